@@ -1,0 +1,40 @@
+// Small text work that every floor needs.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace divvy {
+
+/// The parts of `text` between separators, empty ones included; "" gives one empty part.
+std::vector<std::string_view> Split(std::string_view text, char separator);
+/// The words of `text` between runs of spaces and tabs.
+std::vector<std::string_view> SplitWords(std::string_view text);
+std::string_view Trim(std::string_view text);
+std::string Join(std::span<const std::string> parts, std::string_view separator);
+std::string ToLower(std::string_view text);
+bool EqualsIgnoringCase(std::string_view a, std::string_view b);
+
+/// Decimal digits with an optional sign and nothing else; nothing on overflow.
+std::optional<std::int64_t> ParseInteger(std::string_view text);
+/// A plain decimal number such as 0.25 or 1e-3; no inf, no nan.
+std::optional<double> ParseNumber(std::string_view text);
+
+/// The candidate with the least edit distance to `text`, if it is close enough to be what was meant (at most a third
+/// of its letters differ); else "".
+std::string_view Nearest(std::string_view text, std::span<const std::string_view> candidates);
+
+/// `text` as one word of a POSIX shell: unchanged where safe, else in single quotes.
+std::string ShellQuote(std::string_view text);
+
+/// Words as POSIX sh splits them: quotes and backslashes understood, nothing expanded. Nothing on an open quote.
+std::optional<std::vector<std::string>> ShellSplit(std::string_view text);
+
+/// "1 GPU", "3 GPUs": the count and the noun, with an s where English wants one.
+std::string Plural(std::int64_t count, std::string_view noun);
+
+}  // namespace divvy

@@ -1,0 +1,187 @@
+// What a user asks for (JobSpec) and what becomes of it (Job). Plain values: they copy, compare and hold no behaviour
+// beyond their own invariants. Whatever door a job came through, this is what it becomes.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/id.h"
+#include "base/index_ranges.h"
+#include "base/time.h"
+#include "base/units.h"
+#include "model/gpu.h"
+
+namespace divvy {
+
+using JobId = Id<struct JobTag>;
+
+/// Where the job's text came from; decides which tool's names its environment carries besides CUDA_* and DIVVY_*.
+enum class Dialect { kNative, kSlurm, kGflow, kValohai };
+
+enum class JobState {
+  kHeld,
+  kQueued,
+  kStarting,   // It has its GPUs; its process is being started.
+  kRunning,
+  kPaused,
+  kStopping,   // Asked to end; still holds its GPUs.
+  kSucceeded,
+  kFailed,
+  kCancelled,
+  kTimedOut,
+  kLost,       // Nobody can say how it ended.
+};
+constexpr bool IsFinal(JobState state) { return state >= JobState::kSucceeded; }
+/// Holds GPUs.
+constexpr bool IsActive(JobState state) { return state >= JobState::kStarting && state <= JobState::kStopping; }
+
+enum class PlacementStrategy { kSequential, kRandom };
+
+/// What a job needs of a node, all of it at once. Zero (or empty) asks for nothing.
+struct Request {
+  int gpus = 0;
+  /// Acceptable models: alternatives separated by '|', each a case-insensitive part of the GPU's model name
+  /// ("h100|a100"); terms joined by '&' must all match ("h100&80gb"). Empty: any.
+  std::string gpu_type;
+  Bytes gpu_memory;  // At least this much total memory on each GPU.
+  int cpus = 0;
+  Bytes memory;      // Host memory; enforced where a memory cgroup is at hand.
+  int tasks = 1;     // Processes that a step runner starts inside the job; the batch process is one in any case.
+
+  friend auto operator<=>(const Request&, const Request&) = default;
+};
+
+enum class DependencyKind { kAfter, kAfterOk, kAfterNotOk, kAfterAny, kSingleton };
+
+struct Dependency {
+  DependencyKind kind = DependencyKind::kAfterOk;
+  JobId job;  // Not set for kSingleton. An array's own id means all of its elements.
+  /// One element of the array `job`; nothing: the job, or the whole array.
+  std::optional<std::uint32_t> element;
+  Duration delay{0};  // kAfter only: so long after its start.
+
+  friend bool operator==(const Dependency&, const Dependency&) = default;
+};
+
+struct ArraySpec {
+  IndexRanges indices;
+  int at_once = 0;  // Elements that may run together; 0: no cap.
+
+  friend bool operator==(const ArraySpec&, const ArraySpec&) = default;
+};
+
+/// One column of a parameter sweep. The elements of a sweep are the Cartesian product of its columns, the last column
+/// changing fastest; the columns of a CSV file advance together (same `row_group`).
+struct Parameter {
+  std::string name;
+  std::vector<std::string> values;
+  int row_group = -1;  // -1: its own dimension; else columns with the same number are one dimension.
+
+  friend bool operator==(const Parameter&, const Parameter&) = default;
+};
+
+struct WarnSignal {
+  int signal = 0;       // 0: none.
+  Duration before{0};   // Ahead of the time limit.
+  bool batch_only = false;  // Slurm's "B:": to the batch process alone, not to the whole tree.
+
+  friend bool operator==(const WarnSignal&, const WarnSignal&) = default;
+};
+
+/// What was captured around the submission and is the same for many jobs, so it is stored once per content.
+struct Capture {
+  std::vector<std::string> environment;  // NAME=value, sorted.
+  std::map<std::string, std::int64_t> limits;  // "nofile" -> soft limit; -1: unlimited.
+  int umask = 022;
+
+  friend bool operator==(const Capture&, const Capture&) = default;
+};
+
+struct JobSpec {
+  // What to run: exactly one of `command` and `script` is not empty.
+  std::vector<std::string> command;  // argv.
+  std::string script;                // The text itself, "#!" line included; run as a file of its own.
+  std::vector<std::string> arguments;  // After the script.
+  std::string name;                  // Empty: the base name of the command, or of the script's file.
+
+  Request request;
+  PlacementStrategy placement = PlacementStrategy::kSequential;
+  bool is_placement_set = false;     // False: the server's own strategy.
+
+  // When.
+  int priority = 0;                  // Higher goes first.
+  bool is_held = false;
+  Time begin = kNoTime;
+  Duration time_limit{0};            // 0: none.
+  WarnSignal warn;
+  int stop_signal = 15;              // First rung of the kill ladder.
+  Duration grace = std::chrono::seconds(30);  // From the stop signal to SIGKILL.
+  std::vector<Dependency> dependencies;
+  bool needs_any_dependency = false; // True: one of them is enough.
+  bool keeps_waiting = false;        // True: stays queued when a dependency can no longer be met; else cancelled.
+
+  // How many.
+  std::optional<ArraySpec> array;
+  std::vector<Parameter> parameters;
+  std::string name_template;         // "train-{lr}".
+  int retries = 0;                   // Runs again so often after a failure.
+  Duration retry_delay = std::chrono::seconds(10);  // Doubles with each retry, up to an hour.
+  bool requeues_after_reboot = false;
+  std::string group;                 // Jobs of one group share a cap on how many run together.
+  int group_limit = 0;               // 0: leaves the group's cap as it is.
+
+  // Where it reads and writes. Patterns (%j %A %a %x %u %N %n %t %%) are filled when it starts.
+  std::string directory;
+  std::string output;                // Empty: a log that divvy keeps ("divvy logs ID").
+  std::string error;                 // Empty: joins the output.
+  std::string input;                 // Empty: /dev/null.
+  bool appends_output = false;
+  bool is_foreground = false;        // Uses the caller's own streams, and ends when the caller goes.
+  bool wants_pty = false;
+  Capture capture;
+
+  // Labels.
+  Dialect dialect = Dialect::kNative;
+  std::string project;
+  std::string comment;
+  std::string account;
+  std::string pool;                  // Slurm's partition, Valohai's environment. Free text on one server.
+  std::map<std::string, std::string> labels;  // What the dialect wants back later: "slurm.qos" -> "normal".
+  std::vector<std::string> extra_environment;  // NAME=value added by the dialect; wins over the captured one.
+  std::vector<std::string> notes;    // What was asked and does not apply on one server; shown, never fatal.
+
+  bool queues_anyway = false;        // Accepts a request above what this server can ever give, and waits.
+
+  friend bool operator==(const JobSpec&, const JobSpec&) = default;
+};
+
+/// Who submitted, as the kernel told us (SO_PEERCRED), never as the client says.
+struct User {
+  std::int64_t uid = -1;
+  std::int64_t gid = -1;
+  std::string name;
+
+  friend bool operator==(const User&, const User&) = default;
+};
+
+/// How a job's processes ended.
+struct Exit {
+  int code = 0;        // As a shell would have it: 128 + signal when a signal ended it.
+  int signal = 0;
+  bool was_oom_killed = false;
+  bool hit_time_limit = false;
+  bool is_known = true;            // False: its supervisor was killed as well, and no one saw the end.
+  std::string failure;             // Why it could not be started at all; then code is 127 or 126.
+  Duration cpu_time{0};
+  Bytes memory_peak;
+
+  friend bool operator==(const Exit&, const Exit&) = default;
+};
+
+/// Why a job is in the state it is in, for people: always a full sentence fragment ("waits for 4 GPUs, 2 are free").
+using Reason = std::string;
+
+}  // namespace divvy
