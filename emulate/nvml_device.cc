@@ -1,0 +1,217 @@
+// Entry points about one device: what it is, how it is, who uses it.
+#include <string.h>
+
+#include "nvml_world.h"
+
+using namespace divvy::nvml;       // NOLINT: the entry points are outside the namespace by their ABI.
+using namespace divvy::emulation;  // NOLINT: as above.
+
+namespace {
+
+// The common shape: one number out.
+template <typename T, typename Read>
+Return Give(Device device, T* out, Read read) {
+  Look look(device);
+  if (look.result != kSuccess) return look.result;
+  if (out == nullptr) return kInvalidArgument;
+  *out = static_cast<T>(read(look));
+  return kSuccess;
+}
+
+bool IsListed(const WorldProcess& process, bool is_graphics) {
+  return (process.is_graphics != 0) == is_graphics && IsAlive(process);
+}
+
+unsigned long long UsedMemory(const Look& look) {
+  unsigned long long used = look.state.other_memory;
+  for (unsigned i = 0; i < look.state.process_count; ++i) {
+    if (IsAlive(look.state.processes[i])) used += look.state.processes[i].memory;
+  }
+  return used < look.facts->memory_total ? used : look.facts->memory_total;
+}
+
+void Fill(ProcessUseV1& out, const WorldProcess& process) { out = {process.pid, process.memory}; }
+void Fill(ProcessUse& out, const WorldProcess& process) {
+  out = {process.pid, process.memory, kNoInstance, kNoInstance};
+}
+
+template <typename Entry>
+Return ListProcesses(Device device, unsigned* count, Entry* list, bool is_graphics) {
+  Look look(device);
+  if (look.result != kSuccess) return look.result;
+  if (count == nullptr || (*count != 0 && list == nullptr)) return kInvalidArgument;
+  unsigned found = 0;
+  for (unsigned i = 0; i < look.state.process_count && i < kMaxProcesses; ++i) {
+    if (!IsListed(look.state.processes[i], is_graphics)) continue;
+    if (found < *count) Fill(list[found], look.state.processes[i]);
+    ++found;
+  }
+  const bool fits = found <= *count;
+  *count = found;
+  return fits ? kSuccess : kInsufficientSize;
+}
+
+Return ListNothing(Device device, unsigned* count) {
+  return Give(device, count, [](const Look&) { return 0; });
+}
+
+}  // namespace
+
+Return nvmlDeviceGetIndex(Device device, unsigned* index) {
+  return Give(device, index, [](const Look& look) { return look.index; });
+}
+
+Return nvmlDeviceGetUUID(Device device, char* uuid, unsigned size) {
+  Look look(device);
+  return look.result != kSuccess ? look.result : CopyText(uuid, size, look.facts->uuid);
+}
+
+Return nvmlDeviceGetName(Device device, char* name, unsigned size) {
+  Look look(device);
+  return look.result != kSuccess ? look.result : CopyText(name, size, look.facts->name);
+}
+
+Return nvmlDeviceGetBrand(Device device, unsigned* brand) {
+  return Give(device, brand, [](const Look& look) {
+    if (strstr(look.facts->name, "GeForce") != nullptr) return kBrandGeForce;
+    return strncmp(look.facts->name, "Tesla", 5) == 0 ? kBrandTesla : kBrandNvidia;
+  });
+}
+
+Return nvmlDeviceGetMinorNumber(Device device, unsigned* minor) { return nvmlDeviceGetIndex(device, minor); }
+
+Return nvmlDeviceGetMemoryInfo(Device device, Memory* memory) {
+  Look look(device);
+  if (look.result != kSuccess) return look.result;
+  if (memory == nullptr) return kInvalidArgument;
+  const unsigned long long used = UsedMemory(look);
+  *memory = {look.facts->memory_total, look.facts->memory_total - used, used};
+  return kSuccess;
+}
+
+Return nvmlDeviceGetMemoryInfo_v2(Device device, MemoryV2* memory) {
+  Look look(device);
+  if (look.result != kSuccess) return look.result;
+  if (memory == nullptr || memory->version != kMemoryV2) return kInvalidArgument;
+  const unsigned long long used = UsedMemory(look);
+  *memory = {kMemoryV2, look.facts->memory_total, 0, look.facts->memory_total - used, used};
+  return kSuccess;
+}
+
+Return nvmlDeviceGetUtilizationRates(Device device, Utilisation* utilisation) {
+  Look look(device);
+  if (look.result != kSuccess) return look.result;
+  if (utilisation == nullptr) return kInvalidArgument;
+  *utilisation = {look.state.utilisation_percent, look.state.memory_utilisation_percent};
+  return kSuccess;
+}
+
+Return nvmlDeviceGetTemperature(Device device, unsigned sensor, unsigned* celsius) {
+  if (sensor != kTemperatureOfGpu) return kInvalidArgument;
+  return Give(device, celsius, [](const Look& look) { return look.state.temperature_celsius; });
+}
+
+Return nvmlDeviceGetPowerUsage(Device device, unsigned* milliwatts) {
+  return Give(device, milliwatts, [](const Look& look) { return look.state.power_milliwatts; });
+}
+
+Return nvmlDeviceGetEnforcedPowerLimit(Device device, unsigned* milliwatts) {
+  return Give(device, milliwatts, [](const Look&) { return 700'000U; });
+}
+
+Return nvmlDeviceGetMaxClockInfo(Device device, unsigned clock, unsigned* mhz) {
+  if (clock > kClockVideo) return kInvalidArgument;
+  return Give(device, mhz, [clock](const Look&) { return clock == kClockMemory ? 2619U : 1980U; });
+}
+Return nvmlDeviceGetClockInfo(Device device, unsigned clock, unsigned* mhz) {
+  return nvmlDeviceGetMaxClockInfo(device, clock, mhz);
+}
+
+Return nvmlDeviceGetCudaComputeCapability(Device device, int* major, int* minor) {
+  Look look(device);
+  if (look.result != kSuccess) return look.result;
+  if (major == nullptr || minor == nullptr) return kInvalidArgument;
+  if (look.facts->compute_capability == 0) return kNotSupported;
+  *major = look.facts->compute_capability / 10;
+  *minor = look.facts->compute_capability % 10;
+  return kSuccess;
+}
+
+Return nvmlDeviceGetComputeMode(Device device, unsigned* mode) {
+  return Give(device, mode, [](const Look&) { return 0; });  // Default: any number of processes.
+}
+
+Return nvmlDeviceGetPersistenceMode(Device device, unsigned* mode) {
+  return Give(device, mode, [](const Look&) { return 1; });
+}
+
+Return nvmlDeviceGetComputeRunningProcesses(Device device, unsigned* count, ProcessUseV1* list) {
+  return ListProcesses(device, count, list, false);
+}
+Return nvmlDeviceGetComputeRunningProcesses_v2(Device device, unsigned* count, ProcessUse* list) {
+  return ListProcesses(device, count, list, false);
+}
+Return nvmlDeviceGetComputeRunningProcesses_v3(Device device, unsigned* count, ProcessUse* list) {
+  return ListProcesses(device, count, list, false);
+}
+Return nvmlDeviceGetGraphicsRunningProcesses(Device device, unsigned* count, ProcessUseV1* list) {
+  return ListProcesses(device, count, list, true);
+}
+Return nvmlDeviceGetGraphicsRunningProcesses_v2(Device device, unsigned* count, ProcessUse* list) {
+  return ListProcesses(device, count, list, true);
+}
+Return nvmlDeviceGetGraphicsRunningProcesses_v3(Device device, unsigned* count, ProcessUse* list) {
+  return ListProcesses(device, count, list, true);
+}
+Return nvmlDeviceGetMPSComputeRunningProcesses_v2(Device device, unsigned* count, ProcessUse*) {
+  return ListNothing(device, count);
+}
+Return nvmlDeviceGetMPSComputeRunningProcesses_v3(Device device, unsigned* count, ProcessUse*) {
+  return ListNothing(device, count);
+}
+
+Return nvmlDeviceGetMigMode(Device device, unsigned* current, unsigned* pending) {
+  Look look(device);
+  if (look.result != kSuccess) return look.result;
+  if (current == nullptr || pending == nullptr) return kInvalidArgument;
+  if (look.facts->is_mig_capable == 0) return kNotSupported;
+  *current = *pending = look.facts->is_mig_enabled;
+  return kSuccess;
+}
+
+Return nvmlDeviceGetMaxMigDeviceCount(Device device, unsigned* count) {
+  return Give(device, count, [](const Look& look) { return look.facts->is_mig_capable != 0 ? 7U : 0U; });
+}
+
+Return nvmlDeviceGetTotalEccErrors(Device device, unsigned error, unsigned counter, unsigned long long* count) {
+  if (error > kErrorUncorrected || counter > 1) return kInvalidArgument;
+  return Give(device, count,
+              [error](const Look& look) { return error == kErrorUncorrected ? look.state.uncorrected_errors : 0; });
+}
+
+Return nvmlDeviceGetRemappedRows(Device device, unsigned* correctable, unsigned* uncorrectable, unsigned* is_pending,
+                                 unsigned* has_failed) {
+  Look look(device);
+  if (look.result != kSuccess) return look.result;
+  if (correctable == nullptr || uncorrectable == nullptr || is_pending == nullptr || has_failed == nullptr) {
+    return kInvalidArgument;
+  }
+  *correctable = 0;
+  *uncorrectable = static_cast<unsigned>(look.state.uncorrected_errors);
+  *is_pending = 0;
+  *has_failed = look.state.has_remap_failed;
+  return kSuccess;
+}
+
+Return nvmlDeviceGetFieldValues(Device device, int count, FieldValue* values) {
+  Look look(device);
+  if (look.result != kSuccess) return look.result;
+  if (count <= 0 || values == nullptr) return kInvalidArgument;
+  for (int i = 0; i < count; ++i) {
+    values[i].result = values[i].field == kFieldRecoveryAction ? kSuccess : kNotSupported;
+    values[i].value_type = kValueUnsigned;
+    values[i].value.as_unsigned_long_long = 0;
+    if (values[i].result == kSuccess) values[i].value.as_unsigned = look.state.recovery_action;
+  }
+  return kSuccess;
+}

@@ -1,0 +1,145 @@
+#include "nvml_world.h"
+
+#include <dlfcn.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+namespace divvy::emulation {
+namespace {
+
+pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
+const World* world = nullptr;
+unsigned starts = 0;  // nvmlInit_v2 calls that no nvmlShutdown has answered yet.
+char chosen_path[4096] = "";
+
+// The path given by divvyEmulateUse, else DIVVY_EMULATE, else the file beside this library.
+bool FindWorldPath(char* path, size_t size) {
+  const char* given = chosen_path[0] != '\0' ? chosen_path : getenv("DIVVY_EMULATE");
+  if (given != nullptr && given[0] != '\0') return static_cast<size_t>(snprintf(path, size, "%s", given)) < size;
+  Dl_info self;
+  if (dladdr(reinterpret_cast<void*>(&divvyEmulateUse), &self) == 0 || self.dli_fname == nullptr) return false;
+  const char* slash = strrchr(self.dli_fname, '/');
+  const int folder = slash == nullptr ? 0 : static_cast<int>(slash - self.dli_fname + 1);
+  return static_cast<size_t>(snprintf(path, size, "%.*s%s", folder, self.dli_fname, kWorldFile)) < size;
+}
+
+const World* MapWorld(const char* path) {
+  const int fd = open(path, O_RDONLY | O_CLOEXEC);
+  if (fd < 0) return nullptr;
+  struct stat about;
+  void* mapped = MAP_FAILED;
+  if (fstat(fd, &about) == 0 && about.st_size == static_cast<off_t>(sizeof(World))) {
+    mapped = mmap(nullptr, sizeof(World), PROT_READ, MAP_SHARED, fd, 0);
+  }
+  close(fd);
+  if (mapped == MAP_FAILED) return nullptr;
+  const auto* found = static_cast<const World*>(mapped);
+  if (found->magic == kWorldMagic && found->layout == kWorldLayout && found->gpu_count <= kMaxGpus) return found;
+  munmap(mapped, sizeof(World));
+  return nullptr;
+}
+
+}  // namespace
+
+const World* OpenWorld() { return world; }
+
+nvml::Return StartWorld() {
+  Locked lock;
+  if (world == nullptr) {
+    char path[4096];
+    if (!FindWorldPath(path, sizeof(path))) return nvml::kDriverNotLoaded;
+    world = MapWorld(path);
+    if (world == nullptr) return nvml::kDriverNotLoaded;
+  }
+  ++starts;
+  return nvml::kSuccess;
+}
+
+nvml::Return StopWorld() {
+  Locked lock;
+  if (world == nullptr) return nvml::kUninitialized;
+  if (--starts == 0) {
+    munmap(const_cast<World*>(world), sizeof(World));
+    world = nullptr;
+  }
+  return nvml::kSuccess;
+}
+
+Locked::Locked() { pthread_mutex_lock(&mutex); }
+Locked::~Locked() { pthread_mutex_unlock(&mutex); }
+
+nvml::Device DeviceAt(unsigned index) {
+  return reinterpret_cast<nvml::Device>(const_cast<WorldGpu*>(&world->gpus[index]));
+}
+
+unsigned IndexOf(nvml::Device device) {
+  for (unsigned i = 0; i < world->gpu_count; ++i) {
+    if (DeviceAt(i) == device) return i;
+  }
+  return kMaxGpus;
+}
+
+Look::Look(nvml::Device device) {
+  if (world == nullptr) {
+    result = nvml::kUninitialized;
+    return;
+  }
+  index = IndexOf(device);
+  if (index == kMaxGpus) {
+    result = nvml::kInvalidArgument;
+    return;
+  }
+  facts = &world->gpus[index].facts;
+  ReadState(world->gpus[index], state);
+  if (state.is_lost != 0) result = nvml::kGpuIsLost;
+}
+
+nvml::Return CopyText(char* out, unsigned size, const char* text) {
+  if (out == nullptr) return nvml::kInvalidArgument;
+  const size_t length = strlen(text);
+  if (length >= size) return nvml::kInsufficientSize;
+  memcpy(out, text, length + 1);
+  return nvml::kSuccess;
+}
+
+bool ParsePci(const char* text, unsigned& domain, unsigned& bus, unsigned& device) {
+  char end = '\0';
+  unsigned function = 0;
+  if (sscanf(text, "%x:%x:%x.%x%c", &domain, &bus, &device, &function, &end) == 4) return true;
+  domain = 0;
+  return sscanf(text, "%x:%x.%x%c", &bus, &device, &function, &end) == 3;
+}
+
+bool IsAlive(const WorldProcess& process) {
+  char text[1024];
+  snprintf(text, sizeof(text), "/proc/%u/stat", process.pid);
+  const int fd = open(text, O_RDONLY | O_CLOEXEC);
+  if (fd < 0) return false;
+  const ssize_t length = read(fd, text, sizeof(text) - 1);
+  close(fd);
+  if (length <= 0) return false;
+  text[length] = '\0';
+  // The command may hold spaces and brackets: fields are counted from the last ')'. State is field 3, start field 22.
+  const char* at = strrchr(text, ')');
+  if (at == nullptr || at[1] == '\0' || at[2] == 'Z' || at[2] == 'X') return false;
+  for (int field = 2; field < 22; ++field) {
+    at = strchr(at + 1, ' ');
+    if (at == nullptr) return false;
+  }
+  return strtoull(at + 1, nullptr, 10) == process.start_ticks;
+}
+
+}  // namespace divvy::emulation
+
+divvy::nvml::Return divvyEmulateUse(const char* world_path) {
+  using namespace divvy::emulation;  // NOLINT: the entry points are outside the namespace by their ABI.
+  Locked lock;
+  if (world_path == nullptr || strlen(world_path) >= sizeof(chosen_path)) return divvy::nvml::kInvalidArgument;
+  strcpy(chosen_path, world_path);
+  return divvy::nvml::kSuccess;
+}

@@ -1,0 +1,47 @@
+// What every entry point of the stand-in shares: the mapped world, one lock, and the checks a driver makes first.
+#pragma once
+
+#include <pthread.h>
+
+#include "platform/emulation_world.h"
+#include "platform/nvml_api.h"
+
+namespace divvy::emulation {
+
+/// Null until nvmlInit_v2 has opened a world. Read under the lock only.
+const World* OpenWorld();
+nvml::Return StartWorld();
+nvml::Return StopWorld();
+
+/// Held by every entry point while it looks at the world, so that nvmlShutdown cannot unmap it underneath.
+class Locked {
+ public:
+  Locked();
+  ~Locked();
+  Locked(const Locked&) = delete;
+  Locked& operator=(const Locked&) = delete;
+};
+
+/// One GPU behind a handle: its facts and a complete copy of its state. `result` is kSuccess, or what to return at once:
+/// not initialised, no such device, or lost.
+struct Look {
+  explicit Look(nvml::Device device);
+
+  Locked lock;
+  nvml::Return result = nvml::kSuccess;
+  unsigned index = 0;
+  const WorldFacts* facts = nullptr;
+  WorldState state;
+};
+
+nvml::Device DeviceAt(unsigned index);
+/// The index behind a handle, or kMaxGpus. Requires: the lock, and an open world.
+unsigned IndexOf(nvml::Device device);
+/// kInsufficientSize when `text` and its end do not fit.
+nvml::Return CopyText(char* out, unsigned size, const char* text);
+/// Domain, bus and device of 00000000:17:00.0, or of the same with a shorter domain; false for anything else.
+bool ParsePci(const char* text, unsigned& domain, unsigned& bus, unsigned& device);
+/// True while the process that was entered runs: same pid, same start, not a zombie.
+bool IsAlive(const WorldProcess& process);
+
+}  // namespace divvy::emulation

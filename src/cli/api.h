@@ -1,0 +1,74 @@
+// What the commands may ask of the daemon: one method per route, messages in, messages out. The only way from the command
+// line to anything. Blocking; one connection.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "wire/messages.h"
+
+namespace divvy::cli {
+
+/// Where the daemon of this caller is: DIVVY_HOME's; else the machine's (/run/divvy) when it is there or we are root; else
+/// the user's own (XDG).
+struct Places {
+  std::string home;      // Root of everything, when DIVVY_HOME or a user's daemon; empty for the machine's.
+  std::string state;     // Database, logs, runs.
+  std::string socket;
+  std::string config;    // divvy.toml, whether or not it exists.
+  std::string logs;
+  bool is_machine_wide = false;
+};
+Places FindPlaces();
+
+class Api {
+ public:
+  /// Fails with kUnreachable, naming the socket that was tried and the command that starts a daemon.
+  static Result<Api> Connect();
+  static Result<Api> Connect(const std::string& socket);
+  Api(Api&&) noexcept;
+  Api& operator=(Api&&) noexcept;
+  ~Api();
+
+  Result<wire::StatusView> Status();
+  Result<std::vector<wire::GpuView>> Gpus();
+  Result<wire::RestrictAnswer> Restrict(const wire::RestrictRequest& request);
+  Result<wire::IgnoreAnswer> Ignore(const wire::IgnoreRequest& request);
+  Result<wire::IgnoreAnswer> IgnoreRules();
+
+  /// `streams` (stdin, stdout, stderr) only for a foreground job.
+  Result<wire::SubmitAnswer> Submit(const JobSpec& spec, std::span<const int> streams = {});
+  Result<std::vector<wire::JobView>> Jobs(const wire::JobSelector& selector);
+  /// `id`: "17", "17_3", "@", "@~1" or a name.
+  Result<wire::JobDetail> Job(const std::string& id);
+  Result<wire::WhyView> Why(const std::string& id);
+  /// Answers when the job is final; goes on waiting over a restart of the daemon.
+  Result<wire::WaitAnswer> Wait(const std::string& id);
+  Result<wire::ActionAnswer> Cancel(const wire::ActionRequest& request);
+  Result<wire::ActionAnswer> Hold(const wire::ActionRequest& request);
+  Result<wire::ActionAnswer> Release(const wire::ActionRequest& request);
+  Result<wire::ActionAnswer> Requeue(const wire::ActionRequest& request);
+  Result<wire::ActionAnswer> Pause(const wire::ActionRequest& request);
+  Result<wire::ActionAnswer> Resume(const wire::ActionRequest& request);
+  Result<wire::ActionAnswer> Signal(const wire::ActionRequest& request);
+  Result<wire::ActionAnswer> Update(const wire::JobUpdate& update);
+  Result<wire::ActionAnswer> SetGroupLimit(const wire::GroupLimitRequest& request);
+  /// Puts the terminal on a job that has a pty; answers when the job ends or the viewer detaches.
+  Result<wire::WaitAnswer> Attach(const std::string& id, std::span<const int> streams);
+  Result<void> Resize(const std::string& id, const wire::WinsizeRequest& size);
+  /// Calls `on_event` for each change until it returns false or the daemon goes.
+  Result<void> Events(const std::function<bool(const wire::ChangeEvent&)>& on_event);
+  Result<void> Shutdown();
+  Result<std::string> Raw(const std::string& method, const std::string& target, const std::string& body);
+
+ private:
+  struct Connection;
+  explicit Api(std::unique_ptr<Connection> connection);
+  std::unique_ptr<Connection> connection_;
+};
+
+}  // namespace divvy::cli

@@ -1,0 +1,52 @@
+// Listings: aligned tables for people, and --json, --csv, -o COLUMNS, --watch for every listing alike.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.h"
+#include "dialect/options.h"
+
+namespace divvy::cli {
+
+enum class Colour { kNone, kGreen, kYellow, kRed, kBlue, kDim, kBold };
+
+struct Cell {
+  std::string text;
+  Colour colour = Colour::kNone;
+};
+
+struct Column {
+  std::string_view title;       // "STATE"; -o names it in any case.
+  bool is_right_aligned = false;
+  bool is_shown_by_default = true;
+  bool may_shrink = false;      // Cut with an ellipsis when the terminal is too narrow.
+};
+
+/// True on a terminal without NO_COLOR and with TERM other than "dumb".
+bool UsesColour();
+std::string Paint(Colour colour, std::string_view text);
+/// Columns of stdout; 0 when it is not a terminal.
+int TerminalWidth();
+
+struct ListingOptions {
+  bool json = false;
+  bool csv = false;
+  bool is_watched = false;
+  double interval_s = 1;
+  bool has_header = true;
+  std::vector<std::string> columns;  // Empty: the default ones.
+};
+/// --json, --csv, -o/--columns, -w/--watch, --interval, --no-header.
+std::vector<dialect::Option> ListingOptionTable(ListingOptions& options);
+
+/// The table (or CSV) as text. An unknown column name is refused, naming those there are.
+Result<std::string> RenderTable(const std::vector<Column>& columns, const std::vector<std::vector<Cell>>& rows,
+                                const ListingOptions& options);
+
+/// Calls `draw` once, or with --watch again and again, on a cleared screen without flicker, until Ctrl-C.
+int ShowListing(const ListingOptions& options, const std::function<Result<std::string>()>& draw);
+
+}  // namespace divvy::cli

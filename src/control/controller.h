@@ -1,0 +1,188 @@
+// The controller: commands and facts in; rows to persist, orders to send and answers out. A state machine without I/O:
+// the daemon drives it with real sockets and disks, the tests with none.
+//
+// Every public method applies one fact at a time `now` and adds to the effects that TakeEffects() hands over. Decide()
+// plans with what has changed since; the daemon calls it once per turn of its loop, so that everything that arrived
+// during one commit is decided and committed together.
+//
+// Invariants (CheckInvariants): a record is active exactly when it runs in the cluster, with the same GPUs; a record
+// waits exactly when the cluster has its entry; ids are never given out twice.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/result.h"
+#include "control/effects.h"
+#include "engine/cluster.h"
+#include "engine/schedule.h"
+#include "model/job_record.h"
+
+namespace divvy {
+
+/// Who asks, as the kernel told us.
+struct Caller {
+  User user;
+  bool is_admin = false;
+};
+
+/// How a job that is no longer live ended; nothing if there never was such a job. Asked of the store.
+using FindOutcome = std::function<std::optional<JobRecord>(JobId)>;
+
+/// An ignore rule is bound to one process for its life.
+struct IgnoredProcess {
+  int gpu = -1;                 // -1: on every GPU.
+  ProcessIdentity identity;
+  std::string user;
+  std::string command;
+
+  friend bool operator==(const IgnoredProcess&, const IgnoredProcess&) = default;
+};
+
+struct Limits {
+  std::uint64_t max_queued = 1'000'000;  // Waiting members, arrays counted by element; beyond, submissions are refused.
+  Duration max_time_limit{0};            // 0: none.
+  Duration default_time_limit{0};        // 0: none.
+  Bytes ignore_unmanaged_below;          // A foreign process with less GPU memory than this takes no GPU away.
+};
+
+struct SubmitResult {
+  JobId id;
+  std::uint64_t count = 1;
+  JobState state = JobState::kQueued;
+};
+
+/// What PATCHing a job may change; only what is present does.
+struct JobChanges {
+  std::optional<Request> request;
+  std::optional<int> priority;
+  std::optional<Duration> time_limit;
+  std::optional<Time> begin;
+  std::optional<std::string> name;
+  std::optional<std::string> project;
+  std::optional<std::string> comment;
+  std::optional<std::string> group;
+  std::optional<int> array_at_once;
+  std::optional<int> retries;
+  std::optional<std::vector<Dependency>> dependencies;
+};
+
+class Controller {
+ public:
+  /// `seed` feeds the draws of random placement; the same seed and facts give the same history.
+  Controller(Policy policy, Limits limits, std::uint64_t seed);
+
+  // --- Start ---------------------------------------------------------------------------------------------------
+
+  void SetCapacity(NodeCapacity capacity);
+  /// Takes over what the store held. Active jobs stay active until OnAdopted, OnExited or OnVanished says more.
+  void Load(std::vector<JobRecord> live, const std::vector<std::pair<std::string, std::string>>& settings,
+            std::uint64_t next_id, std::uint64_t jobs_total, const FindOutcome& outcome);
+
+  // --- Commands ------------------------------------------------------------------------------------------------
+
+  /// `elements`: how many the spec's array and sweep make together; 0: a single job. The spec must be complete.
+  Result<SubmitResult> Submit(JobSpec spec, std::uint64_t elements, const Caller& caller, Time now,
+                              const FindOutcome& outcome);
+  /// Undoes a submission that could not be made durable: as if it had never been. Only before its effects were sent.
+  void Withdraw(JobId id);
+
+  // Each says what was done ("cancelled", "stopping: SIGTERM now, SIGKILL after 30 s") or why not.
+  Result<std::string> Cancel(JobId id, int signal, Duration grace, const std::string& reason, const Caller& caller, Time now);
+  Result<std::string> Hold(JobId id, const Caller& caller, Time now);
+  Result<std::string> Release(JobId id, Time at, const Caller& caller, Time now);
+  Result<std::string> Requeue(JobId id, const Caller& caller, Time now);
+  Result<std::string> Pause(JobId id, bool is_paused, const Caller& caller, Time now);
+  Result<std::string> Signal(JobId id, int signal, const Caller& caller);
+  Result<std::string> Update(JobId id, const JobChanges& changes, const Caller& caller, Time now, const FindOutcome& outcome);
+  Result<std::string> SetGroupLimit(const std::string& group, int limit, const Caller& caller, Time now);
+
+  Result<GpuSet> Restrict(std::optional<GpuSet> allowed, const Caller& caller, Time now);
+  Result<std::string> Ignore(const IgnoredProcess& process, bool is_ignored, const Caller& caller, Time now);
+
+  // --- Facts ---------------------------------------------------------------------------------------------------
+
+  void OnStarted(JobId job, std::uint32_t attempt, Time at);
+  /// The end of a job's process tree. A report of an older attempt, or of a job that is not active, only gives its
+  /// run record back. May queue the job again (retry, requeue).
+  void OnExited(JobId job, std::uint32_t attempt, const Exit& exit, Time at, Time now);
+  /// A restart found neither a supervisor nor an end: the machine was rebooted, or the launch never happened.
+  void OnVanished(JobId job, std::uint32_t attempt, bool was_rebooted, Time now);
+  void OnGpusObserved(const std::vector<GpuObservation>& observations, Time now);
+
+  /// Plans and starts what can start. Cheap when nothing has changed.
+  void Decide(Time now);
+  /// When Decide is needed next though nothing happens; kNever: it is not.
+  Time next_wakeup() const { return next_wakeup_; }
+
+  Effects TakeEffects() { return std::exchange(effects_, Effects()); }
+
+  // --- Views ---------------------------------------------------------------------------------------------------
+
+  const Cluster& cluster() const { return cluster_; }
+  const Policy& policy() const { return policy_; }
+  const std::map<JobId, JobRecord>& live() const { return live_; }
+  const JobRecord* Find(JobId id) const;
+  /// The array that holds `id` as an element that is not a record of its own yet.
+  const JobRecord* ArrayOf(JobId id) const;
+  /// What keeps this waiting job, in a few words; for listings. Cheap.
+  Reason WaitingReason(const JobRecord& record) const;
+  const std::vector<IgnoredProcess>& ignored() const { return ignored_; }
+  const std::vector<GpuObservation>& observations() const { return observations_; }
+  std::optional<GpuSet> restriction() const { return restriction_; }
+  std::uint64_t jobs_total() const { return jobs_total_; }
+
+  std::string CheckInvariants() const;
+
+ private:
+  Status Authorise(const JobRecord& record, const Caller& caller, std::string_view verb) const;
+  Result<JobRecord*> FindForAction(JobId id, const Caller& caller, std::string_view verb, Time now);
+  /// Makes an array's element a record of its own, so that it can differ.
+  JobRecord* SplitElement(JobRecord& array, std::uint32_t ordinal);
+  void PutWaiting(const JobRecord& record);
+  std::vector<std::string> UnmetDependencies(const JobRecord& record) const;
+  Status LearnOutcomes(const std::vector<Dependency>& dependencies, const FindOutcome& outcome);
+  /// The target of a dependency: live, or how it ended; null while an array's element has no record of its own.
+  const JobRecord* Target(const Dependency& dependency) const;
+  enum class Met { kYes, kNotYet, kImpossible };
+  Met IsMet(const JobRecord& record, const Dependency& dependency) const;
+  void IndexDependencies(const JobRecord& record, bool is_added);
+  void ResolveDependents(const JobRecord& changed, Time now);
+  void Finish(JobRecord& record, JobState state, Reason reason, Time now);
+  void FinishArrayIfDone(JobId array, Time now);
+  bool RunsAgain(JobRecord& record, JobState outcome, const Exit& exit, Time now);
+  void QueueAgain(JobRecord& record, Time begin, Reason reason, Time now);
+  void Start(const StartDecision& decision, Time now);
+  void RefreshAvailability();
+  void Persist(const JobRecord& record);
+  void Note(JobId id, std::string text, Time now);
+  void Announce(const JobRecord& record);
+
+  Cluster cluster_;
+  Policy policy_;
+  Limits limits_;
+  std::uint64_t seed_ = 0;
+  std::map<JobId, JobRecord> live_;
+  std::uint64_t next_id_ = 1;
+  std::uint64_t jobs_total_ = 0;
+  /// Dependency -> who waits for it. Singletons wait under their name.
+  std::map<JobId, std::set<JobId>> dependents_;
+  std::map<std::string, std::set<JobId>> singletons_;
+  /// How jobs that are no longer live ended, as long as somebody's dependency asks.
+  std::map<JobId, JobRecord> outcomes_;
+  std::map<std::string, int> group_limits_;
+  std::optional<GpuSet> restriction_;
+  std::vector<IgnoredProcess> ignored_;
+  std::vector<GpuObservation> observations_;
+  bool needs_plan_ = true;
+  Time next_wakeup_ = kNever;
+  Effects effects_;
+};
+
+}  // namespace divvy

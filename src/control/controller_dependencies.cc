@@ -1,0 +1,199 @@
+// Who waits for whom: dependencies between jobs, arrays and their elements, and singletons.
+#include <algorithm>
+
+#include "base/text.h"
+#include "control/controller.h"
+
+namespace divvy {
+namespace {
+
+std::string SingletonKey(const JobRecord& record) { return std::to_string(record.user.uid) + " " + record.name; }
+
+bool HasSingleton(const JobRecord& record) {
+  return std::ranges::any_of(record.dependencies, [](const Dependency& d) { return d.kind == DependencyKind::kSingleton; });
+}
+
+std::string Describe(const Dependency& dependency) {
+  const std::string job = "job " + ToString(dependency.job) + (dependency.element ? "_" + std::to_string(*dependency.element) : "");
+  switch (dependency.kind) {
+    case DependencyKind::kAfter: return job + " to start";
+    case DependencyKind::kAfterOk: return job + " to succeed";
+    case DependencyKind::kAfterNotOk: return job + " to fail";
+    case DependencyKind::kAfterAny: return job + " to end";
+    case DependencyKind::kSingleton: return "your earlier jobs of the same name to end";
+  }
+  return job;
+}
+
+std::string DescribeEnd(const JobRecord& record) {
+  std::string text = "job " + DisplayId(record) + " " + std::string(Name(record.state));
+  if (record.state == JobState::kFailed && record.exit && record.exit->is_known) text += " with exit code " + std::to_string(record.exit->code);
+  return text;
+}
+
+std::optional<std::uint32_t> OrdinalOf(const JobRecord& array, std::uint32_t index) {
+  if (array.array_indices.empty()) return index < array.array_count ? std::optional(index) : std::nullopt;
+  if (!array.array_indices.Contains(index)) return std::nullopt;
+  std::uint32_t ordinal = 0;
+  for (const auto& range : array.array_indices.ranges()) {
+    if (index <= range.last) return ordinal + (index - range.first);
+    ordinal += range.last - range.first + 1;
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+Status Controller::LearnOutcomes(const std::vector<Dependency>& dependencies, const FindOutcome& outcome) {
+  for (const Dependency& dependency : dependencies) {
+    if (dependency.kind == DependencyKind::kSingleton) continue;
+    const JobRecord* target = Find(dependency.job);
+    if (target == nullptr && ArrayOf(dependency.job) != nullptr) continue;  // An element by its own id.
+    if (target == nullptr) {
+      const auto known = outcomes_.find(dependency.job);
+      if (known != outcomes_.end()) {
+        target = &known->second;
+      } else if (auto ended = outcome(dependency.job)) {
+        target = &outcomes_.emplace(dependency.job, *std::move(ended)).first->second;
+      }
+    }
+    if (target == nullptr) return NotFound("dependency on job " + ToString(dependency.job) + ": there is no such job");
+    if (!dependency.element) continue;
+    const auto ordinal = OrdinalOf(*target, *dependency.element);
+    if (!ordinal) {
+      return NotFound("dependency on " + ToString(dependency.job) + "_" + std::to_string(*dependency.element) +
+                      ": the array has no such element");
+    }
+    const JobId element = ElementId(dependency.job, *ordinal);
+    if (Find(element) != nullptr || outcomes_.contains(element)) continue;
+    if (auto ended = outcome(element)) outcomes_.emplace(element, *std::move(ended));
+  }
+  return {};
+}
+
+const JobRecord* Controller::Target(const Dependency& dependency) const {
+  const auto find = [this](JobId id) -> const JobRecord* {
+    if (const JobRecord* live = Find(id)) return live;
+    const auto ended = outcomes_.find(id);
+    return ended == outcomes_.end() ? nullptr : &ended->second;
+  };
+  const JobRecord* target = find(dependency.job);
+  if (target == nullptr || !dependency.element) return target;
+  const auto ordinal = OrdinalOf(*target, *dependency.element);
+  return ordinal ? find(ElementId(dependency.job, *ordinal)) : nullptr;
+}
+
+Controller::Met Controller::IsMet(const JobRecord& record, const Dependency& dependency) const {
+  if (dependency.kind == DependencyKind::kSingleton) {
+    const bool has_earlier = std::ranges::any_of(live_, [&](const auto& entry) {
+      const JobRecord& other = entry.second;
+      return other.id < record.id && other.name == record.name && other.user.uid == record.user.uid && other.array != record.id;
+    });
+    return has_earlier ? Met::kNotYet : Met::kYes;
+  }
+  const JobRecord* target = Target(dependency);
+  if (target == nullptr) return Met::kNotYet;
+  switch (dependency.kind) {
+    case DependencyKind::kAfter: {
+      if (target->started != kNoTime) return Met::kYes;
+      return IsFinal(target->state) ? Met::kImpossible : Met::kNotYet;
+    }
+    case DependencyKind::kAfterOk:
+      if (!IsFinal(target->state)) return Met::kNotYet;
+      return target->state == JobState::kSucceeded ? Met::kYes : Met::kImpossible;
+    case DependencyKind::kAfterNotOk:
+      if (!IsFinal(target->state)) return Met::kNotYet;
+      return target->state == JobState::kSucceeded ? Met::kImpossible : Met::kYes;
+    case DependencyKind::kAfterAny:
+    case DependencyKind::kSingleton: break;
+  }
+  return IsFinal(target->state) ? Met::kYes : Met::kNotYet;
+}
+
+std::vector<std::string> Controller::UnmetDependencies(const JobRecord& record) const {
+  std::vector<std::string> unmet;
+  for (const Dependency& dependency : record.dependencies) {
+    const Met met = IsMet(record, dependency);
+    if (met == Met::kYes && record.needs_any_dependency) return {};
+    if (met == Met::kNotYet) unmet.push_back(Describe(dependency));
+    if (met == Met::kImpossible) {
+      const JobRecord* target = Target(dependency);
+      unmet.push_back(Describe(dependency) + " (never: " + (target != nullptr ? DescribeEnd(*target) : "") + ")");
+    }
+  }
+  return unmet;
+}
+
+void Controller::IndexDependencies(const JobRecord& record, bool is_added) {
+  for (const Dependency& dependency : record.dependencies) {
+    if (dependency.kind == DependencyKind::kSingleton) continue;
+    if (is_added) {
+      dependents_[dependency.job].insert(record.id);
+      continue;
+    }
+    const auto at = dependents_.find(dependency.job);
+    if (at == dependents_.end()) continue;
+    at->second.erase(record.id);
+    if (!at->second.empty()) continue;
+    dependents_.erase(at);
+    outcomes_.erase(dependency.job);
+    if (dependency.element) {
+      std::erase_if(outcomes_, [&](const auto& entry) { return entry.second.array == dependency.job; });
+    }
+  }
+  if (!HasSingleton(record)) return;
+  const std::string key = SingletonKey(record);
+  if (is_added) {
+    singletons_[key].insert(record.id);
+  } else if (const auto at = singletons_.find(key); at != singletons_.end()) {
+    at->second.erase(record.id);
+    if (at->second.empty()) singletons_.erase(at);
+  }
+}
+
+void Controller::ResolveDependents(const JobRecord& changed, Time now) {
+  std::set<JobId> waiting;
+  const auto collect = [&](const std::set<JobId>& ids) { waiting.insert(ids.begin(), ids.end()); };
+  if (const auto at = dependents_.find(changed.id); at != dependents_.end()) collect(at->second);
+  if (changed.array.is_set()) {
+    if (const auto at = dependents_.find(changed.array); at != dependents_.end()) collect(at->second);
+  }
+  if (!singletons_.empty()) {
+    if (const auto at = singletons_.find(SingletonKey(changed)); at != singletons_.end()) collect(at->second);
+  }
+  // A job that was just submitted may itself wait for what can never come.
+  if (!changed.dependencies.empty()) waiting.insert(changed.id);
+
+  for (JobId id : waiting) {
+    const auto at = live_.find(id);
+    if (at == live_.end()) continue;
+    JobRecord& record = at->second;
+    if (record.state != JobState::kQueued && record.state != JobState::kHeld) continue;
+    std::size_t never = 0;
+    std::string why;
+    Time begin = record.begin;
+    for (const Dependency& dependency : record.dependencies) {
+      const Met met = IsMet(record, dependency);
+      const JobRecord* target = Target(dependency);
+      if (met == Met::kImpossible) {
+        ++never;
+        if (target != nullptr) why = DescribeEnd(*target);
+      }
+      if (met == Met::kYes && dependency.delay > Duration(0) && target != nullptr) {
+        begin = std::max(begin, AddSaturating(target->started, dependency.delay));
+      }
+    }
+    const bool is_hopeless = record.needs_any_dependency ? never == record.dependencies.size() : never > 0;
+    if (is_hopeless && !record.keeps_waiting) {
+      Finish(record, JobState::kCancelled, "its dependency can never be met: " + why, now);
+      continue;
+    }
+    if (begin != record.begin) {
+      record.begin = begin;
+      Persist(record);
+    }
+    PutWaiting(record);
+  }
+}
+
+}  // namespace divvy

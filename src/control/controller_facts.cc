@@ -1,0 +1,227 @@
+// What happens by itself: processes start and end, GPUs change.
+#include <algorithm>
+
+#include "base/text.h"
+#include "control/controller.h"
+#include "control/settings_text.h"
+
+namespace divvy {
+namespace {
+
+constexpr Duration kRetryDelayMost = std::chrono::hours(1);
+
+std::string Compact(Duration duration) {
+  const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(duration).count();
+  if (seconds >= 2 * 86400) return std::to_string(seconds / 86400) + " d";
+  if (seconds >= 2 * 3600) return std::to_string(seconds / 3600) + " h";
+  if (seconds >= 120) return std::to_string(seconds / 60) + " min";
+  return std::to_string(seconds) + " s";
+}
+
+std::string CompactSize(Bytes size) {
+  const std::int64_t mebibytes = size.count() >> 20;
+  if (mebibytes < 1024) return std::to_string(mebibytes) + " MiB";
+  const std::int64_t tenths = mebibytes * 10 / 1024;
+  return std::to_string(tenths / 10) + "." + std::to_string(tenths % 10) + " GiB";
+}
+
+std::pair<JobState, Reason> Judge(const JobRecord& record, const Exit& exit) {
+  if (record.stop_intent == StopIntent::kCancel) return {JobState::kCancelled, record.reason};
+  if (!exit.is_known) return {JobState::kLost, "its supervisor was killed, so nobody saw how it ended"};
+  if (exit.hit_time_limit) return {JobState::kTimedOut, "reached its time limit of " + Compact(record.time_limit)};
+  if (!exit.failure.empty()) return {JobState::kFailed, exit.failure};
+  if (exit.was_oom_killed) return {JobState::kFailed, "out of memory: it asked for " + CompactSize(record.request.memory)};
+  if (exit.signal != 0) return {JobState::kFailed, "ended by signal " + std::to_string(exit.signal)};
+  if (exit.code != 0) return {JobState::kFailed, "exit code " + std::to_string(exit.code)};
+  return {JobState::kSucceeded, "exit code 0"};
+}
+
+/// Pid and start time of a process say who it is; the rule must name the same one.
+bool IsIgnored(const std::vector<IgnoredProcess>& ignored, GpuIndex gpu, const GpuProcess& process) {
+  return std::ranges::any_of(ignored, [&](const IgnoredProcess& rule) {
+    return (rule.gpu < 0 || rule.gpu == gpu) && rule.identity == process.identity;
+  });
+}
+
+}  // namespace
+
+void Controller::OnStarted(JobId job, std::uint32_t attempt, Time at) {
+  const auto found = live_.find(job);
+  if (found == live_.end() || found->second.attempt != attempt || found->second.state != JobState::kStarting) return;
+  // Not persisted: a restart learns it from the run record, and a commit less per job is a fifth of its cost.
+  found->second.state = JobState::kRunning;
+  found->second.started = at;
+  Announce(found->second);
+}
+
+void Controller::OnExited(JobId job, std::uint32_t attempt, const Exit& exit, Time at, Time now) {
+  effects_.orders.push_back(ForgetOrder{job, attempt});
+  const auto found = live_.find(job);
+  if (found == live_.end() || found->second.attempt != attempt || !IsActive(found->second.state)) return;
+  JobRecord& record = found->second;
+  cluster_.Finish(job);
+  needs_plan_ = true;
+  record.exit = exit;
+  record.ended = std::max(at, record.started);
+  const auto [state, reason] = Judge(record, exit);
+  if (RunsAgain(record, state, exit, now)) return;
+  Finish(record, state, reason, now);
+}
+
+void Controller::OnVanished(JobId job, std::uint32_t attempt, bool was_rebooted, Time now) {
+  const auto found = live_.find(job);
+  if (found == live_.end() || found->second.attempt != attempt || !IsActive(found->second.state)) return;
+  JobRecord& record = found->second;
+  cluster_.Finish(job);
+  needs_plan_ = true;
+  const bool never_ran = record.state == JobState::kStarting && !was_rebooted;
+  if (record.stop_intent == StopIntent::kCancel) {
+    Finish(record, JobState::kCancelled, record.reason, now);
+  } else if (never_ran && record.is_foreground) {
+    Finish(record, JobState::kFailed, "the daemon was restarted before it could start, and its terminal is gone", now);
+  } else if (never_ran) {
+    QueueAgain(record, kNoTime, "the daemon was restarted before it could start", now);
+  } else if (record.requeues_after_reboot || record.stop_intent == StopIntent::kRequeue) {
+    ++record.restarts;
+    QueueAgain(record, kNoTime, "queued again after a reboot", now);
+  } else {
+    Exit exit;
+    exit.is_known = false;
+    record.exit = exit;
+    record.ended = now;
+    Finish(record, was_rebooted ? JobState::kFailed : JobState::kLost,
+           was_rebooted ? "the machine was rebooted while it ran" : "its processes are gone and nobody saw how they ended", now);
+  }
+}
+
+bool Controller::RunsAgain(JobRecord& record, JobState outcome, const Exit& exit, Time now) {
+  if (record.stop_intent == StopIntent::kRequeue) {
+    ++record.restarts;
+    QueueAgain(record, kNoTime, record.reason, now);
+    return true;
+  }
+  const bool may_retry = outcome == JobState::kFailed && !record.is_foreground && exit.failure.empty() &&
+                         record.retries_used < static_cast<std::uint32_t>(std::max(record.retries, 0));
+  if (!may_retry) return false;
+  Duration delay = record.retry_delay;
+  for (std::uint32_t i = 0; i < record.retries_used && delay < kRetryDelayMost; ++i) delay *= 2;
+  delay = std::min(delay, kRetryDelayMost);
+  ++record.retries_used;
+  ++record.restarts;
+  const std::string how = exit.signal != 0 ? "signal " + std::to_string(exit.signal) : "exit code " + std::to_string(exit.code);
+  QueueAgain(record, AddSaturating(now, delay),
+             "try " + std::to_string(record.retries_used) + " of " + std::to_string(record.retries) + " ended with " + how +
+                 "; tries again after " + Compact(delay),
+             now);
+  return true;
+}
+
+void Controller::QueueAgain(JobRecord& record, Time begin, Reason reason, Time now) {
+  Note(record.id, reason, now);
+  record.stop_intent = StopIntent::kNone;
+  record.state = record.is_held ? JobState::kHeld : JobState::kQueued;
+  record.gpus = GpuSet();
+  record.queued_at = now;
+  record.begin = begin;
+  record.reason = std::move(reason);
+  Persist(record);
+  PutWaiting(record);
+  Announce(record);
+}
+
+void Controller::Finish(JobRecord& record, JobState state, Reason reason, Time now) {
+  const JobId id = record.id;
+  const JobId array = record.array;
+  if (cluster_.waiting(id) != nullptr) cluster_.Remove(id);
+  IndexDependencies(record, false);
+  record.state = state;
+  record.reason = std::move(reason);
+  record.stop_intent = StopIntent::kNone;
+  if (record.ended == kNoTime) record.ended = now;
+  Persist(record);
+  Announce(record);
+
+  JobRecord ended = std::move(record);
+  live_.erase(id);
+  const bool is_asked_for = dependents_.contains(id) || (array.is_set() && dependents_.contains(array));
+  if (is_asked_for) outcomes_.insert_or_assign(id, ended);
+  if (array.is_set()) {
+    if (const auto whole = live_.find(array); whole != live_.end()) {
+      JobRecord& sum = whole->second;
+      ++(state == JobState::kSucceeded ? sum.array_succeeded : state == JobState::kCancelled ? sum.array_cancelled : sum.array_failed);
+      if (ended.exit) sum.array_exit_code = std::max(sum.array_exit_code, ended.exit->code);
+      Persist(sum);
+    }
+  }
+  ResolveDependents(ended, now);
+  effects_.finished.push_back(std::move(ended));
+  needs_plan_ = true;
+  if (array.is_set()) FinishArrayIfDone(array, now);
+}
+
+void Controller::FinishArrayIfDone(JobId array, Time now) {
+  const auto at = live_.find(array);
+  if (at == live_.end() || !at->second.array_waiting.empty()) return;
+  JobRecord& record = at->second;
+  const std::uint32_t ended = record.array_succeeded + record.array_failed + record.array_cancelled;
+  if (ended < record.array_count) return;
+  Exit exit;
+  exit.code = record.array_exit_code;
+  record.exit = exit;
+  record.ended = now;
+  const std::string counts = std::to_string(record.array_succeeded) + " of " + std::to_string(record.array_count) + " elements succeeded";
+  if (record.array_failed > 0) {
+    Finish(record, JobState::kFailed, counts + ", " + std::to_string(record.array_failed) + " failed", now);
+  } else if (record.array_cancelled > 0) {
+    Finish(record, JobState::kCancelled, counts + ", " + std::to_string(record.array_cancelled) + " were cancelled", now);
+  } else {
+    Finish(record, JobState::kSucceeded, counts, now);
+  }
+}
+
+void Controller::OnGpusObserved(const std::vector<GpuObservation>& observations, Time now) {
+  bool has_changed = false;
+  for (const GpuObservation& observation : observations) {
+    const auto at = std::ranges::find(observations_, observation.index, &GpuObservation::index);
+    if (at == observations_.end()) {
+      observations_.push_back(observation);
+      has_changed = true;
+    } else {
+      has_changed |= at->processes != observation.processes || at->is_present != observation.is_present || at->fault != observation.fault;
+      *at = observation;
+    }
+  }
+  if (!has_changed) return;
+  // A rule ends with its process: the pid may be given to somebody else.
+  const auto is_gone = [&](const IgnoredProcess& rule) {
+    return std::ranges::none_of(observations_, [&](const GpuObservation& observation) {
+      return std::ranges::any_of(observation.processes, [&](const GpuProcess& p) { return p.identity == rule.identity; });
+    });
+  };
+  if (std::erase_if(ignored_, is_gone) > 0) effects_.batch.settings.emplace_back(kIgnoredKey, FormatIgnored(ignored_));
+  static_cast<void>(now);
+  RefreshAvailability();
+}
+
+void Controller::RefreshAvailability() {
+  for (const GpuFacts& facts : cluster_.capacity().gpus) {
+    GpuAvailability availability;
+    availability.is_restricted = restriction_ && !restriction_->Contains(facts.index);
+    const auto seen = std::ranges::find(observations_, facts.index, &GpuObservation::index);
+    if (seen != observations_.end()) {
+      availability.fault = !seen->is_present && seen->fault.empty() ? "the driver no longer sees it" : seen->fault;
+      for (const GpuProcess& process : seen->processes) {
+        const bool is_small = process.memory_used < limits_.ignore_unmanaged_below;
+        if (process.supervisor_pid != 0 || is_small || IsIgnored(ignored_, facts.index, process)) continue;
+        if (!availability.unmanaged.empty()) availability.unmanaged += "; ";
+        availability.unmanaged += "pid " + std::to_string(process.identity.pid) + " of " + process.user + ", " + CompactSize(process.memory_used);
+      }
+    }
+    if (cluster_.availability(facts.index) == availability) continue;
+    cluster_.SetAvailability(facts.index, std::move(availability));
+    effects_.changes.push_back({JobId(), JobState::kQueued, "GPU " + std::to_string(facts.index) + " changed"});
+    needs_plan_ = true;
+  }
+}
+
+}  // namespace divvy

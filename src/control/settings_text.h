@@ -1,0 +1,25 @@
+// The settings that commands change at run time, as the texts that the store keeps.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "control/controller.h"
+
+namespace divvy {
+
+inline constexpr std::string_view kRestrictionKey = "gpus.restriction";
+inline constexpr std::string_view kIgnoredKey = "gpus.ignored";
+inline constexpr std::string_view kGroupPrefix = "group.";
+
+/// "0-3,6"; "none" for no GPU at all.
+std::string FormatRestriction(GpuSet allowed);
+std::optional<GpuSet> ParseRestriction(std::string_view text);
+
+/// One process a line: "gpu pid start_ticks user command". Lines that cannot be read are dropped: a rule is a comfort.
+std::string FormatIgnored(const std::vector<IgnoredProcess>& processes);
+std::vector<IgnoredProcess> ParseIgnored(std::string_view text);
+
+}  // namespace divvy

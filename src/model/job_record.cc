@@ -1,0 +1,50 @@
+#include "model/job_record.h"
+
+#include <array>
+
+namespace divvy {
+namespace {
+
+constexpr std::array<std::string_view, 11> kStateNames = {"held",      "queued", "starting",  "running",   "paused", "stopping",
+                                                          "succeeded", "failed", "cancelled", "timed_out", "lost"};
+
+}  // namespace
+
+std::string DisplayId(const JobRecord& record) {
+  if (record.array.is_set()) return ToString(record.array) + "_" + std::to_string(record.array_index);
+  if (record.array_count == 0 || record.array_waiting.empty()) return ToString(record.id);
+  if (record.array_indices.empty()) return ToString(record.id) + "_[" + record.array_waiting.ToString() + "]";
+  IndexRanges indices;
+  // A long stepped array would cost more to spell than anybody reads.
+  constexpr std::uint64_t kSpelled = 1000;
+  if (record.array_waiting.size() > kSpelled && record.array_indices.ranges().size() > 1) {
+    return ToString(record.id) + "_[" + std::to_string(record.array_waiting.size()) + " elements]";
+  }
+  if (record.array_indices.ranges().size() == 1) {
+    const std::uint32_t offset = record.array_indices.front();
+    for (const auto& range : record.array_waiting.ranges()) indices.Insert(range.first + offset, range.last + offset);
+  } else {
+    for (const auto& range : record.array_waiting.ranges()) {
+      for (std::uint32_t ordinal = range.first; ordinal <= range.last; ++ordinal) {
+        if (const auto index = record.array_indices.Nth(ordinal)) indices.Insert(*index);
+      }
+    }
+  }
+  return ToString(record.id) + "_[" + indices.ToString() + "]";
+}
+
+std::string_view Name(JobState state) { return kStateNames.at(static_cast<std::size_t>(state)); }
+
+std::string_view Name(Dialect dialect) {
+  constexpr std::array<std::string_view, 4> kNames = {"native", "slurm", "gflow", "valohai"};
+  return kNames.at(static_cast<std::size_t>(dialect));
+}
+
+std::optional<JobState> JobStateFromName(std::string_view name) {
+  for (std::size_t i = 0; i < kStateNames.size(); ++i) {
+    if (kStateNames[i] == name) return static_cast<JobState>(i);
+  }
+  return std::nullopt;
+}
+
+}  // namespace divvy

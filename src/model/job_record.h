@@ -1,0 +1,89 @@
+// What is kept of one job besides what it asked for: the row of the store, and all that the controller holds of it.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "model/job.h"
+
+namespace divvy {
+
+/// A job, an array as a whole (`array_count` > 0), or one element of an array that differs from the rest of it.
+/// An array with N elements owns the ids [id, id + N]: its own, and id + 1 + k for the element with ordinal k (from 0),
+/// whose record is written when it starts or otherwise becomes different from the rest.
+/// What is to become of a job that is being stopped.
+enum class StopIntent { kNone, kCancel, kRequeue };
+
+struct JobRecord {
+  JobId id;
+  JobId spec_of;                  // Whose spec it runs: its own id, or its array's.
+  JobState state = JobState::kQueued;
+  User user;
+  std::string name;
+  Request request;
+  int priority = 0;
+  Time submitted = kNoTime;
+  Time queued_at = kNoTime;       // Since when its waiting counts.
+  Time begin = kNoTime;
+  Time started = kNoTime;
+  Time ended = kNoTime;
+  Duration time_limit{0};
+  GpuSet gpus;                    // While it holds them, and what it last held.
+  std::uint32_t attempt = 0;      // Launch generation; counts up with every start. Stale reports carry an older one.
+  std::uint32_t restarts = 0;     // How often it was started again (retry, requeue, reboot).
+  std::uint32_t retries_used = 0;
+  std::optional<Exit> exit;
+  Reason reason;                  // Why it is in its state.
+  Reason start_reason;            // Why it started when it did.
+  std::string project;
+  std::string comment;
+  std::string group;
+  Dialect dialect = Dialect::kNative;
+  std::vector<Dependency> dependencies;
+  bool needs_any_dependency = false;
+  bool keeps_waiting = false;
+  bool is_held = false;
+  StopIntent stop_intent = StopIntent::kNone;
+  bool is_foreground = false;
+  bool wants_pty = false;
+  bool requeues_after_reboot = false;
+  int retries = 0;
+  Duration retry_delay{0};
+  PlacementStrategy placement = PlacementStrategy::kSequential;
+  bool is_placement_set = false;
+  // Of an element.
+  JobId array;                    // Not set: no element.
+  std::uint32_t array_index = 0;  // What the user calls it: 3 of "17_3".
+  std::uint32_t array_ordinal = 0;
+  // Of an array as a whole.
+  std::uint32_t array_count = 0;  // 0: no array.
+  int array_at_once = 0;
+  IndexRanges array_waiting;      // Ordinals that have not become records of their own.
+  std::uint32_t array_succeeded = 0;  // Elements that ended well,
+  std::uint32_t array_failed = 0;     // ended otherwise,
+  std::uint32_t array_cancelled = 0;  // or were cancelled.
+  int array_exit_code = 0;            // The highest exit code of its elements.
+  IndexRanges array_indices;      // Ordinal k's index is the k-th member; empty: the ordinal itself.
+
+  friend bool operator==(const JobRecord&, const JobRecord&) = default;
+};
+
+/// The id of an array's element: the ids after the array's own belong to its elements.
+inline JobId ElementId(JobId array, std::uint32_t ordinal) { return JobId(array.value() + 1 + ordinal); }
+
+/// "17", "17_3", and "17_[4-99]" for an array's rest.
+std::string DisplayId(const JobRecord& record);
+
+std::string_view Name(JobState state);     // "timed_out"
+std::string_view Name(Dialect dialect);    // "slurm"
+std::optional<JobState> JobStateFromName(std::string_view name);
+
+/// Since 1970: when the job's time limit will have passed; kNever without one or before its start.
+inline Time Deadline(const JobRecord& record) {
+  if (record.started == kNoTime || record.time_limit == Duration(0)) return kNever;
+  return AddSaturating(record.started, record.time_limit);
+}
+
+}  // namespace divvy

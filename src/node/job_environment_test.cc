@@ -1,0 +1,49 @@
+#include "node/job_environment.h"
+
+#include <gtest/gtest.h>
+
+namespace divvy {
+namespace {
+
+JobRecord Record() {
+  JobRecord record;
+  record.id = JobId(17);
+  record.name = "train";
+  record.user.name = "ada";
+  return record;
+}
+
+TEST(FillPattern, EveryLetterThatSlurmScriptsUse) {
+  JobRecord record = Record();
+  record.array = JobId(12);
+  record.array_index = 4;
+  const NodeNames node{"box", ""};
+  EXPECT_EQ(FillPattern("%x-%j.out", record, node), "train-17.out");
+  EXPECT_EQ(FillPattern("%A_%a %4j %u@%N %%", record, node), "12_4 0017 ada@box %");
+  EXPECT_EQ(FillPattern("100%", record, node), "100%");
+  EXPECT_EQ(FillPattern("%q%", record, node), "%q%");
+}
+
+TEST(Environment, AJobWithoutGpusSeesNone) {
+  const auto environment = DivvyEnvironment(Record(), JobSpec(), {}, {}, {});
+  EXPECT_NE(std::find(environment.begin(), environment.end(), "CUDA_VISIBLE_DEVICES="), environment.end());
+}
+
+TEST(Environment, IndicesAndUuidsAreInTheSameOrder) {
+  JobRecord record = Record();
+  record.gpus = GpuSet::Of({2, 0});
+  std::vector<GpuFacts> gpus(3);
+  for (std::size_t i = 0; i < 3; ++i) gpus[i].uuid = "GPU-" + std::to_string(i);
+  const auto environment = DivvyEnvironment(record, JobSpec(), gpus, {{"lr", "0.1"}}, {});
+  for (const std::string line : {"CUDA_VISIBLE_DEVICES=0,2", "DIVVY_GPU_UUIDS=GPU-0,GPU-2", "CUDA_DEVICE_ORDER=PCI_BUS_ID", "DIVVY_PARAM_lr=0.1"}) {
+    EXPECT_NE(std::find(environment.begin(), environment.end(), line), environment.end()) << line;
+  }
+}
+
+TEST(Environment, ALaterLayerWins) {
+  const std::vector<std::vector<std::string>> layers = {{"A=1", "B=2"}, {"B=3", "C=4"}};
+  EXPECT_EQ(MergeEnvironment(layers), (std::vector<std::string>{"A=1", "B=3", "C=4"}));
+}
+
+}  // namespace
+}  // namespace divvy

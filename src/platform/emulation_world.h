@@ -1,0 +1,107 @@
+// The emulated GPUs as one file that several processes map: the stand-in library reads it, EmulatedWorld changes it.
+// Used on both sides of a C ABI, so it needs nothing but <cstdint> and the compiler.
+//
+// A GPU's facts never change. Its state is kept twice: states[version & 1] is the live one. A writer, alone by flock on
+// the file, fills the other copy and then adds one to `version`. So a writer that is killed at any point leaves the last
+// complete state, the kernel drops its lock, and a reader never waits for anybody.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace divvy::emulation {
+
+inline constexpr std::uint32_t kWorldMagic = 0x44565947;  // "GYVD" in the file.
+inline constexpr std::uint32_t kWorldLayout = 1;          // One more with every change of a struct below.
+inline constexpr std::uint32_t kMaxGpus = 64;
+inline constexpr std::uint32_t kMaxProcesses = 64;  // On one GPU.
+inline constexpr std::uint32_t kMaxXids = 16;       // Kept for readers that come late.
+inline constexpr const char* kWorldFile = "world";
+inline constexpr const char* kLibraryFile = "libnvidia-ml.so.1";
+
+struct WorldFacts {
+  char uuid[96];
+  char name[96];
+  char pci[32];  // 00000000:17:00.0
+  std::uint64_t memory_total;
+  std::int32_t numa_node;           // -1: not known.
+  std::int32_t compute_capability;  // 90 is 9.0; 0: not known.
+  std::uint32_t is_mig_capable;
+  std::uint32_t is_mig_enabled;
+  std::uint32_t switch_links;       // NVLinks to the NVSwitches of `switch_domain`.
+  std::uint32_t switch_domain;      // GPUs of one domain reach each other through its switches.
+  std::uint8_t nvlinks[kMaxGpus];   // NVLinks straight to that GPU.
+  std::uint8_t levels[kMaxGpus];    // nvml::TopologyLevel to that GPU.
+};
+
+struct WorldProcess {
+  std::uint64_t memory;  // Bytes.
+  std::uint64_t start_ticks;
+  std::uint32_t pid;
+  std::uint32_t is_graphics;
+};
+
+struct WorldState {
+  std::uint64_t other_memory;  // Bytes in use besides those of the processes.
+  std::uint64_t xid_count;     // Ever raised; number n (from 0) is xids[n % kMaxXids].
+  std::uint64_t uncorrected_errors;
+  std::uint32_t utilisation_percent;
+  std::uint32_t memory_utilisation_percent;
+  std::uint32_t temperature_celsius;
+  std::uint32_t power_milliwatts;
+  std::uint32_t is_lost;
+  std::uint32_t recovery_action;  // nvml::RecoveryAction
+  std::uint32_t has_remap_failed;
+  std::uint32_t process_count;
+  std::uint32_t xids[kMaxXids];
+  WorldProcess processes[kMaxProcesses];
+};
+
+struct WorldGpu {
+  WorldFacts facts;
+  std::uint64_t version;
+  WorldState states[2];
+};
+
+struct World {
+  std::uint32_t magic;
+  std::uint32_t layout;
+  std::uint32_t gpu_count;
+  std::int32_t cuda_version;  // 12040 is 12.4.
+  char driver_version[80];
+  char nvml_version[80];
+  WorldGpu gpus[kMaxGpus];
+};
+static_assert(sizeof(WorldState) % sizeof(std::uint64_t) == 0 && alignof(WorldState) == alignof(std::uint64_t));
+
+/// How a state is copied while another process may look: word by word, whatever its members are.
+typedef std::uint64_t __attribute__((__may_alias__)) Word;  // NOLINT: `using` loses the attribute.
+
+/// A complete state of `gpu`, as of some moment during the call. Tries again only when a writer finished meanwhile.
+inline void ReadState(const WorldGpu& gpu, WorldState& out) {
+  for (;;) {
+    const std::uint64_t version = __atomic_load_n(&gpu.version, __ATOMIC_ACQUIRE);
+    const auto* from = reinterpret_cast<const Word*>(&gpu.states[version & 1]);
+    auto* to = reinterpret_cast<char*>(&out);
+    for (std::size_t i = 0; i < sizeof(WorldState) / sizeof(Word); ++i) {
+      const Word word = __atomic_load_n(&from[i], __ATOMIC_RELAXED);
+      __builtin_memcpy(to + i * sizeof(Word), &word, sizeof(Word));
+    }
+    __atomic_thread_fence(__ATOMIC_ACQUIRE);
+    if (__atomic_load_n(&gpu.version, __ATOMIC_RELAXED) == version) return;
+  }
+}
+
+/// Makes `state` the live one. Requires: the caller holds the lock on the file.
+inline void PublishState(WorldGpu& gpu, const WorldState& state) {
+  const std::uint64_t next = __atomic_load_n(&gpu.version, __ATOMIC_ACQUIRE) + 1;
+  __atomic_thread_fence(__ATOMIC_SEQ_CST);  // No word of the spare copy changes before the last version is seen.
+  auto* to = reinterpret_cast<Word*>(&gpu.states[next & 1]);
+  const auto* from = reinterpret_cast<const Word*>(&state);
+  for (std::size_t i = 0; i < sizeof(WorldState) / sizeof(Word); ++i) {
+    __atomic_store_n(&to[i], from[i], __ATOMIC_RELAXED);
+  }
+  __atomic_store_n(&gpu.version, next, __ATOMIC_RELEASE);
+}
+
+}  // namespace divvy::emulation

@@ -1,0 +1,179 @@
+#include "platform/launch.h"
+
+#include <fcntl.h>
+#include <spawn.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <thread>
+
+#include "platform/launch_message.h"
+
+namespace divvy {
+namespace {
+
+constexpr int kLauncherSocket = 3;
+constexpr int kLauncherLock = 4;
+// A launcher leaves within milliseconds of its daemon; one that does not is stopped or hangs on a name service.
+constexpr auto kOldLauncherWait = std::chrono::seconds(5);
+
+Error SystemError(std::string_view what, std::string_view object) {
+  return Internal("cannot " + std::string(what) + " '" + std::string(object) + "': " + std::strerror(errno));
+}
+
+// The launcher holds this lock while it lives: it belongs to the open file, a copy of which the launcher gets.
+Result<Descriptor> AwaitLauncherLock(const std::string& run_directory) {
+  const std::string path = run_directory + "/launcher.lock";
+  Descriptor file(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600));
+  if (!file.is_open()) return SystemError("open", path);
+  struct flock lock = {};
+  lock.l_type = F_WRLCK;
+  const auto give_up = std::chrono::steady_clock::now() + kOldLauncherWait;
+  while (::fcntl(file.get(), F_OFD_SETLK, &lock) != 0) {
+    if (errno != EAGAIN && errno != EACCES) return SystemError("lock", path);
+    if (std::chrono::steady_clock::now() > give_up) {
+      return FailedPrecondition("another launcher still starts jobs in '" + run_directory +
+                                "'; end the process that holds '" + path + "' (fuser shows it)");
+    }
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+  return file;
+}
+
+Status SpawnLauncher(const std::vector<std::string>& command, int socket, int lock, pid_t& pid) {
+  posix_spawn_file_actions_t actions;
+  ::posix_spawn_file_actions_init(&actions);
+  ::posix_spawn_file_actions_adddup2(&actions, socket, kLauncherSocket);
+  ::posix_spawn_file_actions_adddup2(&actions, lock, kLauncherLock);
+  std::vector<char*> argv;
+  for (const std::string& word : command) argv.push_back(const_cast<char*>(word.c_str()));
+  argv.push_back(nullptr);
+  // Symbols found at once: else every supervisor would look up again those that the launcher itself never called.
+  std::string bind_now = "LD_BIND_NOW=1";
+  std::vector<char*> environment = {bind_now.data()};
+  for (char** variable = environ; *variable != nullptr; ++variable) environment.push_back(*variable);
+  environment.push_back(nullptr);
+  const int failure = ::posix_spawn(&pid, argv[0], &actions, nullptr, argv.data(), environment.data());
+  ::posix_spawn_file_actions_destroy(&actions);
+  errno = failure;
+  if (failure != 0) return SystemError("start the launcher", command[0]);
+  return {};
+}
+
+// posix_spawn's dup2 must not hit a descriptor that a later one still needs.
+Descriptor MoveAbove(Descriptor from, int lowest) {
+  return Descriptor(::fcntl(from.get(), F_DUPFD_CLOEXEC, lowest));
+}
+
+ssize_t SendFrame(int socket, std::string_view bytes, const std::vector<Descriptor>& streams) {
+  alignas(cmsghdr) char control[CMSG_SPACE(3 * sizeof(int))] = {};
+  iovec part = {.iov_base = const_cast<char*>(bytes.data()), .iov_len = bytes.size()};
+  msghdr message = {};
+  message.msg_iov = &part;
+  message.msg_iovlen = 1;
+  if (!streams.empty()) {
+    std::array<int, 3> fds = {};
+    for (std::size_t i = 0; i < streams.size(); ++i) fds[i] = streams[i].get();
+    message.msg_control = control;
+    message.msg_controllen = CMSG_SPACE(streams.size() * sizeof(int));
+    cmsghdr* header = CMSG_FIRSTHDR(&message);
+    header->cmsg_level = SOL_SOCKET;
+    header->cmsg_type = SCM_RIGHTS;
+    header->cmsg_len = CMSG_LEN(streams.size() * sizeof(int));
+    std::memcpy(CMSG_DATA(header), fds.data(), streams.size() * sizeof(int));
+  }
+  return ::sendmsg(socket, &message, MSG_DONTWAIT | MSG_NOSIGNAL);
+}
+
+}  // namespace
+
+Result<std::unique_ptr<ProcessLauncher>> ProcessLauncher::Start(ProcessLauncherOptions options) {
+  const std::string& directory = options.run_directory;
+  if (directory.empty() || directory.front() != '/') {
+    return InvalidArgument("the run directory '" + directory + "' must be an absolute path");
+  }
+  if (::mkdir(directory.c_str(), 0711) != 0 && errno != EEXIST) return SystemError("make the run directory", directory);
+  // Others may pass through, to the scripts that they run, and neither list nor change it.
+  if (::chmod(directory.c_str(), 0711) != 0) return SystemError("protect the run directory", directory);
+  std::unique_ptr<ProcessLauncher> launcher(new ProcessLauncher(std::move(options)));
+  DIVVY_CHECK(launcher->Spawn());
+  return launcher;
+}
+
+ProcessLauncher::~ProcessLauncher() {
+  socket_.Reset();
+  if (launcher_pid_ > 0) ::waitpid(static_cast<pid_t>(launcher_pid_), nullptr, 0);
+}
+
+Status ProcessLauncher::Spawn() {
+  DIVVY_TRY(Descriptor lock, AwaitLauncherLock(options_.run_directory));
+  std::array<int, 2> ends = {};
+  if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends.data()) != 0) {
+    return SystemError("open a socket to", "the launcher");
+  }
+  Descriptor ours(ends[0]);
+  const Descriptor theirs = MoveAbove(Descriptor(ends[1]), kLauncherLock + 1);
+  lock = MoveAbove(std::move(lock), kLauncherLock + 1);
+  pid_t pid = 0;
+  DIVVY_CHECK(SpawnLauncher(options_.command, theirs.get(), lock.get(), pid));
+  launcher_pid_ = pid;
+  socket_ = std::move(ours);
+  // The first frame is no launch: its body is the run directory.
+  FrameHeader header = {.body_size = static_cast<std::uint32_t>(options_.run_directory.size())};
+  auto hello = std::make_shared<Frame>();
+  hello->bytes.assign(reinterpret_cast<const char*>(&header), sizeof header);
+  hello->bytes += options_.run_directory;
+  to_send_.push_back(std::move(hello));
+  Flush();
+  return {};
+}
+
+Status ProcessLauncher::Launch(const LaunchRequest& request) {
+  auto frame = std::make_shared<Frame>();
+  for (const int stream : request.streams) {
+    if (stream < 0) continue;
+    Descriptor copy(::fcntl(stream, F_DUPFD_CLOEXEC, 0));
+    if (!copy.is_open()) return SystemError("keep a stream of job", ToString(request.job));
+    frame->streams.push_back(std::move(copy));
+  }
+  frame->bytes = EncodeLaunch(request);
+  unconfirmed_[{request.job, request.attempt}] = frame;
+  to_send_.push_back(std::move(frame));
+  Flush();
+  return {};
+}
+
+void ProcessLauncher::Confirm(JobId job, std::uint32_t attempt) { unconfirmed_.erase({job, attempt}); }
+
+Status ProcessLauncher::OnReadable() {
+  ::waitpid(static_cast<pid_t>(launcher_pid_), nullptr, 0);
+  launcher_pid_ = 0;
+  to_send_.clear();
+  sent_of_first_ = 0;
+  DIVVY_CHECK(Spawn());
+  for (const auto& [key, frame] : unconfirmed_) to_send_.push_back(frame);
+  Flush();
+  return {};
+}
+
+void ProcessLauncher::Flush() {
+  static const std::vector<Descriptor> kNone;
+  while (!to_send_.empty()) {
+    const Frame& frame = *to_send_.front();
+    const std::string_view rest = std::string_view(frame.bytes).substr(sent_of_first_);
+    const ssize_t sent = SendFrame(socket_.get(), rest, sent_of_first_ == 0 ? frame.streams : kNone);
+    // Full: OnWritable() comes. Broken: OnReadable() comes, and sends it again to a new launcher.
+    if (sent < 0) return;
+    sent_of_first_ += static_cast<std::size_t>(sent);
+    if (sent_of_first_ < frame.bytes.size()) continue;
+    to_send_.pop_front();
+    sent_of_first_ = 0;
+  }
+}
+
+}  // namespace divvy

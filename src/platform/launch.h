@@ -1,0 +1,135 @@
+// How jobs are started so that they outlive the daemon.
+//
+//   daemon --(stream socket)--> launcher --fork--> supervisor of job 17 --vfork, exec--> the job
+//     ^------------------------(datagrams: started, exited, detached)-------'
+//
+// The daemon never forks: a large process forks slowly, and its children would be its own. It starts one small launcher
+// (this same executable, LauncherMain) which forks a supervisor for every job. Supervisors belong to nobody: the daemon
+// and the launcher may be killed at any time. docs/supervisor.md tells a supervisor's life.
+//
+// A launch happens at most once: the run record is made exclusively, and only while the launcher that forked the
+// supervisor lives. So a launch that nobody has confirmed may be repeated.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/result.h"
+#include "base/time.h"
+#include "base/units.h"
+#include "model/job.h"
+#include "platform/launch_descriptor.h"
+#include "platform/run_record.h"
+#include "platform/supervisor_control.h"
+
+namespace divvy {
+
+/// Everything a supervisor has to know. Exactly one of `argv` and `script` is not empty.
+struct LaunchRequest {
+  JobId job;
+  std::uint32_t attempt = 0;             // Grows with each launch of the same job.
+  std::vector<std::string> argv;
+  std::string script;                    // The text; run by its "#!" line, else by /bin/sh.
+  std::string script_name;               // For $0 and for errors: "train.sh". Empty: "script".
+  std::vector<std::string> arguments;    // After the script.
+  std::vector<std::string> environment;  // All of it, NAME=value; PATH in it finds argv[0].
+  std::string directory;                 // Empty: "/".
+  int umask = 022;
+  std::map<std::string, std::int64_t> limits;  // "nofile" -> soft limit, -1: unlimited; cut at the hard one.
+  std::string input;                     // Empty: /dev/null. Relative paths start at `directory`.
+  std::string output;                    // Empty: /dev/null.
+  std::string error;                     // Empty: joins the output.
+  bool appends_output = false;           // Else output and error are emptied.
+  /// `output` is a log that divvy keeps, in a folder that the user may not be able to enter: it is made by the
+  /// supervisor with divvy's rights and given to the user (0600). Else every file is opened with the user's rights.
+  bool is_own_log = false;
+  std::int64_t uid = -1;                 // -1: the daemon's own. Only a root daemon can choose.
+  std::int64_t gid = -1;
+  /// The job gets a terminal of its own; what it prints goes to `output` as well. Then streams[0] and streams[1], where
+  /// set, are the first client attached to it.
+  bool wants_pty = false;
+  WindowSize window;
+  /// Standard input, output and error of a foreground job, in place of files; -1: none. Owned by the caller, who may
+  /// close them when Launch() has returned.
+  std::array<int, 3> streams = {-1, -1, -1};
+  Duration time_limit{0};                // 0: none.
+  Time started = kNoTime;                // The time limit counts from here; kNoTime: from the real start.
+  WarnSignal warn;
+  int stop_signal = 15;                  // At the time limit, and for what the first process leaves behind.
+  Duration grace = std::chrono::seconds(30);         // From the stop signal to SIGKILL.
+  Duration leftover_grace = std::chrono::seconds(2);  // The same for what the first process leaves behind.
+  Bytes memory_limit;                    // 0: none. Enforced where CanEnforceMemory().
+};
+
+/// Starts jobs. The real one is below; the simulator and tests have their own.
+class Launcher {
+ public:
+  Launcher() = default;
+  Launcher(const Launcher&) = delete;
+  Launcher& operator=(const Launcher&) = delete;
+  virtual ~Launcher() = default;
+
+  /// Hands the job over. What comes of it arrives as reports: kStarted then kExited, or only kExited when it could not
+  /// be started (exit.failure says why).
+  virtual Status Launch(const LaunchRequest& request) = 0;
+  /// To be called for each report received, and before its run record is removed: this launch need not be repeated.
+  virtual void Confirm(JobId job, std::uint32_t attempt) = 0;
+};
+
+struct ProcessLauncherOptions {
+  /// Absolute. Made if absent (0711: jobs read their scripts in it). One daemon at a time.
+  std::string run_directory;
+  /// What runs LauncherMain(3).
+  std::vector<std::string> command = {"/proc/self/exe", "internal-launcher", "3"};
+};
+
+/// Used by one thread. Never blocks but in Start(), for the milliseconds in which an earlier launcher leaves.
+class ProcessLauncher final : public Launcher {
+ public:
+  /// Waits until the launcher of an earlier daemon has gone, then starts one. ScanRunDirectory comes after this.
+  static Result<std::unique_ptr<ProcessLauncher>> Start(ProcessLauncherOptions options);
+  /// The launcher leaves when it has started all that was sent; supervisors live on.
+  ~ProcessLauncher() override;
+
+  Status Launch(const LaunchRequest& request) override;
+  void Confirm(JobId job, std::uint32_t attempt) override;
+
+  /// To be watched for reading always, and for writing while WantsWrite().
+  int fd() const { return socket_.get(); }
+  bool WantsWrite() const { return !to_send_.empty(); }
+  void OnWritable() { Flush(); }
+  /// Readable means that the launcher has died: starts another and repeats the launches that nobody has confirmed.
+  /// fd() is a new one afterwards.
+  Status OnReadable();
+  std::int64_t launcher_pid() const { return launcher_pid_; }
+
+ private:
+  struct Frame {
+    std::string bytes;
+    std::vector<Descriptor> streams;
+  };
+  using Key = std::pair<JobId, std::uint32_t>;
+
+  explicit ProcessLauncher(ProcessLauncherOptions options) : options_(std::move(options)) {}
+  Status Spawn();
+  void Flush();
+
+  ProcessLauncherOptions options_;
+  Descriptor socket_;
+  std::int64_t launcher_pid_ = 0;
+  std::map<Key, std::shared_ptr<const Frame>> unconfirmed_;
+  std::deque<std::shared_ptr<const Frame>> to_send_;
+  std::size_t sent_of_first_ = 0;  // Bytes of to_send_.front() that are on their way.
+};
+
+/// The launcher's whole life; returns its exit code when the daemon has closed the other end of `socket_fd`. Only in a
+/// process of its own, before any thread is started.
+int LauncherMain(int socket_fd);
+
+}  // namespace divvy

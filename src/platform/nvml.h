@@ -1,0 +1,65 @@
+// A loaded NVML: its entry points, those of older drivers where the newest are missing. A null pointer is a function
+// that this driver does not have; what it would tell is then not known.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "base/result.h"
+#include "platform/nvml_api.h"
+
+namespace divvy {
+
+class NvmlLibrary {
+ public:
+  /// As OpenNvml (gpu_probe.h). NVML is started; the destructor stops it.
+  static Result<std::unique_ptr<NvmlLibrary>> Load(const std::string& library_path, const std::string& world_path);
+  ~NvmlLibrary();
+  NvmlLibrary(const NvmlLibrary&) = delete;
+  NvmlLibrary& operator=(const NvmlLibrary&) = delete;
+
+  // Never null.
+  decltype(&nvmlDeviceGetCount_v2) get_count = nullptr;
+  decltype(&nvmlDeviceGetHandleByIndex_v2) get_handle = nullptr;
+
+  decltype(&nvmlSystemGetDriverVersion) get_driver_version = nullptr;
+  decltype(&nvmlDeviceGetUUID) get_uuid = nullptr;
+  decltype(&nvmlDeviceGetName) get_name = nullptr;
+  decltype(&nvmlDeviceGetMemoryInfo) get_memory = nullptr;
+  decltype(&nvmlDeviceGetPciInfo_v3) get_pci = nullptr;
+  decltype(&nvmlDeviceGetUtilizationRates) get_utilisation = nullptr;
+  decltype(&nvmlDeviceGetTemperature) get_temperature = nullptr;
+  decltype(&nvmlDeviceGetPowerUsage) get_power = nullptr;
+  decltype(&nvmlDeviceGetCudaComputeCapability) get_compute_capability = nullptr;
+  decltype(&nvmlDeviceGetMigMode) get_mig_mode = nullptr;
+  decltype(&nvmlDeviceGetMemoryAffinity) get_memory_affinity = nullptr;
+
+  using ListProcesses = decltype(&nvmlDeviceGetComputeRunningProcesses_v3);
+  using ListProcessesV1 = decltype(&nvmlDeviceGetComputeRunningProcesses);
+  ListProcesses list_compute = nullptr;
+  ListProcesses list_graphics = nullptr;
+  ListProcesses list_mps = nullptr;
+  ListProcessesV1 list_compute_v1 = nullptr;  // Only where list_compute is null: drivers before R450.
+  ListProcessesV1 list_graphics_v1 = nullptr;
+
+  decltype(&nvmlDeviceGetTopologyCommonAncestor) get_common_ancestor = nullptr;
+  decltype(&nvmlDeviceGetNvLinkState) get_link_state = nullptr;
+  decltype(&nvmlDeviceGetNvLinkRemotePciInfo_v2) get_link_pci = nullptr;
+  decltype(&nvmlDeviceGetNvLinkRemoteDeviceType) get_link_end = nullptr;
+
+  decltype(&nvmlDeviceGetRemappedRows) get_remapped_rows = nullptr;
+  decltype(&nvmlDeviceGetFieldValues) get_fields = nullptr;
+  decltype(&nvmlEventSetCreate) create_events = nullptr;
+  decltype(&nvmlEventSetFree) free_events = nullptr;
+  decltype(&nvmlDeviceRegisterEvents) register_events = nullptr;
+  decltype(&nvmlEventSetWait_v2) wait_events = nullptr;
+
+ private:
+  explicit NvmlLibrary(void* library) : library_(library) {}
+  void Resolve();
+
+  void* library_;
+  bool is_started_ = false;
+};
+
+}  // namespace divvy

@@ -1,0 +1,242 @@
+// NVML's C ABI as divvy uses it: the numbers, layouts and entry points that a driver's libnvidia-ml.so.1 exports. divvy
+// is built without NVIDIA's header, so they are declared here, once, for both sides: the probe that loads the library
+// (nvml.cc) and the stand-in that plays it (emulate/). Layouts and numbers are facts of the ABI: never change one.
+// Only what divvy touches is here. Entry points keep NVML's names, the types have names of this code base.
+#pragma once
+
+namespace divvy::nvml {
+
+using Device = struct OpaqueDevice*;
+using EventSet = struct OpaqueEventSet*;
+
+/// nvmlReturn_t. A driver may return numbers that are not named here.
+enum Return : int {
+  kSuccess = 0,
+  kUninitialized = 1,
+  kInvalidArgument = 2,
+  kNotSupported = 3,
+  kNoPermission = 4,
+  kNotFound = 6,
+  kInsufficientSize = 7,
+  kDriverNotLoaded = 9,
+  kTimeout = 10,
+  kLibraryNotFound = 12,
+  kFunctionNotFound = 13,
+  kGpuIsLost = 15,
+  kResetRequired = 16,
+  kUnknown = 999,
+};
+
+inline constexpr unsigned kNameSize = 96;
+inline constexpr unsigned kUuidSize = 96;
+inline constexpr unsigned kVersionSize = 80;
+inline constexpr unsigned kMaxNvLinks = 18;
+inline constexpr unsigned long long kMemoryNotAvailable = ~0ULL;  // In ProcessUse::used_memory.
+inline constexpr unsigned kNoInstance = 0xFFFFFFFFU;              // Instance ids where MIG is off.
+
+/// nvmlMemory_t; bytes.
+struct Memory {
+  unsigned long long total;
+  unsigned long long free;
+  unsigned long long used;
+};
+
+/// nvmlMemory_v2_t. `version` is set by the caller to kMemoryV2.
+struct MemoryV2 {
+  unsigned version;
+  unsigned long long total;
+  unsigned long long reserved;
+  unsigned long long free;
+  unsigned long long used;
+};
+inline constexpr unsigned kMemoryV2 = static_cast<unsigned>(sizeof(MemoryV2)) | 2U << 24;
+
+/// nvmlUtilization_t; percent.
+struct Utilisation {
+  unsigned gpu;
+  unsigned memory;
+};
+
+/// nvmlPciInfo_t, versions 2 and 3 of the calls that fill it.
+struct PciAddress {
+  char bus_id_legacy[16];
+  unsigned domain;
+  unsigned bus;
+  unsigned device;
+  unsigned pci_device_id;
+  unsigned pci_subsystem_id;
+  char bus_id[32];  // 00000000:17:00.0
+};
+
+/// nvmlProcessInfo_v1_t: calls without a version suffix.
+struct ProcessUseV1 {
+  unsigned pid;
+  unsigned long long used_memory;  // Bytes.
+};
+
+/// nvmlProcessInfo_t: versions 2 and 3 of the calls.
+struct ProcessUse {
+  unsigned pid;
+  unsigned long long used_memory;  // Bytes.
+  unsigned gpu_instance;
+  unsigned compute_instance;
+};
+
+/// nvmlEventData_t.
+struct Event {
+  Device device;
+  unsigned long long type;
+  unsigned long long value;  // The XID, for kEventXid.
+  unsigned gpu_instance;
+  unsigned compute_instance;
+};
+inline constexpr unsigned long long kEventXid = 0x8;
+
+/// nvmlFieldValue_t.
+struct FieldValue {
+  unsigned field;
+  unsigned scope;
+  long long timestamp_us;
+  long long latency_us;
+  unsigned value_type;
+  Return result;
+  union {
+    double as_double;
+    unsigned as_unsigned;
+    unsigned long as_unsigned_long;
+    unsigned long long as_unsigned_long_long;
+    long long as_long_long;
+  } value;
+};
+inline constexpr unsigned kFieldRecoveryAction = 230;  // Since driver R565.
+inline constexpr unsigned kValueUnsigned = 1;
+
+/// nvmlDeviceGpuRecoveryAction_t: what the driver itself says must be done before the GPU is used again.
+enum RecoveryAction : unsigned {
+  kRecoverNothing = 0,
+  kRecoverGpuReset = 1,
+  kRecoverNodeReboot = 2,
+  kRecoverDrainPeers = 3,
+  kRecoverDrainAndReset = 4,
+};
+
+/// nvmlGpuTopologyLevel_t: the nearest thing on which two GPUs meet.
+enum TopologyLevel : int {
+  kInternal = 0,
+  kSingleSwitch = 10,
+  kMultipleSwitches = 20,
+  kHostBridge = 30,
+  kNode = 40,
+  kSystem = 50,
+};
+
+/// nvmlIntNvLinkDeviceType_t: what the far end of an NVLink is.
+enum LinkEnd : int { kLinkToGpu = 0, kLinkToNpu = 1, kLinkToSwitch = 2, kLinkToUnknown = 255 };
+
+inline constexpr unsigned kTemperatureOfGpu = 0;
+inline constexpr unsigned kAffinityOfNode = 0;
+inline constexpr unsigned kErrorUncorrected = 1;
+inline constexpr unsigned kCounterSinceLoad = 0;
+enum Clock : unsigned { kClockGraphics = 0, kClockSm = 1, kClockMemory = 2, kClockVideo = 3 };
+enum Brand : unsigned { kBrandTesla = 2, kBrandGeForce = 5, kBrandNvidia = 14 };
+
+}  // namespace divvy::nvml
+
+static_assert(sizeof(divvy::nvml::PciAddress) == 68);
+static_assert(sizeof(divvy::nvml::ProcessUseV1) == 16);
+static_assert(sizeof(divvy::nvml::ProcessUse) == 24);
+static_assert(sizeof(divvy::nvml::Event) == 32);
+static_assert(sizeof(divvy::nvml::FieldValue) == 40);
+static_assert(sizeof(divvy::nvml::MemoryV2) == 40);
+
+extern "C" {
+#define DIVVY_NVML __attribute__((visibility("default"))) divvy::nvml::Return
+
+DIVVY_NVML nvmlInit();
+DIVVY_NVML nvmlInit_v2();
+DIVVY_NVML nvmlInitWithFlags(unsigned flags);
+DIVVY_NVML nvmlShutdown();
+__attribute__((visibility("default"))) const char* nvmlErrorString(divvy::nvml::Return result);
+
+DIVVY_NVML nvmlSystemGetDriverVersion(char* version, unsigned size);
+DIVVY_NVML nvmlSystemGetNVMLVersion(char* version, unsigned size);
+DIVVY_NVML nvmlSystemGetCudaDriverVersion(int* version);
+DIVVY_NVML nvmlSystemGetCudaDriverVersion_v2(int* version);
+
+DIVVY_NVML nvmlDeviceGetCount(unsigned* count);
+DIVVY_NVML nvmlDeviceGetCount_v2(unsigned* count);
+DIVVY_NVML nvmlDeviceGetHandleByIndex(unsigned index, divvy::nvml::Device* device);
+DIVVY_NVML nvmlDeviceGetHandleByIndex_v2(unsigned index, divvy::nvml::Device* device);
+DIVVY_NVML nvmlDeviceGetHandleByUUID(const char* uuid, divvy::nvml::Device* device);
+DIVVY_NVML nvmlDeviceGetHandleByPciBusId(const char* bus_id, divvy::nvml::Device* device);
+DIVVY_NVML nvmlDeviceGetHandleByPciBusId_v2(const char* bus_id, divvy::nvml::Device* device);
+
+DIVVY_NVML nvmlDeviceGetIndex(divvy::nvml::Device device, unsigned* index);
+DIVVY_NVML nvmlDeviceGetUUID(divvy::nvml::Device device, char* uuid, unsigned size);
+DIVVY_NVML nvmlDeviceGetName(divvy::nvml::Device device, char* name, unsigned size);
+DIVVY_NVML nvmlDeviceGetBrand(divvy::nvml::Device device, unsigned* brand);
+DIVVY_NVML nvmlDeviceGetMinorNumber(divvy::nvml::Device device, unsigned* minor);
+DIVVY_NVML nvmlDeviceGetMemoryInfo(divvy::nvml::Device device, divvy::nvml::Memory* memory);
+DIVVY_NVML nvmlDeviceGetMemoryInfo_v2(divvy::nvml::Device device, divvy::nvml::MemoryV2* memory);
+DIVVY_NVML nvmlDeviceGetPciInfo(divvy::nvml::Device device, divvy::nvml::PciAddress* pci);
+DIVVY_NVML nvmlDeviceGetPciInfo_v2(divvy::nvml::Device device, divvy::nvml::PciAddress* pci);
+DIVVY_NVML nvmlDeviceGetPciInfo_v3(divvy::nvml::Device device, divvy::nvml::PciAddress* pci);
+DIVVY_NVML nvmlDeviceGetUtilizationRates(divvy::nvml::Device device, divvy::nvml::Utilisation* utilisation);
+DIVVY_NVML nvmlDeviceGetTemperature(divvy::nvml::Device device, unsigned sensor, unsigned* celsius);
+DIVVY_NVML nvmlDeviceGetPowerUsage(divvy::nvml::Device device, unsigned* milliwatts);
+DIVVY_NVML nvmlDeviceGetEnforcedPowerLimit(divvy::nvml::Device device, unsigned* milliwatts);
+DIVVY_NVML nvmlDeviceGetClockInfo(divvy::nvml::Device device, unsigned clock, unsigned* mhz);
+DIVVY_NVML nvmlDeviceGetMaxClockInfo(divvy::nvml::Device device, unsigned clock, unsigned* mhz);
+DIVVY_NVML nvmlDeviceGetCudaComputeCapability(divvy::nvml::Device device, int* major, int* minor);
+DIVVY_NVML nvmlDeviceGetComputeMode(divvy::nvml::Device device, unsigned* mode);
+DIVVY_NVML nvmlDeviceGetPersistenceMode(divvy::nvml::Device device, unsigned* mode);
+
+// `count`: in, the room in `list`; out, the processes there are. Too little room: kInsufficientSize.
+DIVVY_NVML nvmlDeviceGetComputeRunningProcesses(divvy::nvml::Device device, unsigned* count,
+                                                divvy::nvml::ProcessUseV1* list);
+DIVVY_NVML nvmlDeviceGetComputeRunningProcesses_v2(divvy::nvml::Device device, unsigned* count,
+                                                   divvy::nvml::ProcessUse* list);
+DIVVY_NVML nvmlDeviceGetComputeRunningProcesses_v3(divvy::nvml::Device device, unsigned* count,
+                                                   divvy::nvml::ProcessUse* list);
+DIVVY_NVML nvmlDeviceGetGraphicsRunningProcesses(divvy::nvml::Device device, unsigned* count,
+                                                 divvy::nvml::ProcessUseV1* list);
+DIVVY_NVML nvmlDeviceGetGraphicsRunningProcesses_v2(divvy::nvml::Device device, unsigned* count,
+                                                    divvy::nvml::ProcessUse* list);
+DIVVY_NVML nvmlDeviceGetGraphicsRunningProcesses_v3(divvy::nvml::Device device, unsigned* count,
+                                                    divvy::nvml::ProcessUse* list);
+DIVVY_NVML nvmlDeviceGetMPSComputeRunningProcesses_v2(divvy::nvml::Device device, unsigned* count,
+                                                      divvy::nvml::ProcessUse* list);
+DIVVY_NVML nvmlDeviceGetMPSComputeRunningProcesses_v3(divvy::nvml::Device device, unsigned* count,
+                                                      divvy::nvml::ProcessUse* list);
+
+DIVVY_NVML nvmlDeviceGetTopologyCommonAncestor(divvy::nvml::Device a, divvy::nvml::Device b,
+                                               divvy::nvml::TopologyLevel* level);
+DIVVY_NVML nvmlDeviceGetNvLinkState(divvy::nvml::Device device, unsigned link, unsigned* is_active);
+DIVVY_NVML nvmlDeviceGetNvLinkRemotePciInfo(divvy::nvml::Device device, unsigned link, divvy::nvml::PciAddress* pci);
+DIVVY_NVML nvmlDeviceGetNvLinkRemotePciInfo_v2(divvy::nvml::Device device, unsigned link,
+                                               divvy::nvml::PciAddress* pci);
+DIVVY_NVML nvmlDeviceGetNvLinkRemoteDeviceType(divvy::nvml::Device device, unsigned link, divvy::nvml::LinkEnd* end);
+DIVVY_NVML nvmlDeviceGetMigMode(divvy::nvml::Device device, unsigned* current, unsigned* pending);
+DIVVY_NVML nvmlDeviceGetMaxMigDeviceCount(divvy::nvml::Device device, unsigned* count);
+DIVVY_NVML nvmlDeviceGetMemoryAffinity(divvy::nvml::Device device, unsigned words, unsigned long* nodes,
+                                       unsigned scope);
+DIVVY_NVML nvmlDeviceGetCpuAffinity(divvy::nvml::Device device, unsigned words, unsigned long* cpus);
+
+DIVVY_NVML nvmlDeviceGetTotalEccErrors(divvy::nvml::Device device, unsigned error, unsigned counter,
+                                       unsigned long long* count);
+DIVVY_NVML nvmlDeviceGetRemappedRows(divvy::nvml::Device device, unsigned* correctable, unsigned* uncorrectable,
+                                     unsigned* is_pending, unsigned* has_failed);
+DIVVY_NVML nvmlDeviceGetFieldValues(divvy::nvml::Device device, int count, divvy::nvml::FieldValue* values);
+
+DIVVY_NVML nvmlEventSetCreate(divvy::nvml::EventSet* set);
+DIVVY_NVML nvmlEventSetFree(divvy::nvml::EventSet set);
+DIVVY_NVML nvmlDeviceGetSupportedEventTypes(divvy::nvml::Device device, unsigned long long* types);
+DIVVY_NVML nvmlDeviceRegisterEvents(divvy::nvml::Device device, unsigned long long types, divvy::nvml::EventSet set);
+DIVVY_NVML nvmlEventSetWait(divvy::nvml::EventSet set, divvy::nvml::Event* event, unsigned timeout_ms);
+DIVVY_NVML nvmlEventSetWait_v2(divvy::nvml::EventSet set, divvy::nvml::Event* event, unsigned timeout_ms);
+
+/// The stand-in's own: the world file that the next nvmlInit_v2 opens, before DIVVY_EMULATE and the library's own folder.
+DIVVY_NVML divvyEmulateUse(const char* world_path);
+
+#undef DIVVY_NVML
+}

@@ -1,0 +1,140 @@
+#include "platform/process_tree.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+
+#include "platform/launch_descriptor.h"
+
+namespace divvy {
+namespace {
+
+struct Member {
+  pid_t pid = 0;
+  ProcessStat stat;
+};
+
+std::vector<Member> ReadAllProcesses() {
+  std::vector<Member> all;
+  DIR* directory = ::opendir("/proc");
+  if (directory == nullptr) return all;
+  while (const dirent* entry = ::readdir(directory)) {
+    if (entry->d_name[0] < '1' || entry->d_name[0] > '9') continue;
+    const pid_t pid = static_cast<pid_t>(std::strtol(entry->d_name, nullptr, 10));
+    if (auto stat = ReadProcessStat(pid)) all.push_back({pid, *stat});
+  }
+  ::closedir(directory);
+  return all;
+}
+
+// Grows `members` by all whose parent is among them or is `root`. Pids wrap around, so a parent can have the larger
+// number: hence rounds until nothing is added, as many as the tree is deep.
+void AddDescendants(pid_t root, const std::vector<Member>& all, std::vector<Member>& members) {
+  const auto is_member = [&](pid_t pid) {
+    return std::any_of(members.begin(), members.end(), [pid](const Member& member) { return member.pid == pid; });
+  };
+  for (bool grew = true; grew;) {
+    grew = false;
+    for (const Member& process : all) {
+      if (process.pid == root || is_member(process.pid)) continue;
+      if (process.stat.parent != root && !is_member(process.stat.parent)) continue;
+      members.push_back(process);
+      grew = true;
+    }
+  }
+}
+
+// A pid that was read a moment ago may name another process by now, and we may be root: so the signal goes through a
+// pidfd, and only if the process behind it is the one that was read.
+bool SignalExactly(const Member& member, int signal) {
+  const Descriptor pidfd(static_cast<int>(::syscall(SYS_pidfd_open, member.pid, 0)));
+  if (!pidfd.is_open() && errno != ENOSYS) return false;
+  const auto now = ReadProcessStat(member.pid);
+  if (!now || now->start_ticks != member.stat.start_ticks || now->state == 'Z') return false;
+  if (!pidfd.is_open()) return ::kill(member.pid, signal) == 0;
+  return ::syscall(SYS_pidfd_send_signal, pidfd.get(), signal, nullptr, 0) == 0;
+}
+
+int SignalAll(const std::vector<Member>& members, int signal) {
+  int reached = 0;
+  for (const Member& member : members) reached += SignalExactly(member, signal) ? 1 : 0;
+  return reached;
+}
+
+}  // namespace
+
+std::optional<ProcessStat> ReadProcessStat(pid_t pid) {
+  char path[32];
+  std::snprintf(path, sizeof path, "/proc/%d/stat", pid);
+  const Descriptor file(::open(path, O_RDONLY | O_CLOEXEC));
+  if (!file.is_open()) return std::nullopt;
+  char text[1024];
+  const ssize_t size = ::read(file.get(), text, sizeof text - 1);
+  if (size <= 0) return std::nullopt;
+  text[size] = '\0';
+  // The second field is the command's name in brackets and may hold anything, brackets and blanks included.
+  const char* at = std::strrchr(text, ')');
+  if (at == nullptr || at[1] == '\0') return std::nullopt;
+  ProcessStat stat;
+  stat.state = at[2];
+  at += 3;
+  for (int field = 4; *at != '\0' && field <= 52; ++field) {
+    char* end = nullptr;
+    const unsigned long long value = std::strtoull(at, &end, 10);
+    if (end == at) break;
+    if (field == 4) stat.parent = static_cast<pid_t>(value);
+    if (field == 6) stat.session = static_cast<pid_t>(value);
+    if (field == 22) stat.start_ticks = value;
+    if (field == 52) stat.exit_status = static_cast<int>(value);
+    at = end;
+  }
+  return stat;
+}
+
+ProcessIdentity IdentifyProcess(pid_t pid) {
+  const auto stat = ReadProcessStat(pid);
+  return {.pid = pid, .start_ticks = stat ? stat->start_ticks : 0};
+}
+
+bool IsAlive(const ProcessIdentity& process) {
+  if (process.pid <= 0) return false;
+  const auto stat = ReadProcessStat(static_cast<pid_t>(process.pid));
+  return stat && stat->start_ticks == process.start_ticks && stat->state != 'Z' && stat->state != 'X';
+}
+
+int SignalDescendants(pid_t root, int signal) {
+  std::vector<Member> members;
+  AddDescendants(root, ReadAllProcesses(), members);
+  return SignalAll(members, signal);
+}
+
+int SignalOrphans(pid_t root, int signal) {
+  const std::vector<Member> all = ReadAllProcesses();
+  std::vector<Member> members;
+  for (const Member& process : all) {
+    if (process.pid == root || process.stat.session == root) members.push_back(process);
+  }
+  AddDescendants(root, all, members);
+  return SignalAll(members, signal);
+}
+
+void StopDescendants(pid_t root) {
+  // Each pass stops all that ran when it looked; what those had forked before they stopped is left for the next one.
+  // The bound is for a process that cannot be stopped at once (in an uninterruptible wait).
+  for (int pass = 0; pass < 20; ++pass) {
+    std::vector<Member> members;
+    AddDescendants(root, ReadAllProcesses(), members);
+    std::erase_if(members, [](const Member& member) { return member.stat.state == 'T' || member.stat.state == 'Z'; });
+    if (members.empty() || SignalAll(members, SIGSTOP) == 0) return;
+  }
+}
+
+}  // namespace divvy

@@ -1,0 +1,46 @@
+// Looking at processes through /proc, and signalling all of a job's at once.
+//
+// A job's processes are the descendants of its supervisor: it is a subreaper, so a process that forks twice and takes a
+// session of its own stays below it. Where the supervisor has been killed they are what still descends from the job's
+// first process or shares its session.
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "base/result.h"
+#include "model/gpu.h"
+
+namespace divvy {
+
+struct ProcessStat {
+  pid_t parent = 0;
+  pid_t session = 0;
+  char state = '?';  // As ps shows it; 'Z' has ended and waits to be reaped.
+  std::uint64_t start_ticks = 0;
+  int exit_status = 0;  // As waitpid() gives it; only for 'Z', and 0 where we may not look at the process.
+};
+
+/// Nothing when there is no such process.
+std::optional<ProcessStat> ReadProcessStat(pid_t pid);
+
+/// Start ticks are 0 when there is no such process.
+ProcessIdentity IdentifyProcess(pid_t pid);
+
+/// True while the very process runs; false once it has ended, reaped or not.
+bool IsAlive(const ProcessIdentity& process);
+
+/// Sends `signal` to every process below `root`, not to `root` itself. Returns how many it reached. One pass: a process
+/// that forks meanwhile needs another.
+int SignalDescendants(pid_t root, int signal);
+
+/// For a job without supervisor: `root`, its descendants and its session. `root` itself may have ended already.
+int SignalOrphans(pid_t root, int signal);
+
+/// SIGSTOP to every process below `root`, again until a pass finds nobody that still runs.
+void StopDescendants(pid_t root);
+
+}  // namespace divvy

@@ -1,0 +1,172 @@
+#include "platform/run_record.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+
+#include "base/text.h"
+#include "platform/launch_descriptor.h"
+#include "platform/process_tree.h"
+
+namespace divvy {
+namespace {
+
+std::string FormatIdentity(const ProcessIdentity& process) {
+  return std::to_string(process.pid) + " " + std::to_string(process.start_ticks);
+}
+
+ProcessIdentity ParseIdentity(std::string_view text) {
+  const auto words = SplitWords(text);
+  if (words.size() != 2) return {};
+  return {.pid = ParseInteger(words[0]).value_or(0),
+          .start_ticks = static_cast<std::uint64_t>(ParseInteger(words[1]).value_or(0))};
+}
+
+bool IsLocked(int fd) {
+  struct flock lock = {};
+  lock.l_type = F_WRLCK;
+  return ::fcntl(fd, F_OFD_GETLK, &lock) == 0 && lock.l_type != F_UNLCK;
+}
+
+std::string ReadAll(int fd) {
+  std::string text;
+  char block[4096];
+  ssize_t size = 0;
+  while ((size = ::read(fd, block, sizeof block)) > 0) text.append(block, static_cast<std::size_t>(size));
+  return text;
+}
+
+}  // namespace
+
+RunState StateOf(const RunRecord& record) {
+  if (record.exit) return RunState::kEnded;
+  if (record.is_supervisor_alive) return RunState::kWatched;
+  if (record.process.pid == 0) return RunState::kNeverStarted;
+  return IsAlive(record.process) ? RunState::kOrphaned : RunState::kVanished;
+}
+
+Result<std::vector<RunRecord>> ScanRunDirectory(const std::string& run_directory) {
+  DIR* directory = ::opendir(run_directory.c_str());
+  if (directory == nullptr) {
+    return Internal("cannot read the run directory '" + run_directory + "': " + std::strerror(errno));
+  }
+  std::vector<RunRecord> records;
+  while (const dirent* entry = ::readdir(directory)) {
+    const auto id = ParseInteger(entry->d_name);
+    if (!id || *id <= 0) continue;
+    const Descriptor file(::openat(::dirfd(directory), entry->d_name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW));
+    if (!file.is_open()) continue;
+    // The lock first: when it is free nothing is written any more, so what is read after it is final.
+    const bool is_alive = IsLocked(file.get());
+    const std::string text = ReadAll(file.get());
+    RunRecord record = ReadRecordFields(Fields(text));
+    if (record.job.is_set() && record.job.value() != static_cast<std::uint64_t>(*id)) continue;
+    record.job = JobId(static_cast<std::uint64_t>(*id));
+    record.is_supervisor_alive = is_alive;
+    records.push_back(std::move(record));
+  }
+  ::closedir(directory);
+  std::sort(records.begin(), records.end(), [](const RunRecord& a, const RunRecord& b) { return a.job < b.job; });
+  return records;
+}
+
+void RemoveRunRecord(const std::string& run_directory, const RunRecord& record) {
+  const std::string prefix = run_directory + "/";
+  // What a crashed supervisor left behind goes first: after the record itself nobody knows of it.
+  if (!record.script.empty() && record.script.find('/') == std::string::npos) {
+    ::unlink((prefix + record.script).c_str());
+  }
+  if (!record.cgroup.empty()) ::rmdir(record.cgroup.c_str());
+  ::unlink((prefix + ToString(record.job)).c_str());
+}
+
+void FieldWriter::Add(std::string_view key, std::string_view value) {
+  text_.append(key).push_back('=');
+  const std::size_t begin = text_.size();
+  text_.append(value);
+  std::replace(text_.begin() + static_cast<std::ptrdiff_t>(begin), text_.end(), '\n', ' ');
+  text_.push_back('\n');
+}
+
+void FieldWriter::Add(std::string_view key, std::int64_t value) { Add(key, std::to_string(value)); }
+
+Fields::Fields(std::string_view text) {
+  while (true) {
+    const std::size_t end = text.find('\n');
+    if (end == std::string_view::npos) return;
+    const std::string_view line = text.substr(0, end);
+    text.remove_prefix(end + 1);
+    const std::size_t equals = line.find('=');
+    if (equals != std::string_view::npos) values_[line.substr(0, equals)] = line.substr(equals + 1);
+  }
+}
+
+std::string_view Fields::Text(std::string_view key) const {
+  const auto found = values_.find(key);
+  return found == values_.end() ? std::string_view() : found->second;
+}
+
+std::int64_t Fields::Number(std::string_view key) const { return ParseInteger(Text(key)).value_or(0); }
+
+void AddWatch(const RunRecord& record, FieldWriter& out) {
+  out.Add("job", static_cast<std::int64_t>(record.job.value()));
+  out.Add("attempt", record.attempt);
+  out.Add("supervisor", FormatIdentity(record.supervisor));
+  out.Add("control", record.control);
+  out.Add("uid", record.uid);
+  if (!record.script.empty()) out.Add("script", record.script);
+  if (!record.cgroup.empty()) out.Add("cgroup", record.cgroup);
+}
+
+void AddProcess(const RunRecord& record, FieldWriter& out) {
+  if (record.process.pid != 0) out.Add("process", FormatIdentity(record.process));
+  out.Add("started", record.started.time_since_epoch().count());
+}
+
+void AddExit(const RunRecord& record, FieldWriter& out) {
+  const Exit& exit = *record.exit;
+  out.Add("code", exit.code);
+  out.Add("signal", exit.signal);
+  if (exit.was_oom_killed) out.Add("oom", 1);
+  if (exit.hit_time_limit) out.Add("time_limit", 1);
+  if (!exit.is_known) out.Add("unknown", 1);
+  if (!exit.failure.empty()) out.Add("failure", exit.failure);
+  out.Add("cpu", exit.cpu_time.count());
+  out.Add("memory_peak", exit.memory_peak.count());
+  out.Add("ended", record.ended.time_since_epoch().count());
+  out.Add("complete", 1);
+}
+
+RunRecord ReadRecordFields(const Fields& fields) {
+  RunRecord record;
+  record.job = JobId(static_cast<std::uint64_t>(std::max<std::int64_t>(0, fields.Number("job"))));
+  record.attempt = static_cast<std::uint32_t>(fields.Number("attempt"));
+  record.supervisor = ParseIdentity(fields.Text("supervisor"));
+  record.process = ParseIdentity(fields.Text("process"));
+  record.control = fields.Text("control");
+  record.uid = fields.Text("uid").empty() ? -1 : fields.Number("uid");
+  record.script = fields.Text("script");
+  record.cgroup = fields.Text("cgroup");
+  record.started = Time(Duration(fields.Number("started")));
+  // The exit counts only with its last line: a disk may keep a part of a write when the power goes.
+  if (fields.Number("complete") != 1) return record;
+  Exit exit;
+  exit.code = static_cast<int>(fields.Number("code"));
+  exit.signal = static_cast<int>(fields.Number("signal"));
+  exit.was_oom_killed = fields.Number("oom") == 1;
+  exit.hit_time_limit = fields.Number("time_limit") == 1;
+  exit.is_known = fields.Number("unknown") != 1;
+  exit.failure = fields.Text("failure");
+  exit.cpu_time = Duration(fields.Number("cpu"));
+  exit.memory_peak = Bytes(fields.Number("memory_peak"));
+  record.exit = std::move(exit);
+  record.ended = Time(Duration(fields.Number("ended")));
+  return record;
+}
+
+}  // namespace divvy

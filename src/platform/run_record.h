@@ -1,0 +1,89 @@
+// The run record: one small file per started job, RUN_DIRECTORY/ID, written by the job's supervisor, read by the daemon
+// after a restart. It says who watches the job, which process it is and, once it is over, how it ended. The supervisor
+// holds a lock on it for as long as it lives. The format is described in docs/run-record.md.
+//
+// Invariant: a record names the job's process before any of the job's code has run, and holds an exit before the
+// supervisor leaves; so whatever is killed when, the record and /proc together say what is true.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.h"
+#include "base/time.h"
+#include "model/gpu.h"
+#include "model/job.h"
+
+namespace divvy {
+
+struct RunRecord {
+  JobId job;
+  std::uint32_t attempt = 0;   // Which launch of the job this is.
+  ProcessIdentity supervisor;
+  ProcessIdentity process;     // The job's first process; pid 0 until it exists.
+  std::string control;         // Where the supervisor listens: an abstract socket address, "@0001f".
+  std::int64_t uid = -1;       // Whose job it is.
+  std::string script;          // File in the run directory that holds its script; empty: none.
+  std::string cgroup;          // Its memory cgroup's directory; empty: none.
+  Time started = kNoTime;      // Wall time just before the job's program was executed.
+  std::optional<Exit> exit;
+  Time ended = kNoTime;        // When the last of its processes had gone. Only with `exit`.
+  bool is_supervisor_alive = false;  // As the lock says; filled by ScanRunDirectory, never written.
+
+  friend bool operator==(const RunRecord&, const RunRecord&) = default;
+};
+
+enum class RunState {
+  kWatched,       // Its supervisor lives and will report.
+  kEnded,         // `exit` says how.
+  kOrphaned,      // The supervisor was killed, the job's process goes on: AdoptedProcess waits for it.
+  kVanished,      // Supervisor and process are both gone, and nobody saw how it ended.
+  kNeverStarted,  // The supervisor was killed before it had started anything.
+};
+/// Looks at /proc where the record does not decide it.
+RunState StateOf(const RunRecord& record);
+
+/// Every record in `run_directory`, ascending by job. A file that is no record is left out; an empty one (its
+/// supervisor was killed at once) is a record of that job with nothing known. Requires: no launcher of an earlier
+/// daemon is alive there (ProcessLauncher::Start has seen to that), else a job that it starts right now is missed.
+Result<std::vector<RunRecord>> ScanRunDirectory(const std::string& run_directory);
+
+/// Removes the file and what belongs to it (script, cgroup). To be called when the end of the job is durable elsewhere.
+/// Fine when already gone.
+void RemoveRunRecord(const std::string& run_directory, const RunRecord& record);
+
+/// Lines of key=value, the format of record, report and command alike. A value is one line: a line feed in it becomes a
+/// blank.
+class FieldWriter {
+ public:
+  void Add(std::string_view key, std::string_view value);
+  void Add(std::string_view key, std::int64_t value);
+  const std::string& text() const { return text_; }
+
+ private:
+  std::string text_;
+};
+/// A later line wins over an earlier one of the same key; a line without '=' and a last line without line feed are
+/// skipped.
+class Fields {
+ public:
+  explicit Fields(std::string_view text);
+  std::string_view Text(std::string_view key) const;
+  /// 0 when absent or not a number.
+  std::int64_t Number(std::string_view key) const;
+
+ private:
+  std::map<std::string_view, std::string_view> values_;
+};
+
+/// The parts in which a record is written: who watches, which process, how it ended.
+void AddWatch(const RunRecord& record, FieldWriter& out);
+void AddProcess(const RunRecord& record, FieldWriter& out);
+void AddExit(const RunRecord& record, FieldWriter& out);
+RunRecord ReadRecordFields(const Fields& fields);
+
+}  // namespace divvy

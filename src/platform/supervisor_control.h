@@ -1,0 +1,84 @@
+// Words between daemon and supervisors: commands to a supervisor's control socket, reports to the daemon's report
+// socket. Both are single datagrams of key=value lines; both sides look at the sender's credentials, which the kernel
+// gives: only root and the daemon's own user count.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "base/result.h"
+#include "base/time.h"
+#include "platform/launch_descriptor.h"
+#include "platform/run_record.h"
+
+namespace divvy {
+
+struct WindowSize {
+  int rows = 0;  // 0: leave as it is.
+  int columns = 0;
+};
+
+// --- Reports -----------------------------------------------------------------------------------------------------
+
+struct SupervisorReport {
+  enum class Kind {
+    kStarted,   // The program runs: record.process, record.started.
+    kExited,    // All its processes are gone, or it could not be started: record.exit, record.ended.
+    kDetached,  // Client `attachment` left the job's terminal; its descriptors are closed.
+  };
+  Kind kind = Kind::kStarted;
+  RunRecord record;
+  std::uint64_t attachment = 0;
+};
+
+/// RUN_DIRECTORY/reports, replacing one that an earlier daemon left. Non-blocking. The caller closes it.
+Result<int> BindReportSocket(const std::string& run_directory);
+
+/// The next report; nothing when there is none now. Those from strangers are dropped.
+std::optional<SupervisorReport> ReceiveReport(int report_socket);
+
+// --- Commands ----------------------------------------------------------------------------------------------------
+// All are idempotent and need record.{job, attempt, control} alone. kUnreachable: the supervisor is gone, so the job
+// has ended or is an orphan; the record says which. kLimitExceeded: its mailbox is full; try again.
+
+/// `signal` to all of the job's processes, SIGKILL to what is left after `grace`. A second one can only shorten.
+Status SendStop(const RunRecord& record, int signal, Duration grace);
+
+enum class SignalReach { kTree, kFirstProcess };
+Status SendSignal(const RunRecord& record, int signal, SignalReach reach = SignalReach::kTree);
+
+Status SendPause(const RunRecord& record);
+Status SendContinue(const RunRecord& record);
+
+/// Counts from the start as the first limit did; 0: none. A limit already passed ends the job.
+Status SendTimeLimit(const RunRecord& record, Duration limit);
+
+/// Joins `in` and `out` (copies of which are sent) to the job's terminal, until `in` says Ctrl-P Ctrl-Q, `out` breaks
+/// or the job ends; what it printed last (64 KiB) comes first. kDetached with `attachment` follows if the job goes on.
+/// `out` should be a socket or a pipe: a slow client is then buffered and never holds up the job.
+Status SendAttach(const RunRecord& record, std::uint64_t attachment, int in, int out, WindowSize window);
+Status SendResize(const RunRecord& record, WindowSize window);
+
+/// Asks for the present state: kStarted comes again.
+Status SendPing(const RunRecord& record);
+
+// --- The supervisor's side -----------------------------------------------------------------------------------------
+
+struct Command {
+  std::string text;
+  std::vector<Descriptor> descriptors;
+};
+
+/// A datagram socket on an address of the kernel's choice (abstract, so that nothing is left behind), and that address.
+Result<std::pair<Descriptor, std::string>> OpenControlSocket();
+/// The next command from root or `uid`; nothing when there is none now.
+std::optional<Command> ReceiveCommand(int control_socket, uid_t uid);
+/// Waits while the daemon's mailbox is full, for as long as it takes. False: no daemon listens.
+bool SendReport(int control_socket, const std::string& address, std::string_view text);
+
+}  // namespace divvy

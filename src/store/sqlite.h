@@ -1,0 +1,73 @@
+// The little of SQLite's C interface that the store needs: connections and statements that close themselves, and errors
+// that say which file it was and what to do. A connection and its statements belong to one thread at a time.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "base/result.h"
+
+struct sqlite3;
+struct sqlite3_stmt;
+
+namespace divvy {
+
+/// A prepared statement. Parameters and columns count from 1 and from 0, as SQLite counts them.
+class Statement {
+ public:
+  Statement() = default;
+  Statement(const std::string* path, sqlite3_stmt* statement) : path_(path), statement_(statement) {}
+  Statement(Statement&& other) noexcept { *this = std::move(other); }
+  Statement& operator=(Statement&& other) noexcept;
+  ~Statement();
+
+  void Bind(int parameter, std::int64_t value);
+  /// Not copied: `text` must live until Run, or until the last Next.
+  void Bind(int parameter, std::string_view text);
+  void BindCopy(int parameter, std::string_view text);
+  void BindNull(int parameter);
+
+  /// True: there is a row. After false or an error the statement is ready to be bound again.
+  Result<bool> Next();
+  /// For a statement without rows.
+  Status Run();
+  /// Ends a query whose rows were not all taken; the bound values go with it.
+  void Reset();
+
+  std::int64_t Integer(int column) const;
+  std::string_view Text(int column) const;  // Valid until the next call on this statement.
+  bool IsNull(int column) const;
+
+ private:
+  const std::string* path_ = nullptr;
+  sqlite3_stmt* statement_ = nullptr;
+  int bind_error_ = 0;
+};
+
+/// One open connection. Not movable: its statements refer to it.
+class Connection {
+ public:
+  explicit Connection(std::string path) : path_(std::move(path)) {}
+  Connection(const Connection&) = delete;
+  Connection& operator=(const Connection&) = delete;
+  ~Connection();
+
+  /// The file must exist (it may be empty).
+  Status Open();
+  /// One or more statements; rows are dropped.
+  Status Execute(const char* sql);
+  Result<Statement> Prepare(std::string_view sql);
+  /// The first column of the first row; 0 when there is no row.
+  Result<std::int64_t> QueryInteger(std::string_view sql);
+
+  bool is_in_transaction() const;
+  int rows_changed() const;
+  const std::string& path() const { return path_; }
+
+ private:
+  std::string path_;
+  sqlite3* database_ = nullptr;
+};
+
+}  // namespace divvy
