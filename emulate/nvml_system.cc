@@ -13,20 +13,34 @@ Return nvmlShutdown() { return StopWorld(); }
 
 const char* nvmlErrorString(Return result) {
   switch (result) {
-    case kSuccess: return "Success";
-    case kUninitialized: return "Uninitialized";
-    case kInvalidArgument: return "Invalid Argument";
-    case kNotSupported: return "Not Supported";
-    case kNoPermission: return "Insufficient Permissions";
-    case kNotFound: return "Not Found";
-    case kInsufficientSize: return "Insufficient Size";
-    case kDriverNotLoaded: return "Driver Not Loaded (no description of emulated GPUs)";
-    case kTimeout: return "Timeout";
-    case kLibraryNotFound: return "NVML Shared Library Not Found";
-    case kFunctionNotFound: return "Function Not Found";
-    case kGpuIsLost: return "GPU is lost";
-    case kResetRequired: return "GPU requires reset";
-    case kUnknown: break;
+    case kSuccess:
+      return "Success";
+    case kUninitialized:
+      return "Uninitialized";
+    case kInvalidArgument:
+      return "Invalid Argument";
+    case kNotSupported:
+      return "Not Supported";
+    case kNoPermission:
+      return "Insufficient Permissions";
+    case kNotFound:
+      return "Not Found";
+    case kInsufficientSize:
+      return "Insufficient Size";
+    case kDriverNotLoaded:
+      return "Driver Not Loaded (no description of emulated GPUs)";
+    case kTimeout:
+      return "Timeout";
+    case kLibraryNotFound:
+      return "NVML Shared Library Not Found";
+    case kFunctionNotFound:
+      return "Function Not Found";
+    case kGpuIsLost:
+      return "GPU is lost";
+    case kResetRequired:
+      return "GPU requires reset";
+    case kUnknown:
+      break;
   }
   return "Unknown Error";
 }
@@ -81,7 +95,8 @@ Return FindDevice(Device* device, Matches matches, Return otherwise) {
 }  // namespace
 
 Return nvmlDeviceGetHandleByIndex_v2(unsigned index, Device* device) {
-  return FindDevice(device, [index](unsigned i, const WorldFacts&) { return i == index; }, kInvalidArgument);
+  return FindDevice(
+      device, [index](unsigned i, const WorldFacts&) { return i == index; }, kInvalidArgument);
 }
 Return nvmlDeviceGetHandleByIndex(unsigned index, Device* device) {
   return nvmlDeviceGetHandleByIndex_v2(index, device);
@@ -89,7 +104,8 @@ Return nvmlDeviceGetHandleByIndex(unsigned index, Device* device) {
 
 Return nvmlDeviceGetHandleByUUID(const char* uuid, Device* device) {
   if (uuid == nullptr) return kInvalidArgument;
-  return FindDevice(device, [uuid](unsigned, const WorldFacts& f) { return strcmp(f.uuid, uuid) == 0; }, kNotFound);
+  return FindDevice(
+      device, [uuid](unsigned, const WorldFacts& f) { return strcmp(f.uuid, uuid) == 0; }, kNotFound);
 }
 
 Return nvmlDeviceGetHandleByPciBusId_v2(const char* bus_id, Device* device) {

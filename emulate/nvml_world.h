@@ -22,8 +22,8 @@ class Locked {
   Locked& operator=(const Locked&) = delete;
 };
 
-/// One GPU behind a handle: its facts and a complete copy of its state. `result` is kSuccess, or what to return at once:
-/// not initialised, no such device, or lost.
+/// One GPU behind a handle: its facts and a complete copy of its state. `result` is kSuccess, or what to return at
+/// once: not initialised, no such device, or lost.
 struct Look {
   explicit Look(nvml::Device device);
 

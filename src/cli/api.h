@@ -9,21 +9,10 @@
 #include <vector>
 
 #include "base/result.h"
+#include "platform/places.h"
 #include "wire/messages.h"
 
 namespace divvy::cli {
-
-/// Where the daemon of this caller is: DIVVY_HOME's; else the machine's (/run/divvy) when it is there or we are root; else
-/// the user's own (XDG).
-struct Places {
-  std::string home;      // Root of everything, when DIVVY_HOME or a user's daemon; empty for the machine's.
-  std::string state;     // Database, logs, runs.
-  std::string socket;
-  std::string config;    // divvy.toml, whether or not it exists.
-  std::string logs;
-  bool is_machine_wide = false;
-};
-Places FindPlaces();
 
 class Api {
  public:

@@ -112,8 +112,13 @@ class Controller {
   /// The end of a job's process tree. A report of an older attempt, or of a job that is not active, only gives its
   /// run record back. May queue the job again (retry, requeue).
   void OnExited(JobId job, std::uint32_t attempt, const Exit& exit, Time at, Time now);
-  /// A restart found neither a supervisor nor an end: the machine was rebooted, or the launch never happened.
-  void OnVanished(JobId job, std::uint32_t attempt, bool was_rebooted, Time now);
+  /// A restart of the daemon found no supervisor that watches the job, and no end.
+  enum class Vanished {
+    kNeverStarted,  // Its launch never happened.
+    kUnseen,        // It ran, its supervisor was killed, and nobody saw the end.
+    kRebooted,      // It ran when the machine went down.
+  };
+  void OnVanished(JobId job, std::uint32_t attempt, Vanished how, Time now);
   void OnGpusObserved(const std::vector<GpuObservation>& observations, Time now);
 
   /// Plans and starts what can start. Cheap when nothing has changed.

@@ -68,20 +68,20 @@ void Controller::OnExited(JobId job, std::uint32_t attempt, const Exit& exit, Ti
   Finish(record, state, reason, now);
 }
 
-void Controller::OnVanished(JobId job, std::uint32_t attempt, bool was_rebooted, Time now) {
+void Controller::OnVanished(JobId job, std::uint32_t attempt, Vanished how, Time now) {
   const auto found = live_.find(job);
   if (found == live_.end() || found->second.attempt != attempt || !IsActive(found->second.state)) return;
   JobRecord& record = found->second;
   cluster_.Finish(job);
   needs_plan_ = true;
-  const bool never_ran = record.state == JobState::kStarting && !was_rebooted;
+  const bool never_ran = how == Vanished::kNeverStarted;
   if (record.stop_intent == StopIntent::kCancel) {
     Finish(record, JobState::kCancelled, record.reason, now);
   } else if (never_ran && record.is_foreground) {
     Finish(record, JobState::kFailed, "the daemon was restarted before it could start, and its terminal is gone", now);
   } else if (never_ran) {
     QueueAgain(record, kNoTime, "the daemon was restarted before it could start", now);
-  } else if (record.requeues_after_reboot || record.stop_intent == StopIntent::kRequeue) {
+  } else if ((how == Vanished::kRebooted && record.requeues_after_reboot) || record.stop_intent == StopIntent::kRequeue) {
     ++record.restarts;
     QueueAgain(record, kNoTime, "queued again after a reboot", now);
   } else {
@@ -89,6 +89,7 @@ void Controller::OnVanished(JobId job, std::uint32_t attempt, bool was_rebooted,
     exit.is_known = false;
     record.exit = exit;
     record.ended = now;
+    const bool was_rebooted = how == Vanished::kRebooted;
     Finish(record, was_rebooted ? JobState::kFailed : JobState::kLost,
            was_rebooted ? "the machine was rebooted while it ran" : "its processes are gone and nobody saw how they ended", now);
   }

@@ -1,7 +1,11 @@
 // The options of divvy's own submission, and of "# DIVVY" script lines, as a table that fills a JobSpec.
 #pragma once
 
+#include <cstdint>
+#include <functional>
+#include <map>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "dialect/options.h"
@@ -24,7 +28,12 @@ struct Surroundings {
   std::function<Result<JobId>(std::string_view shorthand)> resolve_job;
 };
 
-/// --gpus, --time, --array, --param ... The table's closures write into `spec`, which must outlive it.
+/// --gpus, --time, --array, --param ... The table's closures write into `spec`, which must outlive it, as must `around`.
+/// Each call makes a new level: what may be given several times (--param, --dependency, --after) adds up within one
+/// level and replaces what an earlier level (a script's lines) gave.
+///
+/// VH_GPUS=N in --env means --gpus N where --gpus is not given; a VH_GPUS that merely was in the caller's environment
+/// means nothing (dialect/valohai.h reads that of an execution).
 std::vector<Option> JobOptions(JobSpec& spec, const Surroundings& around);
 
 /// --dependency's value: "afterok:12:13,afterany:14", "after:12+5", "singleton", "12" (afterok), "@"; "?" between
@@ -51,6 +60,18 @@ std::string FillParameters(std::string_view text, const std::map<std::string, st
 /// Checks what only shows once all options are in: exactly one of command and script, begin after now, array and
 /// foreground together, ... The message names the option to change.
 Status CheckComplete(const JobSpec& spec);
+
+/// Before the submission, after spec.capture is filled: keeps of the captured environment what --export named. Does
+/// nothing without --export, nor to a spec of Slurm's (CompleteSlurm), and no harm when called twice.
+void CompleteCapture(JobSpec& spec);
+
+/// What a spec asks for, one phrase a field: "2 GPUs (h100)", "1 h 30 min", ... Summarise joins the first ones; explain
+/// shows them all.
+struct Readings {
+  std::vector<std::string> request;  // What decides where and when it runs.
+  std::vector<std::string> others;   // Files, signals, labels.
+};
+Readings ReadBack(const JobSpec& spec);
 
 /// "2 GPUs (h100), 1 h 30 min, 20 GiB each, after job 12": how a spec was read, in one line.
 std::string Summarise(const JobSpec& spec);

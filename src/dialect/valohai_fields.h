@@ -12,12 +12,12 @@
 #include <vector>
 
 #include "base/text.h"
+#include "dialect/quoted.h"
 #include "dialect/valohai.h"
 
 namespace divvy::dialect {
 
 inline int LineOf(const YAML::Node& node) { return node.Mark().line + 1; }
-inline std::string Quoted(std::string_view text) { return "'" + std::string(text) + "'"; }
 
 /// What a node is, for "X is a map, not a text".
 inline std::string_view KindOf(const YAML::Node& node) {
@@ -56,6 +56,8 @@ class Fields {
     problems_.push_back({LineOf(at), false, who_ + ": " + text});
   }
 
+  void Complain(const std::string& text) { Complain(node_, text); }
+
   /// Nothing when the key is absent or empty.
   std::optional<YAML::Node> Get(std::string_view key) const {
     auto found = values_.find(std::string(key));
@@ -70,7 +72,7 @@ class Fields {
   }
 
   std::string Required(std::string_view key) {
-    if (!Get(key)) Complain(node_, "needs the key " + Quoted(key));
+    if (!Get(key)) Complain("needs the key " + Quoted(key));
     return Text(key);
   }
 

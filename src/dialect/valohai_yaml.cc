@@ -203,15 +203,13 @@ void ReadRules(Fields& rules, std::string_view style, ValohaiTaskParameter& out)
     return;
   }
   if (!start || !end) {
-    rules.Complain(rules.Get("start").value_or(YAML::Node()), std::string(style) + " needs 'start' and 'end' (or 'min' and 'max')");
-    return;
+    return rules.Complain(std::string(style) + " needs 'start' and 'end' (or 'min' and 'max')");
   }
   if (style == "linear") {
     double step = rules.Number("step").value_or(1);
     if (step == 0 || (*end - *start) / step < 0 || (*end - *start) / step >= kMaxValues) {
-      return rules.Complain(rules.Get("step").value_or(YAML::Node()),
-                            "a step of " + FormatNumber(step, false) + " does not lead from " + FormatNumber(*start, false) +
-                                " to " + FormatNumber(*end, false) + " in at most 10000 values");
+      return rules.Complain("a step of " + FormatNumber(step, false) + " does not lead from " + FormatNumber(*start, false) +
+                            " to " + FormatNumber(*end, false) + " in at most 10000 values");
     }
     // Half a thousandth of a step more, so that 0.1 ten times still reaches 1.
     int count = static_cast<int>(std::floor((*end - *start) / step + 5e-4)) + 1;
@@ -232,8 +230,8 @@ void ReadRules(Fields& rules, std::string_view style, ValohaiTaskParameter& out)
   out.min = *start;
   out.max = *end;
   out.distribution = rules.Word("distribution", "uniform", kDistributions);
-  if (out.max < out.min) rules.Complain(*rules.Get("max"), "max is below min");
-  if (out.distribution == "log-uniform" && out.min <= 0) rules.Complain(*rules.Get("min"), "log-uniform needs a min above 0");
+  if (out.max < out.min) rules.Complain("max is below min");
+  if (out.distribution == "log-uniform" && out.min <= 0) rules.Complain("log-uniform needs a min above 0");
   if (rules.Get("seed")) out.seed = rules.Whole("seed", 0, 0, kMaxCount * 1000);
 }
 
@@ -381,7 +379,9 @@ void ReadEntry(const YAML::Node& entry, ValohaiProject& project, Problems& probl
   else if (auto task = fields.Get("task")) project.tasks.push_back(ReadTask(problems, *task));
   else if (auto pipeline = fields.Get("pipeline")) project.pipelines.push_back(ReadPipeline(problems, *pipeline));
   else if (auto endpoint = fields.Get("endpoint")) project.endpoints.push_back(ReadEndpoint(problems, *endpoint));
-  else if (problems.empty() || problems.back().line != LineOf(entry)) fields.Complain(entry, "is empty");
+  for (const auto& [kind, value] : fields.values()) {
+    if (value.IsNull()) fields.Complain(Quoted(kind) + " is empty; indent its keys below it");
+  }
 }
 
 }  // namespace

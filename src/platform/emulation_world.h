@@ -2,8 +2,8 @@
 // Used on both sides of a C ABI, so it needs nothing but <cstdint> and the compiler.
 //
 // A GPU's facts never change. Its state is kept twice: states[version & 1] is the live one. A writer, alone by flock on
-// the file, fills the other copy and then adds one to `version`. So a writer that is killed at any point leaves the last
-// complete state, the kernel drops its lock, and a reader never waits for anybody.
+// the file, fills the other copy and then adds one to `version`. So a writer that is killed at any point leaves the
+// last complete state, the kernel drops its lock, and a reader never waits for anybody.
 #pragma once
 
 #include <cstddef>
@@ -28,10 +28,10 @@ struct WorldFacts {
   std::int32_t compute_capability;  // 90 is 9.0; 0: not known.
   std::uint32_t is_mig_capable;
   std::uint32_t is_mig_enabled;
-  std::uint32_t switch_links;       // NVLinks to the NVSwitches of `switch_domain`.
-  std::uint32_t switch_domain;      // GPUs of one domain reach each other through its switches.
-  std::uint8_t nvlinks[kMaxGpus];   // NVLinks straight to that GPU.
-  std::uint8_t levels[kMaxGpus];    // nvml::TopologyLevel to that GPU.
+  std::uint32_t switch_links;      // NVLinks to the NVSwitches of `switch_domain`.
+  std::uint32_t switch_domain;     // GPUs of one domain reach each other through its switches.
+  std::uint8_t nvlinks[kMaxGpus];  // NVLinks straight to that GPU.
+  std::uint8_t levels[kMaxGpus];   // nvml::TopologyLevel to that GPU.
 };
 
 struct WorldProcess {

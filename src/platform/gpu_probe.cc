@@ -25,8 +25,8 @@ struct GpuUnderWatch {
   nvml::Device device = nullptr;
   bool has_events = false;
   // Health as of the last look.
-  unsigned long long xid = 0;   // The last one that fences, until the GPU was reset.
-  bool was_in_need = false;     // The driver asked for a recovery since that XID.
+  unsigned long long xid = 0;  // The last one that fences, until the GPU was reset.
+  bool was_in_need = false;    // The driver asked for a recovery since that XID.
   bool was_lost = false;
 };
 
@@ -47,13 +47,13 @@ class NvmlProbe : public GpuProbe {
  public:
   explicit NvmlProbe(std::unique_ptr<NvmlLibrary> nvml) : nvml_(std::move(nvml)) {
     if (nvml_->create_events != nullptr && nvml_->create_events(&events_) != nvml::kSuccess) events_ = nullptr;
-    // Registered here and not at the first look, so that no XID between the two is missed.
-    FindDevices();
   }
   ~NvmlProbe() override {
     if (events_ != nullptr && nvml_->free_events != nullptr) nvml_->free_events(events_);
   }
 
+  /// Fills gpus_ and registers for their events, so that no XID from now on is missed.
+  Status FindDevices();
   Result<std::vector<GpuFacts>> Facts() override;
   std::vector<GpuObservation> Observe(GpuSet which, bool with_processes,
                                       const std::set<std::int64_t>& supervisors) override;
@@ -61,7 +61,6 @@ class NvmlProbe : public GpuProbe {
   std::string driver() const override;
 
  private:
-  Status FindDevices();
   void Register(GpuUnderWatch& gpu);
   GpuFacts FactsOf(GpuIndex index) const;
   int NumaNodeOf(nvml::Device device, const std::string& pci) const;
@@ -168,8 +167,7 @@ std::vector<GpuObservation> NvmlProbe::Observe(GpuSet which, bool with_processes
   for (std::size_t i = 0; i < gpus_.size(); ++i) {
     if (!which.Contains(static_cast<GpuIndex>(i))) continue;
     GpuUnderWatch& gpu = gpus_[i];
-    if (gpu.device == nullptr &&
-        nvml_->get_handle(static_cast<unsigned>(i), &gpu.device) != nvml::kSuccess) {
+    if (gpu.device == nullptr && nvml_->get_handle(static_cast<unsigned>(i), &gpu.device) != nvml::kSuccess) {
       gpu.device = nullptr;
     }
     Register(gpu);
@@ -231,9 +229,15 @@ void NvmlProbe::ReadHealth(GpuUnderWatch& gpu, GpuObservation& seen) const {
     seen.fault = XidText(gpu.xid);
   } else if (is_in_need) {
     switch (action.value_or(nvml::kRecoverGpuReset)) {
-      case nvml::kRecoverNodeReboot: seen.fault = "the driver asks for a restart of the machine"; break;
-      case nvml::kRecoverDrainPeers: seen.fault = "the driver asks for an end of peer-to-peer traffic"; break;
-      default: seen.fault = "the driver asks for a reset of the GPU"; break;
+      case nvml::kRecoverNodeReboot:
+        seen.fault = "the driver asks for a restart of the machine";
+        break;
+      case nvml::kRecoverDrainPeers:
+        seen.fault = "the driver asks for an end of peer-to-peer traffic";
+        break;
+      default:
+        seen.fault = "the driver asks for a reset of the GPU";
+        break;
     }
   } else if (HasRemapFailed(gpu.device)) {
     seen.fault = "memory row remapping failed: replace the GPU";
@@ -344,7 +348,9 @@ std::string NvmlProbe::driver() const {
 
 Result<std::unique_ptr<GpuProbe>> OpenNvml(const std::string& library_path, const std::string& world_path) {
   DIVVY_TRY(std::unique_ptr<NvmlLibrary> nvml, NvmlLibrary::Load(library_path, world_path));
-  return std::unique_ptr<GpuProbe>(std::make_unique<NvmlProbe>(std::move(nvml)));
+  auto probe = std::make_unique<NvmlProbe>(std::move(nvml));
+  DIVVY_CHECK(probe->FindDevices());
+  return std::unique_ptr<GpuProbe>(std::move(probe));
 }
 
 }  // namespace divvy

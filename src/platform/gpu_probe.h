@@ -1,5 +1,5 @@
-// The GPUs of this machine as the driver shows them. A call may block for seconds in a sick driver, so a probe belongs to
-// one worker thread and never to the loop.
+// The GPUs of this machine as the driver shows them. A call may block for seconds in a sick driver, so a probe belongs
+// to one worker thread and never to the loop.
 #pragma once
 
 #include <cstdint>
@@ -22,8 +22,8 @@ class GpuProbe {
   virtual Result<std::vector<GpuFacts>> Facts() = 0;
 
   /// One look at each GPU of `which`, by index; an index that does not exist is left out. With processes: everyone who
-  /// uses the GPU, compute and graphics, by pid; `supervisors` holds the pids of divvy's own, the nearest of which among
-  /// a process's ancestors (itself included) becomes its supervisor_pid.
+  /// uses the GPU, compute and graphics, by pid; `supervisors` holds the pids of divvy's own, the nearest of which
+  /// among a process's ancestors (itself included) becomes its supervisor_pid.
   ///
   /// A fault stays until the driver says that the GPU was reset (or a lost one answers again), or ForgetFaults.
   virtual std::vector<GpuObservation> Observe(GpuSet which, bool with_processes,

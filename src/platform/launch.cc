@@ -53,12 +53,7 @@ Status SpawnLauncher(const std::vector<std::string>& command, int socket, int lo
   std::vector<char*> argv;
   for (const std::string& word : command) argv.push_back(const_cast<char*>(word.c_str()));
   argv.push_back(nullptr);
-  // Symbols found at once: else every supervisor would look up again those that the launcher itself never called.
-  std::string bind_now = "LD_BIND_NOW=1";
-  std::vector<char*> environment = {bind_now.data()};
-  for (char** variable = environ; *variable != nullptr; ++variable) environment.push_back(*variable);
-  environment.push_back(nullptr);
-  const int failure = ::posix_spawn(&pid, argv[0], &actions, nullptr, argv.data(), environment.data());
+  const int failure = ::posix_spawn(&pid, argv[0], &actions, nullptr, argv.data(), environ);
   ::posix_spawn_file_actions_destroy(&actions);
   errno = failure;
   if (failure != 0) return SystemError("start the launcher", command[0]);
@@ -68,26 +63,6 @@ Status SpawnLauncher(const std::vector<std::string>& command, int socket, int lo
 // posix_spawn's dup2 must not hit a descriptor that a later one still needs.
 Descriptor MoveAbove(Descriptor from, int lowest) {
   return Descriptor(::fcntl(from.get(), F_DUPFD_CLOEXEC, lowest));
-}
-
-ssize_t SendFrame(int socket, std::string_view bytes, const std::vector<Descriptor>& streams) {
-  alignas(cmsghdr) char control[CMSG_SPACE(3 * sizeof(int))] = {};
-  iovec part = {.iov_base = const_cast<char*>(bytes.data()), .iov_len = bytes.size()};
-  msghdr message = {};
-  message.msg_iov = &part;
-  message.msg_iovlen = 1;
-  if (!streams.empty()) {
-    std::array<int, 3> fds = {};
-    for (std::size_t i = 0; i < streams.size(); ++i) fds[i] = streams[i].get();
-    message.msg_control = control;
-    message.msg_controllen = CMSG_SPACE(streams.size() * sizeof(int));
-    cmsghdr* header = CMSG_FIRSTHDR(&message);
-    header->cmsg_level = SOL_SOCKET;
-    header->cmsg_type = SCM_RIGHTS;
-    header->cmsg_len = CMSG_LEN(streams.size() * sizeof(int));
-    std::memcpy(CMSG_DATA(header), fds.data(), streams.size() * sizeof(int));
-  }
-  return ::sendmsg(socket, &message, MSG_DONTWAIT | MSG_NOSIGNAL);
 }
 
 }  // namespace
@@ -151,6 +126,8 @@ Status ProcessLauncher::Launch(const LaunchRequest& request) {
 void ProcessLauncher::Confirm(JobId job, std::uint32_t attempt) { unconfirmed_.erase({job, attempt}); }
 
 Status ProcessLauncher::OnReadable() {
+  char byte = 0;
+  if (::recv(socket_.get(), &byte, sizeof byte, MSG_PEEK | MSG_DONTWAIT) < 0 && errno == EAGAIN) return {};
   ::waitpid(static_cast<pid_t>(launcher_pid_), nullptr, 0);
   launcher_pid_ = 0;
   to_send_.clear();
@@ -166,7 +143,7 @@ void ProcessLauncher::Flush() {
   while (!to_send_.empty()) {
     const Frame& frame = *to_send_.front();
     const std::string_view rest = std::string_view(frame.bytes).substr(sent_of_first_);
-    const ssize_t sent = SendFrame(socket_.get(), rest, sent_of_first_ == 0 ? frame.streams : kNone);
+    const ssize_t sent = SendFramePart(socket_.get(), rest, sent_of_first_ == 0 ? frame.streams : kNone, MSG_DONTWAIT);
     // Full: OnWritable() comes. Broken: OnReadable() comes, and sends it again to a new launcher.
     if (sent < 0) return;
     sent_of_first_ += static_cast<std::size_t>(sent);

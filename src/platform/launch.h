@@ -4,11 +4,13 @@
 //     ^------------------------(datagrams: started, exited, detached)-------'
 //
 // The daemon never forks: a large process forks slowly, and its children would be its own. It starts one small launcher
-// (this same executable, LauncherMain) which forks a supervisor for every job. Supervisors belong to nobody: the daemon
-// and the launcher may be killed at any time. docs/supervisor.md tells a supervisor's life.
+// (this same executable, LauncherMain) which has one supervisor for every running job: a process that belongs to nobody
+// while it watches, so that the daemon and the launcher may be killed at any time. A supervisor whose job has ended
+// takes the next one, because making and tearing down a process costs more than all else that a launch does here.
+// docs/supervisor.md tells a supervisor's life.
 //
-// A launch happens at most once: the run record is made exclusively, and only while the launcher that forked the
-// supervisor lives. So a launch that nobody has confirmed may be repeated.
+// A launch happens at most once: the run record is made exclusively, and only while the launcher that passed the job on
+// lives. So a launch that nobody has confirmed may be repeated.
 #pragma once
 
 #include <array>
@@ -67,6 +69,8 @@ struct LaunchRequest {
   Bytes memory_limit;                    // 0: none. Enforced where CanEnforceMemory().
 };
 
+struct Frame;  // A request on its way: launch_message.h.
+
 /// Starts jobs. The real one is below; the simulator and tests have their own.
 class Launcher {
  public:
@@ -94,7 +98,8 @@ class ProcessLauncher final : public Launcher {
  public:
   /// Waits until the launcher of an earlier daemon has gone, then starts one. ScanRunDirectory comes after this.
   static Result<std::unique_ptr<ProcessLauncher>> Start(ProcessLauncherOptions options);
-  /// The launcher leaves when it has started all that was sent; supervisors live on.
+  /// The launcher leaves, supervisors live on. A launch that was not confirmed may not have happened: the run directory
+  /// says which.
   ~ProcessLauncher() override;
 
   Status Launch(const LaunchRequest& request) override;
@@ -110,10 +115,6 @@ class ProcessLauncher final : public Launcher {
   std::int64_t launcher_pid() const { return launcher_pid_; }
 
  private:
-  struct Frame {
-    std::string bytes;
-    std::vector<Descriptor> streams;
-  };
   using Key = std::pair<JobId, std::uint32_t>;
 
   explicit ProcessLauncher(ProcessLauncherOptions options) : options_(std::move(options)) {}

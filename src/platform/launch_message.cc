@@ -1,10 +1,15 @@
 #include "platform/launch_message.h"
 
+#include <sys/socket.h>
+
+#include <cerrno>
 #include <cstring>
 #include <type_traits>
 
 namespace divvy {
 namespace {
+
+constexpr std::size_t kMaxStreams = 3;
 
 // One list of the fields serves both directions, so that they cannot differ.
 template <typename Archive, typename Launch>
@@ -109,7 +114,7 @@ class Reader {
 }  // namespace
 
 std::string EncodeLaunch(const LaunchRequest& request) {
-  FrameHeader header = {.uid = request.uid, .gid = request.gid};
+  FrameHeader header;
   for (const int stream : request.streams) header.stream_count += stream >= 0 ? 1 : 0;
   std::size_t size = 1024 + request.script.size();
   for (const std::string& text : request.environment) size += text.size() + sizeof(std::uint32_t);
@@ -123,7 +128,7 @@ std::string EncodeLaunch(const LaunchRequest& request) {
   return frame;
 }
 
-LaunchRequest DecodeLaunch(std::string_view body, const std::vector<int>& streams) {
+LaunchRequest DecodeLaunch(std::string_view body, const std::vector<Descriptor>& streams) {
   LaunchRequest request;
   Reader reader(body);
   Visit(reader, request);
@@ -131,9 +136,86 @@ LaunchRequest DecodeLaunch(std::string_view body, const std::vector<int>& stream
   for (int& stream : request.streams) {
     if (stream < 0) continue;
     DIVVY_ASSERT(next < streams.size());
-    stream = streams[next++];
+    stream = streams[next++].get();
   }
   return request;
+}
+
+ssize_t SendFramePart(int socket, std::string_view bytes, const std::vector<Descriptor>& streams, int flags) {
+  alignas(cmsghdr) char control[CMSG_SPACE(kMaxStreams * sizeof(int))] = {};
+  iovec part = {.iov_base = const_cast<char*>(bytes.data()), .iov_len = bytes.size()};
+  msghdr message = {};
+  message.msg_iov = &part;
+  message.msg_iovlen = 1;
+  if (!streams.empty()) {
+    DIVVY_ASSERT(streams.size() <= kMaxStreams);
+    std::array<int, kMaxStreams> fds = {};
+    for (std::size_t i = 0; i < streams.size(); ++i) fds[i] = streams[i].get();
+    message.msg_control = control;
+    message.msg_controllen = CMSG_SPACE(streams.size() * sizeof(int));
+    cmsghdr* header = CMSG_FIRSTHDR(&message);
+    header->cmsg_level = SOL_SOCKET;
+    header->cmsg_type = SCM_RIGHTS;
+    header->cmsg_len = CMSG_LEN(streams.size() * sizeof(int));
+    std::memcpy(CMSG_DATA(header), fds.data(), streams.size() * sizeof(int));
+  }
+  return ::sendmsg(socket, &message, flags | MSG_NOSIGNAL);
+}
+
+bool SendFrame(int socket, const Frame& frame) {
+  static const std::vector<Descriptor> kNone;
+  for (std::size_t sent = 0; sent < frame.bytes.size();) {
+    const std::string_view rest = std::string_view(frame.bytes).substr(sent);
+    const ssize_t size = SendFramePart(socket, rest, sent == 0 ? frame.streams : kNone, 0);
+    if (size < 0 && errno != EINTR) return false;
+    if (size > 0) sent += static_cast<std::size_t>(size);
+  }
+  return true;
+}
+
+bool FrameReader::ReadMore() {
+  // Most frames fit at once; the buffer grows for those that do not.
+  constexpr std::size_t kReadSize = 65536;
+  if (taken_ == filled_) taken_ = filled_ = 0;
+  if (buffer_.size() - filled_ < kReadSize) buffer_.resize(filled_ + kReadSize);
+  alignas(cmsghdr) char control[CMSG_SPACE(kMaxStreams * sizeof(int))];
+  iovec part = {.iov_base = buffer_.data() + filled_, .iov_len = buffer_.size() - filled_};
+  msghdr message = {};
+  message.msg_iov = &part;
+  message.msg_iovlen = 1;
+  message.msg_control = control;
+  message.msg_controllen = sizeof control;
+  ssize_t size = -1;
+  do size = ::recvmsg(socket_, &message, MSG_CMSG_CLOEXEC);
+  while (size < 0 && errno == EINTR);
+  if (size <= 0) return false;
+  filled_ += static_cast<std::size_t>(size);
+  for (cmsghdr* header = CMSG_FIRSTHDR(&message); header != nullptr; header = CMSG_NXTHDR(&message, header)) {
+    if (header->cmsg_level != SOL_SOCKET || header->cmsg_type != SCM_RIGHTS) continue;
+    for (std::size_t at = CMSG_LEN(0); at + sizeof(int) <= header->cmsg_len; at += sizeof(int)) {
+      int fd = -1;
+      std::memcpy(&fd, reinterpret_cast<const char*>(header) + at, sizeof fd);
+      streams_.emplace_back(fd);
+    }
+  }
+  return true;
+}
+
+std::optional<Frame> FrameReader::Next() {
+  FrameHeader header;
+  const std::string_view rest = std::string_view(buffer_).substr(taken_, filled_ - taken_);
+  if (rest.size() < sizeof header) return std::nullopt;
+  std::memcpy(&header, rest.data(), sizeof header);
+  const std::size_t size = sizeof header + header.body_size;
+  if (rest.size() < size) return std::nullopt;
+  taken_ += size;
+  Frame frame = {.bytes = std::string(rest.substr(0, size))};
+  for (std::uint32_t i = 0; i < header.stream_count; ++i) {
+    DIVVY_ASSERT(!streams_.empty());  // They travel with the first byte.
+    frame.streams.push_back(std::move(streams_.front()));
+    streams_.pop_front();
+  }
+  return frame;
 }
 
 }  // namespace divvy

@@ -3,26 +3,58 @@
 // A frame is a FrameHeader and a body; the descriptors of its streams travel with the frame's first byte.
 #pragma once
 
+#include <sys/types.h>
+
 #include <cstdint>
+#include <deque>
+#include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "platform/launch.h"
 
 namespace divvy {
 
-/// All that the launcher itself reads; the supervisor decodes the rest, so that the launcher's heap stays as it is.
+/// All that the launcher itself reads: the rest is decoded where it is used.
 struct FrameHeader {
   std::uint32_t body_size = 0;
   std::uint32_t stream_count = 0;
-  std::int64_t uid = -1;
-  std::int64_t gid = -1;
 };
 
 /// The whole frame. request.streams become flags only: which of the three are set.
 std::string EncodeLaunch(const LaunchRequest& request);
 
 /// Reads a body. `streams`: the frame's descriptors in the order of request.streams.
-LaunchRequest DecodeLaunch(std::string_view body, const std::vector<int>& streams);
+LaunchRequest DecodeLaunch(std::string_view body, const std::vector<Descriptor>& streams);
+
+struct Frame {
+  std::string bytes;  // Header and body.
+  std::vector<Descriptor> streams;
+
+  std::string_view body() const { return std::string_view(bytes).substr(sizeof(FrameHeader)); }
+};
+
+/// Sends what fits of `bytes`; the streams go with the first of them. As sendmsg(): -1 and errno on failure.
+ssize_t SendFramePart(int socket, std::string_view bytes, const std::vector<Descriptor>& streams, int flags);
+/// All of it, waiting for room. False: nobody reads any more.
+bool SendFrame(int socket, const Frame& frame);
+
+/// Takes frames off a stream socket.
+class FrameReader {
+ public:
+  explicit FrameReader(int socket) : socket_(socket) {}
+  /// Waits for bytes and takes what is there. False: the other end is closed.
+  bool ReadMore();
+  /// The next complete frame, if there is one.
+  std::optional<Frame> Next();
+
+ private:
+  int socket_;
+  std::string buffer_;
+  std::size_t filled_ = 0;  // Bytes of the buffer that were read,
+  std::size_t taken_ = 0;   // and how many of them were given out.
+  std::deque<Descriptor> streams_;  // Of frames not yet given out, in order.
+};
 
 }  // namespace divvy

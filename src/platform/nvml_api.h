@@ -213,8 +213,7 @@ DIVVY_NVML nvmlDeviceGetTopologyCommonAncestor(divvy::nvml::Device a, divvy::nvm
                                                divvy::nvml::TopologyLevel* level);
 DIVVY_NVML nvmlDeviceGetNvLinkState(divvy::nvml::Device device, unsigned link, unsigned* is_active);
 DIVVY_NVML nvmlDeviceGetNvLinkRemotePciInfo(divvy::nvml::Device device, unsigned link, divvy::nvml::PciAddress* pci);
-DIVVY_NVML nvmlDeviceGetNvLinkRemotePciInfo_v2(divvy::nvml::Device device, unsigned link,
-                                               divvy::nvml::PciAddress* pci);
+DIVVY_NVML nvmlDeviceGetNvLinkRemotePciInfo_v2(divvy::nvml::Device device, unsigned link, divvy::nvml::PciAddress* pci);
 DIVVY_NVML nvmlDeviceGetNvLinkRemoteDeviceType(divvy::nvml::Device device, unsigned link, divvy::nvml::LinkEnd* end);
 DIVVY_NVML nvmlDeviceGetMigMode(divvy::nvml::Device device, unsigned* current, unsigned* pending);
 DIVVY_NVML nvmlDeviceGetMaxMigDeviceCount(divvy::nvml::Device device, unsigned* count);
@@ -235,7 +234,8 @@ DIVVY_NVML nvmlDeviceRegisterEvents(divvy::nvml::Device device, unsigned long lo
 DIVVY_NVML nvmlEventSetWait(divvy::nvml::EventSet set, divvy::nvml::Event* event, unsigned timeout_ms);
 DIVVY_NVML nvmlEventSetWait_v2(divvy::nvml::EventSet set, divvy::nvml::Event* event, unsigned timeout_ms);
 
-/// The stand-in's own: the world file that the next nvmlInit_v2 opens, before DIVVY_EMULATE and the library's own folder.
+/// The stand-in's own: the world file that the next nvmlInit_v2 opens, before DIVVY_EMULATE and the library's own
+/// folder.
 DIVVY_NVML divvyEmulateUse(const char* world_path);
 
 #undef DIVVY_NVML

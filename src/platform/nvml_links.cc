@@ -20,8 +20,8 @@ NvLinks ReadNvLinks(const NvmlLibrary& nvml, nvml::Device device, const std::vec
     unsigned is_active = 0;
     if (nvml.get_link_state(device, link, &is_active) != nvml::kSuccess || is_active == 0) continue;
     nvml::PciAddress far{};
-    const bool has_address =
-        nvml.get_link_pci != nullptr && nvml.get_link_pci(device, link, &far) == nvml::kSuccess && far.bus_id[0] != '\0';
+    const bool has_address = nvml.get_link_pci != nullptr && nvml.get_link_pci(device, link, &far) == nvml::kSuccess &&
+                             far.bus_id[0] != '\0';
     const auto gpu = has_address ? std::ranges::find(pci, std::string(far.bus_id)) : pci.end();
     if (gpu != pci.end()) {
       ++links.to_gpu[static_cast<std::size_t>(gpu - pci.begin())];
@@ -51,11 +51,16 @@ std::string PcieWay(const NvmlLibrary& nvml, nvml::Device a, nvml::Device b) {
   }
   switch (level) {
     case nvml::kInternal:
-    case nvml::kSingleSwitch: return "PIX";
-    case nvml::kMultipleSwitches: return "PXB";
-    case nvml::kHostBridge: return "PHB";
-    case nvml::kNode: return "NODE";
-    case nvml::kSystem: break;
+    case nvml::kSingleSwitch:
+      return "PIX";
+    case nvml::kMultipleSwitches:
+      return "PXB";
+    case nvml::kHostBridge:
+      return "PHB";
+    case nvml::kNode:
+      return "NODE";
+    case nvml::kSystem:
+      break;
   }
   return "SYS";
 }

@@ -224,11 +224,12 @@ std::optional<Command> ReceiveCommand(int control_socket, uid_t uid) {
   return std::nullopt;
 }
 
-bool SendReport(int control_socket, const std::string& address, std::string_view text) {
+bool SendReport(int control_socket, const std::string& address, std::string_view text, WhenFull when_full) {
   const auto to = MakeAddress(address);
-  if (!to) return false;
-  while (SendTo(control_socket, *to, text, {}, 0) < 0) {
-    if (errno != EINTR && errno != EAGAIN && errno != ENOBUFS) return false;
+  if (!to) return true;
+  while (SendTo(control_socket, *to, text, {}, when_full == WhenFull::kReturn ? MSG_DONTWAIT : 0) < 0) {
+    if (errno == EAGAIN && when_full == WhenFull::kReturn) return false;
+    if (errno != EINTR && errno != EAGAIN && errno != ENOBUFS) return true;
   }
   return true;
 }

@@ -78,7 +78,9 @@ struct Command {
 Result<std::pair<Descriptor, std::string>> OpenControlSocket();
 /// The next command from root or `uid`; nothing when there is none now.
 std::optional<Command> ReceiveCommand(int control_socket, uid_t uid);
-/// Waits while the daemon's mailbox is full, for as long as it takes. False: no daemon listens.
-bool SendReport(int control_socket, const std::string& address, std::string_view text);
+/// False when the daemon's mailbox is full, which happens only to those that do not wait. True otherwise, also when no
+/// daemon listens: the next one reads the run record.
+enum class WhenFull { kReturn, kWait };
+bool SendReport(int control_socket, const std::string& address, std::string_view text, WhenFull when_full);
 
 }  // namespace divvy

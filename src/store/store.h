@@ -32,29 +32,38 @@ class Store {
  public:
   virtual ~Store() = default;
 
-  /// Durable when it returns. kLimitExceeded: the disk is full, nothing of the batch was kept, and a later try may
-  /// succeed; other errors mean the store cannot be used any more.
+  /// Durable when it returns, all batches together. kLimitExceeded: it could not be written now (the disk is full, or
+  /// another program holds a lock), nothing of any batch was kept, and a later try may succeed; other errors mean the
+  /// store cannot be used any more. Inserting an id that exists or updating one that does not is kInternal.
   virtual Status Commit(const std::vector<Batch>& batches) = 0;
 
   struct Loaded {
     std::vector<JobRecord> live;  // Every record that is not final, ascending by id.
     std::vector<std::pair<std::string, std::string>> settings;
     std::uint64_t next_id = 1;
-    std::uint64_t jobs_total = 0;
+    std::uint64_t jobs_total = 0;  // Ever submitted, elements of arrays counted one by one.
   };
   virtual Result<Loaded> Load() = 0;
 
-  // Reads; safe on another thread than Commit's, one reader thread at a time. They see committed batches only.
+  /// Forgets final jobs that ended before `finished_before`, with their specifications, captures and history; an array
+  /// after all of its elements. One call is one short transaction of at most 1,000 jobs, so that commits pass in
+  /// between: call again while it says true. The file keeps its size; the space is used again.
+  virtual Result<bool> Prune(Time finished_before) = 0;
+
+  // Reads; safe on other threads than Commit's, and they do not wait for it. They see committed batches only.
   virtual Result<JobRecord> Find(JobId id) = 0;             // kNotFound.
   virtual Result<JobSpec> Spec(JobId id) = 0;               // Environment included. An element gives its array's.
   virtual Result<std::vector<JobRecord>> History(const HistoryFilter& filter) = 0;
   virtual Result<std::vector<Batch::HistoryLine>> HistoryOf(JobId id) = 0;
-  virtual Result<std::optional<JobId>> LastOf(std::int64_t uid, std::uint64_t back) = 0;  // "@~back".
-  virtual Result<std::vector<JobId>> Named(const std::string& name, const std::string& user) = 0;  // Newest first, <= 100.
+  virtual Result<std::optional<JobId>> LastOf(std::int64_t uid, std::uint64_t back) = 0;  // "@~back"; no elements.
+  /// Newest first, at most 100; of every user when `user` is empty. Elements only where their array is called otherwise.
+  virtual Result<std::vector<JobId>> Named(const std::string& name, const std::string& user) = 0;
 };
 
-/// Opens or creates the database file and brings its schema up to this version; a newer schema is refused by name.
-/// A file that is not a database, or is damaged, is kCorruptData with what to do.
+/// Opens or creates the database file (mode 0600: it holds environments) and brings its schema up to this version; a
+/// newer schema is refused by both numbers, kFailedPrecondition. A file that is not a database, or is damaged, is
+/// kCorruptData with what to do, and stays as it is. While the store lives it holds a lock on `path` + "-lock"; a second
+/// one is kFailedPrecondition and names the first one's pid.
 Result<std::unique_ptr<Store>> OpenSqliteStore(const std::string& path);
 
 }  // namespace divvy

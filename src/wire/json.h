@@ -104,10 +104,10 @@ class JsonValue {
 
   /// Elements of an array, fields of an object; else 0.
   std::size_t size() const;
-  /// A field of an object (the last of that name), an element of an array; does not exist when there is none. Linear.
+  /// A field of an object (the last of that name) or an element of an array; one that is not there does not exist().
+  /// Both are linear.
   JsonValue operator[](std::string_view key) const;
-  JsonValue operator[](const char* key) const { return (*this)[std::string_view(key)]; }
-  JsonValue operator[](std::size_t index) const;
+  JsonValue At(std::size_t index) const;
   /// The name under which it stands in its object.
   std::string_view key() const;
   /// "a string", "an object": for messages.

@@ -1,0 +1,162 @@
+#include "cli/api.h"
+
+#include <unistd.h>
+
+#include <ctime>
+
+#include "cli/http_client.h"
+#include "wire/codec.h"
+
+namespace divvy::cli {
+namespace {
+
+Error NoDaemon(const Places& places, const Error& error) {
+  std::string command = "divvy up";
+  if (!places.home.empty()) command = "DIVVY_HOME=" + places.home + " divvy up";
+  return Unreachable("no daemon answers at " + places.socket + " (" + error.message + "); start one with: " + command);
+}
+
+ErrorCode CodeOfStatus(int status) {
+  switch (status) {
+    case 400: return ErrorCode::kInvalidArgument;
+    case 403: return ErrorCode::kPermissionDenied;
+    case 404: return ErrorCode::kNotFound;
+    case 409: return ErrorCode::kFailedPrecondition;
+    case 429:
+    case 507: return ErrorCode::kLimitExceeded;
+    case 503: return ErrorCode::kUnreachable;
+    case 504: return ErrorCode::kTimedOut;
+    default: return ErrorCode::kInternal;
+  }
+}
+
+}  // namespace
+
+struct Api::Connection {
+  std::string socket;
+  HttpClient http;
+
+  Result<std::string> Call(std::string_view method, const std::string& target, const std::string& body = "", std::span<const int> fds = {}) {
+    DIVVY_TRY(HttpResponse response, http.Call(method, target, body, fds));
+    if (response.status < 300) return std::move(response.body);
+    if (auto error = wire::Decode<wire::ErrorView>(response.body); error && !error->message.empty()) {
+      return Error{CodeOfStatus(response.status), error->message};
+    }
+    return Error{CodeOfStatus(response.status), "the daemon answered with status " + std::to_string(response.status)};
+  }
+
+  template <typename Answer>
+  Result<Answer> Ask(std::string_view method, const std::string& target, const std::string& body = "", std::span<const int> fds = {}) {
+    DIVVY_TRY(const std::string text, Call(method, target, body, fds));
+    return wire::Decode<Answer>(text);
+  }
+};
+
+Api::Api(std::unique_ptr<Connection> connection) : connection_(std::move(connection)) {}
+Api::Api(Api&&) noexcept = default;
+Api& Api::operator=(Api&&) noexcept = default;
+Api::~Api() = default;
+
+Result<Api> Api::Connect() {
+  const Places places = FindPlaces();
+  auto api = Connect(places.socket);
+  if (!api) return NoDaemon(places, api.error());
+  return api;
+}
+
+Result<Api> Api::Connect(const std::string& socket) {
+  DIVVY_TRY(HttpClient http, HttpClient::Connect(socket));
+  return Api(std::make_unique<Connection>(Connection{socket, std::move(http)}));
+}
+
+Result<wire::StatusView> Api::Status() { return connection_->Ask<wire::StatusView>("GET", "/v1/status"); }
+Result<std::vector<wire::GpuView>> Api::Gpus() { return connection_->Ask<std::vector<wire::GpuView>>("GET", "/v1/gpus"); }
+
+Result<wire::RestrictAnswer> Api::Restrict(const wire::RestrictRequest& request) {
+  return connection_->Ask<wire::RestrictAnswer>("POST", "/v1/gpus/restrict", wire::EncodeChanged(request));
+}
+Result<wire::IgnoreAnswer> Api::Ignore(const wire::IgnoreRequest& request) {
+  return connection_->Ask<wire::IgnoreAnswer>("POST", "/v1/gpus/ignore", wire::EncodeChanged(request));
+}
+Result<wire::IgnoreAnswer> Api::IgnoreRules() { return connection_->Ask<wire::IgnoreAnswer>("GET", "/v1/gpus/ignore"); }
+
+Result<wire::SubmitAnswer> Api::Submit(const JobSpec& spec, std::span<const int> streams) {
+  return connection_->Ask<wire::SubmitAnswer>("POST", "/v1/jobs", "{\"spec\":" + wire::EncodeChanged(spec) + "}", streams);
+}
+
+Result<std::vector<wire::JobView>> Api::Jobs(const wire::JobSelector& selector) {
+  return connection_->Ask<std::vector<wire::JobView>>("POST", "/v1/jobs/select", wire::EncodeChanged(selector));
+}
+Result<wire::JobDetail> Api::Job(const std::string& id) { return connection_->Ask<wire::JobDetail>("GET", "/v1/jobs/" + UrlEncode(id)); }
+Result<wire::WhyView> Api::Why(const std::string& id) { return connection_->Ask<wire::WhyView>("GET", "/v1/jobs/" + UrlEncode(id) + "/why"); }
+
+Result<wire::WaitAnswer> Api::Wait(const std::string& id) {
+  while (true) {
+    auto answer = connection_->Ask<wire::WaitAnswer>("GET", "/v1/jobs/" + UrlEncode(id) + "/wait");
+    if (answer || answer.error().code != ErrorCode::kUnreachable) return answer;
+    // The daemon went away, which never ends a job: ask the next one. Somebody has to start it, so there is no hurry.
+    while (true) {
+      const timespec pause{0, 200'000'000};
+      ::nanosleep(&pause, nullptr);
+      auto http = HttpClient::Connect(connection_->socket);
+      if (!http) continue;
+      connection_->http = *std::move(http);
+      break;
+    }
+  }
+}
+
+Result<wire::ActionAnswer> Api::Cancel(const wire::ActionRequest& request) {
+  return connection_->Ask<wire::ActionAnswer>("POST", "/v1/jobs/cancel", wire::EncodeChanged(request));
+}
+Result<wire::ActionAnswer> Api::Hold(const wire::ActionRequest& request) {
+  return connection_->Ask<wire::ActionAnswer>("POST", "/v1/jobs/hold", wire::EncodeChanged(request));
+}
+Result<wire::ActionAnswer> Api::Release(const wire::ActionRequest& request) {
+  return connection_->Ask<wire::ActionAnswer>("POST", "/v1/jobs/release", wire::EncodeChanged(request));
+}
+Result<wire::ActionAnswer> Api::Requeue(const wire::ActionRequest& request) {
+  return connection_->Ask<wire::ActionAnswer>("POST", "/v1/jobs/requeue", wire::EncodeChanged(request));
+}
+Result<wire::ActionAnswer> Api::Pause(const wire::ActionRequest& request) {
+  return connection_->Ask<wire::ActionAnswer>("POST", "/v1/jobs/pause", wire::EncodeChanged(request));
+}
+Result<wire::ActionAnswer> Api::Resume(const wire::ActionRequest& request) {
+  return connection_->Ask<wire::ActionAnswer>("POST", "/v1/jobs/resume", wire::EncodeChanged(request));
+}
+Result<wire::ActionAnswer> Api::Signal(const wire::ActionRequest& request) {
+  return connection_->Ask<wire::ActionAnswer>("POST", "/v1/jobs/signal", wire::EncodeChanged(request));
+}
+Result<wire::ActionAnswer> Api::Update(const wire::JobUpdate& update) {
+  return connection_->Ask<wire::ActionAnswer>("POST", "/v1/jobs/update", wire::EncodeChanged(update));
+}
+Result<wire::ActionAnswer> Api::SetGroupLimit(const wire::GroupLimitRequest& request) {
+  return connection_->Ask<wire::ActionAnswer>("POST", "/v1/groups/limit", wire::EncodeChanged(request));
+}
+
+Result<wire::WaitAnswer> Api::Attach(const std::string& id, std::span<const int> streams) {
+  return connection_->Ask<wire::WaitAnswer>("POST", "/v1/jobs/" + UrlEncode(id) + "/attach", "{}", streams);
+}
+
+Result<void> Api::Resize(const std::string& id, const wire::WinsizeRequest& size) {
+  DIVVY_TRY(const std::string text, connection_->Call("POST", "/v1/jobs/" + UrlEncode(id) + "/resize", wire::EncodeChanged(size)));
+  return {};
+}
+
+Result<void> Api::Events(const std::function<bool(const wire::ChangeEvent&)>& on_event) {
+  return connection_->http.Stream("/v1/events", [&](std::string_view text) {
+    const auto event = wire::Decode<wire::ChangeEvent>(text);
+    return !event || on_event(*event);
+  });
+}
+
+Result<void> Api::Shutdown() {
+  DIVVY_TRY(const std::string text, connection_->Call("POST", "/v1/shutdown", "{}"));
+  return {};
+}
+
+Result<std::string> Api::Raw(const std::string& method, const std::string& target, const std::string& body) {
+  return connection_->Call(method, target, body);
+}
+
+}  // namespace divvy::cli

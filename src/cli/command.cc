@@ -1,0 +1,121 @@
+#include "cli/command.h"
+
+#include <fcntl.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <ctime>
+
+#include "base/text.h"
+#include "cli/api.h"
+
+extern char** environ;
+
+namespace divvy::cli {
+namespace {
+
+constexpr std::size_t kFileMost = 16 << 20;
+
+Result<std::string> ReadFile(const std::string& path) {
+  const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  if (fd < 0) return NotFound("cannot read '" + path + "': " + std::string(::strerror(errno)));
+  std::string text;
+  char buffer[65536];
+  ssize_t got = 0;
+  while ((got = ::read(fd, buffer, sizeof buffer)) > 0) {
+    text.append(buffer, static_cast<std::size_t>(got));
+    if (text.size() > kFileMost) break;
+  }
+  const int error = errno;
+  ::close(fd);
+  if (got < 0) return InvalidArgument("cannot read '" + path + "': " + std::string(::strerror(error)));
+  if (text.size() > kFileMost) return InvalidArgument("'" + path + "' is larger than 16 MiB, which is more than a script or table should be");
+  return text;
+}
+
+std::string HostName() {
+  char name[256] = "";
+  ::gethostname(name, sizeof name - 1);
+  std::string host = name;
+  return host.substr(0, host.find('.'));
+}
+
+}  // namespace
+
+int Fail(const Error& error) {
+  const bool is_coloured = ::isatty(STDERR_FILENO) == 1 && std::getenv("NO_COLOR") == nullptr;
+  std::fprintf(stderr, "%sdivvy:%s %s\n", is_coloured ? "\033[31m" : "", is_coloured ? "\033[0m" : "", error.message.c_str());
+  switch (error.code) {
+    case ErrorCode::kInvalidArgument: return 2;
+    case ErrorCode::kNotFound: return 3;
+    case ErrorCode::kPermissionDenied: return 4;
+    case ErrorCode::kUnreachable: return 5;
+    default: return 1;
+  }
+}
+
+void Note(std::string_view message) { std::fprintf(stderr, "divvy: note: %.*s\n", static_cast<int>(message.size()), message.data()); }
+
+dialect::Surroundings CallerSurroundings() {
+  dialect::Surroundings around;
+  timespec now{};
+  ::clock_gettime(CLOCK_REALTIME, &now);
+  around.now = Time(std::chrono::seconds(now.tv_sec) + Duration(now.tv_nsec));
+  std::tm local{};
+  ::localtime_r(&now.tv_sec, &local);
+  around.utc_offset = std::chrono::seconds(local.tm_gmtoff);
+  char directory[4096];
+  around.directory = ::getcwd(directory, sizeof directory) != nullptr ? directory : "/";
+  for (char** entry = environ; *entry != nullptr; ++entry) around.environment.emplace_back(*entry);
+  const char* home = std::getenv("HOME");
+  const char* user = std::getenv("USER");
+  around.home = home != nullptr ? home : "";
+  around.user = user != nullptr ? user : "";
+  around.hostname = HostName();
+  around.read_file = [directory = around.directory](const std::string& path) {
+    return ReadFile(path.empty() || path.front() == '/' ? path : directory + "/" + path);
+  };
+  around.resolve_job = [](std::string_view shorthand) -> Result<JobId> {
+    DIVVY_TRY(Api api, Api::Connect());
+    DIVVY_TRY(const wire::JobDetail job, api.Job(std::string(shorthand)));
+    return job.id;
+  };
+  return around;
+}
+
+void CaptureInto(JobSpec& spec) {
+  if (spec.capture.environment.empty()) {
+    for (char** entry = environ; *entry != nullptr; ++entry) spec.capture.environment.emplace_back(*entry);
+    std::ranges::sort(spec.capture.environment);
+  }
+  spec.capture.umask = static_cast<int>(::umask(0));
+  ::umask(static_cast<mode_t>(spec.capture.umask));
+  constexpr std::pair<const char*, int> kLimits[] = {{"nofile", RLIMIT_NOFILE}, {"nproc", RLIMIT_NPROC},     {"memlock", RLIMIT_MEMLOCK}, {"stack", RLIMIT_STACK},
+                                                     {"core", RLIMIT_CORE},     {"fsize", RLIMIT_FSIZE},     {"as", RLIMIT_AS},           {"cpu", RLIMIT_CPU},
+                                                     {"data", RLIMIT_DATA}};
+  for (const auto& [name, resource] : kLimits) {
+    rlimit limit{};
+    if (::getrlimit(static_cast<__rlimit_resource_t>(resource), &limit) != 0) continue;
+    spec.capture.limits[name] = limit.rlim_cur == RLIM_INFINITY ? -1 : static_cast<std::int64_t>(limit.rlim_cur);
+  }
+  if (spec.directory.empty()) {
+    char directory[4096];
+    spec.directory = ::getcwd(directory, sizeof directory) != nullptr ? directory : "/";
+  }
+}
+
+Result<wire::SubmitAnswer> SubmitJob(JobSpec spec) {
+  DIVVY_CHECK(dialect::CheckComplete(spec));
+  CaptureInto(spec);
+  DIVVY_TRY(Api api, Api::Connect());
+  DIVVY_TRY(wire::SubmitAnswer answer, api.Submit(spec));
+  for (const std::string& note : answer.notes) Note(note);
+  return answer;
+}
+
+}  // namespace divvy::cli

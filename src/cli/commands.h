@@ -1,0 +1,74 @@
+// The commands' entry points, one line each; cli/registry.cc gives them their words.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "cli/command.h"
+
+namespace divvy::cli {
+
+using Words = std::vector<std::string>;
+
+// cli/submit.cc
+int SubmitMain(const Words& words);
+int RunMain(const Words& words);
+int ExplainMain(const Words& words);
+std::vector<dialect::Option> SubmitOptions();
+std::vector<dialect::Option> RunOptions();
+
+// cli/listing.cc
+int QueueMain(const Words& words);
+int ShowMain(const Words& words);
+int WhyMain(const Words& words);
+std::vector<dialect::Option> QueueOptions();
+std::vector<dialect::Option> ShowOptions();
+
+// cli/gpus.cc
+int GpusMain(const Words& words);
+std::vector<dialect::Option> GpusOptions();
+
+// cli/actions.cc
+int CancelMain(const Words& words);
+int HoldMain(const Words& words);
+int ReleaseMain(const Words& words);
+int RequeueMain(const Words& words);
+int PauseMain(const Words& words);
+int ResumeMain(const Words& words);
+int SignalMain(const Words& words);
+int UpdateMain(const Words& words);
+int GroupMain(const Words& words);
+std::vector<dialect::Option> CancelOptions();
+std::vector<dialect::Option> SelectOptions();
+std::vector<dialect::Option> UpdateOptions();
+
+// cli/logs.cc
+int LogsMain(const Words& words);
+int WaitMain(const Words& words);
+int AttachMain(const Words& words);
+std::vector<dialect::Option> LogsOptions();
+
+// cli/daemon_commands.cc
+int UpMain(const Words& words);
+int DownMain(const Words& words);
+int StatusMain(const Words& words);
+std::vector<dialect::Option> UpOptions();
+std::vector<dialect::Option> StatusOptions();
+
+// cli/help.cc
+int HelpMain(const Words& words);
+int CompletionMain(const Words& words);
+int CompleteMain(const Words& words);  // Hidden: what a shell asks while the user types.
+int ManMain(const Words& words);       // Hidden: writes the man pages.
+std::string HelpText(const Command& command);
+
+// cli/shim_links.cc
+int ShimsMain(const Words& words);
+/// The entry point of the tool that this program was called as ("sbatch"); null for divvy itself.
+int (*FindShim(std::string_view name))(const Words& words);
+const std::vector<std::string_view>& ShimNames();
+
+/// All of the command line, argv[0] included.
+int Main(const Words& words);
+
+}  // namespace divvy::cli

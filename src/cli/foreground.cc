@@ -1,0 +1,110 @@
+// "divvy run": a job on the caller's own streams. The job writes to our terminal itself, so there is nothing to copy; we
+// only pass on Ctrl-C and window sizes and hand on the exit code.
+#include <sys/ioctl.h>
+#include <termios.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <cstdio>
+#include <string>
+#include <thread>
+
+#include "base/text.h"
+#include "cli/api.h"
+#include "cli/command.h"
+#include "cli/foreground.h"
+
+namespace divvy::cli {
+namespace {
+
+/// Passes signals that reach us on to the job. They are blocked in every thread and taken one by one here, because a
+/// signal handler may not talk to a daemon.
+class SignalRelay {
+ public:
+  SignalRelay() {
+    ::sigemptyset(&signals_);
+    for (int signal : {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGWINCH, SIGUSR1, SIGUSR2}) ::sigaddset(&signals_, signal);
+    ::pthread_sigmask(SIG_BLOCK, &signals_, &before_);
+  }
+  SignalRelay(const SignalRelay&) = delete;
+  SignalRelay& operator=(const SignalRelay&) = delete;
+  ~SignalRelay() { ::pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
+
+  void Serve(std::string job, bool has_pty) {
+    std::thread([signals = signals_, job = std::move(job), has_pty] {
+      int interrupts = 0;
+      while (true) {
+        const int signal = ::sigwaitinfo(&signals, nullptr);
+        if (signal < 0) continue;
+        auto api = Api::Connect();
+        if (!api) continue;
+        if (signal == SIGWINCH) {
+          winsize size{};
+          if (has_pty && ::ioctl(STDIN_FILENO, TIOCGWINSZ, &size) == 0) static_cast<void>(api->Resize(job, {size.ws_row, size.ws_col}));
+          continue;
+        }
+        wire::ActionRequest request;
+        request.select.ids = {job};
+        request.signal = signal == SIGHUP ? SIGTERM : signal;
+        // The first Ctrl-C is the job's to handle if it has begun; a second one ends it, a third one at once.
+        if (signal == SIGINT) ++interrupts;
+        if (signal == SIGUSR1 || signal == SIGUSR2 || signal == SIGQUIT) {
+          static_cast<void>(api->Signal(request));
+          continue;
+        }
+        if (signal == SIGINT && interrupts == 1) {
+          const auto sent = api->Signal(request);
+          if (sent && !sent->results.empty() && sent->results.front().is_done) continue;
+        }
+        if (interrupts >= 3) request.grace_s = 0;
+        static_cast<void>(api->Cancel(request));
+      }
+    }).detach();
+  }
+
+ private:
+  sigset_t signals_{};
+  sigset_t before_{};
+};
+
+}  // namespace
+
+RawTerminal::RawTerminal(bool is_wanted) {
+  if (!is_wanted || ::isatty(STDIN_FILENO) != 1 || ::tcgetattr(STDIN_FILENO, &before_) != 0) return;
+  termios raw = before_;
+  ::cfmakeraw(&raw);
+  is_raw_ = ::tcsetattr(STDIN_FILENO, TCSADRAIN, &raw) == 0;
+}
+
+RawTerminal::~RawTerminal() {
+  if (is_raw_) ::tcsetattr(STDIN_FILENO, TCSADRAIN, &before_);
+}
+
+int RunForeground(JobSpec spec) {
+  spec.is_foreground = true;
+  if (const Status complete = dialect::CheckComplete(spec); !complete) return Fail(complete.error());
+  CaptureInto(spec);
+  auto api = Api::Connect();
+  if (!api) return Fail(api.error());
+  SignalRelay relay;
+  const int streams[] = {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO};
+  const auto answer = api->Submit(spec, streams);
+  if (!answer) return Fail(answer.error());
+  for (const std::string& note : answer->notes) Note(note);
+  const std::string id = ToString(answer->id);
+  // People want to know why nothing happens; scripts want nothing but the job's own output.
+  const bool tells = answer->state != "starting" && ::isatty(STDERR_FILENO) == 1;
+  if (tells) std::fprintf(stderr, "divvy: job %s waits for its turn (divvy why %s tells the reason; Ctrl-C cancels)\n", id.c_str(), id.c_str());
+  relay.Serve(id, spec.wants_pty);
+  Result<wire::WaitAnswer> end = Internal("");
+  {
+    const RawTerminal raw(spec.wants_pty);
+    end = api->Wait(id);
+  }
+  if (!end) return Fail(end.error());
+  if (end->state != "succeeded" && end->state != "failed") std::fprintf(stderr, "divvy: job %s %s: %s\n", id.c_str(), end->state.c_str(), end->reason.c_str());
+  else if (end->state == "failed" && (end->exit_code == 126 || end->exit_code == 127) && !end->reason.starts_with("exit code")) std::fprintf(stderr, "divvy: %s\n", end->reason.c_str());
+  return end->state == "succeeded" ? 0 : end->exit_code != 0 ? static_cast<int>(end->exit_code) : 1;
+}
+
+}  // namespace divvy::cli

@@ -1,0 +1,156 @@
+// divvy gpus: the GPUs, who has them, and what new work may use.
+#include <cstdio>
+
+#include "base/text.h"
+#include "cli/api.h"
+#include "cli/commands.h"
+#include "cli/table.h"
+#include "dialect/quantities.h"
+#include "wire/codec.h"
+
+namespace divvy::cli {
+namespace {
+
+using dialect::Option;
+
+const std::vector<Column>& GpuColumns() {
+  static const std::vector<Column> columns = {
+      {"GPU", true, true, false},   {"MODEL", false, true, true},   {"STATE", false, true, false}, {"JOB", true, true, false},
+      {"USE", true, true, false},   {"MEMORY", true, true, false},  {"TEMP", true, true, false},   {"POWER", true, true, false},
+      {"WHO", false, true, true},   {"UUID", false, false, false},  {"PCI", false, false, false},  {"NUMA", true, false, false},
+      {"CC", false, false, false},  {"MIG", false, false, false},   {"LINKS", false, false, true}, {"ISOLATION", false, false, false}};
+  return columns;
+}
+
+Colour GpuColour(const std::string& state) {
+  if (state == "free") return Colour::kGreen;
+  if (state == "allocated") return Colour::kBlue;
+  if (state == "fenced") return Colour::kRed;
+  return state == "unmanaged" ? Colour::kYellow : Colour::kDim;
+}
+
+std::string Known(std::int64_t value, std::string_view unit) { return value < 0 ? "" : std::to_string(value) + std::string(unit); }
+
+std::string Who(const wire::GpuView& gpu) {
+  if (gpu.state != "unmanaged") return gpu.reason;
+  std::string who;
+  for (const auto& process : gpu.processes) {
+    if (process.job || process.is_ignored) continue;
+    if (!who.empty()) who += "; ";
+    who += "pid " + std::to_string(process.pid) + " " + process.user + " " + dialect::FormatSize(Bytes(process.memory_bytes)) + " for " +
+           dialect::FormatDuration(Duration(static_cast<std::int64_t>(process.age_s * 1e9))) + (process.is_graphics ? " (graphics) " : " ") + process.command;
+  }
+  return who.empty() ? gpu.reason : who;
+}
+
+std::vector<Cell> GpuRow(const wire::GpuView& gpu) {
+  std::string jobs, links;
+  for (JobId job : gpu.jobs) jobs += (jobs.empty() ? "" : ",") + ToString(job);
+  for (const std::string& link : gpu.links) links += (links.empty() ? "" : " ") + link;
+  const auto gigabytes = [](std::int64_t bytes) { return std::to_string((bytes + (1 << 29)) >> 30); };
+  return {{std::to_string(gpu.index), Colour::kBold},
+          {gpu.model, Colour::kNone},
+          {gpu.state, GpuColour(gpu.state)},
+          {jobs, Colour::kNone},
+          {Known(gpu.utilisation_percent, "%"), Colour::kNone},
+          {gigabytes(gpu.memory_used_bytes) + "/" + gigabytes(gpu.memory_total_bytes) + "G", Colour::kNone},
+          {Known(gpu.temperature_celsius, "C"), Colour::kNone},
+          {Known(gpu.power_watts, "W"), Colour::kNone},
+          {Who(gpu), Colour::kDim},
+          {gpu.uuid, Colour::kNone},
+          {gpu.pci_address, Colour::kNone},
+          {gpu.numa_node < 0 ? "" : std::to_string(gpu.numa_node), Colour::kNone},
+          {gpu.compute_capability, Colour::kNone},
+          {gpu.is_mig_enabled ? "on" : "off", Colour::kNone},
+          {links, Colour::kNone},
+          {gpu.isolation, Colour::kNone}};
+}
+
+int Restrict(const Words& words) {
+  if (words.empty()) return Fail(InvalidArgument("write: divvy gpus restrict 0,2 (or 0-3, or all)"));
+  wire::RestrictRequest request;
+  std::string text;
+  for (const std::string& word : words) text += (text.empty() ? "" : ",") + word;
+  request.is_all = text == "all";
+  if (!request.is_all && text != "none") {
+    const auto ranges = IndexRanges::Parse(text, "divvy gpus restrict");
+    if (!ranges) return Fail(ranges.error());
+    if (ranges->back() >= 64) return Fail(InvalidArgument("divvy gpus restrict '" + text + "': a server has at most 64 GPUs"));
+    for (const auto& range : ranges->ranges()) {
+      for (std::uint32_t gpu = range.first; gpu <= range.last; ++gpu) request.gpus.push_back(gpu);
+    }
+  }
+  auto api = Api::Connect();
+  if (!api) return Fail(api.error());
+  const auto answer = api->Restrict(request);
+  if (!answer) return Fail(answer.error());
+  std::printf("%s\n", answer->message.c_str());
+  return 0;
+}
+
+int Ignore(const Words& words, bool is_ignored) {
+  auto api = Api::Connect();
+  if (!api) return Fail(api.error());
+  if (words.empty() && is_ignored) {
+    const auto rules = api->IgnoreRules();
+    if (!rules) return Fail(rules.error());
+    if (rules->rules.empty()) std::printf("No process is ignored.\n");
+    for (const auto& rule : rules->rules) {
+      std::printf("%s: pid %lld of %s  %s\n", rule.gpu < 0 ? "every GPU" : ("GPU " + std::to_string(rule.gpu)).c_str(), static_cast<long long>(rule.pid), rule.user.c_str(), rule.command.c_str());
+    }
+    return 0;
+  }
+  const auto pid = words.empty() ? std::nullopt : ParseInteger(words[0]);
+  if (!pid || *pid <= 0 || words.size() > 2) return Fail(InvalidArgument(std::string("write: divvy gpus ") + (is_ignored ? "ignore" : "unignore") + " PID [GPU]"));
+  wire::IgnoreRequest request;
+  request.pid = *pid;
+  request.is_ignored = is_ignored;
+  if (words.size() == 2) {
+    const auto gpu = ParseInteger(words[1]);
+    if (!gpu || *gpu < 0 || *gpu > 63) return Fail(InvalidArgument("'" + words[1] + "' is no GPU index"));
+    request.gpu = *gpu;
+  }
+  const auto answer = api->Ignore(request);
+  if (!answer) return Fail(answer.error());
+  std::printf("%s\n", answer->message.c_str());
+  return 0;
+}
+
+}  // namespace
+
+std::vector<Option> GpusOptions() {
+  static ListingOptions scratch;
+  return ListingOptionTable(scratch);
+}
+
+int GpusMain(const Words& words) {
+  ListingOptions listing;
+  const auto parsed = dialect::ParseOptions(ListingOptionTable(listing), words);
+  if (!parsed) return Fail(parsed.error());
+  if (!parsed->positional.empty()) {
+    const std::string& verb = parsed->positional.front();
+    const Words rest(parsed->positional.begin() + 1, parsed->positional.end());
+    if (verb == "restrict") return Restrict(rest);
+    if (verb == "ignore") return Ignore(rest, true);
+    if (verb == "unignore") return Ignore(rest, false);
+    if (verb != "list") return Fail(InvalidArgument("divvy gpus: there is no '" + verb + "'; write divvy gpus [list], restrict, ignore or unignore"));
+  }
+  auto api = Api::Connect();
+  if (!api) return Fail(api.error());
+  return ShowListing(listing, [&]() -> Result<std::string> {
+    if (listing.json) {
+      DIVVY_TRY(const std::string json, api->Raw("GET", "/v1/gpus", ""));
+      return json + "\n";
+    }
+    DIVVY_TRY(const std::vector<wire::GpuView> gpus, api->Gpus());
+    if (gpus.empty() && !listing.csv) {
+      DIVVY_TRY(const wire::StatusView status, api->Status());
+      return "No GPUs: " + status.gpu_source + ". Jobs without GPUs run all the same; divvy up --emulate 8xH100-80GB shows the rest.\n";
+    }
+    std::vector<std::vector<Cell>> rows;
+    for (const wire::GpuView& gpu : gpus) rows.push_back(GpuRow(gpu));
+    return RenderTable(GpuColumns(), rows, listing);
+  });
+}
+
+}  // namespace divvy::cli

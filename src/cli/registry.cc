@@ -1,0 +1,116 @@
+// Every command, with its words. The order is the order of --help.
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdio>
+
+#include "base/text.h"
+#include "cli/commands.h"
+#include "platform/emulation.h"
+#include "platform/places.h"
+#include "version.h"
+
+namespace divvy::cli {
+namespace {
+
+int EmulateMain(const Words& words) {
+  const Status driven = DriveEmulation(FindPlaces().state + "/emulate", words);
+  return driven ? 0 : Fail(driven.error());
+}
+
+/// "divvy vh exec run ...", "divvy sbatch ...": the other tools' names work as commands too.
+int VersionMain(const Words&) {
+  std::printf("divvy %s\n", std::string(kVersion).c_str());
+  return 0;
+}
+
+std::vector<Command> MakeCommands() {
+  return {
+      {"up", "Start the daemon", "divvy up [--emulate SPEC] [--gpus LIST]",
+       "Starts the daemon and returns when it serves. As root it serves the machine (/run/divvy, /var/lib/divvy); else it is your own. DIVVY_HOME=DIR keeps everything of a private one under DIR. Nothing needs to be configured; divvy.toml may be.",
+       {{"divvy up", "on this server's GPUs"}, {"divvy up --emulate 8xH100-80GB", "on stand-in GPUs, to try things out"}}, "Daemon", UpOptions, "", UpMain, false},
+      {"down", "End the daemon; jobs go on", "divvy down", "Running jobs are not touched. The next daemon knows them, and how those ended that ended in between.", {{"divvy down", ""}}, "Daemon", nullptr, "", DownMain, false},
+      {"status", "Show the daemon, its GPUs and its queue in a few lines", "divvy status [--json]", "", {{"divvy status", ""}}, "Daemon", StatusOptions, "", StatusMain, false},
+
+      {"run", "Run a command on GPUs and wait for it", "divvy run [OPTIONS] [--] COMMAND...",
+       "The command uses this terminal: its streams, Ctrl-C, its exit code. It waits for its turn first; a second Ctrl-C ends it.",
+       {{"divvy run --gpus 1 python train.py", "on one GPU"}, {"divvy run --gpus 2 --pty bash", "a shell on two GPUs"}}, "Jobs", RunOptions, "command", RunMain, false},
+      {"submit", "Queue a command or a script and return", "divvy submit [OPTIONS] [--] COMMAND... | SCRIPT [ARGUMENTS...] | -",
+       "A script's own lines (#SBATCH, # GFLOW, # DIVVY) are read first; options given here win. The script's text, the environment, the directory and the limits are kept as they are now.",
+       {{"divvy submit --gpus 2 --time 4h train.sh", "a script"},
+        {"divvy submit --gpus 1 --array 0-99%8 -- python sweep.py", "100 jobs, at most 8 at once"},
+        {"divvy submit --gpus 1 --param lr=1e-3,1e-4 --param seed=0:9 -- python t.py --lr {lr} --seed {seed}", "a grid of 20"},
+        {"divvy submit --after @ -- ./evaluate.sh", "when my last job has ended"}},
+       "Jobs", SubmitOptions, "script", SubmitMain, false},
+      {"queue", "List the jobs that wait and run", "divvy queue [OPTIONS] [ID...]", "", {{"divvy queue -w", "live"}, {"divvy queue --all --since 2h -o id,name,state,exit,time", "with those that have ended"}}, "Jobs", QueueOptions, "job", QueueMain, false},
+      {"show", "Show everything about a job", "divvy show ID...", "", {{"divvy show 17", ""}, {"divvy show @ --json", "my last job, for a program"}}, "Jobs", ShowOptions, "job", ShowMain, false},
+      {"why", "Say what holds a job back, and when it will start", "divvy why ID...",
+       "Every reason with its numbers, who has what is missing, the place in the queue, the expected start and the smallest change that would start it now.", {{"divvy why 17", ""}}, "Jobs", ShowOptions, "job", WhyMain, false},
+      {"logs", "Print a job's output", "divvy logs [-f] [-n N] ID", "", {{"divvy logs -f @", "follow my last job"}}, "Jobs", LogsOptions, "job", LogsMain, false},
+      {"attach", "Join a job's terminal", "divvy attach ID", "For jobs submitted with --pty. Ctrl-P Ctrl-Q leaves it running.", {{"divvy attach 17", ""}}, "Jobs", nullptr, "job", AttachMain, false},
+      {"wait", "Wait until jobs have ended", "divvy wait ID...", "The exit code is the highest of theirs.", {{"divvy wait 17 18", ""}}, "Jobs", nullptr, "job", WaitMain, false},
+      {"cancel", "Cancel jobs", "divvy cancel [OPTIONS] ID...", "A job that runs gets its stop signal (TERM), then, after its grace (30 s), SIGKILL; all of its processes do.", {{"divvy cancel 17 20-25 30_4", "jobs, ranges, one element of an array"}, {"divvy cancel --all", "all of mine"}}, "Jobs", CancelOptions, "job", CancelMain, false},
+      {"hold", "Keep queued jobs from starting", "divvy hold ID...", "", {{"divvy hold 17", ""}}, "Jobs", SelectOptions, "job", HoldMain, false},
+      {"release", "Let held jobs start again", "divvy release ID...", "", {{"divvy release 17", ""}}, "Jobs", SelectOptions, "job", ReleaseMain, false},
+      {"requeue", "Stop running jobs and queue them again under their ids", "divvy requeue ID...", "", {{"divvy requeue 17", ""}}, "Jobs", SelectOptions, "job", RequeueMain, false},
+      {"pause", "Stop the processes of running jobs; they keep their GPUs", "divvy pause ID...", "", {{"divvy pause 17", ""}}, "Jobs", SelectOptions, "job", PauseMain, false},
+      {"resume", "Let paused jobs go on", "divvy resume ID...", "", {{"divvy resume 17", ""}}, "Jobs", SelectOptions, "job", ResumeMain, false},
+      {"signal", "Send a signal to all processes of running jobs", "divvy signal SIGNAL ID...", "", {{"divvy signal USR1 17", "ask it to write a checkpoint"}}, "Jobs", SelectOptions, "job", SignalMain, false},
+      {"update", "Change queued jobs, and the time limit of running ones", "divvy update ID... OPTIONS", "", {{"divvy update 17 --gpus 2 --time 8h", ""}}, "Jobs", UpdateOptions, "job", UpdateMain, false},
+      {"group", "Cap how many jobs of a group run together", "divvy group limit NAME N", "", {{"divvy group limit sweep 4", ""}, {"divvy group limit 17 8", "of the array 17"}}, "Jobs", nullptr, "", GroupMain, false},
+      {"explain", "Say what a script really asks for, and what is wrong with it", "divvy explain SCRIPT", "", {{"divvy explain train.sh", ""}, {"divvy explain valohai.yaml", ""}}, "Jobs", nullptr, "script", ExplainMain, false},
+
+      {"gpus", "List the GPUs and who has them; restrict, ignore", "divvy gpus [OPTIONS] | restrict LIST|all | ignore PID [GPU] | unignore PID",
+       "restrict limits what new work may use; running jobs stay. ignore lets work onto a GPU although that process, which divvy did not start, uses it; the rule ends with the process.",
+       {{"divvy gpus -w", "live"}, {"divvy gpus restrict 0,2", "new work uses GPUs 0 and 2 only"}, {"divvy gpus restrict all", "all of them again"}}, "GPUs", GpusOptions, "gpu", GpusMain, false},
+
+      {"shims", "Make links under which divvy is sbatch, gbatch, vh and others", "divvy shims DIR", "sbatch srun salloc scancel squeue sinfo sacct scontrol, gbatch gqueue ginfo gjob gcancel gctl gflowd, vh. Each also works as divvy NAME.", {{"divvy shims ~/bin", ""}}, "Other tools", nullptr, "", ShimsMain, false},
+      {"completion", "Print the completions for a shell", "divvy completion bash|zsh|fish", "", {{"source <(divvy completion bash)", ""}}, "Other tools", nullptr, "", CompletionMain, false},
+      {"help", "Explain a command", "divvy help [COMMAND]", "", {{"divvy help submit", ""}}, "Other tools", nullptr, "command", HelpMain, false},
+      {"version", "Print the version", "divvy version", "", {}, "Other tools", nullptr, "", VersionMain, false},
+      {"emulate", "Drive the stand-in GPUs, for tests", "divvy emulate WORDS...", "", {}, "Other tools", nullptr, "", EmulateMain, true},
+      {"internal-complete", "Candidates for a shell", "", "", {}, "Other tools", nullptr, "", CompleteMain, true},
+      {"internal-man", "Write the man pages", "", "", {}, "Other tools", nullptr, "", ManMain, true},
+  };
+}
+
+bool AsksForHelp(const Words& words) {
+  for (const std::string& word : words) {
+    if (word == "--") return false;
+    if (word == "--help" || word == "-h") return true;
+    // What follows the first word that is no option may belong to the job.
+    if (!word.starts_with("-")) return false;
+  }
+  return false;
+}
+
+}  // namespace
+
+const std::vector<Command>& Commands() {
+  static const std::vector<Command> commands = MakeCommands();
+  return commands;
+}
+
+int Main(const Words& words) {
+  const std::string& called = words.front();
+  const std::string_view name = std::string_view(called).substr(called.rfind('/') + 1);
+  if (const auto shim = FindShim(name)) return shim({words.begin() + 1, words.end()});
+  if (words.size() < 2 || words[1] == "--help" || words[1] == "-h") return HelpMain({});
+  if (words[1] == "--version" || words[1] == "-V") return VersionMain({});
+  const Words rest(words.begin() + 2, words.end());
+  const auto command = std::ranges::find(Commands(), std::string_view(words[1]), &Command::name);
+  if (command != Commands().end()) {
+    if (AsksForHelp(rest)) return HelpMain({words[1]});
+    return command->run(rest);
+  }
+  if (const auto shim = FindShim(words[1])) return shim(rest);
+  std::vector<std::string_view> known;
+  for (const Command& one : Commands()) {
+    if (!one.is_hidden) known.push_back(one.name);
+  }
+  known.insert(known.end(), ShimNames().begin(), ShimNames().end());
+  const auto near = Nearest(words[1], known);
+  return Fail(InvalidArgument("there is no command '" + words[1] + "'" + (near.empty() ? "" : "; did you mean divvy " + std::string(near) + "?") + " (divvy help lists them)"));
+}
+
+}  // namespace divvy::cli

@@ -1,0 +1,72 @@
+// The other tools' names: called as sbatch, divvy speaks sbatch.
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+
+#include "cli/commands.h"
+#include "cli/shims/gflow.h"
+#include "cli/shims/slurm.h"
+#include "cli/shims/vh.h"
+
+namespace divvy::cli {
+namespace {
+
+struct Shim {
+  std::string_view name;
+  int (*run)(const Words& words);
+};
+
+constexpr std::array<Shim, 16> kShims = {{{"sbatch", SbatchMain}, {"srun", SrunMain},       {"salloc", SallocMain}, {"scancel", ScancelMain},
+                                          {"squeue", SqueueMain}, {"sinfo", SinfoMain},     {"sacct", SacctMain},   {"scontrol", ScontrolMain},
+                                          {"gbatch", GbatchMain}, {"gqueue", GqueueMain},   {"ginfo", GinfoMain},   {"gjob", GjobMain},
+                                          {"gcancel", GcancelMain}, {"gctl", GctlMain},     {"gflowd", GflowdMain}, {"vh", VhMain}}};
+
+std::string OwnPath() {
+  char path[4096];
+  const ssize_t length = ::readlink("/proc/self/exe", path, sizeof path);
+  return length > 0 ? std::string(path, static_cast<std::size_t>(length)) : "";
+}
+
+}  // namespace
+
+int (*FindShim(std::string_view name))(const Words& words) {
+  const auto at = std::ranges::find(kShims, name, &Shim::name);
+  return at == kShims.end() ? nullptr : at->run;
+}
+
+const std::vector<std::string_view>& ShimNames() {
+  static const std::vector<std::string_view> names = [] {
+    std::vector<std::string_view> out;
+    for (const Shim& shim : kShims) out.push_back(shim.name);
+    return out;
+  }();
+  return names;
+}
+
+int ShimsMain(const Words& words) {
+  if (words.size() != 1 || words[0].starts_with("-")) return Fail(InvalidArgument("name a directory for the links: divvy shims DIR (and put it first in PATH)"));
+  const std::string& directory = words[0];
+  if (::mkdir(directory.c_str(), 0755) != 0 && errno != EEXIST) return Fail(FailedPrecondition("cannot make '" + directory + "': " + std::strerror(errno)));
+  const std::string self = OwnPath();
+  Words names = {"divvy"};
+  for (std::string_view name : ShimNames()) names.emplace_back(name);
+  for (const std::string& name : names) {
+    const std::string link = directory + "/" + name;
+    struct stat status {};
+    if (::lstat(link.c_str(), &status) == 0) {
+      // Only a link is ours to replace; a real sbatch is somebody's.
+      if (!S_ISLNK(status.st_mode)) return Fail(FailedPrecondition("'" + link + "' is there already and is no link; choose another directory"));
+      ::unlink(link.c_str());
+    }
+    if (::symlink(self.c_str(), link.c_str()) != 0) return Fail(FailedPrecondition("cannot make '" + link + "': " + std::strerror(errno)));
+  }
+  std::printf("%zu links in %s. To use them: export PATH=%s:$PATH\n", names.size(), directory.c_str(), directory.c_str());
+  return 0;
+}
+
+}  // namespace divvy::cli

@@ -1,0 +1,173 @@
+#include "cli/shims/slurm_common.h"
+
+#include <pwd.h>
+#include <sys/sysinfo.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+
+#include "base/text.h"
+
+namespace divvy::cli::slurm {
+namespace {
+
+constexpr std::string_view kVersion = "slurm 22.05 (spoken by divvy)";
+
+std::string HelpOf(std::string_view program, std::string_view usage, const std::vector<dialect::Option>& options) {
+  std::string text = "Usage: " + std::string(program) + " " + std::string(usage) + "\n\n";
+  for (const dialect::Option& option : options) {
+    if (option.is_hidden) continue;
+    std::string left = option.letter != 0 ? std::string("  -") + option.letter + ", --" : "      --";
+    left += option.name;
+    if (option.takes == dialect::Takes::kValue) left += "=" + std::string(option.value_name);
+    if (option.takes == dialect::Takes::kOptionalValue) left += "[=" + std::string(option.value_name) + "]";
+    left.resize(std::max<std::size_t>(left.size() + 2, 34), ' ');
+    text += left + std::string(option.help) + "\n";
+  }
+  return text + "\ndivvy speaks for " + std::string(program) + " on this server; divvy --help has its own commands.\n";
+}
+
+}  // namespace
+
+int FailAs(std::string_view program, std::string_view message) {
+  std::fprintf(stderr, "%s: error: %s\n", std::string(program).c_str(), std::string(message).c_str());
+  return 1;
+}
+
+int FailAs(std::string_view program, const Error& error) {
+  if (error.code == ErrorCode::kNotFound) return FailAs(program, "Invalid job id specified");
+  return FailAs(program, error.message);
+}
+
+bool Greets(std::string_view program, std::string_view usage, const std::vector<dialect::Option>& options,
+            const std::vector<std::string>& words) {
+  // Only words that come before the command belong to us.
+  for (const std::string& word : words) {
+    if (word.empty() || word.front() != '-' || word == "--") return false;
+    if (word == "--version" || word == "-V") {
+      std::printf("%s\n", std::string(kVersion).c_str());
+      return true;
+    }
+    if (word == "--help" || word == "--usage") {
+      std::fputs(HelpOf(program, usage, options).c_str(), stdout);
+      return true;
+    }
+  }
+  return false;
+}
+
+std::string Hostname() {
+  char name[256] = "";
+  ::gethostname(name, sizeof name - 1);
+  const std::string host = name;
+  return host.substr(0, host.find('.'));
+}
+
+Scene SceneOfServer() {
+  Scene scene;
+  scene.hostname = Hostname();
+  scene.now = std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
+  scene.cpus = static_cast<int>(std::max(::sysconf(_SC_NPROCESSORS_ONLN), 1L));
+  struct sysinfo info {};
+  if (::sysinfo(&info) == 0) {
+    scene.memory_mib = static_cast<std::int64_t>(info.totalram * info.mem_unit >> 20);
+    scene.memory_free_mib = static_cast<std::int64_t>(info.freeram * info.mem_unit >> 20);
+    scene.load = static_cast<double>(info.loads[0]) / 65536.0;
+  }
+  scene.uid_of = [](const std::string& user) { return UserId(user).value_or(0); };
+  return scene;
+}
+
+std::string CallerName() {
+  passwd entry{};
+  passwd* found = nullptr;
+  std::array<char, 4096> buffer{};
+  if (::getpwuid_r(::getuid(), &entry, buffer.data(), buffer.size(), &found) == 0 && found != nullptr) return found->pw_name;
+  return std::to_string(::getuid());
+}
+
+std::optional<std::int64_t> UserId(const std::string& name) {
+  passwd entry{};
+  passwd* found = nullptr;
+  std::array<char, 4096> buffer{};
+  if (::getpwnam_r(name.c_str(), &entry, buffer.data(), buffer.size(), &found) == 0 && found != nullptr) return found->pw_uid;
+  return ParseInteger(name);
+}
+
+dialect::Option Flag(std::string_view name, char letter, std::string_view help, bool& flag) {
+  return {.name = name, .letter = letter, .takes = dialect::Takes::kNothing, .value_name = "", .help = help,
+          .apply = [&flag](std::string_view) -> Status {
+            flag = true;
+            return {};
+          },
+          .aliases = {}};
+}
+
+dialect::Option Text(std::string_view name, char letter, std::string_view value_name, std::string_view help, std::string& text) {
+  return {.name = name, .letter = letter, .takes = dialect::Takes::kValue, .value_name = value_name, .help = help,
+          .apply = [&text](std::string_view value) -> Status {
+            text = value;
+            return {};
+          },
+          .aliases = {}};
+}
+
+dialect::Option List(std::string_view name, char letter, std::string_view value_name, std::string_view help,
+                     std::vector<std::string>& list) {
+  return {.name = name, .letter = letter, .takes = dialect::Takes::kValue, .value_name = value_name, .help = help,
+          .apply = [&list](std::string_view value) -> Status {
+            for (const std::string_view item : Split(value, ',')) {
+              if (!Trim(item).empty()) list.emplace_back(Trim(item));
+            }
+            return {};
+          },
+          .aliases = {}};
+}
+
+dialect::Option Ignored(std::string_view name, char letter, dialect::Takes takes) {
+  return {.name = name, .letter = letter, .takes = takes, .value_name = "VALUE", .help = "Read; means nothing here",
+          .apply = [](std::string_view) -> Status { return {}; }, .aliases = {}, .is_hidden = true};
+}
+
+Result<std::vector<std::string>> SplitJobIds(std::string_view text) {
+  std::vector<std::string> ids;
+  std::string id;
+  int depth = 0;
+  const auto finish = [&]() -> Status {
+    if (id.empty()) return {};
+    const bool is_plain = std::isdigit(static_cast<unsigned char>(id.front())) != 0 || id.front() == '@';
+    const bool is_clean = std::ranges::all_of(id, [](unsigned char c) { return std::isdigit(c) != 0 || std::string_view("_[],-:%@~.+batchexternin").find(static_cast<char>(c)) != std::string_view::npos; });
+    if (!is_plain || !is_clean || depth != 0) return InvalidArgument("Invalid job id " + id);
+    ids.push_back(id);
+    id.clear();
+    return {};
+  };
+  for (const char c : text) {
+    if (c == '[') ++depth;
+    if (c == ']') --depth;
+    if (depth == 0 && (c == ',' || c == ' ')) {
+      DIVVY_CHECK(finish());
+    } else {
+      id += c;
+    }
+  }
+  DIVVY_CHECK(finish());
+  return ids;
+}
+
+Result<std::vector<std::string>> ReadStates(const std::vector<std::string>& slurm_states) {
+  std::vector<std::string> states;
+  for (const std::string& name : slurm_states) {
+    const std::vector<std::string> some = StatesOf(name);
+    if (some.empty()) return InvalidArgument("Invalid job state specified: " + name + "\nValid job states include: " + std::string(kStateNames));
+    states.insert(states.end(), some.begin(), some.end());
+  }
+  return states;
+}
+
+}  // namespace divvy::cli::slurm

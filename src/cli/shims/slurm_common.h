@@ -1,0 +1,46 @@
+// What Slurm's commands have in common here: how they fail, greet, and look up the server.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.h"
+#include "cli/api.h"
+#include "cli/shims/slurm_view.h"
+#include "dialect/options.h"
+#include "wire/messages.h"
+
+namespace divvy::cli::slurm {
+
+/// "sbatch: error: MESSAGE" to stderr; gives 1, Slurm's exit code for every error.
+int FailAs(std::string_view program, std::string_view message);
+/// The same for an error of the daemon: what was not found is "Invalid job id specified", as scripts look for.
+int FailAs(std::string_view program, const Error& error);
+
+/// --help, --usage, --version: prints and says so. `usage` is the line after "Usage: ".
+bool Greets(std::string_view program, std::string_view usage, const std::vector<dialect::Option>& options,
+            const std::vector<std::string>& words);
+
+/// This server, for listings.
+Scene SceneOfServer();
+std::string Hostname();
+/// The name of who calls.
+std::string CallerName();
+/// The uid of a user's name; nothing when there is no such user.
+std::optional<std::int64_t> UserId(const std::string& name);
+
+/// The words as an option table keeps them: a flag, a text, a list that may come several times.
+dialect::Option Flag(std::string_view name, char letter, std::string_view help, bool& flag);
+dialect::Option Text(std::string_view name, char letter, std::string_view value_name, std::string_view help, std::string& text);
+dialect::Option List(std::string_view name, char letter, std::string_view value_name, std::string_view help,
+                     std::vector<std::string>& list);
+/// Read and without meaning on one server.
+dialect::Option Ignored(std::string_view name, char letter, dialect::Takes takes);
+
+/// "17,18_[1-3,5],19" as ids; commas inside brackets do not separate. Refuses what cannot be a job's id.
+Result<std::vector<std::string>> SplitJobIds(std::string_view text);
+/// Reads a list of Slurm states into divvy's; the message is squeue's.
+Result<std::vector<std::string>> ReadStates(const std::vector<std::string>& slurm_states);
+
+}  // namespace divvy::cli::slurm

@@ -1,0 +1,163 @@
+// divvy run, submit, explain: from words to a JobSpec, by the same tables that script lines use.
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cstdio>
+
+#include "base/text.h"
+#include "cli/api.h"
+#include "cli/commands.h"
+#include "dialect/valohai.h"
+
+namespace divvy::cli {
+namespace {
+
+using dialect::Option;
+using dialect::Takes;
+
+struct SubmitFlags {
+  bool is_quiet = false;
+  bool is_json = false;
+  bool is_dry_run = false;
+  bool waits = false;
+};
+
+std::vector<Option> FlagTable(SubmitFlags& flags, bool is_run) {
+  const auto set = [](bool& flag) { return [&flag](std::string_view) -> Status { flag = true; return {}; }; };
+  std::vector<Option> table;
+  if (!is_run) {
+    table.push_back({"quiet", 'q', Takes::kNothing, "", "Print the id alone", set(flags.is_quiet), {"parsable"}, false});
+    table.push_back({"json", 0, Takes::kNothing, "", "Print the answer as JSON", set(flags.is_json), {}, false});
+    table.push_back({"wait", 'w', Takes::kNothing, "", "Return when the job has ended, with its exit code", set(flags.waits), {}, false});
+  }
+  table.push_back({"dry-run", 0, Takes::kNothing, "", "Print how the request is read, and submit nothing", set(flags.is_dry_run), {}, false});
+  return table;
+}
+
+bool IsScriptFile(const std::string& path) {
+  struct stat status {};
+  if (::stat(path.c_str(), &status) != 0 || !S_ISREG(status.st_mode)) return false;
+  if (path.ends_with(".sh") || path.ends_with(".sbatch") || path.ends_with(".slurm")) return true;
+  std::FILE* file = std::fopen(path.c_str(), "re");
+  if (file == nullptr) return false;
+  char start[2] = {0, 0};
+  const bool has_shebang = std::fread(start, 1, 2, file) == 2 && start[0] == '#' && start[1] == '!';
+  std::fclose(file);
+  return has_shebang;
+}
+
+Result<std::string> ReadStdin() {
+  std::string text;
+  char buffer[65536];
+  ssize_t got = 0;
+  while ((got = ::read(STDIN_FILENO, buffer, sizeof buffer)) > 0) text.append(buffer, static_cast<std::size_t>(got));
+  if (text.empty()) return InvalidArgument("the script on standard input is empty");
+  return text;
+}
+
+struct Request {
+  JobSpec spec;
+  SubmitFlags flags;
+};
+
+/// Reads the words twice where a script is named: its own lines first, then the words again, so that they win.
+Result<Request> ReadRequest(const std::vector<std::string>& words, bool is_run) {
+  const dialect::Surroundings around = CallerSurroundings();
+  const dialect::ParseRules rules{true, true, false};
+  Request request;
+  const auto parse = [&]() -> Result<dialect::Parsed> {
+    std::vector<Option> table = dialect::JobOptions(request.spec, around);
+    for (Option& option : FlagTable(request.flags, is_run)) table.push_back(std::move(option));
+    return dialect::ParseOptions(table, words, rules);
+  };
+  DIVVY_TRY(dialect::Parsed parsed, parse());
+  std::vector<std::string> rest = std::move(parsed.positional);
+  const bool may_be_script = !parsed.saw_dashes || !rest.empty();
+  rest.insert(rest.end(), parsed.after_dashes.begin(), parsed.after_dashes.end());
+  if (rest.empty()) return InvalidArgument(std::string("nothing to run; write: divvy ") + (is_run ? "run" : "submit") + " [OPTIONS] COMMAND... (or a script, or - for standard input)");
+  JobSpec& spec = request.spec;
+  const bool is_stdin = !is_run && may_be_script && rest.front() == "-";
+  if (is_stdin || (may_be_script && IsScriptFile(rest.front()))) {
+    std::string text;
+    if (is_stdin) {
+      DIVVY_TRY(text, ReadStdin());
+    } else {
+      DIVVY_TRY(text, around.read_file(rest.front()));
+    }
+    spec = JobSpec();
+    DIVVY_CHECK(dialect::ReadScript(text, is_stdin ? "stdin" : rest.front(), around, spec));
+    DIVVY_TRY(parsed, parse());
+    spec.arguments.assign(rest.begin() + 1, rest.end());
+  } else {
+    spec.command = std::move(rest);
+  }
+  spec.directory = spec.directory.empty() ? around.directory : spec.directory;
+  return request;
+}
+
+std::vector<Option> OptionsFor(bool is_run) {
+  static JobSpec scratch_spec;
+  static SubmitFlags scratch_flags;
+  std::vector<Option> table = dialect::JobOptions(scratch_spec, dialect::Surroundings());
+  for (Option& option : FlagTable(scratch_flags, is_run)) table.push_back(std::move(option));
+  return table;
+}
+
+}  // namespace
+
+std::vector<Option> SubmitOptions() { return OptionsFor(false); }
+std::vector<Option> RunOptions() { return OptionsFor(true); }
+
+int SubmitMain(const std::vector<std::string>& words) {
+  auto request = ReadRequest(words, false);
+  if (!request) return Fail(request.error());
+  const SubmitFlags flags = request->flags;
+  if (flags.is_dry_run) {
+    if (const Status complete = dialect::CheckComplete(request->spec); !complete) return Fail(complete.error());
+    std::printf("would submit: %s\n", dialect::Summarise(request->spec).c_str());
+    for (const std::string& note : request->spec.notes) Note(note);
+    return 0;
+  }
+  const auto answer = SubmitJob(std::move(request->spec));
+  if (!answer) return Fail(answer.error());
+  const std::string id = ToString(answer->id);
+  if (flags.is_json) {
+    std::printf("{\"id\":%s,\"count\":%lld,\"state\":\"%s\"}\n", id.c_str(), static_cast<long long>(answer->count), answer->state.c_str());
+  } else if (flags.is_quiet) {
+    std::printf("%s\n", id.c_str());
+  } else if (answer->count > 1) {
+    std::printf("array %s: %lld jobs, %s\n", id.c_str(), static_cast<long long>(answer->count), answer->summary.c_str());
+  } else {
+    std::printf("job %s %s: %s\n", id.c_str(), answer->state.c_str(), answer->summary.c_str());
+  }
+  if (!flags.waits) return 0;
+  std::fflush(stdout);
+  auto api = Api::Connect();
+  if (!api) return Fail(api.error());
+  const auto end = api->Wait(id);
+  if (!end) return Fail(end.error());
+  return end->state == "succeeded" ? 0 : end->exit_code != 0 ? static_cast<int>(end->exit_code) : 1;
+}
+
+int RunMain(const std::vector<std::string>& words) {
+  auto request = ReadRequest(words, true);
+  if (!request) return Fail(request.error());
+  if (request->flags.is_dry_run) {
+    std::printf("would run: %s\n", dialect::Summarise(request->spec).c_str());
+    return 0;
+  }
+  return RunForeground(std::move(request->spec));
+}
+
+int ExplainMain(const std::vector<std::string>& words) {
+  if (words.size() != 1) return Fail(InvalidArgument("write: divvy explain SCRIPT (or valohai.yaml, or - for standard input)"));
+  const dialect::Surroundings around = CallerSurroundings();
+  auto text = words[0] == "-" ? ReadStdin() : around.read_file(words[0]);
+  if (!text) return Fail(text.error());
+  const bool is_yaml = words[0].ends_with(".yaml") || words[0].ends_with(".yml");
+  const dialect::ScriptExplanation explanation = is_yaml ? dialect::ExplainValohai(*text, words[0]) : dialect::ExplainScript(*text, words[0], around);
+  std::fputs(explanation.text.c_str(), stdout);
+  return explanation.had_errors ? 1 : 0;
+}
+
+}  // namespace divvy::cli

@@ -1,0 +1,341 @@
+#include "daemon/node.h"
+
+#include <algorithm>
+#include <csignal>
+#include <variant>
+
+#include "dialect/job_options.h"
+#include "dialect/slurm_environment.h"
+
+namespace divvy {
+namespace {
+
+/// What a run is identified by for commands to its supervisor.
+bool IsListening(const RunRecord& record) { return !record.control.empty(); }
+
+std::string Absolute(const std::string& path, const std::string& directory) {
+  if (path.empty() || path.front() == '/') return path;
+  return directory + "/" + path;
+}
+
+}  // namespace
+
+Node::Node(NodeOptions options, Launcher& launcher, std::vector<GpuFacts> gpus)
+    : options_(std::move(options)), launcher_(launcher), gpus_(std::move(gpus)) {}
+
+std::string Node::OutputOf(const JobRecord& record, const JobSpec& spec) const {
+  if (spec.output.empty()) {
+    if (spec.is_foreground) return "";
+    return options_.log_directory + "/" + ToString(record.id) + ".log";
+  }
+  return Absolute(FillPattern(spec.output, record, options_.names), spec.directory);
+}
+
+std::string Node::ErrorOf(const JobRecord& record, const JobSpec& spec) const {
+  return spec.error.empty() ? "" : Absolute(FillPattern(spec.error, record, options_.names), spec.directory);
+}
+
+LaunchRequest Node::RequestFor(const JobRecord& record, const JobSpec& spec) const {
+  std::map<std::string, std::string> parameters;
+  if (!spec.parameters.empty()) parameters = dialect::ElementAt(spec, record.array_ordinal).parameters;
+  LaunchRequest request;
+  request.job = record.id;
+  request.attempt = record.attempt;
+  for (const std::string& word : spec.command) request.argv.push_back(parameters.empty() ? word : dialect::FillParameters(word, parameters));
+  request.script = parameters.empty() ? spec.script : dialect::FillParameters(spec.script, parameters);
+  request.script_name = spec.name;
+  for (const std::string& word : spec.arguments) request.arguments.push_back(parameters.empty() ? word : dialect::FillParameters(word, parameters));
+  std::vector<std::vector<std::string>> layers = {spec.capture.environment,
+                                                  DivvyEnvironment(record, spec, gpus_, parameters, options_.names)};
+  if (spec.dialect == Dialect::kSlurm) layers.push_back(dialect::SlurmEnvironment(record, spec, options_.names.hostname));
+  if (spec.dialect == Dialect::kGflow) {
+    layers.push_back({"GFLOW_JOB_ID=" + ToString(record.id), "GFLOW_JOB_NAME=" + record.name,
+                      "GFLOW_ARRAY_TASK_ID=" + std::to_string(record.array.is_set() ? record.array_index : 0)});
+  }
+  if (spec.dialect == Dialect::kValohai) {
+    layers.push_back({"VH_JOB_ID=exec-" + ToString(record.id), "VH_EXECUTION_ID=" + ToString(record.id),
+                      "VH_GPUS=" + std::to_string(record.request.gpus)});
+  }
+  layers.push_back(spec.extra_environment);
+  request.environment = MergeEnvironment(layers);
+  request.directory = spec.directory;
+  request.umask = spec.capture.umask;
+  request.limits = spec.capture.limits;
+  request.input = spec.input;
+  request.output = OutputOf(record, spec);
+  request.error = ErrorOf(record, spec);
+  // A job that runs again goes on in its files, so that the first try can still be read.
+  request.appends_output = spec.appends_output || record.restarts > 0;
+  request.is_own_log = spec.output.empty();
+  if (options_.may_change_user) {
+    request.uid = record.user.uid;
+    request.gid = record.user.gid;
+  }
+  request.wants_pty = spec.wants_pty;
+  request.time_limit = record.time_limit;
+  request.warn = spec.warn;
+  request.stop_signal = spec.stop_signal;
+  request.grace = spec.grace;
+  request.memory_limit = record.request.memory;
+  return request;
+}
+
+void Node::Launch(const JobRecord& record, const std::shared_ptr<const JobSpec>& spec) {
+  const auto kept = streams_.find(record.id);
+  if (spec == nullptr) return FailLaunch(record, "what it should run could not be read from the store");
+  if (spec->is_foreground && kept == streams_.end()) return FailLaunch(record, "the terminal that it was started from is gone");
+  LaunchRequest request = RequestFor(record, *spec);
+  if (kept != streams_.end()) {
+    for (std::size_t i = 0; i < request.streams.size(); ++i) request.streams[i] = kept->second[i].get();
+  }
+  Run run;
+  run.record.job = record.id;
+  run.record.attempt = record.attempt;
+  run.stop_signal = spec->stop_signal;
+  run.grace = spec->grace;
+  runs_.insert_or_assign(record.id, std::move(run));
+  const Status launched = launcher_.Launch(request);
+  if (kept != streams_.end()) streams_.erase(kept);
+  if (!launched) FailLaunch(record, launched.error().message);
+}
+
+void Node::FailLaunch(const JobRecord& record, const std::string& why) {
+  runs_.erase(record.id);
+  Exit exit;
+  exit.code = 127;
+  exit.failure = why;
+  core_->controller().OnExited(record.id, record.attempt, exit, core_->Now(), core_->Now());
+  core_->Touch();
+}
+
+void Node::Execute(const Order& order, std::shared_ptr<const JobSpec> spec) {
+  if (const auto* launch = std::get_if<LaunchOrder>(&order)) return Launch(launch->record, spec);
+  if (const auto* forget = std::get_if<ForgetOrder>(&order)) return Forget(forget->job, forget->attempt);
+  const JobId job = std::visit(
+      [](const auto& o) {
+        if constexpr (requires { o.job; }) return o.job;
+        else return o.record.id;
+      },
+      order);
+  const auto run = runs_.find(job);
+  if (run == runs_.end()) return;  // It has ended meanwhile.
+  if (!IsListening(run->second.record) && !run->second.adopted) {
+    run->second.waiting.push_back(order);
+    return;
+  }
+  Deliver(run->second, order);
+}
+
+void Node::Deliver(Run& run, const Order& order) {
+  const RunRecord& record = run.record;
+  if (const auto* stop = std::get_if<StopOrder>(&order)) {
+    const int signal = stop->signal != 0 ? stop->signal : run.stop_signal;
+    const Duration grace = stop->grace >= Duration(0) ? stop->grace : run.grace;
+    if (run.adopted) {
+      run.adopted->SignalTree(grace > Duration(0) ? signal : SIGKILL);
+    } else {
+      static_cast<void>(SendStop(record, signal, grace));  // A supervisor that is gone has said, or will be found, so.
+    }
+  } else if (const auto* send = std::get_if<SignalOrder>(&order)) {
+    if (run.adopted) run.adopted->SignalTree(send->signal);
+    else static_cast<void>(SendSignal(record, send->signal));
+  } else if (const auto* pause = std::get_if<PauseOrder>(&order)) {
+    if (run.adopted) run.adopted->SignalTree(pause->is_paused ? SIGSTOP : SIGCONT);
+    else static_cast<void>(pause->is_paused ? SendPause(record) : SendContinue(record));
+  } else if (const auto* limit = std::get_if<TimeLimitOrder>(&order)) {
+    const JobRecord* live = core_->controller().Find(limit->job);
+    if (live != nullptr && !run.adopted) static_cast<void>(SendTimeLimit(record, live->time_limit));
+  }
+}
+
+void Node::OnReport(const SupervisorReport& report) {
+  const RunRecord& record = report.record;
+  if (report.kind == SupervisorReport::Kind::kDetached) {
+    const auto at = attachments_.find(report.attachment);
+    if (at == attachments_.end()) return;
+    const auto on_detached = std::move(at->second);
+    attachments_.erase(at);
+    return on_detached();
+  }
+  launcher_.Confirm(record.job, record.attempt);
+  const auto run = runs_.find(record.job);
+  if (run == runs_.end() || run->second.record.attempt != record.attempt) {
+    if (report.kind == SupervisorReport::Kind::kExited) RemoveRunRecord(options_.run_directory, record);
+    return;
+  }
+  run->second.record = record;
+  if (report.kind == SupervisorReport::Kind::kExited) return OnEnded(record);
+  core_->controller().OnStarted(record.job, record.attempt, record.started);
+  core_->Touch();
+  for (const Order& order : std::exchange(run->second.waiting, {})) Deliver(run->second, order);
+}
+
+void Node::OnEnded(const RunRecord& record) {
+  const JobRecord* live = core_->controller().Find(record.job);
+  const auto finish = [this, record] {
+    core_->controller().OnExited(record.job, record.attempt, *record.exit, record.ended, core_->Now());
+    core_->Touch();
+  };
+  // A GPU is free when its job's processes are gone and the driver agrees.
+  if (look_ && live != nullptr && !live->gpus.empty()) {
+    look_(live->gpus, [this, finish](std::vector<GpuObservation> seen) {
+      core_->controller().OnGpusObserved(seen, core_->Now());
+      finish();
+    });
+    return;
+  }
+  finish();
+}
+
+void Node::Forget(JobId job, std::uint32_t attempt) {
+  const auto run = runs_.find(job);
+  if (run == runs_.end() || run->second.record.attempt != attempt) return;
+  RemoveRunRecord(options_.run_directory, run->second.record);
+  runs_.erase(run);
+}
+
+void Node::AdoptOrphan(const RunRecord& record) {
+  Run& run = runs_[record.job];
+  run.record = record;
+  run.record.control.clear();
+  auto process = AdoptedProcess::Open(record.process);
+  if (!process) {
+    core_->controller().OnVanished(record.job, record.attempt, Controller::Vanished::kUnseen, core_->Now());
+    runs_.erase(record.job);
+    core_->Touch();
+    return;
+  }
+  run.adopted = std::make_unique<AdoptedProcess>(*std::move(process));
+  watch_(run.adopted->fd(), [this, job = record.job] {
+    const auto at = runs_.find(job);
+    if (at == runs_.end() || !at->second.adopted) return;
+    const auto exit = at->second.adopted->PollExit();
+    if (!exit) return;
+    at->second.adopted->SignalTree(SIGKILL);  // What it left behind must not keep the GPU.
+    RunRecord ended = at->second.record;
+    ended.exit = exit;
+    ended.ended = core_->Now();
+    OnEnded(ended);
+  });
+}
+
+void Node::CheckSupervisors() {
+  std::vector<JobId> suspects;
+  for (const auto& [job, run] : runs_) {
+    if (run.adopted || run.record.exit) continue;
+    // One that has not said where it listens may have been killed before it could.
+    if (!IsListening(run.record) || !SendPing(run.record)) suspects.push_back(job);
+  }
+  if (suspects.empty()) return;
+  auto records = ScanRunDirectory(options_.run_directory);
+  if (!records) return;
+  for (const RunRecord& record : *records) {
+    const auto run = runs_.find(record.job);
+    if (run == runs_.end() || !std::ranges::count(suspects, record.job)) continue;
+    const std::uint32_t attempt = run->second.record.attempt;
+    if (record.attempt != attempt && record.attempt != 0) continue;
+    switch (StateOf(record)) {
+      case RunState::kWatched: break;  // On its way out; its report comes.
+      case RunState::kEnded:
+        run->second.record = record;
+        OnEnded(record);
+        break;
+      case RunState::kOrphaned: AdoptOrphan(record); break;
+      case RunState::kVanished:
+      case RunState::kNeverStarted:
+        launcher_.Confirm(record.job, attempt);
+        core_->controller().OnVanished(record.job, attempt,
+                                       StateOf(record) == RunState::kVanished ? Controller::Vanished::kUnseen : Controller::Vanished::kNeverStarted,
+                                       core_->Now());
+        RemoveRunRecord(options_.run_directory, record);
+        runs_.erase(run);
+        core_->Touch();
+        break;
+    }
+  }
+}
+
+Status Node::AdoptRuns(bool was_rebooted) {
+  DIVVY_TRY(const std::vector<RunRecord> records, ScanRunDirectory(options_.run_directory));
+  Controller& controller = core_->controller();
+  std::map<JobId, std::uint32_t> expected;
+  for (const auto& [id, record] : controller.live()) {
+    if (IsActive(record.state) && record.array_count == 0) expected.emplace(id, record.attempt);
+  }
+  for (const RunRecord& record : records) {
+    const auto active = expected.find(record.job);
+    const RunState state = StateOf(record);
+    // A record without an attempt is one whose supervisor was killed before its first word.
+    const bool is_ours = active != expected.end() && (record.attempt == active->second || record.attempt == 0);
+    if (!is_ours) {
+      if (state == RunState::kWatched) static_cast<void>(SendStop(record, SIGKILL, Duration(0)));
+      if (state != RunState::kOrphaned) RemoveRunRecord(options_.run_directory, record);
+      continue;
+    }
+    const std::uint32_t attempt = active->second;
+    expected.erase(active);
+    switch (state) {
+      case RunState::kWatched: {
+        Run& run = runs_[record.job];
+        run.record = record;
+        if (const auto spec = core_->SpecOf(controller.live().at(record.job))) {
+          run.stop_signal = (*spec)->stop_signal;
+          run.grace = (*spec)->grace;
+        }
+        controller.OnStarted(record.job, attempt, record.started);
+        static_cast<void>(SendPing(record));  // Its report may have gone to the daemon before us.
+        // A stop that was acknowledged may never have been sent; saying it twice does no harm.
+        if (controller.live().at(record.job).stop_intent != StopIntent::kNone) Deliver(run, StopOrder{record.job, 0, Duration(-1)});
+        break;
+      }
+      case RunState::kEnded:
+        runs_[record.job].record = record;
+        controller.OnExited(record.job, attempt, *record.exit, record.ended, core_->Now());
+        break;
+      case RunState::kOrphaned: AdoptOrphan(record); break;
+      case RunState::kVanished:
+        controller.OnVanished(record.job, attempt, was_rebooted ? Controller::Vanished::kRebooted : Controller::Vanished::kUnseen, core_->Now());
+        RemoveRunRecord(options_.run_directory, record);
+        break;
+      case RunState::kNeverStarted:
+        controller.OnVanished(record.job, attempt, was_rebooted ? Controller::Vanished::kRebooted : Controller::Vanished::kNeverStarted, core_->Now());
+        RemoveRunRecord(options_.run_directory, record);
+        break;
+    }
+  }
+  for (const auto& [job, attempt] : expected) {
+    controller.OnVanished(job, attempt, was_rebooted ? Controller::Vanished::kRebooted : Controller::Vanished::kNeverStarted, core_->Now());
+  }
+  core_->Touch();
+  return {};
+}
+
+Status Node::Attach(JobId job, int in, int out, WindowSize window, std::function<void()> on_detached) {
+  const auto run = runs_.find(job);
+  if (run == runs_.end()) return FailedPrecondition("job " + ToString(job) + " does not run here now");
+  const std::uint64_t attachment = next_attachment_++;
+  DIVVY_CHECK(SendAttach(run->second.record, attachment, in, out, window));
+  attachments_.emplace(attachment, std::move(on_detached));
+  return {};
+}
+
+Status Node::Resize(JobId job, WindowSize window) {
+  const auto run = runs_.find(job);
+  if (run == runs_.end()) return FailedPrecondition("job " + ToString(job) + " does not run here now");
+  return SendResize(run->second.record, window);
+}
+
+std::set<std::int64_t> Node::supervisors() const {
+  std::set<std::int64_t> pids;
+  for (const auto& [job, run] : runs_) {
+    if (run.record.supervisor.pid > 0) pids.insert(run.record.supervisor.pid);
+  }
+  return pids;
+}
+
+std::int64_t Node::pid_of(JobId job) const {
+  const auto run = runs_.find(job);
+  return run == runs_.end() ? 0 : run->second.record.process.pid;
+}
+
+}  // namespace divvy

@@ -1,0 +1,94 @@
+// The daemon's hands on its own node: turns orders into launches and words to supervisors, and reports into facts for
+// the controller. Knows every run that is alive, and adopts those of an earlier daemon.
+#pragma once
+
+#include <array>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "daemon/core.h"
+#include "node/job_environment.h"
+#include "platform/launch.h"
+#include "platform/supervisor_adoption.h"
+
+namespace divvy {
+
+struct NodeOptions {
+  std::string run_directory;
+  std::string log_directory;
+  NodeNames names;
+  bool may_change_user = false;  // A root daemon runs each job as its submitter.
+};
+
+/// The streams of a foreground job's caller, until its process has them. Closed when dropped.
+using Streams = std::array<Descriptor, 3>;
+
+class Node final : public OrderPort {
+ public:
+  Node(NodeOptions options, Launcher& launcher, std::vector<GpuFacts> gpus);
+
+  /// Before anything else; the core and the node know each other.
+  void Join(Core& core) { core_ = &core; }
+  /// Looks again at the GPUs of an ended job before they are given away; calls back on the loop's thread.
+  using LookAtGpus = std::function<void(GpuSet, std::function<void(std::vector<GpuObservation>)>)>;
+  void SetLookAtGpus(LookAtGpus look) { look_ = std::move(look); }
+  /// Watches a pid file descriptor: calls back on the loop's thread when it becomes readable.
+  using WatchDescriptor = std::function<void(int fd, std::function<void()>)>;
+  void SetWatch(WatchDescriptor watch) { watch_ = std::move(watch); }
+
+  /// Compares what the store says is active with what runs. `was_rebooted`: no process of before is alive.
+  Status AdoptRuns(bool was_rebooted);
+
+  void Execute(const Order& order, std::shared_ptr<const JobSpec> spec) override;
+  void OnReport(const SupervisorReport& report);
+  /// Finds runs whose supervisor was killed, or whose report was lost. To be called every second or so.
+  void CheckSupervisors();
+
+  void KeepStreams(JobId job, Streams streams) { streams_[job] = std::move(streams); }
+  void DropStreams(JobId job) { streams_.erase(job); }
+
+  /// Attaches a terminal; `on_detached` when the viewer leaves. kFailedPrecondition without a pty.
+  Status Attach(JobId job, int in, int out, WindowSize window, std::function<void()> on_detached);
+  Status Resize(JobId job, WindowSize window);
+
+  std::set<std::int64_t> supervisors() const;
+  std::int64_t pid_of(JobId job) const;
+  /// The files of a started job with all patterns filled; the log that divvy keeps where the spec names none.
+  std::string OutputOf(const JobRecord& record, const JobSpec& spec) const;
+  std::string ErrorOf(const JobRecord& record, const JobSpec& spec) const;
+
+ private:
+  struct Run {
+    RunRecord record;
+    int stop_signal = 15;
+    Duration grace{0};
+    std::vector<Order> waiting;  // Until its supervisor has said where it listens.
+    std::unique_ptr<AdoptedProcess> adopted;
+  };
+
+  LaunchRequest RequestFor(const JobRecord& record, const JobSpec& spec) const;
+  void Launch(const JobRecord& record, const std::shared_ptr<const JobSpec>& spec);
+  void Deliver(Run& run, const Order& order);
+  void OnEnded(const RunRecord& record);
+  void FailLaunch(const JobRecord& record, const std::string& why);
+  void AdoptOrphan(const RunRecord& record);
+  void Forget(JobId job, std::uint32_t attempt);
+
+  NodeOptions options_;
+  Launcher& launcher_;
+  std::vector<GpuFacts> gpus_;
+  Core* core_ = nullptr;
+  LookAtGpus look_;
+  WatchDescriptor watch_;
+  std::map<JobId, Run> runs_;
+  std::map<JobId, Streams> streams_;
+  std::map<std::uint64_t, std::function<void()>> attachments_;
+  std::uint64_t next_attachment_ = 1;
+};
+
+}  // namespace divvy

@@ -1,0 +1,141 @@
+#include "daemon/select.h"
+
+#include <algorithm>
+#include <cctype>
+#include <set>
+
+#include "base/text.h"
+
+namespace divvy {
+namespace {
+
+// A range such as 1-999999 names what exists; past this it is a slip.
+constexpr std::int64_t kRangeMost = 1'000'000;
+
+Result<JobId> Latest(Core& core, std::uint64_t back, const Caller& caller) {
+  // The last ones may not be in the store yet; ids grow, so the live ones are looked at first.
+  std::uint64_t skipped = 0;
+  const auto& live = core.controller().live();
+  std::set<JobId> mine;
+  for (auto at = live.rbegin(); at != live.rend() && mine.size() <= back; ++at) {
+    if (at->second.user.uid == caller.user.uid && !at->second.array.is_set()) mine.insert(at->first);
+  }
+  for (std::uint64_t i = 0; i <= back + mine.size(); ++i) {
+    const auto stored = core.store().LastOf(caller.user.uid, i);
+    if (!stored || !*stored) break;
+    mine.insert(**stored);
+  }
+  for (auto at = mine.rbegin(); at != mine.rend(); ++at) {
+    if (skipped++ == back) return *at;
+  }
+  return NotFound(back == 0 ? "'@' is your last job, and you have none" : "'@~" + std::to_string(back) + "': you have no more than " + Plural(static_cast<std::int64_t>(mine.size()), "job"));
+}
+
+Result<JobId> ElementOf(Core& core, JobId array, std::int64_t index, const std::string& word) {
+  DIVVY_TRY(const JobRecord record, core.FindJob(array));
+  if (record.array_count == 0) return NotFound("'" + word + "': job " + ToString(array) + " is no array");
+  for (std::uint32_t ordinal = 0; ordinal < record.array_count; ++ordinal) {
+    const std::int64_t own = record.array_indices.empty() ? ordinal : record.array_indices.Nth(ordinal).value_or(ordinal);
+    if (own == index) return ElementId(array, ordinal);
+    if (record.array_indices.empty()) {
+      if (index >= 0 && index < record.array_count) return ElementId(array, static_cast<std::uint32_t>(index));
+      break;
+    }
+  }
+  return NotFound("'" + word + "': the array " + ToString(array) + " has no element " + std::to_string(index));
+}
+
+bool IsNumber(std::string_view text) {
+  return !text.empty() && std::ranges::all_of(text, [](unsigned char c) { return std::isdigit(c) != 0; });
+}
+
+std::optional<JobId> ToId(std::string_view text) {
+  if (!IsNumber(text)) return std::nullopt;
+  const auto number = ParseInteger(text);
+  if (!number || *number <= 0) return std::nullopt;
+  return JobId(static_cast<std::uint64_t>(*number));
+}
+
+Status AddElements(Core& core, std::string_view word, std::set<JobId>& ids) {
+  const auto underscore = word.find('_');
+  const auto array = ToId(word.substr(0, underscore));
+  std::string_view inside = word.substr(underscore + 1);
+  if (!array) return InvalidArgument("'" + std::string(word) + "': write an element as 17_3, or several as 17_[1-3,7]");
+  if (inside.starts_with("[") && inside.ends_with("]")) inside = inside.substr(1, inside.size() - 2);
+  DIVVY_TRY(const IndexRanges indices, IndexRanges::Parse(inside, "the elements of"));
+  for (const auto& range : indices.ranges()) {
+    for (std::uint32_t index = range.first; index <= range.last; ++index) {
+      DIVVY_TRY(const JobId id, ElementOf(core, *array, index, std::string(word)));
+      ids.insert(id);
+    }
+  }
+  return {};
+}
+
+Status AddWord(Core& core, const std::string& word, const Caller& caller, std::set<JobId>& ids) {
+  if (const auto underscore = word.find('_'); underscore != std::string::npos && IsNumber(word.substr(0, underscore))) return AddElements(core, word, ids);
+  if (const auto dash = word.find('-'); dash != std::string::npos && IsNumber(word.substr(0, dash)) && IsNumber(word.substr(dash + 1))) {
+    const auto first = ParseInteger(word.substr(0, dash)), last = ParseInteger(word.substr(dash + 1));
+    if (!first || !last || *last < *first || *last - *first > kRangeMost) return InvalidArgument("'" + word + "' is no range of ids; write 17-20");
+    const auto& live = core.controller().live();
+    for (auto at = live.lower_bound(JobId(static_cast<std::uint64_t>(*first))); at != live.end() && at->first.value() <= static_cast<std::uint64_t>(*last); ++at) {
+      if (!at->second.array.is_set()) ids.insert(at->first);
+    }
+    return {};
+  }
+  DIVVY_TRY(const JobId id, SelectOne(core, word, caller));
+  ids.insert(id);
+  return {};
+}
+
+}  // namespace
+
+Result<JobId> SelectOne(Core& core, const std::string& word, const Caller& caller) {
+  if (const auto id = ToId(word)) return *id;
+  if (word == "@") return Latest(core, 0, caller);
+  if (word.starts_with("@~")) {
+    const auto back = ParseInteger(std::string_view(word).substr(2));
+    if (!back || *back < 0 || *back > kRangeMost) return InvalidArgument("'" + word + "': write @~1 for the job before your last");
+    return Latest(core, static_cast<std::uint64_t>(*back), caller);
+  }
+  if (word.find('_') != std::string::npos && IsNumber(word.substr(0, word.find('_')))) {
+    std::set<JobId> ids;
+    DIVVY_CHECK(AddElements(core, word, ids));
+    if (ids.size() == 1) return *ids.begin();
+    return InvalidArgument("'" + word + "' names " + Plural(static_cast<std::int64_t>(ids.size()), "job") + "; name one");
+  }
+  const auto& live = core.controller().live();
+  for (auto at = live.rbegin(); at != live.rend(); ++at) {
+    if (at->second.name == word && at->second.user.uid == caller.user.uid && !at->second.array.is_set()) return at->first;
+  }
+  if (const auto named = core.store().Named(word, caller.user.name); named && !named->empty()) return named->front();
+  return NotFound("there is no job '" + word + "' (ids are numbers; 17_3 is an element; @ is your last job; else a name of yours)");
+}
+
+bool Passes(const JobRecord& record, const wire::JobSelector& select, const Caller& caller) {
+  const std::string& user = select.user;
+  if (user == "@me" || user.empty()) {
+    if (record.user.uid != caller.user.uid) return false;
+  } else if (user != "all" && record.user.name != user) {
+    return false;
+  }
+  if (!select.name.empty() && record.name != select.name) return false;
+  if (!select.project.empty() && record.project != select.project) return false;
+  if (!select.group.empty() && record.group != select.group) return false;
+  return select.states.empty() || std::ranges::find(select.states, Name(record.state)) != select.states.end();
+}
+
+Result<std::vector<JobId>> SelectIds(Core& core, const wire::JobSelector& select, const Caller& caller) {
+  std::set<JobId> ids;
+  for (const std::string& word : select.ids) DIVVY_CHECK(AddWord(core, word, caller, ids));
+  const bool filters = !select.name.empty() || !select.project.empty() || !select.group.empty() || !select.states.empty() || !select.user.empty();
+  if (select.ids.empty() && (select.is_all || filters)) {
+    for (const auto& [id, record] : core.controller().live()) {
+      const bool is_with_its_array = record.array.is_set() && select.states.empty();
+      if (!is_with_its_array && Passes(record, select, caller)) ids.insert(id);
+    }
+  }
+  return std::vector<JobId>(ids.begin(), ids.end());
+}
+
+}  // namespace divvy

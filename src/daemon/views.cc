@@ -1,0 +1,328 @@
+#include "daemon/views.h"
+
+#include <algorithm>
+#include <ctime>
+
+#include "base/text.h"
+#include "dialect/job_options.h"
+#include "dialect/quantities.h"
+#include "engine/duration_text.h"
+
+namespace divvy {
+namespace {
+
+std::optional<double> OptionalSeconds(Time time) {
+  if (time == kNoTime || time == kNever) return std::nullopt;
+  return ToSeconds(time);
+}
+
+std::vector<std::int64_t> Indices(GpuSet gpus) {
+  const std::vector<int> indices = gpus.ToVector();
+  return {indices.begin(), indices.end()};
+}
+
+wire::RequestView RequestViewOf(const JobRecord& record) {
+  wire::RequestView view;
+  view.gpus = record.request.gpus;
+  view.gpu_type = record.request.gpu_type;
+  view.gpu_memory_bytes = record.request.gpu_memory.count();
+  view.cpus = record.request.cpus;
+  view.memory_bytes = record.request.memory.count();
+  view.tasks = record.request.tasks;
+  view.time_limit_s = ToSeconds(record.time_limit);
+  return view;
+}
+
+/// What JobView and JobDetail share. Both are flat on purpose: a reader of the JSON should not have to know of a base.
+template <typename View>
+void FillCommon(const JobRecord& record, const Reason& reason, View& view) {
+  view.id = record.id;
+  view.display_id = DisplayId(record);
+  view.name = record.name;
+  view.user = record.user.name;
+  view.state = Name(record.state);
+  view.gpus = Indices(record.gpus);
+  view.request = RequestViewOf(record);
+  view.submit_time = ToSeconds(record.submitted);
+  if (record.state != JobState::kHeld) view.eligible_time = OptionalSeconds(std::max(record.queued_at, record.begin));
+  const bool has_run = record.started != kNoTime && record.state != JobState::kQueued && record.state != JobState::kHeld;
+  if (has_run) view.start_time = ToSeconds(record.started);
+  if (IsFinal(record.state)) view.end_time = OptionalSeconds(record.ended);
+  if (record.exit && record.exit->is_known && IsFinal(record.state)) {
+    view.exit_code = record.exit->code;
+    if (record.exit->signal != 0) view.signal = record.exit->signal;
+  }
+  view.reason = reason;
+  view.start_reason = record.start_reason;
+  view.priority = record.priority;
+  view.project = record.project;
+  view.group = record.group;
+  view.comment = record.comment;
+  view.dialect = Name(record.dialect);
+  if (record.array.is_set()) {
+    view.array_id = record.array;
+    view.array_index = record.array_index;
+  }
+  if (record.array_count > 0) {
+    view.count = static_cast<std::int64_t>(record.array_waiting.size());
+    const std::string id = DisplayId(record);
+    const auto bracket = id.find('[');
+    if (bracket != std::string::npos) view.array_indices = id.substr(bracket + 1, id.size() - bracket - 2);
+  }
+  view.array_at_once = record.array_at_once;
+  for (const Dependency& dependency : record.dependencies) view.dependencies.push_back(dialect::FormatDependency(dependency));
+  view.restarts = record.restarts;
+}
+
+std::string Stamp(Time time) {
+  const std::time_t seconds = std::chrono::duration_cast<std::chrono::seconds>(time.time_since_epoch()).count();
+  std::tm parts{};
+  localtime_r(&seconds, &parts);
+  char text[32];
+  const std::size_t length = std::strftime(text, sizeof text, "%Y-%m-%d %H:%M:%S", &parts);
+  const auto millis = std::chrono::duration_cast<std::chrono::milliseconds>(time.time_since_epoch()).count() % 1000;
+  char tail[8];
+  std::snprintf(tail, sizeof tail, ".%03d", static_cast<int>(millis));
+  return std::string(text, length) + tail;
+}
+
+std::vector<std::string> HistoryLines(const JobRecord& record, const std::vector<Batch::HistoryLine>& history) {
+  std::vector<std::pair<Time, std::string>> lines;
+  lines.emplace_back(record.submitted, "submitted by " + record.user.name);
+  for (const auto& line : history) lines.emplace_back(line.at, line.text);
+  const bool has_run = record.started != kNoTime && record.state != JobState::kQueued && record.state != JobState::kHeld;
+  if (has_run && record.array_count == 0) {
+    std::string text = "started";
+    if (!record.gpus.empty()) {
+      IndexRanges ranges;
+      for (int gpu : record.gpus.ToVector()) ranges.Insert(static_cast<std::uint32_t>(gpu));
+      text += std::string(" on GPU") + (record.gpus.size() > 1 ? "s " : " ") + ranges.ToString();
+    }
+    if (!record.start_reason.empty()) text += ": " + record.start_reason;
+    lines.emplace_back(record.started, text);
+  }
+  if (IsFinal(record.state)) lines.emplace_back(record.ended, std::string(Name(record.state)) + (record.reason.empty() ? "" : ": " + record.reason));
+  std::ranges::stable_sort(lines, {}, &std::pair<Time, std::string>::first);
+  std::vector<std::string> out;
+  for (const auto& [at, text] : lines) out.push_back(Stamp(at) + "  " + text);
+  return out;
+}
+
+std::string_view KindName(BlockerKind kind) {
+  switch (kind) {
+    case BlockerKind::kHeld: return "held";
+    case BlockerKind::kBeginTime: return "begin_time";
+    case BlockerKind::kDependency: return "dependency";
+    case BlockerKind::kGroupLimit: return "group_limit";
+    case BlockerKind::kGpus: return "gpus";
+    case BlockerKind::kGpuType: return "gpu_type";
+    case BlockerKind::kCpus: return "cpus";
+    case BlockerKind::kMemory: return "memory";
+    case BlockerKind::kCpuJobs: return "cpu_jobs";
+    case BlockerKind::kReservation: return "reservation";
+    case BlockerKind::kInfeasible: return "infeasible";
+  }
+  return "other";
+}
+
+std::string RanOn(const JobRecord& record) {
+  if (record.gpus.empty()) return "without GPUs";
+  std::string text = record.gpus.size() == 1 ? "on GPU " : "on GPUs ";
+  IndexRanges ranges;
+  for (int gpu : record.gpus.ToVector()) ranges.Insert(static_cast<std::uint32_t>(gpu));
+  return text + ranges.ToString();
+}
+
+}  // namespace
+
+wire::JobView ViewOf(const JobRecord& record, const Reason& reason) {
+  wire::JobView view;
+  FillCommon(record, reason, view);
+  return view;
+}
+
+wire::JobDetail DetailOf(const JobRecord& record, const JobSpec* spec, const Reason& reason, const std::vector<GpuFacts>& gpus,
+                         const std::vector<Batch::HistoryLine>& history) {
+  wire::JobDetail detail;
+  FillCommon(record, reason, detail);
+  for (int gpu : record.gpus.ToVector()) {
+    if (static_cast<std::size_t>(gpu) < gpus.size()) detail.gpu_uuids.push_back(gpus[static_cast<std::size_t>(gpu)].uuid);
+  }
+  if (record.exit) {
+    detail.was_oom_killed = record.exit->was_oom_killed;
+    detail.cpu_time_s = ToSeconds(record.exit->cpu_time);
+    detail.memory_peak_bytes = record.exit->memory_peak.count();
+  }
+  if (IsActive(record.state)) detail.deadline = OptionalSeconds(Deadline(record));
+  detail.retries_left = std::max<std::int64_t>(0, record.retries - static_cast<std::int64_t>(record.retries_used));
+  detail.wants_pty = record.wants_pty;
+  detail.is_foreground = record.is_foreground;
+  detail.history = HistoryLines(record, history);
+  if (record.array_count > 0) {
+    detail.elements["total"] = record.array_count;
+    detail.elements["waiting"] = static_cast<std::int64_t>(record.array_waiting.size());
+    detail.elements["succeeded"] = record.array_succeeded;
+    detail.elements["failed"] = record.array_failed;
+    detail.elements["cancelled"] = record.array_cancelled;
+    detail.elements["active"] = static_cast<std::int64_t>(record.array_count) - detail.elements["waiting"] - record.array_succeeded -
+                                record.array_failed - record.array_cancelled;
+  }
+  if (spec == nullptr) return detail;
+  for (const std::string& word : spec->command) detail.command += (detail.command.empty() ? "" : " ") + ShellQuote(word);
+  if (!spec->script.empty()) {
+    detail.command = "script " + spec->name;
+    for (const std::string& word : spec->arguments) detail.command += " " + ShellQuote(word);
+    detail.script = spec->script;
+  }
+  detail.directory = spec->directory;
+  detail.output = spec->output;
+  detail.error = spec->error;
+  detail.labels = spec->labels;
+  detail.notes = spec->notes;
+  if (record.array.is_set()) detail.parameters = dialect::ElementAt(*spec, record.array_ordinal).parameters;
+  return detail;
+}
+
+wire::WhyView WhyOf(const JobRecord& record, const Explanation& explanation, const Reason& reason, Time now) {
+  wire::WhyView view;
+  view.id = record.id;
+  view.display_id = DisplayId(record);
+  view.state = Name(record.state);
+  if (!explanation.is_waiting) {
+    view.summary = "It has been " + view.state + " " + RanOn(record) + " for " + DurationText(now - record.started) + ": " + record.start_reason + ".";
+    if (record.state == JobState::kStopping) view.summary = "It is being stopped (" + reason + ").";
+    return view;
+  }
+  for (const Blocker& blocker : explanation.blockers) {
+    wire::BlockerView out;
+    out.kind = KindName(blocker.kind);
+    out.text = blocker.text;
+    out.needed = blocker.needed;
+    out.available = blocker.available;
+    out.rule = blocker.rule;
+    for (const Blocker::Holder& holder : blocker.holders) out.holders.push_back(holder.job);
+    view.blockers.push_back(std::move(out));
+  }
+  view.position = static_cast<std::int64_t>(explanation.position);
+  view.key = explanation.key;
+  view.predicted_start = OptionalSeconds(explanation.predicted_start);
+  view.prediction_basis = explanation.prediction_basis;
+  view.would_start_now = explanation.would_start_now;
+  view.summary = explanation.blockers.empty() ? "Nothing holds it back: it starts at the next decision." : "It waits: " + explanation.blockers.front().text + ".";
+  return view;
+}
+
+wire::WhyView WhyFinal(const JobRecord& record, Time now) {
+  wire::WhyView view;
+  view.id = record.id;
+  view.display_id = DisplayId(record);
+  view.state = Name(record.state);
+  view.summary = "It " + std::string(record.state == JobState::kSucceeded ? "succeeded" : record.state == JobState::kFailed ? "failed"
+                                     : record.state == JobState::kLost ? "was lost" : record.state == JobState::kTimedOut ? "timed out" : "was cancelled") +
+                 " " + DurationText(now - record.ended) + " ago: " + record.reason + ".";
+  if (record.started != kNoTime) {
+    view.summary += " It ran for " + DurationText(record.ended - record.started) + " " + RanOn(record) + " after waiting " +
+                    DurationText(record.started - record.submitted) + ".";
+  }
+  return view;
+}
+
+std::vector<wire::GpuView> GpuViews(const Controller& controller, std::string_view isolation, Time now) {
+  std::vector<wire::GpuView> views;
+  const Cluster& cluster = controller.cluster();
+  for (const GpuFacts& facts : cluster.capacity().gpus) {
+    wire::GpuView view;
+    view.index = facts.index;
+    view.uuid = facts.uuid;
+    view.model = facts.model;
+    view.memory_total_bytes = facts.memory_total.count();
+    view.pci_address = facts.pci_address;
+    view.numa_node = facts.numa_node;
+    if (facts.compute_capability > 0) {
+      view.compute_capability = std::to_string(facts.compute_capability / 10) + "." + std::to_string(facts.compute_capability % 10);
+    }
+    view.is_mig_enabled = facts.is_mig_enabled;
+    view.links = facts.links;
+    view.isolation = isolation;
+    const GpuAvailability& availability = cluster.availability(facts.index);
+    const auto owner = cluster.owner(facts.index);
+    if (owner) view.jobs.push_back(*owner);
+    if (!availability.fault.empty()) {
+      view.state = "fenced";
+      view.reason = availability.fault;
+    } else if (owner) {
+      view.state = "allocated";
+      const RunningJob* job = cluster.running(*owner);
+      if (job != nullptr) view.reason = job->name + " of " + job->user;
+      if (!availability.unmanaged.empty()) view.reason += "; also used by " + availability.unmanaged;
+    } else if (!availability.unmanaged.empty()) {
+      view.state = "unmanaged";
+      view.reason = availability.unmanaged;
+    } else if (availability.is_restricted) {
+      view.state = "restricted";
+      view.reason = "divvy gpus restrict";
+    } else {
+      view.state = "free";
+    }
+    const auto& observations = controller.observations();
+    const auto seen = std::ranges::find(observations, facts.index, &GpuObservation::index);
+    if (seen != observations.end()) {
+      view.memory_used_bytes = seen->memory_used.count();
+      view.utilisation_percent = seen->utilisation_percent;
+      view.temperature_celsius = seen->temperature_celsius;
+      view.power_watts = seen->power_watts;
+      for (const GpuProcess& process : seen->processes) {
+        wire::GpuProcessView out;
+        out.pid = process.identity.pid;
+        out.user = process.user;
+        out.command = process.command;
+        out.memory_bytes = process.memory_used.count();
+        out.age_s = process.started == kNoTime ? 0 : ToSeconds(now - process.started);
+        out.is_graphics = process.is_graphics;
+        if (process.supervisor_pid != 0 && owner) out.job = *owner;
+        out.is_ignored = std::ranges::any_of(controller.ignored(), [&](const IgnoredProcess& rule) {
+          return rule.identity == process.identity && (rule.gpu < 0 || rule.gpu == facts.index);
+        });
+        view.processes.push_back(std::move(out));
+      }
+    }
+    views.push_back(std::move(view));
+  }
+  return views;
+}
+
+std::string_view Name(ErrorCode code) {
+  switch (code) {
+    case ErrorCode::kInvalidArgument: return "invalid_argument";
+    case ErrorCode::kNotFound: return "not_found";
+    case ErrorCode::kAlreadyExists: return "already_exists";
+    case ErrorCode::kFailedPrecondition: return "failed_precondition";
+    case ErrorCode::kPermissionDenied: return "permission_denied";
+    case ErrorCode::kLimitExceeded: return "limit_exceeded";
+    case ErrorCode::kUnreachable: return "unreachable";
+    case ErrorCode::kTimedOut: return "timed_out";
+    case ErrorCode::kCorruptData: return "corrupt_data";
+    case ErrorCode::kInternal: return "internal";
+  }
+  return "internal";
+}
+
+int HttpStatusOf(ErrorCode code) {
+  switch (code) {
+    case ErrorCode::kInvalidArgument: return 400;
+    case ErrorCode::kNotFound: return 404;
+    case ErrorCode::kAlreadyExists:
+    case ErrorCode::kFailedPrecondition: return 409;
+    case ErrorCode::kPermissionDenied: return 403;
+    case ErrorCode::kLimitExceeded: return 429;
+    case ErrorCode::kUnreachable: return 503;
+    case ErrorCode::kTimedOut: return 504;
+    case ErrorCode::kCorruptData:
+    case ErrorCode::kInternal: return 500;
+  }
+  return 500;
+}
+
+wire::ErrorView ErrorViewOf(const Error& error) { return {std::string(Name(error.code)), error.message}; }
+
+}  // namespace divvy

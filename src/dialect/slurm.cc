@@ -1,0 +1,272 @@
+#include "dialect/slurm.h"
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+#include <set>
+
+#include "base/text.h"
+#include "dialect/quoted.h"
+#include "dialect/slurm_environment.h"
+#include "dialect/slurm_request.h"
+
+namespace divvy::dialect {
+namespace {
+
+constexpr std::string_view kMagic = "#SBATCH";
+constexpr std::size_t kMostNotesOnUnread = 4;
+
+std::string At(std::string_view path, int line) { return std::string(path) + " line " + std::to_string(line) + ": "; }
+
+/// The words of one line as sbatch splits them: quotes group, a backslash keeps the next character, '#' at the beginning
+/// of a word ends the line.
+std::string SplitSlurmWords(std::string_view text, std::vector<std::string>& words) {
+  std::string word;
+  bool in_word = false;
+  char quote = 0;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const char c = text[i];
+    if (quote != 0) {
+      if (c == quote) {
+        quote = 0;
+      } else if (c == '\\' && quote == '"' && i + 1 < text.size()) {
+        word += text[++i];
+      } else {
+        word += c;
+      }
+    } else if (c == '"' || c == '\'') {
+      quote = c;
+      in_word = true;
+    } else if (c == '\\' && i + 1 < text.size()) {
+      word += text[++i];
+      in_word = true;
+    } else if (std::isspace(static_cast<unsigned char>(c)) != 0) {
+      if (in_word) words.push_back(std::move(word));
+      word.clear();
+      in_word = false;
+    } else if (c == '#' && !in_word) {
+      return "";
+    } else {
+      word += c;
+      in_word = true;
+    }
+  }
+  if (quote != 0) return std::string("the quote ") + quote + " is not closed";
+  if (in_word) words.push_back(std::move(word));
+  return "";
+}
+
+/// "#sbatch", "# SBATCH", "#SBTACH", "##SBATCH": what it is instead of a line that counts; "" for any other comment.
+std::string WhyUnread(std::string_view line, bool& is_on_purpose) {
+  std::string_view rest = line;
+  std::size_t hashes = 0;
+  while (rest.starts_with('#')) {
+    rest.remove_prefix(1);
+    ++hashes;
+  }
+  const bool has_space = rest.starts_with(' ') || rest.starts_with('\t');
+  const std::vector<std::string_view> words = SplitWords(rest);
+  if (words.empty() || hashes == 0) return "";
+  if (words.front() == "SBATCH") {
+    is_on_purpose = true;
+    return hashes > 1 ? "switched off by the second '#'" : has_space ? "switched off by the space after '#'" : "";
+  }
+  constexpr std::array<std::string_view, 1> kName = {"sbatch"};
+  const std::string lower = ToLower(words.front());
+  if (words.size() > 1 && !words[1].starts_with('-')) return "";
+  if (words.size() > 1 && !lower.empty() && (lower == "sbatch" || !Nearest(lower, kName).empty())) {
+    return "a comment to Slurm; write #SBATCH";
+  }
+  return "";
+}
+
+/// SBATCH_* variables and the options that they stand for, as sbatch's man page lists them.
+struct Variable {
+  std::string_view name;
+  std::string_view option;
+  bool is_flag = false;  // Its presence counts, whatever its value.
+};
+constexpr auto kVariables = std::to_array<Variable>({
+    {"SBATCH_ACCOUNT", "account"},
+    {"SBATCH_ARRAY_INX", "array"},
+    {"SBATCH_BATCH", "batch"},
+    {"SBATCH_CLUSTERS", "clusters"},
+    {"SBATCH_COMMENT", "comment"},
+    {"SBATCH_CONSTRAINT", "constraint"},
+    {"SBATCH_CONTAINER", "container"},
+    {"SBATCH_CPUS_PER_GPU", "cpus-per-gpu"},
+    {"SBATCH_CPUS_PER_TASK", "cpus-per-task"},
+    {"SBATCH_DISTRIBUTION", "distribution"},
+    {"SBATCH_ERROR", "error"},
+    {"SBATCH_EXCLUSIVE", "exclusive"},
+    {"SBATCH_EXPORT", "export"},
+    {"SBATCH_GET_USER_ENV", "get-user-env"},
+    {"SBATCH_GPU_BIND", "gpu-bind"},
+    {"SBATCH_GPU_FREQ", "gpu-freq"},
+    {"SBATCH_GPUS", "gpus"},
+    {"SBATCH_GPUS_PER_NODE", "gpus-per-node"},
+    {"SBATCH_GPUS_PER_TASK", "gpus-per-task"},
+    {"SBATCH_GRES", "gres"},
+    {"SBATCH_GRES_FLAGS", "gres-flags"},
+    {"SBATCH_HINT", "hint"},
+    {"SBATCH_INPUT", "input"},
+    {"SBATCH_JOB_NAME", "job-name"},
+    {"SBATCH_LICENSES", "licenses"},
+    {"SBATCH_MEM_PER_CPU", "mem-per-cpu"},
+    {"SBATCH_MEM_PER_GPU", "mem-per-gpu"},
+    {"SBATCH_MEM_PER_NODE", "mem"},
+    {"SBATCH_NETWORK", "network"},
+    {"SBATCH_NO_REQUEUE", "no-requeue", true},
+    {"SBATCH_OPEN_MODE", "open-mode"},
+    {"SBATCH_OUTPUT", "output"},
+    {"SBATCH_PARTITION", "partition"},
+    {"SBATCH_PROFILE", "profile"},
+    {"SBATCH_QOS", "qos"},
+    {"SBATCH_REQUEUE", "requeue", true},
+    {"SBATCH_RESERVATION", "reservation"},
+    {"SBATCH_SIGNAL", "signal"},
+    {"SBATCH_THREADS_PER_CORE", "threads-per-core"},
+    {"SBATCH_TIMELIMIT", "time"},
+    {"SBATCH_WAIT", "wait", true},
+    {"SBATCH_WCKEY", "wckey"},
+});
+
+bool HasName(std::string_view variable, std::string_view name) {
+  return variable.size() > name.size() && variable.starts_with(name) && variable[name.size()] == '=';
+}
+
+}  // namespace
+
+SlurmLines FindSlurmLines(std::string_view script) {
+  SlurmLines found;
+  int number = 0;
+  bool has_begun = false;  // The first command has been seen.
+  for (std::string_view line : Split(script, '\n')) {
+    ++number;
+    if (line.ends_with('\r')) line.remove_suffix(1);
+    if (line.starts_with(kMagic)) {
+      if (has_begun) {
+        found.unread.push_back({number, std::string(line), "after the first command, where Slurm reads no options; move it up", false});
+        continue;
+      }
+      SlurmLine one{.number = number, .text = std::string(line), .words = {}, .error = ""};
+      one.error = SplitSlurmWords(line.substr(kMagic.size()), one.words);
+      found.lines.push_back(std::move(one));
+      continue;
+    }
+    const std::string_view trimmed = Trim(line);
+    if (trimmed.starts_with(kMagic) && !has_begun) {
+      found.unread.push_back({number, std::string(line), "indented, so a comment to Slurm; begin the line with #SBATCH", false});
+    } else if (trimmed.starts_with('#')) {
+      bool is_on_purpose = false;
+      const std::string why = WhyUnread(trimmed, is_on_purpose);
+      if (!why.empty() && !has_begun) found.unread.push_back({number, std::string(line), why, is_on_purpose});
+    } else if (!trimmed.empty()) {
+      has_begun = true;
+    }
+  }
+  return found;
+}
+
+Status ApplySlurmLines(std::string_view text, std::string_view path, const Surroundings& around, JobSpec& spec) {
+  spec.dialect = Dialect::kSlurm;
+  if (!around.directory.empty()) slurm::Keep(spec, "submit-dir", around.directory);
+  const std::vector<Option> options = SbatchOptions(spec, around);
+  const SlurmLines found = FindSlurmLines(text);
+  for (const SlurmLine& line : found.lines) {
+    if (!line.error.empty()) return InvalidArgument(At(path, line.number) + line.error);
+    if (!line.words.empty() && (line.words.front() == "hetjob" || line.words.front() == "packjob")) {
+      return InvalidArgument(At(path, line.number) + "a heterogeneous job needs several nodes; submit its parts as jobs");
+    }
+    auto parsed = ParseOptions(options, line.words);
+    if (!parsed) return InvalidArgument(At(path, line.number) + parsed.error().message);
+    parsed->positional.insert(parsed->positional.end(), parsed->after_dashes.begin(), parsed->after_dashes.end());
+    for (const std::string& word : parsed->positional) {
+      slurm::AddNote(spec, "line " + std::to_string(line.number) + ": " + Quoted(word) +
+                               " belongs to no option; put quotes around a value with spaces");
+    }
+  }
+  std::size_t told = 0;
+  for (const SlurmLines::Unread& unread : found.unread) {
+    if (unread.is_on_purpose || ++told > kMostNotesOnUnread) continue;
+    slurm::AddNote(spec, "line " + std::to_string(unread.number) + " is not read: " + unread.why);
+  }
+  return {};
+}
+
+Status ApplySbatchEnvironment(const Surroundings& around, JobSpec& spec) {
+  const std::vector<Option> options = SbatchOptions(spec, around);
+  for (const Variable& variable : kVariables) {
+    for (const std::string& entry : around.environment) {
+      if (!HasName(entry, variable.name)) continue;
+      const std::string value = entry.substr(variable.name.size() + 1);
+      // An empty variable is how scripts unset one; only flags mean something by being there.
+      if (value.empty() && !variable.is_flag && variable.option != "exclusive") continue;
+      std::string word = "--" + std::string(variable.option);
+      if (!variable.is_flag && !value.empty()) word += "=" + value;
+      const std::array<std::string, 1> words = {word};
+      if (auto parsed = ParseOptions(options, words); !parsed) {
+        return InvalidArgument(std::string(variable.name) + " in the environment: " + parsed.error().message);
+      }
+    }
+  }
+  return {};
+}
+
+Status FinishSlurm(JobSpec& spec) {
+  DIVVY_CHECK(slurm::Settle(spec));
+  const std::int64_t priority = slurm::Number(spec, "priority").value_or(0) - slurm::Number(spec, "nice").value_or(0);
+  if (slurm::Value(spec, "priority") || slurm::Value(spec, "nice")) {
+    spec.priority = static_cast<int>(std::clamp<std::int64_t>(priority, -1'000'000'000, 1'000'000'000));
+  }
+  constexpr std::string_view kPlain = "slurm-%j.out";
+  constexpr std::string_view kArray = "slurm-%A_%a.out";
+  const bool is_default = spec.output.empty() || spec.output == kPlain || spec.output == kArray;
+  if (is_default && !spec.is_foreground) spec.output = spec.array ? kArray : kPlain;
+  return {};
+}
+
+Status ReadSlurmLines(std::string_view text, std::string_view path, const Surroundings& around, JobSpec& spec) {
+  DIVVY_CHECK(ApplySlurmLines(text, path, around, spec));
+  DIVVY_CHECK(ApplySbatchEnvironment(around, spec));
+  if (auto status = FinishSlurm(spec); !status) return InvalidArgument(std::string(path) + ": " + status.error().message);
+  return {};
+}
+
+void CompleteSlurm(JobSpec& spec, std::optional<int> gpus_of_server) {
+  if (spec.dialect != Dialect::kSlurm) return;
+  if (slurm::Value(spec, "exclusive") && gpus_of_server) {
+    spec.request.gpus = *gpus_of_server;
+  }
+  std::vector<std::string>& environment = spec.capture.environment;
+  environment = ScrubInherited(std::move(environment));
+  const std::string wanted = slurm::Value(spec, "export").value_or("ALL");
+  bool keeps_all = false;
+  std::set<std::string, std::less<>> kept;
+  std::vector<std::string> set;
+  for (const std::string_view raw : Split(wanted, ',')) {
+    const std::string_view item = Trim(raw);
+    if (EqualsIgnoringCase(item, "ALL")) {
+      keeps_all = true;
+    } else if (item.find('=') != std::string_view::npos) {
+      set.emplace_back(item);
+    } else if (!item.empty() && !EqualsIgnoringCase(item, "NONE") && !EqualsIgnoringCase(item, "NIL")) {
+      kept.emplace(item);
+    }
+  }
+  if (!keeps_all) {
+    // Slurm starts such a job with a login environment; these are what a program needs of one.
+    for (const std::string_view basic : {"HOME", "LOGNAME", "USER", "SHELL", "PATH", "LANG", "TZ", "DIVVY_HOME"}) {
+      kept.emplace(basic);
+    }
+    std::erase_if(environment, [&](const std::string& entry) { return !kept.contains(entry.substr(0, entry.find('='))); });
+  }
+  for (const std::string& entry : set) {
+    const std::string name = entry.substr(0, entry.find('=') + 1);
+    std::erase_if(environment, [&](const std::string& other) { return other.starts_with(name); });
+    environment.push_back(entry);
+  }
+  std::ranges::sort(environment);
+}
+
+}  // namespace divvy::dialect

@@ -1,0 +1,68 @@
+// "#SBATCH" scripts and the options of sbatch, srun and salloc, read into a JobSpec.
+//
+// Slurm's options depend on each other (--gpus-per-task multiplies --ntasks, --mem-per-gpu multiplies the GPUs), and the
+// same option may come three times: from a script line, from SBATCH_* in the environment, from the command line, each
+// winning over the one before. So an option only checks its own value and keeps it as a label "slurm.NAME" of the spec;
+// FinishSlurm works the request out of all labels. The labels stay: a started job's SLURM_* variables come from them.
+//
+// Order of calls: ApplySlurmLines, ApplySbatchEnvironment, ParseOptions(SbatchOptions) for the command line, FinishSlurm,
+// and, once the caller's environment is captured, CompleteSlurm. ReadSlurmLines is the first two and FinishSlurm in one.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.h"
+#include "dialect/job_options.h"
+#include "dialect/options.h"
+#include "model/job.h"
+
+namespace divvy::dialect {
+
+/// The options that sbatch, srun and salloc share. Each call makes a new level: what is set through it replaces what an
+/// earlier level set. The closures write into `spec`, which must outlive the table, as must `around`.
+std::vector<Option> SbatchOptions(JobSpec& spec, const Surroundings& around);
+
+/// The "#SBATCH" lines of a script, then SBATCH_* of the environment, then FinishSlurm. Errors: "train.sh line 3: ...".
+Status ReadSlurmLines(std::string_view text, std::string_view path, const Surroundings& around, JobSpec& spec);
+
+/// Adds to `explanation` what each line asks for, its mistakes with the repair, and what does not apply here.
+void ExplainSlurmLines(std::string_view text, std::string_view path, const Surroundings& around,
+                       ScriptExplanation& explanation);
+
+/// Only the lines. FinishSlurm must follow.
+Status ApplySlurmLines(std::string_view text, std::string_view path, const Surroundings& around, JobSpec& spec);
+/// SBATCH_TIMELIMIT, SBATCH_GRES, ... of around.environment. Errors name the variable.
+Status ApplySbatchEnvironment(const Surroundings& around, JobSpec& spec);
+
+/// Works out spec.request, the default output file and the notes from the options. May be called again after more
+/// options. Refuses what contradicts itself (4 GPUs in one option, 8 in another) and what needs a second node.
+Status FinishSlurm(JobSpec& spec);
+
+/// Before the submission, after spec.capture is filled: applies --export, drops the SLURM_* of an outer job, and turns
+/// --exclusive into all `gpus_of_server` GPUs. Does nothing to a spec of another dialect. Calling it twice does no harm.
+void CompleteSlurm(JobSpec& spec, std::optional<int> gpus_of_server);
+
+/// One "#SBATCH" line with its words, as Slurm splits them (quotes, backslash, "# comment" at the end).
+struct SlurmLine {
+  int number = 0;
+  std::string text;                // As written.
+  std::vector<std::string> words;
+  std::string error;               // Not empty: an open quote.
+};
+/// All that Slurm would read, and hints about those that it would not ("##SBATCH", lines after the first command).
+struct SlurmLines {
+  std::vector<SlurmLine> lines;
+  struct Unread {
+    int number = 0;
+    std::string text;
+    std::string why;
+    bool is_on_purpose = false;    // "##SBATCH", "# SBATCH": the usual way to switch a line off.
+  };
+  std::vector<Unread> unread;
+};
+SlurmLines FindSlurmLines(std::string_view script);
+
+}  // namespace divvy::dialect

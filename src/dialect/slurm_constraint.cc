@@ -1,0 +1,187 @@
+// --constraint on one server: what it says about the GPU's model is kept, the rest is named and left out.
+//
+// Slurm's grammar: features joined by '&' and '|' strictly from left to right, "(...)" binds, "[a|b]" wants all nodes
+// alike (true of one node), "a*4" counts nodes. The answer is a disjunction of conjunctions, Request::gpu_type's form.
+#include <algorithm>
+#include <array>
+#include <cctype>
+
+#include "base/text.h"
+#include "dialect/slurm_request.h"
+
+namespace divvy::dialect::slurm {
+namespace {
+
+/// Models that clusters name their features after. A closed list: "a1" or "v2" may be anything.
+constexpr std::array<std::string_view, 57> kModels = {
+    "k20",   "k40",   "k80",   "m4",    "m10",   "m40",   "m60",   "p4",    "p6",    "p40",   "p100",  "v100",
+    "v100s", "t4",    "t4g",   "t40",   "a2",    "a10",   "a10g",  "a16",   "a30",   "a40",   "a100",  "a100x",
+    "a800",  "a2000", "a4000", "a4500", "a5000", "a5500", "a6000", "l4",    "l20",   "l40",   "l40s",  "h20",
+    "h100",  "h200",  "h800",  "b100",  "b200",  "b300",  "gb200", "gb300", "gh200", "gtx1080", "gtx1080ti", "rtx2080",
+    "rtx2080ti", "rtx3090", "rtx4090", "rtx5090", "rtx6000", "rtx8000", "rtxa6000", "titan", "titanv"};
+
+/// Features that hold on any server with a GPU.
+constexpr std::array<std::string_view, 5> kAlwaysTrue = {"gpu", "gpus", "nvidia", "cuda", "nvgpu"};
+
+struct Condition {
+  bool is_true = false;                             // No condition at all.
+  std::vector<std::vector<std::string>> options;    // Any of these; all terms of one.
+  std::int64_t gigabytes = 0;                       // Least memory of the GPU; 0: any.
+};
+
+Condition And(const Condition& a, const Condition& b) {
+  Condition both = a.is_true ? b : a;
+  both.gigabytes = std::max(a.gigabytes, b.gigabytes);
+  if (a.is_true || b.is_true) return both;
+  both.options.clear();
+  for (const auto& left : a.options) {
+    for (const auto& right : b.options) {
+      auto terms = left;
+      for (const std::string& term : right) {
+        if (std::ranges::find(terms, term) == terms.end()) terms.push_back(term);
+      }
+      both.options.push_back(std::move(terms));
+    }
+  }
+  return both;
+}
+
+class Reader {
+ public:
+  explicit Reader(std::string_view text) : text_(text) {}
+
+  Result<ConstraintAsk> Read() {
+    DIVVY_TRY(const Condition all, ReadSequence(0));
+    if (at_ < text_.size()) return InvalidArgument("'" + std::string(1, text_[at_]) + "' closes nothing");
+    std::vector<std::string> alternatives;
+    for (const auto& option : all.options) alternatives.push_back(Join(option, "&"));
+    if (!all.is_true) ask_.gpu_type = Join(alternatives, "|");
+    ask_.gpu_memory_gigabytes = all.gigabytes;
+    return ask_;
+  }
+
+ private:
+  static constexpr int kMostDepth = 16;
+  static constexpr std::size_t kMostOptions = 256;
+
+  Result<Condition> ReadSequence(int depth) {
+    if (depth > kMostDepth) return InvalidArgument("brackets are nested too deeply");
+    DIVVY_TRY(Condition result, ReadOne(depth));
+    while (at_ < text_.size() && text_[at_] != ')' && text_[at_] != ']') {
+      const char joiner = text_[at_++];
+      if (joiner != '&' && joiner != '|' && joiner != ',') {
+        return InvalidArgument("'" + std::string(1, joiner) + "' between features; join them with '&' or '|'");
+      }
+      DIVVY_TRY(const Condition next, ReadOne(depth));
+      if (joiner == '|') {
+        const std::int64_t gigabytes = std::min(result.gigabytes, next.gigabytes);
+        if (result.is_true || next.is_true) {
+          // An alternative that says nothing of the GPU cannot be judged here; the other one can.
+          result = result.is_true ? next : result;
+        } else {
+          result.options.insert(result.options.end(), next.options.begin(), next.options.end());
+        }
+        result.gigabytes = gigabytes;
+      } else {
+        result = And(result, next);
+      }
+      if (result.options.size() > kMostOptions) return InvalidArgument("too many alternatives");
+    }
+    return result;
+  }
+
+  Result<Condition> ReadOne(int depth) {
+    SkipSpaces();
+    if (at_ >= text_.size()) return InvalidArgument("a feature is missing at the end");
+    if (text_[at_] == '(' || text_[at_] == '[') {
+      const char close = text_[at_] == '(' ? ')' : ']';
+      ++at_;
+      DIVVY_TRY(const Condition inner, ReadSequence(depth + 1));
+      if (at_ >= text_.size() || text_[at_] != close) {
+        return InvalidArgument("a bracket is not closed; add '" + std::string(1, close) + "'");
+      }
+      ++at_;
+      DIVVY_CHECK(ReadNodeCount());
+      return inner;
+    }
+    const std::size_t start = at_;
+    while (at_ < text_.size() && std::string_view("&|()[]*, ").find(text_[at_]) == std::string_view::npos) ++at_;
+    const std::string feature = ToLower(text_.substr(start, at_ - start));
+    if (feature.empty()) return InvalidArgument("a feature is missing before '" + std::string(1, text_[at_]) + "'");
+    DIVVY_CHECK(ReadNodeCount());
+    return Judge(feature);
+  }
+
+  Status ReadNodeCount() {
+    SkipSpaces();
+    if (at_ >= text_.size() || text_[at_] != '*') return {};
+    const std::size_t start = ++at_;
+    while (at_ < text_.size() && std::isdigit(static_cast<unsigned char>(text_[at_])) != 0) ++at_;
+    DIVVY_TRY(const std::int64_t count, ParseCount(text_.substr(start, at_ - start), 1, 1'000'000));
+    if (count > 1) {
+      return InvalidArgument("'*" + std::to_string(count) + "' asks for so many nodes; this server is one: leave it out");
+    }
+    SkipSpaces();
+    return {};
+  }
+
+  Condition Judge(const std::string& feature) {
+    if (std::ranges::find(kAlwaysTrue, feature) != kAlwaysTrue.end()) return {.is_true = true, .options = {}, .gigabytes = 0};
+    if (const std::int64_t gigabytes = MemoryOf(feature); gigabytes > 0) {
+      return {.is_true = true, .options = {}, .gigabytes = gigabytes};
+    }
+    const std::string terms = GpuTypeTerms(feature);
+    bool is_model = std::ranges::find(kModels, feature) != kModels.end();
+    std::vector<std::string> words;
+    for (const std::string_view term : Split(terms, '&')) {
+      words.emplace_back(term);
+      is_model = is_model || std::ranges::find(kModels, term) != kModels.end();
+    }
+    if (!is_model) {
+      ask_.unknown.push_back(feature);
+      return {.is_true = true, .options = {}, .gigabytes = 0};
+    }
+    return {.is_true = false, .options = {words}, .gigabytes = 0};
+  }
+
+  /// "80gb", "hbm80g", "gpumem40g": what the GPU's label says, in powers of ten so that 81559 MiB is 80 GB.
+  static std::int64_t MemoryOf(std::string_view feature) {
+    for (const std::string_view prefix : {"hbm", "gpu_mem_", "gpumem", "gpu_mem", "vram", "gpu"}) {
+      if (feature.starts_with(prefix)) {
+        feature.remove_prefix(prefix.size());
+        break;
+      }
+    }
+    if (feature.ends_with("gb")) {
+      feature.remove_suffix(2);
+    } else if (feature.ends_with('g')) {
+      feature.remove_suffix(1);
+    } else {
+      return 0;
+    }
+    const auto number = ParseInteger(feature);
+    return number && *number > 0 && *number <= 4096 ? *number : 0;
+  }
+
+  void SkipSpaces() {
+    while (at_ < text_.size() && text_[at_] == ' ') ++at_;
+  }
+
+  std::string_view text_;
+  std::size_t at_ = 0;
+  ConstraintAsk ask_;
+};
+
+}  // namespace
+
+Result<ConstraintAsk> ParseConstraint(std::string_view text) {
+  text = Trim(text);
+  // A quote that another layer left in place: --constraint="\"a100\"".
+  if (text.size() > 1 && (text.front() == '"' || text.front() == '\'') && text.back() == text.front()) {
+    text = text.substr(1, text.size() - 2);
+  }
+  if (text.empty()) return InvalidArgument("a feature is missing; write --constraint=a100");
+  return Reader(text).Read();
+}
+
+}  // namespace divvy::dialect::slurm

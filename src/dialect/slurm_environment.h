@@ -1,0 +1,28 @@
+// The SLURM_* variables of a started job, so that scripts written for Slurm find what they look for.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/time.h"
+#include "model/job.h"
+#include "model/job_record.h"
+
+namespace divvy::dialect {
+
+/// What every job of this dialect calls the cluster, and its one partition.
+inline constexpr std::string_view kSlurmCluster = "divvy";
+inline constexpr std::string_view kSlurmPartition = "main";
+
+/// NAME=value, sorted. `gpus` are the physical indices that the job holds. The batch process is task 0 of the job.
+/// Variables about an option appear only when it was given, as in Slurm: programs take SLURM_NTASKS as a sign that srun
+/// started them. Source: sbatch's and srun's man pages, and what Slurm 22.05 sets.
+std::vector<std::string> SlurmEnvironment(const JobRecord& record, const JobSpec& spec, const std::vector<int>& gpus,
+                                          std::string_view hostname, Time now);
+
+/// `environment` without what describes an outer job or allocation: SLURM_*, SLURMD_*, SRUN_*, PMI*; settings of the
+/// user (SLURM_CONF, SQUEUE_FORMAT, SBATCH_*) stay.
+std::vector<std::string> ScrubInherited(std::vector<std::string> environment);
+
+}  // namespace divvy::dialect

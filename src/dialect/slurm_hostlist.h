@@ -1,0 +1,20 @@
+// Slurm's host lists: "n[1-3,5],login" stands for five names.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.h"
+
+namespace divvy::dialect {
+
+/// The names that `text` stands for, in order. Leading zeros stay ("a[08-11]"). Several brackets in one name multiply.
+/// Refuses more than 65,536 names, and unbalanced brackets.
+Result<std::vector<std::string>> ExpandHostList(std::string_view text);
+
+/// The shortest list that expands to `names` in their order: runs of neighbours that differ in their last number share a
+/// bracket.
+std::string FoldHostList(const std::vector<std::string>& names);
+
+}  // namespace divvy::dialect

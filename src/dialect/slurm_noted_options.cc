@@ -1,0 +1,139 @@
+#include "dialect/slurm_noted_options.h"
+
+#include <array>
+
+#include "dialect/slurm_request.h"
+
+namespace divvy::dialect::slurm {
+namespace {
+
+struct Noted {
+  std::string_view name;
+  char letter;
+  Takes takes;
+  std::string_view why;  // Empty: what it asks for is so anyway.
+};
+
+constexpr auto kFlag = Takes::kNothing;
+constexpr auto kValue = Takes::kValue;
+constexpr auto kMaybe = Takes::kOptionalValue;
+
+constexpr std::string_view kOneNode = "there is one node";
+constexpr std::string_view kUnbound = "CPUs are not bound";
+constexpr std::string_view kHost = "the script runs on the host, not in a container";
+constexpr std::string_view kRights = "a job runs as who submits it";
+
+constexpr auto kNoted = std::to_array<Noted>({
+    // Of Slurm itself.
+    {"acctg-freq", 0, kValue, ""},
+    {"batch", 0, kValue, kOneNode},
+    {"bb", 0, kValue, "there is no burst buffer"},
+    {"bbf", 0, kValue, "there is no burst buffer"},
+    {"cluster-constraint", 0, kValue, "there is one cluster"},
+    {"clusters", 'M', kValue, "there is one cluster"},
+    {"consolidate-segments", 0, kFlag, kOneNode},
+    {"container", 0, kValue, kHost},
+    {"container-id", 0, kValue, kHost},
+    {"contiguous", 0, kFlag, ""},
+    {"core-spec", 'S', kValue, "no cores are set aside"},
+    {"cores-per-socket", 0, kValue, kUnbound},
+    {"cpu-freq", 0, kValue, "clocks are left as they are"},
+    {"delay-boot", 0, kValue, ""},
+    {"distribution", 'm', kValue, "there is one node, and CPUs are not bound"},
+    {"export-file", 0, kValue, "the variables come from this environment; see --export"},
+    {"extra", 0, kValue, kOneNode},
+    {"extra-node-info", 'B', kValue, kUnbound},
+    {"get-user-env", 0, kMaybe, "the job gets the environment of its submission"},
+    {"gid", 0, kValue, kRights},
+    {"gpu-bind", 0, kValue, ""},
+    {"gpu-freq", 0, kValue, "clocks are left as they are"},
+    {"gres-flags", 0, kValue, ""},
+    {"hint", 0, kValue, kUnbound},
+    {"ignore-pbs", 0, kFlag, ""},
+    {"licenses", 'L', kValue, "licences are not counted"},
+    {"mcs-label", 0, kValue, "there are no security labels"},
+    {"mem-bind", 0, kValue, "memory is not bound"},
+    {"network", 0, kValue, kOneNode},
+    {"no-kill", 'k', kMaybe, ""},
+    {"nodefile", 'F', kValue, kOneNode},
+    {"ntasks-per-core", 0, kValue, kUnbound},
+    {"ntasks-per-socket", 0, kValue, kUnbound},
+    {"oom-kill-step", 0, kMaybe, ""},
+    {"overcommit", 'O', kFlag, ""},
+    {"oversubscribe", 's', kFlag, ""},
+    {"share", 0, kFlag, ""},
+    {"power", 0, kValue, "power is left as it is"},
+    {"prefer", 0, kValue, kOneNode},
+    {"profile", 0, kValue, "no profile is taken"},
+    {"propagate", 0, kMaybe, ""},
+    {"reboot", 0, kFlag, "the server is not rebooted for a job"},
+    {"reservation", 0, kValue, "there are no reservations"},
+    {"resv-ports", 0, kMaybe, ""},
+    {"segment", 0, kValue, kOneNode},
+    {"spread-job", 0, kFlag, kOneNode},
+    {"spread-segments", 0, kFlag, kOneNode},
+    {"stepmgr", 0, kFlag, ""},
+    {"switches", 0, kValue, kOneNode},
+    {"thread-spec", 0, kValue, "no threads are set aside"},
+    {"threads-per-core", 0, kValue, kUnbound},
+    {"tmp", 0, kValue, "space in /tmp is not counted"},
+    {"tres-bind", 0, kValue, ""},
+    {"uid", 0, kValue, kRights},
+    {"use-min-nodes", 0, kFlag, ""},
+    {"wait-all-nodes", 0, kValue, ""},
+    {"x11", 0, kMaybe, "X11 is not forwarded"},
+    // Of plugins that real scripts use: pyxis, uenv, site plugins.
+    {"container-image", 0, kValue, kHost},
+    {"container-mounts", 0, kValue, kHost},
+    {"container-workdir", 0, kValue, kHost},
+    {"container-name", 0, kValue, kHost},
+    {"container-save", 0, kValue, kHost},
+    {"container-env", 0, kValue, kHost},
+    {"container-mount-home", 0, kFlag, kHost},
+    {"no-container-mount-home", 0, kFlag, kHost},
+    {"container-remap-root", 0, kFlag, kHost},
+    {"no-container-remap-root", 0, kFlag, kHost},
+    {"container-entrypoint", 0, kFlag, kHost},
+    {"no-container-entrypoint", 0, kFlag, kHost},
+    {"container-writable", 0, kFlag, kHost},
+    {"container-readonly", 0, kFlag, kHost},
+    {"environment", 0, kValue, kHost},
+    {"uenv", 0, kValue, "there are no user environments (uenv)"},
+    {"view", 0, kValue, "there are no user environments (uenv)"},
+    {"power-cap", 0, kValue, "power is left as it is"},
+    {"disable-dcgm", 0, kFlag, ""},
+    {"disable-perfparanoid", 0, kFlag, ""},
+});
+
+}  // namespace
+
+void AddNotedOptions(JobSpec& spec, std::vector<Option>& options) {
+  for (const Noted& noted : kNoted) {
+    Option option{.name = noted.name,
+                  .letter = noted.letter,
+                  .takes = noted.takes,
+                  .value_name = "VALUE",
+                  .help = noted.why.empty() ? std::string_view("Read; needs nothing here") : noted.why,
+                  .apply =
+                      [&spec, &noted](std::string_view value) -> Status {
+                        if (noted.takes == kValue && value.empty()) return InvalidArgument("a value is missing");
+                        Keep(spec, noted.name, value);
+                        if (noted.why.empty()) return {};
+                        const std::string written = std::string(noted.name) + (value.empty() ? "" : "=" + std::string(value));
+                        AddNote(spec, "--" + written + ": " + std::string(noted.why));
+                        return {};
+                      },
+                  .aliases = {},
+                  .is_hidden = true};
+    options.push_back(std::move(option));
+  }
+}
+
+std::string_view WhyNoted(std::string_view name) {
+  for (const Noted& noted : kNoted) {
+    if (noted.name == name) return noted.why;
+  }
+  return "";
+}
+
+}  // namespace divvy::dialect::slurm

@@ -1,0 +1,507 @@
+// The table of options that sbatch, srun and salloc share. What one server can honour is here; what it cannot is in
+// slurm_noted_options.cc.
+#include <algorithm>
+#include <array>
+#include <memory>
+#include <set>
+
+#include "base/text.h"
+#include "dialect/quoted.h"
+#include "dialect/quantities.h"
+#include "dialect/slurm.h"
+#include "dialect/slurm_noted_options.h"
+#include "dialect/slurm_request.h"
+
+namespace divvy::dialect {
+namespace {
+
+using slurm::AddNote;
+using slurm::Forget;
+using slurm::Keep;
+using slurm::ParseCount;
+
+constexpr std::int64_t kMostTasks = 1'000'000;
+constexpr std::int64_t kMostCpus = 10'000;
+
+/// Options of which Slurm takes one. A later level's choice replaces an earlier level's; both in one level is an error,
+/// unless they count the same thing and can be compared (is_comparable; slurm::Settle does).
+struct Rivals {
+  std::vector<std::string_view> options;
+  bool is_comparable = false;
+};
+const std::vector<Rivals>& AllRivals() {
+  static const std::vector<Rivals> kRivals = {
+      {{"mem", "mem-per-cpu", "mem-per-gpu"}, false},
+      {{"cpus-per-task", "cpus-per-gpu"}, false},
+      {{"gpus-per-task", "ntasks-per-gpu"}, false},
+      {{"ntasks-per-node", "ntasks-per-gpu"}, false},
+      {{"gres", "gpus", "gpus-per-node", "gpus-per-socket"}, true},
+  };
+  return kRivals;
+}
+
+/// Moments that Slurm writes and the common grammar does not: "now+2hours", "now+1day", "fika".
+Result<Time> ParseSlurmMoment(std::string_view text, const Surroundings& around) {
+  if (text.empty()) return InvalidArgument("a time is missing; write 16:00, now+1hour or 2026-03-01T16:00");
+  const std::string lower = ToLower(text);
+  if (lower == "fika") return ParseMoment("15:00", around.now, around.utc_offset);
+  if (lower == "now") return around.now;
+  if (lower.starts_with("now+")) {
+    const std::string_view rest = std::string_view(lower).substr(4);
+    const auto end = std::min(rest.find_first_not_of("0123456789"), rest.size());
+    const std::string_view unit = rest.substr(end);
+    const auto count = ParseInteger(rest.substr(0, end));
+    struct Unit {
+      std::string_view name;
+      Duration length;
+    };
+    constexpr std::array<Unit, 5> kUnits = {{{"seconds", 1s}, {"minutes", 1min}, {"hours", 1h}, {"days", 24h}, {"weeks", 168h}}};
+    if (count && *count <= 1'000'000'000) {
+      if (unit.empty()) return around.now + std::chrono::seconds(*count);
+      for (const Unit& known : kUnits) {
+        // "hour", "hours", "h" all begin "hours", as in Slurm.
+        if (known.name.starts_with(unit) && *count * (known.length / 1s) < 3'000'000'000) {
+          return around.now + *count * known.length;
+        }
+      }
+    }
+    return InvalidArgument(Quoted(text) + " is no time; write now+COUNT with minutes, hours, days or weeks after it");
+  }
+  return ParseMoment(text, around.now, around.utc_offset);
+}
+
+class Builder {
+ public:
+  Builder(JobSpec& spec, const Surroundings& around) : spec_(&spec), around_(&around) {}
+
+  std::vector<Option> Build() {
+    AddNames();
+    AddTasks();
+    AddGpus();
+    AddMemoryAndTime();
+    AddWhen();
+    AddFiles();
+    AddPlaces();
+    AddClientSide();
+    slurm::AddNotedOptions(*spec_, options_);
+    return std::move(options_);
+  }
+
+ private:
+  void Add(std::string_view name, char letter, Takes takes, std::string_view value_name, std::string_view help,
+           Apply apply, std::vector<std::string_view> aliases = {}) {
+    Option option{.name = name, .letter = letter, .takes = takes, .value_name = value_name, .help = help,
+                  .apply = std::move(apply), .aliases = std::move(aliases)};
+    options_.push_back(std::move(option));
+  }
+
+  /// An option whose value is checked by `check` and kept.
+  void AddKept(std::string_view name, char letter, std::string_view value_name, std::string_view help,
+               std::function<Status(std::string_view)> check, std::vector<std::string_view> aliases = {}) {
+    Add(name, letter, Takes::kValue, value_name, help,
+        [this_ = State(), name, check = std::move(check)](std::string_view value) -> Status {
+          DIVVY_CHECK(check(value));
+          return this_.Take(name, value);
+        },
+        std::move(aliases));
+  }
+
+  void AddCount(std::string_view name, char letter, std::string_view help, std::int64_t least, std::int64_t most,
+                std::vector<std::string_view> aliases = {}) {
+    Add(name, letter, Takes::kValue, "N", help,
+        [this_ = State(), name, least, most](std::string_view value) -> Status {
+          DIVVY_TRY(const std::int64_t count, ParseCount(value, least, most));
+          return this_.Take(name, std::to_string(count));
+        },
+        std::move(aliases));
+  }
+
+  /// What a closure needs: the spec, and which options this level has set.
+  struct Level {
+    JobSpec* spec;
+    std::shared_ptr<std::set<std::string_view>> seen;
+
+    Status Take(std::string_view name, std::string_view value) const {
+      for (const Rivals& rivals : AllRivals()) {
+        if (std::ranges::find(rivals.options, name) == rivals.options.end()) continue;
+        for (const std::string_view rival : rivals.options) {
+          if (rival == name) continue;
+          if (!seen->contains(rival)) {
+            Forget(*spec, rival);
+          } else if (!rivals.is_comparable) {
+            return InvalidArgument("it cannot be together with --" + std::string(rival) + "; keep one of them");
+          }
+        }
+      }
+      seen->insert(name);
+      Keep(*spec, name, value);
+      return {};
+    }
+  };
+  Level State() const { return {spec_, seen_}; }
+
+  void AddNames();
+  void AddTasks();
+  void AddGpus();
+  void AddMemoryAndTime();
+  void AddWhen();
+  void AddFiles();
+  void AddPlaces();
+  void AddClientSide();
+  void AddDependencies();
+  void AddSignal();
+
+  JobSpec* spec_;
+  const Surroundings* around_;
+  std::shared_ptr<std::set<std::string_view>> seen_ = std::make_shared<std::set<std::string_view>>();
+  std::vector<Option> options_;
+};
+
+void Builder::AddNames() {
+  JobSpec* spec = spec_;
+  Add("job-name", 'J', Takes::kValue, "NAME", "Name of the job", [spec](std::string_view value) -> Status {
+    if (value.empty()) return InvalidArgument("a name is missing");
+    spec->name = value;
+    Keep(*spec, "job-name", value);
+    return {};
+  });
+  Add("account", 'A', Takes::kValue, "NAME", "Account to charge; a label here", [spec](std::string_view value) -> Status {
+    spec->account = value;
+    return {};
+  });
+  Add("partition", 'p', Takes::kValue, "NAMES", "Partition; a label here", [spec](std::string_view value) -> Status {
+    if (value.empty()) return InvalidArgument("a partition is missing");
+    spec->pool = value;
+    return {};
+  });
+  Add("qos", 'q', Takes::kValue, "NAME", "Quality of service; a label here", [spec](std::string_view value) -> Status {
+    Keep(*spec, "qos", value);
+    return {};
+  });
+  Add("comment", 0, Takes::kValue, "TEXT", "Any text, shown with the job", [spec](std::string_view value) -> Status {
+    spec->comment = value;
+    return {};
+  });
+  Add("wckey", 0, Takes::kValue, "KEY", "Workload key; a label here", [spec](std::string_view value) -> Status {
+    Keep(*spec, "wckey", value);
+    return {};
+  });
+  AddKept("mail-user", 0, "ADDRESS", "Kept; no mail is sent", [spec](std::string_view value) -> Status {
+    if (value.empty()) return InvalidArgument("an address is missing");
+    AddNote(*spec, "--mail-user: no mail is sent; divvy wait ID tells when a job ends");
+    return {};
+  });
+  AddKept("mail-type", 0, "EVENTS", "Kept; no mail is sent", [spec](std::string_view value) -> Status {
+    constexpr std::array<std::string_view, 13> kEvents = {
+        "NONE", "BEGIN", "END", "FAIL", "REQUEUE", "ALL", "INVALID_DEPEND", "STAGE_OUT", "TIME_LIMIT", "TIME_LIMIT_90",
+        "TIME_LIMIT_80", "TIME_LIMIT_50", "ARRAY_TASKS"};
+    for (std::string_view event : Split(value, ',')) {
+      event = Trim(event);
+      if (std::ranges::any_of(kEvents, [&](std::string_view known) { return EqualsIgnoringCase(known, event); })) continue;
+      std::string upper(event);
+      std::ranges::transform(upper, upper.begin(), [](unsigned char c) { return static_cast<char>(std::toupper(c)); });
+      const std::string_view near = Nearest(upper, kEvents);
+      return InvalidArgument(Quoted(event) + " is no event; write " +
+                             (near.empty() ? "BEGIN, END, FAIL or ALL" : std::string(near)));
+    }
+    if (!EqualsIgnoringCase(value, "none")) {
+      AddNote(*spec, "--mail-type: no mail is sent; divvy wait ID tells when a job ends");
+    }
+    return {};
+  });
+}
+
+void Builder::AddTasks() {
+  AddKept("nodes", 'N', "N", "Nodes; this server is one",
+          [spec = spec_](std::string_view value) -> Status {
+            DIVVY_TRY(const slurm::NodeRange range, slurm::ParseNodes(value));
+            if (range.most > 1) AddNote(*spec, "--nodes=" + std::string(value) + ": one node is given, this server");
+            return {};
+          });
+  AddCount("ntasks", 'n', "Tasks that srun starts", 1, kMostTasks, {"tasks"});
+  AddCount("ntasks-per-node", 0, "Tasks on the node", 1, kMostTasks, {"tasks-per-node"});
+  AddCount("ntasks-per-gpu", 0, "Tasks for each GPU", 1, kMostTasks);
+  AddCount("cpus-per-task", 'c', "CPUs of each task", 1, kMostCpus);
+  AddCount("cpus-per-gpu", 0, "CPUs for each GPU", 1, kMostCpus);
+  AddCount("mincpus", 0, "CPUs at least", 1, kMostCpus);
+  AddCount("sockets-per-node", 0, "Sockets, for --gpus-per-socket", 1, 1024);
+  Add("exclusive", 0, Takes::kOptionalValue, "user", "All GPUs of the server",
+      [spec = spec_](std::string_view value) -> Status {
+        if (value.empty()) {
+          Keep(*spec, "exclusive", "node");
+        } else if (value == "user" || value == "mcs" || value == "topo") {
+          AddNote(*spec, "--exclusive=" + std::string(value) + ": other jobs may run beside this one, on other GPUs");
+        } else {
+          return InvalidArgument(Quoted(value) + " is none of user, mcs, topo; write --exclusive alone");
+        }
+        return {};
+      });
+}
+
+void Builder::AddGpus() {
+  const auto count = [](std::string_view value) -> Status {
+    DIVVY_TRY([[maybe_unused]] const slurm::GpuAsk ask, slurm::ParseGpuCount(value));
+    return {};
+  };
+  AddKept("gres", 0, "gpu[:TYPE]:N", "GPUs on each node", [](std::string_view value) -> Status {
+    DIVVY_TRY([[maybe_unused]] const slurm::GresAsk ask, slurm::ParseGres(value));
+    return {};
+  });
+  AddKept("gpus", 'G', "[TYPE:]N", "GPUs of the whole job", count);
+  AddKept("gpus-per-node", 0, "[TYPE:]N", "GPUs on each node", count);
+  AddKept("gpus-per-task", 0, "[TYPE:]N", "GPUs of each task", count);
+  AddKept("gpus-per-socket", 0, "[TYPE:]N", "GPUs on each socket", count);
+  AddKept("tres-per-task", 0, "LIST", "CPUs and GPUs of each task", [](std::string_view value) -> Status {
+    DIVVY_TRY([[maybe_unused]] const slurm::TresAsk ask, slurm::ParseTres(value));
+    return {};
+  });
+  AddKept("constraint", 'C', "FEATURES", "Model of the GPU, such as a100|h100", [](std::string_view value) -> Status {
+    DIVVY_TRY([[maybe_unused]] const slurm::ConstraintAsk ask, slurm::ParseConstraint(value));
+    return {};
+  });
+}
+
+void Builder::AddMemoryAndTime() {
+  JobSpec* spec = spec_;
+  const auto size = [](std::string_view value) -> Status {
+    if (value.find('$') != std::string_view::npos) {
+      return InvalidArgument(Quoted(value) + ": no shell expands variables here; write the size");
+    }
+    DIVVY_TRY(const Bytes bytes, ParseSize(value, 1 << 20));
+    if (bytes.count() < 0) return InvalidArgument("a size below zero");
+    return {};
+  };
+  AddKept("mem", 0, "SIZE", "Host memory, MiB without a unit; 0: no amount set aside", size);
+  AddKept("mem-per-cpu", 0, "SIZE", "Host memory for each CPU", size);
+  AddKept("mem-per-gpu", 0, "SIZE", "Host memory for each GPU", size);
+  Add("time", 't', Takes::kValue, "TIME", "Time limit: minutes, M:S, H:M:S, D-H[:M[:S]]; 0: none",
+      [spec](std::string_view value) -> Status {
+        if (value.find('$') != std::string_view::npos) {
+          return InvalidArgument(Quoted(value) + ": no shell expands variables here; write the time");
+        }
+        DIVVY_TRY(const Duration limit, ParseSlurmTime(value));
+        // Slurm counts limits in whole minutes, and rounds up.
+        spec->time_limit = std::chrono::ceil<std::chrono::minutes>(limit);
+        return {};
+      });
+  AddKept("time-min", 0, "TIME", "Least time limit; --time is given in full", [](std::string_view value) -> Status {
+    DIVVY_TRY([[maybe_unused]] const Duration limit, ParseSlurmTime(value));
+    return {};
+  });
+  AddKept("deadline", 0, "TIME", "Refused if it cannot end by then", [spec, around = around_](std::string_view value) -> Status {
+    DIVVY_TRY(const Time deadline, ParseSlurmMoment(value, *around));
+    if (deadline <= around->now) return InvalidArgument(Quoted(value) + " has passed");
+    if (spec->time_limit > Duration(0) && around->now + spec->time_limit > deadline) {
+      return InvalidArgument("with --time=" + FormatClock(spec->time_limit) + " it cannot end by " + std::string(value) +
+                             "; shorten --time");
+    }
+    AddNote(*spec, "--deadline: checked now; a job that starts too late is not taken out of the queue");
+    return {};
+  });
+}
+
+void Builder::AddDependencies() {
+  JobSpec* spec = spec_;
+  Add("dependency", 'd', Takes::kValue, "LIST", "Jobs to wait for: afterok:ID, afterany:ID, singleton, ...",
+      [spec, around = around_](std::string_view value) -> Status {
+        std::string text(value);
+        // Both wait for more than they would in Slurm, never for less.
+        for (const auto& [slurm_kind, kind] : {std::pair("aftercorr:", "afterok:"), std::pair("afterburstbuffer:", "afterany:")}) {
+          const auto at = text.find(slurm_kind);
+          if (at == std::string::npos) continue;
+          text.replace(at, std::string_view(slurm_kind).size(), kind);
+          AddNote(*spec, "--dependency=" + std::string(slurm_kind) + ": read as " + kind + " for all of the job");
+        }
+        spec->dependencies.clear();
+        spec->needs_any_dependency = false;
+        Keep(*spec, "dependency", value);
+        return ParseDependencies(text, *around, *spec);
+      });
+  Add("kill-on-invalid-dep", 0, Takes::kValue, "yes|no", "End a job whose dependency cannot be met any more (yes)",
+      [spec](std::string_view value) -> Status {
+        if (!EqualsIgnoringCase(value, "yes") && !EqualsIgnoringCase(value, "no")) {
+          return InvalidArgument(Quoted(value) + " is neither yes nor no");
+        }
+        spec->keeps_waiting = EqualsIgnoringCase(value, "no");
+        return {};
+      });
+}
+
+void Builder::AddSignal() {
+  Add("signal", 0, Takes::kValue, "[B:]SIGNAL[@SECONDS]", "Signal ahead of the time limit",
+      [spec = spec_](std::string_view value) -> Status {
+        WarnSignal warn;
+        std::string_view rest = value;
+        for (;;) {
+          if (rest.starts_with("B:") || rest.starts_with("b:")) {
+            warn.batch_only = true;
+          } else if (!rest.starts_with("R:") && !rest.starts_with("r:")) {
+            break;
+          }
+          rest.remove_prefix(2);
+        }
+        if (rest.empty()) return InvalidArgument("a signal is missing; write USR1@300");
+        const auto at = rest.find('@');
+        DIVVY_TRY(warn.signal, ParseSignal(rest.substr(0, at)));
+        std::int64_t seconds = 60;  // Slurm's default.
+        if (at != std::string_view::npos) {
+          DIVVY_TRY(seconds, ParseCount(rest.substr(at + 1), 0, 65535));
+        }
+        warn.before = std::chrono::seconds(seconds);
+        spec->warn = warn;
+        return {};
+      });
+}
+
+void Builder::AddWhen() {
+  JobSpec* spec = spec_;
+  Add("begin", 'b', Takes::kValue, "TIME", "Not before: 16:00, now+1hour, 2026-03-01T16:00",
+      [spec, around = around_](std::string_view value) -> Status {
+        DIVVY_TRY(spec->begin, ParseSlurmMoment(value, *around));
+        return {};
+      });
+  Add("hold", 'H', Takes::kNothing, "", "Wait until it is released", [spec](std::string_view) -> Status {
+    spec->is_held = true;
+    return {};
+  });
+  Add("array", 'a', Takes::kValue, "INDICES[%N]", "One job for each index, at most N at once",
+      [spec](std::string_view value) -> Status {
+        ArraySpec array;
+        const auto percent = value.find('%');
+        DIVVY_TRY(array.indices, IndexRanges::Parse(value.substr(0, percent), "--array"));
+        if (array.indices.empty()) return InvalidArgument("an index is missing; write 0-9");
+        if (percent != std::string_view::npos) {
+          DIVVY_TRY(const std::int64_t at_once, ParseCount(value.substr(percent + 1), 0, kMostTasks));
+          array.at_once = static_cast<int>(at_once);
+        }
+        spec->array = array;
+        return {};
+      });
+  Add("nice", 0, Takes::kOptionalValue, "N", "Lower the priority by N (100)", [spec](std::string_view value) -> Status {
+    std::int64_t nice = 100;  // Slurm's own, for --nice alone.
+    if (!value.empty()) {
+      DIVVY_TRY(nice, ParseCount(value, -2'147'483'645, 2'147'483'645));
+    }
+    Keep(*spec, "nice", std::to_string(nice));
+    return {};
+  });
+  Add("priority", 0, Takes::kValue, "N", "Priority; higher goes first", [spec](std::string_view value) -> Status {
+    std::int64_t priority = 1'000'000'000;
+    if (!EqualsIgnoringCase(value, "top")) {
+      DIVVY_TRY(priority, ParseCount(value, 0, 4'294'967'294));
+    }
+    Keep(*spec, "priority", std::to_string(std::min<std::int64_t>(priority, 1'000'000'000)));
+    return {};
+  });
+  Add("requeue", 0, Takes::kOptionalValue, "", "Run again after a reboot", [spec](std::string_view) -> Status {
+    spec->requeues_after_reboot = true;
+    Keep(*spec, "requeue", "1");
+    return {};
+  });
+  Add("no-requeue", 0, Takes::kNothing, "", "Do not run again after a reboot", [spec](std::string_view) -> Status {
+    spec->requeues_after_reboot = false;
+    Keep(*spec, "requeue", "0");
+    return {};
+  });
+  AddDependencies();
+  AddSignal();
+}
+
+void Builder::AddFiles() {
+  JobSpec* spec = spec_;
+  // %J is job and step in Slurm, %s the step: a batch job's output has neither.
+  const auto pattern = [](std::string_view value) {
+    std::string text;
+    for (std::size_t i = 0; i < value.size(); ++i) {
+      if (value[i] == '%' && i + 1 < value.size() && (value[i + 1] == 'J' || value[i + 1] == 's' || value[i + 1] == '%')) {
+        text += value[i + 1] == 'J' ? "%j" : value[i + 1] == 's' ? "batch" : "%%";
+        ++i;
+      } else {
+        text += value[i];
+      }
+    }
+    return text;
+  };
+  const auto file = [&](std::string_view name, char letter, std::string_view help, std::string JobSpec::*field) {
+    Add(name, letter, Takes::kValue, "FILE", help, [spec, field, pattern](std::string_view value) -> Status {
+      if (value.empty()) return InvalidArgument("a file is missing");
+      if (value.ends_with('/')) return InvalidArgument(Quoted(value) + " is a directory; add a file's name, such as " +
+                                                       std::string(value) + "%j.out");
+      spec->*field = pattern(value);
+      return {};
+    });
+  };
+  file("output", 'o', "Output file: %j id, %A array, %a index, %x name, %u user, %N node", &JobSpec::output);
+  file("error", 'e', "File of the errors; joins the output without it", &JobSpec::error);
+  file("input", 'i', "File to read", &JobSpec::input);
+  Add("open-mode", 0, Takes::kValue, "append|truncate", "How the output file is opened", [spec](std::string_view value) -> Status {
+    if (value != "append" && value != "truncate" && value != "a" && value != "t") {
+      return InvalidArgument(Quoted(value) + " is neither append nor truncate");
+    }
+    spec->appends_output = value.starts_with('a');
+    return {};
+  });
+  Add("chdir", 'D', Takes::kValue, "DIR", "Directory of the job", [spec, around = around_](std::string_view value) -> Status {
+    if (value.empty()) return InvalidArgument("a directory is missing");
+    spec->directory = value.starts_with('/') ? std::string(value) : around->directory + "/" + std::string(value);
+    return {};
+  }, {"workdir"});
+  AddKept("export", 0, "ALL|NONE|NAMES", "Which variables of this environment the job gets", [](std::string_view value) -> Status {
+    for (const std::string_view item : Split(value, ',')) {
+      if (Trim(item).starts_with('=')) return InvalidArgument(Quoted(item) + " has no name before '='");
+    }
+    return {};
+  });
+}
+
+void Builder::AddPlaces() {
+  JobSpec* spec = spec_;
+  const auto is_here = [around = around_](std::string_view host) {
+    const std::string_view own = around->hostname;
+    return host == own || host == own.substr(0, own.find('.')) || host == "localhost";
+  };
+  AddKept("nodelist", 'w', "HOSTS", "Hosts to run on; this server is the only one",
+          [spec, is_here, around = around_](std::string_view value) -> Status {
+    if (value.empty()) return InvalidArgument("a host is missing");
+    if (!is_here(value)) {
+      AddNote(*spec, "--nodelist=" + std::string(value) + ": the only node is " + around->hostname + "; left out");
+    }
+    return {};
+  });
+  AddKept("exclude", 'x', "HOSTS", "Hosts not to run on", [is_here](std::string_view value) -> Status {
+    if (value.empty()) return InvalidArgument("a host is missing");
+    for (const std::string_view host : Split(value, ',')) {
+      if (is_here(Trim(host))) {
+        return InvalidArgument(Quoted(host) + " is this server, the only node; leave it out");
+      }
+    }
+    return {};
+  });
+}
+
+void Builder::AddClientSide() {
+  // For sbatch itself, not for the job; the command takes these labels away again.
+  JobSpec* spec = spec_;
+  const auto flag = [&](std::string_view name, char letter, std::string_view help) {
+    Add(name, letter, Takes::kNothing, "", help, [spec, name](std::string_view) -> Status {
+      Keep(*spec, "client." + std::string(name), "1");
+      return {};
+    });
+  };
+  flag("wait", 'W', "Return when the job has ended, with its exit code");
+  flag("parsable", 0, "Print the id alone");
+  flag("test-only", 0, "Check, and do not submit");
+  flag("quiet", 'Q', "Print errors only");
+  flag("verbose", 'v', "Print how the options were read");
+  Add("wrap", 0, Takes::kValue, "COMMAND", "Run this shell command instead of a script", [spec](std::string_view value) -> Status {
+    if (value.empty()) return InvalidArgument("a command is missing");
+    Keep(*spec, "client.wrap", value);
+    return {};
+  });
+}
+
+}  // namespace
+
+std::vector<Option> SbatchOptions(JobSpec& spec, const Surroundings& around) { return Builder(spec, around).Build(); }
+
+}  // namespace divvy::dialect

@@ -1,0 +1,77 @@
+// The values of Slurm's options: how each is read, under which label it is kept, and how all of them together become a
+// Request. Internal to the Slurm dialect.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.h"
+#include "model/job.h"
+
+namespace divvy::dialect::slurm {
+
+/// The label that keeps --NAME's value.
+std::string LabelOf(std::string_view option);
+/// The value of --NAME, if it was given.
+std::optional<std::string> Value(const JobSpec& spec, std::string_view option);
+std::optional<std::int64_t> Number(const JobSpec& spec, std::string_view option);
+void Keep(JobSpec& spec, std::string_view option, std::string_view value);
+void Forget(JobSpec& spec, std::string_view option);
+/// Adds a note once, however often its option is read.
+void AddNote(JobSpec& spec, std::string note);
+
+/// A whole number between `least` and `most`.
+Result<std::int64_t> ParseCount(std::string_view text, std::int64_t least, std::int64_t most);
+
+/// How many GPUs of which kind one option asks for.
+struct GpuAsk {
+  std::int64_t count = 0;
+  std::string type;      // As written; empty: any.
+  std::string note;      // What was read leniently.
+};
+/// "2", "a100:2", "a100" of --gpus, --gpus-per-node, --gpus-per-task, --gpus-per-socket.
+Result<GpuAsk> ParseGpuCount(std::string_view text);
+
+/// --gres: the GPUs in it, and notes on the rest of the list.
+struct GresAsk {
+  std::optional<GpuAsk> gpus;  // Nothing: no GPU is named at all (gres=none, gres=lustre).
+  std::vector<std::string> notes;
+};
+Result<GresAsk> ParseGres(std::string_view text);
+
+/// --tres-per-task: "cpu=4,gres/gpu:a100=1", "gres/gpu:2".
+struct TresAsk {
+  std::optional<GpuAsk> gpus;
+  std::optional<std::int64_t> cpus;
+  std::vector<std::string> notes;
+};
+Result<TresAsk> ParseTres(std::string_view text);
+
+/// --nodes: "1", "1-4", "2,4". The answer is the least and most; refuses more than one node as the least.
+struct NodeRange {
+  std::int64_t least = 1;
+  std::int64_t most = 1;
+};
+Result<NodeRange> ParseNodes(std::string_view text);
+
+/// --constraint as a condition on the GPU's model. Features that name no GPU are left out and listed.
+struct ConstraintAsk {
+  std::string gpu_type;                 // In Request::gpu_type's form; empty: no condition.
+  std::int64_t gpu_memory_gigabytes = 0;
+  std::vector<std::string> unknown;     // Features that say nothing about a GPU.
+};
+Result<ConstraintAsk> ParseConstraint(std::string_view text);
+
+/// A GPU type as Slurm writes it ("nvidia_h100_80gb_hbm3", "tesla:v100", "rtx3090") in Request::gpu_type's form.
+std::string GpuTypeTerms(std::string_view type);
+/// The profile in a MIG type string ("a100_1g.10gb" -> "1g.10gb"), or "".
+std::string MigProfile(std::string_view type);
+
+/// The request out of the labels: tasks, GPUs, their type, CPUs, memory.
+Status Settle(JobSpec& spec);
+
+}  // namespace divvy::dialect::slurm

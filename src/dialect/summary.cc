@@ -1,0 +1,132 @@
+// A spec as people read it, and what only shows once all of it is there.
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+
+#include "base/text.h"
+#include "dialect/job_options.h"
+#include "dialect/quantities.h"
+#include "dialect/quoted.h"
+
+namespace divvy::dialect {
+namespace {
+
+std::string UtcMoment(Time time) {
+  const auto since = std::chrono::floor<std::chrono::seconds>(time.time_since_epoch());
+  const auto day = std::chrono::floor<std::chrono::days>(since);
+  const std::chrono::year_month_day date{std::chrono::sys_days(day)};
+  const auto clock = (since - day).count();
+  char text[64];
+  std::snprintf(text, sizeof text, "%d-%02u-%02u %02d:%02d:%02d UTC", static_cast<int>(date.year()),
+                static_cast<unsigned>(date.month()), static_cast<unsigned>(date.day()), static_cast<int>(clock / 3600),
+                static_cast<int>(clock / 60 % 60), static_cast<int>(clock % 60));
+  return text;
+}
+
+std::string GpuReading(const Request& request) {
+  if (request.gpus == 0) return "no GPU";
+  std::string out = Plural(request.gpus, "GPU");
+  if (!request.gpu_type.empty()) out += " (" + request.gpu_type + ")";
+  return out;
+}
+
+std::string DependencyReading(const Dependency& dependency) {
+  std::string job = "job " + (dependency.job.is_set() ? ToString(dependency.job) : std::string("@"));
+  if (dependency.element) job += "_" + std::to_string(*dependency.element);
+  switch (dependency.kind) {
+    case DependencyKind::kAfter:
+      return (dependency.delay > Duration(0) ? FormatDuration(dependency.delay) + " " : std::string()) + "after " + job + " starts";
+    case DependencyKind::kAfterOk: return "after " + job + " succeeds";
+    case DependencyKind::kAfterNotOk: return "after " + job + " fails";
+    case DependencyKind::kAfterAny: return "after " + job + " ends";
+    case DependencyKind::kSingleton: return "after all earlier jobs of this name";
+  }
+  return "";
+}
+
+std::string DependenciesReading(const JobSpec& spec) {
+  // A fan-in of hundreds is not for reading.
+  constexpr std::size_t kMostShown = 4;
+  std::string out;
+  for (std::size_t i = 0; i < std::min(spec.dependencies.size(), kMostShown); ++i) {
+    if (i > 0) out += spec.needs_any_dependency ? " or " : " and ";
+    out += DependencyReading(spec.dependencies[i]);
+  }
+  if (spec.dependencies.size() > kMostShown) out += " and " + std::to_string(spec.dependencies.size() - kMostShown) + " more";
+  return out;
+}
+
+std::string ManyReading(const JobSpec& spec) {
+  const auto count = ElementCount(spec);
+  if (!count) return count.error().message;
+  if (*count == 0) return "";
+  std::string out = Plural(static_cast<std::int64_t>(*count), "element");
+  std::string names;
+  for (const Parameter& parameter : spec.parameters) names += (names.empty() ? "" : ", ") + parameter.name;
+  if (!names.empty()) out += " over " + names;
+  if (spec.array && spec.array->at_once > 0) out += ", " + std::to_string(spec.array->at_once) + " at a time";
+  return out;
+}
+
+void ReadBackOthers(const JobSpec& spec, std::vector<std::string>& out) {
+  const auto add = [&](bool is_set, std::string text) {
+    if (is_set) out.push_back(std::move(text));
+  };
+  add(!spec.name.empty(), "named " + spec.name);
+  add(!spec.name_template.empty(), "each named " + spec.name_template);
+  add(!spec.output.empty(), "output to " + spec.output + (spec.appends_output ? " (appended)" : ""));
+  add(spec.output.empty() && spec.appends_output, "output appended");
+  add(!spec.error.empty(), "errors to " + spec.error);
+  add(!spec.input.empty(), "input from " + spec.input);
+  add(!spec.directory.empty(), "runs in " + spec.directory);
+  add(spec.wants_pty, "with a terminal");
+  add(spec.warn.signal != 0, SignalName(spec.warn.signal) + " " + FormatDuration(spec.warn.before) + " before its limit" +
+                                 (spec.warn.batch_only ? ", to the script alone" : ""));
+  add(spec.stop_signal != 15, "stopped with " + SignalName(spec.stop_signal));
+  add(spec.grace != JobSpec().grace, FormatDuration(spec.grace) + " to end before SIGKILL");
+  add(spec.is_placement_set, spec.placement == PlacementStrategy::kRandom ? "on random GPUs" : "on the lowest free GPUs");
+  add(spec.keeps_waiting, "keeps waiting when a dependency fails");
+  add(spec.queues_anyway, "waits even for what this server cannot give");
+  add(!spec.project.empty(), "project " + spec.project);
+  add(!spec.account.empty(), "account " + spec.account);
+  add(!spec.pool.empty(), "pool " + spec.pool);
+  add(!spec.comment.empty(), "comment " + Quoted(spec.comment));
+  const auto kept = spec.labels.find("divvy.export");
+  add(kept != spec.labels.end(), kept == spec.labels.end() ? "" : "takes along " + kept->second + " of the environment");
+  for (const std::string& pair : spec.extra_environment) out.push_back("sets " + Quoted(pair));
+}
+
+}  // namespace
+
+Readings ReadBack(const JobSpec& spec) {
+  Readings out;
+  const Request& request = spec.request;
+  const auto add = [&](bool is_set, std::string text) {
+    if (is_set) out.request.push_back(std::move(text));
+  };
+  add(request.gpus > 0 || !request.gpu_type.empty(), GpuReading(request));
+  add(request.gpu_memory > Bytes(0), "at least " + FormatSize(request.gpu_memory) + " on each GPU");
+  add(request.cpus > 0, Plural(request.cpus, "CPU"));
+  add(request.memory > Bytes(0), FormatSize(request.memory) + " of memory");
+  add(request.tasks > 1, Plural(request.tasks, "task"));
+  add(spec.time_limit > Duration(0), "at most " + FormatDuration(spec.time_limit));
+  const std::string many = ManyReading(spec);
+  add(!many.empty(), many);
+  add(!spec.group.empty(), "in group " + spec.group + (spec.group_limit > 0 ? ", " + std::to_string(spec.group_limit) + " at a time" : ""));
+  add(!spec.dependencies.empty(), DependenciesReading(spec));
+  add(spec.begin != kNoTime, "not before " + UtcMoment(spec.begin));
+  add(spec.priority != 0, "priority " + std::to_string(spec.priority));
+  add(spec.is_held, "held");
+  add(spec.retries > 0, spec.retries == 1 ? "1 retry" : std::to_string(spec.retries) + " retries");
+  add(spec.requeues_after_reboot, "again after a reboot");
+  ReadBackOthers(spec, out.others);
+  return out;
+}
+
+std::string Summarise(const JobSpec& spec) {
+  std::vector<std::string> parts = ReadBack(spec).request;
+  if (spec.request.gpus == 0 && spec.request.gpu_type.empty()) parts.insert(parts.begin(), "no GPU");
+  return Join(parts, ", ");
+}
+
+}  // namespace divvy::dialect

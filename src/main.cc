@@ -1,0 +1,19 @@
+// One binary: the command line, the daemon and the launcher, told apart by the first words.
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/text.h"
+#include "cli/commands.h"
+#include "daemon/daemon.h"
+#include "platform/launch.h"
+
+int main(int argc, char** argv) {
+  if (argc > 2 && std::string_view(argv[1]) == "internal-launcher") {
+    const auto fd = divvy::ParseInteger(argv[2]);
+    return fd ? divvy::LauncherMain(static_cast<int>(*fd)) : 2;
+  }
+  const std::vector<std::string> words(argv, argv + argc);
+  if (argc > 1 && words[1] == "internal-daemon") return divvy::DaemonMain({words.begin() + 2, words.end()});
+  return divvy::cli::Main(words);
+}

@@ -1,0 +1,349 @@
+#include "platform/emulation.h"
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+#include <memory>
+#include <numeric>
+#include <utility>
+
+#include "base/text.h"
+#include "platform/gpu_health.h"
+#include "platform/gpu_process.h"
+#include "platform/nvml_api.h"
+
+// The stand-in library (emulate/nvml_image.S).
+extern "C" const char divvy_nvml_image_begin[];
+extern "C" const char divvy_nvml_image_end[];
+
+namespace divvy {
+namespace {
+
+using emulation::kMaxGpus;
+using emulation::kMaxProcesses;
+using emulation::World;
+using emulation::WorldFacts;
+using emulation::WorldGpu;
+using emulation::WorldProcess;
+using emulation::WorldState;
+
+constexpr int kMaxNvLinks = static_cast<int>(nvml::kMaxNvLinks);
+
+std::string Reason() { return std::strerror(errno); }
+
+template <std::size_t kSize>
+void CopyText(char (&out)[kSize], std::string_view text) {
+  const std::size_t length = std::min(text.size(), kSize - 1);
+  std::memcpy(out, text.data(), length);
+  out[length] = '\0';
+}
+
+int NvLinksOf(std::string_view link) {
+  return link.starts_with("NV") ? static_cast<int>(ParseInteger(link.substr(2)).value_or(0)) : 0;
+}
+
+nvml::TopologyLevel LevelOf(const GpuFacts& a, const GpuFacts& b) {
+  const std::string& link = a.links[b.index];
+  if (link == "X") return nvml::kInternal;
+  if (link == "PIX") return nvml::kSingleSwitch;
+  if (link == "PXB") return nvml::kMultipleSwitches;
+  if (link == "PHB") return nvml::kHostBridge;
+  if (link == "NODE") return nvml::kNode;
+  // NVLink hides the way over PCIe: it follows from where they sit.
+  return link != "SYS" && a.numa_node == b.numa_node ? nvml::kNode : nvml::kSystem;
+}
+
+// No GPU has more than 18 NVLinks, so a group in which one would need more is joined by NVSwitches. domain[i] is the
+// smallest index of GPU i's group.
+void FillNvLinks(const std::vector<GpuFacts>& gpus, World& world) {
+  std::vector<std::uint32_t> domain(gpus.size());
+  std::iota(domain.begin(), domain.end(), 0);
+  for (bool has_changed = true; has_changed;) {
+    has_changed = false;
+    for (std::size_t i = 0; i < gpus.size(); ++i) {
+      for (std::size_t j = 0; j < gpus.size(); ++j) {
+        if (NvLinksOf(gpus[i].links[j]) == 0 || domain[j] >= domain[i]) continue;
+        domain[i] = domain[j];
+        has_changed = true;
+      }
+    }
+  }
+  std::vector<bool> is_switched(gpus.size(), false);
+  for (std::size_t i = 0; i < gpus.size(); ++i) {
+    int sum = 0;
+    for (const std::string& link : gpus[i].links) sum += NvLinksOf(link);
+    if (sum > kMaxNvLinks) is_switched[domain[i]] = true;
+  }
+  for (std::size_t i = 0; i < gpus.size(); ++i) {
+    WorldFacts& facts = world.gpus[i].facts;
+    facts.switch_domain = domain[i];
+    for (std::size_t j = 0; j < gpus.size(); ++j) {
+      const int count = NvLinksOf(gpus[i].links[j]);
+      if (is_switched[domain[i]]) {
+        facts.switch_links = std::max(facts.switch_links, static_cast<std::uint32_t>(count));
+      } else {
+        facts.nvlinks[j] = static_cast<std::uint8_t>(count);
+      }
+    }
+  }
+}
+
+std::unique_ptr<World> MakeWorld(const std::vector<GpuFacts>& gpus) {
+  auto world = std::make_unique<World>();
+  world->magic = emulation::kWorldMagic;
+  world->layout = emulation::kWorldLayout;
+  world->gpu_count = static_cast<std::uint32_t>(gpus.size());
+  world->cuda_version = 12070;
+  CopyText(world->driver_version, "565.57.01");
+  CopyText(world->nvml_version, "12.565.57.01");
+  for (std::size_t i = 0; i < gpus.size(); ++i) {
+    const GpuFacts& gpu = gpus[i];
+    WorldFacts& facts = world->gpus[i].facts;
+    CopyText(facts.uuid, gpu.uuid);
+    CopyText(facts.name, gpu.model);
+    CopyText(facts.pci, gpu.pci_address);
+    facts.memory_total = static_cast<std::uint64_t>(gpu.memory_total.count());
+    facts.numa_node = gpu.numa_node;
+    facts.compute_capability = gpu.compute_capability;
+    facts.is_mig_capable = gpu.is_mig_capable ? 1 : 0;
+    facts.is_mig_enabled = gpu.is_mig_enabled ? 1 : 0;
+    for (std::size_t j = 0; j < gpus.size(); ++j) facts.levels[j] = static_cast<std::uint8_t>(LevelOf(gpu, gpus[j]));
+    world->gpus[i].states[0].temperature_celsius = 32;
+    world->gpus[i].states[0].power_milliwatts = 70'000;
+  }
+  FillNvLinks(gpus, *world);
+  return world;
+}
+
+bool ShowsTheSame(const World& a, const World& b) {
+  if (std::memcmp(&a, &b, offsetof(World, gpus)) != 0) return false;
+  for (std::uint32_t i = 0; i < a.gpu_count && i < kMaxGpus; ++i) {
+    if (std::memcmp(&a.gpus[i].facts, &b.gpus[i].facts, sizeof(WorldFacts)) != 0) return false;
+  }
+  return true;
+}
+
+std::string ReadWhole(const std::string& path) {
+  const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  if (fd < 0) return "";
+  std::string bytes;
+  std::array<char, 65536> buffer;
+  for (ssize_t got = 0; (got = read(fd, buffer.data(), buffer.size())) > 0;) {
+    bytes.append(buffer.data(), static_cast<std::size_t>(got));
+  }
+  close(fd);
+  return bytes;
+}
+
+bool WriteFully(int fd, std::string_view bytes) {
+  while (!bytes.empty()) {
+    const ssize_t done = write(fd, bytes.data(), bytes.size());
+    if (done < 0 && errno == EINTR) continue;
+    if (done <= 0) return false;
+    bytes.remove_prefix(static_cast<std::size_t>(done));
+  }
+  return true;
+}
+
+// In one step: who has the old file open keeps it, who opens the path finds the old or the new one.
+Status ReplaceFile(const std::string& path, std::string_view bytes, mode_t mode) {
+  const std::string temporary = path + ".new." + std::to_string(getpid());
+  const int fd = open(temporary.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, mode);
+  if (fd < 0)
+    return FailedPrecondition("cannot write " + temporary + " (" + Reason() + "): emulated GPUs need the folder");
+  const bool is_written = WriteFully(fd, bytes) && fchmod(fd, mode) == 0;  // Past the umask: jobs of others read it.
+  const int error = errno;
+  close(fd);
+  if (is_written && rename(temporary.c_str(), path.c_str()) == 0) return {};
+  const std::string why = std::strerror(is_written ? errno : error);
+  unlink(temporary.c_str());
+  return FailedPrecondition("cannot write " + path + " (" + why + "): emulated GPUs need it");
+}
+
+}  // namespace
+
+std::string EmulatedWorldPath(const std::string& directory) { return directory + "/" + emulation::kWorldFile; }
+
+Result<std::string> WriteEmulation(const std::vector<GpuFacts>& gpus, const std::string& directory) {
+  if (gpus.size() > kMaxGpus) return InvalidArgument("more than 64 emulated GPUs: a server has 64 at most");
+  for (const GpuFacts& gpu : gpus) {
+    if (gpu.links.size() != gpus.size()) return Internal("emulated GPU without its row of links");
+  }
+  std::error_code failed;
+  std::filesystem::create_directories(directory, failed);
+  if (failed) return FailedPrecondition("cannot make the folder " + directory + " (" + failed.message() + ")");
+
+  const std::unique_ptr<World> world = MakeWorld(gpus);
+  const std::string world_path = EmulatedWorldPath(directory);
+  const std::string old_world = ReadWhole(world_path);
+  const auto old = std::make_unique<World>();
+  if (old_world.size() == sizeof(World)) std::memcpy(static_cast<void*>(old.get()), old_world.data(), sizeof(World));
+  if (!ShowsTheSame(*world, *old)) {
+    DIVVY_CHECK(ReplaceFile(world_path, {reinterpret_cast<const char*>(world.get()), sizeof(World)}, 0644));
+  }
+  const std::string library_path = directory + "/" + emulation::kLibraryFile;
+  const std::string_view image(divvy_nvml_image_begin,
+                               static_cast<std::size_t>(divvy_nvml_image_end - divvy_nvml_image_begin));
+  if (ReadWhole(library_path) != image) DIVVY_CHECK(ReplaceFile(library_path, image, 0755));
+  return library_path;
+}
+
+Result<EmulatedWorld> EmulatedWorld::Open(const std::string& world_path) {
+  const int fd = open(world_path.c_str(), O_RDWR | O_CLOEXEC);
+  if (fd < 0) {
+    return NotFound("no emulated GPUs at " + world_path + " (" + Reason() +
+                    "): start with divvy up --emulate 8xH100-80GB");
+  }
+  struct stat about {};
+  void* mapped = MAP_FAILED;
+  if (fstat(fd, &about) == 0 && about.st_size == static_cast<off_t>(sizeof(World))) {
+    mapped = mmap(nullptr, sizeof(World), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+  }
+  EmulatedWorld world(fd, mapped == MAP_FAILED ? nullptr : static_cast<World*>(mapped), world_path);
+  if (world.world_ == nullptr || world.world_->magic != emulation::kWorldMagic ||
+      world.world_->layout != emulation::kWorldLayout || world.world_->gpu_count > kMaxGpus) {
+    return CorruptData(world_path + " is not a world of emulated GPUs of this version: remove it and start again");
+  }
+  return world;
+}
+
+EmulatedWorld::EmulatedWorld(EmulatedWorld&& other) noexcept
+    : fd_(std::exchange(other.fd_, -1)), world_(std::exchange(other.world_, nullptr)), path_(std::move(other.path_)) {}
+
+EmulatedWorld::~EmulatedWorld() {
+  if (world_ != nullptr) munmap(world_, sizeof(World));
+  if (fd_ >= 0) close(fd_);
+}
+
+Status EmulatedWorld::Change(GpuIndex gpu, const std::function<Status(WorldState&)>& change) {
+  if (gpu >= world_->gpu_count) {
+    return InvalidArgument("there is no emulated GPU " + std::to_string(gpu) + ": there are " +
+                           std::to_string(world_->gpu_count) + ", from 0");
+  }
+  while (flock(fd_, LOCK_EX) != 0) {
+    if (errno != EINTR) return Internal("cannot lock " + path_ + " (" + Reason() + ")");
+  }
+  WorldState state{};
+  emulation::ReadState(world_->gpus[gpu], state);
+  const Status status = change(state);
+  if (status) emulation::PublishState(world_->gpus[gpu], state);
+  flock(fd_, LOCK_UN);
+  return status;
+}
+
+Status EmulatedWorld::AddProcess(GpuIndex gpu, std::int64_t pid, Bytes memory, bool is_graphics) {
+  const auto stat = ReadGpuProcessStat(pid);
+  if (!stat) return NotFound("there is no process " + std::to_string(pid) + " to use GPU " + std::to_string(gpu));
+  if (memory.count() < 0) return InvalidArgument("a process cannot use less than no memory");
+  return Change(gpu, [&](WorldState& state) -> Status {
+    // Those that ended make room, and so does an earlier entry of this one.
+    auto* const begin = state.processes;
+    auto* const end = std::remove_if(begin, begin + state.process_count, [&](const WorldProcess& process) {
+      const auto its = ReadGpuProcessStat(process.pid);
+      return process.pid == pid || !its || its->start_ticks != process.start_ticks;
+    });
+    const auto count = static_cast<std::uint32_t>(end - begin);
+    if (count == kMaxProcesses) {
+      return LimitExceeded("emulated GPU " + std::to_string(gpu) + " holds 64 processes already");
+    }
+    state.processes[count] = {static_cast<std::uint64_t>(memory.count()), stat->start_ticks,
+                              static_cast<std::uint32_t>(pid), is_graphics ? 1U : 0U};
+    state.process_count = count + 1;
+    return {};
+  });
+}
+
+Status EmulatedWorld::RemoveProcess(GpuIndex gpu, std::int64_t pid) {
+  return Change(gpu, [&](WorldState& state) -> Status {
+    auto* const begin = state.processes;
+    auto* const end = std::remove_if(begin, begin + state.process_count,
+                                     [&](const WorldProcess& process) { return process.pid == pid; });
+    const auto count = static_cast<std::uint32_t>(end - begin);
+    if (count == state.process_count) {
+      return NotFound("process " + std::to_string(pid) + " does not use emulated GPU " + std::to_string(gpu));
+    }
+    state.process_count = count;
+    return {};
+  });
+}
+
+Status EmulatedWorld::SetUtilisation(GpuIndex gpu, int percent, int memory_percent) {
+  if (percent < 0 || percent > 100 || memory_percent < 0 || memory_percent > 100) {
+    return InvalidArgument("utilisation is from 0 to 100 percent");
+  }
+  return Change(gpu, [&](WorldState& state) -> Status {
+    state.utilisation_percent = static_cast<std::uint32_t>(percent);
+    state.memory_utilisation_percent = static_cast<std::uint32_t>(memory_percent);
+    state.power_milliwatts = 70'000U + 6'000U * static_cast<std::uint32_t>(percent);
+    return {};
+  });
+}
+
+Status EmulatedWorld::SetMemoryUsed(GpuIndex gpu, Bytes memory) {
+  return Change(gpu, [&](WorldState& state) -> Status {
+    const auto total = static_cast<std::int64_t>(world_->gpus[gpu].facts.memory_total);
+    if (memory.count() < 0 || memory.count() > total) {
+      return InvalidArgument("GPU " + std::to_string(gpu) + " has " + std::to_string(total >> 20) +
+                             " MiB; it cannot use " + std::to_string(memory.count() >> 20) + " MiB");
+    }
+    state.other_memory = static_cast<std::uint64_t>(memory.count());
+    return {};
+  });
+}
+
+Status EmulatedWorld::SetTemperature(GpuIndex gpu, int celsius) {
+  if (celsius < 0 || celsius > 200) return InvalidArgument("a temperature is from 0 to 200 degrees Celsius");
+  return Change(gpu, [&](WorldState& state) -> Status {
+    state.temperature_celsius = static_cast<std::uint32_t>(celsius);
+    return {};
+  });
+}
+
+namespace {
+
+void Raise(WorldState& state, unsigned code) {
+  state.xids[state.xid_count % emulation::kMaxXids] = code;
+  ++state.xid_count;
+  if (code == 48 || code == 94 || code == 95) ++state.uncorrected_errors;
+  if (code == 64) state.has_remap_failed = 1;
+  if (FencingXid(code).empty() || state.recovery_action == nvml::kRecoverNodeReboot) return;
+  state.recovery_action = NeedsReboot(code) ? nvml::kRecoverNodeReboot : nvml::kRecoverGpuReset;
+}
+
+}  // namespace
+
+Status EmulatedWorld::RaiseXid(GpuIndex gpu, unsigned code) {
+  if (code == 0 || code > 999) return InvalidArgument("an XID is from 1 to 999");
+  return Change(gpu, [&](WorldState& state) -> Status {
+    Raise(state, code);
+    return {};
+  });
+}
+
+Status EmulatedWorld::Lose(GpuIndex gpu) {
+  return Change(gpu, [](WorldState& state) -> Status {
+    if (state.is_lost == 0) Raise(state, 79);
+    state.is_lost = 1;
+    return {};
+  });
+}
+
+Status EmulatedWorld::Restore(GpuIndex gpu) {
+  return Change(gpu, [](WorldState& state) -> Status {
+    state.is_lost = 0;
+    state.recovery_action = nvml::kRecoverNothing;
+    state.has_remap_failed = 0;
+    state.uncorrected_errors = 0;
+    return {};
+  });
+}
+
+}  // namespace divvy

@@ -1,0 +1,164 @@
+// The launcher: a small process with one thread that passes each launch on to a supervisor that is idle, or to a new one.
+// It stays small, because what it has in memory is what a fork copies.
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/epoll.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <map>
+
+#include "platform/launch_message.h"
+#include "platform/memory_cgroup.h"
+#include "platform/supervisor.h"
+
+namespace divvy {
+namespace {
+
+// Enough for the jobs of a server's GPUs to follow each other; the memory of an idle supervisor is mostly shared.
+constexpr std::size_t kMaxIdle = 16;
+constexpr int kIdleKeepMs = 5000;
+
+class LauncherLoop {
+ public:
+  explicit LauncherLoop(int socket) : socket_(socket), events_(::epoll_create1(EPOLL_CLOEXEC)), reader_(socket) {
+    Watch(socket_);
+  }
+
+  int Run() {
+    while (true) {
+      epoll_event ready[64];
+      const int count = ::epoll_wait(events_.get(), ready, 64, idle_.empty() ? -1 : kIdleKeepMs);
+      if (count == 0) LetGo(idle_.size());
+      bool has_frames = false;
+      // Supervisors first, so that the frames find those that have just become idle.
+      for (int i = 0; i < count; ++i) {
+        if (ready[i].data.fd == socket_) has_frames = true;
+        else OnSupervisor(ready[i].data.fd);
+      }
+      if (!has_frames) continue;
+      if (!reader_.ReadMore()) return 0;
+      while (auto frame = reader_.Next()) OnFrame(*frame);
+    }
+  }
+
+ private:
+  void Watch(int fd) {
+    epoll_event event = {};
+    event.events = EPOLLIN;
+    event.data.fd = fd;
+    ::epoll_ctl(events_.get(), EPOLL_CTL_ADD, fd, &event);
+  }
+
+  void OnSupervisor(int channel) {
+    char bytes[16];
+    if (::recv(channel, bytes, sizeof bytes, MSG_DONTWAIT) <= 0) {
+      Forget(channel);  // It was killed; its record says what became of its job.
+      return;
+    }
+    idle_.push_back(channel);
+    if (idle_.size() > kMaxIdle) LetGo(1);
+  }
+
+  void OnFrame(const Frame& frame) {
+    if (setup_.run_directory.empty()) {
+      Greet(frame.body());
+      return;
+    }
+    // The one that was busy last has its memory in the caches.
+    while (!idle_.empty()) {
+      const int channel = idle_.back();
+      idle_.pop_back();
+      if (SendFrame(channel, frame)) return;
+      Forget(channel);
+    }
+    while (!SendFrame(MakeSupervisor(), frame)) {
+    }
+  }
+
+  void Greet(std::string_view run_directory) {
+    setup_.run_directory = run_directory;
+    setup_.launcher = ::getpid();
+    setup_.memory_root = FindMemoryCgroupRoot();
+    if (::chdir(setup_.run_directory.c_str()) != 0) ::_exit(1);
+  }
+
+  int MakeSupervisor() {
+    // Too many processes or files, or no memory: the daemon relies on the launch, so it happens when there is room.
+    for (int wait_ms = 1;; wait_ms = std::min(2 * wait_ms, 1000)) {
+      int ends[2] = {-1, -1};
+      if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) == 0) {
+        const pid_t pid = ::fork();
+        if (pid == 0) BecomeSupervisor(ends[1]);
+        ::close(ends[1]);
+        if (pid > 0) {
+          channels_.emplace(ends[0], Descriptor(ends[0]));
+          Watch(ends[0]);
+          return ends[0];
+        }
+        ::close(ends[0]);
+      }
+      ::usleep(static_cast<useconds_t>(wait_ms) * 1000);
+    }
+  }
+
+  [[noreturn]] void BecomeSupervisor(int channel) {
+    // Nothing of ours may live on in it: not the daemon's socket, our lock, the others' channels or streams.
+    ::dup3(channel, 3, O_CLOEXEC);
+    ::syscall(SYS_close_range, 4U, ~0U, 0U);
+    RunSupervisor(3, std::move(setup_));
+  }
+
+  void LetGo(std::size_t count) {
+    for (; count > 0; --count) {
+      Forget(idle_.front());
+    }
+  }
+
+  // Closes the channel, at which an idle supervisor leaves.
+  void Forget(int channel) {
+    std::erase(idle_, channel);
+    channels_.erase(channel);
+  }
+
+  int socket_;
+  Descriptor events_;
+  FrameReader reader_;
+  std::map<int, Descriptor> channels_;  // One for each supervisor, by its number.
+  std::vector<int> idle_;               // Those of supervisors without a job; the last became idle last.
+  SupervisorSetup setup_;
+};
+
+void TakeNullStreams() {
+  const int null = ::open("/dev/null", O_RDWR);
+  for (int target = 0; target < 3; ++target) ::dup2(null, target);
+  if (null > 2) ::close(null);
+}
+
+}  // namespace
+
+int LauncherMain(int socket_fd) {
+  ::prctl(PR_SET_NAME, "divvy-launcher");
+  ::setsid();  // Ctrl-C on the daemon's terminal is not for us.
+  TakeNullStreams();
+  // Next to the socket lies the lock; all else is the daemon's.
+  ::syscall(SYS_close_range, static_cast<unsigned>(socket_fd) + 2, ~0U, 0U);
+  for (const int fd : {socket_fd, socket_fd + 1}) ::fcntl(fd, F_SETFD, FD_CLOEXEC);
+  struct sigaction action = {};
+  action.sa_handler = SIG_DFL;
+  for (int signal = 1; signal < NSIG; ++signal) ::sigaction(signal, &action, nullptr);
+  // Ignored children are reaped by the kernel.
+  action.sa_handler = SIG_IGN;
+  for (const int signal : {SIGCHLD, SIGPIPE}) ::sigaction(signal, &action, nullptr);
+  sigset_t all;
+  ::sigfillset(&all);
+  ::sigprocmask(SIG_BLOCK, &all, nullptr);
+  LauncherLoop loop(socket_fd);
+  return loop.Run();
+}
+
+}  // namespace divvy

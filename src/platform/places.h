@@ -1,0 +1,22 @@
+// Where a daemon and its clients meet. Read from the environment once; both sides use the same rule.
+#pragma once
+
+#include <string>
+
+namespace divvy {
+
+struct Places {
+  std::string state;   // Database, logs, runs.
+  std::string socket;
+  std::string config;  // divvy.toml, whether or not it exists.
+  std::string logs;    // One file a job.
+  std::string runs;    // Run records.
+  std::string home;    // DIVVY_HOME where that is what decided; else empty.
+  bool is_machine_wide = false;
+};
+
+/// DIVVY_HOME's daemon; else the machine's (/run/divvy, /var/lib/divvy) when we are root or its socket is there; else
+/// the user's own: $XDG_RUNTIME_DIR/divvy and $XDG_STATE_HOME/divvy, with their usual stand-ins.
+Places FindPlaces();
+
+}  // namespace divvy

@@ -1,0 +1,140 @@
+#include "platform/run_record.h"
+
+#include <gtest/gtest.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+
+#include "platform/launch_message.h"
+#include "platform/process_tree.h"
+
+namespace divvy {
+namespace {
+
+RunRecord Full() {
+  RunRecord record;
+  record.job = JobId(17);
+  record.attempt = 3;
+  record.supervisor = {.pid = 100, .start_ticks = 2000};
+  record.process = {.pid = 101, .start_ticks = 2001};
+  record.control = "@0001f";
+  record.uid = 1000;
+  record.script = "17.train.sh";
+  record.cgroup = "/sys/fs/cgroup/memory/divvy-0/17";
+  record.started = Time(Duration(1'700'000'000'123'456'789));
+  Exit exit;
+  exit.code = 137;
+  exit.signal = 9;
+  exit.was_oom_killed = true;
+  exit.hit_time_limit = true;
+  exit.failure = "cannot run 'a=b'";
+  exit.cpu_time = Duration(42);
+  exit.memory_peak = 5_MiB;
+  record.exit = exit;
+  record.ended = record.started + std::chrono::seconds(5);
+  return record;
+}
+
+std::string Format(const RunRecord& record) {
+  FieldWriter out;
+  AddWatch(record, out);
+  AddProcess(record, out);
+  if (record.exit) AddExit(record, out);
+  return out.text();
+}
+
+TEST(RunRecord, ReadsBackWhatWasWritten) {
+  const RunRecord record = Full();
+  EXPECT_EQ(ReadRecordFields(Fields(Format(record))), record);
+}
+
+TEST(RunRecord, ExitThatWasCutShortDoesNotCount) {
+  const RunRecord record = Full();
+  const std::string text = Format(record);
+  RunRecord without = record;
+  without.exit.reset();
+  without.ended = kNoTime;
+  for (std::size_t size = text.find("code="); size < text.size(); ++size) {
+    EXPECT_EQ(ReadRecordFields(Fields(text.substr(0, size))), without) << "cut at " << size;
+  }
+}
+
+TEST(RunRecord, LineFeedsInAValueCannotForgeLines) {
+  FieldWriter out;
+  out.Add("failure", "cannot run 'x\ncomplete=1'");
+  EXPECT_EQ(Fields(out.text()).Number("complete"), 0);
+}
+
+TEST(RunRecord, ScanFindsRecordsAndTellsTheirStates) {
+  char pattern[] = "/tmp/divvy-record-test.XXXXXX";
+  const std::string folder = ::mkdtemp(pattern);
+  const auto write = [&](const std::string& name, const std::string& text) { std::ofstream(folder + "/" + name) << text; };
+  RunRecord ended = Full();
+  write("17", Format(ended));
+  RunRecord vanished = Full();
+  vanished.job = JobId(9);
+  vanished.exit.reset();
+  vanished.process = {.pid = ::getpid(), .start_ticks = 1};  // The pid is in use, by another process.
+  write("9", Format(vanished));
+  RunRecord orphan = vanished;
+  orphan.job = JobId(10);
+  orphan.process = IdentifyProcess(::getpid());
+  write("10", Format(orphan));
+  write("11", "");
+  write("17.train.sh", "#!/bin/sh\n");
+  write("reports", "x");
+  write("12", "job=99\n");  // Another's: not believed.
+
+  const auto records = ScanRunDirectory(folder);
+  ASSERT_TRUE(records);
+  ASSERT_EQ(records->size(), 4U);
+  EXPECT_EQ((*records)[0].job, JobId(9));
+  EXPECT_EQ(StateOf((*records)[0]), RunState::kVanished);
+  EXPECT_EQ(StateOf((*records)[1]), RunState::kOrphaned);
+  EXPECT_EQ((*records)[2].job, JobId(11));
+  EXPECT_EQ(StateOf((*records)[2]), RunState::kNeverStarted);
+  EXPECT_EQ(StateOf((*records)[3]), RunState::kEnded);
+
+  RemoveRunRecord(folder, (*records)[3]);
+  EXPECT_FALSE(std::filesystem::exists(folder + "/17"));
+  EXPECT_FALSE(std::filesystem::exists(folder + "/17.train.sh"));
+  std::filesystem::remove_all(folder);
+}
+
+TEST(RunRecord, FolderThatIsMissingIsAnError) { EXPECT_FALSE(ScanRunDirectory("/nowhere/at/all")); }
+
+TEST(LaunchMessage, ArrivesAsItWasSent) {
+  LaunchRequest request;
+  request.job = JobId(1ULL << 40);
+  request.attempt = 7;
+  request.argv = {"python", "", "a\nb"};
+  request.script = std::string(100'000, 's');
+  request.environment = {"A=1", "B="};
+  request.limits = {{"nofile", -1}, {"core", 0}};
+  request.output = "out";
+  request.is_own_log = true;
+  request.uid = 1000;
+  request.window = {.rows = 5, .columns = 6};
+  request.warn = {.signal = 10, .before = std::chrono::seconds(60), .batch_only = true};
+  request.memory_limit = 3_GiB;
+  request.streams = {-1, ::dup(1), -1};
+
+  Frame frame = {.bytes = EncodeLaunch(request)};
+  frame.streams.emplace_back(request.streams[1]);
+  const LaunchRequest read = DecodeLaunch(frame.body(), frame.streams);
+  EXPECT_EQ(read.job, request.job);
+  EXPECT_EQ(read.argv, request.argv);
+  EXPECT_EQ(read.script, request.script);
+  EXPECT_EQ(read.environment, request.environment);
+  EXPECT_EQ(read.limits, request.limits);
+  EXPECT_TRUE(read.is_own_log);
+  EXPECT_EQ(read.window.columns, 6);
+  EXPECT_EQ(read.warn, request.warn);
+  EXPECT_EQ(read.memory_limit, request.memory_limit);
+  EXPECT_EQ(read.streams, request.streams);
+}
+
+}  // namespace
+}  // namespace divvy

@@ -1,0 +1,29 @@
+// The process that watches a job: starts it, passes on signals, keeps its time limit, relays its terminal, ends what it
+// leaves behind, and writes how it ended. It has one job at a time, from its start until the last of its processes has
+// gone, and then takes the next from the launcher. docs/supervisor.md tells its life and what each kill leads to.
+#pragma once
+
+#include <sys/types.h>
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "platform/launch.h"
+#include "platform/memory_cgroup.h"
+
+namespace divvy {
+
+/// What a supervisor inherits from its launcher.
+struct SupervisorSetup {
+  std::string run_directory;  // Absolute; also the working directory.
+  pid_t launcher = 0;
+  std::optional<MemoryCgroupRoot> memory_root;
+};
+
+/// Takes launch frames from `channel` until the launcher closes it, one job after the other. Writes a byte to it when it
+/// can take another. Requires: a freshly forked process with one thread, all signals blocked and nothing open but 0, 1,
+/// 2 and `channel`.
+[[noreturn]] void RunSupervisor(int channel, SupervisorSetup setup);
+
+}  // namespace divvy

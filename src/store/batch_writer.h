@@ -1,0 +1,62 @@
+// Writes batches: all of them in one transaction or nothing. The only writer of the database.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "base/result.h"
+#include "model/batch.h"
+#include "store/sqlite.h"
+
+namespace divvy {
+
+class BatchWriter {
+ public:
+  /// `connection` must outlive the writer; its schema is the newest.
+  static Result<std::unique_ptr<BatchWriter>> Create(Connection& connection);
+
+  /// As Store::Commit.
+  Status Write(const std::vector<Batch>& batches);
+  /// As Store::Prune.
+  Result<bool> Prune(Time finished_before);
+
+ private:
+  explicit BatchWriter(Connection& connection) : connection_(connection) {}
+
+  Status PrepareAll();
+  Status WriteAll(const std::vector<Batch>& batches);
+  Status WriteRows(const Batch& batch);
+  Status WriteSpec(JobId job, const JobSpec& spec);
+  Status WriteSettings(const Batch& batch);
+  Status WriteCounters(const std::vector<Batch>& batches);
+  /// The id of the row of `captures` with this content, made when there is none; 0 for an empty capture.
+  Result<std::int64_t> CaptureId(const Capture& capture);
+  Result<std::optional<std::int64_t>> FindCapture(std::int64_t hash, const std::string& body);
+  void Remember(std::int64_t hash, std::int64_t id, const Capture& capture);
+  Result<bool> PruneStep(Time finished_before);
+  Status DeleteJob(std::int64_t job);
+  void RollBack();
+
+  Connection& connection_;
+  Statement begin_, commit_, rollback_;
+  Statement insert_job_, update_job_, write_spec_;
+  Statement find_captures_, insert_capture_;
+  Statement insert_history_, write_setting_, delete_setting_;
+  Statement set_meta_, add_to_meta_;
+  Statement find_old_jobs_, delete_job_, delete_spec_, delete_history_, delete_captures_;
+
+  // The captures used last: people submit many jobs from one shell, and comparing is cheaper than encoding.
+  struct KnownCapture {
+    std::int64_t hash = 0;
+    std::int64_t id = 0;
+    Capture capture;
+  };
+  static constexpr std::size_t kKnownCaptures = 32;
+  std::vector<KnownCapture> known_captures_;
+  std::size_t next_known_ = 0;
+};
+
+}  // namespace divvy

@@ -1,0 +1,360 @@
+#include "store/row.h"
+
+#include <array>
+#include <bit>
+#include <type_traits>
+
+#include "base/text.h"
+
+namespace divvy {
+namespace {
+
+// Enumerators are kept as numbers, so these may never change their meaning; new ones go to the end, and a new state
+// that is not final needs a migration because the indices know kSucceeded's number.
+static_assert(static_cast<int>(JobState::kHeld) == 0 && static_cast<int>(JobState::kQueued) == 1);
+static_assert(static_cast<int>(JobState::kStarting) == 2 && static_cast<int>(JobState::kRunning) == 3);
+static_assert(static_cast<int>(JobState::kPaused) == 4 && static_cast<int>(JobState::kStopping) == 5);
+static_assert(static_cast<int>(JobState::kSucceeded) == 6 && static_cast<int>(JobState::kFailed) == 7);
+static_assert(static_cast<int>(JobState::kCancelled) == 8 && static_cast<int>(JobState::kTimedOut) == 9);
+static_assert(static_cast<int>(JobState::kLost) == 10);
+static_assert(static_cast<int>(Dialect::kNative) == 0 && static_cast<int>(Dialect::kSlurm) == 1);
+static_assert(static_cast<int>(Dialect::kGflow) == 2 && static_cast<int>(Dialect::kValohai) == 3);
+static_assert(static_cast<int>(PlacementStrategy::kSequential) == 0 && static_cast<int>(PlacementStrategy::kRandom) == 1);
+
+constexpr std::int64_t Highest(JobState) { return 10; }
+constexpr std::int64_t Highest(Dialect) { return 3; }
+constexpr std::int64_t Highest(PlacementStrategy) { return 1; }
+
+constexpr std::array<std::string_view, 5> kDependencyNames = {"after", "after_ok", "after_not_ok", "after_any",
+                                                              "singleton"};
+
+// Record is JobRecord or const JobRecord.
+template <typename Walk, typename Record>
+void WalkColumns(Walk& walk, Record& record) {
+  walk("id", record.id);
+  walk("spec_of", record.spec_of);
+  walk("state", record.state);
+  walk("user", record.user.name);
+  walk("uid", record.user.uid);
+  walk("gid", record.user.gid);
+  walk("name", record.name);
+  walk("request_gpus", record.request.gpus);
+  walk("gpu_type", record.request.gpu_type);
+  walk("gpu_memory", record.request.gpu_memory);
+  walk("cpus", record.request.cpus);
+  walk("memory", record.request.memory);
+  walk("tasks", record.request.tasks);
+  walk("priority", record.priority);
+  walk("submitted", record.submitted);
+  walk("queued_at", record.queued_at);
+  walk("begin_at", record.begin);
+  walk("started", record.started);
+  walk("ended", record.ended);
+  walk("time_limit", record.time_limit);
+  walk("gpus", record.gpus);
+  walk("attempt", record.attempt);
+  walk("restarts", record.restarts);
+  walk("retries_used", record.retries_used);
+  walk.WalkExit(record.exit);
+  walk("reason", record.reason);
+  walk("start_reason", record.start_reason);
+  walk("project", record.project);
+  walk("comment", record.comment);
+  walk("job_group", record.group);
+  walk("dialect", record.dialect);
+  walk("dependencies", record.dependencies);
+  walk("needs_any_dependency", record.needs_any_dependency);
+  walk("keeps_waiting", record.keeps_waiting);
+  walk("is_held", record.is_held);
+  walk("is_foreground", record.is_foreground);
+  walk("wants_pty", record.wants_pty);
+  walk("requeues_after_reboot", record.requeues_after_reboot);
+  walk("retries", record.retries);
+  walk("retry_delay", record.retry_delay);
+  walk("placement", record.placement);
+  walk("is_placement_set", record.is_placement_set);
+  walk("array_id", record.array);
+  walk("array_index", record.array_index);
+  walk("array_ordinal", record.array_ordinal);
+  walk("array_count", record.array_count);
+  walk("array_at_once", record.array_at_once);
+  walk("array_waiting", record.array_waiting);
+  walk("array_indices", record.array_indices);
+}
+
+template <typename Walk, typename ExitOfRecord>
+void WalkExitColumns(Walk& walk, ExitOfRecord& exit) {
+  walk("exit_code", exit.code);
+  walk("exit_signal", exit.signal);
+  walk("exit_oom_killed", exit.was_oom_killed);
+  walk("exit_hit_time_limit", exit.hit_time_limit);
+  walk("exit_is_known", exit.is_known);
+  walk("exit_failure", exit.failure);
+  walk("exit_cpu_time", exit.cpu_time);
+  walk("exit_memory_peak", exit.memory_peak);
+}
+
+struct NameWalk {
+  std::vector<std::string> names;
+
+  template <typename T>
+  void operator()(const char* name, const T&) {
+    names.emplace_back(name);
+  }
+  void WalkExit(const std::optional<Exit>&) {
+    const Exit exit;
+    WalkExitColumns(*this, exit);
+  }
+};
+
+const std::vector<std::string>& ColumnNames() {
+  static const std::vector<std::string> names = [] {
+    NameWalk walk;
+    const JobRecord record;
+    WalkColumns(walk, record);
+    return walk.names;
+  }();
+  return names;
+}
+
+int ExitColumnCount() {
+  static const int count = [] {
+    NameWalk walk;
+    walk.WalkExit(std::nullopt);
+    return static_cast<int>(walk.names.size());
+  }();
+  return count;
+}
+
+struct BindWalk {
+  Statement& statement;
+  int parameter = 0;
+
+  template <typename T>
+  void operator()(const char*, const T& value) {
+    Bind(value);
+  }
+  void WalkExit(const std::optional<Exit>& exit) {
+    if (exit) return WalkExitColumns(*this, *exit);
+    for (int i = 0; i < ExitColumnCount(); ++i) statement.BindNull(++parameter);
+  }
+
+  template <typename T>
+    requires(std::is_integral_v<T> || std::is_enum_v<T>)
+  void Bind(T value) { statement.Bind(++parameter, static_cast<std::int64_t>(value)); }
+  void Bind(const std::string& text) { statement.Bind(++parameter, std::string_view(text)); }
+  void Bind(JobId id) { Bind(id.value()); }
+  void Bind(Bytes bytes) { Bind(bytes.count()); }
+  void Bind(Time time) { Bind(time.time_since_epoch().count()); }
+  void Bind(Duration duration) { Bind(duration.count()); }
+  void Bind(GpuSet set) { Bind(std::bit_cast<std::int64_t>(set.bits())); }
+  void Bind(const std::vector<Dependency>& list) { BindList(list.empty() ? "" : DependenciesToText(list)); }
+  void Bind(const IndexRanges& ranges) { BindList(ranges.empty() ? "" : RangesToText(ranges)); }
+  void BindList(const std::string& text) { statement.BindCopy(++parameter, text); }
+};
+
+struct ReadWalk {
+  const Statement& statement;
+  int column = 0;
+  const char* damaged = nullptr;  // The first column that does not read.
+
+  template <typename T>
+  void operator()(const char* name, T& value) {
+    if (!Read(value) && damaged == nullptr) damaged = name;
+    ++column;
+  }
+  void WalkExit(std::optional<Exit>& exit) {
+    const bool has_exit = !statement.IsNull(column);
+    Exit read;
+    WalkExitColumns(*this, read);
+    if (has_exit) exit = std::move(read);
+  }
+
+  template <typename T>
+    requires(std::is_integral_v<T>)
+  bool Read(T& value) {
+    const std::int64_t number = statement.Integer(column);
+    value = static_cast<T>(number);
+    return static_cast<std::int64_t>(value) == number;
+  }
+  template <typename T>
+    requires(std::is_enum_v<T>)
+  bool Read(T& value) {
+    const std::int64_t number = statement.Integer(column);
+    if (number < 0 || number > Highest(T())) return false;
+    value = static_cast<T>(number);
+    return true;
+  }
+  bool Read(std::string& value) {
+    value = statement.Text(column);
+    return true;
+  }
+  bool Read(JobId& id) {
+    id = JobId(static_cast<std::uint64_t>(statement.Integer(column)));
+    return true;
+  }
+  bool Read(Bytes& bytes) {
+    bytes = Bytes(statement.Integer(column));
+    return true;
+  }
+  bool Read(Time& time) {
+    time = Time(Duration(statement.Integer(column)));
+    return true;
+  }
+  bool Read(Duration& duration) {
+    duration = Duration(statement.Integer(column));
+    return true;
+  }
+  bool Read(GpuSet& set) {
+    set = GpuSet::FromBits(std::bit_cast<std::uint64_t>(statement.Integer(column)));
+    return true;
+  }
+  bool Read(std::vector<Dependency>& list) {
+    const std::string_view text = statement.Text(column);
+    if (text.empty()) return true;
+    auto read = DependenciesFromText(text);
+    if (read) list = std::move(*read);
+    return read.has_value();
+  }
+  bool Read(IndexRanges& ranges) {
+    const std::string_view text = statement.Text(column);
+    if (text.empty()) return true;
+    auto read = IndexRanges::Parse(text, "");
+    if (read) ranges = std::move(*read);
+    return read.has_value();
+  }
+};
+
+std::optional<std::uint64_t> ParseCount(std::string_view text) {
+  const auto value = ParseInteger(text);
+  if (!value || *value < 0) return std::nullopt;
+  return static_cast<std::uint64_t>(*value);
+}
+
+std::optional<Dependency> DependencyFromText(std::string_view text) {
+  Dependency out;
+  const auto colon = text.find(':');
+  const std::string_view kind = text.substr(0, colon);
+  std::size_t number = 0;
+  while (number < kDependencyNames.size() && kDependencyNames[number] != kind) ++number;
+  if (number == kDependencyNames.size()) return std::nullopt;
+  out.kind = static_cast<DependencyKind>(number);
+  if (colon == std::string_view::npos) return out;
+  text.remove_prefix(colon + 1);
+  if (const auto plus = text.find('+'); plus != std::string_view::npos) {
+    const auto delay = ParseInteger(text.substr(plus + 1));
+    if (!delay) return std::nullopt;
+    out.delay = Duration(*delay);
+    text = text.substr(0, plus);
+  }
+  if (const auto underscore = text.find('_'); underscore != std::string_view::npos) {
+    const auto element = ParseCount(text.substr(underscore + 1));
+    if (!element || *element > UINT32_MAX) return std::nullopt;
+    out.element = static_cast<std::uint32_t>(*element);
+    text = text.substr(0, underscore);
+  }
+  const auto job = ParseCount(text);
+  if (!job) return std::nullopt;
+  out.job = JobId(*job);
+  return out;
+}
+
+}  // namespace
+
+const std::string& RowColumns() {
+  static const std::string text = Join(ColumnNames(), ", ");
+  return text;
+}
+
+const std::string& RowParameters() {
+  static const std::string text = [] {
+    std::vector<std::string> parameters;
+    for (std::size_t i = 1; i <= ColumnNames().size(); ++i) parameters.push_back("?" + std::to_string(i));
+    return Join(parameters, ", ");
+  }();
+  return text;
+}
+
+const std::string& RowAssignments() {
+  static const std::string text = [] {
+    std::vector<std::string> assignments;
+    for (std::size_t i = 1; i < ColumnNames().size(); ++i) {
+      assignments.push_back(ColumnNames()[i] + " = ?" + std::to_string(i + 1));
+    }
+    return Join(assignments, ", ");
+  }();
+  return text;
+}
+
+std::string RowParameter(std::string_view column) {
+  for (std::size_t i = 0; i < ColumnNames().size(); ++i) {
+    if (ColumnNames()[i] == column) return "?" + std::to_string(i + 1);
+  }
+  DIVVY_ASSERT(!"a column of this name exists");
+  return {};
+}
+
+void BindRow(Statement& statement, const JobRecord& record) {
+  BindWalk walk{statement};
+  WalkColumns(walk, record);
+}
+
+Result<JobRecord> ReadRow(const Statement& statement) {
+  JobRecord record;
+  ReadWalk walk{statement};
+  WalkColumns(walk, record);
+  if (walk.damaged == nullptr) return record;
+  return CorruptData("job " + ToString(record.id) + ": column " + walk.damaged +
+                     " does not hold what divvy writes there; restore the database from a backup");
+}
+
+std::string DependenciesToText(const std::vector<Dependency>& dependencies) {
+  std::string out;
+  for (const Dependency& dependency : dependencies) {
+    if (!out.empty()) out += ',';
+    out += kDependencyNames.at(static_cast<std::size_t>(dependency.kind));
+    if (!dependency.job.is_set() && !dependency.element && dependency.delay == Duration(0)) continue;
+    out += ':' + ToString(dependency.job);
+    if (dependency.element) out += '_' + std::to_string(*dependency.element);
+    if (dependency.delay != Duration(0)) out += '+' + std::to_string(dependency.delay.count());
+  }
+  return out;
+}
+
+std::optional<std::vector<Dependency>> DependenciesFromText(std::string_view text) {
+  std::vector<Dependency> out;
+  if (text.empty()) return out;
+  for (std::string_view part : Split(text, ',')) {
+    auto dependency = DependencyFromText(part);
+    if (!dependency) return std::nullopt;
+    out.push_back(*dependency);
+  }
+  return out;
+}
+
+std::string RangesToText(const IndexRanges& ranges) {
+  // IndexRanges::Parse takes at most 100,000 members of one stepped range.
+  constexpr std::size_t kLongestRun = 100'000;
+  const auto& all = ranges.ranges();
+  const auto is_single = [&](std::size_t i) { return i < all.size() && all[i].first == all[i].last; };
+  std::string out;
+  for (std::size_t i = 0; i < all.size();) {
+    std::size_t run = 1;  // How many single numbers from i on have the same step between them.
+    if (is_single(i) && is_single(i + 1)) {
+      const std::uint32_t step = all[i + 1].first - all[i].first;
+      while (run < kLongestRun && is_single(i + run) && all[i + run].first - all[i + run - 1].first == step) ++run;
+    }
+    if (!out.empty()) out += ',';
+    out += std::to_string(all[i].first);
+    if (run >= 3) {
+      out += '-' + std::to_string(all[i + run - 1].first) + ':' + std::to_string(all[i + 1].first - all[i].first);
+      i += run;
+      continue;
+    }
+    if (!is_single(i)) out += '-' + std::to_string(all[i].last);
+    ++i;
+  }
+  return out;
+}
+
+}  // namespace divvy

@@ -1,0 +1,359 @@
+// What only a file can do: be full, damaged, someone else's, too new, or in use.
+#include <fcntl.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <fstream>
+#include <iterator>
+
+#include <gtest/gtest.h>
+
+#include "store/row.h"
+#include "store/schema.h"
+#include "store/sqlite.h"
+#include "store/store_test_support.h"
+
+namespace divvy {
+namespace {
+
+using IdList = std::vector<std::uint64_t>;
+
+std::unique_ptr<Store> MustOpen(const std::string& path) { return Must(OpenSqliteStore(path)); }
+
+std::string ReadFile(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+void WriteFile(const std::string& path, const std::string& content) {
+  std::ofstream(path, std::ios::binary) << content;
+}
+
+bool Has(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
+
+/// No file of this process may grow past so many bytes while it lives: write(2) then fails as on a full disk.
+class FileSizeLimit {
+ public:
+  explicit FileSizeLimit(rlim_t bytes) {
+    ::getrlimit(RLIMIT_FSIZE, &before_);
+    struct rlimit limit = before_;
+    limit.rlim_cur = bytes;
+    old_action_ = ::signal(SIGXFSZ, SIG_IGN);
+    ::setrlimit(RLIMIT_FSIZE, &limit);
+  }
+  FileSizeLimit(const FileSizeLimit&) = delete;
+  FileSizeLimit& operator=(const FileSizeLimit&) = delete;
+  ~FileSizeLimit() {
+    ::setrlimit(RLIMIT_FSIZE, &before_);
+    ::signal(SIGXFSZ, old_action_);
+  }
+
+ private:
+  struct rlimit before_ {};
+  void (*old_action_)(int) = nullptr;
+};
+
+TEST(FullDisk, KeepsNothingOfTheCommitAndWorksAgainWhenThereIsRoom) {
+  TemporaryFolder folder;
+  const std::string path = folder.File("divvy.db");
+  auto store = MustOpen(path);
+  MustCommit(*store, {Insert({Job(1)})});
+  std::uint64_t id = 1;
+  {
+    const FileSizeLimit limit(1 << 20);
+    Status done;
+    while (done && id < 10'000) {  // Each takes some kilobytes of the log.
+      Batch batch = Insert({Job(id + 1), Job(id + 2)});
+      batch.next_id = id + 3;
+      batch.history = {{JobId(id + 1), kNoon, std::string(20'000, 'x')}};
+      done = store->Commit({batch});
+      if (done) id += 2;
+    }
+    ASSERT_FALSE(done) << "the limit was never reached";
+    EXPECT_EQ(done.error().code, ErrorCode::kLimitExceeded);
+    EXPECT_TRUE(Has(done.error().message, path)) << done.error().message;
+    EXPECT_TRUE(Has(done.error().message, "full")) << done.error().message;
+    EXPECT_TRUE(Has(done.error().message, "free space under")) << done.error().message;
+    Batch again = Insert({Job(id + 1)});
+    again.history = {{JobId(id + 1), kNoon, std::string(20'000, 'x')}};
+    const Status refused = store->Commit({Insert({Job(id + 2)}), again});
+    ASSERT_FALSE(refused);
+    EXPECT_EQ(refused.error().code, ErrorCode::kLimitExceeded);
+    // Reading goes on.
+    EXPECT_EQ(Must(store->Find(JobId(id))).id, JobId(id));
+    EXPECT_EQ(store->Find(JobId(id + 1)).error().code, ErrorCode::kNotFound);
+  }
+  MustCommit(*store, {Insert({Job(id + 1)})});
+  store.reset();
+  store = MustOpen(path);
+  const auto loaded = Must(store->Load());
+  EXPECT_EQ(loaded.live.size(), id + 1);
+  EXPECT_EQ(loaded.live.back().id, JobId(id + 1));
+  EXPECT_EQ(loaded.next_id, id + 2);
+}
+
+TEST(FullDisk, CapturesOfARefusedCommitAreWrittenByTheNextOne) {
+  TemporaryFolder folder;
+  auto store = MustOpen(folder.File("divvy.db"));
+  auto spec = Spec();
+  spec->capture.environment = {"A=1"};
+  Batch batch;
+  batch.inserts = {{Job(1), spec}};
+  Batch wrong = batch;
+  wrong.updates = {Job(99)};
+  EXPECT_FALSE(store->Commit({wrong}));
+  MustCommit(*store, {batch});
+  EXPECT_EQ(Must(store->Spec(JobId(1))), *spec);
+}
+
+TEST(Captures, AreKeptOncePerContentAndGoWithTheirLastJob) {
+  TemporaryFolder folder;
+  const std::string path = folder.File("divvy.db");
+  auto store = MustOpen(path);
+  const auto with = [](const std::string& variable) {
+    auto spec = Spec();
+    spec->capture.environment = {variable};
+    return spec;
+  };
+  Batch batch;
+  batch.inserts = {{Ended(Job(1), kNoon), with("A=1")}, {Job(2), with("A=1")}, {Ended(Job(3), kNoon), with("A=2")}};
+  MustCommit(*store, {batch});
+  store.reset();
+  store = MustOpen(path);  // Knows none by heart.
+  batch.inserts = {{Job(4), with("A=1")}};
+  MustCommit(*store, {batch});
+  Connection look(path);
+  ASSERT_TRUE(look.Open());
+  EXPECT_EQ(Must(look.QueryInteger("SELECT count(*) FROM captures")), 2);
+  while (Must(store->Prune(kNever))) {
+  }
+  EXPECT_EQ(Must(look.QueryInteger("SELECT count(*) FROM captures")), 1);
+  EXPECT_EQ(Must(look.QueryInteger("SELECT count(*) FROM specs")), 2);
+  EXPECT_EQ(Must(store->Spec(JobId(4))), *with("A=1"));
+}
+
+TEST(DamagedFile, IsNamedAndLeftAsItIs) {
+  TemporaryFolder folder;
+  const std::string path = folder.File("divvy.db");
+  const std::string garbage = "this is no database at all, but it is somebody's file" + std::string(5'000, '.');
+  WriteFile(path, garbage);
+  const auto opened = OpenSqliteStore(path);
+  ASSERT_FALSE(opened);
+  EXPECT_EQ(opened.error().code, ErrorCode::kCorruptData);
+  EXPECT_TRUE(Has(opened.error().message, path)) << opened.error().message;
+  EXPECT_TRUE(Has(opened.error().message, "move it aside")) << opened.error().message;
+  EXPECT_EQ(ReadFile(path), garbage);
+}
+
+TEST(DamagedFile, IsFoundWhenItsPagesAreRead) {
+  TemporaryFolder folder;
+  const std::string path = folder.File("divvy.db");
+  auto store = MustOpen(path);
+  std::vector<JobRecord> jobs;
+  for (std::uint64_t id = 1; id <= 500; ++id) jobs.push_back(Job(id));
+  MustCommit(*store, {Insert(jobs)});
+  store.reset();
+  std::string content = ReadFile(path);
+  std::fill(content.begin() + 16'384, content.end(), '\x5a');
+  WriteFile(path, content);
+  const auto opened = OpenSqliteStore(path);
+  const ErrorCode code = opened ? (*opened)->Load().error().code : opened.error().code;
+  EXPECT_EQ(code, ErrorCode::kCorruptData);
+}
+
+TEST(DamagedFile, RowThatDivvyNeverWritesNamesJobAndColumn) {
+  TemporaryFolder folder;
+  const std::string path = folder.File("divvy.db");
+  auto store = MustOpen(path);
+  MustCommit(*store, {Insert({Job(17)})});
+  Connection vandal(path);
+  ASSERT_TRUE(vandal.Open());
+  ASSERT_TRUE(vandal.Execute("UPDATE jobs SET dependencies = 'before:3'"));
+  const auto loaded = store->Load();
+  ASSERT_FALSE(loaded);
+  EXPECT_EQ(loaded.error().code, ErrorCode::kCorruptData);
+  EXPECT_TRUE(Has(loaded.error().message, "job 17: column dependencies")) << loaded.error().message;
+}
+
+TEST(OtherFile, DatabaseOfAnotherProgramIsRefusedUnchanged) {
+  TemporaryFolder folder;
+  const std::string path = folder.File("divvy.db");
+  WriteFile(path, "");
+  {
+    Connection other(path);
+    ASSERT_TRUE(other.Open());
+    ASSERT_TRUE(other.Execute("CREATE TABLE recipes (name TEXT)"));
+  }
+  const std::string before = ReadFile(path);
+  const auto opened = OpenSqliteStore(path);
+  ASSERT_FALSE(opened);
+  EXPECT_EQ(opened.error().code, ErrorCode::kFailedPrecondition);
+  EXPECT_TRUE(Has(opened.error().message, "another program")) << opened.error().message;
+  EXPECT_EQ(ReadFile(path), before);
+}
+
+TEST(OtherFile, FolderThatIsMissingIsNamed) {
+  const auto opened = OpenSqliteStore("/nonexistent/divvy.db");
+  ASSERT_FALSE(opened);
+  EXPECT_TRUE(Has(opened.error().message, "/nonexistent/divvy.db")) << opened.error().message;
+}
+
+TEST(NewFile, IsReadableByItsOwnerOnly) {
+  TemporaryFolder folder;
+  const std::string path = folder.File("divvy.db");
+  auto store = MustOpen(path);
+  MustCommit(*store, {Insert({Job(1)})});
+  for (const char* suffix : {"", "-wal", "-shm", "-lock"}) {
+    struct stat status {};
+    ASSERT_EQ(::stat((path + suffix).c_str(), &status), 0) << suffix;
+    EXPECT_EQ(status.st_mode & 0777, 0600u) << suffix;
+  }
+}
+
+TEST(Lock, SecondStoreOnTheSameFileNamesTheFirst) {
+  TemporaryFolder folder;
+  const std::string path = folder.File("divvy.db");
+  auto store = MustOpen(path);
+  const auto second = OpenSqliteStore(path);
+  ASSERT_FALSE(second);
+  EXPECT_EQ(second.error().code, ErrorCode::kFailedPrecondition);
+  EXPECT_TRUE(Has(second.error().message, "(pid " + std::to_string(::getpid()) + ")")) << second.error().message;
+  store.reset();
+  EXPECT_TRUE(OpenSqliteStore(path));
+}
+
+const Migration kFakeMigrations[] = {
+    Migrations().front(),
+    {2, "ALTER TABLE jobs ADD COLUMN weight INTEGER NOT NULL DEFAULT 7; UPDATE jobs SET weight = 8 WHERE id = 2;"},
+    {3, "CREATE TABLE teams (name TEXT PRIMARY KEY)"},
+};
+
+TEST(Schema, OlderFileIsBroughtUpStepByStepWithItsRows) {
+  TemporaryFolder folder;
+  const std::string path = folder.File("divvy.db");
+  auto store = MustOpen(path);
+  MustCommit(*store, {Insert({Job(1), Job(2)})});
+  store.reset();
+  Connection connection(path);
+  ASSERT_TRUE(connection.Open());
+  ASSERT_TRUE(MigrateSchema(connection, kFakeMigrations));
+  ASSERT_TRUE(MigrateSchema(connection, kFakeMigrations));  // Nothing to do.
+  EXPECT_EQ(Must(connection.QueryInteger("SELECT sum(weight) FROM jobs")), 15);
+  EXPECT_EQ(Must(connection.QueryInteger("SELECT count(*) FROM teams")), 0);
+  EXPECT_EQ(Must(connection.QueryInteger("SELECT value FROM meta WHERE key = 'schema_version'")), 3);
+}
+
+TEST(Schema, StepThatFailsLeavesTheOldVersion) {
+  TemporaryFolder folder;
+  const std::string path = folder.File("divvy.db");
+  auto store = MustOpen(path);
+  MustCommit(*store, {Insert({Job(1)})});
+  store.reset();
+  const Migration broken[] = {kFakeMigrations[0], kFakeMigrations[1], {3, "CREATE TABLE jobs (id)"}};
+  {
+    Connection connection(path);
+    ASSERT_TRUE(connection.Open());
+    EXPECT_FALSE(MigrateSchema(connection, broken));
+    EXPECT_FALSE(connection.is_in_transaction());
+  }
+  EXPECT_EQ(Ids(Must(MustOpen(path)->Load()).live), (IdList{1}));
+}
+
+TEST(Schema, NewerFileIsRefusedNamingBothVersions) {
+  TemporaryFolder folder;
+  const std::string path = folder.File("divvy.db");
+  MustOpen(path).reset();
+  {
+    Connection connection(path);
+    ASSERT_TRUE(connection.Open());
+    ASSERT_TRUE(MigrateSchema(connection, kFakeMigrations));
+  }
+  const std::string before = ReadFile(path);
+  const auto opened = OpenSqliteStore(path);
+  ASSERT_FALSE(opened);
+  EXPECT_EQ(opened.error().code, ErrorCode::kFailedPrecondition);
+  EXPECT_TRUE(Has(opened.error().message, "schema version 3, this divvy knows up to 1")) << opened.error().message;
+  EXPECT_EQ(ReadFile(path), before);
+}
+
+TEST(Rows, ListsComeBackFromTheirText) {
+  const std::vector<Dependency> dependencies = {{DependencyKind::kAfter, JobId(14), 3, 60s},
+                                                {DependencyKind::kAfterOk, JobId(12), {}, 0s},
+                                                {DependencyKind::kSingleton, JobId(), {}, 0s}};
+  EXPECT_EQ(DependenciesToText(dependencies), "after:14_3+60000000000,after_ok:12,singleton");
+  EXPECT_EQ(DependenciesFromText(DependenciesToText(dependencies)), dependencies);
+  EXPECT_EQ(DependenciesToText({}), "");
+  for (const char* wrong : {"before:3", "after:x", "after:1_", "after:1_-2", "after:1+", ",", "after:"}) {
+    EXPECT_FALSE(DependenciesFromText(wrong)) << wrong;
+  }
+}
+
+TEST(Rows, SteppedRangesStayShort) {
+  const auto text = [](const char* ranges) { return RangesToText(Must(IndexRanges::Parse(ranges, "test"))); };
+  EXPECT_EQ(text("0-99"), "0-99");
+  EXPECT_EQ(text("0-96:4"), "0-96:4");
+  EXPECT_EQ(text("1,3,5-9,20-40:10,50,99"), "1,3,5-9,20-50:10,99");
+  EXPECT_EQ(text("0,2"), "0,2");
+  IndexRanges odd;
+  for (std::uint32_t i = 1; i < 1'000'000; i += 2) odd.Insert(i);
+  EXPECT_LT(RangesToText(odd).size(), 100u);
+  EXPECT_EQ(Must(IndexRanges::Parse(RangesToText(odd), "test")), odd);
+}
+
+// --- kill -9 ---------------------------------------------------------------------------------------------------------
+
+/// Commits for ever, two jobs and a line of history each, and says every id down the pipe once it is acknowledged.
+[[noreturn]] void CommitForEver(const std::string& path, std::uint64_t next, int pipe) {
+  auto store = OpenSqliteStore(path);
+  while (store) {
+    Batch batch = Insert({Job(next), Job(next + 1)});
+    batch.history = {{JobId(next), kNoon, "queued"}};
+    batch.next_id = next + 2;
+    if (!(*store)->Commit({batch})) break;
+    if (::write(pipe, &next, sizeof next) != sizeof next) break;
+    next += 2;
+  }
+  ::_exit(1);
+}
+
+TEST(KillMinusNine, LosesNothingThatWasAcknowledgedAndKeepsNoHalves) {
+  TemporaryFolder folder;
+  const std::string path = folder.File("divvy.db");
+  std::uint64_t next = 1;
+  for (const int acknowledged_before_kill : {1, 2, 7, 40, 150, 300}) {
+    int pipe[2];
+    ASSERT_EQ(::pipe2(pipe, O_CLOEXEC), 0);
+    const pid_t child = ::fork();
+    if (child == 0) CommitForEver(path, next, pipe[1]);
+    ::close(pipe[1]);
+    std::uint64_t last = 0;
+    int count = 0;
+    std::uint64_t id = 0;
+    while (::read(pipe[0], &id, sizeof id) == sizeof id) {  // Until the child is dead and the pipe is empty.
+      last = id;
+      if (++count == acknowledged_before_kill) ::kill(child, SIGKILL);
+    }
+    ::close(pipe[0]);
+    int status = 0;
+    ::waitpid(child, &status, 0);
+    ASSERT_TRUE(WIFSIGNALED(status)) << "the child ended by itself";
+    ASSERT_GE(count, acknowledged_before_kill);
+
+    auto store = MustOpen(path);
+    const auto loaded = Must(store->Load());
+    ASSERT_GE(loaded.live.size(), last + 1);
+    ASSERT_LE(loaded.live.size(), last + 3) << "at most one commit can have been on its way";
+    for (std::uint64_t i = 0; i < loaded.live.size(); ++i) ASSERT_EQ(loaded.live[i], Job(i + 1));
+    EXPECT_EQ(loaded.next_id, loaded.live.size() + 1);
+    EXPECT_EQ(loaded.jobs_total, loaded.live.size());
+    EXPECT_EQ(loaded.live.size() % 2, 0u) << "half a commit was kept";
+    EXPECT_EQ(Must(store->HistoryOf(JobId(last))).size(), 1u);
+    next = loaded.next_id;
+  }
+}
+
+}  // namespace
+}  // namespace divvy

@@ -1,0 +1,186 @@
+#include "store/store_fake.h"
+
+#include <algorithm>
+#include <set>
+
+#include "store/row.h"
+
+namespace divvy {
+namespace {
+
+constexpr std::size_t kJobsPerPrune = 1'000;
+constexpr std::size_t kNamedAtMost = 100;
+
+Error NoSuchJob(JobId id) { return NotFound("there is no job " + ToString(id)); }
+
+bool Matches(const HistoryFilter& filter, const JobRecord& record) {
+  const auto is = [](const std::string& wanted, const std::string& value) { return wanted.empty() || wanted == value; };
+  if (!is(filter.user, record.user.name) || !is(filter.name, record.name)) return false;
+  if (!is(filter.project, record.project) || !is(filter.group, record.group)) return false;
+  if (!filter.states.empty() && !std::ranges::count(filter.states, record.state)) return false;
+  if (filter.array && (!record.array.is_set() || record.array != *filter.array)) return false;
+  return filter.since == kNoTime || (record.ended > kNoTime ? record.ended : record.submitted) >= filter.since;
+}
+
+}  // namespace
+
+void MemoryStore::FailNextCommit() {
+  const std::lock_guard lock(mutex_);
+  fails_next_commit_ = true;
+}
+
+std::uint64_t MemoryStore::commits() const {
+  const std::lock_guard lock(mutex_);
+  return commits_;
+}
+
+Status MemoryStore::Commit(const std::vector<Batch>& batches) {
+  if (std::ranges::all_of(batches, &Batch::empty)) return {};
+  const std::lock_guard lock(mutex_);
+  if (std::exchange(fails_next_commit_, false)) {
+    return LimitExceeded("cannot write the memory store, the disk is full: nothing of this was kept; free space and try again");
+  }
+  DIVVY_CHECK(Check(batches));
+  for (const Batch& batch : batches) Apply(batch);
+  ++commits_;
+  return {};
+}
+
+// Everything that can be refused is looked at first, so that nothing is left of a commit that fails in the middle.
+Status MemoryStore::Check(const std::vector<Batch>& batches) const {
+  std::set<JobId> added;
+  const auto is_known = [&](JobId id) { return jobs_.contains(id) || added.contains(id); };
+  for (const Batch& batch : batches) {
+    for (const Batch::NewJob& job : batch.inserts) {
+      if (is_known(job.record.id)) return Internal("job " + ToString(job.record.id) + " is in the store already");
+      if (job.spec == nullptr && job.record.spec_of == job.record.id) {
+        return Internal("job " + ToString(job.record.id) + " was given to the store without its specification");
+      }
+      added.insert(job.record.id);
+    }
+    for (const JobRecord& record : batch.updates) {
+      if (!is_known(record.id)) return Internal("job " + ToString(record.id) + " is not in the store");
+    }
+  }
+  return {};
+}
+
+void MemoryStore::Apply(const Batch& batch) {
+  for (const Batch::NewJob& job : batch.inserts) {
+    jobs_[job.record.id] = job.record;
+    if (job.spec != nullptr) specs_[job.record.id] = job.spec;
+    jobs_total_ += static_cast<std::uint64_t>(JobsIn(job.record));
+  }
+  for (const JobRecord& record : batch.updates) jobs_[record.id] = record;
+  for (const auto& [job, spec] : batch.spec_updates) specs_[job] = spec;
+  for (const Batch::HistoryLine& line : batch.history) history_[line.job].push_back(line);
+  for (const auto& [key, value] : batch.settings) {
+    if (value.empty()) {
+      settings_.erase(key);
+    } else {
+      settings_[key] = value;
+    }
+  }
+  if (batch.next_id) next_id_ = *batch.next_id;
+}
+
+Result<Store::Loaded> MemoryStore::Load() {
+  const std::lock_guard lock(mutex_);
+  Loaded loaded;
+  for (const auto& [id, record] : jobs_) {
+    if (!IsFinal(record.state)) loaded.live.push_back(record);
+  }
+  loaded.settings.assign(settings_.begin(), settings_.end());
+  loaded.next_id = next_id_;
+  if (!jobs_.empty()) {
+    const JobRecord& last = jobs_.rbegin()->second;
+    loaded.next_id = std::max(next_id_, last.id.value() + last.array_count + 1);
+  }
+  loaded.jobs_total = jobs_total_;
+  return loaded;
+}
+
+Result<bool> MemoryStore::Prune(Time finished_before) {
+  const std::lock_guard lock(mutex_);
+  std::vector<std::pair<Time, JobId>> old;
+  for (const auto& [id, record] : jobs_) {
+    const bool is_old = IsFinal(record.state) && record.ended > kNoTime && record.ended < finished_before;
+    if (is_old && (record.array_count == 0 || !HasElements(id))) old.emplace_back(record.ended, id);
+  }
+  std::ranges::sort(old);
+  old.resize(std::min(old.size(), kJobsPerPrune));
+  for (const auto& [ended, id] : old) {
+    jobs_.erase(id);
+    specs_.erase(id);
+    history_.erase(id);
+  }
+  return !old.empty();
+}
+
+Result<JobRecord> MemoryStore::Find(JobId id) {
+  const std::lock_guard lock(mutex_);
+  const auto record = jobs_.find(id);
+  if (record == jobs_.end()) return NoSuchJob(id);
+  return record->second;
+}
+
+Result<JobSpec> MemoryStore::Spec(JobId id) {
+  const std::lock_guard lock(mutex_);
+  const auto record = jobs_.find(id);
+  if (record == jobs_.end()) return NoSuchJob(id);
+  const auto spec = specs_.find(record->second.spec_of);
+  if (spec == specs_.end()) return NoSuchJob(id);
+  return *spec->second;
+}
+
+Result<std::vector<JobRecord>> MemoryStore::History(const HistoryFilter& filter) {
+  const std::lock_guard lock(mutex_);
+  std::vector<JobRecord> records;
+  for (auto entry = jobs_.rbegin(); entry != jobs_.rend(); ++entry) {
+    if (filter.limit > 0 && records.size() == filter.limit) break;
+    if (Matches(filter, entry->second)) records.push_back(entry->second);
+  }
+  return records;
+}
+
+Result<std::vector<Batch::HistoryLine>> MemoryStore::HistoryOf(JobId id) {
+  const std::lock_guard lock(mutex_);
+  const auto lines = history_.find(id);
+  if (lines == history_.end()) return std::vector<Batch::HistoryLine>();
+  return lines->second;
+}
+
+Result<std::optional<JobId>> MemoryStore::LastOf(std::int64_t uid, std::uint64_t back) {
+  const std::lock_guard lock(mutex_);
+  for (auto entry = jobs_.rbegin(); entry != jobs_.rend(); ++entry) {
+    const JobRecord& record = entry->second;
+    if (record.user.uid == uid && !record.array.is_set() && back-- == 0) return record.id;
+  }
+  return std::nullopt;
+}
+
+Result<std::vector<JobId>> MemoryStore::Named(const std::string& name, const std::string& user) {
+  const std::lock_guard lock(mutex_);
+  std::vector<JobId> ids;
+  for (auto entry = jobs_.rbegin(); entry != jobs_.rend() && ids.size() < kNamedAtMost; ++entry) {
+    const JobRecord& record = entry->second;
+    if (record.name == name && (user.empty() || record.user.name == user) && HasOwnName(record)) ids.push_back(record.id);
+  }
+  return ids;
+}
+
+bool MemoryStore::HasOwnName(const JobRecord& record) const {
+  if (!record.array.is_set()) return true;
+  const auto array = jobs_.find(record.array);
+  return array == jobs_.end() || array->second.name != record.name;
+}
+
+// The ids after an array's own are its elements'.
+bool MemoryStore::HasElements(JobId array) const {
+  const auto next = jobs_.upper_bound(array);
+  return next != jobs_.end() && next->second.array == array;
+}
+
+std::unique_ptr<MemoryStore> MakeMemoryStore() { return std::make_unique<MemoryStore>(); }
+
+}  // namespace divvy

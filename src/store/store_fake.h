@@ -1,0 +1,54 @@
+// A store without a disk: the same answers as the SQLite one (store_contract_test.cc holds both to them), for the tests
+// and the simulator. What was committed stays for the life of the object, so a restart is a second Load().
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "store/store.h"
+
+namespace divvy {
+
+class MemoryStore : public Store {
+ public:
+  /// The next commit fails as on a full disk; the one after it works again.
+  void FailNextCommit();
+  /// Commits that were kept, empty ones not counted.
+  std::uint64_t commits() const;
+
+  Status Commit(const std::vector<Batch>& batches) override;
+  Result<Loaded> Load() override;
+  Result<bool> Prune(Time finished_before) override;
+
+  Result<JobRecord> Find(JobId id) override;
+  Result<JobSpec> Spec(JobId id) override;
+  Result<std::vector<JobRecord>> History(const HistoryFilter& filter) override;
+  Result<std::vector<Batch::HistoryLine>> HistoryOf(JobId id) override;
+  Result<std::optional<JobId>> LastOf(std::int64_t uid, std::uint64_t back) override;
+  Result<std::vector<JobId>> Named(const std::string& name, const std::string& user) override;
+
+ private:
+  Status Check(const std::vector<Batch>& batches) const;
+  void Apply(const Batch& batch);
+  bool HasOwnName(const JobRecord& record) const;
+  bool HasElements(JobId array) const;
+
+  mutable std::mutex mutex_;
+  std::map<JobId, JobRecord> jobs_;
+  std::map<JobId, std::shared_ptr<const JobSpec>> specs_;
+  std::map<JobId, std::vector<Batch::HistoryLine>> history_;
+  std::map<std::string, std::string> settings_;
+  std::uint64_t next_id_ = 1;
+  std::uint64_t jobs_total_ = 0;
+  bool fails_next_commit_ = false;
+  std::uint64_t commits_ = 0;
+};
+
+std::unique_ptr<MemoryStore> MakeMemoryStore();
+
+}  // namespace divvy

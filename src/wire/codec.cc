@@ -1,0 +1,59 @@
+#include "wire/codec.h"
+
+#include "wire/json.h"
+#include "wire/messages_describe.h"
+
+namespace divvy::wire {
+
+template <typename Message>
+std::string Encode(const Message& message) {
+  return ToJson(message, Fields::kAll);
+}
+
+template <typename Message>
+std::string EncodeChanged(const Message& message) {
+  return ToJson(message, Fields::kChanged);
+}
+
+template <typename Message>
+Result<Message> Decode(std::string_view text) {
+  return FromJson<Message>(text);
+}
+
+#define DIVVY_MESSAGE(...)                                    \
+  template std::string Encode(const __VA_ARGS__& message);        \
+  template std::string EncodeChanged(const __VA_ARGS__& message); \
+  template Result<__VA_ARGS__> Decode<__VA_ARGS__>(std::string_view text);
+
+DIVVY_MESSAGE(StatusView)
+DIVVY_MESSAGE(GpuProcessView)
+DIVVY_MESSAGE(GpuView)
+DIVVY_MESSAGE(RequestView)
+DIVVY_MESSAGE(JobView)
+DIVVY_MESSAGE(JobDetail)
+DIVVY_MESSAGE(BlockerView)
+DIVVY_MESSAGE(WhyView)
+DIVVY_MESSAGE(SubmitRequest)
+DIVVY_MESSAGE(SubmitAnswer)
+DIVVY_MESSAGE(JobSelector)
+DIVVY_MESSAGE(ActionRequest)
+DIVVY_MESSAGE(ActionResult)
+DIVVY_MESSAGE(ActionAnswer)
+DIVVY_MESSAGE(JobUpdate)
+DIVVY_MESSAGE(RestrictRequest)
+DIVVY_MESSAGE(RestrictAnswer)
+DIVVY_MESSAGE(IgnoreRequest)
+DIVVY_MESSAGE(IgnoreRule)
+DIVVY_MESSAGE(IgnoreAnswer)
+DIVVY_MESSAGE(GroupLimitRequest)
+DIVVY_MESSAGE(WinsizeRequest)
+DIVVY_MESSAGE(WaitAnswer)
+DIVVY_MESSAGE(ErrorView)
+DIVVY_MESSAGE(ChangeEvent)
+DIVVY_MESSAGE(std::vector<GpuView>)
+DIVVY_MESSAGE(std::vector<JobView>)
+DIVVY_MESSAGE(JobSpec)
+
+#undef DIVVY_MESSAGE
+
+}  // namespace divvy::wire

@@ -1,0 +1,175 @@
+// Every message through its description: all fields are described, and all come back.
+#include "wire/messages_describe.h"
+
+#include <boost/describe/members.hpp>
+#include <boost/mp11.hpp>
+#include <gtest/gtest.h>
+
+#include <type_traits>
+#include <utility>
+
+#include "wire/codec.h"
+#include "wire/spec_json.h"
+
+namespace divvy {
+namespace {
+
+template <typename T>
+struct IsOptional : std::false_type {};
+template <typename T>
+struct IsOptional<std::optional<T>> : std::true_type {};
+
+// Becomes whatever a field is; an optional is built from what it holds, else two conversions would compete.
+struct Anything {
+  template <typename T>
+    requires(!IsOptional<T>::value)
+  operator T() const;
+};
+
+template <typename T, std::size_t... I>
+constexpr bool TakesFields(std::index_sequence<I...>) {
+  return requires { T{(static_cast<void>(I), Anything{})...}; };
+}
+
+template <typename T>
+constexpr std::size_t kDescribed = boost::mp11::mp_size<
+    boost::describe::describe_members<T, boost::describe::mod_public>>::value;
+
+template <typename T>
+constexpr bool IsDescribedFully() {
+  return TakesFields<T>(std::make_index_sequence<kDescribed<T>>()) &&
+         !TakesFields<T>(std::make_index_sequence<kDescribed<T> + 1>());
+}
+
+struct Forgetful {
+  int described = 0;
+  bool forgotten = false;
+};
+BOOST_DESCRIBE_STRUCT(Forgetful, (), (described))
+static_assert(!IsDescribedFully<Forgetful>());
+
+#define DIVVY_DESCRIBED(T) static_assert(IsDescribedFully<T>(), "a field of " #T " is missing in messages_describe.h")
+DIVVY_DESCRIBED(Request);
+DIVVY_DESCRIBED(Dependency);
+DIVVY_DESCRIBED(ArraySpec);
+DIVVY_DESCRIBED(Parameter);
+DIVVY_DESCRIBED(WarnSignal);
+DIVVY_DESCRIBED(Capture);
+DIVVY_DESCRIBED(JobSpec);
+DIVVY_DESCRIBED(User);
+DIVVY_DESCRIBED(Exit);
+DIVVY_DESCRIBED(wire::StatusView);
+DIVVY_DESCRIBED(wire::GpuProcessView);
+DIVVY_DESCRIBED(wire::GpuView);
+DIVVY_DESCRIBED(wire::RequestView);
+DIVVY_DESCRIBED(wire::JobView);
+DIVVY_DESCRIBED(wire::JobDetail);
+DIVVY_DESCRIBED(wire::BlockerView);
+DIVVY_DESCRIBED(wire::WhyView);
+DIVVY_DESCRIBED(wire::SubmitRequest);
+DIVVY_DESCRIBED(wire::SubmitAnswer);
+DIVVY_DESCRIBED(wire::JobSelector);
+DIVVY_DESCRIBED(wire::ActionRequest);
+DIVVY_DESCRIBED(wire::ActionResult);
+DIVVY_DESCRIBED(wire::ActionAnswer);
+DIVVY_DESCRIBED(wire::JobUpdate);
+DIVVY_DESCRIBED(wire::RestrictRequest);
+DIVVY_DESCRIBED(wire::RestrictAnswer);
+DIVVY_DESCRIBED(wire::IgnoreRequest);
+DIVVY_DESCRIBED(wire::IgnoreRule);
+DIVVY_DESCRIBED(wire::IgnoreAnswer);
+DIVVY_DESCRIBED(wire::GroupLimitRequest);
+DIVVY_DESCRIBED(wire::WinsizeRequest);
+DIVVY_DESCRIBED(wire::WaitAnswer);
+DIVVY_DESCRIBED(wire::ErrorView);
+DIVVY_DESCRIBED(wire::ChangeEvent);
+#undef DIVVY_DESCRIBED
+
+JobSpec SpecWithEverything() {
+  JobSpec spec;
+  spec.command = {"python", "train.py", "a b"};
+  spec.arguments = {"--lr"};
+  spec.name = "train";
+  spec.request = {.gpus = 2, .gpu_type = "h100&80gb", .gpu_memory = 40_GiB, .cpus = 8, .memory = 64_GiB, .tasks = 2};
+  spec.placement = PlacementStrategy::kRandom;
+  spec.is_placement_set = true;
+  spec.priority = -3;
+  spec.is_held = true;
+  spec.begin = TimeFromSeconds(1'790'000'000);
+  spec.time_limit = 90min;
+  spec.warn = {.signal = 10, .before = 60s, .batch_only = true};
+  spec.stop_signal = 2;
+  spec.grace = 5s;
+  spec.dependencies = {{DependencyKind::kAfterNotOk, JobId(12), 3, 0s}, {DependencyKind::kSingleton, JobId(), {}, 0s}};
+  spec.needs_any_dependency = true;
+  spec.array = ArraySpec{IndexRanges(0, 99), 8};
+  spec.parameters = {{"lr", {"1e-3", "1e-4"}, -1}, {"seed", {"0", "1"}, 2}};
+  spec.retries = 3;
+  spec.retry_delay = 1500ms;
+  spec.directory = "/home/ada";
+  spec.capture = {{"HOME=/home/ada", "PATH=/bin"}, {{"nofile", -1}}, 077};
+  spec.dialect = Dialect::kSlurm;
+  spec.labels = {{"slurm.qos", "normal"}};
+  spec.notes = {"--mail-type does not apply on one server"};
+  spec.queues_anyway = true;
+  return spec;
+}
+
+TEST(SpecJson, ComesBackAsItWas) {
+  const JobSpec spec = SpecWithEverything();
+  const auto back = SpecFromJson(SpecToJson(spec, true));
+  ASSERT_TRUE(back) << back.error().message;
+  EXPECT_EQ(*back, spec);
+}
+
+TEST(SpecJson, LeavesOutTheCaptureAndDefaults) {
+  JobSpec spec = SpecWithEverything();
+  const std::string text = SpecToJson(spec, false);
+  EXPECT_EQ(text.find("HOME="), std::string::npos) << text;
+  const auto back = SpecFromJson(text);
+  ASSERT_TRUE(back) << back.error().message;
+  spec.capture = Capture();
+  EXPECT_EQ(*back, spec);
+  EXPECT_EQ(SpecToJson(JobSpec(), true), "{}");
+}
+
+TEST(SpecJson, WrongFieldIsNamed) {
+  const auto back = SpecFromJson(R"({"request":{"gpus":"two"}})");
+  ASSERT_FALSE(back);
+  EXPECT_EQ(back.error().code, ErrorCode::kInvalidArgument);
+  EXPECT_NE(back.error().message.find("request.gpus"), std::string::npos) << back.error().message;
+}
+
+TEST(SpecJson, CaptureComesBack) {
+  const Capture capture = SpecWithEverything().capture;
+  const auto back = CaptureFromJson(CaptureToJson(capture));
+  ASSERT_TRUE(back) << back.error().message;
+  EXPECT_EQ(*back, capture);
+}
+
+TEST(Codec, AnswersSpellEveryFieldAndRequestsOnlyWhatChanged) {
+  wire::JobSelector selector;
+  selector.ids = {"17_[1-3]"};
+  EXPECT_EQ(wire::EncodeChanged(selector), R"({"ids":["17_[1-3]"]})");
+  EXPECT_NE(wire::Encode(selector).find(R"("includes_final":false)"), std::string::npos);
+  const auto back = wire::Decode<wire::JobSelector>(wire::EncodeChanged(selector));
+  ASSERT_TRUE(back) << back.error().message;
+  EXPECT_EQ(back->ids, selector.ids);
+}
+
+TEST(Codec, ListsOfJobsComeBack) {
+  wire::JobView job;
+  job.id = JobId(17);
+  job.start_time = 1'790'000'000.125;
+  job.gpus = {0, 3};
+  const auto back = wire::Decode<std::vector<wire::JobView>>(wire::Encode(std::vector<wire::JobView>{job, {}}));
+  ASSERT_TRUE(back) << back.error().message;
+  ASSERT_EQ(back->size(), 2u);
+  EXPECT_EQ(back->front().id, JobId(17));
+  EXPECT_EQ(back->front().start_time, job.start_time);
+  EXPECT_EQ(back->front().gpus, job.gpus);
+  EXPECT_FALSE(back->back().start_time);
+}
+
+}  // namespace
+}  // namespace divvy
