@@ -1,5 +1,6 @@
-// What launching through a supervisor costs over a bare posix_spawn: jobs per second and CPU time per job for /bin/true,
-// eight in flight, the two ways in turn, five rounds, medians. Not a test: nothing here fails for being slow.
+// What launching through a supervisor costs over a bare posix_spawn: jobs per second and CPU time per job for
+// /bin/true, eight in flight, the two ways in turn, five rounds, medians. Not a test: nothing here fails for being
+// slow.
 //
 //   launch_bench [JOBS_PER_ROUND [FOLDER]]
 //
@@ -163,7 +164,8 @@ int Main(int jobs, const std::string& folder) {
   }
   const double spawned_cpu = Figures::Median(spawned.cpu_us);
   const double supervised_cpu = Figures::Median(supervised.cpu_us);
-  std::printf("posix_spawn and wait:    %6.0f jobs/s, %4.0f us CPU per job\n", Figures::Median(spawned.rates), spawned_cpu);
+  std::printf("posix_spawn and wait:    %6.0f jobs/s, %4.0f us CPU per job\n", Figures::Median(spawned.rates),
+              spawned_cpu);
   std::printf("launcher and supervisor: %6.0f jobs/s, %4.0f us CPU per job (%+.0f us)\n",
               Figures::Median(supervised.rates), supervised_cpu, supervised_cpu - spawned_cpu);
   return 0;

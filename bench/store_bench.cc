@@ -40,7 +40,8 @@ std::shared_ptr<const JobSpec> UsualSpec() {
   spec->directory = "/home/ada/projects/vision";
   spec->request.gpus = 1;
   spec->time_limit = 3600s;
-  for (int i = 10; i < 70; ++i) spec->capture.environment.push_back("VARIABLE_" + std::to_string(i) + "=" + std::string(60, 'x'));
+  for (int i = 10; i < 70; ++i)
+    spec->capture.environment.push_back("VARIABLE_" + std::to_string(i) + "=" + std::string(60, 'x'));
   spec->capture.limits = {{"nofile", 1024}, {"stack", 8 << 20}};
   return spec;
 }
@@ -141,7 +142,7 @@ class Bench {
     double longest = 0;
     while (true) {
       const auto step = Clock::now();
-      const bool has_more = OrExit(store_->Prune(kNever));
+      const bool has_more = OrExit(store_->PruneStep(kNever));
       longest = std::max(longest, SecondsSince(step));
       if (!has_more) break;
     }

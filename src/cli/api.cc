@@ -6,6 +6,7 @@
 
 #include "cli/http_client.h"
 #include "wire/codec.h"
+#include "wire/http.h"
 
 namespace divvy::cli {
 namespace {
@@ -87,12 +88,12 @@ Result<wire::SubmitAnswer> Api::Submit(const JobSpec& spec, std::span<const int>
 Result<std::vector<wire::JobView>> Api::Jobs(const wire::JobSelector& selector) {
   return connection_->Ask<std::vector<wire::JobView>>("POST", "/v1/jobs/select", wire::EncodeChanged(selector));
 }
-Result<wire::JobDetail> Api::Job(const std::string& id) { return connection_->Ask<wire::JobDetail>("GET", "/v1/jobs/" + UrlEncode(id)); }
-Result<wire::WhyView> Api::Why(const std::string& id) { return connection_->Ask<wire::WhyView>("GET", "/v1/jobs/" + UrlEncode(id) + "/why"); }
+Result<wire::JobDetail> Api::Job(const std::string& id) { return connection_->Ask<wire::JobDetail>("GET", "/v1/jobs/" + PercentEncode(id)); }
+Result<wire::WhyView> Api::Why(const std::string& id) { return connection_->Ask<wire::WhyView>("GET", "/v1/jobs/" + PercentEncode(id) + "/why"); }
 
 Result<wire::WaitAnswer> Api::Wait(const std::string& id) {
   while (true) {
-    auto answer = connection_->Ask<wire::WaitAnswer>("GET", "/v1/jobs/" + UrlEncode(id) + "/wait");
+    auto answer = connection_->Ask<wire::WaitAnswer>("GET", "/v1/jobs/" + PercentEncode(id) + "/wait");
     if (answer || answer.error().code != ErrorCode::kUnreachable) return answer;
     // The daemon went away, which never ends a job: ask the next one. Somebody has to start it, so there is no hurry.
     while (true) {
@@ -135,11 +136,11 @@ Result<wire::ActionAnswer> Api::SetGroupLimit(const wire::GroupLimitRequest& req
 }
 
 Result<wire::WaitAnswer> Api::Attach(const std::string& id, std::span<const int> streams) {
-  return connection_->Ask<wire::WaitAnswer>("POST", "/v1/jobs/" + UrlEncode(id) + "/attach", "{}", streams);
+  return connection_->Ask<wire::WaitAnswer>("POST", "/v1/jobs/" + PercentEncode(id) + "/attach", "{}", streams);
 }
 
 Result<void> Api::Resize(const std::string& id, const wire::WinsizeRequest& size) {
-  DIVVY_TRY(const std::string text, connection_->Call("POST", "/v1/jobs/" + UrlEncode(id) + "/resize", wire::EncodeChanged(size)));
+  DIVVY_TRY(const std::string text, connection_->Call("POST", "/v1/jobs/" + PercentEncode(id) + "/resize", wire::EncodeChanged(size)));
   return {};
 }
 

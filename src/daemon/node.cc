@@ -47,7 +47,7 @@ LaunchRequest Node::RequestFor(const JobRecord& record, const JobSpec& spec) con
   for (const std::string& word : spec.arguments) request.arguments.push_back(parameters.empty() ? word : dialect::FillParameters(word, parameters));
   std::vector<std::vector<std::string>> layers = {spec.capture.environment,
                                                   DivvyEnvironment(record, spec, gpus_, parameters, options_.names)};
-  if (spec.dialect == Dialect::kSlurm) layers.push_back(dialect::SlurmEnvironment(record, spec, options_.names.hostname));
+  if (spec.dialect == Dialect::kSlurm) layers.push_back(dialect::SlurmEnvironment(record, spec, record.gpus.ToVector(), options_.names.hostname, record.started));
   if (spec.dialect == Dialect::kGflow) {
     layers.push_back({"GFLOW_JOB_ID=" + ToString(record.id), "GFLOW_JOB_NAME=" + record.name,
                       "GFLOW_ARRAY_TASK_ID=" + std::to_string(record.array.is_set() ? record.array_index : 0)});

@@ -16,10 +16,15 @@ constexpr std::size_t kMostArgumentBytes = 2 << 20;
 
 Status CheckWhatRuns(const JobSpec& spec) {
   if (spec.command.empty() && spec.script.empty()) return InvalidArgument("nothing to run: give a command or a script");
-  if (!spec.command.empty() && !spec.script.empty()) return InvalidArgument("both a command and a script are given; choose one");
-  if (!spec.command.empty() && spec.command.front().empty()) return InvalidArgument("the command is an empty word; name a program");
-  if (spec.script.size() > kMostScriptBytes) return InvalidArgument("the script is larger than " + FormatSize(Bytes(kMostScriptBytes)) + "; keep its data in a file");
-  if (spec.script.find('\0') != std::string::npos) return InvalidArgument("the script holds a NUL character; it is no text");
+  if (!spec.command.empty() && !spec.script.empty())
+    return InvalidArgument("both a command and a script are given; choose one");
+  if (!spec.command.empty() && spec.command.front().empty())
+    return InvalidArgument("the command is an empty word; name a program");
+  if (spec.script.size() > kMostScriptBytes)
+    return InvalidArgument("the script is larger than " + FormatSize(Bytes(kMostScriptBytes)) +
+                           "; keep its data in a file");
+  if (spec.script.find('\0') != std::string::npos)
+    return InvalidArgument("the script holds a NUL character; it is no text");
   std::size_t bytes = 0;
   for (const auto* words : {&spec.command, &spec.arguments}) {
     for (const std::string& word : *words) {
@@ -27,17 +32,23 @@ Status CheckWhatRuns(const JobSpec& spec) {
       bytes += word.size() + 1;
     }
   }
-  if (bytes > kMostArgumentBytes) return InvalidArgument("the arguments are larger than " + FormatSize(Bytes(kMostArgumentBytes)) + "; pass a file instead");
+  if (bytes > kMostArgumentBytes)
+    return InvalidArgument("the arguments are larger than " + FormatSize(Bytes(kMostArgumentBytes)) +
+                           "; pass a file instead");
   return {};
 }
 
-Status CheckRequest(const Request& request) {
-  if (request.gpus < 0 || request.cpus < 0 || request.tasks < 1) return InvalidArgument("--gpus and --cpus count from 0, --tasks from 1");
-  if (request.gpu_memory < Bytes(0) || request.memory < Bytes(0)) return InvalidArgument("--gpu-memory and --memory count from 0");
-  if (request.gpus == 0 && !request.gpu_type.empty()) {
+/// Other tools take a condition on GPUs that the job does not ask for, and so do their scripts.
+Status CheckRequest(const Request& request, bool is_native) {
+  if (request.gpus < 0 || request.cpus < 0 || request.tasks < 1)
+    return InvalidArgument("--gpus and --cpus count from 0, --tasks from 1");
+  if (request.gpu_memory < Bytes(0) || request.memory < Bytes(0))
+    return InvalidArgument("--gpu-memory and --memory count from 0");
+  if (is_native && request.gpus == 0 && !request.gpu_type.empty()) {
     return InvalidArgument("--gpu-type " + request.gpu_type + " without a GPU; add --gpus 1");
   }
-  if (request.gpus == 0 && request.gpu_memory > Bytes(0)) return InvalidArgument("--gpu-memory without a GPU; add --gpus 1");
+  if (is_native && request.gpus == 0 && request.gpu_memory > Bytes(0))
+    return InvalidArgument("--gpu-memory without a GPU; add --gpus 1");
   return {};
 }
 
@@ -49,7 +60,8 @@ Status CheckTimes(const JobSpec& spec) {
   const std::string signal = "--signal " + SignalName(spec.warn.signal) + "@" + std::to_string(spec.warn.before / 1s);
   // Slurm ignores the signal of a job without a limit; scripts rely on that.
   if (spec.time_limit == Duration(0)) {
-    if (spec.dialect == Dialect::kNative) return InvalidArgument(signal + " comes before a time limit, and there is none; add --time");
+    if (spec.dialect == Dialect::kNative)
+      return InvalidArgument(signal + " comes before a time limit, and there is none; add --time");
     return {};
   }
   if (spec.warn.before >= spec.time_limit && spec.dialect == Dialect::kNative) {
@@ -61,12 +73,15 @@ Status CheckTimes(const JobSpec& spec) {
 Status CheckMany(const JobSpec& spec) {
   DIVVY_TRY(const std::uint64_t count, ElementCount(spec));
   if (count > 0 && spec.is_foreground) {
-    return InvalidArgument("an array or sweep cannot run in the foreground; submit it, and follow it with 'divvy wait'");
+    return InvalidArgument(
+        "an array or sweep cannot run in the foreground; submit it, and follow it with 'divvy wait'");
   }
-  if (count > 0 && spec.wants_pty) return InvalidArgument("--pty gives one job a terminal; leave it out of an array or sweep");
+  if (count > 0 && spec.wants_pty)
+    return InvalidArgument("--pty gives one job a terminal; leave it out of an array or sweep");
   if (spec.array && spec.array->at_once < 0) return InvalidArgument("--array: the cap behind '%' counts from 1");
   if (!spec.name_template.empty()) {
-    if (spec.parameters.empty()) return InvalidArgument("--name-template names the jobs of a sweep; add --param, or use --name");
+    if (spec.parameters.empty())
+      return InvalidArgument("--name-template names the jobs of a sweep; add --param, or use --name");
     // Each {word} must be a parameter, or every job would carry the braces in its name.
     std::string_view rest = spec.name_template;
     for (auto open = rest.find('{'); open != std::string_view::npos; open = rest.find('{')) {
@@ -86,16 +101,19 @@ Status CheckMany(const JobSpec& spec) {
 
 Status CheckComplete(const JobSpec& spec) {
   DIVVY_CHECK(CheckWhatRuns(spec));
-  DIVVY_CHECK(CheckRequest(spec.request));
+  DIVVY_CHECK(CheckRequest(spec.request, spec.dialect == Dialect::kNative));
   DIVVY_CHECK(CheckTimes(spec));
   DIVVY_CHECK(CheckMany(spec));
-  if (spec.group_limit != 0 && spec.group.empty()) return InvalidArgument("--group-limit caps a group; add --group NAME");
+  if (spec.group_limit != 0 && spec.group.empty())
+    return InvalidArgument("--group-limit caps a group; add --group NAME");
   if (spec.group_limit < 0) return InvalidArgument("--group-limit counts from 1");
   if (spec.retries < 0) return InvalidArgument("--retries counts from 0");
-  if (spec.is_foreground && spec.retries > 0) return InvalidArgument("--retries needs a job in the background; use 'divvy submit'");
+  if (spec.is_foreground && spec.retries > 0)
+    return InvalidArgument("--retries needs a job in the background; use 'divvy submit'");
   if (spec.stop_signal < 1 || spec.stop_signal > 64) return InvalidArgument("--stop-signal is a signal from 1 to 64");
   for (const std::string& pair : spec.extra_environment) {
-    if (pair.find('=') == 0 || pair.find('=') == std::string::npos) return InvalidArgument("--env " + Quoted(pair) + " is not NAME=VALUE");
+    if (pair.find('=') == 0 || pair.find('=') == std::string::npos)
+      return InvalidArgument("--env " + Quoted(pair) + " is not NAME=VALUE");
   }
   return {};
 }

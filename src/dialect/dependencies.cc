@@ -18,16 +18,20 @@ struct NamedKind {
   DependencyKind kind;
 };
 constexpr std::array kKinds = {
-    NamedKind{"after", DependencyKind::kAfter},       NamedKind{"afterok", DependencyKind::kAfterOk},
-    NamedKind{"afternotok", DependencyKind::kAfterNotOk}, NamedKind{"afterany", DependencyKind::kAfterAny},
+    NamedKind{"after", DependencyKind::kAfter},
+    NamedKind{"afterok", DependencyKind::kAfterOk},
+    NamedKind{"afternotok", DependencyKind::kAfterNotOk},
+    NamedKind{"afterany", DependencyKind::kAfterAny},
     // Both of Slurm: waiting for the whole array, and for nothing but the end, is the safe side of what they ask.
-    NamedKind{"aftercorr", DependencyKind::kAfterOk}, NamedKind{"afterburstbuffer", DependencyKind::kAfterAny},
+    NamedKind{"aftercorr", DependencyKind::kAfterOk},
+    NamedKind{"afterburstbuffer", DependencyKind::kAfterAny},
 };
 
 constexpr std::string_view kForms = "write it like afterok:12, afterany:12:13, after:12+5, singleton or 12";
 
 const NamedKind* FindKind(std::string_view name) {
-  const auto found = std::ranges::find_if(kKinds, [&](const NamedKind& kind) { return EqualsIgnoringCase(kind.name, name); });
+  const auto found =
+      std::ranges::find_if(kKinds, [&](const NamedKind& kind) { return EqualsIgnoringCase(kind.name, name); });
   return found == kKinds.end() ? nullptr : &*found;
 }
 
@@ -43,7 +47,8 @@ Result<Dependency> ReadJob(std::string_view text, DependencyKind kind, const Sur
     job = job.substr(0, plus);
   }
   if (job.starts_with('@')) {
-    if (!around.resolve_job) return InvalidArgument(Quoted(job) + " (your last job) is not known here; write the job's number");
+    if (!around.resolve_job)
+      return InvalidArgument(Quoted(job) + " (your last job) is not known here; write the job's number");
     DIVVY_TRY(dependency.job, around.resolve_job(job));
     return dependency;
   }
@@ -85,7 +90,8 @@ Status ReadPart(std::string_view part, const Surroundings& around, JobSpec& spec
       return InvalidArgument(Quoted(words.front()) + " is no kind of dependency" +
                              (near.empty() ? "; " + std::string(kForms) : "; did you mean " + std::string(near) + "?"));
     }
-    if (words.size() < 2) return InvalidArgument(Quoted(part) + " names no job; write " + std::string(named->name) + ":12");
+    if (words.size() < 2)
+      return InvalidArgument(Quoted(part) + " names no job; write " + std::string(named->name) + ":12");
     kind = named->kind;
     if (named->name == "aftercorr") {
       spec.notes.push_back("aftercorr: waits for the whole array to succeed, not element by element");
@@ -98,7 +104,8 @@ Status ReadPart(std::string_view part, const Surroundings& around, JobSpec& spec
       spec.dependencies.push_back(dependency);
     }
     if (spec.dependencies.size() > kMostDependencies) {
-      return InvalidArgument("more than " + std::to_string(kMostDependencies) + " dependencies; make the parents an array and wait for it");
+      return InvalidArgument("more than " + std::to_string(kMostDependencies) +
+                             " dependencies; make the parents an array and wait for it");
     }
   }
   return {};
@@ -106,11 +113,16 @@ Status ReadPart(std::string_view part, const Surroundings& around, JobSpec& spec
 
 std::string_view KindName(DependencyKind kind) {
   switch (kind) {
-    case DependencyKind::kAfter: return "after";
-    case DependencyKind::kAfterOk: return "afterok";
-    case DependencyKind::kAfterNotOk: return "afternotok";
-    case DependencyKind::kAfterAny: return "afterany";
-    case DependencyKind::kSingleton: return "singleton";
+    case DependencyKind::kAfter:
+      return "after";
+    case DependencyKind::kAfterOk:
+      return "afterok";
+    case DependencyKind::kAfterNotOk:
+      return "afternotok";
+    case DependencyKind::kAfterAny:
+      return "afterany";
+    case DependencyKind::kSingleton:
+      return "singleton";
   }
   return "";
 }

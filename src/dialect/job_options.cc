@@ -28,7 +28,8 @@ Status ApplyDependencies(std::string_view text, const Surroundings& around, JobS
   }
   level.has_dependencies = true;
   for (const Dependency& dependency : read.dependencies) {
-    if (std::ranges::find(spec.dependencies, dependency) == spec.dependencies.end()) spec.dependencies.push_back(dependency);
+    if (std::ranges::find(spec.dependencies, dependency) == spec.dependencies.end())
+      spec.dependencies.push_back(dependency);
   }
   spec.needs_any_dependency = spec.needs_any_dependency || read.needs_any_dependency;
   for (const std::string& note : read.notes) AddNote(spec, note);
@@ -79,7 +80,8 @@ void AddResources(Table& table, JobSpec& spec, const std::shared_ptr<Level>& lev
                      level->has_gpus = true;
                      return {};
                    }});
-  table.push_back({"gpu-type", 0, Takes::kValue, "SPEC", "model of the GPUs, such as h100, \"h100|a100\" or \"h100&80gb\"",
+  table.push_back({"gpu-type", 0, Takes::kValue, "SPEC",
+                   "model of the GPUs, such as h100, \"h100|a100\" or \"h100&80gb\"",
                    [&spec](std::string_view value) -> Status {
                      DIVVY_TRY(spec.request.gpu_type, ReadGpuType(value));
                      return {};
@@ -89,18 +91,26 @@ void AddResources(Table& table, JobSpec& spec, const std::shared_ptr<Level>& lev
                      DIVVY_TRY(spec.request.gpu_memory, ParseSize(value, kMebibyte));
                      return {};
                    }});
-  table.push_back({"cpus", 'c', Takes::kValue, "N", "CPU cores that the job claims",
-                   [&spec](std::string_view value) -> Status {
-                     DIVVY_TRY(spec.request.cpus, ReadCount(value, 0, 65'536, "CPUs"));
-                     return {};
-                   }});
-  table.push_back({"memory", 0, Takes::kValue, "SIZE", "host memory that the job may use, such as 64G",
+  table.push_back(
+      {"cpus", 'c', Takes::kValue, "N", "CPU cores that the job claims", [&spec](std::string_view value) -> Status {
+         DIVVY_TRY(spec.request.cpus, ReadCount(value, 0, 65'536, "CPUs"));
+         return {};
+       }});
+  table.push_back({"memory",
+                   0,
+                   Takes::kValue,
+                   "SIZE",
+                   "host memory that the job may use, such as 64G",
                    [&spec](std::string_view value) -> Status {
                      DIVVY_TRY(spec.request.memory, ParseSize(value, kMebibyte));
                      return {};
                    },
                    {"mem"}});
-  table.push_back({"tasks", 'n', Takes::kValue, "N", "processes that a step inside the job starts",
+  table.push_back({"tasks",
+                   'n',
+                   Takes::kValue,
+                   "N",
+                   "processes that a step inside the job starts",
                    [&spec](std::string_view value) -> Status {
                      DIVVY_TRY(spec.request.tasks, ReadCount(value, 1, 65'536, "tasks"));
                      return {};
@@ -113,20 +123,29 @@ void AddResources(Table& table, JobSpec& spec, const std::shared_ptr<Level>& lev
                      return {};
                    }});
   table.push_back({"queue-anyway", 0, Takes::kNothing, "", "wait even for more than this server can ever give",
-                   [&spec](std::string_view) -> Status { spec.queues_anyway = true; return {}; }});
+                   [&spec](std::string_view) -> Status {
+                     spec.queues_anyway = true;
+                     return {};
+                   }});
 }
 
 void AddWhen(Table& table, JobSpec& spec, const Surroundings& around, const std::shared_ptr<Level>& level) {
-  table.push_back({"time", 't', Takes::kValue, "TIME", "time limit, such as 90m, 1h30m or 02:00:00 (a bare number: minutes)",
+  table.push_back({"time",
+                   't',
+                   Takes::kValue,
+                   "TIME",
+                   "time limit, such as 90m, 1h30m or 02:00:00 (a bare number: minutes)",
                    [&spec](std::string_view value) -> Status {
                      DIVVY_TRY(spec.time_limit, ReadTimeLimit(value));
                      return {};
                    },
                    {"time-limit"}});
-  table.push_back({"begin", 0, Takes::kValue, "WHEN", "start no earlier than: now+1h, 16:00, tomorrow, 2026-03-01T16:00",
+  table.push_back({"begin", 0, Takes::kValue, "WHEN",
+                   "start no earlier than: now+1h, 16:00, tomorrow, 2026-03-01T16:00",
                    [&spec, &around](std::string_view value) -> Status {
                      DIVVY_TRY(spec.begin, ParseMoment(value, around.now, around.utc_offset));
-                     if (spec.begin < around.now) AddNote(spec, "--begin " + std::string(value) + " has passed: starts as soon as it can");
+                     if (spec.begin < around.now)
+                       AddNote(spec, "--begin " + std::string(value) + " has passed: starts as soon as it can");
                      return {};
                    }});
   table.push_back({"priority", 'p', Takes::kValue, "N", "higher goes first; 0 unless given, negative is polite",
@@ -134,12 +153,24 @@ void AddWhen(Table& table, JobSpec& spec, const Surroundings& around, const std:
                      DIVVY_TRY(spec.priority, ReadCount(value, -1'000'000, 1'000'000, "priority"));
                      return {};
                    }});
-  table.push_back({"hold", 'H', Takes::kNothing, "", "keep it back until 'divvy release'",
-                   [&spec](std::string_view) -> Status { spec.is_held = true; return {}; }});
-  table.push_back({"dependency", 'd', Takes::kValue, "LIST", "wait for jobs: afterok:12:13, afterany:14, after:12+5, singleton, @",
-                   [&spec, &around, level](std::string_view value) { return ApplyDependencies(value, around, spec, *level); },
-                   {"depends-on"}});
-  table.push_back({"after", 0, Takes::kValue, "IDS", "wait until these jobs have ended, however they did: 12, 12:13, @",
+  table.push_back(
+      {"hold", 'H', Takes::kNothing, "", "keep it back until 'divvy release'", [&spec](std::string_view) -> Status {
+         spec.is_held = true;
+         return {};
+       }});
+  table.push_back(
+      {"dependency",
+       'd',
+       Takes::kValue,
+       "LIST",
+       "wait for jobs: afterok:12:13, afterany:14, after:12+5, singleton, @",
+       [&spec, &around, level](std::string_view value) { return ApplyDependencies(value, around, spec, *level); },
+       {"depends-on"}});
+  table.push_back({"after",
+                   0,
+                   Takes::kValue,
+                   "IDS",
+                   "wait until these jobs have ended, however they did: 12, 12:13, @",
                    [&spec, &around, level](std::string_view value) -> Status {
                      for (std::string_view part : Split(value, ',')) {
                        DIVVY_CHECK(ApplyDependencies("afterany:" + std::string(Trim(part)), around, spec, *level));
@@ -148,19 +179,25 @@ void AddWhen(Table& table, JobSpec& spec, const Surroundings& around, const std:
                    },
                    {"afterany"}});
   table.push_back({"keep-waiting", 0, Takes::kNothing, "", "stay in the queue when a dependency can no longer be met",
-                   [&spec](std::string_view) -> Status { spec.keeps_waiting = true; return {}; }});
+                   [&spec](std::string_view) -> Status {
+                     spec.keeps_waiting = true;
+                     return {};
+                   }});
 }
 
 void AddMany(Table& table, JobSpec& spec, const Surroundings& around, const std::shared_ptr<Level>& level) {
-  table.push_back({"array", 'a', Takes::kValue, "RANGES", "one job for each index: 0-99, 1,3,7, 0-15:4; %8 behind it: 8 at a time",
+  table.push_back({"array", 'a', Takes::kValue, "RANGES",
+                   "one job for each index: 0-99, 1,3,7, 0-15:4; %8 behind it: 8 at a time",
                    [&spec](std::string_view value) -> Status {
                      DIVVY_TRY(spec.array, ReadArray(value));
                      return {};
                    }});
-  table.push_back({"param", 0, Takes::kValue, "NAME=VALUES", "one job for each value, and {NAME} replaced by it: lr=1e-3,1e-4, seed=0:9",
+  table.push_back({"param", 0, Takes::kValue, "NAME=VALUES",
+                   "one job for each value, and {NAME} replaced by it: lr=1e-3,1e-4, seed=0:9",
                    [&spec, level](std::string_view value) { return ApplyParameter(value, spec, *level); }});
-  table.push_back({"param-file", 0, Takes::kValue, "CSV", "one job for each row; the header names the parameters",
-                   [&spec, &around, level](std::string_view value) { return ApplyParameterFile(value, around, spec, *level); }});
+  table.push_back(
+      {"param-file", 0, Takes::kValue, "CSV", "one job for each row; the header names the parameters",
+       [&spec, &around, level](std::string_view value) { return ApplyParameterFile(value, around, spec, *level); }});
   table.push_back({"name-template", 0, Takes::kValue, "TEXT", "name of each job of a sweep: train-{lr}-{seed}",
                    [&spec](std::string_view value) -> Status {
                      DIVVY_TRY(spec.name_template, ReadLabel(value, 256));
@@ -171,7 +208,8 @@ void AddMany(Table& table, JobSpec& spec, const Surroundings& around, const std:
                      DIVVY_TRY(spec.retries, ReadCount(value, 0, 1000, "retries"));
                      return {};
                    }});
-  table.push_back({"retry-delay", 0, Takes::kValue, "TIME", "wait before the first retry; doubles up to an hour (10s unless given)",
+  table.push_back({"retry-delay", 0, Takes::kValue, "TIME",
+                   "wait before the first retry; doubles up to an hour (10s unless given)",
                    [&spec](std::string_view value) -> Status {
                      DIVVY_TRY(spec.retry_delay, ParseDuration(value, 1s));
                      return {};
@@ -181,13 +219,16 @@ void AddMany(Table& table, JobSpec& spec, const Surroundings& around, const std:
                      DIVVY_TRY(spec.group, ReadLabel(value, 64));
                      return {};
                    }});
-  table.push_back({"group-limit", 0, Takes::kValue, "N", "the cap of --group",
-                   [&spec](std::string_view value) -> Status {
-                     DIVVY_TRY(spec.group_limit, ReadCount(value, 1, 1'000'000, "jobs"));
+  table.push_back(
+      {"group-limit", 0, Takes::kValue, "N", "the cap of --group", [&spec](std::string_view value) -> Status {
+         DIVVY_TRY(spec.group_limit, ReadCount(value, 1, 1'000'000, "jobs"));
+         return {};
+       }});
+  table.push_back({"requeue-after-reboot", 0, Takes::kNothing, "", "run again when the machine went down under it",
+                   [&spec](std::string_view) -> Status {
+                     spec.requeues_after_reboot = true;
                      return {};
                    }});
-  table.push_back({"requeue-after-reboot", 0, Takes::kNothing, "", "run again when the machine went down under it",
-                   [&spec](std::string_view) -> Status { spec.requeues_after_reboot = true; return {}; }});
 }
 
 void AddFiles(Table& table, JobSpec& spec, const Surroundings& around, const std::shared_ptr<Level>& level) {
@@ -197,9 +238,13 @@ void AddFiles(Table& table, JobSpec& spec, const Surroundings& around, const std
       return {};
     };
   };
-  table.push_back({"output", 'o', Takes::kValue, "FILE", "write the output there (%j id, %A array, %a index, %x name, %u user) instead of divvy's log", file(&JobSpec::output)});
-  table.push_back({"error", 'e', Takes::kValue, "FILE", "write the errors there; they join the output unless given", file(&JobSpec::error)});
-  table.push_back({"input", 'i', Takes::kValue, "FILE", "read standard input from there; /dev/null unless given", file(&JobSpec::input)});
+  table.push_back({"output", 'o', Takes::kValue, "FILE",
+                   "write the output there (%j id, %A array, %a index, %x name, %u user) instead of divvy's log",
+                   file(&JobSpec::output)});
+  table.push_back({"error", 'e', Takes::kValue, "FILE", "write the errors there; they join the output unless given",
+                   file(&JobSpec::error)});
+  table.push_back({"input", 'i', Takes::kValue, "FILE", "read standard input from there; /dev/null unless given",
+                   file(&JobSpec::input)});
   table.push_back({"open-mode", 0, Takes::kValue, "MODE", "append or truncate the output file",
                    [&spec](std::string_view value) -> Status {
                      DIVVY_TRY(spec.appends_output, ReadOpenMode(value));
@@ -214,12 +259,16 @@ void AddFiles(Table& table, JobSpec& spec, const Surroundings& around, const std
                    [&spec](std::string_view value) { return ApplyExport(value, spec); }});
   table.push_back({"env", 0, Takes::kValue, "NAME=VALUE", "set a variable in the job; may be given several times",
                    [&spec, level](std::string_view value) { return ApplyEnvironment(value, spec, *level); }});
-  table.push_back({"pty", 0, Takes::kNothing, "", "give the job a terminal of its own",
-                   [&spec](std::string_view) -> Status { spec.wants_pty = true; return {}; }});
+  table.push_back(
+      {"pty", 0, Takes::kNothing, "", "give the job a terminal of its own", [&spec](std::string_view) -> Status {
+         spec.wants_pty = true;
+         return {};
+       }});
 }
 
 void AddSignals(Table& table, JobSpec& spec) {
-  table.push_back({"signal", 0, Takes::kValue, "SIG@TIME", "send SIG so long before the time limit: USR1@300 (seconds), B:USR1@5m to the script alone",
+  table.push_back({"signal", 0, Takes::kValue, "SIG@TIME",
+                   "send SIG so long before the time limit: USR1@300 (seconds), B:USR1@5m to the script alone",
                    [&spec](std::string_view value) -> Status {
                      DIVVY_TRY(spec.warn, ReadWarnSignal(value));
                      return {};
@@ -243,11 +292,23 @@ void AddLabels(Table& table, JobSpec& spec) {
       return {};
     };
   };
-  table.push_back({"name", 'J', Takes::kValue, "NAME", "name of the job; that of the command unless given", label(&JobSpec::name, 256), {"job-name"}});
+  table.push_back({"name",
+                   'J',
+                   Takes::kValue,
+                   "NAME",
+                   "name of the job; that of the command unless given",
+                   label(&JobSpec::name, 256),
+                   {"job-name"}});
   table.push_back({"project", 'P', Takes::kValue, "NAME", "project that it belongs to", label(&JobSpec::project, 64)});
   table.push_back({"comment", 0, Takes::kValue, "TEXT", "words for people", label(&JobSpec::comment, 1024)});
   table.push_back({"account", 'A', Takes::kValue, "NAME", "account that it is for", label(&JobSpec::account, 64)});
-  table.push_back({"pool", 0, Takes::kValue, "NAME", "pool of machines; a label on one server", label(&JobSpec::pool, 256), {"partition"}});
+  table.push_back({"pool",
+                   0,
+                   Takes::kValue,
+                   "NAME",
+                   "pool of machines; a label on one server",
+                   label(&JobSpec::pool, 256),
+                   {"partition"}});
 }
 
 }  // namespace

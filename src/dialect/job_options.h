@@ -54,7 +54,7 @@ struct Element {
   std::map<std::string, std::string> parameters;
 };
 Element ElementAt(const JobSpec& spec, std::uint64_t ordinal);
-/// `text` with every {name} of a parameter replaced; other braces stay as they are.
+/// `text` with every {name} of a parameter replaced; other braces, and ${name}, stay as they are.
 std::string FillParameters(std::string_view text, const std::map<std::string, std::string>& parameters);
 
 /// Checks what only shows once all options are in: exactly one of command and script, begin after now, array and

@@ -84,7 +84,8 @@ std::optional<Duration> TakeZone(std::string_view& text) {
 /// "2026-03-01[T16:00[:30][Z]]" in UTC.
 std::optional<Time> IsoMoment(std::string_view text, Duration utc_offset) {
   if (text.size() < 10 || text[4] != '-' || text[7] != '-') return std::nullopt;
-  const auto date = Date(Digits(text.substr(0, 4), 4, 4), Digits(text.substr(5, 2), 2, 2), Digits(text.substr(8, 2), 2, 2));
+  const auto date =
+      Date(Digits(text.substr(0, 4), 4, 4), Digits(text.substr(5, 2), 2, 2), Digits(text.substr(8, 2), 2, 2));
   if (!date) return std::nullopt;
   Duration since_midnight{0};
   if (text.size() > 10) {

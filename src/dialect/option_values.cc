@@ -41,7 +41,8 @@ Result<int> ReadGpuCount(std::string_view text) {
     return InvalidArgument(Quoted(text) + ": a range of GPUs is not available on this server yet; ask for one number");
   }
   if (has_digits_alone && trimmed.find('.') != std::string_view::npos) {
-    return InvalidArgument(Quoted(text) + ": fractions of a GPU are not available on this server yet; ask for whole GPUs");
+    return InvalidArgument(Quoted(text) +
+                           ": fractions of a GPU are not available on this server yet; ask for whole GPUs");
   }
   if (const auto colon = trimmed.find(':'); colon != std::string_view::npos) {
     return InvalidArgument(Quoted(text) + " is not a number of GPUs; name the model apart: --gpus 2 --gpu-type h100");
@@ -51,7 +52,8 @@ Result<int> ReadGpuCount(std::string_view text) {
 
 Result<std::string> ReadGpuType(std::string_view text) {
   const std::string_view trimmed = Trim(text);
-  if (HasControlCharacter(trimmed) || trimmed.size() > 256) return InvalidArgument(Quoted(text) + " is not a GPU model");
+  if (HasControlCharacter(trimmed) || trimmed.size() > 256)
+    return InvalidArgument(Quoted(text) + " is not a GPU model");
   if (trimmed.find(',') != std::string_view::npos) {
     return InvalidArgument(Quoted(text) + ": separate alternatives by '|', as in \"h100|a100\"");
   }
@@ -86,7 +88,7 @@ Result<ArraySpec> ReadArray(std::string_view text) {
     ranges = ranges.substr(0, percent);
   }
   // The text is shown in the error, so it must be one that can be shown.
-  if (ranges.size() > 4096 || HasControlCharacter(ranges)) {
+  if (ranges.size() > 4096 || HasControlCharacter(ranges) || ranges.find("--") != std::string_view::npos) {
     return InvalidArgument(Quoted(text) + ": write indices such as 0-9, 1,3,7 or 0-15:4");
   }
   DIVVY_TRY(array.indices, IndexRanges::Parse(ranges, "indices"));
@@ -131,15 +133,18 @@ Result<bool> ReadOpenMode(std::string_view text) {
 Result<std::string> ReadLabel(std::string_view text, std::size_t longest) {
   const std::string_view trimmed = Trim(text);
   if (trimmed.empty()) return InvalidArgument("an empty text; leave the option out instead");
-  if (trimmed.size() > longest) return InvalidArgument(Quoted(text) + " is longer than " + std::to_string(longest) + " bytes");
-  if (HasControlCharacter(trimmed)) return InvalidArgument(Quoted(text) + " holds a control character; write one plain line");
+  if (trimmed.size() > longest)
+    return InvalidArgument(Quoted(text) + " is longer than " + std::to_string(longest) + " bytes");
+  if (HasControlCharacter(trimmed))
+    return InvalidArgument(Quoted(text) + " holds a control character; write one plain line");
   return std::string(trimmed);
 }
 
 Result<std::string> ReadPath(std::string_view text) {
   if (text.empty()) return InvalidArgument("an empty path; leave the option out instead");
   if (text.size() > kLongestPath) return InvalidArgument(Quoted(text) + " is longer than a path can be");
-  if (HasControlCharacter(text)) return InvalidArgument(Quoted(text) + " holds a control character; write one plain line");
+  if (HasControlCharacter(text))
+    return InvalidArgument(Quoted(text) + " holds a control character; write one plain line");
   return std::string(text);
 }
 
@@ -160,7 +165,8 @@ Result<std::string> ReadEnvironmentPair(std::string_view text) {
   const auto equals = text.find('=');
   if (equals == std::string_view::npos) return InvalidArgument(Quoted(text) + " has no '='; write NAME=VALUE");
   if (!IsVariableName(text.substr(0, equals))) {
-    return InvalidArgument(Quoted(text.substr(0, equals)) + " is not a variable's name; use letters, digits and '_', a letter first");
+    return InvalidArgument(Quoted(text.substr(0, equals)) +
+                           " is not a variable's name; use letters, digits and '_', a letter first");
   }
   if (text.size() > 128 * 1024) return InvalidArgument(Quoted(text) + " is longer than a variable can be (128 KiB)");
   return std::string(text);
@@ -183,7 +189,8 @@ Status ApplyExport(std::string_view text, JobSpec& spec) {
       pairs.push_back(std::move(pair));
       continue;
     }
-    if (!IsVariableName(part)) return InvalidArgument(Quoted(part) + " is not a variable's name; write ALL, NONE, or NAME,NAME=VALUE");
+    if (!IsVariableName(part))
+      return InvalidArgument(Quoted(part) + " is not a variable's name; write ALL, NONE, or NAME,NAME=VALUE");
     kept += (kept.empty() ? "" : ",") + std::string(part);
   }
   const bool is_none = kept == "NONE" || kept == "NIL";

@@ -1,5 +1,5 @@
-// The values of options that mean the same in divvy's own table and in gflow's. Each function reads one value or says, in
-// one line without the option's name, what is wrong with it. Internal to this folder.
+// The values of options that mean the same in divvy's own table and in gflow's. Each function reads one value or says,
+// in one line without the option's name, what is wrong with it. Internal to this folder.
 #pragma once
 
 #include <cstddef>

@@ -62,7 +62,7 @@ class Parser {
     std::vector<const Option*> begun;
     if (rules_.allows_abbreviations && !name.empty()) {
       for (const Option& option : options_) {
-        if (HasNameBeginning(option, name)) begun.push_back(&option);
+        if (!option.is_hidden && HasNameBeginning(option, name)) begun.push_back(&option);
       }
     }
     if (begun.size() == 1) return begun.front();
@@ -73,15 +73,18 @@ class Parser {
       return InvalidArgument(written + " is the beginning of several options: " + names);
     }
     std::vector<std::string_view> known;
+    // Names before aliases: of two that are equally near, it is the one that --help shows.
     for (const Option& option : options_) {
-      if (option.is_hidden) continue;
-      known.push_back(option.name);
-      known.insert(known.end(), option.aliases.begin(), option.aliases.end());
+      if (!option.is_hidden) known.push_back(option.name);
+    }
+    for (const Option& option : options_) {
+      if (!option.is_hidden) known.insert(known.end(), option.aliases.begin(), option.aliases.end());
     }
     // Edit distance costs letters x letters; no option has a name of more than a few words.
     const std::string_view near = name.size() > 64 ? std::string_view() : Nearest(name, known);
-    return InvalidArgument("unknown option " + written +
-                           (near.empty() ? std::string("; --help lists all") : "; did you mean --" + std::string(near) + "?"));
+    return InvalidArgument(
+        "unknown option " + written +
+        (near.empty() ? std::string("; --help lists all") : "; did you mean --" + std::string(near) + "?"));
   }
 
   /// True for a word that is plainly an option of its own and so not the value of the one before it.
@@ -115,7 +118,8 @@ class Parser {
         continue;
       }
       std::string_view rest = std::string_view(word).substr(i + 1);
-      if (rest.empty()) return option->takes == Takes::kValue ? ApplyNextWord(*option, shown) : ApplyValue(*option, shown, "");
+      if (rest.empty())
+        return option->takes == Takes::kValue ? ApplyNextWord(*option, shown) : ApplyValue(*option, shown, "");
       // "-g=2" is not getopt's, but what else could it mean.
       if (rest.front() == '=') rest.remove_prefix(1);
       return ApplyValue(*option, shown, rest);

@@ -58,12 +58,12 @@ struct TimeUnit {
 };
 
 constexpr std::array kTimeUnits = {
-    TimeUnit{"s", 1s},     TimeUnit{"sec", 1s},   TimeUnit{"secs", 1s},     TimeUnit{"second", 1s},
-    TimeUnit{"seconds", 1s}, TimeUnit{"m", 1min},   TimeUnit{"min", 1min},    TimeUnit{"mins", 1min},
-    TimeUnit{"minute", 1min}, TimeUnit{"minutes", 1min}, TimeUnit{"h", 1h},   TimeUnit{"hr", 1h},
-    TimeUnit{"hrs", 1h},   TimeUnit{"hour", 1h},  TimeUnit{"hours", 1h},    TimeUnit{"d", 24h},
-    TimeUnit{"day", 24h},  TimeUnit{"days", 24h}, TimeUnit{"w", 168h},      TimeUnit{"week", 168h},
-    TimeUnit{"weeks", 168h}, TimeUnit{"ms", 1ms},
+    TimeUnit{"s", 1s},        TimeUnit{"sec", 1s},       TimeUnit{"secs", 1s},  TimeUnit{"second", 1s},
+    TimeUnit{"seconds", 1s},  TimeUnit{"m", 1min},       TimeUnit{"min", 1min}, TimeUnit{"mins", 1min},
+    TimeUnit{"minute", 1min}, TimeUnit{"minutes", 1min}, TimeUnit{"h", 1h},     TimeUnit{"hr", 1h},
+    TimeUnit{"hrs", 1h},      TimeUnit{"hour", 1h},      TimeUnit{"hours", 1h}, TimeUnit{"d", 24h},
+    TimeUnit{"day", 24h},     TimeUnit{"days", 24h},     TimeUnit{"w", 168h},   TimeUnit{"week", 168h},
+    TimeUnit{"weeks", 168h},  TimeUnit{"ms", 1ms},
 };
 
 std::optional<Duration> UnitLength(std::string_view name) {
@@ -89,7 +89,8 @@ struct Clock {
 std::optional<Clock> ReadClock(std::string_view text) {
   const auto read = [](std::string_view part) -> std::optional<std::int64_t> {
     // Nine digits of days, hours or seconds stay within 64 bits of nanoseconds when they are checked one by one.
-    if (part.empty() || part.size() > 9 || part.find_first_not_of("0123456789") != std::string_view::npos) return std::nullopt;
+    if (part.empty() || part.size() > 9 || part.find_first_not_of("0123456789") != std::string_view::npos)
+      return std::nullopt;
     return ParseInteger(part);
   };
   Clock clock;
@@ -138,10 +139,12 @@ Result<Duration> ParseUnits(std::string_view whole, Duration bare_unit) {
     Duration unit = bare_unit;
     if (name.empty()) {
       if (!rest.empty()) return InvalidArgument(Quoted(whole) + " is not a duration; " + std::string(kDurationForms));
-      if (!is_first) return InvalidArgument(Quoted(whole) + ": the last number has no unit; " + std::string(kDurationForms));
+      if (!is_first)
+        return InvalidArgument(Quoted(whole) + ": the last number has no unit; " + std::string(kDurationForms));
     } else {
       const auto length = UnitLength(name);
-      if (!length) return InvalidArgument(Quoted(whole) + ": unknown unit " + Quoted(name) + "; units are s, m, h, d, w");
+      if (!length)
+        return InvalidArgument(Quoted(whole) + ": unknown unit " + Quoted(name) + "; units are s, m, h, d, w");
       unit = *length;
     }
     for (const Duration other : seen) {
@@ -163,7 +166,8 @@ Result<Duration> ParseStrictClock(std::string_view text) {
   const std::vector<std::int64_t>& fields = clock->fields;
   const std::int64_t hours = size == 3 ? fields[0] : 0;
   if (fields[size - 1] > 59) return InvalidArgument(Quoted(text) + " has more than 59 seconds in its last field");
-  if (size == 3 && fields[1] > 59) return InvalidArgument(Quoted(text) + " has more than 59 minutes in its middle field");
+  if (size == 3 && fields[1] > 59)
+    return InvalidArgument(Quoted(text) + " has more than 59 minutes in its middle field");
   if (clock->days && hours > 23) return InvalidArgument(Quoted(text) + " has more than 23 hours beside its days");
   const auto total = Sum(clock->days.value_or(0), hours, fields[size - 2], fields[size - 1]);
   if (!total) return TooLong(text);
@@ -185,7 +189,9 @@ Result<Bytes> ParseSize(std::string_view text, std::int64_t bare_unit) {
   std::int64_t unit = bare_unit;
   if (!rest.empty()) {
     const auto named = SizeUnit(rest);
-    if (!named) return InvalidArgument(Quoted(text) + ": unknown unit " + Quoted(rest) + "; units are K, M, G and T (powers of 1024)");
+    if (!named)
+      return InvalidArgument(Quoted(text) + ": unknown unit " + Quoted(rest) +
+                             "; units are K, M, G and T (powers of 1024)");
     unit = *named;
   }
   const double bytes = *value * static_cast<double>(unit);

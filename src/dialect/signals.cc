@@ -40,18 +40,21 @@ Result<int> ParseSignal(std::string_view text) {
   }
   std::string name = ToLower(trimmed);
   if (name.starts_with("sig")) name.erase(0, 3);
-  std::vector<std::string_view> known;
+  // What people send comes first: of two names that are equally near, it is the likelier one.
+  std::vector<std::string_view> known = {"TERM", "INT", "KILL", "HUP", "USR1", "USR2"};
   for (const Named& signal : kSignals) {
     if (EqualsIgnoringCase(signal.name, name)) return signal.number;
     known.push_back(signal.name);
   }
   if (name.starts_with("rtmin")) {
     const auto offset = name.size() == 5 ? 0 : ParseInteger(std::string_view(name).substr(5));
-    if (offset && *offset >= 0 && *offset <= kLastSignal - kFirstRealTime) return kFirstRealTime + static_cast<int>(*offset);
+    if (offset && *offset >= 0 && *offset <= kLastSignal - kFirstRealTime)
+      return kFirstRealTime + static_cast<int>(*offset);
   }
   const std::string_view near = name.size() > 16 ? std::string_view() : Nearest(name, known);
   return InvalidArgument(Quoted(text) + " is not a signal" +
-                         (near.empty() ? std::string("; write it like USR1, SIGUSR1 or 10") : "; did you mean SIG" + std::string(near) + "?"));
+                         (near.empty() ? std::string("; write it like USR1, SIGUSR1 or 10")
+                                       : "; did you mean SIG" + std::string(near) + "?"));
 }
 
 std::string SignalName(int signal) {

@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <array>
 #include <cctype>
-#include <set>
 
 #include "base/text.h"
+#include "dialect/option_values.h"
 #include "dialect/quoted.h"
 #include "dialect/slurm_environment.h"
 #include "dialect/slurm_request.h"
@@ -18,8 +18,8 @@ constexpr std::size_t kMostNotesOnUnread = 4;
 
 std::string At(std::string_view path, int line) { return std::string(path) + " line " + std::to_string(line) + ": "; }
 
-/// The words of one line as sbatch splits them: quotes group, a backslash keeps the next character, '#' at the beginning
-/// of a word ends the line.
+/// The words of one line as sbatch splits them: quotes group, a backslash keeps the next character, '#' at the
+/// beginning of a word ends the line.
 std::string SplitSlurmWords(std::string_view text, std::vector<std::string>& words) {
   std::string word;
   bool in_word = false;
@@ -146,7 +146,8 @@ SlurmLines FindSlurmLines(std::string_view script) {
     if (line.ends_with('\r')) line.remove_suffix(1);
     if (line.starts_with(kMagic)) {
       if (has_begun) {
-        found.unread.push_back({number, std::string(line), "after the first command, where Slurm reads no options; move it up", false});
+        found.unread.push_back(
+            {number, std::string(line), "after the first command, where Slurm reads no options; move it up", false});
         continue;
       }
       SlurmLine one{.number = number, .text = std::string(line), .words = {}, .error = ""};
@@ -156,7 +157,8 @@ SlurmLines FindSlurmLines(std::string_view script) {
     }
     const std::string_view trimmed = Trim(line);
     if (trimmed.starts_with(kMagic) && !has_begun) {
-      found.unread.push_back({number, std::string(line), "indented, so a comment to Slurm; begin the line with #SBATCH", false});
+      found.unread.push_back(
+          {number, std::string(line), "indented, so a comment to Slurm; begin the line with #SBATCH", false});
     } else if (trimmed.starts_with('#')) {
       bool is_on_purpose = false;
       const std::string why = WhyUnread(trimmed, is_on_purpose);
@@ -176,20 +178,21 @@ Status ApplySlurmLines(std::string_view text, std::string_view path, const Surro
   for (const SlurmLine& line : found.lines) {
     if (!line.error.empty()) return InvalidArgument(At(path, line.number) + line.error);
     if (!line.words.empty() && (line.words.front() == "hetjob" || line.words.front() == "packjob")) {
-      return InvalidArgument(At(path, line.number) + "a heterogeneous job needs several nodes; submit its parts as jobs");
+      return InvalidArgument(At(path, line.number) +
+                             "a heterogeneous job needs several nodes; submit its parts as jobs");
     }
     auto parsed = ParseOptions(options, line.words);
     if (!parsed) return InvalidArgument(At(path, line.number) + parsed.error().message);
     parsed->positional.insert(parsed->positional.end(), parsed->after_dashes.begin(), parsed->after_dashes.end());
     for (const std::string& word : parsed->positional) {
-      slurm::AddNote(spec, "line " + std::to_string(line.number) + ": " + Quoted(word) +
-                               " belongs to no option; put quotes around a value with spaces");
+      AddNote(spec, "line " + std::to_string(line.number) + ": " + Quoted(word) +
+                        " belongs to no option; put quotes around a value with spaces");
     }
   }
   std::size_t told = 0;
   for (const SlurmLines::Unread& unread : found.unread) {
     if (unread.is_on_purpose || ++told > kMostNotesOnUnread) continue;
-    slurm::AddNote(spec, "line " + std::to_string(unread.number) + " is not read: " + unread.why);
+    AddNote(spec, "line " + std::to_string(unread.number) + " is not read: " + unread.why);
   }
   return {};
 }
@@ -229,7 +232,8 @@ Status FinishSlurm(JobSpec& spec) {
 Status ReadSlurmLines(std::string_view text, std::string_view path, const Surroundings& around, JobSpec& spec) {
   DIVVY_CHECK(ApplySlurmLines(text, path, around, spec));
   DIVVY_CHECK(ApplySbatchEnvironment(around, spec));
-  if (auto status = FinishSlurm(spec); !status) return InvalidArgument(std::string(path) + ": " + status.error().message);
+  if (auto status = FinishSlurm(spec); !status)
+    return InvalidArgument(std::string(path) + ": " + status.error().message);
   return {};
 }
 
@@ -240,33 +244,7 @@ void CompleteSlurm(JobSpec& spec, std::optional<int> gpus_of_server) {
   }
   std::vector<std::string>& environment = spec.capture.environment;
   environment = ScrubInherited(std::move(environment));
-  const std::string wanted = slurm::Value(spec, "export").value_or("ALL");
-  bool keeps_all = false;
-  std::set<std::string, std::less<>> kept;
-  std::vector<std::string> set;
-  for (const std::string_view raw : Split(wanted, ',')) {
-    const std::string_view item = Trim(raw);
-    if (EqualsIgnoringCase(item, "ALL")) {
-      keeps_all = true;
-    } else if (item.find('=') != std::string_view::npos) {
-      set.emplace_back(item);
-    } else if (!item.empty() && !EqualsIgnoringCase(item, "NONE") && !EqualsIgnoringCase(item, "NIL")) {
-      kept.emplace(item);
-    }
-  }
-  if (!keeps_all) {
-    // Slurm starts such a job with a login environment; these are what a program needs of one.
-    for (const std::string_view basic : {"HOME", "LOGNAME", "USER", "SHELL", "PATH", "LANG", "TZ", "DIVVY_HOME"}) {
-      kept.emplace(basic);
-    }
-    std::erase_if(environment, [&](const std::string& entry) { return !kept.contains(entry.substr(0, entry.find('='))); });
-  }
-  for (const std::string& entry : set) {
-    const std::string name = entry.substr(0, entry.find('=') + 1);
-    std::erase_if(environment, [&](const std::string& other) { return other.starts_with(name); });
-    environment.push_back(entry);
-  }
-  std::ranges::sort(environment);
+  CompleteCapture(spec);
 }
 
 }  // namespace divvy::dialect

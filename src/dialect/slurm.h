@@ -1,12 +1,14 @@
 // "#SBATCH" scripts and the options of sbatch, srun and salloc, read into a JobSpec.
 //
-// Slurm's options depend on each other (--gpus-per-task multiplies --ntasks, --mem-per-gpu multiplies the GPUs), and the
-// same option may come three times: from a script line, from SBATCH_* in the environment, from the command line, each
-// winning over the one before. So an option only checks its own value and keeps it as a label "slurm.NAME" of the spec;
-// FinishSlurm works the request out of all labels. The labels stay: a started job's SLURM_* variables come from them.
+// Slurm's options depend on each other (--gpus-per-task multiplies --ntasks, --mem-per-gpu multiplies the GPUs), and
+// the same option may come three times: from a script line, from SBATCH_* in the environment, from the command line,
+// each winning over the one before. So an option only checks its own value and keeps it as a label "slurm.NAME" of the
+// spec; FinishSlurm works the request out of all labels. The labels stay: a started job's SLURM_* variables come from
+// them.
 //
-// Order of calls: ApplySlurmLines, ApplySbatchEnvironment, ParseOptions(SbatchOptions) for the command line, FinishSlurm,
-// and, once the caller's environment is captured, CompleteSlurm. ReadSlurmLines is the first two and FinishSlurm in one.
+// Order of calls: ApplySlurmLines, ApplySbatchEnvironment, ParseOptions(SbatchOptions) for the command line,
+// FinishSlurm, and, once the caller's environment is captured, CompleteSlurm. ReadSlurmLines is the first two and
+// FinishSlurm in one.
 #pragma once
 
 #include <optional>
@@ -42,15 +44,16 @@ Status ApplySbatchEnvironment(const Surroundings& around, JobSpec& spec);
 Status FinishSlurm(JobSpec& spec);
 
 /// Before the submission, after spec.capture is filled: applies --export, drops the SLURM_* of an outer job, and turns
-/// --exclusive into all `gpus_of_server` GPUs. Does nothing to a spec of another dialect. Calling it twice does no harm.
+/// --exclusive into all `gpus_of_server` GPUs. Does nothing to a spec of another dialect. Calling it twice does no
+/// harm.
 void CompleteSlurm(JobSpec& spec, std::optional<int> gpus_of_server);
 
 /// One "#SBATCH" line with its words, as Slurm splits them (quotes, backslash, "# comment" at the end).
 struct SlurmLine {
   int number = 0;
-  std::string text;                // As written.
+  std::string text;  // As written.
   std::vector<std::string> words;
-  std::string error;               // Not empty: an open quote.
+  std::string error;  // Not empty: an open quote.
 };
 /// All that Slurm would read, and hints about those that it would not ("##SBATCH", lines after the first command).
 struct SlurmLines {
@@ -59,7 +62,7 @@ struct SlurmLines {
     int number = 0;
     std::string text;
     std::string why;
-    bool is_on_purpose = false;    // "##SBATCH", "# SBATCH": the usual way to switch a line off.
+    bool is_on_purpose = false;  // "##SBATCH", "# SBATCH": the usual way to switch a line off.
   };
   std::vector<Unread> unread;
 };

@@ -14,19 +14,20 @@ namespace {
 
 /// Models that clusters name their features after. A closed list: "a1" or "v2" may be anything.
 constexpr std::array<std::string_view, 57> kModels = {
-    "k20",   "k40",   "k80",   "m4",    "m10",   "m40",   "m60",   "p4",    "p6",    "p40",   "p100",  "v100",
-    "v100s", "t4",    "t4g",   "t40",   "a2",    "a10",   "a10g",  "a16",   "a30",   "a40",   "a100",  "a100x",
-    "a800",  "a2000", "a4000", "a4500", "a5000", "a5500", "a6000", "l4",    "l20",   "l40",   "l40s",  "h20",
-    "h100",  "h200",  "h800",  "b100",  "b200",  "b300",  "gb200", "gb300", "gh200", "gtx1080", "gtx1080ti", "rtx2080",
-    "rtx2080ti", "rtx3090", "rtx4090", "rtx5090", "rtx6000", "rtx8000", "rtxa6000", "titan", "titanv"};
+    "k20",     "k40",     "k80",     "m4",      "m10",      "m40",     "m60",       "p4",      "p6",        "p40",
+    "p100",    "v100",    "v100s",   "t4",      "t4g",      "t40",     "a2",        "a10",     "a10g",      "a16",
+    "a30",     "a40",     "a100",    "a100x",   "a800",     "a2000",   "a4000",     "a4500",   "a5000",     "a5500",
+    "a6000",   "l4",      "l20",     "l40",     "l40s",     "h20",     "h100",      "h200",    "h800",      "b100",
+    "b200",    "b300",    "gb200",   "gb300",   "gh200",    "gtx1080", "gtx1080ti", "rtx2080", "rtx2080ti", "rtx3090",
+    "rtx4090", "rtx5090", "rtx6000", "rtx8000", "rtxa6000", "titan",   "titanv"};
 
 /// Features that hold on any server with a GPU.
 constexpr std::array<std::string_view, 5> kAlwaysTrue = {"gpu", "gpus", "nvidia", "cuda", "nvgpu"};
 
 struct Condition {
-  bool is_true = false;                             // No condition at all.
-  std::vector<std::vector<std::string>> options;    // Any of these; all terms of one.
-  std::int64_t gigabytes = 0;                       // Least memory of the GPU; 0: any.
+  bool is_true = false;                           // No condition at all.
+  std::vector<std::vector<std::string>> options;  // Any of these; all terms of one.
+  std::int64_t gigabytes = 0;                     // Least memory of the GPU; 0: any.
 };
 
 Condition And(const Condition& a, const Condition& b) {
@@ -119,14 +120,16 @@ class Reader {
     while (at_ < text_.size() && std::isdigit(static_cast<unsigned char>(text_[at_])) != 0) ++at_;
     DIVVY_TRY(const std::int64_t count, ParseCount(text_.substr(start, at_ - start), 1, 1'000'000));
     if (count > 1) {
-      return InvalidArgument("'*" + std::to_string(count) + "' asks for so many nodes; this server is one: leave it out");
+      return InvalidArgument("'*" + std::to_string(count) +
+                             "' asks for so many nodes; this server is one: leave it out");
     }
     SkipSpaces();
     return {};
   }
 
   Condition Judge(const std::string& feature) {
-    if (std::ranges::find(kAlwaysTrue, feature) != kAlwaysTrue.end()) return {.is_true = true, .options = {}, .gigabytes = 0};
+    if (std::ranges::find(kAlwaysTrue, feature) != kAlwaysTrue.end())
+      return {.is_true = true, .options = {}, .gigabytes = 0};
     if (const std::int64_t gigabytes = MemoryOf(feature); gigabytes > 0) {
       return {.is_true = true, .options = {}, .gigabytes = gigabytes};
     }

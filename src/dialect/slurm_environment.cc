@@ -12,7 +12,9 @@ namespace {
 
 class Variables {
  public:
-  void Set(std::string_view name, std::string_view value) { entries_.push_back(std::string(name) + "=" + std::string(value)); }
+  void Set(std::string_view name, std::string_view value) {
+    entries_.push_back(std::string(name) + "=" + std::string(value));
+  }
   void Set(std::string_view name, std::int64_t value) { Set(name, std::to_string(value)); }
   /// The option's value under this name, if it was given.
   void SetOption(std::string_view name, const JobSpec& spec, std::string_view option) {
@@ -27,7 +29,9 @@ class Variables {
   std::vector<std::string> entries_;
 };
 
-std::int64_t Seconds(Time time) { return std::chrono::duration_cast<std::chrono::seconds>(time.time_since_epoch()).count(); }
+std::int64_t Seconds(Time time) {
+  return std::chrono::duration_cast<std::chrono::seconds>(time.time_since_epoch()).count();
+}
 
 bool SaysTasks(const JobSpec& spec) {
   constexpr std::array<std::string_view, 5> kOptions = {"ntasks", "ntasks-per-node", "ntasks-per-gpu", "gpus-per-task",
@@ -51,7 +55,8 @@ void AddJob(const JobRecord& record, const JobSpec& spec, std::string_view hostn
   out.SetOption("SLURM_JOB_RESERVATION", spec, "reservation");
   out.SetOption("SLURM_JOB_DEPENDENCY", spec, "dependency");
   if (!spec.comment.empty()) out.Set("SLURM_JOB_COMMENT", spec.comment);
-  for (const std::string_view name : {"SLURM_JOB_NODELIST", "SLURM_NODELIST", "SLURMD_NODENAME", "SLURM_TOPOLOGY_ADDR"}) {
+  for (const std::string_view name :
+       {"SLURM_JOB_NODELIST", "SLURM_NODELIST", "SLURMD_NODENAME", "SLURM_TOPOLOGY_ADDR"}) {
     out.Set(name, hostname);
   }
   out.Set("SLURM_TOPOLOGY_ADDR_PATTERN", "node");
@@ -63,7 +68,8 @@ void AddJob(const JobRecord& record, const JobSpec& spec, std::string_view hostn
   out.Set("SLURM_SUBMIT_DIR", slurm::Value(spec, "submit-dir").value_or(spec.directory));
   const Time started = record.started == kNoTime ? now : record.started;
   out.Set("SLURM_JOB_START_TIME", Seconds(started));
-  if (record.time_limit > Duration(0)) out.Set("SLURM_JOB_END_TIME", Seconds(AddSaturating(started, record.time_limit)));
+  if (record.time_limit > Duration(0))
+    out.Set("SLURM_JOB_END_TIME", Seconds(AddSaturating(started, record.time_limit)));
   if (record.restarts > 0) out.Set("SLURM_RESTART_COUNT", record.restarts);
   out.SetOption("SLURM_EXPORT_ENV", spec, "export");
 }
@@ -71,7 +77,8 @@ void AddJob(const JobRecord& record, const JobSpec& spec, std::string_view hostn
 void AddTasks(const JobRecord& record, const JobSpec& spec, Variables& out) {
   const std::int64_t tasks = std::max(record.request.tasks, 1);
   const std::int64_t cpus = std::max<std::int64_t>(record.request.cpus, tasks);
-  for (const std::string_view name : {"SLURM_PROCID", "SLURM_LOCALID", "SLURM_GTIDS", "SLURM_PRIO_PROCESS"}) out.Set(name, "0");
+  for (const std::string_view name : {"SLURM_PROCID", "SLURM_LOCALID", "SLURM_GTIDS", "SLURM_PRIO_PROCESS"})
+    out.Set(name, "0");
   out.Set("SLURM_TASKS_PER_NODE", tasks);
   if (SaysTasks(spec)) {
     out.Set("SLURM_NTASKS", tasks);
@@ -87,8 +94,9 @@ void AddTasks(const JobRecord& record, const JobSpec& spec, Variables& out) {
   out.SetOption("SLURM_CPUS_PER_GPU", spec, "cpus-per-gpu");
   out.SetOption("SLURM_DISTRIBUTION", spec, "distribution");
   out.SetOption("SLURM_HINT", spec, "hint");
-  for (const auto& [variable, option] : {std::pair("SLURM_MEM_PER_NODE", "mem"), std::pair("SLURM_MEM_PER_CPU", "mem-per-cpu"),
-                                         std::pair("SLURM_MEM_PER_GPU", "mem-per-gpu")}) {
+  for (const auto& [variable, option] :
+       {std::pair("SLURM_MEM_PER_NODE", "mem"), std::pair("SLURM_MEM_PER_CPU", "mem-per-cpu"),
+        std::pair("SLURM_MEM_PER_GPU", "mem-per-gpu")}) {
     const auto value = slurm::Value(spec, option);
     if (!value) continue;
     if (const auto size = ParseSize(*value, 1 << 20)) out.Set(variable, size->count() >> 20);
@@ -151,8 +159,8 @@ std::vector<std::string> SlurmEnvironment(const JobRecord& record, const JobSpec
 
 std::vector<std::string> ScrubInherited(std::vector<std::string> environment) {
   // SLURM_CONF and its kind are the user's settings for a real Slurm's commands; they describe no job.
-  constexpr std::array<std::string_view, 4> kSettings = {"SLURM_CONF=", "SLURM_CONF_SERVER=", "SLURM_TIME_FORMAT=",
-                                                         "SLURM_BITSTR_LEN="};
+  constexpr std::array<std::string_view, 4> kSettings = {
+      "SLURM_CONF=", "SLURM_CONF_SERVER=", "SLURM_TIME_FORMAT=", "SLURM_BITSTR_LEN="};
   constexpr std::array<std::string_view, 5> kJobs = {"SLURM_", "SLURMD_", "SRUN_", "PMI_", "PMIX_"};
   std::erase_if(environment, [&](const std::string& entry) {
     const auto begins = [&](std::string_view prefix) { return entry.starts_with(prefix); };

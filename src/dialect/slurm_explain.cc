@@ -39,7 +39,9 @@ std::string ExplainGpus(const Said& said) {
 std::string ExplainMemory(const Said& said) {
   const auto size = ParseSize(said.value, 1 << 20);
   if (!size) return "";
-  const std::string each = said.option == "mem-per-cpu" ? " for each CPU" : said.option == "mem-per-gpu" ? " for each GPU" : "";
+  const std::string each = said.option == "mem-per-cpu"   ? " for each CPU"
+                           : said.option == "mem-per-gpu" ? " for each GPU"
+                                                          : "";
   if (size->count() == 0) return "all of the node's memory: no amount is set aside";
   return FormatSize(*size) + " of host memory" + each;
 }
@@ -50,7 +52,8 @@ std::string ExplainConstraint(const Said& said) {
   std::string text;
   if (!ask->gpu_type.empty()) text = "a GPU whose model matches " + ask->gpu_type;
   if (ask->gpu_memory_gigabytes > 0) {
-    text += (text.empty() ? "a GPU" : ",") + std::string(" with at least ") + std::to_string(ask->gpu_memory_gigabytes) + " GB";
+    text += (text.empty() ? "a GPU" : ",") + std::string(" with at least ") +
+            std::to_string(ask->gpu_memory_gigabytes) + " GB";
   }
   for (const std::string& feature : ask->unknown) {
     text += (text.empty() ? "" : "; ") + feature + " is no GPU's model and is taken to hold";
@@ -115,7 +118,8 @@ std::string ExplainOption(const Said& said, const JobSpec& spec) {
 /// The same table, with every option that was read written down.
 std::vector<Option> Recording(std::vector<Option> options, std::vector<Said>& said) {
   for (Option& option : options) {
-    option.apply = [inner = std::move(option.apply), name = std::string(option.name), &said](std::string_view value) -> Status {
+    option.apply = [inner = std::move(option.apply), name = std::string(option.name),
+                    &said](std::string_view value) -> Status {
       DIVVY_CHECK(inner(value));
       said.push_back({name, std::string(value)});
       return {};

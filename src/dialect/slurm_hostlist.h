@@ -13,8 +13,8 @@ namespace divvy::dialect {
 /// Refuses more than 65,536 names, and unbalanced brackets.
 Result<std::vector<std::string>> ExpandHostList(std::string_view text);
 
-/// The shortest list that expands to `names` in their order: runs of neighbours that differ in their last number share a
-/// bracket.
+/// The shortest list that expands to `names` in their order: runs of neighbours that differ in their last number share
+/// a bracket.
 std::string FoldHostList(const std::vector<std::string>& names);
 
 }  // namespace divvy::dialect

@@ -2,6 +2,7 @@
 
 #include <array>
 
+#include "dialect/option_values.h"
 #include "dialect/slurm_request.h"
 
 namespace divvy::dialect::slurm {
@@ -114,15 +115,15 @@ void AddNotedOptions(JobSpec& spec, std::vector<Option>& options) {
                   .takes = noted.takes,
                   .value_name = "VALUE",
                   .help = noted.why.empty() ? std::string_view("Read; needs nothing here") : noted.why,
-                  .apply =
-                      [&spec, &noted](std::string_view value) -> Status {
-                        if (noted.takes == kValue && value.empty()) return InvalidArgument("a value is missing");
-                        Keep(spec, noted.name, value);
-                        if (noted.why.empty()) return {};
-                        const std::string written = std::string(noted.name) + (value.empty() ? "" : "=" + std::string(value));
-                        AddNote(spec, "--" + written + ": " + std::string(noted.why));
-                        return {};
-                      },
+                  .apply = [&spec, &noted](std::string_view value) -> Status {
+                    if (noted.takes == kValue && value.empty()) return InvalidArgument("a value is missing");
+                    Keep(spec, noted.name, value);
+                    if (noted.why.empty()) return {};
+                    const std::string written =
+                        std::string(noted.name) + (value.empty() ? "" : "=" + std::string(value));
+                    AddNote(spec, "--" + written + ": " + std::string(noted.why));
+                    return {};
+                  },
                   .aliases = {},
                   .is_hidden = true};
     options.push_back(std::move(option));

@@ -2,12 +2,15 @@
 // slurm_noted_options.cc.
 #include <algorithm>
 #include <array>
+#include <cctype>
+#include <functional>
 #include <memory>
 #include <set>
 
 #include "base/text.h"
-#include "dialect/quoted.h"
+#include "dialect/option_values.h"
 #include "dialect/quantities.h"
+#include "dialect/quoted.h"
 #include "dialect/slurm.h"
 #include "dialect/slurm_noted_options.h"
 #include "dialect/slurm_request.h"
@@ -15,7 +18,6 @@
 namespace divvy::dialect {
 namespace {
 
-using slurm::AddNote;
 using slurm::Forget;
 using slurm::Keep;
 using slurm::ParseCount;
@@ -40,36 +42,6 @@ const std::vector<Rivals>& AllRivals() {
   return kRivals;
 }
 
-/// Moments that Slurm writes and the common grammar does not: "now+2hours", "now+1day", "fika".
-Result<Time> ParseSlurmMoment(std::string_view text, const Surroundings& around) {
-  if (text.empty()) return InvalidArgument("a time is missing; write 16:00, now+1hour or 2026-03-01T16:00");
-  const std::string lower = ToLower(text);
-  if (lower == "fika") return ParseMoment("15:00", around.now, around.utc_offset);
-  if (lower == "now") return around.now;
-  if (lower.starts_with("now+")) {
-    const std::string_view rest = std::string_view(lower).substr(4);
-    const auto end = std::min(rest.find_first_not_of("0123456789"), rest.size());
-    const std::string_view unit = rest.substr(end);
-    const auto count = ParseInteger(rest.substr(0, end));
-    struct Unit {
-      std::string_view name;
-      Duration length;
-    };
-    constexpr std::array<Unit, 5> kUnits = {{{"seconds", 1s}, {"minutes", 1min}, {"hours", 1h}, {"days", 24h}, {"weeks", 168h}}};
-    if (count && *count <= 1'000'000'000) {
-      if (unit.empty()) return around.now + std::chrono::seconds(*count);
-      for (const Unit& known : kUnits) {
-        // "hour", "hours", "h" all begin "hours", as in Slurm.
-        if (known.name.starts_with(unit) && *count * (known.length / 1s) < 3'000'000'000) {
-          return around.now + *count * known.length;
-        }
-      }
-    }
-    return InvalidArgument(Quoted(text) + " is no time; write now+COUNT with minutes, hours, days or weeks after it");
-  }
-  return ParseMoment(text, around.now, around.utc_offset);
-}
-
 class Builder {
  public:
   Builder(JobSpec& spec, const Surroundings& around) : spec_(&spec), around_(&around) {}
@@ -90,15 +62,21 @@ class Builder {
  private:
   void Add(std::string_view name, char letter, Takes takes, std::string_view value_name, std::string_view help,
            Apply apply, std::vector<std::string_view> aliases = {}) {
-    Option option{.name = name, .letter = letter, .takes = takes, .value_name = value_name, .help = help,
-                  .apply = std::move(apply), .aliases = std::move(aliases)};
+    Option option{.name = name,
+                  .letter = letter,
+                  .takes = takes,
+                  .value_name = value_name,
+                  .help = help,
+                  .apply = std::move(apply),
+                  .aliases = std::move(aliases)};
     options_.push_back(std::move(option));
   }
 
   /// An option whose value is checked by `check` and kept.
   void AddKept(std::string_view name, char letter, std::string_view value_name, std::string_view help,
                std::function<Status(std::string_view)> check, std::vector<std::string_view> aliases = {}) {
-    Add(name, letter, Takes::kValue, value_name, help,
+    Add(
+        name, letter, Takes::kValue, value_name, help,
         [this_ = State(), name, check = std::move(check)](std::string_view value) -> Status {
           DIVVY_CHECK(check(value));
           return this_.Take(name, value);
@@ -108,7 +86,8 @@ class Builder {
 
   void AddCount(std::string_view name, char letter, std::string_view help, std::int64_t least, std::int64_t most,
                 std::vector<std::string_view> aliases = {}) {
-    Add(name, letter, Takes::kValue, "N", help,
+    Add(
+        name, letter, Takes::kValue, "N", help,
         [this_ = State(), name, least, most](std::string_view value) -> Status {
           DIVVY_TRY(const std::int64_t count, ParseCount(value, least, most));
           return this_.Take(name, std::to_string(count));
@@ -165,10 +144,11 @@ void Builder::AddNames() {
     Keep(*spec, "job-name", value);
     return {};
   });
-  Add("account", 'A', Takes::kValue, "NAME", "Account to charge; a label here", [spec](std::string_view value) -> Status {
-    spec->account = value;
-    return {};
-  });
+  Add("account", 'A', Takes::kValue, "NAME", "Account to charge; a label here",
+      [spec](std::string_view value) -> Status {
+        spec->account = value;
+        return {};
+      });
   Add("partition", 'p', Takes::kValue, "NAMES", "Partition; a label here", [spec](std::string_view value) -> Status {
     if (value.empty()) return InvalidArgument("a partition is missing");
     spec->pool = value;
@@ -193,11 +173,12 @@ void Builder::AddNames() {
   });
   AddKept("mail-type", 0, "EVENTS", "Kept; no mail is sent", [spec](std::string_view value) -> Status {
     constexpr std::array<std::string_view, 13> kEvents = {
-        "NONE", "BEGIN", "END", "FAIL", "REQUEUE", "ALL", "INVALID_DEPEND", "STAGE_OUT", "TIME_LIMIT", "TIME_LIMIT_90",
-        "TIME_LIMIT_80", "TIME_LIMIT_50", "ARRAY_TASKS"};
+        "NONE",      "BEGIN",      "END",           "FAIL",          "REQUEUE",       "ALL",        "INVALID_DEPEND",
+        "STAGE_OUT", "TIME_LIMIT", "TIME_LIMIT_90", "TIME_LIMIT_80", "TIME_LIMIT_50", "ARRAY_TASKS"};
     for (std::string_view event : Split(value, ',')) {
       event = Trim(event);
-      if (std::ranges::any_of(kEvents, [&](std::string_view known) { return EqualsIgnoringCase(known, event); })) continue;
+      if (std::ranges::any_of(kEvents, [&](std::string_view known) { return EqualsIgnoringCase(known, event); }))
+        continue;
       std::string upper(event);
       std::ranges::transform(upper, upper.begin(), [](unsigned char c) { return static_cast<char>(std::toupper(c)); });
       const std::string_view near = Nearest(upper, kEvents);
@@ -212,12 +193,11 @@ void Builder::AddNames() {
 }
 
 void Builder::AddTasks() {
-  AddKept("nodes", 'N', "N", "Nodes; this server is one",
-          [spec = spec_](std::string_view value) -> Status {
-            DIVVY_TRY(const slurm::NodeRange range, slurm::ParseNodes(value));
-            if (range.most > 1) AddNote(*spec, "--nodes=" + std::string(value) + ": one node is given, this server");
-            return {};
-          });
+  AddKept("nodes", 'N', "N", "Nodes; this server is one", [spec = spec_](std::string_view value) -> Status {
+    DIVVY_TRY(const slurm::NodeRange range, slurm::ParseNodes(value));
+    if (range.most > 1) AddNote(*spec, "--nodes=" + std::string(value) + ": one node is given, this server");
+    return {};
+  });
   AddCount("ntasks", 'n', "Tasks that srun starts", 1, kMostTasks, {"tasks"});
   AddCount("ntasks-per-node", 0, "Tasks on the node", 1, kMostTasks, {"tasks-per-node"});
   AddCount("ntasks-per-gpu", 0, "Tasks for each GPU", 1, kMostTasks);
@@ -288,34 +268,31 @@ void Builder::AddMemoryAndTime() {
     DIVVY_TRY([[maybe_unused]] const Duration limit, ParseSlurmTime(value));
     return {};
   });
-  AddKept("deadline", 0, "TIME", "Refused if it cannot end by then", [spec, around = around_](std::string_view value) -> Status {
-    DIVVY_TRY(const Time deadline, ParseSlurmMoment(value, *around));
-    if (deadline <= around->now) return InvalidArgument(Quoted(value) + " has passed");
-    if (spec->time_limit > Duration(0) && around->now + spec->time_limit > deadline) {
-      return InvalidArgument("with --time=" + FormatClock(spec->time_limit) + " it cannot end by " + std::string(value) +
-                             "; shorten --time");
-    }
-    AddNote(*spec, "--deadline: checked now; a job that starts too late is not taken out of the queue");
-    return {};
-  });
+  AddKept("deadline", 0, "TIME", "Refused if it cannot end by then",
+          [spec, around = around_](std::string_view value) -> Status {
+            DIVVY_TRY(const Time deadline, ParseMoment(value, around->now, around->utc_offset));
+            if (deadline <= around->now) return InvalidArgument(Quoted(value) + " has passed");
+            if (spec->time_limit > Duration(0) && around->now + spec->time_limit > deadline) {
+              return InvalidArgument("with --time=" + FormatClock(spec->time_limit) + " it cannot end by " +
+                                     std::string(value) + "; shorten --time");
+            }
+            AddNote(*spec, "--deadline: checked now; a job that starts too late is not taken out of the queue");
+            return {};
+          });
 }
 
 void Builder::AddDependencies() {
   JobSpec* spec = spec_;
   Add("dependency", 'd', Takes::kValue, "LIST", "Jobs to wait for: afterok:ID, afterany:ID, singleton, ...",
       [spec, around = around_](std::string_view value) -> Status {
-        std::string text(value);
-        // Both wait for more than they would in Slurm, never for less.
-        for (const auto& [slurm_kind, kind] : {std::pair("aftercorr:", "afterok:"), std::pair("afterburstbuffer:", "afterany:")}) {
-          const auto at = text.find(slurm_kind);
-          if (at == std::string::npos) continue;
-          text.replace(at, std::string_view(slurm_kind).size(), kind);
-          AddNote(*spec, "--dependency=" + std::string(slurm_kind) + ": read as " + kind + " for all of the job");
-        }
-        spec->dependencies.clear();
-        spec->needs_any_dependency = false;
+        // A later level's list replaces an earlier one's.
+        JobSpec read;
+        DIVVY_CHECK(ParseDependencies(value, *around, read));
+        spec->dependencies = std::move(read.dependencies);
+        spec->needs_any_dependency = read.needs_any_dependency;
+        for (std::string& note : read.notes) AddNote(*spec, std::move(note));
         Keep(*spec, "dependency", value);
-        return ParseDependencies(text, *around, *spec);
+        return {};
       });
   Add("kill-on-invalid-dep", 0, Takes::kValue, "yes|no", "End a job whose dependency cannot be met any more (yes)",
       [spec](std::string_view value) -> Status {
@@ -357,7 +334,7 @@ void Builder::AddWhen() {
   JobSpec* spec = spec_;
   Add("begin", 'b', Takes::kValue, "TIME", "Not before: 16:00, now+1hour, 2026-03-01T16:00",
       [spec, around = around_](std::string_view value) -> Status {
-        DIVVY_TRY(spec->begin, ParseSlurmMoment(value, *around));
+        DIVVY_TRY(spec->begin, ParseMoment(value, around->now, around->utc_offset));
         return {};
       });
   Add("hold", 'H', Takes::kNothing, "", "Wait until it is released", [spec](std::string_view) -> Status {
@@ -413,7 +390,8 @@ void Builder::AddFiles() {
   const auto pattern = [](std::string_view value) {
     std::string text;
     for (std::size_t i = 0; i < value.size(); ++i) {
-      if (value[i] == '%' && i + 1 < value.size() && (value[i + 1] == 'J' || value[i + 1] == 's' || value[i + 1] == '%')) {
+      if (value[i] == '%' && i + 1 < value.size() &&
+          (value[i + 1] == 'J' || value[i + 1] == 's' || value[i + 1] == '%')) {
         text += value[i + 1] == 'J' ? "%j" : value[i + 1] == 's' ? "batch" : "%%";
         ++i;
       } else {
@@ -425,8 +403,9 @@ void Builder::AddFiles() {
   const auto file = [&](std::string_view name, char letter, std::string_view help, std::string JobSpec::*field) {
     Add(name, letter, Takes::kValue, "FILE", help, [spec, field, pattern](std::string_view value) -> Status {
       if (value.empty()) return InvalidArgument("a file is missing");
-      if (value.ends_with('/')) return InvalidArgument(Quoted(value) + " is a directory; add a file's name, such as " +
-                                                       std::string(value) + "%j.out");
+      if (value.ends_with('/'))
+        return InvalidArgument(Quoted(value) + " is a directory; add a file's name, such as " + std::string(value) +
+                               "%j.out");
       spec->*field = pattern(value);
       return {};
     });
@@ -434,24 +413,27 @@ void Builder::AddFiles() {
   file("output", 'o', "Output file: %j id, %A array, %a index, %x name, %u user, %N node", &JobSpec::output);
   file("error", 'e', "File of the errors; joins the output without it", &JobSpec::error);
   file("input", 'i', "File to read", &JobSpec::input);
-  Add("open-mode", 0, Takes::kValue, "append|truncate", "How the output file is opened", [spec](std::string_view value) -> Status {
-    if (value != "append" && value != "truncate" && value != "a" && value != "t") {
-      return InvalidArgument(Quoted(value) + " is neither append nor truncate");
-    }
-    spec->appends_output = value.starts_with('a');
-    return {};
-  });
-  Add("chdir", 'D', Takes::kValue, "DIR", "Directory of the job", [spec, around = around_](std::string_view value) -> Status {
-    if (value.empty()) return InvalidArgument("a directory is missing");
-    spec->directory = value.starts_with('/') ? std::string(value) : around->directory + "/" + std::string(value);
-    return {};
-  }, {"workdir"});
-  AddKept("export", 0, "ALL|NONE|NAMES", "Which variables of this environment the job gets", [](std::string_view value) -> Status {
-    for (const std::string_view item : Split(value, ',')) {
-      if (Trim(item).starts_with('=')) return InvalidArgument(Quoted(item) + " has no name before '='");
-    }
-    return {};
-  });
+  Add("open-mode", 0, Takes::kValue, "append|truncate", "How the output file is opened",
+      [spec](std::string_view value) -> Status {
+        if (value != "append" && value != "truncate" && value != "a" && value != "t") {
+          return InvalidArgument(Quoted(value) + " is neither append nor truncate");
+        }
+        spec->appends_output = value.starts_with('a');
+        return {};
+      });
+  Add("chdir", 'D', Takes::kValue, "DIR", "Directory of the job",
+      [spec, around = around_](std::string_view value) -> Status {
+        if (value.empty()) return InvalidArgument("a directory is missing");
+        spec->directory = value.starts_with('/') ? std::string(value) : around->directory + "/" + std::string(value);
+        return {};
+      },
+      {"workdir"});
+  Add("export", 0, Takes::kValue, "ALL|NONE|NAMES", "Which variables of this environment the job gets",
+      [spec](std::string_view value) -> Status {
+        DIVVY_CHECK(ApplyExport(value, *spec));
+        Keep(*spec, "export", value);
+        return {};
+      });
 }
 
 void Builder::AddPlaces() {
@@ -462,12 +444,13 @@ void Builder::AddPlaces() {
   };
   AddKept("nodelist", 'w', "HOSTS", "Hosts to run on; this server is the only one",
           [spec, is_here, around = around_](std::string_view value) -> Status {
-    if (value.empty()) return InvalidArgument("a host is missing");
-    if (!is_here(value)) {
-      AddNote(*spec, "--nodelist=" + std::string(value) + ": the only node is " + around->hostname + "; left out");
-    }
-    return {};
-  });
+            if (value.empty()) return InvalidArgument("a host is missing");
+            if (!is_here(value)) {
+              AddNote(*spec,
+                      "--nodelist=" + std::string(value) + ": the only node is " + around->hostname + "; left out");
+            }
+            return {};
+          });
   AddKept("exclude", 'x', "HOSTS", "Hosts not to run on", [is_here](std::string_view value) -> Status {
     if (value.empty()) return InvalidArgument("a host is missing");
     for (const std::string_view host : Split(value, ',')) {
@@ -493,11 +476,12 @@ void Builder::AddClientSide() {
   flag("test-only", 0, "Check, and do not submit");
   flag("quiet", 'Q', "Print errors only");
   flag("verbose", 'v', "Print how the options were read");
-  Add("wrap", 0, Takes::kValue, "COMMAND", "Run this shell command instead of a script", [spec](std::string_view value) -> Status {
-    if (value.empty()) return InvalidArgument("a command is missing");
-    Keep(*spec, "client.wrap", value);
-    return {};
-  });
+  Add("wrap", 0, Takes::kValue, "COMMAND", "Run this shell command instead of a script",
+      [spec](std::string_view value) -> Status {
+        if (value.empty()) return InvalidArgument("a command is missing");
+        Keep(*spec, "client.wrap", value);
+        return {};
+      });
 }
 
 }  // namespace

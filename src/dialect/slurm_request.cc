@@ -6,6 +6,7 @@
 #include <limits>
 
 #include "base/text.h"
+#include "dialect/option_values.h"
 #include "dialect/quantities.h"
 
 namespace divvy::dialect::slurm {
@@ -32,9 +33,9 @@ Status CountTasks(const JobSpec& spec, Tally& tally) {
   const auto tasks = Number(spec, "ntasks");
   const auto per_node = Number(spec, "ntasks-per-node");
   if (tasks && per_node && *tasks > *per_node) {
-    return InvalidArgument(Written(spec, "ntasks") + " with " + Written(spec, "ntasks-per-node") +
-                           " needs more than one node; this server is one: write --ntasks-per-node=" +
-                           std::to_string(*tasks));
+    return InvalidArgument(
+        Written(spec, "ntasks") + " with " + Written(spec, "ntasks-per-node") +
+        " needs more than one node; this server is one: write --ntasks-per-node=" + std::to_string(*tasks));
   }
   tally.tasks = tasks.value_or(per_node.value_or(0));
   return {};
@@ -60,7 +61,8 @@ Status CollectTotals(JobSpec& spec, Tally& tally) {
       return InvalidArgument("--gpus-per-socket needs --sockets-per-node; or write --gpus=N for the whole job");
     }
     DIVVY_TRY(const GpuAsk ask, ParseGpuCount(*value));
-    tally.gpus.push_back({Written(spec, "gpus-per-socket") + " on " + Plural(*sockets, "socket"), ask.count * *sockets, ask.type});
+    tally.gpus.push_back(
+        {Written(spec, "gpus-per-socket") + " on " + Plural(*sockets, "socket"), ask.count * *sockets, ask.type});
   }
   return {};
 }
@@ -103,8 +105,8 @@ Status ApplyTasksPerGpu(const JobSpec& spec, Tally& tally) {
   }
   if (tally.gpus.empty()) {
     if (tally.tasks % *per_gpu != 0) {
-      return InvalidArgument(std::to_string(tally.tasks) + " tasks cannot be dealt out by " + Written(spec, "ntasks-per-gpu") +
-                             "; write --gpus=N");
+      return InvalidArgument(std::to_string(tally.tasks) + " tasks cannot be dealt out by " +
+                             Written(spec, "ntasks-per-gpu") + "; write --gpus=N");
     }
     tally.gpus.push_back({Written(spec, "ntasks-per-gpu"), tally.tasks / *per_gpu, ""});
   } else if (tally.tasks == 0) {
@@ -131,7 +133,8 @@ Status SettleGpus(JobSpec& spec, const Tally& tally) {
   }
   if (!tally.gpus.empty()) {
     if (tally.gpus.front().count > std::numeric_limits<int>::max()) {
-      return InvalidArgument(tally.gpus.front().option + " makes " + std::to_string(tally.gpus.front().count) + " GPUs");
+      return InvalidArgument(tally.gpus.front().option + " makes " + std::to_string(tally.gpus.front().count) +
+                             " GPUs");
     }
     spec.request.gpus = static_cast<int>(tally.gpus.front().count);
   }
@@ -177,7 +180,8 @@ Status SettleCpus(JobSpec& spec, std::int64_t tasks) {
   std::int64_t cpus = 0;
   if (per_task) cpus = tasks * *per_task;
   if (const auto per_gpu = Number(spec, "cpus-per-gpu")) {
-    if (spec.request.gpus == 0) return InvalidArgument("--cpus-per-gpu needs GPUs: add --gpus=N, or write --cpus-per-task");
+    if (spec.request.gpus == 0)
+      return InvalidArgument("--cpus-per-gpu needs GPUs: add --gpus=N, or write --cpus-per-task");
     cpus = *per_gpu * spec.request.gpus;
   }
   cpus = std::max(cpus, Number(spec, "mincpus").value_or(0));
@@ -228,10 +232,6 @@ void Keep(JobSpec& spec, std::string_view option, std::string_view value) {
 }
 
 void Forget(JobSpec& spec, std::string_view option) { spec.labels.erase(LabelOf(option)); }
-
-void AddNote(JobSpec& spec, std::string note) {
-  if (std::ranges::find(spec.notes, note) == spec.notes.end()) spec.notes.push_back(std::move(note));
-}
 
 Status Settle(JobSpec& spec) {
   Tally tally;

@@ -21,8 +21,6 @@ std::optional<std::string> Value(const JobSpec& spec, std::string_view option);
 std::optional<std::int64_t> Number(const JobSpec& spec, std::string_view option);
 void Keep(JobSpec& spec, std::string_view option, std::string_view value);
 void Forget(JobSpec& spec, std::string_view option);
-/// Adds a note once, however often its option is read.
-void AddNote(JobSpec& spec, std::string note);
 
 /// A whole number between `least` and `most`.
 Result<std::int64_t> ParseCount(std::string_view text, std::int64_t least, std::int64_t most);
@@ -30,8 +28,8 @@ Result<std::int64_t> ParseCount(std::string_view text, std::int64_t least, std::
 /// How many GPUs of which kind one option asks for.
 struct GpuAsk {
   std::int64_t count = 0;
-  std::string type;      // As written; empty: any.
-  std::string note;      // What was read leniently.
+  std::string type;  // As written; empty: any.
+  std::string note;  // What was read leniently.
 };
 /// "2", "a100:2", "a100" of --gpus, --gpus-per-node, --gpus-per-task, --gpus-per-socket.
 Result<GpuAsk> ParseGpuCount(std::string_view text);
@@ -60,9 +58,9 @@ Result<NodeRange> ParseNodes(std::string_view text);
 
 /// --constraint as a condition on the GPU's model. Features that name no GPU are left out and listed.
 struct ConstraintAsk {
-  std::string gpu_type;                 // In Request::gpu_type's form; empty: no condition.
+  std::string gpu_type;  // In Request::gpu_type's form; empty: no condition.
   std::int64_t gpu_memory_gigabytes = 0;
-  std::vector<std::string> unknown;     // Features that say nothing about a GPU.
+  std::vector<std::string> unknown;  // Features that say nothing about a GPU.
 };
 Result<ConstraintAsk> ParseConstraint(std::string_view text);
 

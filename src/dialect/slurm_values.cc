@@ -1,5 +1,5 @@
-// How each value of Slurm's options is read. The rules are those of Slurm 22.05 to 25.11's man pages; where Slurm answers
-// "Invalid generic resource (gres) specification", these answers say what to write instead.
+// How each value of Slurm's options is read. The rules are those of Slurm 22.05 to 25.11's man pages; where Slurm
+// answers "Invalid generic resource (gres) specification", these answers say what to write instead.
 #include <algorithm>
 #include <array>
 #include <cctype>
@@ -47,7 +47,8 @@ Result<GpuAsk> ParseTypeAndCount(std::string_view text, std::string_view prefix)
   const std::string repair = std::string(prefix) + RepairedGpuSpec(parts);
   for (const std::string_view part : parts) {
     if (part.empty()) return InvalidArgument("a part between the colons is empty; write " + repair);
-    if (part.front() == '-' && IsNumber(part.substr(1))) return InvalidArgument("a count below zero: " + std::string(part));
+    if (part.front() == '-' && IsNumber(part.substr(1)))
+      return InvalidArgument("a count below zero: " + std::string(part));
     if (part.find('.') != std::string_view::npos && ParseNumber(part).has_value()) {
       return InvalidArgument("Slurm counts whole GPUs, not " + std::string(part) +
                              "; for a part of one, use divvy submit --gpus " + std::string(part));
@@ -72,12 +73,12 @@ Result<GpuAsk> ParseTypeAndCount(std::string_view text, std::string_view prefix)
     return InvalidArgument(Quoted(ask.type) + " is no GPU type; write " + std::string(prefix) + "TYPE:COUNT");
   }
   if (!IsNumber(count)) {
-    return InvalidArgument("the count '" + std::string(count) + "' is not a whole number; write " + std::string(prefix) +
-                           ask.type + ":1");
+    return InvalidArgument("the count '" + std::string(count) + "' is not a whole number; write " +
+                           std::string(prefix) + ask.type + ":1");
   }
   DIVVY_TRY(ask.count, ParseCount(count, 0, kMostGpus));
   if (const std::string profile = MigProfile(ask.type); !profile.empty()) {
-    ask.note = "MIG slice " + profile + ": a whole GPU is given for each";
+    ask.note = "a whole GPU is given for each MIG slice " + profile;
     ask.type = ask.type.substr(0, ask.type.find(profile));
     while (!ask.type.empty() && (ask.type.back() == '_' || ask.type.back() == '-')) ask.type.pop_back();
   }
@@ -124,14 +125,15 @@ Status ReadGresItem(std::string_view item, GresAsk& ask) {
     std::ranges::replace(colons, '=', ':');
     DIVVY_TRY(one, ParseTypeAndCount(colons, "--gres=gpu:"));
   }
-  if (!one.note.empty()) ask.notes.push_back(one.note);
+  if (!one.note.empty()) ask.notes.push_back(std::string(item) + ": " + one.note);
   if (!ask.gpus) {
     ask.gpus = one;
     return {};
   }
   if (ask.gpus->type != one.type) {
-    return InvalidArgument("two types of GPU in one job ('" + ask.gpus->type + "' and '" + one.type +
-                           "'); ask for one type, or for none: --gres=gpu:" + std::to_string(ask.gpus->count + one.count));
+    return InvalidArgument(
+        "two types of GPU in one job ('" + ask.gpus->type + "' and '" + one.type +
+        "'); ask for one type, or for none: --gres=gpu:" + std::to_string(ask.gpus->count + one.count));
   }
   ask.gpus->count += one.count;
   return {};
@@ -169,7 +171,8 @@ Result<GpuAsk> ParseGpuCount(std::string_view text) {
     if (is_first) {
       sum = one;
     } else if (one.type != sum.type) {
-      return InvalidArgument("two types of GPU in one job ('" + sum.type + "' and '" + one.type + "'); ask for one type");
+      return InvalidArgument("two types of GPU in one job ('" + sum.type + "' and '" + one.type +
+                             "'); ask for one type");
     } else {
       sum.count += one.count;
     }

@@ -24,7 +24,7 @@ std::string UtcMoment(Time time) {
 }
 
 std::string GpuReading(const Request& request) {
-  if (request.gpus == 0) return "no GPU";
+  if (request.gpus == 0) return "GPUs of " + request.gpu_type;
   std::string out = Plural(request.gpus, "GPU");
   if (!request.gpu_type.empty()) out += " (" + request.gpu_type + ")";
   return out;
@@ -35,11 +35,16 @@ std::string DependencyReading(const Dependency& dependency) {
   if (dependency.element) job += "_" + std::to_string(*dependency.element);
   switch (dependency.kind) {
     case DependencyKind::kAfter:
-      return (dependency.delay > Duration(0) ? FormatDuration(dependency.delay) + " " : std::string()) + "after " + job + " starts";
-    case DependencyKind::kAfterOk: return "after " + job + " succeeds";
-    case DependencyKind::kAfterNotOk: return "after " + job + " fails";
-    case DependencyKind::kAfterAny: return "after " + job + " ends";
-    case DependencyKind::kSingleton: return "after all earlier jobs of this name";
+      return (dependency.delay > Duration(0) ? FormatDuration(dependency.delay) + " " : std::string()) + "after " +
+             job + " starts";
+    case DependencyKind::kAfterOk:
+      return "after " + job + " succeeds";
+    case DependencyKind::kAfterNotOk:
+      return "after " + job + " fails";
+    case DependencyKind::kAfterAny:
+      return "after " + job + " ends";
+    case DependencyKind::kSingleton:
+      return "after all earlier jobs of this name";
   }
   return "";
 }
@@ -52,7 +57,8 @@ std::string DependenciesReading(const JobSpec& spec) {
     if (i > 0) out += spec.needs_any_dependency ? " or " : " and ";
     out += DependencyReading(spec.dependencies[i]);
   }
-  if (spec.dependencies.size() > kMostShown) out += " and " + std::to_string(spec.dependencies.size() - kMostShown) + " more";
+  if (spec.dependencies.size() > kMostShown)
+    out += " and " + std::to_string(spec.dependencies.size() - kMostShown) + " more";
   return out;
 }
 
@@ -80,11 +86,12 @@ void ReadBackOthers(const JobSpec& spec, std::vector<std::string>& out) {
   add(!spec.input.empty(), "input from " + spec.input);
   add(!spec.directory.empty(), "runs in " + spec.directory);
   add(spec.wants_pty, "with a terminal");
-  add(spec.warn.signal != 0, SignalName(spec.warn.signal) + " " + FormatDuration(spec.warn.before) + " before its limit" +
-                                 (spec.warn.batch_only ? ", to the script alone" : ""));
+  add(spec.warn.signal != 0, SignalName(spec.warn.signal) + " " + FormatDuration(spec.warn.before) +
+                                 " before its limit" + (spec.warn.batch_only ? ", to the script alone" : ""));
   add(spec.stop_signal != 15, "stopped with " + SignalName(spec.stop_signal));
   add(spec.grace != JobSpec().grace, FormatDuration(spec.grace) + " to end before SIGKILL");
-  add(spec.is_placement_set, spec.placement == PlacementStrategy::kRandom ? "on random GPUs" : "on the lowest free GPUs");
+  add(spec.is_placement_set,
+      spec.placement == PlacementStrategy::kRandom ? "on random GPUs" : "on the lowest free GPUs");
   add(spec.keeps_waiting, "keeps waiting when a dependency fails");
   add(spec.queues_anyway, "waits even for what this server cannot give");
   add(!spec.project.empty(), "project " + spec.project);
@@ -92,7 +99,8 @@ void ReadBackOthers(const JobSpec& spec, std::vector<std::string>& out) {
   add(!spec.pool.empty(), "pool " + spec.pool);
   add(!spec.comment.empty(), "comment " + Quoted(spec.comment));
   const auto kept = spec.labels.find("divvy.export");
-  add(kept != spec.labels.end(), kept == spec.labels.end() ? "" : "takes along " + kept->second + " of the environment");
+  add(kept != spec.labels.end(),
+      kept == spec.labels.end() ? "" : "takes along " + kept->second + " of the environment");
   for (const std::string& pair : spec.extra_environment) out.push_back("sets " + Quoted(pair));
 }
 
@@ -112,7 +120,8 @@ Readings ReadBack(const JobSpec& spec) {
   add(spec.time_limit > Duration(0), "at most " + FormatDuration(spec.time_limit));
   const std::string many = ManyReading(spec);
   add(!many.empty(), many);
-  add(!spec.group.empty(), "in group " + spec.group + (spec.group_limit > 0 ? ", " + std::to_string(spec.group_limit) + " at a time" : ""));
+  add(!spec.group.empty(),
+      "in group " + spec.group + (spec.group_limit > 0 ? ", " + std::to_string(spec.group_limit) + " at a time" : ""));
   add(!spec.dependencies.empty(), DependenciesReading(spec));
   add(spec.begin != kNoTime, "not before " + UtcMoment(spec.begin));
   add(spec.priority != 0, "priority " + std::to_string(spec.priority));

@@ -19,17 +19,20 @@ constexpr std::size_t kLongestName = 64;
 
 Status CheckName(std::string_view name) {
   const auto is_word = [](char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_'; };
-  const bool is_fine = !name.empty() && name.size() <= kLongestName && is_word(name.front()) &&
-                       std::ranges::all_of(name, [&](char c) { return is_word(c) || (c >= '0' && c <= '9') || c == '-' || c == '.'; });
+  const bool is_fine =
+      !name.empty() && name.size() <= kLongestName && is_word(name.front()) &&
+      std::ranges::all_of(name, [&](char c) { return is_word(c) || (c >= '0' && c <= '9') || c == '-' || c == '.'; });
   if (is_fine) return {};
-  return InvalidArgument(Quoted(name) + " is not a parameter's name; use up to 64 letters, digits, '_', '-' and '.', a letter first");
+  return InvalidArgument(Quoted(name) +
+                         " is not a parameter's name; use up to 64 letters, digits, '_', '-' and '.', a letter first");
 }
 
 Status CheckNew(std::string_view name, const JobSpec& spec) {
   if (std::ranges::any_of(spec.parameters, [&](const Parameter& other) { return other.name == name; })) {
     return InvalidArgument("the parameter " + Quoted(name) + " is given twice; list all its values in one place");
   }
-  if (spec.parameters.size() >= kMostColumns) return InvalidArgument("a sweep has at most " + std::to_string(kMostColumns) + " parameters");
+  if (spec.parameters.size() >= kMostColumns)
+    return InvalidArgument("a sweep has at most " + std::to_string(kMostColumns) + " parameters");
   return {};
 }
 
@@ -58,7 +61,8 @@ std::optional<Decimal> ReadDecimal(std::string_view text) {
 std::string WriteDecimal(std::int64_t value, int digits) {
   std::string out = std::to_string(value < 0 ? -value : value);
   if (digits > 0) {
-    if (out.size() <= static_cast<std::size_t>(digits)) out.insert(0, static_cast<std::size_t>(digits) + 1 - out.size(), '0');
+    if (out.size() <= static_cast<std::size_t>(digits))
+      out.insert(0, static_cast<std::size_t>(digits) + 1 - out.size(), '0');
     out.insert(out.size() - static_cast<std::size_t>(digits), ".");
   }
   return value < 0 ? "-" + out : out;
@@ -86,10 +90,13 @@ Result<std::optional<std::vector<std::string>>> ReadRange(std::string_view text)
   const std::int64_t step = numbers.size() == 3 ? numbers[2].value : unit;
   if (step == 0) return InvalidArgument(Quoted(text) + ": the step is 0; a range is start:stop:step");
   if ((last - first) / step < 0 || (last != first && (last < first) != (step < 0))) {
-    return InvalidArgument(Quoted(text) + ": the range runs away from its end; a range is start:stop:step, such as 9:0:-1");
+    return InvalidArgument(Quoted(text) +
+                           ": the range runs away from its end; a range is start:stop:step, such as 9:0:-1");
   }
   const std::int64_t count = (last - first) / step + 1;
-  if (count > kMostValues) return InvalidArgument(Quoted(text) + " has " + std::to_string(count) + " values; at most " + std::to_string(kMostValues) + " go, use --array for more");
+  if (count > kMostValues)
+    return InvalidArgument(Quoted(text) + " has " + std::to_string(count) + " values; at most " +
+                           std::to_string(kMostValues) + " go, use --array for more");
   std::vector<std::string> values;
   for (std::int64_t i = 0; i < count; ++i) values.push_back(WriteDecimal(first + i * step, digits));
   return values;
@@ -141,7 +148,8 @@ class CsvReader {
         row.back() += c;
       }
     }
-    if (row.size() > kMostColumns) return InvalidArgument(Place() + ": more than " + std::to_string(kMostColumns) + " fields");
+    if (row.size() > kMostColumns)
+      return InvalidArgument(Place() + ": more than " + std::to_string(kMostColumns) + " fields");
     return row;
   }
 
@@ -210,7 +218,8 @@ Status ParseParameter(std::string_view text, JobSpec& spec) {
       parameter.values.emplace_back(Trim(value));
     }
     if (std::ssize(parameter.values) > kMostValues) {
-      return InvalidArgument("the parameter " + Quoted(parameter.name) + " has more than " + std::to_string(kMostValues) + " values");
+      return InvalidArgument("the parameter " + Quoted(parameter.name) + " has more than " +
+                             std::to_string(kMostValues) + " values");
     }
   }
   spec.parameters.push_back(std::move(parameter));
@@ -242,7 +251,8 @@ Status ParseParameterFile(std::string_view csv, std::string_view path, JobSpec& 
     }
     for (std::size_t i = 0; i < row->size(); ++i) read.parameters[first_new + i].values.push_back(std::move((*row)[i]));
     if (std::ssize(read.parameters[first_new].values) > kMostValues) {
-      return InvalidArgument(reader.Place() + ": more than " + std::to_string(kMostValues) + " rows; submit them in parts");
+      return InvalidArgument(reader.Place() + ": more than " + std::to_string(kMostValues) +
+                             " rows; submit them in parts");
     }
   }
   if (read.parameters[first_new].values.empty()) {
@@ -297,10 +307,14 @@ std::string FillParameters(std::string_view text, const std::map<std::string, st
     const auto open = text.find('{');
     out += text.substr(0, open);
     if (open == std::string_view::npos) return out;
+    // ${name} is the shell's own variable.
+    const bool is_shells = open > 0 && text[open - 1] == '$';
     text.remove_prefix(open);
     // A name ends within its longest length, so that a text full of '{' costs no more than its own.
     const auto close = text.substr(0, kLongestName + 2).find('}');
-    const auto found = close == std::string_view::npos ? parameters.end() : parameters.find(std::string(text.substr(1, close - 1)));
+    const auto found = is_shells || close == std::string_view::npos
+                           ? parameters.end()
+                           : parameters.find(std::string(text.substr(1, close - 1)));
     if (found == parameters.end()) {
       out += '{';
       text.remove_prefix(1);

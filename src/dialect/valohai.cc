@@ -28,7 +28,8 @@ std::string UuidOf(std::string_view text) {
   std::array<char, 40> out{};
   std::snprintf(out.data(), out.size(), "%08x-%04x-8%03x-%04x-%012llx", static_cast<unsigned>(a >> 32),
                 static_cast<unsigned>(a >> 16 & 0xffff), static_cast<unsigned>(a & 0xfff),
-                static_cast<unsigned>((b >> 48 & 0x3fff) | 0x8000), static_cast<unsigned long long>(b & 0xffffffffffffULL));
+                static_cast<unsigned>((b >> 48 & 0x3fff) | 0x8000),
+                static_cast<unsigned long long>(b & 0xffffffffffffULL));
   return out.data();
 }
 
@@ -50,7 +51,8 @@ Result<std::vector<std::pair<std::string, std::string>>> ResolveVariables(const 
   }
   for (const auto& [name, value] : request.variables) {
     if (name.empty() || name.find_first_of("= \t\n") != std::string::npos || value.find('\0') != std::string::npos) {
-      return InvalidArgument("--var " + name + "=" + value + ": a variable's name has letters, digits and '_' only");
+      return InvalidArgument("--var " + Quoted(name + "=" + value) +
+                             ": a variable's name has letters, digits and '_' only");
     }
     auto same = std::find_if(out.begin(), out.end(), [&](const auto& one) { return one.first == name; });
     if (same == out.end()) out.emplace_back(name, value);
@@ -80,7 +82,8 @@ Result<Values> ResolveParameters(const ValohaiStep& step, const ExecutionRequest
                              std::to_string(values.size()));
     }
     for (const std::string& value : values) {
-      if (auto status = CheckValohaiValue(parameter, value); !status) return InvalidArgument(who + ": " + status.error().message);
+      if (auto status = CheckValohaiValue(parameter, value); !status)
+        return InvalidArgument(who + ": " + status.error().message);
     }
     if (!values.empty()) out[parameter.name] = std::move(values);
   }
@@ -109,8 +112,8 @@ Result<StagedInput> StageInput(const ValohaiInput& input, const std::string& url
       auto slash = path.find('/');
       path = slash == std::string::npos ? "" : path.substr(slash);
     } else {
-      return InvalidArgument(who + ": input " + Quoted(input.name) + ": " + Quoted(url) + " cannot be fetched from here; give a file or an http url with --" +
-                             input.name + "=PATH");
+      return InvalidArgument(who + ": input " + Quoted(input.name) + ": " + Quoted(url) +
+                             " cannot be fetched from here; give a file or an http url with --" + input.name + "=PATH");
     }
   }
   while (path.size() > 1 && path.ends_with('/')) path.pop_back();
@@ -155,8 +158,10 @@ Result<InputPlan> PlanInputs(const ValohaiStep& step, const ExecutionRequest& re
                                Quoted(staged.destination.substr(input.name.size() + 1)) +
                                "; set 'keep-directories: full'");
       }
-      plan.json += std::string(is_first ? "" : ", ") + "{\"name\": " + JsonText(staged.destination.substr(input.name.size() + 1)) +
-                   ", \"path\": " + JsonText(inputs_directory + "/" + staged.destination) + ", \"uri\": " + JsonText(url) + "}";
+      plan.json += std::string(is_first ? "" : ", ") +
+                   "{\"name\": " + JsonText(staged.destination.substr(input.name.size() + 1)) +
+                   ", \"path\": " + JsonText(inputs_directory + "/" + staged.destination) +
+                   ", \"uri\": " + JsonText(url) + "}";
       is_first = false;
       if (!input.is_on_demand) plan.staged.push_back(std::move(staged));
     }
@@ -221,7 +226,7 @@ Status FillRequest(const ValohaiStep& step, const std::vector<std::pair<std::str
   if (std::string text(Trim(Find(variables, "VH_GPUS"))); !text.empty()) {
     auto count = ParseInteger(text);
     if (!count || *count < 0 || *count > 1'000'000) {
-      return InvalidArgument(who + ": VH_GPUS=" + text + " is not a whole number of GPUs; write VH_GPUS=1");
+      return InvalidArgument(who + ": VH_GPUS is " + Quoted(text) + ", not a whole number of GPUs; write VH_GPUS=1");
     }
     out.gpus = static_cast<int>(*count);
   }
@@ -233,7 +238,8 @@ Status FillRequest(const ValohaiStep& step, const std::vector<std::pair<std::str
     } else if (number && *number > 0 && *number < 1e6) {
       out.cpus = static_cast<int>(std::ceil(*number));
     } else {
-      return InvalidArgument(who + ": VH_CPU_LIMIT=" + text + " is neither a number of CPUs nor a list of cores such as 0,2,4");
+      return InvalidArgument(who + ": VH_CPU_LIMIT is " + Quoted(text) +
+                             ", neither a number of CPUs nor a list of cores such as 0,2,4");
     }
   }
   if (auto memory = step.memory_mb_max ? step.memory_mb_max : step.memory_mb_min) {
@@ -250,7 +256,8 @@ void AddNotes(const ValohaiStep& step, const ExecutionRequest& request, JobSpec&
   };
   note(!step.mounts.empty(), "mounts: without a container the step sees the host's own paths");
   note(!step.cache_volumes.empty(), "cache-volumes: nothing is mounted; the step sees the host's own directories");
-  note(!step.variable_groups.empty(), "environment-variable-groups: groups live at Valohai; set the variables with --var");
+  note(!step.variable_groups.empty(),
+       "environment-variable-groups: groups live at Valohai; set the variables with --var");
   note(step.no_output_timeout.count() > 0, "no-output-timeout is not watched");
   note(!step.upload_store.empty(), "upload-store: outputs stay on this machine");
   note(!step.stop_condition.empty(), "stop-condition is not watched");
@@ -305,8 +312,8 @@ void SetEnvironment(const std::vector<std::pair<std::string, std::string>>& vari
 
 }  // namespace
 
-Result<JobSpec> MakeExecution(const ValohaiProject& project, std::string_view step_name, const ExecutionRequest& request,
-                              const Surroundings& around) {
+Result<JobSpec> MakeExecution(const ValohaiProject& project, std::string_view step_name,
+                              const ExecutionRequest& request, const Surroundings& around) {
   DIVVY_TRY(const ValohaiStep* step, FindValohaiStep(project, step_name));
   std::string who = project.path + ": step " + Quoted(step->name);
   DIVVY_TRY(auto variables, ResolveVariables(*step, request, who));
@@ -333,14 +340,16 @@ Result<JobSpec> MakeExecution(const ValohaiProject& project, std::string_view st
   DIVVY_CHECK(FillRequest(*step, variables, request, who, spec.request));
   AddNotes(*step, request, spec);
 
-  spec.labels = {{"valohai.step", step->name}, {"valohai.execution", id}, {"valohai.root", root}, {"valohai.title", title}};
+  spec.labels = {
+      {"valohai.step", step->name}, {"valohai.execution", id}, {"valohai.root", root}, {"valohai.title", title}};
   if (!request.task_id.empty()) spec.labels["valohai.task"] = request.task_id;
   if (!request.tags.empty()) spec.labels["valohai.tags"] = Join(request.tags, ",");
 
   ExecutionScript script;
   for (const std::string& command : step->commands) {
     script.commands.push_back(FillValohaiCommand(command, *step, values));
-    if (script.commands.back().find('\0') != std::string::npos) return InvalidArgument(who + ": a command holds a zero byte");
+    if (script.commands.back().find('\0') != std::string::npos)
+      return InvalidArgument(who + ": a command holds a zero byte");
   }
   script.inputs = std::move(inputs.staged);
   std::string parameters = ParametersJson(*step, values);
@@ -349,7 +358,8 @@ Result<JobSpec> MakeExecution(const ValohaiProject& project, std::string_view st
       {"execution", ExecutionJson(request, spec, image, around)},
       {"parameters", parameters},
       {"inputs", inputs.json},
-      {"runtime", "{\"hostname\": " + JsonText(around.hostname) + ", \"gpus\": " + std::to_string(spec.request.gpus) + "}"},
+      {"runtime",
+       "{\"hostname\": " + JsonText(around.hostname) + ", \"gpus\": " + std::to_string(spec.request.gpus) + "}"},
   };
   spec.script = RenderScript(script);
 

@@ -2,8 +2,8 @@
 // the public schema of valohai-yaml; docs/valohai.md says which parts apply on one server.
 //
 // Nothing here reads a file or a clock: the text, the caller's surroundings and the ids are arguments. What must happen
-// beside the commands (configuration files, inputs) becomes a prologue of the job's own script, so that it happens where
-// and when the job runs, and again after a requeue.
+// beside the commands (configuration files, inputs) becomes a prologue of the job's own script, so that it happens
+// where and when the job runs, and again after a requeue.
 #pragma once
 
 #include <map>
@@ -34,8 +34,8 @@ struct ValohaiParameter {
   std::string description;
   ValohaiMultiple multiple = ValohaiMultiple::kNone;
   std::string separator = ",";
-  std::string pass_as;                       // Empty: "--{name}={value}", or "--{name}" for a flag.
-  std::optional<std::string> pass_true_as;   // Flags only.
+  std::string pass_as;                      // Empty: "--{name}={value}", or "--{name}" for a flag.
+  std::optional<std::string> pass_true_as;  // Flags only.
   std::optional<std::string> pass_false_as;
 };
 
@@ -65,7 +65,7 @@ struct ValohaiStep {
   std::vector<std::string> variable_groups, outputs, mounts, cache_volumes;
   std::vector<ValohaiParameter> parameters;
   std::vector<ValohaiInput> inputs;
-  Duration time_limit{0};         // 0: none.
+  Duration time_limit{0};  // 0: none.
   Duration no_output_timeout{0};
   std::optional<double> cpus_min, cpus_max, memory_mb_min, memory_mb_max;
   std::map<std::string, int> devices;  // "nvidia.com/gpu" -> count.
@@ -140,7 +140,8 @@ ValohaiReading ReadValohaiYaml(std::string_view text, std::string_view path);
 /// The project, or its first error.
 Result<ValohaiProject> ParseValohaiYaml(std::string_view text, std::string_view path);
 /// A file of parameters (JSON or YAML): one map of names to a value or a list of them.
-Result<std::map<std::string, std::vector<std::string>>> ParseValohaiValues(std::string_view text, std::string_view path);
+Result<std::map<std::string, std::vector<std::string>>> ParseValohaiValues(std::string_view text,
+                                                                           std::string_view path);
 
 /// The part of ReadValohaiYaml that needs no YAML: duplicates, defaults outside choices, references to nowhere.
 void CheckValohaiProject(const ValohaiProject& project, std::vector<ValohaiProblem>& problems);
@@ -156,12 +157,12 @@ struct ExecutionRequest {
   std::string title, image, environment, project;
   std::vector<std::string> tags;
   int priority = 0;
-  bool restarts = false;        // --autorestart
-  std::string repository;       // Directory of the code; empty: the caller's.
-  std::string root;             // Directory that will hold config, inputs and outputs; empty: under the caller's home.
-  std::string execution_id;     // A UUID; empty: made from `around.now`.
-  std::string task_id;          // Of the task that this execution belongs to.
-  int default_gpus = 1;         // Without VH_GPUS: 1 on a machine with GPUs.
+  bool restarts = false;     // --autorestart
+  std::string repository;    // Directory of the code; empty: the caller's.
+  std::string root;          // Directory that will hold config, inputs and outputs; empty: under the caller's home.
+  std::string execution_id;  // A UUID; empty: made from `around.now`.
+  std::string task_id;       // Of the task that this execution belongs to.
+  int default_gpus = 1;      // Without VH_GPUS: 1 on a machine with GPUs.
 };
 
 /// By its exact name, else by a prefix or a part of it that no other step shares.

@@ -1,4 +1,5 @@
-// What is wrong with a project although every key is known: duplicates, defaults outside choices, references to nowhere.
+// What is wrong with a project although every key is known: duplicates, defaults outside choices, references to
+// nowhere.
 #include <algorithm>
 #include <cctype>
 #include <cmath>
@@ -11,6 +12,17 @@
 
 namespace divvy::dialect {
 namespace {
+
+/// Names for a message: the first few, so that it stays a line.
+std::string Listed(const std::vector<std::string>& names) {
+  constexpr std::size_t kMost = 8;
+  std::string out;
+  for (std::size_t i = 0; i < std::min(names.size(), kMost); ++i) {
+    std::string shown = Quoted(names[i]);
+    out += (i > 0 ? ", " : "") + shown.substr(1, shown.size() - 2);
+  }
+  return names.size() > kMost ? out + ", ..." : out;
+}
 
 class Checker {
  public:
@@ -105,7 +117,8 @@ class Checker {
   void Parameter(const ValohaiParameter& parameter, const std::string& step) {
     std::string owner = step + "parameter " + Quoted(parameter.name) + ": ";
     bool is_flag = parameter.type == ValohaiType::kFlag;
-    if (is_flag && parameter.multiple != ValohaiMultiple::kNone) Error(parameter.line, owner + "a flag cannot be multiple");
+    if (is_flag && parameter.multiple != ValohaiMultiple::kNone)
+      Error(parameter.line, owner + "a flag cannot be multiple");
     if (is_flag && !parameter.choices.empty()) Error(parameter.line, owner + "a flag has no choices");
     if (!is_flag && (parameter.pass_true_as || parameter.pass_false_as)) {
       Error(parameter.line, owner + "'pass-true-as' and 'pass-false-as' belong to flags; set 'type: flag'");
@@ -113,7 +126,8 @@ class Checker {
     if ((parameter.min || parameter.max) && (is_flag || parameter.type == ValohaiType::kString)) {
       Error(parameter.line, owner + "'min' and 'max' need 'type: integer' or 'type: float'");
     }
-    if (parameter.min && parameter.max && *parameter.min > *parameter.max) Error(parameter.line, owner + "min is above max");
+    if (parameter.min && parameter.max && *parameter.min > *parameter.max)
+      Error(parameter.line, owner + "min is above max");
     if (!parameter.defaults) return;
     if (parameter.defaults->size() > 1 && parameter.multiple == ValohaiMultiple::kNone) {
       Error(parameter.line, owner + "has a list as its default; set 'multiple: repeat' or 'multiple: separate'");
@@ -137,7 +151,8 @@ class Checker {
     }
     for (const ValohaiParameter& parameter : step.parameters) {
       if (parameter.name == input.name) {
-        Warning(input.line, owner + "a parameter has the same name; the option --" + input.name + " sets the parameter");
+        Warning(input.line,
+                owner + "a parameter has the same name; the option --" + input.name + " sets the parameter");
       }
     }
   }
@@ -150,7 +165,8 @@ class Checker {
     if (!is_plain) Error(variable.line, owner + "a name has letters, digits and '_' only, and begins with no digit");
     if (variable.name == "VH_GPUS" && variable.value && !variable.value->empty()) {
       auto count = ParseInteger(*variable.value);
-      if (!count || *count < 0) Error(variable.line, owner + Quoted(*variable.value) + " is not a whole number of GPUs");
+      if (!count || *count < 0)
+        Error(variable.line, owner + Quoted(*variable.value) + " is not a whole number of GPUs");
     }
   }
 
@@ -164,7 +180,8 @@ class Checker {
           std::string name = command.substr(at + prefix.size(), end - at - prefix.size());
           bool is_known = std::any_of(step.parameters.begin(), step.parameters.end(),
                                       [&](const ValohaiParameter& parameter) { return parameter.name == Trim(name); });
-          if (!is_known) Warning(step.line, owner + "a command uses the parameter " + Quoted(name) + ", which there is not");
+          if (!is_known)
+            Warning(step.line, owner + "a command uses the parameter " + Quoted(name) + ", which there is not");
         }
       }
     }
@@ -178,8 +195,10 @@ class Checker {
     if (node.type == "task" && node.step.empty() == node.task.empty()) {
       Error(node.line, owner + "a task node needs 'step' or 'task', not both");
     }
-    if (!node.step.empty() && !has(project.steps, node.step)) Error(node.line, owner + "there is no step " + Quoted(node.step));
-    if (!node.task.empty() && !has(project.tasks, node.task)) Error(node.line, owner + "there is no task " + Quoted(node.task));
+    if (!node.step.empty() && !has(project.steps, node.step))
+      Error(node.line, owner + "there is no step " + Quoted(node.step));
+    if (!node.task.empty() && !has(project.tasks, node.task))
+      Error(node.line, owner + "there is no task " + Quoted(node.task));
   }
 
   void Endpoint(const std::string& text, int line, const ValohaiPipeline& pipeline, const std::string& owner,
@@ -220,11 +239,11 @@ Result<const T*> FindByName(const std::vector<T>& things, std::string_view name,
     }
     if (found.size() == 1) return found.front();
     if (found.size() > 1) {
-      return InvalidArgument(path + ": " + Quoted(name) + " could be the " + std::string(kind) + "s " + Join(names, ", ") +
+      return InvalidArgument(path + ": " + Quoted(name) + " could be the " + std::string(kind) + "s " + Listed(names) +
                              "; write more of the name");
     }
   }
-  return NotFound(path + ": there is no " + std::string(kind) + " " + Quoted(name) + "; there is " + Join(all, ", "));
+  return NotFound(path + ": there is no " + std::string(kind) + " " + Quoted(name) + "; there is " + Listed(all));
 }
 
 }  // namespace
@@ -245,23 +264,37 @@ Result<Duration> ParseValohaiDuration(std::string_view text) {
   std::string_view rest = Trim(text);
   Error error = InvalidArgument(Quoted(text) + " is not a time; write seconds, or text such as '1h 30m 5s'");
   if (auto seconds = ParseNumber(rest)) {
-    if (*seconds <= 0 || *seconds > 1e9) return InvalidArgument(Quoted(text) + ": a time limit is above 0 and below 1e9 s");
+    if (*seconds <= 0 || *seconds > 1e9)
+      return InvalidArgument(Quoted(text) + ": a time limit is above 0 and below 1e9 s");
     return Duration(static_cast<std::int64_t>(*seconds * 1e9));
   }
+  if (rest.empty()) return error;
   double total = 0;
   while (!rest.empty()) {
     std::size_t digits = 0;
-    while (digits < rest.size() && (std::isdigit(static_cast<unsigned char>(rest[digits])) != 0 || rest[digits] == '.')) ++digits;
+    while (digits < rest.size() && (std::isdigit(static_cast<unsigned char>(rest[digits])) != 0 || rest[digits] == '.'))
+      ++digits;
     auto number = ParseNumber(rest.substr(0, digits));
     rest = Trim(rest.substr(digits));
     if (!number || rest.empty()) return error;
     switch (std::tolower(static_cast<unsigned char>(rest[0]))) {
-      case 's': total += *number; break;
-      case 'm': total += *number * 60; break;
-      case 'h': total += *number * 3600; break;
-      case 'd': total += *number * 86400; break;
-      case 'w': total += *number * 604800; break;
-      default: return error;
+      case 's':
+        total += *number;
+        break;
+      case 'm':
+        total += *number * 60;
+        break;
+      case 'h':
+        total += *number * 3600;
+        break;
+      case 'd':
+        total += *number * 86400;
+        break;
+      case 'w':
+        total += *number * 604800;
+        break;
+      default:
+        return error;
     }
     while (!rest.empty() && std::isalpha(static_cast<unsigned char>(rest[0])) != 0) rest.remove_prefix(1);
     while (!rest.empty() && (rest[0] == ' ' || rest[0] == ',')) rest.remove_prefix(1);
@@ -281,11 +314,12 @@ Status CheckValohaiValue(const ValohaiParameter& parameter, std::string_view val
   }
   if (!parameter.choices.empty() &&
       std::find(parameter.choices.begin(), parameter.choices.end(), value) == parameter.choices.end()) {
-    return InvalidArgument(owner + " is not one of the choices " + Join(parameter.choices, ", "));
+    return InvalidArgument(owner + " is not one of the choices " + Listed(parameter.choices));
   }
   if (parameter.type == ValohaiType::kString) return {};
   auto number = ParseNumber(value);
-  if (parameter.type == ValohaiType::kInteger && !ParseInteger(value)) return InvalidArgument(owner + " is not a whole number");
+  if (parameter.type == ValohaiType::kInteger && !ParseInteger(value))
+    return InvalidArgument(owner + " is not a whole number");
   if (!number) return InvalidArgument(owner + " is not a number");
   if (parameter.min && *number < *parameter.min) {
     return InvalidArgument(owner + " is below the min");

@@ -86,7 +86,8 @@ ScriptExplanation ExplainValohai(std::string_view text, std::string_view path) {
                            : Row("needs", executions.error().message);
     out.text += Row("run it", "divvy vh task run " + ShellQuote(task.name) + " --adhoc");
   }
-  if (!project.pipelines.empty()) out.text += "note: pipelines are checked, not run; run their steps one after the other\n";
+  if (!project.pipelines.empty())
+    out.text += "note: pipelines are checked, not run; run their steps one after the other\n";
   if (!project.endpoints.empty()) out.text += "note: endpoints are checked, not served\n";
   return out;
 }

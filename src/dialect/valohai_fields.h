@@ -162,7 +162,8 @@ class Fields {
   }
 
  private:
-  // "<<: *base" adds the keys that the map itself lacks. The depth bound keeps a file that merges itself in a chain cheap.
+  // "<<: *base" adds the keys that the map itself lacks. The depth bound keeps a file that merges itself in a chain
+  // cheap.
   void Add(const YAML::Node& map, int depth) {
     constexpr int kMergeDepth = 8;
     std::vector<YAML::Node> merged;

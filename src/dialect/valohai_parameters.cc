@@ -19,7 +19,8 @@ std::string FillPiece(std::string_view piece, std::string_view name, std::string
   std::string out;
   while (!piece.empty()) {
     bool is_filled = false;
-    for (auto [brace, text] : {std::pair{std::string_view("{name}"), name}, {std::string_view("{value}"), value},
+    for (auto [brace, text] : {std::pair{std::string_view("{name}"), name},
+                               {std::string_view("{value}"), value},
                                {std::string_view("{v}"), value}}) {
       if (!piece.starts_with(brace)) continue;
       out += text;
@@ -34,7 +35,8 @@ std::string FillPiece(std::string_view piece, std::string_view name, std::string
   return out;
 }
 
-void AppendPieces(std::string_view pattern, std::string_view name, std::string_view value, std::vector<std::string>& out) {
+void AppendPieces(std::string_view pattern, std::string_view name, std::string_view value,
+                  std::vector<std::string>& out) {
   for (std::string_view word : SplitWords(pattern)) out.push_back(FillPiece(word, name, value));
 }
 

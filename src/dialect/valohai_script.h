@@ -20,8 +20,8 @@ struct StagedInput {
 
 struct ExecutionScript {
   std::vector<std::string> commands;  // Filled.
-  /// Name without suffix -> JSON, written as NAME.json and, since JSON is YAML, as NAME.yaml. "@COUNTER@" in a text is the
-  /// job's number, which nobody knows before the submission.
+  /// Name without suffix -> JSON, written as NAME.json and, since JSON is YAML, as NAME.yaml. "@COUNTER@" in a text is
+  /// the job's number, which nobody knows before the submission.
   std::vector<std::pair<std::string, std::string>> configuration;
   std::vector<StagedInput> inputs;
 };

@@ -43,7 +43,8 @@ std::string Draw(const ValohaiTaskParameter& parameter, Draws& draws) {
   if (parameter.distribution == "log-uniform") {
     value = std::exp(std::log(parameter.min) + (std::log(parameter.max) - std::log(parameter.min)) * unit);
   }
-  if (parameter.distribution == "integer") value = std::floor(parameter.min + (parameter.max - parameter.min + 1) * unit);
+  if (parameter.distribution == "integer")
+    value = std::floor(parameter.min + (parameter.max - parameter.min + 1) * unit);
   if (parameter.is_integer) value = std::round(value);
   std::array<char, 40> out{};
   std::snprintf(out.data(), out.size(), "%.12g", value);
@@ -89,7 +90,8 @@ Result<std::vector<JobSpec>> MakeTask(const ValohaiProject& project, std::string
   DIVVY_TRY(const ValohaiTask* task, FindValohaiTask(project, task_name));
   std::string who = project.path + ": task '" + task->name + "': ";
   if (task->type == "distributed") {
-    return FailedPrecondition(who + "a distributed task needs executions that start together on several nodes; run the "
+    return FailedPrecondition(who +
+                              "a distributed task needs executions that start together on several nodes; run the "
                               "step on one node with VH_GPUS instead");
   }
   bool is_manual = task->type == "manual_search" || task->parameters.empty();
@@ -97,7 +99,8 @@ Result<std::vector<JobSpec>> MakeTask(const ValohaiProject& project, std::string
   bool is_random = task->type == "random_search" || task->type == "bayesian_tpe";
   std::vector<Set> sets = is_manual ? task->parameter_sets : is_random ? RandomSets(*task) : GridSets(*task);
   if (sets.size() > kMaxExecutions) {
-    return LimitExceeded(who + "makes more than 10000 executions; use fewer values, or random_search with execution-count");
+    return LimitExceeded(who +
+                         "makes more than 10000 executions; use fewer values, or random_search with execution-count");
   }
   std::vector<JobSpec> out;
   for (std::size_t i = 0; i < sets.size(); ++i) {
@@ -121,7 +124,8 @@ Result<std::vector<JobSpec>> MakeTask(const ValohaiProject& project, std::string
     spec.group = "task-" + (request.execution_id.empty() ? task->name : request.execution_id);
     spec.group_limit = cap;
     if (i == 0) {
-      if (task->type == "bayesian_tpe") spec.notes.push_back("bayesian_tpe: the values are drawn at random, without an optimiser");
+      if (task->type == "bayesian_tpe")
+        spec.notes.push_back("bayesian_tpe: the values are drawn at random, without an optimiser");
       if (!task->stop_condition.empty()) spec.notes.push_back("stop-condition is not watched");
       if (!task->on_child_error.empty() && task->on_child_error != "continue-and-complete") {
         spec.notes.push_back("on-child-error: the other executions go on when one fails");

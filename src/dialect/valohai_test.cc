@@ -147,7 +147,8 @@ TEST(Valohai, SourcePathIsFilled) {
 }
 
 TEST(Valohai, CommandsAreOneScriptThatStopsAtTheFirstFailure) {
-  auto spec = Execute("- step:\n    name: s\n    image: i\n    command:\n      - export A=1\n      - false && true\n      - echo $A\n");
+  auto spec = Execute(
+      "- step:\n    name: s\n    image: i\n    command:\n      - export A=1\n      - false && true\n      - echo $A\n");
   ASSERT_TRUE(spec) << spec.error().message;
   EXPECT_TRUE(Holds(spec->script, "set -e\nexport A=1\nfalse && true\nvh_status\necho $A\n"));
 }
@@ -156,7 +157,8 @@ TEST(Valohai, AShebangStaysFirst) {
   auto shell = Execute("- step:\n    name: s\n    image: i\n    command: |\n      #!/bin/sh -x\n      echo hi\n");
   ASSERT_TRUE(shell) << shell.error().message;
   EXPECT_TRUE(shell->script.starts_with("#!/bin/sh -x\n")) << shell->script;
-  auto python = Execute("- step:\n    name: s\n    image: i\n    command: |\n      #!/usr/bin/env python3\n      print(1)\n");
+  auto python =
+      Execute("- step:\n    name: s\n    image: i\n    command: |\n      #!/usr/bin/env python3\n      print(1)\n");
   ASSERT_TRUE(python) << python.error().message;
   EXPECT_TRUE(python->script.starts_with("#!/bin/bash\n"));
   EXPECT_TRUE(Holds(python->script, "'VH_END_OF_COMMANDS'\n#!/usr/bin/env python3\nprint(1)\nVH_END_OF_COMMANDS\n"));
@@ -167,12 +169,15 @@ TEST(Valohai, AnExecutionSeesItsDirectoriesAndConfiguration) {
   request.execution_id = "11111111-2222-4333-8444-555555555555";
   request.root = "/data/e1";
   request.repository = "/data/e1/repository";
-  auto spec = Execute(Step("    parameters:\n      - {name: lr, type: float, default: 1e-3}\n      - {name: n, default: 'a\"b'}\n"), request);
+  auto spec = Execute(
+      Step("    parameters:\n      - {name: lr, type: float, default: 1e-3}\n      - {name: n, default: 'a\"b'}\n"),
+      request);
   ASSERT_TRUE(spec) << spec.error().message;
   EXPECT_EQ(spec->directory, "/data/e1/repository");
-  for (const char* variable : {"VH_CONFIG_DIR=/data/e1/config", "VH_INPUTS_DIR=/data/e1/inputs", "VH_OUTPUTS_DIR=/data/e1/outputs",
-                               "VH_REPOSITORY_DIR=/data/e1/repository", "VH_JOB_ID=exec-11111111-2222-4333-8444-555555555555",
-                               "VH_EXECUTION_ID=11111111-2222-4333-8444-555555555555"}) {
+  for (const char* variable :
+       {"VH_CONFIG_DIR=/data/e1/config", "VH_INPUTS_DIR=/data/e1/inputs", "VH_OUTPUTS_DIR=/data/e1/outputs",
+        "VH_REPOSITORY_DIR=/data/e1/repository", "VH_JOB_ID=exec-11111111-2222-4333-8444-555555555555",
+        "VH_EXECUTION_ID=11111111-2222-4333-8444-555555555555"}) {
     EXPECT_TRUE(HasVariable(*spec, variable)) << variable;
   }
   EXPECT_EQ(spec->labels["valohai.parameters"], R"({"lr": 0.001, "n": "a\"b"})");
@@ -198,8 +203,10 @@ TEST(Valohai, AStepIsFoundByPrefixAndPartOfItsName) {
   ASSERT_TRUE(project);
   EXPECT_EQ((*FindValohaiStep(*project, "sing"))->name, "single-gpu-experiment");
   EXPECT_EQ((*FindValohaiStep(*project, "TRAIN"))->name, "full-training");
-  EXPECT_TRUE(Holds(FindValohaiStep(*project, "n").error().message, "could be the steps single-gpu-experiment, full-training"));
-  EXPECT_TRUE(Holds(FindValohaiStep(*project, "zz").error().message, "there is no step 'zz'; there is single-gpu-experiment"));
+  EXPECT_TRUE(
+      Holds(FindValohaiStep(*project, "n").error().message, "could be the steps single-gpu-experiment, full-training"));
+  EXPECT_TRUE(
+      Holds(FindValohaiStep(*project, "zz").error().message, "there is no step 'zz'; there is single-gpu-experiment"));
 }
 
 TEST(Valohai, DurationsAreSumsOfPieces) {
@@ -208,29 +215,36 @@ TEST(Valohai, DurationsAreSumsOfPieces) {
   EXPECT_EQ(*ParseValohaiDuration("2 Hours, 3 minutes"), 7380s);
   EXPECT_EQ(*ParseValohaiDuration("1.5d"), 36h);
   EXPECT_EQ(*ParseValohaiDuration("1w"), 168h);
-  for (const char* wrong : {"", "0", "0s", "-5", "5x", "h", "1h30", "1e30s"}) EXPECT_FALSE(ParseValohaiDuration(wrong)) << wrong;
+  for (const char* wrong : {"", "0", "0s", "-5", "5x", "h", "1h30", "1e30s"})
+    EXPECT_FALSE(ParseValohaiDuration(wrong)) << wrong;
 }
 
 TEST(Valohai, MergedMapsGiveTheirKeys) {
-  auto spec = Execute("- step: &base\n    name: a\n    image: i\n    command: x\n- step:\n    <<: *base\n    name: b\n", {}, "b");
+  auto spec = Execute("- step: &base\n    name: a\n    image: i\n    command: x\n- step:\n    <<: *base\n    name: b\n",
+                      {}, "b");
   ASSERT_TRUE(spec) << spec.error().message;
   EXPECT_TRUE(Holds(spec->script, "set -e\nx\n"));
 }
 
 TEST(Valohai, ReportsEveryProblemInOrderOfLines) {
   auto reading = ReadValohaiYaml(
-      "- step:\n    name: a\n    image: i\n    command: 'echo {parameter:gone}'\n    nam: x\n- step:\n    name: a\n    command: y\n",
+      "- step:\n    name: a\n    image: i\n    command: 'echo {parameter:gone}'\n    nam: x\n- step:\n    name: a\n    "
+      "command: y\n",
       "v.yaml");
   std::vector<std::string> lines;
-  for (const auto& problem : reading.problems) lines.push_back(std::to_string(problem.line) + (problem.is_warning ? "w" : "e"));
+  for (const auto& problem : reading.problems)
+    lines.push_back(std::to_string(problem.line) + (problem.is_warning ? "w" : "e"));
   EXPECT_EQ(lines, (std::vector<std::string>{"2w", "5e", "7e", "7e"}));
 }
 
 TEST(ValohaiTask, AGridIsTheProductOfItsParameters) {
-  const std::string text = Step("    parameters:\n      - {name: lr, type: float, default: 1}\n      - {name: n, type: integer, default: 1}\n") +
-                           "- task:\n    name: sweep\n    step: train\n    type: Grid-Search\n    execution-batch-size: 2\n    parameters:\n"
-                           "      - {name: lr, style: multiple, rules: {items: [0.1, 0.2]}}\n"
-                           "      - {name: n, style: linear, rules: {start: 1, end: 5, step: 2}}\n";
+  const std::string text =
+      Step(
+          "    parameters:\n      - {name: lr, type: float, default: 1}\n      - {name: n, type: integer, default: "
+          "1}\n") +
+      "- task:\n    name: sweep\n    step: train\n    type: Grid-Search\n    execution-batch-size: 2\n    parameters:\n"
+      "      - {name: lr, style: multiple, rules: {items: [0.1, 0.2]}}\n"
+      "      - {name: n, style: linear, rules: {start: 1, end: 5, step: 2}}\n";
   auto project = ParseValohaiYaml(text, "valohai.yaml");
   ASSERT_TRUE(project) << project.error().message;
   ExecutionRequest request;
@@ -247,9 +261,10 @@ TEST(ValohaiTask, AGridIsTheProductOfItsParameters) {
 }
 
 TEST(ValohaiTask, RandomDrawsAreTheSameEveryTimeAndStayInBounds) {
-  const std::string text = Step("    parameters:\n      - {name: lr, type: float, default: 1}\n") +
-                           "- task:\n    name: sweep\n    step: train\n    type: random_search\n    execution-count: 5\n    parameters:\n"
-                           "      - {name: lr, style: random, rules: {min: 1, max: 2, seed: 7}}\n";
+  const std::string text =
+      Step("    parameters:\n      - {name: lr, type: float, default: 1}\n") +
+      "- task:\n    name: sweep\n    step: train\n    type: random_search\n    execution-count: 5\n    parameters:\n"
+      "      - {name: lr, style: random, rules: {min: 1, max: 2, seed: 7}}\n";
   auto project = ParseValohaiYaml(text, "valohai.yaml");
   ASSERT_TRUE(project) << project.error().message;
   auto first = MakeTask(*project, "sweep", {}, Around()), second = MakeTask(*project, "sweep", {}, Around());

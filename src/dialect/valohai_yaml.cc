@@ -35,9 +35,10 @@ std::string FormatNumber(double value, bool is_integer) {
 }
 
 ValohaiParameter ReadParameter(Problems& problems, const YAML::Node& node, const std::string& owner) {
-  static constexpr Words<17> kKeys = {"name", "type", "default", "optional", "min", "max", "choices", "description",
-                                      "category", "widget", "multiple", "multiple-separator", "pass-as", "pass-true-as",
-                                      "pass-false-as", "help", "units"};
+  static constexpr Words<17> kKeys = {
+      "name",    "type",         "default",       "optional", "min",      "max",
+      "choices", "description",  "category",      "widget",   "multiple", "multiple-separator",
+      "pass-as", "pass-true-as", "pass-false-as", "help",     "units"};
   static constexpr Words<4> kTypes = {"string", "integer", "float", "flag"};
   static constexpr Words<3> kMultiple = {"none", "separate", "repeat"};
   Fields fields(problems, node, owner + ": " + NameOf(node, "parameter"), kKeys);
@@ -67,8 +68,8 @@ ValohaiParameter ReadParameter(Problems& problems, const YAML::Node& node, const
 }
 
 ValohaiInput ReadInput(Problems& problems, const YAML::Node& node, const std::string& owner) {
-  static constexpr Words<8> kKeys = {"name", "default", "optional", "description", "keep-directories", "filename",
-                                     "download", "category"};
+  static constexpr Words<8> kKeys = {"name",     "default",  "optional", "description", "keep-directories",
+                                     "filename", "download", "category"};
   static constexpr Words<5> kKeep = {"none", "full", "suffix", "true", "false"};
   static constexpr Words<2> kDownload = {"always", "on-demand"};
   Fields fields(problems, node, owner + ": " + NameOf(node, "input"), kKeys);
@@ -151,10 +152,27 @@ void ReadOutputsAndMounts(Problems& problems, Fields& fields, ValohaiStep& out) 
 }
 
 ValohaiStep ReadStep(Problems& problems, const YAML::Node& node) {
-  static constexpr Words<21> kKeys = {
-      "name", "image", "command", "description", "category", "icon", "environment", "environment-variables",
-      "environment-variable-groups", "parameters", "inputs", "outputs", "mounts", "cache-volumes", "time-limit",
-      "no-output-timeout", "resources", "runtime-config-preset", "source-path", "upload-store", "stop-condition"};
+  static constexpr Words<21> kKeys = {"name",
+                                      "image",
+                                      "command",
+                                      "description",
+                                      "category",
+                                      "icon",
+                                      "environment",
+                                      "environment-variables",
+                                      "environment-variable-groups",
+                                      "parameters",
+                                      "inputs",
+                                      "outputs",
+                                      "mounts",
+                                      "cache-volumes",
+                                      "time-limit",
+                                      "no-output-timeout",
+                                      "resources",
+                                      "runtime-config-preset",
+                                      "source-path",
+                                      "upload-store",
+                                      "stop-condition"};
   Fields fields(problems, node, NameOf(node, "step"), kKeys);
   ValohaiStep out;
   out.line = fields.line();
@@ -208,8 +226,9 @@ void ReadRules(Fields& rules, std::string_view style, ValohaiTaskParameter& out)
   if (style == "linear") {
     double step = rules.Number("step").value_or(1);
     if (step == 0 || (*end - *start) / step < 0 || (*end - *start) / step >= kMaxValues) {
-      return rules.Complain("a step of " + FormatNumber(step, false) + " does not lead from " + FormatNumber(*start, false) +
-                            " to " + FormatNumber(*end, false) + " in at most 10000 values");
+      return rules.Complain("a step of " + FormatNumber(step, false) + " does not lead from " +
+                            FormatNumber(*start, false) + " to " + FormatNumber(*end, false) +
+                            " in at most 10000 values");
     }
     // Half a thousandth of a step more, so that 0.1 ten times still reaches 1.
     int count = static_cast<int>(std::floor((*end - *start) / step + 5e-4)) + 1;
@@ -238,8 +257,8 @@ void ReadRules(Fields& rules, std::string_view style, ValohaiTaskParameter& out)
 ValohaiTaskParameter ReadTaskParameter(Problems& problems, const YAML::Node& node, const std::string& owner) {
   static constexpr Words<3> kKeys = {"name", "style", "rules"};
   static constexpr Words<5> kStyles = {"single", "multiple", "linear", "logspace", "random"};
-  static constexpr Words<14> kRules = {"value", "items", "start", "end", "step", "count", "base", "integerify", "min", "max",
-                                       "distribution", "seed", "numberify", "integer"};
+  static constexpr Words<14> kRules = {"value",      "items", "start", "end",          "step", "count",     "base",
+                                       "integerify", "min",   "max",   "distribution", "seed", "numberify", "integer"};
   Fields fields(problems, node, owner + ": " + NameOf(node, "parameter"), kKeys);
   ValohaiTaskParameter out;
   out.line = fields.line();
@@ -257,10 +276,21 @@ ValohaiTaskParameter ReadTaskParameter(Problems& problems, const YAML::Node& nod
 }
 
 ValohaiTask ReadTask(Problems& problems, const YAML::Node& node) {
-  static constexpr Words<15> kKeys = {"name", "step", "type", "parameters", "parameter-sets", "execution-count",
-                                      "execution-batch-size", "maximum-queued-executions", "optimization-target-metric",
-                                      "optimization-target-value", "engine", "reuse-children", "on-child-error",
-                                      "stop-condition", "description"};
+  static constexpr Words<15> kKeys = {"name",
+                                      "step",
+                                      "type",
+                                      "parameters",
+                                      "parameter-sets",
+                                      "execution-count",
+                                      "execution-batch-size",
+                                      "maximum-queued-executions",
+                                      "optimization-target-metric",
+                                      "optimization-target-value",
+                                      "engine",
+                                      "reuse-children",
+                                      "on-child-error",
+                                      "stop-condition",
+                                      "description"};
   static constexpr Words<5> kTypes = {"grid_search", "random_search", "manual_search", "bayesian_tpe", "distributed"};
   static constexpr Words<3> kOnError = {"continue-and-complete", "continue-and-error", "stop-all-and-error"};
   Fields fields(problems, node, NameOf(node, "task"), kKeys);
@@ -307,7 +337,8 @@ ValohaiEdge ReadEdge(Problems& problems, const YAML::Node& item, const std::stri
       edge.source = item[0].Scalar();
       edge.target = item[1].Scalar();
     } else {
-      problems.push_back({edge.line, false, owner + ": an edge is a list of two texts: [node.output.name, node.input.name]"});
+      problems.push_back(
+          {edge.line, false, owner + ": an edge is a list of two texts: [node.output.name, node.input.name]"});
     }
     return edge;
   }
@@ -319,8 +350,9 @@ ValohaiEdge ReadEdge(Problems& problems, const YAML::Node& item, const std::stri
 
 ValohaiPipeline ReadPipeline(Problems& problems, const YAML::Node& node) {
   static constexpr Words<6> kKeys = {"name", "nodes", "edges", "parameters", "reuse-executions", "description"};
-  static constexpr Words<13> kNode = {"name", "type", "step", "task", "on-error", "actions", "override", "edge-merge-mode",
-                                      "commit", "deployment", "aliases", "endpoints", "description"};
+  static constexpr Words<13> kNode = {
+      "name",   "type",       "step",    "task",      "on-error",   "actions", "override", "edge-merge-mode",
+      "commit", "deployment", "aliases", "endpoints", "description"};
   static constexpr Words<3> kTypes = {"execution", "task", "deployment"};
   static constexpr Words<4> kOnError = {"stop-all", "stop-next", "continue", "retry"};
   static constexpr Words<2> kMerge = {"replace", "append"};
@@ -354,8 +386,8 @@ ValohaiPipeline ReadPipeline(Problems& problems, const YAML::Node& node) {
 }
 
 ValohaiEndpoint ReadEndpoint(Problems& problems, const YAML::Node& node) {
-  static constexpr Words<10> kKeys = {"name", "image", "server-command", "wsgi", "port", "files", "resources",
-                                      "node-selector", "tolerations", "description"};
+  static constexpr Words<10> kKeys = {"name",  "image",     "server-command", "wsgi",        "port",
+                                      "files", "resources", "node-selector",  "tolerations", "description"};
   Fields fields(problems, node, NameOf(node, "endpoint"), kKeys);
   ValohaiEndpoint out;
   out.line = fields.line();
@@ -396,8 +428,9 @@ ValohaiReading ReadValohaiYaml(std::string_view text, std::string_view path) {
   try {
     YAML::Node root = YAML::Load(std::string(text));
     if (!root.IsSequence()) {
-      reading.problems.push_back({std::max(1, LineOf(root)), false,
-                                  "the file is " + std::string(KindOf(root)) + ", not a list; begin it with '- step:'"});
+      reading.problems.push_back(
+          {std::max(1, LineOf(root)), false,
+           "the file is " + std::string(KindOf(root)) + ", not a list; begin it with '- step:'"});
       return reading;
     }
     for (const YAML::Node& entry : root) ReadEntry(entry, reading.project, reading.problems);
@@ -419,7 +452,8 @@ Result<ValohaiProject> ParseValohaiYaml(std::string_view text, std::string_view 
   return std::move(reading.project);
 }
 
-Result<std::map<std::string, std::vector<std::string>>> ParseValohaiValues(std::string_view text, std::string_view path) {
+Result<std::map<std::string, std::vector<std::string>>> ParseValohaiValues(std::string_view text,
+                                                                           std::string_view path) {
   std::map<std::string, std::vector<std::string>> out;
   std::vector<ValohaiProblem> problems;
   if (text.size() > kMaxText) return InvalidArgument(std::string(path) + ": the file is larger than 1 MiB");

@@ -1,5 +1,5 @@
-// What the engine knows: the node's GPUs, the jobs that wait and the jobs that run. Only `control` changes it, one fact at
-// a time; Schedule and Explain read it. It holds no clock: `now` is always an argument.
+// What the engine knows: the node's GPUs, the jobs that wait and the jobs that run. Only `control` changes it, one fact
+// at a time; Schedule and Explain read it. It holds no clock: `now` is always an argument.
 //
 // Invariants (CheckInvariants re-derives all of them): a GPU has at most one owner; every owner is a running job; sums
 // of CPUs, memory and group counts equal what the running jobs claim; every waiting entry is in exactly one class.
@@ -38,17 +38,21 @@ struct NodeCapacity {
 /// A cap on how many jobs run together: a named group, or an array's own "%8".
 using GroupName = std::string;
 
-/// A job that waits, or the not yet started elements of an array: `count` interchangeable members that leave one by one.
+/// A job that waits, or the elements of an array that have not started: `count` equal members that leave one by one.
 struct WaitingEntry {
-  JobId id;                       // The job, or the array's id.
+  JobId id;  // The job, or the array's id.
   std::uint32_t count = 1;
   Request request;
   int priority = 0;
-  Time queued_at = kNoTime;       // Since when it counts as waiting (submission, release or requeue).
+  /// Since when it counts as waiting (submission, release or requeue). A begin time after it counts instead: nobody
+  /// waits, or escalates, before they may start.
+  Time queued_at = kNoTime;
   Duration time_limit{0};         // 0: none known.
   std::vector<GroupName> groups;  // Every cap that it falls under.
+  /// Resolved already: the job's own, else Policy::placement.
   PlacementStrategy placement = PlacementStrategy::kSequential;
-  std::uint64_t placement_draw = 0;  // The random number of kRandom, drawn outside.
+  /// The random number of kRandom, drawn outside; the members of an array vary it by themselves.
+  std::uint64_t placement_draw = 0;
   std::string user;
   // What keeps it from being looked at; control keeps these true.
   bool is_held = false;
@@ -74,6 +78,7 @@ enum class QueuePolicy { kSmallFirst, kFifo };
 struct Policy {
   QueuePolicy order = QueuePolicy::kSmallFirst;
   Duration escalate_after = std::chrono::hours(1);  // Valohai's figure; 0: never escalates.
+  /// Of jobs that name none; the engine reads the entry's.
   PlacementStrategy placement = PlacementStrategy::kSequential;
   /// Jobs without GPUs that may run at once; they never wait behind GPU jobs, so something else must bound them.
   int cpu_jobs_at_once = 256;
@@ -86,7 +91,8 @@ class Cluster {
   Cluster(Cluster&&) noexcept;
   Cluster& operator=(Cluster&&) noexcept;
 
-  void SetCapacity(NodeCapacity capacity);  // Before anything else; may be called again with the same GPU count or more.
+  /// Before anything else; may be called again with the same GPU count or more.
+  void SetCapacity(NodeCapacity capacity);
   void SetAvailability(GpuIndex gpu, GpuAvailability availability);
   void SetGroupLimit(const GroupName& group, int limit);  // 0: no cap.
 
@@ -102,13 +108,13 @@ class Cluster {
 
   const NodeCapacity& capacity() const;
   const GpuAvailability& availability(GpuIndex gpu) const;
-  GpuSet usable() const;               // Take new work, whether or not somebody holds them now.
-  GpuSet free() const;                 // Usable and without an owner.
+  GpuSet usable() const;  // Take new work, whether or not somebody holds them now.
+  GpuSet free() const;    // Usable and without an owner.
   std::optional<JobId> owner(GpuIndex gpu) const;
   const WaitingEntry* waiting(JobId id) const;
   const RunningJob* running(JobId id) const;
   const std::map<JobId, RunningJob>& running_jobs() const;
-  std::uint64_t waiting_count() const; // Members, not entries.
+  std::uint64_t waiting_count() const;  // Members, not entries.
 
   /// Empty when all is well; else the first broken invariant. Expensive: for tests and the simulator.
   std::string CheckInvariants() const;
@@ -119,7 +125,7 @@ class Cluster {
   int group_running(const GroupName& group) const;
   int cpus_claimed() const;
   Bytes memory_claimed() const;
-  int cpu_jobs_running() const;        // Running jobs without GPUs.
+  int cpu_jobs_running() const;  // Running jobs without GPUs.
 
  private:
   struct State;

@@ -61,9 +61,7 @@ Status SpawnLauncher(const std::vector<std::string>& command, int socket, int lo
 }
 
 // posix_spawn's dup2 must not hit a descriptor that a later one still needs.
-Descriptor MoveAbove(Descriptor from, int lowest) {
-  return Descriptor(::fcntl(from.get(), F_DUPFD_CLOEXEC, lowest));
-}
+Descriptor MoveAbove(Descriptor from, int lowest) { return Descriptor(::fcntl(from.get(), F_DUPFD_CLOEXEC, lowest)); }
 
 }  // namespace
 
@@ -99,8 +97,8 @@ Status ProcessLauncher::Spawn() {
   launcher_pid_ = pid;
   socket_ = std::move(ours);
   // The first frame is no launch: its body is the run directory.
-  FrameHeader header = {.body_size = static_cast<std::uint32_t>(options_.run_directory.size())};
-  auto hello = std::make_shared<Frame>();
+  LaunchFrameHeader header = {.body_size = static_cast<std::uint32_t>(options_.run_directory.size())};
+  auto hello = std::make_shared<LaunchFrame>();
   hello->bytes.assign(reinterpret_cast<const char*>(&header), sizeof header);
   hello->bytes += options_.run_directory;
   to_send_.push_back(std::move(hello));
@@ -109,7 +107,7 @@ Status ProcessLauncher::Spawn() {
 }
 
 Status ProcessLauncher::Launch(const LaunchRequest& request) {
-  auto frame = std::make_shared<Frame>();
+  auto frame = std::make_shared<LaunchFrame>();
   for (const int stream : request.streams) {
     if (stream < 0) continue;
     Descriptor copy(::fcntl(stream, F_DUPFD_CLOEXEC, 0));
@@ -141,7 +139,7 @@ Status ProcessLauncher::OnReadable() {
 void ProcessLauncher::Flush() {
   static const std::vector<Descriptor> kNone;
   while (!to_send_.empty()) {
-    const Frame& frame = *to_send_.front();
+    const LaunchFrame& frame = *to_send_.front();
     const std::string_view rest = std::string_view(frame.bytes).substr(sent_of_first_);
     const ssize_t sent = SendFramePart(socket_.get(), rest, sent_of_first_ == 0 ? frame.streams : kNone, MSG_DONTWAIT);
     // Full: OnWritable() comes. Broken: OnReadable() comes, and sends it again to a new launcher.

@@ -35,7 +35,7 @@ namespace divvy {
 /// Everything a supervisor has to know. Exactly one of `argv` and `script` is not empty.
 struct LaunchRequest {
   JobId job;
-  std::uint32_t attempt = 0;             // Grows with each launch of the same job.
+  std::uint32_t attempt = 0;  // Grows with each launch of the same job.
   std::vector<std::string> argv;
   std::string script;                    // The text; run by its "#!" line, else by /bin/sh.
   std::string script_name;               // For $0 and for errors: "train.sh". Empty: "script".
@@ -44,14 +44,14 @@ struct LaunchRequest {
   std::string directory;                 // Empty: "/".
   int umask = 022;
   std::map<std::string, std::int64_t> limits;  // "nofile" -> soft limit, -1: unlimited; cut at the hard one.
-  std::string input;                     // Empty: /dev/null. Relative paths start at `directory`.
-  std::string output;                    // Empty: /dev/null.
-  std::string error;                     // Empty: joins the output.
-  bool appends_output = false;           // Else output and error are emptied.
+  std::string input;                           // Empty: /dev/null. Relative paths start at `directory`.
+  std::string output;                          // Empty: /dev/null.
+  std::string error;                           // Empty: joins the output.
+  bool appends_output = false;                 // Else output and error are emptied.
   /// `output` is a log that divvy keeps, in a folder that the user may not be able to enter: it is made by the
   /// supervisor with divvy's rights and given to the user (0600). Else every file is opened with the user's rights.
   bool is_own_log = false;
-  std::int64_t uid = -1;                 // -1: the daemon's own. Only a root daemon can choose.
+  std::int64_t uid = -1;  // -1: the daemon's own. Only a root daemon can choose.
   std::int64_t gid = -1;
   /// The job gets a terminal of its own; what it prints goes to `output` as well. Then streams[0] and streams[1], where
   /// set, are the first client attached to it.
@@ -60,16 +60,16 @@ struct LaunchRequest {
   /// Standard input, output and error of a foreground job, in place of files; -1: none. Owned by the caller, who may
   /// close them when Launch() has returned.
   std::array<int, 3> streams = {-1, -1, -1};
-  Duration time_limit{0};                // 0: none.
-  Time started = kNoTime;                // The time limit counts from here; kNoTime: from the real start.
+  Duration time_limit{0};  // 0: none.
+  Time started = kNoTime;  // The time limit counts from here; kNoTime: from the real start.
   WarnSignal warn;
-  int stop_signal = 15;                  // At the time limit, and for what the first process leaves behind.
-  Duration grace = std::chrono::seconds(30);         // From the stop signal to SIGKILL.
+  int stop_signal = 15;                       // At the time limit, and for what the first process leaves behind.
+  Duration grace = std::chrono::seconds(30);  // From the stop signal to SIGKILL.
   Duration leftover_grace = std::chrono::seconds(2);  // The same for what the first process leaves behind.
-  Bytes memory_limit;                    // 0: none. Enforced where CanEnforceMemory().
+  Bytes memory_limit;                                 // 0: none. Enforced where CanEnforceMemory().
 };
 
-struct Frame;  // A request on its way: launch_message.h.
+struct LaunchFrame;  // A request on its way: launch_message.h.
 
 /// Starts jobs. The real one is below; the simulator and tests have their own.
 class Launcher {
@@ -124,8 +124,8 @@ class ProcessLauncher final : public Launcher {
   ProcessLauncherOptions options_;
   Descriptor socket_;
   std::int64_t launcher_pid_ = 0;
-  std::map<Key, std::shared_ptr<const Frame>> unconfirmed_;
-  std::deque<std::shared_ptr<const Frame>> to_send_;
+  std::map<Key, std::shared_ptr<const LaunchFrame>> unconfirmed_;
+  std::deque<std::shared_ptr<const LaunchFrame>> to_send_;
   std::size_t sent_of_first_ = 0;  // Bytes of to_send_.front() that are on their way.
 };
 

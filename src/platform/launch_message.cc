@@ -114,7 +114,7 @@ class Reader {
 }  // namespace
 
 std::string EncodeLaunch(const LaunchRequest& request) {
-  FrameHeader header;
+  LaunchFrameHeader header;
   for (const int stream : request.streams) header.stream_count += stream >= 0 ? 1 : 0;
   std::size_t size = 1024 + request.script.size();
   for (const std::string& text : request.environment) size += text.size() + sizeof(std::uint32_t);
@@ -162,7 +162,7 @@ ssize_t SendFramePart(int socket, std::string_view bytes, const std::vector<Desc
   return ::sendmsg(socket, &message, flags | MSG_NOSIGNAL);
 }
 
-bool SendFrame(int socket, const Frame& frame) {
+bool SendFrame(int socket, const LaunchFrame& frame) {
   static const std::vector<Descriptor> kNone;
   for (std::size_t sent = 0; sent < frame.bytes.size();) {
     const std::string_view rest = std::string_view(frame.bytes).substr(sent);
@@ -173,7 +173,7 @@ bool SendFrame(int socket, const Frame& frame) {
   return true;
 }
 
-bool FrameReader::ReadMore() {
+bool LaunchFrameReader::ReadMore() {
   // Most frames fit at once; the buffer grows for those that do not.
   constexpr std::size_t kReadSize = 65536;
   if (taken_ == filled_) taken_ = filled_ = 0;
@@ -201,15 +201,15 @@ bool FrameReader::ReadMore() {
   return true;
 }
 
-std::optional<Frame> FrameReader::Next() {
-  FrameHeader header;
+std::optional<LaunchFrame> LaunchFrameReader::Next() {
+  LaunchFrameHeader header;
   const std::string_view rest = std::string_view(buffer_).substr(taken_, filled_ - taken_);
   if (rest.size() < sizeof header) return std::nullopt;
   std::memcpy(&header, rest.data(), sizeof header);
   const std::size_t size = sizeof header + header.body_size;
   if (rest.size() < size) return std::nullopt;
   taken_ += size;
-  Frame frame = {.bytes = std::string(rest.substr(0, size))};
+  LaunchFrame frame = {.bytes = std::string(rest.substr(0, size))};
   for (std::uint32_t i = 0; i < header.stream_count; ++i) {
     DIVVY_ASSERT(!streams_.empty());  // They travel with the first byte.
     frame.streams.push_back(std::move(streams_.front()));

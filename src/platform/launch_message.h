@@ -1,6 +1,7 @@
-// The bytes of a launch between the daemon and its launcher. Both are the same executable, so the format has no version.
+// The bytes of a launch between the daemon and its launcher. Both are the same executable, so the format has no
+// version.
 //
-// A frame is a FrameHeader and a body; the descriptors of its streams travel with the frame's first byte.
+// A frame is a LaunchFrameHeader and a body; the descriptors of its streams travel with the frame's first byte.
 #pragma once
 
 #include <sys/types.h>
@@ -17,7 +18,7 @@
 namespace divvy {
 
 /// All that the launcher itself reads: the rest is decoded where it is used.
-struct FrameHeader {
+struct LaunchFrameHeader {
   std::uint32_t body_size = 0;
   std::uint32_t stream_count = 0;
 };
@@ -28,32 +29,32 @@ std::string EncodeLaunch(const LaunchRequest& request);
 /// Reads a body. `streams`: the frame's descriptors in the order of request.streams.
 LaunchRequest DecodeLaunch(std::string_view body, const std::vector<Descriptor>& streams);
 
-struct Frame {
+struct LaunchFrame {
   std::string bytes;  // Header and body.
   std::vector<Descriptor> streams;
 
-  std::string_view body() const { return std::string_view(bytes).substr(sizeof(FrameHeader)); }
+  std::string_view body() const { return std::string_view(bytes).substr(sizeof(LaunchFrameHeader)); }
 };
 
 /// Sends what fits of `bytes`; the streams go with the first of them. As sendmsg(): -1 and errno on failure.
 ssize_t SendFramePart(int socket, std::string_view bytes, const std::vector<Descriptor>& streams, int flags);
 /// All of it, waiting for room. False: nobody reads any more.
-bool SendFrame(int socket, const Frame& frame);
+bool SendFrame(int socket, const LaunchFrame& frame);
 
 /// Takes frames off a stream socket.
-class FrameReader {
+class LaunchFrameReader {
  public:
-  explicit FrameReader(int socket) : socket_(socket) {}
+  explicit LaunchFrameReader(int socket) : socket_(socket) {}
   /// Waits for bytes and takes what is there. False: the other end is closed.
   bool ReadMore();
   /// The next complete frame, if there is one.
-  std::optional<Frame> Next();
+  std::optional<LaunchFrame> Next();
 
  private:
   int socket_;
   std::string buffer_;
-  std::size_t filled_ = 0;  // Bytes of the buffer that were read,
-  std::size_t taken_ = 0;   // and how many of them were given out.
+  std::size_t filled_ = 0;          // Bytes of the buffer that were read,
+  std::size_t taken_ = 0;           // and how many of them were given out.
   std::deque<Descriptor> streams_;  // Of frames not yet given out, in order.
 };
 

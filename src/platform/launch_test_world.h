@@ -123,8 +123,9 @@ class LaunchTest : public ::testing::Test {
     return started_[request.job.value()];
   }
   Exit AwaitExit(JobId job) {
-    EXPECT_TRUE(AwaitReports([&] { return exited_.contains(job.value()); })) << "did not end";
-    return exited_[job.value()].exit.value_or(Exit{});
+    const bool has_ended = AwaitReports([&] { return exited_.contains(job.value()); });
+    EXPECT_TRUE(has_ended) << "did not end";
+    return has_ended ? exited_[job.value()].exit.value_or(Exit{}) : Exit{};
   }
   Exit Run(const LaunchRequest& request) {
     EXPECT_TRUE(launcher_->Launch(request));

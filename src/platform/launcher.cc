@@ -1,5 +1,5 @@
-// The launcher: a small process with one thread that passes each launch on to a supervisor that is idle, or to a new one.
-// It stays small, because what it has in memory is what a fork copies.
+// The launcher: a small process with one thread that passes each launch on to a supervisor that is idle, or to a new
+// one. It stays small, because what it has in memory is what a fork copies.
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/epoll.h>
@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <map>
 
@@ -64,7 +65,7 @@ class LauncherLoop {
     if (idle_.size() > kMaxIdle) LetGo(1);
   }
 
-  void OnFrame(const Frame& frame) {
+  void OnFrame(const LaunchFrame& frame) {
     if (setup_.run_directory.empty()) {
       Greet(frame.body());
       return;
@@ -127,7 +128,7 @@ class LauncherLoop {
 
   int socket_;
   Descriptor events_;
-  FrameReader reader_;
+  LaunchFrameReader reader_;
   std::map<int, Descriptor> channels_;  // One for each supervisor, by its number.
   std::vector<int> idle_;               // Those of supervisors without a job; the last became idle last.
   SupervisorSetup setup_;
@@ -148,10 +149,13 @@ int LauncherMain(int socket_fd) {
   // Next to the socket lies the lock; all else is the daemon's.
   ::syscall(SYS_close_range, static_cast<unsigned>(socket_fd) + 2, ~0U, 0U);
   for (const int fd : {socket_fd, socket_fd + 1}) ::fcntl(fd, F_SETFD, FD_CLOEXEC);
-  struct sigaction action = {};
-  action.sa_handler = SIG_DFL;
-  for (int signal = 1; signal < NSIG; ++signal) ::sigaction(signal, &action, nullptr);
+  // Raw, because the library keeps two signals to itself, and whoever started the daemon may have ignored them as well.
+  const std::array<std::uint64_t, 4> standard = {};
+  for (int signal = 1; signal < NSIG; ++signal) {
+    ::syscall(SYS_rt_sigaction, signal, standard.data(), nullptr, sizeof(std::uint64_t));
+  }
   // Ignored children are reaped by the kernel.
+  struct sigaction action = {};
   action.sa_handler = SIG_IGN;
   for (const int signal : {SIGCHLD, SIGPIPE}) ::sigaction(signal, &action, nullptr);
   sigset_t all;

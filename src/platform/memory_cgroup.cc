@@ -85,10 +85,16 @@ Result<MemoryCgroup> MemoryCgroup::Create(const MemoryCgroupRoot& root, std::str
     return Internal("cannot limit memory through '" + path + "': " + std::strerror(errno));
   };
   if (root.is_unified) WriteFile(root.directory + "/cgroup.subtree_control", "+memory");
-  if (::mkdir(parent.c_str(), 0755) != 0 && errno != EEXIST) return failed(parent);
-  if (root.is_unified) WriteFile(parent + "/cgroup.subtree_control", "+memory");
-  group.Remove();  // A leftover would bring its old counts along.
-  if (::mkdir(group.directory_.c_str(), 0755) != 0 && errno != EEXIST) return failed(group.directory_);
+  ::rmdir(group.directory_.c_str());  // A leftover would bring its old counts along.
+  // Whoever removes the last job's cgroup removes the parent, perhaps just now.
+  bool is_made = false;
+  for (int tries = 0; tries < 10 && !is_made; ++tries) {
+    if (::mkdir(parent.c_str(), 0755) != 0 && errno != EEXIST) return failed(parent);
+    if (root.is_unified) WriteFile(parent + "/cgroup.subtree_control", "+memory");
+    is_made = ::mkdir(group.directory_.c_str(), 0755) == 0 || errno == EEXIST;
+    if (!is_made && errno != ENOENT) break;
+  }
+  if (!is_made) return failed(group.directory_);
   const std::string bytes = std::to_string(limit.count());
   const std::string limit_file = group.directory_ + (root.is_unified ? "/memory.max" : "/memory.limit_in_bytes");
   if (!WriteFile(limit_file, bytes)) {
@@ -111,6 +117,9 @@ Bytes MemoryCgroup::Peak() const {
   return Bytes(ParseInteger(Trim(Split(text, '\n').front())).value_or(0));
 }
 
-void MemoryCgroup::Remove() const { ::rmdir(directory_.c_str()); }
+void MemoryCgroup::Remove() const {
+  ::rmdir(directory_.c_str());
+  ::rmdir(directory_.substr(0, directory_.rfind('/')).c_str());  // Fails, and is meant to, while others are in it.
+}
 
 }  // namespace divvy

@@ -13,7 +13,7 @@ namespace divvy {
 
 /// Where this machine's memory cgroups are made. Found once; never changes while a process lives.
 struct MemoryCgroupRoot {
-  std::string directory;  // The controller's mount point.
+  std::string directory;    // The controller's mount point.
   bool is_unified = false;  // cgroup v2.
 };
 

@@ -46,8 +46,8 @@ class Pty {
     std::uint64_t attachment = 0;
     Descriptor in;
     Descriptor out;
-    std::string unread;        // Output that `out` has not taken yet.
-    bool saw_prefix = false;   // The last byte typed was Ctrl-P.
+    std::string unread;       // Output that `out` has not taken yet.
+    bool saw_prefix = false;  // The last byte typed was Ctrl-P.
     bool is_gone = false;
   };
 
@@ -61,8 +61,8 @@ class Pty {
   Descriptor log_;
   std::string slave_path_;
   std::vector<Client> clients_;
-  std::string recent_;   // Output, newest last; between one and two times kRecent long.
-  std::string input_;    // Typed, and not yet taken by the terminal.
+  std::string recent_;  // Output, newest last; between one and two times kRecent long.
+  std::string input_;   // Typed, and not yet taken by the terminal.
   std::vector<std::uint64_t> detached_;
   bool is_over_ = false;  // No process has the slave side open any more.
 };

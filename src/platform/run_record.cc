@@ -64,7 +64,7 @@ Result<std::vector<RunRecord>> ScanRunDirectory(const std::string& run_directory
     // The lock first: when it is free nothing is written any more, so what is read after it is final.
     const bool is_alive = IsLocked(file.get());
     const std::string text = ReadAll(file.get());
-    RunRecord record = ReadRecordFields(Fields(text));
+    RunRecord record = ReadRecordFields(RecordFields(text));
     if (record.job.is_set() && record.job.value() != static_cast<std::uint64_t>(*id)) continue;
     record.job = JobId(static_cast<std::uint64_t>(*id));
     record.is_supervisor_alive = is_alive;
@@ -85,7 +85,7 @@ void RemoveRunRecord(const std::string& run_directory, const RunRecord& record) 
   ::unlink((prefix + ToString(record.job)).c_str());
 }
 
-void FieldWriter::Add(std::string_view key, std::string_view value) {
+void RecordWriter::Add(std::string_view key, std::string_view value) {
   text_.append(key).push_back('=');
   const std::size_t begin = text_.size();
   text_.append(value);
@@ -93,9 +93,9 @@ void FieldWriter::Add(std::string_view key, std::string_view value) {
   text_.push_back('\n');
 }
 
-void FieldWriter::Add(std::string_view key, std::int64_t value) { Add(key, std::to_string(value)); }
+void RecordWriter::Add(std::string_view key, std::int64_t value) { Add(key, std::to_string(value)); }
 
-Fields::Fields(std::string_view text) {
+RecordFields::RecordFields(std::string_view text) {
   while (true) {
     const std::size_t end = text.find('\n');
     if (end == std::string_view::npos) return;
@@ -106,14 +106,14 @@ Fields::Fields(std::string_view text) {
   }
 }
 
-std::string_view Fields::Text(std::string_view key) const {
+std::string_view RecordFields::Text(std::string_view key) const {
   const auto found = values_.find(key);
   return found == values_.end() ? std::string_view() : found->second;
 }
 
-std::int64_t Fields::Number(std::string_view key) const { return ParseInteger(Text(key)).value_or(0); }
+std::int64_t RecordFields::Number(std::string_view key) const { return ParseInteger(Text(key)).value_or(0); }
 
-void AddWatch(const RunRecord& record, FieldWriter& out) {
+void AddWatch(const RunRecord& record, RecordWriter& out) {
   out.Add("job", static_cast<std::int64_t>(record.job.value()));
   out.Add("attempt", record.attempt);
   out.Add("supervisor", FormatIdentity(record.supervisor));
@@ -123,12 +123,12 @@ void AddWatch(const RunRecord& record, FieldWriter& out) {
   if (!record.cgroup.empty()) out.Add("cgroup", record.cgroup);
 }
 
-void AddProcess(const RunRecord& record, FieldWriter& out) {
+void AddProcess(const RunRecord& record, RecordWriter& out) {
   if (record.process.pid != 0) out.Add("process", FormatIdentity(record.process));
   out.Add("started", record.started.time_since_epoch().count());
 }
 
-void AddExit(const RunRecord& record, FieldWriter& out) {
+void AddExit(const RunRecord& record, RecordWriter& out) {
   const Exit& exit = *record.exit;
   out.Add("code", exit.code);
   out.Add("signal", exit.signal);
@@ -142,7 +142,7 @@ void AddExit(const RunRecord& record, FieldWriter& out) {
   out.Add("complete", 1);
 }
 
-RunRecord ReadRecordFields(const Fields& fields) {
+RunRecord ReadRecordFields(const RecordFields& fields) {
   RunRecord record;
   record.job = JobId(static_cast<std::uint64_t>(std::max<std::int64_t>(0, fields.Number("job"))));
   record.attempt = static_cast<std::uint32_t>(fields.Number("attempt"));

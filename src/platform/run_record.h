@@ -22,16 +22,16 @@ namespace divvy {
 
 struct RunRecord {
   JobId job;
-  std::uint32_t attempt = 0;   // Which launch of the job this is.
+  std::uint32_t attempt = 0;  // Which launch of the job this is.
   ProcessIdentity supervisor;
-  ProcessIdentity process;     // The job's first process; pid 0 until it exists.
-  std::string control;         // Where the supervisor listens: an abstract socket address, "@0001f".
-  std::int64_t uid = -1;       // Whose job it is.
-  std::string script;          // File in the run directory that holds its script; empty: none.
-  std::string cgroup;          // Its memory cgroup's directory; empty: none.
-  Time started = kNoTime;      // Wall time just before the job's program was executed.
+  ProcessIdentity process;  // The job's first process; pid 0 until it exists.
+  std::string control;      // Where the supervisor listens: an abstract socket address, "@0001f".
+  std::int64_t uid = -1;    // Whose job it is.
+  std::string script;       // File in the run directory that holds its script; empty: none.
+  std::string cgroup;       // Its memory cgroup's directory; empty: none.
+  Time started = kNoTime;   // Wall time just before the job's program was executed.
   std::optional<Exit> exit;
-  Time ended = kNoTime;        // When the last of its processes had gone. Only with `exit`.
+  Time ended = kNoTime;              // When the last of its processes had gone. Only with `exit`.
   bool is_supervisor_alive = false;  // As the lock says; filled by ScanRunDirectory, never written.
 
   friend bool operator==(const RunRecord&, const RunRecord&) = default;
@@ -58,7 +58,7 @@ void RemoveRunRecord(const std::string& run_directory, const RunRecord& record);
 
 /// Lines of key=value, the format of record, report and command alike. A value is one line: a line feed in it becomes a
 /// blank.
-class FieldWriter {
+class RecordWriter {
  public:
   void Add(std::string_view key, std::string_view value);
   void Add(std::string_view key, std::int64_t value);
@@ -69,9 +69,9 @@ class FieldWriter {
 };
 /// A later line wins over an earlier one of the same key; a line without '=' and a last line without line feed are
 /// skipped.
-class Fields {
+class RecordFields {
  public:
-  explicit Fields(std::string_view text);
+  explicit RecordFields(std::string_view text);
   std::string_view Text(std::string_view key) const;
   /// 0 when absent or not a number.
   std::int64_t Number(std::string_view key) const;
@@ -81,9 +81,9 @@ class Fields {
 };
 
 /// The parts in which a record is written: who watches, which process, how it ended.
-void AddWatch(const RunRecord& record, FieldWriter& out);
-void AddProcess(const RunRecord& record, FieldWriter& out);
-void AddExit(const RunRecord& record, FieldWriter& out);
-RunRecord ReadRecordFields(const Fields& fields);
+void AddWatch(const RunRecord& record, RecordWriter& out);
+void AddProcess(const RunRecord& record, RecordWriter& out);
+void AddExit(const RunRecord& record, RecordWriter& out);
+RunRecord ReadRecordFields(const RecordFields& fields);
 
 }  // namespace divvy

@@ -38,7 +38,7 @@ RunRecord Full() {
 }
 
 std::string Format(const RunRecord& record) {
-  FieldWriter out;
+  RecordWriter out;
   AddWatch(record, out);
   AddProcess(record, out);
   if (record.exit) AddExit(record, out);
@@ -47,7 +47,7 @@ std::string Format(const RunRecord& record) {
 
 TEST(RunRecord, ReadsBackWhatWasWritten) {
   const RunRecord record = Full();
-  EXPECT_EQ(ReadRecordFields(Fields(Format(record))), record);
+  EXPECT_EQ(ReadRecordFields(RecordFields(Format(record))), record);
 }
 
 TEST(RunRecord, ExitThatWasCutShortDoesNotCount) {
@@ -57,20 +57,22 @@ TEST(RunRecord, ExitThatWasCutShortDoesNotCount) {
   without.exit.reset();
   without.ended = kNoTime;
   for (std::size_t size = text.find("code="); size < text.size(); ++size) {
-    EXPECT_EQ(ReadRecordFields(Fields(text.substr(0, size))), without) << "cut at " << size;
+    EXPECT_EQ(ReadRecordFields(RecordFields(text.substr(0, size))), without) << "cut at " << size;
   }
 }
 
 TEST(RunRecord, LineFeedsInAValueCannotForgeLines) {
-  FieldWriter out;
+  RecordWriter out;
   out.Add("failure", "cannot run 'x\ncomplete=1'");
-  EXPECT_EQ(Fields(out.text()).Number("complete"), 0);
+  EXPECT_EQ(RecordFields(out.text()).Number("complete"), 0);
 }
 
 TEST(RunRecord, ScanFindsRecordsAndTellsTheirStates) {
   char pattern[] = "/tmp/divvy-record-test.XXXXXX";
   const std::string folder = ::mkdtemp(pattern);
-  const auto write = [&](const std::string& name, const std::string& text) { std::ofstream(folder + "/" + name) << text; };
+  const auto write = [&](const std::string& name, const std::string& text) {
+    std::ofstream(folder + "/" + name) << text;
+  };
   RunRecord ended = Full();
   write("17", Format(ended));
   RunRecord vanished = Full();
@@ -121,7 +123,7 @@ TEST(LaunchMessage, ArrivesAsItWasSent) {
   request.memory_limit = 3_GiB;
   request.streams = {-1, ::dup(1), -1};
 
-  Frame frame = {.bytes = EncodeLaunch(request)};
+  LaunchFrame frame = {.bytes = EncodeLaunch(request)};
   frame.streams.emplace_back(request.streams[1]);
   const LaunchRequest read = DecodeLaunch(frame.body(), frame.streams);
   EXPECT_EQ(read.job, request.job);

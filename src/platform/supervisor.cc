@@ -1,14 +1,10 @@
 #include "platform/supervisor.h"
 
-#include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
-#include <sys/fsuid.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
-#include <sys/stat.h>
-#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -23,6 +19,7 @@
 #include "platform/process_tree.h"
 #include "platform/pty.h"
 #include "platform/supervisor_control.h"
+#include "platform/supervisor_files.h"
 #include "platform/supervisor_job.h"
 #include "platform/user_identity.h"
 
@@ -35,7 +32,6 @@ constexpr Duration kNeverDue = Duration::max();
 constexpr Duration kFirstKillPause = std::chrono::milliseconds(5);
 constexpr Duration kLastKillPause = std::chrono::seconds(1);
 constexpr Duration kReportPause = std::chrono::milliseconds(5);
-constexpr Duration kClaimWait = std::chrono::seconds(1);
 
 Duration ReadClock(clockid_t clock) {
   timespec now = {};
@@ -77,15 +73,9 @@ class Supervisor {
   void Run();
 
  private:
-  enum class Claim { kOurs, kNotOurs, kFailed };
-
   // Before the start. Those that return false have set exit_.failure.
-  Claim ClaimRecord();
-  bool SettleClaim(int other_record);
   bool Fail(std::string text, int code = 126);
-  bool WriteScript();
-  Descriptor OpenLog();
-  Descriptor OpenAsUser(const std::string& path, int flags) const;
+  bool PrepareFiles(Descriptor& log);
   bool OpenTerminal(Descriptor log);
   bool Start();
   void CloseStreams();
@@ -95,7 +85,7 @@ class Supervisor {
   bool Reap();
   Duration NextDue() const;
   void OnTimers(Duration now);
-  void OnCommand(Command& command);
+  void OnCommand(SupervisorCommand& command);
   void BeginStop(int signal, Duration grace);
   void SetTimeLimit(Duration limit);
   void Attach(std::uint64_t attachment, std::vector<Descriptor>& descriptors);
@@ -142,12 +132,12 @@ void Supervisor::Run() {
   record_.uid = changes_user_ ? request_.uid : static_cast<std::int64_t>(::geteuid());
   record_.supervisor = station_.self;
   record_.control = station_.address;
-  switch (ClaimRecord()) {
-    case Claim::kOurs: break;
-    case Claim::kNotOurs: return SayIdle();
-    case Claim::kFailed: return Finish();  // Without a record it can still report why there is no job.
-  }
-  if (Start()) Watch();
+  auto claim = ClaimRunRecord(request_, station_.setup.launcher);
+  if (claim && !claim->is_open()) return SayIdle();
+  // Without a record it can still report why there is no job.
+  if (claim) record_file_ = *std::move(claim);
+  const bool has_started = claim ? Start() : Fail(claim.error().message);
+  if (has_started) Watch();
   Finish();
 }
 
@@ -155,97 +145,6 @@ bool Supervisor::Fail(std::string text, int code) {
   exit_.failure = std::move(text);
   exit_.code = code;
   return false;
-}
-
-// Exclusive creation makes a launch happen at most once, however often it is asked for. The launcher must live after the
-// record is there: a later launcher's repetition, or a later daemon's scan, then finds it; a supervisor that comes too
-// late for them leaves without a trace.
-Supervisor::Claim Supervisor::ClaimRecord() {
-  const std::string name = ToString(request_.job);
-  const Duration give_up = Mono() + kClaimWait;
-  struct flock lock = {};
-  lock.l_type = F_WRLCK;
-  while (true) {
-    record_file_.Reset(::open(name.c_str(), O_RDWR | O_CREAT | O_EXCL | O_APPEND | O_CLOEXEC | O_NOFOLLOW, 0600));
-    if (record_file_.is_open()) {
-      const bool is_locked = ::fcntl(record_file_.get(), F_OFD_SETLK, &lock) == 0;
-      if (::getppid() != station_.setup.launcher) {
-        ::unlink(name.c_str());
-        return Claim::kNotOurs;
-      }
-      if (is_locked) return Claim::kOurs;
-    } else if (errno == EEXIST) {
-      const Descriptor other(::open(name.c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW));
-      const bool is_free = other.is_open() && ::fcntl(other.get(), F_OFD_SETLK, &lock) == 0;
-      if (is_free && !SettleClaim(other.get())) return Claim::kNotOurs;
-      if (is_free) continue;
-    } else {
-      Fail("cannot make the run record '" + station_.setup.run_directory + "/" + name + "': " + std::strerror(errno));
-      return Claim::kFailed;
-    }
-    if (Mono() > give_up) return Claim::kNotOurs;  // Someone watches this job, and will report.
-    ::usleep(1000);
-  }
-}
-
-// `other_record` is that of a supervisor that is gone. True: it started nothing, or an earlier attempt, and is out of
-// the way now.
-bool Supervisor::SettleClaim(int other_record) {
-  struct stat status = {};
-  if (::fstat(other_record, &status) == 0 && status.st_nlink == 0) return true;
-  char text[4096];
-  const ssize_t size = ::read(other_record, text, sizeof text);
-  const RunRecord record = ReadRecordFields(Fields({text, static_cast<std::size_t>(std::max<ssize_t>(size, 0))}));
-  const bool has_run = record.process.pid != 0 || record.exit.has_value();
-  if (has_run && record.attempt >= request_.attempt) return false;
-  ::unlink(ToString(request_.job).c_str());
-  return true;
-}
-
-bool Supervisor::WriteScript() {
-  std::string name = request_.script_name.substr(request_.script_name.rfind('/') + 1);
-  if (name.empty()) name = "script";
-  record_.script = ToString(request_.job) + "." + name.substr(0, 200);
-  ::unlink(record_.script.c_str());
-  const Descriptor file(
-      ::open(record_.script.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0500));
-  const auto size = static_cast<ssize_t>(request_.script.size());
-  const bool is_written = file.is_open() && ::write(file.get(), request_.script.data(), request_.script.size()) == size;
-  const bool is_given = is_written && (!changes_user_ || ::fchown(file.get(), static_cast<uid_t>(request_.uid),
-                                                                  static_cast<gid_t>(request_.gid)) == 0);
-  if (is_given) return true;
-  return Fail("cannot write the script to '" + station_.setup.run_directory + "/" + record_.script +
-              "': " + std::strerror(errno));
-}
-
-Descriptor Supervisor::OpenLog() {
-  const int flags = O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | (request_.appends_output ? 0 : O_TRUNC);
-  if (!request_.is_own_log) return OpenAsUser(request_.output, flags);
-  Descriptor log(::open(request_.output.c_str(), flags | O_NOFOLLOW, 0600));
-  if (log.is_open() && changes_user_ &&
-      ::fchown(log.get(), static_cast<uid_t>(request_.uid), static_cast<gid_t>(request_.gid)) != 0) {
-    log.Reset();
-  }
-  return log;
-}
-
-// The kernel looks at the file system ids alone when it opens a file; with a user's it takes root's powers away too.
-Descriptor Supervisor::OpenAsUser(const std::string& path, int flags) const {
-  const std::string full = path.front() == '/' ? path : request_.directory + "/" + path;
-  if (changes_user_) {
-    ::syscall(SYS_setgroups, groups_.size(), groups_.data());
-    ::setfsgid(static_cast<gid_t>(request_.gid));
-    ::setfsuid(static_cast<uid_t>(request_.uid));
-  }
-  Descriptor file(::open(full.c_str(), flags | O_NOCTTY | O_NONBLOCK, 0666));
-  const int error = errno;
-  if (changes_user_) {
-    ::setfsuid(0);
-    ::setfsgid(0);
-    ::syscall(SYS_setgroups, 0, nullptr);
-  }
-  errno = error;
-  return file;
 }
 
 bool Supervisor::OpenTerminal(Descriptor log) {
@@ -256,28 +155,41 @@ bool Supervisor::OpenTerminal(Descriptor log) {
   return true;
 }
 
+bool Supervisor::PrepareFiles(Descriptor& log) {
+  FileOwner owner;
+  if (changes_user_) {
+    owner = {.uid = static_cast<uid_t>(request_.uid), .gid = static_cast<gid_t>(request_.gid), .groups = &groups_};
+  }
+  if (!request_.script.empty()) {
+    auto script = WriteScript(request_, owner);
+    if (!script) return Fail(script.error().message);
+    record_.script = *std::move(script);
+  }
+  if (request_.is_own_log || (request_.wants_pty && !request_.output.empty())) {
+    auto opened = OpenLog(request_, owner);
+    if (!opened) return Fail(opened.error().message);
+    log = *std::move(opened);
+  }
+  return true;
+}
+
 bool Supervisor::Start() {
   if (changes_user_) {
     groups_ = station_.groups.Of(static_cast<uid_t>(request_.uid), static_cast<gid_t>(request_.gid));
   }
-  if (!request_.script.empty() && !WriteScript()) return false;
-  const bool relays_log = request_.wants_pty && !request_.output.empty();
   Descriptor log;
-  if (request_.is_own_log || relays_log) {
-    log = OpenLog();
-    if (!log.is_open()) return Fail("cannot open '" + request_.output + "' for writing: " + std::strerror(errno));
-  }
+  if (!PrepareFiles(log)) return false;
   if (request_.memory_limit > Bytes(0) && station_.setup.memory_root) {
-    auto cgroup = MemoryCgroup::Create(*station_.setup.memory_root, station_.setup.run_directory, ToString(request_.job),
-                                       request_.memory_limit);
+    auto cgroup = MemoryCgroup::Create(*station_.setup.memory_root, station_.setup.run_directory,
+                                       ToString(request_.job), request_.memory_limit);
     if (!cgroup) return Fail(cgroup.error().message);
     cgroup_ = *std::move(cgroup);
     record_.cgroup = cgroup_->directory();
   }
   if (request_.wants_pty && !OpenTerminal(std::move(log))) return false;
 
-  const Program program = ResolveProgram(request_, station_.setup.run_directory + "/" + record_.script);
-  FieldWriter watch;
+  const JobProgram program = ResolveProgram(request_, station_.setup.run_directory + "/" + record_.script);
+  RecordWriter watch;
   AddWatch(record_, watch);
   const StartedJob job = StartJob({.request = &request_,
                                    .program = &program,
@@ -324,14 +236,16 @@ void Supervisor::Watch() {
     FlushReports(WhenFull::kReturn);
     OnTimers(Mono());
     if (ready <= 0) continue;
-    if (pty_) {
-      terminal.assign(polled.begin() + 1, polled.end());
-      pty_->OnPolled(terminal);
-      for (const std::uint64_t attachment : pty_->TakeDetached()) Report("detached", attachment);
+    if ((polled[0].revents & POLLIN) != 0) {
+      if (auto command = ReceiveCommand(station_.control.get(), ::geteuid())) {
+        OnCommand(*command);
+        continue;  // It may have attached a client, which `polled` does not know.
+      }
     }
-    // After the terminal: a command may attach another client, which `polled` does not know.
-    if ((polled[0].revents & POLLIN) == 0) continue;
-    if (auto command = ReceiveCommand(station_.control.get(), ::geteuid())) OnCommand(*command);
+    if (!pty_) continue;
+    terminal.assign(polled.begin() + 1, polled.end());
+    pty_->OnPolled(terminal);
+    for (const std::uint64_t attachment : pty_->TakeDetached()) Report("detached", attachment);
   }
 }
 
@@ -402,8 +316,8 @@ void Supervisor::SetTimeLimit(Duration limit) {
   if (request_.warn.signal != 0) warn_at_ = After(now, left - request_.warn.before);
 }
 
-void Supervisor::OnCommand(Command& command) {
-  const Fields fields(command.text);
+void Supervisor::OnCommand(SupervisorCommand& command) {
+  const RecordFields fields(command.text);
   if (fields.Number("job") != static_cast<std::int64_t>(record_.job.value())) return;
   if (fields.Number("attempt") != record_.attempt) return;
   const std::string_view name = fields.Text("command");
@@ -442,7 +356,7 @@ void Supervisor::Attach(std::uint64_t attachment, std::vector<Descriptor>& descr
 }
 
 void Supervisor::Report(std::string_view kind, std::uint64_t attachment) {
-  FieldWriter report;
+  RecordWriter report;
   report.Add("report", kind);
   if (attachment != 0) report.Add("attachment", static_cast<std::int64_t>(attachment));
   AddWatch(record_, report);
@@ -483,7 +397,7 @@ void Supervisor::SayIdle() {
 }
 
 void Supervisor::WriteExit() {
-  FieldWriter record;
+  RecordWriter record;
   if (first_process_ == 0 && record_.process.pid == 0) {
     // It never ran: what the attempt to start it may have written about a process is void.
     if (::ftruncate(record_file_.get(), 0) != 0) return;
@@ -510,7 +424,7 @@ void RunSupervisor(int channel, SupervisorSetup setup) {
   if (!control) ::_exit(1);  // Out of descriptors or memory: the launcher sees us go and tries another.
   station.control = std::move(control->first);
   station.address = std::move(control->second);
-  FrameReader reader(channel);
+  LaunchFrameReader reader(channel);
   while (true) {
     auto frame = reader.Next();
     if (!frame && !reader.ReadMore()) ::_exit(0);

@@ -21,9 +21,9 @@ struct SupervisorSetup {
   std::optional<MemoryCgroupRoot> memory_root;
 };
 
-/// Takes launch frames from `channel` until the launcher closes it, one job after the other. Writes a byte to it when it
-/// can take another. Requires: a freshly forked process with one thread, all signals blocked and nothing open but 0, 1,
-/// 2 and `channel`.
+/// Takes launch frames from `channel` until the launcher closes it, one job after the other. Writes a byte to it when
+/// it can take another. Requires: a freshly forked process with one thread, all signals blocked and nothing open but 0,
+/// 1, 2 and `channel`.
 [[noreturn]] void RunSupervisor(int channel, SupervisorSetup setup);
 
 }  // namespace divvy

@@ -15,8 +15,8 @@
 namespace divvy {
 namespace {
 
-// Declared here because Debian 12's kernel headers are older (linux/pidfd.h of Linux 6.15: the first size of the struct,
-// which every later kernel accepts).
+// Declared here because Debian 12's kernel headers are older (linux/pidfd.h of Linux 6.15: the first size of the
+// struct, which every later kernel accepts).
 struct PidfdState {
   std::uint64_t mask = 0;
   std::uint64_t cgroup_id = 0;
@@ -64,8 +64,6 @@ std::optional<Exit> AdoptedProcess::PollExit() const {
   return unknown;
 }
 
-int AdoptedProcess::SignalTree(int signal) const {
-  return SignalOrphans(static_cast<pid_t>(process_.pid), signal);
-}
+int AdoptedProcess::SignalTree(int signal) const { return SignalOrphans(static_cast<pid_t>(process_.pid), signal); }
 
 }  // namespace divvy

@@ -96,7 +96,7 @@ ssize_t SendTo(int socket, const Address& address, std::string_view text, std::s
 
 // The address is only good while the supervisor lives, and is given to another afterwards: so every command names the
 // job and the attempt that it means.
-Status SendCommand(const RunRecord& record, std::string_view command, FieldWriter fields = {},
+Status SendCommand(const RunRecord& record, std::string_view command, RecordWriter fields = {},
                    std::span<const int> fds = {}) {
   const std::string job = ToString(record.job);
   const auto address = MakeAddress(record.control);
@@ -107,12 +107,13 @@ Status SendCommand(const RunRecord& record, std::string_view command, FieldWrite
   const Descriptor socket(::socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0));
   if (!socket.is_open()) return Internal(std::string("cannot open a socket: ") + std::strerror(errno));
   if (SendTo(socket.get(), *address, fields.text(), fds, MSG_DONTWAIT) >= 0) return {};
-  if (errno == EAGAIN) return LimitExceeded("the supervisor of job " + job + " has too many commands to read; try again");
+  if (errno == EAGAIN)
+    return LimitExceeded("the supervisor of job " + job + " has too many commands to read; try again");
   if (errno == ECONNREFUSED || errno == ENOENT) return Unreachable("the supervisor of job " + job + " is gone");
   return Internal("cannot reach the supervisor of job " + job + ": " + std::strerror(errno));
 }
 
-void AddWindow(WindowSize window, FieldWriter& fields) {
+void AddWindow(WindowSize window, RecordWriter& fields) {
   fields.Add("rows", window.rows);
   fields.Add("columns", window.columns);
 }
@@ -147,7 +148,7 @@ Result<int> BindReportSocket(const std::string& run_directory) {
 std::optional<SupervisorReport> ReceiveReport(int report_socket) {
   while (auto datagram = Receive(report_socket)) {
     if (datagram->sender != 0 && datagram->sender != ::geteuid()) continue;
-    const Fields fields(datagram->text);
+    const RecordFields fields(datagram->text);
     const std::string_view kind = fields.Text("report");
     SupervisorReport report;
     if (kind == "started") report.kind = SupervisorReport::Kind::kStarted;
@@ -163,14 +164,14 @@ std::optional<SupervisorReport> ReceiveReport(int report_socket) {
 }
 
 Status SendStop(const RunRecord& record, int signal, Duration grace) {
-  FieldWriter fields;
+  RecordWriter fields;
   fields.Add("signal", signal);
   fields.Add("grace", grace.count());
   return SendCommand(record, "stop", fields);
 }
 
 Status SendSignal(const RunRecord& record, int signal, SignalReach reach) {
-  FieldWriter fields;
+  RecordWriter fields;
   fields.Add("signal", signal);
   fields.Add("first_process", reach == SignalReach::kFirstProcess ? 1 : 0);
   return SendCommand(record, "signal", fields);
@@ -181,13 +182,13 @@ Status SendContinue(const RunRecord& record) { return SendCommand(record, "conti
 Status SendPing(const RunRecord& record) { return SendCommand(record, "ping"); }
 
 Status SendTimeLimit(const RunRecord& record, Duration limit) {
-  FieldWriter fields;
+  RecordWriter fields;
   fields.Add("limit", limit.count());
   return SendCommand(record, "time-limit", fields);
 }
 
 Status SendAttach(const RunRecord& record, std::uint64_t attachment, int in, int out, WindowSize window) {
-  FieldWriter fields;
+  RecordWriter fields;
   fields.Add("attachment", static_cast<std::int64_t>(attachment));
   AddWindow(window, fields);
   const std::array<int, 2> fds = {in, out};
@@ -195,7 +196,7 @@ Status SendAttach(const RunRecord& record, std::uint64_t attachment, int in, int
 }
 
 Status SendResize(const RunRecord& record, WindowSize window) {
-  FieldWriter fields;
+  RecordWriter fields;
   AddWindow(window, fields);
   return SendCommand(record, "resize", fields);
 }
@@ -216,12 +217,10 @@ Result<std::pair<Descriptor, std::string>> OpenControlSocket() {
   return std::pair(std::move(socket), std::move(address));
 }
 
-std::optional<Command> ReceiveCommand(int control_socket, uid_t uid) {
-  while (auto datagram = Receive(control_socket)) {
-    if (datagram->sender != 0 && datagram->sender != uid) continue;
-    return Command{.text = std::move(datagram->text), .descriptors = std::move(datagram->descriptors)};
-  }
-  return std::nullopt;
+std::optional<SupervisorCommand> ReceiveCommand(int control_socket, uid_t uid) {
+  auto datagram = Receive(control_socket);
+  if (!datagram || (datagram->sender != 0 && datagram->sender != uid)) return std::nullopt;
+  return SupervisorCommand{.text = std::move(datagram->text), .descriptors = std::move(datagram->descriptors)};
 }
 
 bool SendReport(int control_socket, const std::string& address, std::string_view text, WhenFull when_full) {

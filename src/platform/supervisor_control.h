@@ -69,15 +69,16 @@ Status SendPing(const RunRecord& record);
 
 // --- The supervisor's side -----------------------------------------------------------------------------------------
 
-struct Command {
+struct SupervisorCommand {
   std::string text;
   std::vector<Descriptor> descriptors;
 };
 
 /// A datagram socket on an address of the kernel's choice (abstract, so that nothing is left behind), and that address.
 Result<std::pair<Descriptor, std::string>> OpenControlSocket();
-/// The next command from root or `uid`; nothing when there is none now.
-std::optional<Command> ReceiveCommand(int control_socket, uid_t uid);
+/// Takes one datagram: a command from root or `uid`, or nothing when it was a stranger's or there was none. One only,
+/// so that a stranger who floods the socket cannot keep a supervisor from its job.
+std::optional<SupervisorCommand> ReceiveCommand(int control_socket, uid_t uid);
 /// False when the daemon's mailbox is full, which happens only to those that do not wait. True otherwise, also when no
 /// daemon listens: the next one reads the run record.
 enum class WhenFull { kReturn, kWait };

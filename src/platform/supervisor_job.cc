@@ -28,10 +28,22 @@ namespace {
 constexpr std::string_view kDefaultPath = "/usr/local/bin:/usr/bin:/bin";
 
 constexpr std::array<std::pair<std::string_view, __rlimit_resource>, 16> kLimits = {{
-    {"as", RLIMIT_AS}, {"core", RLIMIT_CORE}, {"cpu", RLIMIT_CPU}, {"data", RLIMIT_DATA}, {"fsize", RLIMIT_FSIZE},
-    {"locks", RLIMIT_LOCKS}, {"memlock", RLIMIT_MEMLOCK}, {"msgqueue", RLIMIT_MSGQUEUE}, {"nice", RLIMIT_NICE},
-    {"nofile", RLIMIT_NOFILE}, {"nproc", RLIMIT_NPROC}, {"rss", RLIMIT_RSS}, {"rtprio", RLIMIT_RTPRIO},
-    {"rttime", RLIMIT_RTTIME}, {"sigpending", RLIMIT_SIGPENDING}, {"stack", RLIMIT_STACK},
+    {"as", RLIMIT_AS},
+    {"core", RLIMIT_CORE},
+    {"cpu", RLIMIT_CPU},
+    {"data", RLIMIT_DATA},
+    {"fsize", RLIMIT_FSIZE},
+    {"locks", RLIMIT_LOCKS},
+    {"memlock", RLIMIT_MEMLOCK},
+    {"msgqueue", RLIMIT_MSGQUEUE},
+    {"nice", RLIMIT_NICE},
+    {"nofile", RLIMIT_NOFILE},
+    {"nproc", RLIMIT_NPROC},
+    {"rss", RLIMIT_RSS},
+    {"rtprio", RLIMIT_RTPRIO},
+    {"rttime", RLIMIT_RTTIME},
+    {"sigpending", RLIMIT_SIGPENDING},
+    {"stack", RLIMIT_STACK},
 }};
 
 struct Limit {
@@ -178,22 +190,33 @@ int RunChild(void* argument) {
 
 std::string Describe(const Start& start, int& code) {
   const LaunchRequest& request = *start.plan->request;
-  const Program& program = *start.plan->program;
+  const JobProgram& program = *start.plan->program;
   const std::string why = std::string(": ") + std::strerror(start.error);
   const auto quoted = [](const std::string& text) { return "'" + text + "'"; };
   code = 126;
   switch (start.step) {
-    case Step::kDone: return "";
-    case Step::kSession: return "cannot open a session for the job" + why;
-    case Step::kTerminal: return "cannot give the job a terminal" + why;
-    case Step::kCgroup: return "cannot join the memory cgroup of the job" + why;
-    case Step::kRecord: return "cannot write the run record of the job" + why;
-    case Step::kUser: return "cannot become the user with uid " + std::to_string(request.uid) + why;
-    case Step::kDirectory: return "cannot enter directory " + quoted(request.directory) + why;
-    case Step::kInput: return "cannot open " + quoted(request.input) + " for reading" + why;
-    case Step::kOutput: return "cannot open " + quoted(request.output) + " for writing" + why;
-    case Step::kError: return "cannot open " + quoted(request.error) + " for writing" + why;
-    case Step::kExecute: break;
+    case Step::kDone:
+      return "";
+    case Step::kSession:
+      return "cannot open a session for the job" + why;
+    case Step::kTerminal:
+      return "cannot give the job a terminal" + why;
+    case Step::kCgroup:
+      return "cannot join the memory cgroup of the job" + why;
+    case Step::kRecord:
+      return "cannot write the run record of the job" + why;
+    case Step::kUser:
+      return "cannot become the user with uid " + std::to_string(request.uid) + why;
+    case Step::kDirectory:
+      return "cannot enter directory " + quoted(request.directory) + why;
+    case Step::kInput:
+      return "cannot open " + quoted(request.input) + " for reading" + why;
+    case Step::kOutput:
+      return "cannot open " + quoted(request.output) + " for writing" + why;
+    case Step::kError:
+      return "cannot open " + quoted(request.error) + " for writing" + why;
+    case Step::kExecute:
+      break;
   }
   code = start.error == ENOENT || start.error == ENOTDIR ? 127 : 126;
   const std::string cannot = "cannot run " + quoted(program.shown_name);
@@ -228,17 +251,20 @@ std::string_view SearchPath(const std::vector<std::string>& environment) {
 // The "#!" line as Linux reads it: the interpreter, and the rest of the line as one argument.
 std::vector<std::string> InterpreterOf(std::string_view script) {
   if (!script.starts_with("#!")) return {"/bin/sh"};
-  const std::string_view line = Trim(script.substr(2, script.find('\n') - 2));
-  const std::size_t blank = line.find_first_of(" \t");
+  // Not Trim(): a carriage return belongs to the name, as for Linux, and is then said to be what is wrong.
+  std::string_view line = script.substr(2, script.find('\n') - 2);
+  line.remove_prefix(std::min(line.find_first_not_of(" \t"), line.size()));
+  line = line.substr(0, line.find_last_not_of(" \t") + 1);
   if (line.empty()) return {"/bin/sh"};
+  const std::size_t blank = line.find_first_of(" \t");
   if (blank == std::string_view::npos) return {std::string(line)};
   return {std::string(line.substr(0, blank)), std::string(Trim(line.substr(blank)))};
 }
 
 }  // namespace
 
-Program ResolveProgram(const LaunchRequest& request, const std::string& script_path) {
-  Program program;
+JobProgram ResolveProgram(const LaunchRequest& request, const std::string& script_path) {
+  JobProgram program;
   if (!request.script.empty()) {
     program.argv = InterpreterOf(request.script);
     program.interpreter = program.argv.front();
@@ -254,7 +280,8 @@ Program ResolveProgram(const LaunchRequest& request, const std::string& script_p
     program.candidates = {program.shown_name};
   } else if (!program.shown_name.empty()) {
     for (const std::string_view folder : Split(SearchPath(request.environment), ':')) {
-      program.candidates.push_back(folder.empty() ? program.shown_name : std::string(folder) + "/" + program.shown_name);
+      program.candidates.push_back(folder.empty() ? program.shown_name
+                                                  : std::string(folder) + "/" + program.shown_name);
     }
   }
   return program;
@@ -264,7 +291,8 @@ StartedJob StartJob(const StartPlan& plan) {
   const LaunchRequest& request = *plan.request;
   Start start = {.plan = &plan};
   for (const auto& [name, value] : request.limits) {
-    const auto known = std::find_if(kLimits.begin(), kLimits.end(), [&](const auto& limit) { return limit.first == name; });
+    const auto known =
+        std::find_if(kLimits.begin(), kLimits.end(), [&](const auto& limit) { return limit.first == name; });
     if (known == kLimits.end()) continue;
     start.limits.push_back({known->second, value < 0 ? RLIM_INFINITY : static_cast<rlim_t>(value)});
   }

@@ -13,7 +13,7 @@
 namespace divvy {
 
 /// What to execute: argv, and the paths to try for it in turn.
-struct Program {
+struct JobProgram {
   std::vector<std::string> argv;
   std::vector<std::string> candidates;
   std::string shown_name;   // In errors: what the user wrote.
@@ -22,25 +22,25 @@ struct Program {
 
 /// A command is searched in the PATH of the job's own environment. A script runs as `script_path`: its "#!" line is
 /// read here and not by the kernel, because /run is often mounted noexec.
-Program ResolveProgram(const LaunchRequest& request, const std::string& script_path);
+JobProgram ResolveProgram(const LaunchRequest& request, const std::string& script_path);
 
 struct StartPlan {
   const LaunchRequest* request = nullptr;
-  const Program* program = nullptr;
+  const JobProgram* program = nullptr;
   const std::vector<gid_t>* groups = nullptr;
   bool changes_user = false;
-  int own_log = -1;            // Standard output when the log is divvy's own.
-  std::string terminal;        // Path of the slave side; empty: no terminal.
-  std::string cgroup_procs;    // File to write "0" to; empty: no cgroup.
-  int record = -1;             // The run record: the new process itself writes `watch` and its identity there.
+  int own_log = -1;          // Standard output when the log is divvy's own.
+  std::string terminal;      // Path of the slave side; empty: no terminal.
+  std::string cgroup_procs;  // File to write "0" to; empty: no cgroup.
+  int record = -1;           // The run record: the new process itself writes `watch` and its identity there.
   std::string watch;
 };
 
 struct StartedJob {
   ProcessIdentity process;
   Time started = kNoTime;
-  std::string failure;    // Not empty: nothing runs, and the process is reaped.
-  int failure_code = 0;   // 127: no such program; 126: anything else.
+  std::string failure;   // Not empty: nothing runs, and the process is reaped.
+  int failure_code = 0;  // 127: no such program; 126: anything else.
 };
 
 /// Returns when the program has been executed or could not be. The record is written before the first instruction of

@@ -22,7 +22,8 @@ constexpr const char* kWaitForEver = "while :; do sleep 1000; done";
 TEST_F(Supervise, WhatTheFirstProcessLeavesBehindIsEnded) {
   // The second one has a session of its own, no parent, and ignores the polite signal.
   LaunchRequest request = Shell(
-      "(setsid sh -c 'trap \"\" TERM; echo $$ > stubborn; while :; do sleep 1000; done' &); sleep 1000 & echo $! > polite; "
+      "(setsid sh -c 'trap \"\" TERM; echo $$ > stubborn; while :; do sleep 1000; done' &); sleep 1000 & echo $! > "
+      "polite; "
       "while [ ! -s stubborn ]; do :; done; exit 3");
   const Exit exit = Run(request);
   EXPECT_EQ(exit.code, 3);
@@ -52,6 +53,7 @@ TEST_F(Supervise, ProcessThatIgnoresTheStopSignalIsKilledAfterTheGrace) {
 TEST_F(Supervise, StopWithoutGraceKillsAtOnce) {
   const LaunchRequest request = Shell("trap '' TERM; echo ready; while :; do sleep 1000; done");
   const RunRecord record = Start(request);
+  ASSERT_TRUE(AwaitOutput("ready"));
   ASSERT_TRUE(SendStop(record, SIGTERM, 1h));
   ASSERT_TRUE(SendStop(record, SIGTERM, 0s));
   EXPECT_EQ(AwaitExit(request.job).signal, SIGKILL);
@@ -65,7 +67,8 @@ TEST_F(Supervise, TimeLimitWarnsThenStopsThenKills) {
   const Exit exit = Run(request);
   EXPECT_TRUE(exit.hit_time_limit);
   EXPECT_EQ(exit.signal, SIGKILL);
-  EXPECT_EQ(Output(), "warned\nasked\n");
+  EXPECT_EQ(Output().substr(0, 7), "warned\n");
+  EXPECT_NE(Output().find("asked\n"), std::string::npos);
   const RunRecord& record = exited_[request.job.value()];
   EXPECT_GE(record.ended - record.started, 360ms);
 }
@@ -290,11 +293,11 @@ TEST_F(Terminal, ClientSeesWhatWasPrintedTypesAndLeavesAndTheJobGoesOn) {
 }
 
 TEST_F(Terminal, CtrlCTypedByAClientInterruptsTheJob) {
-  const RunRecord record = StartAt("echo ready; sleep 1000");
+  const RunRecord record = StartAt("trap 'exit 42' INT; echo ready; while :; do sleep 0.01; done");
   ASSERT_TRUE(AwaitOutput("ready"));
   Attach(record, 1);
   Type("\x03");
-  EXPECT_EQ(AwaitExit(record.job).signal, SIGINT);
+  EXPECT_EQ(AwaitExit(record.job).code, 42);
 }
 
 TEST_F(Terminal, ForegroundJobIsAttachedFromTheStart) {

@@ -30,8 +30,8 @@ std::int64_t HashOf(const Capture& capture) {
 // An element usually carries its array's name; then only the array is found by it (the index jobs_named).
 std::string HasOwnName() {
   const std::string array = RowParameter("array_id");
-  return "CASE WHEN " + array + " = 0 THEN 1 ELSE " + RowParameter("name") + " IS NOT (SELECT name FROM jobs WHERE id = " +
-         array + ") END";
+  return "CASE WHEN " + array + " = 0 THEN 1 ELSE " + RowParameter("name") +
+         " IS NOT (SELECT name FROM jobs WHERE id = " + array + ") END";
 }
 
 }  // namespace
@@ -47,8 +47,8 @@ Status BatchWriter::PrepareAll() {
       {&begin_, "BEGIN IMMEDIATE"},
       {&commit_, "COMMIT"},
       {&rollback_, "ROLLBACK"},
-      {&insert_job_, "INSERT INTO jobs (" + RowColumns() + ", has_own_name) VALUES (" + RowParameters() + ", " +
-                         HasOwnName() + ")"},
+      {&insert_job_,
+       "INSERT INTO jobs (" + RowColumns() + ", has_own_name) VALUES (" + RowParameters() + ", " + HasOwnName() + ")"},
       {&update_job_, "UPDATE jobs SET " + RowAssignments() + ", has_own_name = " + HasOwnName() + " WHERE id = ?1"},
       {&write_spec_,
        "INSERT INTO specs (job, capture, spec) VALUES (?1, ?2, ?3) "
@@ -198,13 +198,13 @@ void BatchWriter::Remember(std::int64_t hash, std::int64_t id, const Capture& ca
   }
 }
 
-Result<bool> BatchWriter::Prune(Time finished_before) {
-  Result<bool> has_more = PruneStep(finished_before);
+Result<bool> BatchWriter::PruneStep(Time finished_before) {
+  Result<bool> has_more = DeleteOldJobs(finished_before);
   if (!has_more) RollBack();
   return has_more;
 }
 
-Result<bool> BatchWriter::PruneStep(Time finished_before) {
+Result<bool> BatchWriter::DeleteOldJobs(Time finished_before) {
   DIVVY_CHECK(begin_.Run());
   find_old_jobs_.Bind(1, finished_before.time_since_epoch().count());
   find_old_jobs_.Bind(2, kJobsPerPrune);

@@ -20,8 +20,8 @@ class BatchWriter {
 
   /// As Store::Commit.
   Status Write(const std::vector<Batch>& batches);
-  /// As Store::Prune.
-  Result<bool> Prune(Time finished_before);
+  /// As Store::PruneStep.
+  Result<bool> PruneStep(Time finished_before);
 
  private:
   explicit BatchWriter(Connection& connection) : connection_(connection) {}
@@ -36,7 +36,7 @@ class BatchWriter {
   Result<std::int64_t> CaptureId(const Capture& capture);
   Result<std::optional<std::int64_t>> FindCapture(std::int64_t hash, const std::string& body);
   void Remember(std::int64_t hash, std::int64_t id, const Capture& capture);
-  Result<bool> PruneStep(Time finished_before);
+  Result<bool> DeleteOldJobs(Time finished_before);
   Status DeleteJob(std::int64_t job);
   void RollBack();
 

@@ -19,7 +19,8 @@ static_assert(static_cast<int>(JobState::kCancelled) == 8 && static_cast<int>(Jo
 static_assert(static_cast<int>(JobState::kLost) == 10);
 static_assert(static_cast<int>(Dialect::kNative) == 0 && static_cast<int>(Dialect::kSlurm) == 1);
 static_assert(static_cast<int>(Dialect::kGflow) == 2 && static_cast<int>(Dialect::kValohai) == 3);
-static_assert(static_cast<int>(PlacementStrategy::kSequential) == 0 && static_cast<int>(PlacementStrategy::kRandom) == 1);
+static_assert(static_cast<int>(PlacementStrategy::kSequential) == 0 &&
+              static_cast<int>(PlacementStrategy::kRandom) == 1);
 
 constexpr std::int64_t Highest(JobState) { return 10; }
 constexpr std::int64_t Highest(Dialect) { return 3; }
@@ -141,7 +142,9 @@ struct BindWalk {
 
   template <typename T>
     requires(std::is_integral_v<T> || std::is_enum_v<T>)
-  void Bind(T value) { statement.Bind(++parameter, static_cast<std::int64_t>(value)); }
+  void Bind(T value) {
+    statement.Bind(++parameter, static_cast<std::int64_t>(value));
+  }
   void Bind(const std::string& text) { statement.Bind(++parameter, std::string_view(text)); }
   void Bind(JobId id) { Bind(id.value()); }
   void Bind(Bytes bytes) { Bind(bytes.count()); }

@@ -131,8 +131,8 @@ Result<std::int64_t> VersionOf(Connection& connection) {
   DIVVY_TRY(const std::int64_t application, connection.QueryInteger("PRAGMA application_id"));
   if (objects == 0 && application == 0) return 0;
   if (application != kApplicationId) {
-    return FailedPrecondition(connection.path() +
-                              " is the database of another program: it was left as it is; give divvy a file of its own");
+    return FailedPrecondition(
+        connection.path() + " is the database of another program: it was left as it is; give divvy a file of its own");
   }
   return connection.QueryInteger("SELECT value FROM meta WHERE key = 'schema_version'");
 }

@@ -19,7 +19,7 @@ struct Migration {
 std::span<const Migration> Migrations();
 
 /// Brings the open database up to the last step, all steps in one transaction: it is at the old or the new version,
-/// never between. Fails with kFailedPrecondition for a newer schema or another program's database, which stays as it is.
+/// never between. Fails with kFailedPrecondition for a newer schema or another program's database, which stays as is.
 Status MigrateSchema(Connection& connection, std::span<const Migration> migrations);
 
 }  // namespace divvy

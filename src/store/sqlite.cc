@@ -12,9 +12,7 @@ namespace {
 // How long another program's lock (a sqlite3 shell, a backup) is waited for.
 constexpr int kBusyTimeoutMilliseconds = 5'000;
 
-bool SaysNoRoom(int error_number) {
-  return error_number == ENOSPC || error_number == EDQUOT || error_number == EFBIG;
-}
+bool SaysNoRoom(int error_number) { return error_number == ENOSPC || error_number == EDQUOT || error_number == EFBIG; }
 
 std::string FolderOf(const std::string& path) {
   const auto slash = path.rfind('/');
@@ -28,9 +26,10 @@ Error NoRoom(const std::string& path, const std::string& cause) {
 }
 
 Error Damaged(const std::string& path, const std::string& cause) {
-  return CorruptData(path + " is damaged or not a divvy database (" + cause +
-                     "): it was left as it is; restore it from a backup, or rescue it with \"sqlite3 " + path +
-                     " .recover | sqlite3 NEW\", or move it aside together with its -wal and -shm files to start empty");
+  return CorruptData(
+      path + " is damaged or not a divvy database (" + cause +
+      "): it was left as it is; restore it from a backup, or rescue it with \"sqlite3 " + path +
+      " .recover | sqlite3 NEW\", or move it aside together with its -wal and -shm files to start empty");
 }
 
 Error TranslateError(sqlite3* database, int code, const std::string& path) {
@@ -54,7 +53,8 @@ Error TranslateError(sqlite3* database, int code, const std::string& path) {
     case SQLITE_READONLY:
     case SQLITE_PERM:
     case SQLITE_AUTH:
-      return PermissionDenied("cannot write " + path + " (" + cause + "): make it and its folder writable by the daemon");
+      return PermissionDenied("cannot write " + path + " (" + cause +
+                              "): make it and its folder writable by the daemon");
     case SQLITE_CANTOPEN:
       return FailedPrecondition("cannot open " + path + " (" + cause + "): check the folder and its permissions");
     case SQLITE_IOERR:

@@ -78,7 +78,7 @@ class SqliteStore : public Store {
 
   Status Commit(const std::vector<Batch>& batches) override;
   Result<Loaded> Load() override;
-  Result<bool> Prune(Time finished_before) override;
+  Result<bool> PruneStep(Time finished_before) override;
 
   Result<JobRecord> Find(JobId id) override;
   Result<JobSpec> Spec(JobId id) override;
@@ -108,7 +108,8 @@ Status SqliteStore::Open() {
   DIVVY_TRY(Statement journal, writing_.Prepare("PRAGMA journal_mode = WAL"));
   DIVVY_TRY(const bool has_mode, journal.Next());
   if (!has_mode || journal.Text(0) != "wal") {
-    return FailedPrecondition(writing_.path() + " is on a file system without shared memory (a network disk?); "
+    return FailedPrecondition(writing_.path() +
+                              " is on a file system without shared memory (a network disk?); "
                               "put the daemon's state on a local disk");
   }
   journal.Reset();
@@ -163,9 +164,9 @@ Result<Store::Loaded> SqliteStore::Load() {
   return loaded;
 }
 
-Result<bool> SqliteStore::Prune(Time finished_before) {
+Result<bool> SqliteStore::PruneStep(Time finished_before) {
   const std::lock_guard lock(writer_mutex_);
-  return writer_->Prune(finished_before);
+  return writer_->PruneStep(finished_before);
 }
 
 Result<JobRecord> SqliteStore::Find(JobId id) {
@@ -187,7 +188,9 @@ Result<JobSpec> SqliteStore::Spec(JobId id) {
   Result<Capture> capture = spec_.IsNull(1) ? Result<Capture>(Capture()) : CaptureFromJson(spec_.Text(1));
   spec_.Reset();
   if (!spec) return CorruptData("the specification of job " + ToString(id) + " does not read: " + spec.error().message);
-  if (!capture) return CorruptData("the environment of job " + ToString(id) + " does not read: " + capture.error().message);
+  if (!capture) {
+    return CorruptData("the environment of job " + ToString(id) + " does not read: " + capture.error().message);
+  }
   spec->capture = *std::move(capture);
   return spec;
 }

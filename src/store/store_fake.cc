@@ -38,7 +38,8 @@ Status MemoryStore::Commit(const std::vector<Batch>& batches) {
   if (std::ranges::all_of(batches, &Batch::empty)) return {};
   const std::lock_guard lock(mutex_);
   if (std::exchange(fails_next_commit_, false)) {
-    return LimitExceeded("cannot write the memory store, the disk is full: nothing of this was kept; free space and try again");
+    return LimitExceeded(
+        "cannot write the memory store, the disk is full: nothing of this was kept; free space and try again");
   }
   DIVVY_CHECK(Check(batches));
   for (const Batch& batch : batches) Apply(batch);
@@ -100,7 +101,7 @@ Result<Store::Loaded> MemoryStore::Load() {
   return loaded;
 }
 
-Result<bool> MemoryStore::Prune(Time finished_before) {
+Result<bool> MemoryStore::PruneStep(Time finished_before) {
   const std::lock_guard lock(mutex_);
   std::vector<std::pair<Time, JobId>> old;
   for (const auto& [id, record] : jobs_) {
@@ -164,7 +165,8 @@ Result<std::vector<JobId>> MemoryStore::Named(const std::string& name, const std
   std::vector<JobId> ids;
   for (auto entry = jobs_.rbegin(); entry != jobs_.rend() && ids.size() < kNamedAtMost; ++entry) {
     const JobRecord& record = entry->second;
-    if (record.name == name && (user.empty() || record.user.name == user) && HasOwnName(record)) ids.push_back(record.id);
+    const bool is_meant = record.name == name && (user.empty() || record.user.name == user);
+    if (is_meant && HasOwnName(record)) ids.push_back(record.id);
   }
   return ids;
 }

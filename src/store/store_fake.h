@@ -23,7 +23,7 @@ class MemoryStore : public Store {
 
   Status Commit(const std::vector<Batch>& batches) override;
   Result<Loaded> Load() override;
-  Result<bool> Prune(Time finished_before) override;
+  Result<bool> PruneStep(Time finished_before) override;
 
   Result<JobRecord> Find(JobId id) override;
   Result<JobSpec> Spec(JobId id) override;

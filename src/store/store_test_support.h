@@ -21,7 +21,8 @@ class TemporaryFolder {
   TemporaryFolder() {
     const std::filesystem::path in_memory = "/dev/shm";
     const bool has_memory = ::access(in_memory.c_str(), W_OK) == 0;
-    std::string name = ((has_memory ? in_memory : std::filesystem::temp_directory_path()) / "divvy-store-XXXXXX").string();
+    std::string name =
+        ((has_memory ? in_memory : std::filesystem::temp_directory_path()) / "divvy-store-XXXXXX").string();
     DIVVY_ASSERT(::mkdtemp(name.data()) != nullptr);
     path_ = name;
   }

@@ -20,7 +20,7 @@ Result<Message> Decode(std::string_view text) {
   return FromJson<Message>(text);
 }
 
-#define DIVVY_MESSAGE(...)                                    \
+#define DIVVY_MESSAGE(...)                                        \
   template std::string Encode(const __VA_ARGS__& message);        \
   template std::string EncodeChanged(const __VA_ARGS__& message); \
   template Result<__VA_ARGS__> Decode<__VA_ARGS__>(std::string_view text);

@@ -21,6 +21,9 @@ using Text = boost::beast::string_view;
 
 /// Room kept by an idle connection; a larger buffer is given back.
 constexpr std::size_t kIdleBuffer = 16u << 10;
+/// A last chunk has no fewer bytes, and any other has more behind it. Beast 1.81 asserts that it is not asked again
+/// about an unfinished one with less than this.
+constexpr std::size_t kLeastOfChunk = 5;
 
 template <typename Target>
 void AssignQuery(std::string_view query, Target& into, bool& is_good) {
@@ -170,6 +173,7 @@ bool HttpMessageReader<Message>::Advance() {
     parser_ = std::make_unique<Parser>(limits_);
   }
   while (!parser_->is_done() && used_ < buffer_.size()) {
+    if (waits_for_more_ && buffer_.size() - used_ < kLeastOfChunk) break;
     ErrorCodeOf ec;
     std::size_t n = 0;
     try {
@@ -179,6 +183,8 @@ bool HttpMessageReader<Message>::Advance() {
       return false;
     }
     used_ += n;
+    waits_for_more_ = ec == http::error::need_more && used_ < buffer_.size() && parser_->is_header_done() &&
+                      parser_->chunked();
     if (ec == http::error::need_more) {
       // Bodies are consumed as they come, so what waits is a header, a chunk's header or a trailer.
       if (buffer_.size() - used_ > limits_.header_bytes) error_ = Explain(http::error::header_limit, limits_);

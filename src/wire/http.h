@@ -1,7 +1,7 @@
-// HTTP/1.1 messages to and from bytes. No sockets here: the daemon's server (daemon/http_server.h) and the command line's
-// client (cli/http_client.h) bring the bytes. Readers take bytes in pieces of any size, pipelined messages and chunked
-// bodies included, within bounds; what they cannot accept becomes one status with one clear message, after which the
-// connection is of no more use.
+// HTTP/1.1 messages to and from bytes. No sockets here: the daemon's server (daemon/http_server.h) and the command
+// line's client (cli/http_client.h) bring the bytes. Readers take bytes in pieces of any size, pipelined messages and
+// chunked bodies included, within bounds; what they cannot accept becomes one status with one clear message, after
+// which the connection is of no more use.
 #pragma once
 
 #include <cstddef>
@@ -118,6 +118,7 @@ class HttpMessageReader {
   std::unique_ptr<Parser> parser_;  // Of the message that is coming; none between messages.
   std::string buffer_;
   std::size_t used_ = 0;            // Of buffer_.
+  bool waits_for_more_ = false;     // What is unused in buffer_ is the beginning of a chunk.
   bool is_finished_ = false;
   std::uint64_t fed_ = 0;
   std::uint64_t consumed_ = 0;

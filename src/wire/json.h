@@ -1,9 +1,10 @@
 // JSON text <-> described C++ values. Reading follows the rules of a versioned protocol: a missing field keeps its
 // default, an unknown one is ignored (messages) or refused with the nearest name (configuration), a wrong one is an
-// error that names its place, and all errors are told at once. Numbers are exact: 1.0 is an int, 1.5 is not, and nothing
-// wraps or is cut. Writing puts text into one string, without a tree in between.
+// error that names its place, and all errors are told at once. Numbers are exact: 1.0 is an int, 1.5 is not, and
+// nothing wraps or is cut. Writing puts text into one string, without a tree in between.
 //
-// Pure functions; nothing is kept between calls. Costs about 1 us a message of 500 bytes in either direction.
+// Pure functions; nothing is kept between calls. A job of 45 fields (865 bytes) costs about 4 us to write and 7 us to
+// read, its changed fields alone (100 bytes) 2 us either way.
 #pragma once
 
 #include <cstddef>

@@ -1,6 +1,6 @@
-// Boost.JSON reads the text (syntax, escapes, UTF-8, depth); this keeps what it finds as an array of 32-byte nodes whose
-// strings point into the text wherever they have no escapes. Doubles are read again by std::from_chars, because the
-// parser's own are up to an ulp off.
+// Boost.JSON reads the text (syntax, escapes, UTF-8, depth); this keeps what it finds as an array of 32-byte nodes
+// whose strings point into the text wherever they have no escapes. Doubles are read again by std::from_chars, because
+// the parser's own are up to an ulp off.
 #include <algorithm>
 #include <array>
 #include <charconv>

@@ -133,9 +133,18 @@ TEST(Json, WritesDoublesShortAndPlain) {
     double value;
     std::string text;
   };
-  const Row rows[] = {{0, "0"}, {0.5, "0.5"}, {-1.25, "-1.25"}, {100000, "100000"}, {1790000000.123456, "1790000000.123456"},
-                      {1e20, "1e+20"}, {0.0001, "0.0001"}, {1e-9, "1e-09"}, {std::nan(""), "null"}, {INFINITY, "null"},
-                      {0.1 + 0.2, "0.30000000000000004"}, {123456789012345.6, "123456789012345.6"}};
+  const Row rows[] = {{0, "0"},
+                      {0.5, "0.5"},
+                      {-1.25, "-1.25"},
+                      {100000, "100000"},
+                      {1790000000.123456, "1790000000.123456"},
+                      {1e20, "1e+20"},
+                      {0.0001, "0.0001"},
+                      {1e-9, "1e-09"},
+                      {std::nan(""), "null"},
+                      {INFINITY, "null"},
+                      {0.1 + 0.2, "0.30000000000000004"},
+                      {123456789012345.6, "123456789012345.6"}};
   for (const Row& row : rows) EXPECT_EQ(ToJson(row.value), row.text);
 }
 
@@ -183,7 +192,8 @@ TEST(Json, NullEmptiesWhatMayBeEmptyAndTheLastOfAFieldCounts) {
 }
 
 TEST(Json, ReadsEscapes) {
-  EXPECT_EQ(Read<std::string>(R"("a\u00e4\ud83d\ude00\/\n\u0000b")"), std::string("a\xC3\xA4\xF0\x9F\x98\x80/\n\0b", 11));
+  EXPECT_EQ(Read<std::string>(R"("a\u00e4\ud83d\ude00\/\n\u0000b")"),
+            std::string("a\xC3\xA4\xF0\x9F\x98\x80/\n\0b", 11));
   EXPECT_EQ(Read<Everything>(R"({"n\u0075mber": 5, "limits": {"a\nb": 1}})").number, 5);
   EXPECT_EQ(Read<Everything>(R"({"limits": {"a\nb": 1}})").limits.begin()->first, "a\nb");
 }
@@ -222,7 +232,8 @@ TEST(Json, SaysWhatIsWrongAndWhere) {
       {R"({"maybe": {}})", "maybe: expected a number, got an object"},
       {R"({"maybe_card": {"index": 256}})", "maybe_card.index: 256 is out of range (0 to 255)"},
       {R"({"words": "a"})", "words: expected an array, got a string"},
-      {R"({"words": ["a", 2, null]})", "words[1]: expected a string, got a number; words[2]: expected a string, got null"},
+      {R"({"words": ["a", 2, null]})",
+       "words[1]: expected a string, got a number; words[2]: expected a string, got null"},
       {R"({"gpus": [{}, {"index": "0"}], "time_limit": true})",
        "gpus[1].index: expected a number, got a string; time_limit: expected a number, got true"},
       {R"({"limits": []})", "limits: expected an object, got an array"},

@@ -22,7 +22,9 @@ constexpr std::string_view kUsage =
 
 std::string BaseName(std::string_view path) { return std::string(path.substr(path.rfind('/') + 1)); }
 
-bool HasShellSyntax(std::string_view word) { return word.find_first_of(" \t\n|&;<>()$`\"'*?~{}=") != std::string_view::npos; }
+bool HasShellSyntax(std::string_view word) {
+  return word.find_first_of(" \t\n|&;<>()$`\"'*?~{}=") != std::string_view::npos;
+}
 
 bool IsProgram(const std::string& name) {
   if (name.find('/') != std::string::npos) return ::access(name.c_str(), X_OK) == 0;
@@ -53,7 +55,8 @@ Result<std::string> ReadStandardInput() {
     out.append(text, 0, static_cast<std::size_t>(got));
     if (out.size() > kMost) return InvalidArgument("the script on standard input is larger than 16 MiB");
   }
-  if (Trim(out).empty()) return InvalidArgument("nothing to submit: give a script, a command, or a script on standard input");
+  if (Trim(out).empty())
+    return InvalidArgument("nothing to submit: give a script, a command, or a script on standard input");
   return out;
 }
 
@@ -79,7 +82,8 @@ struct Flags {
 std::vector<dialect::Option> TableOf(JobSpec& spec, Flags& flags, const dialect::Surroundings& around) {
   std::vector<dialect::Option> table = dialect::GflowOptions(spec, around);
   auto add = [&](dialect::Option option) {
-    bool is_there = std::any_of(table.begin(), table.end(), [&](const dialect::Option& other) { return other.name == option.name; });
+    bool is_there = std::any_of(table.begin(), table.end(),
+                                [&](const dialect::Option& other) { return other.name == option.name; });
     if (!is_there) table.push_back(std::move(option));
   };
   add({"dry-run", 0, dialect::Takes::kNothing, "", "Print what would be submitted", Sets(flags.is_dry_run), {}, false});
@@ -106,7 +110,8 @@ Result<Submission> Read(const std::vector<std::string>& words) {
   rest.insert(rest.end(), parsed.after_dashes.begin(), parsed.after_dashes.end());
   if (!out.flags.command.empty()) rest.insert(rest.begin(), out.flags.command);
   bool is_stdin = (rest.empty() && ::isatty(STDIN_FILENO) == 0) || (rest.size() == 1 && rest[0] == "-");
-  if (rest.empty() && !is_stdin) return InvalidArgument("nothing to submit: give a script or a command; gbatch --help shows examples");
+  if (rest.empty() && !is_stdin)
+    return InvalidArgument("nothing to submit: give a script or a command; gbatch --help shows examples");
   bool is_explicit = parsed.saw_dashes || !out.flags.command.empty();
   if (std::string advice = is_stdin || is_explicit ? "" : MistakenVerb(rest, IsProgram(rest[0])); !advice.empty()) {
     return InvalidArgument(advice);
@@ -125,6 +130,7 @@ Result<Submission> Read(const std::vector<std::string>& words) {
     if (out.spec.name.empty()) out.spec.name = GbatchName(rest);
   }
   out.spec.dialect = Dialect::kGflow;
+  DIVVY_CHECK(dialect::FinishGflow(out.spec, around));
   if (out.spec.directory.empty()) out.spec.directory = around.directory;
   return out;
 }
@@ -140,7 +146,8 @@ std::vector<std::string> GbatchCommand(const std::vector<std::string>& words) {
     }
     return std::pair{std::string_view::npos, std::string_view()};
   };
-  bool has_index = std::any_of(words.begin(), words.end(), [&](const std::string& word) { return find(word).first != std::string_view::npos; });
+  bool has_index = std::any_of(words.begin(), words.end(),
+                               [&](const std::string& word) { return find(word).first != std::string_view::npos; });
   if (!has_index) return words;
   std::string line = "exec";
   for (std::string_view word : words) {
@@ -170,9 +177,10 @@ std::string MistakenVerb(const std::vector<std::string>& words, bool is_program)
   struct Verb {
     std::string_view word, instead;
   };
-  static constexpr Verb kVerbs[] = {{"list", "gqueue"},     {"queue", "gqueue"}, {"status", "gflowd status"}, {"log", "gjob log"},
-                                    {"logs", "gjob log"},   {"show", "gjob show"}, {"info", "ginfo"},        {"cancel", "gcancel"},
-                                    {"help", "gbatch --help"}, {"hold", "gjob hold"}, {"release", "gjob release"}};
+  static constexpr Verb kVerbs[] = {{"list", "gqueue"},    {"queue", "gqueue"},        {"status", "gflowd status"},
+                                    {"log", "gjob log"},   {"logs", "gjob log"},       {"show", "gjob show"},
+                                    {"info", "ginfo"},     {"cancel", "gcancel"},      {"help", "gbatch --help"},
+                                    {"hold", "gjob hold"}, {"release", "gjob release"}};
   for (const Verb& verb : kVerbs) {
     if (words[0] != verb.word) continue;
     std::string tail = words.size() == 2 ? " " + words[1] : "";
@@ -184,7 +192,8 @@ std::string MistakenVerb(const std::vector<std::string>& words, bool is_program)
 
 std::string GbatchTemplate(std::string_view name) {
   return "#!/bin/bash\n# GFLOW --name=" + std::string(name) +
-         "\n# GFLOW --gpus=1\n# GFLOW --time=2:00:00\n# GFLOW --priority=10\n\necho \"job $GFLOW_JOB_ID on GPUs $CUDA_VISIBLE_DEVICES\"\n";
+         "\n# GFLOW --gpus=1\n# GFLOW --time=2:00:00\n# GFLOW --priority=10\n\necho \"job $GFLOW_JOB_ID on GPUs "
+         "$CUDA_VISIBLE_DEVICES\"\n";
 }
 
 int GbatchMain(const std::vector<std::string>& words) {
@@ -195,7 +204,8 @@ int GbatchMain(const std::vector<std::string>& words) {
   if (submission->flags.wants_help) {
     JobSpec spec;
     Flags flags;
-    std::fputs(UsageText(kUsage, TableOf(spec, flags, CallerSurroundings())).c_str(), stdout);
+    const dialect::Surroundings around;  // The table keeps a reference to it.
+    std::fputs(UsageText(kUsage, TableOf(spec, flags, around)).c_str(), stdout);
     return 0;
   }
   std::string name = submission->spec.name;
@@ -208,7 +218,9 @@ int GbatchMain(const std::vector<std::string>& words) {
   auto answer = SubmitJob(std::move(submission->spec));
   if (!answer) return Fail(answer.error());
   std::string id = ToString(answer->id);
-  if (answer->count > 1) std::printf("Submitted batch job %s (%s), %s\n", id.c_str(), name.c_str(), Plural(answer->count, "element").c_str());
+  if (answer->count > 1)
+    std::printf("Submitted batch job %s (%s), %s\n", id.c_str(), name.c_str(),
+                Plural(answer->count, "element").c_str());
   else std::printf("Submitted batch job %s (%s)\n", id.c_str(), name.c_str());
   return 0;
 }

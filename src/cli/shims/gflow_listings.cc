@@ -28,7 +28,8 @@ Result<double> ParseSince(std::string_view text) {
     return ToSeconds(around.now - *ago);
   }
   auto moment = dialect::ParseMoment(text, around.now, around.utc_offset);
-  if (!moment) return InvalidArgument("'" + std::string(text) + "' is no time; write 1h, 2d, 3w, today, yesterday or 2026-03-01");
+  if (!moment)
+    return InvalidArgument("'" + std::string(text) + "' is no time; write 1h, 2d, 3w, today, yesterday or 2026-03-01");
   return ToSeconds(*moment);
 }
 
@@ -63,49 +64,101 @@ dialect::Apply OneOf(std::string& out, std::vector<std::string> words) {
 std::vector<Option> QueueTable(Request& request) {
   QueueView& view = request.view;
   std::vector<Option> table = {
-      {"user", 'u', Takes::kValue, "NAMES", "Jobs of these users; all: of everybody (default: yours)", List(view.users), {"users"}, false},
-      {"limit", 'n', Takes::kValue, "N", "The first N jobs; -N: the last N",
+      {"user",
+       'u',
+       Takes::kValue,
+       "NAMES",
+       "Jobs of these users; all: of everybody (default: yours)",
+       List(view.users),
+       {"users"},
+       false},
+      {"limit",
+       'n',
+       Takes::kValue,
+       "N",
+       "The first N jobs; -N: the last N",
        [&view](std::string_view value) -> Status {
          auto number = ParseInteger(value);
-         if (!number || *number > 1'000'000'000 || *number < -1'000'000'000) return InvalidArgument("'" + std::string(value) + "' is not a whole number");
+         if (!number || *number > 1'000'000'000 || *number < -1'000'000'000)
+           return InvalidArgument("'" + std::string(value) + "' is not a whole number");
          view.limit = static_cast<long>(*number);
          return {};
-       }, {}, false},
+       },
+       {},
+       false},
       {"all", 'a', Takes::kNothing, "", "Also jobs that have ended", Sets(view.shows_final), {}, false},
       {"completed", 'c', Takes::kNothing, "", "Only jobs that have ended", Sets(view.shows_completed_only), {}, false},
-      {"since", 0, Takes::kValue, "WHEN", "Jobs since 1h, 2d, 3w, today, yesterday or a date",
+      {"since",
+       0,
+       Takes::kValue,
+       "WHEN",
+       "Jobs since 1h, 2d, 3w, today, yesterday or a date",
        [&request](std::string_view value) -> Status {
          DIVVY_TRY(request.since, ParseSince(value));
          request.view.shows_final = true;
          return {};
-       }, {}, false},
-      {"sort", 'r', Takes::kValue, "KEY", "id, state, time, name, gpus or priority",
-       OneOf(view.sort, {"id", "state", "time", "name", "gpus", "priority"}), {}, false},
-      {"states", 's', Takes::kValue, "STATES", "Queued, Hold, Running, Finished, Failed, Cancelled, Timeout, or their codes",
+       },
+       {},
+       false},
+      {"sort",
+       'r',
+       Takes::kValue,
+       "KEY",
+       "id, state, time, name, gpus or priority",
+       OneOf(view.sort, {"id", "state", "time", "name", "gpus", "priority"}),
+       {},
+       false},
+      {"states",
+       's',
+       Takes::kValue,
+       "STATES",
+       "Queued, Hold, Running, Finished, Failed, Cancelled, Timeout, or their codes",
        [&view](std::string_view value) -> Status {
          for (std::string_view part : Split(value, ',')) {
            DIVVY_TRY(std::string code, ParseGflowState(part));
            view.states.push_back(code);
          }
          return {};
-       }, {"state"}, false},
+       },
+       {"state"},
+       false},
       {"jobs", 'j', Takes::kValue, "IDS", "These jobs: 12 or 1-3,7", List(view.ids), {"job"}, false},
       {"names", 'N', Takes::kValue, "NAMES", "Jobs of these names", List(view.names), {"name"}, false},
       {"project", 'P', Takes::kValue, "CODE", "Jobs of this project", Keeps(view.project), {}, false},
-      {"format", 'f', Takes::kValue, "FIELDS", "JOBID,NAME,ST,STATE,TIME,TIMELIMIT,MEMORY,NODES,NODELIST(REASON),USER,PROJECT,PRIORITY,DEPENDENCY,REASON",
-       Keeps(view.format), {}, false},
+      {"format",
+       'f',
+       Takes::kValue,
+       "FIELDS",
+       "JOBID,NAME,ST,STATE,TIME,TIMELIMIT,MEMORY,NODES,NODELIST(REASON),USER,PROJECT,PRIORITY,DEPENDENCY,REASON",
+       Keeps(view.format),
+       {},
+       false},
       {"group", 'g', Takes::kNothing, "", "One table for each state", Sets(view.is_grouped), {}, false},
       {"tree", 't', Takes::kNothing, "", "Jobs below those that they wait for", Sets(view.is_tree), {}, false},
       {"tmux", 'T', Takes::kNothing, "", "Jobs whose terminal can be attached", Sets(request.is_tmux), {}, false},
-      {"output", 'o', Takes::kValue, "FORM", "table, json, csv or yaml", OneOf(view.output, {"table", "json", "csv", "yaml"}), {}, false},
+      {"output",
+       'o',
+       Takes::kValue,
+       "FORM",
+       "table, json, csv or yaml",
+       OneOf(view.output, {"table", "json", "csv", "yaml"}),
+       {},
+       false},
       {"watch", 'w', Takes::kNothing, "", "Refresh until Ctrl-C", Sets(request.listing.is_watched), {}, false},
-      {"interval", 0, Takes::kValue, "SECONDS", "How often --watch refreshes (2)",
+      {"interval",
+       0,
+       Takes::kValue,
+       "SECONDS",
+       "How often --watch refreshes (2)",
        [&request](std::string_view value) -> Status {
          auto seconds = ParseNumber(value);
-         if (!seconds || *seconds < 0.1 || *seconds > 3600) return InvalidArgument("'" + std::string(value) + "' is no number of seconds from 0.1 to 3600");
+         if (!seconds || *seconds < 0.1 || *seconds > 3600)
+           return InvalidArgument("'" + std::string(value) + "' is no number of seconds from 0.1 to 3600");
          request.listing.interval_s = *seconds;
          return {};
-       }, {}, false},
+       },
+       {},
+       false},
       {"help", 'h', Takes::kNothing, "", "Print this", Sets(request.wants_help), {}, false},
   };
   AddGlobalOptions(table);
@@ -119,7 +172,8 @@ Result<std::string> DrawQueue(const Request& request) {
   selector.since = request.since;
   QueueView shown = view;
   if (view.users.size() == 1 && view.users[0] != "all") selector.user = view.users[0];
-  if (view.users.size() > 1 || (view.users.size() == 1 && view.users[0] == "all") || !view.ids.empty()) selector.user = "all";
+  if (view.users.size() > 1 || (view.users.size() == 1 && view.users[0] == "all") || !view.ids.empty())
+    selector.user = "all";
   if (view.users.size() == 1) shown.users.clear();
   bool names_final = false;
   for (const std::string& code : view.states) names_final = names_final || (code != "PD" && code != "H" && code != "R");
@@ -128,7 +182,8 @@ Result<std::string> DrawQueue(const Request& request) {
   selector.includes_final = shown.shows_final || view.shows_completed_only || names_final;
   DIVVY_TRY(Api api, Api::Connect());
   DIVVY_TRY(std::vector<wire::JobView> jobs, api.Jobs(selector));
-  if (request.is_tmux) std::erase_if(jobs, [](const wire::JobView& job) { return GflowStateOf(job.state).code != "R"; });
+  if (request.is_tmux)
+    std::erase_if(jobs, [](const wire::JobView& job) { return GflowStateOf(job.state).code != "R"; });
   return RenderGqueue(SelectGflowJobs(std::move(jobs), shown), shown, ToSeconds(CallerSurroundings().now));
 }
 
@@ -145,7 +200,8 @@ int GqueueMain(const std::vector<std::string>& words) {
     return 0;
   }
   if (!parsed->positional.empty()) {
-    return Fail(InvalidArgument("'" + parsed->positional[0] + "' is no option; to see one job write: gqueue --jobs " + parsed->positional[0]));
+    return Fail(InvalidArgument("'" + parsed->positional[0] + "' is no option; to see one job write: gqueue --jobs " +
+                                parsed->positional[0]));
   }
   return ShowListing(request.listing, [&] { return DrawQueue(request); });
 }

@@ -9,6 +9,7 @@
 #include "base/text.h"
 #include "base/units.h"
 #include "cli/shims/gflow_words.h"
+#include "dialect/gflow.h"
 #include "dialect/quantities.h"
 #include "dialect/valohai_script.h"
 
@@ -18,8 +19,9 @@ namespace {
 using wire::JobView;
 
 constexpr std::string_view kDefaultFormat = "JOBID,NAME,ST,TIME,NODES,NODELIST(REASON)";
-constexpr std::array<std::string_view, 14> kFields = {"JOBID", "NAME", "ST", "STATE", "TIME", "TIMELIMIT", "MEMORY", "NODES",
-                                                      "NODELIST(REASON)", "USER", "PROJECT", "PRIORITY", "DEPENDENCY", "REASON"};
+constexpr std::array<std::string_view, 14> kFields = {
+    "JOBID", "NAME",    "ST",       "STATE",      "TIME",  "TIMELIMIT", "MEMORY", "NODES", "NODELIST(REASON)",
+    "USER",  "PROJECT", "PRIORITY", "DEPENDENCY", "REASON"};
 
 struct StateRow {
   std::string_view state;
@@ -70,11 +72,12 @@ std::string FieldOf(const JobView& job, std::string_view field, double now) {
   if (field == "STATE") return std::string(GflowStateOf(job.state).word);
   if (field == "TIME") return Elapsed(job, now);
   if (field == "TIMELIMIT") return job.request.time_limit_s > 0 ? LongClock(job.request.time_limit_s) : "UNLIMITED";
-  if (field == "MEMORY") return job.request.memory_bytes > 0 ? dialect::FormatSize(Bytes(job.request.memory_bytes)) : "-";
+  if (field == "MEMORY")
+    return job.request.memory_bytes > 0 ? dialect::FormatSize(Bytes(job.request.memory_bytes)) : "-";
   if (field == "NODES") return std::to_string(job.request.gpus);
   if (field == "USER") return job.user;
   if (field == "PROJECT") return job.project.empty() ? "-" : job.project;
-  if (field == "PRIORITY") return std::to_string(job.priority);
+  if (field == "PRIORITY") return std::to_string(dialect::GflowPriority(static_cast<int>(job.priority)));
   if (field == "DEPENDENCY") return job.dependencies.empty() ? "-" : Join(job.dependencies, ",");
   if (field == "REASON") return job.reason.empty() ? "-" : job.reason;
   if (!job.gpus.empty()) return JoinNumbers(job.gpus);
@@ -86,7 +89,8 @@ Result<std::vector<std::string_view>> FieldsOf(const std::string& format) {
   for (std::string_view part : Split(format.empty() ? kDefaultFormat : std::string_view(format), ',')) {
     std::string_view wanted = Trim(part);
     if (EqualsIgnoringCase(wanted, "NODELIST")) wanted = "NODELIST(REASON)";
-    auto found = std::find_if(kFields.begin(), kFields.end(), [&](std::string_view field) { return EqualsIgnoringCase(field, wanted); });
+    auto found = std::find_if(kFields.begin(), kFields.end(),
+                              [&](std::string_view field) { return EqualsIgnoringCase(field, wanted); });
     if (found == kFields.end()) {
       std::vector<std::string> all(kFields.begin(), kFields.end());
       return InvalidArgument("--format: there is no field '" + std::string(wanted) + "'; there is " + Join(all, ", "));
@@ -121,7 +125,7 @@ std::string RenderObjects(const std::vector<JobView>& jobs, double now, bool is_
         {"project", job.project.empty() ? "null" : JsonText(job.project)},
         {"gpus", std::to_string(job.request.gpus)},
         {"gpu_ids", "[" + JoinNumbers(job.gpus) + "]"},
-        {"priority", std::to_string(job.priority)},
+        {"priority", FieldOf(job, "PRIORITY", now)},
         {"time", JsonText(Elapsed(job, now))},
         {"time_limit", JsonText(FieldOf(job, "TIMELIMIT", now))},
         {"memory_bytes", std::to_string(job.request.memory_bytes)},
@@ -149,7 +153,8 @@ std::string RenderTree(const std::vector<JobView>& jobs, const std::vector<std::
     auto parent = jobs.size();
     for (const std::string& dependency : jobs[i].dependencies) {
       auto colon = dependency.find(':');
-      auto id = colon == std::string::npos ? std::nullopt : ParseInteger(std::string_view(dependency).substr(colon + 1));
+      auto id =
+          colon == std::string::npos ? std::nullopt : ParseInteger(std::string_view(dependency).substr(colon + 1));
       auto found = id ? at.find(static_cast<std::uint64_t>(*id)) : at.end();
       if (found != at.end() && jobs[found->second].id < jobs[i].id) parent = std::min(parent, found->second);
     }
@@ -159,15 +164,16 @@ std::string RenderTree(const std::vector<JobView>& jobs, const std::vector<std::
   Table rows = RowsOf(jobs, fields, now);
   Table out = {rows[0]};
   // Children have higher ids than their parents, so this ends.
-  std::function<void(std::size_t, const std::string&, const std::string&)> add = [&](std::size_t job, const std::string& lead, const std::string& below) {
-    out.push_back(rows[job + 1]);
-    out.back()[0] = lead + out.back()[0];
-    const auto& mine = children[job];
-    for (std::size_t i = 0; i < mine.size(); ++i) {
-      bool is_last = i + 1 == mine.size();
-      add(mine[i], below + (is_last ? "└─" : "├─"), below + (is_last ? "  " : "│ "));
-    }
-  };
+  std::function<void(std::size_t, const std::string&, const std::string&)> add =
+      [&](std::size_t job, const std::string& lead, const std::string& below) {
+        out.push_back(rows[job + 1]);
+        out.back()[0] = lead + out.back()[0];
+        const auto& mine = children[job];
+        for (std::size_t i = 0; i < mine.size(); ++i) {
+          bool is_last = i + 1 == mine.size();
+          add(mine[i], below + (is_last ? "└─" : "├─"), below + (is_last ? "  " : "│ "));
+        }
+      };
   for (std::size_t root : roots) add(root, "", "");
   return AlignRows(out);
 }
@@ -207,10 +213,12 @@ GflowState GflowStateOf(std::string_view state) {
 Result<std::string> ParseGflowState(std::string_view text) {
   std::string_view wanted = Trim(text);
   for (const StateRow& row : kStates) {
-    if (EqualsIgnoringCase(wanted, row.gflow.code) || EqualsIgnoringCase(wanted, row.gflow.word)) return std::string(row.gflow.code);
+    if (EqualsIgnoringCase(wanted, row.gflow.code) || EqualsIgnoringCase(wanted, row.gflow.word))
+      return std::string(row.gflow.code);
   }
-  return InvalidArgument("there is no state '" + std::string(wanted) +
-                         "'; there is Queued (PD), Hold (H), Running (R), Finished (CD), Failed (F), Cancelled (CA), Timeout (TO)");
+  return InvalidArgument(
+      "there is no state '" + std::string(wanted) +
+      "'; there is Queued (PD), Hold (H), Running (R), Finished (CD), Failed (F), Cancelled (CA), Timeout (TO)");
 }
 
 std::vector<JobView> SelectGflowJobs(std::vector<JobView> jobs, const QueueView& view) {
@@ -219,7 +227,8 @@ std::vector<JobView> SelectGflowJobs(std::vector<JobView> jobs, const QueueView&
     if (!Matches(view.states, code)) return true;
     if (view.states.empty() && view.shows_completed_only && !IsFinalCode(code)) return true;
     if (view.states.empty() && !view.shows_completed_only && !view.shows_final && IsFinalCode(code)) return true;
-    return !Matches(view.users, job.user) || !Matches(view.names, job.name) || (!view.project.empty() && job.project != view.project);
+    return !Matches(view.users, job.user) || !Matches(view.names, job.name) ||
+           (!view.project.empty() && job.project != view.project);
   });
   auto key = [&](const JobView& a, const JobView& b) {
     if (view.sort == "state") return GflowStateOf(a.state).word < GflowStateOf(b.state).word;
@@ -247,7 +256,8 @@ Result<std::string> RenderGqueue(const std::vector<JobView>& jobs, const QueueVi
     for (const auto& row : RowsOf(jobs, fields, now)) out += CsvRow(row);
     return out;
   }
-  if (view.output != "table") return InvalidArgument("--output: '" + view.output + "' is none of table, json, csv, yaml");
+  if (view.output != "table")
+    return InvalidArgument("--output: '" + view.output + "' is none of table, json, csv, yaml");
   if (view.is_tree) return RenderTree(jobs, fields, now);
   if (!view.is_grouped) return AlignRows(RowsOf(jobs, fields, now));
   std::string out;
@@ -260,7 +270,8 @@ Result<std::string> RenderGqueue(const std::vector<JobView>& jobs, const QueueVi
     }
     if (mine.empty()) continue;
     std::string title(state.gflow.word);
-    std::transform(title.begin(), title.end(), title.begin(), [](char c) { return c >= 'a' && c <= 'z' ? static_cast<char>(c - 32) : c; });
+    std::transform(title.begin(), title.end(), title.begin(),
+                   [](char c) { return c >= 'a' && c <= 'z' ? static_cast<char>(c - 32) : c; });
     out += (out.empty() ? "" : "\n") + title + ":\n" + AlignRows(RowsOf(mine, fields, now));
   }
   return out;
@@ -279,7 +290,8 @@ std::string RenderGinfo(const std::vector<wire::GpuView>& gpus, const std::vecto
   }
   if (!idle.empty()) add(idle, "idle", "");
   for (const auto& [id, indices] : of_job) {
-    auto job = std::find_if(jobs.begin(), jobs.end(), [&, wanted = id](const JobView& one) { return one.id.value() == wanted; });
+    auto job = std::find_if(jobs.begin(), jobs.end(),
+                            [&, wanted = id](const JobView& one) { return one.id.value() == wanted; });
     add(indices, "allocated", std::to_string(id) + (job == jobs.end() ? "" : " (" + job->name + ")"));
   }
   for (const wire::GpuView& gpu : gpus) {
@@ -294,7 +306,8 @@ std::string RenderShowGpus(const std::vector<wire::GpuView>& gpus) {
   if (gpus.empty()) return "No GPUs.\n";
   Table rows;
   for (const wire::GpuView& gpu : gpus) {
-    rows.push_back({"GPU " + std::to_string(gpu.index), gpu.state == "restricted" ? "restricted" : "allowed", gpu.state, gpu.model});
+    rows.push_back({"GPU " + std::to_string(gpu.index), gpu.state == "restricted" ? "restricted" : "allowed", gpu.state,
+                    gpu.model});
   }
   return AlignRows(rows);
 }

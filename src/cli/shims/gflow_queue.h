@@ -22,9 +22,9 @@ Result<std::string> ParseGflowState(std::string_view text);
 struct QueueView {
   std::vector<std::string> users, states, names, ids;  // Empty: all. States as codes.
   std::string project, sort = "id", format, output = "table";
-  long limit = 0;               // > 0: the first so many; < 0: the last so many; 0: all.
+  long limit = 0;  // > 0: the first so many; < 0: the last so many; 0: all.
   bool shows_completed_only = false;
-  bool shows_final = false;     // Besides the active ones.
+  bool shows_final = false;  // Besides the active ones.
   bool is_grouped = false;
   bool is_tree = false;
 };

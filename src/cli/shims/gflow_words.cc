@@ -54,12 +54,14 @@ dialect::Apply Keeps(std::string& value) {
 void AddGlobalOptions(std::vector<dialect::Option>& options) {
   auto ignore = [](std::string_view) -> Status { return {}; };
   for (std::string_view name : {"config", "verbose", "quiet"}) {
-    bool is_there = std::any_of(options.begin(), options.end(), [&](const dialect::Option& option) { return option.name == name; });
+    bool is_there =
+        std::any_of(options.begin(), options.end(), [&](const dialect::Option& option) { return option.name == name; });
     if (is_there) continue;
     dialect::Option option;
     option.name = name;
     char letter = name == "verbose" ? 'v' : name == "quiet" ? 'q' : '\0';
-    bool is_letter_free = std::none_of(options.begin(), options.end(), [&](const dialect::Option& other) { return other.letter == letter; });
+    bool is_letter_free = std::none_of(options.begin(), options.end(),
+                                       [&](const dialect::Option& other) { return other.letter == letter; });
     option.letter = is_letter_free ? letter : '\0';
     option.takes = name == "config" ? dialect::Takes::kValue : dialect::Takes::kNothing;
     option.apply = ignore;
@@ -86,7 +88,8 @@ Result<std::vector<std::string>> ParseIdList(std::string_view text) {
   std::vector<std::string> out;
   for (std::string_view part : Split(text, ',')) {
     part = Trim(part);
-    if (part.empty()) return InvalidArgument("'" + std::string(text) + "' is not a list of jobs; write ids such as 12 or 1-3,7");
+    if (part.empty())
+      return InvalidArgument("'" + std::string(text) + "' is not a list of jobs; write ids such as 12 or 1-3,7");
     out.emplace_back(part);
   }
   return out;

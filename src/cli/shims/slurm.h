@@ -1,5 +1,5 @@
-// divvy called by the names of Slurm's commands. Each takes the words after its name and gives the exit code; each prints
-// what Slurm's own prints, so that scripts which read it go on working. docs/slurm.md says where they differ.
+// divvy called by the names of Slurm's commands. Each takes the words after its name and gives the exit code; each
+// prints what Slurm's own prints, so that scripts which read it go on working. docs/slurm.md says where they differ.
 #pragma once
 
 #include <string>

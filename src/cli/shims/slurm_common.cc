@@ -87,7 +87,8 @@ std::string CallerName() {
   passwd entry{};
   passwd* found = nullptr;
   std::array<char, 4096> buffer{};
-  if (::getpwuid_r(::getuid(), &entry, buffer.data(), buffer.size(), &found) == 0 && found != nullptr) return found->pw_name;
+  if (::getpwuid_r(::getuid(), &entry, buffer.data(), buffer.size(), &found) == 0 && found != nullptr)
+    return found->pw_name;
   return std::to_string(::getuid());
 }
 
@@ -95,12 +96,17 @@ std::optional<std::int64_t> UserId(const std::string& name) {
   passwd entry{};
   passwd* found = nullptr;
   std::array<char, 4096> buffer{};
-  if (::getpwnam_r(name.c_str(), &entry, buffer.data(), buffer.size(), &found) == 0 && found != nullptr) return found->pw_uid;
+  if (::getpwnam_r(name.c_str(), &entry, buffer.data(), buffer.size(), &found) == 0 && found != nullptr)
+    return found->pw_uid;
   return ParseInteger(name);
 }
 
 dialect::Option Flag(std::string_view name, char letter, std::string_view help, bool& flag) {
-  return {.name = name, .letter = letter, .takes = dialect::Takes::kNothing, .value_name = "", .help = help,
+  return {.name = name,
+          .letter = letter,
+          .takes = dialect::Takes::kNothing,
+          .value_name = "",
+          .help = help,
           .apply = [&flag](std::string_view) -> Status {
             flag = true;
             return {};
@@ -108,8 +114,13 @@ dialect::Option Flag(std::string_view name, char letter, std::string_view help, 
           .aliases = {}};
 }
 
-dialect::Option Text(std::string_view name, char letter, std::string_view value_name, std::string_view help, std::string& text) {
-  return {.name = name, .letter = letter, .takes = dialect::Takes::kValue, .value_name = value_name, .help = help,
+dialect::Option Text(std::string_view name, char letter, std::string_view value_name, std::string_view help,
+                     std::string& text) {
+  return {.name = name,
+          .letter = letter,
+          .takes = dialect::Takes::kValue,
+          .value_name = value_name,
+          .help = help,
           .apply = [&text](std::string_view value) -> Status {
             text = value;
             return {};
@@ -119,7 +130,11 @@ dialect::Option Text(std::string_view name, char letter, std::string_view value_
 
 dialect::Option List(std::string_view name, char letter, std::string_view value_name, std::string_view help,
                      std::vector<std::string>& list) {
-  return {.name = name, .letter = letter, .takes = dialect::Takes::kValue, .value_name = value_name, .help = help,
+  return {.name = name,
+          .letter = letter,
+          .takes = dialect::Takes::kValue,
+          .value_name = value_name,
+          .help = help,
           .apply = [&list](std::string_view value) -> Status {
             for (const std::string_view item : Split(value, ',')) {
               if (!Trim(item).empty()) list.emplace_back(Trim(item));
@@ -130,8 +145,14 @@ dialect::Option List(std::string_view name, char letter, std::string_view value_
 }
 
 dialect::Option Ignored(std::string_view name, char letter, dialect::Takes takes) {
-  return {.name = name, .letter = letter, .takes = takes, .value_name = "VALUE", .help = "Read; means nothing here",
-          .apply = [](std::string_view) -> Status { return {}; }, .aliases = {}, .is_hidden = true};
+  return {.name = name,
+          .letter = letter,
+          .takes = takes,
+          .value_name = "VALUE",
+          .help = "Read; means nothing here",
+          .apply = [](std::string_view) -> Status { return {}; },
+          .aliases = {},
+          .is_hidden = true};
 }
 
 Result<std::vector<std::string>> SplitJobIds(std::string_view text) {
@@ -141,7 +162,10 @@ Result<std::vector<std::string>> SplitJobIds(std::string_view text) {
   const auto finish = [&]() -> Status {
     if (id.empty()) return {};
     const bool is_plain = std::isdigit(static_cast<unsigned char>(id.front())) != 0 || id.front() == '@';
-    const bool is_clean = std::ranges::all_of(id, [](unsigned char c) { return std::isdigit(c) != 0 || std::string_view("_[],-:%@~.+batchexternin").find(static_cast<char>(c)) != std::string_view::npos; });
+    const bool is_clean = std::ranges::all_of(id, [](unsigned char c) {
+      return std::isdigit(c) != 0 ||
+             std::string_view("_[],-:%@~.+batchexternin").find(static_cast<char>(c)) != std::string_view::npos;
+    });
     if (!is_plain || !is_clean || depth != 0) return InvalidArgument("Invalid job id " + id);
     ids.push_back(id);
     id.clear();
@@ -164,7 +188,9 @@ Result<std::vector<std::string>> ReadStates(const std::vector<std::string>& slur
   std::vector<std::string> states;
   for (const std::string& name : slurm_states) {
     const std::vector<std::string> some = StatesOf(name);
-    if (some.empty()) return InvalidArgument("Invalid job state specified: " + name + "\nValid job states include: " + std::string(kStateNames));
+    if (some.empty())
+      return InvalidArgument("Invalid job state specified: " + name +
+                             "\nValid job states include: " + std::string(kStateNames));
     states.insert(states.end(), some.begin(), some.end());
   }
   return states;

@@ -1,6 +1,8 @@
 // What Slurm's commands have in common here: how they fail, greet, and look up the server.
 #pragma once
 
+#include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -32,7 +34,8 @@ std::optional<std::int64_t> UserId(const std::string& name);
 
 /// The words as an option table keeps them: a flag, a text, a list that may come several times.
 dialect::Option Flag(std::string_view name, char letter, std::string_view help, bool& flag);
-dialect::Option Text(std::string_view name, char letter, std::string_view value_name, std::string_view help, std::string& text);
+dialect::Option Text(std::string_view name, char letter, std::string_view value_name, std::string_view help,
+                     std::string& text);
 dialect::Option List(std::string_view name, char letter, std::string_view value_name, std::string_view help,
                      std::vector<std::string>& list);
 /// Read and without meaning on one server.

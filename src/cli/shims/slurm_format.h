@@ -1,6 +1,7 @@
 // Slurm's format strings: "%.18i %9P" (-o) and "jobid:.10,name:20" (-O), over any kind of row.
 #pragma once
 
+#include <algorithm>
 #include <functional>
 #include <string>
 #include <string_view>
@@ -14,8 +15,8 @@ namespace divvy::cli::slurm {
 /// One column that a format can name by letter or by word.
 template <typename Row>
 struct Field {
-  char letter = 0;           // 0: by word only.
-  std::string_view name;     // For -O, lower case; empty: by letter only.
+  char letter = 0;        // 0: by word only.
+  std::string_view name;  // For -O, lower case; empty: by letter only.
   std::string_view header;
   std::function<std::string(const Row&)> text;
 };
@@ -24,10 +25,10 @@ struct Field {
 template <typename Row>
 struct Shown {
   const Field<Row>* field = nullptr;
-  std::size_t width = 0;     // 0: as wide as the text. Otherwise padded, and cut.
+  std::size_t width = 0;  // 0: as wide as the text. Otherwise padded, and cut.
   bool is_right_aligned = false;
-  std::string prefix;        // Text before the first column.
-  std::string suffix;        // Text after this one.
+  std::string prefix;  // Text before the first column.
+  std::string suffix;  // Text after this one.
 };
 
 inline std::string FitTo(std::string_view text, std::size_t width, bool is_right_aligned) {
@@ -39,7 +40,8 @@ inline std::string FitTo(std::string_view text, std::size_t width, bool is_right
 
 /// "%[[.]size]type[suffix]..." An unknown letter is refused; `what` is the program's word for its format ("job").
 template <typename Row>
-Result<std::vector<Shown<Row>>> ParseLetters(std::string_view format, const std::vector<Field<Row>>& fields, std::string_view what) {
+Result<std::vector<Shown<Row>>> ParseLetters(std::string_view format, const std::vector<Field<Row>>& fields,
+                                             std::string_view what) {
   std::vector<Shown<Row>> shown;
   std::size_t at = format.find('%');
   const std::string prefix(format.substr(0, at));
@@ -71,7 +73,8 @@ Result<std::vector<Shown<Row>>> ParseLetters(std::string_view format, const std:
 
 /// "type[:[.][size][suffix]],..."; 20 characters without a size.
 template <typename Row>
-Result<std::vector<Shown<Row>>> ParseNames(std::string_view format, const std::vector<Field<Row>>& fields, std::string_view what) {
+Result<std::vector<Shown<Row>>> ParseNames(std::string_view format, const std::vector<Field<Row>>& fields,
+                                           std::string_view what) {
   std::vector<Shown<Row>> shown;
   for (const std::string_view item : Split(format, ',')) {
     Shown<Row> one;
@@ -91,7 +94,8 @@ Result<std::vector<Shown<Row>>> ParseNames(std::string_view format, const std::v
         rest.remove_prefix(1);
       }
       const auto end = std::min(rest.find_first_not_of("0123456789"), rest.size());
-      if (end > 0) one.width = static_cast<std::size_t>(ParseInteger(rest.substr(0, std::min<std::size_t>(end, 4))).value_or(20));
+      if (end > 0)
+        one.width = static_cast<std::size_t>(ParseInteger(rest.substr(0, std::min<std::size_t>(end, 4))).value_or(20));
       one.suffix = rest.substr(end);
     }
     shown.push_back(std::move(one));

@@ -4,8 +4,10 @@
 #include <array>
 #include <cctype>
 #include <cmath>
+#include <cstdio>
 #include <ctime>
 #include <map>
+#include <tuple>
 
 #include "base/index_ranges.h"
 #include "base/text.h"
@@ -33,9 +35,9 @@ constexpr auto kStates = std::to_array<StateWords>({
 });
 /// States of Slurm's that a job here never has; asking for them is not wrong.
 constexpr auto kOtherStates = std::to_array<std::string_view>(
-    {"PREEMPTED", "PR", "BOOT_FAIL", "BF", "DEADLINE", "DL", "OUT_OF_MEMORY", "OOM", "REQUEUED", "RQ", "RESIZING", "RS", "REVOKED",
-     "RV", "STOPPED", "ST", "SIGNALING", "SI", "SPECIAL_EXIT", "SE", "STAGE_OUT", "SO", "REQUEUE_HOLD", "RH", "REQUEUE_FED", "RF",
-     "RESV_DEL_HOLD", "RD"});
+    {"PREEMPTED", "PR", "BOOT_FAIL",    "BF", "DEADLINE",    "DL", "OUT_OF_MEMORY", "OOM", "REQUEUED",     "RQ",
+     "RESIZING",  "RS", "REVOKED",      "RV", "STOPPED",     "ST", "SIGNALING",     "SI",  "SPECIAL_EXIT", "SE",
+     "STAGE_OUT", "SO", "REQUEUE_HOLD", "RH", "REQUEUE_FED", "RF", "RESV_DEL_HOLD", "RD"});
 
 /// The states in the order in which squeue's listing has them.
 int StateOrder(const wire::JobView& job) {
@@ -133,7 +135,8 @@ std::vector<std::string> StatesOf(std::string_view slurm_state) {
     }
   }
   // Slurm counts a job whose last processes are ending, or beginning, as running too.
-  if (EqualsIgnoringCase(slurm_state, "R") || EqualsIgnoringCase(slurm_state, "RUNNING")) states.emplace_back("starting");
+  if (EqualsIgnoringCase(slurm_state, "R") || EqualsIgnoringCase(slurm_state, "RUNNING"))
+    states.emplace_back("starting");
   for (const std::string_view other : kOtherStates) {
     if (EqualsIgnoringCase(other, slurm_state)) states.emplace_back("none");
   }
@@ -162,7 +165,8 @@ std::string ReasonCode(const wire::JobView& job) {
   if (Has(text, "waits for job")) return "Dependency";
   if (Has(text, "at once") || Has(text, "at a time") || Has(text, "array cap")) return "JobArrayTaskLimit";
   if (!job.group.empty() && Has(text, "group")) return "AssocGrpJobsLimit";
-  if (Has(text, "restricted") || Has(text, "fenced") || Has(text, "unmanaged") || Has(text, "drain")) return "ReqNodeNotAvail";
+  if (Has(text, "restricted") || Has(text, "fenced") || Has(text, "unmanaged") || Has(text, "drain"))
+    return "ReqNodeNotAvail";
   return job.position <= 1 ? "Resources" : "Priority";
 }
 
@@ -175,7 +179,8 @@ std::string NodesOrReason(const wire::JobView& job, const Scene& scene) {
 
 std::string JobIdText(const wire::JobView& job) {
   std::string text = job.display_id.empty() ? ToString(job.id) : job.display_id;
-  if (text.ends_with(']') && job.array_at_once > 0) text.insert(text.size() - 1, "%" + std::to_string(job.array_at_once));
+  if (text.ends_with(']') && job.array_at_once > 0)
+    text.insert(text.size() - 1, "%" + std::to_string(job.array_at_once));
   return text;
 }
 
@@ -241,7 +246,8 @@ std::string OrNull(const std::string& text) { return text.empty() ? "(null)" : t
 std::string Gres(const std::vector<wire::GpuView>& gpus) {
   std::string text;
   for (const auto& [type, indices] : ByType(gpus)) {
-    text += (text.empty() ? "" : ",") + std::string("gpu:") + (type.empty() ? "" : type + ":") + std::to_string(indices.size());
+    text += (text.empty() ? "" : ",") + std::string("gpu:") + (type.empty() ? "" : type + ":") +
+            std::to_string(indices.size());
   }
   return text.empty() ? "(null)" : text;
 }
@@ -253,8 +259,8 @@ std::string GresUsed(const std::vector<wire::GpuView>& gpus) {
     for (const wire::GpuView& gpu : gpus) {
       if (TypeName(gpu.model) == type && gpu.state == "allocated") used.Insert(static_cast<std::uint32_t>(gpu.index));
     }
-    text += (text.empty() ? "" : ",") + std::string("gpu:") + (type.empty() ? "" : type + ":") + std::to_string(used.size()) +
-            "(IDX:" + (used.empty() ? "N/A" : used.ToString()) + ")";
+    text += (text.empty() ? "" : ",") + std::string("gpu:") + (type.empty() ? "" : type + ":") +
+            std::to_string(used.size()) + "(IDX:" + (used.empty() ? "N/A" : used.ToString()) + ")";
   }
   return text.empty() ? "gpu:0" : text;
 }
@@ -270,8 +276,8 @@ void SortLikeSqueue(std::vector<wire::JobView>& jobs) {
 std::vector<wire::JobView> SplitArrays(const std::vector<wire::JobView>& jobs) {
   std::vector<wire::JobView> out;
   for (const wire::JobView& job : jobs) {
-    const auto indices = job.array_indices.empty() ? Result<IndexRanges>(IndexRanges())
-                                                   : IndexRanges::Parse(job.array_indices, "array");
+    const auto indices =
+        job.array_indices.empty() ? Result<IndexRanges>(IndexRanges()) : IndexRanges::Parse(job.array_indices, "array");
     if (!indices || indices->empty() || job.array_index) {
       out.push_back(job);
       continue;

@@ -17,7 +17,7 @@ namespace divvy::cli::slurm {
 struct Scene {
   std::string hostname;
   double now = 0;
-  int cpus = 1;                    // Of the server.
+  int cpus = 1;  // Of the server.
   std::int64_t memory_mib = 0;
   std::int64_t memory_free_mib = 0;
   double load = 0;
@@ -27,8 +27,8 @@ struct Scene {
 /// The parts of a job in full that listings show as well.
 wire::JobView ViewOf(const wire::JobDetail& detail);
 
-std::string StateName(const std::string& state);     // "queued" -> "PENDING"
-std::string StateCode(const std::string& state);     // "queued" -> "PD"
+std::string StateName(const std::string& state);  // "queued" -> "PENDING"
+std::string StateCode(const std::string& state);  // "queued" -> "PD"
 /// The divvy states that a Slurm state's name or letters stand for ("PD" -> held, queued); empty: no such state.
 std::vector<std::string> StatesOf(std::string_view slurm_state);
 inline constexpr std::string_view kStateNames =
@@ -38,7 +38,8 @@ bool IsPending(const wire::JobView& job);
 bool IsFinal(const wire::JobView& job);
 bool HoldsGpus(const wire::JobView& job);
 
-/// "Resources", "Priority", "Dependency", "JobHeldUser", "BeginTime", "JobArrayTaskLimit", "NonZeroExitCode", "None", ...
+/// "Resources", "Priority", "Dependency", "JobHeldUser", "BeginTime", "JobArrayTaskLimit", "NonZeroExitCode", "None",
+/// ...
 std::string ReasonCode(const wire::JobView& job);
 /// The host list, or "(Reason)" where Slurm shows that instead.
 std::string NodesOrReason(const wire::JobView& job, const Scene& scene);
@@ -46,7 +47,7 @@ std::string NodesOrReason(const wire::JobView& job, const Scene& scene);
 /// "17", "17_3", "17_[4-99%8]".
 std::string JobIdText(const wire::JobView& job);
 std::string ArrayJobId(const wire::JobView& job);
-std::string ArrayTaskId(const wire::JobView& job);   // "3", "4-99%8", "N/A".
+std::string ArrayTaskId(const wire::JobView& job);  // "3", "4-99%8", "N/A".
 
 /// Local time, "2026-03-01T16:00:00"; `none` for no time.
 std::string Moment(std::optional<double> time, std::string_view none = "N/A");

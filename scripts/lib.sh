@@ -1,0 +1,83 @@
+# Sourced by the other scripts: where the project is, and the Debian packages that it needs.
+# shellcheck shell=bash
+#
+# DIVVY_NO_INSTALL=1: install nothing; say what is missing and go on.
+
+root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+cd "$root" || exit 1
+
+build_packages=(
+  g++ cmake ninja-build ccache          # Compiler and build.
+  libboost1.81-dev libboost-json1.81-dev # HTTP and JSON.
+  libsqlite3-dev                         # The store.
+  libyaml-cpp-dev libtomlplusplus-dev    # valohai.yaml, divvy.toml.
+  libexpected-dev                        # base/result.h.
+  libgtest-dev                           # Tests; CMake asks for it even when none is built.
+)
+lint_packages=(clang-format-14)
+sanitizer_packages=(clang llvm)
+
+say() { printf '%s\n' "$*"; }
+fail() { printf '%s: %s\n' "${0##*/}" "$*" >&2; exit 1; }
+
+# is_installed PACKAGE
+is_installed() { [ "$(dpkg-query -W -f '${db:Status-Status}' "$1" 2>/dev/null)" = installed ]; }
+
+as_root() {
+  if [ "$(id -u)" = 0 ]; then
+    "$@"
+  elif command -v sudo >/dev/null; then
+    # Without a terminal nobody can type a password: fail at once then.
+    if [ -t 0 ]; then sudo "$@"; else sudo -n "$@"; fi
+  else
+    return 1
+  fi
+}
+
+# need_packages PACKAGE...: installs those that are missing, and says which.
+need_packages() {
+  local package missing=()
+  if ! command -v dpkg-query >/dev/null; then
+    say "Not a Debian system: taking for granted what these packages hold: $*"
+    return
+  fi
+  for package in "$@"; do is_installed "$package" || missing+=("$package"); done
+  [ ${#missing[@]} = 0 ] && return
+  if [ "${DIVVY_NO_INSTALL:-}" = 1 ]; then
+    say "Missing, and not installed because DIVVY_NO_INSTALL=1: ${missing[*]}"
+    return
+  fi
+  say "Installing with apt: ${missing[*]}"
+  local apt=(env DEBIAN_FRONTEND=noninteractive apt-get -qq -o Dpkg::Use-Pty=0 -o DPkg::Lock::Timeout=300)
+  { as_root "${apt[@]}" update && as_root "${apt[@]}" install -y --no-install-recommends "${missing[@]}"; } </dev/null >"${TMPDIR:-/tmp}/divvy-apt.$$" 2>&1 || {
+    tail -n 20 "${TMPDIR:-/tmp}/divvy-apt.$$" >&2
+    fail "could not install them; as root: apt-get install ${missing[*]}"
+  }
+  rm -f "${TMPDIR:-/tmp}/divvy-apt.$$"
+}
+
+# build_tree PRESET [TARGET...]: configures where needed and builds; the presets are in CMakePresets.json.
+build_tree() {
+  local preset=$1 directory=build start=$SECONDS log
+  shift
+  [ "$preset" = release ] || directory=build-$preset
+  log=$(mktemp)
+  if ! cmake --preset "$preset" >"$log" 2>&1; then
+    cat "$log" >&2
+    rm -f "$log"
+    fail "cmake --preset $preset failed"
+  fi
+  rm -f "$log"
+  say "Building ${*:-everything} in $directory ..."
+  NINJA_STATUS='[%f/%t] ' cmake --build "$directory" -j "$(jobs_at_once)" ${1:+--target "$@"} || fail "the build failed"
+  say "Built in $((SECONDS - start)) s."
+}
+
+# One compiler for each CPU, as long as each has a gigabyte of memory.
+jobs_at_once() {
+  local cpus gigabytes
+  cpus=$(nproc)
+  gigabytes=$(awk '/^MemAvailable:/ { print int($2 / 1048576) }' /proc/meminfo)
+  [ "${gigabytes:-1}" -ge 1 ] || gigabytes=1
+  echo $((cpus < gigabytes ? cpus : gigabytes))
+}

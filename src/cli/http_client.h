@@ -1,0 +1,65 @@
+// Blocking HTTP over the daemon's Unix socket, for commands that live some milliseconds: plain system calls, one
+// connection, one request at a time unless the caller sends several before it receives.
+#pragma once
+
+#include <functional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "base/result.h"
+#include "wire/http.h"
+
+namespace divvy {
+
+class HttpClient {
+ public:
+  /// Fails with kUnreachable (nobody serves there) or kPermissionDenied, naming the socket.
+  static Result<HttpClient> Connect(const std::string& path);
+  HttpClient(HttpClient&& other) noexcept
+      : path_(std::move(other.path_)), fd_(std::exchange(other.fd_, -1)), is_gone_(other.is_gone_),
+        reader_(std::move(other.reader_)) {}
+  HttpClient& operator=(HttpClient&& other) noexcept {
+    std::swap(path_, other.path_);
+    std::swap(fd_, other.fd_);
+    std::swap(is_gone_, other.is_gone_);
+    std::swap(reader_, other.reader_);
+    return *this;
+  }
+  ~HttpClient();
+
+  /// Send, then Receive. `target` is path and query with percent-encoding done (UrlEncode). `fds` go with the request
+  /// and stay open here. Any status is an answer; fails with kUnreachable when the daemon goes before it gave one.
+  Result<HttpResponse> Call(std::string_view method, std::string_view target, std::string_view body = {},
+                            std::span<const int> fds = {});
+
+  Status Send(std::string_view method, std::string_view target, std::string_view body = {},
+              std::span<const int> fds = {});
+  /// Requests made already, one or several in one piece; for those that pipeline.
+  Status SendText(std::string_view text, std::span<const int> fds = {});
+  Result<HttpResponse> Receive();
+
+  /// GETs a stream of server-sent events and gives the data of each to `on_event` until that returns false or the
+  /// stream ends. The connection is of no use afterwards when it was left early. An answer with an error status fails
+  /// with the message in it.
+  Status Stream(std::string_view target, const std::function<bool(std::string_view event)>& on_event);
+
+  /// Readable when an answer, or the daemon's end, has come: for callers that wait for other things as well.
+  int fd() const { return fd_; }
+
+ private:
+  HttpClient(std::string path, int fd);
+  Status ReadMore();
+  Error Gone() const;
+
+  std::string path_;
+  int fd_;
+  bool is_gone_ = false;
+  HttpResponseReader reader_;
+};
+
+/// One path segment or query value of a target.
+inline std::string UrlEncode(std::string_view text) { return PercentEncode(text); }
+
+}  // namespace divvy

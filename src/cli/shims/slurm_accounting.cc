@@ -1,0 +1,234 @@
+#include "cli/shims/slurm_accounting.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstdlib>
+#include <functional>
+
+#include "base/text.h"
+#include "dialect/slurm_environment.h"
+
+namespace divvy::cli::slurm {
+namespace {
+
+using Get = std::string (*)(const AccountRow&, const Scene&);
+
+struct AccountField {
+  std::string_view name;
+  int width = 10;  // Below zero: left-aligned.
+  bool needs_detail = false;
+  Get get = nullptr;
+};
+
+std::string Id(const AccountRow& r, const Scene&) { return JobIdText(r.job) + (r.is_step ? ".batch" : ""); }
+std::string RawId(const AccountRow& r, const Scene&) { return ToString(r.job.id) + (r.is_step ? ".batch" : ""); }
+std::string JobName(const AccountRow& r, const Scene&) { return r.is_step ? "batch" : r.job.name; }
+std::string OfJob(const AccountRow& r, const std::string& text) { return r.is_step ? "" : text; }
+std::string Partition(const AccountRow& r, const Scene&) {
+  return OfJob(r, r.partition.empty() ? std::string(dialect::kSlurmPartition) : r.partition);
+}
+std::int64_t CpuCount(const AccountRow& r) {
+  return std::max<std::int64_t>({r.job.request.cpus, r.job.request.tasks, 1});
+}
+std::string Cpus(const AccountRow& r, const Scene&) { return std::to_string(CpuCount(r)); }
+std::string AllocCpus(const AccountRow& r, const Scene&) {
+  return r.job.start_time ? std::to_string(CpuCount(r)) : "0";
+}
+std::string State(const AccountRow& r, const Scene& s) {
+  if (r.was_oom_killed) return "OUT_OF_MEMORY";
+  if (r.job.state == "cancelled" && !r.is_step) return "CANCELLED by " + std::to_string(s.uid_of(r.job.user));
+  // Accounting knows only whether a job has its GPUs.
+  if (r.job.state == "starting" || r.job.state == "stopping") return "RUNNING";
+  return StateName(r.job.state);
+}
+std::string Exit(const AccountRow& r, const Scene&) { return ExitCode(r.job); }
+std::string Seconds(double seconds) { return std::to_string(static_cast<std::int64_t>(seconds)); }
+std::string ElapsedText(const AccountRow& r, const Scene& s) { return LongElapsed(RunTime(r.job, s.now)); }
+std::string ElapsedRaw(const AccountRow& r, const Scene& s) { return Seconds(RunTime(r.job, s.now)); }
+std::string CpuTime(const AccountRow& r, const Scene& s) {
+  return LongElapsed(RunTime(r.job, s.now) * static_cast<double>(CpuCount(r)));
+}
+std::string CpuTimeRaw(const AccountRow& r, const Scene& s) {
+  return Seconds(RunTime(r.job, s.now) * static_cast<double>(CpuCount(r)));
+}
+std::string TotalCpu(const AccountRow& r, const Scene&) { return LongElapsed(r.cpu_time_s); }
+std::string StartText(const AccountRow& r, const Scene&) { return Moment(r.job.start_time, "Unknown"); }
+std::string EndText(const AccountRow& r, const Scene&) { return Moment(r.job.end_time, "Unknown"); }
+std::string SubmitText(const AccountRow& r, const Scene&) { return Moment(r.job.submit_time, "Unknown"); }
+std::string EligibleText(const AccountRow& r, const Scene&) { return Moment(r.job.eligible_time, "Unknown"); }
+std::string Rss(const AccountRow& r, const Scene&) {
+  return r.is_step && r.memory_peak_bytes > 0 ? std::to_string(r.memory_peak_bytes >> 10) + "K" : "";
+}
+std::string Planned(const AccountRow& r, const Scene& s) {
+  return LongElapsed(r.job.start_time.value_or(r.job.end_time.value_or(s.now)) - r.job.submit_time);
+}
+std::string Limit(const AccountRow& r, const Scene&) {
+  return OfJob(r, r.job.request.time_limit_s > 0 ? LongElapsed(std::ceil(r.job.request.time_limit_s)) : "UNLIMITED");
+}
+std::string LimitRaw(const AccountRow& r, const Scene&) {
+  return OfJob(r, Seconds(std::ceil(r.job.request.time_limit_s / 60)));
+}
+std::string Nodes(const AccountRow& r, const Scene& s) { return r.job.start_time ? s.hostname : "None assigned"; }
+std::string ReqMem(const AccountRow& r, const Scene&) { return OfJob(r, Megabytes(r.job.request.memory_bytes)); }
+std::string ReqTres(const AccountRow& r, const Scene&) { return OfJob(r, Tres(r.job)); }
+std::string AllocTres(const AccountRow& r, const Scene&) { return r.job.start_time ? Tres(r.job) : ""; }
+std::string User(const AccountRow& r, const Scene&) { return OfJob(r, r.job.user); }
+std::string Uid(const AccountRow& r, const Scene& s) { return OfJob(r, std::to_string(s.uid_of(r.job.user))); }
+std::string Comment(const AccountRow& r, const Scene&) { return OfJob(r, r.job.comment); }
+std::string Reason(const AccountRow& r, const Scene&) { return OfJob(r, ReasonCode(r.job)); }
+std::string Priority(const AccountRow& r, const Scene&) { return OfJob(r, std::to_string(r.job.priority)); }
+std::string Restarts(const AccountRow& r, const Scene&) { return OfJob(r, std::to_string(r.job.restarts)); }
+std::string Account(const AccountRow& r, const Scene&) { return r.account; }
+std::string Qos(const AccountRow& r, const Scene&) { return OfJob(r, r.qos); }
+std::string WorkDir(const AccountRow& r, const Scene&) { return OfJob(r, r.directory); }
+std::string SubmitLine(const AccountRow& r, const Scene&) { return OfJob(r, r.command); }
+std::string Cluster(const AccountRow&, const Scene&) { return std::string(dialect::kSlurmCluster); }
+std::string One(const AccountRow&, const Scene&) { return "1"; }
+std::string Tasks(const AccountRow& r, const Scene&) { return r.is_step ? "1" : ""; }
+std::string Nothing(const AccountRow&, const Scene&) { return ""; }
+std::string NoTime(const AccountRow&, const Scene&) { return "00:00:00"; }
+std::string NoError(const AccountRow& r, const Scene&) { return OfJob(r, "0:0"); }
+
+/// Widths are those of Slurm 22.05.
+constexpr auto kFields = std::to_array<AccountField>({
+    {"JobID", -12, false, Id},
+    {"JobIDRaw", -12, false, RawId},
+    {"JobName", 10, false, JobName},
+    {"Partition", 10, false, Partition},
+    {"Account", 10, false, Account},
+    {"AllocCPUS", 10, false, AllocCpus},
+    {"NCPUS", 10, false, AllocCpus},
+    {"ReqCPUS", 8, false, Cpus},
+    {"State", 10, false, State},
+    {"ExitCode", 8, false, Exit},
+    {"DerivedExitCode", 15, false, NoError},
+    {"Elapsed", 10, false, ElapsedText},
+    {"ElapsedRaw", 10, false, ElapsedRaw},
+    {"CPUTime", 10, false, CpuTime},
+    {"CPUTimeRAW", 10, false, CpuTimeRaw},
+    {"TotalCPU", 10, true, TotalCpu},
+    {"UserCPU", 10, true, TotalCpu},
+    {"SystemCPU", 10, false, NoTime},
+    {"Suspended", 10, false, NoTime},
+    {"Submit", 19, false, SubmitText},
+    {"Eligible", 19, false, EligibleText},
+    {"Start", 19, false, StartText},
+    {"End", 19, false, EndText},
+    {"Planned", 10, false, Planned},
+    {"Reserved", 10, false, Planned},
+    {"Timelimit", 10, false, Limit},
+    {"TimelimitRaw", 12, false, LimitRaw},
+    {"NodeList", 15, false, Nodes},
+    {"NNodes", 8, false, One},
+    {"AllocNodes", 10, false, One},
+    {"ReqNodes", 8, false, One},
+    {"NTasks", 8, false, Tasks},
+    {"ReqMem", 10, false, ReqMem},
+    {"MaxRSS", 10, true, Rss},
+    {"AveRSS", 10, true, Rss},
+    {"MaxVMSize", 10, false, Nothing},
+    {"ReqTRES", 10, false, ReqTres},
+    {"AllocTRES", 10, false, AllocTres},
+    {"ReqGRES", 12, false, ReqTres},
+    {"AllocGRES", 12, false, AllocTres},
+    {"User", 9, false, User},
+    {"UID", 6, false, Uid},
+    {"Group", 9, false, Nothing},
+    {"GID", 6, false, Nothing},
+    {"QOS", 10, true, Qos},
+    {"WCKey", 10, false, Nothing},
+    {"Cluster", 10, false, Cluster},
+    {"Comment", 14, false, Comment},
+    {"Reason", 22, false, Reason},
+    {"Priority", 10, false, Priority},
+    {"Restarts", 8, false, Restarts},
+    {"WorkDir", 20, true, WorkDir},
+    {"SubmitLine", 20, true, SubmitLine},
+    {"ConsumedEnergy", 14, false, Nothing},
+    {"TRESUsageInMax", 14, false, Nothing},
+    {"TRESUsageInTot", 14, false, Nothing},
+});
+
+const AccountField* FindField(std::string_view name) {
+  for (const AccountField& field : kFields) {
+    if (EqualsIgnoringCase(field.name, name)) return &field;
+  }
+  return nullptr;
+}
+
+struct Column {
+  const AccountField* field = nullptr;
+  int width = 0;
+};
+
+/// Cut text ends with '+', as Slurm's does.
+std::string Cell(std::string_view text, int width) {
+  const auto room = static_cast<std::size_t>(std::abs(width));
+  std::string cut(text.substr(0, room));
+  if (text.size() > room && room > 0) cut.back() = '+';
+  const std::string space(room - cut.size(), ' ');
+  return width < 0 ? cut + space : space + cut;
+}
+
+}  // namespace
+
+bool NeedsDetail(const std::vector<std::string>& fields) {
+  return std::ranges::any_of(fields, [](const std::string& name) {
+    const AccountField* field = FindField(name.substr(0, name.find('%')));
+    return field != nullptr && field->needs_detail;
+  });
+}
+
+Result<std::string> FormatAccounts(const std::vector<AccountRow>& rows, const AccountFormat& format,
+                                   const Scene& scene) {
+  std::vector<Column> columns;
+  for (const std::string& wanted : format.fields) {
+    const auto percent = wanted.find('%');
+    Column column{.field = FindField(wanted.substr(0, percent)), .width = 0};
+    if (column.field == nullptr)
+      return InvalidArgument("Invalid field requested: \"" + wanted.substr(0, percent) + "\"");
+    column.width = column.field->width;
+    if (percent != std::string::npos) {
+      const auto width = ParseInteger(wanted.substr(percent + 1));
+      if (!width || std::abs(*width) > 10'000) return InvalidArgument("Invalid width in field: \"" + wanted + "\"");
+      if (*width != 0) column.width = static_cast<int>(*width);
+    }
+    columns.push_back(column);
+  }
+  std::string text;
+  const auto line = [&](const std::function<std::string(const Column&)>& cell) {
+    std::string out;
+    for (std::size_t i = 0; i < columns.size(); ++i) {
+      const std::string value = cell(columns[i]);
+      if (format.delimiter == 0) {
+        out += Cell(value, columns[i].width) + " ";
+      } else {
+        out += (i > 0 ? std::string(1, format.delimiter) : "") + value;
+      }
+    }
+    if (format.delimiter != 0 && format.ends_with_delimiter) out += format.delimiter;
+    text += out + "\n";
+  };
+  if (format.has_header) {
+    line([](const Column& column) { return std::string(column.field->name); });
+    if (format.delimiter == 0) {
+      line([](const Column& column) { return std::string(static_cast<std::size_t>(std::abs(column.width)), '-'); });
+    }
+  }
+  for (const AccountRow& row : rows) {
+    line([&](const Column& column) { return column.field->get(row, scene); });
+  }
+  return text;
+}
+
+std::string AccountFieldNames() {
+  std::string text;
+  for (std::size_t i = 0; i < kFields.size(); ++i) {
+    text += Cell(kFields[i].name, -19);
+    text += (i + 1) % 4 == 0 || i + 1 == kFields.size() ? "\n" : " ";
+  }
+  return text;
+}
+
+}  // namespace divvy::cli::slurm

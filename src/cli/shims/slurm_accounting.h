@@ -1,0 +1,49 @@
+// sacct's listing, as text.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.h"
+#include "cli/shims/slurm_view.h"
+#include "wire/messages.h"
+
+namespace divvy::cli::slurm {
+
+/// A job, or the batch step of one.
+struct AccountRow {
+  wire::JobView job;
+  bool is_step = false;
+  // Known only when the job was asked for in full (NeedsDetail).
+  double cpu_time_s = 0;
+  std::int64_t memory_peak_bytes = 0;
+  bool was_oom_killed = false;
+  std::string directory;
+  std::string command;
+  std::string partition;
+  std::string account;
+  std::string qos;
+};
+
+struct AccountFormat {
+  std::vector<std::string> fields;   // "JobID", "JobName%30", "State%-15".
+  char delimiter = 0;                // '|' with -p and -P; 0: aligned columns.
+  bool ends_with_delimiter = false;  // -p.
+  bool has_header = true;
+};
+
+inline constexpr std::string_view kAccountDefault = "JobID,JobName,Partition,Account,AllocCPUS,State,ExitCode";
+inline constexpr std::string_view kAccountBrief = "JobID,State,ExitCode";
+inline constexpr std::string_view kAccountLong =
+    "JobID,JobIDRaw,JobName,Partition,MaxRSS,AveRSS,NTasks,AllocCPUS,Elapsed,State,ExitCode,ReqMem,ReqTRES,AllocTRES";
+
+/// True when a field is only in a job's full answer.
+bool NeedsDetail(const std::vector<std::string>& fields);
+Result<std::string> FormatAccounts(const std::vector<AccountRow>& rows, const AccountFormat& format,
+                                   const Scene& scene);
+/// All names that --format takes, four a line.
+std::string AccountFieldNames();
+
+}  // namespace divvy::cli::slurm

@@ -1,0 +1,37 @@
+// squeue's listing, as text.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "cli/shims/slurm_view.h"
+#include "wire/messages.h"
+
+namespace divvy::cli::slurm {
+
+/// One line of squeue: the job, and what only some columns need.
+struct QueueRow {
+  wire::JobView job;
+  std::optional<double> predicted_start;  // For --start.
+};
+
+struct QueueFormat {
+  std::string letters;  // "%.18i %.9P ..."; used when `names` is empty.
+  std::string names;    // "jobid,name:30".
+  std::string sort;     // "+i,-t": letters; empty: Slurm's own order.
+  bool has_header = true;
+};
+
+inline constexpr std::string_view kQueueDefault = "%.18i %.9P %.8j %.8u %.2t %.10M %.6D %R";
+inline constexpr std::string_view kQueueLong = "%.18i %.9P %.8j %.8u %.8T %.10M %.9l %.6D %R";
+inline constexpr std::string_view kQueueSteps = "%.15i %.8j %.9P %.8u %.9M %N";
+inline constexpr std::string_view kQueueStart = "%.18i %.9P %.8j %.8u %.2t %.19S %.6D %20Y %R";
+
+/// The header and a line for each row, in the order given unless format.sort says another.
+Result<std::string> FormatQueue(std::vector<QueueRow> rows, const QueueFormat& format, const Scene& scene);
+
+/// {"jobs": [...]} with the fields of Slurm's REST interface that exist here.
+std::string QueueJson(const std::vector<QueueRow>& rows, const Scene& scene);
+
+}  // namespace divvy::cli::slurm

@@ -1,0 +1,217 @@
+// sacct: what ran, from the history.
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <ctime>
+#include <set>
+
+#include "base/text.h"
+#include "cli/command.h"
+#include "cli/shims/slurm.h"
+#include "cli/shims/slurm_accounting.h"
+#include "cli/shims/slurm_common.h"
+#include "dialect/quantities.h"
+
+namespace divvy::cli {
+namespace {
+
+using namespace slurm;
+using dialect::Takes;
+
+struct Wish {
+  std::vector<std::string> jobs;
+  std::vector<std::string> fields;
+  std::vector<std::string> states;
+  std::vector<std::string> users;
+  std::vector<std::string> names;
+  std::string since;
+  std::string until;
+  std::string delimiter;
+  bool is_all_users = false;
+  bool has_no_steps = false;
+  bool has_no_header = false;
+  bool is_parsable = false;
+  bool is_parsable2 = false;
+  bool is_brief = false;
+  bool is_long = false;
+  bool lists_fields = false;
+};
+
+std::vector<dialect::Option> Options(Wish& wish) {
+  dialect::Option jobs{.name = "jobs",
+                       .letter = 'j',
+                       .takes = Takes::kValue,
+                       .value_name = "IDS",
+                       .help = "These jobs",
+                       .apply = [&wish](std::string_view value) -> Status {
+                         DIVVY_TRY(const std::vector<std::string> ids, SplitJobIds(value));
+                         for (const std::string& id : ids) wish.jobs.push_back(id.substr(0, id.find('.')));
+                         return {};
+                       },
+                       .aliases = {}};
+  std::vector<dialect::Option> options = {
+      std::move(jobs),
+      List("format", 'o', "FIELDS", "Fields, each with %WIDTH if wanted; --helpformat lists them", wish.fields),
+      List("state", 's', "STATES", "Jobs in these states", wish.states),
+      List("user", 'u', "NAMES", "Jobs of these users", wish.users),
+      List("name", 0, "NAMES", "Jobs of these names", wish.names),
+      Text("starttime", 'S', "TIME", "Since then (midnight; all with -j)", wish.since),
+      Text("endtime", 'E', "TIME", "Until then (now)", wish.until),
+      Text("delimiter", 0, "TEXT", "Between fields, with -p and -P", wish.delimiter),
+      Flag("allusers", 'a', "Jobs of all users", wish.is_all_users),
+      Flag("allocations", 'X', "No steps", wish.has_no_steps),
+      Flag("noheader", 'n', "No header", wish.has_no_header),
+      Flag("parsable", 'p', "Fields with | after each", wish.is_parsable),
+      Flag("parsable2", 'P', "Fields with | between them", wish.is_parsable2),
+      Flag("brief", 'b', "JobID, State, ExitCode", wish.is_brief),
+      Flag("long", 'l', "More fields", wish.is_long),
+      Flag("helpformat", 'e', "Names of all fields", wish.lists_fields),
+  };
+  options[3].aliases = {"uid"};
+  struct Silent {
+    std::string_view name;
+    char letter;
+    Takes takes;
+  };
+  for (const Silent& one : {Silent{"accounts", 'A', Takes::kValue}, Silent{"allclusters", 'L', Takes::kNothing},
+                            Silent{"clusters", 'M', Takes::kValue}, Silent{"completion", 'c', Takes::kNothing},
+                            Silent{"duplicates", 'D', Takes::kNothing}, Silent{"partition", 'r', Takes::kValue},
+                            Silent{"qos", 'q', Takes::kValue}, Silent{"nodelist", 'N', Takes::kValue},
+                            Silent{"noconvert", 0, Takes::kNothing}, Silent{"units", 0, Takes::kValue},
+                            Silent{"truncate", 'T', Takes::kNothing}, Silent{"wckeys", 'W', Takes::kValue},
+                            Silent{"verbose", 'v', Takes::kNothing}, Silent{"local", 0, Takes::kNothing},
+                            Silent{"federation", 0, Takes::kNothing}, Silent{"whole-hetjob", 0, Takes::kOptionalValue},
+                            Silent{"group", 'g', Takes::kValue}, Silent{"array", 0, Takes::kNothing}}) {
+    options.push_back(Ignored(one.name, one.letter, one.takes));
+  }
+  return options;
+}
+
+double Midnight() {
+  const std::time_t now = std::time(nullptr);
+  std::tm local{};
+  ::localtime_r(&now, &local);
+  local.tm_hour = local.tm_min = local.tm_sec = 0;
+  return static_cast<double>(::mktime(&local));
+}
+
+/// Times in the past: "2026-03-01", "now-2days", "midnight", "today".
+Result<double> ReadPast(const std::string& text) {
+  const dialect::Surroundings around = CallerSurroundings();
+  const std::string lower = ToLower(text);
+  if (lower == "now") return ToSeconds(around.now);
+  if (lower == "today" || lower == "midnight") return Midnight();
+  if (lower.starts_with("now-")) {
+    std::string length = lower.substr(4);
+    for (const std::string_view word :
+         {"seconds", "second", "minutes", "minute", "hours", "hour", "days", "day", "weeks", "week"}) {
+      if (length.ends_with(word)) {
+        length = length.substr(0, length.size() - word.size()) + word.front();
+        break;
+      }
+    }
+    DIVVY_TRY(const Duration duration, dialect::ParseDuration(length, 1s));
+    return ToSeconds(around.now) - ToSeconds(duration);
+  }
+  // "16:00" names the last 16:00 here, not the next one.
+  DIVVY_TRY(const Time moment, dialect::ParseMoment(text, around.now, around.utc_offset));
+  const bool is_clock =
+      text.find(':') != std::string::npos && text.find('-') == std::string::npos && text.find('/') == std::string::npos;
+  return ToSeconds(moment) - (is_clock && moment > around.now ? 86'400 : 0);
+}
+
+Result<wire::JobSelector> SelectorOf(const Wish& wish) {
+  wire::JobSelector select;
+  select.includes_final = true;
+  select.ids = wish.jobs;
+  const bool sees_all = wish.is_all_users || ::getuid() == 0 || !wish.jobs.empty() || wish.users.size() > 1;
+  select.user = wish.users.size() == 1 ? wish.users.front() : sees_all ? "all" : "";
+  DIVVY_TRY(select.states, ReadStates(wish.states));
+  if (!wish.since.empty()) {
+    DIVVY_TRY(select.since, ReadPast(wish.since));
+  } else if (wish.jobs.empty()) {
+    select.since = Midnight();
+  }
+  return select;
+}
+
+Result<std::vector<AccountRow>> Rows(Api& api, const Wish& wish, bool needs_detail) {
+  DIVVY_TRY(const wire::JobSelector select, SelectorOf(wish));
+  DIVVY_TRY(std::vector<wire::JobView> jobs, api.Jobs(select));
+  double until = 0;
+  if (!wish.until.empty()) {
+    DIVVY_TRY(until, ReadPast(wish.until));
+  }
+  std::ranges::sort(jobs, {}, &wire::JobView::id);
+  const std::set<std::string> names(wish.names.begin(), wish.names.end());
+  const std::set<std::string> users(wish.users.begin(), wish.users.end());
+  const std::set<std::string> states(select.states.begin(), select.states.end());
+  std::vector<AccountRow> rows;
+  for (wire::JobView& job : jobs) {
+    if (!names.empty() && !names.contains(job.name)) continue;
+    if (!users.empty() && !users.contains(job.user)) continue;
+    if (!states.empty() && !states.contains(job.state)) continue;
+    if (until > 0 && job.start_time.value_or(job.submit_time) > until) continue;
+    AccountRow row;
+    if (needs_detail) {
+      if (const auto detail = api.Job(ToString(job.id))) {
+        row.cpu_time_s = detail->cpu_time_s;
+        row.memory_peak_bytes = detail->memory_peak_bytes;
+        row.was_oom_killed = detail->was_oom_killed;
+        row.directory = detail->directory;
+        row.command = detail->command;
+        const auto qos = detail->labels.find("slurm.qos");
+        if (qos != detail->labels.end()) row.qos = qos->second;
+      }
+    }
+    row.job = std::move(job);
+    rows.push_back(row);
+    if (wish.has_no_steps || !row.job.start_time) continue;
+    row.is_step = true;
+    rows.push_back(std::move(row));
+  }
+  return rows;
+}
+
+}  // namespace
+
+int SacctMain(const std::vector<std::string>& words) {
+  Wish wish;
+  const std::vector<dialect::Option> options = Options(wish);
+  if (Greets("sacct", "[OPTIONS]", options, words)) return 0;
+  const auto parsed = dialect::ParseOptions(options, words);
+  if (!parsed) return FailAs("sacct", parsed.error().message);
+  if (!parsed->positional.empty())
+    return FailAs("sacct", "unexpected word '" + parsed->positional.front() + "'; jobs are named with -j");
+  if (wish.lists_fields) {
+    std::fputs(AccountFieldNames().c_str(), stdout);
+    return 0;
+  }
+  AccountFormat format;
+  format.fields = wish.fields;
+  if (format.fields.empty()) {
+    const char* preferred = std::getenv("SACCT_FORMAT");
+    const std::string_view list = wish.is_brief                             ? kAccountBrief
+                                  : wish.is_long                            ? kAccountLong
+                                  : preferred != nullptr && *preferred != 0 ? preferred
+                                                                            : kAccountDefault;
+    for (const std::string_view name : Split(list, ',')) format.fields.emplace_back(name);
+  }
+  format.has_header = !wish.has_no_header;
+  format.ends_with_delimiter = wish.is_parsable && !wish.is_parsable2;
+  if (wish.is_parsable || wish.is_parsable2) format.delimiter = wish.delimiter.empty() ? '|' : wish.delimiter.front();
+  auto api = Api::Connect();
+  if (!api) return FailAs("sacct", api.error());
+  auto rows = Rows(*api, wish, NeedsDetail(format.fields));
+  if (!rows && rows.error().code == ErrorCode::kNotFound)
+    rows = std::vector<AccountRow>();  // Slurm prints the header alone.
+  if (!rows) return FailAs("sacct", rows.error());
+  const auto text = FormatAccounts(*rows, format, SceneOfServer());
+  if (!text) return FailAs("sacct", text.error());
+  std::fputs(text->c_str(), stdout);
+  return 0;
+}
+
+}  // namespace divvy::cli

@@ -1,0 +1,158 @@
+// scancel: ends jobs, or sends them a signal.
+#include <algorithm>
+#include <cstdio>
+
+#include "base/text.h"
+#include "cli/shims/slurm.h"
+#include "cli/shims/slurm_common.h"
+#include "dialect/quantities.h"
+
+namespace divvy::cli {
+namespace {
+
+using namespace slurm;
+using dialect::Takes;
+
+struct Wish {
+  std::vector<std::string> names;
+  std::vector<std::string> states;
+  std::vector<std::string> ids;
+  std::string user;
+  std::string signal;
+  bool is_mine = false;
+  bool is_quiet = false;
+  bool is_verbose = false;
+  bool has_other_filter = false;  // -p, -A, ...: all of them name what one server has one of.
+};
+
+std::vector<dialect::Option> Options(Wish& wish) {
+  const auto filter = [&wish](std::string_view name, char letter) {
+    dialect::Option option = Ignored(name, letter, Takes::kValue);
+    option.apply = [&wish](std::string_view) -> Status {
+      wish.has_other_filter = true;
+      return {};
+    };
+    return option;
+  };
+  std::vector<dialect::Option> options = {
+      List("jobname", 'n', "NAMES", "Jobs of these names", wish.names),
+      List("state", 't', "STATES", "Jobs in these states: PENDING, RUNNING, SUSPENDED", wish.states),
+      Text("user", 'u', "NAME", "Jobs of this user", wish.user),
+      Text("signal", 's', "SIGNAL", "Send this signal; do not end the job", wish.signal),
+      Flag("me", 0, "My jobs", wish.is_mine),
+      Flag("quiet", 'Q', "No word on jobs that have ended", wish.is_quiet),
+      Flag("verbose", 'v', "Tell what is done", wish.is_verbose),
+      filter("partition", 'p'),
+      filter("account", 'A'),
+      filter("qos", 'q'),
+      filter("nodelist", 'w'),
+      filter("reservation", 'R'),
+      filter("wckey", 0),
+      Ignored("batch", 'b', Takes::kNothing),
+      Ignored("full", 'f', Takes::kNothing),
+      Ignored("interactive", 'i', Takes::kNothing),
+      Ignored("hurry", 'H', Takes::kNothing),
+      Ignored("ctld", 0, Takes::kNothing),
+      Ignored("cron", 0, Takes::kNothing),
+      Ignored("clusters", 'M', Takes::kValue),
+      Ignored("sibling", 0, Takes::kValue),
+  };
+  options.front().aliases = {"name"};
+  return options;
+}
+
+/// One action on one selection; tells of each job that it could not be done to. The exit code.
+int Act(const wire::JobSelector& select, int signal, const Wish& wish) {
+  auto api = Api::Connect();
+  if (!api) return FailAs("scancel", api.error());
+  wire::ActionRequest request;
+  request.select = select;
+  request.signal = signal;
+  const auto answer = wish.signal.empty() || signal == 9 ? api->Cancel(request) : api->Signal(request);
+  const std::string ids = Join(select.ids, ",");
+  if (!answer) {
+    if (answer.error().code == ErrorCode::kNotFound && !ids.empty()) {
+      return FailAs("scancel", "Kill job error on job id " + ids + ": Invalid job id specified");
+    }
+    if (answer.error().code == ErrorCode::kNotFound) return 0;  // A filter that matches nothing is no error.
+    return FailAs("scancel", answer.error().message);
+  }
+  int code = 0;
+  for (const wire::ActionResult& result : answer->results) {
+    if (result.is_done) {
+      if (wish.is_verbose) std::fprintf(stderr, "scancel: Terminating job %s\n", result.display_id.c_str());
+      continue;
+    }
+    // Ending what has ended is what was wanted.
+    const bool has_ended =
+        result.message.find("has ended") != std::string::npos || result.message.find("already") != std::string::npos;
+    if (has_ended && !wish.is_verbose) continue;
+    if (!wish.is_quiet || !has_ended) {
+      FailAs("scancel", "Kill job error on job id " + (result.display_id.empty() ? ids : result.display_id) + ": " +
+                            result.message);
+    }
+    if (!has_ended) code = 1;
+  }
+  return code;
+}
+
+}  // namespace
+
+int ScancelMain(const std::vector<std::string>& words) {
+  Wish wish;
+  const std::vector<dialect::Option> options = Options(wish);
+  if (Greets("scancel", "[OPTIONS] [JOBID[_ELEMENTS]...]", options, words)) return 0;
+  auto parsed = dialect::ParseOptions(options, words);
+  if (!parsed) return FailAs("scancel", parsed.error().message);
+  parsed->positional.insert(parsed->positional.end(), parsed->after_dashes.begin(), parsed->after_dashes.end());
+  for (const std::string& word : parsed->positional) {
+    const auto ids = SplitJobIds(word);
+    if (!ids) return FailAs("scancel", ids.error().message);
+    for (std::string id : *ids) {
+      const auto dot = id.find('.');
+      const bool is_step = dot != std::string::npos && id.compare(dot, std::string::npos, ".batch") != 0;
+      if (is_step)
+        return FailAs("scancel", "step " + id + ": steps are ended from inside their job; scancel " +
+                                     id.substr(0, dot) + " ends it all");
+      wish.ids.push_back(id.substr(0, dot));
+    }
+  }
+  int signal = 0;
+  if (!wish.signal.empty()) {
+    const auto number = dialect::ParseSignal(wish.signal);
+    if (!number) return FailAs("scancel", "Unknown job signal: " + wish.signal);
+    signal = *number;
+  }
+  const auto states = ReadStates(wish.states);
+  if (!states)
+    return FailAs("scancel", "Invalid job state specified: " + Join(wish.states, ",") +
+                                 "\nValid job states are PENDING, RUNNING, and SUSPENDED");
+  if (wish.ids.empty() && wish.names.empty() && wish.states.empty() && wish.user.empty() && !wish.is_mine &&
+      !wish.has_other_filter) {
+    return FailAs("scancel", "No job identification provided");
+  }
+  wire::JobSelector select;
+  select.user = wish.is_mine ? "" : wish.user;
+  select.states = *states;
+  if (wish.ids.empty() && wish.names.empty()) {
+    select.is_all = select.user.empty();
+    return Act(select, signal, wish);
+  }
+  int code = 0;
+  for (const std::string& name : wish.names) {
+    wire::JobSelector one = select;
+    one.name = name;
+    one.ids = wish.ids;
+    code = std::max(code, Act(one, signal, wish));
+  }
+  if (!wish.names.empty()) return code;
+  // One by one, so that a wrong id does not spare the right ones.
+  for (const std::string& id : wish.ids) {
+    wire::JobSelector one = select;
+    one.ids = {id};
+    code = std::max(code, Act(one, signal, wish));
+  }
+  return code;
+}
+
+}  // namespace divvy::cli

@@ -1,0 +1,295 @@
+// scontrol: the verbs that mean something on one server.
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <fstream>
+#include <functional>
+#include <map>
+#include <thread>
+
+#include "base/text.h"
+#include "cli/command.h"
+#include "cli/shims/slurm.h"
+#include "cli/shims/slurm_common.h"
+#include "cli/shims/slurm_nodes.h"
+#include "cli/shims/slurm_show.h"
+#include "cli/shims/slurm_update.h"
+#include "dialect/slurm_hostlist.h"
+
+namespace divvy::cli {
+namespace {
+
+using namespace slurm;
+using Words = std::vector<std::string>;
+
+int Say(const std::string& message) {
+  std::fprintf(stderr, "%s\n", message.c_str());
+  return 1;
+}
+
+int Refuse(const Error& error, const std::string& ids) {
+  return Say(error.code == ErrorCode::kNotFound ? "Invalid job id specified for job " + ids
+                                                : "scontrol: error: " + error.message);
+}
+
+/// "17,18_3", "JobId=17", "name=train": which jobs a verb is for.
+Result<wire::JobSelector> SelectorOf(const Words& words) {
+  wire::JobSelector select;
+  for (const std::string& word : words) {
+    const std::string lower = ToLower(word);
+    if (lower.starts_with("name=") || lower.starts_with("jobname=")) {
+      select.name = word.substr(word.find('=') + 1);
+      continue;
+    }
+    const std::string list =
+        lower.starts_with("jobid=") || lower.starts_with("job=") ? word.substr(word.find('=') + 1) : word;
+    DIVVY_TRY(const std::vector<std::string> ids, SplitJobIds(list));
+    select.ids.insert(select.ids.end(), ids.begin(), ids.end());
+  }
+  return select;
+}
+
+using Action = Result<wire::ActionAnswer> (Api::*)(const wire::ActionRequest&);
+
+int Report(const Result<wire::ActionAnswer>& answer, const std::string& ids) {
+  if (!answer) return Refuse(answer.error(), ids);
+  int code = 0;
+  for (const wire::ActionResult& result : answer->results) {
+    if (!result.is_done) code = Say(result.message + " for job " + result.display_id);
+  }
+  return code;
+}
+
+int Act(Action action, const Words& words) {
+  const auto select = SelectorOf(words);
+  if (!select) return Say(select.error().message);
+  if (select->ids.empty() && select->name.empty()) return Say("too few arguments for this keyword; name a job");
+  auto api = Api::Connect();
+  if (!api) return FailAs("scontrol", api.error());
+  wire::ActionRequest request;
+  request.select = *select;
+  return Report(((*api).*action)(request), select->ids.empty() ? select->name : Join(select->ids, ","));
+}
+
+int Requeue(const Words& words, bool holds) {
+  const int code = Act(&Api::Requeue, words);
+  return code == 0 && holds ? Act(&Api::Hold, words) : code;
+}
+
+int Update(const Words& words) {
+  auto api = Api::Connect();
+  if (!api) return FailAs("scontrol", api.error());
+  const auto job_of = [&](const std::string& id) { return api->Job(id); };
+  const auto read = ReadUpdate(words, CallerSurroundings(), job_of);
+  if (!read) return Refuse(read.error(), "");
+  for (const std::string& note : read->notes) Note(note);
+  const std::string ids = Join(read->update.select.ids, ",");
+  const int code = Report(api->Update(read->update), ids);
+  if (code != 0 || !read->holds) return code;
+  wire::ActionRequest request;
+  request.select = read->update.select;
+  return Report(*read->holds ? api->Hold(request) : api->Release(request), ids);
+}
+
+int ShowJobs(const Words& words, bool is_one_line) {
+  auto api = Api::Connect();
+  if (!api) return FailAs("scontrol", api.error());
+  const Scene scene = SceneOfServer();
+  std::vector<std::string> ids;
+  if (words.empty()) {
+    wire::JobSelector all;
+    all.user = "all";
+    const auto jobs = api->Jobs(all);
+    if (!jobs) return FailAs("scontrol", jobs.error());
+    for (const wire::JobView& job : *jobs) ids.push_back(ToString(job.id));
+    if (ids.empty()) std::printf("No jobs in the system\n");
+  }
+  for (const std::string& word : words) {
+    const auto some = SplitJobIds(word.substr(word.find('=') + 1));
+    if (!some) return Say(some.error().message);
+    ids.insert(ids.end(), some->begin(), some->end());
+  }
+  for (const std::string& id : ids) {
+    const auto job = api->Job(id);
+    if (!job)
+      return Say(job.error().code == ErrorCode::kNotFound ? "slurm_load_jobs error: Invalid job id specified"
+                                                          : "scontrol: error: " + job.error().message);
+    std::fputs(ShowJob(*job, scene, is_one_line).c_str(), stdout);
+  }
+  return 0;
+}
+
+/// `scontrol show hostnames` is what most multi-node scripts call; without a list it is the job's own.
+int ShowHostNames(const Words& words) {
+  const char* own = std::getenv("SLURM_JOB_NODELIST");
+  const std::string list = !words.empty() ? words.front() : own != nullptr ? own : "";
+  if (list.empty()) return Say("host list is empty");
+  const auto names = dialect::ExpandHostList(list);
+  if (!names) return Say(names.error().message);
+  for (const std::string& name : *names) std::printf("%s\n", name.c_str());
+  return 0;
+}
+
+int ShowHostList(const Words& words, bool is_sorted) {
+  if (words.empty()) return Say("host list is empty");
+  auto names = dialect::ExpandHostList(Join(words, ","));
+  if (!names) return Say(names.error().message);
+  if (is_sorted) {
+    std::ranges::sort(*names);
+    names->erase(std::unique(names->begin(), names->end()), names->end());
+  }
+  std::printf("%s\n", dialect::FoldHostList(*names).c_str());
+  return 0;
+}
+
+int Show(const Words& words, bool is_one_line) {
+  if (words.empty()) return Say("too few arguments for keyword:show");
+  std::string entity = ToLower(words.front());
+  Words rest(words.begin() + 1, words.end());
+  // "show job=17" and "show jobid=17".
+  if (const auto equals = entity.find('='); equals != std::string::npos) {
+    rest.insert(rest.begin(), words.front().substr(equals + 1));
+    entity = entity.substr(0, equals);
+  }
+  const auto is = [&](std::string_view name) { return entity.size() >= 3 && name.starts_with(entity); };
+  if (is("jobs") || is("jobid")) return ShowJobs(rest, is_one_line);
+  if (is("hostnames")) return ShowHostNames(rest);
+  if (entity == "hostlistsorted") return ShowHostList(rest, true);
+  if (is("hostlist")) return ShowHostList(rest, false);
+  if (is("daemons")) {
+    std::printf("slurmctld slurmd\n");
+    return 0;
+  }
+  if (is("reservations") || is("licenses") || is("burstbuffer") || is("federation") || is("topology")) {
+    std::printf("No %s in the system\n", entity.c_str());
+    return 0;
+  }
+  if (is("steps")) {
+    std::printf("Job step information is kept by the srun that runs it\n");
+    return 0;
+  }
+  if (!is("nodes") && !is("partitions") && !is("config")) {
+    return Say("invalid entity:" + words.front() + " for keyword:show");
+  }
+  const auto node = FetchNode();
+  if (!node) return FailAs("scontrol", node.error());
+  if (is("config")) {
+    std::fputs(ShowConfig(*node).c_str(), stdout);
+    return 0;
+  }
+  const bool is_node = is("nodes");
+  const std::string own = is_node ? node->scene.hostname : "main";
+  if (!rest.empty() && rest.front() != own && rest.front() != "localhost") {
+    return Say((is_node ? "Node " : "Partition ") + rest.front() + " not found");
+  }
+  std::fputs((is_node ? ShowNode(*node, is_one_line) : ShowPartition(*node, is_one_line)).c_str(), stdout);
+  return 0;
+}
+
+int Ping(const Words&) {
+  const auto api = Api::Connect();
+  std::printf("Slurmctld(primary) at %s is %s\n", Hostname().c_str(), api ? "UP" : "DOWN");
+  return api ? 0 : 1;
+}
+
+int WaitJob(const Words& words) {
+  if (words.empty()) return Say("too few arguments for keyword:wait_job");
+  auto api = Api::Connect();
+  if (!api) return FailAs("scontrol", api.error());
+  // Slurm's wait_job answers when the job's nodes are ready, which is when it has started.
+  for (;;) {
+    const auto job = api->Job(words.front());
+    if (!job) return Refuse(job.error(), words.front());
+    const wire::JobView view = ViewOf(*job);
+    if (IsFinal(view)) return Say("Job " + words.front() + " is no longer running");
+    if (job->state == "running") {
+      std::printf("Job %s is ready for use\n", words.front().c_str());
+      return 0;
+    }
+    std::this_thread::sleep_for(std::chrono::milliseconds(100));
+  }
+}
+
+int WriteScript(const Words& words) {
+  if (words.size() < 2 || !std::string_view("batch_script").starts_with(ToLower(words[0])))
+    return Say("write: scontrol write batch_script JOBID [FILE|-]");
+  auto api = Api::Connect();
+  if (!api) return FailAs("scontrol", api.error());
+  const auto job = api->Job(words[1]);
+  if (!job) return Refuse(job.error(), words[1]);
+  if (job->script.empty()) return Say("job " + words[1] + " has no batch script");
+  const std::string path = words.size() > 2 ? words[2] : "slurm-" + words[1] + ".sh";
+  if (path == "-") {
+    std::fputs(job->script.c_str(), stdout);
+    return 0;
+  }
+  std::ofstream file(path);
+  file << job->script;
+  file.close();
+  if (!file) return Say("cannot write " + path);
+  std::printf("batch script for job %s written to %s\n", words[1].c_str(), path.c_str());
+  return 0;
+}
+
+using Verb = std::function<int(const Words&)>;
+
+const std::map<std::string, Verb, std::less<>>& Verbs() {
+  static const std::map<std::string, Verb, std::less<>> kVerbs = {
+      {"hold", [](const Words& w) { return Act(&Api::Hold, w); }},
+      {"uhold", [](const Words& w) { return Act(&Api::Hold, w); }},
+      {"release", [](const Words& w) { return Act(&Api::Release, w); }},
+      {"requeue", [](const Words& w) { return Requeue(w, false); }},
+      {"requeuehold", [](const Words& w) { return Requeue(w, true); }},
+      {"suspend", [](const Words& w) { return Act(&Api::Pause, w); }},
+      {"resume", [](const Words& w) { return Act(&Api::Resume, w); }},
+      {"update", Update},
+      {"top",
+       [](const Words& w) {
+         Words words;
+         for (const std::string& word : w) words.push_back("JobId=" + word);
+         words.emplace_back("Priority=top");
+         return Update(words);
+       }},
+      {"wait_job", WaitJob},
+      {"ping", Ping},
+      {"write", WriteScript},
+      {"version", [](const Words&) { return std::printf("slurm 22.05 (spoken by divvy)\n") < 0 ? 1 : 0; }},
+  };
+  return kVerbs;
+}
+
+}  // namespace
+
+int ScontrolMain(const std::vector<std::string>& words) {
+  bool is_one_line = false;
+  bool is_quiet = false;
+  std::vector<dialect::Option> options = {Flag("oneliner", 'o', "One line for each record", is_one_line),
+                                          Flag("quiet", 'Q', "Fewer words", is_quiet)};
+  for (const auto& [name, letter] : {std::pair("all", 'a'), std::pair("details", 'd'), std::pair("hide", '\0'),
+                                     std::pair("verbose", 'v'), std::pair("future", 'F'), std::pair("local", '\0'),
+                                     std::pair("federation", '\0'), std::pair("sibling", '\0')}) {
+    options.push_back(Ignored(name, letter, dialect::Takes::kNothing));
+  }
+  options.push_back(Ignored("clusters", 'M', dialect::Takes::kValue));
+  options.push_back(Ignored("uid", 'u', dialect::Takes::kValue));
+  if (Greets("scontrol", "[OPTIONS] VERB ...", options, words)) return 0;
+  const auto parsed = dialect::ParseOptions(options, words);
+  if (!parsed) return FailAs("scontrol", parsed.error().message);
+  if (parsed->positional.empty())
+    return FailAs("scontrol",
+                  "name a verb: show, update, hold, release, requeue, suspend, resume, wait_job, write, ping, version");
+  const std::string verb = ToLower(parsed->positional.front());
+  const Words rest(parsed->positional.begin() + 1, parsed->positional.end());
+  if (verb.size() >= 2 && std::string_view("show").starts_with(verb)) return Show(rest, is_one_line);
+  if (const auto exact = Verbs().find(verb); exact != Verbs().end()) return exact->second(rest);
+  // Slurm takes any beginning that only one verb has.
+  std::vector<const Verb*> begun;
+  for (const auto& [name, act] : Verbs()) {
+    if (verb.size() >= 3 && name.starts_with(verb)) begun.push_back(&act);
+  }
+  if (begun.size() == 1) return (*begun.front())(rest);
+  return Say("invalid keyword: " + parsed->positional.front());
+}
+
+}  // namespace divvy::cli

@@ -1,0 +1,119 @@
+// sinfo: one node, one partition.
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <ctime>
+
+#include "base/text.h"
+#include "cli/shims/slurm.h"
+#include "cli/shims/slurm_common.h"
+#include "cli/shims/slurm_nodes.h"
+
+namespace divvy::cli {
+namespace {
+
+using namespace slurm;
+using dialect::Takes;
+
+struct Wish {
+  std::string letters;
+  std::string names;
+  std::string interval;
+  std::vector<std::string> states;
+  bool has_no_header = false;
+  bool is_long = false;
+  bool is_by_node = false;
+  bool is_summary = false;
+  bool is_json = false;
+  bool lists_reasons = false;
+};
+
+std::vector<dialect::Option> Options(Wish& wish) {
+  std::vector<dialect::Option> options = {
+      Text("format", 'o', "FORMAT", "Columns by letter: \"%n %G %t\"", wish.letters),
+      Text("Format", 'O', "NAMES", "Columns by name: nodelist,gres:40", wish.names),
+      Text("iterate", 'i', "SECONDS", "Again and again", wish.interval),
+      List("states", 't', "STATES", "Only a node in one of these states", wish.states),
+      Flag("noheader", 'h', "No header", wish.has_no_header),
+      Flag("long", 'l', "More columns", wish.is_long),
+      Flag("Node", 'N', "One line for each node", wish.is_by_node),
+      Flag("summarize", 's', "Counts of nodes", wish.is_summary),
+      Flag("list-reasons", 'R', "Why a node takes no work", wish.lists_reasons),
+      Flag("json", 0, "JSON", wish.is_json),
+  };
+  struct Silent {
+    std::string_view name;
+    char letter;
+    Takes takes;
+  };
+  for (const Silent& one : {Silent{"all", 'a', Takes::kNothing}, Silent{"dead", 'd', Takes::kNothing},
+                            Silent{"exact", 'e', Takes::kNothing}, Silent{"responding", 'r', Takes::kNothing},
+                            Silent{"hide", 0, Takes::kNothing}, Silent{"local", 0, Takes::kNothing},
+                            Silent{"federation", 0, Takes::kNothing}, Silent{"noconvert", 0, Takes::kNothing},
+                            Silent{"verbose", 'v', Takes::kNothing}, Silent{"yaml", 0, Takes::kNothing},
+                            Silent{"nodes", 'n', Takes::kValue}, Silent{"partition", 'p', Takes::kValue},
+                            Silent{"sort", 'S', Takes::kValue}, Silent{"clusters", 'M', Takes::kValue},
+                            Silent{"reservation", 'T', Takes::kNothing}}) {
+    options.push_back(Ignored(one.name, one.letter, one.takes));
+  }
+  return options;
+}
+
+bool IsWanted(const NodeRow& row, const std::vector<std::string>& states) {
+  const std::string state = NodeState(row);
+  const auto matches = [&](const std::string& wanted) {
+    return !wanted.empty() && ToLower(state).starts_with(ToLower(wanted));
+  };
+  return states.empty() || std::ranges::any_of(states, matches);
+}
+
+Result<std::string> Draw(const Wish& wish) {
+  DIVVY_TRY(const NodeRow row, FetchNode());
+  if (wish.is_json) return NodesJson(row);
+  const char* preferred = std::getenv("SINFO_FORMAT");
+  std::string letters = wish.letters;
+  if (letters.empty()) {
+    letters = wish.lists_reasons                        ? kInfoReasons
+              : wish.is_summary                         ? kInfoSummary
+              : wish.is_by_node                         ? (wish.is_long ? kInfoNodeLong : kInfoNode)
+              : wish.is_long                            ? kInfoLong
+              : preferred != nullptr && *preferred != 0 ? std::string_view(preferred)
+                                                        : kInfoDefault;
+  }
+  std::string text;
+  if (!wish.has_no_header && (wish.is_long || !wish.interval.empty())) {
+    const std::time_t now = std::time(nullptr);
+    std::tm local{};
+    ::localtime_r(&now, &local);
+    char date[64];
+    std::strftime(date, sizeof date, "%a %b %d %H:%M:%S %Y\n", &local);
+    text = date;
+  }
+  DIVVY_TRY(std::string table, FormatNodes(row, letters, wish.names, !wish.has_no_header));
+  const bool hides_row = !IsWanted(row, wish.states) || (wish.lists_reasons && row.status.trouble.empty());
+  if (hides_row) table = wish.has_no_header ? "" : table.substr(0, table.find('\n') + 1);
+  return text + table;
+}
+
+}  // namespace
+
+int SinfoMain(const std::vector<std::string>& words) {
+  Wish wish;
+  const std::vector<dialect::Option> options = Options(wish);
+  if (Greets("sinfo", "[OPTIONS]", options, words)) return 0;
+  const auto parsed = dialect::ParseOptions(options, words);
+  if (!parsed) return FailAs("sinfo", parsed.error().message);
+  for (;;) {
+    const auto text = Draw(wish);
+    if (!text) return FailAs("sinfo", text.error());
+    std::fputs(text->c_str(), stdout);
+    std::fflush(stdout);
+    const auto seconds = ParseInteger(wish.interval);
+    if (!seconds || *seconds <= 0) return 0;
+    ::sleep(static_cast<unsigned>(std::min<std::int64_t>(*seconds, 86'400)));
+  }
+}
+
+}  // namespace divvy::cli

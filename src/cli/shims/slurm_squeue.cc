@@ -1,0 +1,201 @@
+// squeue: asks for the jobs and prints FormatQueue's text.
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <ctime>
+#include <set>
+
+#include "base/text.h"
+#include "cli/shims/slurm.h"
+#include "cli/shims/slurm_common.h"
+#include "cli/shims/slurm_queue.h"
+
+namespace divvy::cli {
+namespace {
+
+using namespace slurm;
+using dialect::Takes;
+
+struct Wish {
+  QueueFormat format;
+  std::vector<std::string> jobs;
+  std::vector<std::string> users;
+  std::vector<std::string> states;
+  std::vector<std::string> names;
+  std::string interval;
+  std::string unused;
+  bool is_mine = false;
+  bool is_long = false;
+  bool splits_arrays = false;
+  bool shows_steps = false;
+  bool shows_start = false;
+  bool has_no_header = false;
+  bool is_json = false;
+};
+
+std::vector<dialect::Option> Options(Wish& wish) {
+  dialect::Option jobs{.name = "jobs",
+                       .letter = 'j',
+                       .takes = Takes::kValue,
+                       .value_name = "IDS",
+                       .help = "These jobs only",
+                       .apply = [&wish](std::string_view value) -> Status {
+                         DIVVY_TRY(const std::vector<std::string> ids, SplitJobIds(value));
+                         wish.jobs.insert(wish.jobs.end(), ids.begin(), ids.end());
+                         return {};
+                       },
+                       .aliases = {"job"}};
+  std::vector<dialect::Option> options = {
+      Text("format", 'o', "FORMAT", "Columns by letter: \"%.18i %.9P %j\"", wish.format.letters),
+      Text("Format", 'O', "NAMES", "Columns by name: jobid,name:30", wish.format.names),
+      std::move(jobs),
+      List("user", 'u', "NAMES", "Jobs of these users", wish.users),
+      List("states", 't', "STATES", "Jobs in these states: PD, R, CD, all", wish.states),
+      List("name", 'n', "NAMES", "Jobs of these names", wish.names),
+      Text("sort", 'S', "LETTERS", "Order, by the letters of --format", wish.format.sort),
+      Text("iterate", 'i', "SECONDS", "Again and again", wish.interval),
+      Flag("me", 0, "My jobs", wish.is_mine),
+      Flag("long", 'l', "More columns", wish.is_long),
+      Flag("array", 'r', "One line for each element of an array", wish.splits_arrays),
+      Flag("steps", 's', "Steps", wish.shows_steps),
+      Flag("start", 0, "Expected starts of what waits", wish.shows_start),
+      Flag("noheader", 'h', "No header", wish.has_no_header),
+      Flag("json", 0, "JSON", wish.is_json),
+      Ignored("yaml", 0, Takes::kNothing),
+      Ignored("array-unique", 0, Takes::kNothing),
+      Ignored("all", 'a', Takes::kNothing),
+      Ignored("account", 'A', Takes::kValue),
+      Ignored("partition", 'p', Takes::kValue),
+      Ignored("qos", 'q', Takes::kValue),
+      Ignored("nodelist", 'w', Takes::kValue),
+      Ignored("reservation", 'R', Takes::kValue),
+      Ignored("licenses", 'L', Takes::kValue),
+      Ignored("clusters", 'M', Takes::kValue),
+      Ignored("step", 0, Takes::kValue),
+      Ignored("priority", 'P', Takes::kNothing),
+      Ignored("hide", 0, Takes::kNothing),
+      Ignored("local", 0, Takes::kNothing),
+      Ignored("federation", 0, Takes::kNothing),
+      Ignored("sibling", 0, Takes::kNothing),
+      Ignored("noconvert", 0, Takes::kNothing),
+      Ignored("verbose", 'v', Takes::kNothing),
+  };
+  return options;
+}
+
+Result<wire::JobSelector> SelectorOf(const Wish& wish) {
+  wire::JobSelector select;
+  select.ids = wish.jobs;
+  std::vector<std::string> users = wish.users;
+  if (wish.is_mine) users.push_back(CallerName());
+  for (const std::string& user : users) {
+    if (!UserId(user)) return InvalidArgument("Invalid user: " + user);
+  }
+  select.user = users.size() == 1 ? users.front() : "all";
+  DIVVY_TRY(const std::vector<std::string> states, ReadStates(wish.states));
+  select.states = states;
+  wire::JobView probe;
+  select.includes_final = std::ranges::any_of(states, [&](const std::string& state) {
+    probe.state = state;
+    return IsFinal(probe);
+  });
+  return select;
+}
+
+bool IsWanted(const wire::JobView& job, const Wish& wish, const std::set<std::string>& states) {
+  const auto among = [](const std::vector<std::string>& list, const std::string& value) {
+    return list.empty() || std::ranges::find(list, value) != list.end();
+  };
+  if (!among(wish.names, job.name)) return false;
+  if (wish.users.size() > 1 && !among(wish.users, job.user)) return false;
+  // Slurm lists what is pending, running or completing unless states are named.
+  return states.empty() ? !IsFinal(job) : states.contains(job.state);
+}
+
+/// Steps are known to the srun that runs them alone; each running job shows its batch step.
+std::vector<QueueRow> StepRows(std::vector<QueueRow> rows) {
+  std::erase_if(rows, [](const QueueRow& row) { return !row.job.start_time; });
+  for (QueueRow& row : rows) {
+    row.job.display_id = JobIdText(row.job) + ".batch";
+    row.job.name = "batch";
+  }
+  return rows;
+}
+
+Result<std::string> Draw(Api& api, const Wish& wish) {
+  DIVVY_TRY(const wire::JobSelector select, SelectorOf(wish));
+  DIVVY_TRY(std::vector<wire::JobView> jobs, api.Jobs(select));
+  const std::set<std::string> states(select.states.begin(), select.states.end());
+  std::erase_if(jobs, [&](const wire::JobView& job) { return !IsWanted(job, wish, states); });
+  SortLikeSqueue(jobs);
+  if (wish.splits_arrays) jobs = SplitArrays(jobs);
+  if (wish.shows_start) std::erase_if(jobs, [](const wire::JobView& job) { return !IsPending(job); });
+  std::vector<QueueRow> rows;
+  constexpr std::size_t kMostPredictions = 200;  // Each costs a question to the daemon.
+  for (wire::JobView& job : jobs) {
+    QueueRow row{.job = std::move(job), .predicted_start = std::nullopt};
+    if (wish.shows_start && rows.size() < kMostPredictions) {
+      if (const auto why = api.Why(ToString(row.job.id))) row.predicted_start = why->predicted_start;
+    }
+    rows.push_back(std::move(row));
+  }
+  const Scene scene = SceneOfServer();
+  if (wish.is_json) return QueueJson(rows, scene);
+  QueueFormat format = wish.format;
+  const char* preferred = std::getenv("SQUEUE_FORMAT");
+  if (format.letters.empty()) {
+    format.letters = wish.shows_steps                          ? kQueueSteps
+                     : wish.shows_start                        ? kQueueStart
+                     : wish.is_long                            ? kQueueLong
+                     : preferred != nullptr && *preferred != 0 ? std::string_view(preferred)
+                                                               : kQueueDefault;
+  }
+  format.has_header = !wish.has_no_header;
+  std::string text;
+  if (format.has_header && (wish.is_long || !wish.interval.empty())) {
+    const std::time_t now = std::time(nullptr);
+    std::tm local{};
+    ::localtime_r(&now, &local);
+    char date[64];
+    std::strftime(date, sizeof date, "%a %b %d %H:%M:%S %Y\n", &local);
+    text = date;
+  }
+  DIVVY_TRY(const std::string table,
+            FormatQueue(wish.shows_steps ? StepRows(std::move(rows)) : std::move(rows), format, scene));
+  return text + table;
+}
+
+}  // namespace
+
+int SqueueMain(const std::vector<std::string>& words) {
+  Wish wish;
+  const std::vector<dialect::Option> options = Options(wish);
+  if (Greets("squeue", "[OPTIONS]", options, words)) return 0;
+  const auto parsed = dialect::ParseOptions(options, words);
+  if (!parsed) return FailAs("squeue", parsed.error().message);
+  for (const std::string& word : parsed->positional) {
+    // "-j 17" and "-u me": squeue takes stray words for ids, too.
+    auto ids = SplitJobIds(word);
+    if (!ids) return FailAs("squeue", "Unrecognized option: " + word);
+    wish.jobs.insert(wish.jobs.end(), ids->begin(), ids->end());
+  }
+  for (;;) {
+    auto api = Api::Connect();
+    if (!api) return FailAs("squeue", api.error());
+    const auto text = Draw(*api, wish);
+    if (!text) {
+      if (text.error().code != ErrorCode::kNotFound) return FailAs("squeue", text.error());
+      std::fprintf(stderr, "slurm_load_jobs error: Invalid job id specified\n");
+      return 1;
+    }
+    std::fputs(text->c_str(), stdout);
+    std::fflush(stdout);
+    const auto seconds = ParseInteger(wish.interval);
+    if (!seconds || *seconds <= 0) return 0;
+    ::sleep(static_cast<unsigned>(std::min<std::int64_t>(*seconds, 86'400)));
+  }
+}
+
+}  // namespace divvy::cli

@@ -1,0 +1,152 @@
+#include "cli/shims/slurm_submit.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <climits>
+#include <cstdio>
+#include <cstdlib>
+
+#include "base/text.h"
+#include "cli/api.h"
+#include "cli/command.h"
+#include "cli/shims/slurm_common.h"
+#include "dialect/slurm.h"
+#include "dialect/slurm_request.h"
+
+namespace divvy::cli::slurm {
+namespace {
+
+namespace options = divvy::dialect::slurm;
+
+struct Script {
+  std::string text;
+  std::string path;  // For messages.
+  std::string name;  // Of the job, unless it is given.
+};
+
+Status CheckScript(const Script& script) {
+  if (Trim(script.text).empty()) return InvalidArgument("Batch script is empty!");
+  if (!script.text.starts_with("#!")) {
+    return InvalidArgument(
+        "This does not look like a batch script.  The first line must start with #! followed by the path to an "
+        "interpreter, for instance: #!/bin/sh");
+  }
+  if (script.text.find("\r\n") != std::string::npos) {
+    return InvalidArgument("Batch script contains DOS line breaks (\\r\\n); turn them into \\n: sed -i 's/\\r$//' " +
+                           script.path);
+  }
+  if (script.text.find('\0') != std::string::npos)
+    return InvalidArgument("The Slurm controller does not allow scripts that contain a NULL character '\\0'.");
+  return {};
+}
+
+Result<Script> FindScript(const JobSpec& probe, const dialect::Parsed& parsed, const dialect::Surroundings& around,
+                          const std::function<Result<std::string>()>& read_stdin) {
+  if (const auto wrapped = options::Value(probe, "client.wrap")) {
+    if (!parsed.positional.empty()) return InvalidArgument("Script arguments not permitted with --wrap option");
+    return Script{"#!/bin/sh\n# Made by sbatch --wrap.\n\n" + *wrapped + "\n", "--wrap", "wrap"};
+  }
+  if (parsed.positional.empty() || parsed.positional.front() == "-") {
+    DIVVY_TRY(std::string text, read_stdin());
+    return Script{std::move(text), "stdin", "sbatch"};
+  }
+  const std::string& path = parsed.positional.front();
+  auto text = around.read_file(path);
+  if (!text) return InvalidArgument("Unable to open file " + path);
+  return Script{*std::move(text), path, path.substr(path.find_last_of('/') + 1)};
+}
+
+}  // namespace
+
+bool TakeClientFlag(JobSpec& spec, std::string_view name) {
+  return spec.labels.erase(options::LabelOf("client." + std::string(name))) > 0;
+}
+
+Result<BatchRequest> ReadBatchRequest(const std::vector<std::string>& words, const dialect::Surroundings& around,
+                                      const std::function<Result<std::string>()>& read_stdin) {
+  const dialect::ParseRules rules{
+      .stops_at_first_positional = true, .allows_abbreviations = true, .allows_single_dash_long = false};
+  // Once for the script's name alone; what counts is read after the script's own lines.
+  JobSpec probe;
+  DIVVY_TRY(dialect::Parsed parsed, dialect::ParseOptions(dialect::SbatchOptions(probe, around), words, rules));
+  parsed.positional.insert(parsed.positional.end(), parsed.after_dashes.begin(), parsed.after_dashes.end());
+  DIVVY_TRY(const Script script, FindScript(probe, parsed, around, read_stdin));
+  DIVVY_CHECK(CheckScript(script));
+
+  BatchRequest request;
+  JobSpec& spec = request.spec;
+  spec.script = script.text;
+  options::Keep(spec, "script", script.path);
+  DIVVY_CHECK(dialect::ApplySlurmLines(script.text, script.path, around, spec));
+  DIVVY_CHECK(dialect::ApplySbatchEnvironment(around, spec));
+  DIVVY_TRY([[maybe_unused]] const dialect::Parsed again,
+            dialect::ParseOptions(dialect::SbatchOptions(spec, around), words, rules));
+  DIVVY_CHECK(dialect::FinishSlurm(spec));
+  if (parsed.positional.size() > 1) spec.arguments.assign(parsed.positional.begin() + 1, parsed.positional.end());
+  if (spec.name.empty()) spec.name = script.name;
+  if (spec.directory.empty()) spec.directory = around.directory;
+  options::Keep(spec, "door", "sbatch");
+  request.waits = TakeClientFlag(spec, "wait");
+  request.is_parsable = TakeClientFlag(spec, "parsable");
+  request.is_test = TakeClientFlag(spec, "test-only");
+  request.is_quiet = TakeClientFlag(spec, "quiet");
+  TakeClientFlag(spec, "verbose");
+  TakeClientFlag(spec, "wrap");
+  return request;
+}
+
+Status Complete(JobSpec& spec) {
+  CaptureInto(spec);
+  std::optional<int> gpus;
+  if (options::Value(spec, "exclusive")) {
+    DIVVY_TRY(Api api, Api::Connect());
+    DIVVY_TRY(const wire::StatusView status, api.Status());
+    gpus = static_cast<int>(status.gpus);
+  }
+  dialect::CompleteSlurm(spec, gpus);
+  return {};
+}
+
+std::vector<std::string> SelfWords(std::string_view name, const std::vector<std::string>& words) {
+  std::array<char, PATH_MAX> exe{};
+  if (::readlink("/proc/self/exe", exe.data(), exe.size() - 1) <= 0) return {std::string(name)};
+  std::vector<std::string> self = {exe.data(), std::string(name)};
+  // Called through a link: argv[0] names it, with a path or to be found in PATH. Its name is what makes the program
+  // this tool, so it must be that link again, as long as it still leads here.
+  std::FILE* file = std::fopen("/proc/self/cmdline", "re");
+  if (file != nullptr) {
+    std::array<char, PATH_MAX> argv0{};
+    const std::size_t got = std::fread(argv0.data(), 1, argv0.size() - 1, file);
+    std::fclose(file);
+    const std::string called = got > 0 ? argv0.data() : "";
+    std::vector<std::string> candidates;
+    if (called.find('/') != std::string::npos) {
+      candidates.push_back(called);
+    } else if (const char* path = std::getenv("PATH"); path != nullptr) {
+      for (const std::string_view folder : Split(path, ':')) candidates.push_back(std::string(folder) + "/" + called);
+    }
+    for (const std::string& candidate : candidates) {
+      std::array<char, PATH_MAX> real{};
+      std::array<char, PATH_MAX> cwd{};
+      const bool leads_here =
+          ::realpath(candidate.c_str(), real.data()) != nullptr && std::string_view(real.data()) == exe.data();
+      if (!leads_here || candidate.substr(candidate.find_last_of('/') + 1) != name) continue;
+      const bool is_absolute = candidate.front() == '/';
+      self = {is_absolute || ::getcwd(cwd.data(), cwd.size()) == nullptr ? candidate
+                                                                         : std::string(cwd.data()) + "/" + candidate};
+      break;
+    }
+  }
+  self.insert(self.end(), words.begin(), words.end());
+  return self;
+}
+
+std::vector<dialect::Option> Without(std::vector<dialect::Option> options, const std::vector<std::string_view>& names) {
+  std::erase_if(options,
+                [&](const dialect::Option& option) { return std::ranges::find(names, option.name) != names.end(); });
+  return options;
+}
+
+}  // namespace divvy::cli::slurm

@@ -1,0 +1,25 @@
+// scontrol update: "JobId=17 TimeLimit=+30 Priority=5" as an update of divvy's.
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "dialect/job_options.h"
+#include "wire/messages.h"
+
+namespace divvy::cli::slurm {
+
+struct UpdateWish {
+  wire::JobUpdate update;
+  std::optional<bool> holds;       // True: hold as well; false: release.
+  std::vector<std::string> notes;  // What means nothing here.
+};
+
+/// `job_of` looks a job up, for what is relative to its present value ("TimeLimit=+30").
+Result<UpdateWish> ReadUpdate(const std::vector<std::string>& words, const dialect::Surroundings& around,
+                              const std::function<Result<wire::JobDetail>(const std::string& id)>& job_of);
+
+}  // namespace divvy::cli::slurm

@@ -1,0 +1,351 @@
+// The sockets are watched by an epoll of our own, which is one descriptor to Asio: all connections that are ready are
+// served in one turn, and everything that was answered in it is written at its end.
+#include "daemon/http_server.h"
+
+#include <fcntl.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <chrono>
+#include <cstring>
+#include <unordered_map>
+#include <vector>
+
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/posix/stream_descriptor.hpp>
+#include <boost/asio/post.hpp>
+#include <boost/asio/steady_timer.hpp>
+
+#include "daemon/http_server_connection.h"
+
+namespace divvy {
+namespace {
+
+namespace asio = boost::asio;
+
+constexpr int kEventsPerTurn = 256;
+constexpr int kAcceptsPerTurn = 64;
+constexpr std::size_t kScratch = 64u << 10;
+/// How long nobody is let in after the process ran out of descriptors; a connection that ends opens the door earlier.
+constexpr auto kAcceptPause = std::chrono::milliseconds(100);
+
+class UniqueFd {
+ public:
+  explicit UniqueFd(int fd = -1) : fd_(fd) {}
+  UniqueFd(UniqueFd&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
+  UniqueFd& operator=(UniqueFd&& other) noexcept {
+    std::swap(fd_, other.fd_);
+    return *this;
+  }
+  ~UniqueFd() { Close(); }
+
+  int get() const { return fd_; }
+  int release() { return std::exchange(fd_, -1); }
+  void Close() {
+    if (fd_ >= 0) ::close(std::exchange(fd_, -1));
+  }
+
+ private:
+  int fd_;
+};
+
+Error SystemError(const std::string& doing, int error) {
+  Error result = Unreachable(doing + ": " + std::strerror(error));
+  if (error == EACCES || error == EPERM) result.code = ErrorCode::kPermissionDenied;
+  return result;
+}
+
+Result<sockaddr_un> AddressOf(const std::string& path) {
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  if (path.empty() || path.size() >= sizeof address.sun_path) {
+    return InvalidArgument("the socket path " + path + " has " + std::to_string(path.size()) + " bytes, at most " +
+                           std::to_string(sizeof address.sun_path - 1) + " are possible; use a shorter directory");
+  }
+  std::memcpy(address.sun_path, path.c_str(), path.size() + 1);
+  return address;
+}
+
+/// Fine when nobody serves at `path`, whatever lies there.
+Status CheckNobodyServes(const std::string& path, const sockaddr_un& address) {
+  struct stat found {};
+  if (::lstat(path.c_str(), &found) != 0) return {};
+  if (!S_ISSOCK(found.st_mode)) {
+    return Error{ErrorCode::kAlreadyExists, path + " exists and is not a socket; move it away"};
+  }
+  UniqueFd probe(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  if (probe.get() < 0) return SystemError("opening a socket", errno);
+  int failed = ::connect(probe.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address);
+  // EAGAIN: its queue of connections is full, so it has an owner.
+  if (failed == 0 || errno == EAGAIN) return Error{ErrorCode::kAlreadyExists, "a daemon already serves on " + path};
+  if (errno == ECONNREFUSED || errno == ENOENT) return {};
+  return SystemError("looking at the socket " + path, errno);
+}
+
+/// A listening socket at `path`, put there by rename so that it is never seen without its mode or its listener.
+Result<UniqueFd> OpenListener(const std::string& path, unsigned mode) {
+  DIVVY_TRY(sockaddr_un address, AddressOf(path));
+  DIVVY_CHECK(CheckNobodyServes(path, address));
+  const std::string fresh = path + "~";
+  DIVVY_TRY(sockaddr_un fresh_address, AddressOf(fresh));
+  UniqueFd listener(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  if (listener.get() < 0) return SystemError("opening a socket", errno);
+  ::unlink(fresh.c_str());
+  if (::bind(listener.get(), reinterpret_cast<const sockaddr*>(&fresh_address), sizeof fresh_address) != 0) {
+    return SystemError("making the socket " + path, errno);
+  }
+  if (::chmod(fresh.c_str(), static_cast<mode_t>(mode)) != 0 || ::listen(listener.get(), SOMAXCONN) != 0 ||
+      ::rename(fresh.c_str(), path.c_str()) != 0) {
+    Error error = SystemError("making the socket " + path, errno);
+    ::unlink(fresh.c_str());
+    return error;
+  }
+  return listener;
+}
+
+Peer PeerOf(int fd) {
+  Peer peer;
+  ucred credentials{};
+  socklen_t size = sizeof credentials;
+  if (::getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &credentials, &size) == 0) {
+    peer.uid = credentials.uid;
+    peer.gid = credentials.gid;
+    peer.pid = credentials.pid;
+  }
+  return peer;
+}
+
+}  // namespace
+
+class HttpServer::Loop final : public HttpConnectionOwner, public std::enable_shared_from_this<Loop> {
+ public:
+  Loop(asio::io_context& loop, HttpServerOptions options, OnRequestCallback on_request, UniqueFd listener,
+       UniqueFd epoll)
+      : loop_(loop),
+        options_(std::move(options)),
+        on_request_(std::move(on_request)),
+        listener_(std::move(listener)),
+        epoll_(loop, epoll.release()),
+        accept_timer_(loop),
+        scratch_(kScratch, '\0') {
+    struct stat mine {};
+    if (::lstat(options_.path.c_str(), &mine) == 0) {
+      socket_device_ = mine.st_dev;
+      socket_inode_ = mine.st_ino;
+    }
+  }
+
+  void Start() {
+    WatchFd(EPOLL_CTL_ADD, listener_.get(), EPOLLIN, nullptr);
+    Arm();
+  }
+  void StopAccepting();
+  void Stop();
+
+  std::size_t connections() const { return connections_.size(); }
+  std::uint64_t times_out_of_fds() const { return times_out_of_fds_; }
+
+  const HttpServerOptions& options() const override { return options_; }
+  void OnRequest(const Peer& peer, HttpRequest&& request, Reply reply) override {
+    on_request_(peer, std::move(request), std::move(reply));
+  }
+  void FlushLater(HttpConnection& connection) override;
+  void Watch(HttpConnection& connection, bool reads, bool writes) override;
+  void Remove(HttpConnection& connection) override;
+  std::string& scratch() override { return scratch_; }
+
+ private:
+  void Arm();
+  void Turn();
+  void EndTurn();
+  void Accept();
+  void PauseAccepting();
+  void ResumeAccepting();
+  void WatchFd(int operation, int fd, std::uint32_t events, void* owner) {
+    epoll_event event{};
+    event.events = events;
+    event.data.ptr = owner;
+    ::epoll_ctl(epoll_.native_handle(), operation, fd, &event);
+  }
+
+  asio::io_context& loop_;
+  HttpServerOptions options_;
+  OnRequestCallback on_request_;
+  UniqueFd listener_;
+  asio::posix::stream_descriptor epoll_;
+  asio::steady_timer accept_timer_;
+  std::string scratch_;
+  dev_t socket_device_ = 0;
+  ino_t socket_inode_ = 0;
+
+  std::unordered_map<HttpConnection*, std::unique_ptr<HttpConnection>> connections_;
+  std::vector<HttpConnection*> due_;                        // To be flushed at the end of the turn.
+  std::vector<std::unique_ptr<HttpConnection>> graveyard_;  // Over, but perhaps still named in due_.
+  std::uint64_t last_connection_ = 0;
+  std::uint64_t times_out_of_fds_ = 0;
+  bool is_in_turn_ = false;
+  bool is_flush_posted_ = false;
+  bool is_accepting_paused_ = false;
+  bool is_stopped_ = false;
+};
+
+void HttpServer::Loop::Arm() {
+  epoll_.async_wait(asio::posix::stream_descriptor::wait_read,
+                    [weak = weak_from_this()](const boost::system::error_code& error) {
+                      auto self = weak.lock();
+                      if (self == nullptr || self->is_stopped_ || error) return;
+                      self->Turn();
+                      self->Arm();
+                    });
+}
+
+void HttpServer::Loop::Turn() {
+  is_in_turn_ = true;
+  epoll_event events[kEventsPerTurn];
+  int count = ::epoll_wait(epoll_.native_handle(), events, kEventsPerTurn, 0);
+  bool has_arrivals = false;
+  for (int i = 0; i < count; ++i) {
+    auto* connection = static_cast<HttpConnection*>(events[i].data.ptr);
+    if (connection == nullptr) {
+      has_arrivals = true;
+      continue;
+    }
+    if ((events[i].events & EPOLLIN) != 0) connection->OnReadable();
+    if (!connection->is_over() && (events[i].events & EPOLLOUT) != 0) connection->OnWritable();
+    if (!connection->is_over() && (events[i].events & (EPOLLHUP | EPOLLERR)) != 0) connection->OnHangUp();
+  }
+  if (has_arrivals) Accept();
+  EndTurn();
+}
+
+void HttpServer::Loop::EndTurn() {
+  is_in_turn_ = true;
+  // A flush may find room for further requests, whose answers make the same connection due once more.
+  for (std::size_t i = 0; i < due_.size(); ++i) {
+    due_[i]->is_flush_due = false;
+    due_[i]->Flush();
+  }
+  due_.clear();
+  graveyard_.clear();
+  is_in_turn_ = false;
+}
+
+void HttpServer::Loop::FlushLater(HttpConnection& connection) {
+  if (connection.is_flush_due || connection.is_over()) return;
+  connection.is_flush_due = true;
+  due_.push_back(&connection);
+  if (is_in_turn_ || is_flush_posted_) return;
+  is_flush_posted_ = true;
+  asio::post(loop_, [weak = weak_from_this()] {
+    auto self = weak.lock();
+    if (self == nullptr || self->is_stopped_) return;
+    self->is_flush_posted_ = false;
+    self->EndTurn();
+  });
+}
+
+void HttpServer::Loop::Watch(HttpConnection& connection, bool reads, bool writes) {
+  std::uint32_t events = (reads ? EPOLLIN : 0u) | (writes ? EPOLLOUT : 0u);
+  WatchFd(EPOLL_CTL_MOD, connection.fd(), events, &connection);
+}
+
+void HttpServer::Loop::Remove(HttpConnection& connection) {
+  // Closing alone would not do: a child between fork and exec may still hold a copy of the descriptor.
+  WatchFd(EPOLL_CTL_DEL, connection.fd(), 0, nullptr);
+  if (auto node = connections_.extract(&connection)) graveyard_.push_back(std::move(node.mapped()));
+  ResumeAccepting();
+}
+
+void HttpServer::Loop::Accept() {
+  for (int i = 0; i < kAcceptsPerTurn; ++i) {
+    UniqueFd fd(::accept4(listener_.get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
+    if (fd.get() < 0) {
+      if (errno == EINTR || errno == ECONNABORTED) continue;
+      if (errno != EAGAIN && errno != EWOULDBLOCK) PauseAccepting();
+      return;
+    }
+    if (connections_.size() >= options_.connections) {
+      std::string text;
+      Serialise(ErrorResponse(503, "limit_exceeded", "the daemon has " + std::to_string(connections_.size()) +
+                                                         " connections, which is its limit; try again later"),
+                {.keeps_alive = false}, text);
+      // Fits into a fresh socket's buffer. Nobody would act on a failure.
+      [[maybe_unused]] ssize_t sent = ::send(fd.get(), text.data(), text.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
+      continue;
+    }
+    Peer peer = PeerOf(fd.get());
+    peer.connection = ++last_connection_;
+    auto connection = std::make_unique<HttpConnection>(*this, fd.release(), peer);
+    WatchFd(EPOLL_CTL_ADD, connection->fd(), EPOLLIN, connection.get());
+    connections_.emplace(connection.get(), std::move(connection));
+  }
+}
+
+void HttpServer::Loop::PauseAccepting() {
+  ++times_out_of_fds_;
+  is_accepting_paused_ = true;
+  WatchFd(EPOLL_CTL_MOD, listener_.get(), 0, nullptr);
+  accept_timer_.expires_after(kAcceptPause);
+  accept_timer_.async_wait([weak = weak_from_this()](const boost::system::error_code& error) {
+    if (auto self = weak.lock(); self != nullptr && !error) self->ResumeAccepting();
+  });
+}
+
+void HttpServer::Loop::ResumeAccepting() {
+  if (!is_accepting_paused_ || listener_.get() < 0) return;
+  is_accepting_paused_ = false;
+  accept_timer_.cancel();
+  WatchFd(EPOLL_CTL_MOD, listener_.get(), EPOLLIN, nullptr);
+}
+
+void HttpServer::Loop::StopAccepting() {
+  if (listener_.get() < 0) return;
+  accept_timer_.cancel();
+  WatchFd(EPOLL_CTL_DEL, listener_.get(), 0, nullptr);
+  struct stat found {};
+  bool is_mine = ::lstat(options_.path.c_str(), &found) == 0 && found.st_dev == socket_device_ &&
+                 found.st_ino == socket_inode_;
+  if (is_mine) ::unlink(options_.path.c_str());
+  listener_.Close();
+}
+
+void HttpServer::Loop::Stop() {
+  is_stopped_ = true;
+  StopAccepting();
+  // What was answered in this turn still leaves, as far as it goes without waiting.
+  EndTurn();
+  is_in_turn_ = true;
+  for (auto& [connection, owned] : connections_) connection->Detach();
+  connections_.clear();
+  due_.clear();
+  graveyard_.clear();
+  boost::system::error_code ignored;
+  epoll_.close(ignored);
+}
+
+Result<std::unique_ptr<HttpServer>> HttpServer::Listen(asio::io_context& loop, HttpServerOptions options,
+                                                       OnRequestCallback on_request) {
+  DIVVY_TRY(UniqueFd listener, OpenListener(options.path, options.mode));
+  UniqueFd epoll(::epoll_create1(EPOLL_CLOEXEC));
+  if (epoll.get() < 0) return SystemError("opening an epoll", errno);
+  try {
+    auto inner = std::make_shared<Loop>(loop, std::move(options), std::move(on_request), std::move(listener),
+                                        std::move(epoll));
+    inner->Start();
+    return std::unique_ptr<HttpServer>(new HttpServer(std::move(inner)));
+  } catch (const std::exception& thrown) {
+    return Internal(std::string("starting the HTTP server: ") + thrown.what());
+  }
+}
+
+HttpServer::HttpServer(std::shared_ptr<Loop> loop) : loop_(std::move(loop)) {}
+HttpServer::~HttpServer() { loop_->Stop(); }
+void HttpServer::StopAccepting() { loop_->StopAccepting(); }
+std::size_t HttpServer::connections() const { return loop_->connections(); }
+std::uint64_t HttpServer::times_out_of_fds() const { return loop_->times_out_of_fds(); }
+
+}  // namespace divvy

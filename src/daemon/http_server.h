@@ -1,0 +1,106 @@
+// The daemon's door: HTTP/1.1 on a Unix socket. Whoever connects is known by the kernel's word (SO_PEERCRED); file
+// descriptors that come with a request are part of it; a request may be answered long after it came, and the answers of
+// one connection leave in the order of their requests whatever the order in which they were given.
+//
+// Everything here belongs to the thread that runs the io_context, the callbacks included. What is answered during one
+// turn of the loop leaves each connection in one write. A connection that does not read its answers is no longer read
+// from; a stream's reader that falls behind by more than a bound is dropped.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "base/result.h"
+#include "wire/http.h"
+
+namespace boost::asio {
+class io_context;
+}
+
+namespace divvy {
+
+/// Who is at the other end, as of the moment when it connected.
+struct Peer {
+  std::int64_t uid = -1;
+  std::int64_t gid = -1;
+  std::int64_t pid = 0;
+  std::uint64_t connection = 0;  // Unique while the server lives, from 1.
+};
+
+struct ReplySlot;
+
+/// The answer to one request, still to be given. Copies are the same answer. May be kept as long as need be, also past
+/// the connection's end and the server's, when it does nothing. When the last copy goes without an answer, the client
+/// gets status 500; a stream is ended.
+class Reply {
+ public:
+  Reply() = default;
+  explicit Reply(std::shared_ptr<ReplySlot> slot);
+  Reply(const Reply& other);
+  Reply(Reply&& other) noexcept : slot_(std::move(other.slot_)) {}
+  Reply& operator=(Reply other) noexcept {
+    slot_.swap(other.slot_);
+    return *this;
+  }
+  ~Reply();
+
+  /// The whole answer. Only the first one counts.
+  void Answer(const HttpResponse& response);
+
+  /// Instead of Answer: a body without an end in sight, in pieces.
+  void BeginStream(std::string_view content_type);
+  /// False when nobody listens any more.
+  bool Send(std::string_view piece);
+  void EndStream();
+
+  /// `callback` is called once if the client goes away before the answer is given (the stream ended): from the loop,
+  /// never from inside a call on this object, and never because the server stops. False when the client is gone
+  /// already; then it is never called.
+  bool OnClosed(std::function<void()> callback);
+
+  /// The client is there, and the answer is not complete.
+  bool is_open() const;
+
+ private:
+  std::shared_ptr<ReplySlot> slot_;
+};
+
+struct HttpServerOptions {
+  std::string path;
+  unsigned mode = 0600;                          // Of the socket: who may connect.
+  std::size_t connections = 4096;                // More are answered with 503.
+  std::size_t requests_in_flight = 4096;         // Per connection; then it is not read from.
+  std::size_t output_bytes = 1u << 20;           // Unsent answers of a connection; then it is not read from.
+  std::size_t stream_backlog_bytes = 4u << 20;   // Unsent part of a stream; then the connection is dropped.
+  std::size_t fds_per_request = 3;               // stdin, stdout, stderr.
+  HttpLimits limits;
+};
+
+class HttpServer {
+ public:
+  using OnRequestCallback = std::function<void(const Peer& peer, HttpRequest&& request, Reply reply)>;
+
+  /// Serves on `options.path`. A socket that nobody serves any more is replaced; fails with kAlreadyExists when someone
+  /// does, and with the reason when the path cannot be used. The socket appears complete, with its mode.
+  static Result<std::unique_ptr<HttpServer>> Listen(boost::asio::io_context& loop, HttpServerOptions options,
+                                                    OnRequestCallback on_request);
+  /// Ends all connections and removes the socket, if it is still ours. Not from inside a callback.
+  ~HttpServer();
+
+  /// No new connections; the present ones go on. Removes the socket, so that a successor may serve.
+  void StopAccepting();
+  std::size_t connections() const;
+  /// How often a connection had to wait because the process had no file descriptor left.
+  std::uint64_t times_out_of_fds() const;
+
+ private:
+  class Loop;
+  explicit HttpServer(std::shared_ptr<Loop> loop);
+  std::shared_ptr<Loop> loop_;
+};
+
+}  // namespace divvy

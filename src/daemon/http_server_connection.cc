@@ -1,0 +1,351 @@
+#include "daemon/http_server_connection.h"
+
+#include <poll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+
+#include "wire/json.h"
+
+namespace divvy {
+namespace {
+
+/// Room for more than a request may bring, so that too many are seen as such; the kernel closes what does not fit.
+constexpr std::size_t kFdsPerRead = 16;
+/// An output buffer that grew larger is given back once it is sent.
+constexpr std::size_t kKeptOutput = 64u << 10;
+
+/// recv that collects descriptors.
+ssize_t Receive(int fd, std::string& into, PassedFds& fds) {
+  iovec piece{into.data(), into.size()};
+  alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int) * kFdsPerRead)];
+  msghdr message{};
+  message.msg_iov = &piece;
+  message.msg_iovlen = 1;
+  message.msg_control = control;
+  message.msg_controllen = sizeof control;
+  ssize_t n = 0;
+  do {
+    n = ::recvmsg(fd, &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+  } while (n < 0 && errno == EINTR);
+  if (n < 0) return n;
+  for (cmsghdr* header = CMSG_FIRSTHDR(&message); header != nullptr; header = CMSG_NXTHDR(&message, header)) {
+    if (header->cmsg_level != SOL_SOCKET || header->cmsg_type != SCM_RIGHTS) continue;
+    std::size_t count = (header->cmsg_len - CMSG_LEN(0)) / sizeof(int);
+    for (std::size_t i = 0; i < count; ++i) {
+      int passed;
+      std::memcpy(&passed, CMSG_DATA(header) + i * sizeof(int), sizeof passed);
+      fds.Add(passed);
+    }
+  }
+  return n;
+}
+
+bool HasHungUp(int fd) {
+  pollfd poll_fd{fd, 0, 0};
+  return ::poll(&poll_fd, 1, 0) > 0 && (poll_fd.revents & (POLLHUP | POLLERR)) != 0;
+}
+
+}  // namespace
+
+HttpResponse ErrorResponse(int status, std::string_view code, std::string_view message) {
+  HttpResponse response;
+  response.status = status;
+  JsonWriter writer(response.body);
+  writer.BeginObject();
+  writer.Key("code");
+  writer.String(code);
+  writer.Key("message");
+  writer.String(message);
+  writer.EndObject();
+  return response;
+}
+
+HttpConnection::HttpConnection(HttpConnectionOwner& owner, int fd, const Peer& peer)
+    : owner_(owner), fd_(fd), peer_(peer), reader_(owner.options().limits) {}
+
+HttpConnection::~HttpConnection() { Detach(); }
+
+void HttpConnection::Detach() {
+  // All of them first: a callback that goes may hold the last copy of another answer of ours.
+  for (auto& slot : slots_) slot->connection = nullptr;
+  for (auto& slot : slots_) std::exchange(slot->on_closed, nullptr);
+  slots_.clear();
+  fds_.clear();
+  if (fd_ >= 0) ::close(fd_);
+  fd_ = -1;
+}
+
+// ---- Bytes in -------------------------------------------------------------------------------------------------------
+
+void HttpConnection::OnReadable() {
+  PassedFds fds;
+  std::string& scratch = owner_.scratch();
+  ssize_t n = Receive(fd_, scratch, fds);
+  if (n < 0) {
+    if (errno != EAGAIN && errno != EWOULDBLOCK) End();
+    return;
+  }
+  if (n == 0) return OnEndOfInput();
+  TakeBytes(std::string_view(scratch).substr(0, static_cast<std::size_t>(n)), std::move(fds));
+}
+
+void HttpConnection::TakeBytes(std::string_view bytes, PassedFds fds) {
+  if (is_input_over_) return;
+  reader_.Feed(bytes);
+  // The kernel ends a read behind the bytes that descriptors came with, so they belong to the request of its last byte.
+  if (!fds.empty()) fds_.push_back({reader_.fed(), std::move(fds)});
+  Pump();
+  owner_.FlushLater(*this);
+}
+
+void HttpConnection::OnEndOfInput() {
+  if (HasHungUp(fd_)) return End();
+  // Only the client's sending side is closed: it may still wait for its answers.
+  is_input_over_ = true;
+  ends_when_flushed_ = true;
+  owner_.FlushLater(*this);
+}
+
+void HttpConnection::OnHangUp() {
+  // While it is read from, the read finds the end behind the last request.
+  if (!watches_reads_) End();
+}
+
+bool HttpConnection::has_room() const {
+  return slots_.size() < owner_.options().requests_in_flight && unsent() < owner_.options().output_bytes;
+}
+
+void HttpConnection::Pump() {
+  while (!is_input_over_ && !is_broken_ && has_room()) {
+    std::optional<HttpRequest> request = reader_.Next();
+    if (!request) break;
+    Dispatch(*std::move(request));
+  }
+  has_unread_ = !is_input_over_ && !has_room();
+  if (is_input_over_ || has_unread_) return;
+  if (reader_.error()) return Refuse(*reader_.error());
+  std::size_t waiting_fds = 0;
+  for (const FdBatch& batch : fds_) waiting_fds += batch.fds.size();
+  if (waiting_fds > owner_.options().fds_per_request) {
+    return Refuse({400, "more than " + std::to_string(owner_.options().fds_per_request) +
+                            " file descriptors came with one request"});
+  }
+  if (slots_.empty() && reader_.TakeExpectsContinue()) out_.append("HTTP/1.1 100 Continue\r\n\r\n");
+}
+
+void HttpConnection::Dispatch(HttpRequest&& request) {
+  AttachFds(request);
+  if (request.fds.size() > owner_.options().fds_per_request) {
+    return Refuse({400, "more than " + std::to_string(owner_.options().fds_per_request) +
+                            " file descriptors came with one request"});
+  }
+  if (!request.keeps_alive) is_input_over_ = true;
+  Reply reply(AddSlot(request));
+  owner_.OnRequest(peer_, std::move(request), std::move(reply));
+}
+
+void HttpConnection::AttachFds(HttpRequest& request) {
+  std::size_t used = 0;
+  while (used < fds_.size() && fds_[used].end <= reader_.consumed()) {
+    for (int fd : fds_[used].fds.Take()) request.fds.Add(fd);
+    ++used;
+  }
+  fds_.erase(fds_.begin(), fds_.begin() + static_cast<std::ptrdiff_t>(used));
+}
+
+std::shared_ptr<ReplySlot> HttpConnection::AddSlot(const HttpRequest& request) {
+  auto slot = std::make_shared<ReplySlot>();
+  slot->connection = this;
+  slot->keeps_alive = request.keeps_alive;
+  slot->is_head = request.method == "HEAD";
+  slot->is_chunked = !request.is_http_1_0;
+  slots_.push_back(slot);
+  return slot;
+}
+
+void HttpConnection::Refuse(const HttpError& error) {
+  HttpRequest last;
+  last.keeps_alive = false;
+  is_input_over_ = true;
+  Reply(AddSlot(last)).Answer(ErrorResponse(error.status, "invalid_argument", error.message));
+}
+
+// ---- Answers out ----------------------------------------------------------------------------------------------------
+
+std::string& HttpConnection::OutputOf(ReplySlot& slot) {
+  // The oldest one need not wait for another: its bytes go where they leave from.
+  return !slots_.empty() && slots_.front().get() == &slot && slot.text.empty() ? out_ : slot.text;
+}
+
+void HttpConnection::OnProgress(ReplySlot& slot) {
+  // At once, so that the next answer in line can be written to where it leaves from as well.
+  if (!slots_.empty() && slots_.front().get() == &slot) CollectAnswers();
+  owner_.FlushLater(*this);
+}
+
+void HttpConnection::CheckBacklog(ReplySlot& slot) {
+  std::size_t backlog = slot.text.size() + unsent();
+  if (backlog > owner_.options().stream_backlog_bytes) is_broken_ = true;
+}
+
+void HttpConnection::CollectAnswers() {
+  while (!slots_.empty()) {
+    ReplySlot& slot = *slots_.front();
+    if (out_.empty()) {
+      out_.swap(slot.text);
+    } else {
+      out_.append(slot.text);
+    }
+    slot.text.clear();
+    if (slot.state != ReplySlot::State::kDone) return;
+    if (!slot.keeps_alive) {
+      is_input_over_ = true;
+      ends_when_flushed_ = true;
+    }
+    slot.connection = nullptr;
+    slots_.pop_front();
+  }
+}
+
+void HttpConnection::Write() {
+  is_write_blocked_ = false;
+  while (unsent() > 0) {
+    ssize_t n = ::send(fd_, out_.data() + sent_, unsent(), MSG_NOSIGNAL | MSG_DONTWAIT);
+    if (n > 0) {
+      sent_ += static_cast<std::size_t>(n);
+    } else if (n < 0 && errno == EINTR) {
+      continue;
+    } else if (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) {
+      is_write_blocked_ = true;
+      break;
+    } else {
+      is_broken_ = true;
+      return;
+    }
+  }
+  if (unsent() == 0) {
+    sent_ = 0;
+    out_.clear();
+    if (out_.capacity() > kKeptOutput) out_ = std::string();
+  } else if (sent_ > (1u << 20)) {
+    out_.erase(0, sent_);
+    sent_ = 0;
+  }
+}
+
+void HttpConnection::OnWritable() { Flush(); }
+
+void HttpConnection::Flush() {
+  if (is_over()) return;
+  if (!is_broken_) CollectAnswers();
+  if (!is_broken_) Write();
+  if (is_broken_ || (ends_when_flushed_ && slots_.empty() && unsent() == 0)) return End();
+  if (has_unread_ && has_room()) {
+    Pump();
+    owner_.FlushLater(*this);  // For what was answered at once.
+  }
+  UpdateWatch();
+}
+
+void HttpConnection::UpdateWatch() {
+  bool reads = !is_input_over_ && has_room();
+  if (reads == watches_reads_ && is_write_blocked_ == watches_writes_) return;
+  watches_reads_ = reads;
+  watches_writes_ = is_write_blocked_;
+  owner_.Watch(*this, watches_reads_, watches_writes_);
+}
+
+void HttpConnection::End() {
+  if (is_over()) return;
+  std::vector<std::function<void()>> callbacks;
+  for (auto& slot : slots_) {
+    slot->connection = nullptr;
+    if (slot->on_closed) callbacks.push_back(std::exchange(slot->on_closed, nullptr));
+  }
+  owner_.Remove(*this);
+  Detach();
+  for (auto& callback : callbacks) callback();
+}
+
+// ---- Reply ----------------------------------------------------------------------------------------------------------
+
+Reply::Reply(std::shared_ptr<ReplySlot> slot) : slot_(std::move(slot)) { ++slot_->handles; }
+
+Reply::Reply(const Reply& other) : slot_(other.slot_) {
+  if (slot_) ++slot_->handles;
+}
+
+Reply::~Reply() {
+  if (!slot_ || --slot_->handles > 0 || slot_->connection == nullptr) return;
+  ++slot_->handles;  // The answer below is one more use.
+  if (slot_->state == ReplySlot::State::kPending) {
+    Answer(ErrorResponse(500, "internal", "the daemon gave this request no answer"));
+  } else if (slot_->state == ReplySlot::State::kStreaming) {
+    EndStream();
+  }
+  --slot_->handles;
+}
+
+bool Reply::is_open() const {
+  return slot_ && slot_->connection != nullptr && slot_->state != ReplySlot::State::kDone;
+}
+
+void Reply::Answer(const HttpResponse& response) {
+  if (!is_open() || slot_->state != ReplySlot::State::kPending) return;
+  SerialiseOptions options{.keeps_alive = slot_->keeps_alive, .is_head = slot_->is_head};
+  Serialise(response, options, slot_->connection->OutputOf(*slot_));
+  slot_->state = ReplySlot::State::kDone;
+  slot_->connection->OnProgress(*slot_);
+  // Last: it may hold a copy of this reply.
+  std::exchange(slot_->on_closed, nullptr);
+}
+
+void Reply::BeginStream(std::string_view content_type) {
+  if (!is_open() || slot_->state != ReplySlot::State::kPending) return;
+  if (!slot_->is_chunked) slot_->keeps_alive = false;
+  HttpResponse head;
+  head.content_type = std::string(content_type);
+  head.headers = {{"Cache-Control", "no-store"}};
+  std::string& out = slot_->connection->OutputOf(*slot_);
+  SerialiseOptions options{.keeps_alive = slot_->keeps_alive, .is_chunked = true};
+  if (slot_->is_chunked) {
+    Serialise(head, options, out);
+  } else {
+    out.append("HTTP/1.0 200 OK\r\nContent-Type: ").append(content_type).append("\r\n\r\n");
+  }
+  slot_->state = ReplySlot::State::kStreaming;
+  slot_->connection->OnProgress(*slot_);
+}
+
+bool Reply::Send(std::string_view piece) {
+  if (!is_open() || slot_->state != ReplySlot::State::kStreaming) return false;
+  if (piece.empty() || slot_->is_head) return true;
+  std::string& out = slot_->connection->OutputOf(*slot_);
+  if (slot_->is_chunked) {
+    SerialiseChunk(piece, out);
+  } else {
+    out.append(piece);
+  }
+  slot_->connection->CheckBacklog(*slot_);
+  slot_->connection->OnProgress(*slot_);
+  return true;
+}
+
+void Reply::EndStream() {
+  if (!is_open() || slot_->state != ReplySlot::State::kStreaming) return;
+  if (slot_->is_chunked && !slot_->is_head) SerialiseChunk("", slot_->connection->OutputOf(*slot_));
+  slot_->state = ReplySlot::State::kDone;
+  slot_->connection->OnProgress(*slot_);
+  std::exchange(slot_->on_closed, nullptr);
+}
+
+bool Reply::OnClosed(std::function<void()> callback) {
+  if (!is_open()) return false;
+  slot_->on_closed = std::move(callback);
+  return true;
+}
+
+}  // namespace divvy

@@ -1,0 +1,112 @@
+// One client of the HTTP server: bytes in to requests, answers in their order to bytes out. Private to http_server*.cc.
+#pragma once
+
+#include <deque>
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "daemon/http_server.h"
+
+namespace divvy {
+
+class HttpConnection;
+
+/// The place of one answer in the order of its connection. Kept by the connection and by the Reply copies.
+struct ReplySlot {
+  enum class State { kPending, kStreaming, kDone };
+
+  HttpConnection* connection = nullptr;  // Null once it is gone.
+  std::function<void()> on_closed;
+  std::string text;                      // Ready, but an earlier answer is not; or a stream's next bytes.
+  State state = State::kPending;
+  int handles = 0;                       // Reply copies.
+  bool keeps_alive = true;
+  bool is_head = false;
+  bool is_chunked = true;
+};
+
+/// What a connection needs of its server.
+class HttpConnectionOwner {
+ public:
+  virtual ~HttpConnectionOwner() = default;
+  virtual const HttpServerOptions& options() const = 0;
+  virtual void OnRequest(const Peer& peer, HttpRequest&& request, Reply reply) = 0;
+  /// Flush() is to be called at the end of this turn. Once per turn is enough.
+  virtual void FlushLater(HttpConnection& connection) = 0;
+  /// Read and write readiness are to be reported from now on, or no longer.
+  virtual void Watch(HttpConnection& connection, bool reads, bool writes) = 0;
+  /// The connection is over; it lives until the end of this turn.
+  virtual void Remove(HttpConnection& connection) = 0;
+  /// Room to receive into, shared by all connections.
+  virtual std::string& scratch() = 0;
+};
+
+class HttpConnection {
+ public:
+  HttpConnection(HttpConnectionOwner& owner, int fd, const Peer& peer);
+  ~HttpConnection();
+  HttpConnection(const HttpConnection&) = delete;
+  HttpConnection& operator=(const HttpConnection&) = delete;
+
+  int fd() const { return fd_; }
+  bool is_over() const { return fd_ < 0; }
+
+  // From the event loop.
+  void OnReadable();
+  void OnWritable();
+  void OnHangUp();
+  void Flush();
+  /// Ends it without telling anyone.
+  void Detach();
+
+  // From Reply.
+  std::string& OutputOf(ReplySlot& slot);
+  void OnProgress(ReplySlot& slot);
+  void CheckBacklog(ReplySlot& slot);
+
+  bool is_flush_due = false;  // The owner's mark.
+
+ private:
+  struct FdBatch {
+    std::uint64_t end;  // The byte before this one belongs to their request.
+    PassedFds fds;
+  };
+
+  void TakeBytes(std::string_view bytes, PassedFds fds);
+  void OnEndOfInput();
+  void Pump();
+  void Dispatch(HttpRequest&& request);
+  void Refuse(const HttpError& error);
+  std::shared_ptr<ReplySlot> AddSlot(const HttpRequest& request);
+  void AttachFds(HttpRequest& request);
+  void CollectAnswers();
+  void Write();
+  void End();
+  void UpdateWatch();
+  bool has_room() const;
+  std::size_t unsent() const { return out_.size() - sent_; }
+
+  HttpConnectionOwner& owner_;
+  int fd_;
+  Peer peer_;
+  HttpReader reader_;
+  std::deque<std::shared_ptr<ReplySlot>> slots_;  // Oldest request first.
+  std::vector<FdBatch> fds_;
+  std::string out_;
+  std::size_t sent_ = 0;              // Of out_.
+  bool is_input_over_ = false;        // Nothing more is read or parsed.
+  bool has_unread_ = false;           // Requests may lie in the reader since there was no room for them.
+  bool ends_when_flushed_ = false;
+  bool is_broken_ = false;            // To be ended at the next flush.
+  bool is_write_blocked_ = false;
+  bool watches_reads_ = true;
+  bool watches_writes_ = false;
+};
+
+/// {"code": ..., "message": ...}, as every error of the API looks.
+HttpResponse ErrorResponse(int status, std::string_view code, std::string_view message);
+
+}  // namespace divvy

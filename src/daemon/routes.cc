@@ -1,0 +1,248 @@
+#include "daemon/routes.h"
+
+#include <algorithm>
+
+#include "base/text.h"
+#include "daemon/routes_call.h"
+#include "daemon/select.h"
+#include "version.h"
+#include "wire/json.h"
+#include "wire/messages_describe.h"
+#include "wire/openapi.h"
+
+namespace divvy {
+
+Routes::Routes(Core& core, Node& node, About about, Admins admins, Ports ports)
+    : core_(core), node_(node), about_(std::move(about)), admins_(std::move(admins)), ports_(std::move(ports)) {}
+
+const std::vector<Routes::Route>& Routes::Table() {
+  static const std::vector<Route> table = {
+      {"POST", "/v1/jobs", &Routes::Submit},
+      {"GET", "/v1/jobs", &Routes::List},
+      {"POST", "/v1/jobs/select", &Routes::Select},
+      {"POST", "/v1/jobs/cancel", &Routes::Cancel},
+      {"POST", "/v1/jobs/hold", &Routes::Hold},
+      {"POST", "/v1/jobs/release", &Routes::Release},
+      {"POST", "/v1/jobs/requeue", &Routes::Requeue},
+      {"POST", "/v1/jobs/pause", &Routes::Pause},
+      {"POST", "/v1/jobs/resume", &Routes::Resume},
+      {"POST", "/v1/jobs/signal", &Routes::Signal},
+      {"POST", "/v1/jobs/update", &Routes::Update},
+      {"GET", "/v1/jobs/*", &Routes::Show},
+      {"GET", "/v1/jobs/*/why", &Routes::Why},
+      {"GET", "/v1/jobs/*/wait", &Routes::Wait},
+      {"POST", "/v1/jobs/*/attach", &Routes::Attach},
+      {"POST", "/v1/jobs/*/resize", &Routes::Resize},
+      {"POST", "/v1/groups/limit", &Routes::GroupLimit},
+      {"GET", "/v1/status", &Routes::Status},
+      {"GET", "/v1/gpus", &Routes::Gpus},
+      {"POST", "/v1/gpus/restrict", &Routes::Restrict},
+      {"GET", "/v1/gpus/ignore", &Routes::IgnoreRules},
+      {"POST", "/v1/gpus/ignore", &Routes::Ignore},
+      {"GET", "/v1/events", &Routes::Events},
+      {"GET", "/v1/openapi.json", &Routes::OpenApiDocument},
+      {"POST", "/v1/shutdown", &Routes::Shutdown},
+  };
+  return table;
+}
+
+namespace {
+
+/// What "*" stood for; nothing when the path is another one.
+std::optional<std::string> Match(std::string_view pattern, std::string_view path) {
+  const auto star = pattern.find('*');
+  if (star == std::string_view::npos) return pattern == path ? std::optional<std::string>("") : std::nullopt;
+  const std::string_view head = pattern.substr(0, star), tail = pattern.substr(star + 1);
+  if (!path.starts_with(head) || path.size() < head.size() + tail.size() + 1 || !path.ends_with(tail)) return std::nullopt;
+  const std::string_view middle = path.substr(head.size(), path.size() - head.size() - tail.size());
+  if (middle.find('/') != std::string_view::npos) return std::nullopt;
+  return std::string(middle);
+}
+
+}  // namespace
+
+Caller Routes::CallerOf(const Peer& peer) {
+  auto known = names_.find(peer.uid);
+  if (known == names_.end()) known = names_.emplace(peer.uid, ports_.user_name(peer.uid)).first;
+  Caller caller;
+  caller.user = {peer.uid, peer.gid, known->second};
+  caller.is_admin = peer.uid == 0 || admins_.uids.contains(peer.uid) || admins_.users.contains(known->second);
+  return caller;
+}
+
+void Routes::Handle(const Peer& peer, HttpRequest&& request, Reply reply) {
+  Call call{CallerOf(peer), std::move(request), std::move(reply), ""};
+  bool knows_path = false;
+  for (const Route& route : Table()) {
+    auto argument = Match(route.path, call.request.path);
+    if (!argument) continue;
+    knows_path = true;
+    if (route.method != call.request.method) continue;
+    call.argument = *std::move(argument);
+    return (this->*route.handler)(call);
+  }
+  if (knows_path) return call.Send(405, wire::Encode(wire::ErrorView{"invalid_argument", call.request.path + " does not take " + call.request.method}));
+  call.Refuse(NotFound("there is no " + call.request.method + " " + call.request.path + "; GET /v1/openapi.json lists what there is"));
+}
+
+void Routes::Status(Call& call) {
+  const Controller& controller = core_.controller();
+  const Cluster& cluster = controller.cluster();
+  wire::StatusView view;
+  view.pid = about_.pid;
+  view.version = kVersion;
+  view.uptime_s = ToSeconds(core_.Now() - about_.since);
+  view.home = about_.home;
+  view.socket = about_.socket;
+  view.user = about_.user;
+  view.is_machine_wide = about_.is_machine_wide;
+  view.gpu_source = about_.gpu_source;
+  view.policy = controller.policy().order == QueuePolicy::kFifo ? "fifo" : "small-first";
+  view.isolation = about_.isolation;
+  view.gpus = static_cast<std::int64_t>(cluster.capacity().gpus.size());
+  view.gpus_free = cluster.free().size();
+  view.jobs_running = static_cast<std::int64_t>(cluster.running_jobs().size());
+  for (const auto& [id, record] : controller.live()) {
+    const std::int64_t members = record.array_count > 0 ? static_cast<std::int64_t>(record.array_waiting.size()) : 1;
+    if (record.state == JobState::kHeld) view.jobs_held += members;
+    if (record.state == JobState::kQueued) view.jobs_queued += members;
+  }
+  view.jobs_total = static_cast<std::int64_t>(controller.jobs_total());
+  view.accepts_work = core_.trouble().empty();
+  view.trouble = core_.trouble();
+  view.warnings = about_.warnings;
+  call.Answer(view);
+}
+
+void Routes::Gpus(Call& call) { call.Answer(GpuViews(core_.controller(), about_.isolation, core_.Now())); }
+
+void Routes::Restrict(Call& call) {
+  const auto request = wire::Decode<wire::RestrictRequest>(call.request.body);
+  if (!request) return call.Refuse(request.error());
+  std::optional<GpuSet> allowed;
+  if (!request->is_all) {
+    allowed.emplace();
+    for (std::int64_t gpu : request->gpus) {
+      if (gpu < 0 || gpu >= GpuSet::kCapacity) return call.Refuse(InvalidArgument("there is no GPU " + std::to_string(gpu)));
+      allowed->Insert(static_cast<GpuIndex>(gpu));
+    }
+  }
+  const auto now_allowed = core_.controller().Restrict(allowed, call.caller, core_.Now());
+  if (!now_allowed) return call.Refuse(now_allowed.error());
+  wire::RestrictAnswer answer;
+  IndexRanges ranges;
+  for (int gpu : now_allowed->ToVector()) {
+    answer.gpus.push_back(gpu);
+    ranges.Insert(static_cast<std::uint32_t>(gpu));
+  }
+  answer.message = request->is_all ? "New work may use every GPU."
+                   : answer.gpus.empty() ? "New work may use no GPU; running jobs stay."
+                                         : std::string("New work uses GPU") + (answer.gpus.size() > 1 ? "s " : " ") + ranges.ToString() + " only; running jobs stay.";
+  core_.AfterCommit([call = std::make_shared<Call>(std::move(call)), answer](const divvy::Status&) { call->Answer(answer); });
+}
+
+void Routes::Ignore(Call& call) {
+  const auto request = wire::Decode<wire::IgnoreRequest>(call.request.body);
+  if (!request) return call.Refuse(request.error());
+  IgnoredProcess process;
+  process.identity.pid = request->pid;
+  if (request->is_ignored) {
+    auto found = ports_.look_up_process(request->pid);
+    if (!found) return call.Refuse(NotFound("there is no process " + std::to_string(request->pid)));
+    process = *std::move(found);
+  }
+  process.gpu = static_cast<int>(request->gpu);
+  const auto done = core_.controller().Ignore(process, request->is_ignored, call.caller, core_.Now());
+  if (!done) return call.Refuse(done.error());
+  core_.AfterCommit([call = std::make_shared<Call>(std::move(call)), message = *done](const divvy::Status&) { call->Answer(wire::IgnoreAnswer{{}, message}); });
+}
+
+void Routes::IgnoreRules(Call& call) {
+  wire::IgnoreAnswer answer;
+  for (const IgnoredProcess& rule : core_.controller().ignored()) {
+    answer.rules.push_back({rule.gpu, rule.identity.pid, static_cast<std::int64_t>(rule.identity.start_ticks), rule.user, rule.command});
+  }
+  call.Answer(answer);
+}
+
+void Routes::Events(Call& call) {
+  // The handle is known only after the subscription, and both ends of it need it.
+  auto handle = std::make_shared<std::uint64_t>(0);
+  call.reply.BeginStream("text/event-stream");
+  call.reply.OnClosed([this, handle] { core_.Unsubscribe(*handle); });
+  *handle = core_.Subscribe([this, handle, reply = call.reply](const std::vector<Change>& changes, Time now) mutable {
+    std::string text;
+    for (const Change& change : changes) {
+      wire::ChangeEvent event;
+      event.time = ToSeconds(now);
+      event.kind = change.job.is_set() ? "job" : "gpus";
+      if (change.job.is_set()) {
+        event.id = change.job;
+        event.state = Name(change.state);
+      }
+      event.reason = change.reason;
+      text += "event: " + event.kind + "\ndata: " + wire::Encode(event) + "\n\n";
+    }
+    if (!reply.Send(text)) core_.Unsubscribe(*handle);
+  });
+}
+
+void Routes::Shutdown(Call& call) {
+  if (!call.caller.is_admin) return call.Refuse(PermissionDenied("ending the daemon takes an administrator; " + call.caller.user.name + " is none"));
+  core_.AfterCommit([this, call = std::make_shared<Call>(std::move(call))](const divvy::Status&) {
+    call->Send(200, "{}");
+    ports_.shut_down();
+  });
+}
+
+void Routes::OpenApiDocument(Call& call) { call.Send(200, OpenApiText()); }
+
+std::string Routes::OpenApiText() {
+  using namespace wire;
+  OpenApi document("divvy", std::string(kVersion));
+  document.SetErrorType(kJsonType<ErrorView>);
+  const auto add = [&](std::string method, std::string path, std::string summary, const JsonType* request, const JsonType* response) {
+    OpenApiRoute route;
+    route.method = std::move(method);
+    route.path = std::move(path);
+    route.summary = std::move(summary);
+    route.request = request;
+    route.response = response;
+    document.AddRoute(std::move(route));
+  };
+  const JsonType* action = &kJsonType<ActionRequest>;
+  const JsonType* actions = &kJsonType<ActionAnswer>;
+  add("POST", "/v1/jobs", "Submit a job, an array or a sweep", &kJsonType<SubmitRequest>, &kJsonType<SubmitAnswer>);
+  add("GET", "/v1/jobs", "List jobs; the filters are query parameters", &kJsonType<JobSelector>, &kJsonType<std::vector<JobView>>);
+  add("POST", "/v1/jobs/select", "List jobs; the filters are the body", &kJsonType<JobSelector>, &kJsonType<std::vector<JobView>>);
+  add("POST", "/v1/jobs/cancel", "Cancel jobs", action, actions);
+  add("POST", "/v1/jobs/hold", "Keep queued jobs from starting", action, actions);
+  add("POST", "/v1/jobs/release", "Let held jobs start again", action, actions);
+  add("POST", "/v1/jobs/requeue", "Stop running jobs and queue them again", action, actions);
+  add("POST", "/v1/jobs/pause", "Stop the processes of running jobs", action, actions);
+  add("POST", "/v1/jobs/resume", "Let paused jobs go on", action, actions);
+  add("POST", "/v1/jobs/signal", "Send a signal to running jobs", action, actions);
+  add("POST", "/v1/jobs/update", "Change jobs", &kJsonType<JobUpdate>, actions);
+  add("GET", "/v1/jobs/{id}", "One job in full", nullptr, &kJsonType<JobDetail>);
+  add("GET", "/v1/jobs/{id}/why", "What holds it back", nullptr, &kJsonType<WhyView>);
+  add("GET", "/v1/jobs/{id}/wait", "Answered when the job has ended", nullptr, &kJsonType<WaitAnswer>);
+  add("POST", "/v1/jobs/{id}/attach", "Join its terminal; descriptors come with the request", nullptr, &kJsonType<WaitAnswer>);
+  add("POST", "/v1/jobs/{id}/resize", "The size of its terminal", &kJsonType<WinsizeRequest>, nullptr);
+  add("POST", "/v1/groups/limit", "Cap how many jobs of a group run together", &kJsonType<GroupLimitRequest>, actions);
+  add("GET", "/v1/status", "The daemon", nullptr, &kJsonType<StatusView>);
+  add("GET", "/v1/gpus", "The GPUs and who has them", nullptr, &kJsonType<std::vector<GpuView>>);
+  add("POST", "/v1/gpus/restrict", "Limit what new work may use", &kJsonType<RestrictRequest>, &kJsonType<RestrictAnswer>);
+  add("GET", "/v1/gpus/ignore", "The processes that are ignored", nullptr, &kJsonType<IgnoreAnswer>);
+  add("POST", "/v1/gpus/ignore", "Ignore a process, or take that back", &kJsonType<IgnoreRequest>, &kJsonType<IgnoreAnswer>);
+  add("POST", "/v1/shutdown", "End the daemon; jobs go on", nullptr, nullptr);
+  OpenApiRoute events;
+  events.method = "GET";
+  events.path = "/v1/events";
+  events.summary = "Every change, as server-sent events";
+  events.response = &kJsonType<ChangeEvent>;
+  events.response_content_type = "text/event-stream";
+  document.AddRoute(std::move(events));
+  return document.Text();
+}
+
+}  // namespace divvy

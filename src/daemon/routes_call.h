@@ -1,0 +1,33 @@
+// One request on its way through the routes.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "daemon/routes.h"
+#include "daemon/views.h"
+#include "wire/codec.h"
+#include "wire/http.h"
+
+namespace divvy {
+
+struct Routes::Call {
+  Caller caller;
+  HttpRequest request;
+  Reply reply;
+  std::string argument;  // What "*" stood for in the path.
+
+  void Send(int status, std::string body) const {
+    HttpResponse response;
+    response.status = status;
+    response.body = std::move(body);
+    Reply(reply).Answer(response);
+  }
+  void Refuse(const Error& error) const { Send(HttpStatusOf(error.code), wire::Encode(ErrorViewOf(error))); }
+  template <typename Message>
+  void Answer(const Message& message) const {
+    Send(200, wire::Encode(message));
+  }
+};
+
+}  // namespace divvy

@@ -1,0 +1,27 @@
+// How a table of bad inputs is read, for tests: tests/bad_input/*.txt have lines of KIND <TAB> INPUT <TAB> WHAT THE
+// ERROR MUST CONTAIN; '#' begins a comment line; in INPUT \n \t \r \\ and \xNN are escapes. A test file of another
+// dialect adds its kinds with one static object:
+//
+//   const BadInputKind kYaml("yaml", [](const std::string& input) -> std::optional<std::string> { ... });
+#pragma once
+
+#include <functional>
+#include <map>
+#include <optional>
+#include <string>
+
+namespace divvy::dialect {
+
+/// The error that `input` gives; nothing if it was accepted. A partial effect is an error text that says so.
+using BadInputReader = std::function<std::optional<std::string>(const std::string& input)>;
+
+inline std::map<std::string, BadInputReader>& BadInputKinds() {
+  static std::map<std::string, BadInputReader> kinds;
+  return kinds;
+}
+
+struct BadInputKind {
+  BadInputKind(std::string name, BadInputReader reader) { BadInputKinds()[std::move(name)] = std::move(reader); }
+};
+
+}  // namespace divvy::dialect

@@ -1,0 +1,266 @@
+#include "dialect/config.h"
+
+#include <algorithm>
+#include <functional>
+#include <limits>
+
+#include "base/index_ranges.h"
+#include "base/text.h"
+#include "dialect/config_document.h"
+#include "dialect/quantities.h"
+#include "dialect/quoted.h"
+
+namespace divvy::dialect {
+namespace {
+
+using Assign = std::function<Status(const ConfigValue&)>;
+
+struct Key {
+  std::string_view section;
+  std::string_view name;
+  Assign assign;
+};
+
+Error Wants(std::string_view what) { return InvalidArgument("is not " + std::string(what)); }
+
+Result<std::string> Text(const ConfigValue& value, std::string_view example) {
+  if (const auto* text = std::get_if<std::string>(&value)) return *text;
+  return Wants("a text in quotes; write it like \"" + std::string(example) + "\"");
+}
+
+Result<std::int64_t> Count(const ConfigValue& value, std::int64_t least, std::int64_t most) {
+  const auto* number = std::get_if<std::int64_t>(&value);
+  if (number != nullptr && *number >= least && *number <= most) return *number;
+  return Wants("a whole number from " + std::to_string(least) + " to " + std::to_string(most) + ", without quotes");
+}
+
+/// A bare number could mean minutes to one reader and seconds to another; in a file that stays, it must say which.
+Result<Duration> Span(const ConfigValue& value, std::string_view example) {
+  DIVVY_TRY(const std::string text, Text(value, example));
+  const auto bare = ParseNumber(Trim(text));
+  if (bare && *bare == 0) return Duration(0);
+  if (bare) return InvalidArgument(Quoted(text) + " has no unit; write it like \"" + std::string(example) + "\"");
+  return ParseDuration(text, 1s);
+}
+
+template <typename Choice>
+Result<Choice> OneOf(const ConfigValue& value, std::initializer_list<std::pair<std::string_view, Choice>> choices) {
+  std::vector<std::string_view> names;
+  std::string all;
+  for (const auto& [name, choice] : choices) {
+    names.push_back(name);
+    all += (all.empty() ? "\"" : ", \"") + std::string(name) + "\"";
+  }
+  DIVVY_TRY(const std::string text, Text(value, names.front()));
+  for (const auto& [name, choice] : choices) {
+    if (name == text) return choice;
+  }
+  const std::string_view near = text.size() > 40 ? std::string_view() : Nearest(text, names);
+  return InvalidArgument(Quoted(text) + " is none of " + all +
+                         (near.empty() ? "" : "; did you mean \"" + std::string(near) + "\"?"));
+}
+
+Result<std::vector<std::string>> Names(const ConfigValue& value) {
+  const auto* names = std::get_if<std::vector<std::string>>(&value);
+  if (names == nullptr) return Wants("a list of names; write it like [\"ada\", \"grace\"]");
+  for (const std::string& name : *names) {
+    const bool is_name = !name.empty() && name.size() <= 64 && name.find_first_of(" \t\n:,/") == std::string::npos;
+    if (!is_name) return InvalidArgument(Quoted(name) + " is not a name of a user or group");
+  }
+  return *names;
+}
+
+Result<std::optional<GpuSet>> Gpus(const ConfigValue& value) {
+  if (const auto* numbers = std::get_if<std::vector<std::int64_t>>(&value); numbers != nullptr && !numbers->empty()) {
+    std::string text;
+    for (const std::int64_t number : *numbers) text += (text.empty() ? "" : ",") + std::to_string(number);
+    return ParseGpuSet(text);
+  }
+  DIVVY_TRY(const std::string text, Text(value, "0-3"));
+  return ParseGpuSet(text);
+}
+
+Result<std::string> Emulate(const ConfigValue& value) {
+  DIVVY_TRY(const std::string text, Text(value, "8xH100-80GB"));
+  if (Trim(text).empty()) return InvalidArgument("is empty; write it like \"8xH100-80GB\", or leave it out");
+  return text;
+}
+
+/// `assign` of a value that `read` makes.
+template <typename Value, typename Read>
+Assign Into(Value& target, Read read) {
+  return [&target, read](const ConfigValue& value) -> Status {
+    DIVVY_TRY(target, read(value));
+    return {};
+  };
+}
+
+Assign IntoSpan(Duration& target, std::string_view example, Duration least = Duration(0),
+                Duration most = Duration::max()) {
+  return [&target, example, least, most](const ConfigValue& value) -> Status {
+    DIVVY_TRY(const Duration span, Span(value, example));
+    if (span < least || span > most) {
+      return InvalidArgument("is " + FormatDuration(span) + "; it goes from " + FormatDuration(least) + " to " +
+                             FormatDuration(most));
+    }
+    target = span;
+    return {};
+  };
+}
+
+std::vector<Key> Keys(Config& config) {
+  const auto level = [](const ConfigValue& value) {
+    return OneOf<std::string>(value, {{"info", "info"},
+                                      {"trace", "trace"},
+                                      {"debug", "debug"},
+                                      {"warning", "warning"},
+                                      {"error", "error"},
+                                      {"off", "off"}});
+  };
+  const auto order = [](const ConfigValue& value) {
+    return OneOf<QueuePolicy>(value, {{"small-first", QueuePolicy::kSmallFirst}, {"fifo", QueuePolicy::kFifo}});
+  };
+  const auto placement = [](const ConfigValue& value) {
+    return OneOf<PlacementStrategy>(
+        value, {{"sequential", PlacementStrategy::kSequential}, {"random", PlacementStrategy::kRandom}});
+  };
+  const auto size = [](const ConfigValue& value) -> Result<Bytes> {
+    DIVVY_TRY(const std::string text, Text(value, "500M"));
+    if (ParseNumber(Trim(text)).value_or(0) != 0)
+      return InvalidArgument(Quoted(text) + " has no unit; write it like \"500M\"");
+    return ParseSize(text, 1);
+  };
+  const auto cpu_jobs = [](const ConfigValue& value) -> Result<int> {
+    DIVVY_TRY(const std::int64_t count, Count(value, 1, 1'000'000));
+    return static_cast<int>(count);
+  };
+  const auto queued = [](const ConfigValue& value) -> Result<std::uint64_t> {
+    DIVVY_TRY(const std::int64_t count, Count(value, 1, 100'000'000));
+    return static_cast<std::uint64_t>(count);
+  };
+  return {
+      {"daemon", "log_level", Into(config.log_level, level)},
+      {"gpus", "use", Into(config.use, Gpus)},
+      {"gpus", "emulate", Into(config.emulate, Emulate)},
+      {"gpus", "ignore_unmanaged_below", Into(config.ignore_unmanaged_below, size)},
+      {"gpus", "poll", IntoSpan(config.poll, "1s", 100ms, 1h)},
+      {"queue", "policy", Into(config.policy.order, order)},
+      {"queue", "escalate_after", IntoSpan(config.policy.escalate_after, "1h")},
+      {"queue", "placement", Into(config.policy.placement, placement)},
+      {"queue", "cpu_jobs_at_once", Into(config.policy.cpu_jobs_at_once, cpu_jobs)},
+      {"queue", "max_queued", Into(config.max_queued, queued)},
+      {"jobs", "default_time_limit", IntoSpan(config.default_time_limit, "8h")},
+      {"jobs", "max_time_limit", IntoSpan(config.max_time_limit, "3d")},
+      {"jobs", "grace", IntoSpan(config.grace, "30s", Duration(0), 24h)},
+      {"jobs", "keep_finished", IntoSpan(config.keep_finished, "90d")},
+      {"jobs", "keep_logs", IntoSpan(config.keep_logs, "30d")},
+      {"admin", "users", Into(config.admin_users, Names)},
+      {"admin", "groups", Into(config.admin_groups, Names)},
+  };
+}
+
+std::string_view NearestName(std::string_view name, const std::vector<std::string_view>& known) {
+  return name.size() > 40 ? std::string_view() : Nearest(name, known);
+}
+
+/// The entry names no key: which one was meant, or where the key belongs.
+std::string Unknown(const ConfigEntry& entry, const std::vector<Key>& keys) {
+  std::vector<std::string_view> sections;
+  std::vector<std::string_view> siblings;
+  std::vector<std::string_view> all;
+  std::string_view home;
+  for (const Key& key : keys) {
+    if (std::ranges::find(sections, key.section) == sections.end()) sections.push_back(key.section);
+    if (key.section == entry.section) siblings.push_back(key.name);
+    all.push_back(key.name);
+    if (key.name == entry.key) home = key.section;
+  }
+  if (siblings.empty() && !entry.section.empty()) {
+    const std::string_view near = NearestName(entry.section, sections);
+    std::string list;
+    for (std::string_view section : sections) list += (list.empty() ? "[" : ", [") + std::string(section) + "]";
+    return "unknown section [" + std::string(entry.section) + "]; " +
+           (near.empty() ? "there are " + list : "did you mean [" + std::string(near) + "]?");
+  }
+  const std::string where = entry.section.empty() ? "before the first section" : "in [" + entry.section + "]";
+  const std::string start = "unknown key " + Quoted(entry.key) + " " + where;
+  if (!home.empty()) return start + "; it belongs in [" + std::string(home) + "]";
+  if (const std::string_view near = NearestName(entry.key, siblings); !near.empty())
+    return start + "; did you mean '" + std::string(near) + "'?";
+  if (const std::string_view near = NearestName(entry.key, all); !near.empty()) {
+    const auto key = std::ranges::find(keys, near, &Key::name);
+    return start + "; did you mean '" + std::string(near) + "' in [" + std::string(key->section) + "]?";
+  }
+  if (entry.section.empty()) return start + "; keys go under a section such as [queue]";
+  std::string list;
+  for (std::string_view sibling : siblings) list += (list.empty() ? "" : ", ") + std::string(sibling);
+  return start + "; there are " + list;
+}
+
+/// One line, whatever bytes a quoted key holds.
+std::string OneLine(std::string text) {
+  for (char& c : text) {
+    if (static_cast<unsigned char>(c) < ' ' || c == 127) c = '?';
+  }
+  return text;
+}
+
+}  // namespace
+
+bool operator==(const Config& a, const Config& b) {
+  const auto policy = [](const Policy& p) {
+    return std::tuple(p.order, p.escalate_after, p.placement, p.cpu_jobs_at_once);
+  };
+  const auto rest = [](const Config& c) {
+    return std::tie(c.log_level, c.use, c.emulate, c.ignore_unmanaged_below, c.poll, c.max_queued, c.default_time_limit,
+                    c.max_time_limit, c.grace, c.keep_finished, c.keep_logs, c.admin_users, c.admin_groups);
+  };
+  return policy(a.policy) == policy(b.policy) && rest(a) == rest(b);
+}
+
+Result<std::optional<GpuSet>> ParseGpuSet(std::string_view text) {
+  const std::string_view trimmed = Trim(text);
+  if (EqualsIgnoringCase(trimmed, "all")) return std::optional<GpuSet>();
+  constexpr std::string_view kForms = "; write indices such as 0-3 or 0,2, or all";
+  if (trimmed.empty() || trimmed.size() > 400 ||
+      trimmed.find_first_not_of("0123456789,-: ") != std::string_view::npos) {
+    return InvalidArgument(Quoted(text) + " is not a set of GPUs" + std::string(kForms));
+  }
+  DIVVY_TRY(const IndexRanges ranges, IndexRanges::Parse(trimmed, "GPUs"));
+  if (ranges.back() >= static_cast<std::uint32_t>(GpuSet::kCapacity)) {
+    return InvalidArgument(Quoted(text) + ": GPU indices go up to " + std::to_string(GpuSet::kCapacity - 1));
+  }
+  GpuSet set;
+  for (std::uint64_t i = 0; i < ranges.size(); ++i) set.Insert(static_cast<GpuIndex>(*ranges.Nth(i)));
+  return std::optional<GpuSet>(set);
+}
+
+Result<Config> ParseConfig(std::string_view toml, std::string_view path) {
+  DIVVY_TRY(const std::vector<ConfigEntry> entries, ReadConfigDocument(toml, path));
+  Config config;
+  const std::vector<Key> keys = Keys(config);
+  const auto fail = [&](const ConfigEntry& entry, const std::string& message) {
+    return InvalidArgument(std::string(path) + ":" + std::to_string(entry.line) + ": " + OneLine(message));
+  };
+  for (const ConfigEntry& entry : entries) {
+    if (entry.key.empty()) {
+      const bool is_section = std::ranges::any_of(keys, [&](const Key& key) { return key.section == entry.section; });
+      if (!is_section) return fail(entry, Unknown(entry, keys));
+      continue;
+    }
+    const auto key =
+        std::ranges::find_if(keys, [&](const Key& k) { return k.section == entry.section && k.name == entry.key; });
+    if (key == keys.end()) return fail(entry, Unknown(entry, keys));
+    if (const Status assigned = key->assign(entry.value); !assigned) {
+      const std::string& message = assigned.error().message;
+      return fail(entry, std::string(key->name) + (message.starts_with("is ") ? " " : ": ") + message);
+    }
+  }
+  if (config.max_time_limit > Duration(0) && config.default_time_limit > config.max_time_limit) {
+    const auto entry = std::ranges::find(entries, "default_time_limit", &ConfigEntry::key);
+    return fail(*entry, "default_time_limit is longer than max_time_limit, " + FormatDuration(config.max_time_limit));
+  }
+  return config;
+}
+
+}  // namespace divvy::dialect

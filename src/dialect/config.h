@@ -1,0 +1,55 @@
+// divvy.toml: everything in it is optional, and everything in it is checked. A wrong file is one error that names the
+// line, and the daemon does not start on it: a limit that was misspelt would be no limit.
+//
+// docs/configuration.md describes each key; packaging/divvy.toml has all of them with their defaults, as comments.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.h"
+#include "base/time.h"
+#include "base/units.h"
+#include "engine/cluster.h"
+#include "model/gpu.h"
+
+namespace divvy::dialect {
+
+struct Config {
+  // [daemon]
+  std::string log_level = "info";  // "trace" | "debug" | "info" | "warning" | "error" | "off"
+
+  // [gpus]
+  std::optional<GpuSet> use;     // Nothing: all. The others are restricted from the start.
+  std::string emulate;           // A specification or a description file; empty: this machine's GPUs.
+  Bytes ignore_unmanaged_below;  // 0: every process that divvy did not start takes its GPU away.
+  Duration poll = 1s;            // Between two looks at the GPUs. 100 ms to 1 h.
+
+  // [queue]
+  Policy policy;  // policy, escalate_after, placement, cpu_jobs_at_once
+  std::uint64_t max_queued = 1'000'000;
+
+  // [jobs]; 0 is no limit, and for ever.
+  Duration default_time_limit{0};
+  Duration max_time_limit{0};
+  Duration grace = 30s;  // For jobs that name none.
+  Duration keep_finished = std::chrono::hours(24) * 90;
+  Duration keep_logs = std::chrono::hours(24) * 30;
+
+  // [admin]; root is one in any case, and so is the user whose daemon it is.
+  std::vector<std::string> admin_users;
+  std::vector<std::string> admin_groups;
+
+  friend bool operator==(const Config& a, const Config& b);
+};
+
+/// `path` is only for the errors: "divvy.toml:7: unknown key 'polcy' in [queue]; did you mean 'policy'?".
+Result<Config> ParseConfig(std::string_view toml, std::string_view path);
+
+/// "0-3", "0,2", "all" (nothing): GPU indices from 0 to 63.
+Result<std::optional<GpuSet>> ParseGpuSet(std::string_view text);
+
+}  // namespace divvy::dialect

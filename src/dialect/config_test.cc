@@ -1,0 +1,114 @@
+#include "dialect/config.h"
+
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <sstream>
+
+#include "base/text.h"
+
+namespace divvy::dialect {
+namespace {
+
+TEST(Config, AnEmptyFileIsTheDefaults) {
+  EXPECT_EQ(ParseConfig("", "divvy.toml").value(), Config());
+  EXPECT_EQ(ParseConfig("[queue]\n[jobs]\n", "divvy.toml").value(), Config());
+}
+
+TEST(Config, EveryKeyFillsItsField) {
+  const auto config = ParseConfig(R"(
+[daemon]
+log_level = "debug"
+[gpus]
+use = "0-3"
+emulate = "8xH100-80GB"
+ignore_unmanaged_below = "500M"
+poll = "500ms"
+[queue]
+policy = "fifo"
+escalate_after = "30m"
+placement = "random"
+cpu_jobs_at_once = 16
+max_queued = 5000
+[jobs]
+default_time_limit = "8h"
+max_time_limit = "3d"
+grace = "1m"
+keep_finished = "1w"
+keep_logs = "2d"
+[admin]
+users = ["ada"]
+groups = ["wheel", "gpu-admins"]
+)",
+                                  "divvy.toml");
+  ASSERT_TRUE(config) << config.error().message;
+  Config want;
+  want.log_level = "debug";
+  want.use = GpuSet::FirstN(4);
+  want.emulate = "8xH100-80GB";
+  want.ignore_unmanaged_below = 500_MiB;
+  want.poll = 500ms;
+  want.policy = {.order = QueuePolicy::kFifo,
+                 .escalate_after = 30min,
+                 .placement = PlacementStrategy::kRandom,
+                 .cpu_jobs_at_once = 16};
+  want.max_queued = 5000;
+  want.default_time_limit = 8h;
+  want.max_time_limit = 72h;
+  want.grace = 1min;
+  want.keep_finished = 168h;
+  want.keep_logs = 48h;
+  want.admin_users = {"ada"};
+  want.admin_groups = {"wheel", "gpu-admins"};
+  EXPECT_EQ(*config, want);
+}
+
+TEST(Config, GpusMayBeAListOfNumbers) {
+  EXPECT_EQ(ParseConfig("[gpus]\nuse = [0, 2]\n", "f").value().use, GpuSet::FromBits(5));
+  EXPECT_EQ(ParseConfig("[gpus]\nuse = \"all\"\n", "f").value().use, std::nullopt);
+  EXPECT_EQ(ParseConfig("gpus.use = \"1\"\n", "f").value().use, GpuSet::FromBits(2));
+}
+
+TEST(Config, IsTomlInWhatItHas) {
+  const auto config = ParseConfig(
+      "\xEF\xBB\xBF# words\r\n[ gpus ] # more\r\n\"use\" = [ 0, # first\n  2,\n]\n'emulate' = "
+      "'C:\\x'\n[admin]\nusers=[\"\\u0061da\",\"b\"]",
+      "f");
+  ASSERT_TRUE(config) << config.error().message;
+  EXPECT_EQ(config->use, GpuSet::FromBits(5));
+  EXPECT_EQ(config->emulate, "C:\\x");
+  EXPECT_EQ(config->admin_users, (std::vector<std::string>{"ada", "b"}));
+  EXPECT_EQ(ParseConfig("[queue]\nmax_queued = 1_000\n", "f").value().max_queued, 1000u);
+}
+
+TEST(Config, TheFirstMistakeFromTheTopIsTold) {
+  const auto config = ParseConfig("[queue]\npolicy = \"fifo\"\n\n\nzzz = 1\n[jobs]\naaa = 1\n", "/etc/divvy.toml");
+  ASSERT_FALSE(config);
+  EXPECT_EQ(config.error().message.substr(0, 40), "/etc/divvy.toml:5: unknown key 'zzz' in ") << config.error().message;
+}
+
+/// The file that is installed shows every key with its default behind '#'. If it lied, people would copy the lie.
+TEST(Config, ThePackagedFileShowsTheDefaultOfEveryKey) {
+  std::ifstream file(DIVVY_SOURCE_DIR "/packaging/divvy.toml");
+  ASSERT_TRUE(file);
+  std::string text;
+  std::string with_keys;
+  int keys = 0;
+  for (std::string line; std::getline(file, line);) {
+    text += line + "\n";
+    // "#key = value" is a key, "# words" are words.
+    const bool is_key = line.size() > 1 && line[0] == '#' && line[1] >= 'a' && line[1] <= 'z';
+    with_keys += (is_key ? line.substr(1) : line) + "\n";
+    keys += is_key ? 1 : 0;
+  }
+  EXPECT_EQ(ParseConfig(text, "divvy.toml").value(), Config());
+  const auto config = ParseConfig(with_keys, "divvy.toml");
+  ASSERT_TRUE(config) << config.error().message;
+  EXPECT_EQ(keys, 17);
+  Config want;
+  want.emulate = "8xH100-80GB";  // The one key whose default cannot be written down.
+  EXPECT_EQ(*config, want);
+}
+
+}  // namespace
+}  // namespace divvy::dialect

@@ -1,0 +1,165 @@
+// `divvy explain SCRIPT`: each option line in words, each mistake with its repair, and the whole.
+#include <algorithm>
+
+#include "base/text.h"
+#include "dialect/gflow.h"
+#include "dialect/job_options.h"
+#include "dialect/quoted.h"
+#include "dialect/script_check.h"
+#include "dialect/script_lines.h"
+#include "dialect/slurm.h"
+
+namespace divvy::dialect {
+namespace {
+
+/// Columns: "  line 12  --gpus=2            2 GPUs". The same as a Slurm script's.
+void AddRow(std::string& text, int line, std::string_view left, std::string_view right) {
+  constexpr std::size_t kLeft = 11;
+  constexpr std::size_t kRight = 47;
+  std::string row = "  line " + std::to_string(line);
+  row.resize(std::max(row.size() + 1, kLeft), ' ');
+  row += left;
+  row.resize(std::max(row.size() + 2, kRight), ' ');
+  text += row + std::string(right) + "\n";
+}
+
+/// What a script holds may be any bytes; what is printed is a line.
+std::string OneLine(std::string_view text) {
+  constexpr std::size_t kLongest = 400;
+  std::string out;
+  for (const char c : text.substr(0, kLongest)) {
+    const auto byte = static_cast<unsigned char>(c);
+    out += byte < ' ' || byte == 127 ? '?' : c;
+  }
+  return text.size() > kLongest ? out + "..." : out;
+}
+
+/// The option words of a line as "--name=value" and what each alone makes of a fresh spec.
+struct Said {
+  std::string option;
+  std::string reading;
+};
+
+using MakeTable = std::vector<Option> (*)(JobSpec&, const Surroundings&);
+
+std::string ReadingOf(const Option& option, std::string_view value, const JobSpec& alone) {
+  Readings readings = ReadBack(alone);
+  std::vector<std::string> parts = std::move(readings.request);
+  parts.insert(parts.end(), readings.others.begin(), readings.others.end());
+  parts.insert(parts.end(), alone.notes.begin(), alone.notes.end());
+  if (!parts.empty()) return OneLine(Join(parts, ", "));
+  return std::string(option.help) + (value.empty() || option.takes == Takes::kNothing ? "" : ": " + OneLine(value));
+}
+
+/// `make`'s table, where every option that was read is written down with its reading.
+std::vector<Option> Recording(MakeTable make, JobSpec& spec, const Surroundings& around, std::vector<Said>& said) {
+  std::vector<Option> options = make(spec, around);
+  for (std::size_t i = 0; i < options.size(); ++i) {
+    options[i].apply = [&spec, &around, &said, make, i, inner = options[i].apply](std::string_view value) -> Status {
+      DIVVY_CHECK(inner(value));
+      JobSpec alone;
+      const std::vector<Option> fresh = make(alone, around);
+      DIVVY_CHECK(fresh[i].apply(value));
+      const std::string words =
+          "--" + std::string(fresh[i].name) + (fresh[i].takes == Takes::kNothing ? "" : "=" + OneLine(value));
+      said.push_back({words, ReadingOf(fresh[i], value, alone)});
+      return {};
+    };
+  }
+  return options;
+}
+
+void ExplainLines(std::string_view text, std::string_view mark, MakeTable make, const Surroundings& around,
+                  JobSpec& spec, ScriptExplanation& explanation) {
+  std::vector<Said> said;
+  const std::vector<Option> options = Recording(make, spec, around, said);
+  const OptionLines found = FindOptionLines(text, mark);
+  std::vector<std::pair<int, std::string>> rows;
+  const auto add = [&rows](int line, std::string_view left, std::string_view right) {
+    std::string row;
+    AddRow(row, line, left, right);
+    rows.emplace_back(line, std::move(row));
+  };
+  const auto fail = [&](int line, std::string_view message) {
+    explanation.had_errors = true;
+    add(line, "ERROR", message);
+  };
+  for (const OptionLine& line : found.lines) {
+    if (!line.error.empty()) {
+      fail(line.number, line.error);
+      continue;
+    }
+    said.clear();
+    const auto parsed = ParseOptions(options, line.words);
+    for (const Said& one : said) add(line.number, one.option, one.reading);
+    if (!parsed) {
+      fail(line.number, parsed.error().message);
+    } else if (!parsed->positional.empty() || !parsed->after_dashes.empty()) {
+      const std::string& word = parsed->positional.empty() ? parsed->after_dashes.front() : parsed->positional.front();
+      fail(line.number, Quoted(word) + " belongs to no option; put quotes around a value with spaces");
+    } else if (line.words.empty()) {
+      add(line.number, "", "no options");
+    }
+  }
+  for (const OptionLines::Unread& unread : found.unread) {
+    add(unread.number, OneLine(unread.text), "not read: " + unread.why);
+  }
+  std::ranges::stable_sort(rows, {}, &std::pair<int, std::string>::first);
+  for (const auto& [line, row] : rows) explanation.text += row;
+}
+
+std::string_view KindName(ScriptKind kind, bool has_own_lines) {
+  switch (kind) {
+    case ScriptKind::kSlurm:
+      return has_own_lines ? "a Slurm script with divvy's own options" : "a Slurm script";
+    case ScriptKind::kGflow:
+      return has_own_lines ? "a gflow script with divvy's own options" : "a gflow script";
+    case ScriptKind::kPlain:
+      break;
+  }
+  return has_own_lines ? "a script with divvy's own options" : "a script without options";
+}
+
+void AddOutcome(const JobSpec& spec, std::string& text) {
+  text += "asks for: " + OneLine(Summarise(spec)) + "\n";
+  for (const std::string& other : ReadBack(spec).others) text += "          " + OneLine(other) + "\n";
+  if (spec.notes.empty()) return;
+  text += "notes:\n";
+  for (const std::string& note : spec.notes) text += "  " + OneLine(note) + "\n";
+}
+
+}  // namespace
+
+ScriptExplanation ExplainScript(std::string_view text, std::string_view path, const Surroundings& original) {
+  ScriptExplanation explanation;
+  Surroundings around = original;
+  // Explaining needs no daemon: "@" stays what it is.
+  if (!around.resolve_job) around.resolve_job = [](std::string_view) -> Result<JobId> { return JobId(); };
+  if (const Status readable = CheckScriptText(text, path); !readable) {
+    return {"ERROR " + readable.error().message + "\n", true};
+  }
+  const ScriptKind kind = FindScriptKind(text);
+  const bool has_own_lines = !FindOptionLines(text, "DIVVY").lines.empty();
+  explanation.text = std::string(path) + ": " + std::string(KindName(kind, has_own_lines)) + "\n";
+  if (!text.starts_with("#!")) AddRow(explanation.text, 1, "", "no interpreter is named; it runs under #!/bin/bash");
+  // The lines of a kind that the script is not are still looked at: they may be its mistake.
+  if (kind == ScriptKind::kSlurm || !FindSlurmLines(text).unread.empty())
+    ExplainSlurmLines(text, path, around, explanation);
+  JobSpec own;
+  if (kind != ScriptKind::kSlurm) ExplainLines(text, "GFLOW", GflowOptions, around, own, explanation);
+  ExplainLines(text, "DIVVY", JobOptions, around, own, explanation);
+  if (explanation.had_errors) return explanation;
+
+  JobSpec spec;
+  Status whole = ReadScript(text, path, around, spec);
+  if (whole) whole = CheckComplete(spec);
+  if (!whole) {
+    explanation.had_errors = true;
+    explanation.text += "  ERROR " + whole.error().message + "\n";
+    return explanation;
+  }
+  AddOutcome(spec, explanation.text);
+  return explanation;
+}
+
+}  // namespace divvy::dialect

@@ -1,0 +1,285 @@
+// Slurm's options one by one and together; whole scripts are in tests/data/slurm, wrong ones in
+// tests/bad_input/slurm.txt.
+#include "dialect/slurm.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+
+#include "base/text.h"
+#include "dialect/bad_input.h"
+#include "dialect/slurm_request.h"
+#include "dialect/test_surroundings.h"
+
+namespace divvy::dialect {
+namespace {
+
+/// Words as a "#SBATCH" line has them, then FinishSlurm.
+Result<JobSpec> Read(const std::string& line, const std::string& command_line = "",
+                     std::vector<std::string> environment = {}) {
+  Surroundings around = TestSurroundings();
+  around.environment = std::move(environment);
+  JobSpec spec;
+  DIVVY_CHECK(ApplySlurmLines("#!/bin/sh\n#SBATCH " + line + "\n", "job.sh", around, spec));
+  DIVVY_CHECK(ApplySbatchEnvironment(around, spec));
+  const std::vector<std::string> words = ShellSplit(command_line).value_or(std::vector<std::string>());
+  DIVVY_TRY([[maybe_unused]] const Parsed parsed, ParseOptions(SbatchOptions(spec, around), words));
+  DIVVY_CHECK(FinishSlurm(spec));
+  return spec;
+}
+
+JobSpec Good(const std::string& line, const std::string& command_line = "", std::vector<std::string> environment = {}) {
+  auto spec = Read(line, command_line, std::move(environment));
+  EXPECT_TRUE(spec) << line << ": " << (spec ? "" : spec.error().message);
+  return spec ? *spec : JobSpec();
+}
+
+bool HasNote(const JobSpec& spec, std::string_view part) {
+  return std::ranges::any_of(spec.notes, [&](const std::string& note) { return note.find(part) != std::string::npos; });
+}
+
+const BadInputKind kSbatch("sbatch", [](const std::string& input) -> std::optional<std::string> {
+  const auto spec = Read(input);
+  if (spec) return std::nullopt;
+  return spec.error().message;
+});
+
+TEST(SlurmGpus, EachWayToAskGivesTheSameTwoGpus) {
+  for (const char* line :
+       {"--gres=gpu:2", "--gres gpu:2", "--gpus=2", "-G2", "-G 2", "--gpus-per-node=2", "-n2 --gpus-per-task=1",
+        "--ntasks-per-node=2 --gpus-per-task=1", "-n 4 --ntasks-per-gpu=2", "--sockets-per-node=2 --gpus-per-socket=1",
+        "--gres=gpu:1,gpu:1", "--gres=gres/gpu:2", "--gres=gpu=2", "--gres=gpu:2(S:0-1)",
+        "-n1 --tres-per-task=cpu=4,gres/gpu:2", "--gres=lustre,gpu:2", "--gpus=2 --gres=gpu:2", "--gpus-per-n=2"}) {
+    EXPECT_EQ(Good(line).request.gpus, 2) << line;
+  }
+}
+
+TEST(SlurmGpus, NoneOrZeroAsksForNoGpu) {
+  for (const char* line : {"--gres=none", "--gres=gpu:0", "--gpus=0", "--gres=craynetwork:0", "-n 8"}) {
+    EXPECT_EQ(Good(line).request.gpus, 0) << line;
+  }
+}
+
+TEST(SlurmGpus, TypesBecomeTermsOfTheModelsName) {
+  EXPECT_EQ(Good("--gres=gpu:a100:1").request.gpu_type, "a100");
+  EXPECT_EQ(Good("--gres=gpu:a100").request.gpus, 1);
+  EXPECT_EQ(Good("--gres=gpu:tesla_v100:1").request.gpu_type, "v100");
+  EXPECT_EQ(Good("--gpus=nvidia_h100_80gb_hbm3:2").request.gpu_type, "h100&80gb&hbm3");
+  EXPECT_EQ(Good("--gpus-per-node=rtx3090:1").request.gpu_type, "rtx&3090");
+  EXPECT_EQ(Good("--gpus=a100:2 --constraint=80gb").request.gpu_memory, Bytes(80'000'000'000));
+}
+
+TEST(SlurmGpus, SharesAndSlicesGetAWholeGpuAndSaySo) {
+  EXPECT_EQ(Good("--gres=shard:2").request.gpus, 1);
+  EXPECT_TRUE(HasNote(Good("--gres=shard:2"), "a whole GPU"));
+  const JobSpec slice = Good("--gres=gpu:a100_1g.10gb:2");
+  EXPECT_EQ(slice.request.gpus, 2);
+  EXPECT_EQ(slice.request.gpu_type, "a100");
+  EXPECT_TRUE(HasNote(slice, "1g.10gb"));
+}
+
+TEST(SlurmGpus, CountBeforeTypeIsRepairedInTheError) {
+  const auto spec = Read("--gres=gpu:1:tesla:v100");
+  ASSERT_FALSE(spec);
+  EXPECT_EQ(spec.error().message, "job.sh line 2: --gres: the count comes last; write --gres=gpu:tesla_v100:1");
+}
+
+TEST(SlurmConstraint, KeepsWhatNamesAGpuAndNotesTheRest) {
+  EXPECT_EQ(Good("-C a100").request.gpu_type, "a100");
+  EXPECT_EQ(Good("-C 'a100|h100'").request.gpu_type, "a100|h100");
+  EXPECT_EQ(Good("-C '[a100|h100]'").request.gpu_type, "a100|h100");
+  EXPECT_EQ(Good("-C 'gpu&hbm80g'").request.gpu_memory, Bytes(80'000'000'000));
+  EXPECT_EQ(Good("-C '(v100|a100)&80gb'").request.gpu_type, "v100|a100");
+  EXPECT_EQ(Good("-C 'v100|a100' --gpus=a100:1").request.gpu_type, "a100&v100|a100");
+  EXPECT_EQ(Good("-C 'haswell|a100'").request.gpu_type, "a100");
+  EXPECT_TRUE(HasNote(Good("-C intel"), "intel"));
+  EXPECT_EQ(Good("-C intel").request.gpu_type, "");
+}
+
+TEST(SlurmTasks, CpusAndMemoryMultiply) {
+  const JobSpec spec = Good("-n 4 -c 3 --mem-per-cpu=2G");
+  EXPECT_EQ(spec.request.tasks, 4);
+  EXPECT_EQ(spec.request.cpus, 12);
+  EXPECT_EQ(spec.request.memory, Bytes(std::int64_t{24} << 30));
+  EXPECT_EQ(Good("--gpus=2 --cpus-per-gpu=5 --mem-per-gpu=10G").request.cpus, 10);
+  EXPECT_EQ(Good("--gpus=2 --cpus-per-gpu=5 --mem-per-gpu=10G").request.memory, Bytes(std::int64_t{20} << 30));
+  EXPECT_EQ(Good("--mem=4096").request.memory, Bytes(std::int64_t{4} << 30));
+  EXPECT_EQ(Good("--mem=0").request.memory, Bytes(0));
+  EXPECT_EQ(Good("-n 4").request.cpus, 0) << "CPUs are counted only where they are asked for";
+  EXPECT_EQ(Good("--gpus=4 --gpus-per-task=1").request.tasks, 4);
+  EXPECT_EQ(Good("--gpus=2 --ntasks-per-gpu=3").request.tasks, 6);
+}
+
+TEST(SlurmTime, IsRoundedUpToMinutes) {
+  EXPECT_EQ(Good("-t 90").time_limit, 90min);
+  EXPECT_EQ(Good("-t 1:30").time_limit, 2min);
+  EXPECT_EQ(Good("--time=1-12:00:00").time_limit, 36h);
+  EXPECT_EQ(Good("--time 0").time_limit, Duration(0));
+  EXPECT_EQ(Good("--time=UNLIMITED").time_limit, Duration(0));
+}
+
+TEST(SlurmWhen, BeginHoldArraySignalAndPriorities) {
+  EXPECT_EQ(Good("--begin=now+2hours").begin, kTestNow + 2h);
+  EXPECT_EQ(Good("--begin=now+1day").begin, kTestNow + 24h);
+  EXPECT_EQ(Good("--begin=now+30").begin, kTestNow + 30s);
+  EXPECT_TRUE(Good("-H").is_held);
+  const JobSpec array = Good("--array=0-15:4%2");
+  EXPECT_EQ(array.array->indices.ToString(), "0,4,8,12");
+  EXPECT_EQ(array.array->at_once, 2);
+  EXPECT_EQ(array.output, "slurm-%A_%a.out");
+  const JobSpec warned = Good("--signal=B:USR1@300");
+  EXPECT_EQ(warned.warn, (WarnSignal{.signal = 10, .before = 300s, .batch_only = true}));
+  EXPECT_EQ(Good("--signal=SIGUSR1").warn.before, 60s);
+  EXPECT_EQ(Good("--nice").priority, -100);
+  EXPECT_EQ(Good("--nice=-5").priority, 5);
+  EXPECT_EQ(Good("--priority=50 --nice=20").priority, 30);
+  EXPECT_TRUE(Good("--requeue").requeues_after_reboot);
+  EXPECT_FALSE(Good("--requeue --no-requeue").requeues_after_reboot);
+}
+
+TEST(SlurmWhen, DependenciesOfALaterLevelReplaceEarlierOnes) {
+  const JobSpec spec = Good("--dependency=afterok:12:13", "-d afterany:14");
+  ASSERT_EQ(spec.dependencies.size(), 1u);
+  EXPECT_EQ(spec.dependencies.front().kind, DependencyKind::kAfterAny);
+  EXPECT_EQ(Good("-d singleton").dependencies.front().kind, DependencyKind::kSingleton);
+  EXPECT_TRUE(Good("--kill-on-invalid-dep=no").keeps_waiting);
+}
+
+TEST(SlurmLevels, CommandLineWinsOverEnvironmentWinsOverLines) {
+  EXPECT_EQ(Good("--time=10", "", {"SBATCH_TIMELIMIT=20"}).time_limit, 20min);
+  EXPECT_EQ(Good("--time=10", "--time=30", {"SBATCH_TIMELIMIT=20"}).time_limit, 30min);
+  EXPECT_EQ(Good("--gres=gpu:4", "--gpus=1").request.gpus, 1) << "another option for the same thing wins as well";
+  EXPECT_EQ(Good("--mem=8G", "--mem-per-cpu=1G").request.memory, Bytes(std::int64_t{1} << 30));
+  EXPECT_EQ(Good("-J a", "", {"SBATCH_JOB_NAME=b"}).name, "b");
+  EXPECT_TRUE(Good("--no-requeue", "", {"SBATCH_REQUEUE="}).requeues_after_reboot);
+  EXPECT_EQ(Good("--gres=gpu:1", "", {"SBATCH_GRES="}).request.gpus, 1) << "an empty variable is an unset one";
+}
+
+TEST(SlurmNodes, OneIsFineAndTheRestIsNotedOrRefused) {
+  EXPECT_TRUE(Good("--nodes=1").notes.empty());
+  EXPECT_TRUE(Good("-N1").notes.empty());
+  EXPECT_TRUE(HasNote(Good("-N 1-4"), "one node"));
+  const auto two = Read("--nodes=2 --gres=gpu:4");
+  ASSERT_FALSE(two);
+  EXPECT_NE(two.error().message.find("this server is one node"), std::string::npos);
+  EXPECT_NE(two.error().message.find("--nodes=1"), std::string::npos);
+}
+
+TEST(SlurmNodes, OwnNameIsFineAnotherOneIsNoted) {
+  EXPECT_TRUE(Good("--nodelist=box").notes.empty());
+  EXPECT_TRUE(HasNote(Good("--nodelist=n[1-4]"), "box"));
+  EXPECT_TRUE(Good("--exclude=n1,n2").notes.empty());
+}
+
+TEST(SlurmNodes, ExclusiveIsAllGpusOfTheServer) {
+  JobSpec spec = Good("--exclusive --gres=gpu:1");
+  CompleteSlurm(spec, 8);
+  EXPECT_EQ(spec.request.gpus, 8);
+  EXPECT_TRUE(HasNote(Good("--exclusive=user"), "other jobs"));
+}
+
+TEST(SlurmFiles, PatternsAndDirectories) {
+  const JobSpec spec = Good("-o logs/%x-%j.out -e %J.err -D sub --open-mode=append");
+  EXPECT_EQ(spec.output, "logs/%x-%j.out");
+  EXPECT_EQ(spec.error, "%j.err");
+  EXPECT_EQ(spec.directory, "/home/ada/work/sub");
+  EXPECT_TRUE(spec.appends_output);
+  EXPECT_EQ(Good("-J x").output, "slurm-%j.out");
+  EXPECT_EQ(Good("-o /dev/null").output, "/dev/null");
+}
+
+TEST(SlurmNoted, WhatDoesNotApplyIsNamedOnceAndNeverFatal) {
+  for (const char* line : {"--switches=1@10", "--hint=nomultithread", "--container-image=a/b:c", "--reservation=x",
+                           "-L matlab", "-m block:cyclic", "--mail-type=END,FAIL --mail-user=a@b", "--uenv=pytorch",
+                           "--get-user-env", "--threads-per-core=1", "--cpu-freq=high"}) {
+    EXPECT_FALSE(Good(line).notes.empty()) << line;
+  }
+  for (const char* line :
+       {"--wait-all-nodes=1", "--no-kill", "-k", "--gpu-bind=closest", "--overcommit", "--propagate", "--disable-dcgm",
+        "--partition=gpu,long", "--account=proj", "--qos=high", "--comment=anything", "--mail-type=NONE"}) {
+    EXPECT_TRUE(Good(line).notes.empty()) << line;
+  }
+  EXPECT_EQ(Good("--hint=nomultithread", "--hint=nomultithread").notes.size(), 1u);
+}
+
+TEST(SlurmLines, SplitAsSlurmSplits) {
+  const SlurmLines found = FindSlurmLines(
+      "#!/bin/bash\n#SBATCH --job-name=\"two words\" -N1 # why\n##SBATCH --off\n# SBATCH --off\n#sbatch "
+      "--gpus=1\n\n#SBATCH -o a\\ b\n"
+      "echo hi\n#SBATCH --late\n");
+  ASSERT_EQ(found.lines.size(), 2u);
+  EXPECT_EQ(found.lines[0].words, (std::vector<std::string>{"--job-name=two words", "-N1"}));
+  EXPECT_EQ(found.lines[1].words, (std::vector<std::string>{"-o", "a b"}));
+  ASSERT_EQ(found.unread.size(), 4u);
+  EXPECT_TRUE(found.unread[0].is_on_purpose);
+  EXPECT_FALSE(found.unread[2].is_on_purpose);
+  EXPECT_NE(found.unread[3].why.find("first command"), std::string::npos);
+}
+
+TEST(SlurmLines, StrayWordsAreNotedNotFatal) {
+  EXPECT_TRUE(HasNote(Good("--job-name=my job"), "'job' belongs to no option"));
+}
+
+TEST(SlurmExplain, SaysThatGresCountsPerNode) {
+  ScriptExplanation explanation;
+  ExplainSlurmLines("#!/bin/sh\n#SBATCH --gres=gpu:2\n#SBATCH --switches=1\n", "job.sh", TestSurroundings(),
+                    explanation);
+  EXPECT_FALSE(explanation.had_errors);
+  EXPECT_NE(explanation.text.find("counts per node"), std::string::npos);
+  EXPECT_NE(explanation.text.find("does not apply: there is one node"), std::string::npos);
+}
+
+TEST(SlurmExplain, GoesOnAfterAMistake) {
+  ScriptExplanation explanation;
+  ExplainSlurmLines("#!/bin/sh\n#SBATCH --gres=gpu:1:v100\n#SBATCH -t soon\n#SBATCH -n 2\n", "job.sh",
+                    TestSurroundings(), explanation);
+  EXPECT_TRUE(explanation.had_errors);
+  EXPECT_NE(explanation.text.find("gpu:v100:1"), std::string::npos);
+  EXPECT_NE(explanation.text.find("soon"), std::string::npos);
+  EXPECT_NE(explanation.text.find("--ntasks=2"), std::string::npos);
+}
+
+/// A script's reading as text, for the golden files.
+std::string Dump(const JobSpec& spec) {
+  std::ostringstream out;
+  const Request& r = spec.request;
+  out << "name " << spec.name << "\ngpus " << r.gpus << " " << r.gpu_type << "\ngpu_memory " << r.gpu_memory.count()
+      << "\ntasks " << r.tasks << "\ncpus " << r.cpus << "\nmemory " << r.memory.count() << "\ntime "
+      << FormatClock(spec.time_limit) << "\noutput " << spec.output << "\nerror " << spec.error << "\npool "
+      << spec.pool << "\naccount " << spec.account << "\n";
+  if (spec.array) out << "array " << spec.array->indices.ToString() << " at once " << spec.array->at_once << "\n";
+  for (const Dependency& dependency : spec.dependencies) out << "after " << FormatDependency(dependency) << "\n";
+  if (spec.warn.signal != 0)
+    out << "warn " << SignalName(spec.warn.signal) << " " << FormatDuration(spec.warn.before) << "\n";
+  for (const std::string& note : spec.notes) out << "note " << note << "\n";
+  return out.str();
+}
+
+std::string FileText(const std::filesystem::path& path) {
+  std::ifstream file(path);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+TEST(SlurmScripts, ReadAsTheirGoldenFilesSay) {
+  // DIVVY_REWRITE=1 writes the files anew; look at the difference before keeping it.
+  const bool rewrites = std::getenv("DIVVY_REWRITE") != nullptr;
+  int seen = 0;
+  for (const auto& entry : std::filesystem::directory_iterator(DIVVY_SOURCE_DIR "/tests/data/slurm")) {
+    if (entry.path().extension() != ".sh") continue;
+    ++seen;
+    JobSpec spec;
+    const Status read = ReadScript(FileText(entry.path()), entry.path().filename().string(), TestSurroundings(), spec);
+    ASSERT_TRUE(read) << entry.path() << ": " << read.error().message;
+    const std::filesystem::path golden = std::filesystem::path(entry.path()).replace_extension(".want");
+    if (rewrites) std::ofstream(golden) << Dump(spec);
+    EXPECT_EQ(Dump(spec), FileText(golden)) << entry.path();
+  }
+  EXPECT_GE(seen, 12);
+}
+
+}  // namespace
+}  // namespace divvy::dialect

@@ -1,0 +1,113 @@
+// A small working world around the engine for tests: virtual time, jobs that end at their limits, and the check of
+// every invariant after every step. What it starts it really starts, as the controller does.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "engine/schedule.h"
+
+namespace divvy {
+
+struct World {
+  struct Started {
+    JobId entry;
+    JobId job;
+    GpuSet gpus;
+    Reason reason;
+  };
+
+  Cluster cluster;
+  Policy policy;
+  Time now = Time(std::chrono::hours(1000));
+  std::map<JobId, std::uint64_t> members_started;
+  std::map<JobId, JobId> entry_of;  // Of every job ever started.
+  Plan last_plan;
+
+  void Node(int gpus, int cpus = 64, Bytes memory = 512_GiB, std::string model = "NVIDIA H100 80GB HBM3",
+            Bytes gpu_memory = 80_GiB) {
+    NodeCapacity capacity;
+    for (int i = 0; i < gpus; ++i) AddGpu(capacity, model, gpu_memory);
+    capacity.cpus = cpus;
+    capacity.memory = memory;
+    cluster.SetCapacity(std::move(capacity));
+  }
+
+  static void AddGpu(NodeCapacity& capacity, const std::string& model, Bytes memory) {
+    GpuFacts gpu;
+    gpu.index = static_cast<GpuIndex>(capacity.gpus.size());
+    gpu.uuid = "GPU-" + std::to_string(gpu.index);
+    gpu.model = model;
+    gpu.memory_total = memory;
+    capacity.gpus.push_back(std::move(gpu));
+  }
+
+  static WaitingEntry Job(std::uint64_t id, int gpus, Duration limit = Duration(0)) {
+    WaitingEntry entry;
+    entry.id = JobId(id);
+    entry.request.gpus = gpus;
+    entry.time_limit = limit;
+    entry.user = "ada";
+    return entry;
+  }
+
+  void Submit(WaitingEntry entry) {
+    if (entry.queued_at == kNoTime) entry.queued_at = now;
+    cluster.Put(std::move(entry));
+    Check();
+  }
+
+  /// One pass, applied.
+  std::vector<Started> Pass() {
+    last_plan = Schedule(cluster, policy, now);
+    std::vector<Started> out;
+    for (const StartDecision& decision : last_plan.starts) {
+      const WaitingEntry* entry = cluster.waiting(decision.entry);
+      EXPECT_NE(entry, nullptr);
+      EXPECT_EQ(decision.gpus.size(), entry->request.gpus);
+      EXPECT_TRUE((decision.gpus - cluster.free()).empty()) << "starts on a GPU that is not free";
+      RunningJob job;
+      const bool is_array = entry->count > 1 || members_started.contains(entry->id);
+      job.id = is_array ? JobId(entry->id.value() * 1000 + ++members_started[entry->id]) : entry->id;
+      job.gpus = decision.gpus;
+      job.cpus = entry->request.cpus;
+      job.memory = entry->request.memory;
+      job.groups = entry->groups;
+      job.started = now;
+      job.known_end = entry->time_limit > Duration(0) ? now + entry->time_limit : kNever;
+      job.user = entry->user;
+      entry_of[job.id] = decision.entry;
+      out.push_back({decision.entry, job.id, decision.gpus, decision.reason});
+      cluster.Start(decision.entry, std::move(job));
+      Check();
+    }
+    return out;
+  }
+
+  /// Ends those that are due by now; their ids.
+  std::vector<JobId> EndDue() {
+    std::vector<JobId> due;
+    for (const auto& [id, job] : cluster.running_jobs()) {
+      if (job.known_end <= now) due.push_back(id);
+    }
+    for (JobId id : due) cluster.Finish(id);
+    Check();
+    return due;
+  }
+
+  /// The next moment at which anything can happen by itself.
+  Time NextEvent() const {
+    Time next = last_plan.next_wakeup;
+    for (const auto& [id, job] : cluster.running_jobs()) next = std::min(next, job.known_end);
+    return next;
+  }
+
+  void Check() const { ASSERT_EQ(cluster.CheckInvariants(), ""); }
+};
+
+}  // namespace divvy

@@ -1,0 +1,68 @@
+#include "engine/phrases.h"
+
+#include <algorithm>
+#include <array>
+#include <utility>
+#include <vector>
+
+namespace divvy {
+
+std::string AndList(std::span<const std::string> parts) {
+  std::string out;
+  for (std::size_t i = 0; i < parts.size(); ++i) {
+    if (i > 0) out += i + 1 == parts.size() ? " and " : ", ";
+    out += parts[i];
+  }
+  return out;
+}
+
+std::string GpusText(GpuSet gpus) {
+  if (gpus.empty()) return "no GPU";
+  const std::vector<int> indices = gpus.ToVector();
+  std::vector<std::string> parts;
+  for (std::size_t first = 0; first < indices.size();) {
+    std::size_t last = first;
+    while (last + 1 < indices.size() && indices[last + 1] == indices[last] + 1) ++last;
+    // Two neighbours read better apart: "3 and 4", not "3-4".
+    if (last - first < 2) last = first;
+    parts.push_back(first == last ? std::to_string(indices[first])
+                                  : std::to_string(indices[first]) + "-" + std::to_string(indices[last]));
+    first = last + 1;
+  }
+  return (gpus.size() == 1 ? "GPU " : "GPUs ") + AndList(parts);
+}
+
+std::string_view IsOrAre(std::int64_t count) { return count == 1 ? "is" : "are"; }
+
+std::string BytesText(Bytes bytes) {
+  static constexpr std::array<const char*, 6> kUnits = {"B", "KiB", "MiB", "GiB", "TiB", "PiB"};
+  std::size_t unit = 0;
+  std::int64_t size = 1;
+  while (unit + 1 < kUnits.size() && bytes.count() / size >= 1024) size <<= 10, ++unit;
+  std::int64_t whole = bytes.count() / size;
+  std::int64_t tenth = ((bytes.count() % size) * 10 + size / 2) / size;
+  if (tenth == 10) whole += 1, tenth = 0;
+  std::string out = std::to_string(whole);
+  if (tenth > 0 && whole < 100) out += "." + std::to_string(tenth);
+  return out + " " + kUnits[unit];
+}
+
+std::string BytesFlag(Bytes bytes) {
+  static constexpr std::array<std::pair<int, const char*>, 4> kUnits = {{{40, "T"}, {30, "G"}, {20, "M"}, {10, "K"}}};
+  for (const auto& [shift, letter] : kUnits) {
+    // A unit is coarse enough to lose at most a tenth by rounding down.
+    const std::int64_t count = bytes.count() >> shift;
+    if (count >= 10 || (count > 0 && (count << shift) == bytes.count())) return std::to_string(count) + letter;
+  }
+  return std::to_string(bytes.count());
+}
+
+std::string JobsText(std::span<const JobId> jobs) {
+  static constexpr std::size_t kShown = 4;
+  std::vector<std::string> parts;
+  for (JobId job : jobs.first(std::min(jobs.size(), kShown))) parts.push_back(ToString(job));
+  if (jobs.size() > kShown) parts.push_back(std::to_string(jobs.size() - kShown) + " more");
+  return (jobs.size() == 1 ? "job " : "jobs ") + AndList(parts);
+}
+
+}  // namespace divvy

@@ -1,0 +1,122 @@
+#include "platform/supervisor_files.h"
+
+#include <fcntl.h>
+#include <sys/fsuid.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <chrono>
+#include <cstring>
+#include <thread>
+
+namespace divvy {
+namespace {
+
+// A record that is locked for longer is that of a supervisor at work; one that is just being given up is free in no
+// time.
+constexpr auto kClaimWait = std::chrono::seconds(1);
+
+bool Lock(int fd) {
+  struct flock lock = {};
+  lock.l_type = F_WRLCK;
+  return ::fcntl(fd, F_OFD_SETLK, &lock) == 0;
+}
+
+// `file` is the record of a supervisor that is gone. True: it started nothing, or an earlier attempt, and is out of the
+// way now.
+bool ClearAway(int file, const LaunchRequest& request) {
+  struct stat status = {};
+  if (::fstat(file, &status) == 0 && status.st_nlink == 0) return true;
+  char text[4096];
+  const ssize_t size = ::read(file, text, sizeof text);
+  const RunRecord record = ReadRecordFields(RecordFields({text, static_cast<std::size_t>(std::max<ssize_t>(size, 0))}));
+  const bool has_run = record.process.pid != 0 || record.exit.has_value();
+  if (has_run && record.attempt >= request.attempt) return false;
+  ::unlink(ToString(request.job).c_str());
+  return true;
+}
+
+// The kernel looks at the file system ids alone when it opens a file; with a user's it takes root's powers away as
+// well.
+Descriptor OpenAs(const FileOwner& owner, const std::string& path, int flags) {
+  if (owner.is_set()) {
+    ::syscall(SYS_setgroups, owner.groups->size(), owner.groups->data());
+    ::setfsgid(owner.gid);
+    ::setfsuid(owner.uid);
+  }
+  Descriptor file(::open(path.c_str(), flags | O_NOCTTY | O_NONBLOCK, 0666));
+  const int error = errno;
+  if (owner.is_set()) {
+    ::setfsuid(::geteuid());
+    ::setfsgid(::getegid());
+    ::syscall(SYS_setgroups, 0, nullptr);
+  }
+  errno = error;
+  return file;
+}
+
+bool GiveTo(const FileOwner& owner, int file) { return !owner.is_set() || ::fchown(file, owner.uid, owner.gid) == 0; }
+
+}  // namespace
+
+Result<Descriptor> ClaimRunRecord(const LaunchRequest& request, pid_t launcher) {
+  const std::string name = ToString(request.job);
+  const auto give_up = std::chrono::steady_clock::now() + kClaimWait;
+  while (true) {
+    Descriptor record(::open(name.c_str(), O_RDWR | O_CREAT | O_EXCL | O_APPEND | O_CLOEXEC | O_NOFOLLOW, 0600));
+    if (!record.is_open() && errno != EEXIST) {
+      return Internal("cannot make the run record '" + name + "': " + std::strerror(errno));
+    }
+    if (record.is_open()) {
+      const bool is_locked = Lock(record.get());
+      if (::getppid() != launcher) {
+        ::unlink(name.c_str());
+        return Descriptor();
+      }
+      if (is_locked) return record;
+    } else {
+      const Descriptor other(::open(name.c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW));
+      if (other.is_open() && Lock(other.get())) {
+        if (!ClearAway(other.get(), request)) return Descriptor();
+        continue;
+      }
+    }
+    if (std::chrono::steady_clock::now() > give_up) return Descriptor();  // Someone watches this job, and will report.
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+}
+
+Result<std::string> WriteScript(const LaunchRequest& request, const FileOwner& owner) {
+  // The job's id keeps it apart from others', the user's name for it is what $0 shows.
+  std::string base = request.script_name.substr(request.script_name.rfind('/') + 1);
+  if (base.empty()) base = "script";
+  const std::string name = ToString(request.job) + "." + base.substr(0, 200);
+  ::unlink(name.c_str());
+  const Descriptor file(::open(name.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0500));
+  const std::string& text = request.script;
+  const bool is_written =
+      file.is_open() && ::write(file.get(), text.data(), text.size()) == static_cast<ssize_t>(text.size());
+  if (is_written && GiveTo(owner, file.get())) return name;
+  const Error error = Internal("cannot write the script '" + name + "': " + std::strerror(errno));
+  ::unlink(name.c_str());
+  return error;
+}
+
+Result<Descriptor> OpenLog(const LaunchRequest& request, const FileOwner& owner) {
+  const int flags = O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | (request.appends_output ? 0 : O_TRUNC);
+  const std::string& path = request.output;
+  Descriptor log;
+  if (request.is_own_log) {
+    log.Reset(::open(path.c_str(), flags | O_NOFOLLOW, 0600));
+    if (log.is_open() && !GiveTo(owner, log.get())) log.Reset();
+  } else {
+    log = OpenAs(owner, path.front() == '/' ? path : request.directory + "/" + path, flags);
+  }
+  if (log.is_open()) return log;
+  return Internal("cannot open '" + path + "' for writing: " + std::strerror(errno));
+}
+
+}  // namespace divvy

@@ -1,0 +1,36 @@
+// The files that a supervisor makes for its job: the run record, the script, the log.
+#pragma once
+
+#include <sys/types.h>
+
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "platform/launch.h"
+#include "platform/launch_descriptor.h"
+
+namespace divvy {
+
+/// Makes and locks the run record of request.job in the working directory. The record makes a launch happen at most
+/// once, however often it is asked for: it is made exclusively, and `launcher` must still be our parent when it is
+/// there, so that a later launcher's repetition, or a later daemon's scan, finds it. The result is closed when the job
+/// is not ours to run: it runs already or did, or the launcher has gone.
+Result<Descriptor> ClaimRunRecord(const LaunchRequest& request, pid_t launcher);
+
+/// Whose rights a file is opened with. `uid` -1: our own.
+struct FileOwner {
+  uid_t uid = static_cast<uid_t>(-1);
+  gid_t gid = static_cast<gid_t>(-1);
+  const std::vector<gid_t>* groups = nullptr;
+
+  bool is_set() const { return uid != static_cast<uid_t>(-1); }
+};
+
+/// request.script as a file in the working directory that `owner` may read; returns its name.
+Result<std::string> WriteScript(const LaunchRequest& request, const FileOwner& owner);
+
+/// request.output: divvy's own log, given to `owner`, or any file, opened with the owner's rights.
+Result<Descriptor> OpenLog(const LaunchRequest& request, const FileOwner& owner);
+
+}  // namespace divvy

@@ -1,0 +1,115 @@
+// Any bytes as any text that people bring: never a crash, and every error is one line. The first byte chooses the
+// reader.
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+#include <string>
+#include <string_view>
+
+#include "base/text.h"
+#include "dialect/config.h"
+#include "dialect/gflow.h"
+#include "dialect/job_options.h"
+#include "dialect/quantities.h"
+#include "dialect/slurm.h"
+
+namespace {
+
+using namespace divvy;           // NOLINT: a program of one file.
+using namespace divvy::dialect;  // NOLINT
+
+Surroundings FuzzSurroundings() {
+  Surroundings around;
+  around.now = Time(std::chrono::seconds(1'772'452'800));
+  around.utc_offset = 1h;
+  around.directory = "/home/ada";
+  around.home = "/home/ada";
+  around.user = "ada";
+  around.read_file = [](const std::string& path) -> Result<std::string> { return path; };
+  around.resolve_job = [](std::string_view) -> Result<JobId> { return JobId(41); };
+  return around;
+}
+
+template <typename T>
+void Check(const Result<T>& result) {
+  if (!result && (result.error().message.empty() || result.error().message.find('\n') != std::string::npos))
+    std::abort();
+}
+
+void ReadOptions(std::string_view text, bool is_gflow) {
+  const Surroundings around = FuzzSurroundings();
+  std::vector<std::string> words;
+  for (std::string_view word : Split(text, '\n')) words.emplace_back(word);
+  JobSpec spec;
+  const auto parsed = ParseOptions(is_gflow ? GflowOptions(spec, around) : JobOptions(spec, around), words);
+  Check(parsed);
+  if (!parsed) return;
+  spec.command = parsed->positional;
+  if (is_gflow) Check(FinishGflow(spec, around));
+  Check(CheckComplete(spec));
+  if (Summarise(spec).empty()) std::abort();
+  const auto count = ElementCount(spec);
+  Check(count);
+  if (!count || *count == 0) return;
+  for (const std::uint64_t ordinal : {std::uint64_t{0}, *count / 2, *count - 1})
+    FillParameters(text, ElementAt(spec, ordinal).parameters);
+}
+
+void ReadQuantities(std::string_view text) {
+  Check(ParseSize(text, 1 << 20));
+  if (const auto size = ParseSize(text, 1); size && FormatSize(*size).empty()) std::abort();
+  Check(ParseDuration(text, 1min));
+  if (const auto span = ParseDuration(text, 1s); span && (FormatDuration(*span).empty() || FormatClock(*span).empty()))
+    std::abort();
+  Check(ParseSlurmTime(text));
+  Check(ParseMoment(text, Time(std::chrono::seconds(1'772'452'800)), 1h));
+  Check(ParseSignal(text));
+  Check(ParseGpuSet(text));
+}
+
+void ReadScripts(std::string_view text) {
+  const Surroundings around = FuzzSurroundings();
+  JobSpec spec;
+  const JobSpec before = spec;
+  const Status read = ReadScript(text, "job.sh", around, spec);
+  Check(read);
+  if (!read && spec != before) std::abort();
+  const ScriptExplanation explanation = ExplainScript(text, "job.sh", around);
+  // What cannot be submitted must be explained.
+  if (!read && !explanation.had_errors) std::abort();
+}
+
+void ReadSmall(std::string_view text) {
+  JobSpec spec;
+  Check(ParseDependencies(text, FuzzSurroundings(), spec));
+  Check(ParseParameter(text, spec));
+  Check(ParseParameterFile(text, "grid.csv", spec));
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* bytes, std::size_t size) {
+  if (size == 0) return 0;
+  const std::string_view text(reinterpret_cast<const char*>(bytes) + 1, size - 1);
+  switch (bytes[0] % 6) {
+    case 0:
+      ReadScripts(text);
+      break;
+    case 1:
+      ReadOptions(text, false);
+      break;
+    case 2:
+      ReadOptions(text, true);
+      break;
+    case 3:
+      Check(ParseConfig(text, "divvy.toml"));
+      break;
+    case 4:
+      ReadQuantities(text);
+      break;
+    default:
+      ReadSmall(text);
+      break;
+  }
+  return 0;
+}
