@@ -22,9 +22,8 @@ void IndexRanges::Insert(std::uint32_t first, std::uint32_t last) {
     return;
   }
   // The ranges that touch or overlap [first, last] melt into it.
-  auto begin = std::ranges::find_if(ranges_, [&](const Range& range) {
-    return static_cast<std::uint64_t>(range.last) + 1 >= first;
-  });
+  auto begin = std::ranges::find_if(
+      ranges_, [&](const Range& range) { return static_cast<std::uint64_t>(range.last) + 1 >= first; });
   auto end = begin;
   while (end != ranges_.end() && end->first <= static_cast<std::uint64_t>(last) + 1) {
     first = std::min(first, end->first);
@@ -95,7 +94,9 @@ Result<IndexRanges> IndexRanges::Parse(std::string_view text, std::string_view w
     const auto first = ParseInteger(part.substr(0, dash));
     const auto last = dash == std::string_view::npos ? first : ParseInteger(part.substr(dash + 1));
     if (!first || !last || *first < 0) return InvalidArgument(place + ": write indices such as 0-9, 1,3,7 or 0-15:4");
-    if (*last < *first) return InvalidArgument(place + ": the range runs backwards; write " + std::to_string(*last) + "-" + std::to_string(*first));
+    if (*last < *first)
+      return InvalidArgument(place + ": the range runs backwards; write " + std::to_string(*last) + "-" +
+                             std::to_string(*first));
     if (*last > kMaxIndex) return InvalidArgument(place + ": indices go up to " + std::to_string(kMaxIndex));
     if (step == 1) {
       out.Insert(static_cast<std::uint32_t>(*first), static_cast<std::uint32_t>(*last));

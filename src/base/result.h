@@ -64,17 +64,17 @@ using Status = Result<void>;
   declaration = *std::move(name)
 
 /// The same for a result without a value.
-#define DIVVY_CHECK(expression)                        \
-  do {                                                 \
+#define DIVVY_CHECK(expression)                                                   \
+  do {                                                                            \
     if (auto status_ = (expression); !status_) return std::move(status_).error(); \
   } while (false)
 
 /// A broken invariant. Stays on in release: a restart from the store is the recovery path. Never on what a user, a
 /// file or a peer can cause.
-#define DIVVY_ASSERT(condition)                                                                     \
-  do {                                                                                              \
-    if (!(condition)) [[unlikely]] {                                                                \
+#define DIVVY_ASSERT(condition)                                                                       \
+  do {                                                                                                \
+    if (!(condition)) [[unlikely]] {                                                                  \
       std::fprintf(stderr, "divvy: broken invariant at %s:%d: %s\n", __FILE__, __LINE__, #condition); \
-      std::abort();                                                                                 \
-    }                                                                                               \
+      std::abort();                                                                                   \
+    }                                                                                                 \
   } while (false)

@@ -27,9 +27,7 @@ inline constexpr Time kNever = Time::max();
 /// Seconds since 1970 with a fraction, as every JSON field has it. Doubles hold microseconds exactly until 2255.
 inline double ToSeconds(Time time) { return static_cast<double>(time.time_since_epoch().count() / 1000) / 1e6; }
 inline double ToSeconds(Duration duration) { return static_cast<double>(duration.count()) / 1e9; }
-inline Time TimeFromSeconds(double seconds) {
-  return Time(Duration(static_cast<std::int64_t>(seconds * 1e6) * 1000));
-}
+inline Time TimeFromSeconds(double seconds) { return Time(Duration(static_cast<std::int64_t>(seconds * 1e6) * 1000)); }
 
 /// `time + duration` that stays at kNever instead of wrapping.
 inline Time AddSaturating(Time time, Duration duration) {

@@ -22,24 +22,41 @@ dialect::Apply Into(std::string& text) {
 
 std::vector<Option> SelectTable(wire::JobSelector& select) {
   std::vector<Option> table;
-  table.push_back({"all", 'a', Takes::kNothing, "", "All of my jobs that wait or run", [&select](std::string_view) -> Status { select.is_all = true; return {}; }, {"me"}, false});
+  table.push_back({"all",
+                   'a',
+                   Takes::kNothing,
+                   "",
+                   "All of my jobs that wait or run",
+                   [&select](std::string_view) -> Status {
+                     select.is_all = true;
+                     return {};
+                   },
+                   {"me"},
+                   false});
   table.push_back({"name", 'n', Takes::kValue, "NAME", "My jobs of this name", Into(select.name), {}, false});
   table.push_back({"project", 'P', Takes::kValue, "NAME", "My jobs of this project", Into(select.project), {}, false});
   table.push_back({"group", 0, Takes::kValue, "NAME", "My jobs of this group", Into(select.group), {}, false});
-  table.push_back({"user", 'u', Takes::kValue, "NAME", "That user's jobs (administrators)", Into(select.user), {}, false});
-  table.push_back({"state", 's', Takes::kValue, "STATE", "Only those in this state",
+  table.push_back(
+      {"user", 'u', Takes::kValue, "NAME", "That user's jobs (administrators)", Into(select.user), {}, false});
+  table.push_back({"state",
+                   's',
+                   Takes::kValue,
+                   "STATE",
+                   "Only those in this state",
                    [&select](std::string_view value) -> Status {
-                     if (!JobStateFromName(value)) return InvalidArgument("there is no state '" + std::string(value) + "'");
+                     if (!JobStateFromName(value))
+                       return InvalidArgument("there is no state '" + std::string(value) + "'");
                      select.states.emplace_back(value);
                      return {};
                    },
-                   {}, false});
+                   {},
+                   false});
   return table;
 }
 
 Status CheckSelection(const wire::JobSelector& select, std::string_view verb) {
-  const bool selects = !select.ids.empty() || select.is_all || !select.name.empty() || !select.project.empty() || !select.group.empty() ||
-                       !select.states.empty() || !select.user.empty();
+  const bool selects = !select.ids.empty() || select.is_all || !select.name.empty() || !select.project.empty() ||
+                       !select.group.empty() || !select.states.empty() || !select.user.empty();
   if (selects) return {};
   return InvalidArgument("name the jobs: divvy " + std::string(verb) + " 17 18 20-25 17_3 @ (or a name), or --all");
 }
@@ -59,8 +76,9 @@ int Report(const Result<wire::ActionAnswer>& answer) {
   return has_failed ? 1 : 0;
 }
 
-int Act(const Words& words, std::string_view verb, Result<wire::ActionAnswer> (Api::*method)(const wire::ActionRequest&),
-        std::vector<Option> extra, wire::ActionRequest& request) {
+int Act(const Words& words, std::string_view verb,
+        Result<wire::ActionAnswer> (Api::*method)(const wire::ActionRequest&), std::vector<Option> extra,
+        wire::ActionRequest& request) {
   std::vector<Option> table = SelectTable(request.select);
   for (Option& option : extra) table.push_back(std::move(option));
   const auto parsed = dialect::ParseOptions(table, words);
@@ -74,32 +92,55 @@ int Act(const Words& words, std::string_view verb, Result<wire::ActionAnswer> (A
 
 std::vector<Option> CancelTable(wire::ActionRequest& request) {
   std::vector<Option> table;
-  table.push_back({"signal", 0, Takes::kValue, "SIGNAL", "Begin with this signal instead of the job's own (TERM)",
+  table.push_back({"signal",
+                   0,
+                   Takes::kValue,
+                   "SIGNAL",
+                   "Begin with this signal instead of the job's own (TERM)",
                    [&request](std::string_view value) -> Status {
                      DIVVY_TRY(const int signal, dialect::ParseSignal(value));
                      request.signal = signal;
                      return {};
                    },
-                   {}, false});
-  table.push_back({"grace", 0, Takes::kValue, "TIME", "From that signal to SIGKILL (the job's own, 30 s)",
+                   {},
+                   false});
+  table.push_back({"grace",
+                   0,
+                   Takes::kValue,
+                   "TIME",
+                   "From that signal to SIGKILL (the job's own, 30 s)",
                    [&request](std::string_view value) -> Status {
                      DIVVY_TRY(const Duration grace, dialect::ParseDuration(value, std::chrono::seconds(1)));
                      request.grace_s = ToSeconds(grace);
                      return {};
                    },
-                   {}, false});
-  table.push_back({"now", 0, Takes::kNothing, "", "SIGKILL at once", [&request](std::string_view) -> Status { request.grace_s = 0; return {}; }, {"kill"}, false});
+                   {},
+                   false});
+  table.push_back({"now",
+                   0,
+                   Takes::kNothing,
+                   "",
+                   "SIGKILL at once",
+                   [&request](std::string_view) -> Status {
+                     request.grace_s = 0;
+                     return {};
+                   },
+                   {"kill"},
+                   false});
   table.push_back({"reason", 0, Takes::kValue, "TEXT", "Kept with the job", Into(request.reason), {}, false});
   return table;
 }
 
 std::vector<Option> UpdateTable(wire::JobUpdate& update) {
   std::vector<Option> table = SelectTable(update.select);
-  std::erase_if(table, [](const Option& option) { return option.name != "all" && option.name != "user" && option.name != "state"; });
+  std::erase_if(table, [](const Option& option) {
+    return option.name != "all" && option.name != "user" && option.name != "state";
+  });
   const auto count = [](std::optional<std::int64_t>& into, std::int64_t least) {
     return [&into, least](std::string_view value) -> Status {
       const auto number = ParseInteger(value);
-      if (!number || *number < least || *number > 1'000'000'000) return InvalidArgument("'" + std::string(value) + "' is no whole number from " + std::to_string(least));
+      if (!number || *number < least || *number > 1'000'000'000)
+        return InvalidArgument("'" + std::string(value) + "' is no whole number from " + std::to_string(least));
       into = *number;
       return {};
     };
@@ -118,49 +159,88 @@ std::vector<Option> UpdateTable(wire::JobUpdate& update) {
     };
   };
   table.push_back({"gpus", 'g', Takes::kValue, "N", "Ask for N GPUs", count(update.gpus, 0), {}, false});
-  table.push_back({"gpu-type", 0, Takes::kValue, "SPEC", "Of this model; \"\" for any", text(update.gpu_type), {}, false});
-  table.push_back({"gpu-memory", 0, Takes::kValue, "SIZE", "With at least this memory", size(update.gpu_memory_bytes, 1 << 20), {}, false});
+  table.push_back(
+      {"gpu-type", 0, Takes::kValue, "SPEC", "Of this model; \"\" for any", text(update.gpu_type), {}, false});
+  table.push_back({"gpu-memory",
+                   0,
+                   Takes::kValue,
+                   "SIZE",
+                   "With at least this memory",
+                   size(update.gpu_memory_bytes, 1 << 20),
+                   {},
+                   false});
   table.push_back({"cpus", 'c', Takes::kValue, "N", "Ask for N CPUs", count(update.cpus, 0), {}, false});
-  table.push_back({"memory", 0, Takes::kValue, "SIZE", "Ask for host memory", size(update.memory_bytes, 1 << 20), {"mem"}, false});
-  table.push_back({"priority", 'p', Takes::kValue, "N", "Higher goes first; raising it takes an administrator",
+  table.push_back(
+      {"memory", 0, Takes::kValue, "SIZE", "Ask for host memory", size(update.memory_bytes, 1 << 20), {"mem"}, false});
+  table.push_back({"priority",
+                   'p',
+                   Takes::kValue,
+                   "N",
+                   "Higher goes first; raising it takes an administrator",
                    [&update](std::string_view value) -> Status {
                      const auto number = ParseInteger(value);
-                     if (!number || *number < -1'000'000 || *number > 1'000'000) return InvalidArgument("'" + std::string(value) + "' is no whole number within a million");
+                     if (!number || *number < -1'000'000 || *number > 1'000'000)
+                       return InvalidArgument("'" + std::string(value) + "' is no whole number within a million");
                      update.priority = *number;
                      return {};
                    },
-                   {}, false});
-  table.push_back({"time", 't', Takes::kValue, "TIME", "New time limit; of running jobs too, counted from their start; 0: none",
+                   {},
+                   false});
+  table.push_back({"time",
+                   't',
+                   Takes::kValue,
+                   "TIME",
+                   "New time limit; of running jobs too, counted from their start; 0: none",
                    [&update](std::string_view value) -> Status {
                      DIVVY_TRY(const Duration limit, dialect::ParseDuration(value, std::chrono::minutes(1)));
                      update.time_limit_s = ToSeconds(limit);
                      return {};
                    },
-                   {}, false});
-  table.push_back({"begin", 0, Takes::kValue, "WHEN", "Not before this time",
+                   {},
+                   false});
+  table.push_back({"begin",
+                   0,
+                   Takes::kValue,
+                   "WHEN",
+                   "Not before this time",
                    [&update](std::string_view value) -> Status {
                      const auto around = CallerSurroundings();
                      DIVVY_TRY(const Time at, dialect::ParseMoment(value, around.now, around.utc_offset));
                      update.begin = ToSeconds(at);
                      return {};
                    },
-                   {}, false});
+                   {},
+                   false});
   table.push_back({"name", 'n', Takes::kValue, "NAME", "New name", text(update.name), {}, false});
   table.push_back({"project", 'P', Takes::kValue, "NAME", "New project", text(update.project), {}, false});
   table.push_back({"comment", 0, Takes::kValue, "TEXT", "New comment", text(update.comment), {}, false});
   table.push_back({"group", 0, Takes::kValue, "NAME", "New group; \"\" for none", text(update.group), {}, false});
-  table.push_back({"at-once", 0, Takes::kValue, "N", "Elements of an array that may run together; 0: no cap", count(update.array_at_once, 0), {}, false});
-  table.push_back({"retries", 0, Takes::kValue, "N", "Runs again so often after a failure", count(update.retries, 0), {}, false});
+  table.push_back({"at-once",
+                   0,
+                   Takes::kValue,
+                   "N",
+                   "Elements of an array that may run together; 0: no cap",
+                   count(update.array_at_once, 0),
+                   {},
+                   false});
+  table.push_back(
+      {"retries", 0, Takes::kValue, "N", "Runs again so often after a failure", count(update.retries, 0), {}, false});
   table.push_back({"output", 0, Takes::kValue, "FILE", "New output file", text(update.output), {}, false});
-  table.push_back({"dependency", 'd', Takes::kValue, "SPEC", "Replaces its dependencies; \"\" for none",
+  table.push_back({"dependency",
+                   'd',
+                   Takes::kValue,
+                   "SPEC",
+                   "Replaces its dependencies; \"\" for none",
                    [&update](std::string_view value) -> Status {
                      JobSpec spec;
                      if (!value.empty()) DIVVY_CHECK(dialect::ParseDependencies(value, CallerSurroundings(), spec));
                      update.dependencies.emplace();
-                     for (const Dependency& dependency : spec.dependencies) update.dependencies->push_back(dialect::FormatDependency(dependency));
+                     for (const Dependency& dependency : spec.dependencies)
+                       update.dependencies->push_back(dialect::FormatDependency(dependency));
                      return {};
                    },
-                   {}, false});
+                   {},
+                   false});
   return table;
 }
 
@@ -222,7 +302,8 @@ int UpdateMain(const Words& words) {
   const auto parsed = dialect::ParseOptions(UpdateTable(update), words);
   if (!parsed) return Fail(parsed.error());
   update.select.ids = parsed->positional;
-  if (update.select.ids.empty() && !update.select.is_all) return Fail(InvalidArgument("name the jobs: divvy update 17 --priority 5"));
+  if (update.select.ids.empty() && !update.select.is_all)
+    return Fail(InvalidArgument("name the jobs: divvy update 17 --priority 5"));
   auto api = Api::Connect();
   if (!api) return Fail(api.error());
   return Report(api->Update(update));
@@ -230,7 +311,9 @@ int UpdateMain(const Words& words) {
 
 int GroupMain(const Words& words) {
   const auto limit = words.size() == 3 && words[0] == "limit" ? ParseInteger(words[2]) : std::nullopt;
-  if (!limit || *limit < 0 || *limit > 1'000'000) return Fail(InvalidArgument("write: divvy group limit NAME N (at most N of its jobs run together; 0: no cap; NAME may be an array's id)"));
+  if (!limit || *limit < 0 || *limit > 1'000'000)
+    return Fail(InvalidArgument(
+        "write: divvy group limit NAME N (at most N of its jobs run together; 0: no cap; NAME may be an array's id)"));
   auto api = Api::Connect();
   if (!api) return Fail(api.error());
   return Report(api->SetGroupLimit({words[1], *limit}));

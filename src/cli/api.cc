@@ -19,15 +19,23 @@ Error NoDaemon(const Places& places, const Error& error) {
 
 ErrorCode CodeOfStatus(int status) {
   switch (status) {
-    case 400: return ErrorCode::kInvalidArgument;
-    case 403: return ErrorCode::kPermissionDenied;
-    case 404: return ErrorCode::kNotFound;
-    case 409: return ErrorCode::kFailedPrecondition;
+    case 400:
+      return ErrorCode::kInvalidArgument;
+    case 403:
+      return ErrorCode::kPermissionDenied;
+    case 404:
+      return ErrorCode::kNotFound;
+    case 409:
+      return ErrorCode::kFailedPrecondition;
     case 429:
-    case 507: return ErrorCode::kLimitExceeded;
-    case 503: return ErrorCode::kUnreachable;
-    case 504: return ErrorCode::kTimedOut;
-    default: return ErrorCode::kInternal;
+    case 507:
+      return ErrorCode::kLimitExceeded;
+    case 503:
+      return ErrorCode::kUnreachable;
+    case 504:
+      return ErrorCode::kTimedOut;
+    default:
+      return ErrorCode::kInternal;
   }
 }
 
@@ -37,7 +45,8 @@ struct Api::Connection {
   std::string socket;
   HttpClient http;
 
-  Result<std::string> Call(std::string_view method, const std::string& target, const std::string& body = "", std::span<const int> fds = {}) {
+  Result<std::string> Call(std::string_view method, const std::string& target, const std::string& body = "",
+                           std::span<const int> fds = {}) {
     DIVVY_TRY(HttpResponse response, http.Call(method, target, body, fds));
     if (response.status < 300) return std::move(response.body);
     if (auto error = wire::Decode<wire::ErrorView>(response.body); error && !error->message.empty()) {
@@ -47,7 +56,8 @@ struct Api::Connection {
   }
 
   template <typename Answer>
-  Result<Answer> Ask(std::string_view method, const std::string& target, const std::string& body = "", std::span<const int> fds = {}) {
+  Result<Answer> Ask(std::string_view method, const std::string& target, const std::string& body = "",
+                     std::span<const int> fds = {}) {
     DIVVY_TRY(const std::string text, Call(method, target, body, fds));
     return wire::Decode<Answer>(text);
   }
@@ -71,7 +81,9 @@ Result<Api> Api::Connect(const std::string& socket) {
 }
 
 Result<wire::StatusView> Api::Status() { return connection_->Ask<wire::StatusView>("GET", "/v1/status"); }
-Result<std::vector<wire::GpuView>> Api::Gpus() { return connection_->Ask<std::vector<wire::GpuView>>("GET", "/v1/gpus"); }
+Result<std::vector<wire::GpuView>> Api::Gpus() {
+  return connection_->Ask<std::vector<wire::GpuView>>("GET", "/v1/gpus");
+}
 
 Result<wire::RestrictAnswer> Api::Restrict(const wire::RestrictRequest& request) {
   return connection_->Ask<wire::RestrictAnswer>("POST", "/v1/gpus/restrict", wire::EncodeChanged(request));
@@ -82,14 +94,19 @@ Result<wire::IgnoreAnswer> Api::Ignore(const wire::IgnoreRequest& request) {
 Result<wire::IgnoreAnswer> Api::IgnoreRules() { return connection_->Ask<wire::IgnoreAnswer>("GET", "/v1/gpus/ignore"); }
 
 Result<wire::SubmitAnswer> Api::Submit(const JobSpec& spec, std::span<const int> streams) {
-  return connection_->Ask<wire::SubmitAnswer>("POST", "/v1/jobs", "{\"spec\":" + wire::EncodeChanged(spec) + "}", streams);
+  return connection_->Ask<wire::SubmitAnswer>("POST", "/v1/jobs", "{\"spec\":" + wire::EncodeChanged(spec) + "}",
+                                              streams);
 }
 
 Result<std::vector<wire::JobView>> Api::Jobs(const wire::JobSelector& selector) {
   return connection_->Ask<std::vector<wire::JobView>>("POST", "/v1/jobs/select", wire::EncodeChanged(selector));
 }
-Result<wire::JobDetail> Api::Job(const std::string& id) { return connection_->Ask<wire::JobDetail>("GET", "/v1/jobs/" + PercentEncode(id)); }
-Result<wire::WhyView> Api::Why(const std::string& id) { return connection_->Ask<wire::WhyView>("GET", "/v1/jobs/" + PercentEncode(id) + "/why"); }
+Result<wire::JobDetail> Api::Job(const std::string& id) {
+  return connection_->Ask<wire::JobDetail>("GET", "/v1/jobs/" + PercentEncode(id));
+}
+Result<wire::WhyView> Api::Why(const std::string& id) {
+  return connection_->Ask<wire::WhyView>("GET", "/v1/jobs/" + PercentEncode(id) + "/why");
+}
 
 Result<wire::WaitAnswer> Api::Wait(const std::string& id) {
   while (true) {
@@ -140,7 +157,8 @@ Result<wire::WaitAnswer> Api::Attach(const std::string& id, std::span<const int>
 }
 
 Result<void> Api::Resize(const std::string& id, const wire::WinsizeRequest& size) {
-  DIVVY_TRY(const std::string text, connection_->Call("POST", "/v1/jobs/" + PercentEncode(id) + "/resize", wire::EncodeChanged(size)));
+  DIVVY_TRY(const std::string text,
+            connection_->Call("POST", "/v1/jobs/" + PercentEncode(id) + "/resize", wire::EncodeChanged(size)));
   return {};
 }
 

@@ -1,5 +1,5 @@
-// What the commands may ask of the daemon: one method per route, messages in, messages out. The only way from the command
-// line to anything. Blocking; one connection.
+// What the commands may ask of the daemon: one method per route, messages in, messages out. The only way from the
+// command line to anything. Blocking; one connection.
 #pragma once
 
 #include <functional>

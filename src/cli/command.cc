@@ -13,6 +13,7 @@
 
 #include "base/text.h"
 #include "cli/api.h"
+#include "dialect/slurm.h"
 
 extern char** environ;
 
@@ -34,7 +35,8 @@ Result<std::string> ReadFile(const std::string& path) {
   const int error = errno;
   ::close(fd);
   if (got < 0) return InvalidArgument("cannot read '" + path + "': " + std::string(::strerror(error)));
-  if (text.size() > kFileMost) return InvalidArgument("'" + path + "' is larger than 16 MiB, which is more than a script or table should be");
+  if (text.size() > kFileMost)
+    return InvalidArgument("'" + path + "' is larger than 16 MiB, which is more than a script or table should be");
   return text;
 }
 
@@ -49,17 +51,25 @@ std::string HostName() {
 
 int Fail(const Error& error) {
   const bool is_coloured = ::isatty(STDERR_FILENO) == 1 && std::getenv("NO_COLOR") == nullptr;
-  std::fprintf(stderr, "%sdivvy:%s %s\n", is_coloured ? "\033[31m" : "", is_coloured ? "\033[0m" : "", error.message.c_str());
+  std::fprintf(stderr, "%sdivvy:%s %s\n", is_coloured ? "\033[31m" : "", is_coloured ? "\033[0m" : "",
+               error.message.c_str());
   switch (error.code) {
-    case ErrorCode::kInvalidArgument: return 2;
-    case ErrorCode::kNotFound: return 3;
-    case ErrorCode::kPermissionDenied: return 4;
-    case ErrorCode::kUnreachable: return 5;
-    default: return 1;
+    case ErrorCode::kInvalidArgument:
+      return 2;
+    case ErrorCode::kNotFound:
+      return 3;
+    case ErrorCode::kPermissionDenied:
+      return 4;
+    case ErrorCode::kUnreachable:
+      return 5;
+    default:
+      return 1;
   }
 }
 
-void Note(std::string_view message) { std::fprintf(stderr, "divvy: note: %.*s\n", static_cast<int>(message.size()), message.data()); }
+void Note(std::string_view message) {
+  std::fprintf(stderr, "divvy: note: %.*s\n", static_cast<int>(message.size()), message.data());
+}
 
 dialect::Surroundings CallerSurroundings() {
   dialect::Surroundings around;
@@ -95,9 +105,10 @@ void CaptureInto(JobSpec& spec) {
   }
   spec.capture.umask = static_cast<int>(::umask(0));
   ::umask(static_cast<mode_t>(spec.capture.umask));
-  constexpr std::pair<const char*, int> kLimits[] = {{"nofile", RLIMIT_NOFILE}, {"nproc", RLIMIT_NPROC},     {"memlock", RLIMIT_MEMLOCK}, {"stack", RLIMIT_STACK},
-                                                     {"core", RLIMIT_CORE},     {"fsize", RLIMIT_FSIZE},     {"as", RLIMIT_AS},           {"cpu", RLIMIT_CPU},
-                                                     {"data", RLIMIT_DATA}};
+  constexpr std::pair<const char*, int> kLimits[] = {
+      {"nofile", RLIMIT_NOFILE}, {"nproc", RLIMIT_NPROC}, {"memlock", RLIMIT_MEMLOCK},
+      {"stack", RLIMIT_STACK},   {"core", RLIMIT_CORE},   {"fsize", RLIMIT_FSIZE},
+      {"as", RLIMIT_AS},         {"cpu", RLIMIT_CPU},     {"data", RLIMIT_DATA}};
   for (const auto& [name, resource] : kLimits) {
     rlimit limit{};
     if (::getrlimit(static_cast<__rlimit_resource_t>(resource), &limit) != 0) continue;
@@ -109,10 +120,23 @@ void CaptureInto(JobSpec& spec) {
   }
 }
 
+Status FinishSpec(JobSpec& spec, Api& api) {
+  CaptureInto(spec);
+  dialect::CompleteCapture(spec);
+  if (spec.dialect != Dialect::kSlurm) return {};
+  std::optional<int> gpus;
+  if (spec.labels.contains("slurm.exclusive")) {
+    DIVVY_TRY(const wire::StatusView status, api.Status());
+    gpus = static_cast<int>(status.gpus);
+  }
+  dialect::CompleteSlurm(spec, gpus);
+  return {};
+}
+
 Result<wire::SubmitAnswer> SubmitJob(JobSpec spec) {
   DIVVY_CHECK(dialect::CheckComplete(spec));
-  CaptureInto(spec);
   DIVVY_TRY(Api api, Api::Connect());
+  DIVVY_CHECK(FinishSpec(spec, api));
   DIVVY_TRY(wire::SubmitAnswer answer, api.Submit(spec));
   for (const std::string& note : answer.notes) Note(note);
   return answer;

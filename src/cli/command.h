@@ -18,12 +18,12 @@ struct Example {
 };
 
 struct Command {
-  std::string_view name;       // "submit"
-  std::string_view summary;    // One line for the list of commands, no full stop.
-  std::string_view usage;      // "divvy submit [OPTIONS] [--] COMMAND... | SCRIPT [ARGS...] | -"
-  std::string_view about;      // A paragraph or two; may be empty.
+  std::string_view name;     // "submit"
+  std::string_view summary;  // One line for the list of commands, no full stop.
+  std::string_view usage;    // "divvy submit [OPTIONS] [--] COMMAND... | SCRIPT [ARGS...] | -"
+  std::string_view about;    // A paragraph or two; may be empty.
   std::vector<Example> examples;
-  std::string_view group;      // Heading in the list: "Jobs", "GPUs", "Daemon", "Other tools".
+  std::string_view group;  // Heading in the list: "Jobs", "GPUs", "Daemon", "Other tools".
   /// The options with closures that write nowhere that matters, for --help, man pages and completions.
   std::vector<dialect::Option> (*options)() = nullptr;
   /// What the positional words are, for completions: "job", "script", "command", "gpu", "" (nothing).
@@ -46,6 +46,10 @@ void Note(std::string_view message);
 dialect::Surroundings CallerSurroundings();
 /// Environment, umask, limits and directory of this process, into the spec.
 void CaptureInto(JobSpec& spec);
+
+class Api;
+/// What the text alone cannot say: the surroundings (CaptureInto), what --export leaves of them, and, for whole servers, how many GPUs the daemon has.
+Status FinishSpec(JobSpec& spec, Api& api);
 
 /// Shared ending of every submitting command: submits `spec` (already complete), prints notes to stderr. For foreground
 /// jobs runs it on this process's streams (pty, Ctrl-C and window size handled) and gives the job's exit code.

@@ -189,11 +189,12 @@ void AddAll(Candidates& candidates, std::span<const std::string_view> words) {
 constexpr std::string_view kStates[] = {"held",      "queued", "starting",  "running",   "paused", "stopping",
                                         "succeeded", "failed", "cancelled", "timed_out", "lost"};
 constexpr std::string_view kSignals[] = {"TERM", "INT", "HUP", "USR1", "USR2", "CONT", "STOP", "QUIT", "KILL"};
-constexpr std::string_view kQueueColumns[] = {"id",       "name",      "user",    "state",    "gpus",   "on",
-                                              "time",     "limit",     "reason",  "priority", "exit",   "submitted",
-                                              "started",  "ended",     "waited",  "project",  "group",  "position",
-                                              "restarts", "dialect",   "comment", "depends"};
-constexpr std::string_view kEmulations[] = {"8xH100-80GB", "8xH200", "8xB200", "8xA100-80GB", "4xA100-40GB", "4xL40S", "2xRTX4090"};
+constexpr std::string_view kQueueColumns[] = {"id",       "name",    "user",    "state",    "gpus",  "on",
+                                              "time",     "limit",   "reason",  "priority", "exit",  "submitted",
+                                              "started",  "ended",   "waited",  "project",  "group", "position",
+                                              "restarts", "dialect", "comment", "depends"};
+constexpr std::string_view kEmulations[] = {"8xH100-80GB", "8xH200", "8xB200",   "8xA100-80GB",
+                                            "4xA100-40GB", "4xL40S", "2xRTX4090"};
 
 /// The values of an option, where they can be known.
 void CompleteValue(const Option& option, std::string_view typed, std::string kept) {
@@ -223,16 +224,17 @@ void CompleteValue(const Option& option, std::string_view typed, std::string kep
 
 /// What the finished words after the command's name make of the word that is being typed.
 struct Position {
-  const Option* wants_value = nullptr;   // The option before takes this word.
-  std::vector<std::string> positional;   // Finished ones.
-  std::size_t first_positional = 0;      // Its place among all words, from 0 for the command's name.
+  const Option* wants_value = nullptr;  // The option before takes this word.
+  std::vector<std::string> positional;  // Finished ones.
+  std::size_t first_positional = 0;     // Its place among all words, from 0 for the command's name.
   bool saw_dashes = false;
 };
 
 const Option* FindOption(std::span<const Option> options, std::string_view word) {
   for (const Option& option : options) {
     if (word.starts_with("--")) {
-      const std::string_view name = word.substr(2, word.find('=') == std::string_view::npos ? word.npos : word.find('=') - 2);
+      const std::string_view name =
+          word.substr(2, word.find('=') == std::string_view::npos ? word.npos : word.find('=') - 2);
       if (option.name == name || std::ranges::find(option.aliases, name) != option.aliases.end()) return &option;
     } else if (word.size() == 2 && option.letter == word[1]) {
       return &option;
@@ -286,7 +288,8 @@ void CompletePositional(const Command& command, const Position& position, std::s
   const std::size_t at = position.positional.size();
   Candidates candidates(typed);
   if (command.name == "help") return at == 0 ? CompleteCommandNames(typed) : void();
-  if (command.name == "completion") return at == 0 ? AddAll(candidates, std::to_array<std::string_view>({"bash", "zsh", "fish"})) : void();
+  if (command.name == "completion")
+    return at == 0 ? AddAll(candidates, std::to_array<std::string_view>({"bash", "zsh", "fish"})) : void();
   if (command.name == "signal" && at == 0) return AddAll(candidates, kSignals);
   if (command.name == "group") {
     if (at == 0) candidates.Add("limit", "At most so many of a group's jobs run together");
@@ -331,7 +334,8 @@ void Complete(std::span<const std::string> words) {
   }
   if (typed.starts_with("--") && typed.find('=') != typed.npos && !position.saw_dashes) {
     const std::size_t value = typed.find('=') + 1;
-    if (const Option* option = FindOption(options, typed)) CompleteValue(*option, std::string_view(typed).substr(value), typed.substr(0, value));
+    if (const Option* option = FindOption(options, typed))
+      CompleteValue(*option, std::string_view(typed).substr(value), typed.substr(0, value));
     return;
   }
   if (typed.starts_with("-") && !position.saw_dashes) return CompleteOptionNames(options, typed);
@@ -346,8 +350,12 @@ void Complete(std::span<const std::string> words) {
 
 int CompletionMain(const Words& words) {
   const std::string shell = words.empty() ? "" : words.front();
-  const std::string_view script = shell == "bash" ? kBash : shell == "zsh" ? kZsh : shell == "fish" ? kFish : std::string_view();
-  if (script.empty() || words.size() != 1) return Fail(InvalidArgument("write: divvy completion bash (or zsh, or fish)"));
+  const std::string_view script = shell == "bash"   ? kBash
+                                  : shell == "zsh"  ? kZsh
+                                  : shell == "fish" ? kFish
+                                                    : std::string_view();
+  if (script.empty() || words.size() != 1)
+    return Fail(InvalidArgument("write: divvy completion bash (or zsh, or fish)"));
   std::fwrite(script.data(), 1, script.size(), stdout);
   return 0;
 }

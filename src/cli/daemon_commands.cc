@@ -37,7 +37,12 @@ struct UpFlags {
 };
 
 std::vector<Option> UpTable(UpFlags& flags) {
-  const auto set = [](bool& flag) { return [&flag](std::string_view) -> Status { flag = true; return {}; }; };
+  const auto set = [](bool& flag) {
+    return [&flag](std::string_view) -> Status {
+      flag = true;
+      return {};
+    };
+  };
   const auto text = [](std::string& into) {
     return [&into](std::string_view value) -> Status {
       if (value.empty()) return InvalidArgument("the value is empty");
@@ -46,10 +51,32 @@ std::vector<Option> UpTable(UpFlags& flags) {
     };
   };
   std::vector<Option> table;
-  table.push_back({"emulate", 0, Takes::kValue, "SPEC|FILE", "Stand-in GPUs instead of real ones: 8xH100-80GB, or a description file", text(flags.emulate), {}, false});
-  table.push_back({"gpus", 0, Takes::kValue, "LIST", "Use only these GPUs for new work: 0-3 or 0,2 (as divvy gpus restrict)", text(flags.gpus), {}, false});
-  table.push_back({"foreground", 'f', Takes::kNothing, "", "Stay in the foreground and log to standard error (for systemd)", set(flags.is_foreground), {}, false});
-  table.push_back({"quiet", 'q', Takes::kNothing, "", "Print nothing when all is well", set(flags.is_quiet), {}, false});
+  table.push_back({"emulate",
+                   0,
+                   Takes::kValue,
+                   "SPEC|FILE",
+                   "Stand-in GPUs instead of real ones: 8xH100-80GB, or a description file",
+                   text(flags.emulate),
+                   {},
+                   false});
+  table.push_back({"gpus",
+                   0,
+                   Takes::kValue,
+                   "LIST",
+                   "Use only these GPUs for new work: 0-3 or 0,2 (as divvy gpus restrict)",
+                   text(flags.gpus),
+                   {},
+                   false});
+  table.push_back({"foreground",
+                   'f',
+                   Takes::kNothing,
+                   "",
+                   "Stay in the foreground and log to standard error (for systemd)",
+                   set(flags.is_foreground),
+                   {},
+                   false});
+  table.push_back(
+      {"quiet", 'q', Takes::kNothing, "", "Print nothing when all is well", set(flags.is_quiet), {}, false});
   return table;
 }
 
@@ -70,11 +97,13 @@ Result<std::string> AwaitReady(int fd) {
 }
 
 std::string StatusLine(const wire::StatusView& status) {
-  std::string out = "divvy " + status.version + " serves at " + status.socket + " (pid " + std::to_string(status.pid) + ", up " +
-                    dialect::FormatDuration(Duration(static_cast<std::int64_t>(status.uptime_s * 1e9))) + ")\n";
-  out += "GPUs       " + std::to_string(status.gpus_free) + " of " + std::to_string(status.gpus) + " free; " + status.gpu_source + "\n";
-  out += "jobs       " + std::to_string(status.jobs_running) + " running, " + std::to_string(status.jobs_queued) + " queued, " + std::to_string(status.jobs_held) + " held, " +
-         std::to_string(status.jobs_total) + " ever\n";
+  std::string out = "divvy " + status.version + " serves at " + status.socket + " (pid " + std::to_string(status.pid) +
+                    ", up " + dialect::FormatDuration(Duration(static_cast<std::int64_t>(status.uptime_s * 1e9))) +
+                    ")\n";
+  out += "GPUs       " + std::to_string(status.gpus_free) + " of " + std::to_string(status.gpus) + " free; " +
+         status.gpu_source + "\n";
+  out += "jobs       " + std::to_string(status.jobs_running) + " running, " + std::to_string(status.jobs_queued) +
+         " queued, " + std::to_string(status.jobs_held) + " held, " + std::to_string(status.jobs_total) + " ever\n";
   out += "policy     " + status.policy + "\n";
   out += "isolation  " + status.isolation + "\n";
   if (!status.trouble.empty()) out += Paint(Colour::kRed, "TROUBLE    " + status.trouble) + "\n";
@@ -93,12 +122,15 @@ int UpMain(const Words& words) {
   UpFlags flags;
   const auto parsed = dialect::ParseOptions(UpTable(flags), words);
   if (!parsed) return Fail(parsed.error());
-  if (!parsed->positional.empty()) return Fail(InvalidArgument("divvy up takes no word like '" + parsed->positional.front() + "'"));
+  if (!parsed->positional.empty())
+    return Fail(InvalidArgument("divvy up takes no word like '" + parsed->positional.front() + "'"));
   const Places places = FindPlaces();
   if (auto running = Api::Connect(places.socket)) {
     const auto status = running->Status();
-    const std::string who = status ? "pid " + std::to_string(status->pid) + " of " + status->user : std::string("another daemon");
-    return Fail({ErrorCode::kAlreadyExists, "a daemon serves at " + places.socket + " already (" + who + "); divvy down ends it, its jobs go on"});
+    const std::string who =
+        status ? "pid " + std::to_string(status->pid) + " of " + status->user : std::string("another daemon");
+    return Fail({ErrorCode::kAlreadyExists,
+                 "a daemon serves at " + places.socket + " already (" + who + "); divvy down ends it, its jobs go on"});
   }
   std::vector<std::string> arguments = {"divvy", "internal-daemon"};
   if (!flags.emulate.empty()) arguments.insert(arguments.end(), {"--emulate", flags.emulate});
@@ -136,7 +168,8 @@ int UpMain(const Words& words) {
   if (*said != "ready\n") {
     std::string text(Trim(*said));
     if (text.starts_with("divvy: ")) text.erase(0, 7);
-    return Fail(FailedPrecondition(text.empty() ? "the daemon ended before it served; see " + places.state + "/daemon.log" : text));
+    return Fail(FailedPrecondition(
+        text.empty() ? "the daemon ended before it served; see " + places.state + "/daemon.log" : text));
   }
   if (flags.is_quiet) return 0;
   auto api = Api::Connect(places.socket);
@@ -162,7 +195,8 @@ int DownMain(const Words& words) {
     ::nanosleep(&pause, nullptr);
   }
   if (status->jobs_running > 0) {
-    std::printf("The daemon is down. %s and will be known to the next one.\n", (Plural(status->jobs_running, "job") + (status->jobs_running == 1 ? " goes on" : " go on")).c_str());
+    std::printf("The daemon is down. %s and will be known to the next one.\n",
+                (Plural(status->jobs_running, "job") + (status->jobs_running == 1 ? " goes on" : " go on")).c_str());
   } else {
     std::printf("The daemon is down.\n");
   }
@@ -172,7 +206,9 @@ int DownMain(const Words& words) {
 std::vector<Option> StatusOptions() {
   static ListingOptions scratch;
   std::vector<Option> table = ListingOptionTable(scratch);
-  std::erase_if(table, [](const Option& option) { return option.name != "json" && option.name != "watch" && option.name != "interval"; });
+  std::erase_if(table, [](const Option& option) {
+    return option.name != "json" && option.name != "watch" && option.name != "interval";
+  });
   return table;
 }
 

@@ -1,5 +1,5 @@
-// "divvy run": a job on the caller's own streams. The job writes to our terminal itself, so there is nothing to copy; we
-// only pass on Ctrl-C and window sizes and hand on the exit code.
+// "divvy run": a job on the caller's own streams. The job writes to our terminal itself, so there is nothing to copy;
+// we only pass on Ctrl-C and window sizes and hand on the exit code.
 #include <sys/ioctl.h>
 #include <termios.h>
 #include <unistd.h>
@@ -40,7 +40,8 @@ class SignalRelay {
         if (!api) continue;
         if (signal == SIGWINCH) {
           winsize size{};
-          if (has_pty && ::ioctl(STDIN_FILENO, TIOCGWINSZ, &size) == 0) static_cast<void>(api->Resize(job, {size.ws_row, size.ws_col}));
+          if (has_pty && ::ioctl(STDIN_FILENO, TIOCGWINSZ, &size) == 0)
+            static_cast<void>(api->Resize(job, {size.ws_row, size.ws_col}));
           continue;
         }
         wire::ActionRequest request;
@@ -83,9 +84,9 @@ RawTerminal::~RawTerminal() {
 int RunForeground(JobSpec spec) {
   spec.is_foreground = true;
   if (const Status complete = dialect::CheckComplete(spec); !complete) return Fail(complete.error());
-  CaptureInto(spec);
   auto api = Api::Connect();
   if (!api) return Fail(api.error());
+  if (const Status finished = FinishSpec(spec, *api); !finished) return Fail(finished.error());
   SignalRelay relay;
   const int streams[] = {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO};
   const auto answer = api->Submit(spec, streams);
@@ -94,7 +95,9 @@ int RunForeground(JobSpec spec) {
   const std::string id = ToString(answer->id);
   // People want to know why nothing happens; scripts want nothing but the job's own output.
   const bool tells = answer->state != "starting" && ::isatty(STDERR_FILENO) == 1;
-  if (tells) std::fprintf(stderr, "divvy: job %s waits for its turn (divvy why %s tells the reason; Ctrl-C cancels)\n", id.c_str(), id.c_str());
+  if (tells)
+    std::fprintf(stderr, "divvy: job %s waits for its turn (divvy why %s tells the reason; Ctrl-C cancels)\n",
+                 id.c_str(), id.c_str());
   relay.Serve(id, spec.wants_pty);
   Result<wire::WaitAnswer> end = Internal("");
   {
@@ -102,8 +105,11 @@ int RunForeground(JobSpec spec) {
     end = api->Wait(id);
   }
   if (!end) return Fail(end.error());
-  if (end->state != "succeeded" && end->state != "failed") std::fprintf(stderr, "divvy: job %s %s: %s\n", id.c_str(), end->state.c_str(), end->reason.c_str());
-  else if (end->state == "failed" && (end->exit_code == 126 || end->exit_code == 127) && !end->reason.starts_with("exit code")) std::fprintf(stderr, "divvy: %s\n", end->reason.c_str());
+  if (end->state != "succeeded" && end->state != "failed")
+    std::fprintf(stderr, "divvy: job %s %s: %s\n", id.c_str(), end->state.c_str(), end->reason.c_str());
+  else if (end->state == "failed" && (end->exit_code == 126 || end->exit_code == 127) &&
+           !end->reason.starts_with("exit code"))
+    std::fprintf(stderr, "divvy: %s\n", end->reason.c_str());
   return end->state == "succeeded" ? 0 : end->exit_code != 0 ? static_cast<int>(end->exit_code) : 1;
 }
 

@@ -15,10 +15,12 @@ using dialect::Option;
 
 const std::vector<Column>& GpuColumns() {
   static const std::vector<Column> columns = {
-      {"GPU", true, true, false},   {"MODEL", false, true, true},   {"STATE", false, true, false}, {"JOB", true, true, false},
-      {"USE", true, true, false},   {"MEMORY", true, true, false},  {"TEMP", true, true, false},   {"POWER", true, true, false},
-      {"WHO", false, true, true},   {"UUID", false, false, false},  {"PCI", false, false, false},  {"NUMA", true, false, false},
-      {"CC", false, false, false},  {"MIG", false, false, false},   {"LINKS", false, false, true}, {"ISOLATION", false, false, false}};
+      {"GPU", true, true, false},        {"MODEL", false, true, true}, {"STATE", false, true, false},
+      {"JOB", true, true, false},        {"USE", true, true, false},   {"MEMORY", true, true, false},
+      {"TEMP", true, true, false},       {"POWER", true, true, false}, {"WHO", false, true, true},
+      {"UUID", false, false, false},     {"PCI", false, false, false}, {"NUMA", true, false, false},
+      {"CC", false, false, false},       {"MIG", false, false, false}, {"LINKS", false, false, true},
+      {"ISOLATION", false, false, false}};
   return columns;
 }
 
@@ -29,7 +31,9 @@ Colour GpuColour(const std::string& state) {
   return state == "unmanaged" ? Colour::kYellow : Colour::kDim;
 }
 
-std::string Known(std::int64_t value, std::string_view unit) { return value < 0 ? "" : std::to_string(value) + std::string(unit); }
+std::string Known(std::int64_t value, std::string_view unit) {
+  return value < 0 ? "" : std::to_string(value) + std::string(unit);
+}
 
 std::string Who(const wire::GpuView& gpu) {
   if (gpu.state != "unmanaged") return gpu.reason;
@@ -37,8 +41,10 @@ std::string Who(const wire::GpuView& gpu) {
   for (const auto& process : gpu.processes) {
     if (process.job || process.is_ignored) continue;
     if (!who.empty()) who += "; ";
-    who += "pid " + std::to_string(process.pid) + " " + process.user + " " + dialect::FormatSize(Bytes(process.memory_bytes)) + " for " +
-           dialect::FormatDuration(Duration(static_cast<std::int64_t>(process.age_s * 1e9))) + (process.is_graphics ? " (graphics) " : " ") + process.command;
+    who += "pid " + std::to_string(process.pid) + " " + process.user + " " +
+           dialect::FormatSize(Bytes(process.memory_bytes)) + " for " +
+           dialect::FormatDuration(Duration(static_cast<std::int64_t>(process.age_s * 1e9))) +
+           (process.is_graphics ? " (graphics) " : " ") + process.command;
   }
   return who.empty() ? gpu.reason : who;
 }
@@ -75,7 +81,8 @@ int Restrict(const Words& words) {
   if (!request.is_all && text != "none") {
     const auto ranges = IndexRanges::Parse(text, "divvy gpus restrict");
     if (!ranges) return Fail(ranges.error());
-    if (ranges->back() >= 64) return Fail(InvalidArgument("divvy gpus restrict '" + text + "': a server has at most 64 GPUs"));
+    if (ranges->back() >= 64)
+      return Fail(InvalidArgument("divvy gpus restrict '" + text + "': a server has at most 64 GPUs"));
     for (const auto& range : ranges->ranges()) {
       for (std::uint32_t gpu = range.first; gpu <= range.last; ++gpu) request.gpus.push_back(gpu);
     }
@@ -96,12 +103,15 @@ int Ignore(const Words& words, bool is_ignored) {
     if (!rules) return Fail(rules.error());
     if (rules->rules.empty()) std::printf("No process is ignored.\n");
     for (const auto& rule : rules->rules) {
-      std::printf("%s: pid %lld of %s  %s\n", rule.gpu < 0 ? "every GPU" : ("GPU " + std::to_string(rule.gpu)).c_str(), static_cast<long long>(rule.pid), rule.user.c_str(), rule.command.c_str());
+      std::printf("%s: pid %lld of %s  %s\n", rule.gpu < 0 ? "every GPU" : ("GPU " + std::to_string(rule.gpu)).c_str(),
+                  static_cast<long long>(rule.pid), rule.user.c_str(), rule.command.c_str());
     }
     return 0;
   }
   const auto pid = words.empty() ? std::nullopt : ParseInteger(words[0]);
-  if (!pid || *pid <= 0 || words.size() > 2) return Fail(InvalidArgument(std::string("write: divvy gpus ") + (is_ignored ? "ignore" : "unignore") + " PID [GPU]"));
+  if (!pid || *pid <= 0 || words.size() > 2)
+    return Fail(
+        InvalidArgument(std::string("write: divvy gpus ") + (is_ignored ? "ignore" : "unignore") + " PID [GPU]"));
   wire::IgnoreRequest request;
   request.pid = *pid;
   request.is_ignored = is_ignored;
@@ -133,7 +143,9 @@ int GpusMain(const Words& words) {
     if (verb == "restrict") return Restrict(rest);
     if (verb == "ignore") return Ignore(rest, true);
     if (verb == "unignore") return Ignore(rest, false);
-    if (verb != "list") return Fail(InvalidArgument("divvy gpus: there is no '" + verb + "'; write divvy gpus [list], restrict, ignore or unignore"));
+    if (verb != "list")
+      return Fail(InvalidArgument("divvy gpus: there is no '" + verb +
+                                  "'; write divvy gpus [list], restrict, ignore or unignore"));
   }
   auto api = Api::Connect();
   if (!api) return Fail(api.error());
@@ -145,7 +157,8 @@ int GpusMain(const Words& words) {
     DIVVY_TRY(const std::vector<wire::GpuView> gpus, api->Gpus());
     if (gpus.empty() && !listing.csv) {
       DIVVY_TRY(const wire::StatusView status, api->Status());
-      return "No GPUs: " + status.gpu_source + ". Jobs without GPUs run all the same; divvy up --emulate 8xH100-80GB shows the rest.\n";
+      return "No GPUs: " + status.gpu_source +
+             ". Jobs without GPUs run all the same; divvy up --emulate 8xH100-80GB shows the rest.\n";
     }
     std::vector<std::vector<Cell>> rows;
     for (const wire::GpuView& gpu : gpus) rows.push_back(GpuRow(gpu));

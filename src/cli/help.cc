@@ -38,7 +38,8 @@ void AppendOption(std::string& out, const dialect::Option& option, std::size_t w
 }
 
 std::string Overview() {
-  std::string out = "divvy " + std::string(kVersion) + " decides who gets which GPU, and when, and runs their jobs.\n\n";
+  std::string out =
+      "divvy " + std::string(kVersion) + " decides who gets which GPU, and when, and runs their jobs.\n\n";
   out += Paint(Colour::kBold, "Usage:") + " divvy COMMAND [OPTIONS]\n";
   std::vector<std::string_view> groups;
   std::size_t widest = 0;
@@ -83,7 +84,8 @@ std::string HelpText(const Command& command) {
       out += "\n";
     }
   }
-  const std::vector<dialect::Option> options = command.options != nullptr ? command.options() : std::vector<dialect::Option>();
+  const std::vector<dialect::Option> options =
+      command.options != nullptr ? command.options() : std::vector<dialect::Option>();
   if (!options.empty()) out += "\n" + Paint(Colour::kBold, "Options:") + "\n";
   for (const dialect::Option& option : options) {
     if (!option.is_hidden) AppendOption(out, option, width);
@@ -107,7 +109,8 @@ int HelpMain(const Words& words) {
   }
   const std::string_view near = Nearest(words.front(), known);
   return Fail(InvalidArgument("there is no command '" + words.front() + "'" +
-                              (near.empty() ? "" : "; did you mean divvy help " + std::string(near) + "?") + " (divvy help lists them)"));
+                              (near.empty() ? "" : "; did you mean divvy help " + std::string(near) + "?") +
+                              " (divvy help lists them)"));
 }
 
 }  // namespace divvy::cli

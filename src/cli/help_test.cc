@@ -51,7 +51,8 @@ TEST(Help, EveryCommandExplainsItself) {
     EXPECT_FALSE(command.summary.ends_with('.')) << command.name;
     EXPECT_TRUE(command.usage.starts_with("divvy " + std::string(command.name))) << command.usage;
     EXPECT_FALSE(command.group.empty()) << command.name;
-    for (const Example& example : command.examples) EXPECT_NE(example.command.find("divvy"), std::string_view::npos) << example.command;
+    for (const Example& example : command.examples)
+      EXPECT_NE(example.command.find("divvy"), std::string_view::npos) << example.command;
   }
 }
 
@@ -63,8 +64,10 @@ TEST(Help, NamesEveryOptionOnceWithItsMeaning) {
     std::set<char> letters;
     for (const dialect::Option& option : command.options()) {
       EXPECT_TRUE(names.insert(option.name).second) << command.name << " --" << option.name << " is there twice";
-      for (std::string_view alias : option.aliases) EXPECT_TRUE(names.insert(alias).second) << command.name << " --" << alias << " is there twice";
-      EXPECT_TRUE(option.letter == 0 || letters.insert(option.letter).second) << command.name << " -" << option.letter << " is there twice";
+      for (std::string_view alias : option.aliases)
+        EXPECT_TRUE(names.insert(alias).second) << command.name << " --" << alias << " is there twice";
+      EXPECT_TRUE(option.letter == 0 || letters.insert(option.letter).second)
+          << command.name << " -" << option.letter << " is there twice";
       EXPECT_NE(text.find(OptionForm(option)), std::string::npos) << command.name << " --" << option.name;
       EXPECT_FALSE(option.help.empty()) << command.name << " --" << option.name;
     }
@@ -76,7 +79,8 @@ TEST(Help, ListsEveryCommandThatIsNotHidden) {
   EXPECT_EQ(HelpMain({}), 0);
   const std::string text = testing::internal::GetCapturedStdout();
   for (const Command& command : Commands()) {
-    EXPECT_EQ(text.find("\n  " + std::string(command.name) + " ") != std::string::npos, !command.is_hidden) << command.name;
+    EXPECT_EQ(text.find("\n  " + std::string(command.name) + " ") != std::string::npos, !command.is_hidden)
+        << command.name;
   }
 }
 

@@ -22,11 +22,15 @@ constexpr HttpLimits kAnswerLimits{.header_bytes = 64u << 10, .body_bytes = std:
 Error ConnectError(const std::string& path, int error) {
   std::string message = "cannot connect to " + path + ": ";
   switch (error) {
-    case ENOENT: return Unreachable(message + "no such socket");
-    case ECONNREFUSED: return Unreachable(message + "nobody serves there any more");
+    case ENOENT:
+      return Unreachable(message + "no such socket");
+    case ECONNREFUSED:
+      return Unreachable(message + "nobody serves there any more");
     case EACCES:
-    case EPERM: return PermissionDenied(message + "permission denied");
-    default: return Unreachable(message + std::strerror(error));
+    case EPERM:
+      return PermissionDenied(message + "permission denied");
+    default:
+      return Unreachable(message + std::strerror(error));
   }
 }
 

@@ -18,7 +18,9 @@ class HttpClient {
   /// Fails with kUnreachable (nobody serves there) or kPermissionDenied, naming the socket.
   static Result<HttpClient> Connect(const std::string& path);
   HttpClient(HttpClient&& other) noexcept
-      : path_(std::move(other.path_)), fd_(std::exchange(other.fd_, -1)), is_gone_(other.is_gone_),
+      : path_(std::move(other.path_)),
+        fd_(std::exchange(other.fd_, -1)),
+        is_gone_(other.is_gone_),
         reader_(std::move(other.reader_)) {}
   HttpClient& operator=(HttpClient&& other) noexcept {
     std::swap(path_, other.path_);

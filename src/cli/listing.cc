@@ -64,26 +64,64 @@ struct QueueFlags {
 
 std::vector<Option> QueueTable(QueueFlags& flags) {
   std::vector<Option> table = ListingOptionTable(flags.listing);
-  const auto text = [](std::string& into) { return [&into](std::string_view value) -> Status { into = value; return {}; }; };
-  table.push_back({"all", 'a', Takes::kNothing, "", "Jobs that have ended too, newest first", [&flags](std::string_view) -> Status { flags.select.includes_final = true; return {}; }, {}, false});
+  const auto text = [](std::string& into) {
+    return [&into](std::string_view value) -> Status {
+      into = value;
+      return {};
+    };
+  };
+  table.push_back({"all",
+                   'a',
+                   Takes::kNothing,
+                   "",
+                   "Jobs that have ended too, newest first",
+                   [&flags](std::string_view) -> Status {
+                     flags.select.includes_final = true;
+                     return {};
+                   },
+                   {},
+                   false});
   table.push_back({"user", 'u', Takes::kValue, "NAME", "Only this user's jobs", text(flags.select.user), {}, false});
-  table.push_back({"mine", 'm', Takes::kNothing, "", "Only my jobs", [&flags](std::string_view) -> Status { flags.select.user = "@me"; return {}; }, {"me"}, false});
-  table.push_back({"state", 's', Takes::kValue, "A,B", "Only jobs in these states",
+  table.push_back({"mine",
+                   'm',
+                   Takes::kNothing,
+                   "",
+                   "Only my jobs",
+                   [&flags](std::string_view) -> Status {
+                     flags.select.user = "@me";
+                     return {};
+                   },
+                   {"me"},
+                   false});
+  table.push_back({"state",
+                   's',
+                   Takes::kValue,
+                   "A,B",
+                   "Only jobs in these states",
                    [&flags](std::string_view value) -> Status {
                      for (std::string_view part : Split(value, ',')) {
                        const std::string name = ToLower(Trim(part));
                        const auto state = JobStateFromName(name);
-                       if (!state) return InvalidArgument("there is no state '" + name + "'; states are held, queued, starting, running, paused, stopping, succeeded, failed, cancelled, timed_out and lost");
+                       if (!state)
+                         return InvalidArgument("there is no state '" + name +
+                                                "'; states are held, queued, starting, running, paused, stopping, "
+                                                "succeeded, failed, cancelled, timed_out and lost");
                        if (IsFinal(*state)) flags.select.includes_final = true;
                        flags.select.states.push_back(name);
                      }
                      return {};
                    },
-                   {"states"}, false});
+                   {"states"},
+                   false});
   table.push_back({"name", 'n', Takes::kValue, "NAME", "Only jobs of this name", text(flags.select.name), {}, false});
-  table.push_back({"project", 'P', Takes::kValue, "NAME", "Only jobs of this project", text(flags.select.project), {}, false});
+  table.push_back(
+      {"project", 'P', Takes::kValue, "NAME", "Only jobs of this project", text(flags.select.project), {}, false});
   table.push_back({"group", 0, Takes::kValue, "NAME", "Only jobs of this group", text(flags.select.group), {}, false});
-  table.push_back({"since", 0, Takes::kValue, "TIME", "Only jobs that ended, or were submitted, since then (2h, 2026-03-01)",
+  table.push_back({"since",
+                   0,
+                   Takes::kValue,
+                   "TIME",
+                   "Only jobs that ended, or were submitted, since then (2h, 2026-03-01)",
                    [&flags](std::string_view value) -> Status {
                      if (const auto ago = dialect::ParseDuration(value, std::chrono::hours(1))) {
                        flags.select.since = NowSeconds() - ToSeconds(*ago);
@@ -95,27 +133,36 @@ std::vector<Option> QueueTable(QueueFlags& flags) {
                      flags.select.includes_final = true;
                      return {};
                    },
-                   {}, false});
-  table.push_back({"limit", 'l', Takes::kValue, "N", "At most N rows; 0: all (200 for people, all for --json and --csv)",
+                   {},
+                   false});
+  table.push_back({"limit",
+                   'l',
+                   Takes::kValue,
+                   "N",
+                   "At most N rows; 0: all (200 for people, all for --json and --csv)",
                    [&flags](std::string_view value) -> Status {
                      const auto limit = ParseInteger(value);
-                     if (!limit || *limit < 0) return InvalidArgument("'" + std::string(value) + "' is no number of rows");
+                     if (!limit || *limit < 0)
+                       return InvalidArgument("'" + std::string(value) + "' is no number of rows");
                      flags.select.limit = *limit;
                      flags.has_limit = true;
                      return {};
                    },
-                   {}, false});
+                   {},
+                   false});
   return table;
 }
 
 const std::vector<Column>& QueueColumns() {
   static const std::vector<Column> columns = {
-      {"ID", true, true, false},       {"NAME", false, true, true},      {"USER", false, true, false},    {"STATE", false, true, false},
-      {"GPUS", true, true, false},     {"ON", false, true, false},       {"TIME", true, true, false},     {"LIMIT", true, true, false},
-      {"REASON", false, true, true},   {"PRIORITY", true, false, false}, {"SUBMITTED", false, false, false}, {"STARTED", false, false, false},
-      {"ENDED", false, false, false},  {"EXIT", true, false, false},     {"WAITED", true, false, false},  {"PROJECT", false, false, false},
-      {"GROUP", false, false, false},  {"POSITION", true, false, false}, {"RESTARTS", true, false, false}, {"DIALECT", false, false, false},
-      {"COMMENT", false, false, true}, {"DEPENDS", false, false, false}};
+      {"ID", true, true, false},        {"NAME", false, true, true},        {"USER", false, true, false},
+      {"STATE", false, true, false},    {"GPUS", true, true, false},        {"ON", false, true, false},
+      {"TIME", true, true, false},      {"LIMIT", true, true, false},       {"REASON", false, true, true},
+      {"PRIORITY", true, false, false}, {"SUBMITTED", false, false, false}, {"STARTED", false, false, false},
+      {"ENDED", false, false, false},   {"EXIT", true, false, false},       {"WAITED", true, false, false},
+      {"PROJECT", false, false, false}, {"GROUP", false, false, false},     {"POSITION", true, false, false},
+      {"RESTARTS", true, false, false}, {"DIALECT", false, false, false},   {"COMMENT", false, false, true},
+      {"DEPENDS", false, false, false}};
   return columns;
 }
 
@@ -130,14 +177,16 @@ std::vector<Cell> QueueRow(const wire::JobView& job, double now) {
           {job.state, StateColour(job.state)},
           {std::to_string(job.request.gpus), Colour::kNone},
           {has_started ? GpuList(job.gpus) : "", Colour::kBlue},
-          {has_started ? Span(until - *job.start_time) : Span(until - job.submit_time), has_started ? Colour::kNone : Colour::kDim},
+          {has_started ? Span(until - *job.start_time) : Span(until - job.submit_time),
+           has_started ? Colour::kNone : Colour::kDim},
           {job.request.time_limit_s > 0 ? Span(job.request.time_limit_s) : "", Colour::kNone},
           {job.state == "running" ? "" : job.reason, Colour::kDim},
           {std::to_string(job.priority), Colour::kNone},
           {When(job.submit_time), Colour::kNone},
           {When(job.start_time), Colour::kNone},
           {When(job.end_time), Colour::kNone},
-          {job.exit_code ? std::to_string(*job.exit_code) : "", job.exit_code.value_or(0) == 0 ? Colour::kNone : Colour::kRed},
+          {job.exit_code ? std::to_string(*job.exit_code) : "",
+           job.exit_code.value_or(0) == 0 ? Colour::kNone : Colour::kRed},
           {Span(job.start_time.value_or(until) - job.submit_time), Colour::kNone},
           {job.project, Colour::kNone},
           {job.group, Colour::kNone},
@@ -164,7 +213,8 @@ Result<std::string> DrawQueue(Api& api, const QueueFlags& flags) {
   DIVVY_TRY(std::string text, RenderTable(QueueColumns(), rows, flags.listing));
   if (!is_for_people) return text;
   if (jobs.empty() && select.ids.empty()) {
-    text = select.includes_final ? "No jobs.\n" : "No jobs wait or run. (divvy queue --all lists those that have ended.)\n";
+    text = select.includes_final ? "No jobs.\n"
+                                 : "No jobs wait or run. (divvy queue --all lists those that have ended.)\n";
   }
   if (select.limit > 0 && static_cast<std::int64_t>(jobs.size()) >= select.limit) {
     DIVVY_TRY(const wire::StatusView status, api.Status());
@@ -183,7 +233,8 @@ void Field(std::string& out, std::string_view name, const std::string& value) {
 
 std::string ShowText(const wire::JobDetail& job) {
   const double now = NowSeconds();
-  std::string out = Paint(Colour::kBold, "job " + job.display_id) + "  " + job.name + "  " + Paint(StateColour(job.state), job.state) + "\n";
+  std::string out = Paint(Colour::kBold, "job " + job.display_id) + "  " + job.name + "  " +
+                    Paint(StateColour(job.state), job.state) + "\n";
   Field(out, "reason", job.reason);
   std::string exit = job.exit_code ? std::to_string(*job.exit_code) : "";
   if (job.signal) exit += " (signal " + dialect::SignalName(static_cast<int>(*job.signal)) + ")";
@@ -192,16 +243,20 @@ std::string ShowText(const wire::JobDetail& job) {
   Field(out, "user", job.user);
   std::string asks = Plural(job.request.gpus, "GPU");
   if (!job.request.gpu_type.empty()) asks += " of type " + job.request.gpu_type;
-  if (job.request.gpu_memory_bytes > 0) asks += ", " + dialect::FormatSize(Bytes(job.request.gpu_memory_bytes)) + " on each";
+  if (job.request.gpu_memory_bytes > 0)
+    asks += ", " + dialect::FormatSize(Bytes(job.request.gpu_memory_bytes)) + " on each";
   if (job.request.cpus > 0) asks += ", " + Plural(job.request.cpus, "CPU");
   if (job.request.memory_bytes > 0) asks += ", " + dialect::FormatSize(Bytes(job.request.memory_bytes)) + " of memory";
-  if (job.request.time_limit_s > 0) asks += ", at most " + dialect::FormatDuration(Duration(static_cast<std::int64_t>(job.request.time_limit_s * 1e9)));
+  if (job.request.time_limit_s > 0)
+    asks += ", at most " + dialect::FormatDuration(Duration(static_cast<std::int64_t>(job.request.time_limit_s * 1e9)));
   Field(out, "asks for", asks);
   if (!job.gpus.empty()) Field(out, "GPUs", GpuList(job.gpus));
   Field(out, "started as", job.start_reason);
   Field(out, "submitted", When(job.submit_time));
-  if (job.start_time) Field(out, "started", When(job.start_time) + ", after waiting " + Span(*job.start_time - job.submit_time));
-  if (job.start_time) Field(out, job.end_time ? "ran for" : "runs since", Span(job.end_time.value_or(now) - *job.start_time));
+  if (job.start_time)
+    Field(out, "started", When(job.start_time) + ", after waiting " + Span(*job.start_time - job.submit_time));
+  if (job.start_time)
+    Field(out, job.end_time ? "ran for" : "runs since", Span(job.end_time.value_or(now) - *job.start_time));
   Field(out, "ended", When(job.end_time));
   if (job.deadline) Field(out, "ends by", When(job.deadline));
   if (job.cpu_time_s > 0) Field(out, "CPU time", Span(job.cpu_time_s));
@@ -227,15 +282,19 @@ std::string ShowText(const wire::JobDetail& job) {
   Field(out, "error", job.error);
   for (const std::string& note : job.notes) Field(out, "note", note);
   out += "\n";
-  for (const std::string& line : job.history) out += Paint(Colour::kDim, line.substr(0, 23)) + line.substr(std::min<std::size_t>(line.size(), 23)) + "\n";
+  for (const std::string& line : job.history)
+    out += Paint(Colour::kDim, line.substr(0, 23)) + line.substr(std::min<std::size_t>(line.size(), 23)) + "\n";
   return out;
 }
 
 std::string WhyText(const wire::WhyView& why) {
-  std::string out = Paint(Colour::kBold, "job " + why.display_id) + " is " + Paint(StateColour(why.state), why.state) + ". " + why.summary + "\n";
+  std::string out = Paint(Colour::kBold, "job " + why.display_id) + " is " + Paint(StateColour(why.state), why.state) +
+                    ". " + why.summary + "\n";
   if (why.blockers.size() > 1) {
     out += "\nAll that holds it back:\n";
-    for (const wire::BlockerView& blocker : why.blockers) out += "  - " + blocker.text + (blocker.rule.empty() ? "" : Paint(Colour::kDim, "  [" + blocker.rule + "]")) + "\n";
+    for (const wire::BlockerView& blocker : why.blockers)
+      out +=
+          "  - " + blocker.text + (blocker.rule.empty() ? "" : Paint(Colour::kDim, "  [" + blocker.rule + "]")) + "\n";
   } else if (!why.blockers.empty() && !why.blockers.front().rule.empty()) {
     out += Paint(Colour::kDim, "  [" + why.blockers.front().rule + "]") + "\n";
   }
@@ -243,10 +302,12 @@ std::string WhyText(const wire::WhyView& why) {
   if (why.position > 0) Field(out, "position", std::to_string(why.position) + " (" + why.key + ")");
   if (why.predicted_start) {
     const double wait = *why.predicted_start - NowSeconds();
-    Field(out, "will start", "about " + When(why.predicted_start) + (wait > 0 ? ", in " + dialect::FormatDuration(Duration(static_cast<std::int64_t>(wait * 1e9))) : "") +
-                                 (why.prediction_basis.empty() ? "" : " (" + why.prediction_basis + ")"));
+    Field(out, "will start",
+          "about " + When(why.predicted_start) +
+              (wait > 0 ? ", in " + dialect::FormatDuration(Duration(static_cast<std::int64_t>(wait * 1e9))) : "") +
+              (why.prediction_basis.empty() ? "" : " (" + why.prediction_basis + ")"));
   } else if (!why.prediction_basis.empty()) {
-    Field(out, "will start", "nobody can say: " + why.prediction_basis);
+    Field(out, "will start", why.prediction_basis);
   }
   if (!why.would_start_now.empty()) Field(out, "starts now", "with " + why.would_start_now);
   return out;
@@ -274,7 +335,9 @@ int QueueMain(const Words& words) {
 std::vector<Option> ShowOptions() {
   static ListingOptions scratch;
   std::vector<Option> table = ListingOptionTable(scratch);
-  std::erase_if(table, [](const Option& option) { return option.name != "json" && option.name != "watch" && option.name != "interval"; });
+  std::erase_if(table, [](const Option& option) {
+    return option.name != "json" && option.name != "watch" && option.name != "interval";
+  });
   return table;
 }
 
@@ -282,7 +345,8 @@ int ShowMain(const Words& words) {
   ListingOptions listing;
   const auto parsed = dialect::ParseOptions(ListingOptionTable(listing), words);
   if (!parsed) return Fail(parsed.error());
-  if (parsed->positional.empty()) return Fail(InvalidArgument("name a job: divvy show ID (17, 17_3, a name, or @ for your last)"));
+  if (parsed->positional.empty())
+    return Fail(InvalidArgument("name a job: divvy show ID (17, 17_3, a name, or @ for your last)"));
   auto api = Api::Connect();
   if (!api) return Fail(api.error());
   return ShowListing(listing, [&]() -> Result<std::string> {
@@ -300,7 +364,8 @@ int WhyMain(const Words& words) {
   ListingOptions listing;
   const auto parsed = dialect::ParseOptions(ListingOptionTable(listing), words);
   if (!parsed) return Fail(parsed.error());
-  if (parsed->positional.empty()) return Fail(InvalidArgument("name a job: divvy why ID (17, 17_3, a name, or @ for your last)"));
+  if (parsed->positional.empty())
+    return Fail(InvalidArgument("name a job: divvy why ID (17, 17_3, a name, or @ for your last)"));
   auto api = Api::Connect();
   if (!api) return Fail(api.error());
   return ShowListing(listing, [&]() -> Result<std::string> {

@@ -1,4 +1,5 @@
-// divvy logs, wait, attach. Logs are read as files, with the caller's own rights: the daemon never reads a file for somebody.
+// divvy logs, wait, attach. Logs are read as files, with the caller's own rights: the daemon never reads a file for
+// somebody.
 #include <fcntl.h>
 #include <sys/ioctl.h>
 #include <sys/stat.h>
@@ -31,18 +32,37 @@ struct LogFlags {
 };
 
 std::vector<Option> LogTable(LogFlags& flags) {
-  const auto set = [](bool& flag) { return [&flag](std::string_view) -> Status { flag = true; return {}; }; };
+  const auto set = [](bool& flag) {
+    return [&flag](std::string_view) -> Status {
+      flag = true;
+      return {};
+    };
+  };
   std::vector<Option> table;
-  table.push_back({"follow", 'f', Takes::kNothing, "", "Go on printing until the job has ended", set(flags.follows), {}, false});
-  table.push_back({"lines", 'n', Takes::kValue, "N", "Only the last N lines",
+  table.push_back(
+      {"follow", 'f', Takes::kNothing, "", "Go on printing until the job has ended", set(flags.follows), {}, false});
+  table.push_back({"lines",
+                   'n',
+                   Takes::kValue,
+                   "N",
+                   "Only the last N lines",
                    [&flags](std::string_view value) -> Status {
                      const auto lines = ParseInteger(value);
-                     if (!lines || *lines < 0) return InvalidArgument("'" + std::string(value) + "' is no number of lines");
+                     if (!lines || *lines < 0)
+                       return InvalidArgument("'" + std::string(value) + "' is no number of lines");
                      flags.last = *lines;
                      return {};
                    },
-                   {"tail", "last"}, false});
-  table.push_back({"error", 'e', Takes::kNothing, "", "The job's error file, where it has one of its own", set(flags.is_error), {"stderr"}, false});
+                   {"tail", "last"},
+                   false});
+  table.push_back({"error",
+                   'e',
+                   Takes::kNothing,
+                   "",
+                   "The job's error file, where it has one of its own",
+                   set(flags.is_error),
+                   {"stderr"},
+                   false});
   table.push_back({"path", 0, Takes::kNothing, "", "Print the file's name only", set(flags.is_path), {}, false});
   return table;
 }
@@ -128,7 +148,8 @@ int LogsMain(const Words& words) {
   const auto job = api->Job(parsed->positional.front());
   if (!job) return Fail(job.error());
   const std::string id = ToString(job->id);
-  if (job->is_foreground && job->output.empty()) return Fail(FailedPrecondition("job " + id + " ran on its caller's terminal, so there is no log"));
+  if (job->is_foreground && job->output.empty())
+    return Fail(FailedPrecondition("job " + id + " ran on its caller's terminal, so there is no log"));
   const std::string path = flags.is_error && !job->error.empty() ? job->error : job->output;
   if (flags.is_path) {
     std::printf("%s\n", path.c_str());
@@ -137,7 +158,8 @@ int LogsMain(const Words& words) {
   if (flags.follows) return Follow(*api, id, path, flags);
   const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
   if (fd < 0) {
-    if (errno == ENOENT && !job->start_time) return Fail(FailedPrecondition("job " + id + " has not started, so there is no log yet (divvy why " + id + ")"));
+    if (errno == ENOENT && !job->start_time)
+      return Fail(FailedPrecondition("job " + id + " has not started, so there is no log yet (divvy why " + id + ")"));
     return Fail(NotFound("cannot read '" + path + "': " + std::strerror(errno)));
   }
   CopyFrom(fd, flags.last >= 0 ? TailOffset(fd, flags.last) : 0);
@@ -170,7 +192,9 @@ int AttachMain(const Words& words) {
   const auto job = api->Job(parsed->positional.front());
   if (!job) return Fail(job.error());
   const std::string id = ToString(job->id);
-  if (!job->wants_pty) return Fail(FailedPrecondition("job " + id + " has no terminal (submit with --pty to have one); divvy logs -f " + id + " shows its output"));
+  if (!job->wants_pty)
+    return Fail(FailedPrecondition("job " + id + " has no terminal (submit with --pty to have one); divvy logs -f " +
+                                   id + " shows its output"));
   winsize size{};
   if (::ioctl(STDIN_FILENO, TIOCGWINSZ, &size) == 0) static_cast<void>(api->Resize(id, {size.ws_row, size.ws_col}));
   std::fprintf(stderr, "divvy: attached to job %s; Ctrl-P Ctrl-Q leaves it running\n", id.c_str());

@@ -50,7 +50,8 @@ std::string Paragraph(std::string_view text) {
   std::string sentence;
   for (std::string_view word : SplitWords(text)) {
     sentence += (sentence.empty() ? "" : " ") + Escaped(word);
-    const bool ends_sentence = word.size() > 2 && (word.back() == '.' || word.back() == '?') && word.find('.') == word.size() - 1;
+    const bool ends_sentence =
+        word.size() > 2 && (word.back() == '.' || word.back() == '?') && word.find('.') == word.size() - 1;
     if (!ends_sentence) continue;
     out += WrapText(sentence, "", kLongestLine);
     sentence.clear();
@@ -77,8 +78,8 @@ std::string PageHead(std::string_view page, std::string_view summary) {
   for (char& c : title) {
     if (c >= 'a' && c <= 'z') c = static_cast<char>(c - 'a' + 'A');
   }
-  return ".\\\" Written by divvy internal-man.\n.TH " + title + " 1 " + PageDate() + " \"divvy " + std::string(kVersion) + "\"\n.SH NAME\n" +
-         std::string(page) + " \\- " + Escaped(summary) + "\n";
+  return ".\\\" Written by divvy internal-man.\n.TH " + title + " 1 " + PageDate() + " \"divvy " +
+         std::string(kVersion) + "\"\n.SH NAME\n" + std::string(page) + " \\- " + Escaped(summary) + "\n";
 }
 
 std::string OptionEntry(const dialect::Option& option) {
@@ -99,7 +100,8 @@ std::string ExampleEntry(const Example& example) {
 std::string CommandPage(const Command& command) {
   std::string out = PageHead("divvy-" + std::string(command.name), command.summary);
   out += ".SH SYNOPSIS\n" + Escaped(command.usage) + "\n";
-  out += ".SH DESCRIPTION\n" + Paragraph(command.about.empty() ? std::string(command.summary) + "." : std::string(command.about));
+  out += ".SH DESCRIPTION\n" +
+         Paragraph(command.about.empty() ? std::string(command.summary) + "." : std::string(command.about));
   if (command.options != nullptr) {
     out += ".SH OPTIONS\n";
     for (const dialect::Option& option : command.options()) {
@@ -110,7 +112,9 @@ std::string CommandPage(const Command& command) {
   if (command.name == "run") {
     out += Paragraph("That of the job; 128 and the signal's number when a signal ended it. When there was no job:");
   }
-  out += Paragraph("0 when all is well, 2 for a request that is wrong, 3 when there is no such thing, 4 when it is not allowed, 5 when no daemon answers, 1 for anything else.");
+  out += Paragraph(
+      "0 when all is well, 2 for a request that is wrong, 3 when there is no such thing, 4 when it is not allowed, 5 "
+      "when no daemon answers, 1 for anything else.");
   if (!command.examples.empty()) out += ".SH EXAMPLES\n";
   for (const Example& example : command.examples) out += ExampleEntry(example);
   return out + ".SH SEE ALSO\n.BR divvy (1)\n";
@@ -119,7 +123,9 @@ std::string CommandPage(const Command& command) {
 std::string MainPage() {
   std::string out = PageHead("divvy", "decides who gets which GPU, and when, and runs their jobs");
   out += ".SH SYNOPSIS\n.B divvy\n.I COMMAND\n[OPTIONS]\n.SH DESCRIPTION\n";
-  out += Paragraph("One program is the command line, the daemon and what stands by each job. divvy up starts the daemon; divvy submit and divvy run give it jobs.");
+  out += Paragraph(
+      "One program is the command line, the daemon and what stands by each job. divvy up starts the daemon; divvy "
+      "submit and divvy run give it jobs.");
   std::string_view group;
   for (const Command& command : Commands()) {
     if (command.is_hidden) continue;
@@ -134,11 +140,14 @@ std::string MainPage() {
     out += ".TP\n.BR divvy\\-" + Escaped(command.name) + " (1)\n" + Paragraph(std::string(command.summary) + ".");
   }
   out += ".SH ENVIRONMENT\n.TP\n.B DIVVY_HOME\n" +
-         Paragraph("Directory of a private daemon: its socket, database, logs and configuration, and where its clients find it.") +
+         Paragraph(
+             "Directory of a private daemon: its socket, database, logs and configuration, and where its clients find "
+             "it.") +
          ".TP\n.B NO_COLOR\n" + Paragraph("No colour, not even on a terminal.");
-  out += ".SH FILES\n.TP\n.I /etc/divvy/divvy.toml\n" + Paragraph("Configuration of the machine's daemon; none is needed.") +
-         ".TP\n.I /run/divvy/divvy.sock\n" + Paragraph("Where it serves.") + ".TP\n.I /var/lib/divvy\n" +
-         Paragraph("Its database and its jobs' output.") + ".TP\n.IR $XDG_CONFIG_HOME/divvy \", \" $XDG_STATE_HOME/divvy \", \" $XDG_RUNTIME_DIR/divvy\n" +
+  out += ".SH FILES\n.TP\n.I /etc/divvy/divvy.toml\n" +
+         Paragraph("Configuration of the machine's daemon; none is needed.") + ".TP\n.I /run/divvy/divvy.sock\n" +
+         Paragraph("Where it serves.") + ".TP\n.I /var/lib/divvy\n" + Paragraph("Its database and its jobs' output.") +
+         ".TP\n.IR $XDG_CONFIG_HOME/divvy \", \" $XDG_STATE_HOME/divvy \", \" $XDG_RUNTIME_DIR/divvy\n" +
          Paragraph("The same of a user's own daemon.");
   return out;
 }

@@ -21,10 +21,22 @@ struct Shim {
   int (*run)(const Words& words);
 };
 
-constexpr std::array<Shim, 16> kShims = {{{"sbatch", SbatchMain}, {"srun", SrunMain},       {"salloc", SallocMain}, {"scancel", ScancelMain},
-                                          {"squeue", SqueueMain}, {"sinfo", SinfoMain},     {"sacct", SacctMain},   {"scontrol", ScontrolMain},
-                                          {"gbatch", GbatchMain}, {"gqueue", GqueueMain},   {"ginfo", GinfoMain},   {"gjob", GjobMain},
-                                          {"gcancel", GcancelMain}, {"gctl", GctlMain},     {"gflowd", GflowdMain}, {"vh", VhMain}}};
+constexpr std::array<Shim, 16> kShims = {{{"sbatch", SbatchMain},
+                                          {"srun", SrunMain},
+                                          {"salloc", SallocMain},
+                                          {"scancel", ScancelMain},
+                                          {"squeue", SqueueMain},
+                                          {"sinfo", SinfoMain},
+                                          {"sacct", SacctMain},
+                                          {"scontrol", ScontrolMain},
+                                          {"gbatch", GbatchMain},
+                                          {"gqueue", GqueueMain},
+                                          {"ginfo", GinfoMain},
+                                          {"gjob", GjobMain},
+                                          {"gcancel", GcancelMain},
+                                          {"gctl", GctlMain},
+                                          {"gflowd", GflowdMain},
+                                          {"vh", VhMain}}};
 
 std::string OwnPath() {
   char path[4096];
@@ -49,9 +61,11 @@ const std::vector<std::string_view>& ShimNames() {
 }
 
 int ShimsMain(const Words& words) {
-  if (words.size() != 1 || words[0].starts_with("-")) return Fail(InvalidArgument("name a directory for the links: divvy shims DIR (and put it first in PATH)"));
+  if (words.size() != 1 || words[0].starts_with("-"))
+    return Fail(InvalidArgument("name a directory for the links: divvy shims DIR (and put it first in PATH)"));
   const std::string& directory = words[0];
-  if (::mkdir(directory.c_str(), 0755) != 0 && errno != EEXIST) return Fail(FailedPrecondition("cannot make '" + directory + "': " + std::strerror(errno)));
+  if (::mkdir(directory.c_str(), 0755) != 0 && errno != EEXIST)
+    return Fail(FailedPrecondition("cannot make '" + directory + "': " + std::strerror(errno)));
   const std::string self = OwnPath();
   Words names = {"divvy"};
   for (std::string_view name : ShimNames()) names.emplace_back(name);
@@ -60,12 +74,15 @@ int ShimsMain(const Words& words) {
     struct stat status {};
     if (::lstat(link.c_str(), &status) == 0) {
       // Only a link is ours to replace; a real sbatch is somebody's.
-      if (!S_ISLNK(status.st_mode)) return Fail(FailedPrecondition("'" + link + "' is there already and is no link; choose another directory"));
+      if (!S_ISLNK(status.st_mode))
+        return Fail(FailedPrecondition("'" + link + "' is there already and is no link; choose another directory"));
       ::unlink(link.c_str());
     }
-    if (::symlink(self.c_str(), link.c_str()) != 0) return Fail(FailedPrecondition("cannot make '" + link + "': " + std::strerror(errno)));
+    if (::symlink(self.c_str(), link.c_str()) != 0)
+      return Fail(FailedPrecondition("cannot make '" + link + "': " + std::strerror(errno)));
   }
-  std::printf("%zu links in %s. To use them: export PATH=%s:$PATH\n", names.size(), directory.c_str(), directory.c_str());
+  std::printf("%zu links in %s. To use them: export PATH=%s:$PATH\n", names.size(), directory.c_str(),
+              directory.c_str());
   return 0;
 }
 

@@ -23,14 +23,34 @@ struct SubmitFlags {
 };
 
 std::vector<Option> FlagTable(SubmitFlags& flags, bool is_run) {
-  const auto set = [](bool& flag) { return [&flag](std::string_view) -> Status { flag = true; return {}; }; };
+  const auto set = [](bool& flag) {
+    return [&flag](std::string_view) -> Status {
+      flag = true;
+      return {};
+    };
+  };
   std::vector<Option> table;
   if (!is_run) {
-    table.push_back({"quiet", 'q', Takes::kNothing, "", "Print the id alone", set(flags.is_quiet), {"parsable"}, false});
+    table.push_back(
+        {"quiet", 'q', Takes::kNothing, "", "Print the id alone", set(flags.is_quiet), {"parsable"}, false});
     table.push_back({"json", 0, Takes::kNothing, "", "Print the answer as JSON", set(flags.is_json), {}, false});
-    table.push_back({"wait", 'w', Takes::kNothing, "", "Return when the job has ended, with its exit code", set(flags.waits), {}, false});
+    table.push_back({"wait",
+                     'w',
+                     Takes::kNothing,
+                     "",
+                     "Return when the job has ended, with its exit code",
+                     set(flags.waits),
+                     {},
+                     false});
   }
-  table.push_back({"dry-run", 0, Takes::kNothing, "", "Print how the request is read, and submit nothing", set(flags.is_dry_run), {}, false});
+  table.push_back({"dry-run",
+                   0,
+                   Takes::kNothing,
+                   "",
+                   "Print how the request is read, and submit nothing",
+                   set(flags.is_dry_run),
+                   {},
+                   false});
   return table;
 }
 
@@ -74,7 +94,9 @@ Result<Request> ReadRequest(const std::vector<std::string>& words, bool is_run) 
   std::vector<std::string> rest = std::move(parsed.positional);
   const bool may_be_script = !parsed.saw_dashes || !rest.empty();
   rest.insert(rest.end(), parsed.after_dashes.begin(), parsed.after_dashes.end());
-  if (rest.empty()) return InvalidArgument(std::string("nothing to run; write: divvy ") + (is_run ? "run" : "submit") + " [OPTIONS] COMMAND... (or a script, or - for standard input)");
+  if (rest.empty())
+    return InvalidArgument(std::string("nothing to run; write: divvy ") + (is_run ? "run" : "submit") +
+                           " [OPTIONS] COMMAND... (or a script, or - for standard input)");
   JobSpec& spec = request.spec;
   const bool is_stdin = !is_run && may_be_script && rest.front() == "-";
   if (is_stdin || (may_be_script && IsScriptFile(rest.front()))) {
@@ -122,11 +144,13 @@ int SubmitMain(const std::vector<std::string>& words) {
   if (!answer) return Fail(answer.error());
   const std::string id = ToString(answer->id);
   if (flags.is_json) {
-    std::printf("{\"id\":%s,\"count\":%lld,\"state\":\"%s\"}\n", id.c_str(), static_cast<long long>(answer->count), answer->state.c_str());
+    std::printf("{\"id\":%s,\"count\":%lld,\"state\":\"%s\"}\n", id.c_str(), static_cast<long long>(answer->count),
+                answer->state.c_str());
   } else if (flags.is_quiet) {
     std::printf("%s\n", id.c_str());
   } else if (answer->count > 1) {
-    std::printf("array %s: %lld jobs, %s\n", id.c_str(), static_cast<long long>(answer->count), answer->summary.c_str());
+    std::printf("array %s: %lld jobs, %s\n", id.c_str(), static_cast<long long>(answer->count),
+                answer->summary.c_str());
   } else {
     std::printf("job %s %s: %s\n", id.c_str(), answer->state.c_str(), answer->summary.c_str());
   }
@@ -150,12 +174,14 @@ int RunMain(const std::vector<std::string>& words) {
 }
 
 int ExplainMain(const std::vector<std::string>& words) {
-  if (words.size() != 1) return Fail(InvalidArgument("write: divvy explain SCRIPT (or valohai.yaml, or - for standard input)"));
+  if (words.size() != 1)
+    return Fail(InvalidArgument("write: divvy explain SCRIPT (or valohai.yaml, or - for standard input)"));
   const dialect::Surroundings around = CallerSurroundings();
   auto text = words[0] == "-" ? ReadStdin() : around.read_file(words[0]);
   if (!text) return Fail(text.error());
   const bool is_yaml = words[0].ends_with(".yaml") || words[0].ends_with(".yml");
-  const dialect::ScriptExplanation explanation = is_yaml ? dialect::ExplainValohai(*text, words[0]) : dialect::ExplainScript(*text, words[0], around);
+  const dialect::ScriptExplanation explanation =
+      is_yaml ? dialect::ExplainValohai(*text, words[0]) : dialect::ExplainScript(*text, words[0], around);
   std::fputs(explanation.text.c_str(), stdout);
   return explanation.had_errors ? 1 : 0;
 }

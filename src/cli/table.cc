@@ -17,7 +17,8 @@ namespace {
 
 /// Columns on a terminal that a text takes: UTF-8 continuation bytes take none.
 std::size_t Width(std::string_view text) {
-  return static_cast<std::size_t>(std::ranges::count_if(text, [](char c) { return (static_cast<unsigned char>(c) & 0xC0) != 0x80; }));
+  return static_cast<std::size_t>(
+      std::ranges::count_if(text, [](char c) { return (static_cast<unsigned char>(c) & 0xC0) != 0x80; }));
 }
 
 std::string Cut(std::string_view text, std::size_t width) {
@@ -41,13 +42,20 @@ std::string CsvField(std::string_view text) {
 
 std::string_view Code(Colour colour) {
   switch (colour) {
-    case Colour::kNone: return "";
-    case Colour::kGreen: return "\033[32m";
-    case Colour::kYellow: return "\033[33m";
-    case Colour::kRed: return "\033[31m";
-    case Colour::kBlue: return "\033[34m";
-    case Colour::kDim: return "\033[2m";
-    case Colour::kBold: return "\033[1m";
+    case Colour::kNone:
+      return "";
+    case Colour::kGreen:
+      return "\033[32m";
+    case Colour::kYellow:
+      return "\033[33m";
+    case Colour::kRed:
+      return "\033[31m";
+    case Colour::kBlue:
+      return "\033[34m";
+    case Colour::kDim:
+      return "\033[2m";
+    case Colour::kBold:
+      return "\033[1m";
   }
   return "";
 }
@@ -67,10 +75,13 @@ Result<std::vector<std::size_t>> Chosen(const std::vector<Column>& columns, cons
     known += (known.empty() ? "" : ",") + std::string(column.title);
   }
   for (const std::string& name : options.columns) {
-    const auto at = std::ranges::find_if(columns, [&](const Column& column) { return EqualsIgnoringCase(column.title, name); });
+    const auto at =
+        std::ranges::find_if(columns, [&](const Column& column) { return EqualsIgnoringCase(column.title, name); });
     if (at == columns.end()) {
       const auto near = Nearest(name, titles);
-      return InvalidArgument("-o: there is no column '" + name + "'" + (near.empty() ? "" : "; did you mean " + std::string(near) + "?") + " (columns: " + known + ")");
+      return InvalidArgument("-o: there is no column '" + name + "'" +
+                             (near.empty() ? "" : "; did you mean " + std::string(near) + "?") + " (columns: " + known +
+                             ")");
     }
     chosen.push_back(static_cast<std::size_t>(at - columns.begin()));
   }
@@ -86,13 +97,14 @@ bool UsesColour() {
   static const bool uses = [] {
     const char* no_colour = std::getenv("NO_COLOR");
     const char* term = std::getenv("TERM");
-    return ::isatty(STDOUT_FILENO) == 1 && (no_colour == nullptr || *no_colour == '\0') && (term == nullptr || std::strcmp(term, "dumb") != 0);
+    return ::isatty(STDOUT_FILENO) == 1 && (no_colour == nullptr || *no_colour == '\0') &&
+           (term == nullptr || std::strcmp(term, "dumb") != 0);
   }();
   return uses;
 }
 
 std::string Paint(Colour colour, std::string_view text) {
-  if (colour == Colour::kNone || !UsesColour()) return std::string(text);
+  if (colour == Colour::kNone || text.empty() || !UsesColour()) return std::string(text);
   return std::string(Code(colour)) + std::string(text) + "\033[0m";
 }
 
@@ -105,9 +117,33 @@ int TerminalWidth() {
 std::vector<dialect::Option> ListingOptionTable(ListingOptions& options) {
   using dialect::Takes;
   std::vector<dialect::Option> table;
-  table.push_back({"json", 0, Takes::kNothing, "", "Print JSON", [&options](std::string_view) -> Status { options.json = true; return {}; }, {}, false});
-  table.push_back({"csv", 0, Takes::kNothing, "", "Print CSV with every column", [&options](std::string_view) -> Status { options.csv = true; return {}; }, {}, false});
-  table.push_back({"columns", 'o', Takes::kValue, "A,B,...", "Print these columns, in this order",
+  table.push_back({"json",
+                   0,
+                   Takes::kNothing,
+                   "",
+                   "Print JSON",
+                   [&options](std::string_view) -> Status {
+                     options.json = true;
+                     return {};
+                   },
+                   {},
+                   false});
+  table.push_back({"csv",
+                   0,
+                   Takes::kNothing,
+                   "",
+                   "Print CSV with every column",
+                   [&options](std::string_view) -> Status {
+                     options.csv = true;
+                     return {};
+                   },
+                   {},
+                   false});
+  table.push_back({"columns",
+                   'o',
+                   Takes::kValue,
+                   "A,B,...",
+                   "Print these columns, in this order",
                    [&options](std::string_view value) -> Status {
                      for (std::string_view part : Split(value, ',')) {
                        if (!Trim(part).empty()) options.columns.emplace_back(Trim(part));
@@ -115,25 +151,54 @@ std::vector<dialect::Option> ListingOptionTable(ListingOptions& options) {
                      if (options.columns.empty()) return InvalidArgument("name at least one column");
                      return {};
                    },
-                   {"format"}, false});
-  table.push_back({"watch", 'w', Takes::kNothing, "", "Refresh until Ctrl-C", [&options](std::string_view) -> Status { options.is_watched = true; return {}; }, {}, false});
-  table.push_back({"interval", 0, Takes::kValue, "SECONDS", "How often --watch refreshes (1)",
+                   {"format"},
+                   false});
+  table.push_back({"watch",
+                   'w',
+                   Takes::kNothing,
+                   "",
+                   "Refresh until Ctrl-C",
+                   [&options](std::string_view) -> Status {
+                     options.is_watched = true;
+                     return {};
+                   },
+                   {},
+                   false});
+  table.push_back({"interval",
+                   0,
+                   Takes::kValue,
+                   "SECONDS",
+                   "How often --watch refreshes (1)",
                    [&options](std::string_view value) -> Status {
                      const auto seconds = ParseNumber(value);
-                     if (!seconds || *seconds < 0.1 || *seconds > 3600) return InvalidArgument("'" + std::string(value) + "' is no number of seconds from 0.1 to 3600");
+                     if (!seconds || *seconds < 0.1 || *seconds > 3600)
+                       return InvalidArgument("'" + std::string(value) + "' is no number of seconds from 0.1 to 3600");
                      options.interval_s = *seconds;
                      return {};
                    },
-                   {}, false});
-  table.push_back({"no-header", 0, Takes::kNothing, "", "Leave the titles out", [&options](std::string_view) -> Status { options.has_header = false; return {}; }, {}, false});
+                   {},
+                   false});
+  table.push_back({"no-header",
+                   0,
+                   Takes::kNothing,
+                   "",
+                   "Leave the titles out",
+                   [&options](std::string_view) -> Status {
+                     options.has_header = false;
+                     return {};
+                   },
+                   {},
+                   false});
   return table;
 }
 
-Result<std::string> RenderTable(const std::vector<Column>& columns, const std::vector<std::vector<Cell>>& rows, const ListingOptions& options) {
+Result<std::string> RenderTable(const std::vector<Column>& columns, const std::vector<std::vector<Cell>>& rows,
+                                const ListingOptions& options) {
   DIVVY_TRY(const std::vector<std::size_t> chosen, Chosen(columns, options));
   std::string out;
   if (options.csv) {
-    for (std::size_t i = 0; i < chosen.size() && options.has_header; ++i) out += (i > 0 ? "," : "") + ToLower(columns[chosen[i]].title);
+    for (std::size_t i = 0; i < chosen.size() && options.has_header; ++i)
+      out += (i > 0 ? "," : "") + ToLower(columns[chosen[i]].title);
     if (options.has_header) out += '\n';
     for (const auto& row : rows) {
       for (std::size_t i = 0; i < chosen.size(); ++i) out += (i > 0 ? "," : "") + CsvField(row[chosen[i]].text);
@@ -154,7 +219,8 @@ Result<std::string> RenderTable(const std::vector<Column>& columns, const std::v
     while (total > static_cast<std::size_t>(terminal)) {
       std::size_t widest = chosen.size();
       for (std::size_t i = 0; i < chosen.size(); ++i) {
-        if (columns[chosen[i]].may_shrink && widths[i] > 8 && (widest == chosen.size() || widths[i] > widths[widest])) widest = i;
+        if (columns[chosen[i]].may_shrink && widths[i] > 8 && (widest == chosen.size() || widths[i] > widths[widest]))
+          widest = i;
       }
       if (widest == chosen.size()) break;
       --widths[widest];
@@ -174,8 +240,10 @@ Result<std::string> RenderTable(const std::vector<Column>& columns, const std::v
     while (!out.empty() && out.back() == ' ') out.pop_back();
     out += '\n';
   };
-  if (options.has_header) line([&](std::size_t i) { return columns[i].title; }, [](std::size_t) { return Colour::kBold; });
-  for (const auto& row : rows) line([&](std::size_t i) { return row[i].text; }, [&](std::size_t i) { return row[i].colour; });
+  if (options.has_header)
+    line([&](std::size_t i) { return columns[i].title; }, [](std::size_t) { return Colour::kBold; });
+  for (const auto& row : rows)
+    line([&](std::size_t i) { return row[i].text; }, [&](std::size_t i) { return row[i].colour; });
   return out;
 }
 
@@ -184,7 +252,9 @@ int ShowListing(const ListingOptions& options, const std::function<Result<std::s
     auto text = draw();
     if (!text) {
       std::fprintf(stderr, "divvy: %s\n", text.error().message.c_str());
-      return text.error().code == ErrorCode::kInvalidArgument ? 2 : text.error().code == ErrorCode::kUnreachable ? 5 : 1;
+      return text.error().code == ErrorCode::kInvalidArgument ? 2
+             : text.error().code == ErrorCode::kUnreachable   ? 5
+                                                              : 1;
     }
     std::fwrite(text->data(), 1, text->size(), stdout);
     return 0;
@@ -205,7 +275,10 @@ int ShowListing(const ListingOptions& options, const std::function<Result<std::s
     }
     std::fwrite(frame.data(), 1, frame.size(), stdout);
     std::fflush(stdout);
-    const timespec pause{static_cast<std::time_t>(options.interval_s), static_cast<long>((options.interval_s - static_cast<double>(static_cast<std::time_t>(options.interval_s))) * 1e9)};
+    const timespec pause{
+        static_cast<std::time_t>(options.interval_s),
+        static_cast<long>((options.interval_s - static_cast<double>(static_cast<std::time_t>(options.interval_s))) *
+                          1e9)};
     ::nanosleep(&pause, nullptr);
   }
   std::fputs("\n", stdout);

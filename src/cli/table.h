@@ -19,10 +19,10 @@ struct Cell {
 };
 
 struct Column {
-  std::string_view title;       // "STATE"; -o names it in any case.
+  std::string_view title;  // "STATE"; -o names it in any case.
   bool is_right_aligned = false;
   bool is_shown_by_default = true;
-  bool may_shrink = false;      // Cut with an ellipsis when the terminal is too narrow.
+  bool may_shrink = false;  // Cut with an ellipsis when the terminal is too narrow.
 };
 
 /// True on a terminal without NO_COLOR and with TERM other than "dumb".

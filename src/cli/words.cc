@@ -26,7 +26,8 @@ std::string OptionForm(const dialect::Option& option) {
 
 std::string Capitalised(std::string_view text) {
   std::string out(text);
-  if (!out.empty() && out.front() >= 'a' && out.front() <= 'z') out.front() = static_cast<char>(out.front() - 'a' + 'A');
+  if (!out.empty() && out.front() >= 'a' && out.front() <= 'z')
+    out.front() = static_cast<char>(out.front() - 'a' + 'A');
   return out;
 }
 

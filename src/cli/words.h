@@ -17,7 +17,8 @@ std::string OptionForm(const dialect::Option& option);
 /// The first letter large; words such as "/dev/null" stay.
 std::string Capitalised(std::string_view text);
 
-/// `text` in lines of at most `width` columns, each behind `indent` and ended. A word that is wider keeps a line of its own.
+/// `text` in lines of at most `width` columns, each behind `indent` and ended. A word that is wider keeps a line of its
+/// own.
 std::string WrapText(std::string_view text, std::string_view indent, std::size_t width);
 
 }  // namespace divvy::cli

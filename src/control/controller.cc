@@ -118,11 +118,14 @@ Result<SubmitResult> Controller::Submit(JobSpec spec, std::uint64_t elements, co
   if (!spec.queues_anyway) DIVVY_CHECK(CheckFeasible(cluster_, spec.request));
   if (cluster_.waiting_count() + std::max<std::uint64_t>(elements, 1) > limits_.max_queued) {
     return LimitExceeded("the queue holds " + std::to_string(cluster_.waiting_count()) + " of at most " +
-                         std::to_string(limits_.max_queued) + " jobs; wait, cancel some, or raise max_queued under [queue]");
+                         std::to_string(limits_.max_queued) +
+                         " jobs; wait, cancel some, or raise max_queued under [queue]");
   }
   if (spec.time_limit == Duration(0)) spec.time_limit = limits_.default_time_limit;
-  if (limits_.max_time_limit > Duration(0) && (spec.time_limit == Duration(0) || spec.time_limit > limits_.max_time_limit)) {
-    const auto seconds = std::to_string(std::chrono::duration_cast<std::chrono::seconds>(limits_.max_time_limit).count());
+  if (limits_.max_time_limit > Duration(0) &&
+      (spec.time_limit == Duration(0) || spec.time_limit > limits_.max_time_limit)) {
+    const auto seconds =
+        std::to_string(std::chrono::duration_cast<std::chrono::seconds>(limits_.max_time_limit).count());
     return LimitExceeded("jobs here may run " + seconds + " s at most; give --time " + seconds + "s or less");
   }
   DIVVY_CHECK(LearnOutcomes(spec.dependencies, outcome));
@@ -268,7 +271,9 @@ void Controller::Persist(const JobRecord& record) {
   effects_.batch.updates.push_back(record);
 }
 
-void Controller::Note(JobId id, std::string text, Time now) { effects_.batch.history.push_back({id, now, std::move(text)}); }
+void Controller::Note(JobId id, std::string text, Time now) {
+  effects_.batch.history.push_back({id, now, std::move(text)});
+}
 
 void Controller::Announce(const JobRecord& record) {
   effects_.changes.push_back({record.id, record.state, record.reason});
@@ -287,7 +292,9 @@ const JobRecord* Controller::ArrayOf(JobId id) const {
     const JobRecord& record = at->second;
     if (record.array_count > 0) {
       const bool is_inside = id > record.id && id.value() <= record.id.value() + record.array_count;
-      return is_inside && record.array_waiting.Contains(static_cast<std::uint32_t>(id.value() - record.id.value() - 1)) ? &record : nullptr;
+      return is_inside && record.array_waiting.Contains(static_cast<std::uint32_t>(id.value() - record.id.value() - 1))
+                 ? &record
+                 : nullptr;
     }
     if (!record.array.is_set()) return nullptr;
   }
@@ -331,8 +338,10 @@ std::string Controller::CheckInvariants() const {
     }
     const bool should_wait = record.state == JobState::kQueued || record.state == JobState::kHeld;
     const WaitingEntry* entry = cluster_.waiting(id);
-    if (should_wait != (entry != nullptr)) return name + (should_wait ? " waits without an entry" : " has an entry and does not wait");
-    if (entry != nullptr && is_array && entry->count != record.array_waiting.size()) return name + " has another count of elements";
+    if (should_wait != (entry != nullptr))
+      return name + (should_wait ? " waits without an entry" : " has an entry and does not wait");
+    if (entry != nullptr && is_array && entry->count != record.array_waiting.size())
+      return name + " has another count of elements";
   }
   for (const auto& [id, job] : cluster_.running_jobs()) {
     if (!live_.contains(id)) return "job " + ToString(id) + " runs in the cluster and is not live";

@@ -37,7 +37,7 @@ using FindOutcome = std::function<std::optional<JobRecord>(JobId)>;
 
 /// An ignore rule is bound to one process for its life.
 struct IgnoredProcess {
-  int gpu = -1;                 // -1: on every GPU.
+  int gpu = -1;  // -1: on every GPU.
   ProcessIdentity identity;
   std::string user;
   std::string command;
@@ -94,13 +94,15 @@ class Controller {
   void Withdraw(JobId id);
 
   // Each says what was done ("cancelled", "stopping: SIGTERM now, SIGKILL after 30 s") or why not.
-  Result<std::string> Cancel(JobId id, int signal, Duration grace, const std::string& reason, const Caller& caller, Time now);
+  Result<std::string> Cancel(JobId id, int signal, Duration grace, const std::string& reason, const Caller& caller,
+                             Time now);
   Result<std::string> Hold(JobId id, const Caller& caller, Time now);
   Result<std::string> Release(JobId id, Time at, const Caller& caller, Time now);
   Result<std::string> Requeue(JobId id, const Caller& caller, Time now);
   Result<std::string> Pause(JobId id, bool is_paused, const Caller& caller, Time now);
   Result<std::string> Signal(JobId id, int signal, const Caller& caller);
-  Result<std::string> Update(JobId id, const JobChanges& changes, const Caller& caller, Time now, const FindOutcome& outcome);
+  Result<std::string> Update(JobId id, const JobChanges& changes, const Caller& caller, Time now,
+                             const FindOutcome& outcome);
   Result<std::string> SetGroupLimit(const std::string& group, int limit, const Caller& caller, Time now);
 
   Result<GpuSet> Restrict(std::optional<GpuSet> allowed, const Caller& caller, Time now);

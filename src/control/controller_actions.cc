@@ -9,20 +9,23 @@
 namespace divvy {
 namespace {
 
-std::string Who(const Caller& caller) { return caller.user.name.empty() ? "uid " + std::to_string(caller.user.uid) : caller.user.name; }
+std::string Who(const Caller& caller) {
+  return caller.user.name.empty() ? "uid " + std::to_string(caller.user.uid) : caller.user.name;
+}
 
 bool Waits(const JobRecord& record) { return record.state == JobState::kQueued || record.state == JobState::kHeld; }
 
 Error WrongState(const JobRecord& record, std::string_view verb, std::string_view repair) {
-  return FailedPrecondition("job " + DisplayId(record) + " is " + std::string(Name(record.state)) + " and cannot be " + std::string(verb) +
-                            (repair.empty() ? "" : "; " + std::string(repair)));
+  return FailedPrecondition("job " + DisplayId(record) + " is " + std::string(Name(record.state)) + " and cannot be " +
+                            std::string(verb) + (repair.empty() ? "" : "; " + std::string(repair)));
 }
 
 }  // namespace
 
 Status Controller::Authorise(const JobRecord& record, const Caller& caller, std::string_view verb) const {
   if (caller.is_admin || caller.user.uid == record.user.uid) return {};
-  return PermissionDenied("job " + DisplayId(record) + " belongs to " + record.user.name + "; " + Who(caller) + " may not " + std::string(verb) + " it");
+  return PermissionDenied("job " + DisplayId(record) + " belongs to " + record.user.name + "; " + Who(caller) +
+                          " may not " + std::string(verb) + " it");
 }
 
 Result<JobRecord*> Controller::FindForAction(JobId id, const Caller& caller, std::string_view verb, Time now) {
@@ -61,13 +64,16 @@ JobRecord* Controller::SplitElement(JobRecord& array, std::uint32_t ordinal) {
   return kept;
 }
 
-Result<std::string> Controller::Cancel(JobId id, int signal, Duration grace, const std::string& reason, const Caller& caller, Time now) {
-  DIVVY_TRY(JobRecord* record, FindForAction(id, caller, "cancel", now));
+Result<std::string> Controller::Cancel(JobId id, int signal, Duration grace, const std::string& reason,
+                                       const Caller& caller, Time now) {
+  DIVVY_TRY(JobRecord * record, FindForAction(id, caller, "cancel", now));
   const Reason why = reason.empty() ? "cancelled by " + Who(caller) : reason;
   if (record->array_count > 0) {
     // The elements that run first: each may end the array, so ids are collected before.
     std::vector<JobId> elements;
-    for (auto at = live_.upper_bound(id); at != live_.end() && at->first.value() <= id.value() + record->array_count; ++at) elements.push_back(at->first);
+    for (auto at = live_.upper_bound(id); at != live_.end() && at->first.value() <= id.value() + record->array_count;
+         ++at)
+      elements.push_back(at->first);
     record->array_cancelled += static_cast<std::uint32_t>(record->array_waiting.size());
     record->array_waiting = IndexRanges();
     if (cluster_.waiting(id) != nullptr) cluster_.Remove(id);
@@ -77,7 +83,9 @@ Result<std::string> Controller::Cancel(JobId id, int signal, Duration grace, con
     for (JobId element : elements) static_cast<void>(Cancel(element, signal, grace, why, caller, now));
     FinishArrayIfDone(id, now);
     needs_plan_ = true;
-    return std::string(elements.empty() ? "cancelled" : "stopping " + Plural(static_cast<std::int64_t>(elements.size()), "running element"));
+    return std::string(elements.empty()
+                           ? "cancelled"
+                           : "stopping " + Plural(static_cast<std::int64_t>(elements.size()), "running element"));
   }
   if (Waits(*record)) {
     Finish(*record, JobState::kCancelled, why, now);
@@ -95,7 +103,7 @@ Result<std::string> Controller::Cancel(JobId id, int signal, Duration grace, con
 }
 
 Result<std::string> Controller::Hold(JobId id, const Caller& caller, Time now) {
-  DIVVY_TRY(JobRecord* record, FindForAction(id, caller, "hold", now));
+  DIVVY_TRY(JobRecord * record, FindForAction(id, caller, "hold", now));
   if (!Waits(*record)) return WrongState(*record, "held", "divvy requeue takes it back to the queue");
   if (record->is_held) return std::string("was held already");
   record->is_held = true;
@@ -109,7 +117,7 @@ Result<std::string> Controller::Hold(JobId id, const Caller& caller, Time now) {
 }
 
 Result<std::string> Controller::Release(JobId id, Time at, const Caller& caller, Time now) {
-  DIVVY_TRY(JobRecord* record, FindForAction(id, caller, "release", now));
+  DIVVY_TRY(JobRecord * record, FindForAction(id, caller, "release", now));
   if (!Waits(*record)) return WrongState(*record, "released", "");
   if (!record->is_held && at == kNoTime) return std::string("was not held");
   record->is_held = false;
@@ -125,10 +133,13 @@ Result<std::string> Controller::Release(JobId id, Time at, const Caller& caller,
 }
 
 Result<std::string> Controller::Requeue(JobId id, const Caller& caller, Time now) {
-  DIVVY_TRY(JobRecord* record, FindForAction(id, caller, "requeue", now));
+  DIVVY_TRY(JobRecord * record, FindForAction(id, caller, "requeue", now));
   if (Waits(*record)) return std::string("is in the queue already");
-  if (record->is_foreground) return FailedPrecondition("job " + DisplayId(*record) + " runs on somebody's terminal and cannot be queued again; cancel it");
-  if (record->array_count > 0) return WrongState(*record, "requeued as a whole", "name its elements: " + ToString(id) + "_0");
+  if (record->is_foreground)
+    return FailedPrecondition("job " + DisplayId(*record) +
+                              " runs on somebody's terminal and cannot be queued again; cancel it");
+  if (record->array_count > 0)
+    return WrongState(*record, "requeued as a whole", "name its elements: " + ToString(id) + "_0");
   if (record->stop_intent == StopIntent::kCancel) return WrongState(*record, "requeued", "it was cancelled");
   record->stop_intent = StopIntent::kRequeue;
   record->state = JobState::kStopping;
@@ -140,10 +151,11 @@ Result<std::string> Controller::Requeue(JobId id, const Caller& caller, Time now
 }
 
 Result<std::string> Controller::Pause(JobId id, bool is_paused, const Caller& caller, Time now) {
-  DIVVY_TRY(JobRecord* record, FindForAction(id, caller, is_paused ? "pause" : "resume", now));
+  DIVVY_TRY(JobRecord * record, FindForAction(id, caller, is_paused ? "pause" : "resume", now));
   const JobState from = is_paused ? JobState::kRunning : JobState::kPaused;
   if (record->array_count > 0 || record->state != from) {
-    return WrongState(*record, is_paused ? "paused" : "resumed", is_paused && Waits(*record) ? "divvy hold keeps it from starting" : "");
+    return WrongState(*record, is_paused ? "paused" : "resumed",
+                      is_paused && Waits(*record) ? "divvy hold keeps it from starting" : "");
   }
   record->state = is_paused ? JobState::kPaused : JobState::kRunning;
   record->reason = is_paused ? "paused by " + Who(caller) + "; it keeps its GPUs" : record->start_reason;
@@ -155,10 +167,12 @@ Result<std::string> Controller::Pause(JobId id, bool is_paused, const Caller& ca
 }
 
 Result<std::string> Controller::Signal(JobId id, int signal, const Caller& caller) {
-  DIVVY_TRY(JobRecord* record, FindForAction(id, caller, "signal", kNoTime));
+  DIVVY_TRY(JobRecord * record, FindForAction(id, caller, "signal", kNoTime));
   if (record->array_count > 0) {
     std::vector<JobId> elements;
-    for (auto at = live_.upper_bound(id); at != live_.end() && at->first.value() <= id.value() + record->array_count; ++at) elements.push_back(at->first);
+    for (auto at = live_.upper_bound(id); at != live_.end() && at->first.value() <= id.value() + record->array_count;
+         ++at)
+      elements.push_back(at->first);
     for (JobId element : elements) static_cast<void>(Signal(element, signal, caller));
     return "sent to " + Plural(static_cast<std::int64_t>(elements.size()), "running element");
   }
@@ -167,12 +181,15 @@ Result<std::string> Controller::Signal(JobId id, int signal, const Caller& calle
   return std::string("sent");
 }
 
-Result<std::string> Controller::Update(JobId id, const JobChanges& changes, const Caller& caller, Time now, const FindOutcome& outcome) {
-  DIVVY_TRY(JobRecord* record, FindForAction(id, caller, "change", now));
+Result<std::string> Controller::Update(JobId id, const JobChanges& changes, const Caller& caller, Time now,
+                                       const FindOutcome& outcome) {
+  DIVVY_TRY(JobRecord * record, FindForAction(id, caller, "change", now));
   const bool only_running_changes = !changes.request && !changes.begin && !changes.dependencies && !changes.group;
-  if (!Waits(*record) && !only_running_changes) return WrongState(*record, "changed so", "only its time limit, labels and retries can change now");
+  if (!Waits(*record) && !only_running_changes)
+    return WrongState(*record, "changed so", "only its time limit, labels and retries can change now");
   if (!caller.is_admin && changes.priority && *changes.priority > std::max(record->priority, 0)) {
-    return PermissionDenied("raising the priority of job " + DisplayId(*record) + " above " + std::to_string(std::max(record->priority, 0)) + " takes an administrator");
+    return PermissionDenied("raising the priority of job " + DisplayId(*record) + " above " +
+                            std::to_string(std::max(record->priority, 0)) + " takes an administrator");
   }
   if (changes.request) DIVVY_CHECK(CheckFeasible(cluster_, *changes.request));
   if (changes.dependencies) {
@@ -221,7 +238,8 @@ Result<std::string> Controller::SetGroupLimit(const std::string& group, int limi
     if (array == nullptr || array->array_count == 0) return NotFound("there is no live array " + group);
     return Update(array->id, changes, caller, now, [](JobId) { return std::nullopt; });
   }
-  const bool is_theirs = std::ranges::any_of(live_, [&](const auto& e) { return e.second.group == group && e.second.user.uid == caller.user.uid; });
+  const bool is_theirs = std::ranges::any_of(
+      live_, [&](const auto& e) { return e.second.group == group && e.second.user.uid == caller.user.uid; });
   const bool is_used = std::ranges::any_of(live_, [&](const auto& e) { return e.second.group == group; });
   if (!is_used) return NotFound("no live job is in a group '" + group + "'");
   if (!is_theirs && !caller.is_admin) return PermissionDenied("group '" + group + "' has no job of yours");
@@ -238,8 +256,9 @@ Result<GpuSet> Controller::Restrict(std::optional<GpuSet> allowed, const Caller&
   const GpuSet all = GpuSet::FirstN(static_cast<int>(cluster_.capacity().gpus.size()));
   if (allowed && !(*allowed - all).empty()) {
     const int unknown = (*allowed - all).ToVector().front();
-    return InvalidArgument("there is no GPU " + std::to_string(unknown) + "; this server has " +
-                           (all.empty() ? std::string("none") : Plural(all.size(), "GPU") + ", 0 to " + std::to_string(all.size() - 1)));
+    return InvalidArgument(
+        "there is no GPU " + std::to_string(unknown) + "; this server has " +
+        (all.empty() ? std::string("none") : Plural(all.size(), "GPU") + ", 0 to " + std::to_string(all.size() - 1)));
   }
   restriction_ = allowed;
   effects_.batch.settings.emplace_back(kRestrictionKey, allowed ? FormatRestriction(*allowed) : "");
@@ -250,7 +269,8 @@ Result<GpuSet> Controller::Restrict(std::optional<GpuSet> allowed, const Caller&
 
 Result<std::string> Controller::Ignore(const IgnoredProcess& process, bool is_ignored, const Caller& caller, Time now) {
   static_cast<void>(now);
-  if (!caller.is_admin) return PermissionDenied("ignoring a process on a GPU takes an administrator; " + Who(caller) + " is none");
+  if (!caller.is_admin)
+    return PermissionDenied("ignoring a process on a GPU takes an administrator; " + Who(caller) + " is none");
   const auto matches = [&](const IgnoredProcess& rule) {
     return rule.identity.pid == process.identity.pid && (process.gpu < 0 || rule.gpu < 0 || rule.gpu == process.gpu);
   };

@@ -10,24 +10,32 @@ namespace {
 std::string SingletonKey(const JobRecord& record) { return std::to_string(record.user.uid) + " " + record.name; }
 
 bool HasSingleton(const JobRecord& record) {
-  return std::ranges::any_of(record.dependencies, [](const Dependency& d) { return d.kind == DependencyKind::kSingleton; });
+  return std::ranges::any_of(record.dependencies,
+                             [](const Dependency& d) { return d.kind == DependencyKind::kSingleton; });
 }
 
 std::string Describe(const Dependency& dependency) {
-  const std::string job = "job " + ToString(dependency.job) + (dependency.element ? "_" + std::to_string(*dependency.element) : "");
+  const std::string job =
+      "job " + ToString(dependency.job) + (dependency.element ? "_" + std::to_string(*dependency.element) : "");
   switch (dependency.kind) {
-    case DependencyKind::kAfter: return job + " to start";
-    case DependencyKind::kAfterOk: return job + " to succeed";
-    case DependencyKind::kAfterNotOk: return job + " to fail";
-    case DependencyKind::kAfterAny: return job + " to end";
-    case DependencyKind::kSingleton: return "your earlier jobs of the same name to end";
+    case DependencyKind::kAfter:
+      return job + " to start";
+    case DependencyKind::kAfterOk:
+      return job + " to succeed";
+    case DependencyKind::kAfterNotOk:
+      return job + " to fail";
+    case DependencyKind::kAfterAny:
+      return job + " to end";
+    case DependencyKind::kSingleton:
+      return "your earlier jobs of the same name to end";
   }
   return job;
 }
 
 std::string DescribeEnd(const JobRecord& record) {
   std::string text = "job " + DisplayId(record) + " " + std::string(Name(record.state));
-  if (record.state == JobState::kFailed && record.exit && record.exit->is_known) text += " with exit code " + std::to_string(record.exit->code);
+  if (record.state == JobState::kFailed && record.exit && record.exit->is_known)
+    text += " with exit code " + std::to_string(record.exit->code);
   return text;
 }
 
@@ -87,7 +95,8 @@ Controller::Met Controller::IsMet(const JobRecord& record, const Dependency& dep
   if (dependency.kind == DependencyKind::kSingleton) {
     const bool has_earlier = std::ranges::any_of(live_, [&](const auto& entry) {
       const JobRecord& other = entry.second;
-      return other.id < record.id && other.name == record.name && other.user.uid == record.user.uid && other.array != record.id;
+      return other.id < record.id && other.name == record.name && other.user.uid == record.user.uid &&
+             other.array != record.id;
     });
     return has_earlier ? Met::kNotYet : Met::kYes;
   }
@@ -105,7 +114,8 @@ Controller::Met Controller::IsMet(const JobRecord& record, const Dependency& dep
       if (!IsFinal(target->state)) return Met::kNotYet;
       return target->state == JobState::kSucceeded ? Met::kImpossible : Met::kYes;
     case DependencyKind::kAfterAny:
-    case DependencyKind::kSingleton: break;
+    case DependencyKind::kSingleton:
+      break;
   }
   return IsFinal(target->state) ? Met::kYes : Met::kNotYet;
 }

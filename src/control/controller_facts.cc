@@ -30,7 +30,8 @@ std::pair<JobState, Reason> Judge(const JobRecord& record, const Exit& exit) {
   if (!exit.is_known) return {JobState::kLost, "its supervisor was killed, so nobody saw how it ended"};
   if (exit.hit_time_limit) return {JobState::kTimedOut, "reached its time limit of " + Compact(record.time_limit)};
   if (!exit.failure.empty()) return {JobState::kFailed, exit.failure};
-  if (exit.was_oom_killed) return {JobState::kFailed, "out of memory: it asked for " + CompactSize(record.request.memory)};
+  if (exit.was_oom_killed)
+    return {JobState::kFailed, "out of memory: it asked for " + CompactSize(record.request.memory)};
   if (exit.signal != 0) return {JobState::kFailed, "ended by signal " + std::to_string(exit.signal)};
   if (exit.code != 0) return {JobState::kFailed, "exit code " + std::to_string(exit.code)};
   return {JobState::kSucceeded, "exit code 0"};
@@ -81,7 +82,8 @@ void Controller::OnVanished(JobId job, std::uint32_t attempt, Vanished how, Time
     Finish(record, JobState::kFailed, "the daemon was restarted before it could start, and its terminal is gone", now);
   } else if (never_ran) {
     QueueAgain(record, kNoTime, "the daemon was restarted before it could start", now);
-  } else if ((how == Vanished::kRebooted && record.requeues_after_reboot) || record.stop_intent == StopIntent::kRequeue) {
+  } else if ((how == Vanished::kRebooted && record.requeues_after_reboot) ||
+             record.stop_intent == StopIntent::kRequeue) {
     ++record.restarts;
     QueueAgain(record, kNoTime, "queued again after a reboot", now);
   } else {
@@ -90,8 +92,10 @@ void Controller::OnVanished(JobId job, std::uint32_t attempt, Vanished how, Time
     record.exit = exit;
     record.ended = now;
     const bool was_rebooted = how == Vanished::kRebooted;
-    Finish(record, was_rebooted ? JobState::kFailed : JobState::kLost,
-           was_rebooted ? "the machine was rebooted while it ran" : "its processes are gone and nobody saw how they ended", now);
+    Finish(
+        record, was_rebooted ? JobState::kFailed : JobState::kLost,
+        was_rebooted ? "the machine was rebooted while it ran" : "its processes are gone and nobody saw how they ended",
+        now);
   }
 }
 
@@ -109,10 +113,11 @@ bool Controller::RunsAgain(JobRecord& record, JobState outcome, const Exit& exit
   delay = std::min(delay, kRetryDelayMost);
   ++record.retries_used;
   ++record.restarts;
-  const std::string how = exit.signal != 0 ? "signal " + std::to_string(exit.signal) : "exit code " + std::to_string(exit.code);
+  const std::string how =
+      exit.signal != 0 ? "signal " + std::to_string(exit.signal) : "exit code " + std::to_string(exit.code);
   QueueAgain(record, AddSaturating(now, delay),
-             "try " + std::to_string(record.retries_used) + " of " + std::to_string(record.retries) + " ended with " + how +
-                 "; tries again after " + Compact(delay),
+             "try " + std::to_string(record.retries_used) + " of " + std::to_string(record.retries) + " ended with " +
+                 how + "; tries again after " + Compact(delay),
              now);
   return true;
 }
@@ -149,7 +154,9 @@ void Controller::Finish(JobRecord& record, JobState state, Reason reason, Time n
   if (array.is_set()) {
     if (const auto whole = live_.find(array); whole != live_.end()) {
       JobRecord& sum = whole->second;
-      ++(state == JobState::kSucceeded ? sum.array_succeeded : state == JobState::kCancelled ? sum.array_cancelled : sum.array_failed);
+      ++(state == JobState::kSucceeded   ? sum.array_succeeded
+         : state == JobState::kCancelled ? sum.array_cancelled
+                                         : sum.array_failed);
       if (ended.exit) sum.array_exit_code = std::max(sum.array_exit_code, ended.exit->code);
       Persist(sum);
     }
@@ -170,11 +177,13 @@ void Controller::FinishArrayIfDone(JobId array, Time now) {
   exit.code = record.array_exit_code;
   record.exit = exit;
   record.ended = now;
-  const std::string counts = std::to_string(record.array_succeeded) + " of " + std::to_string(record.array_count) + " elements succeeded";
+  const std::string counts =
+      std::to_string(record.array_succeeded) + " of " + std::to_string(record.array_count) + " elements succeeded";
   if (record.array_failed > 0) {
     Finish(record, JobState::kFailed, counts + ", " + std::to_string(record.array_failed) + " failed", now);
   } else if (record.array_cancelled > 0) {
-    Finish(record, JobState::kCancelled, counts + ", " + std::to_string(record.array_cancelled) + " were cancelled", now);
+    Finish(record, JobState::kCancelled, counts + ", " + std::to_string(record.array_cancelled) + " were cancelled",
+           now);
   } else {
     Finish(record, JobState::kSucceeded, counts, now);
   }
@@ -188,7 +197,8 @@ void Controller::OnGpusObserved(const std::vector<GpuObservation>& observations,
       observations_.push_back(observation);
       has_changed = true;
     } else {
-      has_changed |= at->processes != observation.processes || at->is_present != observation.is_present || at->fault != observation.fault;
+      has_changed |= at->processes != observation.processes || at->is_present != observation.is_present ||
+                     at->fault != observation.fault;
       *at = observation;
     }
   }
@@ -196,7 +206,8 @@ void Controller::OnGpusObserved(const std::vector<GpuObservation>& observations,
   // A rule ends with its process: the pid may be given to somebody else.
   const auto is_gone = [&](const IgnoredProcess& rule) {
     return std::ranges::none_of(observations_, [&](const GpuObservation& observation) {
-      return std::ranges::any_of(observation.processes, [&](const GpuProcess& p) { return p.identity == rule.identity; });
+      return std::ranges::any_of(observation.processes,
+                                 [&](const GpuProcess& p) { return p.identity == rule.identity; });
     });
   };
   if (std::erase_if(ignored_, is_gone) > 0) effects_.batch.settings.emplace_back(kIgnoredKey, FormatIgnored(ignored_));
@@ -215,7 +226,8 @@ void Controller::RefreshAvailability() {
         const bool is_small = process.memory_used < limits_.ignore_unmanaged_below;
         if (process.supervisor_pid != 0 || is_small || IsIgnored(ignored_, facts.index, process)) continue;
         if (!availability.unmanaged.empty()) availability.unmanaged += "; ";
-        availability.unmanaged += "pid " + std::to_string(process.identity.pid) + " of " + process.user + ", " + CompactSize(process.memory_used);
+        availability.unmanaged += "pid " + std::to_string(process.identity.pid) + " of " + process.user + ", " +
+                                  CompactSize(process.memory_used);
       }
     }
     if (cluster_.availability(facts.index) == availability) continue;

@@ -17,8 +17,8 @@ struct LaunchOrder {
 /// Begin the kill ladder: `signal`, and SIGKILL after `grace`, to the whole tree.
 struct StopOrder {
   JobId job;
-  int signal = 15;             // 0: the job's own stop signal.
-  Duration grace{-1};          // Negative: the job's own.
+  int signal = 15;     // 0: the job's own stop signal.
+  Duration grace{-1};  // Negative: the job's own.
 };
 struct SignalOrder {
   JobId job;
@@ -26,7 +26,7 @@ struct SignalOrder {
 };
 struct PauseOrder {
   JobId job;
-  bool is_paused = true;       // False: goes on.
+  bool is_paused = true;  // False: goes on.
 };
 struct TimeLimitOrder {
   JobId job;
@@ -41,7 +41,7 @@ using Order = std::variant<LaunchOrder, StopOrder, SignalOrder, PauseOrder, Time
 
 /// Something that watchers are told of.
 struct Change {
-  JobId job;                   // Not set: the GPUs changed.
+  JobId job;  // Not set: the GPUs changed.
   JobState state = JobState::kQueued;
   Reason reason;
 };

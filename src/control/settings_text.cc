@@ -38,8 +38,10 @@ std::vector<IgnoredProcess> ParseIgnored(std::string_view text) {
     if (words.size() < 4) continue;
     const auto gpu = ParseInteger(words[0]), pid = ParseInteger(words[1]), ticks = ParseInteger(words[2]);
     if (!gpu || !pid || !ticks) continue;
-    IgnoredProcess process{static_cast<int>(*gpu), {*pid, static_cast<std::uint64_t>(*ticks)}, std::string(words[3]), ""};
-    if (words.size() > 4) process.command = std::string(line.substr(static_cast<std::size_t>(words[4].data() - line.data())));
+    IgnoredProcess process{
+        static_cast<int>(*gpu), {*pid, static_cast<std::uint64_t>(*ticks)}, std::string(words[3]), ""};
+    if (words.size() > 4)
+      process.command = std::string(line.substr(static_cast<std::size_t>(words[4].data() - line.data())));
     processes.push_back(std::move(process));
   }
   return processes;

@@ -160,11 +160,15 @@ void Core::Carry(Turn& turn) {
 
 Result<std::uint64_t> Core::WaitFor(JobId job, OnFinal on_final) {
   const bool is_live = controller_.Find(job) != nullptr || controller_.ArrayOf(job) != nullptr;
-  const bool is_on_its_way = std::ranges::any_of(committing_, [&](const Turn& turn) {
-    return std::ranges::any_of(turn.effects.finished, [&](const JobRecord& record) { return record.id == job; });
-  }) || std::ranges::any_of(gathered_, [&](const Turn& turn) {
-    return std::ranges::any_of(turn.effects.finished, [&](const JobRecord& record) { return record.id == job; });
-  });
+  const bool is_on_its_way =
+      std::ranges::any_of(committing_,
+                          [&](const Turn& turn) {
+                            return std::ranges::any_of(turn.effects.finished,
+                                                       [&](const JobRecord& record) { return record.id == job; });
+                          }) ||
+      std::ranges::any_of(gathered_, [&](const Turn& turn) {
+        return std::ranges::any_of(turn.effects.finished, [&](const JobRecord& record) { return record.id == job; });
+      });
   const std::uint64_t handle = next_handle_++;
   if (is_live || is_on_its_way) {
     waiters_[job].emplace(handle, std::move(on_final));

@@ -1,8 +1,8 @@
 // Joins the controller with the store and the node: everything that arrives is applied at once, made durable in groups,
 // and only then sent and answered. Runs on the loop's thread; the store's commits run on the writer's.
 //
-// One commit is under way at a time. What arrives meanwhile gathers for the next one, so the busier the daemon is, the more
-// a commit carries.
+// One commit is under way at a time. What arrives meanwhile gathers for the next one, so the busier the daemon is, the
+// more a commit carries.
 #pragma once
 
 #include <deque>
@@ -27,8 +27,8 @@ class OrderPort {
 
 class Core {
  public:
-  /// What the loop offers: `post` runs a closure on the loop's thread, later and from any thread; `commit` makes batches
-  /// durable elsewhere and then posts the outcome.
+  /// What the loop offers: `post` runs a closure on the loop's thread, later and from any thread; `commit` makes
+  /// batches durable elsewhere and then posts the outcome.
   struct Ports {
     std::function<void(std::function<void()>)> post;
     std::function<void(std::vector<Batch>, std::function<void(Status)>)> commit;

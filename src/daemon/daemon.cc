@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <pwd.h>
 #include <sys/file.h>
+#include <sys/random.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/sysinfo.h>
@@ -18,7 +19,6 @@
 #include <cstdio>
 #include <cstring>
 #include <memory>
-#include <random>
 
 #include "base/text.h"
 #include "control/controller.h"
@@ -84,8 +84,15 @@ std::string UserName(std::int64_t uid) {
   char buffer[4096];
   passwd entry{};
   passwd* found = nullptr;
-  if (::getpwuid_r(static_cast<uid_t>(uid), &entry, buffer, sizeof buffer, &found) == 0 && found != nullptr) return found->pw_name;
+  if (::getpwuid_r(static_cast<uid_t>(uid), &entry, buffer, sizeof buffer, &found) == 0 && found != nullptr)
+    return found->pw_name;
   return "uid " + std::to_string(uid);
+}
+
+std::uint64_t RandomSeed() {
+  std::uint64_t seed = 0;
+  static_cast<void>(!::getrandom(&seed, sizeof seed, 0));
+  return seed;
 }
 
 std::string HostName() {
@@ -196,7 +203,8 @@ Status Daemon::Lock() {
     return {};
   }
   const auto owner = ReadWhole(path);
-  return Error{ErrorCode::kAlreadyExists, "another daemon (pid " + (owner ? std::string(Trim(*owner)) : "?") + ") has " + places_.state};
+  return Error{ErrorCode::kAlreadyExists,
+               "another daemon (pid " + (owner ? std::string(Trim(*owner)) : "?") + ") has " + places_.state};
 }
 
 Status Daemon::OpenStore() {
@@ -205,7 +213,8 @@ Status Daemon::OpenStore() {
 }
 
 void Daemon::After(Duration delay, std::function<void()> task) {
-  auto timer = std::make_shared<asio::steady_timer>(loop_, std::chrono::duration_cast<asio::steady_timer::duration>(delay));
+  auto timer =
+      std::make_shared<asio::steady_timer>(loop_, std::chrono::duration_cast<asio::steady_timer::duration>(delay));
   timer->async_wait([timer, task = std::move(task)](const boost::system::error_code& error) {
     if (!error) task();
   });
@@ -253,7 +262,7 @@ Status Daemon::Recover() {
   limits.max_time_limit = config_.max_time_limit;
   limits.default_time_limit = config_.default_time_limit;
   limits.ignore_unmanaged_below = config_.ignore_unmanaged_below;
-  controller_ = std::make_unique<Controller>(config_.policy, limits, std::random_device()());
+  controller_ = std::make_unique<Controller>(config_.policy, limits, RandomSeed());
   NodeCapacity capacity;
   capacity.gpus = gpu_source_.gpus;
   capacity.cpus = static_cast<int>(::sysconf(_SC_NPROCESSORS_ONLN));
@@ -272,19 +281,24 @@ Status Daemon::Recover() {
   node_->SetWatch([this](int fd, std::function<void()> on_readable) {
     auto& descriptor = watched_[fd];
     descriptor = std::make_unique<asio::posix::stream_descriptor>(loop_, ::dup(fd));
-    descriptor->async_wait(asio::posix::stream_descriptor::wait_read, [this, fd, on_readable = std::move(on_readable)](const boost::system::error_code& error) {
-      if (error) return;
-      on_readable();
-      watched_.erase(fd);
-    });
+    descriptor->async_wait(asio::posix::stream_descriptor::wait_read,
+                           [this, fd, on_readable = std::move(on_readable)](const boost::system::error_code& error) {
+                             if (error) return;
+                             on_readable();
+                             watched_.erase(fd);
+                           });
   });
   controller_->Load(std::move(loaded.live), loaded.settings, loaded.next_id, loaded.jobs_total, core_->Outcomes());
   // What is on the GPUs now, before anything is given away.
-  if (gpu_source_.probe) controller_->OnGpusObserved(gpu_source_.probe->Observe(GpuSet::FirstN(static_cast<int>(gpu_source_.gpus.size())), true, {}), clock_.Now());
+  if (gpu_source_.probe)
+    controller_->OnGpusObserved(
+        gpu_source_.probe->Observe(GpuSet::FirstN(static_cast<int>(gpu_source_.gpus.size())), true, {}), clock_.Now());
   DIVVY_CHECK(node_->AdoptRuns(was_rebooted_));
   if (gpu_source_.probe) {
     node_->SetLookAtGpus([this](GpuSet which, auto done) { LookAtGpus(which, std::move(done)); });
-    controller_->OnGpusObserved(gpu_source_.probe->Observe(GpuSet::FirstN(static_cast<int>(gpu_source_.gpus.size())), true, node_->supervisors()), clock_.Now());
+    controller_->OnGpusObserved(gpu_source_.probe->Observe(GpuSet::FirstN(static_cast<int>(gpu_source_.gpus.size())),
+                                                           true, node_->supervisors()),
+                                clock_.Now());
   }
   if (boot != boot_before) {
     Batch batch;
@@ -301,7 +315,8 @@ Status Daemon::ApplyRestriction() {
   std::optional<GpuSet> allowed = config_.use;
   if (!flags_.gpus.empty()) {
     DIVVY_TRY(const IndexRanges ranges, IndexRanges::Parse(flags_.gpus, "--gpus"));
-    if (ranges.back() >= GpuSet::kCapacity) return InvalidArgument("--gpus '" + flags_.gpus + "': there is no GPU " + std::to_string(ranges.back()));
+    if (ranges.back() >= GpuSet::kCapacity)
+      return InvalidArgument("--gpus '" + flags_.gpus + "': there is no GPU " + std::to_string(ranges.back()));
     allowed.emplace();
     for (const auto& range : ranges.ranges()) {
       for (std::uint32_t gpu = range.first; gpu <= range.last; ++gpu) allowed->Insert(static_cast<GpuIndex>(gpu));
@@ -325,12 +340,13 @@ void Daemon::WatchReports() {
 
 void Daemon::WatchLauncher() {
   launcher_socket_ = std::make_unique<asio::posix::stream_descriptor>(loop_, ::dup(launcher_->fd()));
-  launcher_socket_->async_wait(asio::posix::stream_descriptor::wait_read, [this](const boost::system::error_code& error) {
-    if (error) return;
-    Log("event=launcher_died");
-    if (const Status again = launcher_->OnReadable(); !again) return GiveUp(again.error());
-    WatchLauncher();
-  });
+  launcher_socket_->async_wait(asio::posix::stream_descriptor::wait_read,
+                               [this](const boost::system::error_code& error) {
+                                 if (error) return;
+                                 Log("event=launcher_died");
+                                 if (const Status again = launcher_->OnReadable(); !again) return GiveUp(again.error());
+                                 WatchLauncher();
+                               });
   // A full pipe is rare, so it is looked at again and again rather than watched.
   if (launcher_->WantsWrite()) After(1ms, [this] { launcher_->OnWritable(); });
 }
@@ -356,7 +372,8 @@ void Daemon::Poll() {
 void Daemon::Prune() {
   const Time keep_from = clock_.Now() - config_.keep_finished;
   writer_->Do([this, keep_from] {
-    if (const Status pruned = store_->Prune(keep_from); !pruned) Log("event=prune error=\"" + pruned.error().message + "\"");
+    if (const Status pruned = store_->Prune(keep_from); !pruned)
+      Log("event=prune error=\"" + pruned.error().message + "\"");
   });
   After(kPruneEvery, [this] { Prune(); });
 }
@@ -392,7 +409,9 @@ Status Daemon::Serve() {
   HttpServerOptions options;
   options.path = places_.socket;
   options.mode = places_.is_machine_wide ? 0666 : 0600;
-  DIVVY_TRY(server_, HttpServer::Listen(loop_, options, [this](const Peer& peer, HttpRequest&& request, Reply reply) { routes_->Handle(peer, std::move(request), std::move(reply)); }));
+  DIVVY_TRY(server_, HttpServer::Listen(loop_, options, [this](const Peer& peer, HttpRequest&& request, Reply reply) {
+              routes_->Handle(peer, std::move(request), std::move(reply));
+            }));
   return {};
 }
 
@@ -406,7 +425,8 @@ Status Daemon::Start() {
   if (flags_.emulate.empty()) flags_.emulate = config_.emulate;
   DIVVY_CHECK(MakeDirectory(places_.state, places_.is_machine_wide ? 0711 : 0700));
   DIVVY_CHECK(MakeDirectory(places_.logs, 0711));
-  DIVVY_CHECK(MakeDirectory(places_.socket.substr(0, places_.socket.rfind('/')), places_.is_machine_wide ? 0755 : 0700));
+  DIVVY_CHECK(
+      MakeDirectory(places_.socket.substr(0, places_.socket.rfind('/')), places_.is_machine_wide ? 0755 : 0700));
   DIVVY_CHECK(Lock());
   DIVVY_TRY(gpu_source_, OpenGpus(flags_.emulate, places_));
   DIVVY_CHECK(OpenStore());

@@ -270,8 +270,9 @@ void HttpServer::Loop::Accept() {
     }
     if (connections_.size() >= options_.connections) {
       std::string text;
-      Serialise(ErrorResponse(503, "limit_exceeded", "the daemon has " + std::to_string(connections_.size()) +
-                                                         " connections, which is its limit; try again later"),
+      Serialise(ErrorResponse(503, "limit_exceeded",
+                              "the daemon has " + std::to_string(connections_.size()) +
+                                  " connections, which is its limit; try again later"),
                 {.keeps_alive = false}, text);
       // Fits into a fresh socket's buffer. Nobody would act on a failure.
       [[maybe_unused]] ssize_t sent = ::send(fd.get(), text.data(), text.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
@@ -307,8 +308,8 @@ void HttpServer::Loop::StopAccepting() {
   accept_timer_.cancel();
   WatchFd(EPOLL_CTL_DEL, listener_.get(), 0, nullptr);
   struct stat found {};
-  bool is_mine = ::lstat(options_.path.c_str(), &found) == 0 && found.st_dev == socket_device_ &&
-                 found.st_ino == socket_inode_;
+  bool is_mine =
+      ::lstat(options_.path.c_str(), &found) == 0 && found.st_dev == socket_device_ && found.st_ino == socket_inode_;
   if (is_mine) ::unlink(options_.path.c_str());
   listener_.Close();
 }
@@ -333,8 +334,8 @@ Result<std::unique_ptr<HttpServer>> HttpServer::Listen(asio::io_context& loop, H
   UniqueFd epoll(::epoll_create1(EPOLL_CLOEXEC));
   if (epoll.get() < 0) return SystemError("opening an epoll", errno);
   try {
-    auto inner = std::make_shared<Loop>(loop, std::move(options), std::move(on_request), std::move(listener),
-                                        std::move(epoll));
+    auto inner =
+        std::make_shared<Loop>(loop, std::move(options), std::move(on_request), std::move(listener), std::move(epoll));
     inner->Start();
     return std::unique_ptr<HttpServer>(new HttpServer(std::move(inner)));
   } catch (const std::exception& thrown) {

@@ -71,12 +71,12 @@ class Reply {
 
 struct HttpServerOptions {
   std::string path;
-  unsigned mode = 0600;                          // Of the socket: who may connect.
-  std::size_t connections = 4096;                // More are answered with 503.
-  std::size_t requests_in_flight = 4096;         // Per connection; then it is not read from.
-  std::size_t output_bytes = 1u << 20;           // Unsent answers of a connection; then it is not read from.
-  std::size_t stream_backlog_bytes = 4u << 20;   // Unsent part of a stream; then the connection is dropped.
-  std::size_t fds_per_request = 3;               // stdin, stdout, stderr.
+  unsigned mode = 0600;                         // Of the socket: who may connect.
+  std::size_t connections = 4096;               // More are answered with 503.
+  std::size_t requests_in_flight = 4096;        // Per connection; then it is not read from.
+  std::size_t output_bytes = 1u << 20;          // Unsent answers of a connection; then it is not read from.
+  std::size_t stream_backlog_bytes = 4u << 20;  // Unsent part of a stream; then the connection is dropped.
+  std::size_t fds_per_request = 3;              // stdin, stdout, stderr.
   HttpLimits limits;
 };
 

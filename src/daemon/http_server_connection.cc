@@ -289,9 +289,7 @@ Reply::~Reply() {
   --slot_->handles;
 }
 
-bool Reply::is_open() const {
-  return slot_ && slot_->connection != nullptr && slot_->state != ReplySlot::State::kDone;
-}
+bool Reply::is_open() const { return slot_ && slot_->connection != nullptr && slot_->state != ReplySlot::State::kDone; }
 
 void Reply::Answer(const HttpResponse& response) {
   if (!is_open() || slot_->state != ReplySlot::State::kPending) return;

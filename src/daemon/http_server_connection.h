@@ -20,9 +20,9 @@ struct ReplySlot {
 
   HttpConnection* connection = nullptr;  // Null once it is gone.
   std::function<void()> on_closed;
-  std::string text;                      // Ready, but an earlier answer is not; or a stream's next bytes.
+  std::string text;  // Ready, but an earlier answer is not; or a stream's next bytes.
   State state = State::kPending;
-  int handles = 0;                       // Reply copies.
+  int handles = 0;  // Reply copies.
   bool keeps_alive = true;
   bool is_head = false;
   bool is_chunked = true;
@@ -96,11 +96,11 @@ class HttpConnection {
   std::deque<std::shared_ptr<ReplySlot>> slots_;  // Oldest request first.
   std::vector<FdBatch> fds_;
   std::string out_;
-  std::size_t sent_ = 0;              // Of out_.
-  bool is_input_over_ = false;        // Nothing more is read or parsed.
-  bool has_unread_ = false;           // Requests may lie in the reader since there was no room for them.
+  std::size_t sent_ = 0;        // Of out_.
+  bool is_input_over_ = false;  // Nothing more is read or parsed.
+  bool has_unread_ = false;     // Requests may lie in the reader since there was no room for them.
   bool ends_when_flushed_ = false;
-  bool is_broken_ = false;            // To be ended at the next flush.
+  bool is_broken_ = false;  // To be ended at the next flush.
   bool is_write_blocked_ = false;
   bool watches_reads_ = true;
   bool watches_writes_ = false;

@@ -14,8 +14,8 @@
 #include <map>
 #include <thread>
 
-#include <boost/asio/io_context.hpp>
 #include <gtest/gtest.h>
+#include <boost/asio/io_context.hpp>
 
 namespace divvy {
 namespace {

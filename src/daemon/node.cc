@@ -41,13 +41,17 @@ LaunchRequest Node::RequestFor(const JobRecord& record, const JobSpec& spec) con
   LaunchRequest request;
   request.job = record.id;
   request.attempt = record.attempt;
-  for (const std::string& word : spec.command) request.argv.push_back(parameters.empty() ? word : dialect::FillParameters(word, parameters));
+  for (const std::string& word : spec.command)
+    request.argv.push_back(parameters.empty() ? word : dialect::FillParameters(word, parameters));
   request.script = parameters.empty() ? spec.script : dialect::FillParameters(spec.script, parameters);
   request.script_name = spec.name;
-  for (const std::string& word : spec.arguments) request.arguments.push_back(parameters.empty() ? word : dialect::FillParameters(word, parameters));
+  for (const std::string& word : spec.arguments)
+    request.arguments.push_back(parameters.empty() ? word : dialect::FillParameters(word, parameters));
   std::vector<std::vector<std::string>> layers = {spec.capture.environment,
                                                   DivvyEnvironment(record, spec, gpus_, parameters, options_.names)};
-  if (spec.dialect == Dialect::kSlurm) layers.push_back(dialect::SlurmEnvironment(record, spec, record.gpus.ToVector(), options_.names.hostname, record.started));
+  if (spec.dialect == Dialect::kSlurm)
+    layers.push_back(
+        dialect::SlurmEnvironment(record, spec, record.gpus.ToVector(), options_.names.hostname, record.started));
   if (spec.dialect == Dialect::kGflow) {
     layers.push_back({"GFLOW_JOB_ID=" + ToString(record.id), "GFLOW_JOB_NAME=" + record.name,
                       "GFLOW_ARRAY_TASK_ID=" + std::to_string(record.array.is_set() ? record.array_index : 0)});
@@ -66,7 +70,7 @@ LaunchRequest Node::RequestFor(const JobRecord& record, const JobSpec& spec) con
   request.error = ErrorOf(record, spec);
   // A job that runs again goes on in its files, so that the first try can still be read.
   request.appends_output = spec.appends_output || record.restarts > 0;
-  request.is_own_log = spec.output.empty();
+  request.is_own_log = spec.output.empty() && !spec.is_foreground;
   if (options_.may_change_user) {
     request.uid = record.user.uid;
     request.gid = record.user.gid;
@@ -83,7 +87,8 @@ LaunchRequest Node::RequestFor(const JobRecord& record, const JobSpec& spec) con
 void Node::Launch(const JobRecord& record, const std::shared_ptr<const JobSpec>& spec) {
   const auto kept = streams_.find(record.id);
   if (spec == nullptr) return FailLaunch(record, "what it should run could not be read from the store");
-  if (spec->is_foreground && kept == streams_.end()) return FailLaunch(record, "the terminal that it was started from is gone");
+  if (spec->is_foreground && kept == streams_.end())
+    return FailLaunch(record, "the terminal that it was started from is gone");
   LaunchRequest request = RequestFor(record, *spec);
   if (kept != streams_.end()) {
     for (std::size_t i = 0; i < request.streams.size(); ++i) request.streams[i] = kept->second[i].get();
@@ -235,17 +240,21 @@ void Node::CheckSupervisors() {
     const std::uint32_t attempt = run->second.record.attempt;
     if (record.attempt != attempt && record.attempt != 0) continue;
     switch (StateOf(record)) {
-      case RunState::kWatched: break;  // On its way out; its report comes.
+      case RunState::kWatched:
+        break;  // On its way out; its report comes.
       case RunState::kEnded:
         run->second.record = record;
         OnEnded(record);
         break;
-      case RunState::kOrphaned: AdoptOrphan(record); break;
+      case RunState::kOrphaned:
+        AdoptOrphan(record);
+        break;
       case RunState::kVanished:
       case RunState::kNeverStarted:
         launcher_.Confirm(record.job, attempt);
         core_->controller().OnVanished(record.job, attempt,
-                                       StateOf(record) == RunState::kVanished ? Controller::Vanished::kUnseen : Controller::Vanished::kNeverStarted,
+                                       StateOf(record) == RunState::kVanished ? Controller::Vanished::kUnseen
+                                                                              : Controller::Vanished::kNeverStarted,
                                        core_->Now());
         RemoveRunRecord(options_.run_directory, record);
         runs_.erase(run);
@@ -285,26 +294,35 @@ Status Node::AdoptRuns(bool was_rebooted) {
         controller.OnStarted(record.job, attempt, record.started);
         static_cast<void>(SendPing(record));  // Its report may have gone to the daemon before us.
         // A stop that was acknowledged may never have been sent; saying it twice does no harm.
-        if (controller.live().at(record.job).stop_intent != StopIntent::kNone) Deliver(run, StopOrder{record.job, 0, Duration(-1)});
+        if (controller.live().at(record.job).stop_intent != StopIntent::kNone)
+          Deliver(run, StopOrder{record.job, 0, Duration(-1)});
         break;
       }
       case RunState::kEnded:
         runs_[record.job].record = record;
         controller.OnExited(record.job, attempt, *record.exit, record.ended, core_->Now());
         break;
-      case RunState::kOrphaned: AdoptOrphan(record); break;
+      case RunState::kOrphaned:
+        AdoptOrphan(record);
+        break;
       case RunState::kVanished:
-        controller.OnVanished(record.job, attempt, was_rebooted ? Controller::Vanished::kRebooted : Controller::Vanished::kUnseen, core_->Now());
+        controller.OnVanished(record.job, attempt,
+                              was_rebooted ? Controller::Vanished::kRebooted : Controller::Vanished::kUnseen,
+                              core_->Now());
         RemoveRunRecord(options_.run_directory, record);
         break;
       case RunState::kNeverStarted:
-        controller.OnVanished(record.job, attempt, was_rebooted ? Controller::Vanished::kRebooted : Controller::Vanished::kNeverStarted, core_->Now());
+        controller.OnVanished(record.job, attempt,
+                              was_rebooted ? Controller::Vanished::kRebooted : Controller::Vanished::kNeverStarted,
+                              core_->Now());
         RemoveRunRecord(options_.run_directory, record);
         break;
     }
   }
   for (const auto& [job, attempt] : expected) {
-    controller.OnVanished(job, attempt, was_rebooted ? Controller::Vanished::kRebooted : Controller::Vanished::kNeverStarted, core_->Now());
+    controller.OnVanished(job, attempt,
+                          was_rebooted ? Controller::Vanished::kRebooted : Controller::Vanished::kNeverStarted,
+                          core_->Now());
   }
   core_->Touch();
   return {};

@@ -53,7 +53,8 @@ std::optional<std::string> Match(std::string_view pattern, std::string_view path
   const auto star = pattern.find('*');
   if (star == std::string_view::npos) return pattern == path ? std::optional<std::string>("") : std::nullopt;
   const std::string_view head = pattern.substr(0, star), tail = pattern.substr(star + 1);
-  if (!path.starts_with(head) || path.size() < head.size() + tail.size() + 1 || !path.ends_with(tail)) return std::nullopt;
+  if (!path.starts_with(head) || path.size() < head.size() + tail.size() + 1 || !path.ends_with(tail))
+    return std::nullopt;
   const std::string_view middle = path.substr(head.size(), path.size() - head.size() - tail.size());
   if (middle.find('/') != std::string_view::npos) return std::nullopt;
   return std::string(middle);
@@ -81,8 +82,11 @@ void Routes::Handle(const Peer& peer, HttpRequest&& request, Reply reply) {
     call.argument = *std::move(argument);
     return (this->*route.handler)(call);
   }
-  if (knows_path) return call.Send(405, wire::Encode(wire::ErrorView{"invalid_argument", call.request.path + " does not take " + call.request.method}));
-  call.Refuse(NotFound("there is no " + call.request.method + " " + call.request.path + "; GET /v1/openapi.json lists what there is"));
+  if (knows_path)
+    return call.Send(405, wire::Encode(wire::ErrorView{"invalid_argument",
+                                                       call.request.path + " does not take " + call.request.method}));
+  call.Refuse(NotFound("there is no " + call.request.method + " " + call.request.path +
+                       "; GET /v1/openapi.json lists what there is"));
 }
 
 void Routes::Status(Call& call) {
@@ -123,7 +127,8 @@ void Routes::Restrict(Call& call) {
   if (!request->is_all) {
     allowed.emplace();
     for (std::int64_t gpu : request->gpus) {
-      if (gpu < 0 || gpu >= GpuSet::kCapacity) return call.Refuse(InvalidArgument("there is no GPU " + std::to_string(gpu)));
+      if (gpu < 0 || gpu >= GpuSet::kCapacity)
+        return call.Refuse(InvalidArgument("there is no GPU " + std::to_string(gpu)));
       allowed->Insert(static_cast<GpuIndex>(gpu));
     }
   }
@@ -135,10 +140,12 @@ void Routes::Restrict(Call& call) {
     answer.gpus.push_back(gpu);
     ranges.Insert(static_cast<std::uint32_t>(gpu));
   }
-  answer.message = request->is_all ? "New work may use every GPU."
+  answer.message = request->is_all       ? "New work may use every GPU."
                    : answer.gpus.empty() ? "New work may use no GPU; running jobs stay."
-                                         : std::string("New work uses GPU") + (answer.gpus.size() > 1 ? "s " : " ") + ranges.ToString() + " only; running jobs stay.";
-  core_.AfterCommit([call = std::make_shared<Call>(std::move(call)), answer](const divvy::Status&) { call->Answer(answer); });
+                                         : std::string("New work uses GPU") + (answer.gpus.size() > 1 ? "s " : " ") +
+                                               ranges.ToString() + " only; running jobs stay.";
+  core_.AfterCommit(
+      [call = std::make_shared<Call>(std::move(call)), answer](const divvy::Status&) { call->Answer(answer); });
 }
 
 void Routes::Ignore(Call& call) {
@@ -154,13 +161,16 @@ void Routes::Ignore(Call& call) {
   process.gpu = static_cast<int>(request->gpu);
   const auto done = core_.controller().Ignore(process, request->is_ignored, call.caller, core_.Now());
   if (!done) return call.Refuse(done.error());
-  core_.AfterCommit([call = std::make_shared<Call>(std::move(call)), message = *done](const divvy::Status&) { call->Answer(wire::IgnoreAnswer{{}, message}); });
+  core_.AfterCommit([call = std::make_shared<Call>(std::move(call)), message = *done](const divvy::Status&) {
+    call->Answer(wire::IgnoreAnswer{{}, message});
+  });
 }
 
 void Routes::IgnoreRules(Call& call) {
   wire::IgnoreAnswer answer;
   for (const IgnoredProcess& rule : core_.controller().ignored()) {
-    answer.rules.push_back({rule.gpu, rule.identity.pid, static_cast<std::int64_t>(rule.identity.start_ticks), rule.user, rule.command});
+    answer.rules.push_back(
+        {rule.gpu, rule.identity.pid, static_cast<std::int64_t>(rule.identity.start_ticks), rule.user, rule.command});
   }
   call.Answer(answer);
 }
@@ -188,7 +198,9 @@ void Routes::Events(Call& call) {
 }
 
 void Routes::Shutdown(Call& call) {
-  if (!call.caller.is_admin) return call.Refuse(PermissionDenied("ending the daemon takes an administrator; " + call.caller.user.name + " is none"));
+  if (!call.caller.is_admin)
+    return call.Refuse(
+        PermissionDenied("ending the daemon takes an administrator; " + call.caller.user.name + " is none"));
   core_.AfterCommit([this, call = std::make_shared<Call>(std::move(call))](const divvy::Status&) {
     call->Send(200, "{}");
     ports_.shut_down();
@@ -201,7 +213,8 @@ std::string Routes::OpenApiText() {
   using namespace wire;
   OpenApi document("divvy", std::string(kVersion));
   document.SetErrorType(kJsonType<ErrorView>);
-  const auto add = [&](std::string method, std::string path, std::string summary, const JsonType* request, const JsonType* response) {
+  const auto add = [&](std::string method, std::string path, std::string summary, const JsonType* request,
+                       const JsonType* response) {
     OpenApiRoute route;
     route.method = std::move(method);
     route.path = std::move(path);
@@ -213,8 +226,10 @@ std::string Routes::OpenApiText() {
   const JsonType* action = &kJsonType<ActionRequest>;
   const JsonType* actions = &kJsonType<ActionAnswer>;
   add("POST", "/v1/jobs", "Submit a job, an array or a sweep", &kJsonType<SubmitRequest>, &kJsonType<SubmitAnswer>);
-  add("GET", "/v1/jobs", "List jobs; the filters are query parameters", &kJsonType<JobSelector>, &kJsonType<std::vector<JobView>>);
-  add("POST", "/v1/jobs/select", "List jobs; the filters are the body", &kJsonType<JobSelector>, &kJsonType<std::vector<JobView>>);
+  add("GET", "/v1/jobs", "List jobs; the filters are query parameters", &kJsonType<JobSelector>,
+      &kJsonType<std::vector<JobView>>);
+  add("POST", "/v1/jobs/select", "List jobs; the filters are the body", &kJsonType<JobSelector>,
+      &kJsonType<std::vector<JobView>>);
   add("POST", "/v1/jobs/cancel", "Cancel jobs", action, actions);
   add("POST", "/v1/jobs/hold", "Keep queued jobs from starting", action, actions);
   add("POST", "/v1/jobs/release", "Let held jobs start again", action, actions);
@@ -226,14 +241,17 @@ std::string Routes::OpenApiText() {
   add("GET", "/v1/jobs/{id}", "One job in full", nullptr, &kJsonType<JobDetail>);
   add("GET", "/v1/jobs/{id}/why", "What holds it back", nullptr, &kJsonType<WhyView>);
   add("GET", "/v1/jobs/{id}/wait", "Answered when the job has ended", nullptr, &kJsonType<WaitAnswer>);
-  add("POST", "/v1/jobs/{id}/attach", "Join its terminal; descriptors come with the request", nullptr, &kJsonType<WaitAnswer>);
+  add("POST", "/v1/jobs/{id}/attach", "Join its terminal; descriptors come with the request", nullptr,
+      &kJsonType<WaitAnswer>);
   add("POST", "/v1/jobs/{id}/resize", "The size of its terminal", &kJsonType<WinsizeRequest>, nullptr);
   add("POST", "/v1/groups/limit", "Cap how many jobs of a group run together", &kJsonType<GroupLimitRequest>, actions);
   add("GET", "/v1/status", "The daemon", nullptr, &kJsonType<StatusView>);
   add("GET", "/v1/gpus", "The GPUs and who has them", nullptr, &kJsonType<std::vector<GpuView>>);
-  add("POST", "/v1/gpus/restrict", "Limit what new work may use", &kJsonType<RestrictRequest>, &kJsonType<RestrictAnswer>);
+  add("POST", "/v1/gpus/restrict", "Limit what new work may use", &kJsonType<RestrictRequest>,
+      &kJsonType<RestrictAnswer>);
   add("GET", "/v1/gpus/ignore", "The processes that are ignored", nullptr, &kJsonType<IgnoreAnswer>);
-  add("POST", "/v1/gpus/ignore", "Ignore a process, or take that back", &kJsonType<IgnoreRequest>, &kJsonType<IgnoreAnswer>);
+  add("POST", "/v1/gpus/ignore", "Ignore a process, or take that back", &kJsonType<IgnoreRequest>,
+      &kJsonType<IgnoreAnswer>);
   add("POST", "/v1/shutdown", "End the daemon; jobs go on", nullptr, nullptr);
   OpenApiRoute events;
   events.method = "GET";

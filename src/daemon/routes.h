@@ -88,7 +88,8 @@ class Routes {
   using Action = std::function<Result<std::string>(JobId id, const wire::ActionRequest& request, const Caller& caller)>;
   void Act(Call& call, const Action& action);
   void AnswerJobs(Call& call, const wire::JobSelector& select);
-  std::vector<JobRecord> LiveInOrder(const wire::JobSelector& select, const Caller& caller, std::map<JobId, std::uint64_t>& positions);
+  std::vector<JobRecord> LiveInOrder(const wire::JobSelector& select, const Caller& caller,
+                                     std::map<JobId, std::uint64_t>& positions);
   void AnswerWhenFinal(Call& call, JobId id, std::function<void()> on_closed);
 
   Core& core_;

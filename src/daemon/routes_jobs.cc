@@ -13,13 +13,18 @@ namespace {
 
 Status CheckSpec(const JobSpec& spec) {
   DIVVY_CHECK(dialect::CheckComplete(spec));
-  if (spec.directory.empty() || spec.directory.front() != '/') return InvalidArgument("spec.directory: give an absolute path");
-  if (spec.request.gpus < 0 || spec.request.cpus < 0 || spec.request.memory < Bytes(0) || spec.request.gpu_memory < Bytes(0)) {
+  if (spec.directory.empty() || spec.directory.front() != '/')
+    return InvalidArgument("spec.directory: give an absolute path");
+  if (spec.request.gpus < 0 || spec.request.cpus < 0 || spec.request.memory < Bytes(0) ||
+      spec.request.gpu_memory < Bytes(0)) {
     return InvalidArgument("spec.request: a quantity is negative");
   }
-  if (spec.time_limit < Duration(0) || spec.grace < Duration(0) || spec.retry_delay < Duration(0)) return InvalidArgument("spec: a duration is negative");
-  if (spec.priority < -1'000'000 || spec.priority > 1'000'000) return InvalidArgument("spec.priority: give a whole number within a million");
-  if (spec.name.size() > 1024 || spec.comment.size() > 65536) return InvalidArgument("spec: the name may have 1024 characters and the comment 65536");
+  if (spec.time_limit < Duration(0) || spec.grace < Duration(0) || spec.retry_delay < Duration(0))
+    return InvalidArgument("spec: a duration is negative");
+  if (spec.priority < -1'000'000 || spec.priority > 1'000'000)
+    return InvalidArgument("spec.priority: give a whole number within a million");
+  if (spec.name.size() > 1024 || spec.comment.size() > 65536)
+    return InvalidArgument("spec: the name may have 1024 characters and the comment 65536");
   return {};
 }
 
@@ -78,7 +83,8 @@ void Routes::Submit(Call& call) {
   if (spec.name.empty()) spec.name = DefaultName(spec);
   const auto elements = spec.array || !spec.parameters.empty() ? dialect::ElementCount(spec) : Result<std::uint64_t>(0);
   if (!elements) return call.Refuse(elements.error());
-  if (spec.is_foreground && call.request.fds.size() != 3) return call.Refuse(InvalidArgument("a foreground job needs its caller's three streams"));
+  if (spec.is_foreground && call.request.fds.size() != 3)
+    return call.Refuse(InvalidArgument("a foreground job needs its caller's three streams"));
   std::ranges::sort(spec.capture.environment);
 
   wire::SubmitAnswer answer;
@@ -109,7 +115,8 @@ void Routes::Submit(Call& call) {
       true);
 }
 
-std::vector<JobRecord> Routes::LiveInOrder(const wire::JobSelector& select, const Caller& caller, std::map<JobId, std::uint64_t>& positions) {
+std::vector<JobRecord> Routes::LiveInOrder(const wire::JobSelector& select, const Caller& caller,
+                                           std::map<JobId, std::uint64_t>& positions) {
   const Controller& controller = core_.controller();
   const std::size_t limit = select.limit > 0 ? static_cast<std::size_t>(select.limit) : 0;
   const auto is_full = [&](const std::vector<JobRecord>& out) { return limit > 0 && out.size() >= limit; };
@@ -118,14 +125,16 @@ std::vector<JobRecord> Routes::LiveInOrder(const wire::JobSelector& select, cons
     const JobRecord* record = controller.Find(id);
     if (record != nullptr && !is_full(out) && Passes(*record, select, caller)) out.push_back(*record);
   }
-  const bool filters = select.user != "all" || !select.states.empty() || !select.name.empty() || !select.project.empty() || !select.group.empty();
+  const bool filters = select.user != "all" || !select.states.empty() || !select.name.empty() ||
+                       !select.project.empty() || !select.group.empty();
   const std::size_t wanted = filters || limit == 0 ? 0 : limit;
   std::uint64_t position = 0;
   for (JobId id : QueueOrder(controller.cluster(), controller.policy(), core_.Now(), wanted)) {
     const JobRecord* record = controller.Find(id);
     if (record == nullptr) continue;
     const WaitingEntry* entry = controller.cluster().waiting(id);
-    const bool is_in_line = entry != nullptr && !entry->is_held && entry->unmet_dependencies.empty() && entry->begin <= core_.Now();
+    const bool is_in_line =
+        entry != nullptr && !entry->is_held && entry->unmet_dependencies.empty() && entry->begin <= core_.Now();
     if (is_in_line) positions[id] = position + 1, position += entry->count;
     if (!is_full(out) && Passes(*record, select, caller)) out.push_back(*record);
   }
@@ -148,7 +157,9 @@ void Routes::AnswerJobs(Call& call, const wire::JobSelector& select) {
     records = LiveInOrder(select, call.caller, positions);
     if (select.includes_final) {
       HistoryFilter filter;
-      filter.user = select.user == "@me" || select.user.empty() ? call.caller.user.name : select.user == "all" ? "" : select.user;
+      filter.user = select.user == "@me" || select.user.empty() ? call.caller.user.name
+                    : select.user == "all"                      ? ""
+                                                                : select.user;
       filter.name = select.name;
       filter.project = select.project;
       filter.group = select.group;
@@ -170,7 +181,8 @@ void Routes::AnswerJobs(Call& call, const wire::JobSelector& select) {
   for (const JobRecord& record : records) {
     const bool waits = record.state == JobState::kQueued || record.state == JobState::kHeld;
     views.push_back(ViewOf(record, waits ? controller.WaitingReason(record) : record.reason));
-    if (const auto at = positions.find(record.id); at != positions.end()) views.back().position = static_cast<std::int64_t>(at->second);
+    if (const auto at = positions.find(record.id); at != positions.end())
+      views.back().position = static_cast<std::int64_t>(at->second);
   }
   call.Answer(views);
 }
@@ -194,8 +206,9 @@ void Routes::Show(Call& call) {
   // A job's script, directory and environment may hold secrets; its place in the queue does not.
   const bool may_see = call.caller.is_admin || call.caller.user.uid == record->user.uid;
   const JobSpec* shown = spec && may_see ? spec->get() : nullptr;
-  wire::JobDetail detail = DetailOf(*record, shown, waits ? core_.controller().WaitingReason(*record) : record->reason,
-                                    core_.controller().cluster().capacity().gpus, history ? *history : std::vector<Batch::HistoryLine>());
+  wire::JobDetail detail =
+      DetailOf(*record, shown, waits ? core_.controller().WaitingReason(*record) : record->reason,
+               core_.controller().cluster().capacity().gpus, history ? *history : std::vector<Batch::HistoryLine>());
   detail.pid = node_.pid_of(*id);
   if (shown != nullptr) {
     detail.output = node_.OutputOf(*record, *shown);
@@ -250,9 +263,12 @@ void Routes::Attach(Call& call) {
   const auto id = SelectOne(core_, call.argument, call.caller);
   if (!id) return call.Refuse(id.error());
   const JobRecord* record = core_.controller().Find(*id);
-  if (record == nullptr || !IsActive(record->state)) return call.Refuse(FailedPrecondition("job " + call.argument + " is not running"));
-  if (!call.caller.is_admin && call.caller.user.uid != record->user.uid) return call.Refuse(PermissionDenied("job " + call.argument + " belongs to " + record->user.name));
-  if (!record->wants_pty) return call.Refuse(FailedPrecondition("job " + call.argument + " has no terminal; submit with --pty to have one"));
+  if (record == nullptr || !IsActive(record->state))
+    return call.Refuse(FailedPrecondition("job " + call.argument + " is not running"));
+  if (!call.caller.is_admin && call.caller.user.uid != record->user.uid)
+    return call.Refuse(PermissionDenied("job " + call.argument + " belongs to " + record->user.name));
+  if (!record->wants_pty)
+    return call.Refuse(FailedPrecondition("job " + call.argument + " has no terminal; submit with --pty to have one"));
   if (call.request.fds.size() < 2) return call.Refuse(InvalidArgument("attach needs the caller's streams"));
   const PassedFds fds = std::move(call.request.fds);
   Reply reply = call.reply;
@@ -275,9 +291,11 @@ void Routes::Resize(Call& call) {
   if (!size) return call.Refuse(size.error());
   const JobRecord* record = core_.controller().Find(*id);
   if (record == nullptr) return call.Refuse(NotFound("there is no live job " + call.argument));
-  if (!call.caller.is_admin && call.caller.user.uid != record->user.uid) return call.Refuse(PermissionDenied("job " + call.argument + " belongs to " + record->user.name));
+  if (!call.caller.is_admin && call.caller.user.uid != record->user.uid)
+    return call.Refuse(PermissionDenied("job " + call.argument + " belongs to " + record->user.name));
   const auto in_range = [](std::int64_t value) { return value >= 0 && value <= 10'000; };
-  if (!in_range(size->rows) || !in_range(size->columns)) return call.Refuse(InvalidArgument("rows and columns go from 0 to 10000"));
+  if (!in_range(size->rows) || !in_range(size->columns))
+    return call.Refuse(InvalidArgument("rows and columns go from 0 to 10000"));
   const auto resized = node_.Resize(*id, {static_cast<int>(size->rows), static_cast<int>(size->columns)});
   if (!resized) return call.Refuse(resized.error());
   call.Send(200, "{}");
@@ -293,7 +311,9 @@ void Routes::Act(Call& call, const Action& action) {
     wire::ActionResult result;
     result.id = id;
     const auto record = core_.FindJob(id);
-    result.display_id = record ? (record->array.is_set() || record->array_count == 0 ? DisplayId(*record) : ToString(id)) : ToString(id);
+    result.display_id = record
+                            ? (record->array.is_set() || record->array_count == 0 ? DisplayId(*record) : ToString(id))
+                            : ToString(id);
     if (!record) {
       result.message = "there is no job " + ToString(id);
     } else if (IsFinal(record->state)) {
@@ -305,19 +325,26 @@ void Routes::Act(Call& call, const Action& action) {
     }
     answer.results.push_back(std::move(result));
   }
-  core_.AfterCommit([call = std::make_shared<Call>(std::move(call)), answer = std::move(answer)](const divvy::Status&) { call->Answer(answer); });
+  core_.AfterCommit([call = std::make_shared<Call>(std::move(call)), answer = std::move(answer)](const divvy::Status&) {
+    call->Answer(answer);
+  });
 }
 
 void Routes::Cancel(Call& call) {
   Act(call, [this](JobId id, const wire::ActionRequest& request, const Caller& caller) -> Result<std::string> {
-    if (request.signal < 0 || request.signal > 64) return InvalidArgument("there is no signal " + std::to_string(request.signal));
-    const Duration grace = request.grace_s ? Duration(static_cast<std::int64_t>(std::clamp(*request.grace_s, 0.0, 1e6) * 1e9)) : Duration(-1);
+    if (request.signal < 0 || request.signal > 64)
+      return InvalidArgument("there is no signal " + std::to_string(request.signal));
+    const Duration grace = request.grace_s
+                               ? Duration(static_cast<std::int64_t>(std::clamp(*request.grace_s, 0.0, 1e6) * 1e9))
+                               : Duration(-1);
     return core_.controller().Cancel(id, static_cast<int>(request.signal), grace, request.reason, caller, core_.Now());
   });
 }
 
 void Routes::Hold(Call& call) {
-  Act(call, [this](JobId id, const wire::ActionRequest&, const Caller& caller) { return core_.controller().Hold(id, caller, core_.Now()); });
+  Act(call, [this](JobId id, const wire::ActionRequest&, const Caller& caller) {
+    return core_.controller().Hold(id, caller, core_.Now());
+  });
 }
 
 void Routes::Release(Call& call) {
@@ -327,20 +354,27 @@ void Routes::Release(Call& call) {
 }
 
 void Routes::Requeue(Call& call) {
-  Act(call, [this](JobId id, const wire::ActionRequest&, const Caller& caller) { return core_.controller().Requeue(id, caller, core_.Now()); });
+  Act(call, [this](JobId id, const wire::ActionRequest&, const Caller& caller) {
+    return core_.controller().Requeue(id, caller, core_.Now());
+  });
 }
 
 void Routes::Pause(Call& call) {
-  Act(call, [this](JobId id, const wire::ActionRequest&, const Caller& caller) { return core_.controller().Pause(id, true, caller, core_.Now()); });
+  Act(call, [this](JobId id, const wire::ActionRequest&, const Caller& caller) {
+    return core_.controller().Pause(id, true, caller, core_.Now());
+  });
 }
 
 void Routes::Resume(Call& call) {
-  Act(call, [this](JobId id, const wire::ActionRequest&, const Caller& caller) { return core_.controller().Pause(id, false, caller, core_.Now()); });
+  Act(call, [this](JobId id, const wire::ActionRequest&, const Caller& caller) {
+    return core_.controller().Pause(id, false, caller, core_.Now());
+  });
 }
 
 void Routes::Signal(Call& call) {
   Act(call, [this](JobId id, const wire::ActionRequest& request, const Caller& caller) -> Result<std::string> {
-    if (request.signal < 1 || request.signal > 64) return InvalidArgument("there is no signal " + std::to_string(request.signal));
+    if (request.signal < 1 || request.signal > 64)
+      return InvalidArgument("there is no signal " + std::to_string(request.signal));
     return core_.controller().Signal(id, static_cast<int>(request.signal), caller);
   });
 }
@@ -348,39 +382,50 @@ void Routes::Signal(Call& call) {
 void Routes::Update(Call& call) {
   const auto update = wire::Decode<wire::JobUpdate>(call.request.body);
   if (!update) return call.Refuse(update.error());
-  if (update->command || update->output) return call.Refuse(FailedPrecondition("a job's command and output are kept as submitted; submit it anew to change them"));
+  if (update->command || update->output)
+    return call.Refuse(
+        FailedPrecondition("a job's command and output are kept as submitted; submit it anew to change them"));
   JobChanges changes;
-  changes.priority = update->priority ? std::optional<int>(static_cast<int>(std::clamp<std::int64_t>(*update->priority, -1'000'000, 1'000'000))) : std::nullopt;
-  if (update->time_limit_s) changes.time_limit = Duration(static_cast<std::int64_t>(std::clamp(*update->time_limit_s, 0.0, 1e9) * 1e9));
+  changes.priority =
+      update->priority
+          ? std::optional<int>(static_cast<int>(std::clamp<std::int64_t>(*update->priority, -1'000'000, 1'000'000)))
+          : std::nullopt;
+  if (update->time_limit_s)
+    changes.time_limit = Duration(static_cast<std::int64_t>(std::clamp(*update->time_limit_s, 0.0, 1e9) * 1e9));
   if (update->begin) changes.begin = TimeFromSeconds(*update->begin);
   changes.name = update->name;
   changes.project = update->project;
   changes.comment = update->comment;
   changes.group = update->group;
-  if (update->array_at_once) changes.array_at_once = static_cast<int>(std::clamp<std::int64_t>(*update->array_at_once, 0, 4'000'000));
+  if (update->array_at_once)
+    changes.array_at_once = static_cast<int>(std::clamp<std::int64_t>(*update->array_at_once, 0, 4'000'000));
   if (update->retries) changes.retries = static_cast<int>(std::clamp<std::int64_t>(*update->retries, 0, 1'000'000));
   if (update->dependencies) {
     JobSpec read;
     for (const std::string& text : *update->dependencies) {
-      if (const auto parsed = dialect::ParseDependencies(text, dialect::Surroundings(), read); !parsed) return call.Refuse(parsed.error());
+      if (const auto parsed = dialect::ParseDependencies(text, dialect::Surroundings(), read); !parsed)
+        return call.Refuse(parsed.error());
     }
     changes.dependencies = read.dependencies;
   }
   call.request.body = wire::Encode(wire::ActionRequest{update->select, 0, std::nullopt, "", 0});
-  Act(call, [this, changes, update = *update](JobId id, const wire::ActionRequest&, const Caller& caller) mutable -> Result<std::string> {
-    const bool changes_request = update.gpus || update.gpu_type || update.gpu_memory_bytes || update.cpus || update.memory_bytes;
-    if (changes_request) {
-      DIVVY_TRY(const JobRecord record, core_.FindJob(id));
-      Request request = record.request;
-      if (update.gpus) request.gpus = static_cast<int>(std::clamp<std::int64_t>(*update.gpus, 0, 1'000'000));
-      if (update.gpu_type) request.gpu_type = *update.gpu_type;
-      if (update.gpu_memory_bytes) request.gpu_memory = Bytes(std::max<std::int64_t>(*update.gpu_memory_bytes, 0));
-      if (update.cpus) request.cpus = static_cast<int>(std::clamp<std::int64_t>(*update.cpus, 0, 1'000'000));
-      if (update.memory_bytes) request.memory = Bytes(std::max<std::int64_t>(*update.memory_bytes, 0));
-      changes.request = request;
-    }
-    return core_.controller().Update(id, changes, caller, core_.Now(), core_.Outcomes());
-  });
+  Act(call,
+      [this, changes, update = *update](JobId id, const wire::ActionRequest&,
+                                        const Caller& caller) mutable -> Result<std::string> {
+        const bool changes_request =
+            update.gpus || update.gpu_type || update.gpu_memory_bytes || update.cpus || update.memory_bytes;
+        if (changes_request) {
+          DIVVY_TRY(const JobRecord record, core_.FindJob(id));
+          Request request = record.request;
+          if (update.gpus) request.gpus = static_cast<int>(std::clamp<std::int64_t>(*update.gpus, 0, 1'000'000));
+          if (update.gpu_type) request.gpu_type = *update.gpu_type;
+          if (update.gpu_memory_bytes) request.gpu_memory = Bytes(std::max<std::int64_t>(*update.gpu_memory_bytes, 0));
+          if (update.cpus) request.cpus = static_cast<int>(std::clamp<std::int64_t>(*update.cpus, 0, 1'000'000));
+          if (update.memory_bytes) request.memory = Bytes(std::max<std::int64_t>(*update.memory_bytes, 0));
+          changes.request = request;
+        }
+        return core_.controller().Update(id, changes, caller, core_.Now(), core_.Outcomes());
+      });
 }
 
 void Routes::GroupLimit(Call& call) {
@@ -391,7 +436,8 @@ void Routes::GroupLimit(Call& call) {
   if (!done) return call.Refuse(done.error());
   wire::ActionAnswer answer;
   answer.results.push_back({JobId(), request->group, true, *done});
-  core_.AfterCommit([call = std::make_shared<Call>(std::move(call)), answer](const divvy::Status&) { call->Answer(answer); });
+  core_.AfterCommit(
+      [call = std::make_shared<Call>(std::move(call)), answer](const divvy::Status&) { call->Answer(answer); });
 }
 
 }  // namespace divvy

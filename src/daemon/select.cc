@@ -28,14 +28,17 @@ Result<JobId> Latest(Core& core, std::uint64_t back, const Caller& caller) {
   for (auto at = mine.rbegin(); at != mine.rend(); ++at) {
     if (skipped++ == back) return *at;
   }
-  return NotFound(back == 0 ? "'@' is your last job, and you have none" : "'@~" + std::to_string(back) + "': you have no more than " + Plural(static_cast<std::int64_t>(mine.size()), "job"));
+  return NotFound(back == 0 ? "'@' is your last job, and you have none"
+                            : "'@~" + std::to_string(back) + "': you have no more than " +
+                                  Plural(static_cast<std::int64_t>(mine.size()), "job"));
 }
 
 Result<JobId> ElementOf(Core& core, JobId array, std::int64_t index, const std::string& word) {
   DIVVY_TRY(const JobRecord record, core.FindJob(array));
   if (record.array_count == 0) return NotFound("'" + word + "': job " + ToString(array) + " is no array");
   for (std::uint32_t ordinal = 0; ordinal < record.array_count; ++ordinal) {
-    const std::int64_t own = record.array_indices.empty() ? ordinal : record.array_indices.Nth(ordinal).value_or(ordinal);
+    const std::int64_t own =
+        record.array_indices.empty() ? ordinal : record.array_indices.Nth(ordinal).value_or(ordinal);
     if (own == index) return ElementId(array, ordinal);
     if (record.array_indices.empty()) {
       if (index >= 0 && index < record.array_count) return ElementId(array, static_cast<std::uint32_t>(index));
@@ -73,12 +76,16 @@ Status AddElements(Core& core, std::string_view word, std::set<JobId>& ids) {
 }
 
 Status AddWord(Core& core, const std::string& word, const Caller& caller, std::set<JobId>& ids) {
-  if (const auto underscore = word.find('_'); underscore != std::string::npos && IsNumber(word.substr(0, underscore))) return AddElements(core, word, ids);
-  if (const auto dash = word.find('-'); dash != std::string::npos && IsNumber(word.substr(0, dash)) && IsNumber(word.substr(dash + 1))) {
+  if (const auto underscore = word.find('_'); underscore != std::string::npos && IsNumber(word.substr(0, underscore)))
+    return AddElements(core, word, ids);
+  if (const auto dash = word.find('-');
+      dash != std::string::npos && IsNumber(word.substr(0, dash)) && IsNumber(word.substr(dash + 1))) {
     const auto first = ParseInteger(word.substr(0, dash)), last = ParseInteger(word.substr(dash + 1));
-    if (!first || !last || *last < *first || *last - *first > kRangeMost) return InvalidArgument("'" + word + "' is no range of ids; write 17-20");
+    if (!first || !last || *last < *first || *last - *first > kRangeMost)
+      return InvalidArgument("'" + word + "' is no range of ids; write 17-20");
     const auto& live = core.controller().live();
-    for (auto at = live.lower_bound(JobId(static_cast<std::uint64_t>(*first))); at != live.end() && at->first.value() <= static_cast<std::uint64_t>(*last); ++at) {
+    for (auto at = live.lower_bound(JobId(static_cast<std::uint64_t>(*first)));
+         at != live.end() && at->first.value() <= static_cast<std::uint64_t>(*last); ++at) {
       if (!at->second.array.is_set()) ids.insert(at->first);
     }
     return {};
@@ -95,21 +102,25 @@ Result<JobId> SelectOne(Core& core, const std::string& word, const Caller& calle
   if (word == "@") return Latest(core, 0, caller);
   if (word.starts_with("@~")) {
     const auto back = ParseInteger(std::string_view(word).substr(2));
-    if (!back || *back < 0 || *back > kRangeMost) return InvalidArgument("'" + word + "': write @~1 for the job before your last");
+    if (!back || *back < 0 || *back > kRangeMost)
+      return InvalidArgument("'" + word + "': write @~1 for the job before your last");
     return Latest(core, static_cast<std::uint64_t>(*back), caller);
   }
   if (word.find('_') != std::string::npos && IsNumber(word.substr(0, word.find('_')))) {
     std::set<JobId> ids;
     DIVVY_CHECK(AddElements(core, word, ids));
     if (ids.size() == 1) return *ids.begin();
-    return InvalidArgument("'" + word + "' names " + Plural(static_cast<std::int64_t>(ids.size()), "job") + "; name one");
+    return InvalidArgument("'" + word + "' names " + Plural(static_cast<std::int64_t>(ids.size()), "job") +
+                           "; name one");
   }
   const auto& live = core.controller().live();
   for (auto at = live.rbegin(); at != live.rend(); ++at) {
-    if (at->second.name == word && at->second.user.uid == caller.user.uid && !at->second.array.is_set()) return at->first;
+    if (at->second.name == word && at->second.user.uid == caller.user.uid && !at->second.array.is_set())
+      return at->first;
   }
   if (const auto named = core.store().Named(word, caller.user.name); named && !named->empty()) return named->front();
-  return NotFound("there is no job '" + word + "' (ids are numbers; 17_3 is an element; @ is your last job; else a name of yours)");
+  return NotFound("there is no job '" + word +
+                  "' (ids are numbers; 17_3 is an element; @ is your last job; else a name of yours)");
 }
 
 bool Passes(const JobRecord& record, const wire::JobSelector& select, const Caller& caller) {
@@ -128,7 +139,8 @@ bool Passes(const JobRecord& record, const wire::JobSelector& select, const Call
 Result<std::vector<JobId>> SelectIds(Core& core, const wire::JobSelector& select, const Caller& caller) {
   std::set<JobId> ids;
   for (const std::string& word : select.ids) DIVVY_CHECK(AddWord(core, word, caller, ids));
-  const bool filters = !select.name.empty() || !select.project.empty() || !select.group.empty() || !select.states.empty() || !select.user.empty();
+  const bool filters = !select.name.empty() || !select.project.empty() || !select.group.empty() ||
+                       !select.states.empty() || !select.user.empty();
   if (select.ids.empty() && (select.is_all || filters)) {
     for (const auto& [id, record] : core.controller().live()) {
       const bool is_with_its_array = record.array.is_set() && select.states.empty();

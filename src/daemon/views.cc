@@ -45,7 +45,8 @@ void FillCommon(const JobRecord& record, const Reason& reason, View& view) {
   view.request = RequestViewOf(record);
   view.submit_time = ToSeconds(record.submitted);
   if (record.state != JobState::kHeld) view.eligible_time = OptionalSeconds(std::max(record.queued_at, record.begin));
-  const bool has_run = record.started != kNoTime && record.state != JobState::kQueued && record.state != JobState::kHeld;
+  const bool has_run =
+      record.started != kNoTime && record.state != JobState::kQueued && record.state != JobState::kHeld;
   if (has_run) view.start_time = ToSeconds(record.started);
   if (IsFinal(record.state)) view.end_time = OptionalSeconds(record.ended);
   if (record.exit && record.exit->is_known && IsFinal(record.state)) {
@@ -70,7 +71,8 @@ void FillCommon(const JobRecord& record, const Reason& reason, View& view) {
     if (bracket != std::string::npos) view.array_indices = id.substr(bracket + 1, id.size() - bracket - 2);
   }
   view.array_at_once = record.array_at_once;
-  for (const Dependency& dependency : record.dependencies) view.dependencies.push_back(dialect::FormatDependency(dependency));
+  for (const Dependency& dependency : record.dependencies)
+    view.dependencies.push_back(dialect::FormatDependency(dependency));
   view.restarts = record.restarts;
 }
 
@@ -90,7 +92,8 @@ std::vector<std::string> HistoryLines(const JobRecord& record, const std::vector
   std::vector<std::pair<Time, std::string>> lines;
   lines.emplace_back(record.submitted, "submitted by " + record.user.name);
   for (const auto& line : history) lines.emplace_back(line.at, line.text);
-  const bool has_run = record.started != kNoTime && record.state != JobState::kQueued && record.state != JobState::kHeld;
+  const bool has_run =
+      record.started != kNoTime && record.state != JobState::kQueued && record.state != JobState::kHeld;
   if (has_run && record.array_count == 0) {
     std::string text = "started";
     if (!record.gpus.empty()) {
@@ -101,7 +104,9 @@ std::vector<std::string> HistoryLines(const JobRecord& record, const std::vector
     if (!record.start_reason.empty()) text += ": " + record.start_reason;
     lines.emplace_back(record.started, text);
   }
-  if (IsFinal(record.state)) lines.emplace_back(record.ended, std::string(Name(record.state)) + (record.reason.empty() ? "" : ": " + record.reason));
+  if (IsFinal(record.state))
+    lines.emplace_back(record.ended,
+                       std::string(Name(record.state)) + (record.reason.empty() ? "" : ": " + record.reason));
   std::ranges::stable_sort(lines, {}, &std::pair<Time, std::string>::first);
   std::vector<std::string> out;
   for (const auto& [at, text] : lines) out.push_back(Stamp(at) + "  " + text);
@@ -110,17 +115,28 @@ std::vector<std::string> HistoryLines(const JobRecord& record, const std::vector
 
 std::string_view KindName(BlockerKind kind) {
   switch (kind) {
-    case BlockerKind::kHeld: return "held";
-    case BlockerKind::kBeginTime: return "begin_time";
-    case BlockerKind::kDependency: return "dependency";
-    case BlockerKind::kGroupLimit: return "group_limit";
-    case BlockerKind::kGpus: return "gpus";
-    case BlockerKind::kGpuType: return "gpu_type";
-    case BlockerKind::kCpus: return "cpus";
-    case BlockerKind::kMemory: return "memory";
-    case BlockerKind::kCpuJobs: return "cpu_jobs";
-    case BlockerKind::kReservation: return "reservation";
-    case BlockerKind::kInfeasible: return "infeasible";
+    case BlockerKind::kHeld:
+      return "held";
+    case BlockerKind::kBeginTime:
+      return "begin_time";
+    case BlockerKind::kDependency:
+      return "dependency";
+    case BlockerKind::kGroupLimit:
+      return "group_limit";
+    case BlockerKind::kGpus:
+      return "gpus";
+    case BlockerKind::kGpuType:
+      return "gpu_type";
+    case BlockerKind::kCpus:
+      return "cpus";
+    case BlockerKind::kMemory:
+      return "memory";
+    case BlockerKind::kCpuJobs:
+      return "cpu_jobs";
+    case BlockerKind::kReservation:
+      return "reservation";
+    case BlockerKind::kInfeasible:
+      return "infeasible";
   }
   return "other";
 }
@@ -141,12 +157,13 @@ wire::JobView ViewOf(const JobRecord& record, const Reason& reason) {
   return view;
 }
 
-wire::JobDetail DetailOf(const JobRecord& record, const JobSpec* spec, const Reason& reason, const std::vector<GpuFacts>& gpus,
-                         const std::vector<Batch::HistoryLine>& history) {
+wire::JobDetail DetailOf(const JobRecord& record, const JobSpec* spec, const Reason& reason,
+                         const std::vector<GpuFacts>& gpus, const std::vector<Batch::HistoryLine>& history) {
   wire::JobDetail detail;
   FillCommon(record, reason, detail);
   for (int gpu : record.gpus.ToVector()) {
-    if (static_cast<std::size_t>(gpu) < gpus.size()) detail.gpu_uuids.push_back(gpus[static_cast<std::size_t>(gpu)].uuid);
+    if (static_cast<std::size_t>(gpu) < gpus.size())
+      detail.gpu_uuids.push_back(gpus[static_cast<std::size_t>(gpu)].uuid);
   }
   if (record.exit) {
     detail.was_oom_killed = record.exit->was_oom_killed;
@@ -164,11 +181,12 @@ wire::JobDetail DetailOf(const JobRecord& record, const JobSpec* spec, const Rea
     detail.elements["succeeded"] = record.array_succeeded;
     detail.elements["failed"] = record.array_failed;
     detail.elements["cancelled"] = record.array_cancelled;
-    detail.elements["active"] = static_cast<std::int64_t>(record.array_count) - detail.elements["waiting"] - record.array_succeeded -
-                                record.array_failed - record.array_cancelled;
+    detail.elements["active"] = static_cast<std::int64_t>(record.array_count) - detail.elements["waiting"] -
+                                record.array_succeeded - record.array_failed - record.array_cancelled;
   }
   if (spec == nullptr) return detail;
-  for (const std::string& word : spec->command) detail.command += (detail.command.empty() ? "" : " ") + ShellQuote(word);
+  for (const std::string& word : spec->command)
+    detail.command += (detail.command.empty() ? "" : " ") + ShellQuote(word);
   if (!spec->script.empty()) {
     detail.command = "script " + spec->name;
     for (const std::string& word : spec->arguments) detail.command += " " + ShellQuote(word);
@@ -189,7 +207,8 @@ wire::WhyView WhyOf(const JobRecord& record, const Explanation& explanation, con
   view.display_id = DisplayId(record);
   view.state = Name(record.state);
   if (!explanation.is_waiting) {
-    view.summary = "It has been " + view.state + " " + RanOn(record) + " for " + DurationText(now - record.started) + ": " + record.start_reason + ".";
+    view.summary = "It has been " + view.state + " " + RanOn(record) + " for " + DurationText(now - record.started) +
+                   ": " + record.start_reason + ".";
     if (record.state == JobState::kStopping) view.summary = "It is being stopped (" + reason + ").";
     return view;
   }
@@ -208,7 +227,8 @@ wire::WhyView WhyOf(const JobRecord& record, const Explanation& explanation, con
   view.predicted_start = OptionalSeconds(explanation.predicted_start);
   view.prediction_basis = explanation.prediction_basis;
   view.would_start_now = explanation.would_start_now;
-  view.summary = explanation.blockers.empty() ? "Nothing holds it back: it starts at the next decision." : "It waits: " + explanation.blockers.front().text + ".";
+  view.summary = explanation.blockers.empty() ? "Nothing holds it back: it starts at the next decision."
+                                              : "It waits: " + explanation.blockers.front().text + ".";
   return view;
 }
 
@@ -217,12 +237,16 @@ wire::WhyView WhyFinal(const JobRecord& record, Time now) {
   view.id = record.id;
   view.display_id = DisplayId(record);
   view.state = Name(record.state);
-  view.summary = "It " + std::string(record.state == JobState::kSucceeded ? "succeeded" : record.state == JobState::kFailed ? "failed"
-                                     : record.state == JobState::kLost ? "was lost" : record.state == JobState::kTimedOut ? "timed out" : "was cancelled") +
+  view.summary = "It " +
+                 std::string(record.state == JobState::kSucceeded  ? "succeeded"
+                             : record.state == JobState::kFailed   ? "failed"
+                             : record.state == JobState::kLost     ? "was lost"
+                             : record.state == JobState::kTimedOut ? "timed out"
+                                                                   : "was cancelled") +
                  " " + DurationText(now - record.ended) + " ago: " + record.reason + ".";
   if (record.started != kNoTime) {
-    view.summary += " It ran for " + DurationText(record.ended - record.started) + " " + RanOn(record) + " after waiting " +
-                    DurationText(record.started - record.submitted) + ".";
+    view.summary += " It ran for " + DurationText(record.ended - record.started) + " " + RanOn(record) +
+                    " after waiting " + DurationText(record.started - record.submitted) + ".";
   }
   return view;
 }
@@ -239,7 +263,8 @@ std::vector<wire::GpuView> GpuViews(const Controller& controller, std::string_vi
     view.pci_address = facts.pci_address;
     view.numa_node = facts.numa_node;
     if (facts.compute_capability > 0) {
-      view.compute_capability = std::to_string(facts.compute_capability / 10) + "." + std::to_string(facts.compute_capability % 10);
+      view.compute_capability =
+          std::to_string(facts.compute_capability / 10) + "." + std::to_string(facts.compute_capability % 10);
     }
     view.is_mig_enabled = facts.is_mig_enabled;
     view.links = facts.links;
@@ -293,32 +318,50 @@ std::vector<wire::GpuView> GpuViews(const Controller& controller, std::string_vi
 
 std::string_view Name(ErrorCode code) {
   switch (code) {
-    case ErrorCode::kInvalidArgument: return "invalid_argument";
-    case ErrorCode::kNotFound: return "not_found";
-    case ErrorCode::kAlreadyExists: return "already_exists";
-    case ErrorCode::kFailedPrecondition: return "failed_precondition";
-    case ErrorCode::kPermissionDenied: return "permission_denied";
-    case ErrorCode::kLimitExceeded: return "limit_exceeded";
-    case ErrorCode::kUnreachable: return "unreachable";
-    case ErrorCode::kTimedOut: return "timed_out";
-    case ErrorCode::kCorruptData: return "corrupt_data";
-    case ErrorCode::kInternal: return "internal";
+    case ErrorCode::kInvalidArgument:
+      return "invalid_argument";
+    case ErrorCode::kNotFound:
+      return "not_found";
+    case ErrorCode::kAlreadyExists:
+      return "already_exists";
+    case ErrorCode::kFailedPrecondition:
+      return "failed_precondition";
+    case ErrorCode::kPermissionDenied:
+      return "permission_denied";
+    case ErrorCode::kLimitExceeded:
+      return "limit_exceeded";
+    case ErrorCode::kUnreachable:
+      return "unreachable";
+    case ErrorCode::kTimedOut:
+      return "timed_out";
+    case ErrorCode::kCorruptData:
+      return "corrupt_data";
+    case ErrorCode::kInternal:
+      return "internal";
   }
   return "internal";
 }
 
 int HttpStatusOf(ErrorCode code) {
   switch (code) {
-    case ErrorCode::kInvalidArgument: return 400;
-    case ErrorCode::kNotFound: return 404;
+    case ErrorCode::kInvalidArgument:
+      return 400;
+    case ErrorCode::kNotFound:
+      return 404;
     case ErrorCode::kAlreadyExists:
-    case ErrorCode::kFailedPrecondition: return 409;
-    case ErrorCode::kPermissionDenied: return 403;
-    case ErrorCode::kLimitExceeded: return 429;
-    case ErrorCode::kUnreachable: return 503;
-    case ErrorCode::kTimedOut: return 504;
+    case ErrorCode::kFailedPrecondition:
+      return 409;
+    case ErrorCode::kPermissionDenied:
+      return 403;
+    case ErrorCode::kLimitExceeded:
+      return 429;
+    case ErrorCode::kUnreachable:
+      return 503;
+    case ErrorCode::kTimedOut:
+      return 504;
     case ErrorCode::kCorruptData:
-    case ErrorCode::kInternal: return 500;
+    case ErrorCode::kInternal:
+      return 500;
   }
   return 500;
 }

@@ -13,8 +13,8 @@ namespace divvy {
 
 wire::JobView ViewOf(const JobRecord& record, const Reason& reason);
 /// `spec` may be null: then what only it knows stays empty.
-wire::JobDetail DetailOf(const JobRecord& record, const JobSpec* spec, const Reason& reason, const std::vector<GpuFacts>& gpus,
-                         const std::vector<Batch::HistoryLine>& history);
+wire::JobDetail DetailOf(const JobRecord& record, const JobSpec* spec, const Reason& reason,
+                         const std::vector<GpuFacts>& gpus, const std::vector<Batch::HistoryLine>& history);
 wire::WhyView WhyOf(const JobRecord& record, const Explanation& explanation, const Reason& reason, Time now);
 wire::WhyView WhyFinal(const JobRecord& record, Time now);
 /// Every GPU with who has it. `now` gives the age of foreign processes.

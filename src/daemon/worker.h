@@ -1,5 +1,5 @@
-// A thread that does one slow thing after another for the loop: commits, looks at GPUs. Tasks run in order; what they give
-// back they post to the loop themselves.
+// A thread that does one slow thing after another for the loop: commits, looks at GPUs. Tasks run in order; what they
+// give back they post to the loop themselves.
 #pragma once
 
 #include <condition_variable>

@@ -17,9 +17,9 @@ namespace divvy::dialect {
 struct Surroundings {
   Time now = kNoTime;
   Duration utc_offset{0};
-  std::string directory;                // The caller's working directory.
-  std::vector<std::string> environment; // NAME=value.
-  std::string home;                     // $HOME.
+  std::string directory;                 // The caller's working directory.
+  std::vector<std::string> environment;  // NAME=value.
+  std::string home;                      // $HOME.
   std::string user;
   std::string hostname;
   /// Reads a file that a text names (a CSV of parameters, a script), bounded in size.
@@ -28,9 +28,9 @@ struct Surroundings {
   std::function<Result<JobId>(std::string_view shorthand)> resolve_job;
 };
 
-/// --gpus, --time, --array, --param ... The table's closures write into `spec`, which must outlive it, as must `around`.
-/// Each call makes a new level: what may be given several times (--param, --dependency, --after) adds up within one
-/// level and replaces what an earlier level (a script's lines) gave.
+/// --gpus, --time, --array, --param ... The table's closures write into `spec`, which must outlive it, as must
+/// `around`. Each call makes a new level: what may be given several times (--param, --dependency, --after) adds up
+/// within one level and replaces what an earlier level (a script's lines) gave.
 ///
 /// VH_GPUS=N in --env means --gpus N where --gpus is not given; a VH_GPUS that merely was in the caller's environment
 /// means nothing (dialect/valohai.h reads that of an execution).
@@ -50,7 +50,7 @@ Status ParseParameterFile(std::string_view csv, std::string_view path, JobSpec& 
 /// The array index changes fastest. Refuses more than 4,000,000.
 Result<std::uint64_t> ElementCount(const JobSpec& spec);
 struct Element {
-  std::uint32_t index = 0;                         // What DIVVY_ARRAY_INDEX says.
+  std::uint32_t index = 0;  // What DIVVY_ARRAY_INDEX says.
   std::map<std::string, std::string> parameters;
 };
 Element ElementAt(const JobSpec& spec, std::uint64_t ordinal);
@@ -76,13 +76,13 @@ Readings ReadBack(const JobSpec& spec);
 /// "2 GPUs (h100), 1 h 30 min, 20 GiB each, after job 12": how a spec was read, in one line.
 std::string Summarise(const JobSpec& spec);
 
-/// A script's text: which dialect its comment lines speak (#SBATCH, # GFLOW, # DIVVY), and those lines applied to `spec`
-/// (its script, name and dialect set). The words of a later command line are applied after, so they win. Errors name
-/// the line: "train.sh line 3: --gres: ...".
+/// A script's text: which dialect its comment lines speak (#SBATCH, # GFLOW, # DIVVY), and those lines applied to
+/// `spec` (its script, name and dialect set). The words of a later command line are applied after, so they win. Errors
+/// name the line: "train.sh line 3: --gres: ...".
 Status ReadScript(std::string_view text, std::string_view path, const Surroundings& around, JobSpec& spec);
 
-/// What `divvy explain SCRIPT` prints: what the script asks for, line by line, its mistakes with the repair, and what does
-/// not apply here. Never fails: errors are part of the text. `had_errors` tells the exit code.
+/// What `divvy explain SCRIPT` prints: what the script asks for, line by line, its mistakes with the repair, and what
+/// does not apply here. Never fails: errors are part of the text. `had_errors` tells the exit code.
 struct ScriptExplanation {
   std::string text;
   bool had_errors = false;

@@ -1,8 +1,8 @@
 // One table for options, wherever they are written: on the command line, in "#SBATCH" and "# GFLOW" lines, in the words
 // of another tool's shim. The same table prints --help, the man pages and the completions, so none of them can lie.
 //
-// Why not a library: script lines need abbreviated and glued forms as GNU getopt reads them, applied to a JobSpec with an
-// error that names its line; the libraries at hand parse a process's argv and print for themselves.
+// Why not a library: script lines need abbreviated and glued forms as GNU getopt reads them, applied to a JobSpec with
+// an error that names its line; the libraries at hand parse a process's argv and print for themselves.
 #pragma once
 
 #include <functional>
@@ -21,11 +21,11 @@ using Apply = std::function<Status(std::string_view value)>;
 enum class Takes { kNothing, kValue, kOptionalValue /* only as --name=value */ };
 
 struct Option {
-  std::string_view name;             // "gpus": written --gpus.
-  char letter = 0;                   // 'g': written -g. 0: none.
+  std::string_view name;  // "gpus": written --gpus.
+  char letter = 0;        // 'g': written -g. 0: none.
   Takes takes = Takes::kValue;
-  std::string_view value_name;       // "N", for --help.
-  std::string_view help;             // One line, no full stop.
+  std::string_view value_name;  // "N", for --help.
+  std::string_view help;        // One line, no full stop.
   Apply apply;
   std::vector<std::string_view> aliases;  // Other long names, never shown.
   bool is_hidden = false;
@@ -45,7 +45,9 @@ struct ParseRules {
 };
 
 /// Applies `words` in order. Reads "--name=value", "--name value", "-n value", "-nvalue", "-abc" (flags), "--".
-/// An unknown option is refused with the nearest known one; a missing or unwanted value is refused; the first error ends it.
-Result<Parsed> ParseOptions(std::span<const Option> options, std::span<const std::string> words, const ParseRules& rules = {});
+/// An unknown option is refused with the nearest known one; a missing or unwanted value is refused; the first error
+/// ends it.
+Result<Parsed> ParseOptions(std::span<const Option> options, std::span<const std::string> words,
+                            const ParseRules& rules = {});
 
 }  // namespace divvy::dialect

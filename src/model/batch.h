@@ -19,7 +19,7 @@ struct Batch {
     std::shared_ptr<const JobSpec> spec;  // Null: `record.spec_of`'s (elements of an array share their array's).
   };
   std::vector<NewJob> inserts;
-  std::vector<JobRecord> updates;           // The whole record; the spec is not touched.
+  std::vector<JobRecord> updates;  // The whole record; the spec is not touched.
   std::vector<std::pair<JobId, std::shared_ptr<const JobSpec>>> spec_updates;
   struct HistoryLine {
     JobId job;
@@ -28,10 +28,11 @@ struct Batch {
   };
   std::vector<HistoryLine> history;
   std::vector<std::pair<std::string, std::string>> settings;  // Key -> JSON text; "" removes it.
-  std::optional<std::uint64_t> next_id;     // The id counter after this batch.
+  std::optional<std::uint64_t> next_id;                       // The id counter after this batch.
 
   bool empty() const {
-    return inserts.empty() && updates.empty() && spec_updates.empty() && history.empty() && settings.empty() && !next_id;
+    return inserts.empty() && updates.empty() && spec_updates.empty() && history.empty() && settings.empty() &&
+           !next_id;
   }
 };
 

@@ -21,7 +21,11 @@ class GpuSet {
   static constexpr int kCapacity = 64;
 
   constexpr GpuSet() = default;
-  static constexpr GpuSet FromBits(std::uint64_t bits) { GpuSet set; set.bits_ = bits; return set; }
+  static constexpr GpuSet FromBits(std::uint64_t bits) {
+    GpuSet set;
+    set.bits_ = bits;
+    return set;
+  }
   /// 0..count-1.
   static constexpr GpuSet FirstN(int count) {
     return FromBits(count >= kCapacity ? ~std::uint64_t{0} : (std::uint64_t{1} << count) - 1);
@@ -68,8 +72,8 @@ struct GpuFacts {
   std::string uuid;
   std::string model;  // As NVML names it: "NVIDIA H100 80GB HBM3".
   Bytes memory_total;
-  std::string pci_address;  // 00000000:17:00.0
-  int numa_node = -1;       // -1: not known.
+  std::string pci_address;     // 00000000:17:00.0
+  int numa_node = -1;          // -1: not known.
   int compute_capability = 0;  // 90 is 9.0.
   bool is_mig_capable = false;
   bool is_mig_enabled = false;
@@ -97,8 +101,8 @@ struct GpuProcess {
 /// What one look at a GPU showed.
 struct GpuObservation {
   GpuIndex index = 0;
-  bool is_present = true;       // False: it fell off the bus, or NVML no longer answers for it.
-  std::string fault;            // Empty when healthy; else the reason it must be fenced: "XID 79: ...".
+  bool is_present = true;  // False: it fell off the bus, or NVML no longer answers for it.
+  std::string fault;       // Empty when healthy; else the reason it must be fenced: "XID 79: ...".
   Bytes memory_used;
   int utilisation_percent = 0;  // -1: not known.
   int memory_utilisation_percent = 0;

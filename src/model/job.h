@@ -24,15 +24,15 @@ enum class Dialect { kNative, kSlurm, kGflow, kValohai };
 enum class JobState {
   kHeld,
   kQueued,
-  kStarting,   // It has its GPUs; its process is being started.
+  kStarting,  // It has its GPUs; its process is being started.
   kRunning,
   kPaused,
-  kStopping,   // Asked to end; still holds its GPUs.
+  kStopping,  // Asked to end; still holds its GPUs.
   kSucceeded,
   kFailed,
   kCancelled,
   kTimedOut,
-  kLost,       // Nobody can say how it ended.
+  kLost,  // Nobody can say how it ended.
 };
 constexpr bool IsFinal(JobState state) { return state >= JobState::kSucceeded; }
 /// Holds GPUs.
@@ -48,8 +48,8 @@ struct Request {
   std::string gpu_type;
   Bytes gpu_memory;  // At least this much total memory on each GPU.
   int cpus = 0;
-  Bytes memory;      // Host memory; enforced where a memory cgroup is at hand.
-  int tasks = 1;     // Processes that a step runner starts inside the job; the batch process is one in any case.
+  Bytes memory;   // Host memory; enforced where a memory cgroup is at hand.
+  int tasks = 1;  // Processes that a step runner starts inside the job; the batch process is one in any case.
 
   friend auto operator<=>(const Request&, const Request&) = default;
 };
@@ -84,8 +84,8 @@ struct Parameter {
 };
 
 struct WarnSignal {
-  int signal = 0;       // 0: none.
-  Duration before{0};   // Ahead of the time limit.
+  int signal = 0;           // 0: none.
+  Duration before{0};       // Ahead of the time limit.
   bool batch_only = false;  // Slurm's "B:": to the batch process alone, not to the whole tree.
 
   friend bool operator==(const WarnSignal&, const WarnSignal&) = default;
@@ -93,7 +93,7 @@ struct WarnSignal {
 
 /// What was captured around the submission and is the same for many jobs, so it is stored once per content.
 struct Capture {
-  std::vector<std::string> environment;  // NAME=value, sorted.
+  std::vector<std::string> environment;        // NAME=value, sorted.
   std::map<std::string, std::int64_t> limits;  // "nofile" -> soft limit; -1: unlimited.
   int umask = 022;
 
@@ -102,44 +102,44 @@ struct Capture {
 
 struct JobSpec {
   // What to run: exactly one of `command` and `script` is not empty.
-  std::vector<std::string> command;  // argv.
-  std::string script;                // The text itself, "#!" line included; run as a file of its own.
+  std::vector<std::string> command;    // argv.
+  std::string script;                  // The text itself, "#!" line included; run as a file of its own.
   std::vector<std::string> arguments;  // After the script.
-  std::string name;                  // Empty: the base name of the command, or of the script's file.
+  std::string name;                    // Empty: the base name of the command, or of the script's file.
 
   Request request;
   PlacementStrategy placement = PlacementStrategy::kSequential;
-  bool is_placement_set = false;     // False: the server's own strategy.
+  bool is_placement_set = false;  // False: the server's own strategy.
 
   // When.
-  int priority = 0;                  // Higher goes first.
+  int priority = 0;  // Higher goes first.
   bool is_held = false;
   Time begin = kNoTime;
-  Duration time_limit{0};            // 0: none.
+  Duration time_limit{0};  // 0: none.
   WarnSignal warn;
-  int stop_signal = 15;              // First rung of the kill ladder.
+  int stop_signal = 15;                       // First rung of the kill ladder.
   Duration grace = std::chrono::seconds(30);  // From the stop signal to SIGKILL.
   std::vector<Dependency> dependencies;
-  bool needs_any_dependency = false; // True: one of them is enough.
-  bool keeps_waiting = false;        // True: stays queued when a dependency can no longer be met; else cancelled.
+  bool needs_any_dependency = false;  // True: one of them is enough.
+  bool keeps_waiting = false;         // True: stays queued when a dependency can no longer be met; else cancelled.
 
   // How many.
   std::optional<ArraySpec> array;
   std::vector<Parameter> parameters;
-  std::string name_template;         // "train-{lr}".
-  int retries = 0;                   // Runs again so often after a failure.
+  std::string name_template;                        // "train-{lr}".
+  int retries = 0;                                  // Runs again so often after a failure.
   Duration retry_delay = std::chrono::seconds(10);  // Doubles with each retry, up to an hour.
   bool requeues_after_reboot = false;
-  std::string group;                 // Jobs of one group share a cap on how many run together.
-  int group_limit = 0;               // 0: leaves the group's cap as it is.
+  std::string group;    // Jobs of one group share a cap on how many run together.
+  int group_limit = 0;  // 0: leaves the group's cap as it is.
 
   // Where it reads and writes. Patterns (%j %A %a %x %u %N %n %t %%) are filled when it starts.
   std::string directory;
-  std::string output;                // Empty: a log that divvy keeps ("divvy logs ID").
-  std::string error;                 // Empty: joins the output.
-  std::string input;                 // Empty: /dev/null.
+  std::string output;  // Empty: a log that divvy keeps ("divvy logs ID").
+  std::string error;   // Empty: joins the output.
+  std::string input;   // Empty: /dev/null.
   bool appends_output = false;
-  bool is_foreground = false;        // Uses the caller's own streams, and ends when the caller goes.
+  bool is_foreground = false;  // Uses the caller's own streams, and ends when the caller goes.
   bool wants_pty = false;
   Capture capture;
 
@@ -148,12 +148,12 @@ struct JobSpec {
   std::string project;
   std::string comment;
   std::string account;
-  std::string pool;                  // Slurm's partition, Valohai's environment. Free text on one server.
-  std::map<std::string, std::string> labels;  // What the dialect wants back later: "slurm.qos" -> "normal".
+  std::string pool;                            // Slurm's partition, Valohai's environment. Free text on one server.
+  std::map<std::string, std::string> labels;   // What the dialect wants back later: "slurm.qos" -> "normal".
   std::vector<std::string> extra_environment;  // NAME=value added by the dialect; wins over the captured one.
-  std::vector<std::string> notes;    // What was asked and does not apply on one server; shown, never fatal.
+  std::vector<std::string> notes;              // What was asked and does not apply on one server; shown, never fatal.
 
-  bool queues_anyway = false;        // Accepts a request above what this server can ever give, and waits.
+  bool queues_anyway = false;  // Accepts a request above what this server can ever give, and waits.
 
   friend bool operator==(const JobSpec&, const JobSpec&) = default;
 };
@@ -169,12 +169,12 @@ struct User {
 
 /// How a job's processes ended.
 struct Exit {
-  int code = 0;        // As a shell would have it: 128 + signal when a signal ended it.
+  int code = 0;  // As a shell would have it: 128 + signal when a signal ended it.
   int signal = 0;
   bool was_oom_killed = false;
   bool hit_time_limit = false;
-  bool is_known = true;            // False: its supervisor was killed as well, and no one saw the end.
-  std::string failure;             // Why it could not be started at all; then code is 127 or 126.
+  bool is_known = true;  // False: its supervisor was killed as well, and no one saw the end.
+  std::string failure;   // Why it could not be started at all; then code is 127 or 126.
   Duration cpu_time{0};
   Bytes memory_peak;
 

@@ -5,8 +5,9 @@
 namespace divvy {
 namespace {
 
-constexpr std::array<std::string_view, 11> kStateNames = {"held",      "queued", "starting",  "running",   "paused", "stopping",
-                                                          "succeeded", "failed", "cancelled", "timed_out", "lost"};
+constexpr std::array<std::string_view, 11> kStateNames = {"held",      "queued",    "starting",  "running",
+                                                          "paused",    "stopping",  "succeeded", "failed",
+                                                          "cancelled", "timed_out", "lost"};
 
 }  // namespace
 

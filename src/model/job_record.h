@@ -18,25 +18,25 @@ enum class StopIntent { kNone, kCancel, kRequeue };
 
 struct JobRecord {
   JobId id;
-  JobId spec_of;                  // Whose spec it runs: its own id, or its array's.
+  JobId spec_of;  // Whose spec it runs: its own id, or its array's.
   JobState state = JobState::kQueued;
   User user;
   std::string name;
   Request request;
   int priority = 0;
   Time submitted = kNoTime;
-  Time queued_at = kNoTime;       // Since when its waiting counts.
+  Time queued_at = kNoTime;  // Since when its waiting counts.
   Time begin = kNoTime;
   Time started = kNoTime;
   Time ended = kNoTime;
   Duration time_limit{0};
-  GpuSet gpus;                    // While it holds them, and what it last held.
-  std::uint32_t attempt = 0;      // Launch generation; counts up with every start. Stale reports carry an older one.
-  std::uint32_t restarts = 0;     // How often it was started again (retry, requeue, reboot).
+  GpuSet gpus;                 // While it holds them, and what it last held.
+  std::uint32_t attempt = 0;   // Launch generation; counts up with every start. Stale reports carry an older one.
+  std::uint32_t restarts = 0;  // How often it was started again (retry, requeue, reboot).
   std::uint32_t retries_used = 0;
   std::optional<Exit> exit;
-  Reason reason;                  // Why it is in its state.
-  Reason start_reason;            // Why it started when it did.
+  Reason reason;        // Why it is in its state.
+  Reason start_reason;  // Why it started when it did.
   std::string project;
   std::string comment;
   std::string group;
@@ -60,12 +60,12 @@ struct JobRecord {
   // Of an array as a whole.
   std::uint32_t array_count = 0;  // 0: no array.
   int array_at_once = 0;
-  IndexRanges array_waiting;      // Ordinals that have not become records of their own.
+  IndexRanges array_waiting;          // Ordinals that have not become records of their own.
   std::uint32_t array_succeeded = 0;  // Elements that ended well,
   std::uint32_t array_failed = 0;     // ended otherwise,
   std::uint32_t array_cancelled = 0;  // or were cancelled.
   int array_exit_code = 0;            // The highest exit code of its elements.
-  IndexRanges array_indices;      // Ordinal k's index is the k-th member; empty: the ordinal itself.
+  IndexRanges array_indices;          // Ordinal k's index is the k-th member; empty: the ordinal itself.
 
   friend bool operator==(const JobRecord&, const JobRecord&) = default;
 };
@@ -76,8 +76,8 @@ inline JobId ElementId(JobId array, std::uint32_t ordinal) { return JobId(array.
 /// "17", "17_3", and "17_[4-99]" for an array's rest.
 std::string DisplayId(const JobRecord& record);
 
-std::string_view Name(JobState state);     // "timed_out"
-std::string_view Name(Dialect dialect);    // "slurm"
+std::string_view Name(JobState state);   // "timed_out"
+std::string_view Name(Dialect dialect);  // "slurm"
 std::optional<JobState> JobStateFromName(std::string_view name);
 
 /// Since 1970: when the job's time limit will have passed; kNever without one or before its start.

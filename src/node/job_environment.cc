@@ -8,7 +8,9 @@
 namespace divvy {
 namespace {
 
-std::string Seconds(Time time) { return std::to_string(std::chrono::duration_cast<std::chrono::seconds>(time.time_since_epoch()).count()); }
+std::string Seconds(Time time) {
+  return std::to_string(std::chrono::duration_cast<std::chrono::seconds>(time.time_since_epoch()).count());
+}
 
 std::string Padded(std::string text, std::size_t width) {
   if (text.size() < width) text.insert(0, width - text.size(), '0');
@@ -45,7 +47,8 @@ std::vector<std::string> DivvyEnvironment(const JobRecord& record, const JobSpec
   if (!record.project.empty()) out.push_back("DIVVY_PROJECT=" + record.project);
   if (!record.group.empty()) out.push_back("DIVVY_GROUP=" + record.group);
   if (record.request.cpus > 0) out.push_back("DIVVY_CPUS=" + std::to_string(record.request.cpus));
-  if (record.request.memory > Bytes(0)) out.push_back("DIVVY_MEMORY_BYTES=" + std::to_string(record.request.memory.count()));
+  if (record.request.memory > Bytes(0))
+    out.push_back("DIVVY_MEMORY_BYTES=" + std::to_string(record.request.memory.count()));
   if (record.array.is_set()) {
     out.push_back("DIVVY_ARRAY_ID=" + ToString(record.array));
     out.push_back("DIVVY_ARRAY_INDEX=" + std::to_string(record.array_index));
@@ -85,18 +88,39 @@ std::string FillPattern(std::string_view pattern, const JobRecord& record, const
     }
     const char letter = at < pattern.size() ? pattern[at] : '\0';
     switch (letter) {
-      case '%': out += '%'; break;
+      case '%':
+        out += '%';
+        break;
       case 'j':
-      case 'J': out += Padded(ToString(record.id), width); break;
-      case 'A': out += Padded(ToString(record.array.is_set() ? record.array : record.id), width); break;
-      case 'a': out += Padded(record.array.is_set() ? std::to_string(record.array_index) : "4294967294", width); break;
-      case 'x': out += record.name; break;
-      case 'u': out += record.user.name; break;
-      case 'N': out += node.hostname; break;
+      case 'J':
+        out += Padded(ToString(record.id), width);
+        break;
+      case 'A':
+        out += Padded(ToString(record.array.is_set() ? record.array : record.id), width);
+        break;
+      case 'a':
+        out += Padded(record.array.is_set() ? std::to_string(record.array_index) : "4294967294", width);
+        break;
+      case 'x':
+        out += record.name;
+        break;
+      case 'u':
+        out += record.user.name;
+        break;
+      case 'N':
+        out += node.hostname;
+        break;
       case 'n':
-      case 't': out += Padded("0", width); break;
-      case 's': out += "batch"; break;
-      default: out += pattern.substr(i, at - i); at -= 1; break;
+      case 't':
+        out += Padded("0", width);
+        break;
+      case 's':
+        out += "batch";
+        break;
+      default:
+        out += pattern.substr(i, at - i);
+        at -= 1;
+        break;
     }
     i = at;
   }

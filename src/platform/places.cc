@@ -47,7 +47,8 @@ Places FindPlaces() {
     return places;
   }
   const std::string user_home = Variable("HOME");
-  std::string runtime = Variable("XDG_RUNTIME_DIR"), state = Variable("XDG_STATE_HOME"), config = Variable("XDG_CONFIG_HOME");
+  std::string runtime = Variable("XDG_RUNTIME_DIR"), state = Variable("XDG_STATE_HOME"),
+              config = Variable("XDG_CONFIG_HOME");
   if (state.empty()) state = user_home + "/.local/state";
   if (config.empty()) config = user_home + "/.config";
   if (runtime.empty()) runtime = state;

@@ -6,7 +6,7 @@
 namespace divvy {
 
 struct Places {
-  std::string state;   // Database, logs, runs.
+  std::string state;  // Database, logs, runs.
   std::string socket;
   std::string config;  // divvy.toml, whether or not it exists.
   std::string logs;    // One file a job.

@@ -141,8 +141,7 @@ struct BindWalk {
   }
 
   template <typename T>
-    requires(std::is_integral_v<T> || std::is_enum_v<T>)
-  void Bind(T value) {
+  requires(std::is_integral_v<T> || std::is_enum_v<T>) void Bind(T value) {
     statement.Bind(++parameter, static_cast<std::int64_t>(value));
   }
   void Bind(const std::string& text) { statement.Bind(++parameter, std::string_view(text)); }
@@ -174,15 +173,13 @@ struct ReadWalk {
   }
 
   template <typename T>
-    requires(std::is_integral_v<T>)
-  bool Read(T& value) {
+  requires(std::is_integral_v<T>) bool Read(T& value) {
     const std::int64_t number = statement.Integer(column);
     value = static_cast<T>(number);
     return static_cast<std::int64_t>(value) == number;
   }
   template <typename T>
-    requires(std::is_enum_v<T>)
-  bool Read(T& value) {
+  requires(std::is_enum_v<T>) bool Read(T& value) {
     const std::int64_t number = statement.Integer(column);
     if (number < 0 || number > Highest(T())) return false;
     value = static_cast<T>(number);

@@ -18,14 +18,14 @@
 namespace divvy {
 
 struct HistoryFilter {
-  std::string user;              // Empty: all.
+  std::string user;  // Empty: all.
   std::string name;
   std::string project;
   std::string group;
   std::vector<JobState> states;  // Empty: all.
   std::optional<JobId> array;
-  Time since = kNoTime;          // Ended, or submitted when it has not, at or after this.
-  std::uint64_t limit = 0;       // Newest first; 0: all.
+  Time since = kNoTime;     // Ended, or submitted when it has not, at or after this.
+  std::uint64_t limit = 0;  // Newest first; 0: all.
 };
 
 class Store {

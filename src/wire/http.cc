@@ -44,21 +44,32 @@ HttpError Explain(const ErrorCodeOf& ec, const HttpLimits& limits) {
       return {431, "the request line and headers are longer than " + std::to_string(limits.header_bytes) + " bytes"};
     case http::error::body_limit:
       return {413, "the body is longer than " + std::to_string(limits.body_bytes) + " bytes"};
-    case http::error::bad_version: return {505, "only HTTP/1.0 and HTTP/1.1 are spoken here"};
-    case http::error::bad_method: return {400, "this is not an HTTP request: bad method"};
-    case http::error::bad_target: return {400, "bad request target"};
+    case http::error::bad_version:
+      return {505, "only HTTP/1.0 and HTTP/1.1 are spoken here"};
+    case http::error::bad_method:
+      return {400, "this is not an HTTP request: bad method"};
+    case http::error::bad_target:
+      return {400, "bad request target"};
     case http::error::bad_status:
-    case http::error::bad_reason: return {400, "this is not an HTTP answer: bad status line"};
-    case http::error::bad_field: return {400, "bad header name"};
+    case http::error::bad_reason:
+      return {400, "this is not an HTTP answer: bad status line"};
+    case http::error::bad_field:
+      return {400, "bad header name"};
     case http::error::bad_value:
-    case http::error::bad_obs_fold: return {400, "bad header value"};
+    case http::error::bad_obs_fold:
+      return {400, "bad header value"};
     case http::error::bad_content_length:
-    case http::error::multiple_content_length: return {400, "bad Content-Length"};
-    case http::error::bad_transfer_encoding: return {400, "bad Transfer-Encoding"};
+    case http::error::multiple_content_length:
+      return {400, "bad Content-Length"};
+    case http::error::bad_transfer_encoding:
+      return {400, "bad Transfer-Encoding"};
     case http::error::bad_chunk:
-    case http::error::bad_chunk_extension: return {400, "bad chunk in the body"};
-    case http::error::partial_message: return {400, "the connection ended in the middle of a message"};
-    default: return {400, "this is not HTTP"};
+    case http::error::bad_chunk_extension:
+      return {400, "bad chunk in the body"};
+    case http::error::partial_message:
+      return {400, "the connection ended in the middle of a message"};
+    default:
+      return {400, "this is not HTTP"};
   }
 }
 
@@ -183,8 +194,8 @@ bool HttpMessageReader<Message>::Advance() {
       return false;
     }
     used_ += n;
-    waits_for_more_ = ec == http::error::need_more && used_ < buffer_.size() && parser_->is_header_done() &&
-                      parser_->chunked();
+    waits_for_more_ =
+        ec == http::error::need_more && used_ < buffer_.size() && parser_->is_header_done() && parser_->chunked();
     if (ec == http::error::need_more) {
       // Bodies are consumed as they come, so what waits is a header, a chunk's header or a trailer.
       if (buffer_.size() - used_ > limits_.header_bytes) error_ = Explain(http::error::header_limit, limits_);

@@ -51,8 +51,8 @@ using HttpHeaders = std::vector<std::pair<std::string, std::string>>;
 std::string_view FindHeader(const HttpHeaders& headers, std::string_view name);
 
 struct HttpRequest {
-  std::string method;  // As sent: "GET".
-  std::string path;    // Percent-decoded, from the first '/' to the '?'.
+  std::string method;                                     // As sent: "GET".
+  std::string path;                                       // Percent-decoded, from the first '/' to the '?'.
   std::map<std::string, std::string, std::less<>> query;  // Percent-decoded; the last of a name counts.
   HttpHeaders headers;                                    // Names in lower case.
   std::string body;
@@ -117,8 +117,8 @@ class HttpMessageReader {
   HttpLimits limits_;
   std::unique_ptr<Parser> parser_;  // Of the message that is coming; none between messages.
   std::string buffer_;
-  std::size_t used_ = 0;            // Of buffer_.
-  bool waits_for_more_ = false;     // What is unused in buffer_ is the beginning of a chunk.
+  std::size_t used_ = 0;         // Of buffer_.
+  bool waits_for_more_ = false;  // What is unused in buffer_ is the beginning of a chunk.
   bool is_finished_ = false;
   std::uint64_t fed_ = 0;
   std::uint64_t consumed_ = 0;

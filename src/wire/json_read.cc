@@ -19,8 +19,8 @@ class JsonReading {
 
  private:
   struct Step {
-    std::string_view name;   // A field, or
-    std::size_t index = 0;   // an element, when the name's data is null.
+    std::string_view name;  // A field, or
+    std::size_t index = 0;  // an element, when the name's data is null.
   };
   /// Enough to repair a text by, and no more than a screen.
   static constexpr std::size_t kErrorsTold = 20;
@@ -72,10 +72,14 @@ void Put(void* to, std::uint64_t bits) {
 
 void Store(std::uint8_t size, std::uint64_t bits, void* value) {
   switch (size) {
-    case 1: return Put<std::uint8_t>(value, bits);
-    case 2: return Put<std::uint16_t>(value, bits);
-    case 4: return Put<std::uint32_t>(value, bits);
-    default: return Put<std::uint64_t>(value, bits);
+    case 1:
+      return Put<std::uint8_t>(value, bits);
+    case 2:
+      return Put<std::uint16_t>(value, bits);
+    case 4:
+      return Put<std::uint32_t>(value, bits);
+    default:
+      return Put<std::uint64_t>(value, bits);
   }
 }
 
@@ -248,8 +252,10 @@ bool JsonReading::Read(const JsonType& type, JsonValue json, void* value) {
       *static_cast<bool*>(value) = *boolean;
       return true;
     }
-    case JsonKind::kSigned: return ReadSigned(type, json, value);
-    case JsonKind::kUnsigned: return ReadUnsigned(type, json, value);
+    case JsonKind::kSigned:
+      return ReadSigned(type, json, value);
+    case JsonKind::kUnsigned:
+      return ReadUnsigned(type, json, value);
     case JsonKind::kDouble: {
       std::optional<double> number = json.AsNumber();
       if (!number) return Expected("a number", json);
@@ -262,16 +268,20 @@ bool JsonReading::Read(const JsonType& type, JsonValue json, void* value) {
       static_cast<std::string*>(value)->assign(*text);
       return true;
     }
-    case JsonKind::kEnum: return ReadEnum(type, json, value);
+    case JsonKind::kEnum:
+      return ReadEnum(type, json, value);
     case JsonKind::kOptional:
       if (json.is_null()) {
         type.reset(value);
         return true;
       }
       return Read(*type.inner, json, type.emplace(value));
-    case JsonKind::kArray: return ReadArray(type, json, value);
-    case JsonKind::kMap: return ReadMap(type, json, value);
-    case JsonKind::kObject: return ReadObject(type, json, value);
+    case JsonKind::kArray:
+      return ReadArray(type, json, value);
+    case JsonKind::kMap:
+      return ReadMap(type, json, value);
+    case JsonKind::kObject:
+      return ReadObject(type, json, value);
     case JsonKind::kForm: {
       std::size_t before = count_;
       type.decode(*this, json, value);

@@ -4,9 +4,9 @@
 #include <cstring>
 #include <limits>
 
+#include <gtest/gtest.h>
 #include <boost/describe/class.hpp>
 #include <boost/describe/enum.hpp>
-#include <gtest/gtest.h>
 
 namespace divvy {
 namespace {
@@ -49,8 +49,9 @@ struct Everything {
   std::optional<ThingId> other;
   friend bool operator==(const Everything&, const Everything&) = default;
 };
-BOOST_DESCRIBE_STRUCT(Everything, (), (flag, number, tiny, wide, natural, real, text, mood, maybe, maybe_card, words,
-                                       gpus, limits, card, id, memory, share, begin, time_limit, set, indices, other))
+BOOST_DESCRIBE_STRUCT(Everything, (),
+                      (flag, number, tiny, wide, natural, real, text, mood, maybe, maybe_card, words, gpus, limits,
+                       card, id, memory, share, begin, time_limit, set, indices, other))
 
 struct Tree {
   int value = 0;
@@ -119,7 +120,8 @@ TEST(Json, ChangedFieldsAloneReadBackAsTheWhole) {
 TEST(Json, HasTheAgreedLook) {
   EXPECT_EQ(ToJson(Full()),
             R"({"flag":true,"number":-3,"tiny":-128,"wide":-9223372036854775808,"natural":18446744073709551615,)"
-            R"("real":0.1,"text":"q\" b\\ n\n t\t \u0001 )" "\xC3\xA4 \xF0\x9F\x98\x80"
+            R"("real":0.1,"text":"q\" b\\ n\n t\t \u0001 )"
+            "\xC3\xA4 \xF0\x9F\x98\x80"
             R"(","mood":"http_busy","maybe":0,"maybe_card":{"index":255,"uuid":"GPU-1","is_good":false},)"
             R"("words":["","a"],"gpus":[{"index":0,"uuid":"x","is_good":true},{"index":1,"uuid":"y","is_good":false}],)"
             R"("limits":{"":0,"nofile":-1},"card":{"index":0,"uuid":"c","is_good":true},"id":17,"memory":85899346000,)"
@@ -167,10 +169,16 @@ TEST(Json, ReplacesWhatIsNotUtf8) {
     std::string_view bytes;
     std::string_view text;
   };
-  const Row rows[] = {{"a\xFFz", "a\xEF\xBF\xBDz"}, {"\xC3", "\xEF\xBF\xBD"}, {"\xC0\x80", "\xEF\xBF\xBD\xEF\xBF\xBD"},
+  const Row rows[] = {{"a\xFFz", "a\xEF\xBF\xBDz"},
+                      {"\xC3", "\xEF\xBF\xBD"},
+                      {"\xC0\x80", "\xEF\xBF\xBD\xEF\xBF\xBD"},
                       {"\xED\xA0\x80", "\xEF\xBF\xBD\xEF\xBF\xBD\xEF\xBF\xBD"},
                       {"\xF4\x90\x80\x80", "\xEF\xBF\xBD\xEF\xBF\xBD\xEF\xBF\xBD\xEF\xBF\xBD"},
-                      {"\xE2\x82\xAC", "\xE2\x82\xAC"}, {"\xE2\x82" "a", "\xEF\xBF\xBD\xEF\xBF\xBD" "a"}};
+                      {"\xE2\x82\xAC", "\xE2\x82\xAC"},
+                      {"\xE2\x82"
+                       "a",
+                       "\xEF\xBF\xBD\xEF\xBF\xBD"
+                       "a"}};
   for (const Row& row : rows) EXPECT_EQ(Read<std::string>(ToJson(std::string(row.bytes))), row.text);
 }
 

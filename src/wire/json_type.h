@@ -80,8 +80,8 @@ struct JsonItems {
 /// null or empty.
 struct JsonType {
   JsonKind kind;
-  std::uint8_t size = 0;        // Integers and enums: bytes.
-  std::string_view name = {};   // Structs and enums: the bare name; forms: what the value means.
+  std::uint8_t size = 0;       // Integers and enums: bytes.
+  std::string_view name = {};  // Structs and enums: the bare name; forms: what the value means.
   std::span<const JsonField> fields = {};
   std::span<const JsonWord> words = {};
   const JsonType* inner = nullptr;  // Optional, array, map: what is inside. Form: its JSON type.
@@ -143,8 +143,8 @@ struct SnakeWord {
     if (name.size() > 1 && name[0] == 'k' && IsUpper(name[1])) name.remove_prefix(1);
     Text text;
     for (std::size_t i = 0; i < name.size(); ++i) {
-      bool starts_word = IsUpper(name[i]) && i > 0 &&
-                         (!IsUpper(name[i - 1]) || (i + 1 < name.size() && !IsUpper(name[i + 1])));
+      bool starts_word =
+          IsUpper(name[i]) && i > 0 && (!IsUpper(name[i - 1]) || (i + 1 < name.size() && !IsUpper(name[i + 1])));
       if (starts_word) text.letters[text.size++] = '_';
       text.letters[text.size++] = Lower(name[i]);
     }
@@ -201,7 +201,9 @@ template <typename T, typename Less>
 struct IsMap<std::map<std::string, T, Less>> : std::true_type {};
 
 template <typename T>
-concept HasForm = requires { typename JsonForm<T>::Json; };
+concept HasForm = requires {
+  typename JsonForm<T>::Json;
+};
 
 template <typename T>
 struct OptionalOps {
@@ -255,8 +257,12 @@ template <typename T>
 constexpr JsonType DescribeJsonType() {
   using namespace json_internal;  // NOLINT: the tables' own parts.
   if constexpr (HasForm<T>) {
-    return {.kind = JsonKind::kForm, .name = JsonForm<T>::kMeaning, .inner = &kJsonType<typename JsonForm<T>::Json>,
-            .encode = &FormOps<T>::Encode, .decode = &FormOps<T>::Decode, .same = &Same<T>};
+    return {.kind = JsonKind::kForm,
+            .name = JsonForm<T>::kMeaning,
+            .inner = &kJsonType<typename JsonForm<T>::Json>,
+            .encode = &FormOps<T>::Encode,
+            .decode = &FormOps<T>::Decode,
+            .same = &Same<T>};
   } else if constexpr (std::is_same_v<T, bool>) {
     return {.kind = JsonKind::kBool};
   } else if constexpr (std::is_same_v<T, double>) {
@@ -270,18 +276,29 @@ constexpr JsonType DescribeJsonType() {
     return {.kind = JsonKind::kEnum, .size = sizeof(T), .name = BareTypeName<T>(), .words = WordsOf<T>::kWords};
   } else if constexpr (IsOptional<T>::value) {
     using Inner = typename T::value_type;
-    return {.kind = JsonKind::kOptional, .inner = &kJsonType<Inner>, .peek = &OptionalOps<Inner>::Peek,
-            .emplace = &OptionalOps<Inner>::Emplace, .reset = &OptionalOps<Inner>::Reset};
+    return {.kind = JsonKind::kOptional,
+            .inner = &kJsonType<Inner>,
+            .peek = &OptionalOps<Inner>::Peek,
+            .emplace = &OptionalOps<Inner>::Emplace,
+            .reset = &OptionalOps<Inner>::Reset};
   } else if constexpr (IsVector<T>::value) {
     using Inner = typename T::value_type;
-    return {.kind = JsonKind::kArray, .inner = &kJsonType<Inner>, .items = &VectorOps<Inner>::Items,
+    return {.kind = JsonKind::kArray,
+            .inner = &kJsonType<Inner>,
+            .items = &VectorOps<Inner>::Items,
             .resize = &VectorOps<Inner>::Resize};
   } else if constexpr (IsMap<T>::value) {
-    return {.kind = JsonKind::kMap, .inner = &kJsonType<typename T::mapped_type>, .each = &MapOps<T>::Each,
-            .count = &MapOps<T>::Count, .insert = &MapOps<T>::Insert, .clear = &MapOps<T>::Clear};
+    return {.kind = JsonKind::kMap,
+            .inner = &kJsonType<typename T::mapped_type>,
+            .each = &MapOps<T>::Each,
+            .count = &MapOps<T>::Count,
+            .insert = &MapOps<T>::Insert,
+            .clear = &MapOps<T>::Clear};
   } else {
     static_assert(boost::describe::has_describe_members<T>::value, "BOOST_DESCRIBE_STRUCT is missing for this type");
-    return {.kind = JsonKind::kObject, .name = BareTypeName<T>(), .fields = FieldsOf<T>::kFields,
+    return {.kind = JsonKind::kObject,
+            .name = BareTypeName<T>(),
+            .fields = FieldsOf<T>::kFields,
             .default_instance = &FieldsOf<T>::DefaultInstance};
   }
 }

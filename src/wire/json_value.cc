@@ -80,14 +80,20 @@ std::string_view JsonValue::key() const {
 std::string_view JsonValue::KindName() const {
   if (node_ == nullptr) return "nothing";
   switch (node_->kind) {
-    case JsonNodeKind::kNull: return "null";
-    case JsonNodeKind::kBool: return node_->boolean ? "true" : "false";
+    case JsonNodeKind::kNull:
+      return "null";
+    case JsonNodeKind::kBool:
+      return node_->boolean ? "true" : "false";
     case JsonNodeKind::kInt:
     case JsonNodeKind::kUnsigned:
-    case JsonNodeKind::kDouble: return "a number";
-    case JsonNodeKind::kString: return "a string";
-    case JsonNodeKind::kArray: return "an array";
-    case JsonNodeKind::kObject: return "an object";
+    case JsonNodeKind::kDouble:
+      return "a number";
+    case JsonNodeKind::kString:
+      return "a string";
+    case JsonNodeKind::kArray:
+      return "an array";
+    case JsonNodeKind::kObject:
+      return "an object";
   }
   return "nothing";
 }

@@ -43,11 +43,21 @@ std::size_t SequenceLength(std::string_view text) {
 
 void AppendEscape(std::string& out, char c) {
   switch (c) {
-    case '"': out += "\\\""; return;
-    case '\\': out += "\\\\"; return;
-    case '\n': out += "\\n"; return;
-    case '\r': out += "\\r"; return;
-    case '\t': out += "\\t"; return;
+    case '"':
+      out += "\\\"";
+      return;
+    case '\\':
+      out += "\\\\";
+      return;
+    case '\n':
+      out += "\\n";
+      return;
+    case '\r':
+      out += "\\r";
+      return;
+    case '\t':
+      out += "\\t";
+      return;
     default: {
       auto byte = static_cast<unsigned char>(c);
       const char text[] = {'\\', 'u', '0', '0', kHexDigits[byte >> 4], kHexDigits[byte & 15]};
@@ -108,9 +118,12 @@ void AppendDouble(std::string& out, double value) {
 
 std::int64_t LoadSigned(const void* p, std::uint8_t size) {
   switch (size) {
-    case 1: return *static_cast<const std::int8_t*>(p);
-    case 2: return *static_cast<const std::int16_t*>(p);
-    case 4: return *static_cast<const std::int32_t*>(p);
+    case 1:
+      return *static_cast<const std::int8_t*>(p);
+    case 2:
+      return *static_cast<const std::int16_t*>(p);
+    case 4:
+      return *static_cast<const std::int32_t*>(p);
     default: {
       std::int64_t value;  // long and long long are distinct types of one size.
       std::memcpy(&value, p, sizeof value);
@@ -121,9 +134,12 @@ std::int64_t LoadSigned(const void* p, std::uint8_t size) {
 
 std::uint64_t LoadUnsigned(const void* p, std::uint8_t size) {
   switch (size) {
-    case 1: return *static_cast<const std::uint8_t*>(p);
-    case 2: return *static_cast<const std::uint16_t*>(p);
-    case 4: return *static_cast<const std::uint32_t*>(p);
+    case 1:
+      return *static_cast<const std::uint8_t*>(p);
+    case 2:
+      return *static_cast<const std::uint16_t*>(p);
+    case 4:
+      return *static_cast<const std::uint32_t*>(p);
     default: {
       std::uint64_t value;
       std::memcpy(&value, p, sizeof value);
@@ -145,16 +161,24 @@ std::int64_t LoadEnum(const JsonType& type, const void* p) {
 /// Whether leaving `value` out reads back as itself, given that the reader starts from `base`. May say no for safety.
 bool IsUnchanged(const JsonType& type, const void* value, const void* base) {
   switch (type.kind) {
-    case JsonKind::kBool: return *static_cast<const bool*>(value) == *static_cast<const bool*>(base);
+    case JsonKind::kBool:
+      return *static_cast<const bool*>(value) == *static_cast<const bool*>(base);
     case JsonKind::kSigned:
     case JsonKind::kUnsigned:
-    case JsonKind::kEnum: return std::memcmp(value, base, type.size) == 0;
-    case JsonKind::kDouble: return *static_cast<const double*>(value) == *static_cast<const double*>(base);
-    case JsonKind::kString: return *static_cast<const std::string*>(value) == *static_cast<const std::string*>(base);
-    case JsonKind::kOptional: return type.peek(value) == nullptr && type.peek(base) == nullptr;
-    case JsonKind::kArray: return type.items(value).count == 0 && type.items(base).count == 0;
-    case JsonKind::kMap: return type.count(value) == 0 && type.count(base) == 0;
-    case JsonKind::kForm: return type.same(value, base);
+    case JsonKind::kEnum:
+      return std::memcmp(value, base, type.size) == 0;
+    case JsonKind::kDouble:
+      return *static_cast<const double*>(value) == *static_cast<const double*>(base);
+    case JsonKind::kString:
+      return *static_cast<const std::string*>(value) == *static_cast<const std::string*>(base);
+    case JsonKind::kOptional:
+      return type.peek(value) == nullptr && type.peek(base) == nullptr;
+    case JsonKind::kArray:
+      return type.items(value).count == 0 && type.items(base).count == 0;
+    case JsonKind::kMap:
+      return type.count(value) == 0 && type.count(base) == 0;
+    case JsonKind::kForm:
+      return type.same(value, base);
     case JsonKind::kObject:
       for (const JsonField& field : type.fields) {
         if (!IsUnchanged(*field.type, field.in(const_cast<void*>(value)), field.in(const_cast<void*>(base)))) {
@@ -203,12 +227,18 @@ void WriteMap(JsonWriter& writer, const JsonType& type, const void* value) {
 /// `base`: what the reader starts from, or null for the type's own default; matters to structs only.
 void Write(JsonWriter& writer, const JsonType& type, const void* value, const void* base) {
   switch (type.kind) {
-    case JsonKind::kBool: return writer.Bool(*static_cast<const bool*>(value));
-    case JsonKind::kSigned: return writer.Int(LoadSigned(value, type.size));
-    case JsonKind::kUnsigned: return writer.Unsigned(LoadUnsigned(value, type.size));
-    case JsonKind::kDouble: return writer.Number(*static_cast<const double*>(value));
-    case JsonKind::kString: return writer.String(*static_cast<const std::string*>(value));
-    case JsonKind::kEnum: return writer.String(JsonWordOf(type, LoadEnum(type, value)));
+    case JsonKind::kBool:
+      return writer.Bool(*static_cast<const bool*>(value));
+    case JsonKind::kSigned:
+      return writer.Int(LoadSigned(value, type.size));
+    case JsonKind::kUnsigned:
+      return writer.Unsigned(LoadUnsigned(value, type.size));
+    case JsonKind::kDouble:
+      return writer.Number(*static_cast<const double*>(value));
+    case JsonKind::kString:
+      return writer.String(*static_cast<const std::string*>(value));
+    case JsonKind::kEnum:
+      return writer.String(JsonWordOf(type, LoadEnum(type, value)));
     case JsonKind::kOptional: {
       const void* inside = type.peek(value);
       return inside == nullptr ? writer.Null() : Write(writer, *type.inner, inside, nullptr);
@@ -221,9 +251,12 @@ void Write(JsonWriter& writer, const JsonType& type, const void* value, const vo
       }
       return writer.EndArray();
     }
-    case JsonKind::kMap: return WriteMap(writer, type, value);
-    case JsonKind::kObject: return WriteObject(writer, type, value, base);
-    case JsonKind::kForm: return type.encode(value, writer);
+    case JsonKind::kMap:
+      return WriteMap(writer, type, value);
+    case JsonKind::kObject:
+      return WriteObject(writer, type, value, base);
+    case JsonKind::kForm:
+      return type.encode(value, writer);
   }
 }
 

@@ -2,7 +2,8 @@
 // document (wire/messages_describe.h says their fields to all four). A field may be added in any release and is then
 // ignored by older readers; a field is never renamed or given another meaning inside /v1.
 //
-// Times are seconds since 1970 with a fraction, durations seconds, memory bytes. JobSpec (model/job.h) is a message too.
+// Times are seconds since 1970 with a fraction, durations seconds, memory bytes. JobSpec (model/job.h) is a message
+// too.
 #pragma once
 
 #include <cstdint>
@@ -19,13 +20,13 @@ struct StatusView {
   std::int64_t pid = 0;
   std::string version;
   double uptime_s = 0;
-  std::string home;          // Where its state is; empty for the machine-wide daemon.
+  std::string home;  // Where its state is; empty for the machine-wide daemon.
   std::string socket;
-  std::string user;          // Whose daemon it is.
+  std::string user;  // Whose daemon it is.
   bool is_machine_wide = false;
-  std::string gpu_source;    // "NVML (driver 550.54)", "emulated: 8xH100-80GB", "none: ..." with the reason.
-  std::string policy;        // "small-first".
-  std::string isolation;     // "advisory (CUDA_VISIBLE_DEVICES)": what is enforced is called enforced.
+  std::string gpu_source;  // "NVML (driver 550.54)", "emulated: 8xH100-80GB", "none: ..." with the reason.
+  std::string policy;      // "small-first".
+  std::string isolation;   // "advisory (CUDA_VISIBLE_DEVICES)": what is enforced is called enforced.
   std::int64_t gpus = 0;
   std::int64_t gpus_free = 0;
   std::int64_t jobs_queued = 0;
@@ -33,7 +34,7 @@ struct StatusView {
   std::int64_t jobs_running = 0;
   std::int64_t jobs_total = 0;  // Ever submitted.
   bool accepts_work = true;
-  std::string trouble;       // Why it does not: "the disk under /var/lib/divvy is full".
+  std::string trouble;  // Why it does not: "the disk under /var/lib/divvy is full".
   std::vector<std::string> warnings;
 };
 
@@ -54,8 +55,8 @@ struct GpuView {
   std::string model;
   std::int64_t memory_total_bytes = 0;
   std::int64_t memory_used_bytes = 0;
-  std::string state;         // "free" | "allocated" | "unmanaged" | "restricted" | "fenced"
-  std::string reason;        // Why it is not free, for people.
+  std::string state;   // "free" | "allocated" | "unmanaged" | "restricted" | "fenced"
+  std::string reason;  // Why it is not free, for people.
   std::vector<JobId> jobs;
   std::string pci_address;
   std::int64_t numa_node = -1;
@@ -76,15 +77,15 @@ struct RequestView {
   std::int64_t cpus = 0;
   std::int64_t memory_bytes = 0;
   std::int64_t tasks = 1;
-  double time_limit_s = 0;   // 0: none.
+  double time_limit_s = 0;  // 0: none.
 };
 
 struct JobView {
   JobId id;
-  std::string display_id;    // "17", "17_3", "17_[4-99]" for what has not started of an array.
+  std::string display_id;  // "17", "17_3", "17_[4-99]" for what has not started of an array.
   std::string name;
   std::string user;
-  std::string state;         // See docs/api.md; JobState in snake_case.
+  std::string state;  // See docs/api.md; JobState in snake_case.
   std::vector<std::int64_t> gpus;
   RequestView request;
   double submit_time = 0;
@@ -102,12 +103,12 @@ struct JobView {
   std::string dialect;
   std::optional<JobId> array_id;
   std::optional<std::int64_t> array_index;
-  std::int64_t count = 1;    // Elements that this line stands for.
-  std::string array_indices; // "4-99": their indices.
+  std::int64_t count = 1;     // Elements that this line stands for.
+  std::string array_indices;  // "4-99": their indices.
   std::int64_t array_at_once = 0;
   std::vector<std::string> dependencies;  // "afterok:12"
   std::int64_t restarts = 0;
-  std::int64_t position = 0; // In the queue, from 1; 0: not in line.
+  std::int64_t position = 0;  // In the queue, from 1; 0: not in line.
 };
 
 /// One job in full: what GET /v1/jobs/ID answers.
@@ -142,12 +143,12 @@ struct JobDetail {
   std::int64_t position = 0;
 
   std::vector<std::string> gpu_uuids;
-  std::string command;       // As a shell would have it; "script NAME" for a script.
+  std::string command;  // As a shell would have it; "script NAME" for a script.
   std::string script;
   std::string directory;
-  std::string output;        // The file, all patterns filled; empty: none ("divvy run").
+  std::string output;  // The file, all patterns filled; empty: none ("divvy run").
   std::string error;
-  std::int64_t pid = 0;      // Of its first process, while it runs.
+  std::int64_t pid = 0;  // Of its first process, while it runs.
   bool was_oom_killed = false;
   double cpu_time_s = 0;
   std::int64_t memory_peak_bytes = 0;
@@ -156,7 +157,7 @@ struct JobDetail {
   std::map<std::string, std::string> labels;
   std::vector<std::string> notes;
   std::map<std::string, std::string> parameters;  // Of this element of a sweep.
-  std::map<std::string, std::int64_t> elements;    // Of an array: state -> how many.
+  std::map<std::string, std::int64_t> elements;   // Of an array: state -> how many.
   bool wants_pty = false;
   bool is_foreground = false;
   std::vector<std::string> history;  // "2026-03-01 10:00:02.120 queued", oldest first.
@@ -175,7 +176,7 @@ struct WhyView {
   JobId id;
   std::string display_id;
   std::string state;
-  std::string summary;       // One line for people.
+  std::string summary;  // One line for people.
   std::vector<BlockerView> blockers;
   std::int64_t position = 0;
   std::string key;
@@ -190,39 +191,39 @@ struct SubmitRequest {
 };
 struct SubmitAnswer {
   JobId id;
-  std::int64_t count = 1;    // Elements of an array or sweep.
+  std::int64_t count = 1;  // Elements of an array or sweep.
   std::string state;
-  std::string summary;       // How the request was read: "2 GPUs, 1 h 30 min, name train".
+  std::string summary;  // How the request was read: "2 GPUs, 1 h 30 min, name train".
   std::vector<std::string> notes;
 };
 
 /// POST /v1/jobs/select: which jobs an action is for, and GET /v1/jobs' filters in a body.
 struct JobSelector {
-  std::vector<std::string> ids;     // "17", "17_3", "17_[1-3]", "3-9", "@", "@~1", or a job's name.
-  bool is_all = false;              // All of mine that are not final.
-  std::string user;                 // Empty: the caller's; "all".
+  std::vector<std::string> ids;  // "17", "17_3", "17_[1-3]", "3-9", "@", "@~1", or a job's name.
+  bool is_all = false;           // All of mine that are not final.
+  std::string user;              // Empty: the caller's; "all".
   std::vector<std::string> states;
   std::string name;
   std::string project;
   std::string group;
   bool includes_final = false;
-  std::int64_t limit = 0;           // 0: all.
-  double since = 0;                 // Only jobs that ended, or were submitted, after this.
+  std::int64_t limit = 0;  // 0: all.
+  double since = 0;        // Only jobs that ended, or were submitted, after this.
 };
 
 /// POST /v1/jobs/cancel|hold|release|requeue|signal: an action on many jobs, one result each.
 struct ActionRequest {
   JobSelector select;
-  std::int64_t signal = 0;          // For signal; for cancel: the first rung instead of the job's own.
-  std::optional<double> grace_s;    // For cancel: 0 kills at once.
+  std::int64_t signal = 0;        // For signal; for cancel: the first rung instead of the job's own.
+  std::optional<double> grace_s;  // For cancel: 0 kills at once.
   std::string reason;
-  double at = 0;                    // For release: not before.
+  double at = 0;  // For release: not before.
 };
 struct ActionResult {
   JobId id;
   std::string display_id;
   bool is_done = false;
-  std::string message;              // What happened, or why not.
+  std::string message;  // What happened, or why not.
 };
 struct ActionAnswer {
   std::vector<ActionResult> results;
@@ -251,18 +252,18 @@ struct JobUpdate {
 };
 
 struct RestrictRequest {
-  std::vector<std::int64_t> gpus;   // New allocations use these only.
-  bool is_all = false;              // Lifts the restriction.
+  std::vector<std::int64_t> gpus;  // New allocations use these only.
+  bool is_all = false;             // Lifts the restriction.
 };
 struct RestrictAnswer {
-  std::vector<std::int64_t> gpus;   // What new allocations may use now.
+  std::vector<std::int64_t> gpus;  // What new allocations may use now.
   std::string message;
 };
 
 struct IgnoreRequest {
-  std::int64_t gpu = -1;            // -1: on every GPU.
+  std::int64_t gpu = -1;  // -1: on every GPU.
   std::int64_t pid = 0;
-  bool is_ignored = true;           // False: takes the rule back.
+  bool is_ignored = true;  // False: takes the rule back.
 };
 struct IgnoreRule {
   std::int64_t gpu = -1;
@@ -277,8 +278,8 @@ struct IgnoreAnswer {
 };
 
 struct GroupLimitRequest {
-  std::string group;                // A group's name, or an array's id.
-  std::int64_t limit = 0;           // 0: no cap.
+  std::string group;       // A group's name, or an array's id.
+  std::int64_t limit = 0;  // 0: no cap.
 };
 
 struct WinsizeRequest {
@@ -292,18 +293,18 @@ struct WaitAnswer {
   std::string state;
   std::int64_t exit_code = 0;
   std::string reason;
-  bool was_detached = false;        // Attach only: the viewer left, the job goes on.
+  bool was_detached = false;  // Attach only: the viewer left, the job goes on.
 };
 
 struct ErrorView {
-  std::string code;                 // "invalid_argument", ...
+  std::string code;  // "invalid_argument", ...
   std::string message;
 };
 
 /// GET /v1/events, as server-sent events: a job, or the GPUs, changed.
 struct ChangeEvent {
   double time = 0;
-  std::string kind;                 // "job" | "gpus"
+  std::string kind;  // "job" | "gpus"
   std::optional<JobId> id;
   std::string state;
   std::string reason;

@@ -24,51 +24,53 @@ BOOST_DESCRIBE_STRUCT(ArraySpec, (), (indices, at_once))
 BOOST_DESCRIBE_STRUCT(Parameter, (), (name, values, row_group))
 BOOST_DESCRIBE_STRUCT(WarnSignal, (), (signal, before, batch_only))
 BOOST_DESCRIBE_STRUCT(Capture, (), (environment, limits, umask))
-BOOST_DESCRIBE_STRUCT(JobSpec, (), (
-    command, script, arguments, name, request, placement, is_placement_set, priority, is_held, begin, time_limit,
-    warn, stop_signal, grace, dependencies, needs_any_dependency, keeps_waiting, array, parameters, name_template,
-    retries, retry_delay, requeues_after_reboot, group, group_limit, directory, output, error, input, appends_output,
-    is_foreground, wants_pty, capture, dialect, project, comment, account, pool, labels, extra_environment, notes,
-    queues_anyway))
+BOOST_DESCRIBE_STRUCT(JobSpec, (),
+                      (command, script, arguments, name, request, placement, is_placement_set, priority, is_held, begin,
+                       time_limit, warn, stop_signal, grace, dependencies, needs_any_dependency, keeps_waiting, array,
+                       parameters, name_template, retries, retry_delay, requeues_after_reboot, group, group_limit,
+                       directory, output, error, input, appends_output, is_foreground, wants_pty, capture, dialect,
+                       project, comment, account, pool, labels, extra_environment, notes, queues_anyway))
 BOOST_DESCRIBE_STRUCT(User, (), (uid, gid, name))
-BOOST_DESCRIBE_STRUCT(Exit, (), (
-    code, signal, was_oom_killed, hit_time_limit, is_known, failure, cpu_time, memory_peak))
+BOOST_DESCRIBE_STRUCT(Exit, (),
+                      (code, signal, was_oom_killed, hit_time_limit, is_known, failure, cpu_time, memory_peak))
 
 }  // namespace divvy
 
 namespace divvy::wire {
 
-BOOST_DESCRIBE_STRUCT(StatusView, (), (
-    pid, version, uptime_s, home, socket, user, is_machine_wide, gpu_source, policy, isolation, gpus, gpus_free,
-    jobs_queued, jobs_held, jobs_running, jobs_total, accepts_work, trouble, warnings))
+BOOST_DESCRIBE_STRUCT(StatusView, (),
+                      (pid, version, uptime_s, home, socket, user, is_machine_wide, gpu_source, policy, isolation, gpus,
+                       gpus_free, jobs_queued, jobs_held, jobs_running, jobs_total, accepts_work, trouble, warnings))
 BOOST_DESCRIBE_STRUCT(GpuProcessView, (), (pid, user, command, memory_bytes, age_s, is_graphics, job, is_ignored))
-BOOST_DESCRIBE_STRUCT(GpuView, (), (
-    index, uuid, model, memory_total_bytes, memory_used_bytes, state, reason, jobs, pci_address, numa_node,
-    compute_capability, is_mig_enabled, links, utilisation_percent, temperature_celsius, power_watts, processes,
-    isolation))
+BOOST_DESCRIBE_STRUCT(GpuView, (),
+                      (index, uuid, model, memory_total_bytes, memory_used_bytes, state, reason, jobs, pci_address,
+                       numa_node, compute_capability, is_mig_enabled, links, utilisation_percent, temperature_celsius,
+                       power_watts, processes, isolation))
 BOOST_DESCRIBE_STRUCT(RequestView, (), (gpus, gpu_type, gpu_memory_bytes, cpus, memory_bytes, tasks, time_limit_s))
-BOOST_DESCRIBE_STRUCT(JobView, (), (
-    id, display_id, name, user, state, gpus, request, submit_time, eligible_time, start_time, end_time, exit_code,
-    signal, reason, start_reason, priority, project, group, comment, dialect, array_id, array_index, count,
-    array_indices, array_at_once, dependencies, restarts, position))
-BOOST_DESCRIBE_STRUCT(JobDetail, (), (
-    id, display_id, name, user, state, gpus, request, submit_time, eligible_time, start_time, end_time, exit_code,
-    signal, reason, start_reason, priority, project, group, comment, dialect, array_id, array_index, count,
-    array_indices, array_at_once, dependencies, restarts, position, gpu_uuids, command, script, directory, output,
-    error, pid, was_oom_killed, cpu_time_s, memory_peak_bytes, deadline, retries_left, labels, notes, parameters,
-    elements, wants_pty, is_foreground, history))
+BOOST_DESCRIBE_STRUCT(JobView, (),
+                      (id, display_id, name, user, state, gpus, request, submit_time, eligible_time, start_time,
+                       end_time, exit_code, signal, reason, start_reason, priority, project, group, comment, dialect,
+                       array_id, array_index, count, array_indices, array_at_once, dependencies, restarts, position))
+BOOST_DESCRIBE_STRUCT(JobDetail, (),
+                      (id, display_id, name, user, state, gpus, request, submit_time, eligible_time, start_time,
+                       end_time, exit_code, signal, reason, start_reason, priority, project, group, comment, dialect,
+                       array_id, array_index, count, array_indices, array_at_once, dependencies, restarts, position,
+                       gpu_uuids, command, script, directory, output, error, pid, was_oom_killed, cpu_time_s,
+                       memory_peak_bytes, deadline, retries_left, labels, notes, parameters, elements, wants_pty,
+                       is_foreground, history))
 BOOST_DESCRIBE_STRUCT(BlockerView, (), (kind, text, needed, available, holders, rule))
-BOOST_DESCRIBE_STRUCT(WhyView, (), (
-    id, display_id, state, summary, blockers, position, key, predicted_start, prediction_basis, would_start_now))
+BOOST_DESCRIBE_STRUCT(WhyView, (),
+                      (id, display_id, state, summary, blockers, position, key, predicted_start, prediction_basis,
+                       would_start_now))
 BOOST_DESCRIBE_STRUCT(SubmitRequest, (), (spec))
 BOOST_DESCRIBE_STRUCT(SubmitAnswer, (), (id, count, state, summary, notes))
 BOOST_DESCRIBE_STRUCT(JobSelector, (), (ids, is_all, user, states, name, project, group, includes_final, limit, since))
 BOOST_DESCRIBE_STRUCT(ActionRequest, (), (select, signal, grace_s, reason, at))
 BOOST_DESCRIBE_STRUCT(ActionResult, (), (id, display_id, is_done, message))
 BOOST_DESCRIBE_STRUCT(ActionAnswer, (), (results))
-BOOST_DESCRIBE_STRUCT(JobUpdate, (), (
-    select, gpus, gpu_type, gpu_memory_bytes, cpus, memory_bytes, priority, time_limit_s, begin, name, project,
-    comment, group, array_at_once, retries, command, dependencies, output))
+BOOST_DESCRIBE_STRUCT(JobUpdate, (),
+                      (select, gpus, gpu_type, gpu_memory_bytes, cpus, memory_bytes, priority, time_limit_s, begin,
+                       name, project, comment, group, array_at_once, retries, command, dependencies, output))
 BOOST_DESCRIBE_STRUCT(RestrictRequest, (), (gpus, is_all))
 BOOST_DESCRIBE_STRUCT(RestrictAnswer, (), (gpus, message))
 BOOST_DESCRIBE_STRUCT(IgnoreRequest, (), (gpu, pid, is_ignored))

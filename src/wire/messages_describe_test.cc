@@ -1,9 +1,9 @@
 // Every message through its description: all fields are described, and all come back.
 #include "wire/messages_describe.h"
 
+#include <gtest/gtest.h>
 #include <boost/describe/members.hpp>
 #include <boost/mp11.hpp>
-#include <gtest/gtest.h>
 
 #include <type_traits>
 #include <utility>
@@ -22,8 +22,7 @@ struct IsOptional<std::optional<T>> : std::true_type {};
 // Becomes whatever a field is; an optional is built from what it holds, else two conversions would compete.
 struct Anything {
   template <typename T>
-    requires(!IsOptional<T>::value)
-  operator T() const;
+  requires(!IsOptional<T>::value) operator T() const;
 };
 
 template <typename T, std::size_t... I>
@@ -32,8 +31,8 @@ constexpr bool TakesFields(std::index_sequence<I...>) {
 }
 
 template <typename T>
-constexpr std::size_t kDescribed = boost::mp11::mp_size<
-    boost::describe::describe_members<T, boost::describe::mod_public>>::value;
+constexpr std::size_t kDescribed =
+    boost::mp11::mp_size<boost::describe::describe_members<T, boost::describe::mod_public>>::value;
 
 template <typename T>
 constexpr bool IsDescribedFully() {

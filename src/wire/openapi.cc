@@ -40,9 +40,7 @@ namespace {
 bool HasBody(std::string_view method) { return method == "POST" || method == "PUT" || method == "PATCH"; }
 
 /// May stand in the name of a schema as it is.
-bool IsPlain(char c) {
-  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
-}
+bool IsPlain(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_'; }
 
 bool IsNamed(const JsonType& type) { return type.kind == JsonKind::kObject || type.kind == JsonKind::kEnum; }
 
@@ -89,9 +87,12 @@ void OpenApiText::Schema(const JsonType& type, std::string_view meaning) {
 void OpenApiText::SchemaBody(const JsonType& type, std::string_view meaning) {
   if (!meaning.empty()) Text("description", meaning);
   switch (type.kind) {
-    case JsonKind::kBool: return Text("type", "boolean");
-    case JsonKind::kDouble: return Text("type", "number");
-    case JsonKind::kString: return Text("type", "string");
+    case JsonKind::kBool:
+      return Text("type", "boolean");
+    case JsonKind::kDouble:
+      return Text("type", "number");
+    case JsonKind::kString:
+      return Text("type", "string");
     case JsonKind::kSigned:
       Text("type", "integer");
       return Text("format", type.size == 8 ? "int64" : "int32");
@@ -115,9 +116,11 @@ void OpenApiText::SchemaBody(const JsonType& type, std::string_view meaning) {
       Text("type", "object");
       writer_.Key("additionalProperties");
       return Schema(*type.inner);
-    case JsonKind::kForm: return SchemaBody(*type.inner, type.name);
+    case JsonKind::kForm:
+      return SchemaBody(*type.inner, type.name);
     case JsonKind::kEnum:
-    case JsonKind::kObject: return Reference(type);
+    case JsonKind::kObject:
+      return Reference(type);
   }
 }
 

@@ -1,8 +1,8 @@
 #include "wire/openapi.h"
 
+#include <gtest/gtest.h>
 #include <boost/describe/class.hpp>
 #include <boost/describe/enum.hpp>
-#include <gtest/gtest.h>
 
 #include "wire/json.h"
 
