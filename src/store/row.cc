@@ -23,6 +23,7 @@ static_assert(static_cast<int>(PlacementStrategy::kSequential) == 0 &&
               static_cast<int>(PlacementStrategy::kRandom) == 1);
 
 constexpr std::int64_t Highest(JobState) { return 10; }
+constexpr std::int64_t Highest(StopIntent) { return 2; }
 constexpr std::int64_t Highest(Dialect) { return 3; }
 constexpr std::int64_t Highest(PlacementStrategy) { return 1; }
 
@@ -67,6 +68,7 @@ void WalkColumns(Walk& walk, Record& record) {
   walk("needs_any_dependency", record.needs_any_dependency);
   walk("keeps_waiting", record.keeps_waiting);
   walk("is_held", record.is_held);
+  walk("stop_intent", record.stop_intent);
   walk("is_foreground", record.is_foreground);
   walk("wants_pty", record.wants_pty);
   walk("requeues_after_reboot", record.requeues_after_reboot);
@@ -79,6 +81,10 @@ void WalkColumns(Walk& walk, Record& record) {
   walk("array_ordinal", record.array_ordinal);
   walk("array_count", record.array_count);
   walk("array_at_once", record.array_at_once);
+  walk("array_succeeded", record.array_succeeded);
+  walk("array_failed", record.array_failed);
+  walk("array_cancelled", record.array_cancelled);
+  walk("array_exit_code", record.array_exit_code);
   walk("array_waiting", record.array_waiting);
   walk("array_indices", record.array_indices);
 }

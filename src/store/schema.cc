@@ -59,6 +59,7 @@ CREATE TABLE jobs (
   needs_any_dependency INTEGER NOT NULL,
   keeps_waiting INTEGER NOT NULL,
   is_held INTEGER NOT NULL,
+  stop_intent INTEGER NOT NULL,
   is_foreground INTEGER NOT NULL,
   wants_pty INTEGER NOT NULL,
   requeues_after_reboot INTEGER NOT NULL,
@@ -71,6 +72,10 @@ CREATE TABLE jobs (
   array_ordinal INTEGER NOT NULL,
   array_count INTEGER NOT NULL,
   array_at_once INTEGER NOT NULL,
+  array_succeeded INTEGER NOT NULL,
+  array_failed INTEGER NOT NULL,
+  array_cancelled INTEGER NOT NULL,
+  array_exit_code INTEGER NOT NULL,
   array_waiting TEXT NOT NULL,
   array_indices TEXT NOT NULL,
   has_own_name INTEGER NOT NULL

@@ -79,6 +79,11 @@ JobRecord RecordWithEverything() {
   record.placement = PlacementStrategy::kRandom;
   record.array_count = 1'000'000;
   record.array_at_once = 8;
+  record.stop_intent = StopIntent::kRequeue;
+  record.array_succeeded = 3;
+  record.array_failed = 4;
+  record.array_cancelled = 5;
+  record.array_exit_code = 137;
   record.array_waiting = IndexRanges(5, 999'999);
   for (std::uint32_t i = 0; i < 4'000'000; i += 4) record.array_indices.Insert(i);
   return record;
