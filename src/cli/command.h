@@ -48,7 +48,8 @@ dialect::Surroundings CallerSurroundings();
 void CaptureInto(JobSpec& spec);
 
 class Api;
-/// What the text alone cannot say: the surroundings (CaptureInto), what --export leaves of them, and, for whole servers, how many GPUs the daemon has.
+/// What the text alone cannot say: the surroundings (CaptureInto), what --export leaves of them, and, for whole
+/// servers, how many GPUs the daemon has.
 Status FinishSpec(JobSpec& spec, Api& api);
 
 /// Shared ending of every submitting command: submits `spec` (already complete), prints notes to stderr. For foreground
