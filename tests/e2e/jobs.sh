@@ -1,0 +1,49 @@
+#!/usr/bin/env bash
+# Jobs from the command line: exit codes, streams, order, holds, dependencies, arrays, cancelling, refusals.
+. "$(dirname "$0")/lib.sh"
+divvy up --quiet --emulate 8xH100-80GB
+divvy up >second 2>&1 && fail "a second up was accepted"
+grep -q "pid" second || fail "the second up does not say who runs"
+
+code=0; divvy run --gpus 1 -- sh -c 'exit 3' || code=$?
+expect 3 "$code" "the exit code of divvy run"
+expect "in:7" "$(echo in:7 | divvy run cat)" "the streams of divvy run"
+expect 0,1 "$(divvy run --gpus 2 -- sh -c 'echo $CUDA_VISIBLE_DEVICES')" "the GPUs that a job sees"
+
+divvy submit --gpus 9 -- true 2>refusal && fail "nine of eight GPUs were accepted"
+grep -q 8 refusal || fail "the refusal does not name what is possible"
+
+big=$(divvy submit --quiet --gpus 8 -- sleep 60)
+wait_for "the large job" state_is "$big" running
+small=$(divvy submit --quiet --gpus 1 -- true)
+after=$(divvy submit --quiet --after "$small" -- sh -c 'echo after')
+divvy why "$small" | grep -q "needs 1 GPU" || fail "why does not say what is missing"
+cpu=$(divvy submit --quiet -- true)
+wait_for "the job without GPUs, which waits for nobody" state_is "$cpu" succeeded
+divvy cancel "$big" >/dev/null
+wait_for "the cancelled job" state_is "$big" cancelled
+wait_for "the small job" state_is "$small" succeeded
+wait_for "the dependent job" state_is "$after" succeeded
+expect after "$(divvy logs "$after")" "the log"
+
+held=$(divvy submit --quiet --hold --gpus 1 -- true)
+state_is "$held" held || fail "a held job is $(field "$held" state)"
+divvy release "$held" >/dev/null
+wait_for "the released job" state_is "$held" succeeded
+
+fails=$(divvy submit --quiet -- false)
+never=$(divvy submit --quiet --dependency "afterok:$fails" -- true)
+wait_for "the job whose dependency failed" state_is "$never" cancelled
+
+array=$(divvy submit --quiet --gpus 1 --array 0-9%3 -- sh -c 'exit $((DIVVY_ARRAY_INDEX == 4))')
+wait_for "the array" state_is "$array" failed
+state_is "${array}_4" failed || fail "element 4 is $(field "${array}_4" state)"
+state_is "${array}_5" succeeded || fail "element 5 is $(field "${array}_5" state)"
+
+timed=$(divvy submit --quiet --time 1s --grace 1s -- sleep 60)
+wait_for "the job past its limit" state_is "$timed" timed_out
+orphan=$(divvy submit --quiet --gpus 1 -- sh -c 'setsid sleep 87654 & exit 5')
+wait_for "the job that leaves a process behind" state_is "$orphan" failed
+expect 5 "$(field "$orphan" exit_code)" "its exit code"
+pgrep -f 'sleep 87654' >/dev/null && fail "what the job left behind still runs"
+echo "jobs: all as they should be"

@@ -1,0 +1,34 @@
+# Sourced by the end-to-end tests: a private daemon on stand-in GPUs, and its end by its own command. A test waits for conditions,
+# with a deadline; it never just sleeps.
+set -eu
+divvy_binary=${DIVVY:?path of the divvy to test}
+PATH=$(dirname "$divvy_binary"):$PATH
+export DIVVY_HOME
+DIVVY_HOME=$(mktemp -d)
+unset SLURM_JOB_ID DIVVY_JOB_ID
+trap 'divvy down >/dev/null 2>&1 || true; rm -rf "$DIVVY_HOME"' EXIT
+cd "$DIVVY_HOME"
+
+fail() {
+  echo "FAILED: $*" >&2
+  divvy queue --all >&2 || true
+  cat "$DIVVY_HOME/daemon.log" >&2 || true
+  exit 1
+}
+# wait_for WHAT COMMAND...: until the command succeeds, at most 30 s.
+wait_for() {
+  local what=$1 end=$((SECONDS + 30))
+  shift
+  until "$@" >/dev/null 2>&1; do
+    [ $SECONDS -lt $end ] || fail "waited in vain for $what"
+    sleep 0.02
+  done
+}
+# expect WANTED GOT WHAT
+expect() { [ "$1" = "$2" ] || fail "$3: wanted '$1', got '$2'"; }
+field() { divvy show "$1" --json | grep -oE "\"$2\":(\"[^\"]*\"|[^,}]*)" | head -n 1 | cut -d: -f2- | tr -d '"'; }
+state_is() { [ "$(field "$1" state)" = "$2" ]; }
+queue_is_empty() { [ "$(divvy queue --json)" = "[]" ]; }
+count_in_state() { divvy queue --json --state "$1" | grep -o '"display_id"' | wc -l; }
+running_are() { [ "$(count_in_state running)" = "$1" ]; }
+daemon_pid() { divvy status --json | grep -oE '"pid":[0-9]+' | cut -d: -f2; }
