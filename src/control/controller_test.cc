@@ -1,0 +1,212 @@
+#include "control/controller.h"
+
+#include <gtest/gtest.h>
+
+#include <variant>
+
+namespace divvy {
+namespace {
+
+/// A controller on GPUs of no particular kind, with tiny verbs; every turn checks the invariants.
+class World {
+ public:
+  explicit World(int gpus) : controller_(Policy(), Limits(), 1) {
+    NodeCapacity capacity;
+    for (int i = 0; i < gpus; ++i) {
+      GpuFacts facts;
+      facts.index = static_cast<GpuIndex>(i);
+      capacity.gpus.push_back(facts);
+    }
+    capacity.cpus = 8;
+    capacity.memory = Bytes(std::int64_t{64} << 30);
+    controller_.SetCapacity(capacity);
+    ada_.user = {1000, 1000, "ada"};
+  }
+
+  JobId Submit(int gpus, std::uint64_t elements = 0, std::vector<Dependency> dependencies = {}, int retries = 0) {
+    JobSpec spec;
+    spec.command = {"true"};
+    spec.name = "job";
+    spec.request.gpus = gpus;
+    spec.dependencies = std::move(dependencies);
+    spec.retries = retries;
+    const auto result = controller_.Submit(std::move(spec), elements, ada_, now_, NoHistory());
+    EXPECT_TRUE(result) << (result ? "" : result.error().message);
+    return result ? result->id : JobId();
+  }
+  /// Plans, and gives what the turn wants done.
+  Effects Turn() {
+    controller_.Decide(now_);
+    EXPECT_EQ(controller_.CheckInvariants(), "");
+    return controller_.TakeEffects();
+  }
+  void Exit(JobId job, int code) {
+    divvy::Exit exit;
+    exit.code = code;
+    const JobRecord* record = controller_.Find(job);
+    controller_.OnExited(job, record == nullptr ? 1 : record->attempt, exit, now_, now_);
+  }
+  std::optional<JobState> StateOf(JobId job) const {
+    const JobRecord* record = controller_.Find(job);
+    return record == nullptr ? std::nullopt : std::optional(record->state);
+  }
+  static FindOutcome NoHistory() {
+    return [](JobId) { return std::nullopt; };
+  }
+  static std::vector<JobId> Launched(const Effects& effects) {
+    std::vector<JobId> jobs;
+    for (const Order& order : effects.orders) {
+      if (const auto* launch = std::get_if<LaunchOrder>(&order)) jobs.push_back(launch->record.id);
+    }
+    return jobs;
+  }
+  static std::optional<JobState> EndOf(const Effects& effects, JobId job) {
+    for (const JobRecord& record : effects.finished) {
+      if (record.id == job) return record.state;
+    }
+    return std::nullopt;
+  }
+
+  Controller controller_;
+  Caller ada_;
+  Time now_ = Time(std::chrono::hours(500'000));
+};
+
+TEST(Controller, ASubmissionThatStartsAtOnceIsOneInsert) {
+  World world(1);
+  const JobId job = world.Submit(1);
+  const Effects effects = world.Turn();
+  EXPECT_EQ(World::Launched(effects), std::vector{job});
+  ASSERT_EQ(effects.batch.inserts.size(), 1u);
+  EXPECT_EQ(effects.batch.inserts[0].record.state, JobState::kStarting);
+  EXPECT_TRUE(effects.batch.updates.empty());
+}
+
+TEST(Controller, TheNextJobStartsInTheStepInWhichTheOwnerEnds) {
+  World world(1);
+  const JobId first = world.Submit(1), second = world.Submit(1);
+  world.Turn();
+  world.Exit(first, 0);
+  const Effects effects = world.Turn();
+  EXPECT_EQ(World::EndOf(effects, first), JobState::kSucceeded);
+  EXPECT_EQ(World::Launched(effects), std::vector{second});
+}
+
+TEST(Controller, AReportOfAnOlderAttemptChangesNothing) {
+  World world(1);
+  const JobId job = world.Submit(1, 0, {}, 1);
+  world.Turn();
+  world.Exit(job, 1);
+  world.now_ += std::chrono::minutes(1);
+  EXPECT_EQ(World::Launched(world.Turn()), std::vector{job});
+  world.controller_.OnExited(job, 1, Exit(), world.now_, world.now_);
+  EXPECT_EQ(world.StateOf(job), JobState::kStarting);
+  world.Exit(job, 1);
+  EXPECT_EQ(World::EndOf(world.Turn(), job), JobState::kFailed);
+}
+
+TEST(Controller, AChainOfDependenciesEndsWithItsFirstFailure) {
+  World world(1);
+  const JobId first = world.Submit(1);
+  const JobId second = world.Submit(0, 0, {{DependencyKind::kAfterOk, first, {}, Duration(0)}});
+  const JobId third = world.Submit(0, 0, {{DependencyKind::kAfterOk, second, {}, Duration(0)}});
+  const JobId other = world.Submit(0, 0, {{DependencyKind::kAfterNotOk, first, {}, Duration(0)}});
+  EXPECT_EQ(World::Launched(world.Turn()), std::vector{first});
+  world.Exit(first, 3);
+  const Effects effects = world.Turn();
+  EXPECT_EQ(World::EndOf(effects, second), JobState::kCancelled);
+  EXPECT_EQ(World::EndOf(effects, third), JobState::kCancelled);
+  EXPECT_EQ(World::Launched(effects), std::vector{other});
+}
+
+TEST(Controller, AnArrayIsOneRecordUntilItsMembersDiffer) {
+  World world(2);
+  const JobId array = world.Submit(1, 1'000'000);
+  world.Turn();
+  EXPECT_EQ(world.controller_.live().size(), 3u);
+  EXPECT_EQ(world.controller_.cluster().waiting_count(), 999'998u);
+  ASSERT_TRUE(world.controller_.Hold(ElementId(array, 500'000), world.ada_, world.now_));
+  world.Turn();
+  EXPECT_EQ(world.StateOf(ElementId(array, 500'000)), JobState::kHeld);
+  EXPECT_EQ(world.controller_.ArrayOf(ElementId(array, 500'001))->id, array);
+}
+
+TEST(Controller, AnArrayEndsWithItsLastElementAndCountsThem) {
+  World world(2);
+  const JobId array = world.Submit(1, 3);
+  world.Turn();
+  world.Exit(ElementId(array, 0), 0);
+  world.Exit(ElementId(array, 1), 4);
+  world.Turn();
+  world.Exit(ElementId(array, 2), 0);
+  const Effects effects = world.Turn();
+  ASSERT_EQ(World::EndOf(effects, array), JobState::kFailed);
+  EXPECT_EQ(effects.finished.back().exit->code, 4);
+  EXPECT_EQ(effects.finished.back().array_succeeded, 2u);
+}
+
+TEST(Controller, CancellingAnArrayEndsWhatWaitsAndStopsWhatRuns) {
+  World world(2);
+  const JobId array = world.Submit(1, 10);
+  world.Turn();
+  ASSERT_TRUE(world.controller_.Cancel(array, 0, Duration(-1), "", world.ada_, world.now_));
+  EXPECT_EQ(world.Turn().orders.size(), 2u);
+  world.Exit(ElementId(array, 0), 143);
+  world.Exit(ElementId(array, 1), 143);
+  EXPECT_EQ(World::EndOf(world.Turn(), array), JobState::kCancelled);
+  EXPECT_TRUE(world.controller_.live().empty());
+}
+
+TEST(Controller, AWithdrawnSubmissionLeavesNothingBehind) {
+  World world(2);
+  const JobId array = world.Submit(1, 10);
+  world.Turn();
+  world.controller_.Withdraw(array);
+  EXPECT_EQ(world.controller_.CheckInvariants(), "");
+  EXPECT_TRUE(world.controller_.live().empty());
+  EXPECT_EQ(world.controller_.cluster().free().size(), 2);
+}
+
+TEST(Controller, StrangersMayNotTouchAJob) {
+  World world(1);
+  const JobId job = world.Submit(1);
+  Caller eve;
+  eve.user = {1001, 1001, "eve"};
+  EXPECT_EQ(world.controller_.Cancel(job, 0, Duration(-1), "", eve, world.now_).error().code,
+            ErrorCode::kPermissionDenied);
+  EXPECT_EQ(world.controller_.Restrict(GpuSet(), eve, world.now_).error().code, ErrorCode::kPermissionDenied);
+}
+
+TEST(Controller, ALaunchThatNeverHappenedIsQueuedAgainAndAnUnseenEndIsLost) {
+  World world(2);
+  const JobId first = world.Submit(1), second = world.Submit(1);
+  world.Turn();
+  world.controller_.OnVanished(first, 1, Controller::Vanished::kNeverStarted, world.now_);
+  world.controller_.OnVanished(second, 1, Controller::Vanished::kUnseen, world.now_);
+  const Effects effects = world.Turn();
+  EXPECT_EQ(World::Launched(effects), std::vector{first});
+  EXPECT_EQ(World::EndOf(effects, second), JobState::kLost);
+}
+
+TEST(Controller, AStrangersProcessTakesTheGpuAwayUntilItIsIgnoredOrGone) {
+  World world(1);
+  GpuObservation seen;
+  GpuProcess process;
+  process.identity = {4711, 99};
+  process.user = "eve";
+  process.memory_used = Bytes(std::int64_t{1} << 30);
+  seen.processes = {process};
+  world.controller_.OnGpusObserved({seen}, world.now_);
+  const JobId job = world.Submit(1);
+  EXPECT_TRUE(World::Launched(world.Turn()).empty());
+  Caller root;
+  root.is_admin = true;
+  ASSERT_TRUE(world.controller_.Ignore({-1, {4711, 99}, "eve", ""}, true, root, world.now_));
+  EXPECT_EQ(World::Launched(world.Turn()), std::vector{job});
+  seen.processes[0].identity.start_ticks = 100;  // The pid was given to another process.
+  world.controller_.OnGpusObserved({seen}, world.now_);
+  EXPECT_TRUE(world.controller_.ignored().empty());
+}
+
+}  // namespace
+}  // namespace divvy
