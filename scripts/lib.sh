@@ -15,7 +15,7 @@ build_packages=(
   libgtest-dev                           # Tests; CMake asks for it even when none is built.
 )
 lint_packages=(clang-format-14)
-sanitizer_packages=(clang llvm)
+sanitizer_packages=(clang llvm libclang-rt-14-dev)
 
 say() { printf '%s\n' "$*"; }
 fail() { printf '%s: %s\n' "${0##*/}" "$*" >&2; exit 1; }
