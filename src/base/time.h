@@ -4,6 +4,7 @@
 #pragma once
 
 #include <chrono>
+#include <cmath>
 #include <cstdint>
 
 namespace divvy {
@@ -27,7 +28,14 @@ inline constexpr Time kNever = Time::max();
 /// Seconds since 1970 with a fraction, as every JSON field has it. Doubles hold microseconds exactly until 2255.
 inline double ToSeconds(Time time) { return static_cast<double>(time.time_since_epoch().count() / 1000) / 1e6; }
 inline double ToSeconds(Duration duration) { return static_cast<double>(duration.count()) / 1e9; }
-inline Time TimeFromSeconds(double seconds) { return Time(Duration(static_cast<std::int64_t>(seconds * 1e6) * 1000)); }
+/// To the nearest microsecond, so that ToSeconds comes back exactly. What no Time holds (292 years either way, not a
+/// number) becomes the nearest that one does, or kNoTime.
+inline Time TimeFromSeconds(double seconds) {
+  constexpr double kMostSeconds = 9.2e9;
+  if (!(seconds > -kMostSeconds)) return seconds < 0 ? Time::min() : kNoTime;
+  if (seconds >= kMostSeconds) return kNever;
+  return Time(Duration(std::llround(seconds * 1e6) * 1000));
+}
 
 /// `time + duration` that stays at kNever instead of wrapping.
 inline Time AddSaturating(Time time, Duration duration) {

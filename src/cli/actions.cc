@@ -1,7 +1,8 @@
-// divvy cancel, hold, release, requeue, pause, resume, signal, update, group: an action on every job that is named.
+// divvy cancel, hold, release, requeue, pause, resume, signal, group: an action on every job that is named.
 #include <cstdio>
 
 #include "base/text.h"
+#include "cli/actions.h"
 #include "cli/api.h"
 #include "cli/commands.h"
 #include "dialect/quantities.h"
@@ -20,60 +21,11 @@ dialect::Apply Into(std::string& text) {
   };
 }
 
-std::vector<Option> SelectTable(wire::JobSelector& select) {
-  std::vector<Option> table;
-  table.push_back({"all",
-                   'a',
-                   Takes::kNothing,
-                   "",
-                   "All of my jobs that wait or run",
-                   [&select](std::string_view) -> Status {
-                     select.is_all = true;
-                     return {};
-                   },
-                   {"me"},
-                   false});
-  table.push_back({"name", 'n', Takes::kValue, "NAME", "My jobs of this name", Into(select.name), {}, false});
-  table.push_back({"project", 'P', Takes::kValue, "NAME", "My jobs of this project", Into(select.project), {}, false});
-  table.push_back({"group", 0, Takes::kValue, "NAME", "My jobs of this group", Into(select.group), {}, false});
-  table.push_back(
-      {"user", 'u', Takes::kValue, "NAME", "That user's jobs (administrators)", Into(select.user), {}, false});
-  table.push_back({"state",
-                   's',
-                   Takes::kValue,
-                   "STATE",
-                   "Only those in this state",
-                   [&select](std::string_view value) -> Status {
-                     if (!JobStateFromName(value))
-                       return InvalidArgument("there is no state '" + std::string(value) + "'");
-                     select.states.emplace_back(value);
-                     return {};
-                   },
-                   {},
-                   false});
-  return table;
-}
-
 Status CheckSelection(const wire::JobSelector& select, std::string_view verb) {
   const bool selects = !select.ids.empty() || select.is_all || !select.name.empty() || !select.project.empty() ||
                        !select.group.empty() || !select.states.empty() || !select.user.empty();
   if (selects) return {};
   return InvalidArgument("name the jobs: divvy " + std::string(verb) + " 17 18 20-25 17_3 @ (or a name), or --all");
-}
-
-int Report(const Result<wire::ActionAnswer>& answer) {
-  if (!answer) return Fail(answer.error());
-  bool has_failed = false;
-  for (const wire::ActionResult& result : answer->results) {
-    if (result.is_done) {
-      std::printf("job %s: %s\n", result.display_id.c_str(), result.message.c_str());
-    } else {
-      has_failed = true;
-      std::fprintf(stderr, "divvy: %s\n", result.message.c_str());
-    }
-  }
-  if (answer->results.empty()) std::printf("No job matches.\n");
-  return has_failed ? 1 : 0;
 }
 
 int Act(const Words& words, std::string_view verb,
@@ -87,7 +39,7 @@ int Act(const Words& words, std::string_view verb,
   if (const Status selects = CheckSelection(request.select, verb); !selects) return Fail(selects.error());
   auto api = Api::Connect();
   if (!api) return Fail(api.error());
-  return Report(((*api).*method)(request));
+  return ReportActions(((*api).*method)(request));
 }
 
 std::vector<Option> CancelTable(wire::ActionRequest& request) {
@@ -131,112 +83,35 @@ std::vector<Option> CancelTable(wire::ActionRequest& request) {
   return table;
 }
 
-std::vector<Option> UpdateTable(wire::JobUpdate& update) {
-  std::vector<Option> table = SelectTable(update.select);
-  std::erase_if(table, [](const Option& option) {
-    return option.name != "all" && option.name != "user" && option.name != "state";
-  });
-  const auto count = [](std::optional<std::int64_t>& into, std::int64_t least) {
-    return [&into, least](std::string_view value) -> Status {
-      const auto number = ParseInteger(value);
-      if (!number || *number < least || *number > 1'000'000'000)
-        return InvalidArgument("'" + std::string(value) + "' is no whole number from " + std::to_string(least));
-      into = *number;
-      return {};
-    };
-  };
-  const auto size = [](std::optional<std::int64_t>& into, std::int64_t unit) {
-    return [&into, unit](std::string_view value) -> Status {
-      DIVVY_TRY(const Bytes bytes, dialect::ParseSize(value, unit));
-      into = bytes.count();
-      return {};
-    };
-  };
-  const auto text = [](std::optional<std::string>& into) {
-    return [&into](std::string_view value) -> Status {
-      into = std::string(value);
-      return {};
-    };
-  };
-  table.push_back({"gpus", 'g', Takes::kValue, "N", "Ask for N GPUs", count(update.gpus, 0), {}, false});
-  table.push_back(
-      {"gpu-type", 0, Takes::kValue, "SPEC", "Of this model; \"\" for any", text(update.gpu_type), {}, false});
-  table.push_back({"gpu-memory",
-                   0,
-                   Takes::kValue,
-                   "SIZE",
-                   "With at least this memory",
-                   size(update.gpu_memory_bytes, 1 << 20),
-                   {},
-                   false});
-  table.push_back({"cpus", 'c', Takes::kValue, "N", "Ask for N CPUs", count(update.cpus, 0), {}, false});
-  table.push_back(
-      {"memory", 0, Takes::kValue, "SIZE", "Ask for host memory", size(update.memory_bytes, 1 << 20), {"mem"}, false});
-  table.push_back({"priority",
-                   'p',
-                   Takes::kValue,
-                   "N",
-                   "Higher goes first; raising it takes an administrator",
-                   [&update](std::string_view value) -> Status {
-                     const auto number = ParseInteger(value);
-                     if (!number || *number < -1'000'000 || *number > 1'000'000)
-                       return InvalidArgument("'" + std::string(value) + "' is no whole number within a million");
-                     update.priority = *number;
+}  // namespace
+
+std::vector<Option> SelectTable(wire::JobSelector& select) {
+  std::vector<Option> table;
+  table.push_back({"all",
+                   'a',
+                   Takes::kNothing,
+                   "",
+                   "All of my jobs that wait or run",
+                   [&select](std::string_view) -> Status {
+                     select.is_all = true;
                      return {};
                    },
-                   {},
+                   {"me"},
                    false});
-  table.push_back({"time",
-                   't',
-                   Takes::kValue,
-                   "TIME",
-                   "New time limit; of running jobs too, counted from their start; 0: none",
-                   [&update](std::string_view value) -> Status {
-                     DIVVY_TRY(const Duration limit, dialect::ParseDuration(value, std::chrono::minutes(1)));
-                     update.time_limit_s = ToSeconds(limit);
-                     return {};
-                   },
-                   {},
-                   false});
-  table.push_back({"begin",
-                   0,
-                   Takes::kValue,
-                   "WHEN",
-                   "Not before this time",
-                   [&update](std::string_view value) -> Status {
-                     const auto around = CallerSurroundings();
-                     DIVVY_TRY(const Time at, dialect::ParseMoment(value, around.now, around.utc_offset));
-                     update.begin = ToSeconds(at);
-                     return {};
-                   },
-                   {},
-                   false});
-  table.push_back({"name", 'n', Takes::kValue, "NAME", "New name", text(update.name), {}, false});
-  table.push_back({"project", 'P', Takes::kValue, "NAME", "New project", text(update.project), {}, false});
-  table.push_back({"comment", 0, Takes::kValue, "TEXT", "New comment", text(update.comment), {}, false});
-  table.push_back({"group", 0, Takes::kValue, "NAME", "New group; \"\" for none", text(update.group), {}, false});
-  table.push_back({"at-once",
-                   0,
-                   Takes::kValue,
-                   "N",
-                   "Elements of an array that may run together; 0: no cap",
-                   count(update.array_at_once, 0),
-                   {},
-                   false});
+  table.push_back({"name", 'n', Takes::kValue, "NAME", "My jobs of this name", Into(select.name), {}, false});
+  table.push_back({"project", 'P', Takes::kValue, "NAME", "My jobs of this project", Into(select.project), {}, false});
+  table.push_back({"group", 0, Takes::kValue, "NAME", "My jobs of this group", Into(select.group), {}, false});
   table.push_back(
-      {"retries", 0, Takes::kValue, "N", "Runs again so often after a failure", count(update.retries, 0), {}, false});
-  table.push_back({"output", 0, Takes::kValue, "FILE", "New output file", text(update.output), {}, false});
-  table.push_back({"dependency",
-                   'd',
+      {"user", 'u', Takes::kValue, "NAME", "That user's jobs (administrators)", Into(select.user), {}, false});
+  table.push_back({"state",
+                   's',
                    Takes::kValue,
-                   "SPEC",
-                   "Replaces its dependencies; \"\" for none",
-                   [&update](std::string_view value) -> Status {
-                     JobSpec spec;
-                     if (!value.empty()) DIVVY_CHECK(dialect::ParseDependencies(value, CallerSurroundings(), spec));
-                     update.dependencies.emplace();
-                     for (const Dependency& dependency : spec.dependencies)
-                       update.dependencies->push_back(dialect::FormatDependency(dependency));
+                   "STATE",
+                   "Only those in this state",
+                   [&select](std::string_view value) -> Status {
+                     if (!JobStateFromName(value))
+                       return InvalidArgument("there is no state '" + std::string(value) + "'");
+                     select.states.emplace_back(value);
                      return {};
                    },
                    {},
@@ -244,7 +119,20 @@ std::vector<Option> UpdateTable(wire::JobUpdate& update) {
   return table;
 }
 
-}  // namespace
+int ReportActions(const Result<wire::ActionAnswer>& answer) {
+  if (!answer) return Fail(answer.error());
+  bool has_failed = false;
+  for (const wire::ActionResult& result : answer->results) {
+    if (result.is_done) {
+      std::printf("job %s: %s\n", result.display_id.c_str(), result.message.c_str());
+    } else {
+      has_failed = true;
+      std::fprintf(stderr, "divvy: %s\n", result.message.c_str());
+    }
+  }
+  if (answer->results.empty()) std::printf("No job matches.\n");
+  return has_failed ? 1 : 0;
+}
 
 std::vector<Option> SelectOptions() {
   static wire::JobSelector scratch;
@@ -256,11 +144,6 @@ std::vector<Option> CancelOptions() {
   std::vector<Option> table = SelectTable(scratch.select);
   for (Option& option : CancelTable(scratch)) table.push_back(std::move(option));
   return table;
-}
-
-std::vector<Option> UpdateOptions() {
-  static wire::JobUpdate scratch;
-  return UpdateTable(scratch);
 }
 
 int CancelMain(const Words& words) {
@@ -297,18 +180,6 @@ int SignalMain(const Words& words) {
   return Act({words.begin() + 1, words.end()}, "signal", &Api::Signal, {}, request);
 }
 
-int UpdateMain(const Words& words) {
-  wire::JobUpdate update;
-  const auto parsed = dialect::ParseOptions(UpdateTable(update), words);
-  if (!parsed) return Fail(parsed.error());
-  update.select.ids = parsed->positional;
-  if (update.select.ids.empty() && !update.select.is_all)
-    return Fail(InvalidArgument("name the jobs: divvy update 17 --priority 5"));
-  auto api = Api::Connect();
-  if (!api) return Fail(api.error());
-  return Report(api->Update(update));
-}
-
 int GroupMain(const Words& words) {
   const auto limit = words.size() == 3 && words[0] == "limit" ? ParseInteger(words[2]) : std::nullopt;
   if (!limit || *limit < 0 || *limit > 1'000'000)
@@ -316,7 +187,7 @@ int GroupMain(const Words& words) {
         "write: divvy group limit NAME N (at most N of its jobs run together; 0: no cap; NAME may be an array's id)"));
   auto api = Api::Connect();
   if (!api) return Fail(api.error());
-  return Report(api->SetGroupLimit({words[1], *limit}));
+  return ReportActions(api->SetGroupLimit({words[1], *limit}));
 }
 
 }  // namespace divvy::cli

@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <ctime>
 
 #include "cli/http_client.h"
@@ -16,6 +17,10 @@ Error NoDaemon(const Places& places, const Error& error) {
   if (!places.home.empty()) command = "DIVVY_HOME=" + places.home + " divvy up";
   return Unreachable("no daemon answers at " + places.socket + " (" + error.message + "); start one with: " + command);
 }
+
+// Soon at first, for a daemon that is restarted at once; then once a second, for one that nobody starts.
+constexpr long kFirstPauseMs = 20;
+constexpr long kLongestPauseMs = 1000;
 
 ErrorCode CodeOfStatus(int status) {
   switch (status) {
@@ -44,6 +49,9 @@ ErrorCode CodeOfStatus(int status) {
 struct Api::Connection {
   std::string socket;
   HttpClient http;
+
+  /// Returns when a daemon serves again, which somebody has to start.
+  void Reconnect();
 
   Result<std::string> Call(std::string_view method, const std::string& target, const std::string& body = "",
                            std::span<const int> fds = {}) {
@@ -108,19 +116,30 @@ Result<wire::WhyView> Api::Why(const std::string& id) {
   return connection_->Ask<wire::WhyView>("GET", "/v1/jobs/" + PercentEncode(id) + "/why");
 }
 
-Result<wire::WaitAnswer> Api::Wait(const std::string& id) {
+void Api::Connection::Reconnect() {
+  for (long pause_ms = kFirstPauseMs;; pause_ms = std::min(2 * pause_ms, kLongestPauseMs)) {
+    const timespec pause{pause_ms / 1000, pause_ms % 1000 * 1'000'000};
+    ::nanosleep(&pause, nullptr);
+    auto again = HttpClient::Connect(socket);
+    if (!again) continue;
+    http = *std::move(again);
+    return;
+  }
+}
+
+Result<wire::WaitAnswer> Api::Wait(const std::string& id, std::span<const int> streams,
+                                   const std::function<void()>& on_lost) {
+  const std::string job = "/v1/jobs/" + PercentEncode(id);
+  bool was_lost = false;
   while (true) {
-    auto answer = connection_->Ask<wire::WaitAnswer>("GET", "/v1/jobs/" + PercentEncode(id) + "/wait");
+    auto answer = was_lost && !streams.empty()
+                      ? connection_->Ask<wire::WaitAnswer>("POST", job + "/rejoin", "{}", streams)
+                      : connection_->Ask<wire::WaitAnswer>("GET", job + "/wait");
     if (answer || answer.error().code != ErrorCode::kUnreachable) return answer;
-    // The daemon went away, which never ends a job: ask the next one. Somebody has to start it, so there is no hurry.
-    while (true) {
-      const timespec pause{0, 200'000'000};
-      ::nanosleep(&pause, nullptr);
-      auto http = HttpClient::Connect(connection_->socket);
-      if (!http) continue;
-      connection_->http = *std::move(http);
-      break;
-    }
+    // The daemon went away, which never ends a job: ask the next one.
+    if (!was_lost && on_lost) on_lost();
+    was_lost = true;
+    connection_->Reconnect();
   }
 }
 

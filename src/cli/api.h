@@ -35,8 +35,11 @@ class Api {
   /// `id`: "17", "17_3", "@", "@~1" or a name.
   Result<wire::JobDetail> Job(const std::string& id);
   Result<wire::WhyView> Why(const std::string& id);
-  /// Answers when the job is final; goes on waiting over a restart of the daemon.
-  Result<wire::WaitAnswer> Wait(const std::string& id);
+  /// Answers when the job is final; goes on waiting over a restart of the daemon. `on_lost` is called once, when the
+  /// daemon goes first. `streams` (of a foreground job's caller) are given to each new daemon again: those that the one
+  /// before held died with it.
+  Result<wire::WaitAnswer> Wait(const std::string& id, std::span<const int> streams = {},
+                                const std::function<void()>& on_lost = {});
   Result<wire::ActionAnswer> Cancel(const wire::ActionRequest& request);
   Result<wire::ActionAnswer> Hold(const wire::ActionRequest& request);
   Result<wire::ActionAnswer> Release(const wire::ActionRequest& request);

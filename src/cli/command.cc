@@ -71,6 +71,11 @@ void Note(std::string_view message) {
   std::fprintf(stderr, "divvy: note: %.*s\n", static_cast<int>(message.size()), message.data());
 }
 
+void TellDaemonWent(const std::string& id, bool is_raw) {
+  std::fprintf(stderr, "divvy: the daemon went away; job %s goes on, and so does this wait, for the next daemon%s",
+               id.c_str(), is_raw ? "\r\n" : "\n");
+}
+
 dialect::Surroundings CallerSurroundings() {
   dialect::Surroundings around;
   timespec now{};

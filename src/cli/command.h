@@ -41,6 +41,8 @@ const std::vector<Command>& Commands();
 int Fail(const Error& error);
 /// "divvy: note: ..." to stderr.
 void Note(std::string_view message);
+/// To stderr: the daemon went, job `id` goes on, and we wait for the next daemon. `is_raw`: on a terminal in raw mode.
+void TellDaemonWent(const std::string& id, bool is_raw = false);
 
 /// The caller's surroundings for reading job texts: time zone, directory, environment, files; "@" asks the daemon.
 dialect::Surroundings CallerSurroundings();

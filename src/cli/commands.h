@@ -36,10 +36,12 @@ int RequeueMain(const Words& words);
 int PauseMain(const Words& words);
 int ResumeMain(const Words& words);
 int SignalMain(const Words& words);
-int UpdateMain(const Words& words);
 int GroupMain(const Words& words);
 std::vector<dialect::Option> CancelOptions();
 std::vector<dialect::Option> SelectOptions();
+
+// cli/update.cc
+int UpdateMain(const Words& words);
 std::vector<dialect::Option> UpdateOptions();
 
 // cli/logs.cc
@@ -54,6 +56,10 @@ int DownMain(const Words& words);
 int StatusMain(const Words& words);
 std::vector<dialect::Option> UpOptions();
 std::vector<dialect::Option> StatusOptions();
+
+// cli/simulate.cc
+int SimulateMain(const Words& words);
+std::vector<dialect::Option> SimulateOptions();
 
 // cli/help.cc
 int HelpMain(const Words& words);

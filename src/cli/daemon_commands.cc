@@ -127,10 +127,13 @@ int UpMain(const Words& words) {
   const Places places = FindPlaces();
   if (auto running = Api::Connect(places.socket)) {
     const auto status = running->Status();
-    const std::string who =
-        status ? "pid " + std::to_string(status->pid) + " of " + status->user : std::string("another daemon");
-    return Fail({ErrorCode::kAlreadyExists,
-                 "a daemon serves at " + places.socket + " already (" + who + "); divvy down ends it, its jobs go on"});
+    // One that was killed may take connections for another moment.
+    if (status || status.error().code != ErrorCode::kUnreachable) {
+      const std::string who =
+          status ? "pid " + std::to_string(status->pid) + " of " + status->user : std::string("another daemon");
+      return Fail({ErrorCode::kAlreadyExists, "a daemon serves at " + places.socket + " already (" + who +
+                                                  "); divvy down ends it, its jobs go on"});
+    }
   }
   std::vector<std::string> arguments = {"divvy", "internal-daemon"};
   if (!flags.emulate.empty()) arguments.insert(arguments.end(), {"--emulate", flags.emulate});
@@ -183,6 +186,9 @@ int UpMain(const Words& words) {
 int DownMain(const Words& words) {
   const auto parsed = dialect::ParseOptions({}, words);
   if (!parsed) return Fail(parsed.error());
+  if (!parsed->positional.empty())
+    return Fail(
+        InvalidArgument("divvy down takes no word like '" + parsed->positional.front() + "' (divvy cancel ends jobs)"));
   auto api = Api::Connect();
   if (!api) return Fail(api.error());
   const auto status = api->Status();
@@ -216,6 +222,9 @@ int StatusMain(const Words& words) {
   ListingOptions listing;
   const auto parsed = dialect::ParseOptions(ListingOptionTable(listing), words);
   if (!parsed) return Fail(parsed.error());
+  if (!parsed->positional.empty())
+    return Fail(InvalidArgument("divvy status takes no word like '" + parsed->positional.front() +
+                                "' (divvy show tells of a job)"));
   auto api = Api::Connect();
   if (!api) return Fail(api.error());
   return ShowListing(listing, [&]() -> Result<std::string> {

@@ -4,6 +4,7 @@
 #include <termios.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <csignal>
 #include <cstdio>
 #include <string>
@@ -13,9 +14,25 @@
 #include "cli/api.h"
 #include "cli/command.h"
 #include "cli/foreground.h"
+#include "cli/job_text.h"
 
 namespace divvy::cli {
 namespace {
+
+// A raw terminal, for Restore(). Set and cleared by the main thread around its wait.
+std::atomic<const termios*> to_restore = nullptr;
+
+/// A signal came that ends us, and there is no daemon to pass it on to. One Ctrl-C may be a slip, the second is meant.
+void LeaveWithoutDaemon(const std::string& job, int signal, int interrupts) {
+  if (signal == SIGWINCH || signal == SIGUSR1 || signal == SIGUSR2) return;
+  if (signal == SIGINT && interrupts < 2) {
+    std::fprintf(stderr, "divvy: the daemon is away and cannot tell job %s; Ctrl-C again leaves the job to itself\n",
+                 job.c_str());
+    return;
+  }
+  RawTerminal::Restore();
+  ::_exit(128 + signal);
+}
 
 /// Passes signals that reach us on to the job. They are blocked in every thread and taken one by one here, because a
 /// signal handler may not talk to a daemon.
@@ -37,7 +54,11 @@ class SignalRelay {
         const int signal = ::sigwaitinfo(&signals, nullptr);
         if (signal < 0) continue;
         auto api = Api::Connect();
-        if (!api) continue;
+        if (!api) {
+          if (signal == SIGINT) ++interrupts;
+          LeaveWithoutDaemon(job, signal, interrupts);
+          continue;
+        }
         if (signal == SIGWINCH) {
           winsize size{};
           if (has_pty && ::ioctl(STDIN_FILENO, TIOCGWINSZ, &size) == 0)
@@ -75,10 +96,15 @@ RawTerminal::RawTerminal(bool is_wanted) {
   termios raw = before_;
   ::cfmakeraw(&raw);
   is_raw_ = ::tcsetattr(STDIN_FILENO, TCSADRAIN, &raw) == 0;
+  if (is_raw_) to_restore = &before_;
+}
+
+void RawTerminal::Restore() {
+  if (const termios* before = to_restore.exchange(nullptr)) ::tcsetattr(STDIN_FILENO, TCSADRAIN, before);
 }
 
 RawTerminal::~RawTerminal() {
-  if (is_raw_) ::tcsetattr(STDIN_FILENO, TCSADRAIN, &before_);
+  if (is_raw_) Restore();
 }
 
 int RunForeground(JobSpec spec) {
@@ -102,11 +128,11 @@ int RunForeground(JobSpec spec) {
   Result<wire::WaitAnswer> end = Internal("");
   {
     const RawTerminal raw(spec.wants_pty);
-    end = api->Wait(id);
+    end = api->Wait(id, streams, [&] { TellDaemonWent(id, spec.wants_pty); });
   }
   if (!end) return Fail(end.error());
   if (end->state != "succeeded" && end->state != "failed")
-    std::fprintf(stderr, "divvy: job %s %s: %s\n", id.c_str(), end->state.c_str(), end->reason.c_str());
+    std::fprintf(stderr, "divvy: job %s %s\n", id.c_str(), EndInWords(end->state, end->reason).c_str());
   else if (end->state == "failed" && (end->exit_code == 126 || end->exit_code == 127) &&
            !end->reason.starts_with("exit code"))
     std::fprintf(stderr, "divvy: %s\n", end->reason.c_str());

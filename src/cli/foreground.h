@@ -13,6 +13,9 @@ class RawTerminal {
   RawTerminal& operator=(const RawTerminal&) = delete;
   ~RawTerminal();
 
+  /// For who ends the process from another thread: puts the terminal back as it was, if one is raw.
+  static void Restore();
+
  private:
   termios before_{};
   bool is_raw_ = false;

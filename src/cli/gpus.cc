@@ -51,7 +51,7 @@ std::string Who(const wire::GpuView& gpu) {
 
 std::vector<Cell> GpuRow(const wire::GpuView& gpu) {
   std::string jobs, links;
-  for (JobId job : gpu.jobs) jobs += (jobs.empty() ? "" : ",") + ToString(job);
+  for (const std::string& job : gpu.job_display_ids) jobs += (jobs.empty() ? "" : ",") + job;
   for (const std::string& link : gpu.links) links += (links.empty() ? "" : " ") + link;
   const auto gigabytes = [](std::int64_t bytes) { return std::to_string((bytes + (1 << 29)) >> 30); };
   return {{std::to_string(gpu.index), Colour::kBold},

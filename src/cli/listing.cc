@@ -1,10 +1,9 @@
-// divvy queue, show, why.
-#include <cstdio>
-#include <ctime>
+// divvy queue and show.
 
 #include "base/text.h"
 #include "cli/api.h"
 #include "cli/commands.h"
+#include "cli/job_text.h"
 #include "cli/table.h"
 #include "dialect/quantities.h"
 #include "model/job_record.h"
@@ -18,43 +17,6 @@ using dialect::Takes;
 
 // More rows than anybody reads; the rest is counted. --limit 0 prints all.
 constexpr std::int64_t kRowsForPeople = 200;
-
-double NowSeconds() {
-  timespec now{};
-  ::clock_gettime(CLOCK_REALTIME, &now);
-  return static_cast<double>(now.tv_sec) + static_cast<double>(now.tv_nsec) / 1e9;
-}
-
-std::string Span(double seconds) {
-  if (seconds < 0) seconds = 0;
-  return dialect::FormatClock(Duration(static_cast<std::int64_t>(seconds * 1e9)));
-}
-
-std::string When(std::optional<double> time) {
-  if (!time) return "";
-  const std::time_t seconds = static_cast<std::time_t>(*time);
-  std::tm parts{}, today{};
-  const std::time_t now = std::time(nullptr);
-  ::localtime_r(&seconds, &parts);
-  ::localtime_r(&now, &today);
-  char text[32];
-  const bool is_today = parts.tm_yday == today.tm_yday && parts.tm_year == today.tm_year;
-  std::strftime(text, sizeof text, is_today ? "%H:%M:%S" : "%b %d %H:%M", &parts);
-  return text;
-}
-
-std::string GpuList(const std::vector<std::int64_t>& gpus) {
-  IndexRanges ranges;
-  for (std::int64_t gpu : gpus) ranges.Insert(static_cast<std::uint32_t>(gpu));
-  return ranges.ToString();
-}
-
-Colour StateColour(const std::string& state) {
-  if (state == "running" || state == "succeeded") return Colour::kGreen;
-  if (state == "failed" || state == "timed_out" || state == "lost") return Colour::kRed;
-  if (state == "queued" || state == "starting" || state == "stopping" || state == "paused") return Colour::kYellow;
-  return Colour::kDim;
-}
 
 struct QueueFlags {
   ListingOptions listing;
@@ -117,6 +79,17 @@ std::vector<Option> QueueTable(QueueFlags& flags) {
   table.push_back(
       {"project", 'P', Takes::kValue, "NAME", "Only jobs of this project", text(flags.select.project), {}, false});
   table.push_back({"group", 0, Takes::kValue, "NAME", "Only jobs of this group", text(flags.select.group), {}, false});
+  table.push_back({"pool",
+                   0,
+                   Takes::kValue,
+                   "A,B",
+                   "Only jobs submitted for these pools (Slurm's partitions)",
+                   [&flags](std::string_view value) -> Status {
+                     for (std::string_view part : Split(value, ',')) flags.select.pools.emplace_back(Trim(part));
+                     return {};
+                   },
+                   {"partition"},
+                   false});
   table.push_back({"since",
                    0,
                    Takes::kValue,
@@ -162,7 +135,8 @@ const std::vector<Column>& QueueColumns() {
       {"ENDED", false, false, false},   {"EXIT", true, false, false},       {"WAITED", true, false, false},
       {"PROJECT", false, false, false}, {"GROUP", false, false, false},     {"POSITION", true, false, false},
       {"RESTARTS", true, false, false}, {"DIALECT", false, false, false},   {"COMMENT", false, false, true},
-      {"DEPENDS", false, false, false}};
+      {"DEPENDS", false, false, false}, {"POOL", false, false, false},      {"ACCOUNT", false, false, false},
+      {"QOS", false, false, false}};
   return columns;
 }
 
@@ -194,7 +168,10 @@ std::vector<Cell> QueueRow(const wire::JobView& job, double now) {
           {std::to_string(job.restarts), Colour::kNone},
           {job.dialect, Colour::kNone},
           {job.comment, Colour::kNone},
-          {depends, Colour::kNone}};
+          {depends, Colour::kNone},
+          {job.pool, Colour::kNone},
+          {job.account, Colour::kNone},
+          {job.qos, Colour::kNone}};
 }
 
 Result<std::string> DrawQueue(Api& api, const QueueFlags& flags) {
@@ -224,24 +201,17 @@ Result<std::string> DrawQueue(Api& api, const QueueFlags& flags) {
   return text;
 }
 
-void Field(std::string& out, std::string_view name, const std::string& value) {
-  if (value.empty()) return;
-  std::string label(name);
-  label.resize(14, ' ');
-  out += Paint(Colour::kDim, label) + value + "\n";
-}
-
 std::string ShowText(const wire::JobDetail& job) {
   const double now = NowSeconds();
   std::string out = Paint(Colour::kBold, "job " + job.display_id) + "  " + job.name + "  " +
                     Paint(StateColour(job.state), job.state) + "\n";
-  Field(out, "reason", job.reason);
+  if (job.reason != job.start_reason) AddField(out, "reason", job.reason);
   std::string exit = job.exit_code ? std::to_string(*job.exit_code) : "";
   if (job.signal) exit += " (signal " + dialect::SignalName(static_cast<int>(*job.signal)) + ")";
   if (job.was_oom_killed) exit += " (out of memory)";
-  Field(out, "exit code", exit);
-  Field(out, "user", job.user);
-  std::string asks = Plural(job.request.gpus, "GPU");
+  AddField(out, "exit code", exit);
+  AddField(out, "user", job.user);
+  std::string asks = job.request.gpus == 0 ? "no GPU" : Plural(job.request.gpus, "GPU");
   if (!job.request.gpu_type.empty()) asks += " of type " + job.request.gpu_type;
   if (job.request.gpu_memory_bytes > 0)
     asks += ", " + dialect::FormatSize(Bytes(job.request.gpu_memory_bytes)) + " on each";
@@ -249,67 +219,46 @@ std::string ShowText(const wire::JobDetail& job) {
   if (job.request.memory_bytes > 0) asks += ", " + dialect::FormatSize(Bytes(job.request.memory_bytes)) + " of memory";
   if (job.request.time_limit_s > 0)
     asks += ", at most " + dialect::FormatDuration(Duration(static_cast<std::int64_t>(job.request.time_limit_s * 1e9)));
-  Field(out, "asks for", asks);
-  if (!job.gpus.empty()) Field(out, "GPUs", GpuList(job.gpus));
-  Field(out, "started as", job.start_reason);
-  Field(out, "submitted", When(job.submit_time));
+  AddField(out, "asks for", asks);
+  if (!job.gpus.empty()) AddField(out, "GPUs", GpuList(job.gpus));
+  if (job.start_time) AddField(out, "started as", job.start_reason);
+  AddField(out, "submitted", When(job.submit_time));
   if (job.start_time)
-    Field(out, "started", When(job.start_time) + ", after waiting " + Span(*job.start_time - job.submit_time));
+    AddField(out, "started", When(job.start_time) + ", after waiting " + Span(*job.start_time - job.submit_time));
   if (job.start_time)
-    Field(out, job.end_time ? "ran for" : "runs since", Span(job.end_time.value_or(now) - *job.start_time));
-  Field(out, "ended", When(job.end_time));
-  if (job.deadline) Field(out, "ends by", When(job.deadline));
-  if (job.cpu_time_s > 0) Field(out, "CPU time", Span(job.cpu_time_s));
-  if (job.memory_peak_bytes > 0) Field(out, "memory peak", dialect::FormatSize(Bytes(job.memory_peak_bytes)));
-  if (job.pid > 0) Field(out, "pid", std::to_string(job.pid));
-  if (job.priority != 0) Field(out, "priority", std::to_string(job.priority));
-  Field(out, "project", job.project);
-  Field(out, "group", job.group);
-  Field(out, "comment", job.comment);
+    AddField(out, job.end_time ? "ran for" : "runs for", Span(job.end_time.value_or(now) - *job.start_time));
+  AddField(out, "ended", When(job.end_time));
+  if (job.deadline) AddField(out, "ends by", When(job.deadline));
+  // Of the last run; a job that waits for its next one has none now.
+  if (job.start_time && job.cpu_time_s > 0) AddField(out, "CPU time", Span(job.cpu_time_s));
+  if (job.start_time && job.memory_peak_bytes > 0)
+    AddField(out, "memory peak", dialect::FormatSize(Bytes(job.memory_peak_bytes)));
+  if (job.pid > 0) AddField(out, "pid", std::to_string(job.pid));
+  if (job.priority != 0) AddField(out, "priority", std::to_string(job.priority));
+  AddField(out, "project", job.project);
+  AddField(out, "group", job.group);
+  AddField(out, "pool", job.pool);
+  AddField(out, "account", job.account);
+  AddField(out, "QOS", job.qos);
+  AddField(out, "comment", job.comment);
   std::string depends;
   for (const std::string& dependency : job.dependencies) depends += (depends.empty() ? "" : ", ") + dependency;
-  Field(out, "depends on", depends);
-  if (job.restarts > 0) Field(out, "restarts", std::to_string(job.restarts));
+  AddField(out, "depends on", depends);
+  if (job.restarts > 0) AddField(out, "restarts", std::to_string(job.restarts));
   std::string elements;
   for (const auto& [state, count] : job.elements) {
     if (count > 0) elements += (elements.empty() ? "" : ", ") + std::to_string(count) + " " + state;
   }
-  Field(out, "elements", elements);
-  for (const auto& [name, value] : job.parameters) Field(out, "parameter", name + " = " + value);
-  Field(out, "command", job.command);
-  Field(out, "directory", job.directory);
-  Field(out, "output", job.output);
-  Field(out, "error", job.error);
-  for (const std::string& note : job.notes) Field(out, "note", note);
+  AddField(out, "elements", elements);
+  for (const auto& [name, value] : job.parameters) AddField(out, "parameter", name + " = " + value);
+  AddField(out, "command", job.command);
+  AddField(out, "directory", job.directory);
+  AddField(out, "output", job.output);
+  AddField(out, "error", job.error);
+  for (const std::string& note : job.notes) AddField(out, "note", note);
   out += "\n";
   for (const std::string& line : job.history)
     out += Paint(Colour::kDim, line.substr(0, 23)) + line.substr(std::min<std::size_t>(line.size(), 23)) + "\n";
-  return out;
-}
-
-std::string WhyText(const wire::WhyView& why) {
-  std::string out = Paint(Colour::kBold, "job " + why.display_id) + " is " + Paint(StateColour(why.state), why.state) +
-                    ". " + why.summary + "\n";
-  if (why.blockers.size() > 1) {
-    out += "\nAll that holds it back:\n";
-    for (const wire::BlockerView& blocker : why.blockers)
-      out +=
-          "  - " + blocker.text + (blocker.rule.empty() ? "" : Paint(Colour::kDim, "  [" + blocker.rule + "]")) + "\n";
-  } else if (!why.blockers.empty() && !why.blockers.front().rule.empty()) {
-    out += Paint(Colour::kDim, "  [" + why.blockers.front().rule + "]") + "\n";
-  }
-  if (!why.key.empty()) out += "\n";
-  if (why.position > 0) Field(out, "position", std::to_string(why.position) + " (" + why.key + ")");
-  if (why.predicted_start) {
-    const double wait = *why.predicted_start - NowSeconds();
-    Field(out, "will start",
-          "about " + When(why.predicted_start) +
-              (wait > 0 ? ", in " + dialect::FormatDuration(Duration(static_cast<std::int64_t>(wait * 1e9))) : "") +
-              (why.prediction_basis.empty() ? "" : " (" + why.prediction_basis + ")"));
-  } else if (!why.prediction_basis.empty()) {
-    Field(out, "will start", why.prediction_basis);
-  }
-  if (!why.would_start_now.empty()) Field(out, "starts now", "with " + why.would_start_now);
   return out;
 }
 
@@ -355,25 +304,6 @@ int ShowMain(const Words& words) {
       DIVVY_TRY(const wire::JobDetail job, api->Job(id));
       if (!out.empty() && !listing.json) out += "\n";
       out += listing.json ? wire::Encode(job) + "\n" : ShowText(job);
-    }
-    return out;
-  });
-}
-
-int WhyMain(const Words& words) {
-  ListingOptions listing;
-  const auto parsed = dialect::ParseOptions(ListingOptionTable(listing), words);
-  if (!parsed) return Fail(parsed.error());
-  if (parsed->positional.empty())
-    return Fail(InvalidArgument("name a job: divvy why ID (17, 17_3, a name, or @ for your last)"));
-  auto api = Api::Connect();
-  if (!api) return Fail(api.error());
-  return ShowListing(listing, [&]() -> Result<std::string> {
-    std::string out;
-    for (const std::string& id : parsed->positional) {
-      DIVVY_TRY(const wire::WhyView why, api->Why(id));
-      if (!out.empty() && !listing.json) out += "\n";
-      out += listing.json ? wire::Encode(why) + "\n" : WhyText(why);
     }
     return out;
   });

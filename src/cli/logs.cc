@@ -1,8 +1,6 @@
 // divvy logs, wait, attach. Logs are read as files, with the caller's own rights: the daemon never reads a file for
 // somebody.
-#include <fcntl.h>
 #include <sys/ioctl.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -16,6 +14,8 @@
 #include "cli/api.h"
 #include "cli/commands.h"
 #include "cli/foreground.h"
+#include "cli/job_text.h"
+#include "cli/log_file.h"
 #include "model/job_record.h"
 
 namespace divvy::cli {
@@ -23,13 +23,6 @@ namespace {
 
 using dialect::Option;
 using dialect::Takes;
-
-struct LogFlags {
-  bool follows = false;
-  bool is_error = false;
-  bool is_path = false;
-  std::int64_t last = -1;
-};
 
 std::vector<Option> LogTable(LogFlags& flags) {
   const auto set = [](bool& flag) {
@@ -67,68 +60,36 @@ std::vector<Option> LogTable(LogFlags& flags) {
   return table;
 }
 
-void Write(std::string_view text) {
-  std::fwrite(text.data(), 1, text.size(), stdout);
-  std::fflush(stdout);
-}
-
-/// Where the last `lines` lines of the file begin.
-off_t TailOffset(int fd, std::int64_t lines) {
-  struct stat status {};
-  if (::fstat(fd, &status) != 0) return 0;
-  off_t at = status.st_size;
-  std::int64_t seen = 0;
-  char buffer[65536];
-  while (at > 0) {
-    const off_t begin = at > static_cast<off_t>(sizeof buffer) ? at - static_cast<off_t>(sizeof buffer) : 0;
-    const ssize_t got = ::pread(fd, buffer, static_cast<std::size_t>(at - begin), begin);
-    if (got <= 0) return 0;
-    for (ssize_t i = got - 1; i >= 0; --i) {
-      const bool is_last_byte = begin + i == status.st_size - 1;
-      if (buffer[i] == '\n' && !is_last_byte && ++seen == lines) return begin + i + 1;
-    }
-    at = begin;
-  }
-  return 0;
-}
-
-off_t CopyFrom(int fd, off_t at) {
-  char buffer[65536];
-  ssize_t got = 0;
-  while ((got = ::pread(fd, buffer, sizeof buffer, at)) > 0) {
-    Write({buffer, static_cast<std::size_t>(got)});
-    at += got;
-  }
-  return at;
-}
-
 void Pause() {
   const timespec pause{0, 100'000'000};
   ::nanosleep(&pause, nullptr);
 }
 
-int Follow(Api& api, const std::string& id, const std::string& path, const LogFlags& flags) {
-  int fd = -1;
-  off_t at = 0;
+/// How many bytes that were.
+std::size_t PrintNew(LogFile& file) {
+  std::size_t printed = 0;
+  for (std::string text = file.Next(); !text.empty(); text = file.Next()) {
+    std::fwrite(text.data(), 1, text.size(), stdout);
+    printed += text.size();
+  }
+  std::fflush(stdout);
+  return printed;
+}
+
+int Follow(Api& api, const std::string& id, LogFile file) {
   while (true) {
     // Asked before the file is read: what a job wrote before it was final is then surely read.
     const auto job = api.Job(id);
     const auto state = job ? JobStateFromName(job->state) : std::nullopt;
-    if (fd < 0) {
-      fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
-      if (fd >= 0 && flags.last >= 0) at = TailOffset(fd, flags.last);
-    }
-    if (fd >= 0) at = CopyFrom(fd, at);
+    PrintNew(file);
     if (!job && job.error().code != ErrorCode::kUnreachable) return Fail(job.error());
     if (!job) {
       auto again = Api::Connect();
       if (again) api = *std::move(again);
     }
-    if (state && IsFinal(*state)) break;
+    if (state && IsFinal(*state)) return 0;
     Pause();
   }
-  if (fd >= 0) ::close(fd);
-  return 0;
 }
 
 }  // namespace
@@ -147,24 +108,27 @@ int LogsMain(const Words& words) {
   if (!api) return Fail(api.error());
   const auto job = api->Job(parsed->positional.front());
   if (!job) return Fail(job.error());
-  const std::string id = ToString(job->id);
+  if (!job->elements.empty()) return PrintArrayLogs(*api, *job, flags);
+  const std::string id = PublicId(*job);
   if (job->is_foreground && job->output.empty())
     return Fail(FailedPrecondition("job " + id + " ran on its caller's terminal, so there is no log"));
-  const std::string path = flags.is_error && !job->error.empty() ? job->error : job->output;
+  LogFile file(LogPath(*job, flags), flags.last);
+  if (file.path().empty())
+    return Fail(PermissionDenied("job " + id + " belongs to " + job->user + ", who alone may see where its output is"));
   if (flags.is_path) {
-    std::printf("%s\n", path.c_str());
+    std::printf("%s\n", file.path().c_str());
     return 0;
   }
-  if (flags.follows) return Follow(*api, id, path, flags);
-  const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
-  if (fd < 0) {
-    if (errno == ENOENT && !job->start_time)
-      return Fail(FailedPrecondition("job " + id + " has not started, so there is no log yet (divvy why " + id + ")"));
-    return Fail(NotFound("cannot read '" + path + "': " + std::strerror(errno)));
-  }
-  CopyFrom(fd, flags.last >= 0 ? TailOffset(fd, flags.last) : 0);
-  ::close(fd);
-  return 0;
+  if (flags.follows) return Follow(*api, id, std::move(file));
+  const std::size_t printed = PrintNew(file);
+  // An empty answer leaves people wondering whether they asked for the right thing.
+  const auto state = JobStateFromName(job->state);
+  if (file.error() == 0 && printed == 0 && flags.last != 0 && state && IsFinal(*state))
+    Note("job " + id + " wrote nothing; it " + EndInWords(job->state, job->reason));
+  if (file.error() == 0) return 0;
+  if (file.error() == ENOENT && !job->start_time)
+    return Fail(FailedPrecondition("job " + id + " has not started, so there is no log yet (divvy why " + id + ")"));
+  return Fail(NotFound("cannot read '" + file.path() + "': " + std::strerror(file.error())));
 }
 
 int WaitMain(const Words& words) {
@@ -175,7 +139,7 @@ int WaitMain(const Words& words) {
   if (!api) return Fail(api.error());
   int code = 0;
   for (const std::string& id : parsed->positional) {
-    const auto end = api->Wait(id);
+    const auto end = api->Wait(id, {}, [&] { TellDaemonWent(id); });
     if (!end) return Fail(end.error());
     const int own = end->state == "succeeded" ? 0 : end->exit_code != 0 ? static_cast<int>(end->exit_code) : 1;
     code = std::max(code, own);
@@ -191,7 +155,7 @@ int AttachMain(const Words& words) {
   if (!api) return Fail(api.error());
   const auto job = api->Job(parsed->positional.front());
   if (!job) return Fail(job.error());
-  const std::string id = ToString(job->id);
+  const std::string id = PublicId(*job);
   if (!job->wants_pty)
     return Fail(FailedPrecondition("job " + id + " has no terminal (submit with --pty to have one); divvy logs -f " +
                                    id + " shows its output"));

@@ -64,7 +64,7 @@ std::vector<Command> MakeCommands() {
        "Run a command on GPUs and wait for it",
        "divvy run [OPTIONS] [--] COMMAND...",
        "The command uses this terminal: its streams, Ctrl-C, its exit code. It waits for its turn first; a second "
-       "Ctrl-C ends it.",
+       "Ctrl-C ends it. A restart of the daemon does not harm it, whether it waits or runs.",
        {{"divvy run --gpus 1 python train.py", "on one GPU"}, {"divvy run --gpus 2 --pty bash", "a shell on two GPUs"}},
        "Jobs",
        RunOptions,
@@ -110,8 +110,8 @@ std::vector<Command> MakeCommands() {
       {"why",
        "Say what holds a job back, and when it will start",
        "divvy why ID...",
-       "Every reason with its numbers, who has what is missing, the place in the queue, the expected start and the "
-       "smallest change that would start it now.",
+       "Every reason with its numbers, who has what is missing and until when, the place in the queue, the expected "
+       "start and on what it rests, and the command that would start the job now, where there is one.",
        {{"divvy why 17", ""}},
        "Jobs",
        ShowOptions,
@@ -121,8 +121,9 @@ std::vector<Command> MakeCommands() {
       {"logs",
        "Print a job's output",
        "divvy logs [-f] [-n N] ID",
-       "",
-       {{"divvy logs -f @", "follow my last job"}},
+       "Of an array, the output of each element that has started, under a heading; with -f, the lines of all of them "
+       "as they come.",
+       {{"divvy logs -f @", "follow my last job"}, {"divvy logs 17 -n 5", "the last lines of each element"}},
        "Jobs",
        LogsOptions,
        "job",
@@ -219,10 +220,17 @@ std::vector<Command> MakeCommands() {
        SignalMain,
        false},
       {"update",
-       "Change queued jobs, and the time limit of running ones",
-       "divvy update ID... OPTIONS",
-       "",
-       {{"divvy update 17 --gpus 2 --time 8h", ""}},
+       "Change queued jobs, and the time limit and labels of running ones",
+       "divvy update ID... [OPTIONS] [-- COMMAND...]",
+       "Takes the options of divvy submit, and checks the job as if it were submitted so. Of each job all that is "
+       "asked "
+       "is changed, or nothing. While a job runs, its time limit, priority, name, project, comment and retries can "
+       "change. Of an array, all elements that wait are changed; 17_3 is one of them. An empty text takes a file, "
+       "label "
+       "or dependency back.",
+       {{"divvy update 17 --gpus 2 --time 8h", ""},
+        {"divvy update 17 --output out/%j.log -- python train.py --lr 1e-4", "another command"},
+        {"divvy update 18 --dependency afterok:17", "instead of what it waited for"}},
        "Jobs",
        UpdateOptions,
        "job",
@@ -261,6 +269,26 @@ std::vector<Command> MakeCommands() {
        GpusOptions,
        "gpu",
        GpusMain,
+       false},
+
+      {"simulate",
+       "Run a published trace against the placement policies",
+       "divvy simulate openb --nodes FILE --jobs FILE [OPTIONS]",
+       "Fills an empty cluster with the trace's jobs, in an order that the seed decides, and says how many percent of "
+       "its GPUs are allocated once jobs have asked for 100 and for 130 percent of them. A job that fits nowhere is "
+       "refused for good. No daemon is needed. Policies: default and online (divvy's own; online learns what is "
+       "usually "
+       "asked for while it places, default knows the trace's distribution), fgd, best-fit, dot-prod, clustering, "
+       "packing, random (as published), pack, spread, sequential. Where to get the traces: docs/results.md.",
+       {{"divvy simulate openb --nodes nodes.csv.gz --jobs pods.csv.gz", "ten runs of the default policy"},
+        {"divvy simulate openb --nodes nodes.csv --jobs pods.csv --policy default,fgd,best-fit",
+         "policies side by side"},
+        {"divvy simulate openb --nodes nodes.csv --jobs pods.csv --seeds 1..3 --moves 1 --json",
+         "with moving, for a program"}},
+       "Planning",
+       SimulateOptions,
+       "",
+       SimulateMain,
        false},
 
       {"shims",

@@ -5,9 +5,12 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <climits>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 
+#include "base/text.h"
 #include "cli/commands.h"
 #include "cli/shims/gflow.h"
 #include "cli/shims/slurm.h"
@@ -44,6 +47,13 @@ std::string OwnPath() {
   return length > 0 ? std::string(path, static_cast<std::size_t>(length)) : "";
 }
 
+bool LeadsToDivvy(const std::string& link) {
+  char target[PATH_MAX];
+  if (::realpath(link.c_str(), target) == nullptr) return true;
+  const std::string_view path = target;
+  return path == OwnPath() || path.substr(path.rfind('/') + 1) == "divvy";
+}
+
 }  // namespace
 
 int (*FindShim(std::string_view name))(const Words& words) {
@@ -63,9 +73,13 @@ const std::vector<std::string_view>& ShimNames() {
 int ShimsMain(const Words& words) {
   if (words.size() != 1 || words[0].starts_with("-"))
     return Fail(InvalidArgument("name a directory for the links: divvy shims DIR (and put it first in PATH)"));
-  const std::string& directory = words[0];
-  if (::mkdir(directory.c_str(), 0755) != 0 && errno != EEXIST)
-    return Fail(FailedPrecondition("cannot make '" + directory + "': " + std::strerror(errno)));
+  if (::mkdir(words[0].c_str(), 0755) != 0 && errno != EEXIST)
+    return Fail(FailedPrecondition("cannot make '" + words[0] + "': " + std::strerror(errno)));
+  // What goes into PATH must hold in every directory.
+  char absolute[PATH_MAX];
+  if (::realpath(words[0].c_str(), absolute) == nullptr)
+    return Fail(FailedPrecondition("cannot use '" + words[0] + "': " + std::strerror(errno)));
+  const std::string directory = absolute;
   const std::string self = OwnPath();
   Words names = {"divvy"};
   for (std::string_view name : ShimNames()) names.emplace_back(name);
@@ -73,16 +87,16 @@ int ShimsMain(const Words& words) {
     const std::string link = directory + "/" + name;
     struct stat status {};
     if (::lstat(link.c_str(), &status) == 0) {
-      // Only a link is ours to replace; a real sbatch is somebody's.
-      if (!S_ISLNK(status.st_mode))
-        return Fail(FailedPrecondition("'" + link + "' is there already and is no link; choose another directory"));
+      // Only a link to a divvy, or to nothing, is ours to replace; another sbatch is somebody's.
+      if (!S_ISLNK(status.st_mode) || !LeadsToDivvy(link))
+        return Fail(FailedPrecondition("'" + link + "' is there already and is not divvy's; choose another directory"));
       ::unlink(link.c_str());
     }
     if (::symlink(self.c_str(), link.c_str()) != 0)
       return Fail(FailedPrecondition("cannot make '" + link + "': " + std::strerror(errno)));
   }
   std::printf("%zu links in %s. To use them: export PATH=%s:$PATH\n", names.size(), directory.c_str(),
-              directory.c_str());
+              ShellQuote(directory).c_str());
   return 0;
 }
 

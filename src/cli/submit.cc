@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <cstdio>
+#include <cstdlib>
 
 #include "base/text.h"
 #include "cli/api.h"
@@ -66,6 +67,20 @@ bool IsScriptFile(const std::string& path) {
   return has_shebang;
 }
 
+/// A script's name that is no file is a slip in nearly every case, and is said now rather than in a log later.
+Status CheckScriptIsThere(const std::string& word, const dialect::Surroundings& around) {
+  const bool is_named_so = word.ends_with(".sh") || word.ends_with(".sbatch") || word.ends_with(".slurm");
+  struct stat status {};
+  if (!is_named_so || ::stat(word.c_str(), &status) == 0) return {};
+  const char* path = std::getenv("PATH");
+  if (word.find('/') == std::string::npos && path != nullptr) {
+    for (std::string_view directory : Split(path, ':')) {
+      if (::access((std::string(directory) + "/" + word).c_str(), X_OK) == 0) return {};
+    }
+  }
+  return NotFound("there is no script '" + word + "'" + (word.front() == '/' ? "" : " in " + around.directory));
+}
+
 Result<std::string> ReadStdin() {
   std::string text;
   char buffer[65536];
@@ -97,6 +112,7 @@ Result<Request> ReadRequest(const std::vector<std::string>& words, bool is_run) 
   if (rest.empty())
     return InvalidArgument(std::string("nothing to run; write: divvy ") + (is_run ? "run" : "submit") +
                            " [OPTIONS] COMMAND... (or a script, or - for standard input)");
+  if (may_be_script) DIVVY_CHECK(CheckScriptIsThere(rest.front(), around));
   JobSpec& spec = request.spec;
   const bool is_stdin = !is_run && may_be_script && rest.front() == "-";
   if (is_stdin || (may_be_script && IsScriptFile(rest.front()))) {
@@ -149,8 +165,7 @@ int SubmitMain(const std::vector<std::string>& words) {
   } else if (flags.is_quiet) {
     std::printf("%s\n", id.c_str());
   } else if (answer->count > 1) {
-    std::printf("array %s: %lld jobs, %s\n", id.c_str(), static_cast<long long>(answer->count),
-                answer->summary.c_str());
+    std::printf("array %s: %s\n", id.c_str(), answer->summary.c_str());
   } else {
     std::printf("job %s %s: %s\n", id.c_str(), answer->state.c_str(), answer->summary.c_str());
   }
@@ -158,7 +173,7 @@ int SubmitMain(const std::vector<std::string>& words) {
   std::fflush(stdout);
   auto api = Api::Connect();
   if (!api) return Fail(api.error());
-  const auto end = api->Wait(id);
+  const auto end = api->Wait(id, {}, [&] { TellDaemonWent(id); });
   if (!end) return Fail(end.error());
   return end->state == "succeeded" ? 0 : end->exit_code != 0 ? static_cast<int>(end->exit_code) : 1;
 }

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/text.h"
+#include "control/record_parts.h"
 #include "control/settings_text.h"
 
 namespace divvy {
@@ -16,13 +17,11 @@ std::uint64_t Draw(std::uint64_t seed, std::uint64_t id) {
   return z ^ (z >> 31);
 }
 
-GroupName ArrayGroup(JobId array) { return "array " + ToString(array); }
-
 std::vector<GroupName> GroupsOf(const JobRecord& record) {
   std::vector<GroupName> groups;
   if (!record.group.empty()) groups.push_back(record.group);
-  if (record.array_count > 0 && record.array_at_once > 0) groups.push_back(ArrayGroup(record.id));
-  if (record.array.is_set()) groups.push_back(ArrayGroup(record.array));
+  if (record.array_count > 0 && record.array_at_once > 0) groups.push_back(ArrayGroupName(record.id));
+  if (record.array.is_set()) groups.push_back(ArrayGroupName(record.array));
   return groups;
 }
 
@@ -97,7 +96,7 @@ void Controller::Load(std::vector<JobRecord> live, const std::vector<std::pair<s
   }
   for (JobRecord& record : live) live_.emplace(record.id, std::move(record));
   for (auto& [id, record] : live_) {
-    if (record.array_at_once > 0) cluster_.SetGroupLimit(ArrayGroup(id), record.array_at_once);
+    if (record.array_at_once > 0) cluster_.SetGroupLimit(ArrayGroupName(id), record.array_at_once);
     if (Status known = LearnOutcomes(record.dependencies, outcome); !known) continue;  // Its target was pruned: unmet.
   }
   for (auto& [id, record] : live_) {
@@ -122,13 +121,11 @@ Result<SubmitResult> Controller::Submit(JobSpec spec, std::uint64_t elements, co
                          " jobs; wait, cancel some, or raise max_queued under [queue]");
   }
   if (spec.time_limit == Duration(0)) spec.time_limit = limits_.default_time_limit;
-  if (limits_.max_time_limit > Duration(0) &&
-      (spec.time_limit == Duration(0) || spec.time_limit > limits_.max_time_limit)) {
-    const auto seconds =
-        std::to_string(std::chrono::duration_cast<std::chrono::seconds>(limits_.max_time_limit).count());
-    return LimitExceeded("jobs here may run " + seconds + " s at most; give --time " + seconds + "s or less");
+  DIVVY_CHECK(CheckTimeLimit(spec.time_limit));
+  if (Status known = LearnOutcomes(spec.dependencies, outcome); !known) {
+    ForgetOutcomes(spec.dependencies);
+    return known.error();
   }
-  DIVVY_CHECK(LearnOutcomes(spec.dependencies, outcome));
 
   const JobId id(next_id_);
   JobRecord record = RecordOf(spec, id, caller, now);
@@ -141,7 +138,7 @@ Result<SubmitResult> Controller::Submit(JobSpec spec, std::uint64_t elements, co
         record.array_indices = spec.array->indices;
       }
     }
-    if (record.array_at_once > 0) cluster_.SetGroupLimit(ArrayGroup(id), record.array_at_once);
+    if (record.array_at_once > 0) cluster_.SetGroupLimit(ArrayGroupName(id), record.array_at_once);
   }
   next_id_ += 1 + elements;
   jobs_total_ += std::max<std::uint64_t>(elements, 1);
@@ -218,14 +215,7 @@ void Controller::Start(const StartDecision& decision, Time now) {
     JobRecord& array = *record;
     const std::uint32_t ordinal = array.array_waiting.front();
     array.array_waiting.Erase(ordinal);
-    JobRecord element = array;
-    element.id = ElementId(array.id, ordinal);
-    element.array = array.id;
-    element.array_ordinal = ordinal;
-    element.array_index = array.array_indices.Nth(ordinal).value_or(ordinal);
-    element.array_count = 0;
-    element.array_waiting = element.array_indices = IndexRanges();
-    element.array_at_once = 0;
+    JobRecord element = ElementOf(array, ordinal);
     element.dependencies.clear();
     record = &live_.emplace(element.id, std::move(element)).first->second;
     is_new = true;
@@ -255,20 +245,23 @@ void Controller::Start(const StartDecision& decision, Time now) {
 }
 
 void Controller::Persist(const JobRecord& record) {
+  std::vector<Batch::NewJob>& inserts = effects_.batch.inserts;
+  std::vector<JobRecord>& updates = effects_.batch.updates;
+  BatchIndex& known = batch_index_;
+  for (; known.inserts_known < inserts.size(); ++known.inserts_known) {
+    known.inserts.emplace(inserts[known.inserts_known].record.id, known.inserts_known);
+  }
+  for (; known.updates_known < updates.size(); ++known.updates_known) {
+    known.updates.emplace(updates[known.updates_known].id, known.updates_known);
+  }
   // A record that is inserted by the same batch is simply inserted as it is now.
-  for (auto& insert : effects_.batch.inserts) {
-    if (insert.record.id == record.id) {
-      insert.record = record;
-      return;
-    }
+  if (const auto inserted = known.inserts.find(record.id); inserted != known.inserts.end()) {
+    inserts[inserted->second].record = record;
+  } else if (const auto updated = known.updates.find(record.id); updated != known.updates.end()) {
+    updates[updated->second] = record;
+  } else {
+    updates.push_back(record);
   }
-  for (auto& update : effects_.batch.updates) {
-    if (update.id == record.id) {
-      update = record;
-      return;
-    }
-  }
-  effects_.batch.updates.push_back(record);
 }
 
 void Controller::Note(JobId id, std::string text, Time now) {

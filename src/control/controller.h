@@ -15,11 +15,13 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
 #include "base/result.h"
 #include "control/effects.h"
+#include "control/job_changes.h"
 #include "engine/cluster.h"
 #include "engine/schedule.h"
 #include "model/job_record.h"
@@ -31,6 +33,8 @@ struct Caller {
   User user;
   bool is_admin = false;
 };
+
+std::string CallerName(const Caller& caller);
 
 /// How a job that is no longer live ended; nothing if there never was such a job. Asked of the store.
 using FindOutcome = std::function<std::optional<JobRecord>(JobId)>;
@@ -58,21 +62,6 @@ struct SubmitResult {
   JobState state = JobState::kQueued;
 };
 
-/// What PATCHing a job may change; only what is present does.
-struct JobChanges {
-  std::optional<Request> request;
-  std::optional<int> priority;
-  std::optional<Duration> time_limit;
-  std::optional<Time> begin;
-  std::optional<std::string> name;
-  std::optional<std::string> project;
-  std::optional<std::string> comment;
-  std::optional<std::string> group;
-  std::optional<int> array_at_once;
-  std::optional<int> retries;
-  std::optional<std::vector<Dependency>> dependencies;
-};
-
 class Controller {
  public:
   /// `seed` feeds the draws of random placement; the same seed and facts give the same history.
@@ -98,15 +87,19 @@ class Controller {
                              Time now);
   Result<std::string> Hold(JobId id, const Caller& caller, Time now);
   Result<std::string> Release(JobId id, Time at, const Caller& caller, Time now);
-  Result<std::string> Requeue(JobId id, const Caller& caller, Time now);
+  Result<std::string> Requeue(JobId id, const Caller& caller);
   Result<std::string> Pause(JobId id, bool is_paused, const Caller& caller, Time now);
   Result<std::string> Signal(JobId id, int signal, const Caller& caller);
+  /// All of `changes` or none: of an array in all elements that wait, and in those that run where they still may
+  /// change. Errors name the field that is refused. `changes.spec` is for the job `id` itself.
   Result<std::string> Update(JobId id, const JobChanges& changes, const Caller& caller, Time now,
                              const FindOutcome& outcome);
+  /// Owner and administrators may do to a job whatever `verb` says; fails with kPermissionDenied.
+  Status Authorise(const JobRecord& record, const Caller& caller, std::string_view verb) const;
   Result<std::string> SetGroupLimit(const std::string& group, int limit, const Caller& caller, Time now);
 
-  Result<GpuSet> Restrict(std::optional<GpuSet> allowed, const Caller& caller, Time now);
-  Result<std::string> Ignore(const IgnoredProcess& process, bool is_ignored, const Caller& caller, Time now);
+  Result<GpuSet> Restrict(std::optional<GpuSet> allowed, const Caller& caller);
+  Result<std::string> Ignore(const IgnoredProcess& process, bool is_ignored, const Caller& caller);
 
   // --- Facts ---------------------------------------------------------------------------------------------------
 
@@ -121,14 +114,21 @@ class Controller {
     kRebooted,      // It ran when the machine went down.
   };
   void OnVanished(JobId job, std::uint32_t attempt, Vanished how, Time now);
-  void OnGpusObserved(const std::vector<GpuObservation>& observations, Time now);
+  void OnGpusObserved(const std::vector<GpuObservation>& observations);
+  /// Something of the daemon's own, durable with all that this step changes.
+  void KeepSetting(std::string_view key, std::string text) {
+    effects_.batch.settings.emplace_back(key, std::move(text));
+  }
 
   /// Plans and starts what can start. Cheap when nothing has changed.
   void Decide(Time now);
   /// When Decide is needed next though nothing happens; kNever: it is not.
   Time next_wakeup() const { return next_wakeup_; }
 
-  Effects TakeEffects() { return std::exchange(effects_, Effects()); }
+  Effects TakeEffects() {
+    batch_index_ = BatchIndex();
+    return std::exchange(effects_, Effects());
+  }
 
   // --- Views ---------------------------------------------------------------------------------------------------
 
@@ -144,25 +144,48 @@ class Controller {
   const std::vector<GpuObservation>& observations() const { return observations_; }
   std::optional<GpuSet> restriction() const { return restriction_; }
   std::uint64_t jobs_total() const { return jobs_total_; }
+  /// A specification that came or changed since TakeEffects; null when it did not.
+  std::shared_ptr<const JobSpec> PendingSpec(JobId id) const;
 
   std::string CheckInvariants() const;
 
  private:
-  Status Authorise(const JobRecord& record, const Caller& caller, std::string_view verb) const;
-  Result<JobRecord*> FindForAction(JobId id, const Caller& caller, std::string_view verb, Time now);
+  Result<JobRecord*> FindForAction(JobId id, const Caller& caller, std::string_view verb);
   /// Makes an array's element a record of its own, so that it can differ.
   JobRecord* SplitElement(JobRecord& array, std::uint32_t ordinal);
   void PutWaiting(const JobRecord& record);
   std::vector<std::string> UnmetDependencies(const JobRecord& record) const;
   Status LearnOutcomes(const std::vector<Dependency>& dependencies, const FindOutcome& outcome);
+  /// Takes back what LearnOutcomes learned where nobody waits for it.
+  void ForgetOutcomes(const std::vector<Dependency>& dependencies);
+  bool IsAskedFor(const JobRecord& record) const;
   /// The target of a dependency: live, or how it ended; null while an array's element has no record of its own.
   const JobRecord* Target(const Dependency& dependency) const;
   enum class Met { kYes, kNotYet, kImpossible };
   Met IsMet(const JobRecord& record, const Dependency& dependency) const;
+  /// Whether the dependencies can still be met, and else why not.
+  struct Hope {
+    bool is_lost = false;
+    std::string why;
+  };
+  Hope HopeOf(const JobRecord& record) const;
+  class WaitGraph;
+  /// "5 after 6 after 5" when `start` would wait for itself were the records `edited` live; "" when it would not.
+  std::string FindCycle(const std::map<JobId, JobRecord>& edited, JobId start) const;
   void IndexDependencies(const JobRecord& record, bool is_added);
   void ResolveDependents(const JobRecord& changed, Time now);
   void Finish(JobRecord& record, JobState state, Reason reason, Time now);
   void FinishArrayIfDone(JobId array, Time now);
+  Status CheckTimeLimit(Duration limit) const;
+  // The steps of Update; those before Replace change nothing.
+  Result<std::map<JobId, JobRecord>> Concerned(JobId id, const Caller& caller) const;
+  Status KeepWhatMayChange(JobId id, const JobChanges& changes, std::map<JobId, JobRecord>& records) const;
+  Status CheckChange(const JobRecord& before, const JobRecord& after, const JobChanges& changes,
+                     const Caller& caller) const;
+  Status CheckDependencies(JobId id, const std::map<JobId, JobRecord>& edited, const JobChanges& changes,
+                           const FindOutcome& outcome);
+  void Replace(const JobRecord& after, const JobChanges& changes, const FindOutcome& outcome);
+  void KeepSpec(JobId id, std::shared_ptr<const JobSpec> spec);
   bool RunsAgain(JobRecord& record, JobState outcome, const Exit& exit, Time now);
   void QueueAgain(JobRecord& record, Time begin, Reason reason, Time now);
   void Start(const StartDecision& decision, Time now);
@@ -190,6 +213,15 @@ class Controller {
   bool needs_plan_ = true;
   Time next_wakeup_ = kNever;
   Effects effects_;
+  /// Where each record stands in the batch, so that a step that changes 100,000 jobs finds each at once. Rows that were
+  /// appended since are taken in when Persist looks.
+  struct BatchIndex {
+    std::unordered_map<JobId, std::size_t> inserts;
+    std::unordered_map<JobId, std::size_t> updates;
+    std::size_t inserts_known = 0;
+    std::size_t updates_known = 0;
+  };
+  BatchIndex batch_index_;
 };
 
 }  // namespace divvy

@@ -4,16 +4,11 @@
 
 #include "base/text.h"
 #include "control/controller.h"
+#include "control/record_parts.h"
 #include "control/settings_text.h"
 
 namespace divvy {
 namespace {
-
-std::string Who(const Caller& caller) {
-  return caller.user.name.empty() ? "uid " + std::to_string(caller.user.uid) : caller.user.name;
-}
-
-bool Waits(const JobRecord& record) { return record.state == JobState::kQueued || record.state == JobState::kHeld; }
 
 Error WrongState(const JobRecord& record, std::string_view verb, std::string_view repair) {
   return FailedPrecondition("job " + DisplayId(record) + " is " + std::string(Name(record.state)) + " and cannot be " +
@@ -22,14 +17,17 @@ Error WrongState(const JobRecord& record, std::string_view verb, std::string_vie
 
 }  // namespace
 
+std::string CallerName(const Caller& caller) {
+  return caller.user.name.empty() ? "uid " + std::to_string(caller.user.uid) : caller.user.name;
+}
+
 Status Controller::Authorise(const JobRecord& record, const Caller& caller, std::string_view verb) const {
   if (caller.is_admin || caller.user.uid == record.user.uid) return {};
-  return PermissionDenied("job " + DisplayId(record) + " belongs to " + record.user.name + "; " + Who(caller) +
+  return PermissionDenied("job " + DisplayId(record) + " belongs to " + record.user.name + "; " + CallerName(caller) +
                           " may not " + std::string(verb) + " it");
 }
 
-Result<JobRecord*> Controller::FindForAction(JobId id, const Caller& caller, std::string_view verb, Time now) {
-  static_cast<void>(now);
+Result<JobRecord*> Controller::FindForAction(JobId id, const Caller& caller, std::string_view verb) {
   if (const auto at = live_.find(id); at != live_.end()) {
     DIVVY_CHECK(Authorise(at->second, caller, verb));
     return &at->second;
@@ -42,14 +40,7 @@ Result<JobRecord*> Controller::FindForAction(JobId id, const Caller& caller, std
 
 JobRecord* Controller::SplitElement(JobRecord& array, std::uint32_t ordinal) {
   array.array_waiting.Erase(ordinal);
-  JobRecord element = array;
-  element.id = ElementId(array.id, ordinal);
-  element.array = array.id;
-  element.array_ordinal = ordinal;
-  element.array_index = array.array_indices.Nth(ordinal).value_or(ordinal);
-  element.array_count = 0;
-  element.array_at_once = 0;
-  element.array_waiting = element.array_indices = IndexRanges();
+  JobRecord element = ElementOf(array, ordinal);
   JobRecord* kept = &live_.emplace(element.id, std::move(element)).first->second;
   IndexDependencies(*kept, true);
   effects_.batch.inserts.push_back({*kept, nullptr});
@@ -66,8 +57,8 @@ JobRecord* Controller::SplitElement(JobRecord& array, std::uint32_t ordinal) {
 
 Result<std::string> Controller::Cancel(JobId id, int signal, Duration grace, const std::string& reason,
                                        const Caller& caller, Time now) {
-  DIVVY_TRY(JobRecord * record, FindForAction(id, caller, "cancel", now));
-  const Reason why = reason.empty() ? "cancelled by " + Who(caller) : reason;
+  DIVVY_TRY(JobRecord * record, FindForAction(id, caller, "cancel"));
+  const Reason why = reason.empty() ? "cancelled by " + CallerName(caller) : reason;
   if (record->array_count > 0) {
     // The elements that run first: each may end the array, so ids are collected before.
     std::vector<JobId> elements;
@@ -103,13 +94,13 @@ Result<std::string> Controller::Cancel(JobId id, int signal, Duration grace, con
 }
 
 Result<std::string> Controller::Hold(JobId id, const Caller& caller, Time now) {
-  DIVVY_TRY(JobRecord * record, FindForAction(id, caller, "hold", now));
+  DIVVY_TRY(JobRecord * record, FindForAction(id, caller, "hold"));
   if (!Waits(*record)) return WrongState(*record, "held", "divvy requeue takes it back to the queue");
   if (record->is_held) return std::string("was held already");
   record->is_held = true;
   record->state = JobState::kHeld;
-  record->reason = "held by " + Who(caller) + ": divvy release " + ToString(id);
-  Note(id, "held by " + Who(caller), now);
+  record->reason = "held by " + CallerName(caller) + ": divvy release " + ToString(id);
+  Note(id, "held by " + CallerName(caller), now);
   Persist(*record);
   PutWaiting(*record);
   Announce(*record);
@@ -117,7 +108,7 @@ Result<std::string> Controller::Hold(JobId id, const Caller& caller, Time now) {
 }
 
 Result<std::string> Controller::Release(JobId id, Time at, const Caller& caller, Time now) {
-  DIVVY_TRY(JobRecord * record, FindForAction(id, caller, "release", now));
+  DIVVY_TRY(JobRecord * record, FindForAction(id, caller, "release"));
   if (!Waits(*record)) return WrongState(*record, "released", "");
   if (!record->is_held && at == kNoTime) return std::string("was not held");
   record->is_held = false;
@@ -125,15 +116,15 @@ Result<std::string> Controller::Release(JobId id, Time at, const Caller& caller,
   record->reason.clear();
   record->queued_at = now;
   if (at != kNoTime) record->begin = at;
-  Note(id, "released by " + Who(caller), now);
+  Note(id, "released by " + CallerName(caller), now);
   Persist(*record);
   PutWaiting(*record);
   Announce(*record);
   return std::string("released");
 }
 
-Result<std::string> Controller::Requeue(JobId id, const Caller& caller, Time now) {
-  DIVVY_TRY(JobRecord * record, FindForAction(id, caller, "requeue", now));
+Result<std::string> Controller::Requeue(JobId id, const Caller& caller) {
+  DIVVY_TRY(JobRecord * record, FindForAction(id, caller, "requeue"));
   if (Waits(*record)) return std::string("is in the queue already");
   if (record->is_foreground)
     return FailedPrecondition("job " + DisplayId(*record) +
@@ -143,7 +134,7 @@ Result<std::string> Controller::Requeue(JobId id, const Caller& caller, Time now
   if (record->stop_intent == StopIntent::kCancel) return WrongState(*record, "requeued", "it was cancelled");
   record->stop_intent = StopIntent::kRequeue;
   record->state = JobState::kStopping;
-  record->reason = "queued again by " + Who(caller);
+  record->reason = "queued again by " + CallerName(caller);
   Persist(*record);
   effects_.orders.push_back(StopOrder{id, 0, Duration(-1)});
   Announce(*record);
@@ -151,15 +142,15 @@ Result<std::string> Controller::Requeue(JobId id, const Caller& caller, Time now
 }
 
 Result<std::string> Controller::Pause(JobId id, bool is_paused, const Caller& caller, Time now) {
-  DIVVY_TRY(JobRecord * record, FindForAction(id, caller, is_paused ? "pause" : "resume", now));
+  DIVVY_TRY(JobRecord * record, FindForAction(id, caller, is_paused ? "pause" : "resume"));
   const JobState from = is_paused ? JobState::kRunning : JobState::kPaused;
   if (record->array_count > 0 || record->state != from) {
     return WrongState(*record, is_paused ? "paused" : "resumed",
                       is_paused && Waits(*record) ? "divvy hold keeps it from starting" : "");
   }
   record->state = is_paused ? JobState::kPaused : JobState::kRunning;
-  record->reason = is_paused ? "paused by " + Who(caller) + "; it keeps its GPUs" : record->start_reason;
-  Note(id, is_paused ? "paused by " + Who(caller) : "resumed by " + Who(caller), now);
+  record->reason = is_paused ? "paused by " + CallerName(caller) + "; it keeps its GPUs" : record->start_reason;
+  Note(id, is_paused ? "paused by " + CallerName(caller) : "resumed by " + CallerName(caller), now);
   Persist(*record);
   effects_.orders.push_back(PauseOrder{id, is_paused});
   Announce(*record);
@@ -167,7 +158,7 @@ Result<std::string> Controller::Pause(JobId id, bool is_paused, const Caller& ca
 }
 
 Result<std::string> Controller::Signal(JobId id, int signal, const Caller& caller) {
-  DIVVY_TRY(JobRecord * record, FindForAction(id, caller, "signal", kNoTime));
+  DIVVY_TRY(JobRecord * record, FindForAction(id, caller, "signal"));
   if (record->array_count > 0) {
     std::vector<JobId> elements;
     for (auto at = live_.upper_bound(id); at != live_.end() && at->first.value() <= id.value() + record->array_count;
@@ -181,62 +172,18 @@ Result<std::string> Controller::Signal(JobId id, int signal, const Caller& calle
   return std::string("sent");
 }
 
-Result<std::string> Controller::Update(JobId id, const JobChanges& changes, const Caller& caller, Time now,
-                                       const FindOutcome& outcome) {
-  DIVVY_TRY(JobRecord * record, FindForAction(id, caller, "change", now));
-  const bool only_running_changes = !changes.request && !changes.begin && !changes.dependencies && !changes.group;
-  if (!Waits(*record) && !only_running_changes)
-    return WrongState(*record, "changed so", "only its time limit, labels and retries can change now");
-  if (!caller.is_admin && changes.priority && *changes.priority > std::max(record->priority, 0)) {
-    return PermissionDenied("raising the priority of job " + DisplayId(*record) + " above " +
-                            std::to_string(std::max(record->priority, 0)) + " takes an administrator");
-  }
-  if (changes.request) DIVVY_CHECK(CheckFeasible(cluster_, *changes.request));
-  if (changes.dependencies) {
-    for (const Dependency& dependency : *changes.dependencies) {
-      if (dependency.job == id) return InvalidArgument("job " + DisplayId(*record) + " cannot depend on itself");
-    }
-    DIVVY_CHECK(LearnOutcomes(*changes.dependencies, outcome));
-    IndexDependencies(*record, false);
-    record->dependencies = *changes.dependencies;
-    IndexDependencies(*record, true);
-  }
-  if (changes.request) record->request = *changes.request;
-  if (changes.priority) record->priority = *changes.priority;
-  if (changes.time_limit) record->time_limit = *changes.time_limit;
-  if (changes.begin) record->begin = *changes.begin;
-  if (changes.name) record->name = *changes.name;
-  if (changes.project) record->project = *changes.project;
-  if (changes.comment) record->comment = *changes.comment;
-  if (changes.group) record->group = *changes.group;
-  if (changes.retries) record->retries = *changes.retries;
-  if (changes.array_at_once && record->array_count > 0) {
-    record->array_at_once = *changes.array_at_once;
-    cluster_.SetGroupLimit("array " + ToString(id), record->array_at_once);
-  }
-  Note(id, "changed by " + Who(caller), now);
-  Persist(*record);
-  needs_plan_ = true;
-  if (Waits(*record)) {
-    PutWaiting(*record);
-    const JobRecord copy = *record;
-    ResolveDependents(copy, now);
-  } else if (changes.time_limit && record->array_count == 0) {
-    cluster_.SetKnownEnd(id, Deadline(*record));
-    effects_.orders.push_back(TimeLimitOrder{id, Deadline(*record)});
-  }
-  Announce(*record);
-  return std::string("changed");
-}
-
 Result<std::string> Controller::SetGroupLimit(const std::string& group, int limit, const Caller& caller, Time now) {
   if (limit < 0) return InvalidArgument("a group's limit is 0 (none) or more");
+  const std::string at_most =
+      limit == 0 ? std::string("no cap any more") : "at most " + std::to_string(limit) + " at once";
   if (const auto id = ParseInteger(group); id && *id > 0) {
     JobChanges changes;
     changes.array_at_once = limit;
     const JobRecord* array = Find(JobId(static_cast<std::uint64_t>(*id)));
     if (array == nullptr || array->array_count == 0) return NotFound("there is no live array " + group);
-    return Update(array->id, changes, caller, now, [](JobId) { return std::nullopt; });
+    const auto done = Update(array->id, changes, caller, now, [](JobId) { return std::nullopt; });
+    if (!done) return done.error();
+    return at_most;
   }
   const bool is_theirs = std::ranges::any_of(
       live_, [&](const auto& e) { return e.second.group == group && e.second.user.uid == caller.user.uid; });
@@ -247,12 +194,12 @@ Result<std::string> Controller::SetGroupLimit(const std::string& group, int limi
   cluster_.SetGroupLimit(group, limit);
   effects_.batch.settings.emplace_back(std::string(kGroupPrefix) + group, limit == 0 ? "" : std::to_string(limit));
   needs_plan_ = true;
-  return limit == 0 ? std::string("no cap any more") : "at most " + std::to_string(limit) + " at once";
+  return at_most;
 }
 
-Result<GpuSet> Controller::Restrict(std::optional<GpuSet> allowed, const Caller& caller, Time now) {
-  static_cast<void>(now);
-  if (!caller.is_admin) return PermissionDenied("restricting GPUs takes an administrator; " + Who(caller) + " is none");
+Result<GpuSet> Controller::Restrict(std::optional<GpuSet> allowed, const Caller& caller) {
+  if (!caller.is_admin)
+    return PermissionDenied("restricting GPUs takes an administrator; " + CallerName(caller) + " is none");
   const GpuSet all = GpuSet::FirstN(static_cast<int>(cluster_.capacity().gpus.size()));
   if (allowed && !(*allowed - all).empty()) {
     const int unknown = (*allowed - all).ToVector().front();
@@ -267,10 +214,9 @@ Result<GpuSet> Controller::Restrict(std::optional<GpuSet> allowed, const Caller&
   return allowed ? *allowed : all;
 }
 
-Result<std::string> Controller::Ignore(const IgnoredProcess& process, bool is_ignored, const Caller& caller, Time now) {
-  static_cast<void>(now);
+Result<std::string> Controller::Ignore(const IgnoredProcess& process, bool is_ignored, const Caller& caller) {
   if (!caller.is_admin)
-    return PermissionDenied("ignoring a process on a GPU takes an administrator; " + Who(caller) + " is none");
+    return PermissionDenied("ignoring a process on a GPU takes an administrator; " + CallerName(caller) + " is none");
   const auto matches = [&](const IgnoredProcess& rule) {
     return rule.identity.pid == process.identity.pid && (process.gpu < 0 || rule.gpu < 0 || rule.gpu == process.gpu);
   };

@@ -3,6 +3,7 @@
 
 #include "base/text.h"
 #include "control/controller.h"
+#include "control/record_parts.h"
 
 namespace divvy {
 namespace {
@@ -39,17 +40,6 @@ std::string DescribeEnd(const JobRecord& record) {
   return text;
 }
 
-std::optional<std::uint32_t> OrdinalOf(const JobRecord& array, std::uint32_t index) {
-  if (array.array_indices.empty()) return index < array.array_count ? std::optional(index) : std::nullopt;
-  if (!array.array_indices.Contains(index)) return std::nullopt;
-  std::uint32_t ordinal = 0;
-  for (const auto& range : array.array_indices.ranges()) {
-    if (index <= range.last) return ordinal + (index - range.first);
-    ordinal += range.last - range.first + 1;
-  }
-  return std::nullopt;
-}
-
 }  // namespace
 
 Status Controller::LearnOutcomes(const std::vector<Dependency>& dependencies, const FindOutcome& outcome) {
@@ -67,7 +57,7 @@ Status Controller::LearnOutcomes(const std::vector<Dependency>& dependencies, co
     }
     if (target == nullptr) return NotFound("dependency on job " + ToString(dependency.job) + ": there is no such job");
     if (!dependency.element) continue;
-    const auto ordinal = OrdinalOf(*target, *dependency.element);
+    const auto ordinal = ElementOrdinal(*target, *dependency.element);
     if (!ordinal) {
       return NotFound("dependency on " + ToString(dependency.job) + "_" + std::to_string(*dependency.element) +
                       ": the array has no such element");
@@ -87,17 +77,14 @@ const JobRecord* Controller::Target(const Dependency& dependency) const {
   };
   const JobRecord* target = find(dependency.job);
   if (target == nullptr || !dependency.element) return target;
-  const auto ordinal = OrdinalOf(*target, *dependency.element);
+  const auto ordinal = ElementOrdinal(*target, *dependency.element);
   return ordinal ? find(ElementId(dependency.job, *ordinal)) : nullptr;
 }
 
 Controller::Met Controller::IsMet(const JobRecord& record, const Dependency& dependency) const {
   if (dependency.kind == DependencyKind::kSingleton) {
-    const bool has_earlier = std::ranges::any_of(live_, [&](const auto& entry) {
-      const JobRecord& other = entry.second;
-      return other.id < record.id && other.name == record.name && other.user.uid == record.user.uid &&
-             other.array != record.id;
-    });
+    const bool has_earlier =
+        std::ranges::any_of(live_, [&](const auto& entry) { return IsEarlierNamesake(entry.second, record); });
     return has_earlier ? Met::kNotYet : Met::kYes;
   }
   const JobRecord* target = Target(dependency);
@@ -134,6 +121,32 @@ std::vector<std::string> Controller::UnmetDependencies(const JobRecord& record) 
   return unmet;
 }
 
+void Controller::ForgetOutcomes(const std::vector<Dependency>& dependencies) {
+  for (const Dependency& dependency : dependencies) {
+    if (dependency.kind == DependencyKind::kSingleton || dependents_.contains(dependency.job)) continue;
+    const auto known = outcomes_.find(dependency.job);
+    if (known != outcomes_.end() && !IsAskedFor(known->second)) outcomes_.erase(known);
+    // Elements have the ids after their array's.
+    for (auto at = outcomes_.upper_bound(dependency.job);
+         at != outcomes_.end() && at->second.array == dependency.job;) {
+      at = IsAskedFor(at->second) ? std::next(at) : outcomes_.erase(at);
+    }
+  }
+}
+
+bool Controller::IsAskedFor(const JobRecord& record) const {
+  if (dependents_.contains(record.id)) return true;
+  const auto of_array = record.array.is_set() ? dependents_.find(record.array) : dependents_.end();
+  if (of_array == dependents_.end()) return false;
+  // Those who wait for the whole array do not ask for its elements, of which there may be a million.
+  return std::ranges::any_of(of_array->second, [&](JobId id) {
+    const JobRecord* waiting = Find(id);
+    return waiting != nullptr && std::ranges::any_of(waiting->dependencies, [&](const Dependency& dependency) {
+             return dependency.job == record.array && dependency.element == record.array_index;
+           });
+  });
+}
+
 void Controller::IndexDependencies(const JobRecord& record, bool is_added) {
   for (const Dependency& dependency : record.dependencies) {
     if (dependency.kind == DependencyKind::kSingleton) continue;
@@ -146,11 +159,8 @@ void Controller::IndexDependencies(const JobRecord& record, bool is_added) {
     at->second.erase(record.id);
     if (!at->second.empty()) continue;
     dependents_.erase(at);
-    outcomes_.erase(dependency.job);
-    if (dependency.element) {
-      std::erase_if(outcomes_, [&](const auto& entry) { return entry.second.array == dependency.job; });
-    }
   }
+  if (!is_added) ForgetOutcomes(record.dependencies);
   if (!HasSingleton(record)) return;
   const std::string key = SingletonKey(record);
   if (is_added) {
@@ -159,6 +169,18 @@ void Controller::IndexDependencies(const JobRecord& record, bool is_added) {
     at->second.erase(record.id);
     if (at->second.empty()) singletons_.erase(at);
   }
+}
+
+Controller::Hope Controller::HopeOf(const JobRecord& record) const {
+  Hope hope;
+  std::size_t never = 0;
+  for (const Dependency& dependency : record.dependencies) {
+    if (IsMet(record, dependency) != Met::kImpossible) continue;
+    ++never;
+    if (const JobRecord* target = Target(dependency)) hope.why = DescribeEnd(*target);
+  }
+  hope.is_lost = never > 0 && (!record.needs_any_dependency || never == record.dependencies.size());
+  return hope;
 }
 
 void Controller::ResolveDependents(const JobRecord& changed, Time now) {
@@ -179,24 +201,15 @@ void Controller::ResolveDependents(const JobRecord& changed, Time now) {
     if (at == live_.end()) continue;
     JobRecord& record = at->second;
     if (record.state != JobState::kQueued && record.state != JobState::kHeld) continue;
-    std::size_t never = 0;
-    std::string why;
+    if (const Hope hope = HopeOf(record); hope.is_lost && !record.keeps_waiting) {
+      Finish(record, JobState::kCancelled, "its dependency can never be met: " + hope.why, now);
+      continue;
+    }
     Time begin = record.begin;
     for (const Dependency& dependency : record.dependencies) {
-      const Met met = IsMet(record, dependency);
-      const JobRecord* target = Target(dependency);
-      if (met == Met::kImpossible) {
-        ++never;
-        if (target != nullptr) why = DescribeEnd(*target);
-      }
-      if (met == Met::kYes && dependency.delay > Duration(0) && target != nullptr) {
+      if (dependency.delay == Duration(0) || IsMet(record, dependency) != Met::kYes) continue;
+      if (const JobRecord* target = Target(dependency))
         begin = std::max(begin, AddSaturating(target->started, dependency.delay));
-      }
-    }
-    const bool is_hopeless = record.needs_any_dependency ? never == record.dependencies.size() : never > 0;
-    if (is_hopeless && !record.keeps_waiting) {
-      Finish(record, JobState::kCancelled, "its dependency can never be met: " + why, now);
-      continue;
     }
     if (begin != record.begin) {
       record.begin = begin;

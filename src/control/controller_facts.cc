@@ -70,6 +70,7 @@ void Controller::OnExited(JobId job, std::uint32_t attempt, const Exit& exit, Ti
 }
 
 void Controller::OnVanished(JobId job, std::uint32_t attempt, Vanished how, Time now) {
+  effects_.orders.push_back(ForgetOrder{job, attempt});
   const auto found = live_.find(job);
   if (found == live_.end() || found->second.attempt != attempt || !IsActive(found->second.state)) return;
   JobRecord& record = found->second;
@@ -85,7 +86,7 @@ void Controller::OnVanished(JobId job, std::uint32_t attempt, Vanished how, Time
   } else if ((how == Vanished::kRebooted && record.requeues_after_reboot) ||
              record.stop_intent == StopIntent::kRequeue) {
     ++record.restarts;
-    QueueAgain(record, kNoTime, "queued again after a reboot", now);
+    QueueAgain(record, kNoTime, how == Vanished::kRebooted ? "queued again after a reboot" : record.reason, now);
   } else {
     Exit exit;
     exit.is_known = false;
@@ -149,8 +150,7 @@ void Controller::Finish(JobRecord& record, JobState state, Reason reason, Time n
 
   JobRecord ended = std::move(record);
   live_.erase(id);
-  const bool is_asked_for = dependents_.contains(id) || (array.is_set() && dependents_.contains(array));
-  if (is_asked_for) outcomes_.insert_or_assign(id, ended);
+  if (IsAskedFor(ended)) outcomes_.insert_or_assign(id, ended);
   if (array.is_set()) {
     if (const auto whole = live_.find(array); whole != live_.end()) {
       JobRecord& sum = whole->second;
@@ -189,7 +189,7 @@ void Controller::FinishArrayIfDone(JobId array, Time now) {
   }
 }
 
-void Controller::OnGpusObserved(const std::vector<GpuObservation>& observations, Time now) {
+void Controller::OnGpusObserved(const std::vector<GpuObservation>& observations) {
   bool has_changed = false;
   for (const GpuObservation& observation : observations) {
     const auto at = std::ranges::find(observations_, observation.index, &GpuObservation::index);
@@ -211,7 +211,6 @@ void Controller::OnGpusObserved(const std::vector<GpuObservation>& observations,
     });
   };
   if (std::erase_if(ignored_, is_gone) > 0) effects_.batch.settings.emplace_back(kIgnoredKey, FormatIgnored(ignored_));
-  static_cast<void>(now);
   RefreshAvailability();
 }
 

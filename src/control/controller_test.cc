@@ -2,75 +2,12 @@
 
 #include <gtest/gtest.h>
 
-#include <variant>
+#include "control/controller_test_world.h"
+
+#include <chrono>
 
 namespace divvy {
 namespace {
-
-/// A controller on GPUs of no particular kind, with tiny verbs; every turn checks the invariants.
-class World {
- public:
-  explicit World(int gpus) : controller_(Policy(), Limits(), 1) {
-    NodeCapacity capacity;
-    for (int i = 0; i < gpus; ++i) {
-      GpuFacts facts;
-      facts.index = static_cast<GpuIndex>(i);
-      capacity.gpus.push_back(facts);
-    }
-    capacity.cpus = 8;
-    capacity.memory = Bytes(std::int64_t{64} << 30);
-    controller_.SetCapacity(capacity);
-    ada_.user = {1000, 1000, "ada"};
-  }
-
-  JobId Submit(int gpus, std::uint64_t elements = 0, std::vector<Dependency> dependencies = {}, int retries = 0) {
-    JobSpec spec;
-    spec.command = {"true"};
-    spec.name = "job";
-    spec.request.gpus = gpus;
-    spec.dependencies = std::move(dependencies);
-    spec.retries = retries;
-    const auto result = controller_.Submit(std::move(spec), elements, ada_, now_, NoHistory());
-    EXPECT_TRUE(result) << (result ? "" : result.error().message);
-    return result ? result->id : JobId();
-  }
-  /// Plans, and gives what the turn wants done.
-  Effects Turn() {
-    controller_.Decide(now_);
-    EXPECT_EQ(controller_.CheckInvariants(), "");
-    return controller_.TakeEffects();
-  }
-  void Exit(JobId job, int code) {
-    divvy::Exit exit;
-    exit.code = code;
-    const JobRecord* record = controller_.Find(job);
-    controller_.OnExited(job, record == nullptr ? 1 : record->attempt, exit, now_, now_);
-  }
-  std::optional<JobState> StateOf(JobId job) const {
-    const JobRecord* record = controller_.Find(job);
-    return record == nullptr ? std::nullopt : std::optional(record->state);
-  }
-  static FindOutcome NoHistory() {
-    return [](JobId) { return std::nullopt; };
-  }
-  static std::vector<JobId> Launched(const Effects& effects) {
-    std::vector<JobId> jobs;
-    for (const Order& order : effects.orders) {
-      if (const auto* launch = std::get_if<LaunchOrder>(&order)) jobs.push_back(launch->record.id);
-    }
-    return jobs;
-  }
-  static std::optional<JobState> EndOf(const Effects& effects, JobId job) {
-    for (const JobRecord& record : effects.finished) {
-      if (record.id == job) return record.state;
-    }
-    return std::nullopt;
-  }
-
-  Controller controller_;
-  Caller ada_;
-  Time now_ = Time(std::chrono::hours(500'000));
-};
 
 TEST(Controller, ASubmissionThatStartsAtOnceIsOneInsert) {
   World world(1);
@@ -174,7 +111,7 @@ TEST(Controller, StrangersMayNotTouchAJob) {
   eve.user = {1001, 1001, "eve"};
   EXPECT_EQ(world.controller_.Cancel(job, 0, Duration(-1), "", eve, world.now_).error().code,
             ErrorCode::kPermissionDenied);
-  EXPECT_EQ(world.controller_.Restrict(GpuSet(), eve, world.now_).error().code, ErrorCode::kPermissionDenied);
+  EXPECT_EQ(world.controller_.Restrict(GpuSet(), eve).error().code, ErrorCode::kPermissionDenied);
 }
 
 TEST(Controller, ALaunchThatNeverHappenedIsQueuedAgainAndAnUnseenEndIsLost) {
@@ -196,16 +133,58 @@ TEST(Controller, AStrangersProcessTakesTheGpuAwayUntilItIsIgnoredOrGone) {
   process.user = "eve";
   process.memory_used = Bytes(std::int64_t{1} << 30);
   seen.processes = {process};
-  world.controller_.OnGpusObserved({seen}, world.now_);
+  world.controller_.OnGpusObserved({seen});
   const JobId job = world.Submit(1);
   EXPECT_TRUE(World::Launched(world.Turn()).empty());
   Caller root;
   root.is_admin = true;
-  ASSERT_TRUE(world.controller_.Ignore({-1, {4711, 99}, "eve", ""}, true, root, world.now_));
+  ASSERT_TRUE(world.controller_.Ignore({-1, {4711, 99}, "eve", ""}, true, root));
   EXPECT_EQ(World::Launched(world.Turn()), std::vector{job});
   seen.processes[0].identity.start_ticks = 100;  // The pid was given to another process.
-  world.controller_.OnGpusObserved({seen}, world.now_);
+  world.controller_.OnGpusObserved({seen});
   EXPECT_TRUE(world.controller_.ignored().empty());
+}
+
+TEST(Controller, ARecordIsInABatchOnceHoweverOftenItChanges) {
+  World world(1);
+  const JobId running = world.Submit(1);
+  world.Turn();
+  // A batch that has begun anew knows nothing of the one before, whose rows stood at the same places.
+  const JobId first = world.Submit(1), second = world.Submit(1);
+  ASSERT_TRUE(world.controller_.Hold(second, world.ada_, world.now_));
+  ASSERT_TRUE(world.controller_.Release(second, kNoTime, world.ada_, world.now_));
+  ASSERT_TRUE(world.controller_.Hold(first, world.ada_, world.now_));
+  ASSERT_TRUE(world.controller_.Cancel(running, 0, Duration(-1), "", world.ada_, world.now_));
+  ASSERT_TRUE(world.controller_.Cancel(running, 9, Duration(0), "", world.ada_, world.now_));
+  Effects effects = world.Turn();
+  ASSERT_EQ(effects.batch.inserts.size(), 2u);
+  EXPECT_EQ(effects.batch.inserts[0].record.state, JobState::kHeld);
+  EXPECT_EQ(effects.batch.inserts[1].record.state, JobState::kQueued);
+  ASSERT_EQ(effects.batch.updates.size(), 1u);
+  EXPECT_EQ(effects.batch.updates[0].id, running);
+
+  ASSERT_TRUE(world.controller_.Hold(second, world.ada_, world.now_));
+  effects = world.Turn();
+  EXPECT_TRUE(effects.batch.inserts.empty());
+  ASSERT_EQ(effects.batch.updates.size(), 1u);
+  EXPECT_EQ(effects.batch.updates[0].id, second);
+}
+
+// Looking through the batch for each record would take ten billion comparisons, minutes; this takes well under a
+// second.
+TEST(Controller, AHundredThousandJobsAreCancelledInOneStep) {
+  constexpr std::uint64_t kJobs = 100'000;
+  World world(1);
+  world.Submit(1);
+  std::vector<JobId> jobs;
+  for (std::uint64_t i = 0; i < kJobs; ++i) jobs.push_back(world.Submit(1));
+  world.controller_.TakeEffects();
+  const auto begun = std::chrono::steady_clock::now();
+  for (const JobId job : jobs) ASSERT_TRUE(world.controller_.Cancel(job, 0, Duration(-1), "", world.ada_, world.now_));
+  EXPECT_LT(std::chrono::steady_clock::now() - begun, std::chrono::seconds(20));
+  const Effects effects = world.controller_.TakeEffects();
+  EXPECT_EQ(effects.batch.updates.size(), kJobs);
+  EXPECT_EQ(effects.finished.size(), kJobs);
 }
 
 }  // namespace

@@ -1,8 +1,11 @@
 #include "daemon/core.h"
 
 #include <algorithm>
+#include <iterator>
 #include <set>
 #include <variant>
+
+#include "control/record_parts.h"
 
 namespace divvy {
 namespace {
@@ -30,18 +33,28 @@ void Core::Touch() {
   ports_.post([this] { EndTurn(); });
 }
 
-void Core::AfterCommit(Answer answer, bool is_submission) {
-  answers_.push_back({std::move(answer), is_submission});
+void Core::AfterCommit(Answer answer, bool may_be_refused) {
+  answers_.push_back({std::move(answer), may_be_refused});
   Touch();
 }
 
 void Core::EndTurn() {
   is_turn_due_ = false;
   controller_.Decide(clock_.Now());
-  Turn turn{controller_.TakeEffects(), std::exchange(answers_, {})};
-  if (!turn.effects.empty() || !turn.answers.empty()) gathered_.push_back(std::move(turn));
+  Gather();
+  if (!answers_.empty()) {
+    if (gathered_.empty()) gathered_.emplace_back();
+    std::ranges::move(std::exchange(answers_, {}), std::back_inserter(gathered_.back().answers));
+  }
   if (!is_committing_) StartCommit();
   ArmWakeup();
+}
+
+void Core::Gather() {
+  Turn turn{controller_.TakeEffects(), {}};
+  if (turn.effects.empty()) return;
+  for (const auto& [id, spec] : turn.effects.batch.spec_updates) RememberSpec(id, spec);
+  gathered_.push_back(std::move(turn));
 }
 
 void Core::ArmWakeup() {
@@ -64,6 +77,7 @@ void Core::StartCommit() {
   }
   gathered_.clear();
   if (batches.empty()) {
+    SetTrouble("");  // Nothing waits for room any more; the next submission will find out.
     // Nothing to keep: a question, or an order that changes no row.
     for (Turn& turn : std::exchange(committing_, {})) Carry(turn);
     return;
@@ -78,45 +92,32 @@ void Core::OnCommitted(Status status) {
     if (status.error().code != ErrorCode::kLimitExceeded) return ports_.give_up(status.error());
     return OnDiskFull(status.error());
   }
-  trouble_.clear();
+  SetTrouble("");
   for (Turn& turn : std::exchange(committing_, {})) Carry(turn);
   if (!is_committing_) StartCommit();
+}
+
+void Core::SetTrouble(std::string trouble) {
+  if (trouble_ == trouble) return;
+  trouble_ = std::move(trouble);
+  if (ports_.on_trouble) ports_.on_trouble(trouble_);
 }
 
 // New work is taken back as if it had never come; everything else (ends, cancellations) waits until there is room, so
 // nothing is lost and nothing half done.
 void Core::OnDiskFull(const Error& error) {
-  trouble_ = error.message;
-  std::set<JobId> withdrawn;
-  std::vector<Turn::Pending> refused;
-  for (Turn& turn : committing_) {
-    for (const auto& insert : turn.effects.batch.inserts) {
-      if (insert.spec != nullptr) withdrawn.insert(insert.record.id);
-    }
-  }
-  const auto is_withdrawn = [&](JobId id, JobId array) { return withdrawn.contains(id) || withdrawn.contains(array); };
-  for (Turn& turn : committing_) {
-    Effects& effects = turn.effects;
-    std::set<JobId> elements;
-    for (const auto& insert : effects.batch.inserts) {
-      if (is_withdrawn(insert.record.id, insert.record.array)) elements.insert(insert.record.id);
-    }
-    const auto is_gone = [&](JobId id) { return withdrawn.contains(id) || elements.contains(id); };
-    std::erase_if(effects.batch.inserts, [&](const auto& insert) { return is_gone(insert.record.id); });
-    std::erase_if(effects.batch.updates, [&](const auto& record) { return is_withdrawn(record.id, record.array); });
-    std::erase_if(effects.batch.history, [&](const auto& line) { return is_gone(line.job); });
-    std::erase_if(effects.orders, [&](const Order& order) { return is_gone(JobOf(order)); });
-    std::erase_if(effects.changes, [&](const Change& change) { return is_gone(change.job); });
-    std::erase_if(effects.finished, [&](const JobRecord& record) { return is_withdrawn(record.id, record.array); });
-    for (auto& pending : turn.answers) {
-      if (pending.is_submission) refused.push_back(std::move(pending));
-    }
-    std::erase_if(turn.answers, [](const auto& pending) { return pending.is_submission; });
-  }
-  for (JobId id : withdrawn) controller_.Withdraw(id);
-  for (auto& pending : refused) pending.answer(error);
-  for (auto turn = committing_.rbegin(); turn != committing_.rend(); ++turn) gathered_.push_front(std::move(*turn));
+  SetTrouble(error.message);
+  // All that is not durable: this commit, what gathered behind it, and what this turn has not handed over yet. Later
+  // turns speak of jobs that this commit was to insert.
+  Gather();
+  std::deque<Turn> turns(std::make_move_iterator(committing_.begin()), std::make_move_iterator(committing_.end()));
   committing_.clear();
+  std::ranges::move(gathered_, std::back_inserter(turns));
+  turns.push_back({Effects(), std::exchange(answers_, {})});
+  Withdraw(turns, error);
+  SendStops(turns);
+  std::erase_if(turns, [](const Turn& turn) { return turn.effects.empty() && turn.answers.empty(); });
+  gathered_ = std::move(turns);
   is_committing_ = true;  // Keeps others from starting one before the time is up.
   ports_.after(kRetryCommitAfter, [this] {
     is_committing_ = false;
@@ -124,11 +125,74 @@ void Core::OnDiskFull(const Error& error) {
   });
 }
 
+// Takes every submission out of `turns`, with all that was done to it since, and refuses it.
+void Core::Withdraw(std::deque<Turn>& turns, const Error& error) {
+  std::map<JobId, std::uint64_t> withdrawn;  // With how many ids after its own are its elements'.
+  for (const Turn& turn : turns) {
+    for (const auto& insert : turn.effects.batch.inserts) {
+      const bool is_submission = insert.spec != nullptr && !insert.record.array.is_set();
+      if (is_submission) withdrawn.emplace(insert.record.id, insert.record.array_count);
+    }
+  }
+  const auto is_gone = [&](JobId id) {
+    const auto after = withdrawn.upper_bound(id);
+    if (after == withdrawn.begin()) return false;
+    const auto& [first, elements] = *std::prev(after);
+    return id.value() <= first.value() + elements;
+  };
+  std::vector<Turn::Pending> refused;
+  for (Turn& turn : turns) {
+    Effects& effects = turn.effects;
+    std::erase_if(effects.batch.inserts, [&](const auto& insert) { return is_gone(insert.record.id); });
+    std::erase_if(effects.batch.updates, [&](const JobRecord& record) { return is_gone(record.id); });
+    std::erase_if(effects.batch.spec_updates, [&](const auto& update) { return is_gone(update.first); });
+    std::erase_if(effects.batch.history, [&](const auto& line) { return is_gone(line.job); });
+    std::erase_if(effects.orders, [&](const Order& order) { return is_gone(JobOf(order)); });
+    std::erase_if(effects.changes, [&](const Change& change) { return is_gone(change.job); });
+    std::erase_if(effects.finished, [&](const JobRecord& record) { return is_gone(record.id); });
+    for (auto& pending : turn.answers) {
+      if (pending.may_be_refused) refused.push_back(std::move(pending));
+    }
+    std::erase_if(turn.answers, [](const auto& pending) { return pending.may_be_refused; });
+  }
+  for (const auto& [id, elements] : withdrawn) controller_.Withdraw(id);
+  for (auto& pending : refused) pending.answer(LimitExceeded("no new work is taken: " + error.message));
+  // Whoever waits for such a job has guessed its id; it will never end.
+  for (auto at = waiters_.begin(); at != waiters_.end();) {
+    if (!is_gone(at->first)) {
+      ++at;
+      continue;
+    }
+    JobRecord record;
+    record.id = at->first;
+    record.state = JobState::kCancelled;
+    record.reason = "its submission was refused: " + error.message;
+    const auto waiting = std::move(at->second);
+    at = waiters_.erase(at);
+    for (const auto& [handle, on_final] : waiting) on_final(record);
+  }
+}
+
+// A job may be what fills the disk, so its stop does not wait for room. Should the daemon die before that is written
+// down, then nobody was told of it, and the job has ended by a signal.
+void Core::SendStops(std::deque<Turn>& turns) {
+  std::set<JobId> unsent;  // Launches; a stop must not overtake them.
+  for (Turn& turn : turns) {
+    std::erase_if(turn.effects.orders, [&](const Order& order) {
+      if (std::holds_alternative<LaunchOrder>(order)) unsent.insert(JobOf(order));
+      if (!std::holds_alternative<StopOrder>(order) || unsent.contains(JobOf(order))) return false;
+      orders_.Execute(order, nullptr);
+      return true;
+    });
+  }
+}
+
 void Core::Carry(Turn& turn) {
   for (const auto& insert : turn.effects.batch.inserts) {
     if (insert.spec == nullptr || insert.record.array_count == 0) continue;
-    array_specs_.emplace_front(insert.record.id, insert.spec);
-    if (array_specs_.size() > kArraySpecs) array_specs_.pop_back();
+    const bool is_known =
+        std::ranges::find(array_specs_, insert.record.id, [](const auto& s) { return s.first; }) != array_specs_.end();
+    if (!is_known) RememberSpec(insert.record.id, insert.spec);
   }
   for (const Order& order : turn.effects.orders) {
     std::shared_ptr<const JobSpec> spec;
@@ -160,15 +224,8 @@ void Core::Carry(Turn& turn) {
 
 Result<std::uint64_t> Core::WaitFor(JobId job, OnFinal on_final) {
   const bool is_live = controller_.Find(job) != nullptr || controller_.ArrayOf(job) != nullptr;
-  const bool is_on_its_way =
-      std::ranges::any_of(committing_,
-                          [&](const Turn& turn) {
-                            return std::ranges::any_of(turn.effects.finished,
-                                                       [&](const JobRecord& record) { return record.id == job; });
-                          }) ||
-      std::ranges::any_of(gathered_, [&](const Turn& turn) {
-        return std::ranges::any_of(turn.effects.finished, [&](const JobRecord& record) { return record.id == job; });
-      });
+  if (!is_live) Gather();
+  const bool is_on_its_way = !is_live && FindEnded(job) != nullptr;
   const std::uint64_t handle = next_handle_++;
   if (is_live || is_on_its_way) {
     waiters_[job].emplace(handle, std::move(on_final));
@@ -192,61 +249,98 @@ std::uint64_t Core::Subscribe(OnChanges on_changes) {
 }
 
 Result<JobRecord> Core::FindJob(JobId job) {
-  if (const JobRecord* live = controller_.Find(job)) return *live;
-  if (const JobRecord* array = controller_.ArrayOf(job)) {
-    // An element that waits looks like its array, under its own number.
-    JobRecord element = *array;
-    element.id = job;
-    element.array = array->id;
-    element.array_ordinal = static_cast<std::uint32_t>(job.value() - array->id.value() - 1);
-    element.array_index = array->array_indices.Nth(element.array_ordinal).value_or(element.array_ordinal);
-    element.array_count = 0;
-    element.array_waiting = element.array_indices = IndexRanges();
-    return element;
-  }
-  for (const auto* turns : {&committing_}) {
-    for (const Turn& turn : *turns) {
-      for (const JobRecord& record : turn.effects.finished) {
-        if (record.id == job) return record;
-      }
-    }
-  }
-  for (const Turn& turn : gathered_) {
-    for (const JobRecord& record : turn.effects.finished) {
-      if (record.id == job) return record;
-    }
-  }
+  if (auto unstored = FindUnstored(job)) return *std::move(unstored);
   return store_.Find(job);
 }
 
+std::optional<JobRecord> Core::FindUnstored(JobId job) {
+  if (auto live = FindLive(job)) return live;
+  Gather();
+  const JobRecord* ended = FindEnded(job);
+  return ended == nullptr ? std::nullopt : std::optional(*ended);
+}
+
+std::optional<JobRecord> Core::FindLive(JobId job) const {
+  if (const JobRecord* live = controller_.Find(job)) return *live;
+  // An element that waits looks like its array, under its own number.
+  if (const JobRecord* array = controller_.ArrayOf(job))
+    return ElementOf(*array, static_cast<std::uint32_t>(job.value() - array->id.value() - 1));
+  return std::nullopt;
+}
+
+const JobRecord* Core::FindEnded(JobId job) const {
+  const auto look = [&](const Turn& turn) -> const JobRecord* {
+    const auto ended = std::ranges::find(turn.effects.finished, job, &JobRecord::id);
+    return ended == turn.effects.finished.end() ? nullptr : &*ended;
+  };
+  for (const Turn& turn : committing_) {
+    if (const JobRecord* ended = look(turn)) return ended;
+  }
+  for (const Turn& turn : gathered_) {
+    if (const JobRecord* ended = look(turn)) return ended;
+  }
+  return nullptr;
+}
+
+std::vector<JobRecord> Core::EndedUnstored() {
+  Gather();
+  std::vector<JobRecord> ended;
+  const auto add = [&](const Turn& turn) {
+    ended.insert(ended.end(), turn.effects.finished.begin(), turn.effects.finished.end());
+  };
+  std::ranges::for_each(committing_, add);
+  std::ranges::for_each(gathered_, add);
+  return ended;
+}
+
 Result<std::shared_ptr<const JobSpec>> Core::SpecOf(const JobRecord& record) {
+  if (auto unstored = UnstoredSpecOf(record)) return unstored;
+  DIVVY_TRY(JobSpec spec, store_.Spec(record.spec_of));
+  auto shared = std::make_shared<const JobSpec>(std::move(spec));
+  if (record.array.is_set()) RememberSpec(record.spec_of, shared);
+  return std::shared_ptr<const JobSpec>(std::move(shared));
+}
+
+std::shared_ptr<const JobSpec> Core::UnstoredSpecOf(const JobRecord& record) const {
   for (const auto& [id, spec] : array_specs_) {
     if (id == record.spec_of) return spec;
   }
   const auto look = [&](const Turn& turn) -> std::shared_ptr<const JobSpec> {
+    for (const auto& [id, spec] : turn.effects.batch.spec_updates) {
+      if (id == record.spec_of) return spec;
+    }
     for (const auto& insert : turn.effects.batch.inserts) {
       if (insert.spec != nullptr && insert.record.id == record.spec_of) return insert.spec;
     }
     return nullptr;
   };
-  for (const Turn& turn : committing_) {
-    if (auto spec = look(turn)) return spec;
+  for (auto turn = gathered_.rbegin(); turn != gathered_.rend(); ++turn) {
+    if (auto spec = look(*turn)) return spec;
   }
-  for (const Turn& turn : gathered_) {
-    if (auto spec = look(turn)) return spec;
+  for (auto turn = committing_.rbegin(); turn != committing_.rend(); ++turn) {
+    if (auto spec = look(*turn)) return spec;
   }
-  DIVVY_TRY(JobSpec spec, store_.Spec(record.spec_of));
-  auto shared = std::make_shared<const JobSpec>(std::move(spec));
-  if (record.array.is_set()) {
-    array_specs_.emplace_front(record.spec_of, shared);
-    if (array_specs_.size() > kArraySpecs) array_specs_.pop_back();
-  }
-  return std::shared_ptr<const JobSpec>(std::move(shared));
+  return nullptr;
+}
+
+Result<std::shared_ptr<const JobSpec>> Core::NewestSpecOf(const JobRecord& record) {
+  if (auto pending = controller_.PendingSpec(record.spec_of)) return pending;
+  return SpecOf(record);
+}
+
+void Core::RememberSpec(JobId id, std::shared_ptr<const JobSpec> spec) {
+  std::erase_if(array_specs_, [id](const auto& known) { return known.first == id; });
+  array_specs_.emplace_front(id, std::move(spec));
+  if (array_specs_.size() > kArraySpecs) array_specs_.pop_back();
 }
 
 FindOutcome Core::Outcomes() {
+  // Now, because the controller asks from inside its steps, when nothing may be taken from it.
+  Gather();
   return [this](JobId id) -> std::optional<JobRecord> {
-    auto record = FindJob(id);
+    if (auto live = FindLive(id)) return live;
+    if (const JobRecord* ended = FindEnded(id)) return *ended;
+    auto record = store_.Find(id);
     if (!record) return std::nullopt;
     return *std::move(record);
   };

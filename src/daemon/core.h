@@ -1,5 +1,5 @@
 // Joins the controller with the store and the node: everything that arrives is applied at once, made durable in groups,
-// and only then sent and answered. Runs on the loop's thread; the store's commits run on the writer's.
+// and only then sent and answered. Runs on the loop's thread; where the store's commits run, the committer decides.
 //
 // One commit is under way at a time. What arrives meanwhile gathers for the next one, so the busier the daemon is, the
 // more a commit carries.
@@ -9,6 +9,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -35,6 +36,8 @@ class Core {
     std::function<void(Duration, std::function<void()>)> after;
     /// The store is broken in a way that a restart may mend: says so and ends the process.
     std::function<void(const Error&)> give_up;
+    /// trouble() has begun, is another one, or is over (empty). May be null.
+    std::function<void(const std::string& trouble)> on_trouble;
   };
 
   Core(Controller& controller, Store& store, const Clock& clock, OrderPort& orders, Ports ports);
@@ -46,9 +49,10 @@ class Core {
   /// To be called after anything was applied to the controller: plans and commits at the end of this turn of the loop.
   void Touch();
   using Answer = std::function<void(const Status&)>;
-  /// `answer` is called when all that is applied so far is durable. A submission that could not be kept is undone and
-  /// answered with the error; every other answer waits until it could.
-  void AfterCommit(Answer answer, bool is_submission = false);
+  /// `answer` is called when all that is applied so far is durable. While the disk is full, every answer waits, but for
+  /// one that may be refused, which gets the error: that of a submission, which is undone then, or of one who need not
+  /// know.
+  void AfterCommit(Answer answer, bool may_be_refused = false);
 
   /// Calls back with the final record; at once when it is final already. kNotFound for an unknown job. The id that is
   /// returned takes the call back.
@@ -63,7 +67,15 @@ class Core {
 
   /// Live or from the store.
   Result<JobRecord> FindJob(JobId job);
+  /// What FindJob finds without the store: live, or ended and not durable yet. If nothing, only the store may know it.
+  std::optional<JobRecord> FindUnstored(JobId job);
+  /// Jobs that are no longer live and not in the store as ended yet.
+  std::vector<JobRecord> EndedUnstored();
   Result<std::shared_ptr<const JobSpec>> SpecOf(const JobRecord& record);
+  /// What SpecOf finds without the store; null if only that may know it.
+  std::shared_ptr<const JobSpec> UnstoredSpecOf(const JobRecord& record) const;
+  /// The same as SpecOf, with what this very turn has changed: what the next change builds upon.
+  Result<std::shared_ptr<const JobSpec>> NewestSpecOf(const JobRecord& record);
   /// For dependencies: how a job that is no longer live ended.
   FindOutcome Outcomes();
   /// Empty, or why no new work is taken: "the disk is full ...".
@@ -74,15 +86,25 @@ class Core {
     Effects effects;
     struct Pending {
       Answer answer;
-      bool is_submission = false;
+      bool may_be_refused = false;
     };
     std::vector<Pending> answers;
   };
 
   void EndTurn();
+  /// Takes over what the controller has changed so far, so that this turn's ends can be found before it is over.
+  void Gather();
+  std::optional<JobRecord> FindLive(JobId job) const;
+  /// Ended, and not durable as such.
+  const JobRecord* FindEnded(JobId job) const;
   void StartCommit();
   void OnCommitted(Status status);
   void OnDiskFull(const Error& error);
+  void Withdraw(std::deque<Turn>& turns, const Error& error);
+  void SendStops(std::deque<Turn>& turns);
+  void SetTrouble(std::string trouble);
+  /// In place of what `id` had before.
+  void RememberSpec(JobId id, std::shared_ptr<const JobSpec> spec);
   void Carry(Turn& turn);
   void ArmWakeup();
 
@@ -101,7 +123,8 @@ class Core {
   std::map<JobId, std::map<std::uint64_t, OnFinal>> waiters_;
   std::map<std::uint64_t, OnChanges> subscribers_;
   std::uint64_t next_handle_ = 1;
-  /// Specs of arrays that start elements now; anything else is launched with the batch that inserted it, or read.
+  /// Specs of arrays that start elements now, and changed ones; anything else is launched with the batch that inserted
+  /// it, or read. What is here is the newest.
   std::deque<std::pair<JobId, std::shared_ptr<const JobSpec>>> array_specs_;
 };
 

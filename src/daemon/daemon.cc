@@ -22,7 +22,10 @@
 
 #include "base/text.h"
 #include "control/controller.h"
+#include "daemon/committer.h"
 #include "daemon/core.h"
+#include "daemon/housekeeping.h"
+#include "daemon/log.h"
 #include "daemon/node.h"
 #include "daemon/routes.h"
 #include "daemon/worker.h"
@@ -32,6 +35,7 @@
 #include "platform/gpu_probe.h"
 #include "platform/gpu_process.h"
 #include "platform/places.h"
+#include "platform/user_identity.h"
 #include "store/store.h"
 
 namespace divvy {
@@ -39,8 +43,6 @@ namespace {
 
 namespace asio = boost::asio;
 
-// History and logs are pruned this often; a day more or less of history is nobody's concern.
-constexpr std::chrono::hours kPruneEvery{1};
 constexpr std::string_view kBootKey = "node.boot_id";
 
 struct Flags {
@@ -48,15 +50,6 @@ struct Flags {
   std::string gpus;
   bool is_detached = false;
 };
-
-void Log(const std::string& line) {
-  const std::time_t now = std::time(nullptr);
-  std::tm parts{};
-  ::localtime_r(&now, &parts);
-  char stamp[32];
-  std::strftime(stamp, sizeof stamp, "%Y-%m-%dT%H:%M:%S", &parts);
-  std::fprintf(stderr, "%s %s\n", stamp, line.c_str());
-}
 
 Status MakeDirectory(const std::string& path, mode_t mode) {
   for (std::size_t at = path.find('/', 1);; at = path.find('/', at + 1)) {
@@ -148,7 +141,10 @@ class Daemon {
   Daemon(Places places, Flags flags) : places_(std::move(places)), flags_(std::move(flags)), signals_(loop_) {}
 
   Status Start();
-  void Run() { loop_.run(); }
+  void Run() {
+    log_.Write(LogLevel::kInfo, "event=up pid=" + std::to_string(::getpid()) + " home=" + LogQuoted(places_.state));
+    loop_.run();
+  }
   /// Everything that was acknowledged is committed; jobs go on under their supervisors.
   void Close();
 
@@ -161,7 +157,8 @@ class Daemon {
   void WatchReports();
   void WatchLauncher();
   void Poll();
-  void Prune();
+  void KeepHouse();
+  void LogChanges();
   void LookAtGpus(GpuSet which, std::function<void(std::vector<GpuObservation>)> done);
   Core::Ports CorePorts();
   void After(Duration delay, std::function<void()> task);
@@ -170,6 +167,7 @@ class Daemon {
   Places places_;
   Flags flags_;
   dialect::Config config_;
+  Log log_;
   asio::io_context loop_{1};
   asio::signal_set signals_;
   RealClock clock_;
@@ -181,6 +179,7 @@ class Daemon {
   std::unique_ptr<Node> node_;
   std::unique_ptr<Core> core_;
   std::unique_ptr<Routes> routes_;
+  std::unique_ptr<Housekeeping> housekeeping_;
   std::unique_ptr<asio::posix::stream_descriptor> reports_;
   std::unique_ptr<asio::posix::stream_descriptor> launcher_socket_;
   std::map<int, std::unique_ptr<asio::posix::stream_descriptor>> watched_;
@@ -190,7 +189,9 @@ class Daemon {
   bool was_rebooted_ = false;
   // Last, so that they end first: their tasks use the store and the probe.
   std::unique_ptr<Worker> writer_;
+  std::unique_ptr<Committer> committer_;
   std::unique_ptr<Worker> prober_;
+  std::unique_ptr<Worker> reader_;
 };
 
 Status Daemon::Lock() {
@@ -222,7 +223,7 @@ void Daemon::After(Duration delay, std::function<void()> task) {
 
 void Daemon::GiveUp(const Error& error) {
   // A restart from the store is the way back, so it must not look like a clean end.
-  Log("event=give_up error=\"" + error.message + "\"");
+  log_.Write(LogLevel::kError, "event=give_up error=" + LogQuoted(error.message));
   std::_Exit(70);
 }
 
@@ -230,13 +231,14 @@ Core::Ports Daemon::CorePorts() {
   Core::Ports ports;
   ports.post = [this](std::function<void()> task) { asio::post(loop_, std::move(task)); };
   ports.commit = [this](std::vector<Batch> batches, std::function<void(Status)> done) {
-    writer_->Do([this, batches = std::make_shared<std::vector<Batch>>(std::move(batches)), done = std::move(done)] {
-      Status status = store_->Commit(*batches);
-      asio::post(loop_, [done, status = std::move(status), batches]() mutable { done(std::move(status)); });
-    });
+    committer_->Commit(std::move(batches), std::move(done));
   };
   ports.after = [this](Duration delay, std::function<void()> task) { After(delay, std::move(task)); };
   ports.give_up = [this](const Error& error) { GiveUp(error); };
+  ports.on_trouble = [this](const std::string& trouble) {
+    if (trouble.empty()) return log_.Write(LogLevel::kInfo, "event=takes_work_again");
+    log_.Write(LogLevel::kWarning, "event=takes_no_work error=" + LogQuoted(trouble));
+  };
   return ports;
 }
 
@@ -253,7 +255,7 @@ Status Daemon::Recover() {
   for (const auto& [key, value] : loaded.settings) {
     if (key == kBootKey) boot_before = value;
   }
-  const auto boot_id = ReadWhole("/proc/sys/kernel/random/boot_id");
+  const auto boot_id = ReadWhole(places_.boot_id);
   const std::string boot(boot_id ? Trim(*boot_id) : "");
   was_rebooted_ = !boot_before.empty() && boot_before != boot;
 
@@ -292,19 +294,15 @@ Status Daemon::Recover() {
   // What is on the GPUs now, before anything is given away.
   if (gpu_source_.probe)
     controller_->OnGpusObserved(
-        gpu_source_.probe->Observe(GpuSet::FirstN(static_cast<int>(gpu_source_.gpus.size())), true, {}), clock_.Now());
+        gpu_source_.probe->Observe(GpuSet::FirstN(static_cast<int>(gpu_source_.gpus.size())), true, {}));
   DIVVY_CHECK(node_->AdoptRuns(was_rebooted_));
   if (gpu_source_.probe) {
     node_->SetLookAtGpus([this](GpuSet which, auto done) { LookAtGpus(which, std::move(done)); });
     controller_->OnGpusObserved(gpu_source_.probe->Observe(GpuSet::FirstN(static_cast<int>(gpu_source_.gpus.size())),
-                                                           true, node_->supervisors()),
-                                clock_.Now());
+                                                           true, node_->supervisors()));
   }
-  if (boot != boot_before) {
-    Batch batch;
-    batch.settings.emplace_back(kBootKey, boot);
-    DIVVY_CHECK(store_->Commit({batch}));
-  }
+  // With what the reboot did to the jobs: a daemon that is killed before that is durable must see the reboot again.
+  if (boot != boot_before) controller_->KeepSetting(kBootKey, boot);
   DIVVY_CHECK(ApplyRestriction());
   core_->Touch();
   return {};
@@ -325,7 +323,7 @@ Status Daemon::ApplyRestriction() {
   if (!allowed) return {};
   Caller self;
   self.is_admin = true;
-  DIVVY_TRY(const GpuSet set, controller_->Restrict(allowed, self, clock_.Now()));
+  DIVVY_TRY(const GpuSet set, controller_->Restrict(allowed, self));
   static_cast<void>(set);
   return {};
 }
@@ -340,13 +338,15 @@ void Daemon::WatchReports() {
 
 void Daemon::WatchLauncher() {
   launcher_socket_ = std::make_unique<asio::posix::stream_descriptor>(loop_, ::dup(launcher_->fd()));
-  launcher_socket_->async_wait(asio::posix::stream_descriptor::wait_read,
-                               [this](const boost::system::error_code& error) {
-                                 if (error) return;
-                                 Log("event=launcher_died");
-                                 if (const Status again = launcher_->OnReadable(); !again) return GiveUp(again.error());
-                                 WatchLauncher();
-                               });
+  launcher_socket_->async_wait(
+      asio::posix::stream_descriptor::wait_read, [this](const boost::system::error_code& error) {
+        if (error) return;
+        const std::int64_t before = launcher_->launcher_pid();
+        if (const Status again = launcher_->OnReadable(); !again) return GiveUp(again.error());
+        const bool is_new = launcher_->launcher_pid() != before;
+        log_.Write(LogLevel::kWarning, is_new ? "event=launcher_died" : "event=supervisor_died");
+        WatchLauncher();
+      });
   // A full pipe is rare, so it is looked at again and again rather than watched.
   if (launcher_->WantsWrite()) After(1ms, [this] { launcher_->OnWritable(); });
 }
@@ -361,7 +361,7 @@ void Daemon::Poll() {
       is_looking_ = true;
       LookAtGpus(GpuSet::FirstN(static_cast<int>(gpu_source_.gpus.size())), [this](std::vector<GpuObservation> seen) {
         is_looking_ = false;
-        controller_->OnGpusObserved(seen, clock_.Now());
+        controller_->OnGpusObserved(seen);
         core_->Touch();
       });
     }
@@ -369,13 +369,31 @@ void Daemon::Poll() {
   });
 }
 
-void Daemon::Prune() {
-  const Time keep_from = clock_.Now() - config_.keep_finished;
-  writer_->Do([this, keep_from] {
-    if (const Status pruned = store_->Prune(keep_from); !pruned)
-      Log("event=prune error=\"" + pruned.error().message + "\"");
+void Daemon::KeepHouse() {
+  Housekeeping::Keep keep;
+  keep.finished = config_.keep_finished;
+  keep.logs = config_.keep_logs;
+  keep.log_directory = places_.logs;
+  Housekeeping::Ports ports;
+  ports.write = [this](std::function<void()> task) { committer_->Do(std::move(task)); };
+  ports.read = [this](std::function<void()> task) { reader_->Do(std::move(task)); };
+  ports.post = [this](std::function<void()> task) { asio::post(loop_, std::move(task)); };
+  ports.after = [this](Duration delay, std::function<void()> task) { After(delay, std::move(task)); };
+  housekeeping_ = std::make_unique<Housekeeping>(*store_, clock_, log_, std::move(keep), std::move(ports));
+  // From the loop: until it runs, standard error belongs to the command that waits for us.
+  asio::post(loop_, [this] { housekeeping_->Start(); });
+}
+
+void Daemon::LogChanges() {
+  if (!log_.Writes(LogLevel::kDebug)) return;
+  core_->Subscribe([this](const std::vector<Change>& changes, Time) {
+    for (const Change& change : changes) {
+      const std::string which = change.job.is_set() ? "job=" + ToString(change.job) +
+                                                          " event=changed state=" + std::string(Name(change.state))
+                                                    : "event=gpus_changed";
+      log_.Write(LogLevel::kDebug, which + " reason=" + LogQuoted(change.reason));
+    }
   });
-  After(kPruneEvery, [this] { Prune(); });
 }
 
 Status Daemon::Serve() {
@@ -388,10 +406,18 @@ Status Daemon::Serve() {
   about.is_machine_wide = places_.is_machine_wide;
   about.gpu_source = gpu_source_.text;
   about.isolation = "advisory (CUDA_VISIBLE_DEVICES)";
-  Admins admins;
-  admins.uids.insert(::geteuid());
-  admins.users.insert(config_.admin_users.begin(), config_.admin_users.end());
+  Admins::Names names;
+  names.uids.insert(::geteuid());
+  names.users.insert(config_.admin_users.begin(), config_.admin_users.end());
+  names.groups.insert(config_.admin_groups.begin(), config_.admin_groups.end());
+  Admins admins(std::move(names), [](const User& user, const std::string& group) {
+    return IsInGroup(static_cast<uid_t>(user.uid), static_cast<gid_t>(user.gid), group);
+  });
   Routes::Ports ports;
+  ports.default_grace = config_.grace;
+  ports.read = [this](std::function<std::function<void()>()> work) {
+    reader_->Do([this, work = std::move(work)] { asio::post(loop_, work()); });
+  };
   ports.user_name = UserName;
   ports.shut_down = [this] { After(1ms, [this] { loop_.stop(); }); };
   ports.look_up_process = [](std::int64_t pid) -> std::optional<IgnoredProcess> {
@@ -410,6 +436,11 @@ Status Daemon::Serve() {
   options.path = places_.socket;
   options.mode = places_.is_machine_wide ? 0666 : 0600;
   DIVVY_TRY(server_, HttpServer::Listen(loop_, options, [this](const Peer& peer, HttpRequest&& request, Reply reply) {
+              if (log_.Writes(LogLevel::kTrace)) {
+                log_.Write(LogLevel::kTrace, "uid=" + std::to_string(peer.uid) + " pid=" + std::to_string(peer.pid) +
+                                                 " event=request method=" + request.method +
+                                                 " path=" + LogQuoted(request.path));
+              }
               routes_->Handle(peer, std::move(request), std::move(reply));
             }));
   return {};
@@ -422,6 +453,7 @@ Status Daemon::Start() {
   if (auto text = ReadWhole(places_.config)) {
     DIVVY_TRY(config_, dialect::ParseConfig(*text, places_.config));
   }
+  log_.SetLevel(LogLevelFromName(config_.log_level));
   if (flags_.emulate.empty()) flags_.emulate = config_.emulate;
   DIVVY_CHECK(MakeDirectory(places_.state, places_.is_machine_wide ? 0711 : 0700));
   DIVVY_CHECK(MakeDirectory(places_.logs, 0711));
@@ -431,7 +463,10 @@ Status Daemon::Start() {
   DIVVY_TRY(gpu_source_, OpenGpus(flags_.emulate, places_));
   DIVVY_CHECK(OpenStore());
   writer_ = std::make_unique<Worker>();
+  committer_ = std::make_unique<Committer>(*store_, *writer_, clock_,
+                                           [this](std::function<void()> task) { asio::post(loop_, std::move(task)); });
   prober_ = std::make_unique<Worker>();
+  reader_ = std::make_unique<Worker>();
   ProcessLauncherOptions launching;
   launching.run_directory = places_.runs;
   DIVVY_TRY(launcher_, ProcessLauncher::Start(launching));
@@ -442,7 +477,8 @@ Status Daemon::Start() {
   WatchLauncher();
   poll_timer_ = std::make_unique<asio::steady_timer>(loop_);
   Poll();
-  Prune();
+  KeepHouse();
+  LogChanges();
   signals_.add(SIGTERM);
   signals_.add(SIGINT);
   signals_.async_wait([this](const boost::system::error_code& error, int) {
@@ -455,7 +491,8 @@ void Daemon::Close() {
   server_.reset();
   writer_.reset();
   prober_.reset();
-  Log("event=down");
+  reader_.reset();
+  log_.Write(LogLevel::kInfo, "event=down");
 }
 
 Result<Flags> ReadFlags(const std::vector<std::string>& words) {
@@ -478,6 +515,9 @@ Result<Flags> ReadFlags(const std::vector<std::string>& words) {
 
 int DaemonMain(const std::vector<std::string>& words) {
   ::signal(SIGPIPE, SIG_IGN);
+  // A file that may not grow any more is a full disk, and not the end of us. A caught signal, other than an ignored
+  // one, is itself again in the programs that jobs run.
+  ::signal(SIGXFSZ, [](int) {});
   const auto flags = ReadFlags(words);
   if (!flags) {
     std::fprintf(stderr, "divvy: %s\n", flags.error().message.c_str());
@@ -499,7 +539,6 @@ int DaemonMain(const std::vector<std::string>& words) {
     // Not to keep the directory that it was started from busy.
     static_cast<void>(!::chdir("/"));
   }
-  Log("event=up pid=" + std::to_string(::getpid()) + " home=" + places.state);
   daemon.Run();
   daemon.Close();
   return 0;

@@ -10,9 +10,6 @@
 namespace divvy {
 namespace {
 
-/// What a run is identified by for commands to its supervisor.
-bool IsListening(const RunRecord& record) { return !record.control.empty(); }
-
 std::string Absolute(const std::string& path, const std::string& directory) {
   if (path.empty() || path.front() == '/') return path;
   return directory + "/" + path;
@@ -87,8 +84,7 @@ LaunchRequest Node::RequestFor(const JobRecord& record, const JobSpec& spec) con
 void Node::Launch(const JobRecord& record, const std::shared_ptr<const JobSpec>& spec) {
   const auto kept = streams_.find(record.id);
   if (spec == nullptr) return FailLaunch(record, "what it should run could not be read from the store");
-  if (spec->is_foreground && kept == streams_.end())
-    return FailLaunch(record, "the terminal that it was started from is gone");
+  if (spec->is_foreground && kept == streams_.end()) return AwaitCaller(record, spec);
   LaunchRequest request = RequestFor(record, *spec);
   if (kept != streams_.end()) {
     for (std::size_t i = 0; i < request.streams.size(); ++i) request.streams[i] = kept->second[i].get();
@@ -113,6 +109,24 @@ void Node::FailLaunch(const JobRecord& record, const std::string& why) {
   core_->Touch();
 }
 
+void Node::KeepStreams(JobId job, Streams streams) {
+  if (runs_.contains(job)) return;
+  streams_[job] = std::move(streams);
+  if (auto waiting = unclaimed_.extract(job)) Launch(waiting.mapped().record, waiting.mapped().spec);
+}
+
+// The streams of its caller died with the daemon before; the caller has them still.
+void Node::AwaitCaller(const JobRecord& record, std::shared_ptr<const JobSpec> spec) {
+  if (core_->Now() >= callers_return_until_) return FailLaunch(record, "the terminal that it was started from is gone");
+  unclaimed_.insert_or_assign(record.id, Unclaimed{record, std::move(spec)});
+}
+
+void Node::FailUnclaimed() {
+  if (unclaimed_.empty() || core_->Now() < callers_return_until_) return;
+  for (const auto& [job, waiting] : std::exchange(unclaimed_, {}))
+    FailLaunch(waiting.record, "the terminal that it was started from is gone");
+}
+
 void Node::Execute(const Order& order, std::shared_ptr<const JobSpec> spec) {
   if (const auto* launch = std::get_if<LaunchOrder>(&order)) return Launch(launch->record, spec);
   if (const auto* forget = std::get_if<ForgetOrder>(&order)) return Forget(forget->job, forget->attempt);
@@ -122,6 +136,10 @@ void Node::Execute(const Order& order, std::shared_ptr<const JobSpec> spec) {
         else return o.record.id;
       },
       order);
+  if (std::holds_alternative<StopOrder>(order)) {
+    if (const auto waiting = unclaimed_.extract(job))
+      return FailLaunch(waiting.mapped().record, "stopped before it began");
+  }
   const auto run = runs_.find(job);
   if (run == runs_.end()) return;  // It has ended meanwhile.
   if (!IsListening(run->second.record) && !run->second.adopted) {
@@ -138,6 +156,9 @@ void Node::Deliver(Run& run, const Order& order) {
     const Duration grace = stop->grace >= Duration(0) ? stop->grace : run.grace;
     if (run.adopted) {
       run.adopted->SignalTree(grace > Duration(0) ? signal : SIGKILL);
+      run.adopted->SignalTree(SIGCONT);
+      run.kill_at = std::min(run.kill_at, AddSaturating(core_->Now(), grace));
+      run.limit_at = kNever;
     } else {
       static_cast<void>(SendStop(record, signal, grace));  // A supervisor that is gone has said, or will be found, so.
     }
@@ -149,7 +170,9 @@ void Node::Deliver(Run& run, const Order& order) {
     else static_cast<void>(pause->is_paused ? SendPause(record) : SendContinue(record));
   } else if (const auto* limit = std::get_if<TimeLimitOrder>(&order)) {
     const JobRecord* live = core_->controller().Find(limit->job);
-    if (live != nullptr && !run.adopted) static_cast<void>(SendTimeLimit(record, live->time_limit));
+    if (live == nullptr) return;
+    if (!run.adopted) static_cast<void>(SendTimeLimit(record, live->time_limit));
+    else run.limit_at = live->time_limit > Duration(0) ? AddSaturating(record.started, live->time_limit) : kNever;
   }
 }
 
@@ -168,8 +191,10 @@ void Node::OnReport(const SupervisorReport& report) {
     if (report.kind == SupervisorReport::Kind::kExited) RemoveRunRecord(options_.run_directory, record);
     return;
   }
-  run->second.record = record;
+  const ProcessIdentity before = std::exchange(run->second.record, record).supervisor;
   if (report.kind == SupervisorReport::Kind::kExited) return OnEnded(record);
+  run->second.adopted.reset();
+  if (before.pid != 0 && before != record.supervisor) Remind(run->second);
   core_->controller().OnStarted(record.job, record.attempt, record.started);
   core_->Touch();
   for (const Order& order : std::exchange(run->second.waiting, {})) Deliver(run->second, order);
@@ -184,7 +209,7 @@ void Node::OnEnded(const RunRecord& record) {
   // A GPU is free when its job's processes are gone and the driver agrees.
   if (look_ && live != nullptr && !live->gpus.empty()) {
     look_(live->gpus, [this, finish](std::vector<GpuObservation> seen) {
-      core_->controller().OnGpusObserved(seen, core_->Now());
+      core_->controller().OnGpusObserved(seen);
       finish();
     });
     return;
@@ -197,135 +222,6 @@ void Node::Forget(JobId job, std::uint32_t attempt) {
   if (run == runs_.end() || run->second.record.attempt != attempt) return;
   RemoveRunRecord(options_.run_directory, run->second.record);
   runs_.erase(run);
-}
-
-void Node::AdoptOrphan(const RunRecord& record) {
-  Run& run = runs_[record.job];
-  run.record = record;
-  run.record.control.clear();
-  auto process = AdoptedProcess::Open(record.process);
-  if (!process) {
-    core_->controller().OnVanished(record.job, record.attempt, Controller::Vanished::kUnseen, core_->Now());
-    runs_.erase(record.job);
-    core_->Touch();
-    return;
-  }
-  run.adopted = std::make_unique<AdoptedProcess>(*std::move(process));
-  watch_(run.adopted->fd(), [this, job = record.job] {
-    const auto at = runs_.find(job);
-    if (at == runs_.end() || !at->second.adopted) return;
-    const auto exit = at->second.adopted->PollExit();
-    if (!exit) return;
-    at->second.adopted->SignalTree(SIGKILL);  // What it left behind must not keep the GPU.
-    RunRecord ended = at->second.record;
-    ended.exit = exit;
-    ended.ended = core_->Now();
-    OnEnded(ended);
-  });
-}
-
-void Node::CheckSupervisors() {
-  std::vector<JobId> suspects;
-  for (const auto& [job, run] : runs_) {
-    if (run.adopted || run.record.exit) continue;
-    // One that has not said where it listens may have been killed before it could.
-    if (!IsListening(run.record) || !SendPing(run.record)) suspects.push_back(job);
-  }
-  if (suspects.empty()) return;
-  auto records = ScanRunDirectory(options_.run_directory);
-  if (!records) return;
-  for (const RunRecord& record : *records) {
-    const auto run = runs_.find(record.job);
-    if (run == runs_.end() || !std::ranges::count(suspects, record.job)) continue;
-    const std::uint32_t attempt = run->second.record.attempt;
-    if (record.attempt != attempt && record.attempt != 0) continue;
-    switch (StateOf(record)) {
-      case RunState::kWatched:
-        break;  // On its way out; its report comes.
-      case RunState::kEnded:
-        run->second.record = record;
-        OnEnded(record);
-        break;
-      case RunState::kOrphaned:
-        AdoptOrphan(record);
-        break;
-      case RunState::kVanished:
-      case RunState::kNeverStarted:
-        launcher_.Confirm(record.job, attempt);
-        core_->controller().OnVanished(record.job, attempt,
-                                       StateOf(record) == RunState::kVanished ? Controller::Vanished::kUnseen
-                                                                              : Controller::Vanished::kNeverStarted,
-                                       core_->Now());
-        RemoveRunRecord(options_.run_directory, record);
-        runs_.erase(run);
-        core_->Touch();
-        break;
-    }
-  }
-}
-
-Status Node::AdoptRuns(bool was_rebooted) {
-  DIVVY_TRY(const std::vector<RunRecord> records, ScanRunDirectory(options_.run_directory));
-  Controller& controller = core_->controller();
-  std::map<JobId, std::uint32_t> expected;
-  for (const auto& [id, record] : controller.live()) {
-    if (IsActive(record.state) && record.array_count == 0) expected.emplace(id, record.attempt);
-  }
-  for (const RunRecord& record : records) {
-    const auto active = expected.find(record.job);
-    const RunState state = StateOf(record);
-    // A record without an attempt is one whose supervisor was killed before its first word.
-    const bool is_ours = active != expected.end() && (record.attempt == active->second || record.attempt == 0);
-    if (!is_ours) {
-      if (state == RunState::kWatched) static_cast<void>(SendStop(record, SIGKILL, Duration(0)));
-      if (state != RunState::kOrphaned) RemoveRunRecord(options_.run_directory, record);
-      continue;
-    }
-    const std::uint32_t attempt = active->second;
-    expected.erase(active);
-    switch (state) {
-      case RunState::kWatched: {
-        Run& run = runs_[record.job];
-        run.record = record;
-        if (const auto spec = core_->SpecOf(controller.live().at(record.job))) {
-          run.stop_signal = (*spec)->stop_signal;
-          run.grace = (*spec)->grace;
-        }
-        controller.OnStarted(record.job, attempt, record.started);
-        static_cast<void>(SendPing(record));  // Its report may have gone to the daemon before us.
-        // A stop that was acknowledged may never have been sent; saying it twice does no harm.
-        if (controller.live().at(record.job).stop_intent != StopIntent::kNone)
-          Deliver(run, StopOrder{record.job, 0, Duration(-1)});
-        break;
-      }
-      case RunState::kEnded:
-        runs_[record.job].record = record;
-        controller.OnExited(record.job, attempt, *record.exit, record.ended, core_->Now());
-        break;
-      case RunState::kOrphaned:
-        AdoptOrphan(record);
-        break;
-      case RunState::kVanished:
-        controller.OnVanished(record.job, attempt,
-                              was_rebooted ? Controller::Vanished::kRebooted : Controller::Vanished::kUnseen,
-                              core_->Now());
-        RemoveRunRecord(options_.run_directory, record);
-        break;
-      case RunState::kNeverStarted:
-        controller.OnVanished(record.job, attempt,
-                              was_rebooted ? Controller::Vanished::kRebooted : Controller::Vanished::kNeverStarted,
-                              core_->Now());
-        RemoveRunRecord(options_.run_directory, record);
-        break;
-    }
-  }
-  for (const auto& [job, attempt] : expected) {
-    controller.OnVanished(job, attempt,
-                          was_rebooted ? Controller::Vanished::kRebooted : Controller::Vanished::kNeverStarted,
-                          core_->Now());
-  }
-  core_->Touch();
-  return {};
 }
 
 Status Node::Attach(JobId job, int in, int out, WindowSize window, std::function<void()> on_detached) {
@@ -347,6 +243,8 @@ std::set<std::int64_t> Node::supervisors() const {
   std::set<std::int64_t> pids;
   for (const auto& [job, run] : runs_) {
     if (run.record.supervisor.pid > 0) pids.insert(run.record.supervisor.pid);
+    if (run.record.guard.pid > 0) pids.insert(run.record.guard.pid);
+    if (run.adopted) pids.insert(run.record.process.pid);
   }
   return pids;
 }

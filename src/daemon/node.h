@@ -49,7 +49,9 @@ class Node final : public OrderPort {
   /// Finds runs whose supervisor was killed, or whose report was lost. To be called every second or so.
   void CheckSupervisors();
 
-  void KeepStreams(JobId job, Streams streams) { streams_[job] = std::move(streams); }
+  /// For the job's start, which may be at once: after a restart a job may have its GPUs and wait for its caller alone.
+  /// Dropped when it runs already.
+  void KeepStreams(JobId job, Streams streams);
   void DropStreams(JobId job) { streams_.erase(job); }
 
   /// Attaches a terminal; `on_detached` when the viewer leaves. kFailedPrecondition without a pty.
@@ -69,15 +71,31 @@ class Node final : public OrderPort {
     Duration grace{0};
     std::vector<Order> waiting;  // Until its supervisor has said where it listens.
     std::unique_ptr<AdoptedProcess> adopted;
+    // What nobody else does for an adopted one; kNever: nothing.
+    Time limit_at = kNever;
+    bool hit_limit = false;
+    bool awaits_leftovers = false;  // Its exit is known, and it keeps its GPUs until the last process has gone.
+    Time kill_at = kNever;
   };
 
+  /// A supervisor has said where it takes commands.
+  static bool IsListening(const RunRecord& record) { return !record.control.empty(); }
   LaunchRequest RequestFor(const JobRecord& record, const JobSpec& spec) const;
   void Launch(const JobRecord& record, const std::shared_ptr<const JobSpec>& spec);
   void Deliver(Run& run, const Order& order);
   void OnEnded(const RunRecord& record);
   void FailLaunch(const JobRecord& record, const std::string& why);
   void AdoptOrphan(const RunRecord& record);
+  void OnVanished(const RunRecord& record, std::uint32_t attempt);
+  void KeepTimeOfAdopted();
+  void LoadStopTerms(Run& run);
+  /// SIGKILL to what a job without supervisor, guard and first process left behind. True when nothing is left.
+  bool EndLeftovers(const RunRecord& record) const;
+  /// Says again what a job's supervisor may not have heard before it was killed.
+  void Remind(Run& run);
   void Forget(JobId job, std::uint32_t attempt);
+  void AwaitCaller(const JobRecord& record, std::shared_ptr<const JobSpec> spec);
+  void FailUnclaimed();
 
   NodeOptions options_;
   Launcher& launcher_;
@@ -87,6 +105,14 @@ class Node final : public OrderPort {
   WatchDescriptor watch_;
   std::map<JobId, Run> runs_;
   std::map<JobId, Streams> streams_;
+  /// Foreground jobs at their turn whose callers have not come back since the restart; they are given until
+  /// callers_return_until_.
+  struct Unclaimed {
+    JobRecord record;
+    std::shared_ptr<const JobSpec> spec;
+  };
+  std::map<JobId, Unclaimed> unclaimed_;
+  Time callers_return_until_ = kNoTime;
   std::map<std::uint64_t, std::function<void()>> attachments_;
   std::uint64_t next_attachment_ = 1;
 };

@@ -13,7 +13,12 @@
 namespace divvy {
 
 Routes::Routes(Core& core, Node& node, About about, Admins admins, Ports ports)
-    : core_(core), node_(node), about_(std::move(about)), admins_(std::move(admins)), ports_(std::move(ports)) {}
+    : core_(core),
+      node_(node),
+      about_(std::move(about)),
+      admins_(std::move(admins)),
+      ports_(std::move(ports)),
+      labels_(core) {}
 
 const std::vector<Routes::Route>& Routes::Table() {
   static const std::vector<Route> table = {
@@ -31,6 +36,7 @@ const std::vector<Routes::Route>& Routes::Table() {
       {"GET", "/v1/jobs/*", &Routes::Show},
       {"GET", "/v1/jobs/*/why", &Routes::Why},
       {"GET", "/v1/jobs/*/wait", &Routes::Wait},
+      {"POST", "/v1/jobs/*/rejoin", &Routes::Rejoin},
       {"POST", "/v1/jobs/*/attach", &Routes::Attach},
       {"POST", "/v1/jobs/*/resize", &Routes::Resize},
       {"POST", "/v1/groups/limit", &Routes::GroupLimit},
@@ -67,7 +73,7 @@ Caller Routes::CallerOf(const Peer& peer) {
   if (known == names_.end()) known = names_.emplace(peer.uid, ports_.user_name(peer.uid)).first;
   Caller caller;
   caller.user = {peer.uid, peer.gid, known->second};
-  caller.is_admin = peer.uid == 0 || admins_.uids.contains(peer.uid) || admins_.users.contains(known->second);
+  caller.is_admin = admins_.Contains(caller.user, core_.Now());
   return caller;
 }
 
@@ -132,7 +138,7 @@ void Routes::Restrict(Call& call) {
       allowed->Insert(static_cast<GpuIndex>(gpu));
     }
   }
-  const auto now_allowed = core_.controller().Restrict(allowed, call.caller, core_.Now());
+  const auto now_allowed = core_.controller().Restrict(allowed, call.caller);
   if (!now_allowed) return call.Refuse(now_allowed.error());
   wire::RestrictAnswer answer;
   IndexRanges ranges;
@@ -159,7 +165,7 @@ void Routes::Ignore(Call& call) {
     process = *std::move(found);
   }
   process.gpu = static_cast<int>(request->gpu);
-  const auto done = core_.controller().Ignore(process, request->is_ignored, call.caller, core_.Now());
+  const auto done = core_.controller().Ignore(process, request->is_ignored, call.caller);
   if (!done) return call.Refuse(done.error());
   core_.AfterCommit([call = std::make_shared<Call>(std::move(call)), message = *done](const divvy::Status&) {
     call->Answer(wire::IgnoreAnswer{{}, message});
@@ -201,10 +207,13 @@ void Routes::Shutdown(Call& call) {
   if (!call.caller.is_admin)
     return call.Refuse(
         PermissionDenied("ending the daemon takes an administrator; " + call.caller.user.name + " is none"));
-  core_.AfterCommit([this, call = std::make_shared<Call>(std::move(call))](const divvy::Status&) {
-    call->Send(200, "{}");
-    ports_.shut_down();
-  });
+  // On a full disk as well: what could not be kept was not acknowledged.
+  core_.AfterCommit(
+      [this, call = std::make_shared<Call>(std::move(call))](const divvy::Status&) {
+        call->Send(200, "{}");
+        ports_.shut_down();
+      },
+      true);
 }
 
 void Routes::OpenApiDocument(Call& call) { call.Send(200, OpenApiText()); }
@@ -241,6 +250,9 @@ std::string Routes::OpenApiText() {
   add("GET", "/v1/jobs/{id}", "One job in full", nullptr, &kJsonType<JobDetail>);
   add("GET", "/v1/jobs/{id}/why", "What holds it back", nullptr, &kJsonType<WhyView>);
   add("GET", "/v1/jobs/{id}/wait", "Answered when the job has ended", nullptr, &kJsonType<WaitAnswer>);
+  add("POST", "/v1/jobs/{id}/rejoin",
+      "The caller of a foreground job is back after a restart; its descriptors come with the request; answers as wait",
+      nullptr, &kJsonType<WaitAnswer>);
   add("POST", "/v1/jobs/{id}/attach", "Join its terminal; descriptors come with the request", nullptr,
       &kJsonType<WaitAnswer>);
   add("POST", "/v1/jobs/{id}/resize", "The size of its terminal", &kJsonType<WinsizeRequest>, nullptr);

@@ -3,13 +3,15 @@
 
 #include <functional>
 #include <map>
-#include <set>
+#include <memory>
 #include <string>
 #include <vector>
 
+#include "daemon/admins.h"
 #include "daemon/core.h"
 #include "daemon/http_server.h"
 #include "daemon/node.h"
+#include "daemon/routes_labels.h"
 #include "wire/messages.h"
 
 namespace divvy {
@@ -27,12 +29,6 @@ struct About {
   std::vector<std::string> warnings;
 };
 
-/// Who may do what only administrators may: root, the daemon's own user, and those that divvy.toml names.
-struct Admins {
-  std::set<std::int64_t> uids;
-  std::set<std::string> users;
-};
-
 class Routes {
  public:
   struct Ports {
@@ -40,6 +36,10 @@ class Routes {
     std::function<void()> shut_down;
     /// Start ticks, user and command of a live process, for ignore rules; nothing if there is none.
     std::function<std::optional<IgnoredProcess>(std::int64_t pid)> look_up_process;
+    /// Runs `work` on the thread that reads the store, and what that returns on the loop's.
+    std::function<void(std::function<std::function<void()>()> work)> read;
+    /// From the stop signal to SIGKILL, for jobs that name no grace.
+    Duration default_grace = JobSpec().grace;
   };
 
   Routes(Core& core, Node& node, About about, Admins admins, Ports ports);
@@ -70,6 +70,7 @@ class Routes {
   void Show(Call& call);
   void Why(Call& call);
   void Wait(Call& call);
+  void Rejoin(Call& call);
   void Attach(Call& call);
   void Resize(Call& call);
   void Cancel(Call& call);
@@ -87,16 +88,34 @@ class Routes {
 
   using Action = std::function<Result<std::string>(JobId id, const wire::ActionRequest& request, const Caller& caller)>;
   void Act(Call& call, const Action& action);
+  /// What a read found, made into the call's answer on the loop's thread.
+  using Finish = std::function<void(Call& call)>;
+  /// `read` runs on the reader's thread and may use the store and labels_.OfStored alone. The call is given away.
+  void ReadAside(Call& call, std::function<Finish()> read);
+  /// Where it `is_quick`, here and now.
+  void ReadAsideUnless(bool is_quick, Call& call, std::function<Finish()> read);
+  struct Listing;
+  struct Found;
   void AnswerJobs(Call& call, const wire::JobSelector& select);
+  void AnswerNamed(Call& call, const wire::JobSelector& select);
+  Finish ReadListing(Listing& listing);
+  wire::JobView LiveView(const JobRecord& record, const FindOutcome& find);
+  void AnswerDetail(Call& call, const Found& found);
   std::vector<JobRecord> LiveInOrder(const wire::JobSelector& select, const Caller& caller,
                                      std::map<JobId, std::uint64_t>& positions);
   void AnswerWhenFinal(Call& call, JobId id, std::function<void()> on_closed);
+  std::function<void()> EndsWithItsTerminal(JobId id, const Caller& caller);
+  /// How a listing, which may be long, learns the names of other jobs: no look into the store.
+  FindOutcome LiveNames() const;
 
   Core& core_;
   Node& node_;
   About about_;
   Admins admins_;
   Ports ports_;
+  LabelBook labels_;
+  std::map<std::uint64_t, std::shared_ptr<Call>> reads_;  // Whose answers are being read.
+  std::uint64_t next_read_ = 1;
   std::map<std::int64_t, std::string> names_;  // uid -> name; few, and they do not change.
 };
 

@@ -1,8 +1,10 @@
-// The routes about jobs.
+// The routes that submit jobs, act on them and wait for them; those that only look are in routes_reads.cc.
 #include <algorithm>
 #include <memory>
 
 #include "base/text.h"
+#include "daemon/check_spec.h"
+#include "daemon/job_update.h"
 #include "daemon/routes_call.h"
 #include "daemon/select.h"
 #include "dialect/job_options.h"
@@ -11,28 +13,17 @@
 namespace divvy {
 namespace {
 
-Status CheckSpec(const JobSpec& spec) {
-  DIVVY_CHECK(dialect::CheckComplete(spec));
-  if (spec.directory.empty() || spec.directory.front() != '/')
-    return InvalidArgument("spec.directory: give an absolute path");
-  if (spec.request.gpus < 0 || spec.request.cpus < 0 || spec.request.memory < Bytes(0) ||
-      spec.request.gpu_memory < Bytes(0)) {
-    return InvalidArgument("spec.request: a quantity is negative");
-  }
-  if (spec.time_limit < Duration(0) || spec.grace < Duration(0) || spec.retry_delay < Duration(0))
-    return InvalidArgument("spec: a duration is negative");
-  if (spec.priority < -1'000'000 || spec.priority > 1'000'000)
-    return InvalidArgument("spec.priority: give a whole number within a million");
-  if (spec.name.size() > 1024 || spec.comment.size() > 65536)
-    return InvalidArgument("spec: the name may have 1024 characters and the comment 65536");
-  return {};
-}
-
-std::string DefaultName(const JobSpec& spec) {
-  const std::string& word = spec.command.empty() ? spec.script.substr(0, 0) : spec.command.front();
-  if (word.empty()) return "script";
-  const auto slash = word.rfind('/');
-  return slash == std::string::npos || slash + 1 == word.size() ? word : word.substr(slash + 1);
+/// "5 elements over lr, 2 at a time; each asks for 1 GPU, at most 2 h": the count once, then what each of them asks
+/// for.
+std::string SummaryOf(const JobSpec& spec, std::uint64_t elements) {
+  if (elements == 0) return dialect::Summarise(spec);
+  JobSpec one = spec;
+  one.array.reset();
+  one.parameters.clear();
+  JobSpec many;
+  many.array = spec.array;
+  many.parameters = spec.parameters;
+  return Join(dialect::ReadBack(many).request, ", ") + "; each asks for " + dialect::Summarise(one);
 }
 
 wire::WaitAnswer WaitAnswerOf(const JobRecord& record) {
@@ -43,33 +34,6 @@ wire::WaitAnswer WaitAnswerOf(const JobRecord& record) {
   if (record.state != JobState::kSucceeded && answer.exit_code == 0) answer.exit_code = 1;
   answer.reason = record.reason;
   return answer;
-}
-
-wire::JobSelector SelectorOf(const HttpRequest& request) {
-  wire::JobSelector select;
-  select.user = "all";
-  for (const auto& [name, value] : request.query) {
-    if (name == "ids") {
-      for (std::string_view id : Split(value, ',')) select.ids.emplace_back(id);
-    } else if (name == "user") {
-      select.user = value;
-    } else if (name == "states") {
-      for (std::string_view state : Split(value, ',')) select.states.emplace_back(state);
-    } else if (name == "name") {
-      select.name = value;
-    } else if (name == "project") {
-      select.project = value;
-    } else if (name == "group") {
-      select.group = value;
-    } else if (name == "includes_final" || name == "all") {
-      select.includes_final = value != "0" && value != "false";
-    } else if (name == "limit") {
-      select.limit = ParseInteger(value).value_or(0);
-    } else if (name == "since") {
-      select.since = ParseNumber(value).value_or(0);
-    }
-  }
-  return select;
 }
 
 }  // namespace
@@ -88,11 +52,14 @@ void Routes::Submit(Call& call) {
   std::ranges::sort(spec.capture.environment);
 
   wire::SubmitAnswer answer;
-  answer.summary = dialect::Summarise(spec);
+  answer.summary = SummaryOf(spec, *elements);
   answer.notes = spec.notes;
+  if (spec.grace == JobSpec().grace) spec.grace = ports_.default_grace;
   const bool is_foreground = spec.is_foreground;
+  const SpecLabels labels = LabelsOf(spec);
   const auto result = core_.controller().Submit(std::move(spec), *elements, call.caller, core_.Now(), core_.Outcomes());
   if (!result) return call.Refuse(result.error());
+  labels_.Learn(result->id, labels);
   answer.id = result->id;
   answer.count = static_cast<std::int64_t>(result->count);
   if (is_foreground) {
@@ -115,122 +82,6 @@ void Routes::Submit(Call& call) {
       true);
 }
 
-std::vector<JobRecord> Routes::LiveInOrder(const wire::JobSelector& select, const Caller& caller,
-                                           std::map<JobId, std::uint64_t>& positions) {
-  const Controller& controller = core_.controller();
-  const std::size_t limit = select.limit > 0 ? static_cast<std::size_t>(select.limit) : 0;
-  const auto is_full = [&](const std::vector<JobRecord>& out) { return limit > 0 && out.size() >= limit; };
-  std::vector<JobRecord> out;
-  for (const auto& [id, running] : controller.cluster().running_jobs()) {
-    const JobRecord* record = controller.Find(id);
-    if (record != nullptr && !is_full(out) && Passes(*record, select, caller)) out.push_back(*record);
-  }
-  const bool filters = select.user != "all" || !select.states.empty() || !select.name.empty() ||
-                       !select.project.empty() || !select.group.empty();
-  const std::size_t wanted = filters || limit == 0 ? 0 : limit;
-  std::uint64_t position = 0;
-  for (JobId id : QueueOrder(controller.cluster(), controller.policy(), core_.Now(), wanted)) {
-    const JobRecord* record = controller.Find(id);
-    if (record == nullptr) continue;
-    const WaitingEntry* entry = controller.cluster().waiting(id);
-    const bool is_in_line =
-        entry != nullptr && !entry->is_held && entry->unmet_dependencies.empty() && entry->begin <= core_.Now();
-    if (is_in_line) positions[id] = position + 1, position += entry->count;
-    if (!is_full(out) && Passes(*record, select, caller)) out.push_back(*record);
-  }
-  return out;
-}
-
-void Routes::AnswerJobs(Call& call, const wire::JobSelector& select) {
-  const Controller& controller = core_.controller();
-  std::vector<JobRecord> records;
-  std::map<JobId, std::uint64_t> positions;
-  if (!select.ids.empty()) {
-    const auto ids = SelectIds(core_, select, call.caller);
-    if (!ids) return call.Refuse(ids.error());
-    for (JobId id : *ids) {
-      auto record = core_.FindJob(id);
-      if (!record) return call.Refuse(record.error());
-      if (select.includes_final || !IsFinal(record->state)) records.push_back(*std::move(record));
-    }
-  } else {
-    records = LiveInOrder(select, call.caller, positions);
-    if (select.includes_final) {
-      HistoryFilter filter;
-      filter.user = select.user == "@me" || select.user.empty() ? call.caller.user.name
-                    : select.user == "all"                      ? ""
-                                                                : select.user;
-      filter.name = select.name;
-      filter.project = select.project;
-      filter.group = select.group;
-      for (const std::string& state : select.states) {
-        if (const auto known = JobStateFromName(state)) filter.states.push_back(*known);
-      }
-      filter.since = TimeFromSeconds(select.since);
-      filter.limit = select.limit > 0 ? static_cast<std::uint64_t>(select.limit) : 0;
-      const auto history = core_.store().History(filter);
-      if (!history) return call.Refuse(history.error());
-      for (const JobRecord& record : *history) {
-        if (IsFinal(record.state)) records.push_back(record);
-      }
-      if (filter.limit > 0 && records.size() > filter.limit) records.resize(filter.limit);
-    }
-  }
-  std::vector<wire::JobView> views;
-  views.reserve(records.size());
-  for (const JobRecord& record : records) {
-    const bool waits = record.state == JobState::kQueued || record.state == JobState::kHeld;
-    views.push_back(ViewOf(record, waits ? controller.WaitingReason(record) : record.reason));
-    if (const auto at = positions.find(record.id); at != positions.end())
-      views.back().position = static_cast<std::int64_t>(at->second);
-  }
-  call.Answer(views);
-}
-
-void Routes::Select(Call& call) {
-  const auto select = wire::Decode<wire::JobSelector>(call.request.body);
-  if (!select) return call.Refuse(select.error());
-  AnswerJobs(call, *select);
-}
-
-void Routes::List(Call& call) { AnswerJobs(call, SelectorOf(call.request)); }
-
-void Routes::Show(Call& call) {
-  const auto id = SelectOne(core_, call.argument, call.caller);
-  if (!id) return call.Refuse(id.error());
-  const auto record = core_.FindJob(*id);
-  if (!record) return call.Refuse(NotFound("there is no job " + call.argument));
-  const auto spec = core_.SpecOf(*record);
-  const auto history = core_.store().HistoryOf(*id);
-  const bool waits = record->state == JobState::kQueued || record->state == JobState::kHeld;
-  // A job's script, directory and environment may hold secrets; its place in the queue does not.
-  const bool may_see = call.caller.is_admin || call.caller.user.uid == record->user.uid;
-  const JobSpec* shown = spec && may_see ? spec->get() : nullptr;
-  wire::JobDetail detail =
-      DetailOf(*record, shown, waits ? core_.controller().WaitingReason(*record) : record->reason,
-               core_.controller().cluster().capacity().gpus, history ? *history : std::vector<Batch::HistoryLine>());
-  detail.pid = node_.pid_of(*id);
-  if (shown != nullptr) {
-    detail.output = node_.OutputOf(*record, *shown);
-    detail.error = node_.ErrorOf(*record, *shown);
-  }
-  call.Answer(detail);
-}
-
-void Routes::Why(Call& call) {
-  const auto id = SelectOne(core_, call.argument, call.caller);
-  if (!id) return call.Refuse(id.error());
-  const auto record = core_.FindJob(*id);
-  if (!record) return call.Refuse(NotFound("there is no job " + call.argument));
-  if (IsFinal(record->state)) return call.Answer(WhyFinal(*record, core_.Now()));
-  const Controller& controller = core_.controller();
-  // An element that is not on its own yet waits as its array does.
-  const JobId entry = controller.Find(*id) == nullptr && record->array.is_set() ? record->array : *id;
-  const Explanation explanation = Explain(controller.cluster(), controller.policy(), entry, core_.Now());
-  const bool waits = record->state == JobState::kQueued || record->state == JobState::kHeld;
-  call.Answer(WhyOf(*record, explanation, waits ? controller.WaitingReason(*record) : record->reason, core_.Now()));
-}
-
 void Routes::AnswerWhenFinal(Call& call, JobId id, std::function<void()> on_closed) {
   auto shared = std::make_shared<Call>(std::move(call));
   auto waiter = std::make_shared<std::uint64_t>(0);
@@ -247,16 +98,36 @@ void Routes::Wait(Call& call) {
   const auto id = SelectOne(core_, call.argument, call.caller);
   if (!id) return call.Refuse(id.error());
   const JobRecord* record = core_.controller().Find(*id);
-  // A foreground job ends with the one who waits for it at its terminal.
-  std::function<void()> on_closed;
-  if (record != nullptr && record->is_foreground && record->user.uid == call.caller.user.uid) {
-    on_closed = [this, id = *id, caller = call.caller] {
-      static_cast<void>(core_.controller().Cancel(id, 0, Duration(-1), "its terminal went away", caller, core_.Now()));
-      node_.DropStreams(id);
-      core_.Touch();
-    };
-  }
-  AnswerWhenFinal(call, *id, std::move(on_closed));
+  const bool is_caller = record != nullptr && record->is_foreground && record->user.uid == call.caller.user.uid;
+  AnswerWhenFinal(call, *id, is_caller ? EndsWithItsTerminal(*id, call.caller) : nullptr);
+}
+
+// A foreground job ends with the one who waits for it at its terminal.
+std::function<void()> Routes::EndsWithItsTerminal(JobId id, const Caller& caller) {
+  return [this, id, caller] {
+    static_cast<void>(core_.controller().Cancel(id, 0, Duration(-1), "its terminal went away", caller, core_.Now()));
+    node_.DropStreams(id);
+    core_.Touch();
+  };
+}
+
+void Routes::Rejoin(Call& call) {
+  const auto id = SelectOne(core_, call.argument, call.caller);
+  if (!id) return call.Refuse(id.error());
+  const JobRecord* record = core_.controller().Find(*id);
+  if (record == nullptr) return AnswerWhenFinal(call, *id, nullptr);  // It has ended meanwhile.
+  if (!record->is_foreground)
+    return call.Refuse(FailedPrecondition("job " + PublicId(*record) + " has no caller's terminal; divvy wait " +
+                                          PublicId(*record) + " waits for it"));
+  if (record->user.uid != call.caller.user.uid)
+    return call.Refuse(PermissionDenied("job " + PublicId(*record) + " belongs to " + record->user.name));
+  if (call.request.fds.size() != 3)
+    return call.Refuse(InvalidArgument("a foreground job needs its caller's three streams"));
+  Streams streams;
+  const std::vector<int> fds = call.request.fds.Take();
+  for (std::size_t i = 0; i < streams.size(); ++i) streams[i].Reset(fds[i]);
+  node_.KeepStreams(*id, std::move(streams));
+  AnswerWhenFinal(call, *id, EndsWithItsTerminal(*id, call.caller));
 }
 
 void Routes::Attach(Call& call) {
@@ -304,7 +175,7 @@ void Routes::Resize(Call& call) {
 void Routes::Act(Call& call, const Action& action) {
   const auto request = wire::Decode<wire::ActionRequest>(call.request.body);
   if (!request) return call.Refuse(request.error());
-  const auto ids = SelectIds(core_, request->select, call.caller);
+  const auto ids = SelectIds(core_, labels_, request->select, call.caller);
   if (!ids) return call.Refuse(ids.error());
   wire::ActionAnswer answer;
   for (JobId id : *ids) {
@@ -355,7 +226,7 @@ void Routes::Release(Call& call) {
 
 void Routes::Requeue(Call& call) {
   Act(call, [this](JobId id, const wire::ActionRequest&, const Caller& caller) {
-    return core_.controller().Requeue(id, caller, core_.Now());
+    return core_.controller().Requeue(id, caller);
   });
 }
 
@@ -382,49 +253,19 @@ void Routes::Signal(Call& call) {
 void Routes::Update(Call& call) {
   const auto update = wire::Decode<wire::JobUpdate>(call.request.body);
   if (!update) return call.Refuse(update.error());
-  if (update->command || update->output)
-    return call.Refuse(
-        FailedPrecondition("a job's command and output are kept as submitted; submit it anew to change them"));
-  JobChanges changes;
-  changes.priority =
-      update->priority
-          ? std::optional<int>(static_cast<int>(std::clamp<std::int64_t>(*update->priority, -1'000'000, 1'000'000)))
-          : std::nullopt;
-  if (update->time_limit_s)
-    changes.time_limit = Duration(static_cast<std::int64_t>(std::clamp(*update->time_limit_s, 0.0, 1e9) * 1e9));
-  if (update->begin) changes.begin = TimeFromSeconds(*update->begin);
-  changes.name = update->name;
-  changes.project = update->project;
-  changes.comment = update->comment;
-  changes.group = update->group;
-  if (update->array_at_once)
-    changes.array_at_once = static_cast<int>(std::clamp<std::int64_t>(*update->array_at_once, 0, 4'000'000));
-  if (update->retries) changes.retries = static_cast<int>(std::clamp<std::int64_t>(*update->retries, 0, 1'000'000));
-  if (update->dependencies) {
-    JobSpec read;
-    for (const std::string& text : *update->dependencies) {
-      if (const auto parsed = dialect::ParseDependencies(text, dialect::Surroundings(), read); !parsed)
-        return call.Refuse(parsed.error());
-    }
-    changes.dependencies = read.dependencies;
-  }
+  const auto changes = ChangesOf(*update);
+  if (!changes) return call.Refuse(changes.error());
   call.request.body = wire::Encode(wire::ActionRequest{update->select, 0, std::nullopt, "", 0});
   Act(call,
-      [this, changes, update = *update](JobId id, const wire::ActionRequest&,
-                                        const Caller& caller) mutable -> Result<std::string> {
-        const bool changes_request =
-            update.gpus || update.gpu_type || update.gpu_memory_bytes || update.cpus || update.memory_bytes;
-        if (changes_request) {
-          DIVVY_TRY(const JobRecord record, core_.FindJob(id));
-          Request request = record.request;
-          if (update.gpus) request.gpus = static_cast<int>(std::clamp<std::int64_t>(*update.gpus, 0, 1'000'000));
-          if (update.gpu_type) request.gpu_type = *update.gpu_type;
-          if (update.gpu_memory_bytes) request.gpu_memory = Bytes(std::max<std::int64_t>(*update.gpu_memory_bytes, 0));
-          if (update.cpus) request.cpus = static_cast<int>(std::clamp<std::int64_t>(*update.cpus, 0, 1'000'000));
-          if (update.memory_bytes) request.memory = Bytes(std::max<std::int64_t>(*update.memory_bytes, 0));
-          changes.request = request;
-        }
-        return core_.controller().Update(id, changes, caller, core_.Now(), core_.Outcomes());
+      [this, &changes, &update](JobId id, const wire::ActionRequest&, const Caller& caller) -> Result<std::string> {
+        DIVVY_TRY(const JobRecord record, core_.FindJob(id));
+        DIVVY_CHECK(core_.controller().Authorise(record, caller, "change"));
+        DIVVY_TRY(const auto spec, core_.NewestSpecOf(record));
+        JobChanges own = *changes;
+        DIVVY_CHECK(CompleteChanges(*update, record, *spec, own));
+        DIVVY_TRY(std::string done, core_.controller().Update(id, own, caller, core_.Now(), core_.Outcomes()));
+        if (own.spec != nullptr) labels_.Replace(id, LabelsOf(*own.spec));
+        return done;
       });
 }
 

@@ -33,16 +33,17 @@ Result<JobId> Latest(Core& core, std::uint64_t back, const Caller& caller) {
                                   Plural(static_cast<std::int64_t>(mine.size()), "job"));
 }
 
-Result<JobId> ElementOf(Core& core, JobId array, std::int64_t index, const std::string& word) {
-  DIVVY_TRY(const JobRecord record, core.FindJob(array));
+Result<JobId> ElementOf(const JobRecord& record, std::int64_t index, const std::string& word) {
+  const JobId array = record.id;
   if (record.array_count == 0) return NotFound("'" + word + "': job " + ToString(array) + " is no array");
-  for (std::uint32_t ordinal = 0; ordinal < record.array_count; ++ordinal) {
-    const std::int64_t own =
-        record.array_indices.empty() ? ordinal : record.array_indices.Nth(ordinal).value_or(ordinal);
-    if (own == index) return ElementId(array, ordinal);
-    if (record.array_indices.empty()) {
-      if (index >= 0 && index < record.array_count) return ElementId(array, static_cast<std::uint32_t>(index));
-      break;
+  if (record.array_indices.empty()) {
+    if (index >= 0 && index < record.array_count) return ElementId(array, static_cast<std::uint32_t>(index));
+  } else if (index >= 0 && index <= record.array_indices.back()) {
+    std::uint32_t before = 0;
+    for (const auto& range : record.array_indices.ranges()) {
+      if (index < range.first) break;
+      if (index <= range.last) return ElementId(array, before + static_cast<std::uint32_t>(index) - range.first);
+      before += range.last - range.first + 1;
     }
   }
   return NotFound("'" + word + "': the array " + ToString(array) + " has no element " + std::to_string(index));
@@ -66,9 +67,10 @@ Status AddElements(Core& core, std::string_view word, std::set<JobId>& ids) {
   if (!array) return InvalidArgument("'" + std::string(word) + "': write an element as 17_3, or several as 17_[1-3,7]");
   if (inside.starts_with("[") && inside.ends_with("]")) inside = inside.substr(1, inside.size() - 2);
   DIVVY_TRY(const IndexRanges indices, IndexRanges::Parse(inside, "the elements of"));
+  DIVVY_TRY(const JobRecord record, core.FindJob(*array));
   for (const auto& range : indices.ranges()) {
     for (std::uint32_t index = range.first; index <= range.last; ++index) {
-      DIVVY_TRY(const JobId id, ElementOf(core, *array, index, std::string(word)));
+      DIVVY_TRY(const JobId id, ElementOf(record, index, std::string(word)));
       ids.insert(id);
     }
   }
@@ -125,26 +127,40 @@ Result<JobId> SelectOne(Core& core, const std::string& word, const Caller& calle
 
 bool Passes(const JobRecord& record, const wire::JobSelector& select, const Caller& caller) {
   const std::string& user = select.user;
-  if (user == "@me" || user.empty()) {
+  // Words name jobs of anybody; whether the caller may act on them is asked later.
+  const bool is_mine = user == "@me" || (user.empty() && select.ids.empty());
+  if (is_mine) {
     if (record.user.uid != caller.user.uid) return false;
-  } else if (user != "all" && record.user.name != user) {
+  } else if (!user.empty() && user != "all" && record.user.name != user) {
     return false;
   }
+  if (select.array && (!record.array.is_set() || record.array != *select.array)) return false;
   if (!select.name.empty() && record.name != select.name) return false;
   if (!select.project.empty() && record.project != select.project) return false;
   if (!select.group.empty() && record.group != select.group) return false;
   return select.states.empty() || std::ranges::find(select.states, Name(record.state)) != select.states.end();
 }
 
-Result<std::vector<JobId>> SelectIds(Core& core, const wire::JobSelector& select, const Caller& caller) {
+bool HasFilter(const wire::JobSelector& select) {
+  return !select.name.empty() || !select.project.empty() || !select.group.empty() || !select.states.empty() ||
+         !select.user.empty() || !select.pools.empty() || !select.accounts.empty() || !select.qos.empty() ||
+         select.array.has_value();
+}
+
+Result<std::vector<JobId>> SelectIds(Core& core, LabelBook& labels, const wire::JobSelector& select,
+                                     const Caller& caller) {
   std::set<JobId> ids;
   for (const std::string& word : select.ids) DIVVY_CHECK(AddWord(core, word, caller, ids));
-  const bool filters = !select.name.empty() || !select.project.empty() || !select.group.empty() ||
-                       !select.states.empty() || !select.user.empty();
-  if (select.ids.empty() && (select.is_all || filters)) {
+  if (!select.ids.empty() && HasFilter(select)) {
+    std::erase_if(ids, [&](JobId id) {
+      const auto record = core.FindJob(id);  // One that does not exist is named by what is done with it.
+      return record && !(Passes(*record, select, caller) && labels.Passes(*record, select));
+    });
+  }
+  if (select.ids.empty() && (select.is_all || HasFilter(select))) {
     for (const auto& [id, record] : core.controller().live()) {
       const bool is_with_its_array = record.array.is_set() && select.states.empty();
-      if (!is_with_its_array && Passes(record, select, caller)) ids.insert(id);
+      if (!is_with_its_array && Passes(record, select, caller) && labels.Passes(record, select)) ids.insert(id);
     }
   }
   return std::vector<JobId>(ids.begin(), ids.end());

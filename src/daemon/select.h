@@ -5,18 +5,23 @@
 #include <vector>
 
 #include "daemon/core.h"
+#include "daemon/routes_labels.h"
 #include "wire/messages.h"
 
 namespace divvy {
 
 /// The ids of `select`, ascending and without repetition; kInvalidArgument or kNotFound names the word that is wrong.
-/// With `includes_final` (or for words that name one job) those that have ended count as well.
-Result<std::vector<JobId>> SelectIds(Core& core, const wire::JobSelector& select, const Caller& caller);
+/// Without words: the live jobs that pass the filters. With words: those that they name and that pass the filters which
+/// are set, whoever's they are.
+Result<std::vector<JobId>> SelectIds(Core& core, LabelBook& labels, const wire::JobSelector& select,
+                                     const Caller& caller);
 
 /// One job by one word: "17", "17_3", "@", "@~2", or the name of the caller's latest job of that name.
 Result<JobId> SelectOne(Core& core, const std::string& word, const Caller& caller);
 
-/// True if the record passes the selector's filters (user, states, name, project, group).
+/// True if the record passes the selector's filters but those on labels (user, states, name, project, group, array).
 bool Passes(const JobRecord& record, const wire::JobSelector& select, const Caller& caller);
+/// True if anything but words selects.
+bool HasFilter(const wire::JobSelector& select);
 
 }  // namespace divvy

@@ -1,12 +1,13 @@
 #include "daemon/views.h"
 
 #include <algorithm>
+#include <array>
+#include <cctype>
 #include <ctime>
 
 #include "base/text.h"
 #include "dialect/job_options.h"
 #include "dialect/quantities.h"
-#include "engine/duration_text.h"
 
 namespace divvy {
 namespace {
@@ -33,9 +34,26 @@ wire::RequestView RequestViewOf(const JobRecord& record) {
   return view;
 }
 
+/// How many characters an id takes at the start of `text`; 0: there is none, or it is a count ("12 more").
+std::size_t IdLength(std::string_view text) {
+  std::size_t length = 0;
+  while (length < text.size() && std::isdigit(static_cast<unsigned char>(text[length])) != 0) ++length;
+  if (length < text.size() && (text[length] == '_' || std::isalpha(static_cast<unsigned char>(text[length])) != 0))
+    return 0;  // "5_1" has its name already.
+  return text.substr(length).starts_with(" more") ? 0 : length;
+}
+
+std::string PublicIdOf(std::string_view id, const FindOutcome& find) {
+  const auto number = ParseInteger(id);
+  if (!number || *number <= 0) return std::string(id);
+  const auto record = find(JobId(static_cast<std::uint64_t>(*number)));
+  return record && record->array.is_set() ? PublicId(*record) : std::string(id);
+}
+
 /// What JobView and JobDetail share. Both are flat on purpose: a reader of the JSON should not have to know of a base.
 template <typename View>
-void FillCommon(const JobRecord& record, const Reason& reason, View& view) {
+void FillCommon(const JobRecord& record, const Reason& reason, const SpecLabels& labels, const FindOutcome& find,
+                View& view) {
   view.id = record.id;
   view.display_id = DisplayId(record);
   view.name = record.name;
@@ -53,11 +71,14 @@ void FillCommon(const JobRecord& record, const Reason& reason, View& view) {
     view.exit_code = record.exit->code;
     if (record.exit->signal != 0) view.signal = record.exit->signal;
   }
-  view.reason = reason;
-  view.start_reason = record.start_reason;
+  view.reason = WithPublicIds(reason, find);
+  view.start_reason = WithPublicIds(record.start_reason, find);
   view.priority = record.priority;
   view.project = record.project;
   view.group = record.group;
+  view.pool = labels.pool;
+  view.account = labels.account;
+  view.qos = labels.qos;
   view.comment = record.comment;
   view.dialect = Name(record.dialect);
   if (record.array.is_set()) {
@@ -113,54 +134,59 @@ std::vector<std::string> HistoryLines(const JobRecord& record, const std::vector
   return out;
 }
 
-std::string_view KindName(BlockerKind kind) {
-  switch (kind) {
-    case BlockerKind::kHeld:
-      return "held";
-    case BlockerKind::kBeginTime:
-      return "begin_time";
-    case BlockerKind::kDependency:
-      return "dependency";
-    case BlockerKind::kGroupLimit:
-      return "group_limit";
-    case BlockerKind::kGpus:
-      return "gpus";
-    case BlockerKind::kGpuType:
-      return "gpu_type";
-    case BlockerKind::kCpus:
-      return "cpus";
-    case BlockerKind::kMemory:
-      return "memory";
-    case BlockerKind::kCpuJobs:
-      return "cpu_jobs";
-    case BlockerKind::kReservation:
-      return "reservation";
-    case BlockerKind::kInfeasible:
-      return "infeasible";
-  }
-  return "other";
-}
-
-std::string RanOn(const JobRecord& record) {
-  if (record.gpus.empty()) return "without GPUs";
-  std::string text = record.gpus.size() == 1 ? "on GPU " : "on GPUs ";
-  IndexRanges ranges;
-  for (int gpu : record.gpus.ToVector()) ranges.Insert(static_cast<std::uint32_t>(gpu));
-  return text + ranges.ToString();
-}
-
 }  // namespace
 
-wire::JobView ViewOf(const JobRecord& record, const Reason& reason) {
+SpecLabels LabelsOf(const JobSpec& spec) {
+  const auto qos = spec.labels.find("slurm.qos");
+  return {spec.pool, spec.account, qos == spec.labels.end() ? "" : qos->second};
+}
+
+std::string PublicId(const JobRecord& record) {
+  return record.array.is_set() ? DisplayId(record) : ToString(record.id);
+}
+
+std::string WithPublicIds(const std::string& text, const FindOutcome& find) {
+  constexpr std::array<std::string_view, 3> kBefore = {"job ", "jobs ", "divvy release "};
+  const std::string_view all = text;
+  std::string out;
+  std::size_t at = 0;
+  const auto copy = [&](std::size_t length) {
+    out += all.substr(at, length);
+    at += length;
+  };
+  while (at < all.size()) {
+    const bool is_word_start = at == 0 || std::isalnum(static_cast<unsigned char>(all[at - 1])) == 0;
+    const auto before = std::ranges::find_if(
+        kBefore, [&](std::string_view word) { return is_word_start && all.substr(at).starts_with(word); });
+    if (before == kBefore.end()) {
+      copy(1);
+      continue;
+    }
+    copy(before->size());
+    // "3", and in a list of jobs what follows: ", 5 and 7", but not the count in "and 12 more".
+    while (const std::size_t length = IdLength(all.substr(at))) {
+      out += PublicIdOf(all.substr(at, length), find);
+      at += length;
+      const std::string_view rest = all.substr(at);
+      const std::size_t joint = *before != "jobs " ? 0 : rest.starts_with(", ") ? 2 : rest.starts_with(" and ") ? 5 : 0;
+      if (joint == 0) break;
+      copy(joint);
+    }
+  }
+  return out;
+}
+
+wire::JobView ViewOf(const JobRecord& record, const Reason& reason, const SpecLabels& labels, const FindOutcome& find) {
   wire::JobView view;
-  FillCommon(record, reason, view);
+  FillCommon(record, reason, labels, find, view);
   return view;
 }
 
-wire::JobDetail DetailOf(const JobRecord& record, const JobSpec* spec, const Reason& reason,
-                         const std::vector<GpuFacts>& gpus, const std::vector<Batch::HistoryLine>& history) {
+wire::JobDetail DetailOf(const JobRecord& record, const JobSpec* spec, const Reason& reason, const SpecLabels& labels,
+                         const FindOutcome& find, const std::vector<GpuFacts>& gpus,
+                         const std::vector<Batch::HistoryLine>& history) {
   wire::JobDetail detail;
-  FillCommon(record, reason, detail);
+  FillCommon(record, reason, labels, find, detail);
   for (int gpu : record.gpus.ToVector()) {
     if (static_cast<std::size_t>(gpu) < gpus.size())
       detail.gpu_uuids.push_back(gpus[static_cast<std::size_t>(gpu)].uuid);
@@ -174,7 +200,7 @@ wire::JobDetail DetailOf(const JobRecord& record, const JobSpec* spec, const Rea
   detail.retries_left = std::max<std::int64_t>(0, record.retries - static_cast<std::int64_t>(record.retries_used));
   detail.wants_pty = record.wants_pty;
   detail.is_foreground = record.is_foreground;
-  detail.history = HistoryLines(record, history);
+  for (const std::string& line : HistoryLines(record, history)) detail.history.push_back(WithPublicIds(line, find));
   if (record.array_count > 0) {
     detail.elements["total"] = record.array_count;
     detail.elements["waiting"] = static_cast<std::int64_t>(record.array_waiting.size());
@@ -201,56 +227,6 @@ wire::JobDetail DetailOf(const JobRecord& record, const JobSpec* spec, const Rea
   return detail;
 }
 
-wire::WhyView WhyOf(const JobRecord& record, const Explanation& explanation, const Reason& reason, Time now) {
-  wire::WhyView view;
-  view.id = record.id;
-  view.display_id = DisplayId(record);
-  view.state = Name(record.state);
-  if (!explanation.is_waiting) {
-    view.summary = "It has been " + view.state + " " + RanOn(record) + " for " + DurationText(now - record.started) +
-                   ": " + record.start_reason + ".";
-    if (record.state == JobState::kStopping) view.summary = "It is being stopped (" + reason + ").";
-    return view;
-  }
-  for (const Blocker& blocker : explanation.blockers) {
-    wire::BlockerView out;
-    out.kind = KindName(blocker.kind);
-    out.text = blocker.text;
-    out.needed = blocker.needed;
-    out.available = blocker.available;
-    out.rule = blocker.rule;
-    for (const Blocker::Holder& holder : blocker.holders) out.holders.push_back(holder.job);
-    view.blockers.push_back(std::move(out));
-  }
-  view.position = static_cast<std::int64_t>(explanation.position);
-  view.key = explanation.key;
-  view.predicted_start = OptionalSeconds(explanation.predicted_start);
-  view.prediction_basis = explanation.prediction_basis;
-  view.would_start_now = explanation.would_start_now;
-  view.summary = explanation.blockers.empty() ? "Nothing holds it back: it starts at the next decision."
-                                              : "It waits: " + explanation.blockers.front().text + ".";
-  return view;
-}
-
-wire::WhyView WhyFinal(const JobRecord& record, Time now) {
-  wire::WhyView view;
-  view.id = record.id;
-  view.display_id = DisplayId(record);
-  view.state = Name(record.state);
-  view.summary = "It " +
-                 std::string(record.state == JobState::kSucceeded  ? "succeeded"
-                             : record.state == JobState::kFailed   ? "failed"
-                             : record.state == JobState::kLost     ? "was lost"
-                             : record.state == JobState::kTimedOut ? "timed out"
-                                                                   : "was cancelled") +
-                 " " + DurationText(now - record.ended) + " ago: " + record.reason + ".";
-  if (record.started != kNoTime) {
-    view.summary += " It ran for " + DurationText(record.ended - record.started) + " " + RanOn(record) +
-                    " after waiting " + DurationText(record.started - record.submitted) + ".";
-  }
-  return view;
-}
-
 std::vector<wire::GpuView> GpuViews(const Controller& controller, std::string_view isolation, Time now) {
   std::vector<wire::GpuView> views;
   const Cluster& cluster = controller.cluster();
@@ -271,7 +247,11 @@ std::vector<wire::GpuView> GpuViews(const Controller& controller, std::string_vi
     view.isolation = isolation;
     const GpuAvailability& availability = cluster.availability(facts.index);
     const auto owner = cluster.owner(facts.index);
-    if (owner) view.jobs.push_back(*owner);
+    if (owner) {
+      const JobRecord* record = controller.Find(*owner);
+      view.jobs.push_back(*owner);
+      view.job_display_ids.push_back(record == nullptr ? ToString(*owner) : PublicId(*record));
+    }
     if (!availability.fault.empty()) {
       view.state = "fenced";
       view.reason = availability.fault;

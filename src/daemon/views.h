@@ -11,12 +11,32 @@
 
 namespace divvy {
 
-wire::JobView ViewOf(const JobRecord& record, const Reason& reason);
+/// What a listing shows of a job that only its spec knows.
+struct SpecLabels {
+  std::string pool;
+  std::string account;
+  std::string qos;
+
+  friend bool operator==(const SpecLabels&, const SpecLabels&) = default;
+};
+SpecLabels LabelsOf(const JobSpec& spec);
+
+/// What people call the job: "17", and "17_3" for an element of an array; never "17_[4-99]".
+std::string PublicId(const JobRecord& record);
+/// The engine and the controller name jobs by their own ids. Gives each element of an array that `text` names after
+/// "job", "jobs" or "divvy release" the name that people know; the rest stays.
+std::string WithPublicIds(const std::string& text, const FindOutcome& find);
+
+/// `find` knows the jobs that the texts mention.
+wire::JobView ViewOf(const JobRecord& record, const Reason& reason, const SpecLabels& labels, const FindOutcome& find);
 /// `spec` may be null: then what only it knows stays empty.
-wire::JobDetail DetailOf(const JobRecord& record, const JobSpec* spec, const Reason& reason,
-                         const std::vector<GpuFacts>& gpus, const std::vector<Batch::HistoryLine>& history);
-wire::WhyView WhyOf(const JobRecord& record, const Explanation& explanation, const Reason& reason, Time now);
-wire::WhyView WhyFinal(const JobRecord& record, Time now);
+wire::JobDetail DetailOf(const JobRecord& record, const JobSpec* spec, const Reason& reason, const SpecLabels& labels,
+                         const FindOutcome& find, const std::vector<GpuFacts>& gpus,
+                         const std::vector<Batch::HistoryLine>& history);
+/// Of a job that is not final. `find` gives the names of those that hold it back.
+wire::WhyView WhyOf(const JobRecord& record, const Explanation& explanation, const Reason& reason,
+                    const FindOutcome& find, Time now);
+wire::WhyView WhyFinal(const JobRecord& record, const FindOutcome& find, Time now);
 /// Every GPU with who has it. `now` gives the age of foreign processes.
 std::vector<wire::GpuView> GpuViews(const Controller& controller, std::string_view isolation, Time now);
 wire::ErrorView ErrorViewOf(const Error& error);

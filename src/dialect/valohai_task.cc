@@ -109,7 +109,7 @@ Result<std::vector<JobSpec>> MakeTask(const ValohaiProject& project, std::string
     if (!one.root.empty()) one.root += "/" + std::to_string(i);
     if (!one.execution_id.empty()) {
       // The last of a UUID's five groups tells the executions of a task apart.
-      std::array<char, 16> last{};
+      std::array<char, 17> last{};
       std::snprintf(last.data(), last.size(), "%012zx", i + 1);
       one.execution_id = one.execution_id.substr(0, one.execution_id.rfind('-') + 1) + last.data();
       if (one.task_id.empty()) one.task_id = request.execution_id;

@@ -9,10 +9,13 @@
 
 #include <array>
 #include <cerrno>
+#include <cstddef>
+#include <cstdio>
 #include <cstring>
 #include <thread>
 
 #include "platform/launch_message.h"
+#include "platform/process_tree.h"
 
 namespace divvy {
 namespace {
@@ -26,7 +29,9 @@ Error SystemError(std::string_view what, std::string_view object) {
   return Internal("cannot " + std::string(what) + " '" + std::string(object) + "': " + std::strerror(errno));
 }
 
-// The launcher holds this lock while it lives: it belongs to the open file, a copy of which the launcher gets.
+// The launcher holds this lock while it lives: it belongs to the open file, a copy of which the launcher gets. A
+// process that is killed gives up its locks a moment before it counts as dead, and until then its supervisors believe
+// in it: so the file names it, and that moment is waited for.
 Result<Descriptor> AwaitLauncherLock(const std::string& run_directory) {
   const std::string path = run_directory + "/launcher.lock";
   Descriptor file(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600));
@@ -41,6 +46,14 @@ Result<Descriptor> AwaitLauncherLock(const std::string& run_directory) {
                                 "'; end the process that holds '" + path + "' (fuser shows it)");
     }
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+  char text[64] = "";
+  long long pid = 0;
+  unsigned long long ticks = 0;
+  if (::pread(file.get(), text, sizeof text - 1, 0) > 0 && std::sscanf(text, "%lld %llu", &pid, &ticks) == 2) {
+    while (IsAlive({.pid = pid, .start_ticks = ticks}) && std::chrono::steady_clock::now() < give_up) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
   }
   return file;
 }
@@ -95,6 +108,10 @@ Status ProcessLauncher::Spawn() {
   pid_t pid = 0;
   DIVVY_CHECK(SpawnLauncher(options_.command, theirs.get(), lock.get(), pid));
   launcher_pid_ = pid;
+  const ProcessIdentity self = IdentifyProcess(pid);
+  const std::string text = std::to_string(self.pid) + " " + std::to_string(self.start_ticks) + "\n";
+  static_cast<void>(!::ftruncate(lock.get(), 0));
+  static_cast<void>(!::pwrite(lock.get(), text.data(), text.size(), 0));
   socket_ = std::move(ours);
   // The first frame is no launch: its body is the run directory.
   LaunchFrameHeader header = {.body_size = static_cast<std::uint32_t>(options_.run_directory.size())};
@@ -115,7 +132,9 @@ Status ProcessLauncher::Launch(const LaunchRequest& request) {
     frame->streams.push_back(std::move(copy));
   }
   frame->bytes = EncodeLaunch(request);
-  unconfirmed_[{request.job, request.attempt}] = frame;
+  const std::uint64_t sequence = ++last_sequence_;
+  std::memcpy(frame->bytes.data() + offsetof(LaunchFrameHeader, sequence), &sequence, sizeof sequence);
+  unconfirmed_[{request.job, request.attempt}] = {.frame = frame, .sequence = sequence};
   to_send_.push_back(std::move(frame));
   Flush();
   return {};
@@ -124,16 +143,52 @@ Status ProcessLauncher::Launch(const LaunchRequest& request) {
 void ProcessLauncher::Confirm(JobId job, std::uint32_t attempt) { unconfirmed_.erase({job, attempt}); }
 
 Status ProcessLauncher::OnReadable() {
-  char byte = 0;
-  if (::recv(socket_.get(), &byte, sizeof byte, MSG_PEEK | MSG_DONTWAIT) < 0 && errno == EAGAIN) return {};
+  char bytes[512];
+  ssize_t size = 0;
+  while ((size = ::recv(socket_.get(), bytes, sizeof bytes, MSG_DONTWAIT)) > 0) {
+    returned_.append(bytes, static_cast<std::size_t>(size));
+  }
+  if (size < 0 && (errno == EAGAIN || errno == EINTR)) {
+    TakeReturned();
+    RepeatLost();
+    return {};
+  }
+  returned_.clear();
   ::waitpid(static_cast<pid_t>(launcher_pid_), nullptr, 0);
   launcher_pid_ = 0;
   to_send_.clear();
   sent_of_first_ = 0;
   DIVVY_CHECK(Spawn());
-  for (const auto& [key, frame] : unconfirmed_) to_send_.push_back(frame);
-  Flush();
+  for (auto& [key, pending] : unconfirmed_) pending.is_stranded = true;
+  RepeatLost();
   return {};
+}
+
+void ProcessLauncher::TakeReturned() {
+  while (returned_.size() >= sizeof(std::uint64_t)) {
+    std::uint64_t sequence = 0;
+    std::memcpy(&sequence, returned_.data(), sizeof sequence);
+    returned_.erase(0, sizeof sequence);
+    for (auto& [key, pending] : unconfirmed_) pending.is_stranded |= pending.sequence == sequence;
+  }
+}
+
+// A record that names a process, or is locked, says that the launch happened or is just being given up. Only without
+// one is it certain that nobody has begun it nor will: the claim of a supervisor comes first, and ends with the
+// launcher. Were it repeated on suspicion, a short job could end, and its record be removed, before the repetition
+// looks for it.
+void ProcessLauncher::RepeatLost() {
+  for (auto& [key, pending] : unconfirmed_) {
+    if (!pending.is_stranded) continue;
+    const auto record = ReadRunRecord(options_.run_directory, key.first);
+    if (!record && record.error().code != ErrorCode::kNotFound) continue;
+    const bool is_void = !record || (!record->is_supervisor_alive &&
+                                     (StateOf(*record) == RunState::kNeverStarted || record->attempt < key.second));
+    if (!is_void) continue;
+    pending.is_stranded = false;
+    to_send_.push_back(pending.frame);
+  }
+  Flush();
 }
 
 void ProcessLauncher::Flush() {

@@ -1,12 +1,13 @@
 // How jobs are started so that they outlive the daemon.
 //
-//   daemon --(stream socket)--> launcher --fork--> supervisor of job 17 --vfork, exec--> the job
-//     ^------------------------(datagrams: started, exited, detached)-------'
+//   daemon --(stream socket)--> launcher --fork--> guard --fork--> supervisor of job 17 --vfork, exec--> the job
+//     ^------------------------(datagrams: started, exited, detached)--------------'
 //
 // The daemon never forks: a large process forks slowly, and its children would be its own. It starts one small launcher
 // (this same executable, LauncherMain) which has one supervisor for every running job: a process that belongs to nobody
 // while it watches, so that the daemon and the launcher may be killed at any time. A supervisor whose job has ended
-// takes the next one, because making and tearing down a process costs more than all else that a launch does here.
+// takes the next one, because making and tearing down a process costs more than all else that a launch does here. Above
+each stands its guard, which takes over when the supervisor is killed.
 // docs/supervisor.md tells a supervisor's life.
 //
 // A launch happens at most once: the run record is made exclusively, and only while the launcher that passed the job on
@@ -84,6 +85,8 @@ class Launcher {
   virtual Status Launch(const LaunchRequest& request) = 0;
   /// To be called for each report received, and before its run record is removed: this launch need not be repeated.
   virtual void Confirm(JobId job, std::uint32_t attempt) = 0;
+  /// To be called now and then: repeats the launches that got lost with whoever had them.
+  virtual void RepeatLost() = 0;
 };
 
 struct ProcessLauncherOptions {
@@ -104,13 +107,15 @@ class ProcessLauncher final : public Launcher {
 
   Status Launch(const LaunchRequest& request) override;
   void Confirm(JobId job, std::uint32_t attempt) override;
+  /// One is lost when the launcher or the supervisor that had it is dead and no record says that it began.
+  void RepeatLost() override;
 
   /// To be watched for reading always, and for writing while WantsWrite().
   int fd() const { return socket_.get(); }
   bool WantsWrite() const { return !to_send_.empty(); }
   void OnWritable() { Flush(); }
-  /// Readable means that the launcher has died: starts another and repeats the launches that nobody has confirmed.
-  /// fd() is a new one afterwards.
+  /// Readable means that the launcher has died, and then starts another (fd() is a new one afterwards), or that it says
+  /// of a supervisor that it has. Repeats what got lost.
   Status OnReadable();
   std::int64_t launcher_pid() const { return launcher_pid_; }
 
@@ -118,13 +123,22 @@ class ProcessLauncher final : public Launcher {
   using Key = std::pair<JobId, std::uint32_t>;
 
   explicit ProcessLauncher(ProcessLauncherOptions options) : options_(std::move(options)) {}
+  /// A launch that nobody has confirmed.
+  struct Pending {
+    std::shared_ptr<const LaunchFrame> frame;
+    std::uint64_t sequence = 0;
+    bool is_stranded = false;  // Whoever had it is dead.
+  };
   Status Spawn();
+  void TakeReturned();
   void Flush();
 
   ProcessLauncherOptions options_;
   Descriptor socket_;
   std::int64_t launcher_pid_ = 0;
-  std::map<Key, std::shared_ptr<const LaunchFrame>> unconfirmed_;
+  std::map<Key, Pending> unconfirmed_;
+  std::uint64_t last_sequence_ = 0;
+  std::string returned_;  // Sequence numbers from the launcher, the last one perhaps in part.
   std::deque<std::shared_ptr<const LaunchFrame>> to_send_;
   std::size_t sent_of_first_ = 0;  // Bytes of to_send_.front() that are on their way.
 };

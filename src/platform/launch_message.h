@@ -19,6 +19,7 @@ namespace divvy {
 
 /// All that the launcher itself reads: the rest is decoded where it is used.
 struct LaunchFrameHeader {
+  std::uint64_t sequence = 0;  // Counts what one daemon launches; comes back if the supervisor dies that had it.
   std::uint32_t body_size = 0;
   std::uint32_t stream_count = 0;
 };

@@ -11,10 +11,12 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <cstring>
 #include <map>
 
 #include "platform/launch_message.h"
 #include "platform/memory_cgroup.h"
+#include "platform/process_tree.h"
 #include "platform/supervisor.h"
 
 namespace divvy {
@@ -58,9 +60,12 @@ class LauncherLoop {
   void OnSupervisor(int channel) {
     char bytes[16];
     if (::recv(channel, bytes, sizeof bytes, MSG_DONTWAIT) <= 0) {
-      Forget(channel);  // It was killed; its record says what became of its job.
+      // It was killed; its record says what became of its job, if it came that far.
+      if (const auto had = passed_.find(channel); had != passed_.end()) Return(had->second);
+      Forget(channel);
       return;
     }
+    passed_.erase(channel);
     idle_.push_back(channel);
     if (idle_.size() > kMaxIdle) LetGo(1);
   }
@@ -74,16 +79,27 @@ class LauncherLoop {
     while (!idle_.empty()) {
       const int channel = idle_.back();
       idle_.pop_back();
-      if (SendFrame(channel, frame)) return;
+      if (Pass(channel, frame)) return;
       Forget(channel);
     }
-    while (!SendFrame(MakeSupervisor(), frame)) {
+    while (!Pass(MakeSupervisor(), frame)) {
     }
   }
 
+  bool Pass(int channel, const LaunchFrame& frame) {
+    LaunchFrameHeader header;
+    std::memcpy(&header, frame.bytes.data(), sizeof header);
+    passed_[channel] = header.sequence;
+    return SendFrame(channel, frame);
+  }
+
+  // Tells the daemon that nobody has this launch any more. A daemon that does not read has more to catch up with.
+  void Return(std::uint64_t sequence) { ::send(socket_, &sequence, sizeof sequence, MSG_NOSIGNAL | MSG_DONTWAIT); }
+
   void Greet(std::string_view run_directory) {
     setup_.run_directory = run_directory;
-    setup_.launcher = ::getpid();
+    setup_.launcher = IdentifyProcess(::getpid());
+    setup_.launcher_pidfd = static_cast<int>(::syscall(SYS_pidfd_open, ::getpid(), 0));
     setup_.memory_root = FindMemoryCgroupRoot();
     if (::chdir(setup_.run_directory.c_str()) != 0) ::_exit(1);
   }
@@ -110,7 +126,9 @@ class LauncherLoop {
   [[noreturn]] void BecomeSupervisor(int channel) {
     // Nothing of ours may live on in it: not the daemon's socket, our lock, the others' channels or streams.
     ::dup3(channel, 3, O_CLOEXEC);
-    ::syscall(SYS_close_range, 4U, ~0U, 0U);
+    const bool has_pidfd = setup_.launcher_pidfd >= 0 && ::dup3(setup_.launcher_pidfd, 4, O_CLOEXEC) == 4;
+    setup_.launcher_pidfd = has_pidfd ? 4 : -1;
+    ::syscall(SYS_close_range, has_pidfd ? 5U : 4U, ~0U, 0U);
     RunSupervisor(3, std::move(setup_));
   }
 
@@ -123,14 +141,16 @@ class LauncherLoop {
   // Closes the channel, at which an idle supervisor leaves.
   void Forget(int channel) {
     std::erase(idle_, channel);
+    passed_.erase(channel);
     channels_.erase(channel);
   }
 
   int socket_;
   Descriptor events_;
   LaunchFrameReader reader_;
-  std::map<int, Descriptor> channels_;  // One for each supervisor, by its number.
-  std::vector<int> idle_;               // Those of supervisors without a job; the last became idle last.
+  std::map<int, Descriptor> channels_;   // One for each supervisor, by its number.
+  std::vector<int> idle_;                // Those of supervisors without a job; the last became idle last.
+  std::map<int, std::uint64_t> passed_;  // The launches that supervisors have, by channel.
   SupervisorSetup setup_;
 };
 

@@ -108,6 +108,13 @@ Result<MemoryCgroup> MemoryCgroup::Create(const MemoryCgroupRoot& root, std::str
   return group;
 }
 
+MemoryCgroup MemoryCgroup::Open(const MemoryCgroupRoot& root, const std::string& directory) {
+  MemoryCgroup group;
+  group.directory_ = directory;
+  group.is_unified_ = root.is_unified;
+  return group;
+}
+
 bool MemoryCgroup::SawOutOfMemoryKill() const {
   return ReadOutOfMemoryKills(directory_ + (is_unified_ ? "/memory.events" : "/memory.oom_control")) > 0;
 }

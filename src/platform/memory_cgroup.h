@@ -31,6 +31,9 @@ class MemoryCgroup {
   static Result<MemoryCgroup> Create(const MemoryCgroupRoot& root, std::string_view run_directory,
                                      std::string_view name, Bytes limit);
 
+  /// One that exists: a directory that Create() made.
+  static MemoryCgroup Open(const MemoryCgroupRoot& root, const std::string& directory);
+
   const std::string& directory() const { return directory_; }
   /// The file into which a process writes "0" to join.
   std::string procs_file() const { return directory_ + "/cgroup.procs"; }

@@ -38,6 +38,7 @@ Places FindPlaces() {
     }
     Places places = Under(home, home + "/divvy.sock", home + "/divvy.toml");
     places.home = home;
+    if (std::string boot_id = Variable("DIVVY_BOOT_ID_FILE"); !boot_id.empty()) places.boot_id = std::move(boot_id);
     return places;
   }
   const std::string machine_socket = "/run/divvy/divvy.sock";

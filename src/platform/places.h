@@ -12,6 +12,9 @@ struct Places {
   std::string logs;    // One file a job.
   std::string runs;    // Run records.
   std::string home;    // DIVVY_HOME where that is what decided; else empty.
+  /// Holds another text after every boot of the machine. A private daemon reads DIVVY_BOOT_ID_FILE's instead, so that
+  /// a test can say that there was a reboot.
+  std::string boot_id = "/proc/sys/kernel/random/boot_id";
   bool is_machine_wide = false;
 };
 

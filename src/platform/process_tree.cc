@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/syscall.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -11,6 +12,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <fstream>
 
 #include "platform/launch_descriptor.h"
 
@@ -50,6 +52,24 @@ void AddDescendants(pid_t root, const std::vector<Member>& all, std::vector<Memb
       grew = true;
     }
   }
+}
+
+std::vector<Member> ReadOrphans(pid_t root) {
+  const std::vector<Member> all = ReadAllProcesses();
+  std::vector<Member> members;
+  for (const Member& process : all) {
+    if (process.pid == root || process.stat.session == root) members.push_back(process);
+  }
+  AddDescendants(root, all, members);
+  return members;
+}
+
+bool HasVariable(pid_t pid, const std::string& variable) {
+  std::ifstream file("/proc/" + std::to_string(pid) + "/environ");
+  for (std::string entry; std::getline(file, entry, '\0');) {
+    if (entry == variable) return true;
+  }
+  return false;
 }
 
 // A pid that was read a moment ago may name another process by now, and we may be root: so the signal goes through a
@@ -110,19 +130,26 @@ bool IsAlive(const ProcessIdentity& process) {
   return stat && stat->start_ticks == process.start_ticks && stat->state != 'Z' && stat->state != 'X';
 }
 
+bool IsChild(pid_t pid) {
+  siginfo_t info = {};
+  return ::waitid(P_PID, static_cast<id_t>(pid), &info, WEXITED | WNOHANG | WNOWAIT) == 0;
+}
+
 int SignalDescendants(pid_t root, int signal) {
   std::vector<Member> members;
   AddDescendants(root, ReadAllProcesses(), members);
   return SignalAll(members, signal);
 }
 
-int SignalOrphans(pid_t root, int signal) {
-  const std::vector<Member> all = ReadAllProcesses();
-  std::vector<Member> members;
-  for (const Member& process : all) {
-    if (process.pid == root || process.stat.session == root) members.push_back(process);
-  }
-  AddDescendants(root, all, members);
+int SignalOrphans(pid_t root, int signal) { return SignalAll(ReadOrphans(root), signal); }
+
+int SignalLeftBehind(const ProcessIdentity& first, const std::string& variable, int signal) {
+  const auto pid = static_cast<pid_t>(first.pid);
+  // While anything is left of a session the kernel gives its number to no other process.
+  const auto now = ReadProcessStat(pid);
+  if (pid <= 0 || (now && now->start_ticks != first.start_ticks)) return 0;
+  std::vector<Member> members = ReadOrphans(pid);
+  std::erase_if(members, [&](const Member& member) { return !HasVariable(member.pid, variable); });
   return SignalAll(members, signal);
 }
 

@@ -9,6 +9,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "base/result.h"
@@ -33,12 +34,19 @@ ProcessIdentity IdentifyProcess(pid_t pid);
 /// True while the very process runs; false once it has ended, reaped or not.
 bool IsAlive(const ProcessIdentity& process);
 
+/// True if `pid` is a child of ours, ended or not.
+bool IsChild(pid_t pid);
+
 /// Sends `signal` to every process below `root`, not to `root` itself. Returns how many it reached. One pass: a process
 /// that forks meanwhile needs another.
 int SignalDescendants(pid_t root, int signal);
 
 /// For a job without supervisor: `root`, its descendants and its session. `root` itself may have ended already.
 int SignalOrphans(pid_t root, int signal);
+
+/// To what `first` left in its session, and to itself where it lives; as long as they were started with `variable`
+/// ("NAME=value") in their environment, for the session's number may be another's by now.
+int SignalLeftBehind(const ProcessIdentity& first, const std::string& variable, int signal);
 
 /// SIGSTOP to every process below `root`, again until a pass finds nobody that still runs.
 void StopDescendants(pid_t root);

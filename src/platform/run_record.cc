@@ -41,12 +41,26 @@ std::string ReadAll(int fd) {
   return text;
 }
 
+std::optional<RunRecord> ReadRecord(int directory, JobId job) {
+  const Descriptor file(::openat(directory, ToString(job).c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW));
+  if (!file.is_open()) return std::nullopt;
+  // The lock first: when it is free nothing is written any more, so what is read after it is final.
+  const bool is_alive = IsLocked(file.get());
+  const std::string text = ReadAll(file.get());
+  RunRecord record = ReadRecordFields(RecordFields(text));
+  if (record.job.is_set() && record.job != job) return std::nullopt;
+  record.job = job;
+  record.is_supervisor_alive = is_alive;
+  return record;
+}
+
 }  // namespace
 
 RunState StateOf(const RunRecord& record) {
   if (record.exit) return RunState::kEnded;
   if (record.is_supervisor_alive) return RunState::kWatched;
   if (record.process.pid == 0) return RunState::kNeverStarted;
+  if (IsAlive(record.guard)) return RunState::kWatched;
   return IsAlive(record.process) ? RunState::kOrphaned : RunState::kVanished;
 }
 
@@ -59,20 +73,21 @@ Result<std::vector<RunRecord>> ScanRunDirectory(const std::string& run_directory
   while (const dirent* entry = ::readdir(directory)) {
     const auto id = ParseInteger(entry->d_name);
     if (!id || *id <= 0) continue;
-    const Descriptor file(::openat(::dirfd(directory), entry->d_name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW));
-    if (!file.is_open()) continue;
-    // The lock first: when it is free nothing is written any more, so what is read after it is final.
-    const bool is_alive = IsLocked(file.get());
-    const std::string text = ReadAll(file.get());
-    RunRecord record = ReadRecordFields(RecordFields(text));
-    if (record.job.is_set() && record.job.value() != static_cast<std::uint64_t>(*id)) continue;
-    record.job = JobId(static_cast<std::uint64_t>(*id));
-    record.is_supervisor_alive = is_alive;
-    records.push_back(std::move(record));
+    auto record = ReadRecord(::dirfd(directory), JobId(static_cast<std::uint64_t>(*id)));
+    if (record) records.push_back(*std::move(record));
   }
   ::closedir(directory);
   std::sort(records.begin(), records.end(), [](const RunRecord& a, const RunRecord& b) { return a.job < b.job; });
   return records;
+}
+
+Result<RunRecord> ReadRunRecord(const std::string& run_directory, JobId job) {
+  const Descriptor directory(::open(run_directory.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
+  if (!directory.is_open()) {
+    return Internal("cannot read the run directory '" + run_directory + "': " + std::strerror(errno));
+  }
+  if (auto record = ReadRecord(directory.get(), job)) return *std::move(record);
+  return NotFound("job " + ToString(job) + " has no run record");
 }
 
 void RemoveRunRecord(const std::string& run_directory, const RunRecord& record) {
@@ -117,6 +132,7 @@ void AddWatch(const RunRecord& record, RecordWriter& out) {
   out.Add("job", static_cast<std::int64_t>(record.job.value()));
   out.Add("attempt", record.attempt);
   out.Add("supervisor", FormatIdentity(record.supervisor));
+  out.Add("guard", record.guard.pid != 0 ? FormatIdentity(record.guard) : "");
   out.Add("control", record.control);
   out.Add("uid", record.uid);
   if (!record.script.empty()) out.Add("script", record.script);
@@ -147,6 +163,7 @@ RunRecord ReadRecordFields(const RecordFields& fields) {
   record.job = JobId(static_cast<std::uint64_t>(std::max<std::int64_t>(0, fields.Number("job"))));
   record.attempt = static_cast<std::uint32_t>(fields.Number("attempt"));
   record.supervisor = ParseIdentity(fields.Text("supervisor"));
+  record.guard = ParseIdentity(fields.Text("guard"));
   record.process = ParseIdentity(fields.Text("process"));
   record.control = fields.Text("control");
   record.uid = fields.Text("uid").empty() ? -1 : fields.Number("uid");

@@ -24,6 +24,7 @@ struct RunRecord {
   JobId job;
   std::uint32_t attempt = 0;  // Which launch of the job this is.
   ProcessIdentity supervisor;
+  ProcessIdentity guard;    // Takes over when the supervisor is killed; pid 0: none.
   ProcessIdentity process;  // The job's first process; pid 0 until it exists.
   std::string control;      // Where the supervisor listens: an abstract socket address, "@0001f".
   std::int64_t uid = -1;    // Whose job it is.
@@ -38,10 +39,10 @@ struct RunRecord {
 };
 
 enum class RunState {
-  kWatched,       // Its supervisor lives and will report.
+  kWatched,       // Its supervisor lives, or the guard that takes over from it, and will report.
   kEnded,         // `exit` says how.
-  kOrphaned,      // The supervisor was killed, the job's process goes on: AdoptedProcess waits for it.
-  kVanished,      // Supervisor and process are both gone, and nobody saw how it ended.
+  kOrphaned,      // Supervisor and guard were killed, the job's process goes on: AdoptedProcess waits for it.
+  kVanished,      // All three are gone, and nobody saw how it ended.
   kNeverStarted,  // The supervisor was killed before it had started anything.
 };
 /// Looks at /proc where the record does not decide it.
@@ -51,6 +52,9 @@ RunState StateOf(const RunRecord& record);
 /// supervisor was killed at once) is a record of that job with nothing known. Requires: no launcher of an earlier
 /// daemon is alive there (ProcessLauncher::Start has seen to that), else a job that it starts right now is missed.
 Result<std::vector<RunRecord>> ScanRunDirectory(const std::string& run_directory);
+
+/// One record; kNotFound when there is none.
+Result<RunRecord> ReadRunRecord(const std::string& run_directory, JobId job);
 
 /// Removes the file and what belongs to it (script, cgroup). To be called when the end of the job is durable elsewhere.
 /// Fine when already gone.

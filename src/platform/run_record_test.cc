@@ -18,6 +18,7 @@ RunRecord Full() {
   record.job = JobId(17);
   record.attempt = 3;
   record.supervisor = {.pid = 100, .start_ticks = 2000};
+  record.guard = {.pid = 99, .start_ticks = 1999};
   record.process = {.pid = 101, .start_ticks = 2001};
   record.control = "@0001f";
   record.uid = 1000;
@@ -85,21 +86,28 @@ TEST(RunRecord, ScanFindsRecordsAndTellsTheirStates) {
   orphan.process = IdentifyProcess(::getpid());
   write("10", Format(orphan));
   write("11", "");
+  RunRecord guarded = vanished;
+  guarded.job = JobId(13);
+  guarded.guard = IdentifyProcess(::getpid());
+  write("13", Format(guarded));
   write("17.train.sh", "#!/bin/sh\n");
   write("reports", "x");
   write("12", "job=99\n");  // Another's: not believed.
 
   const auto records = ScanRunDirectory(folder);
   ASSERT_TRUE(records);
-  ASSERT_EQ(records->size(), 4U);
+  ASSERT_EQ(records->size(), 5U);
   EXPECT_EQ((*records)[0].job, JobId(9));
   EXPECT_EQ(StateOf((*records)[0]), RunState::kVanished);
   EXPECT_EQ(StateOf((*records)[1]), RunState::kOrphaned);
   EXPECT_EQ((*records)[2].job, JobId(11));
   EXPECT_EQ(StateOf((*records)[2]), RunState::kNeverStarted);
-  EXPECT_EQ(StateOf((*records)[3]), RunState::kEnded);
+  EXPECT_EQ(StateOf((*records)[3]), RunState::kWatched);
+  EXPECT_EQ(StateOf((*records)[4]), RunState::kEnded);
+  EXPECT_EQ(ReadRunRecord(folder, JobId(13)), (*records)[3]);
+  EXPECT_EQ(ReadRunRecord(folder, JobId(14)).error().code, ErrorCode::kNotFound);
 
-  RemoveRunRecord(folder, (*records)[3]);
+  RemoveRunRecord(folder, (*records)[4]);
   EXPECT_FALSE(std::filesystem::exists(folder + "/17"));
   EXPECT_FALSE(std::filesystem::exists(folder + "/17.train.sh"));
   std::filesystem::remove_all(folder);

@@ -17,13 +17,14 @@ namespace divvy {
 /// What a supervisor inherits from its launcher.
 struct SupervisorSetup {
   std::string run_directory;  // Absolute; also the working directory.
-  pid_t launcher = 0;
+  ProcessIdentity launcher;
+  int launcher_pidfd = -1;  // -1 where the kernel gives none.
   std::optional<MemoryCgroupRoot> memory_root;
 };
 
 /// Takes launch frames from `channel` until the launcher closes it, one job after the other. Writes a byte to it when
-/// it can take another. Requires: a freshly forked process with one thread, all signals blocked and nothing open but 0,
-/// 1, 2 and `channel`.
+/// it can take another. The process that calls this becomes the guard, and a child of it the supervisor. Requires: a
+/// freshly forked process with one thread, all signals blocked and nothing open but 0, 1, 2, `channel` and the pidfd.
 [[noreturn]] void RunSupervisor(int channel, SupervisorSetup setup);
 
 }  // namespace divvy

@@ -1,6 +1,7 @@
 #include "platform/supervisor_files.h"
 
 #include <fcntl.h>
+#include <poll.h>
 #include <sys/fsuid.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -11,6 +12,8 @@
 #include <chrono>
 #include <cstring>
 #include <thread>
+
+#include "platform/process_tree.h"
 
 namespace divvy {
 namespace {
@@ -58,11 +61,17 @@ Descriptor OpenAs(const FileOwner& owner, const std::string& path, int flags) {
   return file;
 }
 
+bool IsLauncherAlive(const SupervisorSetup& setup) {
+  if (setup.launcher_pidfd < 0) return IsAlive(setup.launcher);
+  pollfd polled = {.fd = setup.launcher_pidfd, .events = POLLIN, .revents = 0};
+  return ::poll(&polled, 1, 0) == 0;
+}
+
 bool GiveTo(const FileOwner& owner, int file) { return !owner.is_set() || ::fchown(file, owner.uid, owner.gid) == 0; }
 
 }  // namespace
 
-Result<Descriptor> ClaimRunRecord(const LaunchRequest& request, pid_t launcher) {
+Result<Descriptor> ClaimRunRecord(const LaunchRequest& request, const SupervisorSetup& setup) {
   const std::string name = ToString(request.job);
   const auto give_up = std::chrono::steady_clock::now() + kClaimWait;
   while (true) {
@@ -72,7 +81,7 @@ Result<Descriptor> ClaimRunRecord(const LaunchRequest& request, pid_t launcher) 
     }
     if (record.is_open()) {
       const bool is_locked = Lock(record.get());
-      if (::getppid() != launcher) {
+      if (!IsLauncherAlive(setup)) {
         ::unlink(name.c_str());
         return Descriptor();
       }

@@ -9,14 +9,15 @@
 #include "base/result.h"
 #include "platform/launch.h"
 #include "platform/launch_descriptor.h"
+#include "platform/supervisor.h"
 
 namespace divvy {
 
 /// Makes and locks the run record of request.job in the working directory. The record makes a launch happen at most
-/// once, however often it is asked for: it is made exclusively, and `launcher` must still be our parent when it is
+/// once, however often it is asked for: it is made exclusively, and the launcher must still be alive when it is
 /// there, so that a later launcher's repetition, or a later daemon's scan, finds it. The result is closed when the job
 /// is not ours to run: it runs already or did, or the launcher has gone.
-Result<Descriptor> ClaimRunRecord(const LaunchRequest& request, pid_t launcher);
+Result<Descriptor> ClaimRunRecord(const LaunchRequest& request, const SupervisorSetup& setup);
 
 /// Whose rights a file is opened with. `uid` -1: our own.
 struct FileOwner {

@@ -68,10 +68,16 @@ struct Start {
   Time started = kNoTime;
 };
 
+// As a shell has it: 127 for a program that does not exist.
+int CodeOf(const Start& start) {
+  return start.step == Step::kExecute && (start.error == ENOENT || start.error == ENOTDIR) ? 127 : 126;
+}
+
 [[noreturn]] void Fail(Start& start, Step step) {
   start.step = step;
   start.error = errno;
-  ::_exit(127);
+  // For a guard, which sees the code alone.
+  ::_exit(CodeOf(start));
 }
 
 bool Replace(int target, const std::string& path, int flags) {
@@ -193,7 +199,7 @@ std::string Describe(const Start& start, int& code) {
   const JobProgram& program = *start.plan->program;
   const std::string why = std::string(": ") + std::strerror(start.error);
   const auto quoted = [](const std::string& text) { return "'" + text + "'"; };
-  code = 126;
+  code = CodeOf(start);
   switch (start.step) {
     case Step::kDone:
       return "";
@@ -218,7 +224,6 @@ std::string Describe(const Start& start, int& code) {
     case Step::kExecute:
       break;
   }
-  code = start.error == ENOENT || start.error == ENOTDIR ? 127 : 126;
   const std::string cannot = "cannot run " + quoted(program.shown_name);
   if (program.interpreter.empty()) {
     // The kernel says "no such file" also when a file's own interpreter is missing.

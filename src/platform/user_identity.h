@@ -1,15 +1,21 @@
-// Which groups a user is in, asked of the system's name service once per user and kept for a minute.
+// Which groups a user is in, asked of the system's name service.
 #pragma once
 
 #include <sys/types.h>
 
 #include <chrono>
 #include <map>
+#include <string>
 #include <utility>
 #include <vector>
 
 namespace divvy {
 
+/// True if `group` is the name of a group that `uid` is in: as the user's own group or as a further one. A uid without
+/// a name is in `gid` alone. Asks anew each time, which may take as long as a network answers.
+bool IsInGroup(uid_t uid, gid_t gid, const std::string& group);
+
+/// Asked once per user and kept for a minute.
 class UserGroups {
  public:
   /// The supplementary groups of `uid`, `gid` included. A uid without a name has `gid` alone.

@@ -72,7 +72,8 @@ struct HistoryQuery {
 
 class SqliteStore : public Store {
  public:
-  SqliteStore(FileLock lock, const std::string& path) : lock_(std::move(lock)), writing_(path), reading_(path) {}
+  SqliteStore(FileLock lock, const std::string& path)
+      : lock_(std::move(lock)), writing_(path), reading_(path), scanning_(path) {}
 
   Status Open();
 
@@ -100,6 +101,10 @@ class SqliteStore : public Store {
   std::mutex reader_mutex_;
   Connection reading_;
   Statement find_, spec_, history_of_, last_of_, named_;
+
+  // Of their own for what may take seconds, so that a look for one job does not wait for it.
+  std::mutex scan_mutex_;
+  Connection scanning_;
 };
 
 Status SqliteStore::Open() {
@@ -117,6 +122,8 @@ Status SqliteStore::Open() {
   DIVVY_TRY(writer_, BatchWriter::Create(writing_));
   DIVVY_CHECK(reading_.Open());
   DIVVY_CHECK(reading_.Execute(kReaderSettings));
+  DIVVY_CHECK(scanning_.Open());
+  DIVVY_CHECK(scanning_.Execute(kReaderSettings));
   return PrepareReads();
 }
 
@@ -141,6 +148,9 @@ Status SqliteStore::Commit(const std::vector<Batch>& batches) {
 Result<Store::Loaded> SqliteStore::Load() {
   const std::lock_guard lock(writer_mutex_);
   Loaded loaded;
+  // A long queue is most of a start's time and memory: without growing, it is neither moved nor held twice.
+  DIVVY_TRY(const std::int64_t count, writing_.QueryInteger("SELECT count(*) FROM jobs WHERE state < 6"));
+  loaded.live.reserve(static_cast<std::size_t>(count));
   DIVVY_TRY(Statement live, writing_.Prepare("SELECT " + RowColumns() + " FROM jobs WHERE state < 6 ORDER BY id"));
   while (true) {
     DIVVY_TRY(const bool has_row, live.Next());
@@ -196,9 +206,9 @@ Result<JobSpec> SqliteStore::Spec(JobId id) {
 }
 
 Result<std::vector<JobRecord>> SqliteStore::History(const HistoryFilter& filter) {
-  const std::lock_guard lock(reader_mutex_);
+  const std::lock_guard lock(scan_mutex_);
   const HistoryQuery query(filter);
-  DIVVY_TRY(Statement statement, reading_.Prepare(query.sql));
+  DIVVY_TRY(Statement statement, scanning_.Prepare(query.sql));
   int parameter = 0;
   for (const std::string& text : query.texts) statement.Bind(++parameter, std::string_view(text));
   std::vector<JobRecord> records;

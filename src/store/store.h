@@ -57,7 +57,8 @@ class Store {
     }
   }
 
-  // Reads; safe on other threads than Commit's, and they do not wait for it. They see committed batches only.
+  // Reads; safe on other threads than Commit's, and they do not wait for it, nor for a History under way. They see
+  // committed batches only.
   virtual Result<JobRecord> Find(JobId id) = 0;  // kNotFound.
   virtual Result<JobSpec> Spec(JobId id) = 0;    // Environment included. An element gives its array's.
   virtual Result<std::vector<JobRecord>> History(const HistoryFilter& filter) = 0;

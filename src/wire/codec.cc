@@ -4,6 +4,26 @@
 #include "wire/messages_describe.h"
 
 namespace divvy::wire {
+namespace {
+
+/// What the daemon reads is somebody else's text, and what it takes bounds its memory: 32 bytes a value. A request
+/// names jobs, or words for a command, as many as fit on a command line (2 MiB with 8 bytes for each word's pointer). A
+/// sweep has 100,000 values in a column, and ten such columns. Lists of jobs are the daemon's own answers and as long
+/// as the queue is: 100,000 jobs are 60 MB and more values than a request may have.
+template <typename Message>
+constexpr JsonLimits kLimitsOf = {std::size_t{32} << 20, 32, std::size_t{1} << 18};
+constexpr JsonLimits kLimitsOfSweeps = {std::size_t{32} << 20, 32, std::size_t{1} << 20};
+template <>
+constexpr JsonLimits kLimitsOf<SubmitRequest> = kLimitsOfSweeps;
+template <>
+constexpr JsonLimits kLimitsOf<JobSpec> = kLimitsOfSweeps;
+constexpr JsonLimits kLimitsOfLists = {std::size_t{4} << 30, 32, std::size_t{1} << 30};
+template <>
+constexpr JsonLimits kLimitsOf<std::vector<JobView>> = kLimitsOfLists;
+template <>
+constexpr JsonLimits kLimitsOf<ActionAnswer> = kLimitsOfLists;
+
+}  // namespace
 
 template <typename Message>
 std::string Encode(const Message& message) {
@@ -17,7 +37,7 @@ std::string EncodeChanged(const Message& message) {
 
 template <typename Message>
 Result<Message> Decode(std::string_view text) {
-  return FromJson<Message>(text);
+  return FromJson<Message>(text, Unknown::kIgnore, kLimitsOf<Message>);
 }
 
 #define DIVVY_MESSAGE(...)                                        \

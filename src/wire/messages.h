@@ -58,6 +58,7 @@ struct GpuView {
   std::string state;   // "free" | "allocated" | "unmanaged" | "restricted" | "fenced"
   std::string reason;  // Why it is not free, for people.
   std::vector<JobId> jobs;
+  std::vector<std::string> job_display_ids;  // Of `jobs`, in their order: "17", "17_3".
   std::string pci_address;
   std::int64_t numa_node = -1;
   std::string compute_capability;  // "9.0"
@@ -99,6 +100,9 @@ struct JobView {
   std::int64_t priority = 0;
   std::string project;
   std::string group;
+  std::string pool;     // Slurm's partition, Valohai's environment; free text on one server.
+  std::string account;  // As it was submitted; nothing is charged.
+  std::string qos;      // Slurm's; kept and shown.
   std::string comment;
   std::string dialect;
   std::optional<JobId> array_id;
@@ -131,6 +135,9 @@ struct JobDetail {
   std::int64_t priority = 0;
   std::string project;
   std::string group;
+  std::string pool;     // Slurm's partition, Valohai's environment; free text on one server.
+  std::string account;  // As it was submitted; nothing is charged.
+  std::string qos;      // Slurm's; kept and shown.
   std::string comment;
   std::string dialect;
   std::optional<JobId> array_id;
@@ -163,26 +170,42 @@ struct JobDetail {
   std::vector<std::string> history;  // "2026-03-01 10:00:02.120 queued", oldest first.
 };
 
+/// A job that has, or is promised, what another one waits for.
+struct HolderView {
+  JobId id;
+  std::string display_id;
+  std::string name;
+  std::string user;
+  std::string state;
+  std::vector<std::int64_t> gpus;  // Of these, what the waiting job could use.
+  std::optional<double> until;     // When its time limit ends it at the latest; absent: nobody knows.
+};
+
 struct BlockerView {
   std::string kind;
   std::string text;
   std::int64_t needed = 0;
   std::int64_t available = 0;
   std::vector<JobId> holders;
+  std::vector<HolderView> held_by;  // The same jobs with what people ask next: whose, which GPUs, until when.
   std::string rule;
 };
 
 struct WhyView {
   JobId id;
   std::string display_id;
+  std::string name;
+  std::string user;
   std::string state;
-  std::string summary;  // One line for people.
+  std::string summary;  // One sentence for people.
   std::vector<BlockerView> blockers;
-  std::int64_t position = 0;
-  std::string key;
+  std::int64_t position = 0;    // In line, from 1; 0: not in line.
+  std::int64_t ahead_gpus = 0;  // GPUs that those ahead ask for.
+  std::string key;              // What its place goes by.
   std::optional<double> predicted_start;
   std::string prediction_basis;
-  std::string would_start_now;
+  std::string would_start_now;  // The smallest change that would; empty: no change of its request helps.
+  std::string command;          // The same as a command line: "divvy update 17 --gpus 2".
 };
 
 /// POST /v1/jobs.
@@ -206,6 +229,10 @@ struct JobSelector {
   std::string name;
   std::string project;
   std::string group;
+  std::vector<std::string> pools;     // One of these; empty: any.
+  std::vector<std::string> accounts;  // One of these; empty: any.
+  std::vector<std::string> qos;       // One of these; empty: any.
+  std::optional<JobId> array;         // Only the elements of this array that have become jobs of their own.
   bool includes_final = false;
   std::int64_t limit = 0;  // 0: all.
   double since = 0;        // Only jobs that ended, or were submitted, after this.
@@ -229,7 +256,9 @@ struct ActionAnswer {
   std::vector<ActionResult> results;
 };
 
-/// POST /v1/jobs/update: only what is present changes; queued and held jobs (time_limit_s also of running ones).
+/// POST /v1/jobs/update: only what is present changes, and of each job all of it or nothing. While a job runs only its
+/// time_limit_s, priority, name, project, comment and what it does when it ends badly can change. An empty text takes a
+/// file, label or group away.
 struct JobUpdate {
   JobSelector select;
   std::optional<std::int64_t> gpus;
@@ -246,9 +275,27 @@ struct JobUpdate {
   std::optional<std::string> group;
   std::optional<std::int64_t> array_at_once;
   std::optional<std::int64_t> retries;
-  std::optional<std::vector<std::string>> command;
-  std::optional<std::vector<std::string>> dependencies;  // "afterok:12"; replaces all.
+  std::optional<std::vector<std::string>> command;       // In place of the command or script.
+  std::optional<std::vector<std::string>> dependencies;  // "afterok:12", "afterok:12?afterok:13" (any); replaces all.
   std::optional<std::string> output;
+  std::optional<std::int64_t> tasks;
+  std::optional<PlacementStrategy> placement;
+  bool queues_anyway = false;  // Accepts a request above what this server can ever give.
+  std::optional<bool> keeps_waiting;
+  std::optional<double> retry_delay_s;
+  std::optional<bool> requeues_after_reboot;
+  std::optional<std::string> script;  // Its text; in place of the command or script.
+  std::optional<std::vector<std::string>> arguments;
+  std::optional<std::string> error;
+  std::optional<std::string> input;
+  std::optional<bool> appends_output;
+  std::optional<std::string> directory;                 // Absolute.
+  std::optional<std::vector<std::string>> environment;  // NAME=value each; added, or in place of the same name.
+  std::optional<WarnSignal> warn;
+  std::optional<std::int64_t> stop_signal;
+  std::optional<double> grace_s;
+  std::optional<std::string> account;
+  std::optional<std::string> pool;
 };
 
 struct RestrictRequest {

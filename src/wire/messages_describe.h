@@ -43,34 +43,40 @@ BOOST_DESCRIBE_STRUCT(StatusView, (),
                        gpus_free, jobs_queued, jobs_held, jobs_running, jobs_total, accepts_work, trouble, warnings))
 BOOST_DESCRIBE_STRUCT(GpuProcessView, (), (pid, user, command, memory_bytes, age_s, is_graphics, job, is_ignored))
 BOOST_DESCRIBE_STRUCT(GpuView, (),
-                      (index, uuid, model, memory_total_bytes, memory_used_bytes, state, reason, jobs, pci_address,
-                       numa_node, compute_capability, is_mig_enabled, links, utilisation_percent, temperature_celsius,
-                       power_watts, processes, isolation))
+                      (index, uuid, model, memory_total_bytes, memory_used_bytes, state, reason, jobs, job_display_ids,
+                       pci_address, numa_node, compute_capability, is_mig_enabled, links, utilisation_percent,
+                       temperature_celsius, power_watts, processes, isolation))
 BOOST_DESCRIBE_STRUCT(RequestView, (), (gpus, gpu_type, gpu_memory_bytes, cpus, memory_bytes, tasks, time_limit_s))
 BOOST_DESCRIBE_STRUCT(JobView, (),
                       (id, display_id, name, user, state, gpus, request, submit_time, eligible_time, start_time,
-                       end_time, exit_code, signal, reason, start_reason, priority, project, group, comment, dialect,
-                       array_id, array_index, count, array_indices, array_at_once, dependencies, restarts, position))
+                       end_time, exit_code, signal, reason, start_reason, priority, project, group, pool, account, qos,
+                       comment, dialect, array_id, array_index, count, array_indices, array_at_once, dependencies,
+                       restarts, position))
 BOOST_DESCRIBE_STRUCT(JobDetail, (),
                       (id, display_id, name, user, state, gpus, request, submit_time, eligible_time, start_time,
-                       end_time, exit_code, signal, reason, start_reason, priority, project, group, comment, dialect,
-                       array_id, array_index, count, array_indices, array_at_once, dependencies, restarts, position,
-                       gpu_uuids, command, script, directory, output, error, pid, was_oom_killed, cpu_time_s,
-                       memory_peak_bytes, deadline, retries_left, labels, notes, parameters, elements, wants_pty,
-                       is_foreground, history))
-BOOST_DESCRIBE_STRUCT(BlockerView, (), (kind, text, needed, available, holders, rule))
+                       end_time, exit_code, signal, reason, start_reason, priority, project, group, pool, account, qos,
+                       comment, dialect, array_id, array_index, count, array_indices, array_at_once, dependencies,
+                       restarts, position, gpu_uuids, command, script, directory, output, error, pid, was_oom_killed,
+                       cpu_time_s, memory_peak_bytes, deadline, retries_left, labels, notes, parameters, elements,
+                       wants_pty, is_foreground, history))
+BOOST_DESCRIBE_STRUCT(HolderView, (), (id, display_id, name, user, state, gpus, until))
+BOOST_DESCRIBE_STRUCT(BlockerView, (), (kind, text, needed, available, holders, held_by, rule))
 BOOST_DESCRIBE_STRUCT(WhyView, (),
-                      (id, display_id, state, summary, blockers, position, key, predicted_start, prediction_basis,
-                       would_start_now))
+                      (id, display_id, name, user, state, summary, blockers, position, ahead_gpus, key, predicted_start,
+                       prediction_basis, would_start_now, command))
 BOOST_DESCRIBE_STRUCT(SubmitRequest, (), (spec))
 BOOST_DESCRIBE_STRUCT(SubmitAnswer, (), (id, count, state, summary, notes))
-BOOST_DESCRIBE_STRUCT(JobSelector, (), (ids, is_all, user, states, name, project, group, includes_final, limit, since))
+BOOST_DESCRIBE_STRUCT(JobSelector, (),
+                      (ids, is_all, user, states, name, project, group, pools, accounts, qos, array, includes_final,
+                       limit, since))
 BOOST_DESCRIBE_STRUCT(ActionRequest, (), (select, signal, grace_s, reason, at))
 BOOST_DESCRIBE_STRUCT(ActionResult, (), (id, display_id, is_done, message))
 BOOST_DESCRIBE_STRUCT(ActionAnswer, (), (results))
 BOOST_DESCRIBE_STRUCT(JobUpdate, (),
                       (select, gpus, gpu_type, gpu_memory_bytes, cpus, memory_bytes, priority, time_limit_s, begin,
-                       name, project, comment, group, array_at_once, retries, command, dependencies, output))
+                       name, project, comment, group, array_at_once, retries, command, dependencies, output, tasks,
+                       placement, queues_anyway, keeps_waiting, retry_delay_s, requeues_after_reboot, script, arguments,
+                       error, input, appends_output, directory, environment, warn, stop_signal, grace_s, account, pool))
 BOOST_DESCRIBE_STRUCT(RestrictRequest, (), (gpus, is_all))
 BOOST_DESCRIBE_STRUCT(RestrictAnswer, (), (gpus, message))
 BOOST_DESCRIBE_STRUCT(IgnoreRequest, (), (gpu, pid, is_ignored))

@@ -63,6 +63,7 @@ DIVVY_DESCRIBED(wire::GpuView);
 DIVVY_DESCRIBED(wire::RequestView);
 DIVVY_DESCRIBED(wire::JobView);
 DIVVY_DESCRIBED(wire::JobDetail);
+DIVVY_DESCRIBED(wire::HolderView);
 DIVVY_DESCRIBED(wire::BlockerView);
 DIVVY_DESCRIBED(wire::WhyView);
 DIVVY_DESCRIBED(wire::SubmitRequest);

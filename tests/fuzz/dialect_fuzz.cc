@@ -12,6 +12,7 @@
 #include "dialect/job_options.h"
 #include "dialect/quantities.h"
 #include "dialect/slurm.h"
+#include "dialect/valohai.h"
 
 namespace {
 
@@ -86,12 +87,22 @@ void ReadSmall(std::string_view text) {
   Check(ParseParameterFile(text, "grid.csv", spec));
 }
 
+void ReadValohai(std::string_view text) {
+  const auto project = ParseValohaiYaml(std::string(text), "valohai.yaml");
+  Check(project);
+  const auto explained = ExplainValohai(std::string(text), "valohai.yaml");
+  if (!project && !explained.had_errors) std::abort();
+  if (!project) return;
+  for (const ValohaiStep& step : project->steps) Check(MakeExecution(*project, step.name, {}, FuzzSurroundings()));
+  for (const auto& task : project->tasks) Check(MakeTask(*project, task.name, {}, FuzzSurroundings()));
+}
+
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* bytes, std::size_t size) {
   if (size == 0) return 0;
   const std::string_view text(reinterpret_cast<const char*>(bytes) + 1, size - 1);
-  switch (bytes[0] % 6) {
+  switch (bytes[0] % 7) {  // '1' is the first, as in the seeds.
     case 0:
       ReadScripts(text);
       break;
@@ -107,8 +118,11 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* bytes, std::size_t siz
     case 4:
       ReadQuantities(text);
       break;
-    default:
+    case 5:
       ReadSmall(text);
+      break;
+    default:
+      ReadValohai(text);
       break;
   }
   return 0;

@@ -199,7 +199,7 @@ Status RedoOne(Api& api, const wire::JobDetail& old, const RedoRequest& request,
   DIVVY_TRY(JobSpec spec, SpecToRedo(old, request.changes));
   std::vector<std::string> dependencies = request.changes.dependencies.value_or(old.dependencies);
   if (request.clears_dependencies) dependencies.clear();
-  for (const std::string& dependency : dependencies) DIVVY_CHECK(dialect::ParseDependencies(dependency, around, spec));
+  if (!dependencies.empty()) DIVVY_CHECK(dialect::ParseDependencies(Join(dependencies, ","), around, spec));
   DIVVY_TRY(wire::SubmitAnswer answer, SubmitJob(std::move(spec)));
   std::printf("Submitted batch job %s (%s), again from job %s\n", ToString(answer.id).c_str(), old.name.c_str(),
               old.display_id.c_str());

@@ -5,6 +5,7 @@
 #include "base/text.h"
 #include "base/time.h"
 #include "base/units.h"
+#include "cli/command.h"
 #include "cli/shims/gflow_job.h"
 #include "cli/shims/gflow_queue.h"
 #include "cli/shims/gflow_words.h"
@@ -20,14 +21,14 @@ using dialect::Takes;
 constexpr std::int64_t kMegabyte = 1 << 20;
 
 /// One id, a list of ids, or "@" and its kin, as "afterok:12"; `joint` is "," for all of them and "?" for any.
-Status ReadDependencies(std::string_view value, wire::JobUpdate& update) {
+Status ReadDependencies(std::string_view value, std::string_view joint, wire::JobUpdate& update) {
   std::vector<std::string> out;
   for (std::string_view part : Split(value, ',')) {
     part = Trim(part);
     if (part.empty()) return InvalidArgument("'" + std::string(value) + "' has an empty part");
     out.push_back(part.find(':') == std::string_view::npos ? "afterok:" + std::string(part) : std::string(part));
   }
-  update.dependencies = std::move(out);
+  update.dependencies = {Join(out, joint)};
   return {};
 }
 
@@ -78,13 +79,11 @@ std::string Moment(double seconds) {
 }  // namespace
 
 std::vector<Option> GjobUpdateOptions(wire::JobUpdate& update) {
-  auto depend = [&update](std::string_view value) { return ReadDependencies(value, update); };
-  auto any = [&update](std::string_view value) -> Status {
-    if (value.find(',') != std::string_view::npos) {
-      return FailedPrecondition(
-          "waiting for any of several jobs cannot be set later; cancel the job and submit it with --depends-on-any");
-    }
-    return ReadDependencies(value, update);
+  auto depend = [&update](std::string_view value) { return ReadDependencies(value, ",", update); };
+  auto any = [&update](std::string_view value) { return ReadDependencies(value, "?", update); };
+  auto script = [&update](std::string_view value) -> Status {
+    DIVVY_TRY(update.script, CallerSurroundings().read_file(std::string(value)));
+    return {};
   };
   auto time = [&update](std::string_view value) -> Status {
     DIVVY_TRY(Duration limit, dialect::ParseDuration(value, std::chrono::minutes(1)));
@@ -174,8 +173,8 @@ std::vector<Option> GjobUpdateOptions(wire::JobUpdate& update) {
        false},
       {"clear-max-retries", 0, Takes::kNothing, "", "No retries", Clear(update.retries, 0), {}, false},
       {"name", 'n', Takes::kValue, "NAME", "The job's name", text(update.name), {}, false},
-      {"project", 'P', Takes::kValue, "CODE", "", Refuse("the project"), {}, true},
-      {"script", 's', Takes::kValue, "FILE", "", Refuse("the script"), {}, true},
+      {"project", 'P', Takes::kValue, "CODE", "The project", text(update.project), {}, false},
+      {"script", 's', Takes::kValue, "FILE", "The script; its # GFLOW lines do not apply", script, {}, false},
       {"param", 0, Takes::kValue, "NAME=VALUE", "", Refuse("a parameter"), {}, true},
       {"conda-env", 'e', Takes::kValue, "NAME", "", Refuse("the conda environment"), {}, true},
       {"clear-conda-env", 0, Takes::kNothing, "", "", Refuse("the conda environment"), {}, true},
@@ -183,18 +182,18 @@ std::vector<Option> GjobUpdateOptions(wire::JobUpdate& update) {
        0,
        Takes::kNothing,
        "",
-       "",
-       Refuse("what happens when a dependency fails"),
+       "Cancelled when what it waits for fails",
+       Clear(update.keeps_waiting, false),
        {},
-       true},
+       false},
       {"no-auto-cancel-on-dep-failure",
        0,
        Takes::kNothing,
        "",
-       "",
-       Refuse("what happens when a dependency fails"),
+       "Stays queued when what it waits for fails",
+       Clear(update.keeps_waiting, true),
        {},
-       true},
+       false},
   };
 }
 
@@ -246,11 +245,13 @@ Result<JobSpec> SpecToRedo(const wire::JobDetail& old, const wire::JobUpdate& ch
   }
   JobSpec spec;
   spec.dialect = Dialect::kGflow;
-  if (!old.script.empty() && !changes.command) spec.script = old.script;
+  const std::string script = changes.script.value_or(old.script);
+  if (!script.empty() && !changes.command) spec.script = script;
   else spec.command = changes.command.value_or(std::vector<std::string>{"sh", "-c", old.command});
   spec.name = changes.name.value_or(old.name);
-  spec.project = old.project;
+  spec.project = changes.project.value_or(old.project);
   spec.comment = old.comment;
+  spec.keeps_waiting = changes.keeps_waiting.value_or(false);
   spec.group = old.group;
   spec.directory = old.directory;
   spec.priority = static_cast<int>(changes.priority.value_or(old.priority));

@@ -292,7 +292,7 @@ std::string RenderGinfo(const std::vector<wire::GpuView>& gpus, const std::vecto
   for (const auto& [id, indices] : of_job) {
     auto job = std::find_if(jobs.begin(), jobs.end(),
                             [&, wanted = id](const JobView& one) { return one.id.value() == wanted; });
-    add(indices, "allocated", std::to_string(id) + (job == jobs.end() ? "" : " (" + job->name + ")"));
+    add(indices, "allocated", job == jobs.end() ? std::to_string(id) : job->display_id + " (" + job->name + ")");
   }
   for (const wire::GpuView& gpu : gpus) {
     bool is_shown = gpu.state == "free" || (gpu.state == "allocated" && !gpu.jobs.empty());

@@ -129,6 +129,16 @@ TEST(Ginfo, GroupsGpusByTheirJob) {
             "--pid 4242)\n");
 }
 
+TEST(Ginfo, CallsAnElementOfAnArrayByItsName) {
+  wire::GpuView gpu = Gpu(0, "allocated");
+  gpu.jobs = {JobId(23)};
+  wire::JobView element = Job(23, "train", "running");
+  element.display_id = "22_0";
+  EXPECT_EQ(RenderGinfo({gpu}, {element}),
+            "PARTITION  GPUS  NODES  STATE      JOB(REASON)\n"
+            "gpu        1     0      allocated  22_0 (train)\n");
+}
+
 TEST(Gbatch, OneWordOfShellTextRunsInAShell) {
   EXPECT_EQ(GbatchCommand({"cd a && ls"}), (Words{"sh", "-c", "cd a && ls"}));
   EXPECT_EQ(GbatchCommand({"python", "a b.py"}), (Words{"python", "a b.py"}));
@@ -177,9 +187,23 @@ TEST(Gjob, RedoesWithChanges) {
 
 TEST(Gjob, RefusesWhatCannotChange) {
   wire::JobUpdate changes;
-  auto parsed = dialect::ParseOptions(GjobUpdateOptions(changes), Words{"--script", "x.sh"});
+  auto parsed = dialect::ParseOptions(GjobUpdateOptions(changes), Words{"--param", "lr=1"});
   ASSERT_FALSE(parsed);
   EXPECT_NE(parsed.error().message.find("submit it again"), std::string::npos);
+}
+
+TEST(Gjob, ChangesWhatAJobWaitsForAndHow) {
+  wire::JobUpdate changes;
+  ASSERT_TRUE(dialect::ParseOptions(
+      GjobUpdateOptions(changes),
+      Words{"--depends-on-any", "3,4", "--no-auto-cancel-on-dep-failure", "--project", "P", "-c", "true"}));
+  EXPECT_EQ(changes.dependencies, (Words{"afterok:3?afterok:4"}));
+  EXPECT_EQ(changes.keeps_waiting, true);
+  EXPECT_EQ(changes.project, "P");
+  EXPECT_EQ(changes.command, (Words{"sh", "-c", "true"}));
+  wire::JobUpdate all;
+  ASSERT_TRUE(dialect::ParseOptions(GjobUpdateOptions(all), Words{"--depends-on-all", "3,4"}));
+  EXPECT_EQ(all.dependencies, (Words{"afterok:3,afterok:4"}));
 }
 
 TEST(GflowWords, ClockHasHoursAndDays) {

@@ -25,9 +25,7 @@ std::string Id(const AccountRow& r, const Scene&) { return JobIdText(r.job) + (r
 std::string RawId(const AccountRow& r, const Scene&) { return ToString(r.job.id) + (r.is_step ? ".batch" : ""); }
 std::string JobName(const AccountRow& r, const Scene&) { return r.is_step ? "batch" : r.job.name; }
 std::string OfJob(const AccountRow& r, const std::string& text) { return r.is_step ? "" : text; }
-std::string Partition(const AccountRow& r, const Scene&) {
-  return OfJob(r, r.partition.empty() ? std::string(dialect::kSlurmPartition) : r.partition);
-}
+std::string Partition(const AccountRow& r, const Scene&) { return OfJob(r, slurm::Partition(r.job)); }
 std::int64_t CpuCount(const AccountRow& r) {
   return std::max<std::int64_t>({r.job.request.cpus, r.job.request.tasks, 1});
 }
@@ -79,8 +77,8 @@ std::string Comment(const AccountRow& r, const Scene&) { return OfJob(r, r.job.c
 std::string Reason(const AccountRow& r, const Scene&) { return OfJob(r, ReasonCode(r.job)); }
 std::string Priority(const AccountRow& r, const Scene&) { return OfJob(r, std::to_string(r.job.priority)); }
 std::string Restarts(const AccountRow& r, const Scene&) { return OfJob(r, std::to_string(r.job.restarts)); }
-std::string Account(const AccountRow& r, const Scene&) { return r.account; }
-std::string Qos(const AccountRow& r, const Scene&) { return OfJob(r, r.qos); }
+std::string Account(const AccountRow& r, const Scene&) { return r.job.account; }
+std::string Qos(const AccountRow& r, const Scene&) { return OfJob(r, r.job.qos); }
 std::string WorkDir(const AccountRow& r, const Scene&) { return OfJob(r, r.directory); }
 std::string SubmitLine(const AccountRow& r, const Scene&) { return OfJob(r, r.command); }
 std::string Cluster(const AccountRow&, const Scene&) { return std::string(dialect::kSlurmCluster); }
@@ -136,7 +134,7 @@ constexpr auto kFields = std::to_array<AccountField>({
     {"UID", 6, false, Uid},
     {"Group", 9, false, Nothing},
     {"GID", 6, false, Nothing},
-    {"QOS", 10, true, Qos},
+    {"QOS", 10, false, Qos},
     {"WCKey", 10, false, Nothing},
     {"Cluster", 10, false, Cluster},
     {"Comment", 14, false, Comment},

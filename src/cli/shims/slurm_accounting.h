@@ -22,9 +22,6 @@ struct AccountRow {
   bool was_oom_killed = false;
   std::string directory;
   std::string command;
-  std::string partition;
-  std::string account;
-  std::string qos;
 };
 
 struct AccountFormat {

@@ -10,6 +10,7 @@
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
+#include <ctime>
 
 #include "base/text.h"
 
@@ -66,6 +67,22 @@ std::string Hostname() {
   ::gethostname(name, sizeof name - 1);
   const std::string host = name;
   return host.substr(0, host.find('.'));
+}
+
+std::string DateLine() {
+  const std::time_t now = std::time(nullptr);
+  std::tm local{};
+  ::localtime_r(&now, &local);
+  char date[64];
+  std::strftime(date, sizeof date, "%a %b %d %H:%M:%S %Y\n", &local);
+  return date;
+}
+
+bool WaitForNextRound(const std::string& seconds) {
+  const auto interval = ParseInteger(seconds);
+  if (!interval || *interval <= 0) return false;
+  ::sleep(static_cast<unsigned>(std::min<std::int64_t>(*interval, 86'400)));
+  return true;
 }
 
 Scene SceneOfServer() {

@@ -24,6 +24,11 @@ int FailAs(std::string_view program, const Error& error);
 bool Greets(std::string_view program, std::string_view usage, const std::vector<dialect::Option>& options,
             const std::vector<std::string>& words);
 
+/// "Sat Nov 21 08:00:00 2026" and the end of the line: above long listings and those that repeat.
+std::string DateLine();
+/// Sleeps for the seconds of --iterate; false without any, when one listing was all.
+bool WaitForNextRound(const std::string& seconds);
+
 /// This server, for listings.
 Scene SceneOfServer();
 std::string Hostname();

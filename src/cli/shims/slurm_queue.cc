@@ -81,6 +81,9 @@ std::vector<JobField> JobFields(const Scene& scene) {
       {'p', "priority", "PRIORITY",
        [](const QueueRow& r) { return std::to_string(static_cast<double>(r.job.priority)); }},
       {'y', "nice", "NICE", [](const QueueRow& r) { return std::to_string(-r.job.priority); }},
+      {'P', "partition", "PARTITION", [](const QueueRow& r) { return Partition(r.job); }},
+      {'a', "account", "ACCOUNT", [](const QueueRow& r) { return OrNull(r.job.account); }},
+      {'q', "qos", "QOS", [](const QueueRow& r) { return OrNull(r.job.qos); }},
       {'k', "comment", "COMMENT", [](const QueueRow& r) { return OrNull(r.job.comment); }},
       {'f', "feature", "FEATURES", [](const QueueRow& r) { return OrNull(r.job.request.gpu_type); }},
       {0, "restartcnt", "RESTART_COUNT", [](const QueueRow& r) { return std::to_string(r.job.restarts); }},
@@ -88,10 +91,7 @@ std::vector<JobField> JobFields(const Scene& scene) {
       {0, "pendingtime", "PENDING_TIME",
        [&scene](const QueueRow& r) { return Number(r.job.start_time.value_or(scene.now) - r.job.submit_time); }},
   };
-  const std::vector<JobField> plain = {Always('P', "partition", "PARTITION", std::string(dialect::kSlurmPartition)),
-                                       Always('D', "numnodes", "NODES", "1"),
-                                       Always('a', "account", "ACCOUNT", "(null)"),
-                                       Always('q', "qos", "QOS", "(null)"),
+  const std::vector<JobField> plain = {Always('D', "numnodes", "NODES", "1"),
                                        Always('g', "groupname", "GROUP", "(null)"),
                                        Always('G', "groupid", "GROUP", "0"),
                                        Always('d', "mintmpdisk", "MIN_TMP_DISK", "0"),
@@ -189,7 +189,9 @@ std::string QueueJson(const std::vector<QueueRow>& rows, const Scene& scene) {
     text("job_state", StateName(job.state));
     text("state_reason", ReasonCode(job));
     text("state_description", job.reason);
-    text("partition", dialect::kSlurmPartition);
+    text("partition", Partition(job));
+    text("account", job.account);
+    text("qos", job.qos);
     text("nodes", job.start_time ? scene.hostname : "");
     number("node_count", 1);
     number("cpus", std::max<std::int64_t>({job.request.cpus, job.request.tasks, 1}));

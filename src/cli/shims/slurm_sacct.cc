@@ -26,6 +26,9 @@ struct Wish {
   std::vector<std::string> states;
   std::vector<std::string> users;
   std::vector<std::string> names;
+  std::vector<std::string> partitions;
+  std::vector<std::string> accounts;
+  std::vector<std::string> qos;
   std::string since;
   std::string until;
   std::string delimiter;
@@ -57,6 +60,9 @@ std::vector<dialect::Option> Options(Wish& wish) {
       List("state", 's', "STATES", "Jobs in these states", wish.states),
       List("user", 'u', "NAMES", "Jobs of these users", wish.users),
       List("name", 0, "NAMES", "Jobs of these names", wish.names),
+      List("partition", 'r', "NAMES", "Jobs of these partitions", wish.partitions),
+      List("accounts", 'A', "NAMES", "Jobs of these accounts", wish.accounts),
+      List("qos", 'q', "NAMES", "Jobs of these QOSs", wish.qos),
       Text("starttime", 'S', "TIME", "Since then (midnight; all with -j)", wish.since),
       Text("endtime", 'E', "TIME", "Until then (now)", wish.until),
       Text("delimiter", 0, "TEXT", "Between fields, with -p and -P", wish.delimiter),
@@ -75,15 +81,14 @@ std::vector<dialect::Option> Options(Wish& wish) {
     char letter;
     Takes takes;
   };
-  for (const Silent& one : {Silent{"accounts", 'A', Takes::kValue}, Silent{"allclusters", 'L', Takes::kNothing},
-                            Silent{"clusters", 'M', Takes::kValue}, Silent{"completion", 'c', Takes::kNothing},
-                            Silent{"duplicates", 'D', Takes::kNothing}, Silent{"partition", 'r', Takes::kValue},
-                            Silent{"qos", 'q', Takes::kValue}, Silent{"nodelist", 'N', Takes::kValue},
-                            Silent{"noconvert", 0, Takes::kNothing}, Silent{"units", 0, Takes::kValue},
-                            Silent{"truncate", 'T', Takes::kNothing}, Silent{"wckeys", 'W', Takes::kValue},
-                            Silent{"verbose", 'v', Takes::kNothing}, Silent{"local", 0, Takes::kNothing},
-                            Silent{"federation", 0, Takes::kNothing}, Silent{"whole-hetjob", 0, Takes::kOptionalValue},
-                            Silent{"group", 'g', Takes::kValue}, Silent{"array", 0, Takes::kNothing}}) {
+  for (const Silent& one : {Silent{"allclusters", 'L', Takes::kNothing}, Silent{"clusters", 'M', Takes::kValue},
+                            Silent{"completion", 'c', Takes::kNothing}, Silent{"duplicates", 'D', Takes::kNothing},
+                            Silent{"nodelist", 'N', Takes::kValue}, Silent{"noconvert", 0, Takes::kNothing},
+                            Silent{"units", 0, Takes::kValue}, Silent{"truncate", 'T', Takes::kNothing},
+                            Silent{"wckeys", 'W', Takes::kValue}, Silent{"verbose", 'v', Takes::kNothing},
+                            Silent{"local", 0, Takes::kNothing}, Silent{"federation", 0, Takes::kNothing},
+                            Silent{"whole-hetjob", 0, Takes::kOptionalValue}, Silent{"group", 'g', Takes::kValue},
+                            Silent{"array", 0, Takes::kNothing}}) {
     options.push_back(Ignored(one.name, one.letter, one.takes));
   }
   return options;
@@ -126,6 +131,9 @@ Result<wire::JobSelector> SelectorOf(const Wish& wish) {
   wire::JobSelector select;
   select.includes_final = true;
   select.ids = wish.jobs;
+  select.pools = PoolsOf(wish.partitions);
+  select.accounts = wish.accounts;
+  select.qos = wish.qos;
   const bool sees_all = wish.is_all_users || ::getuid() == 0 || !wish.jobs.empty() || wish.users.size() > 1;
   select.user = wish.users.size() == 1 ? wish.users.front() : sees_all ? "all" : "";
   DIVVY_TRY(select.states, ReadStates(wish.states));
@@ -162,8 +170,6 @@ Result<std::vector<AccountRow>> Rows(Api& api, const Wish& wish, bool needs_deta
         row.was_oom_killed = detail->was_oom_killed;
         row.directory = detail->directory;
         row.command = detail->command;
-        const auto qos = detail->labels.find("slurm.qos");
-        if (qos != detail->labels.end()) row.qos = qos->second;
       }
     }
     row.job = std::move(job);

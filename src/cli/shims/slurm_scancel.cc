@@ -22,7 +22,10 @@ struct Wish {
   bool is_mine = false;
   bool is_quiet = false;
   bool is_verbose = false;
-  bool has_other_filter = false;  // -p, -A, ...: all of them name what one server has one of.
+  std::vector<std::string> partitions;
+  std::vector<std::string> accounts;
+  std::vector<std::string> qos;
+  bool has_other_filter = false;  // -w, -R, ...: all of them name what one server has one of.
 };
 
 std::vector<dialect::Option> Options(Wish& wish) {
@@ -42,9 +45,9 @@ std::vector<dialect::Option> Options(Wish& wish) {
       Flag("me", 0, "My jobs", wish.is_mine),
       Flag("quiet", 'Q', "No word on jobs that have ended", wish.is_quiet),
       Flag("verbose", 'v', "Tell what is done", wish.is_verbose),
-      filter("partition", 'p'),
-      filter("account", 'A'),
-      filter("qos", 'q'),
+      List("partition", 'p', "NAMES", "Jobs of these partitions", wish.partitions),
+      List("account", 'A', "NAMES", "Jobs of these accounts", wish.accounts),
+      List("qos", 'q', "NAMES", "Jobs of these QOSs", wish.qos),
       filter("nodelist", 'w'),
       filter("reservation", 'R'),
       filter("wckey", 0),
@@ -128,12 +131,15 @@ int ScancelMain(const std::vector<std::string>& words) {
     return FailAs("scancel", "Invalid job state specified: " + Join(wish.states, ",") +
                                  "\nValid job states are PENDING, RUNNING, and SUSPENDED");
   if (wish.ids.empty() && wish.names.empty() && wish.states.empty() && wish.user.empty() && !wish.is_mine &&
-      !wish.has_other_filter) {
+      wish.partitions.empty() && wish.accounts.empty() && wish.qos.empty() && !wish.has_other_filter) {
     return FailAs("scancel", "No job identification provided");
   }
   wire::JobSelector select;
   select.user = wish.is_mine ? "" : wish.user;
   select.states = *states;
+  select.pools = PoolsOf(wish.partitions);
+  select.accounts = wish.accounts;
+  select.qos = wish.qos;
   if (wish.ids.empty() && wish.names.empty()) {
     select.is_all = select.user.empty();
     return Act(select, signal, wish);

@@ -44,7 +44,7 @@ std::string ShowJob(const wire::JobDetail& job, const Scene& scene, bool is_one_
       IdWords(view),
       "UserId=" + job.user + "(" + uid + ") GroupId=N/A MCS_label=N/A",
       "Priority=" + std::to_string(job.priority) + " Nice=" + Label(job, "nice", "0") +
-          " Account=(null) QOS=" + Label(job, "qos"),
+          " Account=" + OrNull(job.account) + " QOS=" + OrNull(job.qos),
       "JobState=" + StateName(job.state) + " Reason=" + ReasonCode(view) +
           " Dependency=" + OrNull(Join(dependencies, ",")),
       "Requeue=" + Label(job, "requeue", "0") + " Restarts=" + std::to_string(job.restarts) +
@@ -56,7 +56,7 @@ std::string ShowJob(const wire::JobDetail& job, const Scene& scene, bool is_one_
       "StartTime=" + Moment(job.start_time, "Unknown") + " EndTime=" + Moment(end, "Unknown") +
           " Deadline=" + Label(job, "deadline", "N/A"),
       "SuspendTime=None SecsPreSuspend=0 Scheduler=divvy",
-      "Partition=" + std::string(dialect::kSlurmPartition) + " AllocNode:Sid=" + scene.hostname + ":0",
+      "Partition=" + Partition(view) + " AllocNode:Sid=" + scene.hostname + ":0",
       "ReqNodeList=" + Label(job, "nodelist") + " ExcNodeList=" + Label(job, "exclude"),
       "NodeList=" + (has_started ? scene.hostname : std::string("")),
   };

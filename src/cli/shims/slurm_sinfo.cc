@@ -1,10 +1,7 @@
 // sinfo: one node, one partition.
-#include <unistd.h>
-
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
-#include <ctime>
 
 #include "base/text.h"
 #include "cli/shims/slurm.h"
@@ -84,12 +81,7 @@ Result<std::string> Draw(const Wish& wish) {
   }
   std::string text;
   if (!wish.has_no_header && (wish.is_long || !wish.interval.empty())) {
-    const std::time_t now = std::time(nullptr);
-    std::tm local{};
-    ::localtime_r(&now, &local);
-    char date[64];
-    std::strftime(date, sizeof date, "%a %b %d %H:%M:%S %Y\n", &local);
-    text = date;
+    text = DateLine();
   }
   DIVVY_TRY(std::string table, FormatNodes(row, letters, wish.names, !wish.has_no_header));
   const bool hides_row = !IsWanted(row, wish.states) || (wish.lists_reasons && row.status.trouble.empty());
@@ -110,9 +102,7 @@ int SinfoMain(const std::vector<std::string>& words) {
     if (!text) return FailAs("sinfo", text.error());
     std::fputs(text->c_str(), stdout);
     std::fflush(stdout);
-    const auto seconds = ParseInteger(wish.interval);
-    if (!seconds || *seconds <= 0) return 0;
-    ::sleep(static_cast<unsigned>(std::min<std::int64_t>(*seconds, 86'400)));
+    if (!WaitForNextRound(wish.interval)) return 0;
   }
 }
 

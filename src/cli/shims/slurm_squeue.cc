@@ -1,10 +1,7 @@
 // squeue: asks for the jobs and prints FormatQueue's text.
-#include <unistd.h>
-
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
-#include <ctime>
 #include <set>
 
 #include "base/text.h"
@@ -24,6 +21,9 @@ struct Wish {
   std::vector<std::string> users;
   std::vector<std::string> states;
   std::vector<std::string> names;
+  std::vector<std::string> partitions;
+  std::vector<std::string> accounts;
+  std::vector<std::string> qos;
   std::string interval;
   std::string unused;
   bool is_mine = false;
@@ -54,6 +54,9 @@ std::vector<dialect::Option> Options(Wish& wish) {
       List("user", 'u', "NAMES", "Jobs of these users", wish.users),
       List("states", 't', "STATES", "Jobs in these states: PD, R, CD, all", wish.states),
       List("name", 'n', "NAMES", "Jobs of these names", wish.names),
+      List("partition", 'p', "NAMES", "Jobs of these partitions", wish.partitions),
+      List("account", 'A', "NAMES", "Jobs of these accounts", wish.accounts),
+      List("qos", 'q', "NAMES", "Jobs of these QOSs", wish.qos),
       Text("sort", 'S', "LETTERS", "Order, by the letters of --format", wish.format.sort),
       Text("iterate", 'i', "SECONDS", "Again and again", wish.interval),
       Flag("me", 0, "My jobs", wish.is_mine),
@@ -66,9 +69,6 @@ std::vector<dialect::Option> Options(Wish& wish) {
       Ignored("yaml", 0, Takes::kNothing),
       Ignored("array-unique", 0, Takes::kNothing),
       Ignored("all", 'a', Takes::kNothing),
-      Ignored("account", 'A', Takes::kValue),
-      Ignored("partition", 'p', Takes::kValue),
-      Ignored("qos", 'q', Takes::kValue),
       Ignored("nodelist", 'w', Takes::kValue),
       Ignored("reservation", 'R', Takes::kValue),
       Ignored("licenses", 'L', Takes::kValue),
@@ -96,6 +96,9 @@ Result<wire::JobSelector> SelectorOf(const Wish& wish) {
   select.user = users.size() == 1 ? users.front() : "all";
   DIVVY_TRY(const std::vector<std::string> states, ReadStates(wish.states));
   select.states = states;
+  select.pools = PoolsOf(wish.partitions);
+  select.accounts = wish.accounts;
+  select.qos = wish.qos;
   wire::JobView probe;
   select.includes_final = std::ranges::any_of(states, [&](const std::string& state) {
     probe.state = state;
@@ -155,12 +158,7 @@ Result<std::string> Draw(Api& api, const Wish& wish) {
   format.has_header = !wish.has_no_header;
   std::string text;
   if (format.has_header && (wish.is_long || !wish.interval.empty())) {
-    const std::time_t now = std::time(nullptr);
-    std::tm local{};
-    ::localtime_r(&now, &local);
-    char date[64];
-    std::strftime(date, sizeof date, "%a %b %d %H:%M:%S %Y\n", &local);
-    text = date;
+    text = DateLine();
   }
   DIVVY_TRY(const std::string table,
             FormatQueue(wish.shows_steps ? StepRows(std::move(rows)) : std::move(rows), format, scene));
@@ -192,9 +190,7 @@ int SqueueMain(const std::vector<std::string>& words) {
     }
     std::fputs(text->c_str(), stdout);
     std::fflush(stdout);
-    const auto seconds = ParseInteger(wish.interval);
-    if (!seconds || *seconds <= 0) return 0;
-    ::sleep(static_cast<unsigned>(std::min<std::int64_t>(*seconds, 86'400)));
+    if (!WaitForNextRound(wish.interval)) return 0;
   }
 }
 

@@ -89,10 +89,24 @@ Status ReadOne(std::string_view name, std::string_view value, const dialect::Sur
     update.begin = ToSeconds(begin);
   } else if (name == "stdout") {
     update.output = value;
+  } else if (name == "stderr") {
+    update.error = value;
+  } else if (name == "stdin") {
+    update.input = value;
+  } else if (name == "workdir") {
+    update.directory = value;
+  } else if (name == "account") {
+    update.account = value;
+  } else if (name == "partition") {
+    update.pool = value;
+  } else if (name == "requeue") {
+    DIVVY_TRY(const std::int64_t requeues, options::ParseCount(value, 0, 1));
+    update.requeues_after_reboot = requeues == 1;
+  } else if (name == "numtasks") {
+    DIVVY_TRY(update.tasks, options::ParseCount(value, 1, 65'536));
   } else {
-    constexpr std::array<std::string_view, 12> kNothing = {"partition",   "account",  "qos",      "reservation",
-                                                           "requeue",     "numnodes", "nodelist", "reqnodelist",
-                                                           "excnodelist", "licenses", "wckey",    "mailuser"};
+    constexpr std::array<std::string_view, 9> kNothing = {
+        "qos", "reservation", "numnodes", "nodelist", "reqnodelist", "excnodelist", "licenses", "wckey", "mailuser"};
     if (std::ranges::find(kNothing, name) == kNothing.end())
       return InvalidArgument("Update of this parameter is not supported: " + std::string(name));
     wish.notes.push_back(std::string(name) + "=" + std::string(value) + " means nothing on one server; left out");

@@ -11,6 +11,7 @@
 
 #include "base/index_ranges.h"
 #include "base/text.h"
+#include "dialect/slurm_environment.h"
 
 namespace divvy::cli::slurm {
 namespace {
@@ -103,6 +104,9 @@ wire::JobView ViewOf(const wire::JobDetail& d) {
   v.priority = d.priority;
   v.project = d.project;
   v.group = d.group;
+  v.pool = d.pool;
+  v.account = d.account;
+  v.qos = d.qos;
   v.comment = d.comment;
   v.dialect = d.dialect;
   v.array_id = d.array_id;
@@ -163,8 +167,7 @@ std::string ReasonCode(const wire::JobView& job) {
   if (!job.eligible_time) return job.dependencies.empty() ? "BeginTime" : "Dependency";
   if (Has(text, "begin") || Has(text, "not before")) return "BeginTime";
   if (Has(text, "waits for job")) return "Dependency";
-  if (Has(text, "at once") || Has(text, "at a time") || Has(text, "array cap")) return "JobArrayTaskLimit";
-  if (!job.group.empty() && Has(text, "group")) return "AssocGrpJobsLimit";
+  if (Has(text, "of at most")) return text.starts_with("array ") ? "JobArrayTaskLimit" : "AssocGrpJobsLimit";
   if (Has(text, "restricted") || Has(text, "fenced") || Has(text, "unmanaged") || Has(text, "drain"))
     return "ReqNodeNotAvail";
   return job.position <= 1 ? "Resources" : "Priority";
@@ -239,6 +242,17 @@ std::string Megabytes(std::int64_t bytes) {
   const std::int64_t mib = bytes >> 20;
   if (mib >= 1024 && mib % 1024 == 0) return std::to_string(mib / 1024) + "G";
   return std::to_string(std::max<std::int64_t>(mib, 1)) + "M";
+}
+
+std::string Partition(const wire::JobView& job) {
+  return job.pool.empty() ? std::string(dialect::kSlurmPartition) : job.pool;
+}
+
+std::vector<std::string> PoolsOf(const std::vector<std::string>& partitions) {
+  std::vector<std::string> pools = partitions;
+  // A job that named no partition is in the one that there is.
+  if (std::ranges::find(pools, dialect::kSlurmPartition) != pools.end()) pools.emplace_back();
+  return pools;
 }
 
 std::string OrNull(const std::string& text) { return text.empty() ? "(null)" : text; }

@@ -66,6 +66,10 @@ std::string TresPerNode(const wire::JobView& job);
 std::string Tres(const wire::JobView& job);
 /// "16G", "512M"; "0" for none.
 std::string Megabytes(std::int64_t bytes);
+/// What the job named with -p; "main" where it named none.
+std::string Partition(const wire::JobView& job);
+/// A selector's pools for a list of partitions ("-p main,gpu").
+std::vector<std::string> PoolsOf(const std::vector<std::string>& partitions);
 /// "(null)" for an empty text.
 std::string OrNull(const std::string& text);
 

@@ -61,7 +61,7 @@ TEST(Squeue, DefaultColumnsAreSlurms) {
   array.display_id = "2_[2-9]";
   array.array_indices = "2-9";
   array.array_at_once = 2;
-  array.reason = "2 of the array run, at most 2 at once";
+  array.reason = "array 2 runs 2 of at most 2";  // The controller's words.
   wire::JobView held = Job(3, "held");
   wire::JobView waits = Job(4, "queued");
   waits.dependencies = {"afterok:1"};
@@ -82,6 +82,23 @@ TEST(Squeue, DefaultColumnsAreSlurms) {
             "                 6      main     wrap     root PD       0:00      1 (Resources)\n"
             "                 7      main     wrap     root PD       0:00      1 (Priority)\n"
             "                 1      main    train     root  R       0:05      1 n1\n");
+}
+
+TEST(Squeue, ShowsThePartitionAccountAndQosThatAJobNamed) {
+  wire::JobView job = Job(6, "running");
+  job.pool = "gpu";
+  job.account = "vision";
+  job.qos = "high";
+  EXPECT_EQ(Queue({job, Job(7, "running")}, "%P %a %q", false), "gpu vision high\nmain (null) (null)\n");
+  EXPECT_EQ(PoolsOf({"gpu"}), std::vector<std::string>{"gpu"});
+  EXPECT_EQ(PoolsOf({"main"}), (std::vector<std::string>{"main", ""})) << "who names none is in main";
+}
+
+TEST(Squeue, ACapOfAGroupIsNoArrayTaskLimit) {
+  wire::JobView job = Job(6, "queued");
+  job.group = "sweep";
+  job.reason = "sweep runs 2 of at most 2";
+  EXPECT_EQ(ReasonCode(job), "AssocGrpJobsLimit");
 }
 
 TEST(Squeue, LongColumnsAreSlurms) {
@@ -250,13 +267,16 @@ TEST(Scontrol, ShowsAJobInSlurmsWords) {
   job.gpus = {0, 3};
   job.directory = "/w";
   job.output = "/w/slurm-17.out";
-  job.labels = {{"slurm.qos", "high"}, {"slurm.script", "t.sh"}};
+  job.pool = "gpu";
+  job.account = "vision";
+  job.qos = "high";
+  job.labels = {{"slurm.script", "t.sh"}};
   const std::string text = ShowJob(job, Here(), false);
   for (const char* part :
-       {"JobId=17 JobName=train\n   UserId=root(0)", "JobState=RUNNING Reason=None Dependency=(null)\n", "QOS=high",
-        "RunTime=00:01:05 TimeLimit=01:00:00", "StartTime=2026-03-02T11:58:55 EndTime=2026-03-02T12:58:55",
-        "NodeList=n1\n", "Command=t.sh\n", "WorkDir=/w\n", "StdOut=/w/slurm-17.out\n", "TresPerNode=gres:gpu:2\n",
-        "GRES=gpu:2(IDX:0,3)"}) {
+       {"JobId=17 JobName=train\n   UserId=root(0)", "JobState=RUNNING Reason=None Dependency=(null)\n",
+        "Account=vision QOS=high", "Partition=gpu ", "RunTime=00:01:05 TimeLimit=01:00:00",
+        "StartTime=2026-03-02T11:58:55 EndTime=2026-03-02T12:58:55", "NodeList=n1\n", "Command=t.sh\n", "WorkDir=/w\n",
+        "StdOut=/w/slurm-17.out\n", "TresPerNode=gres:gpu:2\n", "GRES=gpu:2(IDX:0,3)"}) {
     EXPECT_NE(text.find(part), std::string::npos) << part << "\n" << text;
   }
   const std::string line = ShowJob(job, Here(), true);
@@ -274,13 +294,17 @@ Result<UpdateWish> Update(const std::vector<std::string>& words) {
 }
 
 TEST(Scontrol, UpdatesAreReadInSlurmsWords) {
-  const auto wish = Update({"JobId=17", "TimeLimit=+30", "Gres=gpu:a100:2", "Name=x", "Partition=long", "Nice=10"});
+  const auto wish = Update({"JobId=17", "TimeLimit=+30", "Gres=gpu:a100:2", "Name=x", "Partition=long", "Nice=10",
+                            "QOS=high", "StdErr=e", "Requeue=1"});
   ASSERT_TRUE(wish) << wish.error().message;
   EXPECT_EQ(wish->update.select.ids, (std::vector<std::string>{"17"}));
   EXPECT_EQ(*wish->update.time_limit_s, 2400);
   EXPECT_EQ(*wish->update.gpus, 2);
   EXPECT_EQ(*wish->update.gpu_type, "a100");
   EXPECT_EQ(*wish->update.priority, -10);
+  EXPECT_EQ(*wish->update.pool, "long");
+  EXPECT_EQ(*wish->update.error, "e");
+  EXPECT_EQ(wish->update.requeues_after_reboot, true);
   EXPECT_EQ(wish->notes.size(), 1u);
   EXPECT_EQ(Update({"JobId=17", "Priority=0"})->holds, true);
   EXPECT_EQ(Update({"jobid=17", "timelimit-=5"})->update.time_limit_s, 300);

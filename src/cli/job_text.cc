@@ -1,0 +1,70 @@
+#include "cli/job_text.h"
+
+#include <algorithm>
+#include <ctime>
+
+#include "base/index_ranges.h"
+#include "dialect/quantities.h"
+#include "engine/duration_text.h"
+
+namespace divvy::cli {
+
+double NowSeconds() {
+  timespec now{};
+  ::clock_gettime(CLOCK_REALTIME, &now);
+  return static_cast<double>(now.tv_sec) + static_cast<double>(now.tv_nsec) / 1e9;
+}
+
+std::string Span(double seconds) {
+  if (seconds < 0) seconds = 0;
+  return dialect::FormatClock(Duration(static_cast<std::int64_t>(seconds * 1e9)));
+}
+
+std::string InWords(double seconds) {
+  return DurationText(Duration(static_cast<std::int64_t>(std::max(seconds, 0.0) * 1e9)));
+}
+
+std::string When(std::optional<double> time) {
+  if (!time) return "";
+  const std::time_t seconds = static_cast<std::time_t>(*time);
+  std::tm parts{}, today{};
+  const std::time_t now = std::time(nullptr);
+  ::localtime_r(&seconds, &parts);
+  ::localtime_r(&now, &today);
+  char text[32];
+  const bool is_today = parts.tm_yday == today.tm_yday && parts.tm_year == today.tm_year;
+  std::strftime(text, sizeof text, is_today ? "%H:%M:%S" : "%b %d %H:%M", &parts);
+  return text;
+}
+
+std::string PublicId(const wire::JobDetail& job) { return job.array_index ? job.display_id : ToString(job.id); }
+
+std::string GpuList(const std::vector<std::int64_t>& gpus) {
+  IndexRanges ranges;
+  for (std::int64_t gpu : gpus) ranges.Insert(static_cast<std::uint32_t>(gpu));
+  return ranges.ToString();
+}
+
+Colour StateColour(const std::string& state) {
+  if (state == "running" || state == "succeeded") return Colour::kGreen;
+  if (state == "failed" || state == "timed_out" || state == "lost") return Colour::kRed;
+  if (state == "queued" || state == "starting" || state == "stopping" || state == "paused") return Colour::kYellow;
+  return Colour::kDim;
+}
+
+std::string EndInWords(const std::string& state, const std::string& reason) {
+  if (state == "cancelled" && reason.starts_with("cancelled")) return "was " + reason;
+  const std::string verb = state == "timed_out"                      ? "timed out"
+                           : state == "cancelled" || state == "lost" ? "was " + state
+                                                                     : state;
+  return reason.empty() || state == "succeeded" ? verb : verb + ": " + reason;
+}
+
+void AddField(std::string& out, std::string_view name, const std::string& value) {
+  if (value.empty()) return;
+  std::string label(name);
+  label.resize(14, ' ');
+  out += Paint(Colour::kDim, label) + value + "\n";
+}
+
+}  // namespace divvy::cli

@@ -1,0 +1,33 @@
+// How listings write a job's times, GPUs and state, the same in each of them.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "cli/table.h"
+#include "wire/messages.h"
+
+namespace divvy::cli {
+
+/// Seconds since 1970.
+double NowSeconds();
+/// "0:05", "01:02:03"; negative spans are "0:00".
+std::string Span(double seconds);
+/// "2 h 5 min"; negative spans are "0 s".
+std::string InWords(double seconds);
+/// "14:05:09" today, else "Mar 01 14:05"; "" without a time.
+std::string When(std::optional<double> time);
+/// What people call the job: "17", and "17_3" for an element of an array; never "17_[4-99]".
+std::string PublicId(const wire::JobDetail& job);
+/// "0-3,6".
+std::string GpuList(const std::vector<std::int64_t>& gpus);
+Colour StateColour(const std::string& state);
+/// How a job ended, as the end of "job 17 ...": "timed out: reached its time limit of 1 h", "was cancelled by ada".
+std::string EndInWords(const std::string& state, const std::string& reason);
+/// Appends "name          value" as a line; nothing for an empty value.
+void AddField(std::string& out, std::string_view name, const std::string& value);
+
+}  // namespace divvy::cli

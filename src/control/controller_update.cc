@@ -1,0 +1,210 @@
+// Changing jobs that are there. Everything is checked on copies first, so a refused change leaves no trace.
+#include <algorithm>
+
+#include "base/text.h"
+#include "control/controller.h"
+#include "control/record_parts.h"
+
+namespace divvy {
+namespace {
+
+std::string List(const std::vector<std::string_view>& names) {
+  return Join(std::vector<std::string>(names.begin(), names.end()), ", ");
+}
+
+std::string Seconds(Duration limit) {
+  if (limit == Duration(0)) return "none";
+  return std::to_string(std::chrono::duration_cast<std::chrono::seconds>(limit).count()) + " s";
+}
+
+bool IsLonger(Duration wanted, Duration present) {
+  if (present == Duration(0)) return false;
+  return wanted == Duration(0) || wanted > present;
+}
+
+}  // namespace
+
+Status Controller::CheckTimeLimit(Duration limit) const {
+  if (limits_.max_time_limit == Duration(0)) return {};
+  if (limit > Duration(0) && limit <= limits_.max_time_limit) return {};
+  const std::string most = Seconds(limits_.max_time_limit);
+  return LimitExceeded("jobs here may run " + most + " at most; give --time " +
+                       std::to_string(limits_.max_time_limit / std::chrono::seconds(1)) + "s or less");
+}
+
+Result<std::map<JobId, JobRecord>> Controller::Concerned(JobId id, const Caller& caller) const {
+  std::map<JobId, JobRecord> records;
+  if (const JobRecord* live = Find(id)) {
+    DIVVY_CHECK(Authorise(*live, caller, "change"));
+    records.emplace(id, *live);
+    const std::uint64_t last = id.value() + live->array_count;
+    for (auto at = live_.upper_bound(id); at != live_.end() && at->first.value() <= last; ++at) records.insert(*at);
+    return records;
+  }
+  const JobRecord* array = ArrayOf(id);
+  if (array == nullptr) return NotFound("there is no live job " + ToString(id));
+  DIVVY_CHECK(Authorise(*array, caller, "change"));
+  records.emplace(id, ElementOf(*array, static_cast<std::uint32_t>(id.value() - array->id.value() - 1)));
+  return records;
+}
+
+// Jobs that run keep what they were started with. An array is changed where it still waits, unless all that is to
+// change can change while it runs.
+Status Controller::KeepWhatMayChange(JobId id, const JobChanges& changes, std::map<JobId, JobRecord>& records) const {
+  const std::vector<std::string_view> fixed = changes.NamesForWaiting();
+  const JobRecord named = records.at(id);
+  if (changes.array_at_once && named.array_count == 0)
+    return InvalidArgument("at-once: job " + DisplayId(named) + " is no array");
+  if (fixed.empty()) return {};
+  std::erase_if(records, [](const auto& entry) { return !Waits(entry.second); });
+  if (records.empty()) {
+    return FailedPrecondition("job " + DisplayId(named) + " is " + std::string(Name(named.state)) + ": its " +
+                              List(fixed) +
+                              " cannot change any more; time, priority, name, project, comment, retries, retry-delay "
+                              "and requeue-after-reboot can");
+  }
+  // Those that have started, and what `show` says of them, belong to the specification that they share.
+  if (changes.spec == nullptr || named.array_count == 0) return {};
+  std::uint64_t untouched = named.array_waiting.size();
+  for (const auto& [element, record] : records) {
+    if (record.array_count == 0 && record.attempt == 0) ++untouched;
+  }
+  if (untouched == named.array_count) return {};
+  return FailedPrecondition(List(changes.spec_fields) + ": " +
+                            Plural(static_cast<std::int64_t>(named.array_count - untouched), "element") + " of job " +
+                            ToString(id) + " started with what they share" +
+                            (named.array_waiting.empty() ? "" : "; name those that wait: " + DisplayId(named)));
+}
+
+Status Controller::CheckChange(const JobRecord& before, const JobRecord& after, const JobChanges& changes,
+                               const Caller& caller) const {
+  const std::string job = "job " + DisplayId(before);
+  const int most = std::max(before.priority, 0);
+  if (!caller.is_admin && after.priority > most) {
+    return PermissionDenied("priority: raising that of " + job + " above " + std::to_string(most) +
+                            " takes an administrator");
+  }
+  if (changes.time_limit && !caller.is_admin) {
+    if (const Status fits = CheckTimeLimit(after.time_limit); !fits)
+      return Error{fits.error().code, "time: " + fits.error().message};
+    if (IsActive(before.state) && before.array_count == 0 && IsLonger(after.time_limit, before.time_limit)) {
+      return PermissionDenied("time: " + job + " runs, and raising its limit of " + Seconds(before.time_limit) +
+                              " takes an administrator; its owner may lower it");
+    }
+  }
+  if (changes.changes_request() && !changes.queues_anyway) DIVVY_CHECK(CheckFeasible(cluster_, after.request));
+  if (after.is_foreground && after.retries > 0)
+    return InvalidArgument("retries: " + job + " runs on somebody's terminal and cannot run again by itself");
+  return {};
+}
+
+Status Controller::CheckDependencies(JobId id, const std::map<JobId, JobRecord>& edited, const JobChanges& changes,
+                                     const FindOutcome& outcome) {
+  if (!changes.dependencies && !changes.name) return {};
+  if (changes.dependencies) {
+    const Status known = LearnOutcomes(changes.dependencies->all, outcome);
+    if (!known) return Error{known.error().code, "dependency: " + known.error().message};
+    for (const auto& [job, record] : edited) {
+      if (record.keeps_waiting || record.dependencies.empty()) continue;
+      const Hope hope = HopeOf(record);
+      if (hope.is_lost) {
+        return FailedPrecondition("dependency: it can never be met, for " + hope.why +
+                                  "; leave it out, or give --keep-waiting");
+      }
+    }
+  }
+  // The whole of an array waits for all its elements, so what closes a circle through one is seen from it.
+  const std::string cycle = FindCycle(edited, id);
+  if (!cycle.empty()) {
+    return InvalidArgument(std::string(changes.dependencies ? "dependency" : "name") + ": job " + ToString(id) +
+                           " would wait for itself: " + cycle);
+  }
+  return {};
+}
+
+Result<std::string> Controller::Update(JobId id, const JobChanges& changes, const Caller& caller, Time now,
+                                       const FindOutcome& outcome) {
+  const std::vector<std::string_view> names = changes.Names();
+  if (names.empty()) return InvalidArgument("nothing to change: name a field, such as --priority 5");
+  DIVVY_TRY(auto edited, Concerned(id, caller));
+  DIVVY_CHECK(KeepWhatMayChange(id, changes, edited));
+  for (auto& [job, record] : edited) {
+    const JobRecord before = record;
+    changes.ApplyTo(record);
+    DIVVY_CHECK(CheckChange(before, record, changes, caller));
+  }
+  if (const Status sound = CheckDependencies(id, edited, changes, outcome); !sound) {
+    if (changes.dependencies) ForgetOutcomes(changes.dependencies->all);
+    return sound.error();
+  }
+
+  // From here on nothing fails.
+  if (Find(id) == nullptr) {
+    const JobId array = edited.at(id).array;
+    SplitElement(live_.at(array), edited.at(id).array_ordinal);
+  }
+  if (changes.spec != nullptr) {
+    // An element that differs has a specification of its own from now on.
+    if (const auto named = edited.find(id); named != edited.end()) named->second.spec_of = id;
+    KeepSpec(id, changes.spec);
+  }
+  const std::string what = "changed " + List(names);
+  Note(id, what + " by " + CallerName(caller), now);
+  std::vector<JobRecord> befores;
+  for (const auto& [job, record] : edited) {
+    befores.push_back(live_.at(job));
+    Replace(record, changes, outcome);
+  }
+  // Those who waited for a name that is gone, or that came.
+  for (const JobRecord& before : befores) {
+    if (changes.name) ResolveDependents(before, now);
+    if (const JobRecord* after = Find(before.id)) ResolveDependents(JobRecord(*after), now);
+  }
+  needs_plan_ = true;
+  return what;
+}
+
+void Controller::Replace(const JobRecord& after, const JobChanges& changes, const FindOutcome& outcome) {
+  JobRecord& record = live_.at(after.id);
+  const bool is_linked_anew = changes.dependencies || changes.name;
+  if (is_linked_anew) IndexDependencies(record, false);
+  record = after;
+  if (is_linked_anew) {
+    // What was known of jobs that it waits for now as before went with the old links.
+    static_cast<void>(LearnOutcomes(record.dependencies, outcome));
+    IndexDependencies(record, true);
+  }
+  if (changes.array_at_once && record.array_count > 0)
+    cluster_.SetGroupLimit(ArrayGroupName(record.id), record.array_at_once);
+  Persist(record);
+  if (Waits(record)) {
+    PutWaiting(record);
+  } else if (changes.time_limit && record.array_count == 0) {
+    cluster_.SetKnownEnd(record.id, Deadline(record));
+    effects_.orders.push_back(TimeLimitOrder{record.id, Deadline(record)});
+  }
+  Announce(record);
+}
+
+void Controller::KeepSpec(JobId id, std::shared_ptr<const JobSpec> spec) {
+  for (auto& insert : effects_.batch.inserts) {
+    if (insert.record.id != id) continue;
+    insert.spec = std::move(spec);
+    return;
+  }
+  auto& updates = effects_.batch.spec_updates;
+  std::erase_if(updates, [&](const auto& update) { return update.first == id; });
+  updates.emplace_back(id, std::move(spec));
+}
+
+std::shared_ptr<const JobSpec> Controller::PendingSpec(JobId id) const {
+  for (const auto& [job, spec] : effects_.batch.spec_updates) {
+    if (job == id) return spec;
+  }
+  for (const auto& insert : effects_.batch.inserts) {
+    if (insert.record.id == id) return insert.spec;
+  }
+  return nullptr;
+}
+
+}  // namespace divvy

@@ -1,0 +1,53 @@
+// What several files ask of a record: its place in an array, and who has the same name.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "model/job_record.h"
+
+namespace divvy {
+
+/// In the queue, held or not.
+inline bool Waits(const JobRecord& record) {
+  return record.state == JobState::kQueued || record.state == JobState::kHeld;
+}
+
+/// The element with this ordinal as a record of its own: as its array is, under its own number.
+inline JobRecord ElementOf(const JobRecord& array, std::uint32_t ordinal) {
+  JobRecord element = array;
+  element.id = ElementId(array.id, ordinal);
+  element.array = array.id;
+  element.array_ordinal = ordinal;
+  element.array_index = array.array_indices.Nth(ordinal).value_or(ordinal);
+  element.array_count = 0;
+  element.array_at_once = 0;
+  element.array_waiting = element.array_indices = IndexRanges();
+  return element;
+}
+
+/// The ordinal of what the user calls `index`; nothing when the array has no such element.
+inline std::optional<std::uint32_t> ElementOrdinal(const JobRecord& array, std::uint32_t index) {
+  if (array.array_indices.empty()) return index < array.array_count ? std::optional(index) : std::nullopt;
+  if (!array.array_indices.Contains(index)) return std::nullopt;
+  std::uint32_t ordinal = 0;
+  for (const auto& range : array.array_indices.ranges()) {
+    if (index <= range.last) return ordinal + (index - range.first);
+    ordinal += range.last - range.first + 1;
+  }
+  return std::nullopt;
+}
+
+/// What a singleton waits for: an earlier job of its name and user. Elements of one array do not wait for each other.
+inline bool IsEarlierNamesake(const JobRecord& other, const JobRecord& singleton) {
+  const JobId array = singleton.array_count > 0 ? singleton.id : singleton.array;
+  const bool is_family = array.is_set() && (other.id == array || other.array == array);
+  return other.id < singleton.id && !is_family && other.user.uid == singleton.user.uid && other.name == singleton.name;
+}
+
+/// The cap of an array is that of a group of this name.
+inline std::string ArrayGroupName(JobId array) { return "array " + ToString(array); }
+
+}  // namespace divvy

@@ -1,0 +1,168 @@
+#include "daemon/job_update.h"
+
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <limits>
+#include <string>
+
+namespace divvy {
+namespace {
+
+JobSpec Queued() {
+  JobSpec spec;
+  spec.command = {"python", "train.py"};
+  spec.name = "python";
+  spec.directory = "/work";
+  spec.extra_environment = {"A=1", "B=2"};
+  return spec;
+}
+
+JobRecord RecordOf(const JobSpec& spec) {
+  JobRecord record;
+  record.id = record.spec_of = JobId(17);
+  record.name = spec.name;
+  record.request = spec.request;
+  record.retry_delay = spec.retry_delay;
+  return record;
+}
+
+Result<JobChanges> Read(const wire::JobUpdate& update, const JobSpec& spec = Queued()) {
+  DIVVY_TRY(JobChanges changes, ChangesOf(update));
+  DIVVY_CHECK(CompleteChanges(update, RecordOf(spec), spec, changes));
+  return changes;
+}
+
+TEST(JobUpdate, WhatTheRowHoldsLeavesTheSpecificationAlone) {
+  wire::JobUpdate update;
+  update.gpus = 2;
+  update.time_limit_s = 0.5;
+  update.dependencies = {"afterok:12?afterany:13_4"};
+  const auto changes = Read(update);
+  ASSERT_TRUE(changes) << changes.error().message;
+  EXPECT_EQ(changes->spec, nullptr);
+  EXPECT_EQ(changes->gpus, 2);
+  EXPECT_EQ(changes->time_limit, std::chrono::milliseconds(500));
+  EXPECT_TRUE(changes->dependencies->needs_any);
+  EXPECT_EQ(changes->dependencies->all.size(), 2u);
+}
+
+TEST(JobUpdate, ManyDependenciesAreAllKept) {
+  wire::JobUpdate update;
+  update.dependencies = {"afterok:12", "afterany:13"};
+  const auto changes = Read(update);
+  ASSERT_TRUE(changes);
+  EXPECT_EQ(changes->dependencies->all.size(), 2u);
+}
+
+TEST(JobUpdate, TheRestIsChangedInTheSpecification) {
+  wire::JobUpdate update;
+  update.command = {"sh", "-c", "true"};
+  update.output = "out-%j";
+  update.directory = "/elsewhere";
+  update.environment = {"B=3", "C=4"};
+  update.grace_s = 5;
+  update.comment = "new";
+  const auto changes = Read(update);
+  ASSERT_TRUE(changes) << changes.error().message;
+  ASSERT_NE(changes->spec, nullptr);
+  EXPECT_EQ(changes->spec->command.front(), "sh");
+  EXPECT_EQ(changes->spec->output, "out-%j");
+  EXPECT_EQ(changes->spec->directory, "/elsewhere");
+  EXPECT_EQ(changes->spec->extra_environment, (std::vector<std::string>{"A=1", "B=3", "C=4"}));
+  EXPECT_EQ(changes->spec->grace, std::chrono::seconds(5));
+  EXPECT_EQ(changes->spec->comment, "new");
+  EXPECT_EQ(changes->spec_fields, (std::vector<std::string_view>{"command", "output", "chdir", "env", "grace"}));
+}
+
+TEST(JobUpdate, AScriptTakesThePlaceOfACommandAndBack) {
+  wire::JobUpdate update;
+  update.script = "#!/bin/sh\necho $1\n";
+  update.arguments = {"one"};
+  auto changes = Read(update);
+  ASSERT_TRUE(changes);
+  EXPECT_TRUE(changes->spec->command.empty());
+  const JobSpec script = *changes->spec;
+  wire::JobUpdate back;
+  back.command = {"true"};
+  changes = Read(back, script);
+  ASSERT_TRUE(changes) << changes.error().message;
+  EXPECT_TRUE(changes->spec->script.empty());
+  EXPECT_TRUE(changes->spec->arguments.empty());
+}
+
+TEST(JobUpdate, RefusesByTheFieldWhatNoJobCouldBe) {
+  struct Case {
+    std::string begins_with;
+    std::function<void(wire::JobUpdate&)> make;
+  };
+  const std::string long_text(70'000, 'x');
+  const Case cases[] = {
+      {"gpus: ", [](auto& u) { u.gpus = -1; }},
+      {"cpus: ", [](auto& u) { u.cpus = std::numeric_limits<std::int64_t>::max(); }},
+      {"memory: ", [](auto& u) { u.memory_bytes = -1; }},
+      {"gpu-memory: ", [](auto& u) { u.gpu_memory_bytes = -5; }},
+      {"tasks: ", [](auto& u) { u.tasks = 0; }},
+      {"priority: ", [](auto& u) { u.priority = 1'000'001; }},
+      {"time: ", [](auto& u) { u.time_limit_s = -1; }},
+      {"time: ", [](auto& u) { u.time_limit_s = std::numeric_limits<double>::quiet_NaN(); }},
+      {"begin: ", [](auto& u) { u.begin = 1e300; }},
+      {"retries: ", [](auto& u) { u.retries = -1; }},
+      {"retry-delay: ", [](auto& u) { u.retry_delay_s = 1e12; }},
+      {"at-once: ", [](auto& u) { u.array_at_once = -1; }},
+      {"name: ", [&](auto& u) { u.name = long_text; }},
+      {"comment: ", [&](auto& u) { u.comment = long_text; }},
+      {"project: ", [](auto& u) { u.project = std::string("a\0b", 3); }},
+      {"dependency: ", [](auto& u) { u.dependencies = {"afterok:x"}; }},
+      {"dependency: ",
+       [](auto& u) {
+         u.dependencies = {"afterok:1?afterok:2", "afterok:3"};
+       }},
+      {"output: ", [&](auto& u) { u.output = long_text; }},
+      {"grace: ", [](auto& u) { u.grace_s = -1; }},
+      {"stop-signal: ", [](auto& u) { u.stop_signal = 99; }},
+      {"signal: ",
+       [](auto& u) {
+         u.warn = WarnSignal{99, Duration(0), false};
+       }},
+      {"arguments: ", [](auto& u) { u.arguments = {"x"}; }},
+      {"command: ", [](auto& u) { u.command = {"x"}, u.script = "y"; }},
+      {"--env", [](auto& u) { u.environment = {"novalue"}; }},
+      {"spec.directory: ", [](auto& u) { u.directory = "here"; }},
+      {"nothing to run", [](auto& u) { u.command.emplace(); }},
+      {"--gpu-type", [](auto& u) { u.gpu_type = "h100"; }},
+      {"--signal",
+       [](auto& u) {
+         u.warn = WarnSignal{10, std::chrono::minutes(5), false};
+       }},
+  };
+  for (const Case& c : cases) {
+    wire::JobUpdate update;
+    c.make(update);
+    const auto changes = Read(update);
+    ASSERT_FALSE(changes) << c.begins_with;
+    EXPECT_TRUE(changes.error().message.starts_with(c.begins_with)) << c.begins_with << changes.error().message;
+    EXPECT_EQ(changes.error().message.find('\n'), std::string::npos);
+  }
+}
+
+TEST(JobUpdate, AJobOnATerminalKeepsItsStreams) {
+  JobSpec spec = Queued();
+  spec.is_foreground = true;
+  wire::JobUpdate update;
+  update.output = "file";
+  EXPECT_FALSE(Read(update, spec));
+  wire::JobUpdate command;
+  command.command = {"true"};
+  EXPECT_TRUE(Read(command, spec));
+}
+
+TEST(JobUpdate, AnEmptyNameIsThatOfTheProgram) {
+  wire::JobUpdate update;
+  update.name = "";
+  update.command = {"/usr/bin/nproc"};
+  EXPECT_EQ(Read(update)->name, "nproc");
+}
+
+}  // namespace
+}  // namespace divvy

@@ -1,0 +1,219 @@
+// Runs whose daemon, launcher, supervisor or guard has been killed: finding out what became of them, and going on.
+#include <algorithm>
+#include <csignal>
+#include <utility>
+
+#include "daemon/node.h"
+#include "platform/process_tree.h"
+
+namespace divvy {
+namespace {
+
+// A caller asks for the new daemon about once a second. Its GPUs stay idle meanwhile.
+constexpr Duration kCallersReturnWithin = std::chrono::seconds(10);
+
+Exit UnknownExit() {
+  Exit exit;
+  exit.is_known = false;
+  return exit;
+}
+
+}  // namespace
+
+void Node::Remind(Run& run) {
+  const JobRecord* live = core_->controller().Find(run.record.job);
+  if (live == nullptr || live->attempt != run.record.attempt) return;
+  const auto say = [&](const Order& order) {
+    if (IsListening(run.record) || run.adopted) Deliver(run, order);
+    else run.waiting.push_back(order);
+  };
+  if (live->state == JobState::kPaused) say(PauseOrder{live->id, true});
+  // A stop that was acknowledged may never have been sent; saying it twice does no harm.
+  if (live->stop_intent != StopIntent::kNone) say(StopOrder{live->id, 0, Duration(-1)});
+}
+
+void Node::AdoptOrphan(const RunRecord& record) {
+  Run& run = runs_[record.job];
+  run.record = record;
+  run.record.control.clear();
+  auto process = AdoptedProcess::Open(record.process);
+  if (!process) {
+    if (EndLeftovers(record)) OnVanished(record, record.attempt);
+    return;
+  }
+  run.adopted = std::make_unique<AdoptedProcess>(*std::move(process));
+  if (const JobRecord* live = core_->controller().Find(record.job); live != nullptr) {
+    core_->controller().OnStarted(record.job, record.attempt, record.started);
+    LoadStopTerms(run);
+    if (live->time_limit > Duration(0)) run.limit_at = AddSaturating(record.started, live->time_limit);
+    Remind(run);
+  }
+  watch_(run.adopted->fd(), [this, job = record.job] {
+    const auto at = runs_.find(job);
+    if (at == runs_.end() || !at->second.adopted) return;
+    const auto exit = at->second.adopted->PollExit();
+    if (!exit) return;
+    Run& ended = at->second;
+    ended.record.exit = exit;
+    ended.record.exit->hit_time_limit = ended.hit_limit;
+    ended.record.ended = core_->Now();
+    // What it left behind must not keep the GPU, and keeps it while it lives.
+    ended.awaits_leftovers = ended.adopted->SignalTree(SIGKILL) > 0;
+    if (!ended.awaits_leftovers) OnEnded(ended.record);
+  });
+}
+
+bool Node::EndLeftovers(const RunRecord& record) const {
+  return SignalLeftBehind(record.process, "DIVVY_JOB_ID=" + ToString(record.job), SIGKILL) == 0;
+}
+
+// Supervisor, guard and first process are gone, and all that it left behind. Its GPUs are given away when the driver
+// agrees.
+void Node::OnVanished(const RunRecord& record, std::uint32_t attempt) {
+  launcher_.Confirm(record.job, attempt);
+  Run& run = runs_[record.job];
+  run.record = record;
+  run.record.attempt = attempt;
+  run.adopted.reset();
+  run.record.exit = UnknownExit();
+  run.record.ended = core_->Now();
+  OnEnded(run.record);
+}
+
+void Node::LoadStopTerms(Run& run) {
+  const auto spec = core_->SpecOf(core_->controller().live().at(run.record.job));
+  if (!spec) return;
+  run.stop_signal = (*spec)->stop_signal;
+  run.grace = (*spec)->grace;
+}
+
+void Node::KeepTimeOfAdopted() {
+  const Time now = core_->Now();
+  for (auto& [job, run] : runs_) {
+    if (!run.adopted) continue;
+    if (run.awaits_leftovers) {
+      run.awaits_leftovers = run.adopted->SignalTree(SIGKILL) > 0;
+      if (!run.awaits_leftovers) OnEnded(run.record);
+      continue;
+    }
+    if (run.record.exit) continue;
+    run.hit_limit |= run.limit_at <= now;
+    if (run.limit_at <= now) Deliver(run, StopOrder{job, 0, Duration(-1)});
+    if (run.kill_at <= now) run.adopted->SignalTree(SIGKILL);
+  }
+}
+
+void Node::CheckSupervisors() {
+  launcher_.RepeatLost();
+  KeepTimeOfAdopted();
+  FailUnclaimed();
+  std::vector<JobId> suspects;
+  for (const auto& [job, run] : runs_) {
+    if (run.adopted || run.record.exit) continue;
+    // One that has not said where it listens may have been killed before it could.
+    if (!IsListening(run.record) || !SendPing(run.record)) suspects.push_back(job);
+  }
+  if (suspects.empty()) return;
+  auto records = ScanRunDirectory(options_.run_directory);
+  if (!records) return;
+  for (const RunRecord& record : *records) {
+    const auto run = runs_.find(record.job);
+    if (run == runs_.end() || !std::ranges::count(suspects, record.job)) continue;
+    const std::uint32_t attempt = run->second.record.attempt;
+    if (record.attempt != attempt && record.attempt != 0) continue;
+    switch (StateOf(record)) {
+      case RunState::kWatched:
+        break;  // On its way out; its report comes.
+      case RunState::kEnded:
+        run->second.record = record;
+        OnEnded(record);
+        break;
+      case RunState::kOrphaned:
+        AdoptOrphan(record);
+        break;
+      case RunState::kVanished:
+        if (EndLeftovers(record)) OnVanished(record, attempt);
+        break;
+      case RunState::kNeverStarted:
+        break;  // The launcher repeats it.
+    }
+  }
+}
+
+Status Node::AdoptRuns(bool was_rebooted) {
+  DIVVY_TRY(const std::vector<RunRecord> records, ScanRunDirectory(options_.run_directory));
+  Controller& controller = core_->controller();
+  callers_return_until_ = core_->Now() + kCallersReturnWithin;
+  const auto never_started = [&](JobId job, std::uint32_t attempt) {
+    const JobRecord& live = controller.live().at(job);
+    if (live.is_foreground && !was_rebooted && live.stop_intent == StopIntent::kNone) {
+      if (auto spec = core_->SpecOf(live)) return AwaitCaller(live, *std::move(spec));
+    }
+    controller.OnVanished(job, attempt,
+                          was_rebooted ? Controller::Vanished::kRebooted : Controller::Vanished::kNeverStarted,
+                          core_->Now());
+  };
+  std::map<JobId, std::uint32_t> expected;
+  for (const auto& [id, record] : controller.live()) {
+    if (IsActive(record.state) && record.array_count == 0) expected.emplace(id, record.attempt);
+  }
+  for (const RunRecord& record : records) {
+    const auto active = expected.find(record.job);
+    RunState state = StateOf(record);
+    // A pid of before may be somebody's again.
+    if (was_rebooted && (state == RunState::kWatched || state == RunState::kOrphaned)) state = RunState::kVanished;
+    // A record without an attempt is one whose supervisor was killed before its first word.
+    const bool is_ours = active != expected.end() && (record.attempt == active->second || record.attempt == 0);
+    if (!is_ours) {
+      if (state == RunState::kWatched) static_cast<void>(SendStop(record, SIGKILL, Duration(0)));
+      if (state == RunState::kOrphaned) EndLeftovers(record);
+      RemoveRunRecord(options_.run_directory, record);
+      continue;
+    }
+    const std::uint32_t attempt = active->second;
+    expected.erase(active);
+    switch (state) {
+      case RunState::kWatched: {
+        Run& run = runs_[record.job];
+        run.record = record;
+        // It says so itself when it has begun; until then its record may be empty.
+        run.record.attempt = attempt;
+        LoadStopTerms(run);
+        if (record.process.pid != 0) controller.OnStarted(record.job, attempt, record.started);
+        static_cast<void>(SendPing(record));  // Its report may have gone to the daemon before us.
+        Remind(run);
+        break;
+      }
+      case RunState::kEnded:
+        runs_[record.job].record = record;
+        controller.OnExited(record.job, attempt, *record.exit, record.ended, core_->Now());
+        break;
+      case RunState::kOrphaned:
+        AdoptOrphan(record);
+        break;
+      case RunState::kVanished:
+        if (!was_rebooted && !EndLeftovers(record)) {
+          runs_[record.job].record = record;  // CheckSupervisors goes on until nothing is left.
+          runs_[record.job].record.attempt = attempt;
+          break;
+        }
+        // Its record goes when this is durable: without it the next daemon would think that the job never started.
+        runs_[record.job].record = record;
+        runs_[record.job].record.attempt = attempt;
+        runs_[record.job].record.exit = UnknownExit();
+        controller.OnVanished(record.job, attempt,
+                              was_rebooted ? Controller::Vanished::kRebooted : Controller::Vanished::kUnseen,
+                              core_->Now());
+        break;
+      case RunState::kNeverStarted:
+        RemoveRunRecord(options_.run_directory, record);
+        never_started(record.job, attempt);
+        break;
+    }
+  }
+  for (const auto& [job, attempt] : expected) never_started(job, attempt);
+  core_->Touch();
+  return {};
+}
+
+}  // namespace divvy

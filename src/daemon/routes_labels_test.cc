@@ -1,0 +1,119 @@
+// Labels that only specs know, for listings and actions: remembered, read again, filtered by.
+#include "daemon/routes_labels.h"
+
+#include <gtest/gtest.h>
+
+#include "daemon/select.h"
+#include "platform/clock.h"
+#include "store/store_fake.h"
+
+namespace divvy {
+namespace {
+
+class CountingStore : public MemoryStore {
+ public:
+  Result<JobSpec> Spec(JobId id) override {
+    ++reads;
+    return MemoryStore::Spec(id);
+  }
+  int reads = 0;
+};
+
+class NoOrders : public OrderPort {
+ public:
+  void Execute(const Order&, std::shared_ptr<const JobSpec>) override {}
+};
+
+/// A daemon's core that commits at once, over a store that outlives it.
+struct World {
+  explicit World(CountingStore& s) : store(s) {
+    auto loaded = store.Load();
+    controller.Load(std::move(loaded->live), loaded->settings, loaded->next_id, loaded->jobs_total, core.Outcomes());
+  }
+
+  JobId Submit(const std::string& pool, const std::string& qos = "") {
+    JobSpec spec;
+    spec.command = {"true"};
+    spec.name = "job";
+    spec.is_held = true;
+    spec.pool = pool;
+    if (!qos.empty()) spec.labels["slurm.qos"] = qos;
+    const SpecLabels given = LabelsOf(spec);
+    const auto result = controller.Submit(std::move(spec), 0, caller, clock.Now(), core.Outcomes());
+    labels.Learn(result->id, given);
+    static_cast<void>(store.Commit({controller.TakeEffects().batch}));
+    return result->id;
+  }
+  std::vector<JobId> Select(const wire::JobSelector& select) { return *SelectIds(core, labels, select, caller); }
+
+  CountingStore& store;
+  FakeClock clock{TimeFromSeconds(1'000'000)};
+  Controller controller{Policy(), Limits(), 1};
+  NoOrders orders;
+  Core core{controller, store, clock, orders, {}};
+  LabelBook labels{core};
+  Caller caller{{1000, 1000, "ada"}, false};
+};
+
+TEST(LabelBook, AreRememberedFromTheSubmissionOn) {
+  CountingStore store;
+  World world(store);
+  const JobId plain = world.Submit("");
+  const JobId labelled = world.Submit("gpu", "high");
+  EXPECT_EQ(world.labels.Of(*world.controller.Find(labelled)), (SpecLabels{"gpu", "", "high"}));
+  EXPECT_EQ(world.labels.Of(*world.controller.Find(plain)), SpecLabels());
+  EXPECT_EQ(store.reads, 0);
+}
+
+TEST(LabelBook, AreReadOnceAfterARestart) {
+  CountingStore store;
+  const JobId before = World(store).Submit("gpu");
+  World world(store);
+  const JobId after = world.Submit("cpu");
+  for (int i = 0; i < 3; ++i) EXPECT_EQ(world.labels.Of(*world.controller.Find(before)).pool, "gpu");
+  EXPECT_EQ(store.reads, 1);
+  EXPECT_EQ(world.labels.Of(*world.controller.Find(after)).pool, "cpu");
+  EXPECT_EQ(store.reads, 1);
+}
+
+TEST(SelectIds, ActionsKeepToTheLabelsThatTheyName) {
+  CountingStore store;
+  World world(store);
+  const JobId gpu = world.Submit("gpu");
+  const JobId cpu = world.Submit("cpu");
+  const JobId none = world.Submit("");
+  wire::JobSelector select;
+  select.pools = {"gpu"};
+  EXPECT_EQ(world.Select(select), std::vector<JobId>{gpu});
+  select.pools = {"cpu", ""};
+  EXPECT_EQ(world.Select(select), (std::vector<JobId>{cpu, none}));
+}
+
+TEST(SelectIds, WordsAreNarrowedByFilters) {
+  CountingStore store;
+  World world(store);
+  const JobId held = world.Submit("gpu");
+  wire::JobSelector select;
+  select.ids = {ToString(held)};
+  EXPECT_EQ(world.Select(select), std::vector<JobId>{held});
+  select.states = {"running"};
+  EXPECT_TRUE(world.Select(select).empty());
+  select.states = {"held"};
+  EXPECT_EQ(world.Select(select), std::vector<JobId>{held});
+  select.pools = {"cpu"};
+  EXPECT_TRUE(world.Select(select).empty());
+}
+
+TEST(SelectIds, AWordNamesAJobOfSomebodyElseToo) {
+  CountingStore store;
+  World world(store);
+  const JobId id = world.Submit("");
+  world.caller.user = {1001, 1001, "bob"};
+  wire::JobSelector select;
+  select.ids = {ToString(id)};
+  select.states = {"held"};
+  EXPECT_EQ(world.Select(select), std::vector<JobId>{id});
+}
+
+}  // namespace
+}  // namespace divvy

@@ -1,0 +1,291 @@
+// The routes that look at jobs. What is live is answered from the controller at once. What the store alone knows may be
+// a million jobs: it is read, and turned into text, on the reader's thread, so that nobody else waits for it.
+#include <algorithm>
+#include <memory>
+#include <optional>
+#include <set>
+
+#include "base/text.h"
+#include "daemon/routes_call.h"
+#include "daemon/select.h"
+
+namespace divvy {
+namespace {
+
+wire::JobSelector SelectorOf(const HttpRequest& request) {
+  wire::JobSelector select;
+  select.user = "all";
+  for (const auto& [name, value] : request.query) {
+    if (name == "ids") {
+      for (std::string_view id : Split(value, ',')) select.ids.emplace_back(id);
+    } else if (name == "user") {
+      select.user = value;
+    } else if (name == "states") {
+      for (std::string_view state : Split(value, ',')) select.states.emplace_back(state);
+    } else if (name == "name") {
+      select.name = value;
+    } else if (name == "project") {
+      select.project = value;
+    } else if (name == "group") {
+      select.group = value;
+    } else if (name == "pools" || name == "accounts" || name == "qos") {
+      auto& into = name == "pools" ? select.pools : name == "accounts" ? select.accounts : select.qos;
+      for (std::string_view one : Split(value, ',')) into.emplace_back(one);
+    } else if (name == "array") {
+      const auto id = ParseInteger(value);
+      if (id && *id > 0) select.array = JobId(static_cast<std::uint64_t>(*id));
+    } else if (name == "includes_final" || name == "all") {
+      select.includes_final = value != "0" && value != "false";
+    } else if (name == "limit") {
+      select.limit = ParseInteger(value).value_or(0);
+    } else if (name == "since") {
+      select.since = ParseNumber(value).value_or(0);
+    }
+  }
+  return select;
+}
+
+bool Waits(const JobRecord& record) { return record.state == JobState::kQueued || record.state == JobState::kHeld; }
+
+/// What of the history a selector asks for; nothing when it wants no job that has ended.
+std::optional<HistoryFilter> EndedOnly(const wire::JobSelector& select, const Caller& caller) {
+  HistoryFilter filter;
+  filter.user = select.user == "@me" || select.user.empty() ? caller.user.name
+                : select.user == "all"                      ? ""
+                                                            : select.user;
+  filter.name = select.name;
+  filter.project = select.project;
+  filter.group = select.group;
+  filter.since = TimeFromSeconds(select.since);
+  filter.array = select.array;
+  for (int number = 0; number <= static_cast<int>(JobState::kLost); ++number) {
+    const auto state = static_cast<JobState>(number);
+    const bool is_wanted = select.states.empty() || std::ranges::count(select.states, Name(state)) > 0;
+    if (IsFinal(state) && is_wanted) filter.states.push_back(state);
+  }
+  return filter.states.empty() ? std::nullopt : std::optional(filter);
+}
+
+}  // namespace
+
+/// A listing whose live part is known.
+struct Routes::Listing {
+  wire::JobSelector select;
+  HistoryFilter filter;
+  std::optional<std::size_t> room;   // For so many more jobs; nothing: for all.
+  std::vector<wire::JobView> views;  // Of what is live.
+  std::vector<JobRecord> ended;      // What the store may not have as ended yet.
+};
+
+/// All that is to be told of a job.
+struct Routes::Found {
+  std::optional<JobRecord> record;
+  std::shared_ptr<const JobSpec> spec;
+  std::vector<Batch::HistoryLine> history;
+};
+
+void Routes::ReadAside(Call& call, std::function<Finish()> read) {
+  // The call stays here: a reply belongs to the loop's thread, its end included.
+  const std::uint64_t number = next_read_++;
+  reads_.emplace(number, std::make_shared<Call>(std::move(call)));
+  ports_.read([this, number, read = std::move(read)]() -> std::function<void()> {
+    return [this, number, finish = read()] {
+      const auto waiting = reads_.extract(number);
+      finish(*waiting.mapped());
+    };
+  });
+}
+
+std::vector<JobRecord> Routes::LiveInOrder(const wire::JobSelector& select, const Caller& caller,
+                                           std::map<JobId, std::uint64_t>& positions) {
+  const Controller& controller = core_.controller();
+  const std::size_t limit = select.limit > 0 ? static_cast<std::size_t>(select.limit) : 0;
+  const auto is_full = [&](const std::vector<JobRecord>& out) { return limit > 0 && out.size() >= limit; };
+  const auto passes = [&](const JobRecord& record) {
+    return Passes(record, select, caller) && labels_.Passes(record, select);
+  };
+  std::vector<JobRecord> out;
+  for (const auto& [id, running] : controller.cluster().running_jobs()) {
+    const JobRecord* record = controller.Find(id);
+    if (record != nullptr && !is_full(out) && passes(*record)) out.push_back(*record);
+  }
+  wire::JobSelector others = select;
+  if (others.user == "all") others.user.clear();
+  const bool filters = HasFilter(others);
+  const std::size_t wanted = filters || limit == 0 ? 0 : limit;
+  std::uint64_t position = 0;
+  for (JobId id : QueueOrder(controller.cluster(), controller.policy(), core_.Now(), wanted)) {
+    const JobRecord* record = controller.Find(id);
+    if (record == nullptr) continue;
+    const WaitingEntry* entry = controller.cluster().waiting(id);
+    const bool is_in_line =
+        entry != nullptr && !entry->is_held && entry->unmet_dependencies.empty() && entry->begin <= core_.Now();
+    if (is_in_line) positions[id] = position + 1, position += entry->count;
+    if (!is_full(out) && passes(*record)) out.push_back(*record);
+  }
+  return out;
+}
+
+wire::JobView Routes::LiveView(const JobRecord& record, const FindOutcome& find) {
+  const Reason reason = Waits(record) ? core_.controller().WaitingReason(record) : record.reason;
+  return ViewOf(record, reason, labels_.Of(record), find);
+}
+
+void Routes::AnswerJobs(Call& call, const wire::JobSelector& select) {
+  if (!select.ids.empty()) return AnswerNamed(call, select);
+  Listing listing;
+  std::map<JobId, std::uint64_t> positions;
+  const FindOutcome find = LiveNames();
+  for (const JobRecord& record : LiveInOrder(select, call.caller, positions)) {
+    listing.views.push_back(LiveView(record, find));
+    if (const auto at = positions.find(record.id); at != positions.end())
+      listing.views.back().position = static_cast<std::int64_t>(at->second);
+  }
+  const std::size_t limit = select.limit > 0 ? static_cast<std::size_t>(select.limit) : 0;
+  if (limit > 0) listing.room = limit - std::min(limit, listing.views.size());
+  const auto filter = select.includes_final ? EndedOnly(select, call.caller) : std::nullopt;
+  if (!filter || listing.room == 0u) return call.Answer(listing.views);
+
+  listing.select = select;
+  listing.filter = *filter;
+  for (JobRecord& record : core_.EndedUnstored()) {
+    if (record.ended >= filter->since && Passes(record, select, call.caller) && labels_.Passes(record, select))
+      listing.ended.push_back(std::move(record));
+  }
+  // The store does not know labels: then more is read than is shown.
+  const bool wants_labels = !select.pools.empty() || !select.accounts.empty() || !select.qos.empty();
+  if (listing.room && !wants_labels) listing.filter.limit = *listing.room + listing.ended.size() + listing.views.size();
+  ReadAside(call, [this, listing = std::move(listing)]() mutable { return ReadListing(listing); });
+}
+
+// On the reader's thread.
+Routes::Finish Routes::ReadListing(Listing& listing) {
+  auto history = core_.store().History(listing.filter);
+  if (!history) return [error = history.error()](Call& call) { call.Refuse(error); };
+  std::set<JobId> known;
+  for (const wire::JobView& view : listing.views) known.insert(view.id);
+  for (const JobRecord& record : listing.ended) known.insert(record.id);
+  std::vector<JobRecord> ended = std::move(listing.ended);
+  for (JobRecord& record : *history) {
+    // Since our look at what is live it may have ended; it is shown once, as it was then.
+    if (!known.contains(record.id)) ended.push_back(std::move(record));
+  }
+  history->clear();
+  std::ranges::sort(ended, std::greater(), &JobRecord::id);
+  // As far as reasons speak of elements of arrays, it is mostly of some in the same listing.
+  const FindOutcome find = [&ended](JobId id) -> std::optional<JobRecord> {
+    const auto at = std::ranges::lower_bound(ended, id, std::greater(), &JobRecord::id);
+    return at == ended.end() || at->id != id ? std::nullopt : std::optional(*at);
+  };
+  std::size_t room = listing.room.value_or(ended.size());
+  for (const JobRecord& record : ended) {
+    if (room == 0) break;
+    const SpecLabels labels = labels_.OfStored(record, core_.store());
+    if (!LabelBook::Passes(labels, listing.select)) continue;
+    listing.views.push_back(ViewOf(record, record.reason, labels, find));
+    --room;
+  }
+  return [text = wire::Encode(listing.views)](Call& call) { call.Send(200, text); };
+}
+
+void Routes::AnswerNamed(Call& call, const wire::JobSelector& select) {
+  const auto ids = SelectIds(core_, labels_, select, call.caller);
+  if (!ids) return call.Refuse(ids.error());
+  const FindOutcome find = LiveNames();
+  std::vector<std::pair<JobId, std::optional<wire::JobView>>> views;
+  bool is_complete = true;
+  for (const JobId id : *ids) {
+    const auto record = core_.FindUnstored(id);
+    const bool is_shown = !record || select.includes_final || !IsFinal(record->state);
+    if (is_shown) views.emplace_back(id, record ? std::optional(LiveView(*record, find)) : std::nullopt);
+    is_complete &= record.has_value();
+  }
+  ReadAsideUnless(is_complete, call, [this, views = std::move(views), wants_final = select.includes_final]() -> Finish {
+    std::vector<wire::JobView> all;
+    for (const auto& [id, view] : views) {
+      if (view) {
+        all.push_back(*view);
+        continue;
+      }
+      const auto record = core_.store().Find(id);
+      if (!record) return [error = record.error()](Call& asked) { asked.Refuse(error); };
+      const FindOutcome nobody = [](JobId) { return std::nullopt; };
+      if (wants_final) all.push_back(ViewOf(*record, record->reason, labels_.OfStored(*record, core_.store()), nobody));
+    }
+    return [text = wire::Encode(all)](Call& asked) { asked.Send(200, text); };
+  });
+}
+
+void Routes::ReadAsideUnless(bool is_quick, Call& call, std::function<Finish()> read) {
+  if (!is_quick) return ReadAside(call, std::move(read));
+  read()(call);
+}
+
+void Routes::Select(Call& call) {
+  const auto select = wire::Decode<wire::JobSelector>(call.request.body);
+  if (!select) return call.Refuse(select.error());
+  AnswerJobs(call, *select);
+}
+
+void Routes::List(Call& call) { AnswerJobs(call, SelectorOf(call.request)); }
+
+void Routes::Show(Call& call) {
+  const auto id = SelectOne(core_, call.argument, call.caller);
+  if (!id) return call.Refuse(id.error());
+  Found found;
+  found.record = core_.FindUnstored(*id);
+  if (found.record) found.spec = core_.UnstoredSpecOf(*found.record);
+  ReadAsideUnless(found.record.has_value(), call, [this, id = *id, found = std::move(found)]() mutable -> Finish {
+    Store& store = core_.store();
+    if (!found.record) {
+      auto record = store.Find(id);
+      if (!record) return [](Call& asked) { asked.Refuse(NotFound("there is no job " + asked.argument)); };
+      found.record = *std::move(record);
+    }
+    if (found.spec == nullptr) {
+      if (auto spec = store.Spec(found.record->spec_of)) found.spec = std::make_shared<const JobSpec>(*std::move(spec));
+    }
+    if (auto history = store.HistoryOf(id)) found.history = *std::move(history);
+    return [this, found = std::move(found)](Call& asked) { AnswerDetail(asked, found); };
+  });
+}
+
+void Routes::AnswerDetail(Call& call, const Found& found) {
+  const JobRecord& record = *found.record;
+  // A job's script, directory and environment may hold secrets; its place in the queue does not.
+  const bool may_see = call.caller.is_admin || call.caller.user.uid == record.user.uid;
+  const JobSpec* shown = may_see ? found.spec.get() : nullptr;
+  const Reason reason = Waits(record) ? core_.controller().WaitingReason(record) : record.reason;
+  wire::JobDetail detail = DetailOf(record, shown, reason, found.spec ? LabelsOf(*found.spec) : SpecLabels(),
+                                    core_.Outcomes(), core_.controller().cluster().capacity().gpus, found.history);
+  detail.pid = node_.pid_of(record.id);
+  if (shown != nullptr) {
+    detail.output = node_.OutputOf(record, *shown);
+    detail.error = node_.ErrorOf(record, *shown);
+  }
+  call.Answer(detail);
+}
+
+void Routes::Why(Call& call) {
+  const auto id = SelectOne(core_, call.argument, call.caller);
+  if (!id) return call.Refuse(id.error());
+  const auto record = core_.FindJob(*id);
+  if (!record) return call.Refuse(NotFound("there is no job " + call.argument));
+  if (IsFinal(record->state)) return call.Answer(WhyFinal(*record, core_.Outcomes(), core_.Now()));
+  const Controller& controller = core_.controller();
+  // An element that is not on its own yet waits as its array does.
+  const JobId entry = controller.Find(*id) == nullptr && record->array.is_set() ? record->array : *id;
+  const Explanation explanation = Explain(controller.cluster(), controller.policy(), entry, core_.Now());
+  const bool waits = record->state == JobState::kQueued || record->state == JobState::kHeld;
+  call.Answer(WhyOf(*record, explanation, waits ? controller.WaitingReason(*record) : record->reason, core_.Outcomes(),
+                    core_.Now()));
+}
+
+FindOutcome Routes::LiveNames() const {
+  return [this](JobId id) -> std::optional<JobRecord> {
+    const JobRecord* record = core_.controller().Find(id);
+    return record == nullptr ? std::nullopt : std::optional(*record);
+  };
+}
+
+}  // namespace divvy

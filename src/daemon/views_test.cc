@@ -1,0 +1,185 @@
+// What people read of jobs: names instead of the ids behind them, and why a job waits.
+#include "daemon/views.h"
+
+#include <gtest/gtest.h>
+
+#include <map>
+
+namespace divvy {
+namespace {
+
+using namespace std::chrono_literals;
+
+const Time kNow = TimeFromSeconds(1'000'000);
+
+/// Array 5 has the elements 6 (5_0) and 7 (5_1), which run; 12 is a job by itself.
+class Jobs {
+ public:
+  Jobs() {
+    for (std::uint32_t ordinal : {0u, 1u}) {
+      JobRecord element = Running(ElementId(JobId(5), ordinal), "sweep", static_cast<int>(ordinal));
+      element.array = JobId(5);
+      element.array_index = element.array_ordinal = ordinal;
+      Add(element);
+    }
+    JobRecord array;
+    array.id = JobId(5);
+    array.name = "sweep";
+    array.array_count = 3;
+    array.array_waiting = IndexRanges(2, 2);
+    Add(array);
+    Add(Running(JobId(12), "train", 2));
+  }
+
+  static JobRecord Running(JobId id, std::string name, int gpu) {
+    JobRecord record;
+    record.id = record.spec_of = id;
+    record.name = std::move(name);
+    record.user.name = "ada";
+    record.state = JobState::kRunning;
+    record.submitted = kNow - 20s;
+    record.started = kNow - 10s;
+    record.gpus.Insert(static_cast<GpuIndex>(gpu));
+    return record;
+  }
+  void Add(const JobRecord& record) { records_[record.id] = record; }
+  FindOutcome find() const {
+    return [this](JobId id) -> std::optional<JobRecord> {
+      const auto at = records_.find(id);
+      return at == records_.end() ? std::nullopt : std::optional(at->second);
+    };
+  }
+
+ private:
+  std::map<JobId, JobRecord> records_;
+};
+
+JobRecord Waiting() {
+  JobRecord record;
+  record.id = record.spec_of = JobId(20);
+  record.name = "big";
+  record.user.name = "bob";
+  record.state = JobState::kQueued;
+  record.submitted = kNow - 1min;
+  return record;
+}
+
+Explanation OneBlocker(Blocker blocker) {
+  Explanation explanation;
+  explanation.is_waiting = true;
+  explanation.position = 2;
+  explanation.key = "priority 0, 2 GPUs";
+  explanation.blockers.push_back(std::move(blocker));
+  return explanation;
+}
+
+TEST(PublicIds, ElementsAreCalledByTheNamesThatPeopleKnow) {
+  const Jobs jobs;
+  const auto names = [&](const std::string& text) { return WithPublicIds(text, jobs.find()); };
+  EXPECT_EQ(names("jobs 6, 7 and 12 have no time limit"), "jobs 5_0, 5_1 and 12 have no time limit");
+  EXPECT_EQ(names("before job 7's reservation"), "before job 5_1's reservation");
+  EXPECT_EQ(names("held by ada: divvy release 7"), "held by ada: divvy release 5_1");
+  EXPECT_EQ(names("reservation of job 6"), "reservation of job 5_0");
+}
+
+TEST(PublicIds, NumbersThatAreNoIdsStay) {
+  const Jobs jobs;
+  for (const char* text :
+       {"jobs 12, 5 and 7 more have no time limit", "needs 6 GPUs, 7 are free", "array 5 runs 6 of 7",
+        "waits for job 5_7 to succeed", "GPU 7 is free", "7 jobs without GPUs run", "job ", "jobs 99"}) {
+    EXPECT_EQ(WithPublicIds(text, jobs.find()), text);
+  }
+}
+
+TEST(Why, SaysWhoHoldsWhatIsMissingAndUntilWhen) {
+  const Jobs jobs;
+  Blocker blocker;
+  blocker.text = "needs 2 GPUs, none is free";
+  blocker.needed = 2;
+  GpuSet gpu;
+  gpu.Insert(GpuIndex(1));
+  blocker.holders.push_back({JobId(7), "", "", gpu, kNow + 1h});
+  blocker.holders.push_back({JobId(12), "", "", GpuSet(), kNever});
+  Explanation explanation = OneBlocker(blocker);
+  explanation.predicted_start = kNow + 1h;
+  explanation.prediction_basis = "when job 7 reaches its time limit";
+  explanation.would_start_now = "--gpus 1 (GPU 3 is free)";
+  const wire::WhyView why = WhyOf(Waiting(), explanation, "", jobs.find(), kNow);
+  EXPECT_EQ(why.summary, "Job 20 (big) waits: it needs 2 GPUs, none is free; it should start in 1 h.");
+  ASSERT_EQ(why.blockers.size(), 1U);
+  ASSERT_EQ(why.blockers[0].held_by.size(), 2U);
+  const wire::HolderView& first = why.blockers[0].held_by[0];
+  EXPECT_EQ(first.display_id, "5_1");
+  EXPECT_EQ(first.name, "sweep");
+  EXPECT_EQ(first.user, "ada");
+  EXPECT_EQ(first.gpus, std::vector<std::int64_t>{1});
+  EXPECT_EQ(first.until, ToSeconds(kNow + 1h));
+  EXPECT_EQ(why.blockers[0].held_by[1].until, std::nullopt);
+  EXPECT_EQ(why.prediction_basis, "when job 5_1 reaches its time limit");
+  EXPECT_EQ(why.command, "divvy update 20 --gpus 1");
+}
+
+TEST(Why, SaysOfADependencyWhatItsJobDoes) {
+  Jobs jobs;
+  JobRecord record = Waiting();
+  record.dependencies = {{DependencyKind::kAfterOk, JobId(5), 1, Duration(0)},
+                         {DependencyKind::kAfterOk, JobId(1), std::nullopt, Duration(0)}};
+  Blocker blocker;
+  blocker.kind = BlockerKind::kDependency;
+  blocker.text = "waits for job 5_1 to succeed";
+  const wire::WhyView why = WhyOf(record, OneBlocker(blocker), "", jobs.find(), kNow);
+  EXPECT_EQ(why.summary, "Job 20 (big) waits for job 5_1 to succeed.");
+  ASSERT_EQ(why.blockers[0].held_by.size(), 1U);
+  EXPECT_EQ(why.blockers[0].held_by[0].display_id, "5_1");
+  EXPECT_EQ(why.blockers[0].held_by[0].state, "running");
+}
+
+TEST(Why, NamesTheCommandWhereNoChangeOfTheRequestHelps) {
+  const Jobs jobs;
+  Blocker held;
+  held.kind = BlockerKind::kHeld;
+  held.text = "is held; divvy release 20 puts it in line";
+  EXPECT_EQ(WhyOf(Waiting(), OneBlocker(held), "", jobs.find(), kNow).command, "divvy release 20");
+  Blocker cap;
+  cap.kind = BlockerKind::kGroupLimit;
+  cap.rule = "array cap %2";
+  JobRecord array = Waiting();
+  array.array_count = 5;
+  array.array_waiting = IndexRanges(2, 4);
+  const wire::WhyView why = WhyOf(array, OneBlocker(cap), "", jobs.find(), kNow);
+  EXPECT_EQ(why.command, "divvy update 20 --at-once 3");
+  EXPECT_TRUE(why.summary.starts_with("3 elements of array 20 (big) wait: ")) << why.summary;
+  // With a second reason the first one's remedy would not start it.
+  Explanation both = OneBlocker(held);
+  both.blockers.push_back(cap);
+  EXPECT_EQ(WhyOf(Waiting(), both, "", jobs.find(), kNow).command, "");
+}
+
+TEST(Why, TellsOfJobsThatWaitNoMore) {
+  const Jobs jobs;
+  JobRecord record = Jobs::Running(JobId(12), "train", 2);
+  record.start_reason = "backfilled: ends before job 7's reservation";
+  record.time_limit = 1min;
+  EXPECT_EQ(WhyOf(record, Explanation(), "", jobs.find(), kNow).summary,
+            "Job 12 (train) has been running for 10 s on GPU 2, after waiting 10 s (backfilled: ends before job 5_1's "
+            "reservation); its time limit ends it in 50 s.");
+  record.state = JobState::kCancelled;
+  record.reason = "cancelled by bob";
+  record.ended = kNow;
+  EXPECT_EQ(WhyFinal(record, jobs.find(), kNow + 5s).summary,
+            "Job 12 (train) was cancelled 5 s ago by bob. It ran for 10 s on GPU 2 after waiting 10 s.");
+}
+
+TEST(Labels, ComeFromTheSpec) {
+  JobSpec spec;
+  spec.pool = "gpu";
+  spec.account = "vision";
+  spec.labels["slurm.qos"] = "high";
+  const wire::JobView view = ViewOf(Waiting(), "", LabelsOf(spec), Jobs().find());
+  EXPECT_EQ(view.pool, "gpu");
+  EXPECT_EQ(view.account, "vision");
+  EXPECT_EQ(view.qos, "high");
+}
+
+}  // namespace
+}  // namespace divvy

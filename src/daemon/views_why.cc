@@ -1,0 +1,256 @@
+// What "divvy why" tells: the engine's explanation, joined with the names and users of the jobs that it speaks of.
+#include <algorithm>
+#include <cctype>
+#include <optional>
+
+#include "base/text.h"
+#include "daemon/views.h"
+#include "engine/duration_text.h"
+
+namespace divvy {
+namespace {
+
+std::string_view KindName(BlockerKind kind) {
+  switch (kind) {
+    case BlockerKind::kHeld:
+      return "held";
+    case BlockerKind::kBeginTime:
+      return "begin_time";
+    case BlockerKind::kDependency:
+      return "dependency";
+    case BlockerKind::kGroupLimit:
+      return "group_limit";
+    case BlockerKind::kGpus:
+      return "gpus";
+    case BlockerKind::kGpuType:
+      return "gpu_type";
+    case BlockerKind::kCpus:
+      return "cpus";
+    case BlockerKind::kMemory:
+      return "memory";
+    case BlockerKind::kCpuJobs:
+      return "cpu_jobs";
+    case BlockerKind::kReservation:
+      return "reservation";
+    case BlockerKind::kInfeasible:
+      return "infeasible";
+  }
+  return "other";
+}
+
+std::string RanOn(const JobRecord& record) {
+  if (record.gpus.empty()) return "";
+  IndexRanges ranges;
+  for (int gpu : record.gpus.ToVector()) ranges.Insert(static_cast<std::uint32_t>(gpu));
+  return (record.gpus.size() == 1 ? " on GPU " : " on GPUs ") + ranges.ToString();
+}
+
+/// "Job 17 (train)", "Array 17 (train)".
+std::string Subject(const JobRecord& record) {
+  return (record.array_count > 0 ? "Array " : "Job ") + PublicId(record) +
+         (record.name.empty() ? "" : " (" + record.name + ")");
+}
+
+/// A blocker's text as the second half of a sentence: what begins with a verb wants its subject.
+std::string Clause(const std::string& text, bool is_array) {
+  for (std::string_view verb : {"needs ", "is ", "waits ", "may ", "asks "}) {
+    if (text.starts_with(verb)) return (is_array ? "each " : "it ") + text;
+  }
+  return text;
+}
+
+wire::HolderView HolderOf(JobId id, const std::optional<JobRecord>& record) {
+  wire::HolderView view;
+  view.id = id;
+  view.display_id = ToString(id);
+  if (!record) return view;
+  view.display_id = PublicId(*record);
+  view.name = record->name;
+  view.user = record->user.name;
+  view.state = Name(record->state);
+  if (!IsActive(record->state)) return view;
+  for (int gpu : record->gpus.ToVector()) view.gpus.push_back(gpu);
+  if (const Time end = Deadline(*record); end != kNever) view.until = ToSeconds(end);
+  return view;
+}
+
+wire::HolderView HolderOf(const Blocker::Holder& holder, const FindOutcome& find) {
+  wire::HolderView view = HolderOf(holder.job, find(holder.job));
+  // What the engine says of the moment of its decision wins.
+  if (!holder.name.empty()) view.name = holder.name;
+  if (!holder.user.empty()) view.user = holder.user;
+  view.gpus.clear();
+  for (int gpu : holder.gpus.ToVector()) view.gpus.push_back(gpu);
+  view.until = holder.until == kNever ? std::nullopt : std::optional(ToSeconds(holder.until));
+  return view;
+}
+
+/// The jobs that a "waits for job 12 to succeed" names; the engine knows no more of them than that text.
+void AddDependencies(const JobRecord& record, const std::string& text, const FindOutcome& find,
+                     wire::BlockerView& view) {
+  for (const Dependency& dependency : record.dependencies) {
+    if (!dependency.job.is_set()) continue;
+    const std::string name =
+        "job " + ToString(dependency.job) + (dependency.element ? "_" + std::to_string(*dependency.element) : "");
+    const auto at = text.find(name);
+    if (at == std::string::npos) continue;
+    const char after = at + name.size() < text.size() ? text[at + name.size()] : ' ';
+    if (after == '_' || std::isdigit(static_cast<unsigned char>(after)) != 0) continue;
+    auto target = find(dependency.job);
+    if (target && dependency.element && target->array_count > 0) {
+      const auto& indices = target->array_indices;
+      for (std::uint32_t k = 0; k < target->array_count; ++k) {
+        if ((indices.empty() ? k : indices.Nth(k).value_or(k)) != *dependency.element) continue;
+        target = find(ElementId(dependency.job, k));
+        break;
+      }
+    }
+    const JobId id = target ? target->id : dependency.job;
+    if (std::ranges::find(view.holders, id) != view.holders.end()) continue;
+    view.holders.push_back(id);
+    view.held_by.push_back(HolderOf(id, target));
+  }
+}
+
+/// The whole number that ends `text`: the cap in "array cap %3" and "limit of group a: 3".
+std::optional<std::int64_t> LastNumber(std::string_view text) {
+  std::size_t at = text.size();
+  while (at > 0 && std::isdigit(static_cast<unsigned char>(text[at - 1])) != 0) --at;
+  return ParseInteger(text.substr(at));
+}
+
+/// The smallest change and its command: what the engine found, and what is no change of the request.
+void AddRemedy(const JobRecord& record, const std::vector<Blocker>& blockers, wire::WhyView& view) {
+  const std::string id = PublicId(record);
+  const std::string& change = view.would_start_now;
+  const std::string words = change.substr(0, change.find(" ("));
+  if (words.starts_with("--")) {
+    view.command = "divvy update " + id + " " + words;
+  } else if (words.starts_with("no --gpu-type")) {
+    view.command = "divvy update " + id + " --gpu-type \"\"";
+    if (words.ends_with("--gpu-memory")) view.command += " --gpu-memory 0";
+  } else if (change.empty() && blockers.size() == 1 && blockers.front().kind == BlockerKind::kHeld) {
+    view.would_start_now = "its release";
+    view.command = "divvy release " + id;
+  } else if (change.empty() && blockers.size() == 1 && blockers.front().kind == BlockerKind::kGroupLimit) {
+    const auto cap = LastNumber(blockers.front().rule);
+    if (!cap || *cap <= 0) return;
+    const std::string more = std::to_string(*cap + 1);
+    const bool is_array = blockers.front().rule.starts_with("array");
+    view.would_start_now = "a cap of " + more;
+    view.command =
+        is_array ? "divvy update " + ToString(record.array.is_set() ? record.array : record.id) + " --at-once " + more
+                 : "divvy group limit " + ShellQuote(record.group) + " " + more;
+  }
+}
+
+std::string ActiveSummary(const JobRecord& record, const std::string& reason, const FindOutcome& find, Time now) {
+  const std::string subject = Subject(record);
+  if (record.array_count > 0) {
+    const std::uint32_t ended = record.array_succeeded + record.array_failed + record.array_cancelled;
+    return "Every element of array " + PublicId(record) +
+           " has started: " + std::to_string(record.array_count - ended) + " of " + std::to_string(record.array_count) +
+           " still run.";
+  }
+  if (record.state == JobState::kStopping) return subject + " is being stopped: " + reason + ".";
+  std::string why = WithPublicIds(record.start_reason, find);
+  if (!why.empty()) why = " (" + why + ")";
+  const std::string waited = DurationText(record.started - record.submitted);
+  if (record.state == JobState::kStarting) return subject + " is starting" + RanOn(record) + why + ".";
+  std::string text = subject +
+                     (record.state == JobState::kPaused ? " is paused; it began " : " has been running for ") +
+                     DurationText(now - record.started) + (record.state == JobState::kPaused ? " ago" : "") +
+                     RanOn(record) + ", after waiting " + waited + why;
+  if (const Time end = Deadline(record); end != kNever)
+    text += "; its time limit ends it in " + DurationText(end - now);
+  return text + ".";
+}
+
+std::string WaitingSummary(const JobRecord& record, const Explanation& explanation, const wire::WhyView& view,
+                           Time now) {
+  const bool is_array = record.array_count > 0;
+  std::string text = Subject(record) + " waits: ";
+  if (is_array) {
+    const auto waiting = static_cast<std::int64_t>(record.array_waiting.size());
+    text = Plural(waiting, "element") + " of array " + PublicId(record) + " (" + record.name + ")" +
+           (waiting == 1 ? " waits: " : " wait: ");
+  }
+  if (view.blockers.empty()) return text + "nothing holds it back any more, it is about to start.";
+  const std::string& first = view.blockers.front().text;
+  if (!is_array && first.starts_with("waits ")) text = Subject(record) + " " + first;
+  else text += Clause(first, is_array);
+  const Time start = explanation.predicted_start;
+  if (start != kNever && start > now)
+    text += std::string("; ") + (is_array ? "the next one" : "it") + " should start in " + DurationText(start - now);
+  return text + ".";
+}
+
+wire::WhyView Begin(const JobRecord& record) {
+  wire::WhyView view;
+  view.id = record.id;
+  view.display_id = DisplayId(record);
+  view.name = record.name;
+  view.user = record.user.name;
+  view.state = Name(record.state);
+  return view;
+}
+
+}  // namespace
+
+wire::WhyView WhyOf(const JobRecord& record, const Explanation& explanation, const Reason& reason,
+                    const FindOutcome& find, Time now) {
+  wire::WhyView view = Begin(record);
+  if (!explanation.is_waiting) {
+    view.summary = ActiveSummary(record, WithPublicIds(reason, find), find, now);
+    return view;
+  }
+  for (const Blocker& blocker : explanation.blockers) {
+    wire::BlockerView out;
+    out.kind = KindName(blocker.kind);
+    out.text = WithPublicIds(blocker.text, find);
+    out.needed = blocker.needed;
+    out.available = blocker.available;
+    out.rule = WithPublicIds(blocker.rule, find);
+    for (const Blocker::Holder& holder : blocker.holders) {
+      out.holders.push_back(holder.job);
+      out.held_by.push_back(HolderOf(holder, find));
+    }
+    if (blocker.kind == BlockerKind::kDependency) AddDependencies(record, blocker.text, find, out);
+    view.blockers.push_back(std::move(out));
+  }
+  view.position = static_cast<std::int64_t>(explanation.position);
+  view.ahead_gpus = static_cast<std::int64_t>(explanation.ahead_gpus);
+  view.key = explanation.key;
+  view.predicted_start = explanation.predicted_start == kNever
+                             ? std::nullopt
+                             : std::optional(ToSeconds(std::max(explanation.predicted_start, now)));
+  view.prediction_basis = WithPublicIds(explanation.prediction_basis, find);
+  view.would_start_now = WithPublicIds(explanation.would_start_now, find);
+  AddRemedy(record, explanation.blockers, view);
+  view.summary = WaitingSummary(record, explanation, view, now);
+  return view;
+}
+
+wire::WhyView WhyFinal(const JobRecord& record, const FindOutcome& find, Time now) {
+  wire::WhyView view = Begin(record);
+  const std::string_view verb = record.state == JobState::kSucceeded  ? " succeeded "
+                                : record.state == JobState::kFailed   ? " failed "
+                                : record.state == JobState::kLost     ? " was lost "
+                                : record.state == JobState::kTimedOut ? " timed out "
+                                                                      : " was cancelled ";
+  view.summary = Subject(record) + std::string(verb) + DurationText(now - record.ended) + " ago";
+  const std::string reason = WithPublicIds(record.reason, find);
+  // "cancelled by ada" and the like say the verb again.
+  std::string_view rest = reason;
+  if (rest.starts_with("cancelled ")) rest.remove_prefix(std::string_view("cancelled ").size());
+  if (rest.starts_with("by ")) view.summary += " " + std::string(rest);
+  else if (!rest.empty() && record.state != JobState::kSucceeded) view.summary += ": " + std::string(rest);
+  view.summary += ".";
+  if (record.started != kNoTime && record.array_count == 0) {
+    view.summary += " It ran for " + DurationText(record.ended - record.started) + RanOn(record) + " after waiting " +
+                    DurationText(record.started - record.submitted) + ".";
+  }
+  return view;
+}
+
+}  // namespace divvy

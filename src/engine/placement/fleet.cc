@@ -1,0 +1,130 @@
+#include "engine/placement/fleet.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/result.h"
+
+namespace divvy::placement {
+namespace {
+
+// The log is begun anew after so many changes. A shape that is further behind looks at every node's last change
+// instead, which by then costs no more than the log.
+constexpr std::size_t kShortestLog = 256;
+
+std::uint64_t Hash(const Shape& shape) {
+  std::uint64_t hash = 0x9e3779b97f4a7c15;
+  for (const std::uint64_t part :
+       {static_cast<std::uint64_t>(shape.cpu_milli), static_cast<std::uint64_t>(shape.memory_mib),
+        static_cast<std::uint64_t>(shape.gpu_milli()), static_cast<std::uint64_t>(shape.gpus), shape.models}) {
+    hash = (hash ^ part) * 0xff51afd7ed558ccd;
+    hash ^= hash >> 32;
+  }
+  return hash;
+}
+
+}  // namespace
+
+Fleet::Fleet(std::vector<NodeState> nodes, std::shared_ptr<const Scorer> scorer)
+    : nodes_(std::move(nodes)), worth_(nodes_.size()), last_change_(nodes_.size(), 0) {
+  SetScorer(std::move(scorer));
+}
+
+void Fleet::SetScorer(std::shared_ptr<const Scorer> scorer) {
+  scorer_ = std::move(scorer);
+  for (std::size_t node = 0; node < nodes_.size(); ++node) worth_[node] = scorer_->Worth(nodes_[node]);
+  for (Known& known : shapes_) known.scores.reset();
+}
+
+ShapeIndex Fleet::Know(const Shape& shape) {
+  auto& same_hash = by_hash_[Hash(shape)];
+  for (const ShapeIndex index : same_hash) {
+    if (shapes_[index].shape == shape) return index;
+  }
+  const auto index = static_cast<ShapeIndex>(shapes_.size());
+  same_hash.push_back(index);
+  shapes_.push_back({shape, 0, std::nullopt});
+  return index;
+}
+
+void Fleet::Rate(Known& known, std::size_t node) {
+  known.scores->Set(node, scorer_->Rate(nodes_[node], worth_[node], known.shape));
+}
+
+ScoreIndex& Fleet::CatchUp(Known& known) {
+  const std::uint64_t now = log_from_ + log_.size();
+  if (!known.scores) {
+    known.scores.emplace(nodes_.size());
+    for (std::size_t node = 0; node < nodes_.size(); ++node) Rate(known, node);
+  } else if (known.caught_up < log_from_) {
+    for (std::size_t node = 0; node < nodes_.size(); ++node) {
+      if (last_change_[node] >= known.caught_up) Rate(known, node);
+    }
+  } else {
+    for (std::uint64_t change = known.caught_up; change < now; ++change) {
+      const NodeIndex node = log_[change - log_from_];
+      if (last_change_[node] == change) Rate(known, node);
+    }
+  }
+  known.caught_up = now;
+  return *known.scores;
+}
+
+std::optional<Spot> Fleet::Find(ShapeIndex shape) {
+  Known& known = shapes_[shape];
+  const ScoreIndex& scores = CatchUp(known);
+  if (scores.best() == kNoRoom) return std::nullopt;
+  const std::size_t node = scores.First();
+  return Spot{static_cast<NodeIndex>(node),
+              known.shape.gpus == 0 ? GpuMask{0} : scorer_->Choose(nodes_[node], worth_[node], known.shape)};
+}
+
+std::optional<Spot> Fleet::FindAnywhere(ShapeIndex shape, std::uint64_t node_draw, std::uint64_t gpu_draw) {
+  Known& known = shapes_[shape];
+  const ScoreIndex& scores = CatchUp(known);
+  std::uint64_t fitting = 0;
+  for (std::size_t node = 0; node < nodes_.size(); ++node) fitting += scores.At(node) != kNoRoom;
+  if (fitting == 0) return std::nullopt;
+  std::uint64_t skip = node_draw % fitting;
+  std::size_t chosen = 0;
+  while (scores.At(chosen) == kNoRoom || skip-- > 0) ++chosen;
+
+  const NodeState& node = nodes_[chosen];
+  Spot spot{static_cast<NodeIndex>(chosen), 0};
+  for (int left = known.shape.gpus; left > 0; --left) {
+    std::uint64_t free = 0;
+    const auto is_open = [&](int gpu) {
+      return ((spot.gpus >> gpu) & 1) == 0 && node.free_milli[static_cast<std::size_t>(gpu)] >= known.shape.milli;
+    };
+    for (int gpu = 0; gpu < node.gpus; ++gpu) free += is_open(gpu);
+    skip = gpu_draw % free;
+    gpu_draw /= free;
+    int gpu = 0;
+    while (!is_open(gpu) || skip-- > 0) ++gpu;
+    spot.gpus = static_cast<GpuMask>(spot.gpus | (1u << gpu));
+  }
+  return spot;
+}
+
+void Fleet::Take(ShapeIndex shape, const Spot& spot) {
+  DIVVY_ASSERT(Fits(nodes_[spot.node], shapes_[shape].shape));
+  placement::Take(nodes_[spot.node], shapes_[shape].shape, spot.gpus);
+  Note(spot.node);
+}
+
+void Fleet::Release(ShapeIndex shape, const Spot& spot) {
+  placement::Release(nodes_[spot.node], shapes_[shape].shape, spot.gpus);
+  Note(spot.node);
+}
+
+void Fleet::Note(NodeIndex node) {
+  worth_[node] = scorer_->Worth(nodes_[node]);
+  if (log_.size() >= std::max(nodes_.size(), kShortestLog)) {
+    log_from_ += log_.size();
+    log_.clear();
+  }
+  last_change_[node] = log_from_ + log_.size();
+  log_.push_back(node);
+}
+
+}  // namespace divvy::placement

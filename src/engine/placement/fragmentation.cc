@@ -1,0 +1,79 @@
+#include "engine/placement/fragmentation.h"
+
+#include <algorithm>
+
+namespace divvy::placement {
+namespace {
+
+// A request of several GPUs counts by whole GPUs, whatever it asks of each: parts of several GPUs are rare, and the
+// room that they need is the room of whole ones.
+int MilliOf(const Shape& shape) { return shape.gpus == 1 ? shape.milli : kGpuMilli; }
+
+template <typename T>
+void SortUnique(std::vector<T>& values) {
+  std::ranges::sort(values);
+  const auto rest = std::ranges::unique(values);
+  values.erase(rest.begin(), rest.end());
+}
+
+}  // namespace
+
+Fragmentation::Fragmentation(const Demand& typical, int models) {
+  std::int64_t total = 0;
+  std::vector<int> sizes;
+  for (const auto& [shape, weight] : typical) {
+    total += weight;
+    if (shape.gpus == 0) continue;
+    cpu_steps_.push_back(shape.cpu_milli);
+    if (shape.gpus == 1) sizes.push_back(shape.milli);
+  }
+  total_ = std::max<std::int64_t>(total, 1);
+  SortUnique(cpu_steps_);
+  SortUnique(sizes);
+  levels_ = cpu_steps_.size() + 1;
+  width_ = sizes.size() + 1;
+  class_of_.resize(kGpuMilli + 1);
+  for (int milli = 0; milli <= kGpuMilli; ++milli) {
+    const auto fitting = std::ranges::upper_bound(sizes, milli) - sizes.begin();
+    class_of_[static_cast<std::size_t>(milli)] = static_cast<std::uint16_t>(fitting);
+  }
+  const std::size_t rows = static_cast<std::size_t>(models) * levels_;
+  weights_.assign(rows * width_, 0);
+  several_.assign(rows * (kMaxGpus + 1), 0);
+  for (const auto& [shape, weight] : typical) {
+    if (shape.gpus == 0) continue;
+    for (int model = 0; model < models; ++model) {
+      if (((shape.models >> model) & 1) == 0) continue;
+      for (std::size_t row = Row(model, shape.cpu_milli); row < static_cast<std::size_t>(model + 1) * levels_; ++row) {
+        if (shape.gpus == 1) {
+          for (std::size_t size = class_of_[static_cast<std::size_t>(MilliOf(shape))]; size < width_; ++size)
+            weights_[row * width_ + size] += static_cast<std::int32_t>(weight);
+        } else {
+          for (int whole = shape.gpus; whole <= kMaxGpus; ++whole)
+            several_[row * (kMaxGpus + 1) + static_cast<std::size_t>(whole)] += weight * whole * kGpuMilli;
+        }
+      }
+    }
+  }
+}
+
+std::size_t Fragmentation::Row(int model, std::int32_t cpu_free) const {
+  // Branch-free binary search: which level a node is on is as good as random to the branch predictor.
+  const std::int32_t* base = cpu_steps_.data();
+  std::size_t count = cpu_steps_.size();
+  std::size_t below = 0;
+  while (count > 0) {
+    const std::size_t half = (count + 1) / 2;
+    below += base[below + half - 1] <= cpu_free ? half : 0;
+    count -= half;
+  }
+  return static_cast<std::size_t>(model) * levels_ + below;
+}
+
+std::int64_t Fragmentation::UsefulWith(const NodeState& node, std::size_t row, int whole) const {
+  std::int64_t useful = ForWhole(row, whole);
+  for (int gpu = 0; gpu < node.gpus; ++gpu) useful += ForGpu(row, node.free_milli[static_cast<std::size_t>(gpu)]);
+  return useful;
+}
+
+}  // namespace divvy::placement

@@ -1,0 +1,44 @@
+#include "engine/placement/score_index.h"
+
+#include <algorithm>
+
+namespace divvy::placement {
+
+ScoreIndex::ScoreIndex(std::size_t nodes) {
+  for (std::size_t size = std::max<std::size_t>(nodes, 1);; size = (size + kBlock - 1) / kBlock) {
+    levels_.emplace_back((size + kBlock - 1) / kBlock * kBlock, kNoRoom);
+    if (size <= kBlock) return;
+  }
+}
+
+void ScoreIndex::Set(std::size_t node, Score score) {
+  std::size_t index = node;
+  for (auto& level : levels_) {
+    const Score before = level[index];
+    if (before == score) return;
+    level[index] = score;
+    // The maximum of the block is the entry one level up.
+    const Score* const block = &level[index / kBlock * kBlock];
+    index /= kBlock;
+    const Score known = &level == &levels_.back() ? best_ : (&level + 1)->at(index);
+    if (score <= known && before < known) return;
+    if (score < known) {
+      for (std::size_t i = 0; i < kBlock; ++i) score = std::max(score, block[i]);
+    }
+    if (score == known) return;
+  }
+  best_ = score;
+}
+
+std::size_t ScoreIndex::First() const {
+  std::size_t index = 0;
+  for (std::size_t level = levels_.size(); level-- > 0;) {
+    const Score* const block = &levels_[level][index * kBlock];
+    std::size_t i = 0;
+    while (block[i] != best_) ++i;
+    index = index * kBlock + i;
+  }
+  return index;
+}
+
+}  // namespace divvy::placement

@@ -1,0 +1,32 @@
+#include "engine/placement/score_index.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "engine/placement/test_random.h"
+
+namespace divvy::placement {
+namespace {
+
+TEST(ScoreIndex, FindsTheFirstOfTheBestWhateverChanges) {
+  for (const std::size_t nodes : {1u, 31u, 32u, 33u, 1000u, 1025u, 3000u}) {
+    ScoreIndex index(nodes);
+    EXPECT_EQ(index.best(), kNoRoom);
+    std::vector<Score> plain(nodes, kNoRoom);
+    TestRandom random(nodes);
+    for (int change = 0; change < 600; ++change) {
+      const auto node = static_cast<std::size_t>(random.Below(static_cast<int>(nodes)));
+      const auto score = static_cast<Score>(random.Below(5) - 1);
+      plain[node] = score;
+      index.Set(node, score);
+      const auto best = std::ranges::max_element(plain);
+      ASSERT_EQ(index.best(), *best);
+      if (*best == kNoRoom) continue;
+      ASSERT_EQ(index.First(), static_cast<std::size_t>(best - plain.begin()));
+    }
+  }
+}
+
+}  // namespace
+}  // namespace divvy::placement

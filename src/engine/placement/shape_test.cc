@@ -1,0 +1,83 @@
+#include "engine/placement/shape.h"
+
+#include <gtest/gtest.h>
+
+#include "engine/placement/test_random.h"
+
+namespace divvy::placement {
+namespace {
+
+Shape Gpus(int count, int milli = kGpuMilli) {
+  Shape shape;
+  shape.gpus = static_cast<std::int16_t>(count);
+  shape.milli = static_cast<std::int16_t>(milli);
+  return shape;
+}
+
+TEST(NodeState, FitsWhatEachResourceAllows) {
+  NodeState node = MakeNode(8000, 4096, 2, 3);
+  EXPECT_TRUE(Fits(node, Gpus(2)));
+  EXPECT_FALSE(Fits(node, Gpus(3)));
+  Shape shape = Gpus(1, 300);
+  shape.cpu_milli = 8001;
+  EXPECT_FALSE(Fits(node, shape));
+  shape.cpu_milli = 8000;
+  shape.memory_mib = 4097;
+  EXPECT_FALSE(Fits(node, shape));
+  shape.memory_mib = 4096;
+  EXPECT_TRUE(Fits(node, shape));
+  shape.models = 1u << 2;
+  EXPECT_FALSE(Fits(node, shape));
+  shape.models = 1u << 3;
+  EXPECT_TRUE(Fits(node, shape));
+}
+
+TEST(NodeState, TwoHalvesOnDifferentGpusAreNoWholeOne) {
+  NodeState node = MakeNode(8000, 4096, 2, 0);
+  Take(node, Gpus(1, 500), 0b01);
+  Take(node, Gpus(1, 500), 0b10);
+  EXPECT_EQ(node.gpu_free, 1000);
+  EXPECT_FALSE(Fits(node, Gpus(1)));
+  EXPECT_TRUE(Fits(node, Gpus(2, 500)));
+  EXPECT_FALSE(Fits(node, Gpus(2, 501)));
+}
+
+TEST(NodeState, ReleaseUndoesTake) {
+  TestRandom random(1);
+  for (int round = 0; round < 300; ++round) {
+    const std::vector<Shape> shapes = random.Shapes(20);
+    NodeState node = random.UsedNode(3, shapes);
+    for (const Shape& shape : shapes) {
+      if (!Fits(node, shape)) continue;
+      const NodeState before = node;
+      const GpuMask gpus = shape.gpus == 0 ? GpuMask{0} : TightestGpus(node, shape);
+      Take(node, shape, gpus);
+      EXPECT_EQ(node.gpu_free, before.gpu_free - shape.gpu_milli());
+      Release(node, shape, gpus);
+      EXPECT_EQ(node, before);
+    }
+  }
+}
+
+TEST(GpuChoice, TightestRoomiestAndFirstTakeTheLowerIndexOfEquals) {
+  NodeState node = MakeNode(8000, 4096, 4, 0);
+  Take(node, Gpus(1, 400), 0b0010);
+  Take(node, Gpus(1, 400), 0b1000);
+  EXPECT_EQ(TightestGpus(node, Gpus(1, 500)), 0b0010);
+  EXPECT_EQ(TightestGpus(node, Gpus(1, 700)), 0b0001);
+  EXPECT_EQ(RoomiestGpus(node, Gpus(1, 500)), 0b0001);
+  EXPECT_EQ(FirstGpus(node, Gpus(2)), 0b0101);
+  EXPECT_EQ(TightestGpus(node, Gpus(3, 500)), 0b1011);
+}
+
+TEST(Kind, SharesAndCountsAreKindsOfTheirOwn) {
+  EXPECT_EQ(KindOf(Gpus(0, 0)), 0);
+  EXPECT_EQ(KindOf(Gpus(1, 999)), 1);
+  EXPECT_EQ(KindOf(Gpus(1)), 2);
+  EXPECT_EQ(KindOf(Gpus(2)), 3);
+  EXPECT_EQ(KindOf(Gpus(4)), 4);
+  EXPECT_EQ(KindOf(Gpus(8)), 5);
+}
+
+}  // namespace
+}  // namespace divvy::placement

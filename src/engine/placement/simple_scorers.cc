@@ -1,0 +1,103 @@
+// The policies without a model of the demand. Best fit, dot product, packing and clustering follow their descriptions
+// in the FGD paper's evaluation; each gives an integer from 0 to 100, and equal ones are decided by the fleet's order.
+#include <algorithm>
+
+#include "engine/placement/scorer.h"
+
+namespace divvy::placement {
+namespace {
+
+// What the published policies measure against: the largest node of the openb cluster.
+constexpr double kReferenceCpu = 128'000;
+constexpr double kReferenceGpu = 8'000;
+
+class Pack : public Scorer {
+ public:
+  Score Rate(const NodeState& node, std::int64_t, const Shape& shape) const override {
+    return Fits(node, shape) ? static_cast<Score>(kMaxGpus * kGpuMilli - node.gpu_free) : kNoRoom;
+  }
+};
+
+class Spread : public Scorer {
+ public:
+  Score Rate(const NodeState& node, std::int64_t, const Shape& shape) const override {
+    return Fits(node, shape) ? static_cast<Score>(node.gpu_free) : kNoRoom;
+  }
+  GpuMask Choose(const NodeState& node, std::int64_t, const Shape& shape) const override {
+    return RoomiestGpus(node, shape);
+  }
+};
+
+class BestFit : public Scorer {
+ public:
+  Score Rate(const NodeState& node, std::int64_t, const Shape& shape) const override {
+    if (!Fits(node, shape)) return kNoRoom;
+    const double cpu_left = (node.cpu_free - shape.cpu_milli) / kReferenceCpu;
+    const double gpu_left = (node.gpu_free - shape.gpu_milli()) / kReferenceGpu;
+    return static_cast<Score>(100 * (1 - 0.5 * cpu_left - 0.5 * gpu_left));
+  }
+};
+
+class DotProduct : public Scorer {
+ public:
+  Score Rate(const NodeState& node, std::int64_t, const Shape& shape) const override {
+    if (!Fits(node, shape)) return kNoRoom;
+    const double cpu = node.cpu_free / kReferenceCpu * (shape.cpu_milli / kReferenceCpu);
+    const double gpu = node.gpu_free / kReferenceGpu * (shape.gpu_milli() / kReferenceGpu);
+    return static_cast<Score>(100 * (1 - 0.5 * (cpu + gpu)));
+  }
+};
+
+/// A GPU in use first, the tightest best; then a node in use; a free node last.
+class Packing : public Scorer {
+ public:
+  Score Rate(const NodeState& node, std::int64_t, const Shape& shape) const override {
+    if (!Fits(node, shape)) return kNoRoom;
+    if (shape.gpus == 0) return 0;
+    if (shape.is_share()) {
+      int tightest = kGpuMilli;
+      for (int gpu = 0; gpu < node.gpus; ++gpu) {
+        const int free = node.free_milli[static_cast<std::size_t>(gpu)];
+        if (free >= shape.milli) tightest = std::min(tightest, free);
+      }
+      if (tightest < kGpuMilli) return static_cast<Score>(std::max(50, 100 - tightest / 10));
+    }
+    if (node.whole < node.gpus) return static_cast<Score>(std::max(33, 50 - shape.gpus));
+    return static_cast<Score>(33 - node.whole);
+  }
+};
+
+/// Requests of one kind together.
+class Clustering : public Scorer {
+ public:
+  Score Rate(const NodeState& node, std::int64_t, const Shape& shape) const override {
+    if (!Fits(node, shape)) return kNoRoom;
+    if (shape.gpus == 0) return 0;
+    int others = 0;
+    for (std::size_t kind = 1; kind < kKinds; ++kind) others += node.held[kind] > 0;
+    const bool has_same = shape.gpus > 0 && node.held[static_cast<std::size_t>(KindOf(shape))] > 0;
+    others -= has_same;
+    const int base = has_same ? (others == 0 ? 75 : 50) : (others == 0 ? 25 : 0);
+    const double left = node.gpu_free - shape.gpu_milli();
+    return static_cast<Score>(base + 25 * (kReferenceGpu - left) / kReferenceGpu);
+  }
+};
+
+}  // namespace
+
+GpuMask Scorer::Choose(const NodeState& node, std::int64_t, const Shape& shape) const {
+  return TightestGpus(node, shape);
+}
+
+std::unique_ptr<Scorer> MakeSimpleScorer(std::string_view name) {
+  if (name == "pack") return std::make_unique<Pack>();
+  if (name == "spread") return std::make_unique<Spread>();
+  if (name == "sequential") return std::make_unique<AnyRoom>();
+  if (name == "best-fit") return std::make_unique<BestFit>();
+  if (name == "dot-prod") return std::make_unique<DotProduct>();
+  if (name == "packing") return std::make_unique<Packing>();
+  if (name == "clustering") return std::make_unique<Clustering>();
+  return nullptr;
+}
+
+}  // namespace divvy::placement

@@ -1,0 +1,48 @@
+// What room on one GPU is worth to shares, when sizes do not add up to whole GPUs.
+//
+// Packing the demanded shares onto the fewest GPUs is a cutting-stock problem. The dual of its linear relaxation gives
+// each size s a value, in GPUs: what one more request of that size costs at the margin (0.81 of a GPU costs a whole one
+// where nothing small enough comes to fill the rest). The value V(r) of r free thousandths is the best sum of values
+// that fits there. Putting s on a GPU with r free loses V(r) - V(r - s) - value(s) >= 0 GPUs for good.
+//
+// Source: Gilmore and Gomory (1961), column generation with a knapsack.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "engine/placement/demand.h"
+
+namespace divvy::placement {
+
+class WastePrice {
+ public:
+  /// Values are in millionths of a GPU, so that losses are exact integers.
+  static constexpr std::int64_t kGpu = 1'000'000;
+
+  /// Without shares in the demand everything is worth nothing and no placement loses anything.
+  explicit WastePrice(const Demand& demand);
+
+  /// V(r), for 0 <= free_milli <= kGpuMilli; never falls with more room.
+  std::int64_t RoomValue(int free_milli) const { return room_[static_cast<std::size_t>(free_milli)]; }
+  /// What a share of that size is worth: the most that keeps every loss at or above 0. For the sizes of the demand that
+  /// is the dual value; for others it is what they would be worth beside them.
+  std::int64_t SizeValue(int milli) const { return size_[static_cast<std::size_t>(milli)]; }
+  /// Requires: milli <= free_milli. Millionths of a GPU.
+  std::int64_t Loss(int free_milli, int milli) const {
+    return RoomValue(free_milli) - RoomValue(free_milli - milli) - SizeValue(milli);
+  }
+
+  /// GPUs that the demanded shares need at least, in parts of a GPU (the optimum of the relaxation), for a demand of
+  /// the given weights; and what they ask. Their difference is lost however one packs.
+  double gpus_needed() const { return gpus_needed_; }
+  double gpus_asked() const { return gpus_asked_; }
+
+ private:
+  std::vector<std::int64_t> room_;
+  std::vector<std::int64_t> size_;
+  double gpus_needed_ = 0;
+  double gpus_asked_ = 0;
+};
+
+}  // namespace divvy::placement

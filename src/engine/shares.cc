@@ -1,0 +1,186 @@
+#include "engine/shares.h"
+
+#include <algorithm>
+#include <cmath>
+#include <functional>
+#include <map>
+#include <numeric>
+
+namespace divvy {
+namespace {
+
+__extension__ using Wide = unsigned __int128;  // Of products of two 64-bit numbers.
+
+/// One who wants more, and how much at most.
+struct Open {
+  std::size_t claim;
+  std::int64_t room;
+  std::uint64_t weight;
+};
+
+/// Shares out `amount` by weight, in whole units, nobody beyond their room; gives back what nobody wants.
+std::int64_t ByWeight(std::int64_t amount, std::vector<Open> open, std::vector<std::int64_t>& shares) {
+  std::erase_if(open, [](const Open& o) { return o.room <= 0 || o.weight == 0; });
+  while (amount > 0 && !open.empty()) {
+    Wide weights = 0;
+    for (const Open& o : open) weights += o.weight;
+    const Wide pot = static_cast<Wide>(amount);
+    // Those whose part is more than they want are content; the rest is divided anew.
+    bool is_anyone_content = false;
+    for (Open& o : open) {
+      if (pot * o.weight < static_cast<Wide>(o.room) * weights) continue;
+      is_anyone_content = true;
+      shares[o.claim] += o.room;
+      amount -= o.room;
+      o.room = 0;
+    }
+    std::erase_if(open, [](const Open& o) { return o.room == 0; });
+    if (is_anyone_content) continue;
+    std::vector<Wide> rests;
+    std::int64_t given = 0;
+    for (const Open& o : open) {
+      const Wide part = pot * o.weight;
+      const auto whole = static_cast<std::int64_t>(part / weights);
+      shares[o.claim] += whole;
+      given += whole;
+      rests.push_back(part % weights);
+    }
+    std::vector<std::size_t> order(open.size());
+    std::iota(order.begin(), order.end(), std::size_t{0});
+    std::ranges::stable_sort(order, [&](std::size_t a, std::size_t b) { return rests[a] > rests[b]; });
+    const auto left = static_cast<std::size_t>(amount - given);
+    for (std::size_t i = 0; i < left; ++i) shares[open[order[i]].claim] += 1;
+    return 0;
+  }
+  return amount;
+}
+
+double UsageOf(const ShareNode& node) {
+  if (node.is_user) return node.usage;
+  return std::accumulate(node.children.begin(), node.children.end(), 0.0,
+                         [](double sum, const ShareNode& child) { return sum + UsageOf(child); });
+}
+
+/// A node with its Level FS among its own siblings, on its way to a rank.
+struct Placed {
+  const ShareNode* node;
+  std::string path;  // Of the account that it is in.
+  double level;
+};
+
+std::vector<Placed> ChildrenOf(const ShareNode& account, const std::string& path) {
+  double shares = 0;
+  double usage = 0;
+  for (const ShareNode& child : account.children) {
+    shares += static_cast<double>(child.shares);
+    usage += UsageOf(child);
+  }
+  std::vector<Placed> children;
+  for (const ShareNode& child : account.children) {
+    const double own_shares = shares == 0 ? 0 : static_cast<double>(child.shares) / shares;
+    const double own_usage = usage == 0 ? 0 : UsageOf(child) / usage;
+    const double level = child.shares == 0 ? 0
+                         : own_usage == 0  ? std::numeric_limits<double>::infinity()
+                                           : own_shares / own_usage;
+    children.push_back({&child, path, level});
+  }
+  return children;
+}
+
+class FairTreeWalk {
+ public:
+  void Visit(std::vector<Placed> siblings) {
+    std::ranges::stable_sort(siblings, [](const Placed& a, const Placed& b) { return a.level > b.level; });
+    for (auto at = siblings.begin(); at != siblings.end();) {
+      const auto end = std::find_if(at, siblings.end(), [&](const Placed& other) { return other.level != at->level; });
+      // Users that tie have one rank, also with the highest of the accounts that they tie with, whose users are ranked
+      // together as if the accounts were one.
+      const std::size_t rank = ranks_.size();
+      std::vector<Placed> merged;
+      for (; at != end; ++at) {
+        if (at->node->is_user) {
+          ranks_.push_back({{at->path, at->node->name, 0, at->level}, rank});
+          continue;
+        }
+        const auto children = ChildrenOf(*at->node, at->path + "/" + at->node->name);
+        merged.insert(merged.end(), children.begin(), children.end());
+      }
+      const bool ties_with_users = ranks_.size() > rank && !merged.empty();
+      const std::size_t first_below = ranks_.size();
+      if (!merged.empty()) Visit(std::move(merged));
+      if (!ties_with_users || first_below == ranks_.size()) continue;
+      const std::size_t highest = ranks_[first_below].second;
+      for (std::size_t i = first_below; i < ranks_.size() && ranks_[i].second == highest; ++i) ranks_[i].second = rank;
+    }
+  }
+
+  std::vector<ShareRank> Take() {
+    std::vector<ShareRank> out;
+    const auto users = static_cast<double>(ranks_.size());
+    for (auto& [rank, place] : ranks_) {
+      rank.factor = (users - static_cast<double>(place)) / users;
+      out.push_back(std::move(rank));
+    }
+    return out;
+  }
+
+ private:
+  std::vector<std::pair<ShareRank, std::size_t>> ranks_;  // With how many stand before.
+};
+
+}  // namespace
+
+std::vector<std::int64_t> Divide(std::int64_t total, std::span<const Claim> claims) {
+  std::vector<std::int64_t> shares(claims.size(), 0);
+  std::vector<std::int64_t> wants;
+  std::int64_t rights = 0;
+  std::vector<Open> by_right;
+  for (std::size_t i = 0; i < claims.size(); ++i) {
+    wants.push_back(std::max<std::int64_t>(0, std::min(claims[i].demand, claims[i].limit)));
+    const std::int64_t right = std::min(wants[i], std::max<std::int64_t>(0, claims[i].quota));
+    rights += right;
+    by_right.push_back({i, right, static_cast<std::uint64_t>(right)});
+  }
+  if (rights > total) {
+    ByWeight(total, std::move(by_right), shares);
+    return shares;
+  }
+  for (const Open& o : by_right) shares[o.claim] = o.room;
+  std::int64_t surplus = total - rights;
+  std::map<int, std::vector<Open>, std::greater<>> by_priority;
+  for (std::size_t i = 0; i < claims.size(); ++i)
+    by_priority[claims[i].priority].push_back({i, wants[i] - shares[i], claims[i].weight});
+  for (auto& [priority, open] : by_priority) surplus = ByWeight(surplus, std::move(open), shares);
+  // Nobody with a weight wants it: better in the hands of one without than idle.
+  std::vector<Open> rest;
+  for (std::size_t i = 0; i < claims.size(); ++i) rest.push_back({i, wants[i] - shares[i], 1});
+  ByWeight(surplus, std::move(rest), shares);
+  return shares;
+}
+
+void DecayedUsage::Add(double amount, Time now) {
+  value_ = At(now) + amount;
+  as_of_ = std::max(as_of_, now);
+}
+
+double DecayedUsage::At(Time now) const {
+  if (half_life_ <= Duration(0) || now <= as_of_) return value_;
+  return value_ * std::exp2(-static_cast<double>((now - as_of_).count()) / static_cast<double>(half_life_.count()));
+}
+
+std::vector<ShareRank> FairTree(const ShareNode& root) {
+  FairTreeWalk walk;
+  walk.Visit(ChildrenOf(root, root.name));
+  return walk.Take();
+}
+
+double DominantShare(std::span<const double> used, std::span<const double> total) {
+  double share = 0;
+  for (std::size_t i = 0; i < used.size(); ++i) {
+    if (used[i] <= 0) continue;
+    share = std::max(share, total[i] > 0 ? used[i] / total[i] : std::numeric_limits<double>::infinity());
+  }
+  return share;
+}
+
+}  // namespace divvy

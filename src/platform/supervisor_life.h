@@ -1,0 +1,90 @@
+// One job's life in the hands of its supervisor, or of the guard that took over from it. docs/supervisor.md tells it.
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "platform/launch.h"
+#include "platform/memory_cgroup.h"
+#include "platform/pty.h"
+#include "platform/run_record.h"
+#include "platform/supervisor.h"
+#include "platform/supervisor_control.h"
+#include "platform/supervisor_watch.h"
+#include "platform/user_identity.h"
+
+namespace divvy {
+
+// What a supervisor keeps from one job to the next.
+struct Station {
+  SupervisorSetup setup;
+  int channel = -1;  // -1 in a guard.
+  SupervisorWatch* watch = nullptr;
+  ProcessIdentity guard;  // pid 0: none.
+  ProcessIdentity self;
+  Descriptor control;
+  std::string address;  // Of `control`.
+  UserGroups groups;
+};
+
+class Supervisor {
+ public:
+  Supervisor(LaunchRequest request, Station& station)
+      : request_(std::move(request)),
+        station_(station),
+        watch_(*station.watch),
+        changes_user_(::geteuid() == 0 && request_.uid > 0) {}
+
+  /// Returns when the job is over and reported.
+  void Run();
+  /// The same in a guard, for a job whose supervisor has been killed: its processes are our children now.
+  void TakeOver(const ProcessIdentity& supervisor);
+
+ private:
+  // Before the start. Those that return false have set exit_.failure.
+  bool Fail(std::string text, int code = 126);
+  bool PrepareFiles(Descriptor& log);
+  bool OpenTerminal(Descriptor log);
+  bool Start();
+  void CloseStreams();
+
+  // In a guard.
+  bool FindRecord(const ProcessIdentity& supervisor);
+
+  // While it runs.
+  void Watch();
+  bool Reap();
+  Duration NextDue() const;
+  void OnTimers(Duration now);
+  void OnCommand(SupervisorCommand& command);
+  void BeginStop(int signal, Duration grace);
+  void SetTimeLimit(Duration limit);
+  void Attach(std::uint64_t attachment, std::vector<Descriptor>& descriptors);
+  void Report(std::string_view kind, std::uint64_t attachment = 0);
+  void FlushReports(WhenFull when_full);
+
+  void Finish();
+  void WriteExit();
+  void SayIdle();
+
+  LaunchRequest request_;
+  Station& station_;
+  SupervisorWatch& watch_;
+  bool changes_user_;
+  std::vector<gid_t> groups_;  // The user's, when the job changes user.
+
+  Descriptor record_file_;
+  RunRecord record_;
+  std::optional<MemoryCgroup> cgroup_;
+  std::optional<Pty> pty_;
+  std::vector<std::string> reports_;  // Not yet taken by the daemon's mailbox.
+
+  Exit exit_;  // What is not in `watch_`: a failure.
+};
+
+}  // namespace divvy

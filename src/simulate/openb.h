@@ -1,0 +1,36 @@
+// The openb traces (Alibaba cluster-trace-gpu-v2023): a list of nodes and lists of pods, as CSV files.
+//
+//   nodes: sn, cpu_milli, memory_mib, gpu [count], model
+//   pods:  name, cpu_milli, memory_mib, num_gpu, gpu_milli [of each GPU], and, where there, gpu_spec [models joined by
+//   |]
+//
+// Other columns are not read: the filling experiment drops the times.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "engine/placement/shape.h"
+
+namespace divvy::simulate {
+
+struct OpenbNodes {
+  std::vector<placement::NodeState> nodes;  // Idle, in the file's order.
+  std::vector<std::string> models;          // By NodeState::model.
+
+  std::int64_t capacity_milli() const;
+  /// All GPUs of each model, in milli.
+  std::vector<std::int64_t> capacity_by_model() const;
+};
+
+struct OpenbJob {
+  std::string name;
+  placement::Shape shape;
+};
+
+Result<OpenbNodes> ReadOpenbNodes(const std::string& path);
+/// In the order of their names. A model that no node has is no error: such a job fits nowhere.
+Result<std::vector<OpenbJob>> ReadOpenbJobs(const std::string& path, const OpenbNodes& nodes);
+
+}  // namespace divvy::simulate

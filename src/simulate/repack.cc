@@ -1,0 +1,103 @@
+#include "simulate/repack.h"
+
+#include <algorithm>
+#include <functional>
+#include <utility>
+
+namespace divvy::simulate {
+namespace {
+
+using placement::Fits;
+using placement::GpuMask;
+using placement::NodeIndex;
+using placement::NodeState;
+using placement::Shape;
+using placement::ShapeIndex;
+using placement::Spot;
+
+// Nodes tried for one request, the cheapest first; more of them rarely help when these did not.
+constexpr std::size_t kMostTries = 64;
+
+}  // namespace
+
+std::optional<Repacker::Candidate> Repacker::WhoMustLeave(NodeIndex index, const Shape& shape) const {
+  NodeState node = fleet_.nodes()[index];
+  if (node.gpus < shape.gpus || ((shape.models >> node.model) & 1) == 0) return std::nullopt;
+  const auto& residents = residents_[index];
+  Candidate candidate{index, {}, 0};
+  // The one whose leaving costs the least and helps: it is on the GPUs that are nearest to being free enough.
+  while (!Fits(node, shape)) {
+    if (static_cast<int>(candidate.leaving.size()) == most_) return std::nullopt;
+    const GpuMask wanted = [&] {
+      Shape any = shape;
+      any.milli = 0;
+      return shape.gpus == 0 ? GpuMask{0} : placement::RoomiestGpus(node, any);
+    }();
+    const bool lacks_gpus = shape.gpus > 0 && placement::CountFitting(node, shape.milli) < shape.gpus;
+    std::size_t best = residents.size();
+    for (std::size_t i = 0; i < residents.size(); ++i) {
+      if (std::ranges::find(candidate.leaving, i) != candidate.leaving.end()) continue;
+      const Shape& one = fleet_.shape(residents[i].shape);
+      if (lacks_gpus ? (residents[i].gpus & wanted) == 0 : one.cpu_milli + one.memory_mib == 0) continue;
+      // The same request again would gain nothing.
+      if (one == shape) continue;
+      const auto smaller = [](const Shape& a, const Shape& b) {
+        return std::pair(a.gpu_milli(), -a.cpu_milli) < std::pair(b.gpu_milli(), -b.cpu_milli);
+      };
+      if (best == residents.size() || smaller(one, fleet_.shape(residents[best].shape))) best = i;
+    }
+    if (best == residents.size()) return std::nullopt;
+    const Shape& leaver = fleet_.shape(residents[best].shape);
+    placement::Release(node, leaver, residents[best].gpus);
+    candidate.leaving.push_back(best);
+    candidate.milli += leaver.gpu_milli();
+  }
+  std::ranges::sort(candidate.leaving);
+  return candidate;
+}
+
+bool Repacker::StartByMoves(ShapeIndex shape) {
+  std::vector<Candidate> candidates;
+  for (NodeIndex node = 0; node < residents_.size(); ++node) {
+    if (auto candidate = WhoMustLeave(node, fleet_.shape(shape))) candidates.push_back(std::move(*candidate));
+  }
+  std::ranges::stable_sort(candidates, {},
+                           [](const Candidate& one) { return std::pair(one.leaving.size(), one.milli); });
+  if (candidates.size() > kMostTries) candidates.resize(kMostTries);
+  return std::ranges::any_of(candidates, [&](const Candidate& candidate) { return Try(candidate, shape); });
+}
+
+bool Repacker::Try(const Candidate& candidate, ShapeIndex shape) {
+  const NodeIndex node = candidate.node;
+  std::vector<Resident> leavers;
+  for (const std::size_t i : candidate.leaving) leavers.push_back(residents_[node][i]);
+  for (const Resident& leaver : leavers) fleet_.Release(leaver.shape, {node, leaver.gpus});
+  const GpuMask gpus =
+      fleet_.shape(shape).gpus == 0 ? GpuMask{0} : placement::TightestGpus(fleet_.nodes()[node], fleet_.shape(shape));
+  fleet_.Take(shape, {node, gpus});
+
+  // The largest first: it has the fewest places to go.
+  std::vector<std::pair<Resident, Spot>> moved;
+  std::ranges::stable_sort(leavers, std::greater(),
+                           [&](const Resident& one) { return fleet_.shape(one.shape).gpu_milli(); });
+  for (const Resident& leaver : leavers) {
+    const std::optional<Spot> spot = fleet_.Find(leaver.shape);
+    if (!spot) break;
+    fleet_.Take(leaver.shape, *spot);
+    moved.emplace_back(leaver, *spot);
+  }
+  if (moved.size() < leavers.size()) {
+    for (const auto& [leaver, spot] : moved) fleet_.Release(leaver.shape, spot);
+    fleet_.Release(shape, {node, gpus});
+    for (const Resident& leaver : leavers) fleet_.Take(leaver.shape, {node, leaver.gpus});
+    return false;
+  }
+  for (auto i = candidate.leaving.rbegin(); i != candidate.leaving.rend(); ++i)
+    residents_[node].erase(residents_[node].begin() + static_cast<std::ptrdiff_t>(*i));
+  Started(shape, {node, gpus});
+  for (const auto& [leaver, spot] : moved) Started(leaver.shape, spot);
+  moves_ += static_cast<std::int64_t>(moved.size());
+  return true;
+}
+
+}  // namespace divvy::simulate

@@ -1,0 +1,55 @@
+#!/usr/bin/env bash
+# What divvy.toml says takes effect: the grace of jobs that name none, how long logs stay, what the daemon logs.
+. "$(dirname "$0")/lib.sh"
+cat >divvy.toml <<'TOML'
+[daemon]
+log_level = "debug"
+[jobs]
+grace = "200ms"
+TOML
+divvy up --quiet --emulate 8xH100-80GB
+
+# Deaf to SIGTERM; with the default of 30 s, or with their own grace, they would still be there.
+deaf='trap "" TERM; echo ready; while :; do sleep 0.05; done'
+ready() { divvy logs "$1" | grep -q ready; }
+quick=$(divvy submit --quiet -- sh -c "$deaf")
+slow=$(divvy submit --quiet --grace 1h -- sh -c "$deaf")
+wait_for "the first job" ready "$quick"
+wait_for "the second job" ready "$slow"
+divvy cancel "$slow" >/dev/null
+begun=$SECONDS
+divvy cancel "$quick" >/dev/null
+wait_for "the job with the configured grace" state_is "$quick" cancelled
+[ $((SECONDS - begun)) -lt 20 ] || fail "the configured grace was not kept"
+state_is "$slow" stopping || fail "the job with a grace of its own is $(field "$slow" state)"
+divvy cancel --grace 0 "$slow" >/dev/null
+wait_for "the job with a grace of its own" state_is "$slow" cancelled
+
+grep -q "job=$quick event=changed state=cancelled" daemon.log || fail "log_level debug does not log what happens to jobs"
+grep -q "event=request" daemon.log && fail "log_level debug logs every request"
+
+# Logs go with old jobs only, and only those that divvy keeps.
+kept=$(divvy submit --quiet -- echo kept)
+chosen=$(divvy submit --quiet --output "$DIVVY_HOME/logs/chosen.%j.log" -- echo chosen)
+runs=$(divvy submit --quiet -- sh -c 'echo runs; sleep 600')
+wait_for "the jobs" state_is "$kept" succeeded
+wait_for "the jobs" state_is "$chosen" succeeded
+wait_for "the log of the job that runs" grep -q runs "logs/$runs.log"
+divvy down >/dev/null
+[ -e "logs/$kept.log" ] || fail "there is no log to remove"
+touch -d '2 days ago' "logs/$kept.log" "logs/chosen.$chosen.log" "logs/$runs.log"
+printf '[daemon]\nlog_level = "off"\n[jobs]\nkeep_logs = "1ms"\n' >divvy.toml
+: >daemon.log
+divvy up --quiet --emulate 8xH100-80GB
+is_gone() { ! [ -e "$1" ]; }
+wait_for "the old log to go" is_gone "logs/$kept.log"
+state_is "$kept" succeeded || fail "with its log, the job went as well"
+[ -e "logs/$runs.log" ] || fail "the log of a running job was removed"
+[ -e "logs/chosen.$chosen.log" ] || fail "a file that the user chose was removed"
+divvy cancel "$runs" >/dev/null
+divvy down >/dev/null
+[ ! -s daemon.log ] || fail "log_level off logs $(head -n 1 daemon.log)"
+printf '[daemon]\nlog_level = "loud"\n' >divvy.toml
+divvy up --quiet 2>refusal && fail "an unknown log level was accepted"
+grep -q 'divvy.toml:2' refusal || fail "the refusal does not name the line"
+echo "config: all as it says"
