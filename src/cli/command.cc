@@ -72,7 +72,7 @@ void Note(std::string_view message) {
 }
 
 void TellDaemonWent(const std::string& id, bool is_raw) {
-  std::fprintf(stderr, "divvy: the daemon went away; job %s goes on, and so does this wait, for the next daemon%s",
+  std::fprintf(stderr, "divvy: the daemon went away; job %s is kept, and this waits for the next daemon (divvy up)%s",
                id.c_str(), is_raw ? "\r\n" : "\n");
 }
 

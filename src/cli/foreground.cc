@@ -22,6 +22,9 @@ namespace {
 // A raw terminal, for Restore(). Set and cleared by the main thread around its wait.
 std::atomic<const termios*> to_restore = nullptr;
 
+// The last signal that asked us to end; 0: none.
+std::atomic<int> ending_signal = 0;
+
 /// A signal came that ends us, and there is no daemon to pass it on to. One Ctrl-C may be a slip, the second is meant.
 void LeaveWithoutDaemon(const std::string& job, int signal, int interrupts) {
   if (signal == SIGWINCH || signal == SIGUSR1 || signal == SIGUSR2) return;
@@ -53,6 +56,7 @@ class SignalRelay {
       while (true) {
         const int signal = ::sigwaitinfo(&signals, nullptr);
         if (signal < 0) continue;
+        if (signal == SIGINT || signal == SIGTERM || signal == SIGHUP) ending_signal = signal;
         auto api = Api::Connect();
         if (!api) {
           if (signal == SIGINT) ++interrupts;
@@ -136,6 +140,8 @@ int RunForeground(JobSpec spec) {
   else if (end->state == "failed" && (end->exit_code == 126 || end->exit_code == 127) &&
            !end->reason.starts_with("exit code"))
     std::fprintf(stderr, "divvy: %s\n", end->reason.c_str());
+  // Cancelled before it had an exit code of its own: we end as any program that the signal ends.
+  if (end->state == "cancelled" && end->exit_code <= 1 && ending_signal != 0) return 128 + ending_signal;
   return end->state == "succeeded" ? 0 : end->exit_code != 0 ? static_cast<int>(end->exit_code) : 1;
 }
 

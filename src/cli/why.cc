@@ -95,7 +95,7 @@ std::string BlockerText(const wire::BlockerView& blocker, bool is_only_one, doub
   const std::string rule = blocker.rule.empty() ? "" : Paint(Colour::kDim, "  [" + blocker.rule + "]");
   if (!is_only_one) {
     out += "  - " + blocker.text + rule + "\n";
-  } else if (!rule.empty()) {
+  } else if (!rule.empty() && blocker.held_by.empty()) {
     out += rule + "\n";  // The text is in the sentence above.
   }
   return out + HolderLines(blocker.held_by, now);

@@ -164,17 +164,18 @@ void Controller::Withdraw(JobId id) {
   if (at == live_.end()) return;
   JobRecord& record = at->second;
   IndexDependencies(record, false);
-  // The elements of an array that were about to start go with it.
-  for (std::uint32_t ordinal = 0; ordinal < record.array_count; ++ordinal) {
-    const auto element = live_.find(ElementId(id, ordinal));
-    if (element == live_.end()) break;
+  const std::uint64_t jobs = std::max<std::uint64_t>(1, record.array_count);
+  // The elements of an array that were about to start, or were told apart for another reason, go with it.
+  const JobId end = ElementId(id, record.array_count);
+  for (auto element = std::next(at); element != live_.end() && element->first < end;) {
     if (IsActive(element->second.state)) cluster_.Finish(element->first);
-    live_.erase(element);
+    if (cluster_.waiting(element->first) != nullptr) cluster_.Remove(element->first);
+    element = live_.erase(element);
   }
   if (IsActive(record.state) && record.array_count == 0) cluster_.Finish(id);
   if (cluster_.waiting(id) != nullptr) cluster_.Remove(id);
   live_.erase(at);
-  --jobs_total_;
+  jobs_total_ -= jobs;
   needs_plan_ = true;
 }
 

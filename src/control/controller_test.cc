@@ -104,6 +104,18 @@ TEST(Controller, AWithdrawnSubmissionLeavesNothingBehind) {
   EXPECT_EQ(world.controller_.cluster().free().size(), 2);
 }
 
+TEST(Controller, AWithdrawnArrayTakesElementsWithItThatWereToldApartOutOfOrder) {
+  World world(2);
+  const JobId array = world.Submit(1, 10);
+  ASSERT_TRUE(world.controller_.Hold(ElementId(array, 7), world.ada_, world.now_));
+  world.Turn();
+  world.controller_.Withdraw(array);
+  EXPECT_EQ(world.controller_.CheckInvariants(), "");
+  EXPECT_TRUE(world.controller_.live().empty());
+  EXPECT_EQ(world.controller_.cluster().free().size(), 2);
+  EXPECT_EQ(world.controller_.jobs_total(), 0u);
+}
+
 TEST(Controller, StrangersMayNotTouchAJob) {
   World world(1);
   const JobId job = world.Submit(1);

@@ -96,7 +96,8 @@ class Routes {
   void ReadAsideUnless(bool is_quick, Call& call, std::function<Finish()> read);
   struct Listing;
   struct Found;
-  void AnswerJobs(Call& call, const wire::JobSelector& select);
+  /// `has_labels`: all labels of live jobs that are not known were read just now.
+  void AnswerJobs(Call& call, const wire::JobSelector& select, bool has_labels = false);
   void AnswerNamed(Call& call, const wire::JobSelector& select);
   Finish ReadListing(Listing& listing);
   wire::JobView LiveView(const JobRecord& record, const FindOutcome& find);

@@ -16,7 +16,7 @@ namespace {
 /// "5 elements over lr, 2 at a time; each asks for 1 GPU, at most 2 h": the count once, then what each of them asks
 /// for.
 std::string SummaryOf(const JobSpec& spec, std::uint64_t elements) {
-  if (elements == 0) return dialect::Summarise(spec);
+  if (elements <= 1) return dialect::Summarise(spec);
   JobSpec one = spec;
   one.array.reset();
   one.parameters.clear();

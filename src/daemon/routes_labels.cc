@@ -69,6 +69,23 @@ SpecLabels LabelBook::OfStored(const JobRecord& record, Store& store) {
   return spec ? Remember(record.spec_of, LabelsOf(*spec)) : SpecLabels();
 }
 
+std::vector<JobId> LabelBook::UnknownAmong(const std::map<JobId, JobRecord>& jobs) const {
+  std::vector<JobId> unknown;
+  for (const auto& [id, record] : jobs) {
+    // An array's elements come behind it and share its spec.
+    if (!Known(record.spec_of) && (unknown.empty() || unknown.back() != record.spec_of))
+      unknown.push_back(record.spec_of);
+  }
+  return unknown;
+}
+
+void LabelBook::Read(const std::vector<JobId>& specs, Store& store) {
+  for (const JobId id : specs) {
+    if (Known(id)) continue;
+    if (const auto spec = store.Spec(id)) Remember(id, LabelsOf(*spec));
+  }
+}
+
 bool LabelBook::Passes(const JobRecord& record, const wire::JobSelector& select) {
   if (select.pools.empty() && select.accounts.empty() && select.qos.empty()) return true;
   return Passes(Of(record), select);

@@ -7,6 +7,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <vector>
 
 #include "daemon/core.h"
 #include "daemon/views.h"
@@ -28,6 +29,10 @@ class LabelBook {
   SpecLabels Of(const JobRecord& record);
   /// The same for a job that `store` has, from any thread.
   SpecLabels OfStored(const JobRecord& record, Store& store);
+  /// The specs that would have to be read for the labels of all of these jobs.
+  std::vector<JobId> UnknownAmong(const std::map<JobId, JobRecord>& jobs) const;
+  /// Reads and remembers them; from any thread.
+  void Read(const std::vector<JobId>& specs, Store& store);
   /// True if the job's labels pass the selector's; cheap where it asks for none.
   bool Passes(const JobRecord& record, const wire::JobSelector& select);
   static bool Passes(const SpecLabels& labels, const wire::JobSelector& select);

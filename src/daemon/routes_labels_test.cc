@@ -76,6 +76,23 @@ TEST(LabelBook, AreReadOnceAfterARestart) {
   EXPECT_EQ(store.reads, 1);
 }
 
+TEST(LabelBook, CanBeReadAheadOfAListing) {
+  CountingStore store;
+  JobId before;
+  {
+    World first(store);
+    before = first.Submit("gpu");
+    first.Submit("cpu");
+  }
+  World world(store);
+  const auto unknown = world.labels.UnknownAmong(world.controller.live());
+  EXPECT_EQ(unknown.size(), 2U);
+  world.labels.Read(unknown, store);
+  EXPECT_TRUE(world.labels.UnknownAmong(world.controller.live()).empty());
+  EXPECT_EQ(world.labels.Of(*world.controller.Find(before)).pool, "gpu");
+  EXPECT_EQ(store.reads, 2);
+}
+
 TEST(SelectIds, ActionsKeepToTheLabelsThatTheyName) {
   CountingStore store;
   World world(store);

@@ -12,6 +12,9 @@
 namespace divvy {
 namespace {
 
+// About 20 ms on the loop.
+constexpr std::int64_t kLabelsReadAtOnce = 1000;
+
 wire::JobSelector SelectorOf(const HttpRequest& request) {
   wire::JobSelector select;
   select.user = "all";
@@ -131,8 +134,20 @@ wire::JobView Routes::LiveView(const JobRecord& record, const FindOutcome& find)
   return ViewOf(record, reason, labels_.Of(record), find);
 }
 
-void Routes::AnswerJobs(Call& call, const wire::JobSelector& select) {
+void Routes::AnswerJobs(Call& call, const wire::JobSelector& select, bool has_labels) {
   if (!select.ids.empty()) return AnswerNamed(call, select);
+  // The first long listing after a restart reads the specs of all that waits; the loop has better to do meanwhile.
+  const bool is_long = select.limit <= 0 || select.limit > kLabelsReadAtOnce || !select.pools.empty() ||
+                       !select.accounts.empty() || !select.qos.empty();
+  if (is_long && !has_labels) {
+    auto unknown = labels_.UnknownAmong(core_.controller().live());
+    if (unknown.size() > static_cast<std::size_t>(kLabelsReadAtOnce)) {
+      return ReadAside(call, [this, select, unknown = std::move(unknown)]() -> Finish {
+        labels_.Read(unknown, core_.store());
+        return [this, select](Call& asked) { AnswerJobs(asked, select, true); };
+      });
+    }
+  }
   Listing listing;
   std::map<JobId, std::uint64_t> positions;
   const FindOutcome find = LiveNames();

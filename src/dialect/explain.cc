@@ -55,7 +55,7 @@ std::string ReadingOf(const Option& option, std::string_view value, const JobSpe
 std::vector<Option> Recording(MakeTable make, JobSpec& spec, const Surroundings& around, std::vector<Said>& said) {
   std::vector<Option> options = make(spec, around);
   for (std::size_t i = 0; i < options.size(); ++i) {
-    options[i].apply = [&spec, &around, &said, make, i, inner = options[i].apply](std::string_view value) -> Status {
+    options[i].apply = [&around, &said, make, i, inner = options[i].apply](std::string_view value) -> Status {
       DIVVY_CHECK(inner(value));
       JobSpec alone;
       const std::vector<Option> fresh = make(alone, around);

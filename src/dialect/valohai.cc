@@ -54,7 +54,7 @@ Result<std::vector<std::pair<std::string, std::string>>> ResolveVariables(const 
       return InvalidArgument("--var " + Quoted(name + "=" + value) +
                              ": a variable's name has letters, digits and '_' only");
     }
-    auto same = std::find_if(out.begin(), out.end(), [&](const auto& one) { return one.first == name; });
+    auto same = std::find_if(out.begin(), out.end(), [&name = name](const auto& one) { return one.first == name; });
     if (same == out.end()) out.emplace_back(name, value);
     else same->second = value;
   }
@@ -65,7 +65,7 @@ Result<Values> ResolveParameters(const ValohaiStep& step, const ExecutionRequest
   Values out;
   for (const auto& [name, values] : request.parameters) {
     bool is_known = std::any_of(step.parameters.begin(), step.parameters.end(),
-                                [&](const ValohaiParameter& parameter) { return parameter.name == name; });
+                                [&name = name](const ValohaiParameter& parameter) { return parameter.name == name; });
     if (!is_known) return InvalidArgument(who + ": there is no parameter " + Quoted(name));
   }
   for (const ValohaiParameter& parameter : step.parameters) {
@@ -138,7 +138,7 @@ Result<InputPlan> PlanInputs(const ValohaiStep& step, const ExecutionRequest& re
   InputPlan plan;
   for (const auto& [name, urls] : request.inputs) {
     bool is_known = std::any_of(step.inputs.begin(), step.inputs.end(),
-                                [&](const ValohaiInput& input) { return input.name == name; });
+                                [&name = name](const ValohaiInput& input) { return input.name == name; });
     if (!is_known) return InvalidArgument(who + ": there is no input " + Quoted(name));
   }
   for (const ValohaiInput& input : step.inputs) {

@@ -7,7 +7,7 @@
 // (this same executable, LauncherMain) which has one supervisor for every running job: a process that belongs to nobody
 // while it watches, so that the daemon and the launcher may be killed at any time. A supervisor whose job has ended
 // takes the next one, because making and tearing down a process costs more than all else that a launch does here. Above
-each stands its guard, which takes over when the supervisor is killed.
+// each stands its guard, which takes over when the supervisor is killed.
 // docs/supervisor.md tells a supervisor's life.
 //
 // A launch happens at most once: the run record is made exclusively, and only while the launcher that passed the job on
@@ -54,8 +54,8 @@ struct LaunchRequest {
   bool is_own_log = false;
   std::int64_t uid = -1;  // -1: the daemon's own. Only a root daemon can choose.
   std::int64_t gid = -1;
-  /// The job gets a terminal of its own; what it prints goes to `output` as well. Then streams[0] and streams[1], where
-  /// set, are the first client attached to it.
+  /// The job gets a terminal of its own; what it prints goes to `output` as well. Then streams[0] and streams[1],
+  /// where set, are the first client attached to it.
   bool wants_pty = false;
   WindowSize window;
   /// Standard input, output and error of a foreground job, in place of files; -1: none. Owned by the caller, who may
@@ -80,8 +80,8 @@ class Launcher {
   Launcher& operator=(const Launcher&) = delete;
   virtual ~Launcher() = default;
 
-  /// Hands the job over. What comes of it arrives as reports: kStarted then kExited, or only kExited when it could not
-  /// be started (exit.failure says why).
+  /// Hands the job over. What comes of it arrives as reports: kStarted then kExited, or only kExited when it could
+  /// not be started (exit.failure says why).
   virtual Status Launch(const LaunchRequest& request) = 0;
   /// To be called for each report received, and before its run record is removed: this launch need not be repeated.
   virtual void Confirm(JobId job, std::uint32_t attempt) = 0;
@@ -101,8 +101,8 @@ class ProcessLauncher final : public Launcher {
  public:
   /// Waits until the launcher of an earlier daemon has gone, then starts one. ScanRunDirectory comes after this.
   static Result<std::unique_ptr<ProcessLauncher>> Start(ProcessLauncherOptions options);
-  /// The launcher leaves, supervisors live on. A launch that was not confirmed may not have happened: the run directory
-  /// says which.
+  /// The launcher leaves, supervisors live on. A launch that was not confirmed may not have happened: the run
+  /// directory says which.
   ~ProcessLauncher() override;
 
   Status Launch(const LaunchRequest& request) override;
@@ -114,8 +114,8 @@ class ProcessLauncher final : public Launcher {
   int fd() const { return socket_.get(); }
   bool WantsWrite() const { return !to_send_.empty(); }
   void OnWritable() { Flush(); }
-  /// Readable means that the launcher has died, and then starts another (fd() is a new one afterwards), or that it says
-  /// of a supervisor that it has. Repeats what got lost.
+  /// Readable means that the launcher has died, and then starts another (fd() is a new one afterwards), or that it
+  /// says of a supervisor that it has. Repeats what got lost.
   Status OnReadable();
   std::int64_t launcher_pid() const { return launcher_pid_; }
 
@@ -143,8 +143,8 @@ class ProcessLauncher final : public Launcher {
   std::size_t sent_of_first_ = 0;  // Bytes of to_send_.front() that are on their way.
 };
 
-/// The launcher's whole life; returns its exit code when the daemon has closed the other end of `socket_fd`. Only in a
-/// process of its own, before any thread is started.
+/// The launcher's whole life; returns its exit code when the daemon has closed the other end of `socket_fd`. Only in
+/// a process of its own, before any thread is started.
 int LauncherMain(int socket_fd);
 
 }  // namespace divvy
