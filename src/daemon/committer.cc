@@ -27,10 +27,12 @@ void Committer::Do(std::function<void()> task) {
 
 void Committer::Commit(std::vector<Batch> batches, Done done) {
   const bool is_small = Rows(batches) <= kFewRows;
-  if (is_small && is_quick() && tasks_ == 0) {
-    const Time began = clock_.Now();
+  const Time now = clock_.Now();
+  const bool is_calm = now - last_ended_ >= kCalm * expected_;
+  if (is_small && is_quick() && is_calm && tasks_ == 0) {
     Status status = store_.Commit(batches);
-    Learn(clock_.Now() - began);
+    last_ended_ = clock_.Now();
+    Learn(last_ended_ - now);
     return done(std::move(status));
   }
   writer_.Do(
@@ -40,6 +42,7 @@ void Committer::Commit(std::vector<Batch> batches, Done done) {
         const Duration took = clock_.Now() - began;
         post_([this, is_small, took, done, status = std::move(status), batches]() mutable {
           if (is_small) Learn(took);
+          last_ended_ = clock_.Now();
           done(std::move(status));
         });
       });

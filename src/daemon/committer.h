@@ -1,6 +1,7 @@
 // Makes batches durable: on the loop's own thread while the disk is quicker than handing the work to another thread and
 // back (each hand-over wakes a sleeping processor, which costs as much as a write to a good disk), and on the writer's
-// thread as soon as commits are large or the disk is slow, so that the loop never stands still for long.
+// thread as soon as commits are large, the disk is slow or commits follow each other closely: then the loop has better
+// things to do than to wait, and what gathers meanwhile makes the next commit worth more.
 #pragma once
 
 #include <functional>
@@ -23,6 +24,8 @@ class Committer {
   static constexpr Duration kQuick = std::chrono::milliseconds(1);
   /// A batch with more rows goes to the writer whatever the disk did before.
   static constexpr std::size_t kFewRows = 256;
+  /// Calm is when nothing was committed for this many times as long as a commit takes.
+  static constexpr int kCalm = 2;
 
   Committer(Store& store, Worker& writer, const Clock& clock, Post post)
       : store_(store), writer_(writer), clock_(clock), post_(std::move(post)) {}
@@ -41,7 +44,8 @@ class Committer {
   Worker& writer_;
   const Clock& clock_;
   Post post_;
-  int tasks_ = 0;               // Given to Do and not done.
+  int tasks_ = 0;  // Given to Do and not done.
+  Time last_ended_ = kNoTime;
   Duration expected_ = kQuick;  // Of a small commit; the first one shows what this disk is like.
 };
 

@@ -14,6 +14,7 @@ namespace {
 class SteppingClock final : public Clock {
  public:
   Time Now() const override { return now_ += step; }
+  void Advance(Duration by) { now_ += by; }
   Duration step = 100us;
 
  private:
@@ -23,7 +24,8 @@ class SteppingClock final : public Clock {
 /// A disk that takes as long as the test says, a loop that is a queue, and the thread that each commit ran on.
 class Disk {
  public:
-  bool CommitsInline(std::size_t rows = 1) {
+  bool CommitsInline(std::size_t rows = 1, Duration calm_before = 1s) {
+    clock_.Advance(calm_before);
     std::vector<Batch> batches(1);
     batches[0].history.resize(rows);
     bool is_done = false;
@@ -68,6 +70,15 @@ TEST(Committer, FirstCommitShowsWhatTheDiskIsLikeAndAQuickOneStaysOnTheLoop) {
   Disk disk;
   EXPECT_FALSE(disk.CommitsInline());
   EXPECT_TRUE(disk.CommitsInline());
+  EXPECT_TRUE(disk.CommitsInline());
+}
+
+TEST(Committer, CommitsThatFollowEachOtherCloselyLeaveTheLoopAlone) {
+  Disk disk;
+  disk.CommitsInline();
+  EXPECT_TRUE(disk.CommitsInline());
+  EXPECT_FALSE(disk.CommitsInline(1, 0s));
+  EXPECT_FALSE(disk.CommitsInline(1, 0s));
   EXPECT_TRUE(disk.CommitsInline());
 }
 

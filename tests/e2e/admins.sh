@@ -24,7 +24,7 @@ TMPDIR=$DIVVY_MACHINE
 . "$(dirname "$0")/lib.sh"
 unset DIVVY_HOME
 cd "$DIVVY_MACHINE"
-trap 'divvy down >/dev/null 2>&1 || true' EXIT
+trap clean_up EXIT
 fail() {
   echo "FAILED: $*" >&2
   divvy queue --all >&2 || true

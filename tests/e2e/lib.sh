@@ -6,7 +6,17 @@ PATH=$(dirname "$divvy_binary"):$PATH
 export DIVVY_HOME
 DIVVY_HOME=$(mktemp -d)
 unset SLURM_JOB_ID DIVVY_JOB_ID
-trap 'divvy down >/dev/null 2>&1 || true; rm -rf "$DIVVY_HOME"' EXIT
+# Jobs outlive their daemon, also the one of a test that failed.
+clean_up() {
+  divvy cancel --all --grace 0 >/dev/null 2>&1 || true
+  for _ in $(seq 200); do
+    [ "$(divvy queue --json 2>/dev/null || echo '[]')" != "[]" ] || break
+    sleep 0.02
+  done
+  divvy down >/dev/null 2>&1 || true
+  [ -z "${DIVVY_HOME:-}" ] || rm -rf "$DIVVY_HOME"
+}
+trap clean_up EXIT
 cd "$DIVVY_HOME"
 
 fail() {
