@@ -209,7 +209,13 @@ void CompleteValue(const Option& option, std::string_view typed, std::string kep
   if (option.name == "stop-signal" || option.name == "signal") return AddAll(candidates, kSignals);
   if (option.name == "emulate" && typed.find_first_of("./") == typed.npos) return AddAll(candidates, kEmulations);
   if (option.name == "emulate") return void(std::puts(":files"));
-  if (option.name == "placement") return AddAll(candidates, std::to_array<std::string_view>({"sequential", "random"}));
+  if (option.name == "placement")
+    return AddAll(candidates, std::to_array<std::string_view>({"best", "sequential", "random", "pack", "spread"}));
+  if (option.name == "topology")
+    return AddAll(candidates,
+                  std::to_array<std::string_view>({"any", "numa", "nvlink", "numa:required", "nvlink:required"}));
+  if (option.name == "preemptible")
+    return AddAll(candidates, std::to_array<std::string_view>({"never", "pause", "requeue"}));
   if (option.name == "open-mode") return AddAll(candidates, std::to_array<std::string_view>({"append", "truncate"}));
   if (option.name == "export") return AddAll(candidates, std::to_array<std::string_view>({"ALL", "NONE"}));
   if (option.name == "group") return AddLabels(candidates, &wire::JobView::group);

@@ -111,6 +111,8 @@ TEST_F(Shell, OffersValuesThatAnOptionKnows) {
   EXPECT_EQ(Complete({"queue", "--state", "queued,ru"}), Lines{"queued,running"});
   EXPECT_EQ(Complete({"queue", "--state=queued,ru"}), Lines{"--state=queued,running"});
   EXPECT_EQ(Complete({"submit", "--placement", "r"}), Lines{"random"});
+  EXPECT_EQ(Complete({"submit", "--topology", "nv"}), (Lines{"nvlink", "nvlink:required"}));
+  EXPECT_EQ(Complete({"submit", "--preemptible", "p"}), Lines{"pause"});
   EXPECT_EQ(Complete({"submit", "--output", ""}), Lines{":files"});
   EXPECT_EQ(Complete({"submit", "--gpus", ""}), Lines{});
 }

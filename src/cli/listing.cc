@@ -140,6 +140,11 @@ const std::vector<Column>& QueueColumns() {
   return columns;
 }
 
+/// "2", and of an elastic job "2..8".
+std::string GpuCount(const wire::RequestView& request) {
+  return std::to_string(request.gpus) + (request.gpus_most > 0 ? ".." + std::to_string(request.gpus_most) : "");
+}
+
 std::vector<Cell> QueueRow(const wire::JobView& job, double now) {
   const bool has_started = job.start_time.has_value();
   const double until = job.end_time.value_or(now);
@@ -149,7 +154,7 @@ std::vector<Cell> QueueRow(const wire::JobView& job, double now) {
           {job.name, Colour::kNone},
           {job.user, Colour::kNone},
           {job.state, StateColour(job.state)},
-          {std::to_string(job.request.gpus), Colour::kNone},
+          {GpuCount(job.request), Colour::kNone},
           {has_started ? GpuList(job.gpus) : "", Colour::kBlue},
           {has_started ? Span(until - *job.start_time) : Span(until - job.submit_time),
            has_started ? Colour::kNone : Colour::kDim},
@@ -211,8 +216,11 @@ std::string ShowText(const wire::JobDetail& job) {
   if (job.was_oom_killed) exit += " (out of memory)";
   AddField(out, "exit code", exit);
   AddField(out, "user", job.user);
-  std::string asks = job.request.gpus == 0 ? "no GPU" : Plural(job.request.gpus, "GPU");
+  std::string asks = job.request.gpus == 0       ? "no GPU"
+                     : job.request.gpus_most > 0 ? GpuCount(job.request) + " GPUs"
+                                                 : Plural(job.request.gpus, "GPU");
   if (!job.request.gpu_type.empty()) asks += " of type " + job.request.gpu_type;
+  if (!job.request.topology.empty()) asks += ", topology " + job.request.topology;
   if (job.request.gpu_memory_bytes > 0)
     asks += ", " + dialect::FormatSize(Bytes(job.request.gpu_memory_bytes)) + " on each";
   if (job.request.cpus > 0) asks += ", " + Plural(job.request.cpus, "CPU");
@@ -235,7 +243,10 @@ std::string ShowText(const wire::JobDetail& job) {
     AddField(out, "memory peak", dialect::FormatSize(Bytes(job.memory_peak_bytes)));
   if (job.pid > 0) AddField(out, "pid", std::to_string(job.pid));
   if (job.priority != 0) AddField(out, "priority", std::to_string(job.priority));
+  AddField(out, "placement", job.request.placement);
+  AddField(out, "preemptible", job.preemptible);
   AddField(out, "project", job.project);
+  AddField(out, "team", job.team);
   AddField(out, "group", job.group);
   AddField(out, "pool", job.pool);
   AddField(out, "account", job.account);

@@ -7,6 +7,7 @@
 
 #include "base/text.h"
 #include "cli/commands.h"
+#include "cli/simulate_chaos.h"
 #include "cli/simulate_report.h"
 #include "cli/table.h"
 #include "simulate/fill.h"
@@ -210,6 +211,8 @@ std::vector<Option> SimulateOptions() {
 }
 
 int SimulateMain(const Words& words) {
+  if (!words.empty() && (words.front() == "--chaos" || words.front().starts_with("--chaos=")))
+    return SimulateChaosMain(words);
   SimulateFlags flags;
   const auto parsed = dialect::ParseOptions(Table(flags), words);
   if (!parsed) return Fail(parsed.error());

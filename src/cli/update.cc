@@ -8,6 +8,7 @@
 #include "cli/api.h"
 #include "cli/commands.h"
 #include "dialect/quantities.h"
+#include "model/job_record.h"
 
 namespace divvy::cli {
 namespace {
@@ -40,7 +41,16 @@ struct Field {
 };
 
 constexpr Field kFields[] = {
-    {"gpus", false, [](const JobSpec& spec, JobUpdate& update) { update.gpus = spec.request.gpus; }},
+    {"gpus", false,
+     [](const JobSpec& spec, JobUpdate& update) {
+       update.gpus = spec.request.gpus;
+       update.gpus_most = spec.request.gpus_most;
+     }},
+    {"topology", false,
+     [](const JobSpec& spec, JobUpdate& update) {
+       const std::string topology = TopologyText(spec.request);
+       update.topology = topology.empty() ? "any" : topology;
+     }},
     {"gpu-type", true, [](const JobSpec& spec, JobUpdate& update) { update.gpu_type = spec.request.gpu_type; }},
     {"gpu-memory", false,
      [](const JobSpec& spec, JobUpdate& update) { update.gpu_memory_bytes = spec.request.gpu_memory.count(); }},
@@ -49,6 +59,7 @@ constexpr Field kFields[] = {
      [](const JobSpec& spec, JobUpdate& update) { update.memory_bytes = spec.request.memory.count(); }},
     {"tasks", false, [](const JobSpec& spec, JobUpdate& update) { update.tasks = spec.request.tasks; }},
     {"placement", false, [](const JobSpec& spec, JobUpdate& update) { update.placement = spec.placement; }},
+    {"preemptible", false, [](const JobSpec& spec, JobUpdate& update) { update.preemptible = spec.preemptible; }},
     {"queue-anyway", false, [](const JobSpec&, JobUpdate& update) { update.queues_anyway = true; }},
     {"time", false, [](const JobSpec& spec, JobUpdate& update) { update.time_limit_s = ToSeconds(spec.time_limit); },
      "time limit, counted from the start; 0: none; of a running job only an administrator may raise it"},
@@ -87,6 +98,7 @@ struct Fixed {
 constexpr Fixed kFixed[] = {
     {"hold", "write: divvy hold ID"},
     {"group-limit", "write: divvy group limit NAME N"},
+    {"team", "a job stays with the team that it was submitted for; cancel it and submit it anew"},
     {"array", "an array keeps its elements; cancel it and submit it anew (--at-once changes how many run together)"},
     {"param", "a sweep keeps its elements; cancel it and submit it anew"},
     {"param-file", "a sweep keeps its elements; cancel it and submit it anew"},

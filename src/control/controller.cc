@@ -51,6 +51,7 @@ JobRecord RecordOf(const JobSpec& spec, JobId id, const Caller& caller, Time now
   record.begin = spec.begin;
   record.time_limit = spec.time_limit;
   record.project = spec.project;
+  record.team = spec.team;
   record.comment = spec.comment;
   record.group = spec.group;
   record.dialect = spec.dialect;
@@ -66,6 +67,8 @@ JobRecord RecordOf(const JobSpec& spec, JobId id, const Caller& caller, Time now
   record.retry_delay = spec.retry_delay;
   record.placement = spec.placement;
   record.is_placement_set = spec.is_placement_set;
+  record.preemptible = spec.preemptible;
+  record.is_preemptible_set = spec.is_preemptible_set;
   return record;
 }
 
@@ -326,7 +329,9 @@ std::string Controller::CheckInvariants() const {
     if (IsActive(record.state) && !is_array) {
       if (running == nullptr) return name + " is active and does not run in the cluster";
       if (running->gpus != record.gpus) return name + " holds other GPUs in the cluster";
-      if (running->gpus.size() != record.request.gpus) return name + " holds another number of GPUs than it asked for";
+      const int gpus = running->gpus.size();
+      if (gpus < record.request.gpus || gpus > record.request.gpus_at_most())
+        return name + " holds another number of GPUs than it asked for";
     } else if (running != nullptr) {
       return name + " runs in the cluster and is not active";
     }

@@ -90,6 +90,36 @@ TEST_F(Update, RefusesWhatThisServerCanNeverGive) {
   EXPECT_EQ(Change(job, changes), "");
 }
 
+TEST_F(Update, RefusesATopologyThatThisServerDoesNotHave) {
+  world_.Submit(2);
+  world_.Turn();
+  const JobId job = world_.Submit(2);
+  JobChanges changes;
+  changes.topology = JobChanges::Topology{TopologyNeed::kNvlink, true};
+  EXPECT_NE(Change(job, changes).find("joined by NVLink"), std::string::npos);
+  EXPECT_EQ(Record(job).request.topology, TopologyNeed::kAny);
+  changes.topology->is_required = false;
+  EXPECT_EQ(Change(job, changes), "");
+  EXPECT_EQ(Record(job).request.topology, TopologyNeed::kNvlink);
+  world_.Turn();
+}
+
+TEST_F(Update, AJobThatBecameElasticStartsWithWhatIsIdle) {
+  const JobId first = world_.Submit(2);
+  world_.Turn();
+  const JobId job = world_.Submit(1);
+  JobChanges changes;
+  changes.gpus_most = 2;
+  changes.preemptible = Preemptible::kRequeue;
+  EXPECT_EQ(Change(job, changes), "");
+  EXPECT_TRUE(Record(job).is_preemptible_set);
+  world_.Turn();
+  world_.Exit(first, 0);
+  EXPECT_EQ(World::Launched(world_.Turn()), std::vector<JobId>{job});
+  EXPECT_EQ(Record(job).gpus.size(), 2);
+  EXPECT_EQ(Record(job).request.gpus, 1);
+}
+
 TEST_F(Update, ChangesAllOrNothing) {
   const JobId job = world_.Submit(2);
   world_.Turn();

@@ -13,6 +13,7 @@ void EachForWaiting(const JobChanges& changes, JobRecord& record, Visit visit) {
   visit("memory", changes.memory, record.request.memory);
   visit("tasks", changes.tasks, record.request.tasks);
   visit("placement", changes.placement, record.placement);
+  visit("preemptible", changes.preemptible, record.preemptible);
   visit("begin", changes.begin, record.begin);
   visit("keep-waiting", changes.keeps_waiting, record.keeps_waiting);
   visit("group", changes.group, record.group);
@@ -47,6 +48,8 @@ std::vector<std::string_view> JobChanges::NamesForWaiting() const {
   std::vector<std::string_view> names = spec_fields;
   JobRecord none;
   EachForWaiting(*this, none, Collect(names));
+  if (gpus_most && !gpus) names.push_back("gpus");
+  if (topology) names.push_back("topology");
   if (dependencies) names.push_back("dependency");
   return names;
 }
@@ -64,6 +67,12 @@ void JobChanges::ApplyTo(JobRecord& record) const {
   EachUntilTheEnd(*this, record, kAssign);
   if (record.array_count == 0) record.array_at_once = cap;  // Elements have none of their own.
   if (placement) record.is_placement_set = true;
+  if (preemptible) record.is_preemptible_set = true;
+  if (gpus_most) record.request.gpus_most = *gpus_most;
+  if (topology) {
+    record.request.topology = topology->need;
+    record.request.requires_topology = topology->is_required;
+  }
   if (!dependencies) return;
   record.dependencies = dependencies->all;
   record.needs_any_dependency = dependencies->needs_any;

@@ -21,12 +21,19 @@ struct JobChanges {
 
   // While the job waits.
   std::optional<int> gpus;
+  std::optional<int> gpus_most;  // 0: fixed.
   std::optional<std::string> gpu_type;
   std::optional<Bytes> gpu_memory;
   std::optional<int> cpus;
   std::optional<Bytes> memory;
   std::optional<int> tasks;
+  struct Topology {
+    TopologyNeed need = TopologyNeed::kAny;
+    bool is_required = false;
+  };
+  std::optional<Topology> topology;
   std::optional<PlacementStrategy> placement;
+  std::optional<Preemptible> preemptible;
   std::optional<Time> begin;
   std::optional<Dependencies> dependencies;
   std::optional<bool> keeps_waiting;
@@ -52,7 +59,9 @@ struct JobChanges {
   /// The names of what is to change: only what a running job cannot change any more, or all of it.
   std::vector<std::string_view> NamesForWaiting() const;
   std::vector<std::string_view> Names() const;
-  bool changes_request() const { return gpus || gpu_type || gpu_memory || cpus || memory || tasks; }
+  bool changes_request() const {
+    return gpus || gpus_most || topology || gpu_type || gpu_memory || cpus || memory || tasks;
+  }
   /// `record` with the changes, in its fields alone.
   void ApplyTo(JobRecord& record) const;
 };

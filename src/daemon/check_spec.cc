@@ -12,7 +12,7 @@ Status CheckSpec(const JobSpec& spec) {
       spec.request.gpu_memory < Bytes(0)) {
     return InvalidArgument("spec.request: a quantity is negative");
   }
-  if (spec.time_limit < Duration(0) || spec.grace < Duration(0) || spec.retry_delay < Duration(0))
+  if (spec.time_limit < Duration(0) || spec.grace < JobSpec().grace || spec.retry_delay < Duration(0))
     return InvalidArgument("spec: a duration is negative");
   if (spec.priority < -1'000'000 || spec.priority > 1'000'000)
     return InvalidArgument("spec.priority: give a whole number within a million");

@@ -277,6 +277,7 @@ Status Daemon::Recover() {
   options.log_directory = places_.logs;
   options.names = {HostName(), places_.home};
   options.may_change_user = ::geteuid() == 0;
+  options.grace = config_.grace;
   node_ = std::make_unique<Node>(options, *launcher_, gpu_source_.gpus);
   core_ = std::make_unique<Core>(*controller_, *store_, clock_, *node_, CorePorts());
   node_->Join(*core_);

@@ -43,6 +43,13 @@ class Reader {
     if (from->find('\0') != std::string::npos) return Refuse(name, "it holds a NUL character");
     into = from;
   }
+  void Topology(const std::optional<std::string>& from, std::optional<JobChanges::Topology>& into) {
+    if (!from) return;
+    Request request;
+    if (const Status read = dialect::ParseTopology(*from, request); !read)
+      return Refuse("topology", read.error().message);
+    into = {request.topology, request.requires_topology};
+  }
   void Dependencies(const std::optional<std::vector<std::string>>& from,
                     std::optional<JobChanges::Dependencies>& into) {
     if (!from) return;
@@ -79,6 +86,8 @@ void TakeOver(const JobRecord& record, JobSpec& spec) {
   spec.request = record.request;
   spec.placement = record.placement;
   spec.is_placement_set = record.is_placement_set;
+  spec.preemptible = record.preemptible;
+  spec.is_preemptible_set = record.is_preemptible_set;
   spec.priority = record.priority;
   spec.begin = record.begin;
   spec.time_limit = record.time_limit;
@@ -173,12 +182,17 @@ Result<JobChanges> ChangesOf(const wire::JobUpdate& update) {
   JobChanges changes;
   Reader reader;
   reader.Count("gpus", update.gpus, 0, 1'000'000, changes.gpus);
+  reader.Count("gpus_most", update.gpus_most, 0, GpuSet::kCapacity, changes.gpus_most);
+  // One number alone is exactly that many.
+  if (changes.gpus && changes.gpus_most.value_or(0) <= *changes.gpus) changes.gpus_most = 0;
   reader.Text("gpu-type", update.gpu_type, 256, changes.gpu_type);
   reader.Size("gpu-memory", update.gpu_memory_bytes, changes.gpu_memory);
   reader.Count("cpus", update.cpus, 0, 1'000'000, changes.cpus);
   reader.Size("memory", update.memory_bytes, changes.memory);
   reader.Count("tasks", update.tasks, 1, 65'536, changes.tasks);
   changes.placement = update.placement;
+  changes.preemptible = update.preemptible;
+  reader.Topology(update.topology, changes.topology);
   reader.Moment("begin", update.begin, changes.begin);
   reader.Dependencies(update.dependencies, changes.dependencies);
   changes.keeps_waiting = update.keeps_waiting;

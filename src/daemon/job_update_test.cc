@@ -99,6 +99,10 @@ TEST(JobUpdate, RefusesByTheFieldWhatNoJobCouldBe) {
   const std::string long_text(70'000, 'x');
   const Case cases[] = {
       {"gpus: ", [](auto& u) { u.gpus = -1; }},
+      {"gpus_most: ", [](auto& u) { u.gpus = 1, u.gpus_most = 65; }},
+      {"--gpus", [](auto& u) { u.gpus = 0, u.gpus_most = 4; }},
+      {"topology: ", [](auto& u) { u.gpus = 2, u.topology = "near"; }},
+      {"--topology", [](auto& u) { u.topology = "numa"; }},
       {"cpus: ", [](auto& u) { u.cpus = std::numeric_limits<std::int64_t>::max(); }},
       {"memory: ", [](auto& u) { u.memory_bytes = -1; }},
       {"gpu-memory: ", [](auto& u) { u.gpu_memory_bytes = -5; }},
@@ -144,6 +148,30 @@ TEST(JobUpdate, RefusesByTheFieldWhatNoJobCouldBe) {
     EXPECT_TRUE(changes.error().message.starts_with(c.begins_with)) << c.begins_with << changes.error().message;
     EXPECT_EQ(changes.error().message.find('\n'), std::string::npos);
   }
+}
+
+TEST(JobUpdate, OneNumberOfGpusTakesTheRangeAway) {
+  wire::JobUpdate range;
+  range.gpus = 2;
+  range.gpus_most = 8;
+  range.topology = "nvlink:required";
+  range.placement = PlacementStrategy::kSpread;
+  range.preemptible = Preemptible::kRequeue;
+  const auto elastic = Read(range);
+  ASSERT_TRUE(elastic) << elastic.error().message;
+  JobRecord record;
+  elastic->ApplyTo(record);
+  EXPECT_EQ(record.request,
+            (Request{.gpus = 2, .gpus_most = 8, .topology = TopologyNeed::kNvlink, .requires_topology = true}));
+  EXPECT_EQ(record.placement, PlacementStrategy::kSpread);
+  EXPECT_TRUE(record.is_preemptible_set);
+  EXPECT_EQ(elastic->NamesForWaiting(),
+            (std::vector<std::string_view>{"gpus", "placement", "preemptible", "topology"}));
+  wire::JobUpdate one;
+  one.gpus = 4;
+  one.topology = "any";
+  Read(one)->ApplyTo(record);
+  EXPECT_EQ(record.request, Request{.gpus = 4});
 }
 
 TEST(JobUpdate, AJobOnATerminalKeepsItsStreams) {

@@ -55,7 +55,7 @@ LaunchRequest Node::RequestFor(const JobRecord& record, const JobSpec& spec) con
   }
   if (spec.dialect == Dialect::kValohai) {
     layers.push_back({"VH_JOB_ID=exec-" + ToString(record.id), "VH_EXECUTION_ID=" + ToString(record.id),
-                      "VH_GPUS=" + std::to_string(record.request.gpus)});
+                      "VH_GPUS=" + std::to_string(record.gpus.size())});
   }
   layers.push_back(spec.extra_environment);
   request.environment = MergeEnvironment(layers);
@@ -76,7 +76,7 @@ LaunchRequest Node::RequestFor(const JobRecord& record, const JobSpec& spec) con
   request.time_limit = record.time_limit;
   request.warn = spec.warn;
   request.stop_signal = spec.stop_signal;
-  request.grace = spec.grace;
+  request.grace = GraceOf(spec);
   request.memory_limit = record.request.memory;
   return request;
 }
@@ -93,7 +93,7 @@ void Node::Launch(const JobRecord& record, const std::shared_ptr<const JobSpec>&
   run.record.job = record.id;
   run.record.attempt = record.attempt;
   run.stop_signal = spec->stop_signal;
-  run.grace = spec->grace;
+  run.grace = GraceOf(*spec);
   runs_.insert_or_assign(record.id, std::move(run));
   const Status launched = launcher_.Launch(request);
   if (kept != streams_.end()) streams_.erase(kept);

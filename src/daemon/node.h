@@ -22,7 +22,8 @@ struct NodeOptions {
   std::string run_directory;
   std::string log_directory;
   NodeNames names;
-  bool may_change_user = false;  // A root daemon runs each job as its submitter.
+  bool may_change_user = false;               // A root daemon runs each job as its submitter.
+  Duration grace = std::chrono::seconds(30);  // Of jobs that name none.
 };
 
 /// The streams of a foreground job's caller, until its process has them. Closed when dropped.
@@ -80,6 +81,7 @@ class Node final : public OrderPort {
 
   /// A supervisor has said where it takes commands.
   static bool IsListening(const RunRecord& record) { return !record.control.empty(); }
+  Duration GraceOf(const JobSpec& spec) const { return spec.grace < Duration(0) ? options_.grace : spec.grace; }
   LaunchRequest RequestFor(const JobRecord& record, const JobSpec& spec) const;
   void Launch(const JobRecord& record, const std::shared_ptr<const JobSpec>& spec);
   void Deliver(Run& run, const Order& order);

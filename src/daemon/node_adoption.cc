@@ -84,7 +84,7 @@ void Node::LoadStopTerms(Run& run) {
   const auto spec = core_->SpecOf(core_->controller().live().at(run.record.job));
   if (!spec) return;
   run.stop_signal = (*spec)->stop_signal;
-  run.grace = (*spec)->grace;
+  run.grace = GraceOf(**spec);
 }
 
 void Node::KeepTimeOfAdopted() {

@@ -39,7 +39,7 @@ class Routes {
     /// Runs `work` on the thread that reads the store, and what that returns on the loop's.
     std::function<void(std::function<std::function<void()>()> work)> read;
     /// From the stop signal to SIGKILL, for jobs that name no grace.
-    Duration default_grace = JobSpec().grace;
+    Duration default_grace = std::chrono::seconds(30);
   };
 
   Routes(Core& core, Node& node, About about, Admins admins, Ports ports);

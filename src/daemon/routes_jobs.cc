@@ -54,7 +54,7 @@ void Routes::Submit(Call& call) {
   wire::SubmitAnswer answer;
   answer.summary = SummaryOf(spec, *elements);
   answer.notes = spec.notes;
-  if (spec.grace == JobSpec().grace) spec.grace = ports_.default_grace;
+  if (spec.grace < Duration(0)) spec.grace = ports_.default_grace;
   const bool is_foreground = spec.is_foreground;
   const SpecLabels labels = LabelsOf(spec);
   const auto result = core_.controller().Submit(std::move(spec), *elements, call.caller, core_.Now(), core_.Outcomes());

@@ -31,6 +31,9 @@ wire::RequestView RequestViewOf(const JobRecord& record) {
   view.memory_bytes = record.request.memory.count();
   view.tasks = record.request.tasks;
   view.time_limit_s = ToSeconds(record.time_limit);
+  view.gpus_most = record.request.is_elastic() ? record.request.gpus_most : 0;
+  view.topology = TopologyText(record.request);
+  if (record.is_placement_set) view.placement = Name(record.placement);
   return view;
 }
 
@@ -95,6 +98,8 @@ void FillCommon(const JobRecord& record, const Reason& reason, const SpecLabels&
   for (const Dependency& dependency : record.dependencies)
     view.dependencies.push_back(dialect::FormatDependency(dependency));
   view.restarts = record.restarts;
+  view.team = record.team;
+  if (record.is_preemptible_set) view.preemptible = Name(record.preemptible);
 }
 
 std::string Stamp(Time time) {

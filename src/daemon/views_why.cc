@@ -34,6 +34,8 @@ std::string_view KindName(BlockerKind kind) {
       return "reservation";
     case BlockerKind::kInfeasible:
       return "infeasible";
+    case BlockerKind::kTopology:
+      return "topology";
   }
   return "other";
 }

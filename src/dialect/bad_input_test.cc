@@ -58,6 +58,11 @@ const BadInputKind kKinds[] = {
     {"warn-signal", [](const std::string& input) { return ErrorOf(ReadWarnSignal(input)); }},
     {"array", [](const std::string& input) { return ErrorOf(ReadArray(input)); }},
     {"gpus", [](const std::string& input) { return ErrorOf(ReadGpuCount(input)); }},
+    {"gpu-range", [](const std::string& input) { return ErrorOf(ReadGpuRange(input)); }},
+    {"topology",
+     [](const std::string& input) {
+       return ErrorWithoutEffect([&](JobSpec& spec) { return ParseTopology(input, spec.request); });
+     }},
     {"gpu-set", [](const std::string& input) { return ErrorOf(ParseGpuSet(input)); }},
     {"gpu-type", [](const std::string& input) { return ErrorOf(ReadGpuType(input)); }},
     {"env", [](const std::string& input) { return ErrorOf(ReadEnvironmentPair(input)); }},

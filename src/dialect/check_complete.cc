@@ -3,6 +3,7 @@
 
 #include "base/text.h"
 #include "dialect/job_options.h"
+#include "dialect/option_values.h"
 #include "dialect/quantities.h"
 #include "dialect/quoted.h"
 
@@ -13,6 +14,8 @@ namespace {
 constexpr std::size_t kMostScriptBytes = 4 << 20;
 /// What execve takes (ARG_MAX is 2 MiB with the usual stack limit).
 constexpr std::size_t kMostArgumentBytes = 2 << 20;
+/// Of an elastic job: what one server holds.
+constexpr int kMostGpus = GpuSet::kCapacity;
 
 Status CheckWhatRuns(const JobSpec& spec) {
   if (spec.command.empty() && spec.script.empty()) return InvalidArgument("nothing to run: give a command or a script");
@@ -44,6 +47,17 @@ Status CheckRequest(const Request& request, bool is_native) {
     return InvalidArgument("--gpus and --cpus count from 0, --tasks from 1");
   if (request.gpu_memory < Bytes(0) || request.memory < Bytes(0))
     return InvalidArgument("--gpu-memory and --memory count from 0");
+  if (request.gpus_most != 0 && (request.gpus < 1 || request.gpus_most < request.gpus || request.gpus_most > kMostGpus))
+    return InvalidArgument("--gpus " + std::to_string(request.gpus) + ".." + std::to_string(request.gpus_most) +
+                           " is no range; write it like 2..8, each number from 1 to " + std::to_string(kMostGpus));
+  if (request.gpu_type.find('*') != std::string::npos) {
+    if (const auto type = ReadGpuType(request.gpu_type); !type)
+      return InvalidArgument("--gpu-type " + type.error().message);
+  }
+  if (request.requires_topology && request.topology == TopologyNeed::kAny)
+    return InvalidArgument("--topology any:required: any GPUs will do, so nothing is required; write any");
+  if (is_native && request.gpus == 0 && request.topology != TopologyNeed::kAny)
+    return InvalidArgument("--topology without a GPU; add --gpus 2");
   if (is_native && request.gpus == 0 && !request.gpu_type.empty()) {
     return InvalidArgument("--gpu-type " + request.gpu_type + " without a GPU; add --gpus 1");
   }
@@ -53,7 +67,7 @@ Status CheckRequest(const Request& request, bool is_native) {
 }
 
 Status CheckTimes(const JobSpec& spec) {
-  if (spec.time_limit < Duration(0) || spec.grace < Duration(0) || spec.retry_delay < Duration(0)) {
+  if (spec.time_limit < Duration(0) || spec.grace < JobSpec().grace || spec.retry_delay < Duration(0)) {
     return InvalidArgument("--time, --grace and --retry-delay count from 0");
   }
   if (spec.warn.signal == 0) return {};

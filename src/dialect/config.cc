@@ -121,8 +121,11 @@ std::vector<Key> Keys(Config& config) {
     return OneOf<QueuePolicy>(value, {{"small-first", QueuePolicy::kSmallFirst}, {"fifo", QueuePolicy::kFifo}});
   };
   const auto placement = [](const ConfigValue& value) {
-    return OneOf<PlacementStrategy>(
-        value, {{"sequential", PlacementStrategy::kSequential}, {"random", PlacementStrategy::kRandom}});
+    return OneOf<PlacementStrategy>(value, {{"sequential", PlacementStrategy::kSequential},
+                                            {"best", PlacementStrategy::kBest},
+                                            {"random", PlacementStrategy::kRandom},
+                                            {"pack", PlacementStrategy::kPack},
+                                            {"spread", PlacementStrategy::kSpread}});
   };
   const auto size = [](const ConfigValue& value) -> Result<Bytes> {
     DIVVY_TRY(const std::string text, Text(value, "500M"));

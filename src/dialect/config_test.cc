@@ -27,7 +27,7 @@ poll = "500ms"
 [queue]
 policy = "fifo"
 escalate_after = "30m"
-placement = "random"
+placement = "best"
 cpu_jobs_at_once = 16
 max_queued = 5000
 [jobs]
@@ -50,7 +50,7 @@ groups = ["wheel", "gpu-admins"]
   want.poll = 500ms;
   want.policy = {.order = QueuePolicy::kFifo,
                  .escalate_after = 30min,
-                 .placement = PlacementStrategy::kRandom,
+                 .placement = PlacementStrategy::kBest,
                  .cpu_jobs_at_once = 16};
   want.max_queued = 5000;
   want.default_time_limit = 8h;

@@ -43,6 +43,7 @@ Status ApplyEnvironment(std::string_view text, JobSpec& spec, Level& level) {
     const auto gpus = ReadGpuCount(std::string_view(pair).substr(equals + 1));
     if (!gpus) return InvalidArgument("VH_GPUS: " + gpus.error().message);
     spec.request.gpus = *gpus;
+    spec.request.gpus_most = 0;
   }
   SetEnvironment(spec, pair);
   return {};
@@ -74,14 +75,19 @@ Status ApplyParameterFile(std::string_view path, const Surroundings& around, Job
 using Table = std::vector<Option>;
 
 void AddResources(Table& table, JobSpec& spec, const std::shared_ptr<Level>& level) {
-  table.push_back({"gpus", 'g', Takes::kValue, "N", "GPUs that the job gets, each of them whole",
-                   [&spec, level](std::string_view value) -> Status {
-                     DIVVY_TRY(spec.request.gpus, ReadGpuCount(value));
-                     level->has_gpus = true;
-                     return {};
-                   }});
+  table.push_back(
+      {"gpus", 'g', Takes::kValue, "N|N..M",
+       "GPUs that the job gets, each of them whole; 2..8: at least 2, and up to 8 of those free at its start",
+       [&spec, level](std::string_view value) -> Status {
+         DIVVY_TRY(const GpuRange range, ReadGpuRange(value));
+         spec.request.gpus = range.least;
+         spec.request.gpus_most = range.most;
+         level->has_gpus = true;
+         return {};
+       }});
   table.push_back({"gpu-type", 0, Takes::kValue, "SPEC",
-                   "model of the GPUs, such as h100, \"h100|a100\" or \"h100&80gb\"",
+                   "model of the GPUs, such as h100, \"h100|a100\" or \"h100&80gb\"; \"h100*1.0|a100*0.55\" says how "
+                   "fast it is on each",
                    [&spec](std::string_view value) -> Status {
                      DIVVY_TRY(spec.request.gpu_type, ReadGpuType(value));
                      return {};
@@ -116,7 +122,12 @@ void AddResources(Table& table, JobSpec& spec, const std::shared_ptr<Level>& lev
                      return {};
                    },
                    {"ntasks"}});
-  table.push_back({"placement", 0, Takes::kValue, "HOW", "which free GPUs: sequential (lowest index first) or random",
+  table.push_back({"topology", 0, Takes::kValue, "WAY",
+                   "GPUs that reach each other well: any, numa (one NUMA node), nvlink (every pair joined); "
+                   "numa:required waits where less is free",
+                   [&spec](std::string_view value) { return ParseTopology(value, spec.request); }});
+  table.push_back({"placement", 0, Takes::kValue, "HOW",
+                   "which free GPUs: best (connected best), sequential (lowest index first), random, pack or spread",
                    [&spec](std::string_view value) -> Status {
                      DIVVY_TRY(spec.placement, ReadPlacement(value));
                      spec.is_placement_set = true;
@@ -224,6 +235,13 @@ void AddMany(Table& table, JobSpec& spec, const Surroundings& around, const std:
          DIVVY_TRY(spec.group_limit, ReadCount(value, 1, 1'000'000, "jobs"));
          return {};
        }});
+  table.push_back({"preemptible", 0, Takes::kValue, "HOW",
+                   "whether it may be stopped for other jobs: never, pause (goes on later) or requeue (starts again)",
+                   [&spec](std::string_view value) -> Status {
+                     DIVVY_TRY(spec.preemptible, ReadPreemptible(value));
+                     spec.is_preemptible_set = true;
+                     return {};
+                   }});
   table.push_back({"requeue-after-reboot", 0, Takes::kNothing, "", "run again when the machine went down under it",
                    [&spec](std::string_view) -> Status {
                      spec.requeues_after_reboot = true;
@@ -278,7 +296,8 @@ void AddSignals(Table& table, JobSpec& spec) {
                      DIVVY_TRY(spec.stop_signal, ParseSignal(value));
                      return {};
                    }});
-  table.push_back({"grace", 0, Takes::kValue, "TIME", "from the stop signal to SIGKILL (30s unless given)",
+  table.push_back({"grace", 0, Takes::kValue, "TIME",
+                   "from the stop signal to SIGKILL (the server's own, 30s, unless given)",
                    [&spec](std::string_view value) -> Status {
                      DIVVY_TRY(spec.grace, ParseDuration(value, 1s));
                      return {};
@@ -300,6 +319,8 @@ void AddLabels(Table& table, JobSpec& spec) {
                    label(&JobSpec::name, 256),
                    {"job-name"}});
   table.push_back({"project", 'P', Takes::kValue, "NAME", "project that it belongs to", label(&JobSpec::project, 64)});
+  table.push_back({"team", 0, Takes::kValue, "NAME", "team whose share it runs on; your own unless given",
+                   label(&JobSpec::team, 64)});
   table.push_back({"comment", 0, Takes::kValue, "TEXT", "words for people", label(&JobSpec::comment, 1024)});
   table.push_back({"account", 'A', Takes::kValue, "NAME", "account that it is for", label(&JobSpec::account, 64)});
   table.push_back({"pool",

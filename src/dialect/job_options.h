@@ -41,6 +41,9 @@ std::vector<Option> JobOptions(JobSpec& spec, const Surroundings& around);
 Status ParseDependencies(std::string_view text, const Surroundings& around, JobSpec& spec);
 std::string FormatDependency(const Dependency& dependency);
 
+/// --topology's value: "any", "numa", "nvlink", the last two with ":required" behind them or without.
+Status ParseTopology(std::string_view text, Request& request);
+
 /// "lr=1e-3,1e-4" or "seed=0:9" or "seed=0:10:2" (start:stop[:step], stop included).
 Status ParseParameter(std::string_view text, JobSpec& spec);
 /// A CSV text with a header line: one element a row.

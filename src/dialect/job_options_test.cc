@@ -6,6 +6,7 @@
 
 #include "base/text.h"
 #include "dialect/test_surroundings.h"
+#include "model/job_record.h"
 
 namespace divvy::dialect {
 namespace {
@@ -32,11 +33,20 @@ TEST(JobOptions, EachOneFillsItsField) {
       "--comment 'two words' --group sweep --group-limit 3 -a 0-9%4 --retries 2 --retry-delay 1m -H -o out/%j.log -e "
       "err.log -i in.txt "
       "--open-mode append -D sub --env A=1 --env B=2 --env A=3 --signal B:USR1@5m --stop-signal INT --grace 1m "
-      "--placement random "
+      "--placement spread --topology nvlink:required --preemptible requeue --team nlp "
       "--requeue-after-reboot --keep-waiting --queue-anyway --pty --pool gpu -A acc");
   JobSpec want;
-  want.request = {
-      .gpus = 2, .gpu_type = "h100|a100&80gb", .gpu_memory = 40_GiB, .cpus = 8, .memory = 64_GiB, .tasks = 4};
+  want.request = {.gpus = 2,
+                  .gpu_type = "h100|a100&80gb",
+                  .gpu_memory = 40_GiB,
+                  .cpus = 8,
+                  .memory = 64_GiB,
+                  .tasks = 4,
+                  .topology = TopologyNeed::kNvlink,
+                  .requires_topology = true};
+  want.preemptible = Preemptible::kRequeue;
+  want.is_preemptible_set = true;
+  want.team = "nlp";
   want.time_limit = 90min;
   want.begin = kTestNow + 1h;
   want.priority = -5;
@@ -58,7 +68,7 @@ TEST(JobOptions, EachOneFillsItsField) {
   want.warn = {.signal = 10, .before = 5min, .batch_only = true};
   want.stop_signal = 2;
   want.grace = 1min;
-  want.placement = PlacementStrategy::kRandom;
+  want.placement = PlacementStrategy::kSpread;
   want.is_placement_set = true;
   want.requeues_after_reboot = true;
   want.keeps_waiting = true;
@@ -67,6 +77,39 @@ TEST(JobOptions, EachOneFillsItsField) {
   want.pool = "gpu";
   want.account = "acc";
   EXPECT_EQ(spec, want);
+}
+
+TEST(JobOptions, AnElasticJobAsksForARange) {
+  const auto range = [](const JobSpec& spec) {
+    return std::to_string(spec.request.gpus) + " " + std::to_string(spec.request.gpus_most);
+  };
+  EXPECT_EQ(range(Read("--gpus 2..8")), "2 8");
+  EXPECT_EQ(range(Read("--gpus 64..64")), "64 0") << "no range at all";
+  EXPECT_EQ(range(Read("--gpus ' 1 .. 4 '")), "1 4");
+  EXPECT_EQ(range(Read("--gpus 2..8 --gpus 3")), "3 0") << "the last one counts";
+  EXPECT_EQ(range(Read("--env VH_GPUS=3", Read("--gpus 2..8"))), "3 0");
+  EXPECT_EQ(Summarise(Read("--gpus 2..8 --gpu-type 'h100 * 1.0 | a100*0.55' --topology numa")),
+            "2 to 8 GPUs (h100*1.0|a100*0.55), on one NUMA node if possible");
+  EXPECT_EQ(Summarise(Read("--gpus 4 --topology nvlink:required --preemptible pause")),
+            "4 GPUs, joined by NVLink in any case, may be paused for others");
+}
+
+TEST(JobOptions, PlacementAndPreemptionHaveTheirNames) {
+  for (const PlacementStrategy placement :
+       {PlacementStrategy::kBest, PlacementStrategy::kSequential, PlacementStrategy::kRandom, PlacementStrategy::kPack,
+        PlacementStrategy::kSpread}) {
+    EXPECT_EQ(Read("--placement " + std::string(Name(placement))).placement, placement);
+  }
+  for (const Preemptible preemptible : {Preemptible::kNever, Preemptible::kPause, Preemptible::kRequeue}) {
+    const JobSpec spec = Read("--preemptible " + std::string(Name(preemptible)));
+    EXPECT_EQ(spec.preemptible, preemptible);
+    EXPECT_TRUE(spec.is_preemptible_set);
+  }
+}
+
+TEST(JobOptions, AGraceOf30sIsAGrace) {
+  EXPECT_EQ(Read("").grace, Duration(-1));
+  EXPECT_EQ(Read("--grace 30s").grace, 30s);
 }
 
 TEST(JobOptions, NoTwoShareANameOrLetterAndEachHasHelp) {

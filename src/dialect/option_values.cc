@@ -6,12 +6,16 @@
 #include "base/text.h"
 #include "dialect/quantities.h"
 #include "dialect/quoted.h"
+#include "engine/gpu_type.h"
+#include "model/job_record.h"
 
 namespace divvy::dialect {
 namespace {
 
 /// More than any server holds; what this one holds is checked when the job is submitted.
 constexpr int kMostGpus = 1024;
+/// Of an elastic job: what one server holds (GpuSet::kCapacity).
+constexpr int kMostElasticGpus = GpuSet::kCapacity;
 constexpr std::size_t kLongestPath = 4096;
 constexpr std::string_view kExportLabel = "divvy.export";
 
@@ -38,7 +42,8 @@ Result<int> ReadGpuCount(std::string_view text) {
   const std::string_view trimmed = Trim(text);
   const bool has_digits_alone = !trimmed.empty() && trimmed.find_first_not_of("0123456789.x") == std::string_view::npos;
   if (trimmed.find("..") != std::string_view::npos) {
-    return InvalidArgument(Quoted(text) + ": a range of GPUs is not available on this server yet; ask for one number");
+    return InvalidArgument(Quoted(text) +
+                           ": one number of GPUs goes here; a range is asked for with divvy submit --gpus 2..8");
   }
   if (has_digits_alone && trimmed.find('.') != std::string_view::npos) {
     return InvalidArgument(Quoted(text) +
@@ -48,6 +53,52 @@ Result<int> ReadGpuCount(std::string_view text) {
     return InvalidArgument(Quoted(text) + " is not a number of GPUs; name the model apart: --gpus 2 --gpu-type h100");
   }
   return ReadCount(trimmed, 0, kMostGpus, "GPUs");
+}
+
+Result<GpuRange> ReadGpuRange(std::string_view text) {
+  const std::string_view trimmed = Trim(text);
+  const auto dots = trimmed.find("..");
+  if (dots == std::string_view::npos) {
+    DIVVY_TRY(const int count, ReadGpuCount(text));
+    return GpuRange{count, 0};
+  }
+  const auto least = ParseInteger(Trim(trimmed.substr(0, dots)));
+  const auto most = ParseInteger(Trim(trimmed.substr(dots + 2)));
+  if (!least || !most || *least < 1 || *most < 1 || *least > kMostElasticGpus || *most > kMostElasticGpus) {
+    return InvalidArgument(Quoted(text) + " is not a range of GPUs; write it like 2..8, each number from 1 to " +
+                           std::to_string(kMostElasticGpus));
+  }
+  if (*least > *most) {
+    return InvalidArgument(Quoted(text) + ": the smaller number goes first; write " + std::to_string(*most) + ".." +
+                           std::to_string(*least));
+  }
+  return GpuRange{static_cast<int>(*least), *least == *most ? 0 : static_cast<int>(*most)};
+}
+
+Status ParseTopology(std::string_view text, Request& request) {
+  constexpr std::pair<std::string_view, TopologyNeed> kNeeds[] = {
+      {"any", TopologyNeed::kAny}, {"numa", TopologyNeed::kNuma}, {"nvlink", TopologyNeed::kNvlink}};
+  const std::string_view trimmed = Trim(text);
+  const auto colon = trimmed.find(':');
+  const bool is_required = colon != std::string_view::npos;
+  const auto* need = std::ranges::find_if(
+      kNeeds, [&](const auto& known) { return EqualsIgnoringCase(trimmed.substr(0, colon), known.first); });
+  if (need == std::end(kNeeds) || (is_required && !EqualsIgnoringCase(trimmed.substr(colon + 1), "required"))) {
+    return InvalidArgument(Quoted(text) +
+                           " is no topology; write any, numa or nvlink, and numa:required where less will not do");
+  }
+  if (is_required && need->second == TopologyNeed::kAny)
+    return InvalidArgument(Quoted(text) + ": any GPUs will do, so nothing is required; write any");
+  request.topology = need->second;
+  request.requires_topology = is_required;
+  return {};
+}
+
+Result<Preemptible> ReadPreemptible(std::string_view text) {
+  if (EqualsIgnoringCase(text, "never")) return Preemptible::kNever;
+  if (EqualsIgnoringCase(text, "pause")) return Preemptible::kPause;
+  if (EqualsIgnoringCase(text, "requeue")) return Preemptible::kRequeue;
+  return InvalidArgument(Quoted(text) + " is no way to make room; write never, pause or requeue");
 }
 
 Result<std::string> ReadGpuType(std::string_view text) {
@@ -61,13 +112,21 @@ Result<std::string> ReadGpuType(std::string_view text) {
   for (std::string_view alternative : Split(trimmed, '|')) {
     if (!out.empty()) out += '|';
     std::string terms;
-    for (std::string_view term : Split(alternative, '&')) {
+    const auto star = alternative.find('*');
+    const bool has_speed = star != std::string_view::npos;
+    const std::string_view speed = has_speed ? Trim(alternative.substr(star + 1)) : std::string_view();
+    if (has_speed && !SpeedInThousandths(speed)) {
+      return InvalidArgument(Quoted(text) +
+                             ": behind '*' goes the speed on that model, a number from 0.001 to 1000, as in "
+                             "\"h100*1.0|a100*0.55\"");
+    }
+    for (std::string_view term : Split(alternative.substr(0, star), '&')) {
       if (Trim(term).empty()) {
         return InvalidArgument(Quoted(text) + " has an empty part; write it like h100, \"h100|a100\" or \"h100&80gb\"");
       }
       terms += (terms.empty() ? "" : "&") + std::string(Trim(term));
     }
-    out += terms;
+    out += terms + (has_speed ? "*" + std::string(speed) : "");
   }
   return out;
 }
@@ -119,9 +178,12 @@ Result<WarnSignal> ReadWarnSignal(std::string_view text) {
 }
 
 Result<PlacementStrategy> ReadPlacement(std::string_view text) {
-  if (EqualsIgnoringCase(text, "sequential")) return PlacementStrategy::kSequential;
-  if (EqualsIgnoringCase(text, "random")) return PlacementStrategy::kRandom;
-  return InvalidArgument(Quoted(text) + " is no placement; write sequential or random");
+  for (const PlacementStrategy placement :
+       {PlacementStrategy::kBest, PlacementStrategy::kSequential, PlacementStrategy::kRandom, PlacementStrategy::kPack,
+        PlacementStrategy::kSpread}) {
+    if (EqualsIgnoringCase(text, Name(placement))) return placement;
+  }
+  return InvalidArgument(Quoted(text) + " is no placement; write best, sequential, random, pack or spread");
 }
 
 Result<bool> ReadOpenMode(std::string_view text) {

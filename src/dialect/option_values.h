@@ -20,7 +20,14 @@ inline constexpr std::int64_t kMebibyte = std::int64_t{1} << 20;
 Result<int> ReadCount(std::string_view text, int least, int most, std::string_view what);
 /// "2"; refuses shares ("0.5", "2x0.5") and ranges ("2..8") for what they are.
 Result<int> ReadGpuCount(std::string_view text);
-/// Request::gpu_type, checked.
+/// The same, and "2..8" for an elastic job: Request::gpus and gpus_most.
+struct GpuRange {
+  int least = 0;
+  int most = 0;  // 0: exactly `least`.
+};
+Result<GpuRange> ReadGpuRange(std::string_view text);
+Result<Preemptible> ReadPreemptible(std::string_view text);
+/// Request::gpu_type, checked; its speeds ("h100*1.0|a100*0.55") stay in it.
 Result<std::string> ReadGpuType(std::string_view text);
 /// A duration whose bare number is minutes; "none", "unlimited" and 0 are no limit.
 Result<Duration> ReadTimeLimit(std::string_view text);

@@ -241,6 +241,7 @@ void CompleteSlurm(JobSpec& spec, std::optional<int> gpus_of_server) {
   if (spec.dialect != Dialect::kSlurm) return;
   if (slurm::Value(spec, "exclusive") && gpus_of_server) {
     spec.request.gpus = *gpus_of_server;
+    spec.request.gpus_most = 0;
   }
   std::vector<std::string>& environment = spec.capture.environment;
   environment = ScrubInherited(std::move(environment));

@@ -137,6 +137,7 @@ Status SettleGpus(JobSpec& spec, const Tally& tally) {
                              " GPUs");
     }
     spec.request.gpus = static_cast<int>(tally.gpus.front().count);
+    spec.request.gpus_most = 0;
   }
   std::string condition;
   if (const auto constraint = Value(spec, "constraint")) {

@@ -25,9 +25,43 @@ std::string UtcMoment(Time time) {
 
 std::string GpuReading(const Request& request) {
   if (request.gpus == 0) return "GPUs of " + request.gpu_type;
-  std::string out = Plural(request.gpus, "GPU");
+  std::string out = request.is_elastic() ? std::to_string(request.gpus) + " to " + Plural(request.gpus_most, "GPU")
+                                         : Plural(request.gpus, "GPU");
   if (!request.gpu_type.empty()) out += " (" + request.gpu_type + ")";
   return out;
+}
+
+std::string TopologyReading(const Request& request) {
+  const std::string way = request.topology == TopologyNeed::kNuma ? "on one NUMA node" : "joined by NVLink";
+  return way + (request.requires_topology ? " in any case" : " if possible");
+}
+
+std::string PlacementReading(PlacementStrategy placement) {
+  switch (placement) {
+    case PlacementStrategy::kSequential:
+      return "on the lowest free GPUs";
+    case PlacementStrategy::kRandom:
+      return "on random GPUs";
+    case PlacementStrategy::kPack:
+      return "packed";
+    case PlacementStrategy::kSpread:
+      return "spread over NUMA nodes";
+    case PlacementStrategy::kBest:
+      return "on the GPUs that are connected best";
+  }
+  return "";
+}
+
+std::string PreemptibleReading(Preemptible preemptible) {
+  switch (preemptible) {
+    case Preemptible::kNever:
+      return "never stopped for others";
+    case Preemptible::kPause:
+      return "may be paused for others";
+    case Preemptible::kRequeue:
+      return "may be requeued for others";
+  }
+  return "";
 }
 
 std::string DependencyReading(const Dependency& dependency) {
@@ -89,12 +123,12 @@ void ReadBackOthers(const JobSpec& spec, std::vector<std::string>& out) {
   add(spec.warn.signal != 0, SignalName(spec.warn.signal) + " " + FormatDuration(spec.warn.before) +
                                  " before its limit" + (spec.warn.batch_only ? ", to the script alone" : ""));
   add(spec.stop_signal != 15, "stopped with " + SignalName(spec.stop_signal));
-  add(spec.grace != JobSpec().grace, FormatDuration(spec.grace) + " to end before SIGKILL");
-  add(spec.is_placement_set,
-      spec.placement == PlacementStrategy::kRandom ? "on random GPUs" : "on the lowest free GPUs");
+  add(spec.grace >= Duration(0), FormatDuration(spec.grace) + " to end before SIGKILL");
+  add(spec.is_placement_set, PlacementReading(spec.placement));
   add(spec.keeps_waiting, "keeps waiting when a dependency fails");
   add(spec.queues_anyway, "waits even for what this server cannot give");
   add(!spec.project.empty(), "project " + spec.project);
+  add(!spec.team.empty(), "team " + spec.team);
   add(!spec.account.empty(), "account " + spec.account);
   add(!spec.pool.empty(), "pool " + spec.pool);
   add(!spec.comment.empty(), "comment " + Quoted(spec.comment));
@@ -113,6 +147,7 @@ Readings ReadBack(const JobSpec& spec) {
     if (is_set) out.request.push_back(std::move(text));
   };
   add(request.gpus > 0 || !request.gpu_type.empty(), GpuReading(request));
+  add(request.topology != TopologyNeed::kAny, TopologyReading(request));
   add(request.gpu_memory > Bytes(0), "at least " + FormatSize(request.gpu_memory) + " on each GPU");
   add(request.cpus > 0, Plural(request.cpus, "CPU"));
   add(request.memory > Bytes(0), FormatSize(request.memory) + " of memory");
@@ -128,6 +163,7 @@ Readings ReadBack(const JobSpec& spec) {
   add(spec.is_held, "held");
   add(spec.retries > 0, spec.retries == 1 ? "1 retry" : std::to_string(spec.retries) + " retries");
   add(spec.requeues_after_reboot, "again after a reboot");
+  add(spec.is_preemptible_set, PreemptibleReading(spec.preemptible));
   ReadBackOthers(spec, out.others);
   return out;
 }

@@ -5,6 +5,7 @@
 #include "base/text.h"
 #include "engine/duration_text.h"
 #include "engine/phrases.h"
+#include "model/job_record.h"
 
 namespace divvy {
 namespace {
@@ -110,6 +111,7 @@ class Finder {
     std::string kind = request.gpu_type.empty() ? "" : " of type " + ShellQuote(request.gpu_type);
     if (request.gpu_memory > Bytes(0))
       kind += " with " + BytesText(request.gpu_memory) + (need_.gpus > 1 ? " each" : "");
+    if (need_.choice.is_strict()) kind += " " + std::string(TopologyPhrase(request.topology));
     const std::string needs = "needs " + Plural(need_.gpus, "GPU") + kind;
     if (need_.matches.size() < need_.gpus) {
       if (all_matching_.size() < need_.gpus) return;  // Said already: it never fits.
@@ -119,6 +121,8 @@ class Finder {
                   " can be used now: " + WithheldText(withheld),
               need_.gpus, need_.matches.size());
       blocker.rule = "GPUs that are restricted, fenced or used from outside take no new work";
+    } else if (need_.choice.is_strict() && !PickGpus(need_.matches, need_.gpus, need_.choice)) {
+      FindUnusableTopology(needs, withheld);
     } else if (idle.size() < need_.gpus) {
       // Enough others free: then it is the kind that is missing, not the number.
       const int idle_of_any_kind = (cluster_.usable() & timeline_.idle()).size();
@@ -128,7 +132,29 @@ class Finder {
       Blocker& blocker =
           Add(lacks_kind ? BlockerKind::kGpuType : BlockerKind::kGpus, std::move(text), need_.gpus, idle.size());
       AddHolders(blocker, [&](const RunningJob& job) { return !(job.gpus & need_.matches).empty(); });
+    } else if (need_.choice.is_strict() && !PickGpus(idle, need_.gpus, need_.choice)) {
+      // Enough are free, but not together.
+      const int most = MostTogether(idle, need_.choice);
+      Blocker& blocker = Add(BlockerKind::kTopology,
+                             needs + "; " + std::to_string(idle.size()) + " are free, " + MostText(most) + " of them " +
+                                 (request.topology == TopologyNeed::kNuma ? "on one" : "joined"),
+                             need_.gpus, most);
+      blocker.rule = "--topology " + TopologyText(request);
+      AddHolders(blocker, [&](const RunningJob& job) { return !(job.gpus & need_.matches).empty(); });
     }
+  }
+
+  static std::string MostText(int most) { return most < 2 ? "no two" : "at most " + std::to_string(most); }
+
+  // Enough can be used now, but even if all were idle not together.
+  void FindUnusableTopology(const std::string& needs, GpuSet withheld) {
+    if (!PickGpus(all_matching_, need_.gpus, need_.choice)) return;  // Said already: it never fits.
+    const int most = MostTogether(need_.matches, need_.choice);
+    Blocker& blocker =
+        Add(BlockerKind::kTopology,
+            needs + ", but " + MostText(most) + " of those that can be used now are: " + WithheldText(withheld),
+            need_.gpus, most);
+    blocker.rule = "GPUs that are restricted, fenced or used from outside take no new work";
   }
 
   void FindCpuJobs() {
@@ -163,7 +189,7 @@ class Finder {
     const GpuSet idle = need_.matches & timeline_.idle();
     const Time until = need_.Until(now_);
     const GpuSet unpromised = timeline_.FreeThroughout(need_.matches, holds_, now_, until);
-    const bool lacks_gpus = unpromised.size() < need_.gpus && unpromised != idle;
+    const bool lacks_gpus = unpromised != idle && !PickGpus(unpromised, need_.gpus, need_.choice);
     const bool lacks_host = timeline_.HostFits(need_, {}, now_) && !timeline_.HostFits(need_, holds_, now_);
     if (!lacks_gpus && !lacks_host) return;
     for (std::size_t i = 0; i < planner_.asks().size(); ++i) {

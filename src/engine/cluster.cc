@@ -61,6 +61,8 @@ Cluster& Cluster::operator=(Cluster&&) noexcept = default;
 void Cluster::SetCapacity(NodeCapacity capacity) {
   DIVVY_ASSERT(capacity.gpus.size() <= GpuSet::kCapacity);
   DIVVY_ASSERT(capacity.gpus.size() >= state_->availability.size());
+  // Its tables are worth keeping where nothing has changed.
+  if (state_->capacity.gpus != capacity.gpus) state_->topology = GpuTopology(capacity.gpus);
   state_->capacity = std::move(capacity);
   state_->availability.resize(state_->capacity.gpus.size());
   state_->present = GpuSet::FirstN(static_cast<int>(state_->capacity.gpus.size()));
@@ -183,6 +185,7 @@ void Cluster::Finish(JobId running) {
 }
 
 const NodeCapacity& Cluster::capacity() const { return state_->capacity; }
+const GpuTopology& Cluster::topology() const { return state_->topology; }
 const GpuAvailability& Cluster::availability(GpuIndex gpu) const { return state_->availability[gpu]; }
 GpuSet Cluster::usable() const { return state_->usable; }
 GpuSet Cluster::free() const { return state_->usable - state_->owned; }

@@ -29,6 +29,8 @@ struct GpuAvailability {
   friend bool operator==(const GpuAvailability&, const GpuAvailability&) = default;
 };
 
+class GpuTopology;
+
 struct NodeCapacity {
   std::vector<GpuFacts> gpus;  // By index: gpus[i].index == i.
   int cpus = 0;
@@ -107,6 +109,7 @@ class Cluster {
   void Finish(JobId running);
 
   const NodeCapacity& capacity() const;
+  const GpuTopology& topology() const;  // Of capacity().gpus.
   const GpuAvailability& availability(GpuIndex gpu) const;
   GpuSet usable() const;  // Take new work, whether or not somebody holds them now.
   GpuSet free() const;    // Usable and without an owner.

@@ -4,6 +4,7 @@
 #include <array>
 #include <unordered_map>
 
+#include "engine/gpu_sets.h"
 #include "engine/queue.h"
 
 namespace divvy {
@@ -15,6 +16,7 @@ struct Cluster::State {
   };
 
   NodeCapacity capacity;
+  GpuTopology topology{{}};
   std::vector<GpuAvailability> availability;
   std::array<JobId, GpuSet::kCapacity> owners;
   GpuSet present;

@@ -69,7 +69,8 @@ struct World {
     for (const StartDecision& decision : last_plan.starts) {
       const WaitingEntry* entry = cluster.waiting(decision.entry);
       EXPECT_NE(entry, nullptr);
-      EXPECT_EQ(decision.gpus.size(), entry->request.gpus);
+      EXPECT_GE(decision.gpus.size(), entry->request.gpus);
+      EXPECT_LE(decision.gpus.size(), entry->request.gpus_at_most());
       EXPECT_TRUE((decision.gpus - cluster.free()).empty()) << "starts on a GPU that is not free";
       RunningJob job;
       const bool is_array = entry->count > 1 || members_started.contains(entry->id);

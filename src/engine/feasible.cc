@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "base/text.h"
+#include "engine/gpu_choice.h"
 #include "engine/phrases.h"
 #include "engine/queue.h"
 #include "engine/schedule.h"
@@ -25,6 +26,22 @@ Bytes LargestMemory(const NodeCapacity& capacity, GpuSet gpus) {
   for (int gpu : gpus.ToVector())
     largest = std::max(largest, capacity.gpus[static_cast<std::size_t>(gpu)].memory_total);
   return largest;
+}
+
+Status CheckTopology(const Cluster& cluster, const Request& request) {
+  GpuChoice choice;
+  choice.topology = request.topology;
+  choice.requires_topology = request.requires_topology;
+  choice.node = &cluster.topology();
+  const GpuSet suitable = MatchingGpus(cluster.capacity(), request);
+  if (!choice.is_strict() || PickGpus(suitable, request.gpus, choice)) return {};
+  const int most = MostTogether(suitable, choice);
+  const std::string kind = request.gpu_type.empty() ? "" : " of type " + ShellQuote(request.gpu_type);
+  const std::string asks = "asks for " + Plural(request.gpus, "GPU") + kind + " " +
+                           std::string(TopologyPhrase(request.topology)) + ", but on this server ";
+  if (most < 2) return LimitExceeded(asks + "no two are; without ':required' it takes the best there are");
+  return LimitExceeded(asks + "at most " + std::to_string(most) + " are; --gpus " + std::to_string(most) +
+                       " is the most it can ever give, and without ':required' it takes the best there are");
 }
 
 Status CheckGpus(const NodeCapacity& capacity, const Request& request) {
@@ -67,7 +84,10 @@ Status CheckGpus(const NodeCapacity& capacity, const Request& request) {
 
 Status CheckFeasible(const Cluster& cluster, const Request& request) {
   const NodeCapacity& capacity = cluster.capacity();
-  if (request.gpus > 0) DIVVY_CHECK(CheckGpus(capacity, request));
+  if (request.gpus > 0) {
+    DIVVY_CHECK(CheckGpus(capacity, request));
+    DIVVY_CHECK(CheckTopology(cluster, request));
+  }
   if (request.cpus > capacity.cpus) {
     return LimitExceeded("asks for " + Plural(request.cpus, "CPU") + ", but this server has " +
                          std::to_string(capacity.cpus) + "; --cpus " + std::to_string(capacity.cpus) +

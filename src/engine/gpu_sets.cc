@@ -78,15 +78,21 @@ SizeDemand UsualSizeDemand() {
 GpuTopology::GpuTopology(const std::vector<GpuFacts>& gpus) : size_(static_cast<int>(gpus.size())) {
   const auto count = static_cast<std::size_t>(size_);
   bandwidth_.assign(count * count, kSlowest);
-  is_nvlink_.assign(count * count, false);
+  joined_by_nvlink_.resize(count);
+  on_its_numa_node_.resize(count);
   for (const GpuFacts& gpu : gpus) numa_.push_back(gpu.numa_node);
   for (int a = 0; a < size_; ++a) {
-    const auto& links = gpus[static_cast<std::size_t>(a)].links;
+    const auto row = static_cast<std::size_t>(a);
+    const auto& links = gpus[row].links;
+    joined_by_nvlink_[row].Insert(static_cast<GpuIndex>(a));
+    for (int b = 0; b < size_; ++b) {
+      if (numa_node(a) == numa_node(b)) on_its_numa_node_[row].Insert(static_cast<GpuIndex>(b));
+    }
     for (int b = 0; b < size_ && b < static_cast<int>(links.size()); ++b) {
       if (a == b) continue;
       const std::string& link = links[static_cast<std::size_t>(b)];
       bandwidth_[Index(a, b)] = BandwidthOf(link);
-      is_nvlink_[Index(a, b)] = link.starts_with("NV");
+      if (link.starts_with("NV")) joined_by_nvlink_[row].Insert(static_cast<GpuIndex>(b));
     }
   }
   for (int a = 0; a < size_; ++a) {
@@ -157,13 +163,10 @@ int GpuTopology::NumaNodes(GpuSet set) const {
 }
 
 bool GpuTopology::Satisfies(GpuSet set, TopologyNeed need) const {
-  if (need == TopologyNeed::kNuma) return NumaNodes(set) <= 1;
-  if (need != TopologyNeed::kNvlink) return true;
-  const std::vector<int> gpus = set.ToVector();
-  for (int a : gpus) {
-    for (int b : gpus) {
-      if (a != b && !is_nvlink_[Index(a, b)]) return false;
-    }
+  if (need == TopologyNeed::kAny) return true;
+  const std::vector<GpuSet>& partners = need == TopologyNeed::kNuma ? on_its_numa_node_ : joined_by_nvlink_;
+  for (std::uint64_t rest = set.bits(); rest != 0; rest &= rest - 1) {
+    if (!(set - partners[static_cast<std::size_t>(__builtin_ctzll(rest))]).empty()) return false;
   }
   return true;
 }

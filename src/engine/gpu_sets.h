@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "model/gpu.h"
+#include "model/job.h"
 
 namespace divvy {
 
@@ -25,13 +26,6 @@ namespace divvy {
 using SizeDemand = std::array<std::uint32_t, GpuSet::kCapacity + 1>;
 /// Powers of two, small ones more often: what is assumed until a queue has shown its own.
 SizeDemand UsualSizeDemand();
-
-/// What the job insists on.
-enum class TopologyNeed {
-  kAny,     // The best there is.
-  kNuma,    // All on one NUMA node.
-  kNvlink,  // Every pair joined by NVLink.
-};
 
 class GpuTopology {
  public:
@@ -46,6 +40,7 @@ class GpuTopology {
   /// only their order decides).
   int bandwidth(int a, int b) const { return bandwidth_[Index(a, b)]; }
   bool is_uniform() const { return is_uniform_; }
+  int numa_node(int gpu) const { return numa_[static_cast<std::size_t>(gpu)]; }
 
   /// The best `count` of `idle`, or nothing if no set satisfies `need`. Requires: idle holds GPUs of this node only.
   /// Cost: at most 12,870 look-ups for 16 GPUs. With more than kExact GPUs idle the search is exact over the kExact of
@@ -70,8 +65,10 @@ class GpuTopology {
 
   int size_ = 0;
   std::vector<int> bandwidth_;
-  std::vector<bool> is_nvlink_;
   std::vector<int> numa_;
+  // By GPU: those that it may share a set with, itself included.
+  std::vector<GpuSet> joined_by_nvlink_;
+  std::vector<GpuSet> on_its_numa_node_;
   bool is_uniform_ = true;
   std::shared_ptr<const Tables> tables_;  // Of all subsets; nothing where links are equal or the node is too large.
 };

@@ -1,6 +1,7 @@
 #include "engine/gpu_type.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "base/text.h"
 
@@ -40,12 +41,31 @@ std::string_view TrimSeparators(std::string_view term) {
 
 }  // namespace
 
+std::optional<int> SpeedInThousandths(std::string_view text) {
+  const std::optional<double> speed = ParseNumber(Trim(text));
+  if (!speed || !(*speed >= 0.001 && *speed <= 1000)) return std::nullopt;
+  return static_cast<int>(std::lround(*speed * 1000));
+}
+
+std::vector<WeightedType> AlternativesOf(std::string_view type) {
+  std::vector<WeightedType> alternatives;
+  for (std::string_view alternative : Split(type, '|')) {
+    WeightedType weighted;
+    const auto star = alternative.find('*');
+    weighted.terms = TrimSeparators(alternative.substr(0, star));
+    if (star != std::string_view::npos)
+      weighted.speed = SpeedInThousandths(alternative.substr(star + 1)).value_or(weighted.speed);
+    if (weighted.terms.find_first_not_of("& -_\t") != std::string_view::npos) alternatives.push_back(weighted);
+  }
+  return alternatives;
+}
+
 bool MatchesGpuType(std::string_view type, std::string_view model) {
   bool has_alternative = false;
   for (std::string_view alternative : Split(type, '|')) {
     bool has_term = false;
     bool matches = true;
-    for (std::string_view raw : Split(alternative, '&')) {
+    for (std::string_view raw : Split(alternative.substr(0, alternative.find('*')), '&')) {
       const std::string_view term = TrimSeparators(raw);
       if (term.empty()) continue;
       has_term = true;

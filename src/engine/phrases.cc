@@ -32,6 +32,11 @@ std::string GpusText(GpuSet gpus) {
   return (gpus.size() == 1 ? "GPU " : "GPUs ") + AndList(parts);
 }
 
+std::string_view TopologyPhrase(TopologyNeed need) {
+  if (need == TopologyNeed::kAny) return "";
+  return need == TopologyNeed::kNuma ? "on one NUMA node" : "joined by NVLink";
+}
+
 std::string_view IsOrAre(std::int64_t count) { return count == 1 ? "is" : "are"; }
 
 std::string BytesText(Bytes bytes) {

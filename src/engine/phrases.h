@@ -13,6 +13,8 @@ namespace divvy {
 
 /// "GPU 3", "GPUs 3 and 5", "GPUs 0-3 and 6", "no GPU".
 std::string GpusText(GpuSet gpus);
+/// What a job wants of its GPUs: "on one NUMA node", "joined by NVLink"; empty for any.
+std::string_view TopologyPhrase(TopologyNeed need);
 /// "is" or "are".
 std::string_view IsOrAre(std::int64_t count);
 /// "80 GiB", "1.5 TiB", "512 MiB", rounded to one digit after the point.

@@ -74,6 +74,8 @@ TEST(GpuType, IsAPartOfTheModelInAnyWriting) {
     EXPECT_FALSE(MatchesGpuType(type, h100)) << type;
   }
   EXPECT_TRUE(MatchesGpuType("a100-sxm4-80gb", a100));
+  EXPECT_TRUE(MatchesGpuType("h100*1.0|a100*0.55", a100)) << "speeds do not matter";
+  EXPECT_FALSE(MatchesGpuType("h100*1.0|l4*0.2", a100));
   EXPECT_TRUE(MatchesGpuType("a100sxm", a100));
   EXPECT_TRUE(MatchesGpuType("rtx4090", "NVIDIA GeForce RTX 4090"));
   EXPECT_TRUE(MatchesGpuType("4090", "NVIDIA GeForce RTX 4090"));
@@ -84,6 +86,19 @@ TEST(GpuType, ANumberIsAWholeNumber) {
   EXPECT_FALSE(MatchesGpuType("l4", "NVIDIA L40S"));
   EXPECT_FALSE(MatchesGpuType("a10", "NVIDIA A100-PCIE-40GB"));
   EXPECT_FALSE(MatchesGpuType("80gb", "SOME 180GB"));
+}
+
+TEST(GpuType, AlternativesHaveTheirSpeeds) {
+  using List = std::vector<WeightedType>;
+  EXPECT_EQ(AlternativesOf("h100&80gb*1.0|a100 * 0.55|l4"), (List{{"h100&80gb", 1000}, {"a100", 550}, {"l4", 1000}}));
+  EXPECT_EQ(AlternativesOf(""), List());
+  EXPECT_EQ(AlternativesOf("|&|*2"), List());
+  EXPECT_EQ(AlternativesOf("h100*fast"), (List{{"h100", 1000}})) << "no number counts as 1";
+  EXPECT_EQ(SpeedInThousandths("1000"), 1'000'000);
+  EXPECT_EQ(SpeedInThousandths("0.001"), 1);
+  EXPECT_EQ(SpeedInThousandths("0.0009"), std::nullopt);
+  EXPECT_EQ(SpeedInThousandths("1000.1"), std::nullopt);
+  EXPECT_EQ(SpeedInThousandths(""), std::nullopt);
 }
 
 }  // namespace

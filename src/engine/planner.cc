@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <iterator>
 
+#include "base/text.h"
 #include "engine/duration_text.h"
 #include "engine/phrases.h"
 
@@ -12,22 +13,24 @@ Need NeedOf(const Cluster& cluster, const JobClass& job_class, JobId entry, std:
   const ClassKey& key = job_class.key;
   Need need;
   need.gpus = key.request.gpus;
+  need.gpus_most = key.request.gpus_at_most();
   need.cpus = key.request.cpus;
   need.memory = key.request.memory;
   need.matches = job_class.matches & cluster.usable();
   need.limit = key.time_limit;
   need.groups = job_class.groups;
-  need.placement = key.placement;
+  need.choice = {key.placement, 0, key.request.topology, key.request.requires_topology, &cluster.topology()};
   if (key.placement == PlacementStrategy::kRandom) {
     const WaitingEntry* waiting = cluster.waiting(entry);
-    need.draw = (waiting == nullptr ? 0 : waiting->placement_draw) + members_left;
+    need.choice.draw = (waiting == nullptr ? 0 : waiting->placement_draw) + members_left;
   }
   return need;
 }
 
 bool CouldRunNow(const Cluster& cluster, const Need& need) {
   return need.matches.size() >= need.gpus && need.cpus <= cluster.capacity().cpus &&
-         need.memory <= cluster.capacity().memory;
+         need.memory <= cluster.capacity().memory &&
+         (!need.choice.is_strict() || PickGpus(need.matches, need.gpus, need.choice));
 }
 
 Planner::Planner(const Cluster& cluster, const Policy& policy, Time now, const WhatIf& what_if)
@@ -41,6 +44,11 @@ void Planner::Run() {
   do {
     Round();
   } while (started_behind_promise_);
+  if (GrowElastic()) {
+    do {
+      Round();
+    } while (started_behind_promise_);
+  }
   for (std::size_t i = 0; i < asks_.size(); ++i) {
     plan_.reservations.push_back({asks_[i].entry, promises_[i].start, promises_[i].gpus});
   }
@@ -102,34 +110,67 @@ Planner::Verdict Planner::Try(const QueueMerge& merge) {
   if (timeline_.FullGroup(need, holds_) != nullptr) return Verdict::kUnavailable;
 
   const GpuSet idle = need.matches & timeline_.idle();
-  if (idle.size() >= need.gpus && timeline_.HostFits(need, {}, now_)) {
-    const GpuSet first_choice = PickGpus(idle, need.gpus, need.placement, need.draw);
+  const std::optional<GpuSet> first_choice = PickGpus(idle, need.gpus, need.choice);
+  if (first_choice && timeline_.HostFits(need, {}, now_)) {
     const GpuSet unpromised = timeline_.FreeThroughout(need.matches, holds_, now_, need.Until(now_));
     const bool host_is_unpromised = timeline_.HostFits(need, holds_, now_);
-    const bool enough = unpromised.size() >= need.gpus;
-    if (host_is_unpromised && (first_choice - unpromised).empty()) {
-      Start(merge, need, first_choice);
+    if (host_is_unpromised && (*first_choice - unpromised).empty()) {
+      Start(merge, need, *first_choice);
       return Verdict::kStarted;
     }
     // A promise is about a time, not about the GPUs noted for it: it may move to others that serve it as early.
-    if (DelaysNobody(need, first_choice)) {
-      Start(merge, need, first_choice);
+    if (DelaysNobody(need, *first_choice)) {
+      Start(merge, need, *first_choice);
       return Verdict::kStarted;
     }
-    if (host_is_unpromised && enough) {
-      Start(merge, need, PickGpus(unpromised, need.gpus, need.placement, need.draw));
+    const std::optional<GpuSet> second_choice = PickGpus(unpromised, need.gpus, need.choice);
+    if (host_is_unpromised && second_choice) {
+      Start(merge, need, *second_choice);
       return Verdict::kStarted;
     }
-    if (!enough && !unpromised.empty()) {
-      const GpuSet rest = PickGpus(idle - unpromised, need.gpus - unpromised.size(), need.placement, need.draw);
-      if (DelaysNobody(need, unpromised | rest)) {
-        Start(merge, need, unpromised | rest);
+    if (unpromised.size() < need.gpus && !unpromised.empty()) {
+      const auto rest = PickGpus(idle - unpromised, need.gpus - unpromised.size(), need.choice);
+      if (rest && Suits(unpromised | *rest, need.choice) && DelaysNobody(need, unpromised | *rest)) {
+        Start(merge, need, unpromised | *rest);
         return Verdict::kStarted;
       }
     }
   }
   Reserve(merge, need);
   return Verdict::kBlocked;
+}
+
+// Only now: nobody who could start was kept out by it.
+bool Planner::GrowElastic() {
+  bool has_grown = false;
+  for (const auto& [start, need] : elastic_) has_grown = Grow(need, plan_.starts[start]) || has_grown;
+  elastic_.clear();
+  return has_grown;
+}
+
+// The set is chosen anew as a whole: the best four need not hold the best two.
+bool Planner::Grow(const Need& need, StartDecision& start) {
+  const GpuSet had = start.gpus;
+  timeline_.Move(need, had, GpuSet());
+  Need more = need;
+  // What it has of everything else is claimed already.
+  more.cpus = 0;
+  more.memory = Bytes(0);
+  more.groups = {};
+  const GpuSet idle = need.matches & timeline_.idle();
+  const GpuSet unpromised = timeline_.FreeThroughout(need.matches, holds_, now_, need.Until(now_));
+  for (more.gpus = std::min(need.gpus_most, idle.size()); more.gpus > had.size(); --more.gpus) {
+    for (const GpuSet candidates : {idle, had | unpromised}) {
+      const std::optional<GpuSet> gpus = PickGpus(candidates, more.gpus, need.choice);
+      if (!gpus || !DelaysNobody(more, *gpus)) continue;
+      timeline_.Move(need, GpuSet(), *gpus);
+      start.gpus = *gpus;
+      start.reason += ", with " + std::to_string(more.gpus) + " of at most " + Plural(need.gpus_most, "GPU");
+      return true;
+    }
+  }
+  timeline_.Move(need, GpuSet(), had);
+  return false;
 }
 
 // Makes every promise anew, in order, as if `need` ran on `gpus`; keeps the new ones if none is later than before.
@@ -167,6 +208,7 @@ bool Planner::DelaysNobody(const Need& need, GpuSet gpus) {
 void Planner::Start(const QueueMerge& merge, const Need& need, GpuSet gpus) {
   plan_.starts.push_back({merge.key().place.id, gpus, ReasonFor(merge, need)});
   timeline_.Claim(need, gpus);
+  if (need.gpus_most > need.gpus) elastic_.emplace_back(plan_.starts.size() - 1, need);
   taken_[merge.key().place.id] += 1;
   if (!asks_.empty()) started_behind_promise_ = true;
 }

@@ -4,12 +4,14 @@
 // A pass takes the jobs in order. Each one starts if it fits and makes no promise later that was made to a job before
 // it; else it is blocked. The first blocked job is promised the earliest time that known ends give it, if they give
 // one; every escalated job is promised a start in any case, if need be by draining. A pass that started somebody behind
-// a promise is repeated until nobody more can start, so a plan is final: the next pass would not change its mind.
+// a promise is repeated until nobody more can start, so a plan is final: the next pass would not change its mind. What
+// is idle then goes to the elastic jobs among those that start, where it makes no promise later.
 #pragma once
 
 #include <cstdint>
 #include <span>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "engine/order.h"
@@ -52,6 +54,8 @@ class Planner {
   void Round();
   Verdict Try(const QueueMerge& merge);
   void Start(const QueueMerge& merge, const Need& need, GpuSet gpus);
+  bool GrowElastic();
+  bool Grow(const Need& need, StartDecision& start);
   bool DelaysNobody(const Need& need, GpuSet gpus);
   void Reserve(const QueueMerge& merge, const Need& need);
   Reason ReasonFor(const QueueMerge& merge, const Need& need) const;
@@ -65,8 +69,9 @@ class Planner {
   WhatIf what_if_;
   Timeline timeline_;
   Plan plan_;
-  std::unordered_map<JobId, std::uint32_t> taken_;  // Members started by earlier rounds; for look-up only.
-  Passed passed_[2];                                // Without GPUs; with.
+  std::vector<std::pair<std::size_t, Need>> elastic_;  // Starts of the plan that may have more GPUs.
+  std::unordered_map<JobId, std::uint32_t> taken_;     // Members started by earlier rounds; for look-up only.
+  Passed passed_[2];                                   // Without GPUs; with.
   std::vector<Ask> asks_;
   std::vector<Promise> promises_;  // promises_[i] belongs to asks_[i].
   std::vector<Hold> holds_;        // Of all promises, in their order.

@@ -31,8 +31,32 @@ class Simulation {
     std::vector<JobId> waits_for;  // Whose ends decide; when start is kNever, whose end nobody knows.
   };
 
+  /// Where not any GPUs will do, the need of exactly those that are free together first; else `need`.
+  Need Narrowed(const Need& need) const {
+    if (!need.choice.is_strict()) return need;
+    std::vector<int> order;
+    std::vector<Time> free_at;
+    for (const Gpu& gpu : gpus_) {
+      if (!need.matches.Contains(static_cast<GpuIndex>(gpu.index))) continue;
+      order.push_back(gpu.index);
+      free_at.push_back(gpu.free_at);
+    }
+    Need out = need;
+    std::vector<Time> soonest;  // Of its set, the last first.
+    for (const std::vector<std::size_t>& places : GrownSets(order, need.gpus, need.choice)) {
+      std::vector<Time> times;
+      for (std::size_t place : places) times.insert(times.begin(), free_at[place]);
+      if (!soonest.empty() && times >= soonest) continue;
+      soonest = std::move(times);
+      out.matches = GpuSet();
+      for (std::size_t place : places) out.matches.Insert(static_cast<GpuIndex>(order[place]));
+    }
+    return out;
+  }
+
   /// The next job in order starts as early as it can.
-  void Place(const JobClass& job_class, const Need& need, JobId id) {
+  void Place(const JobClass& job_class, const Need& asked, JobId id) {
+    const Need need = Narrowed(asked);
     const Slot taken = {need.Until(StartOf(job_class, need)), id};
     if (need.gpus == 0) Occupy(cpu_cap_, taken);
     for (const Group* group : job_class.groups) {
@@ -42,7 +66,8 @@ class Simulation {
   }
 
   /// The same as Find, without the names: it is asked for every job ahead.
-  Time StartOf(const JobClass& job_class, const Need& need) {
+  Time StartOf(const JobClass& job_class, const Need& asked) {
+    const Need need = Narrowed(asked);
     Time start = now_;
     if (need.gpus == 0) start = std::max(start, cpu_cap_.ends.empty() ? kNever : cpu_cap_.ends.front().end);
     for (const Group* group : job_class.groups) {
@@ -58,7 +83,8 @@ class Simulation {
     return start;
   }
 
-  Answer Find(const JobClass& job_class, const Need& need) {
+  Answer Find(const JobClass& job_class, const Need& asked) {
+    const Need need = Narrowed(asked);
     Answer answer{now_, {}};
     if (need.gpus == 0) WaitForCap(answer, cpu_cap_);
     for (const Group* group : job_class.groups) {
@@ -158,6 +184,7 @@ class Simulation {
 Time HostFreeAt(const Planner& planner, const Need& need, JobId entry) {
   Need host = need;
   host.matches = GpuSet();
+  host.choice = GpuChoice();
   std::vector<Hold> holds = planner.HoldsOfOthers(entry);
   if (need.gpus > 0) {
     // The GPUs are accounted for elsewhere; but it stays a GPU job, which respects what is kept for GPU jobs.

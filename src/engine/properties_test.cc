@@ -6,6 +6,7 @@
 #include <random>
 
 #include "engine/engine_test_world.h"
+#include "engine/gpu_choice.h"
 #include "engine/order.h"
 
 namespace divvy {
@@ -20,6 +21,7 @@ struct Kind {
   bool has_groups = false;
   bool has_priorities = false;
   bool changes_gpus = false;  // Restrictions that come and go.
+  bool has_topology = false;  // Two NUMA nodes, pairs joined by NVLink; elastic jobs, and every placement.
   bool ends_early = true;
 };
 
@@ -32,12 +34,21 @@ class History {
       if (kind.is_mixed && i % 2 == 1) World::AddGpu(capacity, "NVIDIA L4", 24_GiB);
       else World::AddGpu(capacity, "NVIDIA H100 80GB HBM3", 80_GiB);
     }
+    if (kind.has_topology) JoinPairs(capacity);
     capacity.cpus = 16;
     capacity.memory = 64_GiB;
     world.cluster.SetCapacity(std::move(capacity));
     if (Draw(3) == 0) world.policy.order = QueuePolicy::kFifo;
     world.policy.cpu_jobs_at_once = 3;
     if (kind.has_groups) world.cluster.SetGroupLimit("g", 2);
+  }
+
+  static void JoinPairs(NodeCapacity& capacity) {
+    for (GpuFacts& gpu : capacity.gpus) {
+      gpu.numa_node = gpu.index / 4;
+      for (const GpuFacts& other : capacity.gpus)
+        gpu.links.push_back(gpu.index == other.index ? "X" : gpu.index / 2 == other.index / 2 ? "NV4" : "PHB");
+    }
   }
 
   int Draw(int below) { return static_cast<int>(random_() % static_cast<std::uint64_t>(below)); }
@@ -63,11 +74,20 @@ class History {
     if (kind_.has_priorities) entry.priority = Draw(3) - 1;
     if (Draw(8) == 0) entry.count = static_cast<std::uint32_t>(1 + Draw(4));
     if (Draw(8) == 0) entry.placement = PlacementStrategy::kRandom;
+    if (kind_.has_topology) WantTopology(entry);
     entry.placement_draw = random_();
     if (Draw(10) == 0) entry.begin = world.now + Draw(90) * kMinute;
     if (Draw(20) == 0) entry.is_held = true;
     // Never here: it would only stand about.
     if (CheckFeasible(world.cluster, entry.request)) world.Submit(std::move(entry));
+  }
+
+  void WantTopology(WaitingEntry& entry) {
+    entry.placement = static_cast<PlacementStrategy>(Draw(5));
+    entry.request.topology = static_cast<TopologyNeed>(Draw(3));
+    entry.request.requires_topology = entry.request.topology != TopologyNeed::kAny && Draw(2) == 0;
+    if (entry.request.requires_topology) entry.request.gpus = std::min(entry.request.gpus, 1 + Draw(4));
+    if (Draw(3) == 0) entry.request.gpus_most = entry.request.gpus + Draw(6);
   }
 
   void EndOne() {
@@ -104,7 +124,10 @@ void CheckHeadIsNotIdle(const World& world) {
     const bool is_capped = !entry.groups.empty() && world.cluster.group_running("g") >= world.cluster.group_limit("g");
     const GpuSet matches = MatchingGpus(world.cluster.capacity(), entry.request);
     if (is_capped || (matches & world.cluster.usable()).size() < entry.request.gpus) continue;
-    const bool fits = (matches & world.cluster.free()).size() >= entry.request.gpus &&
+    const GpuChoice choice = {entry.placement, 0, entry.request.topology, entry.request.requires_topology,
+                              &world.cluster.topology()};
+    if (!PickGpus(matches & world.cluster.usable(), entry.request.gpus, choice)) continue;
+    const bool fits = PickGpus(matches & world.cluster.free(), entry.request.gpus, choice) &&
                       world.cluster.cpus_claimed() + entry.request.cpus <= world.cluster.capacity().cpus;
     EXPECT_FALSE(fits) << "job " << id.value() << " is first in line, fits and waits";
     return;
@@ -167,14 +190,15 @@ Kind KindOf(int number) {
   kind.has_groups = (number & 8) != 0;
   kind.has_priorities = (number & 8) != 0;
   kind.changes_gpus = (number & 4) != 0;
+  kind.has_topology = (number & 16) != 0;
   return kind;
 }
 
 TEST(Properties, HoldInGeneratedHistories) {
-  for (int number = 0; number < 16; ++number) {
-    for (std::uint64_t seed = 1; seed <= 12; ++seed) {
+  for (int number = 0; number < 32; ++number) {
+    for (std::uint64_t seed = 1; seed <= 8; ++seed) {
       SCOPED_TRACE("kind " + std::to_string(number) + ", seed " + std::to_string(seed));
-      History history(seed * 16 + static_cast<std::uint64_t>(number), KindOf(number));
+      History history(seed * 32 + static_cast<std::uint64_t>(number), KindOf(number));
       for (int step = 0; step < 60; ++step) {
         history.Step();
         CheckPass(history.world);
@@ -192,6 +216,7 @@ TEST(Properties, AnEscalatedPromiseIsNeverMovedBack) {
     SCOPED_TRACE("seed " + std::to_string(seed));
     Kind kind;
     kind.is_mixed = seed % 2 == 0;
+    kind.has_topology = seed % 3 == 0;
     History history(seed, kind);
     history.world.policy.order = QueuePolicy::kSmallFirst;
     JobId promised;
@@ -234,6 +259,7 @@ TEST(Properties, WhoStartsBehindAPromiseMovesNoneOfThem) {
     Kind kind;
     kind.is_mixed = seed % 2 == 0;
     kind.has_limits = seed % 3 != 0;
+    kind.has_topology = seed % 5 == 0;
     History history(seed, kind);
     World& world = history.world;
     world.policy.order = QueuePolicy::kSmallFirst;

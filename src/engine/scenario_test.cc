@@ -2,10 +2,11 @@
 // below. After that, five more passes at the same moment must start nobody and move no reservation: a plan is final.
 // DIVVY_REWRITE=1 writes what the engine says into the files; keep a rewrite only once its difference is understood.
 //
-//   node gpus=8 | node 4xNVIDIA_L4:24G 4xNVIDIA_H100:80G [cpus=64] [memory=512G]
+//   node gpus=8 | node 4xNVIDIA_L4:24G 4xNVIDIA_H100:80G [cpus=64] [memory=512G] [numa=4] [nvlink=2]
+//       numa=4: the first four on one NUMA node, the next four on another; nvlink=2: joined two by two
 //   policy [fifo|small-first] [escalate_after=1h] [cpu_jobs=256]
-//   submit NAME [gpus=1] [limit=2h] [priority=0] [type=h100] [gpu_memory=40G] [cpus=4] [memory=8G] [group=g]
-//   [begin=30m]
+//   submit NAME [gpus=1] [most=4] [topology=nvlink:required] [placement=best] [limit=2h] [priority=0] [type=h100]
+//   [gpu_memory=40G] [cpus=4] [memory=8G] [group=g] [begin=30m]
 //          [after=job_1_to_succeed] [held] [random=DRAW] [anyway]
 //   array NAME count=10 [cap=2] [and everything that submit takes]
 //   cycle               one pass: who starts where and why, what is reserved
@@ -27,6 +28,7 @@
 #include "engine/duration_text.h"
 #include "engine/engine_test_world.h"
 #include "engine/phrases.h"
+#include "model/job_record.h"
 
 namespace divvy {
 namespace {
@@ -143,9 +145,21 @@ class Scenario {
         World::AddGpu(capacity, Spaced(word.substr(x + 1, colon - x - 1)), ReadBytes(word.substr(colon + 1)));
       }
     }
+    Join(capacity, words.GetInt("numa", 0), words.GetInt("nvlink", 0));
     capacity.cpus = words.GetInt("cpus", 64);
     capacity.memory = words.named.contains("memory") ? ReadBytes(words.Get("memory")) : 512_GiB;
     world_.cluster.SetCapacity(std::move(capacity));
+  }
+
+  static void Join(NodeCapacity& capacity, int numa, int nvlink) {
+    for (GpuFacts& gpu : capacity.gpus) {
+      if (numa > 0) gpu.numa_node = gpu.index / numa;
+      for (int other = 0; other < static_cast<int>(capacity.gpus.size()); ++other) {
+        const bool is_joined = nvlink > 0 && other / nvlink == gpu.index / nvlink;
+        const bool is_near = numa == 0 || other / numa == gpu.index / numa;
+        gpu.links.push_back(other == gpu.index ? "X" : is_joined ? "NV12" : is_near ? "PHB" : "SYS");
+      }
+    }
   }
 
   void SetPolicy(const Words& words) {
@@ -159,6 +173,15 @@ class Scenario {
   void Submit(const Words& words, const std::string& name) {
     WaitingEntry entry = World::Job(ids_.size() + 1, words.GetInt("gpus", 1), ReadDuration(words.Get("limit")));
     entry.request.gpu_type = words.Get("type");
+    entry.request.gpus_most = words.GetInt("most", 0);
+    const std::string topology = words.Get("topology");
+    entry.request.topology = topology.starts_with("numa")     ? TopologyNeed::kNuma
+                             : topology.starts_with("nvlink") ? TopologyNeed::kNvlink
+                                                              : TopologyNeed::kAny;
+    entry.request.requires_topology = topology.ends_with(":required");
+    for (const auto placement : {PlacementStrategy::kPack, PlacementStrategy::kSpread, PlacementStrategy::kBest}) {
+      if (words.Get("placement") == Name(placement)) entry.placement = placement;
+    }
     if (words.named.contains("gpu_memory")) entry.request.gpu_memory = ReadBytes(words.Get("gpu_memory"));
     if (words.named.contains("memory")) entry.request.memory = ReadBytes(words.Get("memory"));
     entry.request.cpus = words.GetInt("cpus", 0);

@@ -44,6 +44,9 @@ struct Plan {
 /// GPUs wait for no GPU job. A job whose cap is full, or that the GPUs usable now could not serve even when idle, holds
 /// nothing and is passed. The plan is final: with its starts applied, a second pass at `now` starts nobody.
 ///
+/// An elastic job starts with at least Request::gpus; what is idle once nobody more can start goes to the elastic jobs
+/// that start in this pass, in their order, up to gpus_most each, where it makes no reservation later.
+///
 /// Cost: O(classes x log classes + starts), and a look at the timeline per reservation.
 /// Source: EASY backfill (Lifka 1995) generalised to sets of GPUs; order and escalation as Valohai documents them. The
 /// rules with an example: docs/scheduling.md.
@@ -60,7 +63,8 @@ enum class BlockerKind {
   kMemory,
   kCpuJobs,
   kReservation,
-  kInfeasible
+  kInfeasible,
+  kTopology  // GPUs enough, but not joined as it requires.
 };
 
 /// One thing that holds a job back, with its numbers.

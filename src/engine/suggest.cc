@@ -21,8 +21,8 @@ class Suggestion {
       : cluster_(cluster), policy_(policy), planner_(planner), entry_(entry), job_class_(job_class), now_(now) {}
 
   std::string Find() const {
-    for (const auto attempt : {&Suggestion::TimeLimit, &Suggestion::GpuMemory, &Suggestion::GpuType, &Suggestion::Host,
-                               &Suggestion::FewerGpus}) {
+    for (const auto attempt : {&Suggestion::TimeLimit, &Suggestion::GpuMemory, &Suggestion::GpuType,
+                               &Suggestion::Topology, &Suggestion::Host, &Suggestion::FewerGpus}) {
       if (std::string text = (this->*attempt)(); !text.empty()) return text;
     }
     return "";
@@ -104,6 +104,16 @@ class Suggestion {
     return "";
   }
 
+  std::string Topology() const {
+    ClassKey key = job_class_.key;
+    if (!key.request.requires_topology) return "";
+    key.request.requires_topology = false;
+    const auto gpus = StartsWith(key);
+    return gpus ? "--topology " + std::string(key.request.topology == TopologyNeed::kNuma ? "numa" : "nvlink") +
+                      AreFree(*gpus)
+                : "";
+  }
+
   std::string Host() const {
     ClassKey key = job_class_.key;
     std::vector<std::string> parts;
@@ -124,7 +134,10 @@ class Suggestion {
     const int most = std::min(key.request.gpus - 1, (cluster_.usable() & planner_.timeline().idle()).size());
     for (int gpus = most; gpus > 0; --gpus) {
       key.request.gpus = gpus;
-      if (const auto free = StartsWith(key)) return "--gpus " + std::to_string(gpus) + AreFree(*free);
+      const auto free = StartsWith(key);
+      if (!free) continue;
+      const std::string range = key.request.gpus_most > 0 ? ".." + std::to_string(key.request.gpus_most) : "";
+      return "--gpus " + std::to_string(gpus) + range + AreFree(*free);
     }
     return "";
   }

@@ -1,6 +1,7 @@
 #include "engine/timeline.h"
 
 #include <algorithm>
+#include <tuple>
 #include <utility>
 
 #include "base/result.h"
@@ -12,38 +13,9 @@ namespace {
 // can start at once.
 constexpr Duration kOverdue = std::chrono::seconds(1);
 
-// SplitMix64 (Steele, Lea and Flood 2014): one draw becomes a rank for every GPU.
-std::uint64_t Mix(std::uint64_t x) {
-  x += 0x9e3779b97f4a7c15;
-  x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9;
-  x = (x ^ (x >> 27)) * 0x94d049bb133111eb;
-  return x ^ (x >> 31);
-}
-
-std::uint64_t Rank(int gpu, PlacementStrategy placement, std::uint64_t draw) {
-  const auto index = static_cast<std::uint64_t>(gpu);
-  return placement == PlacementStrategy::kRandom ? Mix(draw ^ Mix(index)) : index;
-}
-
 Time EndOf(const RunningJob& job, Time now) { return job.known_end <= now ? now + kOverdue : job.known_end; }
 
 }  // namespace
-
-GpuSet PickGpus(GpuSet candidates, int count, PlacementStrategy placement, std::uint64_t draw) {
-  DIVVY_ASSERT(candidates.size() >= count);
-  GpuSet picked;
-  if (placement == PlacementStrategy::kSequential) {
-    std::uint64_t rest = candidates.bits();
-    for (int i = 0; i < count; ++i, rest &= rest - 1) picked.Insert(static_cast<GpuIndex>(__builtin_ctzll(rest)));
-    return picked;
-  }
-  std::vector<int> order = candidates.ToVector();
-  std::sort(order.begin(), order.end(), [&](int a, int b) {
-    return std::pair(Rank(a, placement, draw), a) < std::pair(Rank(b, placement, draw), b);
-  });
-  for (int i = 0; i < count; ++i) picked.Insert(static_cast<GpuIndex>(order[static_cast<std::size_t>(i)]));
-  return picked;
-}
 
 Timeline::Timeline(const Cluster& cluster, int cpu_jobs_at_once, Time now)
     : now_(now),
@@ -152,24 +124,59 @@ Promise Timeline::Earliest(const Need& need, std::span<const Hold> holds, bool m
     const Time until = need.Until(start);
     const GpuSet free = FreeThroughout(need.matches, holds, start, until);
     if (free.size() < need.gpus || !HostFits(need, holds, start)) continue;
-    Promise promise{start, PickGpus(free, need.gpus, need.placement, need.draw), {}};
+    const std::optional<GpuSet> gpus = PickGpus(free, need.gpus, need.choice);
+    if (!gpus) continue;
+    Promise promise{start, *gpus, {}};
     promise.holds.push_back({promise.gpus, need.cpus, need.memory, start, until, need.groups, need.gpus > 0, false, 0});
     return promise;
   }
   return may_drain ? Drain(need, holds) : Promise{};
 }
 
+namespace {
+
+/// A GPU that a job without a date may wait for.
+struct Candidate {
+  Time from;
+  int promised;
+  Time owner_started;
+  std::uint64_t rank;
+  int gpu;
+  auto operator<=>(const Candidate&) const = default;
+};
+
+// Both with the last one first. Moments before ranks: two of index 0 and 1 that nobody can date are no better than one
+// such and one that is idle.
+bool IsSooner(const std::vector<Candidate>& a, const std::vector<Candidate>& b) {
+  const auto is_before = [](const Candidate& x, const Candidate& y) {
+    return std::tie(x.from, x.promised, x.owner_started) < std::tie(y.from, y.promised, y.owner_started);
+  };
+  if (std::lexicographical_compare(a.begin(), a.end(), b.begin(), b.end(), is_before)) return true;
+  if (std::lexicographical_compare(b.begin(), b.end(), a.begin(), a.end(), is_before)) return false;
+  return a < b;
+}
+
+// Those of the set that is complete first and satisfies what `need` requires: its last GPU comes earliest, then the one
+// before it, and so on.
+std::vector<Candidate> FirstTogether(const std::vector<Candidate>& candidates, const Need& need) {
+  std::vector<int> order;
+  for (const Candidate& candidate : candidates) order.push_back(candidate.gpu);
+  std::vector<Candidate> best;
+  for (const std::vector<std::size_t>& places : GrownSets(order, need.gpus, need.choice)) {
+    std::vector<Candidate> set;
+    for (std::size_t place : places) set.push_back(candidates[place]);
+    std::reverse(set.begin(), set.end());
+    if (best.empty() || IsSooner(set, best)) best = std::move(set);
+  }
+  std::reverse(best.begin(), best.end());
+  return best;
+}
+
+}  // namespace
+
 Promise Timeline::Drain(const Need& need, std::span<const Hold> holds) const {
   // The GPUs that free first; among those that nobody can date, the ones that fewest wait for already, and then the
   // ones whose job has run longest.
-  struct Candidate {
-    Time from;
-    int promised;
-    Time owner_started;
-    std::uint64_t rank;
-    int gpu;
-    auto operator<=>(const Candidate&) const = default;
-  };
   std::vector<Candidate> candidates;
   for (int gpu : need.matches.ToVector()) {
     const auto index = static_cast<std::size_t>(gpu);
@@ -180,9 +187,10 @@ Promise Timeline::Drain(const Need& need, std::span<const Hold> holds) const {
       from = std::max(from, hold.until);
       promised += 1;
     }
-    candidates.push_back({from, promised, owner_started_[index], Rank(gpu, need.placement, need.draw), gpu});
+    candidates.push_back({from, promised, owner_started_[index], PreferenceRank(gpu, need.choice), gpu});
   }
   std::sort(candidates.begin(), candidates.end());
+  if (need.choice.is_strict()) candidates = FirstTogether(candidates, need);
   candidates.resize(std::min(candidates.size(), static_cast<std::size_t>(need.gpus)));
 
   Promise promise;
@@ -200,11 +208,26 @@ Promise Timeline::Drain(const Need& need, std::span<const Hold> holds) const {
   return promise;
 }
 
-void Timeline::Claim(const Need& need, GpuSet gpus) {
-  const Time until = need.Until(now_);
+void Timeline::Occupy(GpuSet gpus, Time until) {
   for (int gpu : gpus.ToVector()) busy_until_[static_cast<std::size_t>(gpu)] = until;
   for (int gpu : gpus.ToVector()) owner_started_[static_cast<std::size_t>(gpu)] = now_;
   idle_ = idle_ - gpus;
+}
+
+void Timeline::Vacate(GpuSet gpus) {
+  for (int gpu : gpus.ToVector()) busy_until_[static_cast<std::size_t>(gpu)] = now_;
+  for (int gpu : gpus.ToVector()) owner_started_[static_cast<std::size_t>(gpu)] = kNoTime;
+  idle_ = idle_ | gpus;
+}
+
+void Timeline::Move(const Need& need, GpuSet from, GpuSet to) {
+  Vacate(from);
+  Occupy(to, need.Until(now_));
+}
+
+void Timeline::Claim(const Need& need, GpuSet gpus) {
+  const Time until = need.Until(now_);
+  Occupy(gpus, until);
   host_claims_.push_back({need.cpus, need.memory, until});
   free_cpus_ -= need.cpus;
   free_memory_ -= need.memory;
@@ -213,9 +236,7 @@ void Timeline::Claim(const Need& need, GpuSet gpus) {
 }
 
 void Timeline::Unclaim(const Need& need, GpuSet gpus) {
-  for (int gpu : gpus.ToVector()) busy_until_[static_cast<std::size_t>(gpu)] = now_;
-  for (int gpu : gpus.ToVector()) owner_started_[static_cast<std::size_t>(gpu)] = kNoTime;
-  idle_ = idle_ | gpus;
+  Vacate(gpus);
   host_claims_.pop_back();
   free_cpus_ += need.cpus;
   free_memory_ += need.memory;

@@ -11,6 +11,7 @@
 #include <span>
 #include <vector>
 
+#include "engine/gpu_choice.h"
 #include "engine/queue.h"
 
 namespace divvy {
@@ -18,13 +19,13 @@ namespace divvy {
 /// What one job asks of the timeline.
 struct Need {
   int gpus = 0;
+  int gpus_most = 0;  // Elastic: takes up to so many; else `gpus`.
   int cpus = 0;
   Bytes memory;
   GpuSet matches;     // Suitable and usable GPUs.
   Duration limit{0};  // 0: none known.
   std::span<Group* const> groups;
-  PlacementStrategy placement = PlacementStrategy::kSequential;
-  std::uint64_t draw = 0;  // For kRandom.
+  GpuChoice choice;
 
   bool wants_host() const { return cpus > 0 || memory > Bytes(0); }
   /// When it surely ends if it starts at `start`.
@@ -83,6 +84,8 @@ class Timeline {
   void Claim(const Need& need, GpuSet gpus);
   /// Takes the last Claim back, which was this one.
   void Unclaim(const Need& need, GpuSet gpus);
+  /// Who claimed for `need` has `to` instead of `from`; what it has of the host stays.
+  void Move(const Need& need, GpuSet from, GpuSet to);
 
  private:
   struct HostClaim {
@@ -93,6 +96,8 @@ class Timeline {
 
   std::vector<Time> Moments(const Need& need, std::span<const Hold> holds) const;
   bool HostFitsAt(const Need& need, std::span<const Hold> holds, Time moment) const;
+  void Occupy(GpuSet gpus, Time until);
+  void Vacate(GpuSet gpus);
   Promise Drain(const Need& need, std::span<const Hold> holds) const;
 
   Time now_;
@@ -108,9 +113,5 @@ class Timeline {
   int cpu_jobs_running_ = 0;
   std::vector<const Group*> started_of_group_;  // One entry per start and cap; few.
 };
-
-/// `count` of `candidates`: the lowest indices, or by draw. The same draw prefers the same GPUs whatever else is free,
-/// so that a reservation does not wander. Requires: candidates.size() >= count.
-GpuSet PickGpus(GpuSet candidates, int count, PlacementStrategy placement, std::uint64_t draw);
 
 }  // namespace divvy

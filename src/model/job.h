@@ -38,18 +38,50 @@ constexpr bool IsFinal(JobState state) { return state >= JobState::kSucceeded; }
 /// Holds GPUs.
 constexpr bool IsActive(JobState state) { return state >= JobState::kStarting && state <= JobState::kStopping; }
 
-enum class PlacementStrategy { kSequential, kRandom };
+/// Which of the free GPUs. Stored as numbers: new ones go to the end.
+enum class PlacementStrategy {
+  kSequential,  // The lowest indices.
+  kRandom,
+  kPack,    // Fill up what is begun; inside one node the lowest indices.
+  kSpread,  // Over NUMA nodes, one GPU of each in turn.
+  kBest,    // Over nodes what breaks up least; inside a node the set that is connected best (engine/gpu_sets.h).
+};
+
+/// What a job wants of the way between its GPUs. Stored as numbers.
+enum class TopologyNeed {
+  kAny,     // The best there is.
+  kNuma,    // All on one NUMA node.
+  kNvlink,  // Every pair joined by NVLink.
+};
+
+// g++ 12 takes an enumerator of a scoped enum for a shadow of the global kNever, which it is not.
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wshadow"
+/// Whether a running job may be stopped for others. Stored as numbers.
+enum class Preemptible {
+  kNever,
+  kPause,    // Stopped where it is and continued later.
+  kRequeue,  // Ended after its grace, and queued again under its id.
+};
+#pragma GCC diagnostic pop
 
 /// What a job needs of a node, all of it at once. Zero (or empty) asks for nothing.
 struct Request {
-  int gpus = 0;
+  int gpus = 0;  // Of an elastic job: the fewest that it runs on.
   /// Acceptable models: alternatives separated by '|', each a case-insensitive part of the GPU's model name
-  /// ("h100|a100"); terms joined by '&' must all match ("h100&80gb"). Empty: any.
+  /// ("h100|a100"); terms joined by '&' must all match ("h100&80gb"). Behind an alternative may stand its speed
+  /// relative to the others ("h100*1.0|a100*0.55"). Empty: any.
   std::string gpu_type;
   Bytes gpu_memory;  // At least this much total memory on each GPU.
   int cpus = 0;
-  Bytes memory;   // Host memory; enforced where a memory cgroup is at hand.
-  int tasks = 1;  // Processes that a step runner starts inside the job; the batch process is one in any case.
+  Bytes memory;       // Host memory; enforced where a memory cgroup is at hand.
+  int tasks = 1;      // Processes that a step runner starts inside the job; the batch process is one in any case.
+  int gpus_most = 0;  // Elastic: it runs on any number from `gpus` to this. 0: fixed.
+  TopologyNeed topology = TopologyNeed::kAny;
+  bool requires_topology = false;  // False: `topology` is a preference, and less is taken where there is no more.
+
+  bool is_elastic() const { return gpus_most > gpus; }
+  int gpus_at_most() const { return is_elastic() ? gpus_most : gpus; }
 
   friend auto operator<=>(const Request&, const Request&) = default;
 };
@@ -117,8 +149,8 @@ struct JobSpec {
   Time begin = kNoTime;
   Duration time_limit{0};  // 0: none.
   WarnSignal warn;
-  int stop_signal = 15;                       // First rung of the kill ladder.
-  Duration grace = std::chrono::seconds(30);  // From the stop signal to SIGKILL.
+  int stop_signal = 15;  // First rung of the kill ladder.
+  Duration grace{-1};    // From the stop signal to SIGKILL; -1: the server's own.
   std::vector<Dependency> dependencies;
   bool needs_any_dependency = false;  // True: one of them is enough.
   bool keeps_waiting = false;         // True: stays queued when a dependency can no longer be met; else cancelled.
@@ -130,8 +162,10 @@ struct JobSpec {
   int retries = 0;                                  // Runs again so often after a failure.
   Duration retry_delay = std::chrono::seconds(10);  // Doubles with each retry, up to an hour.
   bool requeues_after_reboot = false;
-  std::string group;    // Jobs of one group share a cap on how many run together.
-  int group_limit = 0;  // 0: leaves the group's cap as it is.
+  Preemptible preemptible = Preemptible::kNever;
+  bool is_preemptible_set = false;  // False: as the server has it.
+  std::string group;                // Jobs of one group share a cap on how many run together.
+  int group_limit = 0;              // 0: leaves the group's cap as it is.
 
   // Where it reads and writes. Patterns (%j %A %a %x %u %N %n %t %%) are filled when it starts.
   std::string directory;
@@ -146,6 +180,7 @@ struct JobSpec {
   // Labels.
   Dialect dialect = Dialect::kNative;
   std::string project;
+  std::string team;  // Whose share it runs on; empty: the user's own default.
   std::string comment;
   std::string account;
   std::string pool;                            // Slurm's partition, Valohai's environment. Free text on one server.

@@ -41,6 +41,30 @@ std::string_view Name(Dialect dialect) {
   return kNames.at(static_cast<std::size_t>(dialect));
 }
 
+std::string_view Name(PlacementStrategy placement) {
+  constexpr std::array<std::string_view, 5> kNames = {"sequential", "random", "pack", "spread", "best"};
+  return kNames.at(static_cast<std::size_t>(placement));
+}
+
+std::string_view Name(TopologyNeed topology) {
+  constexpr std::array<std::string_view, 3> kNames = {"any", "numa", "nvlink"};
+  return kNames.at(static_cast<std::size_t>(topology));
+}
+
+std::string_view Name(Preemptible preemptible) {
+  constexpr std::array<std::string_view, 3> kNames = {"never", "pause", "requeue"};
+  return kNames.at(static_cast<std::size_t>(preemptible));
+}
+
+std::string GpuCountText(const Request& request) {
+  return std::to_string(request.gpus) + (request.is_elastic() ? ".." + std::to_string(request.gpus_most) : "");
+}
+
+std::string TopologyText(const Request& request) {
+  if (request.topology == TopologyNeed::kAny) return "";
+  return std::string(Name(request.topology)) + (request.requires_topology ? ":required" : "");
+}
+
 std::optional<JobState> JobStateFromName(std::string_view name) {
   for (std::size_t i = 0; i < kStateNames.size(); ++i) {
     if (kStateNames[i] == name) return static_cast<JobState>(i);

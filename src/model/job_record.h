@@ -38,6 +38,7 @@ struct JobRecord {
   Reason reason;        // Why it is in its state.
   Reason start_reason;  // Why it started when it did.
   std::string project;
+  std::string team;
   std::string comment;
   std::string group;
   Dialect dialect = Dialect::kNative;
@@ -53,6 +54,8 @@ struct JobRecord {
   Duration retry_delay{0};
   PlacementStrategy placement = PlacementStrategy::kSequential;
   bool is_placement_set = false;
+  Preemptible preemptible = Preemptible::kNever;
+  bool is_preemptible_set = false;
   // Of an element.
   JobId array;                    // Not set: no element.
   std::uint32_t array_index = 0;  // What the user calls it: 3 of "17_3".
@@ -78,6 +81,13 @@ std::string DisplayId(const JobRecord& record);
 
 std::string_view Name(JobState state);   // "timed_out"
 std::string_view Name(Dialect dialect);  // "slurm"
+std::string_view Name(PlacementStrategy placement);
+std::string_view Name(TopologyNeed topology);
+std::string_view Name(Preemptible preemptible);
+/// As --gpus has it: "2", or "2..8".
+std::string GpuCountText(const Request& request);
+/// As --topology has it: "nvlink", "nvlink:required"; empty for any.
+std::string TopologyText(const Request& request);
 std::optional<JobState> JobStateFromName(std::string_view name);
 
 /// Since 1970: when the job's time limit will have passed; kNever without one or before its start.

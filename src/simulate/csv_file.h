@@ -12,10 +12,19 @@
 
 namespace divvy::simulate {
 
+/// How a table is written, where it is no CSV file with a line of titles.
+struct TableStyle {
+  char separator = ',';  // Only ',' knows quotes. ' ': any run of spaces and tabs.
+  char comment = 0;      // Lines that begin with it are kept apart; 0: there are none.
+  /// Not empty: the file has no line of titles, and these are its columns.
+  std::vector<std::string> titles;
+};
+
 class CsvFile {
  public:
   /// Fails when the file cannot be read or lacks one of the `required` columns.
-  static Result<CsvFile> Open(const std::string& path, const std::vector<std::string_view>& required);
+  static Result<CsvFile> Open(const std::string& path, const std::vector<std::string_view>& required,
+                              TableStyle style = {});
   CsvFile(CsvFile&&) noexcept;
   CsvFile& operator=(CsvFile&&) noexcept;
   ~CsvFile();
@@ -27,6 +36,11 @@ class CsvFile {
   std::string_view Field(std::string_view column) const;
   /// A whole number from 0 to `most`; an empty field is refused too.
   Result<std::int64_t> Count(std::string_view column, std::int64_t most) const;
+  /// A decimal number from `least` to `most`.
+  Result<double> Number(std::string_view column, double least, double most) const;
+  bool Has(std::string_view column) const;
+  /// The lines of comment so far, without their first character; at most the first thousand.
+  const std::vector<std::string>& comments() const;
 
   /// "FILE:17: `what`".
   Error Wrong(const std::string& what) const;

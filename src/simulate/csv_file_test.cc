@@ -89,5 +89,26 @@ TEST_F(CsvFiles, ALineWithoutEndIsRefused) {
   EXPECT_NE(file.error().message.find("no CSV file"), std::string::npos);
 }
 
+TEST_F(CsvFiles, TablesWithoutTitlesAndWithComments) {
+  auto swf = CsvFile::Open(Plain("; head: 1\n\n  1   2.5\n; foot\n3\t-1\n"), {"b"},
+                           {.separator = ' ', .comment = ';', .titles = {"a", "b"}});
+  ASSERT_TRUE(swf) << swf.error().message;
+  ASSERT_TRUE(swf->Next().value());
+  EXPECT_EQ(swf->comments(), std::vector<std::string>{" head: 1"});
+  EXPECT_EQ(swf->Field("a"), "1");
+  EXPECT_EQ(swf->Number("b", 0, 10).value(), 2.5);
+  ASSERT_TRUE(swf->Next().value());
+  EXPECT_EQ(swf->Number("b", 0, 10).error().message, folder_ + "/plain.csv:5: b '-1' is not a number from 0 to 10");
+  EXPECT_FALSE(swf->Next().value());
+
+  auto bars = CsvFile::Open(Plain("# x\na|b\n\"1|2\n"), {"b"}, {.separator = '|', .comment = '#'});
+  ASSERT_TRUE(bars->Next().value());
+  EXPECT_EQ(bars->Field("a"), "\"1") << "only commas know quotes";
+  EXPECT_TRUE(bars->Has("b"));
+  EXPECT_FALSE(bars->Has("c"));
+  EXPECT_EQ(CsvFile::Open(Plain("# x\na|b\n"), {"c"}, {.separator = '|', .comment = '#'}).error().message,
+            folder_ + "/plain.csv:2: there is no column 'c'; the columns are a|b");
+}
+
 }  // namespace
 }  // namespace divvy::simulate

@@ -21,11 +21,17 @@ static_assert(static_cast<int>(Dialect::kNative) == 0 && static_cast<int>(Dialec
 static_assert(static_cast<int>(Dialect::kGflow) == 2 && static_cast<int>(Dialect::kValohai) == 3);
 static_assert(static_cast<int>(PlacementStrategy::kSequential) == 0 &&
               static_cast<int>(PlacementStrategy::kRandom) == 1);
+static_assert(static_cast<int>(PlacementStrategy::kPack) == 2 && static_cast<int>(PlacementStrategy::kSpread) == 3);
+static_assert(static_cast<int>(PlacementStrategy::kBest) == 4);
+static_assert(static_cast<int>(TopologyNeed::kNuma) == 1 && static_cast<int>(TopologyNeed::kNvlink) == 2);
+static_assert(static_cast<int>(Preemptible::kPause) == 1 && static_cast<int>(Preemptible::kRequeue) == 2);
 
 constexpr std::int64_t Highest(JobState) { return 10; }
 constexpr std::int64_t Highest(StopIntent) { return 2; }
 constexpr std::int64_t Highest(Dialect) { return 3; }
-constexpr std::int64_t Highest(PlacementStrategy) { return 1; }
+constexpr std::int64_t Highest(PlacementStrategy) { return 4; }
+constexpr std::int64_t Highest(TopologyNeed) { return 2; }
+constexpr std::int64_t Highest(Preemptible) { return 2; }
 
 constexpr std::array<std::string_view, 5> kDependencyNames = {"after", "after_ok", "after_not_ok", "after_any",
                                                               "singleton"};
@@ -87,6 +93,12 @@ void WalkColumns(Walk& walk, Record& record) {
   walk("array_exit_code", record.array_exit_code);
   walk("array_waiting", record.array_waiting);
   walk("array_indices", record.array_indices);
+  walk("team", record.team);
+  walk("preemptible", record.preemptible);
+  walk("is_preemptible_set", record.is_preemptible_set);
+  walk("gpus_most", record.request.gpus_most);
+  walk("topology", record.request.topology);
+  walk("requires_topology", record.request.requires_topology);
 }
 
 template <typename Walk, typename ExitOfRecord>

@@ -128,7 +128,16 @@ SELECT id,
 FROM jobs;
 )sql";
 
-constexpr std::array kMigrations = {Migration{1, kVersion1}};
+constexpr char kVersion2[] = R"sql(
+ALTER TABLE jobs ADD COLUMN team TEXT NOT NULL DEFAULT '';
+ALTER TABLE jobs ADD COLUMN preemptible INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE jobs ADD COLUMN is_preemptible_set INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE jobs ADD COLUMN gpus_most INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE jobs ADD COLUMN topology INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE jobs ADD COLUMN requires_topology INTEGER NOT NULL DEFAULT 0;
+)sql";
+
+constexpr std::array kMigrations = {Migration{1, kVersion1}, Migration{2, kVersion2}};
 
 // 0 for an empty file.
 Result<std::int64_t> VersionOf(Connection& connection) {

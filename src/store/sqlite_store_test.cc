@@ -3,6 +3,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <csignal>
 #include <fstream>
 #include <iterator>
@@ -10,6 +11,7 @@
 
 #include <gtest/gtest.h>
 
+#include "base/text.h"
 #include "store/row.h"
 #include "store/schema.h"
 #include "store/sqlite.h"
@@ -224,9 +226,10 @@ TEST(Lock, SecondStoreOnTheSameFileNamesTheFirst) {
 }
 
 const Migration kFakeMigrations[] = {
-    Migrations().front(),
-    {2, "ALTER TABLE jobs ADD COLUMN weight INTEGER NOT NULL DEFAULT 7; UPDATE jobs SET weight = 8 WHERE id = 2;"},
-    {3, "CREATE TABLE teams (name TEXT PRIMARY KEY)"},
+    Migrations()[0],
+    Migrations()[1],
+    {3, "ALTER TABLE jobs ADD COLUMN weight INTEGER NOT NULL DEFAULT 7; UPDATE jobs SET weight = 8 WHERE id = 2;"},
+    {4, "CREATE TABLE teams (name TEXT PRIMARY KEY)"},
 };
 
 TEST(Schema, OlderFileIsBroughtUpStepByStepWithItsRows) {
@@ -241,7 +244,50 @@ TEST(Schema, OlderFileIsBroughtUpStepByStepWithItsRows) {
   ASSERT_TRUE(MigrateSchema(connection, kFakeMigrations));  // Nothing to do.
   EXPECT_EQ(Must(connection.QueryInteger("SELECT sum(weight) FROM jobs")), 15);
   EXPECT_EQ(Must(connection.QueryInteger("SELECT count(*) FROM teams")), 0);
-  EXPECT_EQ(Must(connection.QueryInteger("SELECT value FROM meta WHERE key = 'schema_version'")), 3);
+  EXPECT_EQ(Must(connection.QueryInteger("SELECT value FROM meta WHERE key = 'schema_version'")), 4);
+}
+
+// As the first release wrote it: without teams, preemption, elastic sizes and topology.
+TEST(Schema, DatabaseOfTheFirstVersionOpensWithItsJobs) {
+  TemporaryFolder folder;
+  const std::string path = folder.File("divvy.db");
+  {
+    std::ofstream(path).close();  // An empty file is an empty database.
+    Connection connection(path);
+    ASSERT_TRUE(connection.Open());
+    ASSERT_TRUE(MigrateSchema(connection, Migrations().first(1)));
+    std::string columns;
+    std::string values;
+    for (std::string_view column : Split(RowColumns(), ',')) {
+      column = Trim(column);
+      constexpr std::string_view kNew[] = {"team",      "preemptible", "is_preemptible_set",
+                                           "gpus_most", "topology",    "requires_topology"};
+      if (std::ranges::find(kNew, column) != std::end(kNew)) continue;
+      columns += (columns.empty() ? "" : ", ") + std::string(column);
+      const bool is_text = column == "user" || column == "gpu_type" || column == "dependencies" || column == "reason" ||
+                           column == "start_reason" || column == "project" || column == "comment" ||
+                           column == "job_group" || column == "array_waiting" || column == "array_indices";
+      if (!values.empty()) values += ", ";
+      if (column.starts_with("exit_")) values += "NULL";
+      else if (column == "name") values += "'old'";
+      else if (column == "id" || column == "spec_of" || column == "state" || column == "request_gpus") values += "1";
+      else values += is_text ? "''" : "0";
+    }
+    ASSERT_TRUE(
+        connection.Execute(("INSERT INTO jobs (" + columns + ", has_own_name) VALUES (" + values + ", 1)").c_str()));
+  }
+  const auto loaded = Must(MustOpen(path)->Load());
+  ASSERT_EQ(loaded.live.size(), 1u);
+  const JobRecord& old = loaded.live.front();
+  EXPECT_EQ(old.name, "old");
+  EXPECT_EQ(old.request, (Request{.gpus = 1, .tasks = 0}));
+  EXPECT_EQ(old.team, "");
+  EXPECT_FALSE(old.is_preemptible_set);
+  JobRecord changed = old;
+  changed.team = "vision";
+  changed.request.gpus_most = 8;
+  MustCommit(*MustOpen(path), {Update({changed})});
+  EXPECT_EQ(Must(MustOpen(path)->Find(JobId(1))), changed);
 }
 
 TEST(Schema, StepThatFailsLeavesTheOldVersion) {
@@ -250,7 +296,8 @@ TEST(Schema, StepThatFailsLeavesTheOldVersion) {
   auto store = MustOpen(path);
   MustCommit(*store, {Insert({Job(1)})});
   store.reset();
-  const Migration broken[] = {kFakeMigrations[0], kFakeMigrations[1], {3, "CREATE TABLE jobs (id)"}};
+  const Migration broken[] = {
+      kFakeMigrations[0], kFakeMigrations[1], kFakeMigrations[2], {4, "CREATE TABLE jobs (id)"}};
   {
     Connection connection(path);
     ASSERT_TRUE(connection.Open());
@@ -273,7 +320,7 @@ TEST(Schema, NewerFileIsRefusedNamingBothVersions) {
   const auto opened = OpenSqliteStore(path);
   ASSERT_FALSE(opened);
   EXPECT_EQ(opened.error().code, ErrorCode::kFailedPrecondition);
-  EXPECT_TRUE(Has(opened.error().message, "schema version 3, this divvy knows up to 1")) << opened.error().message;
+  EXPECT_TRUE(Has(opened.error().message, "schema version 4, this divvy knows up to 2")) << opened.error().message;
   EXPECT_EQ(ReadFile(path), before);
 }
 

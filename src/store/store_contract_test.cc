@@ -45,7 +45,15 @@ JobRecord RecordWithEverything() {
   JobRecord record = Job(7, "naïve 'name'; --");
   record.state = JobState::kStopping;
   record.user = {0, 5, "root"};
-  record.request = {.gpus = 4, .gpu_type = "h100|a100", .gpu_memory = 40_GiB, .cpus = 3, .memory = 1_GiB, .tasks = 2};
+  record.request = {.gpus = 4,
+                    .gpu_type = "h100|a100",
+                    .gpu_memory = 40_GiB,
+                    .cpus = 3,
+                    .memory = 1_GiB,
+                    .tasks = 2,
+                    .gpus_most = 8,
+                    .topology = TopologyNeed::kNvlink,
+                    .requires_topology = true};
   record.priority = -7;
   record.begin = kNoon + 1ns;
   record.started = kNoon + 2ns;
@@ -76,7 +84,10 @@ JobRecord RecordWithEverything() {
   record.wants_pty = record.requeues_after_reboot = record.is_placement_set = true;
   record.retries = 5;
   record.retry_delay = 10s;
-  record.placement = PlacementStrategy::kRandom;
+  record.placement = PlacementStrategy::kBest;
+  record.team = "vision/inference";
+  record.preemptible = Preemptible::kRequeue;
+  record.is_preemptible_set = true;
   record.array_count = 1'000'000;
   record.array_at_once = 8;
   record.stop_intent = StopIntent::kRequeue;

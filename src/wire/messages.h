@@ -78,7 +78,10 @@ struct RequestView {
   std::int64_t cpus = 0;
   std::int64_t memory_bytes = 0;
   std::int64_t tasks = 1;
-  double time_limit_s = 0;  // 0: none.
+  double time_limit_s = 0;     // 0: none.
+  std::int64_t gpus_most = 0;  // Elastic: from `gpus` to this; 0: fixed.
+  std::string topology;        // "numa", "nvlink:required"; empty: any.
+  std::string placement;       // "pack"; empty: the server's own.
 };
 
 struct JobView {
@@ -113,6 +116,8 @@ struct JobView {
   std::vector<std::string> dependencies;  // "afterok:12"
   std::int64_t restarts = 0;
   std::int64_t position = 0;  // In the queue, from 1; 0: not in line.
+  std::string team;
+  std::string preemptible;  // "never", "pause", "requeue"; empty: not said.
 };
 
 /// One job in full: what GET /v1/jobs/ID answers.
@@ -148,6 +153,8 @@ struct JobDetail {
   std::vector<std::string> dependencies;
   std::int64_t restarts = 0;
   std::int64_t position = 0;
+  std::string team;
+  std::string preemptible;  // "never", "pause", "requeue"; empty: not said.
 
   std::vector<std::string> gpu_uuids;
   std::string command;  // As a shell would have it; "script NAME" for a script.
@@ -261,7 +268,7 @@ struct ActionAnswer {
 /// file, label or group away.
 struct JobUpdate {
   JobSelector select;
-  std::optional<std::int64_t> gpus;
+  std::optional<std::int64_t> gpus;  // Alone: exactly so many; with gpus_most: the fewest.
   std::optional<std::string> gpu_type;
   std::optional<std::int64_t> gpu_memory_bytes;
   std::optional<std::int64_t> cpus;
@@ -296,6 +303,9 @@ struct JobUpdate {
   std::optional<double> grace_s;
   std::optional<std::string> account;
   std::optional<std::string> pool;
+  std::optional<std::int64_t> gpus_most;  // 0: fixed.
+  std::optional<std::string> topology;    // "any", "numa", "nvlink", "nvlink:required".
+  std::optional<Preemptible> preemptible;
 };
 
 struct RestrictRequest {

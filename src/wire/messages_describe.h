@@ -15,10 +15,13 @@ namespace divvy {
 BOOST_DESCRIBE_ENUM(Dialect, kNative, kSlurm, kGflow, kValohai)
 BOOST_DESCRIBE_ENUM(JobState, kHeld, kQueued, kStarting, kRunning, kPaused, kStopping, kSucceeded, kFailed, kCancelled,
                     kTimedOut, kLost)
-BOOST_DESCRIBE_ENUM(PlacementStrategy, kSequential, kRandom)
+BOOST_DESCRIBE_ENUM(PlacementStrategy, kSequential, kRandom, kPack, kSpread, kBest)
+BOOST_DESCRIBE_ENUM(TopologyNeed, kAny, kNuma, kNvlink)
+BOOST_DESCRIBE_ENUM(Preemptible, kNever, kPause, kRequeue)
 BOOST_DESCRIBE_ENUM(DependencyKind, kAfter, kAfterOk, kAfterNotOk, kAfterAny, kSingleton)
 
-BOOST_DESCRIBE_STRUCT(Request, (), (gpus, gpu_type, gpu_memory, cpus, memory, tasks))
+BOOST_DESCRIBE_STRUCT(Request, (),
+                      (gpus, gpu_type, gpu_memory, cpus, memory, tasks, gpus_most, topology, requires_topology))
 BOOST_DESCRIBE_STRUCT(Dependency, (), (kind, job, element, delay))
 BOOST_DESCRIBE_STRUCT(ArraySpec, (), (indices, at_once))
 BOOST_DESCRIBE_STRUCT(Parameter, (), (name, values, row_group))
@@ -27,9 +30,10 @@ BOOST_DESCRIBE_STRUCT(Capture, (), (environment, limits, umask))
 BOOST_DESCRIBE_STRUCT(JobSpec, (),
                       (command, script, arguments, name, request, placement, is_placement_set, priority, is_held, begin,
                        time_limit, warn, stop_signal, grace, dependencies, needs_any_dependency, keeps_waiting, array,
-                       parameters, name_template, retries, retry_delay, requeues_after_reboot, group, group_limit,
-                       directory, output, error, input, appends_output, is_foreground, wants_pty, capture, dialect,
-                       project, comment, account, pool, labels, extra_environment, notes, queues_anyway))
+                       parameters, name_template, retries, retry_delay, requeues_after_reboot, preemptible,
+                       is_preemptible_set, group, group_limit, directory, output, error, input, appends_output,
+                       is_foreground, wants_pty, capture, dialect, project, team, comment, account, pool, labels,
+                       extra_environment, notes, queues_anyway))
 BOOST_DESCRIBE_STRUCT(User, (), (uid, gid, name))
 BOOST_DESCRIBE_STRUCT(Exit, (),
                       (code, signal, was_oom_killed, hit_time_limit, is_known, failure, cpu_time, memory_peak))
@@ -46,19 +50,21 @@ BOOST_DESCRIBE_STRUCT(GpuView, (),
                       (index, uuid, model, memory_total_bytes, memory_used_bytes, state, reason, jobs, job_display_ids,
                        pci_address, numa_node, compute_capability, is_mig_enabled, links, utilisation_percent,
                        temperature_celsius, power_watts, processes, isolation))
-BOOST_DESCRIBE_STRUCT(RequestView, (), (gpus, gpu_type, gpu_memory_bytes, cpus, memory_bytes, tasks, time_limit_s))
+BOOST_DESCRIBE_STRUCT(RequestView, (),
+                      (gpus, gpu_type, gpu_memory_bytes, cpus, memory_bytes, tasks, time_limit_s, gpus_most, topology,
+                       placement))
 BOOST_DESCRIBE_STRUCT(JobView, (),
                       (id, display_id, name, user, state, gpus, request, submit_time, eligible_time, start_time,
                        end_time, exit_code, signal, reason, start_reason, priority, project, group, pool, account, qos,
                        comment, dialect, array_id, array_index, count, array_indices, array_at_once, dependencies,
-                       restarts, position))
+                       restarts, position, team, preemptible))
 BOOST_DESCRIBE_STRUCT(JobDetail, (),
                       (id, display_id, name, user, state, gpus, request, submit_time, eligible_time, start_time,
                        end_time, exit_code, signal, reason, start_reason, priority, project, group, pool, account, qos,
                        comment, dialect, array_id, array_index, count, array_indices, array_at_once, dependencies,
-                       restarts, position, gpu_uuids, command, script, directory, output, error, pid, was_oom_killed,
-                       cpu_time_s, memory_peak_bytes, deadline, retries_left, labels, notes, parameters, elements,
-                       wants_pty, is_foreground, history))
+                       restarts, position, team, preemptible, gpu_uuids, command, script, directory, output, error, pid,
+                       was_oom_killed, cpu_time_s, memory_peak_bytes, deadline, retries_left, labels, notes, parameters,
+                       elements, wants_pty, is_foreground, history))
 BOOST_DESCRIBE_STRUCT(HolderView, (), (id, display_id, name, user, state, gpus, until))
 BOOST_DESCRIBE_STRUCT(BlockerView, (), (kind, text, needed, available, holders, held_by, rule))
 BOOST_DESCRIBE_STRUCT(WhyView, (),
@@ -76,7 +82,8 @@ BOOST_DESCRIBE_STRUCT(JobUpdate, (),
                       (select, gpus, gpu_type, gpu_memory_bytes, cpus, memory_bytes, priority, time_limit_s, begin,
                        name, project, comment, group, array_at_once, retries, command, dependencies, output, tasks,
                        placement, queues_anyway, keeps_waiting, retry_delay_s, requeues_after_reboot, script, arguments,
-                       error, input, appends_output, directory, environment, warn, stop_signal, grace_s, account, pool))
+                       error, input, appends_output, directory, environment, warn, stop_signal, grace_s, account, pool,
+                       gpus_most, topology, preemptible))
 BOOST_DESCRIBE_STRUCT(RestrictRequest, (), (gpus, is_all))
 BOOST_DESCRIBE_STRUCT(RestrictAnswer, (), (gpus, message))
 BOOST_DESCRIBE_STRUCT(IgnoreRequest, (), (gpu, pid, is_ignored))

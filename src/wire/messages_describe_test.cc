@@ -90,8 +90,19 @@ JobSpec SpecWithEverything() {
   spec.command = {"python", "train.py", "a b"};
   spec.arguments = {"--lr"};
   spec.name = "train";
-  spec.request = {.gpus = 2, .gpu_type = "h100&80gb", .gpu_memory = 40_GiB, .cpus = 8, .memory = 64_GiB, .tasks = 2};
-  spec.placement = PlacementStrategy::kRandom;
+  spec.request = {.gpus = 2,
+                  .gpu_type = "h100&80gb",
+                  .gpu_memory = 40_GiB,
+                  .cpus = 8,
+                  .memory = 64_GiB,
+                  .tasks = 2,
+                  .gpus_most = 8,
+                  .topology = TopologyNeed::kNvlink,
+                  .requires_topology = true};
+  spec.placement = PlacementStrategy::kBest;
+  spec.team = "vision";
+  spec.preemptible = Preemptible::kRequeue;
+  spec.is_preemptible_set = true;
   spec.is_placement_set = true;
   spec.priority = -3;
   spec.is_held = true;

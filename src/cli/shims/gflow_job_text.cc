@@ -10,6 +10,7 @@
 #include "cli/shims/gflow_queue.h"
 #include "cli/shims/gflow_words.h"
 #include "dialect/gflow.h"
+#include "dialect/job_options.h"
 #include "dialect/quantities.h"
 
 namespace divvy::cli {
@@ -250,12 +251,15 @@ Result<JobSpec> SpecToRedo(const wire::JobDetail& old, const wire::JobUpdate& ch
   else spec.command = changes.command.value_or(std::vector<std::string>{"sh", "-c", old.command});
   spec.name = changes.name.value_or(old.name);
   spec.project = changes.project.value_or(old.project);
+  spec.team = old.team;
   spec.comment = old.comment;
   spec.keeps_waiting = changes.keeps_waiting.value_or(false);
   spec.group = old.group;
   spec.directory = old.directory;
   spec.priority = static_cast<int>(changes.priority.value_or(old.priority));
   spec.request.gpus = static_cast<int>(changes.gpus.value_or(old.request.gpus));
+  if (!changes.gpus) spec.request.gpus_most = static_cast<int>(old.request.gpus_most);
+  if (!old.request.topology.empty()) static_cast<void>(dialect::ParseTopology(old.request.topology, spec.request));
   spec.request.gpu_type = old.request.gpu_type;
   spec.request.gpu_memory = Bytes(changes.gpu_memory_bytes.value_or(old.request.gpu_memory_bytes));
   spec.request.cpus = static_cast<int>(old.request.cpus);

@@ -117,6 +117,8 @@ wire::JobView ViewOf(const wire::JobDetail& d) {
   v.dependencies = d.dependencies;
   v.restarts = d.restarts;
   v.position = d.position;
+  v.team = d.team;
+  v.preemptible = d.preemptible;
   return v;
 }
 
@@ -222,18 +224,23 @@ std::string ExitCode(const wire::JobView& job) {
   return std::to_string(signal != 0 ? 0 : job.exit_code.value_or(0)) + ":" + std::to_string(signal);
 }
 
+/// An elastic job may have got more than it asks for at least.
+std::int64_t GpusOf(const wire::JobView& job) {
+  return std::max(job.request.gpus, job.start_time ? static_cast<std::int64_t>(job.gpus.size()) : 0);
+}
+
 std::string TresPerNode(const wire::JobView& job) {
   if (job.request.gpus == 0) return "N/A";
   std::string type = job.request.gpu_type;
   std::ranges::replace(type, '&', '_');
-  return "gres:gpu:" + (type.empty() ? "" : type + ":") + std::to_string(job.request.gpus);
+  return "gres:gpu:" + (type.empty() ? "" : type + ":") + std::to_string(GpusOf(job));
 }
 
 std::string Tres(const wire::JobView& job) {
   std::string text = "cpu=" + std::to_string(std::max<std::int64_t>({job.request.cpus, job.request.tasks, 1}));
   if (job.request.memory_bytes > 0) text += ",mem=" + Megabytes(job.request.memory_bytes);
   text += ",node=1,billing=" + std::to_string(std::max<std::int64_t>({job.request.cpus, job.request.tasks, 1}));
-  if (job.request.gpus > 0) text += ",gres/gpu=" + std::to_string(job.request.gpus);
+  if (job.request.gpus > 0) text += ",gres/gpu=" + std::to_string(GpusOf(job));
   return text;
 }
 

@@ -117,6 +117,11 @@ void Fleet::Release(ShapeIndex shape, const Spot& spot) {
   Note(spot.node);
 }
 
+void Fleet::Set(NodeIndex node, const NodeState& state) {
+  nodes_[node] = state;
+  Note(node);
+}
+
 void Fleet::Note(NodeIndex node) {
   worth_[node] = scorer_->Worth(nodes_[node]);
   if (log_.size() >= std::max(nodes_.size(), kShortestLog)) {

@@ -46,6 +46,8 @@ class Fleet {
   /// Requires: the shape fits there.
   void Take(ShapeIndex shape, const Spot& spot);
   void Release(ShapeIndex shape, const Spot& spot);
+  /// The node is so now, however it came about.
+  void Set(NodeIndex node, const NodeState& state);
 
   const std::vector<NodeState>& nodes() const { return nodes_; }
   const Scorer& scorer() const { return *scorer_; }

@@ -85,6 +85,16 @@ void Take(NodeState& node, const Shape& shape, GpuMask gpus) {
 
 void Release(NodeState& node, const Shape& shape, GpuMask gpus) { Change(node, shape, gpus, -1); }
 
+void Block(NodeState& node, GpuMask gpus) {
+  for (int gpu = 0; gpu < node.gpus; ++gpu) {
+    if (((gpus >> gpu) & 1) == 0) continue;
+    auto& free = node.free_milli[static_cast<std::size_t>(gpu)];
+    node.gpu_free -= free;
+    free = 0;
+  }
+  Recount(node);
+}
+
 GpuMask TightestGpus(const NodeState& node, const Shape& shape) {
   return Select(node, shape, [](int a, int b) { return a < b; });
 }

@@ -76,6 +76,9 @@ void Take(NodeState& node, const Shape& shape, GpuMask gpus);
 /// Undoes Take.
 void Release(NodeState& node, const Shape& shape, GpuMask gpus);
 
+/// Nothing is left on these GPUs, whatever was.
+void Block(NodeState& node, GpuMask gpus);
+
 /// The `shape.gpus` fitting GPUs with the least room; of equals the lower index.
 GpuMask TightestGpus(const NodeState& node, const Shape& shape);
 /// The first `shape.gpus` fitting GPUs.

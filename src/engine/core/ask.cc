@@ -1,0 +1,29 @@
+#include "engine/core/ask.h"
+
+#include <algorithm>
+
+namespace divvy::core {
+
+std::int64_t LeastGpuMilli(const Ask& ask) {
+  std::int64_t sum = 0;
+  for (const TaskGroup& group : ask.groups) sum += std::int64_t{group.least} * group.alternatives.front().gpu_milli();
+  return sum;
+}
+
+int LeastTasks(const Ask& ask) {
+  int sum = 0;
+  for (const TaskGroup& group : ask.groups) sum += group.least;
+  return sum;
+}
+
+bool WantsGpu(const Ask& ask) {
+  return std::any_of(ask.groups.begin(), ask.groups.end(),
+                     [](const TaskGroup& group) { return group.alternatives.front().gpus > 0; });
+}
+
+bool IsElastic(const Ask& ask) {
+  return std::any_of(ask.groups.begin(), ask.groups.end(),
+                     [](const TaskGroup& group) { return group.most > group.least; });
+}
+
+}  // namespace divvy::core

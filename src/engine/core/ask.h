@@ -1,0 +1,74 @@
+// What jobs ask of a cluster, and what they get. An ask is one or more groups of equal tasks, each task on one node;
+// all of the least number of tasks start together or none does.
+//
+// Asks are interned: jobs that ask for the same thing share one, which is what lets 100,000 of them cost as much as one.
+#pragma once
+
+#include <compare>
+#include <cstdint>
+#include <vector>
+
+#include "base/id.h"
+#include "base/time.h"
+#include "engine/placement/shape.h"
+#include "model/gpu.h"
+#include "model/job.h"
+
+namespace divvy::core {
+
+using placement::GpuMask;
+using placement::NodeIndex;
+using placement::NodeState;
+using placement::Shape;
+
+using AskIndex = std::uint32_t;
+using ClassIndex = std::uint32_t;
+using TeamIndex = std::uint32_t;
+using CapIndex = std::uint32_t;
+using UserIndex = std::uint32_t;
+
+/// How close to each other the tasks of one ask must be. Wider first.
+enum class Together : std::uint8_t { kAnywhere, kBlock, kRack, kNode };
+
+/// Equal tasks.
+struct TaskGroup {
+  /// What one task needs; where there are several, any of them will do and the first is liked best (faster GPUs, say).
+  std::vector<Shape> alternatives;
+  std::int32_t least = 1;
+  std::int32_t most = 1;  // Beyond `least`: takes more when nobody else can use it, and gives it back first.
+
+  friend auto operator<=>(const TaskGroup&, const TaskGroup&) = default;
+};
+
+struct Ask {
+  std::vector<TaskGroup> groups;
+  Together together = Together::kAnywhere;
+  bool requires_together = false;  // False: as close as there is, up to `together`.
+  bool mixes_models = false;       // Tasks of one job otherwise run on GPUs of one model.
+  PlacementStrategy placement = PlacementStrategy::kBest;
+  TopologyNeed topology = TopologyNeed::kAny;  // Of the GPUs of one task.
+  bool requires_topology = false;
+
+  friend auto operator<=>(const Ask&, const Ask&) = default;
+};
+
+/// Milli of GPU that the least number of tasks takes, in the first alternative.
+std::int64_t LeastGpuMilli(const Ask& ask);
+int LeastTasks(const Ask& ask);
+bool WantsGpu(const Ask& ask);
+bool IsElastic(const Ask& ask);
+
+/// One task's place.
+struct Piece {
+  NodeIndex node = 0;
+  GpuMask gpus = 0;
+  std::uint8_t group = 0;
+  std::uint8_t alternative = 0;
+  friend bool operator==(const Piece&, const Piece&) = default;
+};
+
+inline const Shape& ShapeOf(const Ask& ask, const Piece& piece) {
+  return ask.groups[piece.group].alternatives[piece.alternative];
+}
+
+}  // namespace divvy::core

@@ -1,0 +1,467 @@
+#include "engine/core/cluster.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/result.h"
+#include "engine/core/placing.h"
+
+namespace divvy::core {
+namespace {
+
+GpuMask AllGpus(int count) { return static_cast<GpuMask>((std::uint32_t{1} << count) - 1); }
+
+}  // namespace
+
+Time EndOf(const Rules& rules, const RunPiece& piece, Time now) {
+  // Any short time will do for one that should have ended: it keeps "now" for what can start at once.
+  if (piece.end != kNever) return piece.end > now ? piece.end : now + std::chrono::seconds(1);
+  if (!rules.uses_predictions || piece.predicted_end == kNever) return kNever;
+  if (piece.predicted_end > now) return piece.predicted_end;
+  return now + std::max<Duration>(std::chrono::minutes(1), (now - piece.started) / 10);
+}
+
+Cluster::Cluster(Rules rules, Duration usage_half_life) : state_(std::make_unique<State>(rules, usage_half_life)) {}
+Cluster::~Cluster() = default;
+Cluster::Cluster(Cluster&&) noexcept = default;
+Cluster& Cluster::operator=(Cluster&&) noexcept = default;
+
+Cluster Cluster::Copy() const {
+  Cluster copy(state_->rules);
+  *copy.state_ = *state_;
+  return copy;
+}
+
+// --- Nodes ------------------------------------------------------------------------------------------------------------
+
+NodeIndex Cluster::AddNode(NodeFacts facts) {
+  State& s = *state_;
+  const auto index = static_cast<NodeIndex>(s.nodes.size());
+  Node node;
+  node.facts = std::move(facts);
+  s.nodes.push_back(std::move(node));
+  s.fleet.reset();
+  s.usable_epoch += 1;
+  s.room_epoch += 1;
+  s.must_find_head = true;
+  s.Rebuild(index);
+  s.Grow(index);
+  std::int64_t milli = 0;
+  for (const Node& one : s.nodes) milli += std::int64_t{one.facts.gpus} * placement::kGpuMilli;
+  s.teams.SetCapacity(milli);
+  return index;
+}
+
+void Cluster::SetUsable(NodeIndex node, GpuMask usable, bool accepts) {
+  State& s = *state_;
+  s.nodes[node].blocked = static_cast<GpuMask>(AllGpus(s.nodes[node].facts.gpus) & ~usable);
+  s.nodes[node].accepts = accepts;
+  s.take_epoch += 1;
+  s.usable_epoch += 1;
+  s.room_epoch += 1;
+  s.must_find_head = true;
+  s.Rebuild(node);
+  s.Grow(node);
+  for (PromiseSlot& slot : s.promises) slot.is_stale = true;
+}
+
+void Cluster::SetScorer(std::shared_ptr<const placement::Scorer> scorer) {
+  state_->scorer = std::move(scorer);
+  if (state_->fleet) state_->fleet->SetScorer(state_->scorer);
+}
+
+void Cluster::SetRules(Rules rules) {
+  state_->rules = rules;
+  // Who deserves a promise is another question now; what was taken for somebody stays theirs.
+  for (std::size_t i = state_->promises.size(); i-- > 0;) {
+    if (!state_->promises[i].promise.is_claim) state_->DropPromise(i);
+  }
+  state_->room_epoch += 1;
+  state_->FreshenAll();
+}
+
+void Cluster::State::MakeFleet() {
+  if (fleet) return;
+  if (!scorer) scorer = std::make_shared<placement::AnyRoom>();
+  std::vector<NodeState> states;
+  states.reserve(nodes.size());
+  for (const Node& node : nodes) states.push_back(node.state);
+  fleet.emplace(std::move(states), scorer);
+  for (const NodeIndex node : held) Show(node);
+}
+
+// What a node has left, from nothing.
+void Cluster::State::Rebuild(NodeIndex index) {
+  Node& node = nodes[index];
+  NodeState state = placement::MakeNode(node.facts.cpu_milli, node.facts.memory_mib, node.facts.gpus, node.facts.kind);
+  for (const RunPiece& piece : node.pieces) placement::Take(state, piece.shape, piece.gpus);
+  placement::Block(state, node.accepts ? node.blocked : AllGpus(node.facts.gpus));
+  if (!node.accepts) state.cpu_free = state.memory_free = 0;
+  node.state = state;
+  Show(index);
+}
+
+void Cluster::State::Show(NodeIndex index) {
+  if (!fleet) return;
+  const Node& node = nodes[index];
+  if (node.holds.empty()) {
+    fleet->Set(index, node.state);
+    return;
+  }
+  NodeState hidden = node.state;
+  placement::Block(hidden, AllGpus(node.facts.gpus));
+  hidden.cpu_free = hidden.memory_free = -1;
+  fleet->Set(index, hidden);
+}
+
+void Cluster::State::Grow(NodeIndex node) {
+  if (nodes[node].has_grown) return;
+  nodes[node].has_grown = true;
+  grown.push_back(node);
+}
+
+// --- Teams and caps ---------------------------------------------------------------------------------------------------
+
+Teams& Cluster::teams() { return state_->teams; }
+const Teams& Cluster::teams() const { return state_->teams; }
+
+void Cluster::RecountTeams(Time now) {
+  State& s = *state_;
+  std::int64_t capacity = 0;
+  for (const Node& node : s.nodes) capacity += std::int64_t{node.facts.gpus} * placement::kGpuMilli;
+  s.teams.SetCapacity(capacity);
+  for (const auto& [id, run] : s.running) {
+    const JobClass& job_class = s.classes[run.job_class];
+    s.teams.AddRunning(job_class.key.team, s.MilliOf(run), job_class.is_firm(), now);
+  }
+  for (const auto& [id, entry] : s.waiting) {
+    if (entry.lane != Waiting::Lane::kReady) continue;
+    const JobClass& job_class = s.classes[entry.job_class];
+    s.teams.AddWaiting(job_class.key.team, job_class.least_milli * entry.count);
+  }
+  s.FreshenAll();
+}
+
+CapIndex Cluster::AddCap(std::string name, int limit) {
+  state_->caps.push_back({std::move(name), limit, 0, {}});
+  return static_cast<CapIndex>(state_->caps.size() - 1);
+}
+
+void Cluster::SetCap(CapIndex cap, int limit) {
+  state_->caps[cap].limit = limit;
+  for (const ClassIndex index : state_->caps[cap].classes) state_->Freshen(index);
+}
+
+void Cluster::State::Freshen(ClassIndex index) {
+  JobClass& job_class = classes[index];
+  if (job_class.is_fresh || job_class.line.empty()) return;
+  job_class.is_fresh = true;
+  fresh.push_back(index);
+}
+
+void Cluster::State::FreshenAll() {
+  for (ClassIndex index = 0; index < classes.size(); ++index) {
+    Freshen(index);
+    stale_heads.push_back(index);  // Its key may be another one now.
+  }
+  must_find_head = true;
+  take_epoch += 1;
+  for (PromiseSlot& slot : promises) slot.is_stale = true;
+}
+
+// --- Waiting ----------------------------------------------------------------------------------------------------------
+
+AskIndex Cluster::Know(const Ask& ask) {
+  State& s = *state_;
+  const auto [at, is_new] = s.ask_index.try_emplace(ask, static_cast<AskIndex>(s.asks.size()));
+  if (is_new) s.asks.push_back(ask);
+  return at->second;
+}
+
+ClassIndex Cluster::State::ClassOf(const Job& job) {
+  ClassKey key{job.ask, job.team, job.user, job.limit, job.predicted, job.caps, job.preemptible};
+  const auto [at, is_new] = class_index.try_emplace(std::move(key), static_cast<ClassIndex>(classes.size()));
+  if (is_new) {
+    JobClass job_class;
+    job_class.key = at->first;
+    job_class.least_milli = LeastGpuMilli(asks[job.ask]);
+    job_class.wants_gpu = WantsGpu(asks[job.ask]);
+    Front front;
+    front.wants_gpu = job_class.wants_gpu;
+    front.is_plain = asks[job.ask].groups.size() == 1 && asks[job.ask].groups.front().alternatives.size() == 1;
+    front.shape = asks[job.ask].groups.front().alternatives.front();
+    fronts.push_back(front);
+    keys.emplace_back();
+    classes.push_back(std::move(job_class));
+  }
+  return at->second;
+}
+
+Standing Cluster::State::StandingOf(ClassIndex index, const Place& place) const {
+  const JobClass& job_class = classes[index];
+  const Duration predicted =
+      job_class.key.predicted > Duration(0) ? job_class.key.predicted : job_class.key.limit;
+  return {place, job_class.least_milli, predicted, job_class.key.team};
+}
+
+void Cluster::State::HeadChanged(ClassIndex index, Time now) {
+  JobClass& job_class = classes[index];
+  if (job_class.line.empty()) return;
+  const Place& place = job_class.line.At(job_class.line.begin()).place;
+  job_class.head = KeyOf(rules, teams, StandingOf(index, place), now);
+  keys[index] = job_class.head;
+  fronts[index].since = place.since;
+  // The next of the class to escalate: it may be promised a start then, and may pass others.
+  job_class.head_changes_at = kNever;
+  if (rules.escalate_after <= Duration(0)) return;
+  const Place young = {now - rules.escalate_after + Duration(1), JobId(0), place.priority};
+  const Line::Position at = job_class.line.LowerBound(young);
+  if (job_class.line.IsEnd(at) || job_class.line.At(at).place.priority != place.priority) return;
+  job_class.head_changes_at = EscalatesAt(rules, job_class.line.At(at).place.since);
+  next_change = std::min(next_change, job_class.head_changes_at);
+}
+
+void Cluster::State::LineUp(JobId id, Waiting& entry) {
+  JobClass& job_class = classes[entry.job_class];
+  const bool was_empty = job_class.line.empty();
+  const bool is_first = was_empty || entry.place < job_class.line.At(job_class.line.begin()).place;
+  job_class.line.Insert(entry.place, entry.count);
+  entry.lane = Waiting::Lane::kReady;
+  teams.AddWaiting(job_class.key.team, job_class.least_milli * entry.count);
+  take_epoch += 1;
+  // Behind an equal that could not start, nobody can.
+  fronts[entry.job_class].is_waiting = true;
+  if (is_first) {
+    stale_heads.push_back(entry.job_class);
+    Freshen(entry.job_class);
+  } else if (rules.escalate_after > Duration(0)) {
+    next_change = std::min(next_change, EscalatesAt(rules, entry.place.since));
+  }
+  if (was_empty) {
+    for (const CapIndex cap : job_class.key.caps) caps[cap].classes.insert(entry.job_class);
+  }
+  (void)id;
+}
+
+void Cluster::State::StepOut(JobId id, const Waiting& entry) {
+  switch (entry.lane) {
+    case Waiting::Lane::kParked:
+      return;
+    case Waiting::Lane::kDated:
+      dated.erase({entry.place.since, id});
+      return;
+    case Waiting::Lane::kReady:
+      break;
+  }
+  JobClass& job_class = classes[entry.job_class];
+  const bool was_first = job_class.line.At(job_class.line.begin()).place.id == id;
+  job_class.line.Erase(entry.place);
+  teams.AddWaiting(job_class.key.team, -job_class.least_milli * entry.count);
+  if (job_class.line.empty()) {
+    fronts[entry.job_class].is_waiting = false;
+    for (const CapIndex cap : job_class.key.caps) caps[cap].classes.erase(entry.job_class);
+  } else if (was_first) {
+    stale_heads.push_back(entry.job_class);
+  }
+  if (heads[0] == id || heads[1] == id) must_find_head = true;
+  for (std::size_t i = 0; i < promises.size(); ++i) {
+    if (promises[i].promise.entry != id) continue;
+    DropPromise(i);
+    break;
+  }
+}
+
+void Cluster::Put(Job job, Time now) {
+  State& s = *state_;
+  std::uint32_t named = 0;
+  if (const auto old = s.waiting.find(job.id); old != s.waiting.end()) {
+    named = old->second.named;
+    Remove(job.id, now);
+  }
+  Waiting entry;
+  entry.job_class = s.ClassOf(job);
+  entry.count = job.count;
+  entry.named = named;
+  entry.place = {std::max(job.queued_at, job.begin), job.id, job.priority};
+  s.waiting_count += job.count;
+  if (job.is_parked) {
+    entry.lane = Waiting::Lane::kParked;
+  } else if (job.begin > now) {
+    entry.lane = Waiting::Lane::kDated;
+    s.dated.insert({entry.place.since, job.id});
+  } else {
+    s.LineUp(job.id, entry);
+  }
+  s.waiting.emplace(job.id, entry);
+  if (!s.moving.empty()) s.ResumeMoved(job.id, now);
+}
+
+void Cluster::Remove(JobId id, Time) {
+  State& s = *state_;
+  const auto at = s.waiting.find(id);
+  DIVVY_ASSERT(at != s.waiting.end());
+  s.StepOut(id, at->second);
+  s.waiting_count -= at->second.count;
+  s.waiting.erase(at);
+}
+
+// --- Running ----------------------------------------------------------------------------------------------------------
+
+std::int64_t Cluster::State::MilliOf(const Run& run) const {
+  std::int64_t milli = 0;
+  for (const Piece& piece : run.pieces) milli += ShapeOf(ask_of(run), piece).gpu_milli();
+  return milli;
+}
+
+void Cluster::State::TakePiece(JobId job, const Run& run, const Piece& piece, Time) {
+  Node& node = nodes[piece.node];
+  const Shape& shape = ShapeOf(ask_of(run), piece);
+  node.pieces.push_back({job, shape, piece.gpus, run.started, run.end, run.predicted_end});
+  if (node.blocked == 0 && node.accepts) {
+    placement::Take(node.state, shape, piece.gpus);
+    Show(piece.node);
+  } else {
+    Rebuild(piece.node);
+  }
+}
+
+void Cluster::State::DropPiece(JobId job, const Piece& piece) {
+  Node& node = nodes[piece.node];
+  const Shape& shape = ShapeOf(ask_of(running.at(job)), piece);
+  const auto is_it = [&](const RunPiece& one) {
+    return one.job == job && one.gpus == piece.gpus && one.shape == shape;
+  };
+  // Of equal ones (tasks without GPUs) those that were told to leave go first.
+  auto at = std::find_if(node.pieces.begin(), node.pieces.end(),
+                         [&](const RunPiece& one) { return one.is_leaving && is_it(one); });
+  if (at == node.pieces.end()) at = std::find_if(node.pieces.begin(), node.pieces.end(), is_it);
+  DIVVY_ASSERT(at != node.pieces.end());
+  const RunPiece gone = *at;
+  node.pieces.erase(at);
+  if (gone.end == kNever && (gone.predicted_end == kNever || !rules.uses_predictions)) room_epoch += 1;
+  if (node.blocked == 0 && node.accepts) {
+    placement::Release(node.state, gone.shape, gone.gpus);
+    Show(piece.node);
+  } else {
+    Rebuild(piece.node);
+  }
+  Grow(piece.node);
+}
+
+void Cluster::State::CountStart(const JobClass& job_class, std::int64_t milli, int jobs, Time now) {
+  teams.AddRunning(job_class.key.team, milli, job_class.is_firm(), now);
+  take_epoch += 1;
+  if (milli < 0) {
+    for (const ClassIndex index : std::exchange(team_blocked, {})) Freshen(index);
+  }
+  for (const CapIndex cap : job_class.key.caps) {
+    caps[cap].running += jobs;
+    if (jobs >= 0 || caps[cap].limit == 0) continue;
+    for (const ClassIndex index : caps[cap].classes) Freshen(index);
+  }
+}
+
+void Cluster::State::AddRun(Run run, Time now) {
+  const JobId id = run.id;
+  CountStart(classes[run.job_class], MilliOf(run), 1, now);
+  for (const Piece& piece : run.pieces) TakePiece(id, run, piece, now);
+  const Time end = run.end != kNever ? run.end : run.predicted_end;
+  if (end != kNever) ends.insert({end, id});
+  if (IsElastic(ask_of(run))) elastic.insert(id);
+  const bool is_new = running.emplace(id, std::move(run)).second;
+  DIVVY_ASSERT(is_new);
+}
+
+void Cluster::Adopt(const Job& job, std::vector<Piece> pieces, Time started, Time now) {
+  State& s = *state_;
+  Run run;
+  run.id = job.id;
+  run.job_class = s.ClassOf(job);
+  run.priority = job.priority;
+  run.queued_at = job.queued_at;
+  run.pieces = std::move(pieces);
+  run.started = started;
+  if (job.limit > Duration(0)) run.end = AddSaturating(started, job.limit);
+  if (job.predicted > Duration(0)) run.predicted_end = AddSaturating(started, job.predicted);
+  const std::vector<Piece> taken = run.pieces;
+  s.AddRun(std::move(run), now);
+  // It asked nobody whose GPUs they were to be.
+  for (const Piece& piece : taken) {
+    if (!s.nodes[piece.node].holds.empty()) RefitHolds(s, piece.node, now);
+  }
+  for (PromiseSlot& slot : s.promises) slot.is_stale = true;
+}
+
+void Cluster::Finish(JobId id, Time now) {
+  State& s = *state_;
+  const auto at = s.running.find(id);
+  DIVVY_ASSERT(at != s.running.end());
+  const Run& run = at->second;
+  s.CountStart(s.classes[run.job_class], -s.MilliOf(run), -1, now);
+  for (const Piece& piece : run.pieces) s.DropPiece(id, piece);
+  const Time end = run.end != kNever ? run.end : run.predicted_end;
+  if (end != kNever) s.ends.erase({end, id});
+  s.elastic.erase(id);
+  s.leaving.erase(id);
+  s.running.erase(at);
+}
+
+void Cluster::GiveBack(JobId id, const std::vector<Piece>& pieces, Time now) {
+  State& s = *state_;
+  Run& run = s.running.at(id);
+  std::int64_t milli = 0;
+  for (const Piece& piece : pieces) {
+    const auto at = std::find(run.pieces.begin(), run.pieces.end(), piece);
+    DIVVY_ASSERT(at != run.pieces.end());
+    milli += ShapeOf(s.ask_of(run), piece).gpu_milli();
+    s.DropPiece(id, piece);
+    run.pieces.erase(at);
+    if (const auto left = std::find(run.leaving.begin(), run.leaving.end(), piece); left != run.leaving.end()) {
+      run.leaving.erase(left);
+    }
+  }
+  if (run.leaving.empty() && !run.is_leaving) s.leaving.erase(id);
+  s.CountStart(s.classes[run.job_class], -milli, 0, now);
+}
+
+void Cluster::SetEnd(JobId running, Time end) {
+  State& s = *state_;
+  Run& run = s.running.at(running);
+  const Time before = run.end != kNever ? run.end : run.predicted_end;
+  if (before != kNever) s.ends.erase({before, running});
+  run.end = end;
+  const Time after = run.end != kNever ? run.end : run.predicted_end;
+  if (after != kNever) s.ends.insert({after, running});
+  for (const Piece& piece : run.pieces) {
+    for (RunPiece& one : s.nodes[piece.node].pieces) {
+      if (one.job == running) one.end = end;
+    }
+    s.Grow(piece.node);
+  }
+  s.room_epoch += 1;
+  for (PromiseSlot& slot : s.promises) slot.is_stale = true;
+}
+
+// --- Questions --------------------------------------------------------------------------------------------------------
+
+const NodeState& Cluster::state_of(NodeIndex node) const { return state_->nodes[node].state; }
+const Ask& Cluster::ask(AskIndex index) const { return state_->asks[index]; }
+const Rules& Cluster::rules() const { return state_->rules; }
+bool Cluster::is_waiting(JobId id) const { return state_->waiting.contains(id); }
+std::uint64_t Cluster::waiting_count() const { return state_->waiting_count; }
+std::size_t Cluster::running_count() const { return state_->running.size(); }
+std::size_t Cluster::node_count() const { return state_->nodes.size(); }
+const NodeFacts& Cluster::node(NodeIndex node) const { return state_->nodes[node].facts; }
+
+const Run* Cluster::running(JobId id) const {
+  const auto at = state_->running.find(id);
+  return at == state_->running.end() ? nullptr : &at->second;
+}
+
+std::vector<Promise> Cluster::promises() const {
+  std::vector<Promise> all;
+  for (const PromiseSlot& slot : state_->promises) all.push_back(slot.promise);
+  return all;
+}
+
+}  // namespace divvy::core

@@ -1,0 +1,91 @@
+#include <algorithm>
+
+#include "engine/core/state.h"
+
+namespace divvy::core {
+namespace {
+
+std::string OnNode(const Node& node, const std::string& what) { return "node " + node.facts.name + ": " + what; }
+
+}  // namespace
+
+std::string Cluster::CheckInvariants() const {
+  const State& s = *state_;
+  // What each node has left, from its pieces.
+  std::size_t pieces = 0;
+  for (NodeIndex index = 0; index < s.nodes.size(); ++index) {
+    const Node& node = s.nodes[index];
+    std::vector<int> used(static_cast<std::size_t>(node.facts.gpus));
+    std::int64_t cpu = 0;
+    std::int64_t memory = 0;
+    for (const RunPiece& piece : node.pieces) {
+      ++pieces;
+      if (!s.running.contains(piece.job)) return OnNode(node, "holds a piece of job " + ToString(piece.job) + ", which does not run");
+      cpu += piece.shape.cpu_milli;
+      memory += piece.shape.memory_mib;
+      for (int gpu = 0; gpu < node.facts.gpus; ++gpu) {
+        if (((piece.gpus >> gpu) & 1) != 0) used[static_cast<std::size_t>(gpu)] += piece.shape.milli;
+      }
+    }
+    if (cpu > node.facts.cpu_milli) return OnNode(node, "more CPUs are given away than it has");
+    if (memory > node.facts.memory_mib) return OnNode(node, "more memory is given away than it has");
+    for (int gpu = 0; gpu < node.facts.gpus; ++gpu) {
+      const int free = node.state.free_milli[static_cast<std::size_t>(gpu)];
+      const bool is_blocked = !node.accepts || ((node.blocked >> gpu) & 1) != 0;
+      const int taken = used[static_cast<std::size_t>(gpu)];
+      if (taken > placement::kGpuMilli) return OnNode(node, "GPU " + std::to_string(gpu) + " has more than one owner");
+      if (free != (is_blocked ? 0 : placement::kGpuMilli - taken)) {
+        return OnNode(node, "GPU " + std::to_string(gpu) + " shows other room than its pieces leave");
+      }
+    }
+    if (node.accepts && node.state.cpu_free != node.facts.cpu_milli - cpu) return OnNode(node, "free CPUs are wrong");
+    if (node.holds.empty() == s.held.contains(index)) return OnNode(node, "its holds are not known as such");
+    if (s.fleet && node.holds.empty() && !(s.fleet->nodes()[index] == node.state)) {
+      return OnNode(node, "the index knows another state");
+    }
+  }
+  std::size_t expected = 0;
+  std::int64_t running_milli = 0;
+  std::vector<int> cap_running(s.caps.size());
+  for (const auto& [id, run] : s.running) {
+    expected += run.pieces.size();
+    running_milli += s.MilliOf(run);
+    const Ask& ask = s.ask_of(run);
+    for (std::size_t group = 0; group < ask.groups.size(); ++group) {
+      const auto has = std::count_if(run.pieces.begin(), run.pieces.end(),
+                                     [&](const Piece& piece) { return piece.group == group; });
+      if (has < ask.groups[group].least || has > ask.groups[group].most) {
+        return "job " + ToString(id) + " runs with " + std::to_string(has) + " tasks of group " + std::to_string(group);
+      }
+    }
+    for (const CapIndex cap : s.classes[run.job_class].key.caps) cap_running[cap] += 1;
+  }
+  if (pieces != expected) return "nodes and running jobs disagree about pieces";
+  if (s.teams.running(kRootTeam) != running_milli) return "the teams' sum is not what runs";
+  for (CapIndex cap = 0; cap < s.caps.size(); ++cap) {
+    if (s.caps[cap].running != cap_running[cap]) return "cap " + s.caps[cap].name + " counts wrong";
+    if (s.caps[cap].limit > 0 && cap_running[cap] > s.caps[cap].limit) return "cap " + s.caps[cap].name + " is exceeded";
+  }
+  std::uint64_t members = 0;
+  std::uint64_t in_line = 0;
+  for (const auto& [id, entry] : s.waiting) {
+    members += entry.count;
+    if (entry.lane == Waiting::Lane::kReady) in_line += entry.count;
+  }
+  std::uint64_t lines = 0;
+  for (const JobClass& job_class : s.classes) lines += job_class.line.members();
+  if (members != s.waiting_count || in_line != lines) return "the lines are not what waits";
+  for (const PromiseSlot& slot : s.promises) {
+    if (!s.waiting.contains(slot.promise.entry)) {
+      return "a start is promised to job " + ToString(slot.promise.entry) + ", which does not wait";
+    }
+  }
+  if (!std::is_sorted(s.promises.begin(), s.promises.end(),
+                      [](const PromiseSlot& a, const PromiseSlot& b) { return a.key < b.key; }) &&
+      s.rules.order != Order::kFair) {
+    return "promises are not in order";
+  }
+  return "";
+}
+
+}  // namespace divvy::core

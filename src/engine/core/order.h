@@ -1,0 +1,44 @@
+// The place of a job in the queue as a key: smaller is looked at first. A policy fills the key from what is known of
+// the job, its class and its team; two keys compare without knowing the policy.
+//
+// Inside one class the keys are in the order of the class's line (priority, since, id), which is what lets a pass look
+// at the heads alone.
+#pragma once
+
+#include <array>
+#include <compare>
+
+#include "engine/core/rules.h"
+#include "engine/core/teams.h"
+#include "engine/line.h"
+
+namespace divvy::core {
+
+struct Key {
+  std::array<std::int64_t, 8> rank{};
+  JobId id;
+  friend auto operator<=>(const Key&, const Key&) = default;
+};
+
+/// What an order may look at.
+struct Standing {
+  Place place;
+  std::int64_t gpu_milli = 0;  // The least it starts with.
+  Duration predicted{0};       // 0: not known.
+  TeamIndex team = kRootTeam;
+};
+
+/// Waits so long that smaller jobs no longer pass it.
+bool IsEscalated(const Rules& rules, Time since, Time now);
+/// When it becomes so; kNever where it never does.
+Time EscalatesAt(const Rules& rules, Time since);
+
+Key KeyOf(const Rules& rules, const Teams& teams, const Standing& standing, Time now);
+
+// The orders, each in a file of its own.
+void RankSmallFirst(const Rules& rules, const Standing& standing, Time now, std::int64_t* rank);
+void RankFifo(const Standing& standing, std::int64_t* rank);
+void RankShortest(const Rules& rules, const Standing& standing, std::int64_t* rank);
+void RankFair(const Rules& rules, const Teams& teams, const Standing& standing, Time now, std::int64_t* rank);
+
+}  // namespace divvy::core

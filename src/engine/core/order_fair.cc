@@ -1,0 +1,25 @@
+// Level by level from the top: the team that is below its quota, then the one that holds least of its share; then who
+// used least lately; inside the team priority and small-first.
+// Source: the order of Run:ai's queues; the comparison by levels is that of Slurm's Fair Tree.
+#include <algorithm>
+
+#include "engine/core/order.h"
+
+namespace divvy::core {
+namespace {
+
+/// Levels of the tree that are compared; deeper ones by their usage alone.
+constexpr std::size_t kLevels = 3;
+
+}  // namespace
+
+void RankFair(const Rules& rules, const Teams& teams, const Standing& standing, Time now, std::int64_t* rank) {
+  const std::vector<TeamIndex> path = teams.PathOf(standing.team);
+  for (std::size_t level = 0; level < std::min(path.size(), kLevels); ++level) {
+    rank[level] = teams.Satisfaction(path[level]);
+  }
+  rank[kLevels] = static_cast<std::int64_t>(std::min(teams.usage(standing.team, now), 9e15));
+  RankSmallFirst(rules, standing, now, rank + kLevels + 1);
+}
+
+}  // namespace divvy::core

@@ -1,0 +1,107 @@
+// One decision. Jobs are taken in the order of their keys: each starts if it fits and delays nothing that is held for
+// a job before it; the first blocked job of its kind (with GPUs, without) and every escalated one holds the earliest
+// start that it can have. What could not start before and is not touched by anything that changed is not looked at.
+#pragma once
+
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "engine/core/state.h"
+
+namespace divvy::core {
+
+/// Reservations at one time. Each costs a look at the ends of running jobs; those further back are made when their turn
+/// comes nearer. Slurm bounds its backfill in the same way (bf_max_job_test).
+inline constexpr std::size_t kMostPromises = 16;
+
+/// How often in one decision promises are made anew to let a job pass that fits beside them elsewhere.
+inline constexpr int kMostMoves = 8;
+
+/// Rounds in which nobody starts, after which promises are no longer improved in this decision.
+inline constexpr int kMostIdleRounds = 64;
+
+/// Why a job may not start whatever is free.
+struct Barrier {
+  std::optional<CapIndex> cap;
+  TeamIndex over_limit = kRootTeam;
+  TeamIndex over_quota = kRootTeam;
+  bool could_never_run = false;
+  bool any() const { return cap || over_limit != kRootTeam || over_quota != kRootTeam || could_never_run; }
+};
+Barrier BarrierOf(const Cluster::State& state, ClassIndex job_class);
+
+class Pass {
+ public:
+  Pass(Cluster::State& state, Time now, const Cluster::NameMember& name, int most_moves = kMostMoves);
+  Plan Decide();
+
+ private:
+  struct Candidate {
+    Key key;
+    ClassIndex job_class = 0;
+    Place place;
+    bool is_blocked = false;     // Known to be; it may be promised a start.
+    bool is_everywhere = false;  // Else the grown nodes are all that can help it.
+  };
+  /// Of the same job who may start comes first, and who is known to be blocked after it.
+  static bool Later(const Candidate& a, const Candidate& b) {
+    return b.key < a.key || (b.key == a.key && a.is_blocked && !b.is_blocked);
+  }
+
+  void TakeDue();
+  void Round();
+  void Collect();
+  bool MustGoOn() const;
+  std::vector<std::pair<Key, Key>> RankPromises();
+  void RankHeads();
+  bool FitsOnGrown(ClassIndex index) const;
+  const Candidate* Next();
+  Candidate Pop();
+  bool Concerns(const PromiseSlot& slot) const;
+  bool IsPromised(JobId entry) const;
+  bool IsBarred(ClassIndex index);
+  void PushBlocked(JobId entry);
+  void PushBehind(ClassIndex index, const Place& place);
+  void PushNext(ClassIndex index);
+  void FindHeads();
+  void Push(Candidate candidate);
+  void Settle();
+  void Unhold(const PromiseSlot& slot);
+  void Forget(std::size_t index);
+  bool IsPutOff(const PromiseSlot& slot) const;
+  bool Stands(const PromiseSlot& slot) const;
+  std::optional<Promise> Renewed(const PromiseSlot& slot, bool is_escalated);
+  void NoteHopeless(ClassIndex index, bool is_escalated);
+  void Lift(std::size_t from);
+  void Try(Candidate candidate);
+  void Blocked(const Candidate& candidate);
+  std::vector<Piece> MovePromises(const Candidate& candidate);
+  void HoldFor(PromiseSlot& slot);
+  void Launch(ClassIndex index, const Place& place, std::vector<Piece> pieces);
+  void GrowElastic();
+  void FindWakeup();
+  std::vector<Piece> Find(ClassIndex index, bool is_everywhere);
+  JobId& first_blocked(bool wants_gpu) { return first_blocked_[wants_gpu ? 1 : 0]; }
+
+  Cluster::State& state_;
+  Time now_;
+  const Cluster::NameMember& name_;
+  Plan plan_;
+  std::vector<NodeIndex> grown_;
+  std::vector<Candidate> heap_;
+  // Classes that fit on a grown node. They are many and few of them start, so they are not put in order: the first is
+  // looked for each time, and those that no longer fit are dropped.
+  std::vector<ClassIndex> pool_;
+  std::optional<Candidate> pool_front_;
+  bool is_pool_checked_ = true;
+  std::size_t settled_ = 0;  // promises[0..settled_) stand in this round.
+  std::size_t lifted_ = 0;   // promises[settled_..lifted_) hold nothing at the moment.
+  JobId first_blocked_[2];
+  std::optional<Key> reached_;  // Of whom was looked at last in this round.
+  bool has_started_ = false;    // Somebody, in this round.
+  int idle_rounds_ = 0;         // Since somebody started.
+  int moves_left_ = 0;
+};
+
+}  // namespace divvy::core

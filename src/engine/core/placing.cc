@@ -1,0 +1,488 @@
+#include "engine/core/placing.h"
+
+#include <algorithm>
+#include <set>
+#include <utility>
+
+#include "base/result.h"
+
+namespace divvy::core {
+namespace {
+
+using placement::Fits;
+using placement::kNoRoom;
+
+GpuMask WholeFree(const NodeState& state) {
+  GpuMask mask = 0;
+  for (int gpu = 0; gpu < state.gpus; ++gpu) {
+    if (state.free_milli[static_cast<std::size_t>(gpu)] == placement::kGpuMilli) {
+      mask = static_cast<GpuMask>(mask | (1u << gpu));
+    }
+  }
+  return mask;
+}
+
+// Less room by what a hold keeps; never below nothing, because the hold may get it from jobs that end.
+void Deduct(NodeState& state, const Shape& shape, GpuMask gpus) {
+  for (int gpu = 0; gpu < state.gpus; ++gpu) {
+    if (((gpus >> gpu) & 1) == 0) continue;
+    auto& free = state.free_milli[static_cast<std::size_t>(gpu)];
+    free = static_cast<std::int16_t>(std::max(0, free - shape.milli));
+  }
+  placement::Block(state, 0);  // Counts anew.
+}
+
+}  // namespace
+
+bool FitsOn(const NodeState& state, const Shape& shape, GpuMask gpus) {
+  if (shape.cpu_milli > state.cpu_free || shape.memory_mib > state.memory_free) return false;
+  for (int gpu = 0; gpu < state.gpus; ++gpu) {
+    if (((gpus >> gpu) & 1) != 0 && state.free_milli[static_cast<std::size_t>(gpu)] < shape.milli) return false;
+  }
+  return true;
+}
+
+namespace {
+
+void ReleasePiece(const Node& node, const RunPiece& piece, NodeState& after) {
+  Shape shape = piece.shape;
+  const auto gpus = static_cast<GpuMask>(piece.gpus & ~node.blocked);
+  shape.gpus = static_cast<std::int16_t>(__builtin_popcount(gpus));
+  if (shape.gpus == piece.shape.gpus) {
+    placement::Release(after, piece.shape, gpus);
+    return;
+  }
+  after.cpu_free += shape.cpu_milli;
+  after.memory_free += shape.memory_mib;
+  if (shape.gpus == 0) return;
+  shape.cpu_milli = shape.memory_mib = 0;
+  placement::Release(after, shape, gpus);
+}
+
+}  // namespace
+
+NodeState StateAt(const Cluster::State& state, NodeIndex index, Time now, Time at) {
+  const Node& node = state.nodes[index];
+  NodeState after = node.state;
+  if (at <= now || !node.accepts) return after;
+  for (const RunPiece& piece : node.pieces) {
+    if (EndOf(state.rules, piece, now) <= at) ReleasePiece(node, piece, after);
+  }
+  return after;
+}
+
+NodeState StateWithoutLeaving(const Cluster::State& state, NodeIndex index) {
+  const Node& node = state.nodes[index];
+  NodeState after = node.state;
+  if (!node.accepts) return after;
+  for (const RunPiece& piece : node.pieces) {
+    if (piece.is_leaving) ReleasePiece(node, piece, after);
+  }
+  return after;
+}
+
+bool IsTheirs(const Booking& booking, TeamIndex team, UserIndex user) {
+  return booking.user ? *booking.user == user : booking.team == team && team != kRootTeam;
+}
+
+const Booking* BookingOf(const Cluster::State& state, std::uint64_t id) {
+  const auto at = std::find_if(state.bookings.begin(), state.bookings.end(),
+                               [&](const Booking& one) { return one.id == id; });
+  return at == state.bookings.end() ? nullptr : &*at;
+}
+
+Hold Unserved(const Cluster::State& state, const Node& node, const Hold& hold, Time now, Time moment) {
+  Hold rest = hold;
+  if (hold.booking == 0 || hold.from > now) return rest;
+  const Booking* booking = BookingOf(state, hold.booking);
+  if (booking == nullptr) return rest;
+  for (const RunPiece& piece : node.pieces) {
+    if (piece.shape.milli != placement::kGpuMilli || (piece.gpus & hold.gpus) == 0) continue;
+    const auto owner = state.running.find(piece.job);
+    if (owner == state.running.end()) continue;  // A stand-in.
+    const ClassKey& key = state.classes[owner->second.job_class].key;
+    if (!IsTheirs(*booking, key.team, key.user) || EndOf(state.rules, piece, now) <= moment) continue;
+    rest.gpus = static_cast<GpuMask>(rest.gpus & ~piece.gpus);
+    rest.shape.cpu_milli = std::max(0, rest.shape.cpu_milli - piece.shape.cpu_milli);
+    rest.shape.memory_mib = std::max(0, rest.shape.memory_mib - piece.shape.memory_mib);
+  }
+  rest.shape.gpus = static_cast<std::int16_t>(__builtin_popcount(rest.gpus));
+  return rest;
+}
+
+Placing::Placing(Cluster::State& state, Time now, Time at) : state_(state), now_(now), at_(at) { state_.MakeFleet(); }
+
+Placing::~Placing() { Undo(); }
+
+void Placing::Undo() {
+  const auto extras = std::move(extras_);
+  extras_.clear();
+  if (at_ > now_) return;
+  for (const auto& [node, list] : extras) state_.Show(node);
+}
+
+const placement::Scorer& Placing::ScorerOf(const Ask& ask) const {
+  static const std::unique_ptr<placement::Scorer> kPack = placement::MakeSimpleScorer("pack");
+  static const std::unique_ptr<placement::Scorer> kSpread = placement::MakeSimpleScorer("spread");
+  static const placement::AnyRoom kAny;
+  switch (ask.placement) {
+    case PlacementStrategy::kPack:
+      return *kPack;
+    case PlacementStrategy::kSpread:
+      return *kSpread;
+    case PlacementStrategy::kSequential:
+    case PlacementStrategy::kRandom:
+      return kAny;
+    case PlacementStrategy::kBest:
+      break;
+  }
+  return state_.fleet->scorer();
+}
+
+NodeState Placing::StateOf(NodeIndex node) const {
+  NodeState state = StateAt(state_, node, now_, at_);
+  const auto extra = extras_.find(node);
+  if (extra == extras_.end()) return state;
+  for (const Extra& one : extra->second) placement::Take(state, one.shape, one.gpus);
+  return state;
+}
+
+bool Placing::Binds(const Hold& hold) const {
+  if (hold.from >= until_ || hold.until <= at_) {
+    if (!hold.drains) return false;
+  }
+  if (hold.booking == 0) return true;
+  return !IsOpen(hold);
+}
+
+// Of a booking that this job may use: it is who it was made for, and it stays inside its time.
+bool Placing::IsOpen(const Hold& hold) const {
+  if (hold.booking == 0) return false;
+  const Booking* booking = BookingOf(state_, hold.booking);
+  return booking != nullptr && IsTheirs(*booking, team_, user_) && at_ >= booking->from && until_ <= booking->until;
+}
+
+std::optional<GpuMask> Placing::Choose(const Ask& ask, const Shape& shape, NodeIndex node,
+                                       const NodeState& state) const {
+  if (shape.gpus == 0) return GpuMask{0};
+  const GpuTopology* topology = state_.nodes[node].facts.topology.get();
+  if (shape.gpus > 1 && shape.milli == placement::kGpuMilli && topology != nullptr &&
+      (ask.placement == PlacementStrategy::kBest || ask.topology != TopologyNeed::kAny)) {
+    static const SizeDemand kUsual = UsualSizeDemand();
+    const GpuSet idle = GpuSet::FromBits(WholeFree(state));
+    std::optional<GpuSet> set = topology->Pick(idle, shape.gpus, kUsual, ask.topology);
+    if (!set && !ask.requires_topology) set = topology->Pick(idle, shape.gpus, kUsual);
+    if (!set) return std::nullopt;
+    return static_cast<GpuMask>(set->bits());
+  }
+  const placement::Scorer& scorer = ScorerOf(ask);
+  return scorer.Choose(state, scorer.Worth(state), shape);
+}
+
+// What was taken for others can still go to them, at once when those have left who leave.
+bool Placing::ClaimsStand(NodeIndex index, const Shape& shape, GpuMask gpus) const {
+  const Node& node = state_.nodes[index];
+  if (std::none_of(node.holds.begin(), node.holds.end(), [](const Hold& hold) { return hold.is_claim; })) return true;
+  NodeState state = StateWithoutLeaving(state_, index);
+  const auto take = [&](const Shape& one, GpuMask mask) {
+    if (!FitsOn(state, one, mask)) return false;
+    placement::Take(state, one, mask);
+    return true;
+  };
+  if (const auto extra = extras_.find(index); extra != extras_.end()) {
+    for (const Extra& one : extra->second) {
+      if (!take(one.shape, one.gpus)) return false;
+    }
+  }
+  if (!take(shape, gpus)) return false;
+  return std::all_of(node.holds.begin(), node.holds.end(),
+                     [&](const Hold& hold) { return !hold.is_claim || take(hold.shape, hold.gpus); });
+}
+
+// What drains has no time: what is free is kept for it up to what it needs. Every other hold of the node can still be
+// served at its time, with `shape` on `gpus` from at_ to until_.
+bool Placing::HoldsStand(NodeIndex index, const Shape& shape, GpuMask gpus) const {
+  const Node& node = state_.nodes[index];
+  if (!ClaimsStand(index, shape, gpus)) return false;
+  std::vector<const Hold*> holds;
+  std::optional<NodeState> undrained;
+  for (const Hold& hold : node.holds) {
+    if (hold.is_claim) continue;
+    if (hold.drains) {
+      if (!undrained) undrained = StateOf(index);
+      Deduct(*undrained, hold.shape, hold.gpus);
+      undrained->cpu_free = std::max(0, undrained->cpu_free - hold.shape.cpu_milli);
+      undrained->memory_free = std::max(0, undrained->memory_free - hold.shape.memory_mib);
+    } else if (hold.until > at_ && !IsOpen(hold)) {
+      holds.push_back(&hold);
+    }
+  }
+  if (undrained && !FitsOn(*undrained, shape, gpus)) return false;
+  std::stable_sort(holds.begin(), holds.end(), [](const Hold* a, const Hold* b) {
+    return std::pair(a->from, a->entry) < std::pair(b->from, b->entry);
+  });
+  std::vector<Hold> placed;
+  bool has_moved = false;
+  for (const Hold* hold : holds) {
+    // Later ones are not touched unless an earlier hold came to lie where they are.
+    if (hold->from >= until_ && !has_moved) break;
+    const Time moment = std::max(hold->from, at_);
+    Hold rest = Unserved(state_, node, *hold, now_, moment);
+    if (hold->booking != 0 && rest.shape.gpus == 0 && hold->shape.gpus > 0) continue;
+    NodeState state = StateAt(state_, index, now_, moment);
+    for (const Hold& other : placed) {
+      if (other.until > moment && FitsOn(state, other.shape, other.gpus)) placement::Take(state, other.shape, other.gpus);
+    }
+    const bool is_lost = !Fits(state, rest.shape);
+    if (moment < until_) {
+      if (const auto extra = extras_.find(index); extra != extras_.end()) {
+        for (const Extra& one : extra->second) {
+          if (!FitsOn(state, one.shape, one.gpus)) return false;
+          placement::Take(state, one.shape, one.gpus);
+        }
+      }
+      if (!FitsOn(state, shape, gpus)) return false;
+      placement::Take(state, shape, gpus);
+    }
+    if (!Fits(state, rest.shape)) {
+      // It cannot be served whoever starts: an owner stays longer than was known, or the node has lost GPUs.
+      if (!is_lost || (moment < until_ && (gpus & rest.gpus) != 0)) return false;
+      continue;
+    }
+    if (!FitsOn(state, rest.shape, rest.gpus)) {
+      if (hold->booking != 0 && hold->from <= now_) return false;  // Its owners count on these.
+      rest.gpus = placement::TightestGpus(state, rest.shape);
+      has_moved = true;
+    }
+    placed.push_back(std::move(rest));
+  }
+  return true;
+}
+
+std::optional<GpuMask> Placing::On(const Ask& ask, const Shape& shape, NodeIndex index, const NodeState& state) {
+  if (!Fits(state, shape)) return std::nullopt;
+  const Node& node = state_.nodes[index];
+  NodeState unpromised = state;
+  GpuMask booked = 0;
+  bool is_bound = false;
+  for (const Hold& hold : node.holds) {
+    if (IsOpen(hold)) booked = static_cast<GpuMask>(booked | hold.gpus);
+    if (!Binds(hold)) continue;
+    is_bound = true;
+    Deduct(unpromised, hold.shape, hold.gpus);
+  }
+  if (!is_bound && booked == 0) return Choose(ask, shape, index, state);
+  if (booked != 0) {
+    // What is kept for them first: nobody else can use it.
+    NodeState own = state;
+    placement::Block(own, static_cast<GpuMask>(~booked & ((1u << node.facts.gpus) - 1)));
+    if (Fits(own, shape)) {
+      const std::optional<GpuMask> gpus = Choose(ask, shape, index, own);
+      if (gpus && HoldsStand(index, shape, *gpus)) return gpus;
+    }
+  }
+  if (Fits(unpromised, shape)) {
+    const std::optional<GpuMask> gpus = Choose(ask, shape, index, unpromised);
+    if (gpus && HoldsStand(index, shape, *gpus)) return gpus;
+  }
+  const std::optional<GpuMask> gpus = Choose(ask, shape, index, state);
+  if (gpus && HoldsStand(index, shape, *gpus)) return gpus;
+  return std::nullopt;
+}
+
+void Placing::Offer(const Ask& ask, const Shape& shape, NodeIndex node, std::optional<Spot>& best) {
+  const NodeState state = StateOf(node);
+  const placement::Scorer& scorer = ScorerOf(ask);
+  const placement::Score score = scorer.Rate(state, scorer.Worth(state), shape);
+  if (score == kNoRoom || (best && (best->score > score || (best->score == score && best->piece.node < node)))) return;
+  const std::optional<GpuMask> gpus = On(ask, shape, node, state);
+  if (gpus) best = Spot{{node, *gpus, 0, 0}, score};
+}
+
+std::optional<Placing::Spot> Placing::Best(const Ask& ask, std::size_t group, const Domain& domain) {
+  const std::vector<Shape>& alternatives = ask.groups[group].alternatives;
+  for (std::size_t i = 0; i < alternatives.size(); ++i) {
+    Shape shape = alternatives[i];
+    const auto is_of_model = [&](NodeIndex node) {
+      return !domain.gpu_model || shape.gpus == 0 || state_.nodes[node].facts.gpu_model == *domain.gpu_model;
+    };
+    std::optional<Spot> best;
+    const bool uses_fleet = domain.is_everywhere && at_ <= now_ && !domain.gpu_model &&
+                            ask.placement == PlacementStrategy::kBest && !ask.requires_topology;
+    if (uses_fleet) {
+      const placement::ShapeIndex known = state_.fleet->Know(shape);
+      if (const auto found = state_.fleet->Find(known)) {
+        const NodeState& state = state_.fleet->nodes()[found->node];
+        const placement::Scorer& scorer = ScorerOf(ask);
+        const std::optional<GpuMask> gpus = Choose(ask, shape, found->node, state);
+        best = Spot{{found->node, gpus.value_or(found->gpus), 0, 0}, scorer.Rate(state, scorer.Worth(state), shape)};
+      }
+      for (const NodeIndex node : state_.held) Offer(ask, shape, node, best);
+    } else if (domain.is_everywhere) {
+      for (NodeIndex node = 0; node < state_.nodes.size(); ++node) {
+        if (is_of_model(node)) Offer(ask, shape, node, best);
+      }
+    } else {
+      for (const NodeIndex node : domain.nodes) {
+        if (is_of_model(node)) Offer(ask, shape, node, best);
+      }
+    }
+    if (!best) continue;
+    best->piece.group = static_cast<std::uint8_t>(group);
+    best->piece.alternative = static_cast<std::uint8_t>(i);
+    return best;
+  }
+  return std::nullopt;
+}
+
+void Placing::Put(const Ask& ask, const Piece& piece) {
+  extras_[piece.node].push_back({ShapeOf(ask, piece), piece.gpus});
+  if (at_ > now_ || !state_.nodes[piece.node].holds.empty()) return;
+  state_.fleet->Set(piece.node, StateOf(piece.node));
+}
+
+int Placing::Room(NodeIndex node, const Shape& shape, int most) {
+  NodeState state = StateOf(node);
+  int count = 0;
+  while (count < most && Fits(state, shape)) {
+    placement::Take(state, shape, shape.gpus == 0 ? GpuMask{0} : placement::TightestGpus(state, shape));
+    ++count;
+  }
+  return count;
+}
+
+std::vector<int> Placing::ModelsOf(const Ask& ask) const {
+  std::set<int> models;
+  for (const Node& node : state_.nodes) {
+    for (const TaskGroup& group : ask.groups) {
+      for (const Shape& shape : group.alternatives) {
+        if (shape.gpus > 0 && shape.gpus <= node.facts.gpus && ((shape.models >> node.facts.kind) & 1) != 0) {
+          models.insert(node.facts.gpu_model);
+        }
+      }
+    }
+  }
+  return {models.begin(), models.end()};
+}
+
+// Tightest first: where the ask just fits, less is broken up.
+std::vector<Placing::Domain> Placing::DomainsOf(const Ask& ask, Together level, const Domain& within) {
+  std::map<std::uint64_t, std::pair<std::int64_t, Domain>> found;
+  const Shape& shape = ask.groups.front().alternatives.front();
+  const int tasks = LeastTasks(ask);
+  const auto look = [&](NodeIndex index) {
+    const NodeFacts& facts = state_.nodes[index].facts;
+    if (within.gpu_model && facts.gpu_model != *within.gpu_model) return;
+    const int room = Room(index, shape, tasks);
+    if (room == 0) return;
+    const std::uint64_t block = std::uint64_t{facts.block} << 32;
+    const std::uint64_t name =
+        level == Together::kNode ? index : level == Together::kRack ? block | facts.rack : facts.block;
+    auto& [sum, domain] = found[name];
+    sum += room;
+    domain.nodes.push_back(index);
+  };
+  if (within.is_everywhere) {
+    for (NodeIndex node = 0; node < state_.nodes.size(); ++node) look(node);
+  } else {
+    for (const NodeIndex node : within.nodes) look(node);
+  }
+  std::vector<std::pair<std::int64_t, Domain>> fitting;
+  for (auto& [name, entry] : found) {
+    if (entry.first < ask.groups.front().least) continue;
+    entry.second.gpu_model = within.gpu_model;
+    fitting.push_back(std::move(entry));
+  }
+  std::stable_sort(fitting.begin(), fitting.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
+  std::vector<Domain> domains;
+  for (auto& [sum, domain] : fitting) domains.push_back(std::move(domain));
+  return domains;
+}
+
+bool Placing::Fill(const Ask& ask, const Domain& domain, std::vector<Piece>& pieces) {
+  for (std::size_t group = 0; group < ask.groups.size(); ++group) {
+    for (int task = 0; task < ask.groups[group].least; ++task) {
+      const std::optional<Spot> spot = Best(ask, group, domain);
+      if (!spot) {
+        Undo();
+        pieces.clear();
+        return false;
+      }
+      pieces.push_back(spot->piece);
+      Put(ask, spot->piece);
+    }
+  }
+  return true;
+}
+
+std::vector<Piece> Placing::Find(const Ask& ask, Duration limit, std::span<const NodeIndex> scope, bool is_everywhere,
+                                 TeamIndex team, UserIndex user) {
+  until_ = limit > Duration(0) ? AddSaturating(at_, limit) : kNever;
+  team_ = team;
+  user_ = user;
+  Domain all;
+  all.is_everywhere = is_everywhere;
+  if (!is_everywhere) all.nodes.assign(scope.begin(), scope.end());
+  std::vector<Piece> pieces;
+  if (LeastTasks(ask) == 1 && ask.groups.size() == 1) {
+    if (const auto spot = Best(ask, 0, all)) pieces.push_back(spot->piece);
+    return pieces;
+  }
+  std::vector<Domain> models;
+  if (!ask.mixes_models && WantsGpu(ask)) {
+    const std::vector<int> list = ModelsOf(ask);
+    for (const int model : list) {
+      models.push_back(all);
+      if (list.size() > 1) models.back().gpu_model = model;
+    }
+  } else {
+    models.push_back(all);
+  }
+  // From as close as was asked to as wide as is allowed.
+  for (int level = static_cast<int>(ask.together); level >= 0; --level) {
+    for (const Domain& domain : models) {
+      if (level == static_cast<int>(Together::kAnywhere)) {
+        if (Fill(ask, domain, pieces)) return pieces;
+        continue;
+      }
+      for (const Domain& part : DomainsOf(ask, static_cast<Together>(level), domain)) {
+        if (Fill(ask, part, pieces)) return pieces;
+      }
+    }
+    if (ask.requires_together) break;
+  }
+  return {};
+}
+
+bool Placing::Keeps(const Ask& ask, const std::vector<Piece>& pieces, Duration limit, TeamIndex team, UserIndex user) {
+  until_ = limit > Duration(0) ? AddSaturating(at_, limit) : kNever;
+  team_ = team;
+  user_ = user;
+  for (const Piece& piece : pieces) {
+    const Shape& shape = ShapeOf(ask, piece);
+    if (!FitsOn(StateOf(piece.node), shape, piece.gpus) || !HoldsStand(piece.node, shape, piece.gpus)) return false;
+    Put(ask, piece);
+  }
+  return true;
+}
+
+std::optional<Piece> Placing::FindOne(const Ask& ask, std::size_t group, const Run& run,
+                                      std::vector<NodeIndex> nodes) {
+  const ClassKey& key = state_.classes[run.job_class].key;
+  until_ = run.end;
+  team_ = key.team;
+  user_ = key.user;
+  Domain domain;
+  domain.is_everywhere = nodes.empty();
+  domain.nodes = std::move(nodes);
+  if (!ask.mixes_models && WantsGpu(ask)) {
+    domain.gpu_model = state_.nodes[run.pieces.front().node].facts.gpu_model;
+    const std::vector<int> models = ModelsOf(ask);
+    if (models.size() == 1) domain.gpu_model.reset();
+  }
+  const auto spot = Best(ask, group, domain);
+  if (!spot) return std::nullopt;
+  return spot->piece;
+}
+
+}  // namespace divvy::core

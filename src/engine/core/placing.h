@@ -1,0 +1,97 @@
+// Where the tasks of one ask go, now or at a later moment: which nodes and which of their GPUs. Tasks of a gang see
+// each other; all are placed or none. Nothing in the cluster changes.
+//
+// Nodes with holds are looked at one by one: a task may use what is held if the hold can still be served at its time,
+// if need be on other GPUs of the same node. All other nodes go through the fleet's index.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "engine/core/state.h"
+
+namespace divvy::core {
+
+class Placing {
+ public:
+  /// `at` is now or later. Later, running jobs have ended as far as their ends are known.
+  Placing(Cluster::State& state, Time now, Time at);
+  ~Placing();
+  Placing(const Placing&) = delete;
+  Placing& operator=(const Placing&) = delete;
+
+  /// The least tasks of `ask`, to run for `limit` (0: for ever). `scope`: these nodes alone. Empty: no room.
+  /// `booked`: the holds of these bookings do not bind.
+  std::vector<Piece> Find(const Ask& ask, Duration limit, std::span<const NodeIndex> scope, bool is_everywhere,
+                          TeamIndex team, UserIndex user);
+  /// One more task of `group` for a job that runs; on these nodes alone if there are any.
+  std::optional<Piece> FindOne(const Ask& ask, std::size_t group, const Run& run, std::vector<NodeIndex> nodes);
+
+  /// Whether exactly these pieces are still to be had.
+  bool Keeps(const Ask& ask, const std::vector<Piece>& pieces, Duration limit, TeamIndex team, UserIndex user);
+
+  /// How many tasks of `shape` the node has room for, at most `most`.
+  int Room(NodeIndex node, const Shape& shape, int most);
+
+ private:
+  struct Spot {
+    Piece piece;
+    placement::Score score = placement::kNoRoom;
+  };
+  struct Domain {
+    std::vector<NodeIndex> nodes;
+    bool is_everywhere = false;
+    std::optional<int> gpu_model;
+  };
+
+  NodeState StateOf(NodeIndex node) const;
+  bool Fill(const Ask& ask, const Domain& domain, std::vector<Piece>& pieces);
+  std::optional<Spot> Best(const Ask& ask, std::size_t group, const Domain& domain);
+  void Offer(const Ask& ask, const Shape& shape, NodeIndex node, std::optional<Spot>& best);
+  std::optional<GpuMask> On(const Ask& ask, const Shape& shape, NodeIndex node, const NodeState& state);
+  bool HoldsStand(NodeIndex node, const Shape& shape, GpuMask gpus) const;
+  bool ClaimsStand(NodeIndex node, const Shape& shape, GpuMask gpus) const;
+  bool Binds(const Hold& hold) const;
+  bool IsOpen(const Hold& hold) const;
+  std::optional<GpuMask> Choose(const Ask& ask, const Shape& shape, NodeIndex node, const NodeState& state) const;
+  void Put(const Ask& ask, const Piece& piece);
+  void Undo();
+  std::vector<Domain> DomainsOf(const Ask& ask, Together level, const Domain& within);
+  std::vector<int> ModelsOf(const Ask& ask) const;
+  const placement::Scorer& ScorerOf(const Ask& ask) const;
+
+  Cluster::State& state_;
+  Time now_;
+  Time at_;
+  Time until_ = kNever;
+  TeamIndex team_ = kRootTeam;
+  UserIndex user_ = 0;
+  struct Extra {
+    Shape shape;
+    GpuMask gpus;
+  };
+  std::map<NodeIndex, std::vector<Extra>> extras_;  // Tasks placed already.
+};
+
+/// The node as it will be at `at`: what is expected to have ended by then is gone.
+NodeState StateAt(const Cluster::State& state, NodeIndex node, Time now, Time at);
+
+/// The booking was made for this user, or for the team.
+bool IsTheirs(const Booking& booking, TeamIndex team, UserIndex user);
+const Booking* BookingOf(const Cluster::State& state, std::uint64_t id);
+
+/// What of a hold is still to be served at `moment`: of a booking that has begun, what its owners' jobs do not run on.
+Hold Unserved(const Cluster::State& state, const Node& node, const Hold& hold, Time now, Time moment);
+
+/// The node once those have left it that were told to.
+NodeState StateWithoutLeaving(const Cluster::State& state, NodeIndex node);
+
+/// `shape` fits on just these GPUs.
+bool FitsOn(const NodeState& state, const Shape& shape, GpuMask gpus);
+
+/// After a start on `node`: holds whose GPUs are no longer free in time move to others of the node.
+void RefitHolds(Cluster::State& state, NodeIndex node, Time now);
+
+}  // namespace divvy::core

@@ -1,0 +1,42 @@
+// What an administrator chooses about deciding.
+#pragma once
+
+#include "base/time.h"
+#include "model/job.h"
+
+namespace divvy::core {
+
+/// Who is looked at first; each has a file of its own under order_*.cc.
+enum class Order {
+  kSmallFirst,  // Priority, escalated, fewer GPUs, longest wait.
+  kFifo,        // Priority, longest wait.
+  kFair,        // Team below quota, least served team, decayed use of the user, then as kSmallFirst.
+  kShortest,    // Priority, predicted GPU time with ageing.
+};
+
+/// What may start behind a job that is blocked.
+enum class Backfill {
+  kReserved,  // What delays no reservation.
+  kNone,      // Nothing: strict order.
+  kAnything,  // Whatever fits, without any reservation. For comparison: it starves large jobs.
+};
+
+struct Rules {
+  Order order = Order::kSmallFirst;
+  Backfill backfill = Backfill::kReserved;
+  Duration escalate_after = std::chrono::hours(1);  // Valohai's figure; 0: never.
+  /// kShortest: a job that waits so long counts as shorter by its own predicted length.
+  double ageing = 1.0;
+  /// Ends of running jobs without a time limit are taken from predictions, for plans and estimates.
+  bool uses_predictions = true;
+
+  // Taking back.
+  bool reclaims = false;      // Between teams: what a team holds beyond its share, for one below its own.
+  bool preempts = false;      // Inside a team: from lower priority.
+  bool consolidates = false;  // Running work is moved so that a larger job fits.
+  Duration least_run{0};      // A job that started more recently is not taken from.
+  Duration patience{0};       // A job takes only after it has waited so long.
+  Duration grace = std::chrono::seconds(30);  // From the decision to the moment when the GPUs are free.
+};
+
+}  // namespace divvy::core

@@ -1,0 +1,203 @@
+// What a Cluster owns. Seen by the files of this folder only.
+#pragma once
+
+#include <map>
+#include <set>
+#include <unordered_map>
+#include <unordered_set>
+
+#include "engine/core/cluster.h"
+#include "engine/core/order.h"
+#include "engine/line.h"
+#include "engine/placement/fleet.h"
+
+namespace divvy::core {
+
+/// What makes jobs interchangeable, but for their place in line.
+struct ClassKey {
+  AskIndex ask = 0;
+  TeamIndex team = kRootTeam;
+  UserIndex user = 0;
+  Duration limit{0};
+  Duration predicted{0};
+  std::vector<CapIndex> caps;
+  Preemptible preemptible = Preemptible::kNever;
+
+  friend auto operator<=>(const ClassKey&, const ClassKey&) = default;
+};
+
+struct JobClass {
+  ClassKey key;
+  Line line;  // Those that may be looked at.
+  std::int64_t least_milli = 0;
+  bool wants_gpu = false;
+  // Of the head of the line, while there is one.
+  Key head;
+  Time head_changes_at = kNever;
+  /// Anything may have become possible, not just what the grown nodes offer.
+  bool is_fresh = false;
+  std::uint64_t looked = 0;  // The round in which its head was last tried.
+  /// No start could be promised as of this room_epoch: [1] to an escalated job.
+  std::uint64_t hopeless[2] = {0, 0};
+  /// It fits on what is usable when nothing else runs; as of `usable_epoch`.
+  mutable bool could_run = true;
+  mutable std::uint64_t checked_epoch = 0;
+  std::uint64_t tried_epoch = 0;  // When it last looked for something to take, and found nothing.
+  Time try_again = kNever;        // When time alone may have changed that.
+
+  bool is_firm() const { return key.preemptible == Preemptible::kNever; }
+};
+
+/// The little of a class that a scan over all classes looks at; one cache line holds two.
+struct Front {
+  bool is_waiting = false;  // Somebody is in line.
+  bool wants_gpu = false;
+  bool is_plain = true;     // `shape` is all there is to it: one task, no alternatives.
+  Shape shape;
+  Time since = kNoTime;     // Of the head.
+};
+
+struct Waiting {
+  enum class Lane : std::uint8_t { kReady, kDated, kParked };
+  ClassIndex job_class = 0;
+  std::uint32_t count = 1;
+  std::uint32_t named = 0;  // Members of the array that have left it.
+  Place place;
+  Lane lane = Lane::kReady;
+};
+
+/// One piece of a running job, as its node sees it.
+struct RunPiece {
+  JobId job;
+  Shape shape;
+  GpuMask gpus = 0;
+  Time started = kNoTime;
+  Time end = kNever;            // By time limit.
+  Time predicted_end = kNever;
+  bool is_leaving = false;      // Its owner was told to give it back.
+};
+
+/// A stretch of time in which something is kept on a node.
+struct Hold {
+  JobId entry;                // For whom; not set: of a booking.
+  std::uint64_t booking = 0;
+  Shape shape;
+  GpuMask gpus = 0;
+  Time from = kNever;
+  Time until = kNever;
+  bool drains = false;  // `gpus` as they become free, which nobody can date.
+  bool is_claim = false;  // Of what was taken for `entry`: it binds everybody, whatever their place in the order.
+};
+
+struct Node {
+  NodeFacts facts;
+  NodeState state;         // What is left: unusable GPUs count as taken.
+  GpuMask blocked = 0;     // Take no new work.
+  bool accepts = true;
+  bool has_grown = false;  // Since the last decision.
+  std::vector<RunPiece> pieces;
+  std::vector<Hold> holds;
+};
+
+struct Cap {
+  std::string name;
+  int limit = 0;
+  int running = 0;
+  std::set<ClassIndex> classes;  // That have somebody in line.
+};
+
+struct PromiseSlot {
+  Promise promise;
+  Key key;
+  ClassIndex job_class = 0;
+  bool wants_gpu = false;
+  bool is_stale = false;  // Its nodes changed; to be looked at again.
+};
+
+/// A job, or a piece of one, that goes on elsewhere once it has left where it is.
+struct Moving {
+  AskIndex ask = 0;
+  std::vector<Piece> to;
+  bool is_all = true;
+};
+
+struct Cluster::State {
+  explicit State(Rules given, Duration half_life) : rules(given), teams(half_life) {}
+
+  Rules rules;
+  Teams teams;
+  std::vector<Node> nodes;
+  std::optional<placement::Fleet> fleet;  // Nodes with holds show no room here; they are looked at one by one.
+  std::shared_ptr<const placement::Scorer> scorer;
+  std::vector<Ask> asks;
+  std::map<Ask, AskIndex> ask_index;
+  std::vector<JobClass> classes;
+  std::vector<Front> fronts;  // Of each class,
+  std::vector<Key> keys;      // and its head's key.
+  std::map<ClassKey, ClassIndex> class_index;
+  std::vector<Cap> caps;
+  std::unordered_map<JobId, Waiting> waiting;  // For look-up only, as is `running`.
+  std::unordered_map<JobId, Run> running;
+  std::set<JobId> elastic;                     // Running, with room to grow or something to give.
+  std::set<std::pair<Time, JobId>> ends;       // Of running jobs whose end is known or predicted.
+  std::set<std::pair<Time, JobId>> dated;      // Waiting with a begin time ahead.
+  std::set<NodeIndex> held;                    // Nodes with holds.
+  std::vector<PromiseSlot> promises;           // By key.
+  std::vector<Booking> bookings;
+  std::uint64_t waiting_count = 0;
+  // What changed since the last decision.
+  std::vector<NodeIndex> grown;
+  std::vector<ClassIndex> fresh;
+  std::vector<ClassIndex> stale_heads;  // Somebody else is first in line.
+  Time next_change = kNever;            // No head's key changes by itself before.
+  bool must_find_head = true;
+  std::uint64_t usable_epoch = 1;       // Counts changes of what is usable.
+  /// Counts what can give a start to a job that could be promised none: something became free that no end announced.
+  std::uint64_t room_epoch = 1;
+  std::uint64_t round = 0;               // Rounds of all decisions.
+  JobId heads[2];                        // The first blocked job of each kind as of the last round; may be none.
+  Time bookings_seen = kNoTime;
+  std::set<ClassIndex> team_blocked;    // Were refused for a team's limit or quota since it last shrank.
+  // Taking back.
+  std::set<JobId> leaving;              // Running, with something that was told to leave.
+  std::map<JobId, Moving> moving;       // Of them, those that go on elsewhere; `to` is held for them.
+  std::uint64_t take_epoch = 1;         // Counts what can have changed who may take from whom.
+  Time take_again = kNever;             // When time alone may have.
+
+  // --- cluster.cc
+  void MakeFleet();
+  void Rebuild(NodeIndex node);
+  void Show(NodeIndex node);  // To the fleet.
+  void Grow(NodeIndex node);
+  void Freshen(ClassIndex index);
+  void FreshenAll();
+  ClassIndex ClassOf(const Job& job);
+  void LineUp(JobId id, Waiting& entry);
+  void StepOut(JobId id, const Waiting& entry);
+  void HeadChanged(ClassIndex index, Time now);
+  Standing StandingOf(ClassIndex index, const Place& place) const;
+  void TakePiece(JobId job, const Run& run, const Piece& piece, Time now);
+  void DropPiece(JobId job, const Piece& piece);
+  void AddRun(Run run, Time now);
+  void CountStart(const JobClass& job_class, std::int64_t milli, int jobs, Time now);
+  std::int64_t MilliOf(const Run& run) const;
+  const Ask& ask_of(const Run& run) const { return asks[classes[run.job_class].key.ask]; }
+
+  // --- holds.cc
+  void AddHold(NodeIndex node, Hold hold);
+  void DropHolds(NodeIndex node, JobId entry, std::uint64_t booking);
+  void DropPromise(std::size_t index);
+  void DropBooking(std::size_t index);
+  /// Bookings that have begun are open to their owners from now on; those that are over bind nobody.
+  void TurnBookings(Time now);
+
+  // --- take_back.cc
+  void MarkLeaving(JobId id, const std::vector<Piece>& pieces);
+  void DropMoving(JobId id);
+  void ResumeMoved(JobId id, Time now);
+};
+
+/// Expected end of a piece, seen at `now`: one that is overdue ends soon; kNever where nobody can say.
+Time EndOf(const Rules& rules, const RunPiece& piece, Time now);
+
+}  // namespace divvy::core

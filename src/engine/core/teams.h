@@ -1,0 +1,87 @@
+// Who pays: a tree of teams with what each runs, waits for and is entitled to. All in milli of GPU.
+//
+// A team's share of the cluster is divided level by level (engine/shares.h, Divide): its quota by right, then the
+// surplus by weight, in whole GPUs. A team never runs more than its limit, and what cannot be taken back ("firm": jobs
+// that are not preemptible) fits into the quota of the team and of every team above it.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "base/time.h"
+#include "engine/core/ask.h"
+#include "engine/shares.h"
+
+namespace divvy::core {
+
+/// The team of everybody who has none; always there, without quota or limit of its own.
+inline constexpr TeamIndex kRootTeam = 0;
+
+struct TeamSpec {
+  std::string name;
+  TeamIndex parent = kRootTeam;
+  std::int64_t quota_milli = kNoBound;  // kNoBound: as much as it asks for.
+  std::int64_t limit_milli = kNoBound;
+  std::uint64_t weight = 1;  // Of the surplus.
+  int priority = 0;          // The surplus goes to the highest first.
+};
+
+class Teams {
+ public:
+  explicit Teams(Duration half_life) : half_life_(half_life) { Reset({}); }
+
+  /// All teams anew; what runs and waits has to be added again. specs[i] becomes team i + 1; a parent comes before its
+  /// children.
+  void Reset(std::vector<TeamSpec> specs);
+  void SetCapacity(std::int64_t gpu_milli);
+
+  std::size_t size() const { return teams_.size(); }
+  const TeamSpec& spec(TeamIndex team) const { return teams_[team].spec; }
+  /// Some team has a quota, a limit or a weight: then order and entitlement mean something.
+  bool has_rules() const { return teams_.size() > 1; }
+
+  /// Of `team` and all above it. Negative amounts take back.
+  void AddRunning(TeamIndex team, std::int64_t milli, bool is_firm, Time now);
+  void AddWaiting(TeamIndex team, std::int64_t milli);
+
+  std::int64_t running(TeamIndex team) const { return teams_[team].running; }
+  std::int64_t firm(TeamIndex team) const { return teams_[team].firm; }
+  std::int64_t waiting(TeamIndex team) const { return teams_[team].waiting; }
+  /// GPU-milli-seconds, decayed.
+  double usage(TeamIndex team, Time now) const;
+
+  /// The first team, from `team` upwards, whose limit has no room for `milli` more; kRootTeam: none has.
+  TeamIndex OverLimit(TeamIndex team, std::int64_t milli) const;
+  /// The same of quotas, by what is firm.
+  TeamIndex OverFirmQuota(TeamIndex team, std::int64_t milli) const;
+
+  /// What the team may hold of the cluster as it is, by the rule above.
+  std::int64_t FairShare(TeamIndex team) const;
+
+  /// From the top: the ancestors of `team` below the root, itself last.
+  std::vector<TeamIndex> PathOf(TeamIndex team) const;
+  /// How well served a team is among its siblings: teams below their quota first, then by what they hold of their
+  /// share. Smaller is served first.
+  std::int64_t Satisfaction(TeamIndex team) const;
+
+ private:
+  struct Team {
+    TeamSpec spec;
+    std::vector<TeamIndex> children;
+    std::int64_t running = 0;
+    std::int64_t firm = 0;
+    std::int64_t waiting = 0;
+    DecayedUsage usage{Duration(0)};
+    Time counted_until = kNoTime;
+    mutable std::int64_t share = 0;
+  };
+  void DivideShares() const;
+
+  Duration half_life_;
+  std::int64_t capacity_ = 0;
+  std::vector<Team> teams_;
+  mutable bool is_divided_ = false;
+};
+
+}  // namespace divvy::core

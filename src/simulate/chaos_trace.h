@@ -1,0 +1,70 @@
+// What a chaotic world remembers of its own history: the last events, the first broken invariant, its two clocks and
+// the faults that it has seen. An event is three words and no text, because millions of them are made and few are ever
+// read.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "base/time.h"
+#include "model/job.h"
+
+namespace divvy::simulate {
+
+/// `true_time` only goes forwards; what a wall clock shows can be set to anything.
+struct ChaosClock {
+  Time true_time = Time(std::chrono::hours(500'000));
+  Duration skew{0};
+
+  Time Wall() const { return true_time + skew; }
+};
+
+class ChaosTrace {
+ public:
+  /// Keeps the last `kept` events.
+  explicit ChaosTrace(std::size_t kept) : events_(std::max<std::size_t>(kept, 1)) {}
+
+  std::uint64_t step = 0;
+
+  /// `what` is a literal; it is not copied.
+  void Note(std::string_view what, JobId job = JobId(), std::int64_t detail = 0) {
+    events_[next_++ % events_.size()] = {step, what, job, detail};
+  }
+  /// An invariant does not hold. The first one counts.
+  void Break(std::string why) {
+    if (!broken_.empty()) return;
+    broken_ = std::move(why);
+    Note("INVARIANT BROKEN");
+  }
+  const std::string& broken() const { return broken_; }
+
+  /// The events that are kept, oldest first, one a line.
+  std::string Text() const {
+    std::string text;
+    for (std::size_t i = next_ > events_.size() ? next_ - events_.size() : 0; i < next_; ++i) {
+      const Event& event = events_[i % events_.size()];
+      text += "step " + std::to_string(event.step) + "  " + std::string(event.what);
+      if (event.job.is_set()) text += " " + ToString(event.job);
+      if (event.detail != 0) text += " (" + std::to_string(event.detail) + ")";
+      text += "\n";
+    }
+    return text;
+  }
+
+ private:
+  struct Event {
+    std::uint64_t step = 0;
+    std::string_view what;
+    JobId job;
+    std::int64_t detail = 0;
+  };
+  std::vector<Event> events_;
+  std::size_t next_ = 0;
+  std::string broken_;
+};
+
+}  // namespace divvy::simulate

@@ -1,0 +1,294 @@
+#include "simulate/engine_decider.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <map>
+#include <set>
+#include <string>
+#include <utility>
+
+#include "base/text.h"
+#include "engine/core/cluster.h"
+#include "engine/placement/policy.h"
+
+namespace divvy::simulate {
+namespace {
+
+using placement::kGpuMilli;
+using placement::ModelSet;
+using placement::Shape;
+
+constexpr double kHalfLife = 2000;  // Submissions, of what is usually asked for.
+constexpr std::int64_t kFirstLesson = 16;
+constexpr std::int64_t kMostBetweenLessons = 1024;
+/// Some traces begin at 0, which the engine reads as "not set".
+constexpr Duration kShift = std::chrono::hours(24);
+/// Predictions that differ by less mean the same, and jobs that are alike share a class: an eighth of an octave.
+constexpr double kStepsPerOctave = 8;
+
+struct NamedOrder {
+  std::string_view name;
+  core::Order order;
+};
+constexpr std::array kOrders = {NamedOrder{"small-first", core::Order::kSmallFirst},
+                                NamedOrder{"fifo", core::Order::kFifo}, NamedOrder{"fair", core::Order::kFair},
+                                NamedOrder{"shortest", core::Order::kShortest}};
+
+Duration Rounded(Duration duration) {
+  const double seconds = std::max(ToSeconds(duration), 1.0);
+  return Duration(std::llround(std::exp2(std::round(std::log2(seconds) * kStepsPerOctave) / kStepsPerOctave) * 1e9));
+}
+
+std::int32_t MebibytesOf(Bytes bytes) {
+  return static_cast<std::int32_t>(std::min<std::int64_t>(bytes.count() >> 20, 1 << 30));
+}
+
+class Engine : public EngineDecider {
+ public:
+  explicit Engine(const EngineRule& rule) : rule_(rule), cluster_(rule.rules), demand_(kHalfLife) {}
+
+  Status Build(const TraceCluster& cluster) {
+    std::map<std::string, std::uint32_t> racks;
+    for (const NodeGroup& group : cluster.groups) {
+      if (group.gpus > placement::kMaxGpus)
+        return InvalidArgument("a node has " + std::to_string(group.gpus) + " GPUs; at most " +
+                               std::to_string(placement::kMaxGpus) + " are possible");
+      // CPUs that only some nodes tell of could not be compared.
+      knows_cpus_ = knows_cpus_ && group.cpus > 0;
+      knows_memory_ = knows_memory_ && group.memory.count() > 0;
+    }
+    for (const NodeGroup& group : cluster.groups) {
+      const int kind = KindOf(group);
+      if (kind >= placement::kMaxModels)
+        return InvalidArgument("the nodes are of more than " + std::to_string(placement::kMaxModels) +
+                               " kinds (GPU model and team together)");
+      const auto rack = racks.try_emplace(group.rack, static_cast<std::uint32_t>(racks.size())).first->second;
+      for (int i = 0; i < group.count; ++i) AddNode(group, kind, rack);
+    }
+    Learn();
+    return {};
+  }
+
+  void Submit(JobIndex index, const TraceJob& trace_job, Time now) override {
+    const core::Ask ask = AskOf(trace_job);
+    if (ask.groups.empty()) return;
+    for (const core::TaskGroup& group : ask.groups) {
+      for (int task = 0; task < group.least; ++task) demand_.Add(group.alternatives.front());
+    }
+    if (demand_.seen() >= next_lesson_) Learn();
+    core::Job job;
+    job.id = JobId(std::uint64_t{index} + 1);
+    job.ask = cluster_.Know(ask);
+    job.team = TeamOf(trace_job.team);
+    job.user = UserOf(trace_job.user);
+    job.priority = trace_job.priority;
+    job.queued_at = now + kShift;
+    SetTimes(trace_job, job);
+    cluster_.Put(job, now + kShift);
+    jobs_[index] = {std::move(job), &trace_job, kNoTime};
+  }
+
+  void Ended(JobIndex index, Time now) override {
+    cluster_.Finish(JobId(std::uint64_t{index} + 1), now + kShift);
+    const auto known = jobs_.extract(index);
+    if (rule_.predicting == Predicting::kHistory)
+      run_times_.Add(KindOf(*known.mapped().trace_job), now + kShift - known.mapped().started);
+  }
+
+  Decision Decide(Time now) override {
+    Decision decision;
+    // What is taken is free at once: a simulated job needs no time to leave.
+    for (bool has_taken = true; has_taken;) {
+      const core::Plan plan = cluster_.Decide(now + kShift);
+      wakeup_ = plan.next_wakeup == kNever ? kNever : plan.next_wakeup - kShift;
+      for (const core::Start& start : plan.starts) decision.starts.push_back(StartedOf(start, now));
+      has_taken = !plan.takings.empty();
+      for (const core::Taking& taking : plan.takings) TakeBack(taking.job, now, decision);
+    }
+    return decision;
+  }
+
+  Time NextWakeup() const override { return wakeup_; }
+  RunTimes::Accuracy accuracy() const override { return run_times_.accuracy(); }
+
+ private:
+  struct Known {
+    core::Job job;
+    const TraceJob* trace_job = nullptr;
+    Time started = kNoTime;
+  };
+  struct Kind {
+    std::string model;
+    std::string team;
+    int gpus = 0;  // Of its largest node.
+    friend bool operator==(const Kind&, const Kind&) = default;
+  };
+
+  // --- The cluster
+
+  int KindOf(const NodeGroup& group) {
+    const auto known = std::ranges::find_if(
+        kinds_, [&](const Kind& kind) { return kind.model == group.model && kind.team == group.team; });
+    const auto index = static_cast<int>(known - kinds_.begin());
+    if (known == kinds_.end()) kinds_.push_back({group.model, group.team, 0});
+    kinds_[static_cast<std::size_t>(index)].gpus = std::max(kinds_[static_cast<std::size_t>(index)].gpus, group.gpus);
+    capacity_milli_.resize(kinds_.size());
+    capacity_milli_[static_cast<std::size_t>(index)] += std::int64_t{group.gpus} * group.count * kGpuMilli;
+    return index;
+  }
+
+  void AddNode(const NodeGroup& group, int kind, std::uint32_t rack) {
+    core::NodeFacts facts;
+    facts.name = "n" + std::to_string(cluster_.node_count());
+    facts.cpu_milli = knows_cpus_ ? group.cpus * 1000 : 0;
+    facts.memory_mib = knows_memory_ ? MebibytesOf(group.memory) : 0;
+    facts.gpus = group.gpus;
+    facts.kind = kind;
+    facts.gpu_model = models_.try_emplace(group.model, static_cast<int>(models_.size())).first->second;
+    facts.rack = rack;
+    cluster_.AddNode(std::move(facts));
+  }
+
+  void Learn() {
+    next_lesson_ = std::max(kFirstLesson, std::min(next_lesson_ + next_lesson_ / 4, next_lesson_ + kMostBetweenLessons));
+    cluster_.SetScorer(placement::MakeScorer("default", demand_.Snapshot(), demand_.Requests(), capacity_milli_));
+  }
+
+  // --- What a job asks for
+
+  /// Kinds of node that it may run on, and the GPUs of the largest.
+  std::pair<ModelSet, int> KindsFor(const TraceJob& job) const {
+    const bool has_own =
+        !job.team.empty() && std::ranges::any_of(kinds_, [&](const Kind& kind) { return kind.team == job.team; });
+    ModelSet models = 0;
+    int most = 0;
+    for (std::size_t i = 0; i < kinds_.size(); ++i) {
+      if (kinds_[i].team != (has_own ? job.team : std::string())) continue;
+      if (!job.gpu_type.empty()) {
+        const auto types = Split(job.gpu_type, '|');
+        if (std::ranges::find(types, std::string_view(kinds_[i].model)) == types.end()) continue;
+      }
+      models |= ModelSet{1} << i;
+      most = std::max(most, kinds_[i].gpus);
+    }
+    return {models, most};
+  }
+
+  /// Without groups: no node could hold it.
+  core::Ask AskOf(const TraceJob& job) const {
+    core::Ask ask;
+    const auto [models, most] = KindsFor(job);
+    if (models == 0 || (job.gpus > 0 && most == 0)) return ask;
+    ask.placement = rule_.placement;
+    const int tasks = job.gpus > most ? job.gpus / most : 0;
+    const int rest = job.gpus - tasks * most;
+    const auto add = [&, models = models](int gpus, int count) {
+      Shape shape;
+      shape.gpus = static_cast<std::int16_t>(gpus);
+      shape.milli = static_cast<std::int16_t>(gpus == 0 ? 0 : std::max(1, job.share.ten_thousandths() / 10));
+      shape.models = kinds_.size() == 1 ? placement::kAnyModel : models;
+      const double part = job.gpus > 0 ? static_cast<double>(gpus) / job.gpus : 1;
+      if (knows_cpus_) shape.cpu_milli = static_cast<std::int32_t>(job.cpus * part * 1000);
+      if (knows_memory_)
+        shape.memory_mib = static_cast<std::int32_t>(static_cast<double>(MebibytesOf(job.memory)) * part);
+      ask.groups.push_back({{shape}, count, count});
+    };
+    if (tasks > 0) add(most, tasks);
+    if (rest > 0 || tasks == 0) add(rest, 1);
+    return ask;
+  }
+
+  core::TeamIndex TeamOf(const std::string& name) {
+    if (!rule_.uses_teams || name.empty()) return core::kRootTeam;
+    const auto [at, is_new] = teams_.try_emplace(name, static_cast<core::TeamIndex>(teams_.size() + 1));
+    if (is_new) {
+      team_specs_.push_back({name});
+      cluster_.teams().Reset(team_specs_);
+      cluster_.RecountTeams(kNoTime);
+    }
+    return at->second;
+  }
+
+  core::UserIndex UserOf(const std::string& name) {
+    if (rule_.rules.order != core::Order::kFair || name.empty()) return 0;  // Users would only part equal jobs.
+    return users_.try_emplace(name, static_cast<core::UserIndex>(users_.size() + 1)).first->second;
+  }
+
+  /// Where a trace hides its users, its teams are the next best.
+  static RunKind KindOf(const TraceJob& job) {
+    return {job.user.empty() ? job.team : job.user, job.name, {}, job.gpus};
+  }
+
+  void SetTimes(const TraceJob& trace_job, core::Job& job) const {
+    if (rule_.uses_limits) job.limit = trace_job.limit;
+    switch (rule_.predicting) {
+      case Predicting::kNone:
+        return;
+      case Predicting::kTrue:
+        job.limit = job.predicted = std::max(trace_job.runtime, Duration(1));
+        return;
+      case Predicting::kHistory:
+        break;
+    }
+    if (const auto estimate = run_times_.Predict(KindOf(trace_job))) job.predicted = Rounded(estimate->typical);
+  }
+
+  // --- Decisions
+
+  Started StartedOf(const core::Start& start, Time now) {
+    const auto index = static_cast<JobIndex>(start.entry.value() - 1);
+    jobs_.at(index).started = now + kShift;
+    Started started{index, {}, 1};
+    for (const core::Piece& piece : start.pieces)
+      started.gpus.push_back({piece.node, __builtin_popcount(piece.gpus)});
+    return started;
+  }
+
+  void TakeBack(JobId id, Time now, Decision& decision) {
+    const auto index = static_cast<JobIndex>(id.value() - 1);
+    cluster_.Finish(id, now + kShift);
+    cluster_.Put(jobs_.at(index).job, now + kShift);
+    decision.stops.push_back({index, true});
+  }
+
+  EngineRule rule_;
+  core::Cluster cluster_;
+  placement::RunningDemand demand_;
+  std::int64_t next_lesson_ = 0;
+  std::vector<Kind> kinds_;
+  std::vector<std::int64_t> capacity_milli_;  // By kind.
+  std::map<std::string, int> models_;
+  bool knows_cpus_ = true;
+  bool knows_memory_ = true;
+  std::map<std::string, core::TeamIndex> teams_;
+  std::vector<core::TeamSpec> team_specs_;
+  std::map<std::string, core::UserIndex> users_;
+  std::map<JobIndex, Known> jobs_;  // That wait or run.
+  RunTimes run_times_;
+  Time wakeup_ = kNever;
+};
+
+}  // namespace
+
+const std::vector<std::string_view>& EngineOrderNames() {
+  static const std::vector<std::string_view> names = [] {
+    std::vector<std::string_view> all;
+    for (const NamedOrder& named : kOrders) all.push_back(named.name);
+    return all;
+  }();
+  return names;
+}
+
+std::optional<core::Order> EngineOrderFromName(std::string_view name) {
+  const auto known = std::ranges::find(kOrders, name, &NamedOrder::name);
+  return known == kOrders.end() ? std::nullopt : std::optional(known->order);
+}
+
+Result<std::unique_ptr<EngineDecider>> MakeEngineDecider(const TraceCluster& cluster, const EngineRule& rule) {
+  auto engine = std::make_unique<Engine>(rule);
+  DIVVY_CHECK(engine->Build(cluster));
+  return std::unique_ptr<EngineDecider>(std::move(engine));
+}
+
+}  // namespace divvy::simulate

@@ -1,0 +1,209 @@
+#include "simulate/experiment.h"
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <mutex>
+#include <thread>
+#include <utility>
+
+#include "base/text.h"
+#include "simulate/random.h"
+
+namespace divvy::simulate {
+namespace {
+
+constexpr std::string_view kStrict = "-strict";
+constexpr Duration kMostShake = std::chrono::minutes(30);
+constexpr std::int64_t kMostGpusMore = 1'000'000;
+
+struct NamedPredicting {
+  std::string_view name;
+  Predicting predicting;
+};
+constexpr std::array kPredictings = {NamedPredicting{"history", Predicting::kHistory},
+                                     NamedPredicting{"true", Predicting::kTrue},
+                                     NamedPredicting{"none", Predicting::kNone}};
+
+/// How people write them: "fifo" alone is divvy's own.
+std::vector<std::string> ReferenceNames() {
+  std::vector<std::string> names;
+  for (const std::string_view name : HouseRuleNames())
+    names.push_back(std::string(name) + (name.ends_with("-skip") ? "" : std::string(kStrict)));
+  return names;
+}
+
+std::optional<HouseRule> ReferenceFromName(std::string_view name) {
+  if (name.ends_with("-skip")) return HouseRuleFromName(name);
+  if (!name.ends_with(kStrict) || name.ends_with(std::string("-skip") + std::string(kStrict))) return std::nullopt;
+  return HouseRuleFromName(name.substr(0, name.size() - kStrict.size()));
+}
+
+Error UnknownPolicy(std::string_view name) {
+  std::vector<std::string> names = ReferenceNames();
+  for (const std::string_view order : EngineOrderNames()) names.emplace_back(order);
+  const std::vector<std::string_view> views(names.begin(), names.end());
+  const std::string_view near = Nearest(name, views);
+  return InvalidArgument("there is no policy '" + std::string(name) + "'" +
+                         (near.empty() ? "" : "; did you mean " + std::string(near) + "?") +
+                         " (policies: " + PolicyNames() + ")");
+}
+
+Error BadChange(std::string_view change) {
+  return InvalidArgument("'" + std::string(change) +
+                         "' is no change of the cluster; write \"+8 H100\", \"+2x8:H100\", \"-8\" or \"-8 H100\"");
+}
+
+/// Whole nodes from the end, and what is left over from one more node, which becomes smaller.
+Status Shrink(TraceCluster& cluster, std::int64_t gpus, const std::string& model, std::string_view change) {
+  for (auto group = cluster.groups.rbegin(); group != cluster.groups.rend() && gpus > 0; ++group) {
+    if (!model.empty() && group->model != model) continue;
+    const auto nodes = static_cast<int>(std::min<std::int64_t>(group->count, gpus / std::max(group->gpus, 1)));
+    group->count -= nodes;
+    gpus -= std::int64_t{nodes} * group->gpus;
+    if (gpus == 0 || group->count == 0) continue;
+    NodeGroup smaller = *group;
+    smaller.count = 1;
+    smaller.gpus -= static_cast<int>(gpus);
+    group->count -= 1;
+    gpus = 0;
+    cluster.groups.insert(group.base(), smaller);
+    break;
+  }
+  std::erase_if(cluster.groups, [](const NodeGroup& group) { return group.count == 0; });
+  if (gpus > 0 || cluster.groups.empty())
+    return InvalidArgument("--what-if '" + std::string(change) + "': the cluster has not so many GPUs" +
+                           (model.empty() ? "" : " of model " + model));
+  return {};
+}
+
+}  // namespace
+
+std::optional<Predicting> PredictingFromName(std::string_view name) {
+  const auto known = std::ranges::find(kPredictings, name, &NamedPredicting::name);
+  return known == kPredictings.end() ? std::nullopt : std::optional(known->predicting);
+}
+
+std::string PolicyNames() {
+  std::string names;
+  for (const std::string_view order : EngineOrderNames()) names += (names.empty() ? "" : ", ") + std::string(order);
+  for (const std::string& reference : ReferenceNames()) names += ", " + reference;
+  return names;
+}
+
+Result<PolicyChoice> ParsePolicy(std::string_view text, const EngineRule& defaults) {
+  PolicyChoice choice;
+  choice.label = text;
+  choice.engine = defaults;
+  const std::size_t colon = text.find(':');
+  const std::string_view name = text.substr(0, colon);
+  choice.reference = ReferenceFromName(name);
+  const auto order = EngineOrderFromName(name);
+  if (!choice.reference && !order) return UnknownPolicy(name);
+  if (order) choice.engine.rules.order = *order;
+  if (colon == std::string_view::npos) return choice;
+  const auto predicting = PredictingFromName(text.substr(colon + 1));
+  if (!predicting || choice.reference)
+    return InvalidArgument("'" + std::string(text) + "': " +
+                           (choice.reference ? "a reference rule knows the true run times; write " + std::string(name)
+                                             : "run times are known by history, true or none"));
+  choice.engine.predicting = *predicting;
+  return choice;
+}
+
+Result<TraceCluster> WhatIf(const TraceCluster& cluster, std::string_view change) {
+  const std::string_view text = Trim(change);
+  if (text.size() < 2 || (text[0] != '+' && text[0] != '-')) return BadChange(change);
+  const std::string_view what = text.substr(1);
+  TraceCluster changed = cluster;
+  const std::string first_model = cluster.groups.empty() ? std::string() : cluster.groups.front().model;
+  if (text[0] == '+' && what.find('x') < what.find_first_of(": ")) {
+    auto more = ParseCluster(what);
+    if (!more) return BadChange(change);
+    for (NodeGroup& group : more->groups) {
+      if (group.model.empty()) group.model = first_model;
+      changed.groups.push_back(std::move(group));
+    }
+    return changed;
+  }
+  const std::size_t space = std::min(what.find(' '), what.size());
+  const auto gpus = ParseInteger(what.substr(0, space));
+  if (!gpus || *gpus < 1 || *gpus > kMostGpusMore) return BadChange(change);
+  const std::string model(Trim(what.substr(space)));
+  if (text[0] == '-') {
+    DIVVY_CHECK(Shrink(changed, *gpus, model, change));
+    return changed;
+  }
+  std::int64_t size = 1;
+  for (const NodeGroup& group : cluster.groups) size = std::max<std::int64_t>(size, group.gpus);
+  NodeGroup group = cluster.groups.empty() ? NodeGroup() : cluster.groups.front();
+  group.team.clear();
+  group.model = model.empty() ? first_model : model;
+  group.gpus = static_cast<int>(size);
+  group.count = static_cast<int>(*gpus / size);
+  if (group.count > 0) changed.groups.push_back(group);
+  group.count = 1;
+  group.gpus = static_cast<int>(*gpus % size);
+  if (group.gpus > 0) changed.groups.push_back(group);
+  return changed;
+}
+
+Workload Shaken(const Workload& workload, std::uint64_t seed) {
+  Workload shaken = workload;
+  Random random(seed);
+  const auto span = static_cast<std::uint64_t>(2 * kMostShake.count());
+  for (TraceJob& job : shaken.jobs) job.submit += Duration(static_cast<std::int64_t>(random.Next() % span)) - kMostShake;
+  Arrange(shaken);
+  return shaken;
+}
+
+namespace {
+
+Result<PolicyRun> RunOne(const PlannedRun& planned, const std::function<void(double)>& on_progress) {
+  std::unique_ptr<Decider> decider;
+  if (planned.policy.reference) {
+    DIVVY_TRY(decider, MakeHouseRules(planned.cluster, *planned.policy.reference));
+  } else {
+    DIVVY_TRY(decider, MakeEngineDecider(planned.cluster, planned.policy.engine));
+  }
+  ReplayOptions options;
+  options.on_progress = on_progress;
+  DIVVY_TRY(Replayed replayed, Replay(*planned.workload, *decider, options));
+  RunMetrics metrics = Measure(*planned.workload, planned.cluster, replayed);
+  return PolicyRun{planned.label, planned.workload, planned.cluster, std::move(replayed), std::move(metrics)};
+}
+
+}  // namespace
+
+Result<std::vector<PolicyRun>> RunAll(const std::vector<PlannedRun>& plan, unsigned threads,
+                                      const std::function<void(double)>& on_progress) {
+  std::vector<std::optional<Result<PolicyRun>>> done(plan.size());
+  std::atomic<std::size_t> next = 0;
+  std::mutex mutex;
+  std::vector<double> shares(plan.size(), 0);
+  const auto work = [&] {
+    for (std::size_t i = next++; i < plan.size(); i = next++) {
+      done[i] = RunOne(plan[i], [&, i](double share) {
+        if (!on_progress) return;
+        const std::lock_guard lock(mutex);
+        shares[i] = share;
+        double sum = 0;
+        for (const double one : shares) sum += one;
+        on_progress(sum / static_cast<double>(plan.size()));
+      });
+    }
+  };
+  {
+    std::vector<std::jthread> workers;
+    for (unsigned i = 1; i < std::min<std::size_t>(std::max(threads, 1U), plan.size()); ++i) workers.emplace_back(work);
+    work();
+  }
+  std::vector<PolicyRun> runs;
+  for (std::size_t i = 0; i < plan.size(); ++i) {
+    if (!*done[i]) return Error{done[i]->error().code, plan[i].label + ": " + done[i]->error().message};
+    runs.push_back(std::move(**done[i]));
+  }
+  return runs;
+}
+
+}  // namespace divvy::simulate

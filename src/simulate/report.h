@@ -1,0 +1,68 @@
+// What replays are shown as: one or several runs side by side, as a table, JSON, CSV and one self-contained page
+// (report_html.h).
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "simulate/metrics.h"
+#include "simulate/replay.h"
+#include "simulate/workload.h"
+
+namespace divvy::simulate {
+
+/// `workload` outlives the run.
+struct PolicyRun {
+  std::string policy;  // Its label: differs between the runs of one report.
+  const Workload* workload = nullptr;
+  TraceCluster cluster;
+  Replayed replayed;
+  RunMetrics metrics;
+};
+
+struct Report {
+  std::string title;               // "helios venus_gpu_jobs.csv.gz".
+  std::vector<std::string> notes;  // Shown below the figures.
+  std::vector<PolicyRun> runs;     // At least one.
+};
+
+/// Seconds, percentages and counts keep their unit until they are written.
+struct GridCell {
+  enum class Unit { kText, kSeconds, kPercent, kCount, kNumber };
+  Unit unit = Unit::kText;
+  std::string text;
+  double value = 0;
+};
+
+struct GridColumn {
+  std::string title;  // For people: "MEAN JCT".
+  std::string key;    // For programs: "jct_mean_seconds".
+  /// Which of several runs is the better one: 1 the higher, -1 the lower, 0 neither.
+  int better = 0;
+};
+
+struct Grid {
+  std::vector<GridColumn> columns;
+  std::vector<std::vector<GridCell>> rows;
+};
+
+/// For people: "4.6 h", "81.3 %", "24,171".
+std::string Shown(const GridCell& cell);
+/// For programs: plain decimals.
+std::string Plain(const GridCell& cell);
+
+/// A row per run.
+Grid SummaryGrid(const Report& report);
+/// A row per group and run. `title` and `key` name the first column: "SIZE", "size".
+Grid GroupGrid(const Report& report, RunMetrics::Groups RunMetrics::*groups, std::string title, std::string key);
+/// A row per job that ended and run.
+Grid JobGrid(const Report& report);
+
+/// Aligned columns for a terminal.
+std::string GridText(const Grid& grid);
+std::string GridCsv(const Grid& grid);
+/// One object: title, notes, and a run each with all figures, groups and the thinned load over time.
+std::string ReportJson(const Report& report);
+
+}  // namespace divvy::simulate
