@@ -272,19 +272,27 @@ std::vector<Command> MakeCommands() {
        false},
 
       {"simulate",
-       "Run a published trace against the placement policies",
-       "divvy simulate openb --nodes FILE --jobs FILE [OPTIONS]",
-       "Fills an empty cluster with the trace's jobs, in an order that the seed decides, and says how many percent of "
-       "its GPUs are allocated once jobs have asked for 100 and for 130 percent of them. A job that fits nowhere is "
-       "refused for good. No daemon is needed. Policies: default and online (divvy's own; online learns what is "
-       "usually "
-       "asked for while it places, default knows the trace's distribution), fgd, best-fit, dot-prod, clustering, "
-       "packing, random (as published), pack, spread, sequential. Where to get the traces: docs/results.md.",
-       {{"divvy simulate openb --nodes nodes.csv.gz --jobs pods.csv.gz", "ten runs of the default policy"},
+       "Replay a trace, or what ran here, under other policies",
+       "divvy simulate FORMAT --jobs FILE [--nodes FILE|NxG] [OPTIONS] | history [OPTIONS] | --chaos SEED",
+       "Jobs arrive when they did and run for as long as they did; divvy's own decisions say when each starts. "
+       "Shown: completion times, waits, slowdown, fairness, allocation. No daemon is needed but for history, which "
+       "replays what this server ran. Formats: helios, philly, pollux, gavel, shockwave, muri, tiresias, pai, openb, "
+       "sacct (Slurm), swf; scripts/traces says where to get each, docs/simulate.md more. Policies: small-first, "
+       "fifo, fair, shortest, each also as shortest:true (true run times known), shortest:none; to compare with, "
+       "plain rules without reservations: fifo-strict, fifo-skip, sjf-strict, sjf-skip, gtf-strict, gtf-skip (sjf: "
+       "shortest, gtf: least GPU time first; strict stops at the first job that does not fit). openb fills an empty "
+       "cluster instead, in an order that the seed decides, and says how many percent of its GPUs are allocated once "
+       "jobs have asked for 100 and for 130 percent of them. Its policies: default and online (divvy's own; online "
+       "learns what is usually asked for while it places, default knows the trace's distribution), fgd, best-fit, "
+       "dot-prod, clustering, packing, random (as published), pack, spread, sequential.",
+       {{"divvy simulate history --history last-30d --compare small-first,shortest",
+         "what would have been better here?"},
+        {"divvy simulate history --what-if '+8 H100'", "would another server have helped?"},
+        {"divvy simulate helios --jobs venus.csv.gz --nodes 96x8 --compare fifo-strict,fifo --html page.html",
+         "a published trace, with plots"},
+        {"divvy simulate sacct --jobs sacct.txt --nodes 4x8 --policy fair --teams --by team", "a Slurm cluster's past"},
         {"divvy simulate openb --nodes nodes.csv --jobs pods.csv --policy default,fgd,best-fit",
-         "policies side by side"},
-        {"divvy simulate openb --nodes nodes.csv --jobs pods.csv --seeds 1..3 --moves 1 --json",
-         "with moving, for a program"}},
+         "placement policies side by side"}},
        "Planning",
        SimulateOptions,
        "",

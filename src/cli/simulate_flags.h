@@ -1,6 +1,7 @@
 // The options of divvy simulate, shared by its parts.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 

@@ -125,6 +125,7 @@ Result<SubmitResult> Controller::Submit(JobSpec spec, std::uint64_t elements, co
   }
   if (spec.time_limit == Duration(0)) spec.time_limit = limits_.default_time_limit;
   DIVVY_CHECK(CheckTimeLimit(spec.time_limit));
+  NameElements(spec.dependencies);
   if (Status known = LearnOutcomes(spec.dependencies, outcome); !known) {
     ForgetOutcomes(spec.dependencies);
     return known.error();

@@ -162,6 +162,9 @@ class Controller {
   /// The target of a dependency: live, or how it ended; null while an array's element has no record of its own.
   const JobRecord* Target(const Dependency& dependency) const;
   enum class Met { kYes, kNotYet, kImpossible };
+  /// One that waits with its array is named by array and index: it may never get a record under its own id.
+  void NameElements(std::vector<Dependency>& dependencies) const;
+  bool WasCancelledWaiting(const Dependency& dependency) const;
   Met IsMet(const JobRecord& record, const Dependency& dependency) const;
   /// Whether the dependencies can still be met, and else why not.
   struct Hope {

@@ -71,6 +71,7 @@ Result<std::string> Controller::Cancel(JobId id, int signal, Duration grace, con
     record->state = JobState::kRunning;
     record->is_held = false;
     Persist(*record);
+    ResolveDependents(JobRecord(*record), now);
     for (JobId element : elements) static_cast<void>(Cancel(element, signal, grace, why, caller, now));
     FinishArrayIfDone(id, now);
     needs_plan_ = true;

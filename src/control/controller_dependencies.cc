@@ -64,7 +64,8 @@ Status Controller::LearnOutcomes(const std::vector<Dependency>& dependencies, co
     }
     const JobId element = ElementId(dependency.job, *ordinal);
     if (Find(element) != nullptr || outcomes_.contains(element)) continue;
-    if (auto ended = outcome(element)) outcomes_.emplace(element, *std::move(ended));
+    // One that waits with its array has not ended, and nobody would say so when it does.
+    if (auto ended = outcome(element); ended && IsFinal(ended->state)) outcomes_.emplace(element, *std::move(ended));
   }
   return {};
 }
@@ -81,6 +82,30 @@ const JobRecord* Controller::Target(const Dependency& dependency) const {
   return ordinal ? find(ElementId(dependency.job, *ordinal)) : nullptr;
 }
 
+void Controller::NameElements(std::vector<Dependency>& dependencies) const {
+  for (Dependency& dependency : dependencies) {
+    if (dependency.kind == DependencyKind::kSingleton || dependency.element) continue;
+    const JobRecord* array = Find(dependency.job) == nullptr ? ArrayOf(dependency.job) : nullptr;
+    if (array == nullptr) continue;
+    const auto ordinal = static_cast<std::uint32_t>(dependency.job.value() - array->id.value() - 1);
+    dependency.element = ElementOf(*array, ordinal).array_index;
+    dependency.job = array->id;
+  }
+}
+
+// An element that was cancelled with the rest of its array has no record that could say so.
+bool Controller::WasCancelledWaiting(const Dependency& dependency) const {
+  if (!dependency.element) return false;
+  const JobRecord* array = Find(dependency.job);
+  if (array == nullptr) {
+    const auto ended = outcomes_.find(dependency.job);
+    if (ended == outcomes_.end()) return false;
+    array = &ended->second;
+  }
+  const auto ordinal = ElementOrdinal(*array, *dependency.element);
+  return ordinal && !array->array_waiting.Contains(*ordinal);
+}
+
 Controller::Met Controller::IsMet(const JobRecord& record, const Dependency& dependency) const {
   if (dependency.kind == DependencyKind::kSingleton) {
     const bool has_earlier =
@@ -88,7 +113,12 @@ Controller::Met Controller::IsMet(const JobRecord& record, const Dependency& dep
     return has_earlier ? Met::kNotYet : Met::kYes;
   }
   const JobRecord* target = Target(dependency);
-  if (target == nullptr) return Met::kNotYet;
+  if (target == nullptr) {
+    if (!WasCancelledWaiting(dependency)) return Met::kNotYet;
+    const bool asks_for_end_only =
+        dependency.kind == DependencyKind::kAfterAny || dependency.kind == DependencyKind::kAfterNotOk;
+    return asks_for_end_only ? Met::kYes : Met::kImpossible;
+  }
   switch (dependency.kind) {
     case DependencyKind::kAfter: {
       if (target->started != kNoTime) return Met::kYes;
@@ -115,7 +145,8 @@ std::vector<std::string> Controller::UnmetDependencies(const JobRecord& record) 
     if (met == Met::kNotYet) unmet.push_back(Describe(dependency));
     if (met == Met::kImpossible) {
       const JobRecord* target = Target(dependency);
-      unmet.push_back(Describe(dependency) + " (never: " + (target != nullptr ? DescribeEnd(*target) : "") + ")");
+      unmet.push_back(Describe(dependency) +
+                      " (never: " + (target != nullptr ? DescribeEnd(*target) : "it was cancelled") + ")");
     }
   }
   return unmet;
@@ -178,6 +209,7 @@ Controller::Hope Controller::HopeOf(const JobRecord& record) const {
     if (IsMet(record, dependency) != Met::kImpossible) continue;
     ++never;
     if (const JobRecord* target = Target(dependency)) hope.why = DescribeEnd(*target);
+    else hope.why = "job " + ToString(dependency.job) + "_" + std::to_string(*dependency.element) + " cancelled";
   }
   hope.is_lost = never > 0 && (!record.needs_any_dependency || never == record.dependencies.size());
   return hope;
@@ -202,6 +234,18 @@ void Controller::ResolveDependents(const JobRecord& changed, Time now) {
     JobRecord& record = at->second;
     if (record.state != JobState::kQueued && record.state != JobState::kHeld) continue;
     if (const Hope hope = HopeOf(record); hope.is_lost && !record.keeps_waiting) {
+      record.array_cancelled += static_cast<std::uint32_t>(record.array_waiting.size());
+      record.array_waiting = IndexRanges();
+      if (record.array_cancelled < record.array_count) {
+        // Elements that are records of their own wait, run or have ended by themselves.
+        if (cluster_.waiting(id) != nullptr) cluster_.Remove(id);
+        record.state = JobState::kRunning;
+        record.is_held = false;
+        Note(id, "its dependency can never be met: " + hope.why, now);
+        Persist(record);
+        FinishArrayIfDone(id, now);
+        continue;
+      }
       Finish(record, JobState::kCancelled, "its dependency can never be met: " + hope.why, now);
       continue;
     }

@@ -122,8 +122,10 @@ Status Controller::CheckDependencies(JobId id, const std::map<JobId, JobRecord>&
   return {};
 }
 
-Result<std::string> Controller::Update(JobId id, const JobChanges& changes, const Caller& caller, Time now,
+Result<std::string> Controller::Update(JobId id, const JobChanges& wanted, const Caller& caller, Time now,
                                        const FindOutcome& outcome) {
+  JobChanges changes = wanted;
+  if (changes.dependencies) NameElements(changes.dependencies->all);
   const std::vector<std::string_view> names = changes.Names();
   if (names.empty()) return InvalidArgument("nothing to change: name a field, such as --priority 5");
   DIVVY_TRY(auto edited, Concerned(id, caller));

@@ -188,7 +188,10 @@ void Node::OnReport(const SupervisorReport& report) {
   launcher_.Confirm(record.job, record.attempt);
   const auto run = runs_.find(record.job);
   if (run == runs_.end() || run->second.record.attempt != record.attempt) {
-    if (report.kind == SupervisorReport::Kind::kExited) RemoveRunRecord(options_.run_directory, record);
+    // A guard may say once more what its supervisor said; the record there may be a later attempt's by then.
+    const auto there = ReadRunRecord(options_.run_directory, record.job);
+    const bool is_it = there && there->attempt == record.attempt;
+    if (report.kind == SupervisorReport::Kind::kExited && is_it) RemoveRunRecord(options_.run_directory, record);
     return;
   }
   const ProcessIdentity before = std::exchange(run->second.record, record).supervisor;
@@ -201,6 +204,8 @@ void Node::OnReport(const SupervisorReport& report) {
 }
 
 void Node::OnEnded(const RunRecord& record) {
+  // However it was found out: a launch that is not confirmed would be repeated once its record is gone.
+  launcher_.Confirm(record.job, record.attempt);
   const JobRecord* live = core_->controller().Find(record.job);
   const auto finish = [this, record] {
     core_->controller().OnExited(record.job, record.attempt, *record.exit, record.ended, core_->Now());

@@ -27,7 +27,9 @@ void Node::Remind(Run& run) {
     if (IsListening(run.record) || run.adopted) Deliver(run, order);
     else run.waiting.push_back(order);
   };
-  if (live->state == JobState::kPaused) say(PauseOrder{live->id, true});
+  // What was made durable may never have been sent. Saying it twice does no harm.
+  say(PauseOrder{live->id, live->state == JobState::kPaused});
+  say(TimeLimitOrder{live->id, Deadline(*live)});
   // A stop that was acknowledged may never have been sent; saying it twice does no harm.
   if (live->stop_intent != StopIntent::kNone) say(StopOrder{live->id, 0, Duration(-1)});
 }
@@ -135,7 +137,13 @@ void Node::CheckSupervisors() {
         if (EndLeftovers(record)) OnVanished(record, attempt);
         break;
       case RunState::kNeverStarted:
-        break;  // The launcher repeats it.
+        if (launcher_.IsPending(record.job, attempt)) break;  // The launcher repeats it.
+        // An earlier daemon's launcher had passed it on, and its supervisor was killed before its first word.
+        RemoveRunRecord(options_.run_directory, record);
+        runs_.erase(run);
+        core_->controller().OnVanished(record.job, attempt, Controller::Vanished::kNeverStarted, core_->Now());
+        core_->Touch();
+        break;
     }
   }
 }

@@ -33,6 +33,7 @@ class NoLauncher final : public Launcher {
  public:
   Status Launch(const LaunchRequest&) override { return {}; }
   void Confirm(JobId, std::uint32_t) override {}
+  bool IsPending(JobId, std::uint32_t) const override { return false; }
   void RepeatLost() override {}
 };
 

@@ -12,9 +12,15 @@
 
 #include "engine/schedule.h"
 
+// The same tests hold the engine for many nodes to the same answers (engine/port): they name its class here.
+#ifndef DIVVY_TEST_CLUSTER
+#define DIVVY_TEST_CLUSTER Cluster
+#endif
+
 namespace divvy {
 
-struct World {
+template <typename AnyCluster>
+struct WorldOf {
   struct Started {
     JobId entry;
     JobId job;
@@ -22,7 +28,7 @@ struct World {
     Reason reason;
   };
 
-  Cluster cluster;
+  AnyCluster cluster;
   Policy policy;
   Time now = Time(std::chrono::hours(1000));
   std::map<JobId, std::uint64_t> members_started;
@@ -64,6 +70,11 @@ struct World {
 
   /// One pass, applied.
   std::vector<Started> Pass() {
+    if constexpr (requires { AnyCluster::kDecidesItself; }) return Decide();
+    else return Apply();
+  }
+
+  std::vector<Started> Apply() {
     last_plan = Schedule(cluster, policy, now);
     std::vector<Started> out;
     for (const StartDecision& decision : last_plan.starts) {
@@ -73,8 +84,7 @@ struct World {
       EXPECT_LE(decision.gpus.size(), entry->request.gpus_at_most());
       EXPECT_TRUE((decision.gpus - cluster.free()).empty()) << "starts on a GPU that is not free";
       RunningJob job;
-      const bool is_array = entry->count > 1 || members_started.contains(entry->id);
-      job.id = is_array ? JobId(entry->id.value() * 1000 + ++members_started[entry->id]) : entry->id;
+      job.id = NameOf(*entry);
       job.gpus = decision.gpus;
       job.cpus = entry->request.cpus;
       job.memory = entry->request.memory;
@@ -88,6 +98,35 @@ struct World {
       Check();
     }
     return out;
+  }
+
+  /// The same where the cluster applies its plan by itself.
+  std::vector<Started> Decide() {
+    const GpuSet free = cluster.free();
+    std::map<JobId, WaitingEntry> entries;
+    auto decided = cluster.Decide(policy, now, [&](JobId id) {
+      const WaitingEntry& entry = entries.try_emplace(id, *cluster.waiting(id)).first->second;
+      const JobId job = NameOf(entry);
+      entry_of[job] = id;
+      return job;
+    });
+    last_plan = std::move(decided.plan);
+    std::vector<Started> out;
+    for (std::size_t i = 0; i < last_plan.starts.size(); ++i) {
+      const StartDecision& start = last_plan.starts[i];
+      const Request& request = entries.at(start.entry).request;
+      EXPECT_GE(start.gpus.size(), request.gpus);
+      EXPECT_LE(start.gpus.size(), request.gpus_at_most());
+      EXPECT_TRUE((start.gpus - free).empty()) << "starts on a GPU that was not free";
+      out.push_back({start.entry, decided.jobs[i], start.gpus, start.reason});
+    }
+    Check();
+    return out;
+  }
+
+  JobId NameOf(const WaitingEntry& entry) {
+    const bool is_array = entry.count > 1 || members_started.contains(entry.id);
+    return is_array ? JobId(entry.id.value() * 1000 + ++members_started[entry.id]) : entry.id;
   }
 
   /// Ends those that are due by now; their ids.
@@ -110,5 +149,7 @@ struct World {
 
   void Check() const { ASSERT_EQ(cluster.CheckInvariants(), ""); }
 };
+
+using World = WorldOf<DIVVY_TEST_CLUSTER>;
 
 }  // namespace divvy

@@ -227,7 +227,7 @@ std::string StartsText(std::vector<std::pair<std::uint64_t, unsigned>> starts) {
 
 // Empty when both agree.
 std::string Difference(Oracle oracle) {
-  Cluster cluster;
+  DIVVY_TEST_CLUSTER cluster;
   NodeCapacity capacity;
   // One model per GPU, named by its index, so that any set of them can be asked for.
   for (int i = 0; i < oracle.gpu_count; ++i)

@@ -19,7 +19,8 @@ struct Open {
 };
 
 /// Shares out `amount` by weight, in whole units, nobody beyond their room; gives back what nobody wants.
-std::int64_t ByWeight(std::int64_t amount, std::vector<Open> open, std::vector<std::int64_t>& shares) {
+std::int64_t ByWeight(std::int64_t amount, std::vector<Open> open, std::vector<std::int64_t>& shares,
+                      std::int64_t unit) {
   std::erase_if(open, [](const Open& o) { return o.room <= 0 || o.weight == 0; });
   while (amount > 0 && !open.empty()) {
     Wide weights = 0;
@@ -38,18 +39,27 @@ std::int64_t ByWeight(std::int64_t amount, std::vector<Open> open, std::vector<s
     if (is_anyone_content) continue;
     std::vector<Wide> rests;
     std::int64_t given = 0;
-    for (const Open& o : open) {
+    for (Open& o : open) {
       const Wide part = pot * o.weight;
-      const auto whole = static_cast<std::int64_t>(part / weights);
+      const std::int64_t whole = static_cast<std::int64_t>(part / weights) / unit * unit;
       shares[o.claim] += whole;
       given += whole;
-      rests.push_back(part % weights);
+      o.room -= whole;
+      rests.push_back(part - static_cast<Wide>(whole) * weights);
     }
     std::vector<std::size_t> order(open.size());
     std::iota(order.begin(), order.end(), std::size_t{0});
     std::ranges::stable_sort(order, [&](std::size_t a, std::size_t b) { return rests[a] > rests[b]; });
-    const auto left = static_cast<std::size_t>(amount - given);
-    for (std::size_t i = 0; i < left; ++i) shares[open[order[i]].claim] += 1;
+    std::int64_t left = amount - given;
+    // Nobody is content with their part, so all have room for some of what is left.
+    while (left > 0) {
+      for (const std::size_t i : order) {
+        const std::int64_t more = std::min({unit, left, open[i].room});
+        shares[open[i].claim] += more;
+        open[i].room -= more;
+        left -= more;
+      }
+    }
     return 0;
   }
   return amount;
@@ -130,7 +140,7 @@ class FairTreeWalk {
 
 }  // namespace
 
-std::vector<std::int64_t> Divide(std::int64_t total, std::span<const Claim> claims) {
+std::vector<std::int64_t> Divide(std::int64_t total, std::span<const Claim> claims, std::int64_t unit) {
   std::vector<std::int64_t> shares(claims.size(), 0);
   std::vector<std::int64_t> wants;
   std::int64_t rights = 0;
@@ -142,7 +152,7 @@ std::vector<std::int64_t> Divide(std::int64_t total, std::span<const Claim> clai
     by_right.push_back({i, right, static_cast<std::uint64_t>(right)});
   }
   if (rights > total) {
-    ByWeight(total, std::move(by_right), shares);
+    ByWeight(total, std::move(by_right), shares, unit);
     return shares;
   }
   for (const Open& o : by_right) shares[o.claim] = o.room;
@@ -150,11 +160,12 @@ std::vector<std::int64_t> Divide(std::int64_t total, std::span<const Claim> clai
   std::map<int, std::vector<Open>, std::greater<>> by_priority;
   for (std::size_t i = 0; i < claims.size(); ++i)
     by_priority[claims[i].priority].push_back({i, wants[i] - shares[i], claims[i].weight});
-  for (auto& [priority, open] : by_priority) surplus = ByWeight(surplus, std::move(open), shares);
-  // Nobody with a weight wants it: better in the hands of one without than idle.
-  std::vector<Open> rest;
-  for (std::size_t i = 0; i < claims.size(); ++i) rest.push_back({i, wants[i] - shares[i], 1});
-  ByWeight(surplus, std::move(rest), shares);
+  for (auto& [priority, open] : by_priority) {
+    surplus = ByWeight(surplus, open, shares, unit);
+    // Nobody with a weight wants it: better in the hands of one without than of a lower priority, or idle.
+    for (Open& o : open) o = {o.claim, wants[o.claim] - shares[o.claim], 1};
+    surplus = ByWeight(surplus, std::move(open), shares, unit);
+  }
   return shares;
 }
 

@@ -85,6 +85,8 @@ class Launcher {
   virtual Status Launch(const LaunchRequest& request) = 0;
   /// To be called for each report received, and before its run record is removed: this launch need not be repeated.
   virtual void Confirm(JobId job, std::uint32_t attempt) = 0;
+  /// Launched by this launcher and not confirmed: it comes to a report, or is repeated.
+  virtual bool IsPending(JobId job, std::uint32_t attempt) const = 0;
   /// To be called now and then: repeats the launches that got lost with whoever had them.
   virtual void RepeatLost() = 0;
 };
@@ -107,6 +109,7 @@ class ProcessLauncher final : public Launcher {
 
   Status Launch(const LaunchRequest& request) override;
   void Confirm(JobId job, std::uint32_t attempt) override;
+  bool IsPending(JobId job, std::uint32_t attempt) const override { return unconfirmed_.contains({job, attempt}); }
   /// One is lost when the launcher or the supervisor that had it is dead and no record says that it began.
   void RepeatLost() override;
 

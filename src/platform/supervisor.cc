@@ -244,7 +244,9 @@ void Supervisor::OnCommand(SupervisorCommand& command) {
   } else if (name == "continue") {
     SignalDescendants(::getpid(), SIGCONT);
   } else if (name == "time-limit") {
-    SetTimeLimit(Duration(fields.Number("limit")));
+    // Said again by every new daemon; a warning that was given is not given twice.
+    const Duration limit(fields.Number("limit"));
+    if (limit != watch_.time_limit) SetTimeLimit(limit);
   } else if (name == "attach") {
     if (pty_) pty_->Resize(window);
     Attach(static_cast<std::uint64_t>(fields.Number("attachment")), command.descriptors);

@@ -155,6 +155,9 @@ TEST_F(Supervise, CommandsAndReportsOfStrangersAreIgnored) {
 
 TEST_F(Supervise, CommandToASupervisorThatIsGoneSaysSo) {
   RunRecord record = Start(Shell(kWaitForEver));
+  // The guard first: it would take the supervisor's place and answer.
+  ::kill(static_cast<pid_t>(record.guard.pid), SIGKILL);
+  ASSERT_TRUE(Eventually([&] { return !IsAlive(record.guard); }));
   ::kill(static_cast<pid_t>(record.supervisor.pid), SIGKILL);
   ASSERT_TRUE(Eventually([&] { return !IsAlive(record.supervisor); }));
   EXPECT_EQ(SendStop(record, SIGTERM, 0s).error().code, ErrorCode::kUnreachable);

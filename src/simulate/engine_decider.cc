@@ -151,7 +151,8 @@ class Engine : public EngineDecider {
   }
 
   void Learn() {
-    next_lesson_ = std::max(kFirstLesson, std::min(next_lesson_ + next_lesson_ / 4, next_lesson_ + kMostBetweenLessons));
+    next_lesson_ =
+        std::max(kFirstLesson, std::min(next_lesson_ + next_lesson_ / 4, next_lesson_ + kMostBetweenLessons));
     cluster_.SetScorer(placement::MakeScorer("default", demand_.Snapshot(), demand_.Requests(), capacity_milli_));
   }
 
@@ -240,8 +241,7 @@ class Engine : public EngineDecider {
     const auto index = static_cast<JobIndex>(start.entry.value() - 1);
     jobs_.at(index).started = now + kShift;
     Started started{index, {}, 1};
-    for (const core::Piece& piece : start.pieces)
-      started.gpus.push_back({piece.node, __builtin_popcount(piece.gpus)});
+    for (const core::Piece& piece : start.pieces) started.gpus.push_back({piece.node, __builtin_popcount(piece.gpus)});
     return started;
   }
 

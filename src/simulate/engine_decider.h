@@ -44,8 +44,8 @@ class EngineDecider : public Decider {
   virtual RunTimes::Accuracy accuracy() const = 0;
 };
 
-/// Fails where the cluster is of more kinds, or a node has more GPUs, than the scheduler tells apart. A job that no node
-/// can ever hold is never started.
+/// Fails where the cluster is of more kinds, or a node has more GPUs, than the scheduler tells apart. A job that no
+/// node can ever hold is never started.
 Result<std::unique_ptr<EngineDecider>> MakeEngineDecider(const TraceCluster& cluster, const EngineRule& rule);
 
 }  // namespace divvy::simulate

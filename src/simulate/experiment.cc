@@ -152,7 +152,8 @@ Workload Shaken(const Workload& workload, std::uint64_t seed) {
   Workload shaken = workload;
   Random random(seed);
   const auto span = static_cast<std::uint64_t>(2 * kMostShake.count());
-  for (TraceJob& job : shaken.jobs) job.submit += Duration(static_cast<std::int64_t>(random.Next() % span)) - kMostShake;
+  for (TraceJob& job : shaken.jobs)
+    job.submit += Duration(static_cast<std::int64_t>(random.Next() % span)) - kMostShake;
   Arrange(shaken);
   return shaken;
 }

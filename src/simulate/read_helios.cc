@@ -6,11 +6,13 @@
 namespace divvy::simulate {
 namespace {
 
-/// The whole cluster. Run times are the ones cut at 48 hours, for all jobs alike: the full ones and the virtual
-/// clusters are known for a few only.
+/// The whole cluster: as published (duration), or the copy of Venus whose run times are cut at 48 hours, for all jobs
+/// alike: there the full ones and the virtual clusters are known for a few only. Jobs without GPUs are left out.
 Status ReadWhole(CsvFile& file, Workload& workload) {
-  workload.notes.push_back("run times are cut at 48 hours, as the file has them");
-  return ForEachLine(file, [&]() -> Status {
+  const bool is_capped = file.Has("duration_capped_s");
+  if (is_capped) workload.notes.push_back("run times are cut at 48 hours, as the file has them");
+  std::int64_t without_gpus = 0;
+  const Status read = ForEachLine(file, [&]() -> Status {
     TraceJob job;
     const auto submit = ParseDateTime(file.Field("submit_time"));
     if (!submit)
@@ -22,10 +24,17 @@ Status ReadWhole(CsvFile& file, Workload& workload) {
     job.kind = file.Field("state");
     job.submit = *submit;
     DIVVY_TRY(job.gpus, GpuField(file, "gpu_num"));
-    DIVVY_TRY(job.runtime, SecondsField(file, "duration_capped_s"));
+    DIVVY_TRY(job.runtime, SecondsField(file, is_capped ? "duration_capped_s" : "duration"));
+    if (file.Has("jobname")) job.name = file.Field("jobname");
+    if (job.gpus == 0) {
+      ++without_gpus;
+      return {};
+    }
     workload.jobs.push_back(std::move(job));
     return {};
   });
+  if (without_gpus > 0) workload.notes.push_back(Plural(without_gpus, "job") + " without GPUs left out");
+  return read;
 }
 
 /// "per-VC pool sizes (nodes, 8 GPU/node): vcvGl=20, vcvlY=2".
@@ -81,10 +90,10 @@ Status ReadSlice(CsvFile& file, Workload& workload) {
 
 Status ReadHelios(const std::string& path, Workload& workload) {
   DIVVY_TRY(CsvFile file, CsvFile::Open(path, {"job_id", "submit_time", "user"}, {.comment = '#'}));
-  if (file.Has("gpu_num") && file.Has("duration_capped_s")) return ReadWhole(file, workload);
+  if (file.Has("gpu_num") && (file.Has("duration_capped_s") || file.Has("duration"))) return ReadWhole(file, workload);
   if (file.Has("num_chips") && file.Has("num_nodes") && file.Has("duration_s")) return ReadSlice(file, workload);
   return InvalidArgument(path +
-                         ": neither form of helios: it has no columns gpu_num and duration_capped_s, nor "
+                         ": neither form of helios: it has no columns gpu_num and duration, nor "
                          "num_chips, num_nodes and duration_s");
 }
 

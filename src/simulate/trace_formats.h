@@ -2,7 +2,7 @@
 // ReadWorkload. A line that is not as the format says is an error with file and line; gaps that a format documents (a
 // job that never started, an unknown user) are read, or left out and counted in the notes.
 //
-//   helios     Venus (SC'21): job_id, submit_time, gpu_num, duration_capped_s, ...; and the slice of two virtual
+//   helios     SC'21: job_id, submit_time, gpu_num, duration (or duration_capped_s), ...; and the slice of two virtual
 //              clusters: job_id, user, tenant, submit_time [us], num_chips, duration_s, ... with its nodes in comments
 //   philly     timestamp, duration [s], num_gpus, cluster
 //   pollux     name, time [s], application, num_replicas, batch_size: also Sia's; run times follow from profiles

@@ -43,6 +43,21 @@ TEST_F(Traces, HeliosWhole) {
   EXPECT_EQ(workload.notes, std::vector<std::string>{"run times are cut at 48 hours, as the file has them"});
 }
 
+TEST_F(Traces, HeliosAsPublished) {
+  const Workload workload =
+      Read("helios",
+           "job_id,user,vc,jobname,gpu_num,cpu_num,node_num,state,submit_time,start_time,end_time,"
+           "duration,queue\n"
+           "7,u1,vcA,train,8,32,1,COMPLETED,2020-04-01 00:00:10,2020-04-01 00:00:20,"
+           "2020-04-03 08:00:20,201600,10\n"
+           "8,u1,vcA,prep,0,4,1,COMPLETED,2020-04-01 00:00:11,2020-04-01 00:00:11,"
+           "2020-04-01 00:00:21,10,0\n");
+  ASSERT_EQ(workload.jobs.size(), 1U);
+  EXPECT_EQ(workload.jobs[0].runtime, std::chrono::hours(56)) << "not cut";
+  EXPECT_EQ(workload.jobs[0].name, "train");
+  EXPECT_EQ(workload.notes, std::vector<std::string>{"1 job without GPUs left out"});
+}
+
 TEST_F(Traces, HeliosSliceBringsItsNodes) {
   const Workload workload = Read("helios",
                                  "# selection: September window 2020-09-01..2020-09-26 inclusive\n"

@@ -44,6 +44,7 @@ struct Ask {
   std::vector<TaskGroup> groups;
   Together together = Together::kAnywhere;
   bool requires_together = false;  // False: as close as there is, up to `together`.
+  Together widest = Together::kAnywhere;  // But never further apart than this.
   bool mixes_models = false;       // Tasks of one job otherwise run on GPUs of one model.
   PlacementStrategy placement = PlacementStrategy::kBest;
   TopologyNeed topology = TopologyNeed::kAny;  // Of the GPUs of one task.

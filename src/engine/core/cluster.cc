@@ -39,6 +39,8 @@ NodeIndex Cluster::AddNode(NodeFacts facts) {
   const auto index = static_cast<NodeIndex>(s.nodes.size());
   Node node;
   node.facts = std::move(facts);
+  DIVVY_ASSERT(node.facts.gpu_kinds.empty() || node.facts.gpu_kinds.size() == static_cast<std::size_t>(node.facts.gpus));
+  if (node.is_mixed()) s.mixed.push_back(index);
   s.nodes.push_back(std::move(node));
   s.fleet.reset();
   s.usable_epoch += 1;
@@ -88,6 +90,7 @@ void Cluster::State::MakeFleet() {
   for (const Node& node : nodes) states.push_back(node.state);
   fleet.emplace(std::move(states), scorer);
   for (const NodeIndex node : held) Show(node);
+  for (const NodeIndex node : mixed) Show(node);
 }
 
 // What a node has left, from nothing.
@@ -104,7 +107,7 @@ void Cluster::State::Rebuild(NodeIndex index) {
 void Cluster::State::Show(NodeIndex index) {
   if (!fleet) return;
   const Node& node = nodes[index];
-  if (node.holds.empty()) {
+  if (node.holds.empty() && !node.is_mixed()) {
     fleet->Set(index, node.state);
     return;
   }
@@ -201,7 +204,30 @@ Standing Cluster::State::StandingOf(ClassIndex index, const Place& place) const 
   const JobClass& job_class = classes[index];
   const Duration predicted =
       job_class.key.predicted > Duration(0) ? job_class.key.predicted : job_class.key.limit;
-  return {place, job_class.least_milli, predicted, job_class.key.team};
+  const TeamIndex team = job_class.key.team;
+  const bool has_front = team < team_fronts.size() && team_fronts[team].is_set;
+  const std::int64_t front = has_front ? team_fronts[team].milli : job_class.least_milli;
+  return {place, job_class.least_milli, predicted, team, front};
+}
+
+// Teams are compared by the job that each would start next, so that all jobs of a team have one place among teams.
+void Cluster::State::FindTeamFronts(Time now) {
+  team_fronts.assign(teams.size(), {});
+  for (ClassIndex index = 0; index < classes.size(); ++index) {
+    const JobClass& job_class = classes[index];
+    if (job_class.line.empty()) continue;
+    TeamFront front;
+    front.is_set = true;
+    front.milli = job_class.least_milli;
+    Standing standing{job_class.line.At(job_class.line.begin()).place, job_class.least_milli};
+    if (rules.fair_is_fifo) {
+      RankFifo(standing, front.rank.data());
+    } else {
+      RankSmallFirst(rules, standing, now, front.rank.data());
+    }
+    TeamFront& known = team_fronts[job_class.key.team];
+    if (!known.is_set || front.rank < known.rank) known = front;
+  }
 }
 
 void Cluster::State::HeadChanged(ClassIndex index, Time now) {
@@ -293,6 +319,7 @@ void Cluster::Put(Job job, Time now) {
     s.LineUp(job.id, entry);
   }
   s.waiting.emplace(job.id, entry);
+  if (s.asks[job.ask].placement == PlacementStrategy::kRandom) s.draws[job.id] = job.draw;
   if (!s.moving.empty()) s.ResumeMoved(job.id, now);
 }
 
@@ -303,6 +330,7 @@ void Cluster::Remove(JobId id, Time) {
   s.StepOut(id, at->second);
   s.waiting_count -= at->second.count;
   s.waiting.erase(at);
+  s.draws.erase(id);
 }
 
 // --- Running ----------------------------------------------------------------------------------------------------------
@@ -311,6 +339,11 @@ std::int64_t Cluster::State::MilliOf(const Run& run) const {
   std::int64_t milli = 0;
   for (const Piece& piece : run.pieces) milli += ShapeOf(ask_of(run), piece).gpu_milli();
   return milli;
+}
+
+std::uint64_t Cluster::State::DrawOf(JobId entry) const {
+  const auto at = draws.find(entry);
+  return at == draws.end() ? 0 : at->second + waiting.at(entry).count;
 }
 
 void Cluster::State::TakePiece(JobId job, const Run& run, const Piece& piece, Time) {

@@ -33,6 +33,9 @@ struct NodeFacts {
   int gpus = 0;
   /// Index of what a request may insist on: GPU model, pool and features together. Below placement::kMaxModels.
   int kind = 0;
+  /// The kind of each GPU, where they differ; then `kind` is the node's own, and a shape that any of its GPUs serves
+  /// allows that one as well. Empty: all are of `kind`.
+  std::vector<std::uint8_t> gpu_kinds;
   /// Of the GPU alone: tasks of one job run on one model.
   int gpu_model = 0;
   std::uint32_t rack = 0;
@@ -55,6 +58,7 @@ struct Job {
   std::vector<CapIndex> caps;  // Ascending, each once.
   Preemptible preemptible = Preemptible::kNever;
   bool is_parked = false;  // Held, or waits for other jobs.
+  std::uint64_t draw = 0;  // Of PlacementStrategy::kRandom, drawn outside; members of an array vary it by themselves.
 };
 
 /// A job that has its pieces.
@@ -195,6 +199,8 @@ class Cluster {
   std::uint64_t waiting_count() const;
   std::size_t running_count() const;
   std::vector<Promise> promises() const;
+  /// Jobs that go on elsewhere and have not left yet; `to` is held for them.
+  std::vector<Move> moving() const;
   const Rules& rules() const;
   const Teams& teams() const;
 

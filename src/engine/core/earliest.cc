@@ -64,8 +64,12 @@ bool IsSure(const Cluster::State& state, const Promise& promise, Time now) {
 
 class Search {
  public:
-  Search(Cluster::State& state, ClassIndex job_class, Time now)
-      : state_(state), key_(state.classes[job_class].key), ask_(state.asks[key_.ask]), now_(now) {}
+  Search(Cluster::State& state, ClassIndex job_class, JobId entry, Time now)
+      : state_(state),
+        key_(state.classes[job_class].key),
+        ask_(state.asks[key_.ask]),
+        now_(now),
+        draw_(state.DrawOf(entry)) {}
 
   bool IsSingle() const { return LeastTasks(ask_) == 1 && ask_.groups.size() == 1; }
 
@@ -123,6 +127,7 @@ class Search {
   std::optional<Promise> At(Time moment, const std::vector<NodeIndex>& scope) {
     if (scope.empty()) return std::nullopt;
     Placing placing(state_, now_, moment);
+    placing.SetDraw(draw_);
     std::vector<Piece> pieces = placing.Find(ask_, key_.limit, scope, false, key_.team, key_.user);
     if (pieces.empty()) return std::nullopt;
     Promise promise;
@@ -132,41 +137,7 @@ class Search {
     return promise;
   }
 
-  // Each task takes the node on which most of what it needs is free, then whose owners have run longest.
-  std::optional<Promise> Drain() {
-    Promise promise;
-    std::map<NodeIndex, GpuMask> taken;
-    for (const NodeIndex node : state_.held) {
-      for (const Hold& hold : state_.nodes[node].holds) {
-        if (hold.drains) taken[node] = static_cast<GpuMask>(taken[node] | hold.gpus);
-      }
-    }
-    for (std::size_t group = 0; group < ask_.groups.size(); ++group) {
-      for (int task = 0; task < ask_.groups[group].least; ++task) {
-        std::optional<Drained> best;
-        for (NodeIndex node = 0; node < state_.nodes.size(); ++node) {
-          const auto offer = DrainOn(node, ask_.groups[group].alternatives.front(), taken);
-          if (offer && (!best || *offer < *best)) best = offer;
-        }
-        if (!best) return std::nullopt;
-        taken[best->node] = static_cast<GpuMask>(taken[best->node] | best->gpus);
-        promise.pieces.push_back({best->node, best->gpus, static_cast<std::uint8_t>(group), 0});
-      }
-    }
-    return promise;
-  }
-
  private:
-  struct Drained {
-    int busy = 0;
-    Time oldest = kNever;
-    NodeIndex node = 0;
-    GpuMask gpus = 0;
-    friend bool operator<(const Drained& a, const Drained& b) {
-      return std::tuple(a.busy, a.oldest, a.node) < std::tuple(b.busy, b.oldest, b.node);
-    }
-  };
-
   bool Suits(NodeIndex index) const {
     const Node& node = state_.nodes[index];
     if (!node.accepts) return false;
@@ -203,53 +174,26 @@ class Search {
     return nodes;
   }
 
-  std::optional<Drained> DrainOn(NodeIndex index, const Shape& shape, std::map<NodeIndex, GpuMask>& taken) const {
-    const Node& node = state_.nodes[index];
-    if (!Suits(index) || shape.cpu_milli > node.facts.cpu_milli || shape.memory_mib > node.facts.memory_mib) {
-      return std::nullopt;
-    }
-    const auto at = taken.find(index);
-    const GpuMask others = at == taken.end() ? GpuMask{0} : at->second;
-    std::vector<std::pair<Time, int>> gpus;  // Free ones first, then by how long their owners have run.
-    for (int gpu = 0; gpu < node.facts.gpus; ++gpu) {
-      if ((((others | node.blocked) >> gpu) & 1) != 0) continue;
-      Time owner = kNoTime;
-      for (const RunPiece& piece : node.pieces) {
-        if (((piece.gpus >> gpu) & 1) != 0) owner = std::max(owner, piece.started);
-      }
-      gpus.emplace_back(owner, gpu);
-    }
-    if (gpus.size() < static_cast<std::size_t>(shape.gpus)) return std::nullopt;
-    std::sort(gpus.begin(), gpus.end());
-    Drained drained;
-    drained.node = index;
-    for (std::size_t i = 0; i < static_cast<std::size_t>(shape.gpus); ++i) {
-      drained.gpus = static_cast<GpuMask>(drained.gpus | (1u << gpus[i].second));
-      drained.busy += gpus[i].first != kNoTime;
-      if (gpus[i].first != kNoTime) drained.oldest = std::min(drained.oldest, gpus[i].first);
-    }
-    return drained;
-  }
-
   Cluster::State& state_;
   const ClassKey& key_;
   const Ask& ask_;
   Time now_;
+  std::uint64_t draw_;
 };
 
 }  // namespace
 
 std::optional<Promise> Earliest(Cluster::State& state, ClassIndex job_class, JobId entry, Time now, bool may_drain) {
-  Search search(state, job_class, now);
+  Search search(state, job_class, entry, now);
   std::optional<Promise> promise = search.IsSingle() ? search.Single() : search.Gang();
-  if (!promise && may_drain) promise = search.Drain();
+  if (!promise && may_drain) promise = DrainFor(state, state.asks[state.classes[job_class].key.ask]);
   if (promise) promise->entry = entry;
   return promise;
 }
 
 std::optional<Promise> EarlierOn(Cluster::State& state, ClassIndex job_class, JobId entry, Time now,
                                  const std::vector<NodeIndex>& nodes, Time before) {
-  Search search(state, job_class, now);
+  Search search(state, job_class, entry, now);
   std::vector<std::pair<Time, NodeIndex>> moments;
   for (const NodeIndex node : nodes) {
     for (const RunPiece& piece : state.nodes[node].pieces) {
@@ -277,8 +221,10 @@ bool CouldRun(const Cluster::State& state, const Ask& ask) {
           placement::MakeNode(node.facts.cpu_milli, node.facts.memory_mib, node.facts.gpus, node.facts.kind);
       placement::Block(idle, node.blocked);
       for (const Shape& shape : group.alternatives) {
-        while (left > 0 && placement::Fits(idle, shape)) {
-          placement::Take(idle, shape, shape.gpus == 0 ? GpuMask{0} : placement::FirstGpus(idle, shape));
+        while (left > 0) {
+          const std::optional<GpuMask> gpus = ChooseGpus(state, ask, shape, node, idle, 0);
+          if (!gpus) break;
+          placement::Take(idle, shape, *gpus);
           --left;
         }
       }

@@ -15,6 +15,14 @@ namespace divvy::core {
 /// What is already held binds. Nothing where nothing can be held.
 std::optional<Promise> Earliest(Cluster::State& state, ClassIndex job_class, JobId entry, Time now, bool may_drain);
 
+/// Places for all tasks that nothing else is promised, to be kept as they become free. Nothing where there are none.
+std::optional<Promise> DrainFor(const Cluster::State& state, const Ask& ask);
+/// These places still are such.
+bool DrainStands(const Cluster::State& state, const Ask& ask, const std::vector<Piece>& pieces);
+/// The same, if fewer owners have to leave than have to leave `than`; `nodes` have changed.
+std::optional<Promise> BetterDrain(const Cluster::State& state, const Ask& ask, const std::vector<NodeIndex>& nodes,
+                                   const std::vector<Piece>& than);
+
 /// The same looking only at these nodes: nothing, or a promise that starts before `before`. For asks of one task.
 std::optional<Promise> EarlierOn(Cluster::State& state, ClassIndex job_class, JobId entry, Time now,
                                  const std::vector<NodeIndex>& nodes, Time before);

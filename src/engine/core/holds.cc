@@ -99,11 +99,12 @@ void RefitHolds(Cluster::State& state, NodeIndex index, Time now) {
       if (other.until > moment && FitsOn(then, other.shape, other.gpus)) placement::Take(then, other.shape, other.gpus);
     }
     if (!FitsOn(then, rest.shape, rest.gpus) && rest.shape.gpus > 0 && hold->from > now) {
-      if (!placement::Fits(then, rest.shape)) {
+      const std::optional<GpuMask> gpus = ServedOn(state, node, rest, Undrained(node, then));
+      if (!gpus) {
         MarkStale(state, hold->entry);
         continue;
       }
-      MoveHold(state, index, *hold, placement::TightestGpus(then, rest.shape));
+      MoveHold(state, index, *hold, *gpus);
       rest.gpus = hold->gpus;
     }
     before.push_back(std::move(rest));

@@ -26,6 +26,7 @@ struct Standing {
   std::int64_t gpu_milli = 0;  // The least it starts with.
   Duration predicted{0};       // 0: not known.
   TeamIndex team = kRootTeam;
+  std::int64_t front_milli = 0;  // Of the first of its team, whoever that is: teams compare by it.
 };
 
 /// Waits so long that smaller jobs no longer pass it.

@@ -133,6 +133,7 @@ void Pass::Round() {
 // The keys of the heads and of the promises, as of now.
 void Pass::RankHeads() {
   const bool is_fluid = state_.rules.order == Order::kFair;
+  if (is_fluid) state_.FindTeamFronts(now_);
   const std::vector<std::pair<Key, Key>> promised = RankPromises();
   if (is_fluid) state_.must_find_head = true;
   if (is_fluid || now_ >= state_.next_change) {
@@ -282,10 +283,11 @@ bool Pass::IsBarred(ClassIndex index) {
   return barrier.any();
 }
 
-std::vector<Piece> Pass::Find(ClassIndex index, bool is_everywhere) {
+std::vector<Piece> Pass::Find(ClassIndex index, JobId entry, bool is_everywhere) {
   const ClassKey& key = state_.classes[index].key;
   const Ask& ask = state_.asks[key.ask];
   Placing placing(state_, now_, now_);
+  placing.SetDraw(state_.DrawOf(entry));
   const bool is_gang = ask.groups.size() > 1 || ask.groups.front().least > 1;
   return placing.Find(ask, key.limit, grown_, is_everywhere || is_gang, key.team, key.user);
 }
@@ -304,6 +306,13 @@ void Pass::HoldFor(PromiseSlot& slot) {
     hold.from = hold.drains ? now_ : slot.promise.start;
     hold.until = key.limit > Duration(0) && !hold.drains ? AddSaturating(slot.promise.start, key.limit) : kNever;
     state_.AddHold(piece.node, hold);
+  }
+}
+
+// A promise may count on GPUs from which another's hold can still move to others of the node; so that one does.
+void Pass::PartHolds(const std::vector<Piece>& pieces) {
+  for (const Piece& piece : pieces) {
+    if (state_.nodes[piece.node].holds.size() > 1) RefitHolds(state_, piece.node, now_);
   }
 }
 
@@ -337,22 +346,30 @@ bool Pass::IsPutOff(const PromiseSlot& slot) const {
   if (slot.promise.start == kNever || slot.promise.is_claim) return false;
   if (state_.ends.empty() || state_.ends.begin()->first > now_) return false;
   const Ask& ask = state_.asks[state_.classes[slot.job_class].key.ask];
+  std::map<NodeIndex, NodeState> then;
   return std::any_of(slot.promise.pieces.begin(), slot.promise.pieces.end(), [&](const Piece& piece) {
-    return !FitsOn(StateAt(state_, piece.node, now_, slot.promise.start), ShapeOf(ask, piece), piece.gpus);
+    const auto [at, is_new] = then.try_emplace(piece.node);
+    if (is_new) at->second = StateAt(state_, piece.node, now_, slot.promise.start);
+    const Shape& shape = ShapeOf(ask, piece);
+    if (!FitsOn(at->second, shape, piece.gpus)) return true;
+    placement::Take(at->second, shape, piece.gpus);
+    return false;
   });
 }
 
 // After its holds were lifted: nobody before it took what it counts on.
 bool Pass::Stands(const PromiseSlot& slot) const {
   if (slot.promise.is_claim) return true;
-  if (slot.promise.start == kNever || slot.promise.start <= now_) return false;
+  if (slot.promise.start <= now_) return false;
   const ClassKey& key = state_.classes[slot.job_class].key;
+  if (slot.promise.start == kNever) return DrainStands(state_, state_.asks[key.ask], slot.promise.pieces);
   Placing placing(state_, now_, slot.promise.start);
   return placing.Keeps(state_.asks[key.ask], slot.promise.pieces, key.limit, key.team, key.user);
 }
 
 // A grown node has room for a task of it before its time.
 bool Pass::Concerns(const PromiseSlot& slot) const {
+  if (slot.promise.start == kNever) return !grown_.empty();
   const Ask& ask = state_.asks[state_.classes[slot.job_class].key.ask];
   return std::any_of(grown_.begin(), grown_.end(), [&](NodeIndex node) {
     const NodeState then = StateAt(state_, node, now_, slot.promise.start - Duration(1));
@@ -372,14 +389,20 @@ void Pass::Settle() {
   const bool is_escalated = IsEscalated(state_.rules, place.since, now_);
   JobId& first = first_blocked(slot.wants_gpu);
   const bool deserves = slot.promise.is_claim || !first.is_set() || first == place.id || is_escalated;
-  if (!deserves || IsBarred(slot.job_class)) {
+  // A claim waits for its victims, who may stand in the way of its team's limit as well.
+  const bool is_claim = slot.promise.is_claim;
+  const bool is_over = is_claim ? BarrierOf(state_, slot.job_class).could_never_run || !ClaimStands(state_, slot)
+                                : IsBarred(slot.job_class);
+  if (!deserves || is_over) {
     Forget(settled_);
     return;
   }
   if (slot.is_stale || is_lifted || slot.promise.start <= now_ || Concerns(slot)) {
     // Neither its own holds stand in its way nor those of who comes behind it.
     Lift(settled_);
-    std::vector<Piece> pieces = Find(slot.job_class, true);
+    if (is_claim) Unhold(slot);
+    std::vector<Piece> pieces;
+    if (!is_claim || !IsBarred(slot.job_class)) pieces = Find(slot.job_class, place.id, true);
     if (!pieces.empty()) {
       Forget(settled_);
       Launch(slot.job_class, place, std::move(pieces));
@@ -402,6 +425,7 @@ void Pass::Settle() {
     slot.is_stale = false;
     HoldFor(slot);
     state_.promises[settled_] = slot;
+    PartHolds(slot.promise.pieces);
   }
   if (!first.is_set()) first = place.id;
   settled_ += 1;
@@ -419,6 +443,12 @@ std::optional<Promise> Pass::Renewed(const PromiseSlot& slot, bool is_escalated)
     promise = Earliest(state_, slot.job_class, entry, now_, is_escalated);
   } else if (idle_rounds_ < kMostIdleRounds) {
     promise = EarlierOn(state_, slot.job_class, entry, now_, grown_, slot.promise.start);
+    if (!promise && slot.promise.start == kNever && !grown_.empty()) {
+      const Ask& ask = state_.asks[state_.classes[slot.job_class].key.ask];
+      promise = BetterDrain(state_, ask, grown_, slot.promise.pieces);
+      if (promise) promise->entry = entry;
+      if (promise) return promise;
+    }
   }
   if (stands && (!promise || promise->start >= slot.promise.start)) return slot.promise;
   return promise;
@@ -462,7 +492,7 @@ void Pass::Try(Candidate candidate) {
   if (state_.rules.backfill == Backfill::kNone && first_blocked(job_class.wants_gpu).is_set()) return;
   // Settling its promise has tried it, without its own holds in the way.
   if (IsPromised(candidate.place.id) || IsBarred(candidate.job_class)) return;
-  std::vector<Piece> pieces = Find(candidate.job_class, candidate.is_everywhere);
+  std::vector<Piece> pieces = Find(candidate.job_class, candidate.place.id, candidate.is_everywhere);
   if (pieces.empty()) pieces = MovePromises(candidate);
   if (pieces.empty()) {
     Blocked(candidate);
@@ -488,19 +518,20 @@ void Pass::Blocked(const Candidate& candidate) {
   const bool is_escalated = IsEscalated(state_.rules, candidate.place.since, now_);
   if (state_.rules.backfill != Backfill::kReserved || (!is_first && !is_escalated)) return;
   if (IsPromised(candidate.place.id)) return;
-  if (state_.promises.size() >= kMostPromises && !is_first) {
-    // Those of the highest order have the promises.
-    if (settled_ == state_.promises.size() || state_.promises.back().promise.is_claim) return;
-    Forget(state_.promises.size() - 1);
-  }
+  // Those of the highest order have the promises.
+  const bool is_full = state_.promises.size() >= kMostPromises && !is_first;
+  if (is_full && (settled_ == state_.promises.size() || state_.promises.back().promise.is_claim)) return;
   if (job_class.hopeless[is_escalated ? 1 : 0] != state_.room_epoch) {
     Lift(settled_);
     std::optional<Promise> promise =
         Earliest(state_, candidate.job_class, candidate.place.id, now_, is_escalated);
     if (promise) {
+      if (is_full) Forget(state_.promises.size() - 1);
       PromiseSlot slot{std::move(*promise), candidate.key, candidate.job_class, job_class.wants_gpu, false};
       HoldFor(slot);
+      const std::vector<Piece> pieces = slot.promise.pieces;
       state_.promises.insert(state_.promises.begin() + static_cast<std::ptrdiff_t>(settled_), std::move(slot));
+      PartHolds(pieces);
       settled_ += 1;
       lifted_ = std::max(lifted_ + 1, settled_);
     } else {
@@ -543,6 +574,7 @@ std::vector<Piece> Pass::MovePromises(const Candidate& candidate) {
   std::vector<Piece> pieces;
   {
     Placing placing(state_, now_, now_);
+    placing.SetDraw(state_.DrawOf(candidate.place.id));
     pieces = placing.Find(ask, key.limit, nodes, false, key.team, key.user);
   }
   bool is_fine = !pieces.empty();
@@ -574,6 +606,7 @@ std::vector<Piece> Pass::MovePromises(const Candidate& candidate) {
       if (state_.promises[i].promise.pieces == before[i].promise.pieces) continue;
       for (const Piece& piece : before[i].promise.pieces) state_.Grow(piece.node);
       state_.room_epoch += 1;
+      PartHolds(std::vector<Piece>(state_.promises[i].promise.pieces));
     }
     return pieces;
   }
@@ -611,6 +644,7 @@ void Pass::Launch(ClassIndex index, const Place& place, std::vector<Piece> piece
   } else {
     job_class.line.Erase(place);
     state_.waiting.erase(at);
+    state_.draws.erase(place.id);
     if (job_class.line.empty()) {
       state_.fronts[index].is_waiting = false;
       for (const CapIndex cap : job_class.key.caps) state_.caps[cap].classes.erase(index);
@@ -638,38 +672,50 @@ void Pass::GrowElastic() {
     return front.wants_gpu && front.is_waiting;
   });
   if (somebody_waits) return;
-  for (const JobId id : state_.elastic) {
-    Run& run = state_.running.at(id);
-    if (run.is_leaving || !run.leaving.empty()) continue;
-    const JobClass& job_class = state_.classes[run.job_class];
-    const Ask& ask = state_.asks[job_class.key.ask];
-    Growth growth{id, {}};
-    for (std::size_t group = 0; group < ask.groups.size(); ++group) {
-      const auto has = [&] {
-        return std::count_if(run.pieces.begin(), run.pieces.end(),
-                             [&](const Piece& piece) { return piece.group == group; });
-      };
-      while (has() < ask.groups[group].most) {
-        const std::int64_t milli = ask.groups[group].alternatives.front().gpu_milli();
-        if (state_.teams.OverLimit(job_class.key.team, milli) != kRootTeam) break;
-        if (job_class.is_firm() && state_.teams.OverFirmQuota(job_class.key.team, milli) != kRootTeam) break;
-        std::vector<NodeIndex> beside;
-        if (ask.together == Together::kNode && ask.requires_together) beside.push_back(run.pieces.front().node);
-        std::optional<Piece> piece;
-        {
-          Placing placing(state_, now_, now_);
-          piece = placing.FindOne(ask, group, run, beside);
-        }
-        if (!piece) break;
-        state_.TakePiece(id, run, *piece, now_);
-        run.pieces.push_back(*piece);
-        state_.CountStart(job_class, milli, 0, now_);
-        if (!state_.nodes[piece->node].holds.empty()) RefitHolds(state_, piece->node, now_);
-        growth.pieces.push_back(*piece);
-      }
-    }
+  // One task each in turn, so that no job takes all.
+  std::vector<Growth> growths;
+  for (const JobId id : state_.elastic) growths.push_back({id, {}});
+  std::vector<Growth*> open;
+  for (Growth& growth : growths) open.push_back(&growth);
+  while (!open.empty()) {
+    std::erase_if(open, [&](Growth* growth) {
+      const std::optional<Piece> piece = GrowByOne(growth->job);
+      if (piece) growth->pieces.push_back(*piece);
+      return !piece;
+    });
+  }
+  for (Growth& growth : growths) {
     if (!growth.pieces.empty()) plan_.growths.push_back(std::move(growth));
   }
+}
+
+std::optional<Piece> Pass::GrowByOne(JobId id) {
+  Run& run = state_.running.at(id);
+  if (run.is_leaving || !run.leaving.empty()) return std::nullopt;
+  const JobClass& job_class = state_.classes[run.job_class];
+  const Ask& ask = state_.asks[job_class.key.ask];
+  for (std::size_t group = 0; group < ask.groups.size(); ++group) {
+    const auto has = std::count_if(run.pieces.begin(), run.pieces.end(),
+                                   [&](const Piece& piece) { return piece.group == group; });
+    if (has >= ask.groups[group].most) continue;
+    const std::int64_t milli = ask.groups[group].alternatives.front().gpu_milli();
+    if (state_.teams.OverLimit(job_class.key.team, milli) != kRootTeam) continue;
+    if (job_class.is_firm() && state_.teams.OverFirmQuota(job_class.key.team, milli) != kRootTeam) continue;
+    std::vector<NodeIndex> beside;
+    if (ask.together == Together::kNode && ask.requires_together) beside.push_back(run.pieces.front().node);
+    std::optional<Piece> piece;
+    {
+      Placing placing(state_, now_, now_);
+      piece = placing.FindOne(ask, group, run, beside);
+    }
+    if (!piece) continue;
+    state_.TakePiece(id, run, *piece, now_);
+    run.pieces.push_back(*piece);
+    state_.CountStart(job_class, milli, 0, now_);
+    if (!state_.nodes[piece->node].holds.empty()) RefitHolds(state_, piece->node, now_);
+    return piece;
+  }
+  return std::nullopt;
 }
 
 void Pass::FindWakeup() {

@@ -67,6 +67,7 @@ class Pass {
   void FindHeads();
   void Push(Candidate candidate);
   void Settle();
+  void PartHolds(const std::vector<Piece>& pieces);
   void Unhold(const PromiseSlot& slot);
   void Forget(std::size_t index);
   bool IsPutOff(const PromiseSlot& slot) const;
@@ -80,8 +81,9 @@ class Pass {
   void HoldFor(PromiseSlot& slot);
   void Launch(ClassIndex index, const Place& place, std::vector<Piece> pieces);
   void GrowElastic();
+  std::optional<Piece> GrowByOne(JobId id);
   void FindWakeup();
-  std::vector<Piece> Find(ClassIndex index, bool is_everywhere);
+  std::vector<Piece> Find(ClassIndex index, JobId entry, bool is_everywhere);
   JobId& first_blocked(bool wants_gpu) { return first_blocked_[wants_gpu ? 1 : 0]; }
 
   Cluster::State& state_;

@@ -1,10 +1,12 @@
 #include "engine/core/placing.h"
 
 #include <algorithm>
+#include <numeric>
 #include <set>
 #include <utility>
 
 #include "base/result.h"
+#include "engine/gpu_choice.h"
 
 namespace divvy::core {
 namespace {
@@ -22,7 +24,8 @@ GpuMask WholeFree(const NodeState& state) {
   return mask;
 }
 
-// Less room by what a hold keeps; never below nothing, because the hold may get it from jobs that end.
+}  // namespace
+
 void Deduct(NodeState& state, const Shape& shape, GpuMask gpus) {
   for (int gpu = 0; gpu < state.gpus; ++gpu) {
     if (((gpus >> gpu) & 1) == 0) continue;
@@ -32,7 +35,10 @@ void Deduct(NodeState& state, const Shape& shape, GpuMask gpus) {
   placement::Block(state, 0);  // Counts anew.
 }
 
-}  // namespace
+void DeductHost(NodeState& state, const Shape& shape) {
+  state.cpu_free = std::max(0, state.cpu_free - shape.cpu_milli);
+  state.memory_free = std::max(0, state.memory_free - shape.memory_mib);
+}
 
 bool FitsOn(const NodeState& state, const Shape& shape, GpuMask gpus) {
   if (shape.cpu_milli > state.cpu_free || shape.memory_mib > state.memory_free) return false;
@@ -40,6 +46,80 @@ bool FitsOn(const NodeState& state, const Shape& shape, GpuMask gpus) {
     if (((gpus >> gpu) & 1) != 0 && state.free_milli[static_cast<std::size_t>(gpu)] < shape.milli) return false;
   }
   return true;
+}
+
+NodeState SeenBy(const Node& node, const NodeState& state, const Shape& shape) {
+  if (!node.is_mixed() || shape.gpus == 0) return state;
+  GpuMask others = 0;
+  for (std::size_t gpu = 0; gpu < node.facts.gpu_kinds.size(); ++gpu) {
+    if (((shape.models >> node.facts.gpu_kinds[gpu]) & 1) == 0) others = static_cast<GpuMask>(others | (1u << gpu));
+  }
+  NodeState seen = state;
+  if (others != 0) placement::Block(seen, others);
+  return seen;
+}
+
+bool FitsNode(const Node& node, const NodeState& state, const Shape& shape) {
+  return node.is_mixed() ? Fits(SeenBy(node, state, shape), shape) : Fits(state, shape);
+}
+
+namespace {
+
+const placement::Scorer& ScorerOf(const Cluster::State& cluster, const Ask& ask) {
+  static const std::unique_ptr<placement::Scorer> kPack = placement::MakeSimpleScorer("pack");
+  static const std::unique_ptr<placement::Scorer> kSpread = placement::MakeSimpleScorer("spread");
+  static const placement::AnyRoom kAny;
+  switch (ask.placement) {
+    case PlacementStrategy::kPack:
+      return *kPack;
+    case PlacementStrategy::kSpread:
+      return *kSpread;
+    case PlacementStrategy::kSequential:
+    case PlacementStrategy::kRandom:
+      return kAny;
+    case PlacementStrategy::kBest:
+      break;
+  }
+  return cluster.fleet ? cluster.fleet->scorer() : kAny;
+}
+
+const Ask* AskOf(const Cluster::State& cluster, const Hold& hold) {
+  if (hold.booking != 0) {
+    const Booking* booking = BookingOf(cluster, hold.booking);
+    return booking == nullptr ? nullptr : &cluster.asks[booking->ask];
+  }
+  const auto at = cluster.waiting.find(hold.entry);
+  return at == cluster.waiting.end() ? nullptr : &cluster.asks[cluster.classes[at->second.job_class].key.ask];
+}
+
+}  // namespace
+
+std::optional<GpuMask> ChooseGpus(const Cluster::State& cluster, const Ask& ask, const Shape& shape, const Node& node,
+                                  const NodeState& state, std::uint64_t draw) {
+  if (shape.gpus == 0) return Fits(state, shape) ? std::optional(GpuMask{0}) : std::nullopt;
+  const NodeState seen = SeenBy(node, state, shape);
+  if (!Fits(seen, shape)) return std::nullopt;
+  const GpuTopology* topology = node.facts.topology.get();
+  // Inside one node what the job wants of its GPUs decides; a scorer knows nodes, and shares of GPUs.
+  const bool is_whole = shape.milli == placement::kGpuMilli;
+  if (is_whole && (topology != nullptr || ask.placement == PlacementStrategy::kRandom)) {
+    GpuChoice choice{ask.placement, draw, ask.topology, ask.requires_topology, topology};
+    if (topology == nullptr) choice.topology = TopologyNeed::kAny;
+    const std::optional<GpuSet> set = PickGpus(GpuSet::FromBits(WholeFree(seen)), shape.gpus, choice);
+    if (!set) return std::nullopt;
+    return static_cast<GpuMask>(set->bits());
+  }
+  const placement::Scorer& scorer = ScorerOf(cluster, ask);
+  return scorer.Choose(seen, scorer.Worth(seen), shape);
+}
+
+std::optional<GpuMask> ServedOn(const Cluster::State& cluster, const Node& node, const Hold& hold,
+                                const NodeState& state) {
+  if (FitsOn(state, hold.shape, hold.gpus)) return hold.gpus;
+  if (!FitsNode(node, state, hold.shape)) return std::nullopt;
+  const Ask* ask = AskOf(cluster, hold);
+  if (ask != nullptr && ask->requires_topology) return ChooseGpus(cluster, *ask, hold.shape, node, state, 0);
+  return hold.shape.gpus == 0 ? GpuMask{0} : placement::TightestGpus(SeenBy(node, state, hold.shape), hold.shape);
 }
 
 namespace {
@@ -121,24 +201,6 @@ void Placing::Undo() {
   for (const auto& [node, list] : extras) state_.Show(node);
 }
 
-const placement::Scorer& Placing::ScorerOf(const Ask& ask) const {
-  static const std::unique_ptr<placement::Scorer> kPack = placement::MakeSimpleScorer("pack");
-  static const std::unique_ptr<placement::Scorer> kSpread = placement::MakeSimpleScorer("spread");
-  static const placement::AnyRoom kAny;
-  switch (ask.placement) {
-    case PlacementStrategy::kPack:
-      return *kPack;
-    case PlacementStrategy::kSpread:
-      return *kSpread;
-    case PlacementStrategy::kSequential:
-    case PlacementStrategy::kRandom:
-      return kAny;
-    case PlacementStrategy::kBest:
-      break;
-  }
-  return state_.fleet->scorer();
-}
-
 NodeState Placing::StateOf(NodeIndex node) const {
   NodeState state = StateAt(state_, node, now_, at_);
   const auto extra = extras_.find(node);
@@ -147,7 +209,12 @@ NodeState Placing::StateOf(NodeIndex node) const {
   return state;
 }
 
+bool Placing::IsPassed(const Hold& hold) const {
+  return passes_gpu_holds_ && hold.shape.gpus > 0 && hold.booking == 0 && !hold.is_claim;
+}
+
 bool Placing::Binds(const Hold& hold) const {
+  if (IsPassed(hold)) return false;
   if (hold.from >= until_ || hold.until <= at_) {
     if (!hold.drains) return false;
   }
@@ -164,19 +231,15 @@ bool Placing::IsOpen(const Hold& hold) const {
 
 std::optional<GpuMask> Placing::Choose(const Ask& ask, const Shape& shape, NodeIndex node,
                                        const NodeState& state) const {
-  if (shape.gpus == 0) return GpuMask{0};
-  const GpuTopology* topology = state_.nodes[node].facts.topology.get();
-  if (shape.gpus > 1 && shape.milli == placement::kGpuMilli && topology != nullptr &&
-      (ask.placement == PlacementStrategy::kBest || ask.topology != TopologyNeed::kAny)) {
-    static const SizeDemand kUsual = UsualSizeDemand();
-    const GpuSet idle = GpuSet::FromBits(WholeFree(state));
-    std::optional<GpuSet> set = topology->Pick(idle, shape.gpus, kUsual, ask.topology);
-    if (!set && !ask.requires_topology) set = topology->Pick(idle, shape.gpus, kUsual);
-    if (!set) return std::nullopt;
-    return static_cast<GpuMask>(set->bits());
+  return ChooseGpus(state_, ask, shape, state_.nodes[node], state, draw_);
+}
+
+NodeState Undrained(const Node& node, const NodeState& state) {
+  NodeState rest = state;
+  for (const Hold& hold : node.holds) {
+    if (hold.drains) Deduct(rest, hold.shape, hold.gpus);
   }
-  const placement::Scorer& scorer = ScorerOf(ask);
-  return scorer.Choose(state, scorer.Worth(state), shape);
+  return rest;
 }
 
 // What was taken for others can still go to them, at once when those have left who leave.
@@ -207,12 +270,11 @@ bool Placing::HoldsStand(NodeIndex index, const Shape& shape, GpuMask gpus) cons
   std::vector<const Hold*> holds;
   std::optional<NodeState> undrained;
   for (const Hold& hold : node.holds) {
-    if (hold.is_claim) continue;
+    if (hold.is_claim || IsPassed(hold)) continue;
     if (hold.drains) {
       if (!undrained) undrained = StateOf(index);
       Deduct(*undrained, hold.shape, hold.gpus);
-      undrained->cpu_free = std::max(0, undrained->cpu_free - hold.shape.cpu_milli);
-      undrained->memory_free = std::max(0, undrained->memory_free - hold.shape.memory_mib);
+      DeductHost(*undrained, hold.shape);
     } else if (hold.until > at_ && !IsOpen(hold)) {
       holds.push_back(&hold);
     }
@@ -233,7 +295,7 @@ bool Placing::HoldsStand(NodeIndex index, const Shape& shape, GpuMask gpus) cons
     for (const Hold& other : placed) {
       if (other.until > moment && FitsOn(state, other.shape, other.gpus)) placement::Take(state, other.shape, other.gpus);
     }
-    const bool is_lost = !Fits(state, rest.shape);
+    const bool is_lost = !ServedOn(state_, node, rest, state);
     if (moment < until_) {
       if (const auto extra = extras_.find(index); extra != extras_.end()) {
         for (const Extra& one : extra->second) {
@@ -244,14 +306,17 @@ bool Placing::HoldsStand(NodeIndex index, const Shape& shape, GpuMask gpus) cons
       if (!FitsOn(state, shape, gpus)) return false;
       placement::Take(state, shape, gpus);
     }
-    if (!Fits(state, rest.shape)) {
+    const std::optional<GpuMask> served = FitsOn(state, rest.shape, rest.gpus)
+                                              ? rest.gpus
+                                              : ServedOn(state_, node, rest, Undrained(node, state));
+    if (!served) {
       // It cannot be served whoever starts: an owner stays longer than was known, or the node has lost GPUs.
       if (!is_lost || (moment < until_ && (gpus & rest.gpus) != 0)) return false;
       continue;
     }
-    if (!FitsOn(state, rest.shape, rest.gpus)) {
+    if (*served != rest.gpus) {
       if (hold->booking != 0 && hold->from <= now_) return false;  // Its owners count on these.
-      rest.gpus = placement::TightestGpus(state, rest.shape);
+      rest.gpus = *served;
       has_moved = true;
     }
     placed.push_back(std::move(rest));
@@ -260,8 +325,8 @@ bool Placing::HoldsStand(NodeIndex index, const Shape& shape, GpuMask gpus) cons
 }
 
 std::optional<GpuMask> Placing::On(const Ask& ask, const Shape& shape, NodeIndex index, const NodeState& state) {
-  if (!Fits(state, shape)) return std::nullopt;
   const Node& node = state_.nodes[index];
+  if (!FitsNode(node, state, shape)) return std::nullopt;
   NodeState unpromised = state;
   GpuMask booked = 0;
   bool is_bound = false;
@@ -276,12 +341,12 @@ std::optional<GpuMask> Placing::On(const Ask& ask, const Shape& shape, NodeIndex
     // What is kept for them first: nobody else can use it.
     NodeState own = state;
     placement::Block(own, static_cast<GpuMask>(~booked & ((1u << node.facts.gpus) - 1)));
-    if (Fits(own, shape)) {
+    if (FitsNode(node, own, shape)) {
       const std::optional<GpuMask> gpus = Choose(ask, shape, index, own);
       if (gpus && HoldsStand(index, shape, *gpus)) return gpus;
     }
   }
-  if (Fits(unpromised, shape)) {
+  if (FitsNode(node, unpromised, shape)) {
     const std::optional<GpuMask> gpus = Choose(ask, shape, index, unpromised);
     if (gpus && HoldsStand(index, shape, *gpus)) return gpus;
   }
@@ -292,8 +357,9 @@ std::optional<GpuMask> Placing::On(const Ask& ask, const Shape& shape, NodeIndex
 
 void Placing::Offer(const Ask& ask, const Shape& shape, NodeIndex node, std::optional<Spot>& best) {
   const NodeState state = StateOf(node);
-  const placement::Scorer& scorer = ScorerOf(ask);
-  const placement::Score score = scorer.Rate(state, scorer.Worth(state), shape);
+  const NodeState seen = SeenBy(state_.nodes[node], state, shape);
+  const placement::Scorer& scorer = ScorerOf(state_, ask);
+  const placement::Score score = scorer.Rate(seen, scorer.Worth(seen), shape);
   if (score == kNoRoom || (best && (best->score > score || (best->score == score && best->piece.node < node)))) return;
   const std::optional<GpuMask> gpus = On(ask, shape, node, state);
   if (gpus) best = Spot{{node, *gpus, 0, 0}, score};
@@ -313,11 +379,14 @@ std::optional<Placing::Spot> Placing::Best(const Ask& ask, std::size_t group, co
       const placement::ShapeIndex known = state_.fleet->Know(shape);
       if (const auto found = state_.fleet->Find(known)) {
         const NodeState& state = state_.fleet->nodes()[found->node];
-        const placement::Scorer& scorer = ScorerOf(ask);
+        const placement::Scorer& scorer = ScorerOf(state_, ask);
         const std::optional<GpuMask> gpus = Choose(ask, shape, found->node, state);
         best = Spot{{found->node, gpus.value_or(found->gpus), 0, 0}, scorer.Rate(state, scorer.Worth(state), shape)};
       }
       for (const NodeIndex node : state_.held) Offer(ask, shape, node, best);
+      for (const NodeIndex node : state_.mixed) {
+        if (state_.nodes[node].holds.empty()) Offer(ask, shape, node, best);
+      }
     } else if (domain.is_everywhere) {
       for (NodeIndex node = 0; node < state_.nodes.size(); ++node) {
         if (is_of_model(node)) Offer(ask, shape, node, best);
@@ -337,12 +406,12 @@ std::optional<Placing::Spot> Placing::Best(const Ask& ask, std::size_t group, co
 
 void Placing::Put(const Ask& ask, const Piece& piece) {
   extras_[piece.node].push_back({ShapeOf(ask, piece), piece.gpus});
-  if (at_ > now_ || !state_.nodes[piece.node].holds.empty()) return;
+  if (at_ > now_ || !state_.nodes[piece.node].holds.empty() || state_.nodes[piece.node].is_mixed()) return;
   state_.fleet->Set(piece.node, StateOf(piece.node));
 }
 
 int Placing::Room(NodeIndex node, const Shape& shape, int most) {
-  NodeState state = StateOf(node);
+  NodeState state = SeenBy(state_.nodes[node], StateOf(node), shape);
   int count = 0;
   while (count < most && Fits(state, shape)) {
     placement::Take(state, shape, shape.gpus == 0 ? GpuMask{0} : placement::TightestGpus(state, shape));
@@ -399,8 +468,14 @@ std::vector<Placing::Domain> Placing::DomainsOf(const Ask& ask, Together level, 
   return domains;
 }
 
+// Large tasks first: they have the fewest places to go.
 bool Placing::Fill(const Ask& ask, const Domain& domain, std::vector<Piece>& pieces) {
-  for (std::size_t group = 0; group < ask.groups.size(); ++group) {
+  std::vector<std::size_t> order(ask.groups.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
+    return ask.groups[a].alternatives.front().gpu_milli() > ask.groups[b].alternatives.front().gpu_milli();
+  });
+  for (const std::size_t group : order) {
     for (int task = 0; task < ask.groups[group].least; ++task) {
       const std::optional<Spot> spot = Best(ask, group, domain);
       if (!spot) {
@@ -412,6 +487,7 @@ bool Placing::Fill(const Ask& ask, const Domain& domain, std::vector<Piece>& pie
       Put(ask, spot->piece);
     }
   }
+  std::stable_sort(pieces.begin(), pieces.end(), [](const Piece& a, const Piece& b) { return a.group < b.group; });
   return true;
 }
 
@@ -420,6 +496,7 @@ std::vector<Piece> Placing::Find(const Ask& ask, Duration limit, std::span<const
   until_ = limit > Duration(0) ? AddSaturating(at_, limit) : kNever;
   team_ = team;
   user_ = user;
+  passes_gpu_holds_ = state_.rules.cpu_jobs_pass && !WantsGpu(ask);
   Domain all;
   all.is_everywhere = is_everywhere;
   if (!is_everywhere) all.nodes.assign(scope.begin(), scope.end());
@@ -449,7 +526,7 @@ std::vector<Piece> Placing::Find(const Ask& ask, Duration limit, std::span<const
         if (Fill(ask, part, pieces)) return pieces;
       }
     }
-    if (ask.requires_together) break;
+    if (ask.requires_together || level == static_cast<int>(ask.widest)) break;
   }
   return {};
 }
@@ -458,6 +535,7 @@ bool Placing::Keeps(const Ask& ask, const std::vector<Piece>& pieces, Duration l
   until_ = limit > Duration(0) ? AddSaturating(at_, limit) : kNever;
   team_ = team;
   user_ = user;
+  passes_gpu_holds_ = state_.rules.cpu_jobs_pass && !WantsGpu(ask);
   for (const Piece& piece : pieces) {
     const Shape& shape = ShapeOf(ask, piece);
     if (!FitsOn(StateOf(piece.node), shape, piece.gpus) || !HoldsStand(piece.node, shape, piece.gpus)) return false;

@@ -22,6 +22,9 @@ class Placing {
   Placing(const Placing&) = delete;
   Placing& operator=(const Placing&) = delete;
 
+  /// For asks that are placed at random (State::DrawOf).
+  void SetDraw(std::uint64_t draw) { draw_ = draw; }
+
   /// The least tasks of `ask`, to run for `limit` (0: for ever). `scope`: these nodes alone. Empty: no room.
   /// `booked`: the holds of these bookings do not bind.
   std::vector<Piece> Find(const Ask& ask, Duration limit, std::span<const NodeIndex> scope, bool is_everywhere,
@@ -56,11 +59,11 @@ class Placing {
   bool Binds(const Hold& hold) const;
   bool IsOpen(const Hold& hold) const;
   std::optional<GpuMask> Choose(const Ask& ask, const Shape& shape, NodeIndex node, const NodeState& state) const;
+  bool IsPassed(const Hold& hold) const;
   void Put(const Ask& ask, const Piece& piece);
   void Undo();
   std::vector<Domain> DomainsOf(const Ask& ask, Together level, const Domain& within);
   std::vector<int> ModelsOf(const Ask& ask) const;
-  const placement::Scorer& ScorerOf(const Ask& ask) const;
 
   Cluster::State& state_;
   Time now_;
@@ -68,6 +71,8 @@ class Placing {
   Time until_ = kNever;
   TeamIndex team_ = kRootTeam;
   UserIndex user_ = 0;
+  std::uint64_t draw_ = 0;
+  bool passes_gpu_holds_ = false;  // A job without GPUs, where those wait for no GPU job.
   struct Extra {
     Shape shape;
     GpuMask gpus;
@@ -88,8 +93,26 @@ Hold Unserved(const Cluster::State& state, const Node& node, const Hold& hold, T
 /// The node once those have left it that were told to.
 NodeState StateWithoutLeaving(const Cluster::State& state, NodeIndex node);
 
+/// `state`, one of `node`, as a task of `shape` sees it: with those GPUs alone whose kind it accepts.
+NodeState SeenBy(const Node& node, const NodeState& state, const Shape& shape);
+/// Fits, of the GPUs that it accepts.
+bool FitsNode(const Node& node, const NodeState& state, const Shape& shape);
+/// GPUs for one task of `ask` on `node` as it is in `state`; nothing where it does not fit, or not as `ask` requires.
+std::optional<GpuMask> ChooseGpus(const Cluster::State& cluster, const Ask& ask, const Shape& shape, const Node& node,
+                                  const NodeState& state, std::uint64_t draw);
+/// Where a hold can be served: on the GPUs that it names, else on others of the node; nothing: not at all.
+std::optional<GpuMask> ServedOn(const Cluster::State& cluster, const Node& node, const Hold& hold,
+                                const NodeState& state);
+
+/// Less room by what a hold keeps; never below nothing, because the hold may get it from jobs that end.
+void Deduct(NodeState& state, const Shape& shape, GpuMask gpus);
+void DeductHost(NodeState& state, const Shape& shape);
+
 /// `shape` fits on just these GPUs.
 bool FitsOn(const NodeState& state, const Shape& shape, GpuMask gpus);
+
+/// Less what drains: another hold may not move there.
+NodeState Undrained(const Node& node, const NodeState& state);
 
 /// After a start on `node`: holds whose GPUs are no longer free in time move to others of the node.
 void RefitHolds(Cluster::State& state, NodeIndex node, Time now);

@@ -27,8 +27,13 @@ struct Rules {
   Duration escalate_after = std::chrono::hours(1);  // Valohai's figure; 0: never.
   /// kShortest: a job that waits so long counts as shorter by its own predicted length.
   double ageing = 1.0;
+  /// kFair: inside a team by priority and wait; else small jobs first as in kSmallFirst.
+  bool fair_is_fifo = false;
   /// Ends of running jobs without a time limit are taken from predictions, for plans and estimates.
   bool uses_predictions = true;
+
+  /// Jobs without GPUs wait for no GPU job: the CPUs and memory that are held for one do not bind them.
+  bool cpu_jobs_pass = false;
 
   // Taking back.
   bool reclaims = false;      // Between teams: what a team holds beyond its share, for one below its own.

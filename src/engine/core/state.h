@@ -97,6 +97,8 @@ struct Node {
   bool has_grown = false;  // Since the last decision.
   std::vector<RunPiece> pieces;
   std::vector<Hold> holds;
+
+  bool is_mixed() const { return !facts.gpu_kinds.empty(); }
 };
 
 struct Cap {
@@ -127,7 +129,8 @@ struct Cluster::State {
   Rules rules;
   Teams teams;
   std::vector<Node> nodes;
-  std::optional<placement::Fleet> fleet;  // Nodes with holds show no room here; they are looked at one by one.
+  std::optional<placement::Fleet> fleet;  // Nodes with holds, and mixed ones, show no room here: they are looked at
+  std::vector<NodeIndex> mixed;           // one by one.
   std::shared_ptr<const placement::Scorer> scorer;
   std::vector<Ask> asks;
   std::map<Ask, AskIndex> ask_index;
@@ -135,9 +138,16 @@ struct Cluster::State {
   std::vector<Front> fronts;  // Of each class,
   std::vector<Key> keys;      // and its head's key.
   std::map<ClassKey, ClassIndex> class_index;
+  struct TeamFront {
+    bool is_set = false;
+    std::array<std::int64_t, 4> rank{};
+    std::int64_t milli = 0;
+  };
+  std::vector<TeamFront> team_fronts;  // kFair: who is first in each team, as of the last round.
   std::vector<Cap> caps;
   std::unordered_map<JobId, Waiting> waiting;  // For look-up only, as is `running`.
   std::unordered_map<JobId, Run> running;
+  std::unordered_map<JobId, std::uint64_t> draws;  // Of those that wait to be placed at random. For look-up only.
   std::set<JobId> elastic;                     // Running, with room to grow or something to give.
   std::set<std::pair<Time, JobId>> ends;       // Of running jobs whose end is known or predicted.
   std::set<std::pair<Time, JobId>> dated;      // Waiting with a begin time ahead.
@@ -176,11 +186,14 @@ struct Cluster::State {
   void StepOut(JobId id, const Waiting& entry);
   void HeadChanged(ClassIndex index, Time now);
   Standing StandingOf(ClassIndex index, const Place& place) const;
+  void FindTeamFronts(Time now);
   void TakePiece(JobId job, const Run& run, const Piece& piece, Time now);
   void DropPiece(JobId job, const Piece& piece);
   void AddRun(Run run, Time now);
   void CountStart(const JobClass& job_class, std::int64_t milli, int jobs, Time now);
   std::int64_t MilliOf(const Run& run) const;
+  /// What places the next member of an entry at random; 0 for one that is not.
+  std::uint64_t DrawOf(JobId entry) const;
   const Ask& ask_of(const Run& run) const { return asks[classes[run.job_class].key.ask]; }
 
   // --- holds.cc

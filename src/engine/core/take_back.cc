@@ -199,6 +199,15 @@ void Cluster::SetLeaving(JobId running) {
   state_->MarkLeaving(running, run.pieces);
 }
 
+std::vector<Move> Cluster::moving() const {
+  std::vector<Move> moves;
+  for (const auto& [id, moved] : state_->moving) {
+    const Run* run = running(id);
+    if (run != nullptr) moves.push_back({id, run->is_leaving ? run->pieces : run->leaving, moved.to, JobId()});
+  }
+  return moves;
+}
+
 bool ClaimStands(const Cluster::State& state, const PromiseSlot& slot) {
   const Ask& ask = state.asks[state.classes[slot.job_class].key.ask];
   std::vector<std::pair<NodeIndex, NodeState>> after;

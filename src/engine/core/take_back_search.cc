@@ -97,7 +97,8 @@ Search::Victim Search::Describe(const Run& run) const {
   Duration lost = now_ - run.started;
   if (victim.can_move) lost = std::min(lost, kPauseCost);
   const auto seconds = std::max<std::int64_t>(std::chrono::duration_cast<std::chrono::seconds>(lost).count(), 0);
-  victim.toll = {seconds * victim.milli, 1, victim.milli, victim.priority};
+  const auto age = std::chrono::duration_cast<std::chrono::milliseconds>(now_ - run.queued_at).count();
+  victim.toll = {seconds * victim.milli, 1, victim.milli, victim.priority, std::max<std::int64_t>(age, 0)};
   return victim;
 }
 
@@ -336,7 +337,13 @@ bool Search::PlaceVictims(Seizure& seizure) {
     if (victim.can_move) {
       Placing placing(state_, now_, now_);
       if (part.is_all) {
-        part.to = placing.Find(ask, key.limit, {}, true, key.team, key.user);
+        // With all that it has: a job that has to shrink is not moved.
+        Ask whole = ask;
+        for (std::size_t group = 0; group < whole.groups.size(); ++group) {
+          whole.groups[group].least = static_cast<std::int32_t>(
+              std::count_if(part.from.begin(), part.from.end(), [&](const Piece& piece) { return piece.group == group; }));
+        }
+        part.to = placing.Find(whole, key.limit, {}, true, key.team, key.user);
       } else if (part.from.size() == 1) {
         const auto to = placing.FindOne(ask, part.from.front().group, *victim.run, {});
         if (to) part.to.push_back(*to);

@@ -6,6 +6,7 @@
 //   2. jobs stopped
 //   3. GPUs, in milli, that change hands
 //   4. priorities
+//   5. time since they were queued
 // Among equal sets the one with the lowest priorities and the youngest jobs.
 //
 // A task runs on one node, so for a job of one task the cheapest set lies on one node: each node is searched on its
@@ -32,7 +33,7 @@ inline constexpr Duration kPauseCost = std::chrono::minutes(1);
 
 enum class TakeMode { kMove, kReclaim, kPreempt };
 
-using Toll = std::array<std::int64_t, 4>;
+using Toll = std::array<std::int64_t, 5>;
 
 /// What a taker gets, and from whom.
 struct Seizure {

@@ -5,11 +5,6 @@
 namespace divvy::core {
 namespace {
 
-constexpr std::int64_t kGpu = placement::kGpuMilli;
-
-// Whole GPUs that hold `milli`.
-std::int64_t Gpus(std::int64_t milli) { return milli == kNoBound ? kNoBound : (milli + kGpu - 1) / kGpu; }
-
 double Seconds(Duration duration) { return std::chrono::duration<double>(duration).count(); }
 
 }  // namespace
@@ -88,11 +83,11 @@ void Teams::DivideShares() const {
     claims.reserve(parent.children.size());
     for (const TeamIndex child : parent.children) {
       const Team& team = teams_[child];
-      claims.push_back({Gpus(team.running + team.waiting), Gpus(team.spec.quota_milli), Gpus(team.spec.limit_milli),
-                        team.spec.weight, team.spec.priority});
+      claims.push_back({team.running + team.waiting, team.spec.quota_milli, team.spec.limit_milli, team.spec.weight,
+                        team.spec.priority});
     }
-    const std::vector<std::int64_t> parts = Divide(parent.share / kGpu, claims);
-    for (std::size_t i = 0; i < parts.size(); ++i) teams_[parent.children[i]].share = parts[i] * kGpu;
+    const std::vector<std::int64_t> parts = Divide(parent.share, claims, placement::kGpuMilli);
+    for (std::size_t i = 0; i < parts.size(); ++i) teams_[parent.children[i]].share = parts[i];
   }
 }
 
@@ -108,13 +103,16 @@ std::vector<TeamIndex> Teams::PathOf(TeamIndex team) const {
   return path;
 }
 
-std::int64_t Teams::Satisfaction(TeamIndex team) const {
+std::int64_t Teams::Satisfaction(TeamIndex team, std::int64_t milli) const {
   DivideShares();
   const Team& one = teams_[team];
-  const bool is_below_quota = one.spec.quota_milli == kNoBound ? false : one.running < one.spec.quota_milli;
-  const std::int64_t share = std::max<std::int64_t>(one.share, 1);
-  const std::int64_t ratio = std::min<std::int64_t>(one.running * 1'000'000 / share, std::int64_t{1} << 40);
-  return (is_below_quota ? 0 : std::int64_t{1} << 42) + ratio;
+  const bool has_quota = one.spec.quota_milli != kNoBound;
+  const std::int64_t base = std::max<std::int64_t>({one.share, has_quota ? one.spec.quota_milli : 0, 1});
+  // All in one number: 24 bits for each ratio, 14 for the size.
+  const auto ratio = [&](std::int64_t held) { return std::min<std::int64_t>(held * 10'000 / base, (1 << 24) - 1); };
+  const std::int64_t met = has_quota && one.running < one.spec.quota_milli ? 0 : std::int64_t{1} << 62;
+  const std::int64_t size = std::min<std::int64_t>(milli / 100, (1 << 14) - 1);
+  return met + (ratio(one.running) << 38) + (ratio(one.running + milli) << 14) + size;
 }
 
 }  // namespace divvy::core

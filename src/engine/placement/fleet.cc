@@ -1,6 +1,7 @@
 #include "engine/placement/fleet.h"
 
 #include <algorithm>
+#include <array>
 #include <utility>
 
 #include "base/result.h"
@@ -55,7 +56,16 @@ ScoreIndex& Fleet::CatchUp(Known& known) {
   const std::uint64_t now = log_from_ + log_.size();
   if (!known.scores) {
     known.scores.emplace(nodes_.size());
-    for (std::size_t node = 0; node < nodes_.size(); ++node) Rate(known, node);
+    // Nodes of one model in one state rate alike, and on a cluster that is empty or full most of them are.
+    std::array<std::pair<const NodeState*, Score>, kMaxModels> last{};
+    for (std::size_t node = 0; node < nodes_.size(); ++node) {
+      auto& [state, score] = last[nodes_[node].model];
+      if (state == nullptr || !(*state == nodes_[node])) {
+        score = scorer_->Rate(nodes_[node], worth_[node], known.shape);
+        state = &nodes_[node];
+      }
+      if (score != kNoRoom) known.scores->Set(node, score);
+    }
   } else if (known.caught_up < log_from_) {
     for (std::size_t node = 0; node < nodes_.size(); ++node) {
       if (last_change_[node] >= known.caught_up) Rate(known, node);

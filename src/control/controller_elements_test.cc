@@ -1,0 +1,116 @@
+// Elements of an array that never become records of their own: what waits for them must learn how they ended.
+#include <gtest/gtest.h>
+
+#include <optional>
+
+#include "control/controller_test_world.h"
+
+namespace divvy {
+namespace {
+
+Dependency AfterElement(DependencyKind kind, JobId array, std::uint32_t element) {
+  Dependency dependency;
+  dependency.kind = kind;
+  dependency.job = array;
+  dependency.element = element;
+  return dependency;
+}
+
+Dependency AfterJob(DependencyKind kind, JobId job) {
+  Dependency dependency;
+  dependency.kind = kind;
+  dependency.job = job;
+  return dependency;
+}
+
+TEST(ArrayElements, CancelledWithTheirArrayLetThoseBehindThemStart) {
+  World world(1);
+  const JobId blocker = world.Submit(1);
+  const JobId array = world.Submit(1, 3);
+  const JobId waiting = world.Submit(0, 0, {AfterElement(DependencyKind::kAfterAny, array, 1)});
+  world.Turn();
+  ASSERT_TRUE(world.controller_.Cancel(array, 0, Duration(-1), "", world.ada_, world.now_));
+  EXPECT_EQ(World::Launched(world.Turn()), std::vector<JobId>{waiting});
+  EXPECT_EQ(world.StateOf(blocker), JobState::kStarting);
+}
+
+TEST(ArrayElements, CancelledWithTheirArrayEndThoseWhoNeedTheirSuccess) {
+  World world(1);
+  world.Submit(1);
+  const JobId array = world.Submit(1, 3);
+  const JobId waiting = world.Submit(0, 0, {AfterElement(DependencyKind::kAfterOk, array, 1)});
+  world.Turn();
+  ASSERT_TRUE(world.controller_.Cancel(array, 0, Duration(-1), "", world.ada_, world.now_));
+  EXPECT_EQ(World::EndOf(world.Turn(), waiting), JobState::kCancelled);
+}
+
+// The daemon's answer about an element that waits is the element as it would be: not an end.
+TEST(ArrayElements, ThatWaitAreNotLearnedAsEnded) {
+  World world(1);
+  world.Submit(1);
+  const JobId array = world.Submit(1, 3);
+  world.Turn();
+  JobSpec spec;
+  spec.command = {"true"};
+  spec.dependencies = {AfterElement(DependencyKind::kAfterAny, array, 1)};
+  const auto alive = [&](JobId id) -> std::optional<JobRecord> {
+    JobRecord record;
+    record.id = id;
+    record.array = array;
+    record.array_index = record.array_ordinal = 1;
+    return record;
+  };
+  const auto waiting = world.controller_.Submit(spec, 0, world.ada_, world.now_, alive);
+  ASSERT_TRUE(waiting);
+  ASSERT_TRUE(world.controller_.Cancel(array, 0, Duration(-1), "", world.ada_, world.now_));
+  EXPECT_EQ(World::Launched(world.Turn()), std::vector<JobId>{waiting->id});
+}
+
+TEST(ArrayElements, NamedByTheirOwnIdsAreTheSame) {
+  World world(1);
+  world.Submit(1);
+  const JobId array = world.Submit(1, 3);
+  const JobId waiting = world.Submit(0, 0, {AfterJob(DependencyKind::kAfterAny, ElementId(array, 1))});
+  world.Turn();
+  ASSERT_TRUE(world.controller_.Cancel(array, 0, Duration(-1), "", world.ada_, world.now_));
+  EXPECT_EQ(World::Launched(world.Turn()), std::vector<JobId>{waiting});
+}
+
+TEST(ArrayElements, AreCountedWhenTheirDependencyIsLost) {
+  World world(1);
+  const JobId first = world.Submit(1);
+  const JobId array = world.Submit(1, 3, {AfterJob(DependencyKind::kAfterOk, first)});
+  world.Turn();
+  world.Exit(first, 1);
+  const Effects effects = world.Turn();
+  ASSERT_EQ(World::EndOf(effects, array), JobState::kCancelled);
+  for (const JobRecord& record : effects.finished) {
+    if (record.id != array) continue;
+    EXPECT_EQ(record.array_cancelled, 3U);
+    EXPECT_TRUE(record.array_waiting.empty());
+  }
+}
+
+TEST(ArrayElements, OfTheirOwnOutliveALostDependencyOfTheRest) {
+  World world(2);
+  const JobId first = world.Submit(1);
+  const JobId array = world.Submit(1, 3, {AfterJob(DependencyKind::kAfterOk, first)});
+  world.Turn();
+  JobChanges changes;
+  changes.dependencies.emplace();
+  const JobId element = ElementId(array, 0);
+  ASSERT_TRUE(world.controller_.Update(element, changes, world.ada_, world.now_, World::NoHistory()));
+  ASSERT_EQ(World::Launched(world.Turn()), std::vector<JobId>{element});
+  world.Exit(first, 1);
+  EXPECT_EQ(World::EndOf(world.Turn(), array), std::nullopt) << "one of its elements runs";
+  world.Exit(element, 0);
+  const Effects effects = world.Turn();
+  EXPECT_EQ(World::EndOf(effects, array), JobState::kCancelled);
+  for (const JobRecord& record : effects.finished) {
+    if (record.id != array) continue;
+    EXPECT_EQ(record.array_succeeded + record.array_cancelled, 3U);
+  }
+}
+
+}  // namespace
+}  // namespace divvy

@@ -1,0 +1,226 @@
+// Where no known end gives a job a start: the places that it is given as they become free. What is promised to others
+// is not touched, so the places are its own; on them nobody else starts, and it starts when the last has left.
+#include <algorithm>
+#include <map>
+#include <tuple>
+#include <utility>
+
+#include "engine/core/earliest.h"
+#include "engine/core/placing.h"
+
+namespace divvy::core {
+namespace {
+
+// How long it will take, as far as can be said: fewer owners have to leave, then those that have run longest.
+struct Wait {
+  int busy = 0;
+  Time youngest = kNoTime;  // The owner that started last.
+
+  friend auto operator<=>(const Wait&, const Wait&) = default;
+};
+
+struct Spot {
+  Wait wait;
+  NodeIndex node = 0;
+  GpuMask gpus = 0;
+  std::uint8_t alternative = 0;
+};
+
+class Drain {
+ public:
+  Drain(const Cluster::State& state, const Ask& ask) : state_(state), ask_(ask) {}
+
+  /// On these nodes alone, if there are any.
+  void Restrict(std::vector<NodeIndex> nodes) { nodes_ = std::move(nodes); }
+
+  /// Those that take the shortest wait; none if `than` would not take longer.
+  std::vector<Piece> Find(const std::vector<Piece>* than) {
+    std::vector<Piece> best;
+    std::optional<Wait> least;
+    if (than != nullptr) least = Wait{BusyOf(*than), kNoTime};
+    for (const std::vector<NodeIndex>& domain : Domains()) {
+      unpromised_.clear();
+      Wait wait;
+      std::vector<Piece> pieces;
+      if (!Fill(domain, pieces, wait) || (least && !(wait < *least))) continue;
+      least = wait;
+      best = std::move(pieces);
+    }
+    return best;
+  }
+
+  bool Stands(const std::vector<Piece>& pieces) {
+    return std::all_of(pieces.begin(), pieces.end(), [&](const Piece& piece) {
+      NodeState& unpromised = Unpromised(piece.node);
+      const Shape& shape = ShapeOf(ask_, piece);
+      if (!state_.nodes[piece.node].accepts || !FitsOn(unpromised, shape, piece.gpus)) return false;
+      placement::Take(unpromised, shape, piece.gpus);
+      return true;
+    });
+  }
+
+ private:
+  int BusyOf(const std::vector<Piece>& pieces) {
+    int busy = 0;
+    for (const Piece& piece : pieces) {
+      const Node& node = state_.nodes[piece.node];
+      const Shape& shape = ShapeOf(ask_, piece);
+      for (int gpu = 0; gpu < node.facts.gpus; ++gpu) {
+        if (((piece.gpus >> gpu) & 1) != 0 && IsBusy(piece.node, shape, gpu)) busy += 1;
+      }
+      if (IsHostBusy(node, shape)) busy += 1;
+    }
+    return busy;
+  }
+
+  // It does not have now what it would have if nothing ran there.
+  bool IsBusy(NodeIndex index, const Shape& shape, int gpu) {
+    const Node& node = state_.nodes[index];
+    const auto at = static_cast<std::size_t>(gpu);
+    const int all = ((node.blocked >> gpu) & 1) != 0 ? 0 : placement::kGpuMilli;
+    const int promised = all - Unpromised(index).free_milli[at];
+    return node.state.free_milli[at] - promised < shape.milli;
+  }
+
+  static bool IsHostBusy(const Node& node, const Shape& shape) {
+    return node.state.cpu_free < shape.cpu_milli || node.state.memory_free < shape.memory_mib;
+  }
+
+  // The nodes among which all tasks have to lie, each such set.
+  std::vector<std::vector<NodeIndex>> Domains() const {
+    std::map<std::tuple<int, std::uint32_t, std::uint32_t>, std::vector<NodeIndex>> domains;
+    const bool by_model = !ask_.mixes_models && WantsGpu(ask_) && LeastTasks(ask_) > 1;
+    const Together together = ask_.requires_together ? ask_.together : Together::kAnywhere;
+    const auto add = [&](NodeIndex index) {
+      const NodeFacts& facts = state_.nodes[index].facts;
+      if (!state_.nodes[index].accepts) return;
+      std::tuple<int, std::uint32_t, std::uint32_t> name{by_model ? facts.gpu_model : 0, 0, 0};
+      if (together == Together::kNode) std::get<1>(name) = index;
+      if (together == Together::kBlock || together == Together::kRack) std::get<1>(name) = facts.block;
+      if (together == Together::kRack) std::get<2>(name) = facts.rack;
+      domains[name].push_back(index);
+    };
+    if (nodes_.empty()) {
+      for (NodeIndex index = 0; index < state_.nodes.size(); ++index) add(index);
+    } else {
+      for (const NodeIndex index : nodes_) add(index);
+    }
+    std::vector<std::vector<NodeIndex>> all;
+    for (auto& [name, nodes] : domains) all.push_back(std::move(nodes));
+    return all;
+  }
+
+  bool Fill(const std::vector<NodeIndex>& domain, std::vector<Piece>& pieces, Wait& wait) {
+    for (std::size_t group = 0; group < ask_.groups.size(); ++group) {
+      for (int task = 0; task < ask_.groups[group].least; ++task) {
+        std::optional<Spot> best;
+        for (const NodeIndex node : domain) {
+          for (std::size_t i = 0; i < ask_.groups[group].alternatives.size(); ++i) {
+            const auto spot = On(node, ask_.groups[group].alternatives[i]);
+            if (!spot || (best && !(spot->wait < best->wait))) continue;
+            best = spot;
+            best->alternative = static_cast<std::uint8_t>(i);
+          }
+        }
+        if (!best) return false;
+        const Shape& shape = ask_.groups[group].alternatives[best->alternative];
+        placement::Take(Unpromised(best->node), shape, best->gpus);
+        pieces.push_back({best->node, best->gpus, static_cast<std::uint8_t>(group), best->alternative});
+        wait.busy += best->wait.busy;
+        wait.youngest = std::max(wait.youngest, best->wait.youngest);
+      }
+    }
+    return true;
+  }
+
+  // The node if nothing ran there, less what is held.
+  NodeState& Unpromised(NodeIndex index) {
+    const auto [at, is_new] = unpromised_.try_emplace(index);
+    if (!is_new) return at->second;
+    const Node& node = state_.nodes[index];
+    at->second = placement::MakeNode(node.facts.cpu_milli, node.facts.memory_mib, node.facts.gpus, node.facts.kind);
+    placement::Block(at->second, node.blocked);
+    for (const Hold& hold : node.holds) {
+      Deduct(at->second, hold.shape, hold.gpus);
+      DeductHost(at->second, hold.shape);
+    }
+    return at->second;
+  }
+
+  std::optional<Spot> On(NodeIndex index, const Shape& shape) {
+    const Node& node = state_.nodes[index];
+    const NodeState& unpromised = Unpromised(index);
+    if (!FitsNode(node, unpromised, shape)) return std::nullopt;
+    // Free ones first, then by how long their owners have run.
+    std::vector<std::tuple<bool, Time, int>> gpus;
+    for (int gpu = 0; gpu < node.facts.gpus; ++gpu) {
+      const auto at = static_cast<std::size_t>(gpu);
+      if (unpromised.free_milli[at] < shape.milli) continue;
+      const bool is_busy = IsBusy(index, shape, gpu);
+      Time owner = kNoTime;
+      for (const RunPiece& piece : node.pieces) {
+        if (is_busy && ((piece.gpus >> gpu) & 1) != 0) owner = std::max(owner, piece.started);
+      }
+      gpus.emplace_back(is_busy, owner, gpu);
+    }
+    std::sort(gpus.begin(), gpus.end());
+    Spot spot;
+    spot.node = index;
+    if (shape.gpus > 0) {
+      const std::optional<GpuMask> chosen = Choose(node, shape, unpromised, gpus);
+      if (!chosen) return std::nullopt;
+      spot.gpus = *chosen;
+    }
+    for (const auto& [is_busy, owner, gpu] : gpus) {
+      if (!is_busy || ((spot.gpus >> gpu) & 1) == 0) continue;
+      spot.wait.busy += 1;
+      spot.wait.youngest = std::max(spot.wait.youngest, owner);
+    }
+    if (IsHostBusy(node, shape)) spot.wait.busy += 1;
+    return spot;
+  }
+
+  // Of the first few that will do, in that order.
+  std::optional<GpuMask> Choose(const Node& node, const Shape& shape, const NodeState& unpromised,
+                                const std::vector<std::tuple<bool, Time, int>>& gpus) const {
+    NodeState few = unpromised;
+    placement::Block(few, static_cast<GpuMask>((1u << node.facts.gpus) - 1));
+    for (const auto& [is_busy, owner, gpu] : gpus) {
+      few.free_milli[static_cast<std::size_t>(gpu)] = unpromised.free_milli[static_cast<std::size_t>(gpu)];
+      placement::Block(few, 0);  // Counts anew.
+      if (const auto chosen = ChooseGpus(state_, ask_, shape, node, few, 0)) return chosen;
+    }
+    return std::nullopt;
+  }
+
+  const Cluster::State& state_;
+  const Ask& ask_;
+  std::vector<NodeIndex> nodes_;
+  std::map<NodeIndex, NodeState> unpromised_;
+};
+
+}  // namespace
+
+std::optional<Promise> DrainFor(const Cluster::State& state, const Ask& ask) {
+  Promise promise;
+  promise.pieces = Drain(state, ask).Find(nullptr);
+  if (promise.pieces.empty()) return std::nullopt;
+  return promise;
+}
+
+bool DrainStands(const Cluster::State& state, const Ask& ask, const std::vector<Piece>& pieces) {
+  return Drain(state, ask).Stands(pieces);
+}
+
+std::optional<Promise> BetterDrain(const Cluster::State& state, const Ask& ask, const std::vector<NodeIndex>& nodes,
+                                   const std::vector<Piece>& than) {
+  Drain drain(state, ask);
+  // Of a gang, one better node does not show whether all of it lies better.
+  if (LeastTasks(ask) == 1 && ask.groups.size() == 1) drain.Restrict(nodes);
+  Promise promise;
+  promise.pieces = drain.Find(&than);
+  if (promise.pieces.empty()) return std::nullopt;
+  return promise;
+}
+
+}  // namespace divvy::core

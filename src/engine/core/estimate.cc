@@ -1,0 +1,295 @@
+#include "engine/core/estimate.h"
+
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+#include "base/text.h"
+#include "engine/core/estimate_supply.h"
+#include "engine/core/placing.h"
+#include "engine/duration_text.h"
+#include "engine/phrases.h"
+
+namespace divvy::core {
+namespace {
+
+/// Ends of running jobs that are looked at to see when a cap or a limit has room.
+constexpr std::size_t kMostEnds = 20'000;
+
+class Estimator {
+ public:
+  Estimator(View& view, const Ahead& ahead, const SpreadOf& spread)
+      : view_(view), state_(view.state()), now_(view.now()), ahead_(ahead) {
+    if (spread && state_.running.size() <= kMostAsked) spread_ = &spread;
+  }
+
+  Estimate Find() {
+    const auto slot = std::find_if(state_.promises.begin(), state_.promises.end(), [&](const PromiseSlot& one) {
+      return one.promise.entry == view_.seeker().place.id;
+    });
+    if (slot != state_.promises.end() && !view_.IsBarred()) return FromPromise(*slot);
+    Estimate estimate = FromSupply();
+    estimate.latest = At(Outcome::kLatest).at;
+    if (estimate.latest < estimate.typical) estimate.latest = estimate.typical;
+    if (spread_ != nullptr) SetEarliest(estimate, At(Outcome::kEarliest).at);
+    return estimate;
+  }
+
+ private:
+  enum class Rests { kNow, kBarrier, kEnds, kLine, kKept };
+  struct Answer {
+    Time at = kNever;
+    Rests on = Rests::kNow;
+    Supply::Moment moment;
+  };
+
+  void SetEarliest(Estimate& estimate, Time earliest) const {
+    if (earliest > now_ + std::chrono::seconds(1) && earliest <= estimate.typical) estimate.earliest = earliest;
+  }
+
+  // --- By a promise -------------------------------------------------------------------------------------------------
+
+  // From when all of it is free, as far as the jobs on it go.
+  Time FreeAt(const Promise& promise, Outcome outcome) const {
+    const EndTimes ends(state_.rules, now_, outcome, spread_);
+    Time latest = now_;
+    for (const Piece& piece : promise.pieces) {
+      for (const RunPiece& other : state_.nodes[piece.node].pieces) {
+        if ((other.gpus & piece.gpus) != 0) latest = std::max(latest, ends.Of(other));
+      }
+    }
+    return latest;
+  }
+
+  std::vector<JobId> JobsOn(const Promise& promise, bool is_known) const {
+    std::vector<JobId> jobs;
+    for (const Piece& piece : promise.pieces) {
+      for (const RunPiece& other : state_.nodes[piece.node].pieces) {
+        const bool is_in_way = (other.gpus & piece.gpus) != 0 || piece.gpus == 0;
+        const Time end = EndOf(state_.rules, other, now_);
+        if (!is_in_way || (end != kNever) != is_known || (is_known && end > promise.start)) continue;
+        if (std::find(jobs.begin(), jobs.end(), other.job) == jobs.end()) jobs.push_back(other.job);
+      }
+    }
+    std::sort(jobs.begin(), jobs.end());
+    return jobs;
+  }
+
+  // Only the first promise is a bound: a job before another may start early and push that one back.
+  Estimate FromPromise(const PromiseSlot& slot) {
+    const Promise& promise = slot.promise;
+    Estimate estimate;
+    if (promise.is_claim) {
+      estimate.typical = estimate.latest = std::max(promise.start, now_ + std::chrono::seconds(1));
+      estimate.is_promise = true;
+      estimate.basis = "when what was taken back for it has been left";
+      return estimate;
+    }
+    if (promise.start == kNever) {
+      const std::vector<JobId> jobs = JobsOn(promise, false);
+      estimate.basis = "no time can be given: " +
+                       (jobs.empty() ? "what it waits for has no known end" : JobsText(jobs) + HaveNoEnd(jobs.size())) +
+                       "; what becomes free is kept for it";
+      return estimate;
+    }
+    const auto of_kind = [&](const PromiseSlot& one) { return one.wants_gpu == slot.wants_gpu; };
+    const auto first = std::find_if(state_.promises.begin(), state_.promises.end(), of_kind);
+    const bool is_first = first != state_.promises.end() && first->promise.entry == promise.entry;
+    const bool is_bound = promise.is_sure && is_first;
+    const std::vector<JobId> jobs = JobsOn(promise, true);
+    // Somebody else is promised it first: then the ends of those who run now say little.
+    const bool is_alone = std::none_of(promise.pieces.begin(), promise.pieces.end(), [&](const Piece& piece) {
+      const auto& holds = state_.nodes[piece.node].holds;
+      return std::any_of(holds.begin(), holds.end(), [&](const Hold& hold) { return (hold.gpus & piece.gpus) != 0; });
+    });
+    estimate.typical = promise.start;
+    if (is_alone)
+      estimate.typical =
+          std::min(promise.start, std::max(FreeAt(promise, Outcome::kTypical), now_ + std::chrono::seconds(1)));
+    if (promise.is_sure) estimate.latest = promise.start;
+    else if (is_alone) estimate.latest = std::max(FreeAt(promise, Outcome::kLatest), promise.start);
+    estimate.is_promise = is_bound;
+    if (is_alone && spread_ != nullptr) SetEarliest(estimate, FreeAt(promise, Outcome::kEarliest));
+    const std::string reserved = is_bound   ? "reserved: at the latest "
+                                 : is_first ? "reserved: "
+                                            : "reserved behind other jobs: ";
+    estimate.basis = reserved + (jobs.empty() ? "in " + DurationText(promise.start - now_) : WhenTheyEnd(jobs, true));
+    return estimate;
+  }
+
+  // --- By what is known of ends -------------------------------------------------------------------------------------
+
+  Answer At(Outcome outcome) {
+    Answer answer{now_, Rests::kNow, {}};
+    const auto later = [&](Supply::Moment moment, Rests on) {
+      if (moment.at > answer.at) answer = {moment.at, on, std::move(moment)};
+    };
+    Supply supply(view_, outcome, spread_);
+    later(supply.Fits(), Rests::kEnds);
+    later(supply.Served(ahead_), Rests::kLine);
+    if (view_.IsBarred()) later(Unbarred(supply.ends()), Rests::kBarrier);
+    if (answer.at <= now_) later(Unkept(), Rests::kKept);
+    return answer;
+  }
+
+  // From when no cap and no limit keeps it back.
+  Supply::Moment Unbarred(const EndTimes& ends) const {
+    Supply::Moment moment{now_, {}, 0, 0};
+    const ClassKey& own = view_.seeker().key;
+    for (const CapIndex cap : own.caps) {
+      const Cap& one = state_.caps[cap];
+      if (one.limit == 0 || one.running < one.limit) continue;
+      const auto counts = [&](const JobClass& other, const Run&) -> std::int64_t {
+        return std::binary_search(other.key.caps.begin(), other.key.caps.end(), cap) ? 1 : 0;
+      };
+      moment.at = std::max(moment.at, WhenLess(ends, one.running - one.limit + 1, counts));
+    }
+    if (!state_.teams.has_rules()) return moment;
+    const std::int64_t milli = LeastGpuMilli(view_.seeker().ask);
+    const auto is_within = [&](TeamIndex team, TeamIndex above) {
+      for (; team != kRootTeam; team = state_.teams.spec(team).parent) {
+        if (team == above) return true;
+      }
+      return false;
+    };
+    const auto wait = [&](TeamIndex team, std::int64_t excess, bool is_firm_only) {
+      const auto counts = [&](const JobClass& other, const Run& run) {
+        const bool is_counted = is_within(other.key.team, team) && (other.is_firm() || !is_firm_only);
+        return is_counted ? state_.MilliOf(run) : 0;
+      };
+      moment.at = std::max(moment.at, WhenLess(ends, excess, counts));
+    };
+    for (TeamIndex team = own.team; team != kRootTeam; team = state_.teams.spec(team).parent) {
+      const TeamSpec& spec = state_.teams.spec(team);
+      if (spec.limit_milli != kNoBound) wait(team, state_.teams.running(team) + milli - spec.limit_milli, false);
+      if (spec.quota_milli != kNoBound && own.preemptible == Preemptible::kNever) {
+        wait(team, state_.teams.firm(team) + milli - spec.quota_milli, true);
+      }
+    }
+    return moment;
+  }
+
+  // From when so much of what `counts` counts has ended.
+  template <typename Counts>
+  Time WhenLess(const EndTimes& ends, std::int64_t excess, Counts counts) const {
+    if (excess <= 0) return now_;
+    std::vector<std::pair<Time, std::int64_t>> found;
+    std::size_t looked = 0;
+    for (const auto& [end, job] : state_.ends) {
+      if (++looked > kMostEnds) break;
+      const Run& run = state_.running.at(job);
+      const Time at = ends.Of(run);
+      const std::int64_t count = at == kNever ? 0 : counts(state_.classes[run.job_class], run);
+      if (count > 0) found.emplace_back(at, count);
+    }
+    std::sort(found.begin(), found.end());
+    for (const auto& [at, count] : found) {
+      excess -= count;
+      if (excess <= 0) return at;
+    }
+    return kNever;
+  }
+
+  // There is room, but it is kept for others.
+  Supply::Moment Unkept() const {
+    Supply::Moment moment{kNever, {}, 0, 0};
+    bool is_kept = false;
+    for (const NodeIndex index : state_.held) {
+      const Node& node = state_.nodes[index];
+      std::int64_t room = 0;
+      for (const TaskGroup& group : view_.seeker().ask.groups) room += RoomOf(node.state, group);
+      if (room == 0) continue;
+      for (const Hold& hold : node.holds) {
+        if (!view_.Binds(hold)) continue;
+        is_kept = true;
+        if (!hold.drains) moment.at = std::min(moment.at, hold.until);
+      }
+    }
+    if (!is_kept) moment.at = now_;
+    return moment;
+  }
+
+  // --- Words --------------------------------------------------------------------------------------------------------
+
+  Estimate FromSupply() {
+    const Answer answer = At(Outcome::kTypical);
+    Estimate estimate;
+    estimate.typical = answer.at;
+    switch (answer.on) {
+      case Rests::kNow:
+        estimate.basis = "its turn is next";
+        break;
+      case Rests::kBarrier:
+        estimate.basis = answer.at == kNever
+                             ? "no time can be given: the jobs that its caps and limits count have no known end"
+                             : "when enough of those end that its caps and limits count";
+        break;
+      case Rests::kEnds:
+        estimate.basis = answer.at == kNever ? WhyNever(answer.moment) : WhenTheyEnd(answer.moment.waits_for, false);
+        break;
+      case Rests::kLine:
+        estimate.basis = LineText(answer);
+        break;
+      case Rests::kKept:
+        estimate.basis = answer.at == kNever
+                             ? "no time can be given: what is free is kept for others, and nobody knows for how long"
+                             : "when what is free is no longer kept for others";
+        break;
+    }
+    return estimate;
+  }
+
+  static std::string HaveNoEnd(std::size_t jobs) {
+    return jobs == 1 ? " has neither a time limit nor a prediction" : " have neither a time limit nor a prediction";
+  }
+
+  std::string WhyNever(const Supply::Moment& moment) const {
+    if (moment.waits_for.empty()) return "no time can be given: what can be used now does not serve it";
+    std::vector<JobId> jobs = moment.waits_for;
+    std::sort(jobs.begin(), jobs.end());
+    return "no time can be given: " + JobsText(jobs) + HaveNoEnd(jobs.size());
+  }
+
+  std::string LineText(const Answer& answer) const {
+    const Supply::Moment& moment = answer.moment;
+    if (answer.at == kNever) {
+      return "no time can be given: " + Plural(static_cast<std::int64_t>(moment.endless), "job") + " ahead of it" +
+             HaveNoEnd(static_cast<std::size_t>(moment.endless));
+    }
+    const std::string jobs = moment.behind == 1 ? "the job" : "the " + std::to_string(moment.behind) + " jobs";
+    return "after " + jobs + " ahead of it, going by predictions and time limits";
+  }
+
+  // "when job 12 and job 14 end, by prediction".
+  // A promise counts on time limits where there are any, an estimate on what is likelier.
+  std::string WhenTheyEnd(std::vector<JobId> jobs, bool is_promise) const {
+    if (jobs.empty()) return "when running jobs end";
+    std::sort(jobs.begin(), jobs.end());
+    bool all_limits = true;
+    bool all_predicted = true;
+    for (const JobId job : jobs) {
+      const Run& run = state_.running.at(job);
+      const bool by_limit = run.end != kNever && (is_promise || !state_.rules.uses_predictions ||
+                                                  run.predicted_end == kNever || run.end <= run.predicted_end);
+      (by_limit ? all_predicted : all_limits) = false;
+    }
+    const bool is_one = jobs.size() == 1;
+    if (all_limits) return "when " + JobsText(jobs) + (is_one ? " reaches its time limit" : " reach their time limits");
+    return "when " + JobsText(jobs) + (is_one ? " ends" : " end") +
+           (all_predicted ? ", by prediction" : ", by predictions and time limits");
+  }
+
+  View& view_;
+  const Cluster::State& state_;
+  Time now_;
+  const Ahead& ahead_;
+  const SpreadOf* spread_ = nullptr;
+};
+
+}  // namespace
+
+Estimate EstimateStart(View& view, const Ahead& ahead, const SpreadOf& spread) {
+  return Estimator(view, ahead, spread).Find();
+}
+
+}  // namespace divvy::core

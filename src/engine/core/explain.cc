@@ -1,0 +1,90 @@
+#include "engine/core/explain.h"
+
+#include <utility>
+
+#include "base/text.h"
+#include "engine/core/explain_ahead.h"
+#include "engine/core/explain_blockers.h"
+#include "engine/core/explain_change.h"
+#include "engine/core/explain_text.h"
+#include "engine/core/explain_view.h"
+#include "engine/duration_text.h"
+
+namespace divvy::core {
+namespace {
+
+std::string TeamText(const Teams& teams, TeamIndex team) {
+  if (team == kRootTeam) return "";
+  const TeamSpec& spec = teams.spec(team);
+  const bool is_below = spec.quota_milli != kNoBound && teams.running(team) < spec.quota_milli;
+  return "team " + spec.name + " runs " + MilliText(teams.running(team)) + " of a share of " +
+         MilliText(teams.FairShare(team)) + (is_below ? ", below its quota" : "") + ", ";
+}
+
+// What the order looks at.
+std::string KeyText(const Cluster::State& state, const Seeker& seeker, Time now) {
+  const Rules& rules = state.rules;
+  const Place& place = seeker.place;
+  std::string text = rules.order == Order::kFair ? TeamText(state.teams, seeker.key.team) : "";
+  text += "priority " + std::to_string(place.priority);
+  const bool is_sized = rules.order == Order::kSmallFirst || rules.order == Order::kFair;
+  if (is_sized && IsEscalated(rules, place.since, now)) text += ", escalated";
+  if (rules.order != Order::kFifo) text += ", " + MilliText(LeastGpuMilli(seeker.ask));
+  if (rules.order == Order::kShortest) {
+    const Duration length = seeker.key.predicted > Duration(0) ? seeker.key.predicted : seeker.key.limit;
+    text += length > Duration(0)
+                ? " for " + DurationText(length) + (seeker.key.predicted > Duration(0) ? " by prediction" : " at most")
+                : ", of unknown length";
+  }
+  if (place.since <= now) text += ", waiting " + DurationText(now - place.since);
+  return text;
+}
+
+}  // namespace
+
+Explanation Explain(const Cluster& cluster, JobId entry, Time now, const Names& names, const SpreadOf& spread) {
+  Explanation answer;
+  // A view lifts holds while it looks and puts them back: the cluster is the same before and after.
+  auto& state = const_cast<Cluster::State&>(cluster.state());
+  const auto at = state.waiting.find(entry);
+  if (at == state.waiting.end()) return answer;
+  const Waiting& waiting = at->second;
+  const Seeker seeker = SeekerOf(state, entry);
+  answer.is_waiting = true;
+  answer.is_in_line = waiting.lane == Waiting::Lane::kReady;
+  answer.key = KeyText(state, seeker, now);
+  const bool is_ahead = waiting.lane == Waiting::Lane::kDated && seeker.place.since > now;
+  Ahead ahead;
+  {
+    View view(state, seeker, now);
+    ahead = CountAhead(state, view.order(), now);
+    answer.blockers = FindBlockers(view, names, is_ahead ? seeker.place.since : kNoTime);
+    if (answer.is_in_line) {
+      answer.position = ahead.members + 1;
+      answer.ahead_milli = ahead.milli;
+    }
+    if (waiting.lane == Waiting::Lane::kParked) {
+      answer.start.basis = "no time can be given: it is not in line";
+      return answer;
+    }
+    if (answer.blockers.empty()) {
+      answer.start = {now, now, now, false, "it starts now"};
+      return answer;
+    }
+    if (answer.blockers.front().kind <= BlockerKind::kUnusable) {
+      answer.start.basis = answer.blockers.front().kind == BlockerKind::kImpossible
+                               ? "never on this cluster as it is"
+                               : "no time can be given: too little of what it needs is in service";
+    } else {
+      answer.start = EstimateStart(view, ahead, spread);
+      if (is_ahead && answer.start.typical <= seeker.place.since) {
+        answer.start = {seeker.place.since, seeker.place.since, answer.start.latest, false, "its begin time"};
+        if (answer.start.latest < seeker.place.since) answer.start.latest = seeker.place.since;
+      }
+    }
+  }
+  if (answer.is_in_line) answer.change = FindChange(state, seeker, now, names);
+  return answer;
+}
+
+}  // namespace divvy::core

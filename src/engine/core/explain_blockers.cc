@@ -1,0 +1,419 @@
+#include "engine/core/explain_blockers.h"
+
+#include <algorithm>
+#include <map>
+#include <utility>
+
+#include "base/text.h"
+#include "engine/core/explain_holders.h"
+#include "engine/core/explain_reservations.h"
+#include "engine/core/explain_text.h"
+#include "engine/core/feasible.h"
+#include "engine/duration_text.h"
+
+namespace divvy::core {
+namespace {
+
+// What one task finds on the nodes, counted in one look at each.
+struct Tally {
+  std::int64_t gpus = 0;        // In service, of the kind;
+  std::int64_t free = 0;        // with room enough for one of the task's,
+  std::int64_t free_nodes = 0;  // on so many nodes,
+  int most = 0;                 // at most so many on one;
+  int most_of_any = 0;          // on one of any kind.
+  std::int64_t withheld = 0;    // Out of service, of the kind.
+  std::int16_t most_share = 0;  // Free of one GPU.
+  std::int64_t gpu_nodes = 0;   // With enough GPUs for a task; without GPUs all.
+  // Of these nodes; of all of the kind where there are none.
+  std::int32_t cpus = 0;
+  std::int32_t memory = 0;
+  std::int32_t memory_beside = 0;  // Where there are CPUs enough.
+  // Tasks for which there is room:
+  std::int64_t by_gpus = 0;  // going by GPUs alone,
+  std::int64_t by_cpus = 0;  // with CPUs,
+  std::int64_t room = 0;     // all in all.
+  placement::ModelSet kinds = 0;
+  std::vector<NodeIndex> nodes;  // Of the kind.
+};
+
+class Finder {
+ public:
+  Finder(View& view, const Names& names, Time begin)
+      : view_(view),
+        state_(view.state()),
+        ask_(view.seeker().ask),
+        key_(view.seeker().key),
+        names_(names),
+        now_(view.now()),
+        begin_(begin) {}
+
+  std::vector<Blocker> All() {
+    if (begin_ != kNoTime) Add(BlockerKind::kBeginTime, "may begin in " + DurationText(begin_ - now_), 0, 0);
+    FindCaps();
+    FindTeams();
+    if (!FindImpossible()) FindRoom();
+    if (const auto first = view_.BlockedBefore()) {
+      Blocker& blocker =
+          Add(BlockerKind::kOrder, "nobody passes job " + ToString(*first) + ", the first that cannot start", 0, 0);
+      blocker.rule = "strict order, without backfill";
+    }
+    std::stable_sort(found_.begin(), found_.end(), [](const Blocker& a, const Blocker& b) { return a.kind < b.kind; });
+    return std::move(found_);
+  }
+
+ private:
+  Blocker& Add(BlockerKind kind, std::string text, std::int64_t needed, std::int64_t available) {
+    Blocker blocker;
+    blocker.kind = kind;
+    blocker.text = std::move(text);
+    blocker.needed = needed;
+    blocker.available = available;
+    found_.push_back(std::move(blocker));
+    return found_.back();
+  }
+
+  std::vector<NodeIndex> AllNodes() const {
+    std::vector<NodeIndex> nodes(state_.nodes.size());
+    for (NodeIndex index = 0; index < nodes.size(); ++index) nodes[index] = index;
+    return nodes;
+  }
+
+  // --- Whatever is free ---------------------------------------------------------------------------------------------
+
+  void FindCaps() {
+    for (const CapIndex index : key_.caps) {
+      const Cap& cap = state_.caps[index];
+      if (cap.limit == 0 || cap.running < cap.limit) continue;
+      Blocker& blocker =
+          Add(BlockerKind::kCap,
+              cap.name + " runs " + std::to_string(cap.running) + " of at most " + std::to_string(cap.limit), 1,
+              std::max(cap.limit - cap.running, 0));
+      blocker.rule = cap.name.starts_with("array ") ? "array cap %" + std::to_string(cap.limit)
+                                                    : "limit of " + cap.name + ": " + std::to_string(cap.limit);
+      const auto has = [&](const Run& run) {
+        const std::vector<CapIndex>& caps = state_.classes[run.job_class].key.caps;
+        return std::binary_search(caps.begin(), caps.end(), index);
+      };
+      AddHolders(state_, now_, has, AllNodes(), blocker);
+    }
+  }
+
+  bool IsWithin(TeamIndex team, TeamIndex above) const {
+    for (; team != kRootTeam; team = state_.teams.spec(team).parent) {
+      if (team == above) return true;
+    }
+    return false;
+  }
+
+  void AddTeamHolders(Blocker& blocker, TeamIndex team, bool is_firm_only) const {
+    const auto has = [&](const Run& run) {
+      const JobClass& job_class = state_.classes[run.job_class];
+      return IsWithin(job_class.key.team, team) && (job_class.is_firm() || !is_firm_only);
+    };
+    AddHolders(state_, now_, has, AllNodes(), blocker);
+  }
+
+  void FindTeams() {
+    if (!state_.teams.has_rules()) return;
+    const Teams& teams = state_.teams;
+    const std::int64_t milli = LeastGpuMilli(ask_);
+    for (TeamIndex team = teams.OverLimit(key_.team, milli); team != kRootTeam;
+         team = teams.OverLimit(teams.spec(team).parent, milli)) {
+      const TeamSpec& spec = teams.spec(team);
+      Blocker& blocker = Add(BlockerKind::kTeamLimit,
+                             "team " + spec.name + " runs " + MilliText(teams.running(team)) + " of at most " +
+                                 MilliText(spec.limit_milli) + "; this needs " + MilliText(milli) + " more",
+                             milli, std::max<std::int64_t>(spec.limit_milli - teams.running(team), 0));
+      blocker.rule = "limit of team " + spec.name + ": " + MilliText(spec.limit_milli);
+      AddTeamHolders(blocker, team, false);
+    }
+    if (key_.preemptible != Preemptible::kNever) return;
+    for (TeamIndex team = teams.OverFirmQuota(key_.team, milli); team != kRootTeam;
+         team = teams.OverFirmQuota(teams.spec(team).parent, milli)) {
+      const TeamSpec& spec = teams.spec(team);
+      Blocker& blocker = Add(BlockerKind::kTeamQuota,
+                             "team " + spec.name + " has " + MilliText(teams.firm(team)) + " of its quota of " +
+                                 MilliText(spec.quota_milli) +
+                                 " in jobs that cannot be taken back, and neither can this one; it needs " +
+                                 MilliText(milli) + " more",
+                             milli, std::max<std::int64_t>(spec.quota_milli - teams.firm(team), 0));
+      blocker.rule =
+          "quota of team " + spec.name + ": " + MilliText(spec.quota_milli) + "; only preemptible jobs may use more";
+      AddTeamHolders(blocker, team, true);
+    }
+  }
+
+  bool FindImpossible() {
+    const NodeKinds usable(state_, NodeKinds::Of::kUsable);
+    std::optional<Lack> lack = Impossible(state_, usable, ask_, names_);
+    if (!lack) return false;
+    const NodeKinds all(state_, NodeKinds::Of::kAll);
+    std::optional<Lack> never = Impossible(state_, all, ask_, names_);
+    Blocker& blocker = Add(never ? BlockerKind::kImpossible : BlockerKind::kUnusable,
+                           never ? std::move(never->text) : std::move(lack->text), (never ? *never : *lack).needed,
+                           (never ? *never : *lack).available);
+    blocker.rule = never ? "what no node has it can never get" : "GPUs that are out of service take no new work";
+    return true;
+  }
+
+  // --- Room ---------------------------------------------------------------------------------------------------------
+
+  std::string OfModels(const Shape& shape) const {
+    if (shape.models == placement::kAnyModel || shape.gpus == 0) return "";
+    const std::string text = names_.models ? names_.models(shape.models) : "of its kind";
+    return text.empty() ? "" : " " + text;
+  }
+
+  Tally Count(const TaskGroup& group, const Shape& shape) const {
+    Tally tally;
+    Shape bare = shape;
+    bare.cpu_milli = bare.memory_mib = 0;
+    Shape with_cpus = bare;
+    with_cpus.cpu_milli = shape.cpu_milli;
+    Tally all;  // Of nodes without enough GPUs as well.
+    for (NodeIndex index = 0; index < state_.nodes.size(); ++index) {
+      const Node& node = state_.nodes[index];
+      const int free = FreeGpus(node.state, shape);
+      if (shape.gpus > 0 && node.state.cpu_free >= shape.cpu_milli && node.state.memory_free >= shape.memory_mib) {
+        tally.most_of_any = std::max(tally.most_of_any, free);
+      }
+      tally.room += RoomOf(node.state, group);
+      if (!IsOfKind(node.facts, shape)) continue;
+      tally.nodes.push_back(index);
+      tally.kinds |= placement::ModelSet{1} << node.facts.kind;
+      const int blocked = node.accepts ? __builtin_popcount(node.blocked) : node.facts.gpus;
+      tally.gpus += node.facts.gpus - blocked;
+      tally.withheld += blocked;
+      if (shape.gpus > 0 && free > 0) {
+        tally.free += free;
+        tally.free_nodes += 1;
+        tally.most = std::max(tally.most, free);
+      }
+      tally.most_share = std::max(tally.most_share, node.state.most_free);
+      Tally& host = free >= shape.gpus && placement::Fits(node.state, bare) ? tally : all;
+      host.gpu_nodes += 1;
+      host.cpus = std::max(host.cpus, node.state.cpu_free);
+      host.memory = std::max(host.memory, node.state.memory_free);
+      if (node.state.cpu_free >= shape.cpu_milli)
+        host.memory_beside = std::max(host.memory_beside, node.state.memory_free);
+      tally.by_gpus += RoomOf(node.state, bare);
+      tally.by_cpus += RoomOf(node.state, with_cpus);
+    }
+    if (tally.gpu_nodes == 0) {
+      tally.cpus = all.cpus;
+      tally.memory = all.memory;
+      tally.memory_beside = all.memory_beside;
+    }
+    return tally;
+  }
+
+  void FindRoom() {
+    bool is_short = false;
+    for (std::size_t i = 0; i < ask_.groups.size(); ++i) {
+      const TaskGroup& group = ask_.groups[i];
+      const Shape shape = MergedAlternatives(group).front();
+      const Tally tally = Count(group, shape);
+      if (tally.room >= group.least) continue;
+      is_short = true;
+      if (group.least == 1) FindForOne(shape, tally);
+      else FindForMany(group, shape, tally);
+    }
+    const bool has_room = !is_short && view_.Room().has_value();
+    if (has_room) return;
+    const bool is_apart = !is_short && FindTogether();
+    const bool is_unjoined = !is_short && !is_apart && FindTopology();
+    std::vector<Blocker> reservations = FindReservations(view_);
+    const bool is_kept = !reservations.empty();
+    for (Blocker& blocker : reservations) found_.push_back(std::move(blocker));
+    if (is_short || is_apart || is_unjoined || is_kept) return;
+    Add(BlockerKind::kFit, "each of its tasks fits alone, but not all of them at once", LeastTasks(ask_), 0);
+  }
+
+  void AddGpuHolders(const Tally& tally, Blocker& blocker) const {
+    const auto has = [&](const Run& run) { return IsOnKinds(state_, run, tally.kinds, true); };
+    AddHolders(state_, now_, has, tally.nodes, blocker);
+  }
+
+  void AddHostHolders(const Tally& tally, Blocker& blocker) const {
+    const auto has = [&](const Run& run) { return IsOnKinds(state_, run, tally.kinds, false); };
+    AddHolders(state_, now_, has, tally.nodes, blocker);
+  }
+
+  // "none is free", "2 are free", "37 of the 640 such are free on 20 nodes, at most 3 on one".
+  std::string FreeText(const Shape& shape, const Tally& tally) const {
+    const std::string such =
+        shape.models != placement::kAnyModel ? " of the " + std::to_string(tally.gpus) + " such" : "";
+    std::string text;
+    if (shape.milli < placement::kGpuMilli) {
+      const std::int64_t most = tally.most_share;
+      if (shape.gpus == 1)
+        text = most == 0 ? ", and of none is any free"
+                         : "; of one at most " + MilliText(most).substr(0, MilliText(most).find(' ')) + " is free";
+    }
+    if (text.empty()) {
+      text = (shape.gpus == 1 || tally.free_nodes <= 1 ? ", " : "; ") +
+             (tally.free == 0 ? std::string("none") : std::to_string(tally.free)) + such +
+             (tally.free > 1 ? " are free" : " is free");
+      if (tally.free_nodes > 1) {
+        text += " on " + std::to_string(tally.free_nodes) + " nodes, at most " + std::to_string(tally.most) + " on one";
+      }
+    }
+    if (tally.withheld > 0) text += " (" + std::to_string(tally.withheld) + " out of service)";
+    return text;
+  }
+
+  void FindForOne(const Shape& shape, const Tally& tally) {
+    const std::string on_one = state_.nodes.size() > 1 ? " on one node" : "";
+    const bool lacks_gpus = shape.gpus > 0 && tally.gpu_nodes == 0;
+    if (lacks_gpus) {
+      const bool lacks_kind = shape.models != placement::kAnyModel && tally.most_of_any >= shape.gpus;
+      Blocker& blocker =
+          Add(lacks_kind ? BlockerKind::kKind : BlockerKind::kGpus,
+              "needs " + GpusOf(shape) + OfModels(shape) + (shape.gpus > 1 ? on_one : "") + FreeText(shape, tally),
+              shape.gpu_milli(), shape.is_share() ? tally.most_share : tally.most * shape.milli);
+      AddGpuHolders(tally, blocker);
+    }
+    const std::string beside = shape.gpus == 0 || lacks_gpus ? "" : " beside " + GpusOf(shape) + OfModels(shape);
+    if (tally.cpus < shape.cpu_milli) {
+      Blocker& blocker =
+          Add(BlockerKind::kCpus,
+              "needs " + CpusText(shape.cpu_milli) + beside + on_one + "; at most " + CpusText(tally.cpus) +
+                  " are free on one" + (beside.empty() ? "" : " that has the GPUs"),
+              shape.cpu_milli, tally.cpus);
+      AddHostHolders(tally, blocker);
+    }
+    // Enough of each, but not on the same node.
+    const bool lacks_both = tally.cpus >= shape.cpu_milli && tally.memory >= shape.memory_mib && !lacks_gpus;
+    const std::int32_t memory = lacks_both ? tally.memory_beside : tally.memory;
+    if (memory < shape.memory_mib) {
+      Blocker& blocker = Add(BlockerKind::kMemory,
+                             "needs " + MibText(shape.memory_mib) + " of memory" +
+                                 (lacks_both ? " and " + CpusText(shape.cpu_milli) : std::string()) + beside + on_one +
+                                 "; at most " + MibText(memory) + " is free on one" +
+                                 (lacks_both       ? " that has the rest"
+                                  : beside.empty() ? ""
+                                                   : " that has the GPUs"),
+                             shape.memory_mib, memory);
+      AddHostHolders(tally, blocker);
+    }
+  }
+
+  void FindForMany(const TaskGroup& group, const Shape& shape, const Tally& tally) {
+    const std::string tasks = Plural(group.least, "task");
+    const auto room_for = [&](std::int64_t room) {
+      return "there is room for " + (room == 0 ? "none" : std::to_string(room)) + " of them";
+    };
+    if (shape.gpus > 0 && tally.by_gpus < group.least) {
+      Blocker& blocker = Add(BlockerKind::kGpus,
+                             "needs " + tasks + " of " + GpusOf(shape) + OfModels(shape) + " at once; " +
+                                 room_for(tally.by_gpus) + FreeText(shape, tally),
+                             group.least, tally.by_gpus);
+      AddGpuHolders(tally, blocker);
+    } else if (tally.by_cpus < group.least) {
+      Blocker& blocker = Add(BlockerKind::kCpus,
+                             "needs " + tasks + " of " + CpusText(shape.cpu_milli) +
+                                 (shape.gpus > 0 ? " beside " + GpusOf(shape) + OfModels(shape) : "") + " at once; " +
+                                 room_for(tally.by_cpus),
+                             group.least, tally.by_cpus);
+      AddHostHolders(tally, blocker);
+    } else {
+      Blocker& blocker = Add(BlockerKind::kMemory,
+                             "needs " + tasks + " of " + MibText(shape.memory_mib) + " of memory" +
+                                 (shape.gpus > 0 ? " beside " + GpusOf(shape) + OfModels(shape) : "") + " at once; " +
+                                 room_for(tally.room),
+                             group.least, tally.room);
+      AddHostHolders(tally, blocker);
+    }
+  }
+
+  // Room for all its tasks, but spread over what they must share: the node, rack or block, and the model.
+  bool FindTogether() {
+    if (LeastTasks(ask_) == 1) return false;
+    const bool is_one_model = !ask_.mixes_models && WantsGpu(ask_);
+    const Together level = ask_.requires_together ? ask_.together : Together::kAnywhere;
+    if (!is_one_model && level == Together::kAnywhere) return false;
+    for (const TaskGroup& group : ask_.groups) {
+      std::map<int, std::int64_t> models;
+      std::map<std::pair<std::uint64_t, int>, std::int64_t> domains;
+      std::int64_t most_of_model = 0;
+      std::int64_t most = 0;
+      for (NodeIndex index = 0; index < state_.nodes.size(); ++index) {
+        const Node& node = state_.nodes[index];
+        const std::int64_t room = RoomOf(node.state, group);
+        if (room == 0) continue;
+        const int model = is_one_model ? node.facts.gpu_model : 0;
+        most_of_model = std::max(most_of_model, models[model] += room);
+        most = std::max(most, domains[{DomainOf(node.facts, index, level), model}] += room);
+      }
+      if (most >= group.least) continue;
+      const std::string tasks = "its " + Plural(group.least, "task");
+      if (most_of_model < group.least) {
+        Add(BlockerKind::kTogether,
+            tasks + " run on GPUs of one model; there is room for at most " + std::to_string(most_of_model) + " on one",
+            group.least, most_of_model)
+            .rule = "tasks of one job run on one model";
+        return true;
+      }
+      const std::string name(TogetherName(level));
+      Add(BlockerKind::kTogether,
+          tasks + " must lie in one " + name + "; one " + name + " has room for at most " + std::to_string(most),
+          group.least, most)
+          .rule = "--topology " + name + ":required";
+      return true;
+    }
+    return false;
+  }
+
+  // GPUs enough on one node, but no such set of them.
+  bool FindTopology() {
+    static const SizeDemand kUsual = UsualSizeDemand();
+    const Shape& shape = ask_.groups.front().alternatives.front();
+    if (!NeedsTopology(ask_, shape)) return false;
+    int most = 0;
+    int free = 0;
+    Tally tally;
+    std::map<std::pair<const GpuTopology*, GpuMask>, int> known;
+    for (NodeIndex index = 0; index < state_.nodes.size(); ++index) {
+      const Node& node = state_.nodes[index];
+      if (RoomOf(node.state, ask_.groups.front()) == 0) continue;
+      tally.nodes.push_back(index);
+      tally.kinds |= placement::ModelSet{1} << node.facts.kind;
+      free = std::max<int>(free, node.state.whole);
+      const GpuMask idle = WholeFreeOf(node.state);
+      const auto [at, is_new] = known.try_emplace({node.facts.topology.get(), idle}, node.state.whole);
+      if (is_new && node.facts.topology != nullptr) {
+        const GpuTopology& topology = *node.facts.topology;
+        while (at->second > 1 && !topology.Pick(GpuSet::FromBits(idle), at->second, kUsual, ask_.topology))
+          at->second -= 1;
+      }
+      most = std::max(most, at->second);
+    }
+    if (most >= shape.gpus) return false;
+    Blocker& blocker = Add(BlockerKind::kTopology,
+                           "needs " + GpusOf(shape) + OfModels(shape) + " " +
+                               std::string(TopologyPhrase(ask_.topology)) + "; " + std::to_string(free) +
+                               " are free on one node, " + (most < 2 ? "no two" : "at most " + std::to_string(most)) +
+                               " of them " + (ask_.topology == TopologyNeed::kNuma ? "on one" : "joined"),
+                           shape.gpu_milli(), std::int64_t{most} * placement::kGpuMilli);
+    blocker.rule = "--topology " + std::string(TopologyName(ask_.topology)) + ":required";
+    AddGpuHolders(tally, blocker);
+    return true;
+  }
+
+  View& view_;
+  const Cluster::State& state_;
+  const Ask& ask_;
+  const ClassKey& key_;
+  const Names& names_;
+  Time now_;
+  Time begin_;
+  std::vector<Blocker> found_;
+};
+
+}  // namespace
+
+std::vector<Blocker> FindBlockers(View& view, const Names& names, Time begin) {
+  return Finder(view, names, begin).All();
+}
+
+}  // namespace divvy::core

@@ -1,0 +1,318 @@
+#include "engine/core/explain_change.h"
+
+#include <algorithm>
+#include <array>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/text.h"
+#include "engine/core/explain_text.h"
+#include "engine/duration_text.h"
+
+namespace divvy::core {
+namespace {
+
+/// A shorter limit than this is no advice.
+constexpr Duration kShortestLimit = std::chrono::minutes(1);
+/// Less than this part of what was asked would be another job.
+constexpr int kLeastPart = 4;
+/// Tries of one kind; each costs a look at every node.
+constexpr int kMostTries = 8;
+
+class Search {
+ public:
+  Search(Cluster::State& state, const Seeker& seeker, Time now, const Names& names)
+      : state_(state), seeker_(seeker), now_(now), names_(names) {}
+
+  std::optional<Change> Find() {
+    // No request is small enough for a cap, and nobody passes in strict order who asks for the same place in line.
+    for (const CapIndex cap : seeker_.key.caps) {
+      if (state_.caps[cap].limit > 0 && state_.caps[cap].running >= state_.caps[cap].limit) return std::nullopt;
+    }
+    for (const auto attempt : {&Search::Preempt, &Search::TimeLimit, &Search::Apart, &Search::Topology, &Search::Host,
+                               &Search::Model, &Search::FewerGpus, &Search::FewerTasks, &Search::Share}) {
+      if (std::optional<Change> change = (this->*attempt)()) return change;
+    }
+    return std::nullopt;
+  }
+
+ private:
+  Change Same(ChangeKind kind) const { return {kind, seeker_.ask, seeker_.key.limit, seeker_.key.preemptible, ""}; }
+
+  const TaskGroup& group() const { return seeker_.ask.groups.front(); }
+  const Shape& shape() const { return group().alternatives.front(); }
+  bool HasOneGroup() const { return seeker_.ask.groups.size() == 1; }
+
+  // The change with its words, if it helps.
+  std::optional<Change> Try(Change change, const std::string& flags) {
+    const std::optional<NodeIndex> node = WouldStartWith(state_, seeker_, change, now_);
+    if (!node) return std::nullopt;
+    change.text = flags;
+    if (state_.nodes.size() > 1) {
+      change.text += LeastTasks(change.ask) > 1 ? " (there is room for " + Plural(LeastTasks(change.ask), "task") + ")"
+                                                : " (there is room on " + state_.nodes[*node].facts.name + ")";
+    }
+    return change;
+  }
+
+  std::optional<Change> Preempt() {
+    if (seeker_.key.preemptible != Preemptible::kNever || !state_.teams.has_rules()) return std::nullopt;
+    const std::int64_t milli = LeastGpuMilli(seeker_.ask);
+    if (state_.teams.OverFirmQuota(seeker_.key.team, milli) == kRootTeam) return std::nullopt;
+    Change change = Same(ChangeKind::kPreemptible);
+    change.preemptible = Preemptible::kRequeue;
+    return Try(std::move(change), "--preemptible requeue");
+  }
+
+  std::optional<Change> TimeLimit() {
+    std::set<std::pair<Time, JobId>> begins;  // Of what is kept where it would fit.
+    {
+      const View view(state_, seeker_, now_);
+      for (const NodeIndex index : state_.held) {
+        std::int64_t room = 0;
+        for (const TaskGroup& one : seeker_.ask.groups) room += RoomOf(state_.nodes[index].state, one);
+        if (room == 0) continue;
+        for (const Hold& hold : state_.nodes[index].holds) {
+          if (view.Binds(hold) && !hold.drains && hold.from > now_) begins.emplace(hold.from, hold.entry);
+        }
+      }
+    }
+    int tries = 0;
+    Duration last{0};
+    for (auto at = begins.rbegin(); at != begins.rend() && tries < kMostTries; ++at) {
+      Duration limit = at->first - now_;
+      // Whole minutes once that loses little, as people write them.
+      limit -= limit % (limit > std::chrono::minutes(10) ? Duration(std::chrono::minutes(1))
+                                                         : Duration(std::chrono::seconds(1)));
+      if (limit < kShortestLimit || limit < seeker_.key.predicted || limit == last) continue;
+      if (seeker_.key.limit > Duration(0) && limit >= seeker_.key.limit) continue;
+      last = limit;
+      ++tries;
+      Change change = Same(ChangeKind::kTimeLimit);
+      change.limit = limit;
+      if (!WouldStartWith(state_, seeker_, change, now_)) continue;
+      const std::string what = at->second.is_set() ? "job " + ToString(at->second) + " starts" : "a reservation begins";
+      change.text = "--time " + DurationFlag(limit) + " (it would end before " + what + " in " +
+                    DurationText(at->first - now_) + ")";
+      return change;
+    }
+    return std::nullopt;
+  }
+
+  std::optional<Change> Apart() {
+    const Ask& ask = seeker_.ask;
+    if (!ask.requires_together || ask.together == Together::kAnywhere || LeastTasks(ask) == 1) return std::nullopt;
+    for (int level = static_cast<int>(ask.together) - 1; level > 0; --level) {
+      Change change = Same(ChangeKind::kTogether);
+      change.ask.together = static_cast<Together>(level);
+      const std::string name(TogetherName(change.ask.together));
+      if (auto found = Try(std::move(change), "--topology " + name + ":required")) return found;
+    }
+    Change change = Same(ChangeKind::kTogether);
+    change.ask.requires_together = false;
+    return Try(std::move(change), "--topology " + std::string(TogetherName(ask.together)));
+  }
+
+  std::optional<Change> Topology() {
+    if (!NeedsTopology(seeker_.ask, shape())) return std::nullopt;
+    Change change = Same(ChangeKind::kTopology);
+    change.ask.requires_topology = false;
+    return Try(std::move(change), "--topology " + std::string(TopologyName(seeker_.ask.topology)));
+  }
+
+  // --- Less beside the GPUs -----------------------------------------------------------------------------------------
+
+  static bool IsEnough(std::int64_t less, std::int64_t asked) {
+    return less * kLeastPart >= asked && (less > 0 || asked == 0);
+  }
+
+  std::optional<Change> TryHost(std::int32_t cpus, std::int32_t memory) {
+    Change change = Same(ChangeKind::kHost);
+    for (TaskGroup& one : change.ask.groups) {
+      for (Shape& alternative : one.alternatives) {
+        alternative.cpu_milli = std::min(alternative.cpu_milli, cpus);
+        alternative.memory_mib = std::min(alternative.memory_mib, memory);
+      }
+    }
+    std::vector<std::string> flags;
+    if (cpus < shape().cpu_milli) flags.push_back("--cpus " + CpusFlag(cpus));
+    if (memory < shape().memory_mib) flags.push_back("--memory " + MibFlag(memory));
+    return Try(std::move(change), Join(flags, " "));
+  }
+
+  // As people write them: whole cores and GiB where there is more than one.
+  static std::int32_t Rounded(std::int32_t value, std::int32_t unit) {
+    return value > unit ? value - value % unit : value;
+  }
+
+  std::optional<Change> Host() {
+    if (!HasOneGroup() || (shape().cpu_milli == 0 && shape().memory_mib == 0)) return std::nullopt;
+    if (!IsSingle(seeker_.ask)) {
+      for (const int part : {2, kLeastPart}) {
+        const std::int32_t cpus = Rounded(shape().cpu_milli / part, 1000);
+        const std::int32_t memory = Rounded(shape().memory_mib / part, 1024);
+        if (shape().cpu_milli > 0) {
+          if (auto found = TryHost(cpus, shape().memory_mib)) return found;
+        }
+        if (shape().memory_mib > 0) {
+          if (auto found = TryHost(shape().cpu_milli, memory)) return found;
+        }
+      }
+      return std::nullopt;
+    }
+    // The nodes that come nearest to what was asked, in thousandths.
+    std::vector<std::pair<std::int64_t, NodeIndex>> near;
+    Shape bare = shape();
+    bare.cpu_milli = bare.memory_mib = 0;
+    for (NodeIndex index = 0; index < state_.nodes.size(); ++index) {
+      const NodeState& node = state_.nodes[index].state;
+      if (!placement::Fits(node, bare) || placement::Fits(node, shape())) continue;
+      if (!IsEnough(node.cpu_free, shape().cpu_milli) || !IsEnough(node.memory_free, shape().memory_mib)) continue;
+      std::int64_t part = 1000;
+      if (shape().cpu_milli > 0)
+        part = std::min<std::int64_t>(part, std::int64_t{node.cpu_free} * 1000 / shape().cpu_milli);
+      if (shape().memory_mib > 0)
+        part = std::min<std::int64_t>(part, std::int64_t{node.memory_free} * 1000 / shape().memory_mib);
+      near.emplace_back(-part, index);
+    }
+    const std::size_t most = std::min<std::size_t>(near.size(), 3);
+    std::partial_sort(near.begin(), near.begin() + static_cast<std::ptrdiff_t>(most), near.end());
+    for (std::size_t i = 0; i < most; ++i) {
+      const NodeState& node = state_.nodes[near[i].second].state;
+      const std::int32_t cpus = node.cpu_free < shape().cpu_milli ? Rounded(node.cpu_free, 1000) : shape().cpu_milli;
+      const std::int32_t memory =
+          node.memory_free < shape().memory_mib ? Rounded(node.memory_free, 1024) : shape().memory_mib;
+      if (auto found = TryHost(cpus, memory)) return found;
+    }
+    return std::nullopt;
+  }
+
+  // --- Other GPUs, fewer, or less of one ----------------------------------------------------------------------------
+
+  std::optional<Change> Model() {
+    placement::ModelSet asked = 0;
+    for (const TaskGroup& one : seeker_.ask.groups) {
+      for (const Shape& alternative : one.alternatives) {
+        if (alternative.gpus > 0) asked |= alternative.models;
+      }
+    }
+    if (asked == 0 || asked == placement::kAnyModel) return std::nullopt;
+    // Kinds in the order of their first node with room for a task.
+    std::vector<int> kinds;
+    Shape any = shape();
+    any.models = placement::kAnyModel;
+    for (const Node& node : state_.nodes) {
+      if (((asked >> node.facts.kind) & 1) != 0 || !placement::Fits(node.state, any)) continue;
+      if (std::find(kinds.begin(), kinds.end(), node.facts.kind) == kinds.end()) kinds.push_back(node.facts.kind);
+      if (kinds.size() == kMostTries) break;
+    }
+    for (const int kind : kinds) {
+      Change change = Same(ChangeKind::kModel);
+      for (TaskGroup& one : change.ask.groups) {
+        for (Shape& alternative : one.alternatives) alternative.models = placement::ModelSet{1} << kind;
+      }
+      const std::string name = names_.kind ? names_.kind(kind) : "another --gpu-type";
+      if (auto found = Try(std::move(change), name)) return found;
+    }
+    return std::nullopt;
+  }
+
+  std::optional<Change> FewerGpus() {
+    if (!HasOneGroup() || shape().gpus < 2) return std::nullopt;
+    int most = 0;
+    for (const Node& node : state_.nodes) {
+      if (!IsOfKind(node.facts, shape()) || node.state.cpu_free < shape().cpu_milli ||
+          node.state.memory_free < shape().memory_mib) {
+        continue;
+      }
+      most = std::max(most, FreeGpus(node.state, shape()));
+    }
+    most = std::min<int>(most, shape().gpus - 1);
+    for (int tries = 0; most > 0 && tries < kMostTries; --most, ++tries) {
+      Change change = Same(ChangeKind::kFewerGpus);
+      for (Shape& alternative : change.ask.groups.front().alternatives) {
+        alternative.gpus = std::min(alternative.gpus, static_cast<std::int16_t>(most));
+      }
+      const std::string flag = (IsSingle(seeker_.ask) ? "--gpus " : "--gpus-per-task ") +
+                               GpusFlag(change.ask.groups.front().alternatives.front());
+      if (auto found = Try(std::move(change), flag)) return found;
+    }
+    return std::nullopt;
+  }
+
+  std::optional<Change> FewerTasks() {
+    if (!HasOneGroup() || group().least < 2) return std::nullopt;
+    std::int64_t room = 0;
+    for (const Node& node : state_.nodes) room += RoomOf(node.state, group());
+    // Elastic on one node: its tasks are its GPUs.
+    const bool is_elastic = IsElastic(seeker_.ask);
+    const bool counts_gpus = seeker_.ask.together == Together::kNode && shape().gpus == 1;
+    const auto attempt = [&](std::int64_t tasks) {
+      Change change = Same(ChangeKind::kFewerTasks);
+      TaskGroup& changed = change.ask.groups.front();
+      changed.least = static_cast<std::int32_t>(tasks);
+      if (!is_elastic) changed.most = changed.least;
+      std::string flag = (counts_gpus ? "--gpus " : "--tasks ") + std::to_string(tasks);
+      if (is_elastic) flag += ".." + std::to_string(changed.most);
+      return Try(std::move(change), flag);
+    };
+    // The most that starts, by halving: what starts with more tasks starts with fewer.
+    std::int64_t good = 0;
+    std::int64_t bad = std::min<std::int64_t>(room, group().least - 1) + 1;
+    std::optional<Change> best;
+    for (int tries = 0; bad - good > 1 && tries < 2 * kMostTries; ++tries) {
+      const std::int64_t tasks = tries == 0 ? bad - 1 : good + (bad - good) / 2;
+      if (auto found = attempt(tasks)) {
+        best = std::move(found);
+        good = tasks;
+      } else {
+        bad = tasks;
+      }
+    }
+    return best;
+  }
+
+  std::optional<Change> Share() {
+    if (!HasOneGroup() || shape().gpus != 1) return std::nullopt;
+    std::int16_t most = 0;
+    for (const Node& node : state_.nodes) {
+      if (!IsOfKind(node.facts, shape()) || node.state.cpu_free < shape().cpu_milli ||
+          node.state.memory_free < shape().memory_mib) {
+        continue;
+      }
+      most = std::max(most, std::min<std::int16_t>(node.state.most_free, placement::kGpuMilli));
+    }
+    if (most >= shape().milli || !IsEnough(most, shape().milli) || !IsSingle(seeker_.ask)) return std::nullopt;
+    Change change = Same(ChangeKind::kShare);
+    for (Shape& alternative : change.ask.groups.front().alternatives) {
+      alternative.milli = std::min(alternative.milli, most);
+    }
+    const std::string flag = "--gpus " + GpusFlag(change.ask.groups.front().alternatives.front());
+    return Try(std::move(change), flag);
+  }
+
+  Cluster::State& state_;
+  const Seeker& seeker_;
+  Time now_;
+  const Names& names_;
+};
+
+}  // namespace
+
+std::optional<NodeIndex> WouldStartWith(Cluster::State& state, const Seeker& seeker, const Change& change, Time now) {
+  Seeker changed = seeker;
+  changed.ask = change.ask;
+  changed.key.limit = change.limit;
+  changed.key.preemptible = change.preemptible;
+  // With a worse place in line, those that its own promise kept back may take its room first.
+  if (OrderOf(state, seeker, now) < OrderOf(state, changed, now)) return std::nullopt;
+  return View(state, std::move(changed), now).WouldStart();
+}
+
+std::optional<Change> FindChange(Cluster::State& state, const Seeker& seeker, Time now, const Names& names) {
+  return Search(state, seeker, now, names).Find();
+}
+
+}  // namespace divvy::core

@@ -1,0 +1,30 @@
+// The cheapest change of a request with which a waiting job would start at once. Tried in this order, from what costs
+// the work nothing to what makes it another job:
+//
+//   preemptible     may use more than its team's quota, where that alone is in the way
+//   time limit      ends before what is kept for others begins; not below what it is predicted to run
+//   apart           a wider domain than required, then none
+//   topology        the best set there is
+//   host            fewer CPUs, less memory; not below a quarter
+//   model           another kind of node
+//   GPUs            fewer on a node, the most that it can have; of an elastic job, its least
+//   tasks           fewer of them
+//   share           less of one GPU; not below a quarter
+//
+// Each is tried as the next decision would (View::WouldStart) before it is named.
+#pragma once
+
+#include <optional>
+
+#include "engine/core/explain.h"
+#include "engine/core/explain_view.h"
+
+namespace divvy::core {
+
+/// Requires: `seeker` waits in line and will not start at once.
+std::optional<Change> FindChange(Cluster::State& state, const Seeker& seeker, Time now, const Names& names);
+
+/// Where the job of the view would start with the change; nothing: it would not.
+std::optional<NodeIndex> WouldStartWith(Cluster::State& state, const Seeker& seeker, const Change& change, Time now);
+
+}  // namespace divvy::core

@@ -1,0 +1,147 @@
+#include "engine/core/explain_reservations.h"
+
+#include <algorithm>
+#include <map>
+#include <utility>
+
+#include "base/text.h"
+#include "engine/core/explain_text.h"
+#include "engine/core/placing.h"
+#include "engine/duration_text.h"
+
+namespace divvy::core {
+namespace {
+
+// What is kept for one owner where the job would fit.
+struct Kept {
+  std::vector<Piece> pieces;  // GPUs that are free, by node.
+  std::vector<NodeIndex> nodes;
+  Hold first;  // The hold that begins first.
+};
+
+// (promised job, booking).
+using Owner = std::pair<JobId, std::uint64_t>;
+
+GpuMask Fitting(const NodeState& state, const Shape& shape) {
+  GpuMask mask = 0;
+  for (int gpu = 0; gpu < state.gpus; ++gpu) {
+    if (state.free_milli[static_cast<std::size_t>(gpu)] >= std::max<std::int16_t>(shape.milli, 1)) {
+      mask = static_cast<GpuMask>(mask | (1u << gpu));
+    }
+  }
+  return mask;
+}
+
+class Finder {
+ public:
+  explicit Finder(const View& view)
+      : view_(view), state_(view.state()), ask_(view.seeker().ask), shape_(ask_.groups.front().alternatives.front()) {}
+
+  std::vector<Blocker> All() {
+    Collect();
+    std::vector<Blocker> found;
+    for (const auto& [owner, kept] : kept_) found.push_back(Describe(owner, kept));
+    std::stable_sort(found.begin(), found.end(), [](const Blocker& a, const Blocker& b) {
+      return a.holders.front().until < b.holders.front().until;
+    });
+    return found;
+  }
+
+ private:
+  void Collect() {
+    for (const NodeIndex index : state_.held) {
+      const Node& node = state_.nodes[index];
+      std::int64_t room = 0;
+      for (const TaskGroup& group : ask_.groups) room += RoomOf(node.state, group);
+      if (room == 0) continue;
+      const GpuMask fitting = Fitting(node.state, shape_);
+      GpuMask unkept = fitting;
+      for (const Hold& hold : node.holds) {
+        if (!view_.Binds(hold)) continue;
+        unkept = static_cast<GpuMask>(unkept & ~hold.gpus);
+        Kept& kept = kept_[{hold.booking == 0 ? hold.entry : JobId(), hold.booking}];
+        if (kept.nodes.empty() || hold.from < kept.first.from) kept.first = hold;
+        if (kept.nodes.empty() || kept.nodes.back() != index) kept.nodes.push_back(index);
+        if (const auto gpus = static_cast<GpuMask>(hold.gpus & fitting); gpus != 0) {
+          kept.pieces.push_back({index, gpus, 0, 0});
+        }
+      }
+      available_ = std::max<std::int64_t>(available_, __builtin_popcount(unkept));
+    }
+  }
+
+  std::string WhatText(const Kept& kept) const {
+    if (kept.pieces.empty()) {
+      return "what is free on " + state_.nodes[kept.nodes.front()].facts.name +
+             (kept.nodes.size() > 1 ? " and elsewhere" : "") + " is kept";
+    }
+    if (kept.pieces.size() == 1) {
+      const Piece& piece = kept.pieces.front();
+      const GpuSet gpus = GpuSet::FromBits(piece.gpus);
+      const std::string where = state_.nodes.size() > 1 ? " of " + state_.nodes[piece.node].facts.name : "";
+      return GpusText(gpus) + where + " " + std::string(IsOrAre(gpus.size())) + " free, but kept";
+    }
+    std::int64_t gpus = 0;
+    for (const Piece& piece : kept.pieces) gpus += __builtin_popcount(piece.gpus);
+    return Plural(gpus, "GPU") + " on " + Plural(static_cast<std::int64_t>(kept.nodes.size()), "node") +
+           " are free, but kept";
+  }
+
+  std::string PastText() const {
+    return view_.seeker().key.limit == Duration(0) ? "; without a time limit this one could run past that"
+                                                   : "; this one could run past that";
+  }
+
+  std::string ForJobText(JobId job, const Hold& hold) const {
+    const std::string text = " for job " + ToString(job);
+    if (state_.moving.contains(job)) return text + ", which goes on there";
+    if (hold.is_claim) return text + ", for which it is taken back";
+    if (hold.drains) return text + ", which has waited long and takes what becomes free";
+    return text + ", which is to start in " + DurationText(hold.from - view_.now()) + PastText();
+  }
+
+  std::string BookedText(const Booking& booking) const {
+    const std::string& team = state_.teams.spec(booking.team).name;
+    const std::string whose = booking.user ? " for one user" : team.empty() ? " for others" : " for team " + team;
+    if (booking.from <= view_.now()) {
+      return whose + (booking.until == kNever ? "" : " for " + DurationText(booking.until - view_.now()) + " more");
+    }
+    return whose + " from in " + DurationText(booking.from - view_.now()) + " on" + PastText();
+  }
+
+  Blocker Describe(const Owner& owner, const Kept& kept) const {
+    Blocker blocker;
+    blocker.kind = BlockerKind::kReservation;
+    blocker.needed = std::int64_t{shape_.gpus} * placement::kGpuMilli;
+    blocker.available = available_ * placement::kGpuMilli;
+    Holder holder{owner.first, kept.pieces, kept.first.from, false};
+    blocker.text = WhatText(kept);
+    if (owner.second != 0) {
+      const Booking* booking = BookingOf(state_, owner.second);
+      if (booking != nullptr) {
+        blocker.text += BookedText(*booking);
+        holder.until = booking->until;
+      }
+      blocker.rule = "reservation " + std::to_string(owner.second);
+    } else {
+      blocker.text += ForJobText(owner.first, kept.first);
+      if (kept.first.drains) holder.until = kNever;
+      blocker.rule = "reservation of job " + ToString(owner.first);
+    }
+    blocker.holders.push_back(std::move(holder));
+    return blocker;
+  }
+
+  const View& view_;
+  const Cluster::State& state_;
+  const Ask& ask_;
+  const Shape& shape_;
+  std::map<Owner, Kept> kept_;
+  std::int64_t available_ = 0;  // GPUs on one node that are kept for nobody.
+};
+
+}  // namespace
+
+std::vector<Blocker> FindReservations(const View& view) { return Finder(view).All(); }
+
+}  // namespace divvy::core

@@ -1,0 +1,77 @@
+#include "engine/core/explain_text.h"
+
+#include <algorithm>
+
+#include "base/text.h"
+
+namespace divvy::core {
+namespace {
+
+// Thousandths without zeros at the end: "4", "0.4", "1.25".
+std::string Decimal(std::int64_t milli) {
+  std::string text = std::to_string(milli / 1000);
+  std::int64_t rest = milli % 1000;
+  if (rest == 0) return text;
+  std::string digits = std::to_string(1000 + rest).substr(1);
+  while (digits.back() == '0') digits.pop_back();
+  return text + "." + digits;
+}
+
+}  // namespace
+
+std::string MilliText(std::int64_t gpu_milli) { return Decimal(gpu_milli) + (gpu_milli == 1000 ? " GPU" : " GPUs"); }
+
+std::string CpusText(std::int64_t cpu_milli) { return Decimal(cpu_milli) + (cpu_milli == 1000 ? " CPU" : " CPUs"); }
+
+std::string MibText(std::int64_t mib) { return BytesText(Bytes(mib << 20)); }
+
+std::string GpusOf(const Shape& shape) {
+  if (shape.gpus == 0) return "no GPU";
+  if (shape.milli == placement::kGpuMilli) return Plural(shape.gpus, "GPU");
+  if (shape.gpus == 1) return Decimal(shape.milli) + " of a GPU";
+  return std::to_string(shape.gpus) + " GPUs to " + Decimal(shape.milli) + " each";
+}
+
+std::string GpusFlag(const Shape& shape) {
+  if (shape.milli == placement::kGpuMilli) return std::to_string(shape.gpus);
+  return (shape.gpus > 1 ? std::to_string(shape.gpus) + "x" : "") + Decimal(shape.milli);
+}
+
+std::string CpusFlag(std::int64_t cpu_milli) { return Decimal(cpu_milli); }
+
+std::string MibFlag(std::int64_t mib) { return BytesFlag(Bytes(mib << 20)); }
+
+std::string_view TogetherName(Together level) {
+  switch (level) {
+    case Together::kAnywhere:
+      return "cluster";
+    case Together::kBlock:
+      return "block";
+    case Together::kRack:
+      return "rack";
+    case Together::kNode:
+      break;
+  }
+  return "node";
+}
+
+std::string_view TopologyName(TopologyNeed need) {
+  if (need == TopologyNeed::kAny) return "any";
+  return need == TopologyNeed::kNuma ? "numa" : "nvlink";
+}
+
+std::vector<Shape> MergedAlternatives(const TaskGroup& group) {
+  std::vector<Shape> merged;
+  for (Shape shape : group.alternatives) {
+    const auto same = std::find_if(merged.begin(), merged.end(), [&](const Shape& one) {
+      Shape alike = one;
+      alike.models = shape.models;
+      return alike == shape;
+    });
+    if (same == merged.end()) merged.push_back(shape);
+    else same->models |= shape.models;
+  }
+  return merged;
+}
+
+}  // namespace divvy::core

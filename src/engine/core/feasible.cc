@@ -1,0 +1,354 @@
+#include "engine/core/feasible.h"
+
+#include <algorithm>
+#include <map>
+#include <tuple>
+
+#include "base/text.h"
+#include "engine/core/explain.h"
+#include "engine/core/explain_text.h"
+#include "engine/core/explain_view.h"
+
+namespace divvy::core {
+namespace {
+
+// Two phrases that differ between "never" and "not now".
+struct Scope {
+  explicit Scope(const NodeKinds& kinds) : is_all(kinds.which == NodeKinds::Of::kAll) {}
+  std::string Largest() const { return is_all ? "the largest has " : "the largest that can be used now has "; }
+  std::string Can() const { return is_all ? "can ever" : "can now"; }
+  bool is_all;
+};
+
+int MostJoined(const NodeKinds::Kind& kind, TopologyNeed need) {
+  static const SizeDemand kUsual = UsualSizeDemand();
+  if (kind.topology == nullptr) return kind.idle.whole;
+  for (int count = kind.idle.whole; count > 1; --count) {
+    if (kind.topology->Pick(GpuSet::FromBits(kind.gpus), count, kUsual, need)) return count;
+  }
+  return std::min<int>(kind.idle.whole, 1);
+}
+
+class Judge {
+ public:
+  Judge(const Cluster::State& state, const NodeKinds& kinds, const Ask& ask, const Names& names)
+      : state_(state), kinds_(kinds), ask_(ask), names_(names), scope_(kinds) {}
+
+  std::optional<Lack> Find() {
+    for (std::size_t group = 0; group < ask_.groups.size(); ++group) {
+      if (auto lack = OfOneTask(group)) return lack;
+    }
+    for (std::size_t group = 0; group < ask_.groups.size(); ++group) {
+      if (auto lack = OfAllTasks(group)) return lack;
+    }
+    return std::nullopt;
+  }
+
+ private:
+  using Kind = NodeKinds::Kind;
+
+  bool HoldsOne(const Kind& kind, const Shape& shape) const {
+    return placement::Fits(kind.idle, shape) && (!NeedsTopology(ask_, shape) || IsJoined(kind, shape));
+  }
+  bool IsJoined(const Kind& kind, const Shape& shape) const {
+    return kind.topology == nullptr || MostJoined(kind, ask_.topology) >= shape.gpus;
+  }
+
+  std::string Asks(std::size_t group) const {
+    return (ask_.groups.size() > 1 ? "task group " + std::to_string(group + 1) + " " : "") + "asks for ";
+  }
+  std::string OfModels(const Shape& shape) const {
+    if (shape.models == placement::kAnyModel || shape.gpus == 0) return "";
+    const std::string text = names_.models ? names_.models(shape.models) : "of its kind";
+    return text.empty() ? "" : " " + text;
+  }
+  std::string OnOne() const { return state_.nodes.size() > 1 ? " on one node" : ""; }
+
+  Ask With(std::size_t group, const Shape& shape) const {
+    Ask ask = ask_;
+    ask.groups[group].alternatives = {shape};
+    return ask;
+  }
+
+  // One task on a node where nothing else runs.
+  std::optional<Lack> OfOneTask(std::size_t group) const {
+    const std::vector<Shape> shapes = MergedAlternatives(ask_.groups[group]);
+    for (const Kind& kind : kinds_.kinds) {
+      for (const Shape& shape : shapes) {
+        if (HoldsOne(kind, shape)) return std::nullopt;
+      }
+    }
+    const Shape& shape = shapes.front();
+    if (shape.gpus > 0) {
+      if (auto lack = OfGpus(group, shape)) return lack;
+    }
+    return OfHost(group, shape);
+  }
+
+  std::optional<Lack> OfGpus(std::size_t group, const Shape& shape) const {
+    int most = 0;          // GPUs on one node of the kind,
+    int most_of_any = 0;   // of any kind,
+    std::int64_t all = 0;  // and on all of the kind.
+    for (const Kind& kind : kinds_.kinds) {
+      const int gpus = FreeGpus(kind.idle, shape);
+      most_of_any = std::max(most_of_any, gpus);
+      if (((shape.models >> kind.kind) & 1) == 0) continue;
+      most = std::max(most, gpus);
+      all += gpus * kind.nodes;
+    }
+    Lack lack;
+    lack.needed = std::int64_t{shape.gpus} * placement::kGpuMilli;
+    lack.available = std::int64_t{most} * placement::kGpuMilli;
+    const std::string asks = Asks(group) + GpusOf(shape) + OfModels(shape);
+    if (most_of_any == 0) {
+      lack.text = asks + (scope_.is_all ? ", but no node has a GPU" : ", but no GPU can be used now");
+      lack.nearest = "leave --gpus out to run without";
+      return lack;
+    }
+    if (most == 0) {
+      lack.part = LackingPart::kKind;
+      lack.text = asks + (scope_.is_all ? ", but no node has such" : ", but none of these can be used now");
+      Shape any = shape;
+      any.models = placement::kAnyModel;
+      any.gpus = static_cast<std::int16_t>(std::min<int>(shape.gpus, most_of_any));
+      lack.nearest = "leave --gpu-type out" + KindsThatHold(any);
+      lack.ask = With(group, any);
+      return lack;
+    }
+    if (most < shape.gpus) {
+      Shape less = shape;
+      less.gpus = static_cast<std::int16_t>(most);
+      lack.text = asks + OnOne() + ", but " + scope_.Largest() + std::to_string(most);
+      lack.nearest = "--gpus " + GpusFlag(less) + " is the most that one " + scope_.Can() + " give";
+      if (all >= shape.gpus && ask_.groups.size() == 1 && ask_.groups.front().least == 1) {
+        lack.nearest += "; all nodes together have " + std::to_string(all) + ", for a job of several tasks";
+      }
+      lack.ask = With(group, less);
+      return lack;
+    }
+    return OfTopology(group, shape, asks, lack);
+  }
+
+  std::string KindsThatHold(const Shape& shape) const {
+    if (!names_.kind) return "";
+    std::vector<std::string> names;
+    for (const Kind& kind : kinds_.kinds) {
+      if (!placement::Fits(kind.idle, shape)) continue;
+      const std::string name = names_.kind(kind.kind);
+      if (!name.empty() && std::find(names.begin(), names.end(), name) == names.end()) names.push_back(name);
+    }
+    return names.empty() ? "" : ", or ask for " + Join(names, " or ");
+  }
+
+  std::optional<Lack> OfTopology(std::size_t group, const Shape& shape, const std::string& asks, Lack lack) const {
+    if (!NeedsTopology(ask_, shape)) return std::nullopt;
+    int most = 0;
+    for (const Kind& kind : kinds_.kinds) {
+      if (((shape.models >> kind.kind) & 1) != 0) most = std::max(most, MostJoined(kind, ask_.topology));
+    }
+    if (most >= shape.gpus) return std::nullopt;
+    lack.part = LackingPart::kTopology;
+    lack.available = std::int64_t{most} * placement::kGpuMilli;
+    lack.text = asks + " " + std::string(TopologyPhrase(ask_.topology)) + ", but " +
+                (most < 2 ? "no two" : "at most " + std::to_string(most)) + " of one node are";
+    lack.nearest = "without ':required' it takes the best there are";
+    lack.ask = ask_;
+    lack.ask->requires_topology = false;
+    if (most >= 2) {
+      Shape less = shape;
+      less.gpus = static_cast<std::int16_t>(most);
+      lack.nearest =
+          "--gpus " + std::to_string(most) + " is the most that one " + scope_.Can() + " give so, and " + lack.nearest;
+      lack.ask = With(group, less);
+    }
+    return lack;
+  }
+
+  // CPUs and memory, beside the GPUs.
+  std::optional<Lack> OfHost(std::size_t group, const Shape& shape) const {
+    Shape without = shape;
+    without.cpu_milli = without.memory_mib = 0;
+    std::int32_t cpus = 0;
+    std::int32_t memory = 0;
+    std::int32_t memory_beside = 0;  // Where there are the CPUs as well.
+    for (const Kind& kind : kinds_.kinds) {
+      if (!HoldsOne(kind, without)) continue;
+      cpus = std::max(cpus, kind.idle.cpu_free);
+      memory = std::max(memory, kind.idle.memory_free);
+      if (kind.idle.cpu_free >= shape.cpu_milli) memory_beside = std::max(memory_beside, kind.idle.memory_free);
+    }
+    const std::string beside = shape.gpus > 0 ? " beside " + GpusOf(shape) + OfModels(shape) : "";
+    Lack lack;
+    Shape less = shape;
+    if (cpus < shape.cpu_milli) {
+      lack.part = LackingPart::kCpus;
+      lack.needed = shape.cpu_milli;
+      lack.available = less.cpu_milli = cpus;
+      lack.text =
+          Asks(group) + CpusText(shape.cpu_milli) + beside + OnOne() + ", but " + scope_.Largest() + CpusText(cpus);
+      lack.nearest = "--cpus " + CpusFlag(cpus) + " is the most that one " + scope_.Can() + " give";
+      if (memory_beside < shape.memory_mib) return lack;
+    } else if (memory < shape.memory_mib) {
+      lack.part = LackingPart::kMemory;
+      lack.needed = shape.memory_mib;
+      lack.available = less.memory_mib = memory;
+      lack.text = Asks(group) + MibText(shape.memory_mib) + " of memory" + beside + OnOne() + ", but " +
+                  scope_.Largest() + MibText(memory);
+      lack.nearest = "--memory " + MibFlag(memory) + " is the most that one " + scope_.Can() + " give";
+    } else {
+      lack.part = LackingPart::kHost;
+      lack.needed = shape.memory_mib;
+      lack.available = less.memory_mib = memory_beside;
+      lack.text = Asks(group) + CpusText(shape.cpu_milli) + " and " + MibText(shape.memory_mib) + " of memory" +
+                  beside + ", but no node has both";
+      lack.nearest =
+          "with so many CPUs --memory " + MibFlag(memory_beside) + " is the most that one " + scope_.Can() + " give";
+    }
+    lack.ask = With(group, less);
+    return lack;
+  }
+
+  // As many as must start together, when nothing else runs.
+  std::optional<Lack> OfAllTasks(std::size_t group) const {
+    const TaskGroup& tasks = ask_.groups[group];
+    if (tasks.least <= 1) return std::nullopt;
+    std::vector<std::int64_t> room;
+    std::int64_t all = 0;
+    std::map<int, std::int64_t> of_model;
+    for (const Kind& kind : kinds_.kinds) {
+      std::int64_t most = 0;
+      for (const Shape& shape : tasks.alternatives) {
+        if (HoldsOne(kind, shape)) most = std::max(most, RoomOf(kind.idle, shape));
+      }
+      room.push_back(most);
+      all += most * kind.nodes;
+      of_model[kind.gpu_model] += most * kind.nodes;
+    }
+    const Shape& shape = tasks.alternatives.front();
+    const std::string asks = Asks(group) + Plural(tasks.least, "task") + " of " +
+                             (shape.gpus > 0 ? GpusOf(shape) + OfModels(shape) : CpusText(shape.cpu_milli));
+    if (all < tasks.least) {
+      return OfSum(group, LackingPart::kTasks, all,
+                   asks + (scope_.is_all ? ", but the whole cluster" : ", but what can be used now") +
+                       " has room for " + std::to_string(all));
+    }
+    std::int64_t most_of_model = all;
+    if (!ask_.mixes_models && shape.gpus > 0) {
+      most_of_model = 0;
+      for (const auto& [model, sum] : of_model) most_of_model = std::max(most_of_model, sum);
+      if (most_of_model < tasks.least) {
+        return OfSum(group, LackingPart::kOneModel, most_of_model,
+                     asks + ", which run on GPUs of one model, but there is room for at most " +
+                         std::to_string(most_of_model) + " on one");
+      }
+    }
+    if (!ask_.requires_together || ask_.together == Together::kAnywhere) return std::nullopt;
+    const std::int64_t most = MostTogether(room, !ask_.mixes_models && shape.gpus > 0);
+    if (most >= tasks.least) return std::nullopt;
+    const std::string level(TogetherName(ask_.together));
+    Lack lack =
+        OfSum(group, LackingPart::kTogether, most,
+              asks + " in one " + level + ", but one " + level + " has room for at most " + std::to_string(most));
+    lack.nearest += (lack.nearest.empty() ? "" : "; ") + std::string("without ':required' they may lie apart");
+    return lack;
+  }
+
+  Lack OfSum(std::size_t group, LackingPart part, std::int64_t most, std::string text) const {
+    Lack lack;
+    lack.part = part;
+    lack.text = std::move(text);
+    lack.needed = ask_.groups[group].least;
+    lack.available = most;
+    if (most > 0) {
+      lack.nearest = "--tasks " + std::to_string(most) + " is the most that it " + scope_.Can() + " give";
+      lack.ask = ask_;
+      lack.ask->groups[group].least = static_cast<std::int32_t>(most);
+    }
+    return lack;
+  }
+
+  std::int64_t MostTogether(const std::vector<std::int64_t>& room, bool is_one_model) const {
+    std::map<std::pair<std::uint64_t, int>, std::int64_t> sums;
+    std::int64_t most = 0;
+    for (NodeIndex node = 0; node < kinds_.kind_of.size(); ++node) {
+      const std::uint32_t kind = kinds_.kind_of[node];
+      if (kind == NodeKinds::kNoKind || room[kind] == 0) continue;
+      const NodeFacts& facts = state_.nodes[node].facts;
+      std::int64_t& sum = sums[{DomainOf(facts, node, ask_.together), is_one_model ? facts.gpu_model : 0}];
+      sum += room[kind];
+      most = std::max(most, sum);
+    }
+    return most;
+  }
+
+  const Cluster::State& state_;
+  const NodeKinds& kinds_;
+  const Ask& ask_;
+  const Names& names_;
+  Scope scope_;
+};
+
+}  // namespace
+
+NodeKinds::NodeKinds(const Cluster::State& state, Of given) : which(given) {
+  using Facts = std::tuple<std::int32_t, std::int32_t, int, int, int, const GpuTopology*, GpuMask>;
+  std::map<Facts, std::uint32_t> known;
+  kind_of.reserve(state.nodes.size());
+  for (const Node& node : state.nodes) {
+    if (which == Of::kUsable && !node.accepts) {
+      kind_of.push_back(kNoKind);
+      continue;
+    }
+    const NodeFacts& facts = node.facts;
+    const GpuMask blocked = which == Of::kUsable ? node.blocked : GpuMask{0};
+    const auto [at, is_new] = known.try_emplace(Facts{facts.cpu_milli, facts.memory_mib, facts.gpus, facts.kind,
+                                                      facts.gpu_model, facts.topology.get(), blocked},
+                                                static_cast<std::uint32_t>(kinds.size()));
+    if (is_new) {
+      Kind kind;
+      kind.idle = placement::MakeNode(facts.cpu_milli, facts.memory_mib, facts.gpus, facts.kind);
+      placement::Block(kind.idle, blocked);
+      kind.gpus = WholeFreeOf(kind.idle);
+      kind.gpu_model = facts.gpu_model;
+      kind.kind = facts.kind;
+      kind.topology = facts.topology.get();
+      kinds.push_back(kind);
+    }
+    kinds[at->second].nodes += 1;
+    kind_of.push_back(at->second);
+  }
+}
+
+std::optional<Lack> Impossible(const Cluster::State& state, const NodeKinds& kinds, const Ask& ask,
+                               const Names& names) {
+  return Judge(state, kinds, ask, names).Find();
+}
+
+Status Feasible(const Cluster& cluster, const Ask& ask, const Names& names) {
+  const NodeKinds kinds(cluster.state(), NodeKinds::Of::kAll);
+  const std::optional<Lack> lack = Impossible(cluster.state(), kinds, ask, names);
+  if (!lack) return {};
+  return LimitExceeded(lack->text + (lack->nearest.empty() ? "" : "; " + lack->nearest));
+}
+
+Status Feasible(const Cluster& cluster, const Ask& ask) { return Feasible(cluster, ask, Names()); }
+
+Status FeasibleForTeam(const Cluster& cluster, const Ask& ask, TeamIndex team, Preemptible preemptible) {
+  const Teams& teams = cluster.teams();
+  const std::int64_t milli = LeastGpuMilli(ask);
+  for (TeamIndex at = team; at != kRootTeam; at = teams.spec(at).parent) {
+    const TeamSpec& spec = teams.spec(at);
+    if (spec.limit_milli != kNoBound && milli > spec.limit_milli) {
+      return LimitExceeded("asks for " + MilliText(milli) + ", but team " + spec.name + " never runs more than " +
+                           MilliText(spec.limit_milli) + " at once; ask for at most that");
+    }
+    if (preemptible == Preemptible::kNever && spec.quota_milli != kNoBound && milli > spec.quota_milli) {
+      return LimitExceeded("asks for " + MilliText(milli) + " that cannot be taken back, but the quota of team " +
+                           spec.name + " is " + MilliText(spec.quota_milli) +
+                           "; with --preemptible requeue it may use more while others leave it");
+    }
+  }
+  return {};
+}
+
+}  // namespace divvy::core

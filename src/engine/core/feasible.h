@@ -1,0 +1,63 @@
+// What could never run, whoever else leaves: refused at submission with the nearest thing that can. GPUs that are out
+// of service count as there, because they may come back; the same question about what can be used now is Impossible
+// with another NodeKinds.
+//
+// Nodes with the same hardware are looked at as one, so a verdict costs one short look at each node's facts, and only
+// asks for racks and blocks count them apart: well under a millisecond for 10,000 nodes. A verdict never refuses what
+// can run; of several different task groups each is looked at alone.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "engine/core/state.h"
+
+namespace divvy::core {
+
+struct Names;
+
+/// The nodes of a cluster by what they are.
+struct NodeKinds {
+  enum class Of { kAll, kUsable };
+  NodeKinds(const Cluster::State& state, Of which);
+
+  struct Kind {
+    NodeState idle;
+    GpuMask gpus = 0;  // That count.
+    int gpu_model = 0;
+    int kind = 0;
+    const GpuTopology* topology = nullptr;
+    std::int64_t nodes = 0;
+  };
+  Of which = Of::kAll;
+  std::vector<Kind> kinds;
+  std::vector<std::uint32_t> kind_of;  // By node; kNoKind: it does not count.
+  static constexpr std::uint32_t kNoKind = ~std::uint32_t{0};
+};
+
+enum class LackingPart : std::uint8_t { kKind, kGpus, kCpus, kMemory, kHost, kTopology, kTasks, kOneModel, kTogether };
+
+/// The first part of an ask that nothing can serve.
+struct Lack {
+  LackingPart part = LackingPart::kGpus;
+  std::string text;         // "asks for 16 GPUs on one node, but the largest has 8".
+  std::string nearest;      // "--gpus 8 is the most that one can ever give"; may be empty.
+  std::int64_t needed = 0;  // As in Blocker.
+  std::int64_t available = 0;
+  std::optional<Ask> ask;  // The nearest that is possible, where one is named.
+};
+
+/// Nothing: it is possible. `state` is the one that `kinds` was made of.
+std::optional<Lack> Impossible(const Cluster::State& state, const NodeKinds& kinds, const Ask& ask, const Names& names);
+
+/// Refuses with kLimitExceeded what the cluster, or the team's limit, could never let run; the message names the
+/// nearest thing that can.
+Status Feasible(const Cluster& cluster, const Ask& ask, const Names& names);
+Status Feasible(const Cluster& cluster, const Ask& ask);
+Status FeasibleForTeam(const Cluster& cluster, const Ask& ask, TeamIndex team, Preemptible preemptible);
+
+}  // namespace divvy::core

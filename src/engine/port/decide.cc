@@ -1,0 +1,158 @@
+#include "engine/port/decide.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/result.h"
+#include "base/text.h"
+#include "engine/cluster_state.h"
+#include "engine/core/placing.h"
+#include "engine/duration_text.h"
+#include "engine/order.h"
+#include "engine/queue.h"
+
+namespace divvy::port {
+namespace {
+
+GpuSet GpusOf(const std::vector<core::Piece>& pieces) {
+  std::uint64_t bits = 0;
+  for (const core::Piece& piece : pieces) bits |= piece.gpus;
+  return GpuSet::FromBits(bits);
+}
+
+Time UntilOf(const WaitingEntry& entry, Time now) {
+  return entry.time_limit > Duration(0) ? AddSaturating(now, entry.time_limit) : kNever;
+}
+
+}  // namespace
+
+Decision::Decision(core::Cluster& core, const divvy::Cluster& book, const Kinds& kinds, Time now)
+    : core_(core), book_(book), kinds_(kinds), now_(now) {}
+
+Decided Decision::Run(const Cluster::NameMember& name) {
+  Note(core_.Decide(now_, name));
+  // A larger job may have moved a promise, and that may let somebody start.
+  if (GrowElastic()) Note(core_.Decide(now_, name));
+  for (const core::Promise& promise : core_.promises()) {
+    decided_.plan.reservations.push_back({promise.entry, promise.start, GpusOf(promise.pieces)});
+  }
+  return std::move(decided_);
+}
+
+void Decision::Note(const core::Plan& plan) {
+  promises_.clear();
+  for (core::Promise& promise : core_.promises()) promises_.emplace(promise.entry, std::move(promise));
+  for (const core::Start& start : plan.starts) {
+    const WaitingEntry& entry = *book_.waiting(start.entry);
+    decided_.plan.starts.push_back({start.entry, GpusOf(start.pieces), ReasonFor(start, entry)});
+    decided_.jobs.push_back(start.job);
+  }
+  decided_.plan.next_wakeup = plan.next_wakeup;
+}
+
+Reason Decision::ReasonFor(const core::Start& start, const WaitingEntry& entry) const {
+  if (!start.is_backfilled) {
+    const Time since = PlaceOf(entry).since;
+    if (core::IsEscalated(core_.rules(), since, now_)) {
+      return "first in line, escalated after waiting " + DurationText(now_ - since);
+    }
+    return entry.request.gpus == 0 ? "needs no GPU" : "first in line";
+  }
+  const std::string job = "job " + ToString(start.passed);
+  const auto at = promises_.find(start.passed);
+  if (at == promises_.end()) return "fits now; " + job + ", ahead of it, does not";
+  const core::Promise& promise = at->second;
+  if (promise.start == kNever) return "backfilled: takes nothing that is kept for " + job;
+  if (UntilOf(entry, now_) > promise.start) return "backfilled beside the reservation of " + job;
+  return "backfilled: ends before " + job + " starts in " + DurationText(promise.start - now_);
+}
+
+bool Decision::GrowElastic() {
+  bool has_grown = false;
+  std::map<JobId, std::uint32_t> started;
+  for (std::size_t i = 0; i < decided_.jobs.size(); ++i) {
+    const WaitingEntry& entry = *book_.waiting(decided_.plan.starts[i].entry);
+    const std::uint32_t members_left = entry.count - started[entry.id]++;
+    if (!entry.request.is_elastic()) continue;
+    const std::uint64_t draw = entry.placement_draw + members_left;
+    has_grown = Grow(entry, draw, decided_.jobs[i], decided_.plan.starts[i]) || has_grown;
+  }
+  return has_grown;
+}
+
+// The set is chosen anew as a whole: the best four need not hold the best two.
+bool Decision::Grow(const WaitingEntry& entry, std::uint64_t draw, JobId id, StartDecision& start) {
+  const core::Run& run = *core_.running(id);
+  const core::ClassKey& key = core_.state().classes[run.job_class].key;
+  core::Job job;
+  job.id = id;
+  job.ask = key.ask;
+  job.priority = run.priority;
+  job.queued_at = run.queued_at;
+  job.limit = key.limit;
+  job.caps = key.caps;
+  const int had = start.gpus.size();
+  std::vector<core::Piece> pieces = run.pieces;
+  core_.Finish(id, now_);
+  const int idle = core_.state_of(pieces.front().node).whole;
+  bool has_grown = false;
+  for (int gpus = std::min(entry.request.gpus_most, idle); gpus > had && !has_grown; --gpus) {
+    const core::Ask ask = AskOf(kinds_, entry.request, entry.placement, gpus);
+    core::Placing placing(core_.state(), now_, now_);
+    placing.SetDraw(draw);
+    std::vector<core::Piece> more = placing.Find(ask, job.limit, {}, true, job.team, job.user);
+    if (more.empty()) continue;
+    has_grown = true;
+    job.ask = core_.Know(ask);
+    pieces = std::move(more);
+    start.gpus = GpusOf(pieces);
+    start.reason += ", with " + std::to_string(gpus) + " of at most " + Plural(entry.request.gpus_most, "GPU");
+  }
+  core_.Adopt(job, std::move(pieces), now_, now_);
+  return has_grown;
+}
+
+Decided Cluster::Decide(const Policy& policy, Time now, const NameMember& name) {
+  now_ = now;
+  ApplyPolicy(core_, policy);
+  Decided decided = Decision(core_, book_, kinds_, now).Run(name);
+  for (std::size_t i = 0; i < decided.jobs.size(); ++i) {
+    const StartDecision& start = decided.plan.starts[i];
+    const WaitingEntry& entry = *book_.waiting(start.entry);
+    RunningJob job;
+    job.id = decided.jobs[i];
+    job.gpus = start.gpus;
+    job.cpus = entry.request.cpus;
+    job.memory = entry.request.memory;
+    job.groups = entry.groups;
+    job.started = now;
+    job.known_end = UntilOf(entry, now);
+    job.user = entry.user;
+    // The entry counts as a user of its caps until its last member has left; every member is one more.
+    for (const GroupName& group : Normalised(entry.groups)) caps_.Use(core_, group);
+    if (entry.count == 1) LeaveCaps(entry.groups);
+    book_.Start(start.entry, std::move(job));
+  }
+  return decided;
+}
+
+Plan Cluster::WouldDecide(const Policy& policy, Time now) const {
+  core::Cluster copy = core_.Copy();
+  ApplyPolicy(copy, policy);
+  // Ids that no job has.
+  std::uint64_t next = std::uint64_t{1} << 62;
+  return Decision(copy, book_, kinds_, now).Run([&next](JobId) { return JobId(next++); }).plan;
+}
+
+void Cluster::ApplyPolicy(core::Cluster& core, const Policy& policy) const {
+  const core::Rules before = core.rules();
+  const core::Rules rules = RulesOf(policy);
+  if (before.order != rules.order || before.escalate_after != rules.escalate_after) core.SetRules(rules);
+  if (core.state().caps[cpu_jobs_cap_].limit != policy.cpu_jobs_at_once) {
+    core.SetCap(cpu_jobs_cap_, policy.cpu_jobs_at_once);
+  }
+}
+
+Plan Schedule(const Cluster& cluster, const Policy& policy, Time now) { return cluster.WouldDecide(policy, now); }
+
+}  // namespace divvy::port

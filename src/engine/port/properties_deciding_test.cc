@@ -1,0 +1,6 @@
+// The properties again, with the cluster that applies its plans by itself and keeps its promises between them.
+#include "engine/port/test_clusters.h"
+
+#define DIVVY_TEST_CLUSTER port::DecidingCluster
+#define Properties PropertiesDecided
+#include "engine/properties_test.cc"

@@ -1,0 +1,176 @@
+#include "simulate/peer_cases.h"
+
+#include <algorithm>
+
+#include "base/text.h"
+#include "simulate/peer_cases_world.h"
+
+namespace divvy::simulate {
+namespace {
+
+constexpr int kRoundsUntil = 2;
+constexpr int kRoundsAfter = 5;
+
+std::string_view NameOf(PeerState state) {
+  switch (state) {
+    case PeerState::kPending:
+      return "waits";
+    case PeerState::kPlanned:
+      return "has a place that others still leave";
+    case PeerState::kRunning:
+      return "runs";
+    case PeerState::kReleasing:
+      return "leaves";
+    case PeerState::kStuck:
+      return "is stuck";
+    case PeerState::kFailed:
+      return "failed";
+    case PeerState::kSucceeded:
+      return "ended";
+  }
+  return "";
+}
+
+std::string Describe(PeerState state, const std::string& node) {
+  return std::string(NameOf(state)) + (node.empty() ? "" : " on " + node);
+}
+
+/// Only what has a place is compared by it.
+bool HasPlace(PeerState state) {
+  return state == PeerState::kRunning || state == PeerState::kPlanned;
+}
+
+bool Meets(const PeerPlace& place, const PeerExpectation& expected) {
+  if (expected.state == PeerState::kPending && place.is_free_claim) return true;
+  if (place.state != expected.state) return false;
+  return expected.node.empty() || !HasPlace(expected.state) || place.node == expected.node;
+}
+
+std::string Compare(const std::string& who, std::vector<PeerPlace> places, std::vector<PeerExpectation> expected) {
+  // Those that name a node choose first.
+  std::stable_sort(expected.begin(), expected.end(),
+                   [](const auto& a, const auto& b) { return a.node.empty() < b.node.empty(); });
+  std::reverse(expected.begin(), expected.end());
+  for (const PeerExpectation& one : expected) {
+    const auto at = std::ranges::find_if(places, [&](const PeerPlace& place) { return Meets(place, one); });
+    if (at == places.end()) {
+      std::string is;
+      for (const PeerPlace& place : places) is += (is.empty() ? "" : ", ") + Describe(place.state, place.node);
+      return who + ": expected that a task " + Describe(one.state, one.node) + "; of those left: " + is;
+    }
+    places.erase(at);
+  }
+  return "";
+}
+
+/// The first difference; empty: all is as expected.
+std::string Difference(const PeerCase& one, const PeerWorld& world) {
+  for (std::size_t i = 0; i < one.jobs.size(); ++i) {
+    const PeerJob& job = one.jobs[i];
+    const std::vector<PeerPlace> places = world.PlacesOf(i);
+    for (const auto& [name, expected] : one.jobs_expected) {
+      if (name != job.name) continue;
+      const std::string wrong =
+          Compare(name, places, std::vector<PeerExpectation>(std::max<std::size_t>(job.tasks.size(), 1), expected));
+      if (!wrong.empty()) return wrong;
+    }
+    // Expectations of tasks that there are not say nothing.
+    std::vector<PeerExpectation> of_tasks;
+    for (const PeerTask& task : job.tasks) {
+      for (const auto& [name, expected] : one.tasks_expected) {
+        if (name == task.name) of_tasks.push_back(expected);
+      }
+    }
+    const std::string wrong = Compare(job.name, places, std::move(of_tasks));
+    if (!wrong.empty()) return wrong;
+  }
+  return "";
+}
+
+std::string Joined(const std::vector<std::string>& words) {
+  std::string text;
+  for (const std::string& word : words) text += (text.empty() ? "" : "; ") + word;
+  return text;
+}
+
+std::string Quoted(const std::string& text) {
+  std::string out = "\"";
+  for (const char c : text) {
+    if (c == '"' || c == '\\') out += '\\';
+    out += c == '\n' ? ' ' : c;
+  }
+  return out + "\"";
+}
+
+}  // namespace
+
+PeerOutcome RunPeerCase(const PeerCase& one) {
+  PeerOutcome outcome;
+  outcome.id = one.id;
+  PeerWorld world(one);
+  if (!world.obstacle().empty()) {
+    outcome.difference = "it cannot be set up: " + world.obstacle();
+    outcome.deviation = "not modelled: " + world.obstacle();
+    return outcome;
+  }
+  if (!one.action.empty()) {
+    world.Round(false);
+    outcome.difference = Difference(one, world);
+  } else {
+    for (int round = 0; round < kRoundsUntil; ++round) {
+      world.Round(true);
+      outcome.difference = Difference(one, world);
+      if (outcome.difference.empty()) break;
+    }
+    for (int round = 0; round < kRoundsAfter && outcome.difference.empty(); ++round) {
+      world.Round(true);
+      outcome.difference = Difference(one, world);
+      if (!outcome.difference.empty()) outcome.difference = "round " + std::to_string(round + 1) + " after: " + outcome.difference;
+    }
+  }
+  outcome.is_passed = outcome.difference.empty();
+  if (!outcome.is_passed && !one.foreign.empty()) outcome.deviation = "not modelled: " + Joined(one.foreign);
+  return outcome;
+}
+
+Result<PeerReport> RunPeerFiles(const std::vector<std::string>& paths) {
+  PeerReport report;
+  for (const std::string& path : paths) {
+    const auto cases = ReadPeerCases(path);
+    if (!cases) return cases.error();
+    for (const PeerCase& one : *cases) {
+      PeerOutcome outcome = RunPeerCase(one);
+      if (outcome.is_passed) {
+        ++report.passed;
+      } else {
+        (outcome.deviation.empty() ? report.failed : report.deviations).push_back(std::move(outcome));
+      }
+    }
+  }
+  return report;
+}
+
+std::string PeerReportJson(const PeerReport& report) {
+  std::string text = "{\"passed\": " + std::to_string(report.passed) + ", \"failed\": [";
+  for (std::size_t i = 0; i < report.failed.size(); ++i) {
+    const PeerOutcome& one = report.failed[i];
+    text += std::string(i == 0 ? "" : ", ") + "{\"id\": " + Quoted(one.id) + ", \"difference\": " + Quoted(one.difference) + "}";
+  }
+  text += "], \"deviations\": [";
+  for (std::size_t i = 0; i < report.deviations.size(); ++i) {
+    const PeerOutcome& one = report.deviations[i];
+    text += std::string(i == 0 ? "" : ", ") + "{\"id\": " + Quoted(one.id) + ", \"reason\": " + Quoted(one.deviation) +
+            ", \"difference\": " + Quoted(one.difference) + "}";
+  }
+  return text + "]}\n";
+}
+
+std::string PeerReportText(const PeerReport& report) {
+  std::string text = "passed " + std::to_string(report.passed) + ", deviating " + std::to_string(report.deviations.size()) +
+                     ", failed " + std::to_string(report.failed.size()) + "\n";
+  for (const PeerOutcome& one : report.deviations) text += one.id + "  deviates: " + one.deviation + "\n";
+  for (const PeerOutcome& one : report.failed) text += one.id + "  FAILED: " + one.difference + "\n";
+  return text;
+}
+
+}  // namespace divvy::simulate
