@@ -169,7 +169,7 @@ void Explanations(const Options& options, World& world) {
       ahead.Measure([&] { CountAhead(state, view.order(), world.now); });
       blockers.Measure([&] { FindBlockers(view, Names(), kNoTime); });
     }
-    change.Measure([&] { FindChange(state, seeker, world.now, Names()); });
+    change.Measure([&] { FindChange(world.cluster, seeker, world.now, Names()); });
   }
   whole.Print("explain");
   ahead.Print("  place in line");

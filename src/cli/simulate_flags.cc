@@ -21,6 +21,7 @@ using dialect::Takes;
 constexpr std::int64_t kMostRuns = 10'000;
 constexpr double kMostFill = 100;
 constexpr double kMostLoad = 1000;
+constexpr double kMostAgeing = 1000;
 constexpr std::int64_t kMostMoves = 16;
 
 using Setter = dialect::Apply;
@@ -157,6 +158,14 @@ void AddRules(SimulateFlags& flags, std::vector<Option>& table) {
         const auto span = dialect::ParseDuration(value, std::chrono::hours(1));
         if (!span) return span.error();
         flags.engine.rules.escalate_after = *span;
+        return {};
+      });
+  add("ageing", 0, "X", "shortest: how much a wait counts against predicted GPU time (default: 1; 0: not at all)",
+      [&flags](std::string_view value) -> Status {
+        const auto ageing = ParseNumber(value);
+        if (!ageing || *ageing < 0 || *ageing > kMostAgeing)
+          return InvalidArgument("'" + std::string(value) + "' is no number from 0 to 1000");
+        flags.engine.rules.ageing = *ageing;
         return {};
       });
   add("no-limits", 0, "", "Do without the trace's time limits", [&flags](std::string_view) -> Status {

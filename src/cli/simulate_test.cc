@@ -143,6 +143,7 @@ TEST_F(Replays, SayWhatIsMissing) {
             std::string::npos);
   EXPECT_NE(Replay({"--policy", "shortst"}, 2).find("did you mean shortest?"), std::string::npos);
   EXPECT_NE(Replay({"--predict", "magic"}, 2).find("none of history, true, none"), std::string::npos);
+  EXPECT_NE(Replay({"--ageing", "-1"}, 2).find("is no number from 0 to 1000"), std::string::npos);
   EXPECT_NE(Replay({"--from", "yesterday"}, 2).find("is no date; write 2020-09-01"), std::string::npos);
   EXPECT_NE(Replay({"--from", "2030-01-01"}, 3).find("no job in that time"), std::string::npos);
   EXPECT_NE(Replay({"--what-if", "-8"}, 2).find("has not so many GPUs"), std::string::npos);

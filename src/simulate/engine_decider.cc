@@ -24,8 +24,9 @@ constexpr std::int64_t kFirstLesson = 16;
 constexpr std::int64_t kMostBetweenLessons = 1024;
 /// Some traces begin at 0, which the engine reads as "not set".
 constexpr Duration kShift = std::chrono::hours(24);
-/// Predictions that differ by less mean the same, and jobs that are alike share a class: an eighth of an octave.
-constexpr double kStepsPerOctave = 8;
+/// Half of all predictions are off by more than a factor of two, so finer steps than this would only part jobs that
+/// could share a class.
+constexpr double kStepsPerOctave = 2;
 
 struct NamedOrder {
   std::string_view name;

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/text.h"
+#include "simulate/peer_cases_judge.h"
 #include "simulate/peer_cases_world.h"
 
 namespace divvy::simulate {
@@ -36,9 +37,7 @@ std::string Describe(PeerState state, const std::string& node) {
 }
 
 /// Only what has a place is compared by it.
-bool HasPlace(PeerState state) {
-  return state == PeerState::kRunning || state == PeerState::kPlanned;
-}
+bool HasPlace(PeerState state) { return state == PeerState::kRunning || state == PeerState::kPlanned; }
 
 bool Meets(const PeerPlace& place, const PeerExpectation& expected) {
   if (expected.state == PeerState::kPending && place.is_free_claim) return true;
@@ -125,11 +124,13 @@ PeerOutcome RunPeerCase(const PeerCase& one) {
     for (int round = 0; round < kRoundsAfter && outcome.difference.empty(); ++round) {
       world.Round(true);
       outcome.difference = Difference(one, world);
-      if (!outcome.difference.empty()) outcome.difference = "round " + std::to_string(round + 1) + " after: " + outcome.difference;
+      if (!outcome.difference.empty())
+        outcome.difference = "round " + std::to_string(round + 1) + " after: " + outcome.difference;
     }
   }
   outcome.is_passed = outcome.difference.empty();
-  if (!outcome.is_passed && !one.foreign.empty()) outcome.deviation = "not modelled: " + Joined(one.foreign);
+  if (outcome.is_passed) return outcome;
+  outcome.deviation = one.foreign.empty() ? WhyItMayDiffer(one, world) : "not modelled: " + Joined(one.foreign);
   return outcome;
 }
 
@@ -154,7 +155,8 @@ std::string PeerReportJson(const PeerReport& report) {
   std::string text = "{\"passed\": " + std::to_string(report.passed) + ", \"failed\": [";
   for (std::size_t i = 0; i < report.failed.size(); ++i) {
     const PeerOutcome& one = report.failed[i];
-    text += std::string(i == 0 ? "" : ", ") + "{\"id\": " + Quoted(one.id) + ", \"difference\": " + Quoted(one.difference) + "}";
+    text += std::string(i == 0 ? "" : ", ") + "{\"id\": " + Quoted(one.id) +
+            ", \"difference\": " + Quoted(one.difference) + "}";
   }
   text += "], \"deviations\": [";
   for (std::size_t i = 0; i < report.deviations.size(); ++i) {
@@ -166,8 +168,9 @@ std::string PeerReportJson(const PeerReport& report) {
 }
 
 std::string PeerReportText(const PeerReport& report) {
-  std::string text = "passed " + std::to_string(report.passed) + ", deviating " + std::to_string(report.deviations.size()) +
-                     ", failed " + std::to_string(report.failed.size()) + "\n";
+  std::string text = "passed " + std::to_string(report.passed) + ", deviating " +
+                     std::to_string(report.deviations.size()) + ", failed " + std::to_string(report.failed.size()) +
+                     "\n";
   for (const PeerOutcome& one : report.deviations) text += one.id + "  deviates: " + one.deviation + "\n";
   for (const PeerOutcome& one : report.failed) text += one.id + "  FAILED: " + one.difference + "\n";
   return text;

@@ -2,8 +2,8 @@
 // the state that its authors expect at the end. docs/peer-cases.md says what the cases mean, how ours are compared with
 // them, and which deviate and why.
 //
-// A case is JSON: Nodes, Queues (teams), Departments (teams above teams), Jobs with their tasks, and what is expected of
-// each job or task. Cases of one action ("source" says which) run one round of that action alone; all others run all
+// A case is JSON: Nodes, Queues (teams), Departments (teams above teams), Jobs with their tasks, and what is expected
+// of each job or task. Cases of one action ("source" says which) run one round of that action alone; all others run all
 // of them until the state is as expected, at most twice, and then five times more, which must change nothing.
 #pragma once
 
@@ -84,8 +84,8 @@ struct PeerNode {
 struct PeerQueue {
   std::string name;
   std::string parent;
-  double quota = 0;   // GPUs; -1: none.
-  double limit = 0;   // 0: none.
+  double quota = 0;  // GPUs; -1: none.
+  double limit = 0;  // 0: none.
   double weight = 0;
   int priority = 100;
 };

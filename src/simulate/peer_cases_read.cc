@@ -31,11 +31,16 @@ double Number(const json::value& value) {
   if (value.is_int64()) return static_cast<double>(value.get_int64());
   if (value.is_uint64()) return static_cast<double>(value.get_uint64());
   if (value.is_string()) {
-    static const std::map<std::string, double> kNames = {
-        {"PriorityTrainNumber", 50},      {"PriorityInteractivePreemptibleNumber", 75}, {"PriorityBuildNumber", 100},
-        {"PriorityInferenceNumber", 125}, {"DefaultQueuePriority", 100},                {"Second", 1},
-        {"Minute", 60},                   {"Hour", 3600},                               {"UnlimitedResourceQuantity", -1},
-        {"NoMaxAllowedResource", -1}};
+    static const std::map<std::string, double> kNames = {{"PriorityTrainNumber", 50},
+                                                         {"PriorityInteractivePreemptibleNumber", 75},
+                                                         {"PriorityBuildNumber", 100},
+                                                         {"PriorityInferenceNumber", 125},
+                                                         {"DefaultQueuePriority", 100},
+                                                         {"Second", 1},
+                                                         {"Minute", 60},
+                                                         {"Hour", 3600},
+                                                         {"UnlimitedResourceQuantity", -1},
+                                                         {"NoMaxAllowedResource", -1}};
     const std::string name = Symbol(value);
     if (const auto at = kNames.find(name); at != kNames.end()) return at->second;
     return ParseNumber(name).value_or(0);
@@ -179,10 +184,20 @@ PeerTask ReadTask(const json::object& object, const std::string& name, PeerCase&
   for (const std::string_view key : {"PodAffinityTopologyKey", "PodAntiAffinityTopologyKey"}) {
     if (Find(object, key) != nullptr) Note(one, "tasks that are kept near to or away from other jobs by labels");
   }
-  static const std::vector<std::string_view> kKnown = {
-      "Name",      "State",     "NodeName", "SubGroupName",      "RequiredGPUs",           "GPUGroups",
-      "Priority",  "RequiredMigInstances",  "ResourceClaimNames", "NodeAffinityNames",      "IsLegacyMigTask",
-      "PodAffinityLabels", "PodAffinityTopologyKey", "PodAntiAffinityTopologyKey"};
+  static const std::vector<std::string_view> kKnown = {"Name",
+                                                       "State",
+                                                       "NodeName",
+                                                       "SubGroupName",
+                                                       "RequiredGPUs",
+                                                       "GPUGroups",
+                                                       "Priority",
+                                                       "RequiredMigInstances",
+                                                       "ResourceClaimNames",
+                                                       "NodeAffinityNames",
+                                                       "IsLegacyMigTask",
+                                                       "PodAffinityLabels",
+                                                       "PodAffinityTopologyKey",
+                                                       "PodAntiAffinityTopologyKey"};
   for (const auto& [key, value] : object) {
     if (std::ranges::find(kKnown, std::string_view(key)) == kKnown.end()) {
       Note(one, "a property of tasks that divvy does not have: " + std::string(key));
@@ -216,12 +231,24 @@ PeerJob ReadJob(const json::object& object, PeerCase& one) {
   if (const json::value* root = Find(object, "RootSubGroupSet"); root != nullptr && root->is_object()) {
     job.root = ReadGroup(root->get_object(), false, one);
   }
-  static const std::vector<std::string_view> kKnown = {
-      "Name",           "QueueName",       "Priority",       "Preemptibility",
-      "Namespace",      "RequiredGPUsPerTask", "RequiredCPUsPerTask", "RequiredMemoryPerTask",
-      "RequiredGpuMemory", "RequiredMultiFractionDevicesPerTask", "JobAgeInMinutes", "PreemptionDelay",
-      "StaleDuration",  "PerJobStalenessGracePeriod", "DeleteJobInTest", "RootSubGroupSet",
-      "Tasks",          "IsBestEffortJob"};
+  static const std::vector<std::string_view> kKnown = {"Name",
+                                                       "QueueName",
+                                                       "Priority",
+                                                       "Preemptibility",
+                                                       "Namespace",
+                                                       "RequiredGPUsPerTask",
+                                                       "RequiredCPUsPerTask",
+                                                       "RequiredMemoryPerTask",
+                                                       "RequiredGpuMemory",
+                                                       "RequiredMultiFractionDevicesPerTask",
+                                                       "JobAgeInMinutes",
+                                                       "PreemptionDelay",
+                                                       "StaleDuration",
+                                                       "PerJobStalenessGracePeriod",
+                                                       "DeleteJobInTest",
+                                                       "RootSubGroupSet",
+                                                       "Tasks",
+                                                       "IsBestEffortJob"};
   for (const auto& [key, value] : object) {
     if (std::ranges::find(kKnown, std::string_view(key)) == kKnown.end()) {
       Note(one, "a property of jobs that divvy does not have: " + std::string(key));
@@ -276,7 +303,9 @@ void ReadQueues(const json::array& list, bool is_department, PeerCase& one) {
 
 // Devices that are claimed by name: GPUs are counted, other devices are nothing to a GPU scheduler.
 void ReadClaims(const json::object& object, PeerCase& one) {
-  const auto is_gpu = [](const json::object& of) { return TextAt(of, "DeviceClassName").find("gpu") != std::string::npos; };
+  const auto is_gpu = [](const json::object& of) {
+    return TextAt(of, "DeviceClassName").find("gpu") != std::string::npos;
+  };
   for (const json::value& value : ListAt(object, "ResourceSlices")) {
     if (!value.is_object() || !is_gpu(value.get_object())) continue;
     const std::string name = TextAt(value.get_object(), "NodeName");
@@ -289,7 +318,8 @@ void ReadClaims(const json::object& object, PeerCase& one) {
     PeerClaim claim;
     claim.gpus = is_gpu(value.get_object()) ? NumberAt(value.get_object(), "Count") : 0;
     for (const auto& [label, queue] : ObjectAt(value.get_object(), "Labels")) {
-      if (label.find("Queue") != json::string::npos || label.find("queue") != json::string::npos) claim.queue = Symbol(queue);
+      if (label.find("Queue") != json::string::npos || label.find("queue") != json::string::npos)
+        claim.queue = Symbol(queue);
     }
     if (claim.gpus == 0) claim.queue = "*";
     one.claims[TextAt(value.get_object(), "Name")] = claim;

@@ -15,6 +15,9 @@
 
 namespace divvy::simulate {
 
+/// Cases have no clock: everything is at one moment.
+inline constexpr Time kPeerNow(std::chrono::hours(24));
+
 struct PeerPlace {
   PeerState state = PeerState::kPending;
   std::string node;
@@ -28,19 +31,23 @@ class PeerWorld {
   /// Empty; else why the case cannot be set up.
   const std::string& obstacle() const { return obstacle_; }
 
-  /// One decision, and what follows of it by the end of the cycle where there is one. `ends`: those who leave have left.
+  /// One decision, and what follows of it by the end of the cycle where there is one. `ends`: those who leave have
+  /// left.
   void Round(bool ends);
   /// Where the tasks of job `index` are, in no order.
   std::vector<PeerPlace> PlacesOf(std::size_t index) const;
   const core::Cluster& cluster() const { return cluster_; }
+  /// GPUs of one task, in milli; the mean where tasks differ.
+  std::int64_t TaskMilli(std::size_t index) const;
+  core::TeamIndex TeamOf(std::size_t index) const { return JobOf(index).team; }
 
  private:
   /// A task's share of a job: which group of its ask it is in.
   struct Job {
     const PeerJob* job = nullptr;
-    core::Ask ask;                         // Whole.
-    std::vector<int> total;                // Tasks of each group.
-    std::vector<PeerState> ended;          // Tasks that have failed or succeeded.
+    core::Ask ask;                 // Whole.
+    std::vector<int> total;        // Tasks of each group.
+    std::vector<PeerState> ended;  // Tasks that have failed or succeeded.
     int ended_well = 0;
     JobId id;
     JobId rest;                            // What it misses of its least, while it does.
@@ -48,7 +55,7 @@ class PeerWorld {
     std::vector<JobId> held;               // Tasks that leave or are stuck, one by one.
     std::vector<bool> is_stuck;
     bool is_broken = false;
-    bool is_evicted = false;               // In this round.
+    bool is_evicted = false;  // In this round.
     core::TeamIndex team = core::kRootTeam;
     Time queued_at = kNoTime;
   };
@@ -57,6 +64,7 @@ class PeerWorld {
     std::string name;
   };
 
+  const Job& JobOf(std::size_t index) const;
   void AddNodes();
   void AddTeams();
   void AddJobs();
@@ -82,7 +90,7 @@ class PeerWorld {
   std::vector<Job> jobs_;
   std::vector<std::vector<std::size_t>> group_of_;  // Of job, of task: its group; npos: it needs none.
   std::map<std::pair<std::string, std::string>, int> gpu_of_group_;
-  std::map<std::string, int> levels_;    // Label to 0 block, 1 rack.
+  std::map<std::string, int> levels_;  // Label to 0 block, 1 rack.
   double memory_unit_ = 1000;
   std::uint64_t next_id_ = 1;
 };

@@ -81,6 +81,8 @@ struct Start {
   std::vector<Piece> pieces;
   bool is_backfilled = false;
   JobId passed;  // The first blocked job that it passed; not set: nobody.
+  /// What that one was promised at that moment: a start, or kNever where it drains. kNoTime: nothing.
+  Time passed_start = kNoTime;
 };
 
 /// Pieces that a running job gives back: all of them, or an elastic job's surplus.

@@ -7,6 +7,7 @@
 
 #include "engine/core/earliest.h"
 #include "engine/core/placing.h"
+#include "engine/gpu_choice.h"
 
 namespace divvy::core {
 namespace {
@@ -180,9 +181,11 @@ class Drain {
     return spot;
   }
 
-  // Of the first few that will do, in that order.
+  // Of the first few that will do, in that order; where they must be joined, of the joined sets the one that waits
+  // least.
   std::optional<GpuMask> Choose(const Node& node, const Shape& shape, const NodeState& unpromised,
                                 const std::vector<std::tuple<bool, Time, int>>& gpus) const {
+    if (ask_.requires_topology && node.facts.topology != nullptr) return Joined(node, shape, unpromised, gpus);
     NodeState few = unpromised;
     placement::Block(few, static_cast<GpuMask>((1u << node.facts.gpus) - 1));
     for (const auto& [is_busy, owner, gpu] : gpus) {
@@ -191,6 +194,36 @@ class Drain {
       if (const auto chosen = ChooseGpus(state_, ask_, shape, node, few, 0)) return chosen;
     }
     return std::nullopt;
+  }
+
+  std::optional<GpuMask> Joined(const Node& node, const Shape& shape, const NodeState& unpromised,
+                                const std::vector<std::tuple<bool, Time, int>>& gpus) const {
+    const NodeState seen = SeenBy(node, unpromised, shape);
+    std::vector<std::tuple<bool, Time, int>> suitable;
+    std::vector<int> order;
+    for (const auto& gpu : gpus) {
+      if (seen.free_milli[static_cast<std::size_t>(std::get<2>(gpu))] < shape.milli) continue;
+      suitable.push_back(gpu);
+      order.push_back(std::get<2>(gpu));
+    }
+    const GpuChoice choice{ask_.placement, 0, ask_.topology, true, node.facts.topology.get()};
+    std::optional<Wait> least;
+    GpuMask best = 0;
+    for (const std::vector<std::size_t>& places : GrownSets(order, shape.gpus, choice)) {
+      Wait wait;
+      GpuMask mask = 0;
+      for (const std::size_t place : places) {
+        const auto& [is_busy, owner, gpu] = suitable[place];
+        mask = static_cast<GpuMask>(mask | (1u << gpu));
+        if (!is_busy) continue;
+        wait.busy += 1;
+        wait.youngest = std::max(wait.youngest, owner);
+      }
+      if (least && !(wait < *least)) continue;
+      least = wait;
+      best = mask;
+    }
+    return least ? std::optional(best) : std::nullopt;
   }
 
   const Cluster::State& state_;

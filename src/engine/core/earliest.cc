@@ -74,23 +74,15 @@ class Search {
   bool IsSingle() const { return LeastTasks(ask_) == 1 && ask_.groups.size() == 1; }
 
   std::optional<Promise> Single() {
-    Ends ends(state_, now_);
-    std::optional<End> end = ends.Next();
-    std::vector<std::pair<Time, NodeIndex>> lifted = HoldEnds();
-    std::size_t at = 0;
-    std::vector<NodeIndex> scope;
-    while (end || at < lifted.size()) {
-      const Time moment = !end                  ? lifted[at].first
-                          : at < lifted.size() ? std::min(end->at, lifted[at].first)
-                                               : end->at;
-      scope.clear();
-      for (; at < lifted.size() && lifted[at].first == moment; ++at) scope.push_back(lifted[at].second);
-      for (; end && end->at == moment; end = ends.Next()) {
-        for (const Piece& piece : state_.running.at(end->job).pieces) {
+    Moments moments(*this);
+    while (moments.Next()) {
+      std::vector<NodeIndex> scope = moments.lifted;
+      for (const JobId job : moments.ended) {
+        for (const Piece& piece : state_.running.at(job).pieces) {
           if (Suits(piece.node)) scope.push_back(piece.node);
         }
       }
-      if (auto promise = At(moment, scope)) return promise;
+      if (auto promise = At(moments.at, scope)) return promise;
     }
     return std::nullopt;
   }
@@ -98,11 +90,13 @@ class Search {
   std::optional<Promise> Gang() {
     std::vector<int> room(state_.nodes.size());
     std::map<int, std::int64_t> sums;  // By model; of all under -1.
-    const Shape& shape = ask_.groups.front().alternatives.front();
-    const int tasks = ask_.groups.front().least;
+    const TaskGroup& group = ask_.groups.front();
     const auto count = [&](Placing& placing, NodeIndex node) {
-      const int now_room = Suits(node) ? placing.Room(node, shape, tasks) : 0;
-      sums[ask_.mixes_models || shape.gpus == 0 ? -1 : state_.nodes[node].facts.gpu_model] += now_room - room[node];
+      int now_room = 0;
+      for (const Shape& shape : group.alternatives) {
+        if (Suits(node)) now_room = std::max(now_room, placing.Room(node, shape, group.least));
+      }
+      sums[ask_.mixes_models || !WantsGpu(ask_) ? -1 : state_.nodes[node].facts.gpu_model] += now_room - room[node];
       room[node] = now_room;
     };
     {
@@ -110,15 +104,14 @@ class Search {
       for (NodeIndex node = 0; node < state_.nodes.size(); ++node) count(placing, node);
     }
     int tries = 0;
-    Ends ends(state_, now_);
-    for (std::optional<End> end = ends.Next(); end;) {
-      const Time moment = end->at;
-      for (; end && end->at == moment; end = ends.Next()) {
-        Placing placing(state_, now_, moment);
-        for (const Piece& piece : state_.running.at(end->job).pieces) count(placing, piece.node);
+    Moments moments(*this);
+    while (moments.Next()) {
+      for (const JobId job : moments.ended) {
+        Placing placing(state_, now_, moments.at);
+        for (const Piece& piece : state_.running.at(job).pieces) count(placing, piece.node);
       }
-      if (std::none_of(sums.begin(), sums.end(), [&](const auto& sum) { return sum.second >= tasks; })) continue;
-      if (auto promise = At(moment, Roomiest(room, tasks))) return promise;
+      if (std::none_of(sums.begin(), sums.end(), [&](const auto& sum) { return sum.second >= group.least; })) continue;
+      if (auto promise = At(moments.at, Roomiest(room, group.least))) return promise;
       if (++tries == kMostTries) return std::nullopt;
     }
     return std::nullopt;
@@ -149,17 +142,53 @@ class Search {
     return false;
   }
 
+  // When something that is held comes free: what it was held for has ended, or a booking opens to its owners.
   std::vector<std::pair<Time, NodeIndex>> HoldEnds() const {
     std::vector<std::pair<Time, NodeIndex>> found;
     for (const NodeIndex node : state_.held) {
       if (!Suits(node)) continue;
       for (const Hold& hold : state_.nodes[node].holds) {
-        if (hold.until != kNever && hold.until > now_ && !hold.drains) found.emplace_back(hold.until, node);
+        if (hold.drains) continue;
+        if (hold.until != kNever && hold.until > now_) found.emplace_back(hold.until, node);
+        const Booking* booking = hold.booking == 0 ? nullptr : BookingOf(state_, hold.booking);
+        if (booking != nullptr && hold.from > now_ && IsTheirs(*booking, key_.team, key_.user)) {
+          found.emplace_back(hold.from, node);
+        }
       }
     }
     std::sort(found.begin(), found.end());
     return found;
   }
+
+  /// The times at which a start can become possible, in order.
+  class Moments {
+   public:
+    explicit Moments(const Search& search)
+        : ends_(search.state_, search.now_), end_(ends_.Next()), hold_ends_(search.HoldEnds()) {}
+
+    bool Next() {
+      lifted.clear();
+      ended.clear();
+      if (!end_ && next_ == hold_ends_.size()) return false;
+      at = end_ ? end_->at : kNever;
+      if (next_ < hold_ends_.size()) at = std::min(at, hold_ends_[next_].first);
+      for (; next_ < hold_ends_.size() && hold_ends_[next_].first == at; ++next_) {
+        lifted.push_back(hold_ends_[next_].second);
+      }
+      for (; end_ && end_->at == at; end_ = ends_.Next()) ended.push_back(end_->job);
+      return true;
+    }
+
+    Time at = kNever;
+    std::vector<NodeIndex> lifted;
+    std::vector<JobId> ended;
+
+   private:
+    Ends ends_;
+    std::optional<End> end_;
+    std::vector<std::pair<Time, NodeIndex>> hold_ends_;
+    std::size_t next_ = 0;
+  };
 
   // Where the tasks must lie together all nodes with room count; else a few times as many as are needed.
   std::vector<NodeIndex> Roomiest(const std::vector<int>& room, int tasks) const {

@@ -28,10 +28,11 @@ class Estimator {
       return one.promise.entry == view_.seeker().place.id;
     });
     if (slot != state_.promises.end() && !view_.IsBarred()) return FromPromise(*slot);
-    Estimate estimate = FromSupply();
-    estimate.latest = At(Outcome::kLatest).at;
+    const Supply supply(view_, ahead_, spread_);
+    Estimate estimate = FromSupply(supply);
+    if (IsSingle(view_.seeker().ask) || !supply.is_large()) estimate.latest = At(supply, Outcome::kLatest).at;
     if (estimate.latest < estimate.typical) estimate.latest = estimate.typical;
-    if (spread_ != nullptr) SetEarliest(estimate, At(Outcome::kEarliest).at);
+    if (spread_ != nullptr) SetEarliest(estimate, At(supply, Outcome::kEarliest).at);
     return estimate;
   }
 
@@ -119,15 +120,14 @@ class Estimator {
 
   // --- By what is known of ends -------------------------------------------------------------------------------------
 
-  Answer At(Outcome outcome) {
+  Answer At(const Supply& supply, Outcome outcome) const {
     Answer answer{now_, Rests::kNow, {}};
     const auto later = [&](Supply::Moment moment, Rests on) {
       if (moment.at > answer.at) answer = {moment.at, on, std::move(moment)};
     };
-    Supply supply(view_, outcome, spread_);
-    later(supply.Fits(), Rests::kEnds);
-    later(supply.Served(ahead_), Rests::kLine);
-    if (view_.IsBarred()) later(Unbarred(supply.ends()), Rests::kBarrier);
+    later(supply.Fits(outcome), Rests::kEnds);
+    later(supply.Served(outcome), Rests::kLine);
+    if (view_.IsBarred()) later(Unbarred(supply.ends(outcome)), Rests::kBarrier);
     if (answer.at <= now_) later(Unkept(), Rests::kKept);
     return answer;
   }
@@ -211,8 +211,8 @@ class Estimator {
 
   // --- Words --------------------------------------------------------------------------------------------------------
 
-  Estimate FromSupply() {
-    const Answer answer = At(Outcome::kTypical);
+  Estimate FromSupply(const Supply& supply) const {
+    const Answer answer = At(supply, Outcome::kTypical);
     Estimate estimate;
     estimate.typical = answer.at;
     switch (answer.on) {

@@ -4,7 +4,6 @@
 #include <functional>
 #include <map>
 #include <queue>
-#include <unordered_map>
 
 namespace divvy::core {
 namespace {
@@ -73,28 +72,35 @@ std::optional<Duration> EndTimes::Length(JobId entry, const ClassKey& key) const
   return limit;
 }
 
-Supply::Supply(const View& view, Outcome outcome, const SpreadOf* spread)
-    : view_(view),
-      state_(view.state()),
-      ask_(view.seeker().ask),
-      ends_(view.state().rules, view.now(), outcome, spread) {
+Supply::Supply(const View& view, const Ahead& ahead, const SpreadOf* spread)
+    : view_(view), state_(view.state()), ask_(view.seeker().ask), spread_(spread) {
   counts_gpus_ = WantsGpu(ask_);
   counts_cpus_ = ask_.groups.front().alternatives.front().cpu_milli > 0;
+  const EndTimes earliest = ends(Outcome::kEarliest);
+  const EndTimes typical = ends(Outcome::kTypical);
+  const EndTimes latest = ends(Outcome::kLatest);
+  units_.reserve(state_.running.size());
+  for (std::vector<Time>& times : at_) times.reserve(state_.running.size());
+  nodes_.reserve(state_.nodes.size());
+  first_.reserve(state_.nodes.size() + 1);
+  first_.push_back(0);
   for (NodeIndex index = 0; index < state_.nodes.size(); ++index) {
     const Node& node = state_.nodes[index];
     if (!Suits(node)) continue;
     nodes_.push_back(index);
     kinds_ |= placement::ModelSet{1} << node.facts.kind;
     free_units_ += counts_gpus_ ? node.state.gpu_free : counts_cpus_ ? node.state.cpu_free : node.state.memory_free;
-    for (std::uint32_t i = 0; i < node.pieces.size(); ++i) {
-      const std::int64_t units = UnitsOf(node.pieces[i].shape);
-      const Time at = ends_.Of(node.pieces[i]);
-      all_units_ += units;
-      if (at == kNever) endless_units_ += units;
-      else releases_.push_back({at, index, i});
+    // The pieces of all nodes are a long way to read: those of later ones are fetched meanwhile.
+    if (index + 4 < state_.nodes.size()) __builtin_prefetch(state_.nodes[index + 4].pieces.data());
+    for (const RunPiece& piece : node.pieces) {
+      units_.push_back(static_cast<std::int32_t>(UnitsOf(piece.shape)));
+      at_[static_cast<std::size_t>(Outcome::kTypical)].push_back(typical.Of(piece));
+      at_[static_cast<std::size_t>(Outcome::kLatest)].push_back(latest.Of(piece));
+      if (spread_ != nullptr) at_[static_cast<std::size_t>(Outcome::kEarliest)].push_back(earliest.Of(piece));
     }
+    first_.push_back(units_.size());
   }
-  all_units_ += free_units_;
+  GatherWork(ahead);
 }
 
 std::int64_t Supply::UnitsOf(const Shape& shape) const {
@@ -131,60 +137,117 @@ bool Supply::Holds(const NodeState& state, const Node& node) const {
   return false;
 }
 
-Supply::Moment Supply::Fits() {
-  std::priority_queue<Release, std::vector<Release>, std::greater<>> next(std::greater<>(), releases_);
-  std::unordered_map<NodeIndex, NodeState> states;  // Of nodes that something has left; for look-up only.
-  const bool is_single = IsSingle(ask_);
-  const bool is_one_model = !ask_.mixes_models && counts_gpus_;
-  const Together level = ask_.requires_together ? ask_.together : Together::kAnywhere;
-  std::vector<std::map<std::pair<std::uint64_t, int>, std::int64_t>> sums(ask_.groups.size());
-  const auto count = [&](NodeIndex index, const NodeState& state, int sign) {
-    const NodeFacts& facts = state_.nodes[index].facts;
-    const std::pair domain{DomainOf(facts, index, level), is_one_model ? facts.gpu_model : 0};
-    for (std::size_t i = 0; i < sums.size(); ++i) {
-      if (const std::int64_t room = RoomOf(state, ask_.groups[i])) sums[i][domain] += sign * room;
-    }
-  };
-  const auto has_room = [&](NodeIndex index) {
-    const NodeFacts& facts = state_.nodes[index].facts;
-    const std::pair domain{DomainOf(facts, index, level), is_one_model ? facts.gpu_model : 0};
-    for (std::size_t i = 0; i < sums.size(); ++i) {
-      if (sums[i][domain] < ask_.groups[i].least) return false;
-    }
-    return true;
-  };
+Supply::Moment Supply::Fits(Outcome outcome) const { return IsSingle(ask_) ? FitsOne(outcome) : FitsGang(outcome); }
+
+std::vector<JobId> Supply::GoneBy(Outcome outcome, std::size_t node, Time moment) const {
+  std::vector<JobId> jobs;
+  const std::vector<RunPiece>& pieces = state_.nodes[nodes_[node]].pieces;
+  for (std::size_t i = 0; i < pieces.size(); ++i) {
+    if (at(outcome)[first_[node] + i] <= moment && (!counts_gpus_ || pieces[i].gpus != 0)) Note(jobs, pieces[i].job);
+  }
+  return jobs;
+}
+
+// When the node has room for the task; `before` where it has not by then.
+Time Supply::FitsOnNode(Outcome outcome, std::size_t index, Time before) const {
+  const Node& node = state_.nodes[nodes_[index]];
+  // Going by what is given back alone: a look at these numbers only.
+  std::int64_t units = counts_gpus_ ? node.state.gpu_free : counts_cpus_ ? node.state.cpu_free : node.state.memory_free;
+  for (std::size_t i = first_[index]; i < first_[index + 1]; ++i) units += at(outcome)[i] < before ? units_[i] : 0;
+  const auto& alternatives = ask_.groups.front().alternatives;
+  const bool may_fit = std::any_of(alternatives.begin(), alternatives.end(),
+                                   [&](const Shape& shape) { return units >= UnitsOf(shape); });
+  if (!may_fit) return before;
+  std::vector<std::pair<Time, std::size_t>> gone;
+  for (std::size_t i = first_[index]; i < first_[index + 1]; ++i) {
+    if (at(outcome)[i] < before) gone.emplace_back(at(outcome)[i], i - first_[index]);
+  }
+  std::sort(gone.begin(), gone.end());
+  NodeState state = node.state;
+  for (const auto& [time, piece] : gone) {
+    Leave(node, node.pieces[piece], state);
+    if (Holds(state, node)) return time;
+  }
+  return before;
+}
+
+Supply::Moment Supply::FitsOne(Outcome outcome) const {
   for (const NodeIndex index : nodes_) {
-    const Node& node = state_.nodes[index];
-    if (!is_single) count(index, node.state, 1);
-    if (is_single ? Holds(node.state, node) : has_room(index)) return {view_.now(), {}, 0, 0};
+    if (Holds(state_.nodes[index].state, state_.nodes[index])) return {view_.now(), {}, 0, 0};
   }
-  for (; !next.empty(); next.pop()) {
-    const Release& release = next.top();
-    const Node& node = state_.nodes[release.node];
-    NodeState& state = states.try_emplace(release.node, node.state).first->second;
-    if (!is_single) count(release.node, state, -1);
-    Leave(node, node.pieces[release.piece], state);
-    if (!is_single) count(release.node, state, 1);
-    if (!(is_single ? Holds(state, node) : has_room(release.node))) continue;
-    Moment moment{release.at, {}, 0, 0};
-    for (const RunPiece& piece : node.pieces) {
-      if (ends_.Of(piece) <= release.at && (!counts_gpus_ || piece.gpus != 0)) Note(moment.waits_for, piece.job);
-    }
-    return moment;
+  Time best = kNever;
+  std::size_t where = 0;
+  for (std::size_t i = 0; i < nodes_.size(); ++i) {
+    const Time time = FitsOnNode(outcome, i, best);
+    if (time >= best) continue;
+    best = time;
+    where = i;
   }
+  if (best == kNever) return Endless(outcome);
+  return {best, GoneBy(outcome, where, best), 0, 0};
+}
+
+Supply::Moment Supply::Endless(Outcome outcome) const {
   Moment never;
-  for (const NodeIndex index : nodes_) {
-    for (const RunPiece& piece : state_.nodes[index].pieces) {
-      if (never.waits_for.size() < kMostWaitedFor && ends_.Of(piece) == kNever) Note(never.waits_for, piece.job);
+  for (std::size_t i = 0; i < nodes_.size() && never.waits_for.size() < kMostWaitedFor; ++i) {
+    const std::vector<RunPiece>& pieces = state_.nodes[nodes_[i]].pieces;
+    for (std::size_t k = 0; k < pieces.size(); ++k) {
+      if (at(outcome)[first_[i] + k] == kNever) Note(never.waits_for, pieces[k].job);
     }
   }
   return never;
 }
 
+void Supply::AddSteps(Outcome outcome, std::uint32_t index, std::vector<Step>& steps) const {
+  const Node& node = state_.nodes[nodes_[index]];
+  std::vector<std::pair<Time, std::size_t>> gone;
+  for (std::size_t i = first_[index]; i < first_[index + 1]; ++i) {
+    if (at(outcome)[i] != kNever) gone.emplace_back(at(outcome)[i], i - first_[index]);
+  }
+  std::sort(gone.begin(), gone.end());
+  NodeState state = node.state;
+  std::vector<std::int64_t> room(ask_.groups.size());
+  const auto look = [&](Time time) {
+    for (std::size_t group = 0; group < room.size(); ++group) {
+      const std::int64_t more = RoomOf(state, ask_.groups[group]) - room[group];
+      if (more == 0) continue;
+      room[group] += more;
+      steps.push_back({time, index, group, more});
+    }
+  };
+  look(view_.now());
+  for (const auto& [time, piece] : gone) {
+    Leave(node, node.pieces[piece], state);
+    look(time);
+  }
+}
+
+// From when the sums of what they must share, of the rack and model, are enough for every group.
+Supply::Moment Supply::FitsGang(Outcome outcome) const {
+  std::vector<Step> steps;
+  for (std::uint32_t i = 0; i < nodes_.size(); ++i) AddSteps(outcome, i, steps);
+  std::priority_queue<Step, std::vector<Step>, std::greater<>> next(std::greater<>(), std::move(steps));
+  const bool is_one_model = !ask_.mixes_models && counts_gpus_;
+  const Together level = ask_.requires_together ? ask_.together : Together::kAnywhere;
+  std::map<std::pair<std::uint64_t, int>, std::vector<std::int64_t>> sums;
+  for (; !next.empty(); next.pop()) {
+    const Step& step = next.top();
+    const NodeIndex index = nodes_[step.node];
+    const NodeFacts& facts = state_.nodes[index].facts;
+    std::vector<std::int64_t>& sum = sums[{DomainOf(facts, index, level), is_one_model ? facts.gpu_model : 0}];
+    sum.resize(ask_.groups.size());
+    sum[step.group] += step.more;
+    bool is_enough = true;
+    for (std::size_t group = 0; group < sum.size(); ++group) is_enough &= sum[group] >= ask_.groups[group].least;
+    if (!is_enough) continue;
+    if (step.at <= view_.now()) return {view_.now(), {}, 0, 0};
+    return {step.at, GoneBy(outcome, step.node, step.at), 0, 0};
+  }
+  return Endless(outcome);
+}
+
 // What of such a job falls on the nodes in question, when it may run on others as well.
-double Supply::ShareOf(const Ask& ask) const {
-  if (!counts_gpus_) return 1;
-  const placement::ModelSet models = ask.groups.front().alternatives.front().models;
+double Supply::ShareOf(placement::ModelSet models) const {
   if ((models & ~kinds_) == 0) return (models & kinds_) != 0 ? 1 : 0;
   double here = 0;
   double there = 0;
@@ -195,57 +258,68 @@ double Supply::ShareOf(const Ask& ask) const {
   return here == 0 ? 0 : here / (here + there);
 }
 
-std::vector<Supply::Chunk> Supply::Chunks() const {
+std::vector<Supply::Chunk> Supply::Chunks(Outcome outcome) const {
   std::vector<Chunk> chunks;
-  chunks.reserve(releases_.size() + 1);
+  chunks.reserve(units_.size() + 1);
   chunks.push_back({view_.now(), free_units_});
-  for (const Release& release : releases_) {
-    chunks.push_back({release.at, UnitsOf(state_.nodes[release.node].pieces[release.piece].shape)});
+  for (std::size_t i = 0; i < units_.size(); ++i) {
+    if (at(outcome)[i] != kNever) chunks.push_back({at(outcome)[i], units_[i]});
   }
   return chunks;
 }
 
-Supply::Moment Supply::Served(const Ahead& ahead) {
-  std::vector<Ahead::Part> parts;
-  std::uint64_t members = 0;
+void Supply::GatherWork(const Ahead& ahead) {
+  std::map<placement::ModelSet, double> shares;
+  const bool asks_spread = spread_ != nullptr && ahead.parts.size() <= kMostAsked;
   for (const Ahead::Part& part : ahead.parts) {
+    const Front& front = state_.fronts[part.job_class];
+    if (front.wants_gpu != counts_gpus_ || (counts_gpus_ && (front.shape.models & kinds_) == 0)) continue;
     const JobClass& job_class = state_.classes[part.job_class];
     const Ask& ask = state_.asks[job_class.key.ask];
-    if (job_class.wants_gpu != counts_gpus_ || IsBarred(state_, ask, job_class.key)) continue;
+    if (IsBarred(state_, ask, job_class.key)) continue;
     if (job_class.checked_epoch == state_.usable_epoch && !job_class.could_run) continue;
-    if (counts_gpus_ && (ask.groups.front().alternatives.front().models & kinds_) == 0) continue;
-    parts.push_back(part);
-    members += part.members;
+    Work work{part.job_class, part.members, counts_gpus_ ? job_class.least_milli : UnitsOf(ask), {}};
+    if (counts_gpus_) {
+      const auto [share, is_new] = shares.try_emplace(front.shape.models, 0);
+      if (is_new) share->second = ShareOf(front.shape.models);
+      work.units = static_cast<std::int64_t>(static_cast<double>(work.units) * share->second);
+    }
+    const JobId head = asks_spread ? job_class.line.At(job_class.line.begin()).place.id : JobId();
+    for (const Outcome outcome : {Outcome::kEarliest, Outcome::kTypical, Outcome::kLatest}) {
+      const EndTimes ends(state_.rules, view_.now(), outcome, asks_spread ? spread_ : nullptr);
+      work.length[static_cast<std::size_t>(outcome)] = ends.Length(head, job_class.key);
+    }
+    works_.push_back(work);
+    members_ += part.members;
   }
-  if (members == 0) return {view_.now(), {}, 0, 0};
-  return members <= kMostStepped ? Stepped(parts, members) : Summed(parts, members);
+}
+
+Supply::Moment Supply::Served(Outcome outcome) const {
+  if (members_ == 0) return {view_.now(), {}, 0, 0};
+  return members_ <= kMostStepped ? Stepped(outcome) : Summed(outcome);
 }
 
 // Each takes what is free first, in the order of the line.
-Supply::Moment Supply::Stepped(const std::vector<Ahead::Part>& parts, std::uint64_t members) {
+Supply::Moment Supply::Stepped(Outcome outcome) const {
   std::vector<Queued> queue;
-  std::map<ClassIndex, std::pair<std::int64_t, std::optional<Duration>>> needs;
-  for (const Ahead::Part& part : parts) {
-    const JobClass& job_class = state_.classes[part.job_class];
-    const Ask& ask = state_.asks[job_class.key.ask];
-    const auto units = static_cast<std::int64_t>(static_cast<double>(UnitsOf(ask)) * ShareOf(ask));
-    const Line& line = job_class.line;
-    std::uint64_t left = part.members;
+  for (std::size_t i = 0; i < works_.size(); ++i) {
+    const ClassIndex index = works_[i].job_class;
+    const Line& line = state_.classes[index].line;
+    std::uint64_t left = works_[i].members;
     for (Line::Position at = line.begin(); left > 0; at = line.Next(at)) {
       const Line::Stand& stand = line.At(at);
-      const Key key = KeyOf(state_.rules, state_.teams, state_.StandingOf(part.job_class, stand.place), view_.now());
+      const Key key = KeyOf(state_.rules, state_.teams, state_.StandingOf(index, stand.place), view_.now());
       const std::uint64_t count = std::min<std::uint64_t>(stand.count, left);
-      queue.insert(queue.end(), count, Queued{key, part.job_class, stand.place.id});
+      queue.insert(queue.end(), count, Queued{key, i});
       left -= count;
     }
-    const JobId head = line.At(line.begin()).place.id;
-    needs[part.job_class] = {units, ends_.Length(head, job_class.key)};
   }
   std::sort(queue.begin(), queue.end(), [](const Queued& a, const Queued& b) { return a.key < b.key; });
 
-  std::priority_queue<Chunk, std::vector<Chunk>, std::greater<>> free(std::greater<>(), Chunks());
-  std::int64_t left = all_units_ - endless_units_;
-  Moment moment{view_.now(), {}, members, 0};
+  std::priority_queue<Chunk, std::vector<Chunk>, std::greater<>> free(std::greater<>(), Chunks(outcome));
+  std::int64_t left = free_units_;
+  for (std::size_t i = 0; i < units_.size(); ++i) left += at(outcome)[i] == kNever ? 0 : units_[i];
+  Moment moment{view_.now(), {}, members_, 0};
   const auto take = [&](std::int64_t units) {
     Time start = view_.now();
     while (units > 0 && !free.empty()) {
@@ -259,7 +333,8 @@ Supply::Moment Supply::Stepped(const std::vector<Ahead::Part>& parts, std::uint6
     return start;
   };
   for (const Queued& one : queue) {
-    const auto& [units, length] = needs[one.job_class];
+    const std::int64_t units = works_[one.work].units;
+    const std::optional<Duration>& length = works_[one.work].length[static_cast<std::size_t>(outcome)];
     if (units > left) {
       moment.endless += 1;  // It cannot be dated itself; whether others pass it is not known.
       continue;
@@ -278,30 +353,24 @@ Supply::Moment Supply::Stepped(const std::vector<Ahead::Part>& parts, std::uint6
 }
 
 // Too many to place: what they will use of GPUs and time is worked off by what is free.
-Supply::Moment Supply::Summed(const std::vector<Ahead::Part>& parts, std::uint64_t members) {
-  Moment moment{kNever, {}, members, 0};
-  std::map<placement::ModelSet, double> shares;
+Supply::Moment Supply::Summed(Outcome outcome) const {
+  Moment moment{kNever, {}, members_, 0};
   double work = 0;  // Unit-nanoseconds.
   double stuck = 0;
-  const bool asks_all = parts.size() <= kMostAsked;
-  const EndTimes unasked(state_.rules, view_.now(), Outcome::kTypical, nullptr);
-  for (const Ahead::Part& part : parts) {
-    const JobClass& job_class = state_.classes[part.job_class];
-    const Ask& ask = state_.asks[job_class.key.ask];
-    const auto [share, is_new] = shares.try_emplace(ask.groups.front().alternatives.front().models, 0);
-    if (is_new) share->second = ShareOf(ask);
-    const double units = static_cast<double>(UnitsOf(ask)) * share->second * static_cast<double>(part.members);
-    const JobId head = job_class.line.At(job_class.line.begin()).place.id;
-    const std::optional<Duration> length =
-        asks_all ? ends_.Length(head, job_class.key) : unasked.Length(head, job_class.key);
+  for (const Work& one : works_) {
+    const double units = static_cast<double>(one.units) * static_cast<double>(one.members);
+    const std::optional<Duration>& length = one.length[static_cast<std::size_t>(outcome)];
     if (length) {
       work += units * static_cast<double>(length->count());
     } else {
       stuck += units;
-      moment.endless += part.members;
+      moment.endless += one.members;
     }
   }
-  const std::map<Time, std::int64_t> freed = Rounded();
+  std::int64_t all = free_units_;
+  for (const std::int32_t units : units_) all += units;
+  if (stuck > static_cast<double>(all)) return moment;
+  const std::map<Time, std::int64_t> freed = Rounded(outcome);
   auto next = freed.begin();
   double width = -stuck;  // What is free, but for what jobs without an end have taken by then.
   const double own = static_cast<double>(UnitsOf(ask_));
@@ -320,16 +389,17 @@ Supply::Moment Supply::Summed(const std::vector<Ahead::Part>& parts, std::uint64
 }
 
 // By the second at first, and never coarser than a sixty-fourth of how far ahead it is.
-std::map<Time, std::int64_t> Supply::Rounded() const {
+std::map<Time, std::int64_t> Supply::Rounded(Outcome outcome) const {
   std::map<Time, std::int64_t> freed;
   std::vector<std::int64_t> buckets;
   freed[view_.now()] += free_units_;
-  for (const Release& release : releases_) {
-    const auto seconds = static_cast<std::uint64_t>((release.at - view_.now()) / std::chrono::seconds(1));
+  for (std::size_t i = 0; i < units_.size(); ++i) {
+    if (at(outcome)[i] == kNever) continue;
+    const auto seconds = static_cast<std::uint64_t>((at(outcome)[i] - view_.now()) / std::chrono::seconds(1));
     const int shift = seconds < 64 ? 0 : 58 - __builtin_clzll(seconds);
     const auto bucket = static_cast<std::size_t>(static_cast<std::uint64_t>(shift) * 64 + (seconds >> shift));
     if (buckets.size() <= bucket) buckets.resize(bucket + 1);
-    buckets[bucket] += UnitsOf(state_.nodes[release.node].pieces[release.piece].shape);
+    buckets[bucket] += units_[i];
   }
   for (std::size_t bucket = 0; bucket < buckets.size(); ++bucket) {
     if (buckets[bucket] == 0) continue;

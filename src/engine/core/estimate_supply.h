@@ -2,6 +2,7 @@
 // asks of it are from when a node has room for it, and when those ahead of it have had their turn.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <map>
 #include <optional>
@@ -38,7 +39,8 @@ class EndTimes {
 
 class Supply {
  public:
-  Supply(const View& view, Outcome outcome, const SpreadOf* spread);
+  /// `spread`: null where none is to be asked for; then kEarliest is not known.
+  Supply(const View& view, const Ahead& ahead, const SpreadOf* spread);
 
   struct Moment {
     Time at = kNever;
@@ -47,54 +49,77 @@ class Supply {
     std::uint64_t endless = 0;     // Of these, those that nobody can date.
   };
   /// From when a node, or as many as it takes, has room for it, as far as running jobs go.
-  Moment Fits();
+  Moment Fits(Outcome outcome) const;
   /// From when there is enough in sum, those ahead served.
-  Moment Served(const Ahead& ahead);
+  Moment Served(Outcome outcome) const;
 
-  const EndTimes& ends() const { return ends_; }
+  EndTimes ends(Outcome outcome) const { return {state_.rules, view_.now(), outcome, spread_}; }
+  /// So many pieces that an answer about a gang takes milliseconds.
+  bool is_large() const { return units_.size() > kMany; }
 
  private:
-  struct Release {
-    Time at = kNever;
-    NodeIndex node = 0;
-    std::uint32_t piece = 0;
-    friend bool operator>(const Release& a, const Release& b) {
-      return a.at != b.at ? a.at > b.at : a.node != b.node ? a.node > b.node : a.piece > b.piece;
-    }
-  };
+  static constexpr std::size_t kMany = 40'000;
   struct Chunk {
     Time at = kNever;
     std::int64_t units = 0;
     friend bool operator>(const Chunk& a, const Chunk& b) { return a.at > b.at; }
   };
+  /// What members ahead of one class will take of these nodes.
+  struct Work {
+    ClassIndex job_class = 0;
+    std::uint64_t members = 0;
+    std::int64_t units = 0;                         // Of each.
+    std::array<std::optional<Duration>, 3> length;  // By outcome; nothing: not known.
+  };
   struct Queued {
     Key key;
-    ClassIndex job_class = 0;
-    JobId entry;
+    std::size_t work = 0;
+  };
+  /// A node gets room for more tasks.
+  struct Step {
+    Time at = kNever;
+    std::uint32_t node = 0;  // In nodes_.
+    std::size_t group = 0;
+    std::int64_t more = 0;
+    friend bool operator>(const Step& a, const Step& b) {
+      return a.at != b.at ? a.at > b.at : a.node != b.node ? a.node > b.node : a.group > b.group;
+    }
   };
 
+  const std::vector<Time>& at(Outcome outcome) const { return at_[static_cast<std::size_t>(outcome)]; }
   std::int64_t UnitsOf(const Shape& shape) const;
   std::int64_t UnitsOf(const Ask& ask) const;
   bool Suits(const Node& node) const;
   bool Holds(const NodeState& state, const Node& node) const;
-  double ShareOf(const Ask& ask) const;
-  std::vector<Chunk> Chunks() const;
-  std::map<Time, std::int64_t> Rounded() const;
-  Moment Stepped(const std::vector<Ahead::Part>& parts, std::uint64_t members);
-  Moment Summed(const std::vector<Ahead::Part>& parts, std::uint64_t members);
+  Time FitsOnNode(Outcome outcome, std::size_t node, Time before) const;
+  Moment FitsOne(Outcome outcome) const;
+  Moment FitsGang(Outcome outcome) const;
+  void AddSteps(Outcome outcome, std::uint32_t node, std::vector<Step>& steps) const;
+  Moment Endless(Outcome outcome) const;
+  std::vector<JobId> GoneBy(Outcome outcome, std::size_t node, Time moment) const;
+  void GatherWork(const Ahead& ahead);
+  double ShareOf(placement::ModelSet models) const;
+  std::vector<Chunk> Chunks(Outcome outcome) const;
+  std::map<Time, std::int64_t> Rounded(Outcome outcome) const;
+  Moment Stepped(Outcome outcome) const;
+  Moment Summed(Outcome outcome) const;
 
   const View& view_;
   const Cluster::State& state_;
   const Ask& ask_;
-  EndTimes ends_;
+  const SpreadOf* spread_;
   bool counts_gpus_ = false;
   bool counts_cpus_ = false;
   std::vector<NodeIndex> nodes_;  // That suit it.
-  std::vector<Release> releases_;
+  // Of the pieces on nodes_[i], at [first_[i], first_[i + 1]): what they hold, and their ends by outcome. Kept apart
+  // from the nodes because every question goes through all of them.
+  std::vector<std::size_t> first_;
+  std::vector<std::int32_t> units_;
+  std::array<std::vector<Time>, 3> at_;
   std::int64_t free_units_ = 0;
-  std::int64_t endless_units_ = 0;
-  std::int64_t all_units_ = 0;
   placement::ModelSet kinds_ = 0;
+  std::vector<Work> works_;
+  std::uint64_t members_ = 0;
 };
 
 }  // namespace divvy::core

@@ -83,7 +83,7 @@ Explanation Explain(const Cluster& cluster, JobId entry, Time now, const Names& 
       }
     }
   }
-  if (answer.is_in_line) answer.change = FindChange(state, seeker, now, names);
+  if (answer.is_in_line) answer.change = FindChange(cluster, seeker, now, names);
   return answer;
 }
 

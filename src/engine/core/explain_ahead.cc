@@ -6,6 +6,10 @@
 namespace divvy::core {
 namespace {
 
+constexpr JobId kLast = JobId(std::numeric_limits<std::uint64_t>::max());
+/// Of those between two times, so many are looked at one by one before the times are halved further.
+constexpr int kMostWalked = 16;
+
 // Keys grow along a line, so those before a key are its first ones: found by halving the time since when they wait.
 class Counter {
  public:
@@ -13,18 +17,13 @@ class Counter {
 
   std::uint64_t Count(ClassIndex index) const {
     const Line& line = state_.classes[index].line;
-    std::uint64_t count = 0;
     for (Line::Position at = line.begin(); !line.IsEnd(at);) {
       const Place& first = line.At(at).place;
-      if (!IsBefore(index, first)) break;
-      const Line::Position next = line.AfterPriority(first.priority);
-      const std::uint64_t all = line.IsEnd(next) ? line.members() : line.MembersBefore(line.At(next).place);
-      const std::uint64_t within = OfPriority(index, first, all);
-      count = within;
-      if (within < all) break;
-      at = next;
+      if (!IsBefore(index, first)) return MembersUpTo(line, at);
+      if (!IsBefore(index, {now_, kLast, first.priority})) return Divide(index, first);
+      at = line.AfterPriority(first.priority);
     }
-    return count;
+    return line.members();
   }
 
  private:
@@ -32,11 +31,16 @@ class Counter {
     return KeyOf(state_.rules, state_.teams, state_.StandingOf(index, place), now_) < key_;
   }
 
-  // Of all members up to the end of this priority, how many are before the key. `first` is.
-  std::uint64_t OfPriority(ClassIndex index, const Place& first, std::uint64_t all) const {
+  // Members before `at`; without arrays in the line that is a matter of position.
+  static std::uint64_t MembersUpTo(const Line& line, Line::Position at) {
+    if (line.IsEnd(at)) return line.members();
+    if (line.members() != line.entries()) return line.MembersBefore(line.At(at).place);
+    return (at.chunk == 0 ? 0 : line.MembersBefore(line.At({at.chunk, 0}).place)) + at.index;
+  }
+
+  // `first` is the first of its priority, and before the key; the last of that priority is not.
+  std::uint64_t Divide(ClassIndex index, const Place& first) const {
     const Line& line = state_.classes[index].line;
-    static constexpr JobId kLast = JobId(std::numeric_limits<std::uint64_t>::max());
-    if (IsBefore(index, {now_, kLast, first.priority})) return all;
     Time before = first.since;  // Who waits since then, with the lowest id, is before the key;
     Time behind = now_;         // with the highest id, is not.
     // Mostly it is the key's own time or the moment of escalation that divides.
@@ -49,37 +53,39 @@ class Counter {
       if (IsBefore(index, {next, kLast, first.priority})) before = next;
       else behind = next;
     }
-    while (behind - before > Duration(1) && HasBetween(line, before, behind, first.priority)) {
+    while (true) {
+      Line::Position at = line.LowerBound({before, JobId(0), first.priority});
+      for (int step = 0; step < kMostWalked; ++step, at = line.Next(at)) {
+        if (line.IsEnd(at)) return line.members();
+        const Place& place = line.At(at).place;
+        if (place.priority != first.priority || !IsBefore(index, place)) return MembersUpTo(line, at);
+      }
+      if (line.IsEnd(at)) return line.members();
+      if (behind - before <= Duration(1)) return AmongEquals(index, line, line.At(at).place);
       const Time middle = before + (behind - before) / 2;
       if (IsBefore(index, {middle, kLast, first.priority})) before = middle;
       else behind = middle;
     }
-    return line.MembersBefore(Divide(index, line, before, behind, first.priority));
   }
 
-  static bool HasBetween(const Line& line, Time before, Time behind, int priority) {
-    const Line::Position at = line.LowerBound({before + Duration(1), JobId(0), priority});
-    return !line.IsEnd(at) && line.At(at).place < Place{behind, JobId(0), priority};
-  }
-
-  // The few that wait since exactly one of two times differ by their ids.
-  Place Divide(ClassIndex index, const Line& line, Time before, Time behind, int priority) const {
-    for (const Time since : {before, behind}) {
-      std::uint64_t low = 0;
-      std::uint64_t high = std::numeric_limits<std::uint64_t>::max();
-      const Line::Position at = line.LowerBound({since, JobId(0), priority});
-      const bool is_anybody =
-          !line.IsEnd(at) && line.At(at).place.since == since && line.At(at).place.priority == priority;
-      if (!is_anybody || IsBefore(index, {since, JobId(high), priority})) continue;
-      if (!IsBefore(index, {since, JobId(0), priority})) return {since, JobId(0), priority};
-      while (high - low > 1) {
-        const std::uint64_t middle = low + (high - low) / 2;
-        if (IsBefore(index, {since, JobId(middle), priority})) low = middle;
-        else high = middle;
-      }
-      return {since, JobId(high), priority};
+  // Very many wait since the same time: their ids divide them. Those at `place` are not yet divided.
+  std::uint64_t AmongEquals(ClassIndex index, const Line& line, Place place) const {
+    std::uint64_t low = place.id.value();
+    std::uint64_t high = kLast.value();
+    if (!IsBefore(index, place)) return line.MembersBefore(place);
+    while (high - low > 1) {
+      const std::uint64_t middle = low + (high - low) / 2;
+      place.id = JobId(middle);
+      (IsBefore(index, place) ? low : high) = middle;
     }
-    return {behind, JobId(std::numeric_limits<std::uint64_t>::max()), priority};
+    place.id = JobId(high);
+    // Nobody of this time is behind the key: then those of the next one are looked at one by one.
+    Line::Position at = line.LowerBound(place);
+    while (!line.IsEnd(at) && line.At(at).place.priority == place.priority && IsBefore(index, line.At(at).place)) {
+      at = line.Next(at);
+    }
+    if (line.IsEnd(at)) return line.members();
+    return line.MembersBefore(line.At(at).place);
   }
 
   const Cluster::State& state_;
@@ -91,9 +97,11 @@ class Counter {
 
 Ahead CountAhead(const Cluster::State& state, const Key& key, Time now) {
   const Counter counter(state, key, now);
+  // The keys of the heads as the last decision left them: mostly they are still true, and close together in memory.
+  const bool has_keys = state.stale_heads.empty() && now < state.next_change && state.rules.order != Order::kFair;
   Ahead ahead;
   for (ClassIndex index = 0; index < state.classes.size(); ++index) {
-    if (!state.fronts[index].is_waiting) continue;
+    if (!state.fronts[index].is_waiting || (has_keys && !(state.keys[index] < key))) continue;
     const std::uint64_t members = counter.Count(index);
     if (members == 0) continue;
     ahead.members += members;

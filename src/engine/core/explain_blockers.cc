@@ -145,10 +145,10 @@ class Finder {
 
   bool FindImpossible() {
     const NodeKinds usable(state_, NodeKinds::Of::kUsable);
-    std::optional<Lack> lack = Impossible(state_, usable, ask_, names_);
+    std::optional<Lack> lack = Impossible(usable, ask_, names_);
     if (!lack) return false;
     const NodeKinds all(state_, NodeKinds::Of::kAll);
-    std::optional<Lack> never = Impossible(state_, all, ask_, names_);
+    std::optional<Lack> never = Impossible(all, ask_, names_);
     Blocker& blocker = Add(never ? BlockerKind::kImpossible : BlockerKind::kUnusable,
                            never ? std::move(never->text) : std::move(lack->text), (never ? *never : *lack).needed,
                            (never ? *never : *lack).available);

@@ -23,8 +23,12 @@ constexpr int kMostTries = 8;
 
 class Search {
  public:
-  Search(Cluster::State& state, const Seeker& seeker, Time now, const Names& names)
-      : state_(state), seeker_(seeker), now_(now), names_(names) {}
+  Search(const Cluster& cluster, const Seeker& seeker, Time now, const Names& names)
+      : cluster_(cluster),
+        state_(const_cast<Cluster::State&>(cluster.state())),  // Views put back what they lift.
+        seeker_(seeker),
+        now_(now),
+        names_(names) {}
 
   std::optional<Change> Find() {
     // No request is small enough for a cap, and nobody passes in strict order who asks for the same place in line.
@@ -45,9 +49,34 @@ class Search {
   const Shape& shape() const { return group().alternatives.front(); }
   bool HasOneGroup() const { return seeker_.ask.groups.size() == 1; }
 
+  std::optional<NodeIndex> Helps(const Change& change) const {
+    const std::optional<NodeIndex> node = WouldStartWith(state_, seeker_, change, now_);
+    const std::size_t size =
+        state_.nodes.size() + state_.waiting.size() + state_.running.size() + state_.classes.size();
+    if (!node || size > kMostCopied) return node;
+    Cluster copy = cluster_.Copy();
+    Job job;
+    job.id = seeker_.place.id;
+    job.count = state_.waiting.at(job.id).count;
+    job.ask = copy.Know(change.ask);
+    job.team = seeker_.key.team;
+    job.user = seeker_.key.user;
+    job.priority = seeker_.place.priority;
+    job.queued_at = seeker_.place.since;
+    job.limit = change.limit;
+    job.predicted = seeker_.key.predicted;
+    job.caps = seeker_.key.caps;
+    job.preemptible = change.preemptible;
+    copy.Put(std::move(job), now_);
+    const Plan plan = copy.Decide(now_);
+    const bool starts = std::any_of(plan.starts.begin(), plan.starts.end(),
+                                    [&](const Start& start) { return start.entry == seeker_.place.id; });
+    return starts ? node : std::nullopt;
+  }
+
   // The change with its words, if it helps.
   std::optional<Change> Try(Change change, const std::string& flags) {
-    const std::optional<NodeIndex> node = WouldStartWith(state_, seeker_, change, now_);
+    const std::optional<NodeIndex> node = Helps(change);
     if (!node) return std::nullopt;
     change.text = flags;
     if (state_.nodes.size() > 1) {
@@ -92,7 +121,7 @@ class Search {
       ++tries;
       Change change = Same(ChangeKind::kTimeLimit);
       change.limit = limit;
-      if (!WouldStartWith(state_, seeker_, change, now_)) continue;
+      if (!Helps(change)) continue;
       const std::string what = at->second.is_set() ? "job " + ToString(at->second) + " starts" : "a reservation begins";
       change.text = "--time " + DurationFlag(limit) + " (it would end before " + what + " in " +
                     DurationText(at->first - now_) + ")";
@@ -293,6 +322,7 @@ class Search {
     return Try(std::move(change), flag);
   }
 
+  const Cluster& cluster_;
   Cluster::State& state_;
   const Seeker& seeker_;
   Time now_;
@@ -311,8 +341,8 @@ std::optional<NodeIndex> WouldStartWith(Cluster::State& state, const Seeker& see
   return View(state, std::move(changed), now).WouldStart();
 }
 
-std::optional<Change> FindChange(Cluster::State& state, const Seeker& seeker, Time now, const Names& names) {
-  return Search(state, seeker, now, names).Find();
+std::optional<Change> FindChange(const Cluster& cluster, const Seeker& seeker, Time now, const Names& names) {
+  return Search(cluster, seeker, now, names).Find();
 }
 
 }  // namespace divvy::core

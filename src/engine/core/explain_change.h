@@ -11,7 +11,8 @@
 //   tasks           fewer of them
 //   share           less of one GPU; not below a quarter
 //
-// Each is tried as the next decision would (View::WouldStart) before it is named.
+// Each is tried as the next decision would (View::WouldStart) before it is named. Where the cluster is small enough to
+// copy it is applied to a copy as well, which then decides: promises that are made anew meanwhile may lie otherwise.
 #pragma once
 
 #include <optional>
@@ -21,8 +22,11 @@
 
 namespace divvy::core {
 
-/// Requires: `seeker` waits in line and will not start at once.
-std::optional<Change> FindChange(Cluster::State& state, const Seeker& seeker, Time now, const Names& names);
+/// Nodes, jobs and classes of a cluster that is copied to be sure of a change.
+inline constexpr std::size_t kMostCopied = 4'000;
+
+/// Requires: `seeker` waits in line and will not start at once. The cluster is the same before and after.
+std::optional<Change> FindChange(const Cluster& cluster, const Seeker& seeker, Time now, const Names& names);
 
 /// Where the job of the view would start with the change; nothing: it would not.
 std::optional<NodeIndex> WouldStartWith(Cluster::State& state, const Seeker& seeker, const Change& change, Time now);

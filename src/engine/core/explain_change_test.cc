@@ -89,7 +89,7 @@ TEST(Change, IsNoneWhereACapIsFull) {
 TEST(Change, StartsTheJob) {
   int found = 0;
   std::set<ChangeKind> kinds;
-  for (std::uint64_t seed = 100; seed < 130; ++seed) {
+  for (std::uint64_t seed = 5040; seed < 5060; ++seed) {
     RandomWorld world(seed);
     for (int step = 0; step < 50; ++step) {
       world.Step();

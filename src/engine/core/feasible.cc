@@ -31,8 +31,8 @@ int MostJoined(const NodeKinds::Kind& kind, TopologyNeed need) {
 
 class Judge {
  public:
-  Judge(const Cluster::State& state, const NodeKinds& kinds, const Ask& ask, const Names& names)
-      : state_(state), kinds_(kinds), ask_(ask), names_(names), scope_(kinds) {}
+  Judge(const NodeKinds& kinds, const Ask& ask, const Names& names)
+      : kinds_(kinds), ask_(ask), names_(names), scope_(kinds) {}
 
   std::optional<Lack> Find() {
     for (std::size_t group = 0; group < ask_.groups.size(); ++group) {
@@ -62,7 +62,7 @@ class Judge {
     const std::string text = names_.models ? names_.models(shape.models) : "of its kind";
     return text.empty() ? "" : " " + text;
   }
-  std::string OnOne() const { return state_.nodes.size() > 1 ? " on one node" : ""; }
+  std::string OnOne() const { return kinds_.nodes > 1 ? " on one node" : ""; }
 
   Ask With(std::size_t group, const Shape& shape) const {
     Ask ask = ask_;
@@ -268,37 +268,59 @@ class Judge {
   }
 
   std::int64_t MostTogether(const std::vector<std::int64_t>& room, bool is_one_model) const {
-    std::map<std::pair<std::uint64_t, int>, std::int64_t> sums;
     std::int64_t most = 0;
-    for (NodeIndex node = 0; node < kinds_.kind_of.size(); ++node) {
-      const std::uint32_t kind = kinds_.kind_of[node];
-      if (kind == NodeKinds::kNoKind || room[kind] == 0) continue;
-      const NodeFacts& facts = state_.nodes[node].facts;
-      std::int64_t& sum = sums[{DomainOf(facts, node, ask_.together), is_one_model ? facts.gpu_model : 0}];
-      sum += room[kind];
+    if (ask_.together == Together::kNode) {
+      for (const std::int64_t one : room) most = std::max(most, one);
+      return most;
+    }
+    const std::vector<NodeKinds::Cell>& cells = ask_.together == Together::kRack ? kinds_.racks : kinds_.blocks;
+    std::map<int, std::int64_t> sums;  // Of one domain, by model.
+    for (std::size_t i = 0; i < cells.size(); ++i) {
+      if (i > 0 && cells[i].domain != cells[i - 1].domain) sums.clear();
+      std::int64_t& sum = sums[is_one_model ? kinds_.kinds[cells[i].kind].gpu_model : 0];
+      sum += room[cells[i].kind] * cells[i].nodes;
       most = std::max(most, sum);
     }
     return most;
   }
 
-  const Cluster::State& state_;
   const NodeKinds& kinds_;
   const Ask& ask_;
   const Names& names_;
   Scope scope_;
 };
 
+// Nodes of one domain stand mostly together, so that few cells are made twice.
+class Cells {
+ public:
+  void Add(std::uint64_t domain, std::uint32_t kind) {
+    for (std::size_t i = cells_.size(); i > 0 && cells_[i - 1].domain == domain; --i) {
+      if (cells_[i - 1].kind != kind) continue;
+      cells_[i - 1].nodes += 1;
+      return;
+    }
+    cells_.push_back({domain, kind, 1});
+  }
+  std::vector<NodeKinds::Cell> Sorted() && {
+    const auto before = [](const NodeKinds::Cell& a, const NodeKinds::Cell& b) { return a.domain < b.domain; };
+    if (!std::is_sorted(cells_.begin(), cells_.end(), before)) std::stable_sort(cells_.begin(), cells_.end(), before);
+    return std::move(cells_);
+  }
+
+ private:
+  std::vector<NodeKinds::Cell> cells_;
+};
+
 }  // namespace
 
-NodeKinds::NodeKinds(const Cluster::State& state, Of given) : which(given) {
+NodeKinds::NodeKinds(const Cluster::State& state, Of given) : which(given), nodes(state.nodes.size()) {
   using Facts = std::tuple<std::int32_t, std::int32_t, int, int, int, const GpuTopology*, GpuMask>;
   std::map<Facts, std::uint32_t> known;
-  kind_of.reserve(state.nodes.size());
-  for (const Node& node : state.nodes) {
-    if (which == Of::kUsable && !node.accepts) {
-      kind_of.push_back(kNoKind);
-      continue;
-    }
+  Cells in_racks;
+  Cells in_blocks;
+  for (NodeIndex index = 0; index < state.nodes.size(); ++index) {
+    const Node& node = state.nodes[index];
+    if (which == Of::kUsable && !node.accepts) continue;
     const NodeFacts& facts = node.facts;
     const GpuMask blocked = which == Of::kUsable ? node.blocked : GpuMask{0};
     const auto [at, is_new] = known.try_emplace(Facts{facts.cpu_milli, facts.memory_mib, facts.gpus, facts.kind,
@@ -315,20 +337,25 @@ NodeKinds::NodeKinds(const Cluster::State& state, Of given) : which(given) {
       kinds.push_back(kind);
     }
     kinds[at->second].nodes += 1;
-    kind_of.push_back(at->second);
+    in_racks.Add(DomainOf(facts, index, Together::kRack), at->second);
+    in_blocks.Add(DomainOf(facts, index, Together::kBlock), at->second);
   }
+  racks = std::move(in_racks).Sorted();
+  blocks = std::move(in_blocks).Sorted();
 }
 
-std::optional<Lack> Impossible(const Cluster::State& state, const NodeKinds& kinds, const Ask& ask,
-                               const Names& names) {
-  return Judge(state, kinds, ask, names).Find();
+std::optional<Lack> Impossible(const NodeKinds& kinds, const Ask& ask, const Names& names) {
+  return Judge(kinds, ask, names).Find();
+}
+
+Status Feasible(const NodeKinds& kinds, const Ask& ask, const Names& names) {
+  const std::optional<Lack> lack = Impossible(kinds, ask, names);
+  if (!lack) return {};
+  return LimitExceeded(lack->text + (lack->nearest.empty() ? "" : "; " + lack->nearest));
 }
 
 Status Feasible(const Cluster& cluster, const Ask& ask, const Names& names) {
-  const NodeKinds kinds(cluster.state(), NodeKinds::Of::kAll);
-  const std::optional<Lack> lack = Impossible(cluster.state(), kinds, ask, names);
-  if (!lack) return {};
-  return LimitExceeded(lack->text + (lack->nearest.empty() ? "" : "; " + lack->nearest));
+  return Feasible(NodeKinds(cluster.state(), NodeKinds::Of::kAll), ask, names);
 }
 
 Status Feasible(const Cluster& cluster, const Ask& ask) { return Feasible(cluster, ask, Names()); }

@@ -132,14 +132,14 @@ TEST(Feasible, AgreesWithWhatStartsWhenNothingElseRuns) {
     ask.together = static_cast<Together>(draws.Below(4));
     ask.requires_together = draws.Below(2) == 0;
     const NodeKinds kinds(cluster.state(), NodeKinds::Of::kAll);
-    const std::optional<Lack> lack = Impossible(cluster.state(), kinds, ask, Names());
+    const std::optional<Lack> lack = Impossible(kinds, ask, Names());
     cluster.Put(MakeJob(cluster, 1, ask, At(0)), At(0));
     const bool starts = !cluster.Decide(At(0)).starts.empty();
     ASSERT_EQ(!lack, starts) << "seed " << seed << ": " << (lack ? lack->text : "");
     if (!lack) continue;
     refused += 1;
     if (lack->ask) {
-      const auto again = Impossible(cluster.state(), kinds, *lack->ask, Names());
+      const auto again = Impossible(kinds, *lack->ask, Names());
       // One part is named at a time: of what remains the next one may be impossible, never the same.
       ASSERT_TRUE(!again || again->part > lack->part) << "seed " << seed << ": " << lack->text << ", " << again->text;
     }

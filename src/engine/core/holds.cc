@@ -31,6 +31,10 @@ void Cluster::State::DropPromise(std::size_t index) {
     DropHolds(piece.node, slot.promise.entry, 0);
     Grow(piece.node);  // Also where its holds are lifted at the moment.
   }
+  for (const CapIndex cap : classes[slot.job_class].key.caps) {
+    if (caps[cap].limit == 0) continue;
+    for (const ClassIndex one : caps[cap].classes) Freshen(one);  // It kept a place there.
+  }
   must_find_head = true;
   room_epoch += 1;
 }
@@ -80,6 +84,16 @@ void MoveHold(Cluster::State& state, NodeIndex node, Hold& hold, GpuMask gpus) {
 }
 
 }  // namespace
+
+void Apply(Cluster::State& state, const std::vector<Shift>& shifts) {
+  for (const Shift& shift : shifts) {
+    for (Hold& hold : state.nodes[shift.node].holds) {
+      if (hold.entry != shift.entry || hold.booking != shift.booking || hold.gpus != shift.from) continue;
+      MoveHold(state, shift.node, hold, shift.to);
+      break;
+    }
+  }
+}
 
 void RefitHolds(Cluster::State& state, NodeIndex index, Time now) {
   Node& node = state.nodes[index];

@@ -54,6 +54,8 @@ Plan Pass::Decide() {
 }
 
 bool Pass::MustGoOn() const {
+  // Holds that make way for each other in a circle start nobody; what has grown is looked at in the next decision.
+  if (idle_rounds_ >= 2 * kMostIdleRounds) return false;
   if (!state_.grown.empty() || !state_.fresh.empty() || state_.must_find_head) return true;
   // Shares change with every start, and with them who goes before whom.
   return state_.rules.order == Order::kFair && has_started_;
@@ -190,6 +192,7 @@ void Pass::Collect() {
   }
   std::make_heap(heap_.begin(), heap_.end(), Later);
   reached_.reset();
+  blocked_.clear();
   if (std::exchange(state_.must_find_head, false)) {
     FindHeads();
     return;
@@ -241,7 +244,8 @@ void Pass::PushBlocked(JobId entry) {
   const Waiting& waiting = state_.waiting.at(entry);
   if (waiting.lane != Waiting::Lane::kReady || IsPromised(entry)) return;
   const Key key = KeyOf(state_.rules, state_.teams, state_.StandingOf(waiting.job_class, waiting.place), now_);
-  if (!reached_ || *reached_ < key) Push({key, waiting.job_class, waiting.place, true, false});
+  if (reached_ && !(*reached_ < key)) return;
+  if (blocked_.insert(entry).second) Push({key, waiting.job_class, waiting.place, true, false});
 }
 
 // The first of each kind among those who are not looked at in this round, and those that have escalated: they are
@@ -257,7 +261,7 @@ void Pass::FindHeads() {
     auto& head = first[front.wants_gpu ? 1 : 0];
     const bool is_escalated = IsEscalated(state_.rules, front.since, now_);
     if (!is_escalated && head && state_.keys[*head] < key) continue;
-    if ((reached_ && !(*reached_ < key)) || IsBarred(index)) continue;
+    if ((reached_ && !(*reached_ < key)) || IsBarred(index) || IsCapPromised(index)) continue;
     if (!head || key < state_.keys[*head]) head = index;
     if (is_escalated) escalated.push_back(index);
   }
@@ -283,6 +287,24 @@ bool Pass::IsBarred(ClassIndex index) {
   return barrier.any();
 }
 
+// Who is promised a start keeps a place in its caps for that time.
+bool Pass::IsCapPromised(ClassIndex index) const {
+  const ClassKey& key = state_.classes[index].key;
+  if (key.caps.empty() || settled_ == 0) return false;
+  const Time until = key.limit > Duration(0) ? AddSaturating(now_, key.limit) : kNever;
+  return std::any_of(key.caps.begin(), key.caps.end(), [&](CapIndex cap) {
+    int taken = state_.caps[cap].running;
+    for (std::size_t i = 0; i < settled_; ++i) {
+      const PromiseSlot& slot = state_.promises[i];
+      const std::vector<CapIndex>& caps = state_.classes[slot.job_class].key.caps;
+      const bool is_dated = slot.promise.start != kNever && !slot.promise.is_claim;
+      if (is_dated && slot.promise.start >= until) continue;
+      taken += std::binary_search(caps.begin(), caps.end(), cap) ? 1 : 0;
+    }
+    return state_.caps[cap].limit > 0 && taken >= state_.caps[cap].limit;
+  });
+}
+
 std::vector<Piece> Pass::Find(ClassIndex index, JobId entry, bool is_everywhere) {
   const ClassKey& key = state_.classes[index].key;
   const Ask& ask = state_.asks[key.ask];
@@ -296,6 +318,9 @@ std::vector<Piece> Pass::Find(ClassIndex index, JobId entry, bool is_everywhere)
 
 void Pass::HoldFor(PromiseSlot& slot) {
   const ClassKey& key = state_.classes[slot.job_class].key;
+  if (slot.promise.start > now_ && slot.promise.start != kNever) {
+    PartHolds(slot.job_class, slot.promise.pieces, slot.promise.start);
+  }
   for (const Piece& piece : slot.promise.pieces) {
     Hold hold;
     hold.entry = slot.promise.entry;
@@ -309,11 +334,19 @@ void Pass::HoldFor(PromiseSlot& slot) {
   }
 }
 
-// A promise may count on GPUs from which another's hold can still move to others of the node; so that one does.
-void Pass::PartHolds(const std::vector<Piece>& pieces) {
-  for (const Piece& piece : pieces) {
-    if (state_.nodes[piece.node].holds.size() > 1) RefitHolds(state_, piece.node, now_);
+// What is placed may count on GPUs from which another's hold can still move to others of the node; so that one does.
+void Pass::PartHolds(ClassIndex index, const std::vector<Piece>& pieces, Time at) {
+  if (std::all_of(pieces.begin(), pieces.end(),
+                  [&](const Piece& piece) { return state_.nodes[piece.node].holds.empty(); })) {
+    return;
   }
+  const ClassKey& key = state_.classes[index].key;
+  std::optional<std::vector<Shift>> shifts;
+  {
+    Placing placing(state_, now_, at);
+    shifts = placing.Shifts(state_.asks[key.ask], pieces, key.limit, key.team, key.user);
+  }
+  if (shifts) Apply(state_, *shifts);
 }
 
 // Takes its holds away for a while. What is free meanwhile is free for those before it only, so nothing has grown.
@@ -392,7 +425,7 @@ void Pass::Settle() {
   // A claim waits for its victims, who may stand in the way of its team's limit as well.
   const bool is_claim = slot.promise.is_claim;
   const bool is_over = is_claim ? BarrierOf(state_, slot.job_class).could_never_run || !ClaimStands(state_, slot)
-                                : IsBarred(slot.job_class);
+                                : IsBarred(slot.job_class) || IsCapPromised(slot.job_class);
   if (!deserves || is_over) {
     Forget(settled_);
     return;
@@ -402,7 +435,11 @@ void Pass::Settle() {
     Lift(settled_);
     if (is_claim) Unhold(slot);
     std::vector<Piece> pieces;
-    if (!is_claim || !IsBarred(slot.job_class)) pieces = Find(slot.job_class, place.id, true);
+    if (is_claim && ClaimIsFree(state_, slot)) {
+      if (!IsBarred(slot.job_class)) pieces = slot.promise.pieces;
+    } else if (!is_claim || !IsBarred(slot.job_class)) {
+      pieces = Find(slot.job_class, place.id, true);
+    }
     if (!pieces.empty()) {
       Forget(settled_);
       Launch(slot.job_class, place, std::move(pieces));
@@ -425,7 +462,6 @@ void Pass::Settle() {
     slot.is_stale = false;
     HoldFor(slot);
     state_.promises[settled_] = slot;
-    PartHolds(slot.promise.pieces);
   }
   if (!first.is_set()) first = place.id;
   settled_ += 1;
@@ -469,7 +505,7 @@ void Pass::Try(Candidate candidate) {
   const bool is_there = !job_class.line.IsEnd(at) && job_class.line.At(at).place == candidate.place;
   if (candidate.is_blocked) {
     // Who stood for all that are not looked at has started or may not start now: then another does.
-    if (is_there && !IsBarred(candidate.job_class)) Blocked(candidate);
+    if (is_there && !IsBarred(candidate.job_class) && !IsCapPromised(candidate.job_class)) Blocked(candidate);
     else FindHeads();
     return;
   }
@@ -492,6 +528,7 @@ void Pass::Try(Candidate candidate) {
   if (state_.rules.backfill == Backfill::kNone && first_blocked(job_class.wants_gpu).is_set()) return;
   // Settling its promise has tried it, without its own holds in the way.
   if (IsPromised(candidate.place.id) || IsBarred(candidate.job_class)) return;
+  if (IsCapPromised(candidate.job_class)) return;
   std::vector<Piece> pieces = Find(candidate.job_class, candidate.place.id, candidate.is_everywhere);
   if (pieces.empty()) pieces = MovePromises(candidate);
   if (pieces.empty()) {
@@ -529,9 +566,7 @@ void Pass::Blocked(const Candidate& candidate) {
       if (is_full) Forget(state_.promises.size() - 1);
       PromiseSlot slot{std::move(*promise), candidate.key, candidate.job_class, job_class.wants_gpu, false};
       HoldFor(slot);
-      const std::vector<Piece> pieces = slot.promise.pieces;
       state_.promises.insert(state_.promises.begin() + static_cast<std::ptrdiff_t>(settled_), std::move(slot));
-      PartHolds(pieces);
       settled_ += 1;
       lifted_ = std::max(lifted_ + 1, settled_);
     } else {
@@ -567,8 +602,14 @@ std::vector<Piece> Pass::MovePromises(const Candidate& candidate) {
   Lift(settled_);
   const std::vector<PromiseSlot> before(state_.promises.begin(),
                                         state_.promises.begin() + static_cast<std::ptrdiff_t>(settled_));
+  // What drains, or was taken for somebody, has no time to compare: its holds stand as they are.
+  const auto has_date = [](const PromiseSlot& slot) {
+    return slot.promise.start != kNever && !slot.promise.is_claim;
+  };
   const auto lift_settled = [&] {
-    for (std::size_t i = 0; i < settled_; ++i) Unhold(state_.promises[i]);
+    for (std::size_t i = 0; i < settled_; ++i) {
+      if (has_date(state_.promises[i])) Unhold(state_.promises[i]);
+    }
   };
   lift_settled();
   std::vector<Piece> pieces;
@@ -586,16 +627,12 @@ std::vector<Piece> Pass::MovePromises(const Candidate& candidate) {
     state_.Rebuild(pieces.front().node);
     for (std::size_t i = 0; i < settled_ && is_fine; ++i) {
       PromiseSlot& slot = state_.promises[i];
-      if (slot.promise.start == kNever || slot.promise.is_claim) {
-        for (const Piece& piece : slot.promise.pieces) {
-          is_fine = is_fine && !(piece.node == pieces.front().node && (piece.gpus & pieces.front().gpus) != 0);
-        }
-      } else {
-        std::optional<Promise> promise = Earliest(state_, slot.job_class, slot.promise.entry, now_, false);
-        is_fine = promise && promise->start <= slot.promise.start;
-        if (is_fine) slot.promise = std::move(*promise);
-      }
-      if (is_fine) HoldFor(slot);
+      if (!has_date(slot)) continue;
+      std::optional<Promise> promise = Earliest(state_, slot.job_class, slot.promise.entry, now_, false);
+      is_fine = promise && promise->start <= slot.promise.start;
+      if (!is_fine) break;
+      slot.promise = std::move(*promise);
+      HoldFor(slot);
     }
     node.pieces.pop_back();
     state_.Rebuild(pieces.front().node);
@@ -606,12 +643,12 @@ std::vector<Piece> Pass::MovePromises(const Candidate& candidate) {
       if (state_.promises[i].promise.pieces == before[i].promise.pieces) continue;
       for (const Piece& piece : before[i].promise.pieces) state_.Grow(piece.node);
       state_.room_epoch += 1;
-      PartHolds(std::vector<Piece>(state_.promises[i].promise.pieces));
     }
     return pieces;
   }
   lift_settled();
   for (std::size_t i = 0; i < settled_; ++i) {
+    if (!has_date(before[i])) continue;
     state_.promises[i] = before[i];
     HoldFor(state_.promises[i]);
   }
@@ -633,7 +670,11 @@ void Pass::Launch(ClassIndex index, const Place& place, std::vector<Piece> piece
   if (job_class.key.limit > Duration(0)) run.end = AddSaturating(now_, job_class.key.limit);
   if (job_class.key.predicted > Duration(0)) run.predicted_end = AddSaturating(now_, job_class.key.predicted);
   const JobId& first = first_blocked(job_class.wants_gpu);
-  plan_.starts.push_back({run.id, place.id, run.pieces, first.is_set(), first});
+  Time passed_start = kNoTime;
+  for (const PromiseSlot& slot : state_.promises) {
+    if (slot.promise.entry == first) passed_start = slot.promise.start;
+  }
+  plan_.starts.push_back({run.id, place.id, run.pieces, first.is_set(), first, passed_start});
 
   state_.teams.AddWaiting(job_class.key.team, -job_class.least_milli);
   state_.waiting_count -= 1;
@@ -658,10 +699,15 @@ void Pass::Launch(ClassIndex index, const Place& place, std::vector<Piece> piece
     Forget(i);
     break;
   }
-  const std::vector<Piece> taken = run.pieces;
+  PartHolds(index, run.pieces, now_);
   state_.AddRun(std::move(run), now_);
-  for (const Piece& piece : taken) {
-    if (!state_.nodes[piece.node].holds.empty()) RefitHolds(state_, piece.node, now_);
+  // A cap that is full now may be that of a job with a promise, which then waits for the cap alone.
+  for (const CapIndex cap : job_class.key.caps) {
+    if (state_.caps[cap].limit == 0 || state_.caps[cap].running < state_.caps[cap].limit) continue;
+    for (const PromiseSlot& slot : state_.promises) {
+      const std::vector<CapIndex>& caps = state_.classes[slot.job_class].key.caps;
+      if (std::binary_search(caps.begin(), caps.end(), cap)) state_.must_find_head = true;
+    }
   }
 }
 

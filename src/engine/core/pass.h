@@ -4,6 +4,7 @@
 #pragma once
 
 #include <optional>
+#include <set>
 #include <span>
 #include <vector>
 
@@ -61,13 +62,14 @@ class Pass {
   bool Concerns(const PromiseSlot& slot) const;
   bool IsPromised(JobId entry) const;
   bool IsBarred(ClassIndex index);
+  bool IsCapPromised(ClassIndex index) const;
   void PushBlocked(JobId entry);
   void PushBehind(ClassIndex index, const Place& place);
   void PushNext(ClassIndex index);
   void FindHeads();
   void Push(Candidate candidate);
   void Settle();
-  void PartHolds(const std::vector<Piece>& pieces);
+  void PartHolds(ClassIndex index, const std::vector<Piece>& pieces, Time at);
   void Unhold(const PromiseSlot& slot);
   void Forget(std::size_t index);
   bool IsPutOff(const PromiseSlot& slot) const;
@@ -100,6 +102,7 @@ class Pass {
   std::size_t settled_ = 0;  // promises[0..settled_) stand in this round.
   std::size_t lifted_ = 0;   // promises[settled_..lifted_) hold nothing at the moment.
   JobId first_blocked_[2];
+  std::set<JobId> blocked_;     // Pushed as such in this round.
   std::optional<Key> reached_;  // Of whom was looked at last in this round.
   bool has_started_ = false;    // Somebody, in this round.
   int idle_rounds_ = 0;         // Since somebody started.

@@ -263,8 +263,8 @@ bool Placing::ClaimsStand(NodeIndex index, const Shape& shape, GpuMask gpus) con
 }
 
 // What drains has no time: what is free is kept for it up to what it needs. Every other hold of the node can still be
-// served at its time, with `shape` on `gpus` from at_ to until_.
-bool Placing::HoldsStand(NodeIndex index, const Shape& shape, GpuMask gpus) const {
+// served from its own time on, with `shape` on `gpus` from at_ to until_, if need be on other GPUs.
+bool Placing::HoldsStand(NodeIndex index, const Shape& shape, GpuMask gpus, std::vector<Shift>* shifts) const {
   const Node& node = state_.nodes[index];
   if (!ClaimsStand(index, shape, gpus)) return false;
   std::vector<const Hold*> holds;
@@ -275,7 +275,7 @@ bool Placing::HoldsStand(NodeIndex index, const Shape& shape, GpuMask gpus) cons
       if (!undrained) undrained = StateOf(index);
       Deduct(*undrained, hold.shape, hold.gpus);
       DeductHost(*undrained, hold.shape);
-    } else if (hold.until > at_ && !IsOpen(hold)) {
+    } else if (hold.until > now_) {
       holds.push_back(&hold);
     }
   }
@@ -283,45 +283,85 @@ bool Placing::HoldsStand(NodeIndex index, const Shape& shape, GpuMask gpus) cons
   std::stable_sort(holds.begin(), holds.end(), [](const Hold* a, const Hold* b) {
     return std::pair(a->from, a->entry) < std::pair(b->from, b->entry);
   });
+  std::vector<Hold> before;
   std::vector<Hold> placed;
   bool has_moved = false;
   for (const Hold* hold : holds) {
     // Later ones are not touched unless an earlier hold came to lie where they are.
     if (hold->from >= until_ && !has_moved) break;
-    const Time moment = std::max(hold->from, at_);
-    Hold rest = Unserved(state_, node, *hold, now_, moment);
+    const bool overlaps = hold->from < until_ && hold->until > at_;
+    const Time from = std::max(hold->from, now_);
+    Hold rest = Unserved(state_, node, *hold, now_, overlaps ? std::max(from, at_) : from);
     if (hold->booking != 0 && rest.shape.gpus == 0 && hold->shape.gpus > 0) continue;
-    NodeState state = StateAt(state_, index, now_, moment);
-    for (const Hold& other : placed) {
-      if (other.until > moment && FitsOn(state, other.shape, other.gpus)) placement::Take(state, other.shape, other.gpus);
-    }
-    const bool is_lost = !ServedOn(state_, node, rest, state);
-    if (moment < until_) {
-      if (const auto extra = extras_.find(index); extra != extras_.end()) {
-        for (const Extra& one : extra->second) {
-          if (!FitsOn(state, one.shape, one.gpus)) return false;
-          placement::Take(state, one.shape, one.gpus);
-        }
+    if (IsOpen(*hold)) {
+      rest.gpus = static_cast<GpuMask>(rest.gpus & ~gpus);
+      rest.shape.gpus = static_cast<std::int16_t>(__builtin_popcount(rest.gpus));
+    } else if (overlaps || has_moved) {
+      // At its own time, and once the new task has come to it.
+      Left room = LeftAt(index, from, placed);
+      if (overlaps && !room.Add(*this, index, shape, gpus, from)) return false;
+      if (overlaps && at_ > from) {
+        Left then = LeftAt(index, at_, placed);
+        if (!then.Add(*this, index, shape, gpus, at_)) return false;
+        room.Meet(then);
       }
-      if (!FitsOn(state, shape, gpus)) return false;
-      placement::Take(state, shape, gpus);
+      const std::optional<GpuMask> served = FitsOn(room.left, rest.shape, rest.gpus)
+                                                ? rest.gpus
+                                                : ServedOn(state_, node, rest, Undrained(node, room.left));
+      if (!served) {
+        // It cannot be served whoever starts: an owner stays longer than was known, or the node has lost GPUs.
+        const bool is_lost = !ServedOn(state_, node, rest, LeftAt(index, from, before).left);
+        if (!is_lost || (overlaps && (gpus & rest.gpus) != 0)) return false;
+        continue;
+      }
+      before.push_back(rest);
+      if (*served != rest.gpus) {
+        if (hold->booking != 0 && hold->from <= now_) return false;  // Its owners count on these.
+        if (shifts != nullptr) shifts->push_back({index, hold->entry, hold->booking, hold->gpus, *served});
+        rest.gpus = *served;
+        has_moved = true;
+      }
     }
-    const std::optional<GpuMask> served = FitsOn(state, rest.shape, rest.gpus)
-                                              ? rest.gpus
-                                              : ServedOn(state_, node, rest, Undrained(node, state));
-    if (!served) {
-      // It cannot be served whoever starts: an owner stays longer than was known, or the node has lost GPUs.
-      if (!is_lost || (moment < until_ && (gpus & rest.gpus) != 0)) return false;
-      continue;
-    }
-    if (*served != rest.gpus) {
-      if (hold->booking != 0 && hold->from <= now_) return false;  // Its owners count on these.
-      rest.gpus = *served;
-      has_moved = true;
-    }
+    if (before.size() == placed.size()) before.push_back(rest);
     placed.push_back(std::move(rest));
   }
   return true;
+}
+
+Placing::Left Placing::LeftAt(NodeIndex index, Time moment, const std::vector<Hold>& placed) const {
+  Left room;
+  room.left = StateAt(state_, index, now_, moment);
+  for (const Hold& hold : placed) {
+    if (hold.from <= moment && hold.until > moment && FitsOn(room.left, hold.shape, hold.gpus)) {
+      placement::Take(room.left, hold.shape, hold.gpus);
+    }
+  }
+  return room;
+}
+
+// The new task, and those placed before it, if they are there at `moment`.
+bool Placing::Left::Add(const Placing& placing, NodeIndex index, const Shape& shape, GpuMask gpus, Time moment) {
+  const auto take = [&](const Shape& one, GpuMask mask) {
+    if (!FitsOn(left, one, mask)) return false;
+    placement::Take(left, one, mask);
+    return true;
+  };
+  if (moment < placing.at_ || moment >= placing.until_) return true;
+  if (const auto extra = placing.extras_.find(index); extra != placing.extras_.end()) {
+    for (const Extra& one : extra->second) {
+      if (!take(one.shape, one.gpus)) return false;
+    }
+  }
+  return take(shape, gpus);
+}
+
+void Placing::Left::Meet(const Left& other) {
+  left.cpu_free = std::min(left.cpu_free, other.left.cpu_free);
+  left.memory_free = std::min(left.memory_free, other.left.memory_free);
+  for (std::size_t gpu = 0; gpu < left.gpus; ++gpu) {
+    left.free_milli[gpu] = std::min(left.free_milli[gpu], other.left.free_milli[gpu]);
+  }
+  placement::Block(left, 0);  // Counts anew.
 }
 
 std::optional<GpuMask> Placing::On(const Ask& ask, const Shape& shape, NodeIndex index, const NodeState& state) {
@@ -345,6 +385,11 @@ std::optional<GpuMask> Placing::On(const Ask& ask, const Shape& shape, NodeIndex
       const std::optional<GpuMask> gpus = Choose(ask, shape, index, own);
       if (gpus && HoldsStand(index, shape, *gpus)) return gpus;
     }
+  }
+  // Which GPUs of a node is all that a strategy other than kBest says: who starts now has its way, what is held moves.
+  if (ask.placement != PlacementStrategy::kBest && at_ <= now_) {
+    const std::optional<GpuMask> gpus = Choose(ask, shape, index, state);
+    if (gpus && HoldsStand(index, shape, *gpus)) return gpus;
   }
   if (FitsNode(node, unpromised, shape)) {
     const std::optional<GpuMask> gpus = Choose(ask, shape, index, unpromised);
@@ -542,6 +587,25 @@ bool Placing::Keeps(const Ask& ask, const std::vector<Piece>& pieces, Duration l
     Put(ask, piece);
   }
   return true;
+}
+
+std::optional<std::vector<Shift>> Placing::Shifts(const Ask& ask, const std::vector<Piece>& pieces, Duration limit,
+                                                  TeamIndex team, UserIndex user) {
+  until_ = limit > Duration(0) ? AddSaturating(at_, limit) : kNever;
+  team_ = team;
+  user_ = user;
+  std::vector<Shift> shifts;
+  for (std::size_t i = 0; i < pieces.size(); ++i) {
+    const Piece& piece = pieces[i];
+    const bool is_last = std::none_of(pieces.begin() + static_cast<std::ptrdiff_t>(i) + 1, pieces.end(),
+                                      [&](const Piece& other) { return other.node == piece.node; });
+    if (is_last && !state_.nodes[piece.node].holds.empty()) {
+      if (!HoldsStand(piece.node, ShapeOf(ask, piece), piece.gpus, &shifts)) return std::nullopt;
+    }
+    extras_[piece.node].push_back({ShapeOf(ask, piece), piece.gpus});
+  }
+  extras_.clear();
+  return shifts;
 }
 
 std::optional<Piece> Placing::FindOne(const Ask& ask, std::size_t group, const Run& run,

@@ -14,6 +14,15 @@
 
 namespace divvy::core {
 
+/// A hold goes to other GPUs of its node.
+struct Shift {
+  NodeIndex node = 0;
+  JobId entry;
+  std::uint64_t booking = 0;
+  GpuMask from = 0;
+  GpuMask to = 0;
+};
+
 class Placing {
  public:
   /// `at` is now or later. Later, running jobs have ended as far as their ends are known.
@@ -35,6 +44,10 @@ class Placing {
   /// Whether exactly these pieces are still to be had.
   bool Keeps(const Ask& ask, const std::vector<Piece>& pieces, Duration limit, TeamIndex team, UserIndex user);
 
+  /// Which holds have to move once `pieces`, as they were found, are taken. Nothing if one of them could not be served.
+  std::optional<std::vector<Shift>> Shifts(const Ask& ask, const std::vector<Piece>& pieces, Duration limit,
+                                           TeamIndex team, UserIndex user);
+
   /// How many tasks of `shape` the node has room for, at most `most`.
   int Room(NodeIndex node, const Shape& shape, int most);
 
@@ -42,6 +55,12 @@ class Placing {
   struct Spot {
     Piece piece;
     placement::Score score = placement::kNoRoom;
+  };
+  /// What a node has left at some moment.
+  struct Left {
+    NodeState left;
+    bool Add(const Placing& placing, NodeIndex index, const Shape& shape, GpuMask gpus, Time moment);
+    void Meet(const Left& other);
   };
   struct Domain {
     std::vector<NodeIndex> nodes;
@@ -54,7 +73,8 @@ class Placing {
   std::optional<Spot> Best(const Ask& ask, std::size_t group, const Domain& domain);
   void Offer(const Ask& ask, const Shape& shape, NodeIndex node, std::optional<Spot>& best);
   std::optional<GpuMask> On(const Ask& ask, const Shape& shape, NodeIndex node, const NodeState& state);
-  bool HoldsStand(NodeIndex node, const Shape& shape, GpuMask gpus) const;
+  bool HoldsStand(NodeIndex node, const Shape& shape, GpuMask gpus, std::vector<Shift>* shifts = nullptr) const;
+  Left LeftAt(NodeIndex node, Time moment, const std::vector<Hold>& placed) const;
   bool ClaimsStand(NodeIndex node, const Shape& shape, GpuMask gpus) const;
   bool Binds(const Hold& hold) const;
   bool IsOpen(const Hold& hold) const;
@@ -114,7 +134,9 @@ bool FitsOn(const NodeState& state, const Shape& shape, GpuMask gpus);
 /// Less what drains: another hold may not move there.
 NodeState Undrained(const Node& node, const NodeState& state);
 
-/// After a start on `node`: holds whose GPUs are no longer free in time move to others of the node.
+void Apply(Cluster::State& state, const std::vector<Shift>& shifts);
+
+/// After `node` changed in a way that asked no hold: holds whose GPUs are no longer free in time move to others of the node.
 void RefitHolds(Cluster::State& state, NodeIndex node, Time now);
 
 }  // namespace divvy::core

@@ -72,9 +72,8 @@ class LiftedHolds {
 };
 
 void InsertSlot(Cluster::State& state, PromiseSlot slot) {
-  const auto at =
-      std::upper_bound(state.promises.begin(), state.promises.end(), slot,
-                       [](const PromiseSlot& a, const PromiseSlot& b) { return a.key < b.key; });
+  const auto at = std::upper_bound(state.promises.begin(), state.promises.end(), slot,
+                                   [](const PromiseSlot& a, const PromiseSlot& b) { return a.key < b.key; });
   state.promises.insert(at, std::move(slot));
 }
 
@@ -208,13 +207,16 @@ std::vector<Move> Cluster::moving() const {
   return moves;
 }
 
-bool ClaimStands(const Cluster::State& state, const PromiseSlot& slot) {
+namespace {
+
+template <typename StateOf>
+bool ClaimFits(const Cluster::State& state, const PromiseSlot& slot, StateOf state_of) {
   const Ask& ask = state.asks[state.classes[slot.job_class].key.ask];
   std::vector<std::pair<NodeIndex, NodeState>> after;
   for (const Piece& piece : slot.promise.pieces) {
     auto at = std::find_if(after.begin(), after.end(), [&](const auto& one) { return one.first == piece.node; });
     if (at == after.end()) {
-      after.emplace_back(piece.node, StateWithoutLeaving(state, piece.node));
+      after.emplace_back(piece.node, state_of(piece.node));
       at = std::prev(after.end());
     }
     const Shape& shape = ShapeOf(ask, piece);
@@ -222,6 +224,16 @@ bool ClaimStands(const Cluster::State& state, const PromiseSlot& slot) {
     placement::Take(at->second, shape, piece.gpus);
   }
   return true;
+}
+
+}  // namespace
+
+bool ClaimStands(const Cluster::State& state, const PromiseSlot& slot) {
+  return ClaimFits(state, slot, [&](NodeIndex node) { return StateWithoutLeaving(state, node); });
+}
+
+bool ClaimIsFree(const Cluster::State& state, const PromiseSlot& slot) {
+  return ClaimFits(state, slot, [&](NodeIndex node) { return state.nodes[node].state; });
 }
 
 void SettleMoves(Cluster::State& state, Time now, Plan& plan) {

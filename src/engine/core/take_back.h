@@ -7,7 +7,8 @@
 // From mild to hard: what is about to be free anyway, moves, an elastic job's surplus, whole jobs. A set of victims is
 // chosen that costs least (take_back_search.h); nothing is taken unless the taker then starts, whole. What was taken is
 // held for the taker as a claim (PromiseSlot) until its victims have left, so no other job slips in and no second round
-// takes again. Victims keep their pieces until the caller reports Finish or GiveBack, and are queued again by the caller.
+// takes again. Victims keep their pieces until the caller reports Finish or GiveBack, and are queued again by the
+// caller.
 #pragma once
 
 #include "engine/core/state.h"
@@ -25,5 +26,7 @@ void SettleMoves(Cluster::State& state, Time now, Plan& plan);
 
 /// What is claimed is free or about to be.
 bool ClaimStands(const Cluster::State& state, const PromiseSlot& slot);
+/// It is free: the job can start there, whoever else is promised something.
+bool ClaimIsFree(const Cluster::State& state, const PromiseSlot& slot);
 
 }  // namespace divvy::core

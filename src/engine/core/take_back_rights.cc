@@ -48,6 +48,17 @@ bool Rights::IsAbove(TeamIndex ancestor, TeamIndex team) const {
   }
 }
 
+// The ancestor of `team` just below where it parts from `other`.
+TeamIndex Rights::LevelOf(TeamIndex team, TeamIndex other) const {
+  while (!IsAbove(state_.teams.spec(team).parent, other)) team = state_.teams.spec(team).parent;
+  return team;
+}
+
+std::int64_t Rights::Saturation(ClassIndex taker, TeamIndex victim) const {
+  const TeamIndex level = LevelOf(victim, state_.classes[taker].key.team);
+  return Held(level) * 1000 / std::max<std::int64_t>(Share(level), 1);
+}
+
 bool Rights::FitsItsTeams(ClassIndex taker, const std::vector<Loss>& losses) const {
   if (!state_.teams.has_rules()) return true;
   const JobClass& job_class = state_.classes[taker];
@@ -74,8 +85,7 @@ bool Rights::IsReclaimable(ClassIndex taker, TeamIndex victim) const {
       IsAbove(victim, team)) {
     return false;
   }
-  TeamIndex level = victim;
-  while (!IsAbove(state_.teams.spec(level).parent, team)) level = state_.teams.spec(level).parent;
+  const TeamIndex level = LevelOf(victim, team);
   return Held(level) > std::min(Share(level), state_.teams.spec(level).quota_milli);
 }
 
@@ -90,12 +100,8 @@ bool Rights::MayReclaim(ClassIndex taker, const std::vector<Loss>& losses) const
   };
   std::map<TeamIndex, Side> sides;
   for (const Loss& loss : losses) {
-    TeamIndex level = loss.team;
-    while (!IsAbove(state_.teams.spec(level).parent, job_class.key.team)) level = state_.teams.spec(level).parent;
-    TeamIndex own = job_class.key.team;
-    while (state_.teams.spec(own).parent != state_.teams.spec(level).parent) own = state_.teams.spec(own).parent;
-    Side& side = sides[level];
-    side.taker = own;
+    Side& side = sides[LevelOf(loss.team, job_class.key.team)];
+    side.taker = LevelOf(job_class.key.team, loss.team);
     side.lost += loss.milli;
     side.largest = std::max(side.largest, loss.milli);
   }
@@ -108,16 +114,17 @@ bool Rights::MayReclaim(ClassIndex taker, const std::vector<Loss>& losses) const
     // The last job taken may be the largest: a team is brought down to its share, never kept above it by one big job.
     const std::int64_t before_last = Held(level) - side.lost + side.largest;
     bool is_within = true;
-    for (TeamIndex at = job_class.key.team;; at = state_.teams.spec(at).parent) {
+    for (TeamIndex at = job_class.key.team; at != side.taker; at = state_.teams.spec(at).parent) {
       is_within = is_within && after(at) <= Share(at);
-      if (at == side.taker) break;
     }
-    const bool by_share = is_within && before_last > Share(level);
+    const std::int64_t own = after(side.taker);
+    const bool by_share = is_within && own <= Share(side.taker) && before_last > Share(level);
+    const bool by_level = is_within && before_last > Share(level) && Share(side.taker) > 0 && Share(level) > 0 &&
+                          own * Share(level) < (Held(level) - side.lost) * Share(side.taker);
     const std::int64_t quota = state_.teams.spec(side.taker).quota_milli;
-    const bool by_quota = (quota == kNoBound || after(side.taker) <= quota) &&
-                          state_.teams.spec(level).quota_milli != kNoBound &&
+    const bool by_quota = (quota == kNoBound || own <= quota) && state_.teams.spec(level).quota_milli != kNoBound &&
                           before_last > state_.teams.spec(level).quota_milli;
-    if (!by_share && !by_quota) return false;
+    if (!by_share && !by_quota && !by_level) return false;
   }
   return true;
 }

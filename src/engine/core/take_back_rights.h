@@ -3,9 +3,10 @@
 // Reclaim, at the level where the taker's and the victim's team part (children of their lowest common ancestor), with
 // what was taken already counted as gone:
 //   (a) the taker's team stays within its share and the victim's team holds more than its own before each job taken, or
-//   (b) the taker's team stays within its quota and the victim's team holds more than its quota before each.
+//   (b) the taker's team stays within its quota and the victim's team holds more than its quota before each, or
+//   (c) even with it the taker's team holds less of its share than the victim's team without what it loses.
 // A team's share here is never less than its quota (or what it asks for of it): nobody is reclaimed from at or below
-// what is theirs by right. On the way up to that level the taker's teams stay within their shares as well. A taker that
+// what is theirs by right. Below that level the taker's teams stay within their shares as well. A taker that
 // is not preemptible fits into the quota of every team above it; nobody exceeds a limit.
 // Source: the conditions that KAI's reclaim action documents.
 #pragma once
@@ -38,11 +39,14 @@ class Rights {
 
   /// A victim that no set could include is not looked at.
   bool IsReclaimable(ClassIndex taker, TeamIndex victim) const;
+  /// How much of its share the victim's team holds, in thousandths, where it parts from the taker's.
+  std::int64_t Saturation(ClassIndex taker, TeamIndex victim) const;
 
  private:
   std::int64_t Share(TeamIndex team) const;
   std::int64_t Held(TeamIndex team) const { return state_.teams.running(team) + change_[team]; }
   bool IsAbove(TeamIndex ancestor, TeamIndex team) const;
+  TeamIndex LevelOf(TeamIndex team, TeamIndex other) const;
   void Add(TeamIndex team, std::int64_t milli, bool is_firm);
 
   const Cluster::State& state_;

@@ -10,6 +10,8 @@
 namespace divvy::core {
 namespace {
 
+constexpr std::int64_t kMostSaturation = 1'000'000;
+
 Toll Sum(const Toll& a, const Toll& b) {
   Toll sum;
   for (std::size_t i = 0; i < sum.size(); ++i) sum[i] = a[i] + b[i];
@@ -49,7 +51,8 @@ std::optional<Seizure> Search::Nothing() {
   return seizure;
 }
 
-// --- Who could give way -----------------------------------------------------------------------------------------------
+// --- Who could give way
+// -----------------------------------------------------------------------------------------------
 
 bool Search::MayBeTaken(TakeMode mode, const Run& run) {
   const JobClass& job_class = state_.classes[run.job_class];
@@ -98,7 +101,14 @@ Search::Victim Search::Describe(const Run& run) const {
   if (victim.can_move) lost = std::min(lost, kPauseCost);
   const auto seconds = std::max<std::int64_t>(std::chrono::duration_cast<std::chrono::seconds>(lost).count(), 0);
   const auto age = std::chrono::duration_cast<std::chrono::milliseconds>(now_ - run.queued_at).count();
-  victim.toll = {seconds * victim.milli, 1, victim.milli, victim.priority, std::max<std::int64_t>(age, 0)};
+  if (mode_ == TakeMode::kReclaim) {
+    const std::int64_t saturation = rights_.Saturation(taker_.job_class, victim.team);
+    victim.is_within = saturation <= 1000;
+    victim.evenness = kMostSaturation - std::min(saturation, kMostSaturation);
+  }
+  victim.toll = {
+      victim.is_within ? victim.milli : 0, seconds * victim.milli, 1, victim.milli, victim.evenness, victim.priority,
+      std::max<std::int64_t>(age, 0)};
   return victim;
 }
 
@@ -127,9 +137,11 @@ Toll Search::TollOf(const Choice& choice) const {
   const Victim& victim = victims_[choice.victim];
   if (IsAll(choice)) return victim.toll;
   Toll toll{};
-  for (std::size_t i = 0; i < choice.level; ++i) toll[2] += victim.surplus_milli[i];
+  for (std::size_t i = 0; i < choice.level; ++i) toll[3] += victim.surplus_milli[i];
+  if (victim.is_within) toll[0] = toll[3];
   // Nothing is for nothing: a task without GPUs counts as well.
-  toll[2] += static_cast<std::int64_t>(choice.level);
+  toll[3] += static_cast<std::int64_t>(choice.level);
+  toll[4] = victim.evenness;
   return toll;
 }
 
@@ -161,7 +173,8 @@ bool Search::IsAllowed(const std::vector<Loss>& losses, bool is_empty) const {
   return false;
 }
 
-// --- Search -----------------------------------------------------------------------------------------------------------
+// --- Search
+// -----------------------------------------------------------------------------------------------------------
 
 std::optional<Seizure> Search::Find(TakeMode mode, bool moves_all) {
   mode_ = mode;
@@ -222,9 +235,8 @@ void Search::RemoveChoice(const Choice& choice) {
 bool Search::CouldFit() const {
   if (!node_) return true;
   const std::vector<Shape>& shapes = ask_.groups.front().alternatives;
-  return std::any_of(shapes.begin(), shapes.end(), [&](const Shape& shape) {
-    return placement::Fits(state_.nodes[*node_].state, shape);
-  });
+  return std::any_of(shapes.begin(), shapes.end(),
+                     [&](const Shape& shape) { return placement::Fits(state_.nodes[*node_].state, shape); });
 }
 
 // Sets in the order of their first members, so that of equal ones the first found stays. A set that will do is not
@@ -283,15 +295,15 @@ void Search::Greedy() {
   };
   bool is_enough = false;
   for (const std::size_t i : order) {
-    for (std::size_t level = 1; level <= victims_[i].surplus.size() && !is_enough; ++level) is_enough = grow({i, level});
+    for (std::size_t level = 1; level <= victims_[i].surplus.size() && !is_enough; ++level)
+      is_enough = grow({i, level});
   }
   for (std::size_t at = 0; at < order.size() && !is_enough; ++at) {
     is_enough = grow({order[at], victims_[order[at]].surplus.size() + 1});
   }
   if (is_enough) {
     std::vector<Choice> kept = set;
-    std::stable_sort(set.begin(), set.end(),
-                     [&](const Choice& a, const Choice& b) { return TollOf(a) > TollOf(b); });
+    std::stable_sort(set.begin(), set.end(), [&](const Choice& a, const Choice& b) { return TollOf(a) > TollOf(b); });
     for (const Choice& choice : set) {
       if (kept.size() == 1 || steps_left_ <= 0) break;
       std::vector<Choice> less = kept;
@@ -303,7 +315,8 @@ void Search::Greedy() {
   chosen_.clear();
 }
 
-// --- A set ------------------------------------------------------------------------------------------------------------
+// --- A set
+// ------------------------------------------------------------------------------------------------------------
 
 bool Search::Accept(const Toll& toll) {
   const std::vector<Loss> losses = LossesOf(chosen_);
@@ -337,13 +350,16 @@ bool Search::PlaceVictims(Seizure& seizure) {
     if (victim.can_move) {
       Placing placing(state_, now_, now_);
       if (part.is_all) {
-        // With all that it has: a job that has to shrink is not moved.
+        // With all that it has, or, rather than be stopped, with the least that it needs.
         Ask whole = ask;
         for (std::size_t group = 0; group < whole.groups.size(); ++group) {
-          whole.groups[group].least = static_cast<std::int32_t>(
-              std::count_if(part.from.begin(), part.from.end(), [&](const Piece& piece) { return piece.group == group; }));
+          whole.groups[group].least = static_cast<std::int32_t>(std::count_if(
+              part.from.begin(), part.from.end(), [&](const Piece& piece) { return piece.group == group; }));
         }
         part.to = placing.Find(whole, key.limit, {}, true, key.team, key.user);
+        if (part.to.empty() && !moves_all_ && IsElastic(ask)) {
+          part.to = placing.Find(ask, key.limit, {}, true, key.team, key.user);
+        }
       } else if (part.from.size() == 1) {
         const auto to = placing.FindOne(ask, part.from.front().group, *victim.run, {});
         if (to) part.to.push_back(*to);

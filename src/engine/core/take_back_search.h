@@ -1,12 +1,15 @@
 // Which running jobs give way so that one blocked job starts, at the least cost.
 //
 // Cost, compared in this order, summed over the victims:
-//   1. lost work: run time x GPUs; of a job that is stopped and continued (kPause) at most a minute of it, which is what
+//   1. what is taken from teams that hold no more than their share (for another's quota): else they would take it back
+//   2. lost work: run time x GPUs; of a job that is stopped and continued (kPause) at most a minute of it, which is
+//   what
 //      parking and resuming take; an elastic job's surplus costs none
-//   2. jobs stopped
-//   3. GPUs, in milli, that change hands
-//   4. priorities
-//   5. time since they were queued
+//   3. jobs stopped
+//   4. GPUs, in milli, that change hands
+//   5. between teams: how little above its share the victim's team is
+//   6. priorities
+//   7. time since they were queued
 // Among equal sets the one with the lowest priorities and the youngest jobs.
 //
 // A task runs on one node, so for a job of one task the cheapest set lies on one node: each node is searched on its
@@ -33,7 +36,7 @@ inline constexpr Duration kPauseCost = std::chrono::minutes(1);
 
 enum class TakeMode { kMove, kReclaim, kPreempt };
 
-using Toll = std::array<std::int64_t, 5>;
+using Toll = std::array<std::int64_t, 7>;
 
 /// What a taker gets, and from whom.
 struct Seizure {
@@ -76,6 +79,8 @@ class Search {
     Toll toll{};                 // Of the whole job.
     std::vector<std::int64_t> surplus_milli;
     std::int64_t milli = 0;
+    bool is_within = false;  // Its team holds no more than its share.
+    std::int64_t evenness = 0;
   };
   /// How much of a victim is taken: 0 nothing, up to surplus.size() that much of the surplus, one more: all.
   struct Choice {

@@ -69,7 +69,8 @@ void Cluster::LeaveCaps(std::vector<GroupName> groups) {
   for (const GroupName& group : Normalised(std::move(groups))) caps_.Leave(group);
 }
 
-// --- Waiting ----------------------------------------------------------------------------------------------------------
+// --- Waiting
+// ----------------------------------------------------------------------------------------------------------
 
 core::Job Cluster::JobOf(const WaitingEntry& entry) {
   core::Job job;
@@ -110,7 +111,8 @@ void Cluster::Remove(JobId waiting) {
   book_.Remove(waiting);
 }
 
-// --- Running ----------------------------------------------------------------------------------------------------------
+// --- Running
+// ----------------------------------------------------------------------------------------------------------
 
 void Cluster::Start(JobId entry, RunningJob job) {
   const WaitingEntry* waiting = book_.waiting(entry);
@@ -159,7 +161,8 @@ void Cluster::Finish(JobId running) {
   if (is_overcommitted_) Rebuild();
 }
 
-// --- Questions --------------------------------------------------------------------------------------------------------
+// --- Questions
+// --------------------------------------------------------------------------------------------------------
 
 std::string Cluster::CheckInvariants() const {
   if (std::string broken = book_.CheckInvariants(); !broken.empty()) return broken;

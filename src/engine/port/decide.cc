@@ -40,8 +40,6 @@ Decided Decision::Run(const Cluster::NameMember& name) {
 }
 
 void Decision::Note(const core::Plan& plan) {
-  promises_.clear();
-  for (core::Promise& promise : core_.promises()) promises_.emplace(promise.entry, std::move(promise));
   for (const core::Start& start : plan.starts) {
     const WaitingEntry& entry = *book_.waiting(start.entry);
     decided_.plan.starts.push_back({start.entry, GpusOf(start.pieces), ReasonFor(start, entry)});
@@ -59,12 +57,10 @@ Reason Decision::ReasonFor(const core::Start& start, const WaitingEntry& entry) 
     return entry.request.gpus == 0 ? "needs no GPU" : "first in line";
   }
   const std::string job = "job " + ToString(start.passed);
-  const auto at = promises_.find(start.passed);
-  if (at == promises_.end()) return "fits now; " + job + ", ahead of it, does not";
-  const core::Promise& promise = at->second;
-  if (promise.start == kNever) return "backfilled: takes nothing that is kept for " + job;
-  if (UntilOf(entry, now_) > promise.start) return "backfilled beside the reservation of " + job;
-  return "backfilled: ends before " + job + " starts in " + DurationText(promise.start - now_);
+  if (start.passed_start == kNoTime) return "fits now; " + job + ", ahead of it, does not";
+  if (start.passed_start == kNever) return "backfilled: takes nothing that is kept for " + job;
+  if (UntilOf(entry, now_) > start.passed_start) return "backfilled beside the reservation of " + job;
+  return "backfilled: ends before " + job + " starts in " + DurationText(start.passed_start - now_);
 }
 
 bool Decision::GrowElastic() {

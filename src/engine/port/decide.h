@@ -5,7 +5,6 @@
 // start in this decision, in their order, up to their most, as far as no reservation minds.
 #pragma once
 
-#include <map>
 #include <vector>
 
 #include "engine/port/cluster.h"
@@ -30,7 +29,6 @@ class Decision {
   const Kinds& kinds_;
   Time now_;
   Decided decided_;
-  std::map<JobId, core::Promise> promises_;
 };
 
 }  // namespace divvy::port

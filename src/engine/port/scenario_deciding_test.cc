@@ -2,5 +2,6 @@
 #include "engine/port/test_clusters.h"
 
 #define DIVVY_TEST_CLUSTER port::DecidingCluster
+#define DIVVY_TEST_DEVIATIONS port::kDecidingDeviations
 #define Scenarios ScenariosDecided
 #include "engine/scenario_test.cc"

@@ -3,4 +3,5 @@
 #include "engine/port/test_clusters.h"
 
 #define DIVVY_TEST_CLUSTER port::Cluster
+#define DIVVY_TEST_DEVIATIONS port::kDeviations
 #include "engine/scenario_test.cc"
