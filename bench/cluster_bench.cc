@@ -182,10 +182,11 @@ Figures Measure(const Options& options) {
 }
 
 void Print(const Options& options, const Figures& f) {
-  std::printf("%7d nodes %8d jobs %5d shapes: from nothing %.3f s (%.0f starts, %.0f/s); event to plan p50 %.1f us "
-              "(arrival %.1f, end %.1f), p99 %.0f us, worst %.0f us; %.0f MiB\n",
-              options.nodes, options.jobs, options.shapes, f.fill_s, f.starts, f.starts / f.fill_s, f.p50,
-              f.arrival_p50, f.end_p50, f.p99, f.worst, f.mib);
+  std::printf(
+      "%7d nodes %8d jobs %5d shapes: from nothing %.3f s (%.0f starts, %.0f/s); event to plan p50 %.1f us "
+      "(arrival %.1f, end %.1f), p99 %.0f us, worst %.0f us; %.0f MiB\n",
+      options.nodes, options.jobs, options.shapes, f.fill_s, f.starts, f.starts / f.fill_s, f.p50, f.arrival_p50,
+      f.end_p50, f.p99, f.worst, f.mib);
 }
 
 }  // namespace
@@ -203,8 +204,8 @@ int main(int argc, char** argv) {
     else if (name == "--curve") curve = true;
     else if (name == "--order" && i + 1 < argc) {
       const std::string order = argv[++i];
-      options.order = order == "fifo" ? Order::kFifo
-                      : order == "fair" ? Order::kFair
+      options.order = order == "fifo"       ? Order::kFifo
+                      : order == "fair"     ? Order::kFair
                       : order == "shortest" ? Order::kShortest
                                             : Order::kSmallFirst;
     } else {

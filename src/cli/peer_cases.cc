@@ -24,7 +24,8 @@ int PeerCasesMain(const Words& words) {
   const auto parsed = dialect::ParseOptions(table, words);
   if (!parsed) return Fail(parsed.error());
   if (parsed->positional.empty())
-    return Fail(InvalidArgument("divvy simulate peer-cases needs files of cases; docs/peer-cases.md says what they are"));
+    return Fail(
+        InvalidArgument("divvy simulate peer-cases needs files of cases; docs/peer-cases.md says what they are"));
   const auto report = simulate::RunPeerFiles({parsed->positional.begin(), parsed->positional.end()});
   if (!report) return Fail(report.error());
   std::fputs((is_json ? PeerReportJson(*report) : PeerReportText(*report)).c_str(), stdout);

@@ -99,7 +99,8 @@ Result<std::vector<Figures>> Gavel(RoundsFlags& flags) {
     simulate::GavelOptions options;
     options.throughputs = flags.throughputs;
     options.jobs_per_hour = flags.jobs_per_hour;
-    DIVVY_TRY(options.policy, PolicyNamed(name, simulate::ParseGavelPolicy, "agnostic, max-min, progress, progress-packed"));
+    DIVVY_TRY(options.policy,
+              PolicyNamed(name, simulate::ParseGavelPolicy, "agnostic, max-min, progress, progress-packed"));
     double mean = 0, p99 = 0, worst = 0, busy = 0, moves = 0;
     const auto runs = static_cast<double>(flags.seeds.size());
     for (const std::uint32_t seed : flags.seeds) {

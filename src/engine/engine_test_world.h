@@ -16,7 +16,8 @@
 #ifndef DIVVY_TEST_CLUSTER
 #define DIVVY_TEST_CLUSTER Cluster
 #endif
-// Of the sampled clusters of each oracle test, how many may be decided otherwise (engine/port/test_clusters.h says why).
+// Of the sampled clusters of each oracle test, how many may be decided otherwise (engine/port/test_clusters.h says
+// why).
 #ifndef DIVVY_TEST_MOST_DIFFERENCES
 #define DIVVY_TEST_MOST_DIFFERENCES 0
 #endif

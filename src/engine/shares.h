@@ -29,8 +29,8 @@ struct Claim {
 /// How many of `total` GPUs each claim may have. Sums to min(total, what is asked within limits); no claim gets more
 /// than its demand or its limit. Everyone has their quota, or less by weight-free largest remainder if the quotas
 /// together exceed `total`; then the surplus goes by priority, within one priority in proportion to the weights.
-/// Everything may be counted in parts of a GPU: then `unit` is how many make a whole one. Who is content has exactly what
-/// they want; the rest is divided in whole units.
+/// Everything may be counted in parts of a GPU: then `unit` is how many make a whole one. Who is content has exactly
+/// what they want; the rest is divided in whole units.
 std::vector<std::int64_t> Divide(std::int64_t total, std::span<const Claim> claims, std::int64_t unit = 1);
 
 /// What somebody used, halving every half-life.

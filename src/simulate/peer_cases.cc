@@ -1,6 +1,8 @@
 #include "simulate/peer_cases.h"
 
 #include <algorithm>
+#include <tuple>
+#include <utility>
 
 #include "base/text.h"
 #include "simulate/peer_cases_judge.h"
@@ -11,6 +13,8 @@ namespace {
 
 constexpr int kRoundsUntil = 2;
 constexpr int kRoundsAfter = 5;
+/// What deviates may take longer.
+constexpr int kRoundsToRest = 10;
 
 std::string_view NameOf(PeerState state) {
   switch (state) {
@@ -86,6 +90,17 @@ std::string Difference(const PeerCase& one, const PeerWorld& world) {
   return "";
 }
 
+std::vector<std::vector<PeerPlace>> AllPlaces(const PeerCase& one, const PeerWorld& world) {
+  std::vector<std::vector<PeerPlace>> all;
+  for (std::size_t i = 0; i < one.jobs.size(); ++i) {
+    all.push_back(world.PlacesOf(i));
+    std::ranges::sort(all.back(), [](const PeerPlace& a, const PeerPlace& b) {
+      return std::tie(a.state, a.node) < std::tie(b.state, b.node);
+    });
+  }
+  return all;
+}
+
 std::string Joined(const std::vector<std::string>& words) {
   std::string text;
   for (const std::string& word : words) text += (text.empty() ? "" : "; ") + word;
@@ -112,25 +127,34 @@ PeerOutcome RunPeerCase(const PeerCase& one) {
     outcome.deviation = "not modelled: " + world.obstacle();
     return outcome;
   }
-  if (!one.action.empty()) {
-    world.Round(false);
+  const bool is_one_action = !one.action.empty();
+  for (int round = 0; round < (is_one_action ? 1 : kRoundsUntil); ++round) {
+    world.Round(!is_one_action);
     outcome.difference = Difference(one, world);
-  } else {
-    for (int round = 0; round < kRoundsUntil; ++round) {
-      world.Round(true);
-      outcome.difference = Difference(one, world);
-      if (outcome.difference.empty()) break;
-    }
-    for (int round = 0; round < kRoundsAfter && outcome.difference.empty(); ++round) {
-      world.Round(true);
-      outcome.difference = Difference(one, world);
-      if (!outcome.difference.empty())
-        outcome.difference = "round " + std::to_string(round + 1) + " after: " + outcome.difference;
-    }
+    if (outcome.difference.empty()) break;
+  }
+  if (!outcome.difference.empty()) {
+    outcome.deviation = one.foreign.empty() ? WhyItMayDiffer(one, world) : "not modelled: " + Joined(one.foreign);
+  }
+  if (is_one_action) {
+    outcome.is_passed = outcome.difference.empty();
+    return outcome;
+  }
+  // As expected or not, it stays as it is.
+  std::vector<std::vector<PeerPlace>> before = AllPlaces(one, world);
+  for (int round = 0; !outcome.difference.empty() && round < kRoundsToRest; ++round) {
+    world.Round(true);
+    std::vector<std::vector<PeerPlace>> after = AllPlaces(one, world);
+    if (std::exchange(before, std::move(after)) == before) break;
+  }
+  for (int round = 0; round < kRoundsAfter; ++round) {
+    world.Round(true);
+    if (AllPlaces(one, world) == before) continue;
+    outcome.difference = "it does not come to rest: round " + std::to_string(round + 1) + " changes it";
+    outcome.deviation.clear();
+    return outcome;
   }
   outcome.is_passed = outcome.difference.empty();
-  if (outcome.is_passed) return outcome;
-  outcome.deviation = one.foreign.empty() ? WhyItMayDiffer(one, world) : "not modelled: " + Joined(one.foreign);
   return outcome;
 }
 

@@ -1,6 +1,7 @@
 #include "simulate/peer_cases_judge.h"
 
 #include <algorithm>
+#include <array>
 #include <map>
 #include <optional>
 #include <tuple>
@@ -14,6 +15,7 @@ struct Count {
   int running = 0;
   int planned = 0;  // Have a place that others leave for them.
   int all = 0;
+  std::array<int, 7> by_state{};
   int served() const { return running + planned; }
 };
 
@@ -35,8 +37,10 @@ Count CountOf(const std::vector<PeerPlace>& places) {
   for (const PeerPlace& place : places) {
     count.running += place.state == PeerState::kRunning;
     // What is free for a job is as good as what it waits for.
-    count.planned += place.state == PeerState::kPlanned && !place.is_free_claim;
+    const PeerState state = place.is_free_claim ? PeerState::kPending : place.state;
+    count.planned += state == PeerState::kPlanned;
     count.all += 1;
+    count.by_state[static_cast<std::size_t>(state)] += 1;
   }
   return count;
 }
@@ -60,6 +64,7 @@ Count Expected(const PeerCase& one, const PeerJob& job, const Count& ours) {
     count.running += state == PeerState::kRunning;
     count.planned += state == PeerState::kPlanned;
     count.all += 1;
+    count.by_state[static_cast<std::size_t>(state)] += 1;
   }
   return count;
 }
@@ -81,21 +86,34 @@ Cost CostOf(const std::vector<JobOutcome>& jobs, Which which) {
   return {stopped, stopped_jobs, moved};
 }
 
-/// GPUs, in milli, that teams lack of what is theirs while they wait for more.
+/// GPUs, in milli, that each team lacks of what is its own while it waits for more.
 template <typename Which>
-std::int64_t LackOf(const std::vector<JobOutcome>& jobs, const core::Teams& teams, Which which) {
+std::map<core::TeamIndex, std::int64_t> LackOf(const std::vector<JobOutcome>& jobs, const core::Teams& teams,
+                                               Which which) {
   std::map<core::TeamIndex, std::pair<std::int64_t, std::int64_t>> held;  // And asked for.
   for (const JobOutcome& job : jobs) {
     held[job.team].first += job.milli * (job.*which).served();
     held[job.team].second += job.milli * (job.*which).all;
   }
-  std::int64_t lack = 0;
+  std::map<core::TeamIndex, std::int64_t> lack;
   for (const auto& [team, sums] : held) {
     const std::int64_t quota = std::min(teams.spec(team).quota_milli, sums.second);
     const std::int64_t share = std::min(std::max(teams.FairShare(team), quota), sums.second);
-    lack += std::max<std::int64_t>(0, share - sums.first);
+    lack[team] = std::max<std::int64_t>(0, share - sums.first);
   }
   return lack;
+}
+
+/// A job that waited is served here and not there, for a team that lacked it; and no team lacks more for it.
+bool IsFairer(const std::vector<JobOutcome>& jobs, const core::Teams& teams) {
+  const auto ours = LackOf(jobs, teams, &JobOutcome::ours);
+  const auto theirs = LackOf(jobs, teams, &JobOutcome::theirs);
+  for (const auto& [team, lack] : ours) {
+    if (lack > theirs.at(team)) return false;
+  }
+  return std::ranges::any_of(jobs, [&](const JobOutcome& job) {
+    return job.ran == 0 && job.ours.served() > job.theirs.served() && ours.at(job.team) < theirs.at(job.team);
+  });
 }
 
 bool IsElasticGrowth(const PeerJob& job, const Count& theirs, int ran) {
@@ -132,9 +150,7 @@ std::string WhyItMayDiffer(const PeerCase& one, const PeerWorld& world) {
   // Whoever waited and is served there is served here.
   const bool serves_all =
       all([](const JobOutcome& job) { return job.ran > 0 || job.ours.served() >= job.theirs.served(); });
-  const bool is_same = all([](const JobOutcome& job) {
-    return job.ours.running == job.theirs.running && job.ours.planned == job.theirs.planned;
-  });
+  const bool is_same = all([](const JobOutcome& job) { return job.ours.by_state == job.theirs.by_state; });
 
   if (is_same) {
     const bool is_near =
@@ -148,8 +164,7 @@ std::string WhyItMayDiffer(const PeerCase& one, const PeerWorld& world) {
     return "an elastic job that has its least takes nothing from others to grow";
   }
   if (serves_all && ours < theirs) {
-    return "superseded: the same jobs are served at less cost to those that run (GPUs stopped, jobs stopped, GPUs "
-           "moved)";
+    return "superseded: the same jobs are served at less cost to those that run";
   }
   if (serves_all && ours <= theirs &&
       any([](const JobOutcome& job) { return job.ours.running > job.theirs.running; })) {
@@ -158,14 +173,12 @@ std::string WhyItMayDiffer(const PeerCase& one, const PeerWorld& world) {
   if (any(WaitsWithoutGpu)) {
     return "teams have shares of GPUs alone: a job without GPUs takes nothing from other teams";
   }
-  const core::Teams& teams = world.cluster().teams();
-  if (LackOf(jobs, teams, &JobOutcome::ours) < LackOf(jobs, teams, &JobOutcome::theirs)) {
+  if (IsFairer(jobs, world.cluster().teams())) {
     return "superseded: a team gets what is its own by share or quota, where the expectation leaves it waiting for it";
   }
   if (serves_all && ours == theirs) {
     return "the victims cost the same: divvy takes from the team furthest above its share, then by the lowest "
-           "priority, "
-           "then the youngest";
+           "priority, then the youngest";
   }
   return "";
 }

@@ -21,6 +21,7 @@ inline constexpr Time kPeerNow(std::chrono::hours(24));
 struct PeerPlace {
   PeerState state = PeerState::kPending;
   std::string node;
+  friend bool operator==(const PeerPlace&, const PeerPlace&) = default;
   bool is_free_claim = false;  // kPlanned, but nothing was taken for it: it would start there anyway.
 };
 

@@ -1,7 +1,8 @@
 // What jobs ask of a cluster, and what they get. An ask is one or more groups of equal tasks, each task on one node;
 // all of the least number of tasks start together or none does.
 //
-// Asks are interned: jobs that ask for the same thing share one, which is what lets 100,000 of them cost as much as one.
+// Asks are interned: jobs that ask for the same thing share one, which is what lets 100,000 of them cost as much as
+// one.
 #pragma once
 
 #include <compare>
@@ -43,9 +44,9 @@ struct TaskGroup {
 struct Ask {
   std::vector<TaskGroup> groups;
   Together together = Together::kAnywhere;
-  bool requires_together = false;  // False: as close as there is, up to `together`.
+  bool requires_together = false;         // False: as close as there is, up to `together`.
   Together widest = Together::kAnywhere;  // But never further apart than this.
-  bool mixes_models = false;       // Tasks of one job otherwise run on GPUs of one model.
+  bool mixes_models = false;              // Tasks of one job otherwise run on GPUs of one model.
   PlacementStrategy placement = PlacementStrategy::kBest;
   TopologyNeed topology = TopologyNeed::kAny;  // Of the GPUs of one task.
   bool requires_topology = false;

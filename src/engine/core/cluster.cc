@@ -32,14 +32,16 @@ Cluster Cluster::Copy() const {
   return copy;
 }
 
-// --- Nodes ------------------------------------------------------------------------------------------------------------
+// --- Nodes
+// ------------------------------------------------------------------------------------------------------------
 
 NodeIndex Cluster::AddNode(NodeFacts facts) {
   State& s = *state_;
   const auto index = static_cast<NodeIndex>(s.nodes.size());
   Node node;
   node.facts = std::move(facts);
-  DIVVY_ASSERT(node.facts.gpu_kinds.empty() || node.facts.gpu_kinds.size() == static_cast<std::size_t>(node.facts.gpus));
+  DIVVY_ASSERT(node.facts.gpu_kinds.empty() ||
+               node.facts.gpu_kinds.size() == static_cast<std::size_t>(node.facts.gpus));
   if (node.is_mixed()) s.mixed.push_back(index);
   s.nodes.push_back(std::move(node));
   s.fleet.reset();
@@ -123,7 +125,8 @@ void Cluster::State::Grow(NodeIndex node) {
   grown.push_back(node);
 }
 
-// --- Teams and caps ---------------------------------------------------------------------------------------------------
+// --- Teams and caps
+// ---------------------------------------------------------------------------------------------------
 
 Teams& Cluster::teams() { return state_->teams; }
 const Teams& Cluster::teams() const { return state_->teams; }
@@ -172,7 +175,8 @@ void Cluster::State::FreshenAll() {
   for (PromiseSlot& slot : promises) slot.is_stale = true;
 }
 
-// --- Waiting ----------------------------------------------------------------------------------------------------------
+// --- Waiting
+// ----------------------------------------------------------------------------------------------------------
 
 AskIndex Cluster::Know(const Ask& ask) {
   State& s = *state_;
@@ -202,8 +206,7 @@ ClassIndex Cluster::State::ClassOf(const Job& job) {
 
 Standing Cluster::State::StandingOf(ClassIndex index, const Place& place) const {
   const JobClass& job_class = classes[index];
-  const Duration predicted =
-      job_class.key.predicted > Duration(0) ? job_class.key.predicted : job_class.key.limit;
+  const Duration predicted = job_class.key.predicted > Duration(0) ? job_class.key.predicted : job_class.key.limit;
   const TeamIndex team = job_class.key.team;
   const bool has_front = team < team_fronts.size() && team_fronts[team].is_set;
   const std::int64_t front = has_front ? team_fronts[team].milli : job_class.least_milli;
@@ -333,7 +336,8 @@ void Cluster::Remove(JobId id, Time) {
   s.draws.erase(id);
 }
 
-// --- Running ----------------------------------------------------------------------------------------------------------
+// --- Running
+// ----------------------------------------------------------------------------------------------------------
 
 std::int64_t Cluster::State::MilliOf(const Run& run) const {
   std::int64_t milli = 0;
@@ -475,7 +479,8 @@ void Cluster::SetEnd(JobId running, Time end) {
   for (PromiseSlot& slot : s.promises) slot.is_stale = true;
 }
 
-// --- Questions --------------------------------------------------------------------------------------------------------
+// --- Questions
+// --------------------------------------------------------------------------------------------------------
 
 const NodeState& Cluster::state_of(NodeIndex node) const { return state_->nodes[node].state; }
 const Ask& Cluster::ask(AskIndex index) const { return state_->asks[index]; }

@@ -53,8 +53,8 @@ struct Job {
   int priority = 0;
   Time queued_at = kNoTime;
   Time begin = kNoTime;
-  Duration limit{0};       // 0: none.
-  Duration predicted{0};   // 0: not known.
+  Duration limit{0};           // 0: none.
+  Duration predicted{0};       // 0: not known.
   std::vector<CapIndex> caps;  // Ascending, each once.
   Preemptible preemptible = Preemptible::kNever;
   bool is_parked = false;  // Held, or waits for other jobs.
@@ -69,9 +69,9 @@ struct Run {
   Time queued_at = kNoTime;
   std::vector<Piece> pieces;
   Time started = kNoTime;
-  Time end = kNever;          // By its time limit.
+  Time end = kNever;  // By its time limit.
   Time predicted_end = kNever;
-  bool is_leaving = false;    // Was told to give all its pieces back.
+  bool is_leaving = false;     // Was told to give all its pieces back.
   std::vector<Piece> leaving;  // Of an elastic job that stays: what it was told to give back.
 };
 
@@ -110,8 +110,8 @@ struct Growth {
 /// What is held for a job that waits.
 struct Promise {
   JobId entry;
-  Time start = kNever;  // kNever: it drains `pieces`, whose ends nobody knows.
-  bool is_sure = false; // By time limits alone; else by predictions.
+  Time start = kNever;    // kNever: it drains `pieces`, whose ends nobody knows.
+  bool is_sure = false;   // By time limits alone; else by predictions.
   bool is_claim = false;  // What it waits for was taken from others and is about to be free.
   std::vector<Piece> pieces;
 };
@@ -145,7 +145,8 @@ class Cluster {
   /// What-if questions are asked of a copy.
   Cluster Copy() const;
 
-  // --- Facts ----------------------------------------------------------------------------------------------------------
+  // --- Facts
+  // ----------------------------------------------------------------------------------------------------------
 
   /// Nodes are added before the first decision or between two; the order is the order of equally good nodes.
   NodeIndex AddNode(NodeFacts facts);
@@ -178,7 +179,8 @@ class Cluster {
   std::optional<Booking> Book(Booking booking, Time now);
   void Unbook(std::uint64_t id);
 
-  // --- Decisions ------------------------------------------------------------------------------------------------------
+  // --- Decisions
+  // ------------------------------------------------------------------------------------------------------
 
   /// How the next member of an entry is called once it runs; by default a job keeps its id and members of an array get
   /// the ids behind it.
@@ -190,7 +192,8 @@ class Cluster {
   /// where they are. After Decide it starts nobody: a test holds Decide to that.
   Plan DecideAnew(Time now, const NameMember& name = {});
 
-  // --- Questions ------------------------------------------------------------------------------------------------------
+  // --- Questions
+  // ------------------------------------------------------------------------------------------------------
 
   std::size_t node_count() const;
   const NodeFacts& node(NodeIndex node) const;

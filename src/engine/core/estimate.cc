@@ -30,7 +30,7 @@ class Estimator {
     if (slot != state_.promises.end() && !view_.IsBarred()) return FromPromise(*slot);
     const Supply supply(view_, ahead_, spread_);
     Estimate estimate = FromSupply(supply);
-    if (IsSingle(view_.seeker().ask) || !supply.is_large()) estimate.latest = At(supply, Outcome::kLatest).at;
+    estimate.latest = At(supply, Outcome::kLatest).at;
     if (estimate.latest < estimate.typical) estimate.latest = estimate.typical;
     if (spread_ != nullptr) SetEarliest(estimate, At(supply, Outcome::kEarliest).at);
     return estimate;
@@ -125,8 +125,8 @@ class Estimator {
     const auto later = [&](Supply::Moment moment, Rests on) {
       if (moment.at > answer.at) answer = {moment.at, on, std::move(moment)};
     };
-    later(supply.Fits(outcome), Rests::kEnds);
     later(supply.Served(outcome), Rests::kLine);
+    if (answer.at != kNever) later(supply.Fits(outcome, answer.at), Rests::kEnds);
     if (view_.IsBarred()) later(Unbarred(supply.ends(outcome)), Rests::kBarrier);
     if (answer.at <= now_) later(Unkept(), Rests::kKept);
     return answer;
@@ -138,11 +138,12 @@ class Estimator {
     const ClassKey& own = view_.seeker().key;
     for (const CapIndex cap : own.caps) {
       const Cap& one = state_.caps[cap];
-      if (one.limit == 0 || one.running < one.limit) continue;
+      const int excess = view_.TakenOf(cap) - one.limit + 1;
+      if (one.limit == 0 || excess <= 0) continue;
       const auto counts = [&](const JobClass& other, const Run&) -> std::int64_t {
         return std::binary_search(other.key.caps.begin(), other.key.caps.end(), cap) ? 1 : 0;
       };
-      moment.at = std::max(moment.at, WhenLess(ends, one.running - one.limit + 1, counts));
+      moment.at = std::max(moment.at, WhenLess(ends, excess, counts));
     }
     if (!state_.teams.has_rules()) return moment;
     const std::int64_t milli = LeastGpuMilli(view_.seeker().ask);

@@ -137,7 +137,11 @@ bool Supply::Holds(const NodeState& state, const Node& node) const {
   return false;
 }
 
-Supply::Moment Supply::Fits(Outcome outcome) const { return IsSingle(ask_) ? FitsOne(outcome) : FitsGang(outcome); }
+Supply::Moment Supply::Fits(Outcome outcome, Time soon) const {
+  if (IsSingle(ask_)) return FitsOne(outcome, soon);
+  if (GangFitsBy(outcome, soon)) return {soon, {}, 0, 0};
+  return FitsGang(outcome);
+}
 
 std::vector<JobId> Supply::GoneBy(Outcome outcome, std::size_t node, Time moment) const {
   std::vector<JobId> jobs;
@@ -171,7 +175,7 @@ Time Supply::FitsOnNode(Outcome outcome, std::size_t index, Time before) const {
   return before;
 }
 
-Supply::Moment Supply::FitsOne(Outcome outcome) const {
+Supply::Moment Supply::FitsOne(Outcome outcome, Time soon) const {
   for (const NodeIndex index : nodes_) {
     if (Holds(state_.nodes[index].state, state_.nodes[index])) return {view_.now(), {}, 0, 0};
   }
@@ -182,6 +186,7 @@ Supply::Moment Supply::FitsOne(Outcome outcome) const {
     if (time >= best) continue;
     best = time;
     where = i;
+    if (best <= soon) break;
   }
   if (best == kNever) return Endless(outcome);
   return {best, GoneBy(outcome, where, best), 0, 0};
@@ -220,6 +225,30 @@ void Supply::AddSteps(Outcome outcome, std::uint32_t index, std::vector<Step>& s
     Leave(node, node.pieces[piece], state);
     look(time);
   }
+}
+
+// As FitsGang, asked about one moment: every node is looked at once.
+bool Supply::GangFitsBy(Outcome outcome, Time moment) const {
+  const bool is_one_model = !ask_.mixes_models && counts_gpus_;
+  const Together level = ask_.requires_together ? ask_.together : Together::kAnywhere;
+  std::map<std::pair<std::uint64_t, int>, std::vector<std::int64_t>> sums;
+  for (std::size_t i = 0; i < nodes_.size(); ++i) {
+    const Node& node = state_.nodes[nodes_[i]];
+    NodeState state = node.state;
+    for (std::size_t k = first_[i]; k < first_[i + 1]; ++k) {
+      if (at(outcome)[k] <= moment) Leave(node, node.pieces[k - first_[i]], state);
+    }
+    const int model = is_one_model ? node.facts.gpu_model : 0;
+    std::vector<std::int64_t>& sum = sums[{DomainOf(node.facts, nodes_[i], level), model}];
+    sum.resize(ask_.groups.size());
+    bool is_enough = true;
+    for (std::size_t group = 0; group < sum.size(); ++group) {
+      sum[group] += RoomOf(state, ask_.groups[group]);
+      is_enough &= sum[group] >= ask_.groups[group].least;
+    }
+    if (is_enough) return true;
+  }
+  return false;
 }
 
 // From when the sums of what they must share, of the rack and model, are enough for every group.

@@ -48,17 +48,15 @@ class Supply {
     std::uint64_t behind = 0;      // Members ahead that it waits for.
     std::uint64_t endless = 0;     // Of these, those that nobody can date.
   };
-  /// From when a node, or as many as it takes, has room for it, as far as running jobs go.
-  Moment Fits(Outcome outcome) const;
+  /// From when a node, or as many as it takes, has room for it, as far as running jobs go. Where that is no later than
+  /// `soon` it may be any time up to it: the search ends there.
+  Moment Fits(Outcome outcome, Time soon) const;
   /// From when there is enough in sum, those ahead served.
   Moment Served(Outcome outcome) const;
 
   EndTimes ends(Outcome outcome) const { return {state_.rules, view_.now(), outcome, spread_}; }
-  /// So many pieces that an answer about a gang takes milliseconds.
-  bool is_large() const { return units_.size() > kMany; }
 
  private:
-  static constexpr std::size_t kMany = 40'000;
   struct Chunk {
     Time at = kNever;
     std::int64_t units = 0;
@@ -92,8 +90,9 @@ class Supply {
   bool Suits(const Node& node) const;
   bool Holds(const NodeState& state, const Node& node) const;
   Time FitsOnNode(Outcome outcome, std::size_t node, Time before) const;
-  Moment FitsOne(Outcome outcome) const;
+  Moment FitsOne(Outcome outcome, Time soon) const;
   Moment FitsGang(Outcome outcome) const;
+  bool GangFitsBy(Outcome outcome, Time moment) const;
   void AddSteps(Outcome outcome, std::uint32_t node, std::vector<Step>& steps) const;
   Moment Endless(Outcome outcome) const;
   std::vector<JobId> GoneBy(Outcome outcome, std::size_t node, Time moment) const;

@@ -83,11 +83,10 @@ class Finder {
   void FindCaps() {
     for (const CapIndex index : key_.caps) {
       const Cap& cap = state_.caps[index];
-      if (cap.limit == 0 || cap.running < cap.limit) continue;
-      Blocker& blocker =
-          Add(BlockerKind::kCap,
-              cap.name + " runs " + std::to_string(cap.running) + " of at most " + std::to_string(cap.limit), 1,
-              std::max(cap.limit - cap.running, 0));
+      if (cap.limit == 0 || view_.TakenOf(index) < cap.limit) continue;
+      std::string text = cap.name + " runs " + std::to_string(cap.running) + " of at most " + std::to_string(cap.limit);
+      if (cap.running < cap.limit) text += ", and what is left is kept for a job ahead";
+      Blocker& blocker = Add(BlockerKind::kCap, std::move(text), 1, std::max(cap.limit - cap.running, 0));
       blocker.rule = cap.name.starts_with("array ") ? "array cap %" + std::to_string(cap.limit)
                                                     : "limit of " + cap.name + ": " + std::to_string(cap.limit);
       const auto has = [&](const Run& run) {

@@ -24,11 +24,11 @@ Seeker SeekerOf(const Cluster::State& state, JobId entry) {
 }
 
 Key OrderOf(const Cluster::State& state, const Seeker& seeker, Time now) {
-  Standing standing;
-  standing.place = seeker.place;
+  Standing standing = state.StandingOf(state.waiting.at(seeker.place.id).job_class, seeker.place);
+  const bool is_own_front = standing.front_milli == standing.gpu_milli;
   standing.gpu_milli = LeastGpuMilli(seeker.ask);
+  if (is_own_front) standing.front_milli = standing.gpu_milli;
   standing.predicted = seeker.key.predicted > Duration(0) ? seeker.key.predicted : seeker.key.limit;
-  standing.team = seeker.key.team;
   return KeyOf(state.rules, state.teams, standing, now);
 }
 
@@ -89,13 +89,16 @@ std::uint64_t DomainOf(const NodeFacts& facts, NodeIndex node, Together level) {
 View::View(Cluster::State& state, Seeker seeker, Time now) : state_(state), seeker_(std::move(seeker)), now_(now) {
   order_ = OrderOf(state_, seeker_, now_);
   for (const PromiseSlot& slot : state_.promises) {
-    const bool is_own = slot.promise.entry == seeker_.place.id;
-    if (!is_own && slot.promise.is_claim) continue;
-    if (!is_own) {
-      const Place& place = state_.waiting.at(slot.promise.entry).place;
-      if (KeyOf(state_.rules, state_.teams, state_.StandingOf(slot.job_class, place), now_) < order_) continue;
+    if (slot.promise.entry == seeker_.place.id) {
+      Lift(slot);
+      continue;
     }
-    Lift(slot);
+    const Place& place = state_.waiting.at(slot.promise.entry).place;
+    if (KeyOf(state_.rules, state_.teams, state_.StandingOf(slot.job_class, place), now_) < order_) {
+      before_.push_back(slot.promise.entry);
+    } else if (!slot.promise.is_claim) {
+      Lift(slot);
+    }
   }
 }
 
@@ -124,6 +127,28 @@ bool IsBarred(const Cluster::State& state, const Ask& ask, const ClassKey& key) 
   const std::int64_t milli = LeastGpuMilli(ask);
   if (state.teams.OverLimit(key.team, milli) != kRootTeam) return true;
   return key.preemptible == Preemptible::kNever && state.teams.OverFirmQuota(key.team, milli) != kRootTeam;
+}
+
+// Who is promised a start keeps a place in its caps for that time.
+int View::TakenOf(CapIndex cap) const {
+  const Duration limit = seeker_.key.limit;
+  const Time until = limit > Duration(0) ? AddSaturating(now_, limit) : kNever;
+  int taken = state_.caps[cap].running;
+  for (const PromiseSlot& slot : state_.promises) {
+    if (std::find(before_.begin(), before_.end(), slot.promise.entry) == before_.end()) continue;
+    const std::vector<CapIndex>& caps = state_.classes[slot.job_class].key.caps;
+    const bool is_dated = slot.promise.start != kNever && !slot.promise.is_claim;
+    if (is_dated && slot.promise.start >= until) continue;
+    taken += std::binary_search(caps.begin(), caps.end(), cap) ? 1 : 0;
+  }
+  return taken;
+}
+
+bool View::IsBarred() const {
+  return core::IsBarred(state_, seeker_.ask, seeker_.key) ||
+         std::any_of(seeker_.key.caps.begin(), seeker_.key.caps.end(), [&](CapIndex cap) {
+           return state_.caps[cap].limit > 0 && TakenOf(cap) >= state_.caps[cap].limit;
+         });
 }
 
 std::optional<JobId> View::BlockedBefore() const {

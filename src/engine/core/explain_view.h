@@ -56,7 +56,9 @@ class View {
   const Key& order() const { return order_; }
   Time now() const { return now_; }
 
-  bool IsBarred() const { return core::IsBarred(state_, seeker_.ask, seeker_.key); }
+  bool IsBarred() const;
+  /// Places of a cap that are not for this job: of those who run, and of those before it who are promised one.
+  int TakenOf(CapIndex cap) const;
   /// In strict order, who is blocked before it.
   std::optional<JobId> BlockedBefore() const;
   /// A node where it would start now, the first of its tasks; nothing: there is no room.
@@ -85,6 +87,7 @@ class View {
   Time now_;
   Key order_;
   std::vector<Lifted> lifted_;
+  std::vector<JobId> before_;  // Have a promise and stand before it.
   struct Joined {
     const GpuTopology* topology;
     GpuMask idle;

@@ -68,9 +68,8 @@ void MarkStale(Cluster::State& state, JobId entry) {
 // To other GPUs of its node, and with it what it was made for.
 void MoveHold(Cluster::State& state, NodeIndex node, Hold& hold, GpuMask gpus) {
   const auto move = [&](std::vector<Piece>& pieces) {
-    const auto at = std::find_if(pieces.begin(), pieces.end(), [&](const Piece& piece) {
-      return piece.node == node && piece.gpus == hold.gpus;
-    });
+    const auto at = std::find_if(pieces.begin(), pieces.end(),
+                                 [&](const Piece& piece) { return piece.node == node && piece.gpus == hold.gpus; });
     if (at != pieces.end()) at->gpus = gpus;
   };
   for (PromiseSlot& slot : state.promises) {

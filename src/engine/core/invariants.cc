@@ -20,7 +20,8 @@ std::string Cluster::CheckInvariants() const {
     std::int64_t memory = 0;
     for (const RunPiece& piece : node.pieces) {
       ++pieces;
-      if (!s.running.contains(piece.job)) return OnNode(node, "holds a piece of job " + ToString(piece.job) + ", which does not run");
+      if (!s.running.contains(piece.job))
+        return OnNode(node, "holds a piece of job " + ToString(piece.job) + ", which does not run");
       cpu += piece.shape.cpu_milli;
       memory += piece.shape.memory_mib;
       for (int gpu = 0; gpu < node.facts.gpus; ++gpu) {
@@ -52,8 +53,8 @@ std::string Cluster::CheckInvariants() const {
     running_milli += s.MilliOf(run);
     const Ask& ask = s.ask_of(run);
     for (std::size_t group = 0; group < ask.groups.size(); ++group) {
-      const auto has = std::count_if(run.pieces.begin(), run.pieces.end(),
-                                     [&](const Piece& piece) { return piece.group == group; });
+      const auto has =
+          std::count_if(run.pieces.begin(), run.pieces.end(), [&](const Piece& piece) { return piece.group == group; });
       if (has < ask.groups[group].least || has > ask.groups[group].most) {
         return "job " + ToString(id) + " runs with " + std::to_string(has) + " tasks of group " + std::to_string(group);
       }

@@ -81,9 +81,8 @@ const Pass::Candidate* Pass::Next() {
     is_pool_checked_ = true;
     pool_front_.reset();
     std::erase_if(pool_, [&](ClassIndex index) { return !state_.fronts[index].is_waiting || !FitsOnGrown(index); });
-    const auto first = std::min_element(pool_.begin(), pool_.end(), [&](ClassIndex a, ClassIndex b) {
-      return state_.keys[a] < state_.keys[b];
-    });
+    const auto first = std::min_element(pool_.begin(), pool_.end(),
+                                        [&](ClassIndex a, ClassIndex b) { return state_.keys[a] < state_.keys[b]; });
     if (first != pool_.end()) {
       const JobClass& job_class = state_.classes[*first];
       pool_front_ = {job_class.head, *first, job_class.line.At(job_class.line.begin()).place, false, false};
@@ -147,9 +146,8 @@ void Pass::RankHeads() {
       state_.HeadChanged(index, now_);
       // It may have passed somebody whose hold bound it.
       const Key& after = state_.keys[index];
-      const bool passes = std::any_of(promised.begin(), promised.end(), [&](const auto& one) {
-        return one.first < before && !(one.second < after);
-      });
+      const bool passes = std::any_of(promised.begin(), promised.end(),
+                                      [&](const auto& one) { return one.first < before && !(one.second < after); });
       if (is_due || passes) state_.Freshen(index);
     }
     state_.stale_heads.clear();
@@ -314,7 +312,8 @@ std::vector<Piece> Pass::Find(ClassIndex index, JobId entry, bool is_everywhere)
   return placing.Find(ask, key.limit, grown_, is_everywhere || is_gang, key.team, key.user);
 }
 
-// --- Promises ---------------------------------------------------------------------------------------------------------
+// --- Promises
+// ---------------------------------------------------------------------------------------------------------
 
 void Pass::HoldFor(PromiseSlot& slot) {
   const ClassKey& key = state_.classes[slot.job_class].key;
@@ -497,7 +496,8 @@ void Pass::NoteHopeless(ClassIndex index, bool is_escalated) {
   state_.classes[index].hopeless[is_escalated ? 1 : 0] = state_.room_epoch;
 }
 
-// --- Jobs -------------------------------------------------------------------------------------------------------------
+// --- Jobs
+// -------------------------------------------------------------------------------------------------------------
 
 void Pass::Try(Candidate candidate) {
   JobClass& job_class = state_.classes[candidate.job_class];
@@ -560,8 +560,7 @@ void Pass::Blocked(const Candidate& candidate) {
   if (is_full && (settled_ == state_.promises.size() || state_.promises.back().promise.is_claim)) return;
   if (job_class.hopeless[is_escalated ? 1 : 0] != state_.room_epoch) {
     Lift(settled_);
-    std::optional<Promise> promise =
-        Earliest(state_, candidate.job_class, candidate.place.id, now_, is_escalated);
+    std::optional<Promise> promise = Earliest(state_, candidate.job_class, candidate.place.id, now_, is_escalated);
     if (promise) {
       if (is_full) Forget(state_.promises.size() - 1);
       PromiseSlot slot{std::move(*promise), candidate.key, candidate.job_class, job_class.wants_gpu, false};
@@ -603,9 +602,7 @@ std::vector<Piece> Pass::MovePromises(const Candidate& candidate) {
   const std::vector<PromiseSlot> before(state_.promises.begin(),
                                         state_.promises.begin() + static_cast<std::ptrdiff_t>(settled_));
   // What drains, or was taken for somebody, has no time to compare: its holds stand as they are.
-  const auto has_date = [](const PromiseSlot& slot) {
-    return slot.promise.start != kNever && !slot.promise.is_claim;
-  };
+  const auto has_date = [](const PromiseSlot& slot) { return slot.promise.start != kNever && !slot.promise.is_claim; };
   const auto lift_settled = [&] {
     for (std::size_t i = 0; i < settled_; ++i) {
       if (has_date(state_.promises[i])) Unhold(state_.promises[i]);
@@ -714,9 +711,8 @@ void Pass::Launch(ClassIndex index, const Place& place, std::vector<Piece> piece
 // What nobody who waits can use goes to those who said that they can.
 void Pass::GrowElastic() {
   if (state_.elastic.empty()) return;
-  const bool somebody_waits = std::any_of(state_.fronts.begin(), state_.fronts.end(), [](const Front& front) {
-    return front.wants_gpu && front.is_waiting;
-  });
+  const bool somebody_waits = std::any_of(state_.fronts.begin(), state_.fronts.end(),
+                                          [](const Front& front) { return front.wants_gpu && front.is_waiting; });
   if (somebody_waits) return;
   // One task each in turn, so that no job takes all.
   std::vector<Growth> growths;
@@ -741,8 +737,8 @@ std::optional<Piece> Pass::GrowByOne(JobId id) {
   const JobClass& job_class = state_.classes[run.job_class];
   const Ask& ask = state_.asks[job_class.key.ask];
   for (std::size_t group = 0; group < ask.groups.size(); ++group) {
-    const auto has = std::count_if(run.pieces.begin(), run.pieces.end(),
-                                   [&](const Piece& piece) { return piece.group == group; });
+    const auto has =
+        std::count_if(run.pieces.begin(), run.pieces.end(), [&](const Piece& piece) { return piece.group == group; });
     if (has >= ask.groups[group].most) continue;
     const std::int64_t milli = ask.groups[group].alternatives.front().gpu_milli();
     if (state_.teams.OverLimit(job_class.key.team, milli) != kRootTeam) continue;
@@ -768,7 +764,8 @@ void Pass::FindWakeup() {
   Time next = state_.dated.empty() ? kNever : state_.dated.begin()->first;
   next = std::min({next, state_.next_change, state_.take_again});
   for (const PromiseSlot& slot : state_.promises) {
-    if (slot.promise.start != kNever) next = std::min(next, std::max(slot.promise.start, now_ + std::chrono::seconds(1)));
+    if (slot.promise.start != kNever)
+      next = std::min(next, std::max(slot.promise.start, now_ + std::chrono::seconds(1)));
   }
   for (const Booking& booking : state_.bookings) {
     if (booking.until > now_) next = std::min(next, booking.until);

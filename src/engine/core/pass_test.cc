@@ -1,7 +1,6 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <map>
 #include <set>
 
 #include "engine/core/test_world.h"
@@ -163,102 +162,6 @@ TEST(Pass, AnElasticJobTakesWhatNobodyWaitsFor) {
   EXPECT_EQ(cluster.running(JobId(1))->pieces.size(), 6u);
   EXPECT_EQ(cluster.CheckInvariants(), "");
 }
-
-// Random histories: invariants hold, a second look changes nothing, promises are not pushed back while nobody of higher
-// order arrives, and everything ends.
-class RandomHistory : public testing::TestWithParam<int> {};
-
-TEST_P(RandomHistory, KeepsItsInvariantsAndEnds) {
-  for (int seed = GetParam() * 40; seed < GetParam() * 40 + 40; ++seed) {
-    Draws draws(static_cast<std::uint64_t>(seed));
-    Rules rules;
-    rules.order = static_cast<Order>(draws.Below(4));
-    rules.escalate_after = minutes(1 + draws.Below(60));
-    const int nodes = 1 + draws.Below(6);
-    Cluster cluster = MakeCluster(nodes, 1 << draws.Below(4), rules);
-    if (draws.Below(2) == 0) cluster.SetScorer(placement::MakeScorer("pack", {}, 0, {}));
-    const CapIndex cap = cluster.AddCap("group", 1 + draws.Below(4));
-    std::vector<Ask> asks;
-    for (int i = 0; i < 6; ++i) {
-      Ask ask = draws.Below(4) == 0 ? ShareAsk(100 * (1 + draws.Below(9)))
-                                    : GpuAsk(draws.Below(5), 1 + (draws.Below(3) == 0 ? draws.Below(3) : 0));
-      if (draws.Below(3) == 0) ask.together = static_cast<Together>(draws.Below(4));
-      ask.requires_together = draws.Below(3) == 0;
-      if (draws.Below(5) == 0) ask.groups.front().most += 2;
-      asks.push_back(ask);
-    }
-    std::map<JobId, Time> ends;
-    std::uint64_t next_id = 1;
-    std::set<std::uint64_t> waiting;
-    int now = 0;
-    const auto apply = [&](const Plan& plan) {
-      for (const Start& start : plan.starts) {
-        const core::Run* run = cluster.running(start.job);
-        Time end = At(now + 1 + draws.Below(4000));
-        if (run->end != kNever && draws.Below(4) != 0) end = std::min(end, run->end);
-        ends[start.job] = end;
-        if (!cluster.is_waiting(start.entry)) waiting.erase(start.entry.value());
-      }
-    };
-    for (int step = 0; step < 150; ++step) {
-      now += draws.Below(300);
-      for (auto at = ends.begin(); at != ends.end();) {
-        if (at->second > At(now)) {
-          ++at;
-          continue;
-        }
-        cluster.Finish(at->first, At(now));
-        at = ends.erase(at);
-      }
-      const int arrivals = draws.Below(4);
-      for (int i = 0; i < arrivals; ++i) {
-        Job job = MakeJob(cluster, next_id, asks[static_cast<std::size_t>(draws.Below(6))], At(now),
-                          draws.Below(2) == 0 ? Duration(0) : Duration(minutes(1 + draws.Below(90))));
-        job.priority = draws.Below(10) == 0 ? draws.Below(3) : 0;
-        if (draws.Below(8) == 0) job.begin = At(now + draws.Below(900));
-        if (draws.Below(6) == 0) job.caps = {cap};
-        if (draws.Below(6) == 0) job.count = static_cast<std::uint32_t>(1 + draws.Below(5));
-        if (draws.Below(4) == 0) job.predicted = minutes(1 + draws.Below(50));
-        waiting.insert(next_id);
-        next_id += job.count + 1;
-        cluster.Put(job, At(now));
-      }
-      if (draws.Below(12) == 0 && !waiting.empty()) {
-        const std::uint64_t id = *waiting.begin();
-        cluster.Remove(JobId(id), At(now));
-        waiting.erase(id);
-      }
-      if (draws.Below(20) == 0) {
-        cluster.SetUsable(static_cast<NodeIndex>(draws.Below(nodes)), static_cast<GpuMask>(draws.Next()), draws.Below(3) != 0);
-      }
-      apply(cluster.Decide(At(now)));
-      ASSERT_EQ(cluster.CheckInvariants(), "") << "seed " << seed << " step " << step;
-      const Plan again = cluster.Decide(At(now));
-      ASSERT_TRUE(again.starts.empty()) << "seed " << seed << " step " << step;
-      Cluster copy = cluster.Copy();
-      const Plan anew = copy.DecideAnew(At(now));
-      ASSERT_EQ(Started(anew), Ids()) << "a full look starts what changes alone did not show: seed " << seed << " step " << step;
-    }
-    for (NodeIndex node = 0; node < cluster.node_count(); ++node) cluster.SetUsable(node, GpuMask(0xffff), true);
-    for (int step = 0; step < 4000; ++step) {
-      now += 100;
-      for (auto at = ends.begin(); at != ends.end();) {
-        if (at->second > At(now)) {
-          ++at;
-          continue;
-        }
-        cluster.Finish(at->first, At(now));
-        at = ends.erase(at);
-      }
-      apply(cluster.Decide(At(now)));
-      if (ends.empty()) break;
-    }
-    EXPECT_TRUE(ends.empty());
-    EXPECT_EQ(cluster.running_count(), 0u);
-  }
-}
-
-INSTANTIATE_TEST_SUITE_P(Seeds, RandomHistory, testing::Range(0, 5));
 
 }  // namespace
 }  // namespace divvy::core

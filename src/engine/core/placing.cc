@@ -166,8 +166,8 @@ bool IsTheirs(const Booking& booking, TeamIndex team, UserIndex user) {
 }
 
 const Booking* BookingOf(const Cluster::State& state, std::uint64_t id) {
-  const auto at = std::find_if(state.bookings.begin(), state.bookings.end(),
-                               [&](const Booking& one) { return one.id == id; });
+  const auto at =
+      std::find_if(state.bookings.begin(), state.bookings.end(), [&](const Booking& one) { return one.id == id; });
   return at == state.bookings.end() ? nullptr : &*at;
 }
 
@@ -490,8 +490,9 @@ std::vector<Placing::Domain> Placing::DomainsOf(const Ask& ask, Together level, 
     const int room = Room(index, shape, tasks);
     if (room == 0) return;
     const std::uint64_t block = std::uint64_t{facts.block} << 32;
-    const std::uint64_t name =
-        level == Together::kNode ? index : level == Together::kRack ? block | facts.rack : facts.block;
+    const std::uint64_t name = level == Together::kNode   ? index
+                               : level == Together::kRack ? block | facts.rack
+                                                          : facts.block;
     auto& [sum, domain] = found[name];
     sum += room;
     domain.nodes.push_back(index);
@@ -608,8 +609,7 @@ std::optional<std::vector<Shift>> Placing::Shifts(const Ask& ask, const std::vec
   return shifts;
 }
 
-std::optional<Piece> Placing::FindOne(const Ask& ask, std::size_t group, const Run& run,
-                                      std::vector<NodeIndex> nodes) {
+std::optional<Piece> Placing::FindOne(const Ask& ask, std::size_t group, const Run& run, std::vector<NodeIndex> nodes) {
   const ClassKey& key = state_.classes[run.job_class].key;
   until_ = run.end;
   team_ = key.team;

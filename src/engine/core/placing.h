@@ -136,7 +136,8 @@ NodeState Undrained(const Node& node, const NodeState& state);
 
 void Apply(Cluster::State& state, const std::vector<Shift>& shifts);
 
-/// After `node` changed in a way that asked no hold: holds whose GPUs are no longer free in time move to others of the node.
+/// After `node` changed in a way that asked no hold: holds whose GPUs are no longer free in time move to others of the
+/// node.
 void RefitHolds(Cluster::State& state, NodeIndex node, Time now);
 
 }  // namespace divvy::core

@@ -52,9 +52,9 @@ struct JobClass {
 struct Front {
   bool is_waiting = false;  // Somebody is in line.
   bool wants_gpu = false;
-  bool is_plain = true;     // `shape` is all there is to it: one task, no alternatives.
+  bool is_plain = true;  // `shape` is all there is to it: one task, no alternatives.
   Shape shape;
-  Time since = kNoTime;     // Of the head.
+  Time since = kNoTime;  // Of the head.
 };
 
 struct Waiting {
@@ -72,27 +72,27 @@ struct RunPiece {
   Shape shape;
   GpuMask gpus = 0;
   Time started = kNoTime;
-  Time end = kNever;            // By time limit.
+  Time end = kNever;  // By time limit.
   Time predicted_end = kNever;
-  bool is_leaving = false;      // Its owner was told to give it back.
+  bool is_leaving = false;  // Its owner was told to give it back.
 };
 
 /// A stretch of time in which something is kept on a node.
 struct Hold {
-  JobId entry;                // For whom; not set: of a booking.
+  JobId entry;  // For whom; not set: of a booking.
   std::uint64_t booking = 0;
   Shape shape;
   GpuMask gpus = 0;
   Time from = kNever;
   Time until = kNever;
-  bool drains = false;  // `gpus` as they become free, which nobody can date.
+  bool drains = false;    // `gpus` as they become free, which nobody can date.
   bool is_claim = false;  // Of what was taken for `entry`: it binds everybody, whatever their place in the order.
 };
 
 struct Node {
   NodeFacts facts;
-  NodeState state;         // What is left: unusable GPUs count as taken.
-  GpuMask blocked = 0;     // Take no new work.
+  NodeState state;      // What is left: unusable GPUs count as taken.
+  GpuMask blocked = 0;  // Take no new work.
   bool accepts = true;
   bool has_grown = false;  // Since the last decision.
   std::vector<RunPiece> pieces;
@@ -148,11 +148,11 @@ struct Cluster::State {
   std::unordered_map<JobId, Waiting> waiting;  // For look-up only, as is `running`.
   std::unordered_map<JobId, Run> running;
   std::unordered_map<JobId, std::uint64_t> draws;  // Of those that wait to be placed at random. For look-up only.
-  std::set<JobId> elastic;                     // Running, with room to grow or something to give.
-  std::set<std::pair<Time, JobId>> ends;       // Of running jobs whose end is known or predicted.
-  std::set<std::pair<Time, JobId>> dated;      // Waiting with a begin time ahead.
-  std::set<NodeIndex> held;                    // Nodes with holds.
-  std::vector<PromiseSlot> promises;           // By key.
+  std::set<JobId> elastic;                         // Running, with room to grow or something to give.
+  std::set<std::pair<Time, JobId>> ends;           // Of running jobs whose end is known or predicted.
+  std::set<std::pair<Time, JobId>> dated;          // Waiting with a begin time ahead.
+  std::set<NodeIndex> held;                        // Nodes with holds.
+  std::vector<PromiseSlot> promises;               // By key.
   std::vector<Booking> bookings;
   std::uint64_t waiting_count = 0;
   // What changed since the last decision.
@@ -161,18 +161,18 @@ struct Cluster::State {
   std::vector<ClassIndex> stale_heads;  // Somebody else is first in line.
   Time next_change = kNever;            // No head's key changes by itself before.
   bool must_find_head = true;
-  std::uint64_t usable_epoch = 1;       // Counts changes of what is usable.
+  std::uint64_t usable_epoch = 1;  // Counts changes of what is usable.
   /// Counts what can give a start to a job that could be promised none: something became free that no end announced.
   std::uint64_t room_epoch = 1;
-  std::uint64_t round = 0;               // Rounds of all decisions.
-  JobId heads[2];                        // The first blocked job of each kind as of the last round; may be none.
+  std::uint64_t round = 0;  // Rounds of all decisions.
+  JobId heads[2];           // The first blocked job of each kind as of the last round; may be none.
   Time bookings_seen = kNoTime;
-  std::set<ClassIndex> team_blocked;    // Were refused for a team's limit or quota since it last shrank.
+  std::set<ClassIndex> team_blocked;  // Were refused for a team's limit or quota since it last shrank.
   // Taking back.
-  std::set<JobId> leaving;              // Running, with something that was told to leave.
-  std::map<JobId, Moving> moving;       // Of them, those that go on elsewhere; `to` is held for them.
-  std::uint64_t take_epoch = 1;         // Counts what can have changed who may take from whom.
-  Time take_again = kNever;             // When time alone may have.
+  std::set<JobId> leaving;         // Running, with something that was told to leave.
+  std::map<JobId, Moving> moving;  // Of them, those that go on elsewhere; `to` is held for them.
+  std::uint64_t take_epoch = 1;    // Counts what can have changed who may take from whom.
+  Time take_again = kNever;        // When time alone may have.
 
   // --- cluster.cc
   void MakeFleet();

@@ -117,9 +117,10 @@ void Apply(Cluster::State& state, Time now, const Head& head, Seizure seizure, P
   state.take_epoch += 1;
 }
 
-std::optional<Seizure> Look(Cluster::State& state, Time now, const Taker& taker, Time& again_at) {
+std::optional<Seizure> Look(Cluster::State& state, Time now, const Taker& taker, const std::set<JobId>& started,
+                            Time& again_at) {
   const Rules& rules = state.rules;
-  Search search(state, now, taker);
+  Search search(state, now, taker, started);
   std::optional<Seizure> found = search.Nothing();
   const Time patient = AddSaturating(taker.place.since, rules.patience);
   if (!found && patient > now) {
@@ -276,6 +277,8 @@ void TakeBack(Cluster::State& state, Time now, Plan& plan) {
   }
   std::make_heap(heads.begin(), heads.end(), Head::Later);
   std::vector<ClassIndex> failed;
+  std::set<JobId> started;
+  for (const Start& start : plan.starts) started.insert(start.job);
   int takers = 0;
   while (!heads.empty() && takers < kMostTakers) {
     std::pop_heap(heads.begin(), heads.end(), Head::Later);
@@ -290,7 +293,7 @@ void TakeBack(Cluster::State& state, Time now, Plan& plan) {
       if (IsWorthALook(state, head.taker, now)) {
         takers += 1;
         LiftedHolds own(state, head.taker.place.id);
-        seizure = Look(state, now, head.taker, job_class.try_again);
+        seizure = Look(state, now, head.taker, started, job_class.try_again);
         if (seizure) own.Forget();
       }
       if (seizure) {

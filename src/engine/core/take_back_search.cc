@@ -20,12 +20,13 @@ Toll Sum(const Toll& a, const Toll& b) {
 
 }  // namespace
 
-Search::Search(Cluster::State& state, Time now, const Taker& taker)
+Search::Search(Cluster::State& state, Time now, const Taker& taker, const std::set<JobId>& started)
     : state_(state),
       now_(now),
       taker_(taker),
       taker_class_(state.classes[taker.job_class]),
       ask_(state.asks[taker_class_.key.ask]),
+      started_(started),
       rights_(state),
       trial_(state) {
   // What leaves is as good as gone; the claims on it stand as holds.
@@ -68,7 +69,9 @@ bool Search::MayBeTaken(TakeMode mode, const Run& run) {
       if (job_class.key.team != taker_class_.key.team || run.priority >= taker_.place.priority) return false;
       break;
   }
-  const Time of_age = AddSaturating(run.started, state_.rules.least_run);
+  Time of_age = AddSaturating(run.started, state_.rules.least_run);
+  // What starts now is not stopped in the same breath.
+  if (started_.contains(run.id)) of_age = std::max(of_age, now_ + std::chrono::seconds(1));
   if (of_age > now_) {
     again_at_ = std::min(again_at_, of_age);
     return false;

@@ -19,6 +19,7 @@
 
 #include <array>
 #include <optional>
+#include <set>
 #include <vector>
 
 #include "engine/core/take_back_rights.h"
@@ -58,7 +59,8 @@ struct Taker {
 
 class Search {
  public:
-  Search(Cluster::State& state, Time now, const Taker& taker);
+  /// `started`: jobs that this decision started are left to start.
+  Search(Cluster::State& state, Time now, const Taker& taker, const std::set<JobId>& started);
 
   /// It fits once those have left that are leaving anyway.
   std::optional<Seizure> Nothing();
@@ -112,6 +114,7 @@ class Search {
   Taker taker_;
   const JobClass& taker_class_;
   const Ask& ask_;
+  const std::set<JobId>& started_;
   Rights rights_;
   Trial trial_;
   TakeMode mode_ = TakeMode::kMove;

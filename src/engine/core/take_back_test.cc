@@ -131,11 +131,11 @@ TEST(TakeBack, ElasticSurplusGoesBeforeWholeJobs) {
 }
 
 TEST(TakeBack, WhatWasTakenForOneIsNotStolenByAnother) {
-  TakingWorld world(1, 1, Preempting());
-  world.Run(world.Make(1, GpuAsk(1)), {{0, 1, 0, 0}});
-  world.Wait(world.Make(2, GpuAsk(1), 5));
+  TakingWorld world(1, 2, Preempting());
+  world.Run(world.Make(1, GpuAsk(2)), {{0, 3, 0, 0}});
+  world.Wait(world.Make(2, GpuAsk(2), 5));
   const Plan plan = world.cluster.Decide(At(100));
-  world.Wait(world.Make(3, GpuAsk(1), 9), 101);
+  world.Wait(world.Make(3, GpuAsk(1), 5), 101);  // Smaller: its turn is before the taker's.
   world.cluster.Decide(At(101));
   world.Leave(plan, 102);
   world.Round(102);

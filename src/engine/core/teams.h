@@ -62,8 +62,8 @@ class Teams {
   /// From the top: the ancestors of `team` below the root, itself last.
   std::vector<TeamIndex> PathOf(TeamIndex team) const;
   /// How well served a team is among its siblings: teams below their quota first, then by what they hold of their
-  /// share (or of their quota, if that is more), then by what they would hold with `milli` more, then by `milli`. Smaller
-  /// is served first.
+  /// share (or of their quota, if that is more), then by what they would hold with `milli` more, then by `milli`.
+  /// Smaller is served first.
   std::int64_t Satisfaction(TeamIndex team, std::int64_t milli = 0) const;
 
  private:

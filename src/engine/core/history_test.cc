@@ -1,0 +1,367 @@
+// Random histories on random clusters. After each decision: the invariants hold, a second one changes nothing, a look
+// at everybody starts nobody whom a look at what changed did not start; no promise is put off without a cause; teams,
+// caps and bookings are kept to; and at last everything has run.
+//
+// DIVVY_SEEDS=first..last looks at those seeds instead of the usual few; DIVVY_DUMP=FILE writes every plan into a file,
+// which has to be the same from every compiler.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <fstream>
+#include <map>
+#include <set>
+#include <sstream>
+
+#include "engine/core/state.h"
+#include "engine/core/test_world.h"
+
+namespace divvy::core {
+namespace {
+
+using std::chrono::minutes;
+
+struct Kind {
+  bool is_calm = false;  // Everybody has a limit and keeps to it, nodes stay, nobody has a priority.
+  bool has_teams = false;
+  bool has_bookings = false;
+};
+
+std::string TextOf(const std::vector<Piece>& pieces) {
+  std::ostringstream out;
+  for (const Piece& piece : pieces) out << " " << piece.node << "/" << std::hex << piece.gpus << std::dec;
+  return out.str();
+}
+
+std::string TextOf(const std::vector<Promise>& promises, Time now) {
+  std::ostringstream out;
+  for (const Promise& promise : promises) {
+    out << "promise " << promise.entry.value() << " ";
+    if (promise.start == kNever) out << "drains";
+    else out << (promise.start - now).count();
+    out << TextOf(promise.pieces) << "\n";
+  }
+  return out.str();
+}
+
+std::string TextOf(const Plan& plan, Time now) {
+  std::ostringstream out;
+  for (const Start& start : plan.starts) {
+    out << "start " << start.job.value() << " of " << start.entry.value() << TextOf(start.pieces) << " passes "
+        << start.passed.value() << "\n";
+  }
+  for (const Growth& growth : plan.growths) out << "growth " << growth.job.value() << TextOf(growth.pieces) << "\n";
+  if (plan.next_wakeup == kNever) out << "sleeps\n";
+  else out << "wakes " << (plan.next_wakeup - now).count() << "\n";
+  return out.str();
+}
+
+class History {
+ public:
+  History(std::uint64_t seed, Kind kind) : draws_(seed), kind_(kind), cluster_(MakeRandomCluster()) {
+    cap_ = cluster_.AddCap("group", 1 + draws_.Below(4));
+    if (kind_.has_teams) MakeTeams();
+    for (int i = 0; i < 6; ++i) asks_.push_back(RandomAsk());
+  }
+
+  /// Empty, or what went wrong.
+  std::string Run(int steps) {
+    for (int step = 0; step < steps; ++step) {
+      now_ += draws_.Below(300);
+      Happen();
+      if (std::string wrong = Decide(); !wrong.empty()) return "step " + std::to_string(step) + ": " + wrong;
+    }
+    return RunOut();
+  }
+
+  const std::string& dump() const { return dump_; }
+
+ private:
+  Cluster MakeRandomCluster() {
+    Rules rules;
+    rules.order = kind_.is_calm ? Order::kFifo : static_cast<Order>(draws_.Below(4));
+    rules.escalate_after = minutes(1 + draws_.Below(60));
+    if (!kind_.is_calm && draws_.Below(8) == 0) rules.backfill = Backfill::kNone;
+    nodes_ = 1 + draws_.Below(6);
+    Cluster cluster = MakeCluster(nodes_, 1 << draws_.Below(4), rules);
+    if (draws_.Below(2) == 0) cluster.SetScorer(placement::MakeScorer("pack", {}, 0, {}));
+    return cluster;
+  }
+
+  void MakeTeams() {
+    std::vector<TeamSpec> specs;
+    const int count = 2 + draws_.Below(4);
+    for (int i = 0; i < count; ++i) {
+      TeamSpec spec;
+      spec.name = "team " + std::to_string(i);
+      spec.parent = static_cast<TeamIndex>(draws_.Below(i + 1));
+      if (draws_.Below(2) == 0) spec.quota_milli = placement::kGpuMilli * (1 + draws_.Below(6));
+      if (draws_.Below(3) == 0) spec.limit_milli = placement::kGpuMilli * (2 + draws_.Below(8));
+      spec.weight = static_cast<std::uint64_t>(1 + draws_.Below(3));
+      specs.push_back(spec);
+    }
+    teams_ = count;
+    cluster_.teams().Reset(std::move(specs));
+    cluster_.RecountTeams(At(now_));
+  }
+
+  Ask RandomAsk() {
+    Ask ask = draws_.Below(4) == 0 ? ShareAsk(100 * (1 + draws_.Below(9)))
+                                   : GpuAsk(draws_.Below(5), 1 + (draws_.Below(3) == 0 ? draws_.Below(3) : 0));
+    if (draws_.Below(3) == 0) ask.together = static_cast<Together>(draws_.Below(4));
+    ask.requires_together = draws_.Below(3) == 0;
+    if (draws_.Below(5) == 0 && !kind_.is_calm) ask.groups.front().most += 2;
+    return ask;
+  }
+
+  void Happen() {
+    EndDue();
+    for (int i = draws_.Below(4); i > 0; --i) Arrive();
+    if (draws_.Below(12) == 0 && !waiting_.empty()) {
+      const JobId id = waiting_.begin()->first;
+      cluster_.Remove(id, At(now_));
+      waiting_.erase(id);
+    }
+    if (kind_.has_bookings && draws_.Below(10) == 0) Book();
+    if (kind_.is_calm) return;
+    if (draws_.Below(20) == 0) {
+      cluster_.SetUsable(static_cast<NodeIndex>(draws_.Below(nodes_)), static_cast<GpuMask>(draws_.Next()),
+                         draws_.Below(3) != 0);
+    }
+    if (draws_.Below(15) == 0 && !ends_.empty()) {
+      cluster_.SetEnd(ends_.begin()->first, draws_.Below(4) == 0 ? kNever : At(now_ + 1 + draws_.Below(3000)));
+    }
+  }
+
+  void Arrive() {
+    const Duration limit = minutes(1 + draws_.Below(90));
+    Job job = MakeJob(cluster_, next_id_, asks_[static_cast<std::size_t>(draws_.Below(6))], At(now_),
+                      kind_.is_calm || draws_.Below(2) == 0 ? limit : Duration(0));
+    if (!kind_.is_calm) {
+      job.priority = draws_.Below(10) == 0 ? draws_.Below(3) : 0;
+      if (draws_.Below(8) == 0) job.begin = At(now_ + draws_.Below(900));
+      if (draws_.Below(6) == 0) job.caps = {cap_};
+      if (draws_.Below(4) == 0) job.predicted = minutes(1 + draws_.Below(50));
+    }
+    if (draws_.Below(6) == 0) job.count = static_cast<std::uint32_t>(1 + draws_.Below(5));
+    if (teams_ > 0) job.team = static_cast<TeamIndex>(draws_.Below(teams_ + 1));
+    if (draws_.Below(3) == 0) job.preemptible = Preemptible::kRequeue;
+    job.user = static_cast<UserIndex>(draws_.Below(3));
+    waiting_[job.id] = {now_, cluster_.waiting_count()};
+    next_id_ += job.count + 1;
+    cluster_.Put(job, At(now_));
+  }
+
+  void Book() {
+    Booking booking;
+    booking.id = ++bookings_;
+    booking.ask = cluster_.Know(GpuAsk(1 + draws_.Below(2)));
+    if (teams_ > 0 && draws_.Below(2) == 0) booking.team = static_cast<TeamIndex>(1 + draws_.Below(teams_));
+    else booking.user = static_cast<UserIndex>(draws_.Below(3));
+    booking.from = At(now_ + draws_.Below(2000));
+    booking.until = booking.from + minutes(5 + draws_.Below(60));
+    if (const auto booked = cluster_.Book(booking, At(now_))) dump_ += "booked" + TextOf(booked->pieces) + "\n";
+  }
+
+  void EndDue() {
+    for (auto at = ends_.begin(); at != ends_.end();) {
+      if (at->second > now_) {
+        ++at;
+        continue;
+      }
+      cluster_.Finish(at->first, At(now_));
+      at = ends_.erase(at);
+    }
+  }
+
+  std::string Decide() {
+    const Time now = At(now_);
+    const Plan plan = cluster_.Decide(now);
+    dump_ += TextOf(plan, now) + TextOf(cluster_.promises(), now);
+    wakeup_ = plan.next_wakeup;
+    for (const Start& start : plan.starts) {
+      if (std::string wrong = Begin(start); !wrong.empty()) return wrong;
+    }
+    if (std::string wrong = cluster_.CheckInvariants(); !wrong.empty()) return wrong;
+    if (std::string wrong = CheckTeams(); !wrong.empty()) return wrong;
+    if (std::string wrong = CheckBookings(); !wrong.empty()) return wrong;
+    if (kind_.is_calm) {
+      if (std::string wrong = CheckPromises(); !wrong.empty()) return wrong;
+    }
+    const std::string before = TextOf(cluster_.promises(), now);
+    const Plan again = cluster_.Decide(now);
+    if (!again.starts.empty()) return "a second decision starts job " + std::to_string(again.starts[0].job.value());
+    if (TextOf(cluster_.promises(), now) != before) {
+      return "a second decision moves promises:\n" + before + "---\n" + TextOf(cluster_.promises(), now);
+    }
+    Cluster copy = cluster_.Copy();
+    const Plan anew = copy.DecideAnew(now);
+    if (!anew.starts.empty()) return "a look at everybody starts job " + std::to_string(anew.starts[0].job.value());
+    return "";
+  }
+
+  std::string Begin(const Start& start) {
+    const core::Run* run = cluster_.running(start.job);
+    int end = now_ + 1 + draws_.Below(4000);
+    const auto at = waiting_.find(start.entry);
+    if (run->end != kNever && (kind_.is_calm || draws_.Below(4) != 0)) {
+      const Duration limit = run->end - At(now_);
+      end = std::min(end, now_ + static_cast<int>(limit / std::chrono::seconds(1)));
+    }
+    ends_[start.job] = end;
+    if (kind_.is_calm && !kind_.has_bookings && !kind_.has_teams) {
+      // Each of those ahead runs 90 minutes at most, and so does what ran when it came.
+      const auto bound = static_cast<std::int64_t>(at->second.ahead + 2) * 5400;
+      if (now_ - at->second.since > bound + 5 * 5400) return "job " + std::to_string(start.job.value()) + " starved";
+    }
+    if (!cluster_.is_waiting(start.entry)) waiting_.erase(at);
+    return "";
+  }
+
+  std::string CheckTeams() const {
+    const Teams& teams = cluster_.teams();
+    for (TeamIndex team = 1; team < teams.size(); ++team) {
+      const TeamSpec& spec = teams.spec(team);
+      if (spec.limit_milli != kNoBound && teams.running(team) > spec.limit_milli)
+        return spec.name + " is over its limit";
+      if (spec.quota_milli != kNoBound && teams.firm(team) > spec.quota_milli) return spec.name + " is over its quota";
+    }
+    return "";
+  }
+
+  // In a calm history nobody is left on what is booked, and only those it was made for start there.
+  std::string CheckBookings() const {
+    const Cluster::State& state = cluster_.state();
+    for (const Booking& booking : state.bookings) {
+      if (booking.from > At(now_) || booking.until <= At(now_)) continue;
+      for (const Piece& piece : booking.pieces) {
+        for (const RunPiece& one : state.nodes[piece.node].pieces) {
+          if ((one.gpus & piece.gpus) == 0) continue;
+          const ClassKey& key = state.classes[state.running.at(one.job).job_class].key;
+          const bool is_theirs = booking.user ? *booking.user == key.user : booking.team == key.team;
+          const bool came_later = one.started >= booking.from;
+          if (!is_theirs && (kind_.is_calm || came_later)) {
+            return "job " + std::to_string(one.job.value()) + " runs on what is booked";
+          }
+        }
+      }
+    }
+    return "";
+  }
+
+  // First come, first served, everybody keeps to the limit: a promise is never put off.
+  std::string CheckPromises() {
+    std::map<JobId, Time> starts;
+    for (const Promise& promise : cluster_.promises()) {
+      const auto before = promised_.find(promise.entry);
+      if (before != promised_.end() && promise.start > before->second && !kind_.has_bookings && !kind_.has_teams) {
+        return "the start of job " + std::to_string(promise.entry.value()) + " was put off";
+      }
+      starts[promise.entry] = promise.start;
+    }
+    promised_ = std::move(starts);
+    return "";
+  }
+
+  // Nothing else arrives: whoever can run does.
+  std::string RunOut() {
+    for (NodeIndex node = 0; node < cluster_.node_count(); ++node) cluster_.SetUsable(node, GpuMask(0xffff), true);
+    promised_.clear();
+    kind_.is_calm = false;
+    for (int step = 0; step < 4000; ++step) {
+      if (std::string wrong = DecideOnce(); !wrong.empty()) return wrong;
+      if (ends_.empty() && wakeup_ == kNever) break;
+      int next = now_ + 1'000'000;
+      for (const auto& [id, end] : ends_) next = std::min(next, end);
+      if (wakeup_ != kNever)
+        next = std::min(next, now_ + static_cast<int>((wakeup_ - At(now_)) / std::chrono::seconds(1)));
+      now_ = std::max(next, now_ + 1);
+      EndDue();
+    }
+    if (!ends_.empty()) return "it does not come to an end";
+    const Cluster::State& state = cluster_.state();
+    for (const auto& [id, entry] : state.waiting) {
+      const ClassKey& key = state.classes[entry.job_class].key;
+      const std::int64_t milli = state.classes[entry.job_class].least_milli;
+      const bool is_firm = key.preemptible == Preemptible::kNever;
+      const bool is_barred = state.teams.OverLimit(key.team, milli) != kRootTeam ||
+                             (is_firm && state.teams.OverFirmQuota(key.team, milli) != kRootTeam);
+      if (!is_barred && CouldRunAlone(id)) return "job " + std::to_string(id.value()) + " never started";
+    }
+    return "";
+  }
+
+  std::string DecideOnce() {
+    const Plan plan = cluster_.Decide(At(now_));
+    wakeup_ = plan.next_wakeup;
+    for (const Start& start : plan.starts) Begin(start);
+    return cluster_.CheckInvariants();
+  }
+
+  bool CouldRunAlone(JobId id) const {
+    Cluster copy = cluster_.Copy();
+    Cluster::State& state = copy.state();
+    std::vector<JobId> others;
+    for (const auto& [other, entry] : state.waiting) {
+      if (other != id) others.push_back(other);
+    }
+    for (const JobId other : others) copy.Remove(other, At(now_));
+    return !copy.DecideAnew(At(now_)).starts.empty();
+  }
+
+  struct Since {
+    int since = 0;
+    std::uint64_t ahead = 0;
+  };
+
+  Draws draws_;
+  Kind kind_;
+  int nodes_ = 0;
+  Cluster cluster_;
+  CapIndex cap_ = 0;
+  int teams_ = 0;
+  std::uint64_t bookings_ = 0;
+  std::vector<Ask> asks_;
+  std::map<JobId, int> ends_;
+  std::map<JobId, Since> waiting_;
+  std::map<JobId, Time> promised_;
+  std::uint64_t next_id_ = 1;
+  int now_ = 0;
+  Time wakeup_ = kNever;
+  std::string dump_;
+};
+
+std::pair<int, int> Seeds(int from, int until) {
+  const char* text = std::getenv("DIVVY_SEEDS");
+  if (text == nullptr) return {from, until};
+  const std::string range = text;
+  return {std::atoi(range.c_str()), std::atoi(range.substr(range.find("..") + 2).c_str()) + 1};
+}
+
+void RunAll(Kind kind, int from, int until) {
+  const auto [first, end] = Seeds(from, until);
+  for (int seed = first; seed < end; ++seed) {
+    History history(static_cast<std::uint64_t>(seed), kind);
+    ASSERT_EQ(history.Run(60), "") << "seed " << seed;
+    if (const char* file = std::getenv("DIVVY_DUMP")) std::ofstream(file, std::ios::app) << history.dump();
+  }
+}
+
+TEST(History, Wild) { RunAll({}, 0, 30); }
+TEST(History, Calm) { RunAll({.is_calm = true}, 100, 120); }
+TEST(History, WithTeams) { RunAll({.has_teams = true}, 200, 220); }
+TEST(History, WithBookings) { RunAll({.is_calm = true, .has_bookings = true}, 300, 320); }
+TEST(History, WithTeamsAndBookings) { RunAll({.has_teams = true, .has_bookings = true}, 400, 420); }
+
+TEST(History, TheSameTwiceGivesTheSamePlans) {
+  for (std::uint64_t seed = 500; seed < 504; ++seed) {
+    History one(seed, {.has_teams = true, .has_bookings = true});
+    History other(seed, {.has_teams = true, .has_bookings = true});
+    ASSERT_EQ(one.Run(40), other.Run(40));
+    ASSERT_EQ(one.dump(), other.dump());
+    EXPECT_FALSE(one.dump().empty());
+  }
+}
+
+}  // namespace
+}  // namespace divvy::core

@@ -1,0 +1,137 @@
+#include "engine/placement/mig.h"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <numeric>
+
+#include "base/result.h"
+
+namespace divvy::placement {
+namespace {
+
+struct Geometry {
+  int compute;
+  int memory;
+  std::uint8_t starts;  // Bit s: it may start at memory slice s.
+};
+
+constexpr std::array<Geometry, kMigProfiles> kGeometry = {{
+    {1, 1, 0b0111'1111},
+    {1, 2, 0b0101'0101},
+    {2, 2, 0b0001'0101},
+    {3, 4, 0b0001'0001},
+    {4, 4, 0b0000'0001},
+    {7, 8, 0b0000'0001},
+}};
+
+const Geometry& Of(MigProfile profile) { return kGeometry[static_cast<std::size_t>(profile)]; }
+
+std::uint8_t Slices(MigProfile profile, int start) {
+  return static_cast<std::uint8_t>(((1u << Of(profile).memory) - 1) << start);
+}
+
+// Larger profiles first.
+std::array<int, kMigProfiles> Rooms(const MigCut& cut) {
+  std::array<int, kMigProfiles> rooms{};
+  for (int i = 0; i < kMigProfiles; ++i) {
+    rooms[static_cast<std::size_t>(i)] = MigRoom(cut, static_cast<MigProfile>(kMigProfiles - 1 - i));
+  }
+  return rooms;
+}
+
+bool Arrange(MigCut& cut, std::span<const MigProfile> profiles, const std::vector<std::size_t>& order, std::size_t at,
+             std::vector<int>& starts) {
+  if (at == order.size()) return true;
+  const MigProfile profile = profiles[order[at]];
+  for (int start = kMigMemorySlices - 1; start >= 0; --start) {
+    if (!MigFitsAt(cut, profile, start)) continue;
+    MigTake(cut, profile, start);
+    starts[order[at]] = start;
+    if (Arrange(cut, profiles, order, at + 1, starts)) return true;
+    MigRelease(cut, profile, start);
+  }
+  return false;
+}
+
+}  // namespace
+
+int ComputeSlices(MigProfile profile) { return Of(profile).compute; }
+int MemorySlices(MigProfile profile) { return Of(profile).memory; }
+
+std::optional<MigProfile> MigProfileFromName(std::string_view name, int gpu_memory_gb) {
+  if (const std::size_t dash = name.rfind('-'); dash != std::string_view::npos) name.remove_prefix(dash + 1);
+  int compute = 0;
+  int memory = 0;
+  const char* end = name.data() + name.size();
+  const auto [dot, wrong] = std::from_chars(name.data(), end, compute);
+  if (wrong != std::errc() || !std::string_view(dot, static_cast<std::size_t>(end - dot)).starts_with("g.")) {
+    return std::nullopt;
+  }
+  const auto [unit, bad] = std::from_chars(dot + 2, end, memory);
+  if (bad != std::errc() || std::string_view(unit, static_cast<std::size_t>(end - unit)) != "gb") return std::nullopt;
+  for (int i = 0; i < kMigProfiles; ++i) {
+    const auto profile = static_cast<MigProfile>(i);
+    if (Of(profile).compute == compute && gpu_memory_gb * Of(profile).memory == memory * kMigMemorySlices)
+      return profile;
+  }
+  return std::nullopt;
+}
+
+bool MigFitsAt(const MigCut& cut, MigProfile profile, int start) {
+  if (start < 0 || start >= kMigMemorySlices || ((Of(profile).starts >> start) & 1) == 0) return false;
+  return (cut.memory & Slices(profile, start)) == 0 && cut.compute + Of(profile).compute <= kMigComputeSlices;
+}
+
+void MigTake(MigCut& cut, MigProfile profile, int start) {
+  DIVVY_ASSERT(MigFitsAt(cut, profile, start));
+  cut.memory = static_cast<std::uint8_t>(cut.memory | Slices(profile, start));
+  cut.compute = static_cast<std::uint8_t>(cut.compute + Of(profile).compute);
+}
+
+void MigRelease(MigCut& cut, MigProfile profile, int start) {
+  const std::uint8_t slices = Slices(profile, start);
+  DIVVY_ASSERT((cut.memory & slices) == slices && cut.compute >= Of(profile).compute);
+  cut.memory = static_cast<std::uint8_t>(cut.memory & ~slices);
+  cut.compute = static_cast<std::uint8_t>(cut.compute - Of(profile).compute);
+}
+
+int MigRoom(const MigCut& cut, MigProfile profile) {
+  // Starts of one profile are its own size apart, or one slice: taking the first that fits is best.
+  MigCut left = cut;
+  int room = 0;
+  for (int start = 0; start < kMigMemorySlices; ++start) {
+    if (!MigFitsAt(left, profile, start)) continue;
+    MigTake(left, profile, start);
+    ++room;
+  }
+  return room;
+}
+
+std::optional<int> ChooseMigStart(const MigCut& cut, MigProfile profile) {
+  std::optional<int> best;
+  std::array<int, kMigProfiles> best_rooms{};
+  for (int start = 0; start < kMigMemorySlices; ++start) {
+    if (!MigFitsAt(cut, profile, start)) continue;
+    MigCut after = cut;
+    MigTake(after, profile, start);
+    const std::array<int, kMigProfiles> rooms = Rooms(after);
+    if (best && rooms < best_rooms) continue;
+    best = start;
+    best_rooms = rooms;
+  }
+  return best;
+}
+
+std::optional<std::vector<int>> ArrangeMig(const MigCut& cut, std::span<const MigProfile> profiles) {
+  std::vector<std::size_t> order(profiles.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  // Large ones have the fewest places; the search is over in a few steps.
+  std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) { return profiles[a] > profiles[b]; });
+  std::vector<int> starts(profiles.size());
+  MigCut left = cut;
+  if (!Arrange(left, profiles, order, 0, starts)) return std::nullopt;
+  return starts;
+}
+
+}  // namespace divvy::placement
