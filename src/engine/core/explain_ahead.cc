@@ -8,7 +8,7 @@ namespace {
 
 constexpr JobId kLast = JobId(std::numeric_limits<std::uint64_t>::max());
 /// Of those between two times, so many are looked at one by one before the times are halved further.
-constexpr int kMostWalked = 16;
+constexpr int kMostWalked = 4;
 
 // Keys grow along a line, so those before a key are its first ones: found by halving the time since when they wait.
 class Counter {
@@ -45,13 +45,11 @@ class Counter {
     Time behind = now_;         // with the highest id, is not.
     // Mostly it is the key's own time or the moment of escalation that divides.
     for (const Time guess : {state_.waiting.at(key_.id).place.since, now_ - state_.rules.escalate_after}) {
-      if (guess <= before || guess >= behind) continue;
-      if (IsBefore(index, {guess, kLast, first.priority})) before = guess;
-      else behind = guess;
-      const Time next = guess + Duration(1);
-      if (guess != before || next >= behind) continue;
-      if (IsBefore(index, {next, kLast, first.priority})) before = next;
-      else behind = next;
+      for (const Time at : {guess - Duration(1), guess, guess + Duration(1)}) {
+        if (at <= before || at >= behind) continue;
+        if (IsBefore(index, {at, kLast, first.priority})) before = at;
+        else behind = at;
+      }
     }
     while (true) {
       Line::Position at = line.LowerBound({before, JobId(0), first.priority});
@@ -101,13 +99,6 @@ Ahead CountAhead(const Cluster::State& state, const Key& key, Time now) {
   const bool has_keys = state.stale_heads.empty() && now < state.next_change && state.rules.order != Order::kFair;
   Ahead ahead;
   for (ClassIndex index = 0; index < state.classes.size(); ++index) {
-    // Classes are wide and far apart: the next ones are fetched meanwhile.
-    if (index + 6 < state.classes.size()) {
-      const auto* next = reinterpret_cast<const char*>(&state.classes[index + 6]);
-      __builtin_prefetch(next);
-      __builtin_prefetch(next + 64);
-      __builtin_prefetch(next + 128);
-    }
     if (!state.fronts[index].is_waiting || (has_keys && !(state.keys[index] < key))) continue;
     const std::uint64_t members = counter.Count(index);
     if (members == 0) continue;
