@@ -85,7 +85,9 @@ Result<Descriptor> ClaimRunRecord(const LaunchRequest& request, const Supervisor
         ::unlink(name.c_str());
         return Descriptor();
       }
-      if (is_locked) return record;
+      // Between making and locking it somebody else may have taken it for left behind, and made way for themselves.
+      struct stat status = {};
+      if (is_locked && ::fstat(record.get(), &status) == 0 && status.st_nlink > 0) return record;
     } else {
       const Descriptor other(::open(name.c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW));
       if (other.is_open() && Lock(other.get())) {
