@@ -318,7 +318,7 @@ TEST(Explain, StandsInLineByTheKey) {
 // by asking. Where the blocker is one that catches all, the test would not know a missing reason from a true one.
 class RandomExplained : public testing::TestWithParam<int> {};
 
-TEST_P(RandomExplained, DISABLED_NobodyWaitsWithoutABlocker) {
+TEST_P(RandomExplained, NobodyWaitsWithoutABlocker) {
   for (int seed = GetParam() * 5; seed < GetParam() * 5 + 5; ++seed) {
     RandomWorld world(static_cast<std::uint64_t>(seed));
     for (int step = 0; step < 45; ++step) {

@@ -130,7 +130,7 @@ TEST(TakeBack, ElasticSurplusGoesBeforeWholeJobs) {
   EXPECT_EQ(world.cluster.CheckInvariants(), "");
 }
 
-TEST(TakeBack, DISABLED_WhatWasTakenForOneIsNotStolenByAnother) {
+TEST(TakeBack, WhatWasTakenForOneIsNotStolenByAnother) {
   TakingWorld world(1, 2, Preempting());
   world.Run(world.Make(1, GpuAsk(2)), {{0, 3, 0, 0}});
   world.Wait(world.Make(2, GpuAsk(2), 5));
