@@ -145,7 +145,12 @@ PeerOutcome RunPeerCase(const PeerCase& one) {
   for (int round = 0; !outcome.difference.empty() && round < kRoundsToRest; ++round) {
     world.Round(true);
     std::vector<std::vector<PeerPlace>> after = AllPlaces(one, world);
-    if (std::exchange(before, std::move(after)) == before) break;
+    const bool is_at_rest = after == before;
+    before = std::move(after);
+    if (Difference(one, world).empty()) {
+      outcome.deviation = "as expected, some rounds later: what starts in a round is not stopped in the same one";
+    }
+    if (is_at_rest) break;
   }
   for (int round = 0; round < kRoundsAfter; ++round) {
     world.Round(true);
