@@ -107,6 +107,14 @@ void Note(PeerCase& one, std::string what) {
   if (std::ranges::find(one.foreign, what) == one.foreign.end()) one.foreign.push_back(std::move(what));
 }
 
+void NoteUnknown(PeerCase& one, const json::object& object, std::string_view of,
+                 const std::vector<std::string_view>& known) {
+  for (const auto& [key, value] : object) {
+    if (std::ranges::find(known, std::string_view(key)) != known.end()) continue;
+    Note(one, "a property of " + std::string(of) + " that divvy does not have: " + std::string(key));
+  }
+}
+
 PeerState StateOf(const std::string& name, bool& is_planned) {
   is_planned = name == "Pipelined";
   if (name == "Pipelined") return PeerState::kPlanned;
@@ -172,6 +180,12 @@ PeerTask ReadTask(const json::object& object, const std::string& name, PeerCase&
     task.state = PeerState::kPending;
     Note(one, "a task that was given a place in an earlier cycle");
   }
+  static const std::vector<std::string_view> kStates = {"Pending",   "Running",          "Binding",   "Bound",
+                                                        "Allocated", "Releasing",        "Pipelined", "Failed",
+                                                        "Succeeded", "StuckInReleasing", ""};
+  if (const std::string state = TextAt(object, "State"); std::ranges::find(kStates, state) == kStates.end()) {
+    Note(one, "a state of tasks that divvy does not have: " + state);
+  }
   task.node = TextAt(object, "NodeName");
   task.sub_group = TextAt(object, "SubGroupName");
   if (Find(object, "RequiredGPUs") != nullptr) task.gpus = NumberAt(object, "RequiredGPUs");
@@ -198,11 +212,7 @@ PeerTask ReadTask(const json::object& object, const std::string& name, PeerCase&
                                                        "PodAffinityLabels",
                                                        "PodAffinityTopologyKey",
                                                        "PodAntiAffinityTopologyKey"};
-  for (const auto& [key, value] : object) {
-    if (std::ranges::find(kKnown, std::string_view(key)) == kKnown.end()) {
-      Note(one, "a property of tasks that divvy does not have: " + std::string(key));
-    }
-  }
+  NoteUnknown(one, object, "tasks", kKnown);
   return task;
 }
 
@@ -249,11 +259,7 @@ PeerJob ReadJob(const json::object& object, PeerCase& one) {
                                                        "RootSubGroupSet",
                                                        "Tasks",
                                                        "IsBestEffortJob"};
-  for (const auto& [key, value] : object) {
-    if (std::ranges::find(kKnown, std::string_view(key)) == kKnown.end()) {
-      Note(one, "a property of jobs that divvy does not have: " + std::string(key));
-    }
-  }
+  NoteUnknown(one, object, "jobs", kKnown);
   int index = 0;
   for (const json::value& task : ListAt(object, "Tasks")) {
     if (task.is_object()) job.tasks.push_back(ReadTask(task.get_object(), job.name + "-" + std::to_string(index), one));
@@ -274,7 +280,8 @@ void ReadNodes(const json::object& object, PeerCase& one) {
       node.mig_strategy = ToLower(TextAt(*facts, "MigStrategy"));
       node.mig = CountsAt(*facts, "MigInstances");
       for (const auto& [label, of] : ObjectAt(*facts, "Labels")) node.labels[std::string(label)] = Symbol(of);
-      if (const double most = NumberAt(*facts, "MaxTaskNum", -1); most >= 0) Note(one, "a limit of tasks per node");
+      NoteUnknown(one, *facts, "nodes",
+                  {"GPUs", "CPUMillis", "CPUMemory", "GPUMemory", "GPUName", "Labels", "MigStrategy", "MigInstances"});
     }
     one.nodes.push_back(std::move(node));
   }
@@ -297,6 +304,10 @@ void ReadQueues(const json::array& list, bool is_department, PeerCase& one) {
     for (const std::string_view key : {"PreemptMinRuntime", "ReclaimMinRuntime"}) {
       if (Find(object, key) != nullptr) Note(one, "a least run time for each team");
     }
+    NoteUnknown(
+        one, object, "queues",
+        {"Name", "ParentQueue", "DeservedGPUs", "MaxAllowedGPUs", "GPUOverQuotaWeight", "Priority", "DeservedCPUs",
+         "DeservedMemory", "MaxAllowedCPUs", "MaxAllowedMemory", "PreemptMinRuntime", "ReclaimMinRuntime"});
     one.queues.push_back(std::move(queue));
   }
 }

@@ -25,6 +25,9 @@ struct PeerPlace {
   bool is_free_claim = false;  // kPlanned, but nothing was taken for it: it would start there anyway.
 };
 
+/// Up to whole units; what is too large for them is the largest.
+std::int32_t PeerRounded(double value);
+
 class PeerWorld {
  public:
   explicit PeerWorld(const PeerCase& one);
