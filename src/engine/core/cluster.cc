@@ -13,12 +13,25 @@ GpuMask AllGpus(int count) { return static_cast<GpuMask>((std::uint32_t{1} << co
 
 }  // namespace
 
+namespace {
+
+// The first of origin + step, origin + 2 step, origin + 4 step ... that is ahead. It moves seldom, so that what was
+// planned with it stands for a while.
+Time NextDoubling(Time origin, Duration step, Time now) {
+  while (AddSaturating(origin, step) <= now) step *= 2;
+  return AddSaturating(origin, step);
+}
+
+}  // namespace
+
 Time EndOf(const Rules& rules, const RunPiece& piece, Time now) {
-  // Any short time will do for one that should have ended: it keeps "now" for what can start at once.
-  if (piece.end != kNever) return piece.end > now ? piece.end : now + std::chrono::seconds(1);
+  // One that should have ended is on its way out; any time ahead keeps "now" for what can start at once.
+  if (piece.end != kNever) return piece.end > now ? piece.end : NextDoubling(piece.end, std::chrono::seconds(1), now);
   if (!rules.uses_predictions || piece.predicted_end == kNever) return kNever;
   if (piece.predicted_end > now) return piece.predicted_end;
-  return now + std::max<Duration>(std::chrono::minutes(1), (now - piece.started) / 10);
+  // It has run longer than its like: as long again.
+  const Duration predicted = std::max<Duration>(piece.predicted_end - piece.started, std::chrono::minutes(1));
+  return NextDoubling(piece.started, predicted, now);
 }
 
 Cluster::Cluster(Rules rules, Duration usage_half_life) : state_(std::make_unique<State>(rules, usage_half_life)) {}

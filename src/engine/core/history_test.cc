@@ -67,7 +67,11 @@ class History {
   /// Empty, or what went wrong.
   std::string Run(int steps) {
     for (int step = 0; step < steps; ++step) {
-      now_ += draws_.Below(300);
+      const int next = now_ + draws_.Below(300);
+      if (kind_.is_calm) {
+        if (std::string wrong = GoTo(next); !wrong.empty()) return "step " + std::to_string(step) + ": " + wrong;
+      }
+      now_ = next;
       Happen();
       if (std::string wrong = Decide(); !wrong.empty()) return "step " + std::to_string(step) + ": " + wrong;
     }
@@ -86,6 +90,18 @@ class History {
     Cluster cluster = MakeCluster(nodes_, 1 << draws_.Below(4), rules);
     if (draws_.Below(2) == 0) cluster.SetScorer(placement::MakeScorer("pack", {}, 0, {}));
     return cluster;
+  }
+
+  // Decides at every end and wake-up on the way: nobody is seen to end late.
+  std::string GoTo(int until) {
+    while (true) {
+      int next = wakeup_ == kNever ? until : static_cast<int>((wakeup_ - At(0)) / std::chrono::seconds(1));
+      for (const auto& [id, end] : ends_) next = std::min(next, end);
+      if (next >= until) return "";
+      now_ = std::max(next, now_);
+      EndDue();
+      if (std::string wrong = Decide(); !wrong.empty()) return wrong;
+    }
   }
 
   void MakeTeams() {
@@ -177,16 +193,17 @@ class History {
   std::string Decide() {
     const Time now = At(now_);
     const Plan plan = cluster_.Decide(now);
-    dump_ += TextOf(plan, now) + TextOf(cluster_.promises(), now);
+    const std::string text = TextOf(plan, now) + TextOf(cluster_.promises(), now);
+    dump_ += text;
+    trail_ = std::move(last_) + "--- at " + std::to_string(now_) + "\n" + text;
+    last_ = "--- at " + std::to_string(now_) + "\n" + text;
     wakeup_ = plan.next_wakeup;
-    for (const Start& start : plan.starts) {
-      if (std::string wrong = Begin(start); !wrong.empty()) return wrong;
-    }
+    if (std::string wrong = BeginAll(plan); !wrong.empty()) return wrong;
     if (std::string wrong = cluster_.CheckInvariants(); !wrong.empty()) return wrong;
     if (std::string wrong = CheckTeams(); !wrong.empty()) return wrong;
     if (std::string wrong = CheckBookings(); !wrong.empty()) return wrong;
     if (kind_.is_calm) {
-      if (std::string wrong = CheckPromises(); !wrong.empty()) return wrong;
+      if (std::string wrong = CheckPromises(plan); !wrong.empty()) return wrong;
     }
     const std::string before = TextOf(cluster_.promises(), now);
     const Plan again = cluster_.Decide(now);
@@ -214,7 +231,18 @@ class History {
       const auto bound = static_cast<std::int64_t>(at->second.ahead + 2) * 5400;
       if (now_ - at->second.since > bound + 5 * 5400) return "job " + std::to_string(start.job.value()) + " starved";
     }
-    if (!cluster_.is_waiting(start.entry)) waiting_.erase(at);
+    return "";
+  }
+
+  // Members of an array may start together: who has left is known only after all of a plan's starts.
+  std::string BeginAll(const Plan& plan) {
+    for (const Start& start : plan.starts) {
+      if (std::string wrong = Begin(start); !wrong.empty()) return wrong;
+    }
+    for (const Start& start : plan.starts) {
+      if (!cluster_.is_waiting(start.entry)) waiting_.erase(start.entry);
+      promised_.erase(start.entry);  // What the next member of an array is promised is another promise.
+    }
     return "";
   }
 
@@ -249,18 +277,25 @@ class History {
     return "";
   }
 
-  // First come, first served, everybody keeps to the limit: a promise is never put off.
-  std::string CheckPromises() {
+  // First come, first served, everybody keeps to the limit: a promise is never put off but by who came before.
+  std::string CheckPromises(const Plan& plan) {
     std::map<JobId, Time> starts;
     for (const Promise& promise : cluster_.promises()) {
       const auto before = promised_.find(promise.entry);
-      if (before != promised_.end() && promise.start > before->second && !kind_.has_bookings && !kind_.has_teams) {
-        return "the start of job " + std::to_string(promise.entry.value()) + " was put off";
+      const bool is_moved = before != promised_.end() && promise.start > before->second;
+      if (is_moved && !kind_.has_bookings && !kind_.has_teams && !IsBehindArray(promise.entry, plan)) {
+        return "the start of job " + std::to_string(promise.entry.value()) + " was put off\n" + trail_;
       }
       starts[promise.entry] = promise.start;
     }
     promised_ = std::move(starts);
     return "";
+  }
+
+  // Of an array one member at a time has a promise; the others go before those that came later all the same.
+  bool IsBehindArray(JobId id, const Plan& plan) const {
+    return std::any_of(plan.starts.begin(), plan.starts.end(),
+                       [&](const Start& start) { return start.entry < id && start.job != start.entry; });
   }
 
   // Nothing else arrives: whoever can run does.
@@ -278,7 +313,10 @@ class History {
       now_ = std::max(next, now_ + 1);
       EndDue();
     }
-    if (!ends_.empty()) return "it does not come to an end";
+    if (!ends_.empty() || wakeup_ != kNever) {
+      return "it does not come to an end: " + std::to_string(ends_.size()) + " run, wakes " +
+             std::to_string((wakeup_ - At(now_)).count()) + "\n" + TextOf(cluster_.promises(), At(now_));
+    }
     const Cluster::State& state = cluster_.state();
     for (const auto& [id, entry] : state.waiting) {
       const ClassKey& key = state.classes[entry.job_class].key;
@@ -294,7 +332,7 @@ class History {
   std::string DecideOnce() {
     const Plan plan = cluster_.Decide(At(now_));
     wakeup_ = plan.next_wakeup;
-    for (const Start& start : plan.starts) Begin(start);
+    if (std::string wrong = BeginAll(plan); !wrong.empty()) return wrong;
     return cluster_.CheckInvariants();
   }
 
@@ -329,6 +367,8 @@ class History {
   int now_ = 0;
   Time wakeup_ = kNever;
   std::string dump_;
+  std::string last_;   // Of the decision before,
+  std::string trail_;  // and of the last two, for whoever reads a failure.
 };
 
 std::pair<int, int> Seeds(int from, int until) {

@@ -109,7 +109,7 @@ Pass::Candidate Pass::Pop() {
 
 void Pass::Round() {
   Collect();
-  settled_ = lifted_ = 0;
+  settled_ = 0;
   first_blocked_[0] = first_blocked_[1] = JobId();
   has_started_ = false;
   while (true) {
@@ -123,7 +123,6 @@ void Pass::Round() {
     if (next == nullptr) break;
     Candidate candidate = Pop();
     reached_ = candidate.key;
-    if (!candidate.is_blocked && has_promise) Lift(settled_);
     Try(std::move(candidate));
   }
   state_.heads[0] = first_blocked_[0];
@@ -232,11 +231,6 @@ bool Pass::FitsOnGrown(ClassIndex index) const {
   return false;
 }
 
-bool Pass::IsPromised(JobId entry) const {
-  return std::any_of(state_.promises.begin(), state_.promises.end(),
-                     [&](const PromiseSlot& slot) { return slot.promise.entry == entry; });
-}
-
 // It waits, and nothing that could let it start has changed; but it has its place in the order.
 void Pass::PushBlocked(JobId entry) {
   const Waiting& waiting = state_.waiting.at(entry);
@@ -285,24 +279,6 @@ bool Pass::IsBarred(ClassIndex index) {
   return barrier.any();
 }
 
-// Who is promised a start keeps a place in its caps for that time.
-bool Pass::IsCapPromised(ClassIndex index) const {
-  const ClassKey& key = state_.classes[index].key;
-  if (key.caps.empty() || settled_ == 0) return false;
-  const Time until = key.limit > Duration(0) ? AddSaturating(now_, key.limit) : kNever;
-  return std::any_of(key.caps.begin(), key.caps.end(), [&](CapIndex cap) {
-    int taken = state_.caps[cap].running;
-    for (std::size_t i = 0; i < settled_; ++i) {
-      const PromiseSlot& slot = state_.promises[i];
-      const std::vector<CapIndex>& caps = state_.classes[slot.job_class].key.caps;
-      const bool is_dated = slot.promise.start != kNever && !slot.promise.is_claim;
-      if (is_dated && slot.promise.start >= until) continue;
-      taken += std::binary_search(caps.begin(), caps.end(), cap) ? 1 : 0;
-    }
-    return state_.caps[cap].limit > 0 && taken >= state_.caps[cap].limit;
-  });
-}
-
 std::vector<Piece> Pass::Find(ClassIndex index, JobId entry, bool is_everywhere) {
   const ClassKey& key = state_.classes[index].key;
   const Ask& ask = state_.asks[key.ask];
@@ -310,190 +286,6 @@ std::vector<Piece> Pass::Find(ClassIndex index, JobId entry, bool is_everywhere)
   placing.SetDraw(state_.DrawOf(entry));
   const bool is_gang = ask.groups.size() > 1 || ask.groups.front().least > 1;
   return placing.Find(ask, key.limit, grown_, is_everywhere || is_gang, key.team, key.user);
-}
-
-// --- Promises
-// ---------------------------------------------------------------------------------------------------------
-
-void Pass::HoldFor(PromiseSlot& slot) {
-  const ClassKey& key = state_.classes[slot.job_class].key;
-  if (slot.promise.start > now_ && slot.promise.start != kNever) {
-    PartHolds(slot.job_class, slot.promise.pieces, slot.promise.start);
-  }
-  for (const Piece& piece : slot.promise.pieces) {
-    Hold hold;
-    hold.entry = slot.promise.entry;
-    hold.shape = ShapeOf(state_.asks[key.ask], piece);
-    hold.gpus = piece.gpus;
-    hold.drains = slot.promise.start == kNever || slot.promise.is_claim;
-    hold.is_claim = slot.promise.is_claim;
-    hold.from = hold.drains ? now_ : slot.promise.start;
-    hold.until = key.limit > Duration(0) && !hold.drains ? AddSaturating(slot.promise.start, key.limit) : kNever;
-    state_.AddHold(piece.node, hold);
-  }
-}
-
-// What is placed may count on GPUs from which another's hold can still move to others of the node; so that one does.
-void Pass::PartHolds(ClassIndex index, const std::vector<Piece>& pieces, Time at) {
-  if (std::all_of(pieces.begin(), pieces.end(),
-                  [&](const Piece& piece) { return state_.nodes[piece.node].holds.empty(); })) {
-    return;
-  }
-  const ClassKey& key = state_.classes[index].key;
-  std::optional<std::vector<Shift>> shifts;
-  {
-    Placing placing(state_, now_, at);
-    shifts = placing.Shifts(state_.asks[key.ask], pieces, key.limit, key.team, key.user);
-  }
-  if (shifts) Apply(state_, *shifts);
-}
-
-// Takes its holds away for a while. What is free meanwhile is free for those before it only, so nothing has grown.
-void Pass::Unhold(const PromiseSlot& slot) {
-  for (const Piece& piece : slot.promise.pieces) {
-    const bool had_grown = state_.nodes[piece.node].has_grown;
-    state_.DropHolds(piece.node, slot.promise.entry, 0);
-    if (had_grown || !state_.nodes[piece.node].has_grown) continue;
-    state_.nodes[piece.node].has_grown = false;
-    state_.grown.pop_back();
-  }
-}
-
-// Promises from here on are behind the job that is looked at next: they do not bind it. What was taken for somebody
-// binds everybody: else it was taken for nothing.
-void Pass::Lift(std::size_t from) {
-  for (lifted_ = std::max(lifted_, from); lifted_ < state_.promises.size(); ++lifted_) {
-    if (!state_.promises[lifted_].promise.is_claim) Unhold(state_.promises[lifted_]);
-  }
-}
-
-void Pass::Forget(std::size_t index) {
-  state_.DropPromise(index);
-  if (index < settled_) settled_ -= 1;
-  if (index < lifted_) lifted_ -= 1;
-}
-
-// Some end that it counts on will come later: a job runs longer than was predicted.
-bool Pass::IsPutOff(const PromiseSlot& slot) const {
-  if (slot.promise.start == kNever || slot.promise.is_claim) return false;
-  if (state_.ends.empty() || state_.ends.begin()->first > now_) return false;
-  const Ask& ask = state_.asks[state_.classes[slot.job_class].key.ask];
-  std::map<NodeIndex, NodeState> then;
-  return std::any_of(slot.promise.pieces.begin(), slot.promise.pieces.end(), [&](const Piece& piece) {
-    const auto [at, is_new] = then.try_emplace(piece.node);
-    if (is_new) at->second = StateAt(state_, piece.node, now_, slot.promise.start);
-    const Shape& shape = ShapeOf(ask, piece);
-    if (!FitsOn(at->second, shape, piece.gpus)) return true;
-    placement::Take(at->second, shape, piece.gpus);
-    return false;
-  });
-}
-
-// After its holds were lifted: nobody before it took what it counts on.
-bool Pass::Stands(const PromiseSlot& slot) const {
-  if (slot.promise.is_claim) return true;
-  if (slot.promise.start <= now_) return false;
-  const ClassKey& key = state_.classes[slot.job_class].key;
-  if (slot.promise.start == kNever) return DrainStands(state_, state_.asks[key.ask], slot.promise.pieces);
-  Placing placing(state_, now_, slot.promise.start);
-  return placing.Keeps(state_.asks[key.ask], slot.promise.pieces, key.limit, key.team, key.user);
-}
-
-// A grown node has room for a task of it before its time.
-bool Pass::Concerns(const PromiseSlot& slot) const {
-  if (slot.promise.start == kNever) return !grown_.empty();
-  const Ask& ask = state_.asks[state_.classes[slot.job_class].key.ask];
-  return std::any_of(grown_.begin(), grown_.end(), [&](NodeIndex node) {
-    const NodeState then = StateAt(state_, node, now_, slot.promise.start - Duration(1));
-    for (const TaskGroup& group : ask.groups) {
-      for (const Shape& shape : group.alternatives) {
-        if (placement::Fits(then, shape)) return true;
-      }
-    }
-    return false;
-  });
-}
-
-void Pass::Settle() {
-  const bool is_lifted = settled_ < lifted_;
-  PromiseSlot slot = state_.promises[settled_];
-  const Place place = state_.waiting.at(slot.promise.entry).place;
-  const bool is_escalated = IsEscalated(state_.rules, place.since, now_);
-  JobId& first = first_blocked(slot.wants_gpu);
-  const bool deserves = slot.promise.is_claim || !first.is_set() || first == place.id || is_escalated;
-  // A claim waits for its victims, who may stand in the way of its team's limit as well.
-  const bool is_claim = slot.promise.is_claim;
-  const bool is_over = is_claim ? BarrierOf(state_, slot.job_class).could_never_run || !ClaimStands(state_, slot)
-                                : IsBarred(slot.job_class) || IsCapPromised(slot.job_class);
-  if (!deserves || is_over) {
-    Forget(settled_);
-    return;
-  }
-  if (slot.is_stale || is_lifted || slot.promise.start <= now_ || Concerns(slot)) {
-    // Neither its own holds stand in its way nor those of who comes behind it.
-    Lift(settled_);
-    if (is_claim) Unhold(slot);
-    std::vector<Piece> pieces;
-    if (is_claim && ClaimIsFree(state_, slot)) {
-      if (!IsBarred(slot.job_class)) pieces = slot.promise.pieces;
-    } else if (!is_claim || !IsBarred(slot.job_class)) {
-      pieces = Find(slot.job_class, place.id, true);
-    }
-    if (!pieces.empty()) {
-      Forget(settled_);
-      Launch(slot.job_class, place, std::move(pieces));
-      PushNext(slot.job_class);
-      FindHeads();
-      return;
-    }
-    if (!first.is_set()) first = place.id;
-    std::optional<Promise> promise = Renewed(slot, is_escalated);
-    if (!promise) {
-      NoteHopeless(slot.job_class, is_escalated);
-      Forget(settled_);
-      return;
-    }
-    if (promise->start != slot.promise.start || promise->pieces != slot.promise.pieces) {
-      for (const Piece& piece : slot.promise.pieces) state_.Grow(piece.node);
-      state_.room_epoch += 1;
-    }
-    slot.promise = std::move(*promise);
-    slot.is_stale = false;
-    HoldFor(slot);
-    state_.promises[settled_] = slot;
-  }
-  if (!first.is_set()) first = place.id;
-  settled_ += 1;
-  lifted_ = std::max(lifted_, settled_);
-  if (is_escalated) PushBehind(slot.job_class, place);
-}
-
-// A promise that stands is never put off, and moves only to an earlier start.
-std::optional<Promise> Pass::Renewed(const PromiseSlot& slot, bool is_escalated) {
-  const JobId entry = slot.promise.entry;
-  const bool stands = Stands(slot);
-  if (stands && slot.promise.is_claim) return slot.promise;
-  std::optional<Promise> promise;
-  if (!stands || slot.is_stale) {
-    promise = Earliest(state_, slot.job_class, entry, now_, is_escalated);
-  } else if (idle_rounds_ < kMostIdleRounds) {
-    promise = EarlierOn(state_, slot.job_class, entry, now_, grown_, slot.promise.start);
-    if (!promise && slot.promise.start == kNever && !grown_.empty()) {
-      const Ask& ask = state_.asks[state_.classes[slot.job_class].key.ask];
-      promise = BetterDrain(state_, ask, grown_, slot.promise.pieces);
-      if (promise) promise->entry = entry;
-      if (promise) return promise;
-    }
-  }
-  if (stands && (!promise || promise->start >= slot.promise.start)) return slot.promise;
-  return promise;
-}
-
-// To one that waits alike, nobody can promise a start until more becomes free than is known.
-void Pass::NoteHopeless(ClassIndex index, bool is_escalated) {
-  const Ask& ask = state_.asks[state_.classes[index].key.ask];
-  if (LeastTasks(ask) > 1 || ask.groups.size() > 1) return;
-  state_.classes[index].hopeless[is_escalated ? 1 : 0] = state_.room_epoch;
 }
 
 // --- Jobs
@@ -530,12 +322,18 @@ void Pass::Try(Candidate candidate) {
   if (IsPromised(candidate.place.id) || IsBarred(candidate.job_class)) return;
   if (IsCapPromised(candidate.job_class)) return;
   std::vector<Piece> pieces = Find(candidate.job_class, candidate.place.id, candidate.is_everywhere);
+  // What is promised to those behind it does not bind it, but they keep it where there is other room.
+  if (pieces.empty() && Lift(settled_)) {
+    pieces = Find(candidate.job_class, candidate.place.id, candidate.is_everywhere);
+    if (pieces.empty()) Restore(false);
+  }
   if (pieces.empty()) pieces = MovePromises(candidate);
   if (pieces.empty()) {
     Blocked(candidate);
     return;
   }
   Launch(candidate.job_class, candidate.place, std::move(pieces));
+  Restore(true);
   PushNext(candidate.job_class);
 }
 
@@ -545,111 +343,6 @@ void Pass::PushNext(ClassIndex index) {
   if (job_class.line.empty()) return;
   job_class.looked = state_.round;
   Push({job_class.head, index, job_class.line.At(job_class.line.begin()).place, false, true});
-}
-
-void Pass::Blocked(const Candidate& candidate) {
-  const JobClass& job_class = state_.classes[candidate.job_class];
-  JobId& first = first_blocked(job_class.wants_gpu);
-  if (!first.is_set()) first = candidate.place.id;
-  const bool is_first = first == candidate.place.id;
-  const bool is_escalated = IsEscalated(state_.rules, candidate.place.since, now_);
-  if (state_.rules.backfill != Backfill::kReserved || (!is_first && !is_escalated)) return;
-  if (IsPromised(candidate.place.id)) return;
-  // Those of the highest order have the promises.
-  const bool is_full = state_.promises.size() >= kMostPromises && !is_first;
-  if (is_full && (settled_ == state_.promises.size() || state_.promises.back().promise.is_claim)) return;
-  if (job_class.hopeless[is_escalated ? 1 : 0] != state_.room_epoch) {
-    Lift(settled_);
-    std::optional<Promise> promise = Earliest(state_, candidate.job_class, candidate.place.id, now_, is_escalated);
-    if (promise) {
-      if (is_full) Forget(state_.promises.size() - 1);
-      PromiseSlot slot{std::move(*promise), candidate.key, candidate.job_class, job_class.wants_gpu, false};
-      HoldFor(slot);
-      state_.promises.insert(state_.promises.begin() + static_cast<std::ptrdiff_t>(settled_), std::move(slot));
-      settled_ += 1;
-      lifted_ = std::max(lifted_ + 1, settled_);
-    } else {
-      NoteHopeless(candidate.job_class, is_escalated);
-    }
-  }
-  if (is_escalated) PushBehind(candidate.job_class, candidate.place);
-}
-
-// Those behind it in its class may have escalated as well.
-void Pass::PushBehind(ClassIndex index, const Place& place) {
-  const Line& line = state_.classes[index].line;
-  Line::Position at = line.LowerBound(place);
-  if (!line.IsEnd(at) && line.At(at).place == place) at = line.Next(at);
-  if (line.IsEnd(at) || !IsEscalated(state_.rules, line.At(at).place.since, now_)) return;
-  PushBlocked(line.At(at).place.id);
-}
-
-// The job fits, but only on what is held. A promise is about a time: if every promise before this job can be kept
-// elsewhere no later than it is, they move.
-std::vector<Piece> Pass::MovePromises(const Candidate& candidate) {
-  if (settled_ == 0 || moves_left_ == 0) return {};
-  const ClassKey& key = state_.classes[candidate.job_class].key;
-  const Ask& ask = state_.asks[key.ask];
-  if (LeastTasks(ask) > 1 || ask.groups.size() > 1) return {};
-  const Shape& shape = ask.groups.front().alternatives.front();
-  std::vector<NodeIndex> nodes;
-  for (const NodeIndex node : state_.held) {
-    if (placement::Fits(state_.nodes[node].state, shape)) nodes.push_back(node);
-  }
-  if (nodes.empty()) return {};
-  moves_left_ -= 1;
-  Lift(settled_);
-  const std::vector<PromiseSlot> before(state_.promises.begin(),
-                                        state_.promises.begin() + static_cast<std::ptrdiff_t>(settled_));
-  // What drains, or was taken for somebody, has no time to compare: its holds stand as they are.
-  const auto has_date = [](const PromiseSlot& slot) { return slot.promise.start != kNever && !slot.promise.is_claim; };
-  const auto lift_settled = [&] {
-    for (std::size_t i = 0; i < settled_; ++i) {
-      if (has_date(state_.promises[i])) Unhold(state_.promises[i]);
-    }
-  };
-  lift_settled();
-  std::vector<Piece> pieces;
-  {
-    Placing placing(state_, now_, now_);
-    placing.SetDraw(state_.DrawOf(candidate.place.id));
-    pieces = placing.Find(ask, key.limit, nodes, false, key.team, key.user);
-  }
-  bool is_fine = !pieces.empty();
-  if (is_fine) {
-    // As if it ran: a stand-in piece on the node.
-    Node& node = state_.nodes[pieces.front().node];
-    const Time end = key.limit > Duration(0) ? AddSaturating(now_, key.limit) : kNever;
-    node.pieces.push_back({candidate.place.id, shape, pieces.front().gpus, now_, end, kNever});
-    state_.Rebuild(pieces.front().node);
-    for (std::size_t i = 0; i < settled_ && is_fine; ++i) {
-      PromiseSlot& slot = state_.promises[i];
-      if (!has_date(slot)) continue;
-      std::optional<Promise> promise = Earliest(state_, slot.job_class, slot.promise.entry, now_, false);
-      is_fine = promise && promise->start <= slot.promise.start;
-      if (!is_fine) break;
-      slot.promise = std::move(*promise);
-      HoldFor(slot);
-    }
-    node.pieces.pop_back();
-    state_.Rebuild(pieces.front().node);
-  }
-  if (is_fine) {
-    // What they held before may help others.
-    for (std::size_t i = 0; i < settled_; ++i) {
-      if (state_.promises[i].promise.pieces == before[i].promise.pieces) continue;
-      for (const Piece& piece : before[i].promise.pieces) state_.Grow(piece.node);
-      state_.room_epoch += 1;
-    }
-    return pieces;
-  }
-  lift_settled();
-  for (std::size_t i = 0; i < settled_; ++i) {
-    if (!has_date(before[i])) continue;
-    state_.promises[i] = before[i];
-    HoldFor(state_.promises[i]);
-  }
-  return {};
 }
 
 void Pass::Launch(ClassIndex index, const Place& place, std::vector<Piece> pieces) {
@@ -706,58 +399,6 @@ void Pass::Launch(ClassIndex index, const Place& place, std::vector<Piece> piece
       if (std::binary_search(caps.begin(), caps.end(), cap)) state_.must_find_head = true;
     }
   }
-}
-
-// What nobody who waits can use goes to those who said that they can.
-void Pass::GrowElastic() {
-  if (state_.elastic.empty()) return;
-  const bool somebody_waits = std::any_of(state_.fronts.begin(), state_.fronts.end(),
-                                          [](const Front& front) { return front.wants_gpu && front.is_waiting; });
-  if (somebody_waits) return;
-  // One task each in turn, so that no job takes all.
-  std::vector<Growth> growths;
-  for (const JobId id : state_.elastic) growths.push_back({id, {}});
-  std::vector<Growth*> open;
-  for (Growth& growth : growths) open.push_back(&growth);
-  while (!open.empty()) {
-    std::erase_if(open, [&](Growth* growth) {
-      const std::optional<Piece> piece = GrowByOne(growth->job);
-      if (piece) growth->pieces.push_back(*piece);
-      return !piece;
-    });
-  }
-  for (Growth& growth : growths) {
-    if (!growth.pieces.empty()) plan_.growths.push_back(std::move(growth));
-  }
-}
-
-std::optional<Piece> Pass::GrowByOne(JobId id) {
-  Run& run = state_.running.at(id);
-  if (run.is_leaving || !run.leaving.empty()) return std::nullopt;
-  const JobClass& job_class = state_.classes[run.job_class];
-  const Ask& ask = state_.asks[job_class.key.ask];
-  for (std::size_t group = 0; group < ask.groups.size(); ++group) {
-    const auto has =
-        std::count_if(run.pieces.begin(), run.pieces.end(), [&](const Piece& piece) { return piece.group == group; });
-    if (has >= ask.groups[group].most) continue;
-    const std::int64_t milli = ask.groups[group].alternatives.front().gpu_milli();
-    if (state_.teams.OverLimit(job_class.key.team, milli) != kRootTeam) continue;
-    if (job_class.is_firm() && state_.teams.OverFirmQuota(job_class.key.team, milli) != kRootTeam) continue;
-    std::vector<NodeIndex> beside;
-    if (ask.together == Together::kNode && ask.requires_together) beside.push_back(run.pieces.front().node);
-    std::optional<Piece> piece;
-    {
-      Placing placing(state_, now_, now_);
-      piece = placing.FindOne(ask, group, run, beside);
-    }
-    if (!piece) continue;
-    state_.TakePiece(id, run, *piece, now_);
-    run.pieces.push_back(*piece);
-    state_.CountStart(job_class, milli, 0, now_);
-    if (!state_.nodes[piece->node].holds.empty()) RefitHolds(state_, piece->node, now_);
-    return piece;
-  }
-  return std::nullopt;
 }
 
 void Pass::FindWakeup() {

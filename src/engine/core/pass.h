@@ -69,18 +69,28 @@ class Pass {
   void FindHeads();
   void Push(Candidate candidate);
   void Settle();
+  bool Resettle(PromiseSlot slot, const Place& place, bool is_escalated);
   void PartHolds(ClassIndex index, const std::vector<Piece>& pieces, Time at);
-  void Unhold(const PromiseSlot& slot);
+  void Unhold(PromiseSlot& slot);
   void Forget(std::size_t index);
   bool IsPutOff(const PromiseSlot& slot) const;
   bool Stands(const PromiseSlot& slot) const;
+  struct Outlook {
+    std::vector<Piece> pieces;  // It starts there now.
+    std::optional<Promise> promise;
+    bool is_later = false;  // Than it was promised.
+    bool is_kept() const { return !pieces.empty() || (promise && !is_later); }
+  };
+  Outlook Look(const PromiseSlot& slot, bool is_escalated);
   std::optional<Promise> Renewed(const PromiseSlot& slot, bool is_escalated);
   void NoteHopeless(ClassIndex index, bool is_escalated);
-  void Lift(std::size_t from);
+  bool Lift(std::size_t from);
+  void Restore(bool has_changed);
   void Try(Candidate candidate);
   void Blocked(const Candidate& candidate);
   std::vector<Piece> MovePromises(const Candidate& candidate);
   void HoldFor(PromiseSlot& slot);
+  void HoldAgain(PromiseSlot& slot);
   void Launch(ClassIndex index, const Place& place, std::vector<Piece> pieces);
   void GrowElastic();
   std::optional<Piece> GrowByOne(JobId id);
@@ -100,7 +110,6 @@ class Pass {
   std::optional<Candidate> pool_front_;
   bool is_pool_checked_ = true;
   std::size_t settled_ = 0;  // promises[0..settled_) stand in this round.
-  std::size_t lifted_ = 0;   // promises[settled_..lifted_) hold nothing at the moment.
   JobId first_blocked_[2];
   std::set<JobId> blocked_;     // Pushed as such in this round.
   std::optional<Key> reached_;  // Of whom was looked at last in this round.

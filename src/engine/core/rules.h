@@ -42,6 +42,8 @@ struct Rules {
   Duration least_run{0};      // A job that started more recently is not taken from.
   Duration patience{0};       // A job takes only after it has waited so long.
   Duration grace = std::chrono::seconds(30);  // From the decision to the moment when the GPUs are free.
+
+  friend bool operator==(const Rules&, const Rules&) = default;
 };
 
 }  // namespace divvy::core

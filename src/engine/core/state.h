@@ -114,6 +114,8 @@ struct PromiseSlot {
   ClassIndex job_class = 0;
   bool wants_gpu = false;
   bool is_stale = false;  // Its nodes changed; to be looked at again.
+  bool is_lifted =
+      false;  // It holds nothing at the moment, so that one before it can be placed; only inside a decision.
 };
 
 /// A job, or a piece of one, that goes on elsewhere once it has left where it is.
