@@ -24,14 +24,25 @@ Time NextDoubling(Time origin, Duration step, Time now) {
 
 }  // namespace
 
-Time EndOf(const Rules& rules, const RunPiece& piece, Time now) {
+namespace {
+
+Time EndOf(const Rules& rules, Time started, Time end, Time predicted_end, Time now) {
   // One that should have ended is on its way out; any time ahead keeps "now" for what can start at once.
-  if (piece.end != kNever) return piece.end > now ? piece.end : NextDoubling(piece.end, std::chrono::seconds(1), now);
-  if (!rules.uses_predictions || piece.predicted_end == kNever) return kNever;
-  if (piece.predicted_end > now) return piece.predicted_end;
+  if (end != kNever) return end > now ? end : NextDoubling(end, std::chrono::seconds(1), now);
+  if (!rules.uses_predictions || predicted_end == kNever) return kNever;
+  if (predicted_end > now) return predicted_end;
   // It has run longer than its like: as long again.
-  const Duration predicted = std::max<Duration>(piece.predicted_end - piece.started, std::chrono::minutes(1));
-  return NextDoubling(piece.started, predicted, now);
+  return NextDoubling(started, std::max<Duration>(predicted_end - started, std::chrono::minutes(1)), now);
+}
+
+}  // namespace
+
+Time EndOf(const Rules& rules, const RunPiece& piece, Time now) {
+  return EndOf(rules, piece.started, piece.end, piece.predicted_end, now);
+}
+
+Time EndOf(const Rules& rules, const Run& run, Time now) {
+  return EndOf(rules, run.started, run.end, run.predicted_end, now);
 }
 
 Cluster::Cluster(Rules rules, Duration usage_half_life) : state_(std::make_unique<State>(rules, usage_half_life)) {}
@@ -89,6 +100,7 @@ void Cluster::SetScorer(std::shared_ptr<const placement::Scorer> scorer) {
 
 void Cluster::SetRules(Rules rules) {
   state_->rules = rules;
+  for (auto& [id, run] : state_->running) state_->Expect(run, EndOf(rules, run, run.started));
   // Who deserves a promise is another question now; what was taken for somebody stays theirs.
   for (std::size_t i = state_->promises.size(); i-- > 0;) {
     if (!state_->promises[i].promise.is_claim) state_->DropPromise(i);
@@ -415,11 +427,26 @@ void Cluster::State::AddRun(Run run, Time now) {
   const JobId id = run.id;
   CountStart(classes[run.job_class], MilliOf(run), 1, now);
   for (const Piece& piece : run.pieces) TakePiece(id, run, piece, now);
-  const Time end = run.end != kNever ? run.end : run.predicted_end;
-  if (end != kNever) ends.insert({end, id});
   if (IsElastic(ask_of(run))) elastic.insert(id);
-  const bool is_new = running.emplace(id, std::move(run)).second;
+  const auto [at, is_new] = running.emplace(id, std::move(run));
   DIVVY_ASSERT(is_new);
+  Expect(at->second, EndOf(rules, at->second, at->second.started));
+}
+
+void Cluster::State::Expect(Run& run, Time end) {
+  if (run.expected != kNever) ends.erase({run.expected, run.id});
+  run.expected = end;
+  if (end != kNever) ends.insert({end, run.id});
+}
+
+bool Cluster::State::PutOffOverdue(Time now) {
+  bool has_any = false;
+  while (!ends.empty() && ends.begin()->first <= now) {
+    Run& run = running.at(ends.begin()->second);
+    Expect(run, EndOf(rules, run, now));
+    has_any = true;
+  }
+  return has_any;
 }
 
 void Cluster::Adopt(const Job& job, std::vector<Piece> pieces, Time started, Time now) {
@@ -449,8 +476,7 @@ void Cluster::Finish(JobId id, Time now) {
   const Run& run = at->second;
   s.CountStart(s.classes[run.job_class], -s.MilliOf(run), -1, now);
   for (const Piece& piece : run.pieces) s.DropPiece(id, piece);
-  const Time end = run.end != kNever ? run.end : run.predicted_end;
-  if (end != kNever) s.ends.erase({end, id});
+  if (run.expected != kNever) s.ends.erase({run.expected, id});
   s.elastic.erase(id);
   s.leaving.erase(id);
   s.running.erase(at);
@@ -477,11 +503,8 @@ void Cluster::GiveBack(JobId id, const std::vector<Piece>& pieces, Time now) {
 void Cluster::SetEnd(JobId running, Time end) {
   State& s = *state_;
   Run& run = s.running.at(running);
-  const Time before = run.end != kNever ? run.end : run.predicted_end;
-  if (before != kNever) s.ends.erase({before, running});
   run.end = end;
-  const Time after = run.end != kNever ? run.end : run.predicted_end;
-  if (after != kNever) s.ends.insert({after, running});
+  s.Expect(run, EndOf(s.rules, run, run.started));
   for (const Piece& piece : run.pieces) {
     for (RunPiece& one : s.nodes[piece.node].pieces) {
       if (one.job == running) one.end = end;

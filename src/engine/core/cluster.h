@@ -71,6 +71,7 @@ struct Run {
   Time started = kNoTime;
   Time end = kNever;  // By its time limit.
   Time predicted_end = kNever;
+  Time expected = kNever;      // Its end as far as can be said, as of the last decision; kept by the cluster.
   bool is_leaving = false;     // Was told to give all its pieces back.
   std::vector<Piece> leaving;  // Of an elastic job that stays: what it was told to give back.
 };
@@ -188,8 +189,8 @@ class Cluster {
 
   /// What follows from everything up to now. The plan has been applied when this returns: starts run, takings leave.
   Plan Decide(Time now, const NameMember& name = {});
-  /// The same as Decide, but looking at every class and not only at those that a change can have helped; promises stay
-  /// where they are. After Decide it starts nobody: a test holds Decide to that.
+  /// Starts whom Decide would start, looking at every class and not only at those that a change can have helped; promises
+  /// stay as they are. After Decide it starts nobody: a test holds Decide to that.
   Plan DecideAnew(Time now, const NameMember& name = {});
 
   // --- Questions

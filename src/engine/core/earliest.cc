@@ -17,38 +17,21 @@ struct End {
   JobId job;
 };
 
-// Known and predicted ends in order, overdue ones included, without copying those far ahead.
+// Known and predicted ends in order. Requires: none is overdue (State::PutOffOverdue).
 class Ends {
  public:
-  Ends(const Cluster::State& state, Time now) : state_(state), now_(now), next_(state.ends.begin()) {
-    for (; next_ != state.ends.end() && next_->first <= now; ++next_) {
-      const Time at = EffectiveEnd(next_->second);
-      if (at != kNever) overdue_.push_back({at, next_->second});
-    }
-    std::stable_sort(overdue_.begin(), overdue_.end(), [](const End& a, const End& b) { return a.at < b.at; });
-  }
+  explicit Ends(const Cluster::State& state) : state_(state), next_(state.ends.begin()) {}
 
   std::optional<End> Next() {
-    while (next_ != state_.ends.end() && EffectiveEnd(next_->second) == kNever) ++next_;
-    const bool has_later = next_ != state_.ends.end();
-    if (at_ < overdue_.size() && (!has_later || overdue_[at_].at <= next_->first)) return overdue_[at_++];
-    if (!has_later) return std::nullopt;
+    if (next_ == state_.ends.end()) return std::nullopt;
     const End end{next_->first, next_->second};
     ++next_;
     return end;
   }
 
  private:
-  Time EffectiveEnd(JobId id) const {
-    const Run& run = state_.running.at(id);
-    return EndOf(state_.rules, {id, Shape(), 0, run.started, run.end, run.predicted_end}, now_);
-  }
-
   const Cluster::State& state_;
-  Time now_;
   std::set<std::pair<Time, JobId>>::const_iterator next_;
-  std::vector<End> overdue_;
-  std::size_t at_ = 0;
 };
 
 // By time limits alone?
@@ -164,7 +147,7 @@ class Search {
   class Moments {
    public:
     explicit Moments(const Search& search)
-        : ends_(search.state_, search.now_), end_(ends_.Next()), hold_ends_(search.HoldEnds()) {}
+        : ends_(search.state_), end_(ends_.Next()), hold_ends_(search.HoldEnds()) {}
 
     bool Next() {
       lifted.clear();

@@ -207,13 +207,13 @@ class History {
     }
     const std::string before = TextOf(cluster_.promises(), now);
     const Plan again = cluster_.Decide(now);
-    if (!again.starts.empty()) return "a second decision starts job " + std::to_string(again.starts[0].job.value());
+    if (!again.starts.empty()) return "a second decision:\n" + TextOf(again, now) + trail_;
     if (TextOf(cluster_.promises(), now) != before) {
       return "a second decision moves promises:\n" + before + "---\n" + TextOf(cluster_.promises(), now);
     }
     Cluster copy = cluster_.Copy();
     const Plan anew = copy.DecideAnew(now);
-    if (!anew.starts.empty()) return "a look at everybody starts job " + std::to_string(anew.starts[0].job.value());
+    if (!anew.starts.empty()) return "a look at everybody:\n" + TextOf(anew, now) + trail_;
     return "";
   }
 
@@ -344,7 +344,8 @@ class History {
       if (other != id) others.push_back(other);
     }
     for (const JobId other : others) copy.Remove(other, At(now_));
-    return !copy.DecideAnew(At(now_)).starts.empty();
+    copy.SetRules(copy.rules());  // Promises and all that is known of who cannot start go.
+    return !copy.Decide(At(now_)).starts.empty();
   }
 
   struct Since {

@@ -31,12 +31,16 @@ void Cluster::State::DropPromise(std::size_t index) {
     DropHolds(piece.node, slot.promise.entry, 0);
     Grow(piece.node);  // Also where its holds are lifted at the moment.
   }
-  for (const CapIndex cap : classes[slot.job_class].key.caps) {
-    if (caps[cap].limit == 0) continue;
-    for (const ClassIndex one : caps[cap].classes) Freshen(one);  // It kept a place there.
-  }
+  FreshenCaps(slot.job_class);  // It kept a place there.
   must_find_head = true;
   room_epoch += 1;
+}
+
+void Cluster::State::FreshenCaps(ClassIndex index) {
+  for (const CapIndex cap : classes[index].key.caps) {
+    if (caps[cap].limit == 0) continue;
+    for (const ClassIndex one : caps[cap].classes) Freshen(one);
+  }
 }
 
 void Cluster::State::DropBooking(std::size_t index) {
@@ -109,7 +113,9 @@ void RefitHolds(Cluster::State& state, NodeIndex index, Time now) {
     Hold rest = Unserved(state, node, *hold, now, moment);
     NodeState then = StateAt(state, index, now, moment);
     for (const Hold& other : before) {
-      if (other.until > moment && FitsOn(then, other.shape, other.gpus)) placement::Take(then, other.shape, other.gpus);
+      if (other.until <= moment) continue;
+      if (FitsOn(then, other.shape, other.gpus)) placement::Take(then, other.shape, other.gpus);
+      if (other.closed != 0) placement::Block(then, other.closed);
     }
     if (!FitsOn(then, rest.shape, rest.gpus) && rest.shape.gpus > 0 && hold->from > now) {
       const std::optional<GpuMask> gpus = ServedOn(state, node, rest, Undrained(node, then));

@@ -62,6 +62,7 @@ bool Pass::MustGoOn() const {
 }
 
 void Pass::TakeDue() {
+  has_overrun_ = state_.PutOffOverdue(now_);
   state_.TurnBookings(now_);
   while (!state_.dated.empty() && state_.dated.begin()->first <= now_) {
     const JobId id = state_.dated.begin()->second;
@@ -391,13 +392,14 @@ void Pass::Launch(ClassIndex index, const Place& place, std::vector<Piece> piece
   }
   PartHolds(index, run.pieces, now_);
   state_.AddRun(std::move(run), now_);
-  // A cap that is full now may be that of a job with a promise, which then waits for the cap alone.
-  for (const CapIndex cap : job_class.key.caps) {
-    if (state_.caps[cap].limit == 0 || state_.caps[cap].running < state_.caps[cap].limit) continue;
-    for (const PromiseSlot& slot : state_.promises) {
+  // What it took of a cap or a team may have been the last that a job with a promise needs, which then waits for that.
+  for (const PromiseSlot& slot : state_.promises) {
+    if (slot.promise.is_claim) continue;
+    const bool shares_cap = std::any_of(job_class.key.caps.begin(), job_class.key.caps.end(), [&](CapIndex cap) {
       const std::vector<CapIndex>& caps = state_.classes[slot.job_class].key.caps;
-      if (std::binary_search(caps.begin(), caps.end(), cap)) state_.must_find_head = true;
-    }
+      return state_.caps[cap].limit > 0 && std::binary_search(caps.begin(), caps.end(), cap);
+    });
+    if (shares_cap || BarrierOf(state_, slot.job_class).any()) state_.must_find_head = true;
   }
 }
 
@@ -419,8 +421,9 @@ Plan Cluster::Decide(Time now, const NameMember& name) { return Pass(*state_, no
 
 Plan Cluster::DecideAnew(Time now, const NameMember& name) {
   for (ClassIndex index = 0; index < state_->classes.size(); ++index) state_->Freshen(index);
-  state_->must_find_head = true;
-  return Pass(*state_, now, name, 0).Decide();
+  Pass pass(*state_, now, name, 0);
+  pass.KeepPromises();
+  return pass.Decide();
 }
 
 }  // namespace divvy::core

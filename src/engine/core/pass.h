@@ -35,6 +35,8 @@ Barrier BarrierOf(const Cluster::State& state, ClassIndex job_class);
 class Pass {
  public:
   Pass(Cluster::State& state, Time now, const Cluster::NameMember& name, int most_moves = kMostMoves);
+  /// Promises stay as they are: nobody gets one, and who has one does not start.
+  void KeepPromises() { keeps_promises_ = true; }
   Plan Decide();
 
  private:
@@ -116,6 +118,8 @@ class Pass {
   bool has_started_ = false;    // Somebody, in this round.
   int idle_rounds_ = 0;         // Since somebody started.
   int moves_left_ = 0;
+  bool has_overrun_ = false;  // Somebody was expected to have ended by now.
+  bool keeps_promises_ = false;
 };
 
 }  // namespace divvy::core

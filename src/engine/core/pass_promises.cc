@@ -121,7 +121,7 @@ void Pass::Forget(std::size_t index) {
 // Some end that it counts on will come later: a job runs longer than was predicted.
 bool Pass::IsPutOff(const PromiseSlot& slot) const {
   if (slot.promise.start == kNever || slot.promise.is_claim) return false;
-  if (state_.ends.empty() || state_.ends.begin()->first > now_) return false;
+  if (!has_overrun_) return false;
   const Ask& ask = state_.asks[state_.classes[slot.job_class].key.ask];
   std::map<NodeIndex, NodeState> then;
   return std::any_of(slot.promise.pieces.begin(), slot.promise.pieces.end(), [&](const Piece& piece) {
@@ -164,6 +164,11 @@ void Pass::Settle() {
   const Place place = state_.waiting.at(slot.promise.entry).place;
   const bool is_escalated = IsEscalated(state_.rules, place.since, now_);
   JobId& first = first_blocked(slot.wants_gpu);
+  if (keeps_promises_) {
+    if (!first.is_set()) first = place.id;
+    settled_ += 1;
+    return;
+  }
   // A claim waits for its victims, who may stand in the way of its team's limit as well.
   const bool is_claim = slot.promise.is_claim;
   const bool deserves = is_claim || !first.is_set() || first == place.id || is_escalated;
@@ -205,6 +210,7 @@ bool Pass::Resettle(PromiseSlot slot, const Place& place, bool is_escalated) {
   }
   if (outlook.promise->start != slot.promise.start || outlook.promise->pieces != slot.promise.pieces) {
     for (const Piece& piece : slot.promise.pieces) state_.Grow(piece.node);
+    state_.FreshenCaps(slot.job_class);
     state_.room_epoch += 1;
   }
   slot.promise = std::move(*outlook.promise);
@@ -266,7 +272,7 @@ void Pass::Blocked(const Candidate& candidate) {
   if (!first.is_set()) first = candidate.place.id;
   const bool is_first = first == candidate.place.id;
   const bool is_escalated = IsEscalated(state_.rules, candidate.place.since, now_);
-  if (state_.rules.backfill != Backfill::kReserved || (!is_first && !is_escalated)) return;
+  if (state_.rules.backfill != Backfill::kReserved || (!is_first && !is_escalated) || keeps_promises_) return;
   if (IsPromised(candidate.place.id)) return;
   // Those of the highest order have the promises.
   const bool is_full = state_.promises.size() >= kMostPromises && !is_first;

@@ -176,8 +176,9 @@ Hold Unserved(const Cluster::State& state, const Node& node, const Hold& hold, T
   if (hold.booking == 0 || hold.from > now) return rest;
   const Booking* booking = BookingOf(state, hold.booking);
   if (booking == nullptr) return rest;
+  rest.closed = hold.gpus;
   for (const RunPiece& piece : node.pieces) {
-    if (piece.shape.milli != placement::kGpuMilli || (piece.gpus & hold.gpus) == 0) continue;
+    if ((piece.gpus & hold.gpus) == 0) continue;
     const auto owner = state.running.find(piece.job);
     if (owner == state.running.end()) continue;  // A stand-in.
     const ClassKey& key = state.classes[owner->second.job_class].key;
@@ -292,8 +293,15 @@ bool Placing::HoldsStand(NodeIndex index, const Shape& shape, GpuMask gpus, std:
     const bool overlaps = hold->from < until_ && hold->until > at_;
     const Time from = std::max(hold->from, now_);
     Hold rest = Unserved(state_, node, *hold, now_, overlaps ? std::max(from, at_) : from);
-    if (hold->booking != 0 && rest.shape.gpus == 0 && hold->shape.gpus > 0) continue;
-    if (IsOpen(*hold)) {
+    const bool is_open = IsOpen(*hold);
+    if (is_open) rest.closed = 0;
+    if (overlaps && (gpus & rest.closed) != 0) return false;
+    if (hold->booking != 0 && rest.shape.gpus == 0 && hold->shape.gpus > 0) {
+      before.push_back(rest);
+      placed.push_back(std::move(rest));
+      continue;
+    }
+    if (is_open) {
       rest.gpus = static_cast<GpuMask>(rest.gpus & ~gpus);
       rest.shape.gpus = static_cast<std::int16_t>(__builtin_popcount(rest.gpus));
     } else if (overlaps || has_moved) {
@@ -332,9 +340,9 @@ Placing::Left Placing::LeftAt(NodeIndex index, Time moment, const std::vector<Ho
   Left room;
   room.left = StateAt(state_, index, now_, moment);
   for (const Hold& hold : placed) {
-    if (hold.from <= moment && hold.until > moment && FitsOn(room.left, hold.shape, hold.gpus)) {
-      placement::Take(room.left, hold.shape, hold.gpus);
-    }
+    if (hold.from > moment || hold.until <= moment) continue;
+    if (FitsOn(room.left, hold.shape, hold.gpus)) placement::Take(room.left, hold.shape, hold.gpus);
+    if (hold.closed != 0) placement::Block(room.left, hold.closed);
   }
   return room;
 }

@@ -85,6 +85,7 @@ struct Hold {
   GpuMask gpus = 0;
   Time from = kNever;
   Time until = kNever;
+  GpuMask closed = 0;     // Of a booking that has begun: nobody else's, whatever of them its owners use.
   bool drains = false;    // `gpus` as they become free, which nobody can date.
   bool is_claim = false;  // Of what was taken for `entry`: it binds everybody, whatever their place in the order.
 };
@@ -151,7 +152,7 @@ struct Cluster::State {
   std::unordered_map<JobId, Run> running;
   std::unordered_map<JobId, std::uint64_t> draws;  // Of those that wait to be placed at random. For look-up only.
   std::set<JobId> elastic;                         // Running, with room to grow or something to give.
-  std::set<std::pair<Time, JobId>> ends;           // Of running jobs whose end is known or predicted.
+  std::set<std::pair<Time, JobId>> ends;           // Run::expected of those where it is known.
   std::set<std::pair<Time, JobId>> dated;          // Waiting with a begin time ahead.
   std::set<NodeIndex> held;                        // Nodes with holds.
   std::vector<PromiseSlot> promises;               // By key.
@@ -192,6 +193,9 @@ struct Cluster::State {
   void TakePiece(JobId job, const Run& run, const Piece& piece, Time now);
   void DropPiece(JobId job, const Piece& piece);
   void AddRun(Run run, Time now);
+  void Expect(Run& run, Time end);
+  /// Those that should have ended by `now` are expected later. Whether there were any.
+  bool PutOffOverdue(Time now);
   void CountStart(const JobClass& job_class, std::int64_t milli, int jobs, Time now);
   std::int64_t MilliOf(const Run& run) const;
   /// What places the next member of an entry at random; 0 for one that is not.
@@ -202,6 +206,7 @@ struct Cluster::State {
   void AddHold(NodeIndex node, Hold hold);
   void DropHolds(NodeIndex node, JobId entry, std::uint64_t booking);
   void DropPromise(std::size_t index);
+  void FreshenCaps(ClassIndex index);  // Those that share a cap with it, and it.
   void DropBooking(std::size_t index);
   /// Bookings that have begun are open to their owners from now on; those that are over bind nobody.
   void TurnBookings(Time now);
@@ -212,7 +217,8 @@ struct Cluster::State {
   void ResumeMoved(JobId id, Time now);
 };
 
-/// Expected end of a piece, seen at `now`: one that is overdue ends soon; kNever where nobody can say.
+/// Expected end, seen at `now`, ahead of it: an overdue one is put off by twice as much each time. kNever: nobody knows.
 Time EndOf(const Rules& rules, const RunPiece& piece, Time now);
+Time EndOf(const Rules& rules, const Run& run, Time now);
 
 }  // namespace divvy::core
