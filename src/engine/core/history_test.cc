@@ -85,7 +85,7 @@ class History {
     Rules rules;
     rules.order = kind_.is_calm ? Order::kFifo : static_cast<Order>(draws_.Below(4));
     rules.escalate_after = minutes(1 + draws_.Below(60));
-    if (!kind_.is_calm && draws_.Below(8) == 0) rules.backfill = Backfill::kNone;
+    if (rules.order == Order::kFifo && !kind_.is_calm && draws_.Below(3) == 0) rules.backfill = Backfill::kNone;
     nodes_ = 1 + draws_.Below(6);
     Cluster cluster = MakeCluster(nodes_, 1 << draws_.Below(4), rules);
     if (draws_.Below(2) == 0) cluster.SetScorer(placement::MakeScorer("pack", {}, 0, {}));
@@ -324,7 +324,9 @@ class History {
       const bool is_firm = key.preemptible == Preemptible::kNever;
       const bool is_barred = state.teams.OverLimit(key.team, milli) != kRootTeam ||
                              (is_firm && state.teams.OverFirmQuota(key.team, milli) != kRootTeam);
-      if (!is_barred && CouldRunAlone(id)) return "job " + std::to_string(id.value()) + " never started";
+      // In strict order one that cannot start keeps all behind it waiting.
+      const bool is_strict = cluster_.rules().backfill == Backfill::kNone;
+      if (!is_barred && !is_strict && CouldRunAlone(id)) return "job " + std::to_string(id.value()) + " never started";
     }
     return "";
   }

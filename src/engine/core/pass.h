@@ -77,6 +77,7 @@ class Pass {
   void Forget(std::size_t index);
   bool IsPutOff(const PromiseSlot& slot) const;
   bool Stands(const PromiseSlot& slot) const;
+  bool IsReady(const PromiseSlot& slot) const;
   struct Outlook {
     std::vector<Piece> pieces;  // It starts there now.
     std::optional<Promise> promise;

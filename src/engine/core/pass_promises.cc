@@ -144,6 +144,14 @@ bool Pass::Stands(const PromiseSlot& slot) const {
   return placing.Keeps(state_.asks[key.ask], slot.promise.pieces, key.limit, key.team, key.user);
 }
 
+// Its time has come, and just what it was promised is free.
+bool Pass::IsReady(const PromiseSlot& slot) const {
+  if (slot.promise.start > now_) return false;
+  const ClassKey& key = state_.classes[slot.job_class].key;
+  Placing placing(state_, now_, now_);
+  return placing.Keeps(state_.asks[key.ask], slot.promise.pieces, key.limit, key.team, key.user);
+}
+
 // A grown node has room for a task of it before its time.
 bool Pass::Concerns(const PromiseSlot& slot) const {
   if (slot.promise.start == kNever) return !grown_.empty();
@@ -231,6 +239,7 @@ Pass::Outlook Pass::Look(const PromiseSlot& slot, bool is_escalated) {
     if (!IsBarred(slot.job_class)) outlook.pieces = slot.promise.pieces;
   } else if (!is_claim || !IsBarred(slot.job_class)) {
     outlook.pieces = Find(slot.job_class, slot.promise.entry, true);
+    if (outlook.pieces.empty() && IsReady(slot)) outlook.pieces = slot.promise.pieces;
   }
   if (!outlook.pieces.empty()) return outlook;
   outlook.promise = Renewed(slot, is_escalated);
