@@ -41,6 +41,10 @@ bool IsSure(const Cluster::State& state, const Promise& promise, Time now) {
       const bool overlaps = (other.gpus & piece.gpus) != 0 || piece.gpus == 0;
       if (overlaps && other.end == kNever && EndOf(state.rules, other, now) <= promise.start) return false;
     }
+    for (const Hold& hold : state.nodes[piece.node].holds) {
+      const bool overlaps = (hold.gpus & piece.gpus) != 0 || piece.gpus == 0;
+      if (overlaps && !hold.is_sure && hold.booking == 0 && hold.until <= promise.start) return false;
+    }
   }
   return true;
 }
@@ -104,7 +108,7 @@ class Search {
     if (scope.empty()) return std::nullopt;
     Placing placing(state_, now_, moment);
     placing.SetDraw(draw_);
-    std::vector<Piece> pieces = placing.Find(ask_, key_.limit, scope, false, key_.team, key_.user);
+    std::vector<Piece> pieces = placing.Find(ask_, LengthOf(state_.rules, key_), scope, false, key_.team, key_.user);
     if (pieces.empty()) return std::nullopt;
     Promise promise;
     promise.start = moment;
@@ -146,8 +150,7 @@ class Search {
   /// The times at which a start can become possible, in order.
   class Moments {
    public:
-    explicit Moments(const Search& search)
-        : ends_(search.state_), end_(ends_.Next()), hold_ends_(search.HoldEnds()) {}
+    explicit Moments(const Search& search) : ends_(search.state_), end_(ends_.Next()), hold_ends_(search.HoldEnds()) {}
 
     bool Next() {
       lifted.clear();

@@ -206,14 +206,14 @@ std::optional<NodeIndex> View::WouldStart() {
   return node;
 }
 
-// On a node without holds it is enough to fit; only the others have to be looked at as a decision would.
+// On a node of one kind without holds it is enough to fit; only the others have to be looked at as a decision would.
 std::optional<NodeIndex> View::RoomForOne() {
   std::vector<NodeIndex> held;
   for (const Shape& shape : seeker_.ask.groups.front().alternatives) {
     for (NodeIndex index = 0; index < state_.nodes.size(); ++index) {
       const Node& node = state_.nodes[index];
-      if (!placement::Fits(node.state, shape)) continue;
-      if (!node.holds.empty()) held.push_back(index);
+      if (!FitsNode(node, node.state, shape)) continue;
+      if (!node.holds.empty() || node.is_mixed()) held.push_back(index);
       else if (HasTopology(node, shape)) return index;
     }
   }
@@ -222,7 +222,7 @@ std::optional<NodeIndex> View::RoomForOne() {
   held.erase(std::unique(held.begin(), held.end()), held.end());
   Placing placing(state_, now_, now_);
   const std::vector<Piece> pieces =
-      placing.Find(seeker_.ask, seeker_.key.limit, held, false, seeker_.key.team, seeker_.key.user);
+      placing.Find(seeker_.ask, LengthOf(state_.rules, seeker_.key), held, false, seeker_.key.team, seeker_.key.user);
   if (pieces.empty()) return std::nullopt;
   return pieces.front().node;
 }
@@ -284,8 +284,8 @@ std::optional<NodeIndex> View::RoomForGang() {
     const std::vector<NodeIndex> scope = GangScope();
     if (scope.empty()) return std::nullopt;
     Placing placing(state_, now_, now_);
-    const std::vector<Piece> pieces =
-        placing.Find(seeker_.ask, seeker_.key.limit, scope, false, seeker_.key.team, seeker_.key.user);
+    const std::vector<Piece> pieces = placing.Find(seeker_.ask, LengthOf(state_.rules, seeker_.key), scope, false,
+                                                   seeker_.key.team, seeker_.key.user);
     if (pieces.empty()) return std::nullopt;
     return pieces.front().node;
   }

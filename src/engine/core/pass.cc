@@ -286,7 +286,7 @@ std::vector<Piece> Pass::Find(ClassIndex index, JobId entry, bool is_everywhere)
   Placing placing(state_, now_, now_);
   placing.SetDraw(state_.DrawOf(entry));
   const bool is_gang = ask.groups.size() > 1 || ask.groups.front().least > 1;
-  return placing.Find(ask, key.limit, grown_, is_everywhere || is_gang, key.team, key.user);
+  return placing.Find(ask, LengthOf(state_.rules, key), grown_, is_everywhere || is_gang, key.team, key.user);
 }
 
 // --- Jobs
@@ -392,14 +392,26 @@ void Pass::Launch(ClassIndex index, const Place& place, std::vector<Piece> piece
   }
   PartHolds(index, run.pieces, now_);
   state_.AddRun(std::move(run), now_);
-  // What it took of a cap or a team may have been the last that a job with a promise needs, which then waits for that.
-  for (const PromiseSlot& slot : state_.promises) {
-    if (slot.promise.is_claim) continue;
-    const bool shares_cap = std::any_of(job_class.key.caps.begin(), job_class.key.caps.end(), [&](CapIndex cap) {
-      const std::vector<CapIndex>& caps = state_.classes[slot.job_class].key.caps;
+  NoteBarred(index);
+}
+
+// What the job that has just started took of a cap or a team may have been the last that a job with a promise, or one
+// that keeps others waiting, needs: then that one waits for it alone.
+void Pass::NoteBarred(ClassIndex started) {
+  const std::vector<CapIndex>& taken = state_.classes[started].key.caps;
+  const auto is_concerned = [&](ClassIndex other) {
+    const std::vector<CapIndex>& caps = state_.classes[other].key.caps;
+    const bool shares_cap = std::any_of(taken.begin(), taken.end(), [&](CapIndex cap) {
       return state_.caps[cap].limit > 0 && std::binary_search(caps.begin(), caps.end(), cap);
     });
-    if (shares_cap || BarrierOf(state_, slot.job_class).any()) state_.must_find_head = true;
+    return shares_cap || BarrierOf(state_, other).any();
+  };
+  for (const PromiseSlot& slot : state_.promises) {
+    if (!slot.promise.is_claim && is_concerned(slot.job_class)) state_.must_find_head = true;
+  }
+  for (const JobId head : first_blocked_) {
+    const auto at = head.is_set() ? state_.waiting.find(head) : state_.waiting.end();
+    if (at != state_.waiting.end() && is_concerned(at->second.job_class)) state_.must_find_head = true;
   }
 }
 

@@ -95,6 +95,7 @@ class Pass {
   void HoldFor(PromiseSlot& slot);
   void HoldAgain(PromiseSlot& slot);
   void Launch(ClassIndex index, const Place& place, std::vector<Piece> pieces);
+  void NoteBarred(ClassIndex started);
   void GrowElastic();
   std::optional<Piece> GrowByOne(JobId id);
   void FindWakeup();

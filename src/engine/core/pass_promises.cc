@@ -51,7 +51,9 @@ void Pass::HoldAgain(PromiseSlot& slot) {
     hold.drains = slot.promise.start == kNever || slot.promise.is_claim;
     hold.is_claim = slot.promise.is_claim;
     hold.from = hold.drains ? now_ : slot.promise.start;
-    hold.until = key.limit > Duration(0) && !hold.drains ? AddSaturating(slot.promise.start, key.limit) : kNever;
+    hold.is_sure = slot.promise.is_sure && key.limit > Duration(0);
+    const Duration likely = LengthOf(state_.rules, key).likely;
+    hold.until = likely > Duration(0) && !hold.drains ? AddSaturating(slot.promise.start, likely) : kNever;
     state_.AddHold(piece.node, hold);
   }
   slot.is_lifted = false;
@@ -67,7 +69,7 @@ void Pass::PartHolds(ClassIndex index, const std::vector<Piece>& pieces, Time at
   std::optional<std::vector<Shift>> shifts;
   {
     Placing placing(state_, now_, at);
-    shifts = placing.Shifts(state_.asks[key.ask], pieces, key.limit, key.team, key.user);
+    shifts = placing.Shifts(state_.asks[key.ask], pieces, LengthOf(state_.rules, key), key.team, key.user);
   }
   if (shifts) Apply(state_, *shifts);
 }
@@ -141,7 +143,7 @@ bool Pass::Stands(const PromiseSlot& slot) const {
   const ClassKey& key = state_.classes[slot.job_class].key;
   if (slot.promise.start == kNever) return DrainStands(state_, state_.asks[key.ask], slot.promise.pieces);
   Placing placing(state_, now_, slot.promise.start);
-  return placing.Keeps(state_.asks[key.ask], slot.promise.pieces, key.limit, key.team, key.user);
+  return placing.Keeps(state_.asks[key.ask], slot.promise.pieces, LengthOf(state_.rules, key), key.team, key.user);
 }
 
 // Its time has come, and just what it was promised is free.
@@ -149,7 +151,7 @@ bool Pass::IsReady(const PromiseSlot& slot) const {
   if (slot.promise.start > now_) return false;
   const ClassKey& key = state_.classes[slot.job_class].key;
   Placing placing(state_, now_, now_);
-  return placing.Keeps(state_.asks[key.ask], slot.promise.pieces, key.limit, key.team, key.user);
+  return placing.Keeps(state_.asks[key.ask], slot.promise.pieces, LengthOf(state_.rules, key), key.team, key.user);
 }
 
 // A grown node has room for a task of it before its time.
@@ -342,7 +344,7 @@ std::vector<Piece> Pass::MovePromises(const Candidate& candidate) {
   {
     Placing placing(state_, now_, now_);
     placing.SetDraw(state_.DrawOf(candidate.place.id));
-    pieces = placing.Find(ask, key.limit, nodes, false, key.team, key.user);
+    pieces = placing.Find(ask, LengthOf(state_.rules, key), nodes, false, key.team, key.user);
   }
   bool is_fine = !pieces.empty();
   if (is_fine) {

@@ -191,6 +191,11 @@ Hold Unserved(const Cluster::State& state, const Node& node, const Hold& hold, T
   return rest;
 }
 
+Length LengthOf(const Rules& rules, const ClassKey& key) {
+  const bool is_guess = key.limit == Duration(0) && rules.uses_predictions;
+  return {key.limit, is_guess ? key.predicted : key.limit};
+}
+
 Placing::Placing(Cluster::State& state, Time now, Time at) : state_(state), now_(now), at_(at) { state_.MakeFleet(); }
 
 Placing::~Placing() { Undo(); }
@@ -214,9 +219,17 @@ bool Placing::IsPassed(const Hold& hold) const {
   return passes_gpu_holds_ && hold.shape.gpus > 0 && hold.booking == 0 && !hold.is_claim;
 }
 
+void Placing::SetLength(Length length) {
+  until_ = length.sure > Duration(0) ? AddSaturating(at_, length.sure) : kNever;
+  likely_until_ = length.likely > Duration(0) ? AddSaturating(at_, length.likely) : until_;
+}
+
+// A prediction that was wrong puts off what rests on predictions itself; it never touches what is sure.
+Time Placing::UntilFor(const Hold& hold) const { return hold.is_sure || hold.booking != 0 ? until_ : likely_until_; }
+
 bool Placing::Binds(const Hold& hold) const {
   if (IsPassed(hold)) return false;
-  if (hold.from >= until_ || hold.until <= at_) {
+  if (hold.from >= UntilFor(hold) || hold.until <= at_) {
     if (!hold.drains) return false;
   }
   if (hold.booking == 0) return true;
@@ -290,7 +303,7 @@ bool Placing::HoldsStand(NodeIndex index, const Shape& shape, GpuMask gpus, std:
   for (const Hold* hold : holds) {
     // Later ones are not touched unless an earlier hold came to lie where they are.
     if (hold->from >= until_ && !has_moved) break;
-    const bool overlaps = hold->from < until_ && hold->until > at_;
+    const bool overlaps = hold->from < UntilFor(*hold) && hold->until > at_;
     const Time from = std::max(hold->from, now_);
     Hold rest = Unserved(state_, node, *hold, now_, overlaps ? std::max(from, at_) : from);
     const bool is_open = IsOpen(*hold);
@@ -545,9 +558,9 @@ bool Placing::Fill(const Ask& ask, const Domain& domain, std::vector<Piece>& pie
   return true;
 }
 
-std::vector<Piece> Placing::Find(const Ask& ask, Duration limit, std::span<const NodeIndex> scope, bool is_everywhere,
+std::vector<Piece> Placing::Find(const Ask& ask, Length length, std::span<const NodeIndex> scope, bool is_everywhere,
                                  TeamIndex team, UserIndex user) {
-  until_ = limit > Duration(0) ? AddSaturating(at_, limit) : kNever;
+  SetLength(length);
   team_ = team;
   user_ = user;
   passes_gpu_holds_ = state_.rules.cpu_jobs_pass && !WantsGpu(ask);
@@ -585,8 +598,8 @@ std::vector<Piece> Placing::Find(const Ask& ask, Duration limit, std::span<const
   return {};
 }
 
-bool Placing::Keeps(const Ask& ask, const std::vector<Piece>& pieces, Duration limit, TeamIndex team, UserIndex user) {
-  until_ = limit > Duration(0) ? AddSaturating(at_, limit) : kNever;
+bool Placing::Keeps(const Ask& ask, const std::vector<Piece>& pieces, Length length, TeamIndex team, UserIndex user) {
+  SetLength(length);
   team_ = team;
   user_ = user;
   passes_gpu_holds_ = state_.rules.cpu_jobs_pass && !WantsGpu(ask);
@@ -598,9 +611,9 @@ bool Placing::Keeps(const Ask& ask, const std::vector<Piece>& pieces, Duration l
   return true;
 }
 
-std::optional<std::vector<Shift>> Placing::Shifts(const Ask& ask, const std::vector<Piece>& pieces, Duration limit,
+std::optional<std::vector<Shift>> Placing::Shifts(const Ask& ask, const std::vector<Piece>& pieces, Length length,
                                                   TeamIndex team, UserIndex user) {
-  until_ = limit > Duration(0) ? AddSaturating(at_, limit) : kNever;
+  SetLength(length);
   team_ = team;
   user_ = user;
   std::vector<Shift> shifts;
@@ -620,6 +633,7 @@ std::optional<std::vector<Shift>> Placing::Shifts(const Ask& ask, const std::vec
 std::optional<Piece> Placing::FindOne(const Ask& ask, std::size_t group, const Run& run, std::vector<NodeIndex> nodes) {
   const ClassKey& key = state_.classes[run.job_class].key;
   until_ = run.end;
+  likely_until_ = EndOf(state_.rules, run, now_);
   team_ = key.team;
   user_ = key.user;
   Domain domain;

@@ -23,6 +23,16 @@ struct Shift {
   GpuMask to = 0;
 };
 
+/// How long a job holds what it gets. 0: nobody knows.
+struct Length {
+  Duration sure{0};    // At most, by its time limit.
+  Duration likely{0};  // Else by its prediction.
+
+  Length(Duration limit) : sure(limit), likely(limit) {}  // NOLINT: a limit is a length.
+  Length(Duration limit, Duration predicted) : sure(limit), likely(predicted) {}
+};
+Length LengthOf(const Rules& rules, const ClassKey& key);
+
 class Placing {
  public:
   /// `at` is now or later. Later, running jobs have ended as far as their ends are known.
@@ -34,18 +44,18 @@ class Placing {
   /// For asks that are placed at random (State::DrawOf).
   void SetDraw(std::uint64_t draw) { draw_ = draw; }
 
-  /// The least tasks of `ask`, to run for `limit` (0: for ever). `scope`: these nodes alone. Empty: no room.
-  /// `booked`: the holds of these bookings do not bind.
-  std::vector<Piece> Find(const Ask& ask, Duration limit, std::span<const NodeIndex> scope, bool is_everywhere,
+  /// The least tasks of `ask`, to run for `length`; a promise that rests on predictions itself minds the likely one
+  /// only. `scope`: these nodes alone. Empty: no room. `booked`: the holds of these bookings do not bind.
+  std::vector<Piece> Find(const Ask& ask, Length length, std::span<const NodeIndex> scope, bool is_everywhere,
                           TeamIndex team, UserIndex user);
   /// One more task of `group` for a job that runs; on these nodes alone if there are any.
   std::optional<Piece> FindOne(const Ask& ask, std::size_t group, const Run& run, std::vector<NodeIndex> nodes);
 
   /// Whether exactly these pieces are still to be had.
-  bool Keeps(const Ask& ask, const std::vector<Piece>& pieces, Duration limit, TeamIndex team, UserIndex user);
+  bool Keeps(const Ask& ask, const std::vector<Piece>& pieces, Length length, TeamIndex team, UserIndex user);
 
   /// Which holds have to move once `pieces`, as they were found, are taken. Nothing if one of them could not be served.
-  std::optional<std::vector<Shift>> Shifts(const Ask& ask, const std::vector<Piece>& pieces, Duration limit,
+  std::optional<std::vector<Shift>> Shifts(const Ask& ask, const std::vector<Piece>& pieces, Length length,
                                            TeamIndex team, UserIndex user);
 
   /// How many tasks of `shape` the node has room for, at most `most`.
@@ -77,6 +87,8 @@ class Placing {
   Left LeftAt(NodeIndex node, Time moment, const std::vector<Hold>& placed) const;
   bool ClaimsStand(NodeIndex node, const Shape& shape, GpuMask gpus) const;
   bool Binds(const Hold& hold) const;
+  void SetLength(Length length);
+  Time UntilFor(const Hold& hold) const;
   bool IsOpen(const Hold& hold) const;
   std::optional<GpuMask> Choose(const Ask& ask, const Shape& shape, NodeIndex node, const NodeState& state) const;
   bool IsPassed(const Hold& hold) const;
@@ -88,7 +100,8 @@ class Placing {
   Cluster::State& state_;
   Time now_;
   Time at_;
-  Time until_ = kNever;
+  Time until_ = kNever;         // Surely gone by then,
+  Time likely_until_ = kNever;  // and most likely.
   TeamIndex team_ = kRootTeam;
   UserIndex user_ = 0;
   std::uint64_t draw_ = 0;

@@ -85,6 +85,7 @@ struct Hold {
   GpuMask gpus = 0;
   Time from = kNever;
   Time until = kNever;
+  bool is_sure = false;   // Both times rest on time limits alone.
   GpuMask closed = 0;     // Of a booking that has begun: nobody else's, whatever of them its owners use.
   bool drains = false;    // `gpus` as they become free, which nobody can date.
   bool is_claim = false;  // Of what was taken for `entry`: it binds everybody, whatever their place in the order.
@@ -217,7 +218,8 @@ struct Cluster::State {
   void ResumeMoved(JobId id, Time now);
 };
 
-/// Expected end, seen at `now`, ahead of it: an overdue one is put off by twice as much each time. kNever: nobody knows.
+/// Expected end, seen at `now`, ahead of it: an overdue one is put off by twice as much each time. kNever: nobody
+/// knows.
 Time EndOf(const Rules& rules, const RunPiece& piece, Time now);
 Time EndOf(const Rules& rules, const Run& run, Time now);
 

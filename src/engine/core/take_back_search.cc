@@ -40,8 +40,9 @@ Search::Search(Cluster::State& state, Time now, const Taker& taker, const std::s
 std::vector<Piece> Search::PlaceTaker() {
   Placing placing(state_, now_, now_);
   const ClassKey& key = taker_class_.key;
-  if (node_) return placing.Find(ask_, key.limit, std::vector<NodeIndex>{*node_}, false, key.team, key.user);
-  return placing.Find(ask_, key.limit, {}, true, key.team, key.user);
+  if (node_)
+    return placing.Find(ask_, LengthOf(state_.rules, key), std::vector<NodeIndex>{*node_}, false, key.team, key.user);
+  return placing.Find(ask_, LengthOf(state_.rules, key), {}, true, key.team, key.user);
 }
 
 std::optional<Seizure> Search::Nothing() {
@@ -359,9 +360,9 @@ bool Search::PlaceVictims(Seizure& seizure) {
           whole.groups[group].least = static_cast<std::int32_t>(std::count_if(
               part.from.begin(), part.from.end(), [&](const Piece& piece) { return piece.group == group; }));
         }
-        part.to = placing.Find(whole, key.limit, {}, true, key.team, key.user);
+        part.to = placing.Find(whole, LengthOf(state_.rules, key), {}, true, key.team, key.user);
         if (part.to.empty() && !moves_all_ && IsElastic(ask)) {
-          part.to = placing.Find(ask, key.limit, {}, true, key.team, key.user);
+          part.to = placing.Find(ask, LengthOf(state_.rules, key), {}, true, key.team, key.user);
         }
       } else if (part.from.size() == 1) {
         const auto to = placing.FindOne(ask, part.from.front().group, *victim.run, {});
