@@ -28,6 +28,18 @@ std::vector<dialect::Option> ShowOptions();
 int GpusMain(const Words& words);
 std::vector<dialect::Option> GpusOptions();
 
+// cli/teams.cc
+int TeamsMain(const Words& words);
+std::vector<dialect::Option> TeamsOptions();
+
+// cli/reserve.cc
+int ReserveMain(const Words& words);
+std::vector<dialect::Option> ReserveOptions();
+
+// cli/report.cc
+int ReportMain(const Words& words);
+std::vector<dialect::Option> ReportOptions();
+
 // cli/actions.cc
 int CancelMain(const Words& words);
 int HoldMain(const Words& words);

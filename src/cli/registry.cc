@@ -271,6 +271,51 @@ std::vector<Command> MakeCommands() {
        GpusMain,
        false},
 
+      {"teams",
+       "List the teams that share the GPUs, and change them",
+       "divvy teams [list|users|show NAME] | add|set NAME [OPTIONS] | rm NAME | user NAME [OPTIONS] | quotas on|off",
+       "Of each team: quota (GPUs that are its own by right), limit, share (what it may hold as things are), GPUs and "
+       "jobs now, what it used in its budget's period and what is left. add, set, rm, user and quotas take an "
+       "administrator. set --user adds members, --remove-user takes them out; an amount of none clears it. user sets "
+       "one user's default team and caps; the user '*' stands for everybody without a row. With quotas on, a team "
+       "without a quota has no access, 0 blocks it, and who is in no team has no access. Rows of divvy.toml are "
+       "changed there.",
+       {{"divvy teams", ""},
+        {"divvy teams add vision --quota 4 --limit 6 --user ada,grace", "a team with 4 GPUs of its own"},
+        {"divvy teams set vision --gpu-hours 2000 --period month", "a budget"},
+        {"divvy teams user ada --team vision --max-running 8", "a default team and a cap"}},
+       "Teams",
+       TeamsOptions,
+       "",
+       TeamsMain,
+       false},
+      {"reserve",
+       "Keep GPUs for a user or team in a stretch of time",
+       "divvy reserve --gpus N --user NAME|--team NAME [--start WHEN] --duration TIME [--every HOW] | list | show|cancel "
+       "NUMBER",
+       "From then on only jobs of that user or team start on them; before, only jobs that end in time. A running job is "
+       "never ended for it, so it is refused when there is no room: jobs without a time limit are taken to run on. "
+       "Turns of a recurring one are held eight days ahead. Administrators reserve; the user whom one is for may "
+       "cancel it.",
+       {{"divvy reserve --gpus 4 --team vision --start 'tomorrow' --duration 8h", "a day's work"},
+        {"divvy reserve --gpus 2 --user ada --start 09:00 --duration 3h --every weekday --name course", "each morning"},
+        {"divvy reserve cancel course", ""}},
+       "Teams",
+       ReserveOptions,
+       "",
+       ReserveMain,
+       false},
+      {"report",
+       "Say what this server's history shows",
+       "divvy report predictions [--json]",
+       "predictions: the latest jobs that ended (10,000 at most), run through the prediction of run times in the order "
+       "of their ends, as if each had been predicted from those before it; for all and by user.",
+       {{"divvy report predictions", "how good estimates are here"}},
+       "Planning",
+       ReportOptions,
+       "",
+       ReportMain,
+       false},
       {"simulate",
        "Replay a trace, or what ran here, under other policies",
        "divvy simulate FORMAT --jobs FILE [--nodes FILE|NxG] [OPTIONS] | history [OPTIONS] | --chaos SEED",

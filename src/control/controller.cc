@@ -17,25 +17,20 @@ std::uint64_t Draw(std::uint64_t seed, std::uint64_t id) {
   return z ^ (z >> 31);
 }
 
-std::vector<GroupName> GroupsOf(const JobRecord& record) {
-  std::vector<GroupName> groups;
-  if (!record.group.empty()) groups.push_back(record.group);
-  if (record.array_count > 0 && record.array_at_once > 0) groups.push_back(ArrayGroupName(record.id));
-  if (record.array.is_set()) groups.push_back(ArrayGroupName(record.array));
-  return groups;
-}
-
-RunningJob ToRunning(const JobRecord& record) {
+RunningJob ToRunning(const JobRecord& record, std::vector<GroupName> groups) {
   RunningJob job;
   job.id = record.id;
   job.gpus = record.gpus;
   job.cpus = record.request.cpus;
   job.memory = record.request.memory;
-  job.groups = GroupsOf(record);
+  job.groups = std::move(groups);
   job.started = record.started;
   job.known_end = Deadline(record);
   job.user = record.user.name;
   job.name = record.name;
+  job.team = record.team;
+  job.priority = record.priority;
+  job.is_leaving = WasTakenBack(record);
   return job;
 }
 
@@ -75,9 +70,12 @@ JobRecord RecordOf(const JobSpec& spec, JobId id, const Caller& caller, Time now
 }  // namespace
 
 Controller::Controller(Policy policy, Limits limits, std::uint64_t seed)
-    : policy_(std::move(policy)), limits_(limits), seed_(seed) {}
+    : cluster_(policy.usage_half_life), policy_(std::move(policy)), limits_(limits), seed_(seed) {
+  cluster_.SetPolicy(policy_);
+}
 
 void Controller::SetCapacity(NodeCapacity capacity) {
+  if (capacity.gpus.size() > Server::kMostGpus) capacity.gpus.resize(Server::kMostGpus);
   cluster_.SetCapacity(std::move(capacity));
   RefreshAvailability();
 }
@@ -95,16 +93,24 @@ void Controller::Load(std::vector<JobRecord> live, const std::vector<std::pair<s
       const std::string group = key.substr(kGroupPrefix.size());
       group_limits_[group] = static_cast<int>(ParseInteger(text).value_or(0));
       cluster_.SetGroupLimit(group, group_limits_[group]);
+    } else {
+      static_cast<void>(teams_.LoadSetting(key, text) || usage_.LoadSetting(key, text) ||
+                        reservations_.LoadSetting(key, text));
     }
   }
-  for (JobRecord& record : live) live_.emplace(record.id, std::move(record));
+  for (JobRecord& record : live) {
+    // An element is of its array's kind.
+    if (!record.array.is_set()) run_times_.Know(record, "");
+    live_.emplace(record.id, std::move(record));
+  }
+  LoadTeams();
   for (auto& [id, record] : live_) {
     if (record.array_at_once > 0) cluster_.SetGroupLimit(ArrayGroupName(id), record.array_at_once);
     if (Status known = LearnOutcomes(record.dependencies, outcome); !known) continue;  // Its target was pruned: unmet.
   }
   for (auto& [id, record] : live_) {
     if (IsActive(record.state)) {
-      if (record.array_count == 0) cluster_.Adopt(ToRunning(record));
+      if (record.array_count == 0) cluster_.Adopt(ToRunning(record, GroupsOf(record)));
     }
     IndexDependencies(record, true);
   }
@@ -125,6 +131,7 @@ Result<SubmitResult> Controller::Submit(JobSpec spec, std::uint64_t elements, co
   }
   if (spec.time_limit == Duration(0)) spec.time_limit = limits_.default_time_limit;
   DIVVY_CHECK(CheckTimeLimit(spec.time_limit));
+  DIVVY_CHECK(CheckTeam(spec, elements, caller, now));
   NameElements(spec.dependencies);
   if (Status known = LearnOutcomes(spec.dependencies, outcome); !known) {
     ForgetOutcomes(spec.dependencies);
@@ -153,6 +160,7 @@ Result<SubmitResult> Controller::Submit(JobSpec spec, std::uint64_t elements, co
   }
 
   JobRecord& kept = live_.emplace(id, std::move(record)).first->second;
+  run_times_.Know(kept, ShapeOf(spec.command));
   IndexDependencies(kept, true);
   effects_.batch.inserts.push_back({kept, std::make_shared<const JobSpec>(std::move(spec))});
   effects_.batch.next_id = next_id_;
@@ -178,6 +186,7 @@ void Controller::Withdraw(JobId id) {
   }
   if (IsActive(record.state) && record.array_count == 0) cluster_.Finish(id);
   if (cluster_.waiting(id) != nullptr) cluster_.Remove(id);
+  run_times_.Forget(id);
   live_.erase(at);
   jobs_total_ -= jobs;
   needs_plan_ = true;
@@ -196,34 +205,86 @@ void Controller::PutWaiting(const JobRecord& record) {
   entry.placement = record.is_placement_set ? record.placement : policy_.placement;
   entry.placement_draw = Draw(seed_, record.id.value() + record.attempt);
   entry.user = record.user.name;
+  entry.team = record.team;
+  entry.predicted = run_times_.Predict(record);
+  entry.preemptible = PreemptibleOf(record);
   entry.is_held = record.is_held;
   entry.begin = record.begin;
   entry.unmet_dependencies = UnmetDependencies(record);
+  if (std::string bar = TeamBar(record); !bar.empty()) entry.unmet_dependencies.push_back(std::move(bar));
+  KnowUserCap(record);
   cluster_.Put(std::move(entry));
   needs_plan_ = true;
 }
 
 void Controller::Decide(Time now) {
   if (!needs_plan_ && now < next_wakeup_) return;
+  WatchBudgets(now);
+  FollowReservations(now);
   needs_plan_ = false;
-  const Plan plan = Schedule(cluster_, policy_, now);
-  next_wakeup_ = plan.next_wakeup;
-  for (const StartDecision& decision : plan.starts) Start(decision, now);
+  const auto [plan, jobs] = cluster_.Decide(now, [this](JobId entry) { return NextMember(entry); });
+  for (std::size_t i = 0; i < jobs.size(); ++i) Start(plan.starts[i], jobs[i], now);
+  for (const Taking& taking : plan.takings) TakeBack(taking, now);
+  // Once every record says what the cluster knows: "after:" asks for a start only.
+  for (const JobId job : jobs) {
+    if (const JobRecord* record = Find(job)) ResolveDependents(*record, now);
+  }
+  are_budgets_stale_ = are_budgets_stale_ || !plan.starts.empty();
+  WatchBudgets(now);
+  next_wakeup_ = std::min({plan.next_wakeup, budgets_change_at_, next_booking_});
 }
 
-void Controller::Start(const StartDecision& decision, Time now) {
-  auto at = live_.find(decision.entry);
-  DIVVY_ASSERT(at != live_.end());
-  JobRecord* record = &at->second;
-  bool is_new = false;
-  if (record->array_count > 0) {
+// An array's members leave in the order of their indices.
+JobId Controller::NextMember(JobId entry) {
+  JobRecord& record = live_.at(entry);
+  if (record.array_count == 0) return entry;
+  const std::uint32_t ordinal = record.array_waiting.front();
+  record.array_waiting.Erase(ordinal);
+  return ElementId(entry, ordinal);
+}
+
+void Controller::LearnRunTimes(const std::vector<JobRecord>& finished) {
+  for (const JobRecord& record : finished) run_times_.RanBefore(record);
+}
+
+core::SpreadOf Controller::run_spread() const {
+  return [this](JobId id) -> std::optional<core::RunSpread> {
+    const JobRecord* record = Find(id);
+    if (record == nullptr) return std::nullopt;
+    return run_times_.Spread(*record);
+  };
+}
+
+// It is stopped as by its owner's "requeue", and keeps its place in the queue (QueueAgain).
+void Controller::TakeBack(const Taking& taking, Time now) {
+  JobRecord& record = live_.at(taking.job);
+  const JobRecord& taker = live_.at(taking.taker);
+  record.stop_intent = StopIntent::kRequeue;
+  record.state = JobState::kStopping;
+  record.reason = std::string(kTakenBack) + DisplayId(taker) + " of " +
+                  (taker.team.empty() ? taker.user.name : "team " + taker.team);
+  if (record.is_preemptible_set && record.preemptible == Preemptible::kPause)
+    record.reason += "; it starts anew, because a paused job's GPU memory cannot be kept elsewhere";
+  Note(record.id, record.reason, now);
+  Persist(record);
+  effects_.orders.push_back(StopOrder{record.id, 0, policy_.taking_back.grace});
+  Announce(record);
+}
+
+// Somebody sits before a terminal: that cannot be queued again.
+Preemptible Controller::PreemptibleOf(const JobRecord& record) const {
+  if (record.is_foreground) return Preemptible::kNever;
+  return record.is_preemptible_set ? record.preemptible : policy_.preemptible;
+}
+
+void Controller::Start(const StartDecision& decision, JobId job, Time now) {
+  JobRecord* record = &live_.at(decision.entry);
+  const bool is_element = record->array_count > 0;
+  if (is_element) {
     JobRecord& array = *record;
-    const std::uint32_t ordinal = array.array_waiting.front();
-    array.array_waiting.Erase(ordinal);
-    JobRecord element = ElementOf(array, ordinal);
+    JobRecord element = ElementOf(array, static_cast<std::uint32_t>(job.value() - array.id.value() - 1));
     element.dependencies.clear();
     record = &live_.emplace(element.id, std::move(element)).first->second;
-    is_new = true;
     if (array.array_waiting.empty()) {
       array.state = JobState::kRunning;
       array.started = now;
@@ -238,15 +299,14 @@ void Controller::Start(const StartDecision& decision, Time now) {
   record->start_reason = decision.reason;
   record->reason = decision.reason;
   ++record->attempt;
-  cluster_.Start(decision.entry, ToRunning(*record));
-  if (is_new) {
+  cluster_.SetName(job, record->name);
+  if (is_element) {
     effects_.batch.inserts.push_back({*record, nullptr});
   } else {
     Persist(*record);
   }
   effects_.orders.push_back(LaunchOrder{*record});
   Announce(*record);
-  ResolveDependents(*record, now);  // "after:" asks for a start only.
 }
 
 void Controller::Persist(const JobRecord& record) {

@@ -22,8 +22,11 @@
 #include "base/result.h"
 #include "control/effects.h"
 #include "control/job_changes.h"
-#include "engine/cluster.h"
-#include "engine/schedule.h"
+#include "control/reservation_book.h"
+#include "control/run_time_book.h"
+#include "control/team_book.h"
+#include "control/usage_book.h"
+#include "engine/server/explain.h"
 #include "model/job_record.h"
 
 namespace divvy {
@@ -32,6 +35,7 @@ namespace divvy {
 struct Caller {
   User user;
   bool is_admin = false;
+  std::vector<std::string> groups;  // Of the operating system; only those that some team names.
 };
 
 std::string CallerName(const Caller& caller);
@@ -74,6 +78,9 @@ class Controller {
   void Load(std::vector<JobRecord> live, const std::vector<std::pair<std::string, std::string>>& settings,
             std::uint64_t next_id, std::uint64_t jobs_total, const FindOutcome& outcome);
 
+  /// Jobs that ended before this start, oldest first: how long they ran says how long their like will. Before Load.
+  void LearnRunTimes(const std::vector<JobRecord>& finished);
+
   // --- Commands ------------------------------------------------------------------------------------------------
 
   /// `elements`: how many the spec's array and sweep make together; 0: a single job. The spec must be complete.
@@ -100,6 +107,46 @@ class Controller {
 
   Result<GpuSet> Restrict(std::optional<GpuSet> allowed, const Caller& caller);
   Result<std::string> Ignore(const IgnoredProcess& process, bool is_ignored, const Caller& caller);
+
+  // --- Teams (controller_teams.cc) -----------------------------------------------------------------------------
+
+  /// Before Load. Fails with one line; the daemon does not start on it.
+  Status UseTeamsFile(const TeamsFile& file) { return teams_.AddFile(file); }
+  // Administrators only. Each says what was done.
+  Result<std::string> SetTeam(const TeamChange& change, const Caller& caller, Time now);
+  Result<std::string> RemoveTeam(const std::string& name, const Caller& caller, Time now);
+  Result<std::string> SetTeamUser(const UserChange& change, const Caller& caller, Time now);
+  Result<std::string> SetQuotas(bool are_on, const Caller& caller, Time now);
+  const TeamBook& teams() const { return teams_; }
+  /// What Load found that can no longer be as it was, a line each.
+  const std::vector<std::string>& team_warnings() const { return team_warnings_; }
+  /// What a team (with all below it) or a user does now, and has used up in its budget's period.
+  struct TeamLoad {
+    std::int64_t running = 0;  // Jobs.
+    std::int64_t queued = 0;
+    std::int64_t gpus = 0;
+    Used used;
+  };
+  /// By UsageBook::TeamKey and UserKey; of all that have a row, and of users with jobs.
+  std::map<std::string, TeamLoad> TeamLoads(Time now) const;
+
+  // --- Reservations (controller_reservations.cc) ---------------------------------------------------------------
+
+  /// How far ahead turns are booked.
+  static constexpr Duration kBookingHorizon = std::chrono::hours(24 * 8);
+  /// Administrators only. Refused, with who is in the way, when one of its turns within the horizon has no room.
+  Result<GpuReservation> Reserve(GpuReservation asked, const Caller& caller, Time now);
+  /// By number or name; administrators, and the user whom it is for.
+  Result<std::string> CancelReservation(const std::string& which, const Caller& caller, Time now);
+  const ReservationBook& reservations() const { return reservations_; }
+  struct TurnView {
+    GpuTurn turn;
+    bool is_held = false;
+    std::string reason;  // Why it is not.
+  };
+  std::vector<TurnView> TurnsAhead(const GpuReservation& reservation, Time now) const;
+  /// What a booking of the engine is a turn of.
+  std::optional<std::uint64_t> ReservationOfBooking(std::uint64_t booking) const;
 
   // --- Facts ---------------------------------------------------------------------------------------------------
 
@@ -132,7 +179,7 @@ class Controller {
 
   // --- Views ---------------------------------------------------------------------------------------------------
 
-  const Cluster& cluster() const { return cluster_; }
+  const Server& cluster() const { return cluster_; }
   const Policy& policy() const { return policy_; }
   const std::map<JobId, JobRecord>& live() const { return live_; }
   const JobRecord* Find(JobId id) const;
@@ -140,6 +187,9 @@ class Controller {
   const JobRecord* ArrayOf(JobId id) const;
   /// What keeps this waiting job, in a few words; for listings. Cheap.
   Reason WaitingReason(const JobRecord& record) const;
+  /// How long a job's like ran, for estimates.
+  core::SpreadOf run_spread() const;
+  const RunTimes& run_times() const { return run_times_.run_times(); }
   const std::vector<IgnoredProcess>& ignored() const { return ignored_; }
   const std::vector<GpuObservation>& observations() const { return observations_; }
   std::optional<GpuSet> restriction() const { return restriction_; }
@@ -188,16 +238,47 @@ class Controller {
   Status CheckDependencies(JobId id, const std::map<JobId, JobRecord>& edited, const JobChanges& changes,
                            const FindOutcome& outcome);
   void Replace(const JobRecord& after, const JobChanges& changes, const FindOutcome& outcome);
+  void CountElements(const JobRecord& array);
   void KeepSpec(JobId id, std::shared_ptr<const JobSpec> spec);
   bool RunsAgain(JobRecord& record, JobState outcome, const Exit& exit, Time now);
   void QueueAgain(JobRecord& record, Time begin, Reason reason, Time now);
-  void Start(const StartDecision& decision, Time now);
+  JobId NextMember(JobId entry);
+  /// `decision.entry`, or an element of it, runs as `job` in the cluster already.
+  void Start(const StartDecision& decision, JobId job, Time now);
+  Preemptible PreemptibleOf(const JobRecord& record) const;
+  void TakeBack(const Taking& taking, Time now);
   void RefreshAvailability();
   void Persist(const JobRecord& record);
   void Note(JobId id, std::string text, Time now);
   void Announce(const JobRecord& record);
+  // Teams.
+  std::vector<GroupName> GroupsOf(const JobRecord& record) const;
+  std::vector<const TeamRow*> TeamsOf(const JobRecord& record) const { return teams_.PathOf(record.team); }
+  /// Fills in the team that the job runs for. Changes nothing when it fails.
+  Status CheckTeam(JobSpec& spec, std::uint64_t elements, const Caller& caller, Time now) const;
+  Status CheckQueued(const JobSpec& spec, std::uint64_t elements, const Caller& caller) const;
+  /// What keeps such a job from starting whatever is free, as something that it waits for; empty: nothing.
+  std::string TeamBar(const JobRecord& record) const;
+  void LoadTeams();
+  bool TellTeams(Time now);
+  void SetTeamCaps();
+  void FollowTeams(Time now);
+  void PutAllAgain();
+  void KnowUserCap(const JobRecord& record);
+  /// Its run is over.
+  void CountUsage(const JobRecord& record, Time until);
+  Stretch StretchOf(const JobRecord& record, Time until) const;
+  Used UsedBy(const std::string& key, BudgetPeriod period, Time now) const;
+  void WatchBudgets(Time now);
+  // Reservations.
+  bool BookTurn(const GpuReservation& reservation, const GpuTurn& turn, Time now);
+  bool BookAgain(const GpuReservation& reservation, const GpuTurn& turn, Time now);
+  void Unbook(std::uint64_t turn);
+  void BookAnew(Time now);
+  void FollowReservations(Time now);
+  std::string WhyNoRoom(const GpuReservation& reservation, const GpuTurn& turn, Time now) const;
 
-  Cluster cluster_;
+  Server cluster_;
   Policy policy_;
   Limits limits_;
   std::uint64_t seed_ = 0;
@@ -215,6 +296,22 @@ class Controller {
   std::vector<GpuObservation> observations_;
   bool needs_plan_ = true;
   Time next_wakeup_ = kNever;
+  TeamBook teams_;
+  UsageBook usage_;
+  std::set<std::string> team_caps_;           // Groups whose limits are those of teams and users.
+  std::map<std::string, std::string> spent_;  // Whose budget is used up, and what their jobs wait for.
+  Time budgets_change_at_ = kNoTime;          // When one is used up, or begins anew.
+  bool are_budgets_stale_ = false;            // Other jobs run since.
+  std::vector<std::string> team_warnings_;
+  std::string told_teams_;  // Of the engine, as text.
+  ReservationBook reservations_;
+  RunTimeBook run_times_;
+  struct Booked {
+    std::uint64_t id = 0;  // In the engine.
+    Time until = kNever;
+  };
+  std::map<std::uint64_t, Booked> bookings_;  // By turn.
+  Time next_booking_ = kNoTime;               // When turns are to be looked at again.
   Effects effects_;
   /// Where each record stands in the batch, so that a step that changes 100,000 jobs finds each at once. Rows that were
   /// appended since are taken in when Persist looks.

@@ -3,6 +3,7 @@
 
 #include "base/text.h"
 #include "control/controller.h"
+#include "control/record_parts.h"
 #include "control/settings_text.h"
 
 namespace divvy {
@@ -64,6 +65,9 @@ void Controller::OnExited(JobId job, std::uint32_t attempt, const Exit& exit, Ti
   needs_plan_ = true;
   record.exit = exit;
   record.ended = std::max(at, record.started);
+  CountUsage(record, record.ended);
+  if (exit.is_known && exit.failure.empty() && !WasTakenBack(record))
+    run_times_.Ran(record, record.ended - record.started);
   const auto [state, reason] = Judge(record, exit);
   if (RunsAgain(record, state, exit, now)) return;
   Finish(record, state, reason, now);
@@ -77,6 +81,7 @@ void Controller::OnVanished(JobId job, std::uint32_t attempt, Vanished how, Time
   cluster_.Finish(job);
   needs_plan_ = true;
   const bool never_ran = how == Vanished::kNeverStarted;
+  if (!never_ran) CountUsage(record, now);
   if (record.stop_intent == StopIntent::kCancel) {
     Finish(record, JobState::kCancelled, record.reason, now);
   } else if (never_ran && record.is_foreground) {
@@ -125,10 +130,11 @@ bool Controller::RunsAgain(JobRecord& record, JobState outcome, const Exit& exit
 
 void Controller::QueueAgain(JobRecord& record, Time begin, Reason reason, Time now) {
   Note(record.id, reason, now);
+  // Who had to make room loses what it had done, and not its place as well.
+  if (!WasTakenBack(record)) record.queued_at = now;
   record.stop_intent = StopIntent::kNone;
   record.state = record.is_held ? JobState::kHeld : JobState::kQueued;
   record.gpus = GpuSet();
-  record.queued_at = now;
   record.begin = begin;
   record.reason = std::move(reason);
   Persist(record);
@@ -150,6 +156,7 @@ void Controller::Finish(JobRecord& record, JobState state, Reason reason, Time n
 
   JobRecord ended = std::move(record);
   live_.erase(id);
+  run_times_.Forget(id);
   if (IsAskedFor(ended)) outcomes_.insert_or_assign(id, ended);
   if (array.is_set()) {
     if (const auto whole = live_.find(array); whole != live_.end()) {

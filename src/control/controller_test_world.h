@@ -15,7 +15,7 @@ namespace divvy {
 /// A controller on GPUs of no particular kind, with tiny verbs; every turn checks the invariants.
 class World {
  public:
-  explicit World(int gpus) : controller_(Policy(), Limits(), 1) {
+  explicit World(int gpus, const Policy& policy = Policy()) : controller_(policy, Limits(), 1) {
     NodeCapacity capacity;
     for (int i = 0; i < gpus; ++i) {
       GpuFacts facts;

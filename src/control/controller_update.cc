@@ -176,8 +176,10 @@ void Controller::Replace(const JobRecord& after, const JobChanges& changes, cons
     static_cast<void>(LearnOutcomes(record.dependencies, outcome));
     IndexDependencies(record, true);
   }
-  if (changes.array_at_once && record.array_count > 0)
+  if (changes.array_at_once && record.array_count > 0) {
     cluster_.SetGroupLimit(ArrayGroupName(record.id), record.array_at_once);
+    CountElements(record);
+  }
   Persist(record);
   if (Waits(record)) {
     PutWaiting(record);
@@ -186,6 +188,20 @@ void Controller::Replace(const JobRecord& after, const JobChanges& changes, cons
     effects_.orders.push_back(TimeLimitOrder{record.id, Deadline(record)});
   }
   Announce(record);
+}
+
+// Elements that started while the array had no cap count in it from now on.
+void Controller::CountElements(const JobRecord& array) {
+  const JobId end = ElementId(array.id, array.array_count);
+  for (auto at = live_.upper_bound(array.id); at != live_.end() && at->first < end; ++at) {
+    const RunningJob* running = cluster_.running(at->first);
+    if (running == nullptr) continue;
+    RunningJob job = *running;
+    job.groups = GroupsOf(at->second);
+    if (job.groups == running->groups) continue;
+    cluster_.Finish(job.id);
+    cluster_.Adopt(std::move(job));
+  }
 }
 
 void Controller::KeepSpec(JobId id, std::shared_ptr<const JobSpec> spec) {

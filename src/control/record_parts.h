@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 
 #include "model/job_record.h"
 
@@ -45,6 +46,12 @@ inline bool IsEarlierNamesake(const JobRecord& other, const JobRecord& singleton
   const JobId array = singleton.array_count > 0 ? singleton.id : singleton.array;
   const bool is_family = array.is_set() && (other.id == array || other.array == array);
   return other.id < singleton.id && !is_family && other.user.uid == singleton.user.uid && other.name == singleton.name;
+}
+
+/// How the reason of a job begins that was told to end so that another starts.
+inline constexpr std::string_view kTakenBack = "makes room for job ";
+inline bool WasTakenBack(const JobRecord& record) {
+  return record.stop_intent == StopIntent::kRequeue && record.reason.starts_with(kTakenBack);
 }
 
 /// The cap of an array is that of a group of this name.

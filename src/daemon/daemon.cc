@@ -14,6 +14,7 @@
 #include <boost/asio/post.hpp>
 #include <boost/asio/signal_set.hpp>
 #include <boost/asio/steady_timer.hpp>
+#include <algorithm>
 #include <cerrno>
 #include <csignal>
 #include <cstdio>
@@ -44,6 +45,8 @@ namespace {
 namespace asio = boost::asio;
 
 constexpr std::string_view kBootKey = "node.boot_id";
+/// Ended jobs that are read at the start, to know how long their like run.
+constexpr std::uint64_t kRunsLearnt = 2'000;
 
 struct Flags {
   std::string emulate;
@@ -265,6 +268,8 @@ Status Daemon::Recover() {
   limits.default_time_limit = config_.default_time_limit;
   limits.ignore_unmanaged_below = config_.ignore_unmanaged_below;
   controller_ = std::make_unique<Controller>(config_.policy, limits, RandomSeed());
+  if (const Status teams = controller_->UseTeamsFile(config_.teams); !teams)
+    return InvalidArgument(places_.config + ": " + teams.error().message);
   NodeCapacity capacity;
   capacity.gpus = gpu_source_.gpus;
   capacity.cpus = static_cast<int>(::sysconf(_SC_NPROCESSORS_ONLN));
@@ -291,6 +296,12 @@ Status Daemon::Recover() {
                              watched_.erase(fd);
                            });
   });
+  HistoryFilter recent;
+  recent.states = {JobState::kSucceeded, JobState::kFailed, JobState::kTimedOut, JobState::kCancelled};
+  recent.limit = kRunsLearnt;
+  DIVVY_TRY(std::vector<JobRecord> finished, store_->History(recent));
+  std::ranges::reverse(finished);
+  controller_->LearnRunTimes(finished);
   controller_->Load(std::move(loaded.live), loaded.settings, loaded.next_id, loaded.jobs_total, core_->Outcomes());
   // What is on the GPUs now, before anything is given away.
   if (gpu_source_.probe)
@@ -407,6 +418,11 @@ Status Daemon::Serve() {
   about.is_machine_wide = places_.is_machine_wide;
   about.gpu_source = gpu_source_.text;
   about.isolation = "advisory (CUDA_VISIBLE_DEVICES)";
+  about.warnings = controller_->team_warnings();
+  if (gpu_source_.gpus.size() > Server::kMostGpus) {
+    about.warnings.push_back("this server has " + std::to_string(gpu_source_.gpus.size()) +
+                             " GPUs, of which the first " + std::to_string(Server::kMostGpus) + " are given to jobs");
+  }
   Admins::Names names;
   names.uids.insert(::geteuid());
   names.users.insert(config_.admin_users.begin(), config_.admin_users.end());
@@ -416,6 +432,9 @@ Status Daemon::Serve() {
   });
   Routes::Ports ports;
   ports.default_grace = config_.grace;
+  ports.is_in_group = [](const User& user, const std::string& group) {
+    return IsInGroup(static_cast<uid_t>(user.uid), static_cast<gid_t>(user.gid), group);
+  };
   ports.read = [this](std::function<std::function<void()>()> work) {
     reader_->Do([this, work = std::move(work)] { asio::post(loop_, work()); });
   };

@@ -8,6 +8,7 @@
 #include "version.h"
 #include "wire/json.h"
 #include "wire/messages_describe.h"
+#include "wire/messages_teams_describe.h"
 #include "wire/openapi.h"
 
 namespace divvy {
@@ -45,6 +46,15 @@ const std::vector<Routes::Route>& Routes::Table() {
       {"POST", "/v1/gpus/restrict", &Routes::Restrict},
       {"GET", "/v1/gpus/ignore", &Routes::IgnoreRules},
       {"POST", "/v1/gpus/ignore", &Routes::Ignore},
+      {"GET", "/v1/teams", &Routes::Teams},
+      {"POST", "/v1/teams", &Routes::SetTeam},
+      {"POST", "/v1/teams/remove", &Routes::RemoveTeam},
+      {"POST", "/v1/teams/users", &Routes::SetTeamUser},
+      {"POST", "/v1/teams/quotas", &Routes::SetQuotas},
+      {"GET", "/v1/reservations", &Routes::Reservations},
+      {"POST", "/v1/reservations", &Routes::Reserve},
+      {"POST", "/v1/reservations/cancel", &Routes::CancelReservation},
+      {"GET", "/v1/reports/predictions", &Routes::Predictions},
       {"GET", "/v1/events", &Routes::Events},
       {"GET", "/v1/openapi.json", &Routes::OpenApiDocument},
       {"POST", "/v1/shutdown", &Routes::Shutdown},
@@ -74,6 +84,7 @@ Caller Routes::CallerOf(const Peer& peer) {
   Caller caller;
   caller.user = {peer.uid, peer.gid, known->second};
   caller.is_admin = admins_.Contains(caller.user, core_.Now());
+  caller.groups = GroupsOf(caller.user);
   return caller;
 }
 
@@ -97,7 +108,7 @@ void Routes::Handle(const Peer& peer, HttpRequest&& request, Reply reply) {
 
 void Routes::Status(Call& call) {
   const Controller& controller = core_.controller();
-  const Cluster& cluster = controller.cluster();
+  const Server& cluster = controller.cluster();
   wire::StatusView view;
   view.pid = about_.pid;
   view.version = kVersion;
@@ -107,7 +118,7 @@ void Routes::Status(Call& call) {
   view.user = about_.user;
   view.is_machine_wide = about_.is_machine_wide;
   view.gpu_source = about_.gpu_source;
-  view.policy = controller.policy().order == QueuePolicy::kFifo ? "fifo" : "small-first";
+  view.policy = Name(controller.policy().order);
   view.isolation = about_.isolation;
   view.gpus = static_cast<std::int64_t>(cluster.capacity().gpus.size());
   view.gpus_free = cluster.free().size();
@@ -264,6 +275,18 @@ std::string Routes::OpenApiText() {
   add("GET", "/v1/gpus/ignore", "The processes that are ignored", nullptr, &kJsonType<IgnoreAnswer>);
   add("POST", "/v1/gpus/ignore", "Ignore a process, or take that back", &kJsonType<IgnoreRequest>,
       &kJsonType<IgnoreAnswer>);
+  add("GET", "/v1/teams", "The teams and what they use", nullptr, &kJsonType<TeamsView>);
+  add("POST", "/v1/teams", "Make or change a team", &kJsonType<TeamChange>, &kJsonType<MessageAnswer>);
+  add("POST", "/v1/teams/remove", "Remove a team", &kJsonType<TeamName>, &kJsonType<MessageAnswer>);
+  add("POST", "/v1/teams/users", "Change a user's caps and default team", &kJsonType<UserChange>,
+      &kJsonType<MessageAnswer>);
+  add("POST", "/v1/teams/quotas", "Turn quotas on or off", &kJsonType<QuotasRequest>, &kJsonType<MessageAnswer>);
+  add("GET", "/v1/reservations", "Reserved GPUs", nullptr, &kJsonType<std::vector<ReservationView>>);
+  add("POST", "/v1/reservations", "Reserve GPUs", &kJsonType<ReservationRequest>, &kJsonType<ReservationView>);
+  add("POST", "/v1/reservations/cancel", "Cancel a reservation", &kJsonType<ReservationName>,
+      &kJsonType<MessageAnswer>);
+  add("GET", "/v1/reports/predictions", "How good predictions of run times are", nullptr,
+      &kJsonType<PredictionsReport>);
   add("POST", "/v1/shutdown", "End the daemon; jobs go on", nullptr, nullptr);
   OpenApiRoute events;
   events.method = "GET";

@@ -38,6 +38,8 @@ class Routes {
     std::function<std::optional<IgnoredProcess>(std::int64_t pid)> look_up_process;
     /// Runs `work` on the thread that reads the store, and what that returns on the loop's.
     std::function<void(std::function<std::function<void()>()> work)> read;
+    /// For members of teams by group. May ask the network, so its answers are kept for half a minute. May be null.
+    Admins::IsInGroup is_in_group;
     /// From the stop signal to SIGKILL, for jobs that name no grace.
     Duration default_grace = std::chrono::seconds(30);
   };
@@ -85,6 +87,21 @@ class Routes {
   void Events(Call& call);
   void OpenApiDocument(Call& call);
   void Shutdown(Call& call);
+  // routes_teams.cc
+  void Teams(Call& call);
+  void SetTeam(Call& call);
+  void RemoveTeam(Call& call);
+  void SetTeamUser(Call& call);
+  void SetQuotas(Call& call);
+  std::vector<std::string> GroupsOf(const User& user);
+  // routes_reservations.cc
+  void Reservations(Call& call);
+  void Reserve(Call& call);
+  void CancelReservation(Call& call);
+  // routes_reports.cc
+  void Predictions(Call& call);
+  /// Once all that is applied so far is durable.
+  void AnswerMessage(Call& call, const Result<std::string>& done);
 
   using Action = std::function<Result<std::string>(JobId id, const wire::ActionRequest& request, const Caller& caller)>;
   void Act(Call& call, const Action& action);
@@ -117,6 +134,12 @@ class Routes {
   LabelBook labels_;
   std::map<std::uint64_t, std::shared_ptr<Call>> reads_;  // Whose answers are being read.
   std::uint64_t next_read_ = 1;
+  struct Groups {
+    std::vector<std::string> asked;
+    std::vector<std::string> of;
+    Time at = kNoTime;
+  };
+  std::map<std::int64_t, Groups> groups_;      // By uid.
   std::map<std::int64_t, std::string> names_;  // uid -> name; few, and they do not change.
 };
 

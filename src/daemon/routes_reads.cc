@@ -117,7 +117,7 @@ std::vector<JobRecord> Routes::LiveInOrder(const wire::JobSelector& select, cons
   const bool filters = HasFilter(others);
   const std::size_t wanted = filters || limit == 0 ? 0 : limit;
   std::uint64_t position = 0;
-  for (JobId id : QueueOrder(controller.cluster(), controller.policy(), core_.Now(), wanted)) {
+  for (JobId id : QueueOrder(controller.cluster(), core_.Now(), wanted)) {
     const JobRecord* record = controller.Find(id);
     if (record == nullptr) continue;
     const WaitingEntry* entry = controller.cluster().waiting(id);
@@ -290,7 +290,8 @@ void Routes::Why(Call& call) {
   const Controller& controller = core_.controller();
   // An element that is not on its own yet waits as its array does.
   const JobId entry = controller.Find(*id) == nullptr && record->array.is_set() ? record->array : *id;
-  const Explanation explanation = Explain(controller.cluster(), controller.policy(), entry, core_.Now());
+  Explanation explanation = Explain(controller.cluster(), entry, core_.Now(), controller.run_spread());
+  for (Blocker& blocker : explanation.blockers) NameTeamsAndReservations(controller, blocker);
   const bool waits = record->state == JobState::kQueued || record->state == JobState::kHeld;
   call.Answer(WhyOf(*record, explanation, waits ? controller.WaitingReason(*record) : record->reason, core_.Outcomes(),
                     core_.Now()));

@@ -234,7 +234,7 @@ wire::JobDetail DetailOf(const JobRecord& record, const JobSpec* spec, const Rea
 
 std::vector<wire::GpuView> GpuViews(const Controller& controller, std::string_view isolation, Time now) {
   std::vector<wire::GpuView> views;
-  const Cluster& cluster = controller.cluster();
+  const Server& cluster = controller.cluster();
   for (const GpuFacts& facts : cluster.capacity().gpus) {
     wire::GpuView view;
     view.index = facts.index;

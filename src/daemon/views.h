@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "control/controller.h"
-#include "engine/schedule.h"
+#include "engine/server/explain.h"
 #include "model/batch.h"
 #include "wire/messages.h"
 
@@ -26,6 +26,8 @@ std::string PublicId(const JobRecord& record);
 /// The engine and the controller name jobs by their own ids. Gives each element of an array that `text` names after
 /// "job", "jobs" or "divvy release" the name that people know; the rest stays.
 std::string WithPublicIds(const std::string& text, const FindOutcome& find);
+/// The engine knows caps of teams and users as groups, and the turns of reservations by numbers of its own.
+void NameTeamsAndReservations(const Controller& controller, Blocker& blocker);
 
 /// `find` knows the jobs that the texts mention.
 wire::JobView ViewOf(const JobRecord& record, const Reason& reason, const SpecLabels& labels, const FindOutcome& find);

@@ -103,6 +103,8 @@ TEST(Why, SaysWhoHoldsWhatIsMissingAndUntilWhen) {
   Explanation explanation = OneBlocker(blocker);
   explanation.predicted_start = kNow + 1h;
   explanation.prediction_basis = "when job 7 reaches its time limit";
+  explanation.earliest_start = kNow + 10min;
+  explanation.latest_start = kNow + 2h;
   explanation.would_start_now = "--gpus 1 (GPU 3 is free)";
   const wire::WhyView why = WhyOf(Waiting(), explanation, "", jobs.find(), kNow);
   EXPECT_EQ(why.summary, "Job 20 (big) waits: it needs 2 GPUs, none is free; it should start in 1 h.");
@@ -115,7 +117,7 @@ TEST(Why, SaysWhoHoldsWhatIsMissingAndUntilWhen) {
   EXPECT_EQ(first.gpus, std::vector<std::int64_t>{1});
   EXPECT_EQ(first.until, ToSeconds(kNow + 1h));
   EXPECT_EQ(why.blockers[0].held_by[1].until, std::nullopt);
-  EXPECT_EQ(why.prediction_basis, "when job 5_1 reaches its time limit");
+  EXPECT_EQ(why.prediction_basis, "when job 5_1 reaches its time limit; between 10 min and 2 h from now");
   EXPECT_EQ(why.command, "divvy update 20 --gpus 1");
 }
 

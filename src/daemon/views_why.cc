@@ -36,6 +36,10 @@ std::string_view KindName(BlockerKind kind) {
       return "infeasible";
     case BlockerKind::kTopology:
       return "topology";
+    case BlockerKind::kTeamLimit:
+      return "team_limit";
+    case BlockerKind::kTeamQuota:
+      return "team_quota";
   }
   return "other";
 }
@@ -138,8 +142,16 @@ void AddRemedy(const JobRecord& record, const std::vector<Blocker>& blockers, wi
     const auto cap = LastNumber(blockers.front().rule);
     if (!cap || *cap <= 0) return;
     const std::string more = std::to_string(*cap + 1);
-    const bool is_array = blockers.front().rule.starts_with("array");
+    const std::string& rule = blockers.front().rule;
+    const bool is_array = rule.starts_with("array");
     view.would_start_now = "a cap of " + more;
+    for (const std::string_view whose : {"limit of team ", "limit of user "}) {
+      if (!rule.starts_with(whose)) continue;
+      const std::string name = rule.substr(whose.size(), rule.rfind(": ") - whose.size());
+      view.command = std::string(whose.ends_with("team ") ? "divvy teams set " : "divvy teams user ") + name +
+                     " --max-running " + more;
+      return;
+    }
     view.command =
         is_array ? "divvy update " + ToString(record.array.is_set() ? record.array : record.id) + " --at-once " + more
                  : "divvy group limit " + ShellQuote(record.group) + " " + more;
@@ -187,6 +199,14 @@ std::string WaitingSummary(const JobRecord& record, const Explanation& explanati
   return text + ".";
 }
 
+/// "; between 10 min and 2 h from now", where both are known and differ.
+std::string IntervalText(const Explanation& explanation, Time now) {
+  const Time earliest = std::max(explanation.earliest_start, now);
+  const Time latest = explanation.latest_start;
+  if (explanation.earliest_start == kNoTime || latest == kNever || latest <= earliest) return "";
+  return "; between " + DurationText(earliest - now) + " and " + DurationText(latest - now) + " from now";
+}
+
 wire::WhyView Begin(const JobRecord& record) {
   wire::WhyView view;
   view.id = record.id;
@@ -226,7 +246,7 @@ wire::WhyView WhyOf(const JobRecord& record, const Explanation& explanation, con
   view.predicted_start = explanation.predicted_start == kNever
                              ? std::nullopt
                              : std::optional(ToSeconds(std::max(explanation.predicted_start, now)));
-  view.prediction_basis = WithPublicIds(explanation.prediction_basis, find);
+  view.prediction_basis = WithPublicIds(explanation.prediction_basis, find) + IntervalText(explanation, now);
   view.would_start_now = WithPublicIds(explanation.would_start_now, find);
   AddRemedy(record, explanation.blockers, view);
   view.summary = WaitingSummary(record, explanation, view, now);

@@ -7,6 +7,7 @@
 #include "base/index_ranges.h"
 #include "base/text.h"
 #include "dialect/config_document.h"
+#include "dialect/config_teams.h"
 #include "dialect/quantities.h"
 #include "dialect/quoted.h"
 
@@ -32,6 +33,11 @@ Result<std::int64_t> Count(const ConfigValue& value, std::int64_t least, std::in
   const auto* number = std::get_if<std::int64_t>(&value);
   if (number != nullptr && *number >= least && *number <= most) return *number;
   return Wants("a whole number from " + std::to_string(least) + " to " + std::to_string(most) + ", without quotes");
+}
+
+Result<bool> YesOrNo(const ConfigValue& value) {
+  if (const auto* is_so = std::get_if<bool>(&value)) return *is_so;
+  return Wants("true or false, without quotes");
 }
 
 /// A bare number could mean minutes to one reader and seconds to another; in a file that stays, it must say which.
@@ -118,7 +124,10 @@ std::vector<Key> Keys(Config& config) {
                                       {"off", "off"}});
   };
   const auto order = [](const ConfigValue& value) {
-    return OneOf<QueuePolicy>(value, {{"small-first", QueuePolicy::kSmallFirst}, {"fifo", QueuePolicy::kFifo}});
+    return OneOf<QueuePolicy>(value, {{"small-first", QueuePolicy::kSmallFirst},
+                                      {"fifo", QueuePolicy::kFifo},
+                                      {"fair", QueuePolicy::kFair},
+                                      {"shortest", QueuePolicy::kShortest}});
   };
   const auto placement = [](const ConfigValue& value) {
     return OneOf<PlacementStrategy>(value, {{"sequential", PlacementStrategy::kSequential},
@@ -127,6 +136,11 @@ std::vector<Key> Keys(Config& config) {
                                             {"pack", PlacementStrategy::kPack},
                                             {"spread", PlacementStrategy::kSpread}});
   };
+  const auto preemptible = [](const ConfigValue& value) {
+    return OneOf<Preemptible>(
+        value, {{"never", Preemptible::kNever}, {"pause", Preemptible::kPause}, {"requeue", Preemptible::kRequeue}});
+  };
+  TakingBack& taking_back = config.policy.taking_back;
   const auto size = [](const ConfigValue& value) -> Result<Bytes> {
     DIVVY_TRY(const std::string text, Text(value, "500M"));
     if (ParseNumber(Trim(text)).value_or(0) != 0)
@@ -152,6 +166,13 @@ std::vector<Key> Keys(Config& config) {
       {"queue", "placement", Into(config.policy.placement, placement)},
       {"queue", "cpu_jobs_at_once", Into(config.policy.cpu_jobs_at_once, cpu_jobs)},
       {"queue", "max_queued", Into(config.max_queued, queued)},
+      {"queue", "usage_half_life", IntoSpan(config.policy.usage_half_life, "7d", 1h, 24h * 365)},
+      {"taking_back", "reclaims", Into(taking_back.reclaims, YesOrNo)},
+      {"taking_back", "preempts", Into(taking_back.preempts, YesOrNo)},
+      {"taking_back", "preemptible", Into(config.policy.preemptible, preemptible)},
+      {"taking_back", "least_run", IntoSpan(taking_back.least_run, "10min")},
+      {"taking_back", "patience", IntoSpan(taking_back.patience, "1min")},
+      {"taking_back", "grace", IntoSpan(taking_back.grace, "30s", Duration(0), 24h)},
       {"jobs", "default_time_limit", IntoSpan(config.default_time_limit, "8h")},
       {"jobs", "max_time_limit", IntoSpan(config.max_time_limit, "3d")},
       {"jobs", "grace", IntoSpan(config.grace, "30s", Duration(0), 24h)},
@@ -211,14 +232,11 @@ std::string OneLine(std::string text) {
 }  // namespace
 
 bool operator==(const Config& a, const Config& b) {
-  const auto policy = [](const Policy& p) {
-    return std::tuple(p.order, p.escalate_after, p.placement, p.cpu_jobs_at_once);
-  };
   const auto rest = [](const Config& c) {
     return std::tie(c.log_level, c.use, c.emulate, c.ignore_unmanaged_below, c.poll, c.max_queued, c.default_time_limit,
-                    c.max_time_limit, c.grace, c.keep_finished, c.keep_logs, c.admin_users, c.admin_groups);
+                    c.max_time_limit, c.grace, c.keep_finished, c.keep_logs, c.admin_users, c.admin_groups, c.teams);
   };
-  return policy(a.policy) == policy(b.policy) && rest(a) == rest(b);
+  return a.policy == b.policy && rest(a) == rest(b);
 }
 
 Result<std::optional<GpuSet>> ParseGpuSet(std::string_view text) {
@@ -246,6 +264,10 @@ Result<Config> ParseConfig(std::string_view toml, std::string_view path) {
     return InvalidArgument(std::string(path) + ":" + std::to_string(entry.line) + ": " + OneLine(message));
   };
   for (const ConfigEntry& entry : entries) {
+    if (IsOfTeams(entry)) {
+      if (const Status read = ReadTeamsEntry(entry, config.teams); !read) return fail(entry, read.error().message);
+      continue;
+    }
     if (entry.key.empty()) {
       const bool is_section = std::ranges::any_of(keys, [&](const Key& key) { return key.section == entry.section; });
       if (!is_section) return fail(entry, Unknown(entry, keys));

@@ -13,8 +13,9 @@
 #include "base/result.h"
 #include "base/time.h"
 #include "base/units.h"
-#include "engine/cluster.h"
+#include "engine/policy.h"
 #include "model/gpu.h"
+#include "model/team.h"
 
 namespace divvy::dialect {
 
@@ -29,7 +30,7 @@ struct Config {
   Duration poll = 1s;            // Between two looks at the GPUs. 100 ms to 1 h.
 
   // [queue]
-  Policy policy;  // policy, escalate_after, placement, cpu_jobs_at_once
+  Policy policy;  // policy, escalate_after, placement, cpu_jobs_at_once, usage_half_life; and [taking_back]
   std::uint64_t max_queued = 1'000'000;
 
   // [jobs]; 0 is no limit, and for ever.
@@ -42,6 +43,8 @@ struct Config {
   // [admin]; root is one in any case, and so is the user whose daemon it is.
   std::vector<std::string> admin_users;
   std::vector<std::string> admin_groups;
+
+  TeamsFile teams;  // [teams], [teams.NAME], [users.NAME], [prices]; what holds between rows is checked by their user.
 
   friend bool operator==(const Config& a, const Config& b);
 };

@@ -121,6 +121,16 @@ class DocumentReader {
     SkipBlanks();
     DIVVY_TRY(section_, ReadKey("a section's name, as in [queue]"));
     SkipBlanks();
+    // Tables of what has names of its own.
+    if (Peek() == '.' && (section_ == "teams" || section_ == "users")) {
+      Take();
+      SkipBlanks();
+      DIVVY_TRY(const std::string name, ReadKey("a name, as in [teams.vision]"));
+      if (name.find('.') != std::string::npos && section_ == "teams")
+        return Fail(Quoted(name) + ": a name here has no '.'");
+      section_ += "." + name;
+      SkipBlanks();
+    }
     if (Peek() == '.')
       return Fail("a section within a section has no use here; write [" + Quoted(section_).substr(1, section_.size()) +
                   "]");

@@ -63,6 +63,37 @@ groups = ["wheel", "gpu-admins"]
   EXPECT_EQ(*config, want);
 }
 
+TEST(Config, ReadsPoliciesAndTakingBack) {
+  const auto config = ParseConfig(R"([queue]
+policy = "fair"
+usage_half_life = "14d"
+[taking_back]
+reclaims = true
+preempts = true
+preemptible = "requeue"
+least_run = "10min"
+patience = "1min"
+grace = "2min"
+)",
+                                  "divvy.toml");
+  ASSERT_TRUE(config) << config.error().message;
+  EXPECT_EQ(config->policy.order, QueuePolicy::kFair);
+  EXPECT_EQ(config->policy.usage_half_life, std::chrono::hours(24 * 14));
+  EXPECT_EQ(config->policy.preemptible, Preemptible::kRequeue);
+  const TakingBack want{.reclaims = true, .preempts = true, .least_run = 10min, .patience = 1min, .grace = 2min};
+  EXPECT_EQ(config->policy.taking_back, want);
+  EXPECT_EQ(ParseConfig("[queue]\npolicy = \"shortest\"\n", "f").value().policy.order, QueuePolicy::kShortest);
+}
+
+TEST(Config, SaysWhatIsWrongWithTakingBack) {
+  const auto fails = [](const std::string& line) {
+    return ParseConfig("[taking_back]\n" + line + "\n", "f").error().message;
+  };
+  EXPECT_NE(fails("preempts = \"yes\"").find("true or false"), std::string::npos) << fails("preempts = \"yes\"");
+  EXPECT_NE(fails("preemptible = \"always\"").find("\"requeue\""), std::string::npos);
+  EXPECT_NE(fails("preempt = true").find("did you mean 'preempts'"), std::string::npos) << fails("preempt = true");
+}
+
 TEST(Config, GpusMayBeAListOfNumbers) {
   EXPECT_EQ(ParseConfig("[gpus]\nuse = [0, 2]\n", "f").value().use, GpuSet::FromBits(5));
   EXPECT_EQ(ParseConfig("[gpus]\nuse = \"all\"\n", "f").value().use, std::nullopt);
@@ -87,6 +118,74 @@ TEST(Config, TheFirstMistakeFromTheTopIsTold) {
   EXPECT_EQ(config.error().message.substr(0, 40), "/etc/divvy.toml:5: unknown key 'zzz' in ") << config.error().message;
 }
 
+TEST(Config, TablesOfTeamsAndUsersAreRead) {
+  const auto config = ParseConfig(R"(
+[teams]
+quotas = true
+[teams.vision]
+parent = "lab"
+quota = 2.5
+limit = 6
+weight = 3
+priority = -1
+users = ["ada", "*"]
+groups = ["cv"]
+running = 4
+gpu_hours = 100
+period = "week"
+[teams.lab]
+[users.ada]
+team = "vision"
+queued = 0
+cost = 12.5
+[prices]
+H100 = 2.5
+default = 1
+)",
+                                  "divvy.toml");
+  ASSERT_TRUE(config) << config.error().message;
+  TeamRow vision;
+  vision.name = "vision";
+  vision.parent = "lab";
+  vision.quota_milli = 2500;
+  vision.limit_milli = 6000;
+  vision.weight = 3;
+  vision.priority = -1;
+  vision.users = {"ada", "*"};
+  vision.groups = {"cv"};
+  vision.caps.running = 4;
+  vision.caps.gpu_hours_milli = 100'000;
+  vision.caps.period = BudgetPeriod::kWeek;
+  TeamRow lab;
+  lab.name = "lab";
+  UserRow ada;
+  ada.user = "ada";
+  ada.team = "vision";
+  ada.caps.queued = 0;
+  ada.caps.cost_milli = 12'500;
+  TeamsFile want;
+  want.are_quotas_on = true;
+  want.teams = {vision, lab};
+  want.users = {ada};
+  want.prices = {{"H100", 2500}, {"", 1000}};
+  EXPECT_EQ(config->teams, want);
+}
+
+TEST(Config, MistakesInTablesOfTeamsNameTheLine) {
+  const auto refusal = [](std::string_view text) {
+    const auto config = ParseConfig(text, "divvy.toml");
+    return config ? "" : config.error().message;
+  };
+  EXPECT_EQ(refusal("[teams.vision]\nquotta = 4\n"),
+            "divvy.toml:2: unknown key 'quotta' in [teams.vision]; did you mean 'quota'?");
+  EXPECT_EQ(refusal("[teams.vision]\nquota = \"4\"\n"),
+            "divvy.toml:2: quota is not a number from 0 to 1000000000, without quotes");
+  EXPECT_EQ(refusal("[users.ada]\nperiod = \"year\"\n"),
+            "divvy.toml:2: period: 'year' is none of \"day\", \"week\", \"month\"");
+  EXPECT_EQ(refusal("[teams]\nquotas = \"on\"\n"),
+            "divvy.toml:2: quotas is neither true nor false, without quotes");
+}
+
 /// The file that is installed shows every key with its default behind '#'. If it lied, people would copy the lie.
 TEST(Config, ThePackagedFileShowsTheDefaultOfEveryKey) {
   std::ifstream file(DIVVY_SOURCE_DIR "/packaging/divvy.toml");
@@ -104,7 +203,7 @@ TEST(Config, ThePackagedFileShowsTheDefaultOfEveryKey) {
   EXPECT_EQ(ParseConfig(text, "divvy.toml").value(), Config());
   const auto config = ParseConfig(with_keys, "divvy.toml");
   ASSERT_TRUE(config) << config.error().message;
-  EXPECT_EQ(keys, 17);
+  EXPECT_EQ(keys, 24);
   Config want;
   want.emulate = "8xH100-80GB";  // The one key whose default cannot be written down.
   EXPECT_EQ(*config, want);

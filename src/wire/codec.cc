@@ -2,6 +2,7 @@
 
 #include "wire/json.h"
 #include "wire/messages_describe.h"
+#include "wire/messages_teams_describe.h"
 
 namespace divvy::wire {
 namespace {
@@ -73,6 +74,18 @@ DIVVY_MESSAGE(ChangeEvent)
 DIVVY_MESSAGE(std::vector<GpuView>)
 DIVVY_MESSAGE(std::vector<JobView>)
 DIVVY_MESSAGE(JobSpec)
+DIVVY_MESSAGE(TeamChange)
+DIVVY_MESSAGE(UserChange)
+DIVVY_MESSAGE(TeamView)
+DIVVY_MESSAGE(TeamsView)
+DIVVY_MESSAGE(TeamName)
+DIVVY_MESSAGE(QuotasRequest)
+DIVVY_MESSAGE(MessageAnswer)
+DIVVY_MESSAGE(ReservationRequest)
+DIVVY_MESSAGE(ReservationView)
+DIVVY_MESSAGE(std::vector<ReservationView>)
+DIVVY_MESSAGE(ReservationName)
+DIVVY_MESSAGE(PredictionsReport)
 
 #undef DIVVY_MESSAGE
 

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "wire/codec.h"
+#include "wire/messages_teams_describe.h"
 #include "wire/spec_json.h"
 
 namespace divvy {
@@ -58,6 +59,16 @@ DIVVY_DESCRIBED(JobSpec);
 DIVVY_DESCRIBED(User);
 DIVVY_DESCRIBED(Exit);
 DIVVY_DESCRIBED(wire::StatusView);
+DIVVY_DESCRIBED(CapsChange);
+DIVVY_DESCRIBED(TeamChange);
+DIVVY_DESCRIBED(UserChange);
+DIVVY_DESCRIBED(wire::TeamView);
+DIVVY_DESCRIBED(wire::TeamsView);
+DIVVY_DESCRIBED(wire::ReservationRequest);
+DIVVY_DESCRIBED(wire::ReservationTurn);
+DIVVY_DESCRIBED(wire::ReservationView);
+DIVVY_DESCRIBED(wire::PredictionRow);
+DIVVY_DESCRIBED(wire::PredictionsReport);
 DIVVY_DESCRIBED(wire::GpuProcessView);
 DIVVY_DESCRIBED(wire::GpuView);
 DIVVY_DESCRIBED(wire::RequestView);

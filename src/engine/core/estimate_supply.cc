@@ -1,4 +1,5 @@
 #include "engine/core/estimate_supply.h"
+#include "engine/core/placing.h"
 
 #include <algorithm>
 #include <functional>
@@ -129,7 +130,7 @@ bool Supply::Suits(const Node& node) const {
 bool Supply::Holds(const NodeState& state, const Node& node) const {
   static const SizeDemand kUsual = UsualSizeDemand();
   for (const Shape& shape : ask_.groups.front().alternatives) {
-    if (!placement::Fits(state, shape)) continue;
+    if (!FitsNode(node, state, shape)) continue;
     const GpuTopology* topology = node.facts.topology.get();
     if (topology == nullptr || !NeedsTopology(ask_, shape)) return true;
     if (topology->Pick(GpuSet::FromBits(WholeFreeOf(state)), shape.gpus, kUsual, ask_.topology)) return true;

@@ -9,6 +9,7 @@
 #include "engine/core/explain_reservations.h"
 #include "engine/core/explain_text.h"
 #include "engine/core/feasible.h"
+#include "engine/core/placing.h"
 #include "engine/duration_text.h"
 
 namespace divvy::core {
@@ -172,11 +173,12 @@ class Finder {
     Tally all;  // Of nodes without enough GPUs as well.
     for (NodeIndex index = 0; index < state_.nodes.size(); ++index) {
       const Node& node = state_.nodes[index];
-      const int free = FreeGpus(node.state, shape);
+      const NodeState seen = SeenBy(node, node.state, shape);
+      const int free = FreeGpus(seen, shape);
       if (shape.gpus > 0 && node.state.cpu_free >= shape.cpu_milli && node.state.memory_free >= shape.memory_mib) {
-        tally.most_of_any = std::max(tally.most_of_any, free);
+        tally.most_of_any = std::max(tally.most_of_any, FreeGpus(node.state, shape));
       }
-      tally.room += RoomOf(node.state, group);
+      tally.room += RoomOf(seen, group);
       if (!IsOfKind(node.facts, shape)) continue;
       tally.nodes.push_back(index);
       tally.kinds |= placement::ModelSet{1} << node.facts.kind;
@@ -188,15 +190,15 @@ class Finder {
         tally.free_nodes += 1;
         tally.most = std::max(tally.most, free);
       }
-      tally.most_share = std::max(tally.most_share, node.state.most_free);
-      Tally& host = free >= shape.gpus && placement::Fits(node.state, bare) ? tally : all;
+      tally.most_share = std::max(tally.most_share, seen.most_free);
+      Tally& host = free >= shape.gpus && placement::Fits(seen, bare) ? tally : all;
       host.gpu_nodes += 1;
       host.cpus = std::max(host.cpus, node.state.cpu_free);
       host.memory = std::max(host.memory, node.state.memory_free);
       if (node.state.cpu_free >= shape.cpu_milli)
         host.memory_beside = std::max(host.memory_beside, node.state.memory_free);
-      tally.by_gpus += RoomOf(node.state, bare);
-      tally.by_cpus += RoomOf(node.state, with_cpus);
+      tally.by_gpus += RoomOf(seen, bare);
+      tally.by_cpus += RoomOf(seen, with_cpus);
     }
     if (tally.gpu_nodes == 0) {
       tally.cpus = all.cpus;

@@ -68,7 +68,9 @@ class Search {
     job.caps = seeker_.key.caps;
     job.preemptible = change.preemptible;
     copy.Put(std::move(job), now_);
-    const Plan plan = copy.Decide(now_);
+    // Ids that no job has.
+    std::uint64_t next = std::uint64_t{1} << 62;
+    const Plan plan = copy.Decide(now_, [&next](JobId) { return JobId(next++); });
     const bool starts = std::any_of(plan.starts.begin(), plan.starts.end(),
                                     [&](const Start& start) { return start.entry == seeker_.place.id; });
     return starts ? node : std::nullopt;

@@ -87,6 +87,8 @@ class Pass {
   Outlook Look(const PromiseSlot& slot, bool is_escalated);
   std::optional<Promise> Renewed(const PromiseSlot& slot, bool is_escalated);
   void NoteHopeless(ClassIndex index, bool is_escalated);
+  bool IsHopeless(ClassIndex index, bool is_escalated);
+  std::uint64_t& HopelessSince(ClassIndex index, bool is_escalated);
   bool Lift(std::size_t from);
   void Restore(bool has_changed);
   void Try(Candidate candidate);

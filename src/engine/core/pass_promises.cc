@@ -188,7 +188,9 @@ void Pass::Settle() {
     Forget(settled_);
     return;
   }
-  if (slot.is_stale || slot.is_lifted || slot.promise.start <= now_ || Concerns(slot)) {
+  const bool is_broken = slot.is_stale || slot.is_lifted || slot.promise.start <= now_ || is_claim;
+  if (is_broken || Concerns(slot)) {
+    slot.is_stale = is_broken;
     if (!Resettle(slot, place, is_escalated)) return;
   }
   if (!first.is_set()) first = place.id;
@@ -240,7 +242,7 @@ Pass::Outlook Pass::Look(const PromiseSlot& slot, bool is_escalated) {
   if (is_claim && ClaimIsFree(state_, slot)) {
     if (!IsBarred(slot.job_class)) outlook.pieces = slot.promise.pieces;
   } else if (!is_claim || !IsBarred(slot.job_class)) {
-    outlook.pieces = Find(slot.job_class, slot.promise.entry, true);
+    outlook.pieces = Find(slot.job_class, slot.promise.entry, slot.is_stale);
     if (outlook.pieces.empty() && IsReady(slot)) outlook.pieces = slot.promise.pieces;
   }
   if (!outlook.pieces.empty()) return outlook;
@@ -252,7 +254,7 @@ Pass::Outlook Pass::Look(const PromiseSlot& slot, bool is_escalated) {
 // A promise that stands is never put off, and moves only to an earlier start.
 std::optional<Promise> Pass::Renewed(const PromiseSlot& slot, bool is_escalated) {
   const JobId entry = slot.promise.entry;
-  const bool stands = Stands(slot);
+  const bool stands = !slot.is_stale || Stands(slot);
   if (stands && slot.promise.is_claim) return slot.promise;
   std::optional<Promise> promise;
   if (!stands || slot.is_stale) {
@@ -270,11 +272,22 @@ std::optional<Promise> Pass::Renewed(const PromiseSlot& slot, bool is_escalated)
   return promise;
 }
 
-// To one that waits alike, nobody can promise a start until more becomes free than is known.
+// To one that asks for the same, nobody can promise a start until more becomes free than is known: whatever is known to
+// end has been counted, so it does not matter how long it runs. Bookings make a difference between users.
 void Pass::NoteHopeless(ClassIndex index, bool is_escalated) {
-  const Ask& ask = state_.asks[state_.classes[index].key.ask];
-  if (LeastTasks(ask) > 1 || ask.groups.size() > 1) return;
-  state_.classes[index].hopeless[is_escalated ? 1 : 0] = state_.room_epoch;
+  HopelessSince(index, is_escalated) = state_.room_epoch;
+}
+
+bool Pass::IsHopeless(ClassIndex index, bool is_escalated) {
+  return HopelessSince(index, is_escalated) == state_.room_epoch;
+}
+
+std::uint64_t& Pass::HopelessSince(ClassIndex index, bool is_escalated) {
+  JobClass& job_class = state_.classes[index];
+  const std::size_t kind = is_escalated ? 1 : 0;
+  if (!state_.bookings.empty()) return job_class.hopeless[kind];
+  if (state_.hopeless_asks.size() < state_.asks.size()) state_.hopeless_asks.resize(state_.asks.size());
+  return state_.hopeless_asks[job_class.key.ask][kind];
 }
 
 void Pass::Blocked(const Candidate& candidate) {
@@ -288,21 +301,21 @@ void Pass::Blocked(const Candidate& candidate) {
   // Those of the highest order have the promises.
   const bool is_full = state_.promises.size() >= kMostPromises && !is_first;
   if (is_full && (settled_ == state_.promises.size() || state_.promises.back().promise.is_claim)) return;
-  if (job_class.hopeless[is_escalated ? 1 : 0] != state_.room_epoch) {
-    Lift(settled_);
-    std::optional<Promise> promise = Earliest(state_, candidate.job_class, candidate.place.id, now_, is_escalated);
-    const bool is_promised = promise.has_value();
-    if (is_promised) {
-      if (is_full) Forget(state_.promises.size() - 1);
-      PromiseSlot slot{std::move(*promise), candidate.key, candidate.job_class, job_class.wants_gpu};
-      HoldFor(slot);
-      state_.promises.insert(state_.promises.begin() + static_cast<std::ptrdiff_t>(settled_), std::move(slot));
-      settled_ += 1;
-    } else {
-      NoteHopeless(candidate.job_class, is_escalated);
-    }
-    Restore(is_promised);
+  // Hopeless as it is, so is who waits behind it in its class.
+  if (IsHopeless(candidate.job_class, is_escalated)) return;
+  Lift(settled_);
+  std::optional<Promise> promise = Earliest(state_, candidate.job_class, candidate.place.id, now_, is_escalated);
+  if (!promise) {
+    NoteHopeless(candidate.job_class, is_escalated);
+    Restore(false);
+    return;
   }
+  if (is_full) Forget(state_.promises.size() - 1);
+  PromiseSlot slot{std::move(*promise), candidate.key, candidate.job_class, job_class.wants_gpu};
+  HoldFor(slot);
+  state_.promises.insert(state_.promises.begin() + static_cast<std::ptrdiff_t>(settled_), std::move(slot));
+  settled_ += 1;
+  Restore(true);
   if (is_escalated) PushBehind(candidate.job_class, candidate.place);
 }
 

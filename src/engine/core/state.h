@@ -175,6 +175,8 @@ struct Cluster::State {
   // Taking back.
   std::set<JobId> leaving;         // Running, with something that was told to leave.
   std::map<JobId, Moving> moving;  // Of them, those that go on elsewhere; `to` is held for them.
+  /// JobClass::hopeless of all classes that ask for the same, while there are no bookings.
+  std::vector<std::array<std::uint64_t, 2>> hopeless_asks;
   std::uint64_t take_epoch = 1;    // Counts what can have changed who may take from whom.
   Time take_again = kNever;        // When time alone may have.
 

@@ -1,0 +1,218 @@
+// Teams as the controller keeps them: who may submit, what waits, what is counted.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "control/controller_test_world.h"
+
+namespace divvy {
+namespace {
+
+using std::chrono::hours;
+
+class Teams : public ::testing::Test {
+ protected:
+  Teams() : world_(4) { root_.is_admin = true, root_.user = {0, 0, "root"}; }
+
+  std::string Set(TeamChange change) {
+    change.is_new = world_.controller_.teams().Find(change.name) == nullptr;
+    const auto done = world_.controller_.SetTeam(change, root_, world_.now_);
+    return done ? "" : done.error().message;
+  }
+  static TeamChange Vision() {
+    TeamChange change;
+    change.name = "vision";
+    change.add_users = {"ada"};
+    return change;
+  }
+  std::string Submit(int gpus, std::string team = "", std::uint64_t elements = 0) {
+    JobSpec spec;
+    spec.command = {"true"};
+    spec.request.gpus = gpus;
+    spec.team = std::move(team);
+    const auto done =
+        world_.controller_.Submit(std::move(spec), elements, world_.ada_, world_.now_, World::NoHistory());
+    last_ = done ? done->id : JobId();
+    return done ? "" : done.error().message;
+  }
+  /// A second controller, from what the first one wants kept.
+  std::vector<std::pair<std::string, std::string>> Settings(const Effects& effects) {
+    for (const auto& setting : effects.batch.settings) settings_.push_back(setting);
+    return settings_;
+  }
+
+  World world_;
+  Caller root_;
+  JobId last_;
+  std::vector<std::pair<std::string, std::string>> settings_;
+};
+
+TEST_F(Teams, OnlyAdministratorsChangeThem) {
+  const auto refused = world_.controller_.SetTeam(Vision(), world_.ada_, world_.now_);
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code, ErrorCode::kPermissionDenied);
+  EXPECT_FALSE(world_.controller_.RemoveTeam("vision", world_.ada_, world_.now_));
+  EXPECT_FALSE(world_.controller_.SetTeamUser({}, world_.ada_, world_.now_));
+  EXPECT_FALSE(world_.controller_.SetQuotas(true, world_.ada_, world_.now_));
+}
+
+TEST_F(Teams, AJobRunsForTheTeamOfItsUserAndKeepsItFromGoing) {
+  ASSERT_EQ(Set(Vision()), "");
+  ASSERT_EQ(Submit(1), "");
+  EXPECT_EQ(world_.controller_.Find(last_)->team, "vision");
+  const auto refused = world_.controller_.RemoveTeam("vision", root_, world_.now_);
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().message,
+            "team vision has jobs that wait or run, job 1 for one; cancel them or let them end");
+  world_.Turn();
+  world_.Exit(last_, 0);
+  EXPECT_TRUE(world_.controller_.RemoveTeam("vision", root_, world_.now_));
+}
+
+TEST_F(Teams, ACapOnRunningJobsHoldsOfTheTeamAndOfAllBelowIt) {
+  TeamChange vision = Vision();
+  vision.caps.running = 2;
+  ASSERT_EQ(Set(vision), "");
+  TeamChange faces;
+  faces.name = "faces";
+  faces.parent = "vision";
+  faces.add_users = {"ada"};
+  ASSERT_EQ(Set(faces), "");
+  ASSERT_EQ(Submit(1, "faces"), "");
+  ASSERT_EQ(Submit(1, "vision"), "");
+  ASSERT_EQ(Submit(1, "faces"), "");
+  EXPECT_EQ(World::Launched(world_.Turn()).size(), 2u);
+  EXPECT_EQ(world_.StateOf(last_), JobState::kQueued);
+  TeamChange more;
+  more.name = "vision";
+  more.caps.running = 3;
+  ASSERT_EQ(Set(more), "");
+  EXPECT_EQ(World::Launched(world_.Turn()).size(), 1u);
+}
+
+TEST_F(Teams, ACapThatComesLaterCountsThoseThatRunAlready) {
+  ASSERT_EQ(Set(Vision()), "");
+  ASSERT_EQ(Submit(1), "");
+  ASSERT_EQ(World::Launched(world_.Turn()).size(), 1u);
+  TeamChange cap;
+  cap.name = "vision";
+  cap.caps.running = 1;
+  ASSERT_EQ(Set(cap), "");
+  ASSERT_EQ(Submit(1), "");
+  EXPECT_TRUE(World::Launched(world_.Turn()).empty());
+  cap.caps.running.reset();
+  cap.clear = {"running"};
+  ASSERT_EQ(Set(cap), "");
+  EXPECT_EQ(World::Launched(world_.Turn()).size(), 1u);
+}
+
+TEST_F(Teams, EverybodysCapIsEachOnesOwn) {
+  UserChange everybody;
+  everybody.user = "*";
+  everybody.caps.running = 1;
+  ASSERT_TRUE(world_.controller_.SetTeamUser(everybody, root_, world_.now_));
+  ASSERT_EQ(Submit(1), "");
+  ASSERT_EQ(Submit(1), "");
+  world_.ada_.user = {1001, 1001, "bob"};
+  ASSERT_EQ(Submit(1), "");
+  EXPECT_EQ(World::Launched(world_.Turn()).size(), 2u);
+}
+
+TEST_F(Teams, TheQueueTakesNoMoreThanTheCapOfTeamAndUser) {
+  TeamChange vision = Vision();
+  vision.caps.queued = 5;
+  ASSERT_EQ(Set(vision), "");
+  ASSERT_EQ(Submit(4, "", 5), "");
+  EXPECT_EQ(Submit(1), "team vision has 5 jobs in the queue, and may have 5; wait, or cancel some");
+  UserChange ada;
+  ada.user = "ada";
+  ada.caps.queued = 5;
+  ASSERT_TRUE(world_.controller_.SetTeamUser(ada, root_, world_.now_));
+  EXPECT_EQ(Submit(1), "user ada has 5 jobs in the queue, and may have 5; wait, or cancel some");
+  EXPECT_EQ(World::Launched(world_.Turn()).size(), 1u);
+  EXPECT_EQ(Submit(1), "") << "the one that runs is no longer in the queue";
+}
+
+TEST_F(Teams, WithQuotasOnZeroBlocksAtOnceWhatWaits) {
+  TeamChange vision = Vision();
+  vision.quota = 2;
+  ASSERT_EQ(Set(vision), "");
+  ASSERT_TRUE(world_.controller_.SetQuotas(true, root_, world_.now_));
+  ASSERT_EQ(Submit(1), "");
+  vision.add_users.clear();
+  vision.quota = 0;
+  ASSERT_EQ(Set(vision), "");
+  EXPECT_TRUE(World::Launched(world_.Turn()).empty());
+  EXPECT_EQ(world_.controller_.WaitingReason(*world_.controller_.Find(last_)),
+            "waits for an administrator: team vision is blocked: its quota is 0");
+  EXPECT_EQ(Submit(1), "team vision is blocked: its quota is 0");
+  vision.quota = 1;
+  ASSERT_EQ(Set(vision), "");
+  EXPECT_EQ(World::Launched(world_.Turn()).size(), 1u);
+}
+
+TEST_F(Teams, ATooLargeJobIsRefusedByItsTeamsLimit) {
+  TeamChange vision = Vision();
+  vision.limit = 2;
+  ASSERT_EQ(Set(vision), "");
+  EXPECT_EQ(Submit(3), "it asks for 3 GPUs, and team vision runs on 2 at most");
+}
+
+TEST_F(Teams, ABudgetIsCountedWhileJobsRunAndHoldsUntilTheNextPeriod) {
+  TeamChange vision = Vision();
+  vision.caps.gpu_hours = 4;
+  vision.caps.period = "day";
+  ASSERT_EQ(Set(vision), "");
+  world_.now_ = PeriodStart(BudgetPeriod::kDay, world_.now_) + hours(1);
+  ASSERT_EQ(Submit(2), "");
+  ASSERT_EQ(World::Launched(world_.Turn()).size(), 1u);
+  const JobId running = last_;
+  ASSERT_EQ(Submit(3), "");  // Waits for GPUs as well.
+  EXPECT_TRUE(World::Launched(world_.Turn()).empty());
+  // Two GPUs use four GPU-hours up in two hours; somebody looks then.
+  EXPECT_LE(world_.controller_.next_wakeup(), world_.now_ + hours(2) + std::chrono::seconds(1));
+  world_.now_ += hours(2) + std::chrono::seconds(1);
+  world_.Exit(running, 0);
+  EXPECT_TRUE(World::Launched(world_.Turn()).empty());
+  EXPECT_EQ(world_.controller_.WaitingReason(*world_.controller_.Find(last_)),
+            "waits for the next day: team vision has used its 4 GPU-hours");
+  const JobId waiting = last_;
+  EXPECT_EQ(Submit(1), "team vision has used its 4 GPU-hours of this day; the next begins in 21 hours");
+  EXPECT_EQ(Submit(0), "") << "without GPUs it costs nothing";
+  world_.now_ = world_.controller_.next_wakeup();
+  EXPECT_EQ(world_.now_, PeriodStart(BudgetPeriod::kDay, world_.now_)) << "midnight";
+  const auto launched = World::Launched(world_.Turn());
+  EXPECT_TRUE(std::ranges::find(launched, waiting) != launched.end());
+}
+
+TEST_F(Teams, ARestartKnowsTeamsCapsAndWhatWasUsed) {
+  TeamChange vision = Vision();
+  vision.caps.gpu_hours = 2;
+  ASSERT_EQ(Set(vision), "");
+  ASSERT_EQ(Submit(2), "");
+  Settings(world_.Turn());
+  world_.now_ += hours(1);
+  world_.Exit(last_, 0);
+  const auto settings = Settings(world_.Turn());
+  World other(4);
+  other.now_ = world_.now_;
+  other.controller_.Load({}, settings, 10, 1, World::NoHistory());
+  JobSpec spec;
+  spec.command = {"true"};
+  spec.request.gpus = 1;
+  const auto refused = other.controller_.Submit(spec, 0, other.ada_, other.now_, World::NoHistory());
+  ASSERT_FALSE(refused);
+  EXPECT_TRUE(refused.error().message.starts_with("team vision has used its 2 GPU-hours of this month"))
+      << refused.error().message;
+  EXPECT_EQ(other.controller_.TeamLoads(other.now_).at("team:vision").used.gpu_hours_milli(), 2000);
+}
+
+TEST_F(Teams, AGroupCannotBeCalledLikeACapOfTeams) {
+  JobSpec spec;
+  spec.command = {"true"};
+  spec.group = "team vision";
+  EXPECT_FALSE(world_.controller_.Submit(spec, 0, world_.ada_, world_.now_, World::NoHistory()));
+}
+
+}  // namespace
+}  // namespace divvy

@@ -1,0 +1,70 @@
+// What teams and users have used up: GPU time and its price, by day (UTC), so that a budget of any period is a sum of
+// days. Kept as settings, a row for each day; days that no period reaches any more are dropped.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "base/time.h"
+#include "model/team.h"
+
+namespace divvy {
+
+inline constexpr std::string_view kUsagePrefix = "usage.";
+
+/// In UTC.
+Time PeriodStart(BudgetPeriod period, Time now);
+Time PeriodEnd(BudgetPeriod period, Time now);
+
+/// Integers, so that the order of sums does not matter.
+struct Used {
+  std::int64_t gpu_ms = 0;      // Milliseconds of one GPU.
+  std::int64_t cost_micro = 0;  // Millionths of the currency.
+
+  std::int64_t gpu_hours_milli() const { return gpu_ms / 3600; }
+  std::int64_t cost_milli() const { return cost_micro / 1000; }
+  Used& operator+=(const Used& other) {
+    gpu_ms += other.gpu_ms;
+    cost_micro += other.cost_micro;
+    return *this;
+  }
+  friend bool operator==(const Used&, const Used&) = default;
+};
+
+/// A stretch on `gpus` GPUs which together cost `hour_milli` an hour.
+struct Stretch {
+  Time from = kNoTime;
+  Time until = kNoTime;
+  int gpus = 0;
+  std::int64_t hour_milli = 0;
+};
+/// What of it lies behind `since`.
+Used UsedOf(const Stretch& stretch, Time since);
+
+class UsageBook {
+ public:
+  /// "team:vision", "user:ada".
+  static std::string TeamKey(std::string_view team) { return "team:" + std::string(team); }
+  static std::string UserKey(std::string_view user) { return "user:" + std::string(user); }
+
+  void Add(const std::vector<std::string>& keys, const Stretch& stretch);
+  Used Of(std::string_view key, BudgetPeriod period, Time now) const;
+
+  /// True if the key is one of this book's.
+  bool LoadSetting(std::string_view key, std::string_view text);
+  /// The rows that changed since, for the store; those of days long past are removed.
+  std::vector<std::pair<std::string, std::string>> TakeChanges(Time now);
+
+ private:
+  using Day = std::int64_t;  // Since 1970.
+  std::map<Day, std::map<std::string, Used, std::less<>>> days_;
+  std::set<Day> changed_;
+};
+
+}  // namespace divvy

@@ -1,0 +1,87 @@
+// The routes of reservations.
+#include <algorithm>
+#include <memory>
+
+#include "base/text.h"
+#include "daemon/routes_call.h"
+#include "wire/messages_teams.h"
+
+namespace divvy {
+namespace {
+
+wire::ReservationView ViewOf(const GpuReservation& reservation, const Controller& controller, Time now) {
+  wire::ReservationView view;
+  view.number = static_cast<std::int64_t>(reservation.number);
+  view.name = reservation.name;
+  view.gpus = reservation.gpus;
+  view.user = reservation.user;
+  view.team = reservation.team;
+  view.start = ToSeconds(reservation.start);
+  view.duration_s = ToSeconds(reservation.duration);
+  view.every = Name(reservation.every);
+  view.by = reservation.by;
+  for (const Controller::TurnView& turn : controller.TurnsAhead(reservation, now))
+    view.turns.push_back({ToSeconds(turn.turn.from), ToSeconds(turn.turn.until), turn.is_held, turn.reason});
+  return view;
+}
+
+Duration SecondsOf(double seconds) { return TimeFromSeconds(seconds).time_since_epoch(); }
+
+}  // namespace
+
+void NameTeamsAndReservations(const Controller& controller, Blocker& blocker) {
+  for (std::string* text : {&blocker.text, &blocker.rule}) {
+    for (const std::string_view whose : {"group team ", "group user "}) {
+      if (const auto at = text->find(whose); at != std::string::npos)
+        text->erase(at, std::string_view("group ").size());
+    }
+  }
+  constexpr std::string_view kRule = "reservation ";
+  if (blocker.kind != BlockerKind::kReservation || !blocker.rule.starts_with(kRule)) return;
+  const auto booking = ParseInteger(std::string_view(blocker.rule).substr(kRule.size()));
+  if (!booking || *booking <= 0) return;  // A job's, that is.
+  const auto number = controller.ReservationOfBooking(static_cast<std::uint64_t>(*booking));
+  if (!number) return;
+  const auto at = controller.reservations().all().find(*number);
+  if (at == controller.reservations().all().end()) return;
+  blocker.rule = std::string(kRule) + std::to_string(*number);
+  if (!at->second.name.empty()) blocker.rule += " (" + at->second.name + ")";
+}
+
+void Routes::Reservations(Call& call) {
+  std::vector<wire::ReservationView> views;
+  for (const auto& [number, reservation] : core_.controller().reservations().all())
+    views.push_back(ViewOf(reservation, core_.controller(), core_.Now()));
+  call.Answer(views);
+}
+
+void Routes::Reserve(Call& call) {
+  const auto request = wire::Decode<wire::ReservationRequest>(call.request.body);
+  if (!request) return call.Refuse(request.error());
+  const auto every = EveryFromName(request->every);
+  if (!every) return call.Refuse(InvalidArgument("'" + request->every + "' is none of once, day, weekday, week"));
+  GpuReservation asked;
+  asked.name = request->name;
+  asked.gpus = static_cast<int>(std::min<std::int64_t>(std::max<std::int64_t>(request->gpus, 0), 1'000'000));
+  asked.user = request->user;
+  asked.team = request->team;
+  // Whole seconds, as they are kept.
+  asked.start = std::chrono::floor<std::chrono::seconds>(TimeFromSeconds(request->start));
+  asked.duration = std::chrono::floor<std::chrono::seconds>(SecondsOf(request->duration_s));
+  asked.every = *every;
+  asked.utc_offset = SecondsOf(request->utc_offset_s);
+  if (asked.start == kNoTime) asked.start = std::chrono::floor<std::chrono::seconds>(core_.Now());
+  const auto made = core_.controller().Reserve(std::move(asked), call.caller, core_.Now());
+  if (!made) return call.Refuse(made.error());
+  core_.AfterCommit([this, call = std::make_shared<Call>(std::move(call)), reservation = *made](const divvy::Status&) {
+    call->Answer(ViewOf(reservation, core_.controller(), core_.Now()));
+  });
+}
+
+void Routes::CancelReservation(Call& call) {
+  const auto name = wire::Decode<wire::ReservationName>(call.request.body);
+  if (!name) return call.Refuse(name.error());
+  AnswerMessage(call, core_.controller().CancelReservation(name->which, call.caller, core_.Now()));
+}
+
+}  // namespace divvy

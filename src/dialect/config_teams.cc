@@ -1,0 +1,157 @@
+#include "dialect/config_teams.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/text.h"
+#include "dialect/quoted.h"
+
+namespace divvy::dialect {
+namespace {
+
+constexpr std::string_view kTeams = "teams.", kUsers = "users.";
+constexpr std::string_view kTeamKeys[] = {"parent", "quota",   "limit",  "weight",    "priority", "users",
+                                          "groups", "running", "queued", "gpu_hours", "cost",     "period"};
+constexpr std::string_view kUserKeys[] = {"team", "running", "queued", "gpu_hours", "cost", "period"};
+
+Result<std::int64_t> Milli(const ConfigValue& value) {
+  double amount = -1;
+  if (const auto* whole = std::get_if<std::int64_t>(&value)) amount = static_cast<double>(*whole);
+  if (const auto* number = std::get_if<double>(&value)) amount = *number;
+  if (!(amount >= 0) || amount > 1e9) return InvalidArgument("is not a number from 0 to 1000000000, without quotes");
+  return static_cast<std::int64_t>(std::llround(amount * 1000));
+}
+
+Result<std::int64_t> Whole(const ConfigValue& value, std::int64_t least) {
+  const auto* number = std::get_if<std::int64_t>(&value);
+  if (number != nullptr && *number >= least && *number <= 1'000'000) return *number;
+  return InvalidArgument("is not a whole number from " + std::to_string(least) + " to 1000000, without quotes");
+}
+
+Result<std::string> Text(const ConfigValue& value) {
+  if (const auto* text = std::get_if<std::string>(&value)) return *text;
+  return InvalidArgument("is not a text in quotes");
+}
+
+Result<std::vector<std::string>> Names(const ConfigValue& value) {
+  if (const auto* names = std::get_if<std::vector<std::string>>(&value)) return *names;
+  return InvalidArgument("is not a list of names; write it like [\"ada\", \"grace\"]");
+}
+
+Error Unknown(const ConfigEntry& entry, std::span<const std::string_view> keys) {
+  const std::string_view near = entry.key.size() > 40 ? std::string_view() : Nearest(entry.key, keys);
+  std::string text = "unknown key " + Quoted(entry.key) + " in [" + entry.section + "]";
+  if (!near.empty()) return InvalidArgument(text + "; did you mean '" + std::string(near) + "'?");
+  std::string all;
+  for (const std::string_view key : keys) all += (all.empty() ? "" : ", ") + std::string(key);
+  return InvalidArgument(text + "; there are " + all);
+}
+
+/// True if the key is one of those that teams and users share.
+Result<bool> ReadCaps(const ConfigEntry& entry, Caps& caps) {
+  if (entry.key == "running") {
+    DIVVY_TRY(caps.running, Whole(entry.value, 0));
+  } else if (entry.key == "queued") {
+    DIVVY_TRY(caps.queued, Whole(entry.value, 0));
+  } else if (entry.key == "gpu_hours") {
+    DIVVY_TRY(caps.gpu_hours_milli, Milli(entry.value));
+  } else if (entry.key == "cost") {
+    DIVVY_TRY(caps.cost_milli, Milli(entry.value));
+  } else if (entry.key == "period") {
+    DIVVY_TRY(const std::string text, Text(entry.value));
+    for (const BudgetPeriod period : {BudgetPeriod::kDay, BudgetPeriod::kWeek, BudgetPeriod::kMonth}) {
+      if (text == Name(period)) {
+        caps.period = period;
+        return true;
+      }
+    }
+    return InvalidArgument(Quoted(text) + " is none of \"day\", \"week\", \"month\"");
+  } else {
+    return false;
+  }
+  return true;
+}
+
+Status ReadTeam(const ConfigEntry& entry, TeamRow& row) {
+  const ConfigValue& value = entry.value;
+  if (entry.key == "parent") {
+    DIVVY_TRY(row.parent, Text(value));
+  } else if (entry.key == "quota") {
+    DIVVY_TRY(row.quota_milli, Milli(value));
+  } else if (entry.key == "limit") {
+    DIVVY_TRY(row.limit_milli, Milli(value));
+  } else if (entry.key == "weight") {
+    DIVVY_TRY(row.weight, Whole(value, 0));
+  } else if (entry.key == "priority") {
+    DIVVY_TRY(row.priority, Whole(value, -1'000'000));
+  } else if (entry.key == "users") {
+    DIVVY_TRY(row.users, Names(value));
+  } else if (entry.key == "groups") {
+    DIVVY_TRY(row.groups, Names(value));
+  } else {
+    DIVVY_TRY(const bool is_cap, ReadCaps(entry, row.caps));
+    if (!is_cap) return Unknown(entry, kTeamKeys);
+  }
+  return {};
+}
+
+Status ReadUser(const ConfigEntry& entry, UserRow& row) {
+  if (entry.key == "team") {
+    DIVVY_TRY(row.team, Text(entry.value));
+    return {};
+  }
+  DIVVY_TRY(const bool is_cap, ReadCaps(entry, row.caps));
+  return is_cap ? Status() : Unknown(entry, kUserKeys);
+}
+
+template <typename Row>
+Row& RowOf(std::vector<Row>& rows, std::string Row::*name, std::string_view wanted) {
+  const auto at = std::ranges::find_if(rows, [&](const Row& row) { return row.*name == wanted; });
+  if (at != rows.end()) return *at;
+  rows.emplace_back();
+  rows.back().*name = std::string(wanted);
+  return rows.back();
+}
+
+/// The key names the row that an error without a key of its own is about.
+Error About(const ConfigEntry& entry, const Error& error) {
+  const bool has_subject = error.message.starts_with("unknown key");
+  return InvalidArgument(has_subject                        ? error.message
+                         : error.message.starts_with("is ") ? entry.key + " " + error.message
+                                                            : entry.key + ": " + error.message);
+}
+
+}  // namespace
+
+bool IsOfTeams(const ConfigEntry& entry) {
+  return entry.section == "teams" || entry.section == "prices" || entry.section.starts_with(kTeams) ||
+         entry.section.starts_with(kUsers);
+}
+
+Status ReadTeamsEntry(const ConfigEntry& entry, TeamsFile& file) {
+  if (entry.section.starts_with(kTeams)) {
+    TeamRow& row = RowOf(file.teams, &TeamRow::name, std::string_view(entry.section).substr(kTeams.size()));
+    const Status read = entry.key.empty() ? Status() : ReadTeam(entry, row);
+    return read ? Status() : About(entry, read.error());
+  }
+  if (entry.section.starts_with(kUsers)) {
+    UserRow& row = RowOf(file.users, &UserRow::user, std::string_view(entry.section).substr(kUsers.size()));
+    const Status read = entry.key.empty() ? Status() : ReadUser(entry, row);
+    return read ? Status() : About(entry, read.error());
+  }
+  if (entry.key.empty()) return {};
+  if (entry.section == "prices") {
+    const Result<std::int64_t> price = Milli(entry.value);
+    if (!price) return About(entry, price.error());
+    file.prices.push_back({entry.key == "default" ? "" : entry.key, *price});
+    return {};
+  }
+  constexpr std::string_view kKeys[] = {"quotas"};
+  if (entry.key != "quotas") return Unknown(entry, kKeys);
+  const auto* is_on = std::get_if<bool>(&entry.value);
+  if (is_on == nullptr) return InvalidArgument("quotas is neither true nor false, without quotes");
+  file.are_quotas_on = *is_on;
+  return {};
+}
+
+}  // namespace divvy::dialect

@@ -1,0 +1,240 @@
+#include "engine/server/blockers.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/text.h"
+#include "engine/duration_text.h"
+#include "engine/gpu_choice.h"
+#include "engine/phrases.h"
+#include "model/job_record.h"
+
+namespace divvy {
+namespace {
+
+constexpr std::string_view kWithheldRule = "GPUs that are restricted, fenced or used from outside take no new work";
+
+class Finder {
+ public:
+  Finder(const Server& server, const WaitingEntry& entry, Time now)
+      : server_(server),
+        entry_(entry),
+        now_(now),
+        suitable_(MatchingGpus(server.capacity(), entry.request)),
+        usable_(suitable_ & server.usable()),
+        choice_{entry.placement, 0, entry.request.topology, entry.request.requires_topology, &server.topology()} {}
+
+  std::vector<Blocker> All(const std::vector<core::Blocker>& found) {
+    Impossible(found);
+    if (entry_.is_held)
+      Add(BlockerKind::kHeld, "is held; divvy release " + ToString(entry_.id) + " puts it in line", 0, 0);
+    for (const std::string& dependency : entry_.unmet_dependencies) {
+      Add(BlockerKind::kDependency, "waits for " + dependency, 1, 0);
+    }
+    if (entry_.begin > now_) Add(BlockerKind::kBeginTime, "may begin in " + DurationText(entry_.begin - now_), 0, 0);
+    for (const core::Blocker& blocker : found) Tell(blocker);
+    return std::move(found_);
+  }
+
+ private:
+  Blocker& Add(BlockerKind kind, std::string text, std::int64_t needed, std::int64_t available) {
+    found_.push_back({kind, std::move(text), needed, available, {}, ""});
+    return found_.back();
+  }
+
+  Blocker& Same(BlockerKind kind, const core::Blocker& blocker, std::int64_t unit = 1) {
+    Blocker& same = Add(kind, blocker.text, blocker.needed / unit, blocker.available / unit);
+    same.rule = blocker.rule;
+    return same;
+  }
+
+  template <typename Predicate>
+  void AddHolders(Blocker& blocker, Predicate holds) const {
+    for (const auto& [id, job] : server_.running_jobs()) {
+      if (holds(job)) blocker.holders.push_back({id, job.name, job.user, job.gpus, job.known_end});
+    }
+    std::stable_sort(blocker.holders.begin(), blocker.holders.end(),
+                     [](const Blocker::Holder& a, const Blocker::Holder& b) { return a.until < b.until; });
+  }
+
+  void AddGpuHolders(Blocker& blocker) const {
+    AddHolders(blocker, [&](const RunningJob& job) { return !(job.gpus & usable_).empty(); });
+  }
+
+  // Those that the core names: jobs that run, or are promised what they have.
+  void AddNamed(const core::Blocker& blocker, Blocker& out) const {
+    for (const core::Holder& holder : blocker.holders) {
+      if (const RunningJob* job = server_.running(holder.job)) {
+        out.holders.push_back({holder.job, job->name, job->user, job->gpus, job->known_end});
+      } else if (const WaitingEntry* entry = server_.waiting(holder.job)) {
+        GpuSet kept;
+        for (const core::Piece& piece : holder.pieces) kept = kept | GpuSet::FromBits(piece.gpus);
+        out.holders.push_back({holder.job, "", entry->user, kept, kNever});
+      }
+    }
+  }
+
+  void Tell(const core::Blocker& blocker) {
+    switch (blocker.kind) {
+      case core::BlockerKind::kImpossible:
+      case core::BlockerKind::kBeginTime:
+        return;  // Said already.
+      case core::BlockerKind::kUnusable:
+      case core::BlockerKind::kGpus:
+      case core::BlockerKind::kKind:
+      case core::BlockerKind::kTopology:
+        return Gpus(blocker);
+      case core::BlockerKind::kCap:
+        return Cap(blocker);
+      case core::BlockerKind::kTeamLimit:
+        AddNamed(blocker, Same(BlockerKind::kTeamLimit, blocker, placement::kGpuMilli));
+        return;
+      case core::BlockerKind::kTeamQuota:
+        AddNamed(blocker, Same(BlockerKind::kTeamQuota, blocker, placement::kGpuMilli));
+        return;
+      case core::BlockerKind::kCpus:
+        return Cpus();
+      case core::BlockerKind::kMemory:
+        return Memory();
+      case core::BlockerKind::kReservation:
+        AddNamed(blocker, Same(BlockerKind::kReservation, blocker, placement::kGpuMilli));
+        return;
+      case core::BlockerKind::kTogether:
+      case core::BlockerKind::kOrder:
+      case core::BlockerKind::kFit:
+        AddNamed(blocker, Same(BlockerKind::kGpus, blocker));
+        return;
+    }
+  }
+
+  // The core looks at no single GPU of a server that mixes kinds.
+  void Impossible(const std::vector<core::Blocker>& found) {
+    const bool is_known = !found.empty() && found.front().kind == core::BlockerKind::kImpossible;
+    const Status status = CheckFeasible(server_, entry_.request);
+    if (status && !is_known) return;
+    Add(BlockerKind::kInfeasible, status ? found.front().text : status.error().message, entry_.request.gpus,
+        static_cast<std::int64_t>(server_.capacity().gpus.size()));
+  }
+
+  void Cap(const core::Blocker& blocker) {
+    const bool is_of_cpu_jobs = entry_.request.gpus == 0 && blocker.text.starts_with("jobs without GPUs ");
+    if (is_of_cpu_jobs) {
+      const std::string running = std::to_string(server_.cpu_jobs_running());
+      Blocker& out = Add(BlockerKind::kCpuJobs, running + " jobs without GPUs run, which is the most at once", 1, 0);
+      out.rule = "cpu_jobs_at_once";
+      AddHolders(out, [](const RunningJob& job) { return job.gpus.empty(); });
+      return;
+    }
+    AddNamed(blocker, Same(BlockerKind::kGroupLimit, blocker));
+  }
+
+  // "GPU 2 is restricted, GPU 5 is used by pid 4711 of ada, 1.2 GiB, for 3 h".
+  std::string WithheldText(GpuSet gpus) const {
+    std::vector<std::string> parts;
+    GpuSet restricted;
+    for (int index : gpus.ToVector()) {
+      const auto gpu = static_cast<GpuIndex>(index);
+      const GpuAvailability& state = server_.availability(gpu);
+      if (!state.fault.empty()) parts.push_back("GPU " + std::to_string(index) + " is fenced: " + state.fault);
+      else if (!state.unmanaged.empty())
+        parts.push_back("GPU " + std::to_string(index) + " is used by " + state.unmanaged);
+      else restricted.Insert(gpu);
+    }
+    if (!restricted.empty()) {
+      parts.insert(parts.begin(), GpusText(restricted) + " " + std::string(IsOrAre(restricted.size())) + " restricted");
+    }
+    return Join(parts, "; ");
+  }
+
+  // "1 is free", "none is free"; of a kind: "2 of the 4 such are free", "the only such is taken".
+  std::string FreeText(int idle, bool is_picky) const {
+    if (is_picky && idle == 0 && usable_.size() == 1) return "the only such is taken";
+    std::string text = idle == 0 ? "none" : std::to_string(idle);
+    if (is_picky) text += " of the " + std::to_string(usable_.size()) + " such";
+    return text + (idle > 1 ? " are free" : " is free");
+  }
+
+  static std::string MostText(int most) { return most < 2 ? "no two" : "at most " + std::to_string(most); }
+
+  void Gpus(const core::Blocker& blocker) {
+    const Request& request = entry_.request;
+    const bool is_picky = !request.gpu_type.empty() || request.gpu_memory > Bytes(0);
+    const GpuSet idle = suitable_ & server_.free();
+    const GpuSet withheld = suitable_ - server_.usable();
+    if (suitable_.size() < request.gpus) return;  // Said already: it never fits.
+    std::string kind = request.gpu_type.empty() ? "" : " of type " + ShellQuote(request.gpu_type);
+    if (request.gpu_memory > Bytes(0))
+      kind += " with " + BytesText(request.gpu_memory) + (request.gpus > 1 ? " each" : "");
+    if (choice_.is_strict()) kind += " " + std::string(TopologyPhrase(request.topology));
+    const std::string needs = "needs " + Plural(request.gpus, "GPU") + kind;
+    if (usable_.size() < request.gpus) {
+      Blocker& out = Add(is_picky ? BlockerKind::kGpuType : BlockerKind::kGpus,
+                         needs + ", but " + (usable_.empty() ? "none" : "only " + std::to_string(usable_.size())) +
+                             " can be used now: " + WithheldText(withheld),
+                         request.gpus, usable_.size());
+      out.rule = kWithheldRule;
+    } else if (choice_.is_strict() && !PickGpus(usable_, request.gpus, choice_)) {
+      const int most = MostTogether(usable_, choice_);
+      Blocker& out =
+          Add(BlockerKind::kTopology,
+              needs + ", but " + MostText(most) + " of those that can be used now are: " + WithheldText(withheld),
+              request.gpus, most);
+      out.rule = kWithheldRule;
+    } else if (idle.size() < request.gpus) {
+      // Enough others free: then it is the kind that is missing, not the number.
+      const bool lacks_kind = is_picky && server_.free().size() >= request.gpus;
+      std::string text = needs + ", " + FreeText(idle.size(), is_picky);
+      if (!withheld.empty()) text += " (" + WithheldText(withheld) + ")";
+      AddGpuHolders(
+          Add(lacks_kind ? BlockerKind::kGpuType : BlockerKind::kGpus, std::move(text), request.gpus, idle.size()));
+    } else if (choice_.is_strict() && !PickGpus(idle, request.gpus, choice_)) {
+      // Enough are free, but not together.
+      const int most = MostTogether(idle, choice_);
+      Blocker& out = Add(BlockerKind::kTopology,
+                         needs + "; " + std::to_string(idle.size()) + " are free, " + MostText(most) + " of them " +
+                             (request.topology == TopologyNeed::kNuma ? "on one" : "joined"),
+                         request.gpus, most);
+      out.rule = "--topology " + TopologyText(request);
+      AddGpuHolders(out);
+    } else {
+      AddNamed(blocker, Same(BlockerKind::kGpus, blocker, placement::kGpuMilli));
+    }
+  }
+
+  void Cpus() {
+    const int all = server_.capacity().cpus;
+    const int free = std::max(all - server_.cpus_claimed(), 0);
+    Blocker& out = Add(BlockerKind::kCpus,
+                       "needs " + Plural(entry_.request.cpus, "CPU") + ", " + std::to_string(free) + " of " +
+                           std::to_string(all) + " " + std::string(IsOrAre(free)) + " free",
+                       entry_.request.cpus, free);
+    AddHolders(out, [](const RunningJob& job) { return job.cpus > 0; });
+  }
+
+  void Memory() {
+    const Bytes all = server_.capacity().memory;
+    const Bytes free = std::max(all - server_.memory_claimed(), Bytes(0));
+    Blocker& out = Add(BlockerKind::kMemory,
+                       "needs " + BytesText(entry_.request.memory) + " of memory, " + BytesText(free) + " of " +
+                           BytesText(all) + " is free",
+                       entry_.request.memory.count(), free.count());
+    AddHolders(out, [](const RunningJob& job) { return job.memory > Bytes(0); });
+  }
+
+  const Server& server_;
+  const WaitingEntry& entry_;
+  Time now_;
+  GpuSet suitable_;
+  GpuSet usable_;
+  GpuChoice choice_;
+  std::vector<Blocker> found_;
+};
+
+}  // namespace
+
+std::vector<Blocker> FindBlockers(const Server& server, const WaitingEntry& entry,
+                                  const std::vector<core::Blocker>& found, Time now) {
+  return Finder(server, entry, now).All(found);
+}
+
+}  // namespace divvy

@@ -1,0 +1,160 @@
+#include "engine/server/decide.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/result.h"
+#include "base/text.h"
+#include "engine/core/order.h"
+#include "engine/core/placing.h"
+#include "engine/duration_text.h"
+
+namespace divvy {
+namespace {
+
+GpuSet GpusOf(const std::vector<core::Piece>& pieces) {
+  std::uint64_t bits = 0;
+  for (const core::Piece& piece : pieces) bits |= piece.gpus;
+  return GpuSet::FromBits(bits);
+}
+
+Time UntilOf(const WaitingEntry& entry, Time now) {
+  return entry.time_limit > Duration(0) ? AddSaturating(now, entry.time_limit) : kNever;
+}
+
+}  // namespace
+
+Decision::Decision(core::Cluster& core, const Book& book, const Kinds& kinds, Time now)
+    : core_(core), book_(book), kinds_(kinds), now_(now) {}
+
+Decided Decision::Run(const Server::NameMember& name) {
+  Note(core_.Decide(now_, name));
+  // A larger job may have moved a promise, and that may let somebody start.
+  if (GrowElastic()) Note(core_.Decide(now_, name));
+  for (const core::Promise& promise : core_.promises()) {
+    decided_.plan.reservations.push_back({promise.entry, promise.start, GpusOf(promise.pieces)});
+  }
+  return std::move(decided_);
+}
+
+void Decision::Note(const core::Plan& plan) {
+  for (const core::Start& start : plan.starts) {
+    const WaitingEntry& entry = *book_.waiting(start.entry);
+    decided_.plan.starts.push_back({start.entry, GpusOf(start.pieces), ReasonFor(start, entry)});
+    decided_.jobs.push_back(start.job);
+  }
+  for (const core::Taking& taking : plan.takings) {
+    decided_.plan.takings.push_back({taking.job, taking.taker, "makes room for job " + ToString(taking.taker)});
+  }
+  decided_.plan.next_wakeup = plan.next_wakeup;
+}
+
+Reason Decision::ReasonFor(const core::Start& start, const WaitingEntry& entry) const {
+  if (!start.is_backfilled) {
+    const Time since = std::max(entry.queued_at, entry.begin);
+    if (core::IsEscalated(core_.rules(), since, now_)) {
+      return "first in line, escalated after waiting " + DurationText(now_ - since);
+    }
+    return entry.request.gpus == 0 ? "needs no GPU" : "first in line";
+  }
+  const std::string job = "job " + ToString(start.passed);
+  if (start.passed_start == kNoTime) return "fits now; " + job + ", ahead of it, does not";
+  if (start.passed_start == kNever) return "backfilled: takes nothing that is kept for " + job;
+  if (UntilOf(entry, now_) > start.passed_start) return "backfilled beside the reservation of " + job;
+  return "backfilled: ends before " + job + " starts in " + DurationText(start.passed_start - now_);
+}
+
+bool Decision::GrowElastic() {
+  bool has_grown = false;
+  std::map<JobId, std::uint32_t> started;
+  for (std::size_t i = 0; i < decided_.jobs.size(); ++i) {
+    const WaitingEntry& entry = *book_.waiting(decided_.plan.starts[i].entry);
+    const std::uint32_t members_left = entry.count - started[entry.id]++;
+    if (!entry.request.is_elastic()) continue;
+    const std::uint64_t draw = entry.placement_draw + members_left;
+    has_grown = Grow(entry, draw, decided_.jobs[i], decided_.plan.starts[i]) || has_grown;
+  }
+  return has_grown;
+}
+
+// The set is chosen anew as a whole: the best four need not hold the best two.
+bool Decision::Grow(const WaitingEntry& entry, std::uint64_t draw, JobId id, StartDecision& start) {
+  const core::Run& run = *core_.running(id);
+  const core::ClassKey& key = core_.state().classes[run.job_class].key;
+  core::Job job;
+  job.id = id;
+  job.ask = key.ask;
+  job.priority = run.priority;
+  job.queued_at = run.queued_at;
+  job.team = key.team;
+  job.user = key.user;
+  job.limit = key.limit;
+  job.predicted = key.predicted;
+  job.caps = key.caps;
+  job.preemptible = key.preemptible;
+  const int had = start.gpus.size();
+  std::vector<core::Piece> pieces = run.pieces;
+  core_.Finish(id, now_);
+  const int idle = core_.state_of(pieces.front().node).whole;
+  bool has_grown = false;
+  for (int gpus = std::min(entry.request.gpus_most, idle); gpus > had && !has_grown; --gpus) {
+    const core::Ask ask = AskOf(kinds_, entry.request, entry.placement, gpus);
+    core::Placing placing(core_.state(), now_, now_);
+    placing.SetDraw(draw);
+    std::vector<core::Piece> more = placing.Find(ask, job.limit, {}, true, job.team, job.user);
+    if (more.empty()) continue;
+    has_grown = true;
+    job.ask = core_.Know(ask);
+    pieces = std::move(more);
+    start.gpus = GpusOf(pieces);
+    start.reason += ", with " + std::to_string(gpus) + " of at most " + Plural(entry.request.gpus_most, "GPU");
+  }
+  core_.Adopt(job, std::move(pieces), now_, now_);
+  return has_grown;
+}
+
+Decided Server::Decide(Time now, const NameMember& name) {
+  now_ = now;
+  Decided decided = Decision(core_, book_, kinds_, now).Run(name);
+  for (std::size_t i = 0; i < decided.jobs.size(); ++i) {
+    const StartDecision& start = decided.plan.starts[i];
+    const WaitingEntry& entry = *book_.waiting(start.entry);
+    RunningJob job;
+    job.id = decided.jobs[i];
+    job.gpus = start.gpus;
+    job.cpus = entry.request.cpus;
+    job.memory = entry.request.memory;
+    job.groups = entry.groups;
+    job.started = now;
+    job.known_end = UntilOf(entry, now);
+    job.user = entry.user;
+    job.team = entry.team;
+    job.priority = entry.priority;
+    job.predicted = entry.predicted;
+    job.preemptible = entry.preemptible;
+    // The entry counts as a user of its caps until its last member has left; every member is one more.
+    for (const GroupName& group : Normalised(entry.groups)) caps_.Use(core_, group);
+    if (entry.count == 1) LeaveCaps(entry.groups);
+    book_.Adopt(std::move(job));
+    book_.Leave(start.entry);
+  }
+  for (const Taking& taking : decided.plan.takings) book_.find_running(taking.job)->is_leaving = true;
+  return decided;
+}
+
+Plan Server::WouldDecide(Time now) const {
+  core::Cluster copy = core_.Copy();
+  // Ids that no job has.
+  std::uint64_t next = std::uint64_t{1} << 62;
+  return Decision(copy, book_, kinds_, now).Run([&next](JobId) { return JobId(next++); }).plan;
+}
+
+void Server::SetPolicy(const Policy& policy) {
+  const core::Rules rules = RulesOf(policy);
+  if (!(core_.rules() == rules)) core_.SetRules(rules);
+  if (cpu_jobs_at_once_ == policy.cpu_jobs_at_once) return;
+  cpu_jobs_at_once_ = policy.cpu_jobs_at_once;
+  core_.SetCap(cpu_jobs_cap_, cpu_jobs_at_once_);
+}
+
+}  // namespace divvy

@@ -1,0 +1,72 @@
+// What the engine answers when asked about one job.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "engine/core/estimate.h"
+#include "engine/server/server.h"
+
+namespace divvy {
+
+enum class BlockerKind {
+  kHeld,
+  kBeginTime,
+  kDependency,
+  kGroupLimit,
+  kGpus,
+  kGpuType,
+  kCpus,
+  kMemory,
+  kCpuJobs,
+  kReservation,
+  kInfeasible,
+  kTopology,  // GPUs enough, but not joined as it requires.
+  kTeamLimit,
+  kTeamQuota
+};
+
+/// One thing that holds a job back, with its numbers.
+struct Blocker {
+  BlockerKind kind = BlockerKind::kGpus;
+  std::string text;         // "needs 4 GPUs, 2 are free"; complete without the other fields.
+  std::int64_t needed = 0;  // In the unit of the thing: GPUs, CPUs, bytes, jobs.
+  std::int64_t available = 0;
+  struct Holder {
+    JobId job;
+    std::string name;
+    std::string user;
+    GpuSet gpus;
+    Time until = kNever;  // kNever: nobody knows.
+  };
+  std::vector<Holder> holders;  // Who has what is missing, soonest end first; at most core::kMostHolders.
+  std::string rule;             // The rule or setting behind it: "array cap %2", "reservation of job 9".
+};
+
+struct Explanation {
+  bool is_waiting = false;
+  std::uint64_t position = 0;     // 1: the next to be looked at; 0: not in line (held, dependency, begin time).
+  std::uint64_t ahead_gpus = 0;   // GPUs wanted by those ahead.
+  std::string key;                // What the policy compares: "priority 0, escalated, 4 GPUs, waiting 1 h 5 min".
+  std::vector<Blocker> blockers;  // Every one, the hardest first.
+  Time predicted_start = kNever;  // kNever: nothing known makes it start.
+  Time earliest_start = kNoTime;  // kNoTime: not known.
+  Time latest_start = kNever;     // kNever: not known.
+  std::string prediction_basis;   // "when job 12 (limit 2 h) and job 14 end", or why there is none.
+  std::string would_start_now;    // The smallest change that would: "--gpus 2 (GPUs 3 and 5 are free)"; or "".
+};
+
+/// Of the server as its last decision left it. For a job that is not waiting, is_waiting is false. `spread` says how
+/// long jobs of this kind ran before; it may be empty.
+Explanation Explain(const Server& server, JobId entry, Time now, const core::SpreadOf& spread = {});
+
+/// Refuses what this server could never run, naming the nearest thing that it can ("asks for 9 GPUs; this server has 8:
+/// --gpus 8 is the most"). Counts restricted and fenced GPUs as present (they may come back). No GPUs at all: says so.
+Status CheckFeasible(const Server& server, const Request& request);
+
+/// Every waiting entry in the order in which it will be looked at, those not in line last; at most `limit` (0: all).
+std::vector<JobId> QueueOrder(const Server& server, Time now, std::size_t limit);
+
+}  // namespace divvy

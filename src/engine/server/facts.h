@@ -1,0 +1,77 @@
+// What the controller tells the server about GPUs and jobs: plain values.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "base/id.h"
+#include "base/time.h"
+#include "base/units.h"
+#include "model/gpu.h"
+#include "model/job.h"
+
+namespace divvy {
+
+/// Why a GPU takes no new work at the moment. Empty texts and false mean that it does.
+struct GpuAvailability {
+  bool is_restricted = false;
+  std::string fault;      // Fenced: "XID 79 (fallen off the bus)".
+  std::string unmanaged;  // Used by a process that divvy did not start: "pid 4711 of ada, 1.2 GiB, for 3 h".
+
+  bool is_usable() const { return !is_restricted && fault.empty() && unmanaged.empty(); }
+  friend bool operator==(const GpuAvailability&, const GpuAvailability&) = default;
+};
+
+struct NodeCapacity {
+  std::vector<GpuFacts> gpus;  // By index: gpus[i].index == i.
+  int cpus = 0;
+  Bytes memory;
+};
+
+/// A cap on how many jobs run together: a named group, or an array's own "%8".
+using GroupName = std::string;
+
+/// A job that waits, or the elements of an array that have not started: `count` equal members that leave one by one.
+struct WaitingEntry {
+  JobId id;  // The job, or the array's id.
+  std::uint32_t count = 1;
+  Request request;
+  int priority = 0;
+  /// Since when it counts as waiting (submission, release or requeue). A begin time after it counts instead: nobody
+  /// waits, or escalates, before they may start.
+  Time queued_at = kNoTime;
+  Duration time_limit{0};         // 0: none known.
+  std::vector<GroupName> groups;  // Every cap that it falls under.
+  /// Resolved already: the job's own, else Policy::placement.
+  PlacementStrategy placement = PlacementStrategy::kSequential;
+  /// The random number of kRandom, drawn outside; the members of an array vary it by themselves.
+  std::uint64_t placement_draw = 0;
+  std::string user;
+  std::string team;       // By name; one that SetTeams did not have counts as none.
+  Duration predicted{0};  // How long its like ran; 0: nothing is known. Moves estimates and `shortest`, no promise.
+  Preemptible preemptible = Preemptible::kNever;  // Resolved already: the job's own, else Policy::preemptible.
+  // What keeps it from being looked at; control keeps these true.
+  bool is_held = false;
+  Time begin = kNoTime;
+  std::vector<std::string> unmet_dependencies;  // "job 12 to succeed"; empty: none.
+};
+
+struct RunningJob {
+  JobId id;
+  GpuSet gpus;
+  int cpus = 0;
+  Bytes memory;
+  std::vector<GroupName> groups;
+  Time started = kNoTime;
+  Time known_end = kNever;  // From its time limit; kNever without one.
+  std::string user;
+  std::string name;
+  std::string team;
+  int priority = 0;
+  Duration predicted{0};
+  Preemptible preemptible = Preemptible::kNever;
+  bool is_leaving = false;  // Was told to end: what it holds is about to be free.
+};
+
+}  // namespace divvy

@@ -1,0 +1,114 @@
+// What this server could never run, refused with the nearest thing that it can. One problem at a time, the hardest
+// first: a message that names four is read by nobody.
+
+#include <algorithm>
+
+#include "base/text.h"
+#include "engine/core/explain.h"
+#include "engine/core/feasible.h"
+#include "engine/gpu_choice.h"
+#include "engine/phrases.h"
+#include "engine/server/explain.h"
+
+namespace divvy {
+namespace {
+
+// "4 x NVIDIA H100 80GB HBM3 and 4 x NVIDIA L4".
+std::string ModelsText(const NodeCapacity& capacity) {
+  std::map<std::string, int> counts;
+  for (const GpuFacts& gpu : capacity.gpus) counts[gpu.model] += 1;
+  std::vector<std::string> parts;
+  for (const auto& [model, count] : counts) parts.push_back(std::to_string(count) + " x " + model);
+  return AndList(parts);
+}
+
+Bytes LargestMemory(const NodeCapacity& capacity, GpuSet gpus) {
+  Bytes largest;
+  for (int gpu : gpus.ToVector())
+    largest = std::max(largest, capacity.gpus[static_cast<std::size_t>(gpu)].memory_total);
+  return largest;
+}
+
+Status CheckTopology(const Server& server, const Request& request) {
+  GpuChoice choice;
+  choice.topology = request.topology;
+  choice.requires_topology = request.requires_topology;
+  choice.node = &server.topology();
+  const GpuSet suitable = MatchingGpus(server.capacity(), request);
+  if (!choice.is_strict() || PickGpus(suitable, request.gpus, choice)) return {};
+  const int most = MostTogether(suitable, choice);
+  const std::string kind = request.gpu_type.empty() ? "" : " of type " + ShellQuote(request.gpu_type);
+  const std::string asks = "asks for " + Plural(request.gpus, "GPU") + kind + " " +
+                           std::string(TopologyPhrase(request.topology)) + ", but on this server ";
+  if (most < 2) return LimitExceeded(asks + "no two are; without ':required' it takes the best there are");
+  return LimitExceeded(asks + "at most " + std::to_string(most) + " are; --gpus " + std::to_string(most) +
+                       " is the most it can ever give, and without ':required' it takes the best there are");
+}
+
+Status CheckGpus(const NodeCapacity& capacity, const Request& request) {
+  const int present = static_cast<int>(capacity.gpus.size());
+  const std::string asks = "asks for " + Plural(request.gpus, "GPU");
+  if (present == 0) return LimitExceeded(asks + ", but this server has none; leave --gpus out to run without");
+  if (request.gpus > present) {
+    return LimitExceeded(asks + ", but this server has " + std::to_string(present) + "; --gpus " +
+                         std::to_string(present) + " is the most it can ever give");
+  }
+  Request by_type = request;
+  by_type.gpu_memory = Bytes(0);
+  const GpuSet of_type = MatchingGpus(capacity, by_type);
+  if (of_type.empty()) {
+    return LimitExceeded(asks + " of type " + ShellQuote(request.gpu_type) + ", but this server has " +
+                         ModelsText(capacity) + "; leave --gpu-type out, or name a part of one of these");
+  }
+  if (of_type.size() < request.gpus) {
+    return LimitExceeded(asks + " of type " + ShellQuote(request.gpu_type) + ", but this server has " +
+                         std::to_string(of_type.size()) + " (" + ModelsText(capacity) + "); --gpus " +
+                         std::to_string(of_type.size()) + " is the most it can ever give of that type");
+  }
+  const GpuSet suitable = MatchingGpus(capacity, request);
+  const std::string each = request.gpus > 1 ? " each" : "";
+  const std::string kind = request.gpu_type.empty() ? "" : " of type " + ShellQuote(request.gpu_type);
+  if (suitable.empty()) {
+    const Bytes largest = LargestMemory(capacity, of_type);
+    return LimitExceeded(asks + kind + " with " + BytesText(request.gpu_memory) + each + ", but the largest here has " +
+                         BytesText(largest) + "; --gpu-memory " + BytesFlag(largest) + " is the most it can ever give");
+  }
+  if (suitable.size() < request.gpus) {
+    return LimitExceeded(asks + kind + " with " + BytesText(request.gpu_memory) + each + ", but this server has " +
+                         std::to_string(suitable.size()) + " of that size; --gpus " + std::to_string(suitable.size()) +
+                         " is the most it can ever give with that much memory");
+  }
+  return {};
+}
+
+// What this server lacks, in its words.
+Status Refusal(const Server& server, const Request& request) {
+  const NodeCapacity& capacity = server.capacity();
+  if (request.gpus > 0) {
+    DIVVY_CHECK(CheckGpus(capacity, request));
+    DIVVY_CHECK(CheckTopology(server, request));
+  }
+  if (request.cpus > capacity.cpus) {
+    return LimitExceeded("asks for " + Plural(request.cpus, "CPU") + ", but this server has " +
+                         std::to_string(capacity.cpus) + "; --cpus " + std::to_string(capacity.cpus) +
+                         " is the most it can ever give");
+  }
+  if (request.memory > capacity.memory) {
+    return LimitExceeded("asks for " + BytesText(request.memory) + " of memory, but this server has " +
+                         BytesText(capacity.memory) + "; --memory " + BytesFlag(capacity.memory) +
+                         " is the most it can ever give");
+  }
+  return {};
+}
+
+}  // namespace
+
+Status CheckFeasible(const Server& server, const Request& request) {
+  DIVVY_CHECK(Refusal(server, request));
+  // The last word is the core's, which counts in its own units.
+  const core::NodeKinds kinds(server.core().state(), core::NodeKinds::Of::kAll);
+  const core::Ask ask = AskOf(server.kinds(), request, PlacementStrategy::kSequential, request.gpus);
+  return core::Feasible(kinds, ask, core::Names());
+}
+
+}  // namespace divvy

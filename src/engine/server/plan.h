@@ -1,0 +1,45 @@
+// What a decision says.
+#pragma once
+
+#include <vector>
+
+#include "engine/server/facts.h"
+
+namespace divvy {
+
+struct StartDecision {
+  JobId entry;
+  GpuSet gpus;
+  /// For people and for the record: "first in line", "backfilled: ends before job 9 starts in 2 h".
+  Reason reason;
+};
+
+/// A start time held for a job; nobody else may use `gpus` from `start` on.
+struct Reservation {
+  JobId entry;
+  Time start = kNever;  // kNever: it drains these GPUs, whose ends nobody knows.
+  GpuSet gpus;
+};
+
+/// A running job is to end, because another has more right to what it holds. Its GPUs stay its own until Finish.
+struct Taking {
+  JobId job;
+  JobId taker;    // Who starts in its place.
+  Reason reason;  // "makes room for job 12".
+};
+
+struct Plan {
+  std::vector<StartDecision> starts;  // In the order decided.
+  std::vector<Taking> takings;
+  std::vector<Reservation> reservations;
+  /// When the clock alone can change the plan (a begin time, an escalation); kNever: only an event can.
+  Time next_wakeup = kNever;
+};
+
+/// A plan that has been applied.
+struct Decided {
+  Plan plan;
+  std::vector<JobId> jobs;  // jobs[i] runs by plan.starts[i].
+};
+
+}  // namespace divvy

@@ -1,0 +1,286 @@
+#include "engine/server/server.h"
+
+#include <algorithm>
+#include <limits>
+#include <utility>
+
+#include "base/result.h"
+#include "engine/core/state.h"
+
+namespace divvy {
+namespace {
+
+constexpr core::NodeIndex kServer = 0;
+
+/// Classes that the core may know beside those that jobs are in now.
+constexpr std::size_t kClassesKept = 4'096;
+
+core::GpuMask MaskOf(GpuSet gpus) { return static_cast<core::GpuMask>(gpus.bits()); }
+
+// On the GPUs that were chosen for it.
+void PutBack(core::Cluster& core, core::Booking booking, const core::Ask& ask) {
+  booking.ask = core.Know(ask);
+  for (const core::Piece& piece : booking.pieces) {
+    core::Hold hold;
+    hold.booking = booking.id;
+    hold.shape = core::ShapeOf(ask, piece);
+    hold.gpus = piece.gpus;
+    hold.from = booking.from;
+    hold.until = booking.until;
+    core.state().AddHold(piece.node, std::move(hold));
+  }
+  core.state().bookings.push_back(std::move(booking));
+}
+
+}  // namespace
+
+Server::Server(Duration usage_half_life) : usage_half_life_(usage_half_life), core_(RulesOf(Policy())) {
+  Rebuild(core::Teams(usage_half_life_));
+}
+
+// What the teams have used, without the jobs.
+core::Teams Server::TakeTeams() {
+  for (const auto& [id, job] : book_.running_jobs()) core_.Finish(id, now_);
+  for (const auto& [id, entry] : book_.waiting_entries()) core_.Remove(id, now_);
+  return std::move(core_.teams());
+}
+
+// The core anew from the book: what it was told of nodes and classes cannot be taken back one by one.
+void Server::Rebuild(core::Teams teams) {
+  std::vector<std::pair<core::Booking, core::Ask>> bookings;
+  for (const core::Booking& booking : core_.state().bookings) bookings.emplace_back(booking, core_.ask(booking.ask));
+  core_ = core::Cluster(core_.rules());
+  core_.teams() = std::move(teams);
+  kinds_ = Kinds({&book_.capacity()});
+  std::map<std::string, int> limits = caps_.limits();
+  caps_ = GroupCaps();
+  is_overcommitted_ = false;
+  cpu_jobs_cap_ = core_.AddCap("jobs without GPUs", cpu_jobs_at_once_);
+  core::NodeFacts facts = kinds_.FactsOf(book_.capacity());
+  facts.name = "this server";
+  core_.AddNode(std::move(facts));
+  core_.teams().SetCapacity(static_cast<std::int64_t>(book_.capacity().gpus.size()) * placement::kGpuMilli);
+  for (const auto& [name, limit] : limits) caps_.SetLimit(core_, name, limit);
+  for (const auto& [id, job] : book_.running_jobs()) AdoptInCore(job);
+  ShowUsable();
+  // In the order of their ids, so that the same facts make the same core.
+  std::vector<const WaitingEntry*> entries;
+  entries.reserve(book_.waiting_entries().size());
+  for (const auto& [id, entry] : book_.waiting_entries()) entries.push_back(&entry);
+  std::sort(entries.begin(), entries.end(), [](const auto* a, const auto* b) { return a->id < b->id; });
+  for (const WaitingEntry* entry : entries) PutInCore(*entry);
+  for (auto& [booking, ask] : bookings) PutBack(core_, std::move(booking), ask);
+}
+
+// A class is never forgotten by the core. Where time limits, predictions and users have made far more of them than jobs
+// are there, it is told everything anew; that costs as much as the classes that made it needful.
+void Server::ForgetOldClasses() {
+  const std::size_t known = core_.state().classes.size();
+  if (known <= kClassesKept + 4 * (book_.waiting_entries().size() + book_.running_jobs().size())) return;
+  Rebuild(TakeTeams());
+}
+
+void Server::ShowUsable() { core_.SetUsable(kServer, MaskOf(book_.usable()), true); }
+
+void Server::SetCapacity(NodeCapacity capacity) {
+  DIVVY_ASSERT(capacity.gpus.size() <= kMostGpus);
+  core::Teams teams = TakeTeams();
+  book_.SetCapacity(std::move(capacity));
+  Rebuild(std::move(teams));
+}
+
+void Server::SetAvailability(GpuIndex gpu, GpuAvailability availability) {
+  const GpuSet before = book_.usable();
+  book_.SetAvailability(gpu, std::move(availability));
+  if (book_.usable() != before) ShowUsable();
+}
+
+void Server::SetGroupLimit(const GroupName& group, int limit) {
+  book_.SetGroupLimit(group, limit);
+  caps_.SetLimit(core_, group, limit);
+}
+
+void Server::SetTeams(std::vector<core::TeamSpec> teams, Time now) {
+  now_ = std::max(now_, now);
+  static_cast<void>(TakeTeams());
+  core::Teams made(usage_half_life_);
+  teams_.clear();
+  for (std::size_t i = 0; i < teams.size(); ++i) teams_[teams[i].name] = static_cast<core::TeamIndex>(i + 1);
+  made.Reset(std::move(teams));
+  core_.state().bookings.clear();
+  Rebuild(std::move(made));
+}
+
+core::TeamIndex Server::TeamOf(const std::string& name) const {
+  const auto at = teams_.find(name);
+  return at == teams_.end() ? core::kRootTeam : at->second;
+}
+
+core::UserIndex Server::UserOf(const std::string& name) {
+  return users_.try_emplace(name, static_cast<core::UserIndex>(users_.size() + 1)).first->second;
+}
+
+std::vector<core::CapIndex> Server::UseCaps(std::vector<GroupName> groups, bool is_cpu_job) {
+  std::vector<core::CapIndex> caps;
+  for (const GroupName& group : Normalised(std::move(groups))) caps.push_back(caps_.Use(core_, group));
+  if (is_cpu_job) caps.push_back(cpu_jobs_cap_);
+  std::sort(caps.begin(), caps.end());
+  return caps;
+}
+
+void Server::LeaveCaps(std::vector<GroupName> groups) {
+  for (const GroupName& group : Normalised(std::move(groups))) caps_.Leave(group);
+}
+
+// --- Waiting ---------------------------------------------------------------------------------------------------
+
+core::Job Server::JobOf(const WaitingEntry& entry) {
+  core::Job job;
+  job.id = entry.id;
+  job.count = entry.count;
+  job.ask = core_.Know(AskOf(kinds_, entry.request, entry.placement, entry.request.gpus));
+  job.team = TeamOf(entry.team);
+  job.user = UserOf(entry.user);
+  job.priority = entry.priority;
+  job.queued_at = entry.queued_at;
+  if (entry.begin > entry.queued_at) job.begin = entry.begin;
+  job.limit = entry.time_limit;
+  job.predicted = entry.predicted;
+  job.preemptible = entry.preemptible;
+  job.is_parked = entry.is_held || !entry.unmet_dependencies.empty();
+  job.draw = entry.placement_draw;
+  return job;
+}
+
+void Server::PutInCore(const WaitingEntry& entry) {
+  core::Job job = JobOf(entry);
+  job.caps = UseCaps(entry.groups, entry.request.gpus == 0);
+  // Whoever has a begin time stands apart until a decision finds it due.
+  core_.Put(std::move(job), kNoTime);
+}
+
+void Server::RemoveFromCore(const WaitingEntry& entry) {
+  core_.Remove(entry.id, now_);
+  LeaveCaps(entry.groups);
+}
+
+void Server::Put(WaitingEntry entry) {
+  if (const WaitingEntry* old = book_.waiting(entry.id)) RemoveFromCore(*old);
+  PutInCore(entry);
+  book_.Put(std::move(entry));
+  ForgetOldClasses();
+}
+
+void Server::Remove(JobId waiting) {
+  const WaitingEntry* entry = book_.waiting(waiting);
+  DIVVY_ASSERT(entry != nullptr);
+  RemoveFromCore(*entry);
+  book_.Remove(waiting);
+}
+
+// --- Running ---------------------------------------------------------------------------------------------------
+
+void Server::AdoptInCore(const RunningJob& job) {
+  core::Job known;
+  known.id = job.id;
+  known.team = TeamOf(job.team);
+  known.user = UserOf(job.user);
+  known.priority = job.priority;
+  known.predicted = job.predicted;
+  known.preemptible = job.preemptible;
+  known.caps = UseCaps(job.groups, job.gpus.empty());
+  Request request;
+  request.gpus = job.gpus.size();
+  core::Ask ask = AskOf(kinds_, request, PlacementStrategy::kSequential, request.gpus);
+  // More is claimed than there is where a server has lost CPUs, or memory, since the job began.
+  const core::NodeState& state = core_.state_of(kServer);
+  core::Shape& shape = ask.groups.front().alternatives.front();
+  shape.cpu_milli = std::min(CpuMilli(job.cpus), std::max(state.cpu_free, 0));
+  shape.memory_mib = std::min(MebibytesUp(job.memory), std::max(state.memory_free, 0));
+  if (shape.cpu_milli < CpuMilli(job.cpus) || shape.memory_mib < MebibytesUp(job.memory)) is_overcommitted_ = true;
+  known.ask = core_.Know(ask);
+  core_.Adopt(known, {{kServer, MaskOf(job.gpus), 0, 0}}, job.started, now_);
+  if (job.known_end != kNever) core_.SetEnd(job.id, job.known_end);
+  if (job.is_leaving) core_.SetLeaving(job.id);
+}
+
+void Server::Adopt(RunningJob job) {
+  AdoptInCore(job);
+  book_.Adopt(std::move(job));
+}
+
+void Server::SetKnownEnd(JobId running, Time end) {
+  RunningJob* job = book_.find_running(running);
+  DIVVY_ASSERT(job != nullptr);
+  job->known_end = end;
+  core_.SetEnd(running, end);
+}
+
+void Server::SetName(JobId running, std::string name) {
+  RunningJob* job = book_.find_running(running);
+  DIVVY_ASSERT(job != nullptr);
+  job->name = std::move(name);
+}
+
+void Server::SetLeaving(JobId running) {
+  RunningJob* job = book_.find_running(running);
+  DIVVY_ASSERT(job != nullptr);
+  if (job->is_leaving) return;
+  job->is_leaving = true;
+  core_.SetLeaving(running);
+}
+
+void Server::Finish(JobId running) {
+  const RunningJob* job = book_.running(running);
+  DIVVY_ASSERT(job != nullptr);
+  LeaveCaps(job->groups);
+  core_.Finish(running, now_);
+  book_.Finish(running);
+  if (is_overcommitted_) Rebuild(TakeTeams());
+}
+
+// --- Bookings --------------------------------------------------------------------------------------------------
+
+std::optional<std::uint64_t> Server::Book(int gpus, const std::string& team, const std::string& user, Time from,
+                                          Time until, Time now) {
+  now_ = std::max(now_, now);
+  Request request;
+  request.gpus = gpus;
+  core::Booking booking;
+  booking.id = ++last_booking_;
+  booking.ask = core_.Know(AskOf(kinds_, request, PlacementStrategy::kSequential, gpus));
+  // Nobody's until it is there: what is kept for its owner already is not kept a second time.
+  booking.user = std::numeric_limits<core::UserIndex>::max();
+  booking.from = from;
+  booking.until = until;
+  const auto booked = core_.Book(std::move(booking), now);
+  if (!booked) return std::nullopt;
+  core::Booking& made = core_.state().bookings.back();
+  made.team = TeamOf(team);
+  made.user = user.empty() ? std::nullopt : std::optional(UserOf(user));
+  return booked->id;
+}
+
+void Server::Unbook(std::uint64_t booking) { core_.Unbook(booking); }
+
+// --- Questions -------------------------------------------------------------------------------------------------
+
+std::string Server::CheckInvariants() const {
+  if (std::string broken = book_.CheckInvariants(); !broken.empty()) return broken;
+  if (std::string broken = core_.CheckInvariants(); !broken.empty()) return "core: " + broken;
+  if (core_.waiting_count() != book_.waiting_count()) return "core knows other jobs that wait";
+  if (core_.running_count() != book_.running_jobs().size()) return "core knows other jobs that run";
+  for (const auto& [id, job] : book_.running_jobs()) {
+    const core::Run* run = core_.running(id);
+    if (run == nullptr || run->pieces.size() != 1) return "core does not know that job " + ToString(id) + " runs";
+    if (run->pieces.front().gpus != MaskOf(job.gpus)) return "core has job " + ToString(id) + " on other GPUs";
+    if (run->end != job.known_end) return "core has another end of job " + ToString(id);
+    if (run->is_leaving != job.is_leaving) return "core does not know whether job " + ToString(id) + " is to end";
+  }
+  for (const auto& [id, entry] : book_.waiting_entries()) {
+    if (!core_.is_waiting(id)) return "core does not know that job " + ToString(id) + " waits";
+  }
+  return "";
+}
+
+}  // namespace divvy

@@ -1,0 +1,135 @@
+#include "engine/server/suggest.h"
+
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+#include "engine/core/explain_change.h"
+#include "engine/phrases.h"
+
+namespace divvy {
+namespace {
+
+class Suggestion {
+ public:
+  Suggestion(const Server& server, const WaitingEntry& entry, Time now)
+      : server_(server), entry_(entry), now_(now), seeker_(core::SeekerOf(server.core().state(), entry.id)) {}
+
+  std::string Find(const std::optional<core::Change>& change) const {
+    const bool is_last_resort = !change || change->kind == core::ChangeKind::kFewerGpus;
+    if (is_last_resort) {
+      if (std::string text = GpuMemory(); !text.empty()) return text;
+      if (std::string text = GpuType(); !text.empty()) return text;
+    }
+    return change ? TextOf(*change) : "";
+  }
+
+ private:
+  struct Trial {
+    bool starts = false;
+    GpuSet gpus;  // Empty where it was not decided on a copy.
+  };
+
+  Trial Try(const core::Change& change) const {
+    const core::Cluster& core = server_.core();
+    const core::Cluster::State& known = core.state();
+    if (known.waiting.size() + known.running.size() + known.classes.size() > core::kMostCopied) {
+      // A view lifts holds while it looks and puts them back.
+      auto& state = const_cast<core::Cluster::State&>(known);
+      return {core::WouldStartWith(state, seeker_, change, now_).has_value(), GpuSet()};
+    }
+    core::Cluster copy = core.Copy();
+    core::Job job;
+    job.id = entry_.id;
+    job.count = entry_.count;
+    job.ask = copy.Know(change.ask);
+    job.team = seeker_.key.team;
+    job.user = seeker_.key.user;
+    job.priority = seeker_.place.priority;
+    job.queued_at = seeker_.place.since;
+    job.limit = change.limit;
+    job.predicted = seeker_.key.predicted;
+    job.caps = seeker_.key.caps;
+    job.preemptible = change.preemptible;
+    job.draw = entry_.placement_draw;
+    copy.Put(std::move(job), now_);
+    // Ids that no job has.
+    std::uint64_t next = std::uint64_t{1} << 62;
+    const core::Plan plan = copy.Decide(now_, [&next](JobId) { return JobId(next++); });
+    for (const core::Start& start : plan.starts) {
+      if (start.entry != entry_.id) continue;
+      return {true, GpuSet::FromBits(start.pieces.front().gpus)};
+    }
+    return {};
+  }
+
+  static std::string AreFree(GpuSet gpus) {
+    if (gpus.empty()) return "";
+    return " (" + GpusText(gpus) + " " + std::string(IsOrAre(gpus.size())) + " free)";
+  }
+
+  core::Change With(const Request& request) const {
+    return {core::ChangeKind::kModel, AskOf(server_.kinds(), request, entry_.placement, request.gpus),
+            seeker_.key.limit, seeker_.key.preemptible, ""};
+  }
+
+  std::string GpuMemory() const {
+    std::vector<Bytes> sizes;
+    for (const GpuFacts& gpu : server_.capacity().gpus) {
+      if (gpu.memory_total < entry_.request.gpu_memory) sizes.push_back(gpu.memory_total);
+    }
+    std::sort(sizes.rbegin(), sizes.rend());
+    sizes.erase(std::unique(sizes.begin(), sizes.end()), sizes.end());
+    for (Bytes size : sizes) {
+      Request request = entry_.request;
+      request.gpu_memory = size;
+      if (const Trial trial = Try(With(request)); trial.starts)
+        return "--gpu-memory " + BytesFlag(size) + AreFree(trial.gpus);
+    }
+    return "";
+  }
+
+  std::string GpuType() const {
+    Request request = entry_.request;
+    if (request.gpu_type.empty()) return "";
+    request.gpu_type.clear();
+    if (const Trial trial = Try(With(request)); trial.starts) return "no --gpu-type" + AreFree(trial.gpus);
+    if (request.gpu_memory == Bytes(0)) return "";
+    request.gpu_memory = Bytes(0);
+    const Trial trial = Try(With(request));
+    return trial.starts ? "no --gpu-type and no --gpu-memory" + AreFree(trial.gpus) : "";
+  }
+
+  std::string TextOf(const core::Change& change) const {
+    const Trial trial = Try(change);
+    if (!trial.starts) return "";
+    switch (change.kind) {
+      case core::ChangeKind::kTimeLimit:
+        return change.text;
+      case core::ChangeKind::kHost:
+        return change.text + " (that much is free)";
+      case core::ChangeKind::kFewerGpus: {
+        const int gpus = change.ask.groups.front().alternatives.front().gpus;
+        const std::string most =
+            entry_.request.gpus_most > 0 ? ".." + std::to_string(entry_.request.gpus_most) : std::string();
+        return "--gpus " + std::to_string(gpus) + most + AreFree(trial.gpus);
+      }
+      default:
+        return change.text + AreFree(trial.gpus);
+    }
+  }
+
+  const Server& server_;
+  const WaitingEntry& entry_;
+  Time now_;
+  core::Seeker seeker_;
+};
+
+}  // namespace
+
+std::string SuggestChange(const Server& server, const WaitingEntry& entry, const std::optional<core::Change>& change,
+                          Time now) {
+  return Suggestion(server, entry, now).Find(change);
+}
+
+}  // namespace divvy

@@ -1,0 +1,71 @@
+// What one server says, in the words of the engine for many nodes: GPU models as kinds, requests as
+// asks, caps as indices. Pure values; nothing here decides.
+#pragma once
+
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "engine/core/cluster.h"
+#include "engine/policy.h"
+#include "engine/server/facts.h"
+
+namespace divvy {
+
+/// The kinds of GPUs that a request can tell apart (model and memory), and of nodes that mix them.
+class Kinds {
+ public:
+  /// Makes the kinds of these nodes. At most placement::kMaxModels kinds, mixtures included.
+  explicit Kinds(const std::vector<const NodeCapacity*>& nodes = {});
+
+  /// What core knows of a node: `kind`, `gpu_kinds`, `gpu_model`, GPUs, CPUs, memory.
+  core::NodeFacts FactsOf(const NodeCapacity& capacity) const;
+  /// The kinds that `request` accepts; all of them where it accepts every GPU there is.
+  placement::ModelSet Accepted(const Request& request) const;
+
+ private:
+  using Kind = std::pair<std::string, Bytes>;  // Model and memory.
+  std::vector<std::uint8_t> KindsOf(const NodeCapacity& capacity) const;
+
+  std::vector<Kind> kinds_;
+  std::vector<std::vector<std::uint8_t>> mixtures_;  // Ascending, each once; numbered behind the kinds.
+};
+
+/// One task with `gpus` GPUs and the rest of `request`. CPUs and memory are rounded up to what core counts in.
+core::Ask AskOf(const Kinds& kinds, const Request& request, PlacementStrategy placement, int gpus);
+
+std::int32_t CpuMilli(int cpus);
+std::int32_t MebibytesUp(Bytes bytes);
+std::int32_t MebibytesDown(Bytes bytes);
+
+core::Rules RulesOf(const Policy& policy);
+
+/// How people are told of the cap of a group: "array 7", "user ada", "team vision", "group train".
+std::string CapText(const std::string& group);
+
+/// GroupCaps by name. An index that nobody uses any more is given to the next name, so that a server that has seen a
+/// million arrays knows as many caps as it has arrays.
+class GroupCaps {
+ public:
+  /// One more user of `name`.
+  core::CapIndex Use(core::Cluster& core, const std::string& name);
+  void Leave(const std::string& name);
+  void SetLimit(core::Cluster& core, const std::string& name, int limit);
+  /// Those that have one.
+  std::map<std::string, int> limits() const;
+
+ private:
+  struct Slot {
+    core::CapIndex index = 0;
+    int users = 0;
+    int limit = 0;
+  };
+  Slot& SlotOf(core::Cluster& core, const std::string& name);
+  void ForgetIfUnused(std::map<std::string, Slot>::iterator at);
+
+  std::map<std::string, Slot> slots_;
+  std::vector<core::CapIndex> free_;
+};
+
+}  // namespace divvy

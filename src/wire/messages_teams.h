@@ -1,0 +1,104 @@
+// The messages of teams, reservations and reports; see messages.h for the conventions. What changes a team is
+// TeamChange and UserChange (model/team.h). Amounts are in their own unit: GPUs, GPU-hours, the currency of the prices.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "model/team.h"
+
+namespace divvy::wire {
+
+/// A team, or a user (then of the team's fields only `team` is used: their default).
+struct TeamView {
+  std::string name;
+  std::string parent;
+  std::int64_t depth = 0;  // 0: at the top.
+  std::optional<double> quota;
+  std::optional<double> limit;
+  std::int64_t weight = 1;
+  std::int64_t priority = 0;
+  std::vector<std::string> users;
+  std::vector<std::string> groups;
+  std::string team;
+  std::optional<std::int64_t> most_running;  // Caps; nothing: none.
+  std::optional<std::int64_t> most_queued;
+  std::optional<double> budget_gpu_hours;
+  std::optional<double> budget_cost;
+  std::string period;        // Of the budget: "day", "week", "month"; UTC.
+  std::int64_t running = 0;  // Jobs.
+  std::int64_t queued = 0;
+  std::int64_t gpus = 0;        // That its running jobs hold.
+  std::optional<double> share;  // GPUs that are its own as things are: quota, and its part of what others leave.
+  double used_gpu_hours = 0;    // In the period.
+  double used_cost = 0;
+  std::string barred;  // Why none of its jobs may start; empty: they may.
+  bool is_from_file = false;
+};
+
+struct TeamsView {
+  bool are_quotas_on = false;
+  std::vector<TeamView> teams;  // As a tree: children behind their parent.
+  std::vector<TeamView> users;  // That have a row, or jobs.
+};
+
+struct TeamName {
+  std::string name;
+};
+struct QuotasRequest {
+  bool are_on = false;
+};
+struct MessageAnswer {
+  std::string message;
+};
+
+struct ReservationRequest {
+  std::string name;
+  std::int64_t gpus = 0;
+  std::string user;  // One of user and team.
+  std::string team;
+  double start = 0;
+  double duration_s = 0;
+  std::string every = "once";  // "day", "weekday", "week".
+  double utc_offset_s = 0;     // Says which days are weekdays.
+};
+struct ReservationTurn {
+  double start = 0;
+  double end = 0;
+  bool is_held = false;  // GPUs are kept for it.
+  std::string reason;    // Why not.
+};
+struct ReservationView {
+  std::int64_t number = 0;
+  std::string name;
+  std::int64_t gpus = 0;
+  std::string user;
+  std::string team;
+  double start = 0;
+  double duration_s = 0;
+  std::string every;
+  std::string by;
+  std::vector<ReservationTurn> turns;  // Those that lie ahead, or are now, for eight days.
+};
+struct ReservationName {
+  std::string which;  // Number or name.
+};
+
+/// How good predictions of run times would have been, had each job been predicted when it ended the one before.
+struct PredictionRow {
+  std::string user;  // Empty: all.
+  std::int64_t predicted = 0;
+  std::int64_t unpredicted = 0;  // Nothing of the like had run before.
+  double median_ratio = 0;       // Actual to predicted.
+  double within_factor_two = 0;  // Share, 0..1.
+  double inside_interval = 0;    // Share that ended within the interval in which 8 of 10 should.
+};
+struct PredictionsReport {
+  std::int64_t jobs = 0;            // That were run through, the latest that ended.
+  double since = 0;                 // End of the first of them.
+  std::vector<PredictionRow> rows;  // All first, then by user.
+};
+
+}  // namespace divvy::wire

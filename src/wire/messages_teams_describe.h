@@ -1,0 +1,36 @@
+// The fields of the messages of teams, reservations and reports; see messages_describe.h.
+#pragma once
+
+#include <boost/describe/class.hpp>
+
+#include "wire/messages_teams.h"
+
+namespace divvy {
+
+BOOST_DESCRIBE_STRUCT(CapsChange, (), (running, queued, gpu_hours, cost, period))
+BOOST_DESCRIBE_STRUCT(TeamChange, (),
+                      (name, is_new, parent, quota, limit, weight, priority, add_users, remove_users, add_groups,
+                       remove_groups, caps, clear))
+BOOST_DESCRIBE_STRUCT(UserChange, (), (user, team, caps, clear))
+
+}  // namespace divvy
+
+namespace divvy::wire {
+
+BOOST_DESCRIBE_STRUCT(TeamView, (),
+                      (name, parent, depth, quota, limit, weight, priority, users, groups, team, most_running,
+                       most_queued, budget_gpu_hours, budget_cost, period, running, queued, gpus, share, used_gpu_hours,
+                       used_cost, barred, is_from_file))
+BOOST_DESCRIBE_STRUCT(TeamsView, (), (are_quotas_on, teams, users))
+BOOST_DESCRIBE_STRUCT(TeamName, (), (name))
+BOOST_DESCRIBE_STRUCT(QuotasRequest, (), (are_on))
+BOOST_DESCRIBE_STRUCT(MessageAnswer, (), (message))
+BOOST_DESCRIBE_STRUCT(ReservationRequest, (), (name, gpus, user, team, start, duration_s, every, utc_offset_s))
+BOOST_DESCRIBE_STRUCT(ReservationTurn, (), (start, end, is_held, reason))
+BOOST_DESCRIBE_STRUCT(ReservationView, (), (number, name, gpus, user, team, start, duration_s, every, by, turns))
+BOOST_DESCRIBE_STRUCT(ReservationName, (), (which))
+BOOST_DESCRIBE_STRUCT(PredictionRow, (),
+                      (user, predicted, unpredicted, median_ratio, within_factor_two, inside_interval))
+BOOST_DESCRIBE_STRUCT(PredictionsReport, (), (jobs, since, rows))
+
+}  // namespace divvy::wire

@@ -1,0 +1,75 @@
+#!/usr/bin/env bash
+# Teams and reservations on a real daemon: who may submit for whom, caps, what survives a restart, and GPUs that are kept.
+. "$(dirname "$0")/lib.sh"
+me=$(id -un)
+mkdir -p "$DIVVY_HOME"
+cat >"$DIVVY_HOME/divvy.toml" <<EOF
+[teams.filed]
+quota = 2
+users = ["$me"]
+[prices]
+default = 2.0
+EOF
+divvy up --quiet --emulate 4xH100-80GB
+
+# Refused with one line each.
+refused() {
+  local wanted=$1
+  shift
+  "$@" >answer 2>&1 && fail "$* was not refused"
+  grep -qF "$wanted" answer || fail "$*: wanted '$wanted', got '$(cat answer)'"
+}
+refused "team filed stands in divvy.toml" divvy teams set filed --quota 4
+refused "there is a team filed already" divvy teams add filed
+refused "below its quota" divvy teams add nlp --quota 4 --limit 2
+refused "no team gone to be its parent" divvy teams add nlp --parent gone
+divvy teams add vision --quota 2 --limit 3 --user "$me" --max-running 1 >/dev/null
+refused "say whose share this job runs on" divvy submit -- true
+refused "there is no team visoin" divvy submit --team visoin -- true
+refused "team vision runs on 3 at most" divvy submit --team vision --gpus 4 -- true
+divvy teams user "$me" --team vision >/dev/null
+
+# The default team, and its cap of one job at a time.
+first=$(divvy submit --quiet --gpus 1 --time 1h -- sleep 600)
+expect vision "$(field "$first" team)" "the default team"
+wait_for "the first job" state_is "$first" running
+second=$(divvy submit --quiet --gpus 1 -- sleep 600)
+state_is "$second" queued || fail "the cap of the team did not hold"
+divvy why "$second" | grep -q "team vision runs 1 of at most 1" || fail "why does not name the cap: $(divvy why "$second")"
+divvy teams show vision | grep -q "1/1 running" || fail "$(divvy teams show vision)"
+
+# A restart knows all of it.
+divvy down >/dev/null
+divvy up --quiet --emulate 4xH100-80GB
+state_is "$second" queued || fail "the restart forgot the cap"
+divvy teams --json | grep -q '"name":"vision"' || fail "the restart forgot the team"
+refused "jobs that wait or run" divvy teams rm vision
+divvy teams set vision --max-running none >/dev/null
+wait_for "the second job, without the cap" state_is "$second" running
+
+# Reserved GPUs: refused with the reason, kept, and given to whom they are for.
+refused "run jobs without a time limit" divvy reserve --gpus 4 --team filed --start now+2h --duration 1h
+divvy cancel "$second" --grace 0 >/dev/null
+wait_for "its end" state_is "$second" cancelled
+divvy reserve --gpus 3 --team filed --duration 2h --name course >/dev/null || fail "there is room for three"
+refused "there is a reservation" divvy reserve --gpus 1 --user "$me" --duration 1h --name course
+other=$(divvy submit --quiet --gpus 1 --team vision --time 30m -- sleep 600)
+state_is "$other" queued || fail "it runs on reserved GPUs"
+divvy why "$other" | grep -qi "reserv" || fail "why does not name the reservation: $(divvy why "$other")"
+theirs=$(divvy submit --quiet --gpus 2 --team filed --time 30m -- sleep 600)
+wait_for "the team's own job on its reserved GPUs" state_is "$theirs" running
+divvy down >/dev/null
+divvy up --quiet --emulate 4xH100-80GB
+divvy reserve list | grep -q "course.*team filed.*in force" || fail "$(divvy reserve list)"
+state_is "$other" queued || fail "the restart forgot the reservation"
+divvy reserve cancel course >/dev/null
+wait_for "the other job, without the reservation" state_is "$other" running
+
+# With quotas on, no quota is no access, and 0 blocks.
+divvy teams add empty --user "$me" >/dev/null
+divvy teams quotas on >/dev/null
+refused "no quota, and with quotas on that is no access" divvy submit --team empty -- true
+divvy teams set empty --quota 0 >/dev/null
+refused "team empty is blocked: its quota is 0" divvy submit --team empty -- true
+divvy report predictions | grep -q "^all" || fail "$(divvy report predictions)"
+echo "teams: all as they should be"
