@@ -43,7 +43,7 @@ bool IsSure(const Cluster::State& state, const Promise& promise, Time now) {
     }
     for (const Hold& hold : state.nodes[piece.node].holds) {
       const bool overlaps = (hold.gpus & piece.gpus) != 0 || piece.gpus == 0;
-      if (overlaps && !hold.is_sure && hold.booking == 0 && hold.until <= promise.start) return false;
+      if (overlaps && !hold.ends_surely && hold.booking == 0 && hold.until <= promise.start) return false;
     }
   }
   return true;

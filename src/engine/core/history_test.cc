@@ -283,7 +283,7 @@ class History {
     for (const Promise& promise : cluster_.promises()) {
       const auto before = promised_.find(promise.entry);
       const bool is_moved = before != promised_.end() && promise.start > before->second;
-      if (is_moved && !kind_.has_bookings && !kind_.has_teams && !IsBehindArray(promise.entry, plan)) {
+      if (is_moved && !kind_.has_bookings && !kind_.has_teams && !HasStartedBefore(promise.entry, plan)) {
         return "the start of job " + std::to_string(promise.entry.value()) + " was put off\n" + trail_;
       }
       starts[promise.entry] = promise.start;
@@ -292,10 +292,9 @@ class History {
     return "";
   }
 
-  // Of an array one member at a time has a promise; the others go before those that came later all the same.
-  bool IsBehindArray(JobId id, const Plan& plan) const {
-    return std::any_of(plan.starts.begin(), plan.starts.end(),
-                       [&](const Start& start) { return start.entry < id && start.job != start.entry; });
+  // Who came before starts as soon as it fits, wherever that is.
+  static bool HasStartedBefore(JobId id, const Plan& plan) {
+    return std::any_of(plan.starts.begin(), plan.starts.end(), [&](const Start& start) { return start.entry < id; });
   }
 
   // Nothing else arrives: whoever can run does.

@@ -51,12 +51,13 @@ void Pass::HoldAgain(PromiseSlot& slot) {
     hold.drains = slot.promise.start == kNever || slot.promise.is_claim;
     hold.is_claim = slot.promise.is_claim;
     hold.from = hold.drains ? now_ : slot.promise.start;
-    hold.is_sure = slot.promise.is_sure && key.limit > Duration(0);
+    hold.is_sure = slot.promise.is_sure;
+    hold.ends_surely = slot.promise.is_sure && key.limit > Duration(0);
     const Duration likely = LengthOf(state_.rules, key).likely;
     hold.until = likely > Duration(0) && !hold.drains ? AddSaturating(slot.promise.start, likely) : kNever;
     state_.AddHold(piece.node, hold);
   }
-  slot.is_lifted = false;
+  slot.is_lifted = slot.is_lost = false;
 }
 
 // What is placed may count on GPUs from which another's hold can still move to others of the node; so that one does.
@@ -105,12 +106,12 @@ void Pass::Restore(bool has_changed) {
   for (std::size_t i = settled_; i < state_.promises.size(); ++i) {
     PromiseSlot& slot = state_.promises[i];
     if (!slot.is_lifted) continue;
-    if (!has_changed) {
-      HoldAgain(slot);
-    } else if (Stands(slot)) {
+    if (has_changed && Stands(slot)) {
       HoldFor(slot);
-    } else {
-      slot.is_stale = true;
+    } else if (has_changed) {
+      slot.is_stale = slot.is_lost = true;
+    } else if (!slot.is_lost) {
+      HoldAgain(slot);
     }
   }
 }
@@ -201,9 +202,16 @@ void Pass::Settle() {
 // False: it has started, or nothing can be promised to it any more.
 bool Pass::Resettle(PromiseSlot slot, const Place& place, bool is_escalated) {
   if (!slot.is_lifted) Unhold(state_.promises[settled_]);
-  // What it has is kept or bettered with what is promised to nobody; those behind give way only if it is lost.
+  // What it has is bettered with what is promised to nobody; those behind it give way if what it has is lost, or if it
+  // can start at once.
   Outlook outlook = Look(slot, is_escalated);
-  if (!outlook.is_kept() && Lift(settled_ + 1)) outlook = Look(slot, is_escalated);
+  if (outlook.pieces.empty() && Lift(settled_ + 1)) {
+    if (!outlook.is_kept()) {
+      outlook = Look(slot, is_escalated);
+    } else if (!slot.promise.is_claim) {
+      outlook.pieces = Find(slot.job_class, place.id, slot.is_stale);
+    }
+  }
   JobId& first = first_blocked(slot.wants_gpu);
   if (!outlook.pieces.empty()) {
     Forget(settled_);
@@ -220,17 +228,20 @@ bool Pass::Resettle(PromiseSlot slot, const Place& place, bool is_escalated) {
     Restore(true);
     return false;
   }
-  if (outlook.promise->start != slot.promise.start || outlook.promise->pieces != slot.promise.pieces) {
+  const bool has_changed =
+      outlook.promise->start != slot.promise.start || outlook.promise->pieces != slot.promise.pieces;
+  if (has_changed) {
     for (const Piece& piece : slot.promise.pieces) state_.Grow(piece.node);
     state_.FreshenCaps(slot.job_class);
     state_.room_epoch += 1;
   }
   slot.promise = std::move(*outlook.promise);
   slot.is_stale = false;
-  HoldFor(slot);
+  if (has_changed) HoldFor(slot);
+  else HoldAgain(slot);
   state_.promises[settled_] = std::move(slot);
   settled_ += 1;
-  Restore(true);
+  Restore(has_changed);
   settled_ -= 1;
   return true;
 }
@@ -274,9 +285,7 @@ std::optional<Promise> Pass::Renewed(const PromiseSlot& slot, bool is_escalated)
 
 // To one that asks for the same, nobody can promise a start until more becomes free than is known: whatever is known to
 // end has been counted, so it does not matter how long it runs. Bookings make a difference between users.
-void Pass::NoteHopeless(ClassIndex index, bool is_escalated) {
-  HopelessSince(index, is_escalated) = state_.room_epoch;
-}
+void Pass::NoteHopeless(ClassIndex index, bool is_escalated) { HopelessSince(index, is_escalated) = state_.room_epoch; }
 
 bool Pass::IsHopeless(ClassIndex index, bool is_escalated) {
   return HopelessSince(index, is_escalated) == state_.room_epoch;

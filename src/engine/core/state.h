@@ -85,10 +85,11 @@ struct Hold {
   GpuMask gpus = 0;
   Time from = kNever;
   Time until = kNever;
-  bool is_sure = false;   // Both times rest on time limits alone.
-  GpuMask closed = 0;     // Of a booking that has begun: nobody else's, whatever of them its owners use.
-  bool drains = false;    // `gpus` as they become free, which nobody can date.
-  bool is_claim = false;  // Of what was taken for `entry`: it binds everybody, whatever their place in the order.
+  bool is_sure = false;      // `from` rests on time limits alone,
+  bool ends_surely = false;  // and so does `until`.
+  GpuMask closed = 0;        // Of a booking that has begun: nobody else's, whatever of them its owners use.
+  bool drains = false;       // `gpus` as they become free, which nobody can date.
+  bool is_claim = false;     // Of what was taken for `entry`: it binds everybody, whatever their place in the order.
 };
 
 struct Node {
@@ -117,7 +118,8 @@ struct PromiseSlot {
   bool wants_gpu = false;
   bool is_stale = false;  // Its nodes changed; to be looked at again.
   bool is_lifted =
-      false;  // It holds nothing at the moment, so that one before it can be placed; only inside a decision.
+      false;             // It holds nothing at the moment, so that one before it can be placed; only inside a decision.
+  bool is_lost = false;  // Lifted, and somebody else has what it held.
 };
 
 /// A job, or a piece of one, that goes on elsewhere once it has left where it is.
@@ -177,8 +179,8 @@ struct Cluster::State {
   std::map<JobId, Moving> moving;  // Of them, those that go on elsewhere; `to` is held for them.
   /// JobClass::hopeless of all classes that ask for the same, while there are no bookings.
   std::vector<std::array<std::uint64_t, 2>> hopeless_asks;
-  std::uint64_t take_epoch = 1;    // Counts what can have changed who may take from whom.
-  Time take_again = kNever;        // When time alone may have.
+  std::uint64_t take_epoch = 1;  // Counts what can have changed who may take from whom.
+  Time take_again = kNever;      // When time alone may have.
 
   // --- cluster.cc
   void MakeFleet();

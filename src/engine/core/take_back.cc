@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "base/result.h"
+#include "engine/core/claims.h"
 #include "engine/core/pass.h"
 #include "engine/core/placing.h"
 #include "engine/core/take_back_search.h"
@@ -16,66 +17,6 @@ struct Head {
   Taker taker;
   static bool Later(const Head& a, const Head& b) { return b.key < a.key; }
 };
-
-const PromiseSlot* SlotOf(const Cluster::State& state, JobId entry) {
-  for (const PromiseSlot& slot : state.promises) {
-    if (slot.promise.entry == entry) return &slot;
-  }
-  return nullptr;
-}
-
-Hold ClaimHold(JobId entry, const Shape& shape, const Piece& piece, Time now) {
-  Hold hold;
-  hold.entry = entry;
-  hold.shape = shape;
-  hold.gpus = piece.gpus;
-  hold.from = now;
-  hold.drains = hold.is_claim = true;
-  return hold;
-}
-
-// A promise of its own does not stand in a job's way.
-class LiftedHolds {
- public:
-  LiftedHolds(Cluster::State& state, JobId entry) : state_(state), entry_(entry) {
-    const PromiseSlot* slot = SlotOf(state, entry);
-    if (slot == nullptr) return;
-    for (const Piece& piece : slot->promise.pieces) {
-      auto& holds = state.nodes[piece.node].holds;
-      for (auto at = holds.begin(); at != holds.end();) {
-        if (at->entry != entry || at->booking != 0) {
-          ++at;
-          continue;
-        }
-        lifted_.emplace_back(piece.node, std::move(*at));
-        at = holds.erase(at);
-      }
-      Settle(piece.node);
-    }
-  }
-  ~LiftedHolds() {
-    for (auto& [node, hold] : lifted_) state_.AddHold(node, std::move(hold));
-  }
-  /// They are not put back.
-  void Forget() { lifted_.clear(); }
-  LiftedHolds(const LiftedHolds&) = delete;
-  LiftedHolds& operator=(const LiftedHolds&) = delete;
-
- private:
-  void Settle(NodeIndex node) {
-    if (!state_.nodes[node].holds.empty() || state_.held.erase(node) == 0) return;
-    state_.Show(node);
-  }
-  Cluster::State& state_;
-  JobId entry_;
-  std::vector<std::pair<NodeIndex, Hold>> lifted_;
-};
-
-void InsertSlot(Cluster::State& state, PromiseSlot slot) {
-  const auto at = std::upper_bound(state.promises.begin(), state.promises.end(), slot,
-                                   [](const PromiseSlot& a, const PromiseSlot& b) { return a.key < b.key; });
-  state.promises.insert(at, std::move(slot));
-}
 
 void Apply(Cluster::State& state, Time now, const Head& head, Seizure seizure, Plan& plan) {
   const JobId entry = head.taker.place.id;
@@ -98,23 +39,7 @@ void Apply(Cluster::State& state, Time now, const Head& head, Seizure seizure, P
     state.moving[part.job] = {ask, part.to, part.is_all};
     plan.moves.push_back({part.job, std::move(part.from), std::move(part.to), entry});
   }
-  for (std::size_t i = 0; i < state.promises.size(); ++i) {
-    if (state.promises[i].promise.entry != entry) continue;
-    state.promises.erase(state.promises.begin() + static_cast<std::ptrdiff_t>(i));
-    break;
-  }
-  const JobClass& job_class = state.classes[head.taker.job_class];
-  PromiseSlot slot;
-  slot.promise = {entry, AddSaturating(now, state.rules.grace), true, true, std::move(seizure.place)};
-  slot.key = head.key;
-  slot.job_class = head.taker.job_class;
-  slot.wants_gpu = job_class.wants_gpu;
-  for (const Piece& piece : slot.promise.pieces) {
-    const Shape& shape = ShapeOf(state.asks[job_class.key.ask], piece);
-    state.AddHold(piece.node, ClaimHold(entry, shape, piece, now));
-  }
-  InsertSlot(state, std::move(slot));
-  state.take_epoch += 1;
+  Claim(state, now, head.key, head.taker.job_class, entry, std::move(seizure.place));
 }
 
 std::optional<Seizure> Look(Cluster::State& state, Time now, const Taker& taker, const std::set<JobId>& started,
