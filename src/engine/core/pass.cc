@@ -37,8 +37,8 @@ Barrier BarrierOf(const Cluster::State& state, ClassIndex index) {
   return barrier;
 }
 
-Pass::Pass(Cluster::State& state, Time now, const Cluster::NameMember& name, int most_moves)
-    : state_(state), now_(now), name_(name), moves_left_(most_moves) {}
+Pass::Pass(Cluster::State& state, Time now, const Cluster::NameMember& name, int most_remakes)
+    : state_(state), now_(now), name_(name), remakes_left_(most_remakes) {}
 
 Plan Pass::Decide() {
   state_.MakeFleet();

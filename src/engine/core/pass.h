@@ -16,8 +16,11 @@ namespace divvy::core {
 /// comes nearer. Slurm bounds its backfill in the same way (bf_max_job_test).
 inline constexpr std::size_t kMostPromises = 16;
 
-/// How often in one decision promises are made anew to let a job pass that fits beside them elsewhere.
-inline constexpr int kMostMoves = 8;
+/// How many promises are made anew in one decision to let jobs pass that fit beside them elsewhere.
+inline constexpr int kMostRemakes = 32;
+
+/// Gangs that drain nodes and look for better ones in one decision.
+inline constexpr int kMostBetterDrains = 2;
 
 /// Rounds in which nobody starts, after which promises are no longer improved in this decision.
 inline constexpr int kMostIdleRounds = 64;
@@ -34,7 +37,7 @@ Barrier BarrierOf(const Cluster::State& state, ClassIndex job_class);
 
 class Pass {
  public:
-  Pass(Cluster::State& state, Time now, const Cluster::NameMember& name, int most_moves = kMostMoves);
+  Pass(Cluster::State& state, Time now, const Cluster::NameMember& name, int most_remakes = kMostRemakes);
   /// Promises stay as they are: nobody gets one, and who has one does not start.
   void KeepPromises() { keeps_promises_ = true; }
   Plan Decide();
@@ -121,7 +124,8 @@ class Pass {
   std::optional<Key> reached_;  // Of whom was looked at last in this round.
   bool has_started_ = false;    // Somebody, in this round.
   int idle_rounds_ = 0;         // Since somebody started.
-  int moves_left_ = 0;
+  int remakes_left_ = 0;
+  int drains_left_ = kMostBetterDrains;
   bool has_overrun_ = false;  // Somebody was expected to have ended by now.
   bool keeps_promises_ = false;
 };

@@ -272,8 +272,9 @@ std::optional<Promise> Pass::Renewed(const PromiseSlot& slot, bool is_escalated)
     promise = Earliest(state_, slot.job_class, entry, now_, is_escalated);
   } else if (idle_rounds_ < kMostIdleRounds) {
     promise = EarlierOn(state_, slot.job_class, entry, now_, grown_, slot.promise.start);
-    if (!promise && slot.promise.start == kNever && !grown_.empty()) {
+    if (!promise && slot.promise.start == kNever && !grown_.empty() && drains_left_ > 0) {
       const Ask& ask = state_.asks[state_.classes[slot.job_class].key.ask];
+      if (LeastTasks(ask) > 1) drains_left_ -= 1;  // Of a gang it is a look at every node.
       promise = BetterDrain(state_, ask, grown_, slot.promise.pieces);
       if (promise) promise->entry = entry;
       if (promise) return promise;
@@ -340,7 +341,7 @@ void Pass::PushBehind(ClassIndex index, const Place& place) {
 // The job fits, but only on what is held. A promise is about a time: if every promise before this job can be kept
 // elsewhere no later than it is, they move.
 std::vector<Piece> Pass::MovePromises(const Candidate& candidate) {
-  if (settled_ == 0 || moves_left_ == 0) return {};
+  if (settled_ == 0 || remakes_left_ < static_cast<int>(settled_)) return {};
   const ClassKey& key = state_.classes[candidate.job_class].key;
   const Ask& ask = state_.asks[key.ask];
   if (LeastTasks(ask) > 1 || ask.groups.size() > 1) return {};
@@ -350,7 +351,7 @@ std::vector<Piece> Pass::MovePromises(const Candidate& candidate) {
     if (placement::Fits(state_.nodes[node].state, shape)) nodes.push_back(node);
   }
   if (nodes.empty()) return {};
-  moves_left_ -= 1;
+  remakes_left_ -= static_cast<int>(settled_);
   const bool has_lifted = Lift(settled_);
   const std::vector<PromiseSlot> before(state_.promises.begin(),
                                         state_.promises.begin() + static_cast<std::ptrdiff_t>(settled_));
