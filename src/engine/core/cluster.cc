@@ -220,6 +220,7 @@ ClassIndex Cluster::State::ClassOf(const Job& job) {
     job_class.wants_gpu = WantsGpu(asks[job.ask]);
     Front front;
     front.wants_gpu = job_class.wants_gpu;
+    front.team = job.team;
     front.is_plain = asks[job.ask].groups.size() == 1 && asks[job.ask].groups.front().alternatives.size() == 1;
     front.shape = asks[job.ask].groups.front().alternatives.front();
     fronts.push_back(front);
@@ -240,21 +241,25 @@ Standing Cluster::State::StandingOf(ClassIndex index, const Place& place) const 
 
 // Teams are compared by the job that each would start next, so that all jobs of a team have one place among teams.
 void Cluster::State::FindTeamFronts(Time now) {
+  constexpr ClassIndex kNone = ~ClassIndex{0};
+  std::vector<ClassIndex> first(teams.size(), kNone);
+  const auto is_before = [&](ClassIndex a, ClassIndex b) {
+    const auto& one = keys[a].rank;
+    const auto& other = keys[b].rank;
+    return std::lexicographical_compare(one.begin() + kTeamRanks, one.end(), other.begin() + kTeamRanks, other.end());
+  };
+  for (ClassIndex index = 0; index < fronts.size(); ++index) {
+    if (!fronts[index].is_waiting) continue;
+    ClassIndex& known = first[fronts[index].team];
+    if (known == kNone || is_before(index, known)) known = index;
+  }
   team_fronts.assign(teams.size(), {});
-  for (ClassIndex index = 0; index < classes.size(); ++index) {
-    const JobClass& job_class = classes[index];
-    if (job_class.line.empty()) continue;
-    TeamFront front;
+  for (TeamIndex team = 0; team < teams.size(); ++team) {
+    if (first[team] == kNone) continue;
+    TeamFront& front = team_fronts[team];
     front.is_set = true;
-    front.milli = job_class.least_milli;
-    Standing standing{job_class.line.At(job_class.line.begin()).place, job_class.least_milli};
-    if (rules.fair_is_fifo) {
-      RankFifo(standing, front.rank.data());
-    } else {
-      RankSmallFirst(rules, standing, now, front.rank.data());
-    }
-    TeamFront& known = team_fronts[job_class.key.team];
-    if (!known.is_set || front.rank < known.rank) known = front;
+    front.milli = classes[first[team]].least_milli;
+    RankTeam(teams, team, front.milli, now, front.rank.data());
   }
 }
 
@@ -262,8 +267,7 @@ void Cluster::State::HeadChanged(ClassIndex index, Time now) {
   JobClass& job_class = classes[index];
   if (job_class.line.empty()) return;
   const Place& place = job_class.line.At(job_class.line.begin()).place;
-  job_class.head = KeyOf(rules, teams, StandingOf(index, place), now);
-  keys[index] = job_class.head;
+  keys[index] = KeyOf(rules, teams, StandingOf(index, place), now);
   fronts[index].since = place.since;
   // The next of the class to escalate: it may be promised a start then, and may pass others.
   job_class.head_changes_at = kNever;

@@ -40,6 +40,9 @@ Key KeyOf(const Rules& rules, const Teams& teams, const Standing& standing, Time
 void RankSmallFirst(const Rules& rules, const Standing& standing, Time now, std::int64_t* rank);
 void RankFifo(const Standing& standing, std::int64_t* rank);
 void RankShortest(const Rules& rules, const Standing& standing, std::int64_t* rank);
+/// kFair: so much of a rank is the same for all jobs of a team.
+inline constexpr std::size_t kTeamRanks = 4;
+void RankTeam(const Teams& teams, TeamIndex team, std::int64_t front_milli, Time now, std::int64_t* rank);
 void RankFair(const Rules& rules, const Teams& teams, const Standing& standing, Time now, std::int64_t* rank);
 
 }  // namespace divvy::core

@@ -10,20 +10,24 @@ namespace divvy::core {
 namespace {
 
 /// Levels of the tree that are compared; deeper ones by their usage alone.
-constexpr std::size_t kLevels = 3;
+constexpr std::size_t kLevels = kTeamRanks - 1;
 
 }  // namespace
 
-void RankFair(const Rules& rules, const Teams& teams, const Standing& standing, Time now, std::int64_t* rank) {
-  const std::vector<TeamIndex> path = teams.PathOf(standing.team);
+void RankTeam(const Teams& teams, TeamIndex team, std::int64_t front_milli, Time now, std::int64_t* rank) {
+  const std::vector<TeamIndex> path = teams.PathOf(team);
   for (std::size_t level = 0; level < std::min(path.size(), kLevels); ++level) {
-    rank[level] = teams.Satisfaction(path[level], standing.front_milli);
+    rank[level] = teams.Satisfaction(path[level], front_milli);
   }
-  rank[kLevels] = static_cast<std::int64_t>(std::min(teams.usage(standing.team, now), 9e15));
+  rank[kLevels] = static_cast<std::int64_t>(std::min(teams.usage(team, now), 9e15));
+}
+
+void RankFair(const Rules& rules, const Teams& teams, const Standing& standing, Time now, std::int64_t* rank) {
+  RankTeam(teams, standing.team, standing.front_milli, now, rank);
   if (rules.fair_is_fifo) {
-    RankFifo(standing, rank + kLevels + 1);
+    RankFifo(standing, rank + kTeamRanks);
   } else {
-    RankSmallFirst(rules, standing, now, rank + kLevels + 1);
+    RankSmallFirst(rules, standing, now, rank + kTeamRanks);
   }
 }
 

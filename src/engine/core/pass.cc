@@ -86,7 +86,7 @@ const Pass::Candidate* Pass::Next() {
                                         [&](ClassIndex a, ClassIndex b) { return state_.keys[a] < state_.keys[b]; });
     if (first != pool_.end()) {
       const JobClass& job_class = state_.classes[*first];
-      pool_front_ = {job_class.head, *first, job_class.line.At(job_class.line.begin()).place, false, false};
+      pool_front_ = {state_.keys[*first], *first, job_class.line.At(job_class.line.begin()).place, false, false};
     }
   }
   if (heap_.empty()) return pool_front_ ? &*pool_front_ : nullptr;
@@ -133,27 +133,55 @@ void Pass::Round() {
 
 // The keys of the heads and of the promises, as of now.
 void Pass::RankHeads() {
-  const bool is_fluid = state_.rules.order == Order::kFair;
-  if (is_fluid) state_.FindTeamFronts(now_);
-  const std::vector<std::pair<Key, Key>> promised = RankPromises();
-  if (is_fluid) state_.must_find_head = true;
-  if (is_fluid || now_ >= state_.next_change) {
-    state_.next_change = kNever;
-    for (ClassIndex index = 0; index < state_.classes.size(); ++index) {
-      if (!state_.fronts[index].is_waiting) continue;
-      const Key before = state_.keys[index];
-      const bool is_due = state_.classes[index].head_changes_at <= now_;
-      state_.HeadChanged(index, now_);
-      // It may have passed somebody whose hold bound it.
-      const Key& after = state_.keys[index];
-      const bool passes = std::any_of(promised.begin(), promised.end(),
-                                      [&](const auto& one) { return one.first < before && !(one.second < after); });
-      if (is_due || passes) state_.Freshen(index);
-    }
-    state_.stale_heads.clear();
+  if (state_.rules.order != Order::kFair) {
+    RankDue(RankPromises());
     return;
   }
-  for (const ClassIndex index : std::exchange(state_.stale_heads, {})) state_.HeadChanged(index, now_);
+  // Every start and end moves all jobs of the teams that it concerns, but not those of one team among each other.
+  RankDue({});
+  state_.FindTeamFronts(now_);
+  const std::vector<KeyChange> promised = RankPromises();
+  const bool has_moved = std::any_of(promised.begin(), promised.end(),
+                                     [](const KeyChange& one) { return one.before != one.after; });
+  for (ClassIndex index = 0; index < state_.fronts.size(); ++index) {
+    if (!state_.fronts[index].is_waiting) continue;
+    const auto& rank = state_.team_fronts[state_.fronts[index].team].rank;
+    Key& key = state_.keys[index];
+    if (!has_moved && std::equal(rank.begin(), rank.end(), key.rank.begin())) continue;
+    const Key before = key;
+    std::copy(rank.begin(), rank.end(), key.rank.begin());
+    if (Passes(promised, before, key)) state_.Freshen(index);
+  }
+  state_.must_find_head = true;
+}
+
+// Those whose head is another one or has escalated.
+void Pass::RankDue(const std::vector<KeyChange>& promised) {
+  const bool is_fluid = state_.rules.order == Order::kFair;
+  if (now_ < state_.next_change) {
+    for (const ClassIndex index : std::exchange(state_.stale_heads, {})) {
+      const Key before = state_.keys[index];
+      state_.HeadChanged(index, now_);
+      if (is_fluid && state_.keys[index] < before) state_.Freshen(index);
+    }
+    return;
+  }
+  state_.next_change = kNever;
+  for (ClassIndex index = 0; index < state_.classes.size(); ++index) {
+    if (!state_.fronts[index].is_waiting) continue;
+    const Key before = state_.keys[index];
+    const bool is_due = state_.classes[index].head_changes_at <= now_;
+    state_.HeadChanged(index, now_);
+    const bool is_ahead = is_fluid && state_.keys[index] < before;  // Of whom is not known yet.
+    if (is_due || is_ahead || Passes(promised, before, state_.keys[index])) state_.Freshen(index);
+  }
+  state_.stale_heads.clear();
+}
+
+// It may have passed somebody whose hold bound it.
+bool Pass::Passes(const std::vector<KeyChange>& promised, const Key& before, const Key& after) {
+  return std::any_of(promised.begin(), promised.end(),
+                     [&](const KeyChange& one) { return one.before < before && !(one.after < after); });
 }
 
 // Everybody who may have become able to start.
@@ -169,7 +197,7 @@ void Pass::Collect() {
   const auto add = [&](ClassIndex index) {
     JobClass& job_class = state_.classes[index];
     job_class.looked = state_.round;
-    heap_.push_back({job_class.head, index, job_class.line.At(job_class.line.begin()).place, false, true});
+    heap_.push_back({state_.keys[index], index, job_class.line.At(job_class.line.begin()).place, false, true});
   };
   // In strict order nobody is looked at behind a blocked job, so nobody is known to be blocked either.
   const bool is_strict = state_.rules.backfill == Backfill::kNone;
@@ -202,14 +230,14 @@ void Pass::Collect() {
 
 // Jobs escalate and teams are served while a promise stands; its place in the order is that of now. Gives back the keys
 // before and after.
-std::vector<std::pair<Key, Key>> Pass::RankPromises() {
-  std::vector<std::pair<Key, Key>> keys;
+std::vector<Pass::KeyChange> Pass::RankPromises() {
+  std::vector<KeyChange> keys;
   for (PromiseSlot& slot : state_.promises) {
     const Place& place = state_.waiting.at(slot.promise.entry).place;
     const Key before = slot.key;
     slot.key = KeyOf(state_.rules, state_.teams, state_.StandingOf(slot.job_class, place), now_);
     slot.is_stale = slot.is_stale || IsPutOff(slot);
-    keys.emplace_back(before, slot.key);
+    keys.push_back({before, slot.key});
   }
   const auto before = [](const PromiseSlot& a, const PromiseSlot& b) { return a.key < b.key; };
   if (std::is_sorted(state_.promises.begin(), state_.promises.end(), before)) return keys;
@@ -306,8 +334,8 @@ void Pass::Try(Candidate candidate) {
   job_class.looked = state_.round;
   if (state_.rules.order == Order::kFair) {
     state_.HeadChanged(candidate.job_class, now_);
-    const bool is_worse = candidate.key < job_class.head;
-    candidate.key = job_class.head;
+    const bool is_worse = candidate.key < state_.keys[candidate.job_class];
+    candidate.key = state_.keys[candidate.job_class];
     if (is_worse) {
       const Candidate* next = Next();
       const bool has_promise = settled_ < state_.promises.size();
@@ -343,7 +371,7 @@ void Pass::PushNext(ClassIndex index) {
   JobClass& job_class = state_.classes[index];
   if (job_class.line.empty()) return;
   job_class.looked = state_.round;
-  Push({job_class.head, index, job_class.line.At(job_class.line.begin()).place, false, true});
+  Push({state_.keys[index], index, job_class.line.At(job_class.line.begin()).place, false, true});
 }
 
 void Pass::Launch(ClassIndex index, const Place& place, std::vector<Piece> pieces) {

@@ -59,8 +59,14 @@ class Pass {
   void Round();
   void Collect();
   bool MustGoOn() const;
-  std::vector<std::pair<Key, Key>> RankPromises();
+  struct KeyChange {
+    Key before;
+    Key after;
+  };
+  std::vector<KeyChange> RankPromises();
   void RankHeads();
+  void RankDue(const std::vector<KeyChange>& promised);
+  static bool Passes(const std::vector<KeyChange>& promised, const Key& before, const Key& after);
   bool FitsOnGrown(ClassIndex index) const;
   const Candidate* Next();
   Candidate Pop();

@@ -31,9 +31,7 @@ struct JobClass {
   Line line;  // Those that may be looked at.
   std::int64_t least_milli = 0;
   bool wants_gpu = false;
-  // Of the head of the line, while there is one.
-  Key head;
-  Time head_changes_at = kNever;
+  Time head_changes_at = kNever;  // Somebody in the line escalates then.
   /// Anything may have become possible, not just what the grown nodes offer.
   bool is_fresh = false;
   std::uint64_t looked = 0;  // The round in which its head was last tried.
@@ -52,6 +50,7 @@ struct JobClass {
 struct Front {
   bool is_waiting = false;  // Somebody is in line.
   bool wants_gpu = false;
+  TeamIndex team = kRootTeam;
   bool is_plain = true;  // `shape` is all there is to it: one task, no alternatives.
   Shape shape;
   Time since = kNoTime;  // Of the head.
@@ -146,8 +145,8 @@ struct Cluster::State {
   std::map<ClassKey, ClassIndex> class_index;
   struct TeamFront {
     bool is_set = false;
-    std::array<std::int64_t, 4> rank{};
-    std::int64_t milli = 0;
+    std::int64_t milli = 0;  // Of its first job.
+    std::array<std::int64_t, kTeamRanks> rank{};
   };
   std::vector<TeamFront> team_fronts;  // kFair: who is first in each team, as of the last round.
   std::vector<Cap> caps;

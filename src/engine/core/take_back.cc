@@ -39,7 +39,8 @@ void Apply(Cluster::State& state, Time now, const Head& head, Seizure seizure, P
     state.moving[part.job] = {ask, part.to, part.is_all};
     plan.moves.push_back({part.job, std::move(part.from), std::move(part.to), entry});
   }
-  Claim(state, now, head.key, head.taker.job_class, entry, std::move(seizure.place));
+  Claim(state, now, head.key, head.taker.job_class, entry, std::move(seizure.place),
+        AddSaturating(now, state.rules.grace));
 }
 
 std::optional<Seizure> Look(Cluster::State& state, Time now, const Taker& taker, const std::set<JobId>& started,
@@ -198,7 +199,7 @@ void TakeBack(Cluster::State& state, Time now, Plan& plan) {
     if (job_class.line.empty()) continue;
     if (job_class.tried_epoch == state.take_epoch && now < job_class.try_again) continue;
     state.HeadChanged(index, now);
-    heads.push_back({job_class.head, {index, job_class.line.At(job_class.line.begin()).place}});
+    heads.push_back({state.keys[index], {index, job_class.line.At(job_class.line.begin()).place}});
   }
   std::make_heap(heads.begin(), heads.end(), Head::Later);
   std::vector<ClassIndex> failed;
