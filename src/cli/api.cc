@@ -175,6 +175,11 @@ Result<wire::WaitAnswer> Api::Attach(const std::string& id, std::span<const int>
   return connection_->Ask<wire::WaitAnswer>("POST", "/v1/jobs/" + PercentEncode(id) + "/attach", "{}", streams);
 }
 
+Result<wire::CheckpointAnswer> Api::Checkpoint(const std::string& id, const wire::CheckpointRequest& request) {
+  return connection_->Ask<wire::CheckpointAnswer>("POST", "/v1/jobs/" + PercentEncode(id) + "/checkpoint",
+                                                  wire::EncodeChanged(request));
+}
+
 Result<void> Api::Resize(const std::string& id, const wire::WinsizeRequest& size) {
   DIVVY_TRY(const std::string text,
             connection_->Call("POST", "/v1/jobs/" + PercentEncode(id) + "/resize", wire::EncodeChanged(size)));

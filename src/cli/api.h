@@ -51,6 +51,7 @@ class Api {
   Result<wire::ActionAnswer> SetGroupLimit(const wire::GroupLimitRequest& request);
   /// Puts the terminal on a job that has a pty; answers when the job ends or the viewer detaches.
   Result<wire::WaitAnswer> Attach(const std::string& id, std::span<const int> streams);
+  Result<wire::CheckpointAnswer> Checkpoint(const std::string& id, const wire::CheckpointRequest& request);
   Result<void> Resize(const std::string& id, const wire::WinsizeRequest& size);
   /// Calls `on_event` for each change until it returns false or the daemon goes.
   Result<void> Events(const std::function<bool(const wire::ChangeEvent&)>& on_event);

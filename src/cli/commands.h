@@ -48,6 +48,7 @@ int RequeueMain(const Words& words);
 int PauseMain(const Words& words);
 int ResumeMain(const Words& words);
 int SignalMain(const Words& words);
+int CheckpointMain(const Words& words);
 int GroupMain(const Words& words);
 std::vector<dialect::Option> CancelOptions();
 std::vector<dialect::Option> SelectOptions();

@@ -219,6 +219,20 @@ std::vector<Command> MakeCommands() {
        "job",
        SignalMain,
        false},
+      {"checkpoint",
+       "From inside an elastic job: take the GPUs that it is given, give back what is asked for",
+       "divvy checkpoint [ID]",
+       "For a job with --gpus 2..8, at a moment when it uses no GPU or can let go of those that it is to give back: "
+       "what it was asked for is free once this returns. Prints the GPUs to use from now on, as CUDA_VISIBLE_DEVICES "
+       "has them. Exit code 0: they are the same as before; 3: they have changed; else nothing was done, and the job "
+       "goes on with those that it has. It never waits for GPUs. A job takes part from its first checkpoint on: then "
+       "DIVVY_GPUS_FILE and a signal (--resize-signal) tell it of changes.",
+       {{"gpus=$(divvy checkpoint)", "in a job's script"}},
+       "Jobs",
+       nullptr,
+       "job",
+       CheckpointMain,
+       false},
       {"update",
        "Change queued jobs, and the time limit and labels of running ones",
        "divvy update ID... [OPTIONS] [-- COMMAND...]",
@@ -291,9 +305,11 @@ std::vector<Command> MakeCommands() {
        false},
       {"reserve",
        "Keep GPUs for a user or team in a stretch of time",
-       "divvy reserve --gpus N --user NAME|--team NAME [--start WHEN] --duration TIME [--every HOW] | list | show|cancel "
+       "divvy reserve --gpus N --user NAME|--team NAME [--start WHEN] --duration TIME [--every HOW] | list | "
+       "show|cancel "
        "NUMBER",
-       "From then on only jobs of that user or team start on them; before, only jobs that end in time. A running job is "
+       "From then on only jobs of that user or team start on them; before, only jobs that end in time. A running job "
+       "is "
        "never ended for it, so it is refused when there is no room: jobs without a time limit are taken to run on. "
        "Turns of a recurring one are held eight days ahead. Administrators reserve; the user whom one is for may "
        "cancel it.",

@@ -31,6 +31,12 @@ RunningJob ToRunning(const JobRecord& record, std::vector<GroupName> groups) {
   job.team = record.team;
   job.priority = record.priority;
   job.is_leaving = WasTakenBack(record);
+  job.queued_at = record.queued_at;
+  job.request = record.request;
+  job.is_resizable = record.takes_resizes;
+  job.asked_back = record.gpus_asked_back;
+  job.asked_at = record.asked_back_at;
+  job.grown_at = record.grown_at;
   return job;
 }
 
@@ -40,6 +46,7 @@ JobRecord RecordOf(const JobSpec& spec, JobId id, const Caller& caller, Time now
   record.spec_of = id;
   record.user = caller.user;
   record.name = spec.name;
+  record.shape = ShapeOf(spec.command);
   record.request = spec.request;
   record.priority = spec.priority;
   record.submitted = record.queued_at = now;
@@ -96,11 +103,12 @@ void Controller::Load(std::vector<JobRecord> live, const std::vector<std::pair<s
     } else {
       static_cast<void>(teams_.LoadSetting(key, text) || usage_.LoadSetting(key, text) ||
                         reservations_.LoadSetting(key, text));
+      if (key == kTeamUsageKey) team_usage_ = text;
     }
   }
   for (JobRecord& record : live) {
     // An element is of its array's kind.
-    if (!record.array.is_set()) run_times_.Know(record, "");
+    if (!record.array.is_set()) run_times_.Know(record, record.shape);
     live_.emplace(record.id, std::move(record));
   }
   LoadTeams();
@@ -117,6 +125,7 @@ void Controller::Load(std::vector<JobRecord> live, const std::vector<std::pair<s
   for (auto& [id, record] : live_) {
     if (record.state == JobState::kQueued || record.state == JobState::kHeld) PutWaiting(record);
   }
+  LoadTeamUsage();
   RefreshAvailability();
   needs_plan_ = true;
 }
@@ -160,7 +169,7 @@ Result<SubmitResult> Controller::Submit(JobSpec spec, std::uint64_t elements, co
   }
 
   JobRecord& kept = live_.emplace(id, std::move(record)).first->second;
-  run_times_.Know(kept, ShapeOf(spec.command));
+  run_times_.Know(kept, kept.shape);
   IndexDependencies(kept, true);
   effects_.batch.inserts.push_back({kept, std::make_shared<const JobSpec>(std::move(spec))});
   effects_.batch.next_id = next_id_;
@@ -221,10 +230,13 @@ void Controller::Decide(Time now) {
   if (!needs_plan_ && now < next_wakeup_) return;
   WatchBudgets(now);
   FollowReservations(now);
+  RefreshPredictions(now);
+  if (now >= next_usage_) KeepTeamUsage(now);
   needs_plan_ = false;
   const auto [plan, jobs] = cluster_.Decide(now, [this](JobId entry) { return NextMember(entry); });
   for (std::size_t i = 0; i < jobs.size(); ++i) Start(plan.starts[i], jobs[i], now);
   for (const Taking& taking : plan.takings) TakeBack(taking, now);
+  for (const Resizing& resizing : plan.resizings) Resize(resizing, now);
   // Once every record says what the cluster knows: "after:" asks for a start only.
   for (const JobId job : jobs) {
     if (const JobRecord* record = Find(job)) ResolveDependents(*record, now);
@@ -232,6 +244,8 @@ void Controller::Decide(Time now) {
   are_budgets_stale_ = are_budgets_stale_ || !plan.starts.empty();
   WatchBudgets(now);
   next_wakeup_ = std::min({plan.next_wakeup, budgets_change_at_, next_booking_});
+  if (run_times_.runs() != refreshed_runs_ && cluster_.waiting_count() > 0)
+    next_wakeup_ = std::min(next_wakeup_, next_refresh_);
 }
 
 // An array's members leave in the order of their indices.
@@ -241,18 +255,6 @@ JobId Controller::NextMember(JobId entry) {
   const std::uint32_t ordinal = record.array_waiting.front();
   record.array_waiting.Erase(ordinal);
   return ElementId(entry, ordinal);
-}
-
-void Controller::LearnRunTimes(const std::vector<JobRecord>& finished) {
-  for (const JobRecord& record : finished) run_times_.RanBefore(record);
-}
-
-core::SpreadOf Controller::run_spread() const {
-  return [this](JobId id) -> std::optional<core::RunSpread> {
-    const JobRecord* record = Find(id);
-    if (record == nullptr) return std::nullopt;
-    return run_times_.Spread(*record);
-  };
 }
 
 // It is stopped as by its owner's "requeue", and keeps its place in the queue (QueueAgain).
@@ -299,6 +301,8 @@ void Controller::Start(const StartDecision& decision, JobId job, Time now) {
   record->start_reason = decision.reason;
   record->reason = decision.reason;
   ++record->attempt;
+  ForgetResizes(*record);
+  record->gpus_used = record->gpus;
   cluster_.SetName(job, record->name);
   if (is_element) {
     effects_.batch.inserts.push_back({*record, nullptr});

@@ -108,6 +108,16 @@ class Controller {
   Result<GpuSet> Restrict(std::optional<GpuSet> allowed, const Caller& caller);
   Result<std::string> Ignore(const IgnoredProcess& process, bool is_ignored, const Caller& caller);
 
+  // --- Elastic jobs that run (controller_elastic.cc) -----------------------------------------------------------
+
+  struct Checkpointed {
+    GpuSet gpus;               // To use from now on.
+    bool has_changed = false;  // They are others than it was told before.
+  };
+  /// The job, by its own word, has come to where it can change its GPUs: what it was asked for is given back now. From
+  /// the first time on it takes part in being resized. `attempt`: which run says so; 0: the one that there is.
+  Result<Checkpointed> Checkpoint(JobId id, std::uint32_t attempt, const Caller& caller, Time now);
+
   // --- Teams (controller_teams.cc) -----------------------------------------------------------------------------
 
   /// Before Load. Fails with one line; the daemon does not start on it.
@@ -166,6 +176,10 @@ class Controller {
   void KeepSetting(std::string_view key, std::string text) {
     effects_.batch.settings.emplace_back(key, std::move(text));
   }
+
+  /// What teams used lately, so that it goes on to count after the next start of the daemon (policy fair). Decide keeps
+  /// it now and then; to be kept when the daemon ends. Nothing where nothing was used.
+  std::optional<std::pair<std::string, std::string>> TeamUsageSetting(Time now) const;
 
   /// Plans and starts what can start. Cheap when nothing has changed.
   void Decide(Time now);
@@ -247,6 +261,8 @@ class Controller {
   void Start(const StartDecision& decision, JobId job, Time now);
   Preemptible PreemptibleOf(const JobRecord& record) const;
   void TakeBack(const Taking& taking, Time now);
+  void Resize(const Resizing& resizing, Time now);
+  void RefreshPredictions(Time now);
   void RefreshAvailability();
   void Persist(const JobRecord& record);
   void Note(JobId id, std::string text, Time now);
@@ -260,6 +276,8 @@ class Controller {
   /// What keeps such a job from starting whatever is free, as something that it waits for; empty: nothing.
   std::string TeamBar(const JobRecord& record) const;
   void LoadTeams();
+  void KeepTeamUsage(Time now);
+  void LoadTeamUsage();
   bool TellTeams(Time now);
   void SetTeamCaps();
   void FollowTeams(Time now);
@@ -312,6 +330,13 @@ class Controller {
   };
   std::map<std::uint64_t, Booked> bookings_;  // By turn.
   Time next_booking_ = kNoTime;               // When turns are to be looked at again.
+  std::string team_usage_;                    // As kept.
+  Time next_usage_ = kNoTime;                 // When it is to be kept again.
+  // Predictions of those that wait: where the sweep is, when it goes on, and as of how many runs it began.
+  JobId refreshed_until_;
+  Time next_refresh_ = kNoTime;
+  std::uint64_t refreshed_runs_ = 0;
+  std::uint64_t sweep_runs_ = 0;
   Effects effects_;
   /// Where each record stands in the batch, so that a step that changes 100,000 jobs finds each at once. Rows that were
   /// appended since are taken in when Persist looks.

@@ -135,6 +135,7 @@ void Controller::QueueAgain(JobRecord& record, Time begin, Reason reason, Time n
   record.stop_intent = StopIntent::kNone;
   record.state = record.is_held ? JobState::kHeld : JobState::kQueued;
   record.gpus = GpuSet();
+  ForgetResizes(record);
   record.begin = begin;
   record.reason = std::move(reason);
   Persist(record);
@@ -150,6 +151,7 @@ void Controller::Finish(JobRecord& record, JobState state, Reason reason, Time n
   record.state = state;
   record.reason = std::move(reason);
   record.stop_intent = StopIntent::kNone;
+  ForgetResizes(record);
   if (record.ended == kNoTime) record.ended = now;
   Persist(record);
   Announce(record);

@@ -174,5 +174,47 @@ TEST(Predictions, MakeAnEstimateAndNoPromise) {
   EXPECT_TRUE(world.controller_.cluster().WouldDecide(world.now_).reservations.empty());
 }
 
+TEST(Predictions, OfThoseThatWaitAreRefreshedOnceMoreIsKnown) {
+  World world(1);
+  const JobId first = world.Submit(1);
+  world.Turn();
+  const JobId waiting = world.Submit(1);
+  const JobId other = world.Submit(1);
+  world.Turn();
+  EXPECT_EQ(world.controller_.cluster().waiting(other)->predicted, Duration(0));
+  world.controller_.OnStarted(first, 1, world.now_);
+  world.now_ += 10min;
+  world.Exit(first, 0);
+  EXPECT_EQ(World::Launched(world.Turn()), std::vector<JobId>{waiting});
+  EXPECT_EQ(world.controller_.cluster().waiting(other)->predicted, Duration(10min));
+}
+
+TEST(Predictions, AnotherCommandMakesItAnotherKindOfJob) {
+  World world(1);
+  world.Submit(1);
+  world.Turn();
+  const JobId waiting = world.Submit(1);
+  world.Turn();
+  JobSpec spec;
+  spec.command = {"python", "train.py"};
+  spec.name = "job";
+  spec.request.gpus = 1;
+  JobChanges changes;
+  changes.spec = std::make_shared<const JobSpec>(spec);
+  changes.spec_fields = {"command"};
+  ASSERT_TRUE(world.controller_.Update(waiting, changes, world.ada_, world.now_, World::NoHistory()));
+  EXPECT_EQ(world.controller_.Find(waiting)->shape, ShapeOf(spec.command));
+}
+
+TEST(Predictions, ARestartKnowsTheKindOfAJobThatWaits) {
+  World world(1);
+  JobSpec spec;
+  spec.command = {"python", "train.py"};
+  spec.request.gpus = 1;
+  const auto job = world.controller_.Submit(std::move(spec), 0, world.ada_, world.now_, World::NoHistory());
+  ASSERT_TRUE(job);
+  EXPECT_EQ(world.controller_.Find(job->id)->shape, ShapeOf({"python", "train.py"}));
+}
+
 }  // namespace
 }  // namespace divvy

@@ -8,9 +8,12 @@
 #include "base/text.h"
 #include "control/controller.h"
 #include "control/record_parts.h"
+#include "control/settings_text.h"
 
 namespace divvy {
 namespace {
+
+constexpr Duration kTeamUsageEvery = std::chrono::minutes(5);
 
 constexpr std::string_view kTeamGroup = "team ";
 constexpr std::string_view kUserGroup = "user ";
@@ -115,6 +118,33 @@ bool Controller::TellTeams(Time now) {
   told_teams_ = std::move(tree);
   cluster_.SetTeams(std::move(specs), now);
   return true;
+}
+
+// "at name=amount name=amount": names have no blanks.
+std::optional<std::pair<std::string, std::string>> Controller::TeamUsageSetting(Time now) const {
+  std::string text;
+  for (const auto& [team, used] : cluster_.TeamUsage(now)) {
+    if (used >= 1) text += ' ' + team + '=' + std::to_string(static_cast<std::int64_t>(used));
+  }
+  if (text.empty()) return std::nullopt;
+  return std::pair(std::string(kTeamUsageKey), std::to_string(now.time_since_epoch().count()) + text);
+}
+
+void Controller::KeepTeamUsage(Time now) {
+  next_usage_ = AddSaturating(now, kTeamUsageEvery);
+  if (auto row = TeamUsageSetting(now)) effects_.batch.settings.push_back(*std::move(row));
+}
+
+void Controller::LoadTeamUsage() {
+  const auto words = SplitWords(team_usage_);
+  const auto at = words.empty() ? std::nullopt : ParseInteger(words.front());
+  if (!at) return;
+  for (std::size_t i = 1; i < words.size(); ++i) {
+    const std::size_t equals = words[i].rfind('=');
+    const auto used = equals == std::string_view::npos ? std::nullopt : ParseInteger(words[i].substr(equals + 1));
+    if (!used) continue;
+    cluster_.SetTeamUsage(std::string(words[i].substr(0, equals)), static_cast<double>(*used), Time(Duration(*at)));
+  }
 }
 
 void Controller::SetTeamCaps() {
@@ -266,7 +296,8 @@ std::string Controller::TeamBar(const JobRecord& record) const {
 // --- Usage -------------------------------------------------------------------------------------------------------
 
 Stretch Controller::StretchOf(const JobRecord& record, Time until) const {
-  Stretch stretch{record.started, until, record.gpus.size(), 0};
+  // What it ran on before has been counted (controller_elastic.cc).
+  Stretch stretch{std::max(record.started, record.gpus_since), until, record.gpus.size(), 0};
   for (const GpuFacts& facts : cluster_.capacity().gpus) {
     if (record.gpus.Contains(facts.index)) stretch.hour_milli += teams_.PriceOf(facts.model);
   }

@@ -133,6 +133,27 @@ TEST_F(Teams, TheQueueTakesNoMoreThanTheCapOfTeamAndUser) {
   EXPECT_EQ(Submit(1), "") << "the one that runs is no longer in the queue";
 }
 
+TEST_F(Teams, WhatTheyUsedOutlivesTheDaemonAndAChangeOfTeams) {
+  ASSERT_EQ(Set(Vision()), "");
+  ASSERT_EQ(Submit(2), "");
+  Settings(world_.Turn());
+  world_.now_ += hours(1);
+  const double used = world_.controller_.cluster().TeamUsage(world_.now_).at("vision");
+  EXPECT_NEAR(used, 2000.0 * 3600, 1);
+  TeamChange other;
+  other.name = "speech";
+  ASSERT_EQ(Set(other), "");
+  EXPECT_NEAR(world_.controller_.cluster().TeamUsage(world_.now_).at("vision"), used, 1);
+  Settings(world_.Turn());
+  const auto kept = world_.controller_.TeamUsageSetting(world_.now_);
+  ASSERT_TRUE(kept);
+  settings_.push_back(*kept);
+
+  World again(4);
+  again.controller_.Load({}, settings_, 10, 1, World::NoHistory());
+  EXPECT_NEAR(again.controller_.cluster().TeamUsage(world_.now_).at("vision"), used, used / 1000);
+}
+
 TEST_F(Teams, WithQuotasOnZeroBlocksAtOnceWhatWaits) {
   TeamChange vision = Vision();
   vision.quota = 2;

@@ -180,6 +180,11 @@ void Controller::Replace(const JobRecord& after, const JobChanges& changes, cons
     cluster_.SetGroupLimit(ArrayGroupName(record.id), record.array_at_once);
     CountElements(record);
   }
+  // Another kind of job, of which other things are known. An element is of its array's kind.
+  if ((changes.spec != nullptr || changes.name) && !record.array.is_set()) {
+    if (changes.spec != nullptr) record.shape = ShapeOf(changes.spec->command);
+    run_times_.Know(record, record.shape);
+  }
   Persist(record);
   if (Waits(record)) {
     PutWaiting(record);

@@ -32,12 +32,18 @@ struct TimeLimitOrder {
   JobId job;
   Time deadline = kNever;
 };
+/// What an elastic job that runs may use has changed: its file says so, and a signal where `is_signalled`.
+struct ResizeOrder {
+  JobId job;
+  GpuSet gpus;
+  bool is_signalled = true;
+};
 /// The job's run record on disk has been read into the store and may go.
 struct ForgetOrder {
   JobId job;
   std::uint32_t attempt = 0;
 };
-using Order = std::variant<LaunchOrder, StopOrder, SignalOrder, PauseOrder, TimeLimitOrder, ForgetOrder>;
+using Order = std::variant<LaunchOrder, StopOrder, SignalOrder, PauseOrder, TimeLimitOrder, ForgetOrder, ResizeOrder>;
 
 /// Something that watchers are told of.
 struct Change {

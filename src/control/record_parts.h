@@ -54,6 +54,13 @@ inline bool WasTakenBack(const JobRecord& record) {
   return record.stop_intent == StopIntent::kRequeue && record.reason.starts_with(kTakenBack);
 }
 
+/// A run that begins, or is over, was asked for nothing.
+inline void ForgetResizes(JobRecord& record) {
+  record.takes_resizes = false;
+  record.gpus_asked_back = record.gpus_used = GpuSet();
+  record.asked_back_at = record.gpus_since = record.grown_at = kNoTime;
+}
+
 /// The cap of an array is that of a group of this name.
 inline std::string ArrayGroupName(JobId array) { return "array " + ToString(array); }
 

@@ -69,7 +69,7 @@ void RunTimeBook::Ran(const JobRecord& record, Duration ran) {
 
 void RunTimeBook::RanBefore(const JobRecord& record) {
   if (record.array_count > 0 || record.started == kNoTime || record.ended <= record.started) return;
-  run_times_.Add(KindFrom(record, ""), record.ended - record.started);
+  run_times_.Add(KindFrom(record, record.shape), record.ended - record.started);
   runs_ += 1;
 }
 

@@ -34,6 +34,8 @@ class RunTimeBook {
   void RanBefore(const JobRecord& record);
 
   const RunTimes& run_times() const { return run_times_; }
+  /// How many are known: predictions can have changed since it was another number.
+  std::uint64_t runs() const { return runs_; }
 
  private:
   struct Kind {

@@ -13,6 +13,7 @@ namespace divvy {
 inline constexpr std::string_view kRestrictionKey = "gpus.restriction";
 inline constexpr std::string_view kIgnoredKey = "gpus.ignored";
 inline constexpr std::string_view kGroupPrefix = "group.";
+inline constexpr std::string_view kTeamUsageKey = "usage.decayed";
 
 /// "0-3,6"; "none" for no GPU at all.
 std::string FormatRestriction(GpuSet allowed);

@@ -9,12 +9,12 @@
 #include <sys/sysinfo.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/posix/stream_descriptor.hpp>
 #include <boost/asio/post.hpp>
 #include <boost/asio/signal_set.hpp>
 #include <boost/asio/steady_timer.hpp>
-#include <algorithm>
 #include <cerrno>
 #include <csignal>
 #include <cstdio>
@@ -510,6 +510,14 @@ Status Daemon::Start() {
 void Daemon::Close() {
   server_.reset();
   writer_.reset();
+  // No commit is under way any more. What is lost if this one fails is minutes of decayed use.
+  if (store_ != nullptr && controller_ != nullptr) {
+    if (auto used = controller_->TeamUsageSetting(clock_.Now())) {
+      Batch batch;
+      batch.settings.push_back(*std::move(used));
+      static_cast<void>(store_->Commit({batch}));
+    }
+  }
   prober_.reset();
   reader_.reset();
   log_.Write(LogLevel::kInfo, "event=down");

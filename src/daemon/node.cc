@@ -57,6 +57,7 @@ LaunchRequest Node::RequestFor(const JobRecord& record, const JobSpec& spec) con
     layers.push_back({"VH_JOB_ID=exec-" + ToString(record.id), "VH_EXECUTION_ID=" + ToString(record.id),
                       "VH_GPUS=" + std::to_string(record.gpus.size())});
   }
+  if (record.request.is_elastic()) layers.push_back({"DIVVY_GPUS_FILE=" + GpusFile(options_.run_directory, record.id)});
   layers.push_back(spec.extra_environment);
   request.environment = MergeEnvironment(layers);
   request.directory = spec.directory;
@@ -93,9 +94,12 @@ void Node::Launch(const JobRecord& record, const std::shared_ptr<const JobSpec>&
   run.record.job = record.id;
   run.record.attempt = record.attempt;
   run.stop_signal = spec->stop_signal;
+  run.resize_signal = spec->resize_signal;
   run.grace = GraceOf(*spec);
   runs_.insert_or_assign(record.id, std::move(run));
-  const Status launched = launcher_.Launch(request);
+  Status launched;
+  if (record.request.is_elastic()) launched = WriteGpusFile(options_.run_directory, record.id, record.gpus);
+  if (launched) launched = launcher_.Launch(request);
   if (kept != streams_.end()) streams_.erase(kept);
   if (!launched) FailLaunch(record, launched.error().message);
 }
@@ -168,6 +172,12 @@ void Node::Deliver(Run& run, const Order& order) {
   } else if (const auto* pause = std::get_if<PauseOrder>(&order)) {
     if (run.adopted) run.adopted->SignalTree(pause->is_paused ? SIGSTOP : SIGCONT);
     else static_cast<void>(pause->is_paused ? SendPause(record) : SendContinue(record));
+  } else if (const auto* resize = std::get_if<ResizeOrder>(&order)) {
+    // A job that finds no news there is told them by its next checkpoint all the same.
+    static_cast<void>(WriteGpusFile(options_.run_directory, resize->job, resize->gpus));
+    if (!resize->is_signalled || run.resize_signal == 0) return;
+    if (run.adopted) run.adopted->Signal(run.resize_signal);
+    else static_cast<void>(SendSignal(record, run.resize_signal, SignalReach::kFirstProcess));
   } else if (const auto* limit = std::get_if<TimeLimitOrder>(&order)) {
     const JobRecord* live = core_->controller().Find(limit->job);
     if (live == nullptr) return;

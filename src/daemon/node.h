@@ -69,6 +69,7 @@ class Node final : public OrderPort {
   struct Run {
     RunRecord record;
     int stop_signal = 15;
+    int resize_signal = 0;
     Duration grace{0};
     std::vector<Order> waiting;  // Until its supervisor has said where it listens.
     std::unique_ptr<AdoptedProcess> adopted;

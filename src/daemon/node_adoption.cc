@@ -30,6 +30,10 @@ void Node::Remind(Run& run) {
   // What was made durable may never have been sent. Saying it twice does no harm.
   say(PauseOrder{live->id, live->state == JobState::kPaused});
   say(TimeLimitOrder{live->id, Deadline(*live)});
+  if (live->takes_resizes) {
+    const GpuSet usable = live->gpus - live->gpus_asked_back;
+    say(ResizeOrder{live->id, usable, usable != live->gpus_used});
+  }
   // A stop that was acknowledged may never have been sent; saying it twice does no harm.
   if (live->stop_intent != StopIntent::kNone) say(StopOrder{live->id, 0, Duration(-1)});
 }
@@ -86,6 +90,7 @@ void Node::LoadStopTerms(Run& run) {
   const auto spec = core_->SpecOf(core_->controller().live().at(run.record.job));
   if (!spec) return;
   run.stop_signal = (*spec)->stop_signal;
+  run.resize_signal = (*spec)->resize_signal;
   run.grace = GraceOf(**spec);
 }
 

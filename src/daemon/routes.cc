@@ -40,6 +40,7 @@ const std::vector<Routes::Route>& Routes::Table() {
       {"POST", "/v1/jobs/*/rejoin", &Routes::Rejoin},
       {"POST", "/v1/jobs/*/attach", &Routes::Attach},
       {"POST", "/v1/jobs/*/resize", &Routes::Resize},
+      {"POST", "/v1/jobs/*/checkpoint", &Routes::Checkpoint},
       {"POST", "/v1/groups/limit", &Routes::GroupLimit},
       {"GET", "/v1/status", &Routes::Status},
       {"GET", "/v1/gpus", &Routes::Gpus},
@@ -267,6 +268,8 @@ std::string Routes::OpenApiText() {
   add("POST", "/v1/jobs/{id}/attach", "Join its terminal; descriptors come with the request", nullptr,
       &kJsonType<WaitAnswer>);
   add("POST", "/v1/jobs/{id}/resize", "The size of its terminal", &kJsonType<WinsizeRequest>, nullptr);
+  add("POST", "/v1/jobs/{id}/checkpoint", "An elastic job can change its GPUs now, and learns which it may use",
+      &kJsonType<CheckpointRequest>, &kJsonType<CheckpointAnswer>);
   add("POST", "/v1/groups/limit", "Cap how many jobs of a group run together", &kJsonType<GroupLimitRequest>, actions);
   add("GET", "/v1/status", "The daemon", nullptr, &kJsonType<StatusView>);
   add("GET", "/v1/gpus", "The GPUs and who has them", nullptr, &kJsonType<std::vector<GpuView>>);

@@ -75,6 +75,7 @@ class Routes {
   void Rejoin(Call& call);
   void Attach(Call& call);
   void Resize(Call& call);
+  void Checkpoint(Call& call);
   void Cancel(Call& call);
   void Hold(Call& call);
   void Release(Call& call);

@@ -172,6 +172,25 @@ void Routes::Resize(Call& call) {
   call.Send(200, "{}");
 }
 
+void Routes::Checkpoint(Call& call) {
+  const auto request = wire::Decode<wire::CheckpointRequest>(call.request.body);
+  if (!request) return call.Refuse(request.error());
+  // It goes on with what it has rather than wait for the disk.
+  if (!core_.trouble().empty()) return call.Refuse(LimitExceeded("nothing can be given back now: " + core_.trouble()));
+  const auto id = SelectOne(core_, call.argument, call.caller);
+  if (!id) return call.Refuse(id.error());
+  if (request->attempt < 0 || request->attempt > UINT32_MAX)
+    return call.Refuse(InvalidArgument("'attempt' is what DIVVY_ATTEMPT says"));
+  const auto done =
+      core_.controller().Checkpoint(*id, static_cast<std::uint32_t>(request->attempt), call.caller, core_.Now());
+  if (!done) return call.Refuse(done.error());
+  wire::CheckpointAnswer answer{*id, GpuListText(done->gpus), done->has_changed};
+  core_.AfterCommit([call = std::make_shared<Call>(std::move(call)), answer = std::move(answer)](const divvy::Status&) {
+    call->Answer(answer);
+  });
+  core_.Touch();
+}
+
 void Routes::Act(Call& call, const Action& action) {
   const auto request = wire::Decode<wire::ActionRequest>(call.request.body);
   if (!request) return call.Refuse(request.error());

@@ -125,6 +125,8 @@ Status CheckComplete(const JobSpec& spec) {
   if (spec.is_foreground && spec.retries > 0)
     return InvalidArgument("--retries needs a job in the background; use 'divvy submit'");
   if (spec.stop_signal < 1 || spec.stop_signal > 64) return InvalidArgument("--stop-signal is a signal from 1 to 64");
+  if (spec.resize_signal < 0 || spec.resize_signal > 64)
+    return InvalidArgument("--resize-signal is a signal from 1 to 64, or none");
   for (const std::string& pair : spec.extra_environment) {
     if (pair.find('=') == 0 || pair.find('=') == std::string::npos)
       return InvalidArgument("--env " + Quoted(pair) + " is not NAME=VALUE");

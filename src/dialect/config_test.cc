@@ -182,8 +182,7 @@ TEST(Config, MistakesInTablesOfTeamsNameTheLine) {
             "divvy.toml:2: quota is not a number from 0 to 1000000000, without quotes");
   EXPECT_EQ(refusal("[users.ada]\nperiod = \"year\"\n"),
             "divvy.toml:2: period: 'year' is none of \"day\", \"week\", \"month\"");
-  EXPECT_EQ(refusal("[teams]\nquotas = \"on\"\n"),
-            "divvy.toml:2: quotas is neither true nor false, without quotes");
+  EXPECT_EQ(refusal("[teams]\nquotas = \"on\"\n"), "divvy.toml:2: quotas is neither true nor false, without quotes");
 }
 
 /// The file that is installed shows every key with its default behind '#'. If it lied, people would copy the lie.

@@ -296,6 +296,16 @@ void AddSignals(Table& table, JobSpec& spec) {
                      DIVVY_TRY(spec.stop_signal, ParseSignal(value));
                      return {};
                    }});
+  table.push_back({"resize-signal", 0, Takes::kValue, "SIG|none",
+                   "tells an elastic job that its GPUs change (USR1 unless given); docs/elastic.md",
+                   [&spec](std::string_view value) -> Status {
+                     if (value == "none") {
+                       spec.resize_signal = 0;
+                       return {};
+                     }
+                     DIVVY_TRY(spec.resize_signal, ParseSignal(value));
+                     return {};
+                   }});
   table.push_back({"grace", 0, Takes::kValue, "TIME",
                    "from the stop signal to SIGKILL (the server's own, 30s, unless given)",
                    [&spec](std::string_view value) -> Status {

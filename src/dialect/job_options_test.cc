@@ -33,6 +33,7 @@ TEST(JobOptions, EachOneFillsItsField) {
       "--comment 'two words' --group sweep --group-limit 3 -a 0-9%4 --retries 2 --retry-delay 1m -H -o out/%j.log -e "
       "err.log -i in.txt "
       "--open-mode append -D sub --env A=1 --env B=2 --env A=3 --signal B:USR1@5m --stop-signal INT --grace 1m "
+      "--resize-signal USR2 "
       "--placement spread --topology nvlink:required --preemptible requeue --team nlp "
       "--requeue-after-reboot --keep-waiting --queue-anyway --pty --pool gpu -A acc");
   JobSpec want;
@@ -47,6 +48,7 @@ TEST(JobOptions, EachOneFillsItsField) {
   want.preemptible = Preemptible::kRequeue;
   want.is_preemptible_set = true;
   want.team = "nlp";
+  want.resize_signal = 12;
   want.time_limit = 90min;
   want.begin = kTestNow + 1h;
   want.priority = -5;

@@ -123,6 +123,8 @@ void ReadBackOthers(const JobSpec& spec, std::vector<std::string>& out) {
   add(spec.warn.signal != 0, SignalName(spec.warn.signal) + " " + FormatDuration(spec.warn.before) +
                                  " before its limit" + (spec.warn.batch_only ? ", to the script alone" : ""));
   add(spec.stop_signal != 15, "stopped with " + SignalName(spec.stop_signal));
+  add(spec.resize_signal == 0, "told of other GPUs by no signal");
+  add(spec.resize_signal != 10 && spec.resize_signal != 0, "told of other GPUs by " + SignalName(spec.resize_signal));
   add(spec.grace >= Duration(0), FormatDuration(spec.grace) + " to end before SIGKILL");
   add(spec.is_placement_set, PlacementReading(spec.placement));
   add(spec.keeps_waiting, "keeps waiting when a dependency fails");

@@ -149,8 +149,9 @@ struct JobSpec {
   Time begin = kNoTime;
   Duration time_limit{0};  // 0: none.
   WarnSignal warn;
-  int stop_signal = 15;  // First rung of the kill ladder.
-  Duration grace{-1};    // From the stop signal to SIGKILL; -1: the server's own.
+  int stop_signal = 15;    // First rung of the kill ladder.
+  int resize_signal = 10;  // To an elastic job whose GPUs have changed, or are to: SIGUSR1; 0: none.
+  Duration grace{-1};      // From the stop signal to SIGKILL; -1: the server's own.
   std::vector<Dependency> dependencies;
   bool needs_any_dependency = false;  // True: one of them is enough.
   bool keeps_waiting = false;         // True: stays queued when a dependency can no longer be met; else cancelled.

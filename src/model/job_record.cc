@@ -56,6 +56,12 @@ std::string_view Name(Preemptible preemptible) {
   return kNames.at(static_cast<std::size_t>(preemptible));
 }
 
+std::string GpuListText(GpuSet gpus) {
+  std::string text;
+  for (const int gpu : gpus.ToVector()) text += (text.empty() ? "" : ",") + std::to_string(gpu);
+  return text;
+}
+
 std::string GpuCountText(const Request& request) {
   return std::to_string(request.gpus) + (request.is_elastic() ? ".." + std::to_string(request.gpus_most) : "");
 }

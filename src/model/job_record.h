@@ -30,13 +30,21 @@ struct JobRecord {
   Time started = kNoTime;
   Time ended = kNoTime;
   Duration time_limit{0};
-  GpuSet gpus;                 // While it holds them, and what it last held.
-  std::uint32_t attempt = 0;   // Launch generation; counts up with every start. Stale reports carry an older one.
-  std::uint32_t restarts = 0;  // How often it was started again (retry, requeue, reboot).
+  GpuSet gpus;  // While it holds them, and what it last held.
+  // Of an elastic job that runs.
+  bool takes_resizes = false;    // It has said that it takes part in being resized (divvy checkpoint).
+  GpuSet gpus_asked_back;        // Of `gpus`: what it was asked to give back.
+  Time asked_back_at = kNoTime;  // Since when it has not answered.
+  GpuSet gpus_used;              // What it was told to use when it last asked, or started.
+  Time gpus_since = kNoTime;     // Since when it has just these; kNoTime: since its start.
+  Time grown_at = kNoTime;       // When it last got more.
+  std::uint32_t attempt = 0;     // Launch generation; counts up with every start. Stale reports carry an older one.
+  std::uint32_t restarts = 0;    // How often it was started again (retry, requeue, reboot).
   std::uint32_t retries_used = 0;
   std::optional<Exit> exit;
   Reason reason;        // Why it is in its state.
   Reason start_reason;  // Why it started when it did.
+  std::string shape;    // Of its command: what runs of the same kind have in common (engine/run_times.h).
   std::string project;
   std::string team;
   std::string comment;
@@ -84,6 +92,8 @@ std::string_view Name(Dialect dialect);  // "slurm"
 std::string_view Name(PlacementStrategy placement);
 std::string_view Name(TopologyNeed topology);
 std::string_view Name(Preemptible preemptible);
+/// As CUDA_VISIBLE_DEVICES has it: "0,1,5".
+std::string GpuListText(GpuSet gpus);
 /// As --gpus has it: "2", or "2..8".
 std::string GpuCountText(const Request& request);
 /// As --topology has it: "nvlink", "nvlink:required"; empty for any.

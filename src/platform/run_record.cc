@@ -10,6 +10,7 @@
 #include <cstring>
 
 #include "base/text.h"
+#include "model/job_record.h"
 #include "platform/launch_descriptor.h"
 #include "platform/process_tree.h"
 
@@ -90,6 +91,25 @@ Result<RunRecord> ReadRunRecord(const std::string& run_directory, JobId job) {
   return NotFound("job " + ToString(job) + " has no run record");
 }
 
+std::string GpusFile(const std::string& run_directory, JobId job) {
+  return run_directory + "/" + ToString(job) + ".gpus";
+}
+
+Status WriteGpusFile(const std::string& run_directory, JobId job, GpuSet gpus) {
+  const std::string path = GpusFile(run_directory, job);
+  const std::string fresh = path + ".new";
+  const std::string text = GpuListText(gpus) + "\n";
+  // For the job's user to read, whoever that is.
+  const Descriptor file(::open(fresh.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0644));
+  if (file.is_open()) ::fchmod(file.get(), 0644);
+  const bool is_written =
+      file.is_open() && ::write(file.get(), text.data(), text.size()) == static_cast<ssize_t>(text.size());
+  if (is_written && ::rename(fresh.c_str(), path.c_str()) == 0) return {};
+  const int error = errno;
+  ::unlink(fresh.c_str());
+  return Internal("cannot write '" + path + "': " + std::strerror(error));
+}
+
 void RemoveRunRecord(const std::string& run_directory, const RunRecord& record) {
   const std::string prefix = run_directory + "/";
   // What a crashed supervisor left behind goes first: after the record itself nobody knows of it.
@@ -97,6 +117,7 @@ void RemoveRunRecord(const std::string& run_directory, const RunRecord& record) 
     ::unlink((prefix + record.script).c_str());
   }
   if (!record.cgroup.empty()) ::rmdir(record.cgroup.c_str());
+  ::unlink(GpusFile(run_directory, record.job).c_str());
   ::unlink((prefix + ToString(record.job)).c_str());
 }
 

@@ -56,8 +56,12 @@ Result<std::vector<RunRecord>> ScanRunDirectory(const std::string& run_directory
 /// One record; kNotFound when there is none.
 Result<RunRecord> ReadRunRecord(const std::string& run_directory, JobId job);
 
-/// Removes the file and what belongs to it (script, cgroup). To be called when the end of the job is durable elsewhere.
-/// Fine when already gone.
+/// Where an elastic job reads which GPUs it may use: one line as CUDA_VISIBLE_DEVICES has it, replaced as a whole.
+std::string GpusFile(const std::string& run_directory, JobId job);
+Status WriteGpusFile(const std::string& run_directory, JobId job, GpuSet gpus);
+
+/// Removes the file and what belongs to it (script, cgroup, list of GPUs). To be called when the end of the job is
+/// durable elsewhere. Fine when already gone.
 void RemoveRunRecord(const std::string& run_directory, const RunRecord& record);
 
 /// Lines of key=value, the format of record, report and command alike. A value is one line: a line feed in it becomes a

@@ -66,4 +66,6 @@ std::optional<Exit> AdoptedProcess::PollExit() const {
 
 int AdoptedProcess::SignalTree(int signal) const { return SignalOrphans(static_cast<pid_t>(process_.pid), signal); }
 
+void AdoptedProcess::Signal(int signal) const { ::syscall(SYS_pidfd_send_signal, pidfd_.get(), signal, nullptr, 0); }
+
 }  // namespace divvy

@@ -27,6 +27,8 @@ class AdoptedProcess {
   /// To the process, what descends from it and what shares its session. What forked twice into a session of its own is
   /// out of reach. Returns how many were reached; works after the process's end as well.
   int SignalTree(int signal) const;
+  /// To the process alone, if it is there still.
+  void Signal(int signal) const;
 
  private:
   AdoptedProcess(const ProcessIdentity& process, Descriptor pidfd) : process_(process), pidfd_(std::move(pidfd)) {}

@@ -99,6 +99,13 @@ void WalkColumns(Walk& walk, Record& record) {
   walk("gpus_most", record.request.gpus_most);
   walk("topology", record.request.topology);
   walk("requires_topology", record.request.requires_topology);
+  walk("takes_resizes", record.takes_resizes);
+  walk("gpus_asked_back", record.gpus_asked_back);
+  walk("asked_back_at", record.asked_back_at);
+  walk("gpus_used", record.gpus_used);
+  walk("gpus_since", record.gpus_since);
+  walk("grown_at", record.grown_at);
+  walk("shape", record.shape);
 }
 
 template <typename Walk, typename ExitOfRecord>

@@ -137,7 +137,17 @@ ALTER TABLE jobs ADD COLUMN topology INTEGER NOT NULL DEFAULT 0;
 ALTER TABLE jobs ADD COLUMN requires_topology INTEGER NOT NULL DEFAULT 0;
 )sql";
 
-constexpr std::array kMigrations = {Migration{1, kVersion1}, Migration{2, kVersion2}};
+constexpr char kVersion3[] = R"sql(
+ALTER TABLE jobs ADD COLUMN takes_resizes INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE jobs ADD COLUMN gpus_asked_back INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE jobs ADD COLUMN asked_back_at INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE jobs ADD COLUMN gpus_used INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE jobs ADD COLUMN gpus_since INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE jobs ADD COLUMN grown_at INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE jobs ADD COLUMN shape TEXT NOT NULL DEFAULT '';
+)sql";
+
+constexpr std::array kMigrations = {Migration{1, kVersion1}, Migration{2, kVersion2}, Migration{3, kVersion3}};
 
 // 0 for an empty file.
 Result<std::int64_t> VersionOf(Connection& connection) {

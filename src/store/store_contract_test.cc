@@ -54,6 +54,13 @@ JobRecord RecordWithEverything() {
                     .gpus_most = 8,
                     .topology = TopologyNeed::kNvlink,
                     .requires_topology = true};
+  record.takes_resizes = true;
+  record.gpus_asked_back = GpuSet::Of({1});
+  record.asked_back_at = Time(77ns);
+  record.gpus_used = GpuSet::Of({0, 1});
+  record.gpus_since = Time(78ns);
+  record.grown_at = Time(79ns);
+  record.shape = "python train.py";
   record.priority = -7;
   record.begin = kNoon + 1ns;
   record.started = kNoon + 2ns;

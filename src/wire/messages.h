@@ -344,6 +344,16 @@ struct WinsizeRequest {
   std::int64_t columns = 0;
 };
 
+/// POST /v1/jobs/ID/checkpoint, by the job itself: it has come to a point where it can change its GPUs.
+struct CheckpointRequest {
+  std::int64_t attempt = 0;  // DIVVY_ATTEMPT; 0: whichever runs.
+};
+struct CheckpointAnswer {
+  JobId id;
+  std::string gpus;          // To use from now on: "0,1,2".
+  bool has_changed = false;  // They are others than before.
+};
+
 /// GET /v1/jobs/ID/wait and POST /v1/jobs/ID/attach, answered at the end.
 struct WaitAnswer {
   JobId id;

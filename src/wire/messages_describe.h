@@ -29,11 +29,11 @@ BOOST_DESCRIBE_STRUCT(WarnSignal, (), (signal, before, batch_only))
 BOOST_DESCRIBE_STRUCT(Capture, (), (environment, limits, umask))
 BOOST_DESCRIBE_STRUCT(JobSpec, (),
                       (command, script, arguments, name, request, placement, is_placement_set, priority, is_held, begin,
-                       time_limit, warn, stop_signal, grace, dependencies, needs_any_dependency, keeps_waiting, array,
-                       parameters, name_template, retries, retry_delay, requeues_after_reboot, preemptible,
-                       is_preemptible_set, group, group_limit, directory, output, error, input, appends_output,
-                       is_foreground, wants_pty, capture, dialect, project, team, comment, account, pool, labels,
-                       extra_environment, notes, queues_anyway))
+                       time_limit, warn, stop_signal, resize_signal, grace, dependencies, needs_any_dependency,
+                       keeps_waiting, array, parameters, name_template, retries, retry_delay, requeues_after_reboot,
+                       preemptible, is_preemptible_set, group, group_limit, directory, output, error, input,
+                       appends_output, is_foreground, wants_pty, capture, dialect, project, team, comment, account,
+                       pool, labels, extra_environment, notes, queues_anyway))
 BOOST_DESCRIBE_STRUCT(User, (), (uid, gid, name))
 BOOST_DESCRIBE_STRUCT(Exit, (),
                       (code, signal, was_oom_killed, hit_time_limit, is_known, failure, cpu_time, memory_peak))
@@ -91,6 +91,8 @@ BOOST_DESCRIBE_STRUCT(IgnoreRule, (), (gpu, pid, start_ticks, user, command))
 BOOST_DESCRIBE_STRUCT(IgnoreAnswer, (), (rules, message))
 BOOST_DESCRIBE_STRUCT(GroupLimitRequest, (), (group, limit))
 BOOST_DESCRIBE_STRUCT(WinsizeRequest, (), (rows, columns))
+BOOST_DESCRIBE_STRUCT(CheckpointRequest, (), (attempt))
+BOOST_DESCRIBE_STRUCT(CheckpointAnswer, (), (id, gpus, has_changed))
 BOOST_DESCRIBE_STRUCT(WaitAnswer, (), (id, state, exit_code, reason, was_detached))
 BOOST_DESCRIBE_STRUCT(ErrorView, (), (code, message))
 BOOST_DESCRIBE_STRUCT(ChangeEvent, (), (time, kind, id, state, reason))

@@ -91,6 +91,8 @@ DIVVY_DESCRIBED(wire::IgnoreRule);
 DIVVY_DESCRIBED(wire::IgnoreAnswer);
 DIVVY_DESCRIBED(wire::GroupLimitRequest);
 DIVVY_DESCRIBED(wire::WinsizeRequest);
+DIVVY_DESCRIBED(wire::CheckpointRequest);
+DIVVY_DESCRIBED(wire::CheckpointAnswer);
 DIVVY_DESCRIBED(wire::WaitAnswer);
 DIVVY_DESCRIBED(wire::ErrorView);
 DIVVY_DESCRIBED(wire::ChangeEvent);
@@ -121,6 +123,7 @@ JobSpec SpecWithEverything() {
   spec.time_limit = 90min;
   spec.warn = {.signal = 10, .before = 60s, .batch_only = true};
   spec.stop_signal = 2;
+  spec.resize_signal = 12;
   spec.grace = 5s;
   spec.dependencies = {{DependencyKind::kAfterNotOk, JobId(12), 3, 0s}, {DependencyKind::kSingleton, JobId(), {}, 0s}};
   spec.needs_any_dependency = true;

@@ -27,12 +27,12 @@ void InsertSlot(Cluster::State& state, PromiseSlot slot) {
   state.promises.insert(at, std::move(slot));
 }
 
-void Claim(Cluster::State& state, Time now, const Key& key, ClassIndex index, JobId entry,
-           std::vector<Piece> place) {
+void Claim(Cluster::State& state, Time now, const Key& key, ClassIndex index, JobId entry, std::vector<Piece> place,
+           Time start) {
   std::erase_if(state.promises, [&](const PromiseSlot& slot) { return slot.promise.entry == entry; });
   const JobClass& job_class = state.classes[index];
   PromiseSlot slot;
-  slot.promise = {entry, AddSaturating(now, state.rules.grace), true, true, std::move(place)};
+  slot.promise = {entry, start, true, true, std::move(place)};
   slot.key = key;
   slot.job_class = index;
   slot.wants_gpu = job_class.wants_gpu;

@@ -18,9 +18,9 @@ Hold ClaimHold(JobId entry, const Shape& shape, const Piece& piece, Time now);
 void InsertSlot(Cluster::State& state, PromiseSlot slot);
 
 /// `place` is kept for the waiting job from now on, in place of what it was promised before, whose holds are lifted
-/// already (LiftedHolds).
-void Claim(Cluster::State& state, Time now, const Key& key, ClassIndex job_class, JobId entry,
-           std::vector<Piece> place);
+/// already (LiftedHolds). `start`: when it will be free; kNever: nobody can say.
+void Claim(Cluster::State& state, Time now, const Key& key, ClassIndex job_class, JobId entry, std::vector<Piece> place,
+           Time start);
 
 /// A promise of its own does not stand in a job's way: it holds nothing for as long as this lives.
 class LiftedHolds {

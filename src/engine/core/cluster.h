@@ -189,8 +189,8 @@ class Cluster {
 
   /// What follows from everything up to now. The plan has been applied when this returns: starts run, takings leave.
   Plan Decide(Time now, const NameMember& name = {});
-  /// Starts whom Decide would start, looking at every class and not only at those that a change can have helped; promises
-  /// stay as they are. After Decide it starts nobody: a test holds Decide to that.
+  /// Starts whom Decide would start, looking at every class and not only at those that a change can have helped;
+  /// promises stay as they are. After Decide it starts nobody: a test holds Decide to that.
   Plan DecideAnew(Time now, const NameMember& name = {});
 
   // --- Questions

@@ -141,8 +141,8 @@ void Pass::RankHeads() {
   RankDue({});
   state_.FindTeamFronts(now_);
   const std::vector<KeyChange> promised = RankPromises();
-  const bool has_moved = std::any_of(promised.begin(), promised.end(),
-                                     [](const KeyChange& one) { return one.before != one.after; });
+  const bool has_moved =
+      std::any_of(promised.begin(), promised.end(), [](const KeyChange& one) { return one.before != one.after; });
   for (ClassIndex index = 0; index < state_.fronts.size(); ++index) {
     if (!state_.fronts[index].is_waiting) continue;
     const auto& rank = state_.team_fronts[state_.fronts[index].team].rank;

@@ -34,7 +34,7 @@ void Teams::AddRunning(TeamIndex team, std::int64_t milli, bool is_firm, Time no
     if (one.counted_until != kNoTime && now > one.counted_until) {
       one.usage.Add(static_cast<double>(one.running) * Seconds(now - one.counted_until), now);
     }
-    one.counted_until = now;
+    one.counted_until = std::max(one.counted_until, now);
     one.running += milli;
     if (is_firm) one.firm += milli;
     if (at == kRootTeam) return;
@@ -56,6 +56,13 @@ double Teams::usage(TeamIndex team, Time now) const {
     usage += static_cast<double>(one.running) * Seconds(now - one.counted_until);
   }
   return usage;
+}
+
+void Teams::SetUsage(TeamIndex team, double usage, Time at) {
+  Team& one = teams_[team];
+  one.usage = DecayedUsage(half_life_);
+  one.usage.Add(usage, at);
+  one.counted_until = at;
 }
 
 TeamIndex Teams::OverLimit(TeamIndex team, std::int64_t milli) const {

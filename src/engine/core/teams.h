@@ -50,6 +50,8 @@ class Teams {
   std::int64_t waiting(TeamIndex team) const { return teams_[team].waiting; }
   /// GPU-milli-seconds, decayed.
   double usage(TeamIndex team, Time now) const;
+  /// It had used so much as of `at`; what it runs counts from then on.
+  void SetUsage(TeamIndex team, double usage, Time at);
 
   /// The first team, from `team` upwards, whose limit has no room for `milli` more; kRootTeam: none has.
   TeamIndex OverLimit(TeamIndex team, std::int64_t milli) const;

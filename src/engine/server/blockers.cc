@@ -33,6 +33,7 @@ class Finder {
     }
     if (entry_.begin > now_) Add(BlockerKind::kBeginTime, "may begin in " + DurationText(entry_.begin - now_), 0, 0);
     for (const core::Blocker& blocker : found) Tell(blocker);
+    Asked();
     return std::move(found_);
   }
 
@@ -198,6 +199,25 @@ class Finder {
       AddGpuHolders(out);
     } else {
       AddNamed(blocker, Same(BlockerKind::kGpus, blocker, placement::kGpuMilli));
+    }
+  }
+
+  // Elastic jobs that were asked to give back what is kept for this one.
+  void Asked() {
+    for (const core::Promise& promise : server_.core().promises()) {
+      if (promise.entry != entry_.id || !promise.is_claim) continue;
+      std::uint64_t kept = 0;
+      for (const core::Piece& piece : promise.pieces) kept |= piece.gpus;
+      for (const auto& [id, job] : server_.running_jobs()) {
+        const GpuSet asked = job.asked_back & GpuSet::FromBits(kept);
+        if (asked.empty()) continue;
+        Blocker& out = Add(BlockerKind::kGpus,
+                           "job " + ToString(id) + " was asked " + DurationText(now_ - job.asked_at) +
+                               " ago to give back " + Plural(asked.size(), "GPU"),
+                           asked.size(), 0);
+        out.rule = "an elastic job gives GPUs back at its own checkpoint";
+        out.holders.push_back({id, job.name, job.user, asked, job.known_end});
+      }
     }
   }
 

@@ -107,6 +107,16 @@ void Book::Finish(JobId running) {
   }
 }
 
+void Book::Resize(JobId running, GpuSet gpus, GpuSet asked_back) {
+  RunningJob& job = running_.at(running);
+  DIVVY_ASSERT((gpus & (owned_ - job.gpus)).empty() && (asked_back - gpus).empty() && !gpus.empty());
+  for (int gpu : job.gpus.ToVector()) owners_[static_cast<std::size_t>(gpu)] = JobId();
+  for (int gpu : gpus.ToVector()) owners_[static_cast<std::size_t>(gpu)] = running;
+  owned_ = (owned_ - job.gpus) | gpus;
+  job.gpus = gpus;
+  job.asked_back = asked_back;
+}
+
 RunningJob* Book::find_running(JobId id) {
   const auto at = running_.find(id);
   return at == running_.end() ? nullptr : &at->second;
@@ -153,6 +163,9 @@ std::string Book::CheckInvariants() const {
       if (owners_[static_cast<std::size_t>(gpu)] != id) return name + " is not noted as the owner of its GPU";
     }
     owned = owned | job.gpus;
+    if (!(job.asked_back - job.gpus).empty()) return name + " is to give back a GPU that it does not hold";
+    if (job.is_resizable && (job.gpus - job.asked_back).size() < job.request.gpus)
+      return name + " is to keep fewer GPUs than it asked for";
     cpus += job.cpus;
     memory += job.memory;
     if (job.gpus.empty()) cpu_jobs += 1;

@@ -32,6 +32,8 @@ class Book {
   void Leave(JobId entry);
   void Adopt(RunningJob job);
   void Finish(JobId running);
+  /// It has `gpus` from now on, of which `asked_back` are to go.
+  void Resize(JobId running, GpuSet gpus, GpuSet asked_back);
   RunningJob* find_running(JobId id);
 
   const NodeCapacity& capacity() const { return capacity_; }

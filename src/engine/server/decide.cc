@@ -5,9 +5,12 @@
 
 #include "base/result.h"
 #include "base/text.h"
+#include "engine/core/give_back.h"
 #include "engine/core/order.h"
 #include "engine/core/placing.h"
+#include "engine/core/resize.h"
 #include "engine/duration_text.h"
+#include "engine/phrases.h"
 
 namespace divvy {
 namespace {
@@ -17,6 +20,11 @@ GpuSet GpusOf(const std::vector<core::Piece>& pieces) {
   for (const core::Piece& piece : pieces) bits |= piece.gpus;
   return GpuSet::FromBits(bits);
 }
+
+core::GpuMask MaskOf(GpuSet gpus) { return static_cast<core::GpuMask>(gpus.bits()); }
+
+/// Rounds of giving back and growing in one decision; who gave back does not grow, so a few are enough.
+constexpr int kMostRounds = 8;
 
 Time UntilOf(const WaitingEntry& entry, Time now) {
   return entry.time_limit > Duration(0) ? AddSaturating(now, entry.time_limit) : kNever;
@@ -28,11 +36,21 @@ Decision::Decision(core::Cluster& core, const Book& book, const Kinds& kinds, Ti
     : core_(core), book_(book), kinds_(kinds), now_(now) {}
 
 Decided Decision::Run(const Server::NameMember& name) {
+  ForgetSilent();
   Note(core_.Decide(now_, name));
   // A larger job may have moved a promise, and that may let somebody start.
   if (GrowElastic()) Note(core_.Decide(now_, name));
+  for (int round = 0; round < kMostRounds && ResizeRunning(); ++round) Note(core_.Decide(now_, name));
   for (const core::Promise& promise : core_.promises()) {
-    decided_.plan.reservations.push_back({promise.entry, promise.start, GpusOf(promise.pieces)});
+    decided_.plan.reservations.push_back({promise.entry, promise.start, GpusOf(promise.pieces), promise.is_claim});
+  }
+  for (const auto& [id, job] : book_.running_jobs()) {
+    if (!job.asked_back.empty() && job.asked_at != kNoTime && job.asked_at + kAnswersWithin > now_)
+      decided_.plan.next_wakeup = std::min(decided_.plan.next_wakeup, job.asked_at + kAnswersWithin);
+  }
+  for (const Resizing& resizing : decided_.plan.resizings) {
+    if (!resizing.asked_back.empty())
+      decided_.plan.next_wakeup = std::min(decided_.plan.next_wakeup, now_ + kAnswersWithin);
   }
   return std::move(decided_);
 }
@@ -113,6 +131,106 @@ bool Decision::Grow(const WaitingEntry& entry, std::uint64_t draw, JobId id, Sta
   return has_grown;
 }
 
+// Before anything else is decided: claims on what they do not give back fall then.
+void Decision::ForgetSilent() {
+  for (const auto& [id, job] : book_.running_jobs()) {
+    if (job.asked_back.empty() || job.is_leaving || now_ - job.asked_at < kAnswersWithin) continue;
+    Resize(id, job.gpus, GpuSet(), "it did not answer for " + DurationText(now_ - job.asked_at));
+    ResizingOf(id).is_silent = true;
+  }
+}
+
+bool Decision::ResizeRunning() {
+  std::vector<const RunningJob*> jobs;
+  for (const auto& [id, job] : book_.running_jobs()) {
+    const core::Run* run = job.is_resizable ? core_.running(id) : nullptr;
+    if (run == nullptr || run->is_leaving || job.request.gpus == 0) continue;
+    const bool is_silent = !job.asked_back.empty() && now_ - job.asked_at >= kAnswersWithin;
+    if (!is_silent) jobs.push_back(&job);
+  }
+  if (jobs.empty()) return false;
+  bool has_changed = KeepUnclaimed(jobs);
+  has_changed = AskBack(jobs) || has_changed;
+  return GrowRunning(jobs) || has_changed;
+}
+
+// Who they were asked for has started elsewhere, or is gone.
+bool Decision::KeepUnclaimed(const std::vector<const RunningJob*>& jobs) {
+  GpuSet claimed;
+  for (const core::Promise& promise : core_.promises()) {
+    if (promise.is_claim) claimed = claimed | GpusOf(promise.pieces);
+  }
+  bool has_changed = false;
+  for (const RunningJob* job : jobs) {
+    const core::Run& run = *core_.running(job->id);
+    const GpuSet asked = GpuSet::FromBits(core::AskedOf(run));
+    if ((asked - claimed).empty()) continue;
+    const GpuSet still = asked & claimed;
+    Resize(job->id, GpuSet::FromBits(core::GpusOf(run)), still, "it may keep " + GpusText(asked - claimed));
+    has_changed = true;
+  }
+  return has_changed;
+}
+
+bool Decision::AskBack(const std::vector<const RunningJob*>& jobs) {
+  std::vector<core::Surplus> surplus;
+  for (const RunningJob* job : jobs) {
+    const core::Run& run = *core_.running(job->id);
+    const GpuSet stays = GpuSet::FromBits(core::GpusOf(run)) - GpuSet::FromBits(core::AskedOf(run));
+    surplus.push_back({job->id, stays.size() - job->request.gpus, std::max(job->grown_at, job->started)});
+  }
+  const std::vector<core::GiveBack> given = core::AskBack(core_, std::move(surplus), now_);
+  for (const core::GiveBack& one : given) {
+    for (const core::GiveBack::Part& part : one.parts) {
+      const core::Run& run = *core_.running(part.job);
+      Resizing& resizing = ResizingOf(part.job);
+      resizing.gpus = GpuSet::FromBits(core::GpusOf(run));
+      resizing.asked_back = GpuSet::FromBits(core::AskedOf(run));
+      resizing.reason = "job " + ToString(one.taker) + " waits for " + GpusText(GpuSet::FromBits(part.gpus));
+    }
+  }
+  return !given.empty();
+}
+
+// One each in turn, so that no job takes all.
+bool Decision::GrowRunning(const std::vector<const RunningJob*>& jobs) {
+  std::map<JobId, GpuSet> grown;
+  std::vector<const RunningJob*> open = jobs;
+  while (!open.empty()) {
+    std::erase_if(open, [&](const RunningJob* job) {
+      const core::Run& run = *core_.running(job->id);
+      const GpuSet has = GpuSet::FromBits(core::GpusOf(run));
+      if (has.size() >= job->request.gpus_most) return true;
+      const core::Taste taste{kinds_.Accepted(job->request), job->request.topology, job->request.requires_topology};
+      const GpuSet more = GpuSet::FromBits(core::OneMore(core_, job->id, taste, now_));
+      if (more.empty()) return true;
+      grown[job->id] = grown[job->id] | more;
+      const GpuSet all = grown[job->id];
+      Resize(job->id, has | more, GpuSet(), GpusText(all) + " " + std::string(IsOrAre(all.size())) + " idle");
+      return false;
+    });
+  }
+  return !grown.empty();
+}
+
+void Decision::Resize(JobId job, GpuSet gpus, GpuSet asked_back, Reason reason) {
+  core::Resize(core_, job, MaskOf(gpus), MaskOf(asked_back), now_);
+  Resizing& resizing = ResizingOf(job);
+  resizing.gpus = gpus;
+  resizing.asked_back = asked_back;
+  resizing.reason = std::move(reason);
+}
+
+Resizing& Decision::ResizingOf(JobId job) {
+  std::vector<Resizing>& all = decided_.plan.resizings;
+  auto at = std::lower_bound(all.begin(), all.end(), job, [](const Resizing& one, JobId id) { return one.job < id; });
+  if (at == all.end() || at->job != job) {
+    at = all.insert(at, Resizing());
+    at->job = job;
+  }
+  return *at;
+}
+
 Decided Server::Decide(Time now, const NameMember& name) {
   now_ = now;
   Decided decided = Decision(core_, book_, kinds_, now).Run(name);
@@ -132,14 +250,28 @@ Decided Server::Decide(Time now, const NameMember& name) {
     job.priority = entry.priority;
     job.predicted = entry.predicted;
     job.preemptible = entry.preemptible;
+    job.request = entry.request;
+    job.queued_at = entry.queued_at;
     // The entry counts as a user of its caps until its last member has left; every member is one more.
     for (const GroupName& group : Normalised(entry.groups)) caps_.Use(core_, group);
     if (entry.count == 1) LeaveCaps(entry.groups);
     book_.Adopt(std::move(job));
     book_.Leave(start.entry);
   }
-  for (const Taking& taking : decided.plan.takings) book_.find_running(taking.job)->is_leaving = true;
+  Enter(decided.plan, now);
   return decided;
+}
+
+void Server::Enter(const Plan& plan, Time now) {
+  for (const Taking& taking : plan.takings) book_.find_running(taking.job)->is_leaving = true;
+  for (const Resizing& resizing : plan.resizings) {
+    RunningJob& job = *book_.find_running(resizing.job);
+    if (!(resizing.gpus - job.gpus).empty()) job.grown_at = now;
+    if (!(resizing.asked_back - job.asked_back).empty()) job.asked_at = now;
+    if (resizing.asked_back.empty()) job.asked_at = kNoTime;
+    if (resizing.is_silent) job.is_resizable = false;
+    book_.Resize(resizing.job, resizing.gpus, resizing.asked_back);
+  }
 }
 
 Plan Server::WouldDecide(Time now) const {

@@ -72,6 +72,13 @@ struct RunningJob {
   Duration predicted{0};
   Preemptible preemptible = Preemptible::kNever;
   bool is_leaving = false;  // Was told to end: what it holds is about to be free.
+  Time queued_at = kNoTime;
+  // Of an elastic job that takes part in being resized while it runs: it asks now and then what it may use.
+  bool is_resizable = false;
+  Request request;    // What it asked for; it keeps request.gpus at least and has request.gpus_most at most.
+  GpuSet asked_back;  // Of its GPUs: what it was asked to give back. They stay its own until it does.
+  Time asked_at = kNoTime;
+  Time grown_at = kNoTime;  // When it last got more.
 };
 
 }  // namespace divvy

@@ -11,6 +11,8 @@
 //   array NAME count=10 [cap=2] [and everything that submit takes]
 //   cycle               one pass: who starts where and why, what is reserved
 //   advance 30m         lets time pass: jobs end at their limits, a pass follows each event
+//   resizable NAME      an elastic job that runs takes part in being resized; adopt ... least=1 most=4 does so at once
+//   checkpoint NAME     it gives back what it was asked for; no pass follows
 //   finish NAME         ends before its limit, and a pass follows; NAME.2 is the second started member of an array
 //   cancel | release | met NAME      leaves the queue; is no longer held; its dependencies are met
 //   restrict 0-3 | unmanaged 2 | fence 2 | usable 2 | group NAME limit=2 | adopt NAME on=0-1 [limit=1h]
@@ -105,6 +107,7 @@ class Scenario {
           return "moves the reservation of " + NameOf(now.entry);
         }
       }
+      for (const Resizing& one : world_.last_plan.resizings) return "resizes " + NameOf(one.job) + " in a further pass";
     }
     return "";
   }
@@ -128,6 +131,8 @@ class Scenario {
     else if (verb == "why") Why(name);
     else if (verb == "group") world_.server.SetGroupLimit(name, words.GetInt("limit", 0));
     else if (verb == "adopt") Adopt(words, name);
+    else if (verb == "resizable") world_.server.SetResizable(ids_[name]);
+    else if (verb == "checkpoint") Checkpoint(name);
     else if (verb == "finish" || verb == "cancel" || verb == "release" || verb == "met") ChangeJob(verb, name);
     else if (verb == "restrict" || verb == "unmanaged" || verb == "fence" || verb == "usable") Availability(verb, name);
     else FAIL() << "no such command: " << line;
@@ -221,6 +226,11 @@ class Scenario {
       out_ << Clock() << NameOf(started.job) << " starts"
            << (started.gpus.empty() ? "" : " on " + GpusText(started.gpus)) << ": " << started.reason << "\n";
     }
+    for (const Resizing& one : world_.last_plan.resizings) {
+      out_ << Clock() << NameOf(one.job) << " has " << GpusText(one.gpus);
+      if (!one.asked_back.empty()) out_ << " and is to give back " << GpusText(one.asked_back);
+      out_ << ": " << one.reason << "\n";
+    }
     if (!shows_reservations) return;
     for (const Reservation& reservation : world_.last_plan.reservations) {
       const std::string what = reservation.gpus.empty() ? "CPUs or memory" : GpusText(reservation.gpus);
@@ -282,7 +292,21 @@ class Scenario {
     job.gpus = ReadGpus(words.Get("on"));
     job.started = world_.now;
     if (words.named.contains("limit")) job.known_end = world_.now + ReadDuration(words.Get("limit"));
+    if (words.named.contains("most")) {
+      job.request.gpus = words.GetInt("least", 1);
+      job.request.gpus_most = words.GetInt("most", 0);
+      job.is_resizable = true;
+    }
+    job.asked_back = ReadGpus(words.Get("asked"));
+    if (!job.asked_back.empty()) job.asked_at = world_.now;
     world_.server.Adopt(std::move(job));
+  }
+
+  void Checkpoint(const std::string& name) {
+    const RunningJob& job = *world_.server.running(ids_[name]);
+    out_ << Clock() << name << " gives back " << (job.asked_back.empty() ? "nothing" : GpusText(job.asked_back))
+         << "\n";
+    if (!job.asked_back.empty()) world_.server.Resize(job.id, job.gpus - job.asked_back);
   }
 
   void ChangeJob(const std::string& verb, const std::string& name) {

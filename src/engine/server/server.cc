@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/result.h"
+#include "engine/core/resize.h"
 #include "engine/core/state.h"
 
 namespace divvy {
@@ -102,13 +103,28 @@ void Server::SetGroupLimit(const GroupName& group, int limit) {
 
 void Server::SetTeams(std::vector<core::TeamSpec> teams, Time now) {
   now_ = std::max(now_, now);
+  const std::map<std::string, double> used = TeamUsage(now_);
   static_cast<void>(TakeTeams());
   core::Teams made(usage_half_life_);
   teams_.clear();
   for (std::size_t i = 0; i < teams.size(); ++i) teams_[teams[i].name] = static_cast<core::TeamIndex>(i + 1);
   made.Reset(std::move(teams));
+  for (const auto& [name, amount] : used) {
+    if (const auto team = teams_.find(name); team != teams_.end() && amount > 0)
+      made.SetUsage(team->second, amount, now_);
+  }
   core_.state().bookings.clear();
   Rebuild(std::move(made));
+}
+
+std::map<std::string, double> Server::TeamUsage(Time now) const {
+  std::map<std::string, double> used;
+  for (const auto& [name, team] : teams_) used.emplace(name, core_.teams().usage(team, now));
+  return used;
+}
+
+void Server::SetTeamUsage(const std::string& team, double usage, Time at) {
+  if (const auto known = teams_.find(team); known != teams_.end()) core_.teams().SetUsage(known->second, usage, at);
 }
 
 core::TeamIndex Server::TeamOf(const std::string& name) const {
@@ -186,6 +202,7 @@ void Server::AdoptInCore(const RunningJob& job) {
   known.team = TeamOf(job.team);
   known.user = UserOf(job.user);
   known.priority = job.priority;
+  known.queued_at = job.queued_at;
   known.predicted = job.predicted;
   known.preemptible = job.preemptible;
   known.caps = UseCaps(job.groups, job.gpus.empty());
@@ -201,6 +218,7 @@ void Server::AdoptInCore(const RunningJob& job) {
   known.ask = core_.Know(ask);
   core_.Adopt(known, {{kServer, MaskOf(job.gpus), 0, 0}}, job.started, now_);
   if (job.known_end != kNever) core_.SetEnd(job.id, job.known_end);
+  if (!job.asked_back.empty()) core::Resize(core_, job.id, MaskOf(job.gpus), MaskOf(job.asked_back), now_);
   if (job.is_leaving) core_.SetLeaving(job.id);
 }
 
@@ -239,6 +257,17 @@ void Server::Finish(JobId running) {
   if (is_overcommitted_) Rebuild(TakeTeams());
 }
 
+void Server::SetResizable(JobId running) {
+  RunningJob* job = book_.find_running(running);
+  DIVVY_ASSERT(job != nullptr && job->request.is_elastic());
+  job->is_resizable = true;
+}
+
+void Server::Resize(JobId running, GpuSet gpus) {
+  core::Resize(core_, running, MaskOf(gpus), 0, now_);
+  book_.Resize(running, gpus, GpuSet());
+}
+
 // --- Bookings --------------------------------------------------------------------------------------------------
 
 std::optional<std::uint64_t> Server::Book(int gpus, const std::string& team, const std::string& user, Time from,
@@ -272,8 +301,11 @@ std::string Server::CheckInvariants() const {
   if (core_.running_count() != book_.running_jobs().size()) return "core knows other jobs that run";
   for (const auto& [id, job] : book_.running_jobs()) {
     const core::Run* run = core_.running(id);
-    if (run == nullptr || run->pieces.size() != 1) return "core does not know that job " + ToString(id) + " runs";
-    if (run->pieces.front().gpus != MaskOf(job.gpus)) return "core has job " + ToString(id) + " on other GPUs";
+    if (run == nullptr) return "core does not know that job " + ToString(id) + " runs";
+    if (core::GpusOf(*run) != MaskOf(job.gpus)) return "core has job " + ToString(id) + " on other GPUs";
+    if (core::AskedOf(*run) != MaskOf(job.asked_back))
+      return "core does not know what job " + ToString(id) + " is to give back";
+    if (run->started != job.started) return "core has another start of job " + ToString(id);
     if (run->end != job.known_end) return "core has another end of job " + ToString(id);
     if (run->is_leaving != job.is_leaving) return "core does not know whether job " + ToString(id) + " is to end";
   }

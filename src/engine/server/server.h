@@ -41,8 +41,12 @@ class Server {
   void SetAvailability(GpuIndex gpu, GpuAvailability availability);
   void SetGroupLimit(const GroupName& group, int limit);  // 0: no cap.
   /// All teams anew; a parent comes before its children. Jobs of teams that are not among them count as of none. What
-  /// teams used so far is forgotten.
+  /// was used so far goes on to count for those of the same name.
   void SetTeams(std::vector<core::TeamSpec> teams, Time now);
+
+  /// What each team used lately, decayed, in GPU-milli-seconds; and the same as it was at another time.
+  std::map<std::string, double> TeamUsage(Time now) const;
+  void SetTeamUsage(const std::string& team, double usage, Time at);
 
   /// Adds an entry, or replaces the one of the same id.
   void Put(WaitingEntry entry);
@@ -54,6 +58,10 @@ class Server {
   /// It was told to end, for whatever reason: what it holds is about to be free.
   void SetLeaving(JobId running);
   void Finish(JobId running);
+  /// An elastic job that runs takes part in being resized from now on.
+  void SetResizable(JobId running);
+  /// It has `gpus` from now on, all of them to keep; what it had beside them is free. Requires: the others are free.
+  void Resize(JobId running, GpuSet gpus);
 
   /// Keeps `gpus` GPUs for a team, or for one user, between two times; jobs that run over `from` keep what they have.
   /// Nothing when there is no room for it in that time. SetTeams forgets all bookings.
@@ -108,6 +116,7 @@ class Server {
   void PutInCore(const WaitingEntry& entry);
   void RemoveFromCore(const WaitingEntry& entry);
   void AdoptInCore(const RunningJob& job);
+  void Enter(const Plan& plan, Time now);
   std::vector<core::CapIndex> UseCaps(std::vector<GroupName> groups, bool is_cpu_job);
   void LeaveCaps(std::vector<GroupName> groups);
 

@@ -209,5 +209,36 @@ TEST(Server, SaysWhatAPolicyCompares) {
   EXPECT_EQ(Explain(world.server, JobId(2), world.now).key, "priority 0, 1 GPU for 20 min by prediction, waiting 0 s");
 }
 
+TEST(Server, AJobThatIsResizedKeepsItsStartItsEndAndItsTeam) {
+  World world;
+  world.Node(4);
+  core::TeamSpec team;
+  team.name = "vision";
+  world.server.SetTeams({team}, world.now);
+  WaitingEntry entry = World::Job(1, 2, std::chrono::hours(2));
+  entry.request.gpus_most = 4;
+  entry.request.cpus = 8;
+  entry.team = "vision";
+  world.Submit(entry);
+  world.Pass();
+  const Time started = world.now;
+  world.server.SetResizable(JobId(1));
+  world.now += std::chrono::minutes(10);
+  world.server.Resize(JobId(1), GpuSet::Of({1, 3}));
+  world.Check();
+  EXPECT_EQ(world.server.free(), GpuSet::Of({0, 2}));
+  const core::Run& run = *world.server.core().running(JobId(1));
+  EXPECT_EQ(run.started, started);
+  EXPECT_EQ(run.end, started + std::chrono::hours(2));
+  EXPECT_EQ(run.queued_at, started);
+  EXPECT_EQ(world.server.teams().running(world.server.TeamOf("vision")), 2000);
+  EXPECT_EQ(world.server.core().state_of(0).cpu_free, 56'000);
+  // Nobody waits for the others: they are its own again.
+  world.Pass();
+  ASSERT_EQ(world.last_plan.resizings.size(), 1u);
+  EXPECT_EQ(world.server.running(JobId(1))->gpus.size(), 4);
+  EXPECT_EQ(world.server.running(JobId(1))->grown_at, world.now);
+}
+
 }  // namespace
 }  // namespace divvy

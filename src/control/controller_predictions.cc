@@ -1,0 +1,49 @@
+// How long jobs run, as their like did: what is learnt, and what those that wait are told of it.
+#include "control/controller.h"
+#include "control/record_parts.h"
+
+namespace divvy {
+namespace {
+
+// Predictions of jobs that wait: how often they are looked at again, and how many in one step.
+constexpr Duration kRefreshEvery = std::chrono::minutes(1);
+constexpr int kMostLooked = 20'000;
+constexpr int kMostRefreshed = 1'000;
+
+}  // namespace
+
+void Controller::LearnRunTimes(const std::vector<JobRecord>& finished) {
+  for (const JobRecord& record : finished) run_times_.RanBefore(record);
+}
+
+// A sweep through the queue, at most once a minute, a bounded part of it at a time.
+void Controller::RefreshPredictions(Time now) {
+  if (now < next_refresh_ || run_times_.runs() == refreshed_runs_) return;
+  if (!refreshed_until_.is_set()) sweep_runs_ = run_times_.runs();
+  int looked = 0, changed = 0;
+  auto at = live_.upper_bound(refreshed_until_);
+  for (; at != live_.end() && looked < kMostLooked && changed < kMostRefreshed; ++at, ++looked) {
+    const WaitingEntry* entry = Waits(at->second) ? cluster_.waiting(at->first) : nullptr;
+    if (entry == nullptr || entry->predicted == run_times_.Predict(at->second)) continue;
+    PutWaiting(at->second);
+    ++changed;
+  }
+  if (at != live_.end()) {
+    refreshed_until_ = JobId(at->first.value() - 1);
+    next_refresh_ = AddSaturating(now, std::chrono::seconds(1));
+    return;
+  }
+  refreshed_until_ = JobId();
+  refreshed_runs_ = sweep_runs_;
+  next_refresh_ = AddSaturating(now, kRefreshEvery);
+}
+
+core::SpreadOf Controller::run_spread() const {
+  return [this](JobId id) -> std::optional<core::RunSpread> {
+    const JobRecord* record = Find(id);
+    if (record == nullptr) return std::nullopt;
+    return run_times_.Spread(*record);
+  };
+}
+
+}  // namespace divvy

@@ -1,0 +1,56 @@
+#!/usr/bin/env bash
+# An elastic job takes what is idle and gives back what another waits for, at its own checkpoints; also over a kill -9 of the daemon.
+. "$(dirname "$0")/lib.sh"
+up() { divvy up --quiet --emulate 4xH100-80GB; }
+up
+
+# A training loop: each round is a step on the GPUs that it may use; a signal ends the step early.
+cat >train.sh <<'SH'
+trap : USR1
+gpus=$(divvy checkpoint) || [ $? -eq 3 ] || exit 1
+echo "$gpus" >>rounds
+until [ -e done ]; do
+  [ -e hold ] || {
+    code=0
+    new=$(divvy checkpoint) || code=$?
+    case $code in
+      3) gpus=$new; cat "$DIVVY_GPUS_FILE" >file; echo "$gpus" >>rounds ;;
+      0) ;;
+      *) echo "$code" >>refused ;;
+    esac
+  }
+  sleep 0.05
+done
+SH
+last_round_is() { [ "$(tail -n 1 rounds 2>/dev/null)" = "$1" ]; }
+first=$(divvy submit --quiet --gpus 2 -- sh -c 'while [ ! -e go ]; do sleep 0.02; done')
+wait_for "the first job" state_is "$first" running
+job=$(divvy submit --quiet --gpus 1..4 -- sh train.sh)
+wait_for "its first round" last_round_is 2,3
+
+touch go
+wait_for "all four" last_round_is 0,1,2,3
+expect 0,1,2,3 "$(cat file)" "its file"
+
+# It does not come to a checkpoint for a while: its GPUs stay its own, and the one that waits is told why.
+touch hold
+other=$(divvy submit --quiet --gpus 3 -- sh -c 'while [ ! -e go2 ]; do sleep 0.02; done')
+asked() { divvy why "$other" | grep -q "job $job was asked .* ago to give back 3 GPUs"; }
+wait_for "the question" asked
+state_is "$other" queued || fail "it has started on GPUs that are another's"
+pid=$(daemon_pid)
+kill -9 "$pid"
+wait_for "the daemon's end" sh -c "! kill -0 $pid"
+up
+wait_for "the question after a restart" asked
+expect 1 "$(find "$DIVVY_HOME" -name "$job.gpus" -exec cat {} + | tr , "\n" | wc -l)" "its file after a restart"
+rm hold
+wait_for "the taker" state_is "$other" running
+wait_for "its round on one GPU" last_round_is 3
+
+touch go2
+wait_for "all four again" last_round_is 0,1,2,3
+[ ! -e refused ] || fail "a checkpoint was refused: $(cat refused)"
+touch done
+wait_for "its end" state_is "$job" succeeded
+[ -z "$(find "$DIVVY_HOME" -name "$job.gpus")" ] || fail "its file is left behind"
