@@ -407,12 +407,12 @@ std::vector<Command> MakeCommands() {
   };
 }
 
-bool AsksForHelp(const Words& words) {
+// Of a command that takes another's command line, what follows the first word that is no option belongs to that one.
+bool AsksForHelp(const Words& words, bool takes_command) {
   for (const std::string& word : words) {
     if (word == "--") return false;
-    if (word == "--help" || word == "-h") return true;
-    // What follows the first word that is no option may belong to the job.
-    if (!word.starts_with("-")) return false;
+    if (word == "--help" || (word == "-h" && &word == &words.front())) return true;
+    if (takes_command && !word.starts_with("-")) return false;
   }
   return false;
 }
@@ -433,7 +433,8 @@ int Main(const Words& words) {
   const Words rest(words.begin() + 2, words.end());
   const auto command = std::ranges::find(Commands(), std::string_view(words[1]), &Command::name);
   if (command != Commands().end()) {
-    if (AsksForHelp(rest)) return HelpMain({words[1]});
+    const bool takes_command = words[1] == "submit" || words[1] == "run" || words[1] == "explain";
+    if (AsksForHelp(rest, takes_command)) return HelpMain({words[1]});
     return command->run(rest);
   }
   if (const auto shim = FindShim(words[1])) return shim(rest);

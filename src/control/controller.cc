@@ -376,6 +376,7 @@ Reason Controller::WaitingReason(const JobRecord& record) const {
   }
   if (record.restarts > 0 && entry->begin != kNoTime) return "waits before the next try";
   if (entry->begin != kNoTime && entry->begin > record.queued_at) return "waits for its begin time";
+  if (std::string bar = cluster_.TeamBar(record.id); !bar.empty()) return bar;
   if (record.request.gpus > 0) {
     return "waits for " + Plural(record.request.gpus, "GPU") + ", " + std::to_string(cluster_.free().size()) + " free";
   }

@@ -179,6 +179,18 @@ TEST_F(Teams, ATooLargeJobIsRefusedByItsTeamsLimit) {
   EXPECT_EQ(Submit(3), "it asks for 3 GPUs, and team vision runs on 2 at most");
 }
 
+TEST_F(Teams, TheListSaysThatTheTeamIsWhatKeepsAJobBackAndNotGpus) {
+  TeamChange vision = Vision();
+  vision.limit = 2;
+  ASSERT_EQ(Set(vision), "");
+  ASSERT_EQ(Submit(2), "");
+  ASSERT_EQ(World::Launched(world_.Turn()).size(), 1u);
+  ASSERT_EQ(Submit(1), "");
+  EXPECT_TRUE(World::Launched(world_.Turn()).empty());
+  EXPECT_EQ(world_.controller_.WaitingReason(*world_.controller_.Find(last_)),
+            "team vision runs as much as its limit allows");
+}
+
 TEST_F(Teams, ABudgetIsCountedWhileJobsRunAndHoldsUntilTheNextPeriod) {
   TeamChange vision = Vision();
   vision.caps.gpu_hours = 4;

@@ -350,11 +350,14 @@ void Pass::Try(Candidate candidate) {
   // Settling its promise has tried it, without its own holds in the way.
   if (IsPromised(candidate.place.id) || IsBarred(candidate.job_class)) return;
   if (IsCapPromised(candidate.job_class)) return;
-  std::vector<Piece> pieces = Find(candidate.job_class, candidate.place.id, candidate.is_everywhere);
-  // What is promised to those behind it does not bind it, but they keep it where there is other room.
-  if (pieces.empty() && Lift(settled_)) {
+  // What is promised to those behind it does not bind it; but one that has escalated keeps it where there is other
+  // room.
+  std::vector<Piece> pieces;
+  if (IsAnyEscalated(settled_)) pieces = Find(candidate.job_class, candidate.place.id, candidate.is_everywhere);
+  if (pieces.empty()) {
+    const bool has_lifted = Lift(settled_);
     pieces = Find(candidate.job_class, candidate.place.id, candidate.is_everywhere);
-    if (pieces.empty()) Restore(false);
+    if (pieces.empty() && has_lifted) Restore(false);
   }
   if (pieces.empty()) pieces = MovePromises(candidate);
   if (pieces.empty()) {

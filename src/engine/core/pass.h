@@ -99,6 +99,7 @@ class Pass {
   bool IsHopeless(ClassIndex index, bool is_escalated);
   std::uint64_t& HopelessSince(ClassIndex index, bool is_escalated);
   bool Lift(std::size_t from);
+  bool IsAnyEscalated(std::size_t from) const;
   void Restore(bool has_changed);
   void Try(Candidate candidate);
   void Blocked(const Candidate& candidate);

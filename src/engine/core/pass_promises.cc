@@ -100,6 +100,13 @@ bool Pass::Lift(std::size_t from) {
   return has_lifted;
 }
 
+bool Pass::IsAnyEscalated(std::size_t from) const {
+  return std::any_of(state_.promises.begin() + static_cast<std::ptrdiff_t>(from), state_.promises.end(),
+                     [&](const PromiseSlot& slot) {
+                       return IsEscalated(state_.rules, state_.waiting.at(slot.promise.entry).place.since, now_);
+                     });
+}
+
 // Those that were lifted hold again what they held, if nobody took it; else they are settled anew when their turn
 // comes.
 void Pass::Restore(bool has_changed) {

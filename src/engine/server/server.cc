@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/result.h"
+#include "engine/core/pass.h"
 #include "engine/core/resize.h"
 #include "engine/core/state.h"
 
@@ -293,6 +294,20 @@ std::optional<std::uint64_t> Server::Book(int gpus, const std::string& team, con
 void Server::Unbook(std::uint64_t booking) { core_.Unbook(booking); }
 
 // --- Questions -------------------------------------------------------------------------------------------------
+
+std::string Server::TeamBar(JobId waiting) const {
+  const core::Cluster::State& state = core_.state();
+  const auto at = state.waiting.find(waiting);
+  if (at == state.waiting.end() || !state.teams.has_rules()) return "";
+  const core::Barrier barrier = core::BarrierOf(state, at->second.job_class);
+  if (barrier.over_limit != core::kRootTeam) {
+    return "team " + state.teams.spec(barrier.over_limit).name + " runs as much as its limit allows";
+  }
+  if (barrier.over_quota != core::kRootTeam) {
+    return "team " + state.teams.spec(barrier.over_quota).name + " has its quota in jobs that cannot be taken back";
+  }
+  return "";
+}
 
 std::string Server::CheckInvariants() const {
   if (std::string broken = book_.CheckInvariants(); !broken.empty()) return broken;
