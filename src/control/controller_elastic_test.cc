@@ -33,6 +33,15 @@ Controller::Checkpointed Checkpoint(World& world, JobId job) {
   return done ? *done : Controller::Checkpointed();
 }
 
+// It runs, and has said that it changes over while it runs.
+JobId StartTakingPart(World& world, int least, int most) {
+  const JobId job = SubmitElastic(world, least, most);
+  world.Turn();
+  Checkpoint(world, job);
+  world.Turn();
+  return job;
+}
+
 TEST(Elastic, WhoNeverSaysThatItTakesPartKeepsWhatItStartedWith) {
   World world(4);
   const JobId other = world.Submit(2);
@@ -68,10 +77,7 @@ TEST(Elastic, WhatIsIdleIsItsOwnAtOnceAndItIsTold) {
 
 TEST(Elastic, WhatIsAskedBackIsFreeOnceItSaysSo) {
   World world(4);
-  const JobId job = SubmitElastic(world, 1, 4);
-  world.Turn();
-  Checkpoint(world, job);
-  world.Turn();
+  const JobId job = StartTakingPart(world, 1, 4);
   const JobId waiting = world.Submit(2);
   const Effects asked = world.Turn();
   ASSERT_EQ(Resizes(asked).size(), 1u);
@@ -118,10 +124,7 @@ TEST(Elastic, AnswersOfOneThatIsNotElasticChangeNothing) {
 
 TEST(Elastic, ARestartKnowsWhatItHasAndWhatItWasAsked) {
   World world(4);
-  const JobId job = SubmitElastic(world, 1, 4);
-  world.Turn();
-  Checkpoint(world, job);
-  world.Turn();
+  const JobId job = StartTakingPart(world, 1, 4);
   const JobId waiting = world.Submit(2);
   world.Turn();
   std::vector<JobRecord> live;

@@ -50,30 +50,8 @@ class Search {
   bool HasOneGroup() const { return seeker_.ask.groups.size() == 1; }
 
   std::optional<NodeIndex> Helps(const Change& change) const {
-    const std::optional<NodeIndex> node = WouldStartWith(state_, seeker_, change, now_);
-    const std::size_t size =
-        state_.nodes.size() + state_.waiting.size() + state_.running.size() + state_.classes.size();
-    if (!node || size > kMostCopied) return node;
-    Cluster copy = cluster_.Copy();
-    Job job;
-    job.id = seeker_.place.id;
-    job.count = state_.waiting.at(job.id).count;
-    job.ask = copy.Know(change.ask);
-    job.team = seeker_.key.team;
-    job.user = seeker_.key.user;
-    job.priority = seeker_.place.priority;
-    job.queued_at = seeker_.place.since;
-    job.limit = change.limit;
-    job.predicted = seeker_.key.predicted;
-    job.caps = seeker_.key.caps;
-    job.preemptible = change.preemptible;
-    copy.Put(std::move(job), now_);
-    // Ids that no job has.
-    std::uint64_t next = std::uint64_t{1} << 62;
-    const Plan plan = copy.Decide(now_, [&next](JobId) { return JobId(next++); });
-    const bool starts = std::any_of(plan.starts.begin(), plan.starts.end(),
-                                    [&](const Start& start) { return start.entry == seeker_.place.id; });
-    return starts ? node : std::nullopt;
+    const Trial trial = TryChange(cluster_, seeker_, change, now_);
+    return trial.starts ? std::optional(trial.node) : std::nullopt;
   }
 
   // The change with its words, if it helps.
@@ -345,6 +323,37 @@ std::optional<NodeIndex> WouldStartWith(Cluster::State& state, const Seeker& see
 
 std::optional<Change> FindChange(const Cluster& cluster, const Seeker& seeker, Time now, const Names& names) {
   return Search(cluster, seeker, now, names).Find();
+}
+
+Trial TryChange(const Cluster& cluster, const Seeker& seeker, const Change& change, Time now) {
+  // A view lifts holds while it looks and puts them back.
+  auto& state = const_cast<Cluster::State&>(cluster.state());
+  const std::optional<NodeIndex> node = WouldStartWith(state, seeker, change, now);
+  if (!node) return {};
+  const std::size_t size = state.nodes.size() + state.waiting.size() + state.running.size() + state.classes.size();
+  if (size > kMostCopied) return {true, *node, {}};
+  Job job;
+  job.id = seeker.place.id;
+  job.count = state.waiting.at(job.id).count;
+  job.team = seeker.key.team;
+  job.user = seeker.key.user;
+  job.priority = seeker.place.priority;
+  job.queued_at = seeker.place.since;
+  job.limit = change.limit;
+  job.predicted = seeker.key.predicted;
+  job.caps = seeker.key.caps;
+  job.preemptible = change.preemptible;
+  if (const auto draw = state.draws.find(job.id); draw != state.draws.end()) job.draw = draw->second;
+  Cluster copy = cluster.Copy();
+  job.ask = copy.Know(change.ask);
+  copy.Put(std::move(job), now);
+  // Ids that no job has.
+  std::uint64_t next = std::uint64_t{1} << 62;
+  const Plan plan = copy.Decide(now, [&next](JobId) { return JobId(next++); });
+  const auto start = std::find_if(plan.starts.begin(), plan.starts.end(),
+                                  [&](const Start& one) { return one.entry == seeker.place.id; });
+  if (start == plan.starts.end()) return {};
+  return {true, *node, start->pieces};
 }
 
 }  // namespace divvy::core

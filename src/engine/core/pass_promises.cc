@@ -275,7 +275,7 @@ std::optional<Promise> Pass::Renewed(const PromiseSlot& slot, bool is_escalated)
   const bool stands = !slot.is_stale || Stands(slot);
   if (stands && slot.promise.is_claim) return slot.promise;
   std::optional<Promise> promise;
-  if (!stands || slot.is_stale) {
+  if (slot.is_stale) {
     promise = Earliest(state_, slot.job_class, entry, now_, is_escalated);
   } else if (idle_rounds_ < kMostIdleRounds) {
     promise = EarlierOn(state_, slot.job_class, entry, now_, grown_, slot.promise.start);

@@ -31,36 +31,10 @@ class Suggestion {
   };
 
   Trial Try(const core::Change& change) const {
-    const core::Cluster& core = server_.core();
-    const core::Cluster::State& known = core.state();
-    if (known.waiting.size() + known.running.size() + known.classes.size() > core::kMostCopied) {
-      // A view lifts holds while it looks and puts them back.
-      auto& state = const_cast<core::Cluster::State&>(known);
-      return {core::WouldStartWith(state, seeker_, change, now_).has_value(), GpuSet()};
-    }
-    core::Cluster copy = core.Copy();
-    core::Job job;
-    job.id = entry_.id;
-    job.count = entry_.count;
-    job.ask = copy.Know(change.ask);
-    job.team = seeker_.key.team;
-    job.user = seeker_.key.user;
-    job.priority = seeker_.place.priority;
-    job.queued_at = seeker_.place.since;
-    job.limit = change.limit;
-    job.predicted = seeker_.key.predicted;
-    job.caps = seeker_.key.caps;
-    job.preemptible = change.preemptible;
-    job.draw = entry_.placement_draw;
-    copy.Put(std::move(job), now_);
-    // Ids that no job has.
-    std::uint64_t next = std::uint64_t{1} << 62;
-    const core::Plan plan = copy.Decide(now_, [&next](JobId) { return JobId(next++); });
-    for (const core::Start& start : plan.starts) {
-      if (start.entry != entry_.id) continue;
-      return {true, GpuSet::FromBits(start.pieces.front().gpus)};
-    }
-    return {};
+    const core::Trial trial = core::TryChange(server_.core(), seeker_, change, now_);
+    GpuSet gpus;
+    if (!trial.pieces.empty()) gpus = GpuSet::FromBits(trial.pieces.front().gpus);
+    return {trial.starts, gpus};
   }
 
   static std::string AreFree(GpuSet gpus) {
