@@ -45,7 +45,10 @@ dialect::Apply IntoCount(std::optional<std::int64_t>& target, std::vector<std::s
       return {};
     }
     const auto number = ParseInteger(Trim(value));
-    if (!number) return InvalidArgument("'" + std::string(value) + "' is no whole number");
+    if (!number) {
+      return InvalidArgument("'" + std::string(value) + "' is no whole number; write 8" +
+                             (clear != nullptr ? ", or none" : ""));
+    }
     target = *number;
     return {};
   };

@@ -24,8 +24,7 @@ Cluster Cluster::Copy() const {
   return copy;
 }
 
-// --- Nodes
-// ------------------------------------------------------------------------------------------------------------
+// --- Nodes ----------------------------------------------------------------------------------------------------------
 
 NodeIndex Cluster::AddNode(NodeFacts facts) {
   State& s = *state_;
@@ -118,8 +117,7 @@ void Cluster::State::Grow(NodeIndex node) {
   grown.push_back(node);
 }
 
-// --- Teams and caps
-// ---------------------------------------------------------------------------------------------------
+// --- Teams and caps -------------------------------------------------------------------------------------------------
 
 Teams& Cluster::teams() { return state_->teams; }
 const Teams& Cluster::teams() const { return state_->teams; }
@@ -168,8 +166,7 @@ void Cluster::State::FreshenAll() {
   for (PromiseSlot& slot : promises) slot.is_stale = true;
 }
 
-// --- Waiting
-// ----------------------------------------------------------------------------------------------------------
+// --- Waiting --------------------------------------------------------------------------------------------------------
 
 AskIndex Cluster::Know(const Ask& ask) {
   State& s = *state_;
@@ -247,7 +244,7 @@ void Cluster::State::HeadChanged(ClassIndex index, Time now) {
   next_change = std::min(next_change, job_class.head_changes_at);
 }
 
-void Cluster::State::LineUp(JobId id, Waiting& entry) {
+void Cluster::State::LineUp(Waiting& entry) {
   JobClass& job_class = classes[entry.job_class];
   const bool was_empty = job_class.line.empty();
   const bool is_first = was_empty || entry.place < job_class.line.At(job_class.line.begin()).place;
@@ -266,7 +263,6 @@ void Cluster::State::LineUp(JobId id, Waiting& entry) {
   if (was_empty) {
     for (const CapIndex cap : job_class.key.caps) caps[cap].classes.insert(entry.job_class);
   }
-  (void)id;
 }
 
 void Cluster::State::StepOut(JobId id, const Waiting& entry) {
@@ -316,7 +312,7 @@ void Cluster::Put(Job job, Time now) {
     entry.lane = Waiting::Lane::kDated;
     s.dated.insert({entry.place.since, job.id});
   } else {
-    s.LineUp(job.id, entry);
+    s.LineUp(entry);
   }
   s.waiting.emplace(job.id, entry);
   if (s.asks[job.ask].placement == PlacementStrategy::kRandom) s.draws[job.id] = job.draw;
@@ -333,8 +329,7 @@ void Cluster::Remove(JobId id, Time) {
   s.draws.erase(id);
 }
 
-// --- Questions
-// --------------------------------------------------------------------------------------------------------
+// --- Questions ------------------------------------------------------------------------------------------------------
 
 const NodeState& Cluster::state_of(NodeIndex node) const { return state_->nodes[node].state; }
 const Ask& Cluster::ask(AskIndex index) const { return state_->asks[index]; }

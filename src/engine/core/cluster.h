@@ -146,8 +146,7 @@ class Cluster {
   /// What-if questions are asked of a copy.
   Cluster Copy() const;
 
-  // --- Facts
-  // ----------------------------------------------------------------------------------------------------------
+  // --- Facts --------------------------------------------------------------------------------------------------------
 
   /// Nodes are added before the first decision or between two; the order is the order of equally good nodes.
   NodeIndex AddNode(NodeFacts facts);
@@ -180,8 +179,7 @@ class Cluster {
   std::optional<Booking> Book(Booking booking, Time now);
   void Unbook(std::uint64_t id);
 
-  // --- Decisions
-  // ------------------------------------------------------------------------------------------------------
+  // --- Decisions ----------------------------------------------------------------------------------------------------
 
   /// How the next member of an entry is called once it runs; by default a job keeps its id and members of an array get
   /// the ids behind it.
@@ -193,8 +191,7 @@ class Cluster {
   /// promises stay as they are. After Decide it starts nobody: a test holds Decide to that.
   Plan DecideAnew(Time now, const NameMember& name = {});
 
-  // --- Questions
-  // ------------------------------------------------------------------------------------------------------
+  // --- Questions ----------------------------------------------------------------------------------------------------
 
   std::size_t node_count() const;
   const NodeFacts& node(NodeIndex node) const;

@@ -46,7 +46,7 @@ std::uint64_t Cluster::State::DrawOf(JobId entry) const {
   return at == draws.end() ? 0 : at->second + waiting.at(entry).count;
 }
 
-void Cluster::State::TakePiece(JobId job, const Run& run, const Piece& piece, Time) {
+void Cluster::State::TakePiece(JobId job, const Run& run, const Piece& piece) {
   Node& node = nodes[piece.node];
   const Shape& shape = ShapeOf(ask_of(run), piece);
   node.pieces.push_back({job, shape, piece.gpus, run.started, run.end, run.predicted_end});
@@ -97,7 +97,7 @@ void Cluster::State::CountStart(const JobClass& job_class, std::int64_t milli, i
 void Cluster::State::AddRun(Run run, Time now) {
   const JobId id = run.id;
   CountStart(classes[run.job_class], MilliOf(run), 1, now);
-  for (const Piece& piece : run.pieces) TakePiece(id, run, piece, now);
+  for (const Piece& piece : run.pieces) TakePiece(id, run, piece);
   if (IsElastic(ask_of(run))) elastic.insert(id);
   const auto [at, is_new] = running.emplace(id, std::move(run));
   DIVVY_ASSERT(is_new);

@@ -67,7 +67,7 @@ void Pass::TakeDue() {
   while (!state_.dated.empty() && state_.dated.begin()->first <= now_) {
     const JobId id = state_.dated.begin()->second;
     state_.dated.erase(state_.dated.begin());
-    state_.LineUp(id, state_.waiting.at(id));
+    state_.LineUp(state_.waiting.at(id));
   }
 }
 
@@ -317,8 +317,7 @@ std::vector<Piece> Pass::Find(ClassIndex index, JobId entry, bool is_everywhere)
   return placing.Find(ask, LengthOf(state_.rules, key), grown_, is_everywhere || is_gang, key.team, key.user);
 }
 
-// --- Jobs
-// -------------------------------------------------------------------------------------------------------------
+// --- Jobs -----------------------------------------------------------------------------------------------------------
 
 void Pass::Try(Candidate candidate) {
   JobClass& job_class = state_.classes[candidate.job_class];

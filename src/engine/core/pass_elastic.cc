@@ -49,7 +49,7 @@ std::optional<Piece> Pass::GrowByOne(JobId id) {
       piece = placing.FindOne(ask, group, run, beside);
     }
     if (!piece) continue;
-    state_.TakePiece(id, run, *piece, now_);
+    state_.TakePiece(id, run, *piece);
     run.pieces.push_back(*piece);
     state_.CountStart(job_class, milli, 0, now_);
     if (!state_.nodes[piece->node].holds.empty()) RefitHolds(state_, piece->node, now_);

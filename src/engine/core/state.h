@@ -189,12 +189,12 @@ struct Cluster::State {
   void Freshen(ClassIndex index);
   void FreshenAll();
   ClassIndex ClassOf(const Job& job);
-  void LineUp(JobId id, Waiting& entry);
+  void LineUp(Waiting& entry);
   void StepOut(JobId id, const Waiting& entry);
   void HeadChanged(ClassIndex index, Time now);
   Standing StandingOf(ClassIndex index, const Place& place) const;
   void FindTeamFronts(Time now);
-  void TakePiece(JobId job, const Run& run, const Piece& piece, Time now);
+  void TakePiece(JobId job, const Run& run, const Piece& piece);
   void DropPiece(JobId job, const Piece& piece);
   void AddRun(Run run, Time now);
   void Expect(Run& run, Time end);

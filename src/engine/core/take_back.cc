@@ -180,7 +180,7 @@ void SettleMoves(Cluster::State& state, Time now, Plan& plan) {
     for (const Piece& piece : moved.to) {
       const Shape& shape = ShapeOf(state.ask_of(run), piece);
       if (!FitsOn(state.nodes[piece.node].state, shape, piece.gpus)) continue;
-      state.TakePiece(id, run, piece, now);
+      state.TakePiece(id, run, piece);
       run.pieces.push_back(piece);
       state.CountStart(state.classes[run.job_class], shape.gpu_milli(), 0, now);
       growth.pieces.push_back(piece);

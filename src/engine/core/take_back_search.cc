@@ -53,8 +53,7 @@ std::optional<Seizure> Search::Nothing() {
   return seizure;
 }
 
-// --- Who could give way
-// -----------------------------------------------------------------------------------------------
+// --- Who could give way ---------------------------------------------------------------------------------------------
 
 bool Search::MayBeTaken(TakeMode mode, const Run& run) {
   const JobClass& job_class = state_.classes[run.job_class];
@@ -177,8 +176,7 @@ bool Search::IsAllowed(const std::vector<Loss>& losses, bool is_empty) const {
   return false;
 }
 
-// --- Search
-// -----------------------------------------------------------------------------------------------------------
+// --- Search ---------------------------------------------------------------------------------------------------------
 
 std::optional<Seizure> Search::Find(TakeMode mode, bool moves_all) {
   mode_ = mode;
@@ -319,8 +317,7 @@ void Search::Greedy() {
   chosen_.clear();
 }
 
-// --- A set
-// ------------------------------------------------------------------------------------------------------------
+// --- A set ----------------------------------------------------------------------------------------------------------
 
 bool Search::Accept(const Toll& toll) {
   const std::vector<Loss> losses = LossesOf(chosen_);
