@@ -28,4 +28,4 @@ release:  ## dist/: a tarball and a .deb
 	@scripts/release
 
 clean:  ## Remove what was built
-	@rm -rf build build-asan build-tsan build-fuzz dist
+	@rm -rf build build-asan build-tsan build-fuzz build-clang dist

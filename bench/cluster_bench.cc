@@ -3,6 +3,7 @@
 // plan is what is shown. "from nothing" is one decision over the whole queue on an empty cluster.
 //
 //   cluster_bench [--nodes N] [--jobs N] [--shapes N] [--events N] [--order small-first|fifo|fair|shortest] [--curve]
+//   cluster_bench --arrays       memory of a thousand arrays of 10,000 equal jobs that wait
 #include <time.h>
 
 #include <algorithm>
@@ -58,7 +59,6 @@ struct Options {
   int shapes = 5'000;
   int events = 20'000;
   Order order = Order::kSmallFirst;
-  bool array = false;
 };
 
 struct Figures {
@@ -189,6 +189,27 @@ void Print(const Options& options, const Figures& f) {
       f.end_p50, f.p99, f.worst, f.mib);
 }
 
+void MeasureArrays() {
+  constexpr int kArrays = 1000;
+  constexpr std::uint32_t kMembers = 10'000;
+  Cluster cluster{Rules()};
+  const std::vector<Ask> asks = MakeAsks(kArrays);
+  const Time now = Time(std::chrono::seconds(1'000'000));
+  const double before = ResidentMib();
+  for (int i = 0; i < kArrays; ++i) {
+    Job job;
+    job.id = JobId(1 + std::uint64_t{kMembers + 1} * static_cast<std::uint64_t>(i));
+    job.count = kMembers;
+    job.ask = cluster.Know(asks[static_cast<std::size_t>(i)]);
+    job.queued_at = now;
+    cluster.Put(job, now);
+  }
+  cluster.Decide(now);
+  const double mib = ResidentMib() - before;
+  std::printf("%d arrays of %u jobs, each with a shape of its own: %.2f MiB, %.3f bytes a job\n", kArrays, kMembers,
+              mib, mib * (1 << 20) / (double{kMembers} * kArrays));
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -202,7 +223,10 @@ int main(int argc, char** argv) {
     else if (name == "--shapes") options.shapes = number();
     else if (name == "--events") options.events = number();
     else if (name == "--curve") curve = true;
-    else if (name == "--order" && i + 1 < argc) {
+    else if (name == "--arrays") {
+      MeasureArrays();
+      return 0;
+    } else if (name == "--order" && i + 1 < argc) {
       const std::string order = argv[++i];
       options.order = order == "fifo"       ? Order::kFifo
                       : order == "fair"     ? Order::kFair

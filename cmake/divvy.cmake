@@ -8,7 +8,9 @@ target_compile_options(divvy_flags INTERFACE
   -Wall -Wextra -Werror -Wpedantic -Wshadow -Wconversion -Wnon-virtual-dtor -Wold-style-cast -Woverloaded-virtual
   # g++ 12 sees ghosts in std::optional and std::variant at -O2 (bug 80635).
   $<$<CXX_COMPILER_ID:GNU>:-Wno-maybe-uninitialized> $<$<CXX_COMPILER_ID:GNU>:-Wno-restrict>
-  -Wno-missing-field-initializers)
+  -Wno-missing-field-initializers
+  # Decisions are the same bytes on every machine: none fuses a multiplication with an addition.
+  -ffp-contract=off)
 target_include_directories(divvy_flags INTERFACE ${PROJECT_SOURCE_DIR}/src)
 if(DIVVY_SANITIZE)
   target_compile_options(divvy_flags INTERFACE -fsanitize=${DIVVY_SANITIZE} -fno-omit-frame-pointer -g1

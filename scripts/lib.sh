@@ -17,6 +17,7 @@ build_packages=(
 )
 lint_packages=(clang-format-14)
 sanitizer_packages=(clang llvm libclang-rt-14-dev)
+second_compiler_packages=(clang-16)  # clang 14, above, does not compile the views of libstdc++ 12.
 
 say() { printf '%s\n' "$*"; }
 fail() { printf '%s: %s\n' "${0##*/}" "$*" >&2; exit 1; }

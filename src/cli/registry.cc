@@ -297,7 +297,7 @@ std::vector<Command> MakeCommands() {
        {{"divvy teams", ""},
         {"divvy teams add vision --quota 4 --limit 6 --user ada,grace", "a team with 4 GPUs of its own"},
         {"divvy teams set vision --gpu-hours 2000 --period month", "a budget"},
-        {"divvy teams user ada --team vision --max-running 8", "a default team and a cap"}},
+        {"divvy teams user ada --team vision --max-gpus 4", "a default team, and 4 GPUs at once at most"}},
        "Teams",
        TeamsOptions,
        "",

@@ -1,4 +1,5 @@
 // divvy teams: who shares the GPUs, what is whose, and what was used.
+#include <algorithm>
 #include <cstdio>
 
 #include "base/text.h"
@@ -185,6 +186,14 @@ std::vector<Option> UserTable(UserChange& user) {
                    },
                    {},
                    false});
+  table.push_back({"max-gpus",
+                   0,
+                   Takes::kValue,
+                   "N",
+                   "GPUs that a user's jobs hold at once; 0: none, none: no cap",
+                   IntoCount(user.gpus, &user.clear, "gpus"),
+                   {},
+                   false});
   AddCaps(table, user.caps, user.clear);
   table.push_back({"clear",
                    0,
@@ -267,7 +276,7 @@ const std::vector<Column>& UserColumns() {
 std::vector<Cell> UserRow(const wire::TeamView& view) {
   return {{view.name, Colour::kBold},
           {view.team.empty() ? "-" : view.team, Colour::kNone},
-          {std::to_string(view.gpus), Colour::kNone},
+          {OfMost(view.gpus, view.most_gpus), Colour::kNone},
           {OfMost(view.running, view.most_running), Colour::kNone},
           {OfMost(view.queued, view.most_queued), Colour::kNone},
           {Number(view.used_gpu_hours) + " GPU-h", Colour::kNone},
@@ -306,32 +315,52 @@ void Line(std::string_view label, const std::string& value) {
   if (!value.empty()) std::printf("%-12s %s\n", (std::string(label) + ":").c_str(), value.c_str());
 }
 
+void ShowLoad(const wire::TeamView& view) {
+  Line("now", Plural(view.gpus, "GPU") + ", " + OfMost(view.running, view.most_running) + " running, " +
+                  OfMost(view.queued, view.most_queued) + " queued");
+  Line("used", Number(view.used_gpu_hours) + " GPU-hours" + (view.period.empty() ? "" : " this " + view.period) +
+                   (view.used_cost > 0 ? ", cost " + Number(view.used_cost) : ""));
+  Line("budget left", Left(view));
+}
+
+void ShowTeam(const wire::TeamView& team) {
+  Line("team", team.name + (team.parent.empty() ? "" : ", a part of " + team.parent) +
+                   (team.is_from_file ? ", from divvy.toml" : ""));
+  Line("barred", team.barred);
+  Line("quota", team.quota ? Number(team.quota) + " GPUs" : "none");
+  Line("limit", team.limit ? Number(team.limit) + " GPUs" : "none");
+  Line("share", team.share ? Number(team.share) + " GPUs as things are" : "");
+  Line("weight", std::to_string(team.weight) + ", priority " + std::to_string(team.priority));
+  Line("users", Join(team.users, ", "));
+  Line("groups", Join(team.groups, ", "));
+  ShowLoad(team);
+}
+
+void ShowUser(const wire::TeamView& user) {
+  Line("user", user.name + (user.is_from_file ? ", from divvy.toml" : ""));
+  Line("team", user.team);
+  Line("limit", user.most_gpus ? Plural(*user.most_gpus, "GPU") + " at once" : "none");
+  ShowLoad(user);
+}
+
+/// A team; else a user of that name.
 int Show(const std::string& name, bool is_json) {
   const auto view = Ask();
   if (!view) return Fail(view.error());
-  for (const wire::TeamView& team : view->teams) {
-    if (team.name != name) continue;
-    if (is_json) {
-      std::printf("%s\n", wire::Encode(team).c_str());
-      return 0;
-    }
-    Line("team", team.name + (team.parent.empty() ? "" : ", a part of " + team.parent) +
-                     (team.is_from_file ? ", from divvy.toml" : ""));
-    Line("barred", team.barred);
-    Line("quota", team.quota ? Number(team.quota) + " GPUs" : "none");
-    Line("limit", team.limit ? Number(team.limit) + " GPUs" : "none");
-    Line("share", team.share ? Number(team.share) + " GPUs as things are" : "");
-    Line("weight", std::to_string(team.weight) + ", priority " + std::to_string(team.priority));
-    Line("users", Join(team.users, ", "));
-    Line("groups", Join(team.groups, ", "));
-    Line("now", Plural(team.gpus, "GPU") + ", " + OfMost(team.running, team.most_running) + " running, " +
-                    OfMost(team.queued, team.most_queued) + " queued");
-    Line("used", Number(team.used_gpu_hours) + " GPU-hours this " + team.period +
-                     (team.used_cost > 0 ? ", cost " + Number(team.used_cost) : ""));
-    Line("budget left", Left(team));
-    return 0;
+  const auto find = [&](const std::vector<wire::TeamView>& rows) {
+    const auto at = std::ranges::find(rows, name, &wire::TeamView::name);
+    return at == rows.end() ? nullptr : &*at;
+  };
+  const wire::TeamView* team = find(view->teams);
+  const wire::TeamView* user = team == nullptr ? find(view->users) : nullptr;
+  if (team == nullptr && user == nullptr) {
+    return Fail(NotFound("there is no team " + name +
+                         ", nor a user with jobs or a row; divvy teams, and divvy teams users, list them"));
   }
-  return Fail(NotFound("there is no team " + name + "; divvy teams lists them"));
+  if (is_json) std::printf("%s\n", wire::Encode(team != nullptr ? *team : *user).c_str());
+  else if (team != nullptr) ShowTeam(*team);
+  else ShowUser(*user);
+  return 0;
 }
 
 int Send(const std::string& path, const std::string& body) {
@@ -348,7 +377,19 @@ int Send(const std::string& path, const std::string& body) {
 int ChangeTeam(const Words& words, bool is_new) {
   TeamChange team;
   team.is_new = is_new;
-  const auto parsed = dialect::ParseOptions(TeamTable(team), words);
+  std::vector<Option> table = TeamTable(team);
+  table.push_back({"max-gpus",
+                   0,
+                   Takes::kValue,
+                   "N",
+                   "",
+                   [](std::string_view) -> Status {
+                     return InvalidArgument(
+                         "a cap of users (divvy teams user NAME); the GPUs that a team has at once are its --limit");
+                   },
+                   {},
+                   true});
+  const auto parsed = dialect::ParseOptions(table, words);
   if (!parsed) return Fail(parsed.error());
   if (parsed->positional.size() != 1)
     return Fail(InvalidArgument(std::string("write: divvy teams ") + (is_new ? "add" : "set") +
@@ -362,7 +403,8 @@ int ChangeUser(const Words& words) {
   const auto parsed = dialect::ParseOptions(UserTable(user), words);
   if (!parsed) return Fail(parsed.error());
   if (parsed->positional.size() != 1)
-    return Fail(InvalidArgument("write: divvy teams user NAME [--team TEAM] [--max-running N] ... ('*': everybody)"));
+    return Fail(InvalidArgument(
+        "write: divvy teams user NAME [--team TEAM] [--max-gpus N] [--max-running N] ... ('*': everybody)"));
   user.user = parsed->positional.front();
   return Send("/v1/teams/users", wire::EncodeChanged(user));
 }
@@ -373,7 +415,11 @@ std::vector<Option> TeamsOptions() {
   static Flags scratch;
   std::vector<Option> table = ListingOptionTable(scratch.listing);
   std::vector<Option> changes = TeamTable(scratch.team);
-  changes.push_back(UserTable(scratch.user).front());
+  // Those of users alone.
+  for (Option& option : UserTable(scratch.user)) {
+    if (option.name == std::string_view("team") || option.name == std::string_view("max-gpus"))
+      changes.push_back(std::move(option));
+  }
   for (Option& option : changes) table.push_back(std::move(option));
   return table;
 }

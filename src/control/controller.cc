@@ -373,6 +373,10 @@ Reason Controller::WaitingReason(const JobRecord& record) const {
     if (limit > 0 && cluster_.group_running(group) >= limit) {
       return group + " runs " + std::to_string(limit) + " of at most " + std::to_string(limit);
     }
+    const int most = cluster_.group_gpu_limit(group);
+    const int held = cluster_.group_gpus(group);
+    if (most > 0 && record.request.gpus > 0 && held + record.request.gpus > most)
+      return group + " holds " + std::to_string(held) + " of at most " + Plural(most, "GPU");
   }
   if (record.restarts > 0 && entry->begin != kNoTime) return "waits before the next try";
   if (entry->begin != kNoTime && entry->begin > record.queued_at) return "waits for its begin time";

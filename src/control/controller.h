@@ -273,6 +273,8 @@ class Controller {
   /// Fills in the team that the job runs for. Changes nothing when it fails.
   Status CheckTeam(JobSpec& spec, std::uint64_t elements, const Caller& caller, Time now) const;
   Status CheckQueued(const JobSpec& spec, std::uint64_t elements, const Caller& caller) const;
+  /// Refuses what is more than the user may ever hold at once.
+  Status CheckUserGpus(const std::string& user, const Request& request) const;
   /// What keeps such a job from starting whatever is free, as something that it waits for; empty: nothing.
   std::string TeamBar(const JobRecord& record) const;
   void LoadTeams();

@@ -23,6 +23,12 @@ Status WantsAdmin(const Caller& caller, std::string_view what) {
   return PermissionDenied(std::string(what) + " takes an administrator; " + CallerName(caller) + " is none");
 }
 
+// What the engine counts; a cap of 0 bars whoever it is about (TeamBar).
+GroupLimits LimitsOf(const TeamRow& row) { return {static_cast<int>(row.caps.running.value_or(0)), 0}; }
+GroupLimits LimitsOf(const UserRow& row) {
+  return {static_cast<int>(row.caps.running.value_or(0)), static_cast<int>(row.gpus.value_or(0))};
+}
+
 std::int64_t Members(const JobRecord& record) {
   return record.array_count > 0 ? static_cast<std::int64_t>(record.array_waiting.size()) : 1;
 }
@@ -148,20 +154,20 @@ void Controller::LoadTeamUsage() {
 }
 
 void Controller::SetTeamCaps() {
-  std::map<std::string, int> caps;
-  const auto add = [&](std::string group, const Caps& of) {
-    if (of.running.value_or(0) > 0) caps[std::move(group)] = static_cast<int>(*of.running);
+  std::map<std::string, GroupLimits> caps;
+  const auto add = [&](std::string group, const GroupLimits& limits) {
+    if (limits.any()) caps[std::move(group)] = limits;
   };
-  for (const auto& [name, row] : teams_.teams()) add(std::string(kTeamGroup) + name, row.caps);
+  for (const auto& [name, row] : teams_.teams()) add(std::string(kTeamGroup) + name, LimitsOf(row));
   for (const auto& [name, row] : teams_.users()) {
-    if (name != "*") add(std::string(kUserGroup) + name, row.caps);
+    if (name != "*") add(std::string(kUserGroup) + name, LimitsOf(row));
   }
   for (const std::string& group : team_caps_) {
-    if (!caps.contains(group)) cluster_.SetGroupLimit(group, 0);
+    if (!caps.contains(group)) cluster_.SetGroupLimits(group, {});
   }
   team_caps_.clear();
-  for (const auto& [group, limit] : caps) {
-    cluster_.SetGroupLimit(group, limit);
+  for (const auto& [group, limits] : caps) {
+    cluster_.SetGroupLimits(group, limits);
     team_caps_.insert(group);
   }
   for (const auto& [id, record] : live_) KnowUserCap(record);
@@ -195,9 +201,9 @@ void Controller::PutAllAgain() {
 void Controller::KnowUserCap(const JobRecord& record) {
   if (teams_.empty()) return;
   const UserRow* row = teams_.UserOf(record.user.name);
-  if (row == nullptr || row->caps.running.value_or(0) == 0) return;
+  if (row == nullptr || !LimitsOf(*row).any()) return;
   if (const auto [group, is_new] = team_caps_.insert(std::string(kUserGroup) + record.user.name); is_new)
-    cluster_.SetGroupLimit(*group, static_cast<int>(*row->caps.running));
+    cluster_.SetGroupLimits(*group, LimitsOf(*row));
 }
 
 std::vector<GroupName> Controller::GroupsOf(const JobRecord& record) const {
@@ -207,11 +213,10 @@ std::vector<GroupName> Controller::GroupsOf(const JobRecord& record) const {
   if (record.array.is_set()) groups.push_back(ArrayGroupName(record.array));
   if (teams_.empty()) return groups;
   for (const TeamRow* row : TeamsOf(record)) {
-    if (row->caps.running.value_or(0) > 0) groups.push_back(std::string(kTeamGroup) + row->name);
+    if (LimitsOf(*row).any()) groups.push_back(std::string(kTeamGroup) + row->name);
   }
   const UserRow* user = teams_.UserOf(record.user.name);
-  if (user != nullptr && user->caps.running.value_or(0) > 0)
-    groups.push_back(std::string(kUserGroup) + record.user.name);
+  if (user != nullptr && LimitsOf(*user).any()) groups.push_back(std::string(kUserGroup) + record.user.name);
   return groups;
 }
 
@@ -230,6 +235,7 @@ Status Controller::CheckTeam(JobSpec& spec, std::uint64_t elements, const Caller
                                 " runs on " + FormatMilli(*row->limit_milli) + " at most");
     }
   }
+  if (!spec.queues_anyway) DIVVY_CHECK(CheckUserGpus(caller.user.name, spec.request));
   DIVVY_CHECK(CheckQueued(spec, elements, caller));
   if (spec.request.gpus == 0) return {};
   const auto check = [&](const std::string& who, const std::string& key, const Caps& caps) -> Status {
@@ -244,6 +250,15 @@ Status Controller::CheckTeam(JobSpec& spec, std::uint64_t elements, const Caller
   if (const UserRow* row = teams_.UserOf(caller.user.name))
     DIVVY_CHECK(check("user " + caller.user.name, UsageBook::UserKey(caller.user.name), row->caps));
   return {};
+}
+
+Status Controller::CheckUserGpus(const std::string& user, const Request& request) const {
+  const UserRow* row = teams_.UserOf(user);
+  if (row == nullptr || !row->gpus || request.gpus <= *row->gpus) return {};
+  const std::string asks = "asks for " + Plural(request.gpus, "GPU") + ", but user " + user;
+  if (*row->gpus == 0) return LimitExceeded(asks + " may hold none; leave --gpus out to run without");
+  const std::string most = std::to_string(*row->gpus);
+  return LimitExceeded(asks + " never holds more than " + most + " at once; --gpus " + most + " is the most");
 }
 
 Status Controller::CheckQueued(const JobSpec& spec, std::uint64_t elements, const Caller& caller) const {
@@ -290,6 +305,8 @@ std::string Controller::TeamBar(const JobRecord& record) const {
   }
   const UserRow* user = teams_.UserOf(record.user.name);
   if (user == nullptr) return "";
+  if (user->gpus && *user->gpus == 0 && record.request.gpus > 0)
+    return "an administrator: user " + record.user.name + " may hold no GPUs";
   return bar("user " + record.user.name, UsageBook::UserKey(record.user.name), user->caps);
 }
 

@@ -118,6 +118,44 @@ TEST_F(Teams, EverybodysCapIsEachOnesOwn) {
   EXPECT_EQ(World::Launched(world_.Turn()).size(), 2u);
 }
 
+TEST_F(Teams, AUserHoldsNoMoreGpusThanTheirCap) {
+  UserChange ada;
+  ada.user = "ada";
+  ada.gpus = 2;
+  ASSERT_TRUE(world_.controller_.SetTeamUser(ada, root_, world_.now_));
+  EXPECT_EQ(Submit(3), "asks for 3 GPUs, but user ada never holds more than 2 at once; --gpus 2 is the most");
+  for (int i = 0; i < 3; ++i) ASSERT_EQ(Submit(1), "");
+  ASSERT_EQ(Submit(0), "");
+  EXPECT_EQ(World::Launched(world_.Turn()).size(), 3u);
+  EXPECT_EQ(world_.controller_.cluster().group_gpus("user ada"), 2);
+  EXPECT_EQ(world_.controller_.WaitingReason(*world_.controller_.Find(JobId(3))), "user ada holds 2 of at most 2 GPUs");
+  ada.gpus = 4;
+  ASSERT_TRUE(world_.controller_.SetTeamUser(ada, root_, world_.now_));
+  EXPECT_EQ(World::Launched(world_.Turn()).size(), 1u);
+  // Lowered: nobody is stopped, and nobody else starts.
+  ada.gpus = 1;
+  ASSERT_TRUE(world_.controller_.SetTeamUser(ada, root_, world_.now_));
+  ASSERT_EQ(Submit(1), "");
+  EXPECT_TRUE(World::Launched(world_.Turn()).empty());
+  EXPECT_EQ(world_.controller_.cluster().group_gpus("user ada"), 3);
+}
+
+TEST_F(Teams, ACapOfNoGpusLeavesJobsWithout) {
+  ASSERT_EQ(Submit(1), "");
+  const JobId waiting = last_;
+  UserChange everybody;
+  everybody.user = "*";
+  everybody.gpus = 0;
+  ASSERT_TRUE(world_.controller_.SetTeamUser(everybody, root_, world_.now_));
+  EXPECT_EQ(Submit(1), "asks for 1 GPU, but user ada may hold none; leave --gpus out to run without");
+  ASSERT_EQ(Submit(0), "");
+  EXPECT_EQ(World::Launched(world_.Turn()).size(), 1u);
+  EXPECT_EQ(world_.StateOf(waiting), JobState::kQueued);
+  everybody.gpus = 1;
+  ASSERT_TRUE(world_.controller_.SetTeamUser(everybody, root_, world_.now_));
+  EXPECT_EQ(World::Launched(world_.Turn()).size(), 1u);
+}
+
 TEST_F(Teams, TheQueueTakesNoMoreThanTheCapOfTeamAndUser) {
   TeamChange vision = Vision();
   vision.caps.queued = 5;

@@ -92,7 +92,10 @@ Status Controller::CheckChange(const JobRecord& before, const JobRecord& after, 
                               " takes an administrator; its owner may lower it");
     }
   }
-  if (changes.changes_request() && !changes.queues_anyway) DIVVY_CHECK(CheckFeasible(cluster_, after.request));
+  if (changes.changes_request() && !changes.queues_anyway) {
+    DIVVY_CHECK(CheckFeasible(cluster_, after.request));
+    DIVVY_CHECK(CheckUserGpus(after.user.name, after.request));
+  }
   if (after.is_foreground && after.retries > 0)
     return InvalidArgument("retries: " + job + " runs on somebody's terminal and cannot run again by itself");
   return {};

@@ -12,6 +12,7 @@ namespace {
 
 constexpr double kMostAmount = 1e9;
 constexpr std::int64_t kMostJobs = 1'000'000'000;
+constexpr std::int64_t kMostGpus = 1'000'000;
 
 /// What a row may be called: it stands in paths, settings and tables.
 Status CheckName(std::string_view name, std::string_view what) {
@@ -225,6 +226,7 @@ Result<TeamBook::Setting> TeamBook::SetUser(const UserChange& change) {
       return Setting{std::string(kTeamUserPrefix) + change.user, ""};
     }
     if (what == "team") row.team.clear();
+    else if (what == "gpus") row.gpus.reset();
     else if (!ClearCap(what, row.caps)) return InvalidArgument("a user has no '" + what + "' to clear");
   }
   if (change.team) {
@@ -232,6 +234,12 @@ Result<TeamBook::Setting> TeamBook::SetUser(const UserChange& change) {
       return InvalidArgument("a default team is one user's own; a team with the user * takes everybody");
     if (Find(*change.team) == nullptr) return NotFound("there is no team " + *change.team + "; divvy teams lists them");
     row.team = *change.team;
+  }
+  if (change.gpus) {
+    if (*change.gpus < 0 || *change.gpus > kMostGpus)
+      return InvalidArgument(
+          "the cap on GPUs at once is a whole number from 0 to 1000000; without one there is no cap");
+    row.gpus = change.gpus;
   }
   DIVVY_CHECK(ApplyCaps(change.caps, row.caps));
   Setting setting{std::string(kTeamUserPrefix) + row.user, FormatUser(row)};

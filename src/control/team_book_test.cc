@@ -93,6 +93,7 @@ TEST(TeamBook, TextsBringTheRowsBack) {
   UserChange user;
   user.user = "ada";
   user.team = "faces";
+  user.gpus = 3;
   user.caps.running = 2;
   const auto ada = book.SetUser(user);
   const auto quotas = book.SetQuotas(true);
@@ -105,6 +106,25 @@ TEST(TeamBook, TextsBringTheRowsBack) {
   EXPECT_TRUE(again.are_quotas_on());
   EXPECT_EQ(again.IndexOf("faces"), 2u);
   EXPECT_FALSE(again.LoadSetting("group.sweep", "4"));
+}
+
+TEST(TeamBook, AUsersCapOnGpusIsAWholeNumber) {
+  TeamBook book;
+  UserChange user;
+  user.user = "ada";
+  for (const std::int64_t wrong : {std::int64_t{-1}, std::int64_t{1'000'001}}) {
+    user.gpus = wrong;
+    EXPECT_EQ(ErrorOf(book.SetUser(user)),
+              "the cap on GPUs at once is a whole number from 0 to 1000000; without one there is no cap");
+  }
+  EXPECT_TRUE(book.users().empty());
+  user.gpus = 4;
+  ASSERT_EQ(ErrorOf(book.SetUser(user)), "");
+  EXPECT_EQ(book.UserOf("ada")->gpus, 4);
+  user.gpus.reset();
+  user.clear = {"gpus"};
+  ASSERT_EQ(ErrorOf(book.SetUser(user)), "");
+  EXPECT_EQ(book.UserOf("ada")->gpus, std::nullopt);
 }
 
 TEST(TeamBook, ARowWhoseParentIsGoneStandsAtTheTop) {

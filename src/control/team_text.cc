@@ -68,6 +68,7 @@ std::string FormatTeam(const TeamRow& row) {
 std::string FormatUser(const UserRow& row) {
   std::string text;
   if (!row.team.empty()) text += "team " + row.team + "\n";
+  AddNumber(text, "gpus", row.gpus);
   AddCaps(text, row.caps);
   return text;
 }
@@ -95,6 +96,7 @@ std::optional<UserRow> ParseUser(std::string_view user, std::string_view text) {
   row.user = user;
   for (const Line& line : LinesOf(text)) {
     if (line.key == "team" && line.words.size() == 1) row.team = line.words.front();
+    if (line.key == "gpus") row.gpus = line.number();
     ReadCaps(line, row.caps);
   }
   return row;

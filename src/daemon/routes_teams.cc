@@ -82,6 +82,7 @@ void Routes::Teams(Call& call) {
     if (const UserRow* row = controller.teams().UserOf(user.name)) {
       user.team = row->team;
       user.is_from_file = row->is_from_file;
+      user.most_gpus = row->gpus;
       FillCaps(row->caps, user);
     }
     FillLoad(load, user);
@@ -91,6 +92,7 @@ void Routes::Teams(Call& call) {
     wire::TeamView user;
     user.name = "*";
     user.is_from_file = everybody->second.is_from_file;
+    user.most_gpus = everybody->second.gpus;
     FillCaps(everybody->second.caps, user);
     view.users.insert(view.users.begin(), std::move(user));
   }

@@ -40,6 +40,10 @@ TEST_F(RoutesTeams, ATeamIsMadeChangedShownAndRemoved) {
   EXPECT_TRUE(Gets("/v1/teams", R"("quota":null)"));
   EXPECT_TRUE(Posts("/v1/teams/users", R"({"user":"ada","caps":{"running":3}})", "user ada is changed"));
   EXPECT_TRUE(Gets("/v1/teams", R"("most_running":3)"));
+  EXPECT_TRUE(Posts("/v1/teams/users", R"({"user":"*","gpus":2})", "user * is changed"));
+  EXPECT_TRUE(Gets("/v1/teams", R"("most_gpus":2)"));
+  EXPECT_TRUE(Posts("/v1/teams/users", R"({"user":"*","gpus":-2})", "is a whole number from 0 to 1000000"));
+  EXPECT_TRUE(Posts("/v1/teams/users", R"({"user":"*","gpus":1.5})", "gpus"));
   EXPECT_TRUE(Posts("/v1/teams/quotas", R"({"are_on":true})", "quotas are on"));
   EXPECT_TRUE(Gets("/v1/teams", R"("barred":"team vision has no quota)"));
   EXPECT_TRUE(Posts("/v1/teams/remove", R"({"name":"vision"})", "team vision is gone"));

@@ -151,6 +151,14 @@ TEST(Why, NamesTheCommandWhereNoChangeOfTheRequestHelps) {
   const wire::WhyView why = WhyOf(array, OneBlocker(cap), "", jobs.find(), kNow);
   EXPECT_EQ(why.command, "divvy update 20 --at-once 3");
   EXPECT_TRUE(why.summary.starts_with("3 elements of array 20 (big) wait: ")) << why.summary;
+  Blocker gpus;
+  gpus.kind = BlockerKind::kGpuLimit;
+  gpus.rule = "limit of user ada: 3 GPUs at once";
+  gpus.needed = 2;
+  gpus.available = 1;
+  const wire::WhyView more = WhyOf(Waiting(), OneBlocker(gpus), "", jobs.find(), kNow);
+  EXPECT_EQ(more.would_start_now, "a cap of 4 GPUs");
+  EXPECT_EQ(more.command, "divvy teams user ada --max-gpus 4");
   // With a second reason the first one's remedy would not start it.
   Explanation both = OneBlocker(held);
   both.blockers.push_back(cap);

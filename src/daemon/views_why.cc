@@ -20,6 +20,8 @@ std::string_view KindName(BlockerKind kind) {
       return "dependency";
     case BlockerKind::kGroupLimit:
       return "group_limit";
+    case BlockerKind::kGpuLimit:
+      return "gpu_limit";
     case BlockerKind::kGpus:
       return "gpus";
     case BlockerKind::kGpuType:
@@ -125,6 +127,20 @@ std::optional<std::int64_t> LastNumber(std::string_view text) {
   return ParseInteger(text.substr(at));
 }
 
+/// Of "limit of user ada: 2 GPUs at once": a cap with which the job would start.
+void AddMoreGpus(const Blocker& blocker, wire::WhyView& view) {
+  constexpr std::string_view kWhose = "limit of user ";
+  const std::string& rule = blocker.rule;
+  const std::size_t colon = rule.rfind(": ");
+  if (!rule.starts_with(kWhose) || colon == std::string::npos) return;
+  const std::string_view most = std::string_view(rule).substr(colon + 2);
+  const auto cap = ParseInteger(most.substr(0, most.find(' ')));
+  if (!cap) return;
+  const std::string more = std::to_string(*cap + blocker.needed - blocker.available);
+  view.would_start_now = "a cap of " + more + " GPUs";
+  view.command = "divvy teams user " + rule.substr(kWhose.size(), colon - kWhose.size()) + " --max-gpus " + more;
+}
+
 /// The smallest change and its command: what the engine found, and what is no change of the request.
 void AddRemedy(const JobRecord& record, const std::vector<Blocker>& blockers, wire::WhyView& view) {
   const std::string id = PublicId(record);
@@ -138,6 +154,8 @@ void AddRemedy(const JobRecord& record, const std::vector<Blocker>& blockers, wi
   } else if (change.empty() && blockers.size() == 1 && blockers.front().kind == BlockerKind::kHeld) {
     view.would_start_now = "its release";
     view.command = "divvy release " + id;
+  } else if (change.empty() && blockers.size() == 1 && blockers.front().kind == BlockerKind::kGpuLimit) {
+    AddMoreGpus(blockers.front(), view);
   } else if (change.empty() && blockers.size() == 1 && blockers.front().kind == BlockerKind::kGroupLimit) {
     const auto cap = LastNumber(blockers.front().rule);
     if (!cap || *cap <= 0) return;

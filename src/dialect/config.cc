@@ -169,6 +169,7 @@ std::vector<Key> Keys(Config& config) {
       {"queue", "usage_half_life", IntoSpan(config.policy.usage_half_life, "7d", 1h, 24h * 365)},
       {"taking_back", "reclaims", Into(taking_back.reclaims, YesOrNo)},
       {"taking_back", "preempts", Into(taking_back.preempts, YesOrNo)},
+      {"taking_back", "consolidates", Into(taking_back.consolidates, YesOrNo)},
       {"taking_back", "preemptible", Into(config.policy.preemptible, preemptible)},
       {"taking_back", "least_run", IntoSpan(taking_back.least_run, "10min")},
       {"taking_back", "patience", IntoSpan(taking_back.patience, "1min")},

@@ -12,7 +12,7 @@ namespace {
 constexpr std::string_view kTeams = "teams.", kUsers = "users.";
 constexpr std::string_view kTeamKeys[] = {"parent", "quota",   "limit",  "weight",    "priority", "users",
                                           "groups", "running", "queued", "gpu_hours", "cost",     "period"};
-constexpr std::string_view kUserKeys[] = {"team", "running", "queued", "gpu_hours", "cost", "period"};
+constexpr std::string_view kUserKeys[] = {"team", "gpus", "running", "queued", "gpu_hours", "cost", "period"};
 
 Result<std::int64_t> Milli(const ConfigValue& value) {
   double amount = -1;
@@ -88,6 +88,8 @@ Status ReadTeam(const ConfigEntry& entry, TeamRow& row) {
     DIVVY_TRY(row.users, Names(value));
   } else if (entry.key == "groups") {
     DIVVY_TRY(row.groups, Names(value));
+  } else if (entry.key == "gpus") {
+    return InvalidArgument("is for users; the GPUs that a team has at once are its limit");
   } else {
     DIVVY_TRY(const bool is_cap, ReadCaps(entry, row.caps));
     if (!is_cap) return Unknown(entry, kTeamKeys);
@@ -98,6 +100,10 @@ Status ReadTeam(const ConfigEntry& entry, TeamRow& row) {
 Status ReadUser(const ConfigEntry& entry, UserRow& row) {
   if (entry.key == "team") {
     DIVVY_TRY(row.team, Text(entry.value));
+    return {};
+  }
+  if (entry.key == "gpus") {
+    DIVVY_TRY(row.gpus, Whole(entry.value, 0));
     return {};
   }
   DIVVY_TRY(const bool is_cap, ReadCaps(entry, row.caps));

@@ -70,6 +70,7 @@ usage_half_life = "14d"
 [taking_back]
 reclaims = true
 preempts = true
+consolidates = true
 preemptible = "requeue"
 least_run = "10min"
 patience = "1min"
@@ -80,7 +81,8 @@ grace = "2min"
   EXPECT_EQ(config->policy.order, QueuePolicy::kFair);
   EXPECT_EQ(config->policy.usage_half_life, std::chrono::hours(24 * 14));
   EXPECT_EQ(config->policy.preemptible, Preemptible::kRequeue);
-  const TakingBack want{.reclaims = true, .preempts = true, .least_run = 10min, .patience = 1min, .grace = 2min};
+  const TakingBack want{
+      .reclaims = true, .preempts = true, .consolidates = true, .least_run = 10min, .patience = 1min, .grace = 2min};
   EXPECT_EQ(config->policy.taking_back, want);
   EXPECT_EQ(ParseConfig("[queue]\npolicy = \"shortest\"\n", "f").value().policy.order, QueuePolicy::kShortest);
 }
@@ -136,6 +138,7 @@ period = "week"
 [teams.lab]
 [users.ada]
 team = "vision"
+gpus = 2
 queued = 0
 cost = 12.5
 [prices]
@@ -161,6 +164,7 @@ default = 1
   UserRow ada;
   ada.user = "ada";
   ada.team = "vision";
+  ada.gpus = 2;
   ada.caps.queued = 0;
   ada.caps.cost_milli = 12'500;
   TeamsFile want;
@@ -182,6 +186,12 @@ TEST(Config, MistakesInTablesOfTeamsNameTheLine) {
             "divvy.toml:2: quota is not a number from 0 to 1000000000, without quotes");
   EXPECT_EQ(refusal("[users.ada]\nperiod = \"year\"\n"),
             "divvy.toml:2: period: 'year' is none of \"day\", \"week\", \"month\"");
+  for (const std::string wrong : {"-1", "1.5", "\"2\"", "1_000_001"}) {
+    EXPECT_EQ(refusal("[users.ada]\ngpus = " + wrong + "\n"),
+              "divvy.toml:2: gpus is not a whole number from 0 to 1000000, without quotes");
+  }
+  EXPECT_EQ(refusal("[teams.vision]\ngpus = 2\n"),
+            "divvy.toml:2: gpus is for users; the GPUs that a team has at once are its limit");
   EXPECT_EQ(refusal("[teams]\nquotas = \"on\"\n"), "divvy.toml:2: quotas is neither true nor false, without quotes");
 }
 
@@ -202,7 +212,7 @@ TEST(Config, ThePackagedFileShowsTheDefaultOfEveryKey) {
   EXPECT_EQ(ParseConfig(text, "divvy.toml").value(), Config());
   const auto config = ParseConfig(with_keys, "divvy.toml");
   ASSERT_TRUE(config) << config.error().message;
-  EXPECT_EQ(keys, 24);
+  EXPECT_EQ(keys, 25);
   Config want;
   want.emulate = "8xH100-80GB";  // The one key whose default cannot be written down.
   EXPECT_EQ(*config, want);

@@ -16,11 +16,12 @@ enum class QueuePolicy { kSmallFirst, kFifo, kFair, kShortest };
 struct TakingBack {
   bool reclaims = false;                      // Between teams: what one holds beyond its share.
   bool preempts = false;                      // From a lower priority, of the same team.
+  bool consolidates = false;                  // Jobs that may be paused go elsewhere so that a larger one fits.
   Duration least_run{0};                      // A job that started more recently keeps what it has.
   Duration patience{0};                       // A job takes only after it has waited so long.
   Duration grace = std::chrono::seconds(30);  // What a taken job has between its signal and SIGKILL.
 
-  bool is_on() const { return reclaims || preempts; }
+  bool is_on() const { return reclaims || preempts || consolidates; }
   friend bool operator==(const TakingBack&, const TakingBack&) = default;
 };
 

@@ -49,7 +49,8 @@ struct TeamRow {
 struct UserRow {
   std::string user;  // "*": everybody who has no row.
   std::string team;  // Whose share their jobs run on unless they say so; empty: the only one that they are in.
-  Caps caps;         // Over all teams.
+  Caps caps;         // Over all teams,
+  std::optional<std::int64_t> gpus;  // as are these GPUs, that their jobs hold together; 0: none. A team has a limit.
   bool is_from_file = false;
 
   friend bool operator==(const UserRow&, const UserRow&) = default;
@@ -102,8 +103,9 @@ struct TeamChange {
 struct UserChange {
   std::string user;
   std::optional<std::string> team;
+  std::optional<std::int64_t> gpus;
   CapsChange caps;
-  std::vector<std::string> clear;  // "team" and those of caps; "all": the row goes.
+  std::vector<std::string> clear;  // "team", "gpus" and those of caps; "all": the row goes.
 };
 
 }  // namespace divvy

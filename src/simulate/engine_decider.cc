@@ -123,7 +123,6 @@ class Engine : public EngineDecider {
     std::string model;
     std::string team;
     int gpus = 0;  // Of its largest node.
-    friend bool operator==(const Kind&, const Kind&) = default;
   };
 
   // --- The cluster

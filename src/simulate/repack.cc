@@ -33,7 +33,7 @@ std::optional<Repacker::Candidate> Repacker::WhoMustLeave(NodeIndex index, const
       any.milli = 0;
       return shape.gpus == 0 ? GpuMask{0} : placement::RoomiestGpus(node, any);
     }();
-    const bool lacks_gpus = shape.gpus > 0 && placement::CountFitting(node, shape.milli) < shape.gpus;
+    const bool lacks_gpus = shape.gpus > 0 && placement::CountFitting(node, shape) < shape.gpus;
     std::size_t best = residents.size();
     for (std::size_t i = 0; i < residents.size(); ++i) {
       if (std::ranges::find(candidate.leaving, i) != candidate.leaving.end()) continue;

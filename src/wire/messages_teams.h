@@ -23,7 +23,8 @@ struct TeamView {
   std::vector<std::string> users;
   std::vector<std::string> groups;
   std::string team;
-  std::optional<std::int64_t> most_running;  // Caps; nothing: none.
+  std::optional<std::int64_t> most_gpus;  // Caps; nothing: none. Of a user: a team has a limit.
+  std::optional<std::int64_t> most_running;
   std::optional<std::int64_t> most_queued;
   std::optional<double> budget_gpu_hours;
   std::optional<double> budget_cost;

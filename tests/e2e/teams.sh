@@ -47,6 +47,25 @@ refused "jobs that wait or run" divvy teams rm vision
 divvy teams set vision --max-running none >/dev/null
 wait_for "the second job, without the cap" state_is "$second" running
 
+# A user's cap on GPUs at once: what is over it waits and says why, what is more than it is refused.
+refused "is no whole number" divvy teams user "$me" --max-gpus 1.5
+refused "the GPUs that a team has at once are its --limit" divvy teams set vision --max-gpus 2
+refused "whole number from 0 to 1000000" divvy teams user "$me" --max-gpus=-1
+divvy teams user "$me" --max-gpus 2 >/dev/null
+refused "user $me never holds more than 2 at once; --gpus 2 is the most" divvy submit --gpus 3 -- true
+third=$(divvy submit --quiet --gpus 1 --time 1h --preemptible requeue -- sleep 600)
+state_is "$third" queued || fail "the cap on GPUs did not hold"
+divvy why "$third" | grep -q "user $me holds 2 GPUs of at most 2 GPUs; this needs 1 GPU more" ||
+  fail "why does not name the cap: $(divvy why "$third")"
+divvy why "$third" | grep -q "divvy teams user $me --max-gpus 3" || fail "why does not name the remedy: $(divvy why "$third")"
+divvy teams users | grep -q "^$me .* 2/2 " || fail "$(divvy teams users)"
+divvy teams show "$me" | grep -q "2 GPUs at once" || fail "$(divvy teams show "$me")"
+divvy teams user "$me" --max-gpus 3 >/dev/null
+wait_for "the third job, with a higher cap" state_is "$third" running
+divvy teams user "$me" --max-gpus none >/dev/null
+divvy cancel "$third" --grace 0 >/dev/null
+wait_for "its end" state_is "$third" cancelled
+
 # Reserved GPUs: refused with the reason, kept, and given to whom they are for.
 refused "run jobs without a time limit" divvy reserve --gpus 4 --team filed --start now+2h --duration 1h
 divvy cancel "$second" --grace 0 >/dev/null

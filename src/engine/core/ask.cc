@@ -4,6 +4,12 @@
 
 namespace divvy::core {
 
+Together ClosestOf(const Ask& ask) { return std::max(ask.together, ask.widest); }
+
+Together WidestOf(const Ask& ask) {
+  return std::max(ask.widest, ask.requires_together ? ask.together : Together::kAnywhere);
+}
+
 std::int64_t LeastGpuMilli(const Ask& ask) {
   std::int64_t sum = 0;
   for (const TaskGroup& group : ask.groups) sum += std::int64_t{group.least} * group.alternatives.front().gpu_milli();

@@ -27,6 +27,10 @@ using ClassIndex = std::uint32_t;
 using TeamIndex = std::uint32_t;
 using CapIndex = std::uint32_t;
 using UserIndex = std::uint32_t;
+using PoolIndex = std::uint32_t;
+
+/// The pool that has no name: all there is, until pools are made.
+inline constexpr PoolIndex kWholeCluster = 0;
 
 /// How close to each other the tasks of one ask must be. Wider first.
 enum class Together : std::uint8_t { kAnywhere, kBlock, kRack, kNode };
@@ -45,14 +49,19 @@ struct Ask {
   std::vector<TaskGroup> groups;
   Together together = Together::kAnywhere;
   bool requires_together = false;         // False: as close as there is, up to `together`.
-  Together widest = Together::kAnywhere;  // But never further apart than this.
+  Together widest = Together::kAnywhere;  // But never further apart than this, whatever `together` is.
   bool mixes_models = false;              // Tasks of one job otherwise run on GPUs of one model.
   PlacementStrategy placement = PlacementStrategy::kBest;
   TopologyNeed topology = TopologyNeed::kAny;  // Of the GPUs of one task.
   bool requires_topology = false;
+  PoolIndex pool = kWholeCluster;  // In whose line it stands. Which nodes it may use is for the shapes to say.
 
   friend auto operator<=>(const Ask&, const Ask&) = default;
 };
+
+/// Its tasks are looked for a place from as close as was asked to as wide as is allowed.
+Together ClosestOf(const Ask& ask);
+Together WidestOf(const Ask& ask);
 
 /// Milli of GPU that the least number of tasks takes, in the first alternative.
 std::int64_t LeastGpuMilli(const Ask& ask);

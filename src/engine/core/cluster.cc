@@ -13,7 +13,9 @@ GpuMask AllGpus(int count) { return static_cast<GpuMask>((std::uint32_t{1} << co
 
 }  // namespace
 
-Cluster::Cluster(Rules rules, Duration usage_half_life) : state_(std::make_unique<State>(rules, usage_half_life)) {}
+Cluster::Cluster(Rules rules, Duration usage_half_life) : state_(std::make_unique<State>(rules, usage_half_life)) {
+  state_->pools.front() = rules;
+}
 Cluster::~Cluster() = default;
 Cluster::Cluster(Cluster&&) noexcept = default;
 Cluster& Cluster::operator=(Cluster&&) noexcept = default;
@@ -33,6 +35,7 @@ NodeIndex Cluster::AddNode(NodeFacts facts) {
   node.facts = std::move(facts);
   DIVVY_ASSERT(node.facts.gpu_kinds.empty() ||
                node.facts.gpu_kinds.size() == static_cast<std::size_t>(node.facts.gpus));
+  DIVVY_ASSERT(node.facts.gpu_models.empty() || node.facts.gpu_models.size() == node.facts.gpu_kinds.size());
   if (node.is_mixed()) s.mixed.push_back(index);
   s.nodes.push_back(std::move(node));
   s.fleet.reset();
@@ -65,8 +68,21 @@ void Cluster::SetScorer(std::shared_ptr<const placement::Scorer> scorer) {
   if (state_->fleet) state_->fleet->SetScorer(state_->scorer);
 }
 
+PoolIndex Cluster::AddPool(PoolRules rules) {
+  state_->pools.push_back(rules);
+  state_->heads.resize(2 * state_->pools.size());
+  return static_cast<PoolIndex>(state_->pools.size() - 1);
+}
+
+void Cluster::SetPool(PoolIndex pool, PoolRules rules) {
+  DIVVY_ASSERT(pool != kWholeCluster);
+  state_->pools[pool] = rules;
+  SetRules(state_->rules);
+}
+
 void Cluster::SetRules(Rules rules) {
   state_->rules = rules;
+  state_->pools.front() = rules;
   for (auto& [id, run] : state_->running) state_->Expect(run, EndOf(rules, run, run.started));
   // Who deserves a promise is another question now; what was taken for somebody stays theirs.
   for (std::size_t i = state_->promises.size(); i-- > 0;) {
@@ -87,10 +103,20 @@ void Cluster::State::MakeFleet() {
   for (const NodeIndex node : mixed) Show(node);
 }
 
+NodeState Cluster::State::EmptyState(const NodeFacts& facts) {
+  NodeState state = placement::MakeNode(facts.cpu_milli, facts.memory_mib, facts.gpus, facts.kind);
+  for (std::size_t gpu = 0; gpu < facts.gpu_memory_mib.size(); ++gpu) {
+    state.gpu_memory_free[gpu] = facts.gpu_memory_mib[gpu];
+  }
+  state.sliceable = static_cast<std::uint16_t>(facts.sliceable);
+  return state;
+}
+
 // What a node has left, from nothing.
 void Cluster::State::Rebuild(NodeIndex index) {
   Node& node = nodes[index];
-  NodeState state = placement::MakeNode(node.facts.cpu_milli, node.facts.memory_mib, node.facts.gpus, node.facts.kind);
+  NodeState state = EmptyState(node.facts);
+  state.carved = node.state.carved;
   for (const RunPiece& piece : node.pieces) placement::Take(state, piece.shape, piece.gpus);
   placement::Block(state, node.accepts ? node.blocked : AllGpus(node.facts.gpus));
   if (!node.accepts) state.cpu_free = state.memory_free = 0;
@@ -139,14 +165,16 @@ void Cluster::RecountTeams(Time now) {
   s.FreshenAll();
 }
 
-CapIndex Cluster::AddCap(std::string name, int limit) {
-  state_->caps.push_back({std::move(name), limit, 0, {}});
+CapIndex Cluster::AddCap(std::string name, int limit, std::int64_t milli_limit) {
+  state_->caps.push_back({std::move(name), limit, 0, {}, milli_limit, 0});
   return static_cast<CapIndex>(state_->caps.size() - 1);
 }
 
-void Cluster::SetCap(CapIndex cap, int limit) {
+void Cluster::SetCap(CapIndex cap, int limit, std::int64_t milli_limit) {
   state_->caps[cap].limit = limit;
+  state_->caps[cap].milli_limit = milli_limit;
   for (const ClassIndex index : state_->caps[cap].classes) state_->Freshen(index);
+  state_->take_epoch += 1;
 }
 
 void Cluster::State::Freshen(ClassIndex index) {
@@ -186,6 +214,7 @@ ClassIndex Cluster::State::ClassOf(const Job& job) {
     Front front;
     front.wants_gpu = job_class.wants_gpu;
     front.team = job.team;
+    front.pool = asks[job.ask].pool;
     front.is_plain = asks[job.ask].groups.size() == 1 && asks[job.ask].groups.front().alternatives.size() == 1;
     front.shape = asks[job.ask].groups.front().alternatives.front();
     fronts.push_back(front);
@@ -199,32 +228,42 @@ Standing Cluster::State::StandingOf(ClassIndex index, const Place& place) const 
   const JobClass& job_class = classes[index];
   const Duration predicted = job_class.key.predicted > Duration(0) ? job_class.key.predicted : job_class.key.limit;
   const TeamIndex team = job_class.key.team;
-  const bool has_front = team < team_fronts.size() && team_fronts[team].is_set;
-  const std::int64_t front = has_front ? team_fronts[team].milli : job_class.least_milli;
-  return {place, job_class.least_milli, predicted, team, front};
+  const std::size_t at = FrontOf(index);
+  const bool has_front = at < team_fronts.size() && team_fronts[at].is_set;
+  const std::int64_t front = has_front ? team_fronts[at].milli : job_class.least_milli;
+  return {place, job_class.least_milli, predicted, team, front, PoolOf(index)};
+}
+
+Key Cluster::State::KeyAt(ClassIndex index, const Place& place, Time now) const {
+  return KeyOf(RulesOf(index), teams, StandingOf(index, place), now);
+}
+
+bool Cluster::State::IsAnyFair() const {
+  return std::any_of(pools.begin(), pools.end(), [](const PoolRules& pool) { return pool.order == Order::kFair; });
 }
 
 // Teams are compared by the job that each would start next, so that all jobs of a team have one place among teams.
 void Cluster::State::FindTeamFronts(Time now) {
   constexpr ClassIndex kNone = ~ClassIndex{0};
-  std::vector<ClassIndex> first(teams.size(), kNone);
+  std::vector<ClassIndex> first(pools.size() * teams.size(), kNone);
   const auto is_before = [&](ClassIndex a, ClassIndex b) {
     const auto& one = keys[a].rank;
     const auto& other = keys[b].rank;
-    return std::lexicographical_compare(one.begin() + kTeamRanks, one.end(), other.begin() + kTeamRanks, other.end());
+    constexpr std::size_t kSame = kPoolRanks + kTeamRanks;
+    return std::lexicographical_compare(one.begin() + kSame, one.end(), other.begin() + kSame, other.end());
   };
   for (ClassIndex index = 0; index < fronts.size(); ++index) {
-    if (!fronts[index].is_waiting) continue;
-    ClassIndex& known = first[fronts[index].team];
+    if (!fronts[index].is_waiting || !IsFair(index)) continue;
+    ClassIndex& known = first[FrontOf(index)];
     if (known == kNone || is_before(index, known)) known = index;
   }
-  team_fronts.assign(teams.size(), {});
-  for (TeamIndex team = 0; team < teams.size(); ++team) {
-    if (first[team] == kNone) continue;
-    TeamFront& front = team_fronts[team];
+  team_fronts.assign(first.size(), {});
+  for (std::size_t at = 0; at < first.size(); ++at) {
+    if (first[at] == kNone) continue;
+    TeamFront& front = team_fronts[at];
     front.is_set = true;
-    front.milli = classes[first[team]].least_milli;
-    RankTeam(teams, team, front.milli, now, front.rank.data());
+    front.milli = classes[first[at]].least_milli;
+    RankTeam(teams, classes[first[at]].key.team, front.milli, now, front.rank.data());
   }
 }
 
@@ -232,15 +271,16 @@ void Cluster::State::HeadChanged(ClassIndex index, Time now) {
   JobClass& job_class = classes[index];
   if (job_class.line.empty()) return;
   const Place& place = job_class.line.At(job_class.line.begin()).place;
-  keys[index] = KeyOf(rules, teams, StandingOf(index, place), now);
+  keys[index] = KeyAt(index, place, now);
   fronts[index].since = place.since;
   // The next of the class to escalate: it may be promised a start then, and may pass others.
   job_class.head_changes_at = kNever;
-  if (rules.escalate_after <= Duration(0)) return;
-  const Place young = {now - rules.escalate_after + Duration(1), JobId(0), place.priority};
+  const PoolRules& own = RulesOf(index);
+  if (own.escalate_after <= Duration(0)) return;
+  const Place young = {now - own.escalate_after + Duration(1), JobId(0), place.priority};
   const Line::Position at = job_class.line.LowerBound(young);
   if (job_class.line.IsEnd(at) || job_class.line.At(at).place.priority != place.priority) return;
-  job_class.head_changes_at = EscalatesAt(rules, job_class.line.At(at).place.since);
+  job_class.head_changes_at = EscalatesAt(own, job_class.line.At(at).place.since);
   next_change = std::min(next_change, job_class.head_changes_at);
 }
 
@@ -257,8 +297,8 @@ void Cluster::State::LineUp(Waiting& entry) {
   if (is_first) {
     stale_heads.push_back(entry.job_class);
     Freshen(entry.job_class);
-  } else if (rules.escalate_after > Duration(0)) {
-    next_change = std::min(next_change, EscalatesAt(rules, entry.place.since));
+  } else {
+    next_change = std::min(next_change, EscalatesAt(RulesOf(entry.job_class), entry.place.since));
   }
   if (was_empty) {
     for (const CapIndex cap : job_class.key.caps) caps[cap].classes.insert(entry.job_class);
@@ -285,7 +325,7 @@ void Cluster::State::StepOut(JobId id, const Waiting& entry) {
   } else if (was_first) {
     stale_heads.push_back(entry.job_class);
   }
-  if (heads[0] == id || heads[1] == id) must_find_head = true;
+  if (heads[HeadOf(entry.job_class)] == id) must_find_head = true;
   for (std::size_t i = 0; i < promises.size(); ++i) {
     if (promises[i].promise.entry != id) continue;
     DropPromise(i);

@@ -36,8 +36,14 @@ struct NodeFacts {
   /// The kind of each GPU, where they differ; then `kind` is the node's own, and a shape that any of its GPUs serves
   /// allows that one as well. Empty: all are of `kind`.
   std::vector<std::uint8_t> gpu_kinds;
+  /// Memory of each GPU, MiB. Empty: not counted.
+  std::vector<std::int32_t> gpu_memory_mib;
+  /// GPUs that can be cut into MIG instances while nothing else runs on them.
+  GpuMask sliceable = 0;
   /// Of the GPU alone: tasks of one job run on one model.
   int gpu_model = 0;
+  /// That of each GPU, on a node that has `gpu_kinds`. Empty: all are of `gpu_model`.
+  std::vector<int> gpu_models;
   std::uint32_t rack = 0;
   std::uint32_t block = 0;
   std::shared_ptr<const GpuTopology> topology;  // Null: all GPUs reach each other alike.
@@ -108,6 +114,15 @@ struct Growth {
   std::vector<Piece> pieces;
 };
 
+/// An idle GPU is given over to MIG instances (carved), or is made whole again (merged), before what needs it starts.
+/// Instances themselves are made and removed with the pieces that lie on them.
+struct Carving {
+  NodeIndex node = 0;
+  int gpu = 0;
+  bool is_merge = false;
+  JobId taker;
+};
+
 /// What is held for a job that waits.
 struct Promise {
   JobId entry;
@@ -118,6 +133,7 @@ struct Promise {
 };
 
 struct Plan {
+  std::vector<Carving> carvings;
   std::vector<Start> starts;  // In the order decided.
   std::vector<Taking> takings;
   std::vector<Move> moves;
@@ -155,11 +171,15 @@ class Cluster {
   /// How good nodes are for requests; "best", "pack" ... Made outside, because it depends on what is usually asked.
   void SetScorer(std::shared_ptr<const placement::Scorer> scorer);
   void SetRules(Rules rules);
+  /// A line of its own for those who ask for it (Ask::pool).
+  PoolIndex AddPool(PoolRules rules);
+  void SetPool(PoolIndex pool, PoolRules rules);
   Teams& teams();
   /// After Reset of the teams: counts everything anew.
   void RecountTeams(Time now);
-  CapIndex AddCap(std::string name, int limit);  // limit 0: none.
-  void SetCap(CapIndex cap, int limit);
+  /// Jobs at once, and thousandths of GPUs that these hold together; 0: no limit.
+  CapIndex AddCap(std::string name, int limit, std::int64_t milli_limit = 0);
+  void SetCap(CapIndex cap, int limit, std::int64_t milli_limit);
 
   AskIndex Know(const Ask& ask);
 

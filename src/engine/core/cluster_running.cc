@@ -1,5 +1,6 @@
 // Running jobs: what they hold of nodes, teams and caps, and when they are expected to end.
 #include <algorithm>
+#include <bit>
 #include <utility>
 
 #include "base/result.h"
@@ -50,11 +51,16 @@ void Cluster::State::TakePiece(JobId job, const Run& run, const Piece& piece) {
   Node& node = nodes[piece.node];
   const Shape& shape = ShapeOf(ask_of(run), piece);
   node.pieces.push_back({job, shape, piece.gpus, run.started, run.end, run.predicted_end});
+  const std::uint16_t carved = node.state.carved;
   if (node.blocked == 0 && node.accepts) {
     placement::Take(node.state, shape, piece.gpus);
     Show(piece.node);
   } else {
     Rebuild(piece.node);
+  }
+  for (GpuMask changed = carved ^ node.state.carved; changed != 0; changed &= changed - 1) {
+    const int gpu = std::countr_zero(changed);
+    carvings.push_back({piece.node, gpu, ((carved >> gpu) & 1) != 0, job});
   }
 }
 
@@ -89,7 +95,8 @@ void Cluster::State::CountStart(const JobClass& job_class, std::int64_t milli, i
   }
   for (const CapIndex cap : job_class.key.caps) {
     caps[cap].running += jobs;
-    if (jobs >= 0 || caps[cap].limit == 0) continue;
+    caps[cap].milli += milli;
+    if ((jobs >= 0 && milli >= 0) || !caps[cap].is_bound()) continue;
     for (const ClassIndex index : caps[cap].classes) Freshen(index);
   }
 }
@@ -133,6 +140,7 @@ void Cluster::Adopt(const Job& job, std::vector<Piece> pieces, Time started, Tim
   if (job.predicted > Duration(0)) run.predicted_end = AddSaturating(started, job.predicted);
   const std::vector<Piece> taken = run.pieces;
   s.AddRun(std::move(run), now);
+  s.carvings.clear();  // It lies there already.
   // It asked nobody whose GPUs they were to be.
   for (const Piece& piece : taken) {
     if (!s.nodes[piece.node].holds.empty()) RefitHolds(s, piece.node, now);

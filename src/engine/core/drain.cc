@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "engine/core/earliest.h"
+#include "engine/core/models.h"
 #include "engine/core/placing.h"
 #include "engine/gpu_choice.h"
 
@@ -39,7 +40,7 @@ class Drain {
     std::vector<Piece> best;
     std::optional<Wait> least;
     if (than != nullptr) least = Wait{BusyOf(*than), kNoTime};
-    for (const std::vector<NodeIndex>& domain : Domains()) {
+    for (const Domain& domain : Domains()) {
       unpromised_.clear();
       Wait wait;
       std::vector<Piece> pieces;
@@ -61,6 +62,12 @@ class Drain {
   }
 
  private:
+  /// Nodes among which all tasks have to lie, on GPUs of one model if there is one.
+  struct Domain {
+    std::optional<int> model;
+    std::vector<NodeIndex> nodes;
+  };
+
   int BusyOf(const std::vector<Piece>& pieces) {
     int busy = 0;
     for (const Piece& piece : pieces) {
@@ -77,47 +84,53 @@ class Drain {
   // It does not have now what it would have if nothing ran there.
   bool IsBusy(NodeIndex index, const Shape& shape, int gpu) {
     const Node& node = state_.nodes[index];
-    const auto at = static_cast<std::size_t>(gpu);
-    const int all = ((node.blocked >> gpu) & 1) != 0 ? 0 : placement::kGpuMilli;
-    const int promised = all - Unpromised(index).free_milli[at];
-    return node.state.free_milli[at] - promised < shape.milli;
+    NodeState left = node.state;
+    for (const Hold& hold : node.holds) Deduct(left, hold.shape, hold.gpus);
+    return !placement::FitsGpu(left, gpu, shape);
   }
 
   static bool IsHostBusy(const Node& node, const Shape& shape) {
     return node.state.cpu_free < shape.cpu_milli || node.state.memory_free < shape.memory_mib;
   }
 
-  // The nodes among which all tasks have to lie, each such set.
-  std::vector<std::vector<NodeIndex>> Domains() const {
-    std::map<std::tuple<int, std::uint32_t, std::uint32_t>, std::vector<NodeIndex>> domains;
-    const bool by_model = !ask_.mixes_models && WantsGpu(ask_) && LeastTasks(ask_) > 1;
-    const Together together = ask_.requires_together ? ask_.together : Together::kAnywhere;
-    const auto add = [&](NodeIndex index) {
-      const NodeFacts& facts = state_.nodes[index].facts;
-      if (!state_.nodes[index].accepts) return;
-      std::tuple<int, std::uint32_t, std::uint32_t> name{by_model ? facts.gpu_model : 0, 0, 0};
-      if (together == Together::kNode) std::get<1>(name) = index;
-      if (together == Together::kBlock || together == Together::kRack) std::get<1>(name) = facts.block;
-      if (together == Together::kRack) std::get<2>(name) = facts.rack;
-      domains[name].push_back(index);
-    };
-    if (nodes_.empty()) {
-      for (NodeIndex index = 0; index < state_.nodes.size(); ++index) add(index);
-    } else {
-      for (const NodeIndex index : nodes_) add(index);
+  // No further apart than they may lie: how close they would like to lie makes nobody wait.
+  std::vector<Domain> Domains() const {
+    std::vector<std::optional<int>> models;
+    if (RunsOnOneModel(ask_)) {
+      const std::vector<int> list = ModelsFor(state_, ask_);
+      if (list.size() > 1) models.assign(list.begin(), list.end());
     }
-    std::vector<std::vector<NodeIndex>> all;
-    for (auto& [name, nodes] : domains) all.push_back(std::move(nodes));
+    if (models.empty()) models.emplace_back();
+    const bool is_all_gpus = std::all_of(ask_.groups.begin(), ask_.groups.end(),
+                                         [](const TaskGroup& group) { return group.alternatives.front().gpus > 0; });
+    std::vector<Domain> all;
+    for (const std::optional<int>& model : models) {
+      std::map<std::uint64_t, Domain> domains;
+      const auto add = [&](NodeIndex index) {
+        const NodeFacts& facts = state_.nodes[index].facts;
+        if (!state_.nodes[index].accepts || (model && is_all_gpus && !HasModel(facts, *model))) return;
+        domains[DomainOf(facts, index, WidestOf(ask_))].nodes.push_back(index);
+      };
+      if (nodes_.empty()) {
+        for (NodeIndex index = 0; index < state_.nodes.size(); ++index) add(index);
+      } else {
+        for (const NodeIndex index : nodes_) add(index);
+      }
+      for (auto& [name, domain] : domains) {
+        domain.model = model;
+        all.push_back(std::move(domain));
+      }
+    }
     return all;
   }
 
-  bool Fill(const std::vector<NodeIndex>& domain, std::vector<Piece>& pieces, Wait& wait) {
+  bool Fill(const Domain& domain, std::vector<Piece>& pieces, Wait& wait) {
     for (std::size_t group = 0; group < ask_.groups.size(); ++group) {
       for (int task = 0; task < ask_.groups[group].least; ++task) {
         std::optional<Spot> best;
-        for (const NodeIndex node : domain) {
+        for (const NodeIndex node : domain.nodes) {
           for (std::size_t i = 0; i < ask_.groups[group].alternatives.size(); ++i) {
-            const auto spot = On(node, ask_.groups[group].alternatives[i]);
+            const auto spot = On(node, ask_.groups[group].alternatives[i], domain.model);
             if (!spot || (best && !(spot->wait < best->wait))) continue;
             best = spot;
             best->alternative = static_cast<std::uint8_t>(i);
@@ -139,8 +152,7 @@ class Drain {
     const auto [at, is_new] = unpromised_.try_emplace(index);
     if (!is_new) return at->second;
     const Node& node = state_.nodes[index];
-    at->second = placement::MakeNode(node.facts.cpu_milli, node.facts.memory_mib, node.facts.gpus, node.facts.kind);
-    placement::Block(at->second, node.blocked);
+    at->second = IdleState(node);
     for (const Hold& hold : node.holds) {
       Deduct(at->second, hold.shape, hold.gpus);
       DeductHost(at->second, hold.shape);
@@ -148,15 +160,17 @@ class Drain {
     return at->second;
   }
 
-  std::optional<Spot> On(NodeIndex index, const Shape& shape) {
+  std::optional<Spot> On(NodeIndex index, const Shape& shape, std::optional<int> model) {
     const Node& node = state_.nodes[index];
-    const NodeState& unpromised = Unpromised(index);
+    if (model && shape.gpus > 0 && !HasModel(node.facts, *model)) return std::nullopt;
+    std::optional<NodeState> of_model;
+    if (model && !node.facts.gpu_models.empty()) of_model = SeenBy(node.facts, Unpromised(index), shape, model);
+    const NodeState& unpromised = of_model ? *of_model : Unpromised(index);
     if (!FitsNode(node, unpromised, shape)) return std::nullopt;
     // Free ones first, then by how long their owners have run.
     std::vector<std::tuple<bool, Time, int>> gpus;
     for (int gpu = 0; gpu < node.facts.gpus; ++gpu) {
-      const auto at = static_cast<std::size_t>(gpu);
-      if (unpromised.free_milli[at] < shape.milli) continue;
+      if (!placement::FitsGpu(unpromised, gpu, shape)) continue;
       const bool is_busy = IsBusy(index, shape, gpu);
       Time owner = kNoTime;
       for (const RunPiece& piece : node.pieces) {
@@ -189,8 +203,7 @@ class Drain {
     NodeState few = unpromised;
     placement::Block(few, static_cast<GpuMask>((1u << node.facts.gpus) - 1));
     for (const auto& [is_busy, owner, gpu] : gpus) {
-      few.free_milli[static_cast<std::size_t>(gpu)] = unpromised.free_milli[static_cast<std::size_t>(gpu)];
-      placement::Block(few, 0);  // Counts anew.
+      placement::CopyGpu(few, unpromised, gpu);
       if (const auto chosen = ChooseGpus(state_, ask_, shape, node, few, 0)) return chosen;
     }
     return std::nullopt;
@@ -202,7 +215,7 @@ class Drain {
     std::vector<std::tuple<bool, Time, int>> suitable;
     std::vector<int> order;
     for (const auto& gpu : gpus) {
-      if (seen.free_milli[static_cast<std::size_t>(std::get<2>(gpu))] < shape.milli) continue;
+      if (!placement::FitsGpu(seen, std::get<2>(gpu), shape)) continue;
       suitable.push_back(gpu);
       order.push_back(std::get<2>(gpu));
     }

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "engine/core/models.h"
 #include "engine/core/placing.h"
 
 namespace divvy::core {
@@ -38,11 +39,11 @@ class Ends {
 bool IsSure(const Cluster::State& state, const Promise& promise, Time now) {
   for (const Piece& piece : promise.pieces) {
     for (const RunPiece& other : state.nodes[piece.node].pieces) {
-      const bool overlaps = (other.gpus & piece.gpus) != 0 || piece.gpus == 0;
+      const bool overlaps = placement::Overlap(other.gpus, piece.gpus) || piece.gpus == 0;
       if (overlaps && other.end == kNever && EndOf(state.rules, other, now) <= promise.start) return false;
     }
     for (const Hold& hold : state.nodes[piece.node].holds) {
-      const bool overlaps = (hold.gpus & piece.gpus) != 0 || piece.gpus == 0;
+      const bool overlaps = placement::Overlap(hold.gpus, piece.gpus) || piece.gpus == 0;
       if (overlaps && !hold.ends_surely && hold.booking == 0 && hold.until <= promise.start) return false;
     }
   }
@@ -76,15 +77,26 @@ class Search {
 
   std::optional<Promise> Gang() {
     std::vector<int> room(state_.nodes.size());
-    std::map<int, std::int64_t> sums;  // By model; of all under -1.
+    std::map<std::pair<NodeIndex, int>, int> mixed_room;  // Of nodes that mix models, by model.
+    std::map<int, std::int64_t> sums;                     // By model.
     const TaskGroup& group = ask_.groups.front();
+    const bool by_model = RunsOnOneModel(ask_) && group.alternatives.front().gpus > 0;
     const auto count = [&](Placing& placing, NodeIndex node) {
-      int now_room = 0;
-      for (const Shape& shape : group.alternatives) {
-        if (Suits(node)) now_room = std::max(now_room, placing.Room(node, shape, group.least));
-      }
-      sums[ask_.mixes_models || !WantsGpu(ask_) ? -1 : state_.nodes[node].facts.gpu_model] += now_room - room[node];
-      room[node] = now_room;
+      if (!Suits(node)) return;
+      const NodeFacts& facts = state_.nodes[node].facts;
+      int most = 0;
+      ForEachModel(facts, by_model, [&](int model) {
+        int now_room = 0;
+        for (const Shape& shape : group.alternatives) {
+          const std::optional<int> only = by_model ? std::optional(model) : std::nullopt;
+          now_room = std::max(now_room, placing.Room(node, shape, group.least, only));
+        }
+        int& before = facts.gpu_models.empty() ? room[node] : mixed_room[{node, model}];
+        sums[model] += now_room - before;
+        before = now_room;
+        most = std::max(most, now_room);
+      });
+      room[node] = most;
     };
     {
       Placing placing(state_, now_, now_ + Duration(1));
@@ -183,7 +195,7 @@ class Search {
       if (room[node] > 0) nodes.push_back(node);
     }
     const auto most = static_cast<std::size_t>(std::max(4 * tasks, 64));
-    if (ask_.together != Together::kAnywhere || ask_.groups.size() > 1 || nodes.size() <= most) return nodes;
+    if (ClosestOf(ask_) != Together::kAnywhere || ask_.groups.size() > 1 || nodes.size() <= most) return nodes;
     std::stable_sort(nodes.begin(), nodes.end(), [&](NodeIndex a, NodeIndex b) { return room[a] > room[b]; });
     nodes.resize(most);
     return nodes;
@@ -232,9 +244,7 @@ bool CouldRun(const Cluster::State& state, const Ask& ask) {
     for (std::size_t i = 0; i < state.nodes.size() && left > 0; ++i) {
       const Node& node = state.nodes[i];
       if (!node.accepts) continue;
-      NodeState idle =
-          placement::MakeNode(node.facts.cpu_milli, node.facts.memory_mib, node.facts.gpus, node.facts.kind);
-      placement::Block(idle, node.blocked);
+      NodeState idle = IdleState(node);
       for (const Shape& shape : group.alternatives) {
         while (left > 0) {
           const std::optional<GpuMask> gpus = ChooseGpus(state, ask, shape, node, idle, 0);

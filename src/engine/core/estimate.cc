@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "base/text.h"
+#include "engine/core/caps.h"
 #include "engine/core/estimate_supply.h"
 #include "engine/core/placing.h"
 #include "engine/duration_text.h"
@@ -27,7 +28,9 @@ class Estimator {
     const auto slot = std::find_if(state_.promises.begin(), state_.promises.end(), [&](const PromiseSlot& one) {
       return one.promise.entry == view_.seeker().place.id;
     });
-    if (slot != state_.promises.end() && !view_.IsBarred()) return FromPromise(*slot);
+    // Who is barred for now and promised a start all the same waits for those who bar it to end.
+    const bool is_dated = slot != state_.promises.end() && slot->promise.start > now_ && slot->promise.start != kNever;
+    if (slot != state_.promises.end() && (is_dated || !view_.IsBarred())) return FromPromise(*slot);
     const Supply supply(view_, ahead_, spread_);
     Estimate estimate = FromSupply(supply);
     estimate.latest = At(supply, Outcome::kLatest).at;
@@ -66,7 +69,7 @@ class Estimator {
     std::vector<JobId> jobs;
     for (const Piece& piece : promise.pieces) {
       for (const RunPiece& other : state_.nodes[piece.node].pieces) {
-        const bool is_in_way = (other.gpus & piece.gpus) != 0 || piece.gpus == 0;
+        const bool is_in_way = placement::Overlap(other.gpus, piece.gpus) || piece.gpus == 0;
         const Time end = EndOf(state_.rules, other, now_);
         if (!is_in_way || (end != kNever) != is_known || (is_known && end > promise.start)) continue;
         if (std::find(jobs.begin(), jobs.end(), other.job) == jobs.end()) jobs.push_back(other.job);
@@ -136,17 +139,24 @@ class Estimator {
   Supply::Moment Unbarred(const EndTimes& ends) const {
     Supply::Moment moment{now_, {}, 0, 0};
     const ClassKey& own = view_.seeker().key;
-    for (const CapIndex cap : own.caps) {
-      const Cap& one = state_.caps[cap];
-      const int excess = view_.TakenOf(cap) - one.limit + 1;
-      if (one.limit == 0 || excess <= 0) continue;
-      const auto counts = [&](const JobClass& other, const Run&) -> std::int64_t {
-        return std::binary_search(other.key.caps.begin(), other.key.caps.end(), cap) ? 1 : 0;
-      };
-      moment.at = std::max(moment.at, WhenLess(ends, excess, counts));
+    const std::int64_t milli = LeastGpuMilli(view_.seeker().ask);
+    for (const CapIndex index : own.caps) {
+      const Cap& cap = state_.caps[index];
+      const CapUse kept = view_.KeptOf(index);
+      if (RefusesJobs(cap, kept)) {
+        moment.at = std::max(moment.at, WhenLess(ends, cap.running + kept.jobs - cap.limit + 1,
+                                                 [&](const JobClass& other, std::int64_t) -> std::int64_t {
+                                                   return IsCountedIn(other.key, index) ? 1 : 0;
+                                                 }));
+      }
+      if (RefusesGpus(cap, milli, kept)) {
+        moment.at = std::max(moment.at, WhenLess(ends, cap.milli + kept.milli + milli - cap.milli_limit,
+                                                 [&](const JobClass& other, std::int64_t held) {
+                                                   return IsCountedIn(other.key, index) ? held : 0;
+                                                 }));
+      }
     }
     if (!state_.teams.has_rules()) return moment;
-    const std::int64_t milli = LeastGpuMilli(view_.seeker().ask);
     const auto is_within = [&](TeamIndex team, TeamIndex above) {
       for (; team != kRootTeam; team = state_.teams.spec(team).parent) {
         if (team == above) return true;
@@ -154,23 +164,27 @@ class Estimator {
       return false;
     };
     const auto wait = [&](TeamIndex team, std::int64_t excess, bool is_firm_only) {
-      const auto counts = [&](const JobClass& other, const Run& run) {
+      const auto counts = [&](const JobClass& other, std::int64_t held) {
         const bool is_counted = is_within(other.key.team, team) && (other.is_firm() || !is_firm_only);
-        return is_counted ? state_.MilliOf(run) : 0;
+        return is_counted ? held : 0;
       };
       moment.at = std::max(moment.at, WhenLess(ends, excess, counts));
     };
+    const KeptOfTeams kept = view_.KeptOfItsTeams();
+    const auto of = [](const TeamUse& use, TeamIndex team) { return team < use.size() ? use[team] : 0; };
     for (TeamIndex team = own.team; team != kRootTeam; team = state_.teams.spec(team).parent) {
       const TeamSpec& spec = state_.teams.spec(team);
-      if (spec.limit_milli != kNoBound) wait(team, state_.teams.running(team) + milli - spec.limit_milli, false);
+      if (spec.limit_milli != kNoBound) {
+        wait(team, state_.teams.running(team) + of(kept.all, team) + milli - spec.limit_milli, false);
+      }
       if (spec.quota_milli != kNoBound && own.preemptible == Preemptible::kNever) {
-        wait(team, state_.teams.firm(team) + milli - spec.quota_milli, true);
+        wait(team, state_.teams.firm(team) + of(kept.firm, team) + milli - spec.quota_milli, true);
       }
     }
     return moment;
   }
 
-  // From when so much of what `counts` counts has ended.
+  // From when so much of what `counts` counts has ended, of what runs and of what is promised to start before.
   template <typename Counts>
   Time WhenLess(const EndTimes& ends, std::int64_t excess, Counts counts) const {
     if (excess <= 0) return now_;
@@ -180,8 +194,15 @@ class Estimator {
       if (++looked > kMostEnds) break;
       const Run& run = state_.running.at(job);
       const Time at = ends.Of(run);
-      const std::int64_t count = at == kNever ? 0 : counts(state_.classes[run.job_class], run);
+      const std::int64_t count = at == kNever ? 0 : counts(state_.classes[run.job_class], state_.MilliOf(run));
       if (count > 0) found.emplace_back(at, count);
+    }
+    for (const PromiseSlot& slot : state_.promises) {
+      if (slot.promise.start == kNever || !view_.IsBefore(slot)) continue;
+      const JobClass& job_class = state_.classes[slot.job_class];
+      const std::optional<Duration> length = ends.Length(slot.promise.entry, job_class.key);
+      const std::int64_t count = length ? counts(job_class, job_class.least_milli) : 0;
+      if (count > 0) found.emplace_back(AddSaturating(slot.promise.start, *length), count);
     }
     std::sort(found.begin(), found.end());
     for (const auto& [at, count] : found) {
@@ -210,20 +231,42 @@ class Estimator {
     return moment;
   }
 
+  // Why it can never start, whoever else ends; null: it may.
+  const char* WhyNotEver() const {
+    constexpr const char* kLimit = "never: it asks for more than a limit allows at once";
+    const ClassKey& own = view_.seeker().key;
+    const std::int64_t milli = LeastGpuMilli(view_.seeker().ask);
+    const bool is_beyond_a_cap = std::any_of(own.caps.begin(), own.caps.end(), [&](CapIndex index) {
+      return state_.caps[index].milli_limit > 0 && milli > state_.caps[index].milli_limit;
+    });
+    if (is_beyond_a_cap) return kLimit;
+    for (TeamIndex team = own.team; team != kRootTeam; team = state_.teams.spec(team).parent) {
+      const TeamSpec& spec = state_.teams.spec(team);
+      if (spec.limit_milli != kNoBound && milli > spec.limit_milli) return kLimit;
+      if (spec.quota_milli != kNoBound && milli > spec.quota_milli && own.preemptible == Preemptible::kNever) {
+        return "never: it cannot be taken back, and asks for more than a team's quota";
+      }
+    }
+    return nullptr;
+  }
+
   // --- Words --------------------------------------------------------------------------------------------------------
 
   Estimate FromSupply(const Supply& supply) const {
     const Answer answer = At(supply, Outcome::kTypical);
     Estimate estimate;
     estimate.typical = answer.at;
+    if (const char* never = answer.at == kNever ? WhyNotEver() : nullptr) {
+      estimate.basis = never;
+      return estimate;
+    }
     switch (answer.on) {
       case Rests::kNow:
         estimate.basis = "its turn is next";
         break;
       case Rests::kBarrier:
-        estimate.basis = answer.at == kNever
-                             ? "no time can be given: the jobs that its caps and limits count have no known end"
-                             : "when enough of those end that its caps and limits count";
+        if (answer.at != kNever) estimate.basis = "when enough of those end that its caps and limits count";
+        else estimate.basis = "no time can be given: the jobs that its caps and limits count have no known end";
         break;
       case Rests::kEnds:
         estimate.basis = answer.at == kNever ? WhyNever(answer.moment) : WhenTheyEnd(answer.moment.waits_for, false);

@@ -1,4 +1,5 @@
 #include "engine/core/estimate_supply.h"
+#include "engine/core/models.h"
 #include "engine/core/placing.h"
 
 #include <algorithm>
@@ -10,21 +11,6 @@ namespace divvy::core {
 namespace {
 
 constexpr std::size_t kMostWaitedFor = 16;
-
-// The node without the piece; what is out of service stays so.
-void Leave(const Node& node, const RunPiece& piece, NodeState& after) {
-  const auto gpus = static_cast<GpuMask>(piece.gpus & ~node.blocked);
-  if (gpus == piece.gpus) {
-    placement::Release(after, piece.shape, gpus);
-    return;
-  }
-  after.cpu_free += piece.shape.cpu_milli;
-  after.memory_free += piece.shape.memory_mib;
-  Shape rest = piece.shape;
-  rest.gpus = static_cast<std::int16_t>(__builtin_popcount(gpus));
-  rest.cpu_milli = rest.memory_mib = 0;
-  if (rest.gpus > 0) placement::Release(after, rest, gpus);
-}
 
 void Note(std::vector<JobId>& jobs, JobId job) {
   if (jobs.size() < kMostWaitedFor && std::find(jobs.begin(), jobs.end(), job) == jobs.end()) jobs.push_back(job);
@@ -170,7 +156,7 @@ Time Supply::FitsOnNode(Outcome outcome, std::size_t index, Time before) const {
   std::sort(gone.begin(), gone.end());
   NodeState state = node.state;
   for (const auto& [time, piece] : gone) {
-    Leave(node, node.pieces[piece], state);
+    ReleasePiece(node, node.pieces[piece], state);
     if (Holds(state, node)) return time;
   }
   return before;
@@ -211,43 +197,51 @@ void Supply::AddSteps(Outcome outcome, std::uint32_t index, std::vector<Step>& s
     if (at(outcome)[i] != kNever) gone.emplace_back(at(outcome)[i], i - first_[index]);
   }
   std::sort(gone.begin(), gone.end());
-  NodeState state = node.state;
-  std::vector<std::int64_t> room(ask_.groups.size());
-  const auto look = [&](Time time) {
-    for (std::size_t group = 0; group < room.size(); ++group) {
-      const std::int64_t more = RoomOf(state, ask_.groups[group]) - room[group];
-      if (more == 0) continue;
-      room[group] += more;
-      steps.push_back({time, index, group, more});
+  const bool is_one_model = RunsOnOneModel(ask_);
+  ForEachModel(node.facts, is_one_model, [&](int model) {
+    const auto only = is_one_model ? std::optional(model) : std::nullopt;
+    NodeState state = node.state;
+    std::vector<std::int64_t> room(ask_.groups.size());
+    const auto look = [&](Time time) {
+      for (std::size_t group = 0; group < room.size(); ++group) {
+        const std::int64_t more = RoomOn(node.facts, state, ask_.groups[group], only) - room[group];
+        if (more == 0) continue;
+        room[group] += more;
+        steps.push_back({time, index, group, model, more});
+      }
+    };
+    look(view_.now());
+    for (const auto& [time, piece] : gone) {
+      ReleasePiece(node, node.pieces[piece], state);
+      look(time);
     }
-  };
-  look(view_.now());
-  for (const auto& [time, piece] : gone) {
-    Leave(node, node.pieces[piece], state);
-    look(time);
-  }
+  });
 }
 
 // As FitsGang, asked about one moment: every node is looked at once.
 bool Supply::GangFitsBy(Outcome outcome, Time moment) const {
-  const bool is_one_model = !ask_.mixes_models && counts_gpus_;
-  const Together level = ask_.requires_together ? ask_.together : Together::kAnywhere;
+  const bool is_one_model = RunsOnOneModel(ask_);
+  const Together level = WidestOf(ask_);
   std::map<std::pair<std::uint64_t, int>, std::vector<std::int64_t>> sums;
   for (std::size_t i = 0; i < nodes_.size(); ++i) {
     const Node& node = state_.nodes[nodes_[i]];
     NodeState state = node.state;
     for (std::size_t k = first_[i]; k < first_[i + 1]; ++k) {
-      if (at(outcome)[k] <= moment) Leave(node, node.pieces[k - first_[i]], state);
+      if (at(outcome)[k] <= moment) ReleasePiece(node, node.pieces[k - first_[i]], state);
     }
-    const int model = is_one_model ? node.facts.gpu_model : 0;
-    std::vector<std::int64_t>& sum = sums[{DomainOf(node.facts, nodes_[i], level), model}];
-    sum.resize(ask_.groups.size());
-    bool is_enough = true;
-    for (std::size_t group = 0; group < sum.size(); ++group) {
-      sum[group] += RoomOf(state, ask_.groups[group]);
-      is_enough &= sum[group] >= ask_.groups[group].least;
-    }
-    if (is_enough) return true;
+    bool fits = false;
+    ForEachModel(node.facts, is_one_model, [&](int model) {
+      const auto only = is_one_model ? std::optional(model) : std::nullopt;
+      std::vector<std::int64_t>& sum = sums[{DomainOf(node.facts, nodes_[i], level), model}];
+      sum.resize(ask_.groups.size());
+      bool is_enough = true;
+      for (std::size_t group = 0; group < sum.size(); ++group) {
+        sum[group] += RoomOn(node.facts, state, ask_.groups[group], only);
+        is_enough &= sum[group] >= ask_.groups[group].least;
+      }
+      fits |= is_enough;
+    });
+    if (fits) return true;
   }
   return false;
 }
@@ -257,14 +251,13 @@ Supply::Moment Supply::FitsGang(Outcome outcome) const {
   std::vector<Step> steps;
   for (std::uint32_t i = 0; i < nodes_.size(); ++i) AddSteps(outcome, i, steps);
   std::priority_queue<Step, std::vector<Step>, std::greater<>> next(std::greater<>(), std::move(steps));
-  const bool is_one_model = !ask_.mixes_models && counts_gpus_;
-  const Together level = ask_.requires_together ? ask_.together : Together::kAnywhere;
+  const Together level = WidestOf(ask_);
   std::map<std::pair<std::uint64_t, int>, std::vector<std::int64_t>> sums;
   for (; !next.empty(); next.pop()) {
     const Step& step = next.top();
     const NodeIndex index = nodes_[step.node];
     const NodeFacts& facts = state_.nodes[index].facts;
-    std::vector<std::int64_t>& sum = sums[{DomainOf(facts, index, level), is_one_model ? facts.gpu_model : 0}];
+    std::vector<std::int64_t>& sum = sums[{DomainOf(facts, index, level), step.model}];
     sum.resize(ask_.groups.size());
     sum[step.group] += step.more;
     bool is_enough = true;
@@ -338,7 +331,7 @@ Supply::Moment Supply::Stepped(Outcome outcome) const {
     std::uint64_t left = works_[i].members;
     for (Line::Position at = line.begin(); left > 0; at = line.Next(at)) {
       const Line::Stand& stand = line.At(at);
-      const Key key = KeyOf(state_.rules, state_.teams, state_.StandingOf(index, stand.place), view_.now());
+      const Key key = state_.KeyAt(index, stand.place, view_.now());
       const std::uint64_t count = std::min<std::uint64_t>(stand.count, left);
       queue.insert(queue.end(), count, Queued{key, i});
       left -= count;

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <tuple>
 #include <vector>
 
 #include "engine/core/estimate.h"
@@ -78,9 +79,10 @@ class Supply {
     Time at = kNever;
     std::uint32_t node = 0;  // In nodes_.
     std::size_t group = 0;
+    int model = 0;
     std::int64_t more = 0;
     friend bool operator>(const Step& a, const Step& b) {
-      return a.at != b.at ? a.at > b.at : a.node != b.node ? a.node > b.node : a.group > b.group;
+      return std::tie(a.at, a.node, a.group, a.model) > std::tie(b.at, b.node, b.group, b.model);
     }
   };
 

@@ -23,7 +23,7 @@ std::string TeamText(const Teams& teams, TeamIndex team) {
 
 // What the order looks at.
 std::string KeyText(const Cluster::State& state, const Seeker& seeker, Time now) {
-  const Rules& rules = state.rules;
+  const PoolRules& rules = state.pools[seeker.ask.pool];
   const Place& place = seeker.place;
   std::string text = rules.order == Order::kFair ? TeamText(state.teams, seeker.key.team) : "";
   text += "priority " + std::to_string(place.priority);

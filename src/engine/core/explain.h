@@ -24,7 +24,8 @@ enum class BlockerKind : std::uint8_t {
   kImpossible,  // No node here could ever do it,
   kUnusable,    // or none of those that may be used now.
   kBeginTime,
-  kCap,  // A group, an array or a user runs as many jobs as allowed.
+  kCap,     // A group, an array or a user runs as many jobs as allowed,
+  kGpuCap,  // or holds as many GPUs, or too many to have so many more.
   kTeamLimit,
   kTeamQuota,  // Of what cannot be taken back.
   kGpus,

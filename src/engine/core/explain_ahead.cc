@@ -27,9 +27,7 @@ class Counter {
   }
 
  private:
-  bool IsBefore(ClassIndex index, const Place& place) const {
-    return KeyOf(state_.rules, state_.teams, state_.StandingOf(index, place), now_) < key_;
-  }
+  bool IsBefore(ClassIndex index, const Place& place) const { return state_.KeyAt(index, place, now_) < key_; }
 
   // Members before `at`; without arrays in the line that is a matter of position.
   static std::uint64_t MembersUpTo(const Line& line, Line::Position at) {
@@ -44,7 +42,7 @@ class Counter {
     Time before = first.since;  // Who waits since then, with the lowest id, is before the key;
     Time behind = now_;         // with the highest id, is not.
     // Mostly it is the key's own time or the moment of escalation that divides.
-    for (const Time guess : {state_.waiting.at(key_.id).place.since, now_ - state_.rules.escalate_after}) {
+    for (const Time guess : {state_.waiting.at(key_.id).place.since, now_ - state_.RulesOf(index).escalate_after}) {
       for (const Time at : {guess - Duration(1), guess, guess + Duration(1)}) {
         if (at <= before || at >= behind) continue;
         if (IsBefore(index, {at, kLast, first.priority})) before = at;
@@ -96,7 +94,7 @@ class Counter {
 Ahead CountAhead(const Cluster::State& state, const Key& key, Time now) {
   const Counter counter(state, key, now);
   // The keys of the heads as the last decision left them: mostly they are still true, and close together in memory.
-  const bool has_keys = state.stale_heads.empty() && now < state.next_change && state.rules.order != Order::kFair;
+  const bool has_keys = state.stale_heads.empty() && now < state.next_change && !state.IsAnyFair();
   Ahead ahead;
   for (ClassIndex index = 0; index < state.classes.size(); ++index) {
     if (!state.fronts[index].is_waiting || (has_keys && !(state.keys[index] < key))) continue;

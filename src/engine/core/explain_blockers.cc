@@ -5,10 +5,12 @@
 #include <utility>
 
 #include "base/text.h"
+#include "engine/core/caps.h"
 #include "engine/core/explain_holders.h"
 #include "engine/core/explain_reservations.h"
 #include "engine/core/explain_text.h"
 #include "engine/core/feasible.h"
+#include "engine/core/models.h"
 #include "engine/core/placing.h"
 #include "engine/duration_text.h"
 
@@ -36,6 +38,8 @@ struct Tally {
   placement::ModelSet kinds = 0;
   std::vector<NodeIndex> nodes;  // Of the kind.
 };
+
+constexpr const char* kKeptAhead = ", and what is left is kept for a job ahead";
 
 class Finder {
  public:
@@ -84,18 +88,45 @@ class Finder {
   void FindCaps() {
     for (const CapIndex index : key_.caps) {
       const Cap& cap = state_.caps[index];
-      if (cap.limit == 0 || view_.TakenOf(index) < cap.limit) continue;
-      std::string text = cap.name + " runs " + std::to_string(cap.running) + " of at most " + std::to_string(cap.limit);
-      if (cap.running < cap.limit) text += ", and what is left is kept for a job ahead";
-      Blocker& blocker = Add(BlockerKind::kCap, std::move(text), 1, std::max(cap.limit - cap.running, 0));
-      blocker.rule = cap.name.starts_with("array ") ? "array cap %" + std::to_string(cap.limit)
-                                                    : "limit of " + cap.name + ": " + std::to_string(cap.limit);
-      const auto has = [&](const Run& run) {
-        const std::vector<CapIndex>& caps = state_.classes[run.job_class].key.caps;
-        return std::binary_search(caps.begin(), caps.end(), index);
-      };
-      AddHolders(state_, now_, has, AllNodes(), blocker);
+      const CapUse kept = view_.KeptOf(index);
+      if (RefusesJobs(cap, kept)) FindJobCap(index);
+      if (RefusesGpus(cap, LeastGpuMilli(ask_), kept)) FindGpuCap(index);
     }
+  }
+
+  void FindJobCap(CapIndex index) {
+    const Cap& cap = state_.caps[index];
+    std::string text = cap.name + " runs " + std::to_string(cap.running) + " of at most " + std::to_string(cap.limit);
+    if (cap.running < cap.limit) text += kKeptAhead;
+    Blocker& blocker = Add(BlockerKind::kCap, std::move(text), 1, std::max(cap.limit - cap.running, 0));
+    blocker.rule = cap.name.starts_with("array ") ? "array cap %" + std::to_string(cap.limit)
+                                                  : "limit of " + cap.name + ": " + std::to_string(cap.limit);
+    AddCapHolders(blocker, index);
+  }
+
+  void FindGpuCap(CapIndex index) {
+    const Cap& cap = state_.caps[index];
+    const std::int64_t milli = LeastGpuMilli(ask_);
+    const std::string most = MilliText(cap.milli_limit);
+    std::string text =
+        "asks for " + MilliText(milli) + ", but " + cap.name + " never holds more than " + most + " at once";
+    if (milli <= cap.milli_limit) {
+      text = cap.name + " holds " + MilliText(cap.milli) + " of at most " + most + "; this needs " + MilliText(milli) +
+             " more";
+      if (!RefusesGpus(cap, milli)) text += kKeptAhead;
+    }
+    Blocker& blocker =
+        Add(BlockerKind::kGpuCap, std::move(text), milli, std::max<std::int64_t>(cap.milli_limit - cap.milli, 0));
+    blocker.rule = "limit of " + cap.name + ": " + most + " at once";
+    if (milli <= cap.milli_limit) AddCapHolders(blocker, index);
+  }
+
+  void AddCapHolders(Blocker& blocker, CapIndex index) const {
+    const bool counts_gpus = blocker.kind == BlockerKind::kGpuCap;
+    const auto has = [&](const Run& run) {
+      return IsCountedIn(state_.classes[run.job_class].key, index) && (!counts_gpus || state_.MilliOf(run) > 0);
+    };
+    AddHolders(state_, now_, has, AllNodes(), blocker);
   }
 
   bool IsWithin(TeamIndex team, TeamIndex above) const {
@@ -117,29 +148,43 @@ class Finder {
     if (!state_.teams.has_rules()) return;
     const Teams& teams = state_.teams;
     const std::int64_t milli = LeastGpuMilli(ask_);
-    for (TeamIndex team = teams.OverLimit(key_.team, milli); team != kRootTeam;
-         team = teams.OverLimit(teams.spec(team).parent, milli)) {
+    const KeptOfTeams kept = view_.KeptOfItsTeams();
+    for (TeamIndex team = teams.OverLimit(key_.team, milli, kept.all); team != kRootTeam;
+         team = teams.OverLimit(teams.spec(team).parent, milli, kept.all)) {
       const TeamSpec& spec = teams.spec(team);
-      Blocker& blocker = Add(BlockerKind::kTeamLimit,
-                             "team " + spec.name + " runs " + MilliText(teams.running(team)) + " of at most " +
-                                 MilliText(spec.limit_milli) + "; this needs " + MilliText(milli) + " more",
-                             milli, std::max<std::int64_t>(spec.limit_milli - teams.running(team), 0));
+      const bool is_kept = teams.running(team) + milli <= spec.limit_milli;
+      const bool is_never = milli > spec.limit_milli;
+      std::string text = "team " + spec.name + " runs " + MilliText(teams.running(team)) + " of at most " +
+                         MilliText(spec.limit_milli) + "; this needs " + MilliText(milli) + " more" +
+                         (is_kept ? std::string(kKeptAhead) : "");
+      if (is_never) {
+        text = "asks for " + MilliText(milli) + ", but team " + spec.name + " never runs more than " +
+               MilliText(spec.limit_milli) + " at once";
+      }
+      Blocker& blocker = Add(BlockerKind::kTeamLimit, std::move(text), milli,
+                             std::max<std::int64_t>(spec.limit_milli - teams.running(team), 0));
       blocker.rule = "limit of team " + spec.name + ": " + MilliText(spec.limit_milli);
-      AddTeamHolders(blocker, team, false);
+      if (!is_never) AddTeamHolders(blocker, team, false);
     }
     if (key_.preemptible != Preemptible::kNever) return;
-    for (TeamIndex team = teams.OverFirmQuota(key_.team, milli); team != kRootTeam;
-         team = teams.OverFirmQuota(teams.spec(team).parent, milli)) {
+    for (TeamIndex team = teams.OverFirmQuota(key_.team, milli, kept.firm); team != kRootTeam;
+         team = teams.OverFirmQuota(teams.spec(team).parent, milli, kept.firm)) {
       const TeamSpec& spec = teams.spec(team);
-      Blocker& blocker = Add(BlockerKind::kTeamQuota,
-                             "team " + spec.name + " has " + MilliText(teams.firm(team)) + " of its quota of " +
-                                 MilliText(spec.quota_milli) +
-                                 " in jobs that cannot be taken back, and neither can this one; it needs " +
-                                 MilliText(milli) + " more",
-                             milli, std::max<std::int64_t>(spec.quota_milli - teams.firm(team), 0));
+      const bool is_kept = teams.firm(team) + milli <= spec.quota_milli;
+      const bool is_never = milli > spec.quota_milli;
+      std::string text = "team " + spec.name + " has " + MilliText(teams.firm(team)) + " of its quota of " +
+                         MilliText(spec.quota_milli) +
+                         " in jobs that cannot be taken back, and neither can this one; it needs " + MilliText(milli) +
+                         " more" + (is_kept ? std::string(kKeptAhead) : "");
+      if (is_never) {
+        text = "asks for " + MilliText(milli) + " that cannot be taken back, but the quota of team " + spec.name +
+               " is " + MilliText(spec.quota_milli);
+      }
+      Blocker& blocker = Add(BlockerKind::kTeamQuota, std::move(text), milli,
+                             std::max<std::int64_t>(spec.quota_milli - teams.firm(team), 0));
       blocker.rule =
           "quota of team " + spec.name + ": " + MilliText(spec.quota_milli) + "; only preemptible jobs may use more";
-      AddTeamHolders(blocker, team, true);
+      if (!is_never) AddTeamHolders(blocker, team, true);
     }
   }
 
@@ -178,12 +223,14 @@ class Finder {
       if (shape.gpus > 0 && node.state.cpu_free >= shape.cpu_milli && node.state.memory_free >= shape.memory_mib) {
         tally.most_of_any = std::max(tally.most_of_any, FreeGpus(node.state, shape));
       }
-      tally.room += RoomOf(seen, group);
+      tally.room += RoomOn(node.facts, node.state, group);
       if (!IsOfKind(node.facts, shape)) continue;
       tally.nodes.push_back(index);
       tally.kinds |= placement::ModelSet{1} << node.facts.kind;
-      const int blocked = node.accepts ? __builtin_popcount(node.blocked) : node.facts.gpus;
-      tally.gpus += node.facts.gpus - blocked;
+      const int others = shape.gpus == 0 ? 0 : __builtin_popcount(NotOfKind(node.facts, shape));
+      const GpuMask withheld = node.blocked & ~(shape.gpus == 0 ? GpuMask{0} : NotOfKind(node.facts, shape));
+      const int blocked = node.accepts ? __builtin_popcount(withheld) : node.facts.gpus - others;
+      tally.gpus += node.facts.gpus - others - blocked;
       tally.withheld += blocked;
       if (shape.gpus > 0 && free > 0) {
         tally.free += free;
@@ -245,7 +292,10 @@ class Finder {
     const std::string such =
         shape.models != placement::kAnyModel ? " of the " + std::to_string(tally.gpus) + " such" : "";
     std::string text;
-    if (shape.milli < placement::kGpuMilli) {
+    if (shape.slice) text = ", and on no GPU is there room to cut one";
+    if (shape.gpu_memory_mib > 0 && tally.most_share >= shape.milli)
+      text = ", and no such GPU has that much memory free";
+    if (text.empty() && shape.milli < placement::kGpuMilli) {
       const std::int64_t most = tally.most_share;
       if (shape.gpus == 1)
         text = most == 0 ? ", and of none is any free"
@@ -330,21 +380,24 @@ class Finder {
   // Room for all its tasks, but spread over what they must share: the node, rack or block, and the model.
   bool FindTogether() {
     if (LeastTasks(ask_) == 1) return false;
-    const bool is_one_model = !ask_.mixes_models && WantsGpu(ask_);
-    const Together level = ask_.requires_together ? ask_.together : Together::kAnywhere;
+    const bool is_one_model = RunsOnOneModel(ask_);
+    const Together level = WidestOf(ask_);
     if (!is_one_model && level == Together::kAnywhere) return false;
     for (const TaskGroup& group : ask_.groups) {
+      const bool by_model = is_one_model && group.alternatives.front().gpus > 0;
       std::map<int, std::int64_t> models;
       std::map<std::pair<std::uint64_t, int>, std::int64_t> domains;
       std::int64_t most_of_model = 0;
       std::int64_t most = 0;
       for (NodeIndex index = 0; index < state_.nodes.size(); ++index) {
         const Node& node = state_.nodes[index];
-        const std::int64_t room = RoomOf(node.state, group);
-        if (room == 0) continue;
-        const int model = is_one_model ? node.facts.gpu_model : 0;
-        most_of_model = std::max(most_of_model, models[model] += room);
-        most = std::max(most, domains[{DomainOf(node.facts, index, level), model}] += room);
+        ForEachModel(node.facts, by_model, [&](int model) {
+          const auto only = by_model ? std::optional(model) : std::nullopt;
+          const std::int64_t room = RoomOn(node.facts, node.state, group, only);
+          if (room == 0) return;
+          most_of_model = std::max(most_of_model, models[model] += room);
+          most = std::max(most, domains[{DomainOf(node.facts, index, level), model}] += room);
+        });
       }
       if (most >= group.least) continue;
       const std::string tasks = "its " + Plural(group.least, "task");
@@ -356,10 +409,11 @@ class Finder {
         return true;
       }
       const std::string name(TogetherName(level));
+      const bool is_required = ask_.requires_together && level == ask_.together;
       Add(BlockerKind::kTogether,
           tasks + " must lie in one " + name + "; one " + name + " has room for at most " + std::to_string(most),
           group.least, most)
-          .rule = "--topology " + name + ":required";
+          .rule = is_required ? "--topology " + name + ":required" : "no further apart than one " + name;
       return true;
     }
     return false;
@@ -376,12 +430,13 @@ class Finder {
     std::map<std::pair<const GpuTopology*, GpuMask>, int> known;
     for (NodeIndex index = 0; index < state_.nodes.size(); ++index) {
       const Node& node = state_.nodes[index];
-      if (RoomOf(node.state, ask_.groups.front()) == 0) continue;
+      const NodeState seen = SeenBy(node, node.state, shape);
+      if (RoomOn(node.facts, node.state, ask_.groups.front()) == 0) continue;
       tally.nodes.push_back(index);
       tally.kinds |= placement::ModelSet{1} << node.facts.kind;
-      free = std::max<int>(free, node.state.whole);
-      const GpuMask idle = WholeFreeOf(node.state);
-      const auto [at, is_new] = known.try_emplace({node.facts.topology.get(), idle}, node.state.whole);
+      free = std::max<int>(free, seen.whole);
+      const GpuMask idle = WholeFreeOf(seen);
+      const auto [at, is_new] = known.try_emplace({node.facts.topology.get(), idle}, seen.whole);
       if (is_new && node.facts.topology != nullptr) {
         const GpuTopology& topology = *node.facts.topology;
         while (at->second > 1 && !topology.Pick(GpuSet::FromBits(idle), at->second, kUsual, ask_.topology))

@@ -8,7 +8,9 @@
 #include <vector>
 
 #include "base/text.h"
+#include "engine/core/caps.h"
 #include "engine/core/explain_text.h"
+#include "engine/core/placing.h"
 #include "engine/duration_text.h"
 
 namespace divvy::core {
@@ -31,12 +33,17 @@ class Search {
         names_(names) {}
 
   std::optional<Change> Find() {
-    // No request is small enough for a cap, and nobody passes in strict order who asks for the same place in line.
-    for (const CapIndex cap : seeker_.key.caps) {
-      if (state_.caps[cap].limit > 0 && state_.caps[cap].running >= state_.caps[cap].limit) return std::nullopt;
+    // No request is small enough for a cap on jobs, and nobody passes in strict order who asks for the same place in
+    // line.
+    for (const CapIndex index : seeker_.key.caps) {
+      const Cap& cap = state_.caps[index];
+      if (RefusesJobs(cap)) return std::nullopt;
+      if (cap.milli_limit > 0) cap_room_ = std::min(cap_room_, cap.milli_limit - cap.milli);
     }
-    for (const auto attempt : {&Search::Preempt, &Search::TimeLimit, &Search::Apart, &Search::Topology, &Search::Host,
-                               &Search::Model, &Search::FewerGpus, &Search::FewerTasks, &Search::Share}) {
+    if (cap_room_ <= 0 && WantsGpu(seeker_.ask)) return std::nullopt;
+    for (const auto attempt :
+         {&Search::Preempt, &Search::TimeLimit, &Search::Apart, &Search::Topology, &Search::Host, &Search::Model,
+          &Search::FewerGpus, &Search::FewerTasks, &Search::SmallerSlice, &Search::LessGpuMemory, &Search::Share}) {
       if (std::optional<Change> change = (this->*attempt)()) return change;
     }
     return std::nullopt;
@@ -112,16 +119,21 @@ class Search {
 
   std::optional<Change> Apart() {
     const Ask& ask = seeker_.ask;
-    if (!ask.requires_together || ask.together == Together::kAnywhere || LeastTasks(ask) == 1) return std::nullopt;
-    for (int level = static_cast<int>(ask.together) - 1; level > 0; --level) {
+    const Together widest = WidestOf(ask);
+    if (widest == Together::kAnywhere || LeastTasks(ask) == 1) return std::nullopt;
+    for (int level = static_cast<int>(widest) - 1; level > 0; --level) {
       Change change = Same(ChangeKind::kTogether);
       change.ask.together = static_cast<Together>(level);
+      change.ask.requires_together = true;
+      change.ask.widest = Together::kAnywhere;
       const std::string name(TogetherName(change.ask.together));
       if (auto found = Try(std::move(change), "--topology " + name + ":required")) return found;
     }
     Change change = Same(ChangeKind::kTogether);
+    change.ask.together = ClosestOf(ask);
     change.ask.requires_together = false;
-    return Try(std::move(change), "--topology " + std::string(TogetherName(ask.together)));
+    change.ask.widest = Together::kAnywhere;
+    return Try(std::move(change), "--topology " + std::string(TogetherName(change.ask.together)));
   }
 
   std::optional<Change> Topology() {
@@ -239,6 +251,8 @@ class Search {
       most = std::max(most, FreeGpus(node.state, shape()));
     }
     most = std::min<int>(most, shape().gpus - 1);
+    const std::int64_t in_caps = cap_room_ / std::max<std::int64_t>(std::int64_t{group().least} * shape().milli, 1);
+    most = static_cast<int>(std::min<std::int64_t>(most, in_caps));
     for (int tries = 0; most > 0 && tries < kMostTries; --most, ++tries) {
       Change change = Same(ChangeKind::kFewerGpus);
       for (Shape& alternative : change.ask.groups.front().alternatives) {
@@ -284,7 +298,7 @@ class Search {
   }
 
   std::optional<Change> Share() {
-    if (!HasOneGroup() || shape().gpus != 1) return std::nullopt;
+    if (!HasOneGroup() || shape().gpus != 1 || shape().slice) return std::nullopt;
     std::int16_t most = 0;
     for (const Node& node : state_.nodes) {
       if (!IsOfKind(node.facts, shape()) || node.state.cpu_free < shape().cpu_milli ||
@@ -293,6 +307,7 @@ class Search {
       }
       most = std::max(most, std::min<std::int16_t>(node.state.most_free, placement::kGpuMilli));
     }
+    most = static_cast<std::int16_t>(std::min<std::int64_t>(most, cap_room_));
     if (most >= shape().milli || !IsEnough(most, shape().milli) || !IsSingle(seeker_.ask)) return std::nullopt;
     Change change = Same(ChangeKind::kShare);
     for (Shape& alternative : change.ask.groups.front().alternatives) {
@@ -302,11 +317,47 @@ class Search {
     return Try(std::move(change), flag);
   }
 
+  // The largest instance below the one asked for that starts.
+  std::optional<Change> SmallerSlice() {
+    if (!HasOneGroup() || !shape().slice) return std::nullopt;
+    for (int i = static_cast<int>(*shape().slice) - 1; i >= 0; --i) {
+      const auto profile = static_cast<placement::MigProfile>(i);
+      Change change = Same(ChangeKind::kShare);
+      for (Shape& alternative : change.ask.groups.front().alternatives) {
+        alternative.slice = profile;
+        alternative.milli = placement::SliceShape(profile).milli;
+      }
+      if (auto found = Try(std::move(change), "--slice " + std::string(placement::MigProfileName(profile)))) {
+        return found;
+      }
+    }
+    return std::nullopt;
+  }
+
+  std::optional<Change> LessGpuMemory() {
+    if (!HasOneGroup() || shape().gpu_memory_mib == 0) return std::nullopt;
+    Shape bare = shape();
+    bare.gpu_memory_mib = 0;
+    std::int32_t most = 0;
+    for (const Node& node : state_.nodes) {
+      if (!FitsNode(node, node.state, bare)) continue;
+      for (int gpu = 0; gpu < node.facts.gpus; ++gpu) {
+        if (!placement::FitsGpu(node.state, gpu, bare)) continue;
+        most = std::max(most, node.state.gpu_memory_free[static_cast<std::size_t>(gpu)]);
+      }
+    }
+    if (!IsEnough(most, shape().gpu_memory_mib) || most >= shape().gpu_memory_mib) return std::nullopt;
+    Change change = Same(ChangeKind::kShare);
+    for (Shape& alternative : change.ask.groups.front().alternatives) alternative.gpu_memory_mib = most;
+    return Try(std::move(change), "--gpu-memory " + MibFlag(most));
+  }
+
   const Cluster& cluster_;
   Cluster::State& state_;
   const Seeker& seeker_;
   Time now_;
   const Names& names_;
+  std::int64_t cap_room_ = kNoBound;  // In thousandths of GPUs, of its caps.
 };
 
 }  // namespace

@@ -25,7 +25,8 @@ using Owner = std::pair<JobId, std::uint64_t>;
 GpuMask Fitting(const NodeState& state, const Shape& shape) {
   GpuMask mask = 0;
   for (int gpu = 0; gpu < state.gpus; ++gpu) {
-    if (state.free_milli[static_cast<std::size_t>(gpu)] >= std::max<std::int16_t>(shape.milli, 1)) {
+    const bool has_room = shape.slice || state.free_milli[static_cast<std::size_t>(gpu)] > 0;
+    if (has_room && placement::FitsGpu(state, gpu, shape)) {
       mask = static_cast<GpuMask>(mask | (1u << gpu));
     }
   }

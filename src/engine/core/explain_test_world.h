@@ -14,7 +14,9 @@ namespace divvy::core {
 
 class RandomWorld {
  public:
-  explicit RandomWorld(std::uint64_t seed, bool may_be_strict = true) : draws_(seed), cluster_(RulesOf(may_be_strict)) {
+  explicit RandomWorld(std::uint64_t seed, bool may_be_strict = true, bool has_gpu_caps = false,
+                       bool has_slices = false)
+      : draws_(seed), has_slices_(has_slices), cluster_(RulesOf(may_be_strict)) {
     const int gpus = 1 << draws_.Below(4);
     nodes_ = 1 + draws_.Below(7);
     for (int i = 0; i < nodes_; ++i) {
@@ -26,10 +28,18 @@ class RandomWorld {
       facts.kind = facts.gpu_model = draws_.Below(2);
       facts.rack = static_cast<std::uint32_t>(i / 2);
       facts.block = static_cast<std::uint32_t>(i / 4);
+      if (has_slices_) {
+        facts.gpu_memory_mib.assign(static_cast<std::size_t>(gpus), 81'920);
+        facts.sliceable = static_cast<GpuMask>(draws_.Next()) & ((GpuMask{1} << gpus) - 1);
+      }
       cluster_.AddNode(facts);
     }
     if (draws_.Below(3) == 0) MakeTeams(gpus);
     cap_ = cluster_.AddCap("group eval", 1 + draws_.Below(4));
+    for (int user = 0; has_gpu_caps && user < 2; ++user) {
+      user_caps_.push_back(
+          cluster_.AddCap("user " + std::to_string(user), 0, 500 * (1 + draws_.Below(2 * nodes_ * gpus))));
+    }
     for (int i = 0; i < 8; ++i) asks_.push_back(RandomAsk(gpus));
   }
 
@@ -110,7 +120,23 @@ class RandomWorld {
     if (draws_.Below(3) == 0) ask.together = static_cast<Together>(draws_.Below(4));
     ask.requires_together = draws_.Below(3) == 0;
     if (draws_.Below(5) == 0) ask.groups.front().most += 2;
+    if (has_slices_) MakeParts(ask.groups.front());
     return ask;
+  }
+
+  // Slices, and shares that want memory as well.
+  void MakeParts(TaskGroup& group) {
+    if (draws_.Below(2) == 0) {
+      const Shape slice = placement::SliceShape(static_cast<placement::MigProfile>(draws_.Below(6)));
+      for (Shape& shape : group.alternatives) {
+        shape.gpus = 1;
+        shape.milli = slice.milli;
+        shape.slice = slice.slice;
+      }
+    } else if (group.alternatives.front().is_share()) {
+      const int memory = 8'192 * draws_.Below(11);
+      for (Shape& shape : group.alternatives) shape.gpu_memory_mib = memory;
+    }
   }
 
   void Arrive() {
@@ -122,6 +148,7 @@ class RandomWorld {
     if (draws_.Below(4) == 0) job.preemptible = Preemptible::kRequeue;
     if (draws_.Below(8) == 0) job.begin = At(now_ + draws_.Below(900));
     if (draws_.Below(6) == 0) job.caps = {cap_};
+    if (!user_caps_.empty()) job.caps.push_back(user_caps_[job.user]);
     if (draws_.Below(6) == 0) job.count = static_cast<std::uint32_t>(1 + draws_.Below(5));
     if (draws_.Below(4) == 0) job.predicted = std::chrono::minutes(1 + draws_.Below(50));
     next_id_ += job.count + 1;
@@ -152,11 +179,13 @@ class RandomWorld {
   }
 
   Draws draws_;
+  bool has_slices_ = false;
   Cluster cluster_;
   int nodes_ = 1;
   int now_ = 0;
   bool has_teams_ = false;
   CapIndex cap_ = 0;
+  std::vector<CapIndex> user_caps_;  // On GPUs; may be none.
   std::vector<Ask> asks_;
   std::map<JobId, Time> ends_;
   std::map<JobId, Job> waiting_;

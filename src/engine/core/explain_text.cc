@@ -27,13 +27,15 @@ std::string MibText(std::int64_t mib) { return BytesText(Bytes(mib << 20)); }
 
 std::string GpusOf(const Shape& shape) {
   if (shape.gpus == 0) return "no GPU";
-  if (shape.milli == placement::kGpuMilli) return Plural(shape.gpus, "GPU");
-  if (shape.gpus == 1) return Decimal(shape.milli) + " of a GPU";
-  return std::to_string(shape.gpus) + " GPUs to " + Decimal(shape.milli) + " each";
+  if (shape.slice) return "a " + std::string(placement::MigProfileName(*shape.slice)) + " slice of a GPU";
+  const std::string memory = shape.gpu_memory_mib == 0 ? "" : " with " + MibText(shape.gpu_memory_mib);
+  if (shape.is_whole()) return Plural(shape.gpus, "GPU") + memory + (!memory.empty() && shape.gpus > 1 ? " each" : "");
+  if (shape.gpus == 1) return Decimal(shape.milli) + " of a GPU" + memory;
+  return std::to_string(shape.gpus) + " GPUs to " + Decimal(shape.milli) + memory + " each";
 }
 
 std::string GpusFlag(const Shape& shape) {
-  if (shape.milli == placement::kGpuMilli) return std::to_string(shape.gpus);
+  if (shape.is_whole()) return std::to_string(shape.gpus);
   return (shape.gpus > 1 ? std::to_string(shape.gpus) + "x" : "") + Decimal(shape.milli);
 }
 

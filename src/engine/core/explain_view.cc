@@ -6,6 +6,8 @@
 #include <utility>
 
 #include "base/result.h"
+#include "engine/core/caps.h"
+#include "engine/core/models.h"
 #include "engine/core/placing.h"
 
 namespace divvy::core {
@@ -29,7 +31,7 @@ Key OrderOf(const Cluster::State& state, const Seeker& seeker, Time now) {
   standing.gpu_milli = LeastGpuMilli(seeker.ask);
   if (is_own_front) standing.front_milli = standing.gpu_milli;
   standing.predicted = seeker.key.predicted > Duration(0) ? seeker.key.predicted : seeker.key.limit;
-  return KeyOf(state.rules, state.teams, standing, now);
+  return KeyOf(state.pools[standing.pool], state.teams, standing, now);
 }
 
 std::int64_t RoomOf(const NodeState& node, const Shape& shape) {
@@ -38,8 +40,9 @@ std::int64_t RoomOf(const NodeState& node, const Shape& shape) {
   if (shape.cpu_milli > 0) room = std::min<std::int64_t>(room, node.cpu_free / shape.cpu_milli);
   if (shape.memory_mib > 0) room = std::min<std::int64_t>(room, node.memory_free / shape.memory_mib);
   if (shape.gpus == 0) return room;
-  if (shape.milli == placement::kGpuMilli) return std::min<std::int64_t>(room, node.whole / shape.gpus);
-  if (shape.gpus == 1) {
+  const bool is_plain = !shape.slice && shape.gpu_memory_mib == 0;
+  if (is_plain && shape.milli == placement::kGpuMilli) return std::min<std::int64_t>(room, node.whole / shape.gpus);
+  if (is_plain && shape.gpus == 1) {
     std::int64_t shares = 0;
     for (int gpu = 0; gpu < node.gpus; ++gpu) shares += node.free_milli[static_cast<std::size_t>(gpu)] / shape.milli;
     return std::min(room, shares);
@@ -58,9 +61,18 @@ std::int64_t RoomOf(const NodeState& node, const TaskGroup& group) {
   return most;
 }
 
+std::int64_t RoomOn(const NodeFacts& facts, const NodeState& node, const TaskGroup& group, std::optional<int> model) {
+  std::int64_t most = 0;
+  for (const Shape& shape : group.alternatives) {
+    if (model && shape.gpus > 0 && !HasModel(facts, *model)) continue;
+    if (facts.gpu_kinds.empty()) most = std::max(most, RoomOf(node, shape));
+    else most = std::max(most, RoomOf(SeenBy(facts, node, shape, model), shape));
+  }
+  return most;
+}
+
 bool NeedsTopology(const Ask& ask, const Shape& shape) {
-  return ask.requires_topology && ask.topology != TopologyNeed::kAny && shape.gpus > 1 &&
-         shape.milli == placement::kGpuMilli;
+  return ask.requires_topology && ask.topology != TopologyNeed::kAny && shape.gpus > 1 && shape.is_whole();
 }
 
 GpuMask WholeFreeOf(const NodeState& node) {
@@ -72,20 +84,6 @@ GpuMask WholeFreeOf(const NodeState& node) {
   return mask;
 }
 
-std::uint64_t DomainOf(const NodeFacts& facts, NodeIndex node, Together level) {
-  switch (level) {
-    case Together::kNode:
-      return node;
-    case Together::kRack:
-      return std::uint64_t{facts.block} << 32 | facts.rack;
-    case Together::kBlock:
-      return facts.block;
-    case Together::kAnywhere:
-      break;
-  }
-  return 0;
-}
-
 View::View(Cluster::State& state, Seeker seeker, Time now) : state_(state), seeker_(std::move(seeker)), now_(now) {
   order_ = OrderOf(state_, seeker_, now_);
   for (const PromiseSlot& slot : state_.promises) {
@@ -94,7 +92,7 @@ View::View(Cluster::State& state, Seeker seeker, Time now) : state_(state), seek
       continue;
     }
     const Place& place = state_.waiting.at(slot.promise.entry).place;
-    if (KeyOf(state_.rules, state_.teams, state_.StandingOf(slot.job_class, place), now_) < order_) {
+    if (state_.KeyAt(slot.job_class, place, now_) < order_) {
       before_.push_back(slot.promise.entry);
     } else if (!slot.promise.is_claim) {
       Lift(slot);
@@ -120,35 +118,39 @@ View::~View() {
 }
 
 bool IsBarred(const Cluster::State& state, const Ask& ask, const ClassKey& key) {
-  for (const CapIndex cap : key.caps) {
-    if (state.caps[cap].limit > 0 && state.caps[cap].running >= state.caps[cap].limit) return true;
-  }
-  if (!state.teams.has_rules()) return false;
   const std::int64_t milli = LeastGpuMilli(ask);
+  if (RefusedBy(state, key.caps, milli)) return true;
+  if (!state.teams.has_rules()) return false;
   if (state.teams.OverLimit(key.team, milli) != kRootTeam) return true;
   return key.preemptible == Preemptible::kNever && state.teams.OverFirmQuota(key.team, milli) != kRootTeam;
 }
 
-// Who is promised a start keeps a place in its caps for that time.
-int View::TakenOf(CapIndex cap) const {
-  const Duration limit = seeker_.key.limit;
-  const Time until = limit > Duration(0) ? AddSaturating(now_, limit) : kNever;
-  int taken = state_.caps[cap].running;
-  for (const PromiseSlot& slot : state_.promises) {
-    if (std::find(before_.begin(), before_.end(), slot.promise.entry) == before_.end()) continue;
-    const std::vector<CapIndex>& caps = state_.classes[slot.job_class].key.caps;
-    const bool is_dated = slot.promise.start != kNever && !slot.promise.is_claim;
-    if (is_dated && slot.promise.start >= until) continue;
-    taken += std::binary_search(caps.begin(), caps.end(), cap) ? 1 : 0;
-  }
-  return taken;
+Time View::Until() const { return seeker_.key.limit > Duration(0) ? AddSaturating(now_, seeker_.key.limit) : kNever; }
+
+bool View::IsBefore(const PromiseSlot& slot) const {
+  return std::find(before_.begin(), before_.end(), slot.promise.entry) != before_.end();
+}
+
+// As in Pass::IsKept.
+CapUse View::KeptOf(CapIndex cap) const {
+  return KeptOfCap(state_, cap, Until(), [&](const PromiseSlot& slot) { return IsBefore(slot); });
+}
+
+KeptOfTeams View::KeptOfItsTeams() const {
+  return KeptByTeam(state_, Until(), [&](const PromiseSlot& slot) { return IsBefore(slot); });
 }
 
 bool View::IsBarred() const {
-  return core::IsBarred(state_, seeker_.ask, seeker_.key) ||
-         std::any_of(seeker_.key.caps.begin(), seeker_.key.caps.end(), [&](CapIndex cap) {
-           return state_.caps[cap].limit > 0 && TakenOf(cap) >= state_.caps[cap].limit;
-         });
+  if (core::IsBarred(state_, seeker_.ask, seeker_.key)) return true;
+  const std::int64_t milli = LeastGpuMilli(seeker_.ask);
+  const bool is_of_cap = std::any_of(seeker_.key.caps.begin(), seeker_.key.caps.end(),
+                                     [&](CapIndex cap) { return Refuses(state_.caps[cap], milli, KeptOf(cap)); });
+  if (is_of_cap || !state_.teams.has_rules()) return is_of_cap;
+  const KeptOfTeams kept = KeptOfItsTeams();
+  const TeamIndex team = seeker_.key.team;
+  if (state_.teams.OverLimit(team, milli, kept.all) != kRootTeam) return true;
+  return seeker_.key.preemptible == Preemptible::kNever &&
+         state_.teams.OverFirmQuota(team, milli, kept.firm) != kRootTeam;
 }
 
 std::optional<JobId> View::BlockedBefore() const {
@@ -157,11 +159,12 @@ std::optional<JobId> View::BlockedBefore() const {
   std::optional<Key> first;
   for (ClassIndex index = 0; index < state_.fronts.size(); ++index) {
     const JobClass& job_class = state_.classes[index];
-    if (!state_.fronts[index].is_waiting || job_class.wants_gpu != wants_gpu) continue;
+    const Front& front = state_.fronts[index];
+    if (!front.is_waiting || front.wants_gpu != wants_gpu || front.pool != seeker_.ask.pool) continue;
     Line::Position at = job_class.line.begin();
     if (job_class.line.At(at).place.id == seeker_.place.id) at = job_class.line.Next(at);
     if (job_class.line.IsEnd(at)) continue;
-    const Key key = KeyOf(state_.rules, state_.teams, state_.StandingOf(index, job_class.line.At(at).place), now_);
+    const Key key = state_.KeyAt(index, job_class.line.At(at).place, now_);
     if (order_ < key || (first && *first < key)) continue;
     if (job_class.checked_epoch == state_.usable_epoch && !job_class.could_run) continue;
     if (core::IsBarred(state_, state_.asks[job_class.key.ask], job_class.key)) continue;
@@ -174,8 +177,7 @@ std::optional<JobId> View::BlockedBefore() const {
 // The same rule as Placing's: what is open to the job, or over before it starts, or begins once it has ended, is not in
 // its way.
 bool View::Binds(const Hold& hold) const {
-  const Duration limit = seeker_.key.limit;
-  const Time until = limit > Duration(0) ? AddSaturating(now_, limit) : kNever;
+  const Time until = Until();
   if ((hold.from >= until || hold.until <= now_) && !hold.drains) return false;
   if (hold.booking == 0) return true;
   const Booking* booking = BookingOf(state_, hold.booking);
@@ -238,18 +240,22 @@ bool View::IsCountable() const {
 
 bool View::FitsUnheld() const {
   const Ask& ask = seeker_.ask;
-  const Shape& shape = ask.groups.front().alternatives.front();
-  const Together level = ask.requires_together ? ask.together : Together::kAnywhere;
-  const bool is_one_model = !ask.mixes_models && shape.gpus > 0;
+  const Together level = WidestOf(ask);
+  const bool is_one_model = RunsOnOneModel(ask);
   std::map<std::pair<std::uint64_t, int>, std::int64_t> sums;
   for (NodeIndex index = 0; index < state_.nodes.size(); ++index) {
     const Node& node = state_.nodes[index];
     if (!node.holds.empty()) continue;
-    const std::int64_t room = RoomOf(node.state, shape);
-    if (room == 0) continue;
-    std::int64_t& sum = sums[{DomainOf(node.facts, index, level), is_one_model ? node.facts.gpu_model : 0}];
-    sum += room;
-    if (sum >= ask.groups.front().least) return true;
+    bool is_enough = false;
+    ForEachModel(node.facts, is_one_model, [&](int model) {
+      const auto only = is_one_model ? std::optional(model) : std::nullopt;
+      const std::int64_t room = RoomOn(node.facts, node.state, ask.groups.front(), only);
+      if (room == 0) return;
+      std::int64_t& sum = sums[{DomainOf(node.facts, index, level), model}];
+      sum += room;
+      is_enough |= sum >= ask.groups.front().least;
+    });
+    if (is_enough) return true;
   }
   return false;
 }
@@ -266,7 +272,7 @@ std::vector<NodeIndex> View::GangScope() const {
     held += is_held;
     roomy.emplace_back(is_held ? std::numeric_limits<std::int64_t>::max() : room, index);
   }
-  const bool lies_together = seeker_.ask.requires_together && seeker_.ask.together != Together::kAnywhere;
+  const bool lies_together = WidestOf(seeker_.ask) != Together::kAnywhere;
   const std::size_t most = held + std::max(kScope, 2 * static_cast<std::size_t>(LeastTasks(seeker_.ask)));
   if (!lies_together && roomy.size() > most) {
     std::stable_sort(roomy.begin(), roomy.end(), [](const auto& a, const auto& b) { return a.first > b.first; });

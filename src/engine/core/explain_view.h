@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "engine/core/rights_kept.h"
 #include "engine/core/state.h"
 
 namespace divvy::core {
@@ -30,19 +31,18 @@ bool IsBarred(const Cluster::State& state, const Ask& ask, const ClassKey& key);
 std::int64_t RoomOf(const NodeState& node, const Shape& shape);
 /// The same of a group, whichever of its alternatives serves it best.
 std::int64_t RoomOf(const NodeState& node, const TaskGroup& group);
+/// The same on a node with these facts: on GPUs that the group accepts, of `model` alone if there is one.
+std::int64_t RoomOn(const NodeFacts& facts, const NodeState& node, const TaskGroup& group,
+                    std::optional<int> model = {});
 /// GPUs of the node with room for one of the shape's.
 inline int FreeGpus(const NodeState& node, const Shape& shape) {
-  return shape.milli == placement::kGpuMilli ? node.whole : placement::CountFitting(node, shape.milli);
+  const bool is_plain = shape.is_whole() && shape.gpu_memory_mib == 0;
+  return is_plain ? node.whole : placement::CountFitting(node, shape);
 }
-inline bool IsOfKind(const NodeFacts& facts, const Shape& shape) {
-  return shape.gpus == 0 || ((shape.models >> facts.kind) & 1) != 0;
-}
+inline bool IsOfKind(const NodeFacts& facts, const Shape& shape) { return ((shape.models >> facts.kind) & 1) != 0; }
 inline bool IsSingle(const Ask& ask) { return ask.groups.size() == 1 && ask.groups.front().least == 1; }
 bool NeedsTopology(const Ask& ask, const Shape& shape);
 GpuMask WholeFreeOf(const NodeState& node);
-
-/// The name of a domain that tasks must share; kAnywhere: 0.
-std::uint64_t DomainOf(const NodeFacts& facts, NodeIndex node, Together level);
 
 class View {
  public:
@@ -57,8 +57,11 @@ class View {
   Time now() const { return now_; }
 
   bool IsBarred() const;
-  /// Places of a cap that are not for this job: of those who run, and of those before it who are promised one.
-  int TakenOf(CapIndex cap) const;
+  /// It has a promise and stands before this job.
+  bool IsBefore(const PromiseSlot& slot) const;
+  /// Of a cap, what nobody has and is not for this job either: it is kept for those before it who are promised a start.
+  CapUse KeptOf(CapIndex cap) const;
+  KeptOfTeams KeptOfItsTeams() const;
   /// In strict order, who is blocked before it.
   std::optional<JobId> BlockedBefore() const;
   /// A node where it would start now, the first of its tasks; nothing: there is no room.
@@ -75,6 +78,7 @@ class View {
     std::vector<Hold> holds;
   };
   void Lift(const PromiseSlot& slot);
+  Time Until() const;
   std::optional<NodeIndex> RoomForOne();
   std::optional<NodeIndex> RoomForGang();
   bool IsCountable() const;

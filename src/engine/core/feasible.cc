@@ -8,6 +8,8 @@
 #include "engine/core/explain.h"
 #include "engine/core/explain_text.h"
 #include "engine/core/explain_view.h"
+#include "engine/core/models.h"
+#include "engine/core/placing.h"
 
 namespace divvy::core {
 namespace {
@@ -22,11 +24,19 @@ struct Scope {
 
 int MostJoined(const NodeKinds::Kind& kind, TopologyNeed need) {
   static const SizeDemand kUsual = UsualSizeDemand();
-  if (kind.topology == nullptr) return kind.idle.whole;
+  if (kind.facts.topology == nullptr) return kind.idle.whole;
   for (int count = kind.idle.whole; count > 1; --count) {
-    if (kind.topology->Pick(GpuSet::FromBits(kind.gpus), count, kUsual, need)) return count;
+    if (kind.facts.topology->Pick(GpuSet::FromBits(kind.gpus), count, kUsual, need)) return count;
   }
   return std::min<int>(kind.idle.whole, 1);
+}
+
+// A node of the kind with no GPUs but those that a task of `shape` accepts, of `model` if there is one.
+NodeKinds::Kind SeenBy(const NodeKinds::Kind& kind, const Shape& shape, std::optional<int> model = {}) {
+  NodeKinds::Kind seen = kind;
+  seen.idle = SeenBy(kind.facts, kind.idle, shape, model);
+  seen.gpus = WholeFreeOf(seen.idle);
+  return seen;
 }
 
 class Judge {
@@ -47,11 +57,16 @@ class Judge {
  private:
   using Kind = NodeKinds::Kind;
 
-  bool HoldsOne(const Kind& kind, const Shape& shape) const {
+  bool HoldsOne(const Kind& kind, const Shape& shape, std::optional<int> model = {}) const {
+    if (model && shape.gpus > 0 && !HasModel(kind.facts, *model)) return false;
+    if (!kind.facts.gpu_kinds.empty()) return Holds(SeenBy(kind, shape, model), shape);
+    return Holds(kind, shape);
+  }
+  bool Holds(const Kind& kind, const Shape& shape) const {
     return placement::Fits(kind.idle, shape) && (!NeedsTopology(ask_, shape) || IsJoined(kind, shape));
   }
   bool IsJoined(const Kind& kind, const Shape& shape) const {
-    return kind.topology == nullptr || MostJoined(kind, ask_.topology) >= shape.gpus;
+    return kind.facts.topology == nullptr || MostJoined(kind, ask_.topology) >= shape.gpus;
   }
 
   std::string Asks(std::size_t group) const {
@@ -90,9 +105,9 @@ class Judge {
     int most_of_any = 0;   // of any kind,
     std::int64_t all = 0;  // and on all of the kind.
     for (const Kind& kind : kinds_.kinds) {
-      const int gpus = FreeGpus(kind.idle, shape);
-      most_of_any = std::max(most_of_any, gpus);
-      if (((shape.models >> kind.kind) & 1) == 0) continue;
+      most_of_any = std::max(most_of_any, FreeGpus(kind.idle, shape));
+      if (!IsOfKind(kind.facts, shape)) continue;
+      const int gpus = FreeGpus(SeenBy(kind.facts, kind.idle, shape), shape);
       most = std::max(most, gpus);
       all += gpus * kind.nodes;
     }
@@ -100,6 +115,9 @@ class Judge {
     lack.needed = std::int64_t{shape.gpus} * placement::kGpuMilli;
     lack.available = std::int64_t{most} * placement::kGpuMilli;
     const std::string asks = Asks(group) + GpusOf(shape) + OfModels(shape);
+    if (most_of_any == 0 && (shape.slice || shape.gpu_memory_mib > 0)) {
+      if (auto found = OfParts(group, shape, asks)) return found;
+    }
     if (most_of_any == 0) {
       lack.text = asks + (scope_.is_all ? ", but no node has a GPU" : ", but no GPU can be used now");
       lack.nearest = "leave --gpus out to run without";
@@ -129,12 +147,41 @@ class Judge {
     return OfTopology(group, shape, asks, lack);
   }
 
+  // What a GPU that nobody uses still cannot give: instances, or so much memory.
+  std::optional<Lack> OfParts(std::size_t group, const Shape& shape, const std::string& asks) const {
+    Shape rest = shape;
+    rest.slice.reset();
+    rest.gpu_memory_mib = 0;
+    std::int32_t most = 0;
+    for (const Kind& kind : kinds_.kinds) {
+      if (FreeGpus(kind.idle, rest) == 0) continue;
+      for (std::size_t gpu = 0; gpu < kind.idle.gpus; ++gpu) most = std::max(most, kind.idle.gpu_memory_free[gpu]);
+    }
+    if (most == 0) return std::nullopt;
+    Lack lack;
+    lack.ask = With(group, rest);
+    if (shape.slice) {
+      lack.needed = shape.milli;
+      lack.text = asks + (scope_.is_all ? ", but no node has a GPU that can be cut" : ", but no GPU can be cut now");
+      lack.nearest = "--gpus " + GpusFlag(rest) + " asks for a share of one instead";
+      return lack;
+    }
+    lack.part = LackingPart::kGpuMemory;
+    lack.needed = shape.gpu_memory_mib;
+    lack.available = most;
+    lack.text = asks + ", but the GPU with the most has " + MibText(most);
+    lack.nearest = "--gpu-memory " + MibFlag(most) + " is the most that one " + scope_.Can() + " give";
+    rest.gpu_memory_mib = most;
+    lack.ask = With(group, rest);
+    return lack;
+  }
+
   std::string KindsThatHold(const Shape& shape) const {
     if (!names_.kind) return "";
     std::vector<std::string> names;
     for (const Kind& kind : kinds_.kinds) {
       if (!placement::Fits(kind.idle, shape)) continue;
-      const std::string name = names_.kind(kind.kind);
+      const std::string name = names_.kind(kind.facts.kind);
       if (!name.empty() && std::find(names.begin(), names.end(), name) == names.end()) names.push_back(name);
     }
     return names.empty() ? "" : ", or ask for " + Join(names, " or ");
@@ -144,7 +191,7 @@ class Judge {
     if (!NeedsTopology(ask_, shape)) return std::nullopt;
     int most = 0;
     for (const Kind& kind : kinds_.kinds) {
-      if (((shape.models >> kind.kind) & 1) != 0) most = std::max(most, MostJoined(kind, ask_.topology));
+      if (IsOfKind(kind.facts, shape)) most = std::max(most, MostJoined(SeenBy(kind, shape), ask_.topology));
     }
     if (most >= shape.gpus) return std::nullopt;
     lack.part = LackingPart::kTopology;
@@ -212,19 +259,19 @@ class Judge {
   std::optional<Lack> OfAllTasks(std::size_t group) const {
     const TaskGroup& tasks = ask_.groups[group];
     if (tasks.least <= 1) return std::nullopt;
-    std::vector<std::int64_t> room;
+    const Shape& shape = tasks.alternatives.front();
+    const bool by_model = RunsOnOneModel(ask_) && shape.gpus > 0;
+    std::vector<Rooms> rooms;
     std::int64_t all = 0;
     std::map<int, std::int64_t> of_model;
     for (const Kind& kind : kinds_.kinds) {
-      std::int64_t most = 0;
-      for (const Shape& shape : tasks.alternatives) {
-        if (HoldsOne(kind, shape)) most = std::max(most, RoomOf(kind.idle, shape));
-      }
-      room.push_back(most);
-      all += most * kind.nodes;
-      of_model[kind.gpu_model] += most * kind.nodes;
+      all += RoomOnOne(kind, tasks, std::nullopt) * kind.nodes;
+      Rooms& room = rooms.emplace_back();
+      ForEachModel(kind.facts, by_model, [&](int model) {
+        room.emplace_back(model, RoomOnOne(kind, tasks, by_model ? std::optional(model) : std::nullopt));
+        of_model[model] += room.back().second * kind.nodes;
+      });
     }
-    const Shape& shape = tasks.alternatives.front();
     const std::string asks = Asks(group) + Plural(tasks.least, "task") + " of " +
                              (shape.gpus > 0 ? GpusOf(shape) + OfModels(shape) : CpusText(shape.cpu_milli));
     if (all < tasks.least) {
@@ -232,9 +279,8 @@ class Judge {
                    asks + (scope_.is_all ? ", but the whole cluster" : ", but what can be used now") +
                        " has room for " + std::to_string(all));
     }
-    std::int64_t most_of_model = all;
-    if (!ask_.mixes_models && shape.gpus > 0) {
-      most_of_model = 0;
+    if (by_model) {
+      std::int64_t most_of_model = 0;
       for (const auto& [model, sum] : of_model) most_of_model = std::max(most_of_model, sum);
       if (most_of_model < tasks.least) {
         return OfSum(group, LackingPart::kOneModel, most_of_model,
@@ -242,15 +288,28 @@ class Judge {
                          std::to_string(most_of_model) + " on one");
       }
     }
-    if (!ask_.requires_together || ask_.together == Together::kAnywhere) return std::nullopt;
-    const std::int64_t most = MostTogether(room, !ask_.mixes_models && shape.gpus > 0);
+    if (WidestOf(ask_) == Together::kAnywhere) return std::nullopt;
+    const std::int64_t most = MostTogether(rooms);
     if (most >= tasks.least) return std::nullopt;
-    const std::string level(TogetherName(ask_.together));
+    const std::string level(TogetherName(WidestOf(ask_)));
     Lack lack =
         OfSum(group, LackingPart::kTogether, most,
               asks + " in one " + level + ", but one " + level + " has room for at most " + std::to_string(most));
+    if (!ask_.requires_together || ask_.together != WidestOf(ask_)) return lack;
     lack.nearest += (lack.nearest.empty() ? "" : "; ") + std::string("without ':required' they may lie apart");
     return lack;
+  }
+
+  // So many tasks of the group, by model; by none where models do not matter.
+  using Rooms = std::vector<std::pair<int, std::int64_t>>;
+
+  std::int64_t RoomOnOne(const Kind& kind, const TaskGroup& tasks, std::optional<int> model) const {
+    std::int64_t most = 0;
+    for (const Shape& shape : tasks.alternatives) {
+      if (!HoldsOne(kind, shape, model)) continue;
+      most = std::max(most, RoomOf(SeenBy(kind.facts, kind.idle, shape, model), shape));
+    }
+    return most;
   }
 
   Lack OfSum(std::size_t group, LackingPart part, std::int64_t most, std::string text) const {
@@ -267,19 +326,21 @@ class Judge {
     return lack;
   }
 
-  std::int64_t MostTogether(const std::vector<std::int64_t>& room, bool is_one_model) const {
+  std::int64_t MostTogether(const std::vector<Rooms>& rooms) const {
     std::int64_t most = 0;
-    if (ask_.together == Together::kNode) {
-      for (const std::int64_t one : room) most = std::max(most, one);
+    if (WidestOf(ask_) == Together::kNode) {
+      for (const Rooms& room : rooms) {
+        for (const auto& [model, count] : room) most = std::max(most, count);
+      }
       return most;
     }
-    const std::vector<NodeKinds::Cell>& cells = ask_.together == Together::kRack ? kinds_.racks : kinds_.blocks;
+    const std::vector<NodeKinds::Cell>& cells = WidestOf(ask_) == Together::kRack ? kinds_.racks : kinds_.blocks;
     std::map<int, std::int64_t> sums;  // Of one domain, by model.
     for (std::size_t i = 0; i < cells.size(); ++i) {
       if (i > 0 && cells[i].domain != cells[i - 1].domain) sums.clear();
-      std::int64_t& sum = sums[is_one_model ? kinds_.kinds[cells[i].kind].gpu_model : 0];
-      sum += room[cells[i].kind] * cells[i].nodes;
-      most = std::max(most, sum);
+      for (const auto& [model, count] : rooms[cells[i].kind]) {
+        most = std::max(most, sums[model] += count * cells[i].nodes);
+      }
     }
     return most;
   }
@@ -314,7 +375,8 @@ class Cells {
 }  // namespace
 
 NodeKinds::NodeKinds(const Cluster::State& state, Of given) : which(given), nodes(state.nodes.size()) {
-  using Facts = std::tuple<std::int32_t, std::int32_t, int, int, int, const GpuTopology*, GpuMask>;
+  using Facts = std::tuple<std::int32_t, std::int32_t, int, int, int, const GpuTopology*, GpuMask, GpuMask,
+                           std::vector<std::int32_t>, std::vector<std::uint8_t>, std::vector<int>>;
   std::map<Facts, std::uint32_t> known;
   Cells in_racks;
   Cells in_blocks;
@@ -323,17 +385,16 @@ NodeKinds::NodeKinds(const Cluster::State& state, Of given) : which(given), node
     if (which == Of::kUsable && !node.accepts) continue;
     const NodeFacts& facts = node.facts;
     const GpuMask blocked = which == Of::kUsable ? node.blocked : GpuMask{0};
-    const auto [at, is_new] = known.try_emplace(Facts{facts.cpu_milli, facts.memory_mib, facts.gpus, facts.kind,
-                                                      facts.gpu_model, facts.topology.get(), blocked},
-                                                static_cast<std::uint32_t>(kinds.size()));
+    const auto [at, is_new] = known.try_emplace(
+        Facts{facts.cpu_milli, facts.memory_mib, facts.gpus, facts.kind, facts.gpu_model, facts.topology.get(), blocked,
+              facts.sliceable, facts.gpu_memory_mib, facts.gpu_kinds, facts.gpu_models},
+        static_cast<std::uint32_t>(kinds.size()));
     if (is_new) {
       Kind kind;
-      kind.idle = placement::MakeNode(facts.cpu_milli, facts.memory_mib, facts.gpus, facts.kind);
+      kind.idle = Cluster::State::EmptyState(facts);
       placement::Block(kind.idle, blocked);
       kind.gpus = WholeFreeOf(kind.idle);
-      kind.gpu_model = facts.gpu_model;
-      kind.kind = facts.kind;
-      kind.topology = facts.topology.get();
+      kind.facts = facts;
       kinds.push_back(kind);
     }
     kinds[at->second].nodes += 1;
@@ -374,6 +435,17 @@ Status FeasibleForTeam(const Cluster& cluster, const Ask& ask, TeamIndex team, P
                            spec.name + " is " + MilliText(spec.quota_milli) +
                            "; with --preemptible requeue it may use more while others leave it");
     }
+  }
+  return {};
+}
+
+Status FeasibleForCaps(const Cluster& cluster, const Ask& ask, const std::vector<CapIndex>& caps) {
+  const std::int64_t milli = LeastGpuMilli(ask);
+  for (const CapIndex index : caps) {
+    const Cap& cap = cluster.state().caps[index];
+    if (cap.milli_limit == 0 || milli <= cap.milli_limit) continue;
+    return LimitExceeded("asks for " + MilliText(milli) + ", but " + cap.name + " never holds more than " +
+                         MilliText(cap.milli_limit) + " at once; ask for at most that");
   }
   return {};
 }

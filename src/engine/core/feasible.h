@@ -29,9 +29,7 @@ struct NodeKinds {
   struct Kind {
     NodeState idle;
     GpuMask gpus = 0;  // That count.
-    int gpu_model = 0;
-    int kind = 0;
-    const GpuTopology* topology = nullptr;
+    NodeFacts facts;   // Of one of them; they differ in name and place alone.
     std::int64_t nodes = 0;
   };
   /// So many nodes of a kind lie in one rack (or block).
@@ -47,7 +45,18 @@ struct NodeKinds {
   std::vector<Cell> blocks;
 };
 
-enum class LackingPart : std::uint8_t { kKind, kGpus, kCpus, kMemory, kHost, kTopology, kTasks, kOneModel, kTogether };
+enum class LackingPart : std::uint8_t {
+  kKind,
+  kGpus,
+  kCpus,
+  kMemory,
+  kHost,
+  kGpuMemory,
+  kTopology,
+  kTasks,
+  kOneModel,
+  kTogether
+};
 
 /// The first part of an ask that nothing can serve.
 struct Lack {
@@ -62,11 +71,12 @@ struct Lack {
 /// Nothing: it is possible.
 std::optional<Lack> Impossible(const NodeKinds& kinds, const Ask& ask, const Names& names);
 
-/// Refuses with kLimitExceeded what the cluster, or the team's limit, could never let run; the message names the
-/// nearest thing that can.
+/// Refuses with kLimitExceeded what the cluster, the team's limit or a cap on GPUs could never let run; the message
+/// names the nearest thing that can.
 Status Feasible(const NodeKinds& kinds, const Ask& ask, const Names& names);
 Status Feasible(const Cluster& cluster, const Ask& ask, const Names& names);
 Status Feasible(const Cluster& cluster, const Ask& ask);
 Status FeasibleForTeam(const Cluster& cluster, const Ask& ask, TeamIndex team, Preemptible preemptible);
+Status FeasibleForCaps(const Cluster& cluster, const Ask& ask, const std::vector<CapIndex>& caps);
 
 }  // namespace divvy::core

@@ -122,13 +122,17 @@ TEST(Feasible, AgreesWithWhatStartsWhenNothingElseRuns) {
       facts.gpus = draws.Below(5);
       facts.kind = facts.gpu_model = draws.Below(3);
       facts.rack = static_cast<std::uint32_t>(i / 2);
+      if (facts.gpus > 1 && draws.Below(3) == 0) MixKinds(draws, 3, facts, 4 + i);
       cluster.AddNode(facts);
     }
     Ask ask = draws.Below(5) == 0 ? ShareAsk(100 * (1 + draws.Below(9))) : GpuAsk(draws.Below(6), 1 + draws.Below(4));
     Shape& shape = ask.groups[0].alternatives[0];
     shape.cpu_milli = 1000 * draws.Below(20);
     shape.memory_mib = 512 * draws.Below(10);
-    if (shape.gpus > 0 && draws.Below(3) == 0) shape.models = 1 + static_cast<placement::ModelSet>(draws.Below(15));
+    if (shape.gpus > 0 && draws.Below(3) == 0) {
+      shape.models = Accepting(cluster, 1 + static_cast<placement::ModelSet>(draws.Below(15)));
+    }
+    if (draws.Below(3) == 0) ask.widest = static_cast<Together>(draws.Below(4));
     ask.together = static_cast<Together>(draws.Below(4));
     ask.requires_together = draws.Below(2) == 0;
     const NodeKinds kinds(cluster.state(), NodeKinds::Of::kAll);

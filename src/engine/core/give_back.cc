@@ -6,6 +6,7 @@
 #include <optional>
 #include <tuple>
 
+#include "engine/core/caps.h"
 #include "engine/core/claims.h"
 #include "engine/core/pass.h"
 #include "engine/core/placing.h"
@@ -53,7 +54,7 @@ class Asker {
       const JobClass& job_class = state_.classes[index];
       if (job_class.line.empty() || !job_class.wants_gpu) continue;
       const Place& place = job_class.line.At(job_class.line.begin()).place;
-      heads.push_back({KeyOf(state_.rules, state_.teams, state_.StandingOf(index, place), now_), index, place});
+      heads.push_back({state_.KeyAt(index, place, now_), index, place});
     }
     std::make_heap(heads.begin(), heads.end(), Head::Later);
     for (int looked = 0; !heads.empty() && looked < kMostAskers && HasAny(); ++looked) {
@@ -67,7 +68,7 @@ class Asker {
       const Line::Position next = line.Next(line.LowerBound(head.place));
       if (line.IsEnd(next)) continue;
       head.place = line.At(next).place;
-      head.key = KeyOf(state_.rules, state_.teams, state_.StandingOf(head.job_class, head.place), now_);
+      head.key = state_.KeyAt(head.job_class, head.place, now_);
       heads.push_back(std::move(head));
       std::push_heap(heads.begin(), heads.end(), Head::Later);
     }
@@ -85,8 +86,10 @@ class Asker {
     const Ask& ask = state_.asks[key.ask];
     if (ask.groups.size() != 1 || ask.groups.front().least != 1) return false;
     if (ask.groups.front().alternatives.front().milli != placement::kGpuMilli) return false;
-    const Barrier barrier = BarrierOf(state_, head.job_class);
-    if (barrier.cap || barrier.could_never_run) return false;
+    if (BarrierOf(state_, head.job_class).could_never_run) return false;
+    // Nobody ends for it; within a cap on GPUs there may be room once some are given back.
+    if (std::any_of(key.caps.begin(), key.caps.end(), [&](CapIndex cap) { return RefusesJobs(state_.caps[cap]); }))
+      return false;
     const PromiseSlot* slot = SlotOf(state_, head.place.id);
     return slot == nullptr || slot->promise.start > AddSaturating(now_, state_.rules.grace);
   }
@@ -204,6 +207,7 @@ class Asker {
     const ClassKey& key = state_.classes[head.job_class].key;
     const std::vector<GiveBack::Part> parts = PartsOf(node, gpus);
     std::vector<Loss> losses;
+    std::vector<CapLoss> cap_losses;
     Trial trial(state_);
     for (const GiveBack::Part& part : parts) {
       const core::Run& run = *cluster_.running(part.job);
@@ -215,7 +219,9 @@ class Asker {
       trial.Add(part.job, piece, shape);
       losses.push_back({state_.classes[run.job_class].key.team,
                         std::int64_t{placement::kGpuMilli} * std::popcount(part.gpus), run.priority});
+      cap_losses.push_back({run.job_class, losses.back().milli});
     }
+    if (!FitsItsCaps(state_, head.job_class, cap_losses)) return std::nullopt;
     if (state_.teams.has_rules() && !Rights(state_).FitsItsTeams(head.job_class, losses)) return std::nullopt;
     const Ask& ask = state_.asks[key.ask];
     return core::ShiftsFor(state_, ask, {node, gpus, 0, 0}, Length(Duration(0)), key.team, key.user, now_);

@@ -31,14 +31,19 @@ void Cluster::State::DropPromise(std::size_t index) {
     DropHolds(piece.node, slot.promise.entry, 0);
     Grow(piece.node);  // Also where its holds are lifted at the moment.
   }
-  FreshenCaps(slot.job_class);  // It kept a place there.
+  FreshenRights(slot.job_class);  // It kept a place there.
   must_find_head = true;
   room_epoch += 1;
 }
 
-void Cluster::State::FreshenCaps(ClassIndex index) {
+void Cluster::State::FreshenRights(ClassIndex index) {
+  std::erase_if(team_blocked, [&](ClassIndex one) {
+    const bool is_concerned = teams.ShareABound(classes[index].key.team, classes[one].key.team);
+    if (is_concerned) Freshen(one);
+    return is_concerned;
+  });
   for (const CapIndex cap : classes[index].key.caps) {
-    if (caps[cap].limit == 0) continue;
+    if (!caps[cap].is_bound()) continue;
     for (const ClassIndex one : caps[cap].classes) Freshen(one);
   }
 }

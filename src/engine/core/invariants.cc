@@ -35,9 +35,16 @@ std::string Cluster::CheckInvariants() const {
       const bool is_blocked = !node.accepts || ((node.blocked >> gpu) & 1) != 0;
       const int taken = used[static_cast<std::size_t>(gpu)];
       if (taken > placement::kGpuMilli) return OnNode(node, "GPU " + std::to_string(gpu) + " has more than one owner");
-      if (free != (is_blocked ? 0 : placement::kGpuMilli - taken)) {
+      const bool is_cut = !is_blocked && node.state.cuts[static_cast<std::size_t>(gpu)] != placement::MigCut{};
+      if (free != (is_blocked || is_cut ? 0 : placement::kGpuMilli - taken)) {
         return OnNode(node, "GPU " + std::to_string(gpu) + " shows other room than its pieces leave");
       }
+    }
+    NodeState from_nothing = Cluster::State::EmptyState(node.facts);
+    for (const RunPiece& piece : node.pieces) placement::Take(from_nothing, piece.shape, piece.gpus);
+    placement::Block(from_nothing, node.accepts ? node.blocked : placement::kGpuBits);
+    if (from_nothing.cuts != node.state.cuts || from_nothing.gpu_memory_free != node.state.gpu_memory_free) {
+      return OnNode(node, "shows other slices or GPU memory than its pieces leave");
     }
     if (node.accepts && node.state.cpu_free != node.facts.cpu_milli - cpu) return OnNode(node, "free CPUs are wrong");
     if (node.holds.empty() == s.held.contains(index)) return OnNode(node, "its holds are not known as such");
@@ -47,7 +54,7 @@ std::string Cluster::CheckInvariants() const {
   }
   std::size_t expected = 0;
   std::int64_t running_milli = 0;
-  std::vector<int> cap_running(s.caps.size());
+  std::vector<CapUse> cap_uses(s.caps.size());
   for (const auto& [id, run] : s.running) {
     expected += run.pieces.size();
     running_milli += s.MilliOf(run);
@@ -59,12 +66,16 @@ std::string Cluster::CheckInvariants() const {
         return "job " + ToString(id) + " runs with " + std::to_string(has) + " tasks of group " + std::to_string(group);
       }
     }
-    for (const CapIndex cap : s.classes[run.job_class].key.caps) cap_running[cap] += 1;
+    for (const CapIndex cap : s.classes[run.job_class].key.caps) {
+      cap_uses[cap].jobs += 1;
+      cap_uses[cap].milli += s.MilliOf(run);
+    }
   }
   if (pieces != expected) return "nodes and running jobs disagree about pieces";
   if (s.teams.running(kRootTeam) != running_milli) return "the teams' sum is not what runs";
   for (CapIndex cap = 0; cap < s.caps.size(); ++cap) {
-    if (s.caps[cap].running != cap_running[cap]) return "cap " + s.caps[cap].name + " counts wrong";
+    if (s.caps[cap].running != cap_uses[cap].jobs) return "cap " + s.caps[cap].name + " counts wrong";
+    if (s.caps[cap].milli != cap_uses[cap].milli) return "cap " + s.caps[cap].name + " counts other GPUs than are held";
   }
   std::uint64_t members = 0;
   std::uint64_t in_line = 0;
@@ -82,7 +93,7 @@ std::string Cluster::CheckInvariants() const {
   }
   if (!std::is_sorted(s.promises.begin(), s.promises.end(),
                       [](const PromiseSlot& a, const PromiseSlot& b) { return a.key < b.key; }) &&
-      s.rules.order != Order::kFair) {
+      !s.IsAnyFair()) {
     return "promises are not in order";
   }
   return "";

@@ -2,29 +2,32 @@
 
 namespace divvy::core {
 
-bool IsEscalated(const Rules& rules, Time since, Time now) {
+bool IsEscalated(const PoolRules& rules, Time since, Time now) {
   return rules.escalate_after > Duration(0) && now - since >= rules.escalate_after;
 }
 
-Time EscalatesAt(const Rules& rules, Time since) {
+Time EscalatesAt(const PoolRules& rules, Time since) {
   return rules.escalate_after > Duration(0) ? AddSaturating(since, rules.escalate_after) : kNever;
 }
 
-Key KeyOf(const Rules& rules, const Teams& teams, const Standing& standing, Time now) {
+Key KeyOf(const PoolRules& rules, const Teams& teams, const Standing& standing, Time now) {
   Key key;
   key.id = standing.place.id;
+  // Tiers are few: both fit.
+  key.rank[0] = -(std::int64_t{rules.tier} << 32) + standing.pool;
+  std::int64_t* rank = key.rank.data() + kPoolRanks;
   switch (rules.order) {
     case Order::kSmallFirst:
-      RankSmallFirst(rules, standing, now, key.rank.data());
+      RankSmallFirst(rules, standing, now, rank);
       break;
     case Order::kFifo:
-      RankFifo(standing, key.rank.data());
+      RankFifo(standing, rank);
       break;
     case Order::kShortest:
-      RankShortest(rules, standing, key.rank.data());
+      RankShortest(rules, standing, rank);
       break;
     case Order::kFair:
-      RankFair(rules, teams, standing, now, key.rank.data());
+      RankFair(rules, teams, standing, now, rank);
       break;
   }
   return key;

@@ -15,7 +15,7 @@
 namespace divvy::core {
 
 struct Key {
-  std::array<std::int64_t, 8> rank{};
+  std::array<std::int64_t, 9> rank{};  // The first is its pool's.
   JobId id;
   friend auto operator<=>(const Key&, const Key&) = default;
 };
@@ -27,22 +27,25 @@ struct Standing {
   Duration predicted{0};       // 0: not known.
   TeamIndex team = kRootTeam;
   std::int64_t front_milli = 0;  // Of the first of its team, whoever that is: teams compare by it.
+  PoolIndex pool = kWholeCluster;
 };
 
 /// Waits so long that smaller jobs no longer pass it.
-bool IsEscalated(const Rules& rules, Time since, Time now);
+bool IsEscalated(const PoolRules& rules, Time since, Time now);
 /// When it becomes so; kNever where it never does.
-Time EscalatesAt(const Rules& rules, Time since);
+Time EscalatesAt(const PoolRules& rules, Time since);
 
-Key KeyOf(const Rules& rules, const Teams& teams, const Standing& standing, Time now);
+/// Pools do not compete but where they share nodes: there by tier, then by their order. `rules`: those of its pool.
+Key KeyOf(const PoolRules& rules, const Teams& teams, const Standing& standing, Time now);
 
 // The orders, each in a file of its own.
-void RankSmallFirst(const Rules& rules, const Standing& standing, Time now, std::int64_t* rank);
+void RankSmallFirst(const PoolRules& rules, const Standing& standing, Time now, std::int64_t* rank);
 void RankFifo(const Standing& standing, std::int64_t* rank);
-void RankShortest(const Rules& rules, const Standing& standing, std::int64_t* rank);
-/// kFair: so much of a rank is the same for all jobs of a team.
+void RankShortest(const PoolRules& rules, const Standing& standing, std::int64_t* rank);
+/// kFair: from kPoolRanks on so much of a rank is the same for all jobs of a team.
+inline constexpr std::size_t kPoolRanks = 1;
 inline constexpr std::size_t kTeamRanks = 4;
 void RankTeam(const Teams& teams, TeamIndex team, std::int64_t front_milli, Time now, std::int64_t* rank);
-void RankFair(const Rules& rules, const Teams& teams, const Standing& standing, Time now, std::int64_t* rank);
+void RankFair(const PoolRules& rules, const Teams& teams, const Standing& standing, Time now, std::int64_t* rank);
 
 }  // namespace divvy::core

@@ -22,7 +22,7 @@ void RankTeam(const Teams& teams, TeamIndex team, std::int64_t front_milli, Time
   rank[kLevels] = static_cast<std::int64_t>(std::min(teams.usage(team, now), 9e15));
 }
 
-void RankFair(const Rules& rules, const Teams& teams, const Standing& standing, Time now, std::int64_t* rank) {
+void RankFair(const PoolRules& rules, const Teams& teams, const Standing& standing, Time now, std::int64_t* rank) {
   RankTeam(teams, standing.team, standing.front_milli, now, rank);
   if (rules.fair_is_fifo) {
     RankFifo(standing, rank + kTeamRanks);

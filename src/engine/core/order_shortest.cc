@@ -14,7 +14,7 @@ constexpr double kUnknownSeconds = 86'400;
 
 }  // namespace
 
-void RankShortest(const Rules& rules, const Standing& standing, std::int64_t* rank) {
+void RankShortest(const PoolRules& rules, const Standing& standing, std::int64_t* rank) {
   const double seconds =
       standing.predicted > Duration(0) ? std::chrono::duration<double>(standing.predicted).count() : kUnknownSeconds;
   const double gpus = std::max(static_cast<double>(standing.gpu_milli) / placement::kGpuMilli, 0.01);

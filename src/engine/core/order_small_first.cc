@@ -4,7 +4,7 @@
 
 namespace divvy::core {
 
-void RankSmallFirst(const Rules& rules, const Standing& standing, Time now, std::int64_t* rank) {
+void RankSmallFirst(const PoolRules& rules, const Standing& standing, Time now, std::int64_t* rank) {
   const bool is_escalated = IsEscalated(rules, standing.place.since, now);
   rank[0] = -std::int64_t{standing.place.priority};
   rank[1] = is_escalated ? 0 : 1;

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/result.h"
+#include "engine/core/caps.h"
 #include "engine/core/earliest.h"
 #include "engine/core/placing.h"
 #include "engine/core/take_back.h"
@@ -20,11 +21,7 @@ constexpr std::size_t kManyGrown = 48;
 Barrier BarrierOf(const Cluster::State& state, ClassIndex index) {
   const JobClass& job_class = state.classes[index];
   Barrier barrier;
-  for (const CapIndex cap : job_class.key.caps) {
-    if (state.caps[cap].limit == 0 || state.caps[cap].running < state.caps[cap].limit) continue;
-    barrier.cap = cap;
-    break;
-  }
+  barrier.cap = RefusedBy(state, job_class.key.caps, job_class.least_milli);
   if (state.teams.has_rules()) {
     barrier.over_limit = state.teams.OverLimit(job_class.key.team, job_class.least_milli);
     if (job_class.is_firm()) barrier.over_quota = state.teams.OverFirmQuota(job_class.key.team, job_class.least_milli);
@@ -49,6 +46,7 @@ Plan Pass::Decide() {
   } while (MustGoOn());
   TakeBack(state_, now_, plan_);
   GrowElastic();
+  plan_.carvings = std::exchange(state_.carvings, {});
   FindWakeup();
   return std::move(plan_);
 }
@@ -58,7 +56,7 @@ bool Pass::MustGoOn() const {
   if (idle_rounds_ >= 2 * kMostIdleRounds) return false;
   if (!state_.grown.empty() || !state_.fresh.empty() || state_.must_find_head) return true;
   // Shares change with every start, and with them who goes before whom.
-  return state_.rules.order == Order::kFair && has_started_;
+  return has_started_ && state_.IsAnyFair();
 }
 
 void Pass::TakeDue() {
@@ -111,7 +109,7 @@ Pass::Candidate Pass::Pop() {
 void Pass::Round() {
   Collect();
   settled_ = 0;
-  first_blocked_[0] = first_blocked_[1] = JobId();
+  first_blocked_.assign(state_.heads.size(), JobId());
   has_started_ = false;
   while (true) {
     const Candidate* next = Next();
@@ -126,14 +124,13 @@ void Pass::Round() {
     reached_ = candidate.key;
     Try(std::move(candidate));
   }
-  state_.heads[0] = first_blocked_[0];
-  state_.heads[1] = first_blocked_[1];
+  state_.heads = first_blocked_;
   idle_rounds_ = has_started_ ? 0 : idle_rounds_ + 1;
 }
 
 // The keys of the heads and of the promises, as of now.
 void Pass::RankHeads() {
-  if (state_.rules.order != Order::kFair) {
+  if (!state_.IsAnyFair()) {
     RankDue(RankPromises());
     return;
   }
@@ -145,11 +142,14 @@ void Pass::RankHeads() {
       std::any_of(promised.begin(), promised.end(), [](const KeyChange& one) { return one.before != one.after; });
   for (ClassIndex index = 0; index < state_.fronts.size(); ++index) {
     if (!state_.fronts[index].is_waiting) continue;
-    const auto& rank = state_.team_fronts[state_.fronts[index].team].rank;
     Key& key = state_.keys[index];
-    if (!has_moved && std::equal(rank.begin(), rank.end(), key.rank.begin())) continue;
     const Key before = key;
-    std::copy(rank.begin(), rank.end(), key.rank.begin());
+    if (state_.IsFair(index)) {
+      const auto& rank = state_.team_fronts[state_.FrontOf(index)].rank;
+      const auto of_team = key.rank.begin() + kPoolRanks;
+      if (!has_moved && std::equal(rank.begin(), rank.end(), of_team)) continue;
+      std::copy(rank.begin(), rank.end(), of_team);
+    }
     if (Passes(promised, before, key)) state_.Freshen(index);
   }
   state_.must_find_head = true;
@@ -157,12 +157,11 @@ void Pass::RankHeads() {
 
 // Those whose head is another one or has escalated.
 void Pass::RankDue(const std::vector<KeyChange>& promised) {
-  const bool is_fluid = state_.rules.order == Order::kFair;
   if (now_ < state_.next_change) {
     for (const ClassIndex index : std::exchange(state_.stale_heads, {})) {
       const Key before = state_.keys[index];
       state_.HeadChanged(index, now_);
-      if (is_fluid && state_.keys[index] < before) state_.Freshen(index);
+      if (state_.IsFair(index) && state_.keys[index] < before) state_.Freshen(index);
     }
     return;
   }
@@ -172,7 +171,7 @@ void Pass::RankDue(const std::vector<KeyChange>& promised) {
     const Key before = state_.keys[index];
     const bool is_due = state_.classes[index].head_changes_at <= now_;
     state_.HeadChanged(index, now_);
-    const bool is_ahead = is_fluid && state_.keys[index] < before;  // Of whom is not known yet.
+    const bool is_ahead = state_.IsFair(index) && state_.keys[index] < before;  // Of whom is not known yet.
     if (is_due || is_ahead || Passes(promised, before, state_.keys[index])) state_.Freshen(index);
   }
   state_.stale_heads.clear();
@@ -235,7 +234,7 @@ std::vector<Pass::KeyChange> Pass::RankPromises() {
   for (PromiseSlot& slot : state_.promises) {
     const Place& place = state_.waiting.at(slot.promise.entry).place;
     const Key before = slot.key;
-    slot.key = KeyOf(state_.rules, state_.teams, state_.StandingOf(slot.job_class, place), now_);
+    slot.key = state_.KeyAt(slot.job_class, place, now_);
     slot.is_stale = slot.is_stale || IsPutOff(slot);
     keys.push_back({before, slot.key});
   }
@@ -264,7 +263,7 @@ bool Pass::FitsOnGrown(ClassIndex index) const {
 void Pass::PushBlocked(JobId entry) {
   const Waiting& waiting = state_.waiting.at(entry);
   if (waiting.lane != Waiting::Lane::kReady || IsPromised(entry)) return;
-  const Key key = KeyOf(state_.rules, state_.teams, state_.StandingOf(waiting.job_class, waiting.place), now_);
+  const Key key = state_.KeyAt(waiting.job_class, waiting.place, now_);
   if (reached_ && !(*reached_ < key)) return;
   if (blocked_.insert(entry).second) Push({key, waiting.job_class, waiting.place, true, false});
 }
@@ -274,15 +273,15 @@ void Pass::PushBlocked(JobId entry) {
 void Pass::FindHeads() {
   if (state_.rules.backfill != Backfill::kReserved) return;
   std::vector<ClassIndex> escalated;
-  std::optional<ClassIndex> first[2];
+  std::vector<std::optional<ClassIndex>> first(state_.heads.size());
   for (ClassIndex index = 0; index < state_.fronts.size(); ++index) {
     const Front& front = state_.fronts[index];
     if (!front.is_waiting || state_.classes[index].looked == state_.round) continue;
     const Key& key = state_.keys[index];
-    auto& head = first[front.wants_gpu ? 1 : 0];
-    const bool is_escalated = IsEscalated(state_.rules, front.since, now_);
+    auto& head = first[state_.HeadOf(index)];
+    const bool is_escalated = state_.IsEscalatedAt(index, front.since, now_);
     if (!is_escalated && head && state_.keys[*head] < key) continue;
-    if ((reached_ && !(*reached_ < key)) || IsBarred(index) || IsCapPromised(index)) continue;
+    if ((reached_ && !(*reached_ < key)) || IsBarred(index) || IsKept(index)) continue;
     if (!head || key < state_.keys[*head]) head = index;
     if (is_escalated) escalated.push_back(index);
   }
@@ -325,13 +324,13 @@ void Pass::Try(Candidate candidate) {
   const bool is_there = !job_class.line.IsEnd(at) && job_class.line.At(at).place == candidate.place;
   if (candidate.is_blocked) {
     // Who stood for all that are not looked at has started or may not start now: then another does.
-    if (is_there && !IsBarred(candidate.job_class) && !IsCapPromised(candidate.job_class)) Blocked(candidate);
+    if (is_there && !IsBarred(candidate.job_class) && !IsKept(candidate.job_class)) Blocked(candidate);
     else FindHeads();
     return;
   }
   if (!is_there) return;
   job_class.looked = state_.round;
-  if (state_.rules.order == Order::kFair) {
+  if (state_.IsFair(candidate.job_class)) {
     state_.HeadChanged(candidate.job_class, now_);
     const bool is_worse = candidate.key < state_.keys[candidate.job_class];
     candidate.key = state_.keys[candidate.job_class];
@@ -345,10 +344,10 @@ void Pass::Try(Candidate candidate) {
       }
     }
   }
-  if (state_.rules.backfill == Backfill::kNone && first_blocked(job_class.wants_gpu).is_set()) return;
+  if (state_.rules.backfill == Backfill::kNone && first_blocked(candidate.job_class).is_set()) return;
   // Settling its promise has tried it, without its own holds in the way.
   if (IsPromised(candidate.place.id) || IsBarred(candidate.job_class)) return;
-  if (IsCapPromised(candidate.job_class)) return;
+  if (IsKept(candidate.job_class)) return;
   // What is promised to those behind it does not bind it; but one that has escalated keeps it where there is other
   // room.
   std::vector<Piece> pieces;
@@ -390,7 +389,7 @@ void Pass::Launch(ClassIndex index, const Place& place, std::vector<Piece> piece
   run.started = now_;
   if (job_class.key.limit > Duration(0)) run.end = AddSaturating(now_, job_class.key.limit);
   if (job_class.key.predicted > Duration(0)) run.predicted_end = AddSaturating(now_, job_class.key.predicted);
-  const JobId& first = first_blocked(job_class.wants_gpu);
+  const JobId& first = first_blocked(index);
   Time passed_start = kNoTime;
   for (const PromiseSlot& slot : state_.promises) {
     if (slot.promise.entry == first) passed_start = slot.promise.start;
@@ -421,6 +420,14 @@ void Pass::Launch(ClassIndex index, const Place& place, std::vector<Piece> piece
     break;
   }
   PartHolds(index, run.pieces, now_);
+  // What a booking keeps for its owners is less by what they use of it, of CPUs and memory perhaps by more.
+  for (const Piece& piece : run.pieces) {
+    const std::vector<Hold>& holds = state_.nodes[piece.node].holds;
+    const bool is_booked = std::any_of(holds.begin(), holds.end(), [&](const Hold& hold) {
+      return hold.booking != 0 && hold.from <= now_ && placement::Overlap(hold.gpus, piece.gpus);
+    });
+    if (is_booked) state_.Grow(piece.node);
+  }
   state_.AddRun(std::move(run), now_);
   NoteBarred(index);
 }
@@ -430,11 +437,12 @@ void Pass::Launch(ClassIndex index, const Place& place, std::vector<Piece> piece
 void Pass::NoteBarred(ClassIndex started) {
   const std::vector<CapIndex>& taken = state_.classes[started].key.caps;
   const auto is_concerned = [&](ClassIndex other) {
-    const std::vector<CapIndex>& caps = state_.classes[other].key.caps;
-    const bool shares_cap = std::any_of(taken.begin(), taken.end(), [&](CapIndex cap) {
-      return state_.caps[cap].limit > 0 && std::binary_search(caps.begin(), caps.end(), cap);
-    });
-    return shares_cap || BarrierOf(state_, other).any();
+    const ClassKey& key = state_.classes[other].key;
+    const bool shares_cap = std::any_of(
+        taken.begin(), taken.end(), [&](CapIndex cap) { return state_.caps[cap].is_bound() && IsCountedIn(key, cap); });
+    const bool shares_team =
+        state_.teams.has_rules() && state_.teams.ShareABound(state_.classes[started].key.team, key.team);
+    return shares_cap || shares_team || BarrierOf(state_, other).any();
   };
   for (const PromiseSlot& slot : state_.promises) {
     if (!slot.promise.is_claim && is_concerned(slot.job_class)) state_.must_find_head = true;

@@ -73,7 +73,8 @@ class Pass {
   bool Concerns(const PromiseSlot& slot) const;
   bool IsPromised(JobId entry) const;
   bool IsBarred(ClassIndex index);
-  bool IsCapPromised(ClassIndex index) const;
+  bool IsKept(ClassIndex index);
+  bool IsBarredForNow(const PromiseSlot& slot) const;
   void PushBlocked(JobId entry);
   void PushBehind(ClassIndex index, const Place& place);
   void PushNext(ClassIndex index);
@@ -112,7 +113,7 @@ class Pass {
   std::optional<Piece> GrowByOne(JobId id);
   void FindWakeup();
   std::vector<Piece> Find(ClassIndex index, JobId entry, bool is_everywhere);
-  JobId& first_blocked(bool wants_gpu) { return first_blocked_[wants_gpu ? 1 : 0]; }
+  JobId& first_blocked(ClassIndex index) { return first_blocked_[state_.HeadOf(index)]; }
 
   Cluster::State& state_;
   Time now_;
@@ -125,12 +126,12 @@ class Pass {
   std::vector<ClassIndex> pool_;
   std::optional<Candidate> pool_front_;
   bool is_pool_checked_ = true;
-  std::size_t settled_ = 0;  // promises[0..settled_) stand in this round.
-  JobId first_blocked_[2];
-  std::set<JobId> blocked_;     // Pushed as such in this round.
-  std::optional<Key> reached_;  // Of whom was looked at last in this round.
-  bool has_started_ = false;    // Somebody, in this round.
-  int idle_rounds_ = 0;         // Since somebody started.
+  std::size_t settled_ = 0;           // promises[0..settled_) stand in this round.
+  std::vector<JobId> first_blocked_;  // By State::HeadOf.
+  std::set<JobId> blocked_;           // Pushed as such in this round.
+  std::optional<Key> reached_;        // Of whom was looked at last in this round.
+  bool has_started_ = false;          // Somebody, in this round.
+  int idle_rounds_ = 0;               // Since somebody started.
   int remakes_left_ = 0;
   int drains_left_ = kMostBetterDrains;
   bool has_overrun_ = false;  // Somebody was expected to have ended by now.

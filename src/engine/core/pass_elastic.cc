@@ -2,8 +2,10 @@
 #include <algorithm>
 #include <utility>
 
+#include "engine/core/caps.h"
 #include "engine/core/pass.h"
 #include "engine/core/placing.h"
+#include "engine/core/rights_kept.h"
 
 namespace divvy::core {
 
@@ -39,8 +41,13 @@ std::optional<Piece> Pass::GrowByOne(JobId id) {
         std::count_if(run.pieces.begin(), run.pieces.end(), [&](const Piece& piece) { return piece.group == group; });
     if (has >= ask.groups[group].most) continue;
     const std::int64_t milli = ask.groups[group].alternatives.front().gpu_milli();
-    if (state_.teams.OverLimit(job_class.key.team, milli) != kRootTeam) continue;
-    if (job_class.is_firm() && state_.teams.OverFirmQuota(job_class.key.team, milli) != kRootTeam) continue;
+    if (milli > RoomToGrow(state_, job_class.key.caps)) continue;
+    if (state_.teams.has_rules()) {
+      const KeptOfTeams kept = KeptByTeam(state_, run.end, IsAnybody);
+      const TeamIndex team = job_class.key.team;
+      if (state_.teams.OverLimit(team, milli, kept.all) != kRootTeam) continue;
+      if (job_class.is_firm() && state_.teams.OverFirmQuota(team, milli, kept.firm) != kRootTeam) continue;
+    }
     std::vector<NodeIndex> beside;
     if (ask.together == Together::kNode && ask.requires_together) beside.push_back(run.pieces.front().node);
     std::optional<Piece> piece;

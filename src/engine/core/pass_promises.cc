@@ -3,9 +3,11 @@
 #include <map>
 #include <utility>
 
+#include "engine/core/caps.h"
 #include "engine/core/earliest.h"
 #include "engine/core/pass.h"
 #include "engine/core/placing.h"
+#include "engine/core/rights_kept.h"
 #include "engine/core/take_back.h"
 
 namespace divvy::core {
@@ -15,22 +17,25 @@ bool Pass::IsPromised(JobId entry) const {
                      [&](const PromiseSlot& slot) { return slot.promise.entry == entry; });
 }
 
-// Who is promised a start keeps a place in its caps for that time.
-bool Pass::IsCapPromised(ClassIndex index) const {
-  const ClassKey& key = state_.classes[index].key;
-  if (key.caps.empty() || settled_ == 0) return false;
+// Who is promised a start keeps a place in its caps and teams for that time, and as many GPUs as it starts with.
+bool Pass::IsKept(ClassIndex index) {
+  if (settled_ == 0) return false;
+  const JobClass& job_class = state_.classes[index];
+  const ClassKey& key = job_class.key;
   const Time until = key.limit > Duration(0) ? AddSaturating(now_, key.limit) : kNever;
-  return std::any_of(key.caps.begin(), key.caps.end(), [&](CapIndex cap) {
-    int taken = state_.caps[cap].running;
-    for (std::size_t i = 0; i < settled_; ++i) {
-      const PromiseSlot& slot = state_.promises[i];
-      const std::vector<CapIndex>& caps = state_.classes[slot.job_class].key.caps;
-      const bool is_dated = slot.promise.start != kNever && !slot.promise.is_claim;
-      if (is_dated && slot.promise.start >= until) continue;
-      taken += std::binary_search(caps.begin(), caps.end(), cap) ? 1 : 0;
-    }
-    return state_.caps[cap].limit > 0 && taken >= state_.caps[cap].limit;
+  const PromiseSlot* const end = state_.promises.data() + settled_;
+  const IsBefore is_settled = [&](const PromiseSlot& slot) { return &slot < end; };
+  const bool is_of_cap = std::any_of(key.caps.begin(), key.caps.end(), [&](CapIndex cap) {
+    if (!state_.caps[cap].is_bound()) return false;
+    return Refuses(state_.caps[cap], job_class.least_milli, KeptOfCap(state_, cap, until, is_settled));
   });
+  if (is_of_cap || !state_.teams.has_rules()) return is_of_cap;
+  const KeptOfTeams kept = KeptByTeam(state_, until, is_settled);
+  const bool is_of_team =
+      state_.teams.OverLimit(key.team, job_class.least_milli, kept.all) != kRootTeam ||
+      (job_class.is_firm() && state_.teams.OverFirmQuota(key.team, job_class.least_milli, kept.firm) != kRootTeam);
+  if (is_of_team) state_.team_blocked.insert(index);
+  return is_of_team;
 }
 
 void Pass::HoldFor(PromiseSlot& slot) {
@@ -101,10 +106,10 @@ bool Pass::Lift(std::size_t from) {
 }
 
 bool Pass::IsAnyEscalated(std::size_t from) const {
-  return std::any_of(state_.promises.begin() + static_cast<std::ptrdiff_t>(from), state_.promises.end(),
-                     [&](const PromiseSlot& slot) {
-                       return IsEscalated(state_.rules, state_.waiting.at(slot.promise.entry).place.since, now_);
-                     });
+  return std::any_of(
+      state_.promises.begin() + static_cast<std::ptrdiff_t>(from), state_.promises.end(), [&](const PromiseSlot& slot) {
+        return state_.IsEscalatedAt(slot.job_class, state_.waiting.at(slot.promise.entry).place.since, now_);
+      });
 }
 
 // Those that were lifted hold again what they held, if nobody took it; else they are settled anew when their turn
@@ -180,8 +185,8 @@ bool Pass::Concerns(const PromiseSlot& slot) const {
 void Pass::Settle() {
   PromiseSlot slot = state_.promises[settled_];
   const Place place = state_.waiting.at(slot.promise.entry).place;
-  const bool is_escalated = IsEscalated(state_.rules, place.since, now_);
-  JobId& first = first_blocked(slot.wants_gpu);
+  const bool is_escalated = state_.IsEscalatedAt(slot.job_class, place.since, now_);
+  JobId& first = first_blocked(slot.job_class);
   if (keeps_promises_) {
     if (!first.is_set()) first = place.id;
     settled_ += 1;
@@ -190,10 +195,28 @@ void Pass::Settle() {
   // A claim waits for its victims, who may stand in the way of its team's limit as well.
   const bool is_claim = slot.promise.is_claim;
   const bool deserves = is_claim || !first.is_set() || first == place.id || is_escalated;
+  const bool is_barred = !is_claim && IsBarred(slot.job_class);
   const bool is_over = is_claim ? BarrierOf(state_, slot.job_class).could_never_run || !ClaimStands(state_, slot)
-                                : IsBarred(slot.job_class) || IsCapPromised(slot.job_class);
+                                : (is_barred && !IsBarredForNow(slot)) || IsKept(slot.job_class);
   if (!deserves || is_over) {
     Forget(settled_);
+    // While it had a promise nobody tried whether it starts.
+    if (!is_over) PushNext(slot.job_class);
+    return;
+  }
+  // Who bars it will have ended by its start: all that it may do until then is wait for it.
+  if (is_barred) {
+    if (slot.is_stale || slot.is_lifted) {
+      if (!slot.is_lifted) Unhold(state_.promises[settled_]);
+      if (!Stands(slot)) {
+        Forget(settled_);
+        return;
+      }
+      state_.promises[settled_].is_stale = state_.promises[settled_].is_lifted = false;
+      HoldAgain(state_.promises[settled_]);
+    }
+    if (!first.is_set()) first = place.id;
+    settled_ += 1;
     return;
   }
   const bool is_broken = slot.is_stale || slot.is_lifted || slot.promise.start <= now_ || is_claim;
@@ -204,6 +227,12 @@ void Pass::Settle() {
   if (!first.is_set()) first = place.id;
   settled_ += 1;
   if (is_escalated) PushBehind(slot.job_class, place);
+}
+
+// Its caps and teams have no room for it now, but will have by its start.
+bool Pass::IsBarredForNow(const PromiseSlot& slot) const {
+  if (slot.promise.start <= now_ || slot.promise.start == kNever) return false;
+  return state_.classes[slot.job_class].could_run && IsBarredUntil(state_, slot.job_class, slot.promise.start);
 }
 
 // False: it has started, or nothing can be promised to it any more.
@@ -219,7 +248,7 @@ bool Pass::Resettle(PromiseSlot slot, const Place& place, bool is_escalated) {
       outlook.pieces = Find(slot.job_class, place.id, slot.is_stale);
     }
   }
-  JobId& first = first_blocked(slot.wants_gpu);
+  JobId& first = first_blocked(slot.job_class);
   if (!outlook.pieces.empty()) {
     Forget(settled_);
     Launch(slot.job_class, place, std::move(outlook.pieces));
@@ -239,7 +268,7 @@ bool Pass::Resettle(PromiseSlot slot, const Place& place, bool is_escalated) {
       outlook.promise->start != slot.promise.start || outlook.promise->pieces != slot.promise.pieces;
   if (has_changed) {
     for (const Piece& piece : slot.promise.pieces) state_.Grow(piece.node);
-    state_.FreshenCaps(slot.job_class);
+    state_.FreshenRights(slot.job_class);
     state_.room_epoch += 1;
   }
   slot.promise = std::move(*outlook.promise);
@@ -309,10 +338,10 @@ std::uint64_t& Pass::HopelessSince(ClassIndex index, bool is_escalated) {
 
 void Pass::Blocked(const Candidate& candidate) {
   const JobClass& job_class = state_.classes[candidate.job_class];
-  JobId& first = first_blocked(job_class.wants_gpu);
+  JobId& first = first_blocked(candidate.job_class);
   if (!first.is_set()) first = candidate.place.id;
   const bool is_first = first == candidate.place.id;
-  const bool is_escalated = IsEscalated(state_.rules, candidate.place.since, now_);
+  const bool is_escalated = state_.IsEscalatedAt(candidate.job_class, candidate.place.since, now_);
   if (state_.rules.backfill != Backfill::kReserved || (!is_first && !is_escalated) || keeps_promises_) return;
   if (IsPromised(candidate.place.id)) return;
   // Those of the highest order have the promises.
@@ -341,7 +370,7 @@ void Pass::PushBehind(ClassIndex index, const Place& place) {
   const Line& line = state_.classes[index].line;
   Line::Position at = line.LowerBound(place);
   if (!line.IsEnd(at) && line.At(at).place == place) at = line.Next(at);
-  if (line.IsEnd(at) || !IsEscalated(state_.rules, line.At(at).place.since, now_)) return;
+  if (line.IsEnd(at) || !state_.IsEscalatedAt(index, line.At(at).place.since, now_)) return;
   PushBlocked(line.At(at).place.id);
 }
 

@@ -1,11 +1,12 @@
 #include "engine/core/placing.h"
 
 #include <algorithm>
+#include <bit>
 #include <numeric>
-#include <set>
 #include <utility>
 
 #include "base/result.h"
+#include "engine/core/models.h"
 #include "engine/gpu_choice.h"
 
 namespace divvy::core {
@@ -26,37 +27,13 @@ GpuMask WholeFree(const NodeState& state) {
 
 }  // namespace
 
-void Deduct(NodeState& state, const Shape& shape, GpuMask gpus) {
-  for (int gpu = 0; gpu < state.gpus; ++gpu) {
-    if (((gpus >> gpu) & 1) == 0) continue;
-    auto& free = state.free_milli[static_cast<std::size_t>(gpu)];
-    free = static_cast<std::int16_t>(std::max(0, free - shape.milli));
-  }
-  placement::Block(state, 0);  // Counts anew.
-}
-
 void DeductHost(NodeState& state, const Shape& shape) {
   state.cpu_free = std::max(0, state.cpu_free - shape.cpu_milli);
   state.memory_free = std::max(0, state.memory_free - shape.memory_mib);
 }
 
-bool FitsOn(const NodeState& state, const Shape& shape, GpuMask gpus) {
-  if (shape.cpu_milli > state.cpu_free || shape.memory_mib > state.memory_free) return false;
-  for (int gpu = 0; gpu < state.gpus; ++gpu) {
-    if (((gpus >> gpu) & 1) != 0 && state.free_milli[static_cast<std::size_t>(gpu)] < shape.milli) return false;
-  }
-  return true;
-}
-
 NodeState SeenBy(const Node& node, const NodeState& state, const Shape& shape) {
-  if (!node.is_mixed() || shape.gpus == 0) return state;
-  GpuMask others = 0;
-  for (std::size_t gpu = 0; gpu < node.facts.gpu_kinds.size(); ++gpu) {
-    if (((shape.models >> node.facts.gpu_kinds[gpu]) & 1) == 0) others = static_cast<GpuMask>(others | (1u << gpu));
-  }
-  NodeState seen = state;
-  if (others != 0) placement::Block(seen, others);
-  return seen;
+  return SeenBy(node.facts, state, shape);
 }
 
 bool FitsNode(const Node& node, const NodeState& state, const Shape& shape) {
@@ -101,8 +78,7 @@ std::optional<GpuMask> ChooseGpus(const Cluster::State& cluster, const Ask& ask,
   if (!Fits(seen, shape)) return std::nullopt;
   const GpuTopology* topology = node.facts.topology.get();
   // Inside one node what the job wants of its GPUs decides; a scorer knows nodes, and shares of GPUs.
-  const bool is_whole = shape.milli == placement::kGpuMilli;
-  if (is_whole && (topology != nullptr || ask.placement == PlacementStrategy::kRandom)) {
+  if (shape.is_whole() && (topology != nullptr || ask.placement == PlacementStrategy::kRandom)) {
     GpuChoice choice{ask.placement, draw, ask.topology, ask.requires_topology, topology};
     if (topology == nullptr) choice.topology = TopologyNeed::kAny;
     const std::optional<GpuSet> set = PickGpus(GpuSet::FromBits(WholeFree(seen)), shape.gpus, choice);
@@ -110,36 +86,58 @@ std::optional<GpuMask> ChooseGpus(const Cluster::State& cluster, const Ask& ask,
     return static_cast<GpuMask>(set->bits());
   }
   const placement::Scorer& scorer = ScorerOf(cluster, ask);
-  return scorer.Choose(seen, scorer.Worth(seen), shape);
+  return placement::ChooseOn(scorer, seen, scorer.Worth(seen), shape);
 }
 
 std::optional<GpuMask> ServedOn(const Cluster::State& cluster, const Node& node, const Hold& hold,
                                 const NodeState& state) {
   if (FitsOn(state, hold.shape, hold.gpus)) return hold.gpus;
-  if (!FitsNode(node, state, hold.shape)) return std::nullopt;
   const Ask* ask = AskOf(cluster, hold);
-  if (ask != nullptr && ask->requires_topology) return ChooseGpus(cluster, *ask, hold.shape, node, state, 0);
-  return hold.shape.gpus == 0 ? GpuMask{0} : placement::TightestGpus(SeenBy(node, state, hold.shape), hold.shape);
+  NodeState seen = SeenBy(node, state, hold.shape);
+  // Its other tasks lie on this model.
+  if (!node.facts.gpu_models.empty() && ask != nullptr && RunsOnOneModel(*ask) && placement::GpusOf(hold.gpus) != 0) {
+    const int model = ModelOf(node.facts, std::countr_zero(placement::GpusOf(hold.gpus)));
+    seen = SeenBy(node.facts, state, hold.shape, model);
+  }
+  if (!Fits(seen, hold.shape)) return std::nullopt;
+  if (ask != nullptr && ask->requires_topology) return ChooseGpus(cluster, *ask, hold.shape, node, seen, 0);
+  return hold.shape.gpus == 0 ? GpuMask{0} : placement::TightestGpus(seen, hold.shape);
 }
 
-namespace {
+std::uint64_t DomainOf(const NodeFacts& facts, NodeIndex node, Together level) {
+  switch (level) {
+    case Together::kNode:
+      return node;
+    case Together::kRack:
+      return std::uint64_t{facts.block} << 32 | facts.rack;
+    case Together::kBlock:
+      return facts.block;
+    case Together::kAnywhere:
+      break;
+  }
+  return 0;
+}
+
+NodeState IdleState(const Node& node) {
+  NodeState idle = Cluster::State::EmptyState(node.facts);
+  idle.carved = node.state.carved;
+  placement::Block(idle, node.blocked);
+  return idle;
+}
 
 void ReleasePiece(const Node& node, const RunPiece& piece, NodeState& after) {
-  Shape shape = piece.shape;
   const auto gpus = static_cast<GpuMask>(piece.gpus & ~node.blocked);
-  shape.gpus = static_cast<std::int16_t>(__builtin_popcount(gpus));
-  if (shape.gpus == piece.shape.gpus) {
+  if (gpus == piece.gpus) {
     placement::Release(after, piece.shape, gpus);
     return;
   }
-  after.cpu_free += shape.cpu_milli;
-  after.memory_free += shape.memory_mib;
-  if (shape.gpus == 0) return;
-  shape.cpu_milli = shape.memory_mib = 0;
-  placement::Release(after, shape, gpus);
+  after.cpu_free += piece.shape.cpu_milli;
+  after.memory_free += piece.shape.memory_mib;
+  Shape rest = piece.shape;
+  rest.gpus = static_cast<std::int16_t>(std::popcount(placement::GpusOf(gpus)));
+  rest.cpu_milli = rest.memory_mib = 0;
+  if (rest.gpus > 0) placement::Release(after, rest, gpus);
 }
-
-}  // namespace
 
 NodeState StateAt(const Cluster::State& state, NodeIndex index, Time now, Time at) {
   const Node& node = state.nodes[index];
@@ -187,7 +185,7 @@ Hold Unserved(const Cluster::State& state, const Node& node, const Hold& hold, T
     rest.shape.cpu_milli = std::max(0, rest.shape.cpu_milli - piece.shape.cpu_milli);
     rest.shape.memory_mib = std::max(0, rest.shape.memory_mib - piece.shape.memory_mib);
   }
-  rest.shape.gpus = static_cast<std::int16_t>(__builtin_popcount(rest.gpus));
+  rest.shape.gpus = static_cast<std::int16_t>(std::popcount(placement::GpusOf(rest.gpus)));
   return rest;
 }
 
@@ -292,11 +290,15 @@ std::optional<GpuMask> Placing::On(const Ask& ask, const Shape& shape, NodeIndex
   return std::nullopt;
 }
 
-void Placing::Offer(const Ask& ask, const Shape& shape, NodeIndex node, std::optional<Spot>& best) {
-  const NodeState state = StateOf(node);
+void Placing::Offer(const Ask& ask, const Shape& shape, NodeIndex node, std::optional<int> gpu_model,
+                    std::optional<Spot>& best) {
+  const NodeFacts& facts = state_.nodes[node].facts;
+  if (gpu_model && shape.gpus > 0 && !HasModel(facts, *gpu_model)) return;
+  NodeState state = StateOf(node);
+  if (gpu_model && !facts.gpu_models.empty()) state = SeenBy(facts, state, shape, gpu_model);
   const NodeState seen = SeenBy(state_.nodes[node], state, shape);
   const placement::Scorer& scorer = ScorerOf(state_, ask);
-  const placement::Score score = scorer.Rate(seen, scorer.Worth(seen), shape);
+  const placement::Score score = placement::RateNode(scorer, seen, scorer.Worth(seen), shape);
   if (score == kNoRoom || (best && (best->score > score || (best->score == score && best->piece.node < node)))) return;
   const std::optional<GpuMask> gpus = On(ask, shape, node, state);
   if (gpus) best = Spot{{node, *gpus, 0, 0}, score};
@@ -306,9 +308,6 @@ std::optional<Placing::Spot> Placing::Best(const Ask& ask, std::size_t group, co
   const std::vector<Shape>& alternatives = ask.groups[group].alternatives;
   for (std::size_t i = 0; i < alternatives.size(); ++i) {
     Shape shape = alternatives[i];
-    const auto is_of_model = [&](NodeIndex node) {
-      return !domain.gpu_model || shape.gpus == 0 || state_.nodes[node].facts.gpu_model == *domain.gpu_model;
-    };
     std::optional<Spot> best;
     const bool uses_fleet = domain.is_everywhere && at_ <= now_ && !domain.gpu_model &&
                             ask.placement == PlacementStrategy::kBest && !ask.requires_topology;
@@ -318,20 +317,17 @@ std::optional<Placing::Spot> Placing::Best(const Ask& ask, std::size_t group, co
         const NodeState& state = state_.fleet->nodes()[found->node];
         const placement::Scorer& scorer = ScorerOf(state_, ask);
         const std::optional<GpuMask> gpus = Choose(ask, shape, found->node, state);
-        best = Spot{{found->node, gpus.value_or(found->gpus), 0, 0}, scorer.Rate(state, scorer.Worth(state), shape)};
+        best = Spot{{found->node, gpus.value_or(found->gpus), 0, 0},
+                    placement::RateNode(scorer, state, scorer.Worth(state), shape)};
       }
-      for (const NodeIndex node : state_.held) Offer(ask, shape, node, best);
+      for (const NodeIndex node : state_.held) Offer(ask, shape, node, {}, best);
       for (const NodeIndex node : state_.mixed) {
-        if (state_.nodes[node].holds.empty()) Offer(ask, shape, node, best);
+        if (state_.nodes[node].holds.empty()) Offer(ask, shape, node, {}, best);
       }
     } else if (domain.is_everywhere) {
-      for (NodeIndex node = 0; node < state_.nodes.size(); ++node) {
-        if (is_of_model(node)) Offer(ask, shape, node, best);
-      }
+      for (NodeIndex node = 0; node < state_.nodes.size(); ++node) Offer(ask, shape, node, domain.gpu_model, best);
     } else {
-      for (const NodeIndex node : domain.nodes) {
-        if (is_of_model(node)) Offer(ask, shape, node, best);
-      }
+      for (const NodeIndex node : domain.nodes) Offer(ask, shape, node, domain.gpu_model, best);
     }
     if (!best) continue;
     best->piece.group = static_cast<std::uint8_t>(group);
@@ -347,8 +343,11 @@ void Placing::Put(const Ask& ask, const Piece& piece) {
   state_.fleet->Set(piece.node, StateOf(piece.node));
 }
 
-int Placing::Room(NodeIndex node, const Shape& shape, int most) {
-  NodeState state = SeenBy(state_.nodes[node], StateOf(node), shape);
+int Placing::Room(NodeIndex node, const Shape& shape, int most, std::optional<int> gpu_model) {
+  const NodeFacts& facts = state_.nodes[node].facts;
+  if (gpu_model && shape.gpus > 0 && !HasModel(facts, *gpu_model)) return 0;
+  if (facts.gpu_models.empty()) gpu_model.reset();
+  NodeState state = SeenBy(facts, StateOf(node), shape, gpu_model);
   int count = 0;
   while (count < most && Fits(state, shape)) {
     placement::Take(state, shape, shape.gpus == 0 ? GpuMask{0} : placement::TightestGpus(state, shape));
@@ -357,35 +356,21 @@ int Placing::Room(NodeIndex node, const Shape& shape, int most) {
   return count;
 }
 
-std::vector<int> Placing::ModelsOf(const Ask& ask) const {
-  std::set<int> models;
-  for (const Node& node : state_.nodes) {
-    for (const TaskGroup& group : ask.groups) {
-      for (const Shape& shape : group.alternatives) {
-        if (shape.gpus > 0 && shape.gpus <= node.facts.gpus && ((shape.models >> node.facts.kind) & 1) != 0) {
-          models.insert(node.facts.gpu_model);
-        }
-      }
-    }
-  }
-  return {models.begin(), models.end()};
-}
-
 // Tightest first: where the ask just fits, less is broken up.
 std::vector<Placing::Domain> Placing::DomainsOf(const Ask& ask, Together level, const Domain& within) {
   std::map<std::uint64_t, std::pair<std::int64_t, Domain>> found;
-  const Shape& shape = ask.groups.front().alternatives.front();
   const int tasks = LeastTasks(ask);
+  const auto room_for = [&](NodeIndex index, const TaskGroup& group) {
+    int most = 0;
+    for (const Shape& shape : group.alternatives) most = std::max(most, Room(index, shape, tasks, within.gpu_model));
+    return most;
+  };
   const auto look = [&](NodeIndex index) {
-    const NodeFacts& facts = state_.nodes[index].facts;
-    if (within.gpu_model && facts.gpu_model != *within.gpu_model) return;
-    const int room = Room(index, shape, tasks);
-    if (room == 0) return;
-    const std::uint64_t block = std::uint64_t{facts.block} << 32;
-    const std::uint64_t name = level == Together::kNode   ? index
-                               : level == Together::kRack ? block | facts.rack
-                                                          : facts.block;
-    auto& [sum, domain] = found[name];
+    const int room = room_for(index, ask.groups.front());
+    const bool serves = room > 0 || std::any_of(ask.groups.begin() + 1, ask.groups.end(),
+                                                [&](const TaskGroup& group) { return room_for(index, group) > 0; });
+    if (!serves) return;
+    auto& [sum, domain] = found[DomainOf(state_.nodes[index].facts, index, level)];
     sum += room;
     domain.nodes.push_back(index);
   };
@@ -444,8 +429,8 @@ std::vector<Piece> Placing::Find(const Ask& ask, Length length, std::span<const 
     return pieces;
   }
   std::vector<Domain> models;
-  if (!ask.mixes_models && WantsGpu(ask)) {
-    const std::vector<int> list = ModelsOf(ask);
+  if (RunsOnOneModel(ask)) {
+    const std::vector<int> list = ModelsFor(state_, ask);
     for (const int model : list) {
       models.push_back(all);
       if (list.size() > 1) models.back().gpu_model = model;
@@ -453,8 +438,7 @@ std::vector<Piece> Placing::Find(const Ask& ask, Length length, std::span<const 
   } else {
     models.push_back(all);
   }
-  // From as close as was asked to as wide as is allowed.
-  for (int level = static_cast<int>(ask.together); level >= 0; --level) {
+  for (int level = static_cast<int>(ClosestOf(ask)); level >= static_cast<int>(WidestOf(ask)); --level) {
     for (const Domain& domain : models) {
       if (level == static_cast<int>(Together::kAnywhere)) {
         if (Fill(ask, domain, pieces)) return pieces;
@@ -464,7 +448,6 @@ std::vector<Piece> Placing::Find(const Ask& ask, Length length, std::span<const 
         if (Fill(ask, part, pieces)) return pieces;
       }
     }
-    if (ask.requires_together || level == static_cast<int>(ask.widest)) break;
   }
   return {};
 }
@@ -508,12 +491,21 @@ std::optional<Piece> Placing::FindOne(const Ask& ask, std::size_t group, const R
   team_ = key.team;
   user_ = key.user;
   Domain domain;
-  domain.is_everywhere = nodes.empty();
   domain.nodes = std::move(nodes);
-  if (!ask.mixes_models && WantsGpu(ask)) {
-    domain.gpu_model = state_.nodes[run.pieces.front().node].facts.gpu_model;
-    const std::vector<int> models = ModelsOf(ask);
-    if (models.size() == 1) domain.gpu_model.reset();
+  const NodeIndex first = run.pieces.front().node;
+  const Together level = WidestOf(ask);
+  if (domain.nodes.empty() && level != Together::kAnywhere) {
+    const auto domain_of = [&](NodeIndex node) { return DomainOf(state_.nodes[node].facts, node, level); };
+    for (NodeIndex node = 0; node < state_.nodes.size(); ++node) {
+      if (domain_of(node) == domain_of(first)) domain.nodes.push_back(node);
+    }
+  }
+  domain.is_everywhere = domain.nodes.empty();
+  if (!ask.mixes_models && WantsGpu(ask) && ModelsFor(state_, ask).size() > 1) {
+    const std::vector<int> models = ModelsOf(state_, run.pieces);
+    // A single task may lie on several; then no other task can lie on the same.
+    if (models.size() > 1 && ask.groups[group].alternatives.front().gpus > 0) return std::nullopt;
+    if (!models.empty()) domain.gpu_model = models.front();
   }
   const auto spot = Best(ask, group, domain);
   if (!spot) return std::nullopt;

@@ -58,8 +58,8 @@ class Placing {
   std::optional<std::vector<Shift>> Shifts(const Ask& ask, const std::vector<Piece>& pieces, Length length,
                                            TeamIndex team, UserIndex user);
 
-  /// How many tasks of `shape` the node has room for, at most `most`.
-  int Room(NodeIndex node, const Shape& shape, int most);
+  /// How many tasks of `shape` the node has room for, at most `most`; on GPUs of `gpu_model` alone if there is one.
+  int Room(NodeIndex node, const Shape& shape, int most, std::optional<int> gpu_model = {});
 
  private:
   struct Spot {
@@ -81,7 +81,8 @@ class Placing {
   NodeState StateOf(NodeIndex node) const;
   bool Fill(const Ask& ask, const Domain& domain, std::vector<Piece>& pieces);
   std::optional<Spot> Best(const Ask& ask, std::size_t group, const Domain& domain);
-  void Offer(const Ask& ask, const Shape& shape, NodeIndex node, std::optional<Spot>& best);
+  void Offer(const Ask& ask, const Shape& shape, NodeIndex node, std::optional<int> gpu_model,
+             std::optional<Spot>& best);
   std::optional<GpuMask> On(const Ask& ask, const Shape& shape, NodeIndex node, const NodeState& state);
   bool HoldsStand(NodeIndex node, const Shape& shape, GpuMask gpus, std::vector<Shift>* shifts = nullptr) const;
   Left LeftAt(NodeIndex node, Time moment, const std::vector<Hold>& placed) const;
@@ -95,7 +96,6 @@ class Placing {
   void Put(const Ask& ask, const Piece& piece);
   void Undo();
   std::vector<Domain> DomainsOf(const Ask& ask, Together level, const Domain& within);
-  std::vector<int> ModelsOf(const Ask& ask) const;
 
   Cluster::State& state_;
   Time now_;
@@ -112,6 +112,9 @@ class Placing {
   };
   std::map<NodeIndex, std::vector<Extra>> extras_;  // Tasks placed already.
 };
+
+/// The name of a domain that tasks must share; kAnywhere: 0.
+std::uint64_t DomainOf(const NodeFacts& facts, NodeIndex node, Together level);
 
 /// The node as it will be at `at`: what is expected to have ended by then is gone.
 NodeState StateAt(const Cluster::State& state, NodeIndex node, Time now, Time at);
@@ -137,12 +140,15 @@ std::optional<GpuMask> ChooseGpus(const Cluster::State& cluster, const Ask& ask,
 std::optional<GpuMask> ServedOn(const Cluster::State& cluster, const Node& node, const Hold& hold,
                                 const NodeState& state);
 
-/// Less room by what a hold keeps; never below nothing, because the hold may get it from jobs that end.
-void Deduct(NodeState& state, const Shape& shape, GpuMask gpus);
+/// A hold is deducted (never below nothing) because it may get what it keeps from jobs that end.
+using placement::Deduct;
+using placement::FitsOn;
 void DeductHost(NodeState& state, const Shape& shape);
 
-/// `shape` fits on just these GPUs.
-bool FitsOn(const NodeState& state, const Shape& shape, GpuMask gpus);
+/// The node if nothing ran there; what is out of service is taken.
+NodeState IdleState(const Node& node);
+/// The node without the piece, of which what is out of service stays so.
+void ReleasePiece(const Node& node, const RunPiece& piece, NodeState& after);
 
 /// Less what drains: another hold may not move there.
 NodeState Undrained(const Node& node, const NodeState& state);

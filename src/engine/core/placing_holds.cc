@@ -1,5 +1,6 @@
 // Whether what is held on a node can still be served once a task lies there: at its own time, if need be on other GPUs.
 #include <algorithm>
+#include <bit>
 #include <utility>
 
 #include "engine/core/placing.h"
@@ -66,7 +67,7 @@ bool Placing::HoldsStand(NodeIndex index, const Shape& shape, GpuMask gpus, std:
     }
     if (is_open) {
       rest.gpus = static_cast<GpuMask>(rest.gpus & ~gpus);
-      rest.shape.gpus = static_cast<std::int16_t>(__builtin_popcount(rest.gpus));
+      rest.shape.gpus = static_cast<std::int16_t>(std::popcount(placement::GpusOf(rest.gpus)));
     } else if (overlaps || has_moved) {
       // At its own time, and once the new task has come to it.
       Left room = LeftAt(index, from, placed);
@@ -126,13 +127,6 @@ bool Placing::Left::Add(const Placing& placing, NodeIndex index, const Shape& sh
   return take(shape, gpus);
 }
 
-void Placing::Left::Meet(const Left& other) {
-  left.cpu_free = std::min(left.cpu_free, other.left.cpu_free);
-  left.memory_free = std::min(left.memory_free, other.left.memory_free);
-  for (std::size_t gpu = 0; gpu < left.gpus; ++gpu) {
-    left.free_milli[gpu] = std::min(left.free_milli[gpu], other.left.free_milli[gpu]);
-  }
-  placement::Block(left, 0);  // Counts anew.
-}
+void Placing::Left::Meet(const Left& other) { left = placement::Less(left, other.left); }
 
 }  // namespace divvy::core

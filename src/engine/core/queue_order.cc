@@ -15,10 +15,6 @@ struct Cursor {
   static bool Later(const Cursor& a, const Cursor& b) { return b.key < a.key; }
 };
 
-Key KeyAt(const Cluster::State& state, ClassIndex index, const Place& place, Time now) {
-  return KeyOf(state.rules, state.teams, state.StandingOf(index, place), now);
-}
-
 }  // namespace
 
 std::vector<JobId> QueueOrder(const Cluster& cluster, Time now, std::size_t limit) {
@@ -28,7 +24,7 @@ std::vector<JobId> QueueOrder(const Cluster& cluster, Time now, std::size_t limi
   for (ClassIndex index = 0; index < state.classes.size(); ++index) {
     const Line& line = state.classes[index].line;
     if (line.empty()) continue;
-    heap.push_back({KeyAt(state, index, line.At(line.begin()).place, now), index, line.begin()});
+    heap.push_back({state.KeyAt(index, line.At(line.begin()).place, now), index, line.begin()});
   }
   std::make_heap(heap.begin(), heap.end(), Cursor::Later);
   std::vector<JobId> order;
@@ -42,7 +38,7 @@ std::vector<JobId> QueueOrder(const Cluster& cluster, Time now, std::size_t limi
       heap.pop_back();
       continue;
     }
-    next.key = KeyAt(state, next.job_class, line.At(next.at).place, now);
+    next.key = state.KeyAt(next.job_class, line.At(next.at).place, now);
     std::push_heap(heap.begin(), heap.end(), Cursor::Later);
   }
   if (order.size() >= most) return order;

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/result.h"
+#include "engine/core/caps.h"
 #include "engine/core/placing.h"
 
 namespace divvy::core {
@@ -93,6 +94,7 @@ GpuMask OneMore(Cluster& cluster, JobId id, const Taste& taste, Time now) {
   if (run.is_leaving || !run.leaving.empty() || run.end <= now) return 0;
   const JobClass& job_class = state.classes[run.job_class];
   const ClassKey& key = job_class.key;
+  if (RoomToGrow(state, key.caps) < placement::kGpuMilli) return 0;
   if (state.teams.OverLimit(key.team, placement::kGpuMilli) != kRootTeam) return 0;
   if (job_class.is_firm() && state.teams.OverFirmQuota(key.team, placement::kGpuMilli) != kRootTeam) return 0;
   const NodeIndex index = run.pieces.front().node;

@@ -10,7 +10,7 @@ namespace divvy::core {
 enum class Order {
   kSmallFirst,  // Priority, escalated, fewer GPUs, longest wait.
   kFifo,        // Priority, longest wait.
-  kFair,        // Team below quota, least served team, decayed use of the user, then as kSmallFirst.
+  kFair,        // Team below quota, least served team, the team that used least lately, then as kSmallFirst.
   kShortest,    // Priority, predicted GPU time with ageing.
 };
 
@@ -21,14 +21,22 @@ enum class Backfill {
   kAnything,  // Whatever fits, without any reservation. For comparison: it starves large jobs.
 };
 
-struct Rules {
+/// How the jobs of one pool stand in line.
+struct PoolRules {
   Order order = Order::kSmallFirst;
-  Backfill backfill = Backfill::kReserved;
   Duration escalate_after = std::chrono::hours(1);  // Valohai's figure; 0: never.
   /// kShortest: a job that waits so long counts as shorter by its own predicted length.
   double ageing = 1.0;
   /// kFair: inside a team by priority and wait; else small jobs first as in kSmallFirst.
   bool fair_is_fifo = false;
+  int tier = 0;  // Where pools share nodes, jobs of a higher one go first.
+
+  friend bool operator==(const PoolRules&, const PoolRules&) = default;
+};
+
+/// Those of all pools, and of the pool that needs no name.
+struct Rules : PoolRules {
+  Backfill backfill = Backfill::kReserved;
   /// Ends of running jobs without a time limit are taken from predictions, for plans and estimates.
   bool uses_predictions = true;
 

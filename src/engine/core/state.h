@@ -51,6 +51,7 @@ struct Front {
   bool is_waiting = false;  // Somebody is in line.
   bool wants_gpu = false;
   TeamIndex team = kRootTeam;
+  PoolIndex pool = kWholeCluster;
   bool is_plain = true;  // `shape` is all there is to it: one task, no alternatives.
   Shape shape;
   Time since = kNoTime;  // Of the head.
@@ -103,11 +104,22 @@ struct Node {
   bool is_mixed() const { return !facts.gpu_kinds.empty(); }
 };
 
+/// What counts against a cap.
+struct CapUse {
+  std::int64_t jobs = 0;
+  std::int64_t milli = 0;
+};
+
+/// caps.h has its rules.
 struct Cap {
   std::string name;
-  int limit = 0;
+  int limit = 0;  // Of jobs; 0: none.
   int running = 0;
   std::set<ClassIndex> classes;  // That have somebody in line.
+  std::int64_t milli_limit = 0;  // Of thousandths of GPUs that they hold together; 0: none.
+  std::int64_t milli = 0;
+
+  bool is_bound() const { return limit > 0 || milli_limit > 0; }
 };
 
 struct PromiseSlot {
@@ -132,6 +144,7 @@ struct Cluster::State {
   explicit State(Rules given, Duration half_life) : rules(given), teams(half_life) {}
 
   Rules rules;
+  std::vector<PoolRules> pools = std::vector<PoolRules>(1);  // The first are those of `rules`.
   Teams teams;
   std::vector<Node> nodes;
   std::optional<placement::Fleet> fleet;  // Nodes with holds, and mixed ones, show no room here: they are looked at
@@ -148,7 +161,8 @@ struct Cluster::State {
     std::int64_t milli = 0;  // Of its first job.
     std::array<std::int64_t, kTeamRanks> rank{};
   };
-  std::vector<TeamFront> team_fronts;  // kFair: who is first in each team, as of the last round.
+  // kFair: who is first in each team, as of the last round; pool by pool.
+  std::vector<TeamFront> team_fronts;
   std::vector<Cap> caps;
   std::unordered_map<JobId, Waiting> waiting;  // For look-up only, as is `running`.
   std::unordered_map<JobId, Run> running;
@@ -160,6 +174,7 @@ struct Cluster::State {
   std::vector<PromiseSlot> promises;               // By key.
   std::vector<Booking> bookings;
   std::uint64_t waiting_count = 0;
+  std::vector<Carving> carvings;  // Since the last plan.
   // What changed since the last decision.
   std::vector<NodeIndex> grown;
   std::vector<ClassIndex> fresh;
@@ -170,7 +185,8 @@ struct Cluster::State {
   /// Counts what can give a start to a job that could be promised none: something became free that no end announced.
   std::uint64_t room_epoch = 1;
   std::uint64_t round = 0;  // Rounds of all decisions.
-  JobId heads[2];           // The first blocked job of each kind as of the last round; may be none.
+  /// The first blocked job of each pool and kind (HeadOf) as of the last round; may be none.
+  std::vector<JobId> heads = std::vector<JobId>(2);
   Time bookings_seen = kNoTime;
   std::set<ClassIndex> team_blocked;  // Were refused for a team's limit or quota since it last shrank.
   // Taking back.
@@ -184,6 +200,8 @@ struct Cluster::State {
   // --- cluster.cc
   void MakeFleet();
   void Rebuild(NodeIndex node);
+  /// A node that is as it was bought.
+  static NodeState EmptyState(const NodeFacts& facts);
   void Show(NodeIndex node);  // To the fleet.
   void Grow(NodeIndex node);
   void Freshen(ClassIndex index);
@@ -193,6 +211,14 @@ struct Cluster::State {
   void StepOut(JobId id, const Waiting& entry);
   void HeadChanged(ClassIndex index, Time now);
   Standing StandingOf(ClassIndex index, const Place& place) const;
+  Key KeyAt(ClassIndex index, const Place& place, Time now) const;
+  PoolIndex PoolOf(ClassIndex index) const { return fronts[index].pool; }
+  const PoolRules& RulesOf(ClassIndex index) const { return pools[PoolOf(index)]; }
+  bool IsEscalatedAt(ClassIndex index, Time since, Time now) const { return IsEscalated(RulesOf(index), since, now); }
+  bool IsFair(ClassIndex index) const { return RulesOf(index).order == Order::kFair; }
+  bool IsAnyFair() const;
+  std::size_t HeadOf(ClassIndex index) const { return 2 * std::size_t{PoolOf(index)} + fronts[index].wants_gpu; }
+  std::size_t FrontOf(ClassIndex index) const { return PoolOf(index) * teams.size() + fronts[index].team; }
   void FindTeamFronts(Time now);
   void TakePiece(JobId job, const Run& run, const Piece& piece);
   void DropPiece(JobId job, const Piece& piece);
@@ -210,7 +236,7 @@ struct Cluster::State {
   void AddHold(NodeIndex node, Hold hold);
   void DropHolds(NodeIndex node, JobId entry, std::uint64_t booking);
   void DropPromise(std::size_t index);
-  void FreshenCaps(ClassIndex index);  // Those that share a cap with it, and it.
+  void FreshenRights(ClassIndex index);  // Those that share a cap or a team with it, and it.
   void DropBooking(std::size_t index);
   /// Bookings that have begun are open to their owners from now on; those that are over bind nobody.
   void TurnBookings(Time now);

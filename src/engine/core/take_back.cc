@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "base/result.h"
+#include "engine/core/caps.h"
 #include "engine/core/claims.h"
 #include "engine/core/pass.h"
 #include "engine/core/placing.h"
@@ -53,8 +54,7 @@ std::optional<Seizure> Look(Cluster::State& state, Time now, const Taker& taker,
     again_at = patient;
     return found;
   }
-  const bool is_firm = state.classes[taker.job_class].is_firm();
-  if (!found && rules.consolidates && !is_firm) found = search.Find(TakeMode::kMove, true);
+  if (!found && rules.consolidates) found = search.Find(TakeMode::kMove, true);
   for (const auto& [is_on, mode] : {std::pair(rules.reclaims && state.teams.has_rules(), TakeMode::kReclaim),
                                     std::pair(rules.preempts, TakeMode::kPreempt)}) {
     if (!is_on || found) continue;
@@ -67,11 +67,7 @@ std::optional<Seizure> Look(Cluster::State& state, Time now, const Taker& taker,
 
 /// Something could be had for the job, sooner than what it is promised.
 bool IsWorthALook(const Cluster::State& state, const Taker& taker, Time now) {
-  const JobClass& job_class = state.classes[taker.job_class];
-  for (const CapIndex cap : job_class.key.caps) {
-    if (state.caps[cap].limit > 0 && state.caps[cap].running >= state.caps[cap].limit) return false;
-  }
-  if (BarrierOf(state, taker.job_class).could_never_run) return false;
+  if (!FitsItsCaps(state, taker.job_class) || BarrierOf(state, taker.job_class).could_never_run) return false;
   const PromiseSlot* slot = SlotOf(state, taker.place.id);
   return slot == nullptr || slot->promise.start > AddSaturating(now, state.rules.grace);
 }
@@ -114,7 +110,7 @@ void Cluster::State::ResumeMoved(JobId id, Time now) {
   slot.promise = {id, now, true, true, moved.to};
   slot.job_class = entry->second.job_class;
   slot.wants_gpu = classes[slot.job_class].wants_gpu;
-  slot.key = KeyOf(rules, teams, StandingOf(slot.job_class, entry->second.place), now);
+  slot.key = KeyAt(slot.job_class, entry->second.place, now);
   InsertSlot(*this, std::move(slot));
 }
 
@@ -233,7 +229,7 @@ void TakeBack(Cluster::State& state, Time now, Plan& plan) {
     const Line::Position next = job_class.line.Next(job_class.line.LowerBound(head.taker.place));
     if (job_class.line.IsEnd(next)) continue;
     head.taker.place = job_class.line.At(next).place;
-    head.key = KeyOf(rules, state.teams, state.StandingOf(head.taker.job_class, head.taker.place), now);
+    head.key = state.KeyAt(head.taker.job_class, head.taker.place, now);
     heads.push_back(std::move(head));
     std::push_heap(heads.begin(), heads.end(), Head::Later);
   }

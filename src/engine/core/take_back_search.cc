@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <map>
-#include <tuple>
 #include <utility>
 
 #include "engine/core/placing.h"
@@ -37,12 +36,19 @@ Search::Search(Cluster::State& state, Time now, const Taker& taker, const std::s
   }
 }
 
+// Seen from now: it begins when those who make room have left.
+Length Search::LengthAfterGrace(const ClassKey& key) const {
+  const auto after = [&](Duration length) { return length > Duration(0) ? length + state_.rules.grace : length; };
+  const Length length = LengthOf(state_.rules, key);
+  return {after(length.sure), after(length.likely)};
+}
+
 std::vector<Piece> Search::PlaceTaker() {
   Placing placing(state_, now_, now_);
   const ClassKey& key = taker_class_.key;
-  if (node_)
-    return placing.Find(ask_, LengthOf(state_.rules, key), std::vector<NodeIndex>{*node_}, false, key.team, key.user);
-  return placing.Find(ask_, LengthOf(state_.rules, key), {}, true, key.team, key.user);
+  const Length length = LengthAfterGrace(key);
+  if (node_) return placing.Find(ask_, length, std::vector<NodeIndex>{*node_}, false, key.team, key.user);
+  return placing.Find(ask_, length, {}, true, key.team, key.user);
 }
 
 std::optional<Seizure> Search::Nothing() {
@@ -89,6 +95,7 @@ Search::Victim Search::Describe(const Run& run) const {
   victim.priority = run.priority;
   victim.can_move = job_class.key.preemptible == Preemptible::kPause;
   victim.milli = state_.MilliOf(run);
+  victim.rank = RankOf(run);
   // The last to come is the first to go.
   std::vector<int> spare(ask.groups.size());
   for (const Piece& piece : run.pieces) spare[piece.group] += 1;
@@ -120,10 +127,7 @@ std::vector<Search::Victim> Search::Collect(TakeMode mode) {
   for (const auto& [id, run] : state_.running) {
     if (MayBeTaken(mode, run)) runs.push_back(&run);
   }
-  const auto rank = [](const Run& run) {
-    return std::tuple(run.priority, -run.queued_at.time_since_epoch().count(), ~run.id.value());
-  };
-  std::sort(runs.begin(), runs.end(), [&](const Run* a, const Run* b) { return rank(*a) < rank(*b); });
+  std::sort(runs.begin(), runs.end(), [](const Run* a, const Run* b) { return RankOf(*a) < RankOf(*b); });
   std::vector<Victim> victims;
   victims.reserve(runs.size());
   for (const Run* run : runs) victims.push_back(Describe(*run));
@@ -198,12 +202,13 @@ std::optional<Seizure> Search::Find(TakeMode mode, bool moves_all) {
         if (runs.empty() || runs.back() != victim.run) runs.push_back(victim.run);
       }
     }
-    // Where least is missing first: it bounds the rest.
+    // Where least is missing first, then where the first of equal victims are: it bounds the rest.
     std::vector<NodeIndex> nodes;
     for (const auto& [node, runs] : by_node) nodes.push_back(node);
-    std::stable_sort(nodes.begin(), nodes.end(), [&](NodeIndex a, NodeIndex b) {
-      return state_.nodes[a].state.gpu_free > state_.nodes[b].state.gpu_free;
-    });
+    const auto order_of = [&](NodeIndex node) {
+      return std::pair(-state_.nodes[node].state.gpu_free, RankOf(*by_node.at(node).front()));
+    };
+    std::stable_sort(nodes.begin(), nodes.end(), [&](NodeIndex a, NodeIndex b) { return order_of(a) < order_of(b); });
     for (const NodeIndex node : nodes) {
       if (steps_left_ <= 0) break;
       node_ = node;
@@ -241,21 +246,35 @@ bool Search::CouldFit() const {
                      [&](const Shape& shape) { return placement::Fits(state_.nodes[*node_].state, shape); });
 }
 
-// Sets in the order of their first members, so that of equal ones the first found stays. A set that will do is not
-// made larger: that only costs more.
+std::vector<Search::Rank> Search::RanksOf(const std::vector<Choice>& set) const {
+  std::vector<Rank> ranks;
+  for (const Choice& choice : set) ranks.push_back(victims_[choice.victim].rank);
+  std::sort(ranks.begin(), ranks.end());
+  return ranks;
+}
+
+bool Search::IsBetter(const Toll& toll, const std::vector<Choice>& set) const {
+  if (!best_ || toll < best_->toll) return true;
+  return toll == best_->toll && RanksOf(set) < best_ranks_;
+}
+
+// A set that will do is not made larger: that only costs more.
 void Search::Descend(std::size_t first, const Toll& toll) {
   for (std::size_t i = first; i < victims_.size(); ++i) {
     const std::size_t levels = victims_[i].surplus.size() + 1;
     for (std::size_t level = 1; level <= levels; ++level) {
       const Choice choice{i, level};
       const Toll sum = Sum(toll, TollOf(choice));
-      if (best_ && sum >= best_->toll) continue;
-      if (steps_left_-- <= 0) return;
-      const std::size_t mark = trial_.mark();
+      if (best_ && sum > best_->toll) continue;
+      if (steps_left_ <= 0) return;
       chosen_.push_back(choice);
-      RemoveChoice(choice);
-      if (!CouldFit() || !Accept(sum)) Descend(i + 1, sum);
-      trial_.BackTo(mark);
+      if (IsBetter(sum, chosen_)) {
+        steps_left_ -= 1;
+        const std::size_t mark = trial_.mark();
+        RemoveChoice(choice);
+        if (!CouldFit() || !Accept(sum)) Descend(i + 1, sum);
+        trial_.BackTo(mark);
+      }
       chosen_.pop_back();
     }
   }
@@ -279,7 +298,7 @@ void Search::Greedy() {
     for (const Choice& choice : set) RemoveChoice(choice);
     steps_left_ -= static_cast<int>(set.size());
     const Toll toll = toll_of(set);
-    return !(best_ && toll >= best_->toll) && CouldFit() && Accept(toll);
+    return IsBetter(toll, set) && CouldFit() && Accept(toll);
   };
   // Surplus first, then whole jobs, each only if the rules allow it beside the others.
   std::vector<Choice> set;
@@ -332,6 +351,7 @@ bool Search::Accept(const Toll& toll) {
   trial_.BackTo(mark);
   if (!is_placed) return false;
   best_ = std::move(seizure);
+  best_ranks_ = RanksOf(chosen_);
   return true;
 }
 
@@ -357,9 +377,9 @@ bool Search::PlaceVictims(Seizure& seizure) {
           whole.groups[group].least = static_cast<std::int32_t>(std::count_if(
               part.from.begin(), part.from.end(), [&](const Piece& piece) { return piece.group == group; }));
         }
-        part.to = placing.Find(whole, LengthOf(state_.rules, key), {}, true, key.team, key.user);
+        part.to = placing.Find(whole, LengthAfterGrace(key), {}, true, key.team, key.user);
         if (part.to.empty() && !moves_all_ && IsElastic(ask)) {
-          part.to = placing.Find(ask, LengthOf(state_.rules, key), {}, true, key.team, key.user);
+          part.to = placing.Find(ask, LengthAfterGrace(key), {}, true, key.team, key.user);
         }
       } else if (part.from.size() == 1) {
         const auto to = placing.FindOne(ask, part.from.front().group, *victim.run, {});

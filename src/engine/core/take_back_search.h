@@ -10,7 +10,7 @@
 //   5. between teams: how little above its share the victim's team is
 //   6. priorities
 //   7. time since they were queued
-// Among equal sets the one with the lowest priorities and the youngest jobs.
+// Among equal sets the one with the lowest priorities and the youngest jobs, wherever they lie.
 //
 // A task runs on one node, so for a job of one task the cheapest set lies on one node: each node is searched on its
 // own. Up to kExactVictims jobs are searched exactly, by subsets with pruning; more of them greedily: the cheapest are
@@ -20,8 +20,10 @@
 #include <array>
 #include <optional>
 #include <set>
+#include <tuple>
 #include <vector>
 
+#include "engine/core/placing.h"
 #include "engine/core/take_back_rights.h"
 #include "engine/core/take_back_trial.h"
 
@@ -71,6 +73,11 @@ class Search {
   Time again_at() const { return again_at_; }
 
  private:
+  /// Among equal victims the smaller goes: of lower priority, then the younger, then the later one.
+  using Rank = std::tuple<int, std::int64_t, std::uint64_t>;
+  static Rank RankOf(const Run& run) {
+    return {run.priority, -run.queued_at.time_since_epoch().count(), ~run.id.value()};
+  }
   struct Victim {
     JobId job;
     const Run* run = nullptr;
@@ -83,6 +90,7 @@ class Search {
     std::int64_t milli = 0;
     bool is_within = false;  // Its team holds no more than its share.
     std::int64_t evenness = 0;
+    Rank rank;
   };
   /// How much of a victim is taken: 0 nothing, up to surplus.size() that much of the surplus, one more: all.
   struct Choice {
@@ -105,7 +113,11 @@ class Search {
   void Greedy();
   void RemoveChoice(const Choice& choice);
   bool CouldFit() const;
+  /// Cheaper than the best, or as cheap and better by rank.
+  bool IsBetter(const Toll& toll, const std::vector<Choice>& set) const;
+  std::vector<Rank> RanksOf(const std::vector<Choice>& set) const;
   bool Accept(const Toll& toll);
+  Length LengthAfterGrace(const ClassKey& key) const;
   std::vector<Piece> PlaceTaker();
   bool PlaceVictims(Seizure& seizure);
 
@@ -123,6 +135,7 @@ class Search {
   std::vector<Victim> victims_;
   std::vector<Choice> chosen_;
   std::optional<Seizure> best_;
+  std::vector<Rank> best_ranks_;
   int steps_left_ = 0;
   Time again_at_ = kNever;
 };

@@ -65,18 +65,34 @@ void Teams::SetUsage(TeamIndex team, double usage, Time at) {
   one.counted_until = at;
 }
 
-TeamIndex Teams::OverLimit(TeamIndex team, std::int64_t milli) const {
+TeamIndex Teams::OverLimit(TeamIndex team, std::int64_t milli, const TeamUse& kept) const {
   for (TeamIndex at = team; at != kRootTeam; at = teams_[at].spec.parent) {
-    if (teams_[at].spec.limit_milli != kNoBound && teams_[at].running + milli > teams_[at].spec.limit_milli) return at;
+    const std::int64_t limit = teams_[at].spec.limit_milli;
+    const std::int64_t held = teams_[at].running + (at < kept.size() ? kept[at] : 0);
+    if (limit != kNoBound && held + milli > limit) return at;
   }
   return kRootTeam;
 }
 
-TeamIndex Teams::OverFirmQuota(TeamIndex team, std::int64_t milli) const {
+TeamIndex Teams::OverFirmQuota(TeamIndex team, std::int64_t milli, const TeamUse& kept) const {
   for (TeamIndex at = team; at != kRootTeam; at = teams_[at].spec.parent) {
-    if (teams_[at].spec.quota_milli != kNoBound && teams_[at].firm + milli > teams_[at].spec.quota_milli) return at;
+    const std::int64_t quota = teams_[at].spec.quota_milli;
+    const std::int64_t held = teams_[at].firm + (at < kept.size() ? kept[at] : 0);
+    if (quota != kNoBound && held + milli > quota) return at;
   }
   return kRootTeam;
+}
+
+bool Teams::ShareABound(TeamIndex a, TeamIndex b) const {
+  const auto is_within = [&](TeamIndex team, TeamIndex above) {
+    while (team != kRootTeam && team != above) team = teams_[team].spec.parent;
+    return team == above;
+  };
+  for (; a != kRootTeam; a = teams_[a].spec.parent) {
+    const TeamSpec& spec = teams_[a].spec;
+    if ((spec.limit_milli != kNoBound || spec.quota_milli != kNoBound) && is_within(b, a)) return true;
+  }
+  return false;
 }
 
 void Teams::DivideShares() const {

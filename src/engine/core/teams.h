@@ -27,6 +27,9 @@ struct TeamSpec {
   int priority = 0;          // The surplus goes to the highest first.
 };
 
+/// Thousandths of GPUs by team, each with those below it. Shorter than there are teams: 0 for the rest.
+using TeamUse = std::vector<std::int64_t>;
+
 class Teams {
  public:
   explicit Teams(Duration half_life) : half_life_(half_life) { Reset({}); }
@@ -53,10 +56,14 @@ class Teams {
   /// It had used so much as of `at`; what it runs counts from then on.
   void SetUsage(TeamIndex team, double usage, Time at);
 
-  /// The first team, from `team` upwards, whose limit has no room for `milli` more; kRootTeam: none has.
-  TeamIndex OverLimit(TeamIndex team, std::int64_t milli) const;
+  /// The first team, from `team` upwards, whose limit has no room for `milli` more beside what runs and what is kept;
+  /// kRootTeam: all have.
+  TeamIndex OverLimit(TeamIndex team, std::int64_t milli, const TeamUse& kept = {}) const;
   /// The same of quotas, by what is firm.
-  TeamIndex OverFirmQuota(TeamIndex team, std::int64_t milli) const;
+  TeamIndex OverFirmQuota(TeamIndex team, std::int64_t milli, const TeamUse& kept = {}) const;
+
+  /// A team that both belong to has a limit or a quota.
+  bool ShareABound(TeamIndex a, TeamIndex b) const;
 
   /// What the team may hold of the cluster as it is, by the rule above.
   std::int64_t FairShare(TeamIndex team) const;

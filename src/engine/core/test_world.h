@@ -53,6 +53,17 @@ inline Job MakeJob(Cluster& cluster, std::uint64_t id, const Ask& ask, Time queu
   return job;
 }
 
+/// Those of these kinds of GPUs, and of nodes that mix them with others.
+inline placement::ModelSet Accepting(const Cluster& cluster, placement::ModelSet kinds) {
+  placement::ModelSet accepted = kinds;
+  for (NodeIndex node = 0; node < cluster.node_count(); ++node) {
+    for (const std::uint8_t kind : cluster.node(node).gpu_kinds) {
+      if (((kinds >> kind) & 1) != 0) accepted |= placement::ModelSet{1} << cluster.node(node).kind;
+    }
+  }
+  return accepted;
+}
+
 /// SplitMix64.
 class Draws {
  public:
@@ -68,5 +79,14 @@ class Draws {
  private:
   std::uint64_t state_;
 };
+
+/// Its GPUs are of `kinds` kinds, each a model of its own; `kind`: the node's own.
+inline void MixKinds(Draws& draws, int kinds, NodeFacts& facts, int kind) {
+  facts.kind = facts.gpu_model = kind;
+  for (int gpu = 0; gpu < facts.gpus; ++gpu) {
+    facts.gpu_kinds.push_back(static_cast<std::uint8_t>(draws.Below(kinds)));
+    facts.gpu_models.push_back(facts.gpu_kinds.back());
+  }
+}
 
 }  // namespace divvy::core

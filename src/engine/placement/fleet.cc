@@ -17,17 +17,28 @@ std::uint64_t Hash(const Shape& shape) {
   std::uint64_t hash = 0x9e3779b97f4a7c15;
   for (const std::uint64_t part :
        {static_cast<std::uint64_t>(shape.cpu_milli), static_cast<std::uint64_t>(shape.memory_mib),
-        static_cast<std::uint64_t>(shape.gpu_milli()), static_cast<std::uint64_t>(shape.gpus), shape.models}) {
+        static_cast<std::uint64_t>(shape.gpu_milli()), static_cast<std::uint64_t>(shape.gpus), shape.models,
+        static_cast<std::uint64_t>(shape.gpu_memory_mib),
+        shape.slice ? 1 + static_cast<std::uint64_t>(*shape.slice) : 0}) {
     hash = (hash ^ part) * 0xff51afd7ed558ccd;
     hash ^= hash >> 32;
   }
   return hash;
 }
 
+bool IsFull(const NodeState& node) { return node.most_free == 0 && node.sliceable == 0; }
+
 }  // namespace
 
 Fleet::Fleet(std::vector<NodeState> nodes, std::shared_ptr<const Scorer> scorer)
-    : nodes_(std::move(nodes)), worth_(nodes_.size()), last_change_(nodes_.size(), 0) {
+    : nodes_(std::move(nodes)), worth_(nodes_.size()), alike_(nodes_.size()), last_change_(nodes_.size(), 0) {
+  std::array<std::pair<const NodeState*, std::uint64_t>, kMaxModels> last{};
+  for (std::size_t node = 0; node < nodes_.size(); ++node) {
+    auto& [state, number] = last[nodes_[node].model];
+    if (state == nullptr || !(*state == nodes_[node])) number = ++next_alike_;
+    state = &nodes_[node];
+    alike_[node] = IsFull(nodes_[node]) ? 0 : number;
+  }
   SetScorer(std::move(scorer));
 }
 
@@ -49,23 +60,33 @@ ShapeIndex Fleet::Know(const Shape& shape) {
 }
 
 void Fleet::Rate(Known& known, std::size_t node) {
-  known.scores->Set(node, scorer_->Rate(nodes_[node], worth_[node], known.shape));
+  known.scores->Set(node, RateNode(*scorer_, nodes_[node], worth_[node], known.shape));
+}
+
+// On a cluster that is empty most nodes rate alike, and on a full one most have no room: neither kind is looked at.
+std::vector<Score> Fleet::RateAll(const Shape& shape) const {
+  std::vector<Score> scores(nodes_.size());
+  constexpr std::size_t kMostKnown = 64;
+  std::array<std::pair<std::uint64_t, Score>, kMostKnown> rated{};
+  for (std::size_t node = 0; node < nodes_.size(); ++node) {
+    if (alike_[node] == 0 && shape.gpus > 0) {
+      scores[node] = kNoRoom;
+      continue;
+    }
+    auto& [alike, score] = rated[alike_[node] % kMostKnown];
+    if (alike != alike_[node] || alike == 0) {
+      score = RateNode(*scorer_, nodes_[node], worth_[node], shape);
+      alike = alike_[node];
+    }
+    scores[node] = score;
+  }
+  return scores;
 }
 
 ScoreIndex& Fleet::CatchUp(Known& known) {
   const std::uint64_t now = log_from_ + log_.size();
   if (!known.scores) {
-    known.scores.emplace(nodes_.size());
-    // Nodes of one model in one state rate alike, and on a cluster that is empty or full most of them are.
-    std::array<std::pair<const NodeState*, Score>, kMaxModels> last{};
-    for (std::size_t node = 0; node < nodes_.size(); ++node) {
-      auto& [state, score] = last[nodes_[node].model];
-      if (state == nullptr || !(*state == nodes_[node])) {
-        score = scorer_->Rate(nodes_[node], worth_[node], known.shape);
-        state = &nodes_[node];
-      }
-      if (score != kNoRoom) known.scores->Set(node, score);
-    }
+    known.scores.emplace(RateAll(known.shape));
   } else if (known.caught_up < log_from_) {
     for (std::size_t node = 0; node < nodes_.size(); ++node) {
       if (last_change_[node] >= known.caught_up) Rate(known, node);
@@ -86,7 +107,7 @@ std::optional<Spot> Fleet::Find(ShapeIndex shape) {
   if (scores.best() == kNoRoom) return std::nullopt;
   const std::size_t node = scores.First();
   return Spot{static_cast<NodeIndex>(node),
-              known.shape.gpus == 0 ? GpuMask{0} : scorer_->Choose(nodes_[node], worth_[node], known.shape)};
+              known.shape.gpus == 0 ? GpuMask{0} : ChooseOn(*scorer_, nodes_[node], worth_[node], known.shape)};
 }
 
 std::optional<Spot> Fleet::FindAnywhere(ShapeIndex shape, std::uint64_t node_draw, std::uint64_t gpu_draw) {
@@ -100,12 +121,11 @@ std::optional<Spot> Fleet::FindAnywhere(ShapeIndex shape, std::uint64_t node_dra
   while (scores.At(chosen) == kNoRoom || skip-- > 0) ++chosen;
 
   const NodeState& node = nodes_[chosen];
+  if (known.shape.slice) return Spot{static_cast<NodeIndex>(chosen), ChooseSlice(node, *known.shape.slice)};
   Spot spot{static_cast<NodeIndex>(chosen), 0};
   for (int left = known.shape.gpus; left > 0; --left) {
     std::uint64_t free = 0;
-    const auto is_open = [&](int gpu) {
-      return ((spot.gpus >> gpu) & 1) == 0 && node.free_milli[static_cast<std::size_t>(gpu)] >= known.shape.milli;
-    };
+    const auto is_open = [&](int gpu) { return ((spot.gpus >> gpu) & 1) == 0 && FitsGpu(node, gpu, known.shape); };
     for (int gpu = 0; gpu < node.gpus; ++gpu) free += is_open(gpu);
     skip = gpu_draw % free;
     gpu_draw /= free;
@@ -134,6 +154,7 @@ void Fleet::Set(NodeIndex node, const NodeState& state) {
 
 void Fleet::Note(NodeIndex node) {
   worth_[node] = scorer_->Worth(nodes_[node]);
+  alike_[node] = IsFull(nodes_[node]) ? 0 : ++next_alike_;
   if (log_.size() >= std::max(nodes_.size(), kShortestLog)) {
     log_from_ += log_.size();
     log_.clear();

@@ -62,10 +62,15 @@ class Fleet {
   ScoreIndex& CatchUp(Known& known);
   void Rate(Known& known, std::size_t node);
   void Note(NodeIndex node);
+  std::vector<Score> RateAll(const Shape& shape) const;
 
   std::vector<NodeState> nodes_;
   std::shared_ptr<const Scorer> scorer_;
   std::vector<std::int64_t> worth_;  // Of each node, as the scorer has it.
+  // Nodes with the same number are in the same state: those that were so from the start and have not changed. 0: they
+  // have no room on any GPU, and may differ in all else.
+  std::vector<std::uint64_t> alike_;
+  std::uint64_t next_alike_ = 0;
   std::vector<Known> shapes_;
   std::unordered_map<std::uint64_t, std::vector<ShapeIndex>> by_hash_;  // For look-up only.
   // Changes are numbered from 1, so that a node that never changed is never behind. The log has those from log_from_

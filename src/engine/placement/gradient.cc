@@ -62,7 +62,7 @@ Gradient::Pick Gradient::Best(const NodeState& node, std::int64_t worth, const S
   const std::int64_t fixed = asked * total - worth - scarcity - cores;
   if (!shape.is_share()) {
     NodeState after = node;
-    Take(after, shape, shape.milli == kGpuMilli ? FirstGpus(node, shape) : TightestGpus(node, shape));
+    Take(after, shape, shape.is_whole() ? FirstGpus(node, shape) : TightestGpus(node, shape));
     return {ScoreOf(fixed + fragmentation_.UsefulWith(after, row, after.whole)), -1};
   }
 
@@ -77,7 +77,7 @@ Gradient::Pick Gradient::Best(const NodeState& node, std::int64_t worth, const S
   int tried = -1;
   for (std::size_t gpu = 0; gpu < node.gpus; ++gpu) {
     const int free = node.free_milli[gpu];
-    if (free < shape.milli || free == tried) continue;
+    if (free == tried || !FitsGpu(node, static_cast<int>(gpu), shape)) continue;
     tried = free;
     const std::int64_t loss = prices_.waste_milli == 0 ? 0
                                                        : waste_.Loss(free, shape.milli) * prices_.waste_milli / 1000 *
@@ -96,7 +96,7 @@ Score Gradient::Rate(const NodeState& node, std::int64_t worth, const Shape& sha
 }
 
 GpuMask Gradient::Choose(const NodeState& node, std::int64_t worth, const Shape& shape) const {
-  if (!shape.is_share()) return shape.milli == kGpuMilli ? FirstGpus(node, shape) : TightestGpus(node, shape);
+  if (!shape.is_share()) return shape.is_whole() ? FirstGpus(node, shape) : TightestGpus(node, shape);
   return static_cast<GpuMask>(1u << Best(node, worth, shape).gpu);
 }
 

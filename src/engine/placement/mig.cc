@@ -27,10 +27,6 @@ constexpr std::array<Geometry, kMigProfiles> kGeometry = {{
 
 const Geometry& Of(MigProfile profile) { return kGeometry[static_cast<std::size_t>(profile)]; }
 
-std::uint8_t Slices(MigProfile profile, int start) {
-  return static_cast<std::uint8_t>(((1u << Of(profile).memory) - 1) << start);
-}
-
 // Larger profiles first.
 std::array<int, kMigProfiles> Rooms(const MigCut& cut) {
   std::array<int, kMigProfiles> rooms{};
@@ -56,6 +52,15 @@ bool Arrange(MigCut& cut, std::span<const MigProfile> profiles, const std::vecto
 
 }  // namespace
 
+std::uint8_t MigSlices(MigProfile profile, int start) {
+  return static_cast<std::uint8_t>(((1u << Of(profile).memory) - 1) << start);
+}
+
+std::string_view MigProfileName(MigProfile profile) {
+  constexpr std::array<std::string_view, kMigProfiles> kNames = {"1g", "1g-wide", "2g", "3g", "4g", "7g"};
+  return kNames[static_cast<std::size_t>(profile)];
+}
+
 int ComputeSlices(MigProfile profile) { return Of(profile).compute; }
 int MemorySlices(MigProfile profile) { return Of(profile).memory; }
 
@@ -80,17 +85,24 @@ std::optional<MigProfile> MigProfileFromName(std::string_view name, int gpu_memo
 
 bool MigFitsAt(const MigCut& cut, MigProfile profile, int start) {
   if (start < 0 || start >= kMigMemorySlices || ((Of(profile).starts >> start) & 1) == 0) return false;
-  return (cut.memory & Slices(profile, start)) == 0 && cut.compute + Of(profile).compute <= kMigComputeSlices;
+  return (cut.memory & MigSlices(profile, start)) == 0 && cut.compute + Of(profile).compute <= kMigComputeSlices;
+}
+
+bool MigFits(const MigCut& cut, MigProfile profile) {
+  for (int start = 0; start < kMigMemorySlices; ++start) {
+    if (MigFitsAt(cut, profile, start)) return true;
+  }
+  return false;
 }
 
 void MigTake(MigCut& cut, MigProfile profile, int start) {
   DIVVY_ASSERT(MigFitsAt(cut, profile, start));
-  cut.memory = static_cast<std::uint8_t>(cut.memory | Slices(profile, start));
+  cut.memory = static_cast<std::uint8_t>(cut.memory | MigSlices(profile, start));
   cut.compute = static_cast<std::uint8_t>(cut.compute + Of(profile).compute);
 }
 
 void MigRelease(MigCut& cut, MigProfile profile, int start) {
-  const std::uint8_t slices = Slices(profile, start);
+  const std::uint8_t slices = MigSlices(profile, start);
   DIVVY_ASSERT((cut.memory & slices) == slices && cut.compute >= Of(profile).compute);
   cut.memory = static_cast<std::uint8_t>(cut.memory & ~slices);
   cut.compute = static_cast<std::uint8_t>(cut.compute - Of(profile).compute);

@@ -23,6 +23,9 @@ inline constexpr int kMigProfiles = 6;
 int ComputeSlices(MigProfile profile);
 int MemorySlices(MigProfile profile);
 
+/// "1g", "1g-wide", "2g" ...: without the memory, which depends on the GPU.
+std::string_view MigProfileName(MigProfile profile);
+
 /// "2g.10gb" on a GPU of 40 GB, "2g.20gb" on one of 80. Nothing where the GPU has no such profile.
 std::optional<MigProfile> MigProfileFromName(std::string_view name, int gpu_memory_gb);
 
@@ -33,7 +36,15 @@ struct MigCut {
   friend bool operator==(const MigCut&, const MigCut&) = default;
 };
 
+/// Nothing more fits.
+inline constexpr MigCut kFullCut{0xff, kMigComputeSlices};
+
+/// The memory slices of an instance that starts there; bit s: slice s.
+std::uint8_t MigSlices(MigProfile profile, int start);
+
 bool MigFitsAt(const MigCut& cut, MigProfile profile, int start);
+/// Anywhere.
+bool MigFits(const MigCut& cut, MigProfile profile);
 /// Requires: MigFitsAt.
 void MigTake(MigCut& cut, MigProfile profile, int start);
 /// Undoes MigTake.

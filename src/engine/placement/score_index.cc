@@ -4,10 +4,21 @@
 
 namespace divvy::placement {
 
-ScoreIndex::ScoreIndex(std::size_t nodes) {
-  for (std::size_t size = std::max<std::size_t>(nodes, 1);; size = (size + kBlock - 1) / kBlock) {
-    levels_.emplace_back((size + kBlock - 1) / kBlock * kBlock, kNoRoom);
-    if (size <= kBlock) return;
+ScoreIndex::ScoreIndex(std::vector<Score> scores) {
+  while (true) {
+    const std::size_t blocks = std::max<std::size_t>((scores.size() + kBlock - 1) / kBlock, 1);
+    scores.resize(blocks * kBlock, kNoRoom);
+    std::vector<Score> maxima(blocks);
+    for (std::size_t i = 0; i < blocks; ++i) {
+      const auto block = scores.begin() + static_cast<std::ptrdiff_t>(i * kBlock);
+      maxima[i] = *std::max_element(block, block + kBlock);
+    }
+    levels_.push_back(std::move(scores));
+    if (blocks == 1) {
+      best_ = maxima.front();
+      return;
+    }
+    scores = std::move(maxima);
   }
 }
 

@@ -16,7 +16,7 @@ inline constexpr Score kNoRoom = -1;
 
 class ScoreIndex {
  public:
-  explicit ScoreIndex(std::size_t nodes);
+  explicit ScoreIndex(std::vector<Score> scores);
 
   void Set(std::size_t node, Score score);
   Score At(std::size_t node) const { return levels_.front()[node]; }

@@ -11,7 +11,7 @@ namespace {
 
 TEST(ScoreIndex, FindsTheFirstOfTheBestWhateverChanges) {
   for (const std::size_t nodes : {1u, 31u, 32u, 33u, 1000u, 1025u, 3000u}) {
-    ScoreIndex index(nodes);
+    ScoreIndex index(std::vector<Score>(nodes, kNoRoom));
     EXPECT_EQ(index.best(), kNoRoom);
     std::vector<Score> plain(nodes, kNoRoom);
     TestRandom random(nodes);
@@ -25,6 +25,19 @@ TEST(ScoreIndex, FindsTheFirstOfTheBestWhateverChanges) {
       if (*best == kNoRoom) continue;
       ASSERT_EQ(index.First(), static_cast<std::size_t>(best - plain.begin()));
     }
+  }
+}
+
+TEST(ScoreIndex, MadeAtOnceIsAsMadeOneByOne) {
+  for (const std::size_t nodes : {1u, 32u, 33u, 1025u}) {
+    TestRandom random(nodes);
+    std::vector<Score> scores(nodes);
+    for (Score& score : scores) score = static_cast<Score>(random.Below(40) - 1);
+    const ScoreIndex index(scores);
+    const auto best = std::ranges::max_element(scores);
+    ASSERT_EQ(index.best(), *best);
+    EXPECT_EQ(index.First(), static_cast<std::size_t>(best - scores.begin()));
+    for (std::size_t node = 0; node < nodes; ++node) ASSERT_EQ(index.At(node), scores[node]);
   }
 }
 

@@ -24,6 +24,11 @@ class Scorer {
   virtual GpuMask Choose(const NodeState& node, std::int64_t worth, const Shape& shape) const;
 };
 
+/// What a scorer says of a node; of MIG instances, which scorers do not know, SliceScore.
+Score RateNode(const Scorer& scorer, const NodeState& node, std::int64_t worth, const Shape& shape);
+/// Likewise which GPUs. Requires: Fits.
+GpuMask ChooseOn(const Scorer& scorer, const NodeState& node, std::int64_t worth, const Shape& shape);
+
 /// The policies that look at the node and the request alone, for comparison and for those who want them:
 ///
 ///   pack, spread, sequential   fullest node first; emptiest first; the first that fits (GPUs alike)

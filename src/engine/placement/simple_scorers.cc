@@ -58,7 +58,7 @@ class Packing : public Scorer {
       int tightest = kGpuMilli;
       for (int gpu = 0; gpu < node.gpus; ++gpu) {
         const int free = node.free_milli[static_cast<std::size_t>(gpu)];
-        if (free >= shape.milli) tightest = std::min(tightest, free);
+        if (FitsGpu(node, gpu, shape)) tightest = std::min(tightest, free);
       }
       if (tightest < kGpuMilli) return static_cast<Score>(std::max(50, 100 - tightest / 10));
     }
@@ -84,6 +84,15 @@ class Clustering : public Scorer {
 };
 
 }  // namespace
+
+Score RateNode(const Scorer& scorer, const NodeState& node, std::int64_t worth, const Shape& shape) {
+  if (!shape.slice) return scorer.Rate(node, worth, shape);
+  return Fits(node, shape) ? static_cast<Score>(SliceScore(node, *shape.slice)) : kNoRoom;
+}
+
+GpuMask ChooseOn(const Scorer& scorer, const NodeState& node, std::int64_t worth, const Shape& shape) {
+  return shape.slice ? ChooseSlice(node, *shape.slice) : scorer.Choose(node, worth, shape);
+}
 
 GpuMask Scorer::Choose(const NodeState& node, std::int64_t, const Shape& shape) const {
   return TightestGpus(node, shape);

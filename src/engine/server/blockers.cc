@@ -87,6 +87,9 @@ class Finder {
         return Gpus(blocker);
       case core::BlockerKind::kCap:
         return Cap(blocker);
+      case core::BlockerKind::kGpuCap:
+        AddNamed(blocker, Same(BlockerKind::kGpuLimit, blocker, placement::kGpuMilli));
+        return;
       case core::BlockerKind::kTeamLimit:
         AddNamed(blocker, Same(BlockerKind::kTeamLimit, blocker, placement::kGpuMilli));
         return;

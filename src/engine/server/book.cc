@@ -45,10 +45,10 @@ void Book::SetAvailability(GpuIndex gpu, GpuAvailability availability) {
   availability_[gpu] = std::move(availability);
 }
 
-void Book::SetGroupLimit(const GroupName& group, int limit) {
+void Book::SetGroupLimits(const GroupName& group, GroupLimits limits) {
   Group& known = groups_[group];
-  known.limit = std::max(limit, 0);
-  if (known.limit == 0 && known.running == 0) groups_.erase(group);
+  known.limits = limits;
+  if (!known.is_used()) groups_.erase(group);
 }
 
 void Book::Put(WaitingEntry entry) {
@@ -85,7 +85,11 @@ void Book::Adopt(RunningJob job) {
   cpus_claimed_ += job.cpus;
   memory_claimed_ += job.memory;
   if (job.gpus.empty()) cpu_jobs_running_ += 1;
-  for (const GroupName& group : job.groups) groups_[group].running += 1;
+  for (const GroupName& name : job.groups) {
+    Group& group = groups_[name];
+    group.running += 1;
+    group.gpus += job.gpus.size();
+  }
   const JobId id = job.id;
   running_.emplace(id, std::move(job));
 }
@@ -103,7 +107,8 @@ void Book::Finish(JobId running) {
   for (const GroupName& name : job.groups) {
     const auto group = groups_.find(name);
     group->second.running -= 1;
-    if (group->second.limit == 0 && group->second.running == 0) groups_.erase(group);
+    group->second.gpus -= job.gpus.size();
+    if (!group->second.is_used()) groups_.erase(group);
   }
 }
 
@@ -113,6 +118,7 @@ void Book::Resize(JobId running, GpuSet gpus, GpuSet asked_back) {
   for (int gpu : job.gpus.ToVector()) owners_[static_cast<std::size_t>(gpu)] = JobId();
   for (int gpu : gpus.ToVector()) owners_[static_cast<std::size_t>(gpu)] = running;
   owned_ = (owned_ - job.gpus) | gpus;
+  for (const GroupName& group : job.groups) groups_.at(group).gpus += gpus.size() - job.gpus.size();
   job.gpus = gpus;
   job.asked_back = asked_back;
 }
@@ -137,14 +143,19 @@ const RunningJob* Book::running(JobId id) const {
   return at == running_.end() ? nullptr : &at->second;
 }
 
-int Book::group_limit(const GroupName& group) const {
+GroupLimits Book::group_limits(const GroupName& group) const {
   const auto at = groups_.find(group);
-  return at == groups_.end() ? 0 : at->second.limit;
+  return at == groups_.end() ? GroupLimits() : at->second.limits;
 }
 
 int Book::group_running(const GroupName& group) const {
   const auto at = groups_.find(group);
   return at == groups_.end() ? 0 : at->second.running;
+}
+
+int Book::group_gpus(const GroupName& group) const {
+  const auto at = groups_.find(group);
+  return at == groups_.end() ? 0 : at->second.gpus;
 }
 
 std::string Book::CheckInvariants() const {
@@ -153,6 +164,7 @@ std::string Book::CheckInvariants() const {
   Bytes memory;
   int cpu_jobs = 0;
   std::map<GroupName, int> running_of_group;
+  std::map<GroupName, int> gpus_of_group;
   const GpuSet present = GpuSet::FirstN(static_cast<int>(capacity_.gpus.size()));
   for (const auto& [id, job] : running_) {
     const std::string name = "running job " + ToString(id);
@@ -169,7 +181,10 @@ std::string Book::CheckInvariants() const {
     cpus += job.cpus;
     memory += job.memory;
     if (job.gpus.empty()) cpu_jobs += 1;
-    for (const GroupName& group : job.groups) running_of_group[group] += 1;
+    for (const GroupName& group : job.groups) {
+      running_of_group[group] += 1;
+      gpus_of_group[group] += job.gpus.size();
+    }
   }
   if (owned != owned_) return "the set of owned GPUs is not the sum of the running jobs' GPUs";
   for (std::size_t gpu = 0; gpu < owners_.size(); ++gpu) {
@@ -189,7 +204,8 @@ std::string Book::CheckInvariants() const {
   if (members != waiting_count_) return "the count of waiting jobs is not the sum of the entries";
   for (const auto& [name, group] : groups_) {
     if (group.running != running_of_group[name]) return "group " + name + " counts other running jobs than it has";
-    if (group.limit == 0 && group.running == 0) return "group " + name + " is kept and not used";
+    if (group.gpus != gpus_of_group[name]) return "group " + name + " counts other GPUs than its jobs hold";
+    if (!group.is_used()) return "group " + name + " is kept and not used";
   }
   for (const auto& [name, count] : running_of_group) {
     if (count > 0 && !groups_.contains(name)) return "group " + name + " is not kept and runs";

@@ -24,7 +24,7 @@ class Book {
  public:
   void SetCapacity(NodeCapacity capacity);
   void SetAvailability(GpuIndex gpu, GpuAvailability availability);
-  void SetGroupLimit(const GroupName& group, int limit);
+  void SetGroupLimits(const GroupName& group, GroupLimits limits);
 
   void Put(WaitingEntry entry);
   void Remove(JobId waiting);
@@ -47,8 +47,9 @@ class Book {
   const std::unordered_map<JobId, WaitingEntry>& waiting_entries() const { return waiting_; }
   const std::map<JobId, RunningJob>& running_jobs() const { return running_; }
   std::uint64_t waiting_count() const { return waiting_count_; }
-  int group_limit(const GroupName& group) const;
+  GroupLimits group_limits(const GroupName& group) const;
   int group_running(const GroupName& group) const;
+  int group_gpus(const GroupName& group) const;  // That its jobs hold.
   int cpus_claimed() const { return cpus_claimed_; }
   Bytes memory_claimed() const { return memory_claimed_; }
   int cpu_jobs_running() const { return cpu_jobs_running_; }
@@ -58,8 +59,11 @@ class Book {
 
  private:
   struct Group {
-    int limit = 0;  // 0: no cap.
+    GroupLimits limits;
     int running = 0;
+    int gpus = 0;
+
+    bool is_used() const { return limits.any() || running > 0; }
   };
 
   NodeCapacity capacity_;

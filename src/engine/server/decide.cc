@@ -5,6 +5,7 @@
 
 #include "base/result.h"
 #include "base/text.h"
+#include "engine/core/caps.h"
 #include "engine/core/give_back.h"
 #include "engine/core/order.h"
 #include "engine/core/placing.h"
@@ -64,6 +65,11 @@ void Decision::Note(const core::Plan& plan) {
   for (const core::Taking& taking : plan.takings) {
     decided_.plan.takings.push_back({taking.job, taking.taker, "makes room for job " + ToString(taking.taker)});
   }
+  for (const core::Move& move : plan.moves) {
+    decided_.plan.takings.push_back(
+        {move.job, move.taker,
+         "goes on on " + GpusText(GpusOf(move.to)) + ", so that job " + ToString(move.taker) + " fits"});
+  }
   decided_.plan.next_wakeup = plan.next_wakeup;
 }
 
@@ -116,6 +122,7 @@ bool Decision::Grow(const WaitingEntry& entry, std::uint64_t draw, JobId id, Sta
   const int idle = core_.state_of(pieces.front().node).whole;
   bool has_grown = false;
   for (int gpus = std::min(entry.request.gpus_most, idle); gpus > had && !has_grown; --gpus) {
+    if (!MayHold(job, gpus)) continue;
     const core::Ask ask = AskOf(kinds_, entry.request, entry.placement, gpus);
     core::Placing placing(core_.state(), now_, now_);
     placing.SetDraw(draw);
@@ -129,6 +136,15 @@ bool Decision::Grow(const WaitingEntry& entry, std::uint64_t draw, JobId id, Sta
   }
   core_.Adopt(job, std::move(pieces), now_, now_);
   return has_grown;
+}
+
+// Its caps, and its team's limit and quota, have room for a job that holds so many.
+bool Decision::MayHold(const core::Job& job, int gpus) const {
+  const std::int64_t milli = std::int64_t{gpus} * placement::kGpuMilli;
+  const core::Teams& teams = core_.teams();
+  if (milli > core::RoomToGrow(core_.state(), job.caps)) return false;
+  if (teams.OverLimit(job.team, milli) != core::kRootTeam) return false;
+  return job.preemptible != Preemptible::kNever || teams.OverFirmQuota(job.team, milli) == core::kRootTeam;
 }
 
 // Before anything else is decided: claims on what they do not give back fall then.
@@ -286,7 +302,7 @@ void Server::SetPolicy(const Policy& policy) {
   if (!(core_.rules() == rules)) core_.SetRules(rules);
   if (cpu_jobs_at_once_ == policy.cpu_jobs_at_once) return;
   cpu_jobs_at_once_ = policy.cpu_jobs_at_once;
-  core_.SetCap(cpu_jobs_cap_, cpu_jobs_at_once_);
+  core_.SetCap(cpu_jobs_cap_, cpu_jobs_at_once_, 0);
 }
 
 }  // namespace divvy

@@ -36,6 +36,7 @@ class Decision {
   Resizing& ResizingOf(JobId job);
   bool GrowElastic();
   bool Grow(const WaitingEntry& entry, std::uint64_t draw, JobId id, StartDecision& start);
+  bool MayHold(const core::Job& job, int gpus) const;
 
   core::Cluster& core_;
   const Book& book_;

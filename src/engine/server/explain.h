@@ -25,7 +25,8 @@ enum class BlockerKind {
   kInfeasible,
   kTopology,  // GPUs enough, but not joined as it requires.
   kTeamLimit,
-  kTeamQuota
+  kTeamQuota,
+  kGpuLimit  // A group or a user holds as many GPUs as allowed.
 };
 
 /// One thing that holds a job back, with its numbers.

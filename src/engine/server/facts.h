@@ -29,8 +29,17 @@ struct NodeCapacity {
   Bytes memory;
 };
 
-/// A cap on how many jobs run together: a named group, or an array's own "%8".
+/// A cap on jobs that run together, or on the GPUs that they hold: a named group, an array's own "%8", a user.
 using GroupName = std::string;
+
+/// What the jobs of a group may have together; 0: no cap.
+struct GroupLimits {
+  int jobs = 0;
+  int gpus = 0;  // As they hold them: growth and what was given back count.
+
+  bool any() const { return jobs > 0 || gpus > 0; }
+  friend bool operator==(const GroupLimits&, const GroupLimits&) = default;
+};
 
 /// A job that waits, or the elements of an array that have not started: `count` equal members that leave one by one.
 struct WaitingEntry {

@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include <functional>
 #include <random>
 #include <sstream>
 
@@ -25,12 +26,14 @@ struct OracleJob {
   Duration age{0};
   int priority = 0;
   unsigned matches = ~0u;  // Bits of the GPUs that suit.
+  bool is_capped = false;
 };
 
 struct OracleRun {
   unsigned gpus = 0;
   Time end = kNever;
   Time started = kNoTime;
+  bool is_capped = false;
 };
 
 struct OraclePromise {
@@ -46,6 +49,20 @@ struct Oracle {
   Time now;
   std::vector<OracleJob> jobs;
   std::vector<OracleRun> runs;
+  int cap = 0;  // Of GPUs that capped jobs hold together; 0: none.
+
+  // A promise to a capped job keeps its GPUs within the cap from its start on.
+  bool IsBarred(const OracleJob& job, const std::vector<OraclePromise>& before) const {
+    if (cap == 0 || !job.is_capped) return false;
+    int held = job.gpus;
+    for (const OracleRun& run : runs) held += run.is_capped ? __builtin_popcount(run.gpus) : 0;
+    if (held > cap) return true;
+    for (const OraclePromise& promise : before) {
+      if (promise.job->is_capped && promise.start < Until(job, now)) held += promise.job->gpus;
+      else if (promise.job->is_capped && promise.start == kNever) held += promise.job->gpus;
+    }
+    return held > cap;
+  }
 
   bool IsEscalated(const OracleJob& job) const {
     return policy.escalate_after > Duration(0) && job.age >= policy.escalate_after;
@@ -161,7 +178,7 @@ struct Oracle {
         }
       }
     }
-    runs.push_back({set, Until(job, now), now});
+    runs.push_back({set, Until(job, now), now, job.is_capped});
     std::vector<OraclePromise> anew;
     bool is_fine = true;
     for (const OraclePromise& promise : promises) {
@@ -181,7 +198,7 @@ struct Oracle {
       bool is_first_blocked = true;
       std::vector<OraclePromise> promises;
       for (const OracleJob* job : Order()) {
-        if (has_started[job->id] || Sets(job->gpus, job->matches).empty()) continue;
+        if (has_started[job->id] || Sets(job->gpus, job->matches).empty() || IsBarred(*job, promises)) continue;
         bool starts_now = false;
         for (unsigned set : Sets(job->gpus, job->matches)) {
           bool is_idle = true;
@@ -192,7 +209,7 @@ struct Oracle {
           if (!anew) continue;
           again = again || !promises.empty();
           promises = std::move(*anew);
-          runs.push_back({set, Until(*job, now), now});
+          runs.push_back({set, Until(*job, now), now, job->is_capped});
           starts.emplace_back(job->id, set);
           has_started[job->id] = starts_now = true;
           break;
@@ -211,14 +228,17 @@ struct Oracle {
 
 std::string Describe(const Oracle& oracle) {
   std::ostringstream out;
-  out << oracle.gpu_count << " GPUs, " << (oracle.policy.order == QueuePolicy::kFifo ? "fifo" : "small-first");
+  out << oracle.gpu_count << " GPUs, cap " << oracle.cap << ", "
+      << (oracle.policy.order == QueuePolicy::kFifo ? "fifo" : "small-first");
   for (const OracleRun& run : oracle.runs) {
     out << "\n  running on bits " << run.gpus << " for "
-        << (run.end == kNever ? -1.0 : ToSeconds(run.end - oracle.now) / 3600) << " h";
+        << (run.end == kNever ? -1.0 : ToSeconds(run.end - oracle.now) / 3600) << " h"
+        << (run.is_capped ? ", capped" : "");
   }
   for (const OracleJob& job : oracle.jobs) {
     out << "\n  job " << job.id << " gpus=" << job.gpus << " limit=" << ToSeconds(job.limit) / 3600
-        << " h age=" << ToSeconds(job.age) / 3600 << " h priority=" << job.priority << " matches=" << job.matches;
+        << " h age=" << ToSeconds(job.age) / 3600 << " h priority=" << job.priority << " matches=" << job.matches
+        << (job.is_capped ? " capped" : "");
   }
   return out.str();
 }
@@ -237,6 +257,7 @@ std::string Difference(Oracle oracle) {
   for (int i = 0; i < oracle.gpu_count; ++i)
     World::AddGpu(capacity, "GPU" + std::string(1, static_cast<char>('A' + i)), 80_GiB);
   server.SetCapacity(std::move(capacity));
+  server.SetGroupGpuLimit("user ada", oracle.cap);
   std::uint64_t next = 100;
   for (const OracleRun& run : oracle.runs) {
     RunningJob job;
@@ -244,6 +265,7 @@ std::string Difference(Oracle oracle) {
     job.gpus = GpuSet::FromBits(run.gpus);
     job.known_end = run.end;
     job.started = run.started;
+    if (run.is_capped) job.groups = {"user ada"};
     server.Adopt(std::move(job));
   }
   const unsigned all = (1u << oracle.gpu_count) - 1;
@@ -251,6 +273,7 @@ std::string Difference(Oracle oracle) {
     WaitingEntry entry = World::Job(job.id, job.gpus, job.limit);
     entry.queued_at = oracle.now - job.age;
     entry.priority = job.priority;
+    if (job.is_capped) entry.groups = {"user ada"};
     job.matches &= all;
     if (job.matches != all) {
       for (int i = 0; i < oracle.gpu_count; ++i) {
@@ -345,18 +368,34 @@ Oracle Drawn(std::uint64_t seed, bool is_mixed) {
   return oracle;
 }
 
-void CheckSample(bool is_mixed) {
+// Two of three jobs are of a user who may hold so many GPUs.
+Oracle Capped(std::uint64_t seed) {
+  Oracle oracle = Drawn(seed, false);
+  std::mt19937_64 random(~seed);
+  oracle.cap = 1 + static_cast<int>(random() % 3);
+  for (OracleRun& run : oracle.runs) run.is_capped = random() % 3 != 0;
+  for (OracleJob& job : oracle.jobs) job.is_capped = random() % 3 != 0;
+  return oracle;
+}
+
+void CheckSample(const std::function<Oracle(std::uint64_t)>& draw) {
   int differences = 0;
   for (std::uint64_t seed = 1; seed <= 3'000; ++seed) {
-    const std::string difference = Difference(Drawn(seed, is_mixed));
+    const std::string difference = Difference(draw(seed));
     if (difference.empty()) continue;
     ASSERT_LE(++differences, kMostDifferences) << "seed " << seed << "\n" << difference;
   }
 }
 
-TEST(Oracle, AgreesOnSampledClustersOfFourGpusAndFourJobs) { CheckSample(false); }
+TEST(Oracle, AgreesOnSampledClustersOfFourGpusAndFourJobs) {
+  CheckSample([](std::uint64_t seed) { return Drawn(seed, false); });
+}
 
-TEST(Oracle, AgreesOnSampledClustersOfTwoKindsOfGpus) { CheckSample(true); }
+TEST(Oracle, AgreesOnSampledClustersOfTwoKindsOfGpus) {
+  CheckSample([](std::uint64_t seed) { return Drawn(seed, true); });
+}
+
+TEST(Oracle, AgreesOnSampledClustersWithACapOnGpus) { CheckSample(Capped); }
 
 }  // namespace
 }  // namespace divvy

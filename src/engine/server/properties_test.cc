@@ -19,6 +19,7 @@ struct Kind {
   bool is_mixed = false;   // Two models of GPUs.
   bool has_host = false;   // CPUs, jobs without GPUs.
   bool has_groups = false;
+  bool has_gpu_caps = false;  // Each of two users holds so many GPUs at most.
   bool has_priorities = false;
   bool changes_gpus = false;  // Restrictions that come and go.
   bool has_topology = false;  // Two NUMA nodes, pairs joined by NVLink; elastic jobs, and every placement.
@@ -41,6 +42,9 @@ class History {
     if (Draw(3) == 0) world.policy.order = QueuePolicy::kFifo;
     world.policy.cpu_jobs_at_once = 3;
     if (kind.has_groups) world.server.SetGroupLimit("g", 2);
+    if (kind.has_gpu_caps) {
+      for (const char* user : {"user ada", "user bob"}) world.server.SetGroupGpuLimit(user, 1 + Draw(gpus));
+    }
   }
 
   static void JoinPairs(NodeCapacity& capacity) {
@@ -72,6 +76,7 @@ class History {
       entry.request.cpus = Draw(9);
     }
     if (kind_.has_groups && Draw(3) == 0) entry.groups.push_back("g");
+    if (kind_.has_gpu_caps && Draw(3) > 0) entry.groups.push_back(Draw(2) == 0 ? "user ada" : "user bob");
     if (kind_.has_priorities) entry.priority = Draw(3) - 1;
     if (Draw(8) == 0) entry.count = static_cast<std::uint32_t>(1 + Draw(4));
     if (Draw(8) == 0) entry.placement = PlacementStrategy::kRandom;
@@ -131,6 +136,13 @@ bool IsInLine(const WaitingEntry& entry, Time now) {
   return !entry.is_held && entry.unmet_dependencies.empty() && entry.begin <= now;
 }
 
+bool IsFull(const Server& server, const GroupName& group, int gpus) {
+  const int jobs_limit = server.group_limit(group);
+  const int gpus_limit = server.group_gpu_limit(group);
+  return (jobs_limit > 0 && server.group_running(group) >= jobs_limit) ||
+         (gpus_limit > 0 && server.group_gpus(group) + gpus > gpus_limit);
+}
+
 // Whoever is first in line and not capped runs, or does not fit.
 void CheckHeadIsNotIdle(const World& world) {
   // What is given back is kept for one, with what is free beside it.
@@ -141,7 +153,9 @@ void CheckHeadIsNotIdle(const World& world) {
     const WaitingEntry& entry = *world.server.waiting(id);
     if (!IsInLine(entry, world.now)) continue;
     if (entry.request.gpus == 0) return;  // It may be promised the CPUs.
-    const bool is_capped = !entry.groups.empty() && world.server.group_running("g") >= world.server.group_limit("g");
+    const bool is_capped = std::any_of(entry.groups.begin(), entry.groups.end(), [&](const GroupName& group) {
+      return IsFull(world.server, group, entry.request.gpus);
+    });
     const GpuSet matches = MatchingGpus(world.server.capacity(), entry.request);
     if (is_capped || (matches & world.server.usable()).size() < entry.request.gpus) continue;
     const GpuChoice choice = {entry.placement, 0, entry.request.topology, entry.request.requires_topology,
@@ -188,6 +202,10 @@ void CheckPass(World& world) {
   for (const Resizing& one : second.resizings) ADD_FAILURE() << "a second pass resizes " << one.job.value();
   EXPECT_GT(world.last_plan.next_wakeup, world.now);
   EXPECT_LE(world.server.group_running("g"), 2);
+  for (const char* user : {"user ada", "user bob"}) {
+    const int most = world.server.group_gpu_limit(user);
+    EXPECT_TRUE(most == 0 || world.server.group_gpus(user) <= most) << user << " holds more than " << most;
+  }
   EXPECT_LE(world.server.cpu_jobs_running(), world.policy.cpu_jobs_at_once);
   EXPECT_LE(world.server.cpus_claimed(), world.server.capacity().cpus);
 }
@@ -218,13 +236,14 @@ Kind KindOf(int number) {
   kind.has_priorities = (number & 8) != 0;
   kind.changes_gpus = (number & 4) != 0;
   kind.has_topology = (number & 16) != 0;
+  kind.has_gpu_caps = (number & 32) != 0;
   return kind;
 }
 
-void RunHistories(bool has_groups) {
-  for (int number = 0; number < 32; ++number) {
+void RunHistories(bool has_groups, int first, std::uint64_t seeds) {
+  for (int number = first; number < first + 32; ++number) {
     if (KindOf(number).has_groups != has_groups) continue;
-    for (std::uint64_t seed = 1; seed <= 8; ++seed) {
+    for (std::uint64_t seed = 1; seed <= seeds; ++seed) {
       SCOPED_TRACE("kind " + std::to_string(number) + ", seed " + std::to_string(seed));
       History history(seed * 32 + static_cast<std::uint64_t>(number), KindOf(number));
       for (int step = 0; step < 60; ++step) {
@@ -237,8 +256,10 @@ void RunHistories(bool has_groups) {
   }
 }
 
-TEST(Properties, HoldInGeneratedHistories) { RunHistories(false); }
-TEST(Properties, HoldInGeneratedHistoriesWithGroups) { RunHistories(true); }
+TEST(Properties, HoldInGeneratedHistories) { RunHistories(false, 0, 8); }
+TEST(Properties, HoldInGeneratedHistoriesWithGroups) { RunHistories(true, 0, 8); }
+TEST(Properties, HoldInGeneratedHistoriesWithCapsOnGpus) { RunHistories(false, 32, 6); }
+TEST(Properties, HoldInGeneratedHistoriesWithCapsOnGpusAndGroups) { RunHistories(true, 32, 3); }
 
 bool IsEscalated(const Policy& policy, const WaitingEntry& entry, Time now) {
   return policy.escalate_after > Duration(0) && now - SinceOf(entry) >= policy.escalate_after;

@@ -54,7 +54,7 @@ void Server::Rebuild(core::Teams teams) {
   core_ = core::Cluster(core_.rules());
   core_.teams() = std::move(teams);
   kinds_ = Kinds({&book_.capacity()});
-  std::map<std::string, int> limits = caps_.limits();
+  const std::map<std::string, GroupLimits> limits = caps_.limits();
   caps_ = GroupCaps();
   is_overcommitted_ = false;
   cpu_jobs_cap_ = core_.AddCap("jobs without GPUs", cpu_jobs_at_once_);
@@ -62,7 +62,7 @@ void Server::Rebuild(core::Teams teams) {
   facts.name = "this server";
   core_.AddNode(std::move(facts));
   core_.teams().SetCapacity(static_cast<std::int64_t>(book_.capacity().gpus.size()) * placement::kGpuMilli);
-  for (const auto& [name, limit] : limits) caps_.SetLimit(core_, name, limit);
+  for (const auto& [name, limit] : limits) caps_.SetLimits(core_, name, limit);
   for (const auto& [id, job] : book_.running_jobs()) AdoptInCore(job);
   ShowUsable();
   // In the order of their ids, so that the same facts make the same core.
@@ -97,9 +97,19 @@ void Server::SetAvailability(GpuIndex gpu, GpuAvailability availability) {
   if (book_.usable() != before) ShowUsable();
 }
 
-void Server::SetGroupLimit(const GroupName& group, int limit) {
-  book_.SetGroupLimit(group, limit);
-  caps_.SetLimit(core_, group, limit);
+void Server::SetGroupLimits(const GroupName& group, GroupLimits limits) {
+  limits = {std::max(limits.jobs, 0), std::max(limits.gpus, 0)};
+  if (book_.group_limits(group) == limits) return;
+  book_.SetGroupLimits(group, limits);
+  caps_.SetLimits(core_, group, limits);
+}
+
+void Server::SetGroupLimit(const GroupName& group, int jobs) {
+  SetGroupLimits(group, {jobs, book_.group_limits(group).gpus});
+}
+
+void Server::SetGroupGpuLimit(const GroupName& group, int gpus) {
+  SetGroupLimits(group, {book_.group_limits(group).jobs, gpus});
 }
 
 void Server::SetTeams(std::vector<core::TeamSpec> teams, Time now) {

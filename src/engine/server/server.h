@@ -39,7 +39,9 @@ class Server {
   /// Before anything else; may be called again with the same GPU count or more.
   void SetCapacity(NodeCapacity capacity);
   void SetAvailability(GpuIndex gpu, GpuAvailability availability);
-  void SetGroupLimit(const GroupName& group, int limit);  // 0: no cap.
+  void SetGroupLimits(const GroupName& group, GroupLimits limits);
+  void SetGroupLimit(const GroupName& group, int jobs);  // One of them.
+  void SetGroupGpuLimit(const GroupName& group, int gpus);
   /// All teams anew; a parent comes before its children. Jobs of teams that are not among them count as of none. What
   /// was used so far goes on to count for those of the same name.
   void SetTeams(std::vector<core::TeamSpec> teams, Time now);
@@ -92,8 +94,10 @@ class Server {
   const RunningJob* running(JobId id) const { return book_.running(id); }
   const std::map<JobId, RunningJob>& running_jobs() const { return book_.running_jobs(); }
   std::uint64_t waiting_count() const { return book_.waiting_count(); }  // Members, not entries.
-  int group_limit(const GroupName& group) const { return book_.group_limit(group); }
+  int group_limit(const GroupName& group) const { return book_.group_limits(group).jobs; }
+  int group_gpu_limit(const GroupName& group) const { return book_.group_limits(group).gpus; }
   int group_running(const GroupName& group) const { return book_.group_running(group); }
+  int group_gpus(const GroupName& group) const { return book_.group_gpus(group); }
   int cpus_claimed() const { return book_.cpus_claimed(); }
   Bytes memory_claimed() const { return book_.memory_claimed(); }
   int cpu_jobs_running() const { return book_.cpu_jobs_running(); }

@@ -104,6 +104,33 @@ TEST(Server, TheQueueIsCutWhereAsked) {
   EXPECT_EQ(QueueOrder(world.server, world.now, 3), (std::vector<JobId>{JobId(2), JobId(4), JobId(1)}));
 }
 
+TEST(Server, ACapOnGpusCountsWhatIsHeldAndSurvivesANewShape) {
+  World world;
+  world.Node(4);
+  world.server.SetGroupGpuLimit("user ada", 3);
+  for (std::uint64_t id = 1; id <= 2; ++id) {
+    WaitingEntry entry = World::Job(id, 2);
+    entry.groups = {"user ada"};
+    world.Submit(entry);
+  }
+  EXPECT_EQ(world.Pass().size(), 1u);
+  EXPECT_EQ(world.server.group_gpus("user ada"), 2);
+  const Explanation why = Explain(world.server, JobId(2), world.now);
+  ASSERT_EQ(why.blockers.size(), 1u);
+  EXPECT_EQ(why.blockers[0].kind, BlockerKind::kGpuLimit);
+  EXPECT_EQ(why.blockers[0].needed, 2);
+  EXPECT_EQ(why.blockers[0].available, 1);
+  EXPECT_EQ(why.would_start_now, "--gpus 1 (GPU 2 is free)");
+  // Everything is told anew to the core.
+  world.Node(8);
+  EXPECT_TRUE(world.Pass().empty());
+  world.server.SetGroupGpuLimit("user ada", 0);
+  EXPECT_EQ(world.Pass().size(), 1u);
+  world.server.Finish(JobId(1));
+  world.server.Finish(JobId(2));
+  EXPECT_EQ(world.server.group_gpus("user ada"), 0);
+}
+
 core::TeamSpec Team(const std::string& name, std::int64_t quota_gpus) {
   core::TeamSpec team;
   team.name = name;
@@ -151,6 +178,26 @@ TEST(Server, ATeamBelowItsShareTakesFromOneAboveIts) {
   for (const Taking& taking : takings) world.server.Finish(taking.job);
   ASSERT_EQ(world.Pass().size(), 1u);
   EXPECT_TRUE(world.last_plan.takings.empty());
+}
+
+TEST(Server, AnElasticJobStartsWithinItsTeamsLimitAndFirmQuota) {
+  World world;
+  world.Node(8);
+  core::TeamSpec limited = Team("vision", 8);
+  limited.limit_milli = 5 * placement::kGpuMilli;
+  world.server.SetTeams({limited, Team("speech", 3)}, world.now);
+  WaitingEntry elastic = Of("vision", 1, 2);
+  elastic.request.gpus_most = 8;
+  world.Submit(elastic);
+  ASSERT_EQ(world.Pass().size(), 1u);
+  EXPECT_EQ(world.server.running(JobId(1))->gpus.size(), 5);
+  world.server.Finish(JobId(1));
+  WaitingEntry firm = Of("speech", 2, 2);
+  firm.request.gpus_most = 8;
+  firm.preemptible = Preemptible::kNever;
+  world.Submit(firm);
+  ASSERT_EQ(world.Pass().size(), 1u);
+  EXPECT_EQ(world.server.running(JobId(2))->gpus.size(), 3);
 }
 
 TEST(Server, TeamsMayChangeWhileJobsWaitAndRun) {
@@ -238,6 +285,71 @@ TEST(Server, AJobThatIsResizedKeepsItsStartItsEndAndItsTeam) {
   ASSERT_EQ(world.last_plan.resizings.size(), 1u);
   EXPECT_EQ(world.server.running(JobId(1))->gpus.size(), 4);
   EXPECT_EQ(world.server.running(JobId(1))->grown_at, world.now);
+}
+
+TEST(Server, WithSpeedsAJobGetsGpusOfOneSpeedTheFastestThatAreFree) {
+  World world;
+  NodeCapacity capacity;
+  for (int i = 0; i < 3; ++i) World::AddGpu(capacity, "NVIDIA A100-SXM4-40GB", 40_GiB);
+  for (int i = 0; i < 4; ++i) World::AddGpu(capacity, "NVIDIA H100 80GB HBM3", 80_GiB);
+  capacity.cpus = 64;
+  capacity.memory = 512_GiB;
+  world.server.SetCapacity(std::move(capacity));
+  const auto start = [&](std::uint64_t id, int gpus, const char* type) {
+    WaitingEntry job = World::Job(id, gpus);
+    job.request.gpu_type = type;
+    world.Submit(job);
+    const std::vector<World::Started> started = world.Pass();
+    return started.empty() ? GpuSet() : started.front().gpus;
+  };
+  EXPECT_EQ(start(1, 2, "a100*0.55|h100*1"), GpuSet::Of({3, 4})) << "whatever stands first";
+  EXPECT_EQ(start(2, 3, "h100*1|a100*0.55"), GpuSet::Of({0, 1, 2})) << "rather slow than late or mixed";
+  world.server.Finish(JobId(2));
+  EXPECT_EQ(start(3, 4, "h100*1|a100*0.55"), GpuSet()) << "two fast ones and two slow ones are no four";
+  EXPECT_EQ(start(4, 4, "h100|a100").size(), 4) << "without speeds any mix will do";
+}
+
+// Two pairs of joined GPUs, one job on each: nobody but a move makes room for a pair.
+TEST(Server, AJobThatMayBePausedGoesElsewhereForOneThatFitsNowhere) {
+  World world;
+  NodeCapacity capacity;
+  for (int i = 0; i < 4; ++i) World::AddGpu(capacity, "NVIDIA H100 80GB HBM3", 80_GiB);
+  for (GpuFacts& gpu : capacity.gpus) {
+    for (int other = 0; other < 4; ++other) {
+      gpu.links.push_back(other == gpu.index ? "X" : other / 2 == gpu.index / 2 ? "NV12" : "PHB");
+    }
+  }
+  capacity.cpus = 64;
+  capacity.memory = 512_GiB;
+  world.server.SetCapacity(std::move(capacity));
+  for (std::uint64_t id : {1, 2, 3}) {
+    WaitingEntry job = World::Job(id, 1);
+    job.preemptible = Preemptible::kPause;
+    world.Submit(job);
+  }
+  world.Pass();
+  world.server.Finish(JobId(2));  // One GPU of each pair is free now.
+  WaitingEntry pair = World::Job(4, 2);
+  pair.request.topology = TopologyNeed::kNvlink;
+  pair.request.requires_topology = true;
+  world.Submit(pair);
+  world.Pass();
+  EXPECT_TRUE(world.last_plan.takings.empty()) << "not unless it is wanted";
+
+  world.policy.taking_back.consolidates = true;
+  world.Pass();
+  ASSERT_EQ(world.last_plan.takings.size(), 1u);
+  const Taking taking = world.last_plan.takings.front();
+  EXPECT_EQ(taking.taker, JobId(4));
+  EXPECT_NE(taking.reason.find("so that job 4 fits"), std::string::npos) << taking.reason;
+  // It leaves, waits again under its id, and both start in one decision.
+  world.server.Finish(taking.job);
+  WaitingEntry again = World::Job(taking.job.value(), 1);
+  again.preemptible = Preemptible::kPause;
+  world.Submit(again);
+  const std::vector<World::Started> started = world.Pass();
+  EXPECT_EQ(started.size(), 2u);
+  EXPECT_EQ(world.server.free().size(), 0);
 }
 
 }  // namespace

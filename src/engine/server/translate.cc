@@ -1,7 +1,9 @@
 #include "engine/server/translate.h"
 
 #include <algorithm>
+#include <functional>
 #include <limits>
+#include <map>
 
 #include "base/result.h"
 #include "engine/core/state.h"
@@ -69,6 +71,7 @@ core::NodeFacts Kinds::FactsOf(const NodeCapacity& capacity) const {
   if (mixture.size() > 1) {
     const auto at = std::find(mixtures_.begin(), mixtures_.end(), mixture);
     facts.kind = static_cast<int>(kinds_.size()) + static_cast<int>(at - mixtures_.begin());
+    facts.gpu_models.assign(kinds.begin(), kinds.end());
     facts.gpu_kinds = std::move(kinds);
   }
   facts.gpu_model = facts.kind;
@@ -85,13 +88,34 @@ placement::ModelSet Kinds::Accepted(const Request& request) const {
     if (suits) accepted |= placement::ModelSet{1} << kind;
     is_all = is_all && suits;
   }
-  if (is_all) return placement::kAnyModel;
+  return is_all ? placement::kAnyModel : WithMixtures(accepted);
+}
+
+// And the kinds of nodes that have one of them among others.
+placement::ModelSet Kinds::WithMixtures(placement::ModelSet accepted) const {
   for (std::size_t i = 0; i < mixtures_.size(); ++i) {
     const bool has_one = std::any_of(mixtures_[i].begin(), mixtures_[i].end(),
                                      [&](std::uint8_t kind) { return ((accepted >> kind) & 1) != 0; });
     if (has_one) accepted |= placement::ModelSet{1} << (kinds_.size() + i);
   }
   return accepted;
+}
+
+std::vector<placement::ModelSet> Kinds::FastestFirst(const Request& request) const {
+  std::map<int, placement::ModelSet, std::greater<>> by_speed;
+  const std::vector<WeightedType> types = AlternativesOf(request.gpu_type);
+  for (std::size_t kind = 0; kind < kinds_.size(); ++kind) {
+    const auto& [model, memory] = kinds_[kind];
+    int fastest = 0;
+    for (const WeightedType& type : types) {
+      if (memory >= request.gpu_memory && MatchesGpuType(type.terms, model)) fastest = std::max(fastest, type.speed);
+    }
+    if (fastest > 0) by_speed[fastest] |= placement::ModelSet{1} << kind;
+  }
+  if (by_speed.size() < 2) return {Accepted(request)};
+  std::vector<placement::ModelSet> sets;
+  for (const auto& [speed, kinds] : by_speed) sets.push_back(WithMixtures(kinds));
+  return sets;
 }
 
 core::Ask AskOf(const Kinds& kinds, const Request& request, PlacementStrategy placement, int gpus) {
@@ -108,6 +132,14 @@ core::Ask AskOf(const Kinds& kinds, const Request& request, PlacementStrategy pl
     ask.requires_topology = request.requires_topology && request.topology != TopologyNeed::kAny;
   }
   ask.groups.push_back({{shape}, 1, 1});
+  if (gpus == 0 || request.is_elastic()) return ask;
+  // Tasks of one job run as fast as its slowest GPU: it gets GPUs of one speed, the fastest there are.
+  std::vector<core::Shape>& alternatives = ask.groups.front().alternatives;
+  alternatives.clear();
+  for (const placement::ModelSet models : kinds.FastestFirst(request)) {
+    shape.models = models;
+    alternatives.push_back(shape);
+  }
   return ask;
 }
 
@@ -133,6 +165,7 @@ core::Rules RulesOf(const Policy& policy) {
   rules.cpu_jobs_pass = true;
   rules.reclaims = policy.taking_back.reclaims;
   rules.preempts = policy.taking_back.preempts;
+  rules.consolidates = policy.taking_back.consolidates;
   rules.least_run = policy.taking_back.least_run;
   rules.patience = policy.taking_back.patience;
   rules.grace = policy.taking_back.grace;
@@ -160,7 +193,7 @@ GroupCaps::Slot& GroupCaps::SlotOf(core::Cluster& core, const std::string& name)
 }
 
 void GroupCaps::ForgetIfUnused(std::map<std::string, Slot>::iterator at) {
-  if (at->second.users > 0 || at->second.limit > 0) return;
+  if (at->second.users > 0 || at->second.limits.any()) return;
   free_.push_back(at->second.index);
   slots_.erase(at);
 }
@@ -178,17 +211,17 @@ void GroupCaps::Leave(const std::string& name) {
   ForgetIfUnused(at);
 }
 
-void GroupCaps::SetLimit(core::Cluster& core, const std::string& name, int limit) {
+void GroupCaps::SetLimits(core::Cluster& core, const std::string& name, GroupLimits limits) {
   Slot& slot = SlotOf(core, name);
-  slot.limit = std::max(limit, 0);
-  core.SetCap(slot.index, slot.limit);
+  slot.limits = limits;
+  core.SetCap(slot.index, slot.limits.jobs, std::int64_t{slot.limits.gpus} * placement::kGpuMilli);
   ForgetIfUnused(slots_.find(name));
 }
 
-std::map<std::string, int> GroupCaps::limits() const {
-  std::map<std::string, int> limits;
+std::map<std::string, GroupLimits> GroupCaps::limits() const {
+  std::map<std::string, GroupLimits> limits;
   for (const auto& [name, slot] : slots_) {
-    if (slot.limit > 0) limits.emplace(name, slot.limit);
+    if (slot.limits.any()) limits.emplace(name, slot.limits);
   }
   return limits;
 }

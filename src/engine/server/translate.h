@@ -19,14 +19,17 @@ class Kinds {
   /// Makes the kinds of these nodes. At most placement::kMaxModels kinds, mixtures included.
   explicit Kinds(const std::vector<const NodeCapacity*>& nodes = {});
 
-  /// What core knows of a node: `kind`, `gpu_kinds`, `gpu_model`, GPUs, CPUs, memory.
+  /// What core knows of a node: `kind`, `gpu_kinds`, `gpu_model`, `gpu_models`, GPUs, CPUs, memory.
   core::NodeFacts FactsOf(const NodeCapacity& capacity) const;
   /// The kinds that `request` accepts; all of them where it accepts every GPU there is.
   placement::ModelSet Accepted(const Request& request) const;
+  /// The same in parts of one speed each, the fastest first, where the request says how fast it runs on which.
+  std::vector<placement::ModelSet> FastestFirst(const Request& request) const;
 
  private:
   using Kind = std::pair<std::string, Bytes>;  // Model and memory.
   std::vector<std::uint8_t> KindsOf(const NodeCapacity& capacity) const;
+  placement::ModelSet WithMixtures(placement::ModelSet kinds) const;
 
   std::vector<Kind> kinds_;
   std::vector<std::vector<std::uint8_t>> mixtures_;  // Ascending, each once; numbered behind the kinds.
@@ -51,15 +54,15 @@ class GroupCaps {
   /// One more user of `name`.
   core::CapIndex Use(core::Cluster& core, const std::string& name);
   void Leave(const std::string& name);
-  void SetLimit(core::Cluster& core, const std::string& name, int limit);
+  void SetLimits(core::Cluster& core, const std::string& name, GroupLimits limits);
   /// Those that have one.
-  std::map<std::string, int> limits() const;
+  std::map<std::string, GroupLimits> limits() const;
 
  private:
   struct Slot {
     core::CapIndex index = 0;
     int users = 0;
-    int limit = 0;
+    GroupLimits limits;
   };
   Slot& SlotOf(core::Cluster& core, const std::string& name);
   void ForgetIfUnused(std::map<std::string, Slot>::iterator at);

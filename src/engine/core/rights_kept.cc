@@ -1,0 +1,68 @@
+#include "engine/core/rights_kept.h"
+
+#include <algorithm>
+
+#include "engine/core/caps.h"
+
+namespace divvy::core {
+namespace {
+
+bool IsDated(const Promise& promise) { return promise.start != kNever && !promise.is_claim; }
+
+void AddUpwards(const Teams& teams, TeamIndex team, std::int64_t milli, TeamUse& use) {
+  use.resize(std::max(use.size(), teams.size()));
+  for (; team != kRootTeam; team = teams.spec(team).parent) use[team] += milli;
+}
+
+}  // namespace
+
+CapUse KeptOfCap(const Cluster::State& state, CapIndex cap, Time until, const IsBefore& is_before) {
+  CapUse kept;
+  for (const PromiseSlot& slot : state.promises) {
+    const JobClass& other = state.classes[slot.job_class];
+    if ((IsDated(slot.promise) && slot.promise.start >= until) || !IsCountedIn(other.key, cap)) continue;
+    if (!is_before(slot)) continue;
+    kept.jobs += 1;
+    kept.milli += other.least_milli;
+  }
+  return kept;
+}
+
+KeptOfTeams KeptByTeam(const Cluster::State& state, Time until, const IsBefore& is_before) {
+  KeptOfTeams kept;
+  for (const PromiseSlot& slot : state.promises) {
+    if (slot.promise.is_claim || slot.promise.start >= until || !is_before(slot)) continue;
+    const JobClass& other = state.classes[slot.job_class];
+    AddUpwards(state.teams, other.key.team, other.least_milli, kept.all);
+    if (other.is_firm()) AddUpwards(state.teams, other.key.team, other.least_milli, kept.firm);
+  }
+  return kept;
+}
+
+bool IsBarredUntil(const Cluster::State& state, ClassIndex index, Time at) {
+  const JobClass& job_class = state.classes[index];
+  const ClassKey& key = job_class.key;
+  std::vector<CapUse> gone(key.caps.size());
+  KeptOfTeams less;
+  for (auto end = state.ends.begin(); end != state.ends.end() && end->first <= at; ++end) {
+    const Run& run = state.running.at(end->second);
+    const JobClass& other = state.classes[run.job_class];
+    const std::int64_t milli = state.MilliOf(run);
+    for (std::size_t i = 0; i < key.caps.size(); ++i) {
+      if (!IsCountedIn(other.key, key.caps[i])) continue;
+      gone[i].jobs -= 1;
+      gone[i].milli -= milli;
+    }
+    if (!state.teams.has_rules()) continue;
+    AddUpwards(state.teams, other.key.team, -milli, less.all);
+    if (other.is_firm()) AddUpwards(state.teams, other.key.team, -milli, less.firm);
+  }
+  for (std::size_t i = 0; i < key.caps.size(); ++i) {
+    if (Refuses(state.caps[key.caps[i]], job_class.least_milli, gone[i])) return false;
+  }
+  if (!state.teams.has_rules()) return true;
+  if (state.teams.OverLimit(key.team, job_class.least_milli, less.all) != kRootTeam) return false;
+  return !job_class.is_firm() || state.teams.OverFirmQuota(key.team, job_class.least_milli, less.firm) == kRootTeam;
+}
+
+}  // namespace divvy::core

@@ -1,0 +1,32 @@
+// What jobs further ahead are promised of caps, of teams' limits and of quotas: a job that would run beyond their start
+// leaves it to them, as it leaves them the GPUs. And whether what keeps a promised job back now will be gone by its
+// start.
+#pragma once
+
+#include <functional>
+
+#include "engine/core/state.h"
+
+namespace divvy::core {
+
+/// Which promises are before the job in question.
+using IsBefore = std::function<bool(const PromiseSlot&)>;
+
+/// A cap's part of what they are to hold before `until`.
+CapUse KeptOfCap(const Cluster::State& state, CapIndex cap, Time until, const IsBefore& is_before);
+
+struct KeptOfTeams {
+  TeamUse all;
+  TeamUse firm;
+};
+/// Likewise of teams. A claim is not counted: what it waits for leaves the same teams, or is within its own right.
+KeptOfTeams KeptByTeam(const Cluster::State& state, Time until, const IsBefore& is_before);
+
+/// Everybody who has a promise.
+inline bool IsAnybody(const PromiseSlot&) { return true; }
+
+/// The class is barred as things are, but no longer at `at`, going by limits and predictions: what will have ended by
+/// then is no longer counted.
+bool IsBarredUntil(const Cluster::State& state, ClassIndex job_class, Time at);
+
+}  // namespace divvy::core
