@@ -259,7 +259,7 @@ class Finder {
     bool is_short = false;
     for (std::size_t i = 0; i < ask_.groups.size(); ++i) {
       const TaskGroup& group = ask_.groups[i];
-      const Shape shape = MergedAlternatives(group).front();
+      const Shape shape = MergedAlternatives(group, !state_.mixed.empty()).front();
       const Tally tally = Count(group, shape);
       if (tally.room >= group.least) continue;
       is_short = true;

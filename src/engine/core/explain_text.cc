@@ -62,7 +62,8 @@ std::string_view TopologyName(TopologyNeed need) {
   return need == TopologyNeed::kNuma ? "numa" : "nvlink";
 }
 
-std::vector<Shape> MergedAlternatives(const TaskGroup& group) {
+// Where nodes mix kinds, GPUs of two alternatives are no set for either.
+std::vector<Shape> MergedAlternatives(const TaskGroup& group, bool has_mixed_nodes) {
   std::vector<Shape> merged;
   for (Shape shape : group.alternatives) {
     const auto same = std::find_if(merged.begin(), merged.end(), [&](const Shape& one) {
@@ -70,7 +71,8 @@ std::vector<Shape> MergedAlternatives(const TaskGroup& group) {
       alike.models = shape.models;
       return alike == shape;
     });
-    if (same == merged.end()) merged.push_back(shape);
+    const bool is_apart = has_mixed_nodes && shape.gpus > 1;
+    if (same == merged.end() || is_apart) merged.push_back(shape);
     else same->models |= shape.models;
   }
   return merged;

@@ -27,6 +27,6 @@ std::string_view TogetherName(Together level);
 /// "numa", "nvlink", "any".
 std::string_view TopologyName(TopologyNeed need);
 /// Shapes that differ in their models alone are one with the models of all; the order stays.
-std::vector<Shape> MergedAlternatives(const TaskGroup& group);
+std::vector<Shape> MergedAlternatives(const TaskGroup& group, bool has_mixed_nodes);
 
 }  // namespace divvy::core

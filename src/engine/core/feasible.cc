@@ -87,7 +87,9 @@ class Judge {
 
   // One task on a node where nothing else runs.
   std::optional<Lack> OfOneTask(std::size_t group) const {
-    const std::vector<Shape> shapes = MergedAlternatives(ask_.groups[group]);
+    const bool has_mixed = std::any_of(kinds_.kinds.begin(), kinds_.kinds.end(),
+                                       [](const Kind& kind) { return !kind.facts.gpu_kinds.empty(); });
+    const std::vector<Shape> shapes = MergedAlternatives(ask_.groups[group], has_mixed);
     for (const Kind& kind : kinds_.kinds) {
       for (const Shape& shape : shapes) {
         if (HoldsOne(kind, shape)) return std::nullopt;

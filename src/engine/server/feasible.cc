@@ -45,6 +45,23 @@ Status CheckTopology(const Server& server, const Request& request) {
                        " is the most it can ever give, and without ':required' it takes the best there are");
 }
 
+// A job that says how fast it runs on which gets GPUs of one speed.
+Status CheckSpeeds(const NodeCapacity& capacity, const Request& request) {
+  if (request.is_elastic()) return {};
+  const Kinds kinds({&capacity});
+  const std::vector<std::uint8_t> of_gpu = kinds.KindsOf(capacity);
+  int most = 0;
+  for (const placement::ModelSet models : kinds.FastestFirst(request)) {
+    const auto count =
+        std::count_if(of_gpu.begin(), of_gpu.end(), [&](std::uint8_t kind) { return ((models >> kind) & 1) != 0; });
+    most = std::max(most, static_cast<int>(count));
+  }
+  if (most >= request.gpus) return {};
+  return LimitExceeded("asks for " + Plural(request.gpus, "GPU") + " of one speed by " + ShellQuote(request.gpu_type) +
+                       ", but this server has at most " + std::to_string(most) + " of one; --gpus " +
+                       std::to_string(most) + " is the most it can ever give, or leave the speeds out to take any mix");
+}
+
 Status CheckGpus(const NodeCapacity& capacity, const Request& request) {
   const int present = static_cast<int>(capacity.gpus.size());
   const std::string asks = "asks for " + Plural(request.gpus, "GPU");
@@ -78,7 +95,7 @@ Status CheckGpus(const NodeCapacity& capacity, const Request& request) {
                          std::to_string(suitable.size()) + " of that size; --gpus " + std::to_string(suitable.size()) +
                          " is the most it can ever give with that much memory");
   }
-  return {};
+  return CheckSpeeds(capacity, request);
 }
 
 // What this server lacks, in its words.

@@ -306,6 +306,13 @@ TEST(Server, WithSpeedsAJobGetsGpusOfOneSpeedTheFastestThatAreFree) {
   EXPECT_EQ(start(2, 3, "h100*1|a100*0.55"), GpuSet::Of({0, 1, 2})) << "rather slow than late or mixed";
   world.server.Finish(JobId(2));
   EXPECT_EQ(start(3, 4, "h100*1|a100*0.55"), GpuSet()) << "two fast ones and two slow ones are no four";
+  Request request;
+  request.gpus = 5;
+  request.gpu_type = "h100*1|a100*0.55";
+  EXPECT_EQ(
+      CheckFeasible(world.server, request).error().message,
+      "asks for 5 GPUs of one speed by 'h100*1|a100*0.55', but this server has at most 4 of one; --gpus 4 is the most "
+      "it can ever give, or leave the speeds out to take any mix");
   EXPECT_EQ(start(4, 4, "h100|a100").size(), 4) << "without speeds any mix will do";
 }
 

@@ -23,12 +23,14 @@ class Kinds {
   core::NodeFacts FactsOf(const NodeCapacity& capacity) const;
   /// The kinds that `request` accepts; all of them where it accepts every GPU there is.
   placement::ModelSet Accepted(const Request& request) const;
-  /// The same in parts of one speed each, the fastest first, where the request says how fast it runs on which.
+  /// The kind of each GPU.
+  std::vector<std::uint8_t> KindsOf(const NodeCapacity& capacity) const;
+  /// The same as Accepted, in parts of one speed each, the fastest first, where the request says how fast it runs on
+  /// which.
   std::vector<placement::ModelSet> FastestFirst(const Request& request) const;
 
  private:
   using Kind = std::pair<std::string, Bytes>;  // Model and memory.
-  std::vector<std::uint8_t> KindsOf(const NodeCapacity& capacity) const;
   placement::ModelSet WithMixtures(placement::ModelSet kinds) const;
 
   std::vector<Kind> kinds_;
