@@ -333,6 +333,13 @@ Result<GavelResult> RunGavel(const GavelOptions& options, const GavelThroughputs
     return InvalidArgument("a cluster needs GPUs");
   if (!(options.jobs_per_hour > 0) || !(options.round_s > options.move_s) || options.move_s < 0)
     return InvalidArgument("jobs per hour and the length of a round beyond a move must be more than 0");
+  // A gang stays on one type, and what fits on none would never end.
+  const int widest = options.multi_gpu ? kWidestGavelGang : 1;
+  if (const int most = std::max({options.v100, options.p100, options.k80}); most < widest) {
+    return InvalidArgument("jobs of up to " + std::to_string(widest) +
+                           " GPUs of one type come, but no type has more than " + std::to_string(most) +
+                           "; give one of them " + std::to_string(widest));
+  }
   // Jobs go on coming until the last measured one has ended.
   const std::size_t count = options.measured_to * 2 + kMostActive * 2;
   DIVVY_TRY(const GavelWorkload workload,

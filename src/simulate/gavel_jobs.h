@@ -53,6 +53,9 @@ struct GavelWorkload {
   std::vector<GavelJob> jobs;  // By arrival.
 };
 
+/// Of a job where there are gangs.
+inline constexpr int kWidestGavelGang = 8;
+
 /// The first `count` jobs. Fails when the throughputs lack one of the kinds on "v100".
 Result<GavelWorkload> GenerateGavelJobs(const GavelThroughputs& throughputs, double jobs_per_hour, std::size_t count,
                                         std::uint32_t seed, bool multi_gpu);

@@ -88,6 +88,15 @@ TEST(Gavel, AJobAloneTakesItsTimeOnItsFastestType) {
   EXPECT_NEAR(result->mean_jct_h, workload->jobs[0].steps / 20 / 3600, 1e-9);
 }
 
+TEST(Gavel, GangsThatFitOnNoTypeAreRefused) {
+  GavelOptions options = Small(GavelPolicy::kMaxMin);
+  options.multi_gpu = true;
+  const auto result = RunGavel(options, Table());
+  ASSERT_FALSE(result);
+  EXPECT_EQ(result.error().message,
+            "jobs of up to 8 GPUs of one type come, but no type has more than 4; give one of them 8");
+}
+
 TEST(Gavel, EachKnowledgeAndFreedomMakesItFaster) {
   const double agnostic = Mean(GavelPolicy::kAgnostic), max_min = Mean(GavelPolicy::kMaxMin);
   const double progress = Mean(GavelPolicy::kProgress), packed = Mean(GavelPolicy::kProgressPacked);

@@ -71,6 +71,7 @@ void Cluster::SetScorer(std::shared_ptr<const placement::Scorer> scorer) {
 PoolIndex Cluster::AddPool(PoolRules rules) {
   state_->pools.push_back(rules);
   state_->heads.resize(2 * state_->pools.size());
+  state_->team_fronts.clear();
   return static_cast<PoolIndex>(state_->pools.size() - 1);
 }
 
@@ -116,7 +117,7 @@ NodeState Cluster::State::EmptyState(const NodeFacts& facts) {
 void Cluster::State::Rebuild(NodeIndex index) {
   Node& node = nodes[index];
   NodeState state = EmptyState(node.facts);
-  state.carved = node.state.carved;
+  state.carved = static_cast<std::uint16_t>(node.carved);
   for (const RunPiece& piece : node.pieces) placement::Take(state, piece.shape, piece.gpus);
   placement::Block(state, node.accepts ? node.blocked : AllGpus(node.facts.gpus));
   if (!node.accepts) state.cpu_free = state.memory_free = 0;
@@ -162,6 +163,7 @@ void Cluster::RecountTeams(Time now) {
     const JobClass& job_class = s.classes[entry.job_class];
     s.teams.AddWaiting(job_class.key.team, job_class.least_milli * entry.count);
   }
+  s.team_fronts.clear();  // Whoever asks before the next decision gets each job's own.
   s.FreshenAll();
 }
 

@@ -51,16 +51,18 @@ void Cluster::State::TakePiece(JobId job, const Run& run, const Piece& piece) {
   Node& node = nodes[piece.node];
   const Shape& shape = ShapeOf(ask_of(run), piece);
   node.pieces.push_back({job, shape, piece.gpus, run.started, run.end, run.predicted_end});
-  const std::uint16_t carved = node.state.carved;
+  const GpuMask gpus = placement::GpusOf(piece.gpus);
+  const GpuMask carved = shape.slice ? node.carved | gpus : node.carved & ~gpus;
+  for (GpuMask changed = carved ^ node.carved; changed != 0; changed &= changed - 1) {
+    const int gpu = std::countr_zero(changed);
+    carvings.push_back({piece.node, gpu, ((node.carved >> gpu) & 1) != 0, job});
+  }
+  node.carved = carved;
   if (node.blocked == 0 && node.accepts) {
     placement::Take(node.state, shape, piece.gpus);
     Show(piece.node);
   } else {
     Rebuild(piece.node);
-  }
-  for (GpuMask changed = carved ^ node.state.carved; changed != 0; changed &= changed - 1) {
-    const int gpu = std::countr_zero(changed);
-    carvings.push_back({piece.node, gpu, ((carved >> gpu) & 1) != 0, job});
   }
 }
 

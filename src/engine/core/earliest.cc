@@ -36,14 +36,18 @@ class Ends {
 };
 
 // By time limits alone?
-bool IsSure(const Cluster::State& state, const Promise& promise, Time now) {
+bool IsSure(const Cluster::State& state, const Ask& ask, const Promise& promise, Time now) {
   for (const Piece& piece : promise.pieces) {
+    const NodeState& left = state.nodes[piece.node].state;
+    const Shape& shape = ShapeOf(ask, piece);
+    // It waits for CPUs or memory, which anybody on the node may have.
+    const bool lacks_host = shape.cpu_milli > left.cpu_free || shape.memory_mib > left.memory_free;
     for (const RunPiece& other : state.nodes[piece.node].pieces) {
-      const bool overlaps = placement::Overlap(other.gpus, piece.gpus) || piece.gpus == 0;
+      const bool overlaps = placement::Overlap(other.gpus, piece.gpus) || piece.gpus == 0 || lacks_host;
       if (overlaps && other.end == kNever && EndOf(state.rules, other, now) <= promise.start) return false;
     }
     for (const Hold& hold : state.nodes[piece.node].holds) {
-      const bool overlaps = placement::Overlap(hold.gpus, piece.gpus) || piece.gpus == 0;
+      const bool overlaps = placement::Overlap(hold.gpus, piece.gpus) || piece.gpus == 0 || lacks_host;
       if (overlaps && !hold.ends_surely && hold.booking == 0 && hold.until <= promise.start) return false;
     }
   }
@@ -125,7 +129,7 @@ class Search {
     Promise promise;
     promise.start = moment;
     promise.pieces = std::move(pieces);
-    promise.is_sure = IsSure(state_, promise, now_);
+    promise.is_sure = IsSure(state_, ask_, promise, now_);
     return promise;
   }
 

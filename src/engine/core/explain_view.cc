@@ -235,7 +235,7 @@ bool View::IsCountable() const {
   const Ask& ask = seeker_.ask;
   if (ask.groups.size() != 1 || ask.groups.front().alternatives.size() != 1) return false;
   const Shape& shape = ask.groups.front().alternatives.front();
-  return !NeedsTopology(ask, shape) && shape.milli % placement::kGpuMilli == 0;
+  return !NeedsTopology(ask, shape) && (shape.gpus == 0 || shape.is_whole());
 }
 
 bool View::FitsUnheld() const {

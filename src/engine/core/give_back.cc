@@ -85,7 +85,7 @@ class Asker {
     const ClassKey& key = state_.classes[head.job_class].key;
     const Ask& ask = state_.asks[key.ask];
     if (ask.groups.size() != 1 || ask.groups.front().least != 1) return false;
-    if (ask.groups.front().alternatives.front().milli != placement::kGpuMilli) return false;
+    if (!ask.groups.front().alternatives.front().is_whole()) return false;
     if (BarrierOf(state_, head.job_class).could_never_run) return false;
     // Nobody ends for it; within a cap on GPUs there may be room once some are given back.
     if (std::any_of(key.caps.begin(), key.caps.end(), [&](CapIndex cap) { return RefusesJobs(state_.caps[cap]); }))

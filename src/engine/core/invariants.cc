@@ -46,6 +46,13 @@ std::string Cluster::CheckInvariants() const {
     if (from_nothing.cuts != node.state.cuts || from_nothing.gpu_memory_free != node.state.gpu_memory_free) {
       return OnNode(node, "shows other slices or GPU memory than its pieces leave");
     }
+    for (const RunPiece& piece : node.pieces) {
+      const GpuMask others = piece.shape.slice ? ~node.carved : node.carved;
+      if ((placement::GpusOf(piece.gpus) & others) != 0) {
+        return OnNode(node, "a GPU is carved and has whole work, or has an instance and is not carved");
+      }
+    }
+    if (node.state.carved != node.carved) return OnNode(node, "something that was only tried is left of its carving");
     if (node.accepts && node.state.cpu_free != node.facts.cpu_milli - cpu) return OnNode(node, "free CPUs are wrong");
     if (node.holds.empty() == s.held.contains(index)) return OnNode(node, "its holds are not known as such");
     if (s.fleet && node.holds.empty() && !node.is_mixed() && !(s.fleet->nodes()[index] == node.state)) {

@@ -196,8 +196,9 @@ void Pass::Settle() {
   const bool is_claim = slot.promise.is_claim;
   const bool deserves = is_claim || !first.is_set() || first == place.id || is_escalated;
   const bool is_barred = !is_claim && IsBarred(slot.job_class);
-  const bool is_over = is_claim ? BarrierOf(state_, slot.job_class).could_never_run || !ClaimStands(state_, slot)
-                                : (is_barred && !IsBarredForNow(slot)) || IsKept(slot.job_class);
+  const bool is_over = is_claim    ? BarrierOf(state_, slot.job_class).could_never_run || !ClaimStands(state_, slot)
+                       : is_barred ? !IsBarredForNow(slot)
+                                   : IsKept(slot.job_class);
   if (!deserves || is_over) {
     Forget(settled_);
     // While it had a promise nobody tried whether it starts.
@@ -232,7 +233,12 @@ void Pass::Settle() {
 // Its caps and teams have no room for it now, but will have by its start.
 bool Pass::IsBarredForNow(const PromiseSlot& slot) const {
   if (slot.promise.start <= now_ || slot.promise.start == kNever) return false;
-  return state_.classes[slot.job_class].could_run && IsBarredUntil(state_, slot.job_class, slot.promise.start);
+  const JobClass& job_class = state_.classes[slot.job_class];
+  const Duration limit = job_class.key.limit;
+  const Time until = limit > Duration(0) ? AddSaturating(slot.promise.start, limit) : kNever;
+  const PromiseSlot* const end = state_.promises.data() + settled_;
+  const IsBefore is_settled = [&](const PromiseSlot& one) { return &one < end; };
+  return job_class.could_run && HasRightsAt(state_, slot.job_class, slot.promise.start, until, is_settled);
 }
 
 // False: it has started, or nothing can be promised to it any more.
@@ -410,7 +416,7 @@ std::vector<Piece> Pass::MovePromises(const Candidate& candidate) {
     // As if it ran: a stand-in piece on the node.
     Node& node = state_.nodes[pieces.front().node];
     const Time end = key.limit > Duration(0) ? AddSaturating(now_, key.limit) : kNever;
-    node.pieces.push_back({candidate.place.id, shape, pieces.front().gpus, now_, end, kNever});
+    node.pieces.push_back({candidate.place.id, ShapeOf(ask, pieces.front()), pieces.front().gpus, now_, end, kNever});
     state_.Rebuild(pieces.front().node);
     for (std::size_t i = 0; i < settled_ && is_fine; ++i) {
       PromiseSlot& slot = state_.promises[i];

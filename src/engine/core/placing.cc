@@ -120,7 +120,7 @@ std::uint64_t DomainOf(const NodeFacts& facts, NodeIndex node, Together level) {
 
 NodeState IdleState(const Node& node) {
   NodeState idle = Cluster::State::EmptyState(node.facts);
-  idle.carved = node.state.carved;
+  idle.carved = static_cast<std::uint16_t>(node.carved);
   placement::Block(idle, node.blocked);
   return idle;
 }

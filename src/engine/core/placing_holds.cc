@@ -83,7 +83,7 @@ bool Placing::HoldsStand(NodeIndex index, const Shape& shape, GpuMask gpus, std:
       if (!served) {
         // It cannot be served whoever starts: an owner stays longer than was known, or the node has lost GPUs.
         const bool is_lost = !ServedOn(state_, node, rest, LeftAt(index, from, before).left);
-        if (!is_lost || (overlaps && (gpus & rest.gpus) != 0)) return false;
+        if (!is_lost || (overlaps && placement::Overlap(gpus, rest.gpus))) return false;
         continue;
       }
       before.push_back(rest);

@@ -1,4 +1,5 @@
 #include "engine/core/resize.h"
+#include "engine/core/rights_kept.h"
 
 #include <algorithm>
 #include <bit>
@@ -95,8 +96,12 @@ GpuMask OneMore(Cluster& cluster, JobId id, const Taste& taste, Time now) {
   const JobClass& job_class = state.classes[run.job_class];
   const ClassKey& key = job_class.key;
   if (RoomToGrow(state, key.caps) < placement::kGpuMilli) return 0;
-  if (state.teams.OverLimit(key.team, placement::kGpuMilli) != kRootTeam) return 0;
-  if (job_class.is_firm() && state.teams.OverFirmQuota(key.team, placement::kGpuMilli) != kRootTeam) return 0;
+  if (state.teams.has_rules()) {
+    const KeptOfTeams kept = KeptByTeam(state, run.end, IsAnybody);
+    if (state.teams.OverLimit(key.team, placement::kGpuMilli, kept.all) != kRootTeam) return 0;
+    if (job_class.is_firm() && state.teams.OverFirmQuota(key.team, placement::kGpuMilli, kept.firm) != kRootTeam)
+      return 0;
+  }
   const NodeIndex index = run.pieces.front().node;
   const Node& node = state.nodes[index];
   Shape shape;

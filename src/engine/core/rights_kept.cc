@@ -31,7 +31,7 @@ CapUse KeptOfCap(const Cluster::State& state, CapIndex cap, Time until, const Is
 KeptOfTeams KeptByTeam(const Cluster::State& state, Time until, const IsBefore& is_before) {
   KeptOfTeams kept;
   for (const PromiseSlot& slot : state.promises) {
-    if (slot.promise.is_claim || slot.promise.start >= until || !is_before(slot)) continue;
+    if (slot.promise.is_claim || (IsDated(slot.promise) && slot.promise.start >= until) || !is_before(slot)) continue;
     const JobClass& other = state.classes[slot.job_class];
     AddUpwards(state.teams, other.key.team, other.least_milli, kept.all);
     if (other.is_firm()) AddUpwards(state.teams, other.key.team, other.least_milli, kept.firm);
@@ -39,30 +39,32 @@ KeptOfTeams KeptByTeam(const Cluster::State& state, Time until, const IsBefore& 
   return kept;
 }
 
-bool IsBarredUntil(const Cluster::State& state, ClassIndex index, Time at) {
+bool HasRightsAt(const Cluster::State& state, ClassIndex index, Time at, Time until, const IsBefore& is_before) {
   const JobClass& job_class = state.classes[index];
   const ClassKey& key = job_class.key;
-  std::vector<CapUse> gone(key.caps.size());
-  KeptOfTeams less;
+  std::vector<CapUse> beside;
+  for (const CapIndex cap : key.caps) beside.push_back(KeptOfCap(state, cap, until, is_before));
+  KeptOfTeams of_teams;
+  if (state.teams.has_rules()) of_teams = KeptByTeam(state, until, is_before);
   for (auto end = state.ends.begin(); end != state.ends.end() && end->first <= at; ++end) {
     const Run& run = state.running.at(end->second);
     const JobClass& other = state.classes[run.job_class];
     const std::int64_t milli = state.MilliOf(run);
     for (std::size_t i = 0; i < key.caps.size(); ++i) {
       if (!IsCountedIn(other.key, key.caps[i])) continue;
-      gone[i].jobs -= 1;
-      gone[i].milli -= milli;
+      beside[i].jobs -= 1;
+      beside[i].milli -= milli;
     }
     if (!state.teams.has_rules()) continue;
-    AddUpwards(state.teams, other.key.team, -milli, less.all);
-    if (other.is_firm()) AddUpwards(state.teams, other.key.team, -milli, less.firm);
+    AddUpwards(state.teams, other.key.team, -milli, of_teams.all);
+    if (other.is_firm()) AddUpwards(state.teams, other.key.team, -milli, of_teams.firm);
   }
   for (std::size_t i = 0; i < key.caps.size(); ++i) {
-    if (Refuses(state.caps[key.caps[i]], job_class.least_milli, gone[i])) return false;
+    if (Refuses(state.caps[key.caps[i]], job_class.least_milli, beside[i])) return false;
   }
   if (!state.teams.has_rules()) return true;
-  if (state.teams.OverLimit(key.team, job_class.least_milli, less.all) != kRootTeam) return false;
-  return !job_class.is_firm() || state.teams.OverFirmQuota(key.team, job_class.least_milli, less.firm) == kRootTeam;
+  if (state.teams.OverLimit(key.team, job_class.least_milli, of_teams.all) != kRootTeam) return false;
+  return !job_class.is_firm() || state.teams.OverFirmQuota(key.team, job_class.least_milli, of_teams.firm) == kRootTeam;
 }
 
 }  // namespace divvy::core

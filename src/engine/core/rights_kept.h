@@ -19,14 +19,15 @@ struct KeptOfTeams {
   TeamUse all;
   TeamUse firm;
 };
-/// Likewise of teams. A claim is not counted: what it waits for leaves the same teams, or is within its own right.
+/// Likewise of teams; what drains counts whatever `until` is. A claim is not counted: what it waits for leaves the same
+/// teams, or is within its own right.
 KeptOfTeams KeptByTeam(const Cluster::State& state, Time until, const IsBefore& is_before);
 
 /// Everybody who has a promise.
 inline bool IsAnybody(const PromiseSlot&) { return true; }
 
-/// The class is barred as things are, but no longer at `at`, going by limits and predictions: what will have ended by
-/// then is no longer counted.
-bool IsBarredUntil(const Cluster::State& state, ClassIndex job_class, Time at);
+/// Its caps and teams will have room for the class from `at` to `until`, going by limits and predictions: what will
+/// have ended by `at` is not counted, what is kept for those before it is.
+bool HasRightsAt(const Cluster::State& state, ClassIndex job_class, Time at, Time until, const IsBefore& is_before);
 
 }  // namespace divvy::core

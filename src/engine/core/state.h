@@ -96,6 +96,7 @@ struct Node {
   NodeFacts facts;
   NodeState state;      // What is left: unusable GPUs count as taken.
   GpuMask blocked = 0;  // Take no new work.
+  GpuMask carved = 0;   // Given over to MIG instances. `state` may say otherwise while something is only tried.
   bool accepts = true;
   bool has_grown = false;  // Since the last decision.
   std::vector<RunPiece> pieces;

@@ -37,7 +37,7 @@ inline constexpr ModelSet kAnyModel = std::numeric_limits<ModelSet>::max();
 using NodeIndex = std::uint32_t;
 
 /// What a request asks of one node. `gpus` = 0: no GPU; 1 with milli < kGpuMilli: a share; else that many GPUs with
-/// `milli` of each. SliceShape makes those of MIG instances.
+/// `milli` (1 at least) of each. SliceShape makes those of MIG instances.
 struct Shape {
   std::int32_t cpu_milli = 0;
   std::int32_t memory_mib = 0;

@@ -1,4 +1,5 @@
 #include "engine/server/decide.h"
+#include "engine/core/rights_kept.h"
 
 #include <algorithm>
 #include <utility>
@@ -68,7 +69,7 @@ void Decision::Note(const core::Plan& plan) {
   for (const core::Move& move : plan.moves) {
     decided_.plan.takings.push_back(
         {move.job, move.taker,
-         "goes on on " + GpusText(GpusOf(move.to)) + ", so that job " + ToString(move.taker) + " fits"});
+         "continues on " + GpusText(GpusOf(move.to)) + ", so that job " + ToString(move.taker) + " fits"});
   }
   decided_.plan.next_wakeup = plan.next_wakeup;
 }
@@ -143,8 +144,11 @@ bool Decision::MayHold(const core::Job& job, int gpus) const {
   const std::int64_t milli = std::int64_t{gpus} * placement::kGpuMilli;
   const core::Teams& teams = core_.teams();
   if (milli > core::RoomToGrow(core_.state(), job.caps)) return false;
-  if (teams.OverLimit(job.team, milli) != core::kRootTeam) return false;
-  return job.preemptible != Preemptible::kNever || teams.OverFirmQuota(job.team, milli) == core::kRootTeam;
+  if (!teams.has_rules()) return true;
+  const Time until = job.limit > Duration(0) ? AddSaturating(now_, job.limit) : kNever;
+  const core::KeptOfTeams kept = core::KeptByTeam(core_.state(), until, core::IsAnybody);
+  if (teams.OverLimit(job.team, milli, kept.all) != core::kRootTeam) return false;
+  return job.preemptible != Preemptible::kNever || teams.OverFirmQuota(job.team, milli, kept.firm) == core::kRootTeam;
 }
 
 // Before anything else is decided: claims on what they do not give back fall then.

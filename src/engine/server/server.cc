@@ -12,6 +12,11 @@
 namespace divvy {
 namespace {
 
+// An elastic job that runs asks for what it has, and for other things once it waits again: it cannot be moved.
+Preemptible PreemptibleOf(Preemptible preemptible, const Request& request) {
+  return preemptible == Preemptible::kPause && request.is_elastic() ? Preemptible::kRequeue : preemptible;
+}
+
 constexpr core::NodeIndex kServer = 0;
 
 /// Classes that the core may know beside those that jobs are in now.
@@ -173,7 +178,7 @@ core::Job Server::JobOf(const WaitingEntry& entry) {
   if (entry.begin > entry.queued_at) job.begin = entry.begin;
   job.limit = entry.time_limit;
   job.predicted = entry.predicted;
-  job.preemptible = entry.preemptible;
+  job.preemptible = PreemptibleOf(entry.preemptible, entry.request);
   job.is_parked = entry.is_held || !entry.unmet_dependencies.empty();
   job.draw = entry.placement_draw;
   return job;
@@ -215,16 +220,20 @@ void Server::AdoptInCore(const RunningJob& job) {
   known.priority = job.priority;
   known.queued_at = job.queued_at;
   known.predicted = job.predicted;
-  known.preemptible = job.preemptible;
+  known.preemptible = PreemptibleOf(job.preemptible, job.request);
   known.caps = UseCaps(job.groups, job.gpus.empty());
-  Request request;
+  // What it asked for says where it may go on (Policy::taking_back.consolidates).
+  Request request = job.request;
   request.gpus = job.gpus.size();
+  request.gpus_most = 0;
   core::Ask ask = AskOf(kinds_, request, PlacementStrategy::kSequential, request.gpus);
   // More is claimed than there is where a server has lost CPUs, or memory, since the job began.
   const core::NodeState& state = core_.state_of(kServer);
-  core::Shape& shape = ask.groups.front().alternatives.front();
-  shape.cpu_milli = std::min(CpuMilli(job.cpus), std::max(state.cpu_free, 0));
-  shape.memory_mib = std::min(MebibytesUp(job.memory), std::max(state.memory_free, 0));
+  for (core::Shape& shape : ask.groups.front().alternatives) {
+    shape.cpu_milli = std::min(CpuMilli(job.cpus), std::max(state.cpu_free, 0));
+    shape.memory_mib = std::min(MebibytesUp(job.memory), std::max(state.memory_free, 0));
+  }
+  const core::Shape& shape = ask.groups.front().alternatives.front();
   if (shape.cpu_milli < CpuMilli(job.cpus) || shape.memory_mib < MebibytesUp(job.memory)) is_overcommitted_ = true;
   known.ask = core_.Know(ask);
   core_.Adopt(known, {{kServer, MaskOf(job.gpus), 0, 0}}, job.started, now_);

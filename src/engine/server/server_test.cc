@@ -359,5 +359,54 @@ TEST(Server, AJobThatMayBePausedGoesElsewhereForOneThatFitsNowhere) {
   EXPECT_EQ(world.server.free().size(), 0);
 }
 
+TEST(Server, WhoWasAdoptedGoesOnlyWhereItsTypeAllows) {
+  World world;
+  NodeCapacity capacity;
+  for (int i = 0; i < 2; ++i) World::AddGpu(capacity, "NVIDIA A100-SXM4-40GB", 40_GiB);
+  for (int i = 0; i < 2; ++i) World::AddGpu(capacity, "NVIDIA H100 80GB HBM3", 80_GiB);
+  capacity.cpus = 64;
+  capacity.memory = 512_GiB;
+  world.server.SetCapacity(std::move(capacity));
+  world.policy.taking_back.consolidates = true;
+  RunningJob job;
+  job.id = JobId(1);
+  job.gpus = GpuSet::Of({0});
+  job.request.gpus = 1;
+  job.request.gpu_type = "a100";
+  job.preemptible = Preemptible::kPause;
+  job.started = world.now;
+  world.server.Adopt(job);
+  WaitingEntry pair = World::Job(2, 2);
+  pair.request.gpu_type = "a100";
+  world.Submit(pair);
+  world.Pass();
+  EXPECT_TRUE(world.last_plan.takings.empty());
+}
+
+TEST(Server, AnElasticJobLeavesWhatAPromiseNeedsOfTheirTeam) {
+  World world;
+  world.Node(6);
+  core::TeamSpec team;
+  team.name = "vision";
+  team.limit_milli = 4000;
+  world.server.SetTeams({team}, world.now);
+  world.policy.order = QueuePolicy::kFifo;
+  WaitingEntry other = World::Job(1, 4, std::chrono::hours(1));
+  world.Submit(other);
+  world.Pass();
+  WaitingEntry first = World::Job(2, 3, std::chrono::hours(1));
+  first.team = "vision";
+  first.queued_at = world.now;
+  world.Submit(first);
+  WaitingEntry elastic = World::Job(3, 1);
+  elastic.request.gpus_most = 2;
+  elastic.team = "vision";
+  world.now += std::chrono::minutes(1);
+  world.Submit(elastic);
+  const std::vector<World::Started> started = world.Pass();
+  ASSERT_EQ(started.size(), 1u);
+  EXPECT_EQ(started.front().gpus.size(), 1) << "with two the team would have no room for job 2 in an hour";
+}
+
 }  // namespace
 }  // namespace divvy
