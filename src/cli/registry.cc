@@ -306,11 +306,9 @@ std::vector<Command> MakeCommands() {
       {"reserve",
        "Keep GPUs for a user or team in a stretch of time",
        "divvy reserve --gpus N --user NAME|--team NAME [--start WHEN] --duration TIME [--every HOW] | list | "
-       "show|cancel "
-       "NUMBER",
+       "show|cancel NUMBER",
        "From then on only jobs of that user or team start on them; before, only jobs that end in time. A running job "
-       "is "
-       "never ended for it, so it is refused when there is no room: jobs without a time limit are taken to run on. "
+       "is never ended for it, so it is refused when there is no room: jobs without a time limit are taken to run on. "
        "Turns of a recurring one are held eight days ahead. Administrators reserve; the user whom one is for may "
        "cancel it.",
        {{"divvy reserve --gpus 4 --team vision --start 'tomorrow' --duration 8h", "a day's work"},

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "engine/core/placing.h"
+#include "engine/core/rights_kept.h"
 
 namespace divvy::core {
 
@@ -30,11 +31,7 @@ std::int64_t RoomToGrow(const Cluster::State& state, const std::vector<CapIndex>
   for (const CapIndex index : caps) {
     const Cap& cap = state.caps[index];
     if (cap.milli_limit == 0) continue;
-    std::int64_t left = cap.milli_limit - cap.milli;
-    for (const PromiseSlot& slot : state.promises) {
-      const JobClass& other = state.classes[slot.job_class];
-      if (IsCountedIn(other.key, index)) left -= other.least_milli;
-    }
+    const std::int64_t left = cap.milli_limit - cap.milli - KeptOfCap(state, index, kNever, IsAnybody).milli;
     room = std::min(room, std::max<std::int64_t>(left, 0));
   }
   return room;
@@ -62,14 +59,7 @@ CapUse LeavingOf(const Cluster::State& state, CapIndex cap) {
 }
 
 CapUse ClaimedOf(const Cluster::State& state, CapIndex cap) {
-  CapUse use;
-  for (const PromiseSlot& slot : state.promises) {
-    const JobClass& job_class = state.classes[slot.job_class];
-    if (!slot.promise.is_claim || !IsCountedIn(job_class.key, cap)) continue;
-    use.jobs += 1;
-    use.milli += job_class.least_milli;
-  }
-  return use;
+  return KeptOfCap(state, cap, kNever, [](const PromiseSlot& slot) { return slot.promise.is_claim; });
 }
 
 }  // namespace

@@ -28,7 +28,7 @@ class Estimator {
     const auto slot = std::find_if(state_.promises.begin(), state_.promises.end(), [&](const PromiseSlot& one) {
       return one.promise.entry == view_.seeker().place.id;
     });
-    // Who is barred for now and promised a start all the same waits for those who bar it to end.
+    // Who is promised a start although it is barred waits for those who bar it to end.
     const bool is_dated = slot != state_.promises.end() && slot->promise.start > now_ && slot->promise.start != kNever;
     if (slot != state_.promises.end() && (is_dated || !view_.IsBarred())) return FromPromise(*slot);
     const Supply supply(view_, ahead_, spread_);

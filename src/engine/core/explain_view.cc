@@ -120,9 +120,7 @@ View::~View() {
 bool IsBarred(const Cluster::State& state, const Ask& ask, const ClassKey& key) {
   const std::int64_t milli = LeastGpuMilli(ask);
   if (RefusedBy(state, key.caps, milli)) return true;
-  if (!state.teams.has_rules()) return false;
-  if (state.teams.OverLimit(key.team, milli) != kRootTeam) return true;
-  return key.preemptible == Preemptible::kNever && state.teams.OverFirmQuota(key.team, milli) != kRootTeam;
+  return !TeamsHaveRoom(state.teams, key.team, key.preemptible == Preemptible::kNever, milli);
 }
 
 Time View::Until() const { return seeker_.key.limit > Duration(0) ? AddSaturating(now_, seeker_.key.limit) : kNever; }
@@ -146,11 +144,8 @@ bool View::IsBarred() const {
   const bool is_of_cap = std::any_of(seeker_.key.caps.begin(), seeker_.key.caps.end(),
                                      [&](CapIndex cap) { return Refuses(state_.caps[cap], milli, KeptOf(cap)); });
   if (is_of_cap || !state_.teams.has_rules()) return is_of_cap;
-  const KeptOfTeams kept = KeptOfItsTeams();
-  const TeamIndex team = seeker_.key.team;
-  if (state_.teams.OverLimit(team, milli, kept.all) != kRootTeam) return true;
-  return seeker_.key.preemptible == Preemptible::kNever &&
-         state_.teams.OverFirmQuota(team, milli, kept.firm) != kRootTeam;
+  const bool is_firm = seeker_.key.preemptible == Preemptible::kNever;
+  return !TeamsHaveRoom(state_.teams, seeker_.key.team, is_firm, milli, KeptOfItsTeams());
 }
 
 std::optional<JobId> View::BlockedBefore() const {

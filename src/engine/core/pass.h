@@ -74,7 +74,7 @@ class Pass {
   bool IsPromised(JobId entry) const;
   bool IsBarred(ClassIndex index);
   bool IsKept(ClassIndex index);
-  bool IsBarredForNow(const PromiseSlot& slot) const;
+  bool IsBarredUntilItsStart(const PromiseSlot& slot) const;
   void PushBlocked(JobId entry);
   void PushBehind(ClassIndex index, const Place& place);
   void PushNext(ClassIndex index);

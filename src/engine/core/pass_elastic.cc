@@ -44,9 +44,7 @@ std::optional<Piece> Pass::GrowByOne(JobId id) {
     if (milli > RoomToGrow(state_, job_class.key.caps)) continue;
     if (state_.teams.has_rules()) {
       const KeptOfTeams kept = KeptByTeam(state_, run.end, IsAnybody);
-      const TeamIndex team = job_class.key.team;
-      if (state_.teams.OverLimit(team, milli, kept.all) != kRootTeam) continue;
-      if (job_class.is_firm() && state_.teams.OverFirmQuota(team, milli, kept.firm) != kRootTeam) continue;
+      if (!TeamsHaveRoom(state_.teams, job_class.key.team, job_class.is_firm(), milli, kept)) continue;
     }
     std::vector<NodeIndex> beside;
     if (ask.together == Together::kNode && ask.requires_together) beside.push_back(run.pieces.front().node);

@@ -31,9 +31,7 @@ bool Pass::IsKept(ClassIndex index) {
   });
   if (is_of_cap || !state_.teams.has_rules()) return is_of_cap;
   const KeptOfTeams kept = KeptByTeam(state_, until, is_settled);
-  const bool is_of_team =
-      state_.teams.OverLimit(key.team, job_class.least_milli, kept.all) != kRootTeam ||
-      (job_class.is_firm() && state_.teams.OverFirmQuota(key.team, job_class.least_milli, kept.firm) != kRootTeam);
+  const bool is_of_team = !TeamsHaveRoom(state_.teams, key.team, job_class.is_firm(), job_class.least_milli, kept);
   if (is_of_team) state_.team_blocked.insert(index);
   return is_of_team;
 }
@@ -197,7 +195,7 @@ void Pass::Settle() {
   const bool deserves = is_claim || !first.is_set() || first == place.id || is_escalated;
   const bool is_barred = !is_claim && IsBarred(slot.job_class);
   const bool is_over = is_claim    ? BarrierOf(state_, slot.job_class).could_never_run || !ClaimStands(state_, slot)
-                       : is_barred ? !IsBarredForNow(slot)
+                       : is_barred ? !IsBarredUntilItsStart(slot)
                                    : IsKept(slot.job_class);
   if (!deserves || is_over) {
     Forget(settled_);
@@ -231,7 +229,7 @@ void Pass::Settle() {
 }
 
 // Its caps and teams have no room for it now, but will have by its start.
-bool Pass::IsBarredForNow(const PromiseSlot& slot) const {
+bool Pass::IsBarredUntilItsStart(const PromiseSlot& slot) const {
   if (slot.promise.start <= now_ || slot.promise.start == kNever) return false;
   const JobClass& job_class = state_.classes[slot.job_class];
   const Duration limit = job_class.key.limit;

@@ -22,11 +22,7 @@ PoolRules Ordered(Order order, int tier = 0) {
 
 void AddNodes(Cluster& cluster, int count, int gpus, int kind) {
   for (int i = 0; i < count; ++i) {
-    NodeFacts facts;
-    facts.name = "k" + std::to_string(kind) + "n" + std::to_string(i);
-    facts.cpu_milli = 64'000;
-    facts.memory_mib = 512 * 1024;
-    facts.gpus = gpus;
+    NodeFacts facts = PlainNode(i, gpus);
     facts.kind = kind;
     cluster.AddNode(facts);
   }

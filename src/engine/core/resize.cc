@@ -98,9 +98,7 @@ GpuMask OneMore(Cluster& cluster, JobId id, const Taste& taste, Time now) {
   if (RoomToGrow(state, key.caps) < placement::kGpuMilli) return 0;
   if (state.teams.has_rules()) {
     const KeptOfTeams kept = KeptByTeam(state, run.end, IsAnybody);
-    if (state.teams.OverLimit(key.team, placement::kGpuMilli, kept.all) != kRootTeam) return 0;
-    if (job_class.is_firm() && state.teams.OverFirmQuota(key.team, placement::kGpuMilli, kept.firm) != kRootTeam)
-      return 0;
+    if (!TeamsHaveRoom(state.teams, key.team, job_class.is_firm(), placement::kGpuMilli, kept)) return 0;
   }
   const NodeIndex index = run.pieces.front().node;
   const Node& node = state.nodes[index];

@@ -39,6 +39,12 @@ KeptOfTeams KeptByTeam(const Cluster::State& state, Time until, const IsBefore& 
   return kept;
 }
 
+bool TeamsHaveRoom(const Teams& teams, TeamIndex team, bool is_firm, std::int64_t milli, const KeptOfTeams& kept) {
+  if (!teams.has_rules()) return true;
+  if (teams.OverLimit(team, milli, kept.all) != kRootTeam) return false;
+  return !is_firm || teams.OverFirmQuota(team, milli, kept.firm) == kRootTeam;
+}
+
 bool HasRightsAt(const Cluster::State& state, ClassIndex index, Time at, Time until, const IsBefore& is_before) {
   const JobClass& job_class = state.classes[index];
   const ClassKey& key = job_class.key;
@@ -62,9 +68,7 @@ bool HasRightsAt(const Cluster::State& state, ClassIndex index, Time at, Time un
   for (std::size_t i = 0; i < key.caps.size(); ++i) {
     if (Refuses(state.caps[key.caps[i]], job_class.least_milli, beside[i])) return false;
   }
-  if (!state.teams.has_rules()) return true;
-  if (state.teams.OverLimit(key.team, job_class.least_milli, of_teams.all) != kRootTeam) return false;
-  return !job_class.is_firm() || state.teams.OverFirmQuota(key.team, job_class.least_milli, of_teams.firm) == kRootTeam;
+  return TeamsHaveRoom(state.teams, key.team, job_class.is_firm(), job_class.least_milli, of_teams);
 }
 
 }  // namespace divvy::core

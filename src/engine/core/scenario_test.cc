@@ -34,8 +34,6 @@
 // rests on predictions, "awaits" one of what was taken for the job from others.
 
 #include <bit>
-#include <filesystem>
-#include <fstream>
 #include <sstream>
 
 #include "engine/core/explain_text.h"
@@ -44,6 +42,7 @@
 #include "engine/core/scenario_test_world.h"
 #include "engine/duration_text.h"
 #include "engine/phrases.h"
+#include "engine/scenario_test_files.h"
 
 namespace divvy::core {
 namespace {
@@ -323,39 +322,13 @@ class Scenario {
   std::ostringstream out_;
 };
 
-std::vector<std::string> ScenarioFiles() {
-  std::vector<std::string> files;
-  const std::filesystem::path root = std::filesystem::path(DIVVY_SOURCE_DIR) / "tests" / "scenarios" / "cluster";
-  for (const auto& file : std::filesystem::recursive_directory_iterator(root)) {
-    if (file.path().extension() == ".txt") files.push_back(std::filesystem::relative(file.path(), root).string());
-  }
-  std::sort(files.begin(), files.end());
-  return files;
-}
-
 class ClusterScenarios : public ::testing::TestWithParam<std::string> {};
 
 TEST_P(ClusterScenarios, Holds) {
-  const std::string path = std::string(DIVVY_SOURCE_DIR) + "/tests/scenarios/cluster/" + GetParam();
-  std::ostringstream text;
-  text << std::ifstream(path).rdbuf();
-  const std::string file = text.str();
-  const std::size_t line = file.find("----\n");
-  ASSERT_NE(line, std::string::npos) << path << " has no line of ----";
-  ASSERT_EQ(file.front(), '#') << path << " does not open with a sentence on what it shows";
-  Scenario scenario;
-  const std::string answer = scenario.Run(file.substr(0, line));
-  ASSERT_FALSE(HasFailure()) << path << ", which said:\n" << answer;
-  if (std::getenv("DIVVY_REWRITE") != nullptr) std::ofstream(path) << file.substr(0, line) << "----\n" << answer;
-  else EXPECT_EQ(answer, file.substr(line + 5)) << path;
+  ShowScenario(GetParam(), [](const std::string& commands) { return Scenario().Run(commands); });
 }
 
-INSTANTIATE_TEST_SUITE_P(, ClusterScenarios, ::testing::ValuesIn(ScenarioFiles()), [](const auto& test) {
-  std::string name = test.param.substr(0, test.param.rfind('.'));
-  std::replace_if(
-      name.begin(), name.end(), [](char c) { return std::isalnum(static_cast<unsigned char>(c)) == 0; }, '_');
-  return name;
-});
+INSTANTIATE_TEST_SUITE_P(, ClusterScenarios, ::testing::ValuesIn(ScenarioFiles(true)), ScenarioName);
 
 }  // namespace
 }  // namespace divvy::core

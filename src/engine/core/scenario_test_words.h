@@ -14,6 +14,7 @@
 #include "base/index_ranges.h"
 #include "base/text.h"
 #include "engine/core/cluster.h"
+#include "engine/scenario_test_files.h"
 
 namespace divvy::core {
 
@@ -57,22 +58,6 @@ void ReadWords(const WordTable<Target>& table, const Words& words, std::size_t f
     ASSERT_NE(at, table.end()) << "no such word: " << words.all[i].first << ", in: " << words.text;
     at->second(target, words.all[i].second);
   }
-}
-
-/// "1h30m", "20s".
-inline Duration ReadDuration(const std::string& text) {
-  Duration total{0};
-  std::int64_t number = 0;
-  for (const char c : text) {
-    if (c >= '0' && c <= '9') {
-      number = number * 10 + (c - '0');
-      continue;
-    }
-    const std::int64_t unit = c == 'd' ? 86'400 : c == 'h' ? 3600 : c == 'm' ? 60 : 1;
-    total += std::chrono::seconds(number * unit);
-    number = 0;
-  }
-  return total;
 }
 
 inline std::int32_t ReadMib(const std::string& text) { return ReadInt(text) * (text.ends_with('G') ? 1024 : 1); }

@@ -17,11 +17,7 @@ using std::chrono::hours;
 Cluster MakeSliceable(int nodes, int gpus) {
   Cluster cluster{Rules()};
   for (int i = 0; i < nodes; ++i) {
-    NodeFacts facts;
-    facts.name = "n" + std::to_string(i);
-    facts.cpu_milli = 64'000;
-    facts.memory_mib = 512 * 1024;
-    facts.gpus = gpus;
+    NodeFacts facts = PlainNode(i, gpus);
     facts.gpu_memory_mib.assign(static_cast<std::size_t>(gpus), 81'920);
     facts.sliceable = (GpuMask{1} << gpus) - 1;
     cluster.AddNode(facts);

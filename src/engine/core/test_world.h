@@ -12,14 +12,19 @@ namespace divvy::core {
 
 inline Time At(std::int64_t seconds) { return Time(std::chrono::seconds(1'000'000 + seconds)); }
 
+inline NodeFacts PlainNode(int index, int gpus) {
+  NodeFacts facts;
+  facts.name = "n" + std::to_string(index);
+  facts.cpu_milli = 64'000;
+  facts.memory_mib = 512 * 1024;
+  facts.gpus = gpus;
+  return facts;
+}
+
 inline Cluster MakeCluster(int nodes, int gpus, Rules rules = {}) {
   Cluster cluster(rules);
   for (int i = 0; i < nodes; ++i) {
-    NodeFacts facts;
-    facts.name = "n" + std::to_string(i);
-    facts.cpu_milli = 64'000;
-    facts.memory_mib = 512 * 1024;
-    facts.gpus = gpus;
+    NodeFacts facts = PlainNode(i, gpus);
     facts.rack = static_cast<std::uint32_t>(i / 4);
     facts.block = static_cast<std::uint32_t>(i / 16);
     cluster.AddNode(facts);

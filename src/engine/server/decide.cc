@@ -147,8 +147,7 @@ bool Decision::MayHold(const core::Job& job, int gpus) const {
   if (!teams.has_rules()) return true;
   const Time until = job.limit > Duration(0) ? AddSaturating(now_, job.limit) : kNever;
   const core::KeptOfTeams kept = core::KeptByTeam(core_.state(), until, core::IsAnybody);
-  if (teams.OverLimit(job.team, milli, kept.all) != core::kRootTeam) return false;
-  return job.preemptible != Preemptible::kNever || teams.OverFirmQuota(job.team, milli, kept.firm) == core::kRootTeam;
+  return core::TeamsHaveRoom(teams, job.team, job.preemptible == Preemptible::kNever, milli, kept);
 }
 
 // Before anything else is decided: claims on what they do not give back fall then.

@@ -22,14 +22,13 @@
 #include <gtest/gtest.h>
 
 #include <cstdlib>
-#include <filesystem>
-#include <fstream>
 #include <optional>
 #include <sstream>
 
 #include "base/text.h"
 #include "engine/duration_text.h"
 #include "engine/phrases.h"
+#include "engine/scenario_test_files.h"
 #include "engine/server/test_world.h"
 #include "model/job_record.h"
 
@@ -50,20 +49,6 @@ struct Words {
     return at == named.end() ? otherwise : std::atoi(at->second.c_str());
   }
 };
-
-Duration ReadDuration(const std::string& text) {
-  Duration total{0};
-  std::int64_t number = 0;
-  for (char c : text) {
-    if (c >= '0' && c <= '9') number = number * 10 + (c - '0');
-    else {
-      const std::int64_t unit = c == 'd' ? 86400 : c == 'h' ? 3600 : c == 'm' ? 60 : 1;
-      total += std::chrono::seconds(number * unit);
-      number = 0;
-    }
-  }
-  return total;
-}
 
 Bytes ReadBytes(const std::string& text) {
   return Bytes(std::atoll(text.c_str()) << (text.back() == 'G' ? 30 : text.back() == 'M' ? 20 : 0));
@@ -362,42 +347,18 @@ class Scenario {
   std::ostringstream out_;
 };
 
-std::vector<std::string> ScenarioFiles() {
-  std::vector<std::string> files;
-  const std::filesystem::path root = std::filesystem::path(DIVVY_SOURCE_DIR) / "tests" / "scenarios";
-  for (const auto& file : std::filesystem::recursive_directory_iterator(root)) {
-    const std::string name = std::filesystem::relative(file.path(), root).string();
-    const bool is_of_many_nodes = name.starts_with("cluster/");  // src/engine/core/scenario_test.cc runs those.
-    if (file.path().extension() == ".txt" && !is_of_many_nodes) files.push_back(name);
-  }
-  std::sort(files.begin(), files.end());
-  return files;
-}
-
 class Scenarios : public ::testing::TestWithParam<std::string> {};
 
 TEST_P(Scenarios, Holds) {
-  const std::string path = std::string(DIVVY_SOURCE_DIR) + "/tests/scenarios/" + GetParam();
-  std::ostringstream text;
-  text << std::ifstream(path).rdbuf();
-  const std::string file = text.str();
-  const std::size_t line = file.find("----\n");
-  ASSERT_NE(line, std::string::npos) << path << " has no line of ----";
-  ASSERT_EQ(file.front(), '#') << path << " does not open with a sentence on what it shows";
-  Scenario scenario;
-  const std::string answer = scenario.Run(file.substr(0, line));
-  ASSERT_FALSE(HasFatalFailure()) << path;
-  if (std::getenv("DIVVY_REWRITE") != nullptr) std::ofstream(path) << file.substr(0, line) << "----\n" << answer;
-  else EXPECT_EQ(answer, file.substr(line + 5)) << path;
-  EXPECT_EQ(scenario.ChangesItsMind(), "") << path;
+  ShowScenario(GetParam(), [](const std::string& commands) {
+    Scenario scenario;
+    const std::string answer = scenario.Run(commands);
+    EXPECT_EQ(scenario.ChangesItsMind(), "");
+    return answer;
+  });
 }
 
-INSTANTIATE_TEST_SUITE_P(, Scenarios, ::testing::ValuesIn(ScenarioFiles()), [](const auto& test) {
-  std::string name = test.param.substr(0, test.param.rfind('.'));
-  std::replace_if(
-      name.begin(), name.end(), [](char c) { return std::isalnum(static_cast<unsigned char>(c)) == 0; }, '_');
-  return name;
-});
+INSTANTIATE_TEST_SUITE_P(, Scenarios, ::testing::ValuesIn(ScenarioFiles(false)), ScenarioName);
 
 }  // namespace
 }  // namespace divvy

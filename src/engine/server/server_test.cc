@@ -287,14 +287,18 @@ TEST(Server, AJobThatIsResizedKeepsItsStartItsEndAndItsTeam) {
   EXPECT_EQ(world.server.running(JobId(1))->grown_at, world.now);
 }
 
-TEST(Server, WithSpeedsAJobGetsGpusOfOneSpeedTheFastestThatAreFree) {
-  World world;
+NodeCapacity OldAndNew(int a100, int h100) {
   NodeCapacity capacity;
-  for (int i = 0; i < 3; ++i) World::AddGpu(capacity, "NVIDIA A100-SXM4-40GB", 40_GiB);
-  for (int i = 0; i < 4; ++i) World::AddGpu(capacity, "NVIDIA H100 80GB HBM3", 80_GiB);
+  for (int i = 0; i < a100; ++i) World::AddGpu(capacity, "NVIDIA A100-SXM4-40GB", 40_GiB);
+  for (int i = 0; i < h100; ++i) World::AddGpu(capacity, "NVIDIA H100 80GB HBM3", 80_GiB);
   capacity.cpus = 64;
   capacity.memory = 512_GiB;
-  world.server.SetCapacity(std::move(capacity));
+  return capacity;
+}
+
+TEST(Server, WithSpeedsAJobGetsGpusOfOneSpeedTheFastestThatAreFree) {
+  World world;
+  world.server.SetCapacity(OldAndNew(3, 4));
   const auto start = [&](std::uint64_t id, int gpus, const char* type) {
     WaitingEntry job = World::Job(id, gpus);
     job.request.gpu_type = type;
@@ -361,12 +365,7 @@ TEST(Server, AJobThatMayBePausedGoesElsewhereForOneThatFitsNowhere) {
 
 TEST(Server, WhoWasAdoptedGoesOnlyWhereItsTypeAllows) {
   World world;
-  NodeCapacity capacity;
-  for (int i = 0; i < 2; ++i) World::AddGpu(capacity, "NVIDIA A100-SXM4-40GB", 40_GiB);
-  for (int i = 0; i < 2; ++i) World::AddGpu(capacity, "NVIDIA H100 80GB HBM3", 80_GiB);
-  capacity.cpus = 64;
-  capacity.memory = 512_GiB;
-  world.server.SetCapacity(std::move(capacity));
+  world.server.SetCapacity(OldAndNew(2, 2));
   world.policy.taking_back.consolidates = true;
   RunningJob job;
   job.id = JobId(1);

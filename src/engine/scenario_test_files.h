@@ -1,0 +1,76 @@
+// Scenarios in files, for one server and for clusters: commands above a line of "----", what the engine says to them
+// below, a sentence on what it shows first. DIVVY_REWRITE=1 writes what is said into the files.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cctype>
+#include <chrono>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "base/time.h"
+
+namespace divvy {
+
+/// "1h30m", "20s".
+inline Duration ReadDuration(const std::string& text) {
+  Duration total{0};
+  std::int64_t number = 0;
+  for (const char c : text) {
+    if (c >= '0' && c <= '9') {
+      number = number * 10 + (c - '0');
+      continue;
+    }
+    const std::int64_t unit = c == 'd' ? 86'400 : c == 'h' ? 3600 : c == 'm' ? 60 : 1;
+    total += std::chrono::seconds(number * unit);
+    number = 0;
+  }
+  return total;
+}
+
+inline std::filesystem::path ScenarioFolder() {
+  return std::filesystem::path(DIVVY_SOURCE_DIR) / "tests" / "scenarios";
+}
+
+/// Those of tests/scenarios, relative to it, in order: of many nodes (cluster/...), or of one server.
+inline std::vector<std::string> ScenarioFiles(bool of_many_nodes) {
+  std::vector<std::string> files;
+  for (const auto& file : std::filesystem::recursive_directory_iterator(ScenarioFolder())) {
+    const std::string name = std::filesystem::relative(file.path(), ScenarioFolder()).string();
+    if (file.path().extension() == ".txt" && name.starts_with("cluster/") == of_many_nodes) files.push_back(name);
+  }
+  std::sort(files.begin(), files.end());
+  return files;
+}
+
+/// As a test may be called: "order_small_jobs_first".
+inline std::string ScenarioName(const ::testing::TestParamInfo<std::string>& test) {
+  std::string name = test.param.substr(0, test.param.rfind('.'));
+  std::replace_if(
+      name.begin(), name.end(), [](char c) { return std::isalnum(static_cast<unsigned char>(c)) == 0; }, '_');
+  return name;
+}
+
+/// `run` makes the answer of the commands.
+template <typename Run>
+void ShowScenario(const std::string& name, Run run) {
+  const std::string path = (ScenarioFolder() / name).string();
+  std::ostringstream text;
+  text << std::ifstream(path).rdbuf();
+  const std::string file = text.str();
+  const std::size_t line = file.find("----\n");
+  ASSERT_NE(line, std::string::npos) << path << " has no line of ----";
+  ASSERT_EQ(file.front(), '#') << path << " does not open with a sentence on what it shows";
+  const std::string answer = run(file.substr(0, line));
+  ASSERT_FALSE(::testing::Test::HasFailure()) << path << ", which said:\n" << answer;
+  if (std::getenv("DIVVY_REWRITE") != nullptr) std::ofstream(path) << file.substr(0, line) << "----\n" << answer;
+  else EXPECT_EQ(answer, file.substr(line + 5)) << path;
+}
+
+}  // namespace divvy
