@@ -78,7 +78,7 @@ std::vector<Ask> MakeAsks(int count) {
     Shape shape;
     const int kind = Below(100);
     shape.gpus = static_cast<std::int16_t>(kind < 55 ? 1 : kind < 70 ? 2 : kind < 85 ? 4 : 8);
-    shape.milli = static_cast<std::int16_t>(kind < 20 ? 100 * (1 + Below(9)) : 1000);
+    shape.parts = static_cast<std::int16_t>(kind < 20 ? 1000 * (1 + Below(9)) : placement::kGpuParts);
     shape.cpu_milli = 1000 * (1 + Below(8)) * shape.gpus;
     shape.memory_mib = 1024 * (4 + Below(100)) * shape.gpus;
     if (Below(4) == 0) shape.models = std::uint64_t{1} << Below(4);

@@ -80,7 +80,7 @@ Ask RandomAsk(bool gangs) {
   Shape shape;
   const int kind = Below(100);
   shape.gpus = static_cast<std::int16_t>(kind < 55 ? 1 : kind < 70 ? 2 : kind < 85 ? 4 : 8);
-  shape.milli = static_cast<std::int16_t>(kind < 20 ? 100 * (1 + Below(9)) : 1000);
+  shape.parts = static_cast<std::int16_t>(kind < 20 ? 1000 * (1 + Below(9)) : placement::kGpuParts);
   shape.cpu_milli = 1000 * (1 + Below(8)) * shape.gpus;
   shape.memory_mib = 1024 * (4 + Below(100)) * shape.gpus;
   if (Below(4) == 0) shape.models = std::uint64_t{1} << Below(4);
@@ -123,7 +123,7 @@ World MakeWorld(const Options& options) {
     known.push_back(cluster.Know(ask));
     shapes.push_back(ask.groups.front().alternatives.front());
   }
-  const std::vector<std::int64_t> capacity(4, std::int64_t{options.nodes} * 2 * 1000);
+  const std::vector<std::int64_t> capacity(4, std::int64_t{options.nodes} * 2 * placement::kGpuParts);
   cluster.SetScorer(placement::MakeScorer("default", placement::CountShapes(shapes), 1e4, capacity));
   for (int i = 0; i < options.jobs; ++i) {
     if (i % 100 == 0) world.now += std::chrono::milliseconds(1);
@@ -193,7 +193,7 @@ void Verdicts(const Options& options, World& world) {
     switch (i % 4) {
       case 0:
         ask.groups.front().alternatives.front().gpus = 16;
-        ask.groups.front().alternatives.front().milli = 1000;
+        ask.groups.front().alternatives.front().parts = placement::kGpuParts;
         break;
       case 1:
         ask.groups.front().alternatives.front().memory_mib = 4 << 20;

@@ -43,7 +43,7 @@ int FillFrom(const std::string& nodes_file, const std::string& jobs_file) {
     return 1;
   }
   std::printf("Filling %zu nodes, %lld GPUs:\n", nodes->nodes.size(),
-              static_cast<long long>(nodes->capacity_milli() / placement::kGpuMilli));
+              static_cast<long long>(nodes->capacity_parts() / placement::kGpuParts));
   for (const std::string_view policy : simulate::FillPolicies()) {
     simulate::FillOptions options;
     options.policy = policy;
@@ -66,7 +66,7 @@ std::vector<Shape> MadeUpShapes(simulate::Random& random) {
     shape.memory_mib = static_cast<std::int32_t>(4096 * (1 + random.Below(8)));
     const bool is_share = random.Below(2) == 0;
     shape.gpus = static_cast<std::int16_t>(is_share || random.Below(4) > 0 ? 1 : 2 << random.Below(3));
-    shape.milli = static_cast<std::int16_t>(is_share ? 50 + 50 * random.Below(18) : placement::kGpuMilli);
+    shape.parts = static_cast<std::int16_t>(is_share ? 50 + 50 * random.Below(18) : placement::kGpuParts);
     shapes.push_back(shape);
   }
   return shapes;
@@ -76,7 +76,7 @@ void StartsAndEnds(std::size_t count) {
   simulate::Random random(count);
   const std::vector<Shape> shapes = MadeUpShapes(random);
   const std::vector<NodeState> nodes(count, placement::MakeNode(96'000, 786'432, 8, 0));
-  const auto capacity = static_cast<std::int64_t>(count) * 8 * placement::kGpuMilli;
+  const auto capacity = static_cast<std::int64_t>(count) * 8 * placement::kGpuParts;
   Fleet fleet(nodes, placement::MakeScorer("default", placement::CountShapes(shapes), kShapes, {capacity}));
   std::vector<std::pair<ShapeIndex, Spot>> running;
   std::int64_t used = 0;
@@ -86,12 +86,12 @@ void StartsAndEnds(std::size_t count) {
     if (!spot) return;
     fleet.Take(shape, *spot);
     running.emplace_back(shape, *spot);
-    used += fleet.shape(shape).gpu_milli();
+    used += fleet.shape(shape).gpu_parts();
   };
   const auto end_one = [&] {
     auto& one = running[random.Below(running.size())];
     fleet.Release(one.first, one.second);
-    used -= fleet.shape(one.first).gpu_milli();
+    used -= fleet.shape(one.first).gpu_parts();
     one = running.back();
     running.pop_back();
   };

@@ -10,6 +10,7 @@ build_packages=(
   g++ cmake ninja-build ccache          # Compiler and build.
   libboost1.81-dev libboost-json1.81-dev # HTTP and JSON.
   libsqlite3-dev                         # The store.
+  libssl-dev                             # TLS.
   zlib1g-dev                             # Packed traces, for divvy simulate.
   libyaml-cpp-dev                        # valohai.yaml.
   libexpected-dev                        # base/result.h.

@@ -5,7 +5,9 @@
 #include <algorithm>
 #include <ctime>
 
+#include "base/text.h"
 #include "cli/http_client.h"
+#include "cli/login.h"
 #include "wire/codec.h"
 #include "wire/http.h"
 
@@ -26,6 +28,7 @@ ErrorCode CodeOfStatus(int status) {
   switch (status) {
     case 400:
       return ErrorCode::kInvalidArgument;
+    case 401:
     case 403:
       return ErrorCode::kPermissionDenied;
     case 404:
@@ -49,14 +52,21 @@ ErrorCode CodeOfStatus(int status) {
 struct Api::Connection {
   std::string socket;
   HttpClient http;
+  std::optional<TokenLine> login;  // Instead of the socket.
 
   /// Returns when a daemon serves again, which somebody has to start.
   void Reconnect();
 
   Result<std::string> Call(std::string_view method, const std::string& target, const std::string& body = "",
                            std::span<const int> fds = {}) {
+    DIVVY_TRY(HttpResponse response, CallWhole(method, target, body, fds));
+    return std::move(response.body);
+  }
+
+  Result<HttpResponse> CallWhole(std::string_view method, const std::string& target, const std::string& body,
+                                 std::span<const int> fds) {
     DIVVY_TRY(HttpResponse response, http.Call(method, target, body, fds));
-    if (response.status < 300) return std::move(response.body);
+    if (response.status < 300) return response;
     if (auto error = wire::Decode<wire::ErrorView>(response.body); error && !error->message.empty()) {
       return Error{CodeOfStatus(response.status), error->message};
     }
@@ -77,15 +87,29 @@ Api& Api::operator=(Api&&) noexcept = default;
 Api::~Api() = default;
 
 Result<Api> Api::Connect() {
+  DIVVY_TRY(const std::optional<TokenLine> chosen, ChosenLogin());
+  if (chosen) return Connect(*chosen);
   const Places places = FindPlaces();
   auto api = Connect(places.socket);
-  if (!api) return NoDaemon(places, api.error());
-  return api;
+  if (api) return api;
+  // A machine without a daemon may be one to work from.
+  if (places.home.empty()) {
+    DIVVY_TRY(const std::optional<TokenLine> kept, KeptLogin());
+    if (kept) return Connect(*kept);
+  }
+  return NoDaemon(places, api.error());
 }
+
+Result<Api> Api::Connect(const TokenLine& login) {
+  DIVVY_TRY(HttpClient http, HttpClient::Connect(login));
+  return Api(std::make_unique<Connection>(Connection{"", std::move(http), login}));
+}
+
+bool Api::is_remote() const { return connection_->http.is_remote(); }
 
 Result<Api> Api::Connect(const std::string& socket) {
   DIVVY_TRY(HttpClient http, HttpClient::Connect(socket));
-  return Api(std::make_unique<Connection>(Connection{socket, std::move(http)}));
+  return Api(std::make_unique<Connection>(Connection{socket, std::move(http), {}}));
 }
 
 Result<wire::StatusView> Api::Status() { return connection_->Ask<wire::StatusView>("GET", "/v1/status"); }
@@ -112,6 +136,14 @@ Result<std::vector<wire::JobView>> Api::Jobs(const wire::JobSelector& selector) 
 Result<wire::JobDetail> Api::Job(const std::string& id) {
   return connection_->Ask<wire::JobDetail>("GET", "/v1/jobs/" + PercentEncode(id));
 }
+Result<LogPiece> Api::Log(const std::string& id, bool is_error, std::int64_t at, std::int64_t last) {
+  const std::string target = "/v1/jobs/" + PercentEncode(id) + "/log?at=" + std::to_string(at) +
+                             "&last=" + std::to_string(last) + (is_error ? "&error=1" : "");
+  DIVVY_TRY(HttpResponse response, connection_->CallWhole("GET", target, "", {}));
+  const auto next = ParseInteger(response.header("divvy-next"));
+  if (!next) return CorruptData("the daemon did not say where the log goes on");
+  return LogPiece{std::move(response.body), *next, 0};
+}
 Result<wire::WhyView> Api::Why(const std::string& id) {
   return connection_->Ask<wire::WhyView>("GET", "/v1/jobs/" + PercentEncode(id) + "/why");
 }
@@ -120,7 +152,7 @@ void Api::Connection::Reconnect() {
   for (long pause_ms = kFirstPauseMs;; pause_ms = std::min(2 * pause_ms, kLongestPauseMs)) {
     const timespec pause{pause_ms / 1000, pause_ms % 1000 * 1'000'000};
     ::nanosleep(&pause, nullptr);
-    auto again = HttpClient::Connect(socket);
+    auto again = login ? HttpClient::Connect(*login) : HttpClient::Connect(socket);
     if (!again) continue;
     http = *std::move(again);
     return;
@@ -178,6 +210,11 @@ Result<wire::WaitAnswer> Api::Attach(const std::string& id, std::span<const int>
 Result<wire::CheckpointAnswer> Api::Checkpoint(const std::string& id, const wire::CheckpointRequest& request) {
   return connection_->Ask<wire::CheckpointAnswer>("POST", "/v1/jobs/" + PercentEncode(id) + "/checkpoint",
                                                   wire::EncodeChanged(request));
+}
+
+Result<wire::ProgressAnswer> Api::ReportProgress(const std::string& id, const wire::ProgressRequest& request) {
+  return connection_->Ask<wire::ProgressAnswer>("POST", "/v1/jobs/" + PercentEncode(id) + "/progress",
+                                                wire::EncodeChanged(request));
 }
 
 Result<void> Api::Resize(const std::string& id, const wire::WinsizeRequest& size) {

@@ -10,18 +10,25 @@
 
 #include "base/result.h"
 #include "platform/places.h"
+#include "platform/read_log.h"
 #include "wire/messages.h"
+#include "wire/token_line.h"
 
 namespace divvy::cli {
 
 class Api {
  public:
-  /// Fails with kUnreachable, naming the socket that was tried and the command that starts a daemon.
+  /// To this machine's daemon; else, where there is none, to the one that divvy login chose (cli/login.h). Fails with
+  /// kUnreachable, naming the socket that was tried and the command that starts a daemon.
   static Result<Api> Connect();
   static Result<Api> Connect(const std::string& socket);
+  static Result<Api> Connect(const TokenLine& login);
   Api(Api&&) noexcept;
   Api& operator=(Api&&) noexcept;
   ~Api();
+
+  /// The daemon is on another machine.
+  bool is_remote() const;
 
   Result<wire::StatusView> Status();
   Result<std::vector<wire::GpuView>> Gpus();
@@ -34,6 +41,8 @@ class Api {
   Result<std::vector<wire::JobView>> Jobs(const wire::JobSelector& selector);
   /// `id`: "17", "17_3", "@", "@~1" or a name.
   Result<wire::JobDetail> Job(const std::string& id);
+  /// A piece of its output, or of its errors, as ReadLog gives it on the machine where it is.
+  Result<LogPiece> Log(const std::string& id, bool is_error, std::int64_t at, std::int64_t last);
   Result<wire::WhyView> Why(const std::string& id);
   /// Answers when the job is final; goes on waiting over a restart of the daemon. `on_lost` is called once, when the
   /// daemon goes first. `streams` (of a foreground job's caller) are given to each new daemon again: those that the one
@@ -52,6 +61,7 @@ class Api {
   /// Puts the terminal on a job that has a pty; answers when the job ends or the viewer detaches.
   Result<wire::WaitAnswer> Attach(const std::string& id, std::span<const int> streams);
   Result<wire::CheckpointAnswer> Checkpoint(const std::string& id, const wire::CheckpointRequest& request);
+  Result<wire::ProgressAnswer> ReportProgress(const std::string& id, const wire::ProgressRequest& request);
   Result<void> Resize(const std::string& id, const wire::WinsizeRequest& size);
   /// Calls `on_event` for each change until it returns false or the daemon goes.
   Result<void> Events(const std::function<bool(const wire::ChangeEvent&)>& on_event);

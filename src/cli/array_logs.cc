@@ -119,7 +119,7 @@ class ArrayLogs {
   void Add(const wire::JobDetail& detail, const std::string& path) {
     std::string name = detail.display_id;
     for (const auto& [parameter, value] : detail.parameters) name += " " + parameter + "=" + value;
-    const auto [at, is_new] = parts_.try_emplace(path, Part{{}, LogFile(path, flags_.last), "", 0, false});
+    const auto [at, is_new] = parts_.try_emplace(path, Part{{}, OpenLogFile(api_, detail, flags_), "", 0, false});
     if (is_new) order_.push_back(&at->second);
     at->second.elements.push_back(std::move(name));
     at->second.was_read = false;

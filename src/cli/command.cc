@@ -125,9 +125,22 @@ void CaptureInto(JobSpec& spec) {
   }
 }
 
+// Another machine has its own folders and limits: of the surroundings only what is about the person goes there, and
+// what
+// --export names.
+void KeepWhatTravels(JobSpec& spec) {
+  spec.capture.limits.clear();
+  if (dialect::NamesExports(spec)) return;
+  std::erase_if(spec.capture.environment, [](std::string_view pair) {
+    return !pair.starts_with("LANG=") && !pair.starts_with("LC_") && !pair.starts_with("TERM=") &&
+           !pair.starts_with("TZ=");
+  });
+}
+
 Status FinishSpec(JobSpec& spec, Api& api) {
   CaptureInto(spec);
   dialect::CompleteCapture(spec);
+  if (api.is_remote()) KeepWhatTravels(spec);
   if (spec.dialect != Dialect::kSlurm) return {};
   std::optional<int> gpus;
   if (spec.labels.contains("slurm.exclusive")) {

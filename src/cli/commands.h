@@ -36,6 +36,12 @@ std::vector<dialect::Option> TeamsOptions();
 int ReserveMain(const Words& words);
 std::vector<dialect::Option> ReserveOptions();
 
+// cli/tokens.cc
+int TokenMain(const Words& words);
+std::vector<dialect::Option> TokenOptions();
+int LoginMain(const Words& words);
+int LogoutMain(const Words& words);
+
 // cli/report.cc
 int ReportMain(const Words& words);
 std::vector<dialect::Option> ReportOptions();
@@ -49,6 +55,7 @@ int PauseMain(const Words& words);
 int ResumeMain(const Words& words);
 int SignalMain(const Words& words);
 int CheckpointMain(const Words& words);
+int ProgressMain(const Words& words);
 int GroupMain(const Words& words);
 std::vector<dialect::Option> CancelOptions();
 std::vector<dialect::Option> SelectOptions();

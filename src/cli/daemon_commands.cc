@@ -32,6 +32,7 @@ constexpr int kStartMostMs = 60'000;
 struct UpFlags {
   std::string emulate;
   std::string gpus;
+  std::string listen;
   bool is_foreground = false;
   bool is_quiet = false;
 };
@@ -65,6 +66,25 @@ std::vector<Option> UpTable(UpFlags& flags) {
                    "LIST",
                    "Use only these GPUs for new work: 0-3 or 0,2 (as divvy gpus restrict)",
                    text(flags.gpus),
+                   {},
+                   false});
+  table.push_back({"listen",
+                   0,
+                   Takes::kValue,
+                   "HOST:PORT",
+                   "Serve other machines there as well, over TLS: 0.0.0.0:7433",
+                   text(flags.listen),
+                   {},
+                   false});
+  table.push_back({"controller",
+                   0,
+                   Takes::kNothing,
+                   "",
+                   "As --listen 0.0.0.0:7433",
+                   [&flags](std::string_view) -> Status {
+                     flags.listen = "0.0.0.0:7433";
+                     return {};
+                   },
                    {},
                    false});
   table.push_back({"foreground",
@@ -106,6 +126,7 @@ std::string StatusLine(const wire::StatusView& status) {
          " queued, " + std::to_string(status.jobs_held) + " held, " + std::to_string(status.jobs_total) + " ever\n";
   out += "policy     " + status.policy + "\n";
   out += "isolation  " + status.isolation + "\n";
+  if (!status.listens.empty()) out += "listens    " + status.listens + " (TLS, with tokens)\n";
   if (!status.trouble.empty()) out += Paint(Colour::kRed, "TROUBLE    " + status.trouble) + "\n";
   for (const std::string& warning : status.warnings) out += Paint(Colour::kYellow, "warning    " + warning) + "\n";
   return out;
@@ -138,6 +159,7 @@ int UpMain(const Words& words) {
   std::vector<std::string> arguments = {"divvy", "internal-daemon"};
   if (!flags.emulate.empty()) arguments.insert(arguments.end(), {"--emulate", flags.emulate});
   if (!flags.gpus.empty()) arguments.insert(arguments.end(), {"--gpus", flags.gpus});
+  if (!flags.listen.empty()) arguments.insert(arguments.end(), {"--listen", flags.listen});
   std::vector<char*> argv;
   for (std::string& argument : arguments) argv.push_back(argument.data());
   argv.push_back(nullptr);

@@ -9,6 +9,7 @@
 #include <cstring>
 #include <memory>
 
+#include "platform/tcp.h"
 #include "wire/json.h"
 
 namespace divvy {
@@ -16,6 +17,8 @@ namespace {
 
 constexpr std::size_t kMostFds = 3;  // What the daemon takes with one request.
 constexpr std::size_t kReadSize = 64u << 10;
+/// For each address of a controller on another machine.
+constexpr Duration kPatience = std::chrono::seconds(10);
 /// The daemon bounds what it is sent; a listing that it sends may be as long as its queue.
 constexpr HttpLimits kAnswerLimits{.header_bytes = 64u << 10, .body_bytes = std::size_t{4} << 30};
 
@@ -99,9 +102,38 @@ Result<HttpClient> HttpClient::Connect(const std::string& path) {
   return client;
 }
 
+Result<HttpClient> HttpClient::Connect(const TokenLine& line) {
+  DIVVY_TRY(const TlsContext context, TlsContext::Client(line.fingerprint));
+  DIVVY_TRY(const int fd, DialTcp(line.controller, kPatience));
+  HttpClient client(ToString(line.controller), fd);
+  DIVVY_TRY(client.tls_, context.Begin(fd));
+  client.authorization_ = "Bearer " + BearerOf(line);
+  // The handshake, so that what is wrong with the connection is said as such.
+  if (client.tls_->Write({}).io != TlsChannel::Io::kDone) {
+    return PermissionDenied("cannot talk to " + client.path_ + ": " + client.tls_->error());
+  }
+  return client;
+}
+
+Status HttpClient::SendTls(std::string_view text) {
+  while (!text.empty()) {
+    const TlsChannel::Outcome put = tls_->Write(text);
+    if (put.io != TlsChannel::Io::kDone) {
+      return Unreachable("sending to the daemon at " + path_ + ": " + tls_->error());
+    }
+    text.remove_prefix(put.bytes);
+  }
+  return {};
+}
+
 Error HttpClient::Gone() const { return Unreachable("the daemon at " + path_ + " went away before it answered"); }
 
 Status HttpClient::SendText(std::string_view text, std::span<const int> fds) {
+  if (tls_) {
+    if (fds.empty()) return SendTls(text);
+    return FailedPrecondition("the daemon at " + path_ + " is on another machine, where this terminal's input and " +
+                              "output cannot go; divvy submit, then divvy logs -f");
+  }
   if (fds.size() > kMostFds) return InvalidArgument("more than 3 file descriptors for one request");
   alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int) * kMostFds)] = {};
   bool is_first = true;
@@ -133,7 +165,7 @@ Status HttpClient::SendText(std::string_view text, std::span<const int> fds) {
 Status HttpClient::Send(std::string_view method, std::string_view target, std::string_view body,
                         std::span<const int> fds) {
   std::string text;
-  SerialiseRequest(method, target, body, text);
+  SerialiseRequest(method, target, body, text, authorization_);
   return SendText(text, fds);
 }
 
@@ -142,19 +174,28 @@ Status HttpClient::ReadMore() {
   if (reader_.error()) return CorruptData("what answers at " + path_ + " is no daemon: " + reader_.error()->message);
   // Filled by the kernel: nothing would be gained by clearing it.
   std::unique_ptr<char[]> bytes(new char[kReadSize]);
+  DIVVY_TRY(const std::size_t got, ReadSome(bytes.get(), kReadSize));
+  if (got > 0) {
+    reader_.Feed({bytes.get(), got});
+    return {};
+  }
+  is_gone_ = true;
+  reader_.FinishInput();  // What has come may be a whole answer for all that.
+  return {};
+}
+
+Result<std::size_t> HttpClient::ReadSome(char* bytes, std::size_t size) {
+  if (tls_) {
+    const TlsChannel::Outcome got = tls_->Read({bytes, size});
+    if (got.io == TlsChannel::Io::kDone) return got.bytes;
+    if (got.io == TlsChannel::Io::kEnded) return std::size_t{0};
+    return Unreachable("reading from the daemon at " + path_ + ": " + tls_->error());
+  }
   while (true) {
-    ssize_t n = ::recv(fd_, bytes.get(), kReadSize, 0);
-    if (n > 0) {
-      reader_.Feed({bytes.get(), static_cast<std::size_t>(n)});
-      return {};
-    }
-    if (n == 0 || errno == ECONNRESET) {
-      is_gone_ = true;
-      reader_.FinishInput();  // What has come may be a whole answer for all that.
-      return {};
-    }
-    if (errno == EINTR) continue;
-    return Unreachable("reading from the daemon at " + path_ + ": " + std::strerror(errno));
+    const ssize_t n = ::recv(fd_, bytes, size, 0);
+    if (n >= 0) return static_cast<std::size_t>(n);
+    if (errno == ECONNRESET) return std::size_t{0};
+    if (errno != EINTR) return Unreachable("reading from the daemon at " + path_ + ": " + std::strerror(errno));
   }
 }
 

@@ -1,15 +1,19 @@
-// Blocking HTTP over the daemon's Unix socket, for commands that live some milliseconds: plain system calls, one
-// connection, one request at a time unless the caller sends several before it receives.
+// Blocking HTTP over the daemon's Unix socket, or over TLS to a daemon on another machine, for commands that live some
+// milliseconds: plain system calls, one connection, one request at a time unless the caller sends several before it
+// receives.
 #pragma once
 
 #include <functional>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
 #include <utility>
 
 #include "base/result.h"
+#include "platform/tls.h"
 #include "wire/http.h"
+#include "wire/token_line.h"
 
 namespace divvy {
 
@@ -17,19 +21,29 @@ class HttpClient {
  public:
   /// Fails with kUnreachable (nobody serves there) or kPermissionDenied, naming the socket.
   static Result<HttpClient> Connect(const std::string& path);
+  /// To the controller that `line` names, as whom it is for. Fails with kUnreachable, or kPermissionDenied where
+  /// somebody else answers there.
+  static Result<HttpClient> Connect(const TokenLine& line);
   HttpClient(HttpClient&& other) noexcept
       : path_(std::move(other.path_)),
+        authorization_(std::move(other.authorization_)),
         fd_(std::exchange(other.fd_, -1)),
+        tls_(std::move(other.tls_)),
         is_gone_(other.is_gone_),
         reader_(std::move(other.reader_)) {}
   HttpClient& operator=(HttpClient&& other) noexcept {
     std::swap(path_, other.path_);
+    std::swap(authorization_, other.authorization_);
     std::swap(fd_, other.fd_);
+    std::swap(tls_, other.tls_);
     std::swap(is_gone_, other.is_gone_);
     std::swap(reader_, other.reader_);
     return *this;
   }
   ~HttpClient();
+
+  /// It comes over TLS: file descriptors cannot go with a request, and none of the daemon's files are here.
+  bool is_remote() const { return tls_.has_value(); }
 
   /// Send, then Receive. `target` is path and query with percent-encoding done (UrlEncode). `fds` go with the request
   /// and stay open here. Any status is an answer; fails with kUnreachable when the daemon goes before it gave one.
@@ -53,10 +67,15 @@ class HttpClient {
  private:
   HttpClient(std::string path, int fd);
   Status ReadMore();
+  Status SendTls(std::string_view text);
+  /// As recv(2), but for errors that come in words.
+  Result<std::size_t> ReadSome(char* bytes, std::size_t size);
   Error Gone() const;
 
-  std::string path_;
+  std::string path_;  // Or the address.
+  std::string authorization_;
   int fd_;
+  std::optional<TlsChannel> tls_;
   bool is_gone_ = false;
   HttpResponseReader reader_;
 };

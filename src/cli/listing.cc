@@ -136,13 +136,32 @@ const std::vector<Column>& QueueColumns() {
       {"PROJECT", false, false, false}, {"GROUP", false, false, false},     {"POSITION", true, false, false},
       {"RESTARTS", true, false, false}, {"DIALECT", false, false, false},   {"COMMENT", false, false, true},
       {"DEPENDS", false, false, false}, {"POOL", false, false, false},      {"ACCOUNT", false, false, false},
-      {"QOS", false, false, false}};
+      {"QOS", false, false, false},     {"PROGRESS", false, false, false}};
   return columns;
 }
 
 /// "2", and of an elastic job "2..8".
 std::string GpuCount(const wire::RequestView& request) {
   return std::to_string(request.gpus) + (request.gpus_most > 0 ? ".." + std::to_string(request.gpus_most) : "");
+}
+
+/// "35%", "step 1200 of 100000 (1.2%)".
+std::string ProgressText(const wire::ProgressView& progress) {
+  // Down, so that only who has done all is at 100%.
+  const auto tenths = static_cast<std::int64_t>(progress.fraction * 1000 + 1e-6);
+  const std::string percent =
+      std::to_string(tenths / 10) + (tenths % 10 > 0 ? "." + std::to_string(tenths % 10) : "") + "%";
+  if (progress.steps == 0) return percent;
+  return "step " + std::to_string(progress.step) + " of " + std::to_string(progress.steps) + " (" + percent + ")";
+}
+
+/// Of a job that runs: "35%, about 2 h to go"; empty where it says nothing.
+std::string OutlookText(const std::optional<wire::ProgressView>& progress, double now) {
+  if (!progress) return "";
+  std::string text = ProgressText(*progress);
+  if (progress->expected_end && *progress->expected_end > now)
+    text += ", about " + InWords(*progress->expected_end - now) + " to go";
+  return text;
 }
 
 std::vector<Cell> QueueRow(const wire::JobView& job, double now) {
@@ -159,7 +178,7 @@ std::vector<Cell> QueueRow(const wire::JobView& job, double now) {
           {has_started ? Span(until - *job.start_time) : Span(until - job.submit_time),
            has_started ? Colour::kNone : Colour::kDim},
           {job.request.time_limit_s > 0 ? Span(job.request.time_limit_s) : "", Colour::kNone},
-          {job.state == "running" ? "" : job.reason, Colour::kDim},
+          {job.state == "running" ? OutlookText(job.progress, now) : job.reason, Colour::kDim},
           {std::to_string(job.priority), Colour::kNone},
           {When(job.submit_time), Colour::kNone},
           {When(job.start_time), Colour::kNone},
@@ -176,7 +195,8 @@ std::vector<Cell> QueueRow(const wire::JobView& job, double now) {
           {depends, Colour::kNone},
           {job.pool, Colour::kNone},
           {job.account, Colour::kNone},
-          {job.qos, Colour::kNone}};
+          {job.qos, Colour::kNone},
+          {job.progress ? ProgressText(*job.progress) : "", Colour::kNone}};
 }
 
 Result<std::string> DrawQueue(Api& api, const QueueFlags& flags) {
@@ -228,6 +248,7 @@ std::string ShowText(const wire::JobDetail& job) {
   if (job.request.time_limit_s > 0)
     asks += ", at most " + dialect::FormatDuration(Duration(static_cast<std::int64_t>(job.request.time_limit_s * 1e9)));
   AddField(out, "asks for", asks);
+  AddField(out, "speeds", job.speeds);
   if (!job.gpus.empty()) AddField(out, "GPUs", GpuList(job.gpus));
   if (job.start_time) AddField(out, "started as", job.start_reason);
   AddField(out, "submitted", When(job.submit_time));
@@ -235,6 +256,9 @@ std::string ShowText(const wire::JobDetail& job) {
     AddField(out, "started", When(job.start_time) + ", after waiting " + Span(*job.start_time - job.submit_time));
   if (job.start_time)
     AddField(out, job.end_time ? "ran for" : "runs for", Span(job.end_time.value_or(now) - *job.start_time));
+  if (job.progress) AddField(out, "progress", ProgressText(*job.progress) + ", said " + When(job.progress->time));
+  if (job.progress && job.progress->expected_end)
+    AddField(out, "expected end", When(job.progress->expected_end) + ", by its progress");
   AddField(out, "ended", When(job.end_time));
   if (job.deadline) AddField(out, "ends by", When(job.deadline));
   // Of the last run; a job that waits for its next one has none now.

@@ -1,12 +1,13 @@
-// Logs of jobs as files that are read with the caller's own rights, and that may still grow or not be there yet.
+// Logs of jobs, which may still grow or not be there yet: files that are read with the caller's own rights, or by a
+// daemon on another machine with those of the job's user.
 #pragma once
 
-#include <sys/types.h>
-
 #include <cstdint>
+#include <functional>
 #include <string>
 
 #include "cli/api.h"
+#include "platform/read_log.h"
 #include "wire/messages.h"
 
 namespace divvy::cli {
@@ -24,7 +25,10 @@ std::string LogPath(const wire::JobDetail& job, const LogFlags& flags);
 class LogFile {
  public:
   /// Reading begins before the last `last` lines that are there at the first reading; -1: at the start.
-  LogFile(std::string path, std::int64_t last) : path_(std::move(path)), last_(last) {}
+  /// `reader` reads instead of this machine, as ReadLog does.
+  using Reader = std::function<LogPiece(std::int64_t at, std::int64_t last)>;
+  LogFile(std::string path, std::int64_t last, Reader reader = {})
+      : path_(std::move(path)), last_(last), reader_(std::move(reader)) {}
 
   /// What has come since the last call, about a megabyte at most; "" for nothing. Keeps no file open.
   std::string Next();
@@ -35,9 +39,13 @@ class LogFile {
  private:
   std::string path_;
   std::int64_t last_;
-  off_t at_ = -1;  // -1: not read yet.
+  Reader reader_;
+  std::int64_t at_ = -1;  // -1: not read yet.
   int error_ = 0;
 };
+
+/// `api` must outlive it.
+LogFile OpenLogFile(Api& api, const wire::JobDetail& job, const LogFlags& flags);
 
 /// The logs of all elements of an array, each under a heading. With flags.follows until the array has ended. The exit
 /// code.

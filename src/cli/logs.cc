@@ -1,5 +1,4 @@
-// divvy logs, wait, attach. Logs are read as files, with the caller's own rights: the daemon never reads a file for
-// somebody.
+// divvy logs, wait, attach. On the daemon's machine logs are read as files, with the caller's own rights.
 #include <sys/ioctl.h>
 #include <unistd.h>
 
@@ -112,7 +111,7 @@ int LogsMain(const Words& words) {
   const std::string id = PublicId(*job);
   if (job->is_foreground && job->output.empty())
     return Fail(FailedPrecondition("job " + id + " ran on its caller's terminal, so there is no log"));
-  LogFile file(LogPath(*job, flags), flags.last);
+  LogFile file = OpenLogFile(*api, *job, flags);
   if (file.path().empty())
     return Fail(PermissionDenied("job " + id + " belongs to " + job->user + ", who alone may see where its output is"));
   if (flags.is_path) {

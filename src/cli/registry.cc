@@ -28,7 +28,7 @@ std::vector<Command> MakeCommands() {
   return {
       {"up",
        "Start the daemon",
-       "divvy up [--emulate SPEC] [--gpus LIST]",
+       "divvy up [--emulate SPEC] [--gpus LIST] [--listen HOST:PORT]",
        "Starts the daemon and returns when it serves. As root it serves the machine (/run/divvy, /var/lib/divvy); else "
        "it is your own. DIVVY_HOME=DIR keeps everything of a private one under DIR. Nothing needs to be configured; "
        "divvy.toml may be.",
@@ -233,6 +233,20 @@ std::vector<Command> MakeCommands() {
        "job",
        CheckpointMain,
        false},
+      {"progress",
+       "Say how far a job is, from inside it or for it",
+       "divvy progress PART|STEP/STEPS [ID]",
+       "A part of the whole (0.35, 35%) or steps out of all (1200/100000). Inside a job it knows the job by itself. "
+       "What "
+       "was said last is in divvy show and divvy queue; with two reports at least ten seconds apart, so is the end to "
+       "expect, which estimates go by. A run never goes back. It prints nothing, and may be called as often as the job "
+       "likes: it is kept on disk at most every ten seconds.",
+       {{"divvy progress 0.35", "in a job's script"}, {"divvy progress 1200/100000 17", "of job 17"}},
+       "Jobs",
+       nullptr,
+       "job",
+       ProgressMain,
+       false},
       {"update",
        "Change queued jobs, and the time limit and labels of running ones",
        "divvy update ID... [OPTIONS] [-- COMMAND...]",
@@ -319,12 +333,53 @@ std::vector<Command> MakeCommands() {
        "",
        ReserveMain,
        false},
+      {"token",
+       "Let a command line on another machine speak for you",
+       "divvy token create [OPTIONS] | list | remove ID...",
+       "create prints one line, this once: who has it may do from another machine what the token's role allows, as its "
+       "user, until it expires or is removed. The daemon has to listen there (divvy up --listen). Administrators make "
+       "them for anybody, others for themselves.",
+       {{"divvy token create --label laptop --expires 30d", "for oneself"},
+        {"divvy token create --user ada --role viewer > ada.token", "ada may look"},
+        {"divvy token remove 4f1c22aa", "worth nothing from now on"}},
+       "Other machines",
+       TokenOptions,
+       "",
+       TokenMain,
+       false},
+      {"login",
+       "Work with the daemon of another machine from here",
+       "divvy login [FILE]",
+       "Reads the line that divvy token create printed there, from FILE or from standard input, looks whether it is "
+       "taken, and keeps it in ~/.config/divvy/controller, which is yours alone. Where this machine has no daemon, all "
+       "commands go there from then on; where it has one, DIVVY_CONTROLLER=FILE chooses for one command.",
+       {{"divvy login", "and paste the line"}, {"divvy login < ada.token", ""}},
+       "Other machines",
+       nullptr,
+       "",
+       LoginMain,
+       false},
+      {"logout",
+       "Forget the login on this machine",
+       "divvy logout",
+       "",
+       {{"divvy logout", ""}},
+       "Other machines",
+       nullptr,
+       "",
+       LogoutMain,
+       false},
       {"report",
        "Say what this server's history shows",
-       "divvy report predictions [--json]",
+       "divvy report predictions|speeds [--json]",
        "predictions: the latest jobs that ended (10,000 at most), run through the prediction of run times in the order "
-       "of their ends, as if each had been predicted from those before it; for all and by user.",
-       {{"divvy report predictions", "how good estimates are here"}},
+       "of their ends, as if each had been predicted from those before it; for all and by user. speeds: how fast jobs "
+       "of "
+       "one kind (user, name, command, GPUs) are on which GPU model, learned from the progress that they reported, "
+       "else "
+       "from how long those ran that ended well.",
+       {{"divvy report predictions", "how good estimates are here"},
+        {"divvy report speeds", "what is faster on which GPU"}},
        "Planning",
        ReportOptions,
        "",

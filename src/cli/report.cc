@@ -58,6 +58,45 @@ int Predictions(const ListingOptions& listing) {
   });
 }
 
+const std::vector<Column>& SpeedColumns() {
+  static const std::vector<Column> columns = {{"USER", false, true, false}, {"NAME", false, true, true},
+                                              {"GPUS", true, true, false},  {"MODEL", false, true, true},
+                                              {"SPEED", true, true, false}, {"RUNS", true, true, false},
+                                              {"BY", false, true, false},   {"COMMAND", false, false, true}};
+  return columns;
+}
+
+std::vector<Cell> Row(const wire::SpeedRow& row) {
+  char speed[32];
+  std::snprintf(speed, sizeof speed, "%.3g", row.speed);
+  return {{row.user, Colour::kNone},
+          {row.name, Colour::kBold},
+          {std::to_string(row.gpus), Colour::kNone},
+          {row.model, Colour::kNone},
+          {row.speed > 0 ? speed : "-", Colour::kNone},
+          {std::to_string(row.runs), Colour::kNone},
+          {row.by, Colour::kDim},
+          {row.command, Colour::kNone}};
+}
+
+int Speeds(const ListingOptions& listing) {
+  return ShowListing(listing, [&]() -> Result<std::string> {
+    DIVVY_TRY(Api api, Api::Connect());
+    DIVVY_TRY(const std::string json, api.Raw("GET", "/v1/reports/speeds", ""));
+    if (listing.json) return json + "\n";
+    DIVVY_TRY(const wire::SpeedsReport report, wire::Decode<wire::SpeedsReport>(json));
+    if (report.rows.empty() && !listing.csv)
+      return std::string("No kind of job has run on several GPU models here; there is nothing to compare.\n");
+    std::vector<std::vector<Cell>> rows;
+    for (const wire::SpeedRow& row : report.rows) rows.push_back(Row(row));
+    DIVVY_TRY(std::string text, RenderTable(SpeedColumns(), rows, listing));
+    if (!listing.csv)
+      text += "SPEED: of the fastest model's; known with " + std::to_string(report.runs_needed) +
+              " runs on each of two models.\n";
+    return text;
+  });
+}
+
 }  // namespace
 
 std::vector<Option> ReportOptions() {
@@ -70,7 +109,8 @@ int ReportMain(const Words& words) {
   const auto parsed = dialect::ParseOptions(ListingOptionTable(listing), words);
   if (!parsed) return Fail(parsed.error());
   if (parsed->positional == Words{"predictions"}) return Predictions(listing);
-  return Fail(InvalidArgument("write: divvy report predictions"));
+  if (parsed->positional == Words{"speeds"}) return Speeds(listing);
+  return Fail(InvalidArgument("write: divvy report predictions, or divvy report speeds"));
 }
 
 }  // namespace divvy::cli

@@ -137,6 +137,7 @@ std::string WhyText(const wire::WhyView& why, double now) {
   if (why.position > 0) AddField(out, "place", Place(why));
   // Of a held job there is no more to say than its release.
   if (why.predicted_start || why.position > 0 || why.command.empty()) AddField(out, "will start", Expected(why, now));
+  AddField(out, "speeds", why.speeds);
   AddField(out, "starts now", Remedy(why));
   return out;
 }

@@ -37,6 +37,7 @@ RunningJob ToRunning(const JobRecord& record, std::vector<GroupName> groups) {
   job.asked_back = record.gpus_asked_back;
   job.asked_at = record.asked_back_at;
   job.grown_at = record.grown_at;
+  job.predicted_end = ExpectedEnd(record).value_or(kNever);
   return job;
 }
 
@@ -83,6 +84,8 @@ Controller::Controller(Policy policy, Limits limits, std::uint64_t seed)
 
 void Controller::SetCapacity(NodeCapacity capacity) {
   if (capacity.gpus.size() > Server::kMostGpus) capacity.gpus.resize(Server::kMostGpus);
+  is_mixed_ =
+      std::ranges::any_of(capacity.gpus, [&](const GpuFacts& gpu) { return gpu.model != capacity.gpus.front().model; });
   cluster_.SetCapacity(std::move(capacity));
   RefreshAvailability();
 }
@@ -118,7 +121,10 @@ void Controller::Load(std::vector<JobRecord> live, const std::vector<std::pair<s
   }
   for (auto& [id, record] : live_) {
     if (IsActive(record.state)) {
-      if (record.array_count == 0) cluster_.Adopt(ToRunning(record, GroupsOf(record)));
+      if (record.array_count > 0) continue;
+      RunningJob job = ToRunning(record, GroupsOf(record));
+      job.speeds = LearnedSpeeds(record);
+      cluster_.Adopt(std::move(job));
     }
     IndexDependencies(record, true);
   }
@@ -217,6 +223,7 @@ void Controller::PutWaiting(const JobRecord& record) {
   entry.team = record.team;
   entry.predicted = run_times_.Predict(record);
   entry.preemptible = PreemptibleOf(record);
+  entry.speeds = LearnedSpeeds(record);
   entry.is_held = record.is_held;
   entry.begin = record.begin;
   entry.unmet_dependencies = UnmetDependencies(record);
@@ -232,6 +239,7 @@ void Controller::Decide(Time now) {
   FollowReservations(now);
   RefreshPredictions(now);
   if (now >= next_usage_) KeepTeamUsage(now);
+  if (now >= next_progress_) KeepProgress(now);
   needs_plan_ = false;
   const auto [plan, jobs] = cluster_.Decide(now, [this](JobId entry) { return NextMember(entry); });
   for (std::size_t i = 0; i < jobs.size(); ++i) Start(plan.starts[i], jobs[i], now);
@@ -243,7 +251,7 @@ void Controller::Decide(Time now) {
   }
   are_budgets_stale_ = are_budgets_stale_ || !plan.starts.empty();
   WatchBudgets(now);
-  next_wakeup_ = std::min({plan.next_wakeup, budgets_change_at_, next_booking_});
+  next_wakeup_ = std::min({plan.next_wakeup, budgets_change_at_, next_booking_, next_progress_});
   if (run_times_.runs() != refreshed_runs_ && cluster_.waiting_count() > 0)
     next_wakeup_ = std::min(next_wakeup_, next_refresh_);
 }
@@ -295,6 +303,8 @@ void Controller::Start(const StartDecision& decision, JobId job, Time now) {
   }
   record->state = JobState::kStarting;
   record->gpus = decision.gpus;
+  record->gpu_model = ModelOf(record->gpus);
+  record->progress = Progress();
   record->started = now;
   record->ended = kNoTime;
   record->exit.reset();
@@ -311,6 +321,18 @@ void Controller::Start(const StartDecision& decision, JobId job, Time now) {
   }
   effects_.orders.push_back(LaunchOrder{*record});
   Announce(*record);
+}
+
+std::string Controller::ModelOf(GpuSet gpus) const {
+  const std::vector<GpuFacts>& known = cluster_.capacity().gpus;
+  std::string model;
+  for (const int gpu : gpus.ToVector()) {
+    if (static_cast<std::size_t>(gpu) >= known.size()) return "";
+    const std::string& own = known[static_cast<std::size_t>(gpu)].model;
+    if (!model.empty() && own != model) return "";
+    model = own;
+  }
+  return model;
 }
 
 void Controller::Persist(const JobRecord& record) {

@@ -22,8 +22,10 @@
 #include "base/result.h"
 #include "control/effects.h"
 #include "control/job_changes.h"
+#include "control/progress.h"
 #include "control/reservation_book.h"
 #include "control/run_time_book.h"
+#include "control/speed_book.h"
 #include "control/team_book.h"
 #include "control/usage_book.h"
 #include "engine/server/explain.h"
@@ -117,6 +119,18 @@ class Controller {
   /// The job, by its own word, has come to where it can change its GPUs: what it was asked for is given back now. From
   /// the first time on it takes part in being resized. `attempt`: which run says so; 0: the one that there is.
   Result<Checkpointed> Checkpoint(JobId id, std::uint32_t attempt, const Caller& caller, Time now);
+
+  // --- Progress and speeds (controller_progress.cc) ------------------------------------------------------------
+
+  /// A job that runs says how far it is; what it said last is durable ten seconds later at most. `attempt`: as above.
+  Result<Progress> ReportProgress(JobId id, std::uint32_t attempt, const ProgressReport& report, const Caller& caller,
+                                  Time now);
+  /// What jobs said and is not durable yet; to be kept when the daemon ends.
+  Batch UnkeptProgress() const;
+  const SpeedBook& speeds() const { return speeds_; }
+  /// How fast a job is on which GPUs here, and who says so: "A100 at 0.55 of H100, learned from 12 runs". Empty:
+  /// nobody.
+  std::string SpeedsOf(const JobRecord& record) const;
 
   // --- Teams (controller_teams.cc) -----------------------------------------------------------------------------
 
@@ -259,10 +273,16 @@ class Controller {
   JobId NextMember(JobId entry);
   /// `decision.entry`, or an element of it, runs as `job` in the cluster already.
   void Start(const StartDecision& decision, JobId job, Time now);
+  /// Empty where they are of several.
+  std::string ModelOf(GpuSet gpus) const;
   Preemptible PreemptibleOf(const JobRecord& record) const;
   void TakeBack(const Taking& taking, Time now);
   void Resize(const Resizing& resizing, Time now);
   void RefreshPredictions(Time now);
+  void ExpectEndOf(const JobRecord& record);
+  void KeepProgress(Time now);
+  void LearnSpeed(const JobRecord& record, bool ended_well);
+  std::vector<ModelSpeed> LearnedSpeeds(const JobRecord& record) const;
   void RefreshAvailability();
   void Persist(const JobRecord& record);
   void Note(JobId id, std::string text, Time now);
@@ -326,6 +346,8 @@ class Controller {
   std::string told_teams_;  // Of the engine, as text.
   ReservationBook reservations_;
   RunTimeBook run_times_;
+  SpeedBook speeds_;
+  bool is_mixed_ = false;  // The GPUs are of several models: only then speeds matter.
   struct Booked {
     std::uint64_t id = 0;  // In the engine.
     Time until = kNever;
@@ -339,6 +361,13 @@ class Controller {
   Time next_refresh_ = kNoTime;
   std::uint64_t refreshed_runs_ = 0;
   std::uint64_t sweep_runs_ = 0;
+  /// Who said lately how far it is.
+  struct KeptProgress {
+    Time again = kNoTime;  // When its row may be written again.
+    bool is_stale = false;
+  };
+  std::map<JobId, KeptProgress> kept_progress_;
+  Time next_progress_ = kNever;
   Effects effects_;
   /// Where each record stands in the batch, so that a step that changes 100,000 jobs finds each at once. Rows that were
   /// appended since are taken in when Persist looks.

@@ -150,6 +150,7 @@ Result<std::string> Controller::Pause(JobId id, bool is_paused, const Caller& ca
                       is_paused && Waits(*record) ? "divvy hold keeps it from starting" : "");
   }
   record->state = is_paused ? JobState::kPaused : JobState::kRunning;
+  MeasureAnew(record->progress);
   record->reason = is_paused ? "paused by " + CallerName(caller) + "; it keeps its GPUs" : record->start_reason;
   Note(id, is_paused ? "paused by " + CallerName(caller) : "resumed by " + CallerName(caller), now);
   Persist(*record);

@@ -16,6 +16,8 @@ void Controller::Resize(const Resizing& resizing, Time now) {
   if (!more.empty()) {
     CountUsage(record, now);
     record.gpus = resizing.gpus;
+    record.gpu_model = ModelOf(record.gpus);
+    MeasureAnew(record.progress);
     record.gpus_since = record.grown_at = now;
     Note(record.id, "gets " + GpusText(more) + ": " + resizing.reason, now);
   }
@@ -47,6 +49,8 @@ Result<Controller::Checkpointed> Controller::Checkpoint(JobId id, std::uint32_t 
   if (!back.empty()) {
     CountUsage(record, now);
     record.gpus = record.gpus - back;
+    record.gpu_model = ModelOf(record.gpus);
+    MeasureAnew(record.progress);
     record.gpus_since = now;
     record.gpus_asked_back = GpuSet();
     record.asked_back_at = kNoTime;

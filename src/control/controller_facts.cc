@@ -68,6 +68,7 @@ void Controller::OnExited(JobId job, std::uint32_t attempt, const Exit& exit, Ti
   CountUsage(record, record.ended);
   if (exit.is_known && exit.failure.empty() && !WasTakenBack(record))
     run_times_.Ran(record, record.ended - record.started);
+  LearnSpeed(record, record.stop_intent == StopIntent::kNone && Judge(record, exit).first == JobState::kSucceeded);
   const auto [state, reason] = Judge(record, exit);
   if (RunsAgain(record, state, exit, now)) return;
   Finish(record, state, reason, now);

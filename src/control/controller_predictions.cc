@@ -14,7 +14,10 @@ constexpr Duration kBetweenSteps = std::chrono::milliseconds(50);
 }  // namespace
 
 void Controller::LearnRunTimes(const std::vector<JobRecord>& finished) {
-  for (const JobRecord& record : finished) run_times_.RanBefore(record);
+  for (const JobRecord& record : finished) {
+    run_times_.RanBefore(record);
+    LearnSpeed(record, record.state == JobState::kSucceeded);
+  }
 }
 
 // A sweep through the queue, at most once a minute, a bounded part of it at a time.
@@ -25,7 +28,8 @@ void Controller::RefreshPredictions(Time now) {
   auto at = live_.upper_bound(refreshed_until_);
   for (; at != live_.end() && looked < kMostLooked && changed < kMostRefreshed; ++at, ++looked) {
     const WaitingEntry* entry = Waits(at->second) ? cluster_.waiting(at->first) : nullptr;
-    if (entry == nullptr || entry->predicted == run_times_.Predict(at->second)) continue;
+    if (entry == nullptr) continue;
+    if (entry->predicted == run_times_.Predict(at->second) && entry->speeds == LearnedSpeeds(at->second)) continue;
     PutWaiting(at->second);
     ++changed;
   }
@@ -43,6 +47,8 @@ core::SpreadOf Controller::run_spread() const {
   return [this](JobId id) -> std::optional<core::RunSpread> {
     const JobRecord* record = Find(id);
     if (record == nullptr) return std::nullopt;
+    // What it says of itself is worth more than how long others ran.
+    if (const auto own = SpreadByProgress(*record)) return own;
     return run_times_.Spread(*record);
   };
 }

@@ -114,7 +114,7 @@ bool Controller::TellTeams(Time now) {
   std::string tree;
   for (const core::TeamSpec& spec : specs) {
     tree += spec.name;
-    for (const std::int64_t number : {std::int64_t{spec.parent}, spec.quota_milli, spec.limit_milli,
+    for (const std::int64_t number : {std::int64_t{spec.parent}, spec.quota_parts, spec.limit_parts,
                                       static_cast<std::int64_t>(spec.weight), std::int64_t{spec.priority}}) {
       tree += ' ' + std::to_string(number);
     }

@@ -44,6 +44,11 @@ Result<std::int64_t> MilliOf(double amount, std::string_view what) {
   return static_cast<std::int64_t>(std::llround(amount * 1000));
 }
 
+// Rows are kept in thousandths of GPUs, the engine counts in finer parts.
+std::int64_t PartsOf(const std::optional<std::int64_t>& milli) {
+  return milli ? *milli * (placement::kGpuParts / 1000) : kNoBound;
+}
+
 Result<std::int64_t> CountOf(std::int64_t count, std::string_view what) {
   if (count < 0 || count > kMostJobs) return InvalidArgument(std::string(what) + " is a whole number, 0 or more");
   return count;
@@ -425,8 +430,8 @@ std::vector<core::TeamSpec> TeamBook::Specs() const {
     spec.name = row->name;
     spec.parent = row->parent.empty() ? core::kRootTeam : indices.at(row->parent);
     const bool is_barred = !BarOf(row->name).empty() && !HasAccessBelow(row->name);
-    spec.quota_milli = is_barred ? 0 : row->quota_milli.value_or(kNoBound);
-    spec.limit_milli = is_barred ? 0 : row->limit_milli.value_or(kNoBound);
+    spec.quota_parts = is_barred ? 0 : PartsOf(row->quota_milli);
+    spec.limit_parts = is_barred ? 0 : PartsOf(row->limit_milli);
     spec.weight = static_cast<std::uint64_t>(row->weight);
     spec.priority = static_cast<int>(row->priority);
     specs.push_back(std::move(spec));

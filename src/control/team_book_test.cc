@@ -43,12 +43,12 @@ TEST(TeamBook, SpecsHaveParentsBeforeTheirChildren) {
   const auto specs = book.Specs();
   ASSERT_EQ(specs.size(), 3u);
   EXPECT_EQ(specs[0].name, "bees");
-  EXPECT_EQ(specs[0].quota_milli, kNoBound);
+  EXPECT_EQ(specs[0].quota_parts, kNoBound);
   EXPECT_EQ(specs[1].name, "zoo");
   EXPECT_EQ(specs[2].name, "apes");
   EXPECT_EQ(specs[2].parent, 2u);
-  EXPECT_EQ(specs[2].quota_milli, 2000);
-  EXPECT_EQ(specs[2].limit_milli, 4000);
+  EXPECT_EQ(specs[2].quota_parts, 2 * placement::kGpuParts);
+  EXPECT_EQ(specs[2].limit_parts, 4 * placement::kGpuParts);
   EXPECT_EQ(book.IndexOf("apes"), 3u);
   EXPECT_EQ(book.IndexOf("nobody"), core::kRootTeam);
 }
@@ -170,7 +170,7 @@ TEST(TeamBook, WithQuotasOnNoRowIsNoAccessAndZeroBlocks) {
   ASSERT_TRUE(book.Set(With({"ada"}, Named("some", 4))));
   ASSERT_TRUE(book.Set(Below("some", With({"ada"}, Named("inner")))));
   ASSERT_TRUE(book.TeamFor(Ada(), "none"));
-  EXPECT_EQ(book.Specs()[0].limit_milli, kNoBound);
+  EXPECT_EQ(book.Specs()[0].limit_parts, kNoBound);
   ASSERT_TRUE(book.SetQuotas(true));
   EXPECT_EQ(ErrorOf(book.TeamFor(Ada(), "none")), "team none has no quota, and with quotas on that is no access");
   EXPECT_EQ(ErrorOf(book.TeamFor(Ada(), "zero")), "team zero is blocked: its quota is 0");
@@ -182,7 +182,7 @@ TEST(TeamBook, WithQuotasOnNoRowIsNoAccessAndZeroBlocks) {
   EXPECT_NE(book.BarOf("above"), "");
   EXPECT_EQ(book.BarOf("below"), "");
   for (const core::TeamSpec& spec : book.Specs()) {
-    EXPECT_EQ(spec.limit_milli == 0, spec.name == "none" || spec.name == "zero") << spec.name;
+    EXPECT_EQ(spec.limit_parts == 0, spec.name == "none" || spec.name == "zero") << spec.name;
   }
 }
 

@@ -45,6 +45,7 @@ class Core {
   Controller& controller() { return controller_; }
   Store& store() { return store_; }
   Time Now() const { return clock_.Now(); }
+  const Clock& clock() const { return clock_; }
 
   /// To be called after anything was applied to the controller: plans and commits at the end of this turn of the loop.
   void Touch();

@@ -51,6 +51,7 @@ constexpr std::uint64_t kRunsLearnt = 2'000;
 struct Flags {
   std::string emulate;
   std::string gpus;
+  std::string listen;
   bool is_detached = false;
 };
 
@@ -83,6 +84,29 @@ std::string UserName(std::int64_t uid) {
   if (::getpwuid_r(static_cast<uid_t>(uid), &entry, buffer, sizeof buffer, &found) == 0 && found != nullptr)
     return found->pw_name;
   return "uid " + std::to_string(uid);
+}
+
+/// Of this machine, and only one that jobs can run as.
+std::optional<User> FindUser(std::string_view name) {
+  char buffer[16384];
+  passwd entry{};
+  passwd* found = nullptr;
+  if (::getpwnam_r(std::string(name).c_str(), &entry, buffer, sizeof buffer, &found) != 0 || found == nullptr)
+    return std::nullopt;
+  if (::geteuid() != 0 && ::geteuid() != found->pw_uid) return std::nullopt;
+  return User{found->pw_uid, found->pw_gid, found->pw_name};
+}
+
+std::vector<std::string> LoginEnvironment(const User& user) {
+  std::vector<std::string> pairs = {"USER=" + user.name, "LOGNAME=" + user.name, "PATH=/usr/local/bin:/usr/bin:/bin"};
+  char buffer[16384];
+  passwd entry{};
+  passwd* found = nullptr;
+  if (::getpwuid_r(static_cast<uid_t>(user.uid), &entry, buffer, sizeof buffer, &found) == 0 && found != nullptr) {
+    pairs.push_back(std::string("HOME=") + found->pw_dir);
+    pairs.push_back(std::string("SHELL=") + found->pw_shell);
+  }
+  return pairs;
 }
 
 std::uint64_t RandomSeed() {
@@ -157,6 +181,7 @@ class Daemon {
   Status Recover();
   Status ApplyRestriction();
   Status Serve();
+  Status OpenRemoteDoor();
   void WatchReports();
   void WatchLauncher();
   void Poll();
@@ -186,6 +211,8 @@ class Daemon {
   std::unique_ptr<asio::posix::stream_descriptor> reports_;
   std::unique_ptr<asio::posix::stream_descriptor> launcher_socket_;
   std::map<int, std::unique_ptr<asio::posix::stream_descriptor>> watched_;
+  TokenBook tokens_;
+  std::shared_ptr<Routes::Remote> remote_;
   std::unique_ptr<HttpServer> server_;
   std::unique_ptr<asio::steady_timer> poll_timer_;
   bool is_looking_ = false;
@@ -257,6 +284,7 @@ Status Daemon::Recover() {
   std::string boot_before;
   for (const auto& [key, value] : loaded.settings) {
     if (key == kBootKey) boot_before = value;
+    tokens_.LoadSetting(key, value);
   }
   const auto boot_id = ReadWhole(places_.boot_id);
   const std::string boot(boot_id ? Trim(*boot_id) : "");
@@ -439,6 +467,11 @@ Status Daemon::Serve() {
     reader_->Do([this, work = std::move(work)] { asio::post(loop_, work()); });
   };
   ports.user_name = UserName;
+  remote_ = std::make_shared<Routes::Remote>(Routes::Remote{RemoteCallers(tokens_, FindUser), {}, ""});
+  ports.remote = remote_;
+  ports.login_environment = LoginEnvironment;
+  DIVVY_TRY(Audit audit, Audit::Open(places_.state + "/audit.log"));
+  ports.audit = std::make_shared<Audit>(std::move(audit));
   ports.shut_down = [this] { After(1ms, [this] { loop_.stop(); }); };
   ports.look_up_process = [](std::int64_t pid) -> std::optional<IgnoredProcess> {
     const auto stat = ReadGpuProcessStat(pid);
@@ -463,6 +496,30 @@ Status Daemon::Serve() {
               }
               routes_->Handle(peer, std::move(request), std::move(reply));
             }));
+  return OpenRemoteDoor();
+}
+
+Status Daemon::OpenRemoteDoor() {
+  std::optional<HostPort> listen = config_.listen;
+  if (!flags_.listen.empty()) {
+    DIVVY_TRY(listen, ParseHostPort(flags_.listen));
+  }
+  if (!listen) return {};
+  DIVVY_TRY(const TlsIdentity identity,
+            LoadTlsIdentity(places_.state + "/identity.pem", "divvy controller", clock_.Now()));
+  DIVVY_TRY(TlsContext context, TlsContext::Server(identity));
+  DIVVY_CHECK(server_->ListenTls(*listen, std::move(context)));
+  // Everybody's address is nobody's: others come by a name.
+  const bool is_any = listen->host == "0.0.0.0" || listen->host == "::";
+  remote_->address = {is_any ? HostName() : listen->host, listen->port};
+  if (!config_.name.empty()) {
+    DIVVY_TRY(remote_->address, ParseHostPort(config_.name, listen->port));
+  }
+  remote_->fingerprint = identity.fingerprint;
+  // From the loop: until it runs, standard error belongs to the command that waits for us.
+  asio::post(loop_, [this, text = ToString(*listen)] {
+    log_.Write(LogLevel::kInfo, "event=listens address=" + LogQuoted(text));
+  });
   return {};
 }
 
@@ -510,13 +567,11 @@ Status Daemon::Start() {
 void Daemon::Close() {
   server_.reset();
   writer_.reset();
-  // No commit is under way any more. What is lost if this one fails is minutes of decayed use.
+  // No commit is under way any more. What is lost if this one fails is minutes of decayed use and seconds of progress.
   if (store_ != nullptr && controller_ != nullptr) {
-    if (auto used = controller_->TeamUsageSetting(clock_.Now())) {
-      Batch batch;
-      batch.settings.push_back(*std::move(used));
-      static_cast<void>(store_->Commit({batch}));
-    }
+    Batch batch = controller_->UnkeptProgress();
+    if (auto used = controller_->TeamUsageSetting(clock_.Now())) batch.settings.push_back(*std::move(used));
+    if (!batch.empty()) static_cast<void>(store_->Commit({batch}));
   }
   prober_.reset();
   reader_.reset();
@@ -532,6 +587,8 @@ Result<Flags> ReadFlags(const std::vector<std::string>& words) {
       flags.emulate = words[++i];
     } else if (words[i] == "--gpus" && i + 1 < words.size()) {
       flags.gpus = words[++i];
+    } else if (words[i] == "--listen" && i + 1 < words.size()) {
+      flags.listen = words[++i];
     } else {
       return InvalidArgument("the daemon does not understand '" + words[i] + "'");
     }

@@ -3,15 +3,19 @@
 #include "daemon/http_server.h"
 
 #include <fcntl.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <chrono>
 #include <cstring>
+#include <optional>
 #include <unordered_map>
 #include <vector>
 
@@ -21,6 +25,7 @@
 #include <boost/asio/steady_timer.hpp>
 
 #include "daemon/http_server_connection.h"
+#include "platform/tcp.h"
 
 namespace divvy {
 namespace {
@@ -30,6 +35,8 @@ namespace asio = boost::asio;
 constexpr int kEventsPerTurn = 256;
 constexpr int kAcceptsPerTurn = 64;
 constexpr std::size_t kScratch = 64u << 10;
+/// How often those who came over TLS are looked at for one who does not say what they want.
+constexpr auto kSweepPause = std::chrono::seconds(2);
 /// How long nobody is let in after the process ran out of descriptors; a connection that ends opens the door earlier.
 constexpr auto kAcceptPause = std::chrono::milliseconds(100);
 
@@ -131,6 +138,7 @@ class HttpServer::Loop final : public HttpConnectionOwner, public std::enable_sh
         listener_(std::move(listener)),
         epoll_(loop, epoll.release()),
         accept_timer_(loop),
+        sweep_timer_(loop),
         scratch_(kScratch, '\0') {
     struct stat mine {};
     if (::lstat(options_.path.c_str(), &mine) == 0) {
@@ -143,6 +151,8 @@ class HttpServer::Loop final : public HttpConnectionOwner, public std::enable_sh
     WatchFd(EPOLL_CTL_ADD, listener_.get(), EPOLLIN, nullptr);
     Arm();
   }
+  Status ListenTls(const HostPort& address, TlsContext context);
+  std::uint16_t tls_port() const { return tls_listener_.get() < 0 ? std::uint16_t{0} : PortOf(tls_listener_.get()); }
   void StopAccepting();
   void Stop();
 
@@ -163,6 +173,10 @@ class HttpServer::Loop final : public HttpConnectionOwner, public std::enable_sh
   void Turn();
   void EndTurn();
   void Accept();
+  bool AcceptLocal();
+  bool AcceptTls();
+  void Add(std::unique_ptr<HttpConnection> connection);
+  void Sweep();
   void PauseAccepting();
   void ResumeAccepting();
   void WatchFd(int operation, int fd, std::uint32_t events, void* owner) {
@@ -178,6 +192,10 @@ class HttpServer::Loop final : public HttpConnectionOwner, public std::enable_sh
   UniqueFd listener_;
   asio::posix::stream_descriptor epoll_;
   asio::steady_timer accept_timer_;
+  asio::steady_timer sweep_timer_;
+  UniqueFd tls_listener_;
+  std::optional<TlsContext> tls_;
+  std::size_t remote_connections_ = 0;
   std::string scratch_;
   dev_t socket_device_ = 0;
   ino_t socket_inode_ = 0;
@@ -256,40 +274,100 @@ void HttpServer::Loop::Watch(HttpConnection& connection, bool reads, bool writes
 void HttpServer::Loop::Remove(HttpConnection& connection) {
   // Closing alone would not do: a child between fork and exec may still hold a copy of the descriptor.
   WatchFd(EPOLL_CTL_DEL, connection.fd(), 0, nullptr);
+  if (connection.is_remote()) --remote_connections_;
   if (auto node = connections_.extract(&connection)) graveyard_.push_back(std::move(node.mapped()));
   ResumeAccepting();
 }
 
+// Whoever came, at either door. A connection that could not be taken for want of descriptors closes both for a while.
 void HttpServer::Loop::Accept() {
-  for (int i = 0; i < kAcceptsPerTurn; ++i) {
-    UniqueFd fd(::accept4(listener_.get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
-    if (fd.get() < 0) {
-      if (errno == EINTR || errno == ECONNABORTED) continue;
-      if (errno != EAGAIN && errno != EWOULDBLOCK) PauseAccepting();
-      return;
-    }
-    if (connections_.size() >= options_.connections) {
-      std::string text;
-      Serialise(ErrorResponse(503, "limit_exceeded",
-                              "the daemon has " + std::to_string(connections_.size()) +
-                                  " connections, which is its limit; try again later"),
-                {.keeps_alive = false}, text);
-      // Fits into a fresh socket's buffer. Nobody would act on a failure.
-      [[maybe_unused]] ssize_t sent = ::send(fd.get(), text.data(), text.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
-      continue;
-    }
-    Peer peer = PeerOf(fd.get());
-    peer.connection = ++last_connection_;
-    auto connection = std::make_unique<HttpConnection>(*this, fd.release(), peer);
-    WatchFd(EPOLL_CTL_ADD, connection->fd(), EPOLLIN, connection.get());
-    connections_.emplace(connection.get(), std::move(connection));
+  for (int i = 0; i < kAcceptsPerTurn && AcceptLocal(); ++i) continue;
+  for (int i = 0; i < kAcceptsPerTurn && tls_listener_.get() >= 0 && AcceptTls(); ++i) continue;
+}
+
+// True: there may be more.
+bool HttpServer::Loop::AcceptLocal() {
+  UniqueFd fd(::accept4(listener_.get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
+  if (fd.get() < 0) {
+    if (errno == EINTR || errno == ECONNABORTED) return true;
+    if (errno != EAGAIN && errno != EWOULDBLOCK) PauseAccepting();
+    return false;
   }
+  if (connections_.size() - remote_connections_ >= options_.connections) {
+    std::string text;
+    Serialise(ErrorResponse(503, "limit_exceeded",
+                            "the daemon has " + std::to_string(connections_.size() - remote_connections_) +
+                                " connections, which is its limit; try again later"),
+              {.keeps_alive = false}, text);
+    // Fits into a fresh socket's buffer. Nobody would act on a failure.
+    [[maybe_unused]] ssize_t sent = ::send(fd.get(), text.data(), text.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
+    return true;
+  }
+  Peer peer = PeerOf(fd.get());
+  peer.connection = ++last_connection_;
+  Add(std::make_unique<HttpConnection>(*this, fd.release(), peer));
+  return true;
+}
+
+bool HttpServer::Loop::AcceptTls() {
+  UniqueFd fd(::accept4(tls_listener_.get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
+  if (fd.get() < 0) {
+    if (errno == EAGAIN || errno == EWOULDBLOCK) return false;
+    if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM) {
+      PauseAccepting();
+      return false;
+    }
+    return true;  // That one is gone again.
+  }
+  Peer peer;
+  peer.address = PeerAddressOf(fd.get());
+  auto channel = tls_->Begin(fd.get());
+  // Without a handshake there is nobody to tell; a client waits and tries again.
+  if (peer.address.empty() || !channel || remote_connections_ >= options_.remote_connections) return true;
+  const int yes = 1;
+  ::setsockopt(fd.get(), IPPROTO_TCP, TCP_NODELAY, &yes, sizeof yes);
+  ::setsockopt(fd.get(), SOL_SOCKET, SO_KEEPALIVE, &yes, sizeof yes);
+  peer.connection = ++last_connection_;
+  if (++remote_connections_ == 1) Sweep();
+  Add(std::make_unique<HttpConnection>(*this, fd.release(), peer, *std::move(channel)));
+  return true;
+}
+
+void HttpServer::Loop::Add(std::unique_ptr<HttpConnection> connection) {
+  WatchFd(EPOLL_CTL_ADD, connection->fd(), EPOLLIN, connection.get());
+  connections_.emplace(connection.get(), std::move(connection));
+}
+
+// Again and again while somebody is there over TLS.
+void HttpServer::Loop::Sweep() {
+  sweep_timer_.expires_after(std::min<std::chrono::milliseconds>(kSweepPause, options_.remote_request_time));
+  sweep_timer_.async_wait([weak = weak_from_this()](const boost::system::error_code& error) {
+    auto self = weak.lock();
+    if (self == nullptr || self->is_stopped_ || error) return;
+    std::vector<HttpConnection*> remote;
+    for (const auto& [connection, owned] : self->connections_) {
+      if (connection->is_remote()) remote.push_back(connection);
+    }
+    const auto now = std::chrono::steady_clock::now();
+    for (HttpConnection* connection : remote) connection->EndIfLate(now);
+    self->EndTurn();
+    if (self->remote_connections_ > 0) self->Sweep();
+  });
+}
+
+Status HttpServer::Loop::ListenTls(const HostPort& address, TlsContext context) {
+  DIVVY_TRY(const int fd, ListenTcp(address.host, address.port));
+  tls_listener_ = UniqueFd(fd);
+  tls_.emplace(std::move(context));
+  WatchFd(EPOLL_CTL_ADD, fd, EPOLLIN, nullptr);
+  return {};
 }
 
 void HttpServer::Loop::PauseAccepting() {
   ++times_out_of_fds_;
   is_accepting_paused_ = true;
   WatchFd(EPOLL_CTL_MOD, listener_.get(), 0, nullptr);
+  if (tls_listener_.get() >= 0) WatchFd(EPOLL_CTL_MOD, tls_listener_.get(), 0, nullptr);
   accept_timer_.expires_after(kAcceptPause);
   accept_timer_.async_wait([weak = weak_from_this()](const boost::system::error_code& error) {
     if (auto self = weak.lock(); self != nullptr && !error) self->ResumeAccepting();
@@ -301,12 +379,15 @@ void HttpServer::Loop::ResumeAccepting() {
   is_accepting_paused_ = false;
   accept_timer_.cancel();
   WatchFd(EPOLL_CTL_MOD, listener_.get(), EPOLLIN, nullptr);
+  if (tls_listener_.get() >= 0) WatchFd(EPOLL_CTL_MOD, tls_listener_.get(), EPOLLIN, nullptr);
 }
 
 void HttpServer::Loop::StopAccepting() {
   if (listener_.get() < 0) return;
   accept_timer_.cancel();
   WatchFd(EPOLL_CTL_DEL, listener_.get(), 0, nullptr);
+  if (tls_listener_.get() >= 0) WatchFd(EPOLL_CTL_DEL, tls_listener_.get(), 0, nullptr);
+  tls_listener_.Close();
   struct stat found {};
   bool is_mine =
       ::lstat(options_.path.c_str(), &found) == 0 && found.st_dev == socket_device_ && found.st_ino == socket_inode_;
@@ -316,6 +397,7 @@ void HttpServer::Loop::StopAccepting() {
 
 void HttpServer::Loop::Stop() {
   is_stopped_ = true;
+  sweep_timer_.cancel();
   StopAccepting();
   // What was answered in this turn still leaves, as far as it goes without waiting.
   EndTurn();
@@ -345,6 +427,10 @@ Result<std::unique_ptr<HttpServer>> HttpServer::Listen(asio::io_context& loop, H
 
 HttpServer::HttpServer(std::shared_ptr<Loop> loop) : loop_(std::move(loop)) {}
 HttpServer::~HttpServer() { loop_->Stop(); }
+Status HttpServer::ListenTls(const HostPort& address, TlsContext context) {
+  return loop_->ListenTls(address, std::move(context));
+}
+std::uint16_t HttpServer::tls_port() const { return loop_->tls_port(); }
 void HttpServer::StopAccepting() { loop_->StopAccepting(); }
 std::size_t HttpServer::connections() const { return loop_->connections(); }
 std::uint64_t HttpServer::times_out_of_fds() const { return loop_->times_out_of_fds(); }

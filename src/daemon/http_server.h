@@ -1,12 +1,15 @@
-// The daemon's door: HTTP/1.1 on a Unix socket. Whoever connects is known by the kernel's word (SO_PEERCRED); file
-// descriptors that come with a request are part of it; a request may be answered long after it came, and the answers of
-// one connection leave in the order of their requests whatever the order in which they were given.
+// The daemon's doors: HTTP/1.1 on a Unix socket and, where it was told to listen, over TLS. Whoever connects to the
+// socket is known by the kernel's word (SO_PEERCRED), whoever comes over TLS only by what the request brings; file
+// descriptors that come with a request over the socket are part of it; a request may be answered long after it came,
+// and the answers of one connection leave in the order of their requests whatever the order in which they were given.
 //
 // Everything here belongs to the thread that runs the io_context, the callbacks included. What is answered during one
 // turn of the loop leaves each connection in one write. A connection that does not read its answers is no longer read
-// from; a stream's reader that falls behind by more than a bound is dropped.
+// from; a stream's reader that falls behind by more than a bound is dropped, and so is whoever comes over TLS and does
+// not say what they want.
 #pragma once
 
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -14,7 +17,9 @@
 #include <string>
 #include <string_view>
 
+#include "base/host_port.h"
 #include "base/result.h"
+#include "platform/tls.h"
 #include "wire/http.h"
 
 namespace boost::asio {
@@ -29,6 +34,9 @@ struct Peer {
   std::int64_t gid = -1;
   std::int64_t pid = 0;
   std::uint64_t connection = 0;  // Unique while the server lives, from 1.
+  std::string address;           // Of who came over TLS: "10.0.0.9"; then nothing else is known. Empty: the socket.
+
+  bool is_remote() const { return !address.empty(); }
 };
 
 struct ReplySlot;
@@ -77,6 +85,9 @@ struct HttpServerOptions {
   std::size_t output_bytes = 1u << 20;          // Unsent answers of a connection; then it is not read from.
   std::size_t stream_backlog_bytes = 4u << 20;  // Unsent part of a stream; then the connection is dropped.
   std::size_t fds_per_request = 3;              // stdin, stdout, stderr.
+  std::size_t remote_connections = 2048;        // Over TLS; more are cut off.
+  /// Over TLS: how long the handshake and the first request, and each later one from its first byte, may take.
+  std::chrono::milliseconds remote_request_time = std::chrono::seconds(20);
   HttpLimits limits;
 };
 
@@ -88,6 +99,10 @@ class HttpServer {
   /// does, and with the reason when the path cannot be used. The socket appears complete, with its mode.
   static Result<std::unique_ptr<HttpServer>> Listen(boost::asio::io_context& loop, HttpServerOptions options,
                                                     OnRequestCallback on_request);
+  /// Listens there as well, over TLS. Fails with the reason when the address cannot be had.
+  Status ListenTls(const HostPort& address, TlsContext context);
+  /// The port that it listens at over TLS, also where 0 was asked for; 0: it does not.
+  std::uint16_t tls_port() const;
   /// Ends all connections and removes the socket, if it is still ours. Not from inside a callback.
   ~HttpServer();
 

@@ -63,8 +63,10 @@ HttpResponse ErrorResponse(int status, std::string_view code, std::string_view m
   return response;
 }
 
-HttpConnection::HttpConnection(HttpConnectionOwner& owner, int fd, const Peer& peer)
-    : owner_(owner), fd_(fd), peer_(peer), reader_(owner.options().limits) {}
+HttpConnection::HttpConnection(HttpConnectionOwner& owner, int fd, const Peer& peer, std::optional<TlsChannel> tls)
+    : owner_(owner), fd_(fd), peer_(peer), tls_(std::move(tls)), reader_(owner.options().limits) {
+  if (tls_) owes_since_ = std::chrono::steady_clock::now();
+}
 
 HttpConnection::~HttpConnection() { Detach(); }
 
@@ -81,6 +83,7 @@ void HttpConnection::Detach() {
 // ---- Bytes in -------------------------------------------------------------------------------------------------------
 
 void HttpConnection::OnReadable() {
+  if (tls_) return ReadTls();
   PassedFds fds;
   std::string& scratch = owner_.scratch();
   ssize_t n = Receive(fd_, scratch, fds);
@@ -90,6 +93,34 @@ void HttpConnection::OnReadable() {
   }
   if (n == 0) return OnEndOfInput();
   TakeBytes(std::string_view(scratch).substr(0, static_cast<std::size_t>(n)), std::move(fds));
+}
+
+// All that there is room for: what the channel has taken from the socket makes that readable no more.
+void HttpConnection::ReadTls() {
+  read_needs_write_ = false;
+  while (!is_over() && !is_input_over_ && has_room()) {
+    std::string& scratch = owner_.scratch();
+    const TlsChannel::Outcome got = tls_->Read(scratch);
+    switch (got.io) {
+      case TlsChannel::Io::kDone:
+        TakeBytes(std::string_view(scratch).substr(0, got.bytes), {});
+        break;
+      case TlsChannel::Io::kNeedsWrite:
+        read_needs_write_ = true;
+        [[fallthrough]];
+      case TlsChannel::Io::kNeedsRead:
+        if (unsent() > 0) owner_.FlushLater(*this);  // It may have waited for this.
+        return UpdateWatch();
+      case TlsChannel::Io::kEnded:
+        return OnEndOfInput();
+      case TlsChannel::Io::kFailed:
+        return End();
+    }
+  }
+}
+
+void HttpConnection::EndIfLate(std::chrono::steady_clock::time_point now) {
+  if (owes_since_ && now - *owes_since_ > owner_.options().remote_request_time) End();
 }
 
 void HttpConnection::TakeBytes(std::string_view bytes, PassedFds fds) {
@@ -125,6 +156,10 @@ void HttpConnection::Pump() {
     Dispatch(*std::move(request));
   }
   has_unread_ = !is_input_over_ && !has_room();
+  if (tls_) {
+    if (has_unread_ || reader_.is_idle()) owes_since_.reset();
+    else if (!owes_since_) owes_since_ = std::chrono::steady_clock::now();
+  }
   if (is_input_over_ || has_unread_) return;
   if (reader_.error()) return Refuse(*reader_.error());
   std::size_t waiting_fds = 0;
@@ -210,10 +245,19 @@ void HttpConnection::CollectAnswers() {
   }
 }
 
+// As send(2) says it.
+ssize_t HttpConnection::Send(std::string_view bytes) {
+  if (!tls_) return ::send(fd_, bytes.data(), bytes.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
+  const TlsChannel::Outcome put = tls_->Write(bytes);
+  if (put.io == TlsChannel::Io::kDone) return static_cast<ssize_t>(put.bytes);
+  errno = put.io == TlsChannel::Io::kNeedsRead || put.io == TlsChannel::Io::kNeedsWrite ? EAGAIN : EPIPE;
+  return -1;
+}
+
 void HttpConnection::Write() {
   is_write_blocked_ = false;
   while (unsent() > 0) {
-    ssize_t n = ::send(fd_, out_.data() + sent_, unsent(), MSG_NOSIGNAL | MSG_DONTWAIT);
+    ssize_t n = Send(std::string_view(out_).substr(sent_));
     if (n > 0) {
       sent_ += static_cast<std::size_t>(n);
     } else if (n < 0 && errno == EINTR) {
@@ -236,7 +280,10 @@ void HttpConnection::Write() {
   }
 }
 
-void HttpConnection::OnWritable() { Flush(); }
+void HttpConnection::OnWritable() {
+  if (read_needs_write_) ReadTls();
+  Flush();
+}
 
 void HttpConnection::Flush() {
   if (is_over()) return;
@@ -247,14 +294,17 @@ void HttpConnection::Flush() {
     Pump();
     owner_.FlushLater(*this);  // For what was answered at once.
   }
+  if (tls_ && tls_->has_unread()) ReadTls();
+  if (is_over()) return;
   UpdateWatch();
 }
 
 void HttpConnection::UpdateWatch() {
-  bool reads = !is_input_over_ && has_room();
-  if (reads == watches_reads_ && is_write_blocked_ == watches_writes_) return;
+  const bool reads = !is_input_over_ && has_room();
+  const bool writes = is_write_blocked_ || read_needs_write_;
+  if (reads == watches_reads_ && writes == watches_writes_) return;
   watches_reads_ = reads;
-  watches_writes_ = is_write_blocked_;
+  watches_writes_ = writes;
   owner_.Watch(*this, watches_reads_, watches_writes_);
 }
 
@@ -266,6 +316,7 @@ void HttpConnection::End() {
     if (slot->on_closed) callbacks.push_back(std::exchange(slot->on_closed, nullptr));
   }
   owner_.Remove(*this);
+  if (tls_) tls_->Close();
   Detach();
   for (auto& callback : callbacks) callback();
 }

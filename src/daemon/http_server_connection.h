@@ -1,9 +1,11 @@
 // One client of the HTTP server: bytes in to requests, answers in their order to bytes out. Private to http_server*.cc.
 #pragma once
 
+#include <chrono>
 #include <deque>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -46,13 +48,15 @@ class HttpConnectionOwner {
 
 class HttpConnection {
  public:
-  HttpConnection(HttpConnectionOwner& owner, int fd, const Peer& peer);
+  /// Over TLS where `tls` is given, which is a channel over `fd`.
+  HttpConnection(HttpConnectionOwner& owner, int fd, const Peer& peer, std::optional<TlsChannel> tls = std::nullopt);
   ~HttpConnection();
   HttpConnection(const HttpConnection&) = delete;
   HttpConnection& operator=(const HttpConnection&) = delete;
 
   int fd() const { return fd_; }
   bool is_over() const { return fd_ < 0; }
+  bool is_remote() const { return peer_.is_remote(); }
 
   // From the event loop.
   void OnReadable();
@@ -61,6 +65,8 @@ class HttpConnection {
   void Flush();
   /// Ends it without telling anyone.
   void Detach();
+  /// Ends it if it came over TLS and has owed us the rest of a request for too long.
+  void EndIfLate(std::chrono::steady_clock::time_point now);
 
   // From Reply.
   std::string& OutputOf(ReplySlot& slot);
@@ -75,6 +81,7 @@ class HttpConnection {
     PassedFds fds;
   };
 
+  void ReadTls();
   void TakeBytes(std::string_view bytes, PassedFds fds);
   void OnEndOfInput();
   void Pump();
@@ -83,6 +90,7 @@ class HttpConnection {
   std::shared_ptr<ReplySlot> AddSlot(const HttpRequest& request);
   void AttachFds(HttpRequest& request);
   void CollectAnswers();
+  ssize_t Send(std::string_view bytes);
   void Write();
   void End();
   void UpdateWatch();
@@ -92,6 +100,8 @@ class HttpConnection {
   HttpConnectionOwner& owner_;
   int fd_;
   Peer peer_;
+  std::optional<TlsChannel> tls_;
+  std::optional<std::chrono::steady_clock::time_point> owes_since_;  // Of a request that came over TLS in part.
   HttpReader reader_;
   std::deque<std::shared_ptr<ReplySlot>> slots_;  // Oldest request first.
   std::vector<FdBatch> fds_;
@@ -102,6 +112,7 @@ class HttpConnection {
   bool ends_when_flushed_ = false;
   bool is_broken_ = false;  // To be ended at the next flush.
   bool is_write_blocked_ = false;
+  bool read_needs_write_ = false;  // TLS: nothing can be read before something was sent.
   bool watches_reads_ = true;
   bool watches_writes_ = false;
 };

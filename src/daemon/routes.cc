@@ -8,6 +8,7 @@
 #include "version.h"
 #include "wire/json.h"
 #include "wire/messages_describe.h"
+#include "wire/messages_remote_describe.h"
 #include "wire/messages_teams_describe.h"
 #include "wire/openapi.h"
 
@@ -25,7 +26,7 @@ const std::vector<Routes::Route>& Routes::Table() {
   static const std::vector<Route> table = {
       {"POST", "/v1/jobs", &Routes::Submit},
       {"GET", "/v1/jobs", &Routes::List},
-      {"POST", "/v1/jobs/select", &Routes::Select},
+      {"POST", "/v1/jobs/select", &Routes::Select, Route::Kind::kQuestion},
       {"POST", "/v1/jobs/cancel", &Routes::Cancel},
       {"POST", "/v1/jobs/hold", &Routes::Hold},
       {"POST", "/v1/jobs/release", &Routes::Release},
@@ -35,12 +36,14 @@ const std::vector<Routes::Route>& Routes::Table() {
       {"POST", "/v1/jobs/signal", &Routes::Signal},
       {"POST", "/v1/jobs/update", &Routes::Update},
       {"GET", "/v1/jobs/*", &Routes::Show},
+      {"GET", "/v1/jobs/*/log", &Routes::Log},
       {"GET", "/v1/jobs/*/why", &Routes::Why},
       {"GET", "/v1/jobs/*/wait", &Routes::Wait},
-      {"POST", "/v1/jobs/*/rejoin", &Routes::Rejoin},
+      {"POST", "/v1/jobs/*/rejoin", &Routes::Rejoin, Route::Kind::kOwnJob},
       {"POST", "/v1/jobs/*/attach", &Routes::Attach},
-      {"POST", "/v1/jobs/*/resize", &Routes::Resize},
-      {"POST", "/v1/jobs/*/checkpoint", &Routes::Checkpoint},
+      {"POST", "/v1/jobs/*/resize", &Routes::Resize, Route::Kind::kOwnJob},
+      {"POST", "/v1/jobs/*/checkpoint", &Routes::Checkpoint, Route::Kind::kOwnJob},
+      {"POST", "/v1/jobs/*/progress", &Routes::ReportProgress, Route::Kind::kOwnJob},
       {"POST", "/v1/groups/limit", &Routes::GroupLimit},
       {"GET", "/v1/status", &Routes::Status},
       {"GET", "/v1/gpus", &Routes::Gpus},
@@ -55,7 +58,11 @@ const std::vector<Routes::Route>& Routes::Table() {
       {"GET", "/v1/reservations", &Routes::Reservations},
       {"POST", "/v1/reservations", &Routes::Reserve},
       {"POST", "/v1/reservations/cancel", &Routes::CancelReservation},
+      {"GET", "/v1/tokens", &Routes::Tokens},
+      {"POST", "/v1/tokens", &Routes::CreateToken},
+      {"POST", "/v1/tokens/remove", &Routes::RemoveToken},
       {"GET", "/v1/reports/predictions", &Routes::Predictions},
+      {"GET", "/v1/reports/speeds", &Routes::Speeds},
       {"GET", "/v1/events", &Routes::Events},
       {"GET", "/v1/openapi.json", &Routes::OpenApiDocument},
       {"POST", "/v1/shutdown", &Routes::Shutdown},
@@ -79,7 +86,14 @@ std::optional<std::string> Match(std::string_view pattern, std::string_view path
 
 }  // namespace
 
-Caller Routes::CallerOf(const Peer& peer) {
+Result<Caller> Routes::CallerOf(const Peer& peer, const HttpRequest& request, const Route* route) {
+  if (peer.is_remote()) {
+    // Where there is no such path nothing is changed; but who asks is looked at all the same.
+    const Touches touches = route == nullptr ? Touches::kNothing : route->touches();
+    DIVVY_TRY(Caller caller, ports_.remote->callers.Identify(request.header("authorization"), touches, core_.Now()));
+    caller.groups = GroupsOf(caller.user);
+    return caller;
+  }
   auto known = names_.find(peer.uid);
   if (known == names_.end()) known = names_.emplace(peer.uid, ports_.user_name(peer.uid)).first;
   Caller caller;
@@ -90,16 +104,27 @@ Caller Routes::CallerOf(const Peer& peer) {
 }
 
 void Routes::Handle(const Peer& peer, HttpRequest&& request, Reply reply) {
-  Call call{CallerOf(peer), std::move(request), std::move(reply), ""};
+  const Route* found = nullptr;
+  std::string argument;
   bool knows_path = false;
   for (const Route& route : Table()) {
-    auto argument = Match(route.path, call.request.path);
-    if (!argument) continue;
+    auto star = Match(route.path, request.path);
+    if (!star) continue;
     knows_path = true;
-    if (route.method != call.request.method) continue;
-    call.argument = *std::move(argument);
-    return (this->*route.handler)(call);
+    if (route.method != request.method) continue;
+    found = &route;
+    argument = *std::move(star);
+    break;
   }
+  auto caller = CallerOf(peer, request, found);
+  Call call{caller ? *caller : Caller(), std::move(request), std::move(reply), std::move(argument), peer.address};
+  const bool is_change = found != nullptr && found->touches() == Touches::kSomething;
+  if (!caller || (is_change && found->kind == Route::Kind::kChange)) {
+    call.audit = ports_.audit.get();
+    call.clock = &core_.clock();
+  }
+  if (!caller) return call.Send(401, wire::Encode(ErrorViewOf(caller.error())));
+  if (found != nullptr) return (this->*found->handler)(call);
   if (knows_path)
     return call.Send(405, wire::Encode(wire::ErrorView{"invalid_argument",
                                                        call.request.path + " does not take " + call.request.method}));
@@ -121,6 +146,7 @@ void Routes::Status(Call& call) {
   view.gpu_source = about_.gpu_source;
   view.policy = Name(controller.policy().order);
   view.isolation = about_.isolation;
+  if (ports_.remote->address.port != 0) view.listens = ToString(ports_.remote->address);
   view.gpus = static_cast<std::int64_t>(cluster.capacity().gpus.size());
   view.gpus_free = cluster.free().size();
   view.jobs_running = static_cast<std::int64_t>(cluster.running_jobs().size());
@@ -261,6 +287,10 @@ std::string Routes::OpenApiText() {
   add("POST", "/v1/jobs/update", "Change jobs", &kJsonType<JobUpdate>, actions);
   add("GET", "/v1/jobs/{id}", "One job in full", nullptr, &kJsonType<JobDetail>);
   add("GET", "/v1/jobs/{id}/why", "What holds it back", nullptr, &kJsonType<WhyView>);
+  add("GET", "/v1/jobs/{id}/log",
+      "A piece of its output as bytes, from byte `at`, or before the last `last` lines where that is -1; `error=1`: of "
+      "its errors. The header Divvy-Next says where the next piece begins",
+      nullptr, nullptr);
   add("GET", "/v1/jobs/{id}/wait", "Answered when the job has ended", nullptr, &kJsonType<WaitAnswer>);
   add("POST", "/v1/jobs/{id}/rejoin",
       "The caller of a foreground job is back after a restart; its descriptors come with the request; answers as wait",
@@ -270,6 +300,8 @@ std::string Routes::OpenApiText() {
   add("POST", "/v1/jobs/{id}/resize", "The size of its terminal", &kJsonType<WinsizeRequest>, nullptr);
   add("POST", "/v1/jobs/{id}/checkpoint", "An elastic job can change its GPUs now, and learns which it may use",
       &kJsonType<CheckpointRequest>, &kJsonType<CheckpointAnswer>);
+  add("POST", "/v1/jobs/{id}/progress", "A job that runs says how far it is: a part of the whole, or steps out of all",
+      &kJsonType<ProgressRequest>, &kJsonType<ProgressAnswer>);
   add("POST", "/v1/groups/limit", "Cap how many jobs of a group run together", &kJsonType<GroupLimitRequest>, actions);
   add("GET", "/v1/status", "The daemon", nullptr, &kJsonType<StatusView>);
   add("GET", "/v1/gpus", "The GPUs and who has them", nullptr, &kJsonType<std::vector<GpuView>>);
@@ -288,8 +320,15 @@ std::string Routes::OpenApiText() {
   add("POST", "/v1/reservations", "Reserve GPUs", &kJsonType<ReservationRequest>, &kJsonType<ReservationView>);
   add("POST", "/v1/reservations/cancel", "Cancel a reservation", &kJsonType<ReservationName>,
       &kJsonType<MessageAnswer>);
+  add("GET", "/v1/tokens", "Tokens of the caller; all of them for administrators", nullptr,
+      &kJsonType<std::vector<TokenView>>);
+  add("POST", "/v1/tokens", "Make a token for a command line on another machine", &kJsonType<TokenRequest>,
+      &kJsonType<TokenAnswer>);
+  add("POST", "/v1/tokens/remove", "Remove a token", &kJsonType<TokenName>, &kJsonType<MessageAnswer>);
   add("GET", "/v1/reports/predictions", "How good predictions of run times are", nullptr,
       &kJsonType<PredictionsReport>);
+  add("GET", "/v1/reports/speeds", "How fast jobs are on which GPU model, as learned", nullptr,
+      &kJsonType<SpeedsReport>);
   add("POST", "/v1/shutdown", "End the daemon; jobs go on", nullptr, nullptr);
   OpenApiRoute events;
   events.method = "GET";

@@ -8,9 +8,11 @@
 #include <vector>
 
 #include "daemon/admins.h"
+#include "daemon/audit.h"
 #include "daemon/core.h"
 #include "daemon/http_server.h"
 #include "daemon/node.h"
+#include "daemon/remote_callers.h"
 #include "daemon/routes_labels.h"
 #include "wire/messages.h"
 
@@ -31,6 +33,13 @@ struct About {
 
 class Routes {
  public:
+  /// The door to other machines.
+  struct Remote {
+    RemoteCallers callers;
+    HostPort address;         // As others may reach it; port 0: it is shut.
+    std::string fingerprint;  // Of our certificate.
+  };
+
   struct Ports {
     std::function<std::string(std::int64_t uid)> user_name;
     std::function<void()> shut_down;
@@ -40,6 +49,11 @@ class Routes {
     std::function<void(std::function<std::function<void()>()> work)> read;
     /// For members of teams by group. May ask the network, so its answers are kept for half a minute. May be null.
     Admins::IsInGroup is_in_group;
+    /// What a login of this user has in its environment: HOME, USER, LOGNAME, SHELL and PATH. May be null.
+    std::function<std::vector<std::string>(const User& user)> login_environment;
+    /// Must not be null.
+    std::shared_ptr<Remote> remote;
+    std::shared_ptr<Audit> audit;
     /// From the stop signal to SIGKILL, for jobs that name no grace.
     Duration default_grace = std::chrono::seconds(30);
   };
@@ -56,10 +70,15 @@ class Routes {
     std::string_view method;
     std::string_view path;  // "*" stands for one segment.
     Handler handler;
+    /// What a POST is for: to change something, to ask, or a job's own word about itself, which no audit needs.
+    enum class Kind { kChange, kQuestion, kOwnJob } kind = Kind::kChange;
+    Touches touches() const {
+      return method == "GET" || kind == Kind::kQuestion ? Touches::kNothing : Touches::kSomething;
+    }
   };
   static const std::vector<Route>& Table();
 
-  Caller CallerOf(const Peer& peer);
+  Result<Caller> CallerOf(const Peer& peer, const HttpRequest& request, const Route* route);
 
   void Status(Call& call);
   void Gpus(Call& call);
@@ -70,12 +89,14 @@ class Routes {
   void Select(Call& call);
   void List(Call& call);
   void Show(Call& call);
+  void Log(Call& call);
   void Why(Call& call);
   void Wait(Call& call);
   void Rejoin(Call& call);
   void Attach(Call& call);
   void Resize(Call& call);
   void Checkpoint(Call& call);
+  void ReportProgress(Call& call);
   void Cancel(Call& call);
   void Hold(Call& call);
   void Release(Call& call);
@@ -101,6 +122,11 @@ class Routes {
   void CancelReservation(Call& call);
   // routes_reports.cc
   void Predictions(Call& call);
+  void Speeds(Call& call);
+  // routes_tokens.cc
+  void Tokens(Call& call);
+  void CreateToken(Call& call);
+  void RemoveToken(Call& call);
   /// Once all that is applied so far is durable.
   void AnswerMessage(Call& call, const Result<std::string>& done);
 
@@ -120,6 +146,11 @@ class Routes {
   Finish ReadListing(Listing& listing);
   wire::JobView LiveView(const JobRecord& record, const FindOutcome& find);
   void AnswerDetail(Call& call, const Found& found);
+  /// A job's script, directory, environment and output may hold secrets; its place in the queue does not.
+  static bool MaySee(const Call& call, const JobRecord& record);
+  /// What is known of it here and now; the rest is to be read from the store by Complete, on the reader's thread.
+  Found FindHere(JobId id);
+  divvy::Status Complete(JobId id, Found& found);
   std::vector<JobRecord> LiveInOrder(const wire::JobSelector& select, const Caller& caller,
                                      std::map<JobId, std::uint64_t>& positions);
   void AnswerWhenFinal(Call& call, JobId id, std::function<void()> on_closed);

@@ -15,9 +15,16 @@ struct Routes::Call {
   Caller caller;
   HttpRequest request;
   Reply reply;
-  std::string argument;  // What "*" stood for in the path.
+  std::string argument;          // What "*" stood for in the path.
+  std::string address;           // Of a caller on another machine.
+  Audit* audit = nullptr;        // Where what comes of it is written; null: nowhere.
+  const Clock* clock = nullptr;  // With `audit`.
 
   void Send(int status, std::string body) const {
+    if (audit != nullptr) {
+      audit->Write({clock->Now(), caller.user.name, caller.user.uid, address, request.method, request.path,
+                    request.body, status, body});
+    }
     HttpResponse response;
     response.status = status;
     response.body = std::move(body);

@@ -36,6 +36,15 @@ wire::WaitAnswer WaitAnswerOf(const JobRecord& record) {
   return answer;
 }
 
+/// In place of what the environment of another machine says about where its user is at home.
+void LogInWith(const std::vector<std::string>& login, std::vector<std::string>& environment) {
+  const auto name_of = [](std::string_view pair) { return pair.substr(0, pair.find('=')); };
+  std::erase_if(environment, [&](const std::string& pair) {
+    return std::ranges::any_of(login, [&](const std::string& own) { return name_of(own) == name_of(pair); });
+  });
+  environment.insert(environment.end(), login.begin(), login.end());
+}
+
 }  // namespace
 
 void Routes::Submit(Call& call) {
@@ -49,6 +58,8 @@ void Routes::Submit(Call& call) {
   if (!elements) return call.Refuse(elements.error());
   if (spec.is_foreground && call.request.fds.size() != 3)
     return call.Refuse(InvalidArgument("a foreground job needs its caller's three streams"));
+  if (!call.address.empty() && ports_.login_environment)
+    LogInWith(ports_.login_environment(call.caller.user), spec.capture.environment);
   std::ranges::sort(spec.capture.environment);
 
   wire::SubmitAnswer answer;
@@ -188,6 +199,26 @@ void Routes::Checkpoint(Call& call) {
   core_.AfterCommit([call = std::make_shared<Call>(std::move(call)), answer = std::move(answer)](const divvy::Status&) {
     call->Answer(answer);
   });
+  core_.Touch();
+}
+
+void Routes::ReportProgress(Call& call) {
+  const auto request = wire::Decode<wire::ProgressRequest>(call.request.body);
+  if (!request) return call.Refuse(request.error());
+  const auto id = SelectOne(core_, call.argument, call.caller);
+  if (!id) return call.Refuse(id.error());
+  if (request->attempt < 0 || request->attempt > UINT32_MAX)
+    return call.Refuse(InvalidArgument("'attempt' is what DIVVY_ATTEMPT says"));
+  const ProgressReport report{request->fraction, request->step, request->steps};
+  const auto done = core_.controller().ReportProgress(*id, static_cast<std::uint32_t>(request->attempt), report,
+                                                      call.caller, core_.Now());
+  if (!done) return call.Refuse(done.error());
+  wire::ProgressAnswer answer;
+  answer.id = *id;
+  answer.fraction = static_cast<double>(done->done) / static_cast<double>(Progress::kAll);
+  if (const auto end = ExpectedEnd(*core_.controller().Find(*id))) answer.expected_end = ToSeconds(*end);
+  // It is not kept at once (controller_progress.cc), so the job need not wait for the disk either.
+  call.Answer(answer);
   core_.Touch();
 }
 

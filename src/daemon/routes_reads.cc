@@ -1,6 +1,10 @@
 // The routes that look at jobs. What is live is answered from the controller at once. What the store alone knows may be
 // a million jobs: it is read, and turned into text, on the reader's thread, so that nobody else waits for it.
+#include <unistd.h>
+
 #include <algorithm>
+#include <cerrno>
+#include <cstring>
 #include <memory>
 #include <optional>
 #include <set>
@@ -8,6 +12,8 @@
 #include "base/text.h"
 #include "daemon/routes_call.h"
 #include "daemon/select.h"
+#include "platform/read_log.h"
+#include "platform/user_identity.h"
 
 namespace divvy {
 namespace {
@@ -67,6 +73,15 @@ std::optional<HistoryFilter> EndedOnly(const wire::JobSelector& select, const Ca
     if (IsFinal(state) && is_wanted) filter.states.push_back(state);
   }
   return filter.states.empty() ? std::nullopt : std::optional(filter);
+}
+
+/// Our own rights, where we cannot have another's.
+LogPiece ReadLogAs(const User& user, const std::string& path, std::int64_t at, std::int64_t last) {
+  if (::geteuid() != 0) return ReadLog(path, at, last);
+  UserGroups groups;
+  const auto uid = static_cast<uid_t>(user.uid);
+  const auto gid = static_cast<gid_t>(user.gid);
+  return ReadLog(path, at, last, {uid, gid, &groups.Of(uid, gid)});
 }
 
 }  // namespace
@@ -244,35 +259,85 @@ void Routes::Select(Call& call) {
 
 void Routes::List(Call& call) { AnswerJobs(call, SelectorOf(call.request)); }
 
+bool Routes::MaySee(const Call& call, const JobRecord& record) {
+  return call.caller.is_admin || call.caller.user.uid == record.user.uid;
+}
+
+Routes::Found Routes::FindHere(JobId id) {
+  Found found;
+  found.record = core_.FindUnstored(id);
+  if (found.record) found.spec = core_.UnstoredSpecOf(*found.record);
+  return found;
+}
+
+divvy::Status Routes::Complete(JobId id, Found& found) {
+  Store& store = core_.store();
+  if (!found.record) {
+    DIVVY_TRY(found.record, store.Find(id));
+  }
+  if (found.spec == nullptr) {
+    if (auto spec = store.Spec(found.record->spec_of)) found.spec = std::make_shared<const JobSpec>(*std::move(spec));
+  }
+  return {};
+}
+
 void Routes::Show(Call& call) {
   const auto id = SelectOne(core_, call.argument, call.caller);
   if (!id) return call.Refuse(id.error());
-  Found found;
-  found.record = core_.FindUnstored(*id);
-  if (found.record) found.spec = core_.UnstoredSpecOf(*found.record);
+  Found found = FindHere(*id);
   ReadAsideUnless(found.record.has_value(), call, [this, id = *id, found = std::move(found)]() mutable -> Finish {
-    Store& store = core_.store();
-    if (!found.record) {
-      auto record = store.Find(id);
-      if (!record) return [](Call& asked) { asked.Refuse(NotFound("there is no job " + asked.argument)); };
-      found.record = *std::move(record);
-    }
-    if (found.spec == nullptr) {
-      if (auto spec = store.Spec(found.record->spec_of)) found.spec = std::make_shared<const JobSpec>(*std::move(spec));
-    }
-    if (auto history = store.HistoryOf(id)) found.history = *std::move(history);
+    if (!Complete(id, found)) return [](Call& asked) { asked.Refuse(NotFound("there is no job " + asked.argument)); };
+    if (auto history = core_.store().HistoryOf(id)) found.history = *std::move(history);
     return [this, found = std::move(found)](Call& asked) { AnswerDetail(asked, found); };
+  });
+}
+
+// Read with the rights of the job's user, whoever asks: the file may be any that the job named. Our own log of it is
+// ours, in a folder that users may not look into.
+void Routes::Log(Call& call) {
+  const auto id = SelectOne(core_, call.argument, call.caller);
+  if (!id) return call.Refuse(id.error());
+  const auto number = [&](const char* name) {
+    const auto at = call.request.query.find(name);
+    return at == call.request.query.end() ? std::optional<std::int64_t>(-1) : ParseInteger(at->second);
+  };
+  const auto at = number("at"), last = number("last");
+  if (!at || !last) return call.Refuse(InvalidArgument("'at' and 'last' are whole numbers"));
+  const bool is_error = call.request.query.contains("error");
+  Found found = FindHere(*id);
+  ReadAside(call, [=, this, id = *id, found = std::move(found)]() mutable -> Finish {
+    if (!Complete(id, found) || found.spec == nullptr)
+      return [](Call& asked) { asked.Refuse(NotFound("there is no job " + asked.argument)); };
+    const JobRecord& record = *found.record;
+    const std::string error_path = node_.ErrorOf(record, *found.spec);
+    const std::string path = is_error && !error_path.empty() ? error_path : node_.OutputOf(record, *found.spec);
+    const bool is_ours = found.spec->output.empty() && !(is_error && !error_path.empty());
+    LogPiece piece = is_ours ? ReadLog(path, *at, *last) : ReadLogAs(record.user, path, *at, *last);
+    return [path, record, piece = std::move(piece)](Call& asked) {
+      if (!MaySee(asked, record)) {
+        return asked.Refuse(PermissionDenied("job " + asked.argument + " belongs to " + record.user.name +
+                                             ", who alone may read its log"));
+      }
+      if (piece.error != 0) {
+        const std::string why = "cannot read '" + path + "': " + std::strerror(piece.error);
+        return asked.Refuse(piece.error == ENOENT ? NotFound(why) : PermissionDenied(why));
+      }
+      HttpResponse response;
+      response.content_type = "application/octet-stream";
+      response.body = piece.text;
+      response.headers.emplace_back("Divvy-Next", std::to_string(piece.next));
+      Reply(asked.reply).Answer(response);
+    };
   });
 }
 
 void Routes::AnswerDetail(Call& call, const Found& found) {
   const JobRecord& record = *found.record;
-  // A job's script, directory and environment may hold secrets; its place in the queue does not.
-  const bool may_see = call.caller.is_admin || call.caller.user.uid == record.user.uid;
-  const JobSpec* shown = may_see ? found.spec.get() : nullptr;
+  const JobSpec* shown = MaySee(call, record) ? found.spec.get() : nullptr;
   const Reason reason = Waits(record) ? core_.controller().WaitingReason(record) : record.reason;
   wire::JobDetail detail = DetailOf(record, shown, reason, found.spec ? LabelsOf(*found.spec) : SpecLabels(),
                                     core_.Outcomes(), core_.controller().cluster().capacity().gpus, found.history);
+  if (!IsFinal(record.state)) detail.speeds = core_.controller().SpeedsOf(record);
   detail.pid = node_.pid_of(record.id);
   if (shown != nullptr) {
     detail.output = node_.OutputOf(record, *shown);
@@ -293,8 +358,10 @@ void Routes::Why(Call& call) {
   Explanation explanation = Explain(controller.cluster(), entry, core_.Now(), controller.run_spread());
   for (Blocker& blocker : explanation.blockers) NameTeamsAndReservations(controller, blocker);
   const bool waits = record->state == JobState::kQueued || record->state == JobState::kHeld;
-  call.Answer(WhyOf(*record, explanation, waits ? controller.WaitingReason(*record) : record->reason, core_.Outcomes(),
-                    core_.Now()));
+  wire::WhyView view = WhyOf(*record, explanation, waits ? controller.WaitingReason(*record) : record->reason,
+                             core_.Outcomes(), core_.Now());
+  view.speeds = controller.SpeedsOf(*record);
+  call.Answer(view);
 }
 
 FindOutcome Routes::LiveNames() const {

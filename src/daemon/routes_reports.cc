@@ -1,6 +1,7 @@
-// The routes of reports: what the store's history says, read beside the loop.
+// The routes of reports: what the store's history says, read beside the loop, and what was learned from it.
 #include "daemon/prediction_report.h"
 #include "daemon/routes_call.h"
+#include "wire/messages_teams.h"
 
 namespace divvy {
 namespace {
@@ -31,6 +32,27 @@ void Routes::Predictions(Call& call) {
     }
     return [text = wire::Encode(ReportPredictions(std::move(runs)))](Call& asked) { asked.Send(200, text); };
   });
+}
+
+void Routes::Speeds(Call& call) {
+  wire::SpeedsReport report;
+  report.runs_needed = static_cast<std::int64_t>(SpeedBook::kEnough);
+  for (const SpeedBook::Learned* learned : core_.controller().speeds().All()) {
+    const bool may_see = call.caller.is_admin || call.caller.user.name == learned->user;
+    for (const SpeedBook::Learned::Model& model : learned->models) {
+      wire::SpeedRow row;
+      row.user = learned->user;
+      row.name = learned->name;
+      if (may_see) row.command = learned->shape;
+      row.gpus = learned->gpus;
+      row.model = model.model;
+      row.speed = model.speed / 1000.0;
+      row.runs = static_cast<std::int64_t>(model.runs);
+      row.by = learned->is_by_progress ? "progress" : "run time";
+      report.rows.push_back(std::move(row));
+    }
+  }
+  call.Answer(report);
 }
 
 }  // namespace divvy

@@ -93,6 +93,7 @@ class World {
     Routes::Ports routing;
     routing.user_name = [](std::int64_t) { return "ada"; };
     routing.read = [this](std::function<std::function<void()>()> work) { reads_.push_back(std::move(work)); };
+    routing.remote = std::make_shared<Routes::Remote>(Routes::Remote{RemoteCallers(tokens_, {}), {}, ""});
     Admins admins({}, [](const User&, const std::string&) { return false; });
     routes_ = std::make_unique<Routes>(*core_, node_, About(), std::move(admins), std::move(routing));
     HttpServerOptions options;
@@ -146,6 +147,7 @@ class World {
 
   boost::asio::io_context loop_;
   FakeClock clock_{Time(std::chrono::hours(500'000))};
+  TokenBook tokens_;
   CountingStore store_;
   NoLauncher launcher_;
   Controller controller_;

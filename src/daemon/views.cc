@@ -53,6 +53,16 @@ std::string PublicIdOf(std::string_view id, const FindOutcome& find) {
   return record && record->array.is_set() ? PublicId(*record) : std::string(id);
 }
 
+wire::ProgressView ProgressViewOf(const JobRecord& record) {
+  wire::ProgressView view;
+  view.fraction = static_cast<double>(record.progress.done) / static_cast<double>(Progress::kAll);
+  view.step = record.progress.step;
+  view.steps = record.progress.steps;
+  view.time = ToSeconds(record.progress.at);
+  if (const auto end = ExpectedEnd(record)) view.expected_end = ToSeconds(*end);
+  return view;
+}
+
 /// What JobView and JobDetail share. Both are flat on purpose: a reader of the JSON should not have to know of a base.
 template <typename View>
 void FillCommon(const JobRecord& record, const Reason& reason, const SpecLabels& labels, const FindOutcome& find,
@@ -69,6 +79,7 @@ void FillCommon(const JobRecord& record, const Reason& reason, const SpecLabels&
   const bool has_run =
       record.started != kNoTime && record.state != JobState::kQueued && record.state != JobState::kHeld;
   if (has_run) view.start_time = ToSeconds(record.started);
+  if (has_run && record.progress.at != kNoTime) view.progress = ProgressViewOf(record);
   if (IsFinal(record.state)) view.end_time = OptionalSeconds(record.ended);
   if (record.exit && record.exit->is_known && IsFinal(record.state)) {
     view.exit_code = record.exit->code;

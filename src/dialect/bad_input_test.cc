@@ -114,6 +114,11 @@ const BadInputKind kKinds[] = {
        const Surroundings around = TestSurroundings();
        const bool was_explained = ExplainScript(input, "job.sh", around).had_errors;
        auto error = ErrorWithoutEffect([&](JobSpec& spec) { return ReadScript(input, "job.sh", around, spec); });
+       if (!error) {
+         JobSpec spec;
+         error = ErrorOf(ReadScript(input, "job.sh", around, spec));
+         if (!error) error = ErrorOf(CheckComplete(spec));
+       }
        if (error && !was_explained) return std::optional<std::string>("EXPLAIN FINDS NOTHING: " + *error);
        return error;
      }},

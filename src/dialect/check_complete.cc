@@ -6,6 +6,7 @@
 #include "dialect/option_values.h"
 #include "dialect/quantities.h"
 #include "dialect/quoted.h"
+#include "dialect/slurm.h"
 
 namespace divvy::dialect {
 namespace {
@@ -115,6 +116,7 @@ Status CheckMany(const JobSpec& spec) {
 
 Status CheckComplete(const JobSpec& spec) {
   DIVVY_CHECK(CheckWhatRuns(spec));
+  DIVVY_CHECK(CheckSlurmPlace(spec));
   DIVVY_CHECK(CheckRequest(spec.request, spec.dialect == Dialect::kNative));
   DIVVY_CHECK(CheckTimes(spec));
   DIVVY_CHECK(CheckMany(spec));

@@ -151,6 +151,16 @@ std::vector<Key> Keys(Config& config) {
     DIVVY_TRY(const std::int64_t count, Count(value, 1, 1'000'000));
     return static_cast<int>(count);
   };
+  const auto listen = [](const ConfigValue& value) -> Result<std::optional<HostPort>> {
+    DIVVY_TRY(const std::string text, Text(value, "0.0.0.0:7433"));
+    DIVVY_TRY(HostPort address, ParseHostPort(text));
+    return std::optional<HostPort>(std::move(address));
+  };
+  const auto name = [](const ConfigValue& value) -> Result<std::string> {
+    DIVVY_TRY(const std::string text, Text(value, "gpu1.lab"));
+    DIVVY_CHECK(ParseHostPort(text, 1));
+    return text;
+  };
   const auto queued = [](const ConfigValue& value) -> Result<std::uint64_t> {
     DIVVY_TRY(const std::int64_t count, Count(value, 1, 100'000'000));
     return static_cast<std::uint64_t>(count);
@@ -179,6 +189,8 @@ std::vector<Key> Keys(Config& config) {
       {"jobs", "grace", IntoSpan(config.grace, "30s", Duration(0), 24h)},
       {"jobs", "keep_finished", IntoSpan(config.keep_finished, "90d")},
       {"jobs", "keep_logs", IntoSpan(config.keep_logs, "30d")},
+      {"controller", "listen", Into(config.listen, listen)},
+      {"controller", "name", Into(config.name, name)},
       {"admin", "users", Into(config.admin_users, Names)},
       {"admin", "groups", Into(config.admin_groups, Names)},
   };
@@ -235,7 +247,8 @@ std::string OneLine(std::string text) {
 bool operator==(const Config& a, const Config& b) {
   const auto rest = [](const Config& c) {
     return std::tie(c.log_level, c.use, c.emulate, c.ignore_unmanaged_below, c.poll, c.max_queued, c.default_time_limit,
-                    c.max_time_limit, c.grace, c.keep_finished, c.keep_logs, c.admin_users, c.admin_groups, c.teams);
+                    c.max_time_limit, c.grace, c.keep_finished, c.keep_logs, c.listen, c.name, c.admin_users,
+                    c.admin_groups, c.teams);
   };
   return a.policy == b.policy && rest(a) == rest(b);
 }

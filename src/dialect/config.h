@@ -10,6 +10,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/host_port.h"
 #include "base/result.h"
 #include "base/time.h"
 #include "base/units.h"
@@ -39,6 +40,10 @@ struct Config {
   Duration grace = 30s;  // For jobs that name none.
   Duration keep_finished = std::chrono::hours(24) * 90;
   Duration keep_logs = std::chrono::hours(24) * 30;
+
+  // [controller]
+  std::optional<HostPort> listen;  // For other machines, over TLS; nothing: for none.
+  std::string name;                // How others reach it: "gpu1.lab" or "gpu1.lab:7433"; empty: by this host's name.
 
   // [admin]; root is one in any case, and so is the user whose daemon it is.
   std::vector<std::string> admin_users;

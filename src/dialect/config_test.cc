@@ -36,6 +36,9 @@ max_time_limit = "3d"
 grace = "1m"
 keep_finished = "1w"
 keep_logs = "2d"
+[controller]
+listen = "[::]:7433"
+name = "gpu1.lab:7000"
 [admin]
 users = ["ada"]
 groups = ["wheel", "gpu-admins"]
@@ -58,6 +61,8 @@ groups = ["wheel", "gpu-admins"]
   want.grace = 1min;
   want.keep_finished = 168h;
   want.keep_logs = 48h;
+  want.listen = {"::", 7433};
+  want.name = "gpu1.lab:7000";
   want.admin_users = {"ada"};
   want.admin_groups = {"wheel", "gpu-admins"};
   EXPECT_EQ(*config, want);
@@ -212,9 +217,12 @@ TEST(Config, ThePackagedFileShowsTheDefaultOfEveryKey) {
   EXPECT_EQ(ParseConfig(text, "divvy.toml").value(), Config());
   const auto config = ParseConfig(with_keys, "divvy.toml");
   ASSERT_TRUE(config) << config.error().message;
-  EXPECT_EQ(keys, 25);
+  EXPECT_EQ(keys, 27);
   Config want;
-  want.emulate = "8xH100-80GB";  // The one key whose default cannot be written down.
+  // Keys whose defaults cannot be written down: no stand-in GPUs, no door to other machines.
+  want.emulate = "8xH100-80GB";
+  want.listen = {"0.0.0.0", 7433};
+  want.name = "gpu1.lab";
   EXPECT_EQ(*config, want);
 }
 

@@ -67,6 +67,8 @@ Status CheckComplete(const JobSpec& spec);
 /// Before the submission, after spec.capture is filled: keeps of the captured environment what --export named. Does
 /// nothing without --export, nor to a spec of Slurm's (CompleteSlurm), and no harm when called twice.
 void CompleteCapture(JobSpec& spec);
+/// --export was given.
+bool NamesExports(const JobSpec& spec);
 
 /// What a spec asks for, one phrase a field: "2 GPUs (h100)", "1 h 30 min", ... Summarise joins the first ones; explain
 /// shows them all.

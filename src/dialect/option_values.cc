@@ -277,6 +277,8 @@ void CompleteCapture(JobSpec& spec) {
   });
 }
 
+bool NamesExports(const JobSpec& spec) { return spec.labels.contains(std::string(kExportLabel)); }
+
 void AddNote(JobSpec& spec, std::string_view note) {
   if (std::ranges::find(spec.notes, note) == spec.notes.end()) spec.notes.emplace_back(note);
 }

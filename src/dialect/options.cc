@@ -65,6 +65,12 @@ class Parser {
         if (!option.is_hidden && HasNameBeginning(option, name)) begun.push_back(&option);
       }
     }
+    // Rare options are hidden from --help, not from who abbreviates them.
+    if (rules_.allows_abbreviations && begun.empty() && name.size() > 2) {
+      for (const Option& option : options_) {
+        if (option.is_hidden && HasNameBeginning(option, name)) begun.push_back(&option);
+      }
+    }
     if (begun.size() == 1) return begun.front();
     const std::string written = Quoted(std::string(dashes) + std::string(name));
     if (!begun.empty()) {

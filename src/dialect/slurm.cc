@@ -131,6 +131,19 @@ constexpr auto kVariables = std::to_array<Variable>({
     {"SBATCH_WCKEY", "wckey"},
 });
 
+constexpr std::string_view kSbatchPrefix = "SBATCH_";
+constexpr std::string_view kSrunPrefix = "SLURM_";
+/// Options that mean something else to salloc and srun, or nothing.
+constexpr std::array<std::string_view, 10> kOnlySbatch = {"array",  "batch",     "error",      "export",  "input",
+                                                          "output", "open-mode", "no-requeue", "requeue", "wait"};
+constexpr auto kOnlySrun = std::to_array<Variable>({
+    {"SLURM_EXPORT_ENV", "export"},
+    {"SLURM_NNODES", "nodes"},
+    {"SLURM_NTASKS", "ntasks"},
+    {"SLURM_NTASKS_PER_NODE", "ntasks-per-node"},
+    {"SLURM_TRES_PER_TASK", "tres-per-task"},
+});
+
 bool HasName(std::string_view variable, std::string_view name) {
   return variable.size() > name.size() && variable.starts_with(name) && variable[name.size()] == '=';
 }
@@ -173,13 +186,19 @@ SlurmLines FindSlurmLines(std::string_view script) {
 Status ApplySlurmLines(std::string_view text, std::string_view path, const Surroundings& around, JobSpec& spec) {
   spec.dialect = Dialect::kSlurm;
   if (!around.directory.empty()) slurm::Keep(spec, "submit-dir", around.directory);
-  const std::vector<Option> options = SbatchOptions(spec, around);
+  std::vector<Option> options = SbatchOptions(spec, around);
   const SlurmLines found = FindSlurmLines(text);
+  slurm::Forget(spec, "het-size");
+  // The components behind the first are read for their mistakes, and counted.
+  JobSpec component;
+  std::int64_t components = 1;
   for (const SlurmLine& line : found.lines) {
     if (!line.error.empty()) return InvalidArgument(At(path, line.number) + line.error);
     if (!line.words.empty() && (line.words.front() == "hetjob" || line.words.front() == "packjob")) {
-      return InvalidArgument(At(path, line.number) +
-                             "a heterogeneous job needs several nodes; submit its parts as jobs");
+      component = JobSpec();
+      options = SbatchOptions(component, around);
+      slurm::Keep(spec, "het-size", std::to_string(++components));
+      continue;
     }
     auto parsed = ParseOptions(options, line.words);
     if (!parsed) return InvalidArgument(At(path, line.number) + parsed.error().message);
@@ -198,21 +217,36 @@ Status ApplySlurmLines(std::string_view text, std::string_view path, const Surro
 }
 
 Status ApplySbatchEnvironment(const Surroundings& around, JobSpec& spec) {
+  return ApplyCommandEnvironment(kSbatchPrefix, around, spec);
+}
+
+Status ApplyCommandEnvironment(std::string_view prefix, const Surroundings& around, JobSpec& spec) {
+  const auto is_set = [&](std::string_view name) {
+    return std::ranges::any_of(around.environment, [&](const std::string& entry) { return HasName(entry, name); });
+  };
+  if (prefix == kSrunPrefix && (is_set("SLURM_JOB_ID") || is_set("SLURM_JOBID"))) return {};
   const std::vector<Option> options = SbatchOptions(spec, around);
-  for (const Variable& variable : kVariables) {
+  const auto apply = [&](const Variable& variable, const std::string& name) -> Status {
     for (const std::string& entry : around.environment) {
-      if (!HasName(entry, variable.name)) continue;
-      const std::string value = entry.substr(variable.name.size() + 1);
+      if (!HasName(entry, name)) continue;
+      const std::string value = entry.substr(name.size() + 1);
       // An empty variable is how scripts unset one; only flags mean something by being there.
       if (value.empty() && !variable.is_flag && variable.option != "exclusive") continue;
       std::string word = "--" + std::string(variable.option);
       if (!variable.is_flag && !value.empty()) word += "=" + value;
       const std::array<std::string, 1> words = {word};
       if (auto parsed = ParseOptions(options, words); !parsed) {
-        return InvalidArgument(std::string(variable.name) + " in the environment: " + parsed.error().message);
+        return InvalidArgument(name + " in the environment: " + parsed.error().message);
       }
     }
+    return {};
+  };
+  for (const Variable& variable : kVariables) {
+    if (prefix != kSbatchPrefix && std::ranges::find(kOnlySbatch, variable.option) != kOnlySbatch.end()) continue;
+    DIVVY_CHECK(apply(variable, std::string(prefix) + std::string(variable.name.substr(kSbatchPrefix.size()))));
   }
+  if (prefix != kSrunPrefix) return {};
+  for (const Variable& variable : kOnlySrun) DIVVY_CHECK(apply(variable, std::string(variable.name)));
   return {};
 }
 
@@ -220,13 +254,34 @@ Status FinishSlurm(JobSpec& spec) {
   DIVVY_CHECK(slurm::Settle(spec));
   const std::int64_t priority = slurm::Number(spec, "priority").value_or(0) - slurm::Number(spec, "nice").value_or(0);
   if (slurm::Value(spec, "priority") || slurm::Value(spec, "nice")) {
-    spec.priority = static_cast<int>(std::clamp<std::int64_t>(priority, -1'000'000'000, 1'000'000'000));
+    constexpr std::int64_t kMost = 1'000'000;  // What a submission takes; Slurm's own numbers go further.
+    spec.priority = static_cast<int>(std::clamp(priority, -kMost, kMost));
   }
   constexpr std::string_view kPlain = "slurm-%j.out";
   constexpr std::string_view kArray = "slurm-%A_%a.out";
   const bool is_default = spec.output.empty() || spec.output == kPlain || spec.output == kArray;
   if (is_default && !spec.is_foreground) spec.output = spec.array ? kArray : kPlain;
   return {};
+}
+
+Status CheckSlurmPlace(const JobSpec& spec) {
+  if (const auto beyond = slurm::Value(spec, "beyond")) return InvalidArgument(*beyond);
+  return {};
+}
+
+Result<Parsed> ReadSlurmWords(const std::vector<Option>& options, const std::vector<std::string>& words,
+                              const Surroundings& around, JobSpec& spec) {
+  const ParseRules rules{
+      .stops_at_first_positional = true, .allows_abbreviations = true, .allows_single_dash_long = false};
+  DIVVY_TRY(Parsed parsed, ParseOptions(options, words, rules));
+  std::int64_t components = 1;
+  while (!parsed.positional.empty() && parsed.positional.front() == ":") {
+    JobSpec component;
+    const std::vector<std::string> rest(parsed.positional.begin() + 1, parsed.positional.end());
+    DIVVY_TRY(parsed, ParseOptions(SbatchOptions(component, around), rest, rules));
+    slurm::Keep(spec, "het-size", std::to_string(++components));
+  }
+  return parsed;
 }
 
 Status ReadSlurmLines(std::string_view text, std::string_view path, const Surroundings& around, JobSpec& spec) {

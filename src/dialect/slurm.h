@@ -38,10 +38,22 @@ void ExplainSlurmLines(std::string_view text, std::string_view path, const Surro
 Status ApplySlurmLines(std::string_view text, std::string_view path, const Surroundings& around, JobSpec& spec);
 /// SBATCH_TIMELIMIT, SBATCH_GRES, ... of around.environment. Errors name the variable.
 Status ApplySbatchEnvironment(const Surroundings& around, JobSpec& spec);
+/// The same of salloc ("SALLOC_TIMELIMIT") and of a srun outside a job ("SLURM_TIMELIMIT", "SLURM_NTASKS"). Inside a
+/// job, SLURM_* describe that job: then `prefix` SLURM_ reads nothing.
+Status ApplyCommandEnvironment(std::string_view prefix, const Surroundings& around, JobSpec& spec);
 
 /// Works out spec.request, the default output file and the notes from the options. May be called again after more
-/// options. Refuses what contradicts itself (4 GPUs in one option, 8 in another) and what needs a second node.
+/// options. Refuses what contradicts itself (4 GPUs in one option, 8 in another).
 Status FinishSlurm(JobSpec& spec);
+
+/// Refuses, in one sentence with the repair, what was read in full and one server cannot give: several nodes, two types
+/// of GPU, a heterogeneous job. CheckComplete asks; the command line may still have made one node of the script's two.
+Status CheckSlurmPlace(const JobSpec& spec);
+
+/// The words of sbatch's, srun's or salloc's command line, applied to `spec`. Words behind ":" are further components
+/// of a heterogeneous job: they are read by options of their own, and counted.
+Result<Parsed> ReadSlurmWords(const std::vector<Option>& options, const std::vector<std::string>& words,
+                              const Surroundings& around, JobSpec& spec);
 
 /// Before the submission, after spec.capture is filled: applies --export, drops the SLURM_* of an outer job, and turns
 /// --exclusive into all `gpus_of_server` GPUs. Does nothing to a spec of another dialect. Calling it twice does no

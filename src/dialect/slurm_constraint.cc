@@ -1,7 +1,8 @@
 // --constraint on one server: what it says about the GPU's model is kept, the rest is named and left out.
 //
 // Slurm's grammar: features joined by '&' and '|' strictly from left to right, "(...)" binds, "[a|b]" wants all nodes
-// alike (true of one node), "a*4" counts nodes. The answer is a disjunction of conjunctions, Request::gpu_type's form.
+// alike (true of one node), "a*4" counts nodes (the counts are added up). The answer is a disjunction of conjunctions,
+// Request::gpu_type's form.
 #include <algorithm>
 #include <array>
 #include <cctype>
@@ -119,10 +120,7 @@ class Reader {
     const std::size_t start = ++at_;
     while (at_ < text_.size() && std::isdigit(static_cast<unsigned char>(text_[at_])) != 0) ++at_;
     DIVVY_TRY(const std::int64_t count, ParseCount(text_.substr(start, at_ - start), 1, 1'000'000));
-    if (count > 1) {
-      return InvalidArgument("'*" + std::to_string(count) +
-                             "' asks for so many nodes; this server is one: leave it out");
-    }
+    ask_.nodes += count;
     SkipSpaces();
     return {};
   }

@@ -53,6 +53,9 @@ void AddJob(const JobRecord& record, const JobSpec& spec, std::string_view hostn
   if (!spec.account.empty()) out.Set("SLURM_JOB_ACCOUNT", spec.account);
   out.SetOption("SLURM_JOB_QOS", spec, "qos");
   out.SetOption("SLURM_JOB_RESERVATION", spec, "reservation");
+  out.SetOption("SLURM_JOB_LICENSES", spec, "licenses");
+  out.SetOption("SLURM_PROFILE", spec, "profile");
+  out.SetOption("SLURM_NETWORK", spec, "network");
   out.SetOption("SLURM_JOB_DEPENDENCY", spec, "dependency");
   if (!spec.comment.empty()) out.Set("SLURM_JOB_COMMENT", spec.comment);
   for (const std::string_view name :
@@ -94,6 +97,8 @@ void AddTasks(const JobRecord& record, const JobSpec& spec, Variables& out) {
   out.SetOption("SLURM_CPUS_PER_GPU", spec, "cpus-per-gpu");
   out.SetOption("SLURM_DISTRIBUTION", spec, "distribution");
   out.SetOption("SLURM_HINT", spec, "hint");
+  out.SetOption("SLURM_THREADS_PER_CORE", spec, "threads-per-core");
+  if (slurm::Value(spec, "overcommit")) out.Set("SLURM_OVERCOMMIT", "1");
   for (const auto& [variable, option] :
        {std::pair("SLURM_MEM_PER_NODE", "mem"), std::pair("SLURM_MEM_PER_CPU", "mem-per-cpu"),
         std::pair("SLURM_MEM_PER_GPU", "mem-per-gpu")}) {
@@ -110,6 +115,7 @@ void AddGpus(const JobSpec& spec, const std::vector<int>& gpus, Variables& out) 
   out.SetOption("SLURM_GPUS_PER_SOCKET", spec, "gpus-per-socket");
   out.SetOption("SLURM_TRES_PER_TASK", spec, "tres-per-task");
   out.SetOption("SLURM_GPU_BIND", spec, "gpu-bind");
+  out.SetOption("SLURM_GPU_FREQ", spec, "gpu-freq");
   if (gpus.empty()) return;
   std::vector<std::string> indices;
   for (const int gpu : gpus) indices.push_back(std::to_string(gpu));
@@ -154,6 +160,7 @@ std::vector<std::string> SlurmEnvironment(const JobRecord& record, const JobSpec
   AddGpus(spec, gpus, out);
   AddArray(record, spec, out);
   AddStep(spec, gpus, node, out);
+  if (!spec.is_foreground) out.Set("ENVIRONMENT", "BATCH");
   return out.Sorted();
 }
 

@@ -66,6 +66,10 @@ std::string ExplainOption(const Said& said, const JobSpec& spec) {
   if (name == "gres" || name.starts_with("gpus")) return ExplainGpus(said);
   if (name.starts_with("mem") && name != "mem-bind") return ExplainMemory(said);
   if (name == "constraint") return ExplainConstraint(said);
+  if (name == "nodes") {
+    const auto range = slurm::ParseNodes(said.value);
+    return range && range->least > 1 ? Plural(range->least, "node") + "; this server is one" : "one node: this server";
+  }
   if (name == "time") {
     return spec.time_limit == Duration(0) ? "no time limit" : "a time limit of " + FormatDuration(spec.time_limit);
   }
@@ -90,7 +94,6 @@ std::string ExplainOption(const Said& said, const JobSpec& spec) {
       {"open-mode", "how the output file is opened"},
       {"chdir", "where it runs"},
       {"export", "which variables it gets"},
-      {"nodes", "one node: this server"},
       {"ntasks", "tasks that srun starts"},
       {"ntasks-per-node", "tasks that srun starts"},
       {"ntasks-per-gpu", "tasks that srun starts for each GPU"},
@@ -153,6 +156,10 @@ void ExplainSlurmLines(std::string_view text, std::string_view path, const Surro
   for (const SlurmLine& line : found.lines) {
     if (!line.error.empty()) {
       fail(line.number, line.error);
+      continue;
+    }
+    if (!line.words.empty() && (line.words.front() == "hetjob" || line.words.front() == "packjob")) {
+      AddRow(explanation.text, line.number, line.words.front(), "here begins a further component of the job");
       continue;
     }
     said.clear();

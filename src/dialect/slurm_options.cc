@@ -195,7 +195,8 @@ void Builder::AddNames() {
 void Builder::AddTasks() {
   AddKept("nodes", 'N', "N", "Nodes; this server is one", [spec = spec_](std::string_view value) -> Status {
     DIVVY_TRY(const slurm::NodeRange range, slurm::ParseNodes(value));
-    if (range.most > 1) AddNote(*spec, "--nodes=" + std::string(value) + ": one node is given, this server");
+    if (range.least <= 1 && range.most > 1)
+      AddNote(*spec, "--nodes=" + std::string(value) + ": one node is given, this server");
     return {};
   });
   AddCount("ntasks", 'n', "Tasks that srun starts", 1, kMostTasks, {"tasks"});
@@ -309,13 +310,12 @@ void Builder::AddSignal() {
       [spec = spec_](std::string_view value) -> Status {
         WarnSignal warn;
         std::string_view rest = value;
-        for (;;) {
-          if (rest.starts_with("B:") || rest.starts_with("b:")) {
-            warn.batch_only = true;
-          } else if (!rest.starts_with("R:") && !rest.starts_with("r:")) {
-            break;
-          }
-          rest.remove_prefix(2);
+        // "B:", "R:" (reservations, which send none here), "RB:", "B:R:".
+        for (auto colon = rest.find(':'); colon != std::string_view::npos; colon = rest.find(':')) {
+          const std::string flags = ToLower(rest.substr(0, colon));
+          if (flags.empty() || flags.find_first_not_of("br") != std::string::npos) break;
+          if (flags.find('b') != std::string::npos) warn.batch_only = true;
+          rest.remove_prefix(colon + 1);
         }
         if (rest.empty()) return InvalidArgument("a signal is missing; write USR1@300");
         const auto at = rest.find('@');
@@ -352,6 +352,7 @@ void Builder::AddWhen() {
           array.at_once = static_cast<int>(at_once);
         }
         spec->array = array;
+        Keep(*spec, "array", value);
         return {};
       });
   Add("nice", 0, Takes::kOptionalValue, "N", "Lower the priority by N (100)", [spec](std::string_view value) -> Status {

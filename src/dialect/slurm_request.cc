@@ -1,5 +1,5 @@
-// All options together become one Request. Slurm's rules on which options multiply which are kept (sbatch's man page);
-// what Slurm would find out node by node is simple here, because there is one node.
+// All options together become one Request. Slurm's rules on which options multiply which are kept (sbatch's man page),
+// also over several nodes: what a job asks for is worked out in full before anything says that there is one node.
 #include "dialect/slurm_request.h"
 
 #include <algorithm>
@@ -12,76 +12,143 @@
 namespace divvy::dialect::slurm {
 namespace {
 
-/// What one option says about the job's GPUs altogether.
-struct TotalGpus {
+/// What one option says about the GPUs, of one node or of the whole job.
+struct GpuCount {
   std::string option;  // "--gres=gpu:4", for messages.
   std::int64_t count = 0;
   std::string type;
 };
 
 struct Tally {
-  std::int64_t tasks = 0;  // 0: not said.
-  std::vector<TotalGpus> gpus;
-  std::vector<std::string> types;
+  NodeRange nodes;
+  bool says_nodes = false;
+  std::int64_t tasks = 0;           // 0: not said.
+  std::int64_t tasks_per_node = 0;  // 0: not said.
+  std::vector<GpuCount> per_node;
+  std::vector<GpuCount> gpus;  // Of the whole job.
+  std::string other_type;      // A second type in one option: no single Request can say that.
 };
 
 std::string Written(const JobSpec& spec, std::string_view option) {
   return "--" + std::string(option) + "=" + Value(spec, option).value_or("");
 }
 
-Status CountTasks(const JobSpec& spec, Tally& tally) {
-  const auto tasks = Number(spec, "ntasks");
-  const auto per_node = Number(spec, "ntasks-per-node");
-  if (tasks && per_node && *tasks > *per_node) {
-    return InvalidArgument(
-        Written(spec, "ntasks") + " with " + Written(spec, "ntasks-per-node") +
-        " needs more than one node; this server is one: write --ntasks-per-node=" + std::to_string(*tasks));
+Result<std::int64_t> Product(std::int64_t a, std::int64_t b, std::string_view what) {
+  std::int64_t product = 0;
+  if (__builtin_mul_overflow(a, b, &product) || product > std::numeric_limits<std::int64_t>::max() / 4) {
+    return InvalidArgument("so much " + std::string(what) + " cannot be counted; ask for less");
   }
-  tally.tasks = tasks.value_or(per_node.value_or(0));
+  return product;
+}
+
+Status ReadNodes(const JobSpec& spec, Tally& tally) {
+  if (const auto nodes = Value(spec, "nodes")) {
+    DIVVY_TRY(tally.nodes, ParseNodes(*nodes));
+    tally.says_nodes = true;
+  }
+  if (const auto constraint = Value(spec, "constraint")) {
+    DIVVY_TRY(const ConstraintAsk ask, ParseConstraint(*constraint));
+    tally.nodes.least = std::max(tally.nodes.least, ask.nodes);
+  }
+  tally.nodes.least = std::max<std::int64_t>(tally.nodes.least, 1);
+  tally.nodes.most = std::max(tally.nodes.most, tally.nodes.least);
   return {};
 }
 
-/// The options that give a total by themselves.
-Status CollectTotals(JobSpec& spec, Tally& tally) {
+/// Without --ntasks each node gets --ntasks-per-node; with it, that is the most for a node.
+Status CountTasks(JobSpec& spec, Tally& tally) {
+  tally.tasks = Number(spec, "ntasks").value_or(0);
+  tally.tasks_per_node = Number(spec, "ntasks-per-node").value_or(0);
+  if (tally.tasks > 0 && tally.tasks < tally.nodes.least && tally.says_nodes) {
+    tally.nodes = {.least = tally.tasks, .most = tally.tasks};
+    AddNote(spec, Written(spec, "nodes") + ": " + Plural(tally.tasks, "node") + " for " + Plural(tally.tasks, "task") +
+                      ", as Slurm does");
+  }
+  if (tally.tasks == 0 || tally.tasks_per_node == 0) return {};
+  const std::int64_t nodes = (tally.tasks + tally.tasks_per_node - 1) / tally.tasks_per_node;
+  if (tally.says_nodes && nodes > tally.nodes.most) {
+    return InvalidArgument(Written(spec, "ntasks") + " with " + Written(spec, "ntasks-per-node") +
+                           " needs more than one node, and " + Written(spec, "nodes") +
+                           " allows fewer: write --ntasks-per-node=" +
+                           std::to_string((tally.tasks + tally.nodes.most - 1) / tally.nodes.most));
+  }
+  tally.nodes.least = std::max(tally.nodes.least, nodes);
+  return {};
+}
+
+/// The options that count GPUs by themselves.
+Status CollectGpus(JobSpec& spec, Tally& tally) {
+  const auto add = [&](std::vector<GpuCount>& where, const std::string& option, const GpuAsk& ask) {
+    where.push_back({option, ask.count, ask.type});
+    if (ask.other_type) tally.other_type = *ask.other_type;
+  };
   if (const auto gres = Value(spec, "gres")) {
     DIVVY_TRY(const GresAsk ask, ParseGres(*gres));
     for (const std::string& note : ask.notes) AddNote(spec, "--gres=" + note);
-    if (ask.gpus) tally.gpus.push_back({Written(spec, "gres"), ask.gpus->count, ask.gpus->type});
+    if (ask.gpus) add(tally.per_node, Written(spec, "gres"), *ask.gpus);
   }
   for (const std::string_view option : {"gpus-per-node", "gpus"}) {
     const auto value = Value(spec, option);
     if (!value) continue;
     DIVVY_TRY(const GpuAsk ask, ParseGpuCount(*value));
     if (!ask.note.empty()) AddNote(spec, Written(spec, option) + ": " + ask.note);
-    tally.gpus.push_back({Written(spec, option), ask.count, ask.type});
+    add(option == "gpus" ? tally.gpus : tally.per_node, Written(spec, option), ask);
   }
   if (const auto value = Value(spec, "gpus-per-socket")) {
     const auto sockets = Number(spec, "sockets-per-node");
     if (!sockets) {
       return InvalidArgument("--gpus-per-socket needs --sockets-per-node; or write --gpus=N for the whole job");
     }
-    DIVVY_TRY(const GpuAsk ask, ParseGpuCount(*value));
-    tally.gpus.push_back(
-        {Written(spec, "gpus-per-socket") + " on " + Plural(*sockets, "socket"), ask.count * *sockets, ask.type});
+    DIVVY_TRY(GpuAsk ask, ParseGpuCount(*value));
+    ask.count *= *sockets;
+    add(tally.per_node, Written(spec, "gpus-per-socket") + " on " + Plural(*sockets, "socket"), ask);
+  }
+  return {};
+}
+
+std::optional<std::string> PerTask(const JobSpec& spec) {
+  for (const std::string_view option : {"gpus-per-task", "tres-per-task"}) {
+    if (Value(spec, option)) return std::string(option);
+  }
+  return std::nullopt;
+}
+
+/// A count for each node and one for the whole job say how many nodes there are, where --nodes does not.
+Status FindNodes(const JobSpec& spec, Tally& tally) {
+  std::int64_t in_all = tally.gpus.empty() ? 0 : tally.gpus.front().count;
+  if (const auto option = PerTask(spec); option && in_all == 0 && tally.tasks > 0) {
+    DIVVY_TRY(const std::optional<GpuAsk> each, GpusOfTask(*option, Value(spec, *option).value_or("")));
+    if (each) {
+      DIVVY_TRY(in_all, Product(each->count, tally.tasks, "GPU"));
+    }
+  }
+  if (!tally.per_node.empty() && !tally.says_nodes && tally.per_node.front().count > 0 &&
+      in_all > tally.per_node.front().count && in_all % tally.per_node.front().count == 0) {
+    tally.nodes.least = std::max(tally.nodes.least, in_all / tally.per_node.front().count);
+  }
+  const std::int64_t nodes = tally.nodes.least;
+  std::vector<GpuCount> all;
+  for (const GpuCount& one : tally.per_node) {
+    DIVVY_TRY(const std::int64_t count, Product(one.count, nodes, "GPU"));
+    all.push_back({one.option + (nodes > 1 ? " on " + Plural(nodes, "node") : ""), count, one.type});
+  }
+  tally.gpus.insert(tally.gpus.begin(), all.begin(), all.end());
+  if (tally.tasks == 0 && tally.tasks_per_node > 0) {
+    DIVVY_TRY(tally.tasks, Product(tally.tasks_per_node, nodes, "work"));
   }
   return {};
 }
 
 /// --gpus-per-task (and --tres-per-task's GPUs): multiplies the tasks, or divides the GPUs.
 Status ApplyPerTask(JobSpec& spec, Tally& tally) {
-  std::optional<GpuAsk> ask;
-  std::string written;
-  if (const auto value = Value(spec, "gpus-per-task")) {
-    DIVVY_TRY(ask, ParseGpuCount(*value));
-    written = Written(spec, "gpus-per-task");
-    if (!ask->note.empty()) AddNote(spec, written + ": " + ask->note);
-  } else if (const auto tres = Value(spec, "tres-per-task")) {
-    DIVVY_TRY(const TresAsk parsed, ParseTres(*tres));
-    for (const std::string& note : parsed.notes) AddNote(spec, "--tres-per-task=" + note);
-    ask = parsed.gpus;
-    written = Written(spec, "tres-per-task");
-  }
+  const auto option = PerTask(spec);
+  if (!option) return {};
+  const std::string written = Written(spec, *option);
+  std::vector<std::string> notes;
+  DIVVY_TRY(const std::optional<GpuAsk> ask, GpusOfTask(*option, Value(spec, *option).value_or(""), &notes));
+  for (const std::string& note : notes) AddNote(spec, "--" + *option + "=" + note);
   if (!ask) return {};
+  if (ask->other_type) tally.other_type = *ask->other_type;
   if (tally.tasks == 0) {
     if (tally.gpus.empty()) {
       return InvalidArgument(written + " needs to know how many tasks: add --ntasks=N");
@@ -92,7 +159,8 @@ Status ApplyPerTask(JobSpec& spec, Tally& tally) {
     }
     tally.tasks = std::max<std::int64_t>(total / ask->count, 1);
   }
-  tally.gpus.push_back({written + " for " + Plural(tally.tasks, "task"), ask->count * tally.tasks, ask->type});
+  DIVVY_TRY(const std::int64_t in_all, Product(ask->count, tally.tasks, "GPU"));
+  tally.gpus.push_back({written + " for " + Plural(tally.tasks, "task"), in_all, ask->type});
   return {};
 }
 
@@ -120,8 +188,8 @@ Status ApplyTasksPerGpu(const JobSpec& spec, Tally& tally) {
 
 Status SettleGpus(JobSpec& spec, const Tally& tally) {
   std::string type;
-  for (const TotalGpus& one : tally.gpus) {
-    const TotalGpus& first = tally.gpus.front();
+  for (const GpuCount& one : tally.gpus) {
+    const GpuCount& first = tally.gpus.front();
     if (one.count != first.count) {
       return InvalidArgument(first.option + " makes " + Plural(first.count, "GPU") + ", but " + one.option + " makes " +
                              std::to_string(one.count) + ": change one of them");
@@ -164,15 +232,8 @@ Status SettleGpus(JobSpec& spec, const Tally& tally) {
   return {};
 }
 
-Result<std::int64_t> Product(std::int64_t a, std::int64_t b, std::string_view what) {
-  std::int64_t product = 0;
-  if (__builtin_mul_overflow(a, b, &product) || product > std::numeric_limits<std::int64_t>::max() / 4) {
-    return InvalidArgument("so much " + std::string(what) + " cannot be counted; ask for less");
-  }
-  return product;
-}
-
-Status SettleCpus(JobSpec& spec, std::int64_t tasks) {
+Status SettleCpus(JobSpec& spec, const Tally& tally) {
+  const std::int64_t tasks = tally.tasks;
   auto per_task = Number(spec, "cpus-per-task");
   if (const auto tres = Value(spec, "tres-per-task"); tres && !per_task) {
     DIVVY_TRY(const TresAsk ask, ParseTres(*tres));
@@ -185,24 +246,25 @@ Status SettleCpus(JobSpec& spec, std::int64_t tasks) {
       return InvalidArgument("--cpus-per-gpu needs GPUs: add --gpus=N, or write --cpus-per-task");
     cpus = *per_gpu * spec.request.gpus;
   }
-  cpus = std::max(cpus, Number(spec, "mincpus").value_or(0));
+  cpus = std::max(cpus, Number(spec, "mincpus").value_or(0) * tally.nodes.least);
   if (cpus > std::numeric_limits<int>::max()) return InvalidArgument(std::to_string(cpus) + " CPUs; ask for less");
   if (cpus > 0) spec.request.cpus = static_cast<int>(cpus);
   return {};
 }
 
-Status SettleMemory(JobSpec& spec, std::int64_t tasks) {
+Status SettleMemory(JobSpec& spec, const Tally& tally) {
   const auto size = [&](std::string_view option) -> Result<std::int64_t> {
     DIVVY_TRY(const Bytes bytes, ParseSize(Value(spec, option).value_or(""), 1 << 20));
     return bytes.count();
   };
   std::int64_t memory = 0;
   if (Value(spec, "mem")) {
-    DIVVY_TRY(memory, size("mem"));
+    DIVVY_TRY(const std::int64_t each, size("mem"));
+    DIVVY_TRY(memory, Product(each, tally.nodes.least, "memory"));
     spec.request.memory = Bytes(memory);  // 0 is all of the node's in Slurm: no amount is set aside.
   } else if (Value(spec, "mem-per-cpu")) {
     DIVVY_TRY(const std::int64_t each, size("mem-per-cpu"));
-    DIVVY_TRY(memory, Product(each, std::max<std::int64_t>(spec.request.cpus, tasks), "memory"));
+    DIVVY_TRY(memory, Product(each, std::max<std::int64_t>(spec.request.cpus, tally.tasks), "memory"));
     spec.request.memory = Bytes(memory);
   } else if (Value(spec, "mem-per-gpu")) {
     if (spec.request.gpus == 0) return InvalidArgument("--mem-per-gpu needs GPUs: add --gpus=N, or write --mem");
@@ -211,6 +273,40 @@ Status SettleMemory(JobSpec& spec, std::int64_t tasks) {
     spec.request.memory = Bytes(memory);
   }
   return {};
+}
+
+/// "8 GPUs on 2 nodes": what is asked for, and what to write for as much of it on this server.
+std::string BeyondOneNode(const JobSpec& spec, const Tally& tally) {
+  const std::int64_t nodes = tally.nodes.least;
+  const std::int64_t gpus = spec.request.gpus;
+  std::string text = "the job asks for " + Plural(nodes, "node");
+  if (gpus > 0 && gpus % nodes == 0)
+    text += " with " + Plural(gpus / nodes, "GPU") + " on each, " + std::to_string(gpus) + " in all,";
+  if (gpus > 0 && gpus % nodes != 0) text += " with " + Plural(gpus, "GPU") + " in all,";
+  text += " and this server is one node; for as much of it here write --nodes=1";
+  if (gpus > 0) text += " --gpus=" + std::to_string(gpus);
+  if (tally.tasks > nodes) text += " --ntasks-per-node=" + std::to_string(tally.tasks);
+  return text;
+}
+
+/// What Slurm would take and one server cannot give.
+void KeepBeyond(JobSpec& spec, const Tally& tally) {
+  Forget(spec, "beyond");
+  Forget(spec, "node-count");
+  if (tally.nodes.least > 1) {
+    Keep(spec, "node-count", std::to_string(tally.nodes.least));
+    Keep(spec, "beyond", BeyondOneNode(spec, tally));
+  }
+  if (!tally.other_type.empty()) {
+    Keep(spec, "beyond",
+         "two types of GPU in one job ('" + tally.gpus.front().type + "' and '" + tally.other_type +
+             "'); ask for one type, or for none: --gpus=" + std::to_string(spec.request.gpus));
+  }
+  if (const auto components = Number(spec, "het-size")) {
+    Keep(spec, "beyond",
+         "a heterogeneous job of " + Plural(*components, "component") +
+             " is for nodes of several kinds, and this server is one node; submit each component as a job of its own");
+  }
 }
 
 }  // namespace
@@ -236,16 +332,20 @@ void Forget(JobSpec& spec, std::string_view option) { spec.labels.erase(LabelOf(
 
 Status Settle(JobSpec& spec) {
   Tally tally;
+  DIVVY_CHECK(ReadNodes(spec, tally));
   DIVVY_CHECK(CountTasks(spec, tally));
-  DIVVY_CHECK(CollectTotals(spec, tally));
+  DIVVY_CHECK(CollectGpus(spec, tally));
+  DIVVY_CHECK(FindNodes(spec, tally));
   DIVVY_CHECK(ApplyPerTask(spec, tally));
   DIVVY_CHECK(ApplyTasksPerGpu(spec, tally));
   DIVVY_CHECK(SettleGpus(spec, tally));
-  const std::int64_t tasks = std::max<std::int64_t>(tally.tasks, 1);
-  if (tasks > 1'000'000) return InvalidArgument(std::to_string(tasks) + " tasks; ask for at most 1000000");
-  spec.request.tasks = static_cast<int>(tasks);
-  DIVVY_CHECK(SettleCpus(spec, tasks));
-  return SettleMemory(spec, tasks);
+  if (tally.tasks == 0) tally.tasks = tally.nodes.least;  // One on each node.
+  if (tally.tasks > 1'000'000) return InvalidArgument(std::to_string(tally.tasks) + " tasks; ask for at most 1000000");
+  spec.request.tasks = static_cast<int>(tally.tasks);
+  DIVVY_CHECK(SettleCpus(spec, tally));
+  DIVVY_CHECK(SettleMemory(spec, tally));
+  KeepBeyond(spec, tally);
+  return {};
 }
 
 }  // namespace divvy::dialect::slurm

@@ -30,6 +30,8 @@ struct GpuAsk {
   std::int64_t count = 0;
   std::string type;  // As written; empty: any.
   std::string note;  // What was read leniently.
+  /// "a100:1,h100:2": a second type. `count` is the sum, `type` the first.
+  std::optional<std::string> other_type;
 };
 /// "2", "a100:2", "a100" of --gpus, --gpus-per-node, --gpus-per-task, --gpus-per-socket.
 Result<GpuAsk> ParseGpuCount(std::string_view text);
@@ -49,7 +51,12 @@ struct TresAsk {
 };
 Result<TresAsk> ParseTres(std::string_view text);
 
-/// --nodes: "1", "1-4", "2,4". The answer is the least and most; refuses more than one node as the least.
+/// The GPUs of one task by --gpus-per-task or --tres-per-task (`option`); nothing where it names none. `notes` gets
+/// what was read leniently.
+Result<std::optional<GpuAsk>> GpusOfTask(std::string_view option, std::string_view value,
+                                         std::vector<std::string>* notes = nullptr);
+
+/// --nodes: "1", "1-4", "2,4", "2-8:2". The answer is the least and most.
 struct NodeRange {
   std::int64_t least = 1;
   std::int64_t most = 1;
@@ -61,6 +68,7 @@ struct ConstraintAsk {
   std::string gpu_type;  // In Request::gpu_type's form; empty: no condition.
   std::int64_t gpu_memory_gigabytes = 0;
   std::vector<std::string> unknown;  // Features that say nothing about a GPU.
+  std::int64_t nodes = 0;            // "gpu*4", "[a*2&b*4]": so many nodes at least; 0: no count.
 };
 Result<ConstraintAsk> ParseConstraint(std::string_view text);
 
@@ -69,7 +77,9 @@ std::string GpuTypeTerms(std::string_view type);
 /// The profile in a MIG type string ("a100_1g.10gb" -> "1g.10gb"), or "".
 std::string MigProfile(std::string_view type);
 
-/// The request out of the labels: tasks, GPUs, their type, CPUs, memory.
+/// The request out of the labels: tasks, GPUs, their type, CPUs, memory; of a job for several nodes, the sum over them.
+/// Refuses what contradicts itself. What Slurm would take and one server cannot give (several nodes, two types of GPU,
+/// components) is kept under "beyond" as the sentence to refuse it with at the submission, and under "node-count".
 Status Settle(JobSpec& spec);
 
 }  // namespace divvy::dialect::slurm

@@ -44,8 +44,10 @@ bool HasNote(const JobSpec& spec, std::string_view part) {
 
 const BadInputKind kSbatch("sbatch", [](const std::string& input) -> std::optional<std::string> {
   const auto spec = Read(input);
-  if (spec) return std::nullopt;
-  return spec.error().message;
+  if (!spec) return spec.error().message;
+  const Status place = CheckSlurmPlace(*spec);
+  if (!place) return place.error().message;
+  return std::nullopt;
 });
 
 TEST(SlurmGpus, EachWayToAskGivesTheSameTwoGpus) {
@@ -159,14 +161,74 @@ TEST(SlurmLevels, CommandLineWinsOverEnvironmentWinsOverLines) {
   EXPECT_EQ(Good("--gres=gpu:1", "", {"SBATCH_GRES="}).request.gpus, 1) << "an empty variable is an unset one";
 }
 
+TEST(SlurmLevels, SallocAndSrunReadVariablesOfTheirOwn) {
+  const auto read = [](std::string_view prefix, std::vector<std::string> environment) {
+    Surroundings around = TestSurroundings();
+    around.environment = std::move(environment);
+    JobSpec spec;
+    EXPECT_TRUE(ApplyCommandEnvironment(prefix, around, spec));
+    EXPECT_TRUE(FinishSlurm(spec));
+    return spec;
+  };
+  EXPECT_EQ(read("SALLOC_", {"SALLOC_GRES=gpu:3", "SBATCH_GRES=gpu:2"}).request.gpus, 3);
+  EXPECT_EQ(read("SALLOC_", {"SALLOC_OUTPUT=x"}).output, "slurm-%j.out") << "salloc has no --output";
+  EXPECT_EQ(read("SLURM_", {"SLURM_NTASKS=4", "SLURM_PARTITION=gpu"}).request.tasks, 4);
+  EXPECT_EQ(read("SLURM_", {"SLURM_NTASKS=4", "SLURM_JOB_ID=7"}).request.tasks, 1) << "they describe that job";
+  Surroundings around = TestSurroundings();
+  around.environment = {"SALLOC_GRES=gpu:x:y"};
+  JobSpec spec;
+  EXPECT_EQ(ApplyCommandEnvironment("SALLOC_", around, spec).error().message.substr(0, 35),
+            "SALLOC_GRES in the environment: --g");
+}
+
+TEST(SlurmLines, RareOptionsMayBeAbbreviatedAsWell) {
+  EXPECT_TRUE(HasNote(Good("--reservat=x"), "--reservation"));
+  EXPECT_TRUE(HasNote(Good("--container-im=a/b"), "--container-image"));
+  EXPECT_FALSE(Read("--cont=x")) << "it is the beginning of several";
+}
+
 TEST(SlurmNodes, OneIsFineAndTheRestIsNotedOrRefused) {
   EXPECT_TRUE(Good("--nodes=1").notes.empty());
   EXPECT_TRUE(Good("-N1").notes.empty());
   EXPECT_TRUE(HasNote(Good("-N 1-4"), "one node"));
-  const auto two = Read("--nodes=2 --gres=gpu:4");
-  ASSERT_FALSE(two);
-  EXPECT_NE(two.error().message.find("this server is one node"), std::string::npos);
-  EXPECT_NE(two.error().message.find("--nodes=1"), std::string::npos);
+}
+
+TEST(SlurmNodes, SeveralAreReadInFullAndRefusedAtTheSubmission) {
+  const JobSpec two = Good("--nodes=2 --gres=gpu:4 --ntasks-per-node=4 -c 2 --mem=10G");
+  EXPECT_EQ(two.request.gpus, 8) << "--gres counts per node";
+  EXPECT_EQ(two.request.tasks, 8);
+  EXPECT_EQ(two.request.cpus, 16);
+  EXPECT_EQ(two.request.memory, Bytes(std::int64_t{20} << 30));
+  const Status place = CheckSlurmPlace(two);
+  ASSERT_FALSE(place);
+  EXPECT_EQ(place.error().message,
+            "the job asks for 2 nodes with 4 GPUs on each, 8 in all, and this server is one node; for as much of it "
+            "here write --nodes=1 --gpus=8 --ntasks-per-node=8");
+  EXPECT_TRUE(CheckSlurmPlace(Good("--nodes=2 --gres=gpu:4", "--nodes=1"))) << "the command line made it one";
+  EXPECT_EQ(Good("--gpus=8 --gpus-per-node=4").labels.at("slurm.node-count"), "2");
+  EXPECT_EQ(Good("-n 8 --ntasks-per-node=4 --gres=gpu:4").request.gpus, 8);
+  EXPECT_EQ(Good("-n 8 --gpus-per-task=1 --gres=gpu:4").labels.at("slurm.node-count"), "2");
+  EXPECT_EQ(Good("-C '[a100*2&h100*1]' --gres=gpu:1").request.gpus, 3);
+  EXPECT_FALSE(CheckSlurmPlace(Good("--gpus=a100:1,h100:1")));
+}
+
+TEST(SlurmNodes, ComponentsAreReadAndRefusedAtTheSubmission) {
+  JobSpec spec;
+  const Surroundings around = TestSurroundings();
+  ASSERT_TRUE(
+      ApplySlurmLines("#!/bin/sh\n#SBATCH -n 1\n#SBATCH hetjob\n#SBATCH -n 4 --gpus=2\n", "job.sh", around, spec));
+  ASSERT_TRUE(FinishSlurm(spec));
+  EXPECT_EQ(spec.request.tasks, 1) << "the first component is the job's own";
+  ASSERT_FALSE(CheckSlurmPlace(spec));
+  EXPECT_NE(CheckSlurmPlace(spec).error().message.find("2 components"), std::string::npos);
+  JobSpec wrong;
+  EXPECT_FALSE(ApplySlurmLines("#!/bin/sh\n#SBATCH hetjob\n#SBATCH -n x\n", "job.sh", around, wrong));
+  JobSpec words;
+  const std::vector<std::string> line = {"-n", "1", ":", "-n", "2", ":", "-n", "3", "job.sh", ":"};
+  const auto parsed = ReadSlurmWords(SbatchOptions(words, around), line, around, words);
+  ASSERT_TRUE(parsed);
+  EXPECT_EQ(parsed->positional, (std::vector<std::string>{"job.sh", ":"}));
+  EXPECT_EQ(words.labels.at("slurm.het-size"), "3");
 }
 
 TEST(SlurmNodes, OwnNameIsFineAnotherOneIsNoted) {

@@ -130,11 +130,7 @@ Status ReadGresItem(std::string_view item, GresAsk& ask) {
     ask.gpus = one;
     return {};
   }
-  if (ask.gpus->type != one.type) {
-    return InvalidArgument(
-        "two types of GPU in one job ('" + ask.gpus->type + "' and '" + one.type +
-        "'); ask for one type, or for none: --gres=gpu:" + std::to_string(ask.gpus->count + one.count));
-  }
+  if (ask.gpus->type != one.type) ask.gpus->other_type = one.type;
   ask.gpus->count += one.count;
   return {};
 }
@@ -170,10 +166,8 @@ Result<GpuAsk> ParseGpuCount(std::string_view text) {
     DIVVY_TRY(const GpuAsk one, ParseTypeAndCount(item, ""));
     if (is_first) {
       sum = one;
-    } else if (one.type != sum.type) {
-      return InvalidArgument("two types of GPU in one job ('" + sum.type + "' and '" + one.type +
-                             "'); ask for one type");
     } else {
+      if (one.type != sum.type) sum.other_type = one.type;
       sum.count += one.count;
     }
     is_first = false;
@@ -215,6 +209,18 @@ Result<TresAsk> ParseTres(std::string_view text) {
   return ask;
 }
 
+Result<std::optional<GpuAsk>> GpusOfTask(std::string_view option, std::string_view value,
+                                         std::vector<std::string>* notes) {
+  if (option == "gpus-per-task") {
+    DIVVY_TRY(const GpuAsk ask, ParseGpuCount(value));
+    if (notes != nullptr && !ask.note.empty()) notes->push_back(std::string(value) + ": " + ask.note);
+    return std::optional<GpuAsk>(ask);
+  }
+  DIVVY_TRY(const TresAsk ask, ParseTres(value));
+  if (notes != nullptr) notes->insert(notes->end(), ask.notes.begin(), ask.notes.end());
+  return ask.gpus;
+}
+
 Result<NodeRange> ParseNodes(std::string_view text) {
   if (text.empty()) return InvalidArgument("a number of nodes is missing; write 1");
   const auto count = [](std::string_view part) -> Result<std::int64_t> {
@@ -243,10 +249,6 @@ Result<NodeRange> ParseNodes(std::string_view text) {
     range.most = std::max(range.most, last);
   }
   if (range.most == 0) return InvalidArgument("0 nodes; write 1");
-  if (range.least > 1) {
-    return InvalidArgument("this server is one node, so a job cannot have " + std::to_string(range.least) +
-                           "; write --nodes=1, and as many GPUs as all its nodes would have together");
-  }
   return range;
 }
 

@@ -47,6 +47,8 @@ std::optional<int> SpeedInThousandths(std::string_view text) {
   return static_cast<int>(std::lround(*speed * 1000));
 }
 
+bool SaysSpeeds(std::string_view type) { return type.find('*') != std::string_view::npos; }
+
 std::vector<WeightedType> AlternativesOf(std::string_view type) {
   std::vector<WeightedType> alternatives;
   for (std::string_view alternative : Split(type, '|')) {

@@ -21,6 +21,9 @@ struct WeightedType {
   friend bool operator==(const WeightedType&, const WeightedType&) = default;
 };
 
+/// Some alternative of `type` has a speed.
+bool SaysSpeeds(std::string_view type);
+
 /// The alternatives of `type` in its order, without those that name nothing; views into `type`. A speed that is none
 /// counts as 1.
 std::vector<WeightedType> AlternativesOf(std::string_view type);

@@ -16,6 +16,24 @@ namespace divvy {
 /// What is to become of a job that is being stopped.
 enum class StopIntent { kNone, kCancel, kRequeue };
 
+/// How far a job says it is (divvy progress), in the run that it is in, or was in last.
+struct Progress {
+  /// What is done is counted in billionths of the work.
+  static constexpr std::int64_t kAll = 1'000'000'000;
+
+  Time at = kNoTime;  // Of its last report; kNoTime: it has said nothing.
+  std::int64_t done = 0;
+  // As it said it: step 1,200 of 100,000 steps. No steps: it named a part of the whole.
+  std::int64_t step = 0;
+  std::int64_t steps = 0;
+  // Its speed is measured from here: the first report on the GPUs that it has, since it was last paused. kNoTime: from
+  // its next report.
+  Time since = kNoTime;
+  std::int64_t done_since = 0;
+
+  friend bool operator==(const Progress&, const Progress&) = default;
+};
+
 struct JobRecord {
   JobId id;
   JobId spec_of;  // Whose spec it runs: its own id, or its array's.
@@ -30,7 +48,9 @@ struct JobRecord {
   Time started = kNoTime;
   Time ended = kNoTime;
   Duration time_limit{0};
-  GpuSet gpus;  // While it holds them, and what it last held.
+  GpuSet gpus;            // While it holds them, and what it last held.
+  std::string gpu_model;  // Of `gpus`, where all are of one model; else empty.
+  Progress progress;
   // Of an elastic job that runs.
   bool takes_resizes = false;    // It has said that it takes part in being resized (divvy checkpoint).
   GpuSet gpus_asked_back;        // Of `gpus`: what it was asked to give back.

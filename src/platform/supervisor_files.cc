@@ -2,9 +2,7 @@
 
 #include <fcntl.h>
 #include <poll.h>
-#include <sys/fsuid.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -40,25 +38,6 @@ bool ClearAway(int file, const LaunchRequest& request) {
   if (has_run && record.attempt >= request.attempt) return false;
   ::unlink(ToString(request.job).c_str());
   return true;
-}
-
-// The kernel looks at the file system ids alone when it opens a file; with a user's it takes root's powers away as
-// well.
-Descriptor OpenAs(const FileOwner& owner, const std::string& path, int flags) {
-  if (owner.is_set()) {
-    ::syscall(SYS_setgroups, owner.groups->size(), owner.groups->data());
-    ::setfsgid(owner.gid);
-    ::setfsuid(owner.uid);
-  }
-  Descriptor file(::open(path.c_str(), flags | O_NOCTTY | O_NONBLOCK, 0666));
-  const int error = errno;
-  if (owner.is_set()) {
-    ::setfsuid(::geteuid());
-    ::setfsgid(::getegid());
-    ::syscall(SYS_setgroups, 0, nullptr);
-  }
-  errno = error;
-  return file;
 }
 
 bool IsLauncherAlive(const SupervisorSetup& setup) {

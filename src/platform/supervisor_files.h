@@ -9,6 +9,7 @@
 #include "base/result.h"
 #include "platform/launch.h"
 #include "platform/launch_descriptor.h"
+#include "platform/open_as.h"
 #include "platform/supervisor.h"
 
 namespace divvy {
@@ -18,15 +19,6 @@ namespace divvy {
 /// there, so that a later launcher's repetition, or a later daemon's scan, finds it. The result is closed when the job
 /// is not ours to run: it runs already or did, or the launcher has gone.
 Result<Descriptor> ClaimRunRecord(const LaunchRequest& request, const SupervisorSetup& setup);
-
-/// Whose rights a file is opened with. `uid` -1: our own.
-struct FileOwner {
-  uid_t uid = static_cast<uid_t>(-1);
-  gid_t gid = static_cast<gid_t>(-1);
-  const std::vector<gid_t>* groups = nullptr;
-
-  bool is_set() const { return uid != static_cast<uid_t>(-1); }
-};
 
 /// request.script as a file in the working directory that `owner` may read; returns its name.
 Result<std::string> WriteScript(const LaunchRequest& request, const FileOwner& owner);

@@ -15,7 +15,7 @@
 namespace divvy::simulate {
 namespace {
 
-using placement::kGpuMilli;
+using placement::kGpuParts;
 using placement::ModelSet;
 using placement::Shape;
 
@@ -133,8 +133,8 @@ class Engine : public EngineDecider {
     const auto index = static_cast<int>(known - kinds_.begin());
     if (known == kinds_.end()) kinds_.push_back({group.model, group.team, 0});
     kinds_[static_cast<std::size_t>(index)].gpus = std::max(kinds_[static_cast<std::size_t>(index)].gpus, group.gpus);
-    capacity_milli_.resize(kinds_.size());
-    capacity_milli_[static_cast<std::size_t>(index)] += std::int64_t{group.gpus} * group.count * kGpuMilli;
+    capacity_parts_.resize(kinds_.size());
+    capacity_parts_[static_cast<std::size_t>(index)] += std::int64_t{group.gpus} * group.count * kGpuParts;
     return index;
   }
 
@@ -153,7 +153,7 @@ class Engine : public EngineDecider {
   void Learn() {
     next_lesson_ =
         std::max(kFirstLesson, std::min(next_lesson_ + next_lesson_ / 4, next_lesson_ + kMostBetweenLessons));
-    cluster_.SetScorer(placement::MakeScorer("default", demand_.Snapshot(), demand_.Requests(), capacity_milli_));
+    cluster_.SetScorer(placement::MakeScorer("default", demand_.Snapshot(), demand_.Requests(), capacity_parts_));
   }
 
   // --- What a job asks for
@@ -187,7 +187,7 @@ class Engine : public EngineDecider {
     const auto add = [&, models = models](int gpus, int count) {
       Shape shape;
       shape.gpus = static_cast<std::int16_t>(gpus);
-      shape.milli = static_cast<std::int16_t>(gpus == 0 ? 0 : std::max(1, job.share.ten_thousandths() / 10));
+      shape.parts = static_cast<std::int16_t>(gpus == 0 ? 0 : std::max(1, job.share.ten_thousandths()));
       shape.models = kinds_.size() == 1 ? placement::kAnyModel : models;
       const double part = job.gpus > 0 ? static_cast<double>(gpus) / job.gpus : 1;
       if (knows_cpus_) shape.cpu_milli = static_cast<std::int32_t>(job.cpus * part * 1000);
@@ -257,7 +257,7 @@ class Engine : public EngineDecider {
   placement::RunningDemand demand_;
   std::int64_t next_lesson_ = 0;
   std::vector<Kind> kinds_;
-  std::vector<std::int64_t> capacity_milli_;  // By kind.
+  std::vector<std::int64_t> capacity_parts_;  // By kind.
   std::map<std::string, int> models_;
   bool knows_cpus_ = true;
   bool knows_memory_ = true;

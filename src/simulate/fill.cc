@@ -47,7 +47,7 @@ class Filling {
         options_(options),
         demand_(std::move(demand)),
         capacity_by_model_(nodes.capacity_by_model()),
-        capacity_(nodes.capacity_milli()) {}
+        capacity_(nodes.capacity_parts()) {}
 
   FillRun Run(std::uint64_t seed) const {
     FillRun run;
@@ -86,7 +86,7 @@ class Filling {
       } else {
         spot = fleet.Find(shapes[arrival]);
       }
-      asked += shape.gpu_milli();
+      asked += shape.gpu_parts();
       if (spot) {
         fleet.Take(shapes[arrival], *spot);
         if (options_.moves_per_job > 0) repacker.Started(shapes[arrival], *spot);
@@ -95,7 +95,7 @@ class Filling {
           !spot && shape.gpus > 0 && options_.moves_per_job > 0 && repacker.StartByMoves(shapes[arrival]);
       run.saved += is_saved;
       run.refused += !spot && !is_saved;
-      if (spot || is_saved) allocated += shape.gpu_milli();
+      if (spot || is_saved) allocated += shape.gpu_parts();
       const auto load = static_cast<std::size_t>((200 * asked + capacity_) / (2 * capacity_));
       sums.resize(std::max(sums.size(), load + 1), 0);
       counts.resize(sums.size(), 0);
@@ -136,28 +136,28 @@ const std::vector<std::string_view>& FillPolicies() {
   return policies;
 }
 
-std::vector<std::uint32_t> Arrivals(const std::vector<OpenbJob>& jobs, std::int64_t capacity_milli, double fill,
+std::vector<std::uint32_t> Arrivals(const std::vector<OpenbJob>& jobs, std::int64_t capacity_parts, double fill,
                                     std::uint64_t seed) {
   Random random(seed);
-  const auto target = static_cast<std::int64_t>(std::llround(fill * static_cast<double>(capacity_milli)));
+  const auto target = static_cast<std::int64_t>(std::llround(fill * static_cast<double>(capacity_parts)));
   std::vector<std::uint32_t> arrivals(jobs.size());
   std::int64_t asked = 0;
   for (std::uint32_t job = 0; job < jobs.size(); ++job) {
     arrivals[job] = job;
-    asked += jobs[job].shape.gpu_milli();
+    asked += jobs[job].shape.gpu_parts();
   }
   random.Shuffle(std::span(arrivals));
   // The order is random already, so the last one is a random one.
   while (asked > target && !arrivals.empty()) {
-    asked -= jobs[arrivals.back()].shape.gpu_milli();
+    asked -= jobs[arrivals.back()].shape.gpu_parts();
     arrivals.pop_back();
   }
   while (asked < target) {
     const auto job = static_cast<std::uint32_t>(random.Below(jobs.size()));
     // As published: the test for the end counts one GPU of the job, the sum all of them.
-    if (asked + jobs[job].shape.milli > target) break;
+    if (asked + jobs[job].shape.parts > target) break;
     arrivals.push_back(job);
-    asked += jobs[job].shape.gpu_milli();
+    asked += jobs[job].shape.gpu_parts();
   }
   return arrivals;
 }
@@ -171,7 +171,7 @@ Result<FillResult> RunFill(const OpenbNodes& nodes, const std::vector<OpenbJob>&
 
   FillResult result;
   result.policy = options.policy;
-  result.gpus = nodes.capacity_milli() / placement::kGpuMilli;
+  result.gpus = nodes.capacity_parts() / placement::kGpuParts;
   result.runs.resize(options.seeds.size());
   std::atomic<std::size_t> next{0};
   std::mutex done;

@@ -61,7 +61,7 @@ struct FillResult {
 Result<FillResult> RunFill(const OpenbNodes& nodes, const std::vector<OpenbJob>& jobs, const FillOptions& options);
 
 /// The jobs in the order of their arrival, as indices into `jobs`. For tests.
-std::vector<std::uint32_t> Arrivals(const std::vector<OpenbJob>& jobs, std::int64_t capacity_milli, double fill,
+std::vector<std::uint32_t> Arrivals(const std::vector<OpenbJob>& jobs, std::int64_t capacity_parts, double fill,
                                     std::uint64_t seed);
 
 }  // namespace divvy::simulate

@@ -13,6 +13,7 @@ namespace divvy::simulate {
 namespace {
 
 using placement::kAnyModel;
+using placement::kGpuParts;
 using placement::MakeNode;
 using placement::Shape;
 
@@ -23,8 +24,8 @@ OpenbNodes Cluster(int nodes, int gpus, int cpu_milli = 96'000) {
   return cluster;
 }
 
-Shape Ask(int gpus, int milli, int cpu_milli = 1000) {
-  return {cpu_milli, 0, static_cast<std::int16_t>(gpus), static_cast<std::int16_t>(milli), kAnyModel};
+Shape Ask(int gpus, int parts, int cpu_milli = 1000) {
+  return {cpu_milli, 0, static_cast<std::int16_t>(gpus), static_cast<std::int16_t>(parts), kAnyModel};
 }
 
 std::vector<OpenbJob> Jobs(const std::vector<std::pair<int, Shape>>& kinds) {
@@ -49,29 +50,29 @@ FillResult Fill(const OpenbNodes& nodes, const std::vector<OpenbJob>& jobs, cons
 }
 
 TEST(Arrivals, ShuffleTheTraceAndGoOnWithCopiesUpToTheDemand) {
-  const auto jobs = Jobs({{20, Ask(1, 500)}, {10, Ask(1, 1000)}});
-  const auto arrivals = Arrivals(jobs, 20'000, 1.3, 7);
+  const auto jobs = Jobs({{20, Ask(1, 5000)}, {10, Ask(1, kGpuParts)}});
+  const auto arrivals = Arrivals(jobs, 20 * kGpuParts, 1.3, 7);
   std::map<std::uint32_t, int> first;
   for (std::size_t i = 0; i < 30; ++i) ++first[arrivals[i]];
   EXPECT_EQ(first.size(), 30u) << "the trace itself comes first, each job once";
   std::int64_t asked = 0;
-  for (const std::uint32_t job : arrivals) asked += jobs[job].shape.gpu_milli();
-  EXPECT_LE(asked, 26'000);
-  EXPECT_GT(asked, 25'000);
-  EXPECT_EQ(Arrivals(jobs, 20'000, 1.3, 7), arrivals);
-  EXPECT_NE(Arrivals(jobs, 20'000, 1.3, 8), arrivals);
+  for (const std::uint32_t job : arrivals) asked += jobs[job].shape.gpu_parts();
+  EXPECT_LE(asked, 26 * kGpuParts);
+  EXPECT_GT(asked, 25 * kGpuParts);
+  EXPECT_EQ(Arrivals(jobs, 20 * kGpuParts, 1.3, 7), arrivals);
+  EXPECT_NE(Arrivals(jobs, 20 * kGpuParts, 1.3, 8), arrivals);
 }
 
 TEST(Arrivals, ThinATraceThatAsksForTooMuch) {
-  const auto jobs = Jobs({{40, Ask(1, 1000)}});
-  const auto arrivals = Arrivals(jobs, 20'000, 1.3, 1);
+  const auto jobs = Jobs({{40, Ask(1, kGpuParts)}});
+  const auto arrivals = Arrivals(jobs, 20 * kGpuParts, 1.3, 1);
   EXPECT_EQ(arrivals.size(), 26u);
   EXPECT_EQ(std::set<std::uint32_t>(arrivals.begin(), arrivals.end()).size(), 26u);
 }
 
 TEST(Fill, WholeGpusFillEverythingUnderEveryPolicy) {
   for (const std::string_view policy : FillPolicies()) {
-    const FillResult result = Fill(Cluster(10, 4), Jobs({{50, Ask(1, 1000)}}), Options(std::string(policy)));
+    const FillResult result = Fill(Cluster(10, 4), Jobs({{50, Ask(1, kGpuParts)}}), Options(std::string(policy)));
     EXPECT_EQ(result.gpus, 40);
     EXPECT_DOUBLE_EQ(*result.MeanAt(50), 50) << policy;
     EXPECT_DOUBLE_EQ(*result.MeanAt(100), 100) << policy;
@@ -83,7 +84,8 @@ TEST(Fill, WholeGpusFillEverythingUnderEveryPolicy) {
 }
 
 TEST(Fill, TheAnswerDoesNotDependOnTheThreads) {
-  const auto jobs = Jobs({{90, Ask(1, 300)}, {40, Ask(1, 700, 9000)}, {20, Ask(2, 1000)}, {10, Ask(0, 0, 30'000)}});
+  const auto jobs =
+      Jobs({{90, Ask(1, 3000)}, {40, Ask(1, 7000, 9000)}, {20, Ask(2, kGpuParts)}, {10, Ask(0, 0, 30'000)}});
   for (const std::string policy : {"default", "random", "online"}) {
     FillOptions options = Options(policy, 6);
     const FillResult one = Fill(Cluster(20, 4), jobs, options);
@@ -103,10 +105,12 @@ TEST(Fill, TheAnswerDoesNotDependOnTheThreads) {
 FillResult Contested(const std::string& policy) {
   OpenbNodes nodes = Cluster(40, 4, 24'000);
   for (std::size_t i = 0; i < 20; ++i) nodes.nodes[i] = MakeNode(96'000, 65'536, 4, 0);
-  return Fill(
-      nodes,
-      Jobs({{60, Ask(1, 810, 3000)}, {60, Ask(1, 470, 12'000)}, {50, Ask(1, 330, 4000)}, {60, Ask(1, 1000, 16'000)}}),
-      Options(policy, 5));
+  return Fill(nodes,
+              Jobs({{60, Ask(1, 8100, 3000)},
+                    {60, Ask(1, 4700, 12'000)},
+                    {50, Ask(1, 3300, 4000)},
+                    {60, Ask(1, kGpuParts, 16'000)}}),
+              Options(policy, 5));
 }
 
 TEST(Fill, ThePricesBeatThePlainGradientAndThatBeatsChance) {
@@ -120,7 +124,7 @@ TEST(Fill, ThePricesBeatThePlainGradientAndThatBeatsChance) {
 
 TEST(Fill, MovingOthersLetsMoreJobsStart) {
   // Small shares are spread over the GPUs, and whole ones find none.
-  const auto jobs = Jobs({{40, Ask(1, 300)}, {28, Ask(1, 1000)}});
+  const auto jobs = Jobs({{40, Ask(1, 3000)}, {28, Ask(1, kGpuParts)}});
   FillOptions options = Options("spread");
   const FillResult still = Fill(Cluster(20, 2), jobs, options);
   options.moves_per_job = 3;
@@ -134,7 +138,7 @@ TEST(Fill, MovingOthersLetsMoreJobsStart) {
 }
 
 TEST(Fill, RefusesAnUnknownPolicy) {
-  EXPECT_FALSE(RunFill(Cluster(1, 1), Jobs({{1, Ask(1, 1000)}}), Options("no-such")));
+  EXPECT_FALSE(RunFill(Cluster(1, 1), Jobs({{1, Ask(1, kGpuParts)}}), Options("no-such")));
 }
 
 class OpenbFiles : public testing::Test {
@@ -163,8 +167,8 @@ TEST_F(OpenbFiles, AreReadAsPublished) {
   const auto nodes = Nodes("n0,64000,262144,2,P100\nn1,96000,393216,8,G2\nn2,8000,1024,1,P100\n");
   ASSERT_TRUE(nodes);
   EXPECT_EQ(nodes->models, (std::vector<std::string>{"P100", "G2"}));
-  EXPECT_EQ(nodes->capacity_milli(), 11'000);
-  EXPECT_EQ(nodes->capacity_by_model(), (std::vector<std::int64_t>{3000, 8000}));
+  EXPECT_EQ(nodes->capacity_parts(), 11 * placement::kGpuParts);
+  EXPECT_EQ(nodes->capacity_by_model(), (std::vector<std::int64_t>{30'000, 80'000}));
   const auto jobs = ReadOpenbJobs(File("name,cpu_milli,memory_mib,num_gpu,gpu_milli,gpu_spec,qos\n"
                                        "b,6000,12288,1,460,G2|T4,LS\n"
                                        "a,12000,16384,2,1000,,LS\n"
@@ -172,8 +176,8 @@ TEST_F(OpenbFiles, AreReadAsPublished) {
                                        "d,1000,1024,1,1000,T4,BE\n"),
                                   *nodes);
   ASSERT_TRUE(jobs) << jobs.error().message;
-  EXPECT_EQ((*jobs)[0].shape, (Shape{12'000, 16'384, 2, 1000, kAnyModel}));
-  EXPECT_EQ((*jobs)[1].shape, (Shape{6000, 12'288, 1, 460, 0b10}));
+  EXPECT_EQ((*jobs)[0].shape, (Shape{12'000, 16'384, 2, 10'000, kAnyModel}));
+  EXPECT_EQ((*jobs)[1].shape, (Shape{6000, 12'288, 1, 4600, 0b10}));
   EXPECT_EQ((*jobs)[2].shape, (Shape{1000, 1024, 0, 0, kAnyModel}));
   EXPECT_EQ((*jobs)[3].shape.models, 0u) << "no node has a T4";
 }

@@ -10,10 +10,12 @@ namespace divvy::simulate {
 namespace {
 
 using placement::kAnyModel;
-using placement::kGpuMilli;
+using placement::kGpuParts;
 using placement::kMaxGpus;
 using placement::kMaxModels;
 
+// What a whole GPU is in the published lists.
+constexpr std::int64_t kTraceGpu = 1000;
 constexpr std::int64_t kMostMilli = std::numeric_limits<std::int32_t>::max();
 
 Result<placement::Shape> ReadShape(const CsvFile& file, const OpenbNodes& nodes) {
@@ -21,12 +23,12 @@ Result<placement::Shape> ReadShape(const CsvFile& file, const OpenbNodes& nodes)
   DIVVY_TRY(const auto cpu, file.Count("cpu_milli", kMostMilli));
   DIVVY_TRY(const auto memory, file.Count("memory_mib", kMostMilli));
   DIVVY_TRY(const auto gpus, file.Count("num_gpu", kMaxGpus));
-  DIVVY_TRY(const auto milli, file.Count("gpu_milli", kGpuMilli));
+  DIVVY_TRY(const auto milli, file.Count("gpu_milli", kTraceGpu));
   if (gpus > 0 && milli == 0) return file.Wrong("asks for " + Plural(gpus, "GPU") + " and gpu_milli 0 of each");
   shape.cpu_milli = static_cast<std::int32_t>(cpu);
   shape.memory_mib = static_cast<std::int32_t>(memory);
   shape.gpus = static_cast<std::int16_t>(gpus);
-  shape.milli = static_cast<std::int16_t>(gpus > 0 ? milli : 0);
+  shape.parts = static_cast<std::int16_t>(gpus > 0 ? milli * (kGpuParts / kTraceGpu) : 0);
   const std::string_view spec = file.Field("gpu_spec");
   if (spec.empty() || gpus == 0) return shape;
   shape.models = 0;
@@ -39,15 +41,15 @@ Result<placement::Shape> ReadShape(const CsvFile& file, const OpenbNodes& nodes)
 
 }  // namespace
 
-std::int64_t OpenbNodes::capacity_milli() const {
+std::int64_t OpenbNodes::capacity_parts() const {
   std::int64_t sum = 0;
-  for (const auto& node : nodes) sum += node.gpus * kGpuMilli;
+  for (const auto& node : nodes) sum += node.gpus * kGpuParts;
   return sum;
 }
 
 std::vector<std::int64_t> OpenbNodes::capacity_by_model() const {
   std::vector<std::int64_t> by_model(models.size(), 0);
-  for (const auto& node : nodes) by_model[node.model] += node.gpus * kGpuMilli;
+  for (const auto& node : nodes) by_model[node.model] += node.gpus * kGpuParts;
   return by_model;
 }
 
@@ -68,7 +70,7 @@ Result<OpenbNodes> ReadOpenbNodes(const std::string& path) {
     result.nodes.push_back(placement::MakeNode(static_cast<std::int32_t>(cpu), static_cast<std::int32_t>(memory),
                                                static_cast<int>(gpus), static_cast<int>(model)));
   }
-  if (result.capacity_milli() == 0) return InvalidArgument(path + ": there is no node with a GPU in it");
+  if (result.capacity_parts() == 0) return InvalidArgument(path + ": there is no node with a GPU in it");
   return result;
 }
 

@@ -19,8 +19,8 @@ struct OpenbNodes {
   std::vector<placement::NodeState> nodes;  // Idle, in the file's order.
   std::vector<std::string> models;          // By NodeState::model.
 
-  std::int64_t capacity_milli() const;
-  /// All GPUs of each model, in milli.
+  std::int64_t capacity_parts() const;
+  /// All GPUs of each model, in parts.
   std::vector<std::int64_t> capacity_by_model() const;
 };
 

@@ -15,7 +15,7 @@ using placement::GpuMask;
 constexpr std::size_t kNone = std::numeric_limits<std::size_t>::max();
 constexpr int kFirmFrom = 100;  // Priorities from here on are not preemptible.
 
-bool IsFraction(const Shape& shape) { return shape.gpus > 0 && shape.milli < placement::kGpuMilli; }
+bool IsFraction(const Shape& shape) { return shape.gpus > 0 && shape.parts < placement::kGpuParts; }
 
 bool IsPreemptible(const PeerJob& job) { return job.is_preemptible.value_or(job.priority < kFirmFrom); }
 
@@ -104,10 +104,10 @@ Shape PeerWorld::ShapeOf(const PeerJob& job, const PeerTask& task) {
   if (gpus <= 0) return shape;
   if (gpus < 1) {
     shape.gpus = static_cast<std::int16_t>(job.devices);
-    shape.milli = static_cast<std::int16_t>(PeerRounded(gpus * placement::kGpuMilli));
+    shape.parts = static_cast<std::int16_t>(PeerRounded(gpus * placement::kGpuParts));
   } else {
     shape.gpus = static_cast<std::int16_t>(std::min(gpus, 1000.0));
-    shape.milli = placement::kGpuMilli;
+    shape.parts = placement::kGpuParts;
   }
   shape.models = Allowed(job, task, mig);
   return shape;
@@ -237,16 +237,16 @@ Piece PeerWorld::Fix(std::size_t index, const PeerTask& task, std::size_t group)
   const core::NodeState& state = cluster_.state_of(piece.node);
   Shape any = shape;
   any.models = placement::kAnyModel;
-  const auto free = [&](int gpu) { return state.free_milli[static_cast<std::size_t>(gpu)]; };
+  const auto free = [&](int gpu) { return state.free_parts[static_cast<std::size_t>(gpu)]; };
   if (IsFraction(shape) && task.gpu_groups.size() == static_cast<std::size_t>(shape.gpus)) {
     for (const std::string& name : task.gpu_groups) {
       const auto known = gpu_of_group_.find({task.node, name});
       int gpu = known != gpu_of_group_.end() ? known->second : 0;
       if (known == gpu_of_group_.end()) {
-        while (gpu < state.gpus && free(gpu) < placement::kGpuMilli) ++gpu;
+        while (gpu < state.gpus && free(gpu) < placement::kGpuParts) ++gpu;
         gpu_of_group_[{task.node, name}] = gpu;
       }
-      if (gpu >= state.gpus || free(gpu) < shape.milli) {
+      if (gpu >= state.gpus || free(gpu) < shape.parts) {
         obstacle_ = "more than the nodes have is in use at the start";
         return piece;
       }
@@ -259,7 +259,7 @@ Piece PeerWorld::Fix(std::size_t index, const PeerTask& task, std::size_t group)
     }
     // From the end: named groups take the first.
     for (int gpu = state.gpus - 1, left = shape.gpus; gpu >= 0 && left > 0; --gpu) {
-      if (free(gpu) < shape.milli) continue;
+      if (free(gpu) < shape.parts) continue;
       piece.gpus = static_cast<GpuMask>(piece.gpus | (1u << gpu));
       --left;
     }

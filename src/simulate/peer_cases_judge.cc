@@ -21,7 +21,7 @@ struct Count {
 
 struct JobOutcome {
   const PeerJob* job = nullptr;
-  std::int64_t milli = 0;  // Of one task.
+  std::int64_t parts = 0;  // Of one task.
   core::TeamIndex team = core::kRootTeam;
   int ran = 0;  // Tasks, at the start.
   Count ours;
@@ -79,25 +79,25 @@ Cost CostOf(const std::vector<JobOutcome>& jobs, Which which) {
   int stopped_jobs = 0;
   for (const JobOutcome& job : jobs) {
     const Count& count = job.*which;
-    stopped += job.milli * job.stopped(count);
-    moved += job.milli * job.moved(count);
+    stopped += job.parts * job.stopped(count);
+    moved += job.parts * job.moved(count);
     stopped_jobs += job.stopped(count) > 0;
   }
   return {stopped, stopped_jobs, moved};
 }
 
-/// GPUs, in milli, that each team lacks of what is its own while it waits for more.
+/// GPUs, in parts, that each team lacks of what is its own while it waits for more.
 template <typename Which>
 std::map<core::TeamIndex, std::int64_t> LackOf(const std::vector<JobOutcome>& jobs, const core::Teams& teams,
                                                Which which) {
   std::map<core::TeamIndex, std::pair<std::int64_t, std::int64_t>> held;  // And asked for.
   for (const JobOutcome& job : jobs) {
-    held[job.team].first += job.milli * (job.*which).served();
-    held[job.team].second += job.milli * (job.*which).all;
+    held[job.team].first += job.parts * (job.*which).served();
+    held[job.team].second += job.parts * (job.*which).all;
   }
   std::map<core::TeamIndex, std::int64_t> lack;
   for (const auto& [team, sums] : held) {
-    const std::int64_t quota = std::min(teams.spec(team).quota_milli, sums.second);
+    const std::int64_t quota = std::min(teams.spec(team).quota_parts, sums.second);
     const std::int64_t share = std::min(std::max(teams.FairShare(team), quota), sums.second);
     lack[team] = std::max<std::int64_t>(0, share - sums.first);
   }
@@ -124,7 +124,7 @@ bool IsElasticGrowth(const PeerJob& job, const Count& theirs, int ran) {
 }
 
 bool WaitsWithoutGpu(const JobOutcome& job) {
-  return job.ran == 0 && job.milli == 0 && job.ours.served() < job.theirs.served() &&
+  return job.ran == 0 && job.parts == 0 && job.ours.served() < job.theirs.served() &&
          (job.job->cpus > 0 || job.job->memory > 0);
 }
 
@@ -135,7 +135,7 @@ std::string WhyItMayDiffer(const PeerCase& one, const PeerWorld& world) {
   for (std::size_t i = 0; i < one.jobs.size(); ++i) {
     JobOutcome outcome;
     outcome.job = &one.jobs[i];
-    outcome.milli = world.TaskMilli(i);
+    outcome.parts = world.TaskParts(i);
     outcome.team = world.TeamOf(i);
     outcome.ran = static_cast<int>(
         std::ranges::count_if(outcome.job->tasks, [](const PeerTask& t) { return t.state == PeerState::kRunning; }));

@@ -124,8 +124,8 @@ void PeerWorld::AddTeams() {
       core::TeamSpec spec;
       spec.name = queue.name;
       spec.parent = is_top ? core::kRootTeam : teams_.at(queue.parent);
-      if (queue.quota >= 0) spec.quota_milli = PeerRounded(queue.quota * placement::kGpuMilli);
-      if (queue.limit > 0) spec.limit_milli = PeerRounded(queue.limit * placement::kGpuMilli);
+      if (queue.quota >= 0) spec.quota_parts = PeerRounded(queue.quota * placement::kGpuParts);
+      if (queue.limit > 0) spec.limit_parts = PeerRounded(queue.limit * placement::kGpuParts);
       spec.weight = static_cast<std::uint64_t>(std::max(0.0, queue.weight * 1000));
       spec.priority = queue.priority;
       specs.push_back(std::move(spec));

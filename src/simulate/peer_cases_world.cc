@@ -100,12 +100,12 @@ const PeerWorld::Job& PeerWorld::JobOf(std::size_t index) const {
   return *std::ranges::find_if(jobs_, [&](const Job& one) { return one.job == &case_.jobs[index]; });
 }
 
-std::int64_t PeerWorld::TaskMilli(std::size_t index) const {
+std::int64_t PeerWorld::TaskParts(std::size_t index) const {
   const core::Ask& ask = JobOf(index).ask;
   std::int64_t sum = 0;
   std::int64_t tasks = 0;
   for (const core::TaskGroup& group : ask.groups) {
-    sum += std::int64_t{group.most} * group.alternatives.front().gpu_milli();
+    sum += std::int64_t{group.most} * group.alternatives.front().gpu_parts();
     tasks += group.most;
   }
   return tasks == 0 ? 0 : sum / tasks;

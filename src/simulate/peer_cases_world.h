@@ -41,8 +41,8 @@ class PeerWorld {
   /// Where the tasks of job `index` are, in no order.
   std::vector<PeerPlace> PlacesOf(std::size_t index) const;
   const core::Cluster& cluster() const { return cluster_; }
-  /// GPUs of one task, in milli; the mean where tasks differ.
-  std::int64_t TaskMilli(std::size_t index) const;
+  /// GPUs of one task, in parts; the mean where tasks differ.
+  std::int64_t TaskParts(std::size_t index) const;
   core::TeamIndex TeamOf(std::size_t index) const { return JobOf(index).team; }
 
  private:

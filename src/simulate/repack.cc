@@ -30,7 +30,7 @@ std::optional<Repacker::Candidate> Repacker::WhoMustLeave(NodeIndex index, const
     if (static_cast<int>(candidate.leaving.size()) == most_) return std::nullopt;
     const GpuMask wanted = [&] {
       Shape any = shape;
-      any.milli = 0;
+      any.parts = 0;
       return shape.gpus == 0 ? GpuMask{0} : placement::RoomiestGpus(node, any);
     }();
     const bool lacks_gpus = shape.gpus > 0 && placement::CountFitting(node, shape) < shape.gpus;
@@ -42,7 +42,7 @@ std::optional<Repacker::Candidate> Repacker::WhoMustLeave(NodeIndex index, const
       // The same request again would gain nothing.
       if (one == shape) continue;
       const auto smaller = [](const Shape& a, const Shape& b) {
-        return std::pair(a.gpu_milli(), -a.cpu_milli) < std::pair(b.gpu_milli(), -b.cpu_milli);
+        return std::pair(a.gpu_parts(), -a.cpu_milli) < std::pair(b.gpu_parts(), -b.cpu_milli);
       };
       if (best == residents.size() || smaller(one, fleet_.shape(residents[best].shape))) best = i;
     }
@@ -50,7 +50,7 @@ std::optional<Repacker::Candidate> Repacker::WhoMustLeave(NodeIndex index, const
     const Shape& leaver = fleet_.shape(residents[best].shape);
     placement::Release(node, leaver, residents[best].gpus);
     candidate.leaving.push_back(best);
-    candidate.milli += leaver.gpu_milli();
+    candidate.parts += leaver.gpu_parts();
   }
   std::ranges::sort(candidate.leaving);
   return candidate;
@@ -62,7 +62,7 @@ bool Repacker::StartByMoves(ShapeIndex shape) {
     if (auto candidate = WhoMustLeave(node, fleet_.shape(shape))) candidates.push_back(std::move(*candidate));
   }
   std::ranges::stable_sort(candidates, {},
-                           [](const Candidate& one) { return std::pair(one.leaving.size(), one.milli); });
+                           [](const Candidate& one) { return std::pair(one.leaving.size(), one.parts); });
   if (candidates.size() > kMostTries) candidates.resize(kMostTries);
   return std::ranges::any_of(candidates, [&](const Candidate& candidate) { return Try(candidate, shape); });
 }
@@ -79,7 +79,7 @@ bool Repacker::Try(const Candidate& candidate, ShapeIndex shape) {
   // The largest first: it has the fewest places to go.
   std::vector<std::pair<Resident, Spot>> moved;
   std::ranges::stable_sort(leavers, std::greater(),
-                           [&](const Resident& one) { return fleet_.shape(one.shape).gpu_milli(); });
+                           [&](const Resident& one) { return fleet_.shape(one.shape).gpu_parts(); });
   for (const Resident& leaver : leavers) {
     const std::optional<Spot> spot = fleet_.Find(leaver.shape);
     if (!spot) break;

@@ -33,7 +33,7 @@ class Repacker {
   struct Candidate {
     placement::NodeIndex node = 0;
     std::vector<std::size_t> leaving;  // Indices into residents_[node], ascending.
-    std::int64_t milli = 0;            // That they hold.
+    std::int64_t parts = 0;            // That they hold.
   };
 
   std::optional<Candidate> WhoMustLeave(placement::NodeIndex node, const placement::Shape& shape) const;

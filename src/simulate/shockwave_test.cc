@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <unistd.h>
+
 #include <fstream>
 
 namespace divvy::simulate {
@@ -32,7 +34,8 @@ ShockwaveOptions Small(ShockwavePolicy policy, int gpus) {
 }
 
 std::string Write(const std::string& text) {
-  const std::string path = ::testing::TempDir() + "shockwave_test.tsv";
+  // A name of its own: the tests of one program run beside one another, each in its own process.
+  const std::string path = ::testing::TempDir() + "shockwave_test." + std::to_string(::getpid()) + ".tsv";
   std::ofstream(path) << text;
   return path;
 }

@@ -11,7 +11,7 @@
 //   muri       job_id, num_gpu, submit_time [ms], duration [ms], ...
 //   tiresias   the same in seconds; ElasticFlow's as well
 //   pai        job_id, arrival_s, service_sec, gpu_count
-//   openb      name, num_gpu, gpu_milli, ..., creation_time, scheduled_time, deletion_time
+//   openb      name, num_gpu, gpu_parts, ..., creation_time, scheduled_time, deletion_time
 //   sacct      Slurm's accounting: sacct -P (or -p) with titles; JobID, Submit, a run time and AllocTRES or ReqTRES
 //   swf        Standard Workload Format 2.2; it knows processors only, and each counts as one GPU
 #pragma once

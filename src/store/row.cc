@@ -106,6 +106,13 @@ void WalkColumns(Walk& walk, Record& record) {
   walk("gpus_since", record.gpus_since);
   walk("grown_at", record.grown_at);
   walk("shape", record.shape);
+  walk("gpu_model", record.gpu_model);
+  walk("progress_at", record.progress.at);
+  walk("progress_done", record.progress.done);
+  walk("progress_step", record.progress.step);
+  walk("progress_steps", record.progress.steps);
+  walk("progress_since", record.progress.since);
+  walk("progress_done_since", record.progress.done_since);
 }
 
 template <typename Walk, typename ExitOfRecord>

@@ -147,7 +147,19 @@ ALTER TABLE jobs ADD COLUMN grown_at INTEGER NOT NULL DEFAULT 0;
 ALTER TABLE jobs ADD COLUMN shape TEXT NOT NULL DEFAULT '';
 )sql";
 
-constexpr std::array kMigrations = {Migration{1, kVersion1}, Migration{2, kVersion2}, Migration{3, kVersion3}};
+// What is done is in billionths of the work.
+constexpr char kVersion4[] = R"sql(
+ALTER TABLE jobs ADD COLUMN gpu_model TEXT NOT NULL DEFAULT '';
+ALTER TABLE jobs ADD COLUMN progress_at INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE jobs ADD COLUMN progress_done INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE jobs ADD COLUMN progress_step INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE jobs ADD COLUMN progress_steps INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE jobs ADD COLUMN progress_since INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE jobs ADD COLUMN progress_done_since INTEGER NOT NULL DEFAULT 0;
+)sql";
+
+constexpr std::array kMigrations = {Migration{1, kVersion1}, Migration{2, kVersion2}, Migration{3, kVersion3},
+                                    Migration{4, kVersion4}};
 
 // 0 for an empty file.
 Result<std::int64_t> VersionOf(Connection& connection) {

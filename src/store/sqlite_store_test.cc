@@ -229,8 +229,9 @@ const Migration kFakeMigrations[] = {
     Migrations()[0],
     Migrations()[1],
     Migrations()[2],
-    {4, "ALTER TABLE jobs ADD COLUMN weight INTEGER NOT NULL DEFAULT 7; UPDATE jobs SET weight = 8 WHERE id = 2;"},
-    {5, "CREATE TABLE teams (name TEXT PRIMARY KEY)"},
+    Migrations()[3],
+    {5, "ALTER TABLE jobs ADD COLUMN weight INTEGER NOT NULL DEFAULT 7; UPDATE jobs SET weight = 8 WHERE id = 2;"},
+    {6, "CREATE TABLE teams (name TEXT PRIMARY KEY)"},
 };
 
 TEST(Schema, OlderFileIsBroughtUpStepByStepWithItsRows) {
@@ -245,7 +246,7 @@ TEST(Schema, OlderFileIsBroughtUpStepByStepWithItsRows) {
   ASSERT_TRUE(MigrateSchema(connection, kFakeMigrations));  // Nothing to do.
   EXPECT_EQ(Must(connection.QueryInteger("SELECT sum(weight) FROM jobs")), 15);
   EXPECT_EQ(Must(connection.QueryInteger("SELECT count(*) FROM teams")), 0);
-  EXPECT_EQ(Must(connection.QueryInteger("SELECT value FROM meta WHERE key = 'schema_version'")), 5);
+  EXPECT_EQ(Must(connection.QueryInteger("SELECT value FROM meta WHERE key = 'schema_version'")), 6);
 }
 
 // As the first release wrote it: without teams, preemption, elastic sizes and topology.
@@ -264,8 +265,8 @@ TEST(Schema, DatabaseOfTheFirstVersionOpensWithItsJobs) {
       constexpr std::string_view kNew[] = {
           "team",          "preemptible",     "is_preemptible_set", "gpus_most", "topology",   "requires_topology",
           "takes_resizes", "gpus_asked_back", "asked_back_at",      "gpus_used", "gpus_since", "grown_at",
-          "shape"};
-      if (std::ranges::find(kNew, column) != std::end(kNew)) continue;
+          "shape",         "gpu_model"};
+      if (std::ranges::find(kNew, column) != std::end(kNew) || column.starts_with("progress_")) continue;
       columns += (columns.empty() ? "" : ", ") + std::string(column);
       const bool is_text = column == "user" || column == "gpu_type" || column == "dependencies" || column == "reason" ||
                            column == "start_reason" || column == "project" || column == "comment" ||
@@ -299,8 +300,8 @@ TEST(Schema, StepThatFailsLeavesTheOldVersion) {
   auto store = MustOpen(path);
   MustCommit(*store, {Insert({Job(1)})});
   store.reset();
-  const Migration broken[] = {
-      kFakeMigrations[0], kFakeMigrations[1], kFakeMigrations[2], kFakeMigrations[3], {5, "CREATE TABLE jobs (id)"}};
+  const Migration broken[] = {kFakeMigrations[0], kFakeMigrations[1], kFakeMigrations[2],
+                              kFakeMigrations[3], kFakeMigrations[4], {6, "CREATE TABLE jobs (id)"}};
   {
     Connection connection(path);
     ASSERT_TRUE(connection.Open());
@@ -323,7 +324,7 @@ TEST(Schema, NewerFileIsRefusedNamingBothVersions) {
   const auto opened = OpenSqliteStore(path);
   ASSERT_FALSE(opened);
   EXPECT_EQ(opened.error().code, ErrorCode::kFailedPrecondition);
-  EXPECT_TRUE(Has(opened.error().message, "schema version 5, this divvy knows up to 3")) << opened.error().message;
+  EXPECT_TRUE(Has(opened.error().message, "schema version 6, this divvy knows up to 4")) << opened.error().message;
   EXPECT_EQ(ReadFile(path), before);
 }
 

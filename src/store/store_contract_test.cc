@@ -61,6 +61,8 @@ JobRecord RecordWithEverything() {
   record.gpus_since = Time(78ns);
   record.grown_at = Time(79ns);
   record.shape = "python train.py";
+  record.gpu_model = "NVIDIA H100 80GB HBM3";
+  record.progress = {Time(80ns), 350'000'000, 35, 100, Time(81ns), 1};
   record.priority = -7;
   record.begin = kNoon + 1ns;
   record.started = kNoon + 2ns;

@@ -2,6 +2,7 @@
 
 #include "wire/json.h"
 #include "wire/messages_describe.h"
+#include "wire/messages_remote_describe.h"
 #include "wire/messages_teams_describe.h"
 
 namespace divvy::wire {
@@ -70,6 +71,8 @@ DIVVY_MESSAGE(GroupLimitRequest)
 DIVVY_MESSAGE(WinsizeRequest)
 DIVVY_MESSAGE(CheckpointRequest)
 DIVVY_MESSAGE(CheckpointAnswer)
+DIVVY_MESSAGE(ProgressRequest)
+DIVVY_MESSAGE(ProgressAnswer)
 DIVVY_MESSAGE(WaitAnswer)
 DIVVY_MESSAGE(ErrorView)
 DIVVY_MESSAGE(ChangeEvent)
@@ -87,7 +90,12 @@ DIVVY_MESSAGE(ReservationRequest)
 DIVVY_MESSAGE(ReservationView)
 DIVVY_MESSAGE(std::vector<ReservationView>)
 DIVVY_MESSAGE(ReservationName)
+DIVVY_MESSAGE(TokenRequest)
+DIVVY_MESSAGE(TokenAnswer)
+DIVVY_MESSAGE(std::vector<TokenView>)
+DIVVY_MESSAGE(TokenName)
 DIVVY_MESSAGE(PredictionsReport)
+DIVVY_MESSAGE(SpeedsReport)
 
 #undef DIVVY_MESSAGE
 

@@ -139,7 +139,9 @@ std::string Serialise(const HttpResponse& response);
 void SerialiseChunk(std::string_view chunk, std::string& out);
 
 /// A request as a client sends it: `target` is path and query, encoded already. A body has the type application/json.
-void SerialiseRequest(std::string_view method, std::string_view target, std::string_view body, std::string& out);
+/// `authorization`: the value of that header; empty: none.
+void SerialiseRequest(std::string_view method, std::string_view target, std::string_view body, std::string& out,
+                      std::string_view authorization = {});
 
 /// Everything but letters, digits and -._~ as %XX, for one path segment or query value.
 std::string PercentEncode(std::string_view text);

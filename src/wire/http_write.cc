@@ -134,9 +134,11 @@ void SerialiseChunk(std::string_view chunk, std::string& out) {
   out.append("\r\n").append(chunk).append("\r\n");
 }
 
-void SerialiseRequest(std::string_view method, std::string_view target, std::string_view body, std::string& out) {
-  out.reserve(out.size() + target.size() + body.size() + 96);
+void SerialiseRequest(std::string_view method, std::string_view target, std::string_view body, std::string& out,
+                      std::string_view authorization) {
+  out.reserve(out.size() + target.size() + body.size() + authorization.size() + 128);
   out.append(method).append(" ").append(target).append(" HTTP/1.1\r\nHost: divvy\r\n");
+  if (!authorization.empty()) out.append("Authorization: ").append(authorization).append("\r\n");
   if (!body.empty()) out.append("Content-Type: application/json\r\n");
   if (!body.empty() || (method != "GET" && method != "HEAD")) {
     out.append("Content-Length: ");

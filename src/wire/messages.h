@@ -27,6 +27,7 @@ struct StatusView {
   std::string gpu_source;  // "NVML (driver 550.54)", "emulated: 8xH100-80GB", "none: ..." with the reason.
   std::string policy;      // "small-first".
   std::string isolation;   // "advisory (CUDA_VISIBLE_DEVICES)": what is enforced is called enforced.
+  std::string listens;     // For other machines, over TLS: "gpu1.lab:7433"; empty: for none.
   std::int64_t gpus = 0;
   std::int64_t gpus_free = 0;
   std::int64_t jobs_queued = 0;
@@ -84,6 +85,15 @@ struct RequestView {
   std::string placement;       // "pack"; empty: the server's own.
 };
 
+/// How far a job says it is.
+struct ProgressView {
+  double fraction = 0;                 // 0..1
+  std::int64_t step = 0;               // As it said it: step 1,200
+  std::int64_t steps = 0;              // of 100,000; 0: it named a part of the whole.
+  double time = 0;                     // Of its last report.
+  std::optional<double> expected_end;  // If it goes on as it did; absent: not known, or it does not run.
+};
+
 struct JobView {
   JobId id;
   std::string display_id;  // "17", "17_3", "17_[4-99]" for what has not started of an array.
@@ -117,11 +127,19 @@ struct JobView {
   std::int64_t restarts = 0;
   std::int64_t position = 0;  // In the queue, from 1; 0: not in line.
   std::string team;
-  std::string preemptible;  // "never", "pause", "requeue"; empty: not said.
+  std::string preemptible;               // "never", "pause", "requeue"; empty: not said.
+  std::optional<ProgressView> progress;  // Absent: it has said nothing.
+};
+
+/// Of JobDetail: a description holds 52 fields at most, and these are beyond. In JSON they stand beside the others.
+struct JobOutlook {
+  std::optional<ProgressView> progress;
+  /// How fast it is on which GPUs here, and who says so; empty: nobody, or it has ended.
+  std::string speeds;
 };
 
 /// One job in full: what GET /v1/jobs/ID answers.
-struct JobDetail {
+struct JobDetail : JobOutlook {
   JobId id;
   std::string display_id;
   std::string name;
@@ -213,6 +231,7 @@ struct WhyView {
   std::string prediction_basis;
   std::string would_start_now;  // The smallest change that would; empty: no change of its request helps.
   std::string command;          // The same as a command line: "divvy update 17 --gpus 2".
+  std::string speeds;           // How fast it is on which GPUs here, and who says so; empty: nobody.
 };
 
 /// POST /v1/jobs.
@@ -352,6 +371,19 @@ struct CheckpointAnswer {
   JobId id;
   std::string gpus;          // To use from now on: "0,1,2".
   bool has_changed = false;  // They are others than before.
+};
+
+/// POST /v1/jobs/ID/progress, by the job itself or for it: a part of the whole, or steps out of all; one of the two.
+struct ProgressRequest {
+  std::optional<double> fraction;  // 0..1
+  std::int64_t step = 0;
+  std::int64_t steps = 0;
+  std::int64_t attempt = 0;  // DIVVY_ATTEMPT; 0: whichever runs.
+};
+struct ProgressAnswer {
+  JobId id;
+  double fraction = 0;
+  std::optional<double> expected_end;
 };
 
 /// GET /v1/jobs/ID/wait and POST /v1/jobs/ID/attach, answered at the end.

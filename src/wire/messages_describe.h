@@ -43,8 +43,9 @@ BOOST_DESCRIBE_STRUCT(Exit, (),
 namespace divvy::wire {
 
 BOOST_DESCRIBE_STRUCT(StatusView, (),
-                      (pid, version, uptime_s, home, socket, user, is_machine_wide, gpu_source, policy, isolation, gpus,
-                       gpus_free, jobs_queued, jobs_held, jobs_running, jobs_total, accepts_work, trouble, warnings))
+                      (pid, version, uptime_s, home, socket, user, is_machine_wide, gpu_source, policy, isolation,
+                       listens, gpus, gpus_free, jobs_queued, jobs_held, jobs_running, jobs_total, accepts_work,
+                       trouble, warnings))
 BOOST_DESCRIBE_STRUCT(GpuProcessView, (), (pid, user, command, memory_bytes, age_s, is_graphics, job, is_ignored))
 BOOST_DESCRIBE_STRUCT(GpuView, (),
                       (index, uuid, model, memory_total_bytes, memory_used_bytes, state, reason, jobs, job_display_ids,
@@ -53,12 +54,14 @@ BOOST_DESCRIBE_STRUCT(GpuView, (),
 BOOST_DESCRIBE_STRUCT(RequestView, (),
                       (gpus, gpu_type, gpu_memory_bytes, cpus, memory_bytes, tasks, time_limit_s, gpus_most, topology,
                        placement))
+BOOST_DESCRIBE_STRUCT(ProgressView, (), (fraction, step, steps, time, expected_end))
 BOOST_DESCRIBE_STRUCT(JobView, (),
                       (id, display_id, name, user, state, gpus, request, submit_time, eligible_time, start_time,
                        end_time, exit_code, signal, reason, start_reason, priority, project, group, pool, account, qos,
                        comment, dialect, array_id, array_index, count, array_indices, array_at_once, dependencies,
-                       restarts, position, team, preemptible))
-BOOST_DESCRIBE_STRUCT(JobDetail, (),
+                       restarts, position, team, preemptible, progress))
+BOOST_DESCRIBE_STRUCT(JobOutlook, (), (progress, speeds))
+BOOST_DESCRIBE_STRUCT(JobDetail, (JobOutlook),
                       (id, display_id, name, user, state, gpus, request, submit_time, eligible_time, start_time,
                        end_time, exit_code, signal, reason, start_reason, priority, project, group, pool, account, qos,
                        comment, dialect, array_id, array_index, count, array_indices, array_at_once, dependencies,
@@ -69,7 +72,7 @@ BOOST_DESCRIBE_STRUCT(HolderView, (), (id, display_id, name, user, state, gpus, 
 BOOST_DESCRIBE_STRUCT(BlockerView, (), (kind, text, needed, available, holders, held_by, rule))
 BOOST_DESCRIBE_STRUCT(WhyView, (),
                       (id, display_id, name, user, state, summary, blockers, position, ahead_gpus, key, predicted_start,
-                       prediction_basis, would_start_now, command))
+                       prediction_basis, would_start_now, command, speeds))
 BOOST_DESCRIBE_STRUCT(SubmitRequest, (), (spec))
 BOOST_DESCRIBE_STRUCT(SubmitAnswer, (), (id, count, state, summary, notes))
 BOOST_DESCRIBE_STRUCT(JobSelector, (),
@@ -93,6 +96,8 @@ BOOST_DESCRIBE_STRUCT(GroupLimitRequest, (), (group, limit))
 BOOST_DESCRIBE_STRUCT(WinsizeRequest, (), (rows, columns))
 BOOST_DESCRIBE_STRUCT(CheckpointRequest, (), (attempt))
 BOOST_DESCRIBE_STRUCT(CheckpointAnswer, (), (id, gpus, has_changed))
+BOOST_DESCRIBE_STRUCT(ProgressRequest, (), (fraction, step, steps, attempt))
+BOOST_DESCRIBE_STRUCT(ProgressAnswer, (), (id, fraction, expected_end))
 BOOST_DESCRIBE_STRUCT(WaitAnswer, (), (id, state, exit_code, reason, was_detached))
 BOOST_DESCRIBE_STRUCT(ErrorView, (), (code, message))
 BOOST_DESCRIBE_STRUCT(ChangeEvent, (), (time, kind, id, state, reason))

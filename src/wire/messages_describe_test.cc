@@ -2,6 +2,7 @@
 #include "wire/messages_describe.h"
 
 #include <gtest/gtest.h>
+#include <boost/describe/bases.hpp>
 #include <boost/describe/members.hpp>
 #include <boost/mp11.hpp>
 
@@ -9,6 +10,7 @@
 #include <utility>
 
 #include "wire/codec.h"
+#include "wire/messages_remote_describe.h"
 #include "wire/messages_teams_describe.h"
 #include "wire/spec_json.h"
 
@@ -31,9 +33,11 @@ constexpr bool TakesFields(std::index_sequence<I...>) {
   return requires { T{(static_cast<void>(I), Anything{})...}; };
 }
 
+// A base counts as one, as it does where a struct is made from a list.
 template <typename T>
 constexpr std::size_t kDescribed =
-    boost::mp11::mp_size<boost::describe::describe_members<T, boost::describe::mod_public>>::value;
+    boost::mp11::mp_size<boost::describe::describe_members<T, boost::describe::mod_public>>::value +
+    boost::mp11::mp_size<boost::describe::describe_bases<T, boost::describe::mod_public>>::value;
 
 template <typename T>
 constexpr bool IsDescribedFully() {
@@ -67,8 +71,13 @@ DIVVY_DESCRIBED(wire::TeamsView);
 DIVVY_DESCRIBED(wire::ReservationRequest);
 DIVVY_DESCRIBED(wire::ReservationTurn);
 DIVVY_DESCRIBED(wire::ReservationView);
+DIVVY_DESCRIBED(wire::TokenRequest);
+DIVVY_DESCRIBED(wire::TokenAnswer);
+DIVVY_DESCRIBED(wire::TokenView);
 DIVVY_DESCRIBED(wire::PredictionRow);
 DIVVY_DESCRIBED(wire::PredictionsReport);
+DIVVY_DESCRIBED(wire::SpeedRow);
+DIVVY_DESCRIBED(wire::SpeedsReport);
 DIVVY_DESCRIBED(wire::GpuProcessView);
 DIVVY_DESCRIBED(wire::GpuView);
 DIVVY_DESCRIBED(wire::RequestView);
@@ -93,6 +102,10 @@ DIVVY_DESCRIBED(wire::GroupLimitRequest);
 DIVVY_DESCRIBED(wire::WinsizeRequest);
 DIVVY_DESCRIBED(wire::CheckpointRequest);
 DIVVY_DESCRIBED(wire::CheckpointAnswer);
+DIVVY_DESCRIBED(wire::ProgressView);
+DIVVY_DESCRIBED(wire::ProgressRequest);
+DIVVY_DESCRIBED(wire::ProgressAnswer);
+DIVVY_DESCRIBED(wire::JobOutlook);
 DIVVY_DESCRIBED(wire::WaitAnswer);
 DIVVY_DESCRIBED(wire::ErrorView);
 DIVVY_DESCRIBED(wire::ChangeEvent);

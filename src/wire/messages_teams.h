@@ -102,4 +102,20 @@ struct PredictionsReport {
   std::vector<PredictionRow> rows;  // All first, then by user.
 };
 
+/// How fast jobs of one kind are on one GPU model.
+struct SpeedRow {
+  std::string user;
+  std::string name;
+  std::string command;  // Without numbers and values; empty where the caller may not see it.
+  std::int64_t gpus = 0;
+  std::string model;
+  double speed = 0;       // Of the fastest model's; 0: not known yet.
+  std::int64_t runs = 0;  // That it comes from.
+  std::string by;         // "progress" (as they reported it), "run time".
+};
+struct SpeedsReport {
+  std::int64_t runs_needed = 0;  // On each of two models at least.
+  std::vector<SpeedRow> rows;    // Kinds of jobs that ran on several models; of each the fastest first.
+};
+
 }  // namespace divvy::wire

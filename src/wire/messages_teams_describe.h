@@ -32,5 +32,7 @@ BOOST_DESCRIBE_STRUCT(ReservationName, (), (which))
 BOOST_DESCRIBE_STRUCT(PredictionRow, (),
                       (user, predicted, unpredicted, median_ratio, within_factor_two, inside_interval))
 BOOST_DESCRIBE_STRUCT(PredictionsReport, (), (jobs, since, rows))
+BOOST_DESCRIBE_STRUCT(SpeedRow, (), (user, name, command, gpus, model, speed, runs, by))
+BOOST_DESCRIBE_STRUCT(SpeedsReport, (), (runs_needed, rows))
 
 }  // namespace divvy::wire

@@ -248,7 +248,7 @@ placement::Shape RandomShape(Draws& draws) {
   const int kind = draws.Below(10);
   if (kind == 0) return shape;
   shape.gpus = static_cast<std::int16_t>(kind < 7 ? 1 : 1 << draws.Below(4));
-  shape.milli = static_cast<std::int16_t>(kind < 5 ? 50 * (1 + draws.Below(19)) : placement::kGpuMilli);
+  shape.parts = static_cast<std::int16_t>(kind < 5 ? 50 * (1 + draws.Below(19)) : placement::kGpuParts);
   if (draws.Below(4) == 0) shape.models = static_cast<placement::ModelSet>(1 + draws.Below(7));
   return shape;
 }

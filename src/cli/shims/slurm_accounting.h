@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -22,11 +23,14 @@ struct AccountRow {
   bool was_oom_killed = false;
   std::string directory;
   std::string command;
+  std::string output;
+  std::string error;
+  std::map<std::string, std::string> labels;  // What the dialect kept: "slurm.wckey".
 };
 
 struct AccountFormat {
   std::vector<std::string> fields;   // "JobID", "JobName%30", "State%-15".
-  char delimiter = 0;                // '|' with -p and -P; 0: aligned columns.
+  std::string delimiter;             // "|" with -p and -P; empty: aligned columns.
   bool ends_with_delimiter = false;  // -p.
   bool has_header = true;
 };
@@ -40,6 +44,11 @@ inline constexpr std::string_view kAccountLong =
 bool NeedsDetail(const std::vector<std::string>& fields);
 Result<std::string> FormatAccounts(const std::vector<AccountRow>& rows, const AccountFormat& format,
                                    const Scene& scene);
+/// {"jobs": [...]} with the fields of Slurm 22.05's accounting interface that exist here; rows with their detail, steps
+/// behind their jobs.
+std::string AccountsJson(const std::vector<AccountRow>& rows, const Scene& scene);
+/// The state as accounting has it: "CANCELLED by 1000", "OUT_OF_MEMORY".
+std::string AccountState(const AccountRow& row, const Scene& scene);
 /// All names that --format takes, four a line.
 std::string AccountFieldNames();
 

@@ -1,5 +1,6 @@
 #include "cli/shims/slurm_common.h"
 
+#include <grp.h>
 #include <pwd.h>
 #include <sys/sysinfo.h>
 #include <unistd.h>
@@ -13,6 +14,7 @@
 #include <ctime>
 
 #include "base/text.h"
+#include "dialect/slurm_hostlist.h"
 
 namespace divvy::cli::slurm {
 namespace {
@@ -33,6 +35,21 @@ std::string HelpOf(std::string_view program, std::string_view usage, const std::
   return text + "\ndivvy speaks for " + std::string(program) + " on this server; divvy --help has its own commands.\n";
 }
 
+std::pair<std::string, std::int64_t> GroupOf(const std::string& user) {
+  passwd entry{};
+  passwd* found = nullptr;
+  std::array<char, 4096> buffer{};
+  if (::getpwnam_r(user.c_str(), &entry, buffer.data(), buffer.size(), &found) != 0 || found == nullptr)
+    return {"nogroup", 65534};
+  group group_entry{};
+  group* found_group = nullptr;
+  std::array<char, 16'384> group_buffer{};
+  const bool is_known =
+      ::getgrgid_r(entry.pw_gid, &group_entry, group_buffer.data(), group_buffer.size(), &found_group) == 0 &&
+      found_group != nullptr;
+  return {is_known ? found_group->gr_name : std::to_string(entry.pw_gid), entry.pw_gid};
+}
+
 }  // namespace
 
 int FailAs(std::string_view program, std::string_view message) {
@@ -43,6 +60,11 @@ int FailAs(std::string_view program, std::string_view message) {
 int FailAs(std::string_view program, const Error& error) {
   if (error.code == ErrorCode::kNotFound) return FailAs(program, "Invalid job id specified");
   return FailAs(program, error.message);
+}
+
+std::string RefusalOf(const wire::ActionResult& result) {
+  if (result.message.starts_with("there is no job")) return "Invalid job id specified";
+  return result.message;
 }
 
 bool Greets(std::string_view program, std::string_view usage, const std::vector<dialect::Option>& options,
@@ -67,6 +89,15 @@ std::string Hostname() {
   ::gethostname(name, sizeof name - 1);
   const std::string host = name;
   return host.substr(0, host.find('.'));
+}
+
+bool NamesThisServer(const std::vector<std::string>& hosts) {
+  const std::string own = Hostname();
+  // The list was split at its commas, also those inside brackets.
+  const auto names = dialect::ExpandHostList(Join(hosts, ","));
+  return names && std::ranges::any_of(*names, [&](const std::string& name) {
+           return name.substr(0, name.find('.')) == own || name == "localhost";
+         });
 }
 
 std::string DateLine() {
@@ -97,6 +128,7 @@ Scene SceneOfServer() {
     scene.load = static_cast<double>(info.loads[0]) / 65536.0;
   }
   scene.uid_of = [](const std::string& user) { return UserId(user).value_or(0); };
+  scene.group_of = GroupOf;
   return scene;
 }
 
@@ -159,6 +191,19 @@ dialect::Option List(std::string_view name, char letter, std::string_view value_
             return {};
           },
           .aliases = {}};
+}
+
+Status ReadEnvironment(const std::vector<dialect::Option>& options, std::span<const EnvironmentOption> variables) {
+  for (const EnvironmentOption& one : variables) {
+    const char* value = std::getenv(std::string(one.variable).c_str());
+    if (value == nullptr || (*value == 0 && !one.is_flag)) continue;
+    const std::vector<std::string> words = {"--" + std::string(one.option) +
+                                            (one.is_flag ? "" : "=" + std::string(value))};
+    if (const auto parsed = dialect::ParseOptions(options, words); !parsed) {
+      return InvalidArgument(std::string(one.variable) + " in the environment: " + parsed.error().message);
+    }
+  }
+  return {};
 }
 
 dialect::Option Ignored(std::string_view name, char letter, dialect::Takes takes) {

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -20,6 +21,9 @@ int FailAs(std::string_view program, std::string_view message);
 /// The same for an error of the daemon: what was not found is "Invalid job id specified", as scripts look for.
 int FailAs(std::string_view program, const Error& error);
 
+/// What could not be done to a job, in Slurm's words where there are any.
+std::string RefusalOf(const wire::ActionResult& result);
+
 /// --help, --usage, --version: prints and says so. `usage` is the line after "Usage: ".
 bool Greets(std::string_view program, std::string_view usage, const std::vector<dialect::Option>& options,
             const std::vector<std::string>& words);
@@ -32,6 +36,8 @@ bool WaitForNextRound(const std::string& seconds);
 /// This server, for listings.
 Scene SceneOfServer();
 std::string Hostname();
+/// True when one of the hosts ("n1", "gpu[01-04]") is this server.
+bool NamesThisServer(const std::vector<std::string>& hosts);
 /// The name of who calls.
 std::string CallerName();
 /// The uid of a user's name; nothing when there is no such user.
@@ -45,6 +51,20 @@ dialect::Option List(std::string_view name, char letter, std::string_view value_
                      std::vector<std::string>& list);
 /// Read and without meaning on one server.
 dialect::Option Ignored(std::string_view name, char letter, dialect::Takes takes);
+
+/// A variable that stands for an option ("SQUEUE_USERS", "user"). A flag counts by being there.
+struct EnvironmentOption {
+  std::string_view variable;
+  std::string_view option;
+  bool is_flag = false;
+};
+/// Applies those that are set. What the command line says must be read into another wish, and win.
+Status ReadEnvironment(const std::vector<dialect::Option>& options, std::span<const EnvironmentOption> variables);
+/// The command line's list, or else the environment's.
+template <typename T>
+void OrElse(T& wanted, const T& fallback) {
+  if (wanted.empty()) wanted = fallback;
+}
 
 /// "17,18_[1-3,5],19" as ids; commas inside brackets do not separate. Refuses what cannot be a job's id.
 Result<std::vector<std::string>> SplitJobIds(std::string_view text);

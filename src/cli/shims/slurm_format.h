@@ -19,6 +19,7 @@ struct Field {
   std::string_view name;  // For -O, lower case; empty: by letter only.
   std::string_view header;
   std::function<std::string(const Row&)> text;
+  bool needs_detail = false;  // Only a job's full answer has it.
 };
 
 /// A column as a format asks for it.
@@ -38,11 +39,18 @@ inline std::string FitTo(std::string_view text, std::size_t width, bool is_right
   return is_right_aligned ? space + cut : cut + space;
 }
 
-/// "%[[.]size]type[suffix]..." An unknown letter is refused; `what` is the program's word for its format ("job").
+/// "%[[.]size]type[suffix]...", or "%all": every letter, with '|' between. An unknown letter is refused; `what` is the
+/// program's word for its format ("job").
 template <typename Row>
 Result<std::vector<Shown<Row>>> ParseLetters(std::string_view format, const std::vector<Field<Row>>& fields,
                                              std::string_view what) {
   std::vector<Shown<Row>> shown;
+  if (format == "%all") {
+    for (const Field<Row>& field : fields) {
+      if (field.letter != 0) shown.push_back({&field, 0, false, shown.empty() ? "" : "|", ""});
+    }
+    return shown;
+  }
   std::size_t at = format.find('%');
   const std::string prefix(format.substr(0, at));
   while (at < format.size()) {
@@ -71,11 +79,17 @@ Result<std::vector<Shown<Row>>> ParseLetters(std::string_view format, const std:
   return shown;
 }
 
-/// "type[:[.][size][suffix]],..."; 20 characters without a size.
+/// "type[:[.][size][suffix]],..."; 20 characters without a size; "ALL" is every name.
 template <typename Row>
 Result<std::vector<Shown<Row>>> ParseNames(std::string_view format, const std::vector<Field<Row>>& fields,
                                            std::string_view what) {
   std::vector<Shown<Row>> shown;
+  if (EqualsIgnoringCase(format, "all")) {
+    for (const Field<Row>& field : fields) {
+      if (!field.name.empty()) shown.push_back({&field, 20, false, "", ""});
+    }
+    return shown;
+  }
   for (const std::string_view item : Split(format, ',')) {
     Shown<Row> one;
     one.width = 20;

@@ -8,6 +8,7 @@
 #include "cli/api.h"
 #include "cli/shims/slurm_common.h"
 #include "cli/shims/slurm_format.h"
+#include "cli/shims/slurm_json.h"
 #include "dialect/slurm_environment.h"
 #include "wire/json.h"
 
@@ -54,8 +55,24 @@ NodeField Always(char letter, std::string_view name, std::string_view header, st
   return {letter, name, header, [text = std::move(text)](const NodeRow&) { return text; }};
 }
 
+std::string PartitionOf(const NodeRow& row) {
+  return row.partition.empty() ? std::string(dialect::kSlurmPartition) : row.partition;
+}
+
+std::int64_t MemoryInUse(const NodeRow& row) {
+  std::int64_t bytes = 0;
+  for (const wire::JobView& job : row.jobs) {
+    if (HoldsGpus(job)) bytes += job.request.memory_bytes;
+  }
+  return bytes >> 20;
+}
+
+std::string CountedTres(const NodeRow& row, std::int64_t cpus, std::int64_t gpus) {
+  return "cpu=" + std::to_string(cpus) + ",mem=" + std::to_string(row.scene.memory_mib) +
+         "M,gres/gpu=" + std::to_string(gpus);
+}
+
 std::vector<NodeField> NodeFields() {
-  const std::string partition(dialect::kSlurmPartition);
   const auto host = [](const NodeRow& r) { return r.scene.hostname; };
   const auto cpus = [](const NodeRow& r) { return std::to_string(r.scene.cpus); };
   return {
@@ -77,8 +94,13 @@ std::vector<NodeField> NodeFields() {
       {'X', "sockets", "SOCKETS", cpus},
       {'z', "socketcorethread", "S:C:T", [](const NodeRow& r) { return std::to_string(r.scene.cpus) + ":1:1"; }},
       {'v', "version", "VERSION", [](const NodeRow& r) { return "divvy-" + r.status.version; }},
-      Always('P', "partition", "PARTITION", partition + "*"),
-      Always('R', "partitionname", "PARTITION", partition),
+      {'P', "partition", "PARTITION",
+       [](const NodeRow& r) { return PartitionOf(r) + (PartitionOf(r) == dialect::kSlurmPartition ? "*" : ""); }},
+      {'R', "partitionname", "PARTITION", PartitionOf},
+      {0, "allocmem", "ALLOCMEM", [](const NodeRow& r) { return std::to_string(MemoryInUse(r)); }},
+      Always(0, "comment", "COMMENT", "(null)"),
+      Always(0, "extra", "EXTRA", "(null)"),
+      Always(0, "port", "PORT", "0"),
       Always('a', "available", "AVAIL", "up"),
       Always('D', "nodes", "NODES", "1"),
       Always('l', "time", "TIMELIMIT", "infinite"),
@@ -150,32 +172,42 @@ Result<std::string> FormatNodes(const NodeRow& row, std::string_view letters, co
 std::string NodesJson(const NodeRow& row) {
   std::string out;
   JsonWriter json(out);
-  const auto text = [&](std::string_view key, std::string_view value) {
+  JsonFields fields(json);
+  const auto list = [&](std::string_view key, const std::vector<std::string>& items) {
     json.Key(key);
-    json.String(value);
-  };
-  const auto number = [&](std::string_view key, std::int64_t value) {
-    json.Key(key);
-    json.Int(value);
+    json.BeginArray();
+    for (const std::string& item : items) json.String(item);
+    json.EndArray();
   };
   json.BeginObject();
+  AddMeta(json, "sinfo");
   json.Key("nodes");
   json.BeginArray();
   json.BeginObject();
-  text("name", row.scene.hostname);
-  text("hostname", row.scene.hostname);
-  text("state", NodeState(row));
-  text("reason", row.status.trouble);
-  text("gres", Gres(row.gpus));
-  text("gres_used", GresUsed(row.gpus));
-  number("cpus", row.scene.cpus);
-  number("alloc_cpus", CpusInUse(row));
-  number("real_memory", row.scene.memory_mib);
-  number("free_mem", row.scene.memory_free_mib);
-  json.Key("partitions");
-  json.BeginArray();
-  json.String(dialect::kSlurmPartition);
-  json.EndArray();
+  fields.Text("name", row.scene.hostname);
+  fields.Text("hostname", row.scene.hostname);
+  fields.Text("address", "127.0.0.1");
+  fields.Text("architecture", "x86_64");
+  fields.Text("state", NodeState(row));
+  list("state_flags", {});
+  fields.Text("reason", row.status.trouble);
+  fields.Text("gres", Gres(row.gpus));
+  fields.Text("gres_used", GresUsed(row.gpus));
+  fields.Number("cpus", row.scene.cpus);
+  fields.Number("alloc_cpus", CpusInUse(row));
+  fields.Number("idle_cpus", row.scene.cpus - CpusInUse(row));
+  fields.Number("cpu_load", static_cast<std::int64_t>(row.scene.load * 100));
+  fields.Number("real_memory", row.scene.memory_mib);
+  fields.Number("alloc_memory", MemoryInUse(row));
+  fields.Number("free_memory", row.scene.memory_free_mib);
+  fields.Number("free_mem", row.scene.memory_free_mib);
+  fields.Number("boot_time", static_cast<std::int64_t>(row.scene.now - row.status.uptime_s));
+  fields.Number("slurmd_start_time", static_cast<std::int64_t>(row.scene.now - row.status.uptime_s));
+  fields.Text("slurmd_version", "divvy-" + row.status.version);
+  fields.Text("tres", CountedTres(row, row.scene.cpus, static_cast<std::int64_t>(row.gpus.size())));
+  fields.Text("tres_used",
+              CountedTres(row, CpusInUse(row), std::ranges::count(row.gpus, "allocated", &wire::GpuView::state)));
+  list("partitions", {PartitionOf(row)});
   json.EndObject();
   json.EndArray();
   json.EndObject();
@@ -195,10 +227,10 @@ std::string ShowNode(const NodeRow& row, bool is_one_line) {
       "Gres=" + Gres(row.gpus),
       "GresUsed=" + GresUsed(row.gpus),
       "NodeAddr=127.0.0.1 NodeHostName=" + host + " Version=divvy-" + row.status.version,
-      "RealMemory=" + std::to_string(row.scene.memory_mib) +
-          " AllocMem=0 FreeMem=" + std::to_string(row.scene.memory_free_mib) + " Sockets=" + cpus + " Boards=1",
+      "RealMemory=" + std::to_string(row.scene.memory_mib) + " AllocMem=" + std::to_string(MemoryInUse(row)) +
+          " FreeMem=" + std::to_string(row.scene.memory_free_mib) + " Sockets=" + cpus + " Boards=1",
       "State=" + UpperState(row) + " ThreadsPerCore=1 TmpDisk=0 Weight=1 Owner=N/A MCS_label=N/A",
-      "Partitions=" + std::string(dialect::kSlurmPartition),
+      "Partitions=" + PartitionOf(row),
       "SlurmdStartTime=" + Moment(row.scene.now - row.status.uptime_s),
       "CfgTRES=cpu=" + cpus + ",mem=" + std::to_string(row.scene.memory_mib) + "M,billing=" + cpus +
           ",gres/gpu=" + std::to_string(row.gpus.size()),
@@ -211,9 +243,9 @@ std::string ShowNode(const NodeRow& row, bool is_one_line) {
 std::string ShowPartition(const NodeRow& row, bool is_one_line) {
   const std::string cpus = std::to_string(row.scene.cpus);
   const std::vector<std::string> lines = {
-      "PartitionName=" + std::string(dialect::kSlurmPartition),
+      "PartitionName=" + PartitionOf(row),
       "AllowGroups=ALL AllowAccounts=ALL AllowQos=ALL",
-      "AllocNodes=ALL Default=YES QoS=N/A",
+      "AllocNodes=ALL Default=" + std::string(PartitionOf(row) == dialect::kSlurmPartition ? "YES" : "NO") + " QoS=N/A",
       "DefaultTime=NONE DisableRootJobs=NO ExclusiveUser=NO GraceTime=0 Hidden=NO",
       "MaxNodes=1 MaxTime=UNLIMITED MinNodes=1 LLN=NO MaxCPUsPerNode=UNLIMITED",
       "Nodes=" + row.scene.hostname,

@@ -16,6 +16,7 @@ struct NodeRow {
   std::vector<wire::GpuView> gpus;
   std::vector<wire::JobView> jobs;  // Those that run.
   Scene scene;
+  std::string partition;  // Empty: the one that there is. Any other is a label, and has this server in it.
 };
 
 inline constexpr std::string_view kInfoDefault = "%9P %.5a %.10l %.6D %.6t %N";

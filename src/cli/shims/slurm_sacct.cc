@@ -12,6 +12,7 @@
 #include "cli/shims/slurm.h"
 #include "cli/shims/slurm_accounting.h"
 #include "cli/shims/slurm_common.h"
+#include "cli/shims/slurm_fetch.h"
 #include "dialect/quantities.h"
 
 namespace divvy::cli {
@@ -40,6 +41,11 @@ struct Wish {
   bool is_brief = false;
   bool is_long = false;
   bool lists_fields = false;
+  bool is_json = false;
+  bool prints_script = false;
+  std::set<std::string> steps;  // "17" of "17.batch": these steps alone.
+  std::vector<std::string> nodes;
+  std::vector<std::string> groups;
 };
 
 std::vector<dialect::Option> Options(Wish& wish) {
@@ -50,7 +56,10 @@ std::vector<dialect::Option> Options(Wish& wish) {
                        .help = "These jobs",
                        .apply = [&wish](std::string_view value) -> Status {
                          DIVVY_TRY(const std::vector<std::string> ids, SplitJobIds(value));
-                         for (const std::string& id : ids) wish.jobs.push_back(id.substr(0, id.find('.')));
+                         for (const std::string& id : ids) {
+                           wish.jobs.push_back(id.substr(0, id.find('.')));
+                           if (id.find('.') != std::string::npos) wish.steps.insert(wish.jobs.back());
+                         }
                          return {};
                        },
                        .aliases = {}};
@@ -74,21 +83,31 @@ std::vector<dialect::Option> Options(Wish& wish) {
       Flag("brief", 'b', "JobID, State, ExitCode", wish.is_brief),
       Flag("long", 'l', "More fields", wish.is_long),
       Flag("helpformat", 'e', "Names of all fields", wish.lists_fields),
+      Flag("json", 0, "JSON", wish.is_json),
+      Flag("batch-script", 'B', "The script of each job", wish.prints_script),
+      List("nodelist", 'N', "HOSTS", "Jobs that ran on these hosts", wish.nodes),
+      List("group", 'g', "NAMES", "Jobs of these groups", wish.groups),
   };
   options[3].aliases = {"uid"};
+  options.back().aliases = {"gid"};
   struct Silent {
     std::string_view name;
     char letter;
     Takes takes;
   };
-  for (const Silent& one : {Silent{"allclusters", 'L', Takes::kNothing}, Silent{"clusters", 'M', Takes::kValue},
-                            Silent{"completion", 'c', Takes::kNothing}, Silent{"duplicates", 'D', Takes::kNothing},
-                            Silent{"nodelist", 'N', Takes::kValue}, Silent{"noconvert", 0, Takes::kNothing},
-                            Silent{"units", 0, Takes::kValue}, Silent{"truncate", 'T', Takes::kNothing},
-                            Silent{"wckeys", 'W', Takes::kValue}, Silent{"verbose", 'v', Takes::kNothing},
-                            Silent{"local", 0, Takes::kNothing}, Silent{"federation", 0, Takes::kNothing},
-                            Silent{"whole-hetjob", 0, Takes::kOptionalValue}, Silent{"group", 'g', Takes::kValue},
-                            Silent{"array", 0, Takes::kNothing}}) {
+  for (const Silent& one :
+       {Silent{"allclusters", 'L', Takes::kNothing}, Silent{"clusters", 'M', Takes::kValue},
+        Silent{"completion", 'c', Takes::kNothing},  Silent{"duplicates", 'D', Takes::kNothing},
+        Silent{"noconvert", 0, Takes::kNothing},     Silent{"units", 0, Takes::kValue},
+        Silent{"truncate", 'T', Takes::kNothing},    Silent{"wckeys", 'W', Takes::kValue},
+        Silent{"verbose", 'v', Takes::kNothing},     Silent{"local", 0, Takes::kNothing},
+        Silent{"federation", 0, Takes::kNothing},    Silent{"whole-hetjob", 0, Takes::kOptionalValue},
+        Silent{"yaml", 0, Takes::kNothing},          Silent{"env-vars", 0, Takes::kNothing},
+        Silent{"flags", 'F', Takes::kValue},         Silent{"nnodes", 'i', Takes::kValue},
+        Silent{"ncpus", 'I', Takes::kValue},         Silent{"timelimit-min", 'k', Takes::kValue},
+        Silent{"timelimit-max", 'K', Takes::kValue}, Silent{"reason", 'R', Takes::kValue},
+        Silent{"associations", 'x', Takes::kValue},  Silent{"expand-patterns", 0, Takes::kNothing},
+        Silent{"use-local-uid", 0, Takes::kNothing}, Silent{"array", 0, Takes::kNothing}}) {
     options.push_back(Ignored(one.name, one.letter, one.takes));
   }
   return options;
@@ -147,7 +166,7 @@ Result<wire::JobSelector> SelectorOf(const Wish& wish) {
 
 Result<std::vector<AccountRow>> Rows(Api& api, const Wish& wish, bool needs_detail) {
   DIVVY_TRY(const wire::JobSelector select, SelectorOf(wish));
-  DIVVY_TRY(std::vector<wire::JobView> jobs, api.Jobs(select));
+  DIVVY_TRY(std::vector<wire::JobView> jobs, FetchJobs(api, select));
   double until = 0;
   if (!wish.until.empty()) {
     DIVVY_TRY(until, ReadPast(wish.until));
@@ -155,12 +174,19 @@ Result<std::vector<AccountRow>> Rows(Api& api, const Wish& wish, bool needs_deta
   std::ranges::sort(jobs, {}, &wire::JobView::id);
   const std::set<std::string> names(wish.names.begin(), wish.names.end());
   const std::set<std::string> users(wish.users.begin(), wish.users.end());
+  const std::set<std::string> groups(wish.groups.begin(), wish.groups.end());
+  const Scene scene = SceneOfServer();
   const std::set<std::string> states(select.states.begin(), select.states.end());
   std::vector<AccountRow> rows;
   for (wire::JobView& job : jobs) {
     if (!names.empty() && !names.contains(job.name)) continue;
     if (!users.empty() && !users.contains(job.user)) continue;
     if (!states.empty() && !states.contains(job.state)) continue;
+    if (!wish.nodes.empty() && (!job.start_time || !NamesThisServer(wish.nodes))) continue;
+    if (!groups.empty()) {
+      const auto [name, number] = scene.group_of(job.user);
+      if (!groups.contains(name) && !groups.contains(std::to_string(number))) continue;
+    }
     if (until > 0 && job.start_time.value_or(job.submit_time) > until) continue;
     AccountRow row;
     if (needs_detail) {
@@ -170,15 +196,29 @@ Result<std::vector<AccountRow>> Rows(Api& api, const Wish& wish, bool needs_deta
         row.was_oom_killed = detail->was_oom_killed;
         row.directory = detail->directory;
         row.command = detail->command;
+        row.output = detail->output;
+        row.error = detail->error;
+        row.labels = detail->labels;
       }
     }
     row.job = std::move(job);
-    rows.push_back(row);
+    const bool is_step_alone = wish.steps.contains(JobIdText(row.job)) || wish.steps.contains(ToString(row.job.id));
+    if (!is_step_alone) rows.push_back(row);
     if (wish.has_no_steps || !row.job.start_time) continue;
     row.is_step = true;
     rows.push_back(std::move(row));
   }
   return rows;
+}
+
+int PrintScripts(Api& api, const Wish& wish) {
+  for (const std::string& id : wish.jobs) {
+    const auto job = api.Job(id);
+    if (!job) return FailAs("sacct", job.error());
+    std::printf("Batch Script for %s\n%s\n%s\n", id.c_str(), std::string(80, '-').c_str(),
+                job->script.empty() ? "NONE" : job->script.c_str());
+  }
+  return 0;
 }
 
 }  // namespace
@@ -207,13 +247,18 @@ int SacctMain(const std::vector<std::string>& words) {
   }
   format.has_header = !wish.has_no_header;
   format.ends_with_delimiter = wish.is_parsable && !wish.is_parsable2;
-  if (wish.is_parsable || wish.is_parsable2) format.delimiter = wish.delimiter.empty() ? '|' : wish.delimiter.front();
+  if (wish.is_parsable || wish.is_parsable2) format.delimiter = wish.delimiter.empty() ? "|" : wish.delimiter;
   auto api = Api::Connect();
   if (!api) return FailAs("sacct", api.error());
-  auto rows = Rows(*api, wish, NeedsDetail(format.fields));
+  if (wish.prints_script) return PrintScripts(*api, wish);
+  auto rows = Rows(*api, wish, wish.is_json || NeedsDetail(format.fields));
   if (!rows && rows.error().code == ErrorCode::kNotFound)
     rows = std::vector<AccountRow>();  // Slurm prints the header alone.
   if (!rows) return FailAs("sacct", rows.error());
+  if (wish.is_json) {
+    std::fputs(AccountsJson(*rows, SceneOfServer()).c_str(), stdout);
+    return 0;
+  }
   const auto text = FormatAccounts(*rows, format, SceneOfServer());
   if (!text) return FailAs("sacct", text.error());
   std::fputs(text->c_str(), stdout);

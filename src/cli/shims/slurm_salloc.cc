@@ -64,9 +64,9 @@ int SallocMain(const std::vector<std::string>& words) {
   options.push_back(Ignored("immediate", 'I', Takes::kOptionalValue));
   options.push_back(Ignored("wait", 'W', Takes::kValue));
   if (Greets("salloc", "[OPTIONS] [COMMAND [ARGS...]]", options, words)) return 0;
-  const dialect::ParseRules rules{
-      .stops_at_first_positional = true, .allows_abbreviations = true, .allows_single_dash_long = false};
-  auto parsed = dialect::ParseOptions(options, words, rules);
+  if (const Status read = dialect::ApplyCommandEnvironment("SALLOC_", around, spec); !read)
+    return FailAs("salloc", read.error());
+  auto parsed = dialect::ReadSlurmWords(options, words, around, spec);
   if (!parsed) return FailAs("salloc", parsed.error().message);
   if (IsInsideJob(around.environment)) {
     return FailAs("salloc", "this is inside job " + EnvironmentValue(around.environment, "SLURM_JOB_ID") +
@@ -77,6 +77,8 @@ int SallocMain(const std::vector<std::string>& words) {
   dialect::slurm::Keep(spec, "submit-dir", around.directory);
   dialect::slurm::Keep(spec, "door", "salloc");
   if (const Status finished = dialect::FinishSlurm(spec); !finished) return FailAs("salloc", finished.error().message);
+  if (const Status place = dialect::CheckSlurmPlace(spec); !place)
+    return FailAs("salloc", "Job submit/allocate failed: " + place.error().message);
   if (spec.array) return FailAs("salloc", "--array is sbatch's; salloc makes one allocation");
   const bool is_quiet = TakeClientFlag(spec, "quiet");
   TakeClientFlag(spec, "verbose");

@@ -1,6 +1,7 @@
 // sbatch: a script, or a wrapped command, becomes a queued job.
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cstdio>
 
@@ -40,6 +41,14 @@ int Test(const JobSpec& spec) {
                                 std::to_string(spec.request.gpus) + " GPUs of " + std::to_string(status->gpus));
   }
   for (const std::string& note : spec.notes) Note(note);
+  if (status->jobs_queued == 0 && spec.request.gpus <= status->gpus_free && spec.dependencies.empty() &&
+      spec.begin == kNoTime && !spec.is_held) {
+    const int cpus = std::max({spec.request.cpus, spec.request.tasks, 1});
+    std::fprintf(stderr, "sbatch: Job %lld to start at %s using %d processors on nodes %s in partition %s\n",
+                 static_cast<long long>(status->jobs_total + 1), Moment(SceneOfServer().now).c_str(), cpus,
+                 Hostname().c_str(), spec.pool.empty() ? "main" : spec.pool.c_str());
+    return 0;
+  }
   std::fprintf(stderr, "sbatch: Job could be submitted: %s, on node %s\n", dialect::Summarise(spec).c_str(),
                Hostname().c_str());
   return 0;

@@ -1,5 +1,6 @@
 // scancel: ends jobs, or sends them a signal.
 #include <algorithm>
+#include <array>
 #include <cstdio>
 
 #include "base/text.h"
@@ -25,7 +26,9 @@ struct Wish {
   std::vector<std::string> partitions;
   std::vector<std::string> accounts;
   std::vector<std::string> qos;
-  bool has_other_filter = false;  // -w, -R, ...: all of them name what one server has one of.
+  std::vector<std::string> nodes;
+  bool asks = false;              // -i
+  bool has_other_filter = false;  // -R, --wckey: nothing here has one.
 };
 
 std::vector<dialect::Option> Options(Wish& wish) {
@@ -48,12 +51,12 @@ std::vector<dialect::Option> Options(Wish& wish) {
       List("partition", 'p', "NAMES", "Jobs of these partitions", wish.partitions),
       List("account", 'A', "NAMES", "Jobs of these accounts", wish.accounts),
       List("qos", 'q', "NAMES", "Jobs of these QOSs", wish.qos),
-      filter("nodelist", 'w'),
+      List("nodelist", 'w', "HOSTS", "Jobs on these hosts", wish.nodes),
+      Flag("interactive", 'i', "Ask before each job", wish.asks),
       filter("reservation", 'R'),
       filter("wckey", 0),
       Ignored("batch", 'b', Takes::kNothing),
       Ignored("full", 'f', Takes::kNothing),
-      Ignored("interactive", 'i', Takes::kNothing),
       Ignored("hurry", 'H', Takes::kNothing),
       Ignored("ctld", 0, Takes::kNothing),
       Ignored("cron", 0, Takes::kNothing),
@@ -64,12 +67,35 @@ std::vector<dialect::Option> Options(Wish& wish) {
   return options;
 }
 
+/// -i: the jobs of a selection to which the answer was "y".
+Result<wire::JobSelector> AskFor(Api& api, const wire::JobSelector& select) {
+  DIVVY_TRY(const std::vector<wire::JobView> jobs, api.Jobs(select));
+  wire::JobSelector chosen;
+  for (const wire::JobView& job : jobs) {
+    if (IsFinal(job)) continue;
+    std::printf("Cancel job_id=%s name=%s partition=%s [y/n]? ", JobIdText(job).c_str(), job.name.c_str(),
+                Partition(job).c_str());
+    std::fflush(stdout);
+    std::array<char, 64> answer{};
+    if (std::fgets(answer.data(), answer.size(), stdin) == nullptr) break;
+    if (answer[0] == 'y' || answer[0] == 'Y') chosen.ids.push_back(ToString(job.id));
+  }
+  chosen.user = "all";
+  return chosen;
+}
+
 /// One action on one selection; tells of each job that it could not be done to. The exit code.
 int Act(const wire::JobSelector& select, int signal, const Wish& wish) {
   auto api = Api::Connect();
   if (!api) return FailAs("scancel", api.error());
   wire::ActionRequest request;
   request.select = select;
+  if (wish.asks) {
+    const auto chosen = AskFor(*api, select);
+    if (!chosen) return FailAs("scancel", chosen.error());
+    if (chosen->ids.empty()) return 0;
+    request.select = *chosen;
+  }
   request.signal = signal;
   const auto answer = wish.signal.empty() || signal == 9 ? api->Cancel(request) : api->Signal(request);
   const std::string ids = Join(select.ids, ",");
@@ -92,7 +118,7 @@ int Act(const wire::JobSelector& select, int signal, const Wish& wish) {
     if (has_ended && !wish.is_verbose) continue;
     if (!wish.is_quiet || !has_ended) {
       FailAs("scancel", "Kill job error on job id " + (result.display_id.empty() ? ids : result.display_id) + ": " +
-                            result.message);
+                            RefusalOf(result));
     }
     if (!has_ended) code = 1;
   }
@@ -131,12 +157,16 @@ int ScancelMain(const std::vector<std::string>& words) {
     return FailAs("scancel", "Invalid job state specified: " + Join(wish.states, ",") +
                                  "\nValid job states are PENDING, RUNNING, and SUSPENDED");
   if (wish.ids.empty() && wish.names.empty() && wish.states.empty() && wish.user.empty() && !wish.is_mine &&
-      wish.partitions.empty() && wish.accounts.empty() && wish.qos.empty() && !wish.has_other_filter) {
+      wish.partitions.empty() && wish.accounts.empty() && wish.qos.empty() && wish.nodes.empty() &&
+      !wish.has_other_filter) {
     return FailAs("scancel", "No job identification provided");
   }
+  if (!wish.nodes.empty() && !NamesThisServer(wish.nodes)) return 0;
   wire::JobSelector select;
   select.user = wish.is_mine ? "" : wish.user;
   select.states = *states;
+  // Only what runs is on a host.
+  if (!wish.nodes.empty() && select.states.empty()) select.states = {"starting", "running", "paused", "stopping"};
   select.pools = PoolsOf(wish.partitions);
   select.accounts = wish.accounts;
   select.qos = wish.qos;

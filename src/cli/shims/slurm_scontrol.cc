@@ -1,18 +1,22 @@
 // scontrol: the verbs that mean something on one server.
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <fstream>
 #include <functional>
 #include <map>
+#include <memory>
 #include <thread>
 
 #include "base/text.h"
 #include "cli/command.h"
 #include "cli/shims/slurm.h"
 #include "cli/shims/slurm_common.h"
+#include "cli/shims/slurm_fetch.h"
 #include "cli/shims/slurm_nodes.h"
+#include "cli/shims/slurm_queue.h"
 #include "cli/shims/slurm_show.h"
 #include "cli/shims/slurm_update.h"
 #include "dialect/slurm_hostlist.h"
@@ -56,7 +60,7 @@ int Report(const Result<wire::ActionAnswer>& answer, const std::string& ids) {
   if (!answer) return Refuse(answer.error(), ids);
   int code = 0;
   for (const wire::ActionResult& result : answer->results) {
-    if (!result.is_done) code = Say(result.message + " for job " + result.display_id);
+    if (!result.is_done) code = Say(RefusalOf(result) + " for job " + result.display_id);
   }
   return code;
 }
@@ -72,9 +76,38 @@ int Act(Action action, const Words& words) {
   return Report(((*api).*action)(request), select->ids.empty() ? select->name : Join(select->ids, ","));
 }
 
+/// A job that is requeued ends first; it is held as soon as it waits. Where nothing keeps it from starting at once, it
+/// does, and that is said.
+int HoldRequeued(Api& api, const std::string& id) {
+  constexpr auto kPatience = std::chrono::seconds(60);  // Longer than a job's grace.
+  const auto deadline = std::chrono::steady_clock::now() + kPatience;
+  wire::ActionRequest request;
+  request.select.ids = {id};
+  while (std::chrono::steady_clock::now() < deadline) {
+    const auto job = api.Job(id);
+    if (!job) return Refuse(job.error(), id);
+    if (job->state == "held") return 0;
+    if (job->state == "queued") {
+      if (const auto held = api.Hold(request); !held) return Refuse(held.error(), id);
+    } else if (job->state == "running") {
+      return Say("it was requeued, and has started again before it could be held, for job " + id);
+    } else if (IsFinal(ViewOf(*job))) {
+      return Say("it has ended, and cannot be held, for job " + id);
+    }
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  }
+  return Say("it did not end in time to be held, for job " + id);
+}
+
 int Requeue(const Words& words, bool holds) {
   const int code = Act(&Api::Requeue, words);
-  return code == 0 && holds ? Act(&Api::Hold, words) : code;
+  if (code != 0 || !holds) return code;
+  const auto select = SelectorOf(words);
+  auto api = Api::Connect();
+  if (!select || !api) return FailAs("scontrol", select ? api.error() : select.error());
+  int worst = 0;
+  for (const std::string& id : select->ids) worst = std::max(worst, HoldRequeued(*api, id));
+  return worst;
 }
 
 int Update(const Words& words) {
@@ -92,31 +125,39 @@ int Update(const Words& words) {
   return Report(*read->holds ? api->Hold(request) : api->Release(request), ids);
 }
 
-int ShowJobs(const Words& words, bool is_one_line) {
+/// How the answer is wanted.
+struct Style {
+  ShowStyle job;
+  bool is_json = false;
+};
+
+int ShowJobs(const Words& words, const Style& style) {
   auto api = Api::Connect();
   if (!api) return FailAs("scontrol", api.error());
   const Scene scene = SceneOfServer();
-  std::vector<std::string> ids;
-  if (words.empty()) {
-    wire::JobSelector all;
-    all.user = "all";
-    const auto jobs = api->Jobs(all);
-    if (!jobs) return FailAs("scontrol", jobs.error());
-    for (const wire::JobView& job : *jobs) ids.push_back(ToString(job.id));
-    if (ids.empty()) std::printf("No jobs in the system\n");
-  }
+  wire::JobSelector select;
+  select.user = "all";
   for (const std::string& word : words) {
     const auto some = SplitJobIds(word.substr(word.find('=') + 1));
     if (!some) return Say(some.error().message);
-    ids.insert(ids.end(), some->begin(), some->end());
+    select.ids.insert(select.ids.end(), some->begin(), some->end());
   }
-  for (const std::string& id : ids) {
-    const auto job = api->Job(id);
-    if (!job)
-      return Say(job.error().code == ErrorCode::kNotFound ? "slurm_load_jobs error: Invalid job id specified"
-                                                          : "scontrol: error: " + job.error().message);
-    std::fputs(ShowJob(*job, scene, is_one_line).c_str(), stdout);
+  const auto jobs = FetchJobs(*api, select);
+  if (!jobs)
+    return Say(jobs.error().code == ErrorCode::kNotFound ? "slurm_load_jobs error: Invalid job id specified"
+                                                         : "scontrol: error: " + jobs.error().message);
+  if (jobs->empty() && !style.is_json) std::printf("No jobs in the system\n");
+  std::vector<QueueRow> rows;
+  for (const wire::JobView& one : *jobs) {
+    const auto job = api->Job(ToString(one.id));
+    if (!job) continue;  // It went away meanwhile.
+    if (style.is_json) {
+      rows.push_back({ViewOf(*job), std::nullopt, std::make_shared<const wire::JobDetail>(*job)});
+    } else {
+      std::fputs(ShowJob(*job, scene, style.job).c_str(), stdout);
+    }
   }
+  if (style.is_json) std::fputs(QueueJson(rows, scene).c_str(), stdout);
   return 0;
 }
 
@@ -143,7 +184,7 @@ int ShowHostList(const Words& words, bool is_sorted) {
   return 0;
 }
 
-int Show(const Words& words, bool is_one_line) {
+int Show(const Words& words, const Style& style) {
   if (words.empty()) return Say("too few arguments for keyword:show");
   std::string entity = ToLower(words.front());
   Words rest(words.begin() + 1, words.end());
@@ -153,7 +194,7 @@ int Show(const Words& words, bool is_one_line) {
     entity = entity.substr(0, equals);
   }
   const auto is = [&](std::string_view name) { return entity.size() >= 3 && name.starts_with(entity); };
-  if (is("jobs") || is("jobid")) return ShowJobs(rest, is_one_line);
+  if (is("jobs") || is("jobid")) return ShowJobs(rest, style);
   if (is("hostnames")) return ShowHostNames(rest);
   if (entity == "hostlistsorted") return ShowHostList(rest, true);
   if (is("hostlist")) return ShowHostList(rest, false);
@@ -172,18 +213,20 @@ int Show(const Words& words, bool is_one_line) {
   if (!is("nodes") && !is("partitions") && !is("config")) {
     return Say("invalid entity:" + words.front() + " for keyword:show");
   }
-  const auto node = FetchNode();
+  auto node = FetchNode();
   if (!node) return FailAs("scontrol", node.error());
   if (is("config")) {
     std::fputs(ShowConfig(*node).c_str(), stdout);
     return 0;
   }
-  const bool is_node = is("nodes");
-  const std::string own = is_node ? node->scene.hostname : "main";
-  if (!rest.empty() && rest.front() != own && rest.front() != "localhost") {
-    return Say((is_node ? "Node " : "Partition ") + rest.front() + " not found");
+  if (is("nodes")) {
+    if (!rest.empty() && !NamesThisServer(rest)) return Say("Node " + rest.front() + " not found");
+    std::fputs((style.is_json ? NodesJson(*node) : ShowNode(*node, style.job.is_one_line)).c_str(), stdout);
+    return 0;
   }
-  std::fputs((is_node ? ShowNode(*node, is_one_line) : ShowPartition(*node, is_one_line)).c_str(), stdout);
+  // A partition is a label here: any that a job may name has this server in it.
+  node->partition = rest.empty() ? "" : rest.front();
+  std::fputs(ShowPartition(*node, style.job.is_one_line).c_str(), stdout);
   return 0;
 }
 
@@ -232,6 +275,38 @@ int WriteScript(const Words& words) {
   return 0;
 }
 
+/// listpids [JOBID], listjobs: the jobs that run here, with the process that each began with.
+int ListPids(const Words& words, bool has_pids) {
+  auto api = Api::Connect();
+  if (!api) return FailAs("scontrol", api.error());
+  wire::JobSelector select;
+  select.user = "all";
+  select.states = {"running", "paused", "stopping"};
+  if (!words.empty()) select.ids = {words.front()};
+  const auto jobs = api->Jobs(select);
+  if (!jobs) return Refuse(jobs.error(), words.empty() ? "" : words.front());
+  if (jobs->empty())
+    return Say(words.empty() ? "No job steps exist on this node." : "Job " + words.front() + " is not running");
+  std::printf(has_pids ? "PID      JOBID    STEPID   LOCALID GLOBALID\n" : "JOBID\n");
+  for (const wire::JobView& job : *jobs) {
+    const std::string id = ToString(job.id);
+    if (!has_pids) {
+      std::printf("%s\n", id.c_str());
+      continue;
+    }
+    const auto detail = api->Job(id);
+    if (detail && detail->pid > 0)
+      std::printf("%-8lld %-8s %-8s %-7s %s\n", static_cast<long long>(detail->pid), id.c_str(), "batch", "0", "0");
+  }
+  return 0;
+}
+
+/// Verbs of Slurm's administrators.
+constexpr std::array<std::string_view, 21> kNotHere = {
+    "abort",    "cancel_reboot", "create",   "delete",   "errnumstr", "fsdampeningfactor", "getaddrs",
+    "getent",   "notify",        "pidinfo",  "power",    "reboot",    "reconfigure",       "schedloglevel",
+    "setdebug", "setdebugflags", "shutdown", "takeover", "token",     "completing",        "liststeps"};
+
 using Verb = std::function<int(const Words&)>;
 
 const std::map<std::string, Verb, std::less<>>& Verbs() {
@@ -253,6 +328,8 @@ const std::map<std::string, Verb, std::less<>>& Verbs() {
        }},
       {"wait_job", WaitJob},
       {"ping", Ping},
+      {"listpids", [](const Words& w) { return ListPids(w, true); }},
+      {"listjobs", [](const Words& w) { return ListPids(w, false); }},
       {"write", WriteScript},
       {"version", [](const Words&) { return std::printf("slurm 22.05 (spoken by divvy)\n") < 0 ? 1 : 0; }},
   };
@@ -262,13 +339,15 @@ const std::map<std::string, Verb, std::less<>>& Verbs() {
 }  // namespace
 
 int ScontrolMain(const std::vector<std::string>& words) {
-  bool is_one_line = false;
+  Style style;
   bool is_quiet = false;
-  std::vector<dialect::Option> options = {Flag("oneliner", 'o', "One line for each record", is_one_line),
+  std::vector<dialect::Option> options = {Flag("oneliner", 'o', "One line for each record", style.job.is_one_line),
+                                          Flag("details", 'd', "Which GPUs of which node", style.job.has_details),
+                                          Flag("json", 0, "JSON", style.is_json),
                                           Flag("quiet", 'Q', "Fewer words", is_quiet)};
-  for (const auto& [name, letter] : {std::pair("all", 'a'), std::pair("details", 'd'), std::pair("hide", '\0'),
-                                     std::pair("verbose", 'v'), std::pair("future", 'F'), std::pair("local", '\0'),
-                                     std::pair("federation", '\0'), std::pair("sibling", '\0')}) {
+  for (const auto& [name, letter] :
+       {std::pair("all", 'a'), std::pair("hide", '\0'), std::pair("verbose", 'v'), std::pair("future", 'F'),
+        std::pair("local", '\0'), std::pair("federation", '\0'), std::pair("sibling", '\0')}) {
     options.push_back(Ignored(name, letter, dialect::Takes::kNothing));
   }
   options.push_back(Ignored("clusters", 'M', dialect::Takes::kValue));
@@ -281,7 +360,7 @@ int ScontrolMain(const std::vector<std::string>& words) {
                   "name a verb: show, update, hold, release, requeue, suspend, resume, wait_job, write, ping, version");
   const std::string verb = ToLower(parsed->positional.front());
   const Words rest(parsed->positional.begin() + 1, parsed->positional.end());
-  if (verb.size() >= 2 && std::string_view("show").starts_with(verb)) return Show(rest, is_one_line);
+  if (verb.size() >= 2 && std::string_view("show").starts_with(verb)) return Show(rest, style);
   if (const auto exact = Verbs().find(verb); exact != Verbs().end()) return exact->second(rest);
   // Slurm takes any beginning that only one verb has.
   std::vector<const Verb*> begun;
@@ -289,6 +368,9 @@ int ScontrolMain(const std::vector<std::string>& words) {
     if (verb.size() >= 3 && name.starts_with(verb)) begun.push_back(&act);
   }
   if (begun.size() == 1) return (*begun.front())(rest);
+  if (std::ranges::find(kNotHere, verb) != kNotHere.end()) {
+    return Say("scontrol: error: " + verb + " is not done through scontrol here; divvy --help lists what there is");
+  }
   return Say("invalid keyword: " + parsed->positional.front());
 }
 

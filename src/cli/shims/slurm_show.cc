@@ -10,11 +10,6 @@
 namespace divvy::cli::slurm {
 namespace {
 
-std::string Label(const wire::JobDetail& job, const std::string& name, const std::string& none = "(null)") {
-  const auto found = job.labels.find("slurm." + name);
-  return found == job.labels.end() || found->second.empty() ? none : found->second;
-}
-
 std::string IdWords(const wire::JobView& view) {
   std::string words = "JobId=" + ToString(view.id);
   if (view.array_id || !view.array_indices.empty()) {
@@ -26,7 +21,8 @@ std::string IdWords(const wire::JobView& view) {
 
 }  // namespace
 
-std::string ShowJob(const wire::JobDetail& job, const Scene& scene, bool is_one_line) {
+std::string ShowJob(const wire::JobDetail& job, const Scene& scene, const ShowStyle& style) {
+  const bool is_one_line = style.is_one_line;
   const wire::JobView view = ViewOf(job);
   const std::string uid = std::to_string(scene.uid_of(job.user));
   const std::string cpus = std::to_string(std::max<std::int64_t>({job.request.cpus, job.request.tasks, 1}));
@@ -37,38 +33,39 @@ std::string ShowJob(const wire::JobDetail& job, const Scene& scene, bool is_one_
   std::optional<double> end = job.end_time;
   if (!end && has_started && job.request.time_limit_s > 0) end = *job.start_time + job.request.time_limit_s;
   std::vector<std::string> dependencies = job.dependencies;
-  std::vector<std::string> gpu_indices;
-  for (const std::int64_t gpu : job.gpus) gpu_indices.push_back(std::to_string(gpu));
+  const std::string gpus = HeldGpus(job.gpus);
 
   std::vector<std::string> lines = {
       IdWords(view),
-      "UserId=" + job.user + "(" + uid + ") GroupId=N/A MCS_label=N/A",
-      "Priority=" + std::to_string(job.priority) + " Nice=" + Label(job, "nice", "0") +
+      "UserId=" + job.user + "(" + uid + ") GroupId=" + scene.group_of(job.user).first + "(" +
+          std::to_string(scene.group_of(job.user).second) + ") MCS_label=" + LabelOf(job, "mcs-label", "N/A"),
+      "Priority=" + std::to_string(job.priority) + " Nice=" + LabelOf(job, "nice", "0") +
           " Account=" + OrNull(job.account) + " QOS=" + OrNull(job.qos),
       "JobState=" + StateName(job.state) + " Reason=" + ReasonCode(view) +
           " Dependency=" + OrNull(Join(dependencies, ",")),
-      "Requeue=" + Label(job, "requeue", "0") + " Restarts=" + std::to_string(job.restarts) +
+      "Requeue=" + LabelOf(job, "requeue", "0") + " Restarts=" + std::to_string(job.restarts) +
           " BatchFlag=" + (job.is_foreground ? "0" : "1") + " Reboot=0 ExitCode=" + ExitCode(view),
       "RunTime=" + LongElapsed(RunTime(view, scene.now)) + " TimeLimit=" + limit +
-          " TimeMin=" + Label(job, "time-min", "N/A"),
+          " TimeMin=" + LabelOf(job, "time-min", "N/A"),
       "SubmitTime=" + Moment(job.submit_time) + " EligibleTime=" + Moment(job.eligible_time, "Unknown"),
       "AccrueTime=" + Moment(job.eligible_time, "Unknown"),
       "StartTime=" + Moment(job.start_time, "Unknown") + " EndTime=" + Moment(end, "Unknown") +
-          " Deadline=" + Label(job, "deadline", "N/A"),
+          " Deadline=" + LabelOf(job, "deadline", "N/A"),
       "SuspendTime=None SecsPreSuspend=0 Scheduler=divvy",
       "Partition=" + Partition(view) + " AllocNode:Sid=" + scene.hostname + ":0",
-      "ReqNodeList=" + Label(job, "nodelist") + " ExcNodeList=" + Label(job, "exclude"),
+      "ReqNodeList=" + LabelOf(job, "nodelist") + " ExcNodeList=" + LabelOf(job, "exclude"),
       "NodeList=" + (has_started ? scene.hostname : std::string("")),
   };
   if (has_started) lines.push_back("BatchHost=" + scene.hostname);
   const std::vector<std::string> rest = {
-      "NumNodes=1 NumCPUs=" + cpus + " NumTasks=" + tasks + " CPUs/Task=" + Label(job, "cpus-per-task", "1") +
+      "NumNodes=1 NumCPUs=" + cpus + " NumTasks=" + tasks + " CPUs/Task=" + LabelOf(job, "cpus-per-task", "1") +
           " ReqB:S:C:T=0:0:*:*",
       "TRES=" + Tres(view),
+      "Socks/Node=* NtasksPerN:B:S:C=" + LabelOf(job, "ntasks-per-node", "0") + ":0:*:* CoreSpec=*",
       "MinCPUsNode=" + cpus + " MinMemoryNode=" + Megabytes(job.request.memory_bytes) + " MinTmpDiskNode=0",
       "Features=" + OrNull(job.request.gpu_type) + " DelayBoot=00:00:00",
-      "OverSubscribe=OK Contiguous=0 Licenses=" + Label(job, "licenses") + " Network=(null)",
-      "Command=" + Label(job, "script", OrNull(job.command)),
+      "OverSubscribe=OK Contiguous=0 Licenses=" + LabelOf(job, "licenses") + " Network=(null)",
+      "Command=" + LabelOf(job, "script", OrNull(job.command)),
       "WorkDir=" + job.directory,
       "Comment=" + OrNull(job.comment),
       "StdErr=" + (job.error.empty() ? job.output : job.error),
@@ -77,8 +74,16 @@ std::string ShowJob(const wire::JobDetail& job, const Scene& scene, bool is_one_
   };
   lines.insert(lines.end(), rest.begin(), rest.end());
   if (job.request.gpus > 0) lines.push_back("TresPerNode=" + TresPerNode(view));
-  if (!gpu_indices.empty())
-    lines.push_back("GRES=gpu:" + std::to_string(gpu_indices.size()) + "(IDX:" + Join(gpu_indices, ",") + ")");
+  if (style.has_details && has_started) {
+    if (!gpus.empty()) lines.push_back("JOB_GRES=gpu:" + std::to_string(job.gpus.size()));
+    lines.push_back("  Nodes=" + scene.hostname +
+                    " CPU_IDs=(null) Mem=" + std::to_string(job.request.memory_bytes >> 20) + " GRES=" + gpus);
+  } else if (!gpus.empty()) {
+    lines.push_back("GRES=" + gpus);
+  }
+  if (job.labels.contains("slurm.mail-type")) {
+    lines.push_back("MailUser=" + LabelOf(job, "mail-user") + " MailType=" + LabelOf(job, "mail-type"));
+  }
   return Join(lines, is_one_line ? " " : "\n   ") + (is_one_line ? "\n" : "\n\n");
 }
 

@@ -19,6 +19,8 @@ struct Wish {
   std::string names;
   std::string interval;
   std::vector<std::string> states;
+  std::vector<std::string> partitions;
+  std::vector<std::string> nodes;
   bool has_no_header = false;
   bool is_long = false;
   bool is_by_node = false;
@@ -33,6 +35,8 @@ std::vector<dialect::Option> Options(Wish& wish) {
       Text("Format", 'O', "NAMES", "Columns by name: nodelist,gres:40", wish.names),
       Text("iterate", 'i', "SECONDS", "Again and again", wish.interval),
       List("states", 't', "STATES", "Only a node in one of these states", wish.states),
+      List("partition", 'p', "NAMES", "These partitions", wish.partitions),
+      List("nodes", 'n', "HOSTS", "These hosts", wish.nodes),
       Flag("noheader", 'h', "No header", wish.has_no_header),
       Flag("long", 'l', "More columns", wish.is_long),
       Flag("Node", 'N', "One line for each node", wish.is_by_node),
@@ -45,14 +49,13 @@ std::vector<dialect::Option> Options(Wish& wish) {
     char letter;
     Takes takes;
   };
-  for (const Silent& one : {Silent{"all", 'a', Takes::kNothing}, Silent{"dead", 'd', Takes::kNothing},
-                            Silent{"exact", 'e', Takes::kNothing}, Silent{"responding", 'r', Takes::kNothing},
-                            Silent{"hide", 0, Takes::kNothing}, Silent{"local", 0, Takes::kNothing},
-                            Silent{"federation", 0, Takes::kNothing}, Silent{"noconvert", 0, Takes::kNothing},
-                            Silent{"verbose", 'v', Takes::kNothing}, Silent{"yaml", 0, Takes::kNothing},
-                            Silent{"nodes", 'n', Takes::kValue}, Silent{"partition", 'p', Takes::kValue},
-                            Silent{"sort", 'S', Takes::kValue}, Silent{"clusters", 'M', Takes::kValue},
-                            Silent{"reservation", 'T', Takes::kNothing}}) {
+  for (const Silent& one :
+       {Silent{"all", 'a', Takes::kNothing}, Silent{"dead", 'd', Takes::kNothing},
+        Silent{"exact", 'e', Takes::kNothing}, Silent{"responding", 'r', Takes::kNothing},
+        Silent{"hide", 0, Takes::kNothing}, Silent{"local", 0, Takes::kNothing},
+        Silent{"federation", 0, Takes::kNothing}, Silent{"noconvert", 0, Takes::kNothing},
+        Silent{"verbose", 'v', Takes::kNothing}, Silent{"yaml", 0, Takes::kNothing}, Silent{"sort", 'S', Takes::kValue},
+        Silent{"clusters", 'M', Takes::kValue}, Silent{"reservation", 'T', Takes::kNothing}}) {
     options.push_back(Ignored(one.name, one.letter, one.takes));
   }
   return options;
@@ -66,27 +69,37 @@ bool IsWanted(const NodeRow& row, const std::vector<std::string>& states) {
   return states.empty() || std::ranges::any_of(states, matches);
 }
 
-Result<std::string> Draw(const Wish& wish) {
-  DIVVY_TRY(const NodeRow row, FetchNode());
-  if (wish.is_json) return NodesJson(row);
+std::string_view LettersOf(const Wish& wish) {
+  if (!wish.letters.empty()) return wish.letters;
+  if (wish.lists_reasons) return kInfoReasons;
+  if (wish.is_summary) return kInfoSummary;
+  if (wish.is_by_node) return wish.is_long ? kInfoNodeLong : kInfoNode;
+  if (wish.is_long) return kInfoLong;
   const char* preferred = std::getenv("SINFO_FORMAT");
-  std::string letters = wish.letters;
-  if (letters.empty()) {
-    letters = wish.lists_reasons                        ? kInfoReasons
-              : wish.is_summary                         ? kInfoSummary
-              : wish.is_by_node                         ? (wish.is_long ? kInfoNodeLong : kInfoNode)
-              : wish.is_long                            ? kInfoLong
-              : preferred != nullptr && *preferred != 0 ? std::string_view(preferred)
-                                                        : kInfoDefault;
-  }
+  return preferred != nullptr && *preferred != 0 ? std::string_view(preferred) : kInfoDefault;
+}
+
+Result<std::string> Draw(const Wish& wish) {
+  DIVVY_TRY(NodeRow row, FetchNode());
+  if (wish.is_json) return NodesJson(row);
   std::string text;
   if (!wish.has_no_header && (wish.is_long || !wish.interval.empty())) {
     text = DateLine();
   }
-  DIVVY_TRY(std::string table, FormatNodes(row, letters, wish.names, !wish.has_no_header));
-  const bool hides_row = !IsWanted(row, wish.states) || (wish.lists_reasons && row.status.trouble.empty());
-  if (hides_row) table = wish.has_no_header ? "" : table.substr(0, table.find('\n') + 1);
-  return text + table;
+  const bool hides_row = !IsWanted(row, wish.states) || (wish.lists_reasons && row.status.trouble.empty()) ||
+                         (!wish.nodes.empty() && !NamesThisServer(wish.nodes));
+  // A partition is a label here, so each that is asked for has this server in it.
+  std::vector<std::string> partitions = wish.partitions;
+  if (partitions.empty()) partitions.emplace_back();
+  bool has_header = !wish.has_no_header;
+  for (const std::string& partition : partitions) {
+    row.partition = partition;
+    DIVVY_TRY(std::string table, FormatNodes(row, LettersOf(wish), wish.names, has_header));
+    if (hides_row) table = has_header ? table.substr(0, table.find('\n') + 1) : "";
+    has_header = false;
+    text += table;
+  }
+  return text;
 }
 
 }  // namespace

@@ -1,12 +1,13 @@
 // squeue: asks for the jobs and prints FormatQueue's text.
 #include <algorithm>
+#include <array>
 #include <cstdio>
-#include <cstdlib>
 #include <set>
 
 #include "base/text.h"
 #include "cli/shims/slurm.h"
 #include "cli/shims/slurm_common.h"
+#include "cli/shims/slurm_fetch.h"
 #include "cli/shims/slurm_queue.h"
 
 namespace divvy::cli {
@@ -24,8 +25,8 @@ struct Wish {
   std::vector<std::string> partitions;
   std::vector<std::string> accounts;
   std::vector<std::string> qos;
+  std::vector<std::string> nodes;
   std::string interval;
-  std::string unused;
   bool is_mine = false;
   bool is_long = false;
   bool splits_arrays = false;
@@ -69,7 +70,7 @@ std::vector<dialect::Option> Options(Wish& wish) {
       Ignored("yaml", 0, Takes::kNothing),
       Ignored("array-unique", 0, Takes::kNothing),
       Ignored("all", 'a', Takes::kNothing),
-      Ignored("nodelist", 'w', Takes::kValue),
+      List("nodelist", 'w', "HOSTS", "Jobs on these hosts", wish.nodes),
       Ignored("reservation", 'R', Takes::kValue),
       Ignored("licenses", 'L', Takes::kValue),
       Ignored("clusters", 'M', Takes::kValue),
@@ -80,9 +81,41 @@ std::vector<dialect::Option> Options(Wish& wish) {
       Ignored("federation", 0, Takes::kNothing),
       Ignored("sibling", 0, Takes::kNothing),
       Ignored("noconvert", 0, Takes::kNothing),
+      Ignored("only-job-state", 0, Takes::kNothing),
+      Ignored("expand-patterns", 0, Takes::kNothing),
       Ignored("verbose", 'v', Takes::kNothing),
   };
   return options;
+}
+
+constexpr auto kVariables = std::to_array<EnvironmentOption>({
+    {"SQUEUE_ACCOUNT", "account"},
+    {"SQUEUE_ARRAY", "array", true},
+    {"SQUEUE_FORMAT", "format"},
+    {"SQUEUE_FORMAT2", "Format"},
+    {"SQUEUE_NAMES", "name"},
+    {"SQUEUE_PARTITION", "partition"},
+    {"SQUEUE_QOS", "qos"},
+    {"SQUEUE_SORT", "sort"},
+    {"SQUEUE_STATES", "states"},
+    {"SQUEUE_USERS", "user"},
+});
+
+void AddFromEnvironment(const Wish& around, Wish& wish) {
+  const bool has_own_format = !wish.format.letters.empty() || !wish.format.names.empty() || wish.is_long ||
+                              wish.shows_start || wish.shows_steps;
+  if (!has_own_format) {
+    wish.format.letters = around.format.letters;
+    wish.format.names = around.format.names;
+  }
+  OrElse(wish.format.sort, around.format.sort);
+  OrElse(wish.accounts, around.accounts);
+  OrElse(wish.names, around.names);
+  OrElse(wish.partitions, around.partitions);
+  OrElse(wish.qos, around.qos);
+  OrElse(wish.states, around.states);
+  if (!wish.is_mine) OrElse(wish.users, around.users);
+  wish.splits_arrays = wish.splits_arrays || around.splits_arrays;
 }
 
 Result<wire::JobSelector> SelectorOf(const Wish& wish) {
@@ -113,6 +146,8 @@ bool IsWanted(const wire::JobView& job, const Wish& wish, const std::set<std::st
   };
   if (!among(wish.names, job.name)) return false;
   if (wish.users.size() > 1 && !among(wish.users, job.user)) return false;
+  // A job that waits is on no host.
+  if (!wish.nodes.empty() && (!job.start_time || !NamesThisServer(wish.nodes))) return false;
   // Slurm lists what is pending, running or completing unless states are named.
   return states.empty() ? !IsFinal(job) : states.contains(job.state);
 }
@@ -127,35 +162,43 @@ std::vector<QueueRow> StepRows(std::vector<QueueRow> rows) {
   return rows;
 }
 
+QueueFormat FormatOf(const Wish& wish) {
+  QueueFormat format = wish.format;
+  if (format.letters.empty()) {
+    format.letters = wish.shows_steps   ? kQueueSteps
+                     : wish.shows_start ? kQueueStart
+                     : wish.is_long     ? kQueueLong
+                                        : kQueueDefault;
+  }
+  format.has_header = !wish.has_no_header;
+  return format;
+}
+
 Result<std::string> Draw(Api& api, const Wish& wish) {
   DIVVY_TRY(const wire::JobSelector select, SelectorOf(wish));
-  DIVVY_TRY(std::vector<wire::JobView> jobs, api.Jobs(select));
+  DIVVY_TRY(std::vector<wire::JobView> jobs, FetchJobs(api, select));
   const std::set<std::string> states(select.states.begin(), select.states.end());
   std::erase_if(jobs, [&](const wire::JobView& job) { return !IsWanted(job, wish, states); });
   SortLikeSqueue(jobs);
   if (wish.splits_arrays) jobs = SplitArrays(jobs);
   if (wish.shows_start) std::erase_if(jobs, [](const wire::JobView& job) { return !IsPending(job); });
+  const QueueFormat format = FormatOf(wish);
+  const bool needs_detail = wish.is_json || QueueNeedsDetail(format);
   std::vector<QueueRow> rows;
   constexpr std::size_t kMostPredictions = 200;  // Each costs a question to the daemon.
   for (wire::JobView& job : jobs) {
-    QueueRow row{.job = std::move(job), .predicted_start = std::nullopt};
+    QueueRow row{.job = std::move(job), .predicted_start = std::nullopt, .detail = nullptr};
     if (wish.shows_start && rows.size() < kMostPredictions) {
       if (const auto why = api.Why(ToString(row.job.id))) row.predicted_start = why->predicted_start;
+    }
+    if (needs_detail) {
+      if (auto detail = api.Job(ToString(row.job.id)))
+        row.detail = std::make_shared<const wire::JobDetail>(*std::move(detail));
     }
     rows.push_back(std::move(row));
   }
   const Scene scene = SceneOfServer();
   if (wish.is_json) return QueueJson(rows, scene);
-  QueueFormat format = wish.format;
-  const char* preferred = std::getenv("SQUEUE_FORMAT");
-  if (format.letters.empty()) {
-    format.letters = wish.shows_steps                          ? kQueueSteps
-                     : wish.shows_start                        ? kQueueStart
-                     : wish.is_long                            ? kQueueLong
-                     : preferred != nullptr && *preferred != 0 ? std::string_view(preferred)
-                                                               : kQueueDefault;
-  }
-  format.has_header = !wish.has_no_header;
   std::string text;
   if (format.has_header && (wish.is_long || !wish.interval.empty())) {
     text = DateLine();
@@ -171,6 +214,8 @@ int SqueueMain(const std::vector<std::string>& words) {
   Wish wish;
   const std::vector<dialect::Option> options = Options(wish);
   if (Greets("squeue", "[OPTIONS]", options, words)) return 0;
+  Wish around;
+  if (const Status read = ReadEnvironment(Options(around), kVariables); !read) return FailAs("squeue", read.error());
   const auto parsed = dialect::ParseOptions(options, words);
   if (!parsed) return FailAs("squeue", parsed.error().message);
   for (const std::string& word : parsed->positional) {
@@ -179,6 +224,7 @@ int SqueueMain(const std::vector<std::string>& words) {
     if (!ids) return FailAs("squeue", "Unrecognized option: " + word);
     wish.jobs.insert(wish.jobs.end(), ids->begin(), ids->end());
   }
+  AddFromEnvironment(around, wish);
   for (;;) {
     auto api = Api::Connect();
     if (!api) return FailAs("squeue", api.error());

@@ -196,6 +196,8 @@ int RunJob(Wish& wish, const std::vector<std::string>& words, const dialect::Sur
   spec.wants_pty = wish.has_pty && ::isatty(STDIN_FILENO) == 1;
   dialect::slurm::Keep(spec, "submit-dir", around.directory);
   if (const Status finished = dialect::FinishSlurm(spec); !finished) return FailAs("srun", finished.error().message);
+  if (const Status place = dialect::CheckSlurmPlace(spec); !place)
+    return FailAs("srun", "Unable to allocate resources: " + place.error().message);
   if (spec.array) return FailAs("srun", "--array is sbatch's; srun runs one job");
   if (TakeClientFlag(spec, "test-only")) {
     std::fprintf(stderr, "srun: %s\n", dialect::Summarise(spec).c_str());
@@ -218,9 +220,11 @@ int SrunMain(const std::vector<std::string>& words) {
   Wish wish;
   const std::vector<dialect::Option> options = Options(wish, around);
   if (Greets("srun", "[OPTIONS] COMMAND [ARGS...]", options, words)) return 0;
-  const dialect::ParseRules rules{
-      .stops_at_first_positional = true, .allows_abbreviations = true, .allows_single_dash_long = false};
-  auto parsed = dialect::ParseOptions(options, words, rules);
+  if (!IsInsideJob(around.environment)) {
+    if (const Status read = dialect::ApplyCommandEnvironment("SLURM_", around, wish.spec); !read)
+      return FailAs("srun", read.error());
+  }
+  auto parsed = dialect::ReadSlurmWords(options, words, around, wish.spec);
   if (!parsed) return FailAs("srun", parsed.error().message);
   wish.command = std::move(parsed->positional);
   wish.command.insert(wish.command.end(), parsed->after_dashes.begin(), parsed->after_dashes.end());

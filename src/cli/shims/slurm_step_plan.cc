@@ -185,6 +185,10 @@ Result<StepAsk> ReadStepAsk(JobSpec& spec, const JobAround& around) {
   }
   if (!given("gpu-bind")) inherit("gpu-bind", "SLURM_GPU_BIND");
   DIVVY_CHECK(dialect::FinishSlurm(spec));
+  if (const Status place = dialect::CheckSlurmPlace(spec); !place) {
+    return InvalidArgument("Unable to create step for job " + around.id +
+                           ": More nodes requested than the job has: " + place.error().message);
+  }
 
   StepAsk ask;
   ask.tasks = std::max(spec.request.tasks, 1);

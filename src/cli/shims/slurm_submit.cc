@@ -20,6 +20,9 @@ namespace {
 
 namespace options = divvy::dialect::slurm;
 
+constexpr std::string_view kWrapped = "--wrap";
+constexpr std::string_view kStdin = "stdin";
+
 struct Script {
   std::string text;
   std::string path;  // For messages.
@@ -46,11 +49,11 @@ Result<Script> FindScript(const JobSpec& probe, const dialect::Parsed& parsed, c
                           const std::function<Result<std::string>()>& read_stdin) {
   if (const auto wrapped = options::Value(probe, "client.wrap")) {
     if (!parsed.positional.empty()) return InvalidArgument("Script arguments not permitted with --wrap option");
-    return Script{"#!/bin/sh\n# Made by sbatch --wrap.\n\n" + *wrapped + "\n", "--wrap", "wrap"};
+    return Script{"#!/bin/sh\n# Made by sbatch --wrap.\n\n" + *wrapped + "\n", std::string(kWrapped), "wrap"};
   }
   if (parsed.positional.empty() || parsed.positional.front() == "-") {
     DIVVY_TRY(std::string text, read_stdin());
-    return Script{std::move(text), "stdin", "sbatch"};
+    return Script{std::move(text), std::string(kStdin), "sbatch"};
   }
   const std::string& path = parsed.positional.front();
   auto text = around.read_file(path);
@@ -66,11 +69,10 @@ bool TakeClientFlag(JobSpec& spec, std::string_view name) {
 
 Result<BatchRequest> ReadBatchRequest(const std::vector<std::string>& words, const dialect::Surroundings& around,
                                       const std::function<Result<std::string>()>& read_stdin) {
-  const dialect::ParseRules rules{
-      .stops_at_first_positional = true, .allows_abbreviations = true, .allows_single_dash_long = false};
   // Once for the script's name alone; what counts is read after the script's own lines.
   JobSpec probe;
-  DIVVY_TRY(dialect::Parsed parsed, dialect::ParseOptions(dialect::SbatchOptions(probe, around), words, rules));
+  DIVVY_TRY(dialect::Parsed parsed,
+            dialect::ReadSlurmWords(dialect::SbatchOptions(probe, around), words, around, probe));
   parsed.positional.insert(parsed.positional.end(), parsed.after_dashes.begin(), parsed.after_dashes.end());
   DIVVY_TRY(const Script script, FindScript(probe, parsed, around, read_stdin));
   DIVVY_CHECK(CheckScript(script));
@@ -78,11 +80,12 @@ Result<BatchRequest> ReadBatchRequest(const std::vector<std::string>& words, con
   BatchRequest request;
   JobSpec& spec = request.spec;
   spec.script = script.text;
-  options::Keep(spec, "script", script.path);
+  const bool is_file = script.path != kWrapped && script.path != kStdin && !script.path.starts_with('/');
+  options::Keep(spec, "script", (is_file ? around.directory + "/" : "") + script.path);
   DIVVY_CHECK(dialect::ApplySlurmLines(script.text, script.path, around, spec));
   DIVVY_CHECK(dialect::ApplySbatchEnvironment(around, spec));
   DIVVY_TRY([[maybe_unused]] const dialect::Parsed again,
-            dialect::ParseOptions(dialect::SbatchOptions(spec, around), words, rules));
+            dialect::ReadSlurmWords(dialect::SbatchOptions(spec, around), words, around, spec));
   DIVVY_CHECK(dialect::FinishSlurm(spec));
   if (parsed.positional.size() > 1) spec.arguments.assign(parsed.positional.begin() + 1, parsed.positional.end());
   if (spec.name.empty()) spec.name = script.name;

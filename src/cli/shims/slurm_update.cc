@@ -47,7 +47,8 @@ Status ReadPriority(std::string_view name, std::string_view value, UpdateWish& w
   if (!EqualsIgnoringCase(value, "top")) {
     DIVVY_TRY(number, options::ParseCount(value, -1'000'000'000, 4'294'967'294));
   }
-  wish.update.priority = std::min<std::int64_t>(name == "nice" ? -number : number, 1'000'000'000);
+  constexpr std::int64_t kMost = 1'000'000;  // What an update takes; Slurm's own numbers go further.
+  wish.update.priority = std::clamp(name == "nice" ? -number : number, -kMost, kMost);
   return {};
 }
 

@@ -5,6 +5,7 @@
 #include <cctype>
 #include <cmath>
 #include <cstdio>
+#include <cstdlib>
 #include <ctime>
 #include <map>
 #include <tuple>
@@ -202,8 +203,10 @@ std::string Moment(std::optional<double> time, std::string_view none) {
   const auto seconds = static_cast<std::time_t>(*time);
   std::tm local{};
   ::localtime_r(&seconds, &local);
-  char text[32];
-  std::strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%S", &local);
+  const char* wanted = std::getenv("SLURM_TIME_FORMAT");
+  const bool is_own = wanted != nullptr && std::string_view(wanted).find('%') != std::string_view::npos;
+  char text[256];
+  if (std::strftime(text, sizeof text, is_own ? wanted : "%Y-%m-%dT%H:%M:%S", &local) == 0) return std::string(none);
   return text;
 }
 
@@ -262,7 +265,19 @@ std::vector<std::string> PoolsOf(const std::vector<std::string>& partitions) {
   return pools;
 }
 
+std::string LabelOf(const wire::JobDetail& job, const std::string& name, const std::string& none) {
+  const auto found = job.labels.find("slurm." + name);
+  return found == job.labels.end() || found->second.empty() ? none : found->second;
+}
+
 std::string OrNull(const std::string& text) { return text.empty() ? "(null)" : text; }
+
+std::string HeldGpus(const std::vector<std::int64_t>& gpus) {
+  if (gpus.empty()) return "";
+  IndexRanges indices;
+  for (const std::int64_t gpu : gpus) indices.Insert(static_cast<std::uint32_t>(gpu));
+  return "gpu:" + std::to_string(gpus.size()) + "(IDX:" + indices.ToString() + ")";
+}
 
 std::string Gres(const std::vector<wire::GpuView>& gpus) {
   std::string text;

@@ -22,6 +22,10 @@ struct Scene {
   std::int64_t memory_free_mib = 0;
   double load = 0;
   std::function<std::int64_t(const std::string& user)> uid_of = [](const std::string&) { return 0; };
+  /// "staff(50)" of a user: the name and the number of the first group.
+  std::function<std::pair<std::string, std::int64_t>(const std::string& user)> group_of = [](const std::string&) {
+    return std::pair<std::string, std::int64_t>("(null)", 0);
+  };
 };
 
 /// The parts of a job in full that listings show as well.
@@ -49,7 +53,7 @@ std::string JobIdText(const wire::JobView& job);
 std::string ArrayJobId(const wire::JobView& job);
 std::string ArrayTaskId(const wire::JobView& job);  // "3", "4-99%8", "N/A".
 
-/// Local time, "2026-03-01T16:00:00"; `none` for no time.
+/// Local time, "2026-03-01T16:00:00", or as SLURM_TIME_FORMAT has it ("%F %T"); `none` for no time.
 std::string Moment(std::optional<double> time, std::string_view none = "N/A");
 /// "0:05", "1:02:03", "1-02:03:04": as squeue has it.
 std::string Elapsed(double seconds);
@@ -72,6 +76,12 @@ std::string Partition(const wire::JobView& job);
 std::vector<std::string> PoolsOf(const std::vector<std::string>& partitions);
 /// "(null)" for an empty text.
 std::string OrNull(const std::string& text);
+
+/// What the job said for --NAME; `none` where it said nothing.
+std::string LabelOf(const wire::JobDetail& job, const std::string& name, const std::string& none = "(null)");
+
+/// "gpu:3(IDX:0-1,3)": the GPUs that a job holds; "" for none.
+std::string HeldGpus(const std::vector<std::int64_t>& gpus);
 
 /// "gpu:nvidia_h100_80gb_hbm3:8": what sinfo's GRES column shows. Different models are joined with ','.
 std::string Gres(const std::vector<wire::GpuView>& gpus);

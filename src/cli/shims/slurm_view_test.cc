@@ -5,9 +5,12 @@
 
 #include <cstdlib>
 #include <ctime>
+#include <memory>
 
+#include "base/text.h"
 #include "cli/shims/slurm_accounting.h"
 #include "cli/shims/slurm_common.h"
+#include "cli/shims/slurm_fetch.h"
 #include "cli/shims/slurm_nodes.h"
 #include "cli/shims/slurm_queue.h"
 #include "cli/shims/slurm_show.h"
@@ -130,6 +133,36 @@ TEST(Squeue, NamesTakeTwentyLettersEach) {
   EXPECT_FALSE(FormatQueue({}, format, Here()));
 }
 
+TEST(Squeue, ColumnsOfAJobsFullAnswerAreAskedForOnlyWhereTheyAreShown) {
+  EXPECT_FALSE(QueueNeedsDetail({.letters = "%i %t %R", .names = "", .sort = "", .has_header = true}));
+  EXPECT_TRUE(QueueNeedsDetail({.letters = "%i %Z", .names = "", .sort = "", .has_header = true}));
+  EXPECT_TRUE(QueueNeedsDetail({.letters = "", .names = "jobid,stdout", .sort = "", .has_header = true}));
+  wire::JobDetail detail;
+  detail.directory = "/w";
+  detail.output = "/w/slurm-17.out";
+  detail.labels = {{"slurm.script", "/w/t.sh"}, {"slurm.cpus-per-task", "4"}};
+  QueueRow row{Job(17, "running"), std::nullopt, std::make_shared<const wire::JobDetail>(detail)};
+  QueueFormat format{.letters = "%Z|%o|%v", .names = "", .sort = "", .has_header = false};
+  EXPECT_EQ(*FormatQueue({row}, format, Here()), "/w|/w/t.sh|(null)\n");
+  format.names = "stdout:.16,stderr:16,cpus-per-task:.2";
+  EXPECT_EQ(*FormatQueue({row}, format, Here()), " /w/slurm-17.out/w/slurm-17.out  4\n");
+  const std::string json = QueueJson({row}, Here());
+  for (const char* part :
+       {"\"errors\":[]", "\"job_id\":17", "\"job_state\":\"RUNNING\"", "\"standard_output\":\"/w/slurm-17.out\"",
+        "\"current_working_directory\":\"/w\"", "\"cpus_per_task\":4"}) {
+    EXPECT_NE(json.find(part), std::string::npos) << part << "\n" << json;
+  }
+}
+
+TEST(Squeue, AllIsEveryColumn) {
+  const std::string text = Queue({Job(17, "running", "train")}, "%all");
+  EXPECT_EQ(text.find("JOBID|"), 0u);
+  EXPECT_NE(text.find("|train|"), std::string::npos);
+  QueueFormat format;
+  format.names = "ALL";
+  EXPECT_TRUE(FormatQueue(Rows({Job(17, "running")}), format, Here()));
+}
+
 TEST(Squeue, SortsByLetters) {
   QueueFormat format;
   format.letters = "%i";
@@ -210,6 +243,16 @@ TEST(Sinfo, ListingsAreSlurms) {
   EXPECT_FALSE(FormatNodes(Node(), "%q", "", true));
 }
 
+TEST(Sinfo, APartitionThatIsAskedForHasTheServerInIt) {
+  NodeRow row = Node();
+  row.partition = "gpu";
+  EXPECT_EQ(*FormatNodes(row, "%P %R %D", "", false), "gpu gpu 1\n");
+  EXPECT_NE(ShowPartition(row, false).find("PartitionName=gpu\n"), std::string::npos);
+  EXPECT_NE(ShowPartition(row, false).find("Default=NO"), std::string::npos);
+  EXPECT_NE(NodesJson(Node()).find("\"tres_used\":\"cpu=1,mem=1024M,gres/gpu=3\""), std::string::npos)
+      << NodesJson(Node());
+}
+
 TEST(Sinfo, StateFollowsTheGpus) {
   NodeRow row = Node();
   EXPECT_EQ(NodeState(row), "mixed");
@@ -222,7 +265,7 @@ TEST(Sinfo, StateFollowsTheGpus) {
   EXPECT_EQ(NodeState(row), "drained");
 }
 
-std::string Accounts(std::vector<AccountRow> rows, std::vector<std::string> fields, char delimiter = 0,
+std::string Accounts(std::vector<AccountRow> rows, std::vector<std::string> fields, const std::string& delimiter = "",
                      bool has_header = true) {
   AccountFormat format{
       .fields = std::move(fields), .delimiter = delimiter, .ends_with_delimiter = false, .has_header = has_header};
@@ -246,12 +289,60 @@ TEST(Sacct, DefaultColumnsAreSlurms) {
 TEST(Sacct, ParsableAndWidths) {
   AccountRow job{.job = Job(17, "cancelled", "train")};
   job.job.signal = 15;
-  EXPECT_EQ(Accounts({job}, {"jobid", "STATE", "ExitCode", "Elapsed", "Start"}, '|'),
+  EXPECT_EQ(Accounts({job}, {"jobid", "STATE", "ExitCode", "Elapsed", "Start"}, "|"),
             "JobID|State|ExitCode|Elapsed|Start\n17|CANCELLED by 0|0:15|00:00:00|Unknown\n");
-  EXPECT_EQ(Accounts({job}, {"State%5", "JobName%-8"}, 0, false), "CANC+ train    \n");
+  EXPECT_EQ(Accounts({job}, {"State%5", "JobName%-8"}, "", false), "CANC+ train    \n");
   EXPECT_EQ(Accounts({}, {"Nonsense"}), "ERROR Invalid field requested: \"Nonsense\"");
   EXPECT_TRUE(NeedsDetail({"JobID", "maxrss%20"}));
   EXPECT_FALSE(NeedsDetail({"JobID", "State"}));
+}
+
+TEST(Sacct, FieldsAreFoundByTheirBeginning) {
+  const AccountRow job{.job = Job(17, "failed")};
+  EXPECT_EQ(Accounts({job}, {"jobidr", "Alloc", "parti"}, "::", false), "17::1::main\n");
+  const std::string names = AccountFieldNames();
+  std::vector<std::string> all;
+  for (const std::string_view name : SplitWords(names)) all.emplace_back(name);
+  EXPECT_GE(all.size(), 110u);
+  EXPECT_EQ(Accounts({job}, all, "|", false).find("ERROR"), std::string::npos);
+}
+
+TEST(Sacct, JsonTellsHowAJobEnded) {
+  AccountRow job{.job = Job(17, "cancelled", "train")};
+  job.job.start_time = kNow - 9;
+  job.job.signal = 15;
+  job.labels = {{"slurm.wckey", "night"}};
+  AccountRow step = job;
+  step.is_step = true;
+  const std::string json = AccountsJson({job, step}, Here());
+  for (const char* part : {"\"job_id\":17", "\"current\":\"CANCELLED\"", "\"status\":\"SIGNALED\"", "\"signal_id\":15",
+                           "\"id\":\"17.batch\"", "\"wckey\":\"night\"", "\"type\":\"cpu\""}) {
+    EXPECT_NE(json.find(part), std::string::npos) << part << "\n" << json;
+  }
+}
+
+TEST(Arrays, AWholeArrayIsToldFromItsElements) {
+  wire::JobView array = Job(2, "queued");
+  array.array_indices = "3";
+  EXPECT_TRUE(IsWholeArray(array)) << "one element is left to begin";
+  array.array_indices.clear();
+  array.count = 0;
+  EXPECT_TRUE(IsWholeArray(array));
+  wire::JobView element = Job(3, "running");
+  element.array_id = JobId(2);
+  element.array_index = 0;
+  EXPECT_FALSE(IsWholeArray(element));
+  EXPECT_FALSE(IsWholeArray(Job(4, "running")));
+}
+
+TEST(Scontrol, DetailsSayWhichGpusOfWhichNode) {
+  wire::JobDetail job;
+  job.id = JobId(17);
+  job.state = "running";
+  job.start_time = kNow - 65;
+  job.gpus = {0, 1, 3};
+  const std::string text = ShowJob(job, Here(), {.is_one_line = false, .has_details = true});
+  EXPECT_NE(text.find("     Nodes=n1 CPU_IDs=(null) Mem=0 GRES=gpu:3(IDX:0-1,3)\n"), std::string::npos) << text;
 }
 
 TEST(Scontrol, ShowsAJobInSlurmsWords) {
@@ -271,7 +362,7 @@ TEST(Scontrol, ShowsAJobInSlurmsWords) {
   job.account = "vision";
   job.qos = "high";
   job.labels = {{"slurm.script", "t.sh"}};
-  const std::string text = ShowJob(job, Here(), false);
+  const std::string text = ShowJob(job, Here(), {});
   for (const char* part :
        {"JobId=17 JobName=train\n   UserId=root(0)", "JobState=RUNNING Reason=None Dependency=(null)\n",
         "Account=vision QOS=high", "Partition=gpu ", "RunTime=00:01:05 TimeLimit=01:00:00",
@@ -279,7 +370,7 @@ TEST(Scontrol, ShowsAJobInSlurmsWords) {
         "StdOut=/w/slurm-17.out\n", "TresPerNode=gres:gpu:2\n", "GRES=gpu:2(IDX:0,3)"}) {
     EXPECT_NE(text.find(part), std::string::npos) << part << "\n" << text;
   }
-  const std::string line = ShowJob(job, Here(), true);
+  const std::string line = ShowJob(job, Here(), {.is_one_line = true, .has_details = false});
   EXPECT_EQ(line.find('\n'), line.size() - 1);
 }
 

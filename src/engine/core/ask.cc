@@ -10,9 +10,9 @@ Together WidestOf(const Ask& ask) {
   return std::max(ask.widest, ask.requires_together ? ask.together : Together::kAnywhere);
 }
 
-std::int64_t LeastGpuMilli(const Ask& ask) {
+std::int64_t LeastGpuParts(const Ask& ask) {
   std::int64_t sum = 0;
-  for (const TaskGroup& group : ask.groups) sum += std::int64_t{group.least} * group.alternatives.front().gpu_milli();
+  for (const TaskGroup& group : ask.groups) sum += std::int64_t{group.least} * group.alternatives.front().gpu_parts();
   return sum;
 }
 
@@ -30,6 +30,12 @@ bool WantsGpu(const Ask& ask) {
 bool IsElastic(const Ask& ask) {
   return std::any_of(ask.groups.begin(), ask.groups.end(),
                      [](const TaskGroup& group) { return group.most > group.least; });
+}
+
+GpuUse UseOf(const Ask& ask, const Piece& piece) {
+  const std::int64_t parts = ShapeOf(ask, piece).gpu_parts();
+  const std::vector<std::int16_t>& speeds = ask.groups[piece.group].speeds;
+  return {parts, piece.alternative < speeds.size() ? parts * speeds[piece.alternative] / 1000 : parts};
 }
 
 }  // namespace divvy::core

@@ -41,6 +41,8 @@ struct TaskGroup {
   std::vector<Shape> alternatives;
   std::int32_t least = 1;
   std::int32_t most = 1;  // Beyond `least`: takes more when nobody else can use it, and gives it back first.
+  /// How fast a task is on each of the alternatives, in thousandths of the fastest. Empty: equally fast.
+  std::vector<std::int16_t> speeds;
 
   friend auto operator<=>(const TaskGroup&, const TaskGroup&) = default;
 };
@@ -63,8 +65,8 @@ struct Ask {
 Together ClosestOf(const Ask& ask);
 Together WidestOf(const Ask& ask);
 
-/// Milli of GPU that the least number of tasks takes, in the first alternative.
-std::int64_t LeastGpuMilli(const Ask& ask);
+/// Parts of GPU that the least number of tasks takes, in the first alternative.
+std::int64_t LeastGpuParts(const Ask& ask);
 int LeastTasks(const Ask& ask);
 bool WantsGpu(const Ask& ask);
 bool IsElastic(const Ask& ask);
@@ -81,5 +83,19 @@ struct Piece {
 inline const Shape& ShapeOf(const Ask& ask, const Piece& piece) {
   return ask.groups[piece.group].alternatives[piece.alternative];
 }
+
+/// What a piece takes of GPUs, and what that is worth to its job: a GPU on which it runs at 0.55 is 0.55 of one.
+struct GpuUse {
+  std::int64_t parts = 0;
+  std::int64_t worth = 0;
+
+  GpuUse& operator+=(const GpuUse& more) {
+    parts += more.parts;
+    worth += more.worth;
+    return *this;
+  }
+  GpuUse operator-() const { return {-parts, -worth}; }
+};
+GpuUse UseOf(const Ask& ask, const Piece& piece);
 
 }  // namespace divvy::core

@@ -15,13 +15,13 @@ bool RefusesJobs(const Cap& cap, const CapUse& beside) {
   return cap.limit > 0 && cap.running + beside.jobs >= cap.limit;
 }
 
-bool RefusesGpus(const Cap& cap, std::int64_t milli, const CapUse& beside) {
-  return cap.milli_limit > 0 && milli > 0 && cap.milli + beside.milli + milli > cap.milli_limit;
+bool RefusesGpus(const Cap& cap, std::int64_t parts, const CapUse& beside) {
+  return cap.parts_limit > 0 && parts > 0 && cap.parts + beside.parts + parts > cap.parts_limit;
 }
 
-std::optional<CapIndex> RefusedBy(const Cluster::State& state, const std::vector<CapIndex>& caps, std::int64_t milli) {
+std::optional<CapIndex> RefusedBy(const Cluster::State& state, const std::vector<CapIndex>& caps, std::int64_t parts) {
   for (const CapIndex cap : caps) {
-    if (Refuses(state.caps[cap], milli)) return cap;
+    if (Refuses(state.caps[cap], parts)) return cap;
   }
   return std::nullopt;
 }
@@ -30,8 +30,8 @@ std::int64_t RoomToGrow(const Cluster::State& state, const std::vector<CapIndex>
   std::int64_t room = kNoBound;
   for (const CapIndex index : caps) {
     const Cap& cap = state.caps[index];
-    if (cap.milli_limit == 0) continue;
-    const std::int64_t left = cap.milli_limit - cap.milli - KeptOfCap(state, index, kNever, IsAnybody).milli;
+    if (cap.parts_limit == 0) continue;
+    const std::int64_t left = cap.parts_limit - cap.parts - KeptOfCap(state, index, kNever, IsAnybody).parts;
     room = std::min(room, std::max<std::int64_t>(left, 0));
   }
   return room;
@@ -46,13 +46,13 @@ CapUse LeavingOf(const Cluster::State& state, CapIndex cap) {
     const Run& run = state.running.at(id);
     if (!IsCountedIn(state.classes[run.job_class].key, cap)) continue;
     for (const Piece& piece : run.is_leaving ? run.pieces : run.leaving) {
-      use.milli += ShapeOf(state.ask_of(run), piece).gpu_milli();
+      use.parts += ShapeOf(state.ask_of(run), piece).gpu_parts();
     }
     const auto moving = state.moving.find(id);
     if (run.is_leaving && moving == state.moving.end()) use.jobs += 1;
     if (moving == state.moving.end()) continue;
     for (const Piece& piece : moving->second.to) {
-      use.milli -= ShapeOf(state.asks[moving->second.ask], piece).gpu_milli();
+      use.parts -= ShapeOf(state.asks[moving->second.ask], piece).gpu_parts();
     }
   }
   return use;
@@ -71,11 +71,11 @@ bool FitsItsCaps(const Cluster::State& state, ClassIndex index, const std::vecto
     const CapUse leaving = LeavingOf(state, cap);
     CapUse beside = ClaimedOf(state, cap);
     beside.jobs -= leaving.jobs;
-    beside.milli -= leaving.milli;
+    beside.parts -= leaving.parts;
     for (const CapLoss& loss : losses) {
-      if (IsCountedIn(state.classes[loss.job_class].key, cap)) beside.milli -= loss.milli;
+      if (IsCountedIn(state.classes[loss.job_class].key, cap)) beside.parts -= loss.parts;
     }
-    return Refuses(state.caps[cap], job_class.least_milli, beside);
+    return Refuses(state.caps[cap], job_class.least_parts, beside);
   });
 }
 

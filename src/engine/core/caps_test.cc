@@ -13,6 +13,8 @@
 namespace divvy::core {
 namespace {
 
+constexpr std::int64_t kGpu = placement::kGpuParts;
+
 using std::chrono::hours;
 using Ids = std::vector<std::uint64_t>;
 
@@ -34,9 +36,9 @@ void Wait(Cluster& cluster, std::uint64_t id, const Ask& ask, std::vector<CapInd
 
 TEST(Caps, CountWhatJobsHold) {
   Cluster cluster = MakeCluster(1, 8);
-  const CapIndex cap = cluster.AddCap("user ada", 0, 2'500);
+  const CapIndex cap = cluster.AddCap("user ada", 0, 5 * kGpu / 2);
   for (std::uint64_t id = 1; id <= 4; ++id) Wait(cluster, id, GpuAsk(1), {cap});
-  Wait(cluster, 5, ShareAsk(500), {cap});
+  Wait(cluster, 5, ShareAsk(5000), {cap});
   Wait(cluster, 6, GpuAsk(3), {});
   // The smallest first: half a GPU, then two whole ones.
   EXPECT_EQ(Started(cluster.Decide(At(0))), (Ids{5, 1, 2, 6}));
@@ -49,7 +51,7 @@ TEST(Caps, CountWhatJobsHold) {
 
 TEST(Caps, OnGpusLetJobsWithoutGpusStart) {
   Cluster cluster = MakeCluster(1, 8);
-  const CapIndex cap = cluster.AddCap("user ada", 0, 1'000);
+  const CapIndex cap = cluster.AddCap("user ada", 0, kGpu);
   Wait(cluster, 1, GpuAsk(1), {cap});
   Wait(cluster, 2, GpuAsk(0), {cap});
   Wait(cluster, 3, GpuAsk(1), {cap});
@@ -61,7 +63,7 @@ TEST(Caps, OnGpusLetJobsWithoutGpusStart) {
 
 TEST(Caps, ASmallerJobStartsWhereALargerOneHasNoRoom) {
   Cluster cluster = MakeCluster(1, 8);
-  const CapIndex cap = cluster.AddCap("group eval", 0, 4'000);
+  const CapIndex cap = cluster.AddCap("group eval", 0, 4 * kGpu);
   Wait(cluster, 1, GpuAsk(3), {cap});
   cluster.Decide(At(0));
   Wait(cluster, 2, GpuAsk(2), {cap});
@@ -74,12 +76,12 @@ TEST(Caps, ASmallerJobStartsWhereALargerOneHasNoRoom) {
 
 TEST(Caps, ThatAreRaisedLetStartAndThatAreLoweredStopNobody) {
   Cluster cluster = MakeCluster(1, 8);
-  const CapIndex cap = cluster.AddCap("user ada", 0, 2'000);
+  const CapIndex cap = cluster.AddCap("user ada", 0, 2 * kGpu);
   for (std::uint64_t id = 1; id <= 6; ++id) Wait(cluster, id, GpuAsk(1), {cap});
   EXPECT_EQ(cluster.Decide(At(0)).starts.size(), 2u);
-  cluster.SetCap(cap, 0, 4'000);
+  cluster.SetCap(cap, 0, 4 * kGpu);
   EXPECT_EQ(cluster.Decide(At(1)).starts.size(), 2u);
-  cluster.SetCap(cap, 0, 1'000);
+  cluster.SetCap(cap, 0, kGpu);
   EXPECT_EQ(cluster.running_count(), 4u);
   cluster.Finish(JobId(1), At(2));
   EXPECT_TRUE(cluster.Decide(At(2)).starts.empty());
@@ -91,7 +93,7 @@ TEST(Caps, KeepRoomForWhoIsPromisedAStart) {
   Rules rules;
   rules.order = Order::kFifo;
   Cluster cluster = MakeCluster(2, 4, rules);
-  const CapIndex cap = cluster.AddCap("user ada", 0, 4'000);
+  const CapIndex cap = cluster.AddCap("user ada", 0, 4 * kGpu);
   cluster.Adopt(MakeJob(cluster, 1, GpuAsk(2), At(0), hours(1)), {{0, 3, 0, 0}}, At(0), At(0));
   cluster.Adopt(MakeJob(cluster, 2, GpuAsk(2), At(0), hours(1)), {{1, 3, 0, 0}}, At(0), At(0));
   Wait(cluster, 3, GpuAsk(4), {cap}, hours(1));
@@ -108,7 +110,7 @@ TEST(Caps, KeepRoomForWhoIsPromisedAStart) {
 
 TEST(Caps, BoundTheGrowthOfElasticJobs) {
   Cluster cluster = MakeCluster(1, 8);
-  const CapIndex cap = cluster.AddCap("user ada", 0, 4'000);
+  const CapIndex cap = cluster.AddCap("user ada", 0, 4 * kGpu);
   Wait(cluster, 1, GpuAsk(1, 2, 6), {cap});
   cluster.Decide(At(0));
   ASSERT_EQ(cluster.running(JobId(1))->pieces.size(), 4u);
@@ -141,7 +143,7 @@ class CapOverTwoKinds : public testing::Test {
   }
 
   Cluster cluster = MakeCluster(0, 0);
-  CapIndex cap = cluster.AddCap("user ada", 0, 4'000);
+  CapIndex cap = cluster.AddCap("user ada", 0, 4 * kGpu);
 };
 
 TEST_F(CapOverTwoKinds, WhatIsGivenBackLetsAnotherStartElsewhere) {
@@ -183,14 +185,14 @@ class ResizedUnderACap : public testing::Test {
   GpuMask Held() { return GpusOf(*cluster.running(JobId(1))); }
 
   Cluster cluster = MakeCluster(1, 8);
-  CapIndex cap = cluster.AddCap("user ada", 0, 4'000);
+  CapIndex cap = cluster.AddCap("user ada", 0, 4 * kGpu);
 };
 
 TEST_F(ResizedUnderACap, OneGrowsUpToItAndGivesBackForAnotherOfTheCap) {
   EXPECT_NE(Grow(1), 0);
   EXPECT_NE(Grow(1), 0);
   EXPECT_EQ(Grow(1), 0);
-  EXPECT_EQ(cluster.state().caps[cap].milli, 4'000);
+  EXPECT_EQ(cluster.state().caps[cap].parts, 4 * placement::kGpuParts);
   // Four GPUs are free, but within the cap there is room only where the elastic job gives back.
   Wait(cluster, 2, GpuAsk(1), {cap});
   EXPECT_TRUE(cluster.Decide(At(2)).starts.empty());
@@ -201,14 +203,14 @@ TEST_F(ResizedUnderACap, OneGrowsUpToItAndGivesBackForAnotherOfTheCap) {
   EXPECT_EQ(AskedOf(*cluster.running(JobId(1))), given.front().parts.front().gpus);
   Resize(cluster, JobId(1), static_cast<GpuMask>(Held() & ~given.front().parts.front().gpus), 0, At(3));
   EXPECT_EQ(Started(cluster.Decide(At(3))), (Ids{2}));
-  EXPECT_EQ(cluster.state().caps[cap].milli, 4'000);
+  EXPECT_EQ(cluster.state().caps[cap].parts, 4 * placement::kGpuParts);
   EXPECT_EQ(cluster.CheckInvariants(), "");
 }
 
 TEST_F(ResizedUnderACap, NothingIsAskedBackForWhoseCapIsFullAllTheSame) {
   cluster.SetCap(cap, 0, 0);
   EXPECT_NE(Grow(1), 0);
-  const CapIndex other = cluster.AddCap("user bob", 0, 1'000);
+  const CapIndex other = cluster.AddCap("user bob", 0, kGpu);
   cluster.Adopt(Capped(cluster, 4, GpuAsk(1), {other}), {{0, 0x80, 0, 0}}, At(1), At(1));
   Wait(cluster, 5, GpuAsk(1), {other});
   cluster.Decide(At(1));
@@ -216,7 +218,7 @@ TEST_F(ResizedUnderACap, NothingIsAskedBackForWhoseCapIsFullAllTheSame) {
 }
 
 TEST_F(ResizedUnderACap, GrowthLeavesWhatIsPromisedWithinIt) {
-  cluster.SetCap(cap, 0, 5'000);
+  cluster.SetCap(cap, 0, 5 * kGpu);
   cluster.Adopt(MakeJob(cluster, 4, GpuAsk(4), At(0), hours(1)), {{0, 0xf0, 0, 0}}, At(0), At(0));
   Wait(cluster, 5, GpuAsk(3), {cap});
   cluster.Decide(At(1));
@@ -228,7 +230,7 @@ TEST(Caps, ATakerWhoseCapIsFullTakesNothing) {
   Rules rules;
   rules.preempts = true;
   TakingWorld world(1, 2, rules);
-  const CapIndex cap = world.cluster.AddCap("user ada", 0, 1'000);
+  const CapIndex cap = world.cluster.AddCap("user ada", 0, kGpu);
   world.Run(world.Make(1, GpuAsk(1)), {{0, 1, 0, 0}});
   Job held = world.Make(2, GpuAsk(1));
   held.caps = {cap};
@@ -240,7 +242,7 @@ TEST(Caps, ATakerWhoseCapIsFullTakesNothing) {
   world.jobs[3] = taker;
   world.Wait(taker);
   EXPECT_TRUE(world.Round(100).takings.empty());
-  world.cluster.SetCap(cap, 0, 2'000);
+  world.cluster.SetCap(cap, 0, 2 * kGpu);
   EXPECT_EQ(TakenBy(world.Round(101)), (Ids{1}));
 }
 
@@ -248,7 +250,7 @@ TEST(Caps, TakersOfOneCapTakeNoMoreThanItLetsStart) {
   Rules rules;
   rules.preempts = true;
   TakingWorld world(1, 2, rules);
-  const CapIndex cap = world.cluster.AddCap("user ada", 0, 1'000);
+  const CapIndex cap = world.cluster.AddCap("user ada", 0, kGpu);
   world.Run(world.Make(1, GpuAsk(1)), {{0, 1, 0, 0}});
   world.Run(world.Make(2, GpuAsk(1)), {{0, 2, 0, 0}});
   for (std::uint64_t id = 3; id <= 4; ++id) {
@@ -263,7 +265,7 @@ TEST(Caps, TakersOfOneCapTakeNoMoreThanItLetsStart) {
 
 TEST(Caps, AreNamedWithTheirFigures) {
   Cluster cluster = MakeCluster(1, 8);
-  const CapIndex cap = cluster.AddCap("user ada", 0, 3'000);
+  const CapIndex cap = cluster.AddCap("user ada", 0, 3 * kGpu);
   Wait(cluster, 1, GpuAsk(2), {cap});
   cluster.Decide(At(0));
   Wait(cluster, 2, GpuAsk(2), {cap});
@@ -275,8 +277,8 @@ TEST(Caps, AreNamedWithTheirFigures) {
   EXPECT_EQ(blocker.kind, BlockerKind::kGpuCap);
   EXPECT_EQ(blocker.text, "user ada holds 2 GPUs of at most 3 GPUs; this needs 2 GPUs more");
   EXPECT_EQ(blocker.rule, "limit of user ada: 3 GPUs at once");
-  EXPECT_EQ(blocker.needed, 2'000);
-  EXPECT_EQ(blocker.available, 1'000);
+  EXPECT_EQ(blocker.needed, 2 * kGpu);
+  EXPECT_EQ(blocker.available, kGpu);
   ASSERT_EQ(blocker.holders.size(), 1u);
   EXPECT_EQ(blocker.holders.front().job, JobId(1));
   EXPECT_EQ(second.start.typical, At(3600));
@@ -292,7 +294,7 @@ TEST(Caps, AreNamedWithTheirFigures) {
 
 TEST(Caps, RefuseWhatIsMoreThanTheyAllow) {
   Cluster cluster = MakeCluster(2, 8);
-  const CapIndex cap = cluster.AddCap("user ada", 0, 2'500);
+  const CapIndex cap = cluster.AddCap("user ada", 0, 5 * kGpu / 2);
   EXPECT_TRUE(FeasibleForCaps(cluster, GpuAsk(2), {cap}));
   EXPECT_TRUE(FeasibleForCaps(cluster, GpuAsk(8), {}));
   const Status refused = FeasibleForCaps(cluster, GpuAsk(1, 3), {cap});

@@ -44,9 +44,9 @@ NodeIndex Cluster::AddNode(NodeFacts facts) {
   s.must_find_head = true;
   s.Rebuild(index);
   s.Grow(index);
-  std::int64_t milli = 0;
-  for (const Node& one : s.nodes) milli += std::int64_t{one.facts.gpus} * placement::kGpuMilli;
-  s.teams.SetCapacity(milli);
+  std::int64_t parts = 0;
+  for (const Node& one : s.nodes) parts += std::int64_t{one.facts.gpus} * placement::kGpuParts;
+  s.teams.SetCapacity(parts);
   return index;
 }
 
@@ -152,29 +152,29 @@ const Teams& Cluster::teams() const { return state_->teams; }
 void Cluster::RecountTeams(Time now) {
   State& s = *state_;
   std::int64_t capacity = 0;
-  for (const Node& node : s.nodes) capacity += std::int64_t{node.facts.gpus} * placement::kGpuMilli;
+  for (const Node& node : s.nodes) capacity += std::int64_t{node.facts.gpus} * placement::kGpuParts;
   s.teams.SetCapacity(capacity);
   for (const auto& [id, run] : s.running) {
     const JobClass& job_class = s.classes[run.job_class];
-    s.teams.AddRunning(job_class.key.team, s.MilliOf(run), job_class.is_firm(), now);
+    s.teams.AddRunning(job_class.key.team, s.UseOf(run), job_class.is_firm(), now);
   }
   for (const auto& [id, entry] : s.waiting) {
     if (entry.lane != Waiting::Lane::kReady) continue;
     const JobClass& job_class = s.classes[entry.job_class];
-    s.teams.AddWaiting(job_class.key.team, job_class.least_milli * entry.count);
+    s.teams.AddWaiting(job_class.key.team, job_class.least_parts * entry.count);
   }
   s.team_fronts.clear();  // Whoever asks before the next decision gets each job's own.
   s.FreshenAll();
 }
 
-CapIndex Cluster::AddCap(std::string name, int limit, std::int64_t milli_limit) {
-  state_->caps.push_back({std::move(name), limit, 0, {}, milli_limit, 0});
+CapIndex Cluster::AddCap(std::string name, int limit, std::int64_t parts_limit) {
+  state_->caps.push_back({std::move(name), limit, 0, {}, parts_limit, 0});
   return static_cast<CapIndex>(state_->caps.size() - 1);
 }
 
-void Cluster::SetCap(CapIndex cap, int limit, std::int64_t milli_limit) {
+void Cluster::SetCap(CapIndex cap, int limit, std::int64_t parts_limit) {
   state_->caps[cap].limit = limit;
-  state_->caps[cap].milli_limit = milli_limit;
+  state_->caps[cap].parts_limit = parts_limit;
   for (const ClassIndex index : state_->caps[cap].classes) state_->Freshen(index);
   state_->take_epoch += 1;
 }
@@ -211,7 +211,7 @@ ClassIndex Cluster::State::ClassOf(const Job& job) {
   if (is_new) {
     JobClass job_class;
     job_class.key = at->first;
-    job_class.least_milli = LeastGpuMilli(asks[job.ask]);
+    job_class.least_parts = LeastGpuParts(asks[job.ask]);
     job_class.wants_gpu = WantsGpu(asks[job.ask]);
     Front front;
     front.wants_gpu = job_class.wants_gpu;
@@ -232,8 +232,8 @@ Standing Cluster::State::StandingOf(ClassIndex index, const Place& place) const 
   const TeamIndex team = job_class.key.team;
   const std::size_t at = FrontOf(index);
   const bool has_front = at < team_fronts.size() && team_fronts[at].is_set;
-  const std::int64_t front = has_front ? team_fronts[at].milli : job_class.least_milli;
-  return {place, job_class.least_milli, predicted, team, front, PoolOf(index)};
+  const std::int64_t front = has_front ? team_fronts[at].parts : job_class.least_parts;
+  return {place, job_class.least_parts, predicted, team, front, PoolOf(index)};
 }
 
 Key Cluster::State::KeyAt(ClassIndex index, const Place& place, Time now) const {
@@ -264,8 +264,8 @@ void Cluster::State::FindTeamFronts(Time now) {
     if (first[at] == kNone) continue;
     TeamFront& front = team_fronts[at];
     front.is_set = true;
-    front.milli = classes[first[at]].least_milli;
-    RankTeam(teams, classes[first[at]].key.team, front.milli, now, front.rank.data());
+    front.parts = classes[first[at]].least_parts;
+    RankTeam(teams, classes[first[at]].key.team, front.parts, now, front.rank.data());
   }
 }
 
@@ -292,7 +292,7 @@ void Cluster::State::LineUp(Waiting& entry) {
   const bool is_first = was_empty || entry.place < job_class.line.At(job_class.line.begin()).place;
   job_class.line.Insert(entry.place, entry.count);
   entry.lane = Waiting::Lane::kReady;
-  teams.AddWaiting(job_class.key.team, job_class.least_milli * entry.count);
+  teams.AddWaiting(job_class.key.team, job_class.least_parts * entry.count);
   take_epoch += 1;
   // Behind an equal that could not start, nobody can.
   fronts[entry.job_class].is_waiting = true;
@@ -320,7 +320,7 @@ void Cluster::State::StepOut(JobId id, const Waiting& entry) {
   JobClass& job_class = classes[entry.job_class];
   const bool was_first = job_class.line.At(job_class.line.begin()).place.id == id;
   job_class.line.Erase(entry.place);
-  teams.AddWaiting(job_class.key.team, -job_class.least_milli * entry.count);
+  teams.AddWaiting(job_class.key.team, -job_class.least_parts * entry.count);
   if (job_class.line.empty()) {
     fronts[entry.job_class].is_waiting = false;
     for (const CapIndex cap : job_class.key.caps) caps[cap].classes.erase(entry.job_class);

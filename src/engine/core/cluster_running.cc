@@ -36,10 +36,10 @@ Time EndOf(const Rules& rules, const Run& run, Time now) {
   return EndOf(rules, run.started, run.end, run.predicted_end, now);
 }
 
-std::int64_t Cluster::State::MilliOf(const Run& run) const {
-  std::int64_t milli = 0;
-  for (const Piece& piece : run.pieces) milli += ShapeOf(ask_of(run), piece).gpu_milli();
-  return milli;
+GpuUse Cluster::State::UseOf(const Run& run) const {
+  GpuUse use;
+  for (const Piece& piece : run.pieces) use += core::UseOf(ask_of(run), piece);
+  return use;
 }
 
 std::uint64_t Cluster::State::DrawOf(JobId entry) const {
@@ -89,23 +89,24 @@ void Cluster::State::DropPiece(JobId job, const Piece& piece) {
   Grow(piece.node);
 }
 
-void Cluster::State::CountStart(const JobClass& job_class, std::int64_t milli, int jobs, Time now) {
-  teams.AddRunning(job_class.key.team, milli, job_class.is_firm(), now);
+void Cluster::State::CountStart(const JobClass& job_class, GpuUse use, int jobs, Time now) {
+  const std::int64_t parts = use.parts;
+  teams.AddRunning(job_class.key.team, use, job_class.is_firm(), now);
   take_epoch += 1;
-  if (milli < 0) {
+  if (parts < 0) {
     for (const ClassIndex index : std::exchange(team_blocked, {})) Freshen(index);
   }
   for (const CapIndex cap : job_class.key.caps) {
     caps[cap].running += jobs;
-    caps[cap].milli += milli;
-    if ((jobs >= 0 && milli >= 0) || !caps[cap].is_bound()) continue;
+    caps[cap].parts += parts;
+    if ((jobs >= 0 && parts >= 0) || !caps[cap].is_bound()) continue;
     for (const ClassIndex index : caps[cap].classes) Freshen(index);
   }
 }
 
 void Cluster::State::AddRun(Run run, Time now) {
   const JobId id = run.id;
-  CountStart(classes[run.job_class], MilliOf(run), 1, now);
+  CountStart(classes[run.job_class], UseOf(run), 1, now);
   for (const Piece& piece : run.pieces) TakePiece(id, run, piece);
   if (IsElastic(ask_of(run))) elastic.insert(id);
   const auto [at, is_new] = running.emplace(id, std::move(run));
@@ -155,7 +156,7 @@ void Cluster::Finish(JobId id, Time now) {
   const auto at = s.running.find(id);
   DIVVY_ASSERT(at != s.running.end());
   const Run& run = at->second;
-  s.CountStart(s.classes[run.job_class], -s.MilliOf(run), -1, now);
+  s.CountStart(s.classes[run.job_class], -s.UseOf(run), -1, now);
   for (const Piece& piece : run.pieces) s.DropPiece(id, piece);
   if (run.expected != kNever) s.ends.erase({run.expected, id});
   s.elastic.erase(id);
@@ -166,11 +167,11 @@ void Cluster::Finish(JobId id, Time now) {
 void Cluster::GiveBack(JobId id, const std::vector<Piece>& pieces, Time now) {
   State& s = *state_;
   Run& run = s.running.at(id);
-  std::int64_t milli = 0;
+  GpuUse use;
   for (const Piece& piece : pieces) {
     const auto at = std::find(run.pieces.begin(), run.pieces.end(), piece);
     DIVVY_ASSERT(at != run.pieces.end());
-    milli += ShapeOf(s.ask_of(run), piece).gpu_milli();
+    use += core::UseOf(s.ask_of(run), piece);
     s.DropPiece(id, piece);
     run.pieces.erase(at);
     if (const auto left = std::find(run.leaving.begin(), run.leaving.end(), piece); left != run.leaving.end()) {
@@ -178,7 +179,7 @@ void Cluster::GiveBack(JobId id, const std::vector<Piece>& pieces, Time now) {
     }
   }
   if (run.leaving.empty() && !run.is_leaving) s.leaving.erase(id);
-  s.CountStart(s.classes[run.job_class], -milli, 0, now);
+  s.CountStart(s.classes[run.job_class], -use, 0, now);
 }
 
 void Cluster::SetEnd(JobId running, Time end) {

@@ -139,7 +139,7 @@ class Estimator {
   Supply::Moment Unbarred(const EndTimes& ends) const {
     Supply::Moment moment{now_, {}, 0, 0};
     const ClassKey& own = view_.seeker().key;
-    const std::int64_t milli = LeastGpuMilli(view_.seeker().ask);
+    const std::int64_t parts = LeastGpuParts(view_.seeker().ask);
     for (const CapIndex index : own.caps) {
       const Cap& cap = state_.caps[index];
       const CapUse kept = view_.KeptOf(index);
@@ -149,8 +149,8 @@ class Estimator {
                                                    return IsCountedIn(other.key, index) ? 1 : 0;
                                                  }));
       }
-      if (RefusesGpus(cap, milli, kept)) {
-        moment.at = std::max(moment.at, WhenLess(ends, cap.milli + kept.milli + milli - cap.milli_limit,
+      if (RefusesGpus(cap, parts, kept)) {
+        moment.at = std::max(moment.at, WhenLess(ends, cap.parts + kept.parts + parts - cap.parts_limit,
                                                  [&](const JobClass& other, std::int64_t held) {
                                                    return IsCountedIn(other.key, index) ? held : 0;
                                                  }));
@@ -174,11 +174,11 @@ class Estimator {
     const auto of = [](const TeamUse& use, TeamIndex team) { return team < use.size() ? use[team] : 0; };
     for (TeamIndex team = own.team; team != kRootTeam; team = state_.teams.spec(team).parent) {
       const TeamSpec& spec = state_.teams.spec(team);
-      if (spec.limit_milli != kNoBound) {
-        wait(team, state_.teams.running(team) + of(kept.all, team) + milli - spec.limit_milli, false);
+      if (spec.limit_parts != kNoBound) {
+        wait(team, state_.teams.running(team) + of(kept.all, team) + parts - spec.limit_parts, false);
       }
-      if (spec.quota_milli != kNoBound && own.preemptible == Preemptible::kNever) {
-        wait(team, state_.teams.firm(team) + of(kept.firm, team) + milli - spec.quota_milli, true);
+      if (spec.quota_parts != kNoBound && own.preemptible == Preemptible::kNever) {
+        wait(team, state_.teams.firm(team) + of(kept.firm, team) + parts - spec.quota_parts, true);
       }
     }
     return moment;
@@ -194,14 +194,14 @@ class Estimator {
       if (++looked > kMostEnds) break;
       const Run& run = state_.running.at(job);
       const Time at = ends.Of(run);
-      const std::int64_t count = at == kNever ? 0 : counts(state_.classes[run.job_class], state_.MilliOf(run));
+      const std::int64_t count = at == kNever ? 0 : counts(state_.classes[run.job_class], state_.PartsOf(run));
       if (count > 0) found.emplace_back(at, count);
     }
     for (const PromiseSlot& slot : state_.promises) {
       if (slot.promise.start == kNever || !view_.IsBefore(slot)) continue;
       const JobClass& job_class = state_.classes[slot.job_class];
       const std::optional<Duration> length = ends.Length(slot.promise.entry, job_class.key);
-      const std::int64_t count = length ? counts(job_class, job_class.least_milli) : 0;
+      const std::int64_t count = length ? counts(job_class, job_class.least_parts) : 0;
       if (count > 0) found.emplace_back(AddSaturating(slot.promise.start, *length), count);
     }
     std::sort(found.begin(), found.end());
@@ -235,15 +235,15 @@ class Estimator {
   const char* WhyNotEver() const {
     constexpr const char* kLimit = "never: it asks for more than a limit allows at once";
     const ClassKey& own = view_.seeker().key;
-    const std::int64_t milli = LeastGpuMilli(view_.seeker().ask);
+    const std::int64_t parts = LeastGpuParts(view_.seeker().ask);
     const bool is_beyond_a_cap = std::any_of(own.caps.begin(), own.caps.end(), [&](CapIndex index) {
-      return state_.caps[index].milli_limit > 0 && milli > state_.caps[index].milli_limit;
+      return state_.caps[index].parts_limit > 0 && parts > state_.caps[index].parts_limit;
     });
     if (is_beyond_a_cap) return kLimit;
     for (TeamIndex team = own.team; team != kRootTeam; team = state_.teams.spec(team).parent) {
       const TeamSpec& spec = state_.teams.spec(team);
-      if (spec.limit_milli != kNoBound && milli > spec.limit_milli) return kLimit;
-      if (spec.quota_milli != kNoBound && milli > spec.quota_milli && own.preemptible == Preemptible::kNever) {
+      if (spec.limit_parts != kNoBound && parts > spec.limit_parts) return kLimit;
+      if (spec.quota_parts != kNoBound && parts > spec.quota_parts && own.preemptible == Preemptible::kNever) {
         return "never: it cannot be taken back, and asks for more than a team's quota";
       }
     }

@@ -91,7 +91,7 @@ Supply::Supply(const View& view, const Ahead& ahead, const SpreadOf* spread)
 }
 
 std::int64_t Supply::UnitsOf(const Shape& shape) const {
-  return counts_gpus_ ? shape.gpu_milli() : counts_cpus_ ? shape.cpu_milli : shape.memory_mib;
+  return counts_gpus_ ? shape.gpu_parts() : counts_cpus_ ? shape.cpu_milli : shape.memory_mib;
 }
 
 std::int64_t Supply::UnitsOf(const Ask& ask) const {
@@ -301,7 +301,7 @@ void Supply::GatherWork(const Ahead& ahead) {
     const Ask& ask = state_.asks[job_class.key.ask];
     if (IsBarred(state_, ask, job_class.key)) continue;
     if (job_class.checked_epoch == state_.usable_epoch && !job_class.could_run) continue;
-    Work work{part.job_class, part.members, counts_gpus_ ? job_class.least_milli : UnitsOf(ask), {}};
+    Work work{part.job_class, part.members, counts_gpus_ ? job_class.least_parts : UnitsOf(ask), {}};
     if (counts_gpus_) {
       const auto [share, is_new] = shares.try_emplace(front.shape.models, 0);
       if (is_new) share->second = ShareOf(front.shape.models);

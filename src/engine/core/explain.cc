@@ -16,9 +16,11 @@ namespace {
 std::string TeamText(const Teams& teams, TeamIndex team) {
   if (team == kRootTeam) return "";
   const TeamSpec& spec = teams.spec(team);
-  const bool is_below = spec.quota_milli != kNoBound && teams.running(team) < spec.quota_milli;
-  return "team " + spec.name + " runs " + MilliText(teams.running(team)) + " of a share of " +
-         MilliText(teams.FairShare(team)) + (is_below ? ", below its quota" : "") + ", ";
+  const bool is_below = spec.quota_parts != kNoBound && teams.running(team) < spec.quota_parts;
+  const std::int64_t running = teams.running(team), worth = teams.worth(team);
+  const std::string by_speed = worth == running ? "" : " (worth " + GpuText(worth) + " by speed)";
+  return "team " + spec.name + " runs " + GpuText(running) + by_speed + " of a share of " +
+         GpuText(teams.FairShare(team)) + (is_below ? ", below its quota" : "") + ", ";
 }
 
 // What the order looks at.
@@ -29,7 +31,7 @@ std::string KeyText(const Cluster::State& state, const Seeker& seeker, Time now)
   text += "priority " + std::to_string(place.priority);
   const bool is_sized = rules.order == Order::kSmallFirst || rules.order == Order::kFair;
   if (is_sized && IsEscalated(rules, place.since, now)) text += ", escalated";
-  if (rules.order != Order::kFifo) text += ", " + MilliText(LeastGpuMilli(seeker.ask));
+  if (rules.order != Order::kFifo) text += ", " + GpuText(LeastGpuParts(seeker.ask));
   if (rules.order == Order::kShortest) {
     const Duration length = seeker.key.predicted > Duration(0) ? seeker.key.predicted : seeker.key.limit;
     text += length > Duration(0)
@@ -61,7 +63,7 @@ Explanation Explain(const Cluster& cluster, JobId entry, Time now, const Names& 
     answer.blockers = FindBlockers(view, names, is_ahead ? seeker.place.since : kNoTime);
     if (answer.is_in_line) {
       answer.position = ahead.members + 1;
-      answer.ahead_milli = ahead.milli;
+      answer.ahead_parts = ahead.gpu_parts;
     }
     if (waiting.lane == Waiting::Lane::kParked) {
       answer.start.basis = "no time can be given: it is not in line";

@@ -46,7 +46,7 @@ struct Holder {
   bool is_leaving = false;
 };
 
-/// GPUs are counted in milli, CPUs in milli, memory in MiB; caps in jobs, gangs in tasks.
+/// GPUs are counted in parts, CPUs in parts, memory in MiB; caps in jobs, gangs in tasks.
 struct Blocker {
   BlockerKind kind = BlockerKind::kGpus;
   std::string text;  // Complete without the other fields: "needs 4 GPUs on one node; 37 are free on 20 nodes, ...".
@@ -83,7 +83,7 @@ struct Explanation {
   bool is_waiting = false;
   bool is_in_line = false;        // False: parked, or its begin time is ahead.
   std::uint64_t position = 0;     // 1: the next to be looked at; 0: not in line.
-  std::int64_t ahead_milli = 0;   // GPUs wanted by those ahead.
+  std::int64_t ahead_parts = 0;   // GPUs wanted by those ahead.
   std::string key;                // The order it stands in: "priority 0, escalated, 4 GPUs, waiting 1 h 5 min".
   std::vector<Blocker> blockers;  // Every one, the hardest first. Empty: the next decision starts it.
   Estimate start;

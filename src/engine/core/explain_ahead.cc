@@ -101,7 +101,7 @@ Ahead CountAhead(const Cluster::State& state, const Key& key, Time now) {
     const std::uint64_t members = counter.Count(index);
     if (members == 0) continue;
     ahead.members += members;
-    ahead.milli += static_cast<std::int64_t>(members) * state.classes[index].least_milli;
+    ahead.gpu_parts += static_cast<std::int64_t>(members) * state.classes[index].least_parts;
     ahead.parts.push_back({index, members});
   }
   return ahead;

@@ -15,7 +15,7 @@ struct Ahead {
     std::uint64_t members = 0;  // Its first ones.
   };
   std::uint64_t members = 0;
-  std::int64_t milli = 0;  // Of GPUs that they want at least.
+  std::int64_t gpu_parts = 0;  // That they want at least.
   std::vector<Part> parts;
 };
 

@@ -90,7 +90,7 @@ class Finder {
       const Cap& cap = state_.caps[index];
       const CapUse kept = view_.KeptOf(index);
       if (RefusesJobs(cap, kept)) FindJobCap(index);
-      if (RefusesGpus(cap, LeastGpuMilli(ask_), kept)) FindGpuCap(index);
+      if (RefusesGpus(cap, LeastGpuParts(ask_), kept)) FindGpuCap(index);
     }
   }
 
@@ -106,25 +106,25 @@ class Finder {
 
   void FindGpuCap(CapIndex index) {
     const Cap& cap = state_.caps[index];
-    const std::int64_t milli = LeastGpuMilli(ask_);
-    const std::string most = MilliText(cap.milli_limit);
+    const std::int64_t parts = LeastGpuParts(ask_);
+    const std::string most = GpuText(cap.parts_limit);
     std::string text =
-        "asks for " + MilliText(milli) + ", but " + cap.name + " never holds more than " + most + " at once";
-    if (milli <= cap.milli_limit) {
-      text = cap.name + " holds " + MilliText(cap.milli) + " of at most " + most + "; this needs " + MilliText(milli) +
+        "asks for " + GpuText(parts) + ", but " + cap.name + " never holds more than " + most + " at once";
+    if (parts <= cap.parts_limit) {
+      text = cap.name + " holds " + GpuText(cap.parts) + " of at most " + most + "; this needs " + GpuText(parts) +
              " more";
-      if (!RefusesGpus(cap, milli)) text += kKeptAhead;
+      if (!RefusesGpus(cap, parts)) text += kKeptAhead;
     }
     Blocker& blocker =
-        Add(BlockerKind::kGpuCap, std::move(text), milli, std::max<std::int64_t>(cap.milli_limit - cap.milli, 0));
+        Add(BlockerKind::kGpuCap, std::move(text), parts, std::max<std::int64_t>(cap.parts_limit - cap.parts, 0));
     blocker.rule = "limit of " + cap.name + ": " + most + " at once";
-    if (milli <= cap.milli_limit) AddCapHolders(blocker, index);
+    if (parts <= cap.parts_limit) AddCapHolders(blocker, index);
   }
 
   void AddCapHolders(Blocker& blocker, CapIndex index) const {
     const bool counts_gpus = blocker.kind == BlockerKind::kGpuCap;
     const auto has = [&](const Run& run) {
-      return IsCountedIn(state_.classes[run.job_class].key, index) && (!counts_gpus || state_.MilliOf(run) > 0);
+      return IsCountedIn(state_.classes[run.job_class].key, index) && (!counts_gpus || state_.PartsOf(run) > 0);
     };
     AddHolders(state_, now_, has, AllNodes(), blocker);
   }
@@ -147,43 +147,43 @@ class Finder {
   void FindTeams() {
     if (!state_.teams.has_rules()) return;
     const Teams& teams = state_.teams;
-    const std::int64_t milli = LeastGpuMilli(ask_);
+    const std::int64_t parts = LeastGpuParts(ask_);
     const KeptOfTeams kept = view_.KeptOfItsTeams();
-    for (TeamIndex team = teams.OverLimit(key_.team, milli, kept.all); team != kRootTeam;
-         team = teams.OverLimit(teams.spec(team).parent, milli, kept.all)) {
+    for (TeamIndex team = teams.OverLimit(key_.team, parts, kept.all); team != kRootTeam;
+         team = teams.OverLimit(teams.spec(team).parent, parts, kept.all)) {
       const TeamSpec& spec = teams.spec(team);
-      const bool is_kept = teams.running(team) + milli <= spec.limit_milli;
-      const bool is_never = milli > spec.limit_milli;
-      std::string text = "team " + spec.name + " runs " + MilliText(teams.running(team)) + " of at most " +
-                         MilliText(spec.limit_milli) + "; this needs " + MilliText(milli) + " more" +
+      const bool is_kept = teams.running(team) + parts <= spec.limit_parts;
+      const bool is_never = parts > spec.limit_parts;
+      std::string text = "team " + spec.name + " runs " + GpuText(teams.running(team)) + " of at most " +
+                         GpuText(spec.limit_parts) + "; this needs " + GpuText(parts) + " more" +
                          (is_kept ? std::string(kKeptAhead) : "");
       if (is_never) {
-        text = "asks for " + MilliText(milli) + ", but team " + spec.name + " never runs more than " +
-               MilliText(spec.limit_milli) + " at once";
+        text = "asks for " + GpuText(parts) + ", but team " + spec.name + " never runs more than " +
+               GpuText(spec.limit_parts) + " at once";
       }
-      Blocker& blocker = Add(BlockerKind::kTeamLimit, std::move(text), milli,
-                             std::max<std::int64_t>(spec.limit_milli - teams.running(team), 0));
-      blocker.rule = "limit of team " + spec.name + ": " + MilliText(spec.limit_milli);
+      Blocker& blocker = Add(BlockerKind::kTeamLimit, std::move(text), parts,
+                             std::max<std::int64_t>(spec.limit_parts - teams.running(team), 0));
+      blocker.rule = "limit of team " + spec.name + ": " + GpuText(spec.limit_parts);
       if (!is_never) AddTeamHolders(blocker, team, false);
     }
     if (key_.preemptible != Preemptible::kNever) return;
-    for (TeamIndex team = teams.OverFirmQuota(key_.team, milli, kept.firm); team != kRootTeam;
-         team = teams.OverFirmQuota(teams.spec(team).parent, milli, kept.firm)) {
+    for (TeamIndex team = teams.OverFirmQuota(key_.team, parts, kept.firm); team != kRootTeam;
+         team = teams.OverFirmQuota(teams.spec(team).parent, parts, kept.firm)) {
       const TeamSpec& spec = teams.spec(team);
-      const bool is_kept = teams.firm(team) + milli <= spec.quota_milli;
-      const bool is_never = milli > spec.quota_milli;
-      std::string text = "team " + spec.name + " has " + MilliText(teams.firm(team)) + " of its quota of " +
-                         MilliText(spec.quota_milli) +
-                         " in jobs that cannot be taken back, and neither can this one; it needs " + MilliText(milli) +
+      const bool is_kept = teams.firm(team) + parts <= spec.quota_parts;
+      const bool is_never = parts > spec.quota_parts;
+      std::string text = "team " + spec.name + " has " + GpuText(teams.firm(team)) + " of its quota of " +
+                         GpuText(spec.quota_parts) +
+                         " in jobs that cannot be taken back, and neither can this one; it needs " + GpuText(parts) +
                          " more" + (is_kept ? std::string(kKeptAhead) : "");
       if (is_never) {
-        text = "asks for " + MilliText(milli) + " that cannot be taken back, but the quota of team " + spec.name +
-               " is " + MilliText(spec.quota_milli);
+        text = "asks for " + GpuText(parts) + " that cannot be taken back, but the quota of team " + spec.name +
+               " is " + GpuText(spec.quota_parts);
       }
-      Blocker& blocker = Add(BlockerKind::kTeamQuota, std::move(text), milli,
-                             std::max<std::int64_t>(spec.quota_milli - teams.firm(team), 0));
+      Blocker& blocker = Add(BlockerKind::kTeamQuota, std::move(text), parts,
+                             std::max<std::int64_t>(spec.quota_parts - teams.firm(team), 0));
       blocker.rule =
-          "quota of team " + spec.name + ": " + MilliText(spec.quota_milli) + "; only preemptible jobs may use more";
+          "quota of team " + spec.name + ": " + GpuText(spec.quota_parts) + "; only preemptible jobs may use more";
       if (!is_never) AddTeamHolders(blocker, team, true);
     }
   }
@@ -293,13 +293,13 @@ class Finder {
         shape.models != placement::kAnyModel ? " of the " + std::to_string(tally.gpus) + " such" : "";
     std::string text;
     if (shape.slice) text = ", and on no GPU is there room to cut one";
-    if (shape.gpu_memory_mib > 0 && tally.most_share >= shape.milli)
+    if (shape.gpu_memory_mib > 0 && tally.most_share >= shape.parts)
       text = ", and no such GPU has that much memory free";
-    if (text.empty() && shape.milli < placement::kGpuMilli) {
+    if (text.empty() && shape.parts < placement::kGpuParts) {
       const std::int64_t most = tally.most_share;
       if (shape.gpus == 1)
         text = most == 0 ? ", and of none is any free"
-                         : "; of one at most " + MilliText(most).substr(0, MilliText(most).find(' ')) + " is free";
+                         : "; of one at most " + GpuText(most).substr(0, GpuText(most).find(' ')) + " is free";
     }
     if (text.empty()) {
       text = (shape.gpus == 1 || tally.free_nodes <= 1 ? ", " : "; ") +
@@ -321,7 +321,7 @@ class Finder {
       Blocker& blocker =
           Add(lacks_kind ? BlockerKind::kKind : BlockerKind::kGpus,
               "needs " + GpusOf(shape) + OfModels(shape) + (shape.gpus > 1 ? on_one : "") + FreeText(shape, tally),
-              shape.gpu_milli(), shape.is_share() ? tally.most_share : tally.most * shape.milli);
+              shape.gpu_parts(), shape.is_share() ? tally.most_share : tally.most * shape.parts);
       AddGpuHolders(tally, blocker);
     }
     const std::string beside = shape.gpus == 0 || lacks_gpus ? "" : " beside " + GpusOf(shape) + OfModels(shape);
@@ -450,7 +450,7 @@ class Finder {
                                std::string(TopologyPhrase(ask_.topology)) + "; " + std::to_string(free) +
                                " are free on one node, " + (most < 2 ? "no two" : "at most " + std::to_string(most)) +
                                " of them " + (ask_.topology == TopologyNeed::kNuma ? "on one" : "joined"),
-                           shape.gpu_milli(), std::int64_t{most} * placement::kGpuMilli);
+                           shape.gpu_parts(), std::int64_t{most} * placement::kGpuParts);
     blocker.rule = "--topology " + std::string(TopologyName(ask_.topology)) + ":required";
     AddGpuHolders(tally, blocker);
     return true;

@@ -38,7 +38,7 @@ class Search {
     for (const CapIndex index : seeker_.key.caps) {
       const Cap& cap = state_.caps[index];
       if (RefusesJobs(cap)) return std::nullopt;
-      if (cap.milli_limit > 0) cap_room_ = std::min(cap_room_, cap.milli_limit - cap.milli);
+      if (cap.parts_limit > 0) cap_room_ = std::min(cap_room_, cap.parts_limit - cap.parts);
     }
     if (cap_room_ <= 0 && WantsGpu(seeker_.ask)) return std::nullopt;
     for (const auto attempt :
@@ -75,8 +75,8 @@ class Search {
 
   std::optional<Change> Preempt() {
     if (seeker_.key.preemptible != Preemptible::kNever || !state_.teams.has_rules()) return std::nullopt;
-    const std::int64_t milli = LeastGpuMilli(seeker_.ask);
-    if (state_.teams.OverFirmQuota(seeker_.key.team, milli) == kRootTeam) return std::nullopt;
+    const std::int64_t parts = LeastGpuParts(seeker_.ask);
+    if (state_.teams.OverFirmQuota(seeker_.key.team, parts) == kRootTeam) return std::nullopt;
     Change change = Same(ChangeKind::kPreemptible);
     change.preemptible = Preemptible::kRequeue;
     return Try(std::move(change), "--preemptible requeue");
@@ -251,7 +251,7 @@ class Search {
       most = std::max(most, FreeGpus(node.state, shape()));
     }
     most = std::min<int>(most, shape().gpus - 1);
-    const std::int64_t in_caps = cap_room_ / std::max<std::int64_t>(std::int64_t{group().least} * shape().milli, 1);
+    const std::int64_t in_caps = cap_room_ / std::max<std::int64_t>(std::int64_t{group().least} * shape().parts, 1);
     most = static_cast<int>(std::min<std::int64_t>(most, in_caps));
     for (int tries = 0; most > 0 && tries < kMostTries; --most, ++tries) {
       Change change = Same(ChangeKind::kFewerGpus);
@@ -305,13 +305,13 @@ class Search {
           node.state.memory_free < shape().memory_mib) {
         continue;
       }
-      most = std::max(most, std::min<std::int16_t>(node.state.most_free, placement::kGpuMilli));
+      most = std::max(most, std::min<std::int16_t>(node.state.most_free, placement::kGpuParts));
     }
     most = static_cast<std::int16_t>(std::min<std::int64_t>(most, cap_room_));
-    if (most >= shape().milli || !IsEnough(most, shape().milli) || !IsSingle(seeker_.ask)) return std::nullopt;
+    if (most >= shape().parts || !IsEnough(most, shape().parts) || !IsSingle(seeker_.ask)) return std::nullopt;
     Change change = Same(ChangeKind::kShare);
     for (Shape& alternative : change.ask.groups.front().alternatives) {
-      alternative.milli = std::min(alternative.milli, most);
+      alternative.parts = std::min(alternative.parts, most);
     }
     const std::string flag = "--gpus " + GpusFlag(change.ask.groups.front().alternatives.front());
     return Try(std::move(change), flag);
@@ -325,7 +325,7 @@ class Search {
       Change change = Same(ChangeKind::kShare);
       for (Shape& alternative : change.ask.groups.front().alternatives) {
         alternative.slice = profile;
-        alternative.milli = placement::SliceShape(profile).milli;
+        alternative.parts = placement::SliceShape(profile).parts;
       }
       if (auto found = Try(std::move(change), "--slice " + std::string(placement::MigProfileName(profile)))) {
         return found;

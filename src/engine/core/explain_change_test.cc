@@ -49,11 +49,11 @@ TEST(Change, LowersTheLeastOfAnElasticJob) {
 
 TEST(Change, OffersALowerShareButNotACrumb) {
   Cluster cluster = MakeCluster(1, 1);
-  cluster.Adopt(MakeJob(cluster, 1, ShareAsk(600), At(0)), {{0, 0x01, 0, 0}}, At(0), At(0));
+  cluster.Adopt(MakeJob(cluster, 1, ShareAsk(6000), At(0)), {{0, 0x01, 0, 0}}, At(0), At(0));
   cluster.Put(MakeJob(cluster, 2, GpuAsk(1), At(0)), At(0));
   cluster.Decide(At(0));
   EXPECT_EQ(ChangeText(cluster, 2, 0), "--gpus 0.4");
-  cluster.Adopt(MakeJob(cluster, 3, ShareAsk(300), At(0)), {{0, 0x01, 0, 0}}, At(0), At(0));
+  cluster.Adopt(MakeJob(cluster, 3, ShareAsk(3000), At(0)), {{0, 0x01, 0, 0}}, At(0), At(0));
   EXPECT_EQ(ChangeText(cluster, 2, 0), "");
 }
 

@@ -25,7 +25,7 @@ using Owner = std::pair<JobId, std::uint64_t>;
 GpuMask Fitting(const NodeState& state, const Shape& shape) {
   GpuMask mask = 0;
   for (int gpu = 0; gpu < state.gpus; ++gpu) {
-    const bool has_room = shape.slice || state.free_milli[static_cast<std::size_t>(gpu)] > 0;
+    const bool has_room = shape.slice || state.free_parts[static_cast<std::size_t>(gpu)] > 0;
     if (has_room && placement::FitsGpu(state, gpu, shape)) {
       mask = static_cast<GpuMask>(mask | (1u << gpu));
     }
@@ -113,8 +113,8 @@ class Finder {
   Blocker Describe(const Owner& owner, const Kept& kept) const {
     Blocker blocker;
     blocker.kind = BlockerKind::kReservation;
-    blocker.needed = std::int64_t{shape_.gpus} * placement::kGpuMilli;
-    blocker.available = available_ * placement::kGpuMilli;
+    blocker.needed = std::int64_t{shape_.gpus} * placement::kGpuParts;
+    blocker.available = available_ * placement::kGpuParts;
     Holder holder{owner.first, kept.pieces, kept.first.from, false};
     blocker.text = WhatText(kept);
     if (owner.second != 0) {

@@ -65,8 +65,8 @@ TEST(Explain, CountsGpusOnOneServer) {
   EXPECT_EQ(TextOf(answer), "needs 4 GPUs, 2 are free");
   ASSERT_EQ(answer.blockers.size(), 1u);
   EXPECT_EQ(answer.blockers[0].kind, BlockerKind::kGpus);
-  EXPECT_EQ(answer.blockers[0].needed, 4000);
-  EXPECT_EQ(answer.blockers[0].available, 2000);
+  EXPECT_EQ(answer.blockers[0].needed, 4 * placement::kGpuParts);
+  EXPECT_EQ(answer.blockers[0].available, 2 * placement::kGpuParts);
   ASSERT_EQ(answer.blockers[0].holders.size(), 1u);
   EXPECT_EQ(answer.blockers[0].holders[0].job, JobId(1));
   EXPECT_EQ(answer.blockers[0].holders[0].until, At(7200));
@@ -85,8 +85,8 @@ TEST(Explain, CountsGpusOverManyNodes) {
 
 TEST(Explain, TellsSharesFromWholeGpus) {
   Cluster cluster = MakeCluster(1, 1);
-  cluster.Put(MakeJob(cluster, 1, ShareAsk(700), At(0)), At(0));
-  cluster.Put(MakeJob(cluster, 2, ShareAsk(400), At(0)), At(0));
+  cluster.Put(MakeJob(cluster, 1, ShareAsk(7000), At(0)), At(0));
+  cluster.Put(MakeJob(cluster, 2, ShareAsk(4000), At(0)), At(0));
   cluster.Put(MakeJob(cluster, 3, GpuAsk(1), At(0)), At(0));
   cluster.Decide(At(0));
   // The smaller one started.
@@ -153,7 +153,7 @@ TEST(Explain, NamesTheReservationInTheWay) {
   EXPECT_EQ(answer.change->text, "--time 1h59m (it would end before job 2 starts in 2 h)");
   EXPECT_EQ(answer.blockers[0].rule, "reservation of job 2");
   EXPECT_EQ(answer.position, 2u);
-  EXPECT_EQ(answer.ahead_milli, 8000);
+  EXPECT_EQ(answer.ahead_parts, 8 * placement::kGpuParts);
 }
 
 TEST(Explain, NamesABooking) {
@@ -176,8 +176,8 @@ TEST(Explain, NamesCapsLimitsAndQuotas) {
   Cluster cluster = MakeCluster(2, 8);
   TeamSpec team;
   team.name = "vision";
-  team.limit_milli = 6000;
-  team.quota_milli = 4000;
+  team.limit_parts = 6 * placement::kGpuParts;
+  team.quota_parts = 4 * placement::kGpuParts;
   cluster.teams().Reset({team});
   cluster.RecountTeams(At(0));
   const CapIndex cap = cluster.AddCap("array 10", 1);
@@ -206,7 +206,7 @@ TEST(Explain, AdvisesAJobThatOnlyTheQuotaHoldsBackToBePreemptible) {
   Cluster cluster = MakeCluster(1, 8);
   TeamSpec team;
   team.name = "vision";
-  team.quota_milli = 2000;
+  team.quota_parts = 2 * placement::kGpuParts;
   cluster.teams().Reset({team});
   cluster.RecountTeams(At(0));
   Job job = MakeJob(cluster, 1, GpuAsk(4), At(0));
@@ -308,7 +308,7 @@ TEST(Explain, StandsInLineByTheKey) {
   cluster.Decide(At(8));
   const Explanation answer = Why(cluster, 4, 8);
   EXPECT_EQ(answer.position, 8u);
-  EXPECT_EQ(answer.ahead_milli, 11'000);
+  EXPECT_EQ(answer.ahead_parts, 11 * placement::kGpuParts);
   EXPECT_EQ(answer.key, "priority 0, 4 GPUs, waiting 0 s");
   EXPECT_EQ(Why(cluster, 2, 4000).key, "priority 0, escalated, 4 GPUs, waiting 1 h 7 min");
   EXPECT_EQ(Why(cluster, 2, 3606).position, 1u);

@@ -37,8 +37,8 @@ class RandomWorld {
     if (draws_.Below(3) == 0) MakeTeams(gpus);
     cap_ = cluster_.AddCap("group eval", 1 + draws_.Below(4));
     for (int user = 0; has_gpu_caps && user < 2; ++user) {
-      user_caps_.push_back(
-          cluster_.AddCap("user " + std::to_string(user), 0, 500 * (1 + draws_.Below(2 * nodes_ * gpus))));
+      user_caps_.push_back(cluster_.AddCap("user " + std::to_string(user), 0,
+                                           placement::kGpuParts / 2 * (1 + draws_.Below(2 * nodes_ * gpus))));
     }
     for (int i = 0; i < 8; ++i) asks_.push_back(RandomAsk(gpus));
   }
@@ -96,8 +96,8 @@ class RandomWorld {
     std::vector<TeamSpec> specs(3);
     for (std::size_t i = 0; i < specs.size(); ++i) {
       specs[i].name = "t" + std::to_string(i);
-      if (draws_.Below(2) == 0) specs[i].quota_milli = 1000 * (1 + draws_.Below(nodes_ * gpus));
-      if (draws_.Below(3) == 0) specs[i].limit_milli = 1000 * (1 + draws_.Below(nodes_ * gpus));
+      if (draws_.Below(2) == 0) specs[i].quota_parts = placement::kGpuParts * (1 + draws_.Below(nodes_ * gpus));
+      if (draws_.Below(3) == 0) specs[i].limit_parts = placement::kGpuParts * (1 + draws_.Below(nodes_ * gpus));
     }
     specs[2].parent = 1;
     cluster_.teams().Reset(specs);
@@ -106,7 +106,7 @@ class RandomWorld {
   }
 
   Ask RandomAsk(int gpus) {
-    Ask ask = draws_.Below(5) == 0 ? ShareAsk(100 * (1 + draws_.Below(9)))
+    Ask ask = draws_.Below(5) == 0 ? ShareAsk(1000 * (1 + draws_.Below(9)))
                                    : GpuAsk(draws_.Below(gpus + 1), 1 + (draws_.Below(3) == 0 ? draws_.Below(3) : 0));
     Shape& shape = ask.groups.front().alternatives.front();
     if (draws_.Below(2) == 0) shape.cpu_milli = 1000 * (1 + draws_.Below(12));
@@ -130,7 +130,7 @@ class RandomWorld {
       const Shape slice = placement::SliceShape(static_cast<placement::MigProfile>(draws_.Below(6)));
       for (Shape& shape : group.alternatives) {
         shape.gpus = 1;
-        shape.milli = slice.milli;
+        shape.parts = slice.parts;
         shape.slice = slice.slice;
       }
     } else if (group.alternatives.front().is_share()) {

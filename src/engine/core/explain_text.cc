@@ -7,21 +7,27 @@
 namespace divvy::core {
 namespace {
 
-// Thousandths without zeros at the end: "4", "0.4", "1.25".
-std::string Decimal(std::int64_t milli) {
-  std::string text = std::to_string(milli / 1000);
-  std::int64_t rest = milli % 1000;
+// `parts` of which `whole` (a power of ten) make one, without zeros at the end: "4", "0.4", "1.25".
+std::string Decimal(std::int64_t parts, std::int64_t whole) {
+  std::string text = std::to_string(parts / whole);
+  const std::int64_t rest = parts % whole;
   if (rest == 0) return text;
-  std::string digits = std::to_string(1000 + rest).substr(1);
+  std::string digits = std::to_string(whole + rest).substr(1);
   while (digits.back() == '0') digits.pop_back();
   return text + "." + digits;
 }
 
+std::string GpuDecimal(std::int64_t gpu_parts) { return Decimal(gpu_parts, placement::kGpuParts); }
+
 }  // namespace
 
-std::string MilliText(std::int64_t gpu_milli) { return Decimal(gpu_milli) + (gpu_milli == 1000 ? " GPU" : " GPUs"); }
+std::string GpuText(std::int64_t gpu_parts) {
+  return GpuDecimal(gpu_parts) + (gpu_parts == placement::kGpuParts ? " GPU" : " GPUs");
+}
 
-std::string CpusText(std::int64_t cpu_milli) { return Decimal(cpu_milli) + (cpu_milli == 1000 ? " CPU" : " CPUs"); }
+std::string CpusText(std::int64_t cpu_milli) {
+  return Decimal(cpu_milli, 1000) + (cpu_milli == 1000 ? " CPU" : " CPUs");
+}
 
 std::string MibText(std::int64_t mib) { return BytesText(Bytes(mib << 20)); }
 
@@ -30,16 +36,16 @@ std::string GpusOf(const Shape& shape) {
   if (shape.slice) return "a " + std::string(placement::MigProfileName(*shape.slice)) + " slice of a GPU";
   const std::string memory = shape.gpu_memory_mib == 0 ? "" : " with " + MibText(shape.gpu_memory_mib);
   if (shape.is_whole()) return Plural(shape.gpus, "GPU") + memory + (!memory.empty() && shape.gpus > 1 ? " each" : "");
-  if (shape.gpus == 1) return Decimal(shape.milli) + " of a GPU" + memory;
-  return std::to_string(shape.gpus) + " GPUs to " + Decimal(shape.milli) + memory + " each";
+  if (shape.gpus == 1) return GpuDecimal(shape.parts) + " of a GPU" + memory;
+  return std::to_string(shape.gpus) + " GPUs to " + GpuDecimal(shape.parts) + memory + " each";
 }
 
 std::string GpusFlag(const Shape& shape) {
   if (shape.is_whole()) return std::to_string(shape.gpus);
-  return (shape.gpus > 1 ? std::to_string(shape.gpus) + "x" : "") + Decimal(shape.milli);
+  return (shape.gpus > 1 ? std::to_string(shape.gpus) + "x" : "") + GpuDecimal(shape.parts);
 }
 
-std::string CpusFlag(std::int64_t cpu_milli) { return Decimal(cpu_milli); }
+std::string CpusFlag(std::int64_t cpu_milli) { return Decimal(cpu_milli, 1000); }
 
 std::string MibFlag(std::int64_t mib) { return BytesFlag(Bytes(mib << 20)); }
 

@@ -12,7 +12,7 @@
 namespace divvy::core {
 
 /// "1 GPU", "12 GPUs", "0.4 GPUs".
-std::string MilliText(std::int64_t gpu_milli);
+std::string GpuText(std::int64_t gpu_parts);
 /// "8 CPUs", "0.5 CPUs".
 std::string CpusText(std::int64_t cpu_milli);
 std::string MibText(std::int64_t mib);

@@ -27,9 +27,9 @@ Seeker SeekerOf(const Cluster::State& state, JobId entry) {
 
 Key OrderOf(const Cluster::State& state, const Seeker& seeker, Time now) {
   Standing standing = state.StandingOf(state.waiting.at(seeker.place.id).job_class, seeker.place);
-  const bool is_own_front = standing.front_milli == standing.gpu_milli;
-  standing.gpu_milli = LeastGpuMilli(seeker.ask);
-  if (is_own_front) standing.front_milli = standing.gpu_milli;
+  const bool is_own_front = standing.front_parts == standing.gpu_parts;
+  standing.gpu_parts = LeastGpuParts(seeker.ask);
+  if (is_own_front) standing.front_parts = standing.gpu_parts;
   standing.predicted = seeker.key.predicted > Duration(0) ? seeker.key.predicted : seeker.key.limit;
   return KeyOf(state.pools[standing.pool], state.teams, standing, now);
 }
@@ -41,10 +41,10 @@ std::int64_t RoomOf(const NodeState& node, const Shape& shape) {
   if (shape.memory_mib > 0) room = std::min<std::int64_t>(room, node.memory_free / shape.memory_mib);
   if (shape.gpus == 0) return room;
   const bool is_plain = !shape.slice && shape.gpu_memory_mib == 0;
-  if (is_plain && shape.milli == placement::kGpuMilli) return std::min<std::int64_t>(room, node.whole / shape.gpus);
+  if (is_plain && shape.parts == placement::kGpuParts) return std::min<std::int64_t>(room, node.whole / shape.gpus);
   if (is_plain && shape.gpus == 1) {
     std::int64_t shares = 0;
-    for (int gpu = 0; gpu < node.gpus; ++gpu) shares += node.free_milli[static_cast<std::size_t>(gpu)] / shape.milli;
+    for (int gpu = 0; gpu < node.gpus; ++gpu) shares += node.free_parts[static_cast<std::size_t>(gpu)] / shape.parts;
     return std::min(room, shares);
   }
   NodeState left = node;
@@ -78,7 +78,7 @@ bool NeedsTopology(const Ask& ask, const Shape& shape) {
 GpuMask WholeFreeOf(const NodeState& node) {
   GpuMask mask = 0;
   for (int gpu = 0; gpu < node.gpus; ++gpu) {
-    const bool is_free = node.free_milli[static_cast<std::size_t>(gpu)] == placement::kGpuMilli;
+    const bool is_free = node.free_parts[static_cast<std::size_t>(gpu)] == placement::kGpuParts;
     mask = static_cast<GpuMask>(mask | (is_free ? 1u << gpu : 0u));
   }
   return mask;
@@ -118,9 +118,9 @@ View::~View() {
 }
 
 bool IsBarred(const Cluster::State& state, const Ask& ask, const ClassKey& key) {
-  const std::int64_t milli = LeastGpuMilli(ask);
-  if (RefusedBy(state, key.caps, milli)) return true;
-  return !TeamsHaveRoom(state.teams, key.team, key.preemptible == Preemptible::kNever, milli);
+  const std::int64_t parts = LeastGpuParts(ask);
+  if (RefusedBy(state, key.caps, parts)) return true;
+  return !TeamsHaveRoom(state.teams, key.team, key.preemptible == Preemptible::kNever, parts);
 }
 
 Time View::Until() const { return seeker_.key.limit > Duration(0) ? AddSaturating(now_, seeker_.key.limit) : kNever; }
@@ -140,12 +140,12 @@ KeptOfTeams View::KeptOfItsTeams() const {
 
 bool View::IsBarred() const {
   if (core::IsBarred(state_, seeker_.ask, seeker_.key)) return true;
-  const std::int64_t milli = LeastGpuMilli(seeker_.ask);
+  const std::int64_t parts = LeastGpuParts(seeker_.ask);
   const bool is_of_cap = std::any_of(seeker_.key.caps.begin(), seeker_.key.caps.end(),
-                                     [&](CapIndex cap) { return Refuses(state_.caps[cap], milli, KeptOf(cap)); });
+                                     [&](CapIndex cap) { return Refuses(state_.caps[cap], parts, KeptOf(cap)); });
   if (is_of_cap || !state_.teams.has_rules()) return is_of_cap;
   const bool is_firm = seeker_.key.preemptible == Preemptible::kNever;
-  return !TeamsHaveRoom(state_.teams, seeker_.key.team, is_firm, milli, KeptOfItsTeams());
+  return !TeamsHaveRoom(state_.teams, seeker_.key.team, is_firm, parts, KeptOfItsTeams());
 }
 
 std::optional<JobId> View::BlockedBefore() const {

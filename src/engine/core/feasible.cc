@@ -114,8 +114,8 @@ class Judge {
       all += gpus * kind.nodes;
     }
     Lack lack;
-    lack.needed = std::int64_t{shape.gpus} * placement::kGpuMilli;
-    lack.available = std::int64_t{most} * placement::kGpuMilli;
+    lack.needed = std::int64_t{shape.gpus} * placement::kGpuParts;
+    lack.available = std::int64_t{most} * placement::kGpuParts;
     const std::string asks = Asks(group) + GpusOf(shape) + OfModels(shape);
     if (most_of_any == 0 && (shape.slice || shape.gpu_memory_mib > 0)) {
       if (auto found = OfParts(group, shape, asks)) return found;
@@ -163,7 +163,7 @@ class Judge {
     Lack lack;
     lack.ask = With(group, rest);
     if (shape.slice) {
-      lack.needed = shape.milli;
+      lack.needed = shape.parts;
       lack.text = asks + (scope_.is_all ? ", but no node has a GPU that can be cut" : ", but no GPU can be cut now");
       lack.nearest = "--gpus " + GpusFlag(rest) + " asks for a share of one instead";
       return lack;
@@ -197,7 +197,7 @@ class Judge {
     }
     if (most >= shape.gpus) return std::nullopt;
     lack.part = LackingPart::kTopology;
-    lack.available = std::int64_t{most} * placement::kGpuMilli;
+    lack.available = std::int64_t{most} * placement::kGpuParts;
     lack.text = asks + " " + std::string(TopologyPhrase(ask_.topology)) + ", but " +
                 (most < 2 ? "no two" : "at most " + std::to_string(most)) + " of one node are";
     lack.nearest = "without ':required' it takes the best there are";
@@ -425,16 +425,16 @@ Status Feasible(const Cluster& cluster, const Ask& ask) { return Feasible(cluste
 
 Status FeasibleForTeam(const Cluster& cluster, const Ask& ask, TeamIndex team, Preemptible preemptible) {
   const Teams& teams = cluster.teams();
-  const std::int64_t milli = LeastGpuMilli(ask);
+  const std::int64_t parts = LeastGpuParts(ask);
   for (TeamIndex at = team; at != kRootTeam; at = teams.spec(at).parent) {
     const TeamSpec& spec = teams.spec(at);
-    if (spec.limit_milli != kNoBound && milli > spec.limit_milli) {
-      return LimitExceeded("asks for " + MilliText(milli) + ", but team " + spec.name + " never runs more than " +
-                           MilliText(spec.limit_milli) + " at once; ask for at most that");
+    if (spec.limit_parts != kNoBound && parts > spec.limit_parts) {
+      return LimitExceeded("asks for " + GpuText(parts) + ", but team " + spec.name + " never runs more than " +
+                           GpuText(spec.limit_parts) + " at once; ask for at most that");
     }
-    if (preemptible == Preemptible::kNever && spec.quota_milli != kNoBound && milli > spec.quota_milli) {
-      return LimitExceeded("asks for " + MilliText(milli) + " that cannot be taken back, but the quota of team " +
-                           spec.name + " is " + MilliText(spec.quota_milli) +
+    if (preemptible == Preemptible::kNever && spec.quota_parts != kNoBound && parts > spec.quota_parts) {
+      return LimitExceeded("asks for " + GpuText(parts) + " that cannot be taken back, but the quota of team " +
+                           spec.name + " is " + GpuText(spec.quota_parts) +
                            "; with --preemptible requeue it may use more while others leave it");
     }
   }
@@ -442,12 +442,12 @@ Status FeasibleForTeam(const Cluster& cluster, const Ask& ask, TeamIndex team, P
 }
 
 Status FeasibleForCaps(const Cluster& cluster, const Ask& ask, const std::vector<CapIndex>& caps) {
-  const std::int64_t milli = LeastGpuMilli(ask);
+  const std::int64_t parts = LeastGpuParts(ask);
   for (const CapIndex index : caps) {
     const Cap& cap = cluster.state().caps[index];
-    if (cap.milli_limit == 0 || milli <= cap.milli_limit) continue;
-    return LimitExceeded("asks for " + MilliText(milli) + ", but " + cap.name + " never holds more than " +
-                         MilliText(cap.milli_limit) + " at once; ask for at most that");
+    if (cap.parts_limit == 0 || parts <= cap.parts_limit) continue;
+    return LimitExceeded("asks for " + GpuText(parts) + ", but " + cap.name + " never holds more than " +
+                         GpuText(cap.parts_limit) + " at once; ask for at most that");
   }
   return {};
 }

@@ -93,8 +93,8 @@ TEST(Feasible, KnowsTheTeamsOwnBounds) {
   Cluster cluster = MakeCluster(4, 8);
   TeamSpec team;
   team.name = "vision";
-  team.limit_milli = 16'000;
-  team.quota_milli = 4'000;
+  team.limit_parts = 16 * placement::kGpuParts;
+  team.quota_parts = 4 * placement::kGpuParts;
   cluster.teams().Reset({team});
   EXPECT_TRUE(FeasibleForTeam(cluster, GpuAsk(4), 1, Preemptible::kNever));
   EXPECT_TRUE(FeasibleForTeam(cluster, GpuAsk(8), 1, Preemptible::kRequeue));
@@ -125,7 +125,7 @@ TEST(Feasible, AgreesWithWhatStartsWhenNothingElseRuns) {
       if (facts.gpus > 1 && draws.Below(3) == 0) MixKinds(draws, 3, facts, 4 + i);
       cluster.AddNode(facts);
     }
-    Ask ask = draws.Below(5) == 0 ? ShareAsk(100 * (1 + draws.Below(9))) : GpuAsk(draws.Below(6), 1 + draws.Below(4));
+    Ask ask = draws.Below(5) == 0 ? ShareAsk(1000 * (1 + draws.Below(9))) : GpuAsk(draws.Below(6), 1 + draws.Below(4));
     Shape& shape = ask.groups[0].alternatives[0];
     shape.cpu_milli = 1000 * draws.Below(20);
     shape.memory_mib = 512 * draws.Below(10);

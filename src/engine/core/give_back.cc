@@ -159,7 +159,7 @@ class Asker {
     GpuMask usable = pool;
     for (int gpu = 0; gpu < node.facts.gpus; ++gpu) {
       const auto bit = static_cast<GpuMask>(1u << gpu);
-      if (node.state.free_milli[static_cast<std::size_t>(gpu)] >= placement::kGpuMilli)
+      if (node.state.free_parts[static_cast<std::size_t>(gpu)] >= placement::kGpuParts)
         usable = static_cast<GpuMask>(usable | bit);
       const int kind = node.is_mixed() ? node.facts.gpu_kinds[static_cast<std::size_t>(gpu)] : node.facts.kind;
       if (((shape.models >> kind) & 1) == 0) usable = static_cast<GpuMask>(usable & ~bit);
@@ -218,8 +218,8 @@ class Asker {
       shape.gpus = static_cast<std::int16_t>(std::popcount(piece.gpus));
       trial.Add(part.job, piece, shape);
       losses.push_back({state_.classes[run.job_class].key.team,
-                        std::int64_t{placement::kGpuMilli} * std::popcount(part.gpus), run.priority});
-      cap_losses.push_back({run.job_class, losses.back().milli});
+                        std::int64_t{placement::kGpuParts} * std::popcount(part.gpus), run.priority});
+      cap_losses.push_back({run.job_class, losses.back().parts});
     }
     if (!FitsItsCaps(state_, head.job_class, cap_losses)) return std::nullopt;
     if (state_.teams.has_rules() && !Rights(state_).FitsItsTeams(head.job_class, losses)) return std::nullopt;

@@ -115,8 +115,8 @@ class History {
       TeamSpec spec;
       spec.name = "team " + std::to_string(i);
       spec.parent = static_cast<TeamIndex>(draws_.Below(i + 1));
-      if (draws_.Below(2) == 0) spec.quota_milli = placement::kGpuMilli * (1 + draws_.Below(6));
-      if (draws_.Below(3) == 0) spec.limit_milli = placement::kGpuMilli * (2 + draws_.Below(8));
+      if (draws_.Below(2) == 0) spec.quota_parts = placement::kGpuParts * (1 + draws_.Below(6));
+      if (draws_.Below(3) == 0) spec.limit_parts = placement::kGpuParts * (2 + draws_.Below(8));
       spec.weight = static_cast<std::uint64_t>(1 + draws_.Below(3));
       specs.push_back(spec);
     }
@@ -128,12 +128,12 @@ class History {
   // Of a group, and of each user; some count jobs as well.
   void MakeGpuCaps() {
     for (int i = 0; i < 4; ++i) {
-      const std::int64_t milli = RandomGpuCap();
+      const std::int64_t parts = RandomGpuCap();
       const int jobs = draws_.Below(4) == 0 ? 1 + draws_.Below(4) : 0;
-      gpu_caps_.push_back(cluster_.AddCap("cap " + std::to_string(i), jobs, milli));
+      gpu_caps_.push_back(cluster_.AddCap("cap " + std::to_string(i), jobs, parts));
     }
   }
-  std::int64_t RandomGpuCap() { return 500 * (1 + draws_.Below(16)); }
+  std::int64_t RandomGpuCap() { return placement::kGpuParts / 2 * (1 + draws_.Below(16)); }
 
   Ask RandomGpuAsk() {
     const int tasks = 1 + (draws_.Below(3) == 0 ? draws_.Below(3) : 0);
@@ -141,7 +141,7 @@ class History {
   }
 
   Ask RandomAsk() {
-    Ask ask = draws_.Below(4) == 0 ? ShareAsk(100 * (1 + draws_.Below(9))) : RandomGpuAsk();
+    Ask ask = draws_.Below(4) == 0 ? ShareAsk(1000 * (1 + draws_.Below(9))) : RandomGpuAsk();
     if (draws_.Below(3) == 0) ask.together = static_cast<Together>(draws_.Below(4));
     ask.requires_together = draws_.Below(3) == 0;
     if (draws_.Below(5) == 0 && !kind_.is_calm) ask.groups.front().most += 2;
@@ -158,9 +158,9 @@ class History {
     }
     if (kind_.has_bookings && draws_.Below(10) == 0) Book();
     if (kind_.has_gpu_caps && draws_.Below(15) == 0) {
-      const std::int64_t milli = draws_.Below(4) == 0 ? 0 : RandomGpuCap();
+      const std::int64_t parts = draws_.Below(4) == 0 ? 0 : RandomGpuCap();
       const int jobs = draws_.Below(3);
-      cluster_.SetCap(gpu_caps_[static_cast<std::size_t>(draws_.Below(4))], jobs, milli);
+      cluster_.SetCap(gpu_caps_[static_cast<std::size_t>(draws_.Below(4))], jobs, parts);
     }
     if (kind_.is_calm) return;
     if (draws_.Below(20) == 0) {
@@ -280,16 +280,16 @@ class History {
     const Teams& teams = cluster_.teams();
     for (TeamIndex team = 1; team < teams.size(); ++team) {
       const TeamSpec& spec = teams.spec(team);
-      if (spec.limit_milli != kNoBound && teams.running(team) > spec.limit_milli)
+      if (spec.limit_parts != kNoBound && teams.running(team) > spec.limit_parts)
         return spec.name + " is over its limit";
-      if (spec.quota_milli != kNoBound && teams.firm(team) > spec.quota_milli) return spec.name + " is over its quota";
+      if (spec.quota_parts != kNoBound && teams.firm(team) > spec.quota_parts) return spec.name + " is over its quota";
     }
     return "";
   }
 
   std::vector<CapUse> HeldOfCaps() const {
     std::vector<CapUse> held;
-    for (const Cap& cap : cluster_.state().caps) held.push_back({cap.running, cap.milli});
+    for (const Cap& cap : cluster_.state().caps) held.push_back({cap.running, cap.parts});
     return held;
   }
 
@@ -300,7 +300,7 @@ class History {
       const Cap& cap = cluster_.state().caps[index];
       if (cap.limit > 0 && after[index].jobs > std::max<std::int64_t>(before[index].jobs, cap.limit))
         return cap.name + " runs more jobs than it may";
-      if (cap.milli_limit > 0 && after[index].milli > std::max(before[index].milli, cap.milli_limit))
+      if (cap.parts_limit > 0 && after[index].parts > std::max(before[index].parts, cap.parts_limit))
         return cap.name + " holds more GPUs than it may";
     }
     return "";
@@ -373,11 +373,11 @@ class History {
     const Cluster::State& state = cluster_.state();
     for (const auto& [id, entry] : state.waiting) {
       const ClassKey& key = state.classes[entry.job_class].key;
-      const std::int64_t milli = state.classes[entry.job_class].least_milli;
+      const std::int64_t parts = state.classes[entry.job_class].least_parts;
       const bool is_firm = key.preemptible == Preemptible::kNever;
-      const bool is_barred = state.teams.OverLimit(key.team, milli) != kRootTeam ||
-                             (is_firm && state.teams.OverFirmQuota(key.team, milli) != kRootTeam) ||
-                             RefusedBy(state, key.caps, milli);
+      const bool is_barred = state.teams.OverLimit(key.team, parts) != kRootTeam ||
+                             (is_firm && state.teams.OverFirmQuota(key.team, parts) != kRootTeam) ||
+                             RefusedBy(state, key.caps, parts);
       // In strict order one that cannot start keeps all behind it waiting.
       const bool is_strict = cluster_.rules().backfill == Backfill::kNone;
       if (!is_barred && !is_strict && CouldRunAlone(id)) return "job " + std::to_string(id.value()) + " never started";

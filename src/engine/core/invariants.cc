@@ -25,18 +25,18 @@ std::string Cluster::CheckInvariants() const {
       cpu += piece.shape.cpu_milli;
       memory += piece.shape.memory_mib;
       for (int gpu = 0; gpu < node.facts.gpus; ++gpu) {
-        if (((piece.gpus >> gpu) & 1) != 0) used[static_cast<std::size_t>(gpu)] += piece.shape.milli;
+        if (((piece.gpus >> gpu) & 1) != 0) used[static_cast<std::size_t>(gpu)] += piece.shape.parts;
       }
     }
     if (cpu > node.facts.cpu_milli) return OnNode(node, "more CPUs are given away than it has");
     if (memory > node.facts.memory_mib) return OnNode(node, "more memory is given away than it has");
     for (int gpu = 0; gpu < node.facts.gpus; ++gpu) {
-      const int free = node.state.free_milli[static_cast<std::size_t>(gpu)];
+      const int free = node.state.free_parts[static_cast<std::size_t>(gpu)];
       const bool is_blocked = !node.accepts || ((node.blocked >> gpu) & 1) != 0;
       const int taken = used[static_cast<std::size_t>(gpu)];
-      if (taken > placement::kGpuMilli) return OnNode(node, "GPU " + std::to_string(gpu) + " has more than one owner");
+      if (taken > placement::kGpuParts) return OnNode(node, "GPU " + std::to_string(gpu) + " has more than one owner");
       const bool is_cut = !is_blocked && node.state.cuts[static_cast<std::size_t>(gpu)] != placement::MigCut{};
-      if (free != (is_blocked || is_cut ? 0 : placement::kGpuMilli - taken)) {
+      if (free != (is_blocked || is_cut ? 0 : placement::kGpuParts - taken)) {
         return OnNode(node, "GPU " + std::to_string(gpu) + " shows other room than its pieces leave");
       }
     }
@@ -60,11 +60,11 @@ std::string Cluster::CheckInvariants() const {
     }
   }
   std::size_t expected = 0;
-  std::int64_t running_milli = 0;
+  GpuUse running;
   std::vector<CapUse> cap_uses(s.caps.size());
   for (const auto& [id, run] : s.running) {
     expected += run.pieces.size();
-    running_milli += s.MilliOf(run);
+    running += s.UseOf(run);
     const Ask& ask = s.ask_of(run);
     for (std::size_t group = 0; group < ask.groups.size(); ++group) {
       const auto has =
@@ -75,14 +75,15 @@ std::string Cluster::CheckInvariants() const {
     }
     for (const CapIndex cap : s.classes[run.job_class].key.caps) {
       cap_uses[cap].jobs += 1;
-      cap_uses[cap].milli += s.MilliOf(run);
+      cap_uses[cap].parts += s.PartsOf(run);
     }
   }
   if (pieces != expected) return "nodes and running jobs disagree about pieces";
-  if (s.teams.running(kRootTeam) != running_milli) return "the teams' sum is not what runs";
+  if (s.teams.running(kRootTeam) != running.parts) return "the teams' sum is not what runs";
+  if (s.teams.worth(kRootTeam) != running.worth) return "the teams' sum is worth another amount than what runs";
   for (CapIndex cap = 0; cap < s.caps.size(); ++cap) {
     if (s.caps[cap].running != cap_uses[cap].jobs) return "cap " + s.caps[cap].name + " counts wrong";
-    if (s.caps[cap].milli != cap_uses[cap].milli) return "cap " + s.caps[cap].name + " counts other GPUs than are held";
+    if (s.caps[cap].parts != cap_uses[cap].parts) return "cap " + s.caps[cap].name + " counts other GPUs than are held";
   }
   std::uint64_t members = 0;
   std::uint64_t in_line = 0;

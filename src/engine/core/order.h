@@ -23,10 +23,10 @@ struct Key {
 /// What an order may look at.
 struct Standing {
   Place place;
-  std::int64_t gpu_milli = 0;  // The least it starts with.
+  std::int64_t gpu_parts = 0;  // The least it starts with.
   Duration predicted{0};       // 0: not known.
   TeamIndex team = kRootTeam;
-  std::int64_t front_milli = 0;  // Of the first of its team, whoever that is: teams compare by it.
+  std::int64_t front_parts = 0;  // Of the first of its team, whoever that is: teams compare by it.
   PoolIndex pool = kWholeCluster;
 };
 
@@ -45,7 +45,7 @@ void RankShortest(const PoolRules& rules, const Standing& standing, std::int64_t
 /// kFair: from kPoolRanks on so much of a rank is the same for all jobs of a team.
 inline constexpr std::size_t kPoolRanks = 1;
 inline constexpr std::size_t kTeamRanks = 4;
-void RankTeam(const Teams& teams, TeamIndex team, std::int64_t front_milli, Time now, std::int64_t* rank);
+void RankTeam(const Teams& teams, TeamIndex team, std::int64_t front_parts, Time now, std::int64_t* rank);
 void RankFair(const PoolRules& rules, const Teams& teams, const Standing& standing, Time now, std::int64_t* rank);
 
 }  // namespace divvy::core

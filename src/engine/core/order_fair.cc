@@ -1,4 +1,5 @@
-// Level by level from the top: the team that is below its quota, then the one that holds least of its share, then the
+// Level by level from the top: the team that is below its quota, then the one that holds least of its share (a GPU on
+// which a job is at 0.55 of its speed counts as 0.55: Gavel, OSDI 2020, compares effective throughput), then the
 // one that would with its first job more, then the one whose first job is smaller; then who used least lately; inside
 // the team priority and small-first, or the longest wait.
 // Source: the order of Run:ai's queues; the comparison by levels is that of Slurm's Fair Tree.
@@ -14,16 +15,16 @@ constexpr std::size_t kLevels = kTeamRanks - 1;
 
 }  // namespace
 
-void RankTeam(const Teams& teams, TeamIndex team, std::int64_t front_milli, Time now, std::int64_t* rank) {
+void RankTeam(const Teams& teams, TeamIndex team, std::int64_t front_parts, Time now, std::int64_t* rank) {
   const std::vector<TeamIndex> path = teams.PathOf(team);
   for (std::size_t level = 0; level < std::min(path.size(), kLevels); ++level) {
-    rank[level] = teams.Satisfaction(path[level], front_milli);
+    rank[level] = teams.Satisfaction(path[level], front_parts);
   }
   rank[kLevels] = static_cast<std::int64_t>(std::min(teams.usage(team, now), 9e15));
 }
 
 void RankFair(const PoolRules& rules, const Teams& teams, const Standing& standing, Time now, std::int64_t* rank) {
-  RankTeam(teams, standing.team, standing.front_milli, now, rank);
+  RankTeam(teams, standing.team, standing.front_parts, now, rank);
   if (rules.fair_is_fifo) {
     RankFifo(standing, rank + kTeamRanks);
   } else {

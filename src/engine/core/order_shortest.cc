@@ -17,7 +17,7 @@ constexpr double kUnknownSeconds = 86'400;
 void RankShortest(const PoolRules& rules, const Standing& standing, std::int64_t* rank) {
   const double seconds =
       standing.predicted > Duration(0) ? std::chrono::duration<double>(standing.predicted).count() : kUnknownSeconds;
-  const double gpus = std::max(static_cast<double>(standing.gpu_milli) / placement::kGpuMilli, 0.01);
+  const double gpus = std::max(static_cast<double>(standing.gpu_parts) / placement::kGpuParts, 0.01);
   const double since = std::chrono::duration<double>(standing.place.since.time_since_epoch()).count();
   rank[0] = -std::int64_t{standing.place.priority};
   rank[1] = static_cast<std::int64_t>((gpus * seconds + rules.ageing * since) * 1000);

@@ -8,7 +8,7 @@ void RankSmallFirst(const PoolRules& rules, const Standing& standing, Time now, 
   const bool is_escalated = IsEscalated(rules, standing.place.since, now);
   rank[0] = -std::int64_t{standing.place.priority};
   rank[1] = is_escalated ? 0 : 1;
-  rank[2] = is_escalated ? 0 : standing.gpu_milli;
+  rank[2] = is_escalated ? 0 : standing.gpu_parts;
   rank[3] = standing.place.since.time_since_epoch().count();
 }
 

@@ -21,10 +21,10 @@ constexpr std::size_t kManyGrown = 48;
 Barrier BarrierOf(const Cluster::State& state, ClassIndex index) {
   const JobClass& job_class = state.classes[index];
   Barrier barrier;
-  barrier.cap = RefusedBy(state, job_class.key.caps, job_class.least_milli);
+  barrier.cap = RefusedBy(state, job_class.key.caps, job_class.least_parts);
   if (state.teams.has_rules()) {
-    barrier.over_limit = state.teams.OverLimit(job_class.key.team, job_class.least_milli);
-    if (job_class.is_firm()) barrier.over_quota = state.teams.OverFirmQuota(job_class.key.team, job_class.least_milli);
+    barrier.over_limit = state.teams.OverLimit(job_class.key.team, job_class.least_parts);
+    if (job_class.is_firm()) barrier.over_quota = state.teams.OverFirmQuota(job_class.key.team, job_class.least_parts);
   }
   if (job_class.checked_epoch != state.usable_epoch) {
     job_class.could_run = CouldRun(state, state.asks[job_class.key.ask]);
@@ -396,7 +396,7 @@ void Pass::Launch(ClassIndex index, const Place& place, std::vector<Piece> piece
   }
   plan_.starts.push_back({run.id, place.id, run.pieces, first.is_set(), first, passed_start});
 
-  state_.teams.AddWaiting(job_class.key.team, -job_class.least_milli);
+  state_.teams.AddWaiting(job_class.key.team, -job_class.least_parts);
   state_.waiting_count -= 1;
   entry.count -= 1;
   entry.named += 1;

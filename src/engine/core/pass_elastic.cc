@@ -40,11 +40,11 @@ std::optional<Piece> Pass::GrowByOne(JobId id) {
     const auto has =
         std::count_if(run.pieces.begin(), run.pieces.end(), [&](const Piece& piece) { return piece.group == group; });
     if (has >= ask.groups[group].most) continue;
-    const std::int64_t milli = ask.groups[group].alternatives.front().gpu_milli();
-    if (milli > RoomToGrow(state_, job_class.key.caps)) continue;
+    const std::int64_t parts = ask.groups[group].alternatives.front().gpu_parts();
+    if (parts > RoomToGrow(state_, job_class.key.caps)) continue;
     if (state_.teams.has_rules()) {
       const KeptOfTeams kept = KeptByTeam(state_, run.end, IsAnybody);
-      if (!TeamsHaveRoom(state_.teams, job_class.key.team, job_class.is_firm(), milli, kept)) continue;
+      if (!TeamsHaveRoom(state_.teams, job_class.key.team, job_class.is_firm(), parts, kept)) continue;
     }
     std::vector<NodeIndex> beside;
     if (ask.together == Together::kNode && ask.requires_together) beside.push_back(run.pieces.front().node);
@@ -56,7 +56,7 @@ std::optional<Piece> Pass::GrowByOne(JobId id) {
     if (!piece) continue;
     state_.TakePiece(id, run, *piece);
     run.pieces.push_back(*piece);
-    state_.CountStart(job_class, milli, 0, now_);
+    state_.CountStart(job_class, UseOf(ask, *piece), 0, now_);
     if (!state_.nodes[piece->node].holds.empty()) RefitHolds(state_, piece->node, now_);
     return piece;
   }

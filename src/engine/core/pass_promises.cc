@@ -27,11 +27,11 @@ bool Pass::IsKept(ClassIndex index) {
   const IsBefore is_settled = [&](const PromiseSlot& slot) { return &slot < end; };
   const bool is_of_cap = std::any_of(key.caps.begin(), key.caps.end(), [&](CapIndex cap) {
     if (!state_.caps[cap].is_bound()) return false;
-    return Refuses(state_.caps[cap], job_class.least_milli, KeptOfCap(state_, cap, until, is_settled));
+    return Refuses(state_.caps[cap], job_class.least_parts, KeptOfCap(state_, cap, until, is_settled));
   });
   if (is_of_cap || !state_.teams.has_rules()) return is_of_cap;
   const KeptOfTeams kept = KeptByTeam(state_, until, is_settled);
-  const bool is_of_team = !TeamsHaveRoom(state_.teams, key.team, job_class.is_firm(), job_class.least_milli, kept);
+  const bool is_of_team = !TeamsHaveRoom(state_.teams, key.team, job_class.is_firm(), job_class.least_parts, kept);
   if (is_of_team) state_.team_blocked.insert(index);
   return is_of_team;
 }

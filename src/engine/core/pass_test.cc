@@ -117,7 +117,7 @@ TEST(Pass, ACapHoldsBackWithoutHoldingUpOthers) {
 
 TEST(Pass, SharesOfOneGpuAddUp) {
   Cluster cluster = MakeCluster(1, 1);
-  for (std::uint64_t id = 1; id <= 3; ++id) cluster.Put(MakeJob(cluster, id, ShareAsk(400), At(0)), At(0));
+  for (std::uint64_t id = 1; id <= 3; ++id) cluster.Put(MakeJob(cluster, id, ShareAsk(4000), At(0)), At(0));
   EXPECT_EQ(Started(cluster.Decide(At(0))), (Ids{1, 2}));
 }
 

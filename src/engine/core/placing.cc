@@ -18,7 +18,7 @@ using placement::kNoRoom;
 GpuMask WholeFree(const NodeState& state) {
   GpuMask mask = 0;
   for (int gpu = 0; gpu < state.gpus; ++gpu) {
-    if (state.free_milli[static_cast<std::size_t>(gpu)] == placement::kGpuMilli) {
+    if (state.free_parts[static_cast<std::size_t>(gpu)] == placement::kGpuParts) {
       mask = static_cast<GpuMask>(mask | (1u << gpu));
     }
   }
@@ -396,7 +396,7 @@ bool Placing::Fill(const Ask& ask, const Domain& domain, std::vector<Piece>& pie
   std::vector<std::size_t> order(ask.groups.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
   std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
-    return ask.groups[a].alternatives.front().gpu_milli() > ask.groups[b].alternatives.front().gpu_milli();
+    return ask.groups[a].alternatives.front().gpu_parts() > ask.groups[b].alternatives.front().gpu_parts();
   });
   for (const std::size_t group : order) {
     for (int task = 0; task < ask.groups[group].least; ++task) {

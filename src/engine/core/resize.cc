@@ -15,7 +15,7 @@ namespace {
 
 Shape OnGpus(Shape shape, GpuMask gpus) {
   shape.gpus = static_cast<std::int16_t>(std::popcount(gpus));
-  shape.milli = shape.gpus > 0 ? placement::kGpuMilli : 0;
+  shape.parts = shape.gpus > 0 ? placement::kGpuParts : 0;
   return shape;
 }
 
@@ -95,16 +95,16 @@ GpuMask OneMore(Cluster& cluster, JobId id, const Taste& taste, Time now) {
   if (run.is_leaving || !run.leaving.empty() || run.end <= now) return 0;
   const JobClass& job_class = state.classes[run.job_class];
   const ClassKey& key = job_class.key;
-  if (RoomToGrow(state, key.caps) < placement::kGpuMilli) return 0;
+  if (RoomToGrow(state, key.caps) < placement::kGpuParts) return 0;
   if (state.teams.has_rules()) {
     const KeptOfTeams kept = KeptByTeam(state, run.end, IsAnybody);
-    if (!TeamsHaveRoom(state.teams, key.team, job_class.is_firm(), placement::kGpuMilli, kept)) return 0;
+    if (!TeamsHaveRoom(state.teams, key.team, job_class.is_firm(), placement::kGpuParts, kept)) return 0;
   }
   const NodeIndex index = run.pieces.front().node;
   const Node& node = state.nodes[index];
   Shape shape;
   shape.gpus = 1;
-  shape.milli = placement::kGpuMilli;
+  shape.parts = placement::kGpuParts;
   shape.models = taste.models;
   const NodeState seen = SeenBy(node, node.state, shape);
   if (!placement::Fits(seen, shape)) return 0;
@@ -112,7 +112,7 @@ GpuMask OneMore(Cluster& cluster, JobId id, const Taste& taste, Time now) {
   const GpuTopology* topology = node.facts.topology.get();
   std::vector<std::tuple<int, int, int, int>> candidates;
   for (int gpu = 0; gpu < seen.gpus; ++gpu) {
-    if (seen.free_milli[static_cast<std::size_t>(gpu)] < placement::kGpuMilli) continue;
+    if (seen.free_parts[static_cast<std::size_t>(gpu)] < placement::kGpuParts) continue;
     const GpuSet all = GpuSet::FromBits(has | (std::uint64_t{1} << gpu));
     if (topology == nullptr) {
       candidates.emplace_back(0, 0, 0, gpu);

@@ -9,9 +9,9 @@ namespace {
 
 bool IsDated(const Promise& promise) { return promise.start != kNever && !promise.is_claim; }
 
-void AddUpwards(const Teams& teams, TeamIndex team, std::int64_t milli, TeamUse& use) {
+void AddUpwards(const Teams& teams, TeamIndex team, std::int64_t parts, TeamUse& use) {
   use.resize(std::max(use.size(), teams.size()));
-  for (; team != kRootTeam; team = teams.spec(team).parent) use[team] += milli;
+  for (; team != kRootTeam; team = teams.spec(team).parent) use[team] += parts;
 }
 
 }  // namespace
@@ -23,7 +23,7 @@ CapUse KeptOfCap(const Cluster::State& state, CapIndex cap, Time until, const Is
     if ((IsDated(slot.promise) && slot.promise.start >= until) || !IsCountedIn(other.key, cap)) continue;
     if (!is_before(slot)) continue;
     kept.jobs += 1;
-    kept.milli += other.least_milli;
+    kept.parts += other.least_parts;
   }
   return kept;
 }
@@ -33,16 +33,16 @@ KeptOfTeams KeptByTeam(const Cluster::State& state, Time until, const IsBefore& 
   for (const PromiseSlot& slot : state.promises) {
     if (slot.promise.is_claim || (IsDated(slot.promise) && slot.promise.start >= until) || !is_before(slot)) continue;
     const JobClass& other = state.classes[slot.job_class];
-    AddUpwards(state.teams, other.key.team, other.least_milli, kept.all);
-    if (other.is_firm()) AddUpwards(state.teams, other.key.team, other.least_milli, kept.firm);
+    AddUpwards(state.teams, other.key.team, other.least_parts, kept.all);
+    if (other.is_firm()) AddUpwards(state.teams, other.key.team, other.least_parts, kept.firm);
   }
   return kept;
 }
 
-bool TeamsHaveRoom(const Teams& teams, TeamIndex team, bool is_firm, std::int64_t milli, const KeptOfTeams& kept) {
+bool TeamsHaveRoom(const Teams& teams, TeamIndex team, bool is_firm, std::int64_t parts, const KeptOfTeams& kept) {
   if (!teams.has_rules()) return true;
-  if (teams.OverLimit(team, milli, kept.all) != kRootTeam) return false;
-  return !is_firm || teams.OverFirmQuota(team, milli, kept.firm) == kRootTeam;
+  if (teams.OverLimit(team, parts, kept.all) != kRootTeam) return false;
+  return !is_firm || teams.OverFirmQuota(team, parts, kept.firm) == kRootTeam;
 }
 
 bool HasRightsAt(const Cluster::State& state, ClassIndex index, Time at, Time until, const IsBefore& is_before) {
@@ -55,20 +55,20 @@ bool HasRightsAt(const Cluster::State& state, ClassIndex index, Time at, Time un
   for (auto end = state.ends.begin(); end != state.ends.end() && end->first <= at; ++end) {
     const Run& run = state.running.at(end->second);
     const JobClass& other = state.classes[run.job_class];
-    const std::int64_t milli = state.MilliOf(run);
+    const std::int64_t parts = state.PartsOf(run);
     for (std::size_t i = 0; i < key.caps.size(); ++i) {
       if (!IsCountedIn(other.key, key.caps[i])) continue;
       beside[i].jobs -= 1;
-      beside[i].milli -= milli;
+      beside[i].parts -= parts;
     }
     if (!state.teams.has_rules()) continue;
-    AddUpwards(state.teams, other.key.team, -milli, of_teams.all);
-    if (other.is_firm()) AddUpwards(state.teams, other.key.team, -milli, of_teams.firm);
+    AddUpwards(state.teams, other.key.team, -parts, of_teams.all);
+    if (other.is_firm()) AddUpwards(state.teams, other.key.team, -parts, of_teams.firm);
   }
   for (std::size_t i = 0; i < key.caps.size(); ++i) {
-    if (Refuses(state.caps[key.caps[i]], job_class.least_milli, beside[i])) return false;
+    if (Refuses(state.caps[key.caps[i]], job_class.least_parts, beside[i])) return false;
   }
-  return TeamsHaveRoom(state.teams, key.team, job_class.is_firm(), job_class.least_milli, of_teams);
+  return TeamsHaveRoom(state.teams, key.team, job_class.is_firm(), job_class.least_parts, of_teams);
 }
 
 }  // namespace divvy::core

@@ -23,8 +23,8 @@ struct KeptOfTeams {
 /// teams, or is within its own right.
 KeptOfTeams KeptByTeam(const Cluster::State& state, Time until, const IsBefore& is_before);
 
-/// The team's limits, and for a firm job its quotas, have room for `milli` more beside what runs and what is kept.
-bool TeamsHaveRoom(const Teams& teams, TeamIndex team, bool is_firm, std::int64_t milli, const KeptOfTeams& kept = {});
+/// The team's limits, and for a firm job its quotas, have room for `parts` more beside what runs and what is kept.
+bool TeamsHaveRoom(const Teams& teams, TeamIndex team, bool is_firm, std::int64_t parts, const KeptOfTeams& kept = {});
 
 /// Everybody who has a promise.
 inline bool IsAnybody(const PromiseSlot&) { return true; }

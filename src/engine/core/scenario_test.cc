@@ -19,8 +19,8 @@
 //        [slice=3g] [gpu_memory=20G] [line=NAME]
 //        [limit=2h] [predicted=1h] [runs=90m] [priority=1] [team=t] [user=u] [cap=a,b] [preemptible=requeue]
 //        [begin=30m] [count=10] [held] [anyway]
-//        runs: how long it truly runs; type: the first is liked best, h100+a100 are liked alike; most: elastic, in
-//        tasks; anyway: queued although it can never run
+//        runs: how long it truly runs; type: the first is liked best, h100+a100 are liked alike, h100>a100*0.5 is half
+//        as fast on the second; most: elastic, in tasks; anyway: queued although it can never run
 //   adopt NAME on=n0:0-3+n1:0-3 [since=1h] [and what submit takes]      runs already
 //   book NAME [gpus=1] [tasks=1] [user=u|team=t] [from=1h] until=3h | unbook NAME
 //   usable n0 0-3 | drain n0 | return n0 | release NAME | cancel NAME | cap NAME limit=3
@@ -225,8 +225,9 @@ class Scenario {
   void Teams(const Words&) {
     const core::Teams& teams = world_.cluster.teams();
     for (TeamIndex team = 1; team < teams.size(); ++team) {
-      out_ << Clock() << teams.spec(team).name << " runs " << MilliText(teams.running(team)) << " of a share of "
-           << MilliText(teams.FairShare(team)) << "\n";
+      out_ << Clock() << teams.spec(team).name << " runs " << GpuText(teams.running(team));
+      if (teams.worth(team) != teams.running(team)) out_ << " (worth " << GpuText(teams.worth(team)) << ")";
+      out_ << " of a share of " << GpuText(teams.FairShare(team)) << "\n";
     }
   }
 
@@ -239,7 +240,7 @@ class Scenario {
       out_ << "does not wait\n";
       return;
     }
-    if (answer.is_in_line) out_ << "number " << answer.position << ", " << MilliText(answer.ahead_milli) << " ahead";
+    if (answer.is_in_line) out_ << "number " << answer.position << ", " << GpuText(answer.ahead_parts) << " ahead";
     else out_ << "not in line";
     out_ << " (" << answer.key << ")\n";
     for (const Blocker& blocker : answer.blockers) Tell(blocker);
@@ -309,7 +310,7 @@ class Scenario {
       if (shape.slice) {
         const int slice = std::countr_zero(placement::SlicesOf(piece.gpus));
         place = std::string(MigProfileName(*shape.slice)) + " at " + std::to_string(slice) + " of " + place;
-      } else if (shape.gpus > 0 && shape.milli < placement::kGpuMilli) {
+      } else if (shape.gpus > 0 && shape.parts < placement::kGpuParts) {
         place = GpusFlag(shape) + " of " + place;
       }
       places.push_back(std::move(place));

@@ -62,10 +62,12 @@ void ReadWords(const WordTable<Target>& table, const Words& words, std::size_t f
 
 inline std::int32_t ReadMib(const std::string& text) { return ReadInt(text) * (text.ends_with('G') ? 1024 : 1); }
 
-/// Whole ones and parts, in thousandths: "4", "0.5".
-inline std::int32_t ReadMilli(const std::string& text) {
-  return static_cast<std::int32_t>(std::strtod(text.c_str(), nullptr) * 1000 + 0.5);
+/// How many of which `whole` make one: "4", "0.5".
+inline std::int32_t ReadDecimal(const std::string& text, int whole) {
+  return static_cast<std::int32_t>(std::strtod(text.c_str(), nullptr) * whole + 0.5);
 }
+inline std::int32_t ReadParts(const std::string& text) { return ReadDecimal(text, placement::kGpuParts); }
+inline std::int32_t ReadCpus(const std::string& text) { return ReadDecimal(text, 1000); }
 
 /// "0-3", "0,2".
 inline GpuMask ReadGpus(const std::string& text) {
@@ -119,7 +121,7 @@ inline const WordTable<NodeWords>& NodeTable() {
       {"gpus", [](NodeWords& node, const std::string& text) { node.gpus = ReadInt(text); }},
       {"model", [](NodeWords& node, const std::string& text) { node.model = text; }},
       {"pool", [](NodeWords& node, const std::string& text) { node.pool = text; }},
-      {"cpus", [](NodeWords& node, const std::string& text) { node.cpu_milli = ReadMilli(text); }},
+      {"cpus", [](NodeWords& node, const std::string& text) { node.cpu_milli = ReadCpus(text); }},
       {"memory", [](NodeWords& node, const std::string& text) { node.memory_mib = ReadMib(text); }},
       {"rack", [](NodeWords& node, const std::string& text) { node.rack = static_cast<std::uint32_t>(ReadInt(text)); }},
       {"block",
@@ -213,7 +215,7 @@ struct TaskWords {
   bool has_gpus = false;
   int tasks = 1;
   int most = 0;
-  std::vector<std::string> types;  // In the order of liking, each "h100" or "h100+a100".
+  std::vector<std::string> types;  // In the order of liking, each "h100", "h100+a100" or "a100*0.55".
   std::string pool;
 };
 
@@ -222,13 +224,13 @@ inline const WordTable<TaskWords>& TaskTable() {
       {"gpus",
        [](TaskWords& task, const std::string& text) {
          const std::size_t x = text.find('x');  // 2x0.5: half of each of two.
-         const std::int32_t milli = ReadMilli(x == std::string::npos ? text : text.substr(x + 1));
-         const bool is_whole = x == std::string::npos && milli % placement::kGpuMilli == 0;
+         const std::int32_t parts = ReadParts(x == std::string::npos ? text : text.substr(x + 1));
+         const bool is_whole = x == std::string::npos && parts % placement::kGpuParts == 0;
          task.has_gpus = true;
          task.shape.gpus = static_cast<std::int16_t>(x != std::string::npos ? ReadInt(text)
-                                                     : is_whole             ? milli / placement::kGpuMilli
+                                                     : is_whole             ? parts / placement::kGpuParts
                                                                             : 1);
-         task.shape.milli = static_cast<std::int16_t>(milli == 0 ? 0 : is_whole ? placement::kGpuMilli : milli);
+         task.shape.parts = static_cast<std::int16_t>(parts == 0 ? 0 : is_whole ? placement::kGpuParts : parts);
        }},
       {"slice",
        [](TaskWords& task, const std::string& text) {
@@ -237,13 +239,13 @@ inline const WordTable<TaskWords>& TaskTable() {
              text, {{"1g", k1g}, {"1g-wide", k1gWide}, {"2g", k2g}, {"3g", k3g}, {"4g", k4g}, {"7g", k7g}}));
          task.has_gpus = true;
          task.shape.gpus = slice.gpus;
-         task.shape.milli = slice.milli;
+         task.shape.parts = slice.parts;
          task.shape.slice = slice.slice;
        }},
       {"gpu_memory", [](TaskWords& task, const std::string& text) { task.shape.gpu_memory_mib = ReadMib(text); }},
       {"tasks", [](TaskWords& task, const std::string& text) { task.tasks = ReadInt(text); }},
       {"most", [](TaskWords& task, const std::string& text) { task.most = ReadInt(text); }},
-      {"cpus", [](TaskWords& task, const std::string& text) { task.shape.cpu_milli = ReadMilli(text); }},
+      {"cpus", [](TaskWords& task, const std::string& text) { task.shape.cpu_milli = ReadCpus(text); }},
       {"memory", [](TaskWords& task, const std::string& text) { task.shape.memory_mib = ReadMib(text); }},
       {"type", [](TaskWords& task, const std::string& text) { task.types = ReadList(text, '>'); }},
       {"pool", [](TaskWords& task, const std::string& text) { task.pool = text; }},
@@ -333,14 +335,18 @@ inline TaskGroup GroupOf(const TaskWords& words, Kinds& kinds) {
   Shape shape = words.shape;
   if (!words.has_gpus) {
     shape.gpus = 1;
-    shape.milli = placement::kGpuMilli;
+    shape.parts = placement::kGpuParts;
   }
   if (shape.gpus == 0 && shape.cpu_milli == 0) shape.cpu_milli = 1000;
   const std::vector<std::string> any(1);
   for (const std::string& type : words.types.empty() ? any : words.types) {
-    shape.models = shape.gpus == 0 ? placement::kAnyModel : kinds.SetOf(type, words.pool);
+    const std::size_t star = std::min(type.find('*'), type.size());
+    shape.models = shape.gpus == 0 ? placement::kAnyModel : kinds.SetOf(type.substr(0, star), words.pool);
     group.alternatives.push_back(shape);
+    const bool has_speed = star < type.size();
+    group.speeds.push_back(static_cast<std::int16_t>(has_speed ? ReadDecimal(type.substr(star + 1), 1000) : 1000));
   }
+  if (group.alternatives.size() < 2) group.speeds.clear();
   return group;
 }
 

@@ -47,8 +47,8 @@ struct TeamWords {
 inline const WordTable<TeamWords>& TeamTable() {
   static const WordTable<TeamWords> table = {
       {"under", [](TeamWords& team, const std::string& text) { team.under = text; }},
-      {"quota", [](TeamWords& team, const std::string& text) { team.spec.quota_milli = ReadMilli(text); }},
-      {"limit", [](TeamWords& team, const std::string& text) { team.spec.limit_milli = ReadMilli(text); }},
+      {"quota", [](TeamWords& team, const std::string& text) { team.spec.quota_parts = ReadParts(text); }},
+      {"limit", [](TeamWords& team, const std::string& text) { team.spec.limit_parts = ReadParts(text); }},
       {"weight",
        [](TeamWords& team, const std::string& text) { team.spec.weight = static_cast<std::uint64_t>(ReadInt(text)); }},
       {"priority", [](TeamWords& team, const std::string& text) { team.spec.priority = ReadInt(text); }},
@@ -144,7 +144,7 @@ class ScenarioWorld {
     if (team.used) used_[static_cast<TeamIndex>(specs_.size())] = *team.used;
     cluster.teams().Reset(specs_);
     for (const auto& [index, used] : used_) {
-      cluster.teams().SetUsage(index, std::chrono::duration<double>(used).count() * placement::kGpuMilli, now);
+      cluster.teams().SetUsage(index, std::chrono::duration<double>(used).count() * placement::kGpuParts, now);
     }
     cluster.RecountTeams(now);
   }
@@ -344,7 +344,7 @@ class ScenarioWorld {
     std::vector<std::int64_t> capacity(kinds_.size());
     for (NodeIndex node = 0; node < cluster.node_count(); ++node) {
       capacity[static_cast<std::size_t>(cluster.node(node).kind)] +=
-          std::int64_t{cluster.node(node).gpus} * placement::kGpuMilli;
+          std::int64_t{cluster.node(node).gpus} * placement::kGpuParts;
     }
     cluster.SetScorer(placement::MakeScorer("default", placement::CountShapes(demand_),
                                             static_cast<double>(demand_.size()), capacity));

@@ -31,8 +31,8 @@ Ask SliceAsk(MigProfile profile) {
   return ask;
 }
 
-Ask MemoryAsk(int milli, std::int32_t gpu_memory_mib) {
-  Ask ask = ShareAsk(milli);
+Ask MemoryAsk(int parts, std::int32_t gpu_memory_mib) {
+  Ask ask = ShareAsk(parts);
   ask.groups.front().alternatives.front().gpu_memory_mib = gpu_memory_mib;
   return ask;
 }
@@ -95,9 +95,9 @@ TEST(SlicePlan, AWholeJobIsPromisedTheGpuWhenItsSlicesEnd) {
 
 TEST(SlicePlan, MemoryAndComputeAreCountedApart) {
   Cluster cluster = MakeSliceable(1, 1);
-  cluster.Put(MakeJob(cluster, 1, MemoryAsk(250, 61'440), At(0)), At(0));
-  cluster.Put(MakeJob(cluster, 2, MemoryAsk(250, 40'960), At(0)), At(0));
-  cluster.Put(MakeJob(cluster, 3, MemoryAsk(750, 20'480), At(0)), At(0));
+  cluster.Put(MakeJob(cluster, 1, MemoryAsk(2500, 61'440), At(0)), At(0));
+  cluster.Put(MakeJob(cluster, 2, MemoryAsk(2500, 40'960), At(0)), At(0));
+  cluster.Put(MakeJob(cluster, 3, MemoryAsk(7500, 20'480), At(0)), At(0));
   const Plan plan = cluster.Decide(At(0));
   ASSERT_EQ(plan.starts.size(), 2u);
   EXPECT_EQ(plan.starts[0].job, JobId(1));
@@ -123,7 +123,7 @@ TEST(SliceWhy, SaysWhatCanNeverBe) {
   EXPECT_EQ(cut.error().message,
             "asks for a 1g slice of a GPU, but no node has a GPU that can be cut; --gpus 0.125 asks for a share of one "
             "instead");
-  const Status memory = Feasible(MakeSliceable(1, 1), MemoryAsk(500, 100'352));
+  const Status memory = Feasible(MakeSliceable(1, 1), MemoryAsk(5000, 100'352));
   ASSERT_FALSE(memory);
   EXPECT_EQ(
       memory.error().message,

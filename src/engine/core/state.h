@@ -29,7 +29,7 @@ struct ClassKey {
 struct JobClass {
   ClassKey key;
   Line line;  // Those that may be looked at.
-  std::int64_t least_milli = 0;
+  std::int64_t least_parts = 0;
   bool wants_gpu = false;
   Time head_changes_at = kNever;  // Somebody in the line escalates then.
   /// Anything may have become possible, not just what the grown nodes offer.
@@ -108,7 +108,7 @@ struct Node {
 /// What counts against a cap.
 struct CapUse {
   std::int64_t jobs = 0;
-  std::int64_t milli = 0;
+  std::int64_t parts = 0;
 };
 
 /// caps.h has its rules.
@@ -117,10 +117,10 @@ struct Cap {
   int limit = 0;  // Of jobs; 0: none.
   int running = 0;
   std::set<ClassIndex> classes;  // That have somebody in line.
-  std::int64_t milli_limit = 0;  // Of thousandths of GPUs that they hold together; 0: none.
-  std::int64_t milli = 0;
+  std::int64_t parts_limit = 0;  // Of thousandths of GPUs that they hold together; 0: none.
+  std::int64_t parts = 0;
 
-  bool is_bound() const { return limit > 0 || milli_limit > 0; }
+  bool is_bound() const { return limit > 0 || parts_limit > 0; }
 };
 
 struct PromiseSlot {
@@ -159,7 +159,7 @@ struct Cluster::State {
   std::map<ClassKey, ClassIndex> class_index;
   struct TeamFront {
     bool is_set = false;
-    std::int64_t milli = 0;  // Of its first job.
+    std::int64_t parts = 0;  // Of its first job.
     std::array<std::int64_t, kTeamRanks> rank{};
   };
   // kFair: who is first in each team, as of the last round; pool by pool.
@@ -227,8 +227,9 @@ struct Cluster::State {
   void Expect(Run& run, Time end);
   /// Those that should have ended by `now` are expected later. Whether there were any.
   bool PutOffOverdue(Time now);
-  void CountStart(const JobClass& job_class, std::int64_t milli, int jobs, Time now);
-  std::int64_t MilliOf(const Run& run) const;
+  void CountStart(const JobClass& job_class, GpuUse use, int jobs, Time now);
+  std::int64_t PartsOf(const Run& run) const { return UseOf(run).parts; }
+  GpuUse UseOf(const Run& run) const;
   /// What places the next member of an entry at random; 0 for one that is not.
   std::uint64_t DrawOf(JobId entry) const;
   const Ask& ask_of(const Run& run) const { return asks[classes[run.job_class].key.ask]; }

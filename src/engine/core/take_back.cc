@@ -178,7 +178,7 @@ void SettleMoves(Cluster::State& state, Time now, Plan& plan) {
       if (!FitsOn(state.nodes[piece.node].state, shape, piece.gpus)) continue;
       state.TakePiece(id, run, piece);
       run.pieces.push_back(piece);
-      state.CountStart(state.classes[run.job_class], shape.gpu_milli(), 0, now);
+      state.CountStart(state.classes[run.job_class], UseOf(state.ask_of(run), piece), 0, now);
       growth.pieces.push_back(piece);
     }
     if (!growth.pieces.empty()) plan.growths.push_back(std::move(growth));

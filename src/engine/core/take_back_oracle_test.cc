@@ -14,7 +14,7 @@ struct Placed {
   std::uint64_t id = 0;
   NodeIndex node = 0;
   int gpus = 0;
-  int milli = 0;
+  int parts = 0;
   int priority = 0;
   std::int64_t started = 0;
   TeamIndex team = kRootTeam;
@@ -26,7 +26,7 @@ struct Problem {
   int gpus = 0;
   std::vector<Placed> jobs;
   int taker_gpus = 0;
-  int taker_milli = 1000;
+  int taker_parts = placement::kGpuParts;
   int taker_tasks = 1;
   std::vector<std::int64_t> quotas;  // Of teams 1, 2, ...; none: everybody is of no team.
 };
@@ -39,46 +39,46 @@ Problem Draw(Draws& draws, bool has_teams) {
     for (int i = 0; i < 3; ++i) problem.quotas.push_back(draws.Below(4));
   }
   std::vector<std::vector<int>> free(static_cast<std::size_t>(problem.nodes),
-                                     std::vector<int>(static_cast<std::size_t>(problem.gpus), 1000));
+                                     std::vector<int>(static_cast<std::size_t>(problem.gpus), placement::kGpuParts));
   for (std::uint64_t id = 1; id <= 9; ++id) {
     Placed job;
     job.id = id;
     job.node = static_cast<NodeIndex>(draws.Below(problem.nodes));
     job.gpus = 1 + draws.Below(3);
-    job.milli = job.gpus == 1 && draws.Below(2) == 0 ? 300 + 100 * draws.Below(4) : 1000;
+    job.parts = job.gpus == 1 && draws.Below(2) == 0 ? 3000 + 1000 * draws.Below(4) : placement::kGpuParts;
     job.priority = draws.Below(4);
     job.started = draws.Below(5) * 20;
     job.team = has_teams ? static_cast<TeamIndex>(1 + draws.Below(2)) : kRootTeam;
     int left = job.gpus;
     auto& room = free[job.node];
     for (std::size_t gpu = 0; gpu < room.size() && left > 0; ++gpu) {
-      if (room[gpu] < job.milli) continue;
+      if (room[gpu] < job.parts) continue;
       job.mask = static_cast<GpuMask>(job.mask | (1u << gpu));
       --left;
     }
     if (left > 0) continue;
-    for (std::size_t gpu = 0; gpu < room.size(); ++gpu) room[gpu] -= ((job.mask >> gpu) & 1) != 0 ? job.milli : 0;
+    for (std::size_t gpu = 0; gpu < room.size(); ++gpu) room[gpu] -= ((job.mask >> gpu) & 1) != 0 ? job.parts : 0;
     problem.jobs.push_back(job);
   }
   problem.taker_tasks = draws.Below(3) == 0 ? 2 : 1;
   problem.taker_gpus = 1 + draws.Below(problem.gpus);
-  if (problem.taker_gpus == 1 && draws.Below(2) == 0) problem.taker_milli = 600;
+  if (problem.taker_gpus == 1 && draws.Below(2) == 0) problem.taker_parts = 6000;
   return problem;
 }
 
 bool Fits(const Problem& problem, std::uint32_t taken) {
   int room = 0;
   for (int node = 0; node < problem.nodes; ++node) {
-    std::vector<int> free(static_cast<std::size_t>(problem.gpus), 1000);
+    std::vector<int> free(static_cast<std::size_t>(problem.gpus), placement::kGpuParts);
     for (std::size_t i = 0; i < problem.jobs.size(); ++i) {
       const Placed& job = problem.jobs[i];
       if (((taken >> i) & 1) != 0 || job.node != static_cast<NodeIndex>(node)) continue;
-      for (std::size_t gpu = 0; gpu < free.size(); ++gpu) free[gpu] -= ((job.mask >> gpu) & 1) != 0 ? job.milli : 0;
+      for (std::size_t gpu = 0; gpu < free.size(); ++gpu) free[gpu] -= ((job.mask >> gpu) & 1) != 0 ? job.parts : 0;
     }
-    if (problem.taker_milli < 1000) {
-      for (const int one : free) room += one / problem.taker_milli;
+    if (problem.taker_parts < placement::kGpuParts) {
+      for (const int one : free) room += one / problem.taker_parts;
     } else {
-      room += static_cast<int>(std::count(free.begin(), free.end(), 1000)) / problem.taker_gpus;
+      room += static_cast<int>(std::count(free.begin(), free.end(), placement::kGpuParts)) / problem.taker_gpus;
     }
   }
   return room >= problem.taker_tasks;
@@ -94,10 +94,10 @@ Cost CostOf(const Problem& problem, std::uint32_t taken) {
   for (std::size_t i = 0; i < problem.jobs.size(); ++i) {
     const Placed& job = problem.jobs[i];
     if (((taken >> i) & 1) == 0) continue;
-    const std::int64_t milli = std::int64_t{job.gpus} * job.milli;
-    cost[0] += (kNow - job.started) * milli;
+    const std::int64_t parts = std::int64_t{job.gpus} * job.parts;
+    cost[0] += (kNow - job.started) * parts;
     cost[1] += 1;
-    cost[2] += milli;
+    cost[2] += parts;
     cost[3] += job.priority;
     cost[4] += kNow - static_cast<std::int64_t>(job.id);
   }
@@ -116,11 +116,11 @@ TEST_P(Oracle, PreemptsTheSetThatCostsLeast) {
     TakingWorld world(problem.nodes, problem.gpus, rules);
     for (const Placed& job : problem.jobs) {
       Ask ask = GpuAsk(job.gpus);
-      ask.groups.front().alternatives.front().milli = static_cast<std::int16_t>(job.milli);
+      ask.groups.front().alternatives.front().parts = static_cast<std::int16_t>(job.parts);
       world.Run(world.Make(job.id, ask, job.priority), {{job.node, job.mask, 0, 0}}, job.started);
     }
     Ask ask = GpuAsk(problem.taker_gpus, problem.taker_tasks);
-    ask.groups.front().alternatives.front().milli = static_cast<std::int16_t>(problem.taker_milli);
+    ask.groups.front().alternatives.front().parts = static_cast<std::int16_t>(problem.taker_parts);
     world.Wait(world.Make(kTaker, ask, priority), kNow);
     std::optional<Cost> best;
     for (std::uint32_t taken = 0; taken < (1u << problem.jobs.size()); ++taken) {
@@ -168,12 +168,12 @@ TEST_P(Oracle, AllThatIsTakenBetweenTeamsComesToRest) {
     const auto kind = [&] { return draws.Below(2) == 0 ? Preemptible::kRequeue : Preemptible::kPause; };
     for (const Placed& job : problem.jobs) {
       Ask ask = GpuAsk(job.gpus);
-      ask.groups.front().alternatives.front().milli = static_cast<std::int16_t>(job.milli);
+      ask.groups.front().alternatives.front().parts = static_cast<std::int16_t>(job.parts);
       world.Run(world.Make(job.id, ask, job.priority, kind(), job.team), {{job.node, job.mask, 0, 0}}, job.started);
     }
     for (std::uint64_t id = kTaker; id < kTaker + 6; ++id) {
       const int gpus = 1 + draws.Below(problem.gpus);
-      const Ask ask = gpus == 1 && draws.Below(2) == 0 ? ShareAsk(500) : GpuAsk(gpus, 1 + draws.Below(2));
+      const Ask ask = gpus == 1 && draws.Below(2) == 0 ? ShareAsk(5000) : GpuAsk(gpus, 1 + draws.Below(2));
       world.Wait(world.Make(id, ask, draws.Below(4), kind(), static_cast<TeamIndex>(1 + draws.Below(3))), kNow);
     }
     int rounds = 0;

@@ -11,26 +11,26 @@ Rights::Rights(const Cluster::State& state)
     const JobClass& job_class = state.classes[run.job_class];
     const std::vector<Piece>& gone = run.is_leaving ? run.pieces : run.leaving;
     for (const Piece& piece : gone) {
-      Add(job_class.key.team, -ShapeOf(state.ask_of(run), piece).gpu_milli(), job_class.is_firm());
+      Add(job_class.key.team, -ShapeOf(state.ask_of(run), piece).gpu_parts(), job_class.is_firm());
     }
     // What is moved is held elsewhere.
     const auto moving = state.moving.find(id);
     if (moving == state.moving.end()) continue;
     for (const Piece& piece : moving->second.to) {
-      Add(job_class.key.team, ShapeOf(state.asks[moving->second.ask], piece).gpu_milli(), job_class.is_firm());
+      Add(job_class.key.team, ShapeOf(state.asks[moving->second.ask], piece).gpu_parts(), job_class.is_firm());
     }
   }
   for (const PromiseSlot& slot : state.promises) {
     if (!slot.promise.is_claim) continue;
     const JobClass& job_class = state.classes[slot.job_class];
-    Add(job_class.key.team, job_class.least_milli, job_class.is_firm());
+    Add(job_class.key.team, job_class.least_parts, job_class.is_firm());
   }
 }
 
-void Rights::Add(TeamIndex team, std::int64_t milli, bool is_firm) {
+void Rights::Add(TeamIndex team, std::int64_t parts, bool is_firm) {
   for (TeamIndex at = team;; at = state_.teams.spec(at).parent) {
-    change_[at] += milli;
-    if (is_firm) firm_change_[at] += milli;
+    change_[at] += parts;
+    if (is_firm) firm_change_[at] += parts;
     if (at == kRootTeam) return;
   }
 }
@@ -38,7 +38,7 @@ void Rights::Add(TeamIndex team, std::int64_t milli, bool is_firm) {
 std::int64_t Rights::Share(TeamIndex team) const {
   const Teams& teams = state_.teams;
   const std::int64_t asked = teams.running(team) + teams.waiting(team);
-  return std::max(teams.FairShare(team), std::min(teams.spec(team).quota_milli, asked));
+  return std::max(teams.FairShare(team), std::min(teams.spec(team).quota_parts, asked));
 }
 
 bool Rights::IsAbove(TeamIndex ancestor, TeamIndex team) const {
@@ -65,12 +65,12 @@ bool Rights::FitsItsTeams(ClassIndex taker, const std::vector<Loss>& losses) con
   for (TeamIndex at = job_class.key.team; at != kRootTeam; at = state_.teams.spec(at).parent) {
     const TeamSpec& spec = state_.teams.spec(at);
     std::int64_t freed = 0;
-    for (const Loss& loss : losses) freed += IsAbove(at, loss.team) ? loss.milli : 0;
-    const std::int64_t after = Held(at) - freed + job_class.least_milli;
-    if (spec.limit_milli != kNoBound && after > spec.limit_milli) return false;
+    for (const Loss& loss : losses) freed += IsAbove(at, loss.team) ? loss.parts : 0;
+    const std::int64_t after = Held(at) - freed + job_class.least_parts;
+    if (spec.limit_parts != kNoBound && after > spec.limit_parts) return false;
     // Victims are preemptible: they free nothing of what is firm.
-    if (job_class.is_firm() && spec.quota_milli != kNoBound &&
-        state_.teams.firm(at) + firm_change_[at] + job_class.least_milli > spec.quota_milli) {
+    if (job_class.is_firm() && spec.quota_parts != kNoBound &&
+        state_.teams.firm(at) + firm_change_[at] + job_class.least_parts > spec.quota_parts) {
       return false;
     }
   }
@@ -81,12 +81,12 @@ bool Rights::IsReclaimable(ClassIndex taker, TeamIndex victim) const {
   const JobClass& job_class = state_.classes[taker];
   const TeamIndex team = job_class.key.team;
   // Without a team nobody is entitled to anything, and without GPUs to no share of them.
-  if (team == kRootTeam || victim == kRootTeam || job_class.least_milli == 0 || IsAbove(team, victim) ||
+  if (team == kRootTeam || victim == kRootTeam || job_class.least_parts == 0 || IsAbove(team, victim) ||
       IsAbove(victim, team)) {
     return false;
   }
   const TeamIndex level = LevelOf(victim, team);
-  return Held(level) > std::min(Share(level), state_.teams.spec(level).quota_milli);
+  return Held(level) > std::min(Share(level), state_.teams.spec(level).quota_parts);
 }
 
 bool Rights::MayReclaim(ClassIndex taker, const std::vector<Loss>& losses) const {
@@ -102,13 +102,13 @@ bool Rights::MayReclaim(ClassIndex taker, const std::vector<Loss>& losses) const
   for (const Loss& loss : losses) {
     Side& side = sides[LevelOf(loss.team, job_class.key.team)];
     side.taker = LevelOf(job_class.key.team, loss.team);
-    side.lost += loss.milli;
-    side.largest = std::max(side.largest, loss.milli);
+    side.lost += loss.parts;
+    side.largest = std::max(side.largest, loss.parts);
   }
   const auto after = [&](TeamIndex at) {
     std::int64_t freed = 0;
-    for (const Loss& loss : losses) freed += IsAbove(at, loss.team) ? loss.milli : 0;
-    return Held(at) - freed + job_class.least_milli;
+    for (const Loss& loss : losses) freed += IsAbove(at, loss.team) ? loss.parts : 0;
+    return Held(at) - freed + job_class.least_parts;
   };
   for (const auto& [level, side] : sides) {
     // The last job taken may be the largest: a team is brought down to its share, never kept above it by one big job.
@@ -121,9 +121,9 @@ bool Rights::MayReclaim(ClassIndex taker, const std::vector<Loss>& losses) const
     const bool by_share = is_within && own <= Share(side.taker) && before_last > Share(level);
     const bool by_level = is_within && before_last > Share(level) && Share(side.taker) > 0 && Share(level) > 0 &&
                           own * Share(level) < (Held(level) - side.lost) * Share(side.taker);
-    const std::int64_t quota = state_.teams.spec(side.taker).quota_milli;
-    const bool by_quota = (quota == kNoBound || own <= quota) && state_.teams.spec(level).quota_milli != kNoBound &&
-                          before_last > state_.teams.spec(level).quota_milli;
+    const std::int64_t quota = state_.teams.spec(side.taker).quota_parts;
+    const bool by_quota = (quota == kNoBound || own <= quota) && state_.teams.spec(level).quota_parts != kNoBound &&
+                          before_last > state_.teams.spec(level).quota_parts;
     if (!by_share && !by_quota && !by_level) return false;
   }
   return true;

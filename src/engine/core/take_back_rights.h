@@ -21,7 +21,7 @@ namespace divvy::core {
 /// What one job would lose.
 struct Loss {
   TeamIndex team = kRootTeam;
-  std::int64_t milli = 0;
+  std::int64_t parts = 0;
   int priority = 0;
 };
 
@@ -39,7 +39,7 @@ class Rights {
 
   /// A victim that no set could include is not looked at.
   bool IsReclaimable(ClassIndex taker, TeamIndex victim) const;
-  /// How much of its share the victim's team holds, in thousandths, where it parts from the taker's.
+  /// How much of its share the victim's team holds, in thousandths, where its path leaves the taker's.
   std::int64_t Saturation(ClassIndex taker, TeamIndex victim) const;
 
  private:
@@ -47,7 +47,7 @@ class Rights {
   std::int64_t Held(TeamIndex team) const { return state_.teams.running(team) + change_[team]; }
   bool IsAbove(TeamIndex ancestor, TeamIndex team) const;
   TeamIndex LevelOf(TeamIndex team, TeamIndex other) const;
-  void Add(TeamIndex team, std::int64_t milli, bool is_firm);
+  void Add(TeamIndex team, std::int64_t parts, bool is_firm);
 
   const Cluster::State& state_;
   std::vector<std::int64_t> change_;

@@ -94,7 +94,7 @@ Search::Victim Search::Describe(const Run& run) const {
   victim.team = job_class.key.team;
   victim.priority = run.priority;
   victim.can_move = job_class.key.preemptible == Preemptible::kPause;
-  victim.milli = state_.MilliOf(run);
+  victim.parts = state_.PartsOf(run);
   victim.rank = RankOf(run);
   // The last to come is the first to go.
   std::vector<int> spare(ask.groups.size());
@@ -105,7 +105,7 @@ Search::Victim Search::Describe(const Run& run) const {
     if (spare[piece->group] <= 0) continue;
     spare[piece->group] -= 1;
     victim.surplus.push_back(*piece);
-    victim.surplus_milli.push_back(ShapeOf(ask, *piece).gpu_milli());
+    victim.surplus_parts.push_back(ShapeOf(ask, *piece).gpu_parts());
   }
   Duration lost = now_ - run.started;
   if (victim.can_move) lost = std::min(lost, kPauseCost);
@@ -117,7 +117,7 @@ Search::Victim Search::Describe(const Run& run) const {
     victim.evenness = kMostSaturation - std::min(saturation, kMostSaturation);
   }
   victim.toll = {
-      victim.is_within ? victim.milli : 0, seconds * victim.milli, 1, victim.milli, victim.evenness, victim.priority,
+      victim.is_within ? victim.parts : 0, seconds * victim.parts, 1, victim.parts, victim.evenness, victim.priority,
       std::max<std::int64_t>(age, 0)};
   return victim;
 }
@@ -144,7 +144,7 @@ Toll Search::TollOf(const Choice& choice) const {
   const Victim& victim = victims_[choice.victim];
   if (IsAll(choice)) return victim.toll;
   Toll toll{};
-  for (std::size_t i = 0; i < choice.level; ++i) toll[3] += victim.surplus_milli[i];
+  for (std::size_t i = 0; i < choice.level; ++i) toll[3] += victim.surplus_parts[i];
   if (victim.is_within) toll[0] = toll[3];
   // Nothing is for nothing: a task without GPUs counts as well.
   toll[3] += static_cast<std::int64_t>(choice.level);
@@ -156,11 +156,11 @@ std::vector<Loss> Search::LossesOf(const std::vector<Choice>& set) const {
   std::vector<Loss> losses;
   for (const Choice& choice : set) {
     const Victim& victim = victims_[choice.victim];
-    std::int64_t rest = victim.milli;
+    std::int64_t rest = victim.parts;
     const std::size_t surplus = std::min(choice.level, victim.surplus.size());
     for (std::size_t i = 0; i < surplus; ++i) {
-      losses.push_back({victim.team, victim.surplus_milli[i], victim.priority});
-      rest -= victim.surplus_milli[i];
+      losses.push_back({victim.team, victim.surplus_parts[i], victim.priority});
+      rest -= victim.surplus_parts[i];
     }
     if (IsAll(choice)) losses.push_back({victim.team, rest, victim.priority});
   }
@@ -359,7 +359,7 @@ bool Search::Accept(const Toll& toll) {
 bool Search::PlaceVictims(Seizure& seizure) {
   std::vector<Choice> order = chosen_;
   std::stable_sort(order.begin(), order.end(), [&](const Choice& a, const Choice& b) {
-    return victims_[a.victim].milli > victims_[b.victim].milli;
+    return victims_[a.victim].parts > victims_[b.victim].parts;
   });
   bool is_any_moved = false;
   std::vector<Choice> taken;

@@ -6,7 +6,7 @@
 //   what
 //      parking and resuming take; an elastic job's surplus costs none
 //   3. jobs stopped
-//   4. GPUs, in milli, that change hands
+//   4. GPUs, in parts, that change hands
 //   5. between teams: how little above its share the victim's team is
 //   6. priorities
 //   7. time since they were queued
@@ -86,8 +86,8 @@ class Search {
     bool can_move = false;
     std::vector<Piece> surplus;  // In the order in which it goes.
     Toll toll{};                 // Of the whole job.
-    std::vector<std::int64_t> surplus_milli;
-    std::int64_t milli = 0;
+    std::vector<std::int64_t> surplus_parts;
+    std::int64_t parts = 0;
     bool is_within = false;  // Its team holds no more than its share.
     std::int64_t evenness = 0;
     Rank rank;

@@ -22,7 +22,7 @@ class TakingWorld {
     for (const auto& [quota, weight] : quotas_and_weights) {
       TeamSpec spec;
       spec.name = "t" + std::to_string(specs.size() + 1);
-      spec.quota_milli = quota * 1000;
+      spec.quota_parts = quota * placement::kGpuParts;
       spec.weight = weight;
       specs.push_back(spec);
     }

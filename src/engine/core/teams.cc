@@ -22,29 +22,30 @@ void Teams::Reset(std::vector<TeamSpec> specs) {
   is_divided_ = false;
 }
 
-void Teams::SetCapacity(std::int64_t gpu_milli) {
-  capacity_ = gpu_milli;
+void Teams::SetCapacity(std::int64_t gpu_parts) {
+  capacity_ = gpu_parts;
   is_divided_ = false;
 }
 
-void Teams::AddRunning(TeamIndex team, std::int64_t milli, bool is_firm, Time now) {
+void Teams::AddRunning(TeamIndex team, GpuUse use, bool is_firm, Time now) {
   is_divided_ = false;
   for (TeamIndex at = team;; at = teams_[at].spec.parent) {
     Team& one = teams_[at];
     if (one.counted_until != kNoTime && now > one.counted_until) {
-      one.usage.Add(static_cast<double>(one.running) * Seconds(now - one.counted_until), now);
+      one.usage.Add(static_cast<double>(one.worth) * Seconds(now - one.counted_until), now);
     }
     one.counted_until = std::max(one.counted_until, now);
-    one.running += milli;
-    if (is_firm) one.firm += milli;
+    one.running += use.parts;
+    one.worth += use.worth;
+    if (is_firm) one.firm += use.parts;
     if (at == kRootTeam) return;
   }
 }
 
-void Teams::AddWaiting(TeamIndex team, std::int64_t milli) {
+void Teams::AddWaiting(TeamIndex team, std::int64_t parts) {
   is_divided_ = false;
   for (TeamIndex at = team;; at = teams_[at].spec.parent) {
-    teams_[at].waiting += milli;
+    teams_[at].waiting += parts;
     if (at == kRootTeam) return;
   }
 }
@@ -53,7 +54,7 @@ double Teams::usage(TeamIndex team, Time now) const {
   const Team& one = teams_[team];
   double usage = one.usage.At(now);
   if (one.counted_until != kNoTime && now > one.counted_until) {
-    usage += static_cast<double>(one.running) * Seconds(now - one.counted_until);
+    usage += static_cast<double>(one.worth) * Seconds(now - one.counted_until);
   }
   return usage;
 }
@@ -65,20 +66,20 @@ void Teams::SetUsage(TeamIndex team, double usage, Time at) {
   one.counted_until = at;
 }
 
-TeamIndex Teams::OverLimit(TeamIndex team, std::int64_t milli, const TeamUse& kept) const {
+TeamIndex Teams::OverLimit(TeamIndex team, std::int64_t parts, const TeamUse& kept) const {
   for (TeamIndex at = team; at != kRootTeam; at = teams_[at].spec.parent) {
-    const std::int64_t limit = teams_[at].spec.limit_milli;
+    const std::int64_t limit = teams_[at].spec.limit_parts;
     const std::int64_t held = teams_[at].running + (at < kept.size() ? kept[at] : 0);
-    if (limit != kNoBound && held + milli > limit) return at;
+    if (limit != kNoBound && held + parts > limit) return at;
   }
   return kRootTeam;
 }
 
-TeamIndex Teams::OverFirmQuota(TeamIndex team, std::int64_t milli, const TeamUse& kept) const {
+TeamIndex Teams::OverFirmQuota(TeamIndex team, std::int64_t parts, const TeamUse& kept) const {
   for (TeamIndex at = team; at != kRootTeam; at = teams_[at].spec.parent) {
-    const std::int64_t quota = teams_[at].spec.quota_milli;
+    const std::int64_t quota = teams_[at].spec.quota_parts;
     const std::int64_t held = teams_[at].firm + (at < kept.size() ? kept[at] : 0);
-    if (quota != kNoBound && held + milli > quota) return at;
+    if (quota != kNoBound && held + parts > quota) return at;
   }
   return kRootTeam;
 }
@@ -90,7 +91,7 @@ bool Teams::ShareABound(TeamIndex a, TeamIndex b) const {
   };
   for (; a != kRootTeam; a = teams_[a].spec.parent) {
     const TeamSpec& spec = teams_[a].spec;
-    if ((spec.limit_milli != kNoBound || spec.quota_milli != kNoBound) && is_within(b, a)) return true;
+    if ((spec.limit_parts != kNoBound || spec.quota_parts != kNoBound) && is_within(b, a)) return true;
   }
   return false;
 }
@@ -106,10 +107,10 @@ void Teams::DivideShares() const {
     claims.reserve(parent.children.size());
     for (const TeamIndex child : parent.children) {
       const Team& team = teams_[child];
-      claims.push_back({team.running + team.waiting, team.spec.quota_milli, team.spec.limit_milli, team.spec.weight,
+      claims.push_back({team.running + team.waiting, team.spec.quota_parts, team.spec.limit_parts, team.spec.weight,
                         team.spec.priority});
     }
-    const std::vector<std::int64_t> parts = Divide(parent.share, claims, placement::kGpuMilli);
+    const std::vector<std::int64_t> parts = Divide(parent.share, claims, placement::kGpuParts);
     for (std::size_t i = 0; i < parts.size(); ++i) teams_[parent.children[i]].share = parts[i];
   }
 }
@@ -126,16 +127,16 @@ std::vector<TeamIndex> Teams::PathOf(TeamIndex team) const {
   return path;
 }
 
-std::int64_t Teams::Satisfaction(TeamIndex team, std::int64_t milli) const {
+std::int64_t Teams::Satisfaction(TeamIndex team, std::int64_t parts) const {
   DivideShares();
   const Team& one = teams_[team];
-  const bool has_quota = one.spec.quota_milli != kNoBound;
-  const std::int64_t base = std::max<std::int64_t>({one.share, has_quota ? one.spec.quota_milli : 0, 1});
+  const bool has_quota = one.spec.quota_parts != kNoBound;
+  const std::int64_t base = std::max<std::int64_t>({one.share, has_quota ? one.spec.quota_parts : 0, 1});
   // All in one number: 24 bits for each ratio, 14 for the size.
   const auto ratio = [&](std::int64_t held) { return std::min<std::int64_t>(held * 10'000 / base, (1 << 24) - 1); };
-  const std::int64_t met = has_quota && one.running < one.spec.quota_milli ? 0 : std::int64_t{1} << 62;
-  const std::int64_t size = std::min<std::int64_t>(milli / 100, (1 << 14) - 1);
-  return met + (ratio(one.running) << 38) + (ratio(one.running + milli) << 14) + size;
+  const std::int64_t met = has_quota && one.running < one.spec.quota_parts ? 0 : std::int64_t{1} << 62;
+  const std::int64_t size = std::min<std::int64_t>(parts / (placement::kGpuParts / 10), (1 << 14) - 1);
+  return met + (ratio(one.worth) << 38) + (ratio(one.worth + parts) << 14) + size;
 }
 
 }  // namespace divvy::core

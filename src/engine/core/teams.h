@@ -1,4 +1,7 @@
-// Who pays: a tree of teams with what each runs, waits for and is entitled to. All in milli of GPU.
+// Who pays: a tree of teams with what each runs, waits for and is entitled to. All in parts of GPU.
+//
+// Quotas, limits and shares are in whole GPUs. How well served a team is goes by what its GPUs are worth to its jobs
+// (GpuUse), as max-min fairness over GPUs of different speeds has it; where no speeds are known that is the same.
 //
 // A team's share of the cluster is divided level by level (engine/shares.h, Divide): its quota by right, then the
 // surplus by weight, in whole GPUs. A team never runs more than its limit, and what cannot be taken back ("firm": jobs
@@ -21,8 +24,8 @@ inline constexpr TeamIndex kRootTeam = 0;
 struct TeamSpec {
   std::string name;
   TeamIndex parent = kRootTeam;
-  std::int64_t quota_milli = kNoBound;  // kNoBound: as much as it asks for.
-  std::int64_t limit_milli = kNoBound;
+  std::int64_t quota_parts = kNoBound;  // kNoBound: as much as it asks for.
+  std::int64_t limit_parts = kNoBound;
   std::uint64_t weight = 1;  // Of the surplus.
   int priority = 0;          // The surplus goes to the highest first.
 };
@@ -37,7 +40,7 @@ class Teams {
   /// All teams anew; what runs and waits has to be added again. specs[i] becomes team i + 1; a parent comes before its
   /// children.
   void Reset(std::vector<TeamSpec> specs);
-  void SetCapacity(std::int64_t gpu_milli);
+  void SetCapacity(std::int64_t gpu_parts);
 
   std::size_t size() const { return teams_.size(); }
   const TeamSpec& spec(TeamIndex team) const { return teams_[team].spec; }
@@ -45,22 +48,24 @@ class Teams {
   bool has_rules() const { return teams_.size() > 1; }
 
   /// Of `team` and all above it. Negative amounts take back.
-  void AddRunning(TeamIndex team, std::int64_t milli, bool is_firm, Time now);
-  void AddWaiting(TeamIndex team, std::int64_t milli);
+  void AddRunning(TeamIndex team, GpuUse use, bool is_firm, Time now);
+  void AddWaiting(TeamIndex team, std::int64_t parts);
 
   std::int64_t running(TeamIndex team) const { return teams_[team].running; }
+  /// The same at the speeds of its jobs.
+  std::int64_t worth(TeamIndex team) const { return teams_[team].worth; }
   std::int64_t firm(TeamIndex team) const { return teams_[team].firm; }
   std::int64_t waiting(TeamIndex team) const { return teams_[team].waiting; }
-  /// GPU-milli-seconds, decayed.
+  /// Parts of GPUs x seconds at the speeds of its jobs, decayed.
   double usage(TeamIndex team, Time now) const;
   /// It had used so much as of `at`; what it runs counts from then on.
   void SetUsage(TeamIndex team, double usage, Time at);
 
-  /// The first team, from `team` upwards, whose limit has no room for `milli` more beside what runs and what is kept;
+  /// The first team, from `team` upwards, whose limit has no room for `parts` more beside what runs and what is kept;
   /// kRootTeam: all have.
-  TeamIndex OverLimit(TeamIndex team, std::int64_t milli, const TeamUse& kept = {}) const;
+  TeamIndex OverLimit(TeamIndex team, std::int64_t parts, const TeamUse& kept = {}) const;
   /// The same of quotas, by what is firm.
-  TeamIndex OverFirmQuota(TeamIndex team, std::int64_t milli, const TeamUse& kept = {}) const;
+  TeamIndex OverFirmQuota(TeamIndex team, std::int64_t parts, const TeamUse& kept = {}) const;
 
   /// A team that both belong to has a limit or a quota.
   bool ShareABound(TeamIndex a, TeamIndex b) const;
@@ -70,16 +75,17 @@ class Teams {
 
   /// From the top: the ancestors of `team` below the root, itself last.
   std::vector<TeamIndex> PathOf(TeamIndex team) const;
-  /// How well served a team is among its siblings: teams below their quota first, then by what they hold of their
-  /// share (or of their quota, if that is more), then by what they would hold with `milli` more, then by `milli`.
-  /// Smaller is served first.
-  std::int64_t Satisfaction(TeamIndex team, std::int64_t milli = 0) const;
+  /// How well served a team is among its siblings: teams below their quota first, then by what that which they hold is
+  /// worth of their share (or of their quota, if that is more), then by what they would hold with `parts` more, then by
+  /// `parts`. Smaller is served first.
+  std::int64_t Satisfaction(TeamIndex team, std::int64_t parts = 0) const;
 
  private:
   struct Team {
     TeamSpec spec;
     std::vector<TeamIndex> children;
     std::int64_t running = 0;
+    std::int64_t worth = 0;
     std::int64_t firm = 0;
     std::int64_t waiting = 0;
     DecayedUsage usage{Duration(0)};

@@ -37,15 +37,15 @@ inline Ask GpuAsk(int gpus, int tasks = 1, int most = 0) {
   Ask ask;
   Shape shape;
   shape.gpus = static_cast<std::int16_t>(gpus);
-  shape.milli = gpus > 0 ? placement::kGpuMilli : 0;
+  shape.parts = gpus > 0 ? placement::kGpuParts : 0;
   shape.cpu_milli = gpus == 0 ? 1000 : 0;
   ask.groups.push_back({{shape}, tasks, most > 0 ? most : tasks});
   return ask;
 }
 
-inline Ask ShareAsk(int milli) {
+inline Ask ShareAsk(int parts) {
   Ask ask = GpuAsk(1);
-  ask.groups.front().alternatives.front().milli = static_cast<std::int16_t>(milli);
+  ask.groups.front().alternatives.front().parts = static_cast<std::int16_t>(parts);
   return ask;
 }
 

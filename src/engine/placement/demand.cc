@@ -7,7 +7,7 @@ namespace divvy::placement {
 namespace {
 
 // Integer weights of a running demand sum to this: fine enough for one submission in ten thousand, small enough that
-// weight x milli x GPUs stays far inside 64 bits.
+// weight x parts x GPUs stays far inside 64 bits.
 constexpr double kScale = 1 << 20;
 // Above this the weights are brought down again; doubles would hold far more.
 constexpr double kLargestUnit = 1e12;

@@ -17,7 +17,7 @@ std::uint64_t Hash(const Shape& shape) {
   std::uint64_t hash = 0x9e3779b97f4a7c15;
   for (const std::uint64_t part :
        {static_cast<std::uint64_t>(shape.cpu_milli), static_cast<std::uint64_t>(shape.memory_mib),
-        static_cast<std::uint64_t>(shape.gpu_milli()), static_cast<std::uint64_t>(shape.gpus), shape.models,
+        static_cast<std::uint64_t>(shape.gpu_parts()), static_cast<std::uint64_t>(shape.gpus), shape.models,
         static_cast<std::uint64_t>(shape.gpu_memory_mib),
         shape.slice ? 1 + static_cast<std::uint64_t>(*shape.slice) : 0}) {
     hash = (hash ^ part) * 0xff51afd7ed558ccd;

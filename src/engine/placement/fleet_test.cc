@@ -18,7 +18,7 @@ constexpr int kModels = 3;
 
 std::vector<std::int64_t> Capacity(const std::vector<NodeState>& nodes) {
   std::vector<std::int64_t> capacity(kModels, 0);
-  for (const NodeState& node : nodes) capacity[node.model] += node.gpus * kGpuMilli;
+  for (const NodeState& node : nodes) capacity[node.model] += node.gpus * kGpuParts;
   return capacity;
 }
 
@@ -86,23 +86,23 @@ TEST(Fleet, AnswersAsRatingEveryNodeWould) {
 
 TEST(Fleet, ForgetsItsScoresWithANewScorer) {
   const std::vector<NodeState> nodes = {MakeNode(8000, 1024, 8, 0), MakeNode(8000, 1024, 2, 0)};
-  Fleet fleet(nodes, MakeScorer("spread", {}, 0, {10'000}));
+  Fleet fleet(nodes, MakeScorer("spread", {}, 0, {10 * kGpuParts}));
   Shape shape;
   shape.gpus = 1;
-  shape.milli = kGpuMilli;
+  shape.parts = kGpuParts;
   const ShapeIndex index = fleet.Know(shape);
   EXPECT_EQ(fleet.Know(shape), index);
   EXPECT_EQ(fleet.Find(index)->node, 0u);
-  fleet.SetScorer(MakeScorer("pack", {}, 0, {10'000}));
+  fleet.SetScorer(MakeScorer("pack", {}, 0, {10 * kGpuParts}));
   EXPECT_EQ(fleet.Find(index)->node, 1u);
 }
 
 TEST(Fleet, AnywhereReachesEveryNodeAndGpuWithRoomAndNoOther) {
   std::vector<NodeState> nodes(5, MakeNode(8000, 1024, 2, 0));
-  Fleet fleet(nodes, MakeScorer("random", {}, 0, {10'000}));
+  Fleet fleet(nodes, MakeScorer("random", {}, 0, {10 * kGpuParts}));
   Shape shape;
   shape.gpus = 1;
-  shape.milli = 600;
+  shape.parts = 6000;
   const ShapeIndex index = fleet.Know(shape);
   fleet.Take(index, {1, 0b01});
   fleet.Take(index, {3, 0b01});
@@ -124,7 +124,7 @@ int PublishedScore(const NodeState& node, const Shape& shape, GpuMask gpus, cons
   Take(after, shape, gpus);
   const double gain = static_cast<double>(fragmentation.Fragment(node) - fragmentation.Fragment(after)) /
                       static_cast<double>(fragmentation.total_weight());
-  return static_cast<int>(100 / (1 + std::exp(-gain / 1000)));
+  return static_cast<int>(100 / (1 + std::exp(-gain / kGpuParts)));
 }
 
 TEST(Gradient, IsThePublishedScoreWithoutPrices) {
@@ -145,7 +145,7 @@ TEST(Gradient, IsThePublishedScoreWithoutPrices) {
       GpuMask gpus = 0;
       if (shape.is_share()) {
         for (int gpu = 0; gpu < node.gpus; ++gpu) {
-          if (node.free_milli[static_cast<std::size_t>(gpu)] < shape.milli) continue;
+          if (node.free_parts[static_cast<std::size_t>(gpu)] < shape.parts) continue;
           const auto mask = static_cast<GpuMask>(1u << gpu);
           const int score = PublishedScore(node, shape, mask, fragmentation);
           if (score > best) best = score, gpus = mask;
@@ -163,8 +163,8 @@ TEST(Gradient, IsThePublishedScoreWithoutPrices) {
 
 Demand OneOf(std::initializer_list<Shape> shapes) { return CountShapes(shapes); }
 
-Shape Request(int gpus, int milli, int cpu_milli = 0, ModelSet models = kAnyModel) {
-  return {cpu_milli, 0, static_cast<std::int16_t>(gpus), static_cast<std::int16_t>(milli), models};
+Shape Request(int gpus, int parts, int cpu_milli = 0, ModelSet models = kAnyModel) {
+  return {cpu_milli, 0, static_cast<std::int16_t>(gpus), static_cast<std::int16_t>(parts), models};
 }
 
 NodeIndex NodeFor(const std::string& policy, const Demand& demand, const std::vector<NodeState>& nodes,
@@ -176,19 +176,19 @@ NodeIndex NodeFor(const std::string& policy, const Demand& demand, const std::ve
 TEST(DefaultPolicy, LeavesTheContestedModelToThoseWhoNeedIt) {
   // Half a GPU of model 0 is left, and a whole one of model 1. The gradient alone would use up the half.
   std::vector<NodeState> nodes = {MakeNode(64'000, 1024, 1, 0), MakeNode(64'000, 1024, 1, 1)};
-  Take(nodes[0], Request(1, 500), 0b1);
-  const Demand demand = OneOf({Request(1, 500, 0, 0b01), Request(1, 1000)});
-  EXPECT_EQ(NodeFor("fgd", demand, nodes, Request(1, 500)), 0u);
-  EXPECT_EQ(NodeFor("default", demand, nodes, Request(1, 500)), 1u);
-  EXPECT_EQ(NodeFor("default", demand, nodes, Request(1, 500, 0, 0b01)), 0u);
+  Take(nodes[0], Request(1, 5000), 0b1);
+  const Demand demand = OneOf({Request(1, 5000, 0, 0b01), Request(1, kGpuParts)});
+  EXPECT_EQ(NodeFor("fgd", demand, nodes, Request(1, 5000)), 0u);
+  EXPECT_EQ(NodeFor("default", demand, nodes, Request(1, 5000)), 1u);
+  EXPECT_EQ(NodeFor("default", demand, nodes, Request(1, 5000, 0, 0b01)), 0u);
 }
 
 TEST(DefaultPolicy, PutsCpuHeavyRequestsWhereCoresWouldStayIdle) {
   // 8 cores a GPU are asked on average; the first node has just as many, the second has plenty.
   const std::vector<NodeState> nodes = {MakeNode(32'000, 1024, 4, 0), MakeNode(96'000, 1024, 4, 0)};
-  const Demand demand = OneOf({Request(1, 1000, 4000), Request(1, 1000, 12'000)});
-  EXPECT_EQ(NodeFor("default", demand, nodes, Request(1, 1000, 12'000)), 1u);
-  EXPECT_EQ(NodeFor("default", demand, nodes, Request(1, 1000, 4000)), 0u);
+  const Demand demand = OneOf({Request(1, kGpuParts, 4000), Request(1, kGpuParts, 12'000)});
+  EXPECT_EQ(NodeFor("default", demand, nodes, Request(1, kGpuParts, 12'000)), 1u);
+  EXPECT_EQ(NodeFor("default", demand, nodes, Request(1, kGpuParts, 4000)), 0u);
   EXPECT_EQ(NodeFor("default", demand, nodes, Request(0, 0, 12'000)), 1u);
 }
 
@@ -196,28 +196,28 @@ TEST(DefaultPolicy, KeepsHalvesForHalves) {
   // Both GPUs are lost to whole requests alike; but a third in a half leaves a sixth for nobody, and in two thirds a
   // third.
   std::vector<NodeState> nodes = {MakeNode(64'000, 1024, 1, 0), MakeNode(64'000, 1024, 1, 0)};
-  Take(nodes[0], Request(1, 500), 0b1);
-  Take(nodes[1], Request(1, 330), 0b1);
-  const Demand demand = {{Request(1, 330), 3}, {Request(1, 500), 1}, {Request(1, 1000), 97}};
-  EXPECT_EQ(NodeFor("fgd", demand, nodes, Request(1, 330)), 0u);
-  EXPECT_EQ(NodeFor("default", demand, nodes, Request(1, 330)), 1u);
-  EXPECT_EQ(NodeFor("default", demand, nodes, Request(1, 500)), 0u);
+  Take(nodes[0], Request(1, 5000), 0b1);
+  Take(nodes[1], Request(1, 3300), 0b1);
+  const Demand demand = {{Request(1, 3300), 3}, {Request(1, 5000), 1}, {Request(1, kGpuParts), 97}};
+  EXPECT_EQ(NodeFor("fgd", demand, nodes, Request(1, 3300)), 0u);
+  EXPECT_EQ(NodeFor("default", demand, nodes, Request(1, 3300)), 1u);
+  EXPECT_EQ(NodeFor("default", demand, nodes, Request(1, 5000)), 0u);
 }
 
 TEST(SimplePolicies, DifferAsTheirNamesSay) {
   std::vector<NodeState> nodes(3, MakeNode(64'000, 1024, 4, 0));
-  Take(nodes[1], Request(2, 1000), 0b0011);
-  Take(nodes[2], Request(1, 500), 0b0001);
-  const Shape whole = Request(1, 1000);
+  Take(nodes[1], Request(2, kGpuParts), 0b0011);
+  Take(nodes[2], Request(1, 5000), 0b0001);
+  const Shape whole = Request(1, kGpuParts);
   EXPECT_EQ(NodeFor("sequential", {}, nodes, whole), 0u);
   EXPECT_EQ(NodeFor("spread", {}, nodes, whole), 0u);
   EXPECT_EQ(NodeFor("pack", {}, nodes, whole), 1u);
   EXPECT_EQ(NodeFor("best-fit", {}, nodes, whole), 1u);
   EXPECT_EQ(NodeFor("packing", {}, nodes, whole), 1u);
-  EXPECT_EQ(NodeFor("packing", {}, nodes, Request(1, 500)), 2u);
-  EXPECT_EQ(NodeFor("clustering", {}, nodes, Request(2, 1000)), 1u);
-  EXPECT_EQ(NodeFor("clustering", {}, nodes, Request(1, 300)), 2u);
-  EXPECT_EQ(MakeScorer("no-such-policy", {}, 0, {1000}), nullptr);
+  EXPECT_EQ(NodeFor("packing", {}, nodes, Request(1, 5000)), 2u);
+  EXPECT_EQ(NodeFor("clustering", {}, nodes, Request(2, kGpuParts)), 1u);
+  EXPECT_EQ(NodeFor("clustering", {}, nodes, Request(1, 3000)), 2u);
+  EXPECT_EQ(MakeScorer("no-such-policy", {}, 0, {kGpuParts}), nullptr);
 }
 
 }  // namespace

@@ -7,7 +7,7 @@ namespace {
 
 // A request of several GPUs counts by whole GPUs, whatever it asks of each: parts of several GPUs are rare, and the
 // room that they need is the room of whole ones.
-int MilliOf(const Shape& shape) { return shape.gpus == 1 ? shape.milli : kGpuMilli; }
+int PartsOf(const Shape& shape) { return shape.gpus == 1 ? shape.parts : kGpuParts; }
 
 template <typename T>
 void SortUnique(std::vector<T>& values) {
@@ -25,17 +25,17 @@ Fragmentation::Fragmentation(const Demand& typical, int models) {
     total += weight;
     if (shape.gpus == 0) continue;
     cpu_steps_.push_back(shape.cpu_milli);
-    if (shape.gpus == 1) sizes.push_back(shape.milli);
+    if (shape.gpus == 1 && shape.parts > 0) sizes.push_back(shape.parts);
   }
   total_ = std::max<std::int64_t>(total, 1);
   SortUnique(cpu_steps_);
   SortUnique(sizes);
   levels_ = cpu_steps_.size() + 1;
   width_ = sizes.size() + 1;
-  class_of_.resize(kGpuMilli + 1);
-  for (int milli = 0; milli <= kGpuMilli; ++milli) {
-    const auto fitting = std::ranges::upper_bound(sizes, milli) - sizes.begin();
-    class_of_[static_cast<std::size_t>(milli)] = static_cast<std::uint16_t>(fitting);
+  steps_ = SizeSteps(sizes);
+  for (std::size_t step = 0; step < steps_.count(); ++step) {
+    const int room = static_cast<int>(step) * steps_.step();
+    class_of_.push_back(static_cast<std::uint16_t>(std::ranges::upper_bound(sizes, room) - sizes.begin()));
   }
   const std::size_t rows = static_cast<std::size_t>(models) * levels_;
   weights_.assign(rows * width_, 0);
@@ -46,11 +46,11 @@ Fragmentation::Fragmentation(const Demand& typical, int models) {
       if (((shape.models >> model) & 1) == 0) continue;
       for (std::size_t row = Row(model, shape.cpu_milli); row < static_cast<std::size_t>(model + 1) * levels_; ++row) {
         if (shape.gpus == 1) {
-          for (std::size_t size = class_of_[static_cast<std::size_t>(MilliOf(shape))]; size < width_; ++size)
+          for (std::size_t size = class_of_[steps_.Of(PartsOf(shape))]; size < width_; ++size)
             weights_[row * width_ + size] += static_cast<std::int32_t>(weight);
         } else {
           for (int whole = shape.gpus; whole <= kMaxGpus; ++whole)
-            several_[row * (kMaxGpus + 1) + static_cast<std::size_t>(whole)] += weight * whole * kGpuMilli;
+            several_[row * (kMaxGpus + 1) + static_cast<std::size_t>(whole)] += weight * whole * kGpuParts;
         }
       }
     }
@@ -72,7 +72,7 @@ std::size_t Fragmentation::Row(int model, std::int32_t cpu_free) const {
 
 std::int64_t Fragmentation::UsefulWith(const NodeState& node, std::size_t row, int whole) const {
   std::int64_t useful = ForWhole(row, whole);
-  for (int gpu = 0; gpu < node.gpus; ++gpu) useful += ForGpu(row, node.free_milli[static_cast<std::size_t>(gpu)]);
+  for (int gpu = 0; gpu < node.gpus; ++gpu) useful += ForGpu(row, node.free_parts[static_cast<std::size_t>(gpu)]);
   return useful;
 }
 

@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "engine/placement/demand.h"
+#include "engine/placement/size_steps.h"
 
 namespace divvy::placement {
 
@@ -36,8 +37,8 @@ class Fragmentation {
   /// Where the weights for a node of this model with so many CPUs free begin. For ForGpu and ForWhole.
   std::size_t Row(int model, std::int32_t cpu_free) const;
   /// What one GPU with so much room adds to Useful in that row.
-  std::int64_t ForGpu(std::size_t row, int free_milli) const {
-    return std::int64_t{weights_[row * width_ + class_of_[static_cast<std::size_t>(free_milli)]]} * free_milli;
+  std::int64_t ForGpu(std::size_t row, int free_parts) const {
+    return std::int64_t{weights_[row * width_ + class_of_[steps_.Of(free_parts)]]} * free_parts;
   }
   /// What so many whole free GPUs add to Useful because requests of several could use them together.
   std::int64_t ForWhole(std::size_t row, int whole) const {
@@ -51,7 +52,8 @@ class Fragmentation {
   std::size_t width_ = 1;  // Size classes.
   std::size_t levels_ = 1;
   std::vector<std::int32_t> cpu_steps_;  // CPU that typical GPU requests ask, ascending, each once.
-  std::vector<std::uint16_t> class_of_;  // By free milli: how many typical sizes fit.
+  SizeSteps steps_;
+  std::vector<std::uint16_t> class_of_;  // By steps of free room: how many typical sizes fit.
   std::vector<std::int32_t> weights_;    // By row and size class: weight of the single-GPU requests that fit.
   std::vector<std::int64_t> several_;    // By row and whole GPUs.
 };

@@ -12,14 +12,14 @@ std::int64_t FragmentByDefinition(const NodeState& node, const Demand& typical) 
   std::int64_t sum = 0;
   for (const auto& [shape, weight] : typical) {
     Shape fits = shape;
-    if (fits.gpus > 1) fits.milli = kGpuMilli;
+    if (fits.gpus > 1) fits.parts = kGpuParts;
     if (shape.gpus == 0 || !Fits(node, fits)) {
       sum += weight * node.gpu_free;
       continue;
     }
     for (int gpu = 0; gpu < node.gpus; ++gpu) {
-      const std::int64_t free = node.free_milli[static_cast<std::size_t>(gpu)];
-      if (free < fits.milli) sum += weight * free;
+      const std::int64_t free = node.free_parts[static_cast<std::size_t>(gpu)];
+      if (free < fits.parts) sum += weight * free;
     }
   }
   return sum;
@@ -41,17 +41,17 @@ TEST(Fragmentation, IsTheDefinitionOnRandomNodes) {
 
 TEST(Fragmentation, WithoutDemandAllRoomIsAFragment) {
   const Fragmentation fragmentation({}, 1);
-  EXPECT_EQ(fragmentation.Fragment(MakeNode(1000, 1000, 2, 0)), 2000);
+  EXPECT_EQ(fragmentation.Fragment(MakeNode(1000, 1000, 2, 0)), 2 * kGpuParts);
 }
 
 TEST(Fragmentation, CpuOnlyRequestsMakeEveryGpuAFragmentByTheirPart) {
   Shape cpu, gpu;
   cpu.cpu_milli = 1000;
   gpu.gpus = 1;
-  gpu.milli = kGpuMilli;
+  gpu.parts = kGpuParts;
   const Fragmentation fragmentation({{cpu, 1}, {gpu, 3}}, 1);
   EXPECT_EQ(fragmentation.total_weight(), 4);
-  EXPECT_EQ(fragmentation.Fragment(MakeNode(8000, 1000, 1, 0)), 1000);
+  EXPECT_EQ(fragmentation.Fragment(MakeNode(8000, 1000, 1, 0)), kGpuParts);
 }
 
 }  // namespace

@@ -9,10 +9,10 @@
 namespace divvy::placement {
 namespace {
 
-// Published: 100 steps of a sigmoid as wide as a GPU. 50 steps or three times the width do as well; a thousand steps or
-// a third of the width lose most of the advantage.
+// Published: 100 steps of a sigmoid as wide as a GPU (kGpuParts). 50 steps or three times the width do as well; a
+// thousand steps or a third of the width lose most of the advantage.
 constexpr int kSteps = 100;
-constexpr double kWidthMilli = 1000;
+constexpr double kWidthParts = kGpuParts;
 constexpr int kTableBits = 11;
 
 }  // namespace
@@ -21,13 +21,13 @@ Gradient::Gradient(Fragmentation fragmentation, WastePrice waste, Prices prices)
     : fragmentation_(std::move(fragmentation)), waste_(std::move(waste)), prices_(std::move(prices)) {
   prices_.model_per_mille.resize(kMaxModels, 0);
   if (prices_.cpu_milli_per_gpu > 0) {
-    served_by_cpu_ = (std::int64_t{kGpuMilli} << kServedBits) / prices_.cpu_milli_per_gpu;
+    served_by_cpu_ = (std::int64_t{kGpuParts} << kServedBits) / prices_.cpu_milli_per_gpu;
     cores_factor_ = prices_.cores_per_mille * fragmentation_.total_weight();
   }
   const auto total = static_cast<double>(fragmentation_.total_weight());
   for (int step = 1; step < kSteps; ++step) {
     const double share = static_cast<double>(step) / kSteps;
-    least_gain_.push_back(static_cast<std::int64_t>(std::ceil(std::log(share / (1 - share)) * kWidthMilli * total)));
+    least_gain_.push_back(static_cast<std::int64_t>(std::ceil(std::log(share / (1 - share)) * kWidthParts * total)));
   }
   least_gain_.push_back(std::numeric_limits<std::int64_t>::max());
   const std::int64_t range = least_gain_[kSteps - 2] - least_gain_[0];
@@ -54,7 +54,7 @@ Score Gradient::ScoreOf(std::int64_t gain) const {
 Gradient::Pick Gradient::Best(const NodeState& node, std::int64_t worth, const Shape& shape) const {
   const std::int64_t total = fragmentation_.total_weight();
   const std::size_t row = fragmentation_.Row(node.model, node.cpu_free - shape.cpu_milli);
-  const std::int64_t asked = shape.gpu_milli();
+  const std::int64_t asked = shape.gpu_parts();
   const std::int64_t cores = CoresPrice(node.gpu_free - asked, node.cpu_free - shape.cpu_milli);
   if (shape.gpus == 0) return {ScoreOf(fragmentation_.UsefulWith(node, row, node.whole) - worth - cores), -1};
 
@@ -69,21 +69,21 @@ Gradient::Pick Gradient::Best(const NodeState& node, std::int64_t worth, const S
   std::array<std::int64_t, kMaxGpus> useful;
   std::int64_t sum = 0;
   for (std::size_t gpu = 0; gpu < node.gpus; ++gpu)
-    sum += useful[gpu] = fragmentation_.ForGpu(row, node.free_milli[gpu]);
+    sum += useful[gpu] = fragmentation_.ForGpu(row, node.free_parts[gpu]);
   const std::int64_t with_whole = fragmentation_.ForWhole(row, node.whole);
   const std::int64_t less_one = node.whole > 0 ? fragmentation_.ForWhole(row, node.whole - 1) : 0;
   Pick pick;
   std::int64_t most = std::numeric_limits<std::int64_t>::min();
   int tried = -1;
   for (std::size_t gpu = 0; gpu < node.gpus; ++gpu) {
-    const int free = node.free_milli[gpu];
+    const int free = node.free_parts[gpu];
     if (free == tried || !FitsGpu(node, static_cast<int>(gpu), shape)) continue;
     tried = free;
-    const std::int64_t loss = prices_.waste_milli == 0 ? 0
-                                                       : waste_.Loss(free, shape.milli) * prices_.waste_milli / 1000 *
+    const std::int64_t loss = prices_.waste_parts == 0 ? 0
+                                                       : waste_.Loss(free, shape.parts) * prices_.waste_parts / 1000 *
                                                              total / (WastePrice::kGpu / 1000);
-    const std::int64_t gain = fixed - loss + sum - useful[gpu] + fragmentation_.ForGpu(row, free - shape.milli) +
-                              (free == kGpuMilli ? less_one : with_whole);
+    const std::int64_t gain = fixed - loss + sum - useful[gpu] + fragmentation_.ForGpu(row, free - shape.parts) +
+                              (free == kGpuParts ? less_one : with_whole);
     if (gain <= most) continue;
     most = gain;
     if (const Score score = ScoreOf(gain); score > pick.score) pick = {score, static_cast<int>(gpu)};

@@ -11,8 +11,8 @@ namespace {
 // As published: the most popular requests that cover so many percent stand for all.
 constexpr int kTypicalPercent = 95;
 // A lost GPU counts as sixteen GPUs of fragment: no loss comes first, and among those without, the gradient decides.
-constexpr std::int64_t kWasteMilli = 16'000;
-// In thousandths: a milli of GPU on a model that is asked for as often as there is of it counts as a milli of fragment.
+constexpr std::int64_t kWasteParts = 16 * kGpuParts;
+// In thousandths: a part of a GPU whose model is asked for as often as there is of it counts as a part of fragment.
 constexpr double kScarcity = 1000;
 // In thousandths: room without CPUs counts a quarter of a fragment. It may yet get them back, or serve light requests.
 constexpr std::int64_t kCoresPerMille = 250;
@@ -20,19 +20,19 @@ constexpr std::int64_t kCoresPerMille = 250;
 }  // namespace
 
 std::unique_ptr<const Scorer> MakeScorer(std::string_view name, const Demand& demand, double requests,
-                                         const std::vector<std::int64_t>& capacity_milli) {
+                                         const std::vector<std::int64_t>& capacity_parts) {
   if (name == "random") return std::make_unique<AnyRoom>();
   if (name != "default" && name != "fgd") return MakeSimpleScorer(name);
   Prices prices;
   if (name == "default") {
-    prices.waste_milli = kWasteMilli;
-    for (const double contest : ScarcityByModel(demand, capacity_milli, requests))
+    prices.waste_parts = kWasteParts;
+    for (const double contest : ScarcityByModel(demand, capacity_parts, requests))
       prices.model_per_mille.push_back(std::llround(kScarcity * contest));
     prices.cores_per_mille = kCoresPerMille;
     prices.cpu_milli_per_gpu = CpuMilliPerGpu(demand);
   }
   return std::make_unique<Gradient>(
-      Fragmentation(Typical(demand, kTypicalPercent), static_cast<int>(capacity_milli.size())),
+      Fragmentation(Typical(demand, kTypicalPercent), static_cast<int>(capacity_parts.size())),
       WastePrice(name == "default" ? demand : Demand()), std::move(prices));
 }
 

@@ -11,11 +11,11 @@ namespace divvy::placement {
 
 /// For each model: the demand of requests that name their models (spread over those by capacity, all demand scaled to
 /// what the fleet holds) per capacity. 0 where nobody names models; above 1 where more is asked than there is.
-/// `capacity_milli[m]`: all GPUs of model m, in milli. `requests`: from how many requests the demand was counted.
+/// `capacity_parts[m]`: all GPUs of model m, in parts. `requests`: from how many requests the demand was counted.
 ///
 /// A model that few requests could have named yet is taken to be as contested as models are on average: one large
 /// request for a rare model changes everything, and free requests must not fill that model before it comes.
-std::vector<double> ScarcityByModel(const Demand& demand, const std::vector<std::int64_t>& capacity_milli,
+std::vector<double> ScarcityByModel(const Demand& demand, const std::vector<std::int64_t>& capacity_parts,
                                     double requests);
 
 /// Thousandths of a core that requests bring per GPU, over all that ask for GPUs; 0 when none does.

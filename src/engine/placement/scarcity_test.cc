@@ -8,7 +8,7 @@ namespace {
 WeightedShape Whole(ModelSet models, std::int64_t weight, int cpu_milli = 0) {
   Shape shape;
   shape.gpus = 1;
-  shape.milli = kGpuMilli;
+  shape.parts = kGpuParts;
   shape.models = models;
   shape.cpu_milli = cpu_milli;
   return {shape, weight};
@@ -18,20 +18,21 @@ WeightedShape Whole(ModelSet models, std::int64_t weight, int cpu_milli = 0) {
 constexpr double kMany = 1e9;
 
 TEST(Scarcity, IsNoneWhereNobodyNamesAModel) {
-  EXPECT_EQ(ScarcityByModel({Whole(kAnyModel, 5)}, {1000, 3000}, 5), (std::vector<double>{0, 0}));
-  EXPECT_EQ(ScarcityByModel({Whole(0b11, 5)}, {1000, 3000}, 5), (std::vector<double>{0, 0}));
-  EXPECT_EQ(ScarcityByModel({}, {1000}, 0), (std::vector<double>{0}));
+  EXPECT_EQ(ScarcityByModel({Whole(kAnyModel, 5)}, {kGpuParts, 3 * kGpuParts}, 5), (std::vector<double>{0, 0}));
+  EXPECT_EQ(ScarcityByModel({Whole(0b11, 5)}, {kGpuParts, 3 * kGpuParts}, 5), (std::vector<double>{0, 0}));
+  EXPECT_EQ(ScarcityByModel({}, {kGpuParts}, 0), (std::vector<double>{0}));
 }
 
 TEST(Scarcity, IsDemandPerCapacityWhenAllDemandFillsTheFleet) {
   // 10 GPUs; half of the demand insists on model 0, which has 2: five GPUs asked of two.
-  const auto contest = ScarcityByModel({Whole(0b01, 5), Whole(kAnyModel, 5)}, {2000, 8000}, kMany);
+  const auto contest = ScarcityByModel({Whole(0b01, 5), Whole(kAnyModel, 5)}, {2 * kGpuParts, 8 * kGpuParts}, kMany);
   EXPECT_NEAR(contest[0], 2.5, 1e-3);
   EXPECT_NEAR(contest[1], 0, 1e-3);
 }
 
 TEST(Scarcity, SpreadsOverTheAllowedModelsByCapacity) {
-  const auto contest = ScarcityByModel({Whole(0b011, 4), Whole(kAnyModel, 4)}, {1000, 3000, 4000}, kMany);
+  const auto contest =
+      ScarcityByModel({Whole(0b011, 4), Whole(kAnyModel, 4)}, {kGpuParts, 3 * kGpuParts, 4 * kGpuParts}, kMany);
   EXPECT_NEAR(contest[0], contest[1], 1e-3);
   EXPECT_NEAR(contest[0], 1, 1e-3);
   EXPECT_NEAR(contest[2], 0, 1e-3);
@@ -40,9 +41,9 @@ TEST(Scarcity, SpreadsOverTheAllowedModelsByCapacity) {
 TEST(Scarcity, AModelThatNobodyCouldHaveNamedYetCountsAsTheAverage) {
   // Model 1 is rare: of ten requests none names it, which says nothing. Of a hundred thousand it would.
   const Demand demand = {Whole(0b01, 1), Whole(kAnyModel, 4)};
-  const auto early = ScarcityByModel(demand, {99'000, 1000}, 10);
+  const auto early = ScarcityByModel(demand, {99 * kGpuParts, kGpuParts}, 10);
   EXPECT_NEAR(early[1], 0.2, 0.01);
-  const auto late = ScarcityByModel(demand, {99'000, 1000}, 100'000);
+  const auto late = ScarcityByModel(demand, {99 * kGpuParts, kGpuParts}, 100'000);
   EXPECT_LT(late[1], 0.01);
   EXPECT_NEAR(late[0], 0.2, 0.01);
 }

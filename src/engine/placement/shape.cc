@@ -38,8 +38,8 @@ void Recount(NodeState& node) {
   node.whole = 0;
   node.most_free = 0;
   for (int gpu = 0; gpu < node.gpus; ++gpu) {
-    const std::int16_t free = node.free_milli[static_cast<std::size_t>(gpu)];
-    node.whole = static_cast<std::uint8_t>(node.whole + (free == kGpuMilli));
+    const std::int16_t free = node.free_parts[static_cast<std::size_t>(gpu)];
+    node.whole = static_cast<std::uint8_t>(node.whole + (free == kGpuParts));
     node.most_free = std::max(node.most_free, free);
   }
 }
@@ -53,16 +53,16 @@ void Change(NodeState& node, const Shape& shape, GpuMask gpus, int sign) {
   for (int gpu = 0; gpu < node.gpus; ++gpu) {
     if (((gpus >> gpu) & 1) == 0) continue;
     const auto at = static_cast<std::size_t>(gpu);
-    auto& free = node.free_milli[at];
+    auto& free = node.free_parts[at];
     const int before = free;
     if (shape.slice) {
       if (sign > 0) MigTake(node.cuts[at], *shape.slice, StartOf(gpus));
       else MigRelease(node.cuts[at], *shape.slice, StartOf(gpus));
-      free = node.cuts[at] == MigCut{} ? kGpuMilli : 0;
+      free = node.cuts[at] == MigCut{} ? kGpuParts : 0;
     } else {
-      free = static_cast<std::int16_t>(free - sign * shape.milli);
+      free = static_cast<std::int16_t>(free - sign * shape.parts);
       node.gpu_memory_free[at] -= sign * shape.gpu_memory_mib;
-      DIVVY_ASSERT(free >= 0 && free <= kGpuMilli && node.gpu_memory_free[at] >= 0);
+      DIVVY_ASSERT(free >= 0 && free <= kGpuParts && node.gpu_memory_free[at] >= 0);
     }
     node.gpu_free += free - before;
     if (sign < 0) continue;
@@ -80,9 +80,9 @@ GpuMask Select(const NodeState& node, const Shape& shape, Better is_better) {
   for (int count = 0; count < shape.gpus; ++count) {
     int best = -1;
     for (int gpu = 0; gpu < node.gpus; ++gpu) {
-      const auto free = node.free_milli[static_cast<std::size_t>(gpu)];
+      const auto free = node.free_parts[static_cast<std::size_t>(gpu)];
       if (((chosen >> gpu) & 1) != 0 || !FitsGpu(node, gpu, shape)) continue;
-      if (best < 0 || is_better(free, node.free_milli[static_cast<std::size_t>(best)])) best = gpu;
+      if (best < 0 || is_better(free, node.free_parts[static_cast<std::size_t>(best)])) best = gpu;
     }
     DIVVY_ASSERT(best >= 0);
     chosen = static_cast<GpuMask>(chosen | (1u << best));
@@ -96,7 +96,7 @@ Shape SliceShape(MigProfile profile) {
   Shape shape;
   shape.gpus = 1;
   shape.slice = profile;
-  shape.milli = static_cast<std::int16_t>(kGpuMilli * MemorySlices(profile) / kMigMemorySlices);
+  shape.parts = static_cast<std::int16_t>(kGpuParts * MemorySlices(profile) / kMigMemorySlices);
   return shape;
 }
 
@@ -112,11 +112,11 @@ NodeState MakeNode(std::int32_t cpu_milli, std::int32_t memory_mib, int gpus, in
   NodeState node;
   node.cpu_free = cpu_milli;
   node.memory_free = memory_mib;
-  node.gpu_free = gpus * kGpuMilli;
+  node.gpu_free = gpus * kGpuParts;
   node.gpus = static_cast<std::uint8_t>(gpus);
   node.model = static_cast<std::uint8_t>(model);
   for (std::size_t gpu = 0; gpu < node.gpus; ++gpu) {
-    node.free_milli[gpu] = kGpuMilli;
+    node.free_parts[gpu] = kGpuParts;
     node.gpu_memory_free[gpu] = kPlentyMib;
   }
   Recount(node);
@@ -154,20 +154,20 @@ void Deduct(NodeState& node, const Shape& shape, GpuMask gpus) {
   for (int gpu = 0; gpu < node.gpus; ++gpu) {
     if (((gpus >> gpu) & 1) == 0) continue;
     const auto at = static_cast<std::size_t>(gpu);
-    const int before = node.free_milli[at];
+    const int before = node.free_parts[at];
     if (shape.slice) {
       MigCut& cut = node.cuts[at];
       if (!IsOpen(node, at)) cut = kFullCut;
       cut.memory = static_cast<std::uint8_t>(cut.memory | SlicesOf(gpus));
       cut.compute = static_cast<std::uint8_t>(std::min(kMigComputeSlices, cut.compute + ComputeSlices(*shape.slice)));
-      node.free_milli[at] = 0;
+      node.free_parts[at] = 0;
     } else {
-      node.free_milli[at] = static_cast<std::int16_t>(std::max(0, before - shape.milli));
+      node.free_parts[at] = static_cast<std::int16_t>(std::max(0, before - shape.parts));
       node.gpu_memory_free[at] = std::max(0, node.gpu_memory_free[at] - shape.gpu_memory_mib);
       // Who gets a share of it leaves no room for instances.
-      if (shape.milli > 0 && node.cuts[at] != MigCut{}) node.cuts[at] = kFullCut;
+      if (shape.parts > 0 && node.cuts[at] != MigCut{}) node.cuts[at] = kFullCut;
     }
-    node.gpu_free += node.free_milli[at] - before;
+    node.gpu_free += node.free_parts[at] - before;
   }
   Recount(node);
 }
@@ -176,8 +176,8 @@ void Block(NodeState& node, GpuMask gpus) {
   for (int gpu = 0; gpu < node.gpus; ++gpu) {
     if (((gpus >> gpu) & 1) == 0) continue;
     const auto at = static_cast<std::size_t>(gpu);
-    node.gpu_free -= node.free_milli[at];
-    node.free_milli[at] = 0;
+    node.gpu_free -= node.free_parts[at];
+    node.free_parts[at] = 0;
     node.gpu_memory_free[at] = 0;
     node.cuts[at] = kFullCut;
   }
@@ -186,8 +186,8 @@ void Block(NodeState& node, GpuMask gpus) {
 
 void CopyGpu(NodeState& node, const NodeState& from, int gpu) {
   const auto at = static_cast<std::size_t>(gpu);
-  node.gpu_free += from.free_milli[at] - node.free_milli[at];
-  node.free_milli[at] = from.free_milli[at];
+  node.gpu_free += from.free_parts[at] - node.free_parts[at];
+  node.free_parts[at] = from.free_parts[at];
   node.gpu_memory_free[at] = from.gpu_memory_free[at];
   node.cuts[at] = from.cuts[at];
   Recount(node);
@@ -199,13 +199,13 @@ NodeState Less(const NodeState& a, const NodeState& b) {
   less.memory_free = std::min(a.memory_free, b.memory_free);
   less.gpu_free = 0;
   for (std::size_t gpu = 0; gpu < less.gpus; ++gpu) {
-    less.free_milli[gpu] = std::min(a.free_milli[gpu], b.free_milli[gpu]);
+    less.free_parts[gpu] = std::min(a.free_parts[gpu], b.free_parts[gpu]);
     less.gpu_memory_free[gpu] = std::min(a.gpu_memory_free[gpu], b.gpu_memory_free[gpu]);
     MigCut& cut = less.cuts[gpu];
     cut.memory = static_cast<std::uint8_t>(a.cuts[gpu].memory | b.cuts[gpu].memory);
     cut.compute = std::max(a.cuts[gpu].compute, b.cuts[gpu].compute);
     if (cut != MigCut{} && !(IsOpen(a, gpu) && IsOpen(b, gpu))) cut = kFullCut;
-    less.gpu_free += less.free_milli[gpu];
+    less.gpu_free += less.free_parts[gpu];
   }
   Recount(less);
   return less;

@@ -1,7 +1,7 @@
 // What placement looks at: how much of a node is free, and the shape of a request. Plain values, small enough that a
 // hundred thousand nodes fit in a cache and a score costs nanoseconds.
 //
-// Units: a GPU has kGpuMilli thousandths, CPUs are thousandths of a core, memory is MiB.
+// Units: a GPU's compute has kGpuParts parts (ten-thousandths), CPUs are thousandths of a core, memory is MiB.
 #pragma once
 
 #include <array>
@@ -15,7 +15,7 @@
 namespace divvy::placement {
 
 inline constexpr int kMaxGpus = 16;
-inline constexpr int kGpuMilli = 1000;
+inline constexpr int kGpuParts = 10'000;
 /// GPU models that one fleet may mix: they are kept as bits.
 inline constexpr int kMaxModels = 64;
 
@@ -36,20 +36,20 @@ inline constexpr ModelSet kAnyModel = std::numeric_limits<ModelSet>::max();
 
 using NodeIndex = std::uint32_t;
 
-/// What a request asks of one node. `gpus` = 0: no GPU; 1 with milli < kGpuMilli: a share; else that many GPUs with
-/// `milli` (1 at least) of each. SliceShape makes those of MIG instances.
+/// What a request asks of one node. `gpus` = 0: no GPU; 1 with parts < kGpuParts: a share; else that many GPUs with
+/// `parts` (1 at least) of each. SliceShape makes those of MIG instances.
 struct Shape {
   std::int32_t cpu_milli = 0;
   std::int32_t memory_mib = 0;
   std::int16_t gpus = 0;
-  std::int16_t milli = 0;                          // Of each GPU.
+  std::int16_t parts = 0;                          // Of each GPU.
   ModelSet models = kAnyModel;                     // Kinds of nodes, of one without GPUs as well.
   std::int32_t gpu_memory_mib = 0;                 // Of each GPU; 0: none is set apart.
-  std::optional<MigProfile> slice = std::nullopt;  // A MIG instance; then gpus = 1, and milli is what it counts as.
+  std::optional<MigProfile> slice = std::nullopt;  // A MIG instance; then gpus = 1, and parts is what it counts as.
 
-  bool is_share() const { return gpus == 1 && milli < kGpuMilli && !slice; }
-  bool is_whole() const { return gpus > 0 && milli == kGpuMilli && !slice; }
-  std::int32_t gpu_milli() const { return gpus * milli; }
+  bool is_share() const { return gpus == 1 && parts < kGpuParts && !slice; }
+  bool is_whole() const { return gpus > 0 && parts == kGpuParts && !slice; }
+  std::int32_t gpu_parts() const { return gpus * parts; }
   friend auto operator<=>(const Shape&, const Shape&) = default;
 };
 
@@ -64,19 +64,19 @@ int KindOf(const Shape& shape);
 /// GPU memory of a node that does not say how much it has.
 inline constexpr std::int32_t kPlentyMib = std::numeric_limits<std::int32_t>::max() / 2;
 
-/// One node as it is now. Invariants: 0 <= free_milli[g] <= kGpuMilli for g < gpus; gpu_free is their sum; of a GPU
+/// One node as it is now. Invariants: 0 <= free_parts[g] <= kGpuParts for g < gpus; gpu_free is their sum; of a GPU
 /// with instances on it nothing is free for others than instances.
 struct NodeState {
   std::int32_t cpu_free = 0;
   std::int32_t memory_free = 0;
-  std::int32_t gpu_free = 0;   // Milli, of all GPUs.
-  std::int16_t most_free = 0;  // Milli of the GPU with the most room.
+  std::int32_t gpu_free = 0;   // Parts, of all GPUs.
+  std::int16_t most_free = 0;  // Parts of the GPU with the most room.
   std::uint8_t gpus = 0;
   std::uint8_t whole = 0;  // GPUs that are wholly free.
   std::uint8_t model = 0;
   std::uint16_t sliceable = 0;  // GPUs that can be cut into MIG instances.
   std::uint16_t carved = 0;     // Those that are given over to instances now, whether there are any or not.
-  std::array<std::int16_t, kMaxGpus> free_milli{};
+  std::array<std::int16_t, kMaxGpus> free_parts{};
   std::array<MigCut, kMaxGpus> cuts{};
   std::array<std::int32_t, kMaxGpus> gpu_memory_free{};
   std::array<std::uint16_t, kKinds> held{};  // Requests on the node, by kind.
@@ -89,7 +89,7 @@ NodeState MakeNode(std::int32_t cpu_milli, std::int32_t memory_mib, int gpus, in
 
 /// Instances may be cut out of this GPU: there are some already, or nothing else runs on it.
 inline bool IsOpen(const NodeState& node, std::size_t gpu) {
-  const bool has_others = node.cuts[gpu] == MigCut{} && node.free_milli[gpu] < kGpuMilli;
+  const bool has_others = node.cuts[gpu] == MigCut{} && node.free_parts[gpu] < kGpuParts;
   return !has_others && ((node.sliceable >> gpu) & 1) != 0;
 }
 
@@ -101,7 +101,7 @@ inline bool FitsSlice(const NodeState& node, std::size_t gpu, MigProfile profile
 inline bool FitsGpu(const NodeState& node, int gpu, const Shape& shape) {
   const auto at = static_cast<std::size_t>(gpu);
   if (shape.slice) return FitsSlice(node, at, *shape.slice);
-  return node.free_milli[at] >= shape.milli && node.gpu_memory_free[at] >= shape.gpu_memory_mib;
+  return node.free_parts[at] >= shape.parts && node.gpu_memory_free[at] >= shape.gpu_memory_mib;
 }
 
 /// GPUs for which FitsGpu holds.
@@ -112,10 +112,10 @@ inline bool Fits(const NodeState& node, const Shape& shape) {
   if (((shape.models >> node.model) & 1) == 0) return false;
   if (shape.gpus == 0) return true;
   if (shape.slice) return node.sliceable != 0 && CountFitting(node, shape) > 0;
-  if (shape.milli > node.most_free) return false;
+  if (shape.parts > node.most_free) return false;
   if (shape.gpu_memory_mib > 0) return CountFitting(node, shape) >= shape.gpus;
   if (shape.gpus == 1) return true;
-  return (shape.milli == kGpuMilli ? node.whole : CountFitting(node, shape)) >= shape.gpus;
+  return (shape.parts == kGpuParts ? node.whole : CountFitting(node, shape)) >= shape.gpus;
 }
 
 /// It fits on just these GPUs, of an instance just there. Requires: the place is one that such a request can have.

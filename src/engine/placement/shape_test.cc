@@ -7,10 +7,10 @@
 namespace divvy::placement {
 namespace {
 
-Shape Gpus(int count, int milli = kGpuMilli) {
+Shape Gpus(int count, int parts = kGpuParts) {
   Shape shape;
   shape.gpus = static_cast<std::int16_t>(count);
-  shape.milli = static_cast<std::int16_t>(milli);
+  shape.parts = static_cast<std::int16_t>(parts);
   return shape;
 }
 
@@ -18,7 +18,7 @@ TEST(NodeState, FitsWhatEachResourceAllows) {
   NodeState node = MakeNode(8000, 4096, 2, 3);
   EXPECT_TRUE(Fits(node, Gpus(2)));
   EXPECT_FALSE(Fits(node, Gpus(3)));
-  Shape shape = Gpus(1, 300);
+  Shape shape = Gpus(1, 3000);
   shape.cpu_milli = 8001;
   EXPECT_FALSE(Fits(node, shape));
   shape.cpu_milli = 8000;
@@ -34,12 +34,12 @@ TEST(NodeState, FitsWhatEachResourceAllows) {
 
 TEST(NodeState, TwoHalvesOnDifferentGpusAreNoWholeOne) {
   NodeState node = MakeNode(8000, 4096, 2, 0);
-  Take(node, Gpus(1, 500), 0b01);
-  Take(node, Gpus(1, 500), 0b10);
-  EXPECT_EQ(node.gpu_free, 1000);
+  Take(node, Gpus(1, 5000), 0b01);
+  Take(node, Gpus(1, 5000), 0b10);
+  EXPECT_EQ(node.gpu_free, kGpuParts);
   EXPECT_FALSE(Fits(node, Gpus(1)));
-  EXPECT_TRUE(Fits(node, Gpus(2, 500)));
-  EXPECT_FALSE(Fits(node, Gpus(2, 501)));
+  EXPECT_TRUE(Fits(node, Gpus(2, 5000)));
+  EXPECT_FALSE(Fits(node, Gpus(2, 5010)));
 }
 
 TEST(NodeState, ReleaseUndoesTake) {
@@ -52,7 +52,7 @@ TEST(NodeState, ReleaseUndoesTake) {
       const NodeState before = node;
       const GpuMask gpus = shape.gpus == 0 ? GpuMask{0} : TightestGpus(node, shape);
       Take(node, shape, gpus);
-      EXPECT_EQ(node.gpu_free, before.gpu_free - shape.gpu_milli());
+      EXPECT_EQ(node.gpu_free, before.gpu_free - shape.gpu_parts());
       Release(node, shape, gpus);
       EXPECT_EQ(node, before);
     }
@@ -61,18 +61,18 @@ TEST(NodeState, ReleaseUndoesTake) {
 
 TEST(GpuChoice, TightestRoomiestAndFirstTakeTheLowerIndexOfEquals) {
   NodeState node = MakeNode(8000, 4096, 4, 0);
-  Take(node, Gpus(1, 400), 0b0010);
-  Take(node, Gpus(1, 400), 0b1000);
-  EXPECT_EQ(TightestGpus(node, Gpus(1, 500)), 0b0010);
-  EXPECT_EQ(TightestGpus(node, Gpus(1, 700)), 0b0001);
-  EXPECT_EQ(RoomiestGpus(node, Gpus(1, 500)), 0b0001);
+  Take(node, Gpus(1, 4000), 0b0010);
+  Take(node, Gpus(1, 4000), 0b1000);
+  EXPECT_EQ(TightestGpus(node, Gpus(1, 5000)), 0b0010);
+  EXPECT_EQ(TightestGpus(node, Gpus(1, 7000)), 0b0001);
+  EXPECT_EQ(RoomiestGpus(node, Gpus(1, 5000)), 0b0001);
   EXPECT_EQ(FirstGpus(node, Gpus(2)), 0b0101);
-  EXPECT_EQ(TightestGpus(node, Gpus(3, 500)), 0b1011);
+  EXPECT_EQ(TightestGpus(node, Gpus(3, 5000)), 0b1011);
 }
 
 TEST(Kind, SharesAndCountsAreKindsOfTheirOwn) {
   EXPECT_EQ(KindOf(Gpus(0, 0)), 0);
-  EXPECT_EQ(KindOf(Gpus(1, 999)), 1);
+  EXPECT_EQ(KindOf(Gpus(1, 9990)), 1);
   EXPECT_EQ(KindOf(Gpus(1)), 2);
   EXPECT_EQ(KindOf(Gpus(2)), 3);
   EXPECT_EQ(KindOf(Gpus(4)), 4);

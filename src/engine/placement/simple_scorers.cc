@@ -9,19 +9,21 @@ namespace {
 
 // What the published policies measure against: the largest node of the openb cluster.
 constexpr double kReferenceCpu = 128'000;
-constexpr double kReferenceGpu = 8'000;
+constexpr double kReferenceGpu = 8 * kGpuParts;
+// Free room as a score, which is small, is told in thousandths of a GPU.
+constexpr int kRoomStep = kGpuParts / 1000;
 
 class Pack : public Scorer {
  public:
   Score Rate(const NodeState& node, std::int64_t, const Shape& shape) const override {
-    return Fits(node, shape) ? static_cast<Score>(kMaxGpus * kGpuMilli - node.gpu_free) : kNoRoom;
+    return Fits(node, shape) ? static_cast<Score>((kMaxGpus * kGpuParts - node.gpu_free) / kRoomStep) : kNoRoom;
   }
 };
 
 class Spread : public Scorer {
  public:
   Score Rate(const NodeState& node, std::int64_t, const Shape& shape) const override {
-    return Fits(node, shape) ? static_cast<Score>(node.gpu_free) : kNoRoom;
+    return Fits(node, shape) ? static_cast<Score>(node.gpu_free / kRoomStep) : kNoRoom;
   }
   GpuMask Choose(const NodeState& node, std::int64_t, const Shape& shape) const override {
     return RoomiestGpus(node, shape);
@@ -33,7 +35,7 @@ class BestFit : public Scorer {
   Score Rate(const NodeState& node, std::int64_t, const Shape& shape) const override {
     if (!Fits(node, shape)) return kNoRoom;
     const double cpu_left = (node.cpu_free - shape.cpu_milli) / kReferenceCpu;
-    const double gpu_left = (node.gpu_free - shape.gpu_milli()) / kReferenceGpu;
+    const double gpu_left = (node.gpu_free - shape.gpu_parts()) / kReferenceGpu;
     return static_cast<Score>(100 * (1 - 0.5 * cpu_left - 0.5 * gpu_left));
   }
 };
@@ -43,7 +45,7 @@ class DotProduct : public Scorer {
   Score Rate(const NodeState& node, std::int64_t, const Shape& shape) const override {
     if (!Fits(node, shape)) return kNoRoom;
     const double cpu = node.cpu_free / kReferenceCpu * (shape.cpu_milli / kReferenceCpu);
-    const double gpu = node.gpu_free / kReferenceGpu * (shape.gpu_milli() / kReferenceGpu);
+    const double gpu = node.gpu_free / kReferenceGpu * (shape.gpu_parts() / kReferenceGpu);
     return static_cast<Score>(100 * (1 - 0.5 * (cpu + gpu)));
   }
 };
@@ -55,12 +57,12 @@ class Packing : public Scorer {
     if (!Fits(node, shape)) return kNoRoom;
     if (shape.gpus == 0) return 0;
     if (shape.is_share()) {
-      int tightest = kGpuMilli;
+      int tightest = kGpuParts;
       for (int gpu = 0; gpu < node.gpus; ++gpu) {
-        const int free = node.free_milli[static_cast<std::size_t>(gpu)];
+        const int free = node.free_parts[static_cast<std::size_t>(gpu)];
         if (FitsGpu(node, gpu, shape)) tightest = std::min(tightest, free);
       }
-      if (tightest < kGpuMilli) return static_cast<Score>(std::max(50, 100 - tightest / 10));
+      if (tightest < kGpuParts) return static_cast<Score>(std::max(50, 100 - tightest * 100 / kGpuParts));
     }
     if (node.whole < node.gpus) return static_cast<Score>(std::max(33, 50 - shape.gpus));
     return static_cast<Score>(33 - node.whole);
@@ -78,7 +80,7 @@ class Clustering : public Scorer {
     const bool has_same = shape.gpus > 0 && node.held[static_cast<std::size_t>(KindOf(shape))] > 0;
     others -= has_same;
     const int base = has_same ? (others == 0 ? 75 : 50) : (others == 0 ? 25 : 0);
-    const double left = node.gpu_free - shape.gpu_milli();
+    const double left = node.gpu_free - shape.gpu_parts();
     return static_cast<Score>(base + 25 * (kReferenceGpu - left) / kReferenceGpu);
   }
 };

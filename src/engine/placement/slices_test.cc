@@ -25,10 +25,10 @@ GpuMask Cut(NodeState& node, MigProfile profile) {
   return place;
 }
 
-Shape Share(int milli, std::int32_t gpu_memory_mib = 0, int gpus = 1) {
+Shape Share(int parts, std::int32_t gpu_memory_mib = 0, int gpus = 1) {
   Shape shape;
   shape.gpus = static_cast<std::int16_t>(gpus);
-  shape.milli = static_cast<std::int16_t>(milli);
+  shape.parts = static_cast<std::int16_t>(parts);
   shape.gpu_memory_mib = gpu_memory_mib;
   return shape;
 }
@@ -38,18 +38,18 @@ TEST(Slices, ACutGpuServesInstancesAlone) {
   const GpuMask place = Cut(node, k1g);
   EXPECT_EQ(GpusOf(place), 0b01u);
   EXPECT_EQ(node.whole, 1);
-  EXPECT_EQ(node.gpu_free, kGpuMilli);
-  EXPECT_FALSE(Fits(node, Share(kGpuMilli, 0, 2)));
-  EXPECT_FALSE(FitsOn(node, Share(100), 0b01));
-  EXPECT_TRUE(FitsOn(node, Share(100), 0b10));
+  EXPECT_EQ(node.gpu_free, kGpuParts);
+  EXPECT_FALSE(Fits(node, Share(kGpuParts, 0, 2)));
+  EXPECT_FALSE(FitsOn(node, Share(1000), 0b01));
+  EXPECT_TRUE(FitsOn(node, Share(1000), 0b10));
   Release(node, SliceShape(k1g), place);
   EXPECT_EQ(node.whole, 2);
-  EXPECT_TRUE(Fits(node, Share(kGpuMilli, 0, 2)));
+  EXPECT_TRUE(Fits(node, Share(kGpuParts, 0, 2)));
 }
 
 TEST(Slices, AGpuInUseOtherwiseIsNotCut) {
   NodeState node = MakeSliceable(1);
-  Take(node, Share(100), 0b1);
+  Take(node, Share(1000), 0b1);
   EXPECT_FALSE(Fits(node, SliceShape(k1g)));
 }
 
@@ -76,7 +76,7 @@ TEST(Slices, WhatWasGivenOverToInstancesIsCutFirst) {
   EXPECT_EQ(node.carved, 0b0100);
   Cut(node, k7g);
   EXPECT_EQ(node.carved, 0b0101);
-  Take(node, Share(kGpuMilli), 0b1000);
+  Take(node, Share(kGpuParts), 0b1000);
   EXPECT_EQ(node.carved, 0b0101);
 }
 
@@ -85,27 +85,27 @@ TEST(Slices, AWholeGpuMergesWhatWasCarved) {
   const GpuMask place = Cut(node, k1g);
   Release(node, SliceShape(k1g), place);
   EXPECT_EQ(node.carved, 0b1) << "until somebody needs it otherwise";
-  Take(node, Share(kGpuMilli), 0b1);
+  Take(node, Share(kGpuParts), 0b1);
   EXPECT_EQ(node.carved, 0);
 }
 
 TEST(Slices, TheyCountAsTheirShareOfMemory) {
   int sum = 0;
-  for (const MigProfile profile : {k4g, k2g, k1g}) sum += SliceShape(profile).milli;
-  EXPECT_EQ(sum, 875);
-  EXPECT_EQ(SliceShape(k7g).milli, kGpuMilli);
+  for (const MigProfile profile : {k4g, k2g, k1g}) sum += SliceShape(profile).parts;
+  EXPECT_EQ(sum, 7 * kGpuParts / 8);
+  EXPECT_EQ(SliceShape(k7g).parts, kGpuParts);
   EXPECT_FALSE(SliceShape(k7g).is_whole());
 }
 
 TEST(GpuMemory, IsSetApartBesideCompute) {
   NodeState node = MakeSliceable(2, 80);
-  Take(node, Share(250, 60), 0b01);
-  EXPECT_FALSE(FitsOn(node, Share(250, 40), 0b01)) << "compute is left, memory is not";
-  EXPECT_EQ(TightestGpus(node, Share(250, 40)), 0b10u);
-  EXPECT_EQ(TightestGpus(node, Share(250, 20)), 0b01u);
-  EXPECT_FALSE(Fits(node, Share(250, 81)));
-  EXPECT_FALSE(Fits(node, Share(100, 40, 2)));
-  EXPECT_TRUE(Fits(node, Share(100, 20, 2)));
+  Take(node, Share(2500, 60), 0b01);
+  EXPECT_FALSE(FitsOn(node, Share(2500, 40), 0b01)) << "compute is left, memory is not";
+  EXPECT_EQ(TightestGpus(node, Share(2500, 40)), 0b10u);
+  EXPECT_EQ(TightestGpus(node, Share(2500, 20)), 0b01u);
+  EXPECT_FALSE(Fits(node, Share(2500, 81)));
+  EXPECT_FALSE(Fits(node, Share(1000, 40, 2)));
+  EXPECT_TRUE(Fits(node, Share(1000, 20, 2)));
 }
 
 TEST(Overlapping, IsAboutTheSameSlicesOfTheSameGpu) {
@@ -133,8 +133,8 @@ TEST(Slices, AreExactWhateverComesAndGoes) {
       } else {
         const int kind = random.Below(3);
         const Shape shape = kind == 0   ? SliceShape(static_cast<MigProfile>(random.Below(kMigProfiles)))
-                            : kind == 1 ? Share(100 * (1 + random.Below(9)), 10 * random.Below(9))
-                                        : Share(kGpuMilli);
+                            : kind == 1 ? Share(1000 * (1 + random.Below(9)), 10 * random.Below(9))
+                                        : Share(kGpuParts);
         if (!Fits(node, shape)) continue;
         const GpuMask place = TightestGpus(node, shape);
         ASSERT_TRUE(FitsOn(node, shape, place));

@@ -25,10 +25,10 @@ class TestRandom {
     const int kind = Below(10);
     if (kind < 5) {
       shape.gpus = 1;
-      shape.milli = static_cast<std::int16_t>(50 + 50 * Below(19));
+      shape.parts = static_cast<std::int16_t>(500 + 500 * Below(19));
     } else if (kind < 9) {
       shape.gpus = static_cast<std::int16_t>(1 << Below(3));
-      shape.milli = kGpuMilli;
+      shape.parts = kGpuParts;
     }
     if (shape.gpus > 0 && Below(4) == 0) shape.models = static_cast<ModelSet>(1 + Below(7));
     return shape;

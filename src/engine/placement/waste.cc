@@ -7,48 +7,68 @@
 namespace divvy::placement {
 namespace {
 
-// More sizes than this are grouped upwards to hundredths of a GPU; the simplex below is cubic in them.
+// Where the sizes are more than this, or the knapsacks over them have more entries, sizes are grouped upwards to
+// multiples of a coarser grain. The simplex below is cubic in the sizes.
 constexpr std::size_t kMostSizes = 64;
-constexpr int kCoarse = 10;
+constexpr std::size_t kMostEntries = 320'000;
+// Sizes that nobody asks for are valued at so many places; one in between counts as the next smaller one.
+constexpr std::size_t kValuedSizes = 1000;
+constexpr int kGrains[] = {1, kGpuParts / 1000, kGpuParts / 100};
 // A pattern must promise this much more than a GPU to enter; below it lies rounding.
 constexpr double kTolerance = 1e-9;
 // A bound against cycling on degenerate demands; a few dozen rounds are usual.
 constexpr int kMostRounds = 2000;
 
-struct SizeDemand {
-  int milli = 0;
-  double weight = 0;
+/// The sizes that shares of the demand have, ascending, with what asks for each.
+struct Sizes {
+  std::vector<int> parts;
+  std::vector<std::size_t> steps;  // The same in steps of `by`.
+  std::vector<double> weights;
+  SizeSteps by;
+
+  std::size_t size() const { return parts.size(); }
 };
 
-std::vector<SizeDemand> Sizes(const Demand& demand) {
-  for (const int grain : {1, kCoarse}) {
-    std::map<int, double> by_size;
-    for (const auto& [shape, weight] : demand) {
-      if (shape.is_share() && shape.milli > 0)
-        by_size[(shape.milli + grain - 1) / grain * grain] += static_cast<double>(weight);
-    }
-    if (by_size.size() > kMostSizes && grain == 1) continue;
-    std::vector<SizeDemand> sizes;
-    for (const auto& [milli, weight] : by_size) sizes.push_back({milli, weight});
-    return sizes;
+Sizes SizesOf(const Demand& demand, int grain) {
+  std::map<int, double> by_size;
+  for (const auto& [shape, weight] : demand) {
+    if (shape.is_share() && shape.parts > 0)
+      by_size[(shape.parts + grain - 1) / grain * grain] += static_cast<double>(weight);
   }
-  return {};
+  Sizes sizes;
+  for (const auto& [parts, weight] : by_size) {
+    sizes.parts.push_back(parts);
+    sizes.weights.push_back(weight);
+  }
+  sizes.by = SizeSteps(sizes.parts);
+  for (const int parts : sizes.parts) sizes.steps.push_back(sizes.by.Of(parts));
+  return sizes;
 }
 
-/// Best sum of values for each room from 0 to kGpuMilli, and the size taken last there (-1: none).
+Sizes SizesOf(const Demand& demand) {
+  Sizes sizes;
+  for (const int grain : kGrains) {
+    sizes = SizesOf(demand, grain);
+    if (sizes.size() <= kMostSizes && sizes.size() * sizes.by.count() <= kMostEntries) break;
+  }
+  return sizes;
+}
+
+/// Best sum of values for each room of 0 steps to a whole GPU's, and the size taken last there (-1: none).
 struct Knapsack {
   std::vector<double> best;
   std::vector<int> last;
 };
 
-Knapsack Fill(const std::vector<SizeDemand>& sizes, const std::vector<double>& values) {
-  Knapsack sack{std::vector<double>(kGpuMilli + 1, 0), std::vector<int>(kGpuMilli + 1, -1)};
-  for (std::size_t room = 1; room <= kGpuMilli; ++room) {
+Knapsack Fill(const Sizes& sizes, const std::vector<double>& values) {
+  const std::size_t rooms = sizes.by.count();
+  Knapsack sack{std::vector<double>(rooms, 0), std::vector<int>(rooms, -1)};
+  for (std::size_t room = 1; room < rooms; ++room) {
     sack.best[room] = sack.best[room - 1];
     for (std::size_t i = 0; i < sizes.size(); ++i) {
-      const auto milli = static_cast<std::size_t>(sizes[i].milli);
-      if (milli > room) break;
-      const double value = sack.best[room - milli] + values[i];
+      const std::size_t size = sizes.steps[i];
+      if (size > room) break;
+      const double value = sack.best[room - size] + values[i];
       if (value > sack.best[room] + kTolerance) {
         sack.best[room] = value;
         sack.last[room] = static_cast<int>(i);
@@ -62,14 +82,14 @@ Knapsack Fill(const std::vector<SizeDemand>& sizes, const std::vector<double>& v
 /// pattern (cost 1) or the surplus of one size (cost 0). The inverse of the basis is kept whole: it is small.
 class CuttingStock {
  public:
-  explicit CuttingStock(const std::vector<SizeDemand>& sizes) : sizes_(sizes), rows_(sizes.size()) {
+  explicit CuttingStock(const Sizes& sizes) : sizes_(sizes), rows_(sizes.size()) {
     // To begin with every size has GPUs of its own.
     inverse_.assign(rows_ * rows_, 0);
     cost_.assign(rows_, 1);
     for (std::size_t i = 0; i < rows_; ++i) {
-      const double fit = kGpuMilli / sizes_[i].milli;
+      const double fit = kGpuParts / sizes_.parts[i];
       inverse_[i * rows_ + i] = 1 / fit;
-      amount_.push_back(sizes_[i].weight / fit);
+      amount_.push_back(sizes_.weights[i] / fit);
     }
   }
 
@@ -103,16 +123,16 @@ class CuttingStock {
       return Enter(column, 0);
     }
     const Knapsack sack = Fill(sizes_, values);
-    if (sack.best[kGpuMilli] <= 1 + kTolerance) return false;
+    if (sack.best.back() <= 1 + kTolerance) return false;
     std::vector<double> column(rows_, 0);
-    for (std::size_t room = kGpuMilli; room > 0;) {
+    for (std::size_t room = sack.best.size() - 1; room > 0;) {
       if (sack.last[room] < 0) {
         --room;
         continue;
       }
       const auto i = static_cast<std::size_t>(sack.last[room]);
       column[i] += 1;
-      room -= static_cast<std::size_t>(sizes_[i].milli);
+      room -= sizes_.steps[i];
     }
     return Enter(column, 1);
   }
@@ -140,7 +160,7 @@ class CuttingStock {
     return true;
   }
 
-  const std::vector<SizeDemand>& sizes_;
+  const Sizes& sizes_;
   std::size_t rows_;
   std::vector<double> inverse_;
   std::vector<double> amount_;  // GPUs cut by the basic pattern, or surplus.
@@ -149,24 +169,32 @@ class CuttingStock {
 
 }  // namespace
 
-WastePrice::WastePrice(const Demand& demand) : room_(kGpuMilli + 1, 0), size_(kGpuMilli + 1, 0) {
-  const std::vector<SizeDemand> sizes = Sizes(demand);
-  if (sizes.empty()) return;
+WastePrice::WastePrice(const Demand& demand) {
+  const Sizes sizes = SizesOf(demand);
+  steps_ = sizes.by;
+  const std::size_t rooms = steps_.count();
+  room_.assign(rooms, 0);
+  size_.assign(rooms, 0);
+  if (sizes.size() == 0) return;
   CuttingStock problem(sizes);
   problem.Solve();
   gpus_needed_ = problem.Gpus();
-  for (const SizeDemand& size : sizes) gpus_asked_ += size.weight * size.milli / kGpuMilli;
+  for (std::size_t i = 0; i < sizes.size(); ++i) gpus_asked_ += sizes.weights[i] * sizes.parts[i] / kGpuParts;
 
   std::vector<double> values = problem.Values();
   for (double& value : values) value = std::max(0.0, value);
   const Knapsack sack = Fill(sizes, values);
-  for (std::size_t room = 0; room <= kGpuMilli; ++room)
+  for (std::size_t room = 0; room < rooms; ++room)
     room_[room] = std::llround(sack.best[room] * static_cast<double>(kGpu));
-  for (std::size_t milli = 1; milli <= kGpuMilli; ++milli) {
-    std::int64_t least = room_[milli];
-    for (std::size_t room = milli; room <= kGpuMilli; ++room)
-      least = std::min(least, room_[room] - room_[room - milli]);
-    size_[milli] = least;
+  const std::size_t stride = (rooms + kValuedSizes - 1) / kValuedSizes;
+  for (std::size_t size = 1; size < rooms; ++size) {
+    if (size % stride != 0 && !std::ranges::binary_search(sizes.steps, size)) {
+      size_[size] = size_[size - 1];
+      continue;
+    }
+    std::int64_t least = room_[size];
+    for (std::size_t room = size; room < rooms; ++room) least = std::min(least, room_[room] - room_[room - size]);
+    size_[size] = least;
   }
 }
 

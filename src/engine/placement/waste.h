@@ -2,7 +2,7 @@
 //
 // Packing the demanded shares onto the fewest GPUs is a cutting-stock problem. The dual of its linear relaxation gives
 // each size s a value, in GPUs: what one more request of that size costs at the margin (0.81 of a GPU costs a whole one
-// where nothing small enough comes to fill the rest). The value V(r) of r free thousandths is the best sum of values
+// where nothing small enough comes to fill the rest). The value V(r) of r free parts is the best sum of values
 // that fits there. Putting s on a GPU with r free loses V(r) - V(r - s) - value(s) >= 0 GPUs for good.
 //
 // Source: Gilmore and Gomory (1961), column generation with a knapsack.
@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "engine/placement/demand.h"
+#include "engine/placement/size_steps.h"
 
 namespace divvy::placement {
 
@@ -23,14 +24,14 @@ class WastePrice {
   /// Without shares in the demand everything is worth nothing and no placement loses anything.
   explicit WastePrice(const Demand& demand);
 
-  /// V(r), for 0 <= free_milli <= kGpuMilli; never falls with more room.
-  std::int64_t RoomValue(int free_milli) const { return room_[static_cast<std::size_t>(free_milli)]; }
+  /// V(r), for 0 <= free_parts <= kGpuParts; never falls with more room.
+  std::int64_t RoomValue(int free_parts) const { return room_[steps_.Of(free_parts)]; }
   /// What a share of that size is worth: the most that keeps every loss at or above 0. For the sizes of the demand that
-  /// is the dual value; for others it is what they would be worth beside them.
-  std::int64_t SizeValue(int milli) const { return size_[static_cast<std::size_t>(milli)]; }
-  /// Requires: milli <= free_milli. Millionths of a GPU.
-  std::int64_t Loss(int free_milli, int milli) const {
-    return RoomValue(free_milli) - RoomValue(free_milli - milli) - SizeValue(milli);
+  /// is the dual value; for others what they, or ones of up to a thousandth of a GPU less, would be worth beside them.
+  std::int64_t SizeValue(int parts) const { return size_[steps_.Of(parts)]; }
+  /// Requires: parts <= free_parts. Millionths of a GPU.
+  std::int64_t Loss(int free_parts, int parts) const {
+    return RoomValue(free_parts) - RoomValue(free_parts - parts) - SizeValue(parts);
   }
 
   /// GPUs that the demanded shares need at least, in parts of a GPU (the optimum of the relaxation), for a demand of
@@ -39,8 +40,9 @@ class WastePrice {
   double gpus_asked() const { return gpus_asked_; }
 
  private:
-  std::vector<std::int64_t> room_;
-  std::vector<std::int64_t> size_;
+  SizeSteps steps_;
+  std::vector<std::int64_t> room_;  // By steps of room.
+  std::vector<std::int64_t> size_;  // By whole steps of the size: what is beyond them takes no step of itself.
   double gpus_needed_ = 0;
   double gpus_asked_ = 0;
 };

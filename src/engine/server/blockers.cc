@@ -88,20 +88,20 @@ class Finder {
       case core::BlockerKind::kCap:
         return Cap(blocker);
       case core::BlockerKind::kGpuCap:
-        AddNamed(blocker, Same(BlockerKind::kGpuLimit, blocker, placement::kGpuMilli));
+        AddNamed(blocker, Same(BlockerKind::kGpuLimit, blocker, placement::kGpuParts));
         return;
       case core::BlockerKind::kTeamLimit:
-        AddNamed(blocker, Same(BlockerKind::kTeamLimit, blocker, placement::kGpuMilli));
+        AddNamed(blocker, Same(BlockerKind::kTeamLimit, blocker, placement::kGpuParts));
         return;
       case core::BlockerKind::kTeamQuota:
-        AddNamed(blocker, Same(BlockerKind::kTeamQuota, blocker, placement::kGpuMilli));
+        AddNamed(blocker, Same(BlockerKind::kTeamQuota, blocker, placement::kGpuParts));
         return;
       case core::BlockerKind::kCpus:
         return Cpus();
       case core::BlockerKind::kMemory:
         return Memory();
       case core::BlockerKind::kReservation:
-        AddNamed(blocker, Same(BlockerKind::kReservation, blocker, placement::kGpuMilli));
+        AddNamed(blocker, Same(BlockerKind::kReservation, blocker, placement::kGpuParts));
         return;
       case core::BlockerKind::kTogether:
       case core::BlockerKind::kOrder:
@@ -201,7 +201,7 @@ class Finder {
       out.rule = "--topology " + TopologyText(request);
       AddGpuHolders(out);
     } else {
-      AddNamed(blocker, Same(BlockerKind::kGpus, blocker, placement::kGpuMilli));
+      AddNamed(blocker, Same(BlockerKind::kGpus, blocker, placement::kGpuParts));
     }
   }
 

@@ -119,6 +119,7 @@ void Book::Resize(JobId running, GpuSet gpus, GpuSet asked_back) {
   for (int gpu : gpus.ToVector()) owners_[static_cast<std::size_t>(gpu)] = running;
   owned_ = (owned_ - job.gpus) | gpus;
   for (const GroupName& group : job.groups) groups_.at(group).gpus += gpus.size() - job.gpus.size();
+  if (gpus != job.gpus) job.predicted_end = kNever;  // It was to end so on those that it had.
   job.gpus = gpus;
   job.asked_back = asked_back;
 }

@@ -141,13 +141,13 @@ bool Decision::Grow(const WaitingEntry& entry, std::uint64_t draw, JobId id, Sta
 
 // Its caps, and its team's limit and quota, have room for a job that holds so many.
 bool Decision::MayHold(const core::Job& job, int gpus) const {
-  const std::int64_t milli = std::int64_t{gpus} * placement::kGpuMilli;
+  const std::int64_t parts = std::int64_t{gpus} * placement::kGpuParts;
   const core::Teams& teams = core_.teams();
-  if (milli > core::RoomToGrow(core_.state(), job.caps)) return false;
+  if (parts > core::RoomToGrow(core_.state(), job.caps)) return false;
   if (!teams.has_rules()) return true;
   const Time until = job.limit > Duration(0) ? AddSaturating(now_, job.limit) : kNever;
   const core::KeptOfTeams kept = core::KeptByTeam(core_.state(), until, core::IsAnybody);
-  return core::TeamsHaveRoom(teams, job.team, job.preemptible == Preemptible::kNever, milli, kept);
+  return core::TeamsHaveRoom(teams, job.team, job.preemptible == Preemptible::kNever, parts, kept);
 }
 
 // Before anything else is decided: claims on what they do not give back fall then.
@@ -271,6 +271,7 @@ Decided Server::Decide(Time now, const NameMember& name) {
     job.preemptible = entry.preemptible;
     job.request = entry.request;
     job.queued_at = entry.queued_at;
+    job.speeds = entry.speeds;
     // The entry counts as a user of its caps until its last member has left; every member is one more.
     for (const GroupName& group : Normalised(entry.groups)) caps_.Use(core_, group);
     if (entry.count == 1) LeaveCaps(entry.groups);

@@ -50,7 +50,7 @@ Explanation Explain(const Server& server, JobId id, Time now, const core::Spread
   }
   answer.is_waiting = true;
   answer.position = told.position;
-  answer.ahead_gpus = static_cast<std::uint64_t>(told.ahead_milli / placement::kGpuMilli);
+  answer.ahead_gpus = static_cast<std::uint64_t>(told.ahead_parts / placement::kGpuParts);
   answer.key = std::move(told.key);
   answer.blockers = FindBlockers(server, *entry, told.blockers, now);
   answer.prediction_basis = WhyNoTime(*entry, answer.blockers, told.blockers);

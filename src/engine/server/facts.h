@@ -41,6 +41,14 @@ struct GroupLimits {
   friend bool operator==(const GroupLimits&, const GroupLimits&) = default;
 };
 
+/// How fast a job is on the GPUs of one model.
+struct ModelSpeed {
+  std::string model;  // As NVML names it.
+  int speed = 1000;   // In thousandths of the fastest.
+
+  friend bool operator==(const ModelSpeed&, const ModelSpeed&) = default;
+};
+
 /// A job that waits, or the elements of an array that have not started: `count` equal members that leave one by one.
 struct WaitingEntry {
   JobId id;  // The job, or the array's id.
@@ -60,6 +68,8 @@ struct WaitingEntry {
   std::string team;       // By name; one that SetTeams did not have counts as none.
   Duration predicted{0};  // How long its like ran; 0: nothing is known. Moves estimates and `shortest`, no promise.
   Preemptible preemptible = Preemptible::kNever;  // Resolved already: the job's own, else Policy::preemptible.
+  /// As its like showed; empty: not known. What its request says by hand goes before.
+  std::vector<ModelSpeed> speeds;
   // What keeps it from being looked at; control keeps these true.
   bool is_held = false;
   Time begin = kNoTime;
@@ -79,6 +89,7 @@ struct RunningJob {
   std::string team;
   int priority = 0;
   Duration predicted{0};
+  Time predicted_end = kNever;  // Where more is known of it than of its like.
   Preemptible preemptible = Preemptible::kNever;
   bool is_leaving = false;  // Was told to end: what it holds is about to be free.
   Time queued_at = kNoTime;
@@ -87,7 +98,8 @@ struct RunningJob {
   Request request;    // What it asked for; it keeps request.gpus at least and has request.gpus_most at most.
   GpuSet asked_back;  // Of its GPUs: what it was asked to give back. They stay its own until it does.
   Time asked_at = kNoTime;
-  Time grown_at = kNoTime;  // When it last got more.
+  Time grown_at = kNoTime;         // When it last got more.
+  std::vector<ModelSpeed> speeds;  // As of WaitingEntry.
 };
 
 }  // namespace divvy

@@ -51,9 +51,9 @@ Status CheckSpeeds(const NodeCapacity& capacity, const Request& request) {
   const Kinds kinds({&capacity});
   const std::vector<std::uint8_t> of_gpu = kinds.KindsOf(capacity);
   int most = 0;
-  for (const placement::ModelSet models : kinds.FastestFirst(request)) {
+  for (const Kinds::AtSpeed& at : kinds.FastestFirst(request)) {
     const auto count =
-        std::count_if(of_gpu.begin(), of_gpu.end(), [&](std::uint8_t kind) { return ((models >> kind) & 1) != 0; });
+        std::count_if(of_gpu.begin(), of_gpu.end(), [&](std::uint8_t kind) { return ((at.models >> kind) & 1) != 0; });
     most = std::max(most, static_cast<int>(count));
   }
   if (most >= request.gpus) return {};

@@ -16,7 +16,7 @@ constexpr Duration kMinute = std::chrono::minutes(1);
 
 struct Kind {
   bool has_limits = true;  // Else one job in three has none.
-  bool is_mixed = false;   // Two models of GPUs.
+  bool is_mixed = false;   // Two models of GPUs, and jobs of which it is known how fast they are on which.
   bool has_host = false;   // CPUs, jobs without GPUs.
   bool has_groups = false;
   bool has_gpu_caps = false;  // Each of two users holds so many GPUs at most.
@@ -71,6 +71,7 @@ class History {
     WaitingEntry entry = World::Job(next_id_++, 1 + Draw(static_cast<int>(world.server.capacity().gpus.size())));
     if (kind_.has_limits || Draw(3) > 0) entry.time_limit = (1 + Draw(12)) * 15 * kMinute;
     if (kind_.is_mixed && Draw(2) == 0) entry.request.gpu_type = Draw(2) == 0 ? "h100" : "l4";
+    if (kind_.is_mixed && Draw(2) == 0) entry.speeds = {{"NVIDIA L4", 550}, {"NVIDIA H100 80GB HBM3", 1000}};
     if (kind_.has_host) {
       if (Draw(4) == 0) entry.request.gpus = 0;
       entry.request.cpus = Draw(9);

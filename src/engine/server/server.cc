@@ -6,6 +6,7 @@
 
 #include "base/result.h"
 #include "engine/core/pass.h"
+#include "engine/core/predicted_end.h"
 #include "engine/core/resize.h"
 #include "engine/core/state.h"
 
@@ -18,6 +19,8 @@ Preemptible PreemptibleOf(Preemptible preemptible, const Request& request) {
 }
 
 constexpr core::NodeIndex kServer = 0;
+// Usage is told and kept in thousandths of GPUs x seconds.
+constexpr double kPartsOfMilli = placement::kGpuParts / 1000.0;
 
 /// Classes that the core may know beside those that jobs are in now.
 constexpr std::size_t kClassesKept = 4'096;
@@ -66,7 +69,7 @@ void Server::Rebuild(core::Teams teams) {
   core::NodeFacts facts = kinds_.FactsOf(book_.capacity());
   facts.name = "this server";
   core_.AddNode(std::move(facts));
-  core_.teams().SetCapacity(static_cast<std::int64_t>(book_.capacity().gpus.size()) * placement::kGpuMilli);
+  core_.teams().SetCapacity(static_cast<std::int64_t>(book_.capacity().gpus.size()) * placement::kGpuParts);
   for (const auto& [name, limit] : limits) caps_.SetLimits(core_, name, limit);
   for (const auto& [id, job] : book_.running_jobs()) AdoptInCore(job);
   ShowUsable();
@@ -127,7 +130,7 @@ void Server::SetTeams(std::vector<core::TeamSpec> teams, Time now) {
   made.Reset(std::move(teams));
   for (const auto& [name, amount] : used) {
     if (const auto team = teams_.find(name); team != teams_.end() && amount > 0)
-      made.SetUsage(team->second, amount, now_);
+      made.SetUsage(team->second, amount * kPartsOfMilli, now_);
   }
   core_.state().bookings.clear();
   Rebuild(std::move(made));
@@ -135,12 +138,13 @@ void Server::SetTeams(std::vector<core::TeamSpec> teams, Time now) {
 
 std::map<std::string, double> Server::TeamUsage(Time now) const {
   std::map<std::string, double> used;
-  for (const auto& [name, team] : teams_) used.emplace(name, core_.teams().usage(team, now));
+  for (const auto& [name, team] : teams_) used.emplace(name, core_.teams().usage(team, now) / kPartsOfMilli);
   return used;
 }
 
 void Server::SetTeamUsage(const std::string& team, double usage, Time at) {
-  if (const auto known = teams_.find(team); known != teams_.end()) core_.teams().SetUsage(known->second, usage, at);
+  if (const auto known = teams_.find(team); known != teams_.end())
+    core_.teams().SetUsage(known->second, usage * kPartsOfMilli, at);
 }
 
 core::TeamIndex Server::TeamOf(const std::string& name) const {
@@ -170,7 +174,7 @@ core::Job Server::JobOf(const WaitingEntry& entry) {
   core::Job job;
   job.id = entry.id;
   job.count = entry.count;
-  job.ask = core_.Know(AskOf(kinds_, entry.request, entry.placement, entry.request.gpus));
+  job.ask = core_.Know(AskOf(kinds_, entry.request, entry.placement, entry.request.gpus, entry.speeds));
   job.team = TeamOf(entry.team);
   job.user = UserOf(entry.user);
   job.priority = entry.priority;
@@ -226,7 +230,9 @@ void Server::AdoptInCore(const RunningJob& job) {
   Request request = job.request;
   request.gpus = job.gpus.size();
   request.gpus_most = 0;
-  core::Ask ask = AskOf(kinds_, request, PlacementStrategy::kSequential, request.gpus);
+  core::Ask ask = AskOf(kinds_, request, PlacementStrategy::kSequential, request.gpus, job.speeds);
+  // Whoever can be resized counts whole (core::Resize), and so it does from the start.
+  if (job.request.is_elastic()) ask.groups.front().speeds.clear();
   // More is claimed than there is where a server has lost CPUs, or memory, since the job began.
   const core::NodeState& state = core_.state_of(kServer);
   for (core::Shape& shape : ask.groups.front().alternatives) {
@@ -236,8 +242,12 @@ void Server::AdoptInCore(const RunningJob& job) {
   const core::Shape& shape = ask.groups.front().alternatives.front();
   if (shape.cpu_milli < CpuMilli(job.cpus) || shape.memory_mib < MebibytesUp(job.memory)) is_overcommitted_ = true;
   known.ask = core_.Know(ask);
-  core_.Adopt(known, {{kServer, MaskOf(job.gpus), 0, 0}}, job.started, now_);
+  std::vector<std::uint8_t> kinds;
+  const std::vector<std::uint8_t> all = kinds_.KindsOf(book_.capacity());
+  for (const int gpu : job.gpus.ToVector()) kinds.push_back(all[static_cast<std::size_t>(gpu)]);
+  core_.Adopt(known, {{kServer, MaskOf(job.gpus), 0, AlternativeOf(ask, kinds)}}, job.started, now_);
   if (job.known_end != kNever) core_.SetEnd(job.id, job.known_end);
+  if (job.predicted_end != kNever) core::SetPredictedEnd(core_, job.id, job.predicted_end);
   if (!job.asked_back.empty()) core::Resize(core_, job.id, MaskOf(job.gpus), MaskOf(job.asked_back), now_);
   if (job.is_leaving) core_.SetLeaving(job.id);
 }
@@ -252,6 +262,13 @@ void Server::SetKnownEnd(JobId running, Time end) {
   DIVVY_ASSERT(job != nullptr);
   job->known_end = end;
   core_.SetEnd(running, end);
+}
+
+void Server::SetPredictedEnd(JobId running, Time end) {
+  RunningJob* job = book_.find_running(running);
+  DIVVY_ASSERT(job != nullptr);
+  job->predicted_end = end;
+  core::SetPredictedEnd(core_, running, end);
 }
 
 void Server::SetName(JobId running, std::string name) {

@@ -56,6 +56,8 @@ class Server {
   /// Takes a running job in that was not waiting (adoption after a restart).
   void Adopt(RunningJob job);
   void SetKnownEnd(JobId running, Time end);
+  /// When it will end by what is known of this one alone; until it is resized. Moves estimates, no promise.
+  void SetPredictedEnd(JobId running, Time end);
   void SetName(JobId running, std::string name);
   /// It was told to end, for whatever reason: what it holds is about to be free.
   void SetLeaving(JobId running);

@@ -134,7 +134,7 @@ TEST(Server, ACapOnGpusCountsWhatIsHeldAndSurvivesANewShape) {
 core::TeamSpec Team(const std::string& name, std::int64_t quota_gpus) {
   core::TeamSpec team;
   team.name = name;
-  team.quota_milli = quota_gpus * placement::kGpuMilli;
+  team.quota_parts = quota_gpus * placement::kGpuParts;
   return team;
 }
 
@@ -184,7 +184,7 @@ TEST(Server, AnElasticJobStartsWithinItsTeamsLimitAndFirmQuota) {
   World world;
   world.Node(8);
   core::TeamSpec limited = Team("vision", 8);
-  limited.limit_milli = 5 * placement::kGpuMilli;
+  limited.limit_parts = 5 * placement::kGpuParts;
   world.server.SetTeams({limited, Team("speech", 3)}, world.now);
   WaitingEntry elastic = Of("vision", 1, 2);
   elastic.request.gpus_most = 8;
@@ -208,7 +208,7 @@ TEST(Server, TeamsMayChangeWhileJobsWaitAndRun) {
   world.Pass();
   world.server.SetTeams({Team("speech", 1), Team("vision", 2)}, world.now);
   world.Check();
-  EXPECT_EQ(world.server.teams().running(world.server.TeamOf("vision")), 2 * placement::kGpuMilli);
+  EXPECT_EQ(world.server.teams().running(world.server.TeamOf("vision")), 2 * placement::kGpuParts);
   EXPECT_EQ(world.server.teams().running(world.server.TeamOf("speech")), 0);
   EXPECT_EQ(world.server.TeamOf("nobody"), core::kRootTeam);
 }
@@ -278,7 +278,7 @@ TEST(Server, AJobThatIsResizedKeepsItsStartItsEndAndItsTeam) {
   EXPECT_EQ(run.started, started);
   EXPECT_EQ(run.end, started + std::chrono::hours(2));
   EXPECT_EQ(run.queued_at, started);
-  EXPECT_EQ(world.server.teams().running(world.server.TeamOf("vision")), 2000);
+  EXPECT_EQ(world.server.teams().running(world.server.TeamOf("vision")), 2 * placement::kGpuParts);
   EXPECT_EQ(world.server.core().state_of(0).cpu_free, 56'000);
   // Nobody waits for the others: they are its own again.
   world.Pass();
@@ -318,6 +318,31 @@ TEST(Server, WithSpeedsAJobGetsGpusOfOneSpeedTheFastestThatAreFree) {
       "asks for 5 GPUs of one speed by 'h100*1|a100*0.55', but this server has at most 4 of one; --gpus 4 is the most "
       "it can ever give, or leave the speeds out to take any mix");
   EXPECT_EQ(start(4, 4, "h100|a100").size(), 4) << "without speeds any mix will do";
+}
+
+// What is only learned chooses GPUs and keeps nobody waiting.
+TEST(Server, LearnedSpeedsTakeTheFastestOfOneSpeedElseAnyMix) {
+  World world;
+  NodeCapacity capacity;
+  for (int i = 0; i < 3; ++i) World::AddGpu(capacity, "NVIDIA A100-SXM4-80GB", 80_GiB);
+  for (int i = 0; i < 3; ++i) World::AddGpu(capacity, "NVIDIA H100 80GB HBM3", 80_GiB);
+  World::AddGpu(capacity, "NVIDIA L4", 24_GiB);
+  capacity.cpus = 64;
+  capacity.memory = 512_GiB;
+  world.server.SetCapacity(std::move(capacity));
+  const auto start = [&](std::uint64_t id, int gpus, const std::string& type) {
+    WaitingEntry job = World::Job(id, gpus);
+    job.request.gpu_type = type;
+    job.speeds = {{"NVIDIA H100 80GB HBM3", 1000}, {"NVIDIA A100-SXM4-80GB", 550}};
+    world.Submit(job);
+    world.Pass();
+    return world.server.running(JobId(id)) == nullptr ? GpuSet() : world.server.running(JobId(id))->gpus;
+  };
+  EXPECT_EQ(start(1, 2, ""), GpuSet::Of({3, 4}));
+  EXPECT_EQ(start(2, 2, "h100|a100"), GpuSet::Of({0, 1})) << "two of one speed rather than a fast and a slow one";
+  EXPECT_EQ(start(3, 2, ""), GpuSet::Of({2, 5})) << "a mix rather than late";
+  EXPECT_EQ(start(4, 1, ""), GpuSet::Of({6})) << "what is not known comes last";
+  EXPECT_EQ(world.server.CheckInvariants(), "");
 }
 
 // Two pairs of joined GPUs, one job on each: nobody but a move makes room for a pair.
@@ -387,7 +412,7 @@ TEST(Server, AnElasticJobLeavesWhatAPromiseNeedsOfTheirTeam) {
   world.Node(6);
   core::TeamSpec team;
   team.name = "vision";
-  team.limit_milli = 4000;
+  team.limit_parts = 4 * placement::kGpuParts;
   world.server.SetTeams({team}, world.now);
   world.policy.order = QueuePolicy::kFifo;
   WaitingEntry other = World::Job(1, 4, std::chrono::hours(1));

@@ -101,24 +101,43 @@ placement::ModelSet Kinds::WithMixtures(placement::ModelSet accepted) const {
   return accepted;
 }
 
-std::vector<placement::ModelSet> Kinds::FastestFirst(const Request& request) const {
-  std::map<int, placement::ModelSet, std::greater<>> by_speed;
-  const std::vector<WeightedType> types = AlternativesOf(request.gpu_type);
-  for (std::size_t kind = 0; kind < kinds_.size(); ++kind) {
-    const auto& [model, memory] = kinds_[kind];
+std::optional<int> Kinds::SpeedOn(const Kind& kind, const Request& request,
+                                  const std::vector<ModelSpeed>& learned) const {
+  const auto& [model, memory] = kind;
+  if (memory < request.gpu_memory || !MatchesGpuType(request.gpu_type, model)) return std::nullopt;
+  if (learned.empty() || SaysSpeeds(request.gpu_type)) {
     int fastest = 0;
-    for (const WeightedType& type : types) {
-      if (memory >= request.gpu_memory && MatchesGpuType(type.terms, model)) fastest = std::max(fastest, type.speed);
+    for (const WeightedType& type : AlternativesOf(request.gpu_type)) {
+      if (MatchesGpuType(type.terms, model)) fastest = std::max(fastest, type.speed);
     }
-    if (fastest > 0) by_speed[fastest] |= placement::ModelSet{1} << kind;
+    return fastest;
   }
-  if (by_speed.size() < 2) return {Accepted(request)};
-  std::vector<placement::ModelSet> sets;
-  for (const auto& [speed, kinds] : by_speed) sets.push_back(WithMixtures(kinds));
+  const auto at =
+      std::find_if(learned.begin(), learned.end(), [&](const ModelSpeed& one) { return one.model == model; });
+  return at == learned.end() ? 0 : at->speed;
+}
+
+std::vector<Kinds::AtSpeed> Kinds::FastestFirst(const Request& request, const std::vector<ModelSpeed>& learned) const {
+  std::map<int, placement::ModelSet, std::greater<>> by_speed;  // Not known, 0: last.
+  for (std::size_t kind = 0; kind < kinds_.size(); ++kind) {
+    if (const auto speed = SpeedOn(kinds_[kind], request, learned)) by_speed[*speed] |= placement::ModelSet{1} << kind;
+  }
+  const auto known = static_cast<std::size_t>(by_speed.size() - by_speed.count(0));
+  if (known < 2) return {{Accepted(request), 1000}};
+  const int fastest = by_speed.begin()->first;
+  const auto relative = [&](int speed) { return std::max(speed * 1000 / fastest, 1); };
+  std::vector<AtSpeed> sets;
+  int slowest = 1000;
+  for (const auto& [speed, kinds] : by_speed) {
+    if (speed > 0) slowest = relative(speed);
+    sets.push_back({WithMixtures(kinds), speed > 0 ? slowest : 1000});
+  }
+  if (!SaysSpeeds(request.gpu_type) && request.gpus > 1) sets.push_back({Accepted(request), slowest});
   return sets;
 }
 
-core::Ask AskOf(const Kinds& kinds, const Request& request, PlacementStrategy placement, int gpus) {
+core::Ask AskOf(const Kinds& kinds, const Request& request, PlacementStrategy placement, int gpus,
+                const std::vector<ModelSpeed>& learned) {
   core::Shape shape;
   shape.cpu_milli = CpuMilli(request.cpus);
   shape.memory_mib = MebibytesUp(request.memory);
@@ -126,7 +145,7 @@ core::Ask AskOf(const Kinds& kinds, const Request& request, PlacementStrategy pl
   core::Ask ask;
   ask.placement = placement;
   if (gpus > 0) {
-    shape.milli = placement::kGpuMilli;
+    shape.parts = placement::kGpuParts;
     shape.models = kinds.Accepted(request);
     ask.topology = request.topology;
     ask.requires_topology = request.requires_topology && request.topology != TopologyNeed::kAny;
@@ -134,13 +153,24 @@ core::Ask AskOf(const Kinds& kinds, const Request& request, PlacementStrategy pl
   ask.groups.push_back({{shape}, 1, 1});
   if (gpus == 0 || request.is_elastic()) return ask;
   // Tasks of one job run as fast as its slowest GPU: it gets GPUs of one speed, the fastest there are.
-  std::vector<core::Shape>& alternatives = ask.groups.front().alternatives;
-  alternatives.clear();
-  for (const placement::ModelSet models : kinds.FastestFirst(request)) {
-    shape.models = models;
-    alternatives.push_back(shape);
+  core::TaskGroup& group = ask.groups.front();
+  group.alternatives.clear();
+  for (const Kinds::AtSpeed& at : kinds.FastestFirst(request, learned)) {
+    shape.models = at.models;
+    group.alternatives.push_back(shape);
+    group.speeds.push_back(static_cast<std::int16_t>(at.speed));
   }
+  if (group.alternatives.size() < 2) group.speeds.clear();
   return ask;
+}
+
+std::uint8_t AlternativeOf(const core::Ask& ask, const std::vector<std::uint8_t>& kinds) {
+  const std::vector<core::Shape>& alternatives = ask.groups.front().alternatives;
+  const auto at = std::find_if(alternatives.begin(), alternatives.end(), [&](const core::Shape& shape) {
+    return std::all_of(kinds.begin(), kinds.end(),
+                       [&](std::uint8_t kind) { return ((shape.models >> kind) & 1) != 0; });
+  });
+  return at == alternatives.end() ? std::uint8_t{0} : static_cast<std::uint8_t>(at - alternatives.begin());
 }
 
 core::Rules RulesOf(const Policy& policy) {
@@ -214,7 +244,7 @@ void GroupCaps::Leave(const std::string& name) {
 void GroupCaps::SetLimits(core::Cluster& core, const std::string& name, GroupLimits limits) {
   Slot& slot = SlotOf(core, name);
   slot.limits = limits;
-  core.SetCap(slot.index, slot.limits.jobs, std::int64_t{slot.limits.gpus} * placement::kGpuMilli);
+  core.SetCap(slot.index, slot.limits.jobs, std::int64_t{slot.limits.gpus} * placement::kGpuParts);
   ForgetIfUnused(slots_.find(name));
 }
 

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <map>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -25,20 +26,31 @@ class Kinds {
   placement::ModelSet Accepted(const Request& request) const;
   /// The kind of each GPU.
   std::vector<std::uint8_t> KindsOf(const NodeCapacity& capacity) const;
-  /// The same as Accepted, in parts of one speed each, the fastest first, where the request says how fast it runs on
-  /// which.
-  std::vector<placement::ModelSet> FastestFirst(const Request& request) const;
+  /// GPUs on which a job is equally fast.
+  struct AtSpeed {
+    placement::ModelSet models = 0;
+    int speed = 1000;  // In thousandths of the fastest that it accepts here; 1000 also where it is not known.
+  };
+  /// The same as Accepted, in parts of one speed each, the fastest first, where it is known how fast it runs on which:
+  /// by what the request says, else by what was `learned`. What is only learned makes nobody wait: models that it does
+  /// not know come last, and then any mix of models.
+  std::vector<AtSpeed> FastestFirst(const Request& request, const std::vector<ModelSpeed>& learned = {}) const;
 
  private:
   using Kind = std::pair<std::string, Bytes>;  // Model and memory.
   placement::ModelSet WithMixtures(placement::ModelSet kinds) const;
+  /// In thousandths; 0: not known. Nothing where the request does not accept it.
+  std::optional<int> SpeedOn(const Kind& kind, const Request& request, const std::vector<ModelSpeed>& learned) const;
 
   std::vector<Kind> kinds_;
   std::vector<std::vector<std::uint8_t>> mixtures_;  // Ascending, each once; numbered behind the kinds.
 };
 
 /// One task with `gpus` GPUs and the rest of `request`. CPUs and memory are rounded up to what core counts in.
-core::Ask AskOf(const Kinds& kinds, const Request& request, PlacementStrategy placement, int gpus);
+core::Ask AskOf(const Kinds& kinds, const Request& request, PlacementStrategy placement, int gpus,
+                const std::vector<ModelSpeed>& learned = {});
+/// Which alternative of such an ask GPUs of these kinds are; the first where they are none.
+std::uint8_t AlternativeOf(const core::Ask& ask, const std::vector<std::uint8_t>& kinds);
 
 std::int32_t CpuMilli(int cpus);
 std::int32_t MebibytesUp(Bytes bytes);

@@ -1,0 +1,216 @@
+// divvy token, login and logout: command lines on other machines.
+#include <unistd.h>
+
+#include <cstdio>
+#include <ctime>
+#include <iostream>
+#include <string>
+
+#include "base/text.h"
+#include "cli/api.h"
+#include "cli/commands.h"
+#include "cli/login.h"
+#include "cli/table.h"
+#include "dialect/quantities.h"
+#include "wire/codec.h"
+#include "wire/messages_remote.h"
+#include "wire/messages_teams.h"
+
+namespace divvy::cli {
+namespace {
+
+using dialect::Option;
+using dialect::Takes;
+
+std::vector<Option> CreateTable(wire::TokenRequest& request) {
+  const auto text = [](std::string& target) {
+    return [&target](std::string_view value) -> Status {
+      target = value;
+      return {};
+    };
+  };
+  std::vector<Option> table;
+  table.push_back(
+      {"user", 'u', Takes::kValue, "NAME", "Whom it speaks for; oneself unless given", text(request.user), {}, false});
+  table.push_back({"role",
+                   'r',
+                   Takes::kValue,
+                   "ROLE",
+                   "viewer (may only look), user or admin; user unless given",
+                   text(request.role),
+                   {},
+                   false});
+  table.push_back({"label", 'l', Takes::kValue, "TEXT", "To know it by: laptop", text(request.label), {}, false});
+  table.push_back({"expires",
+                   'e',
+                   Takes::kValue,
+                   "TIME",
+                   "Worth nothing after so long: 12h, 30d, never; 90d unless given",
+                   [&request](std::string_view value) -> Status {
+                     request.lives_s = 0;
+                     if (value == "never") return {};
+                     DIVVY_TRY(const Duration span, dialect::ParseDuration(value, std::chrono::hours(1)));
+                     if (span <= Duration(0)) return InvalidArgument("a token lives for some time, or never expires");
+                     request.lives_s = ToSeconds(span);
+                     return {};
+                   },
+                   {},
+                   false});
+  table.push_back(
+      {"at", 0, Takes::kValue, "HOST[:PORT]", "How the other machine reaches this one", text(request.at), {}, false});
+  return table;
+}
+
+const std::vector<Column>& Columns() {
+  static const std::vector<Column> columns = {{"ID", false, true, false},      {"USER", false, true, false},
+                                              {"ROLE", false, true, false},    {"LABEL", false, true, true},
+                                              {"EXPIRES", false, true, false}, {"MADE", false, true, false},
+                                              {"BY", false, true, false}};
+  return columns;
+}
+
+std::string Day(double seconds) {
+  const auto moment = static_cast<std::time_t>(seconds);
+  std::tm local{};
+  localtime_r(&moment, &local);
+  char text[64];
+  std::strftime(text, sizeof text, "%Y-%m-%d %H:%M", &local);
+  return text;
+}
+
+std::string ExpiryOf(const wire::TokenView& view) {
+  if (view.expires == 0) return "never";
+  return Day(view.expires) + (view.has_expired ? " (has expired)" : "");
+}
+
+std::vector<Cell> Row(const wire::TokenView& view) {
+  return {{view.id, Colour::kBold},
+          {view.user, Colour::kNone},
+          {view.role, Colour::kNone},
+          {view.label, Colour::kNone},
+          {ExpiryOf(view), view.has_expired ? Colour::kRed : Colour::kNone},
+          {Day(view.made_at), Colour::kNone},
+          {view.made_by, Colour::kNone}};
+}
+
+Result<std::vector<wire::TokenView>> AskTokens(Api& api) {
+  DIVVY_TRY(const std::string text, api.Raw("GET", "/v1/tokens", ""));
+  return wire::Decode<std::vector<wire::TokenView>>(text);
+}
+
+int List(const Words& words) {
+  ListingOptions options;
+  const auto parsed = dialect::ParseOptions(ListingOptionTable(options), words);
+  if (!parsed) return Fail(parsed.error());
+  return ShowListing(options, [&]() -> Result<std::string> {
+    DIVVY_TRY(Api api, Api::Connect());
+    DIVVY_TRY(const auto views, AskTokens(api));
+    if (options.json) return wire::Encode(views) + "\n";
+    if (views.empty() && !options.csv) return std::string("There is no token; divvy token create makes one.\n");
+    std::vector<std::vector<Cell>> rows;
+    for (const auto& view : views) rows.push_back(Row(view));
+    return RenderTable(Columns(), rows, options);
+  });
+}
+
+int Create(const Words& words) {
+  wire::TokenRequest request;
+  const auto parsed = dialect::ParseOptions(CreateTable(request), words);
+  if (!parsed) return Fail(parsed.error());
+  if (!parsed->positional.empty()) {
+    return Fail(InvalidArgument("divvy token create takes no word like '" + parsed->positional.front() +
+                                "'; divvy token create --user NAME makes one for somebody else"));
+  }
+  auto api = Api::Connect();
+  if (!api) return Fail(api.error());
+  const auto text = api->Raw("POST", "/v1/tokens", wire::EncodeChanged(request));
+  if (!text) return Fail(text.error());
+  const auto answer = wire::Decode<wire::TokenAnswer>(*text);
+  if (!answer) return Fail(answer.error());
+  // The line alone on standard output, so that it can go into a file or a pipe; it is shown this once.
+  std::fprintf(stderr, "%s. On the other machine: divvy login, and paste this line:\n", answer->message.c_str());
+  std::printf("%s\n", answer->line.c_str());
+  return 0;
+}
+
+int Remove(const Words& words) {
+  if (words.empty()) return Fail(InvalidArgument("divvy token remove takes ids; divvy token list shows them"));
+  auto api = Api::Connect();
+  if (!api) return Fail(api.error());
+  int code = 0;
+  for (const std::string& id : words) {
+    const auto text = api->Raw("POST", "/v1/tokens/remove", wire::EncodeChanged(wire::TokenName{id}));
+    const auto answer = text ? wire::Decode<wire::MessageAnswer>(*text) : Result<wire::MessageAnswer>(text.error());
+    if (!answer) code = Fail(answer.error());
+    else std::printf("%s\n", answer->message.c_str());
+  }
+  return code;
+}
+
+/// From a file, or from whoever types or pipes it: on a command line everybody could read it.
+Result<TokenLine> AskForLine(const Words& words) {
+  std::string text;
+  if (words.size() == 1 && words.front().find('#') != std::string::npos) {
+    text = words.front();
+  } else if (words.size() == 1 && words.front() != "-") {
+    std::FILE* file = std::fopen(words.front().c_str(), "re");
+    if (file == nullptr) return NotFound("cannot read " + words.front());
+    char line[4096] = "";
+    static_cast<void>(!std::fgets(line, sizeof line, file));
+    std::fclose(file);
+    text = line;
+  } else if (words.size() <= 1) {
+    if (::isatty(STDIN_FILENO) == 1) std::fprintf(stderr, "The line that divvy token create printed: ");
+    std::getline(std::cin, text);
+  } else {
+    return InvalidArgument("divvy login takes one token line, or a file with one");
+  }
+  return ParseTokenLine(text);
+}
+
+}  // namespace
+
+std::vector<Option> TokenOptions() {
+  static wire::TokenRequest scratch;
+  static ListingOptions listing;
+  std::vector<Option> table = CreateTable(scratch);
+  for (Option& option : ListingOptionTable(listing)) table.push_back(std::move(option));
+  return table;
+}
+
+int TokenMain(const Words& words) {
+  if (words.empty()) return List({});
+  const Words rest(words.begin() + 1, words.end());
+  if (words.front() == "create") return Create(rest);
+  if (words.front() == "list") return List(rest);
+  if (words.front() == "remove") return Remove(rest);
+  return Fail(InvalidArgument("divvy token: there is no '" + words.front() + "'; there are create, list and remove"));
+}
+
+int LoginMain(const Words& words) {
+  const auto line = AskForLine(words);
+  if (!line) return Fail(line.error());
+  auto api = Api::Connect(*line);
+  if (!api) return Fail(api.error());
+  // Whether the controller takes it, before it is kept.
+  const auto tokens = AskTokens(*api);
+  if (!tokens) return Fail(tokens.error());
+  if (const Status kept = KeepLogin(*line); !kept) return Fail(kept.error());
+  for (const wire::TokenView& view : *tokens) {
+    if (view.id != line->id) continue;
+    std::printf("logged in at %s as %s (%s), until %s\n", ToString(line->controller).c_str(), view.user.c_str(),
+                view.role.c_str(), ExpiryOf(view).c_str());
+  }
+  return 0;
+}
+
+int LogoutMain(const Words& words) {
+  if (!words.empty()) return Fail(InvalidArgument("divvy logout takes no word"));
+  const auto was_there = ForgetLogin();
+  if (!was_there) return Fail(was_there.error());
+  std::printf("%s\n", *was_there ? "logged out; the token stays good until it is removed: divvy token remove"
+                                 : "there was no login");
+  return 0;
+}
+
+}  // namespace divvy::cli

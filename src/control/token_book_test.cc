@@ -1,0 +1,78 @@
+#include "control/token_book.h"
+
+#include <gtest/gtest.h>
+
+namespace divvy {
+namespace {
+
+TokenRow Row(const std::string& id) {
+  TokenRow row;
+  row.id = id;
+  row.hash = "h-" + id;
+  row.user = "ada";
+  row.label = "my laptop";
+  row.made_by = "root";
+  row.made_at = Time(std::chrono::hours(1));
+  row.expires = Time(std::chrono::hours(10));
+  return row;
+}
+
+TEST(TokenBook, WhatTheStoreKeptIsTheSameBook) {
+  TokenBook book, again;
+  TokenRow second = Row("2");
+  second.role = TokenRole::kAdmin;
+  second.label.clear();
+  second.expires = kNever;
+  for (const TokenRow& row : {Row("1"), second}) {
+    const auto setting = book.Add(row);
+    ASSERT_TRUE(setting);
+    EXPECT_TRUE(again.LoadSetting(setting->first, setting->second));
+  }
+  EXPECT_EQ(again.tokens(), book.tokens());
+  EXPECT_EQ(again.Find("2")->role, TokenRole::kAdmin);
+  EXPECT_FALSE(again.LoadSetting("team.vision", "weight 1\n"));
+}
+
+TEST(TokenBook, ARowThatCannotBeReadIsWorthNothing) {
+  TokenBook book;
+  const std::string whole = book.Add(Row("1"))->second;
+  for (const std::string& text : {std::string(""), std::string("hash x\n"), std::string("role user\nuser ada\n"),
+                                  "role king\n" + whole, whole + "role king\n", whole + "expires soon\n"}) {
+    TokenBook read;
+    EXPECT_TRUE(read.LoadSetting("token.1", text));
+    EXPECT_EQ(read.Find("1"), nullptr) << text;
+  }
+}
+
+TEST(TokenBook, RemovesAndForgets) {
+  TokenBook book;
+  ASSERT_TRUE(book.Add(Row("1")));
+  ASSERT_TRUE(book.Add(Row("2")));
+  EXPECT_EQ(*book.Remove("1"), (TokenBook::Setting{"token.1", ""}));
+  EXPECT_EQ(book.Remove("1").error().message, "there is no token 1; divvy token list shows those there are");
+  EXPECT_TRUE(book.Find("2")->has_expired(Time(std::chrono::hours(10))));
+  EXPECT_FALSE(book.Find("2")->has_expired(Time(std::chrono::hours(9))));
+  EXPECT_TRUE(book.DropExpired(Time(std::chrono::hours(9))).empty());
+  EXPECT_EQ(book.DropExpired(Time(std::chrono::hours(11))).size(), 1u);
+  EXPECT_EQ(book.Find("2"), nullptr);
+}
+
+TEST(TokenBook, TakesNoMoreThanItsLimitAndNoLongLabel) {
+  TokenBook book;
+  TokenRow bad = Row("1");
+  bad.label = "two\nlines";
+  EXPECT_EQ(book.Add(bad).error().message, "a token's label is one line of at most 64 characters");
+  ASSERT_TRUE(book.Add(Row("1")));
+  EXPECT_EQ(book.Add(Row("1")).error().message, "there is a token 1 already");
+  for (std::size_t i = 1; i < TokenBook::kMostTokens; ++i) ASSERT_TRUE(book.Add(Row("x" + std::to_string(i))));
+  EXPECT_EQ(book.Add(Row("y")).error().code, ErrorCode::kLimitExceeded);
+}
+
+TEST(TokenRole, IsReadByItsName) {
+  for (const TokenRole role : {TokenRole::kViewer, TokenRole::kUser, TokenRole::kAdmin})
+    EXPECT_EQ(*ParseTokenRole(Name(role)), role);
+  EXPECT_EQ(ParseTokenRole("root").error().message, "'root' is no role; viewer, user and admin are");
+}
+
+}  // namespace
+}  // namespace divvy

@@ -1,0 +1,95 @@
+#include "daemon/audit.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <utility>
+
+#include "wire/json.h"
+
+namespace divvy {
+namespace {
+
+constexpr std::size_t kKeptOfBody = 400;
+
+// What these ask holds commands and environments, what those answer holds tokens.
+bool IsAskedInSecret(std::string_view path) { return path == "/v1/jobs" || path == "/v1/jobs/update"; }
+bool IsAnsweredInSecret(std::string_view path) { return path == "/v1/tokens"; }
+
+}  // namespace
+
+Result<Audit> Audit::Open(std::string path, std::uint64_t most_bytes) {
+  Audit audit;
+  audit.fd_ = ::open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
+  struct stat about {};
+  if (audit.fd_ < 0 || ::fstat(audit.fd_, &about) != 0) {
+    return PermissionDenied("opening " + path + ": " + std::strerror(errno));
+  }
+  audit.path_ = std::move(path);
+  audit.size_ = static_cast<std::uint64_t>(about.st_size);
+  audit.most_bytes_ = most_bytes;
+  return audit;
+}
+
+Audit::Audit(Audit&& other) noexcept { *this = std::move(other); }
+
+Audit& Audit::operator=(Audit&& other) noexcept {
+  std::swap(path_, other.path_);
+  std::swap(fd_, other.fd_);
+  std::swap(size_, other.size_);
+  std::swap(most_bytes_, other.most_bytes_);
+  return *this;
+}
+
+Audit::~Audit() {
+  if (fd_ >= 0) ::close(fd_);
+}
+
+void Audit::Write(const Entry& entry) {
+  if (fd_ < 0) return;
+  std::string line;
+  JsonWriter writer(line);
+  writer.BeginObject();
+  writer.Key("time");
+  writer.Number(ToSeconds(entry.at));
+  writer.Key("user");
+  writer.String(entry.user);
+  writer.Key("uid");
+  writer.Int(entry.uid);
+  if (!entry.address.empty()) {
+    writer.Key("from");
+    writer.String(entry.address);
+  }
+  writer.Key("asked");
+  writer.String(std::string(entry.method) + " " + std::string(entry.path));
+  if (!entry.asked.empty() && !IsAskedInSecret(entry.path)) {
+    writer.Key("with");
+    writer.String(entry.asked.substr(0, kKeptOfBody));
+  }
+  writer.Key("status");
+  writer.Int(entry.status);
+  if (!entry.answered.empty() && !(IsAnsweredInSecret(entry.path) && entry.status < 300)) {
+    writer.Key("answer");
+    writer.String(entry.answered.substr(0, kKeptOfBody));
+  }
+  writer.EndObject();
+  line.push_back('\n');
+  if (size_ + line.size() > most_bytes_) TurnOver();
+  const ssize_t written = ::write(fd_, line.data(), line.size());
+  if (written > 0) size_ += static_cast<std::uint64_t>(written);
+}
+
+void Audit::TurnOver() {
+  const int fresh = ::rename(path_.c_str(), (path_ + ".1").c_str()) == 0
+                        ? ::open(path_.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600)
+                        : -1;
+  if (fresh < 0) return;  // It grows on then: too long is better than lost.
+  ::close(std::exchange(fd_, fresh));
+  size_ = 0;
+}
+
+}  // namespace divvy

@@ -1,0 +1,206 @@
+// The door to other machines: the same server over TLS.
+#include <gtest/gtest.h>
+
+#include <fcntl.h>
+#include <poll.h>
+#include <unistd.h>
+
+#include <array>
+#include <boost/asio/io_context.hpp>
+#include <cstdlib>
+#include <deque>
+#include <filesystem>
+#include <memory>
+#include <string>
+
+#include "daemon/http_server.h"
+#include "platform/tcp.h"
+#include "wire/http.h"
+
+namespace divvy {
+namespace {
+
+using Io = TlsChannel::Io;
+using namespace std::chrono_literals;
+
+class TlsDoor : public testing::Test {
+ protected:
+  void SetUp() override {
+    std::string name = testing::TempDir() + "divvy-door-XXXXXX";
+    ASSERT_NE(::mkdtemp(name.data()), nullptr);
+    folder_ = name;
+    identity_ = *MakeTlsIdentity("here", Time(std::chrono::seconds(::time(nullptr))));
+  }
+  void TearDown() override {
+    clients_.clear();
+    server_.reset();
+    std::filesystem::remove_all(folder_);
+  }
+
+  void Serve(HttpServerOptions options = {}) {
+    options.path = folder_ + "/socket";
+    auto server = HttpServer::Listen(loop_, options, [this](const Peer& peer, HttpRequest&& request, Reply reply) {
+      peers_.push_back(peer);
+      HttpResponse response;
+      response.body = request.body.empty() ? request.path : std::to_string(request.body.size());
+      if (request.path == "/large") response.body.assign(3'000'000, 'x');
+      reply.Answer(response);
+    });
+    ASSERT_TRUE(server) << server.error().message;
+    server_ = *std::move(server);
+    const Status listens = server_->ListenTls({"127.0.0.1", 0}, *TlsContext::Server(identity_));
+    ASSERT_TRUE(listens) << listens.error().message;
+    ASSERT_NE(server_->tls_port(), 0);
+  }
+
+  /// A client in the same thread: the loop is turned while it waits.
+  class Client {
+   public:
+    Client(TlsDoor& door, const std::string& fingerprint) : door_(door) {
+      fd_ = *DialTcp({"127.0.0.1", door.server_->tls_port()}, 5s);
+      ::fcntl(fd_, F_SETFL, ::fcntl(fd_, F_GETFL) | O_NONBLOCK);
+      channel_.emplace(*TlsContext::Client(fingerprint)->Begin(fd_));
+    }
+    ~Client() { ::close(fd_); }
+    void Send(std::string text) {
+      const bool is_sent = door_.TurnUntil([&] {
+        const auto put = channel_->Write(text);
+        if (put.io == Io::kFailed) return true;
+        if (put.io == Io::kDone) text.erase(0, put.bytes);
+        return text.empty();
+      });
+      EXPECT_TRUE(is_sent);
+    }
+    /// The bodies of so many answers, or of those that came before the end.
+    std::vector<std::string> Receive(std::size_t count) {
+      std::vector<std::string> bodies;
+      std::array<char, 65536> room{};
+      EXPECT_TRUE(door_.TurnUntil([&] {
+        const auto got = channel_->Read(room);
+        if (got.io == Io::kDone) reader_.Feed({room.data(), got.bytes});
+        while (auto response = reader_.Next()) bodies.push_back(response->body);
+        is_over_ = got.io == Io::kFailed || got.io == Io::kEnded;
+        return is_over_ || bodies.size() >= count;
+      }));
+      return bodies;
+    }
+    bool is_over() const { return is_over_; }
+    TlsChannel& channel() { return *channel_; }
+    int fd() const { return fd_; }
+
+   private:
+    TlsDoor& door_;
+    int fd_ = -1;
+    std::optional<TlsChannel> channel_;
+    HttpResponseReader reader_;
+    bool is_over_ = false;
+  };
+  Client& Connect() { return *clients_.emplace_back(std::make_unique<Client>(*this, identity_.fingerprint)); }
+
+  template <typename Condition>
+  bool TurnUntil(Condition condition) {
+    const auto deadline = std::chrono::steady_clock::now() + 20s;
+    while (!condition()) {
+      if (std::chrono::steady_clock::now() > deadline) return false;
+      loop_.restart();
+      loop_.run_for(1ms);
+    }
+    return true;
+  }
+
+  static std::string Get(const std::string& path) { return "GET " + path + " HTTP/1.1\r\nHost: d\r\n\r\n"; }
+
+  boost::asio::io_context loop_;
+  std::string folder_;
+  TlsIdentity identity_;
+  std::vector<Peer> peers_;
+  std::unique_ptr<HttpServer> server_;
+  std::deque<std::unique_ptr<Client>> clients_;
+};
+
+TEST_F(TlsDoor, AnswersAndKnowsTheAddress) {
+  Serve();
+  Client& client = Connect();
+  client.Send(Get("/a") + Get("/b"));
+  EXPECT_EQ(client.Receive(2), (std::vector<std::string>{"/a", "/b"}));
+  ASSERT_EQ(peers_.size(), 2u);
+  EXPECT_EQ(peers_[0].address, "127.0.0.1");
+  EXPECT_TRUE(peers_[0].is_remote());
+  EXPECT_EQ(peers_[0].uid, -1) << "nobody's word but the token's";
+}
+
+TEST_F(TlsDoor, LargeTextsGoBothWaysAtOnce) {
+  Serve();
+  Client& client = Connect();
+  const std::string body(2'000'000, 'y');
+  client.Send("POST /up HTTP/1.1\r\nHost: d\r\nContent-Length: 2000000\r\n\r\n" + body + Get("/large"));
+  const auto bodies = client.Receive(2);
+  ASSERT_EQ(bodies.size(), 2u);
+  EXPECT_EQ(bodies[0], "2000000");
+  EXPECT_EQ(bodies[1].size(), 3'000'000u);
+}
+
+TEST_F(TlsDoor, WhoOwesTheRestOfARequestIsCutOff) {
+  HttpServerOptions options;
+  options.remote_request_time = 50ms;
+  Serve(options);
+  Client& silent = Connect();
+  EXPECT_TRUE(silent.Receive(1).empty());
+  EXPECT_TRUE(silent.is_over()) << "not even a handshake";
+  Client& slow = Connect();
+  slow.Send(Get("/a") + "GET /b HTTP/1.1\r\nHo");
+  EXPECT_EQ(slow.Receive(2), (std::vector<std::string>{"/a"}));
+  EXPECT_TRUE(slow.is_over());
+  EXPECT_TRUE(TurnUntil([&] { return server_->connections() == 0; }));
+}
+
+TEST_F(TlsDoor, WhoIsQuietBetweenRequestsMayStay) {
+  HttpServerOptions options;
+  options.remote_request_time = 50ms;
+  Serve(options);
+  Client& quiet = Connect();
+  quiet.Send(Get("/a"));
+  EXPECT_EQ(quiet.Receive(1).size(), 1u);
+  Client& silent = Connect();
+  EXPECT_TRUE(silent.Receive(1).empty());  // A whole sweep has gone by when this one is cut off.
+  quiet.Send(Get("/b"));
+  EXPECT_EQ(quiet.Receive(1), (std::vector<std::string>{"/b"}));
+}
+
+TEST_F(TlsDoor, MoreThanItsLimitAreCutOff) {
+  HttpServerOptions options;
+  options.remote_connections = 1;
+  Serve(options);
+  Client& first = Connect();
+  first.Send(Get("/a"));
+  EXPECT_EQ(first.Receive(1).size(), 1u);
+  Client& second = Connect();
+  EXPECT_TRUE(second.Receive(1).empty());
+  EXPECT_TRUE(second.is_over());
+  first.Send(Get("/b"));
+  EXPECT_EQ(first.Receive(1), (std::vector<std::string>{"/b"}));
+}
+
+TEST_F(TlsDoor, PlainTextIsCutOff) {
+  Serve();
+  const int fd = *DialTcp({"127.0.0.1", server_->tls_port()}, 5s);
+  const std::string text = Get("/a");
+  ASSERT_EQ(::write(fd, text.data(), text.size()), static_cast<ssize_t>(text.size()));
+  EXPECT_TRUE(TurnUntil([&] {
+    char room[100];
+    return ::recv(fd, room, sizeof room, MSG_DONTWAIT) == 0 || errno == ECONNRESET;
+  }));
+  EXPECT_TRUE(peers_.empty());
+  ::close(fd);
+}
+
+TEST_F(TlsDoor, AnAddressThatCannotBeHadIsAnError) {
+  Serve();
+  const Status taken = server_->ListenTls({"127.0.0.1", server_->tls_port()}, *TlsContext::Server(identity_));
+  ASSERT_FALSE(taken);
+  EXPECT_EQ(taken.error().code, ErrorCode::kAlreadyExists);
+  EXPECT_NE(taken.error().message.find("listening at 127.0.0.1:"), std::string::npos) << taken.error().message;
+}
+
+}  // namespace
+}  // namespace divvy

@@ -1,0 +1,81 @@
+#include "daemon/remote_callers.h"
+
+#include <utility>
+
+#include "base/text.h"
+#include "platform/tls.h"
+#include "wire/token_line.h"
+
+namespace divvy {
+namespace {
+
+constexpr std::size_t kIdBytes = 4;
+constexpr std::size_t kSecretBytes = 32;
+
+}  // namespace
+
+Result<Caller> RemoteCallers::Identify(std::string_view authorization, Touches touches, Time now) const {
+  if (authorization.empty()) {
+    return PermissionDenied("a request from another machine brings a token; divvy login TOKEN_LINE keeps one");
+  }
+  DIVVY_TRY(const Bearer bearer, ParseBearer(authorization));
+  const TokenRow* row = book_.Find(bearer.id);
+  const std::string hash = Sha256Hex(bearer.secret);
+  // As much work for a token that does not exist.
+  const bool is_right = IsSameSecret(row != nullptr ? row->hash : std::string(hash.size(), '0'), hash);
+  if (row == nullptr || !is_right) {
+    return PermissionDenied("token " + bearer.id +
+                            " is not one of this controller's, or no longer; ask for a new one, " +
+                            "made there by divvy token create, and divvy login with it");
+  }
+  if (row->has_expired(now)) {
+    return PermissionDenied("token " + bearer.id + " has expired; ask for a new one, made on the controller by " +
+                            "divvy token create, and divvy login with it");
+  }
+  if (row->role == TokenRole::kViewer && touches == Touches::kSomething) {
+    return PermissionDenied("token " + bearer.id + " may only look; one with --role user may act for " + row->user);
+  }
+  const std::optional<User> user = find_user_(row->user);
+  if (!user) {
+    return PermissionDenied("token " + bearer.id + " is for " + row->user + ", for whom the controller's machine " +
+                            "has no account any more");
+  }
+  Caller caller;
+  caller.user = *user;
+  caller.is_admin = row->role == TokenRole::kAdmin;
+  return caller;
+}
+
+Result<RemoteCallers::Made> RemoteCallers::Make(TokenRow row, const Caller& caller) {
+  if (row.user.empty()) row.user = caller.user.name;
+  if (!caller.is_admin && (row.user != caller.user.name || row.role == TokenRole::kAdmin)) {
+    return PermissionDenied("a token for another user, or for an administrator, takes an administrator; " +
+                            caller.user.name + " is none");
+  }
+  const std::optional<User> user = find_user_(row.user);
+  if (!user) {
+    return InvalidArgument("this daemon cannot run jobs as '" + row.user.substr(0, 64) +
+                           "'; a token is for a user of this machine, and for a daemon of one's own it is oneself");
+  }
+  if (user->uid == 0 && row.role == TokenRole::kUser && !caller.is_admin) {
+    return PermissionDenied("a token that runs jobs as root takes an administrator");
+  }
+  Made made;
+  DIVVY_TRY(made.id, RandomHex(kIdBytes));
+  DIVVY_TRY(made.secret, RandomHex(kSecretBytes));
+  row.id = made.id;
+  row.hash = Sha256Hex(made.secret);
+  row.made_by = caller.user.name;
+  DIVVY_TRY(made.setting, book_.Add(std::move(row)));
+  return made;
+}
+
+Result<TokenBook::Setting> RemoteCallers::Remove(std::string_view id, const Caller& caller) {
+  const TokenRow* row = book_.Find(id);
+  if (row != nullptr && !caller.is_admin && row->user != caller.user.name && row->made_by != caller.user.name) {
+    return PermissionDenied("token " + row->id + " is of " + row->user + "; removing it takes an administrator");
+  }
+  return book_.Remove(id);
+}
+
+}  // namespace divvy

@@ -1,0 +1,45 @@
+// Who speaks over TLS: the user of the token that a request brings, with no more rights than the token has.
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <string_view>
+
+#include "control/controller.h"
+#include "control/token_book.h"
+#include "daemon/admins.h"
+
+namespace divvy {
+
+/// What a request changes, for the rights of who may only look.
+enum class Touches { kNothing, kSomething };
+
+class RemoteCallers {
+ public:
+  /// A user of this machine by name; nothing where there is none, or where jobs cannot run as them.
+  using FindUser = std::function<std::optional<User>(std::string_view name)>;
+
+  RemoteCallers(TokenBook& book, FindUser find_user) : book_(book), find_user_(std::move(find_user)) {}
+
+  /// `authorization` is the header of that name. Fails with kPermissionDenied and what to do about it; what is said of
+  /// a token before its secret has been seen is the same whether or not there is one.
+  Result<Caller> Identify(std::string_view authorization, Touches touches, Time now) const;
+
+  /// A new token for `row`'s user, with its secret. The row's id and hash are made here.
+  struct Made {
+    std::string id;
+    std::string secret;
+    TokenBook::Setting setting;
+  };
+  Result<Made> Make(TokenRow row, const Caller& caller);
+  /// Its maker, its user and administrators may.
+  Result<TokenBook::Setting> Remove(std::string_view id, const Caller& caller);
+
+  TokenBook& book() { return book_; }
+
+ private:
+  TokenBook& book_;
+  FindUser find_user_;
+};
+
+}  // namespace divvy

@@ -1,0 +1,38 @@
+// Room on one GPU in steps, for tables over it: what fits changes only where sums of the sizes do, which are multiples
+// of their greatest common divisor. Sizes written in tenths make tables of 11 entries, not of kGpuParts + 1.
+#pragma once
+
+#include <cstdint>
+#include <numeric>
+#include <vector>
+
+#include "engine/placement/shape.h"
+
+namespace divvy::placement {
+
+class SizeSteps {
+ public:
+  /// `sizes`: in parts, each from 1 to kGpuParts. Without any a GPU is one step.
+  explicit SizeSteps(const std::vector<int>& sizes = {}) {
+    int step = 0;
+    for (const int size : sizes) step = std::gcd(step, size);
+    step_ = step == 0 ? kGpuParts : step;
+    inverse_ = ((std::uint64_t{1} << 32) + static_cast<std::uint64_t>(step_) - 1) / static_cast<std::uint64_t>(step_);
+  }
+
+  /// Whole steps in so many parts. Requires: 0 <= parts <= kGpuParts.
+  std::size_t Of(int parts) const {
+    // Multiplying by the inverse is exact up to 2^32 / step, and quicker than dividing.
+    return static_cast<std::size_t>((static_cast<std::uint64_t>(parts) * inverse_) >> 32);
+  }
+  /// Entries of a table that Of indexes.
+  std::size_t count() const { return Of(kGpuParts) + 1; }
+  /// In parts.
+  int step() const { return step_; }
+
+ private:
+  int step_;
+  std::uint64_t inverse_;
+};
+
+}  // namespace divvy::placement

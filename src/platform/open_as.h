@@ -1,0 +1,26 @@
+// Files opened with a user's rights, by a process that may do more.
+#pragma once
+
+#include <sys/types.h>
+
+#include <string>
+#include <vector>
+
+#include "platform/launch_descriptor.h"
+
+namespace divvy {
+
+/// Whose rights a file is opened with. `uid` -1: our own.
+struct FileOwner {
+  uid_t uid = static_cast<uid_t>(-1);
+  gid_t gid = static_cast<gid_t>(-1);
+  const std::vector<gid_t>* groups = nullptr;
+
+  bool is_set() const { return uid != static_cast<uid_t>(-1); }
+};
+
+/// As open(2), with mode 0666, but never waits for the other end of a pipe; closed with errno set where it fails. Only
+/// this thread's rights change meanwhile.
+Descriptor OpenAs(const FileOwner& owner, const std::string& path, int flags);
+
+}  // namespace divvy

@@ -1,0 +1,61 @@
+#include "platform/read_log.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+
+namespace divvy {
+namespace {
+
+constexpr std::size_t kMostAtOnce = 1 << 20;
+
+/// Where the last `lines` lines of the file begin.
+off_t TailOffset(int fd, std::int64_t lines) {
+  struct stat status {};
+  if (::fstat(fd, &status) != 0) return 0;
+  if (lines == 0) return status.st_size;
+  off_t at = status.st_size;
+  std::int64_t seen = 0;
+  char buffer[65536];
+  while (at > 0) {
+    const off_t begin = at > static_cast<off_t>(sizeof buffer) ? at - static_cast<off_t>(sizeof buffer) : 0;
+    const ssize_t got = ::pread(fd, buffer, static_cast<std::size_t>(at - begin), begin);
+    if (got <= 0) return 0;
+    for (ssize_t i = got - 1; i >= 0; --i) {
+      const bool is_last_byte = begin + i == status.st_size - 1;
+      if (buffer[i] == '\n' && !is_last_byte && ++seen == lines) return begin + i + 1;
+    }
+    at = begin;
+  }
+  return 0;
+}
+
+}  // namespace
+
+LogPiece ReadLog(const std::string& path, std::int64_t at, std::int64_t last, const FileOwner& reader) {
+  LogPiece piece;
+  piece.next = at;
+  const Descriptor file = OpenAs(reader, path, O_RDONLY | O_CLOEXEC);
+  if (!file.is_open()) {
+    piece.error = errno;
+    return piece;
+  }
+  struct stat status {};
+  if (reader.is_set() && (::fstat(file.get(), &status) != 0 || !S_ISREG(status.st_mode))) {
+    piece.error = EINVAL;
+    return piece;
+  }
+  if (at < 0) piece.next = last >= 0 ? TailOffset(file.get(), last) : 0;
+  char buffer[65536];
+  ssize_t got = 0;
+  while (piece.text.size() < kMostAtOnce && (got = ::pread(file.get(), buffer, sizeof buffer, piece.next)) > 0) {
+    piece.text.append(buffer, static_cast<std::size_t>(got));
+    piece.next += got;
+  }
+  if (got < 0) piece.error = errno;
+  return piece;
+}
+
+}  // namespace divvy

@@ -1,0 +1,21 @@
+// A file that may still grow, read in pieces: a job's log.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "platform/open_as.h"
+
+namespace divvy {
+
+struct LogPiece {
+  std::string text;       // About a megabyte at most; "" for nothing new.
+  std::int64_t next = 0;  // Where the next one begins, in bytes.
+  int error = 0;          // Why the file could not be read (errno).
+};
+
+/// From byte `at`; -1: from before the last `last` lines that are there now, all where that is -1 as well. With
+/// `reader`'s rights; where those are set, only a regular file is read.
+LogPiece ReadLog(const std::string& path, std::int64_t at, std::int64_t last, const FileOwner& reader = {});
+
+}  // namespace divvy

@@ -1,0 +1,36 @@
+// The messages of tokens: what lets a command line on another machine speak for a user here. See messages.h for the
+// conventions.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+namespace divvy::wire {
+
+struct TokenRequest {
+  std::string user;                  // Empty: the caller.
+  std::string role = "user";         // "viewer" | "user" | "admin".
+  std::string label;                 // To know it by.
+  double lives_s = 90 * 24 * 3600.;  // 0: for ever.
+  std::string at;                    // "host" or "host:port" that the line is to name; empty: as the daemon knows it.
+};
+struct TokenAnswer {
+  std::string id;
+  std::string line;  // Shown once: its secret is nowhere else.
+  std::string message;
+};
+struct TokenView {
+  std::string id;
+  std::string user;
+  std::string role;
+  std::string label;
+  std::string made_by;
+  double made_at = 0;
+  double expires = 0;  // 0: never.
+  bool has_expired = false;
+};
+struct TokenName {
+  std::string id;
+};
+
+}  // namespace divvy::wire

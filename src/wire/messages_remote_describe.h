@@ -1,0 +1,15 @@
+// The fields of the messages of tokens; see messages_describe.h.
+#pragma once
+
+#include <boost/describe/class.hpp>
+
+#include "wire/messages_remote.h"
+
+namespace divvy::wire {
+
+BOOST_DESCRIBE_STRUCT(TokenRequest, (), (user, role, label, lives_s, at))
+BOOST_DESCRIBE_STRUCT(TokenAnswer, (), (id, line, message))
+BOOST_DESCRIBE_STRUCT(TokenView, (), (id, user, role, label, made_by, made_at, expires, has_expired))
+BOOST_DESCRIBE_STRUCT(TokenName, (), (id))
+
+}  // namespace divvy::wire
