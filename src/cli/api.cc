@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <ctime>
 
 #include "base/text.h"
@@ -92,8 +93,9 @@ Result<Api> Api::Connect() {
   const Places places = FindPlaces();
   auto api = Connect(places.socket);
   if (api) return api;
-  // A machine without a daemon may be one to work from.
-  if (places.home.empty()) {
+  // A machine without a daemon may be one to work from. One whose daemon is down is not, nor is a job's command.
+  const bool has_daemon = !places.home.empty() || ::access(places.state.c_str(), F_OK) == 0;
+  if (!has_daemon && std::getenv("DIVVY_JOB_ID") == nullptr) {
     DIVVY_TRY(const std::optional<TokenLine> kept, KeptLogin());
     if (kept) return Connect(*kept);
   }
@@ -153,6 +155,8 @@ void Api::Connection::Reconnect() {
     const timespec pause{pause_ms / 1000, pause_ms % 1000 * 1'000'000};
     ::nanosleep(&pause, nullptr);
     auto again = login ? HttpClient::Connect(*login) : HttpClient::Connect(socket);
+    // Another one has taken its place, which waiting will not change: the next request says so.
+    if (!again && again.error().code == ErrorCode::kPermissionDenied) return;
     if (!again) continue;
     http = *std::move(again);
     return;

@@ -106,6 +106,9 @@ dialect::Surroundings CallerSurroundings() {
 void CaptureInto(JobSpec& spec) {
   if (spec.capture.environment.empty()) {
     for (char** entry = environ; *entry != nullptr; ++entry) spec.capture.environment.emplace_back(*entry);
+    // Which daemon a command goes to is not a job's to know, and a token is nobody's environment.
+    std::erase_if(spec.capture.environment,
+                  [](std::string_view pair) { return pair.starts_with("DIVVY_CONTROLLER="); });
     std::ranges::sort(spec.capture.environment);
   }
   spec.capture.umask = static_cast<int>(::umask(0));
@@ -125,9 +128,8 @@ void CaptureInto(JobSpec& spec) {
   }
 }
 
-// Another machine has its own folders and limits: of the surroundings only what is about the person goes there, and
-// what
-// --export names.
+// Another machine has its own folders and limits: of the surroundings only what is about the person goes there, with
+// the names of --export.
 void KeepWhatTravels(JobSpec& spec) {
   spec.capture.limits.clear();
   if (dialect::NamesExports(spec)) return;
@@ -138,9 +140,13 @@ void KeepWhatTravels(JobSpec& spec) {
 }
 
 Status FinishSpec(JobSpec& spec, Api& api) {
+  const bool names_directory = !spec.directory.empty();
   CaptureInto(spec);
   dialect::CompleteCapture(spec);
-  if (api.is_remote()) KeepWhatTravels(spec);
+  if (api.is_remote()) {
+    KeepWhatTravels(spec);
+    if (!names_directory) spec.directory.clear();  // At home there.
+  }
   if (spec.dialect != Dialect::kSlurm) return {};
   std::optional<int> gpus;
   if (spec.labels.contains("slurm.exclusive")) {

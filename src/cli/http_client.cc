@@ -110,7 +110,8 @@ Result<HttpClient> HttpClient::Connect(const TokenLine& line) {
   client.authorization_ = "Bearer " + BearerOf(line);
   // The handshake, so that what is wrong with the connection is said as such.
   if (client.tls_->Write({}).io != TlsChannel::Io::kDone) {
-    return PermissionDenied("cannot talk to " + client.path_ + ": " + client.tls_->error());
+    const std::string why = "cannot talk to " + client.path_ + ": " + client.tls_->error();
+    return client.tls_->is_stranger() ? PermissionDenied(why) : Unreachable(why);
   }
   return client;
 }

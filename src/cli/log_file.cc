@@ -1,6 +1,7 @@
 #include "cli/log_file.h"
 
 #include <cerrno>
+#include <cstring>
 
 namespace divvy::cli {
 
@@ -12,7 +13,12 @@ std::string LogFile::Next() {
   LogPiece piece = reader_ ? reader_(at_, last_) : ReadLog(path_, at_, last_);
   at_ = piece.next;
   error_ = piece.error;
+  trouble_ = std::move(piece.trouble);
   return std::move(piece.text);
+}
+
+std::string LogFile::trouble() const {
+  return !trouble_.empty() ? trouble_ : "cannot read '" + path_ + "': " + std::strerror(error_);
 }
 
 LogFile OpenLogFile(Api& api, const wire::JobDetail& job, const LogFlags& flags) {
@@ -26,7 +32,8 @@ LogFile OpenLogFile(Api& api, const wire::JobDetail& job, const LogFlags& flags)
             return LogPiece{"", at,
                             why == ErrorCode::kNotFound           ? ENOENT
                             : why == ErrorCode::kPermissionDenied ? EACCES
-                                                                  : EIO};
+                                                                  : EIO,
+                            piece.error().message};
           }};
 }
 

@@ -24,9 +24,10 @@ std::string LogPath(const wire::JobDetail& job, const LogFlags& flags);
 
 class LogFile {
  public:
-  /// Reading begins before the last `last` lines that are there at the first reading; -1: at the start.
-  /// `reader` reads instead of this machine, as ReadLog does.
+  /// As ReadLog, of one file.
   using Reader = std::function<LogPiece(std::int64_t at, std::int64_t last)>;
+  /// Reading begins before the last `last` lines that are there at the first reading; -1: at the start. `reader` reads
+  /// instead of this machine.
   LogFile(std::string path, std::int64_t last, Reader reader = {})
       : path_(std::move(path)), last_(last), reader_(std::move(reader)) {}
 
@@ -34,6 +35,8 @@ class LogFile {
   std::string Next();
   /// Why the file could not be read (errno); 0 once it could.
   int error() const { return error_; }
+  /// The same in words.
+  std::string trouble() const;
   const std::string& path() const { return path_; }
 
  private:
@@ -42,6 +45,7 @@ class LogFile {
   Reader reader_;
   std::int64_t at_ = -1;  // -1: not read yet.
   int error_ = 0;
+  std::string trouble_;
 };
 
 /// `api` must outlive it.

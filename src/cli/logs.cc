@@ -127,7 +127,7 @@ int LogsMain(const Words& words) {
   if (file.error() == 0) return 0;
   if (file.error() == ENOENT && !job->start_time)
     return Fail(FailedPrecondition("job " + id + " has not started, so there is no log yet (divvy why " + id + ")"));
-  return Fail(NotFound("cannot read '" + file.path() + "': " + std::strerror(file.error())));
+  return Fail(NotFound(file.trouble()));
 }
 
 int WaitMain(const Words& words) {

@@ -112,6 +112,7 @@ void Controller::Load(std::vector<JobRecord> live, const std::vector<std::pair<s
   for (JobRecord& record : live) {
     // An element is of its array's kind.
     if (!record.array.is_set()) run_times_.Know(record, record.shape);
+    record.progress.was_paused = record.state == JobState::kPaused;
     live_.emplace(record.id, std::move(record));
   }
   LoadTeams();

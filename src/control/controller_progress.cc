@@ -13,6 +13,18 @@ namespace {
 
 // A job may speak at every step; its row is written so often at most.
 constexpr Duration kKeepEvery = std::chrono::seconds(10);
+// Nor is each end told: where plans rest on it, all promises are looked at again.
+constexpr Duration kLeastNews = std::chrono::seconds(10);
+constexpr int kLeastPart = 50;  // Of what is left.
+constexpr Duration kLeastLeft = std::chrono::seconds(1);
+
+/// Whether the `end` that a job expects `now` differs enough from the one that was `told` last (kNever: none).
+bool IsNews(Time told, Time end, Time now) {
+  const Duration left = end - now;
+  // It goes on past the end that was told: nobody would know any more for how long.
+  if (told == kNever || (told <= now && left >= kLeastLeft)) return true;
+  return std::chrono::abs(end - told) >= std::max(kLeastNews, left / kLeastPart);
+}
 
 }  // namespace
 
@@ -44,7 +56,9 @@ Result<Progress> Controller::ReportProgress(JobId id, std::uint32_t attempt, con
 
 // By its own word, where that says enough; else as its like ran.
 void Controller::ExpectEndOf(const JobRecord& record) {
-  if (const auto end = ExpectedEnd(record)) cluster_.SetPredictedEnd(record.id, *end);
+  const auto end = ExpectedEnd(record);
+  if (!end || !IsNews(cluster_.running(record.id)->predicted_end, *end, record.progress.at)) return;
+  cluster_.SetPredictedEnd(record.id, *end);
 }
 
 void Controller::KeepProgress(Time now) {

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <set>
+
 #include "control/controller_test_world.h"
 
 namespace divvy {
@@ -94,6 +96,50 @@ TEST(ReportedProgress, TellsWhoWaitsWhenTheGpuIsFree) {
   EXPECT_EQ(world.StateOf(job), JobState::kRunning);
   EXPECT_EQ(world.StateOf(waiting), JobState::kQueued);
   EXPECT_GT(expected().predicted_start, world.now_);
+}
+
+/// When the engine was told that it ends, from `start` on.
+double ToldEnd(const World& world, JobId job, Time start) {
+  return ToSeconds(world.controller_.cluster().running(job)->predicted_end - start);
+}
+
+TEST(ReportedProgress, IsNoNewsToTheEngineUntilTheEndMovesByTenSecondsAndAFiftieth) {
+  World world(1);
+  const JobId job = Running(world, 1);
+  const Time start = world.now_;
+  ASSERT_TRUE(Say(world, job, 0));
+  world.now_ += 100s;
+  ASSERT_TRUE(Say(world, job, 0.1));
+  EXPECT_NEAR(ToldEnd(world, job, start), 1000, 0.001);
+  const Time told = world.controller_.cluster().running(job)->predicted_end;
+  std::set<Time> expected;
+  for (int second = 101; second <= 200; ++second) {
+    world.now_ += 1s;
+    ASSERT_TRUE(Say(world, job, second / 1000.0 + (second % 2 == 1 ? 0.001 : 0)));
+    expected.insert(*ExpectedEnd(*world.controller_.Find(job)));
+    EXPECT_EQ(world.controller_.cluster().running(job)->predicted_end, told) << second;
+  }
+  EXPECT_GT(expected.size(), 50u);
+  // 15 s of 785 that are left, and 20 s of 780.
+  ASSERT_TRUE(Say(world, job, 200.0 / 985));
+  EXPECT_EQ(world.controller_.cluster().running(job)->predicted_end, told);
+  ASSERT_TRUE(Say(world, job, 200.0 / 980));
+  EXPECT_NEAR(ToldEnd(world, job, start), 980, 0.001);
+}
+
+TEST(ReportedProgress, IsNewsWhereTheJobGoesOnPastTheEndThatWasTold) {
+  World world(1);
+  const JobId job = Running(world, 1);
+  const Time start = world.now_;
+  ASSERT_TRUE(Say(world, job, 0));
+  world.now_ = start + 100s;
+  ASSERT_TRUE(Say(world, job, 0.1));
+  world.now_ = start + 995s;
+  ASSERT_TRUE(Say(world, job, 995.0 / 1009));
+  EXPECT_NEAR(ToldEnd(world, job, start), 1000, 0.001);
+  world.now_ = start + 1001s;
+  ASSERT_TRUE(Say(world, job, 1001.0 / 1009));
+  EXPECT_NEAR(ToldEnd(world, job, start), 1009, 0.001);
 }
 
 TEST(ReportedProgress, NeverMovesAPromise) {

@@ -169,6 +169,67 @@ TEST(LearnedSpeeds, ComeFromReportedProgressOfRunsThatWereStopped) {
             "A100 at 0.25 of H100, learned from 6 runs by their progress");
 }
 
+TEST(LearnedSpeeds, DoNotComeFromTheTimeOfRunsThatWerePaused) {
+  MixedWorld world;
+  for (int i = 0; i < 3; ++i) world.Ran("h100", 55min);
+  const auto start_and_pause = [&] {
+    const JobId job = world.Train(1, "a100");
+    world.controller_.OnStarted(job, 1, world.now_);
+    EXPECT_TRUE(world.controller_.Pause(job, true, world.ada_, world.now_));
+    world.now_ += 10h;
+    return job;
+  };
+  for (int i = 0; i < 3; ++i) {
+    const JobId job = start_and_pause();
+    ASSERT_TRUE(world.controller_.Pause(job, false, world.ada_, world.now_));
+    world.now_ += 100min;
+    world.End(job);
+    EXPECT_EQ(world.ended_.back().state, JobState::kSucceeded);
+  }
+  const JobId next = world.Train(1, "a100|h100");
+  EXPECT_EQ(world.controller_.SpeedsOf(*world.controller_.Find(next)), "");
+  world.Exit(next, 1);
+  world.Turn();
+  // A run after the one that was paused counts.
+  for (int i = 0; i < 3; ++i) {
+    const JobId job = start_and_pause();
+    ASSERT_TRUE(world.controller_.Requeue(job, world.ada_));
+    world.Exit(job, 1);
+    world.Turn();
+    ASSERT_EQ(world.StateOf(job), JobState::kStarting);
+    world.now_ += 100min;
+    world.End(job);
+  }
+  const JobId last = world.Train(1);
+  EXPECT_EQ(world.controller_.SpeedsOf(*world.controller_.Find(last)), "A100 at 0.55 of H100, learned from 6 runs");
+}
+
+TEST(LearnedSpeeds, DoNotComeFromTheTimeOfARunThatWasPausedWhileTheDaemonStartedAnew) {
+  MixedWorld world;
+  for (int i = 0; i < 3; ++i) {
+    world.Ran("h100", 55min);
+    if (i < 2) world.Ran("a100", 100min);
+  }
+  const JobId job = world.Train(1, "a100");
+  world.controller_.OnStarted(job, 1, world.now_);
+  ASSERT_TRUE(world.controller_.Pause(job, true, world.ada_, world.now_));
+  JobRecord stored = *world.controller_.Find(job);
+  stored.progress.was_paused = false;  // As it comes from disk.
+  MixedWorld again;
+  again.now_ = world.now_ + 10h;
+  again.controller_.LearnRunTimes(world.ended_);
+  again.controller_.Load({stored}, {}, job.value() + 1, 1, World::NoHistory());
+  again.Turn();
+  ASSERT_TRUE(again.controller_.Pause(job, false, again.ada_, again.now_));
+  again.now_ += 100min;
+  again.End(job);
+  EXPECT_EQ(again.ended_.back().state, JobState::kSucceeded);
+  EXPECT_EQ(again.controller_.SpeedsOf(*again.controller_.Find(again.Train(1))), "");
+  again.Ran("a100", 100min);
+  EXPECT_EQ(again.controller_.SpeedsOf(*again.controller_.Find(again.Train(1))),
+            "A100 at 0.55 of H100, learned from 6 runs");
+}
+
 // Under `fair` what a team holds counts by its speed, in quotas and limits it counts whole.
 TEST(SpeedsUnderFair, MakeSlowGpusWorthLess) {
   Policy policy;

@@ -1,7 +1,10 @@
 // How far a job says it is, and what follows from that: how fast it is, and when it will have done all of its work.
 //
-// It is the job's word. A false one moves the estimates of its own end, and nothing else: limits and promises rest on
-// time limits.
+// It is the job's word. A false one moves the estimates of its own end and of others' starts. It also feeds the speed
+// book, so it moves which GPUs its like gets, and what a team's GPUs are worth under `fair`: the order, within quotas
+// and limits. Time limits stand, and the daemon's promises rest on them. Where plans use predictions
+// (core::Rules::uses_predictions, which the daemon leaves off) and the job has no time limit, the end that it expects
+// moves plans, promises by prediction and backfill as well.
 #pragma once
 
 #include <cstdint>

@@ -62,8 +62,9 @@ void SpeedBook::Ran(const JobRecord& record, bool ended_well) {
   const double gpus = record.gpus.size();
   const std::optional<double> speed = SpeedOf(record.progress);
   const Duration ran = record.ended - record.started;
-  // What it took in all says nothing of these GPUs where it had others before.
-  const bool has_time = ended_well && ran >= kShortestRun && record.gpus_since == kNoTime;
+  // What it took in all says nothing of these GPUs where it had others before, or stood still.
+  const bool has_time =
+      ended_well && ran >= kShortestRun && record.gpus_since == kNoTime && !record.progress.was_paused;
   if (!speed && !has_time) return;
   std::string key = KeyOf(record);
   Kind& kind = kinds_[key];

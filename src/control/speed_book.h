@@ -47,7 +47,8 @@ class SpeedBook {
     std::vector<ModelSpeed> speeds() const;
   };
 
-  /// A run of a job is over. What it reported counts however it ended; how long it took only where `ended_well`.
+  /// A run of a job is over. What it reported counts however it ended; how long it took only where `ended_well` and it
+  /// was never paused or resized.
   /// Requires: its `ended` is set.
   void Ran(const JobRecord& record, bool ended_well);
   /// Of its kind; null: nothing ran.

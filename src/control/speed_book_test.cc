@@ -141,6 +141,20 @@ TEST(SpeedBook, GpusOfSeveralModelsOrOthersOnTheWaySayNothing) {
   EXPECT_EQ(book.Find(RanOn("", 0s)), nullptr);
 }
 
+TEST(SpeedBook, RunsThatWerePausedCountByTheirReportsAndNotByHowLongTheyTook) {
+  SpeedBook book;
+  JobRecord paused = RanOn("A100", 36'000s);
+  paused.progress.was_paused = true;
+  Add(book, RanOn("H100", 550s), 3);
+  Add(book, paused, 3);
+  EXPECT_TRUE(book.Find(paused)->speeds().empty());
+  paused = Reported("A100", 0.011);
+  paused.progress.was_paused = true;
+  Add(book, paused, 3);
+  Add(book, Reported("H100", 0.02), 3);
+  EXPECT_EQ(TextOf(book, paused), "A100 at 0.55 of H100, learned from 6 runs by their progress");
+}
+
 TEST(SpeedBook, KindsOfWhichNothingRanForLongestAreForgotten) {
   SpeedBook book;
   JobRecord record = RanOn("H100", 500s);

@@ -72,6 +72,11 @@ Result<TokenBook::Setting> TokenBook::Add(TokenRow row) {
     return LimitExceeded("there are " + std::to_string(kMostTokens) +
                          " tokens, which is the limit; divvy token remove takes those away that nobody needs");
   }
+  const auto of_user = std::ranges::count_if(tokens_, [&](const auto& token) { return token.second.user == row.user; });
+  if (static_cast<std::size_t>(of_user) >= kMostOfAUser) {
+    return LimitExceeded(row.user + " has " + std::to_string(kMostOfAUser) +
+                         " tokens, which is the limit; divvy token remove takes those away that nobody needs");
+  }
   if (tokens_.contains(row.id)) return Error{ErrorCode::kAlreadyExists, "there is a token " + row.id + " already"};
   Setting setting{KeyOf(row.id), FormatToken(row)};
   tokens_.emplace(row.id, std::move(row));

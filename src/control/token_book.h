@@ -19,7 +19,7 @@ inline constexpr std::string_view kTokenPrefix = "token.";
 
 /// What the holder of a token may do.
 enum class TokenRole {
-  kViewer,  // Look at everything that is open to everybody.
+  kViewer,  // Look at what its user may look at.
   kUser,    // What its user may do here, but never as an administrator.
   kAdmin,   // Everything.
 };
@@ -45,8 +45,9 @@ class TokenBook {
  public:
   using Setting = std::pair<std::string, std::string>;  // A row for the store; an empty text removes it.
   static constexpr std::size_t kMostTokens = 10'000;
+  static constexpr std::size_t kMostOfAUser = 100;
 
-  /// Fails where the book is full, the id is taken, or the label is no short line.
+  /// Fails where the book is full, or the user's part of it, the id is taken, or the label is no short line.
   Result<Setting> Add(TokenRow row);
   /// By id; kNotFound.
   Result<Setting> Remove(std::string_view id);

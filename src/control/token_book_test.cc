@@ -64,8 +64,16 @@ TEST(TokenBook, TakesNoMoreThanItsLimitAndNoLongLabel) {
   EXPECT_EQ(book.Add(bad).error().message, "a token's label is one line of at most 64 characters");
   ASSERT_TRUE(book.Add(Row("1")));
   EXPECT_EQ(book.Add(Row("1")).error().message, "there is a token 1 already");
-  for (std::size_t i = 1; i < TokenBook::kMostTokens; ++i) ASSERT_TRUE(book.Add(Row("x" + std::to_string(i))));
+  for (std::size_t i = 1; i < TokenBook::kMostTokens; ++i) {
+    TokenRow row = Row("x" + std::to_string(i));
+    row.user = "user" + std::to_string(i % 200);
+    ASSERT_TRUE(book.Add(row)) << i;
+  }
   EXPECT_EQ(book.Add(Row("y")).error().code, ErrorCode::kLimitExceeded);
+  TokenBook other;
+  for (std::size_t i = 0; i < TokenBook::kMostOfAUser; ++i) ASSERT_TRUE(other.Add(Row(std::to_string(i))));
+  EXPECT_EQ(other.Add(Row("y")).error().message,
+            "ada has 100 tokens, which is the limit; divvy token remove takes those away that nobody needs");
 }
 
 TEST(TokenRole, IsReadByItsName) {

@@ -15,6 +15,7 @@ namespace divvy {
 namespace {
 
 constexpr std::size_t kKeptOfBody = 400;
+constexpr std::size_t kKeptOfPath = 100;
 
 // What these ask holds commands and environments, what those answer holds tokens.
 bool IsAskedInSecret(std::string_view path) { return path == "/v1/jobs" || path == "/v1/jobs/update"; }
@@ -65,7 +66,8 @@ void Audit::Write(const Entry& entry) {
     writer.String(entry.address);
   }
   writer.Key("asked");
-  writer.String(std::string(entry.method) + " " + std::string(entry.path));
+  writer.String(std::string(entry.method.substr(0, kKeptOfPath)) + " " +
+                std::string(entry.path.substr(0, kKeptOfPath)));
   if (!entry.asked.empty() && !IsAskedInSecret(entry.path)) {
     writer.Key("with");
     writer.String(entry.asked.substr(0, kKeptOfBody));
@@ -84,9 +86,9 @@ void Audit::Write(const Entry& entry) {
 }
 
 void Audit::TurnOver() {
-  const int fresh = ::rename(path_.c_str(), (path_ + ".1").c_str()) == 0
-                        ? ::open(path_.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600)
-                        : -1;
+  // Where the file is gone already, an earlier attempt ended half-way.
+  const bool is_aside = ::rename(path_.c_str(), (path_ + ".1").c_str()) == 0 || errno == ENOENT;
+  const int fresh = is_aside ? ::open(path_.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600) : -1;
   if (fresh < 0) return;  // It grows on then: too long is better than lost.
   ::close(std::exchange(fd_, fresh));
   size_ = 0;

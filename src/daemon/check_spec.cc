@@ -14,7 +14,7 @@ Status CheckSpec(const JobSpec& spec) {
   }
   if (spec.time_limit < Duration(0) || spec.grace < JobSpec().grace || spec.retry_delay < Duration(0))
     return InvalidArgument("spec: a duration is negative");
-  if (spec.priority < -1'000'000 || spec.priority > 1'000'000)
+  if (spec.priority < -dialect::kMostPriority || spec.priority > dialect::kMostPriority)
     return InvalidArgument("spec.priority: give a whole number within a million");
   if (spec.name.size() > 1024 || spec.comment.size() > 65536)
     return InvalidArgument("spec: the name may have 1024 characters and the comment 65536");

@@ -28,6 +28,7 @@
 #include "daemon/housekeeping.h"
 #include "daemon/log.h"
 #include "daemon/node.h"
+#include "daemon/remote_door.h"
 #include "daemon/routes.h"
 #include "daemon/worker.h"
 #include "dialect/config.h"
@@ -84,29 +85,6 @@ std::string UserName(std::int64_t uid) {
   if (::getpwuid_r(static_cast<uid_t>(uid), &entry, buffer, sizeof buffer, &found) == 0 && found != nullptr)
     return found->pw_name;
   return "uid " + std::to_string(uid);
-}
-
-/// Of this machine, and only one that jobs can run as.
-std::optional<User> FindUser(std::string_view name) {
-  char buffer[16384];
-  passwd entry{};
-  passwd* found = nullptr;
-  if (::getpwnam_r(std::string(name).c_str(), &entry, buffer, sizeof buffer, &found) != 0 || found == nullptr)
-    return std::nullopt;
-  if (::geteuid() != 0 && ::geteuid() != found->pw_uid) return std::nullopt;
-  return User{found->pw_uid, found->pw_gid, found->pw_name};
-}
-
-std::vector<std::string> LoginEnvironment(const User& user) {
-  std::vector<std::string> pairs = {"USER=" + user.name, "LOGNAME=" + user.name, "PATH=/usr/local/bin:/usr/bin:/bin"};
-  char buffer[16384];
-  passwd entry{};
-  passwd* found = nullptr;
-  if (::getpwuid_r(static_cast<uid_t>(user.uid), &entry, buffer, sizeof buffer, &found) == 0 && found != nullptr) {
-    pairs.push_back(std::string("HOME=") + found->pw_dir);
-    pairs.push_back(std::string("SHELL=") + found->pw_shell);
-  }
-  return pairs;
 }
 
 std::uint64_t RandomSeed() {
@@ -181,7 +159,7 @@ class Daemon {
   Status Recover();
   Status ApplyRestriction();
   Status Serve();
-  Status OpenRemoteDoor();
+  Status OpenDoorToOthers();
   void WatchReports();
   void WatchLauncher();
   void Poll();
@@ -496,10 +474,10 @@ Status Daemon::Serve() {
               }
               routes_->Handle(peer, std::move(request), std::move(reply));
             }));
-  return OpenRemoteDoor();
+  return OpenDoorToOthers();
 }
 
-Status Daemon::OpenRemoteDoor() {
+Status Daemon::OpenDoorToOthers() {
   std::optional<HostPort> listen = config_.listen;
   if (!flags_.listen.empty()) {
     DIVVY_TRY(listen, ParseHostPort(flags_.listen));
@@ -507,15 +485,7 @@ Status Daemon::OpenRemoteDoor() {
   if (!listen) return {};
   DIVVY_TRY(const TlsIdentity identity,
             LoadTlsIdentity(places_.state + "/identity.pem", "divvy controller", clock_.Now()));
-  DIVVY_TRY(TlsContext context, TlsContext::Server(identity));
-  DIVVY_CHECK(server_->ListenTls(*listen, std::move(context)));
-  // Everybody's address is nobody's: others come by a name.
-  const bool is_any = listen->host == "0.0.0.0" || listen->host == "::";
-  remote_->address = {is_any ? HostName() : listen->host, listen->port};
-  if (!config_.name.empty()) {
-    DIVVY_TRY(remote_->address, ParseHostPort(config_.name, listen->port));
-  }
-  remote_->fingerprint = identity.fingerprint;
+  DIVVY_CHECK(OpenRemoteDoor(*server_, *listen, {config_.name, HostName()}, identity, *remote_));
   // From the loop: until it runs, standard error belongs to the command that waits for us.
   asio::post(loop_, [this, text = ToString(*listen)] {
     log_.Write(LogLevel::kInfo, "event=listens address=" + LogQuoted(text));

@@ -319,11 +319,12 @@ bool HttpServer::Loop::AcceptTls() {
     }
     return true;  // That one is gone again.
   }
+  // Without a handshake there is nobody to tell; a client waits and tries again.
+  if (remote_connections_ >= options_.remote_connections) return true;
   Peer peer;
   peer.address = PeerAddressOf(fd.get());
   auto channel = tls_->Begin(fd.get());
-  // Without a handshake there is nobody to tell; a client waits and tries again.
-  if (peer.address.empty() || !channel || remote_connections_ >= options_.remote_connections) return true;
+  if (peer.address.empty() || !channel) return true;
   const int yes = 1;
   ::setsockopt(fd.get(), IPPROTO_TCP, TCP_NODELAY, &yes, sizeof yes);
   ::setsockopt(fd.get(), SOL_SOCKET, SO_KEEPALIVE, &yes, sizeof yes);

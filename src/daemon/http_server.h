@@ -85,8 +85,10 @@ struct HttpServerOptions {
   std::size_t output_bytes = 1u << 20;          // Unsent answers of a connection; then it is not read from.
   std::size_t stream_backlog_bytes = 4u << 20;  // Unsent part of a stream; then the connection is dropped.
   std::size_t fds_per_request = 3;              // stdin, stdout, stderr.
-  std::size_t remote_connections = 2048;        // Over TLS; more are cut off.
-  /// Over TLS: how long the handshake and the first request, and each later one from its first byte, may take.
+  std::size_t remote_connections = 1024;        // Over TLS; more are cut off.
+  HttpLimits remote_limits = {.header_bytes = 16u << 10, .body_bytes = 1u << 20};
+  /// Over TLS: how long the handshake and the first request, each later one from its first byte, and the next piece of
+  /// an answer may take.
   std::chrono::milliseconds remote_request_time = std::chrono::seconds(20);
   HttpLimits limits;
 };

@@ -14,6 +14,8 @@ namespace {
 
 /// Room for more than a request may bring, so that too many are seen as such; the kernel closes what does not fit.
 constexpr std::size_t kFdsPerRead = 16;
+/// Read from a TLS connection before others have their turn; each is 16 KiB at most.
+constexpr int kTlsPiecesAtOnce = 16;
 /// An output buffer that grew larger is given back once it is sent.
 constexpr std::size_t kKeptOutput = 64u << 10;
 
@@ -64,8 +66,12 @@ HttpResponse ErrorResponse(int status, std::string_view code, std::string_view m
 }
 
 HttpConnection::HttpConnection(HttpConnectionOwner& owner, int fd, const Peer& peer, std::optional<TlsChannel> tls)
-    : owner_(owner), fd_(fd), peer_(peer), tls_(std::move(tls)), reader_(owner.options().limits) {
-  if (tls_) owes_since_ = std::chrono::steady_clock::now();
+    : owner_(owner),
+      fd_(fd),
+      peer_(peer),
+      tls_(std::move(tls)),
+      reader_(tls_ ? owner.options().remote_limits : owner.options().limits) {
+  if (tls_) owes_since_ = takes_nothing_since_ = std::chrono::steady_clock::now();
 }
 
 HttpConnection::~HttpConnection() { Detach(); }
@@ -95,10 +101,11 @@ void HttpConnection::OnReadable() {
   TakeBytes(std::string_view(scratch).substr(0, static_cast<std::size_t>(n)), std::move(fds));
 }
 
-// All that there is room for: what the channel has taken from the socket makes that readable no more.
+// What there is room for, but not for ever: whoever sends as fast as we read would keep everybody else waiting. What
+// the channel has taken from the socket makes that readable no more, so Flush comes back for it.
 void HttpConnection::ReadTls() {
-  read_needs_write_ = false;
-  while (!is_over() && !is_input_over_ && has_room()) {
+  read_needs_write_ = waits_for_socket_ = false;
+  for (int pieces = 0; pieces < kTlsPiecesAtOnce && !is_over() && !is_input_over_ && has_room(); ++pieces) {
     std::string& scratch = owner_.scratch();
     const TlsChannel::Outcome got = tls_->Read(scratch);
     switch (got.io) {
@@ -109,7 +116,7 @@ void HttpConnection::ReadTls() {
         read_needs_write_ = true;
         [[fallthrough]];
       case TlsChannel::Io::kNeedsRead:
-        if (unsent() > 0) owner_.FlushLater(*this);  // It may have waited for this.
+        waits_for_socket_ = true;
         return UpdateWatch();
       case TlsChannel::Io::kEnded:
         return OnEndOfInput();
@@ -120,7 +127,10 @@ void HttpConnection::ReadTls() {
 }
 
 void HttpConnection::EndIfLate(std::chrono::steady_clock::time_point now) {
-  if (owes_since_ && now - *owes_since_ > owner_.options().remote_request_time) End();
+  if (unsent() == 0 || sent_in_all_ != sent_at_last_look_) takes_nothing_since_ = now;
+  sent_at_last_look_ = sent_in_all_;
+  const auto patience = owner_.options().remote_request_time;
+  if ((owes_since_ && now - *owes_since_ > patience) || now - takes_nothing_since_ > patience) End();
 }
 
 void HttpConnection::TakeBytes(std::string_view bytes, PassedFds fds) {
@@ -260,6 +270,7 @@ void HttpConnection::Write() {
     ssize_t n = Send(std::string_view(out_).substr(sent_));
     if (n > 0) {
       sent_ += static_cast<std::size_t>(n);
+      sent_in_all_ += static_cast<std::uint64_t>(n);
     } else if (n < 0 && errno == EINTR) {
       continue;
     } else if (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) {
@@ -294,8 +305,12 @@ void HttpConnection::Flush() {
     Pump();
     owner_.FlushLater(*this);  // For what was answered at once.
   }
-  if (tls_ && tls_->has_unread()) ReadTls();
-  if (is_over()) return;
+  // A part of a record counts as unread as well; the rest of that has to come first.
+  if (tls_ && !waits_for_socket_ && tls_->has_unread() && has_room() && !is_input_over_) {
+    ReadTls();
+    if (is_over()) return;
+    if (tls_->has_unread() && !waits_for_socket_) owner_.FlushLater(*this);
+  }
   UpdateWatch();
 }
 
@@ -344,6 +359,7 @@ bool Reply::is_open() const { return slot_ && slot_->connection != nullptr && sl
 
 void Reply::Answer(const HttpResponse& response) {
   if (!is_open() || slot_->state != ReplySlot::State::kPending) return;
+  if (response.ends_connection) slot_->keeps_alive = false;
   SerialiseOptions options{.keeps_alive = slot_->keeps_alive, .is_head = slot_->is_head};
   Serialise(response, options, slot_->connection->OutputOf(*slot_));
   slot_->state = ReplySlot::State::kDone;

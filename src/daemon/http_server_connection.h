@@ -65,7 +65,7 @@ class HttpConnection {
   void Flush();
   /// Ends it without telling anyone.
   void Detach();
-  /// Ends it if it came over TLS and has owed us the rest of a request for too long.
+  /// Ends it if it came over TLS and has owed us the rest of a request, or taken nothing of its answers, for too long.
   void EndIfLate(std::chrono::steady_clock::time_point now);
 
   // From Reply.
@@ -113,6 +113,10 @@ class HttpConnection {
   bool is_broken_ = false;  // To be ended at the next flush.
   bool is_write_blocked_ = false;
   bool read_needs_write_ = false;  // TLS: nothing can be read before something was sent.
+  bool waits_for_socket_ = false;  // TLS: nothing can be read before the socket is ready again.
+  std::uint64_t sent_in_all_ = 0;
+  std::uint64_t sent_at_last_look_ = 0;
+  std::chrono::steady_clock::time_point takes_nothing_since_{};  // Over TLS, with answers to take.
   bool watches_reads_ = true;
   bool watches_writes_ = false;
 };

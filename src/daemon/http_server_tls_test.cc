@@ -44,6 +44,7 @@ class TlsDoor : public testing::Test {
       HttpResponse response;
       response.body = request.body.empty() ? request.path : std::to_string(request.body.size());
       if (request.path == "/large") response.body.assign(3'000'000, 'x');
+      response.ends_connection = request.path == "/away";
       reply.Answer(response);
     });
     ASSERT_TRUE(server) << server.error().message;
@@ -132,11 +133,11 @@ TEST_F(TlsDoor, AnswersAndKnowsTheAddress) {
 TEST_F(TlsDoor, LargeTextsGoBothWaysAtOnce) {
   Serve();
   Client& client = Connect();
-  const std::string body(2'000'000, 'y');
-  client.Send("POST /up HTTP/1.1\r\nHost: d\r\nContent-Length: 2000000\r\n\r\n" + body + Get("/large"));
+  const std::string body(1'000'000, 'y');
+  client.Send("POST /up HTTP/1.1\r\nHost: d\r\nContent-Length: 1000000\r\n\r\n" + body + Get("/large"));
   const auto bodies = client.Receive(2);
   ASSERT_EQ(bodies.size(), 2u);
-  EXPECT_EQ(bodies[0], "2000000");
+  EXPECT_EQ(bodies[0], "1000000");
   EXPECT_EQ(bodies[1].size(), 3'000'000u);
 }
 
@@ -165,6 +166,44 @@ TEST_F(TlsDoor, WhoIsQuietBetweenRequestsMayStay) {
   EXPECT_TRUE(silent.Receive(1).empty());  // A whole sweep has gone by when this one is cut off.
   quiet.Send(Get("/b"));
   EXPECT_EQ(quiet.Receive(1), (std::vector<std::string>{"/b"}));
+}
+
+TEST_F(TlsDoor, WhoTakesNothingOfItsAnswersIsCutOffAndKeepsNobodyWaiting) {
+  HttpServerOptions options;
+  options.remote_request_time = 200ms;
+  Serve(options);
+  Client& glutton = Connect();
+  std::string many;
+  for (int i = 0; i < 10; ++i) many += Get("/large");
+  glutton.Send(many);
+  ASSERT_TRUE(TurnUntil([&] { return !peers_.empty(); }));
+  // The beginning of a record: there is something to read, and nothing that can be read yet.
+  ASSERT_EQ(::write(glutton.fd(), "\x17\x03\x03", 3), 3);
+  Client& other = Connect();
+  other.Send(Get("/b"));
+  EXPECT_EQ(other.Receive(1), (std::vector<std::string>{"/b"}));
+  EXPECT_TRUE(TurnUntil([&] { return server_->connections() == 1; }));
+}
+
+TEST_F(TlsDoor, AnAnswerMayEndTheConnection) {
+  Serve();
+  Client& stranger = Connect();
+  stranger.Send(Get("/away") + Get("/b"));
+  EXPECT_EQ(stranger.Receive(2), (std::vector<std::string>{"/away"}));
+  EXPECT_TRUE(stranger.is_over());
+  EXPECT_EQ(peers_.size(), 1u) << "what came behind it is not looked at";
+}
+
+TEST_F(TlsDoor, ABodyBeyondItsBoundIsRefused) {
+  HttpServerOptions options;
+  options.remote_limits.body_bytes = 1000;
+  Serve(options);
+  Client& client = Connect();
+  client.Send("POST /up HTTP/1.1\r\nHost: d\r\nContent-Length: 1001\r\n\r\n");
+  const auto bodies = client.Receive(1);
+  ASSERT_EQ(bodies.size(), 1u);
+  EXPECT_NE(bodies[0].find("1000"), std::string::npos) << bodies[0];
+  EXPECT_TRUE(peers_.empty());
 }
 
 TEST_F(TlsDoor, MoreThanItsLimitAreCutOff) {

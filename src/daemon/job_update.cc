@@ -197,7 +197,7 @@ Result<JobChanges> ChangesOf(const wire::JobUpdate& update) {
   reader.Dependencies(update.dependencies, changes.dependencies);
   changes.keeps_waiting = update.keeps_waiting;
   reader.Text("group", update.group, 64, changes.group);
-  reader.Count("priority", update.priority, -1'000'000, 1'000'000, changes.priority);
+  reader.Count("priority", update.priority, -dialect::kMostPriority, dialect::kMostPriority, changes.priority);
   reader.Seconds("time", update.time_limit_s, changes.time_limit);
   reader.Text("name", update.name, 1024, changes.name);
   reader.Text("project", update.project, 64, changes.project);

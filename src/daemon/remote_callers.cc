@@ -11,12 +11,14 @@ namespace {
 
 constexpr std::size_t kIdBytes = 4;
 constexpr std::size_t kSecretBytes = 32;
+constexpr Duration kKeptUser = std::chrono::seconds(30);
 
 }  // namespace
 
-Result<Caller> RemoteCallers::Identify(std::string_view authorization, Touches touches, Time now) const {
+Result<Caller> RemoteCallers::Identify(std::string_view authorization, Touches touches, Time now) {
   if (authorization.empty()) {
-    return PermissionDenied("a request from another machine brings a token; divvy login TOKEN_LINE keeps one");
+    return PermissionDenied(
+        "a request from another machine brings a token; divvy login asks for its line and keeps it");
   }
   DIVVY_TRY(const Bearer bearer, ParseBearer(authorization));
   const TokenRow* row = book_.Find(bearer.id);
@@ -35,7 +37,7 @@ Result<Caller> RemoteCallers::Identify(std::string_view authorization, Touches t
   if (row->role == TokenRole::kViewer && touches == Touches::kSomething) {
     return PermissionDenied("token " + bearer.id + " may only look; one with --role user may act for " + row->user);
   }
-  const std::optional<User> user = find_user_(row->user);
+  const std::optional<User>& user = UserOf(row->user, now);
   if (!user) {
     return PermissionDenied("token " + bearer.id + " is for " + row->user + ", for whom the controller's machine " +
                             "has no account any more");
@@ -44,6 +46,12 @@ Result<Caller> RemoteCallers::Identify(std::string_view authorization, Touches t
   caller.user = *user;
   caller.is_admin = row->role == TokenRole::kAdmin;
   return caller;
+}
+
+const std::optional<User>& RemoteCallers::UserOf(const std::string& name, Time now) {
+  Known& known = known_[name];
+  if (known.asked == kNoTime || now - known.asked >= kKeptUser) known = {find_user_(name), now};
+  return known.user;
 }
 
 Result<RemoteCallers::Made> RemoteCallers::Make(TokenRow row, const Caller& caller) {

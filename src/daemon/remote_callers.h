@@ -2,7 +2,9 @@
 #pragma once
 
 #include <functional>
+#include <map>
 #include <optional>
+#include <string>
 #include <string_view>
 
 #include "control/controller.h"
@@ -16,14 +18,15 @@ enum class Touches { kNothing, kSomething };
 
 class RemoteCallers {
  public:
-  /// A user of this machine by name; nothing where there is none, or where jobs cannot run as them.
+  /// A user of this machine by name; answers are kept for half a minute; nothing where there is none, or where jobs
+  /// cannot run as them.
   using FindUser = std::function<std::optional<User>(std::string_view name)>;
 
   RemoteCallers(TokenBook& book, FindUser find_user) : book_(book), find_user_(std::move(find_user)) {}
 
   /// `authorization` is the header of that name. Fails with kPermissionDenied and what to do about it; what is said of
   /// a token before its secret has been seen is the same whether or not there is one.
-  Result<Caller> Identify(std::string_view authorization, Touches touches, Time now) const;
+  Result<Caller> Identify(std::string_view authorization, Touches touches, Time now);
 
   /// A new token for `row`'s user, with its secret. The row's id and hash are made here.
   struct Made {
@@ -38,8 +41,15 @@ class RemoteCallers {
   TokenBook& book() { return book_; }
 
  private:
+  struct Known {
+    std::optional<User> user;
+    Time asked = kNoTime;
+  };
+  const std::optional<User>& UserOf(const std::string& name, Time now);
+
   TokenBook& book_;
   FindUser find_user_;
+  std::map<std::string, Known> known_;  // Asking may take as long as a network answers.
 };
 
 }  // namespace divvy

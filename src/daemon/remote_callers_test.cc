@@ -66,7 +66,7 @@ TEST_F(Remote, WhatIsNoTokenAndWhatIsAWrongOneSoundTheSame) {
   EXPECT_NE(of_wrong, "");
   of_wrong.replace(of_wrong.find(id), 8, "00000000");
   EXPECT_EQ(of_wrong, of_unknown);
-  EXPECT_EQ(ErrorOf(""), "a request from another machine brings a token; divvy login TOKEN_LINE keeps one");
+  EXPECT_EQ(ErrorOf(""), "a request from another machine brings a token; divvy login asks for its line and keeps it");
   EXPECT_EQ(ErrorOf("Basic YTpi"), "the Authorization header is not 'Bearer TOKEN'");
 }
 

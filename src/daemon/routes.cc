@@ -119,17 +119,33 @@ void Routes::Handle(const Peer& peer, HttpRequest&& request, Reply reply) {
   auto caller = CallerOf(peer, request, found);
   Call call{caller ? *caller : Caller(), std::move(request), std::move(reply), std::move(argument), peer.address};
   const bool is_change = found != nullptr && found->touches() == Touches::kSomething;
-  if (!caller || (is_change && found->kind == Route::Kind::kChange)) {
+  if (!caller) return TurnAway(call, caller.error());
+  if (is_change && found->kind == Route::Kind::kChange) {
     call.audit = ports_.audit.get();
     call.clock = &core_.clock();
   }
-  if (!caller) return call.Send(401, wire::Encode(ErrorViewOf(caller.error())));
   if (found != nullptr) return (this->*found->handler)(call);
   if (knows_path)
     return call.Send(405, wire::Encode(wire::ErrorView{"invalid_argument",
                                                        call.request.path + " does not take " + call.request.method}));
   call.Refuse(NotFound("there is no " + call.request.method + " " + call.request.path +
                        "; GET /v1/openapi.json lists what there is"));
+}
+
+// Who has no good token keeps no connection, and fills no log: of what strangers ask only so much an hour is written.
+void Routes::TurnAway(Call& call, const Error& error) {
+  const Time now = core_.Now();
+  if (now - turned_away_since_ >= std::chrono::hours(1)) {
+    turned_away_since_ = now;
+    turned_away_ = 0;
+  }
+  if (++turned_away_ <= kTurnedAwayWritten && ports_.audit)
+    ports_.audit->Write({now, "", -1, call.address, call.request.method, call.request.path, "", 401, error.message});
+  HttpResponse response;
+  response.status = 401;
+  response.body = wire::Encode(ErrorViewOf(error));
+  response.ends_connection = true;
+  Reply(call.reply).Answer(response);
 }
 
 void Routes::Status(Call& call) {

@@ -78,6 +78,7 @@ class Routes {
   };
   static const std::vector<Route>& Table();
 
+  void TurnAway(Call& call, const Error& error);
   Result<Caller> CallerOf(const Peer& peer, const HttpRequest& request, const Route* route);
 
   void Status(Call& call);
@@ -147,7 +148,7 @@ class Routes {
   wire::JobView LiveView(const JobRecord& record, const FindOutcome& find);
   void AnswerDetail(Call& call, const Found& found);
   /// A job's script, directory, environment and output may hold secrets; its place in the queue does not.
-  static bool MaySee(const Call& call, const JobRecord& record);
+  static bool MaySee(const Caller& caller, const JobRecord& record);
   /// What is known of it here and now; the rest is to be read from the store by Complete, on the reader's thread.
   Found FindHere(JobId id);
   divvy::Status Complete(JobId id, Found& found);
@@ -171,6 +172,9 @@ class Routes {
     std::vector<std::string> of;
     Time at = kNoTime;
   };
+  static constexpr std::uint64_t kTurnedAwayWritten = 1000;
+  Time turned_away_since_ = kNoTime;
+  std::uint64_t turned_away_ = 0;              // Since then.
   std::map<std::int64_t, Groups> groups_;      // By uid.
   std::map<std::int64_t, std::string> names_;  // uid -> name; few, and they do not change.
 };

@@ -36,13 +36,19 @@ wire::WaitAnswer WaitAnswerOf(const JobRecord& record) {
   return answer;
 }
 
-/// In place of what the environment of another machine says about where its user is at home.
-void LogInWith(const std::vector<std::string>& login, std::vector<std::string>& environment) {
+/// `login` in place of what the environment of another machine says about where its user is at home; and there the job
+/// runs, unless it was told where.
+void LogIn(const std::vector<std::string>& login, JobSpec& spec) {
   const auto name_of = [](std::string_view pair) { return pair.substr(0, pair.find('=')); };
+  std::vector<std::string>& environment = spec.capture.environment;
   std::erase_if(environment, [&](const std::string& pair) {
     return std::ranges::any_of(login, [&](const std::string& own) { return name_of(own) == name_of(pair); });
   });
   environment.insert(environment.end(), login.begin(), login.end());
+  constexpr std::string_view kHome = "HOME=";
+  for (const std::string& pair : login) {
+    if (spec.directory.empty() && pair.starts_with(kHome)) spec.directory = pair.substr(kHome.size());
+  }
 }
 
 }  // namespace
@@ -52,14 +58,13 @@ void Routes::Submit(Call& call) {
   auto request = wire::Decode<wire::SubmitRequest>(call.request.body);
   if (!request) return call.Refuse(request.error());
   JobSpec& spec = request->spec;
+  if (!call.address.empty() && ports_.login_environment) LogIn(ports_.login_environment(call.caller.user), spec);
   if (const divvy::Status good = CheckSpec(spec); !good) return call.Refuse(good.error());
   if (spec.name.empty()) spec.name = DefaultName(spec);
   const auto elements = spec.array || !spec.parameters.empty() ? dialect::ElementCount(spec) : Result<std::uint64_t>(0);
   if (!elements) return call.Refuse(elements.error());
   if (spec.is_foreground && call.request.fds.size() != 3)
     return call.Refuse(InvalidArgument("a foreground job needs its caller's three streams"));
-  if (!call.address.empty() && ports_.login_environment)
-    LogInWith(ports_.login_environment(call.caller.user), spec.capture.environment);
   std::ranges::sort(spec.capture.environment);
 
   wire::SubmitAnswer answer;
@@ -109,7 +114,9 @@ void Routes::Wait(Call& call) {
   const auto id = SelectOne(core_, call.argument, call.caller);
   if (!id) return call.Refuse(id.error());
   const JobRecord* record = core_.controller().Find(*id);
-  const bool is_caller = record != nullptr && record->is_foreground && record->user.uid == call.caller.user.uid;
+  // From another machine nobody holds its terminal.
+  const bool is_caller =
+      call.address.empty() && record != nullptr && record->is_foreground && record->user.uid == call.caller.user.uid;
   AnswerWhenFinal(call, *id, is_caller ? EndsWithItsTerminal(*id, call.caller) : nullptr);
 }
 

@@ -259,8 +259,8 @@ void Routes::Select(Call& call) {
 
 void Routes::List(Call& call) { AnswerJobs(call, SelectorOf(call.request)); }
 
-bool Routes::MaySee(const Call& call, const JobRecord& record) {
-  return call.caller.is_admin || call.caller.user.uid == record.user.uid;
+bool Routes::MaySee(const Caller& caller, const JobRecord& record) {
+  return caller.is_admin || caller.user.uid == record.user.uid;
 }
 
 Routes::Found Routes::FindHere(JobId id) {
@@ -305,19 +305,21 @@ void Routes::Log(Call& call) {
   if (!at || !last) return call.Refuse(InvalidArgument("'at' and 'last' are whole numbers"));
   const bool is_error = call.request.query.contains("error");
   Found found = FindHere(*id);
-  ReadAside(call, [=, this, id = *id, found = std::move(found)]() mutable -> Finish {
+  ReadAside(call, [=, this, id = *id, caller = call.caller, found = std::move(found)]() mutable -> Finish {
     if (!Complete(id, found) || found.spec == nullptr)
       return [](Call& asked) { asked.Refuse(NotFound("there is no job " + asked.argument)); };
     const JobRecord& record = *found.record;
+    if (!MaySee(caller, record)) {
+      return [name = record.user.name](Call& asked) {
+        asked.Refuse(
+            PermissionDenied("job " + asked.argument + " belongs to " + name + ", who alone may read its log"));
+      };
+    }
     const std::string error_path = node_.ErrorOf(record, *found.spec);
     const std::string path = is_error && !error_path.empty() ? error_path : node_.OutputOf(record, *found.spec);
     const bool is_ours = found.spec->output.empty() && !(is_error && !error_path.empty());
     LogPiece piece = is_ours ? ReadLog(path, *at, *last) : ReadLogAs(record.user, path, *at, *last);
-    return [path, record, piece = std::move(piece)](Call& asked) {
-      if (!MaySee(asked, record)) {
-        return asked.Refuse(PermissionDenied("job " + asked.argument + " belongs to " + record.user.name +
-                                             ", who alone may read its log"));
-      }
+    return [path, piece = std::move(piece)](Call& asked) {
       if (piece.error != 0) {
         const std::string why = "cannot read '" + path + "': " + std::strerror(piece.error);
         return asked.Refuse(piece.error == ENOENT ? NotFound(why) : PermissionDenied(why));
@@ -333,7 +335,7 @@ void Routes::Log(Call& call) {
 
 void Routes::AnswerDetail(Call& call, const Found& found) {
   const JobRecord& record = *found.record;
-  const JobSpec* shown = MaySee(call, record) ? found.spec.get() : nullptr;
+  const JobSpec* shown = MaySee(call.caller, record) ? found.spec.get() : nullptr;
   const Reason reason = Waits(record) ? core_.controller().WaitingReason(record) : record.reason;
   wire::JobDetail detail = DetailOf(record, shown, reason, found.spec ? LabelsOf(*found.spec) : SpecLabels(),
                                     core_.Outcomes(), core_.controller().cluster().capacity().gpus, found.history);

@@ -45,6 +45,10 @@ void Routes::CreateToken(Call& call) {
   const auto request = wire::Decode<wire::TokenRequest>(call.request.body);
   if (!request) return call.Refuse(request.error());
   const Remote& remote = *ports_.remote;
+  // Else whoever has one for an hour would have one for ever.
+  if (!call.address.empty()) {
+    return call.Refuse(PermissionDenied("tokens are made on the controller's own machine, not with another token"));
+  }
   if (remote.address.port == 0) {
     return call.Refuse(FailedPrecondition(
         "this daemon listens for no other machine; start it with divvy up --listen 0.0.0.0:7433, or set listen in "
@@ -87,7 +91,7 @@ void Routes::RemoveToken(Call& call) {
   auto setting = ports_.remote->callers.Remove(name->id, call.caller);
   if (!setting) return call.Refuse(setting.error());
   core_.controller().KeepSetting(setting->first, std::move(setting->second));
-  AnswerMessage(call, "removed token " + name->id + "; whoever uses it is refused from now on");
+  AnswerMessage(call, "removed token " + name->id + "; requests with it are refused from now on");
 }
 
 }  // namespace divvy

@@ -161,7 +161,7 @@ void AddWhen(Table& table, JobSpec& spec, const Surroundings& around, const std:
                    }});
   table.push_back({"priority", 'p', Takes::kValue, "N", "higher goes first; 0 unless given, negative is polite",
                    [&spec](std::string_view value) -> Status {
-                     DIVVY_TRY(spec.priority, ReadCount(value, -1'000'000, 1'000'000, "priority"));
+                     DIVVY_TRY(spec.priority, ReadCount(value, -kMostPriority, kMostPriority, "priority"));
                      return {};
                    }});
   table.push_back(

@@ -28,6 +28,9 @@ struct Surroundings {
   std::function<Result<JobId>(std::string_view shorthand)> resolve_job;
 };
 
+/// A job's priority goes from minus this to this.
+inline constexpr int kMostPriority = 1'000'000;
+
 /// --gpus, --time, --array, --param ... The table's closures write into `spec`, which must outlive it, as must
 /// `around`. Each call makes a new level: what may be given several times (--param, --dependency, --after) adds up
 /// within one level and replaces what an earlier level (a script's lines) gave.

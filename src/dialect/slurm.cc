@@ -254,8 +254,8 @@ Status FinishSlurm(JobSpec& spec) {
   DIVVY_CHECK(slurm::Settle(spec));
   const std::int64_t priority = slurm::Number(spec, "priority").value_or(0) - slurm::Number(spec, "nice").value_or(0);
   if (slurm::Value(spec, "priority") || slurm::Value(spec, "nice")) {
-    constexpr std::int64_t kMost = 1'000'000;  // What a submission takes; Slurm's own numbers go further.
-    spec.priority = static_cast<int>(std::clamp(priority, -kMost, kMost));
+    // Slurm's own numbers go further.
+    spec.priority = static_cast<int>(std::clamp<std::int64_t>(priority, -kMostPriority, kMostPriority));
   }
   constexpr std::string_view kPlain = "slurm-%j.out";
   constexpr std::string_view kArray = "slurm-%A_%a.out";

@@ -68,7 +68,7 @@ constexpr auto kNoted = std::to_array<Noted>({
     {"profile", 0, kValue, "no profile is taken"},
     {"propagate", 0, kMaybe, ""},
     {"reboot", 0, kFlag, "the server is not rebooted for a job"},
-    {"reservation", 0, kValue, "there are no reservations"},
+    {"reservation", 0, kValue, "whoever GPUs are reserved for (divvy reserve) gets them without naming it"},
     {"resv-ports", 0, kMaybe, ""},
     {"segment", 0, kValue, kOneNode},
     {"spread-job", 0, kFlag, kOneNode},

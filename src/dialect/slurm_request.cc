@@ -100,7 +100,7 @@ Status CollectGpus(JobSpec& spec, Tally& tally) {
       return InvalidArgument("--gpus-per-socket needs --sockets-per-node; or write --gpus=N for the whole job");
     }
     DIVVY_TRY(GpuAsk ask, ParseGpuCount(*value));
-    ask.count *= *sockets;
+    DIVVY_TRY(ask.count, Product(ask.count, *sockets, "GPU"));
     add(tally.per_node, Written(spec, "gpus-per-socket") + " on " + Plural(*sockets, "socket"), ask);
   }
   return {};
@@ -177,9 +177,11 @@ Status ApplyTasksPerGpu(const JobSpec& spec, Tally& tally) {
                              Written(spec, "ntasks-per-gpu") + "; write --gpus=N");
     }
     tally.gpus.push_back({Written(spec, "ntasks-per-gpu"), tally.tasks / *per_gpu, ""});
-  } else if (tally.tasks == 0) {
-    tally.tasks = tally.gpus.front().count * *per_gpu;
-  } else if (tally.tasks > tally.gpus.front().count * *per_gpu) {
+    return {};
+  }
+  DIVVY_TRY(const std::int64_t most, Product(tally.gpus.front().count, *per_gpu, "work"));
+  if (tally.tasks == 0) tally.tasks = most;
+  if (tally.tasks > most) {
     return InvalidArgument(std::to_string(tally.tasks) + " tasks are more than " + tally.gpus.front().option + " and " +
                            Written(spec, "ntasks-per-gpu") + " allow: change one of them");
   }
@@ -240,13 +242,16 @@ Status SettleCpus(JobSpec& spec, const Tally& tally) {
     per_task = ask.cpus;
   }
   std::int64_t cpus = 0;
-  if (per_task) cpus = tasks * *per_task;
+  if (per_task) {
+    DIVVY_TRY(cpus, Product(tasks, *per_task, "work"));
+  }
   if (const auto per_gpu = Number(spec, "cpus-per-gpu")) {
     if (spec.request.gpus == 0)
       return InvalidArgument("--cpus-per-gpu needs GPUs: add --gpus=N, or write --cpus-per-task");
-    cpus = *per_gpu * spec.request.gpus;
+    DIVVY_TRY(cpus, Product(*per_gpu, spec.request.gpus, "work"));
   }
-  cpus = std::max(cpus, Number(spec, "mincpus").value_or(0) * tally.nodes.least);
+  DIVVY_TRY(const std::int64_t least, Product(Number(spec, "mincpus").value_or(0), tally.nodes.least, "work"));
+  cpus = std::max(cpus, least);
   if (cpus > std::numeric_limits<int>::max()) return InvalidArgument(std::to_string(cpus) + " CPUs; ask for less");
   if (cpus > 0) spec.request.cpus = static_cast<int>(cpus);
   return {};

@@ -30,6 +30,9 @@ struct Progress {
   // its next report.
   Time since = kNoTime;
   std::int64_t done_since = 0;
+  /// In this run, so how long it took says nothing of its GPUs. Not kept on disk: a restart remembers it of those that
+  /// are paused just then, and of no others.
+  bool was_paused = false;
 
   friend bool operator==(const Progress&, const Progress&) = default;
 };

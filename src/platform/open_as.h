@@ -20,7 +20,8 @@ struct FileOwner {
 };
 
 /// As open(2), with mode 0666, but never waits for the other end of a pipe; closed with errno set where it fails. Only
-/// this thread's rights change meanwhile.
+/// this thread's rights change meanwhile; afterwards it is in no further groups. Fails with EPERM where the owner's
+/// rights cannot be had, rather than with more of them.
 Descriptor OpenAs(const FileOwner& owner, const std::string& path, int flags);
 
 }  // namespace divvy

@@ -4,12 +4,15 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 
 namespace divvy {
 namespace {
 
 constexpr std::size_t kMostAtOnce = 1 << 20;
+/// Last lines are looked for in so much of the end of a file.
+constexpr off_t kFarthestBack = 256 << 20;
 
 /// Where the last `lines` lines of the file begin.
 off_t TailOffset(int fd, std::int64_t lines) {
@@ -19,7 +22,8 @@ off_t TailOffset(int fd, std::int64_t lines) {
   off_t at = status.st_size;
   std::int64_t seen = 0;
   char buffer[65536];
-  while (at > 0) {
+  const off_t farthest = std::max<off_t>(status.st_size - kFarthestBack, 0);
+  while (at > farthest) {
     const off_t begin = at > static_cast<off_t>(sizeof buffer) ? at - static_cast<off_t>(sizeof buffer) : 0;
     const ssize_t got = ::pread(fd, buffer, static_cast<std::size_t>(at - begin), begin);
     if (got <= 0) return 0;
@@ -29,7 +33,7 @@ off_t TailOffset(int fd, std::int64_t lines) {
     }
     at = begin;
   }
-  return 0;
+  return at;
 }
 
 }  // namespace

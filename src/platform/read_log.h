@@ -12,6 +12,7 @@ struct LogPiece {
   std::string text;       // About a megabyte at most; "" for nothing new.
   std::int64_t next = 0;  // Where the next one begins, in bytes.
   int error = 0;          // Why the file could not be read (errno).
+  std::string trouble;    // The same in words, where somebody else read it.
 };
 
 /// From byte `at`; -1: from before the last `last` lines that are there now, all where that is -1 as well. With

@@ -91,6 +91,10 @@ Result<int> DialTcp(const HostPort& address, Duration patience) {
     if (error == 0) {
       const int yes = 1;
       ::setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &yes, sizeof yes);
+      // Who waits for hours learns that the other end has gone without a word.
+      const int idle_seconds = 60;
+      ::setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &yes, sizeof yes);
+      ::setsockopt(fd, IPPROTO_TCP, TCP_KEEPIDLE, &idle_seconds, sizeof idle_seconds);
       ::fcntl(fd, F_SETFL, ::fcntl(fd, F_GETFL) & ~O_NONBLOCK);
       return fd;
     }
@@ -112,7 +116,11 @@ std::string PeerAddressOf(int fd) {
   sockaddr_storage address{};
   socklen_t size = sizeof address;
   if (::getpeername(fd, reinterpret_cast<sockaddr*>(&address), &size) != 0) return "";
-  return NumberOf(address, size);
+  std::string number = NumberOf(address, size);
+  // A socket for both kinds of addresses sees those of the older kind so.
+  constexpr std::string_view kMapped = "::ffff:";
+  if (number.starts_with(kMapped) && number.find('.') != std::string::npos) number.erase(0, kMapped.size());
+  return number;
 }
 
 }  // namespace divvy

@@ -142,19 +142,25 @@ Status WriteSecret(const std::string& path, const std::string& text) {
 }
 
 // Sockets as OpenSSL sees them: its own would end the process by SIGPIPE when the other end is gone.
+int SocketOf(BIO* bio) { return static_cast<int>(reinterpret_cast<std::intptr_t>(BIO_get_data(bio))); }
+
 int PutInto(BIO* bio, const char* bytes, int size) {
   BIO_clear_retry_flags(bio);
-  const auto sent = ::send(static_cast<int>(reinterpret_cast<std::intptr_t>(BIO_get_data(bio))), bytes,
-                           static_cast<std::size_t>(size), MSG_NOSIGNAL);
-  if (sent < 0 && (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR)) BIO_set_retry_write(bio);
+  ssize_t sent = 0;
+  do {
+    sent = ::send(SocketOf(bio), bytes, static_cast<std::size_t>(size), MSG_NOSIGNAL);
+  } while (sent < 0 && errno == EINTR);
+  if (sent < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) BIO_set_retry_write(bio);
   return static_cast<int>(sent);
 }
 
 int TakeFrom(BIO* bio, char* room, int size) {
   BIO_clear_retry_flags(bio);
-  const auto got = ::recv(static_cast<int>(reinterpret_cast<std::intptr_t>(BIO_get_data(bio))), room,
-                          static_cast<std::size_t>(size), 0);
-  if (got < 0 && (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR)) BIO_set_retry_read(bio);
+  ssize_t got = 0;
+  do {
+    got = ::recv(SocketOf(bio), room, static_cast<std::size_t>(size), 0);
+  } while (got < 0 && errno == EINTR);
+  if (got < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) BIO_set_retry_read(bio);
   return static_cast<int>(got);
 }
 
@@ -303,8 +309,10 @@ TlsChannel::Outcome TlsChannel::Read(std::span<char> room) {
     if (greeted != 1) return OutcomeOf(greeted);
     session_->is_checked = true;
     if (!session_->expected.empty() && !IsSameSecret(peer_fingerprint(), session_->expected)) {
-      error_ = "who answers is not who the token is for: its certificate is another one";
-      session_->is_over = true;
+      error_ =
+          "who answers is not who the token is for: its certificate is another one; if the daemon there was made "
+          "anew, divvy login with a new token";
+      session_->is_over = is_stranger_ = true;
       return {Io::kFailed, 0};
     }
   }

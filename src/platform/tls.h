@@ -1,6 +1,7 @@
 // TLS 1.3 over a connected socket, by OpenSSL: a key and certificate of one's own, and connections that know the other
 // end by the fingerprint of its certificate. There are no authorities: who may connect, and to whom, was said once in a
-// line that somebody copied from one machine to the other (wire/token.h), and nobody has to run a directory for it.
+// line that somebody copied from one machine to the other (wire/token_line.h), and nobody has to run a directory for
+// it.
 //
 // No thread, no callback: a channel reads and writes when it is told to and says what it waits for, like its socket.
 #pragma once
@@ -65,6 +66,8 @@ class TlsChannel {
   /// The fingerprint of the other end's certificate; empty where it showed none, or before the handshake.
   std::string peer_fingerprint() const;
   const std::string& error() const { return error_; }
+  /// The other end's certificate is not the one that was expected.
+  bool is_stranger() const { return is_stranger_; }
   /// Says goodbye, without waiting for the other end's.
   void Close();
 
@@ -75,6 +78,7 @@ class TlsChannel {
   Outcome OutcomeOf(int result);
   std::unique_ptr<Session> session_;
   std::string error_;
+  bool is_stranger_ = false;
 };
 
 /// What connections of one end have in common.

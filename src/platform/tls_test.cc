@@ -96,7 +96,8 @@ TEST(Tls, NothingIsSaidToSomebodyElse) {
   const TlsIdentity identity = Identity(), other = Identity();
   Ends ends(*TlsContext::Server(identity), *TlsContext::Client(other.fingerprint));
   EXPECT_EQ(ends.Carry(ends.client(), ends.server(), "secret"),
-            "failed to send: who answers is not who the token is for: its certificate is another one");
+            "failed to send: who answers is not who the token is for: its certificate is another one; "
+            "if the daemon there was made anew, divvy login with a new token");
   EXPECT_FALSE(ends.client().is_established());
 }
 

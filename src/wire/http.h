@@ -68,6 +68,7 @@ struct HttpResponse {
   std::string content_type = "application/json";
   std::string body;
   HttpHeaders headers;  // Besides Content-Type, Content-Length and Connection.
+  bool ends_connection = false;
 
   std::string_view header(std::string_view name) const { return FindHeader(headers, name); }
 };

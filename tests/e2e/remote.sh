@@ -68,7 +68,7 @@ refused 'may only look' viewer submit -- true
 refused 'may only look' viewer cancel 1
 refused 'cannot go; divvy submit' user run -- true
 refused 'takes an administrator' user down
-refused 'takes an administrator' user token create --role admin
+refused 'are made on the' user token create
 refused 'names no token line' said queue
 
 # Somebody else's secret, somebody else's certificate, and none at all.

@@ -118,6 +118,8 @@ scancel -w other-host
 scancel -p cpu
 wait_for "the job of cpu" sacct_is "$two" "CANCELLED by $(id -u)"
 sacct_is "$one" RUNNING || fail "scancel of others cancelled job $one"
+expect "$one" "$(squeue --me -h -o %i)" "squeue --me"
+expect "" "$(squeue -u nobody -h)" "squeue of another user"
 scancel --me
 wait_for "all jobs" queue_is_empty
 refuses 1 "Kill job error on job id 99999: Invalid job id specified" scancel 99999

@@ -1,5 +1,5 @@
-// Any bytes through the HTTP readers: they must not crash, must keep their bounds, and must not care about where the
-// bytes were cut.
+// Any bytes through the HTTP readers, and as what strangers may send in their headers: they must not crash, must keep
+// their bounds, and must not care about where the bytes were cut.
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "wire/http.h"
+#include "wire/token_line.h"
 
 namespace {
 
@@ -64,6 +65,11 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* bytes, std::size_t siz
   Require(ReadInPieces<divvy::HttpResponseReader>(text, 0) ==
               ReadInPieces<divvy::HttpResponseReader>(text, static_cast<unsigned>(size) + 1),
           "answers depend on where the bytes were cut");
+  if (const auto line = divvy::ParseTokenLine(text)) {
+    const auto again = divvy::ParseTokenLine(divvy::ToString(*line));
+    Require(again && *again == *line, "a token line is another one when it is read back");
+  }
+  if (const auto bearer = divvy::ParseBearer(text)) Require(bearer->secret.size() == 64, "a secret of another length");
   auto decoded = divvy::PercentDecode(text, false);
   Require(!decoded || decoded->size() <= text.size(), "decoding made it longer");
   return 0;

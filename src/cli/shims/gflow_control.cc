@@ -163,13 +163,13 @@ int GctlMain(const Words& words) {
   const std::string& verb = words[0];
   if (verb == "reserve" || verb == "reservation") {
     return Fail(FailedPrecondition(
-        "divvy has no advance reservations yet; instead submit with --begin TIME and a higher --priority, "
-        "or keep GPUs free with gctl set-gpus"));
+        "gctl reserves nothing here; divvy reserve --gpus N --user NAME --start WHEN --duration TIME does, as an "
+        "administrator"));
   }
   if (verb == "quota") {
     return Fail(
-        FailedPrecondition("divvy has no quotas yet; instead cap a group of jobs with gbatch --max-concurrent N or "
-                           "gctl set-limit GROUP N"));
+        FailedPrecondition("gctl sets no quotas here; divvy teams user NAME --max-gpus N --max-running N does, as an "
+                           "administrator; gctl set-limit GROUP N caps a group of jobs"));
   }
   if (verb == "completion" && rest.size() == 1) return BecomeDivvy(words);
   // gctl started the daemon in older releases of gflow.

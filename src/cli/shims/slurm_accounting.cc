@@ -26,22 +26,19 @@ std::string RawId(const AccountRow& r, const Scene&) { return ToString(r.job.id)
 std::string JobName(const AccountRow& r, const Scene&) { return r.is_step ? "batch" : r.job.name; }
 std::string OfJob(const AccountRow& r, const std::string& text) { return r.is_step ? "" : text; }
 std::string Partition(const AccountRow& r, const Scene&) { return OfJob(r, slurm::Partition(r.job)); }
-std::int64_t CpuCount(const AccountRow& r) {
-  return std::max<std::int64_t>({r.job.request.cpus, r.job.request.tasks, 1});
-}
-std::string Cpus(const AccountRow& r, const Scene&) { return std::to_string(CpuCount(r)); }
+std::string Cpus(const AccountRow& r, const Scene&) { return std::to_string(CpusOf(r.job)); }
 std::string AllocCpus(const AccountRow& r, const Scene&) {
-  return r.job.start_time ? std::to_string(CpuCount(r)) : "0";
+  return r.job.start_time ? std::to_string(CpusOf(r.job)) : "0";
 }
 std::string Exit(const AccountRow& r, const Scene&) { return ExitCode(r.job); }
 std::string Seconds(double seconds) { return std::to_string(static_cast<std::int64_t>(seconds)); }
 std::string ElapsedText(const AccountRow& r, const Scene& s) { return LongElapsed(RunTime(r.job, s.now)); }
 std::string ElapsedRaw(const AccountRow& r, const Scene& s) { return Seconds(RunTime(r.job, s.now)); }
 std::string CpuTime(const AccountRow& r, const Scene& s) {
-  return LongElapsed(RunTime(r.job, s.now) * static_cast<double>(CpuCount(r)));
+  return LongElapsed(RunTime(r.job, s.now) * static_cast<double>(CpusOf(r.job)));
 }
 std::string CpuTimeRaw(const AccountRow& r, const Scene& s) {
-  return Seconds(RunTime(r.job, s.now) * static_cast<double>(CpuCount(r)));
+  return Seconds(RunTime(r.job, s.now) * static_cast<double>(CpusOf(r.job)));
 }
 std::string TotalCpu(const AccountRow& r, const Scene&) { return LongElapsed(r.cpu_time_s); }
 std::string StepCpu(const AccountRow& r, const Scene&) { return r.is_step ? LongElapsed(r.cpu_time_s) : ""; }
@@ -52,9 +49,10 @@ std::string EligibleText(const AccountRow& r, const Scene&) { return Moment(r.jo
 std::string Rss(const AccountRow& r, const Scene&) {
   return r.is_step && r.memory_peak_bytes > 0 ? std::to_string(r.memory_peak_bytes >> 10) + "K" : "";
 }
-std::string Planned(const AccountRow& r, const Scene& s) {
-  return LongElapsed(r.job.start_time.value_or(r.job.end_time.value_or(s.now)) - r.job.submit_time);
+double Waited(const AccountRow& r, const Scene& s) {
+  return r.job.start_time.value_or(r.job.end_time.value_or(s.now)) - r.job.submit_time;
 }
+std::string Planned(const AccountRow& r, const Scene& s) { return LongElapsed(Waited(r, s)); }
 std::string Limit(const AccountRow& r, const Scene&) {
   return OfJob(r, r.job.request.time_limit_s > 0 ? LongElapsed(std::ceil(r.job.request.time_limit_s)) : "UNLIMITED");
 }
@@ -63,8 +61,12 @@ std::string LimitRaw(const AccountRow& r, const Scene&) {
 }
 std::string Nodes(const AccountRow& r, const Scene& s) { return r.job.start_time ? s.hostname : "None assigned"; }
 std::string ReqMem(const AccountRow& r, const Scene&) { return OfJob(r, Megabytes(r.job.request.memory_bytes)); }
-std::string ReqTres(const AccountRow& r, const Scene&) { return OfJob(r, Tres(r.job)); }
-std::string AllocTres(const AccountRow& r, const Scene&) { return r.job.start_time ? Tres(r.job) : ""; }
+std::string ReqTres(const AccountRow& r, const Scene&) { return OfJob(r, Tres(r.job, r.job.request.gpus)); }
+std::string AllocTres(const AccountRow& r, const Scene&) { return r.job.start_time ? Tres(r.job, GpusOf(r.job)) : ""; }
+std::string ReqGres(const AccountRow& r, const Scene&) { return OfJob(r, GresOf(r.job, r.job.request.gpus)); }
+std::string AllocGres(const AccountRow& r, const Scene&) {
+  return r.job.start_time ? GresOf(r.job, GpusOf(r.job)) : "";
+}
 std::string User(const AccountRow& r, const Scene&) { return OfJob(r, r.job.user); }
 std::string Uid(const AccountRow& r, const Scene& s) { return OfJob(r, std::to_string(s.uid_of(r.job.user))); }
 std::string Comment(const AccountRow& r, const Scene&) { return OfJob(r, r.job.comment); }
@@ -73,10 +75,7 @@ std::string Priority(const AccountRow& r, const Scene&) { return OfJob(r, std::t
 std::string Restarts(const AccountRow& r, const Scene&) { return OfJob(r, std::to_string(r.job.restarts)); }
 std::string Account(const AccountRow& r, const Scene&) { return r.job.account; }
 std::string Qos(const AccountRow& r, const Scene&) { return OfJob(r, r.job.qos); }
-std::string Label(const AccountRow& r, std::string_view option, const std::string& none = "") {
-  const auto found = r.labels.find("slurm." + std::string(option));
-  return OfJob(r, found == r.labels.end() ? none : found->second);
-}
+std::string Label(const AccountRow& r, const std::string& option) { return OfJob(r, LabelOf(r.labels, option, "")); }
 std::string WcKey(const AccountRow& r, const Scene&) { return Label(r, "wckey"); }
 std::string Licenses(const AccountRow& r, const Scene&) { return Label(r, "licenses"); }
 std::string Reservation(const AccountRow& r, const Scene&) { return Label(r, "reservation"); }
@@ -90,12 +89,10 @@ std::string StdIn(const AccountRow& r, const Scene&) { return OfJob(r, "/dev/nul
 std::string GroupName(const AccountRow& r, const Scene& s) { return OfJob(r, s.group_of(r.job.user).first); }
 std::string Gid(const AccountRow& r, const Scene& s) { return OfJob(r, std::to_string(s.group_of(r.job.user).second)); }
 std::string PlannedCpu(const AccountRow& r, const Scene& s) {
-  const double waited = r.job.start_time.value_or(r.job.end_time.value_or(s.now)) - r.job.submit_time;
-  return OfJob(r, LongElapsed(waited * static_cast<double>(CpuCount(r))));
+  return OfJob(r, LongElapsed(Waited(r, s) * static_cast<double>(CpusOf(r.job))));
 }
 std::string PlannedCpuRaw(const AccountRow& r, const Scene& s) {
-  const double waited = r.job.start_time.value_or(r.job.end_time.value_or(s.now)) - r.job.submit_time;
-  return OfJob(r, Seconds(waited * static_cast<double>(CpuCount(r))));
+  return OfJob(r, Seconds(Waited(r, s) * static_cast<double>(CpusOf(r.job))));
 }
 std::string RssNode(const AccountRow& r, const Scene& s) {
   return r.is_step && r.memory_peak_bytes > 0 ? s.hostname : "";
@@ -122,7 +119,7 @@ constexpr auto kFields = std::to_array<AccountField>({
     {"Account", 10, false, Account},
     {"AdminComment", 19, false, Nothing},
     {"AllocCPUS", 10, false, AllocCpus},
-    {"AllocGRES", 12, false, AllocTres},
+    {"AllocGRES", 12, false, AllocGres},
     {"AllocNodes", 10, false, One},
     {"AllocTRES", 10, false, AllocTres},
     {"AssocID", 7, false, Zero},
@@ -196,7 +193,7 @@ constexpr auto kFields = std::to_array<AccountField>({
     {"ReqCPUFreqMax", 13, false, Nothing},
     {"ReqCPUFreqMin", 13, false, Nothing},
     {"ReqCPUS", 8, false, Cpus},
-    {"ReqGRES", 12, false, ReqTres},
+    {"ReqGRES", 12, false, ReqGres},
     {"ReqMem", 10, false, ReqMem},
     {"ReqNodes", 8, false, One},
     {"ReqTRES", 10, false, ReqTres},

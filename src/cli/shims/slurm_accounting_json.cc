@@ -9,13 +9,8 @@
 namespace divvy::cli::slurm {
 namespace {
 
-std::string LabelOf(const AccountRow& row, const std::string& option) {
-  const auto found = row.labels.find("slurm." + option);
-  return found == row.labels.end() ? "" : found->second;
-}
-
 /// "cpu=2,mem=4G,gres/gpu=2" as [{"type": "cpu", "name": "", "count": 2}, ...]; memory in MiB.
-void AddTres(const wire::JobView& job, JsonWriter& json) {
+void AddTres(const wire::JobView& job, std::int64_t gpus, JsonWriter& json) {
   JsonFields out(json);
   const auto add = [&](std::string_view type, std::string_view name, std::int64_t count) {
     json.BeginObject();
@@ -25,13 +20,10 @@ void AddTres(const wire::JobView& job, JsonWriter& json) {
     json.EndObject();
   };
   json.BeginArray();
-  add("cpu", "", std::max<std::int64_t>({job.request.cpus, job.request.tasks, 1}));
+  add("cpu", "", CpusOf(job));
   if (job.request.memory_bytes > 0) add("mem", "", job.request.memory_bytes >> 20);
   add("node", "", 1);
-  if (job.request.gpus > 0) {
-    const auto held = static_cast<std::int64_t>(job.gpus.size());
-    add("gres", "gpu", std::max(job.request.gpus, job.start_time ? held : 0));
-  }
+  if (gpus > 0) add("gres", "gpu", gpus);
   json.EndArray();
 }
 
@@ -116,7 +108,7 @@ void AddJob(const AccountRow& row, const AccountRow* step, const Scene& scene, J
   out.Number("allocation_nodes", job.start_time ? 1 : 0);
   out.Number("priority", job.priority);
   out.Number("restart_cnt", job.restarts);
-  out.Text("constraints", LabelOf(row, "constraint"));
+  out.Text("constraints", LabelOf(row.labels, "constraint", ""));
   out.Text("working_directory", row.directory);
   out.Text("submit_line", row.command);
   json.Key("comment");
@@ -125,7 +117,7 @@ void AddJob(const AccountRow& row, const AccountRow* step, const Scene& scene, J
   json.EndObject();
   json.Key("wckey");
   json.BeginObject();
-  out.Text("wckey", LabelOf(row, "wckey"));
+  out.Text("wckey", LabelOf(row.labels, "wckey", ""));
   json.EndObject();
   json.Key("array");
   json.BeginObject();
@@ -143,16 +135,16 @@ void AddJob(const AccountRow& row, const AccountRow* step, const Scene& scene, J
   AddTime(row, scene, json);
   json.Key("required");
   json.BeginObject();
-  out.Number("CPUs", std::max<std::int64_t>({job.request.cpus, job.request.tasks, 1}));
+  out.Number("CPUs", CpusOf(job));
   out.Number("memory", job.request.memory_bytes >> 20);
   json.EndObject();
   json.Key("tres");
   json.BeginObject();
   json.Key("requested");
-  AddTres(job, json);
+  AddTres(job, job.request.gpus, json);
   if (job.start_time) {
     json.Key("allocated");
-    AddTres(job, json);
+    AddTres(job, GpusOf(job), json);
   }
   json.EndObject();
   json.Key("steps");

@@ -7,7 +7,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cctype>
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
@@ -48,6 +47,18 @@ std::pair<std::string, std::int64_t> GroupOf(const std::string& user) {
       ::getgrgid_r(entry.pw_gid, &group_entry, group_buffer.data(), group_buffer.size(), &found_group) == 0 &&
       found_group != nullptr;
   return {is_known ? found_group->gr_name : std::to_string(entry.pw_gid), entry.pw_gid};
+}
+
+/// Digits and signs ("17", "17_[1-3:2,5]", "@~1"), and behind them a step where one is named: ".batch", ".0".
+bool IsJobId(std::string_view id) {
+  constexpr std::string_view kDigits = "0123456789";
+  const std::string_view job = id.substr(0, id.find('.'));
+  const bool is_job = !job.empty() && (kDigits.find(job.front()) != std::string_view::npos || job.front() == '@') &&
+                      job.find_first_not_of("0123456789_[],-:%@~+") == std::string_view::npos;
+  if (!is_job || job.size() == id.size()) return is_job;
+  const std::string_view step = id.substr(job.size() + 1);
+  if (step == "batch" || step == "extern" || step == "interactive") return true;
+  return !step.empty() && step.find_first_not_of(kDigits) == std::string_view::npos;
 }
 
 }  // namespace
@@ -223,12 +234,7 @@ Result<std::vector<std::string>> SplitJobIds(std::string_view text) {
   int depth = 0;
   const auto finish = [&]() -> Status {
     if (id.empty()) return {};
-    const bool is_plain = std::isdigit(static_cast<unsigned char>(id.front())) != 0 || id.front() == '@';
-    const bool is_clean = std::ranges::all_of(id, [](unsigned char c) {
-      return std::isdigit(c) != 0 ||
-             std::string_view("_[],-:%@~.+batchexternin").find(static_cast<char>(c)) != std::string_view::npos;
-    });
-    if (!is_plain || !is_clean || depth != 0) return InvalidArgument("Invalid job id " + id);
+    if (!IsJobId(id) || depth != 0) return InvalidArgument("Invalid job id " + id);
     ids.push_back(id);
     id.clear();
     return {};

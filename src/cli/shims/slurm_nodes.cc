@@ -20,7 +20,7 @@ using NodeField = Field<NodeRow>;
 std::int64_t CpusInUse(const NodeRow& row) {
   std::int64_t cpus = 0;
   for (const wire::JobView& job : row.jobs) {
-    if (HoldsGpus(job)) cpus += std::max<std::int64_t>({job.request.cpus, job.request.tasks, 1});
+    if (HoldsGpus(job)) cpus += CpusOf(job);
   }
   return std::min<std::int64_t>(cpus, row.scene.cpus);
 }

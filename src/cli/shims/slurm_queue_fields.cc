@@ -9,7 +9,7 @@
 namespace divvy::cli::slurm {
 namespace {
 
-std::string Cpus(const QueueRow& row) { return std::to_string(CpusOf(row)); }
+std::string Cpus(const QueueRow& row) { return std::to_string(CpusOf(row.job)); }
 
 std::string Number(double number) { return std::to_string(static_cast<std::int64_t>(std::floor(number))); }
 
@@ -118,7 +118,7 @@ void AddRequest(std::vector<JobField>& out) {
       {'m', "minmemory", "MIN_MEMORY", [](const QueueRow& r) { return Megabytes(r.job.request.memory_bytes); }},
       {'b', "tres-per-node", "TRES_PER_NODE", [](const QueueRow& r) { return TresPerNode(r.job); }},
       {0, "gres", "TRES_PER_NODE", [](const QueueRow& r) { return TresPerNode(r.job); }},
-      {0, "tres-alloc", "TRES_ALLOC", [](const QueueRow& r) { return Tres(r.job); }},
+      {0, "tres-alloc", "TRES_ALLOC", [](const QueueRow& r) { return Tres(r.job, GpusOf(r.job)); }},
       Said(0, "tres-per-job", "TRES_PER_JOB", "gpus", "N/A"),
       Said(0, "tres-per-socket", "TRES_PER_SOCKET", "gpus-per-socket", "N/A"),
       Said(0, "tres-per-task", "TRES_PER_TASK", "gpus-per-task", "N/A"),
@@ -191,10 +191,6 @@ void AddRest(const Scene& scene, std::vector<JobField>& out) {
 }
 
 }  // namespace
-
-std::int64_t CpusOf(const QueueRow& row) {
-  return std::max<std::int64_t>({row.job.request.cpus, row.job.request.tasks, 1});
-}
 
 std::string DependencyText(const QueueRow& row) {
   std::string text;

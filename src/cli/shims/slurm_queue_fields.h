@@ -14,7 +14,6 @@ using JobField = Field<QueueRow>;
 std::vector<JobField> JobFields(const Scene& scene);
 
 // What columns and JSON say of the same things.
-std::int64_t CpusOf(const QueueRow& row);
 /// "afterok:12(unfulfilled)"; "" for none, and for a job that waits no more.
 std::string DependencyText(const QueueRow& row);
 /// When it began, or is expected to.

@@ -69,11 +69,11 @@ void AddJob(const QueueRow& row, const Scene& scene, JsonWriter& json) {
   out.Text("nodes", job.start_time ? scene.hostname : "");
   out.Text("batch_host", job.start_time ? scene.hostname : "");
   out.Number("node_count", 1);
-  out.Number("cpus", CpusOf(row));
+  out.Number("cpus", CpusOf(job));
   out.Number("tasks", job.request.tasks);
   out.Number("memory_per_node", job.request.memory_bytes >> 20);
-  out.Text("tres_req_str", Tres(job));
-  out.Text("tres_alloc_str", job.start_time ? Tres(job) : "");
+  out.Text("tres_req_str", Tres(job, job.request.gpus));
+  out.Text("tres_alloc_str", job.start_time ? Tres(job, GpusOf(job)) : "");
   out.Text("tres_per_node", job.request.gpus > 0 ? TresPerNode(job) : "");
   AddGpuDetail(job, json);
   out.Number("priority", job.priority);

@@ -163,7 +163,7 @@ int ScancelMain(const std::vector<std::string>& words) {
   }
   if (!wish.nodes.empty() && !NamesThisServer(wish.nodes)) return 0;
   wire::JobSelector select;
-  select.user = wish.is_mine ? "" : wish.user;
+  select.user = wish.is_mine ? "@me" : wish.user;
   select.states = *states;
   // Only what runs is on a host.
   if (!wish.nodes.empty() && select.states.empty()) select.states = {"starting", "running", "paused", "stopping"};
@@ -171,7 +171,7 @@ int ScancelMain(const std::vector<std::string>& words) {
   select.accounts = wish.accounts;
   select.qos = wish.qos;
   if (wish.ids.empty() && wish.names.empty()) {
-    select.is_all = select.user.empty();
+    select.is_all = wish.is_mine || select.user.empty();
     return Act(select, signal, wish);
   }
   int code = 0;

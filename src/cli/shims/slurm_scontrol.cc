@@ -79,7 +79,7 @@ int Act(Action action, const Words& words) {
 /// A job that is requeued ends first; it is held as soon as it waits. Where nothing keeps it from starting at once, it
 /// does, and that is said.
 int HoldRequeued(Api& api, const std::string& id) {
-  constexpr auto kPatience = std::chrono::seconds(60);  // Longer than a job's grace.
+  constexpr auto kPatience = std::chrono::seconds(60);  // A job with a longer grace may end later: it is then not held.
   const auto deadline = std::chrono::steady_clock::now() + kPatience;
   wire::ActionRequest request;
   request.select.ids = {id};

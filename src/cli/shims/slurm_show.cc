@@ -1,6 +1,5 @@
 #include "cli/shims/slurm_show.h"
 
-#include <algorithm>
 #include <cmath>
 #include <vector>
 
@@ -25,7 +24,7 @@ std::string ShowJob(const wire::JobDetail& job, const Scene& scene, const ShowSt
   const bool is_one_line = style.is_one_line;
   const wire::JobView view = ViewOf(job);
   const std::string uid = std::to_string(scene.uid_of(job.user));
-  const std::string cpus = std::to_string(std::max<std::int64_t>({job.request.cpus, job.request.tasks, 1}));
+  const std::string cpus = std::to_string(CpusOf(view));
   const std::string tasks = std::to_string(job.request.tasks);
   const bool has_started = job.start_time.has_value();
   const std::string limit =
@@ -60,7 +59,7 @@ std::string ShowJob(const wire::JobDetail& job, const Scene& scene, const ShowSt
   const std::vector<std::string> rest = {
       "NumNodes=1 NumCPUs=" + cpus + " NumTasks=" + tasks + " CPUs/Task=" + LabelOf(job, "cpus-per-task", "1") +
           " ReqB:S:C:T=0:0:*:*",
-      "TRES=" + Tres(view),
+      "TRES=" + Tres(view, GpusOf(view)),
       "Socks/Node=* NtasksPerN:B:S:C=" + LabelOf(job, "ntasks-per-node", "0") + ":0:*:* CoreSpec=*",
       "MinCPUsNode=" + cpus + " MinMemoryNode=" + Megabytes(job.request.memory_bytes) + " MinTmpDiskNode=0",
       "Features=" + OrNull(job.request.gpu_type) + " DelayBoot=00:00:00",

@@ -121,12 +121,11 @@ void AddFromEnvironment(const Wish& around, Wish& wish) {
 Result<wire::JobSelector> SelectorOf(const Wish& wish) {
   wire::JobSelector select;
   select.ids = wish.jobs;
-  std::vector<std::string> users = wish.users;
-  if (wish.is_mine) users.push_back(CallerName());
-  for (const std::string& user : users) {
+  for (const std::string& user : wish.users) {
     if (!UserId(user)) return InvalidArgument("Invalid user: " + user);
   }
-  select.user = users.size() == 1 ? users.front() : "all";
+  // The server says who calls: from another machine this one's name for them may be another.
+  select.user = wish.is_mine ? "@me" : wish.users.size() == 1 ? wish.users.front() : "all";
   DIVVY_TRY(const std::vector<std::string> states, ReadStates(wish.states));
   select.states = states;
   select.pools = PoolsOf(wish.partitions);
@@ -145,7 +144,7 @@ bool IsWanted(const wire::JobView& job, const Wish& wish, const std::set<std::st
     return list.empty() || std::ranges::find(list, value) != list.end();
   };
   if (!among(wish.names, job.name)) return false;
-  if (wish.users.size() > 1 && !among(wish.users, job.user)) return false;
+  if (!wish.is_mine && wish.users.size() > 1 && !among(wish.users, job.user)) return false;
   // A job that waits is on no host.
   if (!wish.nodes.empty() && (!job.start_time || !NamesThisServer(wish.nodes))) return false;
   // Slurm lists what is pending, running or completing unless states are named.

@@ -47,8 +47,9 @@ Status ReadPriority(std::string_view name, std::string_view value, UpdateWish& w
   if (!EqualsIgnoringCase(value, "top")) {
     DIVVY_TRY(number, options::ParseCount(value, -1'000'000'000, 4'294'967'294));
   }
-  constexpr std::int64_t kMost = 1'000'000;  // What an update takes; Slurm's own numbers go further.
-  wish.update.priority = std::clamp(name == "nice" ? -number : number, -kMost, kMost);
+  // Slurm's own numbers go further.
+  wish.update.priority =
+      std::clamp<std::int64_t>(name == "nice" ? -number : number, -dialect::kMostPriority, dialect::kMostPriority);
   return {};
 }
 

@@ -227,23 +227,30 @@ std::string ExitCode(const wire::JobView& job) {
   return std::to_string(signal != 0 ? 0 : job.exit_code.value_or(0)) + ":" + std::to_string(signal);
 }
 
-/// An elastic job may have got more than it asks for at least.
+std::int64_t CpusOf(const wire::JobView& job) {
+  return std::max<std::int64_t>({job.request.cpus, job.request.tasks, 1});
+}
+
 std::int64_t GpusOf(const wire::JobView& job) {
   return std::max(job.request.gpus, job.start_time ? static_cast<std::int64_t>(job.gpus.size()) : 0);
 }
 
-std::string TresPerNode(const wire::JobView& job) {
-  if (job.request.gpus == 0) return "N/A";
+std::string GresOf(const wire::JobView& job, std::int64_t gpus) {
+  if (gpus == 0) return "";
   std::string type = job.request.gpu_type;
   std::ranges::replace(type, '&', '_');
-  return "gres:gpu:" + (type.empty() ? "" : type + ":") + std::to_string(GpusOf(job));
+  return "gpu:" + (type.empty() ? "" : type + ":") + std::to_string(gpus);
 }
 
-std::string Tres(const wire::JobView& job) {
-  std::string text = "cpu=" + std::to_string(std::max<std::int64_t>({job.request.cpus, job.request.tasks, 1}));
+std::string TresPerNode(const wire::JobView& job) {
+  return job.request.gpus == 0 ? "N/A" : "gres:" + GresOf(job, GpusOf(job));
+}
+
+std::string Tres(const wire::JobView& job, std::int64_t gpus) {
+  std::string text = "cpu=" + std::to_string(CpusOf(job));
   if (job.request.memory_bytes > 0) text += ",mem=" + Megabytes(job.request.memory_bytes);
-  text += ",node=1,billing=" + std::to_string(std::max<std::int64_t>({job.request.cpus, job.request.tasks, 1}));
-  if (job.request.gpus > 0) text += ",gres/gpu=" + std::to_string(GpusOf(job));
+  text += ",node=1,billing=" + std::to_string(CpusOf(job));
+  if (gpus > 0) text += ",gres/gpu=" + std::to_string(gpus);
   return text;
 }
 
@@ -265,9 +272,10 @@ std::vector<std::string> PoolsOf(const std::vector<std::string>& partitions) {
   return pools;
 }
 
-std::string LabelOf(const wire::JobDetail& job, const std::string& name, const std::string& none) {
-  const auto found = job.labels.find("slurm." + name);
-  return found == job.labels.end() || found->second.empty() ? none : found->second;
+std::string LabelOf(const std::map<std::string, std::string>& labels, const std::string& name,
+                    const std::string& none) {
+  const auto found = labels.find("slurm." + name);
+  return found == labels.end() || found->second.empty() ? none : found->second;
 }
 
 std::string OrNull(const std::string& text) { return text.empty() ? "(null)" : text; }

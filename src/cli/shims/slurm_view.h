@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -64,10 +65,16 @@ double RunTime(const wire::JobView& job, double now);
 std::string TimeLimit(const wire::JobView& job);
 /// "0:0", "3:0", "0:9": exit code and signal.
 std::string ExitCode(const wire::JobView& job);
+/// The CPUs that it counts for: those it asks for, one for each task at least.
+std::int64_t CpusOf(const wire::JobView& job);
+/// The GPUs that it asks for, or has got: an elastic job may have more.
+std::int64_t GpusOf(const wire::JobView& job);
+/// "gpu:2", "gpu:h100:2" for that many of the job's GPUs; "" for none.
+std::string GresOf(const wire::JobView& job, std::int64_t gpus);
 /// "gres:gpu:2", "gres:gpu:h100:2"; "N/A" without GPUs.
 std::string TresPerNode(const wire::JobView& job);
-/// "cpu=4,mem=16G,node=1,gres/gpu=2".
-std::string Tres(const wire::JobView& job);
+/// "cpu=4,mem=16G,node=1,gres/gpu=2" with that many GPUs.
+std::string Tres(const wire::JobView& job, std::int64_t gpus);
 /// "16G", "512M"; "0" for none.
 std::string Megabytes(std::int64_t bytes);
 /// What the job named with -p; "main" where it named none.
@@ -77,8 +84,12 @@ std::vector<std::string> PoolsOf(const std::vector<std::string>& partitions);
 /// "(null)" for an empty text.
 std::string OrNull(const std::string& text);
 
-/// What the job said for --NAME; `none` where it said nothing.
-std::string LabelOf(const wire::JobDetail& job, const std::string& name, const std::string& none = "(null)");
+/// What the job said for --NAME, by its labels; `none` where it said nothing.
+std::string LabelOf(const std::map<std::string, std::string>& labels, const std::string& name,
+                    const std::string& none = "(null)");
+inline std::string LabelOf(const wire::JobDetail& job, const std::string& name, const std::string& none = "(null)") {
+  return LabelOf(job.labels, name, none);
+}
 
 /// "gpu:3(IDX:0-1,3)": the GPUs that a job holds; "" for none.
 std::string HeldGpus(const std::vector<std::int64_t>& gpus);

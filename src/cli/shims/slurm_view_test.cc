@@ -307,6 +307,24 @@ TEST(Sacct, FieldsAreFoundByTheirBeginning) {
   EXPECT_EQ(Accounts({job}, all, "|", false).find("ERROR"), std::string::npos);
 }
 
+TEST(Sacct, WhatAnElasticJobHoldsIsNotWhatItAskedFor) {
+  AccountRow job{.job = Job(17, "running", "train")};
+  job.job.request.gpus = 2;
+  job.job.gpus = {0, 1, 2, 3};
+  EXPECT_EQ(Accounts({job}, {"ReqGRES", "AllocGRES", "ReqTRES", "AllocTRES"}, "|", false),
+            "gpu:2|gpu:4|cpu=1,node=1,billing=1,gres/gpu=2|cpu=1,node=1,billing=1,gres/gpu=4\n");
+  const std::string json = AccountsJson({job}, Here());
+  const auto allocated = json.find("\"allocated\":");
+  ASSERT_NE(allocated, std::string::npos) << json;
+  EXPECT_NE(json.substr(0, allocated).find("\"name\":\"gpu\",\"count\":2"), std::string::npos) << json;
+  EXPECT_NE(json.find("\"name\":\"gpu\",\"count\":4", allocated), std::string::npos) << json;
+  job.job.request.gpu_type = "h100";
+  job.job.request.cpus = 4;
+  EXPECT_EQ(Accounts({job}, {"AllocGRES"}, "|", false), "gpu:h100:4\n");
+  AccountRow waits{.job = Job(18, "queued")};
+  EXPECT_EQ(Accounts({waits}, {"ReqGRES", "AllocGRES"}, "|", false), "|\n");
+}
+
 TEST(Sacct, JsonTellsHowAJobEnded) {
   AccountRow job{.job = Job(17, "cancelled", "train")};
   job.job.start_time = kNow - 9;
@@ -409,6 +427,13 @@ TEST(Scontrol, UpdatesAreReadInSlurmsWords) {
 TEST(JobIds, CommasInsideBracketsDoNotSeparate) {
   EXPECT_EQ(*SplitJobIds("17,18_[1-3,5],19_2"), (std::vector<std::string>{"17", "18_[1-3,5]", "19_2"}));
   for (const char* wrong : {"abc", "17;rm", "18_[1", "-1", "1,x"}) EXPECT_FALSE(SplitJobIds(wrong)) << wrong;
+}
+
+TEST(JobIds, BehindTheDotIsAStep) {
+  for (const char* right : {"17.batch", "17.extern", "17_3.interactive", "17.0", "17_[1-3:2%2].12", "@", "@~1", "17+1"})
+    EXPECT_TRUE(SplitJobIds(right)) << right;
+  for (const char* wrong : {"17bent", "17batch", "17.", "17.bat", "17.0x", "17.batch.0", ".batch", "@.1e"})
+    EXPECT_FALSE(SplitJobIds(wrong)) << wrong;
 }
 
 }  // namespace

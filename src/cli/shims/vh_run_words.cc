@@ -248,8 +248,9 @@ class Words {
     // "--priority" alone is 1; "--priority 3" and "--priority=3" say how high.
     if (!value && at_ + 1 < words_.size() && ParseInteger(words_[at_ + 1])) value = words_[++at_];
     auto number = ParseInteger(value.value_or("1"));
-    if (!number || *number < 0 || *number > 1'000'000)
-      return InvalidArgument("--priority: '" + *value + "' is not a number from 0 to 1000000");
+    if (!number || *number < 0 || *number > dialect::kMostPriority)
+      return InvalidArgument("--priority: '" + *value + "' is not a number from 0 to " +
+                             std::to_string(dialect::kMostPriority));
     out_.request.priority = static_cast<int>(*number);
     return {};
   }

@@ -177,7 +177,7 @@ class Cluster {
   Teams& teams();
   /// After Reset of the teams: counts everything anew.
   void RecountTeams(Time now);
-  /// Jobs at once, and thousandths of GPUs that these hold together; 0: no limit.
+  /// Jobs at once, and ten-thousandths of GPUs that these hold together; 0: no limit.
   CapIndex AddCap(std::string name, int limit, std::int64_t parts_limit = 0);
   void SetCap(CapIndex cap, int limit, std::int64_t parts_limit);
 

@@ -357,7 +357,7 @@ class Search {
   const Seeker& seeker_;
   Time now_;
   const Names& names_;
-  std::int64_t cap_room_ = kNoBound;  // In thousandths of GPUs, of its caps.
+  std::int64_t cap_room_ = kNoBound;  // In ten-thousandths of GPUs, of its caps.
 };
 
 }  // namespace

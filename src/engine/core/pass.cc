@@ -107,8 +107,8 @@ Pass::Candidate Pass::Pop() {
 }
 
 void Pass::Round() {
+  settled_ = 0;  // First: who is looked at must not depend on what the last round settled.
   Collect();
-  settled_ = 0;
   first_blocked_.assign(state_.heads.size(), JobId());
   has_started_ = false;
   while (true) {

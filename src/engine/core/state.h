@@ -117,7 +117,7 @@ struct Cap {
   int limit = 0;  // Of jobs; 0: none.
   int running = 0;
   std::set<ClassIndex> classes;  // That have somebody in line.
-  std::int64_t parts_limit = 0;  // Of thousandths of GPUs that they hold together; 0: none.
+  std::int64_t parts_limit = 0;  // Of the GPUs that they hold together; 0: none.
   std::int64_t parts = 0;
 
   bool is_bound() const { return limit > 0 || parts_limit > 0; }

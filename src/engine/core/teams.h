@@ -30,7 +30,7 @@ struct TeamSpec {
   int priority = 0;          // The surplus goes to the highest first.
 };
 
-/// Thousandths of GPUs by team, each with those below it. Shorter than there are teams: 0 for the rest.
+/// Ten-thousandths of GPUs by team, each with those below it. Shorter than there are teams: 0 for the rest.
 using TeamUse = std::vector<std::int64_t>;
 
 class Teams {

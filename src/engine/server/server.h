@@ -46,7 +46,8 @@ class Server {
   /// was used so far goes on to count for those of the same name.
   void SetTeams(std::vector<core::TeamSpec> teams, Time now);
 
-  /// What each team used lately, decayed, in GPU-milli-seconds; and the same as it was at another time.
+  /// What each team used lately, decayed, in GPU-milli-seconds at the speeds of its jobs; and the same as it was at
+  /// another time.
   std::map<std::string, double> TeamUsage(Time now) const;
   void SetTeamUsage(const std::string& team, double usage, Time at);
 
