@@ -15,8 +15,8 @@ std::string KeyOf(std::string_view id) { return std::string(kTokenPrefix) + std:
 
 // A word and the rest of the line, a line for each field.
 std::string FormatToken(const TokenRow& row) {
-  std::string text = "hash " + row.hash + "\nuser " + row.user + "\nrole " + std::string(Name(row.role)) +
-                     "\nmade_by " + row.made_by + "\nmade_at " +
+  std::string text = "hash " + row.hash + "\nuser " + row.user + "\nuid " + std::to_string(row.uid) + "\nrole " +
+                     std::string(Name(row.role)) + "\nmade_by " + row.made_by + "\nmade_at " +
                      std::to_string(row.made_at.time_since_epoch().count()) + "\n";
   if (!row.label.empty()) text += "label " + row.label + "\n";
   if (row.expires != kNever) text += "expires " + std::to_string(row.expires.time_since_epoch().count()) + "\n";
@@ -41,13 +41,17 @@ std::optional<TokenRow> ParseToken(std::string_view id, std::string_view text) {
       row.role = *role;
       has_role = true;
     }
-    if (key == "made_at" || key == "expires") {
+    if (key == "uid" || key == "made_at" || key == "expires") {
       const auto number = ParseInteger(value);
       if (!number) return std::nullopt;
+      if (key == "uid") {
+        row.uid = *number;
+        continue;
+      }
       (key == "expires" ? row.expires : row.made_at) = Time(Duration(*number));
     }
   }
-  if (!has_role || row.hash.empty() || row.user.empty()) return std::nullopt;
+  if (!has_role || row.hash.empty() || row.user.empty() || row.uid < 0) return std::nullopt;
   return row;
 }
 

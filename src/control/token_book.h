@@ -30,7 +30,8 @@ Result<TokenRole> ParseTokenRole(std::string_view text);
 struct TokenRow {
   std::string id;    // 8 hexadecimal digits.
   std::string hash;  // Of the secret.
-  std::string user;  // Of this machine.
+  std::string user;  // Of this machine, by name and number: a name may be given to somebody else one day.
+  std::int64_t uid = -1;
   TokenRole role = TokenRole::kUser;
   std::string label;  // Of its maker's choice: "laptop"; may be empty.
   std::string made_by;

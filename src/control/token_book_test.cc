@@ -10,6 +10,7 @@ TokenRow Row(const std::string& id) {
   row.id = id;
   row.hash = "h-" + id;
   row.user = "ada";
+  row.uid = 1000;
   row.label = "my laptop";
   row.made_by = "root";
   row.made_at = Time(std::chrono::hours(1));

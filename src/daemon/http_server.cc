@@ -196,6 +196,7 @@ class HttpServer::Loop final : public HttpConnectionOwner, public std::enable_sh
   UniqueFd tls_listener_;
   std::optional<TlsContext> tls_;
   std::size_t remote_connections_ = 0;
+  std::unordered_map<std::string, std::size_t> by_address_;  // Connections over TLS.
   std::string scratch_;
   dev_t socket_device_ = 0;
   ino_t socket_inode_ = 0;
@@ -274,7 +275,11 @@ void HttpServer::Loop::Watch(HttpConnection& connection, bool reads, bool writes
 void HttpServer::Loop::Remove(HttpConnection& connection) {
   // Closing alone would not do: a child between fork and exec may still hold a copy of the descriptor.
   WatchFd(EPOLL_CTL_DEL, connection.fd(), 0, nullptr);
-  if (connection.is_remote()) --remote_connections_;
+  if (connection.is_remote()) {
+    --remote_connections_;
+    const auto of_address = by_address_.find(connection.address());
+    if (--of_address->second == 0) by_address_.erase(of_address);
+  }
   if (auto node = connections_.extract(&connection)) graveyard_.push_back(std::move(node.mapped()));
   ResumeAccepting();
 }
@@ -325,6 +330,9 @@ bool HttpServer::Loop::AcceptTls() {
   peer.address = PeerAddressOf(fd.get());
   auto channel = tls_->Begin(fd.get());
   if (peer.address.empty() || !channel) return true;
+  std::size_t& of_address = by_address_[peer.address];
+  if (of_address >= options_.connections_of_an_address) return true;
+  ++of_address;
   const int yes = 1;
   ::setsockopt(fd.get(), IPPROTO_TCP, TCP_NODELAY, &yes, sizeof yes);
   ::setsockopt(fd.get(), SOL_SOCKET, SO_KEEPALIVE, &yes, sizeof yes);

@@ -86,6 +86,7 @@ struct HttpServerOptions {
   std::size_t stream_backlog_bytes = 4u << 20;  // Unsent part of a stream; then the connection is dropped.
   std::size_t fds_per_request = 3;              // stdin, stdout, stderr.
   std::size_t remote_connections = 1024;        // Over TLS; more are cut off.
+  std::size_t connections_of_an_address = 256;  // Of them; so that one machine cannot take them all.
   HttpLimits remote_limits = {.header_bytes = 16u << 10, .body_bytes = 1u << 20};
   /// Over TLS: how long the handshake and the first request, each later one from its first byte, and the next piece of
   /// an answer may take.

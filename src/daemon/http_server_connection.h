@@ -57,6 +57,7 @@ class HttpConnection {
   int fd() const { return fd_; }
   bool is_over() const { return fd_ < 0; }
   bool is_remote() const { return peer_.is_remote(); }
+  const std::string& address() const { return peer_.address; }
 
   // From the event loop.
   void OnReadable();

@@ -220,6 +220,24 @@ TEST_F(TlsDoor, MoreThanItsLimitAreCutOff) {
   EXPECT_EQ(first.Receive(1), (std::vector<std::string>{"/b"}));
 }
 
+TEST_F(TlsDoor, OneAddressCannotTakeAllConnections) {
+  HttpServerOptions options;
+  options.connections_of_an_address = 1;
+  Serve(options);
+  {
+    Client first(*this, identity_.fingerprint);
+    first.Send(Get("/a"));
+    EXPECT_EQ(first.Receive(1).size(), 1u);
+    Client& second = Connect();
+    EXPECT_TRUE(second.Receive(1).empty());
+    EXPECT_TRUE(second.is_over());
+  }
+  ASSERT_TRUE(TurnUntil([&] { return server_->connections() == 0; }));
+  Client& third = Connect();
+  third.Send(Get("/b"));
+  EXPECT_EQ(third.Receive(1), (std::vector<std::string>{"/b"}));
+}
+
 TEST_F(TlsDoor, PlainTextIsCutOff) {
   Serve();
   const int fd = *DialTcp({"127.0.0.1", server_->tls_port()}, 5s);

@@ -38,7 +38,7 @@ Result<Caller> RemoteCallers::Identify(std::string_view authorization, Touches t
     return PermissionDenied("token " + bearer.id + " may only look; one with --role user may act for " + row->user);
   }
   const std::optional<User>& user = UserOf(row->user, now);
-  if (!user) {
+  if (!user || user->uid != row->uid) {
     return PermissionDenied("token " + bearer.id + " is for " + row->user + ", for whom the controller's machine " +
                             "has no account any more");
   }
@@ -73,6 +73,7 @@ Result<RemoteCallers::Made> RemoteCallers::Make(TokenRow row, const Caller& call
   DIVVY_TRY(made.secret, RandomHex(kSecretBytes));
   row.id = made.id;
   row.hash = Sha256Hex(made.secret);
+  row.uid = user->uid;
   row.made_by = caller.user.name;
   DIVVY_TRY(made.setting, book_.Add(std::move(row)));
   return made;

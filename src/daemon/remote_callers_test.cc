@@ -81,6 +81,10 @@ TEST_F(Remote, ATokenEndsByItsTimeByRemovalAndWithItsUser) {
 
   RemoteCallers later(book_, [](std::string_view) { return std::nullopt; });
   const std::string other = HeaderOf(For("ada"));
+  RemoteCallers renamed(book_, [](std::string_view) { return User{2000, 2000, "ada"}; });
+  EXPECT_NE(renamed.Identify(other, Touches::kNothing, kNow).error().message.find("has no account any more"),
+            std::string::npos)
+      << "somebody else of that name";
   EXPECT_NE(later.Identify(other, Touches::kNothing, kNow).error().message.find("has no account any more"),
             std::string::npos);
 }
