@@ -41,10 +41,7 @@ Result<Controller::Checkpointed> Controller::Checkpoint(JobId id, std::uint32_t 
   if (at == live_.end()) return NotFound("there is no live job " + ToString(id));
   JobRecord& record = at->second;
   DIVVY_CHECK(Authorise(record, caller, "speak for"));
-  if (!IsActive(record.state) || record.array_count > 0)
-    return FailedPrecondition("job " + DisplayId(record) + " does not run");
-  if (attempt != 0 && attempt != record.attempt)
-    return FailedPrecondition("job " + DisplayId(record) + " was started anew since: this run of it is over");
+  DIVVY_CHECK(CheckSpeaks(record, attempt));
   const GpuSet back = record.gpus_asked_back;
   if (!back.empty()) {
     CountUsage(record, now);

@@ -5,6 +5,7 @@
 #include <map>
 
 #include "control/controller.h"
+#include "control/record_parts.h"
 #include "engine/gpu_type.h"
 #include "engine/phrases.h"
 
@@ -34,10 +35,7 @@ Result<Progress> Controller::ReportProgress(JobId id, std::uint32_t attempt, con
   if (at == live_.end()) return NotFound("there is no live job " + ToString(id));
   JobRecord& record = at->second;
   DIVVY_CHECK(Authorise(record, caller, "speak for"));
-  if (!IsActive(record.state) || record.array_count > 0)
-    return FailedPrecondition("job " + DisplayId(record) + " does not run");
-  if (attempt != 0 && attempt != record.attempt)
-    return FailedPrecondition("job " + DisplayId(record) + " was started anew since: this run of it is over");
+  DIVVY_CHECK(CheckSpeaks(record, attempt));
   auto after = AfterReport(record.progress, report, now);
   if (!after) return Error{after.error().code, "job " + DisplayId(record) + ": " + after.error().message};
   record.progress = *after;

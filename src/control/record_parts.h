@@ -7,6 +7,7 @@
 #include <string>
 #include <string_view>
 
+#include "base/result.h"
 #include "model/job_record.h"
 
 namespace divvy {
@@ -46,6 +47,16 @@ inline bool IsEarlierNamesake(const JobRecord& other, const JobRecord& singleton
   const JobId array = singleton.array_count > 0 ? singleton.id : singleton.array;
   const bool is_family = array.is_set() && (other.id == array || other.array == array);
   return other.id < singleton.id && !is_family && other.user.uid == singleton.user.uid && other.name == singleton.name;
+}
+
+/// A job speaks for itself: only the run that there is may, and only while it runs. `attempt`: which run says so; 0:
+/// the one that there is. Fails with kFailedPrecondition.
+inline Status CheckSpeaks(const JobRecord& record, std::uint32_t attempt) {
+  if (!IsActive(record.state) || record.array_count > 0)
+    return FailedPrecondition("job " + DisplayId(record) + " does not run");
+  if (attempt != 0 && attempt != record.attempt)
+    return FailedPrecondition("job " + DisplayId(record) + " was started anew since: this run of it is over");
+  return {};
 }
 
 /// How the reason of a job begins that was told to end so that another starts.

@@ -1,7 +1,6 @@
 #include "daemon/daemon.h"
 
 #include <fcntl.h>
-#include <pwd.h>
 #include <sys/file.h>
 #include <sys/random.h>
 #include <sys/resource.h>
@@ -23,6 +22,7 @@
 
 #include "base/text.h"
 #include "control/controller.h"
+#include "daemon/accounts.h"
 #include "daemon/committer.h"
 #include "daemon/core.h"
 #include "daemon/housekeeping.h"
@@ -76,15 +76,6 @@ Result<std::string> ReadWhole(const std::string& path) {
   while ((got = std::fread(buffer, 1, sizeof buffer, file)) > 0) text.append(buffer, got);
   std::fclose(file);
   return text;
-}
-
-std::string UserName(std::int64_t uid) {
-  char buffer[4096];
-  passwd entry{};
-  passwd* found = nullptr;
-  if (::getpwuid_r(static_cast<uid_t>(uid), &entry, buffer, sizeof buffer, &found) == 0 && found != nullptr)
-    return found->pw_name;
-  return "uid " + std::to_string(uid);
 }
 
 std::uint64_t RandomSeed() {

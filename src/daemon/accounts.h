@@ -1,0 +1,21 @@
+// The accounts of this machine, as its name service knows them. Asking may take as long as a network answers.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "model/job.h"
+
+namespace divvy {
+
+/// "uid 4711" where it has no name.
+std::string UserName(std::int64_t uid);
+/// A user of this machine, and only one that jobs can run as: for a daemon of one's own that is oneself.
+std::optional<User> FindUser(std::string_view name);
+/// What a login of theirs has in its environment: HOME, USER, LOGNAME, SHELL and PATH.
+std::vector<std::string> LoginEnvironment(const User& user);
+
+}  // namespace divvy
