@@ -172,7 +172,7 @@ Figures Measure(const Options& options) {
   };
   figures.p50 = quantile(all, 0.5);
   figures.p99 = quantile(all, 0.99);
-  figures.worst = all.back();
+  figures.worst = all.empty() ? 0 : all.back();
   figures.arrival_p50 = quantile(arrivals, 0.5);
   figures.end_p50 = quantile(ends, 0.5);
   figures.mib = ResidentMib() - before;

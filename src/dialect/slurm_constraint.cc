@@ -1,14 +1,13 @@
 // --constraint on one server: what it says about the GPU's model is kept, the rest is named and left out.
 //
-// Slurm's grammar: features joined by '&' and '|' strictly from left to right, "(...)" binds, "[a|b]" wants all nodes
-// alike (true of one node), "a*4" counts nodes (the counts are added up). The answer is a disjunction of conjunctions,
-// Request::gpu_type's form.
+// engine/feature_expression.h has the grammar. "[a|b]" is true of one node where a or b is, and counts of nodes are
+// added up. The answer is a disjunction of conjunctions, Request::gpu_type's form.
 #include <algorithm>
 #include <array>
-#include <cctype>
 
 #include "base/text.h"
 #include "dialect/slurm_request.h"
+#include "engine/feature_expression.h"
 
 namespace divvy::dialect::slurm {
 namespace {
@@ -48,13 +47,22 @@ Condition And(const Condition& a, const Condition& b) {
   return both;
 }
 
+Condition Or(Condition result, const Condition& next) {
+  const std::int64_t gigabytes = std::min(result.gigabytes, next.gigabytes);
+  if (result.is_true || next.is_true) {
+    // An alternative that says nothing of the GPU cannot be judged here; the other one can.
+    if (result.is_true) result = next;
+  } else {
+    result.options.insert(result.options.end(), next.options.begin(), next.options.end());
+  }
+  result.gigabytes = gigabytes;
+  return result;
+}
+
 class Reader {
  public:
-  explicit Reader(std::string_view text) : text_(text) {}
-
-  Result<ConstraintAsk> Read() {
-    DIVVY_TRY(const Condition all, ReadSequence(0));
-    if (at_ < text_.size()) return InvalidArgument("'" + std::string(1, text_[at_]) + "' closes nothing");
+  Result<ConstraintAsk> Read(const FeatureTerm& term) {
+    DIVVY_TRY(const Condition all, Judge(term));
     std::vector<std::string> alternatives;
     for (const auto& option : all.options) alternatives.push_back(Join(option, "&"));
     if (!all.is_true) ask_.gpu_type = Join(alternatives, "|");
@@ -63,66 +71,18 @@ class Reader {
   }
 
  private:
-  static constexpr int kMostDepth = 16;
   static constexpr std::size_t kMostOptions = 256;
 
-  Result<Condition> ReadSequence(int depth) {
-    if (depth > kMostDepth) return InvalidArgument("brackets are nested too deeply");
-    DIVVY_TRY(Condition result, ReadOne(depth));
-    while (at_ < text_.size() && text_[at_] != ')' && text_[at_] != ']') {
-      const char joiner = text_[at_++];
-      if (joiner != '&' && joiner != '|' && joiner != ',') {
-        return InvalidArgument("'" + std::string(1, joiner) + "' between features; join them with '&' or '|'");
-      }
-      DIVVY_TRY(const Condition next, ReadOne(depth));
-      if (joiner == '|') {
-        const std::int64_t gigabytes = std::min(result.gigabytes, next.gigabytes);
-        if (result.is_true || next.is_true) {
-          // An alternative that says nothing of the GPU cannot be judged here; the other one can.
-          result = result.is_true ? next : result;
-        } else {
-          result.options.insert(result.options.end(), next.options.begin(), next.options.end());
-        }
-        result.gigabytes = gigabytes;
-      } else {
-        result = And(result, next);
-      }
+  Result<Condition> Judge(const FeatureTerm& term) {
+    ask_.nodes += term.nodes;
+    if (term.kind == FeatureTerm::Kind::kFeature) return Judge(ToLower(term.feature));
+    DIVVY_TRY(Condition result, Judge(term.parts.front()));
+    for (std::size_t i = 1; i < term.parts.size(); ++i) {
+      DIVVY_TRY(const Condition next, Judge(term.parts[i]));
+      result = term.kind == FeatureTerm::Kind::kOr ? Or(std::move(result), next) : And(result, next);
       if (result.options.size() > kMostOptions) return InvalidArgument("too many alternatives");
     }
     return result;
-  }
-
-  Result<Condition> ReadOne(int depth) {
-    SkipSpaces();
-    if (at_ >= text_.size()) return InvalidArgument("a feature is missing at the end");
-    if (text_[at_] == '(' || text_[at_] == '[') {
-      const char close = text_[at_] == '(' ? ')' : ']';
-      ++at_;
-      DIVVY_TRY(const Condition inner, ReadSequence(depth + 1));
-      if (at_ >= text_.size() || text_[at_] != close) {
-        return InvalidArgument("a bracket is not closed; add '" + std::string(1, close) + "'");
-      }
-      ++at_;
-      DIVVY_CHECK(ReadNodeCount());
-      return inner;
-    }
-    const std::size_t start = at_;
-    while (at_ < text_.size() && std::string_view("&|()[]*, ").find(text_[at_]) == std::string_view::npos) ++at_;
-    const std::string feature = ToLower(text_.substr(start, at_ - start));
-    if (feature.empty()) return InvalidArgument("a feature is missing before '" + std::string(1, text_[at_]) + "'");
-    DIVVY_CHECK(ReadNodeCount());
-    return Judge(feature);
-  }
-
-  Status ReadNodeCount() {
-    SkipSpaces();
-    if (at_ >= text_.size() || text_[at_] != '*') return {};
-    const std::size_t start = ++at_;
-    while (at_ < text_.size() && std::isdigit(static_cast<unsigned char>(text_[at_])) != 0) ++at_;
-    DIVVY_TRY(const std::int64_t count, ParseCount(text_.substr(start, at_ - start), 1, 1'000'000));
-    ask_.nodes += count;
-    SkipSpaces();
-    return {};
   }
 
   Condition Judge(const std::string& feature) {
@@ -164,12 +124,6 @@ class Reader {
     return number && *number > 0 && *number <= 4096 ? *number : 0;
   }
 
-  void SkipSpaces() {
-    while (at_ < text_.size() && text_[at_] == ' ') ++at_;
-  }
-
-  std::string_view text_;
-  std::size_t at_ = 0;
   ConstraintAsk ask_;
 };
 
@@ -182,7 +136,8 @@ Result<ConstraintAsk> ParseConstraint(std::string_view text) {
     text = text.substr(1, text.size() - 2);
   }
   if (text.empty()) return InvalidArgument("a feature is missing; write --constraint=a100");
-  return Reader(text).Read();
+  DIVVY_TRY(const FeatureTerm term, ParseFeatures(text));
+  return Reader().Read(term);
 }
 
 }  // namespace divvy::dialect::slurm

@@ -32,6 +32,22 @@ bool IsElastic(const Ask& ask) {
                      [](const TaskGroup& group) { return group.most > group.least; });
 }
 
+bool TakesOneAlternative(const Ask& ask) {
+  const bool is_several = LeastTasks(ask) > 1 || ask.groups.size() > 1 || IsElastic(ask);
+  return ask.alike && is_several && ask.groups.front().alternatives.size() > 1;
+}
+
+Ask Narrowed(const Ask& ask, std::size_t alternative) {
+  Ask narrow = ask;
+  narrow.alike = false;
+  for (TaskGroup& group : narrow.groups) {
+    group.alternatives = {group.alternatives[alternative]};
+    group.speeds.clear();
+    if (!group.filters.empty()) group.filters = {group.filters[alternative]};
+  }
+  return narrow;
+}
+
 GpuUse UseOf(const Ask& ask, const Piece& piece) {
   const std::int64_t parts = ShapeOf(ask, piece).gpu_parts();
   const std::vector<std::int16_t>& speeds = ask.groups[piece.group].speeds;

@@ -28,6 +28,10 @@ using TeamIndex = std::uint32_t;
 using CapIndex = std::uint32_t;
 using UserIndex = std::uint32_t;
 using PoolIndex = std::uint32_t;
+/// What a request says of its nodes (KindBook).
+using FilterIndex = std::uint32_t;
+/// Every node will do.
+inline constexpr FilterIndex kNoFilter = 0;
 
 /// The pool that has no name: all there is, until pools are made.
 inline constexpr PoolIndex kWholeCluster = 0;
@@ -43,6 +47,9 @@ struct TaskGroup {
   std::int32_t most = 1;  // Beyond `least`: takes more when nobody else can use it, and gives it back first.
   /// How fast a task is on each of the alternatives, in thousandths of the fastest. Empty: equally fast.
   std::vector<std::int16_t> speeds;
+  /// What Shape::models of each alternative was made from, so that it can be made anew when nodes are told apart in
+  /// another way (Cluster::SetKinds). Empty: it stays as it is.
+  std::vector<FilterIndex> filters;
 
   friend auto operator<=>(const TaskGroup&, const TaskGroup&) = default;
 };
@@ -53,6 +60,7 @@ struct Ask {
   bool requires_together = false;         // False: as close as there is, up to `together`.
   Together widest = Together::kAnywhere;  // But never further apart than this, whatever `together` is.
   bool mixes_models = false;              // Tasks of one job otherwise run on GPUs of one model.
+  bool alike = false;                     // All tasks of all groups take the same alternative, by its number.
   PlacementStrategy placement = PlacementStrategy::kBest;
   TopologyNeed topology = TopologyNeed::kAny;  // Of the GPUs of one task.
   bool requires_topology = false;
@@ -70,6 +78,11 @@ std::int64_t LeastGpuParts(const Ask& ask);
 int LeastTasks(const Ask& ask);
 bool WantsGpu(const Ask& ask);
 bool IsElastic(const Ask& ask);
+
+/// Tasks must agree on an alternative: as many as each group has. Requires: all groups have as many.
+bool TakesOneAlternative(const Ask& ask);
+/// The ask with that alternative alone.
+Ask Narrowed(const Ask& ask, std::size_t alternative);
 
 /// One task's place.
 struct Piece {

@@ -153,6 +153,9 @@ struct Booking {
   Time until = kNever;
 };
 
+class KindBook;
+class KindChange;
+
 class Cluster {
  public:
   explicit Cluster(Rules rules, Duration usage_half_life = std::chrono::hours(24 * 7));
@@ -171,6 +174,10 @@ class Cluster {
   /// How good nodes are for requests; "best", "pack" ... Made outside, because it depends on what is usually asked.
   void SetScorer(std::shared_ptr<const placement::Scorer> scorer);
   void SetRules(Rules rules);
+  /// Nodes are told apart in another way, or some are something else now: nodes and asks (TaskGroup::filters) get the
+  /// book's kinds. Where nodes were only told apart more or less finely, no decision becomes another one. The scorer is
+  /// made anew with it because it knows kinds by number; null: any room is as good. Requires: the book has these nodes.
+  void SetKinds(const KindBook& book, const KindChange& change, std::shared_ptr<const placement::Scorer> scorer);
   /// A line of its own for those who ask for it (Ask::pool).
   PoolIndex AddPool(PoolRules rules);
   void SetPool(PoolIndex pool, PoolRules rules);

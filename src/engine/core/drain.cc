@@ -62,9 +62,10 @@ class Drain {
   }
 
  private:
-  /// Nodes among which all tasks have to lie, on GPUs of one model if there is one.
+  /// Nodes among which all tasks have to lie, on GPUs of one model if there is one, and in one alternative.
   struct Domain {
     std::optional<int> model;
+    std::optional<std::size_t> alternative;  // That tasks have to agree on.
     std::vector<NodeIndex> nodes;
   };
 
@@ -118,7 +119,12 @@ class Drain {
       }
       for (auto& [name, domain] : domains) {
         domain.model = model;
-        all.push_back(std::move(domain));
+        const std::size_t alternatives = TakesOneAlternative(ask_) ? ask_.groups.front().alternatives.size() : 0;
+        for (std::size_t i = 0; i < alternatives; ++i) {
+          all.push_back(domain);
+          all.back().alternative = i;
+        }
+        if (alternatives == 0) all.push_back(std::move(domain));
       }
     }
     return all;
@@ -130,6 +136,7 @@ class Drain {
         std::optional<Spot> best;
         for (const NodeIndex node : domain.nodes) {
           for (std::size_t i = 0; i < ask_.groups[group].alternatives.size(); ++i) {
+            if (domain.alternative && *domain.alternative != i) continue;
             const auto spot = On(node, ask_.groups[group].alternatives[i], domain.model);
             if (!spot || (best && !(spot->wait < best->wait))) continue;
             best = spot;

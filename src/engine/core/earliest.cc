@@ -62,6 +62,9 @@ class Search {
         ask_(state.asks[key_.ask]),
         now_(now),
         draw_(state.DrawOf(entry)) {}
+  /// The same for an ask of its own. Requires: `ask` outlives it.
+  Search(const Search& other, const Ask& ask)
+      : state_(other.state_), key_(other.key_), ask_(ask), now_(other.now_), draw_(other.draw_) {}
 
   bool IsSingle() const { return LeastTasks(ask_) == 1 && ask_.groups.size() == 1; }
 
@@ -79,7 +82,22 @@ class Search {
     return std::nullopt;
   }
 
+  // As soon as any of the alternatives that its tasks have to agree on has a start.
+  std::optional<Promise> GangAlike() {
+    std::optional<Promise> best;
+    for (std::size_t i = 0; i < ask_.groups.front().alternatives.size(); ++i) {
+      const Ask narrow = Narrowed(ask_, i);
+      Search search(*this, narrow);
+      std::optional<Promise> promise = search.Gang();
+      if (!promise || (best && best->start <= promise->start)) continue;
+      for (Piece& piece : promise->pieces) piece.alternative = static_cast<std::uint8_t>(i);
+      best = std::move(promise);
+    }
+    return best;
+  }
+
   std::optional<Promise> Gang() {
+    if (TakesOneAlternative(ask_)) return GangAlike();
     std::vector<int> room(state_.nodes.size());
     std::map<std::pair<NodeIndex, int>, int> mixed_room;  // Of nodes that mix models, by model.
     std::map<int, std::int64_t> sums;                     // By model.
@@ -243,6 +261,12 @@ std::optional<Promise> EarlierOn(Cluster::State& state, ClassIndex job_class, Jo
 }
 
 bool CouldRun(const Cluster::State& state, const Ask& ask) {
+  if (TakesOneAlternative(ask)) {
+    for (std::size_t i = 0; i < ask.groups.front().alternatives.size(); ++i) {
+      if (CouldRun(state, Narrowed(ask, i))) return true;
+    }
+    return false;
+  }
   for (const TaskGroup& group : ask.groups) {
     int left = group.least;
     for (std::size_t i = 0; i < state.nodes.size() && left > 0; ++i) {

@@ -61,6 +61,9 @@ std::optional<Duration> EndTimes::Length(JobId entry, const ClassKey& key) const
 
 Supply::Supply(const View& view, const Ahead& ahead, const SpreadOf* spread)
     : view_(view), state_(view.state()), ask_(view.seeker().ask), spread_(spread) {
+  if (TakesOneAlternative(ask_)) {
+    for (std::size_t i = 0; i < ask_.groups.front().alternatives.size(); ++i) alike_.push_back(Narrowed(ask_, i));
+  }
   counts_gpus_ = WantsGpu(ask_);
   counts_cpus_ = ask_.groups.front().alternatives.front().cpu_milli > 0;
   const EndTimes earliest = ends(Outcome::kEarliest);
@@ -190,6 +193,18 @@ Supply::Moment Supply::Endless(Outcome outcome) const {
   return never;
 }
 
+// What all tasks of a gang have in common, by a number of its own: the alternative that they agree on, and the model.
+template <typename Visit>
+void Supply::ForEachCommon(const NodeFacts& facts, Visit visit) const {
+  const bool is_one_model = RunsOnOneModel(ask_);
+  for (std::size_t i = 0; i < std::max<std::size_t>(alike_.size(), 1); ++i) {
+    ForEachModel(facts, is_one_model, [&](int model) {
+      const auto only = is_one_model ? std::optional(model) : std::nullopt;
+      visit(static_cast<int>(i << 16) | model, alike_.empty() ? ask_ : alike_[i], only);
+    });
+  }
+}
+
 void Supply::AddSteps(Outcome outcome, std::uint32_t index, std::vector<Step>& steps) const {
   const Node& node = state_.nodes[nodes_[index]];
   std::vector<std::pair<Time, std::size_t>> gone;
@@ -197,17 +212,15 @@ void Supply::AddSteps(Outcome outcome, std::uint32_t index, std::vector<Step>& s
     if (at(outcome)[i] != kNever) gone.emplace_back(at(outcome)[i], i - first_[index]);
   }
   std::sort(gone.begin(), gone.end());
-  const bool is_one_model = RunsOnOneModel(ask_);
-  ForEachModel(node.facts, is_one_model, [&](int model) {
-    const auto only = is_one_model ? std::optional(model) : std::nullopt;
+  ForEachCommon(node.facts, [&](int common, const Ask& ask, std::optional<int> only) {
     NodeState state = node.state;
     std::vector<std::int64_t> room(ask_.groups.size());
     const auto look = [&](Time time) {
       for (std::size_t group = 0; group < room.size(); ++group) {
-        const std::int64_t more = RoomOn(node.facts, state, ask_.groups[group], only) - room[group];
+        const std::int64_t more = RoomOn(node.facts, state, ask.groups[group], only) - room[group];
         if (more == 0) continue;
         room[group] += more;
-        steps.push_back({time, index, group, model, more});
+        steps.push_back({time, index, group, common, more});
       }
     };
     look(view_.now());
@@ -220,7 +233,6 @@ void Supply::AddSteps(Outcome outcome, std::uint32_t index, std::vector<Step>& s
 
 // As FitsGang, asked about one moment: every node is looked at once.
 bool Supply::GangFitsBy(Outcome outcome, Time moment) const {
-  const bool is_one_model = RunsOnOneModel(ask_);
   const Together level = WidestOf(ask_);
   std::map<std::pair<std::uint64_t, int>, std::vector<std::int64_t>> sums;
   for (std::size_t i = 0; i < nodes_.size(); ++i) {
@@ -230,13 +242,12 @@ bool Supply::GangFitsBy(Outcome outcome, Time moment) const {
       if (at(outcome)[k] <= moment) ReleasePiece(node, node.pieces[k - first_[i]], state);
     }
     bool fits = false;
-    ForEachModel(node.facts, is_one_model, [&](int model) {
-      const auto only = is_one_model ? std::optional(model) : std::nullopt;
-      std::vector<std::int64_t>& sum = sums[{DomainOf(node.facts, nodes_[i], level), model}];
+    ForEachCommon(node.facts, [&](int common, const Ask& ask, std::optional<int> only) {
+      std::vector<std::int64_t>& sum = sums[{DomainOf(node.facts, nodes_[i], level), common}];
       sum.resize(ask_.groups.size());
       bool is_enough = true;
       for (std::size_t group = 0; group < sum.size(); ++group) {
-        sum[group] += RoomOn(node.facts, state, ask_.groups[group], only);
+        sum[group] += RoomOn(node.facts, state, ask.groups[group], only);
         is_enough &= sum[group] >= ask_.groups[group].least;
       }
       fits |= is_enough;
@@ -257,7 +268,7 @@ Supply::Moment Supply::FitsGang(Outcome outcome) const {
     const Step& step = next.top();
     const NodeIndex index = nodes_[step.node];
     const NodeFacts& facts = state_.nodes[index].facts;
-    std::vector<std::int64_t>& sum = sums[{DomainOf(facts, index, level), step.model}];
+    std::vector<std::int64_t>& sum = sums[{DomainOf(facts, index, level), step.common}];
     sum.resize(ask_.groups.size());
     sum[step.group] += step.more;
     bool is_enough = true;

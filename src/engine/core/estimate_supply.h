@@ -79,10 +79,10 @@ class Supply {
     Time at = kNever;
     std::uint32_t node = 0;  // In nodes_.
     std::size_t group = 0;
-    int model = 0;
+    int common = 0;  // ForEachCommon.
     std::int64_t more = 0;
     friend bool operator>(const Step& a, const Step& b) {
-      return std::tie(a.at, a.node, a.group, a.model) > std::tie(b.at, b.node, b.group, b.model);
+      return std::tie(a.at, a.node, a.group, a.common) > std::tie(b.at, b.node, b.group, b.common);
     }
   };
 
@@ -95,6 +95,8 @@ class Supply {
   Moment FitsOne(Outcome outcome, Time soon) const;
   Moment FitsGang(Outcome outcome) const;
   bool GangFitsBy(Outcome outcome, Time moment) const;
+  template <typename Visit>
+  void ForEachCommon(const NodeFacts& facts, Visit visit) const;
   void AddSteps(Outcome outcome, std::uint32_t node, std::vector<Step>& steps) const;
   Moment Endless(Outcome outcome) const;
   std::vector<JobId> GoneBy(Outcome outcome, std::size_t node, Time moment) const;
@@ -108,6 +110,7 @@ class Supply {
   const View& view_;
   const Cluster::State& state_;
   const Ask& ask_;
+  std::vector<Ask> alike_;  // With each alternative alone, where tasks have to agree on one.
   const SpreadOf* spread_;
   bool counts_gpus_ = false;
   bool counts_cpus_ = false;

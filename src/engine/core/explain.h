@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <functional>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -96,6 +97,12 @@ struct Names {
   std::function<std::string(placement::ModelSet)> models;
   /// How a request asks for nodes of a kind: "--gpu-type a100".
   std::function<std::string(int)> kind;
+  /// Where the book of kinds knows what requests say of their nodes (kind_words.h has each): what passes one of these;
+  std::function<std::string(std::span<const FilterIndex>)> filters;
+  /// what of it no node has; the options that say it; and what to say instead to pass all nodes of a kind.
+  std::function<std::string(FilterIndex)> lacking;
+  std::function<std::string(FilterIndex)> options;
+  std::function<std::string(FilterIndex, int)> instead;
 };
 
 /// For a job that does not wait, is_waiting is false and the rest is empty. That it is held, or waits for other jobs,

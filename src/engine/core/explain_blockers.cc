@@ -203,11 +203,7 @@ class Finder {
 
   // --- Room ---------------------------------------------------------------------------------------------------------
 
-  std::string OfModels(const Shape& shape) const {
-    if (shape.models == placement::kAnyModel || shape.gpus == 0) return "";
-    const std::string text = names_.models ? names_.models(shape.models) : "of its kind";
-    return text.empty() ? "" : " " + text;
-  }
+  std::string OfModels(const TaskGroup& group, const Shape& shape) const { return WhichText(names_, group, shape); }
 
   Tally Count(const TaskGroup& group, const Shape& shape) const {
     Tally tally;
@@ -263,7 +259,7 @@ class Finder {
       const Tally tally = Count(group, shape);
       if (tally.room >= group.least) continue;
       is_short = true;
-      if (group.least == 1) FindForOne(shape, tally);
+      if (group.least == 1) FindForOne(group, shape, tally);
       else FindForMany(group, shape, tally);
     }
     const bool has_room = !is_short && view_.Room().has_value();
@@ -313,22 +309,23 @@ class Finder {
     return text;
   }
 
-  void FindForOne(const Shape& shape, const Tally& tally) {
+  void FindForOne(const TaskGroup& group, const Shape& shape, const Tally& tally) {
     const std::string on_one = state_.nodes.size() > 1 ? " on one node" : "";
     const bool lacks_gpus = shape.gpus > 0 && tally.gpu_nodes == 0;
     if (lacks_gpus) {
       const bool lacks_kind = shape.models != placement::kAnyModel && tally.most_of_any >= shape.gpus;
-      Blocker& blocker =
-          Add(lacks_kind ? BlockerKind::kKind : BlockerKind::kGpus,
-              "needs " + GpusOf(shape) + OfModels(shape) + (shape.gpus > 1 ? on_one : "") + FreeText(shape, tally),
-              shape.gpu_parts(), shape.is_share() ? tally.most_share : tally.most * shape.parts);
+      Blocker& blocker = Add(
+          lacks_kind ? BlockerKind::kKind : BlockerKind::kGpus,
+          "needs " + GpusOf(shape) + OfModels(group, shape) + (shape.gpus > 1 ? on_one : "") + FreeText(shape, tally),
+          shape.gpu_parts(), shape.is_share() ? tally.most_share : tally.most * shape.parts);
       AddGpuHolders(tally, blocker);
     }
-    const std::string beside = shape.gpus == 0 || lacks_gpus ? "" : " beside " + GpusOf(shape) + OfModels(shape);
+    const std::string beside = shape.gpus == 0 || lacks_gpus ? "" : " beside " + GpusOf(shape) + OfModels(group, shape);
+    const std::string which = shape.gpus == 0 ? OfModels(group, shape) : "";
     if (tally.cpus < shape.cpu_milli) {
       Blocker& blocker =
           Add(BlockerKind::kCpus,
-              "needs " + CpusText(shape.cpu_milli) + beside + on_one + "; at most " + CpusText(tally.cpus) +
+              "needs " + CpusText(shape.cpu_milli) + which + beside + on_one + "; at most " + CpusText(tally.cpus) +
                   " are free on one" + (beside.empty() ? "" : " that has the GPUs"),
               shape.cpu_milli, tally.cpus);
       AddHostHolders(tally, blocker);
@@ -339,8 +336,8 @@ class Finder {
     if (memory < shape.memory_mib) {
       Blocker& blocker = Add(BlockerKind::kMemory,
                              "needs " + MibText(shape.memory_mib) + " of memory" +
-                                 (lacks_both ? " and " + CpusText(shape.cpu_milli) : std::string()) + beside + on_one +
-                                 "; at most " + MibText(memory) + " is free on one" +
+                                 (lacks_both ? " and " + CpusText(shape.cpu_milli) : std::string()) + which + beside +
+                                 on_one + "; at most " + MibText(memory) + " is free on one" +
                                  (lacks_both       ? " that has the rest"
                                   : beside.empty() ? ""
                                                    : " that has the GPUs"),
@@ -356,30 +353,60 @@ class Finder {
     };
     if (shape.gpus > 0 && tally.by_gpus < group.least) {
       Blocker& blocker = Add(BlockerKind::kGpus,
-                             "needs " + tasks + " of " + GpusOf(shape) + OfModels(shape) + " at once; " +
+                             "needs " + tasks + " of " + GpusOf(shape) + OfModels(group, shape) + " at once; " +
                                  room_for(tally.by_gpus) + FreeText(shape, tally),
                              group.least, tally.by_gpus);
       AddGpuHolders(tally, blocker);
     } else if (tally.by_cpus < group.least) {
       Blocker& blocker = Add(BlockerKind::kCpus,
                              "needs " + tasks + " of " + CpusText(shape.cpu_milli) +
-                                 (shape.gpus > 0 ? " beside " + GpusOf(shape) + OfModels(shape) : "") + " at once; " +
-                                 room_for(tally.by_cpus),
+                                 (shape.gpus > 0 ? " beside " + GpusOf(shape) : "") + OfModels(group, shape) +
+                                 " at once; " + room_for(tally.by_cpus),
                              group.least, tally.by_cpus);
       AddHostHolders(tally, blocker);
     } else {
       Blocker& blocker = Add(BlockerKind::kMemory,
                              "needs " + tasks + " of " + MibText(shape.memory_mib) + " of memory" +
-                                 (shape.gpus > 0 ? " beside " + GpusOf(shape) + OfModels(shape) : "") + " at once; " +
-                                 room_for(tally.room),
+                                 (shape.gpus > 0 ? " beside " + GpusOf(shape) : "") + OfModels(group, shape) +
+                                 " at once; " + room_for(tally.room),
                              group.least, tally.room);
       AddHostHolders(tally, blocker);
     }
   }
 
+  // Room for all its tasks, but no alternative has room for all of them.
+  bool FindAlike() {
+    if (!TakesOneAlternative(ask_)) return false;
+    const TaskGroup& first = ask_.groups.front();
+    std::optional<std::size_t> best;
+    std::int64_t most = 0;
+    for (std::size_t i = 0; i < first.alternatives.size(); ++i) {
+      const Ask narrow = Narrowed(ask_, i);
+      bool is_enough = true;
+      for (const TaskGroup& group : narrow.groups) {
+        std::int64_t room = 0;
+        for (const Node& node : state_.nodes) room += RoomOn(node.facts, node.state, group);
+        is_enough = is_enough && room >= group.least;
+        const bool is_first = &group == &narrow.groups.front();
+        if (!is_first || (best && room <= most)) continue;
+        best = i;
+        most = room;
+      }
+      if (is_enough) return false;
+    }
+    const std::string which = OfModels(Narrowed(ask_, *best).groups.front(), first.alternatives[*best]);
+    Add(BlockerKind::kTogether,
+        "its " + Plural(LeastTasks(ask_), "task") + " need nodes that are alike; there is room for at most " +
+            std::to_string(most) + which,
+        LeastTasks(ask_), most)
+        .rule = "all tasks of the job take the same of its alternatives";
+    return true;
+  }
+
   // Room for all its tasks, but spread over what they must share: the node, rack or block, and the model.
   bool FindTogether() {
     if (LeastTasks(ask_) == 1) return false;
+    if (FindAlike()) return true;
     const bool is_one_model = RunsOnOneModel(ask_);
     const Together level = WidestOf(ask_);
     if (!is_one_model && level == Together::kAnywhere) return false;
@@ -422,7 +449,8 @@ class Finder {
   // GPUs enough on one node, but no such set of them.
   bool FindTopology() {
     static const SizeDemand kUsual = UsualSizeDemand();
-    const Shape& shape = ask_.groups.front().alternatives.front();
+    const TaskGroup& group = ask_.groups.front();
+    const Shape& shape = group.alternatives.front();
     if (!NeedsTopology(ask_, shape)) return false;
     int most = 0;
     int free = 0;
@@ -446,7 +474,7 @@ class Finder {
     }
     if (most >= shape.gpus) return false;
     Blocker& blocker = Add(BlockerKind::kTopology,
-                           "needs " + GpusOf(shape) + OfModels(shape) + " " +
+                           "needs " + GpusOf(shape) + OfModels(group, shape) + " " +
                                std::string(TopologyPhrase(ask_.topology)) + "; " + std::to_string(free) +
                                " are free on one node, " + (most < 2 ? "no two" : "at most " + std::to_string(most)) +
                                " of them " + (ask_.topology == TopologyNeed::kNuma ? "on one" : "joined"),

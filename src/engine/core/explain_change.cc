@@ -216,7 +216,7 @@ class Search {
     placement::ModelSet asked = 0;
     for (const TaskGroup& one : seeker_.ask.groups) {
       for (const Shape& alternative : one.alternatives) {
-        if (alternative.gpus > 0) asked |= alternative.models;
+        if (alternative.gpus > 0 || alternative.models != placement::kAnyModel) asked |= alternative.models;
       }
     }
     if (asked == 0 || asked == placement::kAnyModel) return std::nullopt;
@@ -233,8 +233,13 @@ class Search {
       Change change = Same(ChangeKind::kModel);
       for (TaskGroup& one : change.ask.groups) {
         for (Shape& alternative : one.alternatives) alternative.models = placement::ModelSet{1} << kind;
+        one.filters.clear();
       }
-      const std::string name = names_.kind ? names_.kind(kind) : "another --gpu-type";
+      const std::vector<FilterIndex>& filters = seeker_.ask.groups.front().filters;
+      const std::string name = names_.instead && !filters.empty() ? names_.instead(filters.front(), kind)
+                               : names_.kind                      ? names_.kind(kind)
+                                                                  : "another --gpu-type";
+      if (name.empty()) continue;
       if (auto found = Try(std::move(change), name)) return found;
     }
     return std::nullopt;

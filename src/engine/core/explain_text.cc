@@ -84,4 +84,18 @@ std::vector<Shape> MergedAlternatives(const TaskGroup& group, bool has_mixed_nod
   return merged;
 }
 
+std::string WhichText(const Names& names, const TaskGroup& group, const Shape& shape) {
+  std::string text;
+  if (names.filters && group.filters.size() == group.alternatives.size() && !group.filters.empty()) {
+    std::vector<FilterIndex> filters;
+    for (std::size_t i = 0; i < group.filters.size(); ++i) {
+      if ((group.alternatives[i].models & ~shape.models) == 0) filters.push_back(group.filters[i]);
+    }
+    text = names.filters(filters);
+  } else if (shape.models != placement::kAnyModel && shape.gpus > 0) {
+    text = names.models ? names.models(shape.models) : "of its kind";
+  }
+  return text.empty() ? "" : " " + text;
+}
+
 }  // namespace divvy::core

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "engine/core/ask.h"
+#include "engine/core/explain.h"
 #include "engine/phrases.h"
 
 namespace divvy::core {
@@ -28,5 +29,8 @@ std::string_view TogetherName(Together level);
 std::string_view TopologyName(TopologyNeed need);
 /// Shapes that differ in their models alone are one with the models of all; the order stays.
 std::vector<Shape> MergedAlternatives(const TaskGroup& group, bool has_mixed_nodes);
+/// What nodes the alternatives in `shape`, one of the group's or a merged one, may take: " of type h100", " with
+/// feature ib"; "" for any.
+std::string WhichText(const Names& names, const TaskGroup& group, const Shape& shape);
 
 }  // namespace divvy::core

@@ -72,16 +72,28 @@ class Judge {
   std::string Asks(std::size_t group) const {
     return (ask_.groups.size() > 1 ? "task group " + std::to_string(group + 1) + " " : "") + "asks for ";
   }
-  std::string OfModels(const Shape& shape) const {
-    if (shape.models == placement::kAnyModel || shape.gpus == 0) return "";
-    const std::string text = names_.models ? names_.models(shape.models) : "of its kind";
-    return text.empty() ? "" : " " + text;
+  std::string OfModels(std::size_t group, const Shape& shape) const {
+    return WhichText(names_, ask_.groups[group], shape);
+  }
+  // Of the nodes that it may take none is there: what no node has, and what to leave out.
+  std::string Such(std::size_t group, const std::string& otherwise) const {
+    const std::vector<FilterIndex>& filters = ask_.groups[group].filters;
+    const std::string lacking =
+        scope_.is_all && names_.lacking && !filters.empty() ? names_.lacking(filters.front()) : "";
+    return ", but " + (lacking.empty() ? (scope_.is_all ? otherwise : "none of these can be used now") : lacking);
+  }
+  std::string Options(std::size_t group) const {
+    const std::vector<FilterIndex>& filters = ask_.groups[group].filters;
+    return names_.options && !filters.empty() ? names_.options(filters.front()) : "--gpu-type";
   }
   std::string OnOne() const { return kinds_.nodes > 1 ? " on one node" : ""; }
 
   Ask With(std::size_t group, const Shape& shape) const {
     Ask ask = ask_;
     ask.groups[group].alternatives = {shape};
+    ask.groups[group].speeds.clear();
+    ask.groups[group].filters.clear();
+    ask.alike = false;
     return ask;
   }
 
@@ -98,8 +110,25 @@ class Judge {
     const Shape& shape = shapes.front();
     if (shape.gpus > 0) {
       if (auto lack = OfGpus(group, shape)) return lack;
+    } else if (auto lack = OfNodes(group, shape)) {
+      return lack;
     }
     return OfHost(group, shape);
+  }
+
+  // Of a task without GPUs, which may not take just any node.
+  std::optional<Lack> OfNodes(std::size_t group, const Shape& shape) const {
+    const auto is_of_kind = [&](const Kind& kind) { return IsOfKind(kind.facts, shape); };
+    if (kinds_.kinds.empty() || std::any_of(kinds_.kinds.begin(), kinds_.kinds.end(), is_of_kind)) return std::nullopt;
+    Lack lack;
+    lack.part = LackingPart::kKind;
+    lack.needed = shape.cpu_milli;
+    lack.text = Asks(group) + CpusText(shape.cpu_milli) + OfModels(group, shape) + Such(group, "no node is such");
+    lack.nearest = "leave " + Options(group) + " out";
+    Shape any = shape;
+    any.models = placement::kAnyModel;
+    lack.ask = With(group, any);
+    return lack;
   }
 
   std::optional<Lack> OfGpus(std::size_t group, const Shape& shape) const {
@@ -116,7 +145,7 @@ class Judge {
     Lack lack;
     lack.needed = std::int64_t{shape.gpus} * placement::kGpuParts;
     lack.available = std::int64_t{most} * placement::kGpuParts;
-    const std::string asks = Asks(group) + GpusOf(shape) + OfModels(shape);
+    const std::string asks = Asks(group) + GpusOf(shape) + OfModels(group, shape);
     if (most_of_any == 0 && (shape.slice || shape.gpu_memory_mib > 0)) {
       if (auto found = OfParts(group, shape, asks)) return found;
     }
@@ -127,11 +156,12 @@ class Judge {
     }
     if (most == 0) {
       lack.part = LackingPart::kKind;
-      lack.text = asks + (scope_.is_all ? ", but no node has such" : ", but none of these can be used now");
+      lack.text = asks + Such(group, "no node has such");
       Shape any = shape;
       any.models = placement::kAnyModel;
       any.gpus = static_cast<std::int16_t>(std::min<int>(shape.gpus, most_of_any));
-      lack.nearest = "leave --gpu-type out" + KindsThatHold(any);
+      const std::string options = Options(group);
+      lack.nearest = "leave " + options + " out" + (options == "--gpu-type" ? KindsThatHold(any) : "");
       lack.ask = With(group, any);
       return lack;
     }
@@ -226,7 +256,7 @@ class Judge {
       memory = std::max(memory, kind.idle.memory_free);
       if (kind.idle.cpu_free >= shape.cpu_milli) memory_beside = std::max(memory_beside, kind.idle.memory_free);
     }
-    const std::string beside = shape.gpus > 0 ? " beside " + GpusOf(shape) + OfModels(shape) : "";
+    const std::string beside = (shape.gpus > 0 ? " beside " + GpusOf(shape) : "") + OfModels(group, shape);
     Lack lack;
     Shape less = shape;
     if (cpus < shape.cpu_milli) {
@@ -275,7 +305,7 @@ class Judge {
       });
     }
     const std::string asks = Asks(group) + Plural(tasks.least, "task") + " of " +
-                             (shape.gpus > 0 ? GpusOf(shape) + OfModels(shape) : CpusText(shape.cpu_milli));
+                             (shape.gpus > 0 ? GpusOf(shape) : CpusText(shape.cpu_milli)) + OfModels(group, shape);
     if (all < tasks.least) {
       return OfSum(group, LackingPart::kTasks, all,
                    asks + (scope_.is_all ? ", but the whole cluster" : ", but what can be used now") +
@@ -408,7 +438,15 @@ NodeKinds::NodeKinds(const Cluster::State& state, Of given) : which(given), node
 }
 
 std::optional<Lack> Impossible(const NodeKinds& kinds, const Ask& ask, const Names& names) {
-  return Judge(kinds, ask, names).Find();
+  std::optional<Lack> lack = Judge(kinds, ask, names).Find();
+  if (lack || !TakesOneAlternative(ask)) return lack;
+  // Each task has its nodes; whether all have the same. Of several lacks the one that is nearest to enough.
+  for (std::size_t i = 0; i < ask.groups.front().alternatives.size(); ++i) {
+    std::optional<Lack> of_one = Judge(kinds, Narrowed(ask, i), names).Find();
+    if (!of_one) return std::nullopt;
+    if (!lack || of_one->available > lack->available) lack = std::move(of_one);
+  }
+  return lack;
 }
 
 Status Feasible(const NodeKinds& kinds, const Ask& ask, const Names& names) {

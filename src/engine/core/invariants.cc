@@ -73,6 +73,10 @@ std::string Cluster::CheckInvariants() const {
         return "job " + ToString(id) + " runs with " + std::to_string(has) + " tasks of group " + std::to_string(group);
       }
     }
+    const auto differs = [&](const Piece& piece) { return piece.alternative != run.pieces.front().alternative; };
+    if (TakesOneAlternative(ask) && std::any_of(run.pieces.begin(), run.pieces.end(), differs)) {
+      return "job " + ToString(id) + " runs with tasks of several alternatives, which are to be alike";
+    }
     for (const CapIndex cap : s.classes[run.job_class].key.caps) {
       cap_uses[cap].jobs += 1;
       cap_uses[cap].parts += s.PartsOf(run);

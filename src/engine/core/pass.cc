@@ -16,6 +16,9 @@ namespace {
 /// With more nodes changed at once it is cheaper to ask the index for each class than to look at each node.
 constexpr std::size_t kManyGrown = 48;
 
+/// A job of which nobody knows how long it will run, among those that fill gaps.
+constexpr Duration kUnknownLength = std::chrono::hours(24);
+
 }  // namespace
 
 Barrier BarrierOf(const Cluster::State& state, ClassIndex index) {
@@ -106,6 +109,28 @@ Pass::Candidate Pass::Pop() {
   return candidate;
 }
 
+bool Pass::IsFiller(const Candidate& candidate) {
+  if (candidate.is_blocked || state_.rules.backfill != Backfill::kReserved) return false;
+  if (state_.RulesOf(candidate.job_class).order != Order::kFifo || !first_blocked(candidate.job_class).is_set())
+    return false;
+  return !state_.IsEscalatedAt(candidate.job_class, candidate.place.since, now_) && !IsPromised(candidate.place.id);
+}
+
+// Nobody of their pool and priority is left.
+bool Pass::AreFillersNext(const Candidate* next) const {
+  if (fillers_.empty()) return false;
+  const auto rank = Filler::RankOf(fillers_.begin()->candidate.key);
+  if (next != nullptr && !(rank < Filler::RankOf(next->key))) return false;
+  return settled_ == state_.promises.size() || rank < Filler::RankOf(state_.promises[settled_].key);
+}
+
+void Pass::PushFiller(Candidate candidate) {
+  const Duration known = LengthOf(state_.rules, state_.classes[candidate.job_class].key).likely;
+  const Duration likely = known > Duration(0) ? known : kUnknownLength;
+  const double wait = std::chrono::duration<double>(now_ - candidate.place.since).count();
+  fillers_.insert({std::move(candidate), wait / std::chrono::duration<double>(likely).count(), likely});
+}
+
 void Pass::Round() {
   settled_ = 0;  // First: who is looked at must not depend on what the last round settled.
   Collect();
@@ -114,15 +139,22 @@ void Pass::Round() {
   while (true) {
     const Candidate* next = Next();
     const bool has_promise = settled_ < state_.promises.size();
-    if (has_promise && (next == nullptr || !(next->key < state_.promises[settled_].key))) {
+    if (AreFillersNext(next)) {
+      Try(std::move(fillers_.extract(fillers_.begin()).value().candidate));
+    } else if (has_promise && (next == nullptr || !(next->key < state_.promises[settled_].key))) {
       reached_ = state_.promises[settled_].key;
       Settle();
-      continue;
+    } else if (next != nullptr) {
+      Candidate candidate = Pop();
+      if (IsFiller(candidate)) {
+        PushFiller(std::move(candidate));
+        continue;
+      }
+      reached_ = candidate.key;
+      Try(std::move(candidate));
+    } else {
+      break;
     }
-    if (next == nullptr) break;
-    Candidate candidate = Pop();
-    reached_ = candidate.key;
-    Try(std::move(candidate));
   }
   state_.heads = first_blocked_;
   idle_rounds_ = has_started_ ? 0 : idle_rounds_ + 1;
@@ -192,6 +224,7 @@ void Pass::Collect() {
   heap_.clear();
   pool_.clear();
   pool_front_.reset();
+  fillers_.clear();
   is_pool_checked_ = true;
   const auto add = [&](ClassIndex index) {
     JobClass& job_class = state_.classes[index];

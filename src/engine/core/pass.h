@@ -54,6 +54,22 @@ class Pass {
   static bool Later(const Candidate& a, const Candidate& b) {
     return b.key < a.key || (b.key == a.key && a.is_blocked && !b.is_blocked);
   }
+  /// Stands behind a blocked head in first come, first served: tried when all of its priority are settled, by how long
+  /// it waits beside how long it will run, whatever its place: the head has its promise, so nobody waits longer for the
+  /// order among those who fill gaps. Source: largest expansion factor first (LXF-backfill: Chiang, Arpaci-Dusseau,
+  /// Vernon, JSSPP 2002).
+  struct Filler {
+    /// Of those in one pool with the same priority, which a key of Order::kFifo begins with.
+    static std::pair<std::int64_t, std::int64_t> RankOf(const Key& key) { return {key.rank[0], key.rank[1]}; }
+    Candidate candidate;
+    double waits = 0;  // In lengths of its own.
+    Duration likely{0};
+    friend bool operator<(const Filler& a, const Filler& b) {
+      if (const auto order = RankOf(a.candidate.key) <=> RankOf(b.candidate.key); order != 0) return order < 0;
+      if (a.waits != b.waits) return a.waits > b.waits;
+      return a.likely != b.likely ? a.likely < b.likely : a.candidate.key < b.candidate.key;
+    }
+  };
 
   void TakeDue();
   void Round();
@@ -70,6 +86,9 @@ class Pass {
   bool FitsOnGrown(ClassIndex index) const;
   const Candidate* Next();
   Candidate Pop();
+  bool IsFiller(const Candidate& candidate);
+  bool AreFillersNext(const Candidate* next) const;
+  void PushFiller(Candidate candidate);
   bool Concerns(const PromiseSlot& slot) const;
   bool IsPromised(JobId entry) const;
   bool IsBarred(ClassIndex index);
@@ -126,6 +145,7 @@ class Pass {
   std::vector<ClassIndex> pool_;
   std::optional<Candidate> pool_front_;
   bool is_pool_checked_ = true;
+  std::set<Filler> fillers_;
   std::size_t settled_ = 0;           // promises[0..settled_) stand in this round.
   std::vector<JobId> first_blocked_;  // By State::HeadOf.
   std::set<JobId> blocked_;           // Pushed as such in this round.

@@ -307,6 +307,7 @@ void Placing::Offer(const Ask& ask, const Shape& shape, NodeIndex node, std::opt
 std::optional<Placing::Spot> Placing::Best(const Ask& ask, std::size_t group, const Domain& domain) {
   const std::vector<Shape>& alternatives = ask.groups[group].alternatives;
   for (std::size_t i = 0; i < alternatives.size(); ++i) {
+    if (!domain.Allows(i)) continue;
     Shape shape = alternatives[i];
     std::optional<Spot> best;
     const bool uses_fleet = domain.is_everywhere && at_ <= now_ && !domain.gpu_model &&
@@ -362,7 +363,9 @@ std::vector<Placing::Domain> Placing::DomainsOf(const Ask& ask, Together level, 
   const int tasks = LeastTasks(ask);
   const auto room_for = [&](NodeIndex index, const TaskGroup& group) {
     int most = 0;
-    for (const Shape& shape : group.alternatives) most = std::max(most, Room(index, shape, tasks, within.gpu_model));
+    for (std::size_t i = 0; i < group.alternatives.size(); ++i) {
+      if (within.Allows(i)) most = std::max(most, Room(index, group.alternatives[i], tasks, within.gpu_model));
+    }
     return most;
   };
   const auto look = [&](NodeIndex index) {
@@ -383,6 +386,7 @@ std::vector<Placing::Domain> Placing::DomainsOf(const Ask& ask, Together level, 
   for (auto& [name, entry] : found) {
     if (entry.first < ask.groups.front().least) continue;
     entry.second.gpu_model = within.gpu_model;
+    entry.second.alternative = within.alternative;
     fitting.push_back(std::move(entry));
   }
   std::stable_sort(fitting.begin(), fitting.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
@@ -414,6 +418,23 @@ bool Placing::Fill(const Ask& ask, const Domain& domain, std::vector<Piece>& pie
   return true;
 }
 
+// What all tasks have to have in common, wherever they lie: the alternative, and the model of their GPUs.
+std::vector<Placing::Domain> Placing::DomainsAlike(const Ask& ask, const Domain& within) const {
+  std::vector<int> models;
+  if (RunsOnOneModel(ask)) models = ModelsFor(state_, ask);
+  const std::size_t alternatives = TakesOneAlternative(ask) ? ask.groups.front().alternatives.size() : 1;
+  std::vector<Domain> domains;
+  for (std::size_t i = 0; i < alternatives; ++i) {
+    for (std::size_t k = 0; k < std::max<std::size_t>(models.size(), 1); ++k) {
+      if (models.empty() && RunsOnOneModel(ask)) continue;
+      domains.push_back(within);
+      if (alternatives > 1) domains.back().alternative = i;
+      if (models.size() > 1) domains.back().gpu_model = models[k];
+    }
+  }
+  return domains;
+}
+
 std::vector<Piece> Placing::Find(const Ask& ask, Length length, std::span<const NodeIndex> scope, bool is_everywhere,
                                  TeamIndex team, UserIndex user) {
   SetLength(length);
@@ -428,16 +449,7 @@ std::vector<Piece> Placing::Find(const Ask& ask, Length length, std::span<const 
     if (const auto spot = Best(ask, 0, all)) pieces.push_back(spot->piece);
     return pieces;
   }
-  std::vector<Domain> models;
-  if (RunsOnOneModel(ask)) {
-    const std::vector<int> list = ModelsFor(state_, ask);
-    for (const int model : list) {
-      models.push_back(all);
-      if (list.size() > 1) models.back().gpu_model = model;
-    }
-  } else {
-    models.push_back(all);
-  }
+  const std::vector<Domain> models = DomainsAlike(ask, all);
   for (int level = static_cast<int>(ClosestOf(ask)); level >= static_cast<int>(WidestOf(ask)); --level) {
     for (const Domain& domain : models) {
       if (level == static_cast<int>(Together::kAnywhere)) {
@@ -507,6 +519,7 @@ std::optional<Piece> Placing::FindOne(const Ask& ask, std::size_t group, const R
     if (models.size() > 1 && ask.groups[group].alternatives.front().gpus > 0) return std::nullopt;
     if (!models.empty()) domain.gpu_model = models.front();
   }
+  if (TakesOneAlternative(ask)) domain.alternative = run.pieces.front().alternative;
   const auto spot = Best(ask, group, domain);
   if (!spot) return std::nullopt;
   return spot->piece;

@@ -76,6 +76,9 @@ class Placing {
     std::vector<NodeIndex> nodes;
     bool is_everywhere = false;
     std::optional<int> gpu_model;
+    std::optional<std::size_t> alternative;  // That tasks have to agree on.
+
+    bool Allows(std::size_t i) const { return !alternative || *alternative == i; }
   };
 
   NodeState StateOf(NodeIndex node) const;
@@ -96,6 +99,7 @@ class Placing {
   void Put(const Ask& ask, const Piece& piece);
   void Undo();
   std::vector<Domain> DomainsOf(const Ask& ask, Together level, const Domain& within);
+  std::vector<Domain> DomainsAlike(const Ask& ask, const Domain& within) const;
 
   Cluster::State& state_;
   Time now_;

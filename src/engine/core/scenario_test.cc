@@ -4,9 +4,10 @@
 // what the engine says into the files; keep a rewrite only once its difference is understood.
 //
 //   node [count=4] [gpus=8] [model=h100] [pool=p] [mixed=2xh100+2xa100] [cpus=64] [memory=512G] [rack=0] [block=0]
-//        [gpu_memory=80G] [mig]
+//        [gpu_memory=80G] [mig] [features=a,b] [compute=9.0]
 //        [numa=4] [nvlink=2]       n0, n1, ... in order; numa=4: the first four on one NUMA node, the next on another;
 //                                  nvlink=2: joined two by two
+//   features n0 a,b                from now on the node has these
 //   demand 6x1:4 2x0.5             asked for lately, for placement: six times 1 GPU with 4 CPUs, twice half of a GPU
 //   rules [fifo|small-first|fair|shortest] [backfill=none] [escalate_after=1h] [reclaims] [preempts] [consolidates]
 //        [least_run=10m] [patience=1m] [grace=30s] ...: RuleTable; what is not named stays
@@ -17,6 +18,8 @@
 //        [and gpus=0 tasks=2 ...]                        another group of tasks, which starts with the first
 //        [together=rack:required] [widest=block] [mixes] [placement=pack|random=DRAW] [topology=nvlink:required]
 //        [slice=3g] [gpu_memory=20G] [line=NAME]
+//        [constraint='a&b|c'] [nodes=n[1-3]] [exclude=n2] [compute=8.0] [vram=40G]      of all its nodes; vram: the
+//                                  least memory of each GPU
 //        [limit=2h] [predicted=1h] [runs=90m] [priority=1] [team=t] [user=u] [cap=a,b] [preemptible=requeue]
 //        [begin=30m] [count=10] [held] [anyway]
 //        runs: how long it truly runs; type: the first is liked best, h100+a100 are liked alike, h100>a100*0.5 is half
@@ -53,7 +56,7 @@ class Scenario {
     std::istringstream lines(commands);
     for (std::string line; std::getline(lines, line);) {
       if (const std::size_t hash = line.find('#'); hash != std::string::npos) line.resize(hash);
-      for (std::string_view part : Split(line, '|')) {
+      for (const std::string& part : SplitCommands(line)) {
         if (!Trim(part).empty()) Command(Words(Trim(part)));
         if (::testing::Test::HasFailure()) return out_.str();
       }
@@ -65,14 +68,14 @@ class Scenario {
   using Action = void (Scenario::*)(const Words&);
   static const std::map<std::string, Action>& Commands() {
     static const std::map<std::string, Action> commands = {
-        {"node", &Scenario::Node},       {"demand", &Scenario::Demand}, {"rules", &Scenario::SetRules},
-        {"team", &Scenario::Team},       {"cap", &Scenario::Cap},       {"submit", &Scenario::Submit},
-        {"adopt", &Scenario::Adopt},     {"book", &Scenario::Book},     {"unbook", &Scenario::Unbook},
-        {"usable", &Scenario::Usable},   {"drain", &Scenario::Usable},  {"return", &Scenario::Usable},
-        {"release", &Scenario::Release}, {"cancel", &Scenario::Cancel}, {"decide", &Scenario::DecideAloud},
-        {"advance", &Scenario::Advance}, {"finish", &Scenario::Finish}, {"gone", &Scenario::Gone},
-        {"queue", &Scenario::Queue},     {"teams", &Scenario::Teams},   {"why", &Scenario::Why},
-        {"line", &Scenario::Line},
+        {"node", &Scenario::Node},       {"demand", &Scenario::Demand},     {"rules", &Scenario::SetRules},
+        {"team", &Scenario::Team},       {"cap", &Scenario::Cap},           {"submit", &Scenario::Submit},
+        {"adopt", &Scenario::Adopt},     {"book", &Scenario::Book},         {"unbook", &Scenario::Unbook},
+        {"usable", &Scenario::Usable},   {"drain", &Scenario::Usable},      {"return", &Scenario::Usable},
+        {"release", &Scenario::Release}, {"cancel", &Scenario::Cancel},     {"decide", &Scenario::DecideAloud},
+        {"advance", &Scenario::Advance}, {"finish", &Scenario::Finish},     {"gone", &Scenario::Gone},
+        {"queue", &Scenario::Queue},     {"teams", &Scenario::Teams},       {"why", &Scenario::Why},
+        {"line", &Scenario::Line},       {"features", &Scenario::Features},
     };
     return commands;
   }
@@ -88,6 +91,9 @@ class Scenario {
 
   void Node(const Words& words) { world_.AddNodes(words); }
   void Line(const Words& words) { world_.AddLine(words); }
+  void Features(const Words& words) {
+    world_.SetFeatures(world_.NodeOf(words.Plain(1)), ReadList(words.Plain(2), ','));
+  }
   void Demand(const Words& words) { world_.SetDemand(words); }
   void SetRules(const Words& words) { world_.SetRules(words); }
   void Team(const Words& words) { world_.AddTeam(words); }
@@ -96,6 +102,10 @@ class Scenario {
   void Submit(const Words& words) {
     const std::string name = words.Plain(1);
     const JobWords job = world_.ReadJob(words);
+    if (!job.refusal.empty()) {
+      out_ << name << " refused: " << job.refusal << "\n";
+      return;
+    }
     const Cluster& cluster = world_.cluster;
     Status status = Feasible(cluster, job.ask, world_.names());
     if (status) status = FeasibleForTeam(cluster, job.ask, job.job.team, job.job.preemptible);

@@ -13,6 +13,7 @@
 
 #include "base/index_ranges.h"
 #include "base/text.h"
+#include "engine/core/ask_for.h"
 #include "engine/core/cluster.h"
 #include "engine/scenario_test_files.h"
 
@@ -20,13 +21,25 @@ namespace divvy::core {
 
 inline int ReadInt(const std::string& text) { return std::atoi(text.c_str()); }
 
-/// One command: "submit a gpus=2 held" has the plain words submit, a and held.
+/// The commands of a line, which '|' separates outside of quotes.
+inline std::vector<std::string> SplitCommands(std::string_view line) {
+  std::vector<std::string> commands(1);
+  bool is_quoted = false;
+  for (const char c : line) {
+    is_quoted ^= c == '\'';
+    if (c == '|' && !is_quoted) commands.emplace_back();
+    else commands.back() += c;
+  }
+  return commands;
+}
+
+/// One command: "submit a gpus=2 held" has the plain words submit, a and held. A value may stand in quotes.
 struct Words {
   explicit Words(std::string_view line) : text(line) {
     for (std::string_view word : SplitWords(line)) {
       const std::size_t equals = word.find('=');
       if (equals == std::string_view::npos) all.emplace_back(word, "");
-      else all.emplace_back(word.substr(0, equals), word.substr(equals + 1));
+      else all.emplace_back(word.substr(0, equals), Unquoted(word.substr(equals + 1)));
     }
   }
   /// The n-th word, if it stands alone; else "".
@@ -41,6 +54,11 @@ struct Words {
     return std::any_of(all.begin(), all.end(), [&](const auto& word) { return word.first == name; });
   }
   int GetInt(std::string_view name, int otherwise) const { return Has(name) ? ReadInt(Get(name)) : otherwise; }
+
+  static std::string_view Unquoted(std::string_view value) {
+    const bool is_quoted = value.size() > 1 && value.front() == '\'' && value.back() == '\'';
+    return is_quoted ? value.substr(1, value.size() - 2) : value;
+  }
 
   std::string text;
   std::vector<std::pair<std::string, std::string>> all;
@@ -87,6 +105,18 @@ inline std::vector<std::string> ReadList(const std::string& text, char separator
   return list;
 }
 
+/// "n[1-3,5]", "n2".
+inline std::vector<std::string> ReadNodes(const std::string& text) {
+  const std::size_t open = text.find('[');
+  if (open == std::string::npos || !text.ends_with(']')) return ReadList(text, ',');
+  std::vector<std::string> names;
+  const Result<IndexRanges> ranges = IndexRanges::Parse(text.substr(open + 1, text.size() - open - 2), "nodes");
+  for (std::uint32_t i = 0; ranges && i < 1000; ++i) {
+    if (ranges->Contains(i)) names.push_back(text.substr(0, open) + std::to_string(i));
+  }
+  return names;
+}
+
 /// `text` among the names; fails the scenario where it is none of them.
 template <typename Value>
 Value ReadOneOf(const std::string& text, const std::map<std::string, Value>& names) {
@@ -112,6 +142,8 @@ struct NodeWords {
   int numa = 0;
   int nvlink = 0;
   std::int32_t gpu_memory_mib = 0;  // Of each GPU; 0: not counted.
+  std::vector<std::string> features;
+  int compute = 0;
   bool has_mig = false;
 };
 
@@ -129,6 +161,8 @@ inline const WordTable<NodeWords>& NodeTable() {
       {"numa", [](NodeWords& node, const std::string& text) { node.numa = ReadInt(text); }},
       {"nvlink", [](NodeWords& node, const std::string& text) { node.nvlink = ReadInt(text); }},
       {"gpu_memory", [](NodeWords& node, const std::string& text) { node.gpu_memory_mib = ReadMib(text); }},
+      {"features", [](NodeWords& node, const std::string& text) { node.features = ReadList(text, ','); }},
+      {"compute", [](NodeWords& node, const std::string& text) { node.compute = ReadDecimal(text, 10); }},
       {"mig", [](NodeWords& node, const std::string&) { node.has_mig = true; }},
       {"mixed",
        [](NodeWords& node, const std::string& text) {
@@ -160,52 +194,18 @@ inline std::shared_ptr<const GpuTopology> TopologyOf(int gpus, int numa, int nvl
   return std::make_shared<GpuTopology>(facts);
 }
 
-/// The kinds of nodes that there are, and what of them a request names.
-class Kinds {
- public:
-  struct Kind {
-    std::string model;
-    std::string pool;
-    std::vector<std::string> models;  // Of a node that mixes.
-  };
-
-  int Know(const std::string& model, const std::string& pool, const std::vector<std::string>& models = {}) {
-    for (std::size_t i = 0; i < kinds_.size(); ++i) {
-      if (kinds_[i].model == model && kinds_[i].pool == pool) return static_cast<int>(i);
-    }
-    kinds_.push_back({model, pool, models});
-    return static_cast<int>(kinds_.size()) - 1;
+/// What requests can name of such a node.
+inline NodeTraits TraitsOf(const NodeWords& words, std::string name) {
+  NodeTraits traits;
+  traits.name = std::move(name);
+  if (!words.pool.empty()) traits.pools.push_back(words.pool);
+  traits.features = words.features;
+  for (int gpu = 0; gpu < words.gpus; ++gpu) {
+    const std::string& model = words.models.empty() ? words.model : words.models[static_cast<std::size_t>(gpu)];
+    traits.gpus.push_back({model, words.gpu_memory_mib, words.compute});
   }
-  int ModelIndex(const std::string& model) {
-    const auto at = std::find(models_.begin(), models_.end(), model);
-    if (at != models_.end()) return static_cast<int>(at - models_.begin());
-    models_.push_back(model);
-    return static_cast<int>(models_.size()) - 1;
-  }
-  const Kind& kind(int index) const { return kinds_[static_cast<std::size_t>(index)]; }
-  std::size_t size() const { return kinds_.size(); }
-
-  /// Any of `models`, "h100+a100"; "": all. Likewise the pool. One that no node has is a kind without nodes.
-  placement::ModelSet SetOf(const std::string& models, const std::string& pool) {
-    if (models.empty() && pool.empty()) return placement::kAnyModel;
-    const std::vector<std::string> wanted = ReadList(models, '+');
-    for (const std::string& model : wanted) Know(model, pool);
-    placement::ModelSet set = 0;
-    for (std::size_t i = 0; i < kinds_.size(); ++i) {
-      const auto is_it = [&](const std::string& model) {
-        const auto& has = kinds_[i].models;
-        return model == kinds_[i].model || std::find(has.begin(), has.end(), model) != has.end();
-      };
-      const bool is_model = models.empty() || std::any_of(wanted.begin(), wanted.end(), is_it);
-      if (is_model && (pool.empty() || pool == kinds_[i].pool)) set |= placement::ModelSet{1} << i;
-    }
-    return set;
-  }
-
- private:
-  std::vector<Kind> kinds_;
-  std::vector<std::string> models_;
-};
+  return traits;
+}
 
 // --- Jobs -----------------------------------------------------------------------------------------------------------
 
@@ -266,6 +266,10 @@ struct JobWords {
   Duration since{0};  // Of a job that runs already: for so long.
   std::vector<std::string> on;
   bool is_anyway = false;  // Also if it can never run.
+  std::vector<TaskWords> groups = std::vector<TaskWords>(1);
+  std::string constraint;
+  NodeWishes wishes;    // Of all tasks.
+  std::string refusal;  // Of the words themselves.
 };
 
 inline Together ReadTogether(const std::string& text) {
@@ -322,13 +326,19 @@ inline const WordTable<JobWords>& JobTable() {
       {"user", [](JobWords& job, const std::string& text) { job.user = text; }},
       {"line", [](JobWords& job, const std::string& text) { job.line = text; }},
       {"cap", [](JobWords& job, const std::string& text) { job.caps = ReadList(text, ','); }},
+      {"constraint", [](JobWords& job, const std::string& text) { job.constraint = text; }},
+      {"nodes", [](JobWords& job, const std::string& text) { job.wishes.nodes = ReadNodes(text); }},
+      {"exclude", [](JobWords& job, const std::string& text) { job.wishes.excluded = ReadNodes(text); }},
+      {"compute",
+       [](JobWords& job, const std::string& text) { job.wishes.least_compute_capability = ReadDecimal(text, 10); }},
+      {"vram", [](JobWords& job, const std::string& text) { job.wishes.least_gpu_memory_mib = ReadMib(text); }},
       {"on", [](JobWords& job, const std::string& text) { job.on = ReadList(text, '+'); }},
   };
   return table;
 }
 
-/// A group's words made into what the engine reads.
-inline TaskGroup GroupOf(const TaskWords& words, Kinds& kinds) {
+/// One task of a group, wherever it runs.
+inline TaskGroup GroupOf(const TaskWords& words) {
   TaskGroup group;
   group.least = words.tasks;
   group.most = std::max(words.most, words.tasks);
@@ -338,36 +348,87 @@ inline TaskGroup GroupOf(const TaskWords& words, Kinds& kinds) {
     shape.parts = placement::kGpuParts;
   }
   if (shape.gpus == 0 && shape.cpu_milli == 0) shape.cpu_milli = 1000;
-  const std::vector<std::string> any(1);
-  for (const std::string& type : words.types.empty() ? any : words.types) {
-    const std::size_t star = std::min(type.find('*'), type.size());
-    shape.models = shape.gpus == 0 ? placement::kAnyModel : kinds.SetOf(type.substr(0, star), words.pool);
-    group.alternatives.push_back(shape);
-    const bool has_speed = star < type.size();
-    group.speeds.push_back(static_cast<std::int16_t>(has_speed ? ReadDecimal(type.substr(star + 1), 1000) : 1000));
-  }
-  if (group.alternatives.size() < 2) group.speeds.clear();
+  group.alternatives.push_back(shape);
   return group;
 }
 
+/// These groups on what `words` say of types and pool, and `wishes` besides. The types are alternatives, the first
+/// liked best.
+inline Result<std::vector<TaskGroup>> PutOn(KindBook& book, const std::vector<TaskGroup>& groups,
+                                            const TaskWords& words, NodeWishes wishes, bool* alike) {
+  Ask bare;
+  bare.groups = groups;
+  wishes.pool = words.pool;
+  std::vector<TaskGroup> made;
+  const std::vector<std::string> any(1);
+  for (const std::string& type : words.types.empty() ? any : words.types) {
+    const std::size_t star = std::min(type.find('*'), type.size());
+    wishes.gpu_type = Join(ReadList(type.substr(0, star), '+'), "|");
+    DIVVY_TRY(Ask ask, AskFor(book, bare, wishes));
+    *alike = *alike || ask.alike;
+    if (made.empty()) made.resize(ask.groups.size());
+    for (std::size_t i = 0; i < made.size(); ++i) {
+      TaskGroup& group = ask.groups[i];
+      const bool has_speed = star < type.size();
+      const int speed = has_speed ? ReadDecimal(type.substr(star + 1), 1000) : 1000;
+      group.speeds.assign(group.alternatives.size(), static_cast<std::int16_t>(speed));
+      group.alternatives.insert(group.alternatives.begin(), made[i].alternatives.begin(), made[i].alternatives.end());
+      group.filters.insert(group.filters.begin(), made[i].filters.begin(), made[i].filters.end());
+      group.speeds.insert(group.speeds.begin(), made[i].speeds.begin(), made[i].speeds.end());
+      made[i] = std::move(group);
+    }
+  }
+  for (TaskGroup& group : made) {
+    if (words.types.size() < 2) group.speeds.clear();
+    // A later one may have told apart what an earlier one accepts.
+    for (std::size_t i = 0; i < group.filters.size(); ++i) {
+      group.alternatives[i].models = book.Accepted(group.filters[i]);
+    }
+  }
+  return made;
+}
+
 /// "gpus=2 tasks=4 together=rack and gpus=0 cpus=8": words from the `first` on, groups of tasks apart.
-inline JobWords ReadJob(const Words& words, std::size_t first, Kinds& kinds) {
+inline JobWords ReadJob(const Words& words, std::size_t first) {
   JobWords job;
-  std::vector<TaskWords> groups(1);
   for (std::size_t i = first; i < words.all.size(); ++i) {
     const auto& [word, value] = words.all[i];
     if (word == "and") {
-      groups.emplace_back();
+      job.groups.emplace_back();
     } else if (const auto task = TaskTable().find(word); task != TaskTable().end()) {
-      task->second(groups.back(), value);
+      task->second(job.groups.back(), value);
     } else if (const auto other = JobTable().find(word); other != JobTable().end()) {
       other->second(job, value);
     } else {
       ADD_FAILURE() << "no such word: " << word << ", in: " << words.text;
     }
   }
-  for (const TaskWords& group : groups) job.ask.groups.push_back(GroupOf(group, kinds));
   return job;
+}
+
+/// Makes `job.ask`; the filters are in use from then on.
+inline Status MakeAsk(KindBook& book, JobWords& job) {
+  DIVVY_TRY(job.wishes.features, ParseFeatureWish(job.constraint));
+  std::vector<TaskGroup> groups;
+  bool is_same = true;  // Groups that want the same of their nodes are one job to a constraint.
+  for (const TaskWords& words : job.groups) {
+    groups.push_back(GroupOf(words));
+    is_same = is_same && words.types == job.groups.front().types && words.pool == job.groups.front().pool;
+  }
+  if (is_same) {
+    DIVVY_TRY(job.ask.groups, PutOn(book, groups, job.groups.front(), job.wishes, &job.ask.alike));
+    return {};
+  }
+  for (std::size_t i = 0; i < groups.size(); ++i) {
+    DIVVY_TRY(std::vector<TaskGroup> made, PutOn(book, {groups[i]}, job.groups[i], job.wishes, &job.ask.alike));
+    job.ask.groups.insert(job.ask.groups.end(), made.begin(), made.end());
+  }
+  for (TaskGroup& group : job.ask.groups) {
+    for (std::size_t i = 0; i < group.filters.size(); ++i) {
+      group.alternatives[i].models = book.Accepted(group.filters[i]);
+    }
+  }
+  return {};
 }
 
 }  // namespace divvy::core

@@ -6,6 +6,7 @@
 #include <set>
 
 #include "engine/core/explain.h"
+#include "engine/core/kind_words.h"
 #include "engine/core/scenario_test_words.h"
 #include "engine/core/test_world.h"
 
@@ -89,12 +90,6 @@ class ScenarioWorld {
     facts.cpu_milli = node.cpu_milli;
     facts.memory_mib = node.memory_mib;
     facts.gpus = node.gpus;
-    facts.gpu_model = kinds_.ModelIndex(node.model);
-    for (const std::string& model : node.models) {
-      facts.gpu_models.push_back(kinds_.ModelIndex(model));
-      facts.gpu_kinds.push_back(static_cast<std::uint8_t>(kinds_.Know(model, node.pool)));
-    }
-    facts.kind = kinds_.Know(node.model, node.pool, node.models);
     facts.rack = node.rack;
     facts.block = node.block;
     facts.topology = TopologyOf(node.gpus, node.numa, node.nvlink);
@@ -102,9 +97,22 @@ class ScenarioWorld {
     if (node.has_mig) facts.sliceable = (GpuMask{1} << node.gpus) - 1;
     for (int i = 0; i < node.count; ++i) {
       facts.name = "n" + std::to_string(cluster.node_count());
+      traits_.push_back(TraitsOf(node, facts.name));
+      const Status added = book_.AddNode(traits_.back());
+      ASSERT_TRUE(added) << added.error().message;
+      book_.Fill(static_cast<NodeIndex>(cluster.node_count()), facts);
       cluster.AddNode(facts);
+      FollowKinds();
     }
     UseDemand();
+  }
+
+  /// From now on the node has these.
+  void SetFeatures(NodeIndex node, std::vector<std::string> features) {
+    traits_[node].features = std::move(features);
+    const Status set = book_.SetTraits(node, traits_[node]);
+    ASSERT_TRUE(set) << set.error().message;
+    FollowKinds();
   }
 
   /// "6x1:4 2x0.5": six requests for a GPU and four CPUs were seen lately, and two for half of a GPU.
@@ -157,9 +165,13 @@ class ScenarioWorld {
 
   /// What "submit" and "adopt" say, as the engine takes it.
   JobWords ReadJob(const Words& words) {
-    JobWords job = core::ReadJob(words, 2, kinds_);
-    TaskGroup& first = job.ask.groups.front();
-    if (!job.on.empty() && !words.Has("tasks")) first.least = first.most = static_cast<std::int32_t>(job.on.size());
+    JobWords job = core::ReadJob(words, 2);
+    if (!job.on.empty() && !words.Has("tasks")) job.groups.front().tasks = static_cast<int>(job.on.size());
+    if (const Status made = MakeAsk(book_, job); !made) {
+      job.refusal = made.error().message;
+      return job;
+    }
+    FollowKinds();
     job.job.id = JobId(next_id_);
     if (!job.line.empty()) {
       EXPECT_TRUE(lines_.contains(job.line)) << "no such line: " << job.line;
@@ -201,7 +213,7 @@ class ScenarioWorld {
     TaskTable().at("gpus")(task, book.gpus);
     TaskTable().at("tasks")(task, book.tasks);
     Ask ask;
-    ask.groups.push_back(GroupOf(task, kinds_));
+    ask.groups.push_back(GroupOf(task));
     Booking booking;
     booking.id = ++bookings_;
     booking.ask = cluster.Know(ask);
@@ -291,21 +303,7 @@ class ScenarioWorld {
     ADD_FAILURE() << "no such team: " << name;
     return kRootTeam;
   }
-  Names names() const {
-    Names names;
-    names.models = [this](placement::ModelSet set) {
-      std::set<std::string> models;
-      for (std::size_t i = 0; i < kinds_.size(); ++i) {
-        if (((set >> i) & 1) != 0 && kinds_.kind(static_cast<int>(i)).models.empty()) {
-          models.insert(kinds_.kind(static_cast<int>(i)).model);
-        }
-      }
-      const std::vector<std::string> list(models.begin(), models.end());
-      return "of type " + Join(list, " or ");
-    };
-    names.kind = [this](int kind) { return "--gpu-type " + kinds_.kind(kind).model; };
-    return names;
-  }
+  Names names() const { return NamesOf(book_); }
 
   Cluster cluster{Rules{}};
   Time now = At(0);
@@ -340,14 +338,18 @@ class ScenarioWorld {
     return due;
   }
 
-  void UseDemand() {
-    std::vector<std::int64_t> capacity(kinds_.size());
-    for (NodeIndex node = 0; node < cluster.node_count(); ++node) {
-      capacity[static_cast<std::size_t>(cluster.node(node).kind)] +=
-          std::int64_t{cluster.node(node).gpus} * placement::kGpuParts;
-    }
-    cluster.SetScorer(placement::MakeScorer("default", placement::CountShapes(demand_),
-                                            static_cast<double>(demand_.size()), capacity));
+  void UseDemand() { cluster.SetScorer(ScorerOfDemand()); }
+
+  std::shared_ptr<const placement::Scorer> ScorerOfDemand() const {
+    return placement::MakeScorer("default", placement::CountShapes(demand_), static_cast<double>(demand_.size()),
+                                 book_.CapacityParts(), book_.Alike());
+  }
+
+  // Kinds of nodes become others while jobs run and wait; that alone must change nothing for them.
+  void FollowKinds() {
+    const KindChange change = book_.TakeChange();
+    if (!change.empty()) cluster.SetKinds(book_, change, ScorerOfDemand());
+    ASSERT_EQ(book_.CheckInvariants(), "");
   }
 
   static std::string PictureOf(const Cluster& cluster) {
@@ -384,7 +386,8 @@ class ScenarioWorld {
     }
   }
 
-  Kinds kinds_;
+  KindBook book_;
+  std::vector<NodeTraits> traits_;
   std::map<std::string, PoolIndex> lines_;
   std::vector<Shape> demand_;
   std::vector<TeamSpec> specs_;

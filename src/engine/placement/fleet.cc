@@ -31,7 +31,11 @@ bool IsFull(const NodeState& node) { return node.most_free == 0 && node.sliceabl
 }  // namespace
 
 Fleet::Fleet(std::vector<NodeState> nodes, std::shared_ptr<const Scorer> scorer)
-    : nodes_(std::move(nodes)), worth_(nodes_.size()), alike_(nodes_.size()), last_change_(nodes_.size(), 0) {
+    : nodes_(std::move(nodes)),
+      worth_(nodes_.size()),
+      rooms_(nodes_.size()),
+      alike_(nodes_.size()),
+      last_change_(nodes_.size(), 0) {
   std::array<std::pair<const NodeState*, std::uint64_t>, kMaxModels> last{};
   for (std::size_t node = 0; node < nodes_.size(); ++node) {
     auto& [state, number] = last[nodes_[node].model];
@@ -45,7 +49,10 @@ Fleet::Fleet(std::vector<NodeState> nodes, std::shared_ptr<const Scorer> scorer)
 void Fleet::SetScorer(std::shared_ptr<const Scorer> scorer) {
   scorer_ = std::move(scorer);
   for (std::size_t node = 0; node < nodes_.size(); ++node) worth_[node] = scorer_->Worth(nodes_[node]);
-  for (Known& known : shapes_) known.scores.reset();
+  for (Known& known : shapes_) {
+    known.scores.reset();
+    known.caught_up = 0;
+  }
 }
 
 ShapeIndex Fleet::Know(const Shape& shape) {
@@ -59,66 +66,72 @@ ShapeIndex Fleet::Know(const Shape& shape) {
   return index;
 }
 
-void Fleet::Rate(Known& known, std::size_t node) {
-  known.scores->Set(node, RateNode(*scorer_, nodes_[node], worth_[node], known.shape));
-}
-
 // On a cluster that is empty most nodes rate alike, and on a full one most have no room: neither kind is looked at.
-std::vector<Score> Fleet::RateAll(const Shape& shape) const {
-  std::vector<Score> scores(nodes_.size());
+std::optional<ScoreIndex> Fleet::RateAll(const Shape& shape) {
+  std::optional<std::vector<Score>> scores;
   constexpr std::size_t kMostKnown = 64;
   std::array<std::pair<std::uint64_t, Score>, kMostKnown> rated{};
-  for (std::size_t node = 0; node < nodes_.size(); ++node) {
-    if (alike_[node] == 0 && shape.gpus > 0) {
-      scores[node] = kNoRoom;
-      continue;
+  for (std::size_t block = 0; block < rooms_.blocks(); ++block) {
+    if (!rooms_.MayFit(block, nodes_, shape)) continue;
+    if (!scores) scores.emplace(ScoreIndex::RoomFor(nodes_.size()), kNoRoom);
+    const std::size_t end = std::min((block + 1) * Rooms::kBlock, nodes_.size());
+    for (std::size_t node = block * Rooms::kBlock; node < end; ++node) {
+      if (alike_[node] == 0 && shape.gpus > 0) continue;
+      auto& [alike, score] = rated[alike_[node] % kMostKnown];
+      if (alike != alike_[node] || alike == 0) {
+        score = Fits(nodes_[node], shape) ? RateNow(shape, node) : kNoRoom;
+        alike = alike_[node];
+      }
+      (*scores)[node] = score;
     }
-    auto& [alike, score] = rated[alike_[node] % kMostKnown];
-    if (alike != alike_[node] || alike == 0) {
-      score = RateNode(*scorer_, nodes_[node], worth_[node], shape);
-      alike = alike_[node];
-    }
-    scores[node] = score;
   }
-  return scores;
+  if (!scores) return std::nullopt;
+  return ScoreIndex(*std::move(scores));
 }
 
-ScoreIndex& Fleet::CatchUp(Known& known) {
+template <typename Visit>
+void Fleet::ForChanged(const Known& known, Visit visit) const {
   const std::uint64_t now = log_from_ + log_.size();
+  for (std::uint64_t change = known.caught_up; change < now; ++change) {
+    const NodeIndex node = log_[change - log_from_];
+    if (last_change_[node] == change) visit(node);
+  }
+}
+
+const ScoreIndex* Fleet::CatchUp(Known& known) {
   if (!known.scores) {
-    known.scores.emplace(RateAll(known.shape));
-  } else if (known.caught_up < log_from_) {
-    for (std::size_t node = 0; node < nodes_.size(); ++node) {
-      if (last_change_[node] >= known.caught_up) Rate(known, node);
-    }
+    bool may_fit = !HasLogOf(known);
+    if (!may_fit) ForChanged(known, [&](NodeIndex node) { may_fit = may_fit || Fits(nodes_[node], known.shape); });
+    if (may_fit) known.scores = RateAll(known.shape);
+  } else if (HasLogOf(known)) {
+    ForChanged(known, [&](NodeIndex node) { known.scores->Set(node, RateNow(known.shape, node)); });
   } else {
-    for (std::uint64_t change = known.caught_up; change < now; ++change) {
-      const NodeIndex node = log_[change - log_from_];
-      if (last_change_[node] == change) Rate(known, node);
+    for (std::size_t node = 0; node < nodes_.size(); ++node) {
+      if (last_change_[node] >= known.caught_up) known.scores->Set(node, RateNow(known.shape, node));
     }
   }
-  known.caught_up = now;
-  return *known.scores;
+  known.caught_up = log_from_ + log_.size();
+  return known.scores && known.scores->best() != kNoRoom ? &*known.scores : nullptr;
 }
 
 std::optional<Spot> Fleet::Find(ShapeIndex shape) {
   Known& known = shapes_[shape];
-  const ScoreIndex& scores = CatchUp(known);
-  if (scores.best() == kNoRoom) return std::nullopt;
-  const std::size_t node = scores.First();
+  const ScoreIndex* scores = CatchUp(known);
+  if (scores == nullptr) return std::nullopt;
+  const std::size_t node = scores->First();
   return Spot{static_cast<NodeIndex>(node),
               known.shape.gpus == 0 ? GpuMask{0} : ChooseOn(*scorer_, nodes_[node], worth_[node], known.shape)};
 }
 
 std::optional<Spot> Fleet::FindAnywhere(ShapeIndex shape, std::uint64_t node_draw, std::uint64_t gpu_draw) {
   Known& known = shapes_[shape];
-  const ScoreIndex& scores = CatchUp(known);
+  const ScoreIndex* scores = CatchUp(known);
+  if (scores == nullptr) return std::nullopt;
   std::uint64_t fitting = 0;
-  for (std::size_t node = 0; node < nodes_.size(); ++node) fitting += scores.At(node) != kNoRoom;
-  if (fitting == 0) return std::nullopt;
+  for (std::size_t node = 0; node < nodes_.size(); ++node) fitting += scores->At(node) != kNoRoom;
   std::uint64_t skip = node_draw % fitting;
   std::size_t chosen = 0;
-  while (scores.At(chosen) == kNoRoom || skip-- > 0) ++chosen;
+  while (scores->At(chosen) == kNoRoom || skip-- > 0) ++chosen;
 
   const NodeState& node = nodes_[chosen];
   if (known.shape.slice) return Spot{static_cast<NodeIndex>(chosen), ChooseSlice(node, *known.shape.slice)};
@@ -154,6 +167,7 @@ void Fleet::Set(NodeIndex node, const NodeState& state) {
 
 void Fleet::Note(NodeIndex node) {
   worth_[node] = scorer_->Worth(nodes_[node]);
+  rooms_.Changed(node);
   alike_[node] = IsFull(nodes_[node]) ? 0 : ++next_alike_;
   if (log_.size() >= std::max(nodes_.size(), kShortestLog)) {
     log_from_ += log_.size();

@@ -4,7 +4,8 @@
 //
 // How: each shape keeps the scores of all nodes in a tree of maxima. A change of a node is noted in one log; a shape
 // catches up with the log when it is asked for, and looks at a node once however often it changed meanwhile. So a
-// decision costs (changed nodes) ratings, not (nodes); and shapes that nobody asks for cost nothing.
+// decision costs (changed nodes) ratings, not (nodes); and shapes that nobody asks for, or that have found room nowhere
+// so far, cost nothing.
 #pragma once
 
 #include <cstdint>
@@ -13,6 +14,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "engine/placement/rooms.h"
 #include "engine/placement/scorer.h"
 
 namespace divvy::placement {
@@ -56,17 +58,26 @@ class Fleet {
   struct Known {
     Shape shape;
     std::uint64_t caught_up = 0;  // Changes up to here are in `scores`.
+    // None: as of `caught_up` it fitted nowhere, or nobody has looked (0).
     std::optional<ScoreIndex> scores;
   };
 
-  ScoreIndex& CatchUp(Known& known);
-  void Rate(Known& known, std::size_t node);
+  /// Null: it fits nowhere.
+  const ScoreIndex* CatchUp(Known& known);
+  /// Nodes that changed since `known` caught up, each once. Requires: HasLogOf(known).
+  template <typename Visit>
+  void ForChanged(const Known& known, Visit visit) const;
+  bool HasLogOf(const Known& known) const { return known.caught_up >= log_from_; }
+  Score RateNow(const Shape& shape, std::size_t node) const {
+    return RateNode(*scorer_, nodes_[node], worth_[node], shape);
+  }
   void Note(NodeIndex node);
-  std::vector<Score> RateAll(const Shape& shape) const;
+  std::optional<ScoreIndex> RateAll(const Shape& shape);
 
   std::vector<NodeState> nodes_;
   std::shared_ptr<const Scorer> scorer_;
   std::vector<std::int64_t> worth_;  // Of each node, as the scorer has it.
+  Rooms rooms_;
   // Nodes with the same number are in the same state: those that were so from the start and have not changed. 0: they
   // have no room on any GPU, and may differ in all else.
   std::vector<std::uint64_t> alike_;

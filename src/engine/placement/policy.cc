@@ -20,13 +20,14 @@ constexpr std::int64_t kCoresPerMille = 250;
 }  // namespace
 
 std::unique_ptr<const Scorer> MakeScorer(std::string_view name, const Demand& demand, double requests,
-                                         const std::vector<std::int64_t>& capacity_parts) {
+                                         const std::vector<std::int64_t>& capacity_parts,
+                                         const std::vector<int>& alike) {
   if (name == "random") return std::make_unique<AnyRoom>();
   if (name != "default" && name != "fgd") return MakeSimpleScorer(name);
   Prices prices;
   if (name == "default") {
     prices.waste_parts = kWasteParts;
-    for (const double contest : ScarcityByModel(demand, capacity_parts, requests))
+    for (const double contest : ScarcityByModel(demand, capacity_parts, requests, alike))
       prices.model_per_mille.push_back(std::llround(kScarcity * contest));
     prices.cores_per_mille = kCoresPerMille;
     prices.cpu_milli_per_gpu = CpuMilliPerGpu(demand);

@@ -14,8 +14,10 @@ namespace divvy::placement {
 /// The policies that placement knows: "default", "fgd", "random" and those of MakeSimpleScorer.
 ///
 /// `demand`: what is usually asked for; may be empty at first, then the first node with room is taken.
-/// `requests`: from how many it was counted. `capacity_parts[m]`: all GPUs of model m. Null for an unknown name.
+/// `requests`: from how many it was counted. `capacity_parts[m]`: all GPUs of model m. `alike`: as in ScarcityByModel.
+/// Null for an unknown name.
 std::unique_ptr<const Scorer> MakeScorer(std::string_view name, const Demand& demand, double requests,
-                                         const std::vector<std::int64_t>& capacity_parts);
+                                         const std::vector<std::int64_t>& capacity_parts,
+                                         const std::vector<int>& alike = {});
 
 }  // namespace divvy::placement

@@ -15,8 +15,11 @@ namespace divvy::placement {
 ///
 /// A model that few requests could have named yet is taken to be as contested as models are on average: one large
 /// request for a rare model changes everything, and free requests must not fill that model before it comes.
+///
+/// `alike`: models with the same number there that no request tells apart count as one, so that a price does not depend
+/// on how finely a fleet is divided. Empty: each counts for itself.
 std::vector<double> ScarcityByModel(const Demand& demand, const std::vector<std::int64_t>& capacity_parts,
-                                    double requests);
+                                    double requests, const std::vector<int>& alike = {});
 
 /// Thousandths of a core that requests bring per GPU, over all that ask for GPUs; 0 when none does.
 std::int64_t CpuMilliPerGpu(const Demand& demand);

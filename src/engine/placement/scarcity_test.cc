@@ -48,6 +48,16 @@ TEST(Scarcity, AModelThatNobodyCouldHaveNamedYetCountsAsTheAverage) {
   EXPECT_NEAR(late[0], 0.2, 0.01);
 }
 
+TEST(Scarcity, APriceDoesNotDependOnHowFinelyAModelIsDivided) {
+  // Model 1 in one piece, and in two that no request tells apart; then one of the two is asked for.
+  const auto whole = ScarcityByModel({Whole(0b10, 1), Whole(kAnyModel, 4)}, {6 * kGpuParts, 4 * kGpuParts}, 10);
+  const std::vector<std::int64_t> divided = {6 * kGpuParts, 3 * kGpuParts, kGpuParts};
+  const auto pieces = ScarcityByModel({Whole(0b110, 1), Whole(kAnyModel, 4)}, divided, 10, {0, 1, 1});
+  EXPECT_EQ(pieces, (std::vector<double>{whole[0], whole[1], whole[1]}));
+  const auto apart = ScarcityByModel({Whole(0b100, 1), Whole(kAnyModel, 4)}, divided, 10, {0, 1, 1});
+  EXPECT_GT(apart[2], apart[1]);
+}
+
 TEST(CpuPerGpu, IsTheMeanOverGpusAndLeavesCpuOnlyRequestsOut) {
   Shape cpu;
   cpu.cpu_milli = 99'000;

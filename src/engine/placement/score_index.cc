@@ -4,14 +4,21 @@
 
 namespace divvy::placement {
 
+// Half of the block against the other half: a few vector instructions.
+Score ScoreIndex::MostOf(const Score* block) {
+  std::array<Score, kBlock / 2> most;
+  for (std::size_t i = 0; i < kBlock / 2; ++i) most[i] = std::max(block[i], block[i + kBlock / 2]);
+  for (std::size_t i = 0; i < kBlock / 4; ++i) most[i] = std::max(most[i], most[i + kBlock / 4]);
+  return *std::max_element(most.begin(), most.begin() + kBlock / 4);
+}
+
 ScoreIndex::ScoreIndex(std::vector<Score> scores) {
   while (true) {
-    const std::size_t blocks = std::max<std::size_t>((scores.size() + kBlock - 1) / kBlock, 1);
-    scores.resize(blocks * kBlock, kNoRoom);
+    scores.resize(RoomFor(scores.size()), kNoRoom);
+    const std::size_t blocks = scores.size() / kBlock;
     std::vector<Score> maxima(blocks);
     for (std::size_t i = 0; i < blocks; ++i) {
-      const auto block = scores.begin() + static_cast<std::ptrdiff_t>(i * kBlock);
-      maxima[i] = *std::max_element(block, block + kBlock);
+      maxima[i] = MostOf(&scores[i * kBlock]);
     }
     levels_.push_back(std::move(scores));
     if (blocks == 1) {

@@ -3,6 +3,7 @@
 // is found by looking at one block per level.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -17,6 +18,10 @@ inline constexpr Score kNoRoom = -1;
 class ScoreIndex {
  public:
   explicit ScoreIndex(std::vector<Score> scores);
+  /// How long a vector of the scores of `nodes` is best made: padded with kNoRoom it need not be copied.
+  static constexpr std::size_t RoomFor(std::size_t nodes) {
+    return std::max<std::size_t>((nodes + kBlock - 1) / kBlock, 1) * kBlock;
+  }
 
   void Set(std::size_t node, Score score);
   Score At(std::size_t node) const { return levels_.front()[node]; }
@@ -27,6 +32,7 @@ class ScoreIndex {
 
  private:
   static constexpr std::size_t kBlock = 32;
+  static Score MostOf(const Score* block);
 
   std::vector<std::vector<Score>> levels_;  // [0]: the nodes', padded to whole blocks; each further one: block maxima.
   Score best_ = kNoRoom;

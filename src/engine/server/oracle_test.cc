@@ -190,6 +190,19 @@ struct Oracle {
     return anew;
   }
 
+  // Those that fill gaps behind a blocked head of first come, first served.
+  std::vector<const OracleJob*> Fillers() const {
+    std::vector<const OracleJob*> order = Order();
+    const auto length = [](const OracleJob& job) { return job.limit > Duration(0) ? job.limit : 24 * kHour; };
+    std::stable_sort(order.begin(), order.end(), [&](const OracleJob* a, const OracleJob* b) {
+      if (a->priority != b->priority) return a->priority > b->priority;
+      const double waits_a = ToSeconds(a->age) / ToSeconds(length(*a));
+      const double waits_b = ToSeconds(b->age) / ToSeconds(length(*b));
+      return waits_a != waits_b ? waits_a > waits_b : length(*a) < length(*b);
+    });
+    return order;
+  }
+
   std::vector<std::pair<std::uint64_t, unsigned>> Starts() {
     std::vector<std::pair<std::uint64_t, unsigned>> starts;
     std::map<std::uint64_t, bool> has_started;
@@ -197,7 +210,13 @@ struct Oracle {
       again = false;
       bool is_first_blocked = true;
       std::vector<OraclePromise> promises;
-      for (const OracleJob* job : Order()) {
+      std::vector<const OracleJob*> line = Order();
+      const std::size_t in_order = line.size();
+      for (const OracleJob* filler : Fillers()) line.push_back(filler);
+      for (std::size_t turn = 0; turn < line.size(); ++turn) {
+        const OracleJob* job = line[turn];
+        const bool is_filler = policy.order == QueuePolicy::kFifo && !is_first_blocked && !IsEscalated(*job);
+        if (is_filler != (turn >= in_order)) continue;
         if (has_started[job->id] || Sets(job->gpus, job->matches).empty() || IsBarred(*job, promises)) continue;
         bool starts_now = false;
         for (unsigned set : Sets(job->gpus, job->matches)) {

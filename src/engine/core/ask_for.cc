@@ -1,0 +1,158 @@
+#include "engine/core/ask_for.h"
+
+#include <algorithm>
+#include <functional>
+#include <limits>
+#include <map>
+#include <span>
+#include <utility>
+
+#include "base/text.h"
+#include "engine/gpu_type.h"
+
+namespace divvy::core {
+namespace {
+
+/// GPUs on which the job is equally fast.
+struct AtSpeed {
+  std::string gpu_type;
+  std::int16_t speed = 1000;
+};
+
+std::vector<AtSpeed> FastestFirst(const std::string& gpu_type) {
+  if (!SaysSpeeds(gpu_type)) return {{gpu_type, 1000}};
+  std::map<int, std::vector<std::string>, std::greater<>> by_speed;
+  for (const WeightedType& type : AlternativesOf(gpu_type)) by_speed[type.speed].emplace_back(type.terms);
+  std::vector<AtSpeed> sets;
+  for (const auto& [speed, types] : by_speed) {
+    const int relative = std::max(speed * 1000 / by_speed.begin()->first, 1);
+    sets.push_back({Join(types, "|"), static_cast<std::int16_t>(relative)});
+  }
+  return sets;
+}
+
+class Translation {
+ public:
+  Translation(KindBook& book, const NodeWishes& wishes)
+      : book_(book), wishes_(wishes), speeds_(FastestFirst(wishes.gpu_type)) {}
+
+  Result<Ask> Make(Ask ask) {
+    DIVVY_CHECK(CheckCounts(ask));
+    std::vector<TaskGroup> groups;
+    for (const TaskGroup& group : ask.groups) {
+      std::int64_t rest = group.least;
+      for (const FeatureWish::Counted& counted : wishes_.features.counted) {
+        TaskGroup some = group;
+        some.least = some.most = static_cast<std::int32_t>(counted.nodes);
+        rest -= counted.nodes;
+        DIVVY_CHECK(Put(some, wishes_.features.all.And(counted.condition)));
+        groups.push_back(std::move(some));
+      }
+      if (rest == 0 && group.least > 0) continue;
+      TaskGroup others = group;
+      others.least = static_cast<std::int32_t>(rest);
+      if (!wishes_.features.counted.empty()) others.most = others.least;
+      DIVVY_CHECK(Put(others, wishes_.features.all));
+      groups.push_back(std::move(others));
+    }
+    ask.groups = std::move(groups);
+    ask.alike = !wishes_.features.alike.empty();
+    if (!TakesOneAlternative(ask)) ask.alike = false;
+    return ask;
+  }
+
+  /// What it has used so far is left.
+  void Undo() {
+    for (const FilterIndex filter : std::exchange(used_, {})) book_.Leave(filter);
+  }
+
+ private:
+  Status CheckCounts(const Ask& ask) const {
+    const std::int64_t counted = wishes_.features.counted_nodes();
+    if (counted == 0) return {};
+    if (ask.groups.size() > 1) {
+      return InvalidArgument("--constraint counts nodes, and the job has several kinds of tasks; say it of one kind");
+    }
+    if (IsElastic(ask)) {
+      return InvalidArgument("--constraint counts nodes, and the job takes more where it can; give --tasks one number");
+    }
+    const std::int32_t tasks = ask.groups.front().least;
+    if (counted > tasks) {
+      return InvalidArgument("--constraint counts " + Plural(counted, "node") + ", but the job has " +
+                             Plural(tasks, "task") + "; ask for --tasks " + std::to_string(counted));
+    }
+    return {};
+  }
+
+  // The group's alternative, once for each of those that all nodes may be and of each the fastest GPUs first.
+  Status Put(TaskGroup& group, const FeatureCondition& features) {
+    const Shape shape = group.alternatives.front();
+    const std::vector<FeatureCondition> any(1);
+    group.alternatives.clear();
+    group.speeds.clear();
+    group.filters.clear();
+    // What takes no GPU has no speeds, but as many alternatives as the other tasks that it has to agree with.
+    const bool is_alike = !wishes_.features.alike.empty();
+    const std::size_t speeds = shape.gpus == 0 && !is_alike ? 1 : speeds_.size();
+    for (const FeatureCondition& alike : is_alike ? wishes_.features.alike : any) {
+      for (const AtSpeed& at : std::span(speeds_).first(speeds)) {
+        DIVVY_TRY(const FilterIndex filter, Use(shape, features.And(alike), at.gpu_type));
+        group.alternatives.push_back(shape);
+        group.filters.push_back(filter);
+        group.speeds.push_back(at.speed);
+      }
+    }
+    if (speeds_.size() < 2 || shape.gpus == 0) group.speeds.clear();
+    if (group.alternatives.size() > std::numeric_limits<std::uint8_t>::max()) {
+      return InvalidArgument("--constraint and --gpu-type give more than 255 alternatives; ask for fewer");
+    }
+    return {};
+  }
+
+  Result<FilterIndex> Use(const Shape& shape, FeatureCondition features, const std::string& gpu_type) {
+    NodeFilter filter;
+    if (shape.gpus > 0) {
+      filter.gpu_type = gpu_type;
+      filter.least_gpu_memory_mib = wishes_.least_gpu_memory_mib;
+      filter.least_compute_capability = wishes_.least_compute_capability;
+    }
+    filter.features = std::move(features);
+    filter.nodes = wishes_.nodes;
+    filter.excluded = wishes_.excluded;
+    filter.pool = wishes_.pool;
+    DIVVY_TRY(const FilterIndex index, book_.Use(std::move(filter)));
+    used_.push_back(index);
+    return index;
+  }
+
+  KindBook& book_;
+  const NodeWishes& wishes_;
+  std::vector<AtSpeed> speeds_;
+  std::vector<FilterIndex> used_;
+};
+
+}  // namespace
+
+Result<Ask> AskFor(KindBook& book, Ask ask, const NodeWishes& wishes) {
+  Translation translation(book, wishes);
+  Result<Ask> made = translation.Make(std::move(ask));
+  if (!made) {
+    translation.Undo();
+    return made;
+  }
+  // Only now: a later filter may have split what an earlier one accepts.
+  for (TaskGroup& group : made->groups) {
+    for (std::size_t i = 0; i < group.filters.size(); ++i) {
+      group.alternatives[i].models = book.Accepted(group.filters[i]);
+    }
+  }
+  return made;
+}
+
+void LeaveFilters(KindBook& book, const Ask& ask) {
+  for (const TaskGroup& group : ask.groups) {
+    for (const FilterIndex filter : group.filters) book.Leave(filter);
+  }
+}
+
+}  // namespace divvy::core

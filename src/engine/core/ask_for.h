@@ -1,0 +1,31 @@
+// What a job says of its nodes, made into an ask: filters in use, alternatives, and a group of tasks for each count.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "engine/core/ask.h"
+#include "engine/core/kind_book.h"
+
+namespace divvy::core {
+
+/// What all tasks of a job want of their nodes.
+struct NodeWishes {
+  std::string gpu_type;  // engine/gpu_type.h; with speeds ("h100*1.0|a100*0.55") the fastest first.
+  std::int32_t least_gpu_memory_mib = 0;
+  int least_compute_capability = 0;
+  FeatureWish features;               // Counts are of tasks: each is what the job has of one node.
+  std::vector<std::string> nodes;     // One of these.
+  std::vector<std::string> excluded;  // None of these.
+  std::string pool;
+};
+
+/// `ask`, whose groups have one alternative each, on such nodes alone. Every filter of the answer is in use
+/// (KindBook::Use) until LeaveFilters; what is refused uses none. Tasks without GPUs do not mind what GPUs a node has.
+/// Refuses counts of more nodes than the job has tasks, or of a job that has several groups or grows; and what
+/// KindBook::Use refuses.
+Result<Ask> AskFor(KindBook& book, Ask ask, const NodeWishes& wishes);
+void LeaveFilters(KindBook& book, const Ask& ask);
+
+}  // namespace divvy::core
