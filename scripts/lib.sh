@@ -16,6 +16,7 @@ build_packages=(
   libexpected-dev                        # base/result.h.
   libgtest-dev                           # Tests; CMake asks for it even when none is built.
 )
+container_packages=(podman runc uidmap busybox-static)  # For tests/e2e/containers.sh, which goes on without.
 lint_packages=(clang-format-14)
 sanitizer_packages=(clang llvm libclang-rt-14-dev)
 second_compiler_packages=(clang-16)  # clang 14, above, does not compile the views of libstdc++ 12.

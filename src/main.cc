@@ -1,10 +1,13 @@
-// One binary: the command line, the daemon and the launcher, told apart by the first words.
+// One binary: the command line, the daemon, the launcher and the step process of a job, told apart by the first words.
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "base/text.h"
 #include "cli/commands.h"
+#include "cli/steps.h"
+#include "daemon/agent.h"
+#include "daemon/container.h"
 #include "daemon/daemon.h"
 #include "platform/launch.h"
 
@@ -14,6 +17,11 @@ int main(int argc, char** argv) {
     return fd ? divvy::LauncherMain(static_cast<int>(*fd)) : 2;
   }
   const std::vector<std::string> words(argv, argv + argc);
+  if (argc > 1 && words[1] == "internal-steps") return divvy::cli::StepsMain({words.begin() + 2, words.end()});
   if (argc > 1 && words[1] == "internal-daemon") return divvy::DaemonMain({words.begin() + 2, words.end()});
+  if (argc > 1 && words[1] == "internal-container") return divvy::ContainerMain({words.begin() + 2, words.end()});
+  if (argc > 1 && words[1] == "internal-container-remove")
+    return divvy::ContainerRemoveMain({words.begin() + 2, words.end()});
+  if (argc > 1 && words[1] == "internal-agent") return divvy::AgentMain({words.begin() + 2, words.end()});
   return divvy::cli::Main(words);
 }

@@ -42,6 +42,16 @@ std::vector<dialect::Option> TokenOptions();
 int LoginMain(const Words& words);
 int LogoutMain(const Words& words);
 
+// cli/nodes.cc
+int NodesMain(const Words& words);
+int NodeMain(const Words& words);
+std::vector<dialect::Option> NodesOptions();
+std::vector<dialect::Option> NodeOptions();
+
+// cli/agent.cc
+int AgentMain(const Words& words);
+std::vector<dialect::Option> AgentOptions();
+
 // cli/report.cc
 int ReportMain(const Words& words);
 std::vector<dialect::Option> ReportOptions();

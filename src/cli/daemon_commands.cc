@@ -1,33 +1,23 @@
 // divvy up, down, status: the daemon's life from the command line.
-#include <fcntl.h>
-#include <poll.h>
-#include <spawn.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
-#include <cerrno>
 #include <csignal>
 #include <cstdio>
-#include <cstring>
 #include <ctime>
 
 #include "base/text.h"
 #include "cli/api.h"
 #include "cli/commands.h"
+#include "cli/start.h"
 #include "cli/table.h"
 #include "dialect/quantities.h"
 #include "wire/codec.h"
-
-extern char** environ;
 
 namespace divvy::cli {
 namespace {
 
 using dialect::Option;
 using dialect::Takes;
-
-// A start recovers from the store and looks for GPUs; a sick driver may take its time.
-constexpr int kStartMostMs = 60'000;
 
 struct UpFlags {
   std::string emulate;
@@ -100,22 +90,6 @@ std::vector<Option> UpTable(UpFlags& flags) {
   return table;
 }
 
-/// Reads what the starting daemon says: "ready" or an error. Empty text: it ended without a word.
-Result<std::string> AwaitReady(int fd) {
-  std::string text;
-  pollfd poll{fd, POLLIN, 0};
-  while (true) {
-    const int ready = ::poll(&poll, 1, kStartMostMs);
-    if (ready == 0) return Error{ErrorCode::kTimedOut, "the daemon did not serve within a minute; its log says more"};
-    if (ready < 0 && errno == EINTR) continue;
-    char buffer[4096];
-    const ssize_t got = ::read(fd, buffer, sizeof buffer);
-    if (got <= 0) return text;
-    text.append(buffer, static_cast<std::size_t>(got));
-    if (text.ends_with('\n')) return text;
-  }
-}
-
 std::string StatusLine(const wire::StatusView& status) {
   std::string out = "divvy " + status.version + " serves at " + status.socket + " (pid " + std::to_string(status.pid) +
                     ", up " + dialect::FormatDuration(Duration(static_cast<std::int64_t>(status.uptime_s * 1e9))) +
@@ -160,42 +134,8 @@ int UpMain(const Words& words) {
   if (!flags.emulate.empty()) arguments.insert(arguments.end(), {"--emulate", flags.emulate});
   if (!flags.gpus.empty()) arguments.insert(arguments.end(), {"--gpus", flags.gpus});
   if (!flags.listen.empty()) arguments.insert(arguments.end(), {"--listen", flags.listen});
-  std::vector<char*> argv;
-  for (std::string& argument : arguments) argv.push_back(argument.data());
-  argv.push_back(nullptr);
-  if (flags.is_foreground) {
-    ::execv("/proc/self/exe", argv.data());
-    return Fail(Internal("cannot start: " + std::string(std::strerror(errno))));
-  }
-  int ready[2];
-  if (::pipe2(ready, O_CLOEXEC) != 0) return Fail(Internal("cannot make a pipe: " + std::string(std::strerror(errno))));
-  posix_spawn_file_actions_t actions;
-  ::posix_spawn_file_actions_init(&actions);
-  ::posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
-  ::posix_spawn_file_actions_addopen(&actions, STDOUT_FILENO, "/dev/null", O_WRONLY, 0);
-  // Its own words before it has its log go to the pipe as well as after: the daemon is told which descriptor that is.
-  ::posix_spawn_file_actions_adddup2(&actions, ready[1], STDERR_FILENO);
-  posix_spawnattr_t attributes;
-  ::posix_spawnattr_init(&attributes);
-  sigset_t none;
-  ::sigemptyset(&none);
-  ::posix_spawnattr_setsigmask(&attributes, &none);
-  ::posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSID | POSIX_SPAWN_SETSIGMASK);
-  std::string marker = "--detached";
-  argv.insert(argv.end() - 1, marker.data());
-  pid_t pid = 0;
-  const int error = ::posix_spawn(&pid, "/proc/self/exe", &actions, &attributes, argv.data(), environ);
-  ::close(ready[1]);
-  if (error != 0) return Fail(Internal("cannot start the daemon: " + std::string(std::strerror(error))));
-  const auto said = AwaitReady(ready[0]);
-  ::close(ready[0]);
-  if (!said) return Fail(said.error());
-  if (*said != "ready\n") {
-    std::string text(Trim(*said));
-    if (text.starts_with("divvy: ")) text.erase(0, 7);
-    return Fail(FailedPrecondition(
-        text.empty() ? "the daemon ended before it served; see " + places.state + "/daemon.log" : text));
-  }
+  if (flags.is_foreground) return StartInPlace(std::move(arguments));
+  if (const Status started = StartDetached(std::move(arguments), "the daemon"); !started) return Fail(started.error());
   if (flags.is_quiet) return 0;
   auto api = Api::Connect(places.socket);
   if (!api) return Fail(api.error());

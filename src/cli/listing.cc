@@ -4,6 +4,7 @@
 #include "cli/api.h"
 #include "cli/commands.h"
 #include "cli/job_text.h"
+#include "cli/step_listing.h"
 #include "cli/table.h"
 #include "dialect/quantities.h"
 #include "model/job_record.h"
@@ -250,6 +251,7 @@ std::string ShowText(const wire::JobDetail& job) {
   AddField(out, "asks for", asks);
   AddField(out, "speeds", job.speeds);
   if (!job.gpus.empty()) AddField(out, "GPUs", GpuList(job.gpus));
+  AddField(out, "isolation", job.isolation);
   if (job.start_time) AddField(out, "started as", job.start_reason);
   AddField(out, "submitted", When(job.submit_time));
   if (job.start_time)
@@ -339,6 +341,9 @@ int ShowMain(const Words& words) {
       DIVVY_TRY(const wire::JobDetail job, api->Job(id));
       if (!out.empty() && !listing.json) out += "\n";
       out += listing.json ? wire::Encode(job) + "\n" : ShowText(job);
+      const bool may_have_steps = !listing.json && !api->is_remote() && job.start_time && !job.end_time;
+      if (may_have_steps)
+        out += StepsText(StepsOf(job.id, job.user), Time(Duration(static_cast<std::int64_t>(NowSeconds() * 1e9))));
     }
     return out;
   });

@@ -8,6 +8,8 @@
 #include "base/text.h"
 #include "cli/api.h"
 #include "cli/commands.h"
+#include "cli/steps.h"
+#include "dialect/task_options.h"
 #include "dialect/valohai.h"
 
 namespace divvy::cli {
@@ -21,6 +23,7 @@ struct SubmitFlags {
   bool is_json = false;
   bool is_dry_run = false;
   bool waits = false;
+  bool is_job = false;  // divvy run inside a job: a job of its own, not a step.
 };
 
 std::vector<Option> FlagTable(SubmitFlags& flags, bool is_run) {
@@ -41,6 +44,16 @@ std::vector<Option> FlagTable(SubmitFlags& flags, bool is_run) {
                      "",
                      "Return when the job has ended, with its exit code",
                      set(flags.waits),
+                     {},
+                     false});
+  }
+  if (is_run) {
+    table.push_back({"as-job",
+                     0,
+                     Takes::kNothing,
+                     "",
+                     "Inside a job: a job of its own, not a step of the job",
+                     set(flags.is_job),
                      {},
                      false});
   }
@@ -130,6 +143,7 @@ Result<Request> ReadRequest(const std::vector<std::string>& words, bool is_run) 
     spec.command = std::move(rest);
   }
   spec.directory = spec.directory.empty() ? around.directory : spec.directory;
+  dialect::CompleteTasks(spec);
   return request;
 }
 
@@ -180,6 +194,9 @@ int SubmitMain(const std::vector<std::string>& words) {
 
 int RunMain(const std::vector<std::string>& words) {
   auto request = ReadRequest(words, true);
+  const bool is_inside = std::getenv("DIVVY_STEPS") != nullptr;
+  // Its own process reads a step's words again, and says what is wrong with them.
+  if (is_inside && (!request || (!request->flags.is_job && !request->flags.is_dry_run))) return RunInStep("run", words);
   if (!request) return Fail(request.error());
   if (request->flags.is_dry_run) {
     std::printf("would run: %s\n", dialect::Summarise(request->spec).c_str());

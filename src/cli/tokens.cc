@@ -22,6 +22,11 @@ namespace {
 using dialect::Option;
 using dialect::Takes;
 
+/// A machine joins when its token was just made.
+constexpr double kNodeTokenLives = 3600;
+constexpr double kForEver = 0;
+constexpr double kUnsaid = -1;
+
 std::vector<Option> CreateTable(wire::TokenRequest& request) {
   const auto text = [](std::string& target) {
     return [&target](std::string_view value) -> Status {
@@ -40,14 +45,38 @@ std::vector<Option> CreateTable(wire::TokenRequest& request) {
                    text(request.role),
                    {},
                    false});
+  table.push_back({"node",
+                   0,
+                   Takes::kNothing,
+                   "",
+                   "Lets a machine join as a node instead (divvy agent --join), within the hour",
+                   [&request](std::string_view) -> Status {
+                     request.role = "node";
+                     return {};
+                   },
+                   {},
+                   false});
+  table.push_back({"uses",
+                   0,
+                   Takes::kValue,
+                   "N",
+                   "With --node: how many machines may join by it; one unless given",
+                   [&request](std::string_view value) -> Status {
+                     const auto uses = ParseInteger(value);
+                     if (!uses || *uses < 1) return InvalidArgument("a number from 1 is wanted");
+                     request.uses = *uses;
+                     return {};
+                   },
+                   {},
+                   false});
   table.push_back({"label", 'l', Takes::kValue, "TEXT", "To know it by: laptop", text(request.label), {}, false});
   table.push_back({"expires",
                    'e',
                    Takes::kValue,
                    "TIME",
-                   "Worth nothing after so long: 12h, 30d, never; 90d unless given",
+                   "Worth nothing after so long: 12h, 30d, never; 90d unless given, with --node 1h",
                    [&request](std::string_view value) -> Status {
-                     request.lives_s = 0;
+                     request.lives_s = kForEver;
                      if (value == "never") return {};
                      DIVVY_TRY(const Duration span, dialect::ParseDuration(value, std::chrono::hours(1)));
                      if (span <= Duration(0)) return InvalidArgument("a token lives for some time, or never expires");
@@ -115,12 +144,17 @@ int List(const Words& words) {
 
 int Create(const Words& words) {
   wire::TokenRequest request;
+  const double usual_life = request.lives_s;
+  request.lives_s = kUnsaid;
   const auto parsed = dialect::ParseOptions(CreateTable(request), words);
   if (!parsed) return Fail(parsed.error());
   if (!parsed->positional.empty()) {
     return Fail(InvalidArgument("divvy token create takes no word like '" + parsed->positional.front() +
                                 "'; divvy token create --user NAME makes one for somebody else"));
   }
+  const bool is_for_node = request.role == "node";
+  if (request.lives_s == kUnsaid) request.lives_s = is_for_node ? kNodeTokenLives : usual_life;
+  if (request.uses != 1 && !is_for_node) return Fail(InvalidArgument("--uses goes with --node"));
   auto api = Api::Connect();
   if (!api) return Fail(api.error());
   const auto text = api->Raw("POST", "/v1/tokens", wire::EncodeChanged(request));
@@ -128,7 +162,8 @@ int Create(const Words& words) {
   const auto answer = wire::Decode<wire::TokenAnswer>(*text);
   if (!answer) return Fail(answer.error());
   // The line alone on standard output, so that it can go into a file or a pipe; it is shown this once.
-  std::fprintf(stderr, "%s. On the other machine: divvy login, and paste this line:\n", answer->message.c_str());
+  std::fprintf(stderr, "%s. On the other machine: divvy %s, and paste this line:\n", answer->message.c_str(),
+               is_for_node ? "agent --join -" : "login");
   std::printf("%s\n", answer->line.c_str());
   return 0;
 }

@@ -8,7 +8,7 @@
 namespace divvy {
 namespace {
 
-constexpr std::array<std::string_view, 3> kRoles = {"viewer", "user", "admin"};
+constexpr std::array<std::string_view, 4> kRoles = {"viewer", "user", "admin", "node"};
 constexpr std::size_t kLongestLabel = 64;
 
 std::string KeyOf(std::string_view id) { return std::string(kTokenPrefix) + std::string(id); }
@@ -19,6 +19,7 @@ std::string FormatToken(const TokenRow& row) {
                      std::string(Name(row.role)) + "\nmade_by " + row.made_by + "\nmade_at " +
                      std::to_string(row.made_at.time_since_epoch().count()) + "\n";
   if (!row.label.empty()) text += "label " + row.label + "\n";
+  if (row.uses_left > 0) text += "uses " + std::to_string(row.uses_left) + "\n";
   if (row.expires != kNever) text += "expires " + std::to_string(row.expires.time_since_epoch().count()) + "\n";
   return text;
 }
@@ -41,11 +42,15 @@ std::optional<TokenRow> ParseToken(std::string_view id, std::string_view text) {
       row.role = *role;
       has_role = true;
     }
-    if (key == "uid" || key == "made_at" || key == "expires") {
+    if (key == "uid" || key == "made_at" || key == "expires" || key == "uses") {
       const auto number = ParseInteger(value);
       if (!number) return std::nullopt;
       if (key == "uid") {
         row.uid = *number;
+        continue;
+      }
+      if (key == "uses") {
+        row.uses_left = static_cast<int>(*number);
         continue;
       }
       (key == "expires" ? row.expires : row.made_at) = Time(Duration(*number));
@@ -62,7 +67,7 @@ std::string_view Name(TokenRole role) { return kRoles[static_cast<std::size_t>(r
 Result<TokenRole> ParseTokenRole(std::string_view text) {
   const auto found = std::ranges::find(kRoles, text);
   if (found == kRoles.end()) {
-    return InvalidArgument("'" + std::string(text.substr(0, 64)) + "' is no role; viewer, user and admin are");
+    return InvalidArgument("'" + std::string(text.substr(0, 64)) + "' is no role; viewer, user, admin and node are");
   }
   return static_cast<TokenRole>(found - kRoles.begin());
 }
@@ -94,6 +99,16 @@ Result<TokenBook::Setting> TokenBook::Remove(std::string_view id) {
   }
   tokens_.erase(found);
   return Setting{KeyOf(id), ""};
+}
+
+Result<TokenBook::Setting> TokenBook::Spend(std::string_view id) {
+  const auto found = tokens_.find(id);
+  if (found == tokens_.end() || found->second.role != TokenRole::kNode || found->second.uses_left <= 0) {
+    return PermissionDenied("token " + std::string(id.substr(0, 64)) +
+                            " has let in as many nodes as it may; divvy token create --node makes another");
+  }
+  if (--found->second.uses_left == 0) return Remove(id);
+  return Setting{KeyOf(id), FormatToken(found->second)};
 }
 
 std::vector<TokenBook::Setting> TokenBook::DropExpired(Time before) {

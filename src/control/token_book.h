@@ -22,9 +22,10 @@ enum class TokenRole {
   kViewer,  // Look at what its user may look at.
   kUser,    // What its user may do here, but never as an administrator.
   kAdmin,   // Everything.
+  kNode,    // Nothing but to let a machine join as a node, so often as it has uses.
 };
 std::string_view Name(TokenRole role);
-/// "viewer", "user", "admin".
+/// "viewer", "user", "admin", "node".
 Result<TokenRole> ParseTokenRole(std::string_view text);
 
 struct TokenRow {
@@ -37,6 +38,7 @@ struct TokenRow {
   std::string made_by;
   Time made_at = kNoTime;
   Time expires = kNever;
+  int uses_left = 0;  // Of a node's token: how many may still join by it.
 
   bool has_expired(Time now) const { return expires <= now; }
   friend bool operator==(const TokenRow&, const TokenRow&) = default;
@@ -52,6 +54,8 @@ class TokenBook {
   Result<Setting> Add(TokenRow row);
   /// By id; kNotFound.
   Result<Setting> Remove(std::string_view id);
+  /// A node joins by it: one use less, and at the last the token is gone. kPermissionDenied where it has none left.
+  Result<Setting> Spend(std::string_view id);
   /// Those that expired before `before`: nobody asks about them any more.
   std::vector<Setting> DropExpired(Time before);
 

@@ -80,7 +80,41 @@ TEST(TokenBook, TakesNoMoreThanItsLimitAndNoLongLabel) {
 TEST(TokenRole, IsReadByItsName) {
   for (const TokenRole role : {TokenRole::kViewer, TokenRole::kUser, TokenRole::kAdmin})
     EXPECT_EQ(*ParseTokenRole(Name(role)), role);
-  EXPECT_EQ(ParseTokenRole("root").error().message, "'root' is no role; viewer, user and admin are");
+  EXPECT_EQ(ParseTokenRole("root").error().message, "'root' is no role; viewer, user, admin and node are");
+}
+
+TEST(NodeTokens, LetInAsManyMachinesAsTheyHaveUsesAndAreGone) {
+  TokenBook book;
+  TokenRow row;
+  row.id = "4f1c22aa";
+  row.hash = "h";
+  row.user = "root";
+  row.uid = 0;
+  row.role = TokenRole::kNode;
+  row.uses_left = 2;
+  ASSERT_TRUE(book.Add(row));
+  const auto first = book.Spend(row.id);
+  ASSERT_TRUE(first);
+  TokenBook again;  // As it is after a restart.
+  again.LoadSetting(first->first, first->second);
+  ASSERT_NE(again.Find(row.id), nullptr);
+  EXPECT_EQ(again.Find(row.id)->uses_left, 1);
+  EXPECT_EQ(again.Spend(row.id)->second, "");
+  EXPECT_EQ(again.Find(row.id), nullptr);
+  EXPECT_EQ(again.Spend(row.id).error().message,
+            "token 4f1c22aa has let in as many nodes as it may; divvy token create --node makes another");
+}
+
+TEST(NodeTokens, AnotherTokenLetsNobodyIn) {
+  TokenBook book;
+  TokenRow row;
+  row.id = "4f1c22aa";
+  row.hash = "h";
+  row.user = "ada";
+  row.uid = 1000;
+  row.role = TokenRole::kAdmin;
+  ASSERT_TRUE(book.Add(row));
+  EXPECT_FALSE(book.Spend(row.id));
 }
 
 }  // namespace

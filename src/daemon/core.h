@@ -14,17 +14,11 @@
 #include <vector>
 
 #include "control/controller.h"
+#include "daemon/order_port.h"
 #include "platform/clock.h"
 #include "store/store.h"
 
 namespace divvy {
-
-/// Where orders go once they are durable. The real one is Node (daemon/node.h).
-class OrderPort {
- public:
-  virtual ~OrderPort() = default;
-  virtual void Execute(const Order& order, std::shared_ptr<const JobSpec> spec) = 0;
-};
 
 class Core {
  public:

@@ -1,16 +1,11 @@
 #include "daemon/daemon.h"
 
 #include <fcntl.h>
-#include <sys/file.h>
-#include <sys/random.h>
-#include <sys/resource.h>
 #include <sys/stat.h>
-#include <sys/sysinfo.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <boost/asio/io_context.hpp>
-#include <boost/asio/posix/stream_descriptor.hpp>
 #include <boost/asio/post.hpp>
 #include <boost/asio/signal_set.hpp>
 #include <boost/asio/steady_timer.hpp>
@@ -23,18 +18,19 @@
 #include "base/text.h"
 #include "control/controller.h"
 #include "daemon/accounts.h"
+#include "daemon/agent_door.h"
 #include "daemon/committer.h"
 #include "daemon/core.h"
 #include "daemon/housekeeping.h"
+#include "daemon/local_controller.h"
 #include "daemon/log.h"
-#include "daemon/node.h"
+#include "daemon/machine.h"
+#include "daemon/node_host.h"
 #include "daemon/remote_door.h"
 #include "daemon/routes.h"
 #include "daemon/worker.h"
 #include "dialect/config.h"
 #include "platform/clock.h"
-#include "platform/emulation.h"
-#include "platform/gpu_probe.h"
 #include "platform/gpu_process.h"
 #include "platform/places.h"
 #include "platform/user_identity.h"
@@ -56,82 +52,6 @@ struct Flags {
   bool is_detached = false;
 };
 
-Status MakeDirectory(const std::string& path, mode_t mode) {
-  for (std::size_t at = path.find('/', 1);; at = path.find('/', at + 1)) {
-    const std::string part = path.substr(0, at);
-    const bool is_last = at == std::string::npos;
-    if (::mkdir(part.c_str(), is_last ? mode : 0755) != 0 && errno != EEXIST) {
-      return FailedPrecondition("cannot make the directory " + part + ": " + std::strerror(errno));
-    }
-    if (is_last) return {};
-  }
-}
-
-Result<std::string> ReadWhole(const std::string& path) {
-  std::FILE* file = std::fopen(path.c_str(), "re");
-  if (file == nullptr) return NotFound("cannot read " + path + ": " + std::strerror(errno));
-  std::string text;
-  char buffer[4096];
-  std::size_t got = 0;
-  while ((got = std::fread(buffer, 1, sizeof buffer, file)) > 0) text.append(buffer, got);
-  std::fclose(file);
-  return text;
-}
-
-std::uint64_t RandomSeed() {
-  std::uint64_t seed = 0;
-  static_cast<void>(!::getrandom(&seed, sizeof seed, 0));
-  return seed;
-}
-
-std::string HostName() {
-  char name[256] = "";
-  ::gethostname(name, sizeof name - 1);
-  const std::string host = name;
-  return host.substr(0, host.find('.'));
-}
-
-/// The processor time and files of thousands of jobs at once take more descriptors than a shell's usual limit.
-void RaiseFileLimit() {
-  rlimit limit{};
-  if (::getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
-  limit.rlim_cur = limit.rlim_max;
-  static_cast<void>(::setrlimit(RLIMIT_NOFILE, &limit));
-}
-
-/// Where the GPUs come from, in words, and the probe; without one there are no GPUs and everything else works.
-struct GpuSource {
-  std::unique_ptr<GpuProbe> probe;
-  std::vector<GpuFacts> gpus;
-  std::string text;
-};
-
-Result<GpuSource> OpenGpus(const std::string& emulate, const Places& places) {
-  GpuSource source;
-  if (!emulate.empty()) {
-    DIVVY_TRY(const std::vector<GpuFacts> described, LoadGpuDescription(emulate));
-    DIVVY_TRY(const std::string library, WriteEmulation(described, places.state + "/emulate"));
-    DIVVY_TRY(source.probe, OpenNvml(library));
-    source.text = "emulated: " + emulate;
-  } else {
-    auto probe = OpenNvml("");
-    if (!probe) {
-      source.text = "none: " + probe.error().message;
-      return source;
-    }
-    source.probe = *std::move(probe);
-    source.text = "NVML (driver " + source.probe->driver() + ")";
-  }
-  auto facts = source.probe->Facts();
-  if (!facts) {
-    source.text = "none: " + facts.error().message;
-    source.probe.reset();
-    return source;
-  }
-  source.gpus = *std::move(facts);
-  return source;
-}
-
 class Daemon {
  public:
   Daemon(Places places, Flags flags) : places_(std::move(places)), flags_(std::move(flags)), signals_(loop_) {}
@@ -145,18 +65,13 @@ class Daemon {
   void Close();
 
  private:
-  Status Lock();
   Status OpenStore();
   Status Recover();
   Status ApplyRestriction();
   Status Serve();
   Status OpenDoorToOthers();
-  void WatchReports();
-  void WatchLauncher();
-  void Poll();
   void KeepHouse();
   void LogChanges();
-  void LookAtGpus(GpuSet which, std::function<void(std::vector<GpuObservation>)> done);
   Core::Ports CorePorts();
   void After(Duration delay, std::function<void()> task);
   void GiveUp(const Error& error);
@@ -169,43 +84,23 @@ class Daemon {
   asio::signal_set signals_;
   RealClock clock_;
   int lock_ = -1;
-  GpuSource gpu_source_;
   std::unique_ptr<Store> store_;
-  std::unique_ptr<ProcessLauncher> launcher_;
   std::unique_ptr<Controller> controller_;
-  std::unique_ptr<Node> node_;
+  NodeHost host_{loop_, log_, [this](const Error& error) { GiveUp(error); }};
   std::unique_ptr<Core> core_;
+  std::unique_ptr<LocalController> controller_port_;
   std::unique_ptr<Routes> routes_;
   std::unique_ptr<Housekeeping> housekeeping_;
-  std::unique_ptr<asio::posix::stream_descriptor> reports_;
-  std::unique_ptr<asio::posix::stream_descriptor> launcher_socket_;
-  std::map<int, std::unique_ptr<asio::posix::stream_descriptor>> watched_;
   TokenBook tokens_;
+  std::shared_ptr<AgentDoor> agent_door_ = std::make_shared<AgentDoor>();
   std::shared_ptr<Routes::Remote> remote_;
   std::unique_ptr<HttpServer> server_;
-  std::unique_ptr<asio::steady_timer> poll_timer_;
-  bool is_looking_ = false;
   bool was_rebooted_ = false;
   // Last, so that they end first: their tasks use the store and the probe.
   std::unique_ptr<Worker> writer_;
   std::unique_ptr<Committer> committer_;
-  std::unique_ptr<Worker> prober_;
   std::unique_ptr<Worker> reader_;
 };
-
-Status Daemon::Lock() {
-  const std::string path = places_.state + "/daemon.lock";
-  lock_ = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
-  if (lock_ < 0) return FailedPrecondition("cannot open " + path + ": " + std::strerror(errno));
-  if (::flock(lock_, LOCK_EX | LOCK_NB) == 0) {
-    const std::string pid = std::to_string(::getpid()) + "\n";
-    if (::ftruncate(lock_, 0) == 0) static_cast<void>(!::pwrite(lock_, pid.data(), pid.size(), 0));
-    return {};
-  }
-  const auto owner = ReadWhole(path);
-  return Error{ErrorCode::kAlreadyExists,
-               "another daemon (pid " + (owner ? std::string(Trim(*owner)) : "?") + ") has " + places_.state};
-}
 
 Status Daemon::OpenStore() {
   DIVVY_TRY(store_, OpenSqliteStore(places_.state + "/divvy.db"));
@@ -241,22 +136,15 @@ Core::Ports Daemon::CorePorts() {
   return ports;
 }
 
-void Daemon::LookAtGpus(GpuSet which, std::function<void(std::vector<GpuObservation>)> done) {
-  prober_->Do([this, which, supervisors = node_->supervisors(), done = std::move(done)] {
-    auto seen = gpu_source_.probe->Observe(which, true, supervisors);
-    asio::post(loop_, [done, seen = std::move(seen)]() mutable { done(std::move(seen)); });
-  });
-}
-
 Status Daemon::Recover() {
   DIVVY_TRY(Store::Loaded loaded, store_->Load());
   std::string boot_before;
   for (const auto& [key, value] : loaded.settings) {
     if (key == kBootKey) boot_before = value;
     tokens_.LoadSetting(key, value);
+    agent_door_->LoadSetting(key, value);
   }
-  const auto boot_id = ReadWhole(places_.boot_id);
-  const std::string boot(boot_id ? Trim(*boot_id) : "");
+  const std::string boot = BootId(places_);
   was_rebooted_ = !boot_before.empty() && boot_before != boot;
 
   Limits limits;
@@ -267,32 +155,15 @@ Status Daemon::Recover() {
   controller_ = std::make_unique<Controller>(config_.policy, limits, RandomSeed());
   if (const Status teams = controller_->UseTeamsFile(config_.teams); !teams)
     return InvalidArgument(places_.config + ": " + teams.error().message);
+  const MachineFacts machine = LearnMachine(host_.gpus(), places_);
   NodeCapacity capacity;
-  capacity.gpus = gpu_source_.gpus;
-  capacity.cpus = static_cast<int>(::sysconf(_SC_NPROCESSORS_ONLN));
-  struct sysinfo system {};
-  if (::sysinfo(&system) == 0) capacity.memory = Bytes(static_cast<std::int64_t>(system.totalram) * system.mem_unit);
+  capacity.gpus = machine.gpus;
+  capacity.cpus = machine.cpus;
+  capacity.memory = machine.memory;
   controller_->SetCapacity(std::move(capacity));
-
-  NodeOptions options;
-  options.run_directory = places_.runs;
-  options.log_directory = places_.logs;
-  options.names = {HostName(), places_.home};
-  options.may_change_user = ::geteuid() == 0;
-  options.grace = config_.grace;
-  node_ = std::make_unique<Node>(options, *launcher_, gpu_source_.gpus);
-  core_ = std::make_unique<Core>(*controller_, *store_, clock_, *node_, CorePorts());
-  node_->Join(*core_);
-  node_->SetWatch([this](int fd, std::function<void()> on_readable) {
-    auto& descriptor = watched_[fd];
-    descriptor = std::make_unique<asio::posix::stream_descriptor>(loop_, ::dup(fd));
-    descriptor->async_wait(asio::posix::stream_descriptor::wait_read,
-                           [this, fd, on_readable = std::move(on_readable)](const boost::system::error_code& error) {
-                             if (error) return;
-                             on_readable();
-                             watched_.erase(fd);
-                           });
-  });
+  core_ = std::make_unique<Core>(*controller_, *store_, clock_, host_.node(), CorePorts());
+  controller_port_ = std::make_unique<LocalController>(*core_);
+  host_.node().Join(*controller_port_);
   HistoryFilter recent;
   recent.states = {JobState::kSucceeded, JobState::kFailed, JobState::kTimedOut, JobState::kCancelled};
   recent.limit = kRunsLearnt;
@@ -301,15 +172,10 @@ Status Daemon::Recover() {
   controller_->LearnRunTimes(finished);
   controller_->Load(std::move(loaded.live), loaded.settings, loaded.next_id, loaded.jobs_total, core_->Outcomes());
   // What is on the GPUs now, before anything is given away.
-  if (gpu_source_.probe)
-    controller_->OnGpusObserved(
-        gpu_source_.probe->Observe(GpuSet::FirstN(static_cast<int>(gpu_source_.gpus.size())), true, {}));
-  DIVVY_CHECK(node_->AdoptRuns(was_rebooted_));
-  if (gpu_source_.probe) {
-    node_->SetLookAtGpus([this](GpuSet which, auto done) { LookAtGpus(which, std::move(done)); });
-    controller_->OnGpusObserved(gpu_source_.probe->Observe(GpuSet::FirstN(static_cast<int>(gpu_source_.gpus.size())),
-                                                           true, node_->supervisors()));
-  }
+  controller_->OnGpusObserved(host_.LookNow());
+  DIVVY_CHECK(host_.node().AdoptRuns(was_rebooted_));
+  host_.LookAtEnds();
+  controller_->OnGpusObserved(host_.LookNow());
   // With what the reboot did to the jobs: a daemon that is killed before that is durable must see the reboot again.
   if (boot != boot_before) controller_->KeepSetting(kBootKey, boot);
   DIVVY_CHECK(ApplyRestriction());
@@ -335,47 +201,6 @@ Status Daemon::ApplyRestriction() {
   DIVVY_TRY(const GpuSet set, controller_->Restrict(allowed, self));
   static_cast<void>(set);
   return {};
-}
-
-void Daemon::WatchReports() {
-  reports_->async_wait(asio::posix::stream_descriptor::wait_read, [this](const boost::system::error_code& error) {
-    if (error) return;
-    while (const auto report = ReceiveReport(reports_->native_handle())) node_->OnReport(*report);
-    WatchReports();
-  });
-}
-
-void Daemon::WatchLauncher() {
-  launcher_socket_ = std::make_unique<asio::posix::stream_descriptor>(loop_, ::dup(launcher_->fd()));
-  launcher_socket_->async_wait(
-      asio::posix::stream_descriptor::wait_read, [this](const boost::system::error_code& error) {
-        if (error) return;
-        const std::int64_t before = launcher_->launcher_pid();
-        if (const Status again = launcher_->OnReadable(); !again) return GiveUp(again.error());
-        const bool is_new = launcher_->launcher_pid() != before;
-        log_.Write(LogLevel::kWarning, is_new ? "event=launcher_died" : "event=supervisor_died");
-        WatchLauncher();
-      });
-  // A full pipe is rare, so it is looked at again and again rather than watched.
-  if (launcher_->WantsWrite()) After(1ms, [this] { launcher_->OnWritable(); });
-}
-
-void Daemon::Poll() {
-  poll_timer_->expires_after(std::chrono::duration_cast<asio::steady_timer::duration>(config_.poll));
-  poll_timer_->async_wait([this](const boost::system::error_code& error) {
-    if (error) return;
-    node_->CheckSupervisors();
-    if (launcher_->WantsWrite()) launcher_->OnWritable();
-    if (gpu_source_.probe && !is_looking_) {
-      is_looking_ = true;
-      LookAtGpus(GpuSet::FirstN(static_cast<int>(gpu_source_.gpus.size())), [this](std::vector<GpuObservation> seen) {
-        is_looking_ = false;
-        controller_->OnGpusObserved(seen);
-        core_->Touch();
-      });
-    }
-    Poll();
-  });
 }
 
 void Daemon::KeepHouse() {
@@ -413,11 +238,12 @@ Status Daemon::Serve() {
   about.socket = places_.socket;
   about.user = UserName(::geteuid());
   about.is_machine_wide = places_.is_machine_wide;
-  about.gpu_source = gpu_source_.text;
-  about.isolation = "advisory (CUDA_VISIBLE_DEVICES)";
+  about.gpu_source = host_.gpus().text;
+  about.isolation = host_.node().isolation().text;
+  about.gpu_isolation = host_.node().isolation().gpus;
   about.warnings = controller_->team_warnings();
-  if (gpu_source_.gpus.size() > Server::kMostGpus) {
-    about.warnings.push_back("this server has " + std::to_string(gpu_source_.gpus.size()) +
+  if (host_.gpus().gpus.size() > Server::kMostGpus) {
+    about.warnings.push_back("this server has " + std::to_string(host_.gpus().gpus.size()) +
                              " GPUs, of which the first " + std::to_string(Server::kMostGpus) + " are given to jobs");
   }
   Admins::Names names;
@@ -438,6 +264,8 @@ Status Daemon::Serve() {
   ports.user_name = UserName;
   remote_ = std::make_shared<Routes::Remote>(Routes::Remote{RemoteCallers(tokens_, FindUser), {}, ""});
   ports.remote = remote_;
+  ports.agents = agent_door_;
+  agent_door_->SetOwn(HostName(), host_.gpus().gpus);
   ports.login_environment = LoginEnvironment;
   DIVVY_TRY(Audit audit, Audit::Open(places_.state + "/audit.log"));
   ports.audit = std::make_shared<Audit>(std::move(audit));
@@ -453,7 +281,7 @@ Status Daemon::Serve() {
     if (const auto comm = ReadWhole(directory + "/comm")) process.command = Trim(*comm);
     return process;
   };
-  routes_ = std::make_unique<Routes>(*core_, *node_, std::move(about), std::move(admins), std::move(ports));
+  routes_ = std::make_unique<Routes>(*core_, host_.node(), std::move(about), std::move(admins), std::move(ports));
   HttpServerOptions options;
   options.path = places_.socket;
   options.mode = places_.is_machine_wide ? 0666 : 0600;
@@ -463,6 +291,7 @@ Status Daemon::Serve() {
                                                  " event=request method=" + request.method +
                                                  " path=" + LogQuoted(request.path));
               }
+              if (request.path == kAgentPath) return agent_door_->OnRequest(peer, std::move(request), std::move(reply));
               routes_->Handle(peer, std::move(request), std::move(reply));
             }));
   return OpenDoorToOthers();
@@ -476,6 +305,8 @@ Status Daemon::OpenDoorToOthers() {
   if (!listen) return {};
   DIVVY_TRY(const TlsIdentity identity,
             LoadTlsIdentity(places_.state + "/identity.pem", "divvy controller", clock_.Now()));
+  agent_door_->Open(*core_, remote_->callers, {config_.lost_after, config_.requeue_lost_after}, nullptr,
+                    {[this](Duration delay, std::function<void()> task) { After(delay, std::move(task)); }, &log_});
   DIVVY_CHECK(OpenRemoteDoor(*server_, *listen, {config_.name, HostName()}, identity, *remote_));
   // From the loop: until it runs, standard error belongs to the command that waits for us.
   asio::post(loop_, [this, text = ToString(*listen)] {
@@ -497,24 +328,29 @@ Status Daemon::Start() {
   DIVVY_CHECK(MakeDirectory(places_.logs, 0711));
   DIVVY_CHECK(
       MakeDirectory(places_.socket.substr(0, places_.socket.rfind('/')), places_.is_machine_wide ? 0755 : 0700));
-  DIVVY_CHECK(Lock());
-  DIVVY_TRY(gpu_source_, OpenGpus(flags_.emulate, places_));
+  DIVVY_TRY(lock_, LockFile(places_.state + "/daemon.lock", "daemon"));
+  DIVVY_TRY(GpuSource gpus, OpenGpus(flags_.emulate, places_));
   DIVVY_CHECK(OpenStore());
   writer_ = std::make_unique<Worker>();
   committer_ = std::make_unique<Committer>(*store_, *writer_, clock_,
                                            [this](std::function<void()> task) { asio::post(loop_, std::move(task)); });
-  prober_ = std::make_unique<Worker>();
   reader_ = std::make_unique<Worker>();
-  ProcessLauncherOptions launching;
-  launching.run_directory = places_.runs;
-  DIVVY_TRY(launcher_, ProcessLauncher::Start(launching));
-  DIVVY_TRY(const int report_socket, BindReportSocket(places_.runs));
-  reports_ = std::make_unique<asio::posix::stream_descriptor>(loop_, report_socket);
+  NodeOptions options;
+  options.run_directory = places_.runs;
+  options.log_directory = places_.logs;
+  options.names = {HostName(), places_.home};
+  options.may_change_user = ::geteuid() == 0;
+  options.uid = ::geteuid();
+  options.divvy = OwnPath();
+  options.grace = config_.grace;
+  options.container = config_.container;
+  DIVVY_TRY(options.isolation, ChooseIsolation(config_.isolation, gpus.gpus, !flags_.emulate.empty()));
+  DIVVY_CHECK(host_.Open(std::move(options), std::move(gpus)));
   DIVVY_CHECK(Recover());
-  WatchReports();
-  WatchLauncher();
-  poll_timer_ = std::make_unique<asio::steady_timer>(loop_);
-  Poll();
+  host_.Run(config_.poll, [this](const std::vector<GpuObservation>& seen) {
+    controller_->OnGpusObserved(seen);
+    core_->Touch();
+  });
   KeepHouse();
   LogChanges();
   signals_.add(SIGTERM);
@@ -534,7 +370,7 @@ void Daemon::Close() {
     if (auto used = controller_->TeamUsageSetting(clock_.Now())) batch.settings.push_back(*std::move(used));
     if (!batch.empty()) static_cast<void>(store_->Commit({batch}));
   }
-  prober_.reset();
+  host_.Stop();
   reader_.reset();
   log_.Write(LogLevel::kInfo, "event=down");
 }

@@ -166,6 +166,10 @@ class HttpServer::Loop final : public HttpConnectionOwner, public std::enable_sh
   void FlushLater(HttpConnection& connection) override;
   void Watch(HttpConnection& connection, bool reads, bool writes) override;
   void Remove(HttpConnection& connection) override;
+  void OnTakenOver(HttpConnection& connection) override {
+    Uncount(connection);
+    ++taken_connections_;
+  }
   std::string& scratch() override { return scratch_; }
 
  private:
@@ -176,6 +180,7 @@ class HttpServer::Loop final : public HttpConnectionOwner, public std::enable_sh
   bool AcceptLocal();
   bool AcceptTls();
   void Add(std::unique_ptr<HttpConnection> connection);
+  void Uncount(const HttpConnection& connection);
   void Sweep();
   void PauseAccepting();
   void ResumeAccepting();
@@ -195,7 +200,8 @@ class HttpServer::Loop final : public HttpConnectionOwner, public std::enable_sh
   asio::steady_timer sweep_timer_;
   UniqueFd tls_listener_;
   std::optional<TlsContext> tls_;
-  std::size_t remote_connections_ = 0;
+  std::size_t remote_connections_ = 0;                       // Over TLS and speaking HTTP.
+  std::size_t taken_connections_ = 0;                        // Which speak something else by now.
   std::unordered_map<std::string, std::size_t> by_address_;  // Connections over TLS.
   std::string scratch_;
   dev_t socket_device_ = 0;
@@ -275,13 +281,16 @@ void HttpServer::Loop::Watch(HttpConnection& connection, bool reads, bool writes
 void HttpServer::Loop::Remove(HttpConnection& connection) {
   // Closing alone would not do: a child between fork and exec may still hold a copy of the descriptor.
   WatchFd(EPOLL_CTL_DEL, connection.fd(), 0, nullptr);
-  if (connection.is_remote()) {
-    --remote_connections_;
-    const auto of_address = by_address_.find(connection.address());
-    if (--of_address->second == 0) by_address_.erase(of_address);
-  }
+  if (connection.is_taken()) --taken_connections_;
+  else if (connection.is_remote()) Uncount(connection);
   if (auto node = connections_.extract(&connection)) graveyard_.push_back(std::move(node.mapped()));
   ResumeAccepting();
+}
+
+void HttpServer::Loop::Uncount(const HttpConnection& connection) {
+  --remote_connections_;
+  const auto of_address = by_address_.find(connection.address());
+  if (--of_address->second == 0) by_address_.erase(of_address);
 }
 
 // Whoever came, at either door. A connection that could not be taken for want of descriptors closes both for a while.
@@ -298,11 +307,12 @@ bool HttpServer::Loop::AcceptLocal() {
     if (errno != EAGAIN && errno != EWOULDBLOCK) PauseAccepting();
     return false;
   }
-  if (connections_.size() - remote_connections_ >= options_.connections) {
+  const std::size_t present = connections_.size() - remote_connections_ - taken_connections_;
+  if (present >= options_.connections) {
     std::string text;
-    Serialise(ErrorResponse(503, "limit_exceeded",
-                            "the daemon has " + std::to_string(connections_.size() - remote_connections_) +
-                                " connections, which is its limit; try again later"),
+    Serialise(ErrorResponse(
+                  503, "limit_exceeded",
+                  "the daemon has " + std::to_string(present) + " connections, which is its limit; try again later"),
               {.keeps_alive = false}, text);
     // Fits into a fresh socket's buffer. Nobody would act on a failure.
     [[maybe_unused]] ssize_t sent = ::send(fd.get(), text.data(), text.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
@@ -355,7 +365,7 @@ void HttpServer::Loop::Sweep() {
     if (self == nullptr || self->is_stopped_ || error) return;
     std::vector<HttpConnection*> remote;
     for (const auto& [connection, owned] : self->connections_) {
-      if (connection->is_remote()) remote.push_back(connection);
+      if (connection->is_remote() && !connection->is_taken()) remote.push_back(connection);
     }
     const auto now = std::chrono::steady_clock::now();
     for (HttpConnection* connection : remote) connection->EndIfLate(now);

@@ -19,6 +19,7 @@
 
 #include "base/host_port.h"
 #include "base/result.h"
+#include "daemon/byte_stream.h"
 #include "platform/tls.h"
 #include "wire/http.h"
 
@@ -35,6 +36,7 @@ struct Peer {
   std::int64_t pid = 0;
   std::uint64_t connection = 0;  // Unique while the server lives, from 1.
   std::string address;           // Of who came over TLS: "10.0.0.9"; then nothing else is known. Empty: the socket.
+  std::string fingerprint;       // Of the certificate that they showed and own; empty: none.
 
   bool is_remote() const { return !address.empty(); }
 };
@@ -64,6 +66,11 @@ class Reply {
   /// False when nobody listens any more.
   bool Send(std::string_view piece);
   void EndStream();
+
+  /// Instead of Answer: the connection speaks another protocol from here on, for as long as the stream lives. It no
+  /// longer counts among the server's, and its reader may be as slow as the stream's owner lets it. Null where it
+  /// cannot be: the client is gone, has sent more than this request, or came through the socket.
+  std::unique_ptr<ByteStream> TakeOver(std::string_view protocol);
 
   /// `callback` is called once if the client goes away before the answer is given (the stream ended): from the loop,
   /// never from inside a call on this object, and never because the server stops. False when the client is gone

@@ -82,6 +82,7 @@ void HttpConnection::Detach() {
   for (auto& slot : slots_) std::exchange(slot->on_closed, nullptr);
   slots_.clear();
   fds_.clear();
+  static_cast<void>(LoseTaken());
   if (fd_ >= 0) ::close(fd_);
   fd_ = -1;
 }
@@ -135,6 +136,7 @@ void HttpConnection::EndIfLate(std::chrono::steady_clock::time_point now) {
 
 void HttpConnection::TakeBytes(std::string_view bytes, PassedFds fds) {
   if (is_input_over_) return;
+  if (taken_) return GiveBytes(bytes);
   reader_.Feed(bytes);
   // The kernel ends a read behind the bytes that descriptors came with, so they belong to the request of its last byte.
   if (!fds.empty()) fds_.push_back({reader_.fed(), std::move(fds)});
@@ -143,7 +145,7 @@ void HttpConnection::TakeBytes(std::string_view bytes, PassedFds fds) {
 }
 
 void HttpConnection::OnEndOfInput() {
-  if (HasHungUp(fd_)) return End();
+  if (taken_ || HasHungUp(fd_)) return End();
   // Only the client's sending side is closed: it may still wait for its answers.
   is_input_over_ = true;
   ends_when_flushed_ = true;
@@ -156,15 +158,18 @@ void HttpConnection::OnHangUp() {
 }
 
 bool HttpConnection::has_room() const {
+  // Who took it over says how much is sent, and must hear the other end to know.
+  if (taken_) return true;
   return slots_.size() < owner_.options().requests_in_flight && unsent() < owner_.options().output_bytes;
 }
 
 void HttpConnection::Pump() {
-  while (!is_input_over_ && !is_broken_ && has_room()) {
+  while (!is_input_over_ && !is_broken_ && !taken_ && has_room()) {
     std::optional<HttpRequest> request = reader_.Next();
     if (!request) break;
     Dispatch(*std::move(request));
   }
+  if (taken_) return;
   has_unread_ = !is_input_over_ && !has_room();
   if (tls_) {
     if (has_unread_ || reader_.is_idle()) owes_since_.reset();
@@ -189,6 +194,7 @@ void HttpConnection::Dispatch(HttpRequest&& request) {
   }
   if (!request.keeps_alive) is_input_over_ = true;
   Reply reply(AddSlot(request));
+  if (tls_ && peer_.fingerprint.empty()) peer_.fingerprint = tls_->peer_fingerprint();
   owner_.OnRequest(peer_, std::move(request), std::move(reply));
 }
 
@@ -299,7 +305,9 @@ void HttpConnection::OnWritable() {
 void HttpConnection::Flush() {
   if (is_over()) return;
   if (!is_broken_) CollectAnswers();
+  const bool had_output = unsent() > 0;
   if (!is_broken_) Write();
+  if (!is_broken_ && taken_ && had_output && unsent() == 0) SayDrained();
   if (is_broken_ || (ends_when_flushed_ && slots_.empty() && unsent() == 0)) return End();
   if (has_unread_ && has_room()) {
     Pump();
@@ -330,6 +338,7 @@ void HttpConnection::End() {
     slot->connection = nullptr;
     if (slot->on_closed) callbacks.push_back(std::exchange(slot->on_closed, nullptr));
   }
+  if (auto on_closed = LoseTaken()) callbacks.push_back(std::move(on_closed));
   owner_.Remove(*this);
   if (tls_) tls_->Close();
   Detach();

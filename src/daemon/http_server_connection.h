@@ -15,6 +15,7 @@
 namespace divvy {
 
 class HttpConnection;
+struct TakenConnection;
 
 /// The place of one answer in the order of its connection. Kept by the connection and by the Reply copies.
 struct ReplySlot {
@@ -42,6 +43,8 @@ class HttpConnectionOwner {
   virtual void Watch(HttpConnection& connection, bool reads, bool writes) = 0;
   /// The connection is over; it lives until the end of this turn.
   virtual void Remove(HttpConnection& connection) = 0;
+  /// It is none of the server's clients any more, and its bytes are somebody else's.
+  virtual void OnTakenOver(HttpConnection& connection) = 0;
   /// Room to receive into, shared by all connections.
   virtual std::string& scratch() = 0;
 };
@@ -57,6 +60,7 @@ class HttpConnection {
   int fd() const { return fd_; }
   bool is_over() const { return fd_ < 0; }
   bool is_remote() const { return peer_.is_remote(); }
+  bool is_taken() const { return was_taken_; }
   const std::string& address() const { return peer_.address; }
 
   // From the event loop.
@@ -73,6 +77,13 @@ class HttpConnection {
   std::string& OutputOf(ReplySlot& slot);
   void OnProgress(ReplySlot& slot);
   void CheckBacklog(ReplySlot& slot);
+
+  // http_server_takeover.cc: from Reply, and from the stream that it became.
+  std::unique_ptr<ByteStream> TakeOver(ReplySlot& slot, std::string_view protocol);
+  void SendRaw(std::string_view bytes);
+  void FinishRaw();
+  void Abandon();
+  std::size_t unsent() const { return out_.size() - sent_; }
 
   bool is_flush_due = false;  // The owner's mark.
 
@@ -96,7 +107,9 @@ class HttpConnection {
   void End();
   void UpdateWatch();
   bool has_room() const;
-  std::size_t unsent() const { return out_.size() - sent_; }
+  void GiveBytes(std::string_view bytes);
+  void SayDrained();
+  std::function<void()> LoseTaken();
 
   HttpConnectionOwner& owner_;
   int fd_;
@@ -105,6 +118,8 @@ class HttpConnection {
   std::optional<std::chrono::steady_clock::time_point> owes_since_;  // Of a request that came over TLS in part.
   HttpReader reader_;
   std::deque<std::shared_ptr<ReplySlot>> slots_;  // Oldest request first.
+  std::shared_ptr<TakenConnection> taken_;        // Null while it speaks HTTP.
+  bool was_taken_ = false;
   std::vector<FdBatch> fds_;
   std::string out_;
   std::size_t sent_ = 0;        // Of out_.

@@ -41,6 +41,7 @@ class TlsDoor : public testing::Test {
     options.path = folder_ + "/socket";
     auto server = HttpServer::Listen(loop_, options, [this](const Peer& peer, HttpRequest&& request, Reply reply) {
       peers_.push_back(peer);
+      if (request.path == "/other") return TakeOver(std::move(reply));
       HttpResponse response;
       response.body = request.body.empty() ? request.path : std::to_string(request.body.size());
       if (request.path == "/large") response.body.assign(3'000'000, 'x');
@@ -57,10 +58,10 @@ class TlsDoor : public testing::Test {
   /// A client in the same thread: the loop is turned while it waits.
   class Client {
    public:
-    Client(TlsDoor& door, const std::string& fingerprint) : door_(door) {
+    Client(TlsDoor& door, const std::string& fingerprint, const TlsIdentity& own = {}) : door_(door) {
       fd_ = *DialTcp({"127.0.0.1", door.server_->tls_port()}, 5s);
       ::fcntl(fd_, F_SETFL, ::fcntl(fd_, F_GETFL) | O_NONBLOCK);
-      channel_.emplace(*TlsContext::Client(fingerprint)->Begin(fd_));
+      channel_.emplace(*TlsContext::Client(fingerprint, own)->Begin(fd_));
     }
     ~Client() { ::close(fd_); }
     void Send(std::string text) {
@@ -84,6 +85,17 @@ class TlsDoor : public testing::Test {
         return is_over_ || bodies.size() >= count;
       }));
       return bodies;
+    }
+    /// All bytes that have come once they end with `text`.
+    std::string ReceiveUntil(std::string_view text) {
+      std::string all;
+      std::array<char, 65536> room{};
+      EXPECT_TRUE(door_.TurnUntil([&] {
+        const auto got = channel_->Read(room);
+        if (got.io == Io::kDone) all.append(room.data(), got.bytes);
+        return all.ends_with(text);
+      })) << all;
+      return all;
     }
     bool is_over() const { return is_over_; }
     TlsChannel& channel() { return *channel_; }
@@ -111,8 +123,33 @@ class TlsDoor : public testing::Test {
 
   static std::string Get(const std::string& path) { return "GET " + path + " HTTP/1.1\r\nHost: d\r\n\r\n"; }
 
+  /// Says back what it hears, until it hears "end" or "cut".
+  void TakeOver(Reply reply) {
+    auto stream = reply.TakeOver("echo/1");
+    if (!stream) return reply.Answer({.status = 400});
+    ByteStream* raw = stream.get();
+    streams_.push_back(std::move(stream));
+    ByteStream::Listener listener;
+    listener.on_bytes = [this, raw](std::string_view bytes) {
+      heard_ += bytes;
+      if (bytes == "cut") return streams_.clear();
+      raw->Send(bytes);
+      if (bytes == "end") raw->Finish();
+    };
+    listener.on_drained = [this] { ++drained_; };
+    listener.on_closed = [this] {
+      ++closed_;
+      streams_.clear();
+    };
+    raw->Listen(std::move(listener));
+  }
+
   boost::asio::io_context loop_;
   std::string folder_;
+  std::vector<std::unique_ptr<ByteStream>> streams_;
+  std::string heard_;
+  int drained_ = 0;
+  int closed_ = 0;
   TlsIdentity identity_;
   std::vector<Peer> peers_;
   std::unique_ptr<HttpServer> server_;
@@ -257,6 +294,70 @@ TEST_F(TlsDoor, AnAddressThatCannotBeHadIsAnError) {
   ASSERT_FALSE(taken);
   EXPECT_EQ(taken.error().code, ErrorCode::kAlreadyExists);
   EXPECT_NE(taken.error().message.find("listening at 127.0.0.1:"), std::string::npos) << taken.error().message;
+}
+
+constexpr std::string_view kUpgrade =
+    "GET /other HTTP/1.1\r\nHost: d\r\nConnection: Upgrade\r\nUpgrade: echo/1\r\n\r\n";
+
+TEST_F(TlsDoor, AConnectionThatIsTakenOverCarriesAnythingBothWays) {
+  Serve();
+  Client& client = Connect();
+  client.Send(std::string(kUpgrade));
+  EXPECT_EQ(client.ReceiveUntil("\r\n\r\n"),
+            "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: echo/1\r\n\r\n");
+  client.Send("GET / HTTP/1.1\r\n\r\n");  // No request any more.
+  EXPECT_EQ(client.ReceiveUntil("\r\n\r\n"), "GET / HTTP/1.1\r\n\r\n");
+  EXPECT_TRUE(TurnUntil([this] { return drained_ >= 1; }));
+  client.Send("end");
+  EXPECT_EQ(client.ReceiveUntil("end"), "end");
+  EXPECT_TRUE(TurnUntil([this] { return closed_ == 1; }));
+}
+
+TEST_F(TlsDoor, AStreamThatIsDroppedInItsOwnCallbackCutsTheConnection) {
+  Serve();
+  Client& client = Connect();
+  client.Send(std::string(kUpgrade));
+  client.ReceiveUntil("\r\n\r\n");
+  client.Send("cut");
+  EXPECT_EQ(client.Receive(1).size(), 0u);
+  EXPECT_TRUE(client.is_over());
+  EXPECT_EQ(heard_, "cut");
+  EXPECT_EQ(closed_, 0);
+  EXPECT_TRUE(TurnUntil([this] { return server_->connections() == 0; }));
+}
+
+TEST_F(TlsDoor, WhoSpeaksTheOtherProtocolTooEarlyIsAnsweredInHttp) {
+  Serve();
+  Client& client = Connect();
+  client.Send(std::string(kUpgrade) + "too early");
+  EXPECT_TRUE(TurnUntil([this] { return !peers_.empty(); }));
+  EXPECT_EQ(client.Receive(1).size(), 1u);
+  EXPECT_TRUE(streams_.empty());
+}
+
+TEST_F(TlsDoor, ATakenConnectionLeavesItsPlaceToOthersAndMayBeSilent) {
+  HttpServerOptions options;
+  options.connections_of_an_address = 1;
+  options.remote_request_time = 50ms;
+  Serve(options);
+  Client& first = Connect();
+  first.Send(std::string(kUpgrade));
+  first.ReceiveUntil("\r\n\r\n");
+  Client& second = Connect();
+  second.Send("GET / HT");
+  EXPECT_EQ(second.Receive(1).size(), 0u);  // It has its place, and owes its request for too long.
+  EXPECT_TRUE(second.is_over());
+  first.Send("still here");
+  EXPECT_EQ(first.ReceiveUntil("here"), "still here");
+  EXPECT_EQ(peers_.front().fingerprint, "");
+}
+
+TEST_F(TlsDoor, ThePeersCertificateIsKnownByItsFingerprint) {
+  Serve();
+  const TlsIdentity agent = *MakeTlsIdentity("agent", Time(std::chrono::seconds(::time(nullptr))));
+  clients_.emplace_back(std::make_unique<Client>(*this, identity_.fingerprint, agent))->Send(Get("/"));
+  EXPECT_TRUE(TurnUntil([this] { return peers_.size() == 1; }));
+  EXPECT_EQ(peers_.front().fingerprint, agent.fingerprint);
 }
 
 }  // namespace

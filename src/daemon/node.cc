@@ -2,10 +2,17 @@
 
 #include <algorithm>
 #include <csignal>
+#include <memory>
 #include <variant>
 
+#include "base/text.h"
+#include "daemon/container.h"
+#include "dialect/container_options.h"
 #include "dialect/job_options.h"
 #include "dialect/slurm_environment.h"
+#include "dialect/task_options.h"
+#include "platform/job_cgroup.h"
+#include "platform/step_list_file.h"
 
 namespace divvy {
 namespace {
@@ -30,6 +37,47 @@ std::string Node::OutputOf(const JobRecord& record, const JobSpec& spec) const {
 
 std::string Node::ErrorOf(const JobRecord& record, const JobSpec& spec) const {
   return spec.error.empty() ? "" : Absolute(FillPattern(spec.error, record, options_.names), spec.directory);
+}
+
+/// The first process starts the command once for each task, as a step of its own job. A file for each task is the
+/// step's to open; what is said about the tasks goes to divvy's log then.
+void Node::StartTasks(const JobRecord& record, const JobSpec& spec, LaunchRequest& request) const {
+  request.argv = dialect::TaskStarter(options_.divvy, spec, request.argv);
+  if (dialect::NamesTask(spec.error)) request.error.clear();
+  if (!dialect::NamesTask(spec.output)) return;
+  request.output = options_.log_directory + "/" + ToString(record.id) + ".log";
+  request.is_own_log = true;
+}
+
+/// The first process starts the container, and what was to be started is run inside.
+void Node::IntoContainer(const JobSpec& spec, LaunchRequest& request) const {
+  const ContainerSettings& settings = options_.container;
+  std::erase_if(request.environment, [](const std::string& entry) { return entry.starts_with(kContainerVariable); });
+  const auto set = [&](std::string_view name, const std::string& value) {
+    request.environment.push_back(std::string(name) + "=" + value);
+  };
+  // Steps inside the job start containers as well.
+  if (settings.engine != "auto") set(kContainerEngineVariable, settings.engine);
+  if (!settings.options.empty()) set(kContainerOptionsVariable, divvy::Join(settings.options, "\n"));
+  if (request.isolation.lock != DeviceLock::kNone) set(kContainerGpusVariable, "own");
+  auto plan = dialect::ContainerOf(spec, settings.runs_valohai_images);
+  if (plan && !*plan) return;
+  // An engine makes mounts of its own, which a user namespace of ours would keep it from.
+  request.isolation.has_own_tmp = false;
+  if (request.isolation.lock == DeviceLock::kMounts) request.isolation.lock = DeviceLock::kNone;
+  // The engine gives the container its GPUs alone and a /tmp, and could not do so inside mounts of ours.
+  request.isolation.has_own_tmp = false;
+  if (request.isolation.lock == DeviceLock::kMounts) request.isolation.lock = DeviceLock::kNone;
+  if (request.isolation.lock == DeviceLock::kNone) request.isolation.closed_devices.clear();
+  if (!request.script.empty()) {
+    ContainerScript script = WrapScript(request.script, options_.divvy);
+    request.script = std::move(script.text);
+    if (plan) (*plan)->interpreter = std::move(script.interpreter);
+  } else {
+    request.argv.insert(request.argv.begin(), {options_.divvy, "internal-container", "--"});
+  }
+  // A value that its option would have refused comes from no command of divvy's; without a plan nothing is started.
+  set(kContainerVariable, plan ? FormatContainerPlan(**plan) : "");
 }
 
 LaunchRequest Node::RequestFor(const JobRecord& record, const JobSpec& spec) const {
@@ -58,6 +106,13 @@ LaunchRequest Node::RequestFor(const JobRecord& record, const JobSpec& spec) con
                       "VH_GPUS=" + std::to_string(record.gpus.size())});
   }
   if (record.request.is_elastic()) layers.push_back({"DIVVY_GPUS_FILE=" + GpusFile(options_.run_directory, record.id)});
+  const std::int64_t uid = options_.may_change_user ? record.user.uid : options_.uid;
+  layers.push_back({"DIVVY_STEPS=" + StepListPath(options_.run_directory, uid, record.id.value())});
+  request.isolation = IsolationOf(options_.isolation, gpus_, record.gpus, record.request.is_elastic());
+  if (request.isolation.lock != DeviceLock::kNone) {
+    const std::string counted = VisibleDevices(request.isolation, record.gpus);
+    layers.push_back({"CUDA_VISIBLE_DEVICES=" + counted, "DIVVY_CUDA_INDICES=" + counted});
+  }
   layers.push_back(spec.extra_environment);
   request.environment = MergeEnvironment(layers);
   request.directory = spec.directory;
@@ -69,6 +124,8 @@ LaunchRequest Node::RequestFor(const JobRecord& record, const JobSpec& spec) con
   // A job that runs again goes on in its files, so that the first try can still be read.
   request.appends_output = spec.appends_output || record.restarts > 0;
   request.is_own_log = spec.output.empty() && !spec.is_foreground;
+  IntoContainer(spec, request);
+  if (dialect::StartsTasks(spec)) StartTasks(record, spec, request);
   if (options_.may_change_user) {
     request.uid = record.user.uid;
     request.gid = record.user.gid;
@@ -96,9 +153,14 @@ void Node::Launch(const JobRecord& record, const std::shared_ptr<const JobSpec>&
   run.stop_signal = spec->stop_signal;
   run.resize_signal = spec->resize_signal;
   run.grace = GraceOf(*spec);
+  run.lock = request.isolation.lock;
   runs_.insert_or_assign(record.id, std::move(run));
   Status launched;
   if (record.request.is_elastic()) launched = WriteGpusFile(options_.run_directory, record.id, record.gpus);
+  if (launched) {
+    const bool is_other = options_.may_change_user;
+    launched = MakeStepFolder(options_.run_directory, is_other ? record.user.uid : options_.uid, record.user.gid);
+  }
   if (launched) launched = launcher_.Launch(request);
   if (kept != streams_.end()) streams_.erase(kept);
   if (!launched) FailLaunch(record, launched.error().message);
@@ -109,8 +171,7 @@ void Node::FailLaunch(const JobRecord& record, const std::string& why) {
   Exit exit;
   exit.code = 127;
   exit.failure = why;
-  core_->controller().OnExited(record.id, record.attempt, exit, core_->Now(), core_->Now());
-  core_->Touch();
+  controller_->OnExited(record.id, record.attempt, exit, controller_->Now());
 }
 
 void Node::KeepStreams(JobId job, Streams streams) {
@@ -121,12 +182,13 @@ void Node::KeepStreams(JobId job, Streams streams) {
 
 // The streams of its caller died with the daemon before; the caller has them still.
 void Node::AwaitCaller(const JobRecord& record, std::shared_ptr<const JobSpec> spec) {
-  if (core_->Now() >= callers_return_until_) return FailLaunch(record, "the terminal that it was started from is gone");
+  if (controller_->Now() >= callers_return_until_)
+    return FailLaunch(record, "the terminal that it was started from is gone");
   unclaimed_.insert_or_assign(record.id, Unclaimed{record, std::move(spec)});
 }
 
 void Node::FailUnclaimed() {
-  if (unclaimed_.empty() || core_->Now() < callers_return_until_) return;
+  if (unclaimed_.empty() || controller_->Now() < callers_return_until_) return;
   for (const auto& [job, waiting] : std::exchange(unclaimed_, {}))
     FailLaunch(waiting.record, "the terminal that it was started from is gone");
 }
@@ -161,7 +223,7 @@ void Node::Deliver(Run& run, const Order& order) {
     if (run.adopted) {
       run.adopted->SignalTree(grace > Duration(0) ? signal : SIGKILL);
       run.adopted->SignalTree(SIGCONT);
-      run.kill_at = std::min(run.kill_at, AddSaturating(core_->Now(), grace));
+      run.kill_at = std::min(run.kill_at, AddSaturating(controller_->Now(), grace));
       run.limit_at = kNever;
     } else {
       static_cast<void>(SendStop(record, signal, grace));  // A supervisor that is gone has said, or will be found, so.
@@ -179,7 +241,7 @@ void Node::Deliver(Run& run, const Order& order) {
     if (run.adopted) run.adopted->Signal(run.resize_signal);
     else static_cast<void>(SendSignal(record, run.resize_signal, SignalReach::kFirstProcess));
   } else if (const auto* limit = std::get_if<TimeLimitOrder>(&order)) {
-    const JobRecord* live = core_->controller().Find(limit->job);
+    const JobRecord* live = controller_->Find(limit->job);
     if (live == nullptr) return;
     if (!run.adopted) static_cast<void>(SendTimeLimit(record, live->time_limit));
     else run.limit_at = live->time_limit > Duration(0) ? AddSaturating(record.started, live->time_limit) : kNever;
@@ -208,28 +270,40 @@ void Node::OnReport(const SupervisorReport& report) {
   if (report.kind == SupervisorReport::Kind::kExited) return OnEnded(record);
   run->second.adopted.reset();
   if (before.pid != 0 && before != record.supervisor) Remind(run->second);
-  core_->controller().OnStarted(record.job, record.attempt, record.started);
-  core_->Touch();
+  controller_->OnStarted(record.job, record.attempt, record.started);
   for (const Order& order : std::exchange(run->second.waiting, {})) Deliver(run->second, order);
 }
 
 void Node::OnEnded(const RunRecord& record) {
   // However it was found out: a launch that is not confirmed would be repeated once its record is gone.
   launcher_.Confirm(record.job, record.attempt);
-  const JobRecord* live = core_->controller().Find(record.job);
-  const auto finish = [this, record] {
-    core_->controller().OnExited(record.job, record.attempt, *record.exit, record.ended, core_->Now());
-    core_->Touch();
+  NoteRefused(record);
+  const JobRecord* live = controller_->Find(record.job);
+  const std::int64_t uid = options_.may_change_user ? record.uid : options_.uid;
+  const std::string path = ContainerLogPath(StepListPath(options_.run_directory, uid, record.job.value()));
+  const ContainerLog containers = ReadContainerLogFile(path);
+  Exit exit = *record.exit;
+  if (exit.code != 0 && exit.failure.empty()) exit.failure = containers.failure;
+  const auto tell = [this, job = record.job, attempt = record.attempt, exit, ended = record.ended] {
+    controller_->OnExited(job, attempt, exit, ended);
   };
-  // A GPU is free when its job's processes are gone and the driver agrees.
-  if (look_ && live != nullptr && !live->gpus.empty()) {
-    look_(live->gpus, [this, finish](std::vector<GpuObservation> seen) {
-      core_->controller().OnGpusObserved(seen);
-      finish();
+  const auto finish = [this, tell, gpus = live == nullptr ? GpuSet() : live->gpus] {
+    // A GPU is free when its job's processes are gone and the driver agrees.
+    if (!look_ || gpus.empty()) return tell();
+    look_(gpus, [this, tell](std::vector<GpuObservation> seen) {
+      controller_->OnGpusObserved(seen);
+      tell();
     });
-    return;
-  }
-  finish();
+  };
+  if (containers.left.empty() || live == nullptr) return finish();
+  // What a SIGKILL left of its containers goes before its GPUs are anybody else's.
+  auto removal =
+      std::make_shared<ContainerRemoval>(StartContainerRemoval(options_.divvy, live->user.uid, live->user.gid, path));
+  if (!watch_ || !removal->pidfd.is_open()) return finish();
+  watch_(removal->pidfd.get(), [removal, finish] {
+    removal->Reap();
+    finish();
+  });
 }
 
 void Node::Forget(JobId job, std::uint32_t attempt) {
@@ -262,6 +336,28 @@ std::set<std::int64_t> Node::supervisors() const {
     if (run.adopted) pids.insert(run.record.process.pid);
   }
   return pids;
+}
+
+void Node::NoteRefused(const RunRecord& record) {
+  constexpr std::size_t kMostRemembered = 1000;
+  if (record.refused_devices == 0) return;
+  refused_devices_ += record.refused_devices;
+  refused_[record.job] = record.refused_devices;
+  if (refused_.size() > kMostRemembered) refused_.erase(refused_.begin());
+}
+
+std::string Node::IsolationTextOf(JobId job) const {
+  std::string text;
+  std::int64_t count = 0;
+  if (const auto run = runs_.find(job); run != runs_.end()) {
+    if (run->second.lock != DeviceLock::kNone) text = Text(run->second.lock);
+    count = JobCgroup::Open(run->second.record.cgroup).RefusedDevices().value_or(0);
+  } else if (const auto known = refused_.find(job); known != refused_.end()) {
+    count = known->second;
+  }
+  if (count == 0) return text;
+  return text + (text.empty() ? "" : "; ") + std::to_string(count) +
+         (count == 1 ? " open of another GPU refused" : " opens of other GPUs refused");
 }
 
 std::int64_t Node::pid_of(JobId job) const {

@@ -11,8 +11,11 @@
 #include <string>
 #include <vector>
 
-#include "daemon/core.h"
+#include "daemon/controller_port.h"
+#include "daemon/order_port.h"
+#include "model/container_plan.h"
 #include "node/job_environment.h"
+#include "platform/isolation.h"
 #include "platform/launch.h"
 #include "platform/supervisor_adoption.h"
 
@@ -22,8 +25,12 @@ struct NodeOptions {
   std::string run_directory;
   std::string log_directory;
   NodeNames names;
+  std::string divvy = "divvy";                // This executable's path: jobs start their tasks by it.
+  std::int64_t uid = 0;                       // The daemon's own.
   bool may_change_user = false;               // A root daemon runs each job as its submitter.
   Duration grace = std::chrono::seconds(30);  // Of jobs that name none.
+  Isolation isolation;
+  ContainerSettings container;
 };
 
 /// The streams of a foreground job's caller, until its process has them. Closed when dropped.
@@ -33,8 +40,8 @@ class Node final : public OrderPort {
  public:
   Node(NodeOptions options, Launcher& launcher, std::vector<GpuFacts> gpus);
 
-  /// Before anything else; the core and the node know each other.
-  void Join(Core& core) { core_ = &core; }
+  /// Before anything else; the controller and the node know each other.
+  void Join(ControllerPort& controller) { controller_ = &controller; }
   /// Looks again at the GPUs of an ended job before they are given away; calls back on the loop's thread.
   using LookAtGpus = std::function<void(GpuSet, std::function<void(std::vector<GpuObservation>)>)>;
   void SetLookAtGpus(LookAtGpus look) { look_ = std::move(look); }
@@ -42,8 +49,12 @@ class Node final : public OrderPort {
   using WatchDescriptor = std::function<void(int fd, std::function<void()>)>;
   void SetWatch(WatchDescriptor watch) { watch_ = std::move(watch); }
 
-  /// Compares what the store says is active with what runs. `was_rebooted`: no process of before is alive.
+  /// Compares what the controller believes to be active with what runs. `was_rebooted`: no process of before is alive.
+  /// Once, when the node begins.
   Status AdoptRuns(bool was_rebooted);
+  /// The same for a node that has been there all the time, when its controller has begun anew: says again what it may
+  /// not have heard, and ends what it does not know of.
+  void Reconcile();
 
   void Execute(const Order& order, std::shared_ptr<const JobSpec> spec) override;
   void OnReport(const SupervisorReport& report);
@@ -61,6 +72,11 @@ class Node final : public OrderPort {
 
   std::set<std::int64_t> supervisors() const;
   std::int64_t pid_of(JobId job) const;
+  const Isolation& isolation() const { return options_.isolation; }
+  /// "enforced (cgroup v2); 2 opens of other GPUs refused": of a job that runs, or ended lately. Empty: nothing to say.
+  std::string IsolationTextOf(JobId job) const;
+  /// Of jobs that have ended since we began.
+  std::int64_t refused_devices() const { return refused_devices_; }
   /// The files of a started job with all patterns filled; the log that divvy keeps where the spec names none.
   std::string OutputOf(const JobRecord& record, const JobSpec& spec) const;
   std::string ErrorOf(const JobRecord& record, const JobSpec& spec) const;
@@ -71,6 +87,7 @@ class Node final : public OrderPort {
     int stop_signal = 15;
     int resize_signal = 0;
     Duration grace{0};
+    DeviceLock lock = DeviceLock::kNone;
     std::vector<Order> waiting;  // Until its supervisor has said where it listens.
     std::unique_ptr<AdoptedProcess> adopted;
     // What nobody else does for an adopted one; kNever: nothing.
@@ -83,6 +100,8 @@ class Node final : public OrderPort {
   /// A supervisor has said where it takes commands.
   static bool IsListening(const RunRecord& record) { return !record.control.empty(); }
   Duration GraceOf(const JobSpec& spec) const { return spec.grace < Duration(0) ? options_.grace : spec.grace; }
+  void StartTasks(const JobRecord& record, const JobSpec& spec, LaunchRequest& request) const;
+  void IntoContainer(const JobSpec& spec, LaunchRequest& request) const;
   LaunchRequest RequestFor(const JobRecord& record, const JobSpec& spec) const;
   void Launch(const JobRecord& record, const std::shared_ptr<const JobSpec>& spec);
   void Deliver(Run& run, const Order& order);
@@ -97,16 +116,19 @@ class Node final : public OrderPort {
   /// Says again what a job's supervisor may not have heard before it was killed.
   void Remind(Run& run);
   void Forget(JobId job, std::uint32_t attempt);
+  void NoteRefused(const RunRecord& record);
   void AwaitCaller(const JobRecord& record, std::shared_ptr<const JobSpec> spec);
   void FailUnclaimed();
 
   NodeOptions options_;
   Launcher& launcher_;
   std::vector<GpuFacts> gpus_;
-  Core* core_ = nullptr;
+  ControllerPort* controller_ = nullptr;
   LookAtGpus look_;
   WatchDescriptor watch_;
   std::map<JobId, Run> runs_;
+  std::map<JobId, std::int64_t> refused_;  // Of ended jobs that were refused devices, the last of them.
+  std::int64_t refused_devices_ = 0;
   std::map<JobId, Streams> streams_;
   /// Foreground jobs at their turn whose callers have not come back since the restart; they are given until
   /// callers_return_until_.

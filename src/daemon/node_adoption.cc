@@ -21,7 +21,7 @@ Exit UnknownExit() {
 }  // namespace
 
 void Node::Remind(Run& run) {
-  const JobRecord* live = core_->controller().Find(run.record.job);
+  const JobRecord* live = controller_->Find(run.record.job);
   if (live == nullptr || live->attempt != run.record.attempt) return;
   const auto say = [&](const Order& order) {
     if (IsListening(run.record) || run.adopted) Deliver(run, order);
@@ -48,8 +48,8 @@ void Node::AdoptOrphan(const RunRecord& record) {
     return;
   }
   run.adopted = std::make_unique<AdoptedProcess>(*std::move(process));
-  if (const JobRecord* live = core_->controller().Find(record.job); live != nullptr) {
-    core_->controller().OnStarted(record.job, record.attempt, record.started);
+  if (const JobRecord* live = controller_->Find(record.job); live != nullptr) {
+    controller_->OnStarted(record.job, record.attempt, record.started);
     LoadStopTerms(run);
     if (live->time_limit > Duration(0)) run.limit_at = AddSaturating(record.started, live->time_limit);
     Remind(run);
@@ -62,7 +62,7 @@ void Node::AdoptOrphan(const RunRecord& record) {
     Run& ended = at->second;
     ended.record.exit = exit;
     ended.record.exit->hit_time_limit = ended.hit_limit;
-    ended.record.ended = core_->Now();
+    ended.record.ended = controller_->Now();
     // What it left behind must not keep the GPU, and keeps it while it lives.
     ended.awaits_leftovers = ended.adopted->SignalTree(SIGKILL) > 0;
     if (!ended.awaits_leftovers) OnEnded(ended.record);
@@ -82,12 +82,14 @@ void Node::OnVanished(const RunRecord& record, std::uint32_t attempt) {
   run.record.attempt = attempt;
   run.adopted.reset();
   run.record.exit = UnknownExit();
-  run.record.ended = core_->Now();
+  run.record.ended = controller_->Now();
   OnEnded(run.record);
 }
 
 void Node::LoadStopTerms(Run& run) {
-  const auto spec = core_->SpecOf(core_->controller().live().at(run.record.job));
+  const JobRecord* live = controller_->Find(run.record.job);
+  if (live == nullptr) return;
+  const auto spec = controller_->SpecOf(*live);
   if (!spec) return;
   run.stop_signal = (*spec)->stop_signal;
   run.resize_signal = (*spec)->resize_signal;
@@ -95,7 +97,7 @@ void Node::LoadStopTerms(Run& run) {
 }
 
 void Node::KeepTimeOfAdopted() {
-  const Time now = core_->Now();
+  const Time now = controller_->Now();
   for (auto& [job, run] : runs_) {
     if (!run.adopted) continue;
     if (run.awaits_leftovers) {
@@ -146,8 +148,7 @@ void Node::CheckSupervisors() {
         // An earlier daemon's launcher had passed it on, and its supervisor was killed before its first word.
         RemoveRunRecord(options_.run_directory, record);
         runs_.erase(run);
-        core_->controller().OnVanished(record.job, attempt, Controller::Vanished::kNeverStarted, core_->Now());
-        core_->Touch();
+        controller_->OnVanished(record.job, attempt, RunVanished::kNeverStarted);
         break;
     }
   }
@@ -155,21 +156,16 @@ void Node::CheckSupervisors() {
 
 Status Node::AdoptRuns(bool was_rebooted) {
   DIVVY_TRY(const std::vector<RunRecord> records, ScanRunDirectory(options_.run_directory));
-  Controller& controller = core_->controller();
-  callers_return_until_ = core_->Now() + kCallersReturnWithin;
+  callers_return_until_ = controller_->Now() + kCallersReturnWithin;
   const auto never_started = [&](JobId job, std::uint32_t attempt) {
-    const JobRecord& live = controller.live().at(job);
-    if (live.is_foreground && !was_rebooted && live.stop_intent == StopIntent::kNone) {
-      if (auto spec = core_->SpecOf(live)) return AwaitCaller(live, *std::move(spec));
+    const JobRecord* live = controller_->Find(job);
+    if (live != nullptr && live->is_foreground && !was_rebooted && live->stop_intent == StopIntent::kNone) {
+      if (auto spec = controller_->SpecOf(*live)) return AwaitCaller(*live, *std::move(spec));
     }
-    controller.OnVanished(job, attempt,
-                          was_rebooted ? Controller::Vanished::kRebooted : Controller::Vanished::kNeverStarted,
-                          core_->Now());
+    controller_->OnVanished(job, attempt, was_rebooted ? RunVanished::kRebooted : RunVanished::kNeverStarted);
   };
   std::map<JobId, std::uint32_t> expected;
-  for (const auto& [id, record] : controller.live()) {
-    if (IsActive(record.state) && record.array_count == 0) expected.emplace(id, record.attempt);
-  }
+  for (const JobId job : controller_->ActiveRuns()) expected.emplace(job, controller_->Find(job)->attempt);
   for (const RunRecord& record : records) {
     const auto active = expected.find(record.job);
     RunState state = StateOf(record);
@@ -177,6 +173,12 @@ Status Node::AdoptRuns(bool was_rebooted) {
     if (was_rebooted && (state == RunState::kWatched || state == RunState::kOrphaned)) state = RunState::kVanished;
     // A record without an attempt is one whose supervisor was killed before its first word.
     const bool is_ours = active != expected.end() && (record.attempt == active->second || record.attempt == 0);
+    if (!is_ours && active == expected.end() && state == RunState::kEnded) {
+      // Its end may not be durable where it was said. It is said once more, and the record goes when we are told so.
+      runs_[record.job].record = record;
+      controller_->OnExited(record.job, record.attempt, *record.exit, record.ended);
+      continue;
+    }
     if (!is_ours) {
       if (state == RunState::kWatched) static_cast<void>(SendStop(record, SIGKILL, Duration(0)));
       if (state == RunState::kOrphaned) EndLeftovers(record);
@@ -192,14 +194,14 @@ Status Node::AdoptRuns(bool was_rebooted) {
         // It says so itself when it has begun; until then its record may be empty.
         run.record.attempt = attempt;
         LoadStopTerms(run);
-        if (record.process.pid != 0) controller.OnStarted(record.job, attempt, record.started);
+        if (record.process.pid != 0) controller_->OnStarted(record.job, attempt, record.started);
         static_cast<void>(SendPing(record));  // Its report may have gone to the daemon before us.
         Remind(run);
         break;
       }
       case RunState::kEnded:
         runs_[record.job].record = record;
-        controller.OnExited(record.job, attempt, *record.exit, record.ended, core_->Now());
+        controller_->OnExited(record.job, attempt, *record.exit, record.ended);
         break;
       case RunState::kOrphaned:
         AdoptOrphan(record);
@@ -214,9 +216,7 @@ Status Node::AdoptRuns(bool was_rebooted) {
         runs_[record.job].record = record;
         runs_[record.job].record.attempt = attempt;
         runs_[record.job].record.exit = UnknownExit();
-        controller.OnVanished(record.job, attempt,
-                              was_rebooted ? Controller::Vanished::kRebooted : Controller::Vanished::kUnseen,
-                              core_->Now());
+        controller_->OnVanished(record.job, attempt, was_rebooted ? RunVanished::kRebooted : RunVanished::kUnseen);
         break;
       case RunState::kNeverStarted:
         RemoveRunRecord(options_.run_directory, record);
@@ -225,8 +225,34 @@ Status Node::AdoptRuns(bool was_rebooted) {
     }
   }
   for (const auto& [job, attempt] : expected) never_started(job, attempt);
-  core_->Touch();
   return {};
+}
+
+void Node::Reconcile() {
+  std::set<JobId> expected;
+  for (const JobId job : controller_->ActiveRuns()) {
+    if (!unclaimed_.contains(job)) expected.insert(job);
+  }
+  for (auto& [job, run] : runs_) {
+    const JobRecord* live = controller_->Find(job);
+    const bool is_ours = live != nullptr && IsActive(live->state) && live->attempt == run.record.attempt;
+    if (is_ours) expected.erase(job);
+    if (run.record.exit) {
+      if (!run.awaits_leftovers) controller_->OnExited(job, run.record.attempt, *run.record.exit, run.record.ended);
+      continue;
+    }
+    if (!is_ours) {
+      // Nobody waits for it. Its end is said like any other, and its record goes when we are told so.
+      const Order end = StopOrder{job, SIGKILL, Duration(0)};
+      if (IsListening(run.record) || run.adopted) Deliver(run, end);
+      else run.waiting.push_back(end);
+      continue;
+    }
+    if (run.record.process.pid != 0) controller_->OnStarted(job, run.record.attempt, run.record.started);
+    Remind(run);
+  }
+  for (const JobId job : expected)
+    controller_->OnVanished(job, controller_->Find(job)->attempt, RunVanished::kNeverStarted);
 }
 
 }  // namespace divvy

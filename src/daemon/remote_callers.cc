@@ -11,15 +11,14 @@ namespace {
 
 constexpr std::size_t kIdBytes = 4;
 constexpr std::size_t kSecretBytes = 32;
+constexpr std::string_view kLoginRemedy = "divvy token create, and divvy login with it";
+constexpr std::string_view kJoinRemedy = "divvy token create --node, and divvy agent --join with it";
 constexpr Duration kKeptUser = std::chrono::seconds(30);
 
 }  // namespace
 
-Result<Caller> RemoteCallers::Identify(std::string_view authorization, Touches touches, Time now) {
-  if (authorization.empty()) {
-    return PermissionDenied(
-        "a request from another machine brings a token; divvy login asks for its line and keeps it");
-  }
+// The token of this header, if it is one and its secret is right.
+Result<const TokenRow*> RemoteCallers::RowOf(std::string_view authorization, std::string_view remedy, Time now) {
   DIVVY_TRY(const Bearer bearer, ParseBearer(authorization));
   const TokenRow* row = book_.Find(bearer.id);
   const std::string hash = Sha256Hex(bearer.secret);
@@ -27,19 +26,39 @@ Result<Caller> RemoteCallers::Identify(std::string_view authorization, Touches t
   const bool is_right = IsSameSecret(row != nullptr ? row->hash : std::string(hash.size(), '0'), hash);
   if (row == nullptr || !is_right) {
     return PermissionDenied("token " + bearer.id +
-                            " is not one of this controller's, or no longer; ask for a new one, " +
-                            "made there by divvy token create, and divvy login with it");
+                            " is not one of this controller's, or no longer; ask for a new one, " + "made there by " +
+                            std::string(remedy));
   }
   if (row->has_expired(now)) {
     return PermissionDenied("token " + bearer.id + " has expired; ask for a new one, made on the controller by " +
-                            "divvy token create, and divvy login with it");
+                            std::string(remedy));
+  }
+  return row;
+}
+
+Result<std::string> RemoteCallers::AdmitNode(std::string_view authorization, Time now) {
+  DIVVY_TRY(const TokenRow* row, RowOf(authorization, kJoinRemedy, now));
+  if (row->role == TokenRole::kNode) return row->id;
+  return PermissionDenied("token " + row->id + " is for a command line; divvy token create --node makes one by which " +
+                          "a machine joins as a node");
+}
+
+Result<Caller> RemoteCallers::Identify(std::string_view authorization, Touches touches, Time now) {
+  if (authorization.empty()) {
+    return PermissionDenied(
+        "a request from another machine brings a token; divvy login asks for its line and keeps it");
+  }
+  DIVVY_TRY(const TokenRow* row, RowOf(authorization, kLoginRemedy, now));
+  if (row->role == TokenRole::kNode) {
+    return PermissionDenied("token " + row->id + " lets a machine join as a node, by divvy agent --join, and nothing " +
+                            "else; divvy token create makes one for a command line");
   }
   if (row->role == TokenRole::kViewer && touches == Touches::kSomething) {
-    return PermissionDenied("token " + bearer.id + " may only look; one with --role user may act for " + row->user);
+    return PermissionDenied("token " + row->id + " may only look; one with --role user may act for " + row->user);
   }
   const std::optional<User>& user = UserOf(row->user, now);
   if (!user || user->uid != row->uid) {
-    return PermissionDenied("token " + bearer.id + " is for " + row->user + ", for whom the controller's machine " +
+    return PermissionDenied("token " + row->id + " is for " + row->user + ", for whom the controller's machine " +
                             "has no account any more");
   }
   Caller caller;
@@ -56,8 +75,9 @@ const std::optional<User>& RemoteCallers::UserOf(const std::string& name, Time n
 
 Result<RemoteCallers::Made> RemoteCallers::Make(TokenRow row, const Caller& caller) {
   if (row.user.empty()) row.user = caller.user.name;
-  if (!caller.is_admin && (row.user != caller.user.name || row.role == TokenRole::kAdmin)) {
-    return PermissionDenied("a token for another user, or for an administrator, takes an administrator; " +
+  if (!caller.is_admin &&
+      (row.user != caller.user.name || row.role == TokenRole::kAdmin || row.role == TokenRole::kNode)) {
+    return PermissionDenied("a token for another user, an administrator or a node takes an administrator; " +
                             caller.user.name + " is none");
   }
   const std::optional<User> user = find_user_(row.user);

@@ -28,6 +28,9 @@ class RemoteCallers {
   /// a token before its secret has been seen is the same whether or not there is one.
   Result<Caller> Identify(std::string_view authorization, Touches touches, Time now);
 
+  /// The id of a token that lets a node join, from the header of that name; not spent yet. Fails as Identify does.
+  Result<std::string> AdmitNode(std::string_view authorization, Time now);
+
   /// A new token for `row`'s user, with its secret. The row's id and hash are made here.
   struct Made {
     std::string id;
@@ -45,6 +48,7 @@ class RemoteCallers {
     std::optional<User> user;
     Time asked = kNoTime;
   };
+  Result<const TokenRow*> RowOf(std::string_view authorization, std::string_view remedy, Time now);
   const std::optional<User>& UserOf(const std::string& name, Time now);
 
   TokenBook& book_;

@@ -95,13 +95,32 @@ TEST_F(Remote, OnlyAdministratorsMakeThemForOthers) {
     return made ? "" : made.error().message;
   };
   EXPECT_EQ(error(For("")), "") << "for oneself";
-  const std::string refused = "a token for another user, or for an administrator, takes an administrator; ada is none";
+  const std::string refused =
+      "a token for another user, an administrator or a node takes an administrator; ada is none";
   EXPECT_EQ(error(For("root")), refused);
   EXPECT_EQ(error(For("ada", TokenRole::kAdmin)), refused);
   EXPECT_NE(callers_.Make(For("eve"), Admin()).error().message.find("cannot run jobs as 'eve'"), std::string::npos);
   const std::string header = HeaderOf(For("root"));
   EXPECT_EQ(callers_.Remove(header.substr(7, 8), Ada()).error().message,
             "token " + header.substr(7, 8) + " is of root; removing it takes an administrator");
+}
+
+TEST_F(Remote, ANodesTokenLetsAMachineJoinAndSpeaksForNobody) {
+  TokenRow row = For("root", TokenRole::kNode);
+  row.uses_left = 1;
+  row.expires = kNow + std::chrono::hours(1);
+  const std::string header = HeaderOf(row);
+  EXPECT_EQ(*callers_.AdmitNode(header, kNow), header.substr(7, 8));
+  EXPECT_NE(ErrorOf(header, Touches::kNothing).find("lets a machine join as a node"), std::string::npos);
+  EXPECT_NE(
+      callers_.AdmitNode(HeaderOf(For("ada", TokenRole::kAdmin)), kNow).error().message.find("for a command line"),
+      std::string::npos);
+  EXPECT_NE(callers_.AdmitNode(header, kNow + std::chrono::hours(1)).error().message.find("has expired"),
+            std::string::npos);
+  ASSERT_TRUE(book_.Spend(header.substr(7, 8)));
+  EXPECT_NE(callers_.AdmitNode(header, kNow).error().message.find("divvy token create --node"), std::string::npos);
+  row.user = "ada";
+  EXPECT_FALSE(callers_.Make(row, Ada())) << "who is no administrator";
 }
 
 TEST_F(Remote, TheBookKeepsNoSecret) {

@@ -8,6 +8,7 @@
 #include "version.h"
 #include "wire/json.h"
 #include "wire/messages_describe.h"
+#include "wire/messages_nodes_describe.h"
 #include "wire/messages_remote_describe.h"
 #include "wire/messages_teams_describe.h"
 #include "wire/openapi.h"
@@ -61,6 +62,12 @@ const std::vector<Routes::Route>& Routes::Table() {
       {"GET", "/v1/tokens", &Routes::Tokens},
       {"POST", "/v1/tokens", &Routes::CreateToken},
       {"POST", "/v1/tokens/remove", &Routes::RemoveToken},
+      {"GET", "/v1/nodes", &Routes::Nodes},
+      {"POST", "/v1/nodes/cordon", &Routes::CordonNodes},
+      {"POST", "/v1/nodes/drain", &Routes::DrainNodes},
+      {"POST", "/v1/nodes/resume", &Routes::ResumeNodes},
+      {"POST", "/v1/nodes/remove", &Routes::RemoveNodes},
+      {"POST", "/v1/nodes/label", &Routes::LabelNodes},
       {"GET", "/v1/reports/predictions", &Routes::Predictions},
       {"GET", "/v1/reports/speeds", &Routes::Speeds},
       {"GET", "/v1/events", &Routes::Events},
@@ -162,6 +169,8 @@ void Routes::Status(Call& call) {
   view.gpu_source = about_.gpu_source;
   view.policy = Name(controller.policy().order);
   view.isolation = about_.isolation;
+  if (const auto count = node_.refused_devices(); count > 0)
+    view.isolation += "; " + std::to_string(count) + " opens refused since the daemon began";
   if (ports_.remote->address.port != 0) view.listens = ToString(ports_.remote->address);
   view.gpus = static_cast<std::int64_t>(cluster.capacity().gpus.size());
   view.gpus_free = cluster.free().size();
@@ -178,7 +187,7 @@ void Routes::Status(Call& call) {
   call.Answer(view);
 }
 
-void Routes::Gpus(Call& call) { call.Answer(GpuViews(core_.controller(), about_.isolation, core_.Now())); }
+void Routes::Gpus(Call& call) { call.Answer(GpuViews(core_.controller(), about_.gpu_isolation, core_.Now())); }
 
 void Routes::Restrict(Call& call) {
   const auto request = wire::Decode<wire::RestrictRequest>(call.request.body);
@@ -341,6 +350,14 @@ std::string Routes::OpenApiText() {
   add("POST", "/v1/tokens", "Make a token for a command line on another machine", &kJsonType<TokenRequest>,
       &kJsonType<TokenAnswer>);
   add("POST", "/v1/tokens/remove", "Remove a token", &kJsonType<TokenName>, &kJsonType<MessageAnswer>);
+  add("GET", "/v1/nodes", "The machines on which jobs run", nullptr, &kJsonType<std::vector<NodeView>>);
+  add("POST", "/v1/nodes/cordon", "Give nodes no new work", &kJsonType<NodeRequest>, &kJsonType<MessageAnswer>);
+  add("POST", "/v1/nodes/drain", "Give nodes no new work, and stop what runs there at a deadline",
+      &kJsonType<NodeRequest>, &kJsonType<MessageAnswer>);
+  add("POST", "/v1/nodes/resume", "Give nodes work again", &kJsonType<NodeRequest>, &kJsonType<MessageAnswer>);
+  add("POST", "/v1/nodes/remove", "Forget nodes; they join again by a token only", &kJsonType<NodeRequest>,
+      &kJsonType<MessageAnswer>);
+  add("POST", "/v1/nodes/label", "Label nodes", &kJsonType<NodeRequest>, &kJsonType<MessageAnswer>);
   add("GET", "/v1/reports/predictions", "How good predictions of run times are", nullptr,
       &kJsonType<PredictionsReport>);
   add("GET", "/v1/reports/speeds", "How fast jobs are on which GPU model, as learned", nullptr,

@@ -18,6 +18,11 @@
 
 namespace divvy {
 
+class AgentDoor;
+namespace wire {
+struct NodeRequest;
+}
+
 /// What the daemon tells about itself.
 struct About {
   std::int64_t pid = 0;
@@ -27,7 +32,8 @@ struct About {
   std::string user;
   bool is_machine_wide = false;
   std::string gpu_source;
-  std::string isolation;
+  std::string isolation;      // Of everything.
+  std::string gpu_isolation;  // Of one GPU, in a few words.
   std::vector<std::string> warnings;
 };
 
@@ -54,6 +60,8 @@ class Routes {
     /// Must not be null.
     std::shared_ptr<Remote> remote;
     std::shared_ptr<Audit> audit;
+    /// The nodes of agents. Null: there are none.
+    std::shared_ptr<AgentDoor> agents;
     /// From the stop signal to SIGKILL, for jobs that name no grace.
     Duration default_grace = std::chrono::seconds(30);
   };
@@ -128,6 +136,17 @@ class Routes {
   void Tokens(Call& call);
   void CreateToken(Call& call);
   void RemoveToken(Call& call);
+  // routes_nodes.cc
+  void Nodes(Call& call);
+  void CordonNodes(Call& call);
+  void DrainNodes(Call& call);
+  void ResumeNodes(Call& call);
+  void RemoveNodes(Call& call);
+  void LabelNodes(Call& call);
+  using NodeChange =
+      std::function<Result<std::string>(AgentDoor& door, const std::string& name, const wire::NodeRequest& request)>;
+  void ChangeNodes(Call& call, const NodeChange& change);
+  static std::string ReasonOf(const wire::NodeRequest& request, const Caller& caller);
   /// Once all that is applied so far is durable.
   void AnswerMessage(Call& call, const Result<std::string>& done);
 

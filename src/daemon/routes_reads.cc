@@ -341,6 +341,7 @@ void Routes::AnswerDetail(Call& call, const Found& found) {
                                     core_.Outcomes(), core_.controller().cluster().capacity().gpus, found.history);
   if (!IsFinal(record.state)) detail.speeds = core_.controller().SpeedsOf(record);
   detail.pid = node_.pid_of(record.id);
+  if (shown != nullptr) detail.isolation = node_.IsolationTextOf(record.id);
   if (shown != nullptr) {
     detail.output = node_.OutputOf(record, *shown);
     detail.error = node_.ErrorOf(record, *shown);

@@ -11,6 +11,7 @@
 #include <cstring>
 #include <filesystem>
 
+#include "daemon/local_controller.h"
 #include "daemon/routes.h"
 #include "store/store_fake.h"
 
@@ -89,7 +90,8 @@ class World {
     };
     ports.after = [](Duration, const std::function<void()>&) {};
     core_ = std::make_unique<Core>(controller_, store_, clock_, node_, std::move(ports));
-    node_.Join(*core_);
+    port_ = std::make_unique<LocalController>(*core_);
+    node_.Join(*port_);
     Routes::Ports routing;
     routing.user_name = [](std::int64_t) { return "ada"; };
     routing.read = [this](std::function<std::function<void()>()> work) { reads_.push_back(std::move(work)); };
@@ -153,6 +155,7 @@ class World {
   Controller controller_;
   Node node_;
   std::unique_ptr<Core> core_;
+  std::unique_ptr<LocalController> port_;
   std::unique_ptr<Routes> routes_;
   std::string directory_;
   std::unique_ptr<HttpServer> server_;

@@ -3,6 +3,7 @@
 #include <memory>
 
 #include "base/host_port.h"
+#include "base/text.h"
 #include "daemon/remote_callers.h"
 #include "daemon/routes_call.h"
 #include "wire/messages_remote.h"
@@ -13,6 +14,7 @@ namespace {
 
 /// Longer lives are for ever.
 constexpr double kLongestLife = 100.0 * 365 * 24 * 3600;
+constexpr std::int64_t kMostUses = 10'000;
 /// So long an expired token is still told from one that never was.
 constexpr Duration kKeptExpired = std::chrono::hours(24 * 30);
 
@@ -26,6 +28,7 @@ wire::TokenView ViewOf(const TokenRow& row, Time now) {
   view.made_at = ToSeconds(row.made_at);
   view.expires = row.expires == kNever ? 0 : ToSeconds(row.expires);
   view.has_expired = row.has_expired(now);
+  view.uses_left = row.uses_left;
   return view;
 }
 
@@ -62,12 +65,16 @@ void Routes::CreateToken(Call& call) {
     if (!asked) return call.Refuse(asked.error());
     at = *asked;
   }
+  if (*role == TokenRole::kNode && (request->uses < 1 || request->uses > kMostUses)) {
+    return call.Refuse(InvalidArgument("a node's token has from 1 to " + std::to_string(kMostUses) + " uses"));
+  }
   if (!(request->lives_s >= 0)) return call.Refuse(InvalidArgument("a token's life is no negative time"));
   TokenRow row;
   row.user = request->user;
   row.role = *role;
   row.label = request->label;
   row.made_at = core_.Now();
+  if (*role == TokenRole::kNode) row.uses_left = static_cast<int>(request->uses);
   if (request->lives_s > 0 && request->lives_s < kLongestLife)
     row.expires = core_.Now() + TimeFromSeconds(request->lives_s).time_since_epoch();
   for (auto& setting : ports_.remote->callers.book().DropExpired(core_.Now() - kKeptExpired))
@@ -80,6 +87,8 @@ void Routes::CreateToken(Call& call) {
   answer.line = ToString(TokenLine{at, made->id, made->secret, remote.fingerprint});
   const std::string user = row.user.empty() ? call.caller.user.name : row.user;
   answer.message = "token " + made->id + " for " + user + ", role " + std::string(Name(row.role));
+  if (*role == TokenRole::kNode)
+    answer.message = "token " + made->id + ", by which " + Plural(request->uses, "machine") + " may join";
   core_.AfterCommit([call = std::make_shared<Call>(std::move(call)), answer = std::move(answer)](const divvy::Status&) {
     call->Answer(answer);
   });

@@ -2,11 +2,13 @@
 #include <algorithm>
 
 #include "base/text.h"
+#include "dialect/container_options.h"
 #include "dialect/job_options.h"
 #include "dialect/option_values.h"
 #include "dialect/quantities.h"
 #include "dialect/quoted.h"
 #include "dialect/slurm.h"
+#include "dialect/task_options.h"
 
 namespace divvy::dialect {
 namespace {
@@ -120,6 +122,8 @@ Status CheckComplete(const JobSpec& spec) {
   DIVVY_CHECK(CheckRequest(spec.request, spec.dialect == Dialect::kNative));
   DIVVY_CHECK(CheckTimes(spec));
   DIVVY_CHECK(CheckMany(spec));
+  DIVVY_CHECK(CheckTasks(spec));
+  DIVVY_CHECK(CheckContainer(spec));
   if (spec.group_limit != 0 && spec.group.empty())
     return InvalidArgument("--group-limit caps a group; add --group NAME");
   if (spec.group_limit < 0) return InvalidArgument("--group-limit counts from 1");

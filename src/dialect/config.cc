@@ -76,6 +76,15 @@ Result<std::vector<std::string>> Names(const ConfigValue& value) {
   return *names;
 }
 
+Result<std::vector<std::string>> EngineOptions(const ConfigValue& value) {
+  const auto* words = std::get_if<std::vector<std::string>>(&value);
+  const auto is_option = [](const std::string& word) {
+    return word.starts_with('-') && word.find('\n') == std::string::npos;
+  };
+  if (words != nullptr && std::ranges::all_of(*words, is_option)) return *words;
+  return Wants("a list of options with their values; write it like [\"--shm-size=16g\"]");
+}
+
 Result<std::optional<GpuSet>> Gpus(const ConfigValue& value) {
   if (const auto* numbers = std::get_if<std::vector<std::int64_t>>(&value); numbers != nullptr && !numbers->empty()) {
     std::string text;
@@ -89,6 +98,15 @@ Result<std::optional<GpuSet>> Gpus(const ConfigValue& value) {
 Result<std::string> Emulate(const ConfigValue& value) {
   DIVVY_TRY(const std::string text, Text(value, "8xH100-80GB"));
   if (Trim(text).empty()) return InvalidArgument("is empty; write it like \"8xH100-80GB\", or leave it out");
+  return text;
+}
+
+Result<std::string> DeviceFiles(const ConfigValue& value) {
+  DIVVY_TRY(const std::string text, Text(value, "/dev/nvidia*"));
+  const bool is_pattern = text.starts_with('/') && text.find('*') == text.rfind('*') && text.ends_with('*');
+  if (!text.empty() && !is_pattern) {
+    return InvalidArgument(Quoted(text) + " is no path that ends in * for the number; write it like \"/dev/nvidia*\"");
+  }
   return text;
 }
 
@@ -123,6 +141,13 @@ std::vector<Key> Keys(Config& config) {
                                       {"error", "error"},
                                       {"off", "off"}});
   };
+  const auto engine = [](const ConfigValue& value) {
+    return OneOf<std::string>(value, {{"auto", "auto"},
+                                      {"podman", "podman"},
+                                      {"docker", "docker"},
+                                      {"apptainer", "apptainer"},
+                                      {"singularity", "singularity"}});
+  };
   const auto order = [](const ConfigValue& value) {
     return OneOf<QueuePolicy>(value, {{"small-first", QueuePolicy::kSmallFirst},
                                       {"fifo", QueuePolicy::kFifo},
@@ -135,6 +160,11 @@ std::vector<Key> Keys(Config& config) {
                                             {"random", PlacementStrategy::kRandom},
                                             {"pack", PlacementStrategy::kPack},
                                             {"spread", PlacementStrategy::kSpread}});
+  };
+  // As many as Linux can have in all.
+  const auto processes = [](const ConfigValue& value) { return Count(value, 0, 4'194'304); };
+  const auto devices = [](const ConfigValue& value) {
+    return OneOf<std::string>(value, {{"auto", "auto"}, {"cgroup", "cgroup"}, {"mounts", "mounts"}, {"off", "off"}});
   };
   const auto preemptible = [](const ConfigValue& value) {
     return OneOf<Preemptible>(
@@ -189,8 +219,19 @@ std::vector<Key> Keys(Config& config) {
       {"jobs", "grace", IntoSpan(config.grace, "30s", Duration(0), 24h)},
       {"jobs", "keep_finished", IntoSpan(config.keep_finished, "90d")},
       {"jobs", "keep_logs", IntoSpan(config.keep_logs, "30d")},
+      {"isolation", "devices", Into(config.isolation.devices, devices)},
+      {"isolation", "device_files", Into(config.isolation.device_files, DeviceFiles)},
+      {"isolation", "near_gpus", Into(config.isolation.keeps_near_gpus, YesOrNo)},
+      {"isolation", "processes", Into(config.isolation.processes, processes)},
+      {"isolation", "private_tmp", Into(config.isolation.has_own_tmp, YesOrNo)},
+      {"isolation", "new_privileges", Into(config.isolation.keeps_privileges, YesOrNo)},
+      {"container", "engine", Into(config.container.engine, engine)},
+      {"container", "options", Into(config.container.options, EngineOptions)},
+      {"container", "valohai_images", Into(config.container.runs_valohai_images, YesOrNo)},
       {"controller", "listen", Into(config.listen, listen)},
       {"controller", "name", Into(config.name, name)},
+      {"controller", "lost_after", IntoSpan(config.lost_after, "30s", std::chrono::seconds(1), 24h)},
+      {"controller", "requeue_lost_after", IntoSpan(config.requeue_lost_after, "2min", Duration(0), 24h * 7)},
       {"admin", "users", Into(config.admin_users, Names)},
       {"admin", "groups", Into(config.admin_groups, Names)},
   };
@@ -247,8 +288,8 @@ std::string OneLine(std::string text) {
 bool operator==(const Config& a, const Config& b) {
   const auto rest = [](const Config& c) {
     return std::tie(c.log_level, c.use, c.emulate, c.ignore_unmanaged_below, c.poll, c.max_queued, c.default_time_limit,
-                    c.max_time_limit, c.grace, c.keep_finished, c.keep_logs, c.listen, c.name, c.admin_users,
-                    c.admin_groups, c.teams);
+                    c.max_time_limit, c.grace, c.keep_finished, c.keep_logs, c.isolation, c.container, c.listen, c.name,
+                    c.lost_after, c.requeue_lost_after, c.admin_users, c.admin_groups, c.teams);
   };
   return a.policy == b.policy && rest(a) == rest(b);
 }

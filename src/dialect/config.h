@@ -15,7 +15,9 @@
 #include "base/time.h"
 #include "base/units.h"
 #include "engine/policy.h"
+#include "model/container_plan.h"
 #include "model/gpu.h"
+#include "model/isolation_wishes.h"
 #include "model/team.h"
 
 namespace divvy::dialect {
@@ -41,9 +43,15 @@ struct Config {
   Duration keep_finished = std::chrono::hours(24) * 90;
   Duration keep_logs = std::chrono::hours(24) * 30;
 
+  IsolationWishes isolation;  // [isolation]
+
+  ContainerSettings container;  // [container]
+
   // [controller]
   std::optional<HostPort> listen;  // For other machines, over TLS; nothing: for none.
   std::string name;                // How others reach it: "gpu1.lab" or "gpu1.lab:7433"; empty: by this host's name.
+  Duration lost_after = 30s;       // A node that is not heard from for so long counts as lost.
+  Duration requeue_lost_after{0};  // Then its jobs, which it has stopped by then, may run elsewhere; 0: they stay.
 
   // [admin]; root is one in any case, and so is the user whose daemon it is.
   std::vector<std::string> admin_users;

@@ -36,6 +36,13 @@ max_time_limit = "3d"
 grace = "1m"
 keep_finished = "1w"
 keep_logs = "2d"
+[isolation]
+devices = "mounts"
+device_files = "/tmp/gpu*"
+near_gpus = true
+processes = 4096
+private_tmp = true
+new_privileges = false
 [controller]
 listen = "[::]:7433"
 name = "gpu1.lab:7000"
@@ -61,6 +68,12 @@ groups = ["wheel", "gpu-admins"]
   want.grace = 1min;
   want.keep_finished = 168h;
   want.keep_logs = 48h;
+  want.isolation = {.devices = "mounts",
+                    .device_files = "/tmp/gpu*",
+                    .keeps_near_gpus = true,
+                    .processes = 4096,
+                    .has_own_tmp = true,
+                    .keeps_privileges = false};
   want.listen = {"::", 7433};
   want.name = "gpu1.lab:7000";
   want.admin_users = {"ada"};
@@ -99,6 +112,15 @@ TEST(Config, SaysWhatIsWrongWithTakingBack) {
   EXPECT_NE(fails("preempts = \"yes\"").find("true or false"), std::string::npos) << fails("preempts = \"yes\"");
   EXPECT_NE(fails("preemptible = \"always\"").find("\"requeue\""), std::string::npos);
   EXPECT_NE(fails("preempt = true").find("did you mean 'preempts'"), std::string::npos) << fails("preempt = true");
+}
+
+TEST(Config, SaysWhatIsWrongWithIsolation) {
+  const auto fails = [](const std::string& line) {
+    return ParseConfig("[isolation]\n" + line + "\n", "f").error().message;
+  };
+  EXPECT_NE(fails("devices = \"cgroups\"").find("did you mean \"cgroup\""), std::string::npos);
+  EXPECT_NE(fails("device_files = \"/dev/nvidia\"").find("write it like \"/dev/nvidia*\""), std::string::npos);
+  EXPECT_NE(fails("processes = -1").find("from 0 to"), std::string::npos);
 }
 
 TEST(Config, GpusMayBeAListOfNumbers) {
@@ -217,7 +239,7 @@ TEST(Config, ThePackagedFileShowsTheDefaultOfEveryKey) {
   EXPECT_EQ(ParseConfig(text, "divvy.toml").value(), Config());
   const auto config = ParseConfig(with_keys, "divvy.toml");
   ASSERT_TRUE(config) << config.error().message;
-  EXPECT_EQ(keys, 27);
+  EXPECT_EQ(keys, 38);
   Config want;
   // Keys whose defaults cannot be written down: no stand-in GPUs, no door to other machines.
   want.emulate = "8xH100-80GB";

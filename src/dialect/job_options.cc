@@ -5,9 +5,11 @@
 #include <set>
 
 #include "base/text.h"
+#include "dialect/container_options.h"
 #include "dialect/option_values.h"
 #include "dialect/quantities.h"
 #include "dialect/quoted.h"
+#include "dialect/task_options.h"
 
 namespace divvy::dialect {
 namespace {
@@ -116,12 +118,13 @@ void AddResources(Table& table, JobSpec& spec, const std::shared_ptr<Level>& lev
                    'n',
                    Takes::kValue,
                    "N",
-                   "processes that a step inside the job starts",
+                   "how often the command is started, each with a rank of its own; a script is started once",
                    [&spec](std::string_view value) -> Status {
                      DIVVY_TRY(spec.request.tasks, ReadCount(value, 1, 65'536, "tasks"));
                      return {};
                    },
                    {"ntasks"}});
+  AddTaskOptions(table, spec);
   table.push_back({"topology", 0, Takes::kValue, "WAY",
                    "GPUs that reach each other well: any, numa (one NUMA node), nvlink (every pair joined); "
                    "numa:required waits where less is free",
@@ -353,6 +356,7 @@ std::vector<Option> JobOptions(JobSpec& spec, const Surroundings& around) {
   AddFiles(table, spec, around, level);
   AddSignals(table, spec);
   AddLabels(table, spec);
+  AddContainerOptions(table, spec);
   return table;
 }
 

@@ -112,6 +112,11 @@ std::string ExplainOption(const Said& said, const JobSpec& spec) {
       {"time-min", "does not apply: --time is given in full"},
       {"deadline", "checked at submission"},
       {"exclude", "this server is not among them"},
+      {"container-image", "runs in a container of this image"},
+      {"container-mounts", "what is mounted into the container"},
+      {"container-workdir", "where it starts in the container"},
+      {"container-env", "variables that go into the container"},
+      {"container-mount-home", "the home directory is in the container"},
   };
   if (const auto plain = kPlain.find(name); plain != kPlain.end()) return plain->second;
   const std::string_view why = slurm::WhyNoted(name);

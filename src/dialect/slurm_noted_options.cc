@@ -21,7 +21,8 @@ constexpr auto kMaybe = Takes::kOptionalValue;
 
 constexpr std::string_view kOneNode = "there is one node";
 constexpr std::string_view kUnbound = "CPUs are not bound";
-constexpr std::string_view kHost = "the script runs on the host, not in a container";
+constexpr std::string_view kHost = "only --container-image makes a container";
+constexpr std::string_view kGone = "a container is gone with its job";
 constexpr std::string_view kRights = "a job runs as who submits it";
 
 constexpr auto kNoted = std::to_array<Noted>({
@@ -84,20 +85,15 @@ constexpr auto kNoted = std::to_array<Noted>({
     {"wait-all-nodes", 0, kValue, ""},
     {"x11", 0, kMaybe, "X11 is not forwarded"},
     // Of plugins that real scripts use: pyxis, uenv, site plugins.
-    {"container-image", 0, kValue, kHost},
-    {"container-mounts", 0, kValue, kHost},
-    {"container-workdir", 0, kValue, kHost},
-    {"container-name", 0, kValue, kHost},
-    {"container-save", 0, kValue, kHost},
-    {"container-env", 0, kValue, kHost},
-    {"container-mount-home", 0, kFlag, kHost},
-    {"no-container-mount-home", 0, kFlag, kHost},
-    {"container-remap-root", 0, kFlag, kHost},
-    {"no-container-remap-root", 0, kFlag, kHost},
-    {"container-entrypoint", 0, kFlag, kHost},
-    {"no-container-entrypoint", 0, kFlag, kHost},
-    {"container-writable", 0, kFlag, kHost},
-    {"container-readonly", 0, kFlag, kHost},
+    {"container-name", 0, kValue, kGone},
+    {"container-save", 0, kValue, kGone},
+    {"no-container-mount-home", 0, kFlag, ""},
+    {"container-remap-root", 0, kFlag, "the user inside a container is the submitter"},
+    {"no-container-remap-root", 0, kFlag, ""},
+    {"container-entrypoint", 0, kFlag, "an image's entry point is not run"},
+    {"no-container-entrypoint", 0, kFlag, ""},
+    {"container-writable", 0, kFlag, ""},
+    {"container-readonly", 0, kFlag, "a container is writable, and what is written in it goes with it"},
     {"environment", 0, kValue, kHost},
     {"uenv", 0, kValue, "there are no user environments (uenv)"},
     {"view", 0, kValue, "there are no user environments (uenv)"},

@@ -8,6 +8,7 @@
 #include <set>
 
 #include "base/text.h"
+#include "dialect/container_options.h"
 #include "dialect/option_values.h"
 #include "dialect/quantities.h"
 #include "dialect/quoted.h"
@@ -55,6 +56,7 @@ class Builder {
     AddFiles();
     AddPlaces();
     AddClientSide();
+    AddSlurmContainerOptions(options_, *spec_);
     slurm::AddNotedOptions(*spec_, options_);
     return std::move(options_);
   }

@@ -183,7 +183,7 @@ TEST(SlurmLevels, SallocAndSrunReadVariablesOfTheirOwn) {
 
 TEST(SlurmLines, RareOptionsMayBeAbbreviatedAsWell) {
   EXPECT_TRUE(HasNote(Good("--reservat=x"), "--reservation"));
-  EXPECT_TRUE(HasNote(Good("--container-im=a/b"), "--container-image"));
+  EXPECT_EQ(Good("--container-im=a/b").labels.at("slurm.container-image"), "a/b");
   EXPECT_FALSE(Read("--cont=x")) << "it is the beginning of several";
 }
 
@@ -255,7 +255,7 @@ TEST(SlurmFiles, PatternsAndDirectories) {
 }
 
 TEST(SlurmNoted, WhatDoesNotApplyIsNamedOnceAndNeverFatal) {
-  for (const char* line : {"--switches=1@10", "--hint=nomultithread", "--container-image=a/b:c", "--reservation=x",
+  for (const char* line : {"--switches=1@10", "--hint=nomultithread", "--container-name=a", "--reservation=x",
                            "-L matlab", "-m block:cyclic", "--mail-type=END,FAIL --mail-user=a@b", "--uenv=pytorch",
                            "--get-user-env", "--threads-per-core=1", "--cpu-freq=high"}) {
     EXPECT_FALSE(Good(line).notes.empty()) << line;

@@ -4,9 +4,11 @@
 #include <cstdio>
 
 #include "base/text.h"
+#include "dialect/container_options.h"
 #include "dialect/job_options.h"
 #include "dialect/quantities.h"
 #include "dialect/quoted.h"
+#include "dialect/task_options.h"
 
 namespace divvy::dialect {
 namespace {
@@ -134,6 +136,13 @@ void ReadBackOthers(const JobSpec& spec, std::vector<std::string>& out) {
   add(!spec.account.empty(), "account " + spec.account);
   add(!spec.pool.empty(), "pool " + spec.pool);
   add(!spec.comment.empty(), "comment " + Quoted(spec.comment));
+  add(!ContainerReading(spec).empty(), ContainerReading(spec));
+  const TaskOptions tasks = ReadTaskOptions(spec);
+  add(tasks.gpus_per_task > 0, Plural(tasks.gpus_per_task, "GPU") + " of each task's own");
+  add(!tasks.gpu_bind.empty(), "GPUs bound as " + tasks.gpu_bind);
+  add(!tasks.cpu_bind.empty(), "cores bound as " + tasks.cpu_bind);
+  add(tasks.keeps_others, "a failed task spares the others");
+  add(tasks.labels_output, "lines with the number of their task");
   const auto kept = spec.labels.find("divvy.export");
   add(kept != spec.labels.end(),
       kept == spec.labels.end() ? "" : "takes along " + kept->second + " of the environment");

@@ -7,6 +7,7 @@
 #include <cstdio>
 
 #include "base/text.h"
+#include "dialect/container_options.h"
 #include "dialect/quoted.h"
 #include "dialect/valohai_script.h"
 
@@ -250,11 +251,12 @@ Status FillRequest(const ValohaiStep& step, const std::vector<std::pair<std::str
 
 void AddNotes(const ValohaiStep& step, const ExecutionRequest& request, JobSpec& spec) {
   std::string image = request.image.empty() ? step.image : request.image;
-  spec.notes.push_back("image " + Quoted(image) + ": the step runs on this host, without the container");
+  spec.notes.push_back("image " + Quoted(image) +
+                       ": the step runs without it, on the host, unless divvy.toml says valohai_images = true");
   auto note = [&](bool is_used, std::string text) {
     if (is_used) spec.notes.push_back(std::move(text));
   };
-  note(!step.mounts.empty(), "mounts: without a container the step sees the host's own paths");
+  note(!step.mounts.empty(), "mounts: where the step runs without its image it sees the host's own paths");
   note(!step.cache_volumes.empty(), "cache-volumes: nothing is mounted; the step sees the host's own directories");
   note(!step.variable_groups.empty(),
        "environment-variable-groups: groups live at Valohai; set the variables with --var");
@@ -343,6 +345,8 @@ Result<JobSpec> MakeExecution(const ValohaiProject& project, std::string_view st
   spec.labels = {
       {"valohai.step", step->name}, {"valohai.execution", id}, {"valohai.root", root}, {"valohai.title", title}};
   if (!request.task_id.empty()) spec.labels["valohai.task"] = request.task_id;
+  if (ReadImage(image)) spec.labels["valohai.image"] = image;
+  if (!step->mounts.empty()) spec.labels["valohai.mounts"] = Join(step->mounts, ",");
   if (!request.tags.empty()) spec.labels["valohai.tags"] = Join(request.tags, ",");
 
   ExecutionScript script;

@@ -21,11 +21,13 @@ std::string Padded(std::string text, std::size_t width) {
 
 std::vector<std::string> DivvyEnvironment(const JobRecord& record, const JobSpec& spec, std::span<const GpuFacts> gpus,
                                           const std::map<std::string, std::string>& parameters, const NodeNames& node) {
-  std::string indices, uuids;
+  std::string indices, uuids, numa;
   for (int gpu : record.gpus.ToVector()) {
-    if (!indices.empty()) indices += ',', uuids += ',';
+    if (!indices.empty()) indices += ',', uuids += ',', numa += ',';
     indices += std::to_string(gpu);
-    if (static_cast<std::size_t>(gpu) < gpus.size()) uuids += gpus[static_cast<std::size_t>(gpu)].uuid;
+    const bool is_known = static_cast<std::size_t>(gpu) < gpus.size();
+    if (is_known) uuids += gpus[static_cast<std::size_t>(gpu)].uuid;
+    numa += std::to_string(is_known ? gpus[static_cast<std::size_t>(gpu)].numa_node : -1);
   }
   std::vector<std::string> out = {
       // Without this CUDA counts the fastest card first and the indices mean other GPUs than NVML's.
@@ -35,6 +37,7 @@ std::vector<std::string> DivvyEnvironment(const JobRecord& record, const JobSpec
       "DIVVY_JOB_NAME=" + record.name,
       "DIVVY_GPUS=" + indices,
       "DIVVY_GPU_UUIDS=" + uuids,
+      "DIVVY_GPU_NUMA=" + numa,
       "DIVVY_GPU_COUNT=" + std::to_string(record.gpus.size()),
       "DIVVY_USER=" + record.user.name,
       "DIVVY_NODE=" + node.hostname,

@@ -35,7 +35,7 @@ TEST(Environment, IndicesAndUuidsAreInTheSameOrder) {
   std::vector<GpuFacts> gpus(3);
   for (std::size_t i = 0; i < 3; ++i) gpus[i].uuid = "GPU-" + std::to_string(i);
   const auto environment = DivvyEnvironment(record, JobSpec(), gpus, {{"lr", "0.1"}}, {});
-  for (const std::string line : {"CUDA_VISIBLE_DEVICES=0,2", "DIVVY_GPU_UUIDS=GPU-0,GPU-2",
+  for (const std::string line : {"CUDA_VISIBLE_DEVICES=0,2", "DIVVY_GPU_UUIDS=GPU-0,GPU-2", "DIVVY_GPU_NUMA=-1,-1",
                                  "CUDA_DEVICE_ORDER=PCI_BUS_ID", "DIVVY_PARAM_lr=0.1"}) {
     EXPECT_NE(std::find(environment.begin(), environment.end(), line), environment.end()) << line;
   }

@@ -27,6 +27,7 @@
 #include "base/time.h"
 #include "base/units.h"
 #include "model/job.h"
+#include "platform/isolation.h"
 #include "platform/launch_descriptor.h"
 #include "platform/run_record.h"
 #include "platform/supervisor_control.h"
@@ -68,6 +69,7 @@ struct LaunchRequest {
   Duration grace = std::chrono::seconds(30);  // From the stop signal to SIGKILL.
   Duration leftover_grace = std::chrono::seconds(2);  // The same for what the first process leaves behind.
   Bytes memory_limit;                                 // 0: none. Enforced where CanEnforceMemory().
+  JobIsolation isolation;
 };
 
 struct LaunchFrame;  // A request on its way: launch_message.h.

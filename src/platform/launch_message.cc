@@ -40,6 +40,12 @@ void Visit(Archive& archive, Launch& request) {
   archive(request.grace);
   archive(request.leftover_grace);
   archive(request.memory_limit);
+  archive(request.isolation.lock);
+  archive(request.isolation.closed_devices);
+  archive(request.isolation.cores);
+  archive(request.isolation.processes);
+  archive(request.isolation.has_own_tmp);
+  archive(request.isolation.keeps_privileges);
   archive(request.streams);
 }
 

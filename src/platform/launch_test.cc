@@ -8,8 +8,8 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "platform/job_cgroup.h"
 #include "platform/launch_test_world.h"
-#include "platform/memory_cgroup.h"
 
 namespace divvy {
 namespace {

@@ -15,7 +15,6 @@
 #include <map>
 
 #include "platform/launch_message.h"
-#include "platform/memory_cgroup.h"
 #include "platform/process_tree.h"
 #include "platform/supervisor.h"
 
@@ -100,7 +99,7 @@ class LauncherLoop {
     setup_.run_directory = run_directory;
     setup_.launcher = IdentifyProcess(::getpid());
     setup_.launcher_pidfd = static_cast<int>(::syscall(SYS_pidfd_open, ::getpid(), 0));
-    setup_.memory_root = FindMemoryCgroupRoot();
+    setup_.cgroups = CgroupRoots::Find();
     if (::chdir(setup_.run_directory.c_str()) != 0) ::_exit(1);
   }
 

@@ -83,6 +83,32 @@ bool SignalExactly(const Member& member, int signal) {
   return ::syscall(SYS_pidfd_send_signal, pidfd.get(), signal, nullptr, 0) == 0;
 }
 
+/// The command's name of a process, as /proc/PID/comm has it.
+std::string CommandName(pid_t pid) {
+  std::ifstream file("/proc/" + std::to_string(pid) + "/comm");
+  std::string name;
+  std::getline(file, name);
+  return name;
+}
+
+// What stands between a job and its container: the engine's command, which kContainerStarter started and signals
+// itself, and podman's monitor. They would pass a signal on a second time, or die of one that the job handles, and the
+// container's exit code with them.
+void DropContainerEngines(std::vector<Member>& members) {
+  std::vector<pid_t> starters;
+  std::vector<pid_t> monitors;
+  for (const Member& member : members) {
+    const std::string name = CommandName(member.pid);
+    if (name == kContainerStarter) starters.push_back(member.pid);
+    if (name == "conmon") monitors.push_back(member.pid);
+  }
+  if (starters.empty()) return;
+  std::erase_if(members, [&](const Member& member) {
+    return std::find(starters.begin(), starters.end(), member.stat.parent) != starters.end() ||
+           std::find(monitors.begin(), monitors.end(), member.pid) != monitors.end();
+  });
+}
+
 int SignalAll(const std::vector<Member>& members, int signal) {
   int reached = 0;
   for (const Member& member : members) reached += SignalExactly(member, signal) ? 1 : 0;
@@ -138,6 +164,7 @@ bool IsChild(pid_t pid) {
 int SignalDescendants(pid_t root, int signal) {
   std::vector<Member> members;
   AddDescendants(root, ReadAllProcesses(), members);
+  if (signal != SIGKILL && signal != SIGSTOP && signal != SIGCONT) DropContainerEngines(members);
   return SignalAll(members, signal);
 }
 

@@ -37,7 +37,11 @@ bool IsAlive(const ProcessIdentity& process);
 /// True if `pid` is a child of ours, ended or not.
 bool IsChild(pid_t pid);
 
-/// Sends `signal` to every process below `root`, not to `root` itself. Returns how many it reached. One pass: a process
+/// The name of the process that starts a job's container and passes signals on to its engine, as /proc/PID/comm has it.
+inline constexpr char kContainerStarter[] = "divvy-container";
+
+/// Sends `signal` to every process below `root`, not to `root` itself, nor to the engines of containers, unless it is
+/// SIGKILL, SIGSTOP or SIGCONT: the container's own processes get it. Returns how many it reached. One pass: a process
 /// that forks meanwhile needs another.
 int SignalDescendants(pid_t root, int signal);
 

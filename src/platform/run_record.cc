@@ -11,8 +11,11 @@
 
 #include "base/text.h"
 #include "model/job_record.h"
+#include "platform/job_cgroup.h"
+#include "platform/job_mounts.h"
 #include "platform/launch_descriptor.h"
 #include "platform/process_tree.h"
+#include "platform/step_list_file.h"
 
 namespace divvy {
 namespace {
@@ -116,8 +119,10 @@ void RemoveRunRecord(const std::string& run_directory, const RunRecord& record) 
   if (!record.script.empty() && record.script.find('/') == std::string::npos) {
     ::unlink((prefix + record.script).c_str());
   }
-  if (!record.cgroup.empty()) ::rmdir(record.cgroup.c_str());
+  if (!record.cgroup.empty()) JobCgroup::Open(record.cgroup).Remove();
+  if (!record.own_tmp.empty()) RemoveOwnTmp(record.own_tmp);
   ::unlink(GpusFile(run_directory, record.job).c_str());
+  RemoveStepList(run_directory, record.uid, record.job.value());
   ::unlink((prefix + ToString(record.job)).c_str());
 }
 
@@ -158,6 +163,7 @@ void AddWatch(const RunRecord& record, RecordWriter& out) {
   out.Add("uid", record.uid);
   if (!record.script.empty()) out.Add("script", record.script);
   if (!record.cgroup.empty()) out.Add("cgroup", record.cgroup);
+  if (!record.own_tmp.empty()) out.Add("own_tmp", record.own_tmp);
 }
 
 void AddProcess(const RunRecord& record, RecordWriter& out) {
@@ -175,6 +181,7 @@ void AddExit(const RunRecord& record, RecordWriter& out) {
   if (!exit.failure.empty()) out.Add("failure", exit.failure);
   out.Add("cpu", exit.cpu_time.count());
   out.Add("memory_peak", exit.memory_peak.count());
+  if (record.refused_devices > 0) out.Add("refused_devices", record.refused_devices);
   out.Add("ended", record.ended.time_since_epoch().count());
   out.Add("complete", 1);
 }
@@ -190,6 +197,7 @@ RunRecord ReadRecordFields(const RecordFields& fields) {
   record.uid = fields.Text("uid").empty() ? -1 : fields.Number("uid");
   record.script = fields.Text("script");
   record.cgroup = fields.Text("cgroup");
+  record.own_tmp = fields.Text("own_tmp");
   record.started = Time(Duration(fields.Number("started")));
   // The exit counts only with its last line: a disk may keep a part of a write when the power goes.
   if (fields.Number("complete") != 1) return record;
@@ -204,6 +212,7 @@ RunRecord ReadRecordFields(const RecordFields& fields) {
   exit.memory_peak = Bytes(fields.Number("memory_peak"));
   record.exit = std::move(exit);
   record.ended = Time(Duration(fields.Number("ended")));
+  record.refused_devices = fields.Number("refused_devices");
   return record;
 }
 

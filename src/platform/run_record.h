@@ -29,10 +29,12 @@ struct RunRecord {
   std::string control;      // Where the supervisor listens: an abstract socket address, "@0001f".
   std::int64_t uid = -1;    // Whose job it is.
   std::string script;       // File in the run directory that holds its script; empty: none.
-  std::string cgroup;       // Its memory cgroup's directory; empty: none.
+  std::string cgroup;       // Its cgroup's directories, with blanks between; empty: none.
+  std::string own_tmp;      // What stands in for /tmp in its eyes; empty: /tmp itself.
   Time started = kNoTime;   // Wall time just before the job's program was executed.
   std::optional<Exit> exit;
   Time ended = kNoTime;              // When the last of its processes had gone. Only with `exit`.
+  std::int64_t refused_devices = 0;  // How often it was refused a device, where that is counted. Only with `exit`.
   bool is_supervisor_alive = false;  // As the lock says; filled by ScanRunDirectory, never written.
 
   friend bool operator==(const RunRecord&, const RunRecord&) = default;

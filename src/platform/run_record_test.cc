@@ -129,6 +129,12 @@ TEST(LaunchMessage, ArrivesAsItWasSent) {
   request.window = {.rows = 5, .columns = 6};
   request.warn = {.signal = 10, .before = std::chrono::seconds(60), .batch_only = true};
   request.memory_limit = 3_GiB;
+  request.isolation.lock = DeviceLock::kMounts;
+  request.isolation.closed_devices = {"/dev/nvidia1", "/dev/nvidia2"};
+  request.isolation.cores = "0-3";
+  request.isolation.processes = 100;
+  request.isolation.has_own_tmp = true;
+  request.isolation.keeps_privileges = false;
   request.streams = {-1, ::dup(1), -1};
 
   LaunchFrame frame = {.bytes = EncodeLaunch(request)};
@@ -143,6 +149,7 @@ TEST(LaunchMessage, ArrivesAsItWasSent) {
   EXPECT_EQ(read.window.columns, 6);
   EXPECT_EQ(read.warn, request.warn);
   EXPECT_EQ(read.memory_limit, request.memory_limit);
+  EXPECT_EQ(read.isolation, request.isolation);
   EXPECT_EQ(read.streams, request.streams);
 }
 

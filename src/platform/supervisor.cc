@@ -88,19 +88,48 @@ bool Supervisor::PrepareFiles(Descriptor& log) {
   return true;
 }
 
+// What the job may use and reach. Nothing is made for one that has no limits.
+bool Supervisor::Isolate(MountPlan& mounts) {
+  const JobIsolation& wanted = request_.isolation;
+  const bool is_mounted = wanted.lock == DeviceLock::kMounts;
+  CgroupLimits limits = {.memory = request_.memory_limit, .cores = wanted.cores, .processes = wanted.processes};
+  if (!is_mounted) limits.closed_devices = wanted.closed_devices;
+  limits.uses_device_controller = wanted.lock == DeviceLock::kController;
+  if (!limits.IsEmpty()) {
+    auto cgroup =
+        JobCgroup::Create(station_.setup.cgroups, station_.setup.run_directory, ToString(request_.job), limits);
+    if (!cgroup) return Fail(cgroup.error().message);
+    if (!cgroup->is_empty()) cgroup_ = *std::move(cgroup);
+    record_.cgroup = cgroup_ ? cgroup_->text() : "";
+  }
+  MountWishes wishes;
+  if (is_mounted) wishes.closed_devices = wanted.closed_devices;
+  if (wanted.has_own_tmp) {
+    const bool is_other = changes_user_;
+    auto own_tmp = MakeOwnTmp(is_other ? static_cast<uid_t>(request_.uid) : ::geteuid(),
+                              is_other ? static_cast<gid_t>(request_.gid) : ::getegid());
+    if (!own_tmp) return Fail(own_tmp.error().message);
+    record_.own_tmp = wishes.own_tmp = *std::move(own_tmp);
+    // Scripts, steps and the daemon's socket are there.
+    const std::string& runs = station_.setup.run_directory;
+    wishes.kept = runs.substr(0, runs.rfind('/'));
+    if (wishes.kept == "/tmp") wishes.kept = runs;
+  }
+  if (wishes.IsEmpty()) return true;
+  auto plan = PlanMounts(wishes);
+  if (!plan) return Fail(plan.error().message);
+  mounts = *std::move(plan);
+  return true;
+}
+
 bool Supervisor::Start() {
   if (changes_user_) {
     groups_ = station_.groups.Of(static_cast<uid_t>(request_.uid), static_cast<gid_t>(request_.gid));
   }
   Descriptor log;
   if (!PrepareFiles(log)) return false;
-  if (request_.memory_limit > Bytes(0) && station_.setup.memory_root) {
-    auto cgroup = MemoryCgroup::Create(*station_.setup.memory_root, station_.setup.run_directory,
-                                       ToString(request_.job), request_.memory_limit);
-    if (!cgroup) return Fail(cgroup.error().message);
-    cgroup_ = *std::move(cgroup);
-    record_.cgroup = cgroup_->directory();
-  }
+  MountPlan mounts;
+  if (!Isolate(mounts)) return false;
   if (request_.wants_pty && !OpenTerminal(std::move(log))) return false;
 
   const JobProgram program = ResolveProgram(request_, station_.setup.run_directory + "/" + record_.script);
@@ -112,7 +141,8 @@ bool Supervisor::Start() {
                                    .changes_user = changes_user_,
                                    .own_log = log.get(),
                                    .terminal = pty_ ? pty_->slave_path() : "",
-                                   .cgroup_procs = cgroup_ ? cgroup_->procs_file() : "",
+                                   .cgroup_procs = cgroup_ ? cgroup_->procs_files() : std::vector<std::string>(),
+                                   .mounts = mounts.steps.empty() ? nullptr : &mounts,
                                    .record = record_file_.get(),
                                    .watch = watch.text()});
   record_.started = job.started;
@@ -198,6 +228,7 @@ void Supervisor::OnTimers(Duration now) {
   if (watch_.kill_at <= now) {
     // Again and again: a tree can grow while it is walked, and a process can hang in the kernel.
     SignalDescendants(::getpid(), SIGKILL);
+    if (cgroup_) cgroup_->Kill();
     watch_.kill_at = DueAfter(MonotonicNow(), watch_.kill_pause);
     watch_.kill_pause = std::min(2 * watch_.kill_pause, kLastKillPause);
   }
@@ -285,7 +316,10 @@ void Supervisor::FlushReports(WhenFull when_full) {
 
 void Supervisor::Finish() {
   if (pty_) pty_->Finish();
-  if (cgroup_) exit_.was_oom_killed = cgroup_->SawOutOfMemoryKill();
+  if (cgroup_) {
+    exit_.was_oom_killed = cgroup_->SawOutOfMemoryKill();
+    record_.refused_devices = cgroup_->RefusedDevices().value_or(0);
+  }
   if (exit_.failure.empty()) {
     exit_.code = watch_.code;
     exit_.signal = watch_.signal;
@@ -294,9 +328,12 @@ void Supervisor::Finish() {
   }
   exit_.hit_time_limit = watch_.hit_time_limit;
   exit_.cpu_time = watch_.cpu_time;
-  exit_.memory_peak = cgroup_ ? cgroup_->Peak() : Bytes(std::int64_t{watch_.memory_peak_kib} * 1024);
+  if (cgroup_) exit_.memory_peak = cgroup_->Peak();
+  // A cgroup that only closes devices counts no memory.
+  if (exit_.memory_peak == Bytes(0)) exit_.memory_peak = Bytes(std::int64_t{watch_.memory_peak_kib} * 1024);
   if (!record_.script.empty()) ::unlink(record_.script.c_str());
   if (cgroup_) cgroup_->Remove();
+  if (!record_.own_tmp.empty()) RemoveOwnTmp(record_.own_tmp);
   record_.exit = exit_;
   record_.ended = WallNow();
   if (record_file_.is_open()) WriteExit();

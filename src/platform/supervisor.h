@@ -9,8 +9,8 @@
 #include <string>
 #include <vector>
 
+#include "platform/job_cgroup.h"
 #include "platform/launch.h"
-#include "platform/memory_cgroup.h"
 
 namespace divvy {
 
@@ -19,7 +19,7 @@ struct SupervisorSetup {
   std::string run_directory;  // Absolute; also the working directory.
   ProcessIdentity launcher;
   int launcher_pidfd = -1;  // -1 where the kernel gives none.
-  std::optional<MemoryCgroupRoot> memory_root;
+  CgroupRoots cgroups;
 };
 
 /// Takes launch frames from `channel` until the launcher closes it, one job after the other. Writes a byte to it when

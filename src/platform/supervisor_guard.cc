@@ -94,9 +94,7 @@ void Supervisor::TakeOver(const ProcessIdentity& supervisor) {
   RecordWriter lines;
   AddWatch(record_, lines);
   static_cast<void>(!::write(record_file_.get(), lines.text().data(), lines.text().size()));
-  if (!record_.cgroup.empty() && station_.setup.memory_root) {
-    cgroup_ = MemoryCgroup::Open(*station_.setup.memory_root, record_.cgroup);
-  }
+  if (!record_.cgroup.empty()) cgroup_ = JobCgroup::Open(record_.cgroup);
   if (watch_.counts_from == kNoTime) watch_.counts_from = record_.started;
   if (watch_.limit_at == kNeverDue) SetTimeLimit(watch_.time_limit);
   Watch();

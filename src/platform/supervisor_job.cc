@@ -4,6 +4,7 @@
 #include <sched.h>
 #include <signal.h>
 #include <sys/ioctl.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -51,7 +52,21 @@ struct Limit {
   rlim_t soft;
 };
 
-enum class Step { kDone, kSession, kTerminal, kCgroup, kRecord, kUser, kDirectory, kInput, kOutput, kError, kExecute };
+enum class Step {
+  kDone,
+  kSession,
+  kTerminal,
+  kCgroup,
+  kMounts,
+  kRecord,
+  kUser,
+  kDirectory,
+  kInput,
+  kOutput,
+  kError,
+  kPrivileges,
+  kExecute
+};
 
 // Shared with the new process, which runs in our memory until it executes the program: everything is laid out before,
 // and the new process allocates nothing.
@@ -106,8 +121,11 @@ void WriteRecord(Start& start) {
 }
 
 void JoinCgroup(Start& start) {
-  const int fd = ::open(start.plan->cgroup_procs.c_str(), O_WRONLY | O_CLOEXEC);
-  if (fd < 0 || ::write(fd, "0", 1) != 1) Fail(start, Step::kCgroup);
+  for (const std::string& file : start.plan->cgroup_procs) {
+    const int fd = ::open(file.c_str(), O_WRONLY | O_CLOEXEC);
+    if (fd < 0 || ::write(fd, "0", 1) != 1) Fail(start, Step::kCgroup);
+    ::close(fd);
+  }
 }
 
 // The raw calls, because the library's own would tell the other threads of this process, and there the memory is not
@@ -177,7 +195,7 @@ int RunChild(void* argument) {
   const StartPlan& plan = *start.plan;
   const LaunchRequest& request = *plan.request;
   if (::setsid() < 0) Fail(start, Step::kSession);
-  if (!plan.cgroup_procs.empty()) JoinCgroup(start);
+  JoinCgroup(start);
   WriteRecord(start);
   for (const Limit& limit : start.limits) {
     rlimit value = {};
@@ -187,9 +205,13 @@ int RunChild(void* argument) {
   }
   ::umask(static_cast<mode_t>(request.umask));
   if (!plan.terminal.empty()) TakeTerminal(start);
+  if (plan.mounts != nullptr && EnterMounts(*plan.mounts) != 0) Fail(start, Step::kMounts);
   if (plan.changes_user) BecomeUser(start);
   if (::chdir(request.directory.empty() ? "/" : request.directory.c_str()) != 0) Fail(start, Step::kDirectory);
   OpenStreams(start);
+  if (!request.isolation.keeps_privileges && ::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0) {
+    Fail(start, Step::kPrivileges);
+  }
   ResetSignals();
   Execute(start);
 }
@@ -208,7 +230,11 @@ std::string Describe(const Start& start, int& code) {
     case Step::kTerminal:
       return "cannot give the job a terminal" + why;
     case Step::kCgroup:
-      return "cannot join the memory cgroup of the job" + why;
+      return "cannot join the cgroup of the job" + why;
+    case Step::kMounts:
+      return "cannot give the job its own view of the file system" + why;
+    case Step::kPrivileges:
+      return "cannot keep the job from new privileges" + why;
     case Step::kRecord:
       return "cannot write the run record of the job" + why;
     case Step::kUser:

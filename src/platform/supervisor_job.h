@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "platform/job_mounts.h"
 #include "platform/launch.h"
 
 namespace divvy {
@@ -29,10 +30,11 @@ struct StartPlan {
   const JobProgram* program = nullptr;
   const std::vector<gid_t>* groups = nullptr;
   bool changes_user = false;
-  int own_log = -1;          // Standard output when the log is divvy's own.
-  std::string terminal;      // Path of the slave side; empty: no terminal.
-  std::string cgroup_procs;  // File to write "0" to; empty: no cgroup.
-  int record = -1;           // The run record: the new process itself writes `watch` and its identity there.
+  int own_log = -1;                       // Standard output when the log is divvy's own.
+  std::string terminal;                   // Path of the slave side; empty: no terminal.
+  std::vector<std::string> cgroup_procs;  // Files to write "0" to.
+  const MountPlan* mounts = nullptr;      // Null: it sees what all see.
+  int record = -1;  // The run record: the new process itself writes `watch` and its identity there.
   std::string watch;
 };
 

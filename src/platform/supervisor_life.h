@@ -9,8 +9,9 @@
 #include <string_view>
 #include <vector>
 
+#include "platform/job_cgroup.h"
+#include "platform/job_mounts.h"
 #include "platform/launch.h"
-#include "platform/memory_cgroup.h"
 #include "platform/pty.h"
 #include "platform/run_record.h"
 #include "platform/supervisor.h"
@@ -50,6 +51,7 @@ class Supervisor {
   bool Fail(std::string text, int code = 126);
   bool PrepareFiles(Descriptor& log);
   bool OpenTerminal(Descriptor log);
+  bool Isolate(MountPlan& mounts);
   bool Start();
   void CloseStreams();
 
@@ -80,7 +82,7 @@ class Supervisor {
 
   Descriptor record_file_;
   RunRecord record_;
-  std::optional<MemoryCgroup> cgroup_;
+  std::optional<JobCgroup> cgroup_;
   std::optional<Pty> pty_;
   std::vector<std::string> reports_;  // Not yet taken by the daemon's mailbox.
 

@@ -2,6 +2,7 @@
 
 #include "wire/json.h"
 #include "wire/messages_describe.h"
+#include "wire/messages_nodes_describe.h"
 #include "wire/messages_remote_describe.h"
 #include "wire/messages_teams_describe.h"
 
@@ -94,6 +95,8 @@ DIVVY_MESSAGE(TokenRequest)
 DIVVY_MESSAGE(TokenAnswer)
 DIVVY_MESSAGE(std::vector<TokenView>)
 DIVVY_MESSAGE(TokenName)
+DIVVY_MESSAGE(std::vector<NodeView>)
+DIVVY_MESSAGE(NodeRequest)
 DIVVY_MESSAGE(PredictionsReport)
 DIVVY_MESSAGE(SpeedsReport)
 

@@ -136,6 +136,8 @@ struct JobOutlook {
   std::optional<ProgressView> progress;
   /// How fast it is on which GPUs here, and who says so; empty: nobody, or it has ended.
   std::string speeds;
+  /// Whether other jobs' GPUs are closed to it, and how often it was refused one; empty: neither.
+  std::string isolation;
 };
 
 /// One job in full: what GET /v1/jobs/ID answers.

@@ -60,7 +60,7 @@ BOOST_DESCRIBE_STRUCT(JobView, (),
                        end_time, exit_code, signal, reason, start_reason, priority, project, group, pool, account, qos,
                        comment, dialect, array_id, array_index, count, array_indices, array_at_once, dependencies,
                        restarts, position, team, preemptible, progress))
-BOOST_DESCRIBE_STRUCT(JobOutlook, (), (progress, speeds))
+BOOST_DESCRIBE_STRUCT(JobOutlook, (), (progress, speeds, isolation))
 BOOST_DESCRIBE_STRUCT(JobDetail, (JobOutlook),
                       (id, display_id, name, user, state, gpus, request, submit_time, eligible_time, start_time,
                        end_time, exit_code, signal, reason, start_reason, priority, project, group, pool, account, qos,

@@ -9,10 +9,11 @@ namespace divvy::wire {
 
 struct TokenRequest {
   std::string user;                  // Empty: the caller.
-  std::string role = "user";         // "viewer" | "user" | "admin".
+  std::string role = "user";         // "viewer" | "user" | "admin" | "node" (lets a machine join as a node).
   std::string label;                 // To know it by.
   double lives_s = 90 * 24 * 3600.;  // 0: for ever.
   std::string at;                    // "host" or "host:port" that the line is to name; empty: as the daemon knows it.
+  std::int64_t uses = 1;             // Of role "node": how many machines may join by it.
 };
 struct TokenAnswer {
   std::string id;
@@ -28,6 +29,7 @@ struct TokenView {
   double made_at = 0;
   double expires = 0;  // 0: never.
   bool has_expired = false;
+  std::int64_t uses_left = 0;  // Of role "node".
 };
 struct TokenName {
   std::string id;

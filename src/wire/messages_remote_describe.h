@@ -7,9 +7,9 @@
 
 namespace divvy::wire {
 
-BOOST_DESCRIBE_STRUCT(TokenRequest, (), (user, role, label, lives_s, at))
+BOOST_DESCRIBE_STRUCT(TokenRequest, (), (user, role, label, lives_s, at, uses))
 BOOST_DESCRIBE_STRUCT(TokenAnswer, (), (id, line, message))
-BOOST_DESCRIBE_STRUCT(TokenView, (), (id, user, role, label, made_by, made_at, expires, has_expired))
+BOOST_DESCRIBE_STRUCT(TokenView, (), (id, user, role, label, made_by, made_at, expires, has_expired, uses_left))
 BOOST_DESCRIBE_STRUCT(TokenName, (), (id))
 
 }  // namespace divvy::wire

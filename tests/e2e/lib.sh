@@ -5,7 +5,7 @@ divvy_binary=${DIVVY:?path of the divvy to test}
 PATH=$(dirname "$divvy_binary"):$PATH
 export DIVVY_HOME
 DIVVY_HOME=$(mktemp -d)
-unset SLURM_JOB_ID DIVVY_JOB_ID
+unset SLURM_JOB_ID DIVVY_JOB_ID DIVVY_STEPS
 # Jobs outlive their daemon, also the one of a test that failed.
 clean_up() {
   divvy cancel --all --grace 0 >/dev/null 2>&1 || true

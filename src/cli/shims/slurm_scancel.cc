@@ -1,11 +1,13 @@
 // scancel: ends jobs, or sends them a signal.
 #include <algorithm>
 #include <array>
+#include <csignal>
 #include <cstdio>
 
 #include "base/text.h"
 #include "cli/shims/slurm.h"
 #include "cli/shims/slurm_common.h"
+#include "cli/step_listing.h"
 #include "dialect/quantities.h"
 
 namespace divvy::cli {
@@ -17,6 +19,7 @@ using dialect::Takes;
 struct Wish {
   std::vector<std::string> names;
   std::vector<std::string> states;
+  std::vector<std::string> steps;  // "17.0".
   std::vector<std::string> ids;
   std::string user;
   std::string signal;
@@ -125,6 +128,24 @@ int Act(const wire::JobSelector& select, int signal, const Wish& wish) {
   return code;
 }
 
+/// "17.0": by the job's own step process, which its user and root reach.
+int StopSteps(const std::vector<std::string>& steps, int signal) {
+  auto api = Api::Connect();
+  if (!api) return FailAs("scancel", api.error());
+  int code = 0;
+  for (const std::string& id : steps) {
+    const auto dot = id.find('.');
+    const auto number = ParseInteger(std::string_view(id).substr(dot + 1));
+    const auto job = api->Job(id.substr(0, dot));
+    Status stopped = NotFound("Invalid job step id specified");
+    if (job && number && *number >= 0)
+      stopped = SignalStep(job->id, job->user, static_cast<StepNumber>(*number), signal);
+    if (stopped) continue;
+    code = FailAs("scancel", "Kill job error on job step id " + id + ": " + stopped.error().message);
+  }
+  return code;
+}
+
 }  // namespace
 
 int ScancelMain(const std::vector<std::string>& words) {
@@ -140,10 +161,8 @@ int ScancelMain(const std::vector<std::string>& words) {
     for (std::string id : *ids) {
       const auto dot = id.find('.');
       const bool is_step = dot != std::string::npos && id.compare(dot, std::string::npos, ".batch") != 0;
-      if (is_step)
-        return FailAs("scancel", "step " + id + ": steps are ended from inside their job; scancel " +
-                                     id.substr(0, dot) + " ends it all");
-      wish.ids.push_back(id.substr(0, dot));
+      if (is_step) wish.steps.push_back(std::move(id));
+      else wish.ids.push_back(id.substr(0, dot));
     }
   }
   int signal = 0;
@@ -151,6 +170,10 @@ int ScancelMain(const std::vector<std::string>& words) {
     const auto number = dialect::ParseSignal(wish.signal);
     if (!number) return FailAs("scancel", "Unknown job signal: " + wish.signal);
     signal = *number;
+  }
+  if (!wish.steps.empty()) {
+    const int stopped = StopSteps(wish.steps, signal != 0 ? signal : SIGTERM);
+    if (stopped != 0 || wish.ids.empty()) return stopped;
   }
   const auto states = ReadStates(wish.states);
   if (!states)

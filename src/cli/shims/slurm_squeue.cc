@@ -1,6 +1,7 @@
 // squeue: asks for the jobs and prints FormatQueue's text.
 #include <algorithm>
 #include <array>
+#include <chrono>
 #include <cstdio>
 #include <set>
 
@@ -9,6 +10,7 @@
 #include "cli/shims/slurm_common.h"
 #include "cli/shims/slurm_fetch.h"
 #include "cli/shims/slurm_queue.h"
+#include "cli/step_listing.h"
 
 namespace divvy::cli {
 namespace {
@@ -151,14 +153,26 @@ bool IsWanted(const wire::JobView& job, const Wish& wish, const std::set<std::st
   return states.empty() ? !IsFinal(job) : states.contains(job.state);
 }
 
-/// Steps are known to the srun that runs them alone; each running job shows its batch step.
+/// Each running job shows its batch step, and those steps of its that run and are ours to see.
 std::vector<QueueRow> StepRows(std::vector<QueueRow> rows) {
-  std::erase_if(rows, [](const QueueRow& row) { return !row.job.start_time; });
+  std::vector<QueueRow> out;
   for (QueueRow& row : rows) {
-    row.job.display_id = JobIdText(row.job) + ".batch";
+    if (!row.job.start_time) continue;
+    const std::string id = JobIdText(row.job);
+    for (const StepLine& step : StepsOf(row.job.id, row.job.user)) {
+      if (step.state != StepState::kRunning) continue;
+      QueueRow line = row;
+      line.job.display_id = id + "." + std::to_string(step.number);
+      const std::string program = step.command.substr(0, step.command.find(' '));
+      line.job.name = program.substr(program.find_last_of('/') + 1);
+      line.job.start_time = std::chrono::duration<double>(step.started.time_since_epoch()).count();
+      out.push_back(std::move(line));
+    }
+    row.job.display_id = id + ".batch";
     row.job.name = "batch";
+    out.push_back(std::move(row));
   }
-  return rows;
+  return out;
 }
 
 QueueFormat FormatOf(const Wish& wish) {

@@ -1,19 +1,20 @@
-// srun: inside a job of divvy's it runs a step at once, on this server, without the daemon; outside it is a job of its
-// own on the caller's terminal, which runs this very srun inside itself when there is more than one task to start.
+// srun: inside a job of divvy's it starts a step at once, by the job's step process and without the daemon; outside it
+// is a job of its own on the caller's terminal, which runs this very srun inside itself when there is more than one
+// task to start.
 #include <unistd.h>
 
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
-#include <thread>
+#include <optional>
 
 #include "base/text.h"
 #include "cli/command.h"
 #include "cli/shims/slurm.h"
 #include "cli/shims/slurm_common.h"
-#include "cli/shims/slurm_step_lock.h"
 #include "cli/shims/slurm_step_plan.h"
 #include "cli/shims/slurm_submit.h"
+#include "cli/steps.h"
 #include "dialect/slurm.h"
 #include "dialect/slurm_request.h"
 
@@ -31,10 +32,13 @@ struct Wish {
   std::string input;
   std::string open_mode;
   std::string jobid;
+  std::string cpu_bind;
+  std::string wait;
   bool has_labels = false;
   bool has_pty = false;
   bool is_multi_prog = false;
   bool overlaps = false;
+  bool is_exact = false;
   bool kills_on_bad_exit = false;
   bool is_immediate = false;
   bool is_quiet = false;
@@ -68,6 +72,9 @@ std::vector<dialect::Option> Options(Wish& wish, const dialect::Surroundings& ar
       Flag("pty", 0, "A terminal for task 0", wish.has_pty),
       Flag("multi-prog", 0, "The command is a file with a command for each task", wish.is_multi_prog),
       Flag("overlap", 0, "Share GPUs with other steps", wish.overlaps),
+      Flag("exact", 0, "Cores (with -c) and GPUs of its own", wish.is_exact),
+      Text("cpu-bind", 0, "HOW", "Cores of each task: none, cores, rank, map_cpu, mask_cpu", wish.cpu_bind),
+      Text("wait", 'W', "SECONDS", "From the first task's end to the others'; 0: for ever", wish.wait),
       Flag("quiet", 'Q', "No word on failed tasks", wish.is_quiet),
       optional("kill-on-bad-exit", 'K', "The first task that fails ends the others", wish.kills_on_bad_exit),
       optional("immediate", 'I', "Fail rather than wait", wish.is_immediate),
@@ -77,12 +84,9 @@ std::vector<dialect::Option> Options(Wish& wish, const dialect::Surroundings& ar
     char letter;
     Takes takes;
   };
-  for (const Silent& one : {Silent{"wait", 'W', Takes::kValue},
-                            Silent{"unbuffered", 'u', Takes::kNothing},
+  for (const Silent& one : {Silent{"unbuffered", 'u', Takes::kNothing},
                             Silent{"mpi", 0, Takes::kValue},
                             Silent{"relative", 'r', Takes::kValue},
-                            Silent{"exact", 0, Takes::kNothing},
-                            Silent{"cpu-bind", 0, Takes::kValue},
                             Silent{"accel-bind", 0, Takes::kValue},
                             Silent{"preserve-env", 'E', Takes::kNothing},
                             Silent{"bcast", 0, Takes::kOptionalValue},
@@ -107,75 +111,57 @@ std::vector<dialect::Option> Options(Wish& wish, const dialect::Surroundings& ar
   return options;
 }
 
-/// Waits until the step has the GPUs that it wants for itself; the places in the job's list.
-Result<std::vector<std::size_t>> TakeGpus(StepLock& lock, const Wish& wish, const StepAsk& ask,
-                                          const JobAround& around) {
-  std::vector<std::size_t> places;
-  const std::size_t total = around.gpus.size();
-  if (!ask.own_gpus || wish.overlaps) {
-    const std::size_t count = ask.own_gpus ? static_cast<std::size_t>(*ask.own_gpus) : total;
-    for (std::size_t place = 0; place < count; ++place) places.push_back(place);
-    return places;
-  }
-  if (*ask.own_gpus == 0) return places;
-  bool was_told = false;
-  for (;;) {
-    places = lock.TakeGpus(static_cast<std::size_t>(*ask.own_gpus), total);
-    if (!places.empty()) return places;
-    if (wish.is_immediate)
-      return FailedPrecondition("Unable to create step for job " + around.id + ": Requested nodes are busy");
-    if (!was_told && !wish.is_quiet) {
-      std::fprintf(stderr, "srun: Job %s step creation temporarily disabled, retrying (Requested nodes are busy)\n",
-                   around.id.c_str());
-    }
-    was_told = true;
-    // Steps that hold GPUs end without a word to us.
-    std::this_thread::sleep_for(std::chrono::milliseconds(50));
-  }
+/// Words and environment of a srun that was called inside a job, as its step process got them.
+dialect::Surroundings SurroundingsOf(const StepCall& call, const StepIdentity& identity) {
+  dialect::Surroundings around;
+  around.environment = call.environment;
+  around.directory = call.directory;
+  around.hostname = identity.hostname;
+  around.home = EnvironmentValue(call.environment, "HOME");
+  around.user = identity.user;
+  return around;
 }
 
-int RunStep(Wish& wish, const dialect::Surroundings& around) {
-  const JobAround job = ReadJobAround(around.environment);
-  if (!wish.jobid.empty() && wish.jobid != job.id) {
-    return FailAs("srun",
-                  "this is job " + job.id + "; a step of job " + wish.jobid + " must be started inside that job");
-  }
-  auto ask = ReadStepAsk(wish.spec, job);
-  if (!ask) return FailAs("srun", ask.error().message);
-  const std::string run = EnvironmentValue(job.environment, "SLURM_RESTART_COUNT") + "-" +
-                          EnvironmentValue(job.environment, "SLURM_JOB_START_TIME");
-  auto lock = StepLock::Open(job.id + "-" + run);
-  if (!lock) return FailAs("srun", lock.error().message);
-  const auto places = TakeGpus(*lock, wish, *ask, job);
-  if (!places) return FailAs("srun", places.error().message);
-  std::vector<StepGpu> gpus;
-  for (const std::size_t place : *places) gpus.push_back(job.gpus[place]);
+Status ReadCommands(const Wish& wish, const StepCall& call, StepAsk& ask) {
+  ask.commands = {wish.command};
+  if (!wish.is_multi_prog) return {};
+  const std::string& path = wish.command.front();
+  const std::string full = path.front() == '/' ? path : call.directory + "/" + path;
+  DIVVY_TRY(const std::string text, CallerSurroundings().read_file(full));
+  auto commands = ReadMultiProg(text, ask.deal.tasks);
+  if (!commands) return InvalidArgument(path + ": " + commands.error().message);
+  ask.commands = *std::move(commands);
+  return {};
+}
 
-  StepPlan plan;
-  plan.job = job.id;
-  plan.array_job = EnvironmentValue(job.environment, "SLURM_ARRAY_JOB_ID");
-  plan.array_task = EnvironmentValue(job.environment, "SLURM_ARRAY_TASK_ID");
-  plan.job_name = EnvironmentValue(job.environment, "SLURM_JOB_NAME");
-  plan.user = CallerName();
-  plan.hostname = Hostname();
-  plan.step = std::to_string(lock->NextStep());
-  plan.tasks = MakeTasks(*ask, job, gpus, {plan.step, plan.hostname}, wish.command);
-  if (wish.is_multi_prog) {
-    const auto text = around.read_file(wish.command.front());
-    if (!text) return FailAs("srun", text.error().message);
-    const auto commands = ReadMultiProg(*text, ask->tasks);
-    if (!commands) return FailAs("srun", wish.command.front() + ": " + commands.error().message);
-    for (std::size_t rank = 0; rank < plan.tasks.size(); ++rank) plan.tasks[rank].command = (*commands)[rank];
+Result<StepAsk> AskOf(Wish& wish, const StepCall& call, const JobAround& job) {
+  const auto value = [&](std::string_view name) { return EnvironmentValue(job.environment, name); };
+  if (!wish.jobid.empty() && wish.jobid != job.id) {
+    return InvalidArgument("this is job " + job.id + "; a step of job " + wish.jobid +
+                           " must be started inside that job");
   }
-  plan.directory = wish.spec.directory;
-  plan.output = wish.output;
-  plan.error = wish.error;
-  plan.input = wish.input;
-  plan.appends = wish.open_mode.starts_with('a');
-  plan.has_labels = wish.has_labels || EnvironmentValue(job.environment, "SLURM_LABELIO") == "1";
-  plan.kills_on_bad_exit = wish.kills_on_bad_exit || EnvironmentValue(job.environment, "SLURM_KILL_BAD_EXIT") == "1";
-  plan.is_quiet = wish.is_quiet;
-  return RunSteps(plan);
+  // What the job around says of cores is about its own tasks: steps with GPUs of their own would wait for each other.
+  const bool says_cores = dialect::slurm::Value(wish.spec, "cpus-per-task").has_value();
+  DIVVY_TRY(StepAsk ask, ReadStepAsk(wish.spec, job));
+  DIVVY_CHECK(ReadCommands(wish, call, ask));
+  ask.deal.cpu_bind = wish.cpu_bind.empty() ? value("SLURM_CPU_BIND") : wish.cpu_bind;
+  ask.overlaps = wish.overlaps || value("SLURM_OVERLAP") == "1";
+  // Cores are counted where the step says that they are to be its own, and how many.
+  const bool is_exact = wish.is_exact || dialect::slurm::Value(wish.spec, "exclusive").has_value();
+  ask.counts_cores = is_exact && says_cores;
+  ask.is_immediate = wish.is_immediate;
+  ask.directory = wish.spec.directory;
+  ask.output = wish.output;
+  ask.error = wish.error;
+  ask.input = wish.input;
+  ask.appends = wish.open_mode.starts_with('a');
+  ask.has_labels = wish.has_labels || value("SLURM_LABELIO") == "1";
+  ask.has_terminal = wish.has_pty;
+  ask.kills_on_bad_exit = wish.kills_on_bad_exit || value("SLURM_KILL_BAD_EXIT") == "1";
+  ask.is_quiet = wish.is_quiet;
+  const std::string wait = wish.wait.empty() ? value("SLURM_WAIT") : wish.wait;
+  ask.wait = std::chrono::seconds(std::clamp<std::int64_t>(ParseInteger(wait).value_or(0), 0, 1'000'000));
+  return ask;
 }
 
 /// True when one plain process on the caller's streams is not all there is to it.
@@ -186,10 +172,6 @@ bool NeedsStepRunner(const Wish& wish) {
 }
 
 int RunJob(Wish& wish, const std::vector<std::string>& words, const dialect::Surroundings& around) {
-  if (!wish.jobid.empty()) {
-    return FailAs("srun",
-                  "a step of job " + wish.jobid + " must be started inside that job; see divvy attach " + wish.jobid);
-  }
   JobSpec& spec = wish.spec;
   spec.dialect = Dialect::kSlurm;
   spec.is_foreground = true;
@@ -213,30 +195,98 @@ int RunJob(Wish& wish, const std::vector<std::string>& words, const dialect::Sur
   return RunForeground(std::move(spec));
 }
 
+/// The line in which srun tells it.
+std::string Complaint(const Error& error) {
+  const bool is_fatal = error.message.starts_with("No command given");
+  return std::string(is_fatal ? "srun: fatal: " : "srun: error: ") + error.message;
+}
+
+Status ReadWords(Wish& wish, const std::vector<std::string>& words, const dialect::Surroundings& around) {
+  DIVVY_TRY(dialect::Parsed parsed, dialect::ReadSlurmWords(Options(wish, around), words, around, wish.spec));
+  wish.command = std::move(parsed.positional);
+  wish.command.insert(wish.command.end(), parsed.after_dashes.begin(), parsed.after_dashes.end());
+  if (wish.command.empty()) return InvalidArgument("No command given to execute.");
+  if (std::ranges::find(wish.command, ":") != wish.command.end() &&
+      EnvironmentValue(around.environment, "SLURM_HET_SIZE") != "") {
+    return InvalidArgument("heterogeneous steps need several nodes; start each part with its own srun ... &");
+  }
+  return {};
+}
+
 }  // namespace
+
+namespace slurm {
+namespace {
+
+/// The last step's options and what they meant. Scripts start many steps with the same options in the same environment;
+/// reading them again is most of what a step costs its step process.
+class LastAsk {
+ public:
+  std::optional<StepAsk> Find(const StepCall& call, const std::vector<std::string>& words) const {
+    const bool is_same = words.size() > options_.size() && words[options_.size()].front() != '-' &&
+                         std::equal(options_.begin(), options_.end(), words.begin()) &&
+                         call.environment == environment_ && call.directory == directory_;
+    if (!is_same || std::ranges::find(words, ":") != words.end()) return std::nullopt;
+    StepAsk ask = ask_;
+    ask.commands = {{words.begin() + static_cast<std::ptrdiff_t>(options_.size()), words.end()}};
+    return ask;
+  }
+  /// The command is the last `command_words` of `words`, and no option says how to read it.
+  void Keep(const StepCall& call, const std::vector<std::string>& words, std::size_t command_words,
+            const StepAsk& ask) {
+    environment_ = call.environment;
+    directory_ = call.directory;
+    options_.assign(words.begin(), words.end() - static_cast<std::ptrdiff_t>(command_words));
+    ask_ = ask;
+  }
+
+ private:
+  std::vector<std::string> options_;
+  std::vector<std::string> environment_;  // Empty: nothing is kept.
+  std::string directory_;
+  StepAsk ask_;
+};
+
+}  // namespace
+
+Result<StepPlan> PlanSrun(const StepCall& call, const std::vector<std::string>& words,
+                          const std::vector<std::vector<int>>& machine, const StepIdentity& identity) {
+  static LastAsk last;
+  const auto failed = [](const Error& error) { return InvalidArgument(Complaint(error)); };
+  const bool has_empty_word = std::ranges::any_of(words, [](const std::string& word) { return word.empty(); });
+  JobAround job = ReadJobAround(call.environment);
+  if (!has_empty_word && !call.environment.empty()) {
+    if (auto ask = last.Find(call, words)) return PlanStep(*std::move(ask), std::move(job), call, machine, identity);
+  }
+  Wish wish;
+  if (const Status read = ReadWords(wish, words, SurroundingsOf(call, identity)); !read) return failed(read.error());
+  auto ask = AskOf(wish, call, job);
+  if (!ask) return failed(ask.error());
+  if (!wish.is_multi_prog) last.Keep(call, words, wish.command.size(), *ask);
+  return PlanStep(*std::move(ask), std::move(job), call, machine, identity);
+}
+
+}  // namespace slurm
 
 int SrunMain(const std::vector<std::string>& words) {
   const dialect::Surroundings around = CallerSurroundings();
   Wish wish;
-  const std::vector<dialect::Option> options = Options(wish, around);
-  if (Greets("srun", "[OPTIONS] COMMAND [ARGS...]", options, words)) return 0;
-  if (!IsInsideJob(around.environment)) {
+  if (Greets("srun", "[OPTIONS] COMMAND [ARGS...]", Options(wish, around), words)) return 0;
+  const bool is_inside = IsInsideJob(around.environment);
+  if (!is_inside) {
     if (const Status read = dialect::ApplyCommandEnvironment("SLURM_", around, wish.spec); !read)
       return FailAs("srun", read.error());
   }
-  auto parsed = dialect::ReadSlurmWords(options, words, around, wish.spec);
-  if (!parsed) return FailAs("srun", parsed.error().message);
-  wish.command = std::move(parsed->positional);
-  wish.command.insert(wish.command.end(), parsed->after_dashes.begin(), parsed->after_dashes.end());
-  if (wish.command.empty()) {
-    std::fprintf(stderr, "srun: fatal: No command given to execute.\n");
+  const Status read = ReadWords(wish, words, around);
+  const bool is_elsewhere = !wish.jobid.empty() && wish.jobid != EnvironmentValue(around.environment, "DIVVY_JOB_ID");
+  if (read && is_elsewhere) return RunInStepOf(wish.jobid, "srun", words);
+  // Its own process reads a step's words again, and says what is wrong with them.
+  if (is_inside) return RunInStep("srun", words);
+  if (!read) {
+    std::fprintf(stderr, "%s\n", Complaint(read.error()).c_str());
     return 1;
   }
-  if (std::ranges::find(wish.command, ":") != wish.command.end() &&
-      EnvironmentValue(around.environment, "SLURM_HET_SIZE") != "") {
-    return FailAs("srun", "heterogeneous steps need several nodes; start each part with its own srun ... &");
-  }
-  return IsInsideJob(around.environment) ? RunStep(wish, around) : RunJob(wish, words, around);
+  return RunJob(wish, words, around);
 }
 
 }  // namespace divvy::cli

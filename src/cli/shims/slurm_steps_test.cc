@@ -1,111 +1,15 @@
-// Steps with real processes, and the plan that makes them.
-#include "cli/shims/slurm_steps.h"
+// The plan of a step, and what sbatch makes of its words.
+#include "cli/shims/slurm_step_plan.h"
 
 #include <gtest/gtest.h>
-#include <unistd.h>
-
-#include <algorithm>
-#include <chrono>
-#include <csignal>
-#include <cstdlib>
-#include <filesystem>
-#include <fstream>
 
 #include "base/text.h"
-#include "cli/shims/slurm_step_lock.h"
-#include "cli/shims/slurm_step_plan.h"
 #include "cli/shims/slurm_submit.h"
+#include "cli/steps.h"
 #include "dialect/slurm.h"
 
 namespace divvy::cli::slurm {
 namespace {
-
-std::string Slurp(const std::filesystem::path& path) {
-  std::ifstream file(path);
-  return {std::istreambuf_iterator<char>(file), {}};
-}
-
-class Steps : public testing::Test {
- protected:
-  void SetUp() override {
-    std::string name = (std::filesystem::temp_directory_path() / "divvy-steps-test-XXXXXX").string();
-    ASSERT_NE(::mkdtemp(name.data()), nullptr);
-    folder_ = name;
-  }
-  void TearDown() override { std::filesystem::remove_all(folder_); }
-
-  StepPlan Plan(int tasks, const std::string& script) {
-    StepPlan plan;
-    plan.job = "17";
-    plan.step = "0";
-    plan.hostname = "box";
-    plan.is_quiet = true;
-    plan.directory = folder_;
-    for (int rank = 0; rank < tasks; ++rank) {
-      plan.tasks.push_back({{"/bin/sh", "-c", script}, {"PATH=/usr/bin:/bin", "SLURM_PROCID=" + std::to_string(rank)}});
-    }
-    return plan;
-  }
-
-  std::filesystem::path folder_;
-};
-
-TEST_F(Steps, ExitCodeIsTheHighest) {
-  EXPECT_EQ(RunSteps(Plan(3, "exit $SLURM_PROCID")), 2);
-  EXPECT_EQ(RunSteps(Plan(1, "kill -9 $$")), 137);
-  EXPECT_EQ(RunSteps(Plan(2, "true")), 0);
-}
-
-TEST_F(Steps, AnUnknownCommandIsToldByItsCode) {
-  StepPlan plan = Plan(1, "");
-  plan.tasks[0].command = {"no-such-command-here"};
-  EXPECT_EQ(RunSteps(plan), 127);
-}
-
-TEST_F(Steps, EachTaskWritesItsOwnFile) {
-  StepPlan plan = Plan(2, "echo rank $SLURM_PROCID; echo oops >&2");
-  plan.output = "out-%J-%2t.txt";
-  EXPECT_EQ(RunSteps(plan), 0);
-  EXPECT_EQ(Slurp(folder_ / "out-17.0-00.txt"), "rank 0\noops\n");
-  EXPECT_EQ(Slurp(folder_ / "out-17.0-01.txt"), "rank 1\noops\n");
-}
-
-TEST_F(Steps, OneFileForAllIsEmptiedOnceAndLosesNothing) {
-  std::ofstream(folder_ / "all.txt") << "old\n";
-  StepPlan plan = Plan(4, "echo line");
-  plan.output = "all.txt";
-  EXPECT_EQ(RunSteps(plan), 0);
-  EXPECT_EQ(Slurp(folder_ / "all.txt"), "line\nline\nline\nline\n");
-  plan.appends = true;
-  EXPECT_EQ(RunSteps(plan), 0);
-  EXPECT_EQ(Slurp(folder_ / "all.txt").size(), 40u);
-}
-
-TEST_F(Steps, LabelsKeepLinesWhole) {
-  StepPlan plan = Plan(2, "printf 'a\\nb'");
-  plan.has_labels = true;
-  testing::internal::CaptureStdout();
-  EXPECT_EQ(RunSteps(plan), 0);
-  const std::string text = testing::internal::GetCapturedStdout();
-  std::vector<std::string> lines;
-  for (const std::string_view line : Split(text, '\n')) lines.emplace_back(line);
-  std::ranges::sort(lines);
-  EXPECT_EQ(lines, (std::vector<std::string>{"", "0: a", "0: b", "1: a", "1: b"}));
-}
-
-TEST_F(Steps, ABadExitEndsTheOthersWhenAsked) {
-  StepPlan plan = Plan(3, "test $SLURM_PROCID = 1 && exit 7; exec sleep 60");
-  plan.kills_on_bad_exit = true;
-  const auto begun = std::chrono::steady_clock::now();
-  EXPECT_EQ(RunSteps(plan), 143) << "as in Slurm, the tasks that were ended count";
-  EXPECT_LT(std::chrono::steady_clock::now() - begun, std::chrono::seconds(20));
-}
-
-TEST_F(Steps, ASignalFromInsideTheJobReachesTheTasks) {
-  // The task tells its parent, which is this program as srun; the trap shows that the signal came back.
-  StepPlan plan = Plan(1, "trap 'exit 9' USR1; kill -USR1 $PPID; while :; do sleep 0.01; done");
-  EXPECT_EQ(RunSteps(plan), 9);
-}
 
 JobAround FourGpus(std::vector<std::string> more = {}) {
   std::vector<std::string> environment = {"CUDA_VISIBLE_DEVICES=0,1,2,3", "SLURM_JOB_GPUS=4,5,6,7", "SLURM_JOB_ID=17",
@@ -126,7 +30,11 @@ StepAsk Ask(const std::string& words, const JobAround& around) {
 
 std::vector<std::string> Seen(const std::string& words, const JobAround& around, const std::string& name) {
   std::vector<std::string> values;
-  for (const StepTask& task : MakeTasks(Ask(words, around), around, around.gpus, {"3", "box"}, {"true"})) {
+  StepAsk ask = Ask(words, around);
+  ask.commands = {{"true"}};
+  TaskGround ground;
+  ground.gpu_numa_nodes.resize(around.gpus.size(), -1);
+  for (const StepTask& task : MakeTasks(ask, around, around.gpus, ground, {"3", "box", "eva"})) {
     values.push_back(EnvironmentValue(task.environment, name));
   }
   return values;
@@ -170,6 +78,32 @@ TEST(StepPlan, RanksAndCountsAreTold) {
   EXPECT_EQ(Seen("-N1 --ntasks-per-node=2", around, "SLURM_PROCID").size(), 2u);
 }
 
+TEST(StepPlan, TheSameOptionsAgainMeanTheSameForAnotherCommand) {
+  StepCall call;
+  call.environment = FourGpus().environment;
+  call.directory = "/w";
+  const std::vector<std::vector<int>> machine;
+  const auto plan = [&](const Texts& words) { return PlanSrun(call, words, machine, {"", "box", "eva"}); };
+  const auto first = plan({"-n2", "--gpus=2", "a", "x"});
+  const auto second = plan({"-n2", "--gpus=2", "b", "-n3"});
+  const auto third = plan({"-n2", "b"});
+  const auto fourth = plan({"-n2", "--gpus=9", "b"});
+  ASSERT_TRUE(first && second && third);
+  EXPECT_EQ(first->command, "a x");
+  EXPECT_EQ(second->command, "b -n3");
+  EXPECT_EQ(second->need.gpus, 2u);
+  EXPECT_EQ(third->need.gpus, std::nullopt);
+  EXPECT_FALSE(fourth) << "the job has four";
+  EXPECT_FALSE(plan({"-n2"}));
+  call.environment.push_back("SLURM_GPUS_PER_TASK=1");
+  const auto changed = plan({"-n2", "b"});
+  ASSERT_TRUE(changed);
+  const auto tasks = changed->make(0, {0, 1});
+  ASSERT_TRUE(tasks);
+  EXPECT_EQ(EnvironmentValue(tasks->tasks[1].environment, "SLURM_STEP_GPUS"), "5")
+      << "another environment, another meaning";
+}
+
 TEST(StepPlan, MoreGpusThanTheJobHasAreRefused) {
   JobSpec spec;
   const dialect::Surroundings nowhere;
@@ -196,25 +130,6 @@ TEST(StepPlan, MultiProgGivesEachRankItsLine) {
   EXPECT_FALSE(ReadMultiProg("0 ./a\n", 2));
   EXPECT_FALSE(ReadMultiProg("0\n", 1));
   EXPECT_FALSE(ReadMultiProg("x ./a\n", 1));
-}
-
-TEST_F(Steps, TwoOfThemNeverHaveOneGpu) {
-  ::setenv("TMPDIR", folder_.c_str(), 1);  // The lock files belong to this test alone.
-  const std::string job = "test-" + std::to_string(::getpid());
-  auto first = StepLock::Open(job);
-  auto second = StepLock::Open(job);
-  ASSERT_TRUE(first && second);
-  EXPECT_EQ(first->NextStep(), 0);
-  EXPECT_EQ(second->NextStep(), 1);
-  EXPECT_EQ(first->TakeGpus(2, 4), (std::vector<std::size_t>{0, 1}));
-  EXPECT_EQ(second->TakeGpus(2, 4), (std::vector<std::size_t>{2, 3}));
-  auto third = StepLock::Open(job);
-  ASSERT_TRUE(third);
-  EXPECT_TRUE(third->TakeGpus(1, 4).empty());
-  { const StepLock gone = std::move(*first); }
-  EXPECT_TRUE(third->TakeGpus(3, 4).empty()) << "all of them or none";
-  EXPECT_EQ(third->TakeGpus(2, 4), (std::vector<std::size_t>{0, 1}));
-  ::unsetenv("TMPDIR");
 }
 
 dialect::Surroundings Around() {

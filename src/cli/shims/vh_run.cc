@@ -26,7 +26,7 @@ constexpr std::string_view kUsage =
     "  -v, --var NAME=VALUE        An environment variable; NAME=VALUE alone does too (VH_GPUS=4)\n"
     "  -t, --title TEXT            The execution's title\n"
     "  -e, --environment NAME      Where to run; a label on one server\n"
-    "  -i, --image NAME            Kept as a label: steps run without a container\n"
+    "  -i, --image NAME            Its container, where divvy.toml says valohai_images\n"
     "  -w, --watch                 Show the log until the execution has ended; exit with its code\n"
     "      --priority [N]          Ahead of lower numbers (alone: 1)\n"
     "      --tag TEXT              A tag; may be repeated\n"

@@ -1,0 +1,165 @@
+// divvy agent: this machine as a node of a controller on another one.
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <iostream>
+#include <string>
+
+#include "base/text.h"
+#include "cli/commands.h"
+#include "cli/start.h"
+#include "wire/token_line.h"
+
+namespace divvy::cli {
+namespace {
+
+using dialect::Option;
+using dialect::Takes;
+
+struct AgentFlags {
+  std::string join;
+  std::string join_file;
+  std::string name;
+  std::string emulate;
+  std::vector<std::string> labels;
+  bool is_detached = false;
+  bool is_quiet = false;
+};
+
+std::vector<Option> AgentTable(AgentFlags& flags) {
+  const auto text = [](std::string& into) {
+    return [&into](std::string_view value) -> Status {
+      if (value.empty()) return InvalidArgument("the value is empty");
+      into = value;
+      return {};
+    };
+  };
+  const auto set = [](bool& flag) {
+    return [&flag](std::string_view) -> Status {
+      flag = true;
+      return {};
+    };
+  };
+  std::vector<Option> table;
+  table.push_back({"join",
+                   'j',
+                   Takes::kValue,
+                   "LINE|-",
+                   "The line that divvy token create --node printed; -: from standard input",
+                   text(flags.join),
+                   {},
+                   false});
+  table.push_back({"join-file", 0, Takes::kValue, "FILE", "A file with that line", text(flags.join_file), {}, false});
+  table.push_back({"name",
+                   'n',
+                   Takes::kValue,
+                   "NAME",
+                   "What the node is called; as the machine unless given",
+                   text(flags.name),
+                   {},
+                   false});
+  table.push_back({"label",
+                   'l',
+                   Takes::kValue,
+                   "NAME=VALUE",
+                   "Something to know the machine by: rack=r7, block=b2",
+                   [&flags](std::string_view value) -> Status {
+                     const std::size_t equals = value.find('=');
+                     if (equals == 0 || equals == std::string_view::npos)
+                       return InvalidArgument("a label is NAME=VALUE");
+                     flags.labels.emplace_back(value);
+                     return {};
+                   },
+                   {},
+                   false});
+  table.push_back({"emulate",
+                   0,
+                   Takes::kValue,
+                   "SPEC|FILE",
+                   "Stand-in GPUs instead of real ones: 8xH100-80GB, or a description file",
+                   text(flags.emulate),
+                   {},
+                   false});
+  table.push_back({"detach",
+                   'd',
+                   Takes::kNothing,
+                   "",
+                   "Return when the node is in, and go on in the background",
+                   set(flags.is_detached),
+                   {},
+                   false});
+  table.push_back(
+      {"quiet", 'q', Takes::kNothing, "", "Print nothing when all is well", set(flags.is_quiet), {}, false});
+  return table;
+}
+
+/// Empty: none was given.
+Result<std::string> JoinLine(const AgentFlags& flags) {
+  if (!flags.join.empty() && !flags.join_file.empty())
+    return InvalidArgument("--join and --join-file say the same; one of them is enough");
+  std::string text = flags.join;
+  if (flags.join == "-") {
+    if (::isatty(STDIN_FILENO) == 1) std::fprintf(stderr, "The line that divvy token create --node printed: ");
+    text.clear();
+    std::getline(std::cin, text);
+  } else if (!flags.join_file.empty()) {
+    std::FILE* file = std::fopen(flags.join_file.c_str(), "re");
+    if (file == nullptr) return NotFound("cannot read " + flags.join_file + ": " + std::strerror(errno));
+    char line[4096] = "";
+    static_cast<void>(!std::fgets(line, sizeof line, file));
+    std::fclose(file);
+    text = line;
+  } else if (flags.join.empty()) {
+    return std::string();
+  }
+  DIVVY_TRY(const TokenLine line, ParseTokenLine(text));
+  return ToString(line);
+}
+
+/// A descriptor from which the agent reads it: on its command line everybody could.
+Result<int> HandOver(const std::string& line) {
+  int ends[2];
+  if (::pipe(ends) != 0) return Internal("cannot make a pipe: " + std::string(std::strerror(errno)));
+  // A line fits into a pipe.
+  const bool is_written = ::write(ends[1], line.data(), line.size()) == static_cast<ssize_t>(line.size());
+  ::close(ends[1]);
+  if (!is_written) return Internal("cannot write to a pipe");
+  return ends[0];
+}
+
+}  // namespace
+
+std::vector<Option> AgentOptions() {
+  static AgentFlags scratch;
+  return AgentTable(scratch);
+}
+
+int AgentMain(const Words& words) {
+  AgentFlags flags;
+  const auto parsed = dialect::ParseOptions(AgentTable(flags), words);
+  if (!parsed) return Fail(parsed.error());
+  if (!parsed->positional.empty()) {
+    return Fail(InvalidArgument("divvy agent takes no word like '" + parsed->positional.front() +
+                                "'; a token line goes behind --join"));
+  }
+  const auto line = JoinLine(flags);
+  if (!line) return Fail(line.error());
+  std::vector<std::string> arguments = {"divvy", "internal-agent"};
+  if (!line->empty()) {
+    const auto fd = HandOver(*line);
+    if (!fd) return Fail(fd.error());
+    arguments.insert(arguments.end(), {"--join-fd", std::to_string(*fd)});
+  }
+  if (!flags.name.empty()) arguments.insert(arguments.end(), {"--name", flags.name});
+  if (!flags.emulate.empty()) arguments.insert(arguments.end(), {"--emulate", flags.emulate});
+  for (const std::string& label : flags.labels) arguments.insert(arguments.end(), {"--label", label});
+  if (!flags.is_detached) return StartInPlace(std::move(arguments));
+  if (const Status started = StartDetached(std::move(arguments), "the agent"); !started) return Fail(started.error());
+  if (!flags.is_quiet) std::printf("The agent is up; its log is agent/agent.log in divvy's state directory.\n");
+  return 0;
+}
+
+}  // namespace divvy::cli

@@ -1,0 +1,149 @@
+// divvy nodes, divvy node: the machines on which jobs run.
+#include <cstdio>
+#include <ctime>
+#include <string>
+
+#include "base/text.h"
+#include "cli/api.h"
+#include "cli/commands.h"
+#include "cli/table.h"
+#include "dialect/quantities.h"
+#include "wire/codec.h"
+#include "wire/messages_nodes.h"
+#include "wire/messages_teams.h"
+
+namespace divvy::cli {
+namespace {
+
+using dialect::Option;
+using dialect::Takes;
+
+const std::vector<Column>& Columns() {
+  static const std::vector<Column> columns = {
+      {"NAME", false, true, false}, {"STATE", false, true, false},  {"GPUS", true, true, false},
+      {"MODEL", false, true, true}, {"CPUS", true, true, false},    {"MEMORY", true, true, false},
+      {"HEARD", true, true, false}, {"ADDRESS", false, true, true}, {"REASON", false, true, true}};
+  return columns;
+}
+
+Colour ColourOf(const std::string& state) {
+  if (state == "lost") return Colour::kRed;
+  return state == "up" ? Colour::kGreen : Colour::kYellow;
+}
+
+std::string HeardText(const wire::NodeView& view, double now) {
+  if (view.is_controller) return "";
+  if (!view.heard) return "never";
+  return dialect::FormatDuration(std::chrono::seconds(static_cast<std::int64_t>(std::max(now - *view.heard, 0.0)))) +
+         " ago";
+}
+
+std::vector<Cell> Row(const wire::NodeView& view, double now) {
+  return {{view.name, Colour::kBold},
+          {view.state, ColourOf(view.state)},
+          {std::to_string(view.gpus), Colour::kNone},
+          {view.gpu_model.empty() && view.gpus > 0 ? "several" : view.gpu_model, Colour::kNone},
+          {std::to_string(view.cpus), Colour::kNone},
+          {dialect::FormatSize(Bytes(view.memory_bytes)), Colour::kNone},
+          {HeardText(view, now), Colour::kNone},
+          {view.is_controller ? "the controller" : view.address, Colour::kNone},
+          {view.reason, Colour::kNone}};
+}
+
+struct NodeFlags {
+  wire::NodeRequest request;
+  bool has_deadline = false;
+};
+
+std::vector<Option> NodeTable(NodeFlags& flags) {
+  std::vector<Option> table;
+  table.push_back({"deadline",
+                   0,
+                   Takes::kValue,
+                   "TIME",
+                   "drain: what still runs after so long is stopped: 30m, 12h",
+                   [&flags](std::string_view value) -> Status {
+                     DIVVY_TRY(const Duration span, dialect::ParseDuration(value, std::chrono::minutes(1)));
+                     flags.request.deadline_s = ToSeconds(span);
+                     flags.has_deadline = true;
+                     return {};
+                   },
+                   {},
+                   false});
+  table.push_back({"reason",
+                   0,
+                   Takes::kValue,
+                   "TEXT",
+                   "cordon, drain: why, for those who look",
+                   [&flags](std::string_view value) -> Status {
+                     flags.request.reason = std::string(value);
+                     return {};
+                   },
+                   {},
+                   false});
+  return table;
+}
+
+}  // namespace
+
+std::vector<Option> NodeOptions() {
+  static NodeFlags scratch;
+  return NodeTable(scratch);
+}
+
+std::vector<Option> NodesOptions() {
+  static ListingOptions scratch;
+  return ListingOptionTable(scratch);
+}
+
+int NodesMain(const Words& words) {
+  ListingOptions options;
+  const auto parsed = dialect::ParseOptions(ListingOptionTable(options), words);
+  if (!parsed) return Fail(parsed.error());
+  if (!parsed->positional.empty()) {
+    return Fail(InvalidArgument("divvy nodes takes no word like '" + parsed->positional.front() +
+                                "' (divvy node cordon, drain, resume, remove and label change one)"));
+  }
+  return ShowListing(options, [&]() -> Result<std::string> {
+    DIVVY_TRY(Api api, Api::Connect());
+    DIVVY_TRY(const std::string text, api.Raw("GET", "/v1/nodes", ""));
+    if (options.json) return text + "\n";
+    DIVVY_TRY(const auto views, wire::Decode<std::vector<wire::NodeView>>(text));
+    std::vector<std::vector<Cell>> rows;
+    const auto now = static_cast<double>(std::time(nullptr));
+    for (const auto& view : views) rows.push_back(Row(view, now));
+    return RenderTable(Columns(), rows, options);
+  });
+}
+
+int NodeMain(const Words& words) {
+  constexpr std::string_view kUsage = "divvy node cordon|drain|resume|remove|label NAME...";
+  if (words.empty()) return Fail(InvalidArgument("say what to do: " + std::string(kUsage)));
+  const std::string& verb = words.front();
+  if (verb != "cordon" && verb != "drain" && verb != "resume" && verb != "remove" && verb != "label") {
+    return Fail(InvalidArgument("divvy node: there is no '" + verb + "'; there are cordon, drain, resume, remove and " +
+                                "label (divvy nodes lists them)"));
+  }
+  NodeFlags flags;
+  const auto parsed = dialect::ParseOptions(NodeTable(flags), Words(words.begin() + 1, words.end()));
+  if (!parsed) return Fail(parsed.error());
+  if (flags.has_deadline && verb != "drain") return Fail(InvalidArgument("--deadline goes with drain"));
+  for (const std::string& word : parsed->positional) {
+    const std::size_t equals = word.find('=');
+    if (verb != "label" || equals == std::string::npos) flags.request.names.push_back(word);
+    else flags.request.labels.insert_or_assign(word.substr(0, equals), word.substr(equals + 1));
+  }
+  if (flags.request.names.empty()) return Fail(InvalidArgument("name a node: " + std::string(kUsage)));
+  if (verb == "label" && flags.request.labels.empty())
+    return Fail(InvalidArgument("divvy node label NAME LABEL=VALUE...; LABEL= takes one away"));
+  auto api = Api::Connect();
+  if (!api) return Fail(api.error());
+  const auto text = api->Raw("POST", "/v1/nodes/" + verb, wire::EncodeChanged(flags.request));
+  if (!text) return Fail(text.error());
+  const auto answer = wire::Decode<wire::MessageAnswer>(*text);
+  if (!answer) return Fail(answer.error());
+  std::printf("%s\n", answer->message.c_str());
+  return 0;
+}
+
+}  // namespace divvy::cli

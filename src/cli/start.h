@@ -1,0 +1,17 @@
+// Starting this executable again as a process that stays: the daemon, or an agent.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+
+namespace divvy::cli {
+
+/// Becomes it. Returns, with an exit code, only when that fails.
+int StartInPlace(std::vector<std::string> arguments);
+/// In the background, in a session of its own, with "--detached" behind its arguments. Fine when it said "ready"; else
+/// what it said instead. `who`: "the daemon", for errors.
+Status StartDetached(std::vector<std::string> arguments, const std::string& who);
+
+}  // namespace divvy::cli

@@ -1,0 +1,23 @@
+// The steps of a job that runs here, for the commands that list and end them. They are told by a file of the job's own
+// user (model/step_list.h), so they are there for that user and for root, on the machine itself.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "model/job.h"
+#include "model/step_list.h"
+
+namespace divvy::cli {
+
+/// Ascending; empty where there are none, or where they are not ours to see.
+std::vector<StepLine> StepsOf(JobId job, const std::string& user);
+
+/// A line for each of the last steps, and which GPUs and cores each task has of those that run. Empty without steps.
+std::string StepsText(const std::vector<StepLine>& steps, Time now);
+
+/// Signal `signal` to step `step` of `job`.
+Status SignalStep(JobId job, const std::string& user, StepNumber step, int signal);
+
+}  // namespace divvy::cli

@@ -1,0 +1,365 @@
+#include "cli/step_plan.h"
+
+#include <algorithm>
+#include <cctype>
+#include <map>
+#include <set>
+
+#include "base/text.h"
+#include "model/container_plan.h"
+#include "model/step_list.h"
+
+namespace divvy::cli {
+namespace {
+
+std::vector<std::string> Words(const std::string& list) {
+  std::vector<std::string> words;
+  for (const std::string_view item : Split(list, ',')) {
+    if (!item.empty()) words.emplace_back(item);
+  }
+  return words;
+}
+
+class Environment {
+ public:
+  explicit Environment(const std::vector<std::string>& entries) {
+    for (const std::string& entry : entries) {
+      const auto equals = entry.find('=');
+      if (equals != std::string::npos) values_[entry.substr(0, equals)] = entry.substr(equals + 1);
+    }
+  }
+  void Set(const std::string& name, std::string value) { values_[name] = std::move(value); }
+  void SetUnlessGiven(const std::string& name, std::string value) { values_.try_emplace(name, std::move(value)); }
+  /// --export: keeps what it names and what makes the job.
+  void Restrict(const std::string& list) {
+    bool keeps_all = list.empty();
+    std::set<std::string, std::less<>> kept;
+    std::vector<std::pair<std::string, std::string>> set;
+    for (const std::string& item : Words(list)) {
+      const auto equals = item.find('=');
+      if (equals != std::string::npos) {
+        set.emplace_back(item.substr(0, equals), item.substr(equals + 1));
+      } else if (EqualsIgnoringCase(item, "all")) {
+        keeps_all = true;
+      } else {
+        kept.insert(item);
+      }
+    }
+    if (!keeps_all) {
+      std::erase_if(values_, [&](const auto& entry) {
+        const std::string& name = entry.first;
+        return !kept.contains(name) && name != "PATH" && name != "HOME" && name != "USER" &&
+               !name.starts_with("SLURM_") && !name.starts_with("CUDA_") && !name.starts_with("DIVVY_");
+      });
+    }
+    for (auto& [name, value] : set) values_[name] = std::move(value);
+  }
+  std::vector<std::string> Entries() const {
+    std::vector<std::string> entries;
+    entries.reserve(values_.size());
+    for (const auto& [name, value] : values_) entries.push_back(name + "=" + value);
+    return entries;
+  }
+
+ private:
+  std::map<std::string, std::string> values_;
+};
+
+std::string JoinGpus(const std::vector<StepGpu>& gpus, const std::vector<std::size_t>& places,
+                     std::string StepGpu::*field, std::string_view separator = ",") {
+  std::vector<std::string> words;
+  for (const std::size_t place : places) words.push_back(gpus[place].*field);
+  return Join(words, separator);
+}
+
+void AddGpuWords(const StepAsk& ask, const std::vector<StepGpu>& gpus, const TaskPlace& place, Environment& out) {
+  std::vector<std::size_t> all;
+  for (std::size_t at = 0; at < gpus.size(); ++at) all.push_back(at);
+  const std::string own = JoinGpus(gpus, place.own.empty() ? all : place.own, &StepGpu::physical);
+  out.Set("CUDA_VISIBLE_DEVICES", JoinGpus(gpus, place.seen, &StepGpu::visible));
+  out.Set("DIVVY_TASK_GPUS", own);
+  if (!ask.is_slurm) return;
+  out.Set("SLURM_STEP_GPUS", own);
+  out.Set("SLURM_GPUS_ON_NODE", std::to_string(gpus.size()));
+}
+
+/// What is the same for all tasks.
+void AddStepWords(const StepAsk& ask, const StepIdentity& identity, Environment& out) {
+  const std::string count = std::to_string(ask.deal.tasks);
+  out.Set("DIVVY_STEP", identity.step);
+  out.Set("DIVVY_TASKS", count);
+  if (!ask.is_slurm) return;
+  std::vector<std::string> ranks;
+  for (int rank = 0; rank < ask.deal.tasks; ++rank) ranks.push_back(std::to_string(rank));
+  for (const char* name :
+       {"SLURM_NTASKS", "SLURM_NPROCS", "SLURM_STEP_NUM_TASKS", "SLURM_STEP_TASKS_PER_NODE", "SLURM_TASKS_PER_NODE"}) {
+    out.Set(name, count);
+  }
+  out.Set("SLURM_STEP_ID", identity.step);
+  out.Set("SLURM_STEPID", identity.step);
+  out.Set("SLURM_STEP_NUM_NODES", "1");
+  out.Set("SLURM_STEP_NODELIST", identity.hostname);
+  out.Set("SLURM_NODEID", "0");
+  out.Set("SLURM_GTIDS", Join(ranks, ","));
+  out.Set("SLURM_LAUNCH_NODE_IPADDR", "127.0.0.1");
+  out.Set("SLURM_SRUN_COMM_HOST", "127.0.0.1");
+  out.Set("SLURM_DISTRIBUTION", "block");
+}
+
+/// The names that torchrun gives its workers. A task that finds its own GPU first is the only worker of its list: its
+/// LOCAL_RANK names that GPU, as programs that choose by it expect.
+void AddTorchWords(const StepAsk& ask, const JobAround& around, const StepIdentity& identity, std::size_t rank,
+                   const TaskPlace& place, Environment& out) {
+  const std::string count = std::to_string(ask.deal.tasks);
+  const bool has_own = !place.own.empty();
+  out.Set("RANK", std::to_string(rank));
+  out.Set("WORLD_SIZE", count);
+  out.Set("LOCAL_RANK", has_own ? "0" : std::to_string(rank));
+  out.Set("LOCAL_WORLD_SIZE", has_own ? "1" : count);
+  out.Set("NNODES", "1");
+  out.Set("NODE_RANK", "0");
+  out.SetUnlessGiven("MASTER_ADDR", "127.0.0.1");
+  // The same for all tasks of the step, most likely no other job's, and below the ports that the kernel gives out.
+  const std::int64_t number = ParseInteger(around.id).value_or(0) * 13 + ParseInteger(identity.step).value_or(0);
+  out.SetUnlessGiven("MASTER_PORT", std::to_string(10'000 + number % 20'000));
+}
+
+bool IsNumber(const std::string& text) {
+  return !text.empty() && std::ranges::all_of(text, [](unsigned char c) { return std::isdigit(c) != 0; });
+}
+
+/// Where the tasks' streams go. A file that several tasks share is emptied by the first of them.
+class StreamPlacer {
+ public:
+  StreamPlacer(const StepAsk& ask, const JobAround& around, const StepIdentity& identity)
+      : ask_(ask), around_(around), identity_(identity) {}
+
+  void Place(std::size_t rank, std::array<StepStream, 3>& streams) {
+    streams[0] = Input(rank);
+    streams[1] = Output(rank, ask_.output);
+    const bool joins = ask_.error.empty() && !ask_.output.empty() && ask_.output != "all";
+    streams[2] = joins ? StepStream{StepStream::Kind::kOutput, "", false} : Output(rank, ask_.error);
+  }
+
+ private:
+  StepStream Input(std::size_t rank) const {
+    const std::string& input = ask_.input;
+    // One terminal cannot be read by all: task 0 has it, or the rank that --input names.
+    const bool is_own = input.empty() || input == "all" ? rank == 0 : input == std::to_string(rank);
+    if (is_own) return {};
+    if (input.empty() || input == "all" || input == "none" || IsNumber(input))
+      return {StepStream::Kind::kNothing, "", false};
+    return {StepStream::Kind::kFile, FillStepPattern(input, around_, identity_, rank), false};
+  }
+
+  StepStream Output(std::size_t rank, const std::string& output) {
+    const bool is_rank = IsNumber(output);
+    if (output == "none" || (is_rank && output != std::to_string(rank))) return {StepStream::Kind::kNothing, "", false};
+    if (output.empty() || output == "all" || is_rank)
+      return {ask_.has_labels ? StepStream::Kind::kLabelled : StepStream::Kind::kCaller, "", false};
+    std::string path = FillStepPattern(output, around_, identity_, rank);
+    const bool truncates = !ask_.appends && emptied_.insert(path).second;
+    return {StepStream::Kind::kFile, std::move(path), truncates};
+  }
+
+  const StepAsk& ask_;
+  const JobAround& around_;
+  const StepIdentity& identity_;
+  std::set<std::string> emptied_;
+};
+
+TaskGround GroundOf(const std::vector<StepGpu>& gpus, const std::vector<int>& cores,
+                    const std::vector<std::vector<int>>& machine) {
+  TaskGround ground{{}, cores, machine};
+  for (const StepGpu& gpu : gpus) ground.gpu_numa_nodes.push_back(gpu.numa_node);
+  return ground;
+}
+
+std::vector<StepTaskLine> MapLines(const StepAsk& ask, const std::vector<StepGpu>& gpus, const TaskGround& ground) {
+  constexpr std::size_t kMapMost = 256;  // More would make a line of the list too long to be kept.
+  std::vector<StepTaskLine> lines;
+  bool says_something = false;
+  for (const TaskPlace& place : MapTasks(ask.deal, ground)) {
+    if (lines.size() == kMapMost) break;
+    lines.push_back({JoinGpus(gpus, place.own, &StepGpu::physical, "+"), CoreListText(place.cores)});
+    says_something = says_something || !place.own.empty() || !place.cores.empty();
+  }
+  if (!says_something) lines.clear();
+  return lines;
+}
+
+}  // namespace
+
+std::string EnvironmentValue(const std::vector<std::string>& environment, std::string_view name) {
+  for (const std::string& entry : environment) {
+    if (entry.size() > name.size() && entry.starts_with(name) && entry[name.size()] == '=')
+      return entry.substr(name.size() + 1);
+  }
+  return "";
+}
+
+JobAround ReadJobAround(const std::vector<std::string>& environment) {
+  JobAround around;
+  around.environment = environment;
+  around.id = EnvironmentValue(environment, "SLURM_JOB_ID");
+  if (around.id.empty()) around.id = EnvironmentValue(environment, "DIVVY_JOB_ID");
+  const std::vector<std::string> visible = Words(EnvironmentValue(environment, "CUDA_VISIBLE_DEVICES"));
+  std::vector<std::string> physical = Words(EnvironmentValue(environment, "SLURM_JOB_GPUS"));
+  if (physical.empty()) physical = Words(EnvironmentValue(environment, "DIVVY_GPUS"));
+  const std::vector<std::string> numa = Words(EnvironmentValue(environment, "DIVVY_GPU_NUMA"));
+  // A script may have narrowed CUDA_VISIBLE_DEVICES by hand; then only the job's own list tells what there is.
+  const bool is_narrowed = !physical.empty() && visible.size() != physical.size();
+  // Where other jobs' GPUs are closed to it, CUDA counts the job's own from 0.
+  const std::vector<std::string> counted = Words(EnvironmentValue(environment, "DIVVY_CUDA_INDICES"));
+  const std::vector<std::string>& all = counted.size() == physical.size() ? counted : physical;
+  const std::vector<std::string>& words = is_narrowed ? all : visible;
+  for (std::size_t i = 0; i < words.size(); ++i) {
+    StepGpu gpu{words[i], physical.empty() ? words[i] : physical[i], -1};
+    if (numa.size() == words.size()) gpu.numa_node = static_cast<int>(ParseInteger(numa[i]).value_or(-1));
+    around.gpus.push_back(std::move(gpu));
+  }
+  return around;
+}
+
+std::vector<StepTask> MakeTasks(const StepAsk& ask, const JobAround& around, const std::vector<StepGpu>& gpus,
+                                const TaskGround& ground, const StepIdentity& identity) {
+  Environment base(around.environment);
+  base.Restrict(ask.export_list);
+  AddStepWords(ask, identity, base);
+  StreamPlacer placer(ask, around, identity);
+  const std::vector<TaskPlace> places = MapTasks(ask.deal, ground);
+  std::vector<StepTask> tasks(places.size());
+  for (std::size_t rank = 0; rank < tasks.size(); ++rank) {
+    StepTask& task = tasks[rank];
+    const std::string number = std::to_string(rank);
+    Environment own = base;
+    own.Set("DIVVY_TASK", number);
+    if (ask.is_slurm) {
+      own.Set("SLURM_PROCID", number);
+      own.Set("SLURM_LOCALID", number);
+    } else {
+      AddTorchWords(ask, around, identity, rank, places[rank], own);
+    }
+    // A job without GPUs keeps what its own start said about them.
+    if (!around.gpus.empty()) AddGpuWords(ask, gpus, places[rank], own);
+    task.command = ask.commands.size() == 1 ? ask.commands.front() : ask.commands[rank];
+    if (!ask.container.empty()) {
+      own.Set(std::string(kContainerVariable), ask.container);
+      // The step process is divvy, and so is what it forks.
+      task.command.insert(task.command.begin(), {"/proc/self/exe", "internal-container", "--"});
+    }
+    task.environment = own.Entries();
+    task.directory = ask.directory;
+    task.cores = places[rank].cores;
+    placer.Place(rank, task.streams);
+  }
+  return tasks;
+}
+
+Result<StepPlan> PlanStep(StepAsk ask, JobAround around, const StepCall& call,
+                          const std::vector<std::vector<int>>& machine, const StepIdentity& identity) {
+  StepPlan plan;
+  plan.program = ask.is_slurm ? "srun" : "divvy";
+  plan.host = identity.hostname;
+  plan.name = around.id;
+  if (ask.directory.empty()) ask.directory = call.directory;
+  if (ask.directory.front() != '/') ask.directory = call.directory + "/" + ask.directory;
+  if (ask.own_gpus) plan.need.gpus = static_cast<std::size_t>(*ask.own_gpus);
+  if (ask.counts_cores) plan.need.cores = ask.deal.tasks * std::max(ask.deal.cpus_per_task, 1);
+  plan.need.overlaps = ask.overlaps;
+  plan.is_immediate = ask.is_immediate;
+  plan.has_terminal = ask.has_terminal;
+  plan.kills_on_bad_exit = ask.kills_on_bad_exit;
+  plan.takes_first_failure = !ask.is_slurm;
+  plan.is_quiet = ask.is_quiet;
+  plan.wait = ask.wait;
+  plan.command = Join(ask.commands.front(), " ");
+  if (!ask.is_quiet) {
+    plan.busy = ask.is_slurm ? "srun: Job " + around.id +
+                                   " step creation temporarily disabled, retrying (Requested nodes are busy)"
+                             : "divvy: the step waits: other steps of job " + around.id + " have its GPUs";
+  }
+  plan.make = [ask = std::move(ask), around = std::move(around), cores = call.cores, &machine, identity](
+                  StepNumber number, const std::vector<std::size_t>& places) -> Result<StepTasks> {
+    std::vector<StepGpu> gpus;
+    for (const std::size_t place : places) {
+      if (place < around.gpus.size()) gpus.push_back(around.gpus[place]);
+    }
+    StepIdentity named = identity;
+    named.step = std::to_string(number);
+    const TaskGround ground = GroundOf(gpus, cores, machine);
+    StepTasks out;
+    out.tasks = MakeTasks(ask, around, gpus, ground, named);
+    std::vector<std::string> indices;
+    for (const StepGpu& gpu : gpus) indices.push_back(gpu.physical);
+    out.gpus = Join(indices, ",");
+    out.map = MapLines(ask, gpus, ground);
+    return out;
+  };
+  return plan;
+}
+
+std::string FillStepPattern(const std::string& pattern, const JobAround& around, const StepIdentity& identity,
+                            std::size_t rank) {
+  const auto value = [&](std::string_view name) { return EnvironmentValue(around.environment, name); };
+  const auto either = [](std::string first, std::string second) { return first.empty() ? second : first; };
+  std::string text;
+  for (std::size_t i = 0; i < pattern.size(); ++i) {
+    if (pattern[i] != '%' || i + 1 >= pattern.size()) {
+      text += pattern[i];
+      continue;
+    }
+    std::size_t width = 0;
+    std::size_t at = i + 1;
+    while (at < pattern.size() && std::isdigit(static_cast<unsigned char>(pattern[at])) != 0 && width < 100) {
+      width = width * 10 + static_cast<std::size_t>(pattern[at++] - '0');
+    }
+    width = std::min<std::size_t>(width, 10);
+    const auto padded = [&](const std::string& number) {
+      return number.size() < width ? std::string(width - number.size(), '0') + number : number;
+    };
+    const char letter = at < pattern.size() ? pattern[at] : '\0';
+    switch (letter) {
+      case 't':
+        text += padded(std::to_string(rank));
+        break;
+      case 'j':
+        text += padded(around.id);
+        break;
+      case 'A':
+        text += padded(either(either(value("SLURM_ARRAY_JOB_ID"), value("DIVVY_ARRAY_ID")), around.id));
+        break;
+      case 'a':
+        text += padded(either(either(value("SLURM_ARRAY_TASK_ID"), value("DIVVY_ARRAY_INDEX")), "4294967294"));
+        break;
+      case 's':
+        text += padded(identity.step);
+        break;
+      case 'J':
+        text += around.id + "." + identity.step;
+        break;
+      case 'n':
+        text += padded("0");
+        break;
+      case 'N':
+        text += identity.hostname;
+        break;
+      case 'x':
+        text += either(value("SLURM_JOB_NAME"), value("DIVVY_JOB_NAME"));
+        break;
+      case 'u':
+        text += identity.user;
+        break;
+      case '%':
+        text += '%';
+        break;
+      default:
+        text += pattern.substr(i, at - i + 1);
+        break;
+    }
+    i = at;
+  }
+  return text;
+}
+
+}  // namespace divvy::cli

@@ -1,0 +1,38 @@
+// Steps inside a job, from the command line: how a command reaches the job's step process, which the first of them
+// starts, and what that process does with the words of each.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.h"
+#include "cli/step_plan.h"
+#include "platform/step_server.h"
+
+namespace divvy::cli {
+
+/// Where the job that `environment` describes lists its steps; empty outside a job.
+std::string StepListOf(const std::vector<std::string>& environment);
+
+/// Runs this command ("srun", "run") as a step of the job that we are in. Starts the job's step process where there is
+/// none. Returns the step's exit code.
+int RunInStep(std::string_view command, const std::vector<std::string>& words);
+
+/// The same in another running job of ours, which has to have a step process already.
+int RunInStepOf(const std::string& job, std::string_view command, const std::vector<std::string>& words);
+
+/// internal-steps FILE: becomes the step process of the job that lists its steps in FILE.
+int StepsMain(const std::vector<std::string>& words);
+
+/// divvy run inside a job: the plan of a step with these words.
+Result<StepPlan> PlanRun(const StepCall& call, const std::vector<std::string>& words,
+                         const std::vector<std::vector<int>>& machine, const StepIdentity& identity);
+
+namespace slurm {
+/// The same of srun.
+Result<StepPlan> PlanSrun(const StepCall& call, const std::vector<std::string>& words,
+                          const std::vector<std::vector<int>>& machine, const StepIdentity& identity);
+}  // namespace slurm
+
+}  // namespace divvy::cli

@@ -1,0 +1,424 @@
+#include "daemon/agent.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/post.hpp>
+#include <boost/asio/signal_set.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <climits>
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
+#include <ctime>
+#include <memory>
+#include <utility>
+
+#include "base/text.h"
+#include "daemon/agent_session.h"
+#include "daemon/agent_state.h"
+#include "daemon/log.h"
+#include "daemon/machine.h"
+#include "daemon/node_host.h"
+#include "daemon/worker.h"
+#include "dialect/config.h"
+#include "platform/clock.h"
+#include "platform/places.h"
+#include "platform/process_tree.h"
+#include "wire/token_line.h"
+
+namespace divvy {
+namespace {
+
+namespace asio = boost::asio;
+
+constexpr Duration kTickEvery = std::chrono::milliseconds(100);
+/// A key is used for so long; then another takes its place.
+constexpr std::time_t kRenewAfterSeconds = std::time_t{30} * 24 * 3600;
+constexpr Duration kLookAtKeyEvery = std::chrono::hours(1);
+constexpr std::size_t kSessionBytes = 16;
+
+struct Flags {
+  std::string name;
+  std::string emulate;
+  std::map<std::string, std::string> labels;
+  int join_fd = -1;
+  bool is_detached = false;
+};
+
+Duration SinceBoot() {
+  timespec now{};
+  ::clock_gettime(CLOCK_BOOTTIME, &now);
+  return std::chrono::seconds(now.tv_sec) + std::chrono::nanoseconds(now.tv_nsec);
+}
+
+/// Ends what runs here, whoever watches it, without waiting for it: for a node that is cut off, whether or not its
+/// agent knows what the controller believes.
+void StopRuns(const std::string& run_directory) {
+  const auto records = ScanRunDirectory(run_directory);
+  if (!records) return;
+  for (const RunRecord& record : *records) {
+    const RunState state = StateOf(record);
+    if (state == RunState::kWatched) static_cast<void>(SendStop(record, SIGTERM, kFenceGrace));
+    if (state == RunState::kOrphaned || state == RunState::kVanished)
+      SignalLeftBehind(record.process, "DIVVY_JOB_ID=" + ToString(record.job), SIGKILL);
+  }
+}
+
+class Agent {
+ public:
+  Agent(Places places, Flags flags)
+      : places_(std::move(places)), flags_(std::move(flags)), folder_(places_.state + "/agent"), signals_(loop_) {}
+
+  Status Start();
+  /// Its exit code.
+  int Run();
+  /// To whoever started us.
+  void Complain(const Error& error) const {
+    ::dprintf(caller_ >= 0 ? caller_ : STDERR_FILENO, "divvy: %s\n", error.message.c_str());
+  }
+
+ private:
+  Status WhoseNode();
+  Status OpenNode(const dialect::Config& config);
+  Status OpenSession();
+  AgentSession::Ports SessionPorts();
+  void Dial();
+  void Tick();
+  void RenewOldKey();
+  void LookAtKey();
+  Status DetachLog();
+  void OnRenewed(const std::string& fingerprint);
+  void KeepState();
+  void SayReady();
+  void After(Duration delay, std::function<void()> task);
+  void GiveUp(const Error& error) {
+    log_.Write(LogLevel::kError, "event=give_up error=" + LogQuoted(error.message));
+    std::_Exit(70);
+  }
+
+  Places places_;
+  Flags flags_;
+  std::string folder_;
+  Log log_;
+  asio::io_context loop_{1};
+  asio::signal_set signals_;
+  RealClock clock_;
+  int lock_ = -1;
+  AgentState state_;
+  bool has_joined_ = false;   // Some day, as agent.state says.
+  bool was_welcome_ = false;  // In this process.
+  std::string bearer_;        // Of the token, until it is in.
+  TlsIdentity identity_;
+  std::string boot_id_;
+  NodeHost host_{loop_, log_, [this](const Error& error) { GiveUp(error); }};
+  std::unique_ptr<AgentSession> session_;
+  int caller_ = -1;  // Who waits for "ready", when detached.
+  std::optional<Error> refused_;
+  std::unique_ptr<Worker> dialler_;  // Last, so that it ends first.
+};
+
+void Agent::After(Duration delay, std::function<void()> task) {
+  auto timer =
+      std::make_shared<asio::steady_timer>(loop_, std::chrono::duration_cast<asio::steady_timer::duration>(delay));
+  timer->async_wait([timer, task = std::move(task)](const boost::system::error_code& error) {
+    if (!error) task();
+  });
+}
+
+/// The line of whoever started us; at most one.
+Result<std::optional<TokenLine>> ReadJoinLine(int fd) {
+  if (fd < 0) return std::optional<TokenLine>();
+  std::string text;
+  char buffer[4096];
+  ssize_t got = 0;
+  while (text.size() < sizeof buffer && (got = ::read(fd, buffer, sizeof buffer)) > 0)
+    text.append(buffer, static_cast<std::size_t>(got));
+  ::close(fd);
+  DIVVY_TRY(TokenLine line, ParseTokenLine(text));
+  return std::optional(std::move(line));
+}
+
+// From what it was told, now or when it joined.
+Status Agent::WhoseNode() {
+  DIVVY_TRY(const auto line, ReadJoinLine(flags_.join_fd));
+  const std::string path = folder_ + "/agent.state";
+  DIVVY_TRY(const auto kept, LoadAgentState(path));
+  if (kept) state_ = *kept;
+  has_joined_ = kept.has_value();
+  if (!line && !kept) {
+    return FailedPrecondition(
+        "this machine has joined no controller; divvy token create --node there prints the line for divvy agent "
+        "--join");
+  }
+  if (line) {
+    if (kept && kept->controller.fingerprint != line->fingerprint) {
+      return FailedPrecondition("this machine is node " + kept->name + " of the controller at " +
+                                ToString(kept->controller.at) +
+                                "; to join another one, end the agent's jobs and remove " + folder_ + " first");
+    }
+    state_.controller = {line->controller, line->fingerprint};
+    bearer_ = BearerOf(*line);
+  }
+  if (!flags_.name.empty()) {
+    if (kept && kept->name != flags_.name) {
+      return FailedPrecondition("this machine is node " + kept->name + "; for another name, divvy node remove " +
+                                kept->name + " on the controller, and remove " + folder_);
+    }
+    state_.name = flags_.name;
+  }
+  if (state_.name.empty()) state_.name = HostName();
+  if (!flags_.emulate.empty()) {
+    // A file is found again from another directory.
+    char whole[PATH_MAX];
+    state_.emulate = ::realpath(flags_.emulate.c_str(), whole) != nullptr ? whole : flags_.emulate;
+  }
+  for (const auto& [label, value] : flags_.labels) state_.labels.insert_or_assign(label, value);
+  return {};
+}
+
+Status Agent::OpenNode(const dialect::Config& config) {
+  const std::string emulate = state_.emulate.empty() ? config.emulate : state_.emulate;
+  Places inside = places_;
+  inside.state = folder_;
+  DIVVY_TRY(GpuSource gpus, OpenGpus(emulate, inside, state_.name));
+  NodeOptions options;
+  options.run_directory = folder_ + "/runs";
+  options.log_directory = folder_ + "/logs";
+  options.names = {HostName(), places_.home};
+  options.may_change_user = ::geteuid() == 0;
+  options.uid = ::geteuid();
+  options.divvy = OwnPath();
+  options.grace = config.grace;
+  options.container = config.container;
+  DIVVY_TRY(options.isolation, ChooseIsolation(config.isolation, gpus.gpus, !emulate.empty()));
+  return host_.Open(std::move(options), std::move(gpus));
+}
+
+AgentSession::Ports Agent::SessionPorts() {
+  AgentSession::Ports ports;
+  ports.now = [this] { return clock_.Now(); };
+  ports.since_boot = SinceBoot;
+  ports.after = [this](Duration delay, std::function<void()> task) { After(delay, std::move(task)); };
+  ports.log = [this](const std::string& line) { log_.Write(LogLevel::kInfo, line); };
+  ports.dial = [this] { Dial(); };
+  ports.node = &host_.node();
+  ports.adopt_runs = [this](bool was_rebooted) {
+    auto adopted = host_.node().AdoptRuns(was_rebooted);
+    host_.LookAtEnds();
+    return adopted;
+  };
+  ports.reconcile = [this] { host_.node().Reconcile(); };
+  ports.look = [this](GpuSet which) {
+    host_.LookAtGpus(which & host_.AllGpus(),
+                     [this](const std::vector<GpuObservation>& seen) { session_->OnGpusObserved(seen); });
+  };
+  ports.stop_all = [this] { StopRuns(folder_ + "/runs"); };
+  ports.keep_epoch = [this](std::uint64_t epoch) {
+    state_.epoch = epoch;
+    KeepState();
+  };
+  ports.keep_lease = [this, before = std::string()](const Lease& lease) mutable {
+    // Beside the run records, and as they are: what a kill of the agent leaves behind, but not a power cut.
+    const std::string text = lease.ToText(boot_id_);
+    if (text == before) return;
+    const int fd = ::open((folder_ + "/lease").c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+    if (fd < 0) return;
+    const std::string line = text + std::string(before.size() > text.size() ? before.size() - text.size() : 0, ' ');
+    static_cast<void>(!::pwrite(fd, line.data(), line.size(), 0));
+    ::close(fd);
+    before = text;
+  };
+  ports.on_welcome = [this] {
+    has_joined_ = was_welcome_ = true;
+    bearer_.clear();
+    KeepState();
+    SayReady();
+    RenewOldKey();
+  };
+  ports.on_refused = [this](const Error& error, bool is_final) {
+    // Who was in goes on asking; who begins tells whoever started it.
+    if (was_welcome_ || !is_final) return;
+    refused_ = error;
+    loop_.stop();
+  };
+  ports.on_renewed = [this](const std::string& fingerprint) { OnRenewed(fingerprint); };
+  return ports;
+}
+
+Status Agent::OpenSession() {
+  AgentSession::Start start;
+  start.name = state_.name;
+  DIVVY_TRY(start.session, RandomHex(kSessionBytes));
+  start.newest_epoch = state_.epoch;
+  start.seed = RandomSeed();
+  start.facts = LearnMachine(host_.gpus(), places_);
+  for (const auto& [label, value] : state_.labels) start.facts.labels.insert_or_assign(label, value);
+  boot_id_ = start.facts.boot_id;
+  if (const auto text = ReadWhole(folder_ + "/lease")) start.lease = Lease::FromText(*text, boot_id_);
+  session_ = std::make_unique<AgentSession>(std::move(start), SessionPorts());
+  host_.node().Join(*session_);
+  return {};
+}
+
+Status Agent::Start() {
+  RaiseFileLimit();
+  ::umask(022);
+  dialect::Config config;
+  if (auto text = ReadWhole(places_.config)) {
+    DIVVY_TRY(config, dialect::ParseConfig(*text, places_.config));
+  }
+  log_.SetLevel(LogLevelFromName(config.log_level));
+  DIVVY_CHECK(MakeDirectory(folder_, places_.is_machine_wide ? 0711 : 0700));
+  DIVVY_CHECK(MakeDirectory(folder_ + "/logs", 0711));
+  DIVVY_TRY(lock_, LockFile(folder_ + "/agent.lock", "agent"));
+  if (flags_.is_detached) DIVVY_CHECK(DetachLog());
+  DIVVY_CHECK(WhoseNode());
+  DIVVY_TRY(identity_, LoadTlsIdentity(folder_ + "/identity.pem", "divvy agent", clock_.Now()));
+  DIVVY_CHECK(OpenNode(config));
+  DIVVY_CHECK(OpenSession());
+  dialler_ = std::make_unique<Worker>();
+  host_.Run(config.poll, [this](const std::vector<GpuObservation>& seen) { session_->Glance(seen); });
+  signals_.add(SIGTERM);
+  signals_.add(SIGINT);
+  signals_.async_wait([this](const boost::system::error_code& error, int) {
+    if (!error) loop_.stop();
+  });
+  session_->Begin();
+  Tick();
+  LookAtKey();
+  return {};
+}
+
+void Agent::Dial() {
+  dialler_->Do([this, controller = state_.controller, identity = identity_, bearer = bearer_] {
+    auto dialled = std::make_shared<Result<Dialled>>(DialController(controller, identity, bearer));
+    asio::post(loop_, [this, dialled] {
+      if (*dialled) return session_->OnDialled(MakeStream(loop_, std::move(**dialled)));
+      const Error error = dialled->error();
+      const bool is_final = error.code == ErrorCode::kPermissionDenied || error.code == ErrorCode::kFailedPrecondition;
+      session_->OnDialFailed(error, is_final);
+      if (has_joined_ && !is_final) SayReady();  // It goes on trying.
+    });
+  });
+}
+
+void Agent::Tick() {
+  session_->Tick();
+  After(kTickEvery, [this] { Tick(); });
+}
+
+void Agent::KeepState() {
+  if (const Status kept = ReplaceFile(folder_ + "/agent.state", FormatAgentState(state_)); !kept) GiveUp(kept.error());
+}
+
+// Standard error belongs to the command that waits for us until it is told.
+Status Agent::DetachLog() {
+  const std::string path = folder_ + "/agent.log";
+  const int log = ::open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
+  if (log < 0) return FailedPrecondition("cannot open " + path);
+  caller_ = ::fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 3);
+  ::dup2(log, STDERR_FILENO);
+  ::close(log);
+  return {};
+}
+
+void Agent::SayReady() {
+  if (caller_ < 0) return;
+  static_cast<void>(!::write(caller_, "ready\n", 6));
+  ::close(std::exchange(caller_, -1));
+  // Not to keep the directory that it was started from busy.
+  static_cast<void>(!::chdir("/"));
+}
+
+// A key that is old is replaced: the controller is told the next one's fingerprint over the connection that the old one
+// vouches for, and takes either until the next one has been used.
+void Agent::RenewOldKey() {
+  struct stat status {};
+  const std::string next = folder_ + "/identity.next.pem";
+  const bool is_old = ::stat((folder_ + "/identity.pem").c_str(), &status) == 0 &&
+                      ::time(nullptr) - status.st_mtime > kRenewAfterSeconds;
+  if (!is_old && ::access(next.c_str(), F_OK) != 0) return;
+  const auto identity = LoadTlsIdentity(next, "divvy agent", clock_.Now());
+  if (identity) return session_->Renew(identity->fingerprint);
+  log_.Write(LogLevel::kWarning, "event=no_new_key error=" + LogQuoted(identity.error().message));
+}
+
+void Agent::LookAtKey() {
+  After(kLookAtKeyEvery, [this] {
+    if (session_->is_welcome()) RenewOldKey();
+    LookAtKey();
+  });
+}
+
+void Agent::OnRenewed(const std::string& fingerprint) {
+  const std::string next = folder_ + "/identity.next.pem", path = folder_ + "/identity.pem";
+  const auto identity = LoadTlsIdentity(next, "divvy agent", clock_.Now());
+  if (!identity || identity->fingerprint != fingerprint || ::rename(next.c_str(), path.c_str()) != 0) return;
+  identity_ = *identity;
+  log_.Write(LogLevel::kInfo, "event=key_renewed fingerprint=" + fingerprint);
+}
+
+int Agent::Run() {
+  log_.Write(LogLevel::kInfo, "event=agent_up node=" + state_.name + " pid=" + std::to_string(::getpid()) +
+                                  " controller=" + LogQuoted(ToString(state_.controller.at)));
+  loop_.run();
+  dialler_.reset();
+  host_.Stop();
+  if (refused_) {
+    Complain(*refused_);
+    return 1;
+  }
+  log_.Write(LogLevel::kInfo, "event=agent_down");
+  return 0;
+}
+
+Result<Flags> ReadFlags(const std::vector<std::string>& words) {
+  Flags flags;
+  for (std::size_t i = 0; i < words.size(); ++i) {
+    const bool has_value = i + 1 < words.size();
+    if (words[i] == "--detached") {
+      flags.is_detached = true;
+    } else if (words[i] == "--emulate" && has_value) {
+      flags.emulate = words[++i];
+    } else if (words[i] == "--name" && has_value) {
+      flags.name = words[++i];
+    } else if (words[i] == "--label" && has_value) {
+      const std::string& label = words[++i];
+      const std::size_t equals = label.find('=');
+      if (equals == std::string::npos || equals == 0)
+        return InvalidArgument("--label " + label + ": a label is NAME=VALUE");
+      flags.labels.insert_or_assign(label.substr(0, equals), label.substr(equals + 1));
+    } else if (words[i] == "--join-fd" && has_value) {
+      const auto fd = ParseInteger(words[++i]);
+      if (!fd || *fd < 0) return InvalidArgument("--join-fd takes a descriptor");
+      flags.join_fd = static_cast<int>(*fd);
+    } else {
+      return InvalidArgument("the agent does not understand '" + words[i] + "'");
+    }
+  }
+  return flags;
+}
+
+}  // namespace
+
+int AgentMain(const std::vector<std::string>& words) {
+  ::signal(SIGPIPE, SIG_IGN);
+  // A file that may not grow any more is a full disk, and not the end of us.
+  ::signal(SIGXFSZ, [](int) {});
+  const auto flags = ReadFlags(words);
+  if (!flags) {
+    std::fprintf(stderr, "divvy: %s\n", flags.error().message.c_str());
+    return 2;
+  }
+  Agent agent(FindPlaces(), *flags);
+  if (const Status started = agent.Start(); !started) {
+    agent.Complain(started.error());
+    return 1;
+  }
+  return agent.Run();
+}
+
+}  // namespace divvy

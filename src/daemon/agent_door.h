@@ -1,0 +1,63 @@
+// The nodes of agents under a daemon: the book of them, the door that they come through, and who decides for them, put
+// together over the daemon's own commits and tokens.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "control/node_book.h"
+#include "daemon/agents.h"
+#include "daemon/core.h"
+#include "daemon/log.h"
+#include "daemon/remote_callers.h"
+
+namespace divvy {
+
+class AgentDoor {
+ public:
+  /// Row of the store: how often a controller began on it.
+  static constexpr std::string_view kEpochKey = "controller.epoch";
+
+  /// Before anything else: the rows of the store. True if it was one of ours.
+  bool LoadSetting(std::string_view key, std::string_view text);
+  /// The name and GPUs of this machine, which no agent may claim.
+  void SetOwn(std::string name, const std::vector<GpuFacts>& gpus) { book_.SetOwn(std::move(name), gpus); }
+
+  struct Ports {
+    std::function<void(Duration, std::function<void()>)> after;
+    const Log* log = nullptr;
+  };
+  /// `callers` and `core` outlive this. `fleet`: who decides for these nodes; null: nobody yet, and nothing is placed
+  /// there.
+  void Open(Core& core, RemoteCallers& callers, Agents::Terms terms, FleetPort* fleet, Ports ports);
+
+  /// Requests for kAgentPath; refused before Open.
+  void OnRequest(const Peer& peer, HttpRequest&& request, Reply reply);
+
+  // For administrators; each says what was done. `core`: where it is kept.
+  Status Knows(const std::string& name) const;
+  Result<std::string> Cordon(Core& core, const std::string& name, const std::string& reason);
+  Result<std::string> Drain(Core& core, const std::string& name, Time deadline, const std::string& reason);
+  Result<std::string> Resume(Core& core, const std::string& name);
+  /// Refused while something runs there.
+  Result<std::string> Remove(Core& core, const std::string& name);
+  Result<std::string> Label(Core& core, const std::string& name, const std::map<std::string, std::string>& labels);
+
+  NodeBook& book() { return book_; }
+  /// Null before Open.
+  Agents* agents() { return agents_.get(); }
+  std::uint64_t epoch() const { return epoch_; }
+
+ private:
+  NodeBook book_;
+  std::uint64_t epoch_ = 0;
+  Status Keep(Core& core, const std::string& name, Result<NodeBook::Setting> setting);
+
+  std::unique_ptr<FleetPort> nobody_;
+  FleetPort* fleet_ = nullptr;
+  std::unique_ptr<Agents> agents_;
+};
+
+}  // namespace divvy

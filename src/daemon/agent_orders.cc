@@ -1,0 +1,64 @@
+#include "daemon/agent_orders.h"
+
+#include <array>
+
+namespace divvy {
+namespace {
+
+constexpr std::array<std::string_view, 3> kVanished = {"never_started", "unseen", "rebooted"};
+
+struct ToMessage {
+  wire::AgentOrder& message;
+  const JobSpec* spec;
+  const JobRecord* live;
+
+  void operator()(const LaunchOrder& order) const {
+    message.launch = wire::LaunchMessage{order.record, spec == nullptr ? JobSpec() : *spec};
+  }
+  void operator()(const StopOrder& order) const {
+    message.stop = wire::StopMessage{order.job, order.signal, order.grace};
+  }
+  void operator()(const SignalOrder& order) const { message.signal = wire::SignalMessage{order.job, order.signal}; }
+  void operator()(const PauseOrder& order) const { message.pause = wire::PauseMessage{order.job, order.is_paused}; }
+  void operator()(const TimeLimitOrder& order) const {
+    message.time_limit = wire::TimeLimitMessage{order.job, live == nullptr ? Duration(0) : live->time_limit};
+  }
+  void operator()(const ForgetOrder& order) const { message.forget = wire::ForgetMessage{order.job, order.attempt}; }
+  void operator()(const ResizeOrder& order) const {
+    message.resize = wire::ResizeMessage{order.job, order.gpus, order.is_signalled};
+  }
+};
+
+}  // namespace
+
+wire::AgentOrder MessageOf(const Order& order, const JobSpec* spec, const JobRecord* live) {
+  wire::AgentOrder message;
+  std::visit(ToMessage{message, spec, live}, order);
+  return message;
+}
+
+std::optional<NodeOrder> OrderOf(wire::AgentOrder message) {
+  if (message.launch) {
+    auto spec = std::make_shared<const JobSpec>(std::move(message.launch->spec));
+    return NodeOrder{LaunchOrder{std::move(message.launch->record)}, std::move(spec)};
+  }
+  if (const auto& stop = message.stop) return NodeOrder{StopOrder{stop->job, stop->signal, stop->grace}, nullptr};
+  if (const auto& signal = message.signal) return NodeOrder{SignalOrder{signal->job, signal->signal}, nullptr};
+  if (const auto& pause = message.pause) return NodeOrder{PauseOrder{pause->job, pause->is_paused}, nullptr};
+  if (const auto& limit = message.time_limit) return NodeOrder{TimeLimitOrder{limit->job, kNever}, nullptr};
+  if (const auto& forget = message.forget) return NodeOrder{ForgetOrder{forget->job, forget->attempt}, nullptr};
+  if (const auto& resize = message.resize)
+    return NodeOrder{ResizeOrder{resize->job, resize->gpus, resize->is_signalled}, nullptr};
+  return std::nullopt;
+}
+
+std::string_view WordOf(RunVanished how) { return kVanished[static_cast<std::size_t>(how)]; }
+
+Result<RunVanished> VanishedOf(std::string_view word) {
+  for (std::size_t i = 0; i < kVanished.size(); ++i) {
+    if (kVanished[i] == word) return static_cast<RunVanished>(i);
+  }
+  return InvalidArgument("'" + std::string(word.substr(0, 64)) + "' is no way for a run to vanish");
+}
+
+}  // namespace divvy

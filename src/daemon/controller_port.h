@@ -1,0 +1,45 @@
+// What a node tells the controller that it belongs to, and what it asks of it. Under the daemon that is the controller
+// in the same process (daemon/local_controller.h); under an agent it is one on another machine
+// (daemon/agent_session.h), whose belief is what it said when the two met and what its orders have changed since.
+//
+// Facts may be said twice: the controller knows a run by job and attempt.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "base/result.h"
+#include "model/gpu.h"
+#include "model/job_record.h"
+
+namespace divvy {
+
+/// How a run is gone that nobody can say the end of.
+enum class RunVanished {
+  kNeverStarted,  // Its launch never happened.
+  kUnseen,        // It ran, its supervisor was killed, and nobody saw the end.
+  kRebooted,      // It ran when the machine went down.
+};
+
+class ControllerPort {
+ public:
+  virtual ~ControllerPort() = default;
+  virtual Time Now() const = 0;
+
+  // What has happened here. A run's record on disk stays until a ForgetOrder names it.
+  virtual void OnStarted(JobId job, std::uint32_t attempt, Time at) = 0;
+  virtual void OnExited(JobId job, std::uint32_t attempt, const Exit& exit, Time at) = 0;
+  virtual void OnVanished(JobId job, std::uint32_t attempt, RunVanished how) = 0;
+  virtual void OnGpusObserved(const std::vector<GpuObservation>& observations) = 0;
+
+  // What the controller believes.
+  /// The jobs that it takes for active on this node, ascending.
+  virtual std::vector<JobId> ActiveRuns() const = 0;
+  /// Null: it knows no live job of that id here. Valid until it is told, or says, something.
+  virtual const JobRecord* Find(JobId job) const = 0;
+  /// Of a job that Find finds. Under an agent that was restarted it holds no more than how to stop it.
+  virtual Result<std::shared_ptr<const JobSpec>> SpecOf(const JobRecord& record) const = 0;
+};
+
+}  // namespace divvy

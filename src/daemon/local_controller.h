@@ -1,0 +1,26 @@
+// The controller in this process, as its own node sees it.
+#pragma once
+
+#include "daemon/controller_port.h"
+#include "daemon/core.h"
+
+namespace divvy {
+
+class LocalController final : public ControllerPort {
+ public:
+  explicit LocalController(Core& core) : core_(core) {}
+
+  Time Now() const override { return core_.Now(); }
+  void OnStarted(JobId job, std::uint32_t attempt, Time at) override;
+  void OnExited(JobId job, std::uint32_t attempt, const Exit& exit, Time at) override;
+  void OnVanished(JobId job, std::uint32_t attempt, RunVanished how) override;
+  void OnGpusObserved(const std::vector<GpuObservation>& observations) override;
+  std::vector<JobId> ActiveRuns() const override;
+  const JobRecord* Find(JobId job) const override { return core_.controller().Find(job); }
+  Result<std::shared_ptr<const JobSpec>> SpecOf(const JobRecord& record) const override { return core_.SpecOf(record); }
+
+ private:
+  Core& core_;
+};
+
+}  // namespace divvy

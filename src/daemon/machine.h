@@ -1,0 +1,50 @@
+// What daemon and agent both find out about the machine they are on, and do with its files.
+#pragma once
+
+#include <sys/types.h>
+
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.h"
+#include "model/machine_facts.h"
+#include "platform/gpu_probe.h"
+#include "platform/places.h"
+
+namespace divvy {
+
+/// With all above it; the last one gets `mode`. Fine when it is there already.
+Status MakeDirectory(const std::string& path, mode_t mode);
+/// kNotFound with the system's reason.
+Result<std::string> ReadWhole(const std::string& path);
+/// In place of what was there, whole or not at all, and on disk when it returns; for its owner alone.
+Status ReplaceFile(const std::string& path, std::string_view text);
+/// An open lock file that no other daemon or agent has; kAlreadyExists names the pid of the one that does.
+Result<int> LockFile(const std::string& path, std::string_view what);
+
+std::uint64_t RandomSeed();
+/// Where this executable is; after an upgrade the new one has its place.
+std::string OwnPath();
+/// Up to the first dot.
+std::string HostName();
+/// The processor time and files of thousands of jobs at once take more descriptors than a shell's usual limit.
+void RaiseFileLimit();
+/// "" where it cannot be read.
+std::string BootId(const Places& places);
+
+/// Where the GPUs come from, in words, and the probe; without one there are no GPUs and everything else works.
+struct GpuSource {
+  std::unique_ptr<GpuProbe> probe;
+  std::vector<GpuFacts> gpus;
+  std::string text;
+};
+/// `emulate`: a specification or a file; empty: the driver's. `machine`: stand-in GPUs get UUIDs of their own under
+/// that name, for two machines must not have the same; empty: as described.
+Result<GpuSource> OpenGpus(const std::string& emulate, const Places& places, const std::string& machine = "");
+
+/// CPUs, memory, GPUs, and labels: what the system says of itself.
+MachineFacts LearnMachine(const GpuSource& gpus, const Places& places);
+
+}  // namespace divvy

@@ -1,0 +1,116 @@
+#include "daemon/node_host.h"
+
+#include <unistd.h>
+
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/posix/stream_descriptor.hpp>
+#include <boost/asio/post.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <utility>
+
+namespace divvy {
+
+namespace asio = boost::asio;
+
+struct NodeHost::Watches {
+  explicit Watches(asio::io_context& loop) : poll_timer(loop) {}
+
+  std::unique_ptr<asio::posix::stream_descriptor> reports;
+  std::unique_ptr<asio::posix::stream_descriptor> launcher;
+  std::map<int, std::unique_ptr<asio::posix::stream_descriptor>> processes;
+  asio::steady_timer poll_timer;
+};
+
+NodeHost::NodeHost(asio::io_context& loop, const Log& log, GiveUp give_up)
+    : loop_(loop), log_(log), give_up_(std::move(give_up)), watches_(std::make_unique<Watches>(loop)) {}
+
+NodeHost::~NodeHost() = default;
+
+Status NodeHost::Open(NodeOptions options, GpuSource gpus) {
+  gpus_ = std::move(gpus);
+  prober_ = std::make_unique<Worker>();
+  ProcessLauncherOptions launching;
+  launching.run_directory = options.run_directory;
+  DIVVY_TRY(launcher_, ProcessLauncher::Start(launching));
+  DIVVY_TRY(const int report_socket, BindReportSocket(options.run_directory));
+  watches_->reports = std::make_unique<asio::posix::stream_descriptor>(loop_, report_socket);
+  node_ = std::make_unique<Node>(std::move(options), *launcher_, gpus_.gpus);
+  node_->SetWatch([this](int fd, std::function<void()> on_readable) {
+    auto& descriptor = watches_->processes[fd];
+    descriptor = std::make_unique<asio::posix::stream_descriptor>(loop_, ::dup(fd));
+    descriptor->async_wait(asio::posix::stream_descriptor::wait_read,
+                           [this, fd, on_readable = std::move(on_readable)](const boost::system::error_code& error) {
+                             if (error) return;
+                             on_readable();
+                             watches_->processes.erase(fd);
+                           });
+  });
+  return {};
+}
+
+std::vector<GpuObservation> NodeHost::LookNow() {
+  if (!gpus_.probe) return {};
+  return gpus_.probe->Observe(AllGpus(), true, node_->supervisors());
+}
+
+void NodeHost::LookAtEnds() {
+  if (!gpus_.probe) return;
+  node_->SetLookAtGpus([this](GpuSet which, auto done) { LookAtGpus(which, std::move(done)); });
+}
+
+void NodeHost::LookAtGpus(GpuSet which, std::function<void(std::vector<GpuObservation>)> done) {
+  if (!gpus_.probe) return done({});
+  prober_->Do([this, which, supervisors = node_->supervisors(), done = std::move(done)] {
+    auto seen = gpus_.probe->Observe(which, true, supervisors);
+    asio::post(loop_, [done, seen = std::move(seen)]() mutable { done(std::move(seen)); });
+  });
+}
+
+void NodeHost::Run(Duration period, std::function<void(std::vector<GpuObservation>)> on_seen) {
+  period_ = period;
+  on_seen_ = std::move(on_seen);
+  WatchReports();
+  WatchLauncher();
+  Poll();
+}
+
+void NodeHost::WatchReports() {
+  watches_->reports->async_wait(asio::posix::stream_descriptor::wait_read,
+                                [this](const boost::system::error_code& error) {
+                                  if (error) return;
+                                  while (const auto report = ReceiveReport(watches_->reports->native_handle()))
+                                    node_->OnReport(*report);
+                                  WatchReports();
+                                });
+}
+
+void NodeHost::WatchLauncher() {
+  watches_->launcher = std::make_unique<asio::posix::stream_descriptor>(loop_, ::dup(launcher_->fd()));
+  watches_->launcher->async_wait(
+      asio::posix::stream_descriptor::wait_read, [this](const boost::system::error_code& error) {
+        if (error) return;
+        const std::int64_t before = launcher_->launcher_pid();
+        if (const Status again = launcher_->OnReadable(); !again) return give_up_(again.error());
+        const bool is_new = launcher_->launcher_pid() != before;
+        log_.Write(LogLevel::kWarning, is_new ? "event=launcher_died" : "event=supervisor_died");
+        WatchLauncher();
+      });
+}
+
+void NodeHost::Poll() {
+  watches_->poll_timer.expires_after(std::chrono::duration_cast<asio::steady_timer::duration>(period_));
+  watches_->poll_timer.async_wait([this](const boost::system::error_code& error) {
+    if (error) return;
+    node_->CheckSupervisors();
+    if (launcher_->WantsWrite()) launcher_->OnWritable();
+    if (gpus_.probe && !std::exchange(is_looking_, true)) {
+      LookAtGpus(AllGpus(), [this](std::vector<GpuObservation> seen) {
+        is_looking_ = false;
+        on_seen_(std::move(seen));
+      });
+    }
+    Poll();
+  });
+}
+
+}  // namespace divvy

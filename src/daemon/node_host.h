@@ -1,0 +1,67 @@
+// A node with all that it stands on: the launcher, the supervisors' reports, the GPUs and the thread that looks at
+// them. The same under the daemon and under an agent; which of the two it is shows in the ControllerPort that the node
+// joins.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "daemon/log.h"
+#include "daemon/machine.h"
+#include "daemon/node.h"
+#include "daemon/worker.h"
+
+namespace boost::asio {
+class io_context;
+}
+
+namespace divvy {
+
+class NodeHost {
+ public:
+  /// Of what cannot go on: ends the process.
+  using GiveUp = std::function<void(const Error&)>;
+
+  NodeHost(boost::asio::io_context& loop, const Log& log, GiveUp give_up);
+  ~NodeHost();
+
+  /// Starts the launcher, when that of an earlier process has left, and listens for reports. Then makes the node.
+  Status Open(NodeOptions options, GpuSource gpus);
+  Node& node() { return *node_; }
+  const GpuSource& gpus() const { return gpus_; }
+  GpuSet AllGpus() const { return GpuSet::FirstN(static_cast<int>(gpus_.gpus.size())); }
+
+  /// What is on the GPUs now; waits for the driver. Only before Run.
+  std::vector<GpuObservation> LookNow();
+  /// The node looks at the GPUs of what ended before it says so.
+  void LookAtEnds();
+  /// Looks on the prober's thread; `done` on the loop's.
+  void LookAtGpus(GpuSet which, std::function<void(std::vector<GpuObservation>)> done);
+  /// Hears supervisors and the launcher from now on, looks after them every `period`, and tells what is on the GPUs.
+  void Run(Duration period, std::function<void(std::vector<GpuObservation>)> on_seen);
+  /// A launch may not have left yet; a moment later it has.
+  void Stop() { prober_.reset(); }
+
+ private:
+  struct Watches;
+  void WatchReports();
+  void WatchLauncher();
+  void Poll();
+
+  boost::asio::io_context& loop_;
+  const Log& log_;
+  GiveUp give_up_;
+  GpuSource gpus_;
+  std::unique_ptr<ProcessLauncher> launcher_;
+  std::unique_ptr<Node> node_;
+  std::unique_ptr<Watches> watches_;
+  Duration period_{0};
+  std::function<void(std::vector<GpuObservation>)> on_seen_;
+  bool is_looking_ = false;
+  std::unique_ptr<Worker> prober_;  // Last, so that it ends first: its tasks use the probe.
+};
+
+}  // namespace divvy

@@ -1,0 +1,216 @@
+#include "daemon/remote_node.h"
+
+#include <algorithm>
+#include <utility>
+#include <variant>
+
+#include "daemon/agent_orders.h"
+#include "daemon/log.h"
+
+namespace divvy {
+namespace {
+
+/// Handed to the connection at once; the rest waits here, where it is counted.
+constexpr std::size_t kInFlight = std::size_t{256} << 10;
+
+}  // namespace
+
+RemoteNode::RemoteNode(std::string name, std::uint64_t epoch, FleetPort& fleet, Ports ports)
+    : name_(std::move(name)), epoch_(epoch), fleet_(fleet), ports_(std::move(ports)) {}
+
+// ---- Orders ---------------------------------------------------------------------------------------------------------
+
+void RemoteNode::Execute(const Order& order, std::shared_ptr<const JobSpec> spec) {
+  if (const auto* launch = std::get_if<LaunchOrder>(&order)) {
+    if (spec == nullptr) {
+      Exit exit;
+      exit.code = 127;
+      exit.failure = "what it should run could not be read from the store";
+      return fleet_.OnExited(name_, launch->record.id, launch->record.attempt, exit, ports_.now());
+    }
+    Knows(launch->record.id, launch->record.attempt);
+  }
+  if (const auto* forget = std::get_if<ForgetOrder>(&order)) {
+    const auto known = known_.find(forget->job);
+    if (known != known_.end() && known->second == forget->attempt) known_.erase(known);
+  }
+  if (!session_) return;
+  const auto* limit = std::get_if<TimeLimitOrder>(&order);
+  const JobRecord* live = limit == nullptr ? nullptr : fleet_.Find(limit->job);
+  if (limit != nullptr && live == nullptr) return;
+  Send(MessageOf(order, spec.get(), live));
+}
+
+void RemoteNode::Look(GpuSet gpus) {
+  if (!is_connected()) return;
+  wire::AgentOrder order;
+  order.look = wire::LookMessage{gpus};
+  Send(std::move(order));
+}
+
+void RemoteNode::Send(wire::AgentOrder order) {
+  if (!session_) return;
+  order.epoch = epoch_;
+  if (const Status kept = session_->link.Send(wire::EncodeAgent(order)); !kept) {
+    // Orders are not dropped one by one: it begins anew, with all that should be.
+    ports_.log("node=" + name_ + " event=session_ended reason=" + LogQuoted(kept.error().message));
+    return EndSession();
+  }
+  Flush();
+}
+
+// ---- Connections ----------------------------------------------------------------------------------------------------
+
+wire::AgentWelcome RemoteNode::MakeWelcome(const wire::AgentHello& hello, const LeaseTerms& terms) {
+  wire::AgentWelcome welcome;
+  welcome.epoch = epoch_;
+  welcome.heartbeat = terms.heartbeat;
+  welcome.lease = terms.lease;
+  welcome.stops_when_lost = terms.stops_jobs;
+  welcome.now = ports_.now();
+  const bool is_same = session_ && session_->id == hello.session && hello.epoch == epoch_;
+  if (is_same && session_->link.Attach(hello.received)) {
+    welcome.is_resumed = true;
+    welcome.received = session_->link.received();
+    return welcome;
+  }
+  session_.emplace(Session{hello.session, Link()});
+  static_cast<void>(session_->link.Attach(0));
+  for (wire::AgentRun& run : fleet_.RunsOn(name_)) {
+    const auto known = known_.find(run.record.id);
+    if (known != known_.end() && known->second == run.record.attempt) welcome.runs.push_back(std::move(run));
+  }
+  return welcome;
+}
+
+void RemoteNode::Connect(std::unique_ptr<ByteStream> stream, FrameReader reader, int version,
+                         const wire::AgentHello& hello, const LeaseTerms& terms, bool was_rebooted) {
+  if (stream_) Cut("it came by another connection");
+  stream_ = std::move(stream);
+  reader_ = std::move(reader);
+  reader_.SetLimit(kFrameBytes);
+  heard_ = ports_.now();
+  ahead_ = heard_ - hello.now;
+  boot_id_ = hello.facts.boot_id;
+  ByteStream::Listener listener;
+  listener.on_bytes = [this](std::string_view bytes) { OnBytes(bytes); };
+  listener.on_drained = [this] { Flush(); };
+  listener.on_closed = [this] { Cut("the connection is gone"); };
+  stream_->Listen(std::move(listener));
+  wire::AgentWelcome welcome = MakeWelcome(hello, terms);
+  welcome.version = version;
+  welcome.was_rebooted = was_rebooted;
+  ports_.log("node=" + name_ + " event=node_connected address=" + LogQuoted(address_) +
+             (welcome.is_resumed ? " session=resumed" : " session=new runs=" + std::to_string(welcome.runs.size())));
+  SendFrame(FrameKind::kWelcome, wire::EncodeAgent(welcome));
+  Flush();
+}
+
+void RemoteNode::Cut(const std::string& why) {
+  if (!stream_) return;
+  ports_.log("node=" + name_ + " event=node_disconnected reason=" + LogQuoted(why));
+  stream_.reset();
+  if (session_) session_->link.Detach();
+}
+
+void RemoteNode::EndSession() {
+  session_.reset();
+  Cut("its session is over");
+}
+
+void RemoteNode::Refuse(const std::string& reason, bool is_final) {
+  if (!stream_) return;
+  SendFrame(FrameKind::kRefused, wire::EncodeAgent(wire::AgentRefused{reason, is_final}));
+  stream_->Finish();
+}
+
+void RemoteNode::SendFrame(FrameKind kind, std::string_view payload) {
+  std::string bytes;
+  AppendFrame(bytes, kind, payload);
+  stream_->Send(bytes);
+}
+
+void RemoteNode::Flush() {
+  if (!stream_ || !session_ || stream_->unsent() >= kInFlight) return;
+  std::string bytes;
+  session_->link.Output(bytes, kInFlight);
+  if (!bytes.empty()) stream_->Send(bytes);
+}
+
+// ---- Reports --------------------------------------------------------------------------------------------------------
+
+void RemoteNode::OnBytes(std::string_view bytes) {
+  heard_ = ports_.now();
+  reader_.Feed(bytes);
+  while (stream_) {
+    auto frame = reader_.Next();
+    if (!frame) return Cut(frame.error().message);
+    if (!*frame) break;
+    if (const Status taken = OnFrame(**std::move(frame)); !taken) return Cut(taken.error().message);
+  }
+  Flush();
+}
+
+Status RemoteNode::OnFrame(Frame frame) {
+  switch (frame.kind) {
+    case FrameKind::kHeartbeat:
+      SendFrame(FrameKind::kBeatAnswer, frame.payload);
+      ports_.on_beat(name_);
+      return {};
+    case FrameKind::kGlance:
+    case FrameKind::kMessage:
+    case FrameKind::kAck: {
+      if (!session_) return {};
+      if (frame.kind == FrameKind::kGlance) return OnReport(frame.payload);
+      DIVVY_TRY(const auto message, session_->link.OnFrame(std::move(frame)));
+      return message ? OnReport(*message) : Status();
+    }
+    default:
+      return {};  // Of a later version.
+  }
+}
+
+Time RemoteNode::OursOf(Time theirs) const {
+  if (theirs == kNoTime || theirs == kNever) return theirs;
+  return std::min(AddSaturating(theirs, ahead_), ports_.now());
+}
+
+// A node may speak for its own runs only, whatever it says.
+bool RemoteNode::IsKnown(JobId job, std::uint32_t attempt) const {
+  const auto known = known_.find(job);
+  return known != known_.end() && known->second == attempt;
+}
+
+Status RemoteNode::OnReport(std::string_view text) {
+  DIVVY_TRY(const wire::AgentReport report, wire::DecodeAgent<wire::AgentReport>(text));
+  if (const auto& started = report.started; started && IsKnown(started->job, started->attempt))
+    fleet_.OnStarted(name_, started->job, started->attempt, OursOf(started->at));
+  if (const auto& exited = report.exited) {
+    if (IsKnown(exited->job, exited->attempt)) {
+      fleet_.OnExited(name_, exited->job, exited->attempt, exited->exit, OursOf(exited->at));
+    } else {
+      // Its end is durable already (and the order to forget it got lost with a session), or it is none of ours.
+      Send(MessageOf(ForgetOrder{exited->job, exited->attempt}, nullptr, nullptr));
+    }
+  }
+  if (const auto& vanished = report.vanished) {
+    DIVVY_TRY(const RunVanished how, VanishedOf(vanished->how));
+    if (IsKnown(vanished->job, vanished->attempt)) fleet_.OnVanished(name_, vanished->job, vanished->attempt, how);
+  }
+  if (report.gpus) fleet_.OnGpusObserved(name_, report.gpus->gpus);
+  if (report.adopted) {
+    ports_.on_accounted(name_, report.adopted->boot_id);
+    fleet_.OnAccounted(name_);
+  }
+  if (report.renew) {
+    const std::string fingerprint = report.renew->fingerprint;
+    ports_.on_renew(name_, fingerprint, [this, fingerprint] {
+      wire::AgentOrder order;
+      order.renewed = wire::RenewedMessage{fingerprint};
+      Send(std::move(order));
+    });
+  }
+  return {};
+}
+
+}  // namespace divvy

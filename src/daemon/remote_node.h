@@ -1,0 +1,99 @@
+// One node behind an agent, as the controller has it: takes orders for it, whether or not it is connected just now, and
+// gives what it reports to whoever decides. Knows no sockets; daemon/agents.h gives it connections.
+//
+// A session lasts as long as both processes do: over cuts of the connection nothing is lost or doubled (wire/link.h). A
+// new one begins with what is believed to run there, and drops all orders of the one before: whoever has the runs of
+// that list, and only those, is where both begin. So a job whose launch has not been handed to us yet is not on it.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "daemon/byte_stream.h"
+#include "daemon/fleet_port.h"
+#include "model/lease_terms.h"
+#include "wire/agent_messages.h"
+#include "wire/link.h"
+
+namespace divvy {
+
+class RemoteNode final : public OrderPort {
+ public:
+  struct Ports {
+    std::function<Time()> now;
+    /// Something to be told to people: "event=node_... ".
+    std::function<void(const std::string& line)> log;
+    /// All its runs are accounted for as of this boot: to be kept with what the fleet makes of it.
+    std::function<void(const std::string& node, const std::string& boot_id)> on_accounted;
+    /// It will come with another certificate; `when_durable`, unless that cannot be.
+    std::function<void(const std::string& node, const std::string& fingerprint, std::function<void()> when_durable)>
+        on_renew;
+    /// It has given a sign of life, so it keeps to what the welcome said.
+    std::function<void(const std::string& node)> on_beat;
+  };
+
+  RemoteNode(std::string name, std::uint64_t epoch, FleetPort& fleet, Ports ports);
+
+  const std::string& name() const { return name_; }
+  /// This run was active when the controller's process began (its launch is durable, and may have been sent). Launches
+  /// that are handed over since are known by themselves. What the agent says of a run that is not known is not passed
+  /// on.
+  void Knows(JobId job, std::uint32_t attempt) { known_[job] = attempt; }
+
+  /// Kept and sent in order where there is a session; else dropped, for the next one begins with the truth.
+  void Execute(const Order& order, std::shared_ptr<const JobSpec> spec) override;
+  /// Asks it to look at these GPUs now; what it sees comes as OnGpusObserved.
+  void Look(GpuSet gpus);
+
+  /// The agent is there, over `stream`, and has said who it is. An earlier connection is cut.
+  void Connect(std::unique_ptr<ByteStream> stream, FrameReader reader, int version, const wire::AgentHello& hello,
+               const LeaseTerms& terms, bool was_rebooted);
+  /// Closes the connection, if there is one; the session stays.
+  void Cut(const std::string& why);
+  /// What was not sent never will be, and the agent begins anew when it comes back.
+  void EndSession();
+  /// Tells the agent that it is wanted no more, and closes.
+  void Refuse(const std::string& reason, bool is_final);
+
+  bool is_connected() const { return stream_ != nullptr; }
+  bool has_session() const { return session_.has_value(); }
+  /// A frame came last; kNoTime: never in this process.
+  Time heard() const { return heard_; }
+  const std::string& connected_from() const { return address_; }
+  void SetAddress(std::string address) { address_ = std::move(address); }
+
+ private:
+  struct Session {
+    std::string id;
+    Link link;
+  };
+  void OnBytes(std::string_view bytes);
+  Status OnFrame(Frame frame);
+  Status OnReport(std::string_view text);
+  void Send(wire::AgentOrder order);
+  void Flush();
+  void SendFrame(FrameKind kind, std::string_view payload);
+  wire::AgentWelcome MakeWelcome(const wire::AgentHello& hello, const LeaseTerms& terms);
+  /// What the node's clock shows as ours.
+  Time OursOf(Time theirs) const;
+  bool IsKnown(JobId job, std::uint32_t attempt) const;
+
+  std::string name_;
+  std::uint64_t epoch_;
+  FleetPort& fleet_;
+  Ports ports_;
+  std::map<JobId, std::uint32_t> known_;  // Attempt of the runs that the agent has, or was ordered, for all we know.
+  std::optional<Session> session_;
+  std::unique_ptr<ByteStream> stream_;
+  FrameReader reader_;
+  std::string address_;
+  std::string boot_id_;
+  Time heard_ = kNoTime;
+  Duration ahead_{0};  // Of our clock before theirs.
+};
+
+}  // namespace divvy

@@ -1,0 +1,132 @@
+// The routes of nodes.
+#include <memory>
+
+#include "base/text.h"
+#include "daemon/agent_door.h"
+#include "daemon/routes_call.h"
+#include "wire/messages_nodes.h"
+
+namespace divvy {
+namespace {
+
+constexpr double kLongestDrain = 366.0 * 24 * 3600;
+
+void AddGpus(wire::NodeView& view, const std::vector<GpuFacts>& gpus) {
+  view.gpus = static_cast<std::int64_t>(gpus.size());
+  for (const GpuFacts& gpu : gpus) {
+    view.gpu_uuids.push_back(gpu.uuid);
+    if (gpu.model != gpus.front().model) view.gpu_model.clear();
+    else if (gpu.index == 0) view.gpu_model = gpu.model;
+  }
+}
+
+std::string StateOf(const NodeRow& row, Agents::Presence presence) {
+  if (presence == Agents::Presence::kLost) return "lost";
+  if (row.work != NodeWork::kTakes) return std::string(Name(row.work));
+  if (presence == Agents::Presence::kAwaited) return "awaited";
+  return presence == Agents::Presence::kAway ? "away" : "up";
+}
+
+wire::NodeView ViewOf(const NodeRow& row, const Agents* agents) {
+  wire::NodeView view;
+  view.name = row.name;
+  view.state = StateOf(row, agents == nullptr ? Agents::Presence::kAwaited : agents->PresenceOf(row.name));
+  view.reason = row.reason;
+  AddGpus(view, row.facts.gpus);
+  view.gpu_source = row.facts.gpu_source;
+  view.cpus = row.facts.cpus;
+  view.memory_bytes = row.facts.memory.count();
+  view.version = row.facts.agent_version;
+  view.joined = ToSeconds(row.joined);
+  if (row.drain_deadline != kNever) view.deadline = ToSeconds(row.drain_deadline);
+  view.labels = row.AllLabels();
+  if (agents == nullptr) return view;
+  view.address = agents->AddressOf(row.name);
+  if (const Time heard = agents->HeardFrom(row.name); heard != kNoTime) view.heard = ToSeconds(heard);
+  return view;
+}
+
+}  // namespace
+
+void Routes::Nodes(Call& call) {
+  std::vector<wire::NodeView> views;
+  AgentDoor* door = ports_.agents.get();
+  wire::NodeView own;
+  own.name = door == nullptr || door->book().own_name().empty() ? "localhost" : door->book().own_name();
+  own.state = "up";
+  own.is_controller = true;
+  const NodeCapacity& capacity = core_.controller().cluster().capacity();
+  AddGpus(own, capacity.gpus);
+  own.gpu_source = about_.gpu_source;
+  own.cpus = capacity.cpus;
+  own.memory_bytes = capacity.memory.count();
+  views.push_back(std::move(own));
+  if (door != nullptr) {
+    for (const auto& [name, row] : door->book().nodes()) views.push_back(ViewOf(row, door->agents()));
+  }
+  call.Answer(views);
+}
+
+// All of the names or none.
+void Routes::ChangeNodes(Call& call, const NodeChange& change) {
+  const auto request = wire::Decode<wire::NodeRequest>(call.request.body);
+  if (!request) return call.Refuse(request.error());
+  if (!call.caller.is_admin) {
+    return call.Refuse(
+        PermissionDenied("changing a node takes an administrator; " + call.caller.user.name + " is none"));
+  }
+  if (request->names.empty()) return call.Refuse(InvalidArgument("no node is named; divvy nodes lists them"));
+  if (!ports_.agents) return call.Refuse(NotFound("this daemon has no other nodes"));
+  AgentDoor& door = *ports_.agents;
+  for (const std::string& name : request->names) {
+    if (const divvy::Status known = door.Knows(name); !known) return call.Refuse(known.error());
+  }
+  std::string message;
+  for (const std::string& name : request->names) {
+    const auto done = change(door, name, *request);
+    if (!done) return call.Refuse(done.error());
+    message += (message.empty() ? "" : "\n") + *done;
+  }
+  AnswerMessage(call, message);
+}
+
+void Routes::CordonNodes(Call& call) {
+  ChangeNodes(call, [this, &call](AgentDoor& door, const std::string& name, const wire::NodeRequest& request) {
+    return door.Cordon(core_, name, ReasonOf(request, call.caller));
+  });
+}
+
+void Routes::DrainNodes(Call& call) {
+  ChangeNodes(
+      call,
+      [this, &call](AgentDoor& door, const std::string& name, const wire::NodeRequest& request) -> Result<std::string> {
+        if (request.deadline_s > kLongestDrain) return InvalidArgument("a drain's deadline is within a year");
+        const Time deadline =
+            request.deadline_s < 0 ? kNever : core_.Now() + TimeFromSeconds(request.deadline_s).time_since_epoch();
+        return door.Drain(core_, name, deadline, ReasonOf(request, call.caller));
+      });
+}
+
+void Routes::ResumeNodes(Call& call) {
+  ChangeNodes(call, [this](AgentDoor& door, const std::string& name, const wire::NodeRequest&) {
+    return door.Resume(core_, name);
+  });
+}
+
+void Routes::RemoveNodes(Call& call) {
+  ChangeNodes(call, [this](AgentDoor& door, const std::string& name, const wire::NodeRequest&) {
+    return door.Remove(core_, name);
+  });
+}
+
+void Routes::LabelNodes(Call& call) {
+  ChangeNodes(call, [this](AgentDoor& door, const std::string& name, const wire::NodeRequest& request) {
+    return door.Label(core_, name, request.labels);
+  });
+}
+
+std::string Routes::ReasonOf(const wire::NodeRequest& request, const Caller& caller) {
+  return (request.reason.empty() ? "" : request.reason + ", ") + "by " + caller.user.name;
+}
+
+}  // namespace divvy

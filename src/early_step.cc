@@ -1,0 +1,60 @@
+// A step of a job, asked for by srun or divvy run inside it, before the rest of this executable is set up.
+//
+// A step costs more in its caller than in anything else, and of the start of this executable (1 ms of CPU on the
+// machine of docs/benchmarks.md) more than half are constructors: cryptography that asks what the processor can do,
+// locales, tables. A step needs none of them, so it is looked at before they run; nothing here may lean on one.
+#include <unistd.h>
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "platform/step_client.h"
+
+extern "C" char** environ;
+
+namespace {
+
+constexpr std::string_view kSocket = "DIVVY_STEPS=";
+constexpr std::size_t kPathMost = 4096;
+
+bool StartsWith(const char* word, std::string_view text) { return std::string_view(word).starts_with(text); }
+
+/// srun and divvy run inside a job, as long as their words need nobody but the job's step process: ends this process
+/// then. Else returns, and main() does what there is to do. Options end at the first word that is none; what belongs
+/// to an option as a word of its own only ends them early, which does no harm.
+void StartStepEarly(int argc, char** argv, char** environment) {
+  if (argc < 2 || argv[0] == nullptr) return;
+  const std::string_view called(argv[0]);
+  const std::string_view base = called.substr(called.rfind('/') + 1);
+  const int first = base == "srun" ? 0 : 1;
+  const bool is_srun = base == "srun" || (base == "divvy" && std::string_view(argv[1]) == "srun");
+  if (!is_srun && (base != "divvy" || std::string_view(argv[1]) != "run")) return;
+  const char* file = nullptr;
+  for (char** entry = environment; *entry != nullptr; ++entry) {
+    if (StartsWith(*entry, kSocket)) file = *entry + kSocket.size();
+  }
+  if (file == nullptr || *file != '/' || first + 1 >= argc) return;
+  for (int i = first + 1; i < argc; ++i) {
+    for (const std::string_view word :
+         {"--help", "-h", "--usage", "--version", "-V", "--jobid", "--as-job", "--dry-run"})
+      if (StartsWith(argv[i], word)) return;
+    if (argv[i][0] != '-' || std::string_view(argv[i]) == "--") break;
+  }
+  std::string socket = std::string(file) + ".sock";
+  if (socket.size() > kPathMost) return;
+  environ = environment;
+  // Whatever link or path it was called by.
+  std::vector<const char*> words(argv + first, argv + argc);
+  words.front() = is_srun ? "srun" : "run";
+  const auto code = divvy::CallStep({socket, words, environment, is_srun ? "srun" : "divvy", is_srun});
+  if (code) _exit(*code);
+}
+
+}  // namespace
+
+// Sanitizers have to come first.
+#if defined(__linux__) && !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+__attribute__((section(".preinit_array"), used)) static void (*const start_step_early)(int, char**,
+                                                                                       char**) = StartStepEarly;
+#endif

@@ -1,0 +1,79 @@
+// What a job wants of its container, as it travels in one environment variable from the node, or from a step process,
+// to the process that starts the container. Whoever starts it looks for the engine; the plan is the same for all of
+// them.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.h"
+
+namespace divvy {
+
+struct ContainerMount {
+  std::string source;  // Absolute, outside.
+  std::string target;  // Absolute, inside.
+  bool is_read_only = false;
+
+  friend bool operator==(const ContainerMount&, const ContainerMount&) = default;
+};
+
+struct ContainerPlan {
+  std::string image;  // As podman and docker name it; or the path of a .sif file. Never empty.
+  std::vector<ContainerMount> mounts;
+  std::string directory;               // Where the program starts, inside; empty: where the process outside stands.
+  std::vector<std::string> variables;  // Names that go in besides those of divvy, Slurm, CUDA, ...
+  /// Of a script: its "#!" line without those two letters, for that line is divvy's now. Empty: a command.
+  std::string interpreter;
+
+  friend bool operator==(const ContainerPlan&, const ContainerPlan&) = default;
+};
+
+/// [container] of divvy.toml.
+struct ContainerSettings {
+  std::string engine = "auto";       // "podman", "docker", "apptainer", "singularity", or the first that is there.
+  std::vector<std::string> options;  // Further words for the engine, before the image.
+  bool runs_valohai_images = false;  // Steps of valohai.yaml run in their image.
+
+  friend bool operator==(const ContainerSettings&, const ContainerSettings&) = default;
+};
+
+/// The variable that carries FormatContainerPlan()'s text.
+inline constexpr std::string_view kContainerVariable = "DIVVY_CONTAINER";
+/// What divvy.toml says of containers, for those that start inside a job: the engine's name; further words for it, one
+/// a line. Not set: "auto", and none.
+inline constexpr std::string_view kContainerEngineVariable = "DIVVY_CONTAINER_ENGINE";
+inline constexpr std::string_view kContainerOptionsVariable = "DIVVY_CONTAINER_OPTIONS";
+/// "own": CUDA_VISIBLE_DEVICES counts the job's GPUs alone, from 0. Not set: it has the server's indices.
+inline constexpr std::string_view kContainerGpusVariable = "DIVVY_CONTAINER_GPUS";
+
+std::string FormatContainerPlan(const ContainerPlan& plan);
+/// Refuses what FormatContainerPlan() cannot have written.
+Result<ContainerPlan> ParseContainerPlan(std::string_view text);
+
+/// The script with a first line that has divvy start the container. It takes the place of the script's own "#!" line,
+/// so that line numbers stay as they are; a script without one gets a line more.
+struct ContainerScript {
+  std::string text;
+  std::string interpreter;  // For ContainerPlan::interpreter.
+};
+ContainerScript WrapScript(std::string_view script, std::string_view divvy);
+
+/// Beside the list of a job's steps: which containers it has begun and ended. A line a fact, appended by whoever starts
+/// them; what is begun and not ended when the job is over is removed by the node.
+struct ContainerLog {
+  std::vector<std::string> left;  // Names of those begun and not ended.
+  std::string engine;             // The path of the program that began the last one.
+  std::string failure;            // Why the last one that did not start did not; empty: all started.
+  /// NAME=value: what the engine needs to find its containers again.
+  std::vector<std::string> environment;
+};
+std::string ContainerBegunText(std::string_view engine, std::string_view name,
+                               const std::vector<std::string>& environment);
+std::string ContainerEndedText(std::string_view name);
+std::string ContainerFailedText(std::string_view why);
+/// Lines that are none of these are passed over: the file is the user's own.
+ContainerLog ReadContainerLog(std::string_view text);
+
+}  // namespace divvy

@@ -1,0 +1,54 @@
+#include "model/container_plan.h"
+
+#include <gtest/gtest.h>
+
+namespace divvy {
+namespace {
+
+TEST(ContainerPlan, ComesOutAsItWentIn) {
+  ContainerPlan plan;
+  plan.image = "nvcr.io/nvidia/pytorch:24.01";
+  plan.mounts = {{"/data set", "/in", true}, {"/a\\n\nb", "/b", false}};
+  plan.directory = "/in";
+  plan.variables = {"LR", "SEED"};
+  plan.interpreter = "/bin/bash -e";
+  const auto read = ParseContainerPlan(FormatContainerPlan(plan));
+  ASSERT_TRUE(read);
+  EXPECT_EQ(*read, plan);
+}
+
+TEST(ContainerPlan, AnotherTextIsRefused) {
+  for (const char* text :
+       {"", "mount /a\nat /b\n", "image x\nmount /a\n", "image x\nmount /a\nat b\n", "image x\nwhat y\n"})
+    EXPECT_FALSE(ParseContainerPlan(text)) << text;
+}
+
+TEST(ContainerScript, KeepsItsLineNumbers) {
+  const ContainerScript bash = WrapScript("#! /bin/bash -e\necho $LINENO\n", "/usr/bin/divvy");
+  EXPECT_EQ(bash.text, "#!/usr/bin/divvy internal-container\necho $LINENO\n");
+  EXPECT_EQ(bash.interpreter, "/bin/bash -e");
+  const ContainerScript plain = WrapScript("echo hi\n", "/usr/bin/divvy");
+  EXPECT_EQ(plain.text, "#!/usr/bin/divvy internal-container\necho hi\n");
+  EXPECT_EQ(plain.interpreter, "/bin/sh");
+  EXPECT_EQ(WrapScript("#!/bin/true", "d").text, "#!d internal-container\n");
+}
+
+TEST(ContainerLog, KnowsWhatIsLeft) {
+  const std::string first = ContainerBegunText("/usr/bin/podman", "divvy-1-1-5", {"HOME=/home/ada"});
+  const std::string second = ContainerBegunText("/usr/bin/podman", "divvy-1-1-6", {"HOME=/home/ada"});
+  const ContainerLog log = ReadContainerLog(first + second + ContainerEndedText("divvy-1-1-5"));
+  EXPECT_EQ(log.left, std::vector<std::string>{"divvy-1-1-6"});
+  EXPECT_EQ(log.engine, "/usr/bin/podman");
+  EXPECT_EQ(log.environment, std::vector<std::string>{"HOME=/home/ada"});
+  EXPECT_EQ(log.failure, "");
+  EXPECT_EQ(ReadContainerLog(ContainerFailedText("no image\n\x1b[31m")).failure, "no image  [31m");
+}
+
+TEST(ContainerLog, AnotherUsersLinesAreNoNamesOfOurs) {
+  for (const char* name : {"--all", "divvy-1;x", "postgres", "divvy-../x"})
+    EXPECT_TRUE(ReadContainerLog("engine /usr/bin/podman\nbegun " + std::string(name) + "\n").left.empty()) << name;
+  EXPECT_EQ(ReadContainerLog("engine podman\n").engine, "") << "not looked for in a PATH";
+}
+
+}  // namespace
+}  // namespace divvy

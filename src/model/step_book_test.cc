@@ -1,0 +1,102 @@
+#include "model/step_book.h"
+
+#include <gtest/gtest.h>
+
+#include "model/step_list.h"
+
+namespace divvy {
+namespace {
+
+using Places = std::vector<std::size_t>;
+
+std::vector<StepNumber> Numbers(const std::vector<StepGrant>& grants) {
+  std::vector<StepNumber> numbers;
+  for (const StepGrant& grant : grants) numbers.push_back(grant.step);
+  return numbers;
+}
+
+TEST(StepBook, EightStepsHaveEightGpus) {
+  StepBook book(8, 0);
+  for (StepNumber step = 0; step < 9; ++step) book.Ask(step, {.gpus = 1});
+  const auto grants = book.TakeGrants();
+  ASSERT_EQ(grants.size(), 8u);
+  for (std::size_t i = 0; i < 8; ++i) EXPECT_EQ(grants[i].gpus, (Places{i}));
+  EXPECT_TRUE(book.IsWaiting(8));
+  book.Leave(3);
+  const auto next = book.TakeGrants();
+  ASSERT_EQ(Numbers(next), (std::vector<StepNumber>{8}));
+  EXPECT_EQ(next.front().gpus, (Places{3}));
+}
+
+TEST(StepBook, NobodyPassesALargeStepThatWaits) {
+  StepBook book(4, 0);
+  book.Ask(0, {.gpus = 3});
+  book.Ask(1, {.gpus = 2});
+  book.Ask(2, {.gpus = 1});
+  EXPECT_EQ(Numbers(book.TakeGrants()), (std::vector<StepNumber>{0}));
+  book.Leave(1);  // Gave up.
+  EXPECT_EQ(Numbers(book.TakeGrants()), (std::vector<StepNumber>{2}));
+}
+
+TEST(StepBook, WhoSharesDoesNotWait) {
+  StepBook book(2, 0);
+  book.Ask(0, {.gpus = 2});
+  book.Ask(1, {.gpus = 1});
+  book.Ask(2, {});
+  book.Ask(3, {.gpus = 1, .overlaps = true});
+  book.Ask(4, {.gpus = 0});
+  const auto grants = book.TakeGrants();
+  EXPECT_EQ(Numbers(grants), (std::vector<StepNumber>{0, 2, 3, 4}));
+  EXPECT_EQ(grants[1].gpus, (Places{0, 1}));
+  EXPECT_EQ(grants[2].gpus, (Places{0}));
+  EXPECT_TRUE(grants[3].gpus.empty());
+  book.Leave(2);
+  EXPECT_EQ(book.free_gpus(), 0u) << "one that shared gives nothing back";
+}
+
+TEST(StepBook, CoresAreCountedWhereTheJobCountsThem) {
+  StepBook book(0, 4);
+  EXPECT_FALSE(book.CanEver({.cores = 5}));
+  EXPECT_FALSE(book.CanEver({.gpus = 1}));
+  book.Ask(0, {.cores = 3});
+  book.Ask(1, {.cores = 2});
+  EXPECT_EQ(Numbers(book.TakeGrants()), (std::vector<StepNumber>{0}));
+  book.Leave(0);
+  EXPECT_EQ(Numbers(book.TakeGrants()), (std::vector<StepNumber>{1}));
+  EXPECT_TRUE(StepBook(0, 0).CanEver({.cores = 5})) << "not counted";
+}
+
+TEST(StepList, TheLastWordOnAStepCounts) {
+  StepLine step{.number = 3,
+                .state = StepState::kRunning,
+                .tasks = 2,
+                .gpus = "0,1",
+                .started = Time(Duration(5)),
+                .map = {{"0", "0-3"}, {"1", ""}},
+                .command = "sh -c\t'a\nb'"};
+  std::string text = StepLineText(step);
+  step.state = StepState::kEnded;
+  step.code = 7;
+  step.ended = Time(Duration(9));
+  text += StepLineText(step);
+  step.command = "sh -c 'a b'";
+  EXPECT_EQ(ReadStepList(text + "rubbish\n1\t2\n"), (std::vector<StepLine>{step}));
+}
+
+TEST(StepList, ShortenedItKeepsWhatRunsAndTheNewest) {
+  std::string text;
+  for (StepNumber number = 0; number < 10; ++number) {
+    StepLine step;
+    step.number = number;
+    step.state = number == 1 ? StepState::kRunning : StepState::kEnded;
+    text += StepLineText(step);
+  }
+  const auto steps = ReadStepList(ShortenStepList(text, 2));
+  ASSERT_EQ(steps.size(), 3u);
+  EXPECT_EQ(steps[0].number, 1u);
+  EXPECT_EQ(steps[1].number, 8u);
+  EXPECT_EQ(steps[2].number, 9u);
+}
+
+}  // namespace
+}  // namespace divvy

@@ -1,0 +1,56 @@
+// The steps of a job as a small file tells them: one line for each change of a step, the later line wins. Written by
+// the job's step process, read by whoever lists steps. Whoever reads it trusts nothing in it: it is the user's own
+// file.
+//
+//   NUMBER \t STATE \t TASKS \t GPUS \t STARTED \t ENDED \t CODE \t MAP \t COMMAND
+//
+// Times are nanoseconds since 1970; GPUS is the indices on the server, "0,3"; MAP has for each rank "GPU+GPU:CORES",
+// joined by blanks, and is empty where all tasks share all.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/time.h"
+#include "model/step_book.h"
+
+namespace divvy {
+
+enum class StepState { kWaiting, kRunning, kEnded };
+
+struct StepTaskLine {
+  std::string gpus;   // Indices of its own GPUs, "0+1"; empty: all of the step's.
+  std::string cores;  // "0-15"; empty: all of the job's.
+
+  friend bool operator==(const StepTaskLine&, const StepTaskLine&) = default;
+};
+
+struct StepLine {
+  StepNumber number = 0;
+  StepState state = StepState::kWaiting;
+  int tasks = 1;
+  std::string gpus;
+  Time started = kNoTime;
+  Time ended = kNoTime;
+  int code = 0;  // Once it has ended; 128 + signal when a signal ended it.
+  std::vector<StepTaskLine> map;
+  std::string command;
+
+  friend bool operator==(const StepLine&, const StepLine&) = default;
+};
+
+/// With a line feed. Control characters in the command become blanks, and it is cut at 200 characters.
+std::string StepLineText(const StepLine& step);
+
+/// The last word on each step, ascending; lines that are none are skipped.
+std::vector<StepLine> ReadStepList(std::string_view text);
+
+/// The file as it stays when it has grown too long: what has not ended, and the last `ended_most` that have.
+std::string ShortenStepList(std::string_view text, std::size_t ended_most);
+
+/// As people read it: "waiting", "running", "ended".
+std::string_view StepStateText(StepState state);
+
+}  // namespace divvy

@@ -1,0 +1,42 @@
+// How long an agent waits before it dials again: longer with each failure, and never as long as another agent does, so
+// that a controller that comes back is not met by all at once.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+
+#include "base/time.h"
+
+namespace divvy {
+
+class Backoff {
+ public:
+  static constexpr Duration kFirst = std::chrono::milliseconds(250);
+  static constexpr Duration kMost = std::chrono::seconds(15);
+
+  /// `seed`: another one for each agent.
+  explicit Backoff(std::uint64_t seed) : state_(seed | 1) {}
+
+  /// Between half and all of the present step, which then doubles.
+  Duration Next() {
+    // xorshift64*, Vigna 2016.
+    state_ ^= state_ >> 12;
+    state_ ^= state_ << 25;
+    state_ ^= state_ >> 27;
+    const std::uint64_t draw = state_ * 2685821657736338717ull >> 33;  // 31 bits.
+    const Duration half = step_ / 2;
+    const Duration wait = half + Duration(half.count() / (std::int64_t{1} << 31) * static_cast<std::int64_t>(draw) +
+                                          half.count() % (std::int64_t{1} << 31) * static_cast<std::int64_t>(draw) /
+                                              (std::int64_t{1} << 31));
+    step_ = std::min(step_ * 2, kMost);
+    return wait;
+  }
+  /// It was answered.
+  void Reset() { step_ = kFirst; }
+
+ private:
+  std::uint64_t state_;
+  Duration step_ = kFirst;
+};
+
+}  // namespace divvy

@@ -1,0 +1,195 @@
+#include "platform/isolation.h"
+
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cctype>
+#include <fstream>
+#include <set>
+
+#include "base/text.h"
+#include "model/task_map.h"
+#include "platform/device_program.h"
+#include "platform/job_cgroup.h"
+#include "platform/job_mounts.h"
+#include "platform/numa_cores.h"
+
+namespace divvy {
+namespace {
+
+const std::string kDriver = "/proc/driver/nvidia";
+
+std::string FileFor(const std::string& pattern, std::string_view number) {
+  std::string file = pattern;
+  if (const std::size_t star = file.find('*'); star != std::string::npos) file.replace(star, 1, number);
+  return file;
+}
+
+// Makes a cgroup as for a job that opens nothing, and takes it away again.
+Status TryCgroup(const CgroupRoots& roots, bool uses_controller) {
+  const std::string name = "try-" + std::to_string(::getpid());
+  CgroupLimits limits;
+  limits.closed_devices = {"/dev/null"};
+  limits.uses_device_controller = uses_controller;
+  DIVVY_TRY(const JobCgroup group, JobCgroup::Create(roots, "/divvy/try", name, limits));
+  group.Remove();
+  return {};
+}
+
+struct Choice {
+  DeviceLock lock = DeviceLock::kNone;
+  std::string refusal;  // Why none of those that were tried works.
+};
+
+Choice Choose(std::string_view wish) {
+  Choice choice;
+  const auto refuse = [&](const std::string& why) {
+    choice.refusal += (choice.refusal.empty() ? "" : "; ") + why;
+    return choice;
+  };
+  if (wish == "auto" || wish == "cgroup") {
+    const CgroupRoots roots = CgroupRoots::Find();
+    if (roots.of(CgroupController::kDevices)) {
+      const Status works = TryCgroup(roots, false);
+      if (works) return {DeviceLock::kProgram, ""};
+      refuse(works.error().message);
+    }
+    if (roots.device_controller()) {
+      const Status works = TryCgroup(roots, true);
+      if (works) return {DeviceLock::kController, ""};
+      refuse(works.error().message);
+    }
+    if (choice.refusal.empty())
+      refuse(::geteuid() == 0 ? "there is no cgroup that may be written" : "cgroups need root");
+  }
+  if (wish == "auto" || wish == "mounts") {
+    const Status works = CanMount();
+    if (works) return {DeviceLock::kMounts, ""};
+    refuse(works.error().message);
+  }
+  return choice;
+}
+
+std::vector<std::string> FilesOf(const IsolationWishes& wishes, const std::vector<GpuFacts>& gpus, bool is_emulated) {
+  if (is_emulated && wishes.device_files.empty()) return {};
+  if (is_emulated) {
+    std::vector<std::string> files;
+    for (const GpuFacts& gpu : gpus) files.push_back(FileFor(wishes.device_files, std::to_string(gpu.index)));
+    return files;
+  }
+  std::vector<std::string> files = NvidiaDeviceFiles(gpus, kDriver);
+  if (wishes.device_files.empty()) return files;
+  for (std::string& file : files)
+    file = FileFor(wishes.device_files, file.substr(std::string_view("/dev/nvidia").size()));
+  return files;
+}
+
+std::string Describe(const Isolation& here, const std::string& why_not) {
+  std::string text = here.gpus;
+  if (!why_not.empty()) text += ": " + why_not;
+  if (here.lock == DeviceLock::kProgram) text += ", what is refused is counted";
+  if (const std::string rest = CgroupRoots::Find().Text(); !rest.empty()) text += "; " + rest;
+  if (here.wishes.has_own_tmp) text += "; own /tmp and /dev/shm";
+  if (!here.wishes.keeps_privileges) text += "; no new privileges";
+  return text;
+}
+
+std::string NearCores(const Isolation& here, const std::vector<GpuFacts>& gpus, GpuSet mine) {
+  std::set<int> cores;
+  for (const int gpu : mine.ToVector()) {
+    const int node = static_cast<std::size_t>(gpu) < gpus.size() ? gpus[static_cast<std::size_t>(gpu)].numa_node : -1;
+    // One whose node is not known may be near any.
+    if (node < 0 || static_cast<std::size_t>(node) >= here.node_cores.size()) return "";
+    const std::vector<int>& near = here.node_cores[static_cast<std::size_t>(node)];
+    cores.insert(near.begin(), near.end());
+  }
+  return CoreListText({cores.begin(), cores.end()});
+}
+
+}  // namespace
+
+std::string_view Text(DeviceLock lock) {
+  switch (lock) {
+    case DeviceLock::kProgram:
+      return "enforced (cgroup v2)";
+    case DeviceLock::kController:
+      return "enforced (cgroup v1)";
+    case DeviceLock::kMounts:
+      return "enforced (mount namespace)";
+    case DeviceLock::kNone:
+      break;
+  }
+  return "advisory (CUDA_VISIBLE_DEVICES)";
+}
+
+std::vector<std::string> NvidiaDeviceFiles(const std::vector<GpuFacts>& gpus, const std::string& proc) {
+  std::vector<std::string> files;
+  for (const GpuFacts& gpu : gpus) {
+    // NVML writes the domain with eight digits, the driver with four, and in small letters.
+    std::string address = gpu.pci_address;
+    std::transform(address.begin(), address.end(), address.begin(),
+                   [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+    if (address.find(':') == 8) address.erase(0, 4);
+    std::ifstream about(proc + "/gpus/" + address + "/information");
+    std::string number;
+    for (std::string line; std::getline(about, line);) {
+      if (line.starts_with("Device Minor:")) number = Trim(std::string_view(line).substr(line.find(':') + 1));
+    }
+    if (!ParseInteger(number)) return {};
+    files.push_back("/dev/nvidia" + number);
+  }
+  return files;
+}
+
+Result<Isolation> ChooseIsolation(const IsolationWishes& wishes, const std::vector<GpuFacts>& gpus, bool is_emulated) {
+  Isolation here;
+  here.wishes = wishes;
+  if (wishes.keeps_near_gpus) here.node_cores = NumaNodeCores();
+  std::string why_not;
+  const std::vector<std::string> files = FilesOf(wishes, gpus, is_emulated);
+  const bool is_wanted = wishes.devices != "off";
+  if (is_wanted && !files.empty()) {
+    const Choice choice = Choose(wishes.devices);
+    if (choice.lock == DeviceLock::kNone && wishes.devices != "auto") {
+      return FailedPrecondition("[isolation] devices = \"" + wishes.devices +
+                                "\" does not work here: " + choice.refusal + "; \"auto\" takes what works");
+    }
+    here.lock = choice.lock;
+    why_not = choice.refusal;
+    if (here.lock != DeviceLock::kNone) here.device_files = files;
+  } else if (is_wanted && !gpus.empty() && !is_emulated) {
+    why_not = "the driver does not tell the GPUs' device files in " + kDriver;
+  }
+  if (wishes.has_own_tmp) {
+    if (const Status works = CanMount(); !works) {
+      return FailedPrecondition("[isolation] private_tmp does not work here: " + works.error().message);
+    }
+  }
+  here.gpus = Text(here.lock);
+  here.text = Describe(here, why_not);
+  return here;
+}
+
+JobIsolation IsolationOf(const Isolation& here, const std::vector<GpuFacts>& gpus, GpuSet mine, bool is_elastic) {
+  JobIsolation job;
+  job.processes = here.wishes.processes;
+  job.has_own_tmp = here.wishes.has_own_tmp;
+  job.keeps_privileges = here.wishes.keeps_privileges;
+  if (is_elastic) return job;
+  if (here.wishes.keeps_near_gpus) job.cores = NearCores(here, gpus, mine);
+  for (std::size_t i = 0; i < here.device_files.size(); ++i) {
+    if (!mine.Contains(static_cast<GpuIndex>(i))) job.closed_devices.push_back(here.device_files[i]);
+  }
+  if (!job.closed_devices.empty()) job.lock = here.lock;
+  return job;
+}
+
+std::string VisibleDevices(const JobIsolation& job, GpuSet mine) {
+  const GpuSet seen = job.lock == DeviceLock::kNone ? mine : GpuSet::FirstN(mine.size());
+  std::string out;
+  for (const int gpu : seen.ToVector()) out += (out.empty() ? "" : ",") + std::to_string(gpu);
+  return out;
+}
+
+}  // namespace divvy

@@ -1,0 +1,65 @@
+// What keeps jobs on one machine apart: which way of closing devices works here, and what one launch asks for.
+// docs/isolation.md has the table of what is enforced how and where.
+//
+// Decided once, when the daemon or agent starts; each launch then says what is to be done, and its supervisor does it
+// or fails the job: what was promised is never left out silently.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.h"
+#include "model/gpu.h"
+#include "model/isolation_wishes.h"
+
+namespace divvy {
+
+enum class DeviceLock {
+  kNone,        // CUDA_VISIBLE_DEVICES alone, which a program may ignore.
+  kProgram,     // A program at a cgroup v2: EPERM, and counted.
+  kController,  // cgroup v1's controller of devices: EPERM.
+  kMounts,      // A mount namespace: EACCES.
+};
+
+/// One launch's part.
+struct JobIsolation {
+  DeviceLock lock = DeviceLock::kNone;
+  std::vector<std::string> closed_devices;  // Device files of GPUs that are not the job's.
+  std::string cores;                        // "0-15,32-47"; empty: all. Enforced where cgroups are.
+  std::int64_t processes = 0;               // And threads, at once; 0: any number. Enforced where cgroups are.
+  bool has_own_tmp = false;                 // /tmp and /dev/shm of its own, which go with it.
+  bool keeps_privileges = true;             // False: no set-uid program gives it any (no_new_privs).
+
+  friend bool operator==(const JobIsolation&, const JobIsolation&) = default;
+};
+
+/// What holds on this machine.
+struct Isolation {
+  DeviceLock lock = DeviceLock::kNone;
+  std::vector<std::string> device_files;  // By GPU index; empty where `lock` is kNone.
+  IsolationWishes wishes;
+  std::vector<std::vector<int>> node_cores;              // By NUMA node; only where wishes.keeps_near_gpus.
+  std::string gpus = "advisory (CUDA_VISIBLE_DEVICES)";  // In words, of each GPU: "enforced (cgroup v2)".
+  std::string text = gpus;                               // Of everything.
+};
+
+/// Tries what `wishes` leave open, and takes the first that works. kFailedPrecondition where they name a way that does
+/// not work here. `is_emulated`: the GPUs are stand-ins, whose devices have no files unless the wishes say so.
+Result<Isolation> ChooseIsolation(const IsolationWishes& wishes, const std::vector<GpuFacts>& gpus, bool is_emulated);
+
+/// For a job with `mine`. Closes nothing of one whose GPUs change while it runs (`is_elastic`).
+JobIsolation IsolationOf(const Isolation& here, const std::vector<GpuFacts>& gpus, GpuSet mine, bool is_elastic);
+
+/// CUDA_VISIBLE_DEVICES of a job that can open its GPUs alone: CUDA counts only what it can open, so 0 is its first.
+std::string VisibleDevices(const JobIsolation& job, GpuSet mine);
+
+/// "enforced (cgroup v2)": of one GPU.
+std::string_view Text(DeviceLock lock);
+
+/// The driver's number of each GPU's device file, by /proc/driver/nvidia (`proc`): NVML's order is another. Empty where
+/// it is not told of all.
+std::vector<std::string> NvidiaDeviceFiles(const std::vector<GpuFacts>& gpus, const std::string& proc);
+
+}  // namespace divvy

@@ -1,0 +1,80 @@
+// The step process of a job: starts steps inside the job at once, without asking the daemon.
+//
+//   srun, divvy run --(stream socket: words, environment, three streams)--> step process --vfork--> task 0, 1, 2 ...
+//        ^-----------------------------(what to say, exit code)-----------------'
+//
+// It is made by the first step of a job, runs as the job's user in the job's own tree and session, and is one process
+// for all steps of the job on this machine. So it needs neither the daemon nor the supervisor: both may be killed under
+// running steps. It ends with the job, for the supervisor ends whatever the first process leaves; and its tasks end
+// with it, however it ends.
+//
+// What a step means is somebody else's to say (StepPlanner): words go in, tasks come out. Which GPUs it gets, and who
+// waits, is StepBook's.
+//
+// Only its own user's processes are heard. They may be another job's of that user, or none's: whoever may end the job
+// may start a step in it.
+//
+// Signals: those that go to the whole job reach it as well. It never dies of one that can be caught, because its tasks
+// would go with it: it leaves when no step is left. A step whose caller goes away is ended.
+//
+// `file` (model/step_list.h) says what steps there are; `file`.sock is where it listens. It holds a lock on `file` for
+// as long as it lives, so there is one at most.
+#pragma once
+
+#include <chrono>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "base/time.h"
+#include "model/step_book.h"
+#include "model/step_list.h"
+#include "platform/step_task.h"
+#include "platform/step_wire.h"
+
+namespace divvy {
+
+/// The tasks of a step that has got its GPUs.
+struct StepTasks {
+  std::vector<StepTask> tasks;    // By rank; at least one.
+  std::string gpus;               // Indices on the server, for the list of steps.
+  std::vector<StepTaskLine> map;  // By rank; empty where all tasks share all.
+};
+
+struct StepPlan {
+  StepNeed need;
+  bool is_immediate = false;         // Fails rather than waits.
+  bool has_terminal = false;         // Task 0 gets a terminal of its own.
+  bool kills_on_bad_exit = false;    // The first task that fails ends the others.
+  bool takes_first_failure = false;  // The step's code is the first failing task's; else the highest.
+  bool is_quiet = false;             // No word on failed tasks.
+  Duration wait{0};                  // From the first task's end to the others' being ended; 0: for ever.
+  std::string name;                  // "17", of the job: "StepId=17.0".
+  std::string command;               // For the list of steps.
+  std::string program;               // "srun": before what is said of the step.
+  std::string host;                  // "box": before what is said of its tasks.
+  std::string busy;                  // Said once when it must wait.
+  /// Called once, when the step has its GPUs (places in the job's list).
+  std::function<Result<StepTasks>(StepNumber, const std::vector<std::size_t>& gpus)> make;
+};
+/// The error's message is for the caller, who ends with 1.
+using StepPlanner = std::function<Result<StepPlan>(StepCall&)>;
+
+struct StepServerOptions {
+  std::string file;
+  std::size_t gpus = 0;  // The job's.
+  int cores = 0;         // The job's; 0: not counted.
+  StepPlanner planner;
+  std::function<void()> on_listening;             // Also where there is one already.
+  Duration idle_most = std::chrono::minutes(10);  // It leaves when it has had nothing to do for so long.
+};
+
+/// The step process's whole life; returns its exit code. 0 at once when there is one already. Requires: one thread, no
+/// descriptor but 0, 1, 2.
+int RunStepServer(StepServerOptions options);
+
+/// Where the step process of the job with this list of steps listens.
+inline std::string StepSocketOf(const std::string& file) { return file + ".sock"; }
+
+}  // namespace divvy

@@ -1,0 +1,94 @@
+#include "wire/agent_messages.h"
+
+#include <algorithm>
+
+#include "wire/agent_messages_describe.h"
+#include "wire/json.h"
+
+namespace divvy::wire {
+namespace {
+
+/// A sweep has 100,000 values in each of ten columns; 32 bytes a value.
+constexpr JsonLimits kAgentLimits = {std::size_t{40} << 20, 32, std::size_t{1} << 21};
+
+// Copies whatever the two have in common, by name.
+template <typename To, typename From>
+To Copied(const From& from) {
+  To to;
+  to.id = from.id;
+  to.spec_of = from.spec_of;
+  to.state = from.state;
+  to.user = from.user;
+  to.name = from.name;
+  to.request = from.request;
+  to.priority = from.priority;
+  to.submitted = from.submitted;
+  to.started = from.started;
+  to.time_limit = from.time_limit;
+  to.gpus = from.gpus;
+  to.gpu_model = from.gpu_model;
+  to.takes_resizes = from.takes_resizes;
+  to.gpus_asked_back = from.gpus_asked_back;
+  to.gpus_used = from.gpus_used;
+  to.attempt = from.attempt;
+  to.restarts = from.restarts;
+  to.retries_used = from.retries_used;
+  to.project = from.project;
+  to.team = from.team;
+  to.comment = from.comment;
+  to.group = from.group;
+  to.dialect = from.dialect;
+  to.stop_intent = from.stop_intent;
+  to.is_foreground = from.is_foreground;
+  to.wants_pty = from.wants_pty;
+  to.retries = from.retries;
+  to.array = from.array;
+  to.array_index = from.array_index;
+  to.array_ordinal = from.array_ordinal;
+  to.array_count = from.array_count;
+  to.array_indices = from.array_indices;
+  return to;
+}
+
+}  // namespace
+
+RecordMessage MessageOf(const JobRecord& record) { return Copied<RecordMessage>(record); }
+JobRecord RecordOf(RecordMessage message) { return Copied<JobRecord>(message); }
+
+Result<int> ChooseAgentVersion(const std::vector<int>& offered) {
+  int best = 0;
+  std::string text;
+  for (const int version : offered) {
+    if (version >= kOldestAgentVersion && version <= kAgentVersion) best = std::max(best, version);
+    text += (text.empty() ? "" : ", ") + std::to_string(version);
+  }
+  if (best != 0) return best;
+  return FailedPrecondition("the agent speaks protocol version " + (text.empty() ? "none" : text) +
+                            ", this controller " + std::to_string(kOldestAgentVersion) + " to " +
+                            std::to_string(kAgentVersion) + "; bring both to releases at most one apart");
+}
+
+template <typename Message>
+std::string EncodeAgent(const Message& message) {
+  return ToJson(message, Fields::kChanged);
+}
+
+template <typename Message>
+Result<Message> DecodeAgent(std::string_view text) {
+  return FromJson<Message>(text, Unknown::kIgnore, kAgentLimits);
+}
+
+#define DIVVY_AGENT_MESSAGE(Message)                        \
+  template std::string EncodeAgent(const Message& message); \
+  template Result<Message> DecodeAgent<Message>(std::string_view text);
+
+DIVVY_AGENT_MESSAGE(AgentHello)
+DIVVY_AGENT_MESSAGE(AgentWelcome)
+DIVVY_AGENT_MESSAGE(AgentRefused)
+DIVVY_AGENT_MESSAGE(AgentOrder)
+DIVVY_AGENT_MESSAGE(AgentReport)
+DIVVY_AGENT_MESSAGE(MachineFacts)
+
+#undef DIVVY_AGENT_MESSAGE
+
+}  // namespace divvy::wire

@@ -1,0 +1,165 @@
+// What a controller and the agent of a node say to each other: JSON inside the frames of wire/frame.h, described like
+// all messages (agent_messages_describe.h). docs/agents.md tells the conversation.
+//
+// Fields are added, never renamed, inside one protocol version; one that is not known is ignored. An agent offers the
+// versions that it speaks, the controller takes the newest that it speaks as well. Times are those of whoever says
+// them: no two clocks are compared but through `now` in Hello and Welcome.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.h"
+#include "model/job_record.h"
+#include "model/machine_facts.h"
+
+namespace divvy::wire {
+
+/// Ours, newest first. A controller speaks its own version and the one before; 1 is the first there is.
+inline constexpr int kAgentVersion = 1;
+inline constexpr int kOldestAgentVersion = 1;
+/// The newest of `offered` that we speak; fails with kFailedPrecondition that names both sides' versions.
+Result<int> ChooseAgentVersion(const std::vector<int>& offered);
+
+// --- Opening a connection ----------------------------------------------------------------------------------------
+
+struct AgentHello {
+  std::vector<int> versions;
+  std::string name;            // Of the node.
+  std::string session;         // Drawn when the agent process began.
+  std::uint64_t epoch = 0;     // Of the controller that it spoke with last in this session; 0: none.
+  std::uint64_t received = 0;  // Messages of that session.
+  Time now = kNoTime;          // By its own clock.
+  MachineFacts facts;
+};
+
+/// A run that the controller believes active on the node, with how it is to be stopped.
+struct AgentRun {
+  JobRecord record;
+  int stop_signal = 15;
+  int resize_signal = 10;
+  Duration grace{-1};
+};
+
+struct AgentWelcome {
+  int version = 0;
+  std::uint64_t epoch = 0;       // Counts the controller's starts. Orders of an older one are not followed.
+  bool is_resumed = false;       // The session goes on; else `runs` says where both begin.
+  std::uint64_t received = 0;    // Messages of the session that is resumed.
+  Duration heartbeat{0};         // How often the agent is to give a sign of life.
+  Duration lease{0};             // Without an answer for so long,
+  bool stops_when_lost = false;  // the agent stops its jobs, where this is set; else they go on.
+  bool was_rebooted = false;     // The machine was booted since its runs were last accounted for.
+  Time now = kNoTime;
+  std::vector<AgentRun> runs;
+};
+
+struct AgentRefused {
+  std::string reason;
+  bool is_final = false;  // Asking again does not help before somebody changes something.
+};
+
+// --- Orders, to the agent: one of each message's fields ------------------------------------------------------------
+
+struct LaunchMessage {
+  JobRecord record;
+  JobSpec spec;
+};
+struct StopMessage {
+  JobId job;
+  int signal = 0;
+  Duration grace{-1};
+};
+struct SignalMessage {
+  JobId job;
+  int signal = 0;
+};
+struct PauseMessage {
+  JobId job;
+  bool is_paused = true;
+};
+struct TimeLimitMessage {
+  JobId job;
+  Duration limit{0};  // From its start; 0: none.
+};
+struct ForgetMessage {
+  JobId job;
+  std::uint32_t attempt = 0;
+};
+struct ResizeMessage {
+  JobId job;
+  GpuSet gpus;
+  bool is_signalled = true;
+};
+/// Look at these GPUs now, and say what was seen.
+struct LookMessage {
+  GpuSet gpus;
+};
+/// The certificate with this fingerprint is taken from now on.
+struct RenewedMessage {
+  std::string fingerprint;
+};
+struct AgentOrder {
+  std::uint64_t epoch = 0;
+  std::optional<LaunchMessage> launch;
+  std::optional<StopMessage> stop;
+  std::optional<SignalMessage> signal;
+  std::optional<PauseMessage> pause;
+  std::optional<TimeLimitMessage> time_limit;
+  std::optional<ForgetMessage> forget;
+  std::optional<ResizeMessage> resize;
+  std::optional<LookMessage> look;
+  std::optional<RenewedMessage> renewed;
+};
+
+// --- Reports, from the agent: one of each message's fields ---------------------------------------------------------
+
+struct StartedMessage {
+  JobId job;
+  std::uint32_t attempt = 0;
+  Time at = kNoTime;
+};
+/// Also of what could not be started; then `exit.failure` says why.
+struct ExitedMessage {
+  JobId job;
+  std::uint32_t attempt = 0;
+  Exit exit;
+  Time at = kNoTime;
+};
+struct VanishedMessage {
+  JobId job;
+  std::uint32_t attempt = 0;
+  std::string how;  // "never_started" | "unseen" | "rebooted"
+};
+/// What one look showed. As a glance (wire/frame.h) it is of the moment, as a message it belongs before the next one.
+struct GpusMessage {
+  std::vector<GpuObservation> gpus;
+};
+/// Every run of the welcome has been accounted for, by the reports before this one.
+struct AdoptedMessage {
+  std::string boot_id;
+};
+/// The agent will come with another certificate.
+struct RenewMessage {
+  std::string fingerprint;
+};
+struct AgentReport {
+  std::optional<StartedMessage> started;
+  std::optional<ExitedMessage> exited;
+  std::optional<VanishedMessage> vanished;
+  std::optional<GpusMessage> gpus;
+  std::optional<AdoptedMessage> adopted;
+  std::optional<RenewMessage> renew;
+};
+
+/// Only what differs from the defaults is written.
+template <typename Message>
+std::string EncodeAgent(const Message& message);
+/// Fails with kInvalidArgument and every wrong field by its path.
+template <typename Message>
+Result<Message> DecodeAgent(std::string_view text);
+
+}  // namespace divvy::wire

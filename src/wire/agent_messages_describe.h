@@ -1,0 +1,109 @@
+// The fields of what controller and agent say to each other; see messages_describe.h.
+#pragma once
+
+#include <boost/describe/class.hpp>
+#include <boost/describe/enum.hpp>
+
+#include "wire/agent_messages.h"
+#include "wire/json.h"
+#include "wire/messages_describe.h"
+
+namespace divvy {
+
+BOOST_DESCRIBE_ENUM(StopIntent, kNone, kCancel, kRequeue)
+
+BOOST_DESCRIBE_STRUCT(GpuFacts, (),
+                      (index, uuid, model, memory_total, pci_address, numa_node, compute_capability, is_mig_capable,
+                       is_mig_enabled, links))
+BOOST_DESCRIBE_STRUCT(ProcessIdentity, (), (pid, start_ticks))
+BOOST_DESCRIBE_STRUCT(GpuProcess, (), (identity, uid, user, command, memory_used, started, is_graphics, supervisor_pid))
+BOOST_DESCRIBE_STRUCT(GpuObservation, (),
+                      (index, is_present, fault, memory_used, utilisation_percent, memory_utilisation_percent,
+                       temperature_celsius, power_watts, processes))
+BOOST_DESCRIBE_STRUCT(MachineFacts, (), (hostname, boot_id, agent_version, gpu_source, gpus, cpus, memory, labels))
+
+namespace wire {
+
+/// Of a job's record what its node has a use for; the rest is between the controller and its store. Named as there.
+struct RecordMessage {
+  JobId id;
+  JobId spec_of;
+  JobState state = JobState::kQueued;
+  User user;
+  std::string name;
+  Request request;
+  int priority = 0;
+  Time submitted = kNoTime;
+  Time started = kNoTime;
+  Duration time_limit{0};
+  GpuSet gpus;
+  std::string gpu_model;
+  bool takes_resizes = false;
+  GpuSet gpus_asked_back;
+  GpuSet gpus_used;
+  std::uint32_t attempt = 0;
+  std::uint32_t restarts = 0;
+  std::uint32_t retries_used = 0;
+  std::string project;
+  std::string team;
+  std::string comment;
+  std::string group;
+  Dialect dialect = Dialect::kNative;
+  StopIntent stop_intent = StopIntent::kNone;
+  bool is_foreground = false;
+  bool wants_pty = false;
+  int retries = 0;
+  JobId array;
+  std::uint32_t array_index = 0;
+  std::uint32_t array_ordinal = 0;
+  std::uint32_t array_count = 0;
+  IndexRanges array_indices;
+};
+RecordMessage MessageOf(const JobRecord& record);
+JobRecord RecordOf(RecordMessage message);
+
+BOOST_DESCRIBE_STRUCT(RecordMessage, (),
+                      (id, spec_of, state, user, name, request, priority, submitted, started, time_limit, gpus,
+                       gpu_model, takes_resizes, gpus_asked_back, gpus_used, attempt, restarts, retries_used, project,
+                       team, comment, group, dialect, stop_intent, is_foreground, wants_pty, retries, array,
+                       array_index, array_ordinal, array_count, array_indices))
+
+}  // namespace wire
+
+template <>
+struct JsonForm<JobRecord> {
+  using Json = wire::RecordMessage;
+  static constexpr std::string_view kMeaning = "what a node needs of a job's record";
+  static Json Encode(const JobRecord& record) { return wire::MessageOf(record); }
+  static Result<JobRecord> Decode(Json json) { return wire::RecordOf(std::move(json)); }
+};
+
+}  // namespace divvy
+
+namespace divvy::wire {
+
+BOOST_DESCRIBE_STRUCT(AgentHello, (), (versions, name, session, epoch, received, now, facts))
+BOOST_DESCRIBE_STRUCT(AgentRun, (), (record, stop_signal, resize_signal, grace))
+BOOST_DESCRIBE_STRUCT(AgentWelcome, (),
+                      (version, epoch, is_resumed, received, heartbeat, lease, stops_when_lost, was_rebooted, now,
+                       runs))
+BOOST_DESCRIBE_STRUCT(AgentRefused, (), (reason, is_final))
+BOOST_DESCRIBE_STRUCT(LaunchMessage, (), (record, spec))
+BOOST_DESCRIBE_STRUCT(StopMessage, (), (job, signal, grace))
+BOOST_DESCRIBE_STRUCT(SignalMessage, (), (job, signal))
+BOOST_DESCRIBE_STRUCT(PauseMessage, (), (job, is_paused))
+BOOST_DESCRIBE_STRUCT(TimeLimitMessage, (), (job, limit))
+BOOST_DESCRIBE_STRUCT(ForgetMessage, (), (job, attempt))
+BOOST_DESCRIBE_STRUCT(ResizeMessage, (), (job, gpus, is_signalled))
+BOOST_DESCRIBE_STRUCT(LookMessage, (), (gpus))
+BOOST_DESCRIBE_STRUCT(RenewedMessage, (), (fingerprint))
+BOOST_DESCRIBE_STRUCT(AgentOrder, (), (epoch, launch, stop, signal, pause, time_limit, forget, resize, look, renewed))
+BOOST_DESCRIBE_STRUCT(StartedMessage, (), (job, attempt, at))
+BOOST_DESCRIBE_STRUCT(ExitedMessage, (), (job, attempt, exit, at))
+BOOST_DESCRIBE_STRUCT(VanishedMessage, (), (job, attempt, how))
+BOOST_DESCRIBE_STRUCT(GpusMessage, (), (gpus))
+BOOST_DESCRIBE_STRUCT(AdoptedMessage, (), (boot_id))
+BOOST_DESCRIBE_STRUCT(RenewMessage, (), (fingerprint))
+BOOST_DESCRIBE_STRUCT(AgentReport, (), (started, exited, vanished, gpus, adopted, renew))
+
+}  // namespace divvy::wire

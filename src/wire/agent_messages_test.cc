@@ -1,0 +1,152 @@
+#include "wire/agent_messages.h"
+
+#include <gtest/gtest.h>
+
+#include <boost/describe/members.hpp>
+#include <boost/mp11.hpp>
+#include <type_traits>
+#include <utility>
+
+#include "wire/agent_messages_describe.h"
+
+namespace divvy {
+namespace {
+
+template <typename T>
+struct IsOptional : std::false_type {};
+template <typename T>
+struct IsOptional<std::optional<T>> : std::true_type {};
+
+// As in messages_describe_test.cc: a struct that gained a field must have gained it in its description.
+struct Anything {
+  template <typename T>
+  requires(!IsOptional<T>::value) operator T() const;
+};
+
+template <typename T, std::size_t... I>
+constexpr bool TakesFields(std::index_sequence<I...>) {
+  return requires { T{(static_cast<void>(I), Anything{})...}; };
+}
+
+template <typename T>
+constexpr bool IsDescribedFully() {
+  constexpr std::size_t kDescribed =
+      boost::mp11::mp_size<boost::describe::describe_members<T, boost::describe::mod_public>>::value;
+  return TakesFields<T>(std::make_index_sequence<kDescribed>()) &&
+         !TakesFields<T>(std::make_index_sequence<kDescribed + 1>());
+}
+
+static_assert(IsDescribedFully<wire::RecordMessage>());
+static_assert(IsDescribedFully<GpuFacts>());
+static_assert(IsDescribedFully<GpuProcess>());
+static_assert(IsDescribedFully<GpuObservation>());
+static_assert(IsDescribedFully<MachineFacts>());
+static_assert(IsDescribedFully<wire::AgentHello>());
+static_assert(IsDescribedFully<wire::AgentRun>());
+static_assert(IsDescribedFully<wire::AgentWelcome>());
+static_assert(IsDescribedFully<wire::AgentOrder>());
+static_assert(IsDescribedFully<wire::AgentReport>());
+static_assert(IsDescribedFully<wire::ExitedMessage>());
+
+JobRecord Record() {
+  JobRecord record;
+  record.id = JobId(17);
+  record.spec_of = JobId(12);
+  record.state = JobState::kPaused;
+  record.user = {1000, 1000, "ada"};
+  record.name = "train";
+  record.request.gpus = 2;
+  record.request.memory = Bytes(1 << 30);
+  record.submitted = Time(std::chrono::seconds(1'790'000'000));
+  record.started = Time(std::chrono::seconds(1'790'000'100));
+  record.time_limit = std::chrono::hours(2);
+  record.gpus = GpuSet::Of({1, 3});
+  record.gpus_used = GpuSet::Of({1});
+  record.attempt = 4;
+  record.stop_intent = StopIntent::kRequeue;
+  record.dialect = Dialect::kSlurm;
+  record.array = JobId(12);
+  record.array_index = 5;
+  record.array_ordinal = 4;
+  return record;
+}
+
+TEST(AgentMessages, ARunComesOverWhole) {
+  wire::AgentWelcome welcome;
+  welcome.version = 1;
+  welcome.epoch = 7;
+  welcome.lease = std::chrono::seconds(90);
+  welcome.stops_when_lost = true;
+  wire::AgentRun run;
+  run.record = Record();
+  run.stop_signal = 2;
+  run.grace = std::chrono::seconds(5);
+  welcome.runs.push_back(run);
+  const auto back = wire::DecodeAgent<wire::AgentWelcome>(wire::EncodeAgent(welcome));
+  ASSERT_TRUE(back) << back.error().message;
+  EXPECT_EQ(back->epoch, 7u);
+  EXPECT_EQ(back->lease, welcome.lease);
+  EXPECT_TRUE(back->stops_when_lost);
+  ASSERT_EQ(back->runs.size(), 1u);
+  EXPECT_EQ(back->runs[0].record, Record());
+  EXPECT_EQ(back->runs[0].stop_signal, 2);
+  EXPECT_EQ(back->runs[0].grace, run.grace);
+}
+
+TEST(AgentMessages, ALaunchBringsWhatTheJobIs) {
+  wire::AgentOrder order;
+  order.epoch = 3;
+  order.launch.emplace();
+  order.launch->record = Record();
+  order.launch->spec.command = {"python", "train.py"};
+  order.launch->spec.capture.environment = {"A=1", "B=two words"};
+  const auto back = wire::DecodeAgent<wire::AgentOrder>(wire::EncodeAgent(order));
+  ASSERT_TRUE(back) << back.error().message;
+  ASSERT_TRUE(back->launch);
+  EXPECT_FALSE(back->stop);
+  EXPECT_EQ(back->launch->record, Record());
+  EXPECT_EQ(back->launch->spec, order.launch->spec);
+}
+
+TEST(AgentMessages, ReportsComeOverWhole) {
+  wire::AgentReport report;
+  report.exited = wire::ExitedMessage{JobId(9), 2, {}, Time(std::chrono::seconds(1'790'000'000))};
+  report.exited->exit.code = 137;
+  report.exited->exit.signal = 9;
+  report.exited->exit.was_oom_killed = true;
+  auto back = wire::DecodeAgent<wire::AgentReport>(wire::EncodeAgent(report));
+  ASSERT_TRUE(back && back->exited);
+  EXPECT_EQ(back->exited->exit, report.exited->exit);
+  EXPECT_EQ(back->exited->at, report.exited->at);
+
+  report = {};
+  report.gpus.emplace();
+  GpuObservation seen;
+  seen.index = 3;
+  seen.is_present = false;
+  seen.fault = "XID 79";
+  seen.processes.push_back({{42, 1234}, 1000, "bob", "python", Bytes(5), kNoTime, false, 0});
+  report.gpus->gpus = {seen};
+  back = wire::DecodeAgent<wire::AgentReport>(wire::EncodeAgent(report));
+  ASSERT_TRUE(back && back->gpus);
+  EXPECT_EQ(back->gpus->gpus, report.gpus->gpus);
+}
+
+TEST(AgentMessages, TheNewestVersionThatBothSpeakIsTaken) {
+  EXPECT_EQ(*wire::ChooseAgentVersion({99, wire::kAgentVersion, 0}), wire::kAgentVersion);
+  const auto none = wire::ChooseAgentVersion({98, 99});
+  ASSERT_FALSE(none);
+  EXPECT_EQ(none.error().message,
+            "the agent speaks protocol version 98, 99, this controller 1 to 1; bring both to releases at most one "
+            "apart");
+  EXPECT_FALSE(wire::ChooseAgentVersion({}));
+}
+
+TEST(AgentMessages, WhatIsWrongIsSaidByItsPlace) {
+  const auto hello = wire::DecodeAgent<wire::AgentHello>(R"({"facts":{"gpus":[{"index":"x"}]}})");
+  ASSERT_FALSE(hello);
+  EXPECT_EQ(hello.error().message, "facts.gpus[0].index: expected a number, got a string");
+}
+
+}  // namespace
+}  // namespace divvy

@@ -1,0 +1,41 @@
+// The messages of nodes: the machines on which jobs run. See messages.h for the conventions.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace divvy::wire {
+
+struct NodeView {
+  std::string name;
+  /// "up" | "cordoned" | "draining"; "awaited": not heard from since the controller began; "away": cut off a moment
+  /// ago; "lost".
+  std::string state;
+  std::string reason;          // Why it takes no work.
+  bool is_controller = false;  // The controller's own machine.
+  std::int64_t gpus = 0;
+  std::string gpu_model;  // Empty where they are of several.
+  std::string gpu_source;
+  std::int64_t cpus = 0;
+  std::int64_t memory_bytes = 0;
+  std::string version;          // Of its agent.
+  std::string address;          // From which it came last.
+  std::optional<double> heard;  // When; absent: never since the controller began.
+  std::optional<double> joined;
+  std::optional<double> deadline;  // Of its draining.
+  std::map<std::string, std::string> labels;
+  std::vector<std::string> gpu_uuids;
+};
+
+/// POST /v1/nodes/cordon, drain, resume, remove and label.
+struct NodeRequest {
+  std::vector<std::string> names;
+  std::string reason;
+  double deadline_s = -1;                     // drain: from now; negative: none.
+  std::map<std::string, std::string> labels;  // label: an empty value takes it away.
+};
+
+}  // namespace divvy::wire

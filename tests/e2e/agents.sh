@@ -1,0 +1,129 @@
+#!/usr/bin/env bash
+# Machines that join a controller: by a token, once; known by their own key from then on, over kill -9 of either side. Who claims
+# another's name or GPU, or comes with a spent token, learns so and is not let in. Administrators say who takes work.
+. "$(dirname "$0")/lib.sh"
+
+# A free port: the daemon says when it was not.
+port=
+up() {
+  for try in 1 2 3 4 5; do
+    port=${1:-$((20000 + (RANDOM + $$) % 12000))}
+    ! divvy up --quiet --emulate 2xH100-80GB --listen "127.0.0.1:$port" 2>up.log || return 0
+    grep -q "Address already in use" up.log || fail "did not start: $(cat up.log)"
+  done
+  fail "found no free port: $(cat up.log)"
+}
+up
+home=$DIVVY_HOME
+machines=$(mktemp -d)
+agent_pids() { cat "$machines"/*/agent/agent.lock 2>/dev/null || true; }
+end_agents() {
+  for pid in $(agent_pids); do kill -9 "$pid" 2>/dev/null || true; done
+}
+trap 'end_agents; clean_up; rm -rf "$machines"' EXIT
+
+on() { DIVVY_HOME=$machines/$1 "$divvy_binary" "${@:2}"; }
+agent_pid() { cat "$machines/$1/agent/agent.lock"; }
+# Has gone, lock and all, when this returns.
+kill_agent() {
+  local pid
+  pid=$(agent_pid "$1")
+  kill -9 "$pid"
+  wait_for "$1's end" sh -c "! grep -qs '^State:[[:space:]]*[^Z[:space:]]' /proc/$pid/status"
+}
+node_state() { divvy nodes --csv | grep "^$1," | cut -d, -f2; }
+node_is() { [ "$(node_state "$1")" = "$2" ]; }
+refused() { # WHAT COMMAND...
+  ! "${@:2}" >out 2>err || fail "was let in: ${*:2}"
+  grep -q "$1" err || fail "${*:2} says: $(cat err)"
+}
+
+umask 077
+divvy token create --node >n1.token 2>said
+grep -q 'by which 1 machine may join. On the other machine: divvy agent --join -, and' said || fail "says: $(cat said)"
+divvy token create --node --uses 3 --expires 1h >many.token 2>/dev/null
+divvy token create >user.token 2>/dev/null
+
+# In the foreground by standard input; nothing secret is on the agent's command line.
+on n1 agent --join - --name n1 --emulate 4xA100-40GB --label rack=r7 <n1.token 2>n1.log &
+wait_for "n1" node_is n1 up
+secret=$(sed 's/.*#//' n1.token)
+! tr '\0' ' ' <"/proc/$(agent_pid n1)/cmdline" | grep -q "$secret" || fail "the token is on the command line"
+! grep -rq "$secret" "$machines/n1" || fail "the token was kept"
+divvy nodes | grep -q '^n1 *up *4 *NVIDIA A100' || fail "nodes shows: $(divvy nodes)"
+divvy nodes --json | grep -q '"rack":"r7"' || fail "its label is missing"
+divvy nodes --json | grep -q '"is_controller":true' || fail "the controller's own machine is missing"
+
+# A token of one use is spent; a command line's lets no machine in, and a node's speaks for nobody.
+refused 'is not one of this controller' on n2 agent --join-file "$home/n1.token" --name n2 --emulate 1xA100-40GB
+refused 'is for a command line' on n2 agent --join-file "$home/user.token" --name n2
+DIVVY_CONTROLLER=$home/many.token refused 'lets a machine join as a node' env -u DIVVY_HOME "$divvy_binary" queue
+refused 'has joined no controller' on n2 agent
+refused 'no token line' on n2 agent --join nonsense
+
+# Another machine by n1's name, and one that claims n1's GPUs.
+refused 'there is a node n1 already' on n2 agent --join-file "$home/many.token" --name n1
+cat >stolen.gpus <<EOF
+[gpu]
+model = A100-40GB
+uuid = $(divvy nodes --json | grep -o '"name":"n1".*' | grep -o 'GPU-[0-9a-f-]*' | head -n 1)
+EOF
+refused 'which node n1 has' on n3 agent --join-file "$home/many.token" --name n3 --emulate "$home/stolen.gpus"
+expect "" "$(node_state n3)" "the state of who was refused"
+
+# In the background; its token has uses left, for none of those refused took one.
+on n2 agent --join-file "$home/many.token" --name n2 --emulate 1xA100-40GB --detach --quiet || fail "n2 did not join"
+node_is n2 up || fail "n2 is $(node_state n2)"
+refused 'another agent (pid' on n2 agent
+
+# The agent is killed: it comes back by its own key.
+pid=$(agent_pid n1)
+kill_agent n1
+wait_for "n1's absence" node_is n1 away
+on n1 agent --detach --quiet || fail "n1 did not connect again"
+wait_for "n1's return" node_is n1 up
+[ "$(agent_pid n1)" != "$pid" ] || fail "it is the same process"
+
+# The controller is killed: both come back to the next one.
+pid=$(daemon_pid)
+kill -9 "$pid"
+wait_for "the daemon's end" sh -c "! kill -0 $pid"
+up "$port"
+wait_for "n1 after the controller's restart" node_is n1 up
+wait_for "n2 after the controller's restart" node_is n2 up
+grep -q '^epoch 2$' "$machines/n1/agent/agent.state" || fail "n1 knows no new epoch: $(cat "$machines/n1/agent/agent.state")"
+
+# A new number of GPUs is taken over, and drains nothing.
+kill_agent n2
+on n2 agent --emulate 3xA100-40GB --detach --quiet || fail "n2 did not come with other GPUs"
+divvy nodes | grep -q '^n2 *up *3 ' || fail "n2's GPUs are not learned: $(divvy nodes)"
+
+# An old key is replaced without anybody's doing.
+before=$(sha256sum <"$machines/n2/agent/identity.pem")
+kill_agent n2
+touch -d '40 days ago' "$machines/n2/agent/identity.pem"
+on n2 agent --detach --quiet || fail "n2 did not come with its old key"
+key_changed() { [ "$(sha256sum <"$machines/n2/agent/identity.pem")" != "$before" ]; }
+wait_for "n2's next key" key_changed
+kill_agent n2
+on n2 agent --detach --quiet || fail "n2 did not come with its new key"
+node_is n2 up || fail "n2 is $(node_state n2)"
+
+# What administrators say.
+divvy node cordon n1 --reason "new fan" | grep -q 'takes no new work' || fail "cordon says nothing"
+node_is n1 cordoned || fail "n1 is $(node_state n1)"
+divvy nodes | grep -q 'new fan, by' || fail "the reason is not shown"
+divvy node drain n1 n2 --deadline 2h >/dev/null
+node_is n2 draining || fail "n2 is $(node_state n2)"
+divvy node resume n1 n2 >/dev/null
+divvy node label n1 zone=a rack=r9 >/dev/null
+divvy nodes --json | grep -q '"rack":"r9"' || fail "the label is not taken"
+refused "there is no node 'n9'" divvy node drain n1 n9
+node_is n1 up || fail "n1 was drained with one that is none"
+divvy node remove n2 | grep -q 'removed n2' || fail "remove says nothing"
+expect "" "$(node_state n2)" "the state of who was removed"
+pid=$(agent_pid n2)
+kill -9 "$pid"
+refused 'is not known here' on n2 agent
+
+echo "agents: well"
