@@ -48,6 +48,18 @@ void MakeOwn(std::vector<GpuFacts>& gpus, const std::string& machine) {
   }
 }
 
+// The process that a lock file names has gone, or is about to.
+bool HasEnded(const std::string& lock_path) {
+  const auto owner = ReadWhole(lock_path);
+  const auto pid = owner ? ParseInteger(Trim(*owner)) : std::nullopt;
+  if (!pid || *pid <= 0) return false;
+  const auto stat = ReadWhole("/proc/" + std::to_string(*pid) + "/stat");
+  if (!stat) return true;
+  const std::size_t name_end = stat->rfind(')');
+  return name_end != std::string::npos && name_end + 2 < stat->size() &&
+         std::string_view("ZX").find((*stat)[name_end + 2]) != std::string_view::npos;
+}
+
 }  // namespace
 
 Status MakeDirectory(const std::string& path, mode_t mode) {
@@ -96,7 +108,14 @@ Status ReplaceFile(const std::string& path, std::string_view text) {
 Result<int> LockFile(const std::string& path, std::string_view what) {
   const int fd = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
   if (fd < 0) return FailedPrecondition("cannot open " + path + ": " + std::strerror(errno));
-  if (::flock(fd, LOCK_EX | LOCK_NB) == 0) {
+  bool is_locked = ::flock(fd, LOCK_EX | LOCK_NB) == 0;
+  // One that was killed just now keeps its lock until the last of its threads has gone.
+  constexpr int kTries = 200;
+  for (int i = 0; !is_locked && i < kTries && HasEnded(path); ++i) {
+    ::usleep(10'000);
+    is_locked = ::flock(fd, LOCK_EX | LOCK_NB) == 0;
+  }
+  if (is_locked) {
     const std::string pid = std::to_string(::getpid()) + "\n";
     if (::ftruncate(fd, 0) == 0) static_cast<void>(!::pwrite(fd, pid.data(), pid.size(), 0));
     return fd;

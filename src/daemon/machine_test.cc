@@ -1,0 +1,49 @@
+#include "daemon/machine.h"
+
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <string>
+
+namespace divvy {
+namespace {
+
+TEST(LockFile, IsRefusedWhileItsOwnerLivesAndHadOnceThatIsKilled) {
+  std::string folder = ::testing::TempDir() + "lock-XXXXXX";
+  ASSERT_NE(::mkdtemp(folder.data()), nullptr);
+  const std::string path = folder + "/agent.lock";
+  int locked[2];
+  ASSERT_EQ(::pipe(locked), 0);
+  const pid_t owner = ::fork();
+  ASSERT_GE(owner, 0);
+  if (owner == 0) {
+    const auto lock = LockFile(path, "agent");
+    static_cast<void>(!::write(locked[1], lock ? "y" : "n", 1));
+    while (true) ::pause();
+  }
+  char answer = 0;
+  ASSERT_EQ(::read(locked[0], &answer, 1), 1);
+  ASSERT_EQ(answer, 'y');
+  const auto refused = LockFile(path, "agent");
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code, ErrorCode::kAlreadyExists);
+  EXPECT_NE(refused.error().message.find("(pid " + std::to_string(owner) + ")"), std::string::npos);
+
+  siginfo_t ended{};
+  ASSERT_EQ(::kill(owner, SIGKILL), 0);
+  ASSERT_EQ(::waitid(P_PID, static_cast<id_t>(owner), &ended, WEXITED | WNOWAIT), 0);
+  const auto had = LockFile(path, "agent");
+  EXPECT_TRUE(had);
+  EXPECT_EQ(::waitpid(owner, nullptr, 0), owner);
+  if (had) ::close(*had);
+  ::close(locked[0]);
+  ::close(locked[1]);
+  ::unlink(path.c_str());
+  ::rmdir(folder.c_str());
+}
+
+}  // namespace
+}  // namespace divvy
