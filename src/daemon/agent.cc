@@ -405,9 +405,7 @@ Result<Flags> ReadFlags(const std::vector<std::string>& words) {
 }  // namespace
 
 int AgentMain(const std::vector<std::string>& words) {
-  ::signal(SIGPIPE, SIG_IGN);
-  // A file that may not grow any more is a full disk, and not the end of us.
-  ::signal(SIGXFSZ, [](int) {});
+  SetServiceSignals();
   const auto flags = ReadFlags(words);
   if (!flags) {
     std::fprintf(stderr, "divvy: %s\n", flags.error().message.c_str());

@@ -1,6 +1,7 @@
 #include "daemon/machine.h"
 
 #include <fcntl.h>
+#include <signal.h>
 #include <sys/file.h>
 #include <sys/random.h>
 #include <sys/resource.h>
@@ -17,6 +18,7 @@
 
 #include "base/text.h"
 #include "platform/emulation.h"
+#include "platform/process_tree.h"
 #include "platform/tls.h"
 #include "version.h"
 
@@ -53,11 +55,8 @@ bool HasEnded(const std::string& lock_path) {
   const auto owner = ReadWhole(lock_path);
   const auto pid = owner ? ParseInteger(Trim(*owner)) : std::nullopt;
   if (!pid || *pid <= 0) return false;
-  const auto stat = ReadWhole("/proc/" + std::to_string(*pid) + "/stat");
-  if (!stat) return true;
-  const std::size_t name_end = stat->rfind(')');
-  return name_end != std::string::npos && name_end + 2 < stat->size() &&
-         std::string_view("ZX").find((*stat)[name_end + 2]) != std::string_view::npos;
+  const auto stat = ReadProcessStat(static_cast<pid_t>(*pid));
+  return !stat || stat->state == 'Z' || stat->state == 'X';
 }
 
 }  // namespace
@@ -125,6 +124,11 @@ Result<int> LockFile(const std::string& path, std::string_view what) {
   return Error{ErrorCode::kAlreadyExists, "another " + std::string(what) + " (pid " +
                                               (owner ? std::string(Trim(*owner)) : "?") + ") has " +
                                               path.substr(0, path.rfind('/'))};
+}
+
+void SetServiceSignals() {
+  ::signal(SIGPIPE, SIG_IGN);
+  ::signal(SIGXFSZ, [](int) {});
 }
 
 std::uint64_t RandomSeed() {

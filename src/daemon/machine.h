@@ -21,6 +21,9 @@ Status MakeDirectory(const std::string& path, mode_t mode);
 Result<std::string> ReadWhole(const std::string& path);
 /// In place of what was there, whole or not at all, and on disk when it returns; for its owner alone.
 Status ReplaceFile(const std::string& path, std::string_view text);
+/// Of a process that stays: a file that may not grow any more is a full disk, and a peer that is gone an error, neither
+/// the end of us. A caught signal, other than an ignored one, is itself again in the programs that jobs run.
+void SetServiceSignals();
 /// An open lock file that no other daemon or agent has; kAlreadyExists names the pid of the one that does. Waits for
 /// one that was just killed, 2 s at most.
 Result<int> LockFile(const std::string& path, std::string_view what);

@@ -3,17 +3,8 @@
 # another's name or GPU, or comes with a spent token, learns so and is not let in. Administrators say who takes work.
 . "$(dirname "$0")/lib.sh"
 
-# A free port: the daemon says when it was not.
 port=
-up() {
-  for try in 1 2 3 4 5; do
-    port=${1:-$((20000 + (RANDOM + $$) % 12000))}
-    ! divvy up --quiet --emulate 2xH100-80GB --listen "127.0.0.1:$port" 2>up.log || return 0
-    grep -q "Address already in use" up.log || fail "did not start: $(cat up.log)"
-  done
-  fail "found no free port: $(cat up.log)"
-}
-up
+up_listening
 home=$DIVVY_HOME
 machines=$(mktemp -d)
 agent_pids() { cat "$machines"/*/agent/agent.lock 2>/dev/null || true; }
@@ -88,7 +79,7 @@ wait_for "n1's return" node_is n1 up
 pid=$(daemon_pid)
 kill -9 "$pid"
 wait_for "the daemon's end" sh -c "! kill -0 $pid"
-up "$port"
+up_listening "$port"
 wait_for "n1 after the controller's restart" node_is n1 up
 wait_for "n2 after the controller's restart" node_is n2 up
 grep -q '^epoch 2$' "$machines/n1/agent/agent.state" || fail "n1 knows no new epoch: $(cat "$machines/n1/agent/agent.state")"

@@ -42,3 +42,12 @@ queue_is_empty() { [ "$(divvy queue --json)" = "[]" ]; }
 count_in_state() { divvy queue --json --state "$1" | grep -o '"display_id"' | wc -l; }
 running_are() { [ "$(count_in_state running)" = "$1" ]; }
 daemon_pid() { divvy status --json | grep -oE '"pid":[0-9]+' | cut -d: -f2; }
+# up_listening [PORT]: a daemon that listens for other machines there, or at a free port, and says so in $port.
+up_listening() {
+  for try in 1 2 3 4 5; do
+    port=${1:-$((20000 + (RANDOM + $$) % 12000))}
+    ! divvy up --quiet --emulate 2xH100-80GB --listen "127.0.0.1:$port" 2>up.log || return 0
+    grep -q "Address already in use" up.log || fail "did not start: $(cat up.log)"
+  done
+  fail "found no free port: $(cat up.log)"
+}

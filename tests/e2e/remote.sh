@@ -3,17 +3,8 @@
 # good token, or is not talking to the right controller, learns so and nothing else. Over a kill -9 of the daemon as well.
 . "$(dirname "$0")/lib.sh"
 
-# A free port: the daemon says when it was not.
 port=
-up() {
-  for try in 1 2 3 4 5; do
-    port=${1:-$((20000 + (RANDOM + $$) % 12000))}
-    ! divvy up --quiet --emulate 2xH100-80GB --listen "127.0.0.1:$port" 2>up.log || return 0
-    grep -q "Address already in use" up.log || fail "did not start: $(cat up.log)"
-  done
-  fail "found no free port: $(cat up.log)"
-}
-up
+up_listening
 divvy status | grep -q "listens *127.0.0.1:$port (TLS" || fail "status does not say where it listens"
 
 umask 077
@@ -51,7 +42,7 @@ grep -qx "at home in $account, secret " followed || fail "the other machine's en
 pid=$(daemon_pid)
 kill -9 "$pid"
 wait_for "the daemon's end" sh -c "! kill -0 $pid"
-up "$port"
+up_listening "$port"
 touch go
 wait_for "the job's end" state_is "$job" succeeded
 wait "$follower" || fail "logs -f did not end well"
