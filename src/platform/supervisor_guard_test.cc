@@ -134,10 +134,11 @@ TEST_F(Guarded, OrphanOfAKilledSupervisorAndGuardIsAdoptedWithItsExitCode) {
 }
 
 TEST_F(Guarded, WhatAVanishedJobLeftInItsSessionIsReached) {
-  LaunchRequest request = Shell("sleep 1000 & echo $! > child; env -i sleep 1000 & wait");
+  LaunchRequest request = Shell("sleep 1000 & echo $! > child; env -i sh -c 'echo $$ > bare; exec sleep 1000' & wait");
   request.environment.push_back("DIVVY_JOB_ID=17");
   const RunRecord record = Start(request);
   const ProcessIdentity child = AwaitPid("child");
+  AwaitPid("bare");  // Until it is, its environment still names the job.
   Kill(record.guard);
   Kill(record.supervisor);
   Kill(record.process);
