@@ -5,6 +5,7 @@
 // locales, tables. A step needs none of them, so it is looked at before they run; nothing here may lean on one.
 #include <unistd.h>
 
+#include <cstdio>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -20,6 +21,32 @@ constexpr std::size_t kPathMost = 4096;
 
 bool StartsWith(const char* word, std::string_view text) { return std::string_view(word).starts_with(text); }
 
+/// DIVVY_STEPS; null: there is none that could be used.
+const char* StepsOf(char** environment) {
+  const char* file = nullptr;
+  for (char** entry = environment; *entry != nullptr; ++entry) {
+    if (StartsWith(*entry, kSocket)) file = *entry + kSocket.size();
+  }
+  return file != nullptr && *file == '/' ? file : nullptr;
+}
+
+/// divvy internal-rsh HOST COMMAND..., also as JOB.rsh HOST COMMAND...: MPI starts its daemons on the job's other
+/// machines by it. Ends this process.
+void StartRemoteShell(int argc, char** argv, char** environment, bool is_link) {
+  const char* file = StepsOf(environment);
+  if (file != nullptr) {
+    environ = environment;
+    std::vector<const char*> words = {"internal-rsh"};
+    words.insert(words.end(), argv + (is_link ? 1 : 2), argv + argc);
+    if (const auto code = divvy::CallStep({std::string(file) + ".sock", words, environment, "divvy", false}))
+      _exit(*code);
+  }
+  std::fprintf(stderr, "divvy: error: %s\n",
+               file == nullptr ? "this is no job of divvy's, and there is no other machine to start on"
+                               : "the job's step process does not answer");
+  _exit(1);
+}
+
 /// srun and divvy run inside a job, as long as their words need nobody but the job's step process: ends this process
 /// then. Else returns, and main() does what there is to do. Options end at the first word that is none; what belongs
 /// to an option as a word of its own only ends them early, which does no harm.
@@ -27,14 +54,14 @@ void StartStepEarly(int argc, char** argv, char** environment) {
   if (argc < 2 || argv[0] == nullptr) return;
   const std::string_view called(argv[0]);
   const std::string_view base = called.substr(called.rfind('/') + 1);
+  const bool is_link = base.ends_with(".rsh");
+  if (is_link || (base == "divvy" && std::string_view(argv[1]) == "internal-rsh"))
+    return StartRemoteShell(argc, argv, environment, is_link);
   const int first = base == "srun" ? 0 : 1;
   const bool is_srun = base == "srun" || (base == "divvy" && std::string_view(argv[1]) == "srun");
   if (!is_srun && (base != "divvy" || std::string_view(argv[1]) != "run")) return;
-  const char* file = nullptr;
-  for (char** entry = environment; *entry != nullptr; ++entry) {
-    if (StartsWith(*entry, kSocket)) file = *entry + kSocket.size();
-  }
-  if (file == nullptr || *file != '/' || first + 1 >= argc) return;
+  const char* file = StepsOf(environment);
+  if (file == nullptr || first + 1 >= argc) return;
   for (int i = first + 1; i < argc; ++i) {
     for (const std::string_view word :
          {"--help", "-h", "--usage", "--version", "-V", "--jobid", "--as-job", "--dry-run"})

@@ -9,6 +9,7 @@
 #include "daemon/agent.h"
 #include "daemon/container.h"
 #include "daemon/daemon.h"
+#include "daemon/seat.h"
 #include "platform/launch.h"
 
 int main(int argc, char** argv) {
@@ -18,6 +19,7 @@ int main(int argc, char** argv) {
   }
   const std::vector<std::string> words(argv, argv + argc);
   if (argc > 1 && words[1] == "internal-steps") return divvy::cli::StepsMain({words.begin() + 2, words.end()});
+  if (argc > 1 && words[1] == "internal-seat") return divvy::SeatMain(words);
   if (argc > 1 && words[1] == "internal-daemon") return divvy::DaemonMain({words.begin() + 2, words.end()});
   if (argc > 1 && words[1] == "internal-container") return divvy::ContainerMain({words.begin() + 2, words.end()});
   if (argc > 1 && words[1] == "internal-container-remove")

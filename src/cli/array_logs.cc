@@ -3,7 +3,6 @@
 #include <cerrno>
 #include <chrono>
 #include <cstdio>
-#include <cstring>
 #include <ctime>
 #include <map>
 #include <string>
@@ -28,6 +27,7 @@ struct Part {
   std::string held;  // The begin of a line that is not complete.
   std::size_t running = 0;
   bool was_read = false;  // To its end, after the last element of it had ended.
+  bool is_elsewhere = false;
 };
 
 class ArrayLogs {
@@ -51,7 +51,7 @@ class ArrayLogs {
       }
       if (part->file.error() == 0) continue;
       std::fflush(stdout);
-      code = Fail(NotFound("cannot read '" + part->file.path() + "': " + std::strerror(part->file.error())));
+      code = Fail(NotFound(part->file.trouble()));
     }
     std::fflush(stdout);
     return code;
@@ -67,7 +67,7 @@ class ArrayLogs {
       if (!listed && listed.error().code != ErrorCode::kUnreachable) return Fail(listed.error());
       for (Part* part : order_) PrintNew(*part);
       std::fflush(stdout);
-      if (listed && state && IsFinal(*state)) return 0;
+      if (listed && state && IsFinal(*state)) return Unread();
       if (!listed) {
         if (auto again = Api::Connect()) api_ = *std::move(again);
       }
@@ -77,6 +77,15 @@ class ArrayLogs {
   }
 
  private:
+  /// The exit code at the end: says what is on machines that are away.
+  int Unread() {
+    int code = 0;
+    for (const Part* part : order_) {
+      if (part->is_elsewhere && part->file.error() != 0) code = Fail(Unreachable(part->file.trouble()));
+    }
+    return code;
+  }
+
   Error NothingYet() const {
     const std::string id = ToString(id_);
     return FailedPrecondition("no element of array " + id + " has started, so there is no log yet (divvy why " + id +
@@ -119,8 +128,10 @@ class ArrayLogs {
   void Add(const wire::JobDetail& detail, const std::string& path) {
     std::string name = detail.display_id;
     for (const auto& [parameter, value] : detail.parameters) name += " " + parameter + "=" + value;
-    const auto [at, is_new] = parts_.try_emplace(path, Part{{}, OpenLogFile(api_, detail, flags_), "", 0, false});
+    const auto [at, is_new] =
+        parts_.try_emplace(path, Part{{}, OpenLogFile(api_, detail, flags_), "", 0, false, false});
     if (is_new) order_.push_back(&at->second);
+    at->second.is_elsewhere = IsElsewhere(detail);
     at->second.elements.push_back(std::move(name));
     at->second.was_read = false;
   }

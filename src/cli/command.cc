@@ -14,6 +14,8 @@
 #include "base/text.h"
 #include "cli/api.h"
 #include "dialect/slurm.h"
+#include "wire/codec.h"
+#include "wire/messages_nodes.h"
 
 extern char** environ;
 
@@ -150,11 +152,18 @@ Status FinishSpec(JobSpec& spec, Api& api) {
   if (spec.dialect != Dialect::kSlurm) return {};
   std::optional<int> gpus;
   if (spec.labels.contains("slurm.exclusive")) {
-    DIVVY_TRY(const wire::StatusView status, api.Status());
-    gpus = static_cast<int>(status.gpus);
+    DIVVY_TRY(gpus, GpusOfAMachine(api));
   }
   dialect::CompleteSlurm(spec, gpus);
   return {};
+}
+
+Result<int> GpusOfAMachine(Api& api) {
+  DIVVY_TRY(const std::string text, api.Raw("GET", "/v1/nodes", ""));
+  DIVVY_TRY(const auto views, wire::Decode<std::vector<wire::NodeView>>(text));
+  std::int64_t most = 0;
+  for (const wire::NodeView& view : views) most = std::max(most, view.gpus);
+  return static_cast<int>(most);
 }
 
 Result<wire::SubmitAnswer> SubmitJob(JobSpec spec) {

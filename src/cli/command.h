@@ -54,6 +54,9 @@ class Api;
 /// servers, how many GPUs the daemon has.
 Status FinishSpec(JobSpec& spec, Api& api);
 
+/// All GPUs of one machine; where there are several machines, of the one that has the most.
+Result<int> GpusOfAMachine(Api& api);
+
 /// Shared ending of every submitting command: submits `spec` (already complete), prints notes to stderr. For foreground
 /// jobs runs it on this process's streams (pty, Ctrl-C and window size handled) and gives the job's exit code.
 Result<wire::SubmitAnswer> SubmitJob(JobSpec spec);

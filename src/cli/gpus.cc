@@ -1,9 +1,11 @@
 // divvy gpus: the GPUs, who has them, and what new work may use.
+#include <algorithm>
 #include <cstdio>
 
 #include "base/text.h"
 #include "cli/api.h"
 #include "cli/commands.h"
+#include "cli/places.h"
 #include "cli/table.h"
 #include "dialect/quantities.h"
 #include "wire/codec.h"
@@ -13,14 +15,16 @@ namespace {
 
 using dialect::Option;
 
+constexpr std::string_view kNode = "NODE";
+
 const std::vector<Column>& GpuColumns() {
   static const std::vector<Column> columns = {
-      {"GPU", true, true, false},        {"MODEL", false, true, true}, {"STATE", false, true, false},
-      {"JOB", true, true, false},        {"USE", true, true, false},   {"MEMORY", true, true, false},
-      {"TEMP", true, true, false},       {"POWER", true, true, false}, {"WHO", false, true, true},
-      {"UUID", false, false, false},     {"PCI", false, false, false}, {"NUMA", true, false, false},
-      {"CC", false, false, false},       {"MIG", false, false, false}, {"LINKS", false, false, true},
-      {"ISOLATION", false, false, false}};
+      {kNode, false, false, false},  {"GPU", true, true, false},        {"MODEL", false, true, true},
+      {"STATE", false, true, false}, {"JOB", true, true, false},        {"USE", true, true, false},
+      {"MEMORY", true, true, false}, {"TEMP", true, true, false},       {"POWER", true, true, false},
+      {"WHO", false, true, true},    {"UUID", false, false, false},     {"PCI", false, false, false},
+      {"NUMA", true, false, false},  {"CC", false, false, false},       {"MIG", false, false, false},
+      {"LINKS", false, false, true}, {"ISOLATION", false, false, false}};
   return columns;
 }
 
@@ -49,12 +53,13 @@ std::string Who(const wire::GpuView& gpu) {
   return who.empty() ? gpu.reason : who;
 }
 
-std::vector<Cell> GpuRow(const wire::GpuView& gpu) {
+std::vector<Cell> GpuRow(const wire::GpuView& gpu, const std::string& own) {
   std::string jobs, links;
   for (const std::string& job : gpu.job_display_ids) jobs += (jobs.empty() ? "" : ",") + job;
   for (const std::string& link : gpu.links) links += (links.empty() ? "" : " ") + link;
   const auto gigabytes = [](std::int64_t bytes) { return std::to_string((bytes + (1 << 29)) >> 30); };
-  return {{std::to_string(gpu.index), Colour::kBold},
+  return {{gpu.node.empty() ? own : gpu.node, Colour::kNone},
+          {std::to_string(gpu.index), Colour::kBold},
           {gpu.model, Colour::kNone},
           {gpu.state, GpuColour(gpu.state)},
           {jobs, Colour::kNone},
@@ -160,9 +165,14 @@ int GpusMain(const Words& words) {
       return "No GPUs: " + status.gpu_source +
              ". Jobs without GPUs run all the same; divvy up --emulate 8xH100-80GB shows the rest.\n";
     }
+    // They come machine by machine; a server that is alone has no name here.
+    const bool has_nodes = std::ranges::any_of(gpus, [](const wire::GpuView& gpu) { return !gpu.node.empty(); });
+    const std::string own = has_nodes ? OwnName(*api) : "";
     std::vector<std::vector<Cell>> rows;
-    for (const wire::GpuView& gpu : gpus) rows.push_back(GpuRow(gpu));
-    return RenderTable(GpuColumns(), rows, listing);
+    for (const wire::GpuView& gpu : gpus) rows.push_back(GpuRow(gpu, own));
+    std::vector<Column> columns = GpuColumns();
+    for (Column& column : columns) column.is_shown_by_default |= has_nodes && column.title == kNode;
+    return RenderTable(columns, rows, listing);
   });
 }
 

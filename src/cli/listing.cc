@@ -1,9 +1,11 @@
 // divvy queue and show.
+#include <algorithm>
 
 #include "base/text.h"
 #include "cli/api.h"
 #include "cli/commands.h"
 #include "cli/job_text.h"
+#include "cli/places.h"
 #include "cli/step_listing.h"
 #include "cli/table.h"
 #include "dialect/quantities.h"
@@ -127,23 +129,20 @@ std::vector<Option> QueueTable(QueueFlags& flags) {
   return table;
 }
 
+constexpr std::string_view kNode = "NODE";
+
 const std::vector<Column>& QueueColumns() {
   static const std::vector<Column> columns = {
-      {"ID", true, true, false},        {"NAME", false, true, true},        {"USER", false, true, false},
-      {"STATE", false, true, false},    {"GPUS", true, true, false},        {"ON", false, true, false},
-      {"TIME", true, true, false},      {"LIMIT", true, true, false},       {"REASON", false, true, true},
-      {"PRIORITY", true, false, false}, {"SUBMITTED", false, false, false}, {"STARTED", false, false, false},
-      {"ENDED", false, false, false},   {"EXIT", true, false, false},       {"WAITED", true, false, false},
-      {"PROJECT", false, false, false}, {"GROUP", false, false, false},     {"POSITION", true, false, false},
-      {"RESTARTS", true, false, false}, {"DIALECT", false, false, false},   {"COMMENT", false, false, true},
-      {"DEPENDS", false, false, false}, {"POOL", false, false, false},      {"ACCOUNT", false, false, false},
-      {"QOS", false, false, false},     {"PROGRESS", false, false, false}};
+      {"ID", true, true, false},        {"NAME", false, true, true},      {"USER", false, true, false},
+      {"STATE", false, true, false},    {"GPUS", true, true, false},      {kNode, false, false, false},
+      {"ON", false, true, false},       {"TIME", true, true, false},      {"LIMIT", true, true, false},
+      {"REASON", false, true, true},    {"PRIORITY", true, false, false}, {"SUBMITTED", false, false, false},
+      {"STARTED", false, false, false}, {"ENDED", false, false, false},   {"EXIT", true, false, false},
+      {"WAITED", true, false, false},   {"PROJECT", false, false, false}, {"GROUP", false, false, false},
+      {"POSITION", true, false, false}, {"RESTARTS", true, false, false}, {"DIALECT", false, false, false},
+      {"COMMENT", false, false, true},  {"DEPENDS", false, false, false}, {"POOL", false, false, false},
+      {"ACCOUNT", false, false, false}, {"QOS", false, false, false},     {"PROGRESS", false, false, false}};
   return columns;
-}
-
-/// "2", and of an elastic job "2..8".
-std::string GpuCount(const wire::RequestView& request) {
-  return std::to_string(request.gpus) + (request.gpus_most > 0 ? ".." + std::to_string(request.gpus_most) : "");
 }
 
 /// "35%", "step 1200 of 100000 (1.2%)".
@@ -165,7 +164,7 @@ std::string OutlookText(const std::optional<wire::ProgressView>& progress, doubl
   return text;
 }
 
-std::vector<Cell> QueueRow(const wire::JobView& job, double now) {
+std::vector<Cell> QueueRow(const wire::JobView& job, double now, const std::string& own) {
   const bool has_started = job.start_time.has_value();
   const double until = job.end_time.value_or(now);
   std::string depends;
@@ -175,6 +174,7 @@ std::vector<Cell> QueueRow(const wire::JobView& job, double now) {
           {job.user, Colour::kNone},
           {job.state, StateColour(job.state)},
           {GpuCount(job.request), Colour::kNone},
+          {NodeText(job, own), Colour::kNone},
           {has_started ? GpuList(job.gpus) : "", Colour::kBlue},
           {has_started ? Span(until - *job.start_time) : Span(until - job.submit_time),
            has_started ? Colour::kNone : Colour::kDim},
@@ -212,8 +212,14 @@ Result<std::string> DrawQueue(Api& api, const QueueFlags& flags) {
   std::vector<std::vector<Cell>> rows;
   rows.reserve(jobs.size());
   const double now = NowSeconds();
-  for (const wire::JobView& job : jobs) rows.push_back(QueueRow(job, now));
-  DIVVY_TRY(std::string text, RenderTable(QueueColumns(), rows, flags.listing));
+  // Where all is on one machine, nobody asks which.
+  const bool has_nodes =
+      std::ranges::any_of(jobs, [](const wire::JobView& job) { return !job.node.empty() || job.seats.size() > 1; });
+  const std::string own = has_nodes ? OwnName(api) : "";
+  for (const wire::JobView& job : jobs) rows.push_back(QueueRow(job, now, own));
+  std::vector<Column> columns = QueueColumns();
+  for (Column& column : columns) column.is_shown_by_default |= has_nodes && column.title == kNode;
+  DIVVY_TRY(std::string text, RenderTable(columns, rows, flags.listing));
   if (!is_for_people) return text;
   if (jobs.empty() && select.ids.empty()) {
     text = select.includes_final ? "No jobs.\n"
@@ -227,7 +233,7 @@ Result<std::string> DrawQueue(Api& api, const QueueFlags& flags) {
   return text;
 }
 
-std::string ShowText(const wire::JobDetail& job) {
+std::string ShowText(const wire::JobDetail& job, const std::string& own) {
   const double now = NowSeconds();
   std::string out = Paint(Colour::kBold, "job " + job.display_id) + "  " + job.name + "  " +
                     Paint(StateColour(job.state), job.state) + "\n";
@@ -237,20 +243,10 @@ std::string ShowText(const wire::JobDetail& job) {
   if (job.was_oom_killed) exit += " (out of memory)";
   AddField(out, "exit code", exit);
   AddField(out, "user", job.user);
-  std::string asks = job.request.gpus == 0       ? "no GPU"
-                     : job.request.gpus_most > 0 ? GpuCount(job.request) + " GPUs"
-                                                 : Plural(job.request.gpus, "GPU");
-  if (!job.request.gpu_type.empty()) asks += " of type " + job.request.gpu_type;
-  if (!job.request.topology.empty()) asks += ", topology " + job.request.topology;
-  if (job.request.gpu_memory_bytes > 0)
-    asks += ", " + dialect::FormatSize(Bytes(job.request.gpu_memory_bytes)) + " on each";
-  if (job.request.cpus > 0) asks += ", " + Plural(job.request.cpus, "CPU");
-  if (job.request.memory_bytes > 0) asks += ", " + dialect::FormatSize(Bytes(job.request.memory_bytes)) + " of memory";
-  if (job.request.time_limit_s > 0)
-    asks += ", at most " + dialect::FormatDuration(Duration(static_cast<std::int64_t>(job.request.time_limit_s * 1e9)));
-  AddField(out, "asks for", asks);
+  AddField(out, "asks for", AsksFor(job.request));
   AddField(out, "speeds", job.speeds);
-  if (!job.gpus.empty()) AddField(out, "GPUs", GpuList(job.gpus));
+  for (const std::string& line : SeatLines(job, own)) AddField(out, "machine", line);
+  if (!job.gpus.empty() && job.seats.empty()) AddField(out, "GPUs", GpuList(job.gpus));
   AddField(out, "isolation", job.isolation);
   if (job.start_time) AddField(out, "started as", job.start_reason);
   AddField(out, "submitted", When(job.submit_time));
@@ -340,7 +336,7 @@ int ShowMain(const Words& words) {
     for (const std::string& id : parsed->positional) {
       DIVVY_TRY(const wire::JobDetail job, api->Job(id));
       if (!out.empty() && !listing.json) out += "\n";
-      out += listing.json ? wire::Encode(job) + "\n" : ShowText(job);
+      out += listing.json ? wire::Encode(job) + "\n" : ShowText(job, job.seats.empty() ? "" : OwnName(*api));
       const bool may_have_steps = !listing.json && !api->is_remote() && job.start_time && !job.end_time;
       if (may_have_steps)
         out += StepsText(StepsOf(job.id, job.user), Time(Duration(static_cast<std::int64_t>(NowSeconds() * 1e9))));

@@ -23,7 +23,7 @@ std::string LogFile::trouble() const {
 
 LogFile OpenLogFile(Api& api, const wire::JobDetail& job, const LogFlags& flags) {
   const std::string path = LogPath(job, flags);
-  if (!api.is_remote()) return {path, flags.last};
+  if (!api.is_remote() && !IsElsewhere(job)) return {path, flags.last};
   return {path, flags.last,
           [&api, id = ToString(job.id), is_error = flags.is_error](std::int64_t at, std::int64_t last) {
             auto piece = api.Log(id, is_error, at, last);

@@ -1,5 +1,5 @@
-// Logs of jobs, which may still grow or not be there yet: files that are read with the caller's own rights, or by a
-// daemon on another machine with those of the job's user.
+// Logs of jobs, which may still grow or not be there yet: files that are read with the caller's own rights, or with
+// those of the job's user by whoever is on the machine where they are.
 #pragma once
 
 #include <cstdint>
@@ -21,6 +21,9 @@ struct LogFlags {
 
 /// Where the job's output, or its errors, are; empty where the caller may not know.
 std::string LogPath(const wire::JobDetail& job, const LogFlags& flags);
+
+/// It ran, or runs, on an agent's machine.
+inline bool IsElsewhere(const wire::JobDetail& job) { return !job.node.empty(); }
 
 class LogFile {
  public:

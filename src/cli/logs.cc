@@ -59,8 +59,8 @@ std::vector<Option> LogTable(LogFlags& flags) {
   return table;
 }
 
-void Pause() {
-  const timespec pause{0, 100'000'000};
+void Pause(long milliseconds) {
+  const timespec pause{0, milliseconds * 1'000'000};
   ::nanosleep(&pause, nullptr);
 }
 
@@ -75,21 +75,52 @@ std::size_t PrintNew(LogFile& file) {
   return printed;
 }
 
-int Follow(Api& api, const std::string& id, LogFile file) {
-  while (true) {
-    // Asked before the file is read: what a job wrote before it was final is then surely read.
-    const auto job = api.Job(id);
-    const auto state = job ? JobStateFromName(job->state) : std::nullopt;
-    PrintNew(file);
-    if (!job && job.error().code != ErrorCode::kUnreachable) return Fail(job.error());
-    if (!job) {
-      auto again = Api::Connect();
-      if (again) api = *std::move(again);
+/// Until the job has ended. It may begin after us, and on another machine than the one where it ran before.
+class Follower {
+ public:
+  Follower(Api& api, const wire::JobDetail& job, const LogFlags& flags)
+      : api_(api), id_(PublicId(job)), flags_(flags), node_(job.node), file_(OpenLogFile(api, job, flags)) {}
+
+  int Run() {
+    while (true) {
+      // Asked before the file is read: what a job wrote before it was final is then surely read.
+      const auto job = api_.Job(id_);
+      const auto state = job ? JobStateFromName(job->state) : std::nullopt;
+      if (job && job->start_time && job->node != node_) Move(*job);
+      PrintNew(file_);
+      if (!job && job.error().code != ErrorCode::kUnreachable) return Fail(job.error());
+      if (!job) {
+        auto again = Api::Connect();
+        if (again) api_ = *std::move(again);
+      }
+      const bool is_away = job && IsElsewhere(*job) && file_.error() != 0;
+      if (state && IsFinal(*state)) return is_away ? Fail(Unreachable(file_.trouble())) : 0;
+      if (is_away && file_.error() != ENOENT) Tell(file_.trouble());
+      Pause(node_.empty() ? 100 : 250);  // An agent's machine may be far.
     }
-    if (state && IsFinal(*state)) return 0;
-    Pause();
   }
-}
+
+ private:
+  /// What was there is printed; all that it writes from now on is elsewhere.
+  void Move(const wire::JobDetail& job) {
+    PrintNew(file_);
+    if (file_.error() == 0) flags_.last = -1;
+    node_ = job.node;
+    file_ = OpenLogFile(api_, job, flags_);
+  }
+  /// Once.
+  void Tell(const std::string& trouble) {
+    if (trouble != told_) Note(trouble);
+    told_ = trouble;
+  }
+
+  Api& api_;
+  std::string id_;
+  LogFlags flags_;
+  std::string node_;
+  LogFile file_;
+  std::string told_;
+};
 
 }  // namespace
 
@@ -118,7 +149,7 @@ int LogsMain(const Words& words) {
     std::printf("%s\n", file.path().c_str());
     return 0;
   }
-  if (flags.follows) return Follow(*api, id, std::move(file));
+  if (flags.follows) return Follower(*api, *job, flags).Run();
   const std::size_t printed = PrintNew(file);
   // An empty answer leaves people wondering whether they asked for the right thing.
   const auto state = JobStateFromName(job->state);
@@ -155,6 +186,11 @@ int AttachMain(const Words& words) {
   const auto job = api->Job(parsed->positional.front());
   if (!job) return Fail(job.error());
   const std::string id = PublicId(*job);
+  if (job->wants_pty && IsElsewhere(*job))
+    return Fail(FailedPrecondition("job " + id + " runs on node " + job->node +
+                                   ", and its terminal can be joined there "
+                                   "only; divvy logs -f " +
+                                   id + " shows its output"));
   if (!job->wants_pty)
     return Fail(FailedPrecondition("job " + id + " has no terminal (submit with --pty to have one); divvy logs -f " +
                                    id + " shows its output"));

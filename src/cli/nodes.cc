@@ -20,9 +20,10 @@ using dialect::Takes;
 
 const std::vector<Column>& Columns() {
   static const std::vector<Column> columns = {
-      {"NAME", false, true, false}, {"STATE", false, true, false},  {"GPUS", true, true, false},
-      {"MODEL", false, true, true}, {"CPUS", true, true, false},    {"MEMORY", true, true, false},
-      {"HEARD", true, true, false}, {"ADDRESS", false, true, true}, {"REASON", false, true, true}};
+      {"NAME", false, true, false},   {"STATE", false, true, false}, {"GPUS", true, true, false},
+      {"FREE", true, true, false},    {"JOBS", true, true, false},   {"MODEL", false, true, true},
+      {"CPUS", true, true, false},    {"MEMORY", true, true, false}, {"HEARD", true, true, false},
+      {"ADDRESS", false, true, true}, {"REASON", false, true, true}};
   return columns;
 }
 
@@ -42,6 +43,8 @@ std::vector<Cell> Row(const wire::NodeView& view, double now) {
   return {{view.name, Colour::kBold},
           {view.state, ColourOf(view.state)},
           {std::to_string(view.gpus), Colour::kNone},
+          {std::to_string(view.gpus_free), Colour::kNone},
+          {std::to_string(view.jobs), Colour::kNone},
           {view.gpu_model.empty() && view.gpus > 0 ? "several" : view.gpu_model, Colour::kNone},
           {std::to_string(view.cpus), Colour::kNone},
           {dialect::FormatSize(Bytes(view.memory_bytes)), Colour::kNone},

@@ -6,7 +6,9 @@
 #include <set>
 
 #include "base/text.h"
+#include "dialect/slurm_hostlist.h"
 #include "model/container_plan.h"
+#include "model/gang_environment.h"
 #include "model/step_list.h"
 
 namespace divvy::cli {
@@ -30,6 +32,10 @@ class Environment {
   }
   void Set(const std::string& name, std::string value) { values_[name] = std::move(value); }
   void SetUnlessGiven(const std::string& name, std::string value) { values_.try_emplace(name, std::move(value)); }
+  std::string Get(const std::string& name) const {
+    const auto at = values_.find(name);
+    return at == values_.end() ? std::string() : at->second;
+  }
   /// --export: keeps what it names and what makes the job.
   void Restrict(const std::string& list) {
     bool keeps_all = list.empty();
@@ -83,45 +89,74 @@ void AddGpuWords(const StepAsk& ask, const std::vector<StepGpu>& gpus, const Tas
   out.Set("SLURM_GPUS_ON_NODE", std::to_string(gpus.size()));
 }
 
-/// What is the same for all tasks.
-void AddStepWords(const StepAsk& ask, const StepIdentity& identity, Environment& out) {
-  const std::string count = std::to_string(ask.deal.tasks);
+/// What is the same for all tasks here.
+void AddStepWords(const StepAsk& ask, const StepIdentity& identity, const StepPlace& place, Environment& out) {
+  const std::string count = std::to_string(place.tasks > 0 ? place.tasks : ask.deal.tasks);
+  const std::string nodes = std::to_string(std::max<std::size_t>(place.machines.size(), 1));
   out.Set("DIVVY_STEP", identity.step);
   out.Set("DIVVY_TASKS", count);
+  if (identity.gang != nullptr) {
+    out.Set("DIVVY_NODE_RANK", std::to_string(identity.gang->own));
+    out.Set("NODE_RANK", std::to_string(identity.node));
+    out.Set("NNODES", nodes);
+  }
   if (!ask.is_slurm) return;
   std::vector<std::string> ranks;
-  for (int rank = 0; rank < ask.deal.tasks; ++rank) ranks.push_back(std::to_string(rank));
-  for (const char* name :
-       {"SLURM_NTASKS", "SLURM_NPROCS", "SLURM_STEP_NUM_TASKS", "SLURM_STEP_TASKS_PER_NODE", "SLURM_TASKS_PER_NODE"}) {
-    out.Set(name, count);
-  }
+  for (std::size_t task = 0; task < static_cast<std::size_t>(ask.deal.tasks); ++task)
+    ranks.push_back(std::to_string(place.Rank(task)));
+  const std::string each = place.counts.empty() ? count : CountsText(place.counts);
+  for (const char* name : {"SLURM_NTASKS", "SLURM_NPROCS", "SLURM_STEP_NUM_TASKS"}) out.Set(name, count);
+  for (const char* name : {"SLURM_STEP_TASKS_PER_NODE", "SLURM_TASKS_PER_NODE"}) out.Set(name, each);
   out.Set("SLURM_STEP_ID", identity.step);
   out.Set("SLURM_STEPID", identity.step);
-  out.Set("SLURM_STEP_NUM_NODES", "1");
-  out.Set("SLURM_STEP_NODELIST", identity.hostname);
-  out.Set("SLURM_NODEID", "0");
+  out.Set("SLURM_STEP_NUM_NODES", nodes);
+  out.Set("SLURM_STEP_NODELIST", place.machines.empty() ? identity.hostname : dialect::FoldHostList(place.machines));
+  out.Set("SLURM_NODEID", std::to_string(identity.node));
   out.Set("SLURM_GTIDS", Join(ranks, ","));
-  out.Set("SLURM_LAUNCH_NODE_IPADDR", "127.0.0.1");
-  out.Set("SLURM_SRUN_COMM_HOST", "127.0.0.1");
-  out.Set("SLURM_DISTRIBUTION", "block");
+  const std::string launcher = place.master.empty() ? "127.0.0.1" : place.master;
+  out.Set("SLURM_LAUNCH_NODE_IPADDR", launcher);
+  out.Set("SLURM_SRUN_COMM_HOST", launcher);
+  out.Set("SLURM_DISTRIBUTION", ask.layout.is_cyclic ? "cyclic" : "block");
+  if (identity.gang == nullptr) return;
+  out.Set("SLURM_NNODES", nodes);
+  out.Set("SLURMD_NODENAME", identity.hostname);
+}
+
+/// Where rank 0 is met. A user's own words stay; what the job's start said is about the job, and a step has its own.
+void AddMaster(const JobAround& around, const StepIdentity& identity, const StepPlace& place, Environment& out) {
+  const auto number = [](const std::string& text) {
+    return static_cast<std::uint64_t>(ParseInteger(text).value_or(0));
+  };
+  const std::string port = std::to_string(GangPort(number(around.id), number(identity.step)));
+  if (identity.gang != nullptr) {
+    const std::string jobs = std::to_string(GangPort(identity.gang->job, 0));
+    const bool is_jobs = EnvironmentValue(around.environment, "MASTER_PORT") == jobs;
+    if (is_jobs || EnvironmentValue(around.environment, "MASTER_ADDR").empty()) {
+      out.Set("MASTER_ADDR", place.master.empty() ? "127.0.0.1" : place.master);
+      out.Set("MASTER_PORT", port);
+    }
+  }
+  out.SetUnlessGiven("MASTER_ADDR", "127.0.0.1");
+  out.SetUnlessGiven("MASTER_PORT", port);
 }
 
 /// The names that torchrun gives its workers. A task that finds its own GPU first is the only worker of its list: its
 /// LOCAL_RANK names that GPU, as programs that choose by it expect.
-void AddTorchWords(const StepAsk& ask, const JobAround& around, const StepIdentity& identity, std::size_t rank,
-                   const TaskPlace& place, Environment& out) {
-  const std::string count = std::to_string(ask.deal.tasks);
-  const bool has_own = !place.own.empty();
-  out.Set("RANK", std::to_string(rank));
-  out.Set("WORLD_SIZE", count);
-  out.Set("LOCAL_RANK", has_own ? "0" : std::to_string(rank));
-  out.Set("LOCAL_WORLD_SIZE", has_own ? "1" : count);
-  out.Set("NNODES", "1");
-  out.Set("NODE_RANK", "0");
-  out.SetUnlessGiven("MASTER_ADDR", "127.0.0.1");
-  // The same for all tasks of the step, most likely no other job's, and below the ports that the kernel gives out.
-  const std::int64_t number = ParseInteger(around.id).value_or(0) * 13 + ParseInteger(identity.step).value_or(0);
-  out.SetUnlessGiven("MASTER_PORT", std::to_string(10'000 + number % 20'000));
+void AddTorchWords(const StepAsk& ask, const JobAround& around, const StepIdentity& identity, const StepPlace& place,
+                   std::size_t task, bool has_own, Environment& out) {
+  const std::string here = std::to_string(ask.deal.tasks);
+  out.Set("RANK", std::to_string(place.Rank(task)));
+  out.Set("WORLD_SIZE", place.tasks > 0 ? std::to_string(place.tasks) : here);
+  out.Set("LOCAL_RANK", has_own ? "0" : std::to_string(task));
+  out.Set("LOCAL_WORLD_SIZE", has_own ? "1" : here);
+  out.Set("NNODES", std::to_string(std::max<std::size_t>(place.machines.size(), 1)));
+  out.Set("NODE_RANK", std::to_string(identity.node));
+  AddMaster(around, identity, place, out);
+  // One task on each machine may be torchrun itself, which starts the workers there: it takes these for its options.
+  const bool is_one_each = ask.deal.tasks == 1 && place.tasks == static_cast<int>(place.machines.size());
+  if (identity.gang == nullptr || !is_one_each) return;
+  for (const char* name : {"NNODES", "NODE_RANK", "MASTER_ADDR", "MASTER_PORT"})
+    out.SetUnlessGiven("PET_" + std::string(name), out.Get(name));
 }
 
 bool IsNumber(const std::string& text) {
@@ -131,8 +166,8 @@ bool IsNumber(const std::string& text) {
 /// Where the tasks' streams go. A file that several tasks share is emptied by the first of them.
 class StreamPlacer {
  public:
-  StreamPlacer(const StepAsk& ask, const JobAround& around, const StepIdentity& identity)
-      : ask_(ask), around_(around), identity_(identity) {}
+  StreamPlacer(const StepAsk& ask, const JobAround& around, const StepIdentity& identity, const StepPlace& place)
+      : ask_(ask), around_(around), identity_(identity), place_(place) {}
 
   void Place(std::size_t rank, std::array<StepStream, 3>& streams) {
     streams[0] = Input(rank);
@@ -146,7 +181,7 @@ class StreamPlacer {
     const std::string& input = ask_.input;
     // One terminal cannot be read by all: task 0 has it, or the rank that --input names.
     const bool is_own = input.empty() || input == "all" ? rank == 0 : input == std::to_string(rank);
-    if (is_own) return {};
+    if (is_own) return {place_.is_part ? StepStream::Kind::kLabelled : StepStream::Kind::kCaller, "", false};
     if (input.empty() || input == "all" || input == "none" || IsNumber(input))
       return {StepStream::Kind::kNothing, "", false};
     return {StepStream::Kind::kFile, FillStepPattern(input, around_, identity_, rank), false};
@@ -156,15 +191,19 @@ class StreamPlacer {
     const bool is_rank = IsNumber(output);
     if (output == "none" || (is_rank && output != std::to_string(rank))) return {StepStream::Kind::kNothing, "", false};
     if (output.empty() || output == "all" || is_rank)
-      return {ask_.has_labels ? StepStream::Kind::kLabelled : StepStream::Kind::kCaller, "", false};
+      return {ask_.has_labels || place_.is_part ? StepStream::Kind::kLabelled : StepStream::Kind::kCaller, "", false};
+    // One file for tasks of several machines is on the caller's, which has opened it already.
+    const bool is_shared = !NamesMachineOrTask(output);
+    if (is_shared && place_.is_part) return {StepStream::Kind::kLabelled, "", false};
     std::string path = FillStepPattern(output, around_, identity_, rank);
-    const bool truncates = !ask_.appends && emptied_.insert(path).second;
+    const bool truncates = !ask_.appends && !(is_shared && place_.spreads) && emptied_.insert(path).second;
     return {StepStream::Kind::kFile, std::move(path), truncates};
   }
 
   const StepAsk& ask_;
   const JobAround& around_;
   const StepIdentity& identity_;
+  const StepPlace& place_;
   std::set<std::string> emptied_;
 };
 
@@ -222,26 +261,29 @@ JobAround ReadJobAround(const std::vector<std::string>& environment) {
 }
 
 std::vector<StepTask> MakeTasks(const StepAsk& ask, const JobAround& around, const std::vector<StepGpu>& gpus,
-                                const TaskGround& ground, const StepIdentity& identity) {
+                                const TaskGround& ground, const StepIdentity& identity, const StepPlace& place) {
   Environment base(around.environment);
   base.Restrict(ask.export_list);
-  AddStepWords(ask, identity, base);
-  StreamPlacer placer(ask, around, identity);
+  if (ask.has_names) AddStepWords(ask, identity, place, base);
+  StreamPlacer placer(ask, around, identity, place);
   const std::vector<TaskPlace> places = MapTasks(ask.deal, ground);
   std::vector<StepTask> tasks(places.size());
-  for (std::size_t rank = 0; rank < tasks.size(); ++rank) {
-    StepTask& task = tasks[rank];
-    const std::string number = std::to_string(rank);
+  for (std::size_t local = 0; local < tasks.size(); ++local) {
+    StepTask& task = tasks[local];
+    const std::size_t rank = place.Rank(local);
     Environment own = base;
-    own.Set("DIVVY_TASK", number);
-    if (ask.is_slurm) {
-      own.Set("SLURM_PROCID", number);
-      own.Set("SLURM_LOCALID", number);
-    } else {
-      AddTorchWords(ask, around, identity, rank, places[rank], own);
+    if (ask.has_names) {
+      own.Set("DIVVY_TASK", std::to_string(rank));
+      if (ask.is_slurm) {
+        own.Set("SLURM_PROCID", std::to_string(rank));
+        own.Set("SLURM_LOCALID", std::to_string(local));
+        if (identity.gang != nullptr) AddMaster(around, identity, place, own);
+      } else {
+        AddTorchWords(ask, around, identity, place, local, !places[local].own.empty(), own);
+      }
     }
     // A job without GPUs keeps what its own start said about them.
-    if (!around.gpus.empty()) AddGpuWords(ask, gpus, places[rank], own);
+    if (!around.gpus.empty()) AddGpuWords(ask, gpus, places[local], own);
     task.command = ask.commands.size() == 1 ? ask.commands.front() : ask.commands[rank];
     if (!ask.container.empty()) {
       own.Set(std::string(kContainerVariable), ask.container);
@@ -250,7 +292,7 @@ std::vector<StepTask> MakeTasks(const StepAsk& ask, const JobAround& around, con
     }
     task.environment = own.Entries();
     task.directory = ask.directory;
-    task.cores = places[rank].cores;
+    task.cores = places[local].cores;
     placer.Place(rank, task.streams);
   }
   return tasks;
@@ -264,6 +306,14 @@ Result<StepPlan> PlanStep(StepAsk ask, JobAround around, const StepCall& call,
   plan.name = around.id;
   if (ask.directory.empty()) ask.directory = call.directory;
   if (ask.directory.front() != '/') ask.directory = call.directory + "/" + ask.directory;
+  StepPlace place;
+  StepIdentity here = identity;
+  if (identity.gang != nullptr) {
+    here.hostname = identity.gang->seats[identity.gang->own].name();
+    DIVVY_TRY(place, SpreadStep(ask, around, call, here, plan));
+    here.node = place.node;
+    plan.host = here.hostname;
+  }
   if (ask.own_gpus) plan.need.gpus = static_cast<std::size_t>(*ask.own_gpus);
   if (ask.counts_cores) plan.need.cores = ask.deal.tasks * std::max(ask.deal.cpus_per_task, 1);
   plan.need.overlaps = ask.overlaps;
@@ -279,17 +329,21 @@ Result<StepPlan> PlanStep(StepAsk ask, JobAround around, const StepCall& call,
                                    " step creation temporarily disabled, retrying (Requested nodes are busy)"
                              : "divvy: the step waits: other steps of job " + around.id + " have its GPUs";
   }
-  plan.make = [ask = std::move(ask), around = std::move(around), cores = call.cores, &machine, identity](
-                  StepNumber number, const std::vector<std::size_t>& places) -> Result<StepTasks> {
+  plan.has_labels = ask.has_labels;
+  plan.directory = ask.directory;
+  plan.make = [ask = std::move(ask), around = std::move(around), cores = call.cores, &machine, here,
+               place = std::move(place)](StepNumber number,
+                                         const std::vector<std::size_t>& places) -> Result<StepTasks> {
     std::vector<StepGpu> gpus;
-    for (const std::size_t place : places) {
-      if (place < around.gpus.size()) gpus.push_back(around.gpus[place]);
+    for (const std::size_t gpu : places) {
+      if (gpu < around.gpus.size()) gpus.push_back(around.gpus[gpu]);
     }
-    StepIdentity named = identity;
+    StepIdentity named = here;
     named.step = std::to_string(number);
     const TaskGround ground = GroundOf(gpus, cores, machine);
     StepTasks out;
-    out.tasks = MakeTasks(ask, around, gpus, ground, named);
+    out.tasks = MakeTasks(ask, around, gpus, ground, named, place);
+    out.ranks = place.ranks;
     std::vector<std::string> indices;
     for (const StepGpu& gpu : gpus) indices.push_back(gpu.physical);
     out.gpus = Join(indices, ",");
@@ -339,7 +393,7 @@ std::string FillStepPattern(const std::string& pattern, const JobAround& around,
         text += around.id + "." + identity.step;
         break;
       case 'n':
-        text += padded("0");
+        text += padded(std::to_string(identity.node));
         break;
       case 'N':
         text += identity.hostname;

@@ -9,6 +9,8 @@
 #include <vector>
 
 #include "base/result.h"
+#include "model/gang_file.h"
+#include "model/task_layout.h"
 #include "model/task_map.h"
 #include "platform/step_server.h"
 
@@ -32,7 +34,11 @@ JobAround ReadJobAround(const std::vector<std::string>& environment);
 std::string EnvironmentValue(const std::vector<std::string>& environment, std::string_view name);
 
 struct StepAsk {
-  TaskDeal deal;
+  TaskDeal deal;  // Its number of tasks is that of a job on one machine.
+  // Of a job on several machines.
+  LayoutAsk layout;
+  std::vector<std::string> machines;       // That it names; each has a part. Empty: any.
+  std::optional<int> own_gpus_on_machine;  // For itself on each machine; goes before own_gpus.
   /// How many of the job's GPUs the step wants for itself; nothing: it shares all of them with other steps.
   std::optional<int> own_gpus;
   bool overlaps = false;      // Takes them even where others have them.
@@ -54,17 +60,46 @@ struct StepAsk {
   bool kills_on_bad_exit = false;
   bool is_quiet = false;
   Duration wait{0};
-  bool is_slurm = true;  // Else Slurm's variables stay as they are, and torchrun's are set.
+  bool has_names = true;  // Of ranks and machines, in the environment.
+  bool is_slurm = true;   // Else Slurm's variables stay as they are, and torchrun's are set.
 };
 
 struct StepIdentity {
   std::string step;
   std::string hostname;
   std::string user;
+  const GangFile* gang = nullptr;  // Null: the job is on one machine.
+  std::size_t node = 0;            // This machine's number in the step.
 };
+
+/// What a step's tasks on this machine know of the others. By default there are none.
+struct StepPlace {
+  std::vector<std::size_t> ranks;     // Of the tasks here; empty: from 0 on.
+  int tasks = 0;                      // On all machines; 0: those here.
+  std::vector<std::string> machines;  // Of the step; empty: this one alone.
+  std::vector<int> counts;            // Tasks on each.
+  std::size_t node = 0;               // Which of them this is.
+  std::string master;                 // Where rank 0 runs; empty: here.
+  bool is_part = false;               // Called elsewhere: what the caller would read and write goes there.
+  bool spreads = false;               // Called here, and has tasks elsewhere.
+
+  std::size_t Rank(std::size_t task) const { return ranks.empty() ? task : ranks[task]; }
+};
+
 /// `gpus` are those that the step got, `ground` is about them.
 std::vector<StepTask> MakeTasks(const StepAsk& ask, const JobAround& around, const std::vector<StepGpu>& gpus,
-                                const TaskGround& ground, const StepIdentity& identity);
+                                const TaskGround& ground, const StepIdentity& identity, const StepPlace& place = {});
+
+/// Of a job on several machines: which of the step's tasks run here and which elsewhere. Leaves in `ask` what is this
+/// machine's, and in `plan` what the others are to do.
+Result<StepPlace> SpreadStep(StepAsk& ask, const JobAround& around, const StepCall& call, const StepIdentity& identity,
+                             StepPlan& plan);
+/// True where a file's name is another one for each task or machine: such files are on the machine of their task.
+bool NamesMachineOrTask(std::string_view pattern);
+
+/// The job's words in a call from elsewhere, as they are on this machine: `own` is the environment that the job has
+/// here, the call's own is the caller's.
+void MoveToMachine(StepCall& call, const std::vector<std::string>& own);
 
 /// `machine`: the cores of each NUMA node.
 Result<StepPlan> PlanStep(StepAsk ask, JobAround around, const StepCall& call,

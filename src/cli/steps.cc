@@ -15,7 +15,9 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <optional>
 #include <thread>
+#include <utility>
 
 #include "base/text.h"
 #include "cli/command.h"
@@ -23,10 +25,12 @@
 #include "dialect/container_options.h"
 #include "dialect/job_options.h"
 #include "dialect/task_options.h"
+#include "platform/gang_files.h"
 #include "platform/numa_cores.h"
 #include "platform/places.h"
 #include "platform/step_client.h"
 #include "platform/step_list_file.h"
+#include "version.h"
 
 extern char** environ;
 
@@ -79,7 +83,7 @@ void MoveInside(StepCall& call, const std::vector<std::string>& job) {
 }
 
 /// What a step has no use for is told rather than left out: it would change what the user means.
-Status CheckIsStep(const JobSpec& spec, const std::string& job) {
+Status CheckIsStep(const JobSpec& spec, const std::string& job, bool is_spread) {
   JobSpec rest = spec;
   const JobSpec plain;
   rest.command.clear();
@@ -99,11 +103,17 @@ Status CheckIsStep(const JobSpec& spec, const std::string& job) {
   request.gpus = plain.request.gpus;
   request.cpus = plain.request.cpus;
   request.tasks = plain.request.tasks;
+  if (is_spread) {
+    request.nodes = plain.request.nodes;
+    request.node_list.clear();
+  }
   if (rest == plain && request == plain.request) return {};
   return InvalidArgument("this is inside job " + job +
                          ", where divvy run starts a step of it: --gpus, --cpus, --tasks, --gpus-per-task, --gpu-bind, "
                          "--cpu-bind, --no-kill, --label-output, --output, --error, --input, --append, --chdir, --env "
-                         "and --pty apply; for a job of its own write divvy run --as-job");
+                         "and --pty apply" +
+                         (is_spread ? ", --nodes and --nodelist as well" : "") +
+                         "; for a job of its own write divvy run --as-job");
 }
 
 }  // namespace
@@ -168,7 +178,8 @@ Result<StepPlan> PlanRun(const StepCall& call, const std::vector<std::string>& w
   std::vector<std::string> command = std::move(parsed->positional);
   command.insert(command.end(), parsed->after_dashes.begin(), parsed->after_dashes.end());
   if (command.empty()) return failed(InvalidArgument("nothing to run; write: divvy run [OPTIONS] COMMAND..."));
-  if (const Status is_step = CheckIsStep(spec, job.id); !is_step) return failed(is_step.error());
+  if (const Status is_step = CheckIsStep(spec, job.id, identity.gang != nullptr); !is_step)
+    return failed(is_step.error());
 
   const dialect::TaskOptions options = dialect::ReadTaskOptions(spec);
   StepAsk ask;
@@ -183,7 +194,13 @@ Result<StepPlan> PlanRun(const StepCall& call, const std::vector<std::string>& w
     ask.deal.cpus_per_task = (spec.request.cpus + spec.request.tasks - 1) / spec.request.tasks;
     ask.counts_cores = true;
   }
-  if (ask.own_gpus && *ask.own_gpus > static_cast<int>(job.gpus.size())) {
+  ask.layout.tasks = std::max(spec.request.tasks, spec.request.nodes);
+  ask.layout.nodes = spec.request.nodes > 1 ? spec.request.nodes : 0;
+  ask.machines = spec.request.node_list;
+  // A single task that names no machine belongs to whoever called it.
+  if (identity.gang != nullptr && ask.layout.tasks == 1 && ask.machines.empty())
+    ask.layout.seats = {identity.gang->own};
+  if (identity.gang == nullptr && ask.own_gpus && *ask.own_gpus > static_cast<int>(job.gpus.size())) {
     return failed(InvalidArgument("the step asks for " + Plural(*ask.own_gpus, "GPU") + ", and job " + job.id +
                                   " has " + std::to_string(job.gpus.size()) +
                                   "; divvy run --as-job makes a job of its own"));
@@ -203,13 +220,162 @@ Result<StepPlan> PlanRun(const StepCall& call, const std::vector<std::string>& w
   ask.has_terminal = spec.wants_pty;
   ask.kills_on_bad_exit = !options.keeps_others;
   // One task's exit code says it all.
-  ask.is_quiet = ask.deal.tasks == 1;
+  ask.is_quiet = ask.layout.tasks == 1;
   for (const std::string& entry : spec.extra_environment) job.environment.push_back(entry);
   return PlanStep(std::move(ask), std::move(job), call, machine, identity);
 }
 
-int StepsMain(const std::vector<std::string>& words) {
-  if (words.size() != 1 || words.front().empty() || words.front().front() != '/') return 2;
+Result<StepPlan> PlanRsh(const StepCall& call, const std::vector<std::string>& words,
+                         const std::vector<std::vector<int>>& machine, const StepIdentity& identity) {
+  std::size_t first = 0;
+  // -n, -x and their kind say how rsh and ssh behave; -l USER has one answer here.
+  while (first < words.size() && words[first].starts_with('-')) first += words[first] == "-l" ? 2 : 1;
+  if (first + 2 > words.size())
+    return InvalidArgument("divvy: nothing to run; write: divvy internal-rsh HOST COMMAND...");
+  JobAround job = ReadJobAround(call.environment);
+  if (identity.gang == nullptr)
+    return InvalidArgument("divvy: job " + job.id + " is on one machine; there is no " + words[first] + " to start on");
+  StepAsk ask;
+  ask.is_slurm = false;
+  ask.has_names = false;
+  ask.layout.tasks = 1;
+  ask.machines = {words[first]};
+  const std::vector<std::string> line(words.begin() + static_cast<std::ptrdiff_t>(first) + 1, words.end());
+  ask.commands = {{"/bin/sh", "-c", Join(line, " ")}};
+  ask.is_quiet = true;
+  return PlanStep(std::move(ask), std::move(job), call, machine, identity);
+}
+
+namespace {
+
+struct StepsWords {
+  std::string file;
+  std::string listen;  // Empty: it hears no other machines, unless the job's files say so.
+  bool stays = false;
+};
+std::optional<StepsWords> ReadStepsWords(const std::vector<std::string>& words) {
+  StepsWords read;
+  for (const std::string& word : words) {
+    if (word.starts_with("--listen=")) read.listen = word.substr(9);
+    else if (word == "--stay") read.stays = true;
+    else if (read.file.empty()) read.file = word;
+    else return std::nullopt;
+  }
+  if (!read.file.starts_with('/')) return std::nullopt;
+  return read;
+}
+
+/// A job that has a key is on several machines: where this one's step process hears the others, and the key.
+Status PrepareForMachines(const StepsWords& words, StepServerOptions& options) {
+  auto key = ReadGangKey(words.file);
+  if (!key && key.error().code == ErrorCode::kNotFound && words.listen.empty()) return {};
+  if (!key) return key.error();
+  options.key = *std::move(key);
+  options.version = kVersion;
+  options.listen = {"0.0.0.0", 0};
+  // One that died is started again by the next step: the others know its port.
+  if (!words.listen.empty()) {
+    const std::size_t colon = words.listen.rfind(':');
+    const auto port = ParseInteger(colon == std::string::npos ? "" : std::string_view(words.listen).substr(colon + 1));
+    if (!port || *port < 0 || *port > 65'535) return InvalidArgument("--listen takes HOST:PORT");
+    std::string host = words.listen.substr(0, colon);
+    if (host.starts_with('[') && host.ends_with(']')) host = host.substr(1, host.size() - 2);
+    options.listen = {host, static_cast<std::uint16_t>(*port)};
+  } else if (const auto gang = ReadGangFile(words.file)) {
+    options.listen.port = gang->seats[gang->own].address.port;
+  }
+  return {};
+}
+
+/// Who is who, read again only when it has changed.
+class GangReader {
+ public:
+  explicit GangReader(std::string file) : file_(std::move(file)) {}
+  Result<const GangFile*> Read() {
+    struct stat about = {};
+    const bool is_there = ::stat(GangFilePath(file_).c_str(), &about) == 0;
+    const auto stamp = std::pair(about.st_ino, about.st_mtim.tv_sec * 1'000'000'000 + about.st_mtim.tv_nsec);
+    if (is_there && stamp == stamp_) return &gang_;
+    auto gang = ReadGangFile(file_);
+    if (!gang && gang.error().code == ErrorCode::kNotFound)
+      return FailedPrecondition("divvy: the job's machines are not ready yet; it has not begun");
+    if (!gang) return InvalidArgument("divvy: " + gang.error().message);
+    gang_ = *std::move(gang);
+    stamp_ = stamp;
+    return &gang_;
+  }
+
+ private:
+  std::string file_;
+  GangFile gang_;
+  std::pair<ino_t, std::int64_t> stamp_ = {0, -1};
+};
+
+Result<StepPlan> PlanAny(StepCall& call, const std::vector<std::string>& environment,
+                         const std::vector<std::vector<int>>& machine, const StepIdentity& identity) {
+  if (call.part) MoveToMachine(call, environment);
+  else MoveInside(call, environment);
+  const std::vector<std::string> rest(call.words.begin() + 1, call.words.end());
+  if (call.words.front() == "srun") return slurm::PlanSrun(call, rest, machine, identity);
+  if (call.words.front() == "internal-rsh") return PlanRsh(call, rest, machine, identity);
+  return PlanRun(call, rest, machine, identity);
+}
+
+/// The step process itself. `port` and `errors` are descriptors, for what its starter is told; it closes them.
+int Serve(const StepsWords& words, int port, int errors) {
+  const std::vector<std::string> environment = OwnEnvironment();
+  const std::vector<std::vector<int>> machine = NumaNodeCores();
+  StepIdentity identity{"", slurm::Hostname(), slurm::CallerName(), nullptr, 0};
+  StepServerOptions options;
+  const auto tell = [](int fd, const std::string& text) { static_cast<void>(!::write(fd, text.data(), text.size())); };
+  options.file = words.file;
+  if (const Status prepared = PrepareForMachines(words, options); !prepared) {
+    tell(errors, "divvy: " + prepared.error().message + "\n");
+    return 1;
+  }
+  options.gpus = ReadJobAround(environment).gpus.size();
+  options.cores = static_cast<int>(ParseInteger(EnvironmentValue(environment, "DIVVY_CPUS")).value_or(0));
+  options.on_listening = [&](std::uint16_t number) {
+    tell(port, std::to_string(number) + "\n");
+    ::close(port);
+    ::close(errors);
+  };
+  options.on_failure = [&](const std::string& why) { tell(errors, "divvy: " + why + "\n"); };
+  GangReader gang(words.file);
+  const bool spreads = !options.key.empty();
+  options.planner = [&](StepCall& call) -> Result<StepPlan> {
+    StepIdentity now = identity;
+    if (spreads) {
+      DIVVY_TRY(now.gang, gang.Read());
+    }
+    return PlanAny(call, environment, machine, now);
+  };
+  return RunStepServer(std::move(options));
+}
+
+/// Descriptors 0, 1 and 2 lead nowhere, 3 and 4 are `port` and `errors`, and there is no other.
+bool Detach(int port, int errors) {
+  const int nothing = ::open("/dev/null", O_RDWR);
+  // Above those that they are to have, so that none takes another's place.
+  const int high_port = ::fcntl(port, F_DUPFD, 8);
+  const int high_errors = ::fcntl(errors, F_DUPFD, 8);
+  if (nothing < 0 || high_port < 0 || high_errors < 0) return false;
+  for (int fd = 0; fd < 3; ++fd) ::dup2(nothing, fd);
+  if (::dup2(high_port, 3) < 0 || ::dup2(high_errors, 4) < 0) return false;
+  CloseFrom(5);
+  return ::chdir("/") == 0;
+}
+
+}  // namespace
+
+int StepsMain(const std::vector<std::string>& all) {
+  const auto words = ReadStepsWords(all);
+  if (!words) return 2;
+  if (words->stays) {
+    if (!Detach(STDOUT_FILENO, STDERR_FILENO)) return 1;
+    ::setpgid(0, 0);
+    return Serve(*words, 3, 4);
+  }
   std::array<int, 2> listens = {-1, -1};
   if (::pipe2(listens.data(), O_CLOEXEC) != 0) return 1;
   // The caller waits for us and goes on; the job's supervisor becomes the parent of the step process.
@@ -217,35 +383,17 @@ int StepsMain(const std::vector<std::string>& words) {
   if (child < 0) return 1;
   if (child > 0) {
     ::close(listens[1]);
-    char is_ready = 0;
-    while (::read(listens[0], &is_ready, 1) < 0 && errno == EINTR) {
+    std::array<char, 16> port;
+    ssize_t got = 0;
+    while ((got = ::read(listens[0], port.data(), port.size())) < 0 && errno == EINTR) {
     }
-    ::_exit(is_ready == 'y' ? 0 : 1);
+    if (got > 0 && !words->listen.empty())
+      static_cast<void>(!::write(STDOUT_FILENO, port.data(), static_cast<std::size_t>(got)));
+    ::_exit(got > 0 ? 0 : 1);
   }
-  const int nothing = ::open("/dev/null", O_RDWR);
-  for (int fd = 0; fd < 3 && nothing >= 0; ++fd) ::dup2(nothing, fd);
-  const int ready = ::dup2(listens[1], 3);
-  CloseFrom(4);
+  if (!Detach(listens[1], STDERR_FILENO)) return 1;
   ::setpgid(0, 0);
-  if (::chdir("/") != 0) return 1;
-  const std::vector<std::string> environment = OwnEnvironment();
-  const std::vector<std::vector<int>> machine = NumaNodeCores();
-  StepIdentity identity{"", slurm::Hostname(), slurm::CallerName()};
-  StepServerOptions options;
-  options.file = words.front();
-  options.gpus = ReadJobAround(environment).gpus.size();
-  options.cores = static_cast<int>(ParseInteger(EnvironmentValue(environment, "DIVVY_CPUS")).value_or(0));
-  options.on_listening = [ready] {
-    static_cast<void>(!::write(ready, "y", 1));
-    ::close(ready);
-  };
-  options.planner = [&](StepCall& call) -> Result<StepPlan> {
-    MoveInside(call, environment);
-    const std::vector<std::string> rest(call.words.begin() + 1, call.words.end());
-    if (call.words.front() == "srun") return slurm::PlanSrun(call, rest, machine, identity);
-    return PlanRun(call, rest, machine, identity);
-  };
-  return RunStepServer(std::move(options));
+  return Serve(*words, 3, 4);
 }
 
 }  // namespace divvy::cli

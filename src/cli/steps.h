@@ -22,11 +22,18 @@ int RunInStep(std::string_view command, const std::vector<std::string>& words);
 /// The same in another running job of ours, which has to have a step process already.
 int RunInStepOf(const std::string& job, std::string_view command, const std::vector<std::string>& words);
 
-/// internal-steps FILE: becomes the step process of the job that lists its steps in FILE.
+/// internal-steps [--listen=HOST:PORT] [--stay] FILE: becomes the step process of the job that lists its steps in FILE.
+/// --listen: of a job on several machines; prints the port. --stay: in this very process, rather than in a child that
+/// belongs to whoever adopts orphans (platform/gang_files.h).
 int StepsMain(const std::vector<std::string>& words);
 
 /// divvy run inside a job: the plan of a step with these words.
 Result<StepPlan> PlanRun(const StepCall& call, const std::vector<std::string>& words,
+                         const std::vector<std::vector<int>>& machine, const StepIdentity& identity);
+
+/// internal-rsh HOST COMMAND...: what MPI calls to start its daemons on another machine of the job. The command is a
+/// line for the shell there, as rsh has it; it is no task with a rank.
+Result<StepPlan> PlanRsh(const StepCall& call, const std::vector<std::string>& words,
                          const std::vector<std::vector<int>>& machine, const StepIdentity& identity);
 
 namespace slurm {

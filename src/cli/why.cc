@@ -49,7 +49,8 @@ std::vector<Holders> Merged(const std::vector<wire::HolderView>& views, double n
     Holders one{index ? view.display_id.substr(0, underscore + 1) : "", {}, view, Until(view, now)};
     if (index) one.indices.push_back(*index);
     const auto same = std::ranges::find_if(out, [&](const Holders& other) {
-      return index && other.array == one.array && other.until == one.until && other.view.name == view.name;
+      return index && other.array == one.array && other.until == one.until && other.view.name == view.name &&
+             other.view.node == view.node;
     });
     if (same == out.end()) {
       out.push_back(std::move(one));
@@ -69,8 +70,10 @@ std::string HolderLines(const std::vector<wire::HolderView>& views, double now) 
   const std::vector<Holders> holders = Merged(views, now);
   for (std::size_t i = 0; i < std::min(holders.size(), kMostHolders); ++i) {
     const auto& gpus = holders[i].view.gpus;
-    rows.push_back({holders[i].Id(), holders[i].view.name, holders[i].view.user,
-                    gpus.empty() ? "" : (gpus.size() > 1 ? "GPUs " : "GPU ") + GpuList(gpus), holders[i].until});
+    const std::string& node = holders[i].view.node;
+    std::string held = gpus.empty() ? "" : (gpus.size() > 1 ? "GPUs " : "GPU ") + GpuList(gpus);
+    if (!node.empty()) held += (held.empty() ? "on " : " of ") + node;
+    rows.push_back({holders[i].Id(), holders[i].view.name, holders[i].view.user, std::move(held), holders[i].until});
     for (std::size_t k = 0; k < widest.size(); ++k) {
       if (rows.back()[k].size() > widest[k].size()) widest[k] = rows.back()[k];
     }

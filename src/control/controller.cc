@@ -17,30 +17,6 @@ std::uint64_t Draw(std::uint64_t seed, std::uint64_t id) {
   return z ^ (z >> 31);
 }
 
-RunningJob ToRunning(const JobRecord& record, std::vector<GroupName> groups) {
-  RunningJob job;
-  job.id = record.id;
-  job.gpus = record.gpus;
-  job.cpus = record.request.cpus;
-  job.memory = record.request.memory;
-  job.groups = std::move(groups);
-  job.started = record.started;
-  job.known_end = Deadline(record);
-  job.user = record.user.name;
-  job.name = record.name;
-  job.team = record.team;
-  job.priority = record.priority;
-  job.is_leaving = WasTakenBack(record);
-  job.queued_at = record.queued_at;
-  job.request = record.request;
-  job.is_resizable = record.takes_resizes;
-  job.asked_back = record.gpus_asked_back;
-  job.asked_at = record.asked_back_at;
-  job.grown_at = record.grown_at;
-  job.predicted_end = ExpectedEnd(record).value_or(kNever);
-  return job;
-}
-
 JobRecord RecordOf(const JobSpec& spec, JobId id, const Caller& caller, Time now) {
   JobRecord record;
   record.id = id;
@@ -54,6 +30,7 @@ JobRecord RecordOf(const JobSpec& spec, JobId id, const Caller& caller, Time now
   record.begin = spec.begin;
   record.time_limit = spec.time_limit;
   record.project = spec.project;
+  record.pool = spec.pool;
   record.team = spec.team;
   record.comment = spec.comment;
   record.group = spec.group;
@@ -84,10 +61,49 @@ Controller::Controller(Policy policy, Limits limits, std::uint64_t seed)
 
 void Controller::SetCapacity(NodeCapacity capacity) {
   if (capacity.gpus.size() > Server::kMostGpus) capacity.gpus.resize(Server::kMostGpus);
-  is_mixed_ =
-      std::ranges::any_of(capacity.gpus, [&](const GpuFacts& gpu) { return gpu.model != capacity.gpus.front().model; });
+  KnowModels(capacity);
   cluster_.SetCapacity(std::move(capacity));
   RefreshAvailability();
+}
+
+void Controller::KnowModels(const NodeCapacity& capacity) {
+  for (const GpuFacts& gpu : capacity.gpus) {
+    if (first_model_.empty()) first_model_ = gpu.model;
+    is_mixed_ = is_mixed_ || gpu.model != first_model_;
+  }
+}
+
+RunningJob Controller::ToRunning(const JobRecord& record) const {
+  RunningJob job;
+  job.id = record.id;
+  job.node = IndexOf(record.node).value_or(kOwnNode);
+  job.gpus = record.gpus;
+  job.cpus = record.request.cpus;
+  job.memory = record.request.memory;
+  for (const Seat& seat : record.gang)
+    job.gang.push_back(PlaceOf(record.request, IndexOf(seat.node).value_or(kOwnNode), seat.gpus, seat.tasks));
+  if (!job.gang.empty()) {
+    job.cpus = job.gang.front().cpus;
+    job.memory = job.gang.front().memory;
+  }
+  job.pool = record.pool;
+  job.groups = GroupsOf(record);
+  job.started = record.started;
+  job.known_end = Deadline(record);
+  job.user = record.user.name;
+  job.name = record.name;
+  job.team = record.team;
+  job.priority = record.priority;
+  job.is_leaving = WasTakenBack(record);
+  job.queued_at = record.queued_at;
+  job.request = record.request;
+  job.is_resizable = record.takes_resizes;
+  job.asked_back = record.gpus_asked_back;
+  job.asked_at = record.asked_back_at;
+  job.grown_at = record.grown_at;
+  job.predicted_end = ExpectedEnd(record).value_or(kNever);
+  job.speeds = LearnedSpeeds(record);
+  return job;
 }
 
 void Controller::Load(std::vector<JobRecord> live, const std::vector<std::pair<std::string, std::string>>& settings,
@@ -123,9 +139,9 @@ void Controller::Load(std::vector<JobRecord> live, const std::vector<std::pair<s
   for (auto& [id, record] : live_) {
     if (IsActive(record.state)) {
       if (record.array_count > 0) continue;
-      RunningJob job = ToRunning(record, GroupsOf(record));
-      job.speeds = LearnedSpeeds(record);
-      cluster_.Adopt(std::move(job));
+      cluster_.Adopt(ToRunning(record));
+      // Nothing of the user's runs, and which machines are ready is not kept: it is undone.
+      if (!record.gang.empty() && !record.was_let_go) preparing_[id] = kNoTime;
     }
     IndexDependencies(record, true);
   }
@@ -139,7 +155,7 @@ void Controller::Load(std::vector<JobRecord> live, const std::vector<std::pair<s
 
 Result<SubmitResult> Controller::Submit(JobSpec spec, std::uint64_t elements, const Caller& caller, Time now,
                                         const FindOutcome& outcome) {
-  if (!spec.queues_anyway) DIVVY_CHECK(CheckFeasible(cluster_, spec.request));
+  if (!spec.queues_anyway) DIVVY_CHECK(CheckFeasible(cluster_, spec.request, spec.pool));
   if (cluster_.waiting_count() + std::max<std::uint64_t>(elements, 1) > limits_.max_queued) {
     return LimitExceeded("the queue holds " + std::to_string(cluster_.waiting_count()) + " of at most " +
                          std::to_string(limits_.max_queued) +
@@ -217,8 +233,12 @@ void Controller::PutWaiting(const JobRecord& record) {
   entry.priority = record.priority;
   entry.queued_at = record.queued_at;
   entry.time_limit = record.time_limit;
+  entry.pool = record.pool;
   entry.groups = GroupsOf(record);
   entry.placement = record.is_placement_set ? record.placement : policy_.placement;
+  // The first machine with room is for one machine: over several it breaks up what large jobs need.
+  const bool is_default = !record.is_placement_set && policy_.placement == PlacementStrategy::kSequential;
+  if (is_default && cluster_.has_many()) entry.placement = PlacementStrategy::kBest;
   entry.placement_draw = Draw(seed_, record.id.value() + record.attempt);
   entry.user = record.user.name;
   entry.team = record.team;
@@ -238,6 +258,8 @@ void Controller::Decide(Time now) {
   if (!needs_plan_ && now < next_wakeup_) return;
   WatchBudgets(now);
   FollowReservations(now);
+  FollowDrains(now);
+  FollowPreparing(now);
   RefreshPredictions(now);
   if (now >= next_usage_) KeepTeamUsage(now);
   if (now >= next_progress_) KeepProgress(now);
@@ -253,6 +275,8 @@ void Controller::Decide(Time now) {
   are_budgets_stale_ = are_budgets_stale_ || !plan.starts.empty();
   WatchBudgets(now);
   next_wakeup_ = std::min({plan.next_wakeup, budgets_change_at_, next_booking_, next_progress_});
+  for (const Machine& machine : machines_) next_wakeup_ = std::min(next_wakeup_, machine.drain_deadline);
+  for (const auto& [job, until] : preparing_) next_wakeup_ = std::min(next_wakeup_, until);
   if (run_times_.runs() != refreshed_runs_ && cluster_.waiting_count() > 0)
     next_wakeup_ = std::min(next_wakeup_, next_refresh_);
 }
@@ -278,7 +302,7 @@ void Controller::TakeBack(const Taking& taking, Time now) {
     record.reason += "; it starts anew, because a paused job's GPU memory cannot be kept elsewhere";
   Note(record.id, record.reason, now);
   Persist(record);
-  effects_.orders.push_back(StopOrder{record.id, 0, policy_.taking_back.grace});
+  Send(record, StopOrder{record.id, 0, policy_.taking_back.grace, ""});
   Announce(record);
 }
 
@@ -303,8 +327,13 @@ void Controller::Start(const StartDecision& decision, JobId job, Time now) {
     Persist(array);
   }
   record->state = JobState::kStarting;
+  record->node = NodeName(decision.node);
   record->gpus = decision.gpus;
-  record->gpu_model = ModelOf(record->gpus);
+  record->gang.clear();
+  for (const NodePlace& place : decision.gang)
+    record->gang.push_back({NodeName(place.node), place.gpus, place.tasks, 0, std::nullopt});
+  record->was_let_go = false;
+  record->gpu_model = ModelOf(*record);
   record->progress = Progress();
   record->started = now;
   record->ended = kNoTime;
@@ -320,18 +349,22 @@ void Controller::Start(const StartDecision& decision, JobId job, Time now) {
   } else {
     Persist(*record);
   }
-  effects_.orders.push_back(LaunchOrder{*record});
+  Launch(*record, now);
   Announce(*record);
 }
 
-std::string Controller::ModelOf(GpuSet gpus) const {
-  const std::vector<GpuFacts>& known = cluster_.capacity().gpus;
+std::string Controller::ModelOf(const JobRecord& record) const {
   std::string model;
-  for (const int gpu : gpus.ToVector()) {
-    if (static_cast<std::size_t>(gpu) >= known.size()) return "";
-    const std::string& own = known[static_cast<std::size_t>(gpu)].model;
-    if (!model.empty() && own != model) return "";
-    model = own;
+  for (const Seat& seat : SeatsOf(record)) {
+    const auto node = IndexOf(seat.node);
+    if (!node) return "";
+    const std::vector<GpuFacts>& known = cluster_.node(*node).capacity.gpus;
+    for (const int gpu : seat.gpus.ToVector()) {
+      if (static_cast<std::size_t>(gpu) >= known.size()) return "";
+      const std::string& own = known[static_cast<std::size_t>(gpu)].model;
+      if (!model.empty() && own != model) return "";
+      model = own;
+    }
   }
   return model;
 }
@@ -398,14 +431,15 @@ Reason Controller::WaitingReason(const JobRecord& record) const {
     }
     const int most = cluster_.group_gpu_limit(group);
     const int held = cluster_.group_gpus(group);
-    if (most > 0 && record.request.gpus > 0 && held + record.request.gpus > most)
+    if (most > 0 && record.request.gpus > 0 && held + record.request.gpus_in_all() > most)
       return group + " holds " + std::to_string(held) + " of at most " + Plural(most, "GPU");
   }
   if (record.restarts > 0 && entry->begin != kNoTime) return "waits before the next try";
   if (entry->begin != kNoTime && entry->begin > record.queued_at) return "waits for its begin time";
   if (std::string bar = cluster_.TeamBar(record.id); !bar.empty()) return bar;
   if (record.request.gpus > 0) {
-    return "waits for " + Plural(record.request.gpus, "GPU") + ", " + std::to_string(cluster_.free().size()) + " free";
+    return "waits for " + Plural(record.request.gpus_in_all(), "GPU") + ", " + std::to_string(cluster_.free_count()) +
+           " free";
   }
   return "waits for CPUs or memory";
 }
@@ -421,9 +455,17 @@ std::string Controller::CheckInvariants() const {
     const RunningJob* running = cluster_.running(id);
     if (IsActive(record.state) && !is_array) {
       if (running == nullptr) return name + " is active and does not run in the cluster";
-      if (running->gpus != record.gpus) return name + " holds other GPUs in the cluster";
-      const int gpus = running->gpus.size();
-      if (gpus < record.request.gpus || gpus > record.request.gpus_at_most())
+      if (running->gpus != record.gpus || NodeName(running->node) != record.node)
+        return name + " holds other GPUs in the cluster";
+      if (running->gang.size() != record.gang.size()) return name + " is on other machines in the cluster";
+      for (std::size_t i = 0; i < record.gang.size(); ++i) {
+        const bool is_same =
+            NodeName(running->gang[i].node) == record.gang[i].node && running->gang[i].gpus == record.gang[i].gpus;
+        if (!is_same) return name + " holds other GPUs of its machines in the cluster";
+      }
+      const int gpus = running->gpu_count();
+      const int least = record.request.gpus_in_all();
+      if (gpus < least || gpus > std::max(least, record.request.gpus_at_most()))
         return name + " holds another number of GPUs than it asked for";
     } else if (running != nullptr) {
       return name + " runs in the cluster and is not active";

@@ -22,6 +22,7 @@
 #include "base/result.h"
 #include "control/effects.h"
 #include "control/job_changes.h"
+#include "control/node_book.h"
 #include "control/progress.h"
 #include "control/reservation_book.h"
 #include "control/run_time_book.h"
@@ -76,6 +77,8 @@ class Controller {
   // --- Start ---------------------------------------------------------------------------------------------------
 
   void SetCapacity(NodeCapacity capacity);
+  /// The name of the controller's own machine, for people.
+  void SetOwnName(std::string name);
   /// Takes over what the store held. Active jobs stay active until OnAdopted, OnExited or OnVanished says more.
   void Load(std::vector<JobRecord> live, const std::vector<std::pair<std::string, std::string>>& settings,
             std::uint64_t next_id, std::uint64_t jobs_total, const FindOutcome& outcome);
@@ -174,18 +177,47 @@ class Controller {
 
   // --- Facts ---------------------------------------------------------------------------------------------------
 
-  void OnStarted(JobId job, std::uint32_t attempt, Time at);
+  // `node`: the machine that says so; empty: the controller's own. Times `at` are the controller's.
+  void OnStarted(JobId job, std::uint32_t attempt, Time at, const std::string& node = {});
   /// The end of a job's process tree. A report of an older attempt, or of a job that is not active, only gives its
   /// run record back. May queue the job again (retry, requeue).
-  void OnExited(JobId job, std::uint32_t attempt, const Exit& exit, Time at, Time now);
-  /// A restart of the daemon found no supervisor that watches the job, and no end.
+  void OnExited(JobId job, std::uint32_t attempt, const Exit& exit, Time at, Time now, const std::string& node = {});
+  /// A restart of the daemon, or agent, found no supervisor that watches the job, and no end.
   enum class Vanished {
     kNeverStarted,  // Its launch never happened.
     kUnseen,        // It ran, its supervisor was killed, and nobody saw the end.
     kRebooted,      // It ran when the machine went down.
+    kFenced,        // Its machine is cut off, and has stopped its jobs by its own lease.
   };
-  void OnVanished(JobId job, std::uint32_t attempt, Vanished how, Time now);
+  void OnVanished(JobId job, std::uint32_t attempt, Vanished how, Time now, const std::string& node = {});
   void OnGpusObserved(const std::vector<GpuObservation>& observations);
+
+  // --- Machines of agents (controller_nodes.cc), gangs (controller_gangs.cc) -----------------------------------
+
+  /// Within this time all machines of a gang have prepared their parts, or it is undone.
+  static constexpr Duration kPrepareWithin = std::chrono::seconds(60);
+  /// A machine has come, or what it is or is to do has changed. Before Load for each that is in the store; it takes no
+  /// work before OnNodeAccounted.
+  void OnNodeRow(const NodeRow& row);
+  /// Nothing runs there.
+  void OnNodeRemoved(const std::string& name);
+  /// It is connected, and what runs there is known.
+  void OnNodeAccounted(const std::string& name, Time now);
+  /// Not heard from for long. Its jobs go on for all we know.
+  void OnNodeLost(const std::string& name, Time now);
+  void OnNodeBack(const std::string& name);
+  /// It has stopped its jobs by its own lease: what ran there may run elsewhere.
+  void OnNodeFenced(const std::string& name, Time now);
+  void OnGpusObserved(const std::string& node, const std::vector<GpuObservation>& observations);
+  /// It has prepared its part of a gang; `port`: where its step process hears the others, not 0.
+  void OnPrepared(JobId job, std::uint32_t attempt, const std::string& node, std::uint16_t port, Time now);
+  /// Active jobs that have a part there, which has not ended; ascending.
+  std::vector<JobId> RunsOn(const std::string& node) const;
+  /// As records name it: empty for the controller's own.
+  std::string NodeName(NodeIndex node) const;
+  std::optional<NodeIndex> IndexOf(const std::string& node) const;
+  const std::vector<GpuObservation>& observations(NodeIndex node) const;
+
   /// Something of the daemon's own, durable with all that this step changes.
   void KeepSetting(std::string_view key, std::string text) {
     effects_.batch.settings.emplace_back(key, std::move(text));
@@ -269,12 +301,17 @@ class Controller {
   void CountElements(const JobRecord& array);
   void KeepSpec(JobId id, std::shared_ptr<const JobSpec> spec);
   bool RunsAgain(JobRecord& record, JobState outcome, const Exit& exit, Time now);
+  /// Nothing of it is left anywhere; its exit and end are set.
+  void EndRun(JobRecord& record, Time now);
+  /// As EndSeat.
+  bool VanishSeat(JobRecord& record, const std::string& node, Vanished how, Time now);
   void QueueAgain(JobRecord& record, Time begin, Reason reason, Time now);
   JobId NextMember(JobId entry);
   /// `decision.entry`, or an element of it, runs as `job` in the cluster already.
   void Start(const StartDecision& decision, JobId job, Time now);
-  /// Empty where they are of several.
-  std::string ModelOf(GpuSet gpus) const;
+  /// Of all GPUs that it holds; empty where they are of several.
+  std::string ModelOf(const JobRecord& record) const;
+  RunningJob ToRunning(const JobRecord& record) const;
   Preemptible PreemptibleOf(const JobRecord& record) const;
   void TakeBack(const Taking& taking, Time now);
   void Resize(const Resizing& resizing, Time now);
@@ -284,6 +321,31 @@ class Controller {
   void LearnSpeed(const JobRecord& record, bool ended_well);
   std::vector<ModelSpeed> LearnedSpeeds(const JobRecord& record) const;
   void RefreshAvailability();
+  void RefreshGpus(NodeIndex node, const std::vector<GpuObservation>& observations);
+  // Machines and gangs.
+  struct Machine {
+    NodeWork work = NodeWork::kTakes;
+    std::string work_text;  // Why an administrator gives it no work.
+    Time drain_deadline = kNever;
+    bool is_accounted = false;
+    bool is_lost = false;
+    bool is_removed = false;
+    std::vector<GpuIndex> gone;  // Counted, because something runs there, and no longer there.
+    std::vector<GpuObservation> observations;
+  };
+  void KnowModels(const NodeCapacity& capacity);
+  Machine& MachineOf(NodeIndex node);
+  void SetFacts(NodeIndex node, const NodeRow& row);
+  void RefreshNode(NodeIndex node);
+  void FollowDrains(Time now);
+  /// To each of its machines on which its part has not ended.
+  void Send(const JobRecord& record, Order order);
+  void Launch(const JobRecord& record, Time now);
+  void LetGo(const JobRecord& record);
+  void FollowPreparing(Time now);
+  void UndoGang(JobRecord& record, const std::string& why, Time now);
+  /// Whether that was the last of them. The record's exit is that of the part that ended first.
+  bool EndSeat(JobRecord& record, const std::string& node, const Exit& exit, Time at, Time now);
   void Persist(const JobRecord& record);
   void Note(JobId id, std::string text, Time now);
   void Announce(const JobRecord& record);
@@ -334,6 +396,9 @@ class Controller {
   std::optional<GpuSet> restriction_;
   std::vector<IgnoredProcess> ignored_;
   std::vector<GpuObservation> observations_;
+  std::vector<Machine> machines_;    // By number; of the controller's own only `work`.
+  std::map<JobId, Time> preparing_;  // Gangs that get ready, and until when they may.
+  std::string first_model_;          // Of the GPUs that came first.
   bool needs_plan_ = true;
   Time next_wakeup_ = kNever;
   TeamBook teams_;

@@ -89,7 +89,7 @@ Result<std::string> Controller::Cancel(JobId id, int signal, Duration grace, con
   record->reason = why;
   Persist(*record);
   if (is_first) Note(id, why, now);
-  effects_.orders.push_back(StopOrder{id, signal, grace});
+  Send(*record, StopOrder{id, signal, grace, ""});
   Announce(*record);
   return std::string("stopping");
 }
@@ -137,7 +137,7 @@ Result<std::string> Controller::Requeue(JobId id, const Caller& caller) {
   record->state = JobState::kStopping;
   record->reason = "queued again by " + CallerName(caller);
   Persist(*record);
-  effects_.orders.push_back(StopOrder{id, 0, Duration(-1)});
+  Send(*record, StopOrder{id, 0, Duration(-1), ""});
   Announce(*record);
   return std::string("stopping, then queued again");
 }
@@ -155,7 +155,7 @@ Result<std::string> Controller::Pause(JobId id, bool is_paused, const Caller& ca
   record->reason = is_paused ? "paused by " + CallerName(caller) + "; it keeps its GPUs" : record->start_reason;
   Note(id, is_paused ? "paused by " + CallerName(caller) : "resumed by " + CallerName(caller), now);
   Persist(*record);
-  effects_.orders.push_back(PauseOrder{id, is_paused});
+  Send(*record, PauseOrder{id, is_paused, ""});
   Announce(*record);
   return std::string(is_paused ? "paused; it keeps its GPUs and their memory" : "running again");
 }
@@ -171,7 +171,7 @@ Result<std::string> Controller::Signal(JobId id, int signal, const Caller& calle
     return "sent to " + Plural(static_cast<std::int64_t>(elements.size()), "running element");
   }
   if (!IsActive(record->state)) return WrongState(*record, "signalled", "it has not started");
-  effects_.orders.push_back(SignalOrder{id, signal});
+  Send(*record, SignalOrder{id, signal, ""});
   return std::string("sent");
 }
 

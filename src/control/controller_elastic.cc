@@ -16,7 +16,7 @@ void Controller::Resize(const Resizing& resizing, Time now) {
   if (!more.empty()) {
     CountUsage(record, now);
     record.gpus = resizing.gpus;
-    record.gpu_model = ModelOf(record.gpus);
+    record.gpu_model = ModelOf(record);
     MeasureAnew(record.progress);
     record.gpus_since = record.grown_at = now;
     Note(record.id, "gets " + GpusText(more) + ": " + resizing.reason, now);
@@ -31,7 +31,7 @@ void Controller::Resize(const Resizing& resizing, Time now) {
   if (resizing.asked_back.empty()) record.asked_back_at = kNoTime;
   if (resizing.is_silent) record.takes_resizes = false;
   Persist(record);
-  effects_.orders.push_back(ResizeOrder{record.id, record.gpus - record.gpus_asked_back, !resizing.is_silent});
+  Send(record, ResizeOrder{record.id, record.gpus - record.gpus_asked_back, !resizing.is_silent, ""});
   Announce(record);
 }
 
@@ -46,7 +46,7 @@ Result<Controller::Checkpointed> Controller::Checkpoint(JobId id, std::uint32_t 
   if (!back.empty()) {
     CountUsage(record, now);
     record.gpus = record.gpus - back;
-    record.gpu_model = ModelOf(record.gpus);
+    record.gpu_model = ModelOf(record);
     MeasureAnew(record.progress);
     record.gpus_since = now;
     record.gpus_asked_back = GpuSet();

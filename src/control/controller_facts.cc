@@ -1,5 +1,6 @@
 // What happens by itself: processes start and end, GPUs change.
 #include <algorithm>
+#include <array>
 
 #include "base/text.h"
 #include "control/controller.h"
@@ -47,24 +48,37 @@ bool IsIgnored(const std::vector<IgnoredProcess>& ignored, GpuIndex gpu, const G
 
 }  // namespace
 
-void Controller::OnStarted(JobId job, std::uint32_t attempt, Time at) {
+void Controller::OnStarted(JobId job, std::uint32_t attempt, Time at, const std::string& node) {
   const auto found = live_.find(job);
   if (found == live_.end() || found->second.attempt != attempt || found->second.state != JobState::kStarting) return;
+  // On its other machines nothing of the user's starts with it.
+  if (found->second.node != node || (!found->second.gang.empty() && !found->second.was_let_go)) return;
   // Not persisted: a restart learns it from the run record, and a commit less per job is a fifth of its cost.
   found->second.state = JobState::kRunning;
   found->second.started = at;
   Announce(found->second);
 }
 
-void Controller::OnExited(JobId job, std::uint32_t attempt, const Exit& exit, Time at, Time now) {
-  effects_.orders.push_back(ForgetOrder{job, attempt});
+void Controller::OnExited(JobId job, std::uint32_t attempt, const Exit& exit, Time at, Time now,
+                          const std::string& node) {
+  effects_.orders.push_back(ForgetOrder{job, attempt, node});
   const auto found = live_.find(job);
   if (found == live_.end() || found->second.attempt != attempt || !IsActive(found->second.state)) return;
   JobRecord& record = found->second;
-  cluster_.Finish(job);
-  needs_plan_ = true;
+  if (!record.gang.empty()) {
+    if (EndSeat(record, node, exit, at, now)) EndRun(record, now);
+    return;
+  }
+  if (record.node != node) return;
   record.exit = exit;
   record.ended = std::max(at, record.started);
+  EndRun(record, now);
+}
+
+void Controller::EndRun(JobRecord& record, Time now) {
+  const Exit exit = *record.exit;
+  cluster_.Finish(record.id);
+  needs_plan_ = true;
   CountUsage(record, record.ended);
   if (exit.is_known && exit.failure.empty() && !WasTakenBack(record))
     run_times_.Ran(record, record.ended - record.started);
@@ -74,14 +88,38 @@ void Controller::OnExited(JobId job, std::uint32_t attempt, const Exit& exit, Ti
   Finish(record, state, reason, now);
 }
 
-void Controller::OnVanished(JobId job, std::uint32_t attempt, Vanished how, Time now) {
-  effects_.orders.push_back(ForgetOrder{job, attempt});
+// Of a gang: what it was keeps it from going on, or says that it may begin anew.
+bool Controller::VanishSeat(JobRecord& record, const std::string& node, Vanished how, Time now) {
+  static constexpr std::array<std::string_view, 4> kHow = {
+      "it was never started there", "its processes are gone and nobody saw how they ended", "the machine was rebooted",
+      "the machine was cut off and has stopped its jobs"};
+  const bool begins_anew = how == Vanished::kNeverStarted || how == Vanished::kFenced ||
+                           (how == Vanished::kRebooted && record.requeues_after_reboot);
+  Exit exit;
+  exit.code = 1;
+  exit.is_known = false;
+  exit.failure = kHow[static_cast<std::size_t>(how)];
+  if (begins_anew && record.stop_intent == StopIntent::kNone && !record.is_foreground) {
+    record.stop_intent = StopIntent::kRequeue;
+    record.reason = (node.empty() ? "the controller's machine" : "node " + node) + ": " + exit.failure;
+  }
+  return EndSeat(record, node, exit, now, now);
+}
+
+void Controller::OnVanished(JobId job, std::uint32_t attempt, Vanished how, Time now, const std::string& node) {
+  effects_.orders.push_back(ForgetOrder{job, attempt, node});
   const auto found = live_.find(job);
   if (found == live_.end() || found->second.attempt != attempt || !IsActive(found->second.state)) return;
   JobRecord& record = found->second;
+  if (!record.gang.empty()) {
+    if (VanishSeat(record, node, how, now)) EndRun(record, now);
+    return;
+  }
+  if (record.node != node) return;
   cluster_.Finish(job);
   needs_plan_ = true;
   const bool never_ran = how == Vanished::kNeverStarted;
+  const bool was_rebooted = how == Vanished::kRebooted;
   if (!never_ran) CountUsage(record, now);
   if (record.stop_intent == StopIntent::kCancel) {
     Finish(record, JobState::kCancelled, record.reason, now);
@@ -89,20 +127,22 @@ void Controller::OnVanished(JobId job, std::uint32_t attempt, Vanished how, Time
     Finish(record, JobState::kFailed, "the daemon was restarted before it could start, and its terminal is gone", now);
   } else if (never_ran) {
     QueueAgain(record, kNoTime, "the daemon was restarted before it could start", now);
-  } else if ((how == Vanished::kRebooted && record.requeues_after_reboot) ||
-             record.stop_intent == StopIntent::kRequeue) {
+  } else if (how == Vanished::kFenced && !record.is_foreground) {
     ++record.restarts;
-    QueueAgain(record, kNoTime, how == Vanished::kRebooted ? "queued again after a reboot" : record.reason, now);
+    QueueAgain(record, kNoTime, "queued again: node " + node + " was cut off and has stopped its jobs", now);
+  } else if ((was_rebooted && record.requeues_after_reboot) || record.stop_intent == StopIntent::kRequeue) {
+    ++record.restarts;
+    QueueAgain(record, kNoTime, was_rebooted ? "queued again after a reboot" : record.reason, now);
   } else {
     Exit exit;
     exit.is_known = false;
     record.exit = exit;
     record.ended = now;
-    const bool was_rebooted = how == Vanished::kRebooted;
-    Finish(
-        record, was_rebooted ? JobState::kFailed : JobState::kLost,
-        was_rebooted ? "the machine was rebooted while it ran" : "its processes are gone and nobody saw how they ended",
-        now);
+    Finish(record, was_rebooted ? JobState::kFailed : JobState::kLost,
+           was_rebooted               ? "the machine was rebooted while it ran"
+           : how == Vanished::kFenced ? "its machine was cut off and has stopped its jobs"
+                                      : "its processes are gone and nobody saw how they ended",
+           now);
   }
 }
 
@@ -136,6 +176,9 @@ void Controller::QueueAgain(JobRecord& record, Time begin, Reason reason, Time n
   record.stop_intent = StopIntent::kNone;
   record.state = record.is_held ? JobState::kHeld : JobState::kQueued;
   record.gpus = GpuSet();
+  record.node.clear();
+  record.gang.clear();
+  record.was_let_go = false;
   ForgetResizes(record);
   record.begin = begin;
   record.reason = std::move(reason);
@@ -224,24 +267,33 @@ void Controller::OnGpusObserved(const std::vector<GpuObservation>& observations)
   RefreshAvailability();
 }
 
-void Controller::RefreshAvailability() {
-  for (const GpuFacts& facts : cluster_.capacity().gpus) {
+void Controller::RefreshAvailability() { RefreshGpus(kOwnNode, observations_); }
+
+void Controller::RefreshGpus(NodeIndex node, const std::vector<GpuObservation>& observations) {
+  const std::vector<GpuAvailability>& before = cluster_.node(node).availability;
+  const bool is_own = node == kOwnNode;
+  for (std::size_t i = 0; i < before.size(); ++i) {
+    const auto gpu = static_cast<GpuIndex>(i);
     GpuAvailability availability;
-    availability.is_restricted = restriction_ && !restriction_->Contains(facts.index);
-    const auto seen = std::ranges::find(observations_, facts.index, &GpuObservation::index);
-    if (seen != observations_.end()) {
+    availability.is_restricted = is_own && restriction_ && !restriction_->Contains(gpu);
+    const auto seen = std::ranges::find(observations, gpu, &GpuObservation::index);
+    if (seen != observations.end()) {
       availability.fault = !seen->is_present && seen->fault.empty() ? "the driver no longer sees it" : seen->fault;
       for (const GpuProcess& process : seen->processes) {
         const bool is_small = process.memory_used < limits_.ignore_unmanaged_below;
-        if (process.supervisor_pid != 0 || is_small || IsIgnored(ignored_, facts.index, process)) continue;
+        const bool is_ignored = is_own && IsIgnored(ignored_, gpu, process);
+        if (process.supervisor_pid != 0 || is_small || is_ignored) continue;
         if (!availability.unmanaged.empty()) availability.unmanaged += "; ";
         availability.unmanaged += "pid " + std::to_string(process.identity.pid) + " of " + process.user + ", " +
                                   CompactSize(process.memory_used);
       }
     }
-    if (cluster_.availability(facts.index) == availability) continue;
-    cluster_.SetAvailability(facts.index, std::move(availability));
-    effects_.changes.push_back({JobId(), JobState::kQueued, "GPU " + std::to_string(facts.index) + " changed"});
+    if (!is_own && std::ranges::find(machines_[node].gone, gpu) != machines_[node].gone.end())
+      availability.fault = "its machine no longer has it";
+    if (before[i] == availability) continue;
+    cluster_.SetAvailability(node, gpu, std::move(availability));
+    const std::string of = is_own ? "" : " of node " + NodeName(node);
+    effects_.changes.push_back({JobId(), JobState::kQueued, "GPU " + std::to_string(i) + of + " changed"});
     needs_plan_ = true;
   }
 }

@@ -106,13 +106,14 @@ std::string Controller::SpeedsOf(const JobRecord& record) const {
     return learned == nullptr ? "" : SpeedText(*learned);
   }
   std::map<int, std::string, std::greater<>> models;  // By speed, one of each is enough to say.
-  for (const GpuFacts& gpu : cluster_.capacity().gpus) {
+  const auto look = [&](const GpuFacts& gpu) {
     int speed = 0;
     for (const WeightedType& type : AlternativesOf(record.request.gpu_type)) {
       if (MatchesGpuType(type.terms, gpu.model)) speed = std::max(speed, type.speed);
     }
     if (speed > 0) models.try_emplace(speed, gpu.model);
-  }
+  };
+  for (const BookNode& node : cluster_.nodes()) std::ranges::for_each(node.capacity.gpus, look);
   if (models.size() < 2) return "";
   const auto& [fastest, first] = *models.begin();
   std::vector<std::string> parts;

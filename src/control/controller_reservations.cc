@@ -22,8 +22,7 @@ Result<GpuReservation> Controller::Reserve(GpuReservation asked, const Caller& c
   asked.by = caller.user.name;
   if (!asked.team.empty() && teams_.Find(asked.team) == nullptr)
     return NotFound("there is no team " + asked.team + "; divvy teams lists them");
-  DIVVY_TRY(const GpuReservation made,
-            reservations_.Make(std::move(asked), now, static_cast<int>(cluster_.capacity().gpus.size())));
+  DIVVY_TRY(const GpuReservation made, reservations_.Make(std::move(asked), now, cluster_.gpu_count()));
   const std::vector<GpuTurn> turns = TurnsOf(made, now, now + kBookingHorizon);
   for (const GpuTurn& turn : turns) {
     if (BookTurn(made, turn, now)) continue;
@@ -74,13 +73,13 @@ bool Controller::BookAgain(const GpuReservation& reservation, const GpuTurn& tur
   std::vector<std::pair<GpuIndex, GpuAvailability>> others;
   for (const int gpu : (cluster_.usable() - gpus).ToVector()) {
     const auto index = static_cast<GpuIndex>(gpu);
-    others.emplace_back(index, cluster_.availability(index));
+    others.emplace_back(index, cluster_.node(kOwnNode).availability[index]);
     GpuAvailability none = others.back().second;
     none.is_restricted = true;
-    cluster_.SetAvailability(index, std::move(none));
+    cluster_.SetAvailability(kOwnNode, index, std::move(none));
   }
   bool is_booked = BookTurn(reservation, turn, now);
-  for (auto& [index, availability] : others) cluster_.SetAvailability(index, std::move(availability));
+  for (auto& [index, availability] : others) cluster_.SetAvailability(kOwnNode, index, std::move(availability));
   if (!is_booked) is_booked = BookTurn(reservation, turn, now);
   for (RunningJob& job : theirs) cluster_.Adopt(std::move(job));
   return is_booked;
@@ -108,7 +107,8 @@ std::string Controller::WhyNoRoom(const GpuReservation& reservation, const GpuTu
     (job.known_end == kNever ? unknown : longer) += job.gpus.size();
     whose += (whose.empty() ? "" : ", ") + ToString(id);
   }
-  const int usable = cluster_.usable().size();
+  int usable = 0;
+  for (const BookNode& node : cluster_.nodes()) usable += node.taking().size();
   std::string text = "there is no room for " + Plural(reservation.gpus, "GPU") + " in that time: of " +
                      std::to_string(usable) + " that take work";
   std::vector<std::string> parts;

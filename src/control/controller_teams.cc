@@ -228,10 +228,10 @@ Status Controller::CheckTeam(JobSpec& spec, std::uint64_t elements, const Caller
   if (teams_.empty()) return {};
   DIVVY_TRY(const std::string team, teams_.TeamFor({caller.user.name, caller.groups, caller.is_admin}, spec.team));
   spec.team = team;
-  const std::int64_t milli = std::int64_t{spec.request.gpus} * 1000;
+  const std::int64_t milli = std::int64_t{spec.request.gpus_in_all()} * 1000;
   for (const TeamRow* row : teams_.PathOf(team)) {
     if (row->limit_milli && milli > *row->limit_milli && !spec.queues_anyway) {
-      return FailedPrecondition("it asks for " + Plural(spec.request.gpus, "GPU") + ", and team " + row->name +
+      return FailedPrecondition("it asks for " + Plural(spec.request.gpus_in_all(), "GPU") + ", and team " + row->name +
                                 " runs on " + FormatMilli(*row->limit_milli) + " at most");
     }
   }
@@ -254,8 +254,8 @@ Status Controller::CheckTeam(JobSpec& spec, std::uint64_t elements, const Caller
 
 Status Controller::CheckUserGpus(const std::string& user, const Request& request) const {
   const UserRow* row = teams_.UserOf(user);
-  if (row == nullptr || !row->gpus || request.gpus <= *row->gpus) return {};
-  const std::string asks = "asks for " + Plural(request.gpus, "GPU") + ", but user " + user;
+  if (row == nullptr || !row->gpus || request.gpus_in_all() <= *row->gpus) return {};
+  const std::string asks = "asks for " + Plural(request.gpus_in_all(), "GPU") + ", but user " + user;
   if (*row->gpus == 0) return LimitExceeded(asks + " may hold none; leave --gpus out to run without");
   const std::string most = std::to_string(*row->gpus);
   return LimitExceeded(asks + " never holds more than " + most + " at once; --gpus " + most + " is the most");
@@ -314,15 +314,19 @@ std::string Controller::TeamBar(const JobRecord& record) const {
 
 Stretch Controller::StretchOf(const JobRecord& record, Time until) const {
   // What it ran on before has been counted (controller_elastic.cc).
-  Stretch stretch{std::max(record.started, record.gpus_since), until, record.gpus.size(), 0};
-  for (const GpuFacts& facts : cluster_.capacity().gpus) {
-    if (record.gpus.Contains(facts.index)) stretch.hour_milli += teams_.PriceOf(facts.model);
+  Stretch stretch{std::max(record.started, record.gpus_since), until, GpuCountOf(record), 0};
+  for (const Seat& seat : SeatsOf(record)) {
+    const auto node = IndexOf(seat.node);
+    if (!node) continue;
+    for (const GpuFacts& facts : cluster_.node(*node).capacity.gpus) {
+      if (seat.gpus.Contains(facts.index)) stretch.hour_milli += teams_.PriceOf(facts.model);
+    }
   }
   return stretch;
 }
 
 void Controller::CountUsage(const JobRecord& record, Time until) {
-  if (teams_.empty() || record.gpus.empty() || record.started == kNoTime) return;
+  if (teams_.empty() || GpuCountOf(record) == 0 || record.started == kNoTime) return;
   are_budgets_stale_ = true;
   std::vector<std::string> keys{UsageBook::UserKey(record.user.name)};
   for (const TeamRow* row : TeamsOf(record)) keys.push_back(UsageBook::TeamKey(row->name));
@@ -339,7 +343,7 @@ Used Controller::UsedBy(const std::string& key, BudgetPeriod period, Time now) c
   const Time since = PeriodStart(period, now);
   for (const auto& [id, job] : cluster_.running_jobs()) {
     const JobRecord* record = Find(id);
-    if (record == nullptr || record->gpus.empty()) continue;
+    if (record == nullptr || GpuCountOf(*record) == 0) continue;
     bool is_theirs = key == UsageBook::UserKey(record->user.name);
     for (const TeamRow* row : TeamsOf(*record)) is_theirs = is_theirs || key == UsageBook::TeamKey(row->name);
     if (is_theirs) used += UsedOf(StretchOf(*record, now), since);
@@ -411,7 +415,7 @@ std::map<std::string, Controller::TeamLoad> Controller::TeamLoads(Time now) cons
       if (IsWaiting(record)) load->queued += Members(record);
       if (!RunsItself(record)) continue;
       load->running += 1;
-      load->gpus += record.gpus.size();
+      load->gpus += GpuCountOf(record);
     }
   }
   for (const auto& [name, row] : teams_.teams()) loads[UsageBook::TeamKey(name)];

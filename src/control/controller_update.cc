@@ -93,7 +93,7 @@ Status Controller::CheckChange(const JobRecord& before, const JobRecord& after, 
     }
   }
   if (changes.changes_request() && !changes.queues_anyway) {
-    DIVVY_CHECK(CheckFeasible(cluster_, after.request));
+    DIVVY_CHECK(CheckFeasible(cluster_, after.request, after.pool));
     DIVVY_CHECK(CheckUserGpus(after.user.name, after.request));
   }
   if (after.is_foreground && after.retries > 0)
@@ -193,7 +193,7 @@ void Controller::Replace(const JobRecord& after, const JobChanges& changes, cons
     PutWaiting(record);
   } else if (changes.time_limit && record.array_count == 0) {
     cluster_.SetKnownEnd(record.id, Deadline(record));
-    effects_.orders.push_back(TimeLimitOrder{record.id, Deadline(record)});
+    Send(record, TimeLimitOrder{record.id, Deadline(record), ""});
   }
   Announce(record);
 }

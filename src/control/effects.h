@@ -10,40 +10,71 @@
 
 namespace divvy {
 
-/// Start the job's process. The record carries its GPUs and attempt.
+// Every order names the machine that it is for; empty: the controller's own.
+
+/// Start the job's process. The record carries its attempt and its GPUs on that machine. Of a gang (`record.gang`) the
+/// machine prepares its part only, says so, and waits for a GoOrder.
 struct LaunchOrder {
   JobRecord record;
+  std::string node;
+  std::uint32_t seat = 0;  // Which of record.gang.
+};
+/// All machines of the gang are ready.
+struct GoOrder {
+  JobId job;
+  std::uint32_t attempt = 0;
+  std::vector<SeatAddress> addresses;  // By seat; hosts are filled in on the way.
+  std::string node;
 };
 /// Begin the kill ladder: `signal`, and SIGKILL after `grace`, to the whole tree.
 struct StopOrder {
   JobId job;
   int signal = 15;     // 0: the job's own stop signal.
   Duration grace{-1};  // Negative: the job's own.
+  std::string node;
 };
 struct SignalOrder {
   JobId job;
   int signal = 0;
+  std::string node;
 };
 struct PauseOrder {
   JobId job;
   bool is_paused = true;  // False: goes on.
+  std::string node;
 };
 struct TimeLimitOrder {
   JobId job;
   Time deadline = kNever;
+  std::string node;
 };
 /// What an elastic job that runs may use has changed: its file says so, and a signal where `is_signalled`.
 struct ResizeOrder {
   JobId job;
   GpuSet gpus;
   bool is_signalled = true;
+  std::string node;
 };
 /// The job's run record on disk has been read into the store and may go.
 struct ForgetOrder {
   JobId job;
   std::uint32_t attempt = 0;
+  std::string node;
 };
-using Order = std::variant<LaunchOrder, StopOrder, SignalOrder, PauseOrder, TimeLimitOrder, ForgetOrder, ResizeOrder>;
+using Order =
+    std::variant<LaunchOrder, StopOrder, SignalOrder, PauseOrder, TimeLimitOrder, ForgetOrder, ResizeOrder, GoOrder>;
+
+inline const std::string& NodeOf(const Order& order) {
+  return std::visit([](const auto& one) -> const std::string& { return one.node; }, order);
+}
+inline JobId JobOf(const Order& order) {
+  return std::visit(
+      [](const auto& one) {
+        if constexpr (requires { one.record; }) return one.record.id;
+        else return one.job;
+      },
+      order);
+}
 
 /// Something that watchers are told of.
 struct Change {

@@ -12,6 +12,10 @@ void EachForWaiting(const JobChanges& changes, JobRecord& record, Visit visit) {
   visit("cpus", changes.cpus, record.request.cpus);
   visit("memory", changes.memory, record.request.memory);
   visit("tasks", changes.tasks, record.request.tasks);
+  visit("nodes", changes.nodes, record.request.nodes);
+  visit("constraint", changes.constraint, record.request.constraint);
+  visit("nodelist", changes.node_list, record.request.node_list);
+  visit("exclude", changes.excluded_nodes, record.request.excluded_nodes);
   visit("placement", changes.placement, record.placement);
   visit("preemptible", changes.preemptible, record.preemptible);
   visit("begin", changes.begin, record.begin);
@@ -63,9 +67,11 @@ std::vector<std::string_view> JobChanges::Names() const {
 
 void JobChanges::ApplyTo(JobRecord& record) const {
   const int cap = record.array_at_once;
+  const bool has_one_each = record.request.tasks == record.request.nodes;
   EachForWaiting(*this, record, kAssign);
   EachUntilTheEnd(*this, record, kAssign);
   if (record.array_count == 0) record.array_at_once = cap;  // Elements have none of their own.
+  if (nodes && !tasks && has_one_each) record.request.tasks = *nodes;
   if (placement) record.is_placement_set = true;
   if (preemptible) record.is_preemptible_set = true;
   if (gpus_most) record.request.gpus_most = *gpus_most;

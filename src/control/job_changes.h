@@ -27,6 +27,10 @@ struct JobChanges {
   std::optional<int> cpus;
   std::optional<Bytes> memory;
   std::optional<int> tasks;
+  std::optional<int> nodes;  // Machines; a job that has a task on each keeps one on each, unless `tasks` says more.
+  std::optional<std::string> constraint;
+  std::optional<std::vector<std::string>> node_list;
+  std::optional<std::vector<std::string>> excluded_nodes;
   struct Topology {
     TopologyNeed need = TopologyNeed::kAny;
     bool is_required = false;
@@ -60,7 +64,8 @@ struct JobChanges {
   std::vector<std::string_view> NamesForWaiting() const;
   std::vector<std::string_view> Names() const;
   bool changes_request() const {
-    return gpus || gpus_most || topology || gpu_type || gpu_memory || cpus || memory || tasks;
+    return gpus || gpus_most || topology || gpu_type || gpu_memory || cpus || memory || tasks || nodes || constraint ||
+           node_list || excluded_nodes;
   }
   /// `record` with the changes, in its fields alone.
   void ApplyTo(JobRecord& record) const;

@@ -59,6 +59,22 @@ inline Status CheckSpeaks(const JobRecord& record, std::uint32_t attempt) {
   return {};
 }
 
+/// The record as one of its machines sees it: with the GPUs that it has there.
+inline JobRecord PartOn(const JobRecord& record, const std::string& node) {
+  JobRecord part = record;
+  for (const Seat& seat : record.gang) {
+    if (seat.node != node) continue;
+    part.node = node;
+    part.gpus = part.gpus_used = seat.gpus;
+  }
+  return part;
+}
+
+/// Of a seat of it: nothing of the job is there any more.
+inline bool HasEnded(const JobRecord& record, const Seat& seat) {
+  return !record.gang.empty() && seat.exit.has_value();
+}
+
 /// How the reason of a job begins that was told to end so that another starts.
 inline constexpr std::string_view kTakenBack = "makes room for job ";
 inline bool WasTakenBack(const JobRecord& record) {

@@ -7,7 +7,7 @@ namespace divvy {
 namespace {
 
 RunKind KindFrom(const JobRecord& record, std::string shape) {
-  return {record.user.name, record.name, std::move(shape), record.request.gpus};
+  return {record.user.name, record.name, std::move(shape), record.request.gpus_in_all()};
 }
 
 }  // namespace

@@ -18,7 +18,8 @@ constexpr Duration kShortestRun = std::chrono::seconds(1);
 constexpr double kEqual = 0.95;
 
 std::string KeyOf(const JobRecord& record) {
-  return record.user.name + '\x1f' + record.name + '\x1f' + std::to_string(record.request.gpus) + '\x1f' + record.shape;
+  return record.user.name + '\x1f' + record.name + '\x1f' + std::to_string(record.request.gpus_in_all()) + '\x1f' +
+         record.shape;
 }
 
 void Keep(std::deque<double>& values, double value) {
@@ -58,8 +59,8 @@ std::vector<ModelSpeed> SpeedBook::Learned::speeds() const {
 }
 
 void SpeedBook::Ran(const JobRecord& record, bool ended_well) {
-  if (record.gpu_model.empty() || record.gpus.empty() || record.started == kNoTime) return;
-  const double gpus = record.gpus.size();
+  if (record.gpu_model.empty() || GpuCountOf(record) == 0 || record.started == kNoTime) return;
+  const double gpus = GpuCountOf(record);
   const std::optional<double> speed = SpeedOf(record.progress);
   const Duration ran = record.ended - record.started;
   // What it took in all says nothing of these GPUs where it had others before, or stood still.
@@ -74,7 +75,7 @@ void SpeedBook::Ran(const JobRecord& record, bool ended_well) {
   kind.learned.user = record.user.name;
   kind.learned.name = record.name;
   kind.learned.shape = record.shape;
-  kind.learned.gpus = record.request.gpus;
+  kind.learned.gpus = record.request.gpus_in_all();
   Runs& runs = kind.by_model[record.gpu_model];
   if (speed) Keep(runs.speeds, *speed / gpus);
   if (has_time) Keep(runs.times, std::chrono::duration<double>(ran).count() * gpus);

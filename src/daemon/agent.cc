@@ -14,9 +14,11 @@
 #include <cstdlib>
 #include <ctime>
 #include <memory>
+#include <set>
 #include <utility>
 
 #include "base/text.h"
+#include "daemon/agent_logs.h"
 #include "daemon/agent_session.h"
 #include "daemon/agent_state.h"
 #include "daemon/log.h"
@@ -25,6 +27,7 @@
 #include "daemon/worker.h"
 #include "dialect/config.h"
 #include "platform/clock.h"
+#include "platform/lease_file.h"
 #include "platform/places.h"
 #include "platform/process_tree.h"
 #include "wire/token_line.h"
@@ -55,7 +58,7 @@ Duration SinceBoot() {
 }
 
 /// Ends what runs here, whoever watches it, without waiting for it: for a node that is cut off, whether or not its
-/// agent knows what the controller believes.
+/// agent knows what the controller believes. Supervisors do so by themselves; but nobody else does it for an orphan.
 void StopRuns(const std::string& run_directory) {
   const auto records = ScanRunDirectory(run_directory);
   if (!records) return;
@@ -84,6 +87,7 @@ class Agent {
   Status WhoseNode();
   Status OpenNode(const dialect::Config& config);
   Status OpenSession();
+  void OpenLogs(Duration keep);
   AgentSession::Ports SessionPorts();
   void Dial();
   void Tick();
@@ -117,6 +121,7 @@ class Agent {
   std::unique_ptr<AgentSession> session_;
   int caller_ = -1;  // Who waits for "ready", when detached.
   std::optional<Error> refused_;
+  std::unique_ptr<AgentLogs> logs_;
   std::unique_ptr<Worker> dialler_;  // Last, so that it ends first.
 };
 
@@ -187,7 +192,9 @@ Status Agent::OpenNode(const dialect::Config& config) {
   NodeOptions options;
   options.run_directory = folder_ + "/runs";
   options.log_directory = folder_ + "/logs";
-  options.names = {HostName(), places_.home};
+  options.slurm_directory = folder_ + "/slurm";
+  options.lease = {.file = folder_ + "/lease", .boot_id = BootId(places_)};
+  options.names = {HostName(), places_.home, state_.name};
   options.may_change_user = ::geteuid() == 0;
   options.uid = ::geteuid();
   options.divvy = OwnPath();
@@ -205,6 +212,9 @@ AgentSession::Ports Agent::SessionPorts() {
   ports.log = [this](const std::string& line) { log_.Write(LogLevel::kInfo, line); };
   ports.dial = [this] { Dial(); };
   ports.node = &host_.node();
+  ports.set_gang_key = [this](JobId job, std::uint32_t attempt, std::string key) {
+    host_.node().SetGangKey(job, attempt, std::move(key));
+  };
   ports.adopt_runs = [this](bool was_rebooted) {
     auto adopted = host_.node().AdoptRuns(was_rebooted);
     host_.LookAtEnds();
@@ -215,24 +225,25 @@ AgentSession::Ports Agent::SessionPorts() {
     host_.LookAtGpus(which & host_.AllGpus(),
                      [this](const std::vector<GpuObservation>& seen) { session_->OnGpusObserved(seen); });
   };
+  ports.answer = [this](const wire::AgentQuestion& question, AgentSession::Ports::Told told) {
+    logs_->Answer(question, std::move(told));
+  };
   ports.stop_all = [this] { StopRuns(folder_ + "/runs"); };
   ports.keep_epoch = [this](std::uint64_t epoch) {
     state_.epoch = epoch;
     KeepState();
   };
-  ports.keep_lease = [this, before = std::string()](const Lease& lease) mutable {
-    // Beside the run records, and as they are: what a kill of the agent leaves behind, but not a power cut.
-    const std::string text = lease.ToText(boot_id_);
-    if (text == before) return;
-    const int fd = ::open((folder_ + "/lease").c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
-    if (fd < 0) return;
-    const std::string line = text + std::string(before.size() > text.size() ? before.size() - text.size() : 0, ' ');
-    static_cast<void>(!::pwrite(fd, line.data(), line.size(), 0));
-    ::close(fd);
-    before = text;
+  // For the supervisors of the jobs here, and for the next agent; a power cut may take it.
+  ports.keep_lease = [this, file = LeaseFile(folder_ + "/lease"), was_kept = true](const Lease& lease) mutable {
+    const Status kept = file.Keep(lease.ToText(boot_id_));
+    if (!kept && was_kept)
+      log_.Write(LogLevel::kWarning, "event=lease_not_kept error=" + LogQuoted(kept.error().message));
+    was_kept = kept.has_value();
   };
   ports.on_welcome = [this] {
-    has_joined_ = was_welcome_ = true;
+    has_joined_ = true;
+    // What runs here is known from now on.
+    if (!std::exchange(was_welcome_, true)) logs_->RemoveOldLogs();
     bearer_.clear();
     KeepState();
     SayReady();
@@ -254,6 +265,7 @@ Status Agent::OpenSession() {
   DIVVY_TRY(start.session, RandomHex(kSessionBytes));
   start.newest_epoch = state_.epoch;
   start.seed = RandomSeed();
+  start.logs = folder_ + "/logs";
   start.facts = LearnMachine(host_.gpus(), places_);
   for (const auto& [label, value] : state_.labels) start.facts.labels.insert_or_assign(label, value);
   boot_id_ = start.facts.boot_id;
@@ -261,6 +273,18 @@ Status Agent::OpenSession() {
   session_ = std::make_unique<AgentSession>(std::move(start), SessionPorts());
   host_.node().Join(*session_);
   return {};
+}
+
+void Agent::OpenLogs(Duration keep) {
+  AgentLogs::Ports ports;
+  ports.post = [this](std::function<void()> task) { asio::post(loop_, std::move(task)); };
+  ports.after = [this](Duration delay, std::function<void()> task) { After(delay, std::move(task)); };
+  ports.alive = [this] {
+    std::set<JobId> alive;
+    for (const JobId job : session_->ActiveRuns()) alive.insert(job);
+    return alive;
+  };
+  logs_ = std::make_unique<AgentLogs>(host_.node(), clock_, log_, folder_ + "/logs", keep, std::move(ports));
 }
 
 Status Agent::Start() {
@@ -279,6 +303,7 @@ Status Agent::Start() {
   DIVVY_TRY(identity_, LoadTlsIdentity(folder_ + "/identity.pem", "divvy agent", clock_.Now()));
   DIVVY_CHECK(OpenNode(config));
   DIVVY_CHECK(OpenSession());
+  OpenLogs(config.keep_logs);
   dialler_ = std::make_unique<Worker>();
   host_.Run(config.poll, [this](const std::vector<GpuObservation>& seen) { session_->Glance(seen); });
   signals_.add(SIGTERM);

@@ -17,6 +17,7 @@ class NobodysFleet final : public FleetPort {
   void OnAccounted(const std::string&) override {}
   void OnRow(const NodeRow&) override {}
   void OnRemoved(const std::string&) override {}
+  void OnPrepared(const std::string&, JobId, std::uint32_t, std::uint16_t) override {}
   void OnStarted(const std::string&, JobId, std::uint32_t, Time) override {}
   void OnExited(const std::string&, JobId, std::uint32_t, const Exit&, Time) override {}
   void OnVanished(const std::string&, JobId, std::uint32_t, RunVanished) override {}
@@ -59,6 +60,7 @@ void AgentDoor::Open(Core& core, RemoteCallers& callers, Agents::Terms terms, Fl
   out.log = [log = ports.log](const std::string& line) {
     if (log != nullptr) log->Write(LogLevel::kInfo, line);
   };
+  out.gang_key = std::move(ports.gang_key);
   out.admit = [&core, &callers](std::string_view authorization) {
     return callers.AdmitNode(authorization, core.Now());
   };

@@ -28,8 +28,9 @@ class AgentDoor {
   struct Ports {
     std::function<void(Duration, std::function<void()>)> after;
     const Log* log = nullptr;
+    std::function<std::string(JobId, std::uint32_t attempt)> gang_key;  // As of Agents::Ports.
   };
-  /// `callers` and `core` outlive this. `fleet`: who decides for these nodes; null: nobody yet, and nothing is placed
+  /// `callers`, `core` and `fleet`, who decides for these nodes, outlive this. Null: nobody does, and nothing is placed
   /// there.
   void Open(Core& core, RemoteCallers& callers, Agents::Terms terms, FleetPort* fleet, Ports ports);
 

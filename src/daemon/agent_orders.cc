@@ -5,7 +5,7 @@
 namespace divvy {
 namespace {
 
-constexpr std::array<std::string_view, 3> kVanished = {"never_started", "unseen", "rebooted"};
+constexpr std::array<std::string_view, 4> kVanished = {"never_started", "unseen", "rebooted", "cut_off"};
 
 struct ToMessage {
   wire::AgentOrder& message;
@@ -13,7 +13,10 @@ struct ToMessage {
   const JobRecord* live;
 
   void operator()(const LaunchOrder& order) const {
-    message.launch = wire::LaunchMessage{order.record, spec == nullptr ? JobSpec() : *spec};
+    message.launch = wire::LaunchMessage{order.record, spec == nullptr ? JobSpec() : *spec, order.seat, ""};
+  }
+  void operator()(const GoOrder& order) const {
+    message.go = wire::GoMessage{order.job, order.attempt, order.addresses};
   }
   void operator()(const StopOrder& order) const {
     message.stop = wire::StopMessage{order.job, order.signal, order.grace};
@@ -40,15 +43,16 @@ wire::AgentOrder MessageOf(const Order& order, const JobSpec* spec, const JobRec
 std::optional<NodeOrder> OrderOf(wire::AgentOrder message) {
   if (message.launch) {
     auto spec = std::make_shared<const JobSpec>(std::move(message.launch->spec));
-    return NodeOrder{LaunchOrder{std::move(message.launch->record)}, std::move(spec)};
+    return NodeOrder{LaunchOrder{std::move(message.launch->record), "", message.launch->seat}, std::move(spec)};
   }
-  if (const auto& stop = message.stop) return NodeOrder{StopOrder{stop->job, stop->signal, stop->grace}, nullptr};
-  if (const auto& signal = message.signal) return NodeOrder{SignalOrder{signal->job, signal->signal}, nullptr};
-  if (const auto& pause = message.pause) return NodeOrder{PauseOrder{pause->job, pause->is_paused}, nullptr};
-  if (const auto& limit = message.time_limit) return NodeOrder{TimeLimitOrder{limit->job, kNever}, nullptr};
-  if (const auto& forget = message.forget) return NodeOrder{ForgetOrder{forget->job, forget->attempt}, nullptr};
+  if (auto& go = message.go) return NodeOrder{GoOrder{go->job, go->attempt, std::move(go->addresses), ""}, nullptr};
+  if (const auto& stop = message.stop) return NodeOrder{StopOrder{stop->job, stop->signal, stop->grace, ""}, nullptr};
+  if (const auto& signal = message.signal) return NodeOrder{SignalOrder{signal->job, signal->signal, ""}, nullptr};
+  if (const auto& pause = message.pause) return NodeOrder{PauseOrder{pause->job, pause->is_paused, ""}, nullptr};
+  if (const auto& limit = message.time_limit) return NodeOrder{TimeLimitOrder{limit->job, kNever, ""}, nullptr};
+  if (const auto& forget = message.forget) return NodeOrder{ForgetOrder{forget->job, forget->attempt, ""}, nullptr};
   if (const auto& resize = message.resize)
-    return NodeOrder{ResizeOrder{resize->job, resize->gpus, resize->is_signalled}, nullptr};
+    return NodeOrder{ResizeOrder{resize->job, resize->gpus, resize->is_signalled, ""}, nullptr};
   return std::nullopt;
 }
 

@@ -46,6 +46,7 @@ void AgentSession::OnDialFailed(const Error& error, bool is_final) {
 
 void AgentSession::OnDialled(std::unique_ptr<ByteStream> stream) {
   stream_ = std::move(stream);
+  ++connections_;
   reader_ = FrameReader();
   state_ = State::kGreeting;
   ByteStream::Listener listener;
@@ -62,6 +63,7 @@ void AgentSession::OnDialled(std::unique_ptr<ByteStream> stream) {
   hello.received = link_.received();
   hello.now = ports_.now();
   hello.facts = start_.facts;
+  hello.logs = start_.logs;
   greeted_at_ = ports_.since_boot();
   SendFrame(FrameKind::kHello, wire::EncodeAgent(hello));
 }
@@ -121,6 +123,8 @@ Status AgentSession::OnFrame(Frame frame) {
       DIVVY_TRY(const auto message, link_.OnFrame(std::move(frame)));
       return message ? OnOrder(*message) : Status();
     }
+    case FrameKind::kAsk:
+      return OnAsk(frame.payload);
     default:
       return {};  // Of a later version.
   }
@@ -232,6 +236,8 @@ Status AgentSession::OnOrder(std::string_view text) {
   if (message.look) ports_.look(message.look->gpus);
   if (message.renewed && ports_.on_renewed) ports_.on_renewed(message.renewed->fingerprint);
   const std::optional<Duration> limit = message.time_limit ? std::optional(message.time_limit->limit) : std::nullopt;
+  if (auto& launch = message.launch; launch && !launch->gang_key.empty() && ports_.set_gang_key)
+    ports_.set_gang_key(launch->record.id, launch->record.attempt, std::move(launch->gang_key));
   auto order = OrderOf(std::move(message));
   if (!order) return {};
   if (const auto* timed = std::get_if<TimeLimitOrder>(&order->order)) {
@@ -242,6 +248,22 @@ Status AgentSession::OnOrder(std::string_view text) {
   }
   Believe(order->order, order->spec);
   ports_.node->Execute(order->order, order->spec);
+  return {};
+}
+
+// The answer goes over the connection that the question came by, or nowhere: whoever asked has given up by then.
+Status AgentSession::OnAsk(std::string_view payload) {
+  if (!is_welcome()) return InvalidArgument("the controller asks before it says who it is");
+  DIVVY_TRY(const wire::NumberedQuestion ask, wire::DecodeAsk(payload));
+  if (!ports_.answer) return {};
+  const JobRecord& record = ask.question.record;
+  ports_.answer(ask.question, [this, alive = is_alive_, connection = connections_, number = ask.number, job = record.id,
+                               attempt = record.attempt](wire::AgentAnswer answer, std::string bytes) {
+    if (!*alive || !stream_ || connection != connections_) return;
+    const auto believed = believed_.find(job);
+    answer.is_running = believed != believed_.end() && believed->second.record.attempt == attempt;
+    SendFrame(FrameKind::kAnswer, wire::EncodeAnswer({number, std::move(answer), std::move(bytes)}));
+  });
   return {};
 }
 
@@ -267,6 +289,9 @@ void AgentSession::Believe(const Order& order, const std::shared_ptr<const JobSp
       record->gpus = record->gpus | resize->gpus;
       record->gpus_used = resize->gpus;
     }
+  } else if (const auto* go = std::get_if<GoOrder>(&order)) {
+    if (JobRecord* record = record_of(go->job); record != nullptr && record->attempt == go->attempt)
+      record->was_let_go = true;
   } else if (const auto* forget = std::get_if<ForgetOrder>(&order)) {
     const auto believed = believed_.find(forget->job);
     if (believed != believed_.end() && believed->second.record.attempt == forget->attempt) believed_.erase(believed);
@@ -306,6 +331,12 @@ void AgentSession::Renew(const std::string& fingerprint) {
 }
 
 // ---- What the node says ---------------------------------------------------------------------------------------------
+
+void AgentSession::OnPrepared(JobId job, std::uint32_t attempt, std::uint16_t port) {
+  wire::AgentReport report;
+  report.prepared = wire::PreparedMessage{job, attempt, port};
+  Report(report);
+}
 
 void AgentSession::OnStarted(JobId job, std::uint32_t attempt, Time at) {
   const auto believed = believed_.find(job);

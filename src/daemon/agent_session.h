@@ -39,10 +39,15 @@ class AgentSession final : public ControllerPort {
 
     // The node.
     OrderPort* node = nullptr;
+    /// Of the part of a gang that is to be launched next. Null where there are none.
+    std::function<void(JobId job, std::uint32_t attempt, std::string key)> set_gang_key;
     std::function<Status(bool was_rebooted)> adopt_runs;  // Once, at the first welcome.
     std::function<void()> reconcile;                      // At later ones that begin a session.
     std::function<void(GpuSet)> look;                     // Answered by OnGpusObserved.
     std::function<void()> stop_all;                       // Said again and again while it is to be so.
+    /// Reads what is asked for and says so by `done`, on the loop's thread, at once or later. Null: nothing is told.
+    using Told = std::function<void(wire::AgentAnswer, std::string bytes)>;
+    std::function<void(const wire::AgentQuestion& question, Told done)> answer;
 
     // What outlives the process.
     std::function<void(std::uint64_t epoch)> keep_epoch;
@@ -60,6 +65,7 @@ class AgentSession final : public ControllerPort {
     std::optional<Lease> lease;      // Of this boot.
     std::uint64_t seed = 1;
     MachineFacts facts;
+    std::string logs;  // The folder of the logs that the node keeps.
   };
 
   AgentSession(Start start, Ports ports);
@@ -84,6 +90,7 @@ class AgentSession final : public ControllerPort {
 
   // ControllerPort
   Time Now() const override { return ports_.now(); }
+  void OnPrepared(JobId job, std::uint32_t attempt, std::uint16_t port) override;
   void OnStarted(JobId job, std::uint32_t attempt, Time at) override;
   void OnExited(JobId job, std::uint32_t attempt, const Exit& exit, Time at) override;
   void OnVanished(JobId job, std::uint32_t attempt, RunVanished how) override;
@@ -105,6 +112,7 @@ class AgentSession final : public ControllerPort {
   Status BeginSession(wire::AgentWelcome welcome);
   void OnRefused(std::string_view text);
   Status OnOrder(std::string_view text);
+  Status OnAsk(std::string_view payload);
   void Believe(const Order& order, const std::shared_ptr<const JobSpec>& spec);
   void Report(const wire::AgentReport& report);
   void Lose(const std::string& why);
@@ -125,7 +133,8 @@ class AgentSession final : public ControllerPort {
   bool has_adopted_ = false;
   bool is_stopping_all_ = false;
   std::uint64_t sessions_ = 0;  // Begun in this process.
-  std::uint64_t epoch_ = 0;     // Of the session; 0: none.
+  std::uint64_t connections_ = 0;
+  std::uint64_t epoch_ = 0;  // Of the session; 0: none.
   Duration greeted_at_{0};
   std::map<JobId, Believed> believed_;
   std::vector<GpuObservation> last_glance_;

@@ -197,7 +197,14 @@ void Agents::LetIn(std::uint64_t id, wire::AgentHello hello, int version) {
 RemoteNode::Ports Agents::NodePorts() {
   RemoteNode::Ports ports;
   ports.now = ports_.now;
+  ports.gang_key = ports_.gang_key;
+  ports.own_name = book_.own_name();
   ports.log = ports_.log;
+  ports.after = [this](Duration delay, std::function<void()> task) {
+    ports_.after(delay, [alive = is_alive_, task = std::move(task)] {
+      if (*alive) task();
+    });
+  };
   ports.on_beat = [this](const std::string& name) {
     const NodeRow* row = book_.Find(name);
     if (row == nullptr || row->terms == lease_) return;

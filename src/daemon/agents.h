@@ -44,6 +44,8 @@ class Agents {
     std::function<void(std::function<void()>)> after_commit;
     std::function<void(Duration, std::function<void()>)> after;
     std::function<void(const std::string& line)> log;
+    /// The key of a gang's parts: 64 hexadecimal digits.
+    std::function<std::string(JobId, std::uint32_t attempt)> gang_key;
     /// A header's token that lets a node join: its id.
     std::function<Result<std::string>(std::string_view authorization)> admit;
     /// That token is used once: what is to be kept of it.

@@ -38,6 +38,7 @@ class AgentProcess final : public OrderPort {
     ports.log = [this](const std::string& line) { log.push_back(line); };
     ports.dial = std::move(dial);
     ports.node = this;
+    ports.set_gang_key = [this](JobId, std::uint32_t, std::string key) { gang_key_ = std::move(key); };
     ports.adopt_runs = [this](bool was_rebooted) -> Status {
       if (was_rebooted) machine_.runs.clear();
       Account(was_rebooted ? RunVanished::kRebooted : RunVanished::kNeverStarted);
@@ -46,6 +47,9 @@ class AgentProcess final : public OrderPort {
     ports.reconcile = [this] { Account(RunVanished::kNeverStarted); };
     ports.look = [this](GpuSet which) {
       session->OnGpusObserved(std::vector<GpuObservation>(which.ToVector().size()));
+    };
+    ports.answer = [this](const wire::AgentQuestion& question, AgentSession::Ports::Told told) {
+      questions.push_back({question, std::move(told)});
     };
     ports.stop_all = [this] {
       for (auto& [job, run] : machine_.runs) End(job, 143);
@@ -62,9 +66,18 @@ class AgentProcess final : public OrderPort {
     if (const auto* launch = std::get_if<LaunchOrder>(&order)) {
       EXPECT_EQ(spec->command, std::vector<std::string>{"true"});
       EXPECT_FALSE(machine_.runs.contains(launch->record.id)) << "a job runs twice";
-      machine_.runs[launch->record.id] = {launch->record.attempt, {}};
-      machine_.orders.push_back("launch " + ToString(launch->record.id));
-      session->OnStarted(launch->record.id, launch->record.attempt, session->Now());
+      const bool is_part = !launch->record.gang.empty();
+      machine_.runs[launch->record.id] = {launch->record.attempt, {}, is_part};
+      machine_.orders.push_back("launch " + ToString(launch->record.id) + SeatText(*launch));
+      Say(launch->record.id);
+    } else if (const auto* go = std::get_if<GoOrder>(&order)) {
+      machine_.orders.push_back("go " + ToString(go->job));
+      for (const SeatAddress& at : go->addresses)
+        machine_.orders.back() += " " + at.host + ":" + std::to_string(at.port);
+      const auto run = machine_.runs.find(go->job);
+      if (run == machine_.runs.end() || run->second.attempt != go->attempt) return;
+      run->second.awaits_go = false;
+      Say(go->job);
     } else if (const auto* stop = std::get_if<StopOrder>(&order)) {
       machine_.orders.push_back("stop " + ToString(stop->job));
       End(stop->job, 143);
@@ -83,11 +96,22 @@ class AgentProcess final : public OrderPort {
     run->second.exit->code = code;
     session->OnExited(job, run->second.attempt, *run->second.exit, session->Now());
   }
+  /// How far it is.
+  void Say(JobId job) {
+    const Machine::Run& run = machine_.runs.at(job);
+    if (run.awaits_go) session->OnPrepared(job, run.attempt, 40001);
+    else session->OnStarted(job, run.attempt, session->Now());
+  }
   bool Tick() {
     session->Tick();
     return timers_.RunDue();
   }
 
+  struct Asked {
+    wire::AgentQuestion question;
+    AgentSession::Ports::Told told;
+  };
+  std::vector<Asked> questions;  // In the order in which they came.
   std::unique_ptr<AgentSession> session;
   std::string refused;
   std::vector<std::string> log;
@@ -100,14 +124,21 @@ class AgentProcess final : public OrderPort {
       const auto run = machine_.runs.find(job);
       if (run == machine_.runs.end() || run->second.attempt != record.attempt)
         session->OnVanished(job, record.attempt, how);
-      else if (!run->second.exit) session->OnStarted(job, record.attempt, session->Now());
+      else if (!run->second.exit) Say(job);
     }
     for (auto& [job, run] : std::map(machine_.runs)) {
       if (run.exit) session->OnExited(job, run.attempt, *run.exit, session->Now());
       else if (std::ranges::find(active, job) == active.end()) End(job, 137);
     }
   }
+  /// " 1 of n1,ctl by KEY": which part, of which machines.
+  std::string SeatText(const LaunchOrder& launch) const {
+    std::string names;
+    for (const Seat& seat : launch.record.gang) names += (names.empty() ? "" : ",") + seat.node;
+    return names.empty() ? "" : " " + std::to_string(launch.seat) + " of " + names + " by " + gang_key_;
+  }
   static inline int processes_ = 0;
+  std::string gang_key_;
   Machine& machine_;
   Duration& now_;
   Timers timers_;
@@ -127,6 +158,9 @@ class AgentsWorld : public testing::Test {
       controller_timers_->After(delay, std::move(task));
     };
     ports.log = [this](const std::string& line) { log_.push_back(line); };
+    ports.gang_key = [](JobId job, std::uint32_t attempt) {
+      return "key" + ToString(job) + "." + std::to_string(attempt);
+    };
     ports.admit = [this](std::string_view header) -> Result<std::string> {
       if (header == "Bearer good" && uses_ > 0) return std::string("t1");
       return PermissionDenied("no good token");
@@ -191,6 +225,19 @@ class AgentsWorld : public testing::Test {
     auto spec = std::make_shared<JobSpec>();
     spec->command = {"true"};
     fleet_.ports["n1"]->Execute(LaunchOrder{record}, spec);
+  }
+  /// Part 1 of a job that is here and on the controller's own machine.
+  void LaunchPart(int id) {
+    JobRecord record;
+    record.id = JobId(static_cast<std::uint64_t>(id));
+    record.attempt = 1;
+    record.state = JobState::kStarting;
+    record.gang.resize(2);
+    record.gang[1].node = "n1";
+    fleet_.active["n1"][record.id] = record;
+    auto spec = std::make_shared<JobSpec>();
+    spec->command = {"true"};
+    fleet_.ports["n1"]->Execute(LaunchOrder{record, "n1", 1}, spec);
   }
   static JobId Job(int id) { return JobId(static_cast<std::uint64_t>(id)); }
 

@@ -126,6 +126,11 @@ class RecordingFleet final : public FleetPort {
   void OnRow(const NodeRow&) override {}
   void OnRemoved(const std::string& node) override { said.push_back("removed " + node); }
   void OnAccounted(const std::string& node) override { said.push_back("accounted " + node); }
+  void OnPrepared(const std::string& node, JobId job, std::uint32_t attempt, std::uint16_t port) override {
+    said.push_back("prepared " + node + " " + ToString(job) + "." + std::to_string(attempt) +
+                   (port == 0 ? " nowhere" : ""));
+    prepared_at[job] = port;
+  }
   void OnStarted(const std::string& node, JobId job, std::uint32_t attempt, Time at) override {
     said.push_back("started " + node + " " + ToString(job) + "." + std::to_string(attempt));
     started_at[job] = at;
@@ -156,6 +161,7 @@ class RecordingFleet final : public FleetPort {
   std::map<std::string, std::map<JobId, JobRecord>> active;
   std::map<std::string, OrderPort*> ports;
   std::map<JobId, Time> started_at;
+  std::map<JobId, std::uint16_t> prepared_at;
   std::vector<std::string> said;
   bool forgets = true;
 };
@@ -165,6 +171,7 @@ struct Machine {
   struct Run {
     std::uint32_t attempt = 0;
     std::optional<Exit> exit;
+    bool awaits_go = false;
   };
   std::map<JobId, Run> runs;
   std::vector<std::string> orders;

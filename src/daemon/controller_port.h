@@ -20,6 +20,7 @@ enum class RunVanished {
   kNeverStarted,  // Its launch never happened.
   kUnseen,        // It ran, its supervisor was killed, and nobody saw the end.
   kRebooted,      // It ran when the machine went down.
+  kCutOff,        // It was stopped by its machine's lease.
 };
 
 class ControllerPort {
@@ -28,6 +29,8 @@ class ControllerPort {
   virtual Time Now() const = 0;
 
   // What has happened here. A run's record on disk stays until a ForgetOrder names it.
+  /// A part of a gang is ready, and waits for a GoOrder. The other machines' parts reach it at `port` (TCP).
+  virtual void OnPrepared(JobId job, std::uint32_t attempt, std::uint16_t port) = 0;
   virtual void OnStarted(JobId job, std::uint32_t attempt, Time at) = 0;
   virtual void OnExited(JobId job, std::uint32_t attempt, const Exit& exit, Time at) = 0;
   virtual void OnVanished(JobId job, std::uint32_t attempt, RunVanished how) = 0;

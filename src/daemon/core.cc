@@ -13,15 +13,6 @@ namespace {
 constexpr std::size_t kArraySpecs = 64;
 constexpr Duration kRetryCommitAfter = std::chrono::seconds(1);
 
-JobId JobOf(const Order& order) {
-  return std::visit(
-      [](const auto& o) {
-        if constexpr (requires { o.record; }) return o.record.id;
-        else return o.job;
-      },
-      order);
-}
-
 }  // namespace
 
 Core::Core(Controller& controller, Store& store, const Clock& clock, OrderPort& orders, Ports ports)

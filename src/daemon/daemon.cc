@@ -21,6 +21,7 @@
 #include "daemon/agent_door.h"
 #include "daemon/committer.h"
 #include "daemon/core.h"
+#include "daemon/fleet.h"
 #include "daemon/housekeeping.h"
 #include "daemon/local_controller.h"
 #include "daemon/log.h"
@@ -67,6 +68,8 @@ class Daemon {
  private:
   Status OpenStore();
   Status Recover();
+  void JoinFleet();
+  std::string OwnName() const { return HostName(); }
   Status ApplyRestriction();
   Status Serve();
   Status OpenDoorToOthers();
@@ -87,6 +90,7 @@ class Daemon {
   std::unique_ptr<Store> store_;
   std::unique_ptr<Controller> controller_;
   NodeHost host_{loop_, log_, [this](const Error& error) { GiveUp(error); }};
+  std::unique_ptr<Fleet> fleet_;
   std::unique_ptr<Core> core_;
   std::unique_ptr<LocalController> controller_port_;
   std::unique_ptr<Routes> routes_;
@@ -161,7 +165,13 @@ Status Daemon::Recover() {
   capacity.cpus = machine.cpus;
   capacity.memory = machine.memory;
   controller_->SetCapacity(std::move(capacity));
-  core_ = std::make_unique<Core>(*controller_, *store_, clock_, host_.node(), CorePorts());
+  agent_door_->SetOwn(OwnName(), host_.gpus().gpus);
+  controller_->SetOwnName(OwnName());
+  for (const auto& [name, row] : agent_door_->book().nodes()) controller_->OnNodeRow(row);
+  DIVVY_TRY(std::string key_seed, RandomHex(32));
+  fleet_ = std::make_unique<Fleet>(host_.node(), std::move(key_seed));
+  core_ = std::make_unique<Core>(*controller_, *store_, clock_, *fleet_, CorePorts());
+  JoinFleet();
   controller_port_ = std::make_unique<LocalController>(*core_);
   host_.node().Join(*controller_port_);
   HistoryFilter recent;
@@ -181,6 +191,25 @@ Status Daemon::Recover() {
   DIVVY_CHECK(ApplyRestriction());
   core_->Touch();
   return {};
+}
+
+// Orders that need an answer of the agents' are given once the loop runs.
+void Daemon::JoinFleet() {
+  fleet_->Join(*core_);
+  Fleet::Ports ports;
+  ports.find = [this](const std::string& node) -> OrderPort* {
+    Agents* agents = agent_door_->agents();
+    return agents == nullptr ? nullptr : agents->Find(node);
+  };
+  ports.address = [this](const std::string& node) {
+    Agents* agents = agent_door_->agents();
+    return agents == nullptr ? std::string() : agents->AddressOf(node);
+  };
+  ports.set_own_key = [this](JobId job, std::uint32_t attempt, std::string key) {
+    host_.node().SetGangKey(job, attempt, std::move(key));
+  };
+  ports.own_name = OwnName();
+  fleet_->SetPorts(std::move(ports));
 }
 
 // What the command line says wins over the file, and both over what was said at run time before.
@@ -265,7 +294,6 @@ Status Daemon::Serve() {
   remote_ = std::make_shared<Routes::Remote>(Routes::Remote{RemoteCallers(tokens_, FindUser), {}, ""});
   ports.remote = remote_;
   ports.agents = agent_door_;
-  agent_door_->SetOwn(HostName(), host_.gpus().gpus);
   ports.login_environment = LoginEnvironment;
   DIVVY_TRY(Audit audit, Audit::Open(places_.state + "/audit.log"));
   ports.audit = std::make_shared<Audit>(std::move(audit));
@@ -305,8 +333,16 @@ Status Daemon::OpenDoorToOthers() {
   if (!listen) return {};
   DIVVY_TRY(const TlsIdentity identity,
             LoadTlsIdentity(places_.state + "/identity.pem", "divvy controller", clock_.Now()));
-  agent_door_->Open(*core_, remote_->callers, {config_.lost_after, config_.requeue_lost_after}, nullptr,
-                    {[this](Duration delay, std::function<void()> task) { After(delay, std::move(task)); }, &log_});
+  agent_door_->Open(*core_, remote_->callers, {config_.lost_after, config_.requeue_lost_after}, fleet_.get(),
+                    {[this](Duration delay, std::function<void()> task) { After(delay, std::move(task)); }, &log_,
+                     [this](JobId job, std::uint32_t attempt) { return fleet_->GangKey(job, attempt); }});
+  // What was active when we began may have been launched; agents that say so are believed.
+  for (const auto& [id, record] : controller_->live()) {
+    if (!IsActive(record.state) || record.array_count > 0) continue;
+    for (const Seat& seat : SeatsOf(record)) {
+      if (!seat.node.empty()) agent_door_->agents()->Of(seat.node).Knows(id, record.attempt);
+    }
+  }
   DIVVY_CHECK(OpenRemoteDoor(*server_, *listen, {config_.name, HostName()}, identity, *remote_));
   // From the loop: until it runs, standard error belongs to the command that waits for us.
   asio::post(loop_, [this, text = ToString(*listen)] {
@@ -338,6 +374,7 @@ Status Daemon::Start() {
   NodeOptions options;
   options.run_directory = places_.runs;
   options.log_directory = places_.logs;
+  options.slurm_directory = places_.state + "/slurm";
   options.names = {HostName(), places_.home};
   options.may_change_user = ::geteuid() == 0;
   options.uid = ::geteuid();

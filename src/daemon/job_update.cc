@@ -5,6 +5,7 @@
 
 #include "daemon/check_spec.h"
 #include "dialect/job_options.h"
+#include "dialect/node_options.h"
 
 namespace divvy {
 namespace {
@@ -190,6 +191,11 @@ Result<JobChanges> ChangesOf(const wire::JobUpdate& update) {
   reader.Count("cpus", update.cpus, 0, 1'000'000, changes.cpus);
   reader.Size("memory", update.memory_bytes, changes.memory);
   reader.Count("tasks", update.tasks, 1, 65'536, changes.tasks);
+  reader.Count("nodes", update.nodes, 1, dialect::kMostNodes, changes.nodes);
+  // Names and features are read with the whole of the request (dialect/node_options.h).
+  reader.Text("constraint", update.constraint, kLongestText, changes.constraint);
+  changes.node_list = update.node_list;
+  changes.excluded_nodes = update.excluded_nodes;
   changes.placement = update.placement;
   changes.preemptible = update.preemptible;
   reader.Topology(update.topology, changes.topology);

@@ -1,5 +1,9 @@
 #include "daemon/local_controller.h"
 
+#include <algorithm>
+
+#include "control/record_parts.h"
+
 namespace divvy {
 namespace {
 
@@ -9,6 +13,8 @@ Controller::Vanished VanishedOf(RunVanished how) {
       return Controller::Vanished::kNeverStarted;
     case RunVanished::kUnseen:
       return Controller::Vanished::kUnseen;
+    case RunVanished::kCutOff:
+      return Controller::Vanished::kFenced;
     case RunVanished::kRebooted:
       break;
   }
@@ -16,6 +22,11 @@ Controller::Vanished VanishedOf(RunVanished how) {
 }
 
 }  // namespace
+
+void LocalController::OnPrepared(JobId job, std::uint32_t attempt, std::uint16_t port) {
+  core_.controller().OnPrepared(job, attempt, "", port, core_.Now());
+  core_.Touch();
+}
 
 void LocalController::OnStarted(JobId job, std::uint32_t attempt, Time at) {
   core_.controller().OnStarted(job, attempt, at);
@@ -40,9 +51,20 @@ void LocalController::OnGpusObserved(const std::vector<GpuObservation>& observat
 std::vector<JobId> LocalController::ActiveRuns() const {
   std::vector<JobId> active;
   for (const auto& [id, record] : core_.controller().live()) {
-    if (IsActive(record.state) && record.array_count == 0) active.push_back(id);
+    if (!IsActive(record.state) || record.array_count != 0 || !IsOn(record, "")) continue;
+    // Its part here may have ended before the others'.
+    const bool has_ended =
+        std::ranges::any_of(record.gang, [](const Seat& seat) { return seat.node.empty() && seat.exit; });
+    if (!has_ended) active.push_back(id);
   }
   return active;
+}
+
+const JobRecord* LocalController::Find(JobId job) const {
+  const JobRecord* record = core_.controller().Find(job);
+  if (record == nullptr || record->gang.empty()) return record;
+  part_ = PartOn(*record, "");
+  return &part_;
 }
 
 }  // namespace divvy

@@ -11,16 +11,18 @@ class LocalController final : public ControllerPort {
   explicit LocalController(Core& core) : core_(core) {}
 
   Time Now() const override { return core_.Now(); }
+  void OnPrepared(JobId job, std::uint32_t attempt, std::uint16_t port) override;
   void OnStarted(JobId job, std::uint32_t attempt, Time at) override;
   void OnExited(JobId job, std::uint32_t attempt, const Exit& exit, Time at) override;
   void OnVanished(JobId job, std::uint32_t attempt, RunVanished how) override;
   void OnGpusObserved(const std::vector<GpuObservation>& observations) override;
   std::vector<JobId> ActiveRuns() const override;
-  const JobRecord* Find(JobId job) const override { return core_.controller().Find(job); }
+  const JobRecord* Find(JobId job) const override;
   Result<std::shared_ptr<const JobSpec>> SpecOf(const JobRecord& record) const override { return core_.SpecOf(record); }
 
  private:
   Core& core_;
+  mutable JobRecord part_;  // What Find said of a gang.
 };
 
 }  // namespace divvy

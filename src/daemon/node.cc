@@ -7,19 +7,44 @@
 
 #include "base/text.h"
 #include "daemon/container.h"
+#include "daemon/job_log.h"
 #include "dialect/container_options.h"
 #include "dialect/job_options.h"
-#include "dialect/slurm_environment.h"
 #include "dialect/task_options.h"
+#include "model/gang_environment.h"
 #include "platform/job_cgroup.h"
 #include "platform/step_list_file.h"
 
 namespace divvy {
 namespace {
 
-std::string Absolute(const std::string& path, const std::string& directory) {
-  if (path.empty() || path.front() == '/') return path;
-  return directory + "/" + path;
+// A script's srun is to be divvy's, also where another one is installed.
+void FindFirst(const std::string& directory, std::vector<std::string>& environment) {
+  if (directory.empty()) return;
+  const auto path = std::ranges::find_if(environment, [](const std::string& one) { return one.starts_with("PATH="); });
+  if (path == environment.end()) environment.push_back("PATH=" + directory + ":/usr/local/bin:/usr/bin:/bin");
+  else path->insert(5, directory + ":");
+}
+
+/// What a job on several machines learns of them is not for the shell that it was submitted from to say.
+std::vector<std::string> WithoutGang(std::vector<std::string> environment) {
+  GangFile any;
+  any.seats.resize(1);
+  const std::vector<std::string> told = GangEnvironment(any, "");
+  std::erase_if(environment, [&](const std::string& entry) {
+    const std::string_view name = std::string_view(entry).substr(0, entry.find('=') + 1);
+    return std::ranges::any_of(told, [&](const std::string& one) { return one.starts_with(name); });
+  });
+  return environment;
+}
+
+/// With the tasks of all its machines.
+JobSpec WholeOf(const JobRecord& record, const JobSpec& spec) {
+  JobSpec whole = spec;
+  if (record.gang.empty()) return whole;
+  whole.request.tasks = 0;
+  for (const Seat& seat : record.gang) whole.request.tasks += seat.tasks;
+  return whole;
 }
 
 }  // namespace
@@ -28,15 +53,11 @@ Node::Node(NodeOptions options, Launcher& launcher, std::vector<GpuFacts> gpus)
     : options_(std::move(options)), launcher_(launcher), gpus_(std::move(gpus)) {}
 
 std::string Node::OutputOf(const JobRecord& record, const JobSpec& spec) const {
-  if (spec.output.empty()) {
-    if (spec.is_foreground) return "";
-    return options_.log_directory + "/" + ToString(record.id) + ".log";
-  }
-  return Absolute(FillPattern(spec.output, record, options_.names), spec.directory);
+  return OutputPath(record, spec, options_.names, options_.log_directory);
 }
 
 std::string Node::ErrorOf(const JobRecord& record, const JobSpec& spec) const {
-  return spec.error.empty() ? "" : Absolute(FillPattern(spec.error, record, options_.names), spec.directory);
+  return ErrorPath(record, spec, options_.names);
 }
 
 /// The first process starts the command once for each task, as a step of its own job. A file for each task is the
@@ -80,7 +101,22 @@ void Node::IntoContainer(const JobSpec& spec, LaunchRequest& request) const {
   set(kContainerVariable, plan ? FormatContainerPlan(**plan) : "");
 }
 
-LaunchRequest Node::RequestFor(const JobRecord& record, const JobSpec& spec) const {
+std::vector<std::string> Node::DialectEnvironment(const LaunchOrder& order, const JobRecord& part,
+                                                  const JobSpec& spec) const {
+  if (spec.dialect == Dialect::kSlurm) return SlurmVariables(order, part, spec);
+  if (spec.dialect == Dialect::kGflow) {
+    return {"GFLOW_JOB_ID=" + ToString(part.id), "GFLOW_JOB_NAME=" + part.name,
+            "GFLOW_ARRAY_TASK_ID=" + std::to_string(part.array.is_set() ? part.array_index : 0)};
+  }
+  if (spec.dialect == Dialect::kValohai) {
+    return {"VH_JOB_ID=exec-" + ToString(part.id), "VH_EXECUTION_ID=" + ToString(part.id),
+            "VH_GPUS=" + std::to_string(part.gpus.size())};
+  }
+  return {};
+}
+
+LaunchRequest Node::RequestFor(const LaunchOrder& order, const JobSpec& spec) const {
+  const JobRecord record = PartOf(order);
   std::map<std::string, std::string> parameters;
   if (!spec.parameters.empty()) parameters = dialect::ElementAt(spec, record.array_ordinal).parameters;
   LaunchRequest request;
@@ -92,22 +128,11 @@ LaunchRequest Node::RequestFor(const JobRecord& record, const JobSpec& spec) con
   request.script_name = spec.name;
   for (const std::string& word : spec.arguments)
     request.arguments.push_back(parameters.empty() ? word : dialect::FillParameters(word, parameters));
-  std::vector<std::vector<std::string>> layers = {spec.capture.environment,
-                                                  DivvyEnvironment(record, spec, gpus_, parameters, options_.names)};
-  if (spec.dialect == Dialect::kSlurm)
-    layers.push_back(
-        dialect::SlurmEnvironment(record, spec, record.gpus.ToVector(), options_.names.hostname, record.started));
-  if (spec.dialect == Dialect::kGflow) {
-    layers.push_back({"GFLOW_JOB_ID=" + ToString(record.id), "GFLOW_JOB_NAME=" + record.name,
-                      "GFLOW_ARRAY_TASK_ID=" + std::to_string(record.array.is_set() ? record.array_index : 0)});
-  }
-  if (spec.dialect == Dialect::kValohai) {
-    layers.push_back({"VH_JOB_ID=exec-" + ToString(record.id), "VH_EXECUTION_ID=" + ToString(record.id),
-                      "VH_GPUS=" + std::to_string(record.gpus.size())});
-  }
+  std::vector<std::vector<std::string>> layers = {
+      record.gang.empty() ? spec.capture.environment : WithoutGang(spec.capture.environment),
+      DivvyEnvironment(record, spec, gpus_, parameters, options_.names), DialectEnvironment(order, record, spec)};
   if (record.request.is_elastic()) layers.push_back({"DIVVY_GPUS_FILE=" + GpusFile(options_.run_directory, record.id)});
-  const std::int64_t uid = options_.may_change_user ? record.user.uid : options_.uid;
-  layers.push_back({"DIVVY_STEPS=" + StepListPath(options_.run_directory, uid, record.id.value())});
+  layers.push_back({"DIVVY_STEPS=" + StepsOf(record)});
   request.isolation = IsolationOf(options_.isolation, gpus_, record.gpus, record.request.is_elastic());
   if (request.isolation.lock != DeviceLock::kNone) {
     const std::string counted = VisibleDevices(request.isolation, record.gpus);
@@ -115,6 +140,7 @@ LaunchRequest Node::RequestFor(const JobRecord& record, const JobSpec& spec) con
   }
   layers.push_back(spec.extra_environment);
   request.environment = MergeEnvironment(layers);
+  if (spec.dialect == Dialect::kSlurm) FindFirst(options_.slurm_directory, request.environment);
   request.directory = spec.directory;
   request.umask = spec.capture.umask;
   request.limits = spec.capture.limits;
@@ -125,7 +151,8 @@ LaunchRequest Node::RequestFor(const JobRecord& record, const JobSpec& spec) con
   request.appends_output = spec.appends_output || record.restarts > 0;
   request.is_own_log = spec.output.empty() && !spec.is_foreground;
   IntoContainer(spec, request);
-  if (dialect::StartsTasks(spec)) StartTasks(record, spec, request);
+  if (record.gang.empty() ? dialect::StartsTasks(spec) : dialect::StartsTasks(WholeOf(record, spec)))
+    StartTasks(record, record.gang.empty() ? spec : WholeOf(record, spec), request);
   if (options_.may_change_user) {
     request.uid = record.user.uid;
     request.gid = record.user.gid;
@@ -135,15 +162,21 @@ LaunchRequest Node::RequestFor(const JobRecord& record, const JobSpec& spec) con
   request.warn = spec.warn;
   request.stop_signal = spec.stop_signal;
   request.grace = GraceOf(spec);
+  request.lease = options_.lease;
   request.memory_limit = record.request.memory;
+  if (!record.gang.empty()) TakeSeat(order, request);
   return request;
 }
 
-void Node::Launch(const JobRecord& record, const std::shared_ptr<const JobSpec>& spec) {
+void Node::Launch(const LaunchOrder& order, const std::shared_ptr<const JobSpec>& spec) {
+  const JobRecord& record = order.record;
   const auto kept = streams_.find(record.id);
   if (spec == nullptr) return FailLaunch(record, "what it should run could not be read from the store");
-  if (spec->is_foreground && kept == streams_.end()) return AwaitCaller(record, spec);
-  LaunchRequest request = RequestFor(record, *spec);
+  if (spec->is_foreground && order.seat == 0 && kept == streams_.end()) return AwaitCaller(order, spec);
+  LaunchRequest request = RequestFor(order, *spec);
+  if (const auto key = gang_keys_.extract(record.id)) {
+    if (key.mapped().first == record.attempt) request.gang.key = key.mapped().second;
+  }
   if (kept != streams_.end()) {
     for (std::size_t i = 0; i < request.streams.size(); ++i) request.streams[i] = kept->second[i].get();
   }
@@ -177,37 +210,35 @@ void Node::FailLaunch(const JobRecord& record, const std::string& why) {
 void Node::KeepStreams(JobId job, Streams streams) {
   if (runs_.contains(job)) return;
   streams_[job] = std::move(streams);
-  if (auto waiting = unclaimed_.extract(job)) Launch(waiting.mapped().record, waiting.mapped().spec);
+  if (auto waiting = unclaimed_.extract(job)) Launch(waiting.mapped().order, waiting.mapped().spec);
 }
 
 // The streams of its caller died with the daemon before; the caller has them still.
-void Node::AwaitCaller(const JobRecord& record, std::shared_ptr<const JobSpec> spec) {
+void Node::AwaitCaller(const LaunchOrder& order, std::shared_ptr<const JobSpec> spec) {
   if (controller_->Now() >= callers_return_until_)
-    return FailLaunch(record, "the terminal that it was started from is gone");
-  unclaimed_.insert_or_assign(record.id, Unclaimed{record, std::move(spec)});
+    return FailLaunch(order.record, "the terminal that it was started from is gone");
+  unclaimed_.insert_or_assign(order.record.id, Unclaimed{order, std::move(spec)});
 }
 
 void Node::FailUnclaimed() {
   if (unclaimed_.empty() || controller_->Now() < callers_return_until_) return;
   for (const auto& [job, waiting] : std::exchange(unclaimed_, {}))
-    FailLaunch(waiting.record, "the terminal that it was started from is gone");
+    FailLaunch(waiting.order.record, "the terminal that it was started from is gone");
 }
 
 void Node::Execute(const Order& order, std::shared_ptr<const JobSpec> spec) {
-  if (const auto* launch = std::get_if<LaunchOrder>(&order)) return Launch(launch->record, spec);
+  if (const auto* launch = std::get_if<LaunchOrder>(&order)) return Launch(*launch, spec);
   if (const auto* forget = std::get_if<ForgetOrder>(&order)) return Forget(forget->job, forget->attempt);
-  const JobId job = std::visit(
-      [](const auto& o) {
-        if constexpr (requires { o.job; }) return o.job;
-        else return o.record.id;
-      },
-      order);
+  const JobId job = JobOf(order);
   if (std::holds_alternative<StopOrder>(order)) {
     if (const auto waiting = unclaimed_.extract(job))
-      return FailLaunch(waiting.mapped().record, "stopped before it began");
+      return FailLaunch(waiting.mapped().order.record, "stopped before it began");
   }
   const auto run = runs_.find(job);
-  if (run == runs_.end()) return;  // It has ended meanwhile.
+  if (run == runs_.end()) {  // It has ended meanwhile.
+    if (std::holds_alternative<GoOrder>(order)) Note("event=go_ignored job=" + ToString(job) + " reason=\"not here\"");
+    return;
+  }
   if (!IsListening(run->second.record) && !run->second.adopted) {
     run->second.waiting.push_back(order);
     return;
@@ -244,7 +275,10 @@ void Node::Deliver(Run& run, const Order& order) {
     const JobRecord* live = controller_->Find(limit->job);
     if (live == nullptr) return;
     if (!run.adopted) static_cast<void>(SendTimeLimit(record, live->time_limit));
-    else run.limit_at = live->time_limit > Duration(0) ? AddSaturating(record.started, live->time_limit) : kNever;
+    else if (!record.awaits_go())
+      run.limit_at = live->time_limit > Duration(0) ? AddSaturating(record.started, live->time_limit) : kNever;
+  } else if (const auto* go = std::get_if<GoOrder>(&order)) {
+    LetGo(run, *go);
   }
 }
 
@@ -270,7 +304,7 @@ void Node::OnReport(const SupervisorReport& report) {
   if (report.kind == SupervisorReport::Kind::kExited) return OnEnded(record);
   run->second.adopted.reset();
   if (before.pid != 0 && before != record.supervisor) Remind(run->second);
-  controller_->OnStarted(record.job, record.attempt, record.started);
+  SayState(run->second);
   for (const Order& order : std::exchange(run->second.waiting, {})) Deliver(run->second, order);
 }
 
@@ -284,10 +318,10 @@ void Node::OnEnded(const RunRecord& record) {
   const ContainerLog containers = ReadContainerLogFile(path);
   Exit exit = *record.exit;
   if (exit.code != 0 && exit.failure.empty()) exit.failure = containers.failure;
-  const auto tell = [this, job = record.job, attempt = record.attempt, exit, ended = record.ended] {
-    controller_->OnExited(job, attempt, exit, ended);
-  };
-  const auto finish = [this, tell, gpus = live == nullptr ? GpuSet() : live->gpus] {
+  if (const auto run = runs_.find(record.job); run != runs_.end() && exit.failure.empty())
+    exit.failure = run->second.failure;
+  const auto tell = [this, record, exit] { SayEnded(record, exit); };
+  const auto finish = [this, tell, gpus = live == nullptr ? GpuSet() : GpusHere(*live)] {
     // A GPU is free when its job's processes are gone and the driver agrees.
     if (!look_ || gpus.empty()) return tell();
     look_(gpus, [this, tell](std::vector<GpuObservation> seen) {

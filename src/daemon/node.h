@@ -24,6 +24,9 @@ namespace divvy {
 struct NodeOptions {
   std::string run_directory;
   std::string log_directory;
+  /// Where jobs in Slurm's words find srun and its kin before all others; empty: nowhere. The links are made by Open.
+  std::string slurm_directory;
+  LeasePlace lease;  // Of an agent, for the supervisors of its jobs.
   NodeNames names;
   std::string divvy = "divvy";                // This executable's path: jobs start their tasks by it.
   std::int64_t uid = 0;                       // The daemon's own.
@@ -48,6 +51,8 @@ class Node final : public OrderPort {
   /// Watches a pid file descriptor: calls back on the loop's thread when it becomes readable.
   using WatchDescriptor = std::function<void(int fd, std::function<void()>)>;
   void SetWatch(WatchDescriptor watch) { watch_ = std::move(watch); }
+  /// Hears what whoever looks after the node should know: "event=... ".
+  void SetNote(std::function<void(const std::string& line)> note) { note_ = std::move(note); }
 
   /// Compares what the controller believes to be active with what runs. `was_rebooted`: no process of before is alive.
   /// Once, when the node begins.
@@ -57,6 +62,8 @@ class Node final : public OrderPort {
   void Reconcile();
 
   void Execute(const Order& order, std::shared_ptr<const JobSpec> spec) override;
+  /// Of a part of a gang, before its LaunchOrder: 64 hexadecimal digits.
+  void SetGangKey(JobId job, std::uint32_t attempt, std::string key) { gang_keys_[job] = {attempt, std::move(key)}; }
   void OnReport(const SupervisorReport& report);
   /// Finds runs whose supervisor was killed, or whose report was lost. To be called every second or so.
   void CheckSupervisors();
@@ -95,6 +102,8 @@ class Node final : public OrderPort {
     bool hit_limit = false;
     bool awaits_leftovers = false;  // Its exit is known, and it keeps its GPUs until the last process has gone.
     Time kill_at = kNever;
+    bool was_let_go = false;  // A part of a gang: the word to go lies ready.
+    std::string failure;      // Why we ended it.
   };
 
   /// A supervisor has said where it takes commands.
@@ -102,10 +111,32 @@ class Node final : public OrderPort {
   Duration GraceOf(const JobSpec& spec) const { return spec.grace < Duration(0) ? options_.grace : spec.grace; }
   void StartTasks(const JobRecord& record, const JobSpec& spec, LaunchRequest& request) const;
   void IntoContainer(const JobSpec& spec, LaunchRequest& request) const;
-  LaunchRequest RequestFor(const JobRecord& record, const JobSpec& spec) const;
-  void Launch(const JobRecord& record, const std::shared_ptr<const JobSpec>& spec);
+  LaunchRequest RequestFor(const LaunchOrder& order, const JobSpec& spec) const;
+  /// `part`: the record as this machine has it. What the dialect of the job adds to what all jobs find.
+  std::vector<std::string> DialectEnvironment(const LaunchOrder& order, const JobRecord& part,
+                                              const JobSpec& spec) const;
+  void Launch(const LaunchOrder& order, const std::shared_ptr<const JobSpec>& spec);
   void Deliver(Run& run, const Order& order);
+
+  // Parts of gangs (node_gang.cc).
+  std::string StepsOf(const JobRecord& record) const;
+  /// Its record with what it has of the whole here.
+  static JobRecord PartOf(const LaunchOrder& order);
+  std::vector<std::string> SlurmVariables(const LaunchOrder& order, const JobRecord& part, const JobSpec& spec) const;
+  const std::string& NameOf(const Seat& seat) const { return seat.node.empty() ? options_.names.name() : seat.node; }
+  /// What it has on this machine.
+  GpuSet GpusHere(const JobRecord& record) const;
+  void TakeSeat(const LaunchOrder& order, LaunchRequest& request) const;
+  void LetGo(Run& run, const GoOrder& order);
+  /// Tells the controller how far a run has come.
+  void SayState(const Run& run);
+  void LookAtAdoptedPart(Run& run);
+  void Note(const std::string& line) const {
+    if (note_) note_(line);
+  }
   void OnEnded(const RunRecord& record);
+  /// To the controller; `exit` may say more than the record does.
+  void SayEnded(const RunRecord& record, const Exit& exit);
   void FailLaunch(const JobRecord& record, const std::string& why);
   void AdoptOrphan(const RunRecord& record);
   void OnVanished(const RunRecord& record, std::uint32_t attempt);
@@ -117,7 +148,7 @@ class Node final : public OrderPort {
   void Remind(Run& run);
   void Forget(JobId job, std::uint32_t attempt);
   void NoteRefused(const RunRecord& record);
-  void AwaitCaller(const JobRecord& record, std::shared_ptr<const JobSpec> spec);
+  void AwaitCaller(const LaunchOrder& order, std::shared_ptr<const JobSpec> spec);
   void FailUnclaimed();
 
   NodeOptions options_;
@@ -133,13 +164,15 @@ class Node final : public OrderPort {
   /// Foreground jobs at their turn whose callers have not come back since the restart; they are given until
   /// callers_return_until_.
   struct Unclaimed {
-    JobRecord record;
+    LaunchOrder order;
     std::shared_ptr<const JobSpec> spec;
   };
   std::map<JobId, Unclaimed> unclaimed_;
   Time callers_return_until_ = kNoTime;
   std::map<std::uint64_t, std::function<void()>> attachments_;
   std::uint64_t next_attachment_ = 1;
+  std::map<JobId, std::pair<std::uint32_t, std::string>> gang_keys_;  // Of launches to come: attempt and key.
+  std::function<void(const std::string&)> note_;
 };
 
 }  // namespace divvy

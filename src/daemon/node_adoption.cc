@@ -28,14 +28,16 @@ void Node::Remind(Run& run) {
     else run.waiting.push_back(order);
   };
   // What was made durable may never have been sent. Saying it twice does no harm.
-  say(PauseOrder{live->id, live->state == JobState::kPaused});
+  say(PauseOrder{live->id, live->state == JobState::kPaused, ""});
   say(TimeLimitOrder{live->id, Deadline(*live)});
   if (live->takes_resizes) {
-    const GpuSet usable = live->gpus - live->gpus_asked_back;
+    const GpuSet usable = GpusHere(*live) - live->gpus_asked_back;
     say(ResizeOrder{live->id, usable, usable != live->gpus_used});
   }
   // A stop that was acknowledged may never have been sent; saying it twice does no harm.
-  if (live->stop_intent != StopIntent::kNone) say(StopOrder{live->id, 0, Duration(-1)});
+  // A part of a gang is stopped because another has ended, and nobody means it.
+  const bool is_to_end = live->stop_intent != StopIntent::kNone || live->state == JobState::kStopping;
+  if (is_to_end) say(StopOrder{live->id, 0, Duration(-1), ""});
 }
 
 void Node::AdoptOrphan(const RunRecord& record) {
@@ -48,10 +50,12 @@ void Node::AdoptOrphan(const RunRecord& record) {
     return;
   }
   run.adopted = std::make_unique<AdoptedProcess>(*std::move(process));
+  if (record.is_part) LookAtAdoptedPart(run);
   if (const JobRecord* live = controller_->Find(record.job); live != nullptr) {
-    controller_->OnStarted(record.job, record.attempt, record.started);
+    SayState(run);
     LoadStopTerms(run);
-    if (live->time_limit > Duration(0)) run.limit_at = AddSaturating(record.started, live->time_limit);
+    if (live->time_limit > Duration(0) && run.record.has_started())
+      run.limit_at = AddSaturating(run.record.started, live->time_limit);
     Remind(run);
   }
   watch_(run.adopted->fd(), [this, job = record.job] {
@@ -71,6 +75,12 @@ void Node::AdoptOrphan(const RunRecord& record) {
 
 bool Node::EndLeftovers(const RunRecord& record) const {
   return SignalLeftBehind(record.process, "DIVVY_JOB_ID=" + ToString(record.job), SIGKILL) == 0;
+}
+
+// Who was stopped by the lease did nothing wrong, and is queued again as if the controller had waited for it.
+void Node::SayEnded(const RunRecord& record, const Exit& exit) {
+  if (record.was_cut_off) return controller_->OnVanished(record.job, record.attempt, RunVanished::kCutOff);
+  controller_->OnExited(record.job, record.attempt, exit, record.ended);
 }
 
 // Supervisor, guard and first process are gone, and all that it left behind. Its GPUs are given away when the driver
@@ -106,6 +116,10 @@ void Node::KeepTimeOfAdopted() {
       continue;
     }
     if (run.record.exit) continue;
+    if (run.record.awaits_go() && run.record.port == 0) {
+      LookAtAdoptedPart(run);
+      SayState(run);
+    }
     run.hit_limit |= run.limit_at <= now;
     if (run.limit_at <= now) Deliver(run, StopOrder{job, 0, Duration(-1)});
     if (run.kill_at <= now) run.adopted->SignalTree(SIGKILL);
@@ -159,8 +173,9 @@ Status Node::AdoptRuns(bool was_rebooted) {
   callers_return_until_ = controller_->Now() + kCallersReturnWithin;
   const auto never_started = [&](JobId job, std::uint32_t attempt) {
     const JobRecord* live = controller_->Find(job);
-    if (live != nullptr && live->is_foreground && !was_rebooted && live->stop_intent == StopIntent::kNone) {
-      if (auto spec = controller_->SpecOf(*live)) return AwaitCaller(*live, *std::move(spec));
+    const bool has_caller = live != nullptr && live->is_foreground && live->gang.empty();
+    if (has_caller && !was_rebooted && live->stop_intent == StopIntent::kNone) {
+      if (auto spec = controller_->SpecOf(*live)) return AwaitCaller(LaunchOrder{*live, "", 0}, *std::move(spec));
     }
     controller_->OnVanished(job, attempt, was_rebooted ? RunVanished::kRebooted : RunVanished::kNeverStarted);
   };
@@ -176,7 +191,7 @@ Status Node::AdoptRuns(bool was_rebooted) {
     if (!is_ours && active == expected.end() && state == RunState::kEnded) {
       // Its end may not be durable where it was said. It is said once more, and the record goes when we are told so.
       runs_[record.job].record = record;
-      controller_->OnExited(record.job, record.attempt, *record.exit, record.ended);
+      SayEnded(record, *record.exit);
       continue;
     }
     if (!is_ours) {
@@ -194,14 +209,14 @@ Status Node::AdoptRuns(bool was_rebooted) {
         // It says so itself when it has begun; until then its record may be empty.
         run.record.attempt = attempt;
         LoadStopTerms(run);
-        if (record.process.pid != 0) controller_->OnStarted(record.job, attempt, record.started);
+        SayState(run);
         static_cast<void>(SendPing(record));  // Its report may have gone to the daemon before us.
         Remind(run);
         break;
       }
       case RunState::kEnded:
         runs_[record.job].record = record;
-        controller_->OnExited(record.job, attempt, *record.exit, record.ended);
+        SayEnded(record, *record.exit);
         break;
       case RunState::kOrphaned:
         AdoptOrphan(record);
@@ -238,7 +253,7 @@ void Node::Reconcile() {
     const bool is_ours = live != nullptr && IsActive(live->state) && live->attempt == run.record.attempt;
     if (is_ours) expected.erase(job);
     if (run.record.exit) {
-      if (!run.awaits_leftovers) controller_->OnExited(job, run.record.attempt, *run.record.exit, run.record.ended);
+      if (!run.awaits_leftovers) SayEnded(run.record, *run.record.exit);
       continue;
     }
     if (!is_ours) {
@@ -248,7 +263,7 @@ void Node::Reconcile() {
       else run.waiting.push_back(end);
       continue;
     }
-    if (run.record.process.pid != 0) controller_->OnStarted(job, run.record.attempt, run.record.started);
+    SayState(run);
     Remind(run);
   }
   for (const JobId job : expected)

@@ -6,7 +6,11 @@
 #include <boost/asio/posix/stream_descriptor.hpp>
 #include <boost/asio/post.hpp>
 #include <boost/asio/steady_timer.hpp>
+#include <cerrno>
+#include <cstring>
 #include <utility>
+
+#include "dialect/slurm.h"
 
 namespace divvy {
 
@@ -21,6 +25,22 @@ struct NodeHost::Watches {
   asio::steady_timer poll_timer;
 };
 
+namespace {
+
+// Made anew at each start, for the program may have moved.
+Status MakeSlurmLinks(const std::string& directory, const std::string& divvy) {
+  DIVVY_CHECK(MakeDirectory(directory, 0755));
+  for (const std::string_view name : dialect::kSlurmCommands) {
+    const std::string link = directory + "/" + std::string(name);
+    ::unlink(link.c_str());
+    if (::symlink(divvy.c_str(), link.c_str()) != 0)
+      return FailedPrecondition("cannot make the link " + link + ": " + std::strerror(errno));
+  }
+  return {};
+}
+
+}  // namespace
+
 NodeHost::NodeHost(asio::io_context& loop, const Log& log, GiveUp give_up)
     : loop_(loop), log_(log), give_up_(std::move(give_up)), watches_(std::make_unique<Watches>(loop)) {}
 
@@ -28,6 +48,7 @@ NodeHost::~NodeHost() = default;
 
 Status NodeHost::Open(NodeOptions options, GpuSource gpus) {
   gpus_ = std::move(gpus);
+  if (!options.slurm_directory.empty()) DIVVY_CHECK(MakeSlurmLinks(options.slurm_directory, options.divvy));
   prober_ = std::make_unique<Worker>();
   ProcessLauncherOptions launching;
   launching.run_directory = options.run_directory;
@@ -35,6 +56,7 @@ Status NodeHost::Open(NodeOptions options, GpuSource gpus) {
   DIVVY_TRY(const int report_socket, BindReportSocket(options.run_directory));
   watches_->reports = std::make_unique<asio::posix::stream_descriptor>(loop_, report_socket);
   node_ = std::make_unique<Node>(std::move(options), *launcher_, gpus_.gpus);
+  node_->SetNote([this](const std::string& line) { log_.Write(LogLevel::kWarning, line); });
   node_->SetWatch([this](int fd, std::function<void()> on_readable) {
     auto& descriptor = watches_->processes[fd];
     descriptor = std::make_unique<asio::posix::stream_descriptor>(loop_, ::dup(fd));

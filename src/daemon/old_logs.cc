@@ -63,14 +63,14 @@ bool OldLogs::IsOld(const std::string& name, Time ended_before) {
   const Time written(std::chrono::seconds(status.st_mtim.tv_sec) + std::chrono::nanoseconds(status.st_mtim.tv_nsec));
   // Most files are young, and cost no look into the store.
   if (!S_ISREG(status.st_mode) || written >= ended_before) return false;
-  const auto record = store_.Find(*job);
-  if (!record) {
-    // Forgotten by the history. That the file is divvy's own then shows in its mode alone: what a user names is made
-    // with the user's umask.
-    return record.error().code == ErrorCode::kNotFound && (status.st_mode & 07777) == 0600;
-  }
+  // Where the history does not know whose it is, that the file is divvy's own shows in its mode alone: what a user
+  // names is made with the user's umask.
+  const bool has_our_mode = (status.st_mode & 07777) == 0600;
+  if (store_ == nullptr) return has_our_mode && !is_alive_(*job);
+  const auto record = store_->Find(*job);
+  if (!record) return record.error().code == ErrorCode::kNotFound && has_our_mode;
   if (!IsFinal(record->state) || record->ended >= ended_before) return false;
-  const auto spec = store_.Spec(*job);
+  const auto spec = store_->Spec(*job);
   return spec && spec->output.empty() && !spec->is_foreground;
 }
 

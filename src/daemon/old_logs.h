@@ -5,6 +5,7 @@
 #include <dirent.h>
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 
@@ -15,7 +16,10 @@ namespace divvy {
 
 class OldLogs {
  public:
-  OldLogs(std::string directory, Store& store) : directory_(std::move(directory)), store_(store) {}
+  OldLogs(std::string directory, Store& store) : directory_(std::move(directory)), store_(&store) {}
+  /// Of an agent, which has no history: old is what nobody has written to since, unless the job `is_alive`.
+  OldLogs(std::string directory, std::function<bool(JobId)> is_alive)
+      : directory_(std::move(directory)), is_alive_(std::move(is_alive)) {}
 
   /// Removes logs of jobs that ended before `ended_before`. One step looks at 256 files at most and removes 32, so that
   /// other work can pass in between; it says true while there is more, and the next step goes on where it left off. A
@@ -33,7 +37,8 @@ class OldLogs {
   bool IsOld(const std::string& name, Time ended_before);
 
   std::string directory_;
-  Store& store_;
+  Store* store_ = nullptr;  // Null: there is no history.
+  std::function<bool(JobId)> is_alive_;
   std::unique_ptr<DIR, Close> listing_;  // Open from the first step of a round to its last.
   std::string failure_;                  // The round's first.
   std::uint64_t removed_ = 0;

@@ -122,5 +122,19 @@ TEST(OldLogs, AFolderThatIsGoneIsAnErrorAndNoCrash) {
   EXPECT_FALSE(logs.Step(world.now_));
 }
 
+TEST(OldLogs, OfAnAgentGoByTheirTimeAloneUnlessTheirJobsRun) {
+  World world;
+  const Duration day = World::kDay;
+  world.File("1.log", 31 * day);
+  world.File("2.log", 29 * day);
+  world.File("3.log", 90 * day);        // Runs, and has been silent for months.
+  world.File("4.log", 90 * day, 0644);  // None of ours.
+  OldLogs logs(world.directory_, [](JobId job) { return job == JobId(3); });
+  world.Round(logs);
+  EXPECT_FALSE(world.Has("1.log"));
+  EXPECT_TRUE(world.Has("2.log") && world.Has("3.log") && world.Has("4.log"));
+  EXPECT_EQ(logs.removed(), 1u);
+}
+
 }  // namespace
 }  // namespace divvy

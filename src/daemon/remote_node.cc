@@ -10,8 +10,17 @@
 namespace divvy {
 namespace {
 
+/// The controller's own machine has no name but among others.
+void NameSeats(JobRecord& record, const std::string& own_name) {
+  for (Seat& seat : record.gang) {
+    if (seat.node.empty()) seat.node = own_name;
+  }
+}
+
 /// Handed to the connection at once; the rest waits here, where it is counted.
 constexpr std::size_t kInFlight = std::size_t{256} << 10;
+/// Questions that are with the agent: a slow line carries so many answers at once, and orders between them.
+constexpr std::size_t kQuestionsAtOnce = 8;
 
 }  // namespace
 
@@ -38,7 +47,12 @@ void RemoteNode::Execute(const Order& order, std::shared_ptr<const JobSpec> spec
   const auto* limit = std::get_if<TimeLimitOrder>(&order);
   const JobRecord* live = limit == nullptr ? nullptr : fleet_.Find(limit->job);
   if (limit != nullptr && live == nullptr) return;
-  Send(MessageOf(order, spec.get(), live));
+  wire::AgentOrder message = MessageOf(order, spec.get(), live);
+  if (auto& launch = message.launch; launch && !launch->record.gang.empty()) {
+    if (ports_.gang_key) launch->gang_key = ports_.gang_key(launch->record.id, launch->record.attempt);
+    NameSeats(launch->record, ports_.own_name);
+  }
+  Send(std::move(message));
 }
 
 void RemoteNode::Look(GpuSet gpus) {
@@ -57,6 +71,54 @@ void RemoteNode::Send(wire::AgentOrder order) {
     return EndSession();
   }
   Flush();
+}
+
+// ---- Questions ------------------------------------------------------------------------------------------------------
+
+void RemoteNode::Ask(wire::AgentQuestion question, Answered answered) {
+  if (!is_connected()) return answered(Unreachable("node " + name_ + " is away"));
+  if (questions_.size() >= kMostQuestions) {
+    return answered(LimitExceeded("node " + name_ + " is asked for " + std::to_string(kMostQuestions) +
+                                  " pieces of output already; try again in a moment"));
+  }
+  const std::uint64_t number = next_question_++;
+  NameSeats(question.record, ports_.own_name);
+  questions_.emplace(number, Question{wire::EncodeAsk({number, std::move(question)}), std::move(answered)});
+  if (ports_.after) {
+    ports_.after(kAnswerWithin, [this, alive = is_alive_, number] {
+      if (!*alive) return;
+      FailQuestion(number, "node " + name_ + " does not answer");
+      if (stream_) SendQuestions();
+    });
+  }
+  SendQuestions();
+}
+
+void RemoteNode::SendQuestions() {
+  for (auto& [number, question] : questions_) {
+    if (questions_sent_ >= kQuestionsAtOnce) return;
+    if (question.payload.empty()) continue;
+    SendFrame(FrameKind::kAsk, std::exchange(question.payload, ""));
+    ++questions_sent_;
+  }
+}
+
+Status RemoteNode::OnAnswer(std::string_view payload) {
+  DIVVY_TRY(wire::NumberedAnswer answer, wire::DecodeAnswer(payload));
+  const auto asked = questions_.extract(answer.number);
+  if (asked.empty()) return {};  // It came too late.
+  if (!asked.mapped().payload.empty()) return InvalidArgument("it answers what it was not asked");
+  --questions_sent_;
+  asked.mapped().answered(std::move(answer));
+  if (stream_) SendQuestions();
+  return {};
+}
+
+void RemoteNode::FailQuestion(std::uint64_t number, const std::string& why) {
+  const auto asked = questions_.extract(number);
+  if (asked.empty()) return;
+  if (asked.mapped().payload.empty()) --questions_sent_;
+  asked.mapped().answered(Unreachable(why));
 }
 
 // ---- Connections ----------------------------------------------------------------------------------------------------
@@ -78,7 +140,10 @@ wire::AgentWelcome RemoteNode::MakeWelcome(const wire::AgentHello& hello, const 
   static_cast<void>(session_->link.Attach(0));
   for (wire::AgentRun& run : fleet_.RunsOn(name_)) {
     const auto known = known_.find(run.record.id);
-    if (known != known_.end() && known->second == run.record.attempt) welcome.runs.push_back(std::move(run));
+    if (known != known_.end() && known->second == run.record.attempt) {
+      NameSeats(run.record, ports_.own_name);
+      welcome.runs.push_back(std::move(run));
+    }
   }
   return welcome;
 }
@@ -92,6 +157,7 @@ void RemoteNode::Connect(std::unique_ptr<ByteStream> stream, FrameReader reader,
   heard_ = ports_.now();
   ahead_ = heard_ - hello.now;
   boot_id_ = hello.facts.boot_id;
+  logs_ = hello.logs;
   ByteStream::Listener listener;
   listener.on_bytes = [this](std::string_view bytes) { OnBytes(bytes); };
   listener.on_drained = [this] { Flush(); };
@@ -111,6 +177,9 @@ void RemoteNode::Cut(const std::string& why) {
   ports_.log("node=" + name_ + " event=node_disconnected reason=" + LogQuoted(why));
   stream_.reset();
   if (session_) session_->link.Detach();
+  const std::uint64_t asked_before = next_question_;
+  while (!questions_.empty() && questions_.begin()->first < asked_before)
+    FailQuestion(questions_.begin()->first, "node " + name_ + " went away");
 }
 
 void RemoteNode::EndSession() {
@@ -165,6 +234,8 @@ Status RemoteNode::OnFrame(Frame frame) {
       DIVVY_TRY(const auto message, session_->link.OnFrame(std::move(frame)));
       return message ? OnReport(*message) : Status();
     }
+    case FrameKind::kAnswer:
+      return OnAnswer(frame.payload);
     default:
       return {};  // Of a later version.
   }
@@ -183,6 +254,8 @@ bool RemoteNode::IsKnown(JobId job, std::uint32_t attempt) const {
 
 Status RemoteNode::OnReport(std::string_view text) {
   DIVVY_TRY(const wire::AgentReport report, wire::DecodeAgent<wire::AgentReport>(text));
+  if (const auto& prepared = report.prepared; prepared && IsKnown(prepared->job, prepared->attempt))
+    fleet_.OnPrepared(name_, prepared->job, prepared->attempt, prepared->port);
   if (const auto& started = report.started; started && IsKnown(started->job, started->attempt))
     fleet_.OnStarted(name_, started->job, started->attempt, OursOf(started->at));
   if (const auto& exited = report.exited) {
@@ -195,7 +268,11 @@ Status RemoteNode::OnReport(std::string_view text) {
   }
   if (const auto& vanished = report.vanished) {
     DIVVY_TRY(const RunVanished how, VanishedOf(vanished->how));
-    if (IsKnown(vanished->job, vanished->attempt)) fleet_.OnVanished(name_, vanished->job, vanished->attempt, how);
+    if (IsKnown(vanished->job, vanished->attempt)) {
+      fleet_.OnVanished(name_, vanished->job, vanished->attempt, how);
+    } else {
+      Send(MessageOf(ForgetOrder{vanished->job, vanished->attempt}, nullptr, nullptr));  // As for an end.
+    }
   }
   if (report.gpus) fleet_.OnGpusObserved(name_, report.gpus->gpus);
   if (report.adopted) {

@@ -12,6 +12,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "daemon/byte_stream.h"
 #include "daemon/fleet_port.h"
@@ -32,11 +33,21 @@ class RemoteNode final : public OrderPort {
     /// It will come with another certificate; `when_durable`, unless that cannot be.
     std::function<void(const std::string& node, const std::string& fingerprint, std::function<void()> when_durable)>
         on_renew;
+    /// The key by which the parts of a gang know each other: 64 hexadecimal digits, the same for all of one attempt.
+    /// Null where there are no gangs.
+    std::function<std::string(JobId job, std::uint32_t attempt)> gang_key;
+    /// What the other machines call the controller's own.
+    std::string own_name;
+    /// For questions that nobody answers. Null: they wait until the connection ends.
+    std::function<void(Duration, std::function<void()>)> after;
     /// It has given a sign of life, so it keeps to what the welcome said.
     std::function<void(const std::string& node)> on_beat;
   };
 
   RemoteNode(std::string name, std::uint64_t epoch, FleetPort& fleet, Ports ports);
+  RemoteNode(const RemoteNode&) = delete;
+  RemoteNode& operator=(const RemoteNode&) = delete;
+  ~RemoteNode() override { *is_alive_ = false; }
 
   const std::string& name() const { return name_; }
   /// This run was active when the controller's process began (its launch is durable, and may have been sent). Launches
@@ -48,6 +59,14 @@ class RemoteNode final : public OrderPort {
   void Execute(const Order& order, std::shared_ptr<const JobSpec> spec) override;
   /// Asks it to look at these GPUs now; what it sees comes as OnGpusObserved.
   void Look(GpuSet gpus);
+
+  /// Asks it something that changes nothing; `answered` is called once, at once where it is not connected. kUnreachable
+  /// where no answer comes: it is away, goes away meanwhile, or says nothing for kAnswerWithin. kLimitExceeded: too
+  /// many questions wait.
+  using Answered = std::function<void(Result<wire::NumberedAnswer>)>;
+  void Ask(wire::AgentQuestion question, Answered answered);
+  static constexpr Duration kAnswerWithin = std::chrono::seconds(10);
+  static constexpr std::size_t kMostQuestions = 512;
 
   /// The agent is there, over `stream`, and has said who it is. An earlier connection is cut.
   void Connect(std::unique_ptr<ByteStream> stream, FrameReader reader, int version, const wire::AgentHello& hello,
@@ -65,6 +84,8 @@ class RemoteNode final : public OrderPort {
   Time heard() const { return heard_; }
   const std::string& connected_from() const { return address_; }
   void SetAddress(std::string address) { address_ = std::move(address); }
+  /// The folder of the logs that it keeps, as it said last; empty: not known.
+  const std::string& logs() const { return logs_; }
 
  private:
   struct Session {
@@ -77,6 +98,9 @@ class RemoteNode final : public OrderPort {
   void Send(wire::AgentOrder order);
   void Flush();
   void SendFrame(FrameKind kind, std::string_view payload);
+  void SendQuestions();
+  Status OnAnswer(std::string_view payload);
+  void FailQuestion(std::uint64_t number, const std::string& why);
   wire::AgentWelcome MakeWelcome(const wire::AgentHello& hello, const LeaseTerms& terms);
   /// What the node's clock shows as ours.
   Time OursOf(Time theirs) const;
@@ -94,6 +118,15 @@ class RemoteNode final : public OrderPort {
   std::string boot_id_;
   Time heard_ = kNoTime;
   Duration ahead_{0};  // Of our clock before theirs.
+  std::string logs_;
+  struct Question {
+    std::string payload;  // Empty: it was sent.
+    Answered answered;
+  };
+  std::map<std::uint64_t, Question> questions_;  // By number, in the order in which they were asked.
+  std::uint64_t next_question_ = 1;
+  std::size_t questions_sent_ = 0;  // Of questions_.
+  std::shared_ptr<bool> is_alive_ = std::make_shared<bool>(true);
 };
 
 }  // namespace divvy

@@ -172,8 +172,8 @@ void Routes::Status(Call& call) {
   if (const auto count = node_.refused_devices(); count > 0)
     view.isolation += "; " + std::to_string(count) + " opens refused since the daemon began";
   if (ports_.remote->address.port != 0) view.listens = ToString(ports_.remote->address);
-  view.gpus = static_cast<std::int64_t>(cluster.capacity().gpus.size());
-  view.gpus_free = cluster.free().size();
+  view.gpus = cluster.gpu_count();
+  view.gpus_free = cluster.free_count();
   view.jobs_running = static_cast<std::int64_t>(cluster.running_jobs().size());
   for (const auto& [id, record] : controller.live()) {
     const std::int64_t members = record.array_count > 0 ? static_cast<std::int64_t>(record.array_waiting.size()) : 1;

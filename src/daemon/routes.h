@@ -20,8 +20,9 @@ namespace divvy {
 
 class AgentDoor;
 namespace wire {
+struct AgentQuestion;
 struct NodeRequest;
-}
+}  // namespace wire
 
 /// What the daemon tells about itself.
 struct About {
@@ -166,6 +167,17 @@ class Routes {
   Finish ReadListing(Listing& listing);
   wire::JobView LiveView(const JobRecord& record, const FindOutcome& find);
   void AnswerDetail(Call& call, const Found& found);
+  static Error CannotRead(const std::string& what, int error);
+  static void AnswerPiece(Call& call, std::string text, std::int64_t next);
+  // routes_far_logs.cc
+  static wire::AgentQuestion QuestionOf(const JobRecord& record, const JobSpec& spec, bool is_error, std::int64_t at,
+                                        std::int64_t last);
+  /// Of a job on an agent's machine: answered when the agent has.
+  void AskForLog(Call& call, const wire::AgentQuestion& question);
+  /// Where its output or errors are; "n1:/home/ada/out.txt" on an agent's machine, as far as is known without asking.
+  std::string PathOf(const JobRecord& record, const JobSpec& spec, bool is_error) const;
+  /// A foreground job has its caller's terminal, which is on this machine.
+  divvy::Status KeepHere(JobSpec& spec) const;
   /// A job's script, directory, environment and output may hold secrets; its place in the queue does not.
   static bool MaySee(const Caller& caller, const JobRecord& record);
   /// What is known of it here and now; the rest is to be read from the store by Complete, on the reader's thread.

@@ -9,6 +9,7 @@
 #include "daemon/select.h"
 #include "dialect/job_options.h"
 #include "dialect/quantities.h"
+#include "dialect/slurm.h"
 
 namespace divvy {
 namespace {
@@ -60,6 +61,10 @@ void Routes::Submit(Call& call) {
   JobSpec& spec = request->spec;
   if (!call.address.empty() && ports_.login_environment) LogIn(ports_.login_environment(call.caller.user), spec);
   if (const divvy::Status good = CheckSpec(spec); !good) return call.Refuse(good.error());
+  if (const Server& cluster = core_.controller().cluster(); !cluster.has_many()) {
+    const divvy::Status is_one = dialect::CompleteSlurmOnOne(spec, cluster.node(kOwnNode).words.name);
+    if (!is_one) return call.Refuse(is_one.error());
+  }
   if (spec.name.empty()) spec.name = DefaultName(spec);
   const auto elements = spec.array || !spec.parameters.empty() ? dialect::ElementCount(spec) : Result<std::uint64_t>(0);
   if (!elements) return call.Refuse(elements.error());
@@ -72,6 +77,8 @@ void Routes::Submit(Call& call) {
   answer.notes = spec.notes;
   if (spec.grace < Duration(0)) spec.grace = ports_.default_grace;
   const bool is_foreground = spec.is_foreground;
+  if (const divvy::Status here = is_foreground ? KeepHere(spec) : divvy::Status(); !here)
+    return call.Refuse(here.error());
   const SpecLabels labels = LabelsOf(spec);
   const auto result = core_.controller().Submit(std::move(spec), *elements, call.caller, core_.Now(), core_.Outcomes());
   if (!result) return call.Refuse(result.error());
@@ -159,6 +166,11 @@ void Routes::Attach(Call& call) {
   if (!record->wants_pty)
     return call.Refuse(FailedPrecondition("job " + call.argument + " has no terminal; submit with --pty to have one"));
   if (call.request.fds.size() < 2) return call.Refuse(InvalidArgument("attach needs the caller's streams"));
+  if (!record->node.empty()) {
+    return call.Refuse(FailedPrecondition("job " + call.argument + " runs on node " + record->node +
+                                          ", and its terminal can be joined there only; divvy logs -f " +
+                                          call.argument + " shows its output"));
+  }
   const PassedFds fds = std::move(call.request.fds);
   Reply reply = call.reply;
   const auto attached = node_.Attach(*id, fds.peek()[0], fds.peek()[1], WindowSize(), [reply, id = *id]() mutable {
@@ -185,6 +197,8 @@ void Routes::Resize(Call& call) {
   const auto in_range = [](std::int64_t value) { return value >= 0 && value <= 10'000; };
   if (!in_range(size->rows) || !in_range(size->columns))
     return call.Refuse(InvalidArgument("rows and columns go from 0 to 10000"));
+  if (!record->node.empty())
+    return call.Refuse(FailedPrecondition("job " + call.argument + " has its terminal on node " + record->node));
   const auto resized = node_.Resize(*id, {static_cast<int>(size->rows), static_cast<int>(size->columns)});
   if (!resized) return call.Refuse(resized.error());
   call.Send(200, "{}");

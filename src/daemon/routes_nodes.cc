@@ -27,12 +27,22 @@ std::string StateOf(const NodeRow& row, Agents::Presence presence) {
   return presence == Agents::Presence::kAway ? "away" : "up";
 }
 
-wire::NodeView ViewOf(const NodeRow& row, const Agents* agents) {
+// What of it is in use, and by how many.
+void AddLoad(wire::NodeView& view, const Controller& controller, const std::string& node) {
+  const auto index = controller.IndexOf(node);
+  if (!index) return;
+  view.gpus_free = controller.cluster().node(*index).free().size();
+  view.jobs = static_cast<std::int64_t>(controller.RunsOn(node).size());
+  if (view.state == "draining" && view.jobs == 0) view.state = "drained";
+}
+
+wire::NodeView ViewOf(const NodeRow& row, const Controller& controller, const Agents* agents) {
   wire::NodeView view;
   view.name = row.name;
   view.state = StateOf(row, agents == nullptr ? Agents::Presence::kAwaited : agents->PresenceOf(row.name));
   view.reason = row.reason;
   AddGpus(view, row.facts.gpus);
+  AddLoad(view, controller, row.name);
   view.gpu_source = row.facts.gpu_source;
   view.cpus = row.facts.cpus;
   view.memory_bytes = row.facts.memory.count();
@@ -57,12 +67,14 @@ void Routes::Nodes(Call& call) {
   own.is_controller = true;
   const NodeCapacity& capacity = core_.controller().cluster().capacity();
   AddGpus(own, capacity.gpus);
+  AddLoad(own, core_.controller(), "");
   own.gpu_source = about_.gpu_source;
   own.cpus = capacity.cpus;
   own.memory_bytes = capacity.memory.count();
   views.push_back(std::move(own));
   if (door != nullptr) {
-    for (const auto& [name, row] : door->book().nodes()) views.push_back(ViewOf(row, door->agents()));
+    for (const auto& [name, row] : door->book().nodes())
+      views.push_back(ViewOf(row, core_.controller(), door->agents()));
   }
   call.Answer(views);
 }

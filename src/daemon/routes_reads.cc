@@ -1,7 +1,5 @@
 // The routes that look at jobs. What is live is answered from the controller at once. What the store alone knows may be
 // a million jobs: it is read, and turned into text, on the reader's thread, so that nobody else waits for it.
-#include <unistd.h>
-
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
@@ -10,10 +8,10 @@
 #include <set>
 
 #include "base/text.h"
+#include "daemon/job_log.h"
 #include "daemon/routes_call.h"
 #include "daemon/select.h"
-#include "platform/read_log.h"
-#include "platform/user_identity.h"
+#include "wire/agent_messages.h"
 
 namespace divvy {
 namespace {
@@ -73,15 +71,6 @@ std::optional<HistoryFilter> EndedOnly(const wire::JobSelector& select, const Ca
     if (IsFinal(state) && is_wanted) filter.states.push_back(state);
   }
   return filter.states.empty() ? std::nullopt : std::optional(filter);
-}
-
-/// Our own rights, where we cannot have another's.
-LogPiece ReadLogAs(const User& user, const std::string& path, std::int64_t at, std::int64_t last) {
-  if (::geteuid() != 0) return ReadLog(path, at, last);
-  UserGroups groups;
-  const auto uid = static_cast<uid_t>(user.uid);
-  const auto gid = static_cast<gid_t>(user.gid);
-  return ReadLog(path, at, last, {uid, gid, &groups.Of(uid, gid)});
 }
 
 }  // namespace
@@ -292,8 +281,7 @@ void Routes::Show(Call& call) {
   });
 }
 
-// Read with the rights of the job's user, whoever asks: the file may be any that the job named. Our own log of it is
-// ours, in a folder that users may not look into.
+// Read with the rights of the job's user, whoever asks (job_log.h).
 void Routes::Log(Call& call) {
   const auto id = SelectOne(core_, call.argument, call.caller);
   if (!id) return call.Refuse(id.error());
@@ -315,36 +303,47 @@ void Routes::Log(Call& call) {
             PermissionDenied("job " + asked.argument + " belongs to " + name + ", who alone may read its log"));
       };
     }
-    const std::string error_path = node_.ErrorOf(record, *found.spec);
-    const std::string path = is_error && !error_path.empty() ? error_path : node_.OutputOf(record, *found.spec);
-    const bool is_ours = found.spec->output.empty() && !(is_error && !error_path.empty());
-    LogPiece piece = is_ours ? ReadLog(path, *at, *last) : ReadLogAs(record.user, path, *at, *last);
-    return [path, piece = std::move(piece)](Call& asked) {
-      if (piece.error != 0) {
-        const std::string why = "cannot read '" + path + "': " + std::strerror(piece.error);
-        return asked.Refuse(piece.error == ENOENT ? NotFound(why) : PermissionDenied(why));
-      }
-      HttpResponse response;
-      response.content_type = "application/octet-stream";
-      response.body = piece.text;
-      response.headers.emplace_back("Divvy-Next", std::to_string(piece.next));
-      Reply(asked.reply).Answer(response);
+    if (!record.node.empty()) {
+      return [this, question = QuestionOf(record, *found.spec, is_error, *at, *last)](Call& asked) {
+        AskForLog(asked, question);
+      };
+    }
+    const JobLog log = JobLogOf(node_, record, *found.spec, is_error);
+    return [path = log.path, piece = ReadJobLog(log, *at, *last)](Call& asked) {
+      if (piece.error != 0) return asked.Refuse(CannotRead("'" + path + "'", piece.error));
+      AnswerPiece(asked, piece.text, piece.next);
     };
   });
+}
+
+Error Routes::CannotRead(const std::string& what, int error) {
+  const std::string why = "cannot read " + what + ": " + std::strerror(error);
+  return error == ENOENT ? NotFound(why) : PermissionDenied(why);
+}
+
+void Routes::AnswerPiece(Call& call, std::string text, std::int64_t next) {
+  HttpResponse response;
+  response.content_type = "application/octet-stream";
+  response.body = std::move(text);
+  response.headers.emplace_back("Divvy-Next", std::to_string(next));
+  Reply(call.reply).Answer(response);
 }
 
 void Routes::AnswerDetail(Call& call, const Found& found) {
   const JobRecord& record = *found.record;
   const JobSpec* shown = MaySee(call.caller, record) ? found.spec.get() : nullptr;
   const Reason reason = Waits(record) ? core_.controller().WaitingReason(record) : record.reason;
-  wire::JobDetail detail = DetailOf(record, shown, reason, found.spec ? LabelsOf(*found.spec) : SpecLabels(),
-                                    core_.Outcomes(), core_.controller().cluster().capacity().gpus, found.history);
+  static const std::vector<GpuFacts> kNone;
+  const auto node = core_.controller().IndexOf(record.node);
+  wire::JobDetail detail =
+      DetailOf(record, shown, reason, found.spec ? LabelsOf(*found.spec) : SpecLabels(), core_.Outcomes(),
+               node ? core_.controller().cluster().node(*node).capacity.gpus : kNone, found.history);
   if (!IsFinal(record.state)) detail.speeds = core_.controller().SpeedsOf(record);
   detail.pid = node_.pid_of(record.id);
   if (shown != nullptr) detail.isolation = node_.IsolationTextOf(record.id);
   if (shown != nullptr) {
-    detail.output = node_.OutputOf(record, *shown);
-    detail.error = node_.ErrorOf(record, *shown);
+    detail.output = PathOf(record, *shown, false);
+    detail.error = PathOf(record, *shown, true);
   }
   call.Answer(detail);
 }

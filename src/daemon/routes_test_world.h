@@ -11,6 +11,7 @@
 #include <cstring>
 #include <filesystem>
 
+#include "daemon/agent_door.h"
 #include "daemon/local_controller.h"
 #include "daemon/routes.h"
 #include "store/store_fake.h"
@@ -96,6 +97,7 @@ class World {
     routing.user_name = [](std::int64_t) { return "ada"; };
     routing.read = [this](std::function<std::function<void()>()> work) { reads_.push_back(std::move(work)); };
     routing.remote = std::make_shared<Routes::Remote>(Routes::Remote{RemoteCallers(tokens_, {}), {}, ""});
+    routing.agents = door_;
     Admins admins({}, [](const User&, const std::string&) { return false; });
     routes_ = std::make_unique<Routes>(*core_, node_, About(), std::move(admins), std::move(routing));
     HttpServerOptions options;
@@ -156,6 +158,7 @@ class World {
   Node node_;
   std::unique_ptr<Core> core_;
   std::unique_ptr<LocalController> port_;
+  std::shared_ptr<AgentDoor> door_ = std::make_shared<AgentDoor>();
   std::unique_ptr<Routes> routes_;
   std::string directory_;
   std::unique_ptr<HttpServer> server_;

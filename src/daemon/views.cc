@@ -34,6 +34,11 @@ wire::RequestView RequestViewOf(const JobRecord& record) {
   view.gpus_most = record.request.is_elastic() ? record.request.gpus_most : 0;
   view.topology = TopologyText(record.request);
   if (record.is_placement_set) view.placement = Name(record.placement);
+  view.nodes = record.request.nodes;
+  view.spreads_tasks = record.request.spreads_tasks;
+  view.constraint = record.request.constraint;
+  view.node_list = record.request.node_list;
+  view.excluded_nodes = record.request.excluded_nodes;
   return view;
 }
 
@@ -73,6 +78,8 @@ void FillCommon(const JobRecord& record, const Reason& reason, const SpecLabels&
   view.user = record.user.name;
   view.state = Name(record.state);
   view.gpus = Indices(record.gpus);
+  view.node = record.node;
+  for (const Seat& seat : record.gang) view.seats.push_back({seat.node, Indices(seat.gpus), seat.tasks});
   view.request = RequestViewOf(record);
   view.submit_time = ToSeconds(record.submitted);
   if (record.state != JobState::kHeld) view.eligible_time = OptionalSeconds(std::max(record.queued_at, record.begin));
@@ -243,71 +250,97 @@ wire::JobDetail DetailOf(const JobRecord& record, const JobSpec* spec, const Rea
   return detail;
 }
 
+namespace {
+
+wire::GpuProcessView ProcessViewOf(const GpuProcess& process, Time now) {
+  wire::GpuProcessView view;
+  view.pid = process.identity.pid;
+  view.user = process.user;
+  view.command = process.command;
+  view.memory_bytes = process.memory_used.count();
+  view.age_s = process.started == kNoTime ? 0 : ToSeconds(now - process.started);
+  view.is_graphics = process.is_graphics;
+  return view;
+}
+
+void Observe(const Controller& controller, NodeIndex node, std::optional<JobId> owner, Time now, wire::GpuView& view) {
+  const auto& observations = controller.observations(node);
+  const auto index = static_cast<GpuIndex>(view.index);
+  const auto seen = std::ranges::find(observations, index, &GpuObservation::index);
+  if (seen == observations.end()) return;
+  view.memory_used_bytes = seen->memory_used.count();
+  view.utilisation_percent = seen->utilisation_percent;
+  view.temperature_celsius = seen->temperature_celsius;
+  view.power_watts = seen->power_watts;
+  for (const GpuProcess& process : seen->processes) {
+    wire::GpuProcessView out = ProcessViewOf(process, now);
+    if (process.supervisor_pid != 0 && owner) out.job = *owner;
+    out.is_ignored = node == kOwnNode && std::ranges::any_of(controller.ignored(), [&](const IgnoredProcess& rule) {
+                       return rule.identity == process.identity && (rule.gpu < 0 || rule.gpu == index);
+                     });
+    view.processes.push_back(std::move(out));
+  }
+}
+
+wire::GpuView GpuViewOf(const Controller& controller, NodeIndex node, const GpuFacts& facts, Time now) {
+  const Server& cluster = controller.cluster();
+  wire::GpuView view;
+  view.node = cluster.node(node).words.name;
+  view.index = facts.index;
+  view.uuid = facts.uuid;
+  view.model = facts.model;
+  view.memory_total_bytes = facts.memory_total.count();
+  view.pci_address = facts.pci_address;
+  view.numa_node = facts.numa_node;
+  if (facts.compute_capability > 0) {
+    view.compute_capability =
+        std::to_string(facts.compute_capability / 10) + "." + std::to_string(facts.compute_capability % 10);
+  }
+  view.is_mig_enabled = facts.is_mig_enabled;
+  view.links = facts.links;
+  const GpuAvailability& availability = cluster.node(node).availability[facts.index];
+  const auto owner = cluster.owner(node, facts.index);
+  if (owner) {
+    const JobRecord* record = controller.Find(*owner);
+    view.jobs.push_back(*owner);
+    view.job_display_ids.push_back(record == nullptr ? ToString(*owner) : PublicId(*record));
+  }
+  if (!availability.fault.empty()) {
+    view.state = "fenced";
+    view.reason = availability.fault;
+  } else if (owner) {
+    view.state = "allocated";
+    const RunningJob* job = cluster.running(*owner);
+    if (job != nullptr) view.reason = job->name + " of " + job->user;
+    if (!availability.unmanaged.empty()) view.reason += "; also used by " + availability.unmanaged;
+  } else if (!availability.unmanaged.empty()) {
+    view.state = "unmanaged";
+    view.reason = availability.unmanaged;
+  } else if (availability.is_restricted) {
+    view.state = "restricted";
+    view.reason = "divvy gpus restrict";
+  } else if (!cluster.node(node).takes_work) {
+    view.state = "restricted";
+    view.reason = cluster.node(node).idle_reason;
+  } else {
+    view.state = "free";
+  }
+  Observe(controller, node, owner, now, view);
+  return view;
+}
+
+}  // namespace
+
 std::vector<wire::GpuView> GpuViews(const Controller& controller, std::string_view isolation, Time now) {
   std::vector<wire::GpuView> views;
   const Server& cluster = controller.cluster();
-  for (const GpuFacts& facts : cluster.capacity().gpus) {
-    wire::GpuView view;
-    view.index = facts.index;
-    view.uuid = facts.uuid;
-    view.model = facts.model;
-    view.memory_total_bytes = facts.memory_total.count();
-    view.pci_address = facts.pci_address;
-    view.numa_node = facts.numa_node;
-    if (facts.compute_capability > 0) {
-      view.compute_capability =
-          std::to_string(facts.compute_capability / 10) + "." + std::to_string(facts.compute_capability % 10);
+  for (NodeIndex node = 0; node < cluster.nodes().size(); ++node) {
+    for (const GpuFacts& facts : cluster.node(node).capacity.gpus) {
+      views.push_back(GpuViewOf(controller, node, facts, now));
+      // How jobs are kept apart on other machines is for their agents to know.
+      if (node == kOwnNode) views.back().isolation = isolation;
+      if (!cluster.has_many()) views.back().node.clear();
     }
-    view.is_mig_enabled = facts.is_mig_enabled;
-    view.links = facts.links;
-    view.isolation = isolation;
-    const GpuAvailability& availability = cluster.availability(facts.index);
-    const auto owner = cluster.owner(facts.index);
-    if (owner) {
-      const JobRecord* record = controller.Find(*owner);
-      view.jobs.push_back(*owner);
-      view.job_display_ids.push_back(record == nullptr ? ToString(*owner) : PublicId(*record));
-    }
-    if (!availability.fault.empty()) {
-      view.state = "fenced";
-      view.reason = availability.fault;
-    } else if (owner) {
-      view.state = "allocated";
-      const RunningJob* job = cluster.running(*owner);
-      if (job != nullptr) view.reason = job->name + " of " + job->user;
-      if (!availability.unmanaged.empty()) view.reason += "; also used by " + availability.unmanaged;
-    } else if (!availability.unmanaged.empty()) {
-      view.state = "unmanaged";
-      view.reason = availability.unmanaged;
-    } else if (availability.is_restricted) {
-      view.state = "restricted";
-      view.reason = "divvy gpus restrict";
-    } else {
-      view.state = "free";
-    }
-    const auto& observations = controller.observations();
-    const auto seen = std::ranges::find(observations, facts.index, &GpuObservation::index);
-    if (seen != observations.end()) {
-      view.memory_used_bytes = seen->memory_used.count();
-      view.utilisation_percent = seen->utilisation_percent;
-      view.temperature_celsius = seen->temperature_celsius;
-      view.power_watts = seen->power_watts;
-      for (const GpuProcess& process : seen->processes) {
-        wire::GpuProcessView out;
-        out.pid = process.identity.pid;
-        out.user = process.user;
-        out.command = process.command;
-        out.memory_bytes = process.memory_used.count();
-        out.age_s = process.started == kNoTime ? 0 : ToSeconds(now - process.started);
-        out.is_graphics = process.is_graphics;
-        if (process.supervisor_pid != 0 && owner) out.job = *owner;
-        out.is_ignored = std::ranges::any_of(controller.ignored(), [&](const IgnoredProcess& rule) {
-          return rule.identity == process.identity && (rule.gpu < 0 || rule.gpu == facts.index);
-        });
-        view.processes.push_back(std::move(out));
-      }
-    }
-    views.push_back(std::move(view));
   }
   return views;
 }

@@ -98,8 +98,8 @@ TEST(Why, SaysWhoHoldsWhatIsMissingAndUntilWhen) {
   blocker.needed = 2;
   GpuSet gpu;
   gpu.Insert(GpuIndex(1));
-  blocker.holders.push_back({JobId(7), "", "", gpu, kNow + 1h});
-  blocker.holders.push_back({JobId(12), "", "", GpuSet(), kNever});
+  blocker.holders.push_back({JobId(7), "", "", kOwnNode, gpu, kNow + 1h});
+  blocker.holders.push_back({JobId(12), "", "", kOwnNode, GpuSet(), kNever});
   Explanation explanation = OneBlocker(blocker);
   explanation.predicted_start = kNow + 1h;
   explanation.prediction_basis = "when job 7 reaches its time limit";

@@ -47,10 +47,12 @@ std::string_view KindName(BlockerKind kind) {
 }
 
 std::string RanOn(const JobRecord& record) {
-  if (record.gpus.empty()) return "";
+  if (!record.gang.empty()) return " on " + std::to_string(record.gang.size()) + " machines";
+  if (record.gpus.empty()) return record.node.empty() ? "" : " on " + record.node;
   IndexRanges ranges;
   for (int gpu : record.gpus.ToVector()) ranges.Insert(static_cast<std::uint32_t>(gpu));
-  return (record.gpus.size() == 1 ? " on GPU " : " on GPUs ") + ranges.ToString();
+  return (record.gpus.size() == 1 ? " on GPU " : " on GPUs ") + ranges.ToString() +
+         (record.node.empty() ? "" : " of " + record.node);
 }
 
 /// "Job 17 (train)", "Array 17 (train)".
@@ -77,6 +79,7 @@ wire::HolderView HolderOf(JobId id, const std::optional<JobRecord>& record) {
   view.user = record->user.name;
   view.state = Name(record->state);
   if (!IsActive(record->state)) return view;
+  view.node = record->node;
   for (int gpu : record->gpus.ToVector()) view.gpus.push_back(gpu);
   if (const Time end = Deadline(*record); end != kNever) view.until = ToSeconds(end);
   return view;

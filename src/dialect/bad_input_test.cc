@@ -13,6 +13,7 @@
 #include "dialect/gflow.h"
 #include "dialect/option_values.h"
 #include "dialect/quantities.h"
+#include "dialect/slurm.h"
 #include "dialect/test_surroundings.h"
 
 namespace divvy::dialect {
@@ -120,7 +121,11 @@ const BadInputKind kKinds[] = {
          if (!error) error = ErrorOf(CheckComplete(spec));
        }
        if (error && !was_explained) return std::optional<std::string>("EXPLAIN FINDS NOTHING: " + *error);
-       return error;
+       if (error) return error;
+       // What only a server without other machines refuses.
+       JobSpec spec;
+       if (auto again = ErrorOf(ReadScript(input, "job.sh", around, spec))) return again;
+       return ErrorOf(CompleteSlurmOnOne(spec, around.hostname));
      }},
     {"toml", [](const std::string& input) { return ErrorOf(ParseConfig(input, "divvy.toml")); }},
 };

@@ -4,6 +4,7 @@
 #include "base/text.h"
 #include "dialect/container_options.h"
 #include "dialect/job_options.h"
+#include "dialect/node_options.h"
 #include "dialect/option_values.h"
 #include "dialect/quantities.h"
 #include "dialect/quoted.h"
@@ -120,6 +121,7 @@ Status CheckComplete(const JobSpec& spec) {
   DIVVY_CHECK(CheckWhatRuns(spec));
   DIVVY_CHECK(CheckSlurmPlace(spec));
   DIVVY_CHECK(CheckRequest(spec.request, spec.dialect == Dialect::kNative));
+  DIVVY_CHECK(CheckNodes(spec.request));
   DIVVY_CHECK(CheckTimes(spec));
   DIVVY_CHECK(CheckMany(spec));
   DIVVY_CHECK(CheckTasks(spec));

@@ -6,6 +6,7 @@
 
 #include "base/text.h"
 #include "dialect/container_options.h"
+#include "dialect/node_options.h"
 #include "dialect/option_values.h"
 #include "dialect/quantities.h"
 #include "dialect/quoted.h"
@@ -79,7 +80,8 @@ using Table = std::vector<Option>;
 void AddResources(Table& table, JobSpec& spec, const std::shared_ptr<Level>& level) {
   table.push_back(
       {"gpus", 'g', Takes::kValue, "N|N..M",
-       "GPUs that the job gets, each of them whole; 2..8: at least 2, and up to 8 of those free at its start",
+       "GPUs that the job gets on each machine, each of them whole; 2..8: at least 2, and up to 8 of those free at its "
+       "start",
        [&spec, level](std::string_view value) -> Status {
          DIVVY_TRY(const GpuRange range, ReadGpuRange(value));
          spec.request.gpus = range.least;
@@ -99,16 +101,16 @@ void AddResources(Table& table, JobSpec& spec, const std::shared_ptr<Level>& lev
                      DIVVY_TRY(spec.request.gpu_memory, ParseSize(value, kMebibyte));
                      return {};
                    }});
-  table.push_back(
-      {"cpus", 'c', Takes::kValue, "N", "CPU cores that the job claims", [&spec](std::string_view value) -> Status {
-         DIVVY_TRY(spec.request.cpus, ReadCount(value, 0, 65'536, "CPUs"));
-         return {};
-       }});
+  table.push_back({"cpus", 'c', Takes::kValue, "N", "CPU cores that the job claims on each machine",
+                   [&spec](std::string_view value) -> Status {
+                     DIVVY_TRY(spec.request.cpus, ReadCount(value, 0, 65'536, "CPUs"));
+                     return {};
+                   }});
   table.push_back({"memory",
                    0,
                    Takes::kValue,
                    "SIZE",
-                   "host memory that the job may use, such as 64G",
+                   "host memory that the job may use on each machine, such as 64G",
                    [&spec](std::string_view value) -> Status {
                      DIVVY_TRY(spec.request.memory, ParseSize(value, kMebibyte));
                      return {};
@@ -118,13 +120,16 @@ void AddResources(Table& table, JobSpec& spec, const std::shared_ptr<Level>& lev
                    'n',
                    Takes::kValue,
                    "N",
-                   "how often the command is started, each with a rank of its own; a script is started once",
+                   "how often the command is started on all machines together, each with a rank of its own; a script "
+                   "is started once",
                    [&spec](std::string_view value) -> Status {
-                     DIVVY_TRY(spec.request.tasks, ReadCount(value, 1, 65'536, "tasks"));
+                     DIVVY_TRY(const int tasks, ReadCount(value, 1, 65'536, "tasks"));
+                     SetTasks(spec, tasks);
                      return {};
                    },
                    {"ntasks"}});
   AddTaskOptions(table, spec);
+  AddNodeOptions(table, spec);
   table.push_back({"topology", 0, Takes::kValue, "WAY",
                    "GPUs that reach each other well: any, numa (one NUMA node), nvlink (every pair joined); "
                    "numa:required waits where less is free",

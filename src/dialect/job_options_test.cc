@@ -35,7 +35,8 @@ TEST(JobOptions, EachOneFillsItsField) {
       "--open-mode append -D sub --env A=1 --env B=2 --env A=3 --signal B:USR1@5m --stop-signal INT --grace 1m "
       "--resize-signal USR2 "
       "--placement spread --topology nvlink:required --preemptible requeue --team nlp "
-      "--requeue-after-reboot --keep-waiting --queue-anyway --pty --pool gpu -A acc");
+      "--requeue-after-reboot --keep-waiting --queue-anyway --pty --pool gpu -A acc "
+      "-N 2 -C 'ib&nvme' --nodelist n[1-3] --exclude n3");
   JobSpec want;
   want.request = {.gpus = 2,
                   .gpu_type = "h100|a100&80gb",
@@ -44,7 +45,12 @@ TEST(JobOptions, EachOneFillsItsField) {
                   .memory = 64_GiB,
                   .tasks = 4,
                   .topology = TopologyNeed::kNvlink,
-                  .requires_topology = true};
+                  .requires_topology = true,
+                  .nodes = 2,
+                  .constraint = "ib&nvme",
+                  .node_list = {"n1", "n2", "n3"},
+                  .excluded_nodes = {"n3"}};
+  want.labels["divvy.tasks"] = "4";  // So that --nodes does not say it.
   want.preemptible = Preemptible::kRequeue;
   want.is_preemptible_set = true;
   want.team = "nlp";

@@ -11,6 +11,7 @@
 // FinishSlurm in one.
 #pragma once
 
+#include <array>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -46,9 +47,18 @@ Status ApplyCommandEnvironment(std::string_view prefix, const Surroundings& arou
 /// options. Refuses what contradicts itself (4 GPUs in one option, 8 in another).
 Status FinishSlurm(JobSpec& spec);
 
-/// Refuses, in one sentence with the repair, what was read in full and one server cannot give: several nodes, two types
-/// of GPU, a heterogeneous job. CheckComplete asks; the command line may still have made one node of the script's two.
+/// Slurm's commands that divvy is as well, when it is called by their names.
+inline constexpr std::array<std::string_view, 8> kSlurmCommands = {"sbatch", "srun",  "salloc", "scancel",
+                                                                   "squeue", "sinfo", "sacct",  "scontrol"};
+
+/// Refuses, in one sentence with the repair, what was read in full and cannot be given: two types of GPU, a
+/// heterogeneous job. CheckComplete asks; the command line may still have replaced what the script said.
 Status CheckSlurmPlace(const JobSpec& spec);
+
+/// At the submission to a server that has no other machines: refuses several nodes in one sentence with the repair, and
+/// itself being excluded; takes hosts and features out, which this one server is taken for, and notes hosts that it is
+/// not. Does nothing to a spec of another dialect.
+Status CompleteSlurmOnOne(JobSpec& spec, std::string_view hostname);
 
 /// The words of sbatch's, srun's or salloc's command line, applied to `spec`. Words behind ":" are further components
 /// of a heterogeneous job: they are read by options of their own, and counted.

@@ -1,4 +1,5 @@
-// --constraint on one server: what it says about the GPU's model is kept, the rest is named and left out.
+// --constraint: what it says about the GPU's model, which every machine knows of its GPUs, and what it says of
+// machines.
 //
 // engine/feature_expression.h has the grammar. "[a|b]" is true of one node where a or b is, and counts of nodes are
 // added up. The answer is a disjunction of conjunctions, Request::gpu_type's form.
@@ -67,11 +68,58 @@ class Reader {
     for (const auto& option : all.options) alternatives.push_back(Join(option, "&"));
     if (!all.is_true) ask_.gpu_type = Join(alternatives, "|");
     ask_.gpu_memory_gigabytes = all.gigabytes;
+    if (Counts(term) > 1) {
+      // So many machines of one kind and so many of another: no single type says that.
+      ask_.gpu_type.clear();
+      ask_.gpu_memory_gigabytes = 0;
+      ask_.machines = TextOf(term);
+    } else {
+      ask_.machines = OfMachines(term);
+    }
     return ask_;
   }
 
  private:
   static constexpr std::size_t kMostOptions = 256;
+
+  static int Counts(const FeatureTerm& term) {
+    int counts = term.nodes > 0 ? 1 : 0;
+    for (const FeatureTerm& part : term.parts) counts += Counts(part);
+    return counts;
+  }
+
+  /// Without its own count.
+  static std::string TextOf(const FeatureTerm& term) {
+    std::string text = term.feature;
+    for (std::size_t i = 0; i < term.parts.size(); ++i) {
+      const FeatureTerm& part = term.parts[i];
+      const bool needs_brackets = !part.parts.empty() && !part.is_bracketed;
+      if (i > 0) text += term.kind == FeatureTerm::Kind::kOr ? '|' : '&';
+      text += needs_brackets ? "(" + TextOf(part) + ")" : TextOf(part);
+      if (part.nodes > 0) text += "*" + std::to_string(part.nodes);
+    }
+    return term.is_bracketed ? "[" + text + "]" : text;
+  }
+
+  /// Some of it is about GPUs.
+  static bool SpeaksOfGpus(const FeatureTerm& term) {
+    if (term.kind != FeatureTerm::Kind::kFeature) return std::ranges::any_of(term.parts, SpeaksOfGpus);
+    Reader reader;
+    const Condition condition = reader.Judge(ToLower(term.feature));
+    return reader.ask_.unknown.empty() || condition.gigabytes > 0;
+  }
+
+  static std::string OfMachines(const FeatureTerm& term) {
+    if (!SpeaksOfGpus(term)) return TextOf(term);
+    if (term.kind != FeatureTerm::Kind::kAnd || term.is_bracketed) return "";
+    std::vector<std::string> texts;
+    for (const FeatureTerm& part : term.parts) {
+      const std::string text = OfMachines(part);
+      if (text.empty()) continue;
+      texts.push_back(part.kind == FeatureTerm::Kind::kOr && !part.is_bracketed ? "(" + text + ")" : text);
+    }
+    return Join(texts, "&");
+  }
 
   Result<Condition> Judge(const FeatureTerm& term) {
     ask_.nodes += term.nodes;

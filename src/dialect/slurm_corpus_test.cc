@@ -23,15 +23,16 @@ using namespace corpus;
 std::string ValueOf(const JobSpec& spec, const std::string& name) {
   const Request& request = spec.request;
   if (name == "nodes") {
-    const std::int64_t least = slurm::Number(spec, "node-count").value_or(1);
+    const std::int64_t least = request.nodes;
     const auto written = slurm::ParseNodes(slurm::Value(spec, "nodes").value_or("1"));
     const bool is_range = written && written->most > least && written->most != written->least;
     return std::to_string(least) + (is_range ? "-" + std::to_string(written->most) : "");
   }
   if (name == "tasks") return std::to_string(request.tasks);
-  if (name == "gpus") return std::to_string(request.gpus);
-  if (name == "cpus") return std::to_string(request.cpus);
-  if (name == "memory_mib") return std::to_string(request.memory.count() >> 20);
+  // Facts are of the whole job.
+  if (name == "gpus") return std::to_string(request.gpus_in_all());
+  if (name == "cpus") return std::to_string(request.cpus * request.nodes);
+  if (name == "memory_mib") return std::to_string(request.memory.count() * request.nodes >> 20);
   if (name == "type") return request.gpu_type;
   if (name == "gpu_gb") return std::to_string(request.gpu_memory.count() / 1'000'000'000);
   if (name == "name") return spec.name;

@@ -5,6 +5,7 @@
 
 #include "base/text.h"
 #include "dialect/quantities.h"
+#include "dialect/slurm_hostlist.h"
 #include "dialect/slurm_request.h"
 
 namespace divvy::dialect {
@@ -19,6 +20,17 @@ class Variables {
   /// The option's value under this name, if it was given.
   void SetOption(std::string_view name, const JobSpec& spec, std::string_view option) {
     if (const auto value = slurm::Value(spec, option)) Set(name, *value);
+  }
+  void Replace(std::string_view name, const std::string& value) {
+    if (!ReplaceSet(name, value)) Set(name, value);
+  }
+  /// False: it was not set, and is not now.
+  bool ReplaceSet(std::string_view name, const std::string& value) {
+    const auto at = std::ranges::find_if(entries_, [&](const std::string& entry) {
+      return entry.size() > name.size() && entry.starts_with(name) && entry[name.size()] == '=';
+    });
+    if (at != entries_.end()) *at = std::string(name) + "=" + value;
+    return at != entries_.end();
   }
   std::vector<std::string> Sorted() {
     std::ranges::sort(entries_);
@@ -149,10 +161,39 @@ void AddStep(const JobSpec& spec, const std::vector<int>& gpus, std::string_view
   if (!indices.empty()) out.Set("SLURM_STEP_GPUS", Join(indices, ","));
 }
 
+/// "2(x3),1": a count for each machine, as Slurm writes them.
+std::string CountsText(const std::vector<int>& counts) {
+  std::vector<std::string> words;
+  for (std::size_t first = 0, next = 0; first < counts.size(); first = next) {
+    while (next < counts.size() && counts[next] == counts[first]) ++next;
+    words.push_back(std::to_string(counts[first]));
+    if (next - first > 1) words.back() += "(x" + std::to_string(next - first) + ")";
+  }
+  return Join(words, ",");
+}
+
+/// Over what the job would be told on one machine.
+void AddNodes(const SlurmNodes& nodes, Variables& out) {
+  std::vector<std::string> names;
+  for (const std::string& name : nodes.names) names.push_back(name.substr(0, name.find('.')));
+  const std::string list = FoldHostList(names);
+  out.Replace("SLURM_JOB_NODELIST", list);
+  out.Replace("SLURM_NODELIST", list);
+  out.Replace("SLURM_JOB_NUM_NODES", std::to_string(names.size()));
+  out.Replace("SLURM_NNODES", std::to_string(names.size()));
+  out.Replace("SLURM_NODEID", std::to_string(nodes.own));
+  out.Replace("SLURM_TASKS_PER_NODE", CountsText(nodes.tasks));
+  out.Replace("SLURM_JOB_CPUS_PER_NODE", CountsText(nodes.cpus));
+  std::int64_t tasks = 0;
+  for (const int count : nodes.tasks) tasks += count;
+  out.ReplaceSet("SLURM_NTASKS", std::to_string(tasks));
+  out.ReplaceSet("SLURM_NPROCS", std::to_string(tasks));
+}
+
 }  // namespace
 
 std::vector<std::string> SlurmEnvironment(const JobRecord& record, const JobSpec& spec, const std::vector<int>& gpus,
-                                          std::string_view hostname, Time now) {
+                                          std::string_view hostname, Time now, const SlurmNodes& nodes) {
   Variables out;
   const std::string_view node = hostname.substr(0, hostname.find('.'));
   AddJob(record, spec, node, now, out);
@@ -160,6 +201,7 @@ std::vector<std::string> SlurmEnvironment(const JobRecord& record, const JobSpec
   AddGpus(spec, gpus, out);
   AddArray(record, spec, out);
   AddStep(spec, gpus, node, out);
+  if (!nodes.names.empty()) AddNodes(nodes, out);
   if (!spec.is_foreground) out.Set("ENVIRONMENT", "BATCH");
   return out.Sorted();
 }

@@ -15,11 +15,20 @@ namespace divvy::dialect {
 inline constexpr std::string_view kSlurmCluster = "divvy";
 inline constexpr std::string_view kSlurmPartition = "main";
 
-/// NAME=value, sorted. `gpus` are the physical indices that the job holds. The batch process is task 0 of the job.
-/// Variables about an option appear only when it was given, as in Slurm: programs take SLURM_NTASKS as a sign that srun
-/// started them. Source: sbatch's and srun's man pages, and what Slurm 22.05 sets.
+/// All machines of a job, in the order of its ranks.
+struct SlurmNodes {
+  std::vector<std::string> names;
+  std::vector<int> tasks;  // On each.
+  std::vector<int> cpus;   // On each.
+  std::size_t own = 0;     // Which of them this is.
+};
+
+/// NAME=value, sorted. `gpus` are the physical indices that the job holds here. The batch process is task 0 of the job.
+/// `nodes`: of a job on several machines. Variables about an option appear only when it was given, as in Slurm:
+/// programs take SLURM_NTASKS as a sign that srun started them. Source: sbatch's and srun's man pages, and what
+/// Slurm 22.05 sets.
 std::vector<std::string> SlurmEnvironment(const JobRecord& record, const JobSpec& spec, const std::vector<int>& gpus,
-                                          std::string_view hostname, Time now);
+                                          std::string_view hostname, Time now, const SlurmNodes& nodes = {});
 
 /// `environment` without what describes an outer job or allocation: SLURM_*, SLURMD_*, SRUN_*, PMI*; settings of the
 /// user (SLURM_CONF, SQUEUE_FORMAT, SBATCH_*) stay.

@@ -24,12 +24,12 @@ std::string ExplainGpus(const Said& said) {
   if (said.option == "gres") {
     const auto ask = slurm::ParseGres(said.value);
     if (!ask || !ask->gpus) return "no GPU";
-    return OfType(*ask->gpus) + " (--gres counts per node; this server is one node)";
+    return OfType(*ask->gpus) + " (--gres counts per node)";
   }
   const auto ask = slurm::ParseGpuCount(said.value);
   if (!ask) return "";
   if (said.option == "gpus") return OfType(*ask) + " in all";
-  if (said.option == "gpus-per-node") return OfType(*ask) + " (on each node; this server is one)";
+  if (said.option == "gpus-per-node") return OfType(*ask) + " on each node";
   if (said.option == "gpus-per-task") {
     return OfType(*ask) + " for each task: srun's tasks find their own first in CUDA_VISIBLE_DEVICES";
   }
@@ -56,7 +56,7 @@ std::string ExplainConstraint(const Said& said) {
             std::to_string(ask->gpu_memory_gigabytes) + " GB";
   }
   for (const std::string& feature : ask->unknown) {
-    text += (text.empty() ? "" : "; ") + feature + " is no GPU's model and is taken to hold";
+    text += (text.empty() ? "" : "; ") + feature + " is a feature of machines";
   }
   return text.empty() ? "any GPU" : text;
 }
@@ -68,7 +68,7 @@ std::string ExplainOption(const Said& said, const JobSpec& spec) {
   if (name == "constraint") return ExplainConstraint(said);
   if (name == "nodes") {
     const auto range = slurm::ParseNodes(said.value);
-    return range && range->least > 1 ? Plural(range->least, "node") + "; this server is one" : "one node: this server";
+    return range && range->least > 1 ? Plural(range->least, "node") + ": as many machines" : "one node";
   }
   if (name == "time") {
     return spec.time_limit == Duration(0) ? "no time limit" : "a time limit of " + FormatDuration(spec.time_limit);
@@ -84,7 +84,7 @@ std::string ExplainOption(const Said& said, const JobSpec& spec) {
   static const std::map<std::string, std::string, std::less<>> kPlain = {
       {"job-name", "the job's name"},
       {"account", "a label"},
-      {"partition", "a label: one server has one partition"},
+      {"partition", "a label, or a pool of machines"},
       {"qos", "a label"},
       {"comment", "a label"},
       {"wckey", "a label"},
@@ -95,11 +95,11 @@ std::string ExplainOption(const Said& said, const JobSpec& spec) {
       {"chdir", "where it runs"},
       {"export", "which variables it gets"},
       {"ntasks", "tasks that srun starts"},
-      {"ntasks-per-node", "tasks that srun starts"},
+      {"ntasks-per-node", "tasks that srun starts on each node"},
       {"ntasks-per-gpu", "tasks that srun starts for each GPU"},
       {"cpus-per-task", "CPUs of each task"},
       {"cpus-per-gpu", "CPUs for each GPU"},
-      {"exclusive", "all GPUs of the server"},
+      {"exclusive", "all GPUs of its nodes"},
       {"dependency", "waits for other jobs"},
       {"begin", "does not start before"},
       {"hold", "waits until it is released"},
@@ -111,7 +111,8 @@ std::string ExplainOption(const Said& said, const JobSpec& spec) {
       {"mail-type", "does not apply: no mail is sent"},
       {"time-min", "does not apply: --time is given in full"},
       {"deadline", "checked at submission"},
-      {"exclude", "this server is not among them"},
+      {"exclude", "runs on none of these machines"},
+      {"nodelist", "runs on these machines"},
       {"container-image", "runs in a container of this image"},
       {"container-mounts", "what is mounted into the container"},
       {"container-workdir", "where it starts in the container"},

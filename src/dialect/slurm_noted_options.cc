@@ -19,7 +19,7 @@ constexpr auto kFlag = Takes::kNothing;
 constexpr auto kValue = Takes::kValue;
 constexpr auto kMaybe = Takes::kOptionalValue;
 
-constexpr std::string_view kOneNode = "there is one node";
+constexpr std::string_view kNodes = "machines are chosen without it";
 constexpr std::string_view kUnbound = "CPUs are not bound";
 constexpr std::string_view kHost = "only --container-image makes a container";
 constexpr std::string_view kGone = "a container is gone with its job";
@@ -28,12 +28,12 @@ constexpr std::string_view kRights = "a job runs as who submits it";
 constexpr auto kNoted = std::to_array<Noted>({
     // Of Slurm itself.
     {"acctg-freq", 0, kValue, ""},
-    {"batch", 0, kValue, kOneNode},
+    {"batch", 0, kValue, kNodes},
     {"bb", 0, kValue, "there is no burst buffer"},
     {"bbf", 0, kValue, "there is no burst buffer"},
     {"cluster-constraint", 0, kValue, "there is one cluster"},
     {"clusters", 'M', kValue, "there is one cluster"},
-    {"consolidate-segments", 0, kFlag, kOneNode},
+    {"consolidate-segments", 0, kFlag, kNodes},
     {"container", 0, kValue, kHost},
     {"container-id", 0, kValue, kHost},
     {"contiguous", 0, kFlag, ""},
@@ -41,9 +41,9 @@ constexpr auto kNoted = std::to_array<Noted>({
     {"cores-per-socket", 0, kValue, kUnbound},
     {"cpu-freq", 0, kValue, "clocks are left as they are"},
     {"delay-boot", 0, kValue, ""},
-    {"distribution", 'm', kValue, "there is one node, and CPUs are not bound"},
+    {"distribution", 'm', kValue, "tasks lie in blocks, machine after machine"},
     {"export-file", 0, kValue, "the variables come from this environment; see --export"},
-    {"extra", 0, kValue, kOneNode},
+    {"extra", 0, kValue, kNodes},
     {"extra-node-info", 'B', kValue, kUnbound},
     {"get-user-env", 0, kMaybe, "the job gets the environment of its submission"},
     {"gid", 0, kValue, kRights},
@@ -55,9 +55,9 @@ constexpr auto kNoted = std::to_array<Noted>({
     {"licenses", 'L', kValue, "licences are not counted"},
     {"mcs-label", 0, kValue, "there are no security labels"},
     {"mem-bind", 0, kValue, "memory is not bound"},
-    {"network", 0, kValue, kOneNode},
+    {"network", 0, kValue, kNodes},
     {"no-kill", 'k', kMaybe, ""},
-    {"nodefile", 'F', kValue, kOneNode},
+    {"nodefile", 'F', kValue, kNodes},
     {"ntasks-per-core", 0, kValue, kUnbound},
     {"ntasks-per-socket", 0, kValue, kUnbound},
     {"oom-kill-step", 0, kMaybe, ""},
@@ -65,17 +65,17 @@ constexpr auto kNoted = std::to_array<Noted>({
     {"oversubscribe", 's', kFlag, ""},
     {"share", 0, kFlag, ""},
     {"power", 0, kValue, "power is left as it is"},
-    {"prefer", 0, kValue, kOneNode},
+    {"prefer", 0, kValue, kNodes},
     {"profile", 0, kValue, "no profile is taken"},
     {"propagate", 0, kMaybe, ""},
     {"reboot", 0, kFlag, "the server is not rebooted for a job"},
     {"reservation", 0, kValue, "whoever GPUs are reserved for (divvy reserve) gets them without naming it"},
     {"resv-ports", 0, kMaybe, ""},
-    {"segment", 0, kValue, kOneNode},
-    {"spread-job", 0, kFlag, kOneNode},
-    {"spread-segments", 0, kFlag, kOneNode},
+    {"segment", 0, kValue, kNodes},
+    {"spread-job", 0, kFlag, kNodes},
+    {"spread-segments", 0, kFlag, kNodes},
     {"stepmgr", 0, kFlag, ""},
-    {"switches", 0, kValue, kOneNode},
+    {"switches", 0, kValue, kNodes},
     {"thread-spec", 0, kValue, "no threads are set aside"},
     {"threads-per-core", 0, kValue, kUnbound},
     {"tmp", 0, kValue, "space in /tmp is not counted"},

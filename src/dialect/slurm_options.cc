@@ -6,6 +6,7 @@
 #include <functional>
 #include <memory>
 #include <set>
+#include <tuple>
 
 #include "base/text.h"
 #include "dialect/container_options.h"
@@ -195,20 +196,23 @@ void Builder::AddNames() {
 }
 
 void Builder::AddTasks() {
-  AddKept("nodes", 'N', "N", "Nodes; this server is one", [spec = spec_](std::string_view value) -> Status {
-    DIVVY_TRY(const slurm::NodeRange range, slurm::ParseNodes(value));
-    if (range.least <= 1 && range.most > 1)
-      AddNote(*spec, "--nodes=" + std::string(value) + ": one node is given, this server");
-    return {};
-  });
+  AddKept("nodes", 'N', "N", "Nodes: machines, each of which gives its part",
+          [spec = spec_](std::string_view value) -> Status {
+            DIVVY_TRY(const slurm::NodeRange range, slurm::ParseNodes(value));
+            if (range.most > range.least)
+              AddNote(*spec, "--nodes=" + std::string(value) + ": " +
+                                 (range.least <= 1 ? "one node is" : std::to_string(range.least) + " nodes are") +
+                                 " given, the fewest that will do");
+            return {};
+          });
   AddCount("ntasks", 'n', "Tasks that srun starts", 1, kMostTasks, {"tasks"});
-  AddCount("ntasks-per-node", 0, "Tasks on the node", 1, kMostTasks, {"tasks-per-node"});
+  AddCount("ntasks-per-node", 0, "Tasks on each node", 1, kMostTasks, {"tasks-per-node"});
   AddCount("ntasks-per-gpu", 0, "Tasks for each GPU", 1, kMostTasks);
   AddCount("cpus-per-task", 'c', "CPUs of each task", 1, kMostCpus);
   AddCount("cpus-per-gpu", 0, "CPUs for each GPU", 1, kMostCpus);
   AddCount("mincpus", 0, "CPUs at least", 1, kMostCpus);
   AddCount("sockets-per-node", 0, "Sockets, for --gpus-per-socket", 1, 1024);
-  Add("exclusive", 0, Takes::kOptionalValue, "user", "All GPUs of the server",
+  Add("exclusive", 0, Takes::kOptionalValue, "user", "All GPUs of its nodes",
       [spec = spec_](std::string_view value) -> Status {
         if (value.empty()) {
           Keep(*spec, "exclusive", "node");
@@ -238,10 +242,11 @@ void Builder::AddGpus() {
     DIVVY_TRY([[maybe_unused]] const slurm::TresAsk ask, slurm::ParseTres(value));
     return {};
   });
-  AddKept("constraint", 'C', "FEATURES", "Model of the GPU, such as a100|h100", [](std::string_view value) -> Status {
-    DIVVY_TRY([[maybe_unused]] const slurm::ConstraintAsk ask, slurm::ParseConstraint(value));
-    return {};
-  });
+  AddKept("constraint", 'C', "FEATURES", "Model of the GPU, such as a100|h100, and features of the machines",
+          [](std::string_view value) -> Status {
+            DIVVY_TRY([[maybe_unused]] const slurm::ConstraintAsk ask, slurm::ParseConstraint(value));
+            return {};
+          });
 }
 
 void Builder::AddMemoryAndTime() {
@@ -440,29 +445,14 @@ void Builder::AddFiles() {
 }
 
 void Builder::AddPlaces() {
-  JobSpec* spec = spec_;
-  const auto is_here = [around = around_](std::string_view host) {
-    const std::string_view own = around->hostname;
-    return host == own || host == own.substr(0, own.find('.')) || host == "localhost";
-  };
-  AddKept("nodelist", 'w', "HOSTS", "Hosts to run on; this server is the only one",
-          [spec, is_here, around = around_](std::string_view value) -> Status {
-            if (value.empty()) return InvalidArgument("a host is missing");
-            if (!is_here(value)) {
-              AddNote(*spec,
-                      "--nodelist=" + std::string(value) + ": the only node is " + around->hostname + "; left out");
-            }
-            return {};
-          });
-  AddKept("exclude", 'x', "HOSTS", "Hosts not to run on", [is_here](std::string_view value) -> Status {
-    if (value.empty()) return InvalidArgument("a host is missing");
-    for (const std::string_view host : Split(value, ',')) {
-      if (is_here(Trim(host))) {
-        return InvalidArgument(Quoted(host) + " is this server, the only node; leave it out");
-      }
-    }
-    return {};
-  });
+  for (const auto& [name, letter, help] :
+       {std::tuple("nodelist", 'w', "Hosts to run on, and as many nodes without --nodes: n[1-4,7]"),
+        std::tuple("exclude", 'x', "Hosts not to run on: n[1-4,7]")}) {
+    AddKept(name, letter, "HOSTS", help, [option = std::string(name)](std::string_view value) -> Status {
+      DIVVY_TRY([[maybe_unused]] const std::vector<std::string> names, slurm::ParseHosts(option, value));
+      return {};
+    });
+  }
 }
 
 void Builder::AddClientSide() {

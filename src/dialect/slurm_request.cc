@@ -1,5 +1,5 @@
-// All options together become one Request. Slurm's rules on which options multiply which are kept (sbatch's man page),
-// also over several nodes: what a job asks for is worked out in full before anything says that there is one node.
+// All options together become one Request. Slurm's rules on which options multiply which are kept (sbatch's man page):
+// what the whole job asks for is worked out first, and dealt out over its nodes at the end.
 #include "dialect/slurm_request.h"
 
 #include <algorithm>
@@ -25,8 +25,16 @@ struct Tally {
   std::int64_t tasks = 0;           // 0: not said.
   std::int64_t tasks_per_node = 0;  // 0: not said.
   std::vector<GpuCount> per_node;
-  std::vector<GpuCount> gpus;  // Of the whole job.
-  std::string other_type;      // A second type in one option: no single Request can say that.
+  std::vector<GpuCount> gpus;      // Of the whole job.
+  std::string other_type;          // A second type in one option: no single Request can say that.
+  std::int64_t gpus_per_task = 0;  // 0: not said.
+  std::int64_t cpus_per_task = 0;  // 0: not said.
+  // Of the whole job, as Slurm's options say it; nothing: they do not, and what divvy's own said of a machine stays.
+  std::optional<std::int64_t> all_gpus;
+  std::optional<std::int64_t> all_cpus;
+  std::optional<std::int64_t> all_memory;  // Bytes.
+
+  std::int64_t gpus_in_all(const Request& request) const { return all_gpus.value_or(request.gpus * nodes.least); }
 };
 
 std::string Written(const JobSpec& spec, std::string_view option) {
@@ -49,6 +57,10 @@ Status ReadNodes(const JobSpec& spec, Tally& tally) {
   if (const auto constraint = Value(spec, "constraint")) {
     DIVVY_TRY(const ConstraintAsk ask, ParseConstraint(*constraint));
     tally.nodes.least = std::max(tally.nodes.least, ask.nodes);
+  }
+  if (const auto hosts = Value(spec, "nodelist"); hosts && !tally.says_nodes) {
+    DIVVY_TRY(const std::vector<std::string> names, ParseHosts("nodelist", *hosts));
+    tally.nodes.least = std::max(tally.nodes.least, static_cast<std::int64_t>(names.size()));
   }
   tally.nodes.least = std::max<std::int64_t>(tally.nodes.least, 1);
   tally.nodes.most = std::max(tally.nodes.most, tally.nodes.least);
@@ -159,6 +171,7 @@ Status ApplyPerTask(JobSpec& spec, Tally& tally) {
     }
     tally.tasks = std::max<std::int64_t>(total / ask->count, 1);
   }
+  tally.gpus_per_task = ask->count;
   DIVVY_TRY(const std::int64_t in_all, Product(ask->count, tally.tasks, "GPU"));
   tally.gpus.push_back({written + " for " + Plural(tally.tasks, "task"), in_all, ask->type});
   return {};
@@ -188,7 +201,7 @@ Status ApplyTasksPerGpu(const JobSpec& spec, Tally& tally) {
   return {};
 }
 
-Status SettleGpus(JobSpec& spec, const Tally& tally) {
+Status SettleGpus(JobSpec& spec, Tally& tally) {
   std::string type;
   for (const GpuCount& one : tally.gpus) {
     const GpuCount& first = tally.gpus.front();
@@ -206,7 +219,7 @@ Status SettleGpus(JobSpec& spec, const Tally& tally) {
       return InvalidArgument(tally.gpus.front().option + " makes " + std::to_string(tally.gpus.front().count) +
                              " GPUs");
     }
-    spec.request.gpus = static_cast<int>(tally.gpus.front().count);
+    tally.all_gpus = tally.gpus.front().count;
     spec.request.gpus_most = 0;
   }
   std::string condition;
@@ -215,7 +228,9 @@ Status SettleGpus(JobSpec& spec, const Tally& tally) {
     condition = ask.gpu_type;
     if (ask.gpu_memory_gigabytes > 0) spec.request.gpu_memory = Bytes(ask.gpu_memory_gigabytes * 1'000'000'000);
     for (const std::string& feature : ask.unknown) {
-      AddNote(spec, "--constraint=" + feature + ": not a GPU's model, so it is taken to hold on this server");
+      AddNote(spec, "--constraint=" + feature +
+                        ": not a GPU's model, so it is a feature of machines (divvy node label); a server alone is "
+                        "taken to have it");
     }
   }
   if (!type.empty()) {
@@ -234,7 +249,7 @@ Status SettleGpus(JobSpec& spec, const Tally& tally) {
   return {};
 }
 
-Status SettleCpus(JobSpec& spec, const Tally& tally) {
+Status SettleCpus(JobSpec& spec, Tally& tally) {
   const std::int64_t tasks = tally.tasks;
   auto per_task = Number(spec, "cpus-per-task");
   if (const auto tres = Value(spec, "tres-per-task"); tres && !per_task) {
@@ -243,21 +258,22 @@ Status SettleCpus(JobSpec& spec, const Tally& tally) {
   }
   std::int64_t cpus = 0;
   if (per_task) {
+    tally.cpus_per_task = *per_task;
     DIVVY_TRY(cpus, Product(tasks, *per_task, "work"));
   }
   if (const auto per_gpu = Number(spec, "cpus-per-gpu")) {
-    if (spec.request.gpus == 0)
-      return InvalidArgument("--cpus-per-gpu needs GPUs: add --gpus=N, or write --cpus-per-task");
-    DIVVY_TRY(cpus, Product(*per_gpu, spec.request.gpus, "work"));
+    const std::int64_t gpus = tally.gpus_in_all(spec.request);
+    if (gpus == 0) return InvalidArgument("--cpus-per-gpu needs GPUs: add --gpus=N, or write --cpus-per-task");
+    DIVVY_TRY(cpus, Product(*per_gpu, gpus, "work"));
   }
   DIVVY_TRY(const std::int64_t least, Product(Number(spec, "mincpus").value_or(0), tally.nodes.least, "work"));
   cpus = std::max(cpus, least);
   if (cpus > std::numeric_limits<int>::max()) return InvalidArgument(std::to_string(cpus) + " CPUs; ask for less");
-  if (cpus > 0) spec.request.cpus = static_cast<int>(cpus);
+  if (cpus > 0) tally.all_cpus = cpus;
   return {};
 }
 
-Status SettleMemory(JobSpec& spec, const Tally& tally) {
+Status SettleMemory(const JobSpec& spec, Tally& tally) {
   const auto size = [&](std::string_view option) -> Result<std::int64_t> {
     DIVVY_TRY(const Bytes bytes, ParseSize(Value(spec, option).value_or(""), 1 << 20));
     return bytes.count();
@@ -266,16 +282,19 @@ Status SettleMemory(JobSpec& spec, const Tally& tally) {
   if (Value(spec, "mem")) {
     DIVVY_TRY(const std::int64_t each, size("mem"));
     DIVVY_TRY(memory, Product(each, tally.nodes.least, "memory"));
-    spec.request.memory = Bytes(memory);  // 0 is all of the node's in Slurm: no amount is set aside.
+    tally.all_memory = memory;  // 0 is all of the node's in Slurm: no amount is set aside.
   } else if (Value(spec, "mem-per-cpu")) {
     DIVVY_TRY(const std::int64_t each, size("mem-per-cpu"));
-    DIVVY_TRY(memory, Product(each, std::max<std::int64_t>(spec.request.cpus, tally.tasks), "memory"));
-    spec.request.memory = Bytes(memory);
+    DIVVY_TRY(
+        memory,
+        Product(each, std::max(tally.all_cpus.value_or(spec.request.cpus * tally.nodes.least), tally.tasks), "memory"));
+    tally.all_memory = memory;
   } else if (Value(spec, "mem-per-gpu")) {
-    if (spec.request.gpus == 0) return InvalidArgument("--mem-per-gpu needs GPUs: add --gpus=N, or write --mem");
+    const std::int64_t gpus = tally.gpus_in_all(spec.request);
+    if (gpus == 0) return InvalidArgument("--mem-per-gpu needs GPUs: add --gpus=N, or write --mem");
     DIVVY_TRY(const std::int64_t each, size("mem-per-gpu"));
-    DIVVY_TRY(memory, Product(each, spec.request.gpus, "memory"));
-    spec.request.memory = Bytes(memory);
+    DIVVY_TRY(memory, Product(each, gpus, "memory"));
+    tally.all_memory = memory;
   }
   return {};
 }
@@ -283,7 +302,7 @@ Status SettleMemory(JobSpec& spec, const Tally& tally) {
 /// "8 GPUs on 2 nodes": what is asked for, and what to write for as much of it on this server.
 std::string BeyondOneNode(const JobSpec& spec, const Tally& tally) {
   const std::int64_t nodes = tally.nodes.least;
-  const std::int64_t gpus = spec.request.gpus;
+  const std::int64_t gpus = tally.gpus_in_all(spec.request);
   std::string text = "the job asks for " + Plural(nodes, "node");
   if (gpus > 0 && gpus % nodes == 0)
     text += " with " + Plural(gpus / nodes, "GPU") + " on each, " + std::to_string(gpus) + " in all,";
@@ -294,24 +313,55 @@ std::string BeyondOneNode(const JobSpec& spec, const Tally& tally) {
   return text;
 }
 
-/// What Slurm would take and one server cannot give.
+/// What Slurm would take and divvy, or a server that is alone, cannot give.
 void KeepBeyond(JobSpec& spec, const Tally& tally) {
   Forget(spec, "beyond");
+  Forget(spec, "beyond-one");
   Forget(spec, "node-count");
   if (tally.nodes.least > 1) {
     Keep(spec, "node-count", std::to_string(tally.nodes.least));
-    Keep(spec, "beyond", BeyondOneNode(spec, tally));
+    Keep(spec, "beyond-one", BeyondOneNode(spec, tally));
   }
   if (!tally.other_type.empty()) {
     Keep(spec, "beyond",
          "two types of GPU in one job ('" + tally.gpus.front().type + "' and '" + tally.other_type +
-             "'); ask for one type, or for none: --gpus=" + std::to_string(spec.request.gpus));
+             "'); ask for one type, or for none: --gpus=" + std::to_string(tally.gpus_in_all(spec.request)));
   }
   if (const auto components = Number(spec, "het-size")) {
     Keep(spec, "beyond",
          "a heterogeneous job of " + Plural(*components, "component") +
-             " is for nodes of several kinds, and this server is one node; submit each component as a job of its own");
+             " is for nodes of several kinds, which no job here is for; submit each component as a job of its own");
   }
+}
+
+/// May lie on as many nodes as it takes: nothing says how many there are, and each task has its even share.
+bool MaySpread(const JobSpec& spec, const Tally& tally) {
+  const bool says_nodes = tally.says_nodes || tally.nodes.least > 1 || !tally.per_node.empty() ||
+                          tally.tasks_per_node > 0 || Value(spec, "mincpus") || Value(spec, "exclusive");
+  if (says_nodes || tally.tasks <= 1) return false;
+  const Request& request = spec.request;
+  return (request.gpus > 0 || request.cpus > 0) && request.gpus % tally.tasks == 0 && request.cpus % tally.tasks == 0;
+}
+
+/// From what the whole job asks for to what each of its nodes gives: rounded up, and enough for the node that has the
+/// most tasks.
+void DealOut(JobSpec& spec, const Tally& tally) {
+  Request& request = spec.request;
+  const std::int64_t nodes = tally.nodes.least;
+  const auto share = [nodes](std::int64_t all) { return (all + nodes - 1) / nodes; };
+  request.nodes = static_cast<int>(nodes);
+  if (tally.all_gpus) {
+    const std::int64_t each = std::max(share(*tally.all_gpus), share(tally.tasks) * tally.gpus_per_task);
+    if (each * nodes != *tally.all_gpus) {
+      AddNote(spec, Plural(*tally.all_gpus, "GPU") + " on " + Plural(nodes, "node") +
+                        " do not come out even: " + std::to_string(each) + " on each");
+    }
+    request.gpus = static_cast<int>(each);
+  }
+  if (tally.all_cpus)
+    request.cpus = static_cast<int>(std::max(share(*tally.all_cpus), share(tally.tasks) * tally.cpus_per_task));
+  if (tally.all_memory) request.memory = Bytes(share(*tally.all_memory));
+  request.spreads_tasks = MaySpread(spec, tally);
 }
 
 }  // namespace
@@ -344,13 +394,14 @@ Status Settle(JobSpec& spec) {
   DIVVY_CHECK(ApplyPerTask(spec, tally));
   DIVVY_CHECK(ApplyTasksPerGpu(spec, tally));
   DIVVY_CHECK(SettleGpus(spec, tally));
-  if (tally.tasks == 0) tally.tasks = tally.nodes.least;  // One on each node.
+  tally.tasks = std::max(tally.tasks, tally.nodes.least);  // One on each node at least.
   if (tally.tasks > 1'000'000) return InvalidArgument(std::to_string(tally.tasks) + " tasks; ask for at most 1000000");
   spec.request.tasks = static_cast<int>(tally.tasks);
   DIVVY_CHECK(SettleCpus(spec, tally));
   DIVVY_CHECK(SettleMemory(spec, tally));
   KeepBeyond(spec, tally);
-  return {};
+  DealOut(spec, tally);
+  return SettlePlaces(spec, tally.nodes.least);
 }
 
 }  // namespace divvy::dialect::slurm

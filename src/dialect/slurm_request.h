@@ -63,12 +63,15 @@ struct NodeRange {
 };
 Result<NodeRange> ParseNodes(std::string_view text);
 
-/// --constraint as a condition on the GPU's model. Features that name no GPU are left out and listed.
+/// --constraint as a condition on the GPU's model, and what it says of the machine besides.
 struct ConstraintAsk {
   std::string gpu_type;  // In Request::gpu_type's form; empty: no condition.
   std::int64_t gpu_memory_gigabytes = 0;
   std::vector<std::string> unknown;  // Features that say nothing about a GPU.
-  std::int64_t nodes = 0;            // "gpu*4", "[a*2&b*4]": so many nodes at least; 0: no count.
+  /// Request::constraint: the conditions that say nothing of a GPU; all of it, and no gpu_type, where it counts nodes.
+  /// An alternative of a GPU's model ("a100|ib") stays out: the model is asked for.
+  std::string machines;
+  std::int64_t nodes = 0;  // "gpu*4", "[a*2&b*4]": so many nodes at least; 0: no count.
 };
 Result<ConstraintAsk> ParseConstraint(std::string_view text);
 
@@ -77,9 +80,16 @@ std::string GpuTypeTerms(std::string_view type);
 /// The profile in a MIG type string ("a100_1g.10gb" -> "1g.10gb"), or "".
 std::string MigProfile(std::string_view type);
 
-/// The request out of the labels: tasks, GPUs, their type, CPUs, memory; of a job for several nodes, the sum over them.
-/// Refuses what contradicts itself. What Slurm would take and one server cannot give (several nodes, two types of GPU,
-/// components) is kept under "beyond" as the sentence to refuse it with at the submission, and under "node-count".
+/// The request out of the labels: tasks, GPUs, their type, CPUs, memory, and the machines. Of a job for several nodes
+/// the request is what each gives, rounded up. Refuses what contradicts itself. What Slurm would take and divvy cannot
+/// give (two types of GPU, components) is kept under "beyond" as the sentence to refuse it with at the submission; the
+/// sentence for a server that is alone under "beyond-one", and how many nodes there are under "node-count".
 Status Settle(JobSpec& spec);
+
+/// --nodelist and --exclude: the names, or none and a note where they are in a file.
+Result<std::vector<std::string>> ParseHosts(std::string_view option, std::string_view value,
+                                            std::vector<std::string>* notes = nullptr);
+/// Request::node_list, excluded_nodes and constraint. `nodes`: how many the job gets.
+Status SettlePlaces(JobSpec& spec, std::int64_t nodes);
 
 }  // namespace divvy::dialect::slurm

@@ -43,10 +43,11 @@ bool HasNote(const JobSpec& spec, std::string_view part) {
 }
 
 const BadInputKind kSbatch("sbatch", [](const std::string& input) -> std::optional<std::string> {
-  const auto spec = Read(input);
+  auto spec = Read(input);
   if (!spec) return spec.error().message;
-  const Status place = CheckSlurmPlace(*spec);
-  if (!place) return place.error().message;
+  if (const Status place = CheckSlurmPlace(*spec); !place) return place.error().message;
+  spec->dialect = Dialect::kSlurm;
+  if (const Status one = CompleteSlurmOnOne(*spec, "box"); !one) return one.error().message;
   return std::nullopt;
 });
 
@@ -193,23 +194,79 @@ TEST(SlurmNodes, OneIsFineAndTheRestIsNotedOrRefused) {
   EXPECT_TRUE(HasNote(Good("-N 1-4"), "one node"));
 }
 
-TEST(SlurmNodes, SeveralAreReadInFullAndRefusedAtTheSubmission) {
+/// The same as a server without other machines takes it.
+Status OnOne(JobSpec spec) {
+  spec.dialect = Dialect::kSlurm;
+  return CompleteSlurmOnOne(spec, "box.lab");
+}
+
+TEST(SlurmNodes, SeveralGiveTheirPartEachAndAreRefusedByAServerAlone) {
   const JobSpec two = Good("--nodes=2 --gres=gpu:4 --ntasks-per-node=4 -c 2 --mem=10G");
-  EXPECT_EQ(two.request.gpus, 8) << "--gres counts per node";
+  EXPECT_EQ(two.request.nodes, 2);
+  EXPECT_EQ(two.request.gpus, 4) << "--gres counts per node";
   EXPECT_EQ(two.request.tasks, 8);
-  EXPECT_EQ(two.request.cpus, 16);
-  EXPECT_EQ(two.request.memory, Bytes(std::int64_t{20} << 30));
-  const Status place = CheckSlurmPlace(two);
+  EXPECT_EQ(two.request.cpus, 8);
+  EXPECT_EQ(two.request.memory, Bytes(std::int64_t{10} << 30));
+  EXPECT_FALSE(two.request.spreads_tasks);
+  EXPECT_TRUE(CheckSlurmPlace(two));
+  const Status place = OnOne(two);
   ASSERT_FALSE(place);
   EXPECT_EQ(place.error().message,
             "the job asks for 2 nodes with 4 GPUs on each, 8 in all, and this server is one node; for as much of it "
             "here write --nodes=1 --gpus=8 --ntasks-per-node=8");
-  EXPECT_TRUE(CheckSlurmPlace(Good("--nodes=2 --gres=gpu:4", "--nodes=1"))) << "the command line made it one";
+  const JobSpec one = Good("--nodes=2 --gres=gpu:4", "--nodes=1");
+  EXPECT_TRUE(OnOne(one)) << "the command line made it one";
+  EXPECT_EQ(one.request.nodes, 1);
+  EXPECT_EQ(one.request.gpus, 4);
   EXPECT_EQ(Good("--gpus=8 --gpus-per-node=4").labels.at("slurm.node-count"), "2");
-  EXPECT_EQ(Good("-n 8 --ntasks-per-node=4 --gres=gpu:4").request.gpus, 8);
+  EXPECT_EQ(Good("-n 8 --ntasks-per-node=4 --gres=gpu:4").request.gpus_in_all(), 8);
   EXPECT_EQ(Good("-n 8 --gpus-per-task=1 --gres=gpu:4").labels.at("slurm.node-count"), "2");
-  EXPECT_EQ(Good("-C '[a100*2&h100*1]' --gres=gpu:1").request.gpus, 3);
+  EXPECT_EQ(Good("-C '[a100*2&h100*1]' --gres=gpu:1").request.nodes, 3);
   EXPECT_FALSE(CheckSlurmPlace(Good("--gpus=a100:1,h100:1")));
+}
+
+TEST(SlurmNodes, WhatDoesNotComeOutEvenIsRoundedUp) {
+  const JobSpec spec = Good("-N 2 --gpus=7");
+  EXPECT_EQ(spec.request.gpus, 4);
+  EXPECT_TRUE(HasNote(spec, "7 GPUs on 2 nodes do not come out even: 4 on each"));
+  EXPECT_TRUE(Good("-N 2 --gpus=8").notes.empty());
+  const JobSpec tasks = Good("-N 2 -n 3 --gpus-per-task=2 -c 5 --mem=9G");
+  EXPECT_EQ(tasks.request.gpus, 4) << "two tasks on the first";
+  EXPECT_EQ(tasks.request.cpus, 10);
+  EXPECT_EQ(tasks.request.memory, Bytes(std::int64_t{9} << 30)) << "--mem counts per node";
+}
+
+TEST(SlurmNodes, TasksMayLieOnSeveralWhereNothingSaysHowMany) {
+  const JobSpec spec = Good("-n 16 --gpus-per-task=1 -c 4");
+  EXPECT_TRUE(spec.request.spreads_tasks);
+  EXPECT_EQ(spec.request.nodes, 1);
+  EXPECT_EQ(spec.request.gpus, 16);
+  EXPECT_EQ(spec.request.cpus, 64);
+  EXPECT_TRUE(Good("-n 16 -c 4").request.spreads_tasks);
+  EXPECT_TRUE(Good("--gpus=8 --ntasks-per-gpu=1").request.spreads_tasks);
+  for (const char* line : {"-N 1 -n 16 --gpus-per-task=1", "-n 16", "-n 4 --gres=gpu:4", "-n 1 --gpus-per-task=1",
+                           "--gpus=4 --ntasks-per-gpu=2", "-n 4 -c 2 --exclusive", "--ntasks-per-node=4 -c 2"}) {
+    EXPECT_FALSE(Good(line).request.spreads_tasks) << line;
+  }
+}
+
+TEST(SlurmNodes, ReadTwiceTheyAreDealtOutOnce) {
+  Surroundings around = TestSurroundings();
+  JobSpec spec;
+  ASSERT_TRUE(ApplySlurmLines("#!/bin/sh\n#SBATCH -N 2 --gpus=8 -c 3 --mem-per-gpu=1G\n", "job.sh", around, spec));
+  for (int time = 0; time < 3; ++time) ASSERT_TRUE(FinishSlurm(spec));
+  EXPECT_EQ(spec.request.gpus, 4);
+  EXPECT_EQ(spec.request.cpus, 3);
+  EXPECT_EQ(spec.request.memory, Bytes(std::int64_t{4} << 30));
+}
+
+TEST(SlurmNodes, WhatDivvysOwnOptionSaidOfAMachineStays) {
+  JobSpec spec = Good("-N 2");
+  spec.request.gpus = 4;
+  spec.request.memory = Bytes(1 << 20);
+  ASSERT_TRUE(FinishSlurm(spec));
+  EXPECT_EQ(spec.request.gpus, 4);
+  EXPECT_EQ(spec.request.memory, Bytes(1 << 20));
 }
 
 TEST(SlurmNodes, ComponentsAreReadAndRefusedAtTheSubmission) {
@@ -231,10 +288,49 @@ TEST(SlurmNodes, ComponentsAreReadAndRefusedAtTheSubmission) {
   EXPECT_EQ(words.labels.at("slurm.het-size"), "3");
 }
 
-TEST(SlurmNodes, OwnNameIsFineAnotherOneIsNoted) {
-  EXPECT_TRUE(Good("--nodelist=box").notes.empty());
-  EXPECT_TRUE(HasNote(Good("--nodelist=n[1-4]"), "box"));
-  EXPECT_TRUE(Good("--exclude=n1,n2").notes.empty());
+using Names = std::vector<std::string>;
+
+TEST(SlurmNodes, HostsAreNamedAndExcluded) {
+  const JobSpec spec = Good("--nodelist=n[1-3] --exclude=n2,gpu[07-08]");
+  EXPECT_EQ(spec.request.nodes, 3) << "each of them";
+  EXPECT_EQ(Good("-N1 --nodelist=n[1-3] --exclude=n2,gpu[07-08]").request.node_list, (Names{"n1", "n3"}));
+  EXPECT_EQ(spec.request.excluded_nodes, (Names{"n2", "gpu07", "gpu08"}));
+  EXPECT_TRUE(HasNote(Good("-N 2 -w n1"), "names 1 host for 2 nodes"));
+  EXPECT_TRUE(HasNote(Good("-w ./hosts"), "a file of hosts is not read"));
+  EXPECT_FALSE(Read("-w n[1-"));
+  EXPECT_EQ(Good("-w n1", "-w n2").request.node_list, Names{"n2"});
+}
+
+TEST(SlurmNodes, AServerAloneIsTakenForTheHostsThatAreNamed) {
+  const auto alone = [](const std::string& line) {
+    JobSpec spec = Good(line);
+    spec.dialect = Dialect::kSlurm;
+    EXPECT_TRUE(CompleteSlurmOnOne(spec, "box.lab"));
+    EXPECT_TRUE(spec.request.node_list.empty() && spec.request.excluded_nodes.empty());
+    EXPECT_EQ(spec.request.constraint, "");
+    return spec;
+  };
+  EXPECT_TRUE(alone("--nodelist=box").notes.empty());
+  EXPECT_TRUE(HasNote(alone("--nodelist=n7"), "--nodelist=n7: the only node is box.lab; left out"));
+  EXPECT_TRUE(alone("--exclude=n1,n2").notes.empty());
+  EXPECT_EQ(alone("--constraint=skylake").request.gpus, 0);
+  EXPECT_FALSE(OnOne(Good("--exclude=n1,box")));
+}
+
+TEST(SlurmNodes, FeaturesOfMachinesAreToldFromModelsOfGpus) {
+  EXPECT_EQ(Good("--constraint=a100").request.constraint, "");
+  EXPECT_EQ(Good("--constraint=ib").request.constraint, "ib");
+  const JobSpec both = Good("--constraint='a100&(ib|roce)&nvme'");
+  EXPECT_EQ(both.request.gpu_type, "a100");
+  EXPECT_EQ(both.request.constraint, "(ib|roce)&nvme");
+  EXPECT_EQ(Good("--constraint='[rack1|rack2]'").request.constraint, "[rack1|rack2]");
+  EXPECT_EQ(Good("--constraint='a100|ib'").request.constraint, "") << "the model is asked for";
+  EXPECT_EQ(Good("--constraint='a100|ib'").request.gpu_type, "a100");
+  const JobSpec counted = Good("-C '[a100*2&h100*1]' --gres=gpu:1");
+  EXPECT_EQ(counted.request.constraint, "[a100*2&h100*1]");
+  EXPECT_EQ(counted.request.gpu_type, "");
+  EXPECT_EQ(Good("-C 'ib*2'").request.nodes, 2);
+  EXPECT_EQ(Good("-C 'ib*2'").request.constraint, "ib");
 }
 
 TEST(SlurmNodes, ExclusiveIsAllGpusOfTheServer) {
@@ -292,7 +388,7 @@ TEST(SlurmExplain, SaysThatGresCountsPerNode) {
                     explanation);
   EXPECT_FALSE(explanation.had_errors);
   EXPECT_NE(explanation.text.find("counts per node"), std::string::npos);
-  EXPECT_NE(explanation.text.find("does not apply: there is one node"), std::string::npos);
+  EXPECT_NE(explanation.text.find("does not apply: machines are chosen without it"), std::string::npos);
 }
 
 TEST(SlurmExplain, GoesOnAfterAMistake) {
@@ -310,9 +406,12 @@ std::string Dump(const JobSpec& spec) {
   std::ostringstream out;
   const Request& r = spec.request;
   out << "name " << spec.name << "\ngpus " << r.gpus << " " << r.gpu_type << "\ngpu_memory " << r.gpu_memory.count()
-      << "\ntasks " << r.tasks << "\ncpus " << r.cpus << "\nmemory " << r.memory.count() << "\ntime "
-      << FormatClock(spec.time_limit) << "\noutput " << spec.output << "\nerror " << spec.error << "\npool "
-      << spec.pool << "\naccount " << spec.account << "\n";
+      << "\nnodes " << r.nodes << (r.spreads_tasks ? " or more" : "") << "\ntasks " << r.tasks << "\ncpus " << r.cpus
+      << "\nmemory " << r.memory.count() << "\ntime " << FormatClock(spec.time_limit) << "\noutput " << spec.output
+      << "\nerror " << spec.error << "\npool " << spec.pool << "\naccount " << spec.account << "\n";
+  if (!r.constraint.empty()) out << "constraint " << r.constraint << "\n";
+  if (!r.node_list.empty()) out << "on " << Join(r.node_list, ",") << "\n";
+  if (!r.excluded_nodes.empty()) out << "not on " << Join(r.excluded_nodes, ",") << "\n";
   if (spec.array) out << "array " << spec.array->indices.ToString() << " at once " << spec.array->at_once << "\n";
   for (const Dependency& dependency : spec.dependencies) out << "after " << FormatDependency(dependency) << "\n";
   if (spec.warn.signal != 0)

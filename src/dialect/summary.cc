@@ -6,6 +6,7 @@
 #include "base/text.h"
 #include "dialect/container_options.h"
 #include "dialect/job_options.h"
+#include "dialect/node_options.h"
 #include "dialect/quantities.h"
 #include "dialect/quoted.h"
 #include "dialect/task_options.h"
@@ -31,6 +32,14 @@ std::string GpuReading(const Request& request) {
                                          : Plural(request.gpus, "GPU");
   if (!request.gpu_type.empty()) out += " (" + request.gpu_type + ")";
   return out;
+}
+
+/// "2 machines with 4 GPUs each (h100)", "no GPU", and "" where the job asks for neither GPUs nor several machines.
+std::string PlaceReading(const Request& request) {
+  const bool has_gpus = request.gpus > 0 || !request.gpu_type.empty();
+  if (request.nodes <= 1) return has_gpus ? GpuReading(request) : "";
+  const std::string machines = Plural(request.nodes, "machine");
+  return has_gpus ? machines + " with " + GpuReading(request) + " each" : machines;
 }
 
 std::string TopologyReading(const Request& request) {
@@ -157,12 +166,16 @@ Readings ReadBack(const JobSpec& spec) {
   const auto add = [&](bool is_set, std::string text) {
     if (is_set) out.request.push_back(std::move(text));
   };
-  add(request.gpus > 0 || !request.gpu_type.empty(), GpuReading(request));
+  const std::string place = PlaceReading(request);
+  add(!place.empty(), place);
   add(request.topology != TopologyNeed::kAny, TopologyReading(request));
   add(request.gpu_memory > Bytes(0), "at least " + FormatSize(request.gpu_memory) + " on each GPU");
-  add(request.cpus > 0, Plural(request.cpus, "CPU"));
-  add(request.memory > Bytes(0), FormatSize(request.memory) + " of memory");
-  add(request.tasks > 1, Plural(request.tasks, "task"));
+  const std::string each = request.nodes > 1 ? " each" : "";
+  add(request.cpus > 0, Plural(request.cpus, "CPU") + each);
+  add(request.memory > Bytes(0), FormatSize(request.memory) + " of memory" + each);
+  add(request.tasks > 1,
+      Plural(request.tasks, "task") + (request.spreads_tasks ? " on as many machines as it takes" : ""));
+  for (std::string& reading : NodeReadings(request)) out.request.push_back(std::move(reading));
   add(spec.time_limit > Duration(0), "at most " + FormatDuration(spec.time_limit));
   const std::string many = ManyReading(spec);
   add(!many.empty(), many);
@@ -181,7 +194,8 @@ Readings ReadBack(const JobSpec& spec) {
 
 std::string Summarise(const JobSpec& spec) {
   std::vector<std::string> parts = ReadBack(spec).request;
-  if (spec.request.gpus == 0 && spec.request.gpu_type.empty()) parts.insert(parts.begin(), "no GPU");
+  if (spec.request.gpus == 0 && spec.request.gpu_type.empty())
+    parts.insert(parts.begin() + (spec.request.nodes > 1 ? 1 : 0), "no GPU");
   return Join(parts, ", ");
 }
 

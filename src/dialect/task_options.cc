@@ -14,6 +14,7 @@ constexpr std::string_view kGpuBind = "divvy.gpu-bind";
 constexpr std::string_view kCpuBind = "divvy.cpu-bind";
 constexpr std::string_view kNoKill = "divvy.no-kill";
 constexpr std::string_view kLabelOutput = "divvy.label-output";
+constexpr std::string_view kTasks = "divvy.tasks";
 
 std::string Label(const JobSpec& spec, std::string_view name) {
   const auto at = spec.labels.find(std::string(name));
@@ -67,16 +68,28 @@ void AddTaskOptions(std::vector<Option>& table, JobSpec& spec) {
   table.push_back(Set("label-output", "the number of its task before each line of output", kLabelOutput, spec));
 }
 
+void SetTasks(JobSpec& spec, int tasks) {
+  spec.request.tasks = tasks;
+  spec.labels[std::string(kTasks)] = std::to_string(tasks);
+}
+
 void CompleteTasks(JobSpec& spec) {
+  Request& request = spec.request;
+  if (request.tasks < request.nodes && Label(spec, kTasks).empty()) request.tasks = request.nodes;
   const int each = ReadTaskOptions(spec).gpus_per_task;
-  if (each > 0 && spec.request.gpus == 0) spec.request.gpus = each * std::min(spec.request.tasks, GpuSet::kCapacity);
+  if (each <= 0 || request.gpus > 0) return;
+  request.gpus = each * ((request.tasks + request.nodes - 1) / std::max(request.nodes, 1));
+  request.spreads_tasks = request.nodes <= 1 && request.tasks > 1;
 }
 
 Status CheckTasks(const JobSpec& spec) {
+  const Request& request = spec.request;
   const int each = ReadTaskOptions(spec).gpus_per_task;
-  if (each <= 0 || spec.request.gpus / each >= spec.request.tasks) return {};
-  return InvalidArgument("--gpus " + std::to_string(spec.request.gpus) + " is too few for " +
-                         Plural(spec.request.tasks, "task") + " with " + std::to_string(each) +
+  const int nodes = std::max(request.nodes, 1);
+  const int tasks = (request.tasks + nodes - 1) / nodes;  // On the machine that has the most of them.
+  if (each <= 0 || request.gpus / each >= tasks) return {};
+  return InvalidArgument("--gpus " + std::to_string(request.gpus) + " is too few for " + Plural(tasks, "task") +
+                         (nodes > 1 ? " on a machine with " : " with ") + std::to_string(each) +
                          " each; leave --gpus out, or write fewer --tasks");
 }
 

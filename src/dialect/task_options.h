@@ -24,7 +24,11 @@ TaskOptions ReadTaskOptions(const JobSpec& spec);
 /// --gpus-per-task, --gpu-bind, --cpu-bind, --no-kill, --label-output.
 void AddTaskOptions(std::vector<Option>& table, JobSpec& spec);
 
-/// The GPUs of all tasks, where --gpus does not say how many.
+/// --tasks was given: then --nodes says nothing of them.
+void SetTasks(JobSpec& spec, int tasks);
+
+/// A task for each machine, where --tasks does not say how many; and the GPUs of all tasks, where --gpus does not:
+/// those of a job that names no number of machines may lie on as many as it takes. Calling it twice does no harm.
 void CompleteTasks(JobSpec& spec);
 /// That they have GPUs enough.
 Status CheckTasks(const JobSpec& spec);

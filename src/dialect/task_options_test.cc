@@ -26,8 +26,26 @@ TEST(TaskOptions, TheJobGetsTheGpusOfAllItsTasks) {
   EXPECT_EQ(Spec("--gpus-per-task 2 --tasks 4 --gpus 8 -- x").request.gpus, 8);
   EXPECT_TRUE(CheckTasks(Spec("--tasks 4 --gpus-per-task 2 -- x")));
   EXPECT_FALSE(CheckTasks(Spec("--tasks 4 --gpus-per-task 2 --gpus 6 -- x")));
-  EXPECT_FALSE(CheckTasks(Spec("--tasks 100 --gpus-per-task 1 -- x"))) << "no server has as many";
+  EXPECT_EQ(Spec("--tasks 65536 --gpus-per-task 2 -- x").request.gpus, 131'072) << "machines enough will do";
   EXPECT_EQ(Spec("--tasks 4 -- x").request.gpus, 0);
+}
+
+TEST(TaskOptions, TasksWithGpusOfTheirOwnMayLieOnSeveralMachines) {
+  EXPECT_TRUE(Spec("--tasks 4 --gpus-per-task 2 -- x").request.spreads_tasks);
+  EXPECT_FALSE(Spec("--tasks 4 --gpus-per-task 2 --gpus 8 -- x").request.spreads_tasks) << "--gpus is of one machine";
+  EXPECT_FALSE(Spec("--gpus-per-task 2 -- x").request.spreads_tasks);
+  EXPECT_FALSE(Spec("--tasks 4 -- x").request.spreads_tasks);
+}
+
+TEST(TaskOptions, EachMachineHasATaskAndItsPartOfTheGpus) {
+  EXPECT_EQ(Spec("--nodes 3 --gpus 2 -- x").request.tasks, 3);
+  EXPECT_EQ(Spec("--nodes 3 --tasks 6 -- x").request.tasks, 6);
+  const JobSpec spec = Spec("--nodes 2 --tasks 3 --gpus-per-task 2 -- x");
+  EXPECT_EQ(spec.request.gpus, 4) << "two tasks on the first machine";
+  EXPECT_FALSE(spec.request.spreads_tasks);
+  EXPECT_TRUE(CheckTasks(spec));
+  EXPECT_FALSE(CheckTasks(Spec("--nodes 2 --tasks 4 --gpus-per-task 2 --gpus 3 -- x")));
+  EXPECT_TRUE(StartsTasks(Spec("--nodes 2 -- x")));
 }
 
 TEST(TaskOptions, ACommandOfSeveralTasksIsStartedByAStep) {

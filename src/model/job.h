@@ -65,7 +65,7 @@ enum class Preemptible {
 };
 #pragma GCC diagnostic pop
 
-/// What a job needs of a node, all of it at once. Zero (or empty) asks for nothing.
+/// What a job needs of a machine, all of it at once. Zero (or empty) asks for nothing.
 struct Request {
   int gpus = 0;  // Of an elastic job: the fewest that it runs on.
   /// Acceptable models: alternatives separated by '|', each a case-insensitive part of the GPU's model name
@@ -79,7 +79,19 @@ struct Request {
   int gpus_most = 0;  // Elastic: it runs on any number from `gpus` to this. 0: fixed.
   TopologyNeed topology = TopologyNeed::kAny;
   bool requires_topology = false;  // False: `topology` is a preference, and less is taken where there is no more.
+  // Of a job on several machines. `nodes` machines give all of this each, but for the tasks, which are of all together;
+  // or, where `spreads_tasks`, its tasks may lie on as many machines as it takes, each with its even share of all this.
+  // Never both.
+  int nodes = 1;
+  bool spreads_tasks = false;
+  // Which machines. Empty: any.
+  std::string constraint;                   // Features, as engine/feature_expression.h reads them: "ib&(nvme|ssd)".
+  std::vector<std::string> node_list;       // Each machine is one of these.
+  std::vector<std::string> excluded_nodes;  // No machine is one of these.
 
+  bool is_gang() const { return nodes > 1 || spreads_tasks; }
+  /// On all machines together; of an elastic job the fewest.
+  int gpus_in_all() const { return gpus * nodes; }
   bool is_elastic() const { return gpus_most > gpus; }
   int gpus_at_most() const { return is_elastic() ? gpus_most : gpus; }
 

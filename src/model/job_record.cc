@@ -11,6 +11,26 @@ constexpr std::array<std::string_view, 11> kStateNames = {"held",      "queued",
 
 }  // namespace
 
+int GpuCountOf(const JobRecord& record) {
+  if (record.gang.empty()) return record.gpus.size();
+  int gpus = 0;
+  for (const Seat& seat : record.gang) gpus += seat.gpus.size();
+  return gpus;
+}
+
+std::vector<Seat> SeatsOf(const JobRecord& record) {
+  if (!record.gang.empty()) return record.gang;
+  return {Seat{record.node, record.gpus, record.request.tasks, 0, record.exit}};
+}
+
+bool IsOn(const JobRecord& record, std::string_view node) {
+  if (record.gang.empty()) return record.node == node;
+  for (const Seat& seat : record.gang) {
+    if (seat.node == node) return true;
+  }
+  return false;
+}
+
 std::string DisplayId(const JobRecord& record) {
   if (record.array.is_set()) return ToString(record.array) + "_" + std::to_string(record.array_index);
   if (record.array_count == 0 || record.array_waiting.empty()) return ToString(record.id);

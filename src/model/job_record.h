@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "model/job.h"
+#include "model/seat.h"
 
 namespace divvy {
 
@@ -51,8 +52,13 @@ struct JobRecord {
   Time started = kNoTime;
   Time ended = kNoTime;
   Duration time_limit{0};
-  GpuSet gpus;            // While it holds them, and what it last held.
-  std::string gpu_model;  // Of `gpus`, where all are of one model; else empty.
+  std::string node;  // Where `gpus` are: the name of a machine; empty: the controller's own.
+  GpuSet gpus;       // While it holds them, and what it last held.
+  /// Of a job on several machines: what it has on each, in the order of its ranks. The first says the same as `node`
+  /// and `gpus`. Empty: it is on one.
+  std::vector<Seat> gang;
+  bool was_let_go = false;  // All machines of the gang have prepared it, and were told to go.
+  std::string gpu_model;    // Of `gpus`, where all are of one model; else empty.
   Progress progress;
   // Of an elastic job that runs.
   bool takes_resizes = false;    // It has said that it takes part in being resized (divvy checkpoint).
@@ -70,6 +76,7 @@ struct JobRecord {
   std::string shape;    // Of its command: what runs of the same kind have in common (engine/run_times.h).
   std::string project;
   std::string team;
+  std::string pool;  // In which it was submitted; empty: in none.
   std::string comment;
   std::string group;
   Dialect dialect = Dialect::kNative;
@@ -106,6 +113,13 @@ struct JobRecord {
 
 /// The id of an array's element: the ids after the array's own belong to its elements.
 inline JobId ElementId(JobId array, std::uint32_t ordinal) { return JobId(array.value() + 1 + ordinal); }
+
+/// On all of its machines.
+int GpuCountOf(const JobRecord& record);
+/// Its seats; of a job on one machine that one.
+std::vector<Seat> SeatsOf(const JobRecord& record);
+/// Has a part on this machine.
+bool IsOn(const JobRecord& record, std::string_view node);
 
 /// "17", "17_3", and "17_[4-99]" for an array's rest.
 std::string DisplayId(const JobRecord& record);

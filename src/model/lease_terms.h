@@ -13,6 +13,17 @@ namespace divvy {
 inline constexpr Duration kFenceGrace = std::chrono::seconds(10);
 /// What it may take until the last of them has gone, and to notice that a lease has ended.
 inline constexpr Duration kFenceMargin = std::chrono::seconds(5);
+/// How often a supervisor looks at its agent's lease: so late it may notice that it became shorter, or that the machine
+/// slept, and no later than at its end what it knew. A part of the margin.
+inline constexpr Duration kLeaseLook = std::chrono::seconds(1);
+static_assert(2 * kLeaseLook < kFenceMargin);
+
+/// How long the jobs still have until SIGKILL, at `now`, when their lease has ended at `ended`. It counts from that
+/// end, whenever it was noticed: who slept through it has no time left. `wanted`: what the job asked for, which may be
+/// less.
+constexpr Duration FenceGraceLeft(Duration ended, Duration now, Duration wanted) {
+  return std::clamp<Duration>(ended + kFenceGrace - now, Duration(0), std::max(wanted, Duration(0)));
+}
 
 struct LeaseTerms {
   Duration heartbeat = std::chrono::seconds(5);  // Between two signs of life.

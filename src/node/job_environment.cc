@@ -40,7 +40,7 @@ std::vector<std::string> DivvyEnvironment(const JobRecord& record, const JobSpec
       "DIVVY_GPU_NUMA=" + numa,
       "DIVVY_GPU_COUNT=" + std::to_string(record.gpus.size()),
       "DIVVY_USER=" + record.user.name,
-      "DIVVY_NODE=" + node.hostname,
+      "DIVVY_NODE=" + node.name(),
       "DIVVY_SUBMIT_DIR=" + spec.directory,
       "DIVVY_ATTEMPT=" + std::to_string(record.attempt),
       "DIVVY_RESTARTS=" + std::to_string(record.restarts),
@@ -111,7 +111,7 @@ std::string FillPattern(std::string_view pattern, const JobRecord& record, const
         out += record.user.name;
         break;
       case 'N':
-        out += node.hostname;
+        out += node.name();
         break;
       case 'n':
       case 't':

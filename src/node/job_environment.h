@@ -16,6 +16,9 @@ namespace divvy {
 struct NodeNames {
   std::string hostname;
   std::string home;  // DIVVY_HOME of a private daemon, so that divvy inside a job finds it; empty for the machine's.
+  std::string node;  // What the controller calls it; empty: as the host is called.
+
+  const std::string& name() const { return node.empty() ? hostname : node; }
 };
 
 /// CUDA_VISIBLE_DEVICES, CUDA_DEVICE_ORDER and DIVVY_* as NAME=value. `gpus` are the node's, by index. A job without
@@ -26,7 +29,7 @@ std::vector<std::string> DivvyEnvironment(const JobRecord& record, const JobSpec
 /// `layers` laid over each other, later ones winning; the order of first appearance is kept.
 std::vector<std::string> MergeEnvironment(std::span<const std::vector<std::string>> layers);
 
-/// Fills %j (id), %A (array's id, or id), %a (array index), %x (name), %u (user), %N (host), %n (0), %t (0), %J (id),
+/// Fills %j (id), %A (array's id, or id), %a (array index), %x (name), %u (user), %N (node), %n (0), %t (0), %J (id),
 /// %s (batch), %%; "%4j" pads with zeros. Other letters stay as they are (Slurm's sbatch, "filename pattern").
 std::string FillPattern(std::string_view pattern, const JobRecord& record, const NodeNames& node);
 

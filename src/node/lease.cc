@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "base/text.h"
+#include "model/lease_note.h"
 
 namespace divvy {
 namespace {
@@ -35,17 +35,14 @@ void Lease::OnAnswer(std::uint64_t beat) {
 }
 
 std::string Lease::ToText(std::string_view boot_id) const {
-  return std::string(boot_id) + " " + std::to_string(renewed_.count()) + " " + std::to_string(terms_.lease.count()) +
-         " " + std::to_string(terms_.heartbeat.count()) + (terms_.stops_jobs ? " stops" : " stays") + "\n";
+  return LeaseNoteText({std::string(boot_id), renewed_, terms_});
 }
 
 std::optional<Lease> Lease::FromText(std::string_view text, std::string_view boot_id) {
-  const auto words = SplitWords(Trim(text));
-  if (words.size() != 5 || words[0] != boot_id || (words[4] != "stops" && words[4] != "stays")) return std::nullopt;
-  const auto renewed = ParseInteger(words[1]), length = ParseInteger(words[2]), heartbeat = ParseInteger(words[3]);
-  if (!renewed || !length || !heartbeat || *length <= 0 || *heartbeat <= 0) return std::nullopt;
+  const auto note = ParseLeaseNote(text);
+  if (!note || note->boot_id != boot_id) return std::nullopt;
   Lease lease;
-  lease.Begin({Duration(*heartbeat), Duration(*length), words[4] == "stops"}, Duration(*renewed));
+  lease.Begin(note->terms, note->renewed);
   return lease;
 }
 

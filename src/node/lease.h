@@ -35,7 +35,8 @@ class Lease {
   /// The jobs here are to be stopped.
   bool is_fenced(Duration now) const { return terms_.stops_jobs && has_ended(now); }
 
-  /// For an agent that is started again on the same boot: one line.
+  /// For an agent that is started again on the same boot, and for the supervisors of its jobs: one line
+  /// (model/lease_note.h).
   std::string ToText(std::string_view boot_id) const;
   /// Nothing if the text is none, or of another boot.
   static std::optional<Lease> FromText(std::string_view text, std::string_view boot_id);

@@ -34,7 +34,18 @@
 
 namespace divvy {
 
-/// Everything a supervisor has to know. Exactly one of `argv` and `script` is not empty.
+/// Of a job on several machines: this machine's part. It is prepared, and waits for SendGo (supervisor_seat.h).
+struct LaunchSeat {
+  std::string starter;                            // This executable, absolute. Empty: the job is on one machine.
+  std::uint32_t seat = 0;                         // Which part.
+  std::string key;                                // By which the parts know each other: 64 hexadecimal digits.
+  Duration go_within = std::chrono::minutes(10);  // Then it gives up.
+
+  bool is_set() const { return !starter.empty(); }
+};
+
+/// Everything a supervisor has to know. Exactly one of `argv` and `script` is not empty; in a part
+/// where nothing of the user's is to be started neither is.
 struct LaunchRequest {
   JobId job;
   std::uint32_t attempt = 0;  // Grows with each launch of the same job.
@@ -70,6 +81,8 @@ struct LaunchRequest {
   Duration leftover_grace = std::chrono::seconds(2);  // The same for what the first process leaves behind.
   Bytes memory_limit;                                 // 0: none. Enforced where CanEnforceMemory().
   JobIsolation isolation;
+  LeasePlace lease;
+  LaunchSeat gang;
 };
 
 struct LaunchFrame;  // A request on its way: launch_message.h.
@@ -83,7 +96,7 @@ class Launcher {
   virtual ~Launcher() = default;
 
   /// Hands the job over. What comes of it arrives as reports: kStarted then kExited, or only kExited when it could
-  /// not be started (exit.failure says why).
+  /// not be started (exit.failure says why); kPrepared before kStarted where it is a part of a gang.
   virtual Status Launch(const LaunchRequest& request) = 0;
   /// To be called for each report received, and before its run record is removed: this launch need not be repeated.
   virtual void Confirm(JobId job, std::uint32_t attempt) = 0;

@@ -46,6 +46,12 @@ void Visit(Archive& archive, Launch& request) {
   archive(request.isolation.processes);
   archive(request.isolation.has_own_tmp);
   archive(request.isolation.keeps_privileges);
+  archive(request.lease.file);
+  archive(request.lease.boot_id);
+  archive(request.gang.starter);
+  archive(request.gang.seat);
+  archive(request.gang.key);
+  archive(request.gang.go_within);
   archive(request.streams);
 }
 

@@ -10,6 +10,7 @@
 
 #include "platform/job_cgroup.h"
 #include "platform/launch_test_world.h"
+#include "platform/supervisor_seat.h"
 
 namespace divvy {
 namespace {
@@ -285,8 +286,23 @@ TEST_F(Launch, LaterAttemptReplacesTheRecordOfAnEarlierOne) {
 }  // namespace divvy
 
 // The launcher that the tests start is this very program.
+/// A job's step process as its supervisor sees it: says a port, and stays until SIGTERM.
+int StandInForSteps() {
+  sigset_t all;
+  ::sigfillset(&all);
+  ::sigprocmask(SIG_SETMASK, &all, nullptr);
+  static_cast<void>(!::write(1, "40001\n", 6));
+  for (int signal = 0; signal != SIGTERM;) ::sigwait(&all, &signal);
+  return 0;
+}
+
 int main(int argc, char** argv) {
   if (argc == 3 && std::strcmp(argv[1], "internal-launcher") == 0) return divvy::LauncherMain(std::atoi(argv[2]));
+  if (argc > 1 && std::strcmp(argv[1], "internal-seat") == 0)
+    return divvy::RunSeat({argv, argv + argc}, [](const divvy::GangFile& gang, const std::string&) {
+      return std::vector<std::string>{"GANG_HOST=" + gang.seats.front().address.host, "MINE=no"};
+    });
+  if (argc > 1 && std::strcmp(argv[1], "internal-steps") == 0) return StandInForSteps();
   ::testing::InitGoogleTest(&argc, argv);
   return RUN_ALL_TESTS();
 }

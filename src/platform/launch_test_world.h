@@ -56,6 +56,7 @@ class LaunchTest : public ::testing::Test {
     StartDaemon();
   }
   ~LaunchTest() override {
+    started_.insert(prepared_.begin(), prepared_.end());
     for (const auto& [id, record] : started_) {
       if (!exited_.contains(id)) (void)SendStop(record, 9, Duration(0)).has_value();
     }
@@ -110,6 +111,7 @@ class LaunchTest : public ::testing::Test {
       while (auto report = ReceiveReport(reports_)) {
         launcher_->Confirm(report->record.job, report->record.attempt);
         const std::uint64_t id = report->record.job.value();
+        if (report->kind == SupervisorReport::Kind::kPrepared) prepared_[id] = report->record;
         if (report->kind == SupervisorReport::Kind::kStarted) started_[id] = report->record;
         if (report->kind == SupervisorReport::Kind::kExited) exited_[id] = report->record;
         if (report->kind == SupervisorReport::Kind::kDetached) detached_.push_back(report->attachment);
@@ -153,6 +155,7 @@ class LaunchTest : public ::testing::Test {
   std::unique_ptr<ProcessLauncher> launcher_;
   int reports_ = -1;
   std::uint64_t last_id_ = 16;
+  std::map<std::uint64_t, RunRecord> prepared_;
   std::map<std::uint64_t, RunRecord> started_;
   std::map<std::uint64_t, RunRecord> exited_;
   std::vector<std::uint64_t> detached_;

@@ -10,7 +10,6 @@
 namespace divvy {
 namespace {
 
-constexpr std::size_t kMostAtOnce = 1 << 20;
 /// Last lines are looked for in so much of the end of a file.
 constexpr off_t kFarthestBack = 256 << 20;
 
@@ -38,7 +37,8 @@ off_t TailOffset(int fd, std::int64_t lines) {
 
 }  // namespace
 
-LogPiece ReadLog(const std::string& path, std::int64_t at, std::int64_t last, const FileOwner& reader) {
+LogPiece ReadLog(const std::string& path, std::int64_t at, std::int64_t last, const FileOwner& reader,
+                 std::size_t most) {
   LogPiece piece;
   piece.next = at;
   const Descriptor file = OpenAs(reader, path, O_RDONLY | O_CLOEXEC);
@@ -47,14 +47,17 @@ LogPiece ReadLog(const std::string& path, std::int64_t at, std::int64_t last, co
     return piece;
   }
   struct stat status {};
-  if (reader.is_set() && (::fstat(file.get(), &status) != 0 || !S_ISREG(status.st_mode))) {
+  const bool has_status = ::fstat(file.get(), &status) == 0;
+  if (reader.is_set() && (!has_status || !S_ISREG(status.st_mode))) {
     piece.error = EINVAL;
     return piece;
   }
+  if (has_status) piece.size = status.st_size;
   if (at < 0) piece.next = last >= 0 ? TailOffset(file.get(), last) : 0;
   char buffer[65536];
   ssize_t got = 0;
-  while (piece.text.size() < kMostAtOnce && (got = ::pread(file.get(), buffer, sizeof buffer, piece.next)) > 0) {
+  const auto room = [&] { return std::min(most - piece.text.size(), sizeof buffer); };
+  while (piece.text.size() < most && (got = ::pread(file.get(), buffer, room(), piece.next)) > 0) {
     piece.text.append(buffer, static_cast<std::size_t>(got));
     piece.next += got;
   }

@@ -9,14 +9,18 @@
 namespace divvy {
 
 struct LogPiece {
-  std::string text;       // About a megabyte at most; "" for nothing new.
+  std::string text;       // "" for nothing new.
   std::int64_t next = 0;  // Where the next one begins, in bytes.
   int error = 0;          // Why the file could not be read (errno).
   std::string trouble;    // The same in words, where somebody else read it.
+  std::int64_t size = 0;  // Of the file then, in bytes.
 };
 
+inline constexpr std::size_t kLogPieceBytes = std::size_t{1} << 20;
+
 /// From byte `at`; -1: from before the last `last` lines that are there now, all where that is -1 as well. With
-/// `reader`'s rights; where those are set, only a regular file is read.
-LogPiece ReadLog(const std::string& path, std::int64_t at, std::int64_t last, const FileOwner& reader = {});
+/// `reader`'s rights; where those are set, only a regular file is read. `most`: bytes of a piece.
+LogPiece ReadLog(const std::string& path, std::int64_t at, std::int64_t last, const FileOwner& reader = {},
+                 std::size_t most = kLogPieceBytes);
 
 }  // namespace divvy

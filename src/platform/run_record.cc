@@ -16,6 +16,7 @@
 #include "platform/launch_descriptor.h"
 #include "platform/process_tree.h"
 #include "platform/step_list_file.h"
+#include "platform/supervisor_seat.h"
 
 namespace divvy {
 namespace {
@@ -123,6 +124,7 @@ void RemoveRunRecord(const std::string& run_directory, const RunRecord& record) 
   if (!record.own_tmp.empty()) RemoveOwnTmp(record.own_tmp);
   ::unlink(GpusFile(run_directory, record.job).c_str());
   RemoveStepList(run_directory, record.uid, record.job.value());
+  RemoveSeatFiles(StepListPath(run_directory, record.uid, record.job.value()));
   ::unlink((prefix + ToString(record.job)).c_str());
 }
 
@@ -164,10 +166,14 @@ void AddWatch(const RunRecord& record, RecordWriter& out) {
   if (!record.script.empty()) out.Add("script", record.script);
   if (!record.cgroup.empty()) out.Add("cgroup", record.cgroup);
   if (!record.own_tmp.empty()) out.Add("own_tmp", record.own_tmp);
+  if (record.lease.is_set()) out.Add("lease", record.lease.boot_id + " " + record.lease.file);
+  if (record.is_part) out.Add("part", 1);
 }
 
 void AddProcess(const RunRecord& record, RecordWriter& out) {
   if (record.process.pid != 0) out.Add("process", FormatIdentity(record.process));
+  if (record.port != 0) out.Add("port", record.port);
+  if (record.has_gone) out.Add("gone", 1);
   out.Add("started", record.started.time_since_epoch().count());
 }
 
@@ -181,6 +187,7 @@ void AddExit(const RunRecord& record, RecordWriter& out) {
   if (!exit.failure.empty()) out.Add("failure", exit.failure);
   out.Add("cpu", exit.cpu_time.count());
   out.Add("memory_peak", exit.memory_peak.count());
+  if (record.was_cut_off) out.Add("cut_off", 1);
   if (record.refused_devices > 0) out.Add("refused_devices", record.refused_devices);
   out.Add("ended", record.ended.time_since_epoch().count());
   out.Add("complete", 1);
@@ -198,7 +205,13 @@ RunRecord ReadRecordFields(const RecordFields& fields) {
   record.script = fields.Text("script");
   record.cgroup = fields.Text("cgroup");
   record.own_tmp = fields.Text("own_tmp");
+  const std::string_view lease = fields.Text("lease");
+  if (const std::size_t blank = lease.find(' '); blank != std::string_view::npos)
+    record.lease = {.file = std::string(lease.substr(blank + 1)), .boot_id = std::string(lease.substr(0, blank))};
   record.started = Time(Duration(fields.Number("started")));
+  record.is_part = fields.Number("part") == 1;
+  record.port = static_cast<std::uint16_t>(fields.Number("port"));
+  record.has_gone = fields.Number("gone") == 1;
   // The exit counts only with its last line: a disk may keep a part of a write when the power goes.
   if (fields.Number("complete") != 1) return record;
   Exit exit;
@@ -212,6 +225,7 @@ RunRecord ReadRecordFields(const RecordFields& fields) {
   exit.memory_peak = Bytes(fields.Number("memory_peak"));
   record.exit = std::move(exit);
   record.ended = Time(Duration(fields.Number("ended")));
+  record.was_cut_off = fields.Number("cut_off") == 1;
   record.refused_devices = fields.Number("refused_devices");
   return record;
 }

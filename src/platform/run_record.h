@@ -20,6 +20,15 @@
 
 namespace divvy {
 
+/// Until when the jobs of a machine may run, where its agent says so (platform/lease_file.h).
+struct LeasePlace {
+  std::string file;     // Absolute; empty: for as long as they like, as under a daemon.
+  std::string boot_id;  // Of this boot: one word. What another one wrote there is void.
+
+  bool is_set() const { return !file.empty(); }
+  friend bool operator==(const LeasePlace&, const LeasePlace&) = default;
+};
+
 struct RunRecord {
   JobId job;
   std::uint32_t attempt = 0;  // Which launch of the job this is.
@@ -31,11 +40,20 @@ struct RunRecord {
   std::string script;       // File in the run directory that holds its script; empty: none.
   std::string cgroup;       // Its cgroup's directories, with blanks between; empty: none.
   std::string own_tmp;      // What stands in for /tmp in its eyes; empty: /tmp itself.
-  Time started = kNoTime;   // Wall time just before the job's program was executed.
+  LeasePlace lease;         // Also for the guard.
+  Time started = kNoTime;   // Wall time just before the job's program was executed; of a gang: when it went.
+  bool is_part = false;     // Of a job on several machines: its process waits until all of them are ready.
+  std::uint16_t port = 0;   // Such a part is ready, and hears the others there (TCP).
+  bool has_gone = false;    // Such a part has been told to go.
   std::optional<Exit> exit;
   Time ended = kNoTime;              // When the last of its processes had gone. Only with `exit`.
+  bool was_cut_off = false;          // It was stopped by its machine's lease. Only with `exit`.
   std::int64_t refused_devices = 0;  // How often it was refused a device, where that is counted. Only with `exit`.
   bool is_supervisor_alive = false;  // As the lock says; filled by ScanRunDirectory, never written.
+
+  /// Nothing of the user's runs yet, though there is a process.
+  bool awaits_go() const { return is_part && !has_gone && !exit; }
+  bool has_started() const { return process.pid != 0 && !awaits_go(); }
 
   friend bool operator==(const RunRecord&, const RunRecord&) = default;
 };

@@ -25,6 +25,11 @@ RunRecord Full() {
   record.script = "17.train.sh";
   record.cgroup = "/sys/fs/cgroup/memory/divvy-0/17";
   record.started = Time(Duration(1'700'000'000'123'456'789));
+  record.lease = {.file = "/var/lib/divvy/my agent/lease", .boot_id = "boot-1"};
+  record.was_cut_off = true;
+  record.is_part = true;
+  record.port = 40001;
+  record.has_gone = true;
   Exit exit;
   exit.code = 137;
   exit.signal = 9;
@@ -57,6 +62,7 @@ TEST(RunRecord, ExitThatWasCutShortDoesNotCount) {
   RunRecord without = record;
   without.exit.reset();
   without.ended = kNoTime;
+  without.was_cut_off = false;
   for (std::size_t size = text.find("code="); size < text.size(); ++size) {
     EXPECT_EQ(ReadRecordFields(RecordFields(text.substr(0, size))), without) << "cut at " << size;
   }
@@ -79,6 +85,7 @@ TEST(RunRecord, ScanFindsRecordsAndTellsTheirStates) {
   RunRecord vanished = Full();
   vanished.job = JobId(9);
   vanished.exit.reset();
+  vanished.was_cut_off = false;
   vanished.process = {.pid = ::getpid(), .start_ticks = 1};  // The pid is in use, by another process.
   write("9", Format(vanished));
   RunRecord orphan = vanished;
@@ -135,6 +142,8 @@ TEST(LaunchMessage, ArrivesAsItWasSent) {
   request.isolation.processes = 100;
   request.isolation.has_own_tmp = true;
   request.isolation.keeps_privileges = false;
+  request.gang = {.starter = "/usr/bin/divvy", .seat = 3, .key = "ab", .go_within = std::chrono::seconds(7)};
+  request.lease = {.file = "/var/lib/divvy/agent/lease", .boot_id = "boot-1"};
   request.streams = {-1, ::dup(1), -1};
 
   LaunchFrame frame = {.bytes = EncodeLaunch(request)};
@@ -147,6 +156,11 @@ TEST(LaunchMessage, ArrivesAsItWasSent) {
   EXPECT_EQ(read.limits, request.limits);
   EXPECT_TRUE(read.is_own_log);
   EXPECT_EQ(read.window.columns, 6);
+  EXPECT_EQ(read.lease, request.lease);
+  EXPECT_EQ(read.gang.starter, request.gang.starter);
+  EXPECT_EQ(read.gang.seat, 3u);
+  EXPECT_EQ(read.gang.key, "ab");
+  EXPECT_EQ(read.gang.go_within, request.gang.go_within);
   EXPECT_EQ(read.warn, request.warn);
   EXPECT_EQ(read.memory_limit, request.memory_limit);
   EXPECT_EQ(read.isolation, request.isolation);

@@ -114,6 +114,8 @@ class Call {
       polled_.push_back({terminal_.get(), POLLIN, 0});
       polled_.push_back({reads_input_ ? STDIN_FILENO : -1, POLLIN, 0});
     }
+    const std::size_t input = polled_.size();
+    if (input_wanted_ > 0) polled_.push_back({STDIN_FILENO, POLLIN, 0});
     int timeout = -1;
     if (later_ != 0) timeout = static_cast<int>(std::clamp<std::int64_t>((later_at_ - Now()) / 1'000'000 + 1, 0, 1000));
     if (::poll(polled_.data(), polled_.size(), timeout) < 0 && errno != EINTR) return false;
@@ -125,6 +127,7 @@ class Call {
       if (polled_[terminal + 1].revents != 0) ReadInput();
       if (polled_[terminal].revents != 0) ReadTerminal();
     }
+    if (input < polled_.size() && polled_[input].revents != 0) PassInput();
     if (polled_[1].revents != 0) ReadSignals();
     if (later_ != 0 && Now() >= later_at_) SendStepFrame(socket_.get(), StepWord::kSignal, std::exchange(later_, 0));
     if (polled_[0].revents == 0) return true;
@@ -137,6 +140,20 @@ class Call {
     if (frame.word == StepWord::kExit) code_ = frame.value;
     if (frame.word == StepWord::kSay) WriteAll(STDERR_FILENO, frame.body);
     if (frame.word == StepWord::kTerminal && !frame.descriptors.empty()) TakeTerminal(std::move(frame.descriptors[0]));
+    if (frame.word == StepWord::kWantInput && !input_ended_) input_wanted_ += frame.value;
+    if (frame.word == StepWord::kFiles) {
+      // Their bits are in the order of the descriptors.
+      for (std::size_t i = 0, next = 0; i < files_.size() && next < frame.descriptors.size(); ++i) {
+        if ((frame.value >> i & 1) != 0) files_[i] = std::move(frame.descriptors[next++]);
+      }
+    }
+    if (frame.word == StepWord::kOutput) {
+      const bool is_file = frame.value == 3 || frame.value == 4;
+      const int target = is_file            ? files_[frame.value == 3 ? 0 : 1].get()
+                         : frame.value == 2 ? STDERR_FILENO
+                                            : STDOUT_FILENO;
+      WriteAll(target, frame.body);
+    }
     if (frame.word != StepWord::kStreams) return;
     std::string_view lines = frame.body;
     for (Descriptor& pipe : frame.descriptors) {
@@ -215,6 +232,18 @@ class Call {
     WriteAll(terminal_.get(), "\x04");
   }
 
+  /// For a task on another machine.
+  void PassInput() {
+    std::array<char, 16'384> buffer;
+    const ssize_t got = ::read(STDIN_FILENO, buffer.data(),
+                               std::min<std::size_t>(buffer.size(), static_cast<std::size_t>(input_wanted_)));
+    if (got < 0 && (errno == EINTR || errno == EAGAIN)) return;
+    const std::size_t size = got > 0 ? static_cast<std::size_t>(got) : 0;
+    SendStepFrame(socket_.get(), StepWord::kInput, 0, {buffer.data(), size});
+    input_ended_ = size == 0;
+    input_wanted_ = input_ended_ ? 0 : input_wanted_ - static_cast<int>(size);
+  }
+
   void ReadSignals() {
     signalfd_siginfo info = {};
     while (::read(signals_.get(), &info, sizeof info) == static_cast<ssize_t>(sizeof info)) {
@@ -248,7 +277,10 @@ class Call {
   StepFrameReader reader_;
   std::vector<pollfd> polled_;
   std::vector<Labelled> labelled_;
-  Descriptor terminal_;  // Its master side; closed: none.
+  Descriptor terminal_;              // Its master side; closed: none.
+  std::array<Descriptor, 2> files_;  // Where output and error of tasks elsewhere go; closed: to our own.
+  int input_wanted_ = 0;             // Bytes that a task elsewhere has room for.
+  bool input_ended_ = false;
   bool reads_input_ = false;
   bool is_raw_ = false;
   termios before_raw_ = {};

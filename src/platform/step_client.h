@@ -1,6 +1,6 @@
 // Whoever starts a step inside a job: hands words, environment and its three streams to the job's step process, passes
 // signals on, and ends with the step's exit code. The tasks write to the caller's own streams, so there is nothing to
-// copy, but for labels and a terminal.
+// copy, but for labels, a terminal, and tasks on other machines.
 //
 // It costs less than the task that it starts: of a whole start of this executable (1 ms of CPU here) two thirds are
 // constructors that a step needs none of, so main.cc calls it before them. It therefore uses nothing but the kernel,

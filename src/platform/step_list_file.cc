@@ -51,6 +51,8 @@ Status MakeStepFolder(const std::string& run_directory, std::int64_t uid, std::i
 void RemoveStepList(const std::string& run_directory, std::int64_t uid, std::uint64_t job) {
   const std::string path = StepListPath(run_directory, uid, job);
   ::unlink((path + ".sock").c_str());
+  // Of a job on several machines (platform/gang_files.h).
+  for (const char* end : {".key", ".gang", ".hosts", ".machines", ".rsh"}) ::unlink((path + end).c_str());
   ::unlink((path + ".containers").c_str());  // What the job's containers were (daemon/container.h).
   ::unlink(path.c_str());
 }

@@ -17,6 +17,10 @@
 // Signals: those that go to the whole job reach it as well. It never dies of one that can be caught, because its tasks
 // would go with it: it leaves when no step is left. A step whose caller goes away is ended.
 //
+// A job on several machines has one on each, and a step that spreads is run by all of them: the one where it was called
+// works out who runs what, hands its words to the others (platform/gang_wire.h), which plan their part themselves, and
+// is the only one that decides: when all have their GPUs they go, a failure ends all.
+//
 // `file` (model/step_list.h) says what steps there are; `file`.sock is where it listens. It holds a lock on `file` for
 // as long as it lives, so there is one at most.
 #pragma once
@@ -26,10 +30,12 @@
 #include <string>
 #include <vector>
 
+#include "base/host_port.h"
 #include "base/result.h"
 #include "base/time.h"
 #include "model/step_book.h"
 #include "model/step_list.h"
+#include "platform/gang_parts.h"
 #include "platform/step_task.h"
 #include "platform/step_wire.h"
 
@@ -37,9 +43,21 @@ namespace divvy {
 
 /// The tasks of a step that has got its GPUs.
 struct StepTasks {
-  std::vector<StepTask> tasks;    // By rank; at least one.
-  std::string gpus;               // Indices on the server, for the list of steps.
-  std::vector<StepTaskLine> map;  // By rank; empty where all tasks share all.
+  std::vector<StepTask> tasks;     // By rank; none only where the step runs on other machines alone.
+  std::vector<std::size_t> ranks;  // Of these tasks; empty: from 0 on.
+  std::string gpus;                // Indices on the server, for the list of steps.
+  std::vector<StepTaskLine> map;   // By rank; empty where all tasks share all.
+};
+
+/// Of a step that runs on other machines of the job as well, or only there.
+struct SpreadPlan {
+  std::vector<PartPlan> others;           // In the order of the job's machines.
+  std::size_t own_place = 0;              // So many of `others` come before this machine.
+  bool has_own = true;                    // Tasks run here as well.
+  bool reserves = false;                  // It wants GPUs or cores for itself: machines are asked one by one.
+  std::string layout;                     // LayoutText().
+  std::optional<std::size_t> input_rank;  // Runs elsewhere, and reads what the caller reads.
+  std::array<StepStream, 2> files;        // kFile: where output and error of all tasks elsewhere go; on this machine.
 };
 
 struct StepPlan {
@@ -50,6 +68,10 @@ struct StepPlan {
   bool takes_first_failure = false;  // The step's code is the first failing task's; else the highest.
   bool is_quiet = false;             // No word on failed tasks.
   Duration wait{0};                  // From the first task's end to the others' being ended; 0: for ever.
+  bool has_labels = false;           // Lines of tasks elsewhere have their numbers; those here say so themselves.
+  std::size_t tasks = 0;             // On all machines; 0: those that `make` makes.
+  std::optional<SpreadPlan> spread;  // Nothing: it runs here alone, or is a part that another machine asks for.
+  std::string directory;             // Where relative paths of `spread` begin.
   std::string name;                  // "17", of the job: "StepId=17.0".
   std::string command;               // For the list of steps.
   std::string program;               // "srun": before what is said of the step.
@@ -66,8 +88,14 @@ struct StepServerOptions {
   std::size_t gpus = 0;  // The job's.
   int cores = 0;         // The job's; 0: not counted.
   StepPlanner planner;
-  std::function<void()> on_listening;             // Also where there is one already.
+  /// Also where there is one already; the port at which it hears other machines, 0: none.
+  std::function<void(std::uint16_t port)> on_listening;
   Duration idle_most = std::chrono::minutes(10);  // It leaves when it has had nothing to do for so long.
+  // Of a job on several machines. It stays whatever it has to do, until SIGTERM comes.
+  std::function<void(const std::string& why)> on_failure;  // It cannot listen.
+  std::string key;                                         // 64 hexadecimal digits; empty: the job is on one machine.
+  HostPort listen;                                         // Where it hears the others; port 0: any.
+  std::string version;                                     // Of divvy: all machines of a job have the same.
 };
 
 /// The step process's whole life; returns its exit code. 0 at once when there is one already. Requires: one thread, no

@@ -92,7 +92,7 @@ class StepServerTest : public testing::Test {
     server_ = ::fork();
     if (server_ == 0) {
       StepServerOptions options{.file = file(), .gpus = 2, .cores = 0, .planner = PlanOf};
-      options.on_listening = [&] { static_cast<void>(!::write(ready[1], "y", 1)); };
+      options.on_listening = [&](std::uint16_t) { static_cast<void>(!::write(ready[1], "y", 1)); };
       ::_exit(RunStepServer(std::move(options)));
     }
     char byte = 0;
@@ -262,7 +262,7 @@ TEST_F(StepServerTest, ItLeavesWhenItIsToldAndHasNoStep) {
 TEST_F(StepServerTest, ThereIsOneAtMost) {
   bool is_told = false;
   StepServerOptions options{.file = file(), .gpus = 2, .planner = PlanOf};
-  options.on_listening = [&] { is_told = true; };
+  options.on_listening = [&](std::uint16_t) { is_told = true; };
   EXPECT_EQ(RunStepServer(std::move(options)), 0);
   EXPECT_TRUE(is_told);
   EXPECT_EQ(Run("", 1, "true"), 0);

@@ -138,8 +138,10 @@ std::optional<StepFrame> StepFrameReader::Next() {
   frame.value = head.value;
   frame.body = buffer_.substr(sizeof head, head.size);
   // A word that carries none may arrive together with the next one's.
-  if (frame.word == StepWord::kCall || frame.word == StepWord::kStreams || frame.word == StepWord::kTerminal)
+  if (frame.word == StepWord::kCall || frame.word == StepWord::kStreams || frame.word == StepWord::kTerminal ||
+      frame.word == StepWord::kFiles) {
     frame.descriptors = std::exchange(descriptors_, {});
+  }
   buffer_.erase(0, sizeof head + head.size);
   return frame;
 }
@@ -192,6 +194,7 @@ std::optional<StepCall> DecodeStepCall(StepFrame frame) {
     if (CPU_ISSET(core, &head.cores)) call.cores.push_back(core);
   }
   for (std::size_t i = 0; i < call.streams.size(); ++i) call.streams[i] = std::move(frame.descriptors[i]);
+  call.bytes = std::move(frame.body);
   return call;
 }
 

@@ -23,12 +23,17 @@ enum class StepWord : std::uint32_t {
   kCall = 1,   // Start a step: EncodeStepCall(), with the caller's three streams.
   kSignal,     // value: to all tasks of my step.
   kInterrupt,  // value: which Ctrl-C in a row this is, from 1.
-  kStop,  // Signal `body` to the step `value`, which may be another's; SIGKILL some time after SIGTERM and its kind.
+  kStop,   // Signal `body` to the step `value`, which may be another's; SIGKILL some time after SIGTERM and its kind.
+  kInput,  // body: from the caller's standard input, as much as was asked for; empty: its end.
   // From it.
   kSay,       // body: for the caller's standard error.
   kStreams,   // body: "1 3: " is standard output with label "3: ", one a line; as many descriptors.
   kTerminal,  // One descriptor: the master side of the step's terminal.
-  kExit,      // value: the step's exit code. The last word.
+  // Of steps over several machines.
+  kOutput,     // body: what tasks elsewhere wrote; value 1, 2: the caller's own stream; 3, 4: that of kFiles.
+  kFiles,      // value: 1, 2 or both together: outputs that go to a file; as many descriptors.
+  kWantInput,  // value: so many bytes more.
+  kExit,       // value: the step's exit code. The last word.
 };
 
 struct StepFrame {
@@ -58,6 +63,12 @@ class StepFrameReader {
   std::vector<Descriptor> descriptors_;
 };
 
+/// For a call from another machine of the job: which part of which step is to run here.
+struct StepPart {
+  std::uint32_t step = 0;  // The step's number where it was called.
+  std::string layout;      // LayoutText() of model/task_layout.h.
+};
+
 /// A call as it arrives. The caller's limits, mask and cores are the tasks'.
 struct StepCall {
   std::vector<std::string> words;        // From argv[0] on.
@@ -67,6 +78,8 @@ struct StepCall {
   std::array<rlimit, RLIM_NLIMITS> limits = {};
   std::vector<int> cores;                  // That the caller may run on.
   std::array<Descriptor, 3> streams = {};  // Standard input, output, error.
+  std::string bytes;                       // EncodeStepCall() itself, for other machines.
+  std::optional<StepPart> part;            // Nothing: it was called on this machine.
 };
 
 /// This process's surroundings with these words; uses nothing but the kernel and the heap, for it runs before all else.

@@ -14,6 +14,7 @@
 #include "platform/process_tree.h"
 #include "platform/supervisor_files.h"
 #include "platform/supervisor_job.h"
+#include "platform/supervisor_seat.h"
 
 namespace divvy {
 namespace {
@@ -22,6 +23,7 @@ namespace {
 const std::string kReports = "reports";
 constexpr Duration kLastKillPause = std::chrono::seconds(1);
 constexpr Duration kReportPause = std::chrono::milliseconds(5);
+constexpr const char* kCutOff = "its machine was cut off: stopped by its lease";
 
 }  // namespace
 
@@ -44,6 +46,8 @@ void Supervisor::Run() {
   record_.supervisor = station_.self;
   record_.guard = station_.guard;
   record_.control = station_.address;
+  record_.lease = request_.lease;
+  record_.is_part = watch_.awaits_go = request_.gang.is_set();
   auto claim = ClaimRunRecord(request_, station_.setup);
   if (claim && !claim->is_open()) {
     watch_.job = 0;
@@ -132,7 +136,19 @@ bool Supervisor::Start() {
   if (!Isolate(mounts)) return false;
   if (request_.wants_pty && !OpenTerminal(std::move(log))) return false;
 
-  const JobProgram program = ResolveProgram(request_, station_.setup.run_directory + "/" + record_.script);
+  JobProgram program = ResolveProgram(request_, station_.setup.run_directory + "/" + record_.script);
+  Descriptor key;
+  if (is_part()) {
+    RemoveSeatFiles(StepsPath());
+    program = SeatProgram(request_.gang, StepsPath(), request_.stop_signal, std::move(program));
+    key = OfferKey();
+  }
+  // What came before may have taken long: a file system that hung.
+  if (HasLeaseEnded(BootNow())) {
+    watch_.was_cut_off = true;
+    return Fail(kCutOff);
+  }
+  if (record_.lease.is_set()) watch_.lease_look_at = MonotonicNow();
   RecordWriter watch;
   AddWatch(record_, watch);
   const StartedJob job = StartJob({.request = &request_,
@@ -143,14 +159,19 @@ bool Supervisor::Start() {
                                    .terminal = pty_ ? pty_->slave_path() : "",
                                    .cgroup_procs = cgroup_ ? cgroup_->procs_files() : std::vector<std::string>(),
                                    .mounts = mounts.steps.empty() ? nullptr : &mounts,
+                                   .key = key.get(),
                                    .record = record_file_.get(),
                                    .watch = watch.text()});
   record_.started = job.started;
   if (!job.failure.empty()) return Fail(job.failure, job.failure_code);
   record_.process = job.process;
-  if (watch_.counts_from == kNoTime) watch_.counts_from = record_.started;
   watch_.first_process = static_cast<pid_t>(job.process.pid);
   CloseStreams();
+  if (is_part()) {
+    watch_.look_at = MonotonicNow();
+    return true;
+  }
+  if (watch_.counts_from == kNoTime) watch_.counts_from = record_.started;
   SetTimeLimit(request_.time_limit);
   return true;
 }
@@ -163,7 +184,7 @@ void Supervisor::CloseStreams() {
 }
 
 void Supervisor::Watch() {
-  Report("started");
+  ReportState();
   sigset_t wakes;
   ::sigfillset(&wakes);
   ::sigdelset(&wakes, SIGCHLD);
@@ -210,12 +231,14 @@ bool Supervisor::Reap() {
 }
 
 Duration Supervisor::NextDue() const {
-  Duration due = std::min({watch_.warn_at, watch_.limit_at, watch_.kill_at});
+  Duration due = std::min({watch_.warn_at, watch_.limit_at, watch_.kill_at, watch_.look_at, watch_.lease_look_at});
   if (!reports_.empty()) due = std::min(due, MonotonicNow() + kReportPause);
   return due;
 }
 
 void Supervisor::OnTimers(Duration now) {
+  if (watch_.look_at <= now) LookAtSeat();
+  if (watch_.lease_look_at <= now) LookAtLease();
   if (watch_.warn_at <= now) {
     watch_.warn_at = kNeverDue;
     if (!watch_.warn.batch_only) SignalDescendants(::getpid(), watch_.warn.signal);
@@ -249,7 +272,7 @@ void Supervisor::SetTimeLimit(Duration limit) {
   watch_.warn_at = kNeverDue;
   watch_.limit_at = kNeverDue;
   watch_.time_limit = limit;
-  if (limit <= Duration(0)) return;
+  if (limit <= Duration(0) || watch_.awaits_go) return;
   const Duration left = AddSaturating(watch_.counts_from, limit) - WallNow();
   const Duration now = MonotonicNow();
   watch_.limit_at = DueAfter(now, left);
@@ -265,7 +288,12 @@ void Supervisor::OnCommand(SupervisorCommand& command) {
   const WindowSize window = {.rows = static_cast<int>(fields.Number("rows")),
                              .columns = static_cast<int>(fields.Number("columns"))};
   if (name == "stop") {
-    BeginStop(signal, Duration(fields.Number("grace")));
+    // Which of the two came first is what the end will say.
+    if (record_.lease.is_set()) LookAtLease();
+    const Duration grace(fields.Number("grace"));
+    // An agent that lives says it as well, again and again; the job was told.
+    if (watch_.was_cut_off) watch_.kill_at = std::min(watch_.kill_at, DueAfter(MonotonicNow(), grace));
+    else BeginStop(signal, grace);
   } else if (name == "signal" && fields.Number("first_process") == 1) {
     if (watch_.first_process != 0) ::kill(watch_.first_process, signal);
   } else if (name == "signal") {
@@ -283,8 +311,10 @@ void Supervisor::OnCommand(SupervisorCommand& command) {
     Attach(static_cast<std::uint64_t>(fields.Number("attachment")), command.descriptors);
   } else if (name == "resize") {
     if (pty_) pty_->Resize(window);
+  } else if (name == "go") {
+    Go();
   } else if (name == "ping") {
-    Report("started");
+    ReportState();
   }
 }
 
@@ -325,7 +355,11 @@ void Supervisor::Finish() {
     exit_.signal = watch_.signal;
     // Only where the end of the first process was not to be seen, which takes a kill of a guard at the wrong moment.
     exit_.is_known = watch_.has_first_ended;
+    if (is_part() && exit_.code != 0) exit_.failure = ReadSeatReport(StepsPath()).value_or(SeatReport()).failure;
   }
+  if (is_part()) RemoveSeatFiles(StepsPath());
+  record_.was_cut_off = watch_.was_cut_off;
+  if (record_.was_cut_off) exit_.failure = kCutOff;
   exit_.hit_time_limit = watch_.hit_time_limit;
   exit_.cpu_time = watch_.cpu_time;
   if (cgroup_) exit_.memory_peak = cgroup_->Peak();

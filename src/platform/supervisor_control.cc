@@ -151,7 +151,8 @@ std::optional<SupervisorReport> ReceiveReport(int report_socket) {
     const RecordFields fields(datagram->text);
     const std::string_view kind = fields.Text("report");
     SupervisorReport report;
-    if (kind == "started") report.kind = SupervisorReport::Kind::kStarted;
+    if (kind == "prepared") report.kind = SupervisorReport::Kind::kPrepared;
+    else if (kind == "started") report.kind = SupervisorReport::Kind::kStarted;
     else if (kind == "exited") report.kind = SupervisorReport::Kind::kExited;
     else if (kind == "detached") report.kind = SupervisorReport::Kind::kDetached;
     else continue;
@@ -179,6 +180,7 @@ Status SendSignal(const RunRecord& record, int signal, SignalReach reach) {
 
 Status SendPause(const RunRecord& record) { return SendCommand(record, "pause"); }
 Status SendContinue(const RunRecord& record) { return SendCommand(record, "continue"); }
+Status SendGo(const RunRecord& record) { return SendCommand(record, "go"); }
 Status SendPing(const RunRecord& record) { return SendCommand(record, "ping"); }
 
 Status SendTimeLimit(const RunRecord& record, Duration limit) {

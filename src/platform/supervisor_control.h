@@ -27,6 +27,7 @@ struct WindowSize {
 
 struct SupervisorReport {
   enum class Kind {
+    kPrepared,  // A part of a gang waits for the word to go: record.port; 0: it is being made ready.
     kStarted,   // The program runs: record.process, record.started.
     kExited,    // All its processes are gone, or it could not be started: record.exit, record.ended.
     kDetached,  // Client `attachment` left the job's terminal; its descriptors are closed.
@@ -64,7 +65,10 @@ Status SendTimeLimit(const RunRecord& record, Duration limit);
 Status SendAttach(const RunRecord& record, std::uint64_t attachment, int in, int out, WindowSize window);
 Status SendResize(const RunRecord& record, WindowSize window);
 
-/// Asks for the present state: kStarted comes again.
+/// A prepared part of a gang goes: what StageGo (supervisor_seat.h) laid ready is said. Fine when it has gone.
+Status SendGo(const RunRecord& record);
+
+/// Asks for the present state: kPrepared or kStarted comes again.
 Status SendPing(const RunRecord& record);
 
 // --- The supervisor's side -----------------------------------------------------------------------------------------

@@ -95,8 +95,12 @@ void Supervisor::TakeOver(const ProcessIdentity& supervisor) {
   AddWatch(record_, lines);
   static_cast<void>(!::write(record_file_.get(), lines.text().data(), lines.text().size()));
   if (!record_.cgroup.empty()) cgroup_ = JobCgroup::Open(record_.cgroup);
-  if (watch_.counts_from == kNoTime) watch_.counts_from = record_.started;
-  if (watch_.limit_at == kNeverDue) SetTimeLimit(watch_.time_limit);
+  if (record_.has_gone && watch_.awaits_go) LetGo();
+  if (!watch_.awaits_go) {
+    if (watch_.counts_from == kNoTime) watch_.counts_from = record_.started;
+    if (watch_.limit_at == kNeverDue) SetTimeLimit(watch_.time_limit);
+  }
+  if (record_.lease.is_set()) watch_.lease_look_at = MonotonicNow();
   Watch();
   Finish();
 }

@@ -21,6 +21,7 @@
 
 #include "base/text.h"
 #include "platform/process_tree.h"
+#include "platform/supervisor_seat.h"
 
 namespace divvy {
 namespace {
@@ -65,6 +66,7 @@ enum class Step {
   kOutput,
   kError,
   kPrivileges,
+  kKey,
   kExecute
 };
 
@@ -212,6 +214,8 @@ int RunChild(void* argument) {
   if (!request.isolation.keeps_privileges && ::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0) {
     Fail(start, Step::kPrivileges);
   }
+  // Nothing that the supervisor has there is for this process.
+  if (plan.key >= 0 && ::dup2(plan.key, kSeatKeyDescriptor) < 0) Fail(start, Step::kKey);
   ResetSignals();
   Execute(start);
 }
@@ -235,6 +239,8 @@ std::string Describe(const Start& start, int& code) {
       return "cannot give the job its own view of the file system" + why;
     case Step::kPrivileges:
       return "cannot keep the job from new privileges" + why;
+    case Step::kKey:
+      return "cannot give the job the key of its machines" + why;
     case Step::kRecord:
       return "cannot write the run record of the job" + why;
     case Step::kUser:
@@ -305,6 +311,7 @@ JobProgram ResolveProgram(const LaunchRequest& request, const std::string& scrip
     program.shown_name = request.script_name.empty() ? "script" : request.script_name;
     return program;
   }
+  if (request.argv.empty()) return program;  // A part where nothing of the user's is started.
   program.argv = request.argv;
   program.shown_name = program.argv.front();
   if (program.shown_name.find('/') != std::string::npos) {

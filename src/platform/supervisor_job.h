@@ -22,7 +22,7 @@ struct JobProgram {
 };
 
 /// A command is searched in the PATH of the job's own environment. A script runs as `script_path`: its "#!" line is
-/// read here and not by the kernel, because /run is often mounted noexec.
+/// read here and not by the kernel, because /run is often mounted noexec. Without either there is no argv.
 JobProgram ResolveProgram(const LaunchRequest& request, const std::string& script_path);
 
 struct StartPlan {
@@ -34,6 +34,7 @@ struct StartPlan {
   std::string terminal;                   // Path of the slave side; empty: no terminal.
   std::vector<std::string> cgroup_procs;  // Files to write "0" to.
   const MountPlan* mounts = nullptr;      // Null: it sees what all see.
+  int key = -1;                           // Of a gang's part: what it reads its key from.
   int record = -1;  // The run record: the new process itself writes `watch` and its identity there.
   std::string watch;
 };

@@ -55,6 +55,20 @@ class Supervisor {
   bool Start();
   void CloseStreams();
 
+  // Of a part of a gang (supervisor_seat.h).
+  bool is_part() const { return record_.is_part; }
+  std::string StepsPath() const;
+  Descriptor OfferKey();
+  void LookAtSeat();
+  void Go();
+  /// Says to the seat that it may go, and counts from now.
+  void LetGo();
+
+  // Of the machine's lease (supervisor_lease.cc). `now`: BootNow().
+  bool HasLeaseEnded(Duration now);
+  void LookAtLease();
+  void CutOff(Duration now);
+
   // In a guard.
   bool FindRecord(const ProcessIdentity& supervisor);
 
@@ -68,6 +82,7 @@ class Supervisor {
   void SetTimeLimit(Duration limit);
   void Attach(std::uint64_t attachment, std::vector<Descriptor>& descriptors);
   void Report(std::string_view kind, std::uint64_t attachment = 0);
+  void ReportState() { Report(record_.awaits_go() ? "prepared" : "started"); }
   void FlushReports(WhenFull when_full);
 
   void Finish();

@@ -29,6 +29,7 @@ Duration CpuTime(const rusage& usage) {
 }  // namespace
 
 Duration MonotonicNow() { return ReadClock(CLOCK_MONOTONIC); }
+Duration BootNow() { return ReadClock(CLOCK_BOOTTIME); }
 Time WallNow() { return Time(ReadClock(CLOCK_REALTIME)); }
 
 Duration DueAfter(Duration now, Duration wait) {

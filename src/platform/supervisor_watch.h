@@ -17,6 +17,7 @@ constexpr Duration kNeverDue = Duration::max();
 constexpr Duration kFirstKillPause = std::chrono::milliseconds(5);
 
 Duration MonotonicNow();
+Duration BootNow();  // Suspension included.
 Time WallNow();
 /// `now` + `wait`, which may be negative; kNeverDue where that is beyond all time.
 Duration DueAfter(Duration now, Duration wait);
@@ -41,16 +42,23 @@ struct SupervisorWatch {
   Duration leftover_grace{0};
   Duration time_limit{0};
 
+  bool awaits_go = false;  // Of a part of a gang: the time limit does not count yet.
   bool ends_leftovers = false;
   bool is_stopping = false;
   bool hit_time_limit = false;
+  bool was_cut_off = false;  // Stopped by its machine's lease.
   Duration cpu_time{0};
   long memory_peak_kib = 0;
   // Due times, monotonic.
   Duration warn_at = kNeverDue;
   Duration limit_at = kNeverDue;
   Duration kill_at = kNeverDue;
+  Duration look_at = kNeverDue;  // Whether the part of a gang is ready.
   Duration kill_pause = kFirstKillPause;
+  Duration lease_look_at = kNeverDue;
+  // Of the lease, since boot (BootNow).
+  Duration lease_end = kNeverDue;      // As it was read last.
+  Duration lease_kill_at = kNeverDue;  // Once it has ended.
 
   /// Reaps one child that has ended and takes note of it; false when there is none now. `has_children`: false when
   /// there is none at all.

@@ -1,8 +1,6 @@
 #include "platform/tls.h"
 
-#include <fcntl.h>
 #include <sys/socket.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -22,6 +20,8 @@
 #include <openssl/rand.h>
 #include <openssl/ssl.h>
 #include <openssl/x509.h>
+
+#include "platform/secret_file.h"
 
 namespace divvy {
 namespace {
@@ -110,37 +110,6 @@ bool Number(X509* certificate) {
   return ASN1_INTEGER_set_uint64(X509_get_serialNumber(certificate), serial >> 1) == 1;
 }
 
-Result<std::string> ReadSecret(const std::string& path) {
-  const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
-  if (fd < 0) {
-    return PermissionDenied("opening " + path + ": " + std::strerror(errno));
-  }
-  struct stat about {};
-  std::string text(kMostPem, '\0');
-  const bool is_known = ::fstat(fd, &about) == 0;
-  const ssize_t size = ::read(fd, text.data(), text.size());
-  ::close(fd);
-  if (!is_known || size < 0) return CorruptData("reading " + path + ": " + std::strerror(errno));
-  if ((about.st_mode & 077) != 0) {
-    return PermissionDenied("others may read the key in " + path + "; chmod 600 it, or remove it for a new one");
-  }
-  text.resize(static_cast<std::size_t>(size));
-  return text;
-}
-
-Status WriteSecret(const std::string& path, const std::string& text) {
-  const std::string fresh = path + "~";
-  ::unlink(fresh.c_str());
-  const int fd = ::open(fresh.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
-  if (fd < 0) return PermissionDenied("making " + path + ": " + std::strerror(errno));
-  const bool is_whole = ::write(fd, text.data(), text.size()) == static_cast<ssize_t>(text.size()) && ::fsync(fd) == 0;
-  const int error = errno;
-  ::close(fd);
-  if (is_whole && ::rename(fresh.c_str(), path.c_str()) == 0) return {};
-  ::unlink(fresh.c_str());
-  return Internal("writing " + path + ": " + std::strerror(is_whole ? errno : error));
-}
-
 // Sockets as OpenSSL sees them: its own would end the process by SIGPIPE when the other end is gone.
 int SocketOf(BIO* bio) { return static_cast<int>(reinterpret_cast<std::intptr_t>(BIO_get_data(bio))); }
 
@@ -205,6 +174,32 @@ Result<OwnedContext> MakeContext(const SSL_METHOD* method) {
   return context;
 }
 
+// Those who share a key. The context has it, as a session that both ends take for an old one of theirs.
+constexpr unsigned char kKeyName[] = "divvy";
+
+void FreeSession(void*, void* session, CRYPTO_EX_DATA*, int, long, void*) {
+  SSL_SESSION_free(static_cast<SSL_SESSION*>(session));
+}
+int KeySlot() {
+  static const int slot = SSL_CTX_get_ex_new_index(0, nullptr, nullptr, nullptr, FreeSession);
+  return slot;
+}
+SSL_SESSION* SharedKey(const SSL* ssl) {
+  auto* session = static_cast<SSL_SESSION*>(SSL_CTX_get_ex_data(SSL_get_SSL_CTX(ssl), KeySlot()));
+  return session != nullptr && SSL_SESSION_up_ref(session) == 1 ? session : nullptr;
+}
+int FindKey(SSL* ssl, const unsigned char* name, std::size_t size, SSL_SESSION** session) {
+  *session = std::string_view(reinterpret_cast<const char*>(name), size) == "divvy" ? SharedKey(ssl) : nullptr;
+  return 1;
+}
+int UseKey(SSL* ssl, const EVP_MD* digest, const unsigned char** name, std::size_t* size, SSL_SESSION** session) {
+  const bool fits = digest == nullptr || EVP_MD_is_a(digest, "SHA256") == 1;
+  *session = fits ? SharedKey(ssl) : nullptr;
+  *name = kKeyName;
+  *size = sizeof kKeyName - 1;
+  return 1;
+}
+
 }  // namespace
 
 Result<TlsIdentity> MakeTlsIdentity(const std::string& name, Time now) {
@@ -230,11 +225,11 @@ Result<TlsIdentity> MakeTlsIdentity(const std::string& name, Time now) {
 Result<TlsIdentity> LoadTlsIdentity(const std::string& path, const std::string& name, Time now) {
   if (::access(path.c_str(), F_OK) != 0 && errno == ENOENT) {
     DIVVY_TRY(TlsIdentity made, MakeTlsIdentity(name, now));
-    DIVVY_CHECK(WriteSecret(path, made.pem));
+    DIVVY_CHECK(WriteSecret(path, made.pem, true));
     return made;
   }
   TlsIdentity identity;
-  DIVVY_TRY(identity.pem, ReadSecret(path));
+  DIVVY_TRY(identity.pem, ReadSecret(path, kMostPem));
   const OwnedKey key = KeyOf(identity.pem);
   const OwnedCertificate certificate = CertificateOf(identity.pem);
   if (!key || !certificate || X509_check_private_key(certificate.get(), key.get()) != 1) {
@@ -269,6 +264,7 @@ bool IsSameSecret(std::string_view a, std::string_view b) {
 struct TlsChannel::Session {
   OwnedSsl ssl;
   std::string expected;  // Fingerprint; empty: any.
+  bool needs_key = false;
   bool is_checked = false;
   bool is_over = false;
 };
@@ -308,6 +304,11 @@ TlsChannel::Outcome TlsChannel::Read(std::span<char> room) {
     const int greeted = SSL_do_handshake(ssl);
     if (greeted != 1) return OutcomeOf(greeted);
     session_->is_checked = true;
+    if (session_->needs_key && SSL_session_reused(ssl) != 1) {
+      error_ = "the other end does not know the key";
+      session_->is_over = session_->is_checked = is_stranger_ = true;
+      return {Io::kFailed, 0};
+    }
     if (!session_->expected.empty() && !IsSameSecret(peer_fingerprint(), session_->expected)) {
       error_ =
           "who answers is not who the token is for: its certificate is another one; if the daemon there was made "
@@ -358,6 +359,7 @@ void TlsChannel::Close() {
 struct TlsContext::Shared {
   OwnedContext context;
   std::string expected;
+  bool needs_key = false;
   bool is_server = false;
 };
 
@@ -386,6 +388,36 @@ Result<TlsContext> TlsContext::Client(const std::string& fingerprint, const TlsI
   return TlsContext(std::move(shared));
 }
 
+Result<TlsContext> TlsContext::OfKey(const std::string& key, bool is_server) {
+  static constexpr unsigned char kSuite[] = {0x13, 0x01};  // TLS_AES_128_GCM_SHA256
+  auto shared = std::make_unique<Shared>();
+  DIVVY_TRY(shared->context, MakeContext(is_server ? TLS_server_method() : TLS_client_method()));
+  SSL_CTX* context = shared->context.get();
+  std::array<unsigned char, 32> bytes{};
+  std::size_t size = 0;
+  if (OPENSSL_hexstr2buf_ex(bytes.data(), bytes.size(), &size, key.c_str(), '\0') != 1 || size != bytes.size())
+    return InvalidArgument("a key between machines has 64 hexadecimal digits");
+  const Owned<SSL, SSL_free> ssl(SSL_new(context));
+  const SSL_CIPHER* suite = ssl ? SSL_CIPHER_find(ssl.get(), kSuite) : nullptr;
+  Owned<SSL_SESSION, SSL_SESSION_free> session(SSL_SESSION_new());
+  if (suite == nullptr || !session || SSL_SESSION_set1_master_key(session.get(), bytes.data(), size) != 1 ||
+      SSL_SESSION_set_cipher(session.get(), suite) != 1 ||
+      SSL_SESSION_set_protocol_version(session.get(), TLS1_3_VERSION) != 1 ||
+      SSL_CTX_set_ex_data(context, KeySlot(), session.get()) != 1 ||
+      SSL_CTX_set_ciphersuites(context, "TLS_AES_128_GCM_SHA256") != 1) {
+    return TlsError("setting up a key between machines");
+  }
+  static_cast<void>(session.release());
+  OPENSSL_cleanse(bytes.data(), bytes.size());
+  // Without certificates to trust nobody passes by one.
+  SSL_CTX_set_verify(context, is_server ? SSL_VERIFY_NONE : SSL_VERIFY_PEER, nullptr);
+  SSL_CTX_set_psk_find_session_callback(context, FindKey);
+  SSL_CTX_set_psk_use_session_callback(context, UseKey);
+  shared->needs_key = true;
+  shared->is_server = is_server;
+  return TlsContext(std::move(shared));
+}
+
 Result<TlsChannel> TlsContext::Begin(int fd) const {
   auto session = std::make_unique<TlsChannel::Session>();
   session->ssl.reset(SSL_new(shared_->context.get()));
@@ -400,6 +432,7 @@ Result<TlsChannel> TlsContext::Begin(int fd) const {
   if (shared_->is_server) SSL_set_accept_state(session->ssl.get());
   else SSL_set_connect_state(session->ssl.get());
   session->expected = shared_->expected;
+  session->needs_key = shared_->needs_key;
   return TlsChannel(std::move(session));
 }
 

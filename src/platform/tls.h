@@ -89,6 +89,9 @@ class TlsContext {
   /// The dialling end: goes on only with whoever owns the certificate of that fingerprint. `identity` is shown to it;
   /// may be empty.
   static Result<TlsContext> Client(const std::string& fingerprint, const TlsIdentity& identity = {});
+  /// Either end of those who know the same key, 32 bytes as hexadecimal digits (external pre-shared key of TLS 1.3,
+  /// with a fresh exchange by elliptic curves each time): goes on with nobody else. No certificates.
+  static Result<TlsContext> OfKey(const std::string& key, bool is_server);
   TlsContext(TlsContext&&) noexcept;
   TlsContext& operator=(TlsContext&&) noexcept;
   ~TlsContext();

@@ -101,6 +101,32 @@ TEST(Tls, NothingIsSaidToSomebodyElse) {
   EXPECT_FALSE(ends.client().is_established());
 }
 
+TEST(TlsKey, ThoseWhoKnowItTalk) {
+  const std::string key(64, '7');
+  Ends ends(*TlsContext::OfKey(key, true), *TlsContext::OfKey(key, false));
+  EXPECT_EQ(ends.Carry(ends.client(), ends.server(), "hello"), "hello");
+  const std::string large(300'000, 'x');
+  EXPECT_EQ(ends.Carry(ends.server(), ends.client(), large), large);
+}
+
+TEST(TlsKey, NobodyElseDoes) {
+  const std::string key(64, '7'), other = std::string(63, '7') + "8";
+  const auto starts = [](const std::string& text) { return text.substr(0, 9); };
+  Ends two_keys(*TlsContext::OfKey(key, true), *TlsContext::OfKey(other, false));
+  EXPECT_EQ(starts(two_keys.Carry(two_keys.client(), two_keys.server(), "secret")), "failed to");
+  EXPECT_FALSE(two_keys.server().is_established());
+  // Who has a certificate and no key, on either end.
+  const TlsIdentity identity = Identity();
+  Ends client_alone(*TlsContext::OfKey(key, true), *TlsContext::Client(identity.fingerprint, identity));
+  EXPECT_EQ(starts(client_alone.Carry(client_alone.client(), client_alone.server(), "secret")), "failed to");
+  EXPECT_FALSE(client_alone.server().is_established());
+  Ends server_alone(*TlsContext::Server(identity), *TlsContext::OfKey(key, false));
+  EXPECT_EQ(starts(server_alone.Carry(server_alone.client(), server_alone.server(), "secret")), "failed to");
+  EXPECT_FALSE(server_alone.client().is_established());
+  for (const std::string& bad : {std::string(62, '7'), std::string(66, '7'), std::string(64, 'x'), std::string()})
+    EXPECT_FALSE(TlsContext::OfKey(bad, true)) << bad;
+}
+
 TEST(Tls, WhatIsNotTlsFailsAtOnce) {
   const TlsIdentity identity = Identity();
   const TlsContext context = *TlsContext::Server(identity);

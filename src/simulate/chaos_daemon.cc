@@ -16,15 +16,6 @@ constexpr Duration kRetryCommitAfter = std::chrono::seconds(1);
 constexpr std::string_view kBootKey = "node.boot_id";
 constexpr int kCpus = 64;
 
-JobId JobOf(const Order& order) {
-  return std::visit(
-      [](const auto& o) {
-        if constexpr (requires { o.record; }) return o.record.id;
-        else return o.job;
-      },
-      order);
-}
-
 /// Keeps that elements have left their arrays and loses the elements.
 void TearElements(std::vector<Batch>& batches) {
   std::set<JobId> lost;

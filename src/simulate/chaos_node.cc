@@ -13,15 +13,6 @@ Exit UnknownExit() {
   return exit;
 }
 
-JobId JobOf(const Order& order) {
-  return std::visit(
-      [](const auto& o) {
-        if constexpr (requires { o.record; }) return o.record.id;
-        else return o.job;
-      },
-      order);
-}
-
 }  // namespace
 
 // --- Launches: Node::Launch and ProcessLauncher -------------------------------------------------------------------

@@ -5,6 +5,8 @@
 #include <type_traits>
 
 #include "base/text.h"
+#include "wire/json.h"
+#include "wire/messages_describe.h"
 
 namespace divvy {
 namespace {
@@ -113,6 +115,15 @@ void WalkColumns(Walk& walk, Record& record) {
   walk("progress_steps", record.progress.steps);
   walk("progress_since", record.progress.since);
   walk("progress_done_since", record.progress.done_since);
+  walk("node", record.node);
+  walk("gang", record.gang);
+  walk("was_let_go", record.was_let_go);
+  walk("pool", record.pool);
+  walk("nodes", record.request.nodes);
+  walk("spreads_tasks", record.request.spreads_tasks);
+  walk("node_constraint", record.request.constraint);
+  walk("node_list", record.request.node_list);
+  walk("excluded_nodes", record.request.excluded_nodes);
 }
 
 template <typename Walk, typename ExitOfRecord>
@@ -183,6 +194,8 @@ struct BindWalk {
   void Bind(Duration duration) { Bind(duration.count()); }
   void Bind(GpuSet set) { Bind(std::bit_cast<std::int64_t>(set.bits())); }
   void Bind(const std::vector<Dependency>& list) { BindList(list.empty() ? "" : DependenciesToText(list)); }
+  void Bind(const std::vector<Seat>& seats) { BindList(seats.empty() ? "" : ToJson(seats, Fields::kChanged)); }
+  void Bind(const std::vector<std::string>& names) { BindList(Join(names, ",")); }
   void Bind(const IndexRanges& ranges) { BindList(ranges.empty() ? "" : RangesToText(ranges)); }
   void BindList(const std::string& text) { statement.BindCopy(++parameter, text); }
 };
@@ -247,6 +260,20 @@ struct ReadWalk {
     auto read = DependenciesFromText(text);
     if (read) list = std::move(*read);
     return read.has_value();
+  }
+  bool Read(std::vector<Seat>& seats) {
+    const std::string_view text = statement.Text(column);
+    if (text.empty()) return true;
+    auto read = FromJson<std::vector<Seat>>(text);
+    if (read) seats = std::move(*read);
+    return read.has_value();
+  }
+  bool Read(std::vector<std::string>& names) {
+    const std::string_view text = statement.Text(column);
+    for (const std::string_view name : Split(text, ',')) {
+      if (!name.empty()) names.emplace_back(name);
+    }
+    return true;
   }
   bool Read(IndexRanges& ranges) {
     const std::string_view text = statement.Text(column);

@@ -158,8 +158,21 @@ ALTER TABLE jobs ADD COLUMN progress_since INTEGER NOT NULL DEFAULT 0;
 ALTER TABLE jobs ADD COLUMN progress_done_since INTEGER NOT NULL DEFAULT 0;
 )sql";
 
+// `gang`: the seats of a job on several machines, as JSON.
+constexpr char kVersion5[] = R"sql(
+ALTER TABLE jobs ADD COLUMN node TEXT NOT NULL DEFAULT '';
+ALTER TABLE jobs ADD COLUMN gang TEXT NOT NULL DEFAULT '';
+ALTER TABLE jobs ADD COLUMN was_let_go INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE jobs ADD COLUMN pool TEXT NOT NULL DEFAULT '';
+ALTER TABLE jobs ADD COLUMN nodes INTEGER NOT NULL DEFAULT 1;
+ALTER TABLE jobs ADD COLUMN spreads_tasks INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE jobs ADD COLUMN node_constraint TEXT NOT NULL DEFAULT '';
+ALTER TABLE jobs ADD COLUMN node_list TEXT NOT NULL DEFAULT '';
+ALTER TABLE jobs ADD COLUMN excluded_nodes TEXT NOT NULL DEFAULT '';
+)sql";
+
 constexpr std::array kMigrations = {Migration{1, kVersion1}, Migration{2, kVersion2}, Migration{3, kVersion3},
-                                    Migration{4, kVersion4}};
+                                    Migration{4, kVersion4}, Migration{5, kVersion5}};
 
 // 0 for an empty file.
 Result<std::int64_t> VersionOf(Connection& connection) {

@@ -230,8 +230,9 @@ const Migration kFakeMigrations[] = {
     Migrations()[1],
     Migrations()[2],
     Migrations()[3],
-    {5, "ALTER TABLE jobs ADD COLUMN weight INTEGER NOT NULL DEFAULT 7; UPDATE jobs SET weight = 8 WHERE id = 2;"},
-    {6, "CREATE TABLE teams (name TEXT PRIMARY KEY)"},
+    Migrations()[4],
+    {6, "ALTER TABLE jobs ADD COLUMN weight INTEGER NOT NULL DEFAULT 7; UPDATE jobs SET weight = 8 WHERE id = 2;"},
+    {7, "CREATE TABLE teams (name TEXT PRIMARY KEY)"},
 };
 
 TEST(Schema, OlderFileIsBroughtUpStepByStepWithItsRows) {
@@ -246,7 +247,7 @@ TEST(Schema, OlderFileIsBroughtUpStepByStepWithItsRows) {
   ASSERT_TRUE(MigrateSchema(connection, kFakeMigrations));  // Nothing to do.
   EXPECT_EQ(Must(connection.QueryInteger("SELECT sum(weight) FROM jobs")), 15);
   EXPECT_EQ(Must(connection.QueryInteger("SELECT count(*) FROM teams")), 0);
-  EXPECT_EQ(Must(connection.QueryInteger("SELECT value FROM meta WHERE key = 'schema_version'")), 6);
+  EXPECT_EQ(Must(connection.QueryInteger("SELECT value FROM meta WHERE key = 'schema_version'")), 7);
 }
 
 // As the first release wrote it: without teams, preemption, elastic sizes and topology.

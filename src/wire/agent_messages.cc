@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "wire/agent_messages_describe.h"
+#include "wire/frame.h"
 #include "wire/json.h"
 
 namespace divvy::wire {
@@ -25,7 +26,10 @@ To Copied(const From& from) {
   to.submitted = from.submitted;
   to.started = from.started;
   to.time_limit = from.time_limit;
+  to.node = from.node;
   to.gpus = from.gpus;
+  to.gang = from.gang;
+  to.was_let_go = from.was_let_go;
   to.gpu_model = from.gpu_model;
   to.takes_resizes = from.takes_resizes;
   to.gpus_asked_back = from.gpus_asked_back;
@@ -35,6 +39,7 @@ To Copied(const From& from) {
   to.retries_used = from.retries_used;
   to.project = from.project;
   to.team = from.team;
+  to.pool = from.pool;
   to.comment = from.comment;
   to.group = from.group;
   to.dialect = from.dialect;
@@ -76,6 +81,40 @@ std::string EncodeAgent(const Message& message) {
 template <typename Message>
 Result<Message> DecodeAgent(std::string_view text) {
   return FromJson<Message>(text, Unknown::kIgnore, kAgentLimits);
+}
+
+std::string EncodeAsk(const NumberedQuestion& ask) {
+  std::string payload;
+  AppendNumber(payload, ask.number);
+  return payload + ToJson(ask.question, Fields::kChanged);
+}
+
+Result<NumberedQuestion> DecodeAsk(std::string_view payload) {
+  const auto number = TakeNumber(payload);
+  if (!number) return InvalidArgument("a question without a number");
+  DIVVY_TRY(AgentQuestion question, FromJson<AgentQuestion>(payload, Unknown::kIgnore, kAgentLimits));
+  return NumberedQuestion{*number, std::move(question)};
+}
+
+// A file's bytes need not be text, so they follow the JSON as they are.
+std::string EncodeAnswer(const NumberedAnswer& answer) {
+  const std::string head = ToJson(answer.answer, Fields::kChanged);
+  std::string payload;
+  AppendNumber(payload, answer.number);
+  AppendNumber(payload, head.size());
+  return payload + head + answer.bytes;
+}
+
+Result<NumberedAnswer> DecodeAnswer(std::string_view payload) {
+  const auto number = TakeNumber(payload);
+  const auto head = TakeNumber(payload);
+  if (!number || !head || *head > payload.size()) return InvalidArgument("an answer without its beginning");
+  if (payload.size() - *head > static_cast<std::size_t>(kAnswerBytes)) {
+    return InvalidArgument("an answer brings " + std::to_string(payload.size() - *head) + " bytes, at most " +
+                           std::to_string(kAnswerBytes) + " are taken");
+  }
+  DIVVY_TRY(AgentAnswer answer, FromJson<AgentAnswer>(payload.substr(0, *head), Unknown::kIgnore, kAgentLimits));
+  return NumberedAnswer{*number, std::move(answer), std::string(payload.substr(*head))};
 }
 
 #define DIVVY_AGENT_MESSAGE(Message)                        \

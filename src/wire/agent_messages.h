@@ -34,6 +34,7 @@ struct AgentHello {
   std::uint64_t received = 0;  // Messages of that session.
   Time now = kNoTime;          // By its own clock.
   MachineFacts facts;
+  std::string logs;  // The folder of the logs that it keeps.
 };
 
 /// A run that the controller believes active on the node, with how it is to be stopped.
@@ -67,6 +68,14 @@ struct AgentRefused {
 struct LaunchMessage {
   JobRecord record;
   JobSpec spec;
+  std::uint32_t seat = 0;  // Which of record.gang; such a part is prepared, and waits for GoMessage.
+  std::string gang_key;    // By which the parts of a gang know each other: 64 hexadecimal digits; empty: no gang.
+};
+/// All parts of the gang have been prepared.
+struct GoMessage {
+  JobId job;
+  std::uint32_t attempt = 0;
+  std::vector<SeatAddress> addresses;  // By seat.
 };
 struct StopMessage {
   JobId job;
@@ -111,12 +120,19 @@ struct AgentOrder {
   std::optional<TimeLimitMessage> time_limit;
   std::optional<ForgetMessage> forget;
   std::optional<ResizeMessage> resize;
+  std::optional<GoMessage> go;
   std::optional<LookMessage> look;
   std::optional<RenewedMessage> renewed;
 };
 
 // --- Reports, from the agent: one of each message's fields ---------------------------------------------------------
 
+/// This part of a gang is ready and waits for the others.
+struct PreparedMessage {
+  JobId job;
+  std::uint32_t attempt = 0;
+  std::uint16_t port = 0;  // TCP, where the other machines' parts reach it.
+};
 struct StartedMessage {
   JobId job;
   std::uint32_t attempt = 0;
@@ -132,7 +148,7 @@ struct ExitedMessage {
 struct VanishedMessage {
   JobId job;
   std::uint32_t attempt = 0;
-  std::string how;  // "never_started" | "unseen" | "rebooted"
+  std::string how;  // "never_started" | "unseen" | "rebooted" | "cut_off"
 };
 /// What one look showed. As a glance (wire/frame.h) it is of the moment, as a message it belongs before the next one.
 struct GpusMessage {
@@ -147,6 +163,7 @@ struct RenewMessage {
   std::string fingerprint;
 };
 struct AgentReport {
+  std::optional<PreparedMessage> prepared;
   std::optional<StartedMessage> started;
   std::optional<ExitedMessage> exited;
   std::optional<VanishedMessage> vanished;
@@ -154,6 +171,45 @@ struct AgentReport {
   std::optional<AdoptedMessage> adopted;
   std::optional<RenewMessage> renew;
 };
+
+// --- Questions, to the agent: they change nothing, are not orders, and are lost with the connection -----------------
+
+/// What an answer brings along at most.
+inline constexpr std::int64_t kAnswerBytes = std::int64_t{256} << 10;
+
+/// A piece of a job's output. The agent may have forgotten the job, so all that leads to the file comes along.
+struct AgentQuestion {
+  JobRecord record;
+  std::string output;  // As the spec has them: not filled, empty for none.
+  std::string error;
+  std::string directory;
+  bool is_foreground = false;
+  bool is_error = false;   // The error file is meant, where the job has one of its own.
+  std::int64_t at = -1;    // From this byte; -1: from before
+  std::int64_t last = -1;  // the last so many lines that are there now; -1: all.
+};
+struct AgentAnswer {
+  std::string path;         // Of the file there.
+  std::int64_t next = 0;    // Where the next piece begins, in bytes.
+  std::int64_t size = 0;    // Of the file now, in bytes.
+  int error = 0;            // Why it could not be read (errno of Linux); 0: it was.
+  bool is_running = false;  // This attempt of the job is not over there, for all the agent knows.
+};
+/// As the payloads of kAsk and kAnswer. `number`: the asker's own, for the answer.
+struct NumberedQuestion {
+  std::uint64_t number = 0;
+  AgentQuestion question;
+};
+struct NumberedAnswer {
+  std::uint64_t number = 0;
+  AgentAnswer answer;
+  std::string bytes;  // Of the file, kAnswerBytes at most.
+};
+std::string EncodeAsk(const NumberedQuestion& ask);
+std::string EncodeAnswer(const NumberedAnswer& answer);
+/// Both fail with kInvalidArgument on what is none.
+Result<NumberedQuestion> DecodeAsk(std::string_view payload);
+Result<NumberedAnswer> DecodeAnswer(std::string_view payload);
 
 /// Only what differs from the defaults is written.
 template <typename Message>

@@ -20,6 +20,7 @@ BOOST_DESCRIBE_STRUCT(GpuProcess, (), (identity, uid, user, command, memory_used
 BOOST_DESCRIBE_STRUCT(GpuObservation, (),
                       (index, is_present, fault, memory_used, utilisation_percent, memory_utilisation_percent,
                        temperature_celsius, power_watts, processes))
+BOOST_DESCRIBE_STRUCT(SeatAddress, (), (host, port))
 BOOST_DESCRIBE_STRUCT(MachineFacts, (), (hostname, boot_id, agent_version, gpu_source, gpus, cpus, memory, labels))
 
 namespace wire {
@@ -36,7 +37,10 @@ struct RecordMessage {
   Time submitted = kNoTime;
   Time started = kNoTime;
   Duration time_limit{0};
+  std::string node;
   GpuSet gpus;
+  std::vector<Seat> gang;
+  bool was_let_go = false;
   std::string gpu_model;
   bool takes_resizes = false;
   GpuSet gpus_asked_back;
@@ -46,6 +50,7 @@ struct RecordMessage {
   std::uint32_t retries_used = 0;
   std::string project;
   std::string team;
+  std::string pool;
   std::string comment;
   std::string group;
   Dialect dialect = Dialect::kNative;
@@ -63,10 +68,10 @@ RecordMessage MessageOf(const JobRecord& record);
 JobRecord RecordOf(RecordMessage message);
 
 BOOST_DESCRIBE_STRUCT(RecordMessage, (),
-                      (id, spec_of, state, user, name, request, priority, submitted, started, time_limit, gpus,
-                       gpu_model, takes_resizes, gpus_asked_back, gpus_used, attempt, restarts, retries_used, project,
-                       team, comment, group, dialect, stop_intent, is_foreground, wants_pty, retries, array,
-                       array_index, array_ordinal, array_count, array_indices))
+                      (id, spec_of, state, user, name, request, priority, submitted, started, time_limit, node, gpus,
+                       gang, was_let_go, gpu_model, takes_resizes, gpus_asked_back, gpus_used, attempt, restarts,
+                       retries_used, project, team, pool, comment, group, dialect, stop_intent, is_foreground,
+                       wants_pty, retries, array, array_index, array_ordinal, array_count, array_indices))
 
 }  // namespace wire
 
@@ -82,13 +87,14 @@ struct JsonForm<JobRecord> {
 
 namespace divvy::wire {
 
-BOOST_DESCRIBE_STRUCT(AgentHello, (), (versions, name, session, epoch, received, now, facts))
+BOOST_DESCRIBE_STRUCT(AgentHello, (), (versions, name, session, epoch, received, now, facts, logs))
 BOOST_DESCRIBE_STRUCT(AgentRun, (), (record, stop_signal, resize_signal, grace))
 BOOST_DESCRIBE_STRUCT(AgentWelcome, (),
                       (version, epoch, is_resumed, received, heartbeat, lease, stops_when_lost, was_rebooted, now,
                        runs))
 BOOST_DESCRIBE_STRUCT(AgentRefused, (), (reason, is_final))
-BOOST_DESCRIBE_STRUCT(LaunchMessage, (), (record, spec))
+BOOST_DESCRIBE_STRUCT(LaunchMessage, (), (record, spec, seat, gang_key))
+BOOST_DESCRIBE_STRUCT(GoMessage, (), (job, attempt, addresses))
 BOOST_DESCRIBE_STRUCT(StopMessage, (), (job, signal, grace))
 BOOST_DESCRIBE_STRUCT(SignalMessage, (), (job, signal))
 BOOST_DESCRIBE_STRUCT(PauseMessage, (), (job, is_paused))
@@ -97,13 +103,17 @@ BOOST_DESCRIBE_STRUCT(ForgetMessage, (), (job, attempt))
 BOOST_DESCRIBE_STRUCT(ResizeMessage, (), (job, gpus, is_signalled))
 BOOST_DESCRIBE_STRUCT(LookMessage, (), (gpus))
 BOOST_DESCRIBE_STRUCT(RenewedMessage, (), (fingerprint))
-BOOST_DESCRIBE_STRUCT(AgentOrder, (), (epoch, launch, stop, signal, pause, time_limit, forget, resize, look, renewed))
+BOOST_DESCRIBE_STRUCT(AgentOrder, (),
+                      (epoch, launch, stop, signal, pause, time_limit, forget, resize, go, look, renewed))
+BOOST_DESCRIBE_STRUCT(PreparedMessage, (), (job, attempt, port))
 BOOST_DESCRIBE_STRUCT(StartedMessage, (), (job, attempt, at))
 BOOST_DESCRIBE_STRUCT(ExitedMessage, (), (job, attempt, exit, at))
 BOOST_DESCRIBE_STRUCT(VanishedMessage, (), (job, attempt, how))
 BOOST_DESCRIBE_STRUCT(GpusMessage, (), (gpus))
 BOOST_DESCRIBE_STRUCT(AdoptedMessage, (), (boot_id))
 BOOST_DESCRIBE_STRUCT(RenewMessage, (), (fingerprint))
-BOOST_DESCRIBE_STRUCT(AgentReport, (), (started, exited, vanished, gpus, adopted, renew))
+BOOST_DESCRIBE_STRUCT(AgentQuestion, (), (record, output, error, directory, is_foreground, is_error, at, last))
+BOOST_DESCRIBE_STRUCT(AgentAnswer, (), (path, next, size, error, is_running))
+BOOST_DESCRIBE_STRUCT(AgentReport, (), (prepared, started, exited, vanished, gpus, adopted, renew))
 
 }  // namespace divvy::wire

@@ -47,6 +47,10 @@ static_assert(IsDescribedFully<wire::AgentWelcome>());
 static_assert(IsDescribedFully<wire::AgentOrder>());
 static_assert(IsDescribedFully<wire::AgentReport>());
 static_assert(IsDescribedFully<wire::ExitedMessage>());
+static_assert(IsDescribedFully<wire::LaunchMessage>());
+static_assert(IsDescribedFully<wire::GoMessage>());
+static_assert(IsDescribedFully<wire::PreparedMessage>());
+static_assert(IsDescribedFully<SeatAddress>());
 
 JobRecord Record() {
   JobRecord record;
@@ -68,6 +72,18 @@ JobRecord Record() {
   record.array = JobId(12);
   record.array_index = 5;
   record.array_ordinal = 4;
+  return record;
+}
+
+JobRecord GangRecord() {
+  JobRecord record = Record();
+  record.node = "n1";
+  record.pool = "long";
+  record.request.nodes = 2;
+  record.request.constraint = "ib&nvme";
+  record.request.node_list = {"n1", "n2"};
+  record.gang = {{"n1", GpuSet::Of({1, 3}), 2, 40000, {}}, {"", GpuSet::Of({0, 1}), 3, 0, Exit{.code = 7}}};
+  record.was_let_go = true;
   return record;
 }
 
@@ -108,8 +124,39 @@ TEST(AgentMessages, ALaunchBringsWhatTheJobIs) {
   EXPECT_EQ(back->launch->spec, order.launch->spec);
 }
 
+TEST(AgentMessages, APartOfAGangKnowsAllOfIt) {
+  wire::AgentOrder order;
+  order.launch.emplace();
+  order.launch->record = GangRecord();
+  order.launch->spec.script = "srun train";
+  order.launch->seat = 1;
+  order.launch->gang_key = "00ff";
+  auto back = wire::DecodeAgent<wire::AgentOrder>(wire::EncodeAgent(order));
+  ASSERT_TRUE(back && back->launch) << back.error().message;
+  EXPECT_EQ(back->launch->record, GangRecord());
+  EXPECT_EQ(back->launch->seat, 1u);
+  EXPECT_EQ(back->launch->gang_key, "00ff");
+
+  order = {};
+  order.go = wire::GoMessage{JobId(17), 4, {{"10.0.0.1", 40000}, {"fe80::1", 65535}}};
+  back = wire::DecodeAgent<wire::AgentOrder>(wire::EncodeAgent(order));
+  ASSERT_TRUE(back && back->go) << back.error().message;
+  EXPECT_FALSE(back->launch);
+  EXPECT_EQ(back->go->job, JobId(17));
+  EXPECT_EQ(back->go->attempt, 4u);
+  EXPECT_EQ(back->go->addresses, order.go->addresses);
+}
+
 TEST(AgentMessages, ReportsComeOverWhole) {
   wire::AgentReport report;
+  report.prepared = wire::PreparedMessage{JobId(17), 4, 50123};
+  const auto prepared = wire::DecodeAgent<wire::AgentReport>(wire::EncodeAgent(report));
+  ASSERT_TRUE(prepared && prepared->prepared);
+  EXPECT_EQ(prepared->prepared->job, JobId(17));
+  EXPECT_EQ(prepared->prepared->attempt, 4u);
+  EXPECT_EQ(prepared->prepared->port, 50123);
+
+  report = {};
   report.exited = wire::ExitedMessage{JobId(9), 2, {}, Time(std::chrono::seconds(1'790'000'000))};
   report.exited->exit.code = 137;
   report.exited->exit.signal = 9;
@@ -146,6 +193,30 @@ TEST(AgentMessages, WhatIsWrongIsSaidByItsPlace) {
   const auto hello = wire::DecodeAgent<wire::AgentHello>(R"({"facts":{"gpus":[{"index":"x"}]}})");
   ASSERT_FALSE(hello);
   EXPECT_EQ(hello.error().message, "facts.gpus[0].index: expected a number, got a string");
+}
+
+TEST(AgentMessages, QuestionsAndAnswersComeBackWithTheirNumbersAndBytes) {
+  wire::NumberedQuestion ask{7, {}};
+  ask.question.record.id = JobId(5);
+  ask.question.output = "out-%j";
+  ask.question.at = 300'000;
+  const auto asked = wire::DecodeAsk(wire::EncodeAsk(ask));
+  ASSERT_TRUE(asked) << asked.error().message;
+  EXPECT_EQ(asked->number, 7u);
+  EXPECT_EQ(asked->question.record.id, JobId(5));
+  EXPECT_EQ(asked->question.output, "out-%j");
+  EXPECT_EQ(asked->question.at, 300'000);
+  wire::NumberedAnswer answer{8, {"/logs/5.log", 12, 40, 0, true}, std::string("\0\xff{}", 4)};
+  const auto answered = wire::DecodeAnswer(wire::EncodeAnswer(answer));
+  ASSERT_TRUE(answered) << answered.error().message;
+  EXPECT_EQ(answered->number, 8u);
+  EXPECT_EQ(answered->answer.path, "/logs/5.log");
+  EXPECT_TRUE(answered->answer.is_running);
+  EXPECT_EQ(answered->bytes, answer.bytes);
+  for (const std::string& broken : {std::string(), std::string(8, '\0'), std::string(16, '\xff') + "{}"}) {
+    EXPECT_FALSE(wire::DecodeAsk(broken));
+    EXPECT_FALSE(wire::DecodeAnswer(broken));
+  }
 }
 
 }  // namespace

@@ -70,6 +70,7 @@ struct GpuView {
   std::int64_t power_watts = -1;
   std::vector<GpuProcessView> processes;
   std::string isolation;
+  std::string node;  // Whose it is.
 };
 
 struct RequestView {
@@ -83,6 +84,18 @@ struct RequestView {
   std::int64_t gpus_most = 0;  // Elastic: from `gpus` to this; 0: fixed.
   std::string topology;        // "numa", "nvlink:required"; empty: any.
   std::string placement;       // "pack"; empty: the server's own.
+  std::int64_t nodes = 1;      // Machines, each of which gives all of this.
+  bool spreads_tasks = false;  // Its tasks may lie on several machines, each with its even share.
+  std::string constraint;      // Features of its machines: "ib&nvme"; empty: any.
+  std::vector<std::string> node_list;
+  std::vector<std::string> excluded_nodes;
+};
+
+/// What a job has on one of its machines.
+struct SeatView {
+  std::string node;
+  std::vector<std::int64_t> gpus;
+  std::int64_t tasks = 1;
 };
 
 /// How far a job says it is.
@@ -129,6 +142,8 @@ struct JobView {
   std::string team;
   std::string preemptible;               // "never", "pause", "requeue"; empty: not said.
   std::optional<ProgressView> progress;  // Absent: it has said nothing.
+  std::string node;                      // Where `gpus` are, once it has started.
+  std::vector<SeatView> seats;           // Of a job on several machines: all of them; the first is `node`.
 };
 
 /// Of JobDetail: a description holds 52 fields at most, and these are beyond. In JSON they stand beside the others.
@@ -138,6 +153,8 @@ struct JobOutlook {
   std::string speeds;
   /// Whether other jobs' GPUs are closed to it, and how often it was refused one; empty: neither.
   std::string isolation;
+  std::string node;             // Where `gpus` are, once it has started.
+  std::vector<SeatView> seats;  // Of a job on several machines: all of them; the first is `node`.
 };
 
 /// One job in full: what GET /v1/jobs/ID answers.
@@ -204,6 +221,7 @@ struct HolderView {
   std::string name;
   std::string user;
   std::string state;
+  std::string node;                // Where `gpus` are; of several machines the first.
   std::vector<std::int64_t> gpus;  // Of these, what the waiting job could use.
   std::optional<double> until;     // When its time limit ends it at the latest; absent: nobody knows.
 };
@@ -327,6 +345,10 @@ struct JobUpdate {
   std::optional<std::int64_t> gpus_most;  // 0: fixed.
   std::optional<std::string> topology;    // "any", "numa", "nvlink", "nvlink:required".
   std::optional<Preemptible> preemptible;
+  std::optional<std::int64_t> nodes;
+  std::optional<std::string> constraint;
+  std::optional<std::vector<std::string>> node_list;
+  std::optional<std::vector<std::string>> excluded_nodes;
 };
 
 struct RestrictRequest {

@@ -8,6 +8,7 @@
 #include <boost/describe/enum.hpp>
 
 #include "model/job.h"
+#include "model/seat.h"
 #include "wire/messages.h"
 
 namespace divvy {
@@ -21,7 +22,8 @@ BOOST_DESCRIBE_ENUM(Preemptible, kNever, kPause, kRequeue)
 BOOST_DESCRIBE_ENUM(DependencyKind, kAfter, kAfterOk, kAfterNotOk, kAfterAny, kSingleton)
 
 BOOST_DESCRIBE_STRUCT(Request, (),
-                      (gpus, gpu_type, gpu_memory, cpus, memory, tasks, gpus_most, topology, requires_topology))
+                      (gpus, gpu_type, gpu_memory, cpus, memory, tasks, gpus_most, topology, requires_topology, nodes,
+                       spreads_tasks, constraint, node_list, excluded_nodes))
 BOOST_DESCRIBE_STRUCT(Dependency, (), (kind, job, element, delay))
 BOOST_DESCRIBE_STRUCT(ArraySpec, (), (indices, at_once))
 BOOST_DESCRIBE_STRUCT(Parameter, (), (name, values, row_group))
@@ -37,6 +39,7 @@ BOOST_DESCRIBE_STRUCT(JobSpec, (),
 BOOST_DESCRIBE_STRUCT(User, (), (uid, gid, name))
 BOOST_DESCRIBE_STRUCT(Exit, (),
                       (code, signal, was_oom_killed, hit_time_limit, is_known, failure, cpu_time, memory_peak))
+BOOST_DESCRIBE_STRUCT(Seat, (), (node, gpus, tasks, port, exit))
 
 }  // namespace divvy
 
@@ -50,17 +53,18 @@ BOOST_DESCRIBE_STRUCT(GpuProcessView, (), (pid, user, command, memory_bytes, age
 BOOST_DESCRIBE_STRUCT(GpuView, (),
                       (index, uuid, model, memory_total_bytes, memory_used_bytes, state, reason, jobs, job_display_ids,
                        pci_address, numa_node, compute_capability, is_mig_enabled, links, utilisation_percent,
-                       temperature_celsius, power_watts, processes, isolation))
+                       temperature_celsius, power_watts, processes, isolation, node))
 BOOST_DESCRIBE_STRUCT(RequestView, (),
                       (gpus, gpu_type, gpu_memory_bytes, cpus, memory_bytes, tasks, time_limit_s, gpus_most, topology,
-                       placement))
+                       placement, nodes, spreads_tasks, constraint, node_list, excluded_nodes))
+BOOST_DESCRIBE_STRUCT(SeatView, (), (node, gpus, tasks))
 BOOST_DESCRIBE_STRUCT(ProgressView, (), (fraction, step, steps, time, expected_end))
 BOOST_DESCRIBE_STRUCT(JobView, (),
                       (id, display_id, name, user, state, gpus, request, submit_time, eligible_time, start_time,
                        end_time, exit_code, signal, reason, start_reason, priority, project, group, pool, account, qos,
                        comment, dialect, array_id, array_index, count, array_indices, array_at_once, dependencies,
-                       restarts, position, team, preemptible, progress))
-BOOST_DESCRIBE_STRUCT(JobOutlook, (), (progress, speeds, isolation))
+                       restarts, position, team, preemptible, progress, node, seats))
+BOOST_DESCRIBE_STRUCT(JobOutlook, (), (progress, speeds, isolation, node, seats))
 BOOST_DESCRIBE_STRUCT(JobDetail, (JobOutlook),
                       (id, display_id, name, user, state, gpus, request, submit_time, eligible_time, start_time,
                        end_time, exit_code, signal, reason, start_reason, priority, project, group, pool, account, qos,
@@ -68,7 +72,7 @@ BOOST_DESCRIBE_STRUCT(JobDetail, (JobOutlook),
                        restarts, position, team, preemptible, gpu_uuids, command, script, directory, output, error, pid,
                        was_oom_killed, cpu_time_s, memory_peak_bytes, deadline, retries_left, labels, notes, parameters,
                        elements, wants_pty, is_foreground, history))
-BOOST_DESCRIBE_STRUCT(HolderView, (), (id, display_id, name, user, state, gpus, until))
+BOOST_DESCRIBE_STRUCT(HolderView, (), (id, display_id, name, user, state, node, gpus, until))
 BOOST_DESCRIBE_STRUCT(BlockerView, (), (kind, text, needed, available, holders, held_by, rule))
 BOOST_DESCRIBE_STRUCT(WhyView, (),
                       (id, display_id, name, user, state, summary, blockers, position, ahead_gpus, key, predicted_start,
@@ -86,7 +90,7 @@ BOOST_DESCRIBE_STRUCT(JobUpdate, (),
                        name, project, comment, group, array_at_once, retries, command, dependencies, output, tasks,
                        placement, queues_anyway, keeps_waiting, retry_delay_s, requeues_after_reboot, script, arguments,
                        error, input, appends_output, directory, environment, warn, stop_signal, grace_s, account, pool,
-                       gpus_most, topology, preemptible))
+                       gpus_most, topology, preemptible, nodes, constraint, node_list, excluded_nodes))
 BOOST_DESCRIBE_STRUCT(RestrictRequest, (), (gpus, is_all))
 BOOST_DESCRIBE_STRUCT(RestrictAnswer, (), (gpus, message))
 BOOST_DESCRIBE_STRUCT(IgnoreRequest, (), (gpu, pid, is_ignored))

@@ -11,13 +11,15 @@ namespace divvy::wire {
 
 struct NodeView {
   std::string name;
-  /// "up" | "cordoned" | "draining"; "awaited": not heard from since the controller began; "away": cut off a moment
-  /// ago; "lost".
+  /// "up" | "cordoned" | "draining" | "drained" (nothing runs there any more); "awaited": not heard from since the
+  /// controller began; "away": cut off a moment ago; "lost".
   std::string state;
   std::string reason;          // Why it takes no work.
   bool is_controller = false;  // The controller's own machine.
   std::int64_t gpus = 0;
-  std::string gpu_model;  // Empty where they are of several.
+  std::int64_t gpus_free = 0;  // Take new work now.
+  std::int64_t jobs = 0;       // That have a part there.
+  std::string gpu_model;       // Empty where they are of several.
   std::string gpu_source;
   std::int64_t cpus = 0;
   std::int64_t memory_bytes = 0;

@@ -8,8 +8,8 @@
 namespace divvy::wire {
 
 BOOST_DESCRIBE_STRUCT(NodeView, (),
-                      (name, state, reason, is_controller, gpus, gpu_model, gpu_source, cpus, memory_bytes, version,
-                       address, heard, joined, deadline, labels, gpu_uuids))
+                      (name, state, reason, is_controller, gpus, gpus_free, jobs, gpu_model, gpu_source, cpus,
+                       memory_bytes, version, address, heard, joined, deadline, labels, gpu_uuids))
 BOOST_DESCRIBE_STRUCT(NodeRequest, (), (names, reason, deadline_s, labels))
 
 }  // namespace divvy::wire

@@ -41,7 +41,7 @@ wait_for "n1" node_is n1 up
 secret=$(sed 's/.*#//' n1.token)
 ! tr '\0' ' ' <"/proc/$(agent_pid n1)/cmdline" | grep -q "$secret" || fail "the token is on the command line"
 ! grep -rq "$secret" "$machines/n1" || fail "the token was kept"
-divvy nodes | grep -q '^n1 *up *4 *NVIDIA A100' || fail "nodes shows: $(divvy nodes)"
+divvy nodes | grep -q '^n1 *up *4 .*NVIDIA A100' || fail "nodes shows: $(divvy nodes)"
 divvy nodes --json | grep -q '"rack":"r7"' || fail "its label is missing"
 divvy nodes --json | grep -q '"is_controller":true' || fail "the controller's own machine is missing"
 
@@ -105,7 +105,7 @@ divvy node cordon n1 --reason "new fan" | grep -q 'takes no new work' || fail "c
 node_is n1 cordoned || fail "n1 is $(node_state n1)"
 divvy nodes | grep -q 'new fan, by' || fail "the reason is not shown"
 divvy node drain n1 n2 --deadline 2h >/dev/null
-node_is n2 draining || fail "n2 is $(node_state n2)"
+node_is n2 drained || fail "n2 is $(node_state n2)"
 divvy node resume n1 n2 >/dev/null
 divvy node label n1 zone=a rack=r9 >/dev/null
 divvy nodes --json | grep -q '"rack":"r9"' || fail "the label is not taken"

@@ -5,6 +5,7 @@
 #include "base/units.h"
 #include "cli/api.h"
 #include "cli/command.h"
+#include "cli/log_file.h"
 #include "cli/shims/gflow.h"
 #include "cli/shims/gflow_job.h"
 #include "cli/shims/gflow_queue.h"
@@ -45,6 +46,16 @@ Status ToLines(std::string_view value, long sign, long& out) {
     return InvalidArgument("'" + std::string(value) + "' is not a number of lines");
   out = sign * static_cast<long>(*number);
   return {};
+}
+
+/// All that it has written so far.
+Result<std::string> ReadLogOf(Api& api, const wire::JobDetail& job) {
+  if (!IsElsewhere(job)) return CallerSurroundings().read_file(job.output);
+  LogFile file = OpenLogFile(api, job, {});
+  std::string whole;
+  for (std::string piece = file.Next(); !piece.empty(); piece = file.Next()) whole += piece;
+  if (file.error() != 0) return NotFound(file.trouble());
+  return whole;
 }
 
 int Log(const Words& words) {
@@ -95,7 +106,7 @@ int Log(const Words& words) {
   }
   // divvy logs reads what this user may not, and a job that has written nothing yet.
   if (lines == 0 && is_raw) return BecomeDivvy({"logs", jobs[0]});
-  auto text = CallerSurroundings().read_file(job->output);
+  auto text = ReadLogOf(*api, *job);
   if (!text) return Fail(text.error());
   std::string shown = *text;
   if (!is_raw && keeps_frames) {

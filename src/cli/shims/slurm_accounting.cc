@@ -7,6 +7,7 @@
 #include <functional>
 
 #include "base/text.h"
+#include "cli/shims/slurm_places.h"
 #include "dialect/slurm_environment.h"
 
 namespace divvy::cli::slurm {
@@ -59,11 +60,11 @@ std::string Limit(const AccountRow& r, const Scene&) {
 std::string LimitRaw(const AccountRow& r, const Scene&) {
   return OfJob(r, Seconds(std::ceil(r.job.request.time_limit_s / 60)));
 }
-std::string Nodes(const AccountRow& r, const Scene& s) { return r.job.start_time ? s.hostname : "None assigned"; }
-std::string ReqMem(const AccountRow& r, const Scene&) { return OfJob(r, Megabytes(r.job.request.memory_bytes)); }
-std::string ReqTres(const AccountRow& r, const Scene&) { return OfJob(r, Tres(r.job, r.job.request.gpus)); }
+std::string Nodes(const AccountRow& r, const Scene& s) { return HostListOf(r.job, s, "None assigned"); }
+std::string ReqMem(const AccountRow& r, const Scene&) { return OfJob(r, Megabytes(MemoryOf(r.job))); }
+std::string ReqTres(const AccountRow& r, const Scene&) { return OfJob(r, Tres(r.job, GpusAskedBy(r.job))); }
 std::string AllocTres(const AccountRow& r, const Scene&) { return r.job.start_time ? Tres(r.job, GpusOf(r.job)) : ""; }
-std::string ReqGres(const AccountRow& r, const Scene&) { return OfJob(r, GresOf(r.job, r.job.request.gpus)); }
+std::string ReqGres(const AccountRow& r, const Scene&) { return OfJob(r, GresOf(r.job, GpusAskedBy(r.job))); }
 std::string AllocGres(const AccountRow& r, const Scene&) {
   return r.job.start_time ? GresOf(r.job, GpusOf(r.job)) : "";
 }
@@ -95,7 +96,7 @@ std::string PlannedCpuRaw(const AccountRow& r, const Scene& s) {
   return OfJob(r, Seconds(Waited(r, s) * static_cast<double>(CpusOf(r.job))));
 }
 std::string RssNode(const AccountRow& r, const Scene& s) {
-  return r.is_step && r.memory_peak_bytes > 0 ? s.hostname : "";
+  return r.is_step && r.memory_peak_bytes > 0 ? BatchHostOf(r.job, s) : "";
 }
 std::string RssTask(const AccountRow& r, const Scene&) { return r.is_step && r.memory_peak_bytes > 0 ? "0" : ""; }
 std::string UsageIn(const AccountRow& r, const Scene&) {
@@ -108,7 +109,9 @@ std::string Zero(const AccountRow& r, const Scene&) { return OfJob(r, "0"); }
 std::string WorkDir(const AccountRow& r, const Scene&) { return OfJob(r, r.directory); }
 std::string SubmitLine(const AccountRow& r, const Scene&) { return OfJob(r, r.command); }
 std::string Cluster(const AccountRow&, const Scene&) { return std::string(dialect::kSlurmCluster); }
-std::string One(const AccountRow&, const Scene&) { return "1"; }
+std::string NodeCount(const AccountRow& r, const Scene&) {
+  return r.is_step ? "1" : std::to_string(NodeCountOf(r.job));
+}
 std::string Tasks(const AccountRow& r, const Scene&) { return r.is_step ? "1" : ""; }
 std::string Nothing(const AccountRow&, const Scene&) { return ""; }
 std::string NoTime(const AccountRow&, const Scene&) { return "00:00:00"; }
@@ -120,7 +123,7 @@ constexpr auto kFields = std::to_array<AccountField>({
     {"AdminComment", 19, false, Nothing},
     {"AllocCPUS", 10, false, AllocCpus},
     {"AllocGRES", 12, false, AllocGres},
-    {"AllocNodes", 10, false, One},
+    {"AllocNodes", 10, false, NodeCount},
     {"AllocTRES", 10, false, AllocTres},
     {"AssocID", 7, false, Zero},
     {"AveCPU", 10, true, StepCpu},
@@ -176,7 +179,7 @@ constexpr auto kFields = std::to_array<AccountField>({
     {"MinCPUNode", 10, true, RssNode},
     {"MinCPUTask", 10, true, RssTask},
     {"NCPUS", 10, false, AllocCpus},
-    {"NNodes", 8, false, One},
+    {"NNodes", 8, false, NodeCount},
     {"NodeList", 15, false, Nodes},
     {"NTasks", 8, false, Tasks},
     {"Partition", 10, false, Partition},
@@ -195,7 +198,7 @@ constexpr auto kFields = std::to_array<AccountField>({
     {"ReqCPUS", 8, false, Cpus},
     {"ReqGRES", 12, false, ReqGres},
     {"ReqMem", 10, false, ReqMem},
-    {"ReqNodes", 8, false, One},
+    {"ReqNodes", 8, false, NodeCount},
     {"ReqTRES", 10, false, ReqTres},
     {"Reservation", 20, true, Reservation},
     {"ReservationId", 14, false, Nothing},

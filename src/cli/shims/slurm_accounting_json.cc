@@ -4,6 +4,7 @@
 #include "base/text.h"
 #include "cli/shims/slurm_accounting.h"
 #include "cli/shims/slurm_json.h"
+#include "cli/shims/slurm_places.h"
 #include "dialect/slurm_environment.h"
 
 namespace divvy::cli::slurm {
@@ -21,8 +22,8 @@ void AddTres(const wire::JobView& job, std::int64_t gpus, JsonWriter& json) {
   };
   json.BeginArray();
   add("cpu", "", CpusOf(job));
-  if (job.request.memory_bytes > 0) add("mem", "", job.request.memory_bytes >> 20);
-  add("node", "", 1);
+  if (job.request.memory_bytes > 0) add("mem", "", MemoryOf(job) >> 20);
+  add("node", "", NodeCountOf(job));
   if (gpus > 0) add("gres", "gpu", gpus);
   json.EndArray();
 }
@@ -104,8 +105,8 @@ void AddJob(const AccountRow& row, const AccountRow* step, const Scene& scene, J
   out.Text("cluster", dialect::kSlurmCluster);
   out.Text("partition", Partition(job));
   out.Text("qos", job.qos);
-  out.Text("nodes", job.start_time ? scene.hostname : "None assigned");
-  out.Number("allocation_nodes", job.start_time ? 1 : 0);
+  out.Text("nodes", HostListOf(job, scene, "None assigned"));
+  out.Number("allocation_nodes", job.start_time ? NodeCountOf(job) : 0);
   out.Number("priority", job.priority);
   out.Number("restart_cnt", job.restarts);
   out.Text("constraints", LabelOf(row.labels, "constraint", ""));
@@ -136,12 +137,12 @@ void AddJob(const AccountRow& row, const AccountRow* step, const Scene& scene, J
   json.Key("required");
   json.BeginObject();
   out.Number("CPUs", CpusOf(job));
-  out.Number("memory", job.request.memory_bytes >> 20);
+  out.Number("memory", MemoryOf(job) >> 20);
   json.EndObject();
   json.Key("tres");
   json.BeginObject();
   json.Key("requested");
-  AddTres(job, job.request.gpus, json);
+  AddTres(job, GpusAskedBy(job), json);
   if (job.start_time) {
     json.Key("allocated");
     AddTres(job, GpusOf(job), json);

@@ -13,7 +13,8 @@
 #include <ctime>
 
 #include "base/text.h"
-#include "dialect/slurm_hostlist.h"
+#include "wire/codec.h"
+#include "wire/messages_nodes.h"
 
 namespace divvy::cli::slurm {
 namespace {
@@ -102,15 +103,6 @@ std::string Hostname() {
   return host.substr(0, host.find('.'));
 }
 
-bool NamesThisServer(const std::vector<std::string>& hosts) {
-  const std::string own = Hostname();
-  // The list was split at its commas, also those inside brackets.
-  const auto names = dialect::ExpandHostList(Join(hosts, ","));
-  return names && std::ranges::any_of(*names, [&](const std::string& name) {
-           return name.substr(0, name.find('.')) == own || name == "localhost";
-         });
-}
-
 std::string DateLine() {
   const std::time_t now = std::time(nullptr);
   std::tm local{};
@@ -140,6 +132,23 @@ Scene SceneOfServer() {
   }
   scene.uid_of = [](const std::string& user) { return UserId(user).value_or(0); };
   scene.group_of = GroupOf;
+  return scene;
+}
+
+Scene SceneOf(Api& api, const std::vector<wire::JobView>& jobs) {
+  Scene scene = SceneOfServer();
+  const bool has_others = api.is_remote() || std::ranges::any_of(jobs, [](const wire::JobView& job) {
+                            return !job.node.empty() || !job.seats.empty();
+                          });
+  if (!has_others) return scene;
+  // A listing is no worse for a name that could not be asked for.
+  const auto text = api.Raw("GET", "/v1/nodes", "");
+  const auto views =
+      text ? wire::Decode<std::vector<wire::NodeView>>(*text) : Result<std::vector<wire::NodeView>>(text.error());
+  if (!views) return scene;
+  for (const wire::NodeView& view : *views) {
+    if (view.is_controller) scene.hostname = view.name;
+  }
   return scene;
 }
 

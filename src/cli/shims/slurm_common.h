@@ -35,9 +35,10 @@ bool WaitForNextRound(const std::string& seconds);
 
 /// This server, for listings.
 Scene SceneOfServer();
+/// The same for these jobs: where some are on other machines, or the caller is, the controller's own machine has the
+/// name that the others know it by.
+Scene SceneOf(Api& api, const std::vector<wire::JobView>& jobs);
 std::string Hostname();
-/// True when one of the hosts ("n1", "gpu[01-04]") is this server.
-bool NamesThisServer(const std::vector<std::string>& hosts);
 /// The name of who calls.
 std::string CallerName();
 /// The uid of a user's name; nothing when there is no such user.

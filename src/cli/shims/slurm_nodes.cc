@@ -1,123 +1,128 @@
 #include "cli/shims/slurm_nodes.h"
 
 #include <algorithm>
-#include <cctype>
 #include <cstdio>
+#include <set>
+#include <tuple>
 
 #include "base/text.h"
-#include "cli/api.h"
-#include "cli/shims/slurm_common.h"
 #include "cli/shims/slurm_format.h"
-#include "cli/shims/slurm_json.h"
+#include "cli/shims/slurm_places.h"
 #include "dialect/slurm_environment.h"
-#include "wire/json.h"
+#include "dialect/slurm_hostlist.h"
 
 namespace divvy::cli::slurm {
 namespace {
 
-using NodeField = Field<NodeRow>;
+/// Nodes that a line stands for: alike in all that the line shows.
+using NodeGroup = std::vector<const NodeRow*>;
+using NodeField = Field<NodeGroup>;
 
-std::int64_t CpusInUse(const NodeRow& row) {
-  std::int64_t cpus = 0;
-  for (const wire::JobView& job : row.jobs) {
-    if (HoldsGpus(job)) cpus += CpusOf(job);
+/// What adds up, or is listed, over the nodes of a line.
+constexpr std::string_view kSummed[] = {"nodelist", "nodes", "nodeaiot", "nodeai", "cpusstate"};
+
+std::string CpuCounts(const NodeGroup& group) {
+  std::int64_t used = 0, idle = 0, other = 0, all = 0;
+  for (const NodeRow* row : group) {
+    const std::int64_t busy = CpusInUse(*row);
+    used += busy;
+    (IsTakingWork(*row) ? idle : other) += row->scene.cpus - busy;
+    all += row->scene.cpus;
   }
-  return std::min<std::int64_t>(cpus, row.scene.cpus);
+  return std::to_string(used) + "/" + std::to_string(idle) + "/" + std::to_string(other) + "/" + std::to_string(all);
 }
 
-std::string CpuCounts(const NodeRow& row) {
-  const std::int64_t used = CpusInUse(row);
-  const std::int64_t rest = row.scene.cpus - used;
-  const bool is_drained = NodeState(row) == "drained";
-  return std::to_string(used) + "/" + std::to_string(is_drained ? 0 : rest) + "/" +
-         std::to_string(is_drained ? rest : 0) + "/" + std::to_string(row.scene.cpus);
+/// Allocated, idle, other and all.
+std::tuple<int, int, int, int> NodeCounts(const NodeGroup& group) {
+  int used = 0, idle = 0, other = 0;
+  for (const NodeRow* row : group) {
+    const std::string state = NodeState(*row);
+    if (state == "idle") ++idle;
+    else if (state == "mixed" || state == "allocated") ++used;
+    else ++other;
+  }
+  return {used, idle, other, used + idle + other};
 }
-
-std::string NodeCounts(const NodeRow& row) {
-  const std::string state = NodeState(row);
-  return state == "idle" ? "0/1/0/1" : state == "drained" ? "0/0/1/1" : "1/0/0/1";
-}
-
-std::string CompactState(const NodeRow& row) {
-  const std::string state = NodeState(row);
-  return state == "mixed" ? "mix" : state == "allocated" ? "alloc" : state == "drained" ? "drain" : state;
-}
-
-std::string Reason(const NodeRow& row) { return row.status.trouble.empty() ? "none" : row.status.trouble; }
 
 std::string Decimal(double number) {
+  if (number < 0) return "N/A";
   char text[32];
   std::snprintf(text, sizeof text, "%.2f", number);
   return text;
 }
 
+std::string Known(std::int64_t number) { return number < 0 ? "N/A" : std::to_string(number); }
+
 NodeField Always(char letter, std::string_view name, std::string_view header, std::string text) {
-  return {letter, name, header, [text = std::move(text)](const NodeRow&) { return text; }};
+  return {letter, name, header, [text = std::move(text)](const NodeGroup&) { return text; }};
 }
 
-std::string PartitionOf(const NodeRow& row) {
-  return row.partition.empty() ? std::string(dialect::kSlurmPartition) : row.partition;
+NodeField Of(char letter, std::string_view name, std::string_view header,
+             std::function<std::string(const NodeRow&)> text) {
+  return {letter, name, header, [text = std::move(text)](const NodeGroup& group) { return text(*group.front()); }};
 }
 
-std::int64_t MemoryInUse(const NodeRow& row) {
-  std::int64_t bytes = 0;
-  for (const wire::JobView& job : row.jobs) {
-    if (HoldsGpus(job)) bytes += job.request.memory_bytes;
-  }
-  return bytes >> 20;
-}
-
-std::string CountedTres(const NodeRow& row, std::int64_t cpus, std::int64_t gpus) {
-  return "cpu=" + std::to_string(cpus) + ",mem=" + std::to_string(row.scene.memory_mib) +
-         "M,gres/gpu=" + std::to_string(gpus);
+std::string HostsOf(const NodeGroup& group) {
+  std::vector<std::string> names;
+  for (const NodeRow* row : group) names.push_back(HostOf(*row));
+  return dialect::FoldHostList(names);
 }
 
 std::vector<NodeField> NodeFields() {
-  const auto host = [](const NodeRow& r) { return r.scene.hostname; };
+  const auto features = [](const NodeRow& r) { return OrNull(Join(FeaturesOf(r), ",")); };
   const auto cpus = [](const NodeRow& r) { return std::to_string(r.scene.cpus); };
   return {
-      {'N', "nodelist", "NODELIST", host},
-      {'n', "nodehost", "HOSTNAMES", host},
-      {'t', "statecompact", "STATE", CompactState},
-      {'T', "statelong", "STATE", NodeState},
-      {0, "statecomplete", "STATE", NodeState},
-      {'G', "gres", "GRES", [](const NodeRow& r) { return Gres(r.gpus); }},
-      {0, "gresused", "GRES_USED", [](const NodeRow& r) { return GresUsed(r.gpus); }},
-      {'c', "cpus", "CPUS", cpus},
+      {'N', "nodelist", "NODELIST", HostsOf},
+      Of('n', "nodehost", "HOSTNAMES", HostOf),
+      Of('t', "statecompact", "STATE", CompactState),
+      Of('T', "statelong", "STATE", NodeState),
+      Of(0, "statecomplete", "STATE", NodeState),
+      Of('G', "gres", "GRES", [](const NodeRow& r) { return Gres(r.gpus); }),
+      Of(0, "gresused", "GRES_USED", [](const NodeRow& r) { return GresUsed(r.gpus); }),
+      Of('c', "cpus", "CPUS", cpus),
       {'C', "cpusstate", "CPUS(A/I/O/T)", CpuCounts},
-      {'F', "nodeaiot", "NODES(A/I/O/T)", NodeCounts},
-      {'A', "nodeai", "NODES(A/I)", [](const NodeRow& r) { return NodeCounts(r).substr(0, 3); }},
-      {'m', "memory", "MEMORY", [](const NodeRow& r) { return std::to_string(r.scene.memory_mib); }},
-      {'e', "freemem", "FREE_MEM", [](const NodeRow& r) { return std::to_string(r.scene.memory_free_mib); }},
-      {'O', "cpusload", "CPU_LOAD", [](const NodeRow& r) { return Decimal(r.scene.load); }},
-      {'E', "reason", "REASON", Reason},
-      {'X', "sockets", "SOCKETS", cpus},
-      {'z', "socketcorethread", "S:C:T", [](const NodeRow& r) { return std::to_string(r.scene.cpus) + ":1:1"; }},
-      {'v', "version", "VERSION", [](const NodeRow& r) { return "divvy-" + r.status.version; }},
-      {'P', "partition", "PARTITION",
-       [](const NodeRow& r) { return PartitionOf(r) + (PartitionOf(r) == dialect::kSlurmPartition ? "*" : ""); }},
-      {'R', "partitionname", "PARTITION", PartitionOf},
-      {0, "allocmem", "ALLOCMEM", [](const NodeRow& r) { return std::to_string(MemoryInUse(r)); }},
+      {'F', "nodeaiot", "NODES(A/I/O/T)",
+       [](const NodeGroup& group) {
+         const auto [used, idle, other, all] = NodeCounts(group);
+         return std::to_string(used) + "/" + std::to_string(idle) + "/" + std::to_string(other) + "/" +
+                std::to_string(all);
+       }},
+      {'A', "nodeai", "NODES(A/I)",
+       [](const NodeGroup& group) {
+         const auto [used, idle, other, all] = NodeCounts(group);
+         return std::to_string(used) + "/" + std::to_string(idle);
+       }},
+      Of('m', "memory", "MEMORY", [](const NodeRow& r) { return std::to_string(r.scene.memory_mib); }),
+      Of('e', "freemem", "FREE_MEM", [](const NodeRow& r) { return Known(r.scene.memory_free_mib); }),
+      Of('O', "cpusload", "CPU_LOAD", [](const NodeRow& r) { return Decimal(r.scene.load); }),
+      Of('E', "reason", "REASON", [](const NodeRow& r) { return ReasonOf(r).empty() ? "none" : ReasonOf(r); }),
+      Of('X', "sockets", "SOCKETS", cpus),
+      Of('z', "socketcorethread", "S:C:T", [](const NodeRow& r) { return std::to_string(r.scene.cpus) + ":1:1"; }),
+      Of('v', "version", "VERSION", [](const NodeRow& r) { return VersionOf(r); }),
+      Of('P', "partition", "PARTITION",
+         [](const NodeRow& r) { return PartitionOf(r) + (PartitionOf(r) == dialect::kSlurmPartition ? "*" : ""); }),
+      Of('R', "partitionname", "PARTITION", PartitionOf),
+      Of(0, "allocmem", "ALLOCMEM", [](const NodeRow& r) { return std::to_string(MemoryInUse(r)); }),
       Always(0, "comment", "COMMENT", "(null)"),
       Always(0, "extra", "EXTRA", "(null)"),
       Always(0, "port", "PORT", "0"),
       Always('a', "available", "AVAIL", "up"),
-      Always('D', "nodes", "NODES", "1"),
+      {'D', "nodes", "NODES", [](const NodeGroup& group) { return std::to_string(group.size()); }},
       Always('l', "time", "TIMELIMIT", "infinite"),
       Always('L', "defaulttime", "DEFAULTTIME", "n/a"),
       Always('s', "size", "JOB_SIZE", "1"),
       Always('r', "root", "ROOT", "no"),
       Always('h', "oversubscribe", "OVERSUBSCRIBE", "NO"),
       Always('g', "groups", "GROUPS", "all"),
-      Always('f', "features", "AVAIL_FEATURES", "(null)"),
-      Always('b', "features_act", "ACTIVE_FEATURES", "(null)"),
+      Of('f', "features", "AVAIL_FEATURES", features),
+      Of('b', "features_act", "ACTIVE_FEATURES", features),
       Always('B', "maxcpuspernode", "MAX_CPUS_PER_NODE", "UNLIMITED"),
       Always('d', "disk", "TMP_DISK", "0"),
       Always('w', "weight", "WEIGHT", "1"),
       Always('H', "timestamp", "TIMESTAMP", "Unknown"),
       Always('I', "priorityjobfactor", "PRIO_JOB_FACTOR", "1"),
       Always('M', "preemptmode", "PREEMPT_MODE", "OFF"),
-      Always('o', "nodeaddr", "NODE_ADDR", "127.0.0.1"),
+      Of('o', "nodeaddr", "NODE_ADDR", AddressOf),
       Always('p', "prioritytier", "PRIO_TIER", "1"),
       Always('S', "allocnodes", "ALLOCNODES", "all"),
       Always('u', "user", "USER", "Unknown"),
@@ -128,172 +133,177 @@ std::vector<NodeField> NodeFields() {
   };
 }
 
-/// "A=1 B=2\n   C=3\n" or all on one line.
-std::string Lines(const std::vector<std::string>& lines, bool is_one_line) {
-  return Join(lines, is_one_line ? " " : "\n   ") + "\n";
+/// Nodes alike in what these columns show; each by itself where all are wanted.
+std::vector<NodeGroup> Grouped(const std::vector<NodeRow>& rows, const std::vector<Shown<NodeGroup>>& columns,
+                               bool is_by_node) {
+  std::vector<NodeGroup> groups;
+  std::vector<std::string> keys;
+  for (const NodeRow& row : rows) {
+    std::string key;
+    for (const Shown<NodeGroup>& column : columns) {
+      if (std::ranges::find(kSummed, column.field->name) == std::end(kSummed)) key += column.field->text({&row}) + '\n';
+    }
+    const auto same = std::ranges::find(keys, key);
+    if (is_by_node || same == keys.end()) {
+      keys.push_back(key);
+      groups.push_back({&row});
+    } else {
+      groups[static_cast<std::size_t>(same - keys.begin())].push_back(&row);
+    }
+  }
+  return groups;
 }
 
-std::string UpperState(const NodeRow& row) {
-  std::string state = NodeState(row);
-  std::ranges::transform(state, state.begin(), [](unsigned char c) { return static_cast<char>(std::toupper(c)); });
-  return state;
-}
-
-}  // namespace
-
-std::string NodeState(const NodeRow& row) {
-  if (!row.status.accepts_work) return "drained";
+/// The state without what is said of it being heard from.
+std::string StateHere(const NodeRow& row) {
   const bool is_busy = std::ranges::any_of(row.jobs, HoldsGpus);
   const bool has_free = std::ranges::any_of(row.gpus, [](const wire::GpuView& gpu) { return gpu.state == "free"; });
   const bool has_used =
       std::ranges::any_of(row.gpus, [](const wire::GpuView& gpu) { return gpu.state == "allocated"; });
+  if (!IsTakingWork(row)) return is_busy || row.view.state == "draining" ? "draining" : "drained";
   if (has_used && !has_free) return "allocated";
   return is_busy || has_used ? "mixed" : "idle";
 }
 
-Result<std::string> FormatNodes(const NodeRow& row, std::string_view letters, const std::string& names,
-                                bool has_header) {
+}  // namespace
+
+bool IsTakingWork(const NodeRow& row) {
+  const std::string& state = row.view.state;
+  return row.status.accepts_work && state != "cordoned" && state != "draining" && state != "drained";
+}
+
+std::string HostOf(const NodeRow& row) { return row.view.name.empty() ? row.scene.hostname : row.view.name; }
+
+std::string NodeState(const NodeRow& row) {
+  if (!row.status.accepts_work) return "drained";
+  if (row.view.state == "lost") return "down*";
+  if (row.view.state == "awaited") return "unknown*";
+  return StateHere(row) + (row.view.state == "away" ? "*" : "");
+}
+
+std::string CompactState(const NodeRow& row) {
+  std::string state = NodeState(row);
+  for (const auto& [name, compact] :
+       {std::pair("mixed", "mix"), std::pair("allocated", "alloc"), std::pair("draining", "drng"),
+        std::pair("drained", "drain"), std::pair("unknown", "unk")}) {
+    if (state.starts_with(name)) return compact + state.substr(std::string_view(name).size());
+  }
+  return state;
+}
+
+std::string ReasonOf(const NodeRow& row) { return row.status.trouble.empty() ? row.view.reason : row.status.trouble; }
+
+std::int64_t CpusInUse(const NodeRow& row) {
+  std::int64_t cpus = 0;
+  for (const wire::JobView& job : row.jobs) {
+    if (!HoldsGpus(job)) continue;
+    for (const Place& place : PlacesOf(job, row.scene)) cpus += place.host == HostOf(row) ? place.cpus : 0;
+  }
+  return std::min<std::int64_t>(cpus, row.scene.cpus);
+}
+
+std::int64_t MemoryInUse(const NodeRow& row) {
+  std::int64_t bytes = 0;
+  for (const wire::JobView& job : row.jobs) {
+    if (!HoldsGpus(job)) continue;
+    for (const Place& place : PlacesOf(job, row.scene)) bytes += place.host == HostOf(row) ? place.memory_bytes : 0;
+  }
+  return bytes >> 20;
+}
+
+std::vector<std::string> FeaturesOf(const NodeRow& row) {
+  std::set<std::string> features;
+  for (const auto& [key, value] : row.view.labels) {
+    if (key == "pool") continue;
+    if (key != "features") {
+      features.insert(key);
+      features.insert(key + "=" + value);
+      continue;
+    }
+    for (const std::string_view word : Split(value, ',')) {
+      if (!word.empty()) features.emplace(word);
+    }
+  }
+  return {features.begin(), features.end()};
+}
+
+std::string VersionOf(const NodeRow& row) {
+  return "divvy-" + (row.view.version.empty() ? row.status.version : row.view.version);
+}
+
+std::string AddressOf(const NodeRow& row) {
+  const bool is_own = row.view.name.empty() || row.view.is_controller;
+  return is_own ? "127.0.0.1" : row.view.address.empty() ? row.view.name : row.view.address;
+}
+
+std::string PartitionOf(const NodeRow& row) {
+  return row.partition.empty() ? std::string(dialect::kSlurmPartition) : row.partition;
+}
+
+std::vector<std::string> PoolsOf(const NodeRow& row) {
+  std::vector<std::string> pools;
+  const auto label = row.view.labels.find("pool");
+  if (label == row.view.labels.end()) return pools;
+  for (const std::string_view pool : Split(label->second, ',')) {
+    if (!pool.empty() && pool != dialect::kSlurmPartition) pools.emplace_back(pool);
+  }
+  return pools;
+}
+
+std::vector<std::string> PartitionsOf(const std::vector<NodeRow>& rows) {
+  std::set<std::string> pools;
+  for (const NodeRow& row : rows) {
+    for (const std::string& pool : PoolsOf(row)) pools.insert(pool);
+  }
+  std::vector<std::string> names = {std::string(dialect::kSlurmPartition)};
+  names.insert(names.end(), pools.begin(), pools.end());
+  return names;
+}
+
+std::vector<NodeRow> NodesIn(const std::vector<NodeRow>& rows, const std::string& partition) {
+  const auto is_in = [&](const NodeRow& row) { return std::ranges::count(PoolsOf(row), partition) > 0; };
+  const bool is_pool = std::ranges::any_of(rows, is_in);
+  std::vector<NodeRow> out;
+  for (const NodeRow& row : rows) {
+    if (is_pool && !is_in(row)) continue;
+    out.push_back(row);
+    out.back().partition = partition;
+  }
+  return out;
+}
+
+std::vector<NodeRow> NodesNamed(const std::vector<NodeRow>& rows, const std::vector<std::string>& names) {
+  if (names.empty()) return rows;
+  std::vector<NodeRow> out;
+  for (const NodeRow& row : rows) {
+    const bool is_own = row.view.name.empty() || row.view.is_controller;
+    const auto is_it = [&](const std::string& name) {
+      return IsSameHost(name, HostOf(row)) || (is_own && name == "localhost");
+    };
+    if (std::ranges::any_of(names, is_it)) out.push_back(row);
+  }
+  return out;
+}
+
+Result<std::string> FormatNodes(const std::vector<NodeRow>& rows, std::string_view letters, const std::string& names,
+                                bool has_header, bool is_by_node) {
   const std::vector<NodeField> fields = NodeFields();
-  std::vector<Shown<NodeRow>> columns;
+  std::vector<Shown<NodeGroup>> columns;
   if (!names.empty()) {
     DIVVY_TRY(columns, ParseNames(names, fields, "node"));
   } else {
     DIVVY_TRY(columns, ParseLetters(letters, fields, "node"));
   }
+  const std::vector<NodeGroup> groups = Grouped(rows, columns, is_by_node);
   // sinfo's own formats give names as much room as they need; cut names would be of no use.
-  for (Shown<NodeRow>& column : columns) {
-    if (names.empty() && column.width > 0 && (column.field->letter == 'N' || column.field->letter == 'P')) {
-      column.width = std::max(column.width, column.field->text(row).size());
-    }
+  for (Shown<NodeGroup>& column : columns) {
+    const bool is_name = column.field->letter == 'N' || column.field->letter == 'P';
+    if (!names.empty() || column.width == 0 || !is_name) continue;
+    for (const NodeGroup& group : groups) column.width = std::max(column.width, column.field->text(group).size());
   }
-  return (has_header ? HeaderLine(columns) : "") + RowLine(columns, row);
-}
-
-std::string NodesJson(const NodeRow& row) {
-  std::string out;
-  JsonWriter json(out);
-  JsonFields fields(json);
-  const auto list = [&](std::string_view key, const std::vector<std::string>& items) {
-    json.Key(key);
-    json.BeginArray();
-    for (const std::string& item : items) json.String(item);
-    json.EndArray();
-  };
-  json.BeginObject();
-  AddMeta(json, "sinfo");
-  json.Key("nodes");
-  json.BeginArray();
-  json.BeginObject();
-  fields.Text("name", row.scene.hostname);
-  fields.Text("hostname", row.scene.hostname);
-  fields.Text("address", "127.0.0.1");
-  fields.Text("architecture", "x86_64");
-  fields.Text("state", NodeState(row));
-  list("state_flags", {});
-  fields.Text("reason", row.status.trouble);
-  fields.Text("gres", Gres(row.gpus));
-  fields.Text("gres_used", GresUsed(row.gpus));
-  fields.Number("cpus", row.scene.cpus);
-  fields.Number("alloc_cpus", CpusInUse(row));
-  fields.Number("idle_cpus", row.scene.cpus - CpusInUse(row));
-  fields.Number("cpu_load", static_cast<std::int64_t>(row.scene.load * 100));
-  fields.Number("real_memory", row.scene.memory_mib);
-  fields.Number("alloc_memory", MemoryInUse(row));
-  fields.Number("free_memory", row.scene.memory_free_mib);
-  fields.Number("free_mem", row.scene.memory_free_mib);
-  fields.Number("boot_time", static_cast<std::int64_t>(row.scene.now - row.status.uptime_s));
-  fields.Number("slurmd_start_time", static_cast<std::int64_t>(row.scene.now - row.status.uptime_s));
-  fields.Text("slurmd_version", "divvy-" + row.status.version);
-  fields.Text("tres", CountedTres(row, row.scene.cpus, static_cast<std::int64_t>(row.gpus.size())));
-  fields.Text("tres_used",
-              CountedTres(row, CpusInUse(row), std::ranges::count(row.gpus, "allocated", &wire::GpuView::state)));
-  list("partitions", {PartitionOf(row)});
-  json.EndObject();
-  json.EndArray();
-  json.EndObject();
-  return out + "\n";
-}
-
-std::string ShowNode(const NodeRow& row, bool is_one_line) {
-  const std::string& host = row.scene.hostname;
-  const std::string cpus = std::to_string(row.scene.cpus);
-  const auto used = std::to_string(CpusInUse(row));
-  std::int64_t gpus_used = std::ranges::count(row.gpus, "allocated", &wire::GpuView::state);
-  std::vector<std::string> lines = {
-      "NodeName=" + host + " Arch=x86_64 CoresPerSocket=1",
-      "CPUAlloc=" + used + " CPUEfctv=" + cpus + " CPUTot=" + cpus + " CPULoad=" + Decimal(row.scene.load),
-      "AvailableFeatures=(null)",
-      "ActiveFeatures=(null)",
-      "Gres=" + Gres(row.gpus),
-      "GresUsed=" + GresUsed(row.gpus),
-      "NodeAddr=127.0.0.1 NodeHostName=" + host + " Version=divvy-" + row.status.version,
-      "RealMemory=" + std::to_string(row.scene.memory_mib) + " AllocMem=" + std::to_string(MemoryInUse(row)) +
-          " FreeMem=" + std::to_string(row.scene.memory_free_mib) + " Sockets=" + cpus + " Boards=1",
-      "State=" + UpperState(row) + " ThreadsPerCore=1 TmpDisk=0 Weight=1 Owner=N/A MCS_label=N/A",
-      "Partitions=" + PartitionOf(row),
-      "SlurmdStartTime=" + Moment(row.scene.now - row.status.uptime_s),
-      "CfgTRES=cpu=" + cpus + ",mem=" + std::to_string(row.scene.memory_mib) + "M,billing=" + cpus +
-          ",gres/gpu=" + std::to_string(row.gpus.size()),
-      "AllocTRES=cpu=" + used + ",gres/gpu=" + std::to_string(gpus_used),
-  };
-  if (!row.status.trouble.empty()) lines.push_back("Reason=" + row.status.trouble);
-  return Lines(lines, is_one_line) + (is_one_line ? "" : "\n");
-}
-
-std::string ShowPartition(const NodeRow& row, bool is_one_line) {
-  const std::string cpus = std::to_string(row.scene.cpus);
-  const std::vector<std::string> lines = {
-      "PartitionName=" + PartitionOf(row),
-      "AllowGroups=ALL AllowAccounts=ALL AllowQos=ALL",
-      "AllocNodes=ALL Default=" + std::string(PartitionOf(row) == dialect::kSlurmPartition ? "YES" : "NO") + " QoS=N/A",
-      "DefaultTime=NONE DisableRootJobs=NO ExclusiveUser=NO GraceTime=0 Hidden=NO",
-      "MaxNodes=1 MaxTime=UNLIMITED MinNodes=1 LLN=NO MaxCPUsPerNode=UNLIMITED",
-      "Nodes=" + row.scene.hostname,
-      "PriorityJobFactor=1 PriorityTier=1 RootOnly=NO ReqResv=NO OverSubscribe=NO",
-      "OverTimeLimit=NONE PreemptMode=OFF",
-      "State=UP TotalCPUs=" + cpus + " TotalNodes=1 SelectTypeParameters=NONE",
-      "JobDefaults=(null)",
-      "DefMemPerNode=UNLIMITED MaxMemPerNode=UNLIMITED",
-      "TRES=cpu=" + cpus + ",mem=" + std::to_string(row.scene.memory_mib) +
-          "M,node=1,gres/gpu=" + std::to_string(row.gpus.size()),
-  };
-  return Lines(lines, is_one_line) + (is_one_line ? "" : "\n");
-}
-
-std::string ShowConfig(const NodeRow& row) {
-  std::string text = "Configuration data as of " + Moment(row.scene.now) + "\n";
-  const std::vector<std::pair<std::string, std::string>> lines = {
-      {"AccountingStorageType", "divvy"},
-      {"BOOT_TIME", Moment(row.scene.now - row.status.uptime_s)},
-      {"ClusterName", std::string(dialect::kSlurmCluster)},
-      {"GresTypes", "gpu"},
-      {"KillWait", "30 sec"},
-      {"MaxArraySize", "4000001"},
-      {"SchedulerType", row.status.policy},
-      {"SelectType", "divvy"},
-      {"SLURM_VERSION", "22.05 (spoken by divvy " + row.status.version + ")"},
-      {"SlurmctldHost[0]", row.scene.hostname},
-      {"StateSaveLocation", row.status.home},
-  };
-  for (const auto& [name, value] : lines) {
-    std::string padded = name;
-    padded.resize(std::max<std::size_t>(name.size(), 23), ' ');
-    text += padded + " = " + OrNull(value) + "\n";
-  }
+  std::string text = has_header ? HeaderLine(columns) : "";
+  for (const NodeGroup& group : groups) text += RowLine(columns, group);
   return text;
-}
-
-Result<NodeRow> FetchNode() {
-  NodeRow row;
-  DIVVY_TRY(Api api, Api::Connect());
-  DIVVY_TRY(row.status, api.Status());
-  DIVVY_TRY(row.gpus, api.Gpus());
-  wire::JobSelector select;
-  select.user = "all";
-  select.states = {"starting", "running", "paused", "stopping"};
-  DIVVY_TRY(row.jobs, api.Jobs(select));
-  row.scene = SceneOfServer();
-  return row;
 }
 
 }  // namespace divvy::cli::slurm

@@ -1,5 +1,5 @@
-// sinfo's listing and scontrol's views of the node and the partition, as text: this server is one node in one
-// partition.
+// sinfo's listing and scontrol's views of nodes and partitions, as text. Each machine is a node; every node is in the
+// partition "main", and in one for each of its pools.
 #pragma once
 
 #include <string>
@@ -8,15 +8,18 @@
 #include "base/result.h"
 #include "cli/shims/slurm_view.h"
 #include "wire/messages.h"
+#include "wire/messages_nodes.h"
 
 namespace divvy::cli::slurm {
 
+/// One machine.
 struct NodeRow {
-  wire::StatusView status;
+  wire::StatusView status;  // Of the controller.
+  wire::NodeView view;      // Without a name: a server that is alone, whose name is scene.hostname.
   std::vector<wire::GpuView> gpus;
-  std::vector<wire::JobView> jobs;  // Those that run.
-  Scene scene;
-  std::string partition;  // Empty: the one that there is. Any other is a label, and has this server in it.
+  std::vector<wire::JobView> jobs;  // Those that run, and have a part on it.
+  Scene scene;                      // Its cores and memory; below 0: not known.
+  std::string partition;            // In which it is shown; empty: "main".
 };
 
 inline constexpr std::string_view kInfoDefault = "%9P %.5a %.10l %.6D %.6t %N";
@@ -26,18 +29,46 @@ inline constexpr std::string_view kInfoNodeLong = "%9N %.6D %.9P %.11T %4c %.8z 
 inline constexpr std::string_view kInfoSummary = "%9P %.5a %.10l %.16F %N";
 inline constexpr std::string_view kInfoReasons = "%20E %9u %19H %N";
 
-/// "idle", "mixed", "allocated", "drained".
+/// "n1".
+std::string HostOf(const NodeRow& row);
+/// "idle", "mixed", "allocated", "draining", "drained", "down*", "unknown*"; "*": not heard from.
 std::string NodeState(const NodeRow& row);
-Result<std::string> FormatNodes(const NodeRow& row, std::string_view letters, const std::string& names,
-                                bool has_header);
-std::string NodesJson(const NodeRow& row);
+/// "mix", "alloc", "drng", "drain", "down*" ...
+std::string CompactState(const NodeRow& row);
+/// Neither drained nor about to be.
+bool IsTakingWork(const NodeRow& row);
+/// Why it takes no work; empty: it does, or nobody said.
+std::string ReasonOf(const NodeRow& row);
+std::int64_t CpusInUse(const NodeRow& row);
+std::int64_t MemoryInUse(const NodeRow& row);  // MiB.
+/// "ib", "ib=yes", "rack", "rack=a": what --constraint can name, ascending.
+std::vector<std::string> FeaturesOf(const NodeRow& row);
+
+std::string VersionOf(const NodeRow& row);
+std::string AddressOf(const NodeRow& row);
+
+/// Its pools, but for "main".
+std::vector<std::string> PoolsOf(const NodeRow& row);
+/// "main", and the pools there are.
+std::vector<std::string> PartitionsOf(const std::vector<NodeRow>& rows);
+std::string PartitionOf(const NodeRow& row);
+/// Those in it. Empty: "main". A partition that no machine is in is a label, and has all of them.
+std::vector<NodeRow> NodesIn(const std::vector<NodeRow>& rows, const std::string& partition);
+/// Those of these names; all without names.
+std::vector<NodeRow> NodesNamed(const std::vector<NodeRow>& rows, const std::vector<std::string>& names);
+
+/// A line for each kind of node, or for each node (`is_by_node`). Kinds differ in what the columns show.
+Result<std::string> FormatNodes(const std::vector<NodeRow>& rows, std::string_view letters, const std::string& names,
+                                bool has_header, bool is_by_node = false);
+std::string NodesJson(const std::vector<NodeRow>& rows);
 
 /// scontrol show node | partition | config. `is_one_line` as with -o.
 std::string ShowNode(const NodeRow& row, bool is_one_line);
-std::string ShowPartition(const NodeRow& row, bool is_one_line);
+/// Requires: one row at least, all of one partition.
+std::string ShowPartition(const std::vector<NodeRow>& rows, bool is_one_line);
 std::string ShowConfig(const NodeRow& row);
 
-/// Asks the daemon for all of it.
-Result<NodeRow> FetchNode();
+/// Asks the daemon for all of it; the controller's own machine first.
+Result<std::vector<NodeRow>> FetchNodes();
 
 }  // namespace divvy::cli::slurm

@@ -4,12 +4,16 @@
 #include <cmath>
 
 #include "base/text.h"
+#include "cli/shims/slurm_places.h"
 #include "dialect/slurm_environment.h"
+#include "dialect/slurm_hostlist.h"
 
 namespace divvy::cli::slurm {
 namespace {
 
 std::string Cpus(const QueueRow& row) { return std::to_string(CpusOf(row.job)); }
+
+std::string Nodes(const QueueRow& row) { return std::to_string(NodeCountOf(row.job)); }
 
 std::string Number(double number) { return std::to_string(static_cast<std::int64_t>(std::floor(number))); }
 
@@ -43,7 +47,6 @@ JobField Said(char letter, std::string_view name, std::string_view header, std::
 }
 
 void AddIdentity(const Scene& scene, std::vector<JobField>& out) {
-  const std::string host = scene.hostname;
   std::vector<JobField> fields = {
       {'i', "jobarrayid", "JOBID", [](const QueueRow& r) { return JobIdText(r.job); }},
       {'A', "jobid", "JOBID", [](const QueueRow& r) { return ToString(r.job.id); }},
@@ -59,9 +62,9 @@ void AddIdentity(const Scene& scene, std::vector<JobField>& out) {
       {'T', "state", "STATE", [](const QueueRow& r) { return StateName(r.job.state); }},
       {'r', "reason", "REASON", [](const QueueRow& r) { return ReasonCode(r.job); }},
       {'R', "reasonlist", "NODELIST(REASON)", [&scene](const QueueRow& r) { return NodesOrReason(r.job, scene); }},
-      {'N', "nodelist", "NODELIST", [host](const QueueRow& r) { return r.job.start_time ? host : ""; }},
-      {0, "nodes", "NODES", [host](const QueueRow& r) { return r.job.start_time ? host : ""; }},
-      {'B', "batchhost", "EXEC_HOST", [host](const QueueRow& r) { return r.job.start_time ? host : "n/a"; }},
+      {'N', "nodelist", "NODELIST", [&scene](const QueueRow& r) { return HostListOf(r.job, scene); }},
+      {0, "nodes", "NODES", [&scene](const QueueRow& r) { return HostListOf(r.job, scene); }},
+      {'B', "batchhost", "EXEC_HOST", [&scene](const QueueRow& r) { return BatchHostOf(r.job, scene, "n/a"); }},
       {'P', "partition", "PARTITION", [](const QueueRow& r) { return Partition(r.job); }},
       {'a', "account", "ACCOUNT", [](const QueueRow& r) { return OrNull(r.job.account); }},
       {'q', "qos", "QOS", [](const QueueRow& r) { return OrNull(r.job.qos); }},
@@ -111,7 +114,7 @@ void AddTimes(const Scene& scene, std::vector<JobField>& out) {
 void AddRequest(std::vector<JobField>& out) {
   std::vector<JobField> fields = {
       {'C', "numcpus", "CPUS", Cpus},
-      {'c', "mincpus", "MIN_CPUS", Cpus},
+      {'c', "mincpus", "MIN_CPUS", [](const QueueRow& r) { return std::to_string(CpusPerNode(r.job)); }},
       {0, "maxcpus", "MAX_CPUS", Cpus},
       {0, "numtasks", "TASKS", [](const QueueRow& r) { return std::to_string(r.job.request.tasks); }},
       Said(0, "cpus-per-task", "CPUS_PER_TASK", "cpus-per-task", "N/A"),
@@ -126,17 +129,18 @@ void AddRequest(std::vector<JobField>& out) {
       Said(0, "tres-freq", "TRES_FREQ", "gpu-freq", "N/A"),
       Said(0, "cpus-per-tres", "CPUS_PER_TRES", "cpus-per-gpu", "N/A"),
       Said(0, "mem-per-tres", "MEM_PER_TRES", "mem-per-gpu", "N/A"),
-      {'f', "feature", "FEATURES", [](const QueueRow& r) { return OrNull(r.job.request.gpu_type); }},
+      {'f', "feature", "FEATURES", [](const QueueRow& r) { return FeaturesOf(r.job); }},
       Said(0, "prefer", "PREFER", "prefer", "N/A"),
-      Said('n', "reqnodes", "REQ_NODES", "nodelist", ""),
-      Said('x', "excnodes", "EXC_NODES", "exclude", ""),
+      {'n', "reqnodes", "REQ_NODES", [](const QueueRow& r) { return dialect::FoldHostList(r.job.request.node_list); }},
+      {'x', "excnodes", "EXC_NODES",
+       [](const QueueRow& r) { return dialect::FoldHostList(r.job.request.excluded_nodes); }},
       Said('W', "licenses", "LICENSES", "licenses"),
       Said(0, "network", "NETWORK", "network"),
       Said(0, "profile", "PROFILE", "profile", "NotSet"),
       Said(0, "reqswitch", "REQ_SWITCH", "switches", "0"),
       Always(0, "wait4switch", "WAIT4SWITCH", "N/A"),
-      Always('D', "numnodes", "NODES", "1"),
-      Always(0, "maxnodes", "MAX_NODES", "1"),
+      {'D', "numnodes", "NODES", Nodes},
+      {0, "maxnodes", "MAX_NODES", Nodes},
       Always('d', "mintmpdisk", "MIN_TMP_DISK", "0"),
       Always('h', "oversubscribe", "OVER_SUBSCRIBE", "OK"),
       Always(0, "shared", "OVER_SUBSCRIBE", "OK"),

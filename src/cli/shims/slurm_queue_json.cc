@@ -3,8 +3,10 @@
 
 #include "base/text.h"
 #include "cli/shims/slurm_json.h"
+#include "cli/shims/slurm_places.h"
 #include "cli/shims/slurm_queue_fields.h"
 #include "dialect/slurm_environment.h"
+#include "dialect/slurm_hostlist.h"
 
 namespace divvy::cli::slurm {
 namespace {
@@ -25,8 +27,8 @@ void AddDetail(const wire::JobDetail& job, JsonFields& out) {
   out.Text("resv_name", LabelOf(job, "reservation", ""));
   out.Text("licenses", LabelOf(job, "licenses", ""));
   out.Text("wckey", LabelOf(job, "wckey", ""));
-  out.Text("required_nodes", LabelOf(job, "nodelist", ""));
-  out.Text("excluded_nodes", LabelOf(job, "exclude", ""));
+  out.Text("required_nodes", dialect::FoldHostList(job.request.node_list));
+  out.Text("excluded_nodes", dialect::FoldHostList(job.request.excluded_nodes));
   out.Text("tres_per_job", LabelOf(job, "gpus", ""));
   out.Text("tres_per_task", LabelOf(job, "gpus-per-task", ""));
   out.Text("tres_bind", LabelOf(job, "gpu-bind", ""));
@@ -35,7 +37,8 @@ void AddDetail(const wire::JobDetail& job, JsonFields& out) {
 void AddGpuDetail(const wire::JobView& job, JsonWriter& json) {
   json.Key("gres_detail");
   json.BeginArray();
-  if (!job.gpus.empty()) json.String(HeldGpus(job.gpus));
+  if (job.seats.empty() && !job.gpus.empty()) json.String(HeldGpus(job.gpus));
+  for (const wire::SeatView& seat : job.seats) json.String(HeldGpus(seat.gpus));
   json.EndArray();
 }
 
@@ -65,14 +68,15 @@ void AddJob(const QueueRow& row, const Scene& scene, JsonWriter& json) {
   out.Text("account", job.account);
   out.Text("qos", job.qos);
   out.Text("comment", job.comment);
-  out.Text("features", job.request.gpu_type);
-  out.Text("nodes", job.start_time ? scene.hostname : "");
-  out.Text("batch_host", job.start_time ? scene.hostname : "");
-  out.Number("node_count", 1);
+  const std::string features = FeaturesOf(job);
+  out.Text("features", features == "(null)" ? "" : features);
+  out.Text("nodes", HostListOf(job, scene));
+  out.Text("batch_host", BatchHostOf(job, scene));
+  out.Number("node_count", NodeCountOf(job));
   out.Number("cpus", CpusOf(job));
   out.Number("tasks", job.request.tasks);
   out.Number("memory_per_node", job.request.memory_bytes >> 20);
-  out.Text("tres_req_str", Tres(job, job.request.gpus));
+  out.Text("tres_req_str", Tres(job, GpusAskedBy(job)));
   out.Text("tres_alloc_str", job.start_time ? Tres(job, GpusOf(job)) : "");
   out.Text("tres_per_node", job.request.gpus > 0 ? TresPerNode(job) : "");
   AddGpuDetail(job, json);

@@ -13,6 +13,7 @@
 #include "cli/shims/slurm_accounting.h"
 #include "cli/shims/slurm_common.h"
 #include "cli/shims/slurm_fetch.h"
+#include "cli/shims/slurm_places.h"
 #include "dialect/quantities.h"
 
 namespace divvy::cli {
@@ -164,7 +165,7 @@ Result<wire::JobSelector> SelectorOf(const Wish& wish) {
   return select;
 }
 
-Result<std::vector<AccountRow>> Rows(Api& api, const Wish& wish, bool needs_detail) {
+Result<std::vector<AccountRow>> Rows(Api& api, const Wish& wish, bool needs_detail, Scene& scene) {
   DIVVY_TRY(const wire::JobSelector select, SelectorOf(wish));
   DIVVY_TRY(std::vector<wire::JobView> jobs, FetchJobs(api, select));
   double until = 0;
@@ -175,14 +176,15 @@ Result<std::vector<AccountRow>> Rows(Api& api, const Wish& wish, bool needs_deta
   const std::set<std::string> names(wish.names.begin(), wish.names.end());
   const std::set<std::string> users(wish.users.begin(), wish.users.end());
   const std::set<std::string> groups(wish.groups.begin(), wish.groups.end());
-  const Scene scene = SceneOfServer();
+  scene = SceneOf(api, jobs);
+  DIVVY_TRY(const std::vector<std::string> hosts, HostNames(wish.nodes));
   const std::set<std::string> states(select.states.begin(), select.states.end());
   std::vector<AccountRow> rows;
   for (wire::JobView& job : jobs) {
     if (!names.empty() && !names.contains(job.name)) continue;
     if (!users.empty() && !users.contains(job.user)) continue;
     if (!states.empty() && !states.contains(job.state)) continue;
-    if (!wish.nodes.empty() && (!job.start_time || !NamesThisServer(wish.nodes))) continue;
+    if (!hosts.empty() && !IsOnOneOf(job, hosts, scene)) continue;
     if (!groups.empty()) {
       const auto [name, number] = scene.group_of(job.user);
       if (!groups.contains(name) && !groups.contains(std::to_string(number))) continue;
@@ -251,15 +253,16 @@ int SacctMain(const std::vector<std::string>& words) {
   auto api = Api::Connect();
   if (!api) return FailAs("sacct", api.error());
   if (wish.prints_script) return PrintScripts(*api, wish);
-  auto rows = Rows(*api, wish, wish.is_json || NeedsDetail(format.fields));
+  Scene scene = SceneOfServer();
+  auto rows = Rows(*api, wish, wish.is_json || NeedsDetail(format.fields), scene);
   if (!rows && rows.error().code == ErrorCode::kNotFound)
     rows = std::vector<AccountRow>();  // Slurm prints the header alone.
   if (!rows) return FailAs("sacct", rows.error());
   if (wish.is_json) {
-    std::fputs(AccountsJson(*rows, SceneOfServer()).c_str(), stdout);
+    std::fputs(AccountsJson(*rows, scene).c_str(), stdout);
     return 0;
   }
-  const auto text = FormatAccounts(*rows, format, SceneOfServer());
+  const auto text = FormatAccounts(*rows, format, scene);
   if (!text) return FailAs("sacct", text.error());
   std::fputs(text->c_str(), stdout);
   return 0;

@@ -7,6 +7,7 @@
 #include "base/text.h"
 #include "cli/shims/slurm.h"
 #include "cli/shims/slurm_common.h"
+#include "cli/shims/slurm_places.h"
 #include "cli/step_listing.h"
 #include "dialect/quantities.h"
 
@@ -87,14 +88,34 @@ Result<wire::JobSelector> AskFor(Api& api, const wire::JobSelector& select) {
   return chosen;
 }
 
+/// Those of the jobs that have a part on one of the hosts.
+Result<wire::JobSelector> OnHosts(Api& api, const wire::JobSelector& select, const std::vector<std::string>& hosts) {
+  DIVVY_TRY(const std::vector<std::string> names, HostNames(hosts));
+  DIVVY_TRY(const std::vector<wire::JobView> jobs, api.Jobs(select));
+  const Scene scene = SceneOf(api, jobs);
+  wire::JobSelector chosen;
+  chosen.user = "all";
+  for (const wire::JobView& job : jobs) {
+    if (HoldsGpus(job) && IsOnOneOf(job, names, scene)) chosen.ids.push_back(ToString(job.id));
+  }
+  return chosen;
+}
+
 /// One action on one selection; tells of each job that it could not be done to. The exit code.
 int Act(const wire::JobSelector& select, int signal, const Wish& wish) {
   auto api = Api::Connect();
   if (!api) return FailAs("scancel", api.error());
   wire::ActionRequest request;
   request.select = select;
+  if (!wish.nodes.empty()) {
+    const auto chosen = OnHosts(*api, select, wish.nodes);
+    if (!chosen && chosen.error().code == ErrorCode::kNotFound && select.ids.empty()) return 0;
+    if (!chosen) return FailAs("scancel", chosen.error());
+    if (chosen->ids.empty()) return 0;
+    request.select = *chosen;
+  }
   if (wish.asks) {
-    const auto chosen = AskFor(*api, select);
+    const auto chosen = AskFor(*api, request.select);
     if (!chosen) return FailAs("scancel", chosen.error());
     if (chosen->ids.empty()) return 0;
     request.select = *chosen;
@@ -184,7 +205,6 @@ int ScancelMain(const std::vector<std::string>& words) {
       !wish.has_other_filter) {
     return FailAs("scancel", "No job identification provided");
   }
-  if (!wish.nodes.empty() && !NamesThisServer(wish.nodes)) return 0;
   wire::JobSelector select;
   select.user = wish.is_mine ? "@me" : wish.user;
   select.states = *states;

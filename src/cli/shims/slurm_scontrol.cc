@@ -1,4 +1,4 @@
-// scontrol: the verbs that mean something on one server.
+// scontrol: the verbs that mean something here.
 #include <algorithm>
 #include <array>
 #include <chrono>
@@ -16,10 +16,12 @@
 #include "cli/shims/slurm_common.h"
 #include "cli/shims/slurm_fetch.h"
 #include "cli/shims/slurm_nodes.h"
+#include "cli/shims/slurm_places.h"
 #include "cli/shims/slurm_queue.h"
 #include "cli/shims/slurm_show.h"
 #include "cli/shims/slurm_update.h"
 #include "dialect/slurm_hostlist.h"
+#include "wire/codec.h"
 
 namespace divvy::cli {
 namespace {
@@ -110,9 +112,17 @@ int Requeue(const Words& words, bool holds) {
   return worst;
 }
 
+int UpdateNodes(Api& api, const Words& words) {
+  const auto update = ReadNodeUpdate(words);
+  if (!update) return Say(update.error().message);
+  const auto text = api.Raw("POST", "/v1/nodes/" + update->verb, wire::EncodeChanged(update->request));
+  return text ? 0 : Say("slurm_update error: " + text.error().message);
+}
+
 int Update(const Words& words) {
   auto api = Api::Connect();
   if (!api) return FailAs("scontrol", api.error());
+  if (!words.empty() && ToLower(words.front()).starts_with("nodename=")) return UpdateNodes(*api, words);
   const auto job_of = [&](const std::string& id) { return api->Job(id); };
   const auto read = ReadUpdate(words, CallerSurroundings(), job_of);
   if (!read) return Refuse(read.error(), "");
@@ -134,7 +144,6 @@ struct Style {
 int ShowJobs(const Words& words, const Style& style) {
   auto api = Api::Connect();
   if (!api) return FailAs("scontrol", api.error());
-  const Scene scene = SceneOfServer();
   wire::JobSelector select;
   select.user = "all";
   for (const std::string& word : words) {
@@ -147,6 +156,7 @@ int ShowJobs(const Words& words, const Style& style) {
     return Say(jobs.error().code == ErrorCode::kNotFound ? "slurm_load_jobs error: Invalid job id specified"
                                                          : "scontrol: error: " + jobs.error().message);
   if (jobs->empty() && !style.is_json) std::printf("No jobs in the system\n");
+  const Scene scene = SceneOf(*api, *jobs);
   std::vector<QueueRow> rows;
   for (const wire::JobView& one : *jobs) {
     const auto job = api->Job(ToString(one.id));
@@ -184,6 +194,21 @@ int ShowHostList(const Words& words, bool is_sorted) {
   return 0;
 }
 
+int ShowNodes(const std::vector<NodeRow>& nodes, const Words& words, const Style& style) {
+  const auto names = HostNames(words);
+  if (!names) return Say(names.error().message);
+  int code = 0;
+  for (const std::string& name : *names) {
+    if (NodesNamed(nodes, {name}).empty()) code = Say("Node " + name + " not found");
+  }
+  const std::vector<NodeRow> wanted = NodesNamed(nodes, *names);
+  if (style.is_json) std::fputs(NodesJson(wanted).c_str(), stdout);
+  for (const NodeRow& row : wanted) {
+    if (!style.is_json) std::fputs(ShowNode(row, style.job.is_one_line).c_str(), stdout);
+  }
+  return code;
+}
+
 int Show(const Words& words, const Style& style) {
   if (words.empty()) return Say("too few arguments for keyword:show");
   std::string entity = ToLower(words.front());
@@ -213,20 +238,16 @@ int Show(const Words& words, const Style& style) {
   if (!is("nodes") && !is("partitions") && !is("config")) {
     return Say("invalid entity:" + words.front() + " for keyword:show");
   }
-  auto node = FetchNode();
-  if (!node) return FailAs("scontrol", node.error());
+  const auto nodes = FetchNodes();
+  if (!nodes) return FailAs("scontrol", nodes.error());
   if (is("config")) {
-    std::fputs(ShowConfig(*node).c_str(), stdout);
+    std::fputs(ShowConfig(nodes->front()).c_str(), stdout);
     return 0;
   }
-  if (is("nodes")) {
-    if (!rest.empty() && !NamesThisServer(rest)) return Say("Node " + rest.front() + " not found");
-    std::fputs((style.is_json ? NodesJson(*node) : ShowNode(*node, style.job.is_one_line)).c_str(), stdout);
-    return 0;
-  }
-  // A partition is a label here: any that a job may name has this server in it.
-  node->partition = rest.empty() ? "" : rest.front();
-  std::fputs(ShowPartition(*node, style.job.is_one_line).c_str(), stdout);
+  if (is("nodes")) return ShowNodes(*nodes, rest, style);
+  const std::vector<std::string> partitions = rest.empty() ? PartitionsOf(*nodes) : std::vector{rest.front()};
+  for (const std::string& partition : partitions)
+    std::fputs(ShowPartition(NodesIn(*nodes, partition), style.job.is_one_line).c_str(), stdout);
   return 0;
 }
 

@@ -4,7 +4,9 @@
 #include <vector>
 
 #include "base/text.h"
+#include "cli/shims/slurm_places.h"
 #include "dialect/slurm_environment.h"
+#include "dialect/slurm_hostlist.h"
 
 namespace divvy::cli::slurm {
 namespace {
@@ -16,6 +18,11 @@ std::string IdWords(const wire::JobView& view) {
     if (view.array_at_once > 0) words += " ArrayTaskThrottle=" + std::to_string(view.array_at_once);
   }
   return words + " JobName=" + view.name;
+}
+
+/// What was written, where a server that is alone was taken for it.
+std::string Hosts(const wire::JobDetail& job, const std::vector<std::string>& names, const std::string& option) {
+  return names.empty() ? LabelOf(job, option) : dialect::FoldHostList(names);
 }
 
 }  // namespace
@@ -32,7 +39,7 @@ std::string ShowJob(const wire::JobDetail& job, const Scene& scene, const ShowSt
   std::optional<double> end = job.end_time;
   if (!end && has_started && job.request.time_limit_s > 0) end = *job.start_time + job.request.time_limit_s;
   std::vector<std::string> dependencies = job.dependencies;
-  const std::string gpus = HeldGpus(job.gpus);
+  const std::string gpus = HeldGpusOf(view);
 
   std::vector<std::string> lines = {
       IdWords(view),
@@ -52,17 +59,19 @@ std::string ShowJob(const wire::JobDetail& job, const Scene& scene, const ShowSt
           " Deadline=" + LabelOf(job, "deadline", "N/A"),
       "SuspendTime=None SecsPreSuspend=0 Scheduler=divvy",
       "Partition=" + Partition(view) + " AllocNode:Sid=" + scene.hostname + ":0",
-      "ReqNodeList=" + LabelOf(job, "nodelist") + " ExcNodeList=" + LabelOf(job, "exclude"),
-      "NodeList=" + (has_started ? scene.hostname : std::string("")),
+      "ReqNodeList=" + Hosts(job, job.request.node_list, "nodelist") +
+          " ExcNodeList=" + Hosts(job, job.request.excluded_nodes, "exclude"),
+      "NodeList=" + HostListOf(view, scene),
   };
-  if (has_started) lines.push_back("BatchHost=" + scene.hostname);
+  if (has_started) lines.push_back("BatchHost=" + BatchHostOf(view, scene));
   const std::vector<std::string> rest = {
-      "NumNodes=1 NumCPUs=" + cpus + " NumTasks=" + tasks + " CPUs/Task=" + LabelOf(job, "cpus-per-task", "1") +
-          " ReqB:S:C:T=0:0:*:*",
+      "NumNodes=" + std::to_string(NodeCountOf(view)) + " NumCPUs=" + cpus + " NumTasks=" + tasks +
+          " CPUs/Task=" + LabelOf(job, "cpus-per-task", "1") + " ReqB:S:C:T=0:0:*:*",
       "TRES=" + Tres(view, GpusOf(view)),
       "Socks/Node=* NtasksPerN:B:S:C=" + LabelOf(job, "ntasks-per-node", "0") + ":0:*:* CoreSpec=*",
-      "MinCPUsNode=" + cpus + " MinMemoryNode=" + Megabytes(job.request.memory_bytes) + " MinTmpDiskNode=0",
-      "Features=" + OrNull(job.request.gpu_type) + " DelayBoot=00:00:00",
+      "MinCPUsNode=" + std::to_string(CpusPerNode(view)) + " MinMemoryNode=" + Megabytes(job.request.memory_bytes) +
+          " MinTmpDiskNode=0",
+      "Features=" + FeaturesOf(view) + " DelayBoot=00:00:00",
       "OverSubscribe=OK Contiguous=0 Licenses=" + LabelOf(job, "licenses") + " Network=(null)",
       "Command=" + LabelOf(job, "script", OrNull(job.command)),
       "WorkDir=" + job.directory,
@@ -72,11 +81,16 @@ std::string ShowJob(const wire::JobDetail& job, const Scene& scene, const ShowSt
       "StdOut=" + job.output,
   };
   lines.insert(lines.end(), rest.begin(), rest.end());
-  if (job.request.gpus > 0) lines.push_back("TresPerNode=" + TresPerNode(view));
+  if (job.request.gpus > 0 && !job.request.spreads_tasks) lines.push_back("TresPerNode=" + TresPerNode(view));
   if (style.has_details && has_started) {
-    if (!gpus.empty()) lines.push_back("JOB_GRES=gpu:" + std::to_string(job.gpus.size()));
-    lines.push_back("  Nodes=" + scene.hostname +
-                    " CPU_IDs=(null) Mem=" + std::to_string(job.request.memory_bytes >> 20) + " GRES=" + gpus);
+    const std::vector<Place> places = PlacesOf(view, scene);
+    std::size_t held = 0;
+    for (const Place& place : places) held += place.gpus.size();
+    if (held > 0) lines.push_back("JOB_GRES=gpu:" + std::to_string(held));
+    for (const Place& place : places) {
+      lines.push_back("  Nodes=" + place.host + " CPU_IDs=(null) Mem=" + std::to_string(place.memory_bytes >> 20) +
+                      " GRES=" + HeldGpus(place.gpus));
+    }
   } else if (!gpus.empty()) {
     lines.push_back("GRES=" + gpus);
   }

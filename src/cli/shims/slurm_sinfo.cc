@@ -1,4 +1,4 @@
-// sinfo: one node, one partition.
+// sinfo: the machines, in the partitions that they are in.
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
@@ -7,6 +7,7 @@
 #include "cli/shims/slurm.h"
 #include "cli/shims/slurm_common.h"
 #include "cli/shims/slurm_nodes.h"
+#include "cli/shims/slurm_places.h"
 
 namespace divvy::cli {
 namespace {
@@ -62,9 +63,9 @@ std::vector<dialect::Option> Options(Wish& wish) {
 }
 
 bool IsWanted(const NodeRow& row, const std::vector<std::string>& states) {
-  const std::string state = NodeState(row);
   const auto matches = [&](const std::string& wanted) {
-    return !wanted.empty() && ToLower(state).starts_with(ToLower(wanted));
+    const std::string lower = ToLower(wanted);
+    return !wanted.empty() && (NodeState(row).starts_with(lower) || CompactState(row).starts_with(lower));
   };
   return states.empty() || std::ranges::any_of(states, matches);
 }
@@ -80,26 +81,23 @@ std::string_view LettersOf(const Wish& wish) {
 }
 
 Result<std::string> Draw(const Wish& wish) {
-  DIVVY_TRY(NodeRow row, FetchNode());
-  if (wish.is_json) return NodesJson(row);
+  DIVVY_TRY(std::vector<NodeRow> rows, FetchNodes());
+  DIVVY_TRY(const std::vector<std::string> names, HostNames(wish.nodes));
+  rows = NodesNamed(rows, names);
+  std::erase_if(rows, [&](const NodeRow& row) {
+    return !IsWanted(row, wish.states) || (wish.lists_reasons && ReasonOf(row).empty());
+  });
+  if (wish.is_json) return NodesJson(rows);
   std::string text;
-  if (!wish.has_no_header && (wish.is_long || !wish.interval.empty())) {
-    text = DateLine();
-  }
-  const bool hides_row = !IsWanted(row, wish.states) || (wish.lists_reasons && row.status.trouble.empty()) ||
-                         (!wish.nodes.empty() && !NamesThisServer(wish.nodes));
-  // A partition is a label here, so each that is asked for has this server in it.
-  std::vector<std::string> partitions = wish.partitions;
-  if (partitions.empty()) partitions.emplace_back();
-  bool has_header = !wish.has_no_header;
+  if (!wish.has_no_header && (wish.is_long || !wish.interval.empty())) text = DateLine();
+  const std::vector<std::string> partitions = wish.partitions.empty() ? PartitionsOf(rows) : wish.partitions;
+  std::vector<NodeRow> shown;
   for (const std::string& partition : partitions) {
-    row.partition = partition;
-    DIVVY_TRY(std::string table, FormatNodes(row, LettersOf(wish), wish.names, has_header));
-    if (hides_row) table = has_header ? table.substr(0, table.find('\n') + 1) : "";
-    has_header = false;
-    text += table;
+    for (NodeRow& row : NodesIn(rows, partition)) shown.push_back(std::move(row));
   }
-  return text;
+  DIVVY_TRY(const std::string table,
+            FormatNodes(shown, LettersOf(wish), wish.names, !wish.has_no_header, wish.is_by_node));
+  return text + table;
 }
 
 }  // namespace

@@ -9,6 +9,7 @@
 #include "cli/shims/slurm.h"
 #include "cli/shims/slurm_common.h"
 #include "cli/shims/slurm_fetch.h"
+#include "cli/shims/slurm_places.h"
 #include "cli/shims/slurm_queue.h"
 #include "cli/step_listing.h"
 
@@ -147,8 +148,6 @@ bool IsWanted(const wire::JobView& job, const Wish& wish, const std::set<std::st
   };
   if (!among(wish.names, job.name)) return false;
   if (!wish.is_mine && wish.users.size() > 1 && !among(wish.users, job.user)) return false;
-  // A job that waits is on no host.
-  if (!wish.nodes.empty() && (!job.start_time || !NamesThisServer(wish.nodes))) return false;
   // Slurm lists what is pending, running or completing unless states are named.
   return states.empty() ? !IsFinal(job) : states.contains(job.state);
 }
@@ -192,6 +191,12 @@ Result<std::string> Draw(Api& api, const Wish& wish) {
   DIVVY_TRY(std::vector<wire::JobView> jobs, FetchJobs(api, select));
   const std::set<std::string> states(select.states.begin(), select.states.end());
   std::erase_if(jobs, [&](const wire::JobView& job) { return !IsWanted(job, wish, states); });
+  const Scene scene = SceneOf(api, jobs);
+  if (!wish.nodes.empty()) {
+    // A job that waits is on no host.
+    DIVVY_TRY(const std::vector<std::string> hosts, HostNames(wish.nodes));
+    std::erase_if(jobs, [&](const wire::JobView& job) { return !IsOnOneOf(job, hosts, scene); });
+  }
   SortLikeSqueue(jobs);
   if (wish.splits_arrays) jobs = SplitArrays(jobs);
   if (wish.shows_start) std::erase_if(jobs, [](const wire::JobView& job) { return !IsPending(job); });
@@ -210,7 +215,6 @@ Result<std::string> Draw(Api& api, const Wish& wish) {
     }
     rows.push_back(std::move(row));
   }
-  const Scene scene = SceneOfServer();
   if (wish.is_json) return QueueJson(rows, scene);
   std::string text;
   if (format.has_header && (wish.is_long || !wish.interval.empty())) {

@@ -134,7 +134,7 @@ Status ReadCommands(const Wish& wish, const StepCall& call, StepAsk& ask) {
   return {};
 }
 
-Result<StepAsk> AskOf(Wish& wish, const StepCall& call, const JobAround& job) {
+Result<StepAsk> AskOf(Wish& wish, const StepCall& call, const JobAround& job, bool is_spread) {
   const auto value = [&](std::string_view name) { return EnvironmentValue(job.environment, name); };
   if (!wish.jobid.empty() && wish.jobid != job.id) {
     return InvalidArgument("this is job " + job.id + "; a step of job " + wish.jobid +
@@ -142,7 +142,7 @@ Result<StepAsk> AskOf(Wish& wish, const StepCall& call, const JobAround& job) {
   }
   // What the job around says of cores is about its own tasks: steps with GPUs of their own would wait for each other.
   const bool says_cores = dialect::slurm::Value(wish.spec, "cpus-per-task").has_value();
-  DIVVY_TRY(StepAsk ask, ReadStepAsk(wish.spec, job));
+  DIVVY_TRY(StepAsk ask, ReadStepAsk(wish.spec, job, is_spread));
   DIVVY_CHECK(ReadCommands(wish, call, ask));
   ask.deal.cpu_bind = wish.cpu_bind.empty() ? value("SLURM_CPU_BIND") : wish.cpu_bind;
   ask.overlaps = wish.overlaps || value("SLURM_OVERLAP") == "1";
@@ -260,7 +260,7 @@ Result<StepPlan> PlanSrun(const StepCall& call, const std::vector<std::string>& 
   }
   Wish wish;
   if (const Status read = ReadWords(wish, words, SurroundingsOf(call, identity)); !read) return failed(read.error());
-  auto ask = AskOf(wish, call, job);
+  auto ask = AskOf(wish, call, job, identity.gang != nullptr);
   if (!ask) return failed(ask.error());
   if (!wish.is_multi_prog) last.Keep(call, words, wish.command.size(), *ask);
   return PlanStep(*std::move(ask), std::move(job), call, machine, identity);

@@ -1,17 +1,38 @@
 #include "cli/shims/slurm_step_plan.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "base/index_ranges.h"
 #include "base/text.h"
 #include "dialect/container_options.h"
 #include "dialect/slurm.h"
+#include "dialect/slurm_hostlist.h"
 #include "dialect/slurm_request.h"
 
 namespace divvy::cli::slurm {
 namespace {
 
 namespace options = divvy::dialect::slurm;
+
+/// What is said of machines, taken out of `spec`: the rest then is about one.
+Status ReadLayoutAsk(JobSpec& spec, StepAsk& ask) {
+  LayoutAsk& layout = ask.layout;
+  layout.tasks = static_cast<int>(options::Number(spec, "ntasks").value_or(0));
+  layout.tasks_per_node = static_cast<int>(options::Number(spec, "ntasks-per-node").value_or(0));
+  if (const auto nodes = options::Value(spec, "nodes")) {
+    DIVVY_TRY(const options::NodeRange range, options::ParseNodes(*nodes));
+    layout.nodes = static_cast<int>(std::clamp<std::int64_t>(range.least, 0, kSeatsMost));
+    // "2" alone is Slurm's "2-2" for a step.
+    layout.nodes_most = static_cast<int>(std::clamp<std::int64_t>(range.most, layout.nodes, kSeatsMost));
+  }
+  if (const auto machines = options::Value(spec, "nodelist")) {
+    DIVVY_TRY(ask.machines, dialect::ExpandHostList(*machines));
+  }
+  layout.is_cyclic = options::Value(spec, "distribution").value_or("").starts_with("cyclic");
+  for (const char* option : {"nodes", "ntasks-per-node", "nodelist", "distribution"}) options::Forget(spec, option);
+  return {};
+}
 
 }  // namespace
 
@@ -21,7 +42,7 @@ bool IsInsideJob(const std::vector<std::string>& environment) {
          EnvironmentValue(environment, "SLURM_CLUSTER_NAME") == "divvy";
 }
 
-Result<StepAsk> ReadStepAsk(JobSpec& spec, const JobAround& around) {
+Result<StepAsk> ReadStepAsk(JobSpec& spec, const JobAround& around, bool is_spread) {
   const auto given = [&](std::string_view option) { return options::Value(spec, option).has_value(); };
   const auto inherit = [&](std::string_view option, std::string_view variable) {
     const std::string value = EnvironmentValue(around.environment, variable);
@@ -41,13 +62,18 @@ Result<StepAsk> ReadStepAsk(JobSpec& spec, const JobAround& around) {
   // Newer releases of Slurm leave SLURM_CPUS_PER_TASK to the job, and have a name for srun's own.
   if (!given("cpus-per-task")) inherit("cpus-per-task", "SRUN_CPUS_PER_TASK");
   if (!given("cpus-per-task")) inherit("cpus-per-task", "SLURM_CPUS_PER_TASK");
+  StepAsk ask;
+  if (is_spread) {
+    if (!given("nodes") && !given("nodelist")) inherit("nodes", "SLURM_NNODES");
+    if (!given("distribution")) inherit("distribution", "SLURM_DISTRIBUTION");
+    DIVVY_CHECK(ReadLayoutAsk(spec, ask));
+  }
   DIVVY_CHECK(dialect::FinishSlurm(spec));
   if (const Status place = dialect::CheckSlurmPlace(spec); !place) {
     return InvalidArgument("Unable to create step for job " + around.id +
                            ": More nodes requested than the job has: " + place.error().message);
   }
 
-  StepAsk ask;
   ask.deal.tasks = std::max(spec.request.tasks, 1);
   if (says_gpus) ask.own_gpus = spec.request.gpus;
   if (const auto per_task = options::Value(spec, "gpus-per-task")) {
@@ -63,6 +89,11 @@ Result<StepAsk> ReadStepAsk(JobSpec& spec, const JobAround& around) {
   DIVVY_TRY(const auto container, dialect::ContainerOf(spec, false));
   if (container) ask.container = FormatContainerPlan(*container);
   ask.export_list = options::Value(spec, "export").value_or("");
+  if (is_spread) {
+    // What Slurm counts on each machine it counts on one here: the rest has been taken away.
+    if (given("gres") || given("gpus-per-node")) ask.own_gpus_on_machine = std::exchange(ask.own_gpus, std::nullopt);
+    return ask;
+  }
   if (ask.own_gpus && *ask.own_gpus > static_cast<int>(around.gpus.size())) {
     return InvalidArgument("Unable to create step for job " + around.id + ": it asks for " +
                            Plural(*ask.own_gpus, "GPU") + ", the job has " + std::to_string(around.gpus.size()));

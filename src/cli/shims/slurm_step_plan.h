@@ -16,7 +16,8 @@ namespace divvy::cli::slurm {
 bool IsInsideJob(const std::vector<std::string>& environment);
 
 /// `spec` holds srun's options as SbatchOptions leaves them; what they do not say comes from the job's environment.
-Result<StepAsk> ReadStepAsk(JobSpec& spec, const JobAround& around);
+/// `is_spread`: the job is on several machines, and a step may name some.
+Result<StepAsk> ReadStepAsk(JobSpec& spec, const JobAround& around, bool is_spread = false);
 
 /// --multi-prog: each rank's command from lines "RANKS COMMAND..."; "*" is every other rank, %t the rank, %o its place
 /// among the line's ranks.

@@ -105,8 +105,7 @@ Status Complete(JobSpec& spec) {
   std::optional<int> gpus;
   if (options::Value(spec, "exclusive")) {
     DIVVY_TRY(Api api, Api::Connect());
-    DIVVY_TRY(const wire::StatusView status, api.Status());
-    gpus = static_cast<int>(status.gpus);
+    DIVVY_TRY(gpus, GpusOfAMachine(api));
   }
   dialect::CompleteSlurm(spec, gpus);
   return {};

@@ -5,6 +5,8 @@
 
 #include "base/text.h"
 #include "cli/shims/slurm_common.h"
+#include "cli/shims/slurm_places.h"
+#include "dialect/node_options.h"
 #include "dialect/quantities.h"
 #include "dialect/slurm_request.h"
 
@@ -53,6 +55,12 @@ Status ReadPriority(std::string_view name, std::string_view value, UpdateWish& w
   return {};
 }
 
+/// "" takes the hosts away.
+Result<std::vector<std::string>> ReadHosts(std::string_view value) {
+  if (value.empty()) return std::vector<std::string>();
+  return dialect::ReadNodeList(value);
+}
+
 Status ReadOne(std::string_view name, std::string_view value, const dialect::Surroundings& around, const JobOf& job_of,
                UpdateWish& wish) {
   wire::JobUpdate& update = wish.update;
@@ -80,6 +88,14 @@ Status ReadOne(std::string_view name, std::string_view value, const dialect::Sur
   } else if (name == "features") {
     DIVVY_TRY(const options::ConstraintAsk ask, options::ParseConstraint(value));
     update.gpu_type = ask.gpu_type;
+    update.constraint = ask.machines;
+  } else if (name == "numnodes") {
+    DIVVY_TRY(const options::NodeRange range, options::ParseNodes(value));
+    update.nodes = range.least;
+  } else if (name == "nodelist" || name == "reqnodelist") {
+    DIVVY_TRY(update.node_list, ReadHosts(value));
+  } else if (name == "excnodelist") {
+    DIVVY_TRY(update.excluded_nodes, ReadHosts(value));
   } else if (name == "dependency") {
     std::vector<std::string> list;
     for (const std::string_view one : Split(value, ',')) {
@@ -107,11 +123,10 @@ Status ReadOne(std::string_view name, std::string_view value, const dialect::Sur
   } else if (name == "numtasks") {
     DIVVY_TRY(update.tasks, options::ParseCount(value, 1, 65'536));
   } else {
-    constexpr std::array<std::string_view, 9> kNothing = {
-        "qos", "reservation", "numnodes", "nodelist", "reqnodelist", "excnodelist", "licenses", "wckey", "mailuser"};
+    constexpr std::array<std::string_view, 5> kNothing = {"qos", "reservation", "licenses", "wckey", "mailuser"};
     if (std::ranges::find(kNothing, name) == kNothing.end())
       return InvalidArgument("Update of this parameter is not supported: " + std::string(name));
-    wish.notes.push_back(std::string(name) + "=" + std::string(value) + " means nothing on one server; left out");
+    wish.notes.push_back(std::string(name) + "=" + std::string(value) + " means nothing here; left out");
   }
   return {};
 }
@@ -131,13 +146,45 @@ Result<UpdateWish> ReadUpdate(const std::vector<std::string>& words, const diale
       value.insert(value.begin(), name.back());
       name.pop_back();
     }
-    if (name == "nodename" || name == "partitionname" || name == "reservationname") {
-      return InvalidArgument(name + ": the node is changed with divvy gpus restrict, not through scontrol");
+    if (name == "nodename")
+      return InvalidArgument("NodeName comes first: scontrol update NodeName=n1 State=drain Reason=...");
+    if (name == "partitionname" || name == "reservationname") {
+      return InvalidArgument(name + ": not changed through scontrol here; see divvy node label and divvy reserve");
     }
     DIVVY_CHECK(ReadOne(name, value, around, job_of, wish));
   }
   if (wish.update.select.ids.empty()) return InvalidArgument("No job specified; write JobId=17");
   return wish;
+}
+
+Result<NodeUpdate> ReadNodeUpdate(const std::vector<std::string>& words) {
+  NodeUpdate update;
+  for (const std::string& word : words) {
+    const auto equals = word.find('=');
+    if (equals == std::string::npos || equals == 0) return InvalidArgument("'" + word + "' is no NAME=VALUE");
+    const std::string name = ToLower(word.substr(0, equals));
+    const std::string value = word.substr(equals + 1);
+    if (name == "nodename") {
+      DIVVY_TRY(update.request.names, HostNames({value}));
+    } else if (name == "reason") {
+      update.request.reason = value;
+    } else if (name == "state") {
+      const std::string state = ToLower(value);
+      if (state == "drain") update.verb = "drain";
+      if (state == "resume" || state == "undrain" || state == "idle") update.verb = "resume";
+      if (update.verb.empty())
+        return InvalidArgument("State=" + value +
+                               ": write State=DRAIN or State=RESUME; divvy node has what else there is");
+    } else {
+      return InvalidArgument("Update of this parameter is not supported: " + name +
+                             " (divvy node label sets features)");
+    }
+  }
+  if (update.request.names.empty()) return InvalidArgument("No node specified; write NodeName=n1");
+  if (update.verb.empty()) return InvalidArgument("write State=DRAIN Reason=... or State=RESUME");
+  if (update.verb == "drain" && update.request.reason.empty())
+    return InvalidArgument("You must specify a reason when DRAINING a node. Update denied");
+  return update;
 }
 
 }  // namespace divvy::cli::slurm

@@ -1,4 +1,5 @@
-// scontrol update: "JobId=17 TimeLimit=+30 Priority=5" as an update of divvy's.
+// scontrol update: "JobId=17 TimeLimit=+30 Priority=5" as an update of divvy's, "NodeName=n1 State=drain" as an order
+// to nodes.
 #pragma once
 
 #include <functional>
@@ -9,6 +10,7 @@
 #include "base/result.h"
 #include "dialect/job_options.h"
 #include "wire/messages.h"
+#include "wire/messages_nodes.h"
 
 namespace divvy::cli::slurm {
 
@@ -21,5 +23,12 @@ struct UpdateWish {
 /// `job_of` looks a job up, for what is relative to its present value ("TimeLimit=+30").
 Result<UpdateWish> ReadUpdate(const std::vector<std::string>& words, const dialect::Surroundings& around,
                               const std::function<Result<wire::JobDetail>(const std::string& id)>& job_of);
+
+struct NodeUpdate {
+  std::string verb;  // "drain" | "resume": POST /v1/nodes/VERB.
+  wire::NodeRequest request;
+};
+/// "NodeName=n[1-3] State=DRAIN Reason=disk". As in Slurm, what runs there goes on, and a drain needs its reason.
+Result<NodeUpdate> ReadNodeUpdate(const std::vector<std::string>& words);
 
 }  // namespace divvy::cli::slurm

@@ -12,6 +12,7 @@
 
 #include "base/index_ranges.h"
 #include "base/text.h"
+#include "cli/shims/slurm_places.h"
 #include "dialect/slurm_environment.h"
 
 namespace divvy::cli::slurm {
@@ -120,6 +121,9 @@ wire::JobView ViewOf(const wire::JobDetail& d) {
   v.position = d.position;
   v.team = d.team;
   v.preemptible = d.preemptible;
+  v.progress = d.progress;
+  v.node = d.node;
+  v.seats = d.seats;
   return v;
 }
 
@@ -180,7 +184,7 @@ std::string NodesOrReason(const wire::JobView& job, const Scene& scene) {
   if (IsPending(job) || job.state == "failed" || job.state == "timed_out" || job.state == "lost") {
     return "(" + ReasonCode(job) + ")";
   }
-  return job.start_time ? scene.hostname : "";
+  return HostListOf(job, scene);
 }
 
 std::string JobIdText(const wire::JobView& job) {
@@ -228,11 +232,28 @@ std::string ExitCode(const wire::JobView& job) {
 }
 
 std::int64_t CpusOf(const wire::JobView& job) {
-  return std::max<std::int64_t>({job.request.cpus, job.request.tasks, 1});
+  const std::int64_t nodes = std::max<std::int64_t>(job.request.nodes, 1);
+  return std::max<std::int64_t>({job.request.cpus * nodes, job.request.tasks, 1});
+}
+
+std::int64_t CpusPerNode(const wire::JobView& job) {
+  const std::int64_t nodes = std::max<std::int64_t>(job.request.nodes, 1);
+  return std::max<std::int64_t>({job.request.cpus, (job.request.tasks + nodes - 1) / nodes, 1});
+}
+
+std::int64_t MemoryOf(const wire::JobView& job) {
+  return job.request.memory_bytes * std::max<std::int64_t>(job.request.nodes, 1);
+}
+
+std::int64_t GpusAskedBy(const wire::JobView& job) {
+  return job.request.gpus * std::max<std::int64_t>(job.request.nodes, 1);
 }
 
 std::int64_t GpusOf(const wire::JobView& job) {
-  return std::max(job.request.gpus, job.start_time ? static_cast<std::int64_t>(job.gpus.size()) : 0);
+  auto held = static_cast<std::int64_t>(job.gpus.size());
+  if (!job.seats.empty()) held = 0;
+  for (const wire::SeatView& seat : job.seats) held += static_cast<std::int64_t>(seat.gpus.size());
+  return std::max(GpusAskedBy(job), job.start_time ? held : 0);
 }
 
 std::string GresOf(const wire::JobView& job, std::int64_t gpus) {
@@ -243,13 +264,15 @@ std::string GresOf(const wire::JobView& job, std::int64_t gpus) {
 }
 
 std::string TresPerNode(const wire::JobView& job) {
-  return job.request.gpus == 0 ? "N/A" : "gres:" + GresOf(job, GpusOf(job));
+  // Tasks that lie anywhere ask for nothing by the node.
+  if (job.request.gpus == 0 || job.request.spreads_tasks) return "N/A";
+  return "gres:" + GresOf(job, job.request.nodes > 1 ? job.request.gpus : GpusOf(job));
 }
 
 std::string Tres(const wire::JobView& job, std::int64_t gpus) {
   std::string text = "cpu=" + std::to_string(CpusOf(job));
-  if (job.request.memory_bytes > 0) text += ",mem=" + Megabytes(job.request.memory_bytes);
-  text += ",node=1,billing=" + std::to_string(CpusOf(job));
+  if (job.request.memory_bytes > 0) text += ",mem=" + Megabytes(MemoryOf(job));
+  text += ",node=" + std::to_string(NodeCountOf(job)) + ",billing=" + std::to_string(CpusOf(job));
   if (gpus > 0) text += ",gres/gpu=" + std::to_string(gpus);
   return text;
 }
@@ -279,6 +302,12 @@ std::string LabelOf(const std::map<std::string, std::string>& labels, const std:
 }
 
 std::string OrNull(const std::string& text) { return text.empty() ? "(null)" : text; }
+
+std::string FeaturesOf(const wire::JobView& job) {
+  const wire::RequestView& request = job.request;
+  if (request.gpu_type.empty() || request.constraint.empty()) return OrNull(request.gpu_type + request.constraint);
+  return request.gpu_type + "&" + request.constraint;
+}
 
 std::string HeldGpus(const std::vector<std::int64_t>& gpus) {
   if (gpus.empty()) return "";

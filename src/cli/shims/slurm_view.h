@@ -16,7 +16,7 @@ namespace divvy::cli::slurm {
 
 /// What a listing needs besides the jobs.
 struct Scene {
-  std::string hostname;
+  std::string hostname;  // The controller's own machine.
   double now = 0;
   int cpus = 1;  // Of the server.
   std::int64_t memory_mib = 0;
@@ -67,6 +67,12 @@ std::string TimeLimit(const wire::JobView& job);
 std::string ExitCode(const wire::JobView& job);
 /// The CPUs that it counts for: those it asks for, one for each task at least.
 std::int64_t CpusOf(const wire::JobView& job);
+/// Of each of its nodes.
+std::int64_t CpusPerNode(const wire::JobView& job);
+/// Bytes, of all its nodes; 0: it asks for none.
+std::int64_t MemoryOf(const wire::JobView& job);
+/// The GPUs that it asks for on all its nodes; of an elastic job the fewest.
+std::int64_t GpusAskedBy(const wire::JobView& job);
 /// The GPUs that it asks for, or has got: an elastic job may have more.
 std::int64_t GpusOf(const wire::JobView& job);
 /// "gpu:2", "gpu:h100:2" for that many of the job's GPUs; "" for none.
@@ -90,6 +96,9 @@ std::string LabelOf(const std::map<std::string, std::string>& labels, const std:
 inline std::string LabelOf(const wire::JobDetail& job, const std::string& name, const std::string& none = "(null)") {
   return LabelOf(job.labels, name, none);
 }
+
+/// The GPUs' model and the machines' features that it asks for: "a100", "a100&ib"; "(null)" for none.
+std::string FeaturesOf(const wire::JobView& job);
 
 /// "gpu:3(IDX:0-1,3)": the GPUs that a job holds; "" for none.
 std::string HeldGpus(const std::vector<std::int64_t>& gpus);

@@ -228,29 +228,29 @@ NodeRow Node() {
 }
 
 TEST(Sinfo, ListingsAreSlurms) {
-  EXPECT_EQ(*FormatNodes(Node(), kInfoDefault, "", true),
+  EXPECT_EQ(*FormatNodes({Node()}, kInfoDefault, "", true),
             "PARTITION AVAIL  TIMELIMIT  NODES  STATE NODELIST\n"
             "main*        up   infinite      1    mix n1\n");
-  EXPECT_EQ(*FormatNodes(Node(), kInfoNode, "", true),
+  EXPECT_EQ(*FormatNodes({Node()}, kInfoNode, "", true),
             "NODELIST   NODES PARTITION STATE \n"
             "n1             1     main* mix   \n");
-  EXPECT_EQ(*FormatNodes(Node(), kInfoSummary, "", true),
+  EXPECT_EQ(*FormatNodes({Node()}, kInfoSummary, "", true),
             "PARTITION AVAIL  TIMELIMIT   NODES(A/I/O/T) NODELIST\n"
             "main*        up   infinite          1/0/0/1 n1\n");
-  EXPECT_EQ(*FormatNodes(Node(), "%n %G %t %C", "", true),
+  EXPECT_EQ(*FormatNodes({Node()}, "%n %G %t %C", "", true),
             "HOSTNAMES GRES STATE CPUS(A/I/O/T)\nn1 gpu:nvidia_h100_80gb_hbm3:4 mix 1/31/0/32\n");
-  EXPECT_EQ(*FormatNodes(Node(), "", "gresused:50", false), "gpu:nvidia_h100_80gb_hbm3:3(IDX:0,2-3)            \n");
-  EXPECT_FALSE(FormatNodes(Node(), "%q", "", true));
+  EXPECT_EQ(*FormatNodes({Node()}, "", "gresused:50", false), "gpu:nvidia_h100_80gb_hbm3:3(IDX:0,2-3)            \n");
+  EXPECT_FALSE(FormatNodes({Node()}, "%q", "", true));
 }
 
 TEST(Sinfo, APartitionThatIsAskedForHasTheServerInIt) {
   NodeRow row = Node();
   row.partition = "gpu";
-  EXPECT_EQ(*FormatNodes(row, "%P %R %D", "", false), "gpu gpu 1\n");
-  EXPECT_NE(ShowPartition(row, false).find("PartitionName=gpu\n"), std::string::npos);
-  EXPECT_NE(ShowPartition(row, false).find("Default=NO"), std::string::npos);
-  EXPECT_NE(NodesJson(Node()).find("\"tres_used\":\"cpu=1,mem=1024M,gres/gpu=3\""), std::string::npos)
-      << NodesJson(Node());
+  EXPECT_EQ(*FormatNodes({row}, "%P %R %D", "", false), "gpu gpu 1\n");
+  EXPECT_NE(ShowPartition({row}, false).find("PartitionName=gpu\n"), std::string::npos);
+  EXPECT_NE(ShowPartition({row}, false).find("Default=NO"), std::string::npos);
+  EXPECT_NE(NodesJson({Node()}).find("\"tres_used\":\"cpu=1,mem=1024M,gres/gpu=3\""), std::string::npos)
+      << NodesJson({Node()});
 }
 
 TEST(Sinfo, StateFollowsTheGpus) {

@@ -50,6 +50,11 @@ struct TaskGroup {
   /// What Shape::models of each alternative was made from, so that it can be made anew when nodes are told apart in
   /// another way (Cluster::SetKinds). Empty: it stays as it is.
   std::vector<FilterIndex> filters;
+  /// Each task on a node on which no other task of the ask lies.
+  bool apart = false;
+
+  /// Tasks that one node can have at most, of `tasks`.
+  std::int64_t AtMostOnOne(std::int64_t tasks) const { return apart && tasks > 1 ? 1 : tasks; }
 
   friend auto operator<=>(const TaskGroup&, const TaskGroup&) = default;
 };

@@ -13,12 +13,6 @@
 namespace divvy::core {
 namespace {
 
-/// GPUs on which the job is equally fast.
-struct AtSpeed {
-  std::string gpu_type;
-  std::int16_t speed = 1000;
-};
-
 std::vector<AtSpeed> FastestFirst(const std::string& gpu_type) {
   if (!SaysSpeeds(gpu_type)) return {{gpu_type, 1000}};
   std::map<int, std::vector<std::string>, std::greater<>> by_speed;
@@ -34,7 +28,7 @@ std::vector<AtSpeed> FastestFirst(const std::string& gpu_type) {
 class Translation {
  public:
   Translation(KindBook& book, const NodeWishes& wishes)
-      : book_(book), wishes_(wishes), speeds_(FastestFirst(wishes.gpu_type)) {}
+      : book_(book), wishes_(wishes), speeds_(wishes.speeds.empty() ? FastestFirst(wishes.gpu_type) : wishes.speeds) {}
 
   Result<Ask> Make(Ask ask) {
     DIVVY_CHECK(CheckCounts(ask));
@@ -71,10 +65,14 @@ class Translation {
     const std::int64_t counted = wishes_.features.counted_nodes();
     if (counted == 0) return {};
     if (ask.groups.size() > 1) {
-      return InvalidArgument("--constraint counts nodes, and the job has several kinds of tasks; say it of one kind");
+      return InvalidArgument(
+          "--constraint counts nodes, and the job has "
+          "several kinds of tasks; say it of one kind");
     }
     if (IsElastic(ask)) {
-      return InvalidArgument("--constraint counts nodes, and the job takes more where it can; give --tasks one number");
+      return InvalidArgument(
+          "--constraint counts nodes, and the job takes "
+          "more where it can; give --tasks one number");
     }
     const std::int32_t tasks = ask.groups.front().least;
     if (counted > tasks) {
@@ -104,7 +102,9 @@ class Translation {
     }
     if (speeds_.size() < 2 || shape.gpus == 0) group.speeds.clear();
     if (group.alternatives.size() > std::numeric_limits<std::uint8_t>::max()) {
-      return InvalidArgument("--constraint and --gpu-type give more than 255 alternatives; ask for fewer");
+      return InvalidArgument(
+          "--constraint and --gpu-type give more than 255 "
+          "alternatives; ask for fewer");
     }
     return {};
   }

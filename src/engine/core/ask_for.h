@@ -10,9 +10,17 @@
 
 namespace divvy::core {
 
+/// GPUs on which a job is equally fast.
+struct AtSpeed {
+  std::string gpu_type;       // engine/gpu_type.h
+  std::int16_t speed = 1000;  // In thousandths of the fastest.
+};
+
 /// What all tasks of a job want of their nodes.
 struct NodeWishes {
   std::string gpu_type;  // engine/gpu_type.h; with speeds ("h100*1.0|a100*0.55") the fastest first.
+  /// In place of what `gpu_type` says of speeds, the fastest first. Empty: as that says.
+  std::vector<AtSpeed> speeds;
   std::int32_t least_gpu_memory_mib = 0;
   int least_compute_capability = 0;
   FeatureWish features;               // Counts are of tasks: each is what the job has of one node.

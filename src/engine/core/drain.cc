@@ -137,6 +137,7 @@ class Drain {
         for (const NodeIndex node : domain.nodes) {
           for (std::size_t i = 0; i < ask_.groups[group].alternatives.size(); ++i) {
             if (domain.alternative && *domain.alternative != i) continue;
+            if (ask_.groups[group].apart && HasPiece(pieces, node)) continue;
             const auto spot = On(node, ask_.groups[group].alternatives[i], domain.model);
             if (!spot || (best && !(spot->wait < best->wait))) continue;
             best = spot;
@@ -152,6 +153,10 @@ class Drain {
       }
     }
     return true;
+  }
+
+  static bool HasPiece(const std::vector<Piece>& pieces, NodeIndex node) {
+    return std::any_of(pieces.begin(), pieces.end(), [&](const Piece& piece) { return piece.node == node; });
   }
 
   // The node if nothing ran there, less what is held.

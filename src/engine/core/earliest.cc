@@ -111,7 +111,8 @@ class Search {
         int now_room = 0;
         for (const Shape& shape : group.alternatives) {
           const std::optional<int> only = by_model ? std::optional(model) : std::nullopt;
-          now_room = std::max(now_room, placing.Room(node, shape, group.least, only));
+          now_room =
+              std::max(now_room, placing.Room(node, shape, static_cast<int>(group.AtMostOnOne(group.least)), only));
         }
         int& before = facts.gpu_models.empty() ? room[node] : mixed_room[{node, model}];
         sums[model] += now_room - before;
@@ -273,12 +274,15 @@ bool CouldRun(const Cluster::State& state, const Ask& ask) {
       const Node& node = state.nodes[i];
       if (!node.accepts) continue;
       NodeState idle = IdleState(node);
+      const int before = left;
       for (const Shape& shape : group.alternatives) {
+        if (group.apart && left < before) break;
         while (left > 0) {
           const std::optional<GpuMask> gpus = ChooseGpus(state, ask, shape, node, idle, 0);
           if (!gpus) break;
           placement::Take(idle, shape, *gpus);
           --left;
+          if (group.apart) break;
         }
       }
     }

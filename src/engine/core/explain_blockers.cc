@@ -240,8 +240,8 @@ class Finder {
       host.memory = std::max(host.memory, node.state.memory_free);
       if (node.state.cpu_free >= shape.cpu_milli)
         host.memory_beside = std::max(host.memory_beside, node.state.memory_free);
-      tally.by_gpus += RoomOf(seen, bare);
-      tally.by_cpus += RoomOf(seen, with_cpus);
+      tally.by_gpus += group.AtMostOnOne(RoomOf(seen, bare));
+      tally.by_cpus += group.AtMostOnOne(RoomOf(seen, with_cpus));
     }
     if (tally.gpu_nodes == 0) {
       tally.cpus = all.cpus;
@@ -347,26 +347,27 @@ class Finder {
   }
 
   void FindForMany(const TaskGroup& group, const Shape& shape, const Tally& tally) {
-    const std::string tasks = Plural(group.least, "task");
+    const std::string tasks = Plural(group.least, group.apart ? "node" : "task");
+    const std::string of = group.apart ? " with " : " of ";
     const auto room_for = [&](std::int64_t room) {
       return "there is room for " + (room == 0 ? "none" : std::to_string(room)) + " of them";
     };
     if (shape.gpus > 0 && tally.by_gpus < group.least) {
       Blocker& blocker = Add(BlockerKind::kGpus,
-                             "needs " + tasks + " of " + GpusOf(shape) + OfModels(group, shape) + " at once; " +
+                             "needs " + tasks + of + GpusOf(shape) + OfModels(group, shape) + " at once; " +
                                  room_for(tally.by_gpus) + FreeText(shape, tally),
                              group.least, tally.by_gpus);
       AddGpuHolders(tally, blocker);
     } else if (tally.by_cpus < group.least) {
-      Blocker& blocker = Add(BlockerKind::kCpus,
-                             "needs " + tasks + " of " + CpusText(shape.cpu_milli) +
-                                 (shape.gpus > 0 ? " beside " + GpusOf(shape) : "") + OfModels(group, shape) +
-                                 " at once; " + room_for(tally.by_cpus),
-                             group.least, tally.by_cpus);
+      Blocker& blocker =
+          Add(BlockerKind::kCpus,
+              "needs " + tasks + of + CpusText(shape.cpu_milli) + (shape.gpus > 0 ? " beside " + GpusOf(shape) : "") +
+                  OfModels(group, shape) + " at once; " + room_for(tally.by_cpus),
+              group.least, tally.by_cpus);
       AddHostHolders(tally, blocker);
     } else {
       Blocker& blocker = Add(BlockerKind::kMemory,
-                             "needs " + tasks + " of " + MibText(shape.memory_mib) + " of memory" +
+                             "needs " + tasks + of + MibText(shape.memory_mib) + " of memory" +
                                  (shape.gpus > 0 ? " beside " + GpusOf(shape) : "") + OfModels(group, shape) +
                                  " at once; " + room_for(tally.room),
                              group.least, tally.room);
@@ -427,7 +428,7 @@ class Finder {
         });
       }
       if (most >= group.least) continue;
-      const std::string tasks = "its " + Plural(group.least, "task");
+      const std::string tasks = "its " + Plural(group.least, group.apart ? "part" : "task");
       if (most_of_model < group.least) {
         Add(BlockerKind::kTogether,
             tasks + " run on GPUs of one model; there is room for at most " + std::to_string(most_of_model) + " on one",

@@ -282,7 +282,7 @@ class Search {
       TaskGroup& changed = change.ask.groups.front();
       changed.least = static_cast<std::int32_t>(tasks);
       if (!is_elastic) changed.most = changed.least;
-      std::string flag = (counts_gpus ? "--gpus " : "--tasks ") + std::to_string(tasks);
+      std::string flag = (counts_gpus ? "--gpus " : group().apart ? "--nodes " : "--tasks ") + std::to_string(tasks);
       if (is_elastic) flag += ".." + std::to_string(changed.most);
       return Try(std::move(change), flag);
     };

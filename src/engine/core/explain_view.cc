@@ -58,7 +58,7 @@ std::int64_t RoomOf(const NodeState& node, const Shape& shape) {
 std::int64_t RoomOf(const NodeState& node, const TaskGroup& group) {
   std::int64_t most = 0;
   for (const Shape& shape : group.alternatives) most = std::max(most, RoomOf(node, shape));
-  return most;
+  return group.AtMostOnOne(most);
 }
 
 std::int64_t RoomOn(const NodeFacts& facts, const NodeState& node, const TaskGroup& group, std::optional<int> model) {
@@ -68,7 +68,7 @@ std::int64_t RoomOn(const NodeFacts& facts, const NodeState& node, const TaskGro
     if (facts.gpu_kinds.empty()) most = std::max(most, RoomOf(node, shape));
     else most = std::max(most, RoomOf(SeenBy(facts, node, shape, model), shape));
   }
-  return most;
+  return group.AtMostOnOne(most);
 }
 
 bool NeedsTopology(const Ask& ask, const Shape& shape) {

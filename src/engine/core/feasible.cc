@@ -304,7 +304,8 @@ class Judge {
         of_model[model] += room.back().second * kind.nodes;
       });
     }
-    const std::string asks = Asks(group) + Plural(tasks.least, "task") + " of " +
+    const std::string asks = Asks(group) + Plural(tasks.least, tasks.apart ? "node" : "task") +
+                             (tasks.apart ? " with " : " of ") +
                              (shape.gpus > 0 ? GpusOf(shape) : CpusText(shape.cpu_milli)) + OfModels(group, shape);
     if (all < tasks.least) {
       return OfSum(group, LackingPart::kTasks, all,
@@ -341,7 +342,7 @@ class Judge {
       if (!HoldsOne(kind, shape, model)) continue;
       most = std::max(most, RoomOf(SeenBy(kind.facts, kind.idle, shape, model), shape));
     }
-    return most;
+    return tasks.AtMostOnOne(most);
   }
 
   Lack OfSum(std::size_t group, LackingPart part, std::int64_t most, std::string text) const {
@@ -351,7 +352,8 @@ class Judge {
     lack.needed = ask_.groups[group].least;
     lack.available = most;
     if (most > 0) {
-      lack.nearest = "--tasks " + std::to_string(most) + " is the most that it " + scope_.Can() + " give";
+      lack.nearest = (ask_.groups[group].apart ? "--nodes " : "--tasks ") + std::to_string(most) +
+                     " is the most that it " + scope_.Can() + " give";
       lack.ask = ask_;
       lack.ask->groups[group].least = static_cast<std::int32_t>(most);
     }

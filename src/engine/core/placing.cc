@@ -293,6 +293,7 @@ std::optional<GpuMask> Placing::On(const Ask& ask, const Shape& shape, NodeIndex
 void Placing::Offer(const Ask& ask, const Shape& shape, NodeIndex node, std::optional<int> gpu_model,
                     std::optional<Spot>& best) {
   const NodeFacts& facts = state_.nodes[node].facts;
+  if (is_apart_ && extras_.contains(node)) return;
   if (gpu_model && shape.gpus > 0 && !HasModel(facts, *gpu_model)) return;
   NodeState state = StateOf(node);
   if (gpu_model && !facts.gpu_models.empty()) state = SeenBy(facts, state, shape, gpu_model);
@@ -306,6 +307,7 @@ void Placing::Offer(const Ask& ask, const Shape& shape, NodeIndex node, std::opt
 
 std::optional<Placing::Spot> Placing::Best(const Ask& ask, std::size_t group, const Domain& domain) {
   const std::vector<Shape>& alternatives = ask.groups[group].alternatives;
+  is_apart_ = ask.groups[group].apart;
   for (std::size_t i = 0; i < alternatives.size(); ++i) {
     if (!domain.Allows(i)) continue;
     Shape shape = alternatives[i];
@@ -341,7 +343,13 @@ std::optional<Placing::Spot> Placing::Best(const Ask& ask, std::size_t group, co
 void Placing::Put(const Ask& ask, const Piece& piece) {
   extras_[piece.node].push_back({ShapeOf(ask, piece), piece.gpus});
   if (at_ > now_ || !state_.nodes[piece.node].holds.empty() || state_.nodes[piece.node].is_mixed()) return;
-  state_.fleet->Set(piece.node, StateOf(piece.node));
+  NodeState left = StateOf(piece.node);
+  if (ask.groups[piece.group].apart) {
+    // Nobody finds it there until Undo shows it again.
+    placement::Block(left, static_cast<GpuMask>((1u << state_.nodes[piece.node].facts.gpus) - 1));
+    left.cpu_free = left.memory_free = -1;
+  }
+  state_.fleet->Set(piece.node, left);
 }
 
 int Placing::Room(NodeIndex node, const Shape& shape, int most, std::optional<int> gpu_model) {
@@ -364,7 +372,9 @@ std::vector<Placing::Domain> Placing::DomainsOf(const Ask& ask, Together level, 
   const auto room_for = [&](NodeIndex index, const TaskGroup& group) {
     int most = 0;
     for (std::size_t i = 0; i < group.alternatives.size(); ++i) {
-      if (within.Allows(i)) most = std::max(most, Room(index, group.alternatives[i], tasks, within.gpu_model));
+      if (!within.Allows(i)) continue;
+      const int at_most = static_cast<int>(group.AtMostOnOne(tasks));
+      most = std::max(most, Room(index, group.alternatives[i], at_most, within.gpu_model));
     }
     return most;
   };

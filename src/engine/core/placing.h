@@ -109,6 +109,7 @@ class Placing {
   TeamIndex team_ = kRootTeam;
   UserIndex user_ = 0;
   std::uint64_t draw_ = 0;
+  bool is_apart_ = false;          // What is placed just now lies on no node of another task.
   bool passes_gpu_holds_ = false;  // A job without GPUs, where those wait for no GPU job.
   struct Extra {
     Shape shape;

@@ -20,13 +20,13 @@ Shape OnGpus(Shape shape, GpuMask gpus) {
 }
 
 // What stays is one task, and what is to go another, so that the cluster knows what is about to be free.
-Ask AskFor(Shape shape, GpuMask stays, GpuMask goes) {
+Ask AskFor(Shape shape, const std::vector<FilterIndex>& filters, GpuMask stays, GpuMask goes) {
   Ask ask;
   ask.placement = PlacementStrategy::kSequential;
-  ask.groups.push_back({{OnGpus(shape, stays)}, 1, 1});
+  ask.groups.push_back({{OnGpus(shape, stays)}, 1, 1, {}, filters});
   if (goes == 0) return ask;
   shape.cpu_milli = shape.memory_mib = 0;
-  ask.groups.push_back({{OnGpus(shape, goes)}, 1, 1});
+  ask.groups.push_back({{OnGpus(shape, goes)}, 1, 1, {}, filters});
   return ask;
 }
 
@@ -76,7 +76,12 @@ void Resize(Cluster& cluster, JobId id, GpuMask gpus, GpuMask asked, Time now) {
   const NodeIndex node = run.pieces.front().node;
   const auto stays = static_cast<GpuMask>(gpus & ~asked);
   Job job = JobOf(run, key);
-  job.ask = cluster.Know(AskFor(ShapeOf(state.asks[key.ask], run.pieces.front()), stays, asked));
+  const Ask& before = state.asks[key.ask];
+  const Piece& first = run.pieces.front();
+  const std::vector<FilterIndex>& filters = before.groups[first.group].filters;
+  std::vector<FilterIndex> filter;
+  if (!filters.empty()) filter = {filters[first.alternative]};
+  job.ask = cluster.Know(AskFor(ShapeOf(before, first), filter, stays, asked));
   std::vector<Piece> pieces = {{node, stays, 0, 0}};
   if (asked != 0) pieces.push_back({node, asked, 1, 0});
   cluster.Finish(id, now);

@@ -49,13 +49,37 @@ class Finder {
     return same;
   }
 
+  /// Of one server every blocker has words of its own; those of many are the core's.
+  bool IsTold(const core::Blocker& blocker) const {
+    return server_.has_many() && blocker.kind != core::BlockerKind::kCap;
+  }
+
+  static BlockerKind KindOf(core::BlockerKind kind) {
+    switch (kind) {
+      case core::BlockerKind::kCpus:
+        return BlockerKind::kCpus;
+      case core::BlockerKind::kMemory:
+        return BlockerKind::kMemory;
+      case core::BlockerKind::kKind:
+        return BlockerKind::kGpuType;
+      case core::BlockerKind::kTopology:
+        return BlockerKind::kTopology;
+      default:
+        return BlockerKind::kGpus;
+    }
+  }
+
   template <typename Predicate>
   void AddHolders(Blocker& blocker, Predicate holds) const {
     for (const auto& [id, job] : server_.running_jobs()) {
-      if (holds(job)) blocker.holders.push_back({id, job.name, job.user, job.gpus, job.known_end});
+      if (holds(job)) blocker.holders.push_back(HolderOf(job));
     }
     std::stable_sort(blocker.holders.begin(), blocker.holders.end(),
                      [](const Blocker::Holder& a, const Blocker::Holder& b) { return a.until < b.until; });
+  }
+
+  static Blocker::Holder HolderOf(const RunningJob& job) {
+    return {job.id, job.name, job.user, job.node, job.gpus, job.known_end};
   }
 
   void AddGpuHolders(Blocker& blocker) const {
@@ -66,11 +90,14 @@ class Finder {
   void AddNamed(const core::Blocker& blocker, Blocker& out) const {
     for (const core::Holder& holder : blocker.holders) {
       if (const RunningJob* job = server_.running(holder.job)) {
-        out.holders.push_back({holder.job, job->name, job->user, job->gpus, job->known_end});
+        out.holders.push_back(HolderOf(*job));
       } else if (const WaitingEntry* entry = server_.waiting(holder.job)) {
+        const NodeIndex node = holder.pieces.empty() ? kOwnNode : holder.pieces.front().node;
         GpuSet kept;
-        for (const core::Piece& piece : holder.pieces) kept = kept | GpuSet::FromBits(piece.gpus);
-        out.holders.push_back({holder.job, "", entry->user, kept, kNever});
+        for (const core::Piece& piece : holder.pieces) {
+          if (piece.node == node) kept = kept | GpuSet::FromBits(piece.gpus);
+        }
+        out.holders.push_back({holder.job, "", entry->user, node, kept, kNever});
       }
     }
   }
@@ -84,6 +111,7 @@ class Finder {
       case core::BlockerKind::kGpus:
       case core::BlockerKind::kKind:
       case core::BlockerKind::kTopology:
+        if (IsTold(blocker)) break;
         return Gpus(blocker);
       case core::BlockerKind::kCap:
         return Cap(blocker);
@@ -97,8 +125,10 @@ class Finder {
         AddNamed(blocker, Same(BlockerKind::kTeamQuota, blocker, placement::kGpuParts));
         return;
       case core::BlockerKind::kCpus:
+        if (IsTold(blocker)) break;
         return Cpus();
       case core::BlockerKind::kMemory:
+        if (IsTold(blocker)) break;
         return Memory();
       case core::BlockerKind::kReservation:
         AddNamed(blocker, Same(BlockerKind::kReservation, blocker, placement::kGpuParts));
@@ -109,15 +139,16 @@ class Finder {
         AddNamed(blocker, Same(BlockerKind::kGpus, blocker));
         return;
     }
+    AddNamed(blocker, Same(KindOf(blocker.kind), blocker));
   }
 
   // The core looks at no single GPU of a server that mixes kinds.
   void Impossible(const std::vector<core::Blocker>& found) {
     const bool is_known = !found.empty() && found.front().kind == core::BlockerKind::kImpossible;
-    const Status status = CheckFeasible(server_, entry_.request);
+    const Status status = CheckFeasible(server_, entry_.request, entry_.pool);
     if (status && !is_known) return;
     Add(BlockerKind::kInfeasible, status ? found.front().text : status.error().message, entry_.request.gpus,
-        static_cast<std::int64_t>(server_.capacity().gpus.size()));
+        server_.gpu_count());
   }
 
   void Cap(const core::Blocker& blocker) {
@@ -138,7 +169,7 @@ class Finder {
     GpuSet restricted;
     for (int index : gpus.ToVector()) {
       const auto gpu = static_cast<GpuIndex>(index);
-      const GpuAvailability& state = server_.availability(gpu);
+      const GpuAvailability& state = server_.node(kOwnNode).availability[gpu];
       if (!state.fault.empty()) parts.push_back("GPU " + std::to_string(index) + " is fenced: " + state.fault);
       else if (!state.unmanaged.empty())
         parts.push_back("GPU " + std::to_string(index) + " is used by " + state.unmanaged);
@@ -209,9 +240,9 @@ class Finder {
   void Asked() {
     for (const core::Promise& promise : server_.core().promises()) {
       if (promise.entry != entry_.id || !promise.is_claim) continue;
-      std::uint64_t kept = 0;
-      for (const core::Piece& piece : promise.pieces) kept |= piece.gpus;
       for (const auto& [id, job] : server_.running_jobs()) {
+        std::uint64_t kept = 0;
+        for (const core::Piece& piece : promise.pieces) kept |= piece.node == job.node ? piece.gpus : 0;
         const GpuSet asked = job.asked_back & GpuSet::FromBits(kept);
         if (asked.empty()) continue;
         Blocker& out = Add(BlockerKind::kGpus,
@@ -219,7 +250,7 @@ class Finder {
                                " ago to give back " + Plural(asked.size(), "GPU"),
                            asked.size(), 0);
         out.rule = "an elastic job gives GPUs back at its own checkpoint";
-        out.holders.push_back({id, job.name, job.user, asked, job.known_end});
+        out.holders.push_back({id, job.name, job.user, job.node, asked, job.known_end});
       }
     }
   }

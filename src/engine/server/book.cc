@@ -24,25 +24,34 @@ std::vector<GroupName> Normalised(std::vector<GroupName> groups) {
   return groups;
 }
 
-void Book::SetCapacity(NodeCapacity capacity) {
+void Book::SetCapacity(NodeIndex node, NodeCapacity capacity) {
+  DIVVY_ASSERT(node <= nodes_.size());
+  if (node == nodes_.size()) nodes_.emplace_back();
+  BookNode& known = nodes_[node];
   DIVVY_ASSERT(capacity.gpus.size() <= GpuSet::kCapacity);
-  DIVVY_ASSERT(capacity.gpus.size() >= availability_.size());
+  DIVVY_ASSERT((known.owned - GpuSet::FirstN(static_cast<int>(capacity.gpus.size()))).empty());
   // Its tables are worth keeping where nothing has changed.
-  if (capacity_.gpus != capacity.gpus) topology_ = GpuTopology(capacity.gpus);
-  capacity_ = std::move(capacity);
-  availability_.resize(capacity_.gpus.size());
-  usable_ = GpuSet();
-  for (std::size_t i = 0; i < availability_.size(); ++i) {
-    DIVVY_ASSERT(capacity_.gpus[i].index == i);
-    if (availability_[i].is_usable()) usable_.Insert(static_cast<GpuIndex>(i));
+  if (known.capacity.gpus != capacity.gpus) known.topology = GpuTopology(capacity.gpus);
+  known.capacity = std::move(capacity);
+  known.availability.resize(known.capacity.gpus.size());
+  known.usable = GpuSet();
+  for (std::size_t i = 0; i < known.availability.size(); ++i) {
+    DIVVY_ASSERT(known.capacity.gpus[i].index == i);
+    if (known.availability[i].is_usable()) known.usable.Insert(static_cast<GpuIndex>(i));
   }
 }
 
-void Book::SetAvailability(GpuIndex gpu, GpuAvailability availability) {
-  DIVVY_ASSERT(gpu < availability_.size());
-  if (availability.is_usable()) usable_.Insert(gpu);
-  else usable_.Erase(gpu);
-  availability_[gpu] = std::move(availability);
+void Book::SetTakesWork(NodeIndex node, bool takes_work, std::string idle_reason) {
+  nodes_[node].takes_work = takes_work;
+  nodes_[node].idle_reason = std::move(idle_reason);
+}
+
+void Book::SetAvailability(NodeIndex node, GpuIndex gpu, GpuAvailability availability) {
+  BookNode& known = nodes_[node];
+  DIVVY_ASSERT(gpu < known.availability.size());
+  if (availability.is_usable()) known.usable.Insert(gpu);
+  else known.usable.Erase(gpu);
+  known.availability[gpu] = std::move(availability);
 }
 
 void Book::SetGroupLimits(const GroupName& group, GroupLimits limits) {
@@ -75,20 +84,32 @@ void Book::Leave(JobId entry) {
   if (--at->second.count == 0) waiting_.erase(at);
 }
 
+void Book::Take(JobId job, const NodePlace& place) {
+  BookNode& node = nodes_[place.node];
+  DIVVY_ASSERT((place.gpus & node.owned).empty() && (place.gpus - node.present()).empty());
+  for (int gpu : place.gpus.ToVector()) node.owners[static_cast<std::size_t>(gpu)] = job;
+  node.owned = node.owned | place.gpus;
+  node.cpus_claimed += place.cpus;
+  node.memory_claimed += place.memory;
+}
+
+void Book::Free(const NodePlace& place) {
+  BookNode& node = nodes_[place.node];
+  for (int gpu : place.gpus.ToVector()) node.owners[static_cast<std::size_t>(gpu)] = JobId();
+  node.owned = node.owned - place.gpus;
+  node.cpus_claimed -= place.cpus;
+  node.memory_claimed -= place.memory;
+}
+
 void Book::Adopt(RunningJob job) {
   job.groups = Normalised(std::move(job.groups));
-  DIVVY_ASSERT((job.gpus & owned_).empty());
-  DIVVY_ASSERT((job.gpus - GpuSet::FirstN(static_cast<int>(capacity_.gpus.size()))).empty());
   DIVVY_ASSERT(!running_.contains(job.id));
-  for (int gpu : job.gpus.ToVector()) owners_[static_cast<std::size_t>(gpu)] = job.id;
-  owned_ = owned_ | job.gpus;
-  cpus_claimed_ += job.cpus;
-  memory_claimed_ += job.memory;
-  if (job.gpus.empty()) cpu_jobs_running_ += 1;
+  for (const NodePlace& place : job.places()) Take(job.id, place);
+  if (job.gpu_count() == 0) cpu_jobs_running_ += 1;
   for (const GroupName& name : job.groups) {
     Group& group = groups_[name];
     group.running += 1;
-    group.gpus += job.gpus.size();
+    group.gpus += job.gpu_count();
   }
   const JobId id = job.id;
   running_.emplace(id, std::move(job));
@@ -99,25 +120,23 @@ void Book::Finish(JobId running) {
   DIVVY_ASSERT(at != running_.end());
   const RunningJob job = std::move(at->second);
   running_.erase(at);
-  for (int gpu : job.gpus.ToVector()) owners_[static_cast<std::size_t>(gpu)] = JobId();
-  owned_ = owned_ - job.gpus;
-  cpus_claimed_ -= job.cpus;
-  memory_claimed_ -= job.memory;
-  if (job.gpus.empty()) cpu_jobs_running_ -= 1;
+  for (const NodePlace& place : job.places()) Free(place);
+  if (job.gpu_count() == 0) cpu_jobs_running_ -= 1;
   for (const GroupName& name : job.groups) {
     const auto group = groups_.find(name);
     group->second.running -= 1;
-    group->second.gpus -= job.gpus.size();
+    group->second.gpus -= job.gpu_count();
     if (!group->second.is_used()) groups_.erase(group);
   }
 }
 
 void Book::Resize(JobId running, GpuSet gpus, GpuSet asked_back) {
   RunningJob& job = running_.at(running);
-  DIVVY_ASSERT((gpus & (owned_ - job.gpus)).empty() && (asked_back - gpus).empty() && !gpus.empty());
-  for (int gpu : job.gpus.ToVector()) owners_[static_cast<std::size_t>(gpu)] = JobId();
-  for (int gpu : gpus.ToVector()) owners_[static_cast<std::size_t>(gpu)] = running;
-  owned_ = (owned_ - job.gpus) | gpus;
+  DIVVY_ASSERT(job.gang.empty() && (asked_back - gpus).empty() && !gpus.empty());
+  NodePlace place = job.places().front();
+  Free(place);
+  place.gpus = gpus;
+  Take(running, place);
   for (const GroupName& group : job.groups) groups_.at(group).gpus += gpus.size() - job.gpus.size();
   if (gpus != job.gpus) job.predicted_end = kNever;  // It was to end so on those that it had.
   job.gpus = gpus;
@@ -129,9 +148,9 @@ RunningJob* Book::find_running(JobId id) {
   return at == running_.end() ? nullptr : &at->second;
 }
 
-std::optional<JobId> Book::owner(GpuIndex gpu) const {
-  if (!owned_.Contains(gpu)) return std::nullopt;
-  return owners_[gpu];
+std::optional<JobId> Book::owner(NodeIndex node, GpuIndex gpu) const {
+  if (!nodes_[node].owned.Contains(gpu)) return std::nullopt;
+  return nodes_[node].owners[gpu];
 }
 
 const WaitingEntry* Book::waiting(JobId id) const {
@@ -159,41 +178,59 @@ int Book::group_gpus(const GroupName& group) const {
   return at == groups_.end() ? 0 : at->second.gpus;
 }
 
-std::string Book::CheckInvariants() const {
+std::string Book::CheckNode(NodeIndex index) const {
+  const BookNode& node = nodes_[index];
+  const std::string where = " of machine " + std::to_string(index);
   GpuSet owned;
   int cpus = 0;
   Bytes memory;
+  for (const auto& [id, job] : running_) {
+    for (const NodePlace& place : job.places()) {
+      if (place.node != index) continue;
+      const std::string name = "running job " + ToString(id);
+      if (!(place.gpus & owned).empty()) return name + " holds a GPU" + where + " that another job holds";
+      if (!(place.gpus - node.present()).empty()) return name + " holds a GPU that is none" + where;
+      for (int gpu : place.gpus.ToVector()) {
+        if (node.owners[static_cast<std::size_t>(gpu)] != id) return name + " is not noted as the owner of its GPU";
+      }
+      owned = owned | place.gpus;
+      cpus += place.cpus;
+      memory += place.memory;
+    }
+  }
+  if (owned != node.owned) return "the set of owned GPUs" + where + " is not the sum of the running jobs' GPUs";
+  for (std::size_t gpu = 0; gpu < node.owners.size(); ++gpu) {
+    const bool is_owned = owned.Contains(static_cast<GpuIndex>(gpu));
+    if (!is_owned && node.owners[gpu].is_set())
+      return "GPU " + std::to_string(gpu) + where + " is owned by a job that has it not";
+  }
+  if (cpus != node.cpus_claimed) return "the claimed CPUs" + where + " are not the sum of the running jobs' CPUs";
+  if (memory != node.memory_claimed)
+    return "the claimed memory" + where + " is not the sum of the running jobs' memory";
+  return "";
+}
+
+std::string Book::CheckInvariants() const {
+  for (NodeIndex node = 0; node < nodes_.size(); ++node) {
+    if (std::string broken = CheckNode(node); !broken.empty()) return broken;
+  }
   int cpu_jobs = 0;
   std::map<GroupName, int> running_of_group;
   std::map<GroupName, int> gpus_of_group;
-  const GpuSet present = GpuSet::FirstN(static_cast<int>(capacity_.gpus.size()));
   for (const auto& [id, job] : running_) {
     const std::string name = "running job " + ToString(id);
     if (job.id != id) return name + " is kept under another id";
-    if (!(job.gpus & owned).empty()) return name + " holds a GPU that another job holds";
-    if (!(job.gpus - present).empty()) return name + " holds a GPU that this server does not have";
-    for (int gpu : job.gpus.ToVector()) {
-      if (owners_[static_cast<std::size_t>(gpu)] != id) return name + " is not noted as the owner of its GPU";
-    }
-    owned = owned | job.gpus;
     if (!(job.asked_back - job.gpus).empty()) return name + " is to give back a GPU that it does not hold";
     if (job.is_resizable && (job.gpus - job.asked_back).size() < job.request.gpus)
       return name + " is to keep fewer GPUs than it asked for";
-    cpus += job.cpus;
-    memory += job.memory;
-    if (job.gpus.empty()) cpu_jobs += 1;
+    const bool agrees = job.gang.empty() || (job.gang.front().node == job.node && job.gang.front().gpus == job.gpus);
+    if (!agrees) return name + " has another first machine than its gang";
+    if (job.gpu_count() == 0) cpu_jobs += 1;
     for (const GroupName& group : job.groups) {
       running_of_group[group] += 1;
-      gpus_of_group[group] += job.gpus.size();
+      gpus_of_group[group] += job.gpu_count();
     }
   }
-  if (owned != owned_) return "the set of owned GPUs is not the sum of the running jobs' GPUs";
-  for (std::size_t gpu = 0; gpu < owners_.size(); ++gpu) {
-    const bool is_owned = owned.Contains(static_cast<GpuIndex>(gpu));
-    if (!is_owned && owners_[gpu].is_set()) return "GPU " + std::to_string(gpu) + " is owned by a job that has it not";
-  }
-  if (cpus != cpus_claimed_) return "the claimed CPUs are not the sum of the running jobs' CPUs";
-  if (memory != memory_claimed_) return "the claimed memory is not the sum of the running jobs' memory";
   if (cpu_jobs != cpu_jobs_running_) return "the count of running jobs without GPUs is wrong";
   std::uint64_t members = 0;
   for (const auto& [id, entry] : waiting_) {

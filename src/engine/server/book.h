@@ -2,7 +2,8 @@
 // what these claim. It decides nothing and keeps no order; what it costs is a look-up per fact.
 //
 // Invariants (CheckInvariants re-derives them): a GPU has at most one owner, and every owner runs; sums and group
-// counts are those of the running jobs; waiting_count is the members of all entries.
+// counts are those of the running jobs; waiting_count is the members of all entries. There is always a machine of
+// number kOwnNode.
 #pragma once
 
 #include <array>
@@ -20,10 +21,34 @@ GpuSet MatchingGpus(const NodeCapacity& capacity, const Request& request);
 /// Ascending, each once.
 std::vector<GroupName> Normalised(std::vector<GroupName> groups);
 
+/// One machine, as callers said it is, and who has what of it.
+struct BookNode {
+  NodeWords words;
+  NodeCapacity capacity;
+  GpuTopology topology{{}};
+  std::vector<GpuAvailability> availability;
+  bool takes_work = true;
+  std::string idle_reason;  // Why it takes none.
+  GpuSet usable;            // Take new work, as far as the machine does.
+  GpuSet owned;
+  std::array<JobId, GpuSet::kCapacity> owners;
+  int cpus_claimed = 0;
+  Bytes memory_claimed;
+
+  GpuSet present() const { return GpuSet::FirstN(static_cast<int>(capacity.gpus.size())); }
+  GpuSet taking() const { return takes_work ? usable : GpuSet(); }
+  GpuSet free() const { return taking() - owned; }
+};
+
 class Book {
  public:
-  void SetCapacity(NodeCapacity capacity);
-  void SetAvailability(GpuIndex gpu, GpuAvailability availability);
+  Book() : nodes_(1) {}
+
+  /// Of the next number, or one that there is. Requires: it has all GPUs that somebody holds.
+  void SetCapacity(NodeIndex node, NodeCapacity capacity);
+  void SetWords(NodeIndex node, NodeWords words) { nodes_[node].words = std::move(words); }
+  void SetTakesWork(NodeIndex node, bool takes_work, std::string idle_reason);
+  void SetAvailability(NodeIndex node, GpuIndex gpu, GpuAvailability availability);
   void SetGroupLimits(const GroupName& group, GroupLimits limits);
 
   void Put(WaitingEntry entry);
@@ -36,12 +61,9 @@ class Book {
   void Resize(JobId running, GpuSet gpus, GpuSet asked_back);
   RunningJob* find_running(JobId id);
 
-  const NodeCapacity& capacity() const { return capacity_; }
-  const GpuTopology& topology() const { return topology_; }
-  const GpuAvailability& availability(GpuIndex gpu) const { return availability_[gpu]; }
-  GpuSet usable() const { return usable_; }
-  GpuSet owned() const { return owned_; }
-  std::optional<JobId> owner(GpuIndex gpu) const;
+  const std::vector<BookNode>& nodes() const { return nodes_; }
+  const BookNode& node(NodeIndex node) const { return nodes_[node]; }
+  std::optional<JobId> owner(NodeIndex node, GpuIndex gpu) const;
   const WaitingEntry* waiting(JobId id) const;
   const RunningJob* running(JobId id) const;
   const std::unordered_map<JobId, WaitingEntry>& waiting_entries() const { return waiting_; }
@@ -50,8 +72,6 @@ class Book {
   GroupLimits group_limits(const GroupName& group) const;
   int group_running(const GroupName& group) const;
   int group_gpus(const GroupName& group) const;  // That its jobs hold.
-  int cpus_claimed() const { return cpus_claimed_; }
-  Bytes memory_claimed() const { return memory_claimed_; }
   int cpu_jobs_running() const { return cpu_jobs_running_; }
 
   /// Empty when all is well; else the first broken invariant. Expensive: for tests and the simulator.
@@ -66,17 +86,14 @@ class Book {
     bool is_used() const { return limits.any() || running > 0; }
   };
 
-  NodeCapacity capacity_;
-  GpuTopology topology_{{}};
-  std::vector<GpuAvailability> availability_;
-  std::array<JobId, GpuSet::kCapacity> owners_;
-  GpuSet usable_;
-  GpuSet owned_;
+  void Take(JobId job, const NodePlace& place);
+  void Free(const NodePlace& place);
+  std::string CheckNode(NodeIndex node) const;
+
+  std::vector<BookNode> nodes_;
   std::map<JobId, RunningJob> running_;
   std::unordered_map<JobId, WaitingEntry> waiting_;  // For look-up: its order reaches no decision.
   std::map<GroupName, Group> groups_;                // Those with a cap or with a job that runs.
-  int cpus_claimed_ = 0;
-  Bytes memory_claimed_;
   int cpu_jobs_running_ = 0;
   std::uint64_t waiting_count_ = 0;
 };

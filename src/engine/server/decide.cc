@@ -34,8 +34,7 @@ Time UntilOf(const WaitingEntry& entry, Time now) {
 
 }  // namespace
 
-Decision::Decision(core::Cluster& core, const Book& book, const Kinds& kinds, Time now)
-    : core_(core), book_(book), kinds_(kinds), now_(now) {}
+Decision::Decision(core::Cluster& core, const Book& book, Time now) : core_(core), book_(book), now_(now) {}
 
 Decided Decision::Run(const Server::NameMember& name) {
   ForgetSilent();
@@ -44,7 +43,9 @@ Decided Decision::Run(const Server::NameMember& name) {
   if (GrowElastic()) Note(core_.Decide(now_, name));
   for (int round = 0; round < kMostRounds && ResizeRunning(); ++round) Note(core_.Decide(now_, name));
   for (const core::Promise& promise : core_.promises()) {
-    decided_.plan.reservations.push_back({promise.entry, promise.start, GpusOf(promise.pieces), promise.is_claim});
+    const Request& request = book_.waiting(promise.entry)->request;
+    decided_.plan.reservations.push_back(
+        {promise.entry, promise.start, PlacesOf(request, promise.pieces), promise.is_claim});
   }
   for (const auto& [id, job] : book_.running_jobs()) {
     if (!job.asked_back.empty() && job.asked_at != kNoTime && job.asked_at + kAnswersWithin > now_)
@@ -60,7 +61,10 @@ Decided Decision::Run(const Server::NameMember& name) {
 void Decision::Note(const core::Plan& plan) {
   for (const core::Start& start : plan.starts) {
     const WaitingEntry& entry = *book_.waiting(start.entry);
-    decided_.plan.starts.push_back({start.entry, GpusOf(start.pieces), ReasonFor(start, entry)});
+    std::vector<NodePlace> places = PlacesOf(entry.request, start.pieces);
+    StartDecision decision{start.entry, places.front().node, places.front().gpus, {}, ReasonFor(start, entry)};
+    if (places.size() > 1) decision.gang = std::move(places);
+    decided_.plan.starts.push_back(std::move(decision));
     decided_.jobs.push_back(start.job);
   }
   for (const core::Taking& taking : plan.takings) {
@@ -69,9 +73,19 @@ void Decision::Note(const core::Plan& plan) {
   for (const core::Move& move : plan.moves) {
     decided_.plan.takings.push_back(
         {move.job, move.taker,
-         "continues on " + GpusText(GpusOf(move.to)) + ", so that job " + ToString(move.taker) + " fits"});
+         "continues on " + WhereText(move.to) + ", so that job " + ToString(move.taker) + " fits"});
   }
   decided_.plan.next_wakeup = plan.next_wakeup;
+}
+
+// "GPUs 0 and 1"; of one machine of many "GPUs 0 and 1 of n2".
+std::string Decision::WhereText(const std::vector<core::Piece>& pieces) const {
+  if (pieces.empty()) return "other GPUs";
+  const bool is_one = std::ranges::all_of(pieces, [&](const auto& piece) { return piece.node == pieces.front().node; });
+  if (!is_one) return "other machines";
+  std::string text = GpusText(GpusOf(pieces));
+  if (book_.nodes().size() > 1) text += " of " + book_.node(pieces.front().node).words.name;
+  return text;
 }
 
 Reason Decision::ReasonFor(const core::Start& start, const WaitingEntry& entry) const {
@@ -124,7 +138,11 @@ bool Decision::Grow(const WaitingEntry& entry, std::uint64_t draw, JobId id, Sta
   bool has_grown = false;
   for (int gpus = std::min(entry.request.gpus_most, idle); gpus > had && !has_grown; --gpus) {
     if (!MayHold(job, gpus)) continue;
-    const core::Ask ask = AskOf(kinds_, entry.request, entry.placement, gpus);
+    core::Ask ask = core_.ask(key.ask);
+    for (core::Shape& shape : ask.groups.front().alternatives) {
+      shape.gpus = static_cast<std::int16_t>(gpus);
+      shape.parts = placement::kGpuParts;
+    }
     core::Placing placing(core_.state(), now_, now_);
     placing.SetDraw(draw);
     std::vector<core::Piece> more = placing.Find(ask, job.limit, {}, true, job.team, job.user);
@@ -132,6 +150,7 @@ bool Decision::Grow(const WaitingEntry& entry, std::uint64_t draw, JobId id, Sta
     has_grown = true;
     job.ask = core_.Know(ask);
     pieces = std::move(more);
+    start.node = pieces.front().node;
     start.gpus = GpusOf(pieces);
     start.reason += ", with " + std::to_string(gpus) + " of at most " + Plural(entry.request.gpus_most, "GPU");
   }
@@ -175,17 +194,19 @@ bool Decision::ResizeRunning() {
 
 // Who they were asked for has started elsewhere, or is gone.
 bool Decision::KeepUnclaimed(const std::vector<const RunningJob*>& jobs) {
-  GpuSet claimed;
+  std::map<NodeIndex, GpuSet> claimed;
   for (const core::Promise& promise : core_.promises()) {
-    if (promise.is_claim) claimed = claimed | GpusOf(promise.pieces);
+    if (!promise.is_claim) continue;
+    for (const core::Piece& piece : promise.pieces)
+      claimed[piece.node] = claimed[piece.node] | GpuSet::FromBits(piece.gpus);
   }
   bool has_changed = false;
   for (const RunningJob* job : jobs) {
     const core::Run& run = *core_.running(job->id);
     const GpuSet asked = GpuSet::FromBits(core::AskedOf(run));
-    if ((asked - claimed).empty()) continue;
-    const GpuSet still = asked & claimed;
-    Resize(job->id, GpuSet::FromBits(core::GpusOf(run)), still, "it may keep " + GpusText(asked - claimed));
+    const GpuSet still = asked & claimed[job->node];
+    if (asked == still) continue;
+    Resize(job->id, GpuSet::FromBits(core::GpusOf(run)), still, "it may keep " + GpusText(asked - still));
     has_changed = true;
   }
   return has_changed;
@@ -220,7 +241,9 @@ bool Decision::GrowRunning(const std::vector<const RunningJob*>& jobs) {
       const core::Run& run = *core_.running(job->id);
       const GpuSet has = GpuSet::FromBits(core::GpusOf(run));
       if (has.size() >= job->request.gpus_most) return true;
-      const core::Taste taste{kinds_.Accepted(job->request), job->request.topology, job->request.requires_topology};
+      const core::Ask& ask = core_.ask(core_.state().classes[run.job_class].key.ask);
+      const placement::ModelSet models = core::ShapeOf(ask, run.pieces.front()).models;
+      const core::Taste taste{models, job->request.topology, job->request.requires_topology};
       const GpuSet more = GpuSet::FromBits(core::OneMore(core_, job->id, taste, now_));
       if (more.empty()) return true;
       grown[job->id] = grown[job->id] | more;
@@ -252,15 +275,18 @@ Resizing& Decision::ResizingOf(JobId job) {
 
 Decided Server::Decide(Time now, const NameMember& name) {
   now_ = now;
-  Decided decided = Decision(core_, book_, kinds_, now).Run(name);
+  Decided decided = Decision(core_, book_, now).Run(name);
   for (std::size_t i = 0; i < decided.jobs.size(); ++i) {
     const StartDecision& start = decided.plan.starts[i];
     const WaitingEntry& entry = *book_.waiting(start.entry);
     RunningJob job;
     job.id = decided.jobs[i];
+    job.node = start.node;
     job.gpus = start.gpus;
-    job.cpus = entry.request.cpus;
-    job.memory = entry.request.memory;
+    job.gang = start.gang;
+    job.cpus = start.gang.empty() ? entry.request.cpus : start.gang.front().cpus;
+    job.memory = start.gang.empty() ? entry.request.memory : start.gang.front().memory;
+    job.pool = entry.pool;
     job.groups = entry.groups;
     job.started = now;
     job.known_end = UntilOf(entry, now);
@@ -275,6 +301,7 @@ Decided Server::Decide(Time now, const NameMember& name) {
     // The entry counts as a user of its caps until its last member has left; every member is one more.
     for (const GroupName& group : Normalised(entry.groups)) caps_.Use(core_, group);
     if (entry.count == 1) LeaveCaps(entry.groups);
+    KeepAsk(start.entry, job.id, entry.count == 1);
     book_.Adopt(std::move(job));
     book_.Leave(start.entry);
   }
@@ -298,7 +325,7 @@ Plan Server::WouldDecide(Time now) const {
   core::Cluster copy = core_.Copy();
   // Ids that no job has.
   std::uint64_t next = std::uint64_t{1} << 62;
-  return Decision(copy, book_, kinds_, now).Run([&next](JobId) { return JobId(next++); }).plan;
+  return Decision(copy, book_, now).Run([&next](JobId) { return JobId(next++); }).plan;
 }
 
 void Server::SetPolicy(const Policy& policy) {

@@ -19,12 +19,13 @@ inline constexpr Duration kAnswersWithin = std::chrono::minutes(30);
 /// Decides on `core`, which is changed; the book is only read.
 class Decision {
  public:
-  Decision(core::Cluster& core, const Book& book, const Kinds& kinds, Time now);
+  Decision(core::Cluster& core, const Book& book, Time now);
 
   Decided Run(const Server::NameMember& name);
 
  private:
   void Note(const core::Plan& plan);
+  std::string WhereText(const std::vector<core::Piece>& pieces) const;
   Reason ReasonFor(const core::Start& start, const WaitingEntry& entry) const;
   /// Of jobs that run since before this decision. Whether anything has changed.
   bool ResizeRunning();
@@ -40,7 +41,6 @@ class Decision {
 
   core::Cluster& core_;
   const Book& book_;
-  const Kinds& kinds_;
   Time now_;
   Decided decided_;
 };

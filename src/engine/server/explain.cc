@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "engine/core/explain.h"
+#include "engine/core/kind_words.h"
 #include "engine/core/queue_order.h"
 #include "engine/core/state.h"
 #include "engine/server/blockers.h"
@@ -27,11 +28,12 @@ class WithPredictions {
 };
 
 std::string WhyNoTime(const WaitingEntry& entry, const std::vector<Blocker>& blockers,
-                      const std::vector<core::Blocker>& told) {
+                      const std::vector<core::Blocker>& told, bool has_many) {
   if (entry.is_held) return "it is held";
   if (!entry.unmet_dependencies.empty())
     return "no time can be given: it waits for " + entry.unmet_dependencies.front();
-  if (!blockers.empty() && blockers.front().kind == BlockerKind::kInfeasible) return "never on this server as it is";
+  if (!blockers.empty() && blockers.front().kind == BlockerKind::kInfeasible)
+    return has_many ? "never on these machines as they are" : "never on this server as it is";
   if (!told.empty() && told.front().kind == core::BlockerKind::kUnusable)
     return "no time can be given: too few of its GPUs can be used now";
   return "";
@@ -46,14 +48,15 @@ Explanation Explain(const Server& server, JobId id, Time now, const core::Spread
   core::Explanation told;
   {
     const WithPredictions scope(server.core());
-    told = core::Explain(server.core(), id, now, {}, spread);
+    told = core::Explain(server.core(), id, now,
+                         server.has_many() ? core::NamesOf(server.kinds().book()) : core::Names(), spread);
   }
   answer.is_waiting = true;
   answer.position = told.position;
   answer.ahead_gpus = static_cast<std::uint64_t>(told.ahead_parts / placement::kGpuParts);
   answer.key = std::move(told.key);
   answer.blockers = FindBlockers(server, *entry, told.blockers, now);
-  answer.prediction_basis = WhyNoTime(*entry, answer.blockers, told.blockers);
+  answer.prediction_basis = WhyNoTime(*entry, answer.blockers, told.blockers, server.has_many());
   if (answer.prediction_basis.empty()) {
     answer.predicted_start = told.start.typical;
     answer.earliest_start = told.start.earliest;

@@ -39,6 +39,7 @@ struct Blocker {
     JobId job;
     std::string name;
     std::string user;
+    NodeIndex node = kOwnNode;  // Where `gpus` are; of several machines the first.
     GpuSet gpus;
     Time until = kNever;  // kNever: nobody knows.
   };
@@ -63,9 +64,11 @@ struct Explanation {
 /// long jobs of this kind ran before; it may be empty.
 Explanation Explain(const Server& server, JobId entry, Time now, const core::SpreadOf& spread = {});
 
-/// Refuses what this server could never run, naming the nearest thing that it can ("asks for 9 GPUs; this server has 8:
-/// --gpus 8 is the most"). Counts restricted and fenced GPUs as present (they may come back). No GPUs at all: says so.
-Status CheckFeasible(const Server& server, const Request& request);
+/// Refuses what the machines there are could never run, naming the nearest
+/// thing that it can ("asks for 9 GPUs; this server has 8:
+/// --gpus 8 is the most"). Counts restricted and fenced GPUs as present (they
+/// may come back). No GPUs at all: says so. `pool`: in which; empty: anywhere.
+Status CheckFeasible(const Server& server, const Request& request, const std::string& pool = {});
 
 /// Every waiting entry in the order in which it will be looked at, those not in line last; at most `limit` (0: all).
 std::vector<JobId> QueueOrder(const Server& server, Time now, std::size_t limit);

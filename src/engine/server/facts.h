@@ -1,4 +1,4 @@
-// What the controller tells the server about GPUs and jobs: plain values.
+// What the controller tells the server about machines, GPUs and jobs: plain values.
 #pragma once
 
 #include <cstdint>
@@ -27,6 +27,35 @@ struct NodeCapacity {
   std::vector<GpuFacts> gpus;  // By index: gpus[i].index == i.
   int cpus = 0;
   Bytes memory;
+
+  friend bool operator==(const NodeCapacity&, const NodeCapacity&) = default;
+};
+
+/// Machines by number, in the order in which they came. A number is one machine's for ever.
+using NodeIndex = std::uint32_t;
+/// The controller's own.
+inline constexpr NodeIndex kOwnNode = 0;
+
+/// What requests can say of a machine besides its GPUs, CPUs and memory.
+struct NodeWords {
+  std::string name;
+  std::vector<std::string> features;
+  std::vector<std::string> pools;
+  std::string rack;   // Empty: not known.
+  std::string block;  // Of racks that are close to each other.
+
+  friend bool operator==(const NodeWords&, const NodeWords&) = default;
+};
+
+/// What a job has on one machine.
+struct NodePlace {
+  NodeIndex node = kOwnNode;
+  GpuSet gpus;
+  int tasks = 1;
+  int cpus = 0;
+  Bytes memory;
+
+  friend bool operator==(const NodePlace&, const NodePlace&) = default;
 };
 
 /// A cap on jobs that run together, or on the GPUs that they hold: a named group, an array's own "%8", a user.
@@ -59,6 +88,7 @@ struct WaitingEntry {
   /// waits, or escalates, before they may start.
   Time queued_at = kNoTime;
   Duration time_limit{0};         // 0: none known.
+  std::string pool;               // Machines of this pool only; empty: all.
   std::vector<GroupName> groups;  // Every cap that it falls under.
   /// Resolved already: the job's own, else Policy::placement.
   PlacementStrategy placement = PlacementStrategy::kSequential;
@@ -78,9 +108,12 @@ struct WaitingEntry {
 
 struct RunningJob {
   JobId id;
+  NodeIndex node = kOwnNode;
   GpuSet gpus;
   int cpus = 0;
   Bytes memory;
+  /// Of a job on several machines: all of them; the first says the same as the four above. Empty: it is on one.
+  std::vector<NodePlace> gang;
   std::vector<GroupName> groups;
   Time started = kNoTime;
   Time known_end = kNever;  // From its time limit; kNever without one.
@@ -100,6 +133,23 @@ struct RunningJob {
   Time asked_at = kNoTime;
   Time grown_at = kNoTime;         // When it last got more.
   std::vector<ModelSpeed> speeds;  // As of WaitingEntry.
+  std::string pool;                // As of WaitingEntry.
+
+  std::vector<NodePlace> places() const {
+    return gang.empty() ? std::vector<NodePlace>{{node, gpus, request.tasks, cpus, memory}} : gang;
+  }
+  /// On all machines.
+  int gpu_count() const {
+    int count = 0;
+    for (const NodePlace& place : gang) count += place.gpus.size();
+    return gang.empty() ? gpus.size() : count;
+  }
+  GpuSet gpus_on(NodeIndex which) const {
+    for (const NodePlace& place : gang) {
+      if (place.node == which) return place.gpus;
+    }
+    return gang.empty() && node == which ? gpus : GpuSet();
+  }
 };
 
 }  // namespace divvy

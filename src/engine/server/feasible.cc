@@ -6,7 +6,9 @@
 #include "base/text.h"
 #include "engine/core/explain.h"
 #include "engine/core/feasible.h"
+#include "engine/core/kind_words.h"
 #include "engine/gpu_choice.h"
+#include "engine/gpu_type.h"
 #include "engine/phrases.h"
 #include "engine/server/explain.h"
 
@@ -42,20 +44,24 @@ Status CheckTopology(const Server& server, const Request& request) {
                            std::string(TopologyPhrase(request.topology)) + ", but on this server ";
   if (most < 2) return LimitExceeded(asks + "no two are; without ':required' it takes the best there are");
   return LimitExceeded(asks + "at most " + std::to_string(most) + " are; --gpus " + std::to_string(most) +
-                       " is the most it can ever give, and without ':required' it takes the best there are");
+                       " is the most it can ever give, and without ':required' "
+                       "it takes the best there are");
 }
 
 // A job that says how fast it runs on which gets GPUs of one speed.
 Status CheckSpeeds(const NodeCapacity& capacity, const Request& request) {
-  if (request.is_elastic()) return {};
-  const Kinds kinds({&capacity});
-  const std::vector<std::uint8_t> of_gpu = kinds.KindsOf(capacity);
-  int most = 0;
-  for (const Kinds::AtSpeed& at : kinds.FastestFirst(request)) {
-    const auto count =
-        std::count_if(of_gpu.begin(), of_gpu.end(), [&](std::uint8_t kind) { return ((at.models >> kind) & 1) != 0; });
-    most = std::max(most, static_cast<int>(count));
+  if (request.is_elastic() || !SaysSpeeds(request.gpu_type)) return {};
+  std::map<int, int> by_speed;
+  for (const GpuFacts& gpu : capacity.gpus) {
+    if (gpu.memory_total < request.gpu_memory) continue;
+    int fastest = 0;
+    for (const WeightedType& type : AlternativesOf(request.gpu_type)) {
+      if (MatchesGpuType(type.terms, gpu.model)) fastest = std::max(fastest, type.speed);
+    }
+    if (fastest > 0) by_speed[fastest] += 1;
   }
+  int most = 0;
+  for (const auto& [speed, count] : by_speed) most = std::max(most, count);
   if (most >= request.gpus) return {};
   return LimitExceeded("asks for " + Plural(request.gpus, "GPU") + " of one speed by " + ShellQuote(request.gpu_type) +
                        ", but this server has at most " + std::to_string(most) + " of one; --gpus " +
@@ -120,12 +126,22 @@ Status Refusal(const Server& server, const Request& request) {
 
 }  // namespace
 
-Status CheckFeasible(const Server& server, const Request& request) {
-  DIVVY_CHECK(Refusal(server, request));
+Status CheckFeasible(const Server& server, const Request& request, const std::string& pool) {
+  if (!server.has_many()) {
+    if (request.nodes > 1) {
+      return LimitExceeded("asks for " + std::to_string(request.nodes) +
+                           " machines, but there is only this one; divvy token "
+                           "create --node makes the line that "
+                           "another joins by, or leave --nodes out");
+    }
+    DIVVY_CHECK(Refusal(server, request));
+  }
   // The last word is the core's, which counts in its own units.
+  std::string why;
+  const core::Ask ask = server.AskAbout(request, pool, PlacementStrategy::kSequential, &why);
+  if (!why.empty()) return InvalidArgument(why);
   const core::NodeKinds kinds(server.core().state(), core::NodeKinds::Of::kAll);
-  const core::Ask ask = AskOf(server.kinds(), request, PlacementStrategy::kSequential, request.gpus);
-  return core::Feasible(kinds, ask, core::Names());
+  return core::Feasible(kinds, ask, server.has_many() ? core::NamesOf(server.kinds().book()) : core::Names());
 }
 
 }  // namespace divvy

@@ -9,16 +9,19 @@ namespace divvy {
 
 struct StartDecision {
   JobId entry;
+  NodeIndex node = kOwnNode;
   GpuSet gpus;
+  /// Of a job on several machines: all of them, in the order of its ranks; the first is `node`. Empty: it is on one.
+  std::vector<NodePlace> gang;
   /// For people and for the record: "first in line", "backfilled: ends before job 9 starts in 2 h".
   Reason reason;
 };
 
-/// A start time held for a job; nobody else may use `gpus` from `start` on.
+/// A start time held for a job; nobody else may use these GPUs from `start` on.
 struct Reservation {
   JobId entry;
   Time start = kNever;  // kNever: it drains these GPUs, whose ends nobody knows.
-  GpuSet gpus;
+  std::vector<NodePlace> places;
   bool is_claim = false;  // What of it is not free was asked back, or taken, for this job.
 };
 

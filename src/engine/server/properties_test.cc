@@ -121,8 +121,8 @@ class History {
   void ChangeGpu() {
     GpuAvailability state;
     state.is_restricted = Draw(2) == 0;
-    world.server.SetAvailability(static_cast<GpuIndex>(Draw(static_cast<int>(world.server.capacity().gpus.size()))),
-                                 state);
+    world.server.SetAvailability(
+        kOwnNode, static_cast<GpuIndex>(Draw(static_cast<int>(world.server.capacity().gpus.size()))), state);
   }
 
   World world;

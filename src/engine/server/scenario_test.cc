@@ -68,6 +68,11 @@ std::string Spaced(std::string text) {
   return text;
 }
 
+std::string PlacesText(const std::vector<NodePlace>& places) {
+  if (places.empty() || places.front().gpus.empty()) return "CPUs or memory";
+  return GpusText(places.front().gpus);
+}
+
 class Scenario {
  public:
   std::string Run(const std::string& commands) {
@@ -89,7 +94,7 @@ class Scenario {
       for (const World::Started& started : world_.Pass()) return "starts " + NameOf(started.job) + " in a further pass";
       for (std::size_t r = 0; r < before.reservations.size(); ++r) {
         const Reservation& now = world_.last_plan.reservations[r];
-        if (now.start != before.reservations[r].start || now.gpus != before.reservations[r].gpus) {
+        if (now.start != before.reservations[r].start || now.places != before.reservations[r].places) {
           return "moves the reservation of " + NameOf(now.entry);
         }
       }
@@ -224,7 +229,7 @@ class Scenario {
     }
     if (!shows_reservations) return;
     for (const Reservation& reservation : world_.last_plan.reservations) {
-      const std::string what = reservation.gpus.empty() ? "CPUs or memory" : GpusText(reservation.gpus);
+      const std::string what = PlacesText(reservation.places);
       out_ << Clock() << NameOf(reservation.entry);
       if (reservation.start == kNever) out_ << " drains " << what << "\n";
       else out_ << " is promised " << what << " in " << DurationText(reservation.start - world_.now) << "\n";
@@ -327,7 +332,7 @@ class Scenario {
       state.is_restricted = verb == "restrict";
       if (verb == "unmanaged") state.unmanaged = "pid 4711 of eve, 1.2 GiB, for 3 h";
       if (verb == "fence") state.fault = "XID 79 (fallen off the bus)";
-      world_.server.SetAvailability(static_cast<GpuIndex>(gpu), std::move(state));
+      world_.server.SetAvailability(kOwnNode, static_cast<GpuIndex>(gpu), std::move(state));
     }
   }
 

@@ -5,10 +5,12 @@
 #include <utility>
 
 #include "base/result.h"
+#include "engine/core/kind_words.h"
 #include "engine/core/pass.h"
 #include "engine/core/predicted_end.h"
 #include "engine/core/resize.h"
 #include "engine/core/state.h"
+#include "engine/placement/policy.h"
 
 namespace divvy {
 namespace {
@@ -18,7 +20,6 @@ Preemptible PreemptibleOf(Preemptible preemptible, const Request& request) {
   return preemptible == Preemptible::kPause && request.is_elastic() ? Preemptible::kRequeue : preemptible;
 }
 
-constexpr core::NodeIndex kServer = 0;
 // Usage is told and kept in thousandths of GPUs x seconds.
 constexpr double kPartsOfMilli = placement::kGpuParts / 1000.0;
 
@@ -61,18 +62,20 @@ void Server::Rebuild(core::Teams teams) {
   for (const core::Booking& booking : core_.state().bookings) bookings.emplace_back(booking, core_.ask(booking.ask));
   core_ = core::Cluster(core_.rules());
   core_.teams() = std::move(teams);
-  kinds_ = Kinds({&book_.capacity()});
+  kinds_ = Kinds();
+  filters_.clear();
+  for (const BookNode& node : book_.nodes()) kinds_.Add(node);
   const std::map<std::string, GroupLimits> limits = caps_.limits();
   caps_ = GroupCaps();
   is_overcommitted_ = false;
   cpu_jobs_cap_ = core_.AddCap("jobs without GPUs", cpu_jobs_at_once_);
-  core::NodeFacts facts = kinds_.FactsOf(book_.capacity());
-  facts.name = "this server";
-  core_.AddNode(std::move(facts));
-  core_.teams().SetCapacity(static_cast<std::int64_t>(book_.capacity().gpus.size()) * placement::kGpuParts);
+  for (NodeIndex node = 0; node < book_.nodes().size(); ++node) core_.AddNode(FactsOf(node));
+  static_cast<void>(kinds_.book().TakeChange());
+  core_.SetScorer(MakeScorer());
+  CountGpus();
   for (const auto& [name, limit] : limits) caps_.SetLimits(core_, name, limit);
   for (const auto& [id, job] : book_.running_jobs()) AdoptInCore(job);
-  ShowUsable();
+  for (NodeIndex node = 0; node < book_.nodes().size(); ++node) ShowUsable(node);
   // In the order of their ids, so that the same facts make the same core.
   std::vector<const WaitingEntry*> entries;
   entries.reserve(book_.waiting_entries().size());
@@ -90,19 +93,85 @@ void Server::ForgetOldClasses() {
   Rebuild(TakeTeams());
 }
 
-void Server::ShowUsable() { core_.SetUsable(kServer, MaskOf(book_.usable()), true); }
+void Server::ShowUsable(NodeIndex node) {
+  core_.SetUsable(node, MaskOf(book_.node(node).usable), book_.node(node).takes_work);
+}
 
-void Server::SetCapacity(NodeCapacity capacity) {
-  DIVVY_ASSERT(capacity.gpus.size() <= kMostGpus);
+core::NodeFacts Server::FactsOf(NodeIndex index) {
+  const BookNode& node = book_.node(index);
+  core::NodeFacts facts = kinds_.FactsOf(index, node.capacity);
+  facts.name = has_many() && !node.words.name.empty() ? node.words.name : "this server";
+  const auto number = [](std::map<std::string, std::uint32_t>& numbers, const std::string& name) {
+    if (name.empty()) return std::uint32_t{0};
+    return numbers.try_emplace(name, static_cast<std::uint32_t>(numbers.size() + 1)).first->second;
+  };
+  facts.rack = number(racks_, node.words.rack);
+  facts.block = number(blocks_, node.words.block);
+  return facts;
+}
+
+void Server::CountGpus() { core_.teams().SetCapacity(std::int64_t{gpu_count()} * placement::kGpuParts); }
+
+int Server::gpu_count() const {
+  std::size_t count = 0;
+  for (const BookNode& node : book_.nodes()) count += node.capacity.gpus.size();
+  return static_cast<int>(count);
+}
+
+int Server::free_count() const {
+  int count = 0;
+  for (const BookNode& node : book_.nodes()) count += node.free().size();
+  return count;
+}
+
+std::optional<NodeIndex> Server::FindNode(std::string_view name) const {
+  const auto at = nodes_.find(name);
+  return at == nodes_.end() ? std::nullopt : std::optional(at->second);
+}
+
+void Server::SetNode(NodeIndex node, NodeWords words, NodeCapacity capacity) {
+  DIVVY_ASSERT(capacity.gpus.size() <= kMostGpus && node <= book_.nodes().size());
+  const bool is_new = node == book_.nodes().size();
+  const bool is_same = !is_new && book_.node(node).capacity == capacity && book_.node(node).words == words;
+  if (is_same && core_.node_count() > node) return;
+  // The first agent's machine gives the controller's own its name.
+  const bool may_add = is_new && node > 1;
+  const bool may_rename = !is_new && book_.node(node).capacity == capacity && core_.node_count() > node;
+  const auto enter = [&] {
+    if (!words.name.empty()) nodes_[words.name] = node;
+    book_.SetCapacity(node, std::move(capacity));
+    book_.SetWords(node, std::move(words));
+  };
+  if (may_rename) {
+    const bool is_moved = words.rack != book_.node(node).words.rack || words.block != book_.node(node).words.block;
+    enter();
+    if (!is_moved && kinds_.Change(node, book_.node(node))) return FollowKinds();
+    return Rebuild(TakeTeams());
+  }
+  if (may_add) {
+    enter();
+    kinds_.Add(book_.node(node));
+    core_.AddNode(FactsOf(node));
+    FollowKinds();
+    ShowUsable(node);
+    CountGpus();
+    return;
+  }
   core::Teams teams = TakeTeams();
-  book_.SetCapacity(std::move(capacity));
+  enter();
   Rebuild(std::move(teams));
 }
 
-void Server::SetAvailability(GpuIndex gpu, GpuAvailability availability) {
-  const GpuSet before = book_.usable();
-  book_.SetAvailability(gpu, std::move(availability));
-  if (book_.usable() != before) ShowUsable();
+void Server::SetTakesWork(NodeIndex node, bool takes_work, std::string idle_reason) {
+  const bool did = book_.node(node).takes_work;
+  book_.SetTakesWork(node, takes_work, std::move(idle_reason));
+  if (did != takes_work) ShowUsable(node);
+}
+
+void Server::SetAvailability(NodeIndex node, GpuIndex gpu, GpuAvailability availability) {
+  const GpuSet before = book_.node(node).usable;
+  book_.SetAvailability(node, gpu, std::move(availability));
+  if (book_.node(node).usable != before) ShowUsable(node);
 }
 
 void Server::SetGroupLimits(const GroupName& group, GroupLimits limits) {
@@ -168,13 +237,73 @@ void Server::LeaveCaps(std::vector<GroupName> groups) {
   for (const GroupName& group : Normalised(std::move(groups))) caps_.Leave(group);
 }
 
+// --- Kinds of machines, and what is usually asked for
+// -----------------------------------------------------------
+
+core::Ask Server::UseAsk(JobId id, core::Ask ask, const Request& request, const std::string& pool,
+                         const std::vector<ModelSpeed>& speeds) {
+  std::vector<core::FilterIndex> used;
+  core::Ask made = kinds_.Use(std::move(ask), request, pool, speeds, used);
+  FollowKinds();
+  if (std::ranges::any_of(used, [](core::FilterIndex filter) { return filter != core::kNoFilter; }))
+    filters_[id] = std::move(used);
+  return made;
+}
+
+void Server::LeaveAsk(JobId id) {
+  const auto at = filters_.find(id);
+  if (at == filters_.end()) return;
+  kinds_.Leave(at->second);
+  filters_.erase(at);
+}
+
+void Server::KeepAsk(JobId entry, JobId job, bool is_last) {
+  const auto at = filters_.find(entry);
+  if (at == filters_.end() || (is_last && entry == job)) return;
+  std::vector<core::FilterIndex> used = at->second;
+  if (is_last) filters_.erase(at);
+  else kinds_.UseAgain(used);
+  filters_[job] = std::move(used);
+}
+
+core::Ask Server::AskAbout(const Request& request, const std::string& pool, PlacementStrategy placement,
+                           std::string* why) const {
+  std::vector<core::FilterIndex> used;
+  core::Ask ask = kinds_.Use(AskOf(request, placement, request.gpus), request, pool, {}, used, why);
+  FollowKinds();
+  kinds_.Leave(used);
+  return ask;
+}
+
+void Server::FollowKinds() const {
+  const core::KindChange change = kinds_.book().TakeChange();
+  if (!change.empty()) core_.SetKinds(kinds_.book(), change, MakeScorer());
+}
+
+// One server has nothing to choose between.
+std::shared_ptr<const placement::Scorer> Server::MakeScorer() const {
+  if (!has_many()) return nullptr;
+  return placement::MakeScorer("default", demand_.Snapshot(), demand_.Requests(), kinds_.book().CapacityParts(),
+                               kinds_.book().Alike());
+}
+
+void Server::Learn(const core::Ask& ask, std::uint32_t count) {
+  if (!has_many()) return;
+  constexpr std::uint32_t kMostOfOne = 100;  // An array of a million is no million wishes.
+  for (std::uint32_t i = 0; i < std::min(count, kMostOfOne); ++i) demand_.Add(ask.groups.front().alternatives.front());
+  if (demand_.seen() < next_lesson_) return;
+  next_lesson_ = demand_.seen() + std::max(kFirstLesson, demand_.seen() / 4);
+  core_.SetScorer(MakeScorer());
+}
+
 // --- Waiting ---------------------------------------------------------------------------------------------------
 
 core::Job Server::JobOf(const WaitingEntry& entry) {
   core::Job job;
   job.id = entry.id;
   job.count = entry.count;
-  job.ask = core_.Know(AskOf(kinds_, entry.request, entry.placement, entry.request.gpus, entry.speeds));
+  job.ask = core_.Know(UseAsk(entry.id, AskOf(entry.request, entry.placement, entry.request.gpus), entry.request,
+                              entry.pool, entry.speeds));
   job.team = TeamOf(entry.team);
   job.user = UserOf(entry.user);
   job.priority = entry.priority;
@@ -191,12 +320,14 @@ core::Job Server::JobOf(const WaitingEntry& entry) {
 void Server::PutInCore(const WaitingEntry& entry) {
   core::Job job = JobOf(entry);
   job.caps = UseCaps(entry.groups, entry.request.gpus == 0);
+  Learn(core_.ask(job.ask), entry.count);
   // Whoever has a begin time stands apart until a decision finds it due.
   core_.Put(std::move(job), kNoTime);
 }
 
 void Server::RemoveFromCore(const WaitingEntry& entry) {
   core_.Remove(entry.id, now_);
+  LeaveAsk(entry.id);
   LeaveCaps(entry.groups);
 }
 
@@ -227,29 +358,51 @@ void Server::AdoptInCore(const RunningJob& job) {
   known.preemptible = PreemptibleOf(job.preemptible, job.request);
   known.caps = UseCaps(job.groups, job.gpus.empty());
   // What it asked for says where it may go on (Policy::taking_back.consolidates).
-  Request request = job.request;
-  request.gpus = job.gpus.size();
-  request.gpus_most = 0;
-  core::Ask ask = AskOf(kinds_, request, PlacementStrategy::kSequential, request.gpus, job.speeds);
+  const std::vector<NodePlace> places = job.places();
+  core::Ask ask = UseAsk(job.id, AskOfPlaces(job.request, places), job.request, job.pool, job.speeds);
   // Whoever can be resized counts whole (core::Resize), and so it does from the start.
   if (job.request.is_elastic()) ask.groups.front().speeds.clear();
-  // More is claimed than there is where a server has lost CPUs, or memory, since the job began.
-  const core::NodeState& state = core_.state_of(kServer);
-  for (core::Shape& shape : ask.groups.front().alternatives) {
-    shape.cpu_milli = std::min(CpuMilli(job.cpus), std::max(state.cpu_free, 0));
-    shape.memory_mib = std::min(MebibytesUp(job.memory), std::max(state.memory_free, 0));
-  }
-  const core::Shape& shape = ask.groups.front().alternatives.front();
-  if (shape.cpu_milli < CpuMilli(job.cpus) || shape.memory_mib < MebibytesUp(job.memory)) is_overcommitted_ = true;
+  FitHosts(places, ask);
   known.ask = core_.Know(ask);
-  std::vector<std::uint8_t> kinds;
-  const std::vector<std::uint8_t> all = kinds_.KindsOf(book_.capacity());
-  for (const int gpu : job.gpus.ToVector()) kinds.push_back(all[static_cast<std::size_t>(gpu)]);
-  core_.Adopt(known, {{kServer, MaskOf(job.gpus), 0, AlternativeOf(ask, kinds)}}, job.started, now_);
+  core_.Adopt(known, PiecesOf(places, ask), job.started, now_);
   if (job.known_end != kNever) core_.SetEnd(job.id, job.known_end);
   if (job.predicted_end != kNever) core::SetPredictedEnd(core_, job.id, job.predicted_end);
   if (!job.asked_back.empty()) core::Resize(core_, job.id, MaskOf(job.gpus), MaskOf(job.asked_back), now_);
   if (job.is_leaving) core_.SetLeaving(job.id);
+}
+
+// More is claimed than there is where a machine has lost CPUs, or memory, since the job began.
+void Server::FitHosts(const std::vector<NodePlace>& places, core::Ask& ask) {
+  std::size_t group = 0;
+  int left = ask.groups.front().least;
+  for (const NodePlace& place : places) {
+    if (left-- == 0) left = ask.groups[++group].least - 1;
+    const core::NodeState& state = core_.state_of(place.node);
+    for (core::Shape& shape : ask.groups[group].alternatives) {
+      const std::int32_t cpu = std::min(shape.cpu_milli, std::max(state.cpu_free, 0));
+      const std::int32_t memory = std::min(shape.memory_mib, std::max(state.memory_free, 0));
+      is_overcommitted_ = is_overcommitted_ || cpu < shape.cpu_milli || memory < shape.memory_mib;
+      shape.cpu_milli = cpu;
+      shape.memory_mib = memory;
+    }
+  }
+}
+
+std::vector<core::Piece> Server::PiecesOf(const std::vector<NodePlace>& places, const core::Ask& ask) const {
+  std::vector<core::Piece> pieces;
+  std::uint8_t group = 0;
+  int left = ask.groups.front().least;
+  for (const NodePlace& place : places) {
+    if (left-- == 0) left = ask.groups[++group].least - 1;
+    std::vector<std::uint8_t> kinds;
+    const core::NodeFacts& facts = core_.node(place.node);
+    for (const int gpu : place.gpus.ToVector()) {
+      kinds.push_back(facts.gpu_kinds.empty() ? static_cast<std::uint8_t>(facts.kind)
+                                              : facts.gpu_kinds[static_cast<std::size_t>(gpu)]);
+    }
+    pieces.push_back({place.node, MaskOf(place.gpus), group, AlternativeOf(ask, kinds)});
+  }
+  return pieces;
 }
 
 void Server::Adopt(RunningJob job) {
@@ -290,6 +443,7 @@ void Server::Finish(JobId running) {
   DIVVY_ASSERT(job != nullptr);
   LeaveCaps(job->groups);
   core_.Finish(running, now_);
+  LeaveAsk(running);
   book_.Finish(running);
   if (is_overcommitted_) Rebuild(TakeTeams());
 }
@@ -314,7 +468,7 @@ std::optional<std::uint64_t> Server::Book(int gpus, const std::string& team, con
   request.gpus = gpus;
   core::Booking booking;
   booking.id = ++last_booking_;
-  booking.ask = core_.Know(AskOf(kinds_, request, PlacementStrategy::kSequential, gpus));
+  booking.ask = core_.Know(AskOf(request, PlacementStrategy::kSequential, gpus));
   // Nobody's until it is there: what is kept for its owner already is not kept a second time.
   booking.user = std::numeric_limits<core::UserIndex>::max();
   booking.from = from;
@@ -353,7 +507,14 @@ std::string Server::CheckInvariants() const {
   for (const auto& [id, job] : book_.running_jobs()) {
     const core::Run* run = core_.running(id);
     if (run == nullptr) return "core does not know that job " + ToString(id) + " runs";
-    if (core::GpusOf(*run) != MaskOf(job.gpus)) return "core has job " + ToString(id) + " on other GPUs";
+    std::map<NodeIndex, core::GpuMask> held;
+    for (const core::Piece& piece : run->pieces)
+      held[piece.node] = static_cast<core::GpuMask>(held[piece.node] | piece.gpus);
+    for (const NodePlace& place : job.places()) {
+      if (held[place.node] != MaskOf(place.gpus)) return "core has job " + ToString(id) + " on other GPUs";
+      held.erase(place.node);
+    }
+    if (!held.empty()) return "core has job " + ToString(id) + " on more machines";
     if (core::AskedOf(*run) != MaskOf(job.asked_back))
       return "core does not know what job " + ToString(id) + " is to give back";
     if (run->started != job.started) return "core has another start of job " + ToString(id);

@@ -1,6 +1,7 @@
-// One server: its GPUs, the jobs that wait and run on it, and who starts next. The engine for many nodes
-// (engine/core) decides; this says to it what a controller knows, and tells its plans and answers in the words of one
-// server: GPUs by index, limits by name, "8 of 64 CPUs are free".
+// The controller's own machine and those that agents brought in: their GPUs, the jobs that wait and run on them, and
+// who starts next. The engine (engine/core) decides; this says to it what a controller knows, and tells its plans and
+// answers in a controller's words: GPUs by machine and index, limits by name. Where there is but one machine, questions
+// are answered in the words of one server: "8 of 64 CPUs are free".
 //
 // Two things are kept in step. The book has the facts as callers say them; the core decides. Every fact goes into both,
 // and every decision of the core is entered in the book when Decide returns. It holds no clock: `now` is an argument,
@@ -13,11 +14,13 @@
 
 #include <functional>
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "engine/core/cluster.h"
+#include "engine/placement/demand.h"
 #include "engine/policy.h"
 #include "engine/server/book.h"
 #include "engine/server/plan.h"
@@ -27,18 +30,26 @@ namespace divvy {
 
 class Server {
  public:
-  /// GPUs that one server can have.
+  /// GPUs that one machine can have.
   static constexpr std::size_t kMostGpus = static_cast<std::size_t>(placement::kMaxGpus);
   /// How the next member of an entry is called once it runs. Asked once for each start, in the order of the starts.
   using NameMember = std::function<JobId(JobId entry)>;
+  /// Submissions after which one counts half in what is usually asked for; and how many are seen before it counts.
+  static constexpr double kDemandHalfLife = 2'000;
+  static constexpr std::int64_t kFirstLesson = 32;
 
   explicit Server(Duration usage_half_life = std::chrono::hours(24 * 7));
 
   // --- Facts ---------------------------------------------------------------------------------------------------
 
-  /// Before anything else; may be called again with the same GPU count or more.
-  void SetCapacity(NodeCapacity capacity);
-  void SetAvailability(GpuIndex gpu, GpuAvailability availability);
+  /// The controller's own machine. Before anything else; may be called again, with all GPUs that somebody holds.
+  void SetCapacity(NodeCapacity capacity) { SetNode(kOwnNode, book_.node(kOwnNode).words, std::move(capacity)); }
+  /// The machine of this number, or the next one. Requires: it has all GPUs that somebody holds. Cheap where it is new,
+  /// or as it was but for its words; else everything is told to the core anew.
+  void SetNode(NodeIndex node, NodeWords words, NodeCapacity capacity);
+  /// `idle_reason`: why it takes no new work: "node n2 is cordoned: disk". What runs there stays.
+  void SetTakesWork(NodeIndex node, bool takes_work, std::string idle_reason);
+  void SetAvailability(NodeIndex node, GpuIndex gpu, GpuAvailability availability);
   void SetGroupLimits(const GroupName& group, GroupLimits limits);
   void SetGroupLimit(const GroupName& group, int jobs);  // One of them.
   void SetGroupGpuLimit(const GroupName& group, int gpus);
@@ -87,12 +98,21 @@ class Server {
 
   // --- Questions -----------------------------------------------------------------------------------------------
 
-  const NodeCapacity& capacity() const { return book_.capacity(); }
-  const GpuTopology& topology() const { return book_.topology(); }
-  const GpuAvailability& availability(GpuIndex gpu) const { return book_.availability(gpu); }
-  GpuSet usable() const { return book_.usable(); }  // Take new work, whether or not somebody holds them now.
-  GpuSet free() const { return book_.usable() - book_.owned(); }
-  std::optional<JobId> owner(GpuIndex gpu) const { return book_.owner(gpu); }
+  const std::vector<BookNode>& nodes() const { return book_.nodes(); }
+  const BookNode& node(NodeIndex node) const { return book_.node(node); }
+  /// Agents have brought machines in.
+  bool has_many() const { return book_.nodes().size() > 1; }
+  std::optional<NodeIndex> FindNode(std::string_view name) const;
+  std::optional<JobId> owner(NodeIndex node, GpuIndex gpu) const { return book_.owner(node, gpu); }
+  int gpu_count() const;   // Of all machines.
+  int free_count() const;  // GPUs that take new work and nobody holds, on all machines.
+  // Of the controller's own machine.
+  const NodeCapacity& capacity() const { return book_.node(kOwnNode).capacity; }
+  const GpuTopology& topology() const { return book_.node(kOwnNode).topology; }
+  GpuSet usable() const { return book_.node(kOwnNode).taking(); }  // Take new work, whether or not somebody holds them.
+  GpuSet free() const { return book_.node(kOwnNode).free(); }
+  int cpus_claimed() const { return book_.node(kOwnNode).cpus_claimed; }
+  Bytes memory_claimed() const { return book_.node(kOwnNode).memory_claimed; }
   const WaitingEntry* waiting(JobId id) const { return book_.waiting(id); }
   const RunningJob* running(JobId id) const { return book_.running(id); }
   const std::map<JobId, RunningJob>& running_jobs() const { return book_.running_jobs(); }
@@ -101,8 +121,6 @@ class Server {
   int group_gpu_limit(const GroupName& group) const { return book_.group_limits(group).gpus; }
   int group_running(const GroupName& group) const { return book_.group_running(group); }
   int group_gpus(const GroupName& group) const { return book_.group_gpus(group); }
-  int cpus_claimed() const { return book_.cpus_claimed(); }
-  Bytes memory_claimed() const { return book_.memory_claimed(); }
   int cpu_jobs_running() const { return book_.cpu_jobs_running(); }
   const core::Teams& teams() const { return core_.teams(); }
   core::TeamIndex TeamOf(const std::string& name) const;
@@ -114,29 +132,53 @@ class Server {
   const divvy::Book& book() const { return book_; }
   const core::Cluster& core() const { return core_; }
   const Kinds& kinds() const { return kinds_; }
+  /// What a request asks for, as of now: for questions. `why`: why it fits nowhere, where its words say nothing.
+  core::Ask AskAbout(const Request& request, const std::string& pool, PlacementStrategy placement,
+                     std::string* why = nullptr) const;
   core::CapIndex cpu_jobs_cap() const { return cpu_jobs_cap_; }
 
  private:
   void Rebuild(core::Teams teams);
   core::Teams TakeTeams();
   void ForgetOldClasses();
-  void ShowUsable();
+  void ShowUsable(NodeIndex node);
+  core::NodeFacts FactsOf(NodeIndex node);
+  void CountGpus();
   core::UserIndex UserOf(const std::string& name);
   core::Job JobOf(const WaitingEntry& entry);
+  core::Ask UseAsk(JobId id, core::Ask ask, const Request& request, const std::string& pool,
+                   const std::vector<ModelSpeed>& speeds);
+  void LeaveAsk(JobId id);
+  /// The member `job` of `entry` uses the same filters; the entry itself does not any more where it `is_last`.
+  void KeepAsk(JobId entry, JobId job, bool is_last);
+  /// The core knows machines by the kinds that the book tells apart now.
+  void FollowKinds() const;
+  std::shared_ptr<const placement::Scorer> MakeScorer() const;
+  void Learn(const core::Ask& ask, std::uint32_t count);
   void PutInCore(const WaitingEntry& entry);
   void RemoveFromCore(const WaitingEntry& entry);
   void AdoptInCore(const RunningJob& job);
+  void FitHosts(const std::vector<NodePlace>& places, core::Ask& ask);
+  std::vector<core::Piece> PiecesOf(const std::vector<NodePlace>& places, const core::Ask& ask) const;
   void Enter(const Plan& plan, Time now);
   std::vector<core::CapIndex> UseCaps(std::vector<GroupName> groups, bool is_cpu_job);
   void LeaveCaps(std::vector<GroupName> groups);
 
   Duration usage_half_life_;
   divvy::Book book_;
-  core::Cluster core_;
-  Kinds kinds_;
+  // A question may tell machines apart that nobody has told apart before, which changes no decision.
+  mutable core::Cluster core_;
+  mutable Kinds kinds_;
+  std::map<JobId, std::vector<core::FilterIndex>> filters_;  // In use by those that wait and run; of others none.
+  placement::RunningDemand demand_{kDemandHalfLife};
+  std::int64_t next_lesson_ = kFirstLesson;
   GroupCaps caps_;
   std::map<std::string, core::TeamIndex> teams_;
   std::map<std::string, core::UserIndex> users_;
+  std::map<std::string, NodeIndex, std::less<>> nodes_;  // By name, once they have one.
+  /// Racks and blocks by name; numbers count from 1, 0 is for those not known.
+  std::map<std::string, std::uint32_t> racks_;
+  std::map<std::string, std::uint32_t> blocks_;
   core::CapIndex cpu_jobs_cap_ = 0;
   int cpu_jobs_at_once_ = Policy().cpu_jobs_at_once;
   std::uint64_t last_booking_ = 0;

@@ -36,13 +36,13 @@ TEST(Server, AGpuHasItsOwnerUntilTheJobEnds) {
   world.Node(2);
   world.Submit(World::Job(1, 1));
   world.Pass();
-  EXPECT_EQ(world.server.owner(0), JobId(1));
-  EXPECT_EQ(world.server.owner(1), std::nullopt);
-  world.server.SetAvailability(0, {.is_restricted = true, .fault = "", .unmanaged = ""});
-  EXPECT_EQ(world.server.owner(0), JobId(1));
+  EXPECT_EQ(world.server.owner(kOwnNode, 0), JobId(1));
+  EXPECT_EQ(world.server.owner(kOwnNode, 1), std::nullopt);
+  world.server.SetAvailability(kOwnNode, 0, {.is_restricted = true, .fault = "", .unmanaged = ""});
+  EXPECT_EQ(world.server.owner(kOwnNode, 0), JobId(1));
   EXPECT_EQ(world.server.free(), GpuSet::Of({1}));
   world.server.Finish(JobId(1));
-  EXPECT_EQ(world.server.owner(0), std::nullopt);
+  EXPECT_EQ(world.server.owner(kOwnNode, 0), std::nullopt);
   EXPECT_EQ(world.server.free(), GpuSet::Of({1}));
   world.Check();
 }
@@ -313,10 +313,10 @@ TEST(Server, WithSpeedsAJobGetsGpusOfOneSpeedTheFastestThatAreFree) {
   Request request;
   request.gpus = 5;
   request.gpu_type = "h100*1|a100*0.55";
-  EXPECT_EQ(
-      CheckFeasible(world.server, request).error().message,
-      "asks for 5 GPUs of one speed by 'h100*1|a100*0.55', but this server has at most 4 of one; --gpus 4 is the most "
-      "it can ever give, or leave the speeds out to take any mix");
+  EXPECT_EQ(CheckFeasible(world.server, request).error().message,
+            "asks for 5 GPUs of one speed by 'h100*1|a100*0.55', but this "
+            "server has at most 4 of one; --gpus 4 is the most "
+            "it can ever give, or leave the speeds out to take any mix");
   EXPECT_EQ(start(4, 4, "h100|a100").size(), 4) << "without speeds any mix will do";
 }
 

@@ -27,30 +27,33 @@ class Suggestion {
  private:
   struct Trial {
     bool starts = false;
-    GpuSet gpus;  // Empty where it was not decided on a copy.
+    GpuSet gpus;  // On `node`; empty where it was not decided on a copy.
+    NodeIndex node = kOwnNode;
   };
 
   Trial Try(const core::Change& change) const {
     const core::Trial trial = core::TryChange(server_.core(), seeker_, change, now_);
-    GpuSet gpus;
-    if (!trial.pieces.empty()) gpus = GpuSet::FromBits(trial.pieces.front().gpus);
-    return {trial.starts, gpus};
+    if (trial.pieces.empty()) return {trial.starts, GpuSet(), kOwnNode};
+    return {trial.starts, GpuSet::FromBits(trial.pieces.front().gpus), trial.pieces.front().node};
   }
 
-  static std::string AreFree(GpuSet gpus) {
-    if (gpus.empty()) return "";
-    return " (" + GpusText(gpus) + " " + std::string(IsOrAre(gpus.size())) + " free)";
+  std::string AreFree(const Trial& trial) const {
+    if (trial.gpus.empty()) return "";
+    const std::string of = server_.has_many() ? " of " + server_.node(trial.node).words.name : "";
+    return " (" + GpusText(trial.gpus) + of + " " + std::string(IsOrAre(trial.gpus.size())) + " free)";
   }
 
   core::Change With(const Request& request) const {
-    return {core::ChangeKind::kModel, AskOf(server_.kinds(), request, entry_.placement, request.gpus),
-            seeker_.key.limit, seeker_.key.preemptible, ""};
+    return {core::ChangeKind::kModel, server_.AskAbout(request, entry_.pool, entry_.placement), seeker_.key.limit,
+            seeker_.key.preemptible, ""};
   }
 
   std::string GpuMemory() const {
     std::vector<Bytes> sizes;
-    for (const GpuFacts& gpu : server_.capacity().gpus) {
-      if (gpu.memory_total < entry_.request.gpu_memory) sizes.push_back(gpu.memory_total);
+    for (const BookNode& node : server_.nodes()) {
+      for (const GpuFacts& gpu : node.capacity.gpus) {
+        if (gpu.memory_total < entry_.request.gpu_memory) sizes.push_back(gpu.memory_total);
+      }
     }
     std::sort(sizes.rbegin(), sizes.rend());
     sizes.erase(std::unique(sizes.begin(), sizes.end()), sizes.end());
@@ -58,7 +61,7 @@ class Suggestion {
       Request request = entry_.request;
       request.gpu_memory = size;
       if (const Trial trial = Try(With(request)); trial.starts)
-        return "--gpu-memory " + BytesFlag(size) + AreFree(trial.gpus);
+        return "--gpu-memory " + BytesFlag(size) + AreFree(trial);
     }
     return "";
   }
@@ -67,11 +70,11 @@ class Suggestion {
     Request request = entry_.request;
     if (request.gpu_type.empty()) return "";
     request.gpu_type.clear();
-    if (const Trial trial = Try(With(request)); trial.starts) return "no --gpu-type" + AreFree(trial.gpus);
+    if (const Trial trial = Try(With(request)); trial.starts) return "no --gpu-type" + AreFree(trial);
     if (request.gpu_memory == Bytes(0)) return "";
     request.gpu_memory = Bytes(0);
     const Trial trial = Try(With(request));
-    return trial.starts ? "no --gpu-type and no --gpu-memory" + AreFree(trial.gpus) : "";
+    return trial.starts ? "no --gpu-type and no --gpu-memory" + AreFree(trial) : "";
   }
 
   std::string TextOf(const core::Change& change) const {
@@ -86,10 +89,10 @@ class Suggestion {
         const int gpus = change.ask.groups.front().alternatives.front().gpus;
         const std::string most =
             entry_.request.gpus_most > 0 ? ".." + std::to_string(entry_.request.gpus_most) : std::string();
-        return "--gpus " + std::to_string(gpus) + most + AreFree(trial.gpus);
+        return "--gpus " + std::to_string(gpus) + most + AreFree(trial);
       }
       default:
-        return change.text + AreFree(trial.gpus);
+        return change.text + AreFree(trial);
     }
   }
 

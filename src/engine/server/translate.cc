@@ -1,11 +1,13 @@
 #include "engine/server/translate.h"
 
 #include <algorithm>
+#include <cctype>
 #include <functional>
 #include <limits>
 #include <map>
 
 #include "base/result.h"
+#include "base/text.h"
 #include "engine/core/state.h"
 #include "engine/gpu_type.h"
 
@@ -14,12 +16,6 @@ namespace {
 
 constexpr std::int64_t kMost = std::numeric_limits<std::int32_t>::max();
 constexpr std::int64_t kMebibyte = 1 << 20;
-
-std::vector<std::uint8_t> Distinct(std::vector<std::uint8_t> kinds) {
-  std::sort(kinds.begin(), kinds.end());
-  kinds.erase(std::unique(kinds.begin(), kinds.end()), kinds.end());
-  return kinds;
-}
 
 }  // namespace
 
@@ -34,133 +30,242 @@ std::int32_t MebibytesDown(Bytes bytes) {
   return static_cast<std::int32_t>(std::min(bytes.count() / kMebibyte, kMost));
 }
 
-Kinds::Kinds(const std::vector<const NodeCapacity*>& nodes) {
-  for (const NodeCapacity* node : nodes) {
-    for (const GpuFacts& gpu : node->gpus) {
-      const Kind kind{gpu.model, gpu.memory_total};
-      if (std::find(kinds_.begin(), kinds_.end(), kind) == kinds_.end()) kinds_.push_back(kind);
+namespace {
+
+// The words of its GPUs' models are features of a machine as well: "h100", "80gb".
+void AddModelWords(const std::string& model, std::vector<std::string>& features) {
+  std::string word;
+  for (const char c : model + " ") {
+    if (std::isalnum(static_cast<unsigned char>(c)) != 0) {
+      word += static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+      continue;
     }
+    if (!word.empty()) features.push_back(word);
+    word.clear();
   }
-  for (const NodeCapacity* node : nodes) {
-    const std::vector<std::uint8_t> mixture = Distinct(KindsOf(*node));
-    if (mixture.size() < 2) continue;
-    if (std::find(mixtures_.begin(), mixtures_.end(), mixture) == mixtures_.end()) mixtures_.push_back(mixture);
-  }
-  DIVVY_ASSERT(kinds_.size() + mixtures_.size() <= static_cast<std::size_t>(placement::kMaxModels));
 }
 
-std::vector<std::uint8_t> Kinds::KindsOf(const NodeCapacity& capacity) const {
-  std::vector<std::uint8_t> kinds;
-  for (const GpuFacts& gpu : capacity.gpus) {
-    const auto at = std::find(kinds_.begin(), kinds_.end(), Kind{gpu.model, gpu.memory_total});
-    kinds.push_back(static_cast<std::uint8_t>(at - kinds_.begin()));
+core::NodeTraits TraitsOf(const BookNode& node) {
+  core::NodeTraits traits;
+  traits.name = node.words.name;
+  traits.pools = node.words.pools;
+  traits.features = node.words.features;
+  for (const std::string& pool : node.words.pools) traits.features.push_back("pool=" + pool);
+  for (const GpuFacts& gpu : node.capacity.gpus) {
+    traits.gpus.push_back({gpu.model, MebibytesDown(gpu.memory_total), gpu.compute_capability});
+    AddModelWords(gpu.model, traits.features);
   }
-  return kinds;
+  std::sort(traits.features.begin(), traits.features.end());
+  traits.features.erase(std::unique(traits.features.begin(), traits.features.end()), traits.features.end());
+  return traits;
 }
 
-core::NodeFacts Kinds::FactsOf(const NodeCapacity& capacity) const {
+}  // namespace
+
+bool Kinds::Add(const BookNode& node) {
+  core::NodeTraits traits = TraitsOf(node);
+  const std::string name = traits.name;
+  for (const GpuFacts& gpu : node.capacity.gpus) models_[{gpu.model, gpu.memory_total}] += 1;
+  if (book_.AddNode(std::move(traits))) return true;
+  const Status bare = book_.AddNode({name, {}, {}, {}});
+  DIVVY_ASSERT(bare);
+  return false;
+}
+
+bool Kinds::Change(NodeIndex node, const BookNode& now) {
+  for (const GpuFacts& gpu : now.capacity.gpus) models_[{gpu.model, gpu.memory_total}] += 1;
+  return static_cast<bool>(book_.SetTraits(node, TraitsOf(now)));
+}
+
+core::NodeFacts Kinds::FactsOf(NodeIndex node, const NodeCapacity& capacity) const {
   DIVVY_ASSERT(capacity.gpus.size() <= static_cast<std::size_t>(placement::kMaxGpus));
   core::NodeFacts facts;
   facts.cpu_milli = CpuMilli(capacity.cpus);
   facts.memory_mib = MebibytesDown(capacity.memory);
   facts.gpus = static_cast<int>(capacity.gpus.size());
   facts.topology = std::make_shared<const GpuTopology>(capacity.gpus);
-  std::vector<std::uint8_t> kinds = KindsOf(capacity);
-  const std::vector<std::uint8_t> mixture = Distinct(kinds);
-  if (mixture.size() == 1) facts.kind = mixture.front();
-  if (mixture.size() > 1) {
-    const auto at = std::find(mixtures_.begin(), mixtures_.end(), mixture);
-    facts.kind = static_cast<int>(kinds_.size()) + static_cast<int>(at - mixtures_.begin());
-    facts.gpu_models.assign(kinds.begin(), kinds.end());
-    facts.gpu_kinds = std::move(kinds);
-  }
-  facts.gpu_model = facts.kind;
+  book_.Fill(node, facts);
   return facts;
 }
 
-placement::ModelSet Kinds::Accepted(const Request& request) const {
-  placement::ModelSet accepted = 0;
-  bool is_all = true;
-  for (std::size_t kind = 0; kind < kinds_.size(); ++kind) {
-    const auto& [model, memory] = kinds_[kind];
-    const bool suits =
-        memory >= request.gpu_memory && (request.gpu_type.empty() || MatchesGpuType(request.gpu_type, model));
-    if (suits) accepted |= placement::ModelSet{1} << kind;
-    is_all = is_all && suits;
-  }
-  return is_all ? placement::kAnyModel : WithMixtures(accepted);
-}
-
-// And the kinds of nodes that have one of them among others.
-placement::ModelSet Kinds::WithMixtures(placement::ModelSet accepted) const {
-  for (std::size_t i = 0; i < mixtures_.size(); ++i) {
-    const bool has_one = std::any_of(mixtures_[i].begin(), mixtures_[i].end(),
-                                     [&](std::uint8_t kind) { return ((accepted >> kind) & 1) != 0; });
-    if (has_one) accepted |= placement::ModelSet{1} << (kinds_.size() + i);
-  }
-  return accepted;
-}
-
-std::optional<int> Kinds::SpeedOn(const Kind& kind, const Request& request,
-                                  const std::vector<ModelSpeed>& learned) const {
-  const auto& [model, memory] = kind;
-  if (memory < request.gpu_memory || !MatchesGpuType(request.gpu_type, model)) return std::nullopt;
-  if (learned.empty() || SaysSpeeds(request.gpu_type)) {
-    int fastest = 0;
-    for (const WeightedType& type : AlternativesOf(request.gpu_type)) {
-      if (MatchesGpuType(type.terms, model)) fastest = std::max(fastest, type.speed);
+std::vector<core::AtSpeed> Kinds::FastestFirst(const Request& request, const std::vector<ModelSpeed>& learned) const {
+  const bool by_hand = SaysSpeeds(request.gpu_type);
+  if (!by_hand && learned.empty()) return {};
+  const auto speed_on = [&](const std::string& model) {
+    if (by_hand) {
+      int fastest = 0;
+      for (const WeightedType& type : AlternativesOf(request.gpu_type)) {
+        if (MatchesGpuType(type.terms, model)) fastest = std::max(fastest, type.speed);
+      }
+      return fastest;
     }
-    return fastest;
+    const auto at =
+        std::find_if(learned.begin(), learned.end(), [&](const ModelSpeed& one) { return one.model == model; });
+    return at == learned.end() ? 0 : at->speed;
+  };
+  std::map<int, std::vector<std::string>, std::greater<>> by_speed;  // Not known, 0: last.
+  for (const auto& [kind, count] : models_) {
+    const auto& [model, memory] = kind;
+    if (memory < request.gpu_memory || !MatchesGpuType(request.gpu_type, model)) continue;
+    std::vector<std::string>& models = by_speed[speed_on(model)];
+    if (models.empty() || models.back() != model) models.push_back(model);
   }
-  const auto at =
-      std::find_if(learned.begin(), learned.end(), [&](const ModelSpeed& one) { return one.model == model; });
-  return at == learned.end() ? 0 : at->speed;
-}
-
-std::vector<Kinds::AtSpeed> Kinds::FastestFirst(const Request& request, const std::vector<ModelSpeed>& learned) const {
-  std::map<int, placement::ModelSet, std::greater<>> by_speed;  // Not known, 0: last.
-  for (std::size_t kind = 0; kind < kinds_.size(); ++kind) {
-    if (const auto speed = SpeedOn(kinds_[kind], request, learned)) by_speed[*speed] |= placement::ModelSet{1} << kind;
-  }
-  const auto known = static_cast<std::size_t>(by_speed.size() - by_speed.count(0));
-  if (known < 2) return {{Accepted(request), 1000}};
+  if (by_speed.size() - by_speed.count(0) < 2) return {};
   const int fastest = by_speed.begin()->first;
-  const auto relative = [&](int speed) { return std::max(speed * 1000 / fastest, 1); };
-  std::vector<AtSpeed> sets;
-  int slowest = 1000;
-  for (const auto& [speed, kinds] : by_speed) {
-    if (speed > 0) slowest = relative(speed);
-    sets.push_back({WithMixtures(kinds), speed > 0 ? slowest : 1000});
+  std::vector<core::AtSpeed> sets;
+  std::int16_t slowest = 1000;
+  for (const auto& [speed, models] : by_speed) {
+    if (speed > 0) slowest = static_cast<std::int16_t>(std::max(speed * 1000 / fastest, 1));
+    sets.push_back({Join(models, "|"), speed > 0 ? slowest : std::int16_t{1000}});
   }
-  if (!SaysSpeeds(request.gpu_type) && request.gpus > 1) sets.push_back({Accepted(request), slowest});
+  if (!by_hand && request.gpus > 1) sets.push_back({request.gpu_type, slowest});
   return sets;
 }
 
-core::Ask AskOf(const Kinds& kinds, const Request& request, PlacementStrategy placement, int gpus,
-                const std::vector<ModelSpeed>& learned) {
+// Of "a,b" either.
+static FeatureCondition AnyPool(const std::string& list) {
+  FeatureCondition any;
+  for (const std::string_view pool : Split(list, ',')) {
+    if (pool.empty()) continue;
+    const FeatureCondition one("pool=" + std::string(pool));
+    any = any.is_any() ? one : any.Or(one);
+  }
+  return any;
+}
+
+core::Ask Kinds::Use(core::Ask ask, const Request& request, const std::string& pool,
+                     const std::vector<ModelSpeed>& learned, std::vector<core::FilterIndex>& used, std::string* why) {
+  core::NodeWishes wishes;
+  wishes.gpu_type = request.gpu_type;
+  // One set for all, whatever speeds it says, where they make no difference here.
+  if (!request.is_elastic()) wishes.speeds = FastestFirst(request, learned);
+  if (wishes.speeds.empty()) wishes.speeds = {{request.gpu_type, 1000}};
+  wishes.least_gpu_memory_mib = MebibytesUp(request.gpu_memory);
+  // One machine alone has no features or pools to speak of: what is said of them is a note.
+  Result<FeatureWish> features = FeatureWish();
+  if (book_.node_count() > 1) {
+    wishes.nodes = request.node_list;
+    wishes.excluded = request.excluded_nodes;
+    features = ParseFeatureWish(request.constraint);
+    const bool is_list = pool.find(',') != std::string::npos;
+    if (!is_list) wishes.pool = pool;
+    if (is_list && features) features->all = features->all.And(AnyPool(pool));
+  }
+  Result<core::Ask> made = InvalidArgument("");
+  if (features) {
+    wishes.features = *std::move(features);
+    if (ask.groups.size() > 1) wishes.features.counted.clear();
+    made = core::AskFor(book_, ask, wishes);
+  } else {
+    made = features.error();
+  }
+  if (!made) {
+    if (why != nullptr) *why = made.error().message;
+    for (core::TaskGroup& group : ask.groups) {
+      for (core::Shape& shape : group.alternatives) shape.models = 0;
+    }
+    return ask;
+  }
+  for (const core::TaskGroup& group : made->groups) used.insert(used.end(), group.filters.begin(), group.filters.end());
+  // Tasks of one job run as fast as its slowest GPU: all get GPUs of one speed.
+  if (made->groups.front().alternatives.size() > 1) made->alike = true;
+  return *std::move(made);
+}
+
+void Kinds::UseAgain(const std::vector<core::FilterIndex>& used) {
+  for (const core::FilterIndex filter : used) static_cast<void>(book_.Use(book_.filter(filter)));
+}
+
+void Kinds::Leave(const std::vector<core::FilterIndex>& used) {
+  for (const core::FilterIndex filter : used) book_.Leave(filter);
+}
+
+namespace {
+
+std::int32_t Share(std::int32_t all, int parts) { return (all + parts - 1) / parts; }
+
+// Of one machine, or of one task where they may lie on several.
+core::Shape ShapeOf(const Request& request, int gpus) {
   core::Shape shape;
-  shape.cpu_milli = CpuMilli(request.cpus);
-  shape.memory_mib = MebibytesUp(request.memory);
-  shape.gpus = static_cast<std::int16_t>(std::min(gpus, std::int32_t{std::numeric_limits<std::int16_t>::max()}));
+  const int parts = request.spreads_tasks ? std::max(request.tasks, 1) : 1;
+  shape.cpu_milli = Share(CpuMilli(request.cpus), parts);
+  shape.memory_mib = Share(MebibytesUp(request.memory), parts);
+  shape.gpus =
+      static_cast<std::int16_t>(std::min(Share(gpus, parts), std::int32_t{std::numeric_limits<std::int16_t>::max()}));
+  return shape;
+}
+
+void WantTopology(const Request& request, core::Ask& ask) {
+  ask.topology = request.topology;
+  ask.requires_topology = request.requires_topology && request.topology != TopologyNeed::kAny;
+}
+
+}  // namespace
+
+core::Ask AskOf(const Request& request, PlacementStrategy placement, int gpus) {
+  core::Shape shape = ShapeOf(request, gpus);
   core::Ask ask;
   ask.placement = placement;
   if (gpus > 0) {
     shape.parts = placement::kGpuParts;
-    shape.models = kinds.Accepted(request);
-    ask.topology = request.topology;
-    ask.requires_topology = request.requires_topology && request.topology != TopologyNeed::kAny;
+    WantTopology(request, ask);
   }
-  ask.groups.push_back({{shape}, 1, 1});
-  if (gpus == 0 || request.is_elastic()) return ask;
-  // Tasks of one job run as fast as its slowest GPU: it gets GPUs of one speed, the fastest there are.
-  core::TaskGroup& group = ask.groups.front();
-  group.alternatives.clear();
-  for (const Kinds::AtSpeed& at : kinds.FastestFirst(request, learned)) {
-    shape.models = at.models;
-    group.alternatives.push_back(shape);
-    group.speeds.push_back(static_cast<std::int16_t>(at.speed));
+  const int pieces = request.spreads_tasks ? request.tasks : request.nodes;
+  ask.groups.push_back({{shape}, pieces, pieces, {}, {}, request.nodes > 1});
+  if (request.spreads_tasks) ask.together = core::Together::kNode;
+  if (request.nodes > 1) ask.together = core::Together::kRack;
+  return ask;
+}
+
+NodePlace PlaceOf(const Request& request, NodeIndex node, GpuSet gpus, int tasks) {
+  NodePlace place{node, gpus, tasks, request.cpus, request.memory};
+  if (!request.spreads_tasks) return place;
+  const int all = std::max(request.tasks, 1);
+  place.cpus = Share(request.cpus * tasks, all);
+  place.memory = Bytes(request.memory.count() / all * tasks);
+  return place;
+}
+
+std::vector<NodePlace> PlacesOf(const Request& request, const std::vector<core::Piece>& pieces) {
+  std::vector<NodePlace> places;
+  for (const core::Piece& piece : pieces) {
+    const auto at =
+        std::find_if(places.begin(), places.end(), [&](const NodePlace& one) { return one.node == piece.node; });
+    NodePlace& place = at == places.end() ? places.emplace_back(NodePlace{piece.node, GpuSet(), 0, 0, Bytes(0)}) : *at;
+    place.gpus = place.gpus | GpuSet::FromBits(piece.gpus);
+    place.tasks += 1;
   }
-  if (group.alternatives.size() < 2) group.speeds.clear();
+  // Tasks that are of all machines together are dealt out evenly, more to the first.
+  const int machines = static_cast<int>(places.size());
+  for (int i = 0; i < machines; ++i) {
+    NodePlace& place = places[static_cast<std::size_t>(i)];
+    const int tasks =
+        request.spreads_tasks ? place.tasks : request.tasks / machines + (i < request.tasks % machines ? 1 : 0);
+    place = PlaceOf(request, place.node, place.gpus, std::max(tasks, 1));
+  }
+  return places;
+}
+
+core::Ask AskOfPlaces(const Request& request, const std::vector<NodePlace>& places) {
+  Request on_one = request;
+  on_one.nodes = 1;
+  on_one.spreads_tasks = false;
+  core::Ask ask;
+  const NodePlace* before = nullptr;
+  for (const NodePlace& place : places) {
+    const bool is_equal = before != nullptr && before->gpus.size() == place.gpus.size() && before->cpus == place.cpus &&
+                          before->memory == place.memory;
+    before = &place;
+    if (is_equal) {
+      ask.groups.back().least = ask.groups.back().most += 1;
+      continue;
+    }
+    on_one.cpus = place.cpus;
+    on_one.memory = place.memory;
+    const core::Ask one = AskOf(on_one, PlacementStrategy::kSequential, place.gpus.size());
+    if (ask.groups.empty()) ask = one;
+    else ask.groups.push_back(one.groups.front());
+  }
   return ask;
 }
 

@@ -8,47 +8,56 @@
 #include <utility>
 #include <vector>
 
+#include "engine/core/ask_for.h"
 #include "engine/core/cluster.h"
+#include "engine/core/kind_book.h"
 #include "engine/policy.h"
+#include "engine/server/book.h"
 #include "engine/server/facts.h"
 
 namespace divvy {
 
-/// The kinds of GPUs that a request can tell apart (model and memory), and of nodes that mix them.
+/// The machines as requests tell them apart: by GPUs, features, names and pools. What nobody asks for tells none apart,
+/// so there are never many kinds (engine/core/kind_book.h).
 class Kinds {
  public:
-  /// Makes the kinds of these nodes. At most placement::kMaxModels kinds, mixtures included.
-  explicit Kinds(const std::vector<const NodeCapacity*>& nodes = {});
+  /// The next machine. False: it has more kinds of GPUs than can be told apart, and counts as one without any.
+  bool Add(const BookNode& node);
+  /// It has other words, or GPUs of other kinds. Requires: as many GPUs as before. False: as of Add; nothing changes.
+  bool Change(NodeIndex node, const BookNode& now);
+  /// What core knows of a machine: its kinds, GPUs, CPUs, memory.
+  core::NodeFacts FactsOf(NodeIndex node, const NodeCapacity& capacity) const;
 
-  /// What core knows of a node: `kind`, `gpu_kinds`, `gpu_model`, `gpu_models`, GPUs, CPUs, memory.
-  core::NodeFacts FactsOf(const NodeCapacity& capacity) const;
-  /// The kinds that `request` accepts; all of them where it accepts every GPU there is.
-  placement::ModelSet Accepted(const Request& request) const;
-  /// The kind of each GPU.
-  std::vector<std::uint8_t> KindsOf(const NodeCapacity& capacity) const;
-  /// GPUs on which a job is equally fast.
-  struct AtSpeed {
-    placement::ModelSet models = 0;
-    int speed = 1000;  // In thousandths of the fastest that it accepts here; 1000 also where it is not known.
-  };
-  /// The same as Accepted, in parts of one speed each, the fastest first, where it is known how fast it runs on which:
-  /// by what the request says, else by what was `learned`. What is only learned makes nobody wait: models that it does
-  /// not know come last, and then any mix of models.
-  std::vector<AtSpeed> FastestFirst(const Request& request, const std::vector<ModelSpeed>& learned = {}) const;
+  /// The ask for such machines alone. Its filters are in use, and added to `used`, until Leave. What cannot be told
+  /// apart any more, or is no condition at all, fits nowhere; `why` then says so.
+  core::Ask Use(core::Ask ask, const Request& request, const std::string& pool, const std::vector<ModelSpeed>& learned,
+                std::vector<core::FilterIndex>& used, std::string* why = nullptr);
+  void Leave(const std::vector<core::FilterIndex>& used);
+  /// One more user of filters that are in use.
+  void UseAgain(const std::vector<core::FilterIndex>& used);
+  core::KindBook& book() { return book_; }
+  const core::KindBook& book() const { return book_; }
 
  private:
-  using Kind = std::pair<std::string, Bytes>;  // Model and memory.
-  placement::ModelSet WithMixtures(placement::ModelSet kinds) const;
-  /// In thousandths; 0: not known. Nothing where the request does not accept it.
-  std::optional<int> SpeedOn(const Kind& kind, const Request& request, const std::vector<ModelSpeed>& learned) const;
+  /// In parts of one speed each, the fastest first, where it is known how fast it runs on which: by what the request
+  /// says, else by what was `learned`; nothing where less than two speeds are known. What is only learned makes nobody
+  /// wait: models that it does not know come last, and then any mix of models.
+  std::vector<core::AtSpeed> FastestFirst(const Request& request, const std::vector<ModelSpeed>& learned) const;
 
-  std::vector<Kind> kinds_;
-  std::vector<std::vector<std::uint8_t>> mixtures_;  // Ascending, each once; numbered behind the kinds.
+  core::KindBook book_;
+  std::map<std::pair<std::string, Bytes>, int> models_;  // Model and memory of GPUs that there are, or were.
 };
 
-/// One task with `gpus` GPUs and the rest of `request`. CPUs and memory are rounded up to what core counts in.
-core::Ask AskOf(const Kinds& kinds, const Request& request, PlacementStrategy placement, int gpus,
-                const std::vector<ModelSpeed>& learned = {});
+/// One task with `gpus` GPUs and the rest of `request`; of a job on several machines one for each machine, or each of
+/// its tasks. CPUs and memory are rounded up to what core counts in.
+core::Ask AskOf(const Request& request, PlacementStrategy placement, int gpus);
+/// What such a job has on a machine where `tasks` of its tasks are.
+NodePlace PlaceOf(const Request& request, NodeIndex node, GpuSet gpus, int tasks);
+/// By machine, in the order in which they come.
+std::vector<NodePlace> PlacesOf(const Request& request, const std::vector<core::Piece>& pieces);
+/// What a job that runs asked for in these places: as much as it has there, a group for each stretch of equal ones.
+core::Ask AskOfPlaces(const Request& request, const std::vector<NodePlace>& places);
+
 /// Which alternative of such an ask GPUs of these kinds are; the first where they are none.
 std::uint8_t AlternativeOf(const core::Ask& ask, const std::vector<std::uint8_t>& kinds);
 

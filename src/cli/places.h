@@ -1,0 +1,28 @@
+// On which machines a job is, as listings say it to people.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "cli/api.h"
+#include "wire/messages.h"
+
+namespace divvy::cli {
+
+/// How the controller's own machine is called among several; "localhost" where it cannot be asked.
+std::string OwnName(Api& api);
+
+/// "n1", of several machines "n1+3": the first, and how many more. Empty before the job has started. `own`: the name of
+/// the controller's own machine.
+std::string NodeText(const wire::JobView& job, const std::string& own);
+
+/// What a job has on each machine: "n1: ranks 0-3, GPUs 0-7". Empty for a job on a server that is alone.
+std::vector<std::string> SeatLines(const wire::JobDetail& job, const std::string& own);
+
+/// "2x4": GPUs on each of several machines; "2..8" of an elastic job.
+std::string GpuCount(const wire::RequestView& request);
+
+/// "2 machines with 4 GPUs each of type h100, 8 CPUs each, where ib": what a job asks for.
+std::string AsksFor(const wire::RequestView& request);
+
+}  // namespace divvy::cli

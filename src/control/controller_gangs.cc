@@ -1,0 +1,139 @@
+// Jobs on several machines. Each machine prepares its part and says so; when all have, that is made durable and all are
+// told to go. What keeps one from it undoes all. The job ends with its first process, on its first machine, or with the
+// first machine that loses its part; then the others are stopped, and it is over when all have ended.
+#include <algorithm>
+
+#include "base/text.h"
+#include "control/controller.h"
+#include "control/record_parts.h"
+
+namespace divvy {
+namespace {
+
+std::string WhereText(const Seat& seat) { return seat.node.empty() ? "the controller's machine" : "node " + seat.node; }
+
+std::string HowText(const Exit& exit) {
+  if (!exit.failure.empty()) return exit.failure;
+  if (!exit.is_known) return "its processes are gone";
+  if (exit.signal != 0) return "signal " + std::to_string(exit.signal);
+  return "exit code " + std::to_string(exit.code);
+}
+
+}  // namespace
+
+void Controller::Send(const JobRecord& record, Order order) {
+  const auto send_to = [&](const std::string& node) {
+    Order one = order;
+    std::visit([&](auto& inner) { inner.node = node; }, one);
+    effects_.orders.push_back(std::move(one));
+  };
+  if (record.gang.empty()) return send_to(record.node);
+  for (const Seat& seat : record.gang) {
+    if (!seat.exit) send_to(seat.node);
+  }
+}
+
+void Controller::Launch(const JobRecord& record, Time now) {
+  if (record.gang.empty()) {
+    effects_.orders.push_back(LaunchOrder{record, record.node, 0});
+    return;
+  }
+  for (std::uint32_t seat = 0; seat < record.gang.size(); ++seat) {
+    const std::string& node = record.gang[seat].node;
+    effects_.orders.push_back(LaunchOrder{PartOn(record, node), node, seat});
+  }
+  preparing_[record.id] = AddSaturating(now, kPrepareWithin);
+}
+
+void Controller::OnPrepared(JobId job, std::uint32_t attempt, const std::string& node, std::uint16_t port, Time now) {
+  const auto found = live_.find(job);
+  if (found == live_.end() || found->second.attempt != attempt || !IsActive(found->second.state)) return;
+  JobRecord& record = found->second;
+  const auto seat = std::ranges::find(record.gang, node, &Seat::node);
+  if (seat == record.gang.end()) return;
+  seat->port = port;
+  if (record.was_let_go || record.state != JobState::kStarting) return;
+  if (std::ranges::any_of(record.gang, [](const Seat& one) { return one.port == 0 || one.exit; })) return;
+  record.was_let_go = true;
+  preparing_.erase(job);
+  Note(job, "all of its " + std::to_string(record.gang.size()) + " machines are ready", now);
+  Persist(record);
+  LetGo(record);
+}
+
+void Controller::LetGo(const JobRecord& record) {
+  if (record.gang.empty()) return;
+  std::vector<SeatAddress> addresses;
+  for (const Seat& seat : record.gang) addresses.push_back({"", seat.port});
+  Send(record, GoOrder{record.id, record.attempt, std::move(addresses), ""});
+}
+
+// A machine that says nothing keeps the others waiting for ever, with all their GPUs.
+void Controller::FollowPreparing(Time now) {
+  for (auto at = preparing_.begin(); at != preparing_.end();) {
+    const auto [job, until] = *at;
+    if (until > now) {
+      next_wakeup_ = std::min(next_wakeup_, until);
+      ++at;
+      continue;
+    }
+    at = preparing_.erase(at);
+    JobRecord& record = live_.at(job);
+    if (record.was_let_go || record.state != JobState::kStarting) continue;
+    const auto late = std::ranges::find_if(record.gang, [](const Seat& seat) { return seat.port == 0 && !seat.exit; });
+    if (late == record.gang.end()) continue;
+    if (until == kNoTime) {
+      UndoGang(record, "the controller was restarted while its machines were getting ready", now);
+      continue;
+    }
+    UndoGang(record,
+             WhereText(*late) + " did not prepare its part within " +
+                 std::to_string(std::chrono::duration_cast<std::chrono::seconds>(kPrepareWithin).count()) + " s",
+             now);
+  }
+}
+
+void Controller::UndoGang(JobRecord& record, const std::string& why, Time now) {
+  preparing_.erase(record.id);
+  if (record.stop_intent == StopIntent::kNone)
+    record.stop_intent = record.is_foreground ? StopIntent::kCancel : StopIntent::kRequeue;
+  record.state = JobState::kStopping;
+  record.reason = why;
+  Note(record.id, "undone on all machines: " + why, now);
+  Persist(record);
+  Send(record, StopOrder{record.id, 0, Duration(0), ""});
+  Announce(record);
+}
+
+bool Controller::EndSeat(JobRecord& record, const std::string& node, const Exit& exit, Time at, Time now) {
+  const auto seat = std::ranges::find(record.gang, node, &Seat::node);
+  if (seat == record.gang.end() || seat->exit) return false;
+  const bool is_head = seat == record.gang.begin();
+  seat->exit = exit;
+  preparing_.erase(record.id);
+  if (!record.exit) {
+    // What ends first says how the job ends; what ends because of it says nothing.
+    Exit first = exit;
+    if (!is_head && record.stop_intent == StopIntent::kNone) {
+      first.code = first.code == 0 ? 1 : first.code;
+      first.signal = 0;
+      first.is_known = true;
+      first.hit_time_limit = exit.hit_time_limit;
+      first.failure =
+          WhereText(*seat) + (record.was_let_go ? " lost its part: " : " could not prepare its part: ") + HowText(exit);
+      Note(record.id, first.failure, now);
+    }
+    record.exit = std::move(first);
+    record.ended = std::max(at, record.started);
+  }
+  const bool is_over = std::ranges::all_of(record.gang, [](const Seat& one) { return one.exit.has_value(); });
+  if (is_over) return true;
+  record.state = JobState::kStopping;
+  if (record.stop_intent == StopIntent::kNone) record.reason = "its other machines are being stopped";
+  Persist(record);
+  Send(record, StopOrder{record.id, 0, Duration(-1), ""});
+  Announce(record);
+  return false;
+}
+
+}  // namespace divvy

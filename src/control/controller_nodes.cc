@@ -1,0 +1,223 @@
+// The machines that agents brought in: what they are, whether they take work, and what becomes of the jobs of those
+// that are lost or drained.
+#include <algorithm>
+
+#include "base/text.h"
+#include "control/controller.h"
+#include "control/record_parts.h"
+#include "engine/phrases.h"
+
+namespace divvy {
+namespace {
+
+// Labels "rack" and "block" say where it stands, "pool" and "features" are lists; any other label is a feature: its
+// name alone, and "name=value".
+NodeWords WordsOf(const NodeRow& row) {
+  NodeWords words;
+  words.name = row.name;
+  for (const auto& [key, value] : row.AllLabels()) {
+    if (key == "rack") words.rack = value;
+    else if (key == "block") words.block = value;
+    std::vector<std::string>* list = key == "pool" ? &words.pools : key == "features" ? &words.features : nullptr;
+    if (list != nullptr) {
+      for (const std::string_view word : Split(value, ',')) {
+        if (!word.empty()) list->emplace_back(word);
+      }
+      continue;
+    }
+    words.features.push_back(key);
+    words.features.push_back(key + "=" + value);
+  }
+  std::sort(words.features.begin(), words.features.end());
+  words.features.erase(std::unique(words.features.begin(), words.features.end()), words.features.end());
+  std::sort(words.pools.begin(), words.pools.end());
+  words.pools.erase(std::unique(words.pools.begin(), words.pools.end()), words.pools.end());
+  return words;
+}
+
+std::string WorkText(const NodeRow& row) {
+  std::string text = "node " + row.name + " is " + std::string(Name(row.work));
+  return row.reason.empty() ? text : text + ": " + row.reason;
+}
+
+}  // namespace
+
+std::string Controller::NodeName(NodeIndex node) const {
+  return node == kOwnNode ? std::string() : cluster_.node(node).words.name;
+}
+
+std::optional<NodeIndex> Controller::IndexOf(const std::string& node) const {
+  if (node.empty()) return kOwnNode;
+  return cluster_.FindNode(node);
+}
+
+Controller::Machine& Controller::MachineOf(NodeIndex node) {
+  if (machines_.size() <= node) machines_.resize(node + 1);
+  return machines_[node];
+}
+
+void Controller::SetOwnName(std::string name) {
+  NodeWords words = cluster_.node(kOwnNode).words;
+  words.name = std::move(name);
+  cluster_.SetNode(kOwnNode, std::move(words), cluster_.capacity());
+}
+
+// --- What they are -----------------------------------------------------------------------------------------------
+
+void Controller::OnNodeRow(const NodeRow& row) {
+  const NodeIndex node = cluster_.FindNode(row.name).value_or(static_cast<NodeIndex>(cluster_.nodes().size()));
+  Machine& machine = MachineOf(node);
+  machine.work = row.work;
+  machine.work_text = row.work == NodeWork::kTakes ? "" : WorkText(row);
+  machine.drain_deadline = row.work == NodeWork::kDraining ? row.drain_deadline : kNever;
+  machine.is_removed = false;
+  SetFacts(node, row);
+  RefreshNode(node);
+  RefreshGpus(node, machine.observations);
+  next_wakeup_ = std::min(next_wakeup_, machine.drain_deadline);
+  needs_plan_ = true;
+}
+
+// A machine on which something runs keeps the GPUs that it is counted with; those that it no longer has are at fault.
+// Once it is idle it is what it says it is.
+void Controller::SetFacts(NodeIndex node, const NodeRow& row) {
+  NodeCapacity capacity{row.facts.gpus, row.facts.cpus, row.facts.memory};
+  if (capacity.gpus.size() > Server::kMostGpus) capacity.gpus.resize(Server::kMostGpus);
+  Machine& machine = MachineOf(node);
+  machine.gone.clear();
+  const bool is_known = node < cluster_.nodes().size();
+  if (is_known && !cluster_.node(node).owned.empty()) {
+    const std::vector<GpuFacts>& before = cluster_.node(node).capacity.gpus;
+    bool is_more = before.size() <= capacity.gpus.size();
+    for (std::size_t i = 0; i < before.size() && is_more; ++i) is_more = before[i].uuid == capacity.gpus[i].uuid;
+    if (!is_more) {
+      for (const GpuFacts& gpu : before) {
+        if (std::ranges::find(capacity.gpus, gpu.uuid, &GpuFacts::uuid) == capacity.gpus.end())
+          machine.gone.push_back(gpu.index);
+      }
+      capacity.gpus = before;
+    }
+  }
+  KnowModels(capacity);
+  cluster_.SetNode(node, WordsOf(row), std::move(capacity));
+}
+
+void Controller::OnNodeRemoved(const std::string& name) {
+  const auto node = cluster_.FindNode(name);
+  if (!node) return;
+  Machine& machine = MachineOf(*node);
+  machine = Machine();
+  machine.is_removed = true;
+  NodeWords words;
+  words.name = name;
+  cluster_.SetNode(*node, std::move(words), NodeCapacity());
+  RefreshNode(*node);
+  needs_plan_ = true;
+}
+
+// --- Whether they take work --------------------------------------------------------------------------------------
+
+void Controller::RefreshNode(NodeIndex node) {
+  const Machine& machine = MachineOf(node);
+  std::string why = machine.work_text;
+  if (node != kOwnNode) {
+    const std::string name = "node " + NodeName(node);
+    if (machine.is_removed) why = name + " was removed";
+    else if (machine.is_lost) why = name + " is lost: nothing was heard from it";
+    else if (!machine.is_accounted) why = name + " has not been heard from since the controller began";
+  }
+  cluster_.SetTakesWork(node, why.empty(), why);
+  needs_plan_ = true;
+}
+
+void Controller::OnNodeAccounted(const std::string& name, Time now) {
+  const auto node = IndexOf(name);
+  if (!node) return;
+  Machine& machine = MachineOf(*node);
+  machine.is_accounted = true;
+  machine.is_lost = false;
+  RefreshNode(*node);
+  // What was told to go before the session began may not have heard it.
+  for (const auto& [id, record] : live_) {
+    if (record.was_let_go && IsActive(record.state) && IsOn(record, name)) LetGo(record);
+  }
+  static_cast<void>(now);
+}
+
+void Controller::OnNodeLost(const std::string& name, Time now) {
+  const auto node = IndexOf(name);
+  if (!node) return;
+  MachineOf(*node).is_lost = true;
+  RefreshNode(*node);
+  for (const JobId job : RunsOn(name)) Note(job, "node " + name + " is lost; the job may go on there", now);
+}
+
+void Controller::OnNodeBack(const std::string& name) {
+  const auto node = IndexOf(name);
+  if (!node) return;
+  MachineOf(*node).is_lost = false;
+  RefreshNode(*node);
+}
+
+void Controller::OnNodeFenced(const std::string& name, Time now) {
+  for (const JobId job : RunsOn(name)) {
+    const JobRecord& record = live_.at(job);
+    OnVanished(job, record.attempt, Vanished::kFenced, now, name);
+  }
+}
+
+std::vector<JobId> Controller::RunsOn(const std::string& name) const {
+  std::vector<JobId> jobs;
+  for (const auto& [id, job] : cluster_.running_jobs()) {
+    const JobRecord* record = Find(id);
+    if (record == nullptr) continue;
+    const auto seats = SeatsOf(*record);
+    if (std::ranges::any_of(seats, [&](const Seat& seat) { return seat.node == name && !HasEnded(*record, seat); }))
+      jobs.push_back(id);
+  }
+  return jobs;
+}
+
+// Whoever is left on a machine whose time to drain is over is stopped, and queued again where that can be.
+void Controller::FollowDrains(Time now) {
+  for (NodeIndex node = 0; node < machines_.size(); ++node) {
+    Machine& machine = machines_[node];
+    if (machine.drain_deadline > now) {
+      next_wakeup_ = std::min(next_wakeup_, machine.drain_deadline);
+      continue;
+    }
+    machine.drain_deadline = kNever;
+    for (const JobId job : RunsOn(NodeName(node))) {
+      JobRecord& record = live_.at(job);
+      if (record.stop_intent != StopIntent::kNone) continue;
+      record.stop_intent = record.is_foreground ? StopIntent::kCancel : StopIntent::kRequeue;
+      record.state = JobState::kStopping;
+      record.reason = machine.work_text;
+      Note(job, "stopped: " + machine.work_text, now);
+      Persist(record);
+      Send(record, StopOrder{job, 0, Duration(-1), ""});
+      Announce(record);
+    }
+  }
+}
+
+void Controller::OnGpusObserved(const std::string& name, const std::vector<GpuObservation>& observations) {
+  if (name.empty()) return OnGpusObserved(observations);
+  const auto node = cluster_.FindNode(name);
+  if (!node) return;
+  Machine& machine = MachineOf(*node);
+  for (const GpuObservation& observation : observations) {
+    const auto at = std::ranges::find(machine.observations, observation.index, &GpuObservation::index);
+    if (at == machine.observations.end()) machine.observations.push_back(observation);
+    else *at = observation;
+  }
+  RefreshGpus(*node, machine.observations);
+}
+
+const std::vector<GpuObservation>& Controller::observations(NodeIndex node) const {
+  static const std::vector<GpuObservation> kNone;
+  if (node == kOwnNode) return observations_;
+  return node < machines_.size() ? machines_[node].observations : kNone;
+}
+
+}  // namespace divvy

@@ -1,0 +1,77 @@
+#include "daemon/agent_logs.h"
+
+#include <cerrno>
+#include <utility>
+
+#include "daemon/job_log.h"
+
+namespace divvy {
+namespace {
+
+constexpr Duration kBetweenRounds = std::chrono::hours(1);
+constexpr Duration kBetweenSteps = std::chrono::milliseconds(60);
+
+}  // namespace
+
+// The node's names and folders do not change, so this may be asked from another thread.
+AnsweredPiece AnswerOf(const Node& node, const wire::AgentQuestion& question) {
+  JobSpec spec;
+  spec.output = question.output;
+  spec.error = question.error;
+  spec.directory = question.directory;
+  spec.is_foreground = question.is_foreground;
+  const JobLog log = JobLogOf(node, question.record, spec, question.is_error);
+  AnsweredPiece answered;
+  answered.answer.path = log.path;
+  answered.answer.next = question.at;
+  if (log.path.empty()) {
+    answered.answer.error = ENOENT;
+    return answered;
+  }
+  LogPiece piece = ReadJobLog(log, question.at, question.last, static_cast<std::size_t>(wire::kAnswerBytes));
+  answered.answer.next = piece.next;
+  answered.answer.size = piece.size;
+  answered.answer.error = piece.error;
+  answered.bytes = std::move(piece.text);
+  return answered;
+}
+
+AgentLogs::AgentLogs(const Node& node, const Clock& clock, const Log& log, std::string log_directory, Duration keep,
+                     Ports ports)
+    : node_(node),
+      clock_(clock),
+      log_(log),
+      keep_(keep),
+      ports_(std::move(ports)),
+      old_logs_(std::move(log_directory), [this](JobId job) { return alive_.contains(job); }) {}
+
+void AgentLogs::Answer(const wire::AgentQuestion& question, Told told) {
+  reader_.Do([this, question, told = std::move(told)]() mutable {
+    AnsweredPiece answered = AnswerOf(node_, question);
+    ports_.post([told = std::move(told), answered = std::move(answered)]() mutable {
+      told(std::move(answered.answer), std::move(answered.bytes));
+    });
+  });
+}
+
+void AgentLogs::RemoveOldLogs() {
+  if (keep_ <= Duration(0)) return;
+  removed_before_ = old_logs_.removed();
+  Step(clock_.Now() - keep_);
+}
+
+void AgentLogs::Step(Time written_before) {
+  reader_.Do([this, written_before, alive = ports_.alive()]() mutable {
+    alive_ = std::move(alive);
+    const auto has_more = old_logs_.Step(written_before);
+    ports_.post([this, written_before, has_more] {
+      if (has_more && *has_more) return ports_.after(kBetweenSteps, [this, written_before] { Step(written_before); });
+      if (!has_more) log_.Write(LogLevel::kWarning, "event=remove_logs error=" + LogQuoted(has_more.error().message));
+      const std::uint64_t removed = old_logs_.removed() - removed_before_;
+      if (removed > 0) log_.Write(LogLevel::kInfo, "event=remove_logs count=" + std::to_string(removed));
+      ports_.after(kBetweenRounds, [this] { RemoveOldLogs(); });
+    });
+  });
+}
+
+}  // namespace divvy

@@ -1,0 +1,179 @@
+#include "daemon/fleet.h"
+
+#include <arpa/inet.h>
+#include <netdb.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <utility>
+#include <variant>
+
+#include "base/host_port.h"
+#include "control/record_parts.h"
+#include "platform/tls.h"
+
+namespace divvy {
+namespace {
+
+Controller::Vanished VanishedOf(RunVanished how) {
+  switch (how) {
+    case RunVanished::kNeverStarted:
+      return Controller::Vanished::kNeverStarted;
+    case RunVanished::kUnseen:
+      return Controller::Vanished::kUnseen;
+    case RunVanished::kCutOff:
+      return Controller::Vanished::kFenced;
+    case RunVanished::kRebooted:
+      break;
+  }
+  return Controller::Vanished::kRebooted;
+}
+
+bool IsLoopback(const std::string& host) { return host.starts_with("127.") || host == "::1"; }
+
+std::string HostOf(const std::string& address) {
+  const auto parsed = ParseHostPort(address, 1);  // It may have no port.
+  return parsed ? parsed->host : std::string();
+}
+
+}  // namespace
+
+// Connecting a datagram socket sends nothing; it only chooses the way.
+std::string AddressTowards(const std::string& host) {
+  addrinfo hints{};
+  hints.ai_socktype = SOCK_DGRAM;
+  hints.ai_flags = AI_NUMERICHOST;
+  addrinfo* found = nullptr;
+  if (::getaddrinfo(host.c_str(), "9", &hints, &found) != 0) return "";
+  std::string address;
+  const int socket = ::socket(found->ai_family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+  sockaddr_storage own{};
+  socklen_t length = sizeof own;
+  char text[NI_MAXHOST] = "";
+  const bool is_known =
+      socket >= 0 && ::connect(socket, found->ai_addr, found->ai_addrlen) == 0 &&
+      ::getsockname(socket, reinterpret_cast<sockaddr*>(&own), &length) == 0 &&
+      ::getnameinfo(reinterpret_cast<sockaddr*>(&own), length, text, sizeof text, nullptr, 0, NI_NUMERICHOST) == 0;
+  if (is_known) address = text;
+  if (socket >= 0) ::close(socket);
+  ::freeaddrinfo(found);
+  return address;
+}
+
+std::string Fleet::GangKey(JobId job, std::uint32_t attempt) const {
+  return Sha256Hex(key_seed_ + "/" + ToString(job) + "/" + std::to_string(attempt));
+}
+
+void Fleet::Execute(const Order& order, std::shared_ptr<const JobSpec> spec) {
+  const std::string& node = NodeOf(order);
+  OrderPort* port = &own_;
+  if (!node.empty()) port = ports_.find ? ports_.find(node) : nullptr;
+  if (port == nullptr) return;  // Removed meanwhile: nothing of ours is there.
+  const auto* launch = std::get_if<LaunchOrder>(&order);
+  if (launch != nullptr && node.empty() && !launch->record.gang.empty()) return LaunchOwn(*launch, std::move(spec));
+  const auto* go = std::get_if<GoOrder>(&order);
+  if (go == nullptr) return port->Execute(order, std::move(spec));
+  const JobRecord* record = core_->controller().Find(go->job);
+  if (record == nullptr) return;
+  GoOrder sent = *go;
+  sent.addresses = WithHosts(*record, std::move(sent.addresses));
+  port->Execute(sent, nullptr);
+}
+
+// What an agent's launch gets from its RemoteNode: the key, and the name of this machine.
+void Fleet::LaunchOwn(LaunchOrder launch, std::shared_ptr<const JobSpec> spec) {
+  for (Seat& seat : launch.record.gang) {
+    if (seat.node.empty()) seat.node = ports_.own_name;
+  }
+  if (ports_.set_own_key)
+    ports_.set_own_key(launch.record.id, launch.record.attempt, GangKey(launch.record.id, launch.record.attempt));
+  own_.Execute(launch, std::move(spec));
+}
+
+// An agent is reached where it came from. Whoever came over the loopback is on the controller's machine, which others
+// reach by the address that it has towards them.
+std::vector<SeatAddress> Fleet::WithHosts(const JobRecord& record, std::vector<SeatAddress> addresses) const {
+  std::string other;
+  for (std::size_t i = 0; i < addresses.size() && i < record.gang.size(); ++i) {
+    const std::string& node = record.gang[i].node;
+    if (!node.empty() && ports_.address) addresses[i].host = HostOf(ports_.address(node));
+    if (!addresses[i].host.empty() && !IsLoopback(addresses[i].host)) other = addresses[i].host;
+  }
+  const std::string own = other.empty() ? "127.0.0.1" : AddressTowards(other);
+  for (SeatAddress& address : addresses) {
+    if (address.host.empty() || (IsLoopback(address.host) && !other.empty())) address.host = own;
+  }
+  return addresses;
+}
+
+std::vector<wire::AgentRun> Fleet::RunsOn(const std::string& node) {
+  std::vector<wire::AgentRun> runs;
+  for (const JobId job : core_->controller().RunsOn(node)) {
+    wire::AgentRun run;
+    run.record = PartOn(*core_->controller().Find(job), node);
+    if (const auto spec = core_->SpecOf(run.record)) {
+      run.stop_signal = (*spec)->stop_signal;
+      run.resize_signal = (*spec)->resize_signal;
+      run.grace = (*spec)->grace;
+    }
+    runs.push_back(std::move(run));
+  }
+  return runs;
+}
+
+void Fleet::OnAccounted(const std::string& node) {
+  core_->controller().OnNodeAccounted(node, core_->Now());
+  core_->Touch();
+}
+
+void Fleet::OnPrepared(const std::string& node, JobId job, std::uint32_t attempt, std::uint16_t port) {
+  core_->controller().OnPrepared(job, attempt, node, port, core_->Now());
+  core_->Touch();
+}
+
+void Fleet::OnStarted(const std::string& node, JobId job, std::uint32_t attempt, Time at) {
+  core_->controller().OnStarted(job, attempt, at, node);
+  core_->Touch();
+}
+
+void Fleet::OnExited(const std::string& node, JobId job, std::uint32_t attempt, const Exit& exit, Time at) {
+  core_->controller().OnExited(job, attempt, exit, at, core_->Now(), node);
+  core_->Touch();
+}
+
+void Fleet::OnVanished(const std::string& node, JobId job, std::uint32_t attempt, RunVanished how) {
+  core_->controller().OnVanished(job, attempt, VanishedOf(how), core_->Now(), node);
+  core_->Touch();
+}
+
+void Fleet::OnGpusObserved(const std::string& node, const std::vector<GpuObservation>& seen) {
+  core_->controller().OnGpusObserved(node, seen);
+  core_->Touch();
+}
+
+void Fleet::OnRow(const NodeRow& row) {
+  core_->controller().OnNodeRow(row);
+  core_->Touch();
+}
+
+void Fleet::OnRemoved(const std::string& node) {
+  core_->controller().OnNodeRemoved(node);
+  core_->Touch();
+}
+
+void Fleet::OnLost(const std::string& node) {
+  core_->controller().OnNodeLost(node, core_->Now());
+  core_->Touch();
+}
+
+void Fleet::OnFenced(const std::string& node) {
+  core_->controller().OnNodeFenced(node, core_->Now());
+  core_->Touch();
+}
+
+void Fleet::OnBack(const std::string& node) {
+  core_->controller().OnNodeBack(node);
+  core_->Touch();
+}
+
+}  // namespace divvy

@@ -1,0 +1,45 @@
+#include "daemon/job_log.h"
+
+#include <unistd.h>
+
+#include "platform/user_identity.h"
+
+namespace divvy {
+namespace {
+
+std::string Absolute(const std::string& path, const std::string& directory) {
+  if (path.empty() || path.front() == '/') return path;
+  return directory + "/" + path;
+}
+
+}  // namespace
+
+std::string OutputPath(const JobRecord& record, const JobSpec& spec, const NodeNames& names,
+                       const std::string& log_directory) {
+  if (!spec.output.empty()) return Absolute(FillPattern(spec.output, record, names), spec.directory);
+  return spec.is_foreground ? "" : log_directory + "/" + ToString(record.id) + ".log";
+}
+
+std::string ErrorPath(const JobRecord& record, const JobSpec& spec, const NodeNames& names) {
+  return spec.error.empty() ? "" : Absolute(FillPattern(spec.error, record, names), spec.directory);
+}
+
+JobLog JobLogOf(const Node& node, const JobRecord& record, const JobSpec& spec, bool is_error) {
+  JobLog log;
+  log.user = record.user;
+  const std::string error = is_error ? node.ErrorOf(record, spec) : "";
+  log.path = error.empty() ? node.OutputOf(record, spec) : error;
+  log.is_ours = error.empty() && spec.output.empty();
+  return log;
+}
+
+LogPiece ReadJobLog(const JobLog& log, std::int64_t at, std::int64_t last, std::size_t most) {
+  // Our own rights as well where we cannot have another's.
+  if (log.is_ours || ::geteuid() != 0) return ReadLog(log.path, at, last, {}, most);
+  UserGroups groups;
+  const auto uid = static_cast<uid_t>(log.user.uid);
+  const auto gid = static_cast<gid_t>(log.user.gid);
+  return ReadLog(log.path, at, last, {uid, gid, &groups.Of(uid, gid)}, most);
+}
+
+}  // namespace divvy

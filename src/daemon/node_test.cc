@@ -1,0 +1,387 @@
+// A node between a controller and supervisors that the test plays: what becomes of orders and reports, above all of the
+// parts of gangs.
+#include "daemon/node.h"
+
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <csignal>
+#include <filesystem>
+#include <fstream>
+
+#include "model/gang_file.h"
+#include "platform/process_tree.h"
+#include "platform/step_list_file.h"
+#include "platform/supervisor_seat.h"
+
+namespace divvy {
+namespace {
+
+using namespace std::chrono_literals;  // NOLINT
+using Words = std::vector<std::string>;
+
+constexpr std::uint32_t kAttempt = 3;
+
+class KeptLaunches final : public Launcher {
+ public:
+  Status Launch(const LaunchRequest& request) override {
+    launched.push_back(request);
+    return {};
+  }
+  void Confirm(JobId, std::uint32_t) override {}
+  bool IsPending(JobId, std::uint32_t) const override { return false; }
+  void RepeatLost() override {}
+
+  std::vector<LaunchRequest> launched;
+};
+
+class KeptFacts final : public ControllerPort {
+ public:
+  Time Now() const override { return Time(500'000h); }
+  void OnPrepared(JobId job, std::uint32_t attempt, std::uint16_t port) override {
+    said.push_back("prepared " + Text(job, attempt) + " " + std::to_string(port));
+  }
+  void OnStarted(JobId job, std::uint32_t attempt, Time) override { said.push_back("started " + Text(job, attempt)); }
+  void OnExited(JobId job, std::uint32_t attempt, const Exit& exit, Time) override {
+    said.push_back("exited " + Text(job, attempt) + " " + std::to_string(exit.code) + exit.failure);
+  }
+  void OnVanished(JobId job, std::uint32_t attempt, RunVanished) override {
+    said.push_back("vanished " + Text(job, attempt));
+  }
+  void OnGpusObserved(const std::vector<GpuObservation>&) override {}
+  std::vector<JobId> ActiveRuns() const override {
+    std::vector<JobId> active;
+    for (const auto& [id, record] : live) active.push_back(id);
+    return active;
+  }
+  const JobRecord* Find(JobId job) const override {
+    const auto found = live.find(job);
+    return found == live.end() ? nullptr : &found->second;
+  }
+  Result<std::shared_ptr<const JobSpec>> SpecOf(const JobRecord&) const override {
+    return std::make_shared<const JobSpec>();
+  }
+  Words Take() { return std::exchange(said, {}); }
+
+  std::map<JobId, JobRecord> live;
+  Words said;
+
+ private:
+  static std::string Text(JobId job, std::uint32_t attempt) { return ToString(job) + "." + std::to_string(attempt); }
+};
+
+class GangNode : public testing::Test {
+ protected:
+  GangNode() {
+    char pattern[] = "/tmp/divvy-node-test.XXXXXX";
+    folder_ = ::mkdtemp(pattern);
+    std::filesystem::create_directory(folder_ + "/runs");
+    EXPECT_TRUE(MakeStepFolder(folder_ + "/runs", ::geteuid(), ::getegid()));
+    StartNode();
+    auto control = OpenControlSocket();
+    control_ = std::move(control->first);
+    address_ = control->second;
+  }
+  ~GangNode() override {
+    std::error_code ignored;
+    std::filesystem::remove_all(folder_, ignored);
+  }
+  void StartNode() {
+    NodeOptions options;
+    options.run_directory = folder_ + "/runs";
+    options.log_directory = folder_;
+    options.names = {"host.example.org", "", "n2"};
+    options.divvy = "/usr/bin/divvy";
+    options.uid = ::geteuid();
+    node_ = std::make_unique<Node>(std::move(options), launcher_, std::vector<GpuFacts>(4));
+    node_->Join(controller_);
+    node_->SetNote([this](const std::string& line) { notes_.push_back(line); });
+  }
+  /// A job on n1, n2 and n3; this is n2.
+  static JobRecord Gang() {
+    JobRecord record;
+    record.id = JobId(17);
+    record.attempt = kAttempt;
+    record.state = JobState::kStarting;
+    record.user = {::geteuid(), ::getegid(), "me"};
+    record.gang.resize(3);
+    for (std::size_t i = 0; i < 3; ++i) {
+      record.gang[i].node = "n" + std::to_string(i + 1);
+      record.gang[i].gpus = GpuSet::Of({static_cast<int>(i)});
+      record.gang[i].tasks = 2;
+    }
+    record.gpus = GpuSet::Of({1});
+    return record;
+  }
+  const LaunchRequest& Launch(std::uint32_t seat, const JobSpec& spec = Script(), JobRecord record = Gang()) {
+    controller_.live[record.id] = record;
+    node_->SetGangKey(record.id, record.attempt, "key");
+    node_->Execute(LaunchOrder{std::move(record), "", seat}, std::make_shared<const JobSpec>(spec));
+    EXPECT_FALSE(launcher_.launched.empty());
+    return launcher_.launched.back();
+  }
+  static JobSpec Script() {
+    JobSpec spec;
+    spec.script = "#!/bin/sh\nsrun train\n";
+    spec.directory = "/home/me";
+    spec.output = "out.txt";
+    return spec;
+  }
+  GoOrder Go(std::uint32_t attempt = kAttempt) const {
+    return {JobId(17), attempt, {{"10.0.0.1", 1001}, {"10.0.0.2", 1002}, {"10.0.0.3", 1003}}, ""};
+  }
+  RunRecord Part(std::uint16_t port) const {
+    RunRecord record;
+    record.job = JobId(17);
+    record.attempt = kAttempt;
+    record.control = address_;
+    record.uid = ::geteuid();
+    record.is_part = true;
+    record.process = IdentifyProcess(::getpid());
+    record.supervisor = record.process;
+    record.port = port;
+    return record;
+  }
+  void Report(SupervisorReport::Kind kind, const RunRecord& record) { node_->OnReport({kind, record, 0}); }
+  void Prepared(std::uint16_t port = 1002) { Report(SupervisorReport::Kind::kPrepared, Part(port)); }
+  /// The commands that its supervisor has got.
+  Words Commands() {
+    Words names;
+    while (const auto command = ReceiveCommand(control_.get(), ::geteuid()))
+      names.emplace_back(RecordFields(command->text).Text("command"));
+    return names;
+  }
+  std::string Steps() const { return StepListPath(folder_ + "/runs", ::geteuid(), 17); }
+  static std::string ValueOf(const LaunchRequest& request, const std::string& name) {
+    for (const std::string& entry : request.environment) {
+      if (entry.starts_with(name + "=")) return entry.substr(name.size() + 1);
+    }
+    return "(none)";
+  }
+
+  std::string folder_;
+  KeptLaunches launcher_;
+  KeptFacts controller_;
+  std::unique_ptr<Node> node_;
+  Descriptor control_;
+  std::string address_;
+  Words notes_;
+};
+
+TEST_F(GangNode, TheHeadIsToStartTheJobsProgram) {
+  const LaunchRequest& request = Launch(0);
+  EXPECT_EQ(request.gang.starter, "/usr/bin/divvy");
+  EXPECT_EQ(request.gang.seat, 0u);
+  EXPECT_EQ(request.gang.key, "key");
+  EXPECT_EQ(request.script, Script().script);
+  EXPECT_EQ(request.output, "/home/me/out.txt");
+  EXPECT_EQ(ValueOf(request, "DIVVY_NODE"), "n2");
+  for (const std::string& entry : request.environment) EXPECT_EQ(entry.find("key"), std::string::npos);
+}
+
+TEST_F(GangNode, ACommandIsStartedOnceForEachTaskOfAllMachines) {
+  JobSpec spec;
+  spec.command = {"train"};
+  spec.directory = "/";
+  EXPECT_EQ(Launch(0, spec).argv, (Words{"/usr/bin/divvy", "run", "--tasks=6", "--", "train"}));
+}
+
+TEST_F(GangNode, AnotherPartStartsNothingOfTheUsers) {
+  JobSpec spec = Script();
+  spec.wants_pty = true;
+  spec.is_foreground = true;
+  spec.input = "in.txt";
+  const LaunchRequest& request = Launch(1, spec);
+  EXPECT_EQ(request.gang.seat, 1u);
+  EXPECT_EQ(request.script, "");
+  EXPECT_TRUE(request.argv.empty());
+  EXPECT_FALSE(request.wants_pty);
+  EXPECT_EQ(request.input, "");
+  EXPECT_EQ(request.output, folder_ + "/17.log");
+  EXPECT_EQ(request.directory, "/home/me");
+  EXPECT_EQ(ValueOf(request, "CUDA_VISIBLE_DEVICES"), "1");
+}
+
+TEST_F(GangNode, TasksThatAreSpreadBringTheirShare) {
+  JobRecord record = Gang();
+  record.request.spreads_tasks = true;
+  record.request.cpus = 12;
+  record.request.memory = 6_GiB;
+  record.gang[0].tasks = 3;
+  record.gang[1].tasks = 1;
+  const LaunchRequest& request = Launch(1, Script(), record);
+  EXPECT_EQ(request.memory_limit, 1_GiB);
+  EXPECT_EQ(ValueOf(request, "DIVVY_CPUS"), "2");
+}
+
+TEST_F(GangNode, SlurmsVariablesTellOfAllMachines) {
+  JobSpec spec = Script();
+  spec.dialect = Dialect::kSlurm;
+  spec.labels["slurm.ntasks-per-node"] = "2";
+  JobRecord record = Gang();
+  record.request.cpus = 4;
+  const LaunchRequest& request = Launch(1, spec, record);
+  EXPECT_EQ(ValueOf(request, "SLURM_JOB_NODELIST"), "n[1-3]");
+  EXPECT_EQ(ValueOf(request, "SLURM_NNODES"), "3");
+  EXPECT_EQ(ValueOf(request, "SLURM_JOB_NUM_NODES"), "3");
+  EXPECT_EQ(ValueOf(request, "SLURM_NODEID"), "1");
+  EXPECT_EQ(ValueOf(request, "SLURMD_NODENAME"), "n2");
+  EXPECT_EQ(ValueOf(request, "SLURM_TASKS_PER_NODE"), "2(x3)");
+  EXPECT_EQ(ValueOf(request, "SLURM_JOB_CPUS_PER_NODE"), "4(x3)");
+  EXPECT_EQ(ValueOf(request, "SLURM_CPUS_ON_NODE"), "4");
+  EXPECT_EQ(ValueOf(request, "SLURM_NTASKS"), "6");
+  EXPECT_EQ(ValueOf(request, "SLURM_JOB_GPUS"), "1");
+  EXPECT_EQ(ValueOf(request, "SLURM_GPUS_ON_NODE"), "1");
+}
+
+TEST_F(GangNode, WhatTheShellSaidOfAnOlderJobsMachinesIsForgotten) {
+  JobSpec spec = Script();
+  spec.capture.environment = {"MASTER_PORT=1", "MINE=2"};
+  EXPECT_EQ(ValueOf(Launch(0, spec), "MASTER_PORT"), "(none)");
+  EXPECT_EQ(ValueOf(Launch(0, spec), "MINE"), "2");
+  spec.extra_environment = {"MASTER_PORT=29500"};
+  EXPECT_EQ(ValueOf(Launch(0, spec), "MASTER_PORT"), "29500");
+}
+
+TEST_F(GangNode, WhenItIsPreparedItSaysSoAndGoesWhenItIsTold) {
+  Launch(1);
+  Prepared(0);
+  EXPECT_EQ(controller_.Take(), Words());
+  Prepared();
+  EXPECT_EQ(controller_.Take(), Words{"prepared 17.3 1002"});
+  node_->Execute(Go(), nullptr);
+  EXPECT_EQ(Commands(), Words{"go"});
+  EXPECT_FALSE(WentAt(Steps())) << "the supervisor says it";
+  ASSERT_TRUE(SayGo(Steps()));
+  std::ifstream file(Steps() + ".go");
+  const auto gang = ReadGangText(std::string(std::istreambuf_iterator<char>(file), {}));
+  ASSERT_TRUE(gang) << gang.error().message;
+  EXPECT_EQ(gang->own, 1u);
+  EXPECT_EQ(gang->attempt, kAttempt);
+  ASSERT_EQ(gang->seats.size(), 3u);
+  EXPECT_EQ(gang->seats[2], (GangSeat{"n3", {"10.0.0.3", 1003}, GpuSet::Of({2}), 2}));
+  RunRecord gone = Part(1002);
+  gone.has_gone = true;
+  Report(SupervisorReport::Kind::kStarted, gone);
+  EXPECT_EQ(controller_.Take(), Words{"started 17.3"});
+  node_->Execute(Go(), nullptr);
+  EXPECT_EQ(Commands(), Words());
+}
+
+TEST_F(GangNode, TheWordIsSaidAgainToWhoeverTakesOverFromASupervisor) {
+  Launch(1);
+  Prepared();
+  node_->Execute(Go(), nullptr);
+  Commands();
+  controller_.Take();
+  RunRecord guard = Part(1002);
+  guard.supervisor.pid += 1;
+  Report(SupervisorReport::Kind::kPrepared, guard);
+  const Words commands = Commands();
+  EXPECT_EQ(std::ranges::count(commands, "go"), 1);
+  EXPECT_EQ(controller_.Take(), Words());
+}
+
+TEST_F(GangNode, AWordThatIsNotForItIsIgnoredAndNoted) {
+  node_->Execute(Go(), nullptr);
+  Launch(1);
+  Prepared();
+  node_->Execute(Go(kAttempt + 1), nullptr);
+  GoOrder short_one = Go();
+  short_one.addresses.pop_back();
+  node_->Execute(short_one, nullptr);
+  EXPECT_EQ(Commands(), Words());
+  EXPECT_EQ(notes_, (Words{"event=go_ignored job=17 reason=\"not here\"",
+                           "event=go_ignored job=17 attempt=4 reason=\"another attempt is here\"",
+                           "event=go_ignored job=17 attempt=3 reason=\"its machines are not known\""}));
+}
+
+TEST_F(GangNode, AStopBeforeTheWordReachesItsSupervisorAsSoonAsThatListens) {
+  Launch(1);
+  node_->Execute(StopOrder{JobId(17), 15, 5s, ""}, nullptr);
+  Prepared(0);
+  EXPECT_EQ(Commands(), Words{"stop"});
+  RunRecord ended = Part(0);
+  ended.exit = Exit{.code = 143, .signal = 15};
+  Report(SupervisorReport::Kind::kExited, ended);
+  EXPECT_EQ(controller_.Take(), Words{"exited 17.3 143"});
+}
+
+TEST_F(GangNode, WhereTheWordCannotBeWrittenThePartEndsAndSaysWhy) {
+  Launch(1);
+  Prepared();
+  std::filesystem::remove_all(folder_ + "/runs/steps-" + std::to_string(::geteuid()));
+  node_->Execute(Go(), nullptr);
+  EXPECT_EQ(Commands(), Words{"stop"});
+  controller_.Take();
+  RunRecord ended = Part(1002);
+  ended.exit = Exit{.code = 137, .signal = 9};
+  Report(SupervisorReport::Kind::kExited, ended);
+  EXPECT_EQ(controller_.Take(),
+            Words{"exited 17.3 137cannot write '" + Steps() + ".going': No such file or directory"});
+}
+
+/// A run record as a supervisor leaves it, and a lock on it where that lives.
+class LeftBehind : public GangNode {
+ protected:
+  void Leave(const RunRecord& record, bool is_locked) {
+    RecordWriter text;
+    AddWatch(record, text);
+    AddProcess(record, text);
+    const std::string path = folder_ + "/runs/17";
+    std::ofstream(path) << text.text();
+    if (!is_locked) return;
+    lock_.Reset(::open(path.c_str(), O_RDWR | O_CLOEXEC));
+    struct flock lock = {};
+    lock.l_type = F_WRLCK;
+    ASSERT_EQ(::fcntl(lock_.get(), F_OFD_SETLK, &lock), 0);
+  }
+  void Adopt() {
+    controller_.live[JobId(17)] = Gang();
+    node_->SetWatch([](int, std::function<void()>) {});
+    ASSERT_TRUE(node_->AdoptRuns(false));
+  }
+  Descriptor lock_;
+};
+
+TEST_F(LeftBehind, APartThatWaitsIsSaidToBeReadyOnceMore) {
+  Leave(Part(1002), true);
+  Adopt();
+  EXPECT_EQ(controller_.Take(), Words{"prepared 17.3 1002"});
+  Commands();
+  node_->Execute(Go(), nullptr);
+  EXPECT_EQ(Commands(), Words{"go"});
+}
+
+TEST_F(LeftBehind, APartThatIsBeingMadeReadyIsNotSaidToBe) {
+  Leave(Part(0), true);
+  Adopt();
+  EXPECT_EQ(controller_.Take(), Words());
+}
+
+TEST_F(LeftBehind, APartThatHasGoneIsSaidToHaveStarted) {
+  RunRecord gone = Part(1002);
+  gone.has_gone = true;
+  Leave(gone, true);
+  Adopt();
+  EXPECT_EQ(controller_.Take(), Words{"started 17.3"});
+}
+
+TEST_F(LeftBehind, WithoutASupervisorTheNodeItselfSaysTheWord) {
+  Leave(Part(0), false);
+  std::ofstream(Steps() + ".seat") << "port=1002\n";
+  Adopt();
+  EXPECT_EQ(controller_.Take(), Words{"prepared 17.3 1002"});
+  node_->Execute(Go(), nullptr);
+  EXPECT_TRUE(WentAt(Steps()));
+  EXPECT_EQ(controller_.Take(), Words{"started 17.3"});
+  // And finds that it was said, when it is restarted.
+  StartNode();
+  Adopt();
+  EXPECT_EQ(controller_.Take(), Words{"started 17.3"});
+}
+
+}  // namespace
+}  // namespace divvy

@@ -1,0 +1,108 @@
+// Output of jobs that ran on agents' machines: the routes ask the agent for it. And what keeps a foreground job on this
+// machine, where its caller's terminal is.
+#include <algorithm>
+#include <ctime>
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "daemon/agent_door.h"
+#include "daemon/job_log.h"
+#include "daemon/routes_call.h"
+
+namespace divvy {
+namespace {
+
+std::string ClockText(Time time) {
+  const std::time_t seconds = std::chrono::duration_cast<std::chrono::seconds>(time.time_since_epoch()).count();
+  std::tm parts{};
+  ::localtime_r(&seconds, &parts);
+  char text[32];
+  return {text, std::strftime(text, sizeof text, "%Y-%m-%d %H:%M:%S", &parts)};
+}
+
+/// Why the output cannot be had now. `heard`: a sign of life came last.
+Error Away(const std::string& node, Time heard) {
+  const std::string since =
+      heard == kNoTime ? " has not been heard from since the controller began" : " is away since " + ClockText(heard);
+  return Unreachable("node " + node + since + "; its output can be read when it is back");
+}
+
+bool Contains(const std::vector<std::string>& names, const std::string& name) {
+  return std::ranges::find(names, name) != names.end();
+}
+
+}  // namespace
+
+wire::AgentQuestion Routes::QuestionOf(const JobRecord& record, const JobSpec& spec, bool is_error, std::int64_t at,
+                                       std::int64_t last) {
+  wire::AgentQuestion question;
+  question.record = record;
+  question.output = spec.output;
+  question.error = spec.error;
+  question.directory = spec.directory;
+  question.is_foreground = spec.is_foreground;
+  question.is_error = is_error;
+  question.at = at;
+  question.last = last;
+  return question;
+}
+
+void Routes::AskForLog(Call& call, const wire::AgentQuestion& question) {
+  const std::string& node = question.record.node;
+  Agents* agents = ports_.agents == nullptr ? nullptr : ports_.agents->agents();
+  RemoteNode* asked = agents == nullptr ? nullptr : agents->Find(node);
+  if (asked == nullptr) {
+    const bool is_shut = ports_.agents != nullptr && ports_.agents->book().Find(node) != nullptr;
+    return call.Refuse(is_shut ? Unreachable("node " + node + " cannot be asked for its output: this daemon does not " +
+                                             "listen for agents (divvy up --controller)")
+                               : NotFound("node " + node + " was removed; its output is on that machine alone"));
+  }
+  const Time heard = asked->heard();
+  if (!asked->is_connected()) return call.Refuse(Away(node, heard));
+  auto shared = std::make_shared<Call>(std::move(call));
+  asked->Ask(question, [shared, node, heard](Result<wire::NumberedAnswer> answered) {
+    if (!answered) {
+      const bool is_away = answered.error().code == ErrorCode::kUnreachable;
+      return shared->Refuse(is_away ? Away(node, heard) : answered.error());
+    }
+    const wire::AgentAnswer& answer = answered->answer;
+    if (answer.error != 0) return shared->Refuse(CannotRead("'" + node + ":" + answer.path + "'", answer.error));
+    AnswerPiece(*shared, std::move(answered->bytes), answer.next);
+  });
+}
+
+std::string Routes::PathOf(const JobRecord& record, const JobSpec& spec, bool is_error) const {
+  if (record.node.empty()) return is_error ? node_.ErrorOf(record, spec) : node_.OutputOf(record, spec);
+  // Where the agent keeps its logs is known once it was here.
+  Agents* agents = ports_.agents == nullptr ? nullptr : ports_.agents->agents();
+  const RemoteNode* there = agents == nullptr ? nullptr : agents->Find(record.node);
+  const std::string logs = there == nullptr || there->logs().empty() ? "agent/logs" : there->logs();
+  const NodeNames names{record.node, "", record.node};
+  const std::string path = is_error ? ErrorPath(record, spec, names) : OutputPath(record, spec, names, logs);
+  return path.empty() ? "" : record.node + ":" + path;
+}
+
+divvy::Status Routes::KeepHere(JobSpec& spec) const {
+  const Server& cluster = core_.controller().cluster();
+  if (!cluster.has_many()) return {};
+  const std::string& own = cluster.node(kOwnNode).words.name;
+  const auto refuse = [&own](const std::string& why) {
+    return FailedPrecondition(why + "; a job in the foreground has its terminal on this machine (" + own +
+                              ") and runs here only. Use divvy submit, and divvy logs -f for its output");
+  };
+  Request here = spec.request;
+  if (here.nodes > 1) return refuse("asks for " + std::to_string(here.nodes) + " machines");
+  const bool is_named = here.node_list.empty() || Contains(here.node_list, own);
+  if (!is_named || Contains(here.excluded_nodes, own)) return refuse("is to run on other machines");
+  here.node_list = {own};
+  if (!spec.queues_anyway) {
+    // What no machine has is said as for any other job.
+    DIVVY_CHECK(CheckFeasible(cluster, spec.request, spec.pool));
+    if (const divvy::Status fits = CheckFeasible(cluster, here, spec.pool); !fits) return refuse(fits.error().message);
+  }
+  spec.request = std::move(here);
+  return {};
+}
+
+}  // namespace divvy

@@ -1,0 +1,13 @@
+// internal-seat: the first process of a job's part on one of its machines (platform/supervisor_seat.h), with what such
+// a job finds around it.
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace divvy {
+
+/// `words` from argv[0] on. Returns its exit code, where it has not become the job's program.
+int SeatMain(const std::vector<std::string>& words);
+
+}  // namespace divvy

@@ -1,0 +1,102 @@
+#include "platform/gang_files.h"
+
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+
+#include "platform/step_list_file.h"
+
+namespace divvy {
+namespace {
+
+class GangFilesTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    std::string name = (std::filesystem::temp_directory_path() / "divvy-gang-XXXXXX").string();
+    ASSERT_NE(::mkdtemp(name.data()), nullptr);
+    folder_ = name;
+    ASSERT_TRUE(MakeStepFolder(folder_, ::geteuid(), ::getegid()));
+    steps_ = StepListPath(folder_, ::geteuid(), 17);
+  }
+  void TearDown() override { std::filesystem::remove_all(folder_); }
+
+  static GangFile Two() {
+    GangFile gang{17, 2, 0, {}};
+    gang.seats.push_back({"alpha", {"10.0.0.1", 4001}, {}, 2});
+    gang.seats.push_back({"beta", {"10.0.0.2", 4002}, {}, 1});
+    return gang;
+  }
+  mode_t Mode(const std::string& end) const {
+    struct stat about {};
+    return ::lstat((steps_ + end).c_str(), &about) == 0 ? about.st_mode & 0777 : 0;
+  }
+  /// A stand-in for the step process that runs this script with its words.
+  std::string Program(const std::string& script) const {
+    const std::string path = folder_ + "/program";
+    std::ofstream(path) << "#!/bin/sh\n" << script << "\n";
+    ::chmod(path.c_str(), 0700);
+    return path;
+  }
+
+  std::string folder_;
+  std::string steps_;
+};
+
+TEST_F(GangFilesTest, TheKeyIsItsUsersAlone) {
+  EXPECT_EQ(ReadGangKey(steps_).error().code, ErrorCode::kNotFound);
+  const std::string key(64, 'c');
+  ASSERT_TRUE(WriteGangKey(steps_, key));
+  EXPECT_EQ(Mode(".key"), 0600u);
+  EXPECT_EQ(ReadGangKey(steps_), key);
+  ASSERT_EQ(::chmod(GangKeyPath(steps_).c_str(), 0640), 0);
+  EXPECT_FALSE(ReadGangKey(steps_));
+  EXPECT_FALSE(WriteGangKey(steps_, "short"));
+}
+
+TEST_F(GangFilesTest, ANewAttemptKnowsNothingOfTheMachinesOfTheLast) {
+  ASSERT_TRUE(WriteGangKey(steps_, std::string(64, 'c')));
+  EXPECT_EQ(ReadGangFile(steps_).error().code, ErrorCode::kNotFound);
+  ASSERT_TRUE(WriteGangFile(steps_, Two(), "/usr/bin/divvy"));
+  EXPECT_EQ(ReadGangFile(steps_), Two());
+  EXPECT_EQ(Mode(".gang"), 0600u);
+  EXPECT_EQ(std::filesystem::read_symlink(steps_ + ".rsh"), "/usr/bin/divvy");
+  ASSERT_TRUE(WriteGangFile(steps_, Two(), "/usr/bin/divvy")) << "twice does no harm";
+  ASSERT_TRUE(WriteGangKey(steps_, std::string(64, 'd')));
+  EXPECT_EQ(ReadGangFile(steps_).error().code, ErrorCode::kNotFound);
+}
+
+TEST_F(GangFilesTest, TheyGoWithTheListOfSteps) {
+  ASSERT_TRUE(WriteGangKey(steps_, std::string(64, 'c')));
+  ASSERT_TRUE(WriteGangFile(steps_, Two(), "/usr/bin/divvy"));
+  RemoveStepList(folder_, ::geteuid(), 17);
+  EXPECT_TRUE(std::filesystem::is_empty(std::filesystem::path(steps_).parent_path()));
+}
+
+TEST_F(GangFilesTest, TheStepProcessSaysItsPort) {
+  const auto started = StartGangSteps(Program("echo 4711; exec sleep 60"), steps_, "127.0.0.1:0",
+                                      {"PATH=/usr/bin:/bin"}, std::chrono::seconds(20));
+  ASSERT_TRUE(started) << started.error().message;
+  EXPECT_EQ(started->port, 4711);
+  ::kill(started->pid, SIGKILL);
+  EXPECT_EQ(::waitpid(started->pid, nullptr, 0), started->pid);
+}
+
+TEST_F(GangFilesTest, WhyItDoesNotListenIsTold) {
+  const auto why = [&](const std::string& script) {
+    const auto started =
+        StartGangSteps(Program(script), steps_, "127.0.0.1:0", {"PATH=/usr/bin:/bin"}, std::chrono::milliseconds(200));
+    return started ? "listens" : started.error().message.substr(started.error().message.find(": ") + 2);
+  };
+  EXPECT_EQ(why("echo it is taken >&2; exit 1"), "it is taken");
+  EXPECT_EQ(why("exec sleep 60"), "it has said nothing in the time it was given");
+  EXPECT_FALSE(StartGangSteps("/nowhere/divvy", steps_, "127.0.0.1:0", {}, std::chrono::seconds(1)));
+}
+
+}  // namespace
+}  // namespace divvy

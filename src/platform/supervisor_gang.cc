@@ -1,0 +1,68 @@
+// A supervisor's part of a gang: until all machines are ready it waits with its job, and counts no time.
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <array>
+
+#include "platform/step_list_file.h"
+#include "platform/supervisor_life.h"
+#include "platform/supervisor_seat.h"
+
+namespace divvy {
+namespace {
+
+// Until the seat has said that it is ready; a step process takes milliseconds.
+constexpr Duration kLookPause = std::chrono::milliseconds(5);
+
+}  // namespace
+
+std::string Supervisor::StepsPath() const {
+  return StepListPath(station_.setup.run_directory, record_.uid, record_.job.value());
+}
+
+// What the job's first process reads its key from: it is on no command line, and in no environment. An empty one is
+// told by whoever reads it.
+Descriptor Supervisor::OfferKey() {
+  std::array<int, 2> ends = {-1, -1};
+  if (::pipe2(ends.data(), O_CLOEXEC) != 0) return {};
+  const Descriptor in(ends[1]);
+  // A pipe takes more than that at once.
+  static_cast<void>(!::write(in.get(), request_.gang.key.data(), request_.gang.key.size()));
+  return Descriptor(ends[0]);
+}
+
+void Supervisor::LookAtSeat() {
+  watch_.look_at = kNeverDue;
+  const auto said = ReadSeatReport(StepsPath());
+  if (!said) {
+    watch_.look_at = DueAfter(MonotonicNow(), kLookPause);
+  } else if (said->port != 0 && record_.port == 0) {
+    record_.port = said->port;
+    RecordWriter line;
+    line.Add("port", record_.port);
+    static_cast<void>(!::write(record_file_.get(), line.text().data(), line.text().size()));
+    ReportState();
+  }  // A failure ends it, and is told with its end.
+}
+
+void Supervisor::Go() {
+  if (!watch_.awaits_go) return ReportState();
+  if (watch_.is_stopping) return;
+  record_.has_gone = true;
+  record_.started = WallNow();
+  // First the record, then the word: so nothing of the user's runs that the record does not say.
+  RecordWriter lines;
+  AddProcess(record_, lines);
+  static_cast<void>(!::write(record_file_.get(), lines.text().data(), lines.text().size()));
+  LetGo();
+  ReportState();
+}
+
+void Supervisor::LetGo() {
+  SayGo(StepsPath());
+  watch_.counts_from = record_.started;
+  watch_.awaits_go = false;
+  SetTimeLimit(watch_.time_limit);
+}
+
+}  // namespace divvy

@@ -1,0 +1,58 @@
+// A job's part on one of its machines, from its preparation to its end. Its first process is this executable
+// (internal-seat), which the supervisor starts like any job's program: as the user, in the job's session, cgroup and
+// mounts, named in the run record. It starts the job's step process, says at which port that hears the other machines,
+// and waits. When all machines are ready it becomes the job's program on the first of them; on the others it stays with
+// the step process and ends after it.
+//
+// What passes between it and whoever supervises it lies beside the list of the job's steps, in the user's own folder:
+//
+//   STEPS.seat   by the seat: "port=N", or "failure=why".
+//   STEPS.going  by the node: who is who (model/gang_file.h).
+//   STEPS.go     the same, renamed: the word to go. Once it is there the job's program may run.
+//
+// Files, so that any of daemon, launcher, supervisor and guard may be killed in between, and a word said twice is one.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "base/time.h"
+#include "model/gang_file.h"
+#include "platform/launch.h"
+#include "platform/supervisor_job.h"
+
+namespace divvy {
+
+/// Where the first process of a part reads the job's key; the key and the end of the file are all there is.
+constexpr int kSeatKeyDescriptor = 3;
+
+/// What the supervisor starts: `program`, which has no argv where nothing of the user's is to be started here, wrapped.
+JobProgram SeatProgram(const LaunchSeat& seat, const std::string& steps, int stop_signal, JobProgram program);
+
+struct SeatReport {
+  std::uint16_t port = 0;
+  std::string failure;  // Not empty: its part is over, or will be at once.
+};
+/// Nothing: it has not said anything yet.
+std::optional<SeatReport> ReadSeatReport(const std::string& steps);
+
+/// Lays the word to go ready; `gid`, `uid`: whose it will be, where we may choose.
+Status StageGo(const std::string& steps, const GangFile& gang, std::int64_t uid, std::int64_t gid);
+/// Says it. Nothing to do where it was said; false: it was not laid ready.
+bool SayGo(const std::string& steps);
+/// When it was said; nothing: it was not.
+std::optional<Time> WentAt(const std::string& steps);
+/// Of an earlier attempt, or one that is over.
+void RemoveSeatFiles(const std::string& steps);
+
+/// NAME=value that the job's processes find besides, now that all machines are known. Called as the user; may write
+/// files. Names that are there already stay as they are.
+using SeatSurroundings = std::function<std::vector<std::string>(const GangFile& gang, const std::string& steps)>;
+/// internal-seat: the whole life of a part's first process. `words` as SeatProgram has them, from argv[0] on.
+int RunSeat(const std::vector<std::string>& words, const SeatSurroundings& surroundings);
+
+}  // namespace divvy

@@ -1,0 +1,102 @@
+#!/usr/bin/env bash
+# Output of jobs on the machines of agents, read from the controller's: of those that have ended, that go on printing, whose
+# agent was killed meanwhile; logs that divvy keeps and files that the job names. What is in the foreground stays here.
+. "$(dirname "$0")/lib.sh"
+
+port=
+up_listening
+machines=$(mktemp -d)
+end_agents() {
+  for pid in $(cat "$machines"/*/agent/agent.lock 2>/dev/null || true); do kill -9 "$pid" 2>/dev/null || true; done
+}
+trap 'touch "$machines/go"; divvy cancel --all --grace 0 >/dev/null 2>&1 || true; wait_for "the queue" queue_is_empty; end_agents; clean_up; rm -rf "$machines"' EXIT
+on() { DIVVY_HOME=$machines/$1 "$divvy_binary" "${@:2}"; }
+kill_agent() {
+  local pid
+  pid=$(cat "$machines/$1/agent/agent.lock")
+  kill -9 "$pid"
+  wait_for "$1's end" sh -c "! grep -qs '^State:[[:space:]]*[^Z[:space:]]' /proc/$pid/status"
+  wait_for "$1's absence" node_is "$1" away
+}
+node_is() { [ "$(divvy nodes --csv | grep "^$1," | cut -d, -f2)" = "$2" ]; }
+submit() { divvy submit --quiet "$@"; }
+far() { submit --gpus 1 --gpu-type a100 "$@"; }
+has_line() { grep -qx "$2" "$1"; }
+ended() { divvy wait "$1" >/dev/null 2>&1 || true; }
+
+divvy token create --node >token 2>/dev/null
+on n1 agent --join-file "$DIVVY_HOME/token" --name n1 --emulate 4xA100-40GB --detach --quiet || fail "n1 did not join"
+
+# It has ended. Several pieces' worth, and its last lines.
+id=$(far -- sh -c 'seq 1 100000; printf "\000\377end"')
+ended "$id"
+expect n1 "$(field "$id" node)" "its machine"
+seq 1 100000 >wanted
+printf '\000\377end' >>wanted
+divvy logs "$id" >got || fail "its log cannot be read"
+cmp wanted got || fail "its log is another one"
+expect "99999 100000" "$(divvy logs -n 3 "$id" | head -n 2 | tr '\n' ' ' | sed 's/ $//')" "its last lines"
+expect "n1:$machines/n1/agent/logs/$id.log" "$(divvy logs --path "$id")" "its path"
+divvy logs -f "$id" >got || fail "its log cannot be followed"
+cmp wanted got || fail "its log is another one when it is followed"
+
+# It goes on printing, from the queue on, and over its agent's end.
+submit --name before --gpus 4 --gpu-type a100 -- sh -c "until [ -e $machines/free ]; do sleep 0.02; done" >/dev/null
+id=$(far -- sh -c "echo one; until [ -e $machines/two ]; do sleep 0.02; done; echo two
+  until [ -e $machines/go ]; do sleep 0.02; done; echo three")
+divvy logs -f "$id" >followed 2>said &
+follower=$!
+expect queued "$(field "$id" state)" "the state of what is behind another"
+touch "$machines/free"
+wait_for "the first line" has_line followed one
+kill_agent n1
+refused=$(divvy logs "$id" 2>&1) && fail "the log of a machine that is away was read"
+echo "$refused" | grep -q 'node n1 is away since 20.*; its output can be read when it is back' || fail "logs says: $refused"
+wait_for "the follower's word" grep -q 'node n1 is away since' said
+touch "$machines/two"
+on n1 agent --detach --quiet || fail "n1 did not connect again"
+wait_for "the second line" has_line followed two
+touch "$machines/go"
+wait $follower || fail "the follower ended with $?: $(cat said)"
+expect "one two three" "$(tr '\n' ' ' <followed | sed 's/ $//')" "what was followed"
+expect "one two three" "$(divvy logs "$id" | tr '\n' ' ' | sed 's/ $//')" "the log of what ended under another agent"
+
+# Files that the job names; errors of their own.
+mkdir "$machines/out"
+id=$(far --chdir "$machines/out" --output '%N-%j.txt' --error errors.txt -- sh -c 'echo said; echo complained >&2')
+ended "$id"
+expect said "$(divvy logs "$id")" "a named file"
+expect complained "$(divvy logs --error "$id")" "a named file of errors"
+expect "n1:$machines/out/n1-$id.txt" "$(field "$id" output)" "where it is said to be"
+rm "$machines/out/n1-$id.txt"
+refused=$(divvy logs "$id" 2>&1) && fail "a file that has gone was read"
+echo "$refused" | grep -q "cannot read 'n1:$machines/out/n1-$id.txt': No such file" || fail "logs says: $refused"
+
+# Of an array, each under its heading.
+id=$(far --array 0-1 -- sh -c 'echo "element $DIVVY_ARRAY_INDEX"')
+divvy logs -f "$id" >got || fail "an array's logs cannot be followed: $(cat got)"
+expect 2 "$(grep -c '^element ' got)" "the lines of an array"
+
+# A terminal there is nobody's here.
+id=$(far --pty -- sleep 1000)
+wait_for "its start" state_is "$id" running
+refused=$(divvy attach "$id" 2>&1) && fail "its terminal was joined"
+echo "$refused" | grep -q "runs on node n1" || fail "attach says: $refused"
+divvy cancel --grace 0 "$id" >/dev/null
+ended "$id"
+
+# In the foreground: here, or not at all.
+refused=$(divvy run --gpus 1 --gpu-type a100 -- true 2>&1) && fail "ran in the foreground where its terminal is not"
+echo "$refused" | grep -q 'divvy submit' || fail "run says: $refused"
+rm "$machines/go"
+busy=$(submit --gpus 2 --gpu-type h100 -- sh -c "until [ -e $machines/go ]; do sleep 0.02; done")
+wait_for "its start" state_is "$busy" running
+divvy run --gpus 1 --name front -- sh -c 'echo "$DIVVY_NODE"' >front </dev/null &
+front=$!
+wait_for "the foreground job" sh -c "divvy queue --json | grep -q '\"name\":\"front\"'"
+expect 1 "$(count_in_state queued)" "what waits for this machine"
+touch "$machines/go"
+wait $front || fail "the foreground job failed"
+[ "$(cat front)" != n1 ] && [ -n "$(cat front)" ] || fail "it ran on '$(cat front)'"
+
+echo "far_logs: well"

@@ -1,0 +1,120 @@
+#!/usr/bin/env bash
+# Jobs on the machines of agents: placed there, known afterwards whoever was killed, gangs whole or not at all.
+. "$(dirname "$0")/lib.sh"
+
+port=
+up_listening
+machines=$(mktemp -d)
+end_agents() {
+  for pid in $(cat "$machines"/*/agent/agent.lock 2>/dev/null || true); do kill -9 "$pid" 2>/dev/null || true; done
+}
+trap 'divvy cancel --all --grace 0 >/dev/null 2>&1 || true; wait_for "the queue" queue_is_empty; end_agents; clean_up; rm -rf "$machines"' EXIT
+on() { DIVVY_HOME=$machines/$1 "$divvy_binary" "${@:2}"; }
+agent_pid() { cat "$machines/$1/agent/agent.lock"; }
+kill_agent() {
+  local pid
+  pid=$(agent_pid "$1")
+  kill -9 "$pid"
+  wait_for "$1's end" sh -c "! grep -qs '^State:[[:space:]]*[^Z[:space:]]' /proc/$pid/status"
+}
+node_is() { [ "$(divvy nodes --csv | grep "^$1," | cut -d, -f2)" = "$2" ]; }
+submit() { divvy submit --quiet "$@"; }
+
+divvy token create --node --uses 3 >token 2>/dev/null
+for name in n1 n2; do
+  on $name agent --join-file "$DIVVY_HOME/token" --name $name --emulate 4xA100-40GB --label feature=ib --detach --quiet ||
+    fail "$name did not join"
+done
+
+# One job where its GPUs are; what it printed lies there.
+id=$(submit --gpus 3 --gpu-type a100 -- sh -c 'echo "$DIVVY_NODE $CUDA_VISIBLE_DEVICES"; exit 7')
+divvy wait "$id" >/dev/null 2>&1 || true
+expect failed "$(field "$id" state)" "the end of a job on n1"
+expect 7 "$(field "$id" exit_code)" "its exit code"
+expect n1 "$(field "$id" node)" "its machine"
+grep -q '^n1 0,1,2$' "$machines/n1/agent/logs/$id.log" || fail "its log says: $(cat "$machines"/n1/agent/logs/*)"
+
+# The agent is killed while it runs; it ends meanwhile, and is known afterwards.
+id=$(submit --gpus 1 --gpu-type a100 -- sh -c "until [ -e $machines/go ]; do sleep 0.02; done; exit 9")
+wait_for "its start" state_is "$id" running
+node=$(field "$id" node)
+kill_agent "$node"
+touch "$machines/go"
+on "$node" agent --detach --quiet || fail "$node did not connect again"
+wait_for "its end" state_is "$id" failed
+expect 9 "$(field "$id" exit_code)" "the exit code of a job whose agent was killed"
+
+# The controller is killed; jobs go on, and end while nobody listens.
+rm "$machines/go"
+id=$(submit --gpus 4 --gpu-type a100 -- sh -c "until [ -e $machines/go ]; do sleep 0.02; done; exit 5")
+wait_for "its start" state_is "$id" running
+pid=$(daemon_pid)
+kill -9 "$pid"
+wait_for "the daemon's end" sh -c "! kill -0 $pid"
+touch "$machines/go"
+up_listening "$port"
+wait_for "its end" state_is "$id" failed
+expect 5 "$(field "$id" exit_code)" "the exit code of a job that ended without a controller"
+
+# A gang: prepared on both, ranks in order, first the head's machine.
+wait_for "n1" node_is n1 up
+wait_for "n2" node_is n2 up
+id=$(submit --nodes 2 --gpus 2 --gpu-type a100 --tasks 4 --gpus-per-task 1 --label-output -- \
+  sh -c 'echo "rank $RANK of $WORLD_SIZE on $DIVVY_NODE, node $NODE_RANK of $NNODES"')
+divvy wait "$id" >/dev/null 2>&1 || true
+head=$(field "$id" node)
+log=$machines/$head/agent/logs/$id.log
+expect succeeded "$(field "$id" state)" "the end of a gang ($(cat "$log" 2>/dev/null))"
+expect 4 "$(grep -c '^[0-3]: rank [0-3] of 4 on n[12], node [01] of 2$' "$log")" "its lines ($(cat "$log"))"
+expect 2 "$(grep -c 'on n1' "$log")" "its ranks on n1"
+
+# torchrun's options come by its environment, where it is started once on each machine.
+id=$(submit --nodes 2 --gpus 2 --gpu-type a100 -- sh -c 'echo "$PET_NNODES $PET_NODE_RANK $PET_MASTER_ADDR"')
+divvy wait "$id" >/dev/null 2>&1 || true
+log=$machines/$(field "$id" node)/agent/logs/$id.log
+expect "2 0 127.0.0.1 2 1 127.0.0.1" "$(sort "$log" | xargs)" "what torchrun finds"
+
+# Its first failing task ends it everywhere; nothing is left.
+id=$(submit --nodes 2 --gpus 4 --gpu-type a100 -- sh -c '[ "$RANK" = 1 ] && exit 3; exec sleep 1000')
+divvy wait "$id" >/dev/null 2>&1 || true
+expect failed "$(field "$id" state)" "a gang whose second task fails"
+expect 3 "$(field "$id" exit_code)" "its exit code"
+
+# What one machine cannot prepare undoes it on both.
+id=$(submit --nodes 2 --gpus 4 --gpu-type a100 -- /no/such/program)
+divvy wait "$id" >/dev/null 2>&1 || true
+expect failed "$(field "$id" state)" "a gang without a program"
+
+# A script in Slurm's words: the batch runs once, srun over both.
+cat >two.sh <<'EOF'
+#!/bin/bash
+#SBATCH --nodes=2 --ntasks-per-node=2 --gpus-per-node=2 --constraint=feature=ib
+echo "batch on $SLURM_NNODES: $SLURM_JOB_NODELIST"
+srun sh -c 'echo "$SLURM_PROCID/$SLURM_NTASKS $SLURM_NODEID"'
+EOF
+id=$(submit two.sh)
+divvy wait "$id" >/dev/null 2>&1 || true
+log=slurm-$id.out
+expect succeeded "$(field "$id" state)" "a script for two machines ($(cat "$log" 2>/dev/null))"
+grep -q '^batch on 2: n\[1-2\]$' "$log" || fail "its batch says: $(cat "$log")"
+expect "0/4 0
+1/4 0
+2/4 1
+3/4 1" "$(grep / "$log" | sort)" "its tasks"
+
+# Cancelled on all machines; a cordoned one takes nothing.
+id=$(submit --nodes 2 --gpus 4 --gpu-type a100 -- sleep 1000)
+wait_for "its start" state_is "$id" running
+divvy nodes | grep -q '^n1' || fail "nodes shows: $(divvy nodes)"
+divvy cancel "$id" >/dev/null
+wait_for "its end" state_is "$id" cancelled
+divvy node cordon n1 --reason disk >/dev/null
+id=$(submit --gpus 1 --gpu-type a100 -- true)
+divvy wait "$id" >/dev/null 2>&1 || true
+expect n2 "$(field "$id" node)" "the machine of a job while n1 is cordoned"
+id=$(submit --nodes 2 --gpus 1 --gpu-type a100 -- true)
+divvy why "$id" >why
+grep -q "asks for 2 nodes with 1 GPU" why || fail "why says: $(cat why)"
+divvy node resume n1 >/dev/null
+wait_for "its end" state_is "$id" succeeded
+divvy down >/dev/null
