@@ -263,10 +263,14 @@ TEST(Schema, DatabaseOfTheFirstVersionOpensWithItsJobs) {
     std::string values;
     for (std::string_view column : Split(RowColumns(), ',')) {
       column = Trim(column);
-      constexpr std::string_view kNew[] = {
-          "team",          "preemptible",     "is_preemptible_set", "gpus_most", "topology",   "requires_topology",
-          "takes_resizes", "gpus_asked_back", "asked_back_at",      "gpus_used", "gpus_since", "grown_at",
-          "shape",         "gpu_model"};
+      constexpr std::string_view kNew[] = {"team",          "preemptible",     "is_preemptible_set",
+                                           "gpus_most",     "topology",        "requires_topology",
+                                           "takes_resizes", "gpus_asked_back", "asked_back_at",
+                                           "gpus_used",     "gpus_since",      "grown_at",
+                                           "shape",         "gpu_model",       "node",
+                                           "gang",          "was_let_go",      "pool",
+                                           "nodes",         "spreads_tasks",   "node_constraint",
+                                           "node_list",     "excluded_nodes"};
       if (std::ranges::find(kNew, column) != std::end(kNew) || column.starts_with("progress_")) continue;
       columns += (columns.empty() ? "" : ", ") + std::string(column);
       const bool is_text = column == "user" || column == "gpu_type" || column == "dependencies" || column == "reason" ||
@@ -325,7 +329,7 @@ TEST(Schema, NewerFileIsRefusedNamingBothVersions) {
   const auto opened = OpenSqliteStore(path);
   ASSERT_FALSE(opened);
   EXPECT_EQ(opened.error().code, ErrorCode::kFailedPrecondition);
-  EXPECT_TRUE(Has(opened.error().message, "schema version 6, this divvy knows up to 4")) << opened.error().message;
+  EXPECT_TRUE(Has(opened.error().message, "schema version 7, this divvy knows up to 5")) << opened.error().message;
   EXPECT_EQ(ReadFile(path), before);
 }
 

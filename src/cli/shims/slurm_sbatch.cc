@@ -5,10 +5,12 @@
 #include <array>
 #include <cstdio>
 
+#include "base/text.h"
 #include "cli/api.h"
 #include "cli/command.h"
 #include "cli/shims/slurm.h"
 #include "cli/shims/slurm_common.h"
+#include "cli/shims/slurm_nodes.h"
 #include "cli/shims/slurm_submit.h"
 #include "dialect/slurm.h"
 
@@ -36,13 +38,22 @@ int Test(const JobSpec& spec) {
   if (!api) return FailAs("sbatch", api.error());
   const auto status = api->Status();
   if (!status) return FailAs("sbatch", status.error());
-  if (spec.request.gpus > status->gpus) {
+  const auto nodes = FetchNodes();
+  if (!nodes) return FailAs("sbatch", nodes.error());
+  if (nodes->size() == 1) {
+    JobSpec here = spec;
+    if (const Status is_one = dialect::CompleteSlurmOnOne(here, Hostname()); !is_one)
+      return FailAs("sbatch", is_one.error());
+  }
+  const int gpus = spec.request.gpus_in_all();
+  if (gpus > status->gpus || spec.request.nodes > static_cast<int>(nodes->size())) {
     return FailAs("sbatch", "allocation failure: Requested node configuration is not available: " +
-                                std::to_string(spec.request.gpus) + " GPUs of " + std::to_string(status->gpus));
+                                std::to_string(gpus) + " GPUs of " + std::to_string(status->gpus) + " on " +
+                                Plural(spec.request.nodes, "node") + " of " + std::to_string(nodes->size()));
   }
   for (const std::string& note : spec.notes) Note(note);
-  if (status->jobs_queued == 0 && spec.request.gpus <= status->gpus_free && spec.dependencies.empty() &&
-      spec.begin == kNoTime && !spec.is_held) {
+  if (status->jobs_queued == 0 && gpus <= status->gpus_free && spec.dependencies.empty() && spec.begin == kNoTime &&
+      !spec.is_held) {
     const int cpus = std::max({spec.request.cpus, spec.request.tasks, 1});
     std::fprintf(stderr, "sbatch: Job %lld to start at %s using %d processors on nodes %s in partition %s\n",
                  static_cast<long long>(status->jobs_total + 1), Moment(SceneOfServer().now).c_str(), cpus,
