@@ -6,8 +6,10 @@
 #include <tuple>
 
 #include "base/text.h"
+#include "cli/shims/slurm_common.h"
 #include "cli/shims/slurm_format.h"
 #include "cli/shims/slurm_places.h"
+#include "dialect/slurm.h"
 #include "dialect/slurm_environment.h"
 #include "dialect/slurm_hostlist.h"
 
@@ -304,6 +306,14 @@ Result<std::string> FormatNodes(const std::vector<NodeRow>& rows, std::string_vi
   std::string text = has_header ? HeaderLine(columns) : "";
   for (const NodeGroup& group : groups) text += RowLine(columns, group);
   return text;
+}
+
+Status CheckSeveral(const JobSpec& spec) {
+  if (spec.request.nodes <= 1) return {};
+  DIVVY_TRY(const std::vector<NodeRow> nodes, FetchNodes());
+  if (nodes.size() > 1) return {};
+  JobSpec here = spec;
+  return dialect::CompleteSlurmOnOne(here, Hostname());
 }
 
 }  // namespace divvy::cli::slurm

@@ -70,5 +70,7 @@ std::string ShowConfig(const NodeRow& row);
 
 /// Asks the daemon for all of it; the controller's own machine first.
 Result<std::vector<NodeRow>> FetchNodes();
+/// Refuses a job for several machines where there is but one, as the daemon would; asks it only of such a job.
+Status CheckSeveral(const JobSpec& spec);
 
 }  // namespace divvy::cli::slurm

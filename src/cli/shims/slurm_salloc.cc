@@ -9,6 +9,7 @@
 #include "cli/command.h"
 #include "cli/shims/slurm.h"
 #include "cli/shims/slurm_common.h"
+#include "cli/shims/slurm_nodes.h"
 #include "cli/shims/slurm_step_plan.h"
 #include "cli/shims/slurm_submit.h"
 #include "dialect/slurm.h"
@@ -79,6 +80,8 @@ int SallocMain(const std::vector<std::string>& words) {
   if (const Status finished = dialect::FinishSlurm(spec); !finished) return FailAs("salloc", finished.error().message);
   if (const Status place = dialect::CheckSlurmPlace(spec); !place)
     return FailAs("salloc", "Job submit/allocate failed: " + place.error().message);
+  if (const Status several = CheckSeveral(spec); !several)
+    return FailAs("salloc", "Job submit/allocate failed: " + several.error().message);
   if (spec.array) return FailAs("salloc", "--array is sbatch's; salloc makes one allocation");
   const bool is_quiet = TakeClientFlag(spec, "quiet");
   TakeClientFlag(spec, "verbose");

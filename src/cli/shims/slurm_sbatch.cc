@@ -40,11 +40,7 @@ int Test(const JobSpec& spec) {
   if (!status) return FailAs("sbatch", status.error());
   const auto nodes = FetchNodes();
   if (!nodes) return FailAs("sbatch", nodes.error());
-  if (nodes->size() == 1) {
-    JobSpec here = spec;
-    if (const Status is_one = dialect::CompleteSlurmOnOne(here, Hostname()); !is_one)
-      return FailAs("sbatch", is_one.error());
-  }
+  if (const Status several = CheckSeveral(spec); !several) return FailAs("sbatch", several.error());
   const int gpus = spec.request.gpus_in_all();
   if (gpus > status->gpus || spec.request.nodes > static_cast<int>(nodes->size())) {
     return FailAs("sbatch", "allocation failure: Requested node configuration is not available: " +

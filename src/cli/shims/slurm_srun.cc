@@ -12,6 +12,7 @@
 #include "cli/command.h"
 #include "cli/shims/slurm.h"
 #include "cli/shims/slurm_common.h"
+#include "cli/shims/slurm_nodes.h"
 #include "cli/shims/slurm_step_plan.h"
 #include "cli/shims/slurm_submit.h"
 #include "cli/steps.h"
@@ -180,6 +181,8 @@ int RunJob(Wish& wish, const std::vector<std::string>& words, const dialect::Sur
   if (const Status finished = dialect::FinishSlurm(spec); !finished) return FailAs("srun", finished.error().message);
   if (const Status place = dialect::CheckSlurmPlace(spec); !place)
     return FailAs("srun", "Unable to allocate resources: " + place.error().message);
+  if (const Status several = CheckSeveral(spec); !several)
+    return FailAs("srun", "Unable to allocate resources: " + several.error().message);
   if (spec.array) return FailAs("srun", "--array is sbatch's; srun runs one job");
   if (TakeClientFlag(spec, "test-only")) {
     std::fprintf(stderr, "srun: %s\n", dialect::Summarise(spec).c_str());
