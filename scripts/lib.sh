@@ -17,6 +17,7 @@ build_packages=(
   libgtest-dev                           # Tests; CMake asks for it even when none is built.
 )
 container_packages=(podman runc uidmap busybox-static)  # For tests/e2e/containers.sh, which goes on without.
+cluster_packages=(python3 iproute2 iptables openmpi-bin)  # For scripts/test-cluster; e2e.cluster is skipped without.
 lint_packages=(clang-format-14)
 sanitizer_packages=(clang llvm libclang-rt-14-dev)
 second_compiler_packages=(clang-16)  # clang 14, above, does not compile the views of libstdc++ 12.

@@ -294,6 +294,8 @@ void Node::OnReport(const SupervisorReport& report) {
   launcher_.Confirm(record.job, record.attempt);
   const auto run = runs_.find(record.job);
   if (run == runs_.end() || run->second.record.attempt != record.attempt) {
+    // Before AdoptRuns nobody is known, and what is on the disk says how they ended.
+    if (!has_adopted_) return;
     // A guard may say once more what its supervisor said; the record there may be a later attempt's by then.
     const auto there = ReadRunRecord(options_.run_directory, record.job);
     const bool is_it = there && there->attempt == record.attempt;

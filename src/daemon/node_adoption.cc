@@ -170,6 +170,7 @@ void Node::CheckSupervisors() {
 
 Status Node::AdoptRuns(bool was_rebooted) {
   DIVVY_TRY(const std::vector<RunRecord> records, ScanRunDirectory(options_.run_directory));
+  has_adopted_ = true;
   callers_return_until_ = controller_->Now() + kCallersReturnWithin;
   const auto never_started = [&](JobId job, std::uint32_t attempt) {
     const JobRecord* live = controller_->Find(job);

@@ -361,6 +361,22 @@ TEST_F(LeftBehind, APartThatIsBeingMadeReadyIsNotSaidToBe) {
   EXPECT_EQ(controller_.Take(), Words());
 }
 
+// An agent hears supervisors before its controller has told it what to take over.
+TEST_F(LeftBehind, AnEndThatIsHeardBeforeRunsAreTakenOverIsToldAfterwards) {
+  RunRecord ended = Part(1002);
+  ended.has_gone = true;
+  Leave(ended, false);
+  ended.exit = Exit();
+  ended.exit->code = 53;
+  RecordWriter text;
+  AddExit(ended, text);
+  std::ofstream(folder_ + "/runs/17", std::ios::app) << text.text();
+  Report(SupervisorReport::Kind::kExited, ended);
+  EXPECT_EQ(controller_.Take(), Words());
+  Adopt();
+  EXPECT_EQ(controller_.Take(), Words{"exited 17.3 53"});
+}
+
 TEST_F(LeftBehind, APartThatHasGoneIsSaidToHaveStarted) {
   RunRecord gone = Part(1002);
   gone.has_gone = true;
