@@ -158,7 +158,7 @@ class Node final : public OrderPort {
   LookAtGpus look_;
   WatchDescriptor watch_;
   std::map<JobId, Run> runs_;
-  bool has_adopted_ = false;  // AdoptRuns has looked at what an earlier process left.
+  bool has_adopted_ = false;               // AdoptRuns has looked at what an earlier process left.
   std::map<JobId, std::int64_t> refused_;  // Of ended jobs that were refused devices, the last of them.
   std::int64_t refused_devices_ = 0;
   std::map<JobId, Streams> streams_;
