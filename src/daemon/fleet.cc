@@ -10,24 +10,11 @@
 
 #include "base/host_port.h"
 #include "control/record_parts.h"
+#include "daemon/local_controller.h"
 #include "platform/tls.h"
 
 namespace divvy {
 namespace {
-
-Controller::Vanished VanishedOf(RunVanished how) {
-  switch (how) {
-    case RunVanished::kNeverStarted:
-      return Controller::Vanished::kNeverStarted;
-    case RunVanished::kUnseen:
-      return Controller::Vanished::kUnseen;
-    case RunVanished::kCutOff:
-      return Controller::Vanished::kFenced;
-    case RunVanished::kRebooted:
-      break;
-  }
-  return Controller::Vanished::kRebooted;
-}
 
 bool IsLoopback(const std::string& host) { return host.starts_with("127.") || host == "::1"; }
 

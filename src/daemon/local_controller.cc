@@ -5,7 +5,6 @@
 #include "control/record_parts.h"
 
 namespace divvy {
-namespace {
 
 Controller::Vanished VanishedOf(RunVanished how) {
   switch (how) {
@@ -20,8 +19,6 @@ Controller::Vanished VanishedOf(RunVanished how) {
   }
   return Controller::Vanished::kRebooted;
 }
-
-}  // namespace
 
 void LocalController::OnPrepared(JobId job, std::uint32_t attempt, std::uint16_t port) {
   core_.controller().OnPrepared(job, attempt, "", port, core_.Now());

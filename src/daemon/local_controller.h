@@ -6,6 +6,9 @@
 
 namespace divvy {
 
+/// In the controller's words.
+Controller::Vanished VanishedOf(RunVanished how);
+
 class LocalController final : public ControllerPort {
  public:
   explicit LocalController(Core& core) : core_(core) {}

@@ -83,9 +83,6 @@ void Node::IntoContainer(const JobSpec& spec, LaunchRequest& request) const {
   if (request.isolation.lock != DeviceLock::kNone) set(kContainerGpusVariable, "own");
   auto plan = dialect::ContainerOf(spec, settings.runs_valohai_images);
   if (plan && !*plan) return;
-  // An engine makes mounts of its own, which a user namespace of ours would keep it from.
-  request.isolation.has_own_tmp = false;
-  if (request.isolation.lock == DeviceLock::kMounts) request.isolation.lock = DeviceLock::kNone;
   // The engine gives the container its GPUs alone and a /tmp, and could not do so inside mounts of ours.
   request.isolation.has_own_tmp = false;
   if (request.isolation.lock == DeviceLock::kMounts) request.isolation.lock = DeviceLock::kNone;

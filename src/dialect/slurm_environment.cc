@@ -7,6 +7,7 @@
 #include "dialect/quantities.h"
 #include "dialect/slurm_hostlist.h"
 #include "dialect/slurm_request.h"
+#include "model/task_layout.h"
 
 namespace divvy::dialect {
 namespace {
@@ -159,17 +160,6 @@ void AddStep(const JobSpec& spec, const std::vector<int>& gpus, std::string_view
   std::vector<std::string> indices;
   for (const int gpu : gpus) indices.push_back(std::to_string(gpu));
   if (!indices.empty()) out.Set("SLURM_STEP_GPUS", Join(indices, ","));
-}
-
-/// "2(x3),1": a count for each machine, as Slurm writes them.
-std::string CountsText(const std::vector<int>& counts) {
-  std::vector<std::string> words;
-  for (std::size_t first = 0, next = 0; first < counts.size(); first = next) {
-    while (next < counts.size() && counts[next] == counts[first]) ++next;
-    words.push_back(std::to_string(counts[first]));
-    if (next - first > 1) words.back() += "(x" + std::to_string(next - first) + ")";
-  }
-  return Join(words, ",");
 }
 
 /// Over what the job would be told on one machine.

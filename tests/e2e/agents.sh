@@ -6,24 +6,8 @@
 port=
 up_listening
 home=$DIVVY_HOME
-machines=$(mktemp -d)
-agent_pids() { cat "$machines"/*/agent/agent.lock 2>/dev/null || true; }
-end_agents() {
-  for pid in $(agent_pids); do kill -9 "$pid" 2>/dev/null || true; done
-}
-trap 'end_agents; clean_up; rm -rf "$machines"' EXIT
+with_machines
 
-on() { DIVVY_HOME=$machines/$1 "$divvy_binary" "${@:2}"; }
-agent_pid() { cat "$machines/$1/agent/agent.lock"; }
-# Has gone, lock and all, when this returns.
-kill_agent() {
-  local pid
-  pid=$(agent_pid "$1")
-  kill -9 "$pid"
-  wait_for "$1's end" sh -c "! grep -qs '^State:[[:space:]]*[^Z[:space:]]' /proc/$pid/status"
-}
-node_state() { divvy nodes --csv | grep "^$1," | cut -d, -f2; }
-node_is() { [ "$(node_state "$1")" = "$2" ]; }
 refused() { # WHAT COMMAND...
   ! "${@:2}" >out 2>err || fail "was let in: ${*:2}"
   grep -q "$1" err || fail "${*:2} says: $(cat err)"

@@ -5,20 +5,11 @@
 
 port=
 up_listening
-machines=$(mktemp -d)
-end_agents() {
-  for pid in $(cat "$machines"/*/agent/agent.lock 2>/dev/null || true); do kill -9 "$pid" 2>/dev/null || true; done
-}
-trap 'touch "$machines/go"; divvy cancel --all --grace 0 >/dev/null 2>&1 || true; wait_for "the queue" queue_is_empty; end_agents; clean_up; rm -rf "$machines"' EXIT
-on() { DIVVY_HOME=$machines/$1 "$divvy_binary" "${@:2}"; }
-kill_agent() {
-  local pid
-  pid=$(cat "$machines/$1/agent/agent.lock")
-  kill -9 "$pid"
-  wait_for "$1's end" sh -c "! grep -qs '^State:[[:space:]]*[^Z[:space:]]' /proc/$pid/status"
+with_machines
+gone_and_seen() {
+  kill_agent "$1"
   wait_for "$1's absence" node_is "$1" away
 }
-node_is() { [ "$(divvy nodes --csv | grep "^$1," | cut -d, -f2)" = "$2" ]; }
 submit() { divvy submit --quiet "$@"; }
 far() { submit --gpus 1 --gpu-type a100 "$@"; }
 has_line() { grep -qx "$2" "$1"; }
@@ -49,7 +40,7 @@ follower=$!
 expect queued "$(field "$id" state)" "the state of what is behind another"
 touch "$machines/free"
 wait_for "the first line" has_line followed one
-kill_agent n1
+gone_and_seen n1
 refused=$(divvy logs "$id" 2>&1) && fail "the log of a machine that is away was read"
 echo "$refused" | grep -q 'node n1 is away since 20.*; its output can be read when it is back' || fail "logs says: $refused"
 wait_for "the follower's word" grep -q 'node n1 is away since' said

@@ -9,18 +9,7 @@ lost_after = "2s"
 requeue_lost_after = "20s"
 TOML
 up_listening
-machines=$(mktemp -d)
-end_agents() {
-  for pid in $(cat "$machines"/*/agent/agent.lock 2>/dev/null || true); do kill -9 "$pid" 2>/dev/null || true; done
-}
-trap 'divvy cancel --all --grace 0 >/dev/null 2>&1 || true; wait_for "the queue" queue_is_empty; end_agents; clean_up; rm -rf "$machines"' EXIT
-on() { DIVVY_HOME=$machines/$1 "$divvy_binary" "${@:2}"; }
-kill_agent() {
-  local pid
-  pid=$(cat "$machines/$1/agent/agent.lock")
-  kill -9 "$pid"
-  wait_for "$1's end" sh -c "! grep -qs '^State:[[:space:]]*[^Z[:space:]]' /proc/$pid/status"
-}
+with_machines
 
 divvy token create --node --uses 2 >token 2>/dev/null
 for name in n1 n2; do

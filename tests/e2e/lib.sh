@@ -51,3 +51,24 @@ up_listening() {
   done
   fail "found no free port: $(cat up.log)"
 }
+
+# with_machines: other machines of this test, as folders of $machines: `on NAME COMMAND...` is a command there. Their agents end with
+# the test, after its jobs.
+end_agents() {
+  for pid in $(cat "$machines"/*/agent/agent.lock 2>/dev/null || true); do kill -9 "$pid" 2>/dev/null || true; done
+}
+with_machines() {
+  machines=$(mktemp -d)
+  trap 'clean_up; end_agents; rm -rf "$machines"' EXIT
+}
+on() { DIVVY_HOME=$machines/$1 "$divvy_binary" "${@:2}"; }
+agent_pid() { cat "$machines/$1/agent/agent.lock"; }
+# Has gone, lock and all, when this returns.
+kill_agent() {
+  local pid
+  pid=$(agent_pid "$1")
+  kill -9 "$pid"
+  wait_for "$1's end" sh -c "! grep -qs '^State:[[:space:]]*[^Z[:space:]]' /proc/$pid/status"
+}
+node_state() { divvy nodes --csv | grep "^$1," | cut -d, -f2; }
+node_is() { [ "$(node_state "$1")" = "$2" ]; }

@@ -4,20 +4,7 @@
 
 port=
 up_listening
-machines=$(mktemp -d)
-end_agents() {
-  for pid in $(cat "$machines"/*/agent/agent.lock 2>/dev/null || true); do kill -9 "$pid" 2>/dev/null || true; done
-}
-trap 'clean_up; end_agents; rm -rf "$machines"' EXIT
-on() { DIVVY_HOME=$machines/$1 "$divvy_binary" "${@:2}"; }
-agent_pid() { cat "$machines/$1/agent/agent.lock"; }
-kill_agent() {
-  local pid
-  pid=$(agent_pid "$1")
-  kill -9 "$pid"
-  wait_for "$1's end" sh -c "! grep -qs '^State:[[:space:]]*[^Z[:space:]]' /proc/$pid/status"
-}
-node_is() { [ "$(divvy nodes --csv | grep "^$1," | cut -d, -f2)" = "$2" ]; }
+with_machines
 submit() { divvy submit --quiet "$@"; }
 
 divvy token create --node --uses 3 >token 2>/dev/null
