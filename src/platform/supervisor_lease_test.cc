@@ -1,6 +1,7 @@
 // Jobs of a machine that holds a lease: they go on while it is renewed, and are stopped at its end without any agent.
 #include <signal.h>
 
+#include <algorithm>
 #include <csignal>
 
 #include "platform/launch_test_world.h"
@@ -19,7 +20,8 @@ class Leased : public LaunchTest {
  protected:
   /// As its agent would, now: jobs are to be stopped `left` from now on.
   void Renew(Duration left, bool stops_jobs = true) {
-    const Duration length = 1h;
+    // Begun as late as can be: nothing was agreed before this machine started, perhaps a minute ago.
+    const Duration length = std::max<Duration>(left, 1ns);
     ASSERT_TRUE(file_.Keep(LeaseNoteText({boot_, BootNow() + left - length, {5s, length, stops_jobs}})));
   }
   LaunchRequest OnLease(LaunchRequest request) {
