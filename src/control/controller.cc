@@ -437,9 +437,11 @@ Reason Controller::WaitingReason(const JobRecord& record) const {
   if (record.restarts > 0 && entry->begin != kNoTime) return "waits before the next try";
   if (entry->begin != kNoTime && entry->begin > record.queued_at) return "waits for its begin time";
   if (std::string bar = cluster_.TeamBar(record.id); !bar.empty()) return bar;
-  if (record.request.gpus > 0) {
-    return "waits for " + Plural(record.request.gpus_in_all(), "GPU") + ", " + std::to_string(cluster_.free_count()) +
-           " free";
+  if (const int asked = record.request.gpus_in_all(); asked > 0) {
+    const int free = cluster_.free_count();
+    // What they are kept for, or why they do not fit, is for divvy why.
+    return "waits for " + Plural(asked, "GPU") + ", " + std::to_string(free) + " free" +
+           (free >= asked ? ", not for it" : "");
   }
   return "waits for CPUs or memory";
 }

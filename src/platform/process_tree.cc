@@ -115,6 +115,17 @@ int SignalAll(const std::vector<Member>& members, int signal) {
   return reached;
 }
 
+std::vector<Member> ReadDescendants(pid_t root) {
+  std::vector<Member> members;
+  AddDescendants(root, ReadAllProcesses(), members);
+  return members;
+}
+
+int SignalMembers(std::vector<Member> members, int signal) {
+  if (signal != SIGKILL && signal != SIGSTOP && signal != SIGCONT) DropContainerEngines(members);
+  return SignalAll(members, signal);
+}
+
 }  // namespace
 
 std::optional<ProcessStat> ReadProcessStat(pid_t pid) {
@@ -161,11 +172,13 @@ bool IsChild(pid_t pid) {
   return ::waitid(P_PID, static_cast<id_t>(pid), &info, WEXITED | WNOHANG | WNOWAIT) == 0;
 }
 
-int SignalDescendants(pid_t root, int signal) {
-  std::vector<Member> members;
-  AddDescendants(root, ReadAllProcesses(), members);
-  if (signal != SIGKILL && signal != SIGSTOP && signal != SIGCONT) DropContainerEngines(members);
-  return SignalAll(members, signal);
+int SignalDescendants(pid_t root, int signal) { return SignalMembers(ReadDescendants(root), signal); }
+
+int EndDescendants(pid_t root, int signal) {
+  const std::vector<Member> members = ReadDescendants(root);
+  const int reached = SignalMembers(members, signal);
+  SignalMembers(members, SIGCONT);
+  return reached;
 }
 
 int SignalOrphans(pid_t root, int signal) { return SignalAll(ReadOrphans(root), signal); }
@@ -184,8 +197,7 @@ void StopDescendants(pid_t root) {
   // Each pass stops all that ran when it looked; what those had forked before they stopped is left for the next one.
   // The bound is for a process that cannot be stopped at once (in an uninterruptible wait).
   for (int pass = 0; pass < 20; ++pass) {
-    std::vector<Member> members;
-    AddDescendants(root, ReadAllProcesses(), members);
+    std::vector<Member> members = ReadDescendants(root);
     std::erase_if(members, [](const Member& member) { return member.stat.state == 'T' || member.stat.state == 'Z'; });
     if (members.empty() || SignalAll(members, SIGSTOP) == 0) return;
   }

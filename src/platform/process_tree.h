@@ -42,8 +42,10 @@ inline constexpr char kContainerStarter[] = "divvy-container";
 
 /// Sends `signal` to every process below `root`, not to `root` itself, nor to the engines of containers, unless it is
 /// SIGKILL, SIGSTOP or SIGCONT: the container's own processes get it. Returns how many it reached. One pass: a process
-/// that forks meanwhile needs another.
+/// that forks meanwhile needs another. Costs a look at every process of the machine.
 int SignalDescendants(pid_t root, int signal);
+/// The same, and SIGCONT to all of them afterwards: one that is paused cannot end by itself.
+int EndDescendants(pid_t root, int signal);
 
 /// For a job without supervisor: `root`, its descendants and its session. `root` itself may have ended already.
 int SignalOrphans(pid_t root, int signal);

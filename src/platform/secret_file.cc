@@ -22,7 +22,9 @@ Result<std::string> ReadSecret(const std::string& path, std::size_t most) {
   if (about.st_uid != ::geteuid() && ::geteuid() != 0) return PermissionDenied(path + " is another user's; remove it");
   if ((about.st_mode & 077) != 0)
     return PermissionDenied("others may read the key in " + path + "; chmod 600 it, or remove it for a new one");
-  std::string text(most + 1, '\0');
+  // It may have grown since; a byte more shows it.
+  if (about.st_size > static_cast<off_t>(most)) return CorruptData(path + " is too long to be what it should be");
+  std::string text(static_cast<std::size_t>(about.st_size) + 1, '\0');
   std::size_t size = 0;
   while (size < text.size()) {
     const ssize_t got = ::read(file.get(), text.data() + size, text.size() - size);
@@ -31,7 +33,7 @@ Result<std::string> ReadSecret(const std::string& path, std::size_t most) {
     if (got == 0) break;
     size += static_cast<std::size_t>(got);
   }
-  if (size > most) return CorruptData(path + " is too long to be what it should be");
+  if (size == text.size()) return CorruptData(path + " grew while it was read");
   text.resize(size);
   return text;
 }

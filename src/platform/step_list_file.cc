@@ -19,7 +19,9 @@ constexpr std::size_t kSizeMost = 256 << 10;
 constexpr std::size_t kEndedMost = 200;
 
 std::string ReadFrom(int fd) {
-  std::string text(kSizeMost * 2, '\0');
+  struct stat about = {};
+  if (::fstat(fd, &about) != 0) return "";
+  std::string text(std::min(static_cast<std::size_t>(about.st_size), kSizeMost * 2), '\0');
   std::size_t size = 0;
   while (size < text.size()) {
     const ssize_t got = ::pread(fd, text.data() + size, text.size() - size, static_cast<off_t>(size));

@@ -263,8 +263,7 @@ void Supervisor::BeginStop(int signal, Duration grace) {
   watch_.limit_at = kNeverDue;
   watch_.kill_at = std::min(watch_.kill_at, DueAfter(MonotonicNow(), grace));
   if (grace <= Duration(0)) return;  // SIGKILL follows at once.
-  SignalDescendants(::getpid(), signal);
-  SignalDescendants(::getpid(), SIGCONT);  // One that is paused cannot end by itself.
+  EndDescendants(::getpid(), signal);
 }
 
 void Supervisor::SetTimeLimit(Duration limit) {

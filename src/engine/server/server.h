@@ -90,10 +90,10 @@ class Server {
   void SetPolicy(const Policy& policy);
   /// Who starts now; they run, and have left the queue, when this returns.
   Decided Decide(Time now, const NameMember& name);
-  /// What Decide would say, without doing it: decides on a copy, and costs as much. For questions and tests.
   /// What keeps a waiting job back whatever is free, as its team counts: "team vision runs as much as its limit
   /// allows". Empty: nothing. Cheap.
   std::string TeamBar(JobId waiting) const;
+  /// What Decide would say, without doing it: decides on a copy, and costs as much. For questions and tests.
   Plan WouldDecide(Time now) const;
 
   // --- Questions -----------------------------------------------------------------------------------------------
