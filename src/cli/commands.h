@@ -42,6 +42,10 @@ std::vector<dialect::Option> TokenOptions();
 int LoginMain(const Words& words);
 int LogoutMain(const Words& words);
 
+// cli/pools.cc
+int PoolsMain(const Words& words);
+std::vector<dialect::Option> PoolsOptions();
+
 // cli/nodes.cc
 int NodesMain(const Words& words);
 int NodeMain(const Words& words);

@@ -347,6 +347,19 @@ std::vector<Command> MakeCommands() {
        "",
        NodesMain,
        false},
+      {"pools",
+       "List the pools of machines, and what each gives a job",
+       "divvy pools [OPTIONS]",
+       "A pool is a set of machines with limits, an order and users of its own: [pools.NAME] in divvy.toml makes one, "
+       "and so does the label pool=NAME of a machine, without limits. A star marks the pool of jobs that name none. "
+       "JOB "
+       "is what one job may have there, TOGETHER what all of its jobs may have at once.",
+       {{"divvy pools", ""}, {"divvy submit --pool a,b ...", "in pool a, or in b where a has no room now"}},
+       "Other machines",
+       PoolsOptions,
+       "",
+       PoolsMain,
+       false},
       {"node",
        "Keep work off a node, take it back, remove or label it",
        "divvy node cordon|drain|resume|remove NAME... [OPTIONS] | label NAME... LABEL=VALUE...",

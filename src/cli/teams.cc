@@ -168,6 +168,22 @@ std::vector<Option> TeamTable(TeamChange& team) {
       {"remove-user", 0, Takes::kValue, "NAMES", "Users who leave", IntoNames(team.remove_users), {}, false});
   table.push_back(
       {"remove-group", 0, Takes::kValue, "NAMES", "Groups that leave", IntoNames(team.remove_groups), {}, false});
+  table.push_back({"lead",
+                   0,
+                   Takes::kValue,
+                   "NAMES",
+                   "Users who may act on its jobs, and on those of teams below it; comma-separated",
+                   IntoNames(team.add_leads),
+                   {},
+                   false});
+  table.push_back({"remove-lead",
+                   0,
+                   Takes::kValue,
+                   "NAMES",
+                   "Users who lead it no longer",
+                   IntoNames(team.remove_leads),
+                   {},
+                   false});
   AddCaps(table, team.caps, team.clear);
   return table;
 }
@@ -211,12 +227,12 @@ std::vector<Option> UserTable(UserChange& user) {
 
 const std::vector<Column>& Columns() {
   static const std::vector<Column> columns = {
-      {"TEAM", false, true, false},   {"QUOTA", true, true, false},   {"LIMIT", true, true, false},
-      {"SHARE", true, true, false},   {"GPUS", true, true, false},    {"RUNNING", true, true, false},
-      {"QUEUED", true, true, false},  {"USED", true, true, false},    {"LEFT", true, true, false},
-      {"NOTE", false, true, true},    {"WEIGHT", true, false, false}, {"PRIORITY", true, false, false},
-      {"USERS", false, false, true},  {"GROUPS", false, false, true}, {"COST", true, false, false},
-      {"PARENT", false, false, false}};
+      {"TEAM", false, true, false},  {"QUOTA", true, true, false},   {"LIMIT", true, true, false},
+      {"SHARE", true, true, false},  {"GPUS", true, true, false},    {"RUNNING", true, true, false},
+      {"QUEUED", true, true, false}, {"USED", true, true, false},    {"LEFT", true, true, false},
+      {"NOTE", false, true, true},   {"WEIGHT", true, false, false}, {"PRIORITY", true, false, false},
+      {"USERS", false, false, true}, {"GROUPS", false, false, true}, {"LEADS", false, false, true},
+      {"COST", true, false, false},  {"PARENT", false, false, false}};
   return columns;
 }
 
@@ -261,6 +277,7 @@ std::vector<Cell> Row(const wire::TeamView& view) {
           {std::to_string(view.priority), Colour::kNone},
           {Join(view.users, ","), Colour::kNone},
           {Join(view.groups, ","), Colour::kNone},
+          {Join(view.leads, ","), Colour::kNone},
           {Number(view.used_cost), Colour::kNone},
           {view.parent, Colour::kNone}};
 }
@@ -333,6 +350,7 @@ void ShowTeam(const wire::TeamView& team) {
   Line("weight", std::to_string(team.weight) + ", priority " + std::to_string(team.priority));
   Line("users", Join(team.users, ", "));
   Line("groups", Join(team.groups, ", "));
+  Line("leads", Join(team.leads, ", "));
   ShowLoad(team);
 }
 

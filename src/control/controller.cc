@@ -86,7 +86,7 @@ RunningJob Controller::ToRunning(const JobRecord& record) const {
     job.cpus = job.gang.front().cpus;
     job.memory = job.gang.front().memory;
   }
-  job.pool = record.pool;
+  job.pool = record.pool_of_run.empty() ? record.pool : record.pool_of_run;
   job.groups = GroupsOf(record);
   job.started = record.started;
   job.known_end = Deadline(record);
@@ -155,7 +155,7 @@ void Controller::Load(std::vector<JobRecord> live, const std::vector<std::pair<s
 
 Result<SubmitResult> Controller::Submit(JobSpec spec, std::uint64_t elements, const Caller& caller, Time now,
                                         const FindOutcome& outcome) {
-  if (!spec.queues_anyway) DIVVY_CHECK(CheckFeasible(cluster_, spec.request, spec.pool));
+  DIVVY_CHECK(FillPool(spec));
   if (cluster_.waiting_count() + std::max<std::uint64_t>(elements, 1) > limits_.max_queued) {
     return LimitExceeded("the queue holds " + std::to_string(cluster_.waiting_count()) + " of at most " +
                          std::to_string(limits_.max_queued) +
@@ -164,6 +164,9 @@ Result<SubmitResult> Controller::Submit(JobSpec spec, std::uint64_t elements, co
   if (spec.time_limit == Duration(0)) spec.time_limit = limits_.default_time_limit;
   DIVVY_CHECK(CheckTimeLimit(spec.time_limit));
   DIVVY_CHECK(CheckTeam(spec, elements, caller, now));
+  DIVVY_TRY(spec.pool, CheckPools(spec.pool, {spec.request, spec.time_limit, caller.user.name,
+                                              teams_.PathOf(spec.team), caller.is_admin}));
+  if (!spec.queues_anyway) DIVVY_CHECK(CheckFeasible(cluster_, spec.request, spec.pool));
   NameElements(spec.dependencies);
   if (Status known = LearnOutcomes(spec.dependencies, outcome); !known) {
     ForgetOutcomes(spec.dependencies);
@@ -233,11 +236,20 @@ void Controller::PutWaiting(const JobRecord& record) {
   entry.priority = record.priority;
   entry.queued_at = record.queued_at;
   entry.time_limit = record.time_limit;
-  entry.pool = record.pool;
+  const std::vector<std::string> pools = OpenPools(record);
+  entry.pool = pools.empty() ? record.pool : Join(pools, ",");
+  const auto is_capped = [&](const std::string& name) {
+    const PoolRow* row = pools_.Find(name);
+    return row != nullptr && row->is_capped();
+  };
+  const std::vector<std::string> named = PoolsIn(record.pool);
+  if (named.size() > 1 && std::ranges::any_of(named, is_capped)) choosy_.insert(record.id);
+  const PoolRow* first = pools.empty() ? nullptr : pools_.Find(pools.front());
+  const PlacementStrategy own = first == nullptr ? policy_.placement : first->placement.value_or(policy_.placement);
   entry.groups = GroupsOf(record);
-  entry.placement = record.is_placement_set ? record.placement : policy_.placement;
+  entry.placement = record.is_placement_set ? record.placement : own;
   // The first machine with room is for one machine: over several it breaks up what large jobs need.
-  const bool is_default = !record.is_placement_set && policy_.placement == PlacementStrategy::kSequential;
+  const bool is_default = !record.is_placement_set && own == PlacementStrategy::kSequential;
   if (is_default && cluster_.has_many()) entry.placement = PlacementStrategy::kBest;
   entry.placement_draw = Draw(seed_, record.id.value() + record.attempt);
   entry.user = record.user.name;
@@ -249,6 +261,7 @@ void Controller::PutWaiting(const JobRecord& record) {
   entry.begin = record.begin;
   entry.unmet_dependencies = UnmetDependencies(record);
   if (std::string bar = TeamBar(record); !bar.empty()) entry.unmet_dependencies.push_back(std::move(bar));
+  if (std::string bar = PoolBar(record); !bar.empty()) entry.unmet_dependencies.push_back(std::move(bar));
   KnowUserCap(record);
   cluster_.Put(std::move(entry));
   needs_plan_ = true;
@@ -263,6 +276,19 @@ void Controller::Decide(Time now) {
   RefreshPredictions(now);
   if (now >= next_usage_) KeepTeamUsage(now);
   if (now >= next_progress_) KeepProgress(now);
+  constexpr int kMostRounds = 16;
+  FollowPools();
+  Time wakeup = CarryOut(now);
+  for (int round = 1; round < kMostRounds && FollowPools(); ++round) wakeup = CarryOut(now);
+  WatchBudgets(now);
+  next_wakeup_ = std::min({wakeup, budgets_change_at_, next_booking_, next_progress_});
+  for (const Machine& machine : machines_) next_wakeup_ = std::min(next_wakeup_, machine.drain_deadline);
+  for (const auto& [job, until] : preparing_) next_wakeup_ = std::min(next_wakeup_, until);
+  if (run_times_.runs() != refreshed_runs_ && cluster_.waiting_count() > 0)
+    next_wakeup_ = std::min(next_wakeup_, next_refresh_);
+}
+
+Time Controller::CarryOut(Time now) {
   needs_plan_ = false;
   const auto [plan, jobs] = cluster_.Decide(now, [this](JobId entry) { return NextMember(entry); });
   for (std::size_t i = 0; i < jobs.size(); ++i) Start(plan.starts[i], jobs[i], now);
@@ -273,12 +299,7 @@ void Controller::Decide(Time now) {
     if (const JobRecord* record = Find(job)) ResolveDependents(*record, now);
   }
   are_budgets_stale_ = are_budgets_stale_ || !plan.starts.empty();
-  WatchBudgets(now);
-  next_wakeup_ = std::min({plan.next_wakeup, budgets_change_at_, next_booking_, next_progress_});
-  for (const Machine& machine : machines_) next_wakeup_ = std::min(next_wakeup_, machine.drain_deadline);
-  for (const auto& [job, until] : preparing_) next_wakeup_ = std::min(next_wakeup_, until);
-  if (run_times_.runs() != refreshed_runs_ && cluster_.waiting_count() > 0)
-    next_wakeup_ = std::min(next_wakeup_, next_refresh_);
+  return plan.next_wakeup;
 }
 
 // An array's members leave in the order of their indices.
@@ -333,6 +354,7 @@ void Controller::Start(const StartDecision& decision, JobId job, Time now) {
   for (const NodePlace& place : decision.gang)
     record->gang.push_back({NodeName(place.node), place.gpus, place.tasks, 0, std::nullopt});
   record->was_let_go = false;
+  record->pool_of_run = decision.pool;
   record->gpu_model = ModelOf(*record);
   record->progress = Progress();
   record->started = now;
@@ -344,6 +366,7 @@ void Controller::Start(const StartDecision& decision, JobId job, Time now) {
   ForgetResizes(*record);
   record->gpus_used = record->gpus;
   cluster_.SetName(job, record->name);
+  CountInItsPool(*record);
   if (is_element) {
     effects_.batch.inserts.push_back({*record, nullptr});
   } else {

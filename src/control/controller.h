@@ -23,6 +23,7 @@
 #include "control/effects.h"
 #include "control/job_changes.h"
 #include "control/node_book.h"
+#include "control/pool_book.h"
 #include "control/progress.h"
 #include "control/reservation_book.h"
 #include "control/run_time_book.h"
@@ -42,6 +43,10 @@ struct Caller {
 };
 
 std::string CallerName(const Caller& caller);
+
+/// What whoever leads a team may do to its jobs: cancel, hold, release, requeue, and change what is in the queue's hands
+/// (priority, limits, size), never what runs as somebody else.
+bool CanLead(std::string_view verb);
 
 /// How a job that is no longer live ended; nothing if there never was such a job. Asked of the store.
 using FindOutcome = std::function<std::optional<JobRecord>(JobId)>;
@@ -106,7 +111,12 @@ class Controller {
   /// change. Errors name the field that is refused. `changes.spec` is for the job `id` itself.
   Result<std::string> Update(JobId id, const JobChanges& changes, const Caller& caller, Time now,
                              const FindOutcome& outcome);
-  /// Owner and administrators may do to a job whatever `verb` says; fails with kPermissionDenied.
+  /// Whether the caller leads the team that the job runs for, or one above it.
+  bool Leads(const Caller& caller, const JobRecord& record) const {
+    return teams_.IsLedBy(record.team, caller.user.name);
+  }
+  /// Owner and administrators may do to a job whatever `verb` says, and whoever leads its team what CanLead says;
+  /// fails with kPermissionDenied.
   Status Authorise(const JobRecord& record, const Caller& caller, std::string_view verb) const;
   Result<std::string> SetGroupLimit(const std::string& group, int limit, const Caller& caller, Time now);
 
@@ -156,6 +166,20 @@ class Controller {
   };
   /// By UsageBook::TeamKey and UserKey; of all that have a row, and of users with jobs.
   std::map<std::string, TeamLoad> TeamLoads(Time now) const;
+
+  // --- Pools (controller_pools.cc) -----------------------------------------------------------------------------
+
+  /// After UseTeamsFile, before Load. Fails with one line; the daemon does not start on it.
+  Status UsePools(std::vector<PoolRow> rows);
+  const PoolBook& pools() const { return pools_; }
+  struct PoolLoad {
+    std::vector<NodeIndex> nodes;
+    std::int64_t running = 0;  // Jobs.
+    std::int64_t queued = 0;
+    std::int64_t gpus = 0;  // That its jobs hold.
+  };
+  /// By name; of those that labels of machines name as well.
+  std::map<std::string, PoolLoad> PoolLoads() const;
 
   // --- Reservations (controller_reservations.cc) ---------------------------------------------------------------
 
@@ -295,6 +319,7 @@ class Controller {
   Status KeepWhatMayChange(JobId id, const JobChanges& changes, std::map<JobId, JobRecord>& records) const;
   Status CheckChange(const JobRecord& before, const JobRecord& after, const JobChanges& changes,
                      const Caller& caller) const;
+  Status CheckPoolChange(const JobRecord& after, const JobChanges& changes, const Caller& caller) const;
   Status CheckDependencies(JobId id, const std::map<JobId, JobRecord>& edited, const JobChanges& changes,
                            const FindOutcome& outcome);
   void Replace(const JobRecord& after, const JobChanges& changes, const FindOutcome& outcome);
@@ -352,6 +377,25 @@ class Controller {
   // Teams.
   std::vector<GroupName> GroupsOf(const JobRecord& record) const;
   std::vector<const TeamRow*> TeamsOf(const JobRecord& record) const { return teams_.PathOf(record.team); }
+  // Pools.
+  bool HasPool(const std::string& name) const;
+  /// The pool of a job that names none, and what its pool says where the job does not.
+  Status FillPool(JobSpec& spec) const;
+  Status CheckPoolNames(const std::vector<std::string>& names) const;
+  void TakeWholeMachines(const PoolRow& pool, JobSpec& spec) const;
+  /// Those of these pools that its user may use; `list` may be empty. Refused where none of them takes such a job.
+  Result<std::string> CheckPools(const std::string& list, const PoolBook::Wish& wish) const;
+  PoolBook::Wish WishOf(const JobRecord& record) const;
+  /// Those of its pools in which it may start, as things are; all that admit it where all of them are full.
+  std::vector<std::string> OpenPools(const JobRecord& record) const;
+  /// As TeamBar.
+  std::string PoolBar(const JobRecord& record) const;
+  std::vector<GroupName> PoolGroupsOf(const JobRecord& record) const;
+  void CountInItsPool(const JobRecord& record);
+  /// Jobs that name several pools wait in those that are open to them now. Whether any does in others than before.
+  bool FollowPools();
+  /// One decision, carried out. When the next is due.
+  Time CarryOut(Time now);
   /// Fills in the team that the job runs for. Changes nothing when it fails.
   Status CheckTeam(JobSpec& spec, std::uint64_t elements, const Caller& caller, Time now) const;
   Status CheckQueued(const JobSpec& spec, std::uint64_t elements, const Caller& caller) const;
@@ -359,6 +403,8 @@ class Controller {
   Status CheckUserGpus(const std::string& user, const Request& request) const;
   /// What keeps such a job from starting whatever is free, as something that it waits for; empty: nothing.
   std::string TeamBar(const JobRecord& record) const;
+  /// Administrators, and who leads all teams of the user.
+  Status CheckMaySetUser(const UserChange& change, const Caller& caller) const;
   void LoadTeams();
   void KeepTeamUsage(Time now);
   void LoadTeamUsage();
@@ -401,6 +447,8 @@ class Controller {
   std::string first_model_;          // Of the GPUs that came first.
   bool needs_plan_ = true;
   Time next_wakeup_ = kNever;
+  PoolBook pools_;
+  std::set<JobId> choosy_;  // Wait, or waited lately, and name several pools of which one is capped.
   TeamBook teams_;
   UsageBook usage_;
   std::set<std::string> team_caps_;           // Groups whose limits are those of teams and users.

@@ -17,12 +17,18 @@ Error WrongState(const JobRecord& record, std::string_view verb, std::string_vie
 
 }  // namespace
 
+bool CanLead(std::string_view verb) {
+  constexpr std::string_view kVerbs[] = {"cancel", "hold", "release", "requeue", "change"};
+  return std::ranges::find(kVerbs, verb) != std::end(kVerbs);
+}
+
 std::string CallerName(const Caller& caller) {
   return caller.user.name.empty() ? "uid " + std::to_string(caller.user.uid) : caller.user.name;
 }
 
 Status Controller::Authorise(const JobRecord& record, const Caller& caller, std::string_view verb) const {
   if (caller.is_admin || caller.user.uid == record.user.uid) return {};
+  if (CanLead(verb) && Leads(caller, record)) return {};
   return PermissionDenied("job " + DisplayId(record) + " belongs to " + record.user.name + "; " + CallerName(caller) +
                           " may not " + std::string(verb) + " it");
 }

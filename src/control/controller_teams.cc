@@ -84,12 +84,23 @@ Result<std::string> Controller::RemoveTeam(const std::string& name, const Caller
 }
 
 Result<std::string> Controller::SetTeamUser(const UserChange& change, const Caller& caller, Time now) {
-  DIVVY_CHECK(WantsAdmin(caller, "changing what users may have"));
+  DIVVY_CHECK(CheckMaySetUser(change, caller));
   DIVVY_TRY(auto setting, teams_.SetUser(change));
   const bool is_gone = setting.second.empty();
   effects_.batch.settings.push_back(std::move(setting));
   FollowTeams(now);
   return "user " + change.user + (is_gone ? " has no row any more" : " is changed");
+}
+
+Status Controller::CheckMaySetUser(const UserChange& change, const Caller& caller) const {
+  if (caller.is_admin) return {};
+  if (!teams_.LeadsAllOf(caller.user.name, change.user)) {
+    return PermissionDenied("changing what " + change.user + " may have takes an administrator, or one who leads all "
+                            "teams that " + change.user + " is in; " + CallerName(caller) + " is neither");
+  }
+  const bool is_moved = change.team || std::ranges::count(change.clear, "team") + std::ranges::count(change.clear, "all") > 0;
+  if (is_moved) return PermissionDenied("the team of " + change.user + " is an administrator's to say");
+  return {};
 }
 
 Result<std::string> Controller::SetQuotas(bool are_on, const Caller& caller, Time now) {
@@ -211,6 +222,7 @@ std::vector<GroupName> Controller::GroupsOf(const JobRecord& record) const {
   if (!record.group.empty()) groups.push_back(record.group);
   if (record.array_count > 0 && record.array_at_once > 0) groups.push_back(ArrayGroupName(record.id));
   if (record.array.is_set()) groups.push_back(ArrayGroupName(record.array));
+  for (GroupName& pool : PoolGroupsOf(record)) groups.push_back(std::move(pool));
   if (teams_.empty()) return groups;
   for (const TeamRow* row : TeamsOf(record)) {
     if (LimitsOf(*row).any()) groups.push_back(std::string(kTeamGroup) + row->name);
@@ -223,8 +235,11 @@ std::vector<GroupName> Controller::GroupsOf(const JobRecord& record) const {
 // --- Submission --------------------------------------------------------------------------------------------------
 
 Status Controller::CheckTeam(JobSpec& spec, std::uint64_t elements, const Caller& caller, Time now) const {
-  if (spec.group.starts_with(kTeamGroup) || spec.group.starts_with(kUserGroup))
-    return InvalidArgument("a group cannot be called '" + spec.group + "': that is how the caps of teams are called");
+  for (const std::string_view reserved : {kTeamGroup, kUserGroup, kPoolGroup}) {
+    if (!spec.group.starts_with(reserved)) continue;
+    return InvalidArgument("a group cannot be called '" + spec.group +
+                           "': that is how the caps of teams and pools are called");
+  }
   if (teams_.empty()) return {};
   DIVVY_TRY(const std::string team, teams_.TeamFor({caller.user.name, caller.groups, caller.is_admin}, spec.team));
   spec.team = team;

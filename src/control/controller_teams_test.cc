@@ -285,5 +285,97 @@ TEST_F(Teams, AGroupCannotBeCalledLikeACapOfTeams) {
   EXPECT_FALSE(world_.controller_.Submit(spec, 0, world_.ada_, world_.now_, World::NoHistory()));
 }
 
+// ada's jobs run for faces, a part of vision, which lena leads; otto leads another team.
+class Leads : public Teams {
+ protected:
+  Leads() {
+    lena_.user = {2000, 2000, "lena"};
+    otto_.user = {3000, 3000, "otto"};
+    TeamChange vision, faces, other;
+    vision.name = "vision";
+    vision.add_leads = {"lena"};
+    faces.name = "faces";
+    faces.parent = "vision";
+    faces.add_users = {"ada"};
+    other.name = "other";
+    other.add_leads = {"otto"};
+    for (const TeamChange& change : {vision, faces, other}) EXPECT_EQ(Set(change), "");
+    EXPECT_EQ(Submit(1), "");
+  }
+  Controller& controller() { return world_.controller_; }
+
+  Caller lena_, otto_;
+};
+
+TEST_F(Leads, ActOnTheJobsOfTheirTeamAndThoseBelow) {
+  const JobId job = last_;
+  EXPECT_FALSE(controller().Hold(job, otto_, world_.now_));
+  EXPECT_FALSE(controller().Cancel(job, 0, Duration(-1), "", otto_, world_.now_));
+  EXPECT_FALSE(controller().Requeue(job, otto_));
+  EXPECT_TRUE(controller().Hold(job, lena_, world_.now_));
+  EXPECT_TRUE(controller().Release(job, kNoTime, lena_, world_.now_));
+  world_.Turn();
+  ASSERT_EQ(world_.StateOf(job), JobState::kStarting);
+  EXPECT_TRUE(controller().Requeue(job, lena_));
+  EXPECT_TRUE(controller().Cancel(job, 0, Duration(-1), "", lena_, world_.now_));
+  EXPECT_EQ(controller().Find(job)->reason, "cancelled by lena");
+}
+
+TEST_F(Leads, DoNothingElseToThem) {
+  const JobId job = last_;
+  world_.Turn();
+  EXPECT_FALSE(controller().Pause(job, true, lena_, world_.now_));
+  EXPECT_FALSE(controller().Signal(job, 10, lena_));
+  EXPECT_FALSE(controller().ReportProgress(job, 0, {}, lena_, world_.now_));
+  EXPECT_FALSE(controller().SetTeam(Vision(), lena_, world_.now_));
+  EXPECT_FALSE(controller().SetQuotas(true, lena_, world_.now_));
+}
+
+TEST_F(Leads, ChangeHowAJobWaitsButNotWhatItRuns) {
+  EXPECT_TRUE(controller().Hold(last_, lena_, world_.now_));
+  JobChanges changes;
+  changes.priority = -5;
+  EXPECT_TRUE(controller().Update(last_, changes, lena_, world_.now_, World::NoHistory()));
+  EXPECT_FALSE(controller().Update(last_, changes, otto_, world_.now_, World::NoHistory()));
+  changes.priority = 5;
+  EXPECT_FALSE(controller().Update(last_, changes, lena_, world_.now_, World::NoHistory())) << "an administrator's";
+  JobChanges command;
+  command.spec = std::make_shared<const JobSpec>();
+  command.spec_fields = {"command"};
+  const auto refused = controller().Update(last_, command, lena_, world_.now_, World::NoHistory());
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code, ErrorCode::kPermissionDenied);
+  EXPECT_NE(refused.error().message.find("command: job 1 runs as ada"), std::string::npos) << refused.error().message;
+}
+
+TEST_F(Leads, SayWhatTheirMembersMayHave) {
+  UserChange change;
+  change.user = "ada";
+  change.gpus = 2;
+  EXPECT_FALSE(controller().SetTeamUser(change, otto_, world_.now_));
+  EXPECT_TRUE(controller().SetTeamUser(change, lena_, world_.now_));
+  EXPECT_EQ(controller().teams().UserOf("ada")->gpus, 2);
+  change.team = "vision";
+  EXPECT_FALSE(controller().SetTeamUser(change, lena_, world_.now_));
+  change = UserChange();
+  change.user = "*";
+  change.gpus = 1;
+  EXPECT_FALSE(controller().SetTeamUser(change, lena_, world_.now_)) << "not everybody's";
+  // Who is in a team of somebody else's as well is an administrator's.
+  TeamChange other;
+  other.name = "other";
+  other.add_users = {"ada"};
+  EXPECT_EQ(Set(other), "");
+  change.user = "ada";
+  EXPECT_FALSE(controller().SetTeamUser(change, lena_, world_.now_));
+}
+
+TEST_F(Leads, AreKnownAgainAfterARestart) {
+  Controller again(Policy(), Limits(), 1);
+  again.Load({}, Settings(controller().TakeEffects()), 2, 1, World::NoHistory());
+  EXPECT_TRUE(again.teams().IsLedBy("faces", "lena"));
+  EXPECT_FALSE(again.teams().IsLedBy("faces", "otto"));
+}
+
 }  // namespace
 }  // namespace divvy

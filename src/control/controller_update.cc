@@ -79,6 +79,11 @@ Status Controller::KeepWhatMayChange(JobId id, const JobChanges& changes, std::m
 Status Controller::CheckChange(const JobRecord& before, const JobRecord& after, const JobChanges& changes,
                                const Caller& caller) const {
   const std::string job = "job " + DisplayId(before);
+  const bool is_own = caller.is_admin || caller.user.uid == before.user.uid;
+  if (!is_own && !changes.spec_fields.empty() && !changes.changes_pool_alone()) {
+    return PermissionDenied(List(changes.spec_fields) + ": " + job + " runs as " + before.user.name + "; who leads a "
+                            "team changes when, where and with how much its jobs run, not what they run");
+  }
   const int most = std::max(before.priority, 0);
   if (!caller.is_admin && after.priority > most) {
     return PermissionDenied("priority: raising that of " + job + " above " + std::to_string(most) +
@@ -92,13 +97,28 @@ Status Controller::CheckChange(const JobRecord& before, const JobRecord& after, 
                               " takes an administrator; its owner may lower it");
     }
   }
-  if (changes.changes_request() && !changes.queues_anyway) {
+  if (changes.pool && !pools_.empty()) DIVVY_CHECK(CheckPoolNames(PoolsIn(after.pool)));
+  if (changes.pool || changes.changes_request() || (changes.time_limit && !caller.is_admin))
+    DIVVY_CHECK(CheckPoolChange(after, changes, caller));
+  if ((changes.changes_request() || changes.pool) && !changes.queues_anyway) {
     DIVVY_CHECK(CheckFeasible(cluster_, after.request, after.pool));
     DIVVY_CHECK(CheckUserGpus(after.user.name, after.request));
   }
   if (after.is_foreground && after.retries > 0)
     return InvalidArgument("retries: " + job + " runs on somebody's terminal and cannot run again by itself");
   return {};
+}
+
+Status Controller::CheckPoolChange(const JobRecord& after, const JobChanges& changes, const Caller& caller) const {
+  if (!Waits(after)) return {};
+  PoolBook::Wish wish = WishOf(after);
+  // Who was let in goes on to be.
+  wish.is_admin = caller.is_admin || !changes.pool;
+  const auto usable = CheckPools(after.pool, wish);
+  const std::string field = changes.pool ? "pool: " : "";
+  if (!usable) return Error{usable.error().code, field + usable.error().message};
+  if (*usable == Join(PoolsIn(after.pool), ",")) return {};
+  return PermissionDenied(field + "of " + after.pool + " user " + after.user.name + " may use " + *usable + " alone");
 }
 
 Status Controller::CheckDependencies(JobId id, const std::map<JobId, JobRecord>& edited, const JobChanges& changes,

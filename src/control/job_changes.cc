@@ -1,5 +1,7 @@
 #include "control/job_changes.h"
 
+#include <algorithm>
+
 namespace divvy {
 namespace {
 
@@ -52,6 +54,7 @@ std::vector<std::string_view> JobChanges::NamesForWaiting() const {
   std::vector<std::string_view> names = spec_fields;
   JobRecord none;
   EachForWaiting(*this, none, Collect(names));
+  if (pool && std::ranges::find(spec_fields, "pool") == spec_fields.end()) names.push_back("pool");
   if (gpus_most && !gpus) names.push_back("gpus");
   if (topology) names.push_back("topology");
   if (dependencies) names.push_back("dependency");
@@ -66,6 +69,7 @@ std::vector<std::string_view> JobChanges::Names() const {
 }
 
 void JobChanges::ApplyTo(JobRecord& record) const {
+  if (pool) record.pool = *pool;
   const int cap = record.array_at_once;
   const bool has_one_each = record.request.tasks == record.request.nodes;
   EachForWaiting(*this, record, kAssign);

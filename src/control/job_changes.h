@@ -42,6 +42,7 @@ struct JobChanges {
   std::optional<Dependencies> dependencies;
   std::optional<bool> keeps_waiting;
   std::optional<std::string> group;
+  std::optional<std::string> pool;  // The specification says the same.
   bool queues_anyway = false;  // Takes a request above what this server can ever give.
 
   // Until it ends.
@@ -63,6 +64,7 @@ struct JobChanges {
   /// The names of what is to change: only what a running job cannot change any more, or all of it.
   std::vector<std::string_view> NamesForWaiting() const;
   std::vector<std::string_view> Names() const;
+  bool changes_pool_alone() const { return pool && spec_fields.size() == 1; }
   bool changes_request() const {
     return gpus || gpus_most || topology || gpu_type || gpu_memory || cpus || memory || tasks || nodes || constraint ||
            node_list || excluded_nodes;

@@ -192,6 +192,7 @@ Result<TeamBook::Setting> TeamBook::Set(const TeamChange& change) {
   }
   DIVVY_CHECK(ChangeNames(row.users, change.add_users, change.remove_users, row.name));
   DIVVY_CHECK(ChangeNames(row.groups, change.add_groups, change.remove_groups, row.name));
+  DIVVY_CHECK(ChangeNames(row.leads, change.add_leads, change.remove_leads, row.name));
   DIVVY_CHECK(ApplyCaps(change.caps, row.caps));
   DIVVY_CHECK(Check(row));
   Setting setting{std::string(kTeamPrefix) + row.name, FormatTeam(row)};
@@ -262,7 +263,7 @@ Status TeamBook::AddFile(const TeamsFile& file) {
   TeamBook with = *this;
   for (const TeamRow& row : file.teams) {
     DIVVY_CHECK(CheckName(row.name, "team"));
-    for (const auto* names : {&row.users, &row.groups}) {
+    for (const auto* names : {&row.users, &row.groups, &row.leads}) {
       for (const std::string& name : *names) DIVVY_CHECK(CheckMember(name));
     }
     if (!with.teams_.emplace(row.name, row).second) return InvalidArgument("team " + row.name + " is there twice");
@@ -343,6 +344,22 @@ std::vector<const TeamRow*> TeamBook::PathOf(std::string_view name) const {
     path.push_back(at);
   }
   return path;
+}
+
+bool TeamBook::IsLedBy(std::string_view team, std::string_view user) const {
+  return std::ranges::any_of(PathOf(team), [&](const TeamRow* row) {
+    return std::ranges::find(row->leads, user) != row->leads.end();
+  });
+}
+
+bool TeamBook::LeadsAllOf(std::string_view lead, std::string_view user) const {
+  bool is_member = false;
+  for (const auto& [name, row] : teams_) {
+    if (!IsMember(row, {std::string(user), {}, false})) continue;
+    if (!IsLedBy(name, lead)) return false;
+    is_member = true;
+  }
+  return is_member;
 }
 
 std::vector<std::string> TeamBook::GroupsNamed() const {

@@ -64,6 +64,11 @@ class TeamBook {
   /// Groups of the operating system that some team names.
   std::vector<std::string> GroupsNamed() const;
 
+  /// Leads this team, or one above it.
+  bool IsLedBy(std::string_view team, std::string_view user) const;
+  /// `user` is named as a member of some team, and `lead` leads each of those.
+  bool LeadsAllOf(std::string_view lead, std::string_view user) const;
+
   struct Person {
     std::string user;
     std::vector<std::string> groups;

@@ -61,6 +61,7 @@ std::string FormatTeam(const TeamRow& row) {
   AddNumber(text, "limit_milli", row.limit_milli);
   AddNames(text, "users", row.users);
   AddNames(text, "groups", row.groups);
+  AddNames(text, "leads", row.leads);
   AddCaps(text, row.caps);
   return text;
 }
@@ -85,6 +86,7 @@ std::optional<TeamRow> ParseTeam(std::string_view name, std::string_view text) {
     if (line.key == "priority") row.priority = line.number().value_or(0);
     if (line.key == "users") row.users = line.names();
     if (line.key == "groups") row.groups = line.names();
+    if (line.key == "leads") row.leads = line.names();
     ReadCaps(line, row.caps);
   }
   return row;

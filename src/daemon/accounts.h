@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -15,6 +16,8 @@ namespace divvy {
 std::string UserName(std::int64_t uid);
 /// A user of this machine, and only one that jobs can run as: for a daemon of one's own that is oneself.
 std::optional<User> FindUser(std::string_view name);
+/// FindUser, that asks once a minute for each name. From any thread.
+std::function<std::optional<User>(const std::string& name)> KeptUsers();
 /// What a login of theirs has in its environment: HOME, USER, LOGNAME, SHELL and PATH.
 std::vector<std::string> LoginEnvironment(const User& user);
 

@@ -18,6 +18,7 @@
 #include <utility>
 
 #include "base/text.h"
+#include "daemon/accounts.h"
 #include "daemon/agent_logs.h"
 #include "daemon/agent_session.h"
 #include "daemon/agent_state.h"
@@ -197,6 +198,8 @@ Status Agent::OpenNode(const dialect::Config& config) {
   options.names = {HostName(), places_.home, state_.name};
   options.may_change_user = ::geteuid() == 0;
   options.uid = ::geteuid();
+  if (options.may_change_user) options.find_user = KeptUsers();
+  options.runs_root_jobs = config.root_jobs || !places_.is_machine_wide;
   options.divvy = OwnPath();
   options.grace = config.grace;
   options.container = config.container;

@@ -70,6 +70,8 @@ class Daemon {
   Status Recover();
   void JoinFleet();
   std::string OwnName() const { return HostName(); }
+  // A daemon of one user runs that user's jobs.
+  bool RunsRootJobs() const { return config_.root_jobs || !places_.is_machine_wide; }
   Status ApplyRestriction();
   Status Serve();
   Status OpenDoorToOthers();
@@ -159,6 +161,8 @@ Status Daemon::Recover() {
   controller_ = std::make_unique<Controller>(config_.policy, limits, RandomSeed());
   if (const Status teams = controller_->UseTeamsFile(config_.teams); !teams)
     return InvalidArgument(places_.config + ": " + teams.error().message);
+  if (const Status pools = controller_->UsePools(config_.pools); !pools)
+    return InvalidArgument(places_.config + ": " + pools.error().message);
   const MachineFacts machine = LearnMachine(host_.gpus(), places_);
   NodeCapacity capacity;
   capacity.gpus = machine.gpus;
@@ -284,6 +288,7 @@ Status Daemon::Serve() {
   });
   Routes::Ports ports;
   ports.default_grace = config_.grace;
+  ports.takes_root_jobs = RunsRootJobs();
   ports.is_in_group = [](const User& user, const std::string& group) {
     return IsInGroup(static_cast<uid_t>(user.uid), static_cast<gid_t>(user.gid), group);
   };
@@ -378,6 +383,7 @@ Status Daemon::Start() {
   options.names = {HostName(), places_.home};
   options.may_change_user = ::geteuid() == 0;
   options.uid = ::geteuid();
+  options.runs_root_jobs = RunsRootJobs();
   options.divvy = OwnPath();
   options.grace = config_.grace;
   options.container = config_.container;

@@ -30,6 +30,9 @@ JobLog JobLogOf(const Node& node, const JobRecord& record, const JobSpec& spec, 
   const std::string error = is_error ? node.ErrorOf(record, spec) : "";
   log.path = error.empty() ? node.OutputOf(record, spec) : error;
   log.is_ours = error.empty() && spec.output.empty();
+  // Nobody here has the rights to read it.
+  if (const auto here = node.UserHere(record.user)) log.user = *here;
+  else if (!log.is_ours) log.path.clear();
   return log;
 }
 

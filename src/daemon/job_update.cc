@@ -101,6 +101,7 @@ void TakeOver(const JobRecord& record, JobSpec& spec) {
   spec.group = record.group;
   if (spec.group.empty()) spec.group_limit = 0;
   spec.project = record.project;
+  spec.pool = record.pool;
   spec.comment = record.comment;
 }
 
@@ -207,6 +208,7 @@ Result<JobChanges> ChangesOf(const wire::JobUpdate& update) {
   reader.Seconds("time", update.time_limit_s, changes.time_limit);
   reader.Text("name", update.name, 1024, changes.name);
   reader.Text("project", update.project, 64, changes.project);
+  reader.Text("pool", update.pool, kLongestText, changes.pool);
   reader.Text("comment", update.comment, 65'536, changes.comment);
   reader.Count("retries", update.retries, 0, 1'000'000, changes.retries);
   reader.Seconds("retry-delay", update.retry_delay_s, changes.retry_delay);

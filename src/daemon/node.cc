@@ -112,6 +112,23 @@ std::vector<std::string> Node::DialectEnvironment(const LaunchOrder& order, cons
   return {};
 }
 
+std::optional<User> Node::UserHere(const User& user) const {
+  if (!options_.may_change_user || !options_.find_user) return user;
+  return options_.find_user(user.name);
+}
+
+Status Node::CheckUser(const User& user) const {
+  if (!options_.may_change_user) return {};
+  const auto here = UserHere(user);
+  if (!here) {
+    return NotFound("machine " + options_.names.name() + " has no user " + user.name +
+                    "; make the account there, or --exclude the machine");
+  }
+  if (here->uid != 0 || options_.runs_root_jobs) return {};
+  return PermissionDenied("machine " + options_.names.name() +
+                          " runs no job as root; root_jobs = true under [jobs] in its divvy.toml allows it");
+}
+
 LaunchRequest Node::RequestFor(const LaunchOrder& order, const JobSpec& spec) const {
   const JobRecord record = PartOf(order);
   std::map<std::string, std::string> parameters;
@@ -150,9 +167,9 @@ LaunchRequest Node::RequestFor(const LaunchOrder& order, const JobSpec& spec) co
   IntoContainer(spec, request);
   if (record.gang.empty() ? dialect::StartsTasks(spec) : dialect::StartsTasks(WholeOf(record, spec)))
     StartTasks(record, record.gang.empty() ? spec : WholeOf(record, spec), request);
-  if (options_.may_change_user) {
-    request.uid = record.user.uid;
-    request.gid = record.user.gid;
+  if (const auto user = options_.may_change_user ? UserHere(record.user) : std::nullopt) {
+    request.uid = user->uid;
+    request.gid = user->gid;
   }
   request.wants_pty = spec.wants_pty;
   request.time_limit = record.time_limit;
@@ -170,6 +187,7 @@ void Node::Launch(const LaunchOrder& order, const std::shared_ptr<const JobSpec>
   const auto kept = streams_.find(record.id);
   if (spec == nullptr) return FailLaunch(record, "what it should run could not be read from the store");
   if (spec->is_foreground && order.seat == 0 && kept == streams_.end()) return AwaitCaller(order, spec);
+  if (const Status known = CheckUser(record.user); !known) return FailLaunch(record, known.error().message);
   LaunchRequest request = RequestFor(order, *spec);
   if (const auto key = gang_keys_.extract(record.id)) {
     if (key.mapped().first == record.attempt) request.gang.key = key.mapped().second;
@@ -189,7 +207,8 @@ void Node::Launch(const LaunchOrder& order, const std::shared_ptr<const JobSpec>
   if (record.request.is_elastic()) launched = WriteGpusFile(options_.run_directory, record.id, record.gpus);
   if (launched) {
     const bool is_other = options_.may_change_user;
-    launched = MakeStepFolder(options_.run_directory, is_other ? record.user.uid : options_.uid, record.user.gid);
+    launched = MakeStepFolder(options_.run_directory, is_other ? request.uid : options_.uid,
+                              is_other ? request.gid : record.user.gid);
   }
   if (launched) launched = launcher_.Launch(request);
   if (kept != streams_.end()) streams_.erase(kept);
@@ -328,10 +347,10 @@ void Node::OnEnded(const RunRecord& record) {
       tell();
     });
   };
-  if (containers.left.empty() || live == nullptr) return finish();
+  const auto user = live == nullptr ? std::nullopt : UserHere(live->user);
+  if (containers.left.empty() || !user) return finish();
   // What a SIGKILL left of its containers goes before its GPUs are anybody else's.
-  auto removal =
-      std::make_shared<ContainerRemoval>(StartContainerRemoval(options_.divvy, live->user.uid, live->user.gid, path));
+  auto removal = std::make_shared<ContainerRemoval>(StartContainerRemoval(options_.divvy, user->uid, user->gid, path));
   if (!watch_ || !removal->pidfd.is_open()) return finish();
   watch_(removal->pidfd.get(), [removal, finish] {
     removal->Reap();

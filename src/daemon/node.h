@@ -28,9 +28,13 @@ struct NodeOptions {
   std::string slurm_directory;
   LeasePlace lease;  // Of an agent, for the supervisors of its jobs.
   NodeNames names;
-  std::string divvy = "divvy";                // This executable's path: jobs start their tasks by it.
-  std::int64_t uid = 0;                       // The daemon's own.
-  bool may_change_user = false;               // A root daemon runs each job as its submitter.
+  std::string divvy = "divvy";   // This executable's path: jobs start their tasks by it.
+  std::int64_t uid = 0;          // The daemon's own.
+  bool may_change_user = false;  // A root daemon runs each job as its submitter.
+  /// Of an agent that may: the account of that name on this machine, where it may have other numbers than on the
+  /// controller's. From any thread. Null: users are known by their numbers.
+  std::function<std::optional<User>(const std::string& name)> find_user;
+  bool runs_root_jobs = true;                 // Else a job of uid 0 is refused, as whoever it comes.
   Duration grace = std::chrono::seconds(30);  // Of jobs that name none.
   Isolation isolation;
   ContainerSettings container;
@@ -42,6 +46,9 @@ using Streams = std::array<Descriptor, 3>;
 class Node final : public OrderPort {
  public:
   Node(NodeOptions options, Launcher& launcher, std::vector<GpuFacts> gpus);
+
+  /// Whom the processes of this user's jobs run as here; nothing: this machine does not know the user. From any thread.
+  std::optional<User> UserHere(const User& user) const;
 
   /// Before anything else; the controller and the node know each other.
   void Join(ControllerPort& controller) { controller_ = &controller; }
@@ -111,6 +118,8 @@ class Node final : public OrderPort {
   Duration GraceOf(const JobSpec& spec) const { return spec.grace < Duration(0) ? options_.grace : spec.grace; }
   void StartTasks(const JobRecord& record, const JobSpec& spec, LaunchRequest& request) const;
   void IntoContainer(const JobSpec& spec, LaunchRequest& request) const;
+  /// That a job of this user may run here.
+  Status CheckUser(const User& user) const;
   LaunchRequest RequestFor(const LaunchOrder& order, const JobSpec& spec) const;
   /// `part`: the record as this machine has it. What the dialect of the job adds to what all jobs find.
   std::vector<std::string> DialectEnvironment(const LaunchOrder& order, const JobRecord& part,

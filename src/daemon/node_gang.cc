@@ -24,7 +24,8 @@ std::int64_t ShareOf(std::int64_t whole, int tasks, int all) { return (whole * t
 }  // namespace
 
 std::string Node::StepsOf(const JobRecord& record) const {
-  const std::int64_t uid = options_.may_change_user ? record.user.uid : options_.uid;
+  const auto user = UserHere(record.user);
+  const std::int64_t uid = options_.may_change_user && user ? user->uid : options_.uid;
   return StepListPath(options_.run_directory, uid, record.id.value());
 }
 
@@ -95,8 +96,9 @@ void Node::LetGo(Run& run, const GoOrder& order) {
     gang.seats.push_back({NameOf(seat), order.addresses[i], seat.gpus, seat.tasks});
   }
   const std::string steps = StepsOf(*live);
-  const std::int64_t uid = options_.may_change_user ? live->user.uid : options_.uid;
-  if (const Status staged = StageGo(steps, gang, uid, live->user.gid); !staged) {
+  const User user = UserHere(live->user).value_or(live->user);
+  const std::int64_t uid = options_.may_change_user ? user.uid : options_.uid;
+  if (const Status staged = StageGo(steps, gang, uid, user.gid); !staged) {
     run.failure = staged.error().message;
     return Deliver(run, StopOrder{order.job, SIGKILL, Duration(0), ""});
   }

@@ -399,5 +399,63 @@ TEST_F(LeftBehind, WithoutASupervisorTheNodeItselfSaysTheWord) {
   EXPECT_EQ(controller_.Take(), Words{"started 17.3"});
 }
 
+// Users have other numbers on other machines.
+class NodeUsers : public GangNode {
+ protected:
+  /// Of an agent of root, on a machine where ada is 4711 and root is root.
+  void StartAgents(bool runs_root_jobs) {
+    NodeOptions options;
+    options.run_directory = folder_ + "/runs";
+    options.log_directory = folder_;
+    options.names = {"host.example.org", "", "n2"};
+    options.may_change_user = true;
+    options.runs_root_jobs = runs_root_jobs;
+    options.find_user = [](const std::string& name) -> std::optional<User> {
+      if (name == "ada") return User{4711, 4712, "ada"};
+      return name == "root" ? std::optional(User{0, 0, "root"}) : std::nullopt;
+    };
+    node_ = std::make_unique<Node>(std::move(options), launcher_, std::vector<GpuFacts>(4));
+    node_->Join(controller_);
+  }
+  /// How the job of this user ends before it began; "" when it is launched.
+  std::string Refusal(const User& user) {
+    JobRecord record = Gang();
+    record.gang.clear();
+    record.user = user;
+    controller_.live[record.id] = record;
+    node_->Execute(LaunchOrder{record, "", 0}, std::make_shared<const JobSpec>(Script()));
+    const Words said = controller_.Take();
+    return said.empty() ? "" : said.front();
+  }
+};
+
+TEST_F(NodeUsers, AJobRunsAsTheUserOfThatNameHere) {
+  if (::geteuid() != 0) GTEST_SKIP() << "takes root";
+  StartAgents(false);
+  EXPECT_EQ(Refusal({1000, 1000, "ada"}), "");
+  ASSERT_FALSE(launcher_.launched.empty());
+  EXPECT_EQ(launcher_.launched.back().uid, 4711);
+  EXPECT_EQ(launcher_.launched.back().gid, 4712);
+}
+
+TEST_F(NodeUsers, OneThatTheMachineDoesNotKnowIsNamedWithIt) {
+  StartAgents(false);
+  EXPECT_EQ(Refusal({1001, 1001, "grace"}),
+            "exited 17.3 127machine n2 has no user grace; make the account there, or --exclude the machine");
+  EXPECT_TRUE(launcher_.launched.empty());
+  EXPECT_EQ(node_->UserHere({1001, 1001, "grace"}), std::nullopt);
+}
+
+TEST_F(NodeUsers, RootRunsNothingWithoutTheMachinesConsent) {
+  if (::geteuid() != 0) GTEST_SKIP() << "takes root";
+  StartAgents(false);
+  EXPECT_NE(Refusal({0, 0, "root"}).find("machine n2 runs no job as root; root_jobs = true"), std::string::npos);
+  // By whatever number it comes.
+  EXPECT_NE(Refusal({1000, 1000, "root"}).find("machine n2 runs no job as root"), std::string::npos);
+  EXPECT_TRUE(launcher_.launched.empty());
+  StartAgents(true);
+  EXPECT_EQ(Refusal({0, 0, "root"}), "");
+}
+
 }  // namespace
 }  // namespace divvy

@@ -63,6 +63,7 @@ const std::vector<Routes::Route>& Routes::Table() {
       {"POST", "/v1/tokens", &Routes::CreateToken},
       {"POST", "/v1/tokens/remove", &Routes::RemoveToken},
       {"GET", "/v1/nodes", &Routes::Nodes},
+      {"GET", "/v1/pools", &Routes::Pools},
       {"POST", "/v1/nodes/cordon", &Routes::CordonNodes},
       {"POST", "/v1/nodes/drain", &Routes::DrainNodes},
       {"POST", "/v1/nodes/resume", &Routes::ResumeNodes},
@@ -127,10 +128,9 @@ void Routes::Handle(const Peer& peer, HttpRequest&& request, Reply reply) {
   Call call{caller ? *caller : Caller(), std::move(request), std::move(reply), std::move(argument), peer.address};
   const bool is_change = found != nullptr && found->touches() == Touches::kSomething;
   if (!caller) return TurnAway(call, caller.error());
-  if (is_change && found->kind == Route::Kind::kChange) {
-    call.audit = ports_.audit.get();
-    call.clock = &core_.clock();
-  }
+  call.refusals = ports_.audit.get();
+  call.clock = &core_.clock();
+  if (is_change && found->kind == Route::Kind::kChange) call.audit = ports_.audit.get();
   if (found != nullptr) return (this->*found->handler)(call);
   if (knows_path)
     return call.Send(405, wire::Encode(wire::ErrorView{"invalid_argument",
@@ -351,6 +351,8 @@ std::string Routes::OpenApiText() {
       &kJsonType<TokenAnswer>);
   add("POST", "/v1/tokens/remove", "Remove a token", &kJsonType<TokenName>, &kJsonType<MessageAnswer>);
   add("GET", "/v1/nodes", "The machines on which jobs run", nullptr, &kJsonType<std::vector<NodeView>>);
+  add("GET", "/v1/pools", "The pools of machines, and what each gives a job", nullptr,
+      &kJsonType<std::vector<PoolView>>);
   add("POST", "/v1/nodes/cordon", "Give nodes no new work", &kJsonType<NodeRequest>, &kJsonType<MessageAnswer>);
   add("POST", "/v1/nodes/drain", "Give nodes no new work, and stop what runs there at a deadline",
       &kJsonType<NodeRequest>, &kJsonType<MessageAnswer>);

@@ -63,6 +63,8 @@ class Routes {
     std::shared_ptr<Audit> audit;
     /// The nodes of agents. Null: there are none.
     std::shared_ptr<AgentDoor> agents;
+    /// Jobs of uid 0 may be submitted.
+    bool takes_root_jobs = true;
     /// From the stop signal to SIGKILL, for jobs that name no grace.
     Duration default_grace = std::chrono::seconds(30);
   };
@@ -139,6 +141,7 @@ class Routes {
   void RemoveToken(Call& call);
   // routes_nodes.cc
   void Nodes(Call& call);
+  void Pools(Call& call);
   void CordonNodes(Call& call);
   void DrainNodes(Call& call);
   void ResumeNodes(Call& call);
@@ -180,6 +183,8 @@ class Routes {
   divvy::Status KeepHere(JobSpec& spec) const;
   /// A job's script, directory, environment and output may hold secrets; its place in the queue does not.
   static bool MaySee(const Caller& caller, const JobRecord& record);
+  /// All that the caller may see of `spec`: all, all but what may be secret for who leads its team, or nothing.
+  std::shared_ptr<const JobSpec> VisibleSpec(const Caller& caller, const Found& found) const;
   /// What is known of it here and now; the rest is to be read from the store by Complete, on the reader's thread.
   Found FindHere(JobId id);
   divvy::Status Complete(JobId id, Found& found);

@@ -15,15 +15,17 @@ struct Routes::Call {
   Caller caller;
   HttpRequest request;
   Reply reply;
-  std::string argument;          // What "*" stood for in the path.
-  std::string address;           // Of a caller on another machine.
-  Audit* audit = nullptr;        // Where what comes of it is written; null: nowhere.
-  const Clock* clock = nullptr;  // With `audit`.
+  std::string argument;       // What "*" stood for in the path.
+  std::string address;        // Of a caller on another machine.
+  Audit* audit = nullptr;     // Where what comes of it is written; null: nowhere.
+  Audit* refusals = nullptr;  // Where it is written that somebody may not have what they asked for, if only to see it.
+  const Clock* clock = nullptr;  // With these.
 
   void Send(int status, std::string body) const {
-    if (audit != nullptr) {
-      audit->Write({clock->Now(), caller.user.name, caller.user.uid, address, request.method, request.path,
-                    request.body, status, body});
+    constexpr int kForbidden = 403;
+    if (Audit* book = audit != nullptr || status != kForbidden ? audit : refusals) {
+      book->Write({clock->Now(), caller.user.name, caller.user.uid, address, request.method, request.path, request.body,
+                   status, body});
     }
     HttpResponse response;
     response.status = status;

@@ -61,6 +61,11 @@ void Routes::Submit(Call& call) {
   JobSpec& spec = request->spec;
   if (!call.address.empty() && ports_.login_environment) LogIn(ports_.login_environment(call.caller.user), spec);
   if (const divvy::Status good = CheckSpec(spec); !good) return call.Refuse(good.error());
+  if (call.caller.user.uid == 0 && !ports_.takes_root_jobs) {
+    return call.Refuse(
+        PermissionDenied("jobs of root are refused here; submit as another user, or set root_jobs = true "
+                         "under [jobs] in divvy.toml and restart the daemon"));
+  }
   if (const Server& cluster = core_.controller().cluster(); !cluster.has_many()) {
     const divvy::Status is_one = dialect::CompleteSlurmOnOne(spec, cluster.node(kOwnNode).words.name);
     if (!is_one) return call.Refuse(is_one.error());
@@ -79,9 +84,14 @@ void Routes::Submit(Call& call) {
   const bool is_foreground = spec.is_foreground;
   if (const divvy::Status here = is_foreground ? KeepHere(spec) : divvy::Status(); !here)
     return call.Refuse(here.error());
-  const SpecLabels labels = LabelsOf(spec);
+  SpecLabels labels = LabelsOf(spec);
   const auto result = core_.controller().Submit(std::move(spec), *elements, call.caller, core_.Now(), core_.Outcomes());
   if (!result) return call.Refuse(result.error());
+  // With what its pool says where it does not.
+  if (const auto kept = core_.controller().PendingSpec(result->id)) {
+    labels.pool = kept->pool;
+    answer.notes = kept->notes;
+  }
   labels_.Learn(result->id, labels);
   answer.id = result->id;
   answer.count = static_cast<std::int64_t>(result->count);

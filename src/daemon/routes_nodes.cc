@@ -33,6 +33,7 @@ void AddLoad(wire::NodeView& view, const Controller& controller, const std::stri
   if (!index) return;
   view.gpus_free = controller.cluster().node(*index).free().size();
   view.jobs = static_cast<std::int64_t>(controller.RunsOn(node).size());
+  view.pools = controller.cluster().PoolsOf(*index);
   if (view.state == "draining" && view.jobs == 0) view.state = "drained";
 }
 
@@ -75,6 +76,58 @@ void Routes::Nodes(Call& call) {
   if (door != nullptr) {
     for (const auto& [name, row] : door->book().nodes())
       views.push_back(ViewOf(row, core_.controller(), door->agents()));
+  }
+  call.Answer(views);
+}
+
+namespace {
+
+template <typename Number>
+std::optional<std::int64_t> Bound(Number most) {
+  return most > 0 ? std::optional<std::int64_t>(most) : std::nullopt;
+}
+
+void FillRow(wire::PoolView& view, const PoolRow& row, const Policy& policy) {
+  view.is_from_file = true;
+  view.state = Name(row.state);
+  view.is_default = row.is_default;
+  view.users = row.users;
+  view.teams = row.teams;
+  if (row.max_time > Duration(0)) view.max_time_s = ToSeconds(row.max_time);
+  if (row.default_time > Duration(0)) view.default_time_s = ToSeconds(row.default_time);
+  view.min_gpus = row.min_gpus;
+  view.max_gpus = row.max_gpus;
+  view.max_nodes = Bound(row.max_nodes);
+  view.most_running = Bound(row.running);
+  view.most_gpus = Bound(row.gpus);
+  view.policy = Name(row.policy.value_or(policy.order));
+  view.placement = Name(row.placement.value_or(policy.placement));
+  view.priority = row.priority;
+  view.is_exclusive = row.is_exclusive;
+}
+
+}  // namespace
+
+void Routes::Pools(Call& call) {
+  const Controller& controller = core_.controller();
+  std::vector<wire::PoolView> views;
+  for (const auto& [name, load] : controller.PoolLoads()) {
+    wire::PoolView view;
+    view.name = name;
+    view.state = "up";
+    view.policy = Name(controller.policy().order);
+    view.placement = Name(controller.policy().placement);
+    if (const PoolRow* row = controller.pools().Find(name)) FillRow(view, *row, controller.policy());
+    for (const NodeIndex node : load.nodes) {
+      const BookNode& machine = controller.cluster().node(node);
+      view.nodes.push_back(machine.words.name.empty() ? "localhost" : machine.words.name);
+      view.gpus += static_cast<std::int64_t>(machine.capacity.gpus.size());
+      view.gpus_free += machine.free().size();
+    }
+    view.running = load.running;
+    view.queued = load.queued;
+    view.gpus_held = load.gpus;
+    views.push_back(std::move(view));
   }
   call.Answer(views);
 }

@@ -252,6 +252,16 @@ bool Routes::MaySee(const Caller& caller, const JobRecord& record) {
   return caller.is_admin || caller.user.uid == record.user.uid;
 }
 
+std::shared_ptr<const JobSpec> Routes::VisibleSpec(const Caller& caller, const Found& found) const {
+  if (MaySee(caller, *found.record)) return found.spec;
+  if (found.spec == nullptr || !core_.controller().Leads(caller, *found.record)) return nullptr;
+  JobSpec spec = *found.spec;
+  spec.script.clear();
+  spec.capture.environment.clear();
+  spec.extra_environment.clear();
+  return std::make_shared<const JobSpec>(std::move(spec));
+}
+
 Routes::Found Routes::FindHere(JobId id) {
   Found found;
   found.record = core_.FindUnstored(id);
@@ -331,7 +341,8 @@ void Routes::AnswerPiece(Call& call, std::string text, std::int64_t next) {
 
 void Routes::AnswerDetail(Call& call, const Found& found) {
   const JobRecord& record = *found.record;
-  const JobSpec* shown = MaySee(call.caller, record) ? found.spec.get() : nullptr;
+  const std::shared_ptr<const JobSpec> visible = VisibleSpec(call.caller, found);
+  const JobSpec* shown = visible.get();
   const Reason reason = Waits(record) ? core_.controller().WaitingReason(record) : record.reason;
   static const std::vector<GpuFacts> kNone;
   const auto node = core_.controller().IndexOf(record.node);

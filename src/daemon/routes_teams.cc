@@ -41,6 +41,7 @@ wire::TeamView ViewOf(const TeamRow& row, const Controller& controller) {
   view.priority = row.priority;
   view.users = row.users;
   view.groups = row.groups;
+  view.leads = row.leads;
   view.barred = controller.teams().BarOf(row.name);
   view.is_from_file = row.is_from_file;
   FillCaps(row.caps, view);

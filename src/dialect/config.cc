@@ -7,7 +7,9 @@
 #include "base/index_ranges.h"
 #include "base/text.h"
 #include "dialect/config_document.h"
+#include "dialect/config_pools.h"
 #include "dialect/config_teams.h"
+#include "dialect/config_values.h"
 #include "dialect/quantities.h"
 #include "dialect/quoted.h"
 
@@ -23,48 +25,6 @@ struct Key {
 };
 
 Error Wants(std::string_view what) { return InvalidArgument("is not " + std::string(what)); }
-
-Result<std::string> Text(const ConfigValue& value, std::string_view example) {
-  if (const auto* text = std::get_if<std::string>(&value)) return *text;
-  return Wants("a text in quotes; write it like \"" + std::string(example) + "\"");
-}
-
-Result<std::int64_t> Count(const ConfigValue& value, std::int64_t least, std::int64_t most) {
-  const auto* number = std::get_if<std::int64_t>(&value);
-  if (number != nullptr && *number >= least && *number <= most) return *number;
-  return Wants("a whole number from " + std::to_string(least) + " to " + std::to_string(most) + ", without quotes");
-}
-
-Result<bool> YesOrNo(const ConfigValue& value) {
-  if (const auto* is_so = std::get_if<bool>(&value)) return *is_so;
-  return Wants("true or false, without quotes");
-}
-
-/// A bare number could mean minutes to one reader and seconds to another; in a file that stays, it must say which.
-Result<Duration> Span(const ConfigValue& value, std::string_view example) {
-  DIVVY_TRY(const std::string text, Text(value, example));
-  const auto bare = ParseNumber(Trim(text));
-  if (bare && *bare == 0) return Duration(0);
-  if (bare) return InvalidArgument(Quoted(text) + " has no unit; write it like \"" + std::string(example) + "\"");
-  return ParseDuration(text, 1s);
-}
-
-template <typename Choice>
-Result<Choice> OneOf(const ConfigValue& value, std::initializer_list<std::pair<std::string_view, Choice>> choices) {
-  std::vector<std::string_view> names;
-  std::string all;
-  for (const auto& [name, choice] : choices) {
-    names.push_back(name);
-    all += (all.empty() ? "\"" : ", \"") + std::string(name) + "\"";
-  }
-  DIVVY_TRY(const std::string text, Text(value, names.front()));
-  for (const auto& [name, choice] : choices) {
-    if (name == text) return choice;
-  }
-  const std::string_view near = text.size() > 40 ? std::string_view() : Nearest(text, names);
-  return InvalidArgument(Quoted(text) + " is none of " + all +
-                         (near.empty() ? "" : "; did you mean \"" + std::string(near) + "\"?"));
-}
 
 Result<std::vector<std::string>> Names(const ConfigValue& value) {
   const auto* names = std::get_if<std::vector<std::string>>(&value);
@@ -91,18 +51,18 @@ Result<std::optional<GpuSet>> Gpus(const ConfigValue& value) {
     for (const std::int64_t number : *numbers) text += (text.empty() ? "" : ",") + std::to_string(number);
     return ParseGpuSet(text);
   }
-  DIVVY_TRY(const std::string text, Text(value, "0-3"));
+  DIVVY_TRY(const std::string text, ConfigText(value, "0-3"));
   return ParseGpuSet(text);
 }
 
 Result<std::string> Emulate(const ConfigValue& value) {
-  DIVVY_TRY(const std::string text, Text(value, "8xH100-80GB"));
+  DIVVY_TRY(const std::string text, ConfigText(value, "8xH100-80GB"));
   if (Trim(text).empty()) return InvalidArgument("is empty; write it like \"8xH100-80GB\", or leave it out");
   return text;
 }
 
 Result<std::string> DeviceFiles(const ConfigValue& value) {
-  DIVVY_TRY(const std::string text, Text(value, "/dev/nvidia*"));
+  DIVVY_TRY(const std::string text, ConfigText(value, "/dev/nvidia*"));
   const bool is_pattern = text.starts_with('/') && text.find('*') == text.rfind('*') && text.ends_with('*');
   if (!text.empty() && !is_pattern) {
     return InvalidArgument(Quoted(text) + " is no path that ends in * for the number; write it like \"/dev/nvidia*\"");
@@ -122,7 +82,7 @@ Assign Into(Value& target, Read read) {
 Assign IntoSpan(Duration& target, std::string_view example, Duration least = Duration(0),
                 Duration most = Duration::max()) {
   return [&target, example, least, most](const ConfigValue& value) -> Status {
-    DIVVY_TRY(const Duration span, Span(value, example));
+    DIVVY_TRY(const Duration span, ConfigSpan(value, example));
     if (span < least || span > most) {
       return InvalidArgument("is " + FormatDuration(span) + "; it goes from " + FormatDuration(least) + " to " +
                              FormatDuration(most));
@@ -134,7 +94,7 @@ Assign IntoSpan(Duration& target, std::string_view example, Duration least = Dur
 
 std::vector<Key> Keys(Config& config) {
   const auto level = [](const ConfigValue& value) {
-    return OneOf<std::string>(value, {{"info", "info"},
+    return ConfigOneOf<std::string>(value, {{"info", "info"},
                                       {"trace", "trace"},
                                       {"debug", "debug"},
                                       {"warning", "warning"},
@@ -142,57 +102,44 @@ std::vector<Key> Keys(Config& config) {
                                       {"off", "off"}});
   };
   const auto engine = [](const ConfigValue& value) {
-    return OneOf<std::string>(value, {{"auto", "auto"},
+    return ConfigOneOf<std::string>(value, {{"auto", "auto"},
                                       {"podman", "podman"},
                                       {"docker", "docker"},
                                       {"apptainer", "apptainer"},
                                       {"singularity", "singularity"}});
   };
-  const auto order = [](const ConfigValue& value) {
-    return OneOf<QueuePolicy>(value, {{"small-first", QueuePolicy::kSmallFirst},
-                                      {"fifo", QueuePolicy::kFifo},
-                                      {"fair", QueuePolicy::kFair},
-                                      {"shortest", QueuePolicy::kShortest}});
-  };
-  const auto placement = [](const ConfigValue& value) {
-    return OneOf<PlacementStrategy>(value, {{"sequential", PlacementStrategy::kSequential},
-                                            {"best", PlacementStrategy::kBest},
-                                            {"random", PlacementStrategy::kRandom},
-                                            {"pack", PlacementStrategy::kPack},
-                                            {"spread", PlacementStrategy::kSpread}});
-  };
   // As many as Linux can have in all.
-  const auto processes = [](const ConfigValue& value) { return Count(value, 0, 4'194'304); };
+  const auto processes = [](const ConfigValue& value) { return ConfigCount(value, 0, 4'194'304); };
   const auto devices = [](const ConfigValue& value) {
-    return OneOf<std::string>(value, {{"auto", "auto"}, {"cgroup", "cgroup"}, {"mounts", "mounts"}, {"off", "off"}});
+    return ConfigOneOf<std::string>(value, {{"auto", "auto"}, {"cgroup", "cgroup"}, {"mounts", "mounts"}, {"off", "off"}});
   };
   const auto preemptible = [](const ConfigValue& value) {
-    return OneOf<Preemptible>(
+    return ConfigOneOf<Preemptible>(
         value, {{"never", Preemptible::kNever}, {"pause", Preemptible::kPause}, {"requeue", Preemptible::kRequeue}});
   };
   TakingBack& taking_back = config.policy.taking_back;
   const auto size = [](const ConfigValue& value) -> Result<Bytes> {
-    DIVVY_TRY(const std::string text, Text(value, "500M"));
+    DIVVY_TRY(const std::string text, ConfigText(value, "500M"));
     if (ParseNumber(Trim(text)).value_or(0) != 0)
       return InvalidArgument(Quoted(text) + " has no unit; write it like \"500M\"");
     return ParseSize(text, 1);
   };
   const auto cpu_jobs = [](const ConfigValue& value) -> Result<int> {
-    DIVVY_TRY(const std::int64_t count, Count(value, 1, 1'000'000));
+    DIVVY_TRY(const std::int64_t count, ConfigCount(value, 1, 1'000'000));
     return static_cast<int>(count);
   };
   const auto listen = [](const ConfigValue& value) -> Result<std::optional<HostPort>> {
-    DIVVY_TRY(const std::string text, Text(value, "0.0.0.0:7433"));
+    DIVVY_TRY(const std::string text, ConfigText(value, "0.0.0.0:7433"));
     DIVVY_TRY(HostPort address, ParseHostPort(text));
     return std::optional<HostPort>(std::move(address));
   };
   const auto name = [](const ConfigValue& value) -> Result<std::string> {
-    DIVVY_TRY(const std::string text, Text(value, "gpu1.lab"));
+    DIVVY_TRY(const std::string text, ConfigText(value, "gpu1.lab"));
     DIVVY_CHECK(ParseHostPort(text, 1));
     return text;
   };
   const auto queued = [](const ConfigValue& value) -> Result<std::uint64_t> {
-    DIVVY_TRY(const std::int64_t count, Count(value, 1, 100'000'000));
+    DIVVY_TRY(const std::int64_t count, ConfigCount(value, 1, 100'000'000));
     return static_cast<std::uint64_t>(count);
   };
   return {
@@ -201,33 +148,34 @@ std::vector<Key> Keys(Config& config) {
       {"gpus", "emulate", Into(config.emulate, Emulate)},
       {"gpus", "ignore_unmanaged_below", Into(config.ignore_unmanaged_below, size)},
       {"gpus", "poll", IntoSpan(config.poll, "1s", 100ms, 1h)},
-      {"queue", "policy", Into(config.policy.order, order)},
+      {"queue", "policy", Into(config.policy.order, ConfigQueuePolicy)},
       {"queue", "escalate_after", IntoSpan(config.policy.escalate_after, "1h")},
-      {"queue", "placement", Into(config.policy.placement, placement)},
+      {"queue", "placement", Into(config.policy.placement, ConfigPlacement)},
       {"queue", "cpu_jobs_at_once", Into(config.policy.cpu_jobs_at_once, cpu_jobs)},
       {"queue", "max_queued", Into(config.max_queued, queued)},
       {"queue", "usage_half_life", IntoSpan(config.policy.usage_half_life, "7d", 1h, 24h * 365)},
-      {"taking_back", "reclaims", Into(taking_back.reclaims, YesOrNo)},
-      {"taking_back", "preempts", Into(taking_back.preempts, YesOrNo)},
-      {"taking_back", "consolidates", Into(taking_back.consolidates, YesOrNo)},
+      {"taking_back", "reclaims", Into(taking_back.reclaims, ConfigYesOrNo)},
+      {"taking_back", "preempts", Into(taking_back.preempts, ConfigYesOrNo)},
+      {"taking_back", "consolidates", Into(taking_back.consolidates, ConfigYesOrNo)},
       {"taking_back", "preemptible", Into(config.policy.preemptible, preemptible)},
       {"taking_back", "least_run", IntoSpan(taking_back.least_run, "10min")},
       {"taking_back", "patience", IntoSpan(taking_back.patience, "1min")},
       {"taking_back", "grace", IntoSpan(taking_back.grace, "30s", Duration(0), 24h)},
       {"jobs", "default_time_limit", IntoSpan(config.default_time_limit, "8h")},
       {"jobs", "max_time_limit", IntoSpan(config.max_time_limit, "3d")},
+      {"jobs", "root_jobs", Into(config.root_jobs, ConfigYesOrNo)},
       {"jobs", "grace", IntoSpan(config.grace, "30s", Duration(0), 24h)},
       {"jobs", "keep_finished", IntoSpan(config.keep_finished, "90d")},
       {"jobs", "keep_logs", IntoSpan(config.keep_logs, "30d")},
       {"isolation", "devices", Into(config.isolation.devices, devices)},
       {"isolation", "device_files", Into(config.isolation.device_files, DeviceFiles)},
-      {"isolation", "near_gpus", Into(config.isolation.keeps_near_gpus, YesOrNo)},
+      {"isolation", "near_gpus", Into(config.isolation.keeps_near_gpus, ConfigYesOrNo)},
       {"isolation", "processes", Into(config.isolation.processes, processes)},
-      {"isolation", "private_tmp", Into(config.isolation.has_own_tmp, YesOrNo)},
-      {"isolation", "new_privileges", Into(config.isolation.keeps_privileges, YesOrNo)},
+      {"isolation", "private_tmp", Into(config.isolation.has_own_tmp, ConfigYesOrNo)},
+      {"isolation", "new_privileges", Into(config.isolation.keeps_privileges, ConfigYesOrNo)},
       {"container", "engine", Into(config.container.engine, engine)},
       {"container", "options", Into(config.container.options, EngineOptions)},
-      {"container", "valohai_images", Into(config.container.runs_valohai_images, YesOrNo)},
+      {"container", "valohai_images", Into(config.container.runs_valohai_images, ConfigYesOrNo)},
       {"controller", "listen", Into(config.listen, listen)},
       {"controller", "name", Into(config.name, name)},
       {"controller", "lost_after", IntoSpan(config.lost_after, "30s", std::chrono::seconds(1), 24h)},
@@ -288,8 +236,8 @@ std::string OneLine(std::string text) {
 bool operator==(const Config& a, const Config& b) {
   const auto rest = [](const Config& c) {
     return std::tie(c.log_level, c.use, c.emulate, c.ignore_unmanaged_below, c.poll, c.max_queued, c.default_time_limit,
-                    c.max_time_limit, c.grace, c.keep_finished, c.keep_logs, c.isolation, c.container, c.listen, c.name,
-                    c.lost_after, c.requeue_lost_after, c.admin_users, c.admin_groups, c.teams);
+                    c.max_time_limit, c.root_jobs, c.grace, c.keep_finished, c.keep_logs, c.isolation, c.container, c.listen, c.name,
+                    c.lost_after, c.requeue_lost_after, c.admin_users, c.admin_groups, c.teams, c.pools);
   };
   return a.policy == b.policy && rest(a) == rest(b);
 }
@@ -321,6 +269,10 @@ Result<Config> ParseConfig(std::string_view toml, std::string_view path) {
   for (const ConfigEntry& entry : entries) {
     if (IsOfTeams(entry)) {
       if (const Status read = ReadTeamsEntry(entry, config.teams); !read) return fail(entry, read.error().message);
+      continue;
+    }
+    if (IsOfPools(entry)) {
+      if (const Status read = ReadPoolsEntry(entry, config.pools); !read) return fail(entry, read.error().message);
       continue;
     }
     if (entry.key.empty()) {

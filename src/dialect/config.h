@@ -15,6 +15,7 @@
 #include "base/time.h"
 #include "base/units.h"
 #include "engine/policy.h"
+#include "engine/pool_row.h"
 #include "model/container_plan.h"
 #include "model/gpu.h"
 #include "model/isolation_wishes.h"
@@ -40,6 +41,7 @@ struct Config {
   Duration default_time_limit{0};
   Duration max_time_limit{0};
   Duration grace = 30s;  // For jobs that name none.
+  bool root_jobs = false;  // The machine's daemon, or agent, runs jobs of uid 0.
   Duration keep_finished = std::chrono::hours(24) * 90;
   Duration keep_logs = std::chrono::hours(24) * 30;
 
@@ -56,6 +58,8 @@ struct Config {
   // [admin]; root is one in any case, and so is the user whose daemon it is.
   std::vector<std::string> admin_users;
   std::vector<std::string> admin_groups;
+
+  std::vector<PoolRow> pools;  // [pools.NAME]; as `teams`.
 
   TeamsFile teams;  // [teams], [teams.NAME], [users.NAME], [prices]; what holds between rows is checked by their user.
 

@@ -3,15 +3,14 @@
 #include <algorithm>
 #include <cmath>
 
-#include "base/text.h"
-#include "dialect/quoted.h"
+#include "dialect/config_values.h"
 
 namespace divvy::dialect {
 namespace {
 
 constexpr std::string_view kTeams = "teams.", kUsers = "users.";
 constexpr std::string_view kTeamKeys[] = {"parent", "quota",   "limit",  "weight",    "priority", "users",
-                                          "groups", "running", "queued", "gpu_hours", "cost",     "period"};
+                                          "groups", "leads",   "running", "queued", "gpu_hours", "cost",     "period"};
 constexpr std::string_view kUserKeys[] = {"team", "gpus", "running", "queued", "gpu_hours", "cost", "period"};
 
 Result<std::int64_t> Milli(const ConfigValue& value) {
@@ -36,15 +35,6 @@ Result<std::string> Text(const ConfigValue& value) {
 Result<std::vector<std::string>> Names(const ConfigValue& value) {
   if (const auto* names = std::get_if<std::vector<std::string>>(&value)) return *names;
   return InvalidArgument("is not a list of names; write it like [\"ada\", \"grace\"]");
-}
-
-Error Unknown(const ConfigEntry& entry, std::span<const std::string_view> keys) {
-  const std::string_view near = entry.key.size() > 40 ? std::string_view() : Nearest(entry.key, keys);
-  std::string text = "unknown key " + Quoted(entry.key) + " in [" + entry.section + "]";
-  if (!near.empty()) return InvalidArgument(text + "; did you mean '" + std::string(near) + "'?");
-  std::string all;
-  for (const std::string_view key : keys) all += (all.empty() ? "" : ", ") + std::string(key);
-  return InvalidArgument(text + "; there are " + all);
 }
 
 /// True if the key is one of those that teams and users share.
@@ -88,11 +78,13 @@ Status ReadTeam(const ConfigEntry& entry, TeamRow& row) {
     DIVVY_TRY(row.users, Names(value));
   } else if (entry.key == "groups") {
     DIVVY_TRY(row.groups, Names(value));
+  } else if (entry.key == "leads") {
+    DIVVY_TRY(row.leads, Names(value));
   } else if (entry.key == "gpus") {
     return InvalidArgument("is for users; the GPUs that a team has at once are its limit");
   } else {
     DIVVY_TRY(const bool is_cap, ReadCaps(entry, row.caps));
-    if (!is_cap) return Unknown(entry, kTeamKeys);
+    if (!is_cap) return UnknownConfigKey(entry, kTeamKeys);
   }
   return {};
 }
@@ -107,24 +99,7 @@ Status ReadUser(const ConfigEntry& entry, UserRow& row) {
     return {};
   }
   DIVVY_TRY(const bool is_cap, ReadCaps(entry, row.caps));
-  return is_cap ? Status() : Unknown(entry, kUserKeys);
-}
-
-template <typename Row>
-Row& RowOf(std::vector<Row>& rows, std::string Row::*name, std::string_view wanted) {
-  const auto at = std::ranges::find_if(rows, [&](const Row& row) { return row.*name == wanted; });
-  if (at != rows.end()) return *at;
-  rows.emplace_back();
-  rows.back().*name = std::string(wanted);
-  return rows.back();
-}
-
-/// The key names the row that an error without a key of its own is about.
-Error About(const ConfigEntry& entry, const Error& error) {
-  const bool has_subject = error.message.starts_with("unknown key");
-  return InvalidArgument(has_subject                        ? error.message
-                         : error.message.starts_with("is ") ? entry.key + " " + error.message
-                                                            : entry.key + ": " + error.message);
+  return is_cap ? Status() : UnknownConfigKey(entry, kUserKeys);
 }
 
 }  // namespace
@@ -136,24 +111,24 @@ bool IsOfTeams(const ConfigEntry& entry) {
 
 Status ReadTeamsEntry(const ConfigEntry& entry, TeamsFile& file) {
   if (entry.section.starts_with(kTeams)) {
-    TeamRow& row = RowOf(file.teams, &TeamRow::name, std::string_view(entry.section).substr(kTeams.size()));
+    TeamRow& row = ConfigRow(file.teams, &TeamRow::name, std::string_view(entry.section).substr(kTeams.size()));
     const Status read = entry.key.empty() ? Status() : ReadTeam(entry, row);
-    return read ? Status() : About(entry, read.error());
+    return read ? Status() : AboutConfigKey(entry, read.error());
   }
   if (entry.section.starts_with(kUsers)) {
-    UserRow& row = RowOf(file.users, &UserRow::user, std::string_view(entry.section).substr(kUsers.size()));
+    UserRow& row = ConfigRow(file.users, &UserRow::user, std::string_view(entry.section).substr(kUsers.size()));
     const Status read = entry.key.empty() ? Status() : ReadUser(entry, row);
-    return read ? Status() : About(entry, read.error());
+    return read ? Status() : AboutConfigKey(entry, read.error());
   }
   if (entry.key.empty()) return {};
   if (entry.section == "prices") {
     const Result<std::int64_t> price = Milli(entry.value);
-    if (!price) return About(entry, price.error());
+    if (!price) return AboutConfigKey(entry, price.error());
     file.prices.push_back({entry.key == "default" ? "" : entry.key, *price});
     return {};
   }
   constexpr std::string_view kKeys[] = {"quotas"};
-  if (entry.key != "quotas") return Unknown(entry, kKeys);
+  if (entry.key != "quotas") return UnknownConfigKey(entry, kKeys);
   const auto* is_on = std::get_if<bool>(&entry.value);
   if (is_on == nullptr) return InvalidArgument("quotas is neither true nor false, without quotes");
   file.are_quotas_on = *is_on;

@@ -248,5 +248,73 @@ TEST(Config, ThePackagedFileShowsTheDefaultOfEveryKey) {
   EXPECT_EQ(*config, want);
 }
 
+TEST(Config, PoolsAreTablesOfTheirOwn) {
+  const auto config = ParseConfig(R"(
+[pools.debug]
+nodes = "n[1-2],m1"
+max_time = "30m"
+default_time = "10m"
+min_gpus = 1
+max_gpus = 2
+max_nodes = 1
+running = 8
+gpus = 12
+priority = -3
+users = ["ada"]
+teams = ["vision"]
+[pools.big]
+nodes = ["all"]
+constraint = "(ib|nvme)&h100"
+policy = "fifo"
+placement = "pack"
+exclusive = true
+default = true
+state = "drain"
+)",
+                                  "divvy.toml");
+  ASSERT_TRUE(config) << config.error().message;
+  PoolRow debug;
+  debug.name = "debug";
+  debug.nodes = {"n1", "n2", "m1"};
+  debug.max_time = 30min;
+  debug.default_time = 10min;
+  debug.min_gpus = 1;
+  debug.max_gpus = 2;
+  debug.max_nodes = 1;
+  debug.running = 8;
+  debug.gpus = 12;
+  debug.priority = -3;
+  debug.users = {"ada"};
+  debug.teams = {"vision"};
+  ASSERT_EQ(config->pools.size(), 2u);
+  EXPECT_EQ(config->pools[0], debug);
+  const PoolRow& big = config->pools[1];
+  EXPECT_TRUE(big.has_all && big.is_exclusive && big.is_default);
+  EXPECT_EQ(big.condition.Text(), "h100&ib or h100&nvme");
+  EXPECT_EQ(big.policy, QueuePolicy::kFifo);
+  EXPECT_EQ(big.placement, PlacementStrategy::kPack);
+  EXPECT_EQ(big.state, PoolState::kDrain);
+}
+
+TEST(Config, AWrongPoolIsRefusedWithItsPlace) {
+  const auto error = [](const std::string& text) {
+    const auto config = ParseConfig("[pools.a]\n" + text + "\n", "divvy.toml");
+    return config ? std::string() : config.error().message;
+  };
+  EXPECT_EQ(error("max_tiem = \"1h\""), "divvy.toml:2: unknown key 'max_tiem' in [pools.a]; did you mean 'max_time'?");
+  EXPECT_EQ(error("nodes = \"n[1-\"").find("divvy.toml:2: nodes: "), 0u);
+  EXPECT_EQ(error("nodes = 4"),
+            "divvy.toml:2: nodes is not a list of machines; write it like \"n[1-4]\", [\"n1\", \"n2\"] or \"all\"");
+  EXPECT_EQ(error("constraint = \"a*2\""),
+            "divvy.toml:2: constraint: counts and [...] are of one job's machines; write features with & and |");
+  EXPECT_EQ(error("constraint = \"a&\"").find("divvy.toml:2: constraint: "), 0u);
+  EXPECT_EQ(error("running = 0"), "divvy.toml:2: running is not a whole number from 1 to 1000000, without quotes");
+  EXPECT_EQ(error("state = \"pu\""),
+            "divvy.toml:2: state: 'pu' is none of \"up\", \"down\", \"drain\", \"inactive\"; did you mean \"up\"?");
+  EXPECT_EQ(error("users = []"), "divvy.toml:2: users is not a list of names; write it like [\"ada\", \"grace\"]");
+  EXPECT_EQ(ParseConfig("[pools.\"a,b\"]\n", "divvy.toml").error().message,
+            "divvy.toml:1: [pools.a,b]: a pool's name is letters, digits, '.', '_' and '-', 64 at most");
+}
+
 }  // namespace
 }  // namespace divvy::dialect

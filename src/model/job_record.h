@@ -76,7 +76,8 @@ struct JobRecord {
   std::string shape;    // Of its command: what runs of the same kind have in common (engine/run_times.h).
   std::string project;
   std::string team;
-  std::string pool;  // In which it was submitted; empty: in none.
+  std::string pool;         // For which it was submitted; "a,b": for either, the first is liked best. Empty: for none.
+  std::string pool_of_run;  // In which of these it runs, or ran last.
   std::string comment;
   std::string group;
   Dialect dialect = Dialect::kNative;

@@ -40,6 +40,7 @@ struct TeamRow {
   std::int64_t priority = 0;                // Of that, the highest is served first.
   std::vector<std::string> users;           // "*": everybody.
   std::vector<std::string> groups;          // Of the operating system.
+  std::vector<std::string> leads;           // Users who may act on its jobs, and on those of the teams below it.
   Caps caps;
   bool is_from_file = false;  // Of divvy.toml: commands do not change it.
 
@@ -95,6 +96,8 @@ struct TeamChange {
   std::vector<std::string> remove_users;
   std::vector<std::string> add_groups;
   std::vector<std::string> remove_groups;
+  std::vector<std::string> add_leads;
+  std::vector<std::string> remove_leads;
   CapsChange caps;
   /// What is to be nothing again: "parent", "quota", "limit", "running", "queued", "gpu_hours", "cost".
   std::vector<std::string> clear;

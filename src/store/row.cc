@@ -124,6 +124,7 @@ void WalkColumns(Walk& walk, Record& record) {
   walk("node_constraint", record.request.constraint);
   walk("node_list", record.request.node_list);
   walk("excluded_nodes", record.request.excluded_nodes);
+  walk("pool_of_run", record.pool_of_run);
 }
 
 template <typename Walk, typename ExitOfRecord>

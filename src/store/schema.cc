@@ -171,8 +171,12 @@ ALTER TABLE jobs ADD COLUMN node_list TEXT NOT NULL DEFAULT '';
 ALTER TABLE jobs ADD COLUMN excluded_nodes TEXT NOT NULL DEFAULT '';
 )sql";
 
+constexpr char kVersion6[] = R"sql(
+ALTER TABLE jobs ADD COLUMN pool_of_run TEXT NOT NULL DEFAULT '';
+)sql";
+
 constexpr std::array kMigrations = {Migration{1, kVersion1}, Migration{2, kVersion2}, Migration{3, kVersion3},
-                                    Migration{4, kVersion4}, Migration{5, kVersion5}};
+                                    Migration{4, kVersion4}, Migration{5, kVersion5}, Migration{6, kVersion6}};
 
 // 0 for an empty file.
 Result<std::int64_t> VersionOf(Connection& connection) {

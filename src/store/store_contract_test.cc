@@ -95,6 +95,8 @@ JobRecord RecordWithEverything() {
   record.retry_delay = 10s;
   record.placement = PlacementStrategy::kBest;
   record.team = "vision/inference";
+  record.pool = "big,small";
+  record.pool_of_run = "small";
   record.preemptible = Preemptible::kRequeue;
   record.is_preemptible_set = true;
   record.array_count = 1'000'000;

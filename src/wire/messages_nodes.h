@@ -29,7 +29,35 @@ struct NodeView {
   std::optional<double> joined;
   std::optional<double> deadline;  // Of its draining.
   std::map<std::string, std::string> labels;
+  std::vector<std::string> pools;  // That it is in, by its label or because they name it.
   std::vector<std::string> gpu_uuids;
+};
+
+/// A pool: one that was made ([pools.NAME]), or that labels of machines name. Of numbers absent is no limit.
+struct PoolView {
+  std::string name;
+  std::string state;  // "up", "down" (starts none), "drain" (takes no new ones), "inactive".
+  bool is_default = false;
+  bool is_from_file = false;       // Else labels alone make it, and it bounds nothing.
+  std::vector<std::string> nodes;  // That are in it.
+  std::int64_t gpus = 0;           // Of these,
+  std::int64_t gpus_free = 0;      // and those that take new work now.
+  std::int64_t running = 0;        // Its jobs,
+  std::int64_t queued = 0;
+  std::int64_t gpus_held = 0;  // and what they hold.
+  std::vector<std::string> users;
+  std::vector<std::string> teams;
+  std::optional<double> max_time_s;  // Of one job, as the next four.
+  std::optional<double> default_time_s;
+  std::optional<std::int64_t> min_gpus;
+  std::optional<std::int64_t> max_gpus;
+  std::optional<std::int64_t> max_nodes;
+  std::optional<std::int64_t> most_running;  // Of all together.
+  std::optional<std::int64_t> most_gpus;
+  std::string policy;
+  std::string placement;
+  std::int64_t priority = 0;
+  bool is_exclusive = false;
 };
 
 /// POST /v1/nodes/cordon, drain, resume, remove and label.

@@ -22,6 +22,7 @@ struct TeamView {
   std::int64_t priority = 0;
   std::vector<std::string> users;
   std::vector<std::string> groups;
+  std::vector<std::string> leads;
   std::string team;
   std::optional<std::int64_t> most_gpus;  // Caps; nothing: none. Of a user: a team has a limit.
   std::optional<std::int64_t> most_running;

@@ -10,7 +10,7 @@ namespace divvy {
 BOOST_DESCRIBE_STRUCT(CapsChange, (), (running, queued, gpu_hours, cost, period))
 BOOST_DESCRIBE_STRUCT(TeamChange, (),
                       (name, is_new, parent, quota, limit, weight, priority, add_users, remove_users, add_groups,
-                       remove_groups, caps, clear))
+                       remove_groups, add_leads, remove_leads, caps, clear))
 BOOST_DESCRIBE_STRUCT(UserChange, (), (user, team, gpus, caps, clear))
 
 }  // namespace divvy
@@ -18,7 +18,7 @@ BOOST_DESCRIBE_STRUCT(UserChange, (), (user, team, gpus, caps, clear))
 namespace divvy::wire {
 
 BOOST_DESCRIBE_STRUCT(TeamView, (),
-                      (name, parent, depth, quota, limit, weight, priority, users, groups, team, most_gpus,
+                      (name, parent, depth, quota, limit, weight, priority, users, groups, leads, team, most_gpus,
                        most_running, most_queued, budget_gpu_hours, budget_cost, period, running, queued, gpus, share,
                        used_gpu_hours, used_cost, barred, is_from_file))
 BOOST_DESCRIBE_STRUCT(TeamsView, (), (are_quotas_on, teams, users))

@@ -49,7 +49,8 @@ std::string Load(const NodeRow& row) {
 /// "main,a100": those of its partitions that the row was not asked for in particular.
 std::vector<std::string> AllPartitionsOf(const NodeRow& row) {
   if (!row.partition.empty()) return {row.partition};
-  std::vector<std::string> names = {std::string(dialect::kSlurmPartition)};
+  std::vector<std::string> names;
+  if (IsDefaultPartition(row)) names.emplace_back(dialect::kSlurmPartition);
   for (std::string& pool : PoolsOf(row)) names.push_back(std::move(pool));
   return names;
 }
@@ -136,6 +137,13 @@ std::string ShowNode(const NodeRow& row, bool is_one_line) {
   return Lines(lines, is_one_line);
 }
 
+static std::string StateOf(const wire::PoolView& pool) {
+  if (pool.state.empty()) return "UP";
+  std::string state = pool.state;
+  for (char& c : state) c = static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
+  return state;
+}
+
 std::string ShowPartition(const std::vector<NodeRow>& rows, bool is_one_line) {
   const std::string name = PartitionOf(rows.front());
   std::vector<std::string> hosts;
@@ -149,16 +157,22 @@ std::string ShowPartition(const std::vector<NodeRow>& rows, bool is_one_line) {
   }
   const std::string cpus = std::to_string(cpu_count);
   const std::string nodes = std::to_string(rows.size());
+  const wire::PoolView& pool = rows.front().pool;
+  const std::string accounts = pool.teams.empty() ? "ALL" : Join(pool.teams, ",");
+  const std::string most = pool.max_nodes ? std::to_string(*pool.max_nodes) : pool.name.empty() ? nodes : "UNLIMITED";
   const std::vector<std::string> lines = {
       "PartitionName=" + name,
-      "AllowGroups=ALL AllowAccounts=ALL AllowQos=ALL",
-      "AllocNodes=ALL Default=" + std::string(name == dialect::kSlurmPartition ? "YES" : "NO") + " QoS=N/A",
-      "DefaultTime=NONE DisableRootJobs=NO ExclusiveUser=NO GraceTime=0 Hidden=NO",
-      "MaxNodes=" + nodes + " MaxTime=UNLIMITED MinNodes=1 LLN=NO MaxCPUsPerNode=UNLIMITED",
+      "AllowGroups=ALL AllowAccounts=" + accounts + " AllowQos=ALL",
+      "AllocNodes=ALL Default=" + std::string(IsDefaultPartition(rows.front()) ? "YES" : "NO") + " QoS=N/A",
+      "DefaultTime=" + PartitionTime(pool.default_time_s, "NONE") +
+          " DisableRootJobs=NO ExclusiveUser=NO GraceTime=0 Hidden=NO",
+      "MaxNodes=" + most + " MaxTime=" + PartitionTime(pool.max_time_s, "UNLIMITED") +
+          " MinNodes=1 LLN=NO MaxCPUsPerNode=UNLIMITED",
       "Nodes=" + dialect::FoldHostList(hosts),
-      "PriorityJobFactor=1 PriorityTier=1 RootOnly=NO ReqResv=NO OverSubscribe=NO",
+      "PriorityJobFactor=1 PriorityTier=" + (pool.name.empty() ? "1" : std::to_string(pool.priority)) +
+          " RootOnly=NO ReqResv=NO OverSubscribe=" + (pool.is_exclusive ? "EXCLUSIVE" : "NO"),
       "OverTimeLimit=NONE PreemptMode=OFF",
-      "State=UP TotalCPUs=" + cpus + " TotalNodes=" + nodes + " SelectTypeParameters=NONE",
+      "State=" + StateOf(pool) + " TotalCPUs=" + cpus + " TotalNodes=" + nodes + " SelectTypeParameters=NONE",
       "JobDefaults=(null)",
       "DefMemPerNode=UNLIMITED MaxMemPerNode=UNLIMITED",
       "TRES=cpu=" + cpus + ",mem=" + std::to_string(memory) + "M,node=" + nodes + ",gres/gpu=" + std::to_string(gpus),
@@ -194,6 +208,9 @@ Result<std::vector<NodeRow>> FetchNodes() {
   DIVVY_TRY(const wire::StatusView status, api.Status());
   DIVVY_TRY(const std::vector<wire::GpuView> gpus, api.Gpus());
   DIVVY_TRY(const std::string text, api.Raw("GET", "/v1/nodes", ""));
+  DIVVY_TRY(const std::string pools_text, api.Raw("GET", "/v1/pools", ""));
+  DIVVY_TRY(std::vector<wire::PoolView> pools, wire::Decode<std::vector<wire::PoolView>>(pools_text));
+  const auto shared = std::make_shared<const std::vector<wire::PoolView>>(std::move(pools));
   DIVVY_TRY(std::vector<wire::NodeView> views, wire::Decode<std::vector<wire::NodeView>>(text));
   std::ranges::stable_partition(views, &wire::NodeView::is_controller);
   wire::JobSelector select;
@@ -207,6 +224,7 @@ Result<std::vector<NodeRow>> FetchNodes() {
   for (wire::NodeView& view : views) {
     NodeRow row;
     row.status = status;
+    row.pools = shared;
     row.scene = scene;
     row.scene.cpus = static_cast<int>(view.cpus);
     row.scene.memory_mib = view.memory_bytes >> 20;

@@ -102,20 +102,27 @@ std::vector<NodeField> NodeFields() {
       Of('z', "socketcorethread", "S:C:T", [](const NodeRow& r) { return std::to_string(r.scene.cpus) + ":1:1"; }),
       Of('v', "version", "VERSION", [](const NodeRow& r) { return VersionOf(r); }),
       Of('P', "partition", "PARTITION",
-         [](const NodeRow& r) { return PartitionOf(r) + (PartitionOf(r) == dialect::kSlurmPartition ? "*" : ""); }),
+         [](const NodeRow& r) { return PartitionOf(r) + (IsDefaultPartition(r) ? "*" : ""); }),
       Of('R', "partitionname", "PARTITION", PartitionOf),
       Of(0, "allocmem", "ALLOCMEM", [](const NodeRow& r) { return std::to_string(MemoryInUse(r)); }),
       Always(0, "comment", "COMMENT", "(null)"),
       Always(0, "extra", "EXTRA", "(null)"),
       Always(0, "port", "PORT", "0"),
-      Always('a', "available", "AVAIL", "up"),
+      Of('a', "available", "AVAIL",
+         [](const NodeRow& r) {
+           return r.pool.state.empty() ? "up" : r.pool.state == "inactive" ? "inact" : r.pool.state;
+         }),
       {'D', "nodes", "NODES", [](const NodeGroup& group) { return std::to_string(group.size()); }},
-      Always('l', "time", "TIMELIMIT", "infinite"),
-      Always('L', "defaulttime", "DEFAULTTIME", "n/a"),
-      Always('s', "size", "JOB_SIZE", "1"),
+      Of('l', "time", "TIMELIMIT", [](const NodeRow& r) { return PartitionTime(r.pool.max_time_s, "infinite"); }),
+      Of('L', "defaulttime", "DEFAULTTIME",
+         [](const NodeRow& r) { return PartitionTime(r.pool.default_time_s, "n/a"); }),
+      Of('s', "size", "JOB_SIZE",
+         [](const NodeRow& r) { return r.pool.max_nodes ? "1-" + std::to_string(*r.pool.max_nodes) : "1"; }),
       Always('r', "root", "ROOT", "no"),
-      Always('h', "oversubscribe", "OVERSUBSCRIBE", "NO"),
-      Always('g', "groups", "GROUPS", "all"),
+      Of('h', "oversubscribe", "OVERSUBSCRIBE",
+         [](const NodeRow& r) { return r.pool.is_exclusive ? "EXCLUSIVE" : "NO"; }),
+      Of('g', "groups", "GROUPS",
+         [](const NodeRow& r) { return r.pool.teams.empty() ? "all" : Join(r.pool.teams, ","); }),
       Of('f', "features", "AVAIL_FEATURES", features),
       Of('b', "features_act", "ACTIVE_FEATURES", features),
       Always('B', "maxcpuspernode", "MAX_CPUS_PER_NODE", "UNLIMITED"),
@@ -125,7 +132,8 @@ std::vector<NodeField> NodeFields() {
       Always('I', "priorityjobfactor", "PRIO_JOB_FACTOR", "1"),
       Always('M', "preemptmode", "PREEMPT_MODE", "OFF"),
       Of('o', "nodeaddr", "NODE_ADDR", AddressOf),
-      Always('p', "prioritytier", "PRIO_TIER", "1"),
+      Of('p', "prioritytier", "PRIO_TIER",
+         [](const NodeRow& r) { return r.pool.name.empty() ? "1" : std::to_string(r.pool.priority); }),
       Always('S', "allocnodes", "ALLOCNODES", "all"),
       Always('u', "user", "USER", "Unknown"),
       Always('U', "userlong", "USER", "Unknown"),
@@ -242,8 +250,20 @@ std::string PartitionOf(const NodeRow& row) {
   return row.partition.empty() ? std::string(dialect::kSlurmPartition) : row.partition;
 }
 
+bool IsDefaultPartition(const NodeRow& row) {
+  if (row.pool.is_default) return true;
+  const bool has_other = row.pools != nullptr && std::ranges::count(*row.pools, true, &wire::PoolView::is_default) > 0;
+  return !has_other && PartitionOf(row) == dialect::kSlurmPartition;
+}
+
+std::string PartitionTime(const std::optional<double>& seconds, std::string_view none) {
+  return seconds ? LongElapsed(*seconds) : std::string(none);
+}
+
 std::vector<std::string> PoolsOf(const NodeRow& row) {
-  std::vector<std::string> pools;
+  std::vector<std::string> pools = row.view.pools;
+  std::erase(pools, std::string(dialect::kSlurmPartition));
+  if (!pools.empty()) return pools;
   const auto label = row.view.labels.find("pool");
   if (label == row.view.labels.end()) return pools;
   for (const std::string_view pool : Split(label->second, ',')) {
@@ -257,19 +277,42 @@ std::vector<std::string> PartitionsOf(const std::vector<NodeRow>& rows) {
   for (const NodeRow& row : rows) {
     for (const std::string& pool : PoolsOf(row)) pools.insert(pool);
   }
-  std::vector<std::string> names = {std::string(dialect::kSlurmPartition)};
-  names.insert(names.end(), pools.begin(), pools.end());
+  bool has_default = false;
+  if (!rows.empty() && rows.front().pools != nullptr) {
+    for (const wire::PoolView& pool : *rows.front().pools) {
+      pools.insert(pool.name);
+      has_default = has_default || pool.is_default;
+    }
+  }
+  std::vector<std::string> names;
+  if (!has_default) names.emplace_back(dialect::kSlurmPartition);
+  for (const std::string& pool : pools) {
+    if (has_default || pool != dialect::kSlurmPartition) names.push_back(pool);
+  }
   return names;
 }
 
 std::vector<NodeRow> NodesIn(const std::vector<NodeRow>& rows, const std::string& partition) {
   const auto is_in = [&](const NodeRow& row) { return std::ranges::count(PoolsOf(row), partition) > 0; };
-  const bool is_pool = std::ranges::any_of(rows, is_in);
+  wire::PoolView made;
+  bool are_made = false;
+  if (!rows.empty() && rows.front().pools != nullptr) {
+    for (const wire::PoolView& pool : *rows.front().pools) {
+      if (pool.name == partition) made = pool;
+      are_made = are_made || pool.is_from_file;
+    }
+  }
+  const bool is_whole = partition.empty() || partition == dialect::kSlurmPartition;
+  const bool is_pool = !made.name.empty() || std::ranges::any_of(rows, is_in) || (are_made && !is_whole);
+  const auto is_of_main = [&](const NodeRow& row) {
+    return std::ranges::count(row.view.pools, partition) > 0;  // A pool may be called "main".
+  };
   std::vector<NodeRow> out;
   for (const NodeRow& row : rows) {
-    if (is_pool && !is_in(row)) continue;
+    if (is_pool && !is_in(row) && !is_of_main(row)) continue;
     out.push_back(row);
     out.back().partition = partition;
+    out.back().pool = made;
   }
   return out;
 }

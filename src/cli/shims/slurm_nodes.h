@@ -2,6 +2,7 @@
 // partition "main", and in one for each of its pools.
 #pragma once
 
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -17,9 +18,11 @@ struct NodeRow {
   wire::StatusView status;  // Of the controller.
   wire::NodeView view;      // Without a name: a server that is alone, whose name is scene.hostname.
   std::vector<wire::GpuView> gpus;
-  std::vector<wire::JobView> jobs;  // Those that run, and have a part on it.
-  Scene scene;                      // Its cores and memory; below 0: not known.
-  std::string partition;            // In which it is shown; empty: "main".
+  std::vector<wire::JobView> jobs;                           // Those that run, and have a part on it.
+  Scene scene;                                               // Its cores and memory; below 0: not known.
+  std::string partition;                                     // In which it is shown; empty: "main".
+  wire::PoolView pool;                                       // That partition; without a name: it bounds nothing.
+  std::shared_ptr<const std::vector<wire::PoolView>> pools;  // All there are; null: none.
 };
 
 inline constexpr std::string_view kInfoDefault = "%9P %.5a %.10l %.6D %.6t %N";
@@ -49,10 +52,11 @@ std::string AddressOf(const NodeRow& row);
 
 /// Its pools, but for "main".
 std::vector<std::string> PoolsOf(const NodeRow& row);
-/// "main", and the pools there are.
+/// "main", unless another is that of jobs that name none, and the pools there are.
 std::vector<std::string> PartitionsOf(const std::vector<NodeRow>& rows);
 std::string PartitionOf(const NodeRow& row);
-/// Those in it. Empty: "main". A partition that no machine is in is a label, and has all of them.
+/// Those in it. Empty: "main". Where no pools were made, a partition that no machine is in is a label, and has all of
+/// them.
 std::vector<NodeRow> NodesIn(const std::vector<NodeRow>& rows, const std::string& partition);
 /// Those of these names; all without names.
 std::vector<NodeRow> NodesNamed(const std::vector<NodeRow>& rows, const std::vector<std::string>& names);
@@ -61,6 +65,11 @@ std::vector<NodeRow> NodesNamed(const std::vector<NodeRow>& rows, const std::vec
 Result<std::string> FormatNodes(const std::vector<NodeRow>& rows, std::string_view letters, const std::string& names,
                                 bool has_header, bool is_by_node = false);
 std::string NodesJson(const std::vector<NodeRow>& rows);
+
+/// Jobs that name none go there.
+bool IsDefaultPartition(const NodeRow& row);
+/// "1-00:00:00"; `none` where the partition does not bound it.
+std::string PartitionTime(const std::optional<double>& seconds, std::string_view none);
 
 /// scontrol show node | partition | config. `is_one_line` as with -o.
 std::string ShowNode(const NodeRow& row, bool is_one_line);

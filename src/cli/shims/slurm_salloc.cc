@@ -10,6 +10,7 @@
 #include "cli/shims/slurm.h"
 #include "cli/shims/slurm_common.h"
 #include "cli/shims/slurm_nodes.h"
+#include "cli/shims/slurm_refusals.h"
 #include "cli/shims/slurm_step_plan.h"
 #include "cli/shims/slurm_submit.h"
 #include "dialect/slurm.h"
@@ -33,7 +34,7 @@ int HoldOnly(JobSpec spec) {
   spec.command = {"sleep", "infinity"};
   spec.output = "/dev/null";
   const auto answer = SubmitJob(std::move(spec));
-  if (!answer) return FailAs("salloc", "Job submit/allocate failed: " + answer.error().message);
+  if (!answer) return FailAs("salloc", "Job submit/allocate failed: " + InSlurmsWords(answer.error().message));
   const std::string id = ToString(answer->id);
   auto api = Api::Connect();
   if (!api) return FailAs("salloc", api.error());

@@ -11,6 +11,7 @@
 #include "cli/shims/slurm.h"
 #include "cli/shims/slurm_common.h"
 #include "cli/shims/slurm_nodes.h"
+#include "cli/shims/slurm_refusals.h"
 #include "cli/shims/slurm_submit.h"
 #include "dialect/slurm.h"
 
@@ -87,7 +88,7 @@ int SbatchMain(const std::vector<std::string>& words) {
   if (const Status complete = Complete(request->spec); !complete) return FailAs("sbatch", complete.error());
   if (request->is_test) return Test(request->spec);
   const auto answer = SubmitJob(std::move(request->spec));
-  if (!answer) return FailAs("sbatch", "Batch job submission failed: " + answer.error().message);
+  if (!answer) return FailAs("sbatch", "Batch job submission failed: " + InSlurmsWords(answer.error().message));
   const std::string id = ToString(answer->id);
   if (request->is_parsable) {
     std::printf("%s\n", id.c_str());

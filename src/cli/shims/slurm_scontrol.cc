@@ -246,8 +246,11 @@ int Show(const Words& words, const Style& style) {
   }
   if (is("nodes")) return ShowNodes(*nodes, rest, style);
   const std::vector<std::string> partitions = rest.empty() ? PartitionsOf(*nodes) : std::vector{rest.front()};
-  for (const std::string& partition : partitions)
-    std::fputs(ShowPartition(NodesIn(*nodes, partition), style.job.is_one_line).c_str(), stdout);
+  for (const std::string& partition : partitions) {
+    const std::vector<NodeRow> members = NodesIn(*nodes, partition);
+    if (members.empty() && !rest.empty()) return Say("Partition " + partition + " not found, or no node is in it");
+    if (!members.empty()) std::fputs(ShowPartition(members, style.job.is_one_line).c_str(), stdout);
+  }
   return 0;
 }
 

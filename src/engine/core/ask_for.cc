@@ -28,7 +28,8 @@ std::vector<AtSpeed> FastestFirst(const std::string& gpu_type) {
 class Translation {
  public:
   Translation(KindBook& book, const NodeWishes& wishes)
-      : book_(book), wishes_(wishes), speeds_(wishes.speeds.empty() ? FastestFirst(wishes.gpu_type) : wishes.speeds) {}
+      : book_(book), wishes_(wishes), speeds_(wishes.speeds.empty() ? FastestFirst(wishes.gpu_type) : wishes.speeds),
+        pools_(wishes.pools.empty() ? std::vector<PoolWish>{{wishes.pool, {}, 0}} : wishes.pools) {}
 
   Result<Ask> Make(Ask ask) {
     DIVVY_CHECK(CheckCounts(ask));
@@ -50,7 +51,7 @@ class Translation {
       groups.push_back(std::move(others));
     }
     ask.groups = std::move(groups);
-    ask.alike = !wishes_.features.alike.empty();
+    ask.alike = has_alike();
     if (!TakesOneAlternative(ask)) ask.alike = false;
     return ask;
   }
@@ -61,6 +62,9 @@ class Translation {
   }
 
  private:
+  /// Something that all tasks have to agree on.
+  bool has_alike() const { return !wishes_.features.alike.empty() || pools_.size() > 1; }
+
   Status CheckCounts(const Ask& ask) const {
     const std::int64_t counted = wishes_.features.counted_nodes();
     if (counted == 0) return {};
@@ -82,7 +86,7 @@ class Translation {
     return {};
   }
 
-  // The group's alternative, once for each of those that all nodes may be and of each the fastest GPUs first.
+  // The group's alternative, once for each pool, and of each for those that all nodes may be, the fastest GPUs first.
   Status Put(TaskGroup& group, const FeatureCondition& features) {
     const Shape shape = group.alternatives.front();
     const std::vector<FeatureCondition> any(1);
@@ -90,26 +94,30 @@ class Translation {
     group.speeds.clear();
     group.filters.clear();
     // What takes no GPU has no speeds, but as many alternatives as the other tasks that it has to agree with.
-    const bool is_alike = !wishes_.features.alike.empty();
-    const std::size_t speeds = shape.gpus == 0 && !is_alike ? 1 : speeds_.size();
-    for (const FeatureCondition& alike : is_alike ? wishes_.features.alike : any) {
-      for (const AtSpeed& at : std::span(speeds_).first(speeds)) {
-        DIVVY_TRY(const FilterIndex filter, Use(shape, features.And(alike), at.gpu_type));
-        group.alternatives.push_back(shape);
-        group.filters.push_back(filter);
-        group.speeds.push_back(at.speed);
+    const std::size_t speeds = shape.gpus == 0 && !has_alike() ? 1 : speeds_.size();
+    for (const PoolWish& pool : pools_) {
+      const FeatureCondition of_pool = features.And(pool.features);
+      for (const FeatureCondition& alike : wishes_.features.alike.empty() ? any : wishes_.features.alike) {
+        for (const AtSpeed& at : std::span(speeds_).first(speeds)) {
+          DIVVY_TRY(const FilterIndex filter, Use(shape, of_pool.And(alike), at.gpu_type, pool.pool));
+          group.alternatives.push_back(shape);
+          if (pool.cpu_milli > 0) group.alternatives.back().cpu_milli = pool.cpu_milli;
+          group.filters.push_back(filter);
+          group.speeds.push_back(at.speed);
+        }
       }
     }
     if (speeds_.size() < 2 || shape.gpus == 0) group.speeds.clear();
     if (group.alternatives.size() > std::numeric_limits<std::uint8_t>::max()) {
       return InvalidArgument(
-          "--constraint and --gpu-type give more than 255 "
+          "--pool, --constraint and --gpu-type give more than 255 "
           "alternatives; ask for fewer");
     }
     return {};
   }
 
-  Result<FilterIndex> Use(const Shape& shape, FeatureCondition features, const std::string& gpu_type) {
+  Result<FilterIndex> Use(const Shape& shape, FeatureCondition features, const std::string& gpu_type,
+                          const std::string& pool) {
     NodeFilter filter;
     if (shape.gpus > 0) {
       filter.gpu_type = gpu_type;
@@ -119,7 +127,7 @@ class Translation {
     filter.features = std::move(features);
     filter.nodes = wishes_.nodes;
     filter.excluded = wishes_.excluded;
-    filter.pool = wishes_.pool;
+    filter.pool = pool;
     DIVVY_TRY(const FilterIndex index, book_.Use(std::move(filter)));
     used_.push_back(index);
     return index;
@@ -128,6 +136,7 @@ class Translation {
   KindBook& book_;
   const NodeWishes& wishes_;
   std::vector<AtSpeed> speeds_;
+  std::vector<PoolWish> pools_;
   std::vector<FilterIndex> used_;
 };
 

@@ -16,6 +16,13 @@ struct AtSpeed {
   std::int16_t speed = 1000;  // In thousandths of the fastest.
 };
 
+/// Nodes of this pool, and such of them.
+struct PoolWish {
+  std::string pool;
+  FeatureCondition features;
+  std::int32_t cpu_milli = 0;  // What a task takes of CPUs there; 0: as it asks.
+};
+
 /// What all tasks of a job want of their nodes.
 struct NodeWishes {
   std::string gpu_type;  // engine/gpu_type.h; with speeds ("h100*1.0|a100*0.55") the fastest first.
@@ -27,6 +34,8 @@ struct NodeWishes {
   std::vector<std::string> nodes;     // One of these.
   std::vector<std::string> excluded;  // None of these.
   std::string pool;
+  /// In place of `pool`: all nodes are of the same one of these, the first is liked best. Empty: as `pool` says.
+  std::vector<PoolWish> pools;
 };
 
 /// `ask`, whose groups have one alternative each, on such nodes alone. Every filter of the answer is in use

@@ -21,6 +21,20 @@ std::string NamesText(const std::vector<std::string>& names) {
   return Join(names, " or ");
 }
 
+// Features that begin with '=' are nobody's words: the engine's users tell nodes apart by them.
+FeatureCondition Spoken(const FeatureCondition& features) {
+  FeatureCondition spoken;
+  for (const std::vector<std::string>& option : features.options()) {
+    FeatureCondition all;
+    for (const std::string& feature : option) {
+      if (!feature.starts_with('=')) all = all.And(FeatureCondition(feature));
+    }
+    if (all.is_any()) return {};
+    spoken = spoken.is_any() ? all : spoken.Or(all);
+  }
+  return spoken;
+}
+
 std::string FeaturesText(const FeatureCondition& features) {
   const bool is_one = features.options().size() == 1 && features.options().front().size() == 1;
   return (is_one ? "feature " : "features ") + features.Text();
@@ -43,7 +57,8 @@ std::string WordsOf(const NodeFilter& filter, const std::set<std::string>& types
   if (filter.least_compute_capability > 0) {
     words.push_back("of compute capability " + CapabilityText(filter.least_compute_capability) + " or more");
   }
-  if (!filter.features.is_any()) words.push_back("with " + FeaturesText(filter.features));
+  if (const FeatureCondition spoken = Spoken(filter.features); !spoken.is_any())
+    words.push_back("with " + FeaturesText(spoken));
   if (!filter.nodes.empty()) words.push_back("on " + NamesText(filter.nodes));
   if (!filter.excluded.empty()) words.push_back("not on " + NamesText(filter.excluded));
   if (!filter.pool.empty()) words.push_back("in pool " + filter.pool);
@@ -90,7 +105,7 @@ std::string LackingPart(const KindBook& book, const NodeFilter& part) {
   if (part.least_compute_capability > 0) {
     return "no GPU has compute capability " + CapabilityText(part.least_compute_capability);
   }
-  if (!part.features.is_any()) return LackingFeatures(book, part.features);
+  if (const FeatureCondition spoken = Spoken(part.features); !spoken.is_any()) return LackingFeatures(book, spoken);
   if (!part.nodes.empty()) return "there is no node " + NamesText(part.nodes);
   if (!part.excluded.empty()) return "all nodes are excluded";
   if (!part.pool.empty()) return "there is no node in pool " + part.pool;

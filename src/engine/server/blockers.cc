@@ -125,6 +125,7 @@ class Finder {
         AddNamed(blocker, Same(BlockerKind::kTeamQuota, blocker, placement::kGpuParts));
         return;
       case core::BlockerKind::kCpus:
+        if (TellAlone(blocker)) return;
         if (IsTold(blocker)) break;
         return Cpus();
       case core::BlockerKind::kMemory:
@@ -140,6 +141,22 @@ class Finder {
         return;
     }
     AddNamed(blocker, Same(KindOf(blocker.kind), blocker));
+  }
+
+  // Whole machines are kept apart by their CPUs (translate.cc), which would be no answer.
+  bool TellAlone(const core::Blocker& blocker) {
+    for (const std::string& pool : PoolsIn(entry_.pool)) {
+      if (!server_.kinds().IsExclusive(pool)) continue;
+      Blocker& out = Same(BlockerKind::kCpus, blocker, 1000);
+      out.text = "pool " + pool + " gives whole machines, and others run on each that has what it asks for";
+      AddNamed(blocker, out);
+      return true;
+    }
+    if (entry_.request.cpus > 0 || server_.kinds().exclusive_sizes() == 0) return false;
+    Blocker& out = Same(BlockerKind::kCpus, blocker, 1000);
+    out.text = "the machines that have what it asks for are other jobs' alone, by their pool";
+    AddNamed(blocker, out);
+    return true;
   }
 
   // The core looks at no single GPU of a server that mixes kinds.

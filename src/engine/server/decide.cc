@@ -34,7 +34,8 @@ Time UntilOf(const WaitingEntry& entry, Time now) {
 
 }  // namespace
 
-Decision::Decision(core::Cluster& core, const Book& book, Time now) : core_(core), book_(book), now_(now) {}
+Decision::Decision(core::Cluster& core, const Book& book, const core::KindBook& kinds, Time now)
+    : core_(core), book_(book), kinds_(kinds), now_(now) {}
 
 Decided Decision::Run(const Server::NameMember& name) {
   ForgetSilent();
@@ -64,6 +65,7 @@ void Decision::Note(const core::Plan& plan) {
     std::vector<NodePlace> places = PlacesOf(entry.request, start.pieces);
     StartDecision decision{start.entry, places.front().node, places.front().gpus, {}, ReasonFor(start, entry)};
     if (places.size() > 1) decision.gang = std::move(places);
+    decision.pool = PoolOf(start.job, start.pieces.front());
     decided_.plan.starts.push_back(std::move(decision));
     decided_.jobs.push_back(start.job);
   }
@@ -76,6 +78,13 @@ void Decision::Note(const core::Plan& plan) {
          "continues on " + WhereText(move.to) + ", so that job " + ToString(move.taker) + " fits"});
   }
   decided_.plan.next_wakeup = plan.next_wakeup;
+}
+
+std::string Decision::PoolOf(JobId running, const core::Piece& piece) const {
+  const core::Run& run = *core_.running(running);
+  const core::Ask& ask = core_.ask(core_.state().classes[run.job_class].key.ask);
+  const std::vector<core::FilterIndex>& filters = ask.groups[piece.group].filters;
+  return piece.alternative < filters.size() ? kinds_.filter(filters[piece.alternative]).pool : "";
 }
 
 // "GPUs 0 and 1"; of one machine of many "GPUs 0 and 1 of n2".
@@ -154,7 +163,9 @@ bool Decision::Grow(const WaitingEntry& entry, std::uint64_t draw, JobId id, Sta
     start.gpus = GpusOf(pieces);
     start.reason += ", with " + std::to_string(gpus) + " of at most " + Plural(entry.request.gpus_most, "GPU");
   }
+  const core::Piece first = pieces.front();
   core_.Adopt(job, std::move(pieces), now_, now_);
+  start.pool = PoolOf(id, first);
   return has_grown;
 }
 
@@ -275,7 +286,7 @@ Resizing& Decision::ResizingOf(JobId job) {
 
 Decided Server::Decide(Time now, const NameMember& name) {
   now_ = now;
-  Decided decided = Decision(core_, book_, now).Run(name);
+  Decided decided = Decision(core_, book_, kinds_.book(), now).Run(name);
   for (std::size_t i = 0; i < decided.jobs.size(); ++i) {
     const StartDecision& start = decided.plan.starts[i];
     const WaitingEntry& entry = *book_.waiting(start.entry);
@@ -286,7 +297,7 @@ Decided Server::Decide(Time now, const NameMember& name) {
     job.gang = start.gang;
     job.cpus = start.gang.empty() ? entry.request.cpus : start.gang.front().cpus;
     job.memory = start.gang.empty() ? entry.request.memory : start.gang.front().memory;
-    job.pool = entry.pool;
+    job.pool = start.pool.empty() ? entry.pool : start.pool;
     job.groups = entry.groups;
     job.started = now;
     job.known_end = UntilOf(entry, now);
@@ -325,15 +336,25 @@ Plan Server::WouldDecide(Time now) const {
   core::Cluster copy = core_.Copy();
   // Ids that no job has.
   std::uint64_t next = std::uint64_t{1} << 62;
-  return Decision(copy, book_, now).Run([&next](JobId) { return JobId(next++); }).plan;
+  return Decision(copy, book_, kinds_.book(), now).Run([&next](JobId) { return JobId(next++); }).plan;
 }
 
 void Server::SetPolicy(const Policy& policy) {
+  policy_ = policy;
   const core::Rules rules = RulesOf(policy);
   if (!(core_.rules() == rules)) core_.SetRules(rules);
+  for (std::size_t i = 0; i < pools_.size(); ++i)
+    core_.SetPool(static_cast<core::PoolIndex>(i + 1), RulesOf(policy, pools_[i]));
   if (cpu_jobs_at_once_ == policy.cpu_jobs_at_once) return;
   cpu_jobs_at_once_ = policy.cpu_jobs_at_once;
   core_.SetCap(cpu_jobs_cap_, cpu_jobs_at_once_, 0);
+}
+
+void Server::SetPools(std::vector<PoolRow> pools) {
+  if (pools == pools_) return;
+  core::Teams teams = TakeTeams();
+  pools_ = std::move(pools);
+  Rebuild(std::move(teams));
 }
 
 }  // namespace divvy

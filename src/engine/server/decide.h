@@ -19,12 +19,14 @@ inline constexpr Duration kAnswersWithin = std::chrono::minutes(30);
 /// Decides on `core`, which is changed; the book is only read.
 class Decision {
  public:
-  Decision(core::Cluster& core, const Book& book, Time now);
+  Decision(core::Cluster& core, const Book& book, const core::KindBook& kinds, Time now);
 
   Decided Run(const Server::NameMember& name);
 
  private:
   void Note(const core::Plan& plan);
+  /// In which of its pools this piece of it lies; empty: it asked for none.
+  std::string PoolOf(JobId running, const core::Piece& piece) const;
   std::string WhereText(const std::vector<core::Piece>& pieces) const;
   Reason ReasonFor(const core::Start& start, const WaitingEntry& entry) const;
   /// Of jobs that run since before this decision. Whether anything has changed.
@@ -41,6 +43,7 @@ class Decision {
 
   core::Cluster& core_;
   const Book& book_;
+  const core::KindBook& kinds_;
   Time now_;
   Decided decided_;
 };

@@ -88,7 +88,7 @@ struct WaitingEntry {
   /// waits, or escalates, before they may start.
   Time queued_at = kNoTime;
   Duration time_limit{0};         // 0: none known.
-  std::string pool;               // Machines of this pool only; empty: all.
+  std::string pool;               // Machines of this pool only; "a,b": of either, the first is liked best. Empty: all.
   std::vector<GroupName> groups;  // Every cap that it falls under.
   /// Resolved already: the job's own, else Policy::placement.
   PlacementStrategy placement = PlacementStrategy::kSequential;
@@ -133,7 +133,7 @@ struct RunningJob {
   Time asked_at = kNoTime;
   Time grown_at = kNoTime;         // When it last got more.
   std::vector<ModelSpeed> speeds;  // As of WaitingEntry.
-  std::string pool;                // As of WaitingEntry.
+  std::string pool;                // Of those of WaitingEntry the one that it runs in.
 
   std::vector<NodePlace> places() const {
     return gang.empty() ? std::vector<NodePlace>{{node, gpus, request.tasks, cpus, memory}} : gang;

@@ -15,6 +15,7 @@ struct StartDecision {
   std::vector<NodePlace> gang;
   /// For people and for the record: "first in line", "backfilled: ends before job 9 starts in 2 h".
   Reason reason;
+  std::string pool = {};  // In which of its pools; empty: it asked for none.
 };
 
 /// A start time held for a job; nobody else may use these GPUs from `start` on.

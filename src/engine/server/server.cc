@@ -62,7 +62,8 @@ void Server::Rebuild(core::Teams teams) {
   for (const core::Booking& booking : core_.state().bookings) bookings.emplace_back(booking, core_.ask(booking.ask));
   core_ = core::Cluster(core_.rules());
   core_.teams() = std::move(teams);
-  kinds_ = Kinds();
+  for (const PoolRow& pool : pools_) core_.AddPool(RulesOf(policy_, pool));
+  kinds_ = Kinds(pools_);
   filters_.clear();
   for (const BookNode& node : book_.nodes()) kinds_.Add(node);
   const std::map<std::string, GroupLimits> limits = caps_.limits();
@@ -145,12 +146,17 @@ void Server::SetNode(NodeIndex node, NodeWords words, NodeCapacity capacity) {
   if (may_rename) {
     const bool is_moved = words.rack != book_.node(node).words.rack || words.block != book_.node(node).words.block;
     enter();
-    if (!is_moved && kinds_.Change(node, book_.node(node))) return FollowKinds();
+    const std::size_t sizes = kinds_.exclusive_sizes();
+    const bool is_told = !is_moved && kinds_.Change(node, book_.node(node));
+    if (is_told && kinds_.exclusive_sizes() == sizes) return FollowKinds();
     return Rebuild(TakeTeams());
   }
   if (may_add) {
     enter();
+    const std::size_t sizes = kinds_.exclusive_sizes();
     kinds_.Add(book_.node(node));
+    // Jobs that wait know of no machine of such a size.
+    if (kinds_.exclusive_sizes() != sizes) return Rebuild(TakeTeams());
     core_.AddNode(FactsOf(node));
     FollowKinds();
     ShowUsable(node);
@@ -298,12 +304,30 @@ void Server::Learn(const core::Ask& ask, std::uint32_t count) {
 
 // --- Waiting ---------------------------------------------------------------------------------------------------
 
+// Of several the one that goes last where pools share machines, so that nobody passes others by naming more pools.
+core::PoolIndex Server::LineOf(const std::string& pools) const {
+  core::PoolIndex line = core::kWholeCluster;
+  int tier = 0;
+  bool is_first = true;
+  for (const std::string& name : PoolsIn(pools)) {
+    const auto at = std::ranges::find(pools_, name, &PoolRow::name);
+    const int its = at == pools_.end() ? 0 : at->priority;
+    if (!is_first && its >= tier) continue;
+    is_first = false;
+    tier = its;
+    line = at == pools_.end() ? core::kWholeCluster : static_cast<core::PoolIndex>(at - pools_.begin() + 1);
+  }
+  return line;
+}
+
 core::Job Server::JobOf(const WaitingEntry& entry) {
   core::Job job;
   job.id = entry.id;
   job.count = entry.count;
-  job.ask = core_.Know(UseAsk(entry.id, AskOf(entry.request, entry.placement, entry.request.gpus), entry.request,
-                              entry.pool, entry.speeds));
+  core::Ask ask = UseAsk(entry.id, AskOf(entry.request, entry.placement, entry.request.gpus), entry.request, entry.pool,
+                         entry.speeds);
+  ask.pool = LineOf(entry.pool);
+  job.ask = core_.Know(ask);
   job.team = TeamOf(entry.team);
   job.user = UserOf(entry.user);
   job.priority = entry.priority;
@@ -362,6 +386,7 @@ void Server::AdoptInCore(const RunningJob& job) {
   core::Ask ask = UseAsk(job.id, AskOfPlaces(job.request, places), job.request, job.pool, job.speeds);
   // Whoever can be resized counts whole (core::Resize), and so it does from the start.
   if (job.request.is_elastic()) ask.groups.front().speeds.clear();
+  ask.pool = LineOf(job.pool);
   FitHosts(places, ask);
   known.ask = core_.Know(ask);
   core_.Adopt(known, PiecesOf(places, ask), job.started, now_);
@@ -400,6 +425,7 @@ std::vector<core::Piece> Server::PiecesOf(const std::vector<NodePlace>& places, 
       kinds.push_back(facts.gpu_kinds.empty() ? static_cast<std::uint8_t>(facts.kind)
                                               : facts.gpu_kinds[static_cast<std::size_t>(gpu)]);
     }
+    if (kinds.empty()) kinds.push_back(static_cast<std::uint8_t>(facts.kind));
     pieces.push_back({place.node, MaskOf(place.gpus), group, AlternativeOf(ask, kinds)});
   }
   return pieces;

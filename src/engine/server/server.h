@@ -88,6 +88,8 @@ class Server {
   // --- Decisions -----------------------------------------------------------------------------------------------
 
   void SetPolicy(const Policy& policy);
+  /// All pools anew. Machines are in those that name them, and in those of their own words.
+  void SetPools(std::vector<PoolRow> pools);
   /// Who starts now; they run, and have left the queue, when this returns.
   Decided Decide(Time now, const NameMember& name);
   /// What keeps a waiting job back whatever is free, as its team counts: "team vision runs as much as its limit
@@ -128,6 +130,9 @@ class Server {
   /// Empty when all is well; else the first broken invariant. Expensive.
   std::string CheckInvariants() const;
 
+  /// All pools that a machine is in, ascending.
+  std::vector<std::string> PoolsOf(NodeIndex node) const { return kinds_.PoolsOf(book_.node(node)); }
+
   // For the files of this folder.
   const divvy::Book& book() const { return book_; }
   const core::Cluster& core() const { return core_; }
@@ -145,6 +150,7 @@ class Server {
   core::NodeFacts FactsOf(NodeIndex node);
   void CountGpus();
   core::UserIndex UserOf(const std::string& name);
+  core::PoolIndex LineOf(const std::string& pools) const;
   core::Job JobOf(const WaitingEntry& entry);
   core::Ask UseAsk(JobId id, core::Ask ask, const Request& request, const std::string& pool,
                    const std::vector<ModelSpeed>& speeds);
@@ -166,6 +172,8 @@ class Server {
 
   Duration usage_half_life_;
   divvy::Book book_;
+  Policy policy_;
+  std::vector<PoolRow> pools_;  // The core's number of each is one more than its place here.
   // A question may tell machines apart that nobody has told apart before, which changes no decision.
   mutable core::Cluster core_;
   mutable Kinds kinds_;

@@ -45,27 +45,80 @@ void AddModelWords(const std::string& model, std::vector<std::string>& features)
   }
 }
 
-core::NodeTraits TraitsOf(const BookNode& node) {
+void SortOnce(std::vector<std::string>& words) {
+  std::sort(words.begin(), words.end());
+  words.erase(std::unique(words.begin(), words.end()), words.end());
+}
+
+std::vector<std::string> FeaturesOf(const BookNode& node) {
+  std::vector<std::string> features = node.words.features;
+  for (const std::string& pool : node.words.pools) features.push_back("pool=" + pool);
+  for (const GpuFacts& gpu : node.capacity.gpus) AddModelWords(gpu.model, features);
+  SortOnce(features);
+  return features;
+}
+
+// Jobs that have a machine to themselves take all of its CPUs, and this much that no whole CPU can be made of; every
+// other job takes at least a thousandth of one. So neither fits beside the other, and 999 others fit beside each other.
+constexpr std::int32_t kSpareMilli = 999;
+
+// No label is called so.
+std::string SizeFeature(int cpus) { return "=cpus=" + std::to_string(cpus); }
+
+}  // namespace
+
+std::vector<std::string> Kinds::PoolsOf(const BookNode& node) const {
+  std::vector<std::string> pools = node.words.pools;
+  if (pools_.empty()) return pools;
+  const std::vector<std::string> features = FeaturesOf(node);
+  for (const PoolRow& pool : pools_) {
+    const bool is_named = std::find(pool.nodes.begin(), pool.nodes.end(), node.words.name) != pool.nodes.end();
+    const bool is_such = !pool.condition.is_any() && pool.condition.Holds(features);
+    if (pool.has_all || is_named || is_such) pools.push_back(pool.name);
+  }
+  SortOnce(pools);
+  return pools;
+}
+
+bool Kinds::IsExclusive(const std::string& name) const {
+  return std::any_of(pools_.begin(), pools_.end(),
+                     [&](const PoolRow& pool) { return pool.is_exclusive && pool.name == name; });
+}
+
+bool Kinds::has_exclusive() const {
+  return std::any_of(pools_.begin(), pools_.end(), [](const PoolRow& pool) { return pool.is_exclusive; });
+}
+
+std::size_t Kinds::exclusive_sizes() const {
+  std::size_t sizes = 0;
+  for (const auto& [pool, cpus] : exclusive_cpus_) sizes += cpus.size();
+  return sizes;
+}
+
+core::NodeTraits Kinds::TraitsOf(const BookNode& node) const {
   core::NodeTraits traits;
   traits.name = node.words.name;
-  traits.pools = node.words.pools;
-  traits.features = node.words.features;
-  for (const std::string& pool : node.words.pools) traits.features.push_back("pool=" + pool);
-  for (const GpuFacts& gpu : node.capacity.gpus) {
+  traits.pools = PoolsOf(node);
+  traits.features = FeaturesOf(node);
+  if (has_exclusive()) traits.features.push_back(SizeFeature(node.capacity.cpus));
+  for (const GpuFacts& gpu : node.capacity.gpus)
     traits.gpus.push_back({gpu.model, MebibytesDown(gpu.memory_total), gpu.compute_capability});
-    AddModelWords(gpu.model, traits.features);
-  }
-  std::sort(traits.features.begin(), traits.features.end());
-  traits.features.erase(std::unique(traits.features.begin(), traits.features.end()), traits.features.end());
+  SortOnce(traits.features);
   return traits;
 }
 
-}  // namespace
+void Kinds::Know(const BookNode& node) {
+  for (const GpuFacts& gpu : node.capacity.gpus) models_[{gpu.model, gpu.memory_total}] += 1;
+  if (!has_exclusive() || node.capacity.cpus == 0) return;
+  for (const std::string& pool : PoolsOf(node)) {
+    if (IsExclusive(pool)) exclusive_cpus_[pool].insert(node.capacity.cpus);
+  }
+}
 
 bool Kinds::Add(const BookNode& node) {
   core::NodeTraits traits = TraitsOf(node);
   const std::string name = traits.name;
-  for (const GpuFacts& gpu : node.capacity.gpus) models_[{gpu.model, gpu.memory_total}] += 1;
+  Know(node);
   if (book_.AddNode(std::move(traits))) return true;
   const Status bare = book_.AddNode({name, {}, {}, {}});
   DIVVY_ASSERT(bare);
@@ -73,14 +126,14 @@ bool Kinds::Add(const BookNode& node) {
 }
 
 bool Kinds::Change(NodeIndex node, const BookNode& now) {
-  for (const GpuFacts& gpu : now.capacity.gpus) models_[{gpu.model, gpu.memory_total}] += 1;
+  Know(now);
   return static_cast<bool>(book_.SetTraits(node, TraitsOf(now)));
 }
 
 core::NodeFacts Kinds::FactsOf(NodeIndex node, const NodeCapacity& capacity) const {
   DIVVY_ASSERT(capacity.gpus.size() <= static_cast<std::size_t>(placement::kMaxGpus));
   core::NodeFacts facts;
-  facts.cpu_milli = CpuMilli(capacity.cpus);
+  facts.cpu_milli = CpuMilli(capacity.cpus) + (has_exclusive() && capacity.cpus > 0 ? kSpareMilli : 0);
   facts.memory_mib = MebibytesDown(capacity.memory);
   facts.gpus = static_cast<int>(capacity.gpus.size());
   facts.topology = std::make_shared<const GpuTopology>(capacity.gpus);
@@ -122,15 +175,19 @@ std::vector<core::AtSpeed> Kinds::FastestFirst(const Request& request, const std
   return sets;
 }
 
-// Of "a,b" either.
-static FeatureCondition AnyPool(const std::string& list) {
-  FeatureCondition any;
-  for (const std::string_view pool : Split(list, ',')) {
-    if (pool.empty()) continue;
-    const FeatureCondition one("pool=" + std::string(pool));
-    any = any.is_any() ? one : any.Or(one);
+// Of one that is exclusive a wish for each size of machine.
+std::vector<core::PoolWish> Kinds::WishesOf(const std::string& pools) const {
+  std::vector<core::PoolWish> wishes;
+  for (const std::string& pool : PoolsIn(pools)) {
+    const auto sizes = exclusive_cpus_.find(pool);
+    if (sizes == exclusive_cpus_.end()) {
+      wishes.push_back({pool, {}, 0});
+      continue;
+    }
+    for (const int cpus : sizes->second)
+      wishes.push_back({pool, FeatureCondition(SizeFeature(cpus)), CpuMilli(cpus) + kSpareMilli});
   }
-  return any;
+  return wishes;
 }
 
 core::Ask Kinds::Use(core::Ask ask, const Request& request, const std::string& pool,
@@ -143,13 +200,16 @@ core::Ask Kinds::Use(core::Ask ask, const Request& request, const std::string& p
   wishes.least_gpu_memory_mib = MebibytesUp(request.gpu_memory);
   // One machine alone has no features or pools to speak of: what is said of them is a note.
   Result<FeatureWish> features = FeatureWish();
-  if (book_.node_count() > 1) {
+  if (book_.node_count() > 1 || !pools_.empty()) {
     wishes.nodes = request.node_list;
     wishes.excluded = request.excluded_nodes;
     features = ParseFeatureWish(request.constraint);
-    const bool is_list = pool.find(',') != std::string::npos;
-    if (!is_list) wishes.pool = pool;
-    if (is_list && features) features->all = features->all.And(AnyPool(pool));
+    wishes.pools = WishesOf(pool);
+  }
+  if (has_exclusive()) {
+    for (core::TaskGroup& group : ask.groups) {
+      for (core::Shape& shape : group.alternatives) shape.cpu_milli = std::max(shape.cpu_milli, 1);
+    }
   }
   Result<core::Ask> made = InvalidArgument("");
   if (features) {
@@ -278,22 +338,30 @@ std::uint8_t AlternativeOf(const core::Ask& ask, const std::vector<std::uint8_t>
   return at == alternatives.end() ? std::uint8_t{0} : static_cast<std::uint8_t>(at - alternatives.begin());
 }
 
+static core::Order OrderOf(QueuePolicy policy) {
+  switch (policy) {
+    case QueuePolicy::kSmallFirst:
+      return core::Order::kSmallFirst;
+    case QueuePolicy::kFifo:
+      return core::Order::kFifo;
+    case QueuePolicy::kFair:
+      return core::Order::kFair;
+    case QueuePolicy::kShortest:
+      return core::Order::kShortest;
+  }
+  return core::Order::kSmallFirst;
+}
+
+core::PoolRules RulesOf(const Policy& policy, const PoolRow& pool) {
+  core::PoolRules rules = RulesOf(policy);
+  rules.order = OrderOf(pool.policy.value_or(policy.order));
+  rules.tier = pool.priority;
+  return rules;
+}
+
 core::Rules RulesOf(const Policy& policy) {
   core::Rules rules;
-  switch (policy.order) {
-    case QueuePolicy::kSmallFirst:
-      rules.order = core::Order::kSmallFirst;
-      break;
-    case QueuePolicy::kFifo:
-      rules.order = core::Order::kFifo;
-      break;
-    case QueuePolicy::kFair:
-      rules.order = core::Order::kFair;
-      break;
-    case QueuePolicy::kShortest:
-      rules.order = core::Order::kShortest;
-      break;
-  }
+  rules.order = OrderOf(policy.order);
   rules.escalate_after = policy.escalate_after;
   // A promise rests on time limits alone.
   rules.uses_predictions = false;
@@ -308,7 +376,7 @@ core::Rules RulesOf(const Policy& policy) {
 }
 
 std::string CapText(const std::string& group) {
-  for (std::string_view prefix : {"array ", "user ", "team "}) {
+  for (std::string_view prefix : {"array ", "user ", "team ", "pool "}) {
     if (group.starts_with(prefix)) return group;
   }
   return "group " + group;

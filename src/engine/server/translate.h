@@ -4,6 +4,7 @@
 
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -12,6 +13,7 @@
 #include "engine/core/cluster.h"
 #include "engine/core/kind_book.h"
 #include "engine/policy.h"
+#include "engine/pool_row.h"
 #include "engine/server/book.h"
 #include "engine/server/facts.h"
 
@@ -21,6 +23,9 @@ namespace divvy {
 /// so there are never many kinds (engine/core/kind_book.h).
 class Kinds {
  public:
+  Kinds() = default;
+  explicit Kinds(std::vector<PoolRow> pools) : pools_(std::move(pools)) {}
+
   /// The next machine. False: it has more kinds of GPUs than can be told apart, and counts as one without any.
   bool Add(const BookNode& node);
   /// It has other words, or GPUs of other kinds. Requires: as many GPUs as before. False: as of Add; nothing changes.
@@ -35,6 +40,12 @@ class Kinds {
   void Leave(const std::vector<core::FilterIndex>& used);
   /// One more user of filters that are in use.
   void UseAgain(const std::vector<core::FilterIndex>& used);
+  /// All that this machine is in: those made and those of its label; ascending.
+  std::vector<std::string> PoolsOf(const BookNode& node) const;
+  /// Whether jobs of one of the pools have machines to themselves.
+  bool IsExclusive(const std::string& pool) const;
+  /// Machines with that many CPUs are in pools of that kind: each number is an alternative of its own.
+  std::size_t exclusive_sizes() const;
   core::KindBook& book() { return book_; }
   const core::KindBook& book() const { return book_; }
 
@@ -44,6 +55,13 @@ class Kinds {
   /// wait: models that it does not know come last, and then any mix of models.
   std::vector<core::AtSpeed> FastestFirst(const Request& request, const std::vector<ModelSpeed>& learned) const;
 
+  core::NodeTraits TraitsOf(const BookNode& node) const;
+  void Know(const BookNode& node);
+  bool has_exclusive() const;
+  std::vector<core::PoolWish> WishesOf(const std::string& pools) const;
+
+  std::vector<PoolRow> pools_;
+  std::map<std::string, std::set<int>> exclusive_cpus_;  // By pool: CPUs that machines of it have.
   core::KindBook book_;
   std::map<std::pair<std::string, Bytes>, int> models_;  // Model and memory of GPUs that there are, or were.
 };
@@ -66,8 +84,10 @@ std::int32_t MebibytesUp(Bytes bytes);
 std::int32_t MebibytesDown(Bytes bytes);
 
 core::Rules RulesOf(const Policy& policy);
+/// How the jobs of a pool stand in line.
+core::PoolRules RulesOf(const Policy& policy, const PoolRow& pool);
 
-/// How people are told of the cap of a group: "array 7", "user ada", "team vision", "group train".
+/// How people are told of the cap of a group: "array 7", "user ada", "team vision", "pool big", "group train".
 std::string CapText(const std::string& group);
 
 /// GroupCaps by name. An index that nobody uses any more is given to the next name, so that a server that has seen a

@@ -1,0 +1,221 @@
+// Pools: which of those that a job names may take it, what is full, and in which it runs.
+//
+// The caps of a pool are those of a group, called "pool NAME". A job that names several pools waits in those that are
+// open to it: where one of them is full it is offered to the others alone, and to all again when there is room. While
+// it waits it counts against the caps of all that it is offered to, so that no decision starts too many; what has
+// started counts in its own pool, and then the others are asked again.
+#include <algorithm>
+
+#include "base/text.h"
+#include "control/controller.h"
+#include "control/record_parts.h"
+
+namespace divvy {
+namespace {
+
+std::string GroupOf(const std::string& pool) { return std::string(kPoolGroup) + pool; }
+
+}  // namespace
+
+Status Controller::UsePools(std::vector<PoolRow> rows) {
+  DIVVY_CHECK(pools_.Set(rows));
+  for (const PoolRow& row : rows) {
+    for (const std::string& team : row.teams) {
+      if (teams_.Find(team) == nullptr)
+        team_warnings_.push_back("pool " + row.name + " is for team " + team + ", which there is not yet");
+    }
+    if (row.is_capped()) cluster_.SetGroupLimits(GroupOf(row.name), {row.running, row.gpus});
+  }
+  cluster_.SetPools(std::move(rows));
+  return {};
+}
+
+bool Controller::HasPool(const std::string& name) const {
+  if (pools_.Find(name) != nullptr) return true;
+  for (NodeIndex node = 0; node < cluster_.nodes().size(); ++node) {
+    if (std::ranges::count(cluster_.PoolsOf(node), name) > 0) return true;
+  }
+  return false;
+}
+
+// --- Submission --------------------------------------------------------------------------------------------------
+
+Status Controller::FillPool(JobSpec& spec) const {
+  if (pools_.empty()) return {};
+  if (spec.pool.empty() && pools_.Default() != nullptr) spec.pool = pools_.Default()->name;
+  const std::vector<std::string> names = PoolsIn(spec.pool);
+  if (names.empty()) return {};
+  DIVVY_CHECK(CheckPoolNames(names));
+  spec.pool = Join(names, ",");
+  const PoolRow* row = pools_.Find(names.front());
+  if (row == nullptr) return {};
+  if (spec.time_limit == Duration(0)) {
+    spec.time_limit = row->default_time > Duration(0) ? row->default_time : limits_.default_time_limit;
+    const bool is_too_long = spec.time_limit == Duration(0) || spec.time_limit > row->max_time;
+    if (row->max_time > Duration(0) && is_too_long) spec.time_limit = row->max_time;
+  }
+  if (names.size() == 1 && row->is_exclusive) TakeWholeMachines(*row, spec);
+  return {};
+}
+
+Status Controller::CheckPoolNames(const std::vector<std::string>& names) const {
+  for (const std::string& name : names) {
+    if (HasPool(name)) continue;
+    std::vector<std::string> known;
+    for (const PoolRow& row : pools_.rows()) known.push_back(row.name);
+    return InvalidArgument("there is no pool '" + name + "'; there are " + Join(known, ", ") +
+                           " (divvy pools lists them)");
+  }
+  return {};
+}
+
+// All GPUs of its machines are its own, as far as all machines with GPUs have the same number.
+void Controller::TakeWholeMachines(const PoolRow& pool, JobSpec& spec) const {
+  if (spec.request.gpus == 0 || spec.request.is_elastic() || spec.request.spreads_tasks) return;
+  int gpus = 0;
+  for (NodeIndex node = 0; node < cluster_.nodes().size(); ++node) {
+    const int has = static_cast<int>(cluster_.node(node).capacity.gpus.size());
+    if (has == 0 || std::ranges::count(cluster_.PoolsOf(node), pool.name) == 0) continue;
+    if (gpus > 0 && has != gpus) return;
+    gpus = has;
+  }
+  if (gpus <= spec.request.gpus) return;
+  spec.notes.push_back("--gpus " + std::to_string(spec.request.gpus) + ": pool " + pool.name +
+                       " gives whole machines, with " + Plural(gpus, "GPU") + " each");
+  spec.request.gpus = gpus;
+}
+
+Result<std::string> Controller::CheckPools(const std::string& list, const PoolBook::Wish& wish) const {
+  std::optional<Error> first;
+  std::vector<std::string> refusals;
+  std::vector<std::string> usable;
+  bool is_taken = false;
+  for (const std::string& name : PoolsIn(list)) {
+    const PoolRow* row = pools_.Find(name);
+    Status admitted = row == nullptr ? Status() : PoolBook::AdmitsUser(*row, wish);
+    if (admitted) usable.push_back(name);
+    if (row != nullptr && admitted) admitted = PoolBook::AdmitsJob(*row, wish);
+    if (row != nullptr && !row->takes_jobs()) {
+      admitted = FailedPrecondition("pool " + name + " takes no jobs: its state is " + std::string(Name(row->state)) +
+                                    "; name another pool with --pool");
+    }
+    is_taken = is_taken || admitted;
+    if (admitted) continue;
+    refusals.push_back(admitted.error().message);
+    if (!first) first = admitted.error();
+  }
+  if (first && !is_taken) return Error{first->code, Join(refusals, "; ")};
+  return Join(usable, ",");
+}
+
+PoolBook::Wish Controller::WishOf(const JobRecord& record) const {
+  return {record.request, record.time_limit, record.user.name, TeamsOf(record), false};
+}
+
+// --- Waiting -----------------------------------------------------------------------------------------------------
+
+std::vector<std::string> Controller::OpenPools(const JobRecord& record) const {
+  std::vector<std::string> names = PoolsIn(record.pool);
+  if (pools_.empty()) return names;
+  const PoolBook::Wish wish = WishOf(record);
+  std::erase_if(names, [&](const std::string& name) {
+    const PoolRow* row = pools_.Find(name);
+    return row != nullptr && !(row->starts_jobs() && PoolBook::AdmitsJob(*row, wish));
+  });
+  if (names.size() < 2) return names;
+  std::vector<std::string> with_room;
+  std::ranges::copy_if(names, std::back_inserter(with_room), [&](const std::string& name) {
+    const PoolRow* row = pools_.Find(name);
+    if (row == nullptr || !row->is_capped()) return true;
+    const std::string group = GroupOf(name);
+    const int gpus = record.request.gpus_in_all();
+    return (row->running == 0 || cluster_.group_running(group) < row->running) &&
+           (row->gpus == 0 || gpus == 0 || cluster_.group_gpus(group) + gpus <= row->gpus);
+  });
+  return with_room.empty() ? names : with_room;
+}
+
+std::string Controller::PoolBar(const JobRecord& record) const {
+  const std::vector<std::string> names = PoolsIn(record.pool);
+  if (pools_.empty() || names.empty() || !OpenPools(record).empty()) return "";
+  std::vector<std::string> why;
+  for (const std::string& name : names) {
+    const PoolRow* row = pools_.Find(name);
+    if (!row->starts_jobs()) {
+      why.push_back("pool " + name + " starts no jobs: its state is " + std::string(Name(row->state)));
+    } else if (const Status admitted = PoolBook::AdmitsJob(*row, WishOf(record)); !admitted) {
+      why.push_back(admitted.error().message);
+    }
+  }
+  return "an administrator: " + Join(why, "; ");
+}
+
+std::vector<GroupName> Controller::PoolGroupsOf(const JobRecord& record) const {
+  std::vector<GroupName> groups;
+  if (pools_.empty() || record.pool.empty()) return groups;
+  const bool runs = IsActive(record.state) && record.array_count == 0 && !record.pool_of_run.empty();
+  for (const std::string& name : runs ? std::vector{record.pool_of_run} : OpenPools(record)) {
+    const PoolRow* row = pools_.Find(name);
+    if (row != nullptr && row->is_capped()) groups.push_back(GroupOf(name));
+  }
+  return groups;
+}
+
+// It counts in its own pool alone.
+void Controller::CountInItsPool(const JobRecord& record) {
+  const RunningJob* running = cluster_.running(record.id);
+  if (running == nullptr || PoolsIn(record.pool).size() < 2) return;
+  RunningJob job = *running;
+  job.groups = GroupsOf(record);
+  if (job.groups == running->groups) return;
+  cluster_.Finish(record.id);
+  cluster_.Adopt(std::move(job));
+}
+
+bool Controller::FollowPools() {
+  bool has_changed = false;
+  for (auto at = choosy_.begin(); at != choosy_.end();) {
+    const JobRecord* record = Find(*at);
+    const WaitingEntry* entry = record == nullptr ? nullptr : cluster_.waiting(*at);
+    if (entry == nullptr) {
+      at = choosy_.erase(at);
+      continue;
+    }
+    ++at;
+    if (Join(OpenPools(*record), ",") == entry->pool) continue;
+    PutWaiting(*record);
+    has_changed = true;
+  }
+  return has_changed;
+}
+
+// --- Views -------------------------------------------------------------------------------------------------------
+
+std::map<std::string, Controller::PoolLoad> Controller::PoolLoads() const {
+  std::map<std::string, PoolLoad> loads;
+  for (const PoolRow& row : pools_.rows()) loads[row.name];
+  for (NodeIndex node = 0; node < cluster_.nodes().size(); ++node) {
+    const BookNode& machine = cluster_.node(node);
+    if (machine.capacity.cpus == 0 && machine.capacity.gpus.empty()) continue;
+    for (const std::string& pool : cluster_.PoolsOf(node)) loads[pool].nodes.push_back(node);
+  }
+  for (const auto& [id, record] : live_) {
+    if (record.pool.empty()) continue;
+    if (IsActive(record.state) && record.array_count == 0) {
+      const auto at = loads.find(record.pool_of_run);
+      if (at == loads.end()) continue;
+      at->second.running += 1;
+      at->second.gpus += GpuCountOf(record);
+      continue;
+    }
+    const bool waits = record.array_count > 0 ? !record.array_waiting.empty() : Waits(record);
+    if (!waits) continue;
+    const std::int64_t members = record.array_count > 0 ? static_cast<std::int64_t>(record.array_waiting.size()) : 1;
+    for (const std::string& name : PoolsIn(record.pool)) {
+      if (const auto at = loads.find(name); at != loads.end()) at->second.queued += members;
+    }
+  }
+  return loads;
+}
+
+}  // namespace divvy

@@ -1,0 +1,122 @@
+#include "dialect/config_pools.h"
+
+#include <algorithm>
+
+#include "dialect/config_values.h"
+#include "dialect/slurm_hostlist.h"
+
+namespace divvy::dialect {
+namespace {
+
+constexpr std::string_view kPools = "pools.";
+constexpr std::string_view kKeys[] = {"nodes",    "constraint", "users",     "teams",   "max_time", "default_time",
+                                      "min_gpus", "max_gpus",   "max_nodes", "running", "gpus",     "policy",
+                                      "placement", "priority",  "exclusive", "default", "state"};
+constexpr std::int64_t kMost = 1'000'000;
+
+/// Names stand in lists ("a,b") and as Slurm's partitions.
+Status CheckName(std::string_view name) {
+  const auto is_plain = [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' || c == '-' ||
+           c == '.';
+  };
+  if (!name.empty() && name.size() <= 64 && std::ranges::all_of(name, is_plain) && name.front() != '-') return {};
+  return InvalidArgument("[pools." + std::string(name.substr(0, 64)) +
+                         "]: a pool's name is letters, digits, '.', '_' and '-', 64 at most");
+}
+
+Status ReadNodes(const ConfigValue& value, PoolRow& row) {
+  std::vector<std::string> lists;
+  if (const auto* text = std::get_if<std::string>(&value)) lists = {*text};
+  else if (const auto* many = std::get_if<std::vector<std::string>>(&value)) lists = *many;
+  else return InvalidArgument("is not a list of machines; write it like \"n[1-4]\", [\"n1\", \"n2\"] or \"all\"");
+  for (const std::string& list : lists) {
+    if (EqualsIgnoringCase(list, "all")) {
+      row.has_all = true;
+      continue;
+    }
+    DIVVY_TRY(const std::vector<std::string> names, ExpandHostList(list));
+    row.nodes.insert(row.nodes.end(), names.begin(), names.end());
+  }
+  if (!row.has_all && row.nodes.empty()) return InvalidArgument("is empty; leave it out, or write \"all\"");
+  return {};
+}
+
+Status ReadConstraint(const ConfigValue& value, PoolRow& row) {
+  DIVVY_TRY(row.constraint, ConfigText(value, "h100&ib"));
+  DIVVY_TRY(const FeatureWish wish, ParseFeatureWish(row.constraint));
+  if (!wish.counted.empty() || !wish.alike.empty())
+    return InvalidArgument("counts and [...] are of one job's machines; write features with & and |");
+  row.condition = wish.all;
+  if (row.condition.is_any()) return InvalidArgument("is empty; leave it out");
+  return {};
+}
+
+Result<std::vector<std::string>> Names(const ConfigValue& value) {
+  if (const auto* names = std::get_if<std::vector<std::string>>(&value); names != nullptr && !names->empty())
+    return *names;
+  return InvalidArgument("is not a list of names; write it like [\"ada\", \"grace\"]");
+}
+
+Result<int> Number(const ConfigValue& value, std::int64_t least) {
+  DIVVY_TRY(const std::int64_t count, ConfigCount(value, least, kMost));
+  return static_cast<int>(count);
+}
+
+Status Read(const ConfigEntry& entry, PoolRow& row) {
+  const ConfigValue& value = entry.value;
+  const std::string& key = entry.key;
+  if (key == "nodes") return ReadNodes(value, row);
+  if (key == "constraint") return ReadConstraint(value, row);
+  if (key == "users") {
+    DIVVY_TRY(row.users, Names(value));
+  } else if (key == "teams") {
+    DIVVY_TRY(row.teams, Names(value));
+  } else if (key == "max_time") {
+    DIVVY_TRY(row.max_time, ConfigSpan(value, "3d"));
+  } else if (key == "default_time") {
+    DIVVY_TRY(row.default_time, ConfigSpan(value, "8h"));
+  } else if (key == "min_gpus") {
+    DIVVY_TRY(row.min_gpus, Number(value, 0));
+  } else if (key == "max_gpus") {
+    DIVVY_TRY(row.max_gpus, Number(value, 0));
+  } else if (key == "max_nodes") {
+    DIVVY_TRY(row.max_nodes, Number(value, 1));
+  } else if (key == "running") {
+    DIVVY_TRY(row.running, Number(value, 1));
+  } else if (key == "gpus") {
+    DIVVY_TRY(row.gpus, Number(value, 1));
+  } else if (key == "policy") {
+    DIVVY_TRY(row.policy, ConfigQueuePolicy(value));
+  } else if (key == "placement") {
+    DIVVY_TRY(row.placement, ConfigPlacement(value));
+  } else if (key == "priority") {
+    DIVVY_TRY(row.priority, Number(value, -kMost));
+  } else if (key == "exclusive") {
+    DIVVY_TRY(row.is_exclusive, ConfigYesOrNo(value));
+  } else if (key == "default") {
+    DIVVY_TRY(row.is_default, ConfigYesOrNo(value));
+  } else if (key == "state") {
+    DIVVY_TRY(row.state, ConfigOneOf<PoolState>(value, {{"up", PoolState::kUp},
+                                                        {"down", PoolState::kDown},
+                                                        {"drain", PoolState::kDrain},
+                                                        {"inactive", PoolState::kInactive}}));
+  } else {
+    return UnknownConfigKey(entry, kKeys);
+  }
+  return {};
+}
+
+}  // namespace
+
+bool IsOfPools(const ConfigEntry& entry) { return entry.section.starts_with(kPools); }
+
+Status ReadPoolsEntry(const ConfigEntry& entry, std::vector<PoolRow>& pools) {
+  const std::string_view name = std::string_view(entry.section).substr(kPools.size());
+  DIVVY_CHECK(CheckName(name));
+  PoolRow& row = ConfigRow(pools, &PoolRow::name, name);
+  const Status read = entry.key.empty() ? Status() : Read(entry, row);
+  return read ? Status() : AboutConfigKey(entry, read.error());
+}
+
+}  // namespace divvy::dialect

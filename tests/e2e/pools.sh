@@ -1,0 +1,99 @@
+#!/usr/bin/env bash
+# Pools: of machines named and labelled, with limits, caps and an order of preference; as Slurm's partitions; changed between two daemons.
+. "$(dirname "$0")/lib.sh"
+
+write_pools() {
+  cat >divvy.toml <<TOML
+[pools.debug]
+nodes = "n1"
+max_time = "30m"
+default_time = "5m"
+max_gpus = 2
+running = $1
+priority = 10
+[pools.train]
+nodes = "n[1-2]"
+constraint = "ib"
+default = true
+[pools.alone]
+nodes = "n2"
+exclusive = true
+[pools.closed]
+nodes = "n2"
+state = "drain"
+TOML
+}
+write_pools 1
+port=
+up_listening
+with_machines
+submit() { divvy submit --quiet "$@"; }
+refused() {
+  local words=$1
+  shift
+  if "$@" >out 2>&1; then fail "not refused: $*"; fi
+  grep -qF "$words" out || fail "'$*' says: $(cat out)"
+}
+
+divvy token create --node --uses 2 >token 2>/dev/null
+on n1 agent --join-file "$DIVVY_HOME/token" --name n1 --emulate 4xA100-40GB --detach --quiet || fail "n1 did not join"
+on n2 agent --join-file "$DIVVY_HOME/token" --name n2 --emulate 4xA100-40GB --label pool=night --detach --quiet || fail "n2 did not join"
+wait_for "n2" node_is n2 up
+
+# What there is.
+divvy pools >pools
+grep -Eq '^debug +up +n1 +4 +4 +0 +0 +0-2 GPUs, 30m(in)? +1 job' pools || fail "divvy pools shows: $(cat pools)"
+grep -Eq '^train\* +up +n\[1-2\] +8 +8' pools || fail "divvy pools shows: $(cat pools)"
+grep -Eq '^night +up +n2 ' pools || fail "divvy pools shows: $(cat pools)"
+divvy sinfo -h -o '%P %a %l %N' >sinfo
+grep -qx 'train\* up infinite n\[1-2\]' sinfo || fail "sinfo shows: $(cat sinfo)"
+grep -qx 'debug up 30:00 n1' sinfo || fail "sinfo shows: $(cat sinfo)"
+grep -q '^main' sinfo && fail "sinfo shows main beside a default: $(cat sinfo)"
+divvy scontrol show partition debug >partition
+for words in 'MaxTime=00:30:00' 'DefaultTime=00:05:00' 'Nodes=n1' 'PriorityTier=10' 'Default=NO' 'State=UP'; do
+  grep -q "$words" partition || fail "scontrol show partition: no $words in $(cat partition)"
+done
+
+# Refused at once, with the limit; Slurm's shims in Slurm's words.
+refused "asks for 3 GPUs, but pool debug gives a job 2 at most" divvy submit --pool debug --gpus 3 true
+refused "give --time 1800s or less" divvy submit --pool debug --time 1h true
+refused "pool closed takes no jobs: its state is drain" divvy submit --pool closed true
+refused "there is no pool 'dbug'" divvy submit --pool dbug true
+refused "Invalid partition name specified" divvy sbatch -p dbug --wrap true
+refused "Requested time limit is invalid" divvy sbatch -p debug -t 60 --wrap true
+
+# Who names none is in the default; who names two is where there is room; a cap is of all jobs of the pool.
+id=$(submit --gpus 1 -- sleep 1000)
+wait_for "its start" state_is "$id" running
+expect train "$(field "$id" pool)" "the pool of a job that names none"
+divvy cancel "$id" >/dev/null
+first=$(submit --pool debug,train --gpus 1 -- sleep 1000)
+wait_for "the first" state_is "$first" running
+expect n1 "$(field "$first" node)" "its machine, in the pool that it likes best"
+second=$(submit --pool debug,night --gpus 1 -- sleep 1000)
+wait_for "the second" state_is "$second" running
+expect n2 "$(field "$second" node)" "its machine: debug has its one job"
+third=$(submit --pool debug --gpus 1 -- sleep 1000)
+divvy why "$third" >why
+grep -q 'pool debug' why || fail "why says: $(cat why)"
+divvy pools --json | grep -o '"name":"debug".*' | grep -q '"running":1,"queued":1' || fail "pools: $(divvy pools --json)"
+
+# A machine to itself: not beside the second.
+alone=$(submit --pool alone --gpus 1 -- sleep 1000)
+divvy why "$alone" >why
+grep -q 'pool alone gives whole machines' why || fail "why says: $(cat why)"
+divvy cancel "$second" >/dev/null
+wait_for "a machine to itself" state_is "$alone" running
+expect 4 "$(divvy show "$alone" --json | grep -o '"gpus":\[[0-9,]*\]' | head -n 1 | tr -cd '0-9' | wc -c)" "its GPUs"
+beside=$(submit --pool night -- true)
+divvy why "$beside" | grep -q "other jobs' alone" || fail "why says: $(divvy why "$beside")"
+
+# Another file, another daemon: the jobs go on, the pool has room for one more.
+divvy down >/dev/null
+write_pools 2
+up_listening "$port"
+wait_for "the third" state_is "$third" running
+state_is "$first" running || fail "the first is $(field "$first" state)"
+divvy cancel --all >/dev/null
+wait_for "their ends" queue_is_empty
+divvy down >/dev/null
