@@ -276,10 +276,11 @@ void Controller::Decide(Time now) {
   RefreshPredictions(now);
   if (now >= next_usage_) KeepTeamUsage(now);
   if (now >= next_progress_) KeepProgress(now);
-  constexpr int kMostRounds = 16;
+  constexpr int kMostRounds = 64;
   FollowPools();
   Time wakeup = CarryOut(now);
   for (int round = 1; round < kMostRounds && FollowPools(); ++round) wakeup = CarryOut(now);
+  if (FollowPools()) wakeup = now;
   WatchBudgets(now);
   next_wakeup_ = std::min({wakeup, budgets_change_at_, next_booking_, next_progress_});
   for (const Machine& machine : machines_) next_wakeup_ = std::min(next_wakeup_, machine.drain_deadline);
@@ -366,7 +367,7 @@ void Controller::Start(const StartDecision& decision, JobId job, Time now) {
   ForgetResizes(*record);
   record->gpus_used = record->gpus;
   cluster_.SetName(job, record->name);
-  CountInItsPool(*record);
+  if (PoolsIn(record->pool).size() > 1) choosy_.insert(job);
   if (is_element) {
     effects_.batch.inserts.push_back({*record, nullptr});
   } else {

@@ -20,10 +20,6 @@ std::string GroupOf(const std::string& pool) { return std::string(kPoolGroup) + 
 Status Controller::UsePools(std::vector<PoolRow> rows) {
   DIVVY_CHECK(pools_.Set(rows));
   for (const PoolRow& row : rows) {
-    for (const std::string& team : row.teams) {
-      if (teams_.Find(team) == nullptr)
-        team_warnings_.push_back("pool " + row.name + " is for team " + team + ", which there is not yet");
-    }
     if (row.is_capped()) cluster_.SetGroupLimits(GroupOf(row.name), {row.running, row.gpus});
   }
   cluster_.SetPools(std::move(rows));
@@ -42,6 +38,12 @@ bool Controller::HasPool(const std::string& name) const {
 
 Status Controller::FillPool(JobSpec& spec) const {
   if (pools_.empty()) return {};
+  const auto is_unknown = [&](const std::string& name) { return !HasPool(name); };
+  if (spec.dialect == Dialect::kValohai && std::ranges::any_of(PoolsIn(spec.pool), is_unknown)) {
+    // An environment of another place.
+    spec.notes.push_back("environment " + spec.pool + ": no pool here is called so");
+    spec.pool.clear();
+  }
   if (spec.pool.empty() && pools_.Default() != nullptr) spec.pool = pools_.Default()->name;
   const std::vector<std::string> names = PoolsIn(spec.pool);
   if (names.empty()) return {};
@@ -115,6 +117,7 @@ PoolBook::Wish Controller::WishOf(const JobRecord& record) const {
 // --- Waiting -----------------------------------------------------------------------------------------------------
 
 std::vector<std::string> Controller::OpenPools(const JobRecord& record) const {
+  if (record.pool.empty()) return {};
   std::vector<std::string> names = PoolsIn(record.pool);
   if (pools_.empty()) return names;
   const PoolBook::Wish wish = WishOf(record);
@@ -178,11 +181,19 @@ bool Controller::FollowPools() {
     const JobRecord* record = Find(*at);
     const WaitingEntry* entry = record == nullptr ? nullptr : cluster_.waiting(*at);
     if (entry == nullptr) {
+      // It may just have started.
+      const RunningJob* running = cluster_.running(*at);
+      const std::vector<GroupName> groups = running == nullptr ? std::vector<GroupName>() : running->groups;
+      if (running != nullptr && record != nullptr) {
+        CountInItsPool(*record);
+        has_changed = has_changed || cluster_.running(*at)->groups != groups;
+      }
       at = choosy_.erase(at);
       continue;
     }
     ++at;
-    if (Join(OpenPools(*record), ",") == entry->pool) continue;
+    const std::vector<std::string> open = OpenPools(*record);
+    if ((open.empty() ? record->pool : Join(open, ",")) == entry->pool) continue;
     PutWaiting(*record);
     has_changed = true;
   }

@@ -238,6 +238,46 @@ TEST_F(Pools, WhoeverNamesSeveralWaitsForTheOneWithRoom) {
   EXPECT_EQ(world_.controller_.cluster().group_running("pool a"), 1);
 }
 
+TEST_F(Pools, ThatAreFullOfOthersKeepNobodyFromTheNext) {
+  PoolRow row = Pool("a", {"n3"});
+  row.running = 1;
+  Make({row, Pool("b", {"n1", "n2"}), Pool("c", {"n3"})});
+  EXPECT_EQ(Submit("c", 2), "");
+  world_.Turn();
+  std::vector<JobId> jobs;
+  for (int i = 0; i < 6; ++i) {
+    EXPECT_EQ(Submit("a,b", 1), "");
+    jobs.push_back(last_);
+  }
+  world_.Turn();
+  for (const JobId job : jobs) EXPECT_EQ(Of(job).pool_of_run, "b") << ToString(job);
+}
+
+TEST_F(Pools, AnEnvironmentOfAnotherPlaceIsANote) {
+  PoolRow row = Pool("usual", {"n2"});
+  row.is_default = true;
+  Make({row});
+  JobSpec spec = Spec("aws-p4", 1);
+  EXPECT_NE(Submit(spec), "");
+  spec.dialect = Dialect::kValohai;
+  EXPECT_EQ(Submit(spec), "");
+  EXPECT_EQ(world_.controller_.PendingSpec(last_)->notes, std::vector<std::string>{"environment aws-p4: no pool here is called so"});
+  EXPECT_EQ(Place(), "n2 in usual");
+}
+
+// An array leaves its line one by one.
+TEST_F(Pools, AnArrayGoesWhereThereIsRoom) {
+  PoolRow row = Pool("a", {"n3"});
+  row.running = 1;
+  Make({row, Pool("b", {"n1"})});
+  EXPECT_EQ(Submit(Spec("a,b", 1), 9), "");
+  world_.Turn();
+  const auto loads = world_.controller_.PoolLoads();
+  EXPECT_EQ(loads.at("a").running, 1);
+  EXPECT_EQ(loads.at("b").running, 4);
+  EXPECT_EQ(loads.at("b").queued, 4);
+}
+
 TEST_F(Pools, OfAHigherPriorityGoFirstWhereTheyShareMachines) {
   PoolRow low = Pool("low", {"n1"}), high = Pool("high", {"n1"});
   high.priority = 10;

@@ -114,6 +114,12 @@ Result<std::string> Controller::SetQuotas(bool are_on, const Caller& caller, Tim
 
 void Controller::LoadTeams() {
   team_warnings_ = teams_.Settle();
+  for (const PoolRow& pool : pools_.rows()) {
+    for (const std::string& team : pool.teams) {
+      if (teams_.Find(team) == nullptr)
+        team_warnings_.push_back("pool " + pool.name + " is for team " + team + ", which there is not");
+    }
+  }
   TellTeams(kNoTime);
   SetTeamCaps();
 }

@@ -100,7 +100,13 @@ void Node::IntoContainer(const JobSpec& spec, LaunchRequest& request) const {
 
 std::vector<std::string> Node::DialectEnvironment(const LaunchOrder& order, const JobRecord& part,
                                                   const JobSpec& spec) const {
-  if (spec.dialect == Dialect::kSlurm) return SlurmVariables(order, part, spec);
+  if (spec.dialect == Dialect::kSlurm) {
+    // Of several the pool that it runs in.
+    JobSpec in_pool = spec;
+    if (!part.pool_of_run.empty()) in_pool.pool = part.pool_of_run;
+    else if (!part.pool.empty()) in_pool.pool = part.pool;
+    return SlurmVariables(order, part, in_pool);
+  }
   if (spec.dialect == Dialect::kGflow) {
     return {"GFLOW_JOB_ID=" + ToString(part.id), "GFLOW_JOB_NAME=" + part.name,
             "GFLOW_ARRAY_TASK_ID=" + std::to_string(part.array.is_set() ? part.array_index : 0)};

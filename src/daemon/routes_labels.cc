@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "engine/pool_row.h"
+
 namespace divvy {
 namespace {
 
@@ -10,6 +12,14 @@ constexpr std::size_t kMostRemembered = 200'000;
 
 bool IsOneOf(const std::vector<std::string>& wanted, const std::string& value) {
   return wanted.empty() || std::ranges::find(wanted, value) != wanted.end();
+}
+
+/// A job that names several pools is of each of them.
+bool IsInOneOf(const std::vector<std::string>& wanted, const std::string& pools) {
+  if (pools.find(',') == std::string::npos) return IsOneOf(wanted, pools);
+  return wanted.empty() || std::ranges::any_of(PoolsIn(pools), [&](const std::string& pool) {
+    return IsOneOf(wanted, pool);
+  });
 }
 
 }  // namespace
@@ -92,7 +102,7 @@ bool LabelBook::Passes(const JobRecord& record, const wire::JobSelector& select)
 }
 
 bool LabelBook::Passes(const SpecLabels& labels, const wire::JobSelector& select) {
-  return IsOneOf(select.pools, labels.pool) && IsOneOf(select.accounts, labels.account) &&
+  return IsInOneOf(select.pools, labels.pool) && IsOneOf(select.accounts, labels.account) &&
          IsOneOf(select.qos, labels.qos);
 }
 

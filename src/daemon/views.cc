@@ -97,7 +97,7 @@ void FillCommon(const JobRecord& record, const Reason& reason, const SpecLabels&
   view.priority = record.priority;
   view.project = record.project;
   view.group = record.group;
-  view.pool = labels.pool;
+  view.pool = has_run && !record.pool_of_run.empty() ? record.pool_of_run : labels.pool;
   view.account = labels.account;
   view.qos = labels.qos;
   view.comment = record.comment;

@@ -344,8 +344,8 @@ void AddLabels(Table& table, JobSpec& spec) {
   table.push_back({"pool",
                    0,
                    Takes::kValue,
-                   "NAME",
-                   "pool of machines; a label on one server",
+                   "NAMES",
+                   "pool of machines; of a,b the first that has room; a label on one server without pools",
                    label(&JobSpec::pool, 256),
                    {"partition"}});
 }

@@ -39,7 +39,7 @@ To Copied(const From& from) {
   to.retries_used = from.retries_used;
   to.project = from.project;
   to.team = from.team;
-  to.pool = from.pool;
+  to.pool = from.pool_of_run.empty() ? from.pool : from.pool_of_run;
   to.comment = from.comment;
   to.group = from.group;
   to.dialect = from.dialect;

@@ -61,4 +61,47 @@ for admin in bob carl dora; do
   as "$admin" divvy gpus restrict 0-3 >answer 2>&1 || fail "$admin may not restrict the GPUs: $(cat answer)"
 done
 as ada divvy cancel "$ada" >/dev/null || fail "the owner may not cancel"
+
+# eve leads the team of ada's jobs: acts on them, sees them but for script and output, and can do no more.
+refuses() {
+  local words=$1
+  shift
+  if "$@" >answer 2>&1; then fail "not refused: $*"; fi
+  grep -qF "$words" answer || fail "'$*' says: $(cat answer)"
+}
+audit=/var/lib/divvy/audit.log
+divvy teams add vision --user ada --lead eve >/dev/null
+printf '#!/bin/sh\necho a secret\n' >script.sh
+chmod 755 script.sh
+job=$(as ada divvy submit --quiet --hold script.sh)
+as eve divvy release "$job" >answer 2>&1 || fail "a lead may not release: $(cat answer)"
+wait_for "its end" state_is "$job" succeeded
+as eve divvy show "$job" --json >shown
+grep -q '"team":"vision"' shown || fail "a lead sees: $(cat shown)"
+grep -q 'script script.sh' shown || fail "a lead does not see what runs: $(cat shown)"
+grep -q 'a secret' shown && fail "a lead sees the script: $(cat shown)"
+as ada divvy show "$job" --json | grep -q 'a secret' || fail "ada does not see her script"
+refuses "who alone may read its log" as eve divvy logs "$job"
+grep -F '"user":"eve"' "$audit" | grep -F "/log" | grep -q '"status":403' || fail "no refusal in: $(tail -n 3 "$audit")"
+job=$(as ada divvy submit --quiet --hold -- true)
+refuses "what they run" as eve divvy update "$job" -- id
+as eve divvy update "$job" --priority -1 >answer 2>&1 || fail "a lead may not update: $(cat answer)"
+refuses "may not pause" as eve divvy pause "$job"
+as eve divvy teams user ada --max-gpus 2 >answer 2>&1 || fail "a lead may not cap: $(cat answer)"
+refuses "takes an administrator" as eve divvy teams user bob --max-gpus 2
+as eve divvy cancel "$job" >answer 2>&1 || fail "a lead may not cancel: $(cat answer)"
+grep -F '"user":"eve"' "$audit" | grep -F /v1/jobs/cancel | grep -q '"status":200' || fail "no cancel in: $(tail -n 3 "$audit")"
+grep -F '"user":"eve"' "$audit" | grep -F /v1/teams/users | grep -q '"status":403' || fail "no refusal in: $(tail -n 3 "$audit")"
+
+# Root has its jobs by consent alone, and a pool is for whom it names.
+refuses "root_jobs = true" divvy submit --quiet -- true
+divvy down >/dev/null
+printf '[jobs]\nroot_jobs = true\n[pools.bobs]\nnodes = "all"\nusers = ["bob"]\n' >>/etc/divvy/divvy.toml
+divvy up --quiet --emulate 8xH100-80GB
+job=$(divvy submit --quiet -- true)
+wait_for "root's job" state_is "$job" succeeded
+refuses "pool bobs is for bob, and this job of eve is not theirs" as eve divvy submit --pool bobs -- true
+job=$(as bob divvy submit --quiet --pool bobs -- true)
+wait_for "bob's job" state_is "$job" succeeded
+expect bobs "$(field "$job" pool)" "its pool"
 echo "admins: all as they should be"
