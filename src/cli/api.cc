@@ -88,6 +88,7 @@ Api& Api::operator=(Api&&) noexcept = default;
 Api::~Api() = default;
 
 Result<Api> Api::Connect() {
+  if (const std::string door = ChosenDoor(); !door.empty()) return ConnectDoor(door);
   DIVVY_TRY(const std::optional<TokenLine> chosen, ChosenLogin());
   if (chosen) return Connect(*chosen);
   const Places places = FindPlaces();
@@ -108,6 +109,14 @@ Result<Api> Api::Connect(const TokenLine& login) {
 }
 
 bool Api::is_remote() const { return connection_->http.is_remote(); }
+
+bool Api::is_door() const { return connection_->http.is_door(); }
+
+Result<Api> Api::ConnectDoor(const std::string& socket) {
+  auto http = HttpClient::ConnectDoor(socket);
+  if (!http) return Unreachable("this machine's agent does not answer (" + http.error().message + "); jobs go on");
+  return Api(std::make_unique<Connection>(Connection{socket, *std::move(http), {}}));
+}
 
 Result<Api> Api::Connect(const std::string& socket) {
   DIVVY_TRY(HttpClient http, HttpClient::Connect(socket));
@@ -154,7 +163,9 @@ void Api::Connection::Reconnect() {
   for (long pause_ms = kFirstPauseMs;; pause_ms = std::min(2 * pause_ms, kLongestPauseMs)) {
     const timespec pause{pause_ms / 1000, pause_ms % 1000 * 1'000'000};
     ::nanosleep(&pause, nullptr);
-    auto again = login ? HttpClient::Connect(*login) : HttpClient::Connect(socket);
+    auto again = login            ? HttpClient::Connect(*login)
+                 : http.is_door() ? HttpClient::ConnectDoor(socket)
+                                  : HttpClient::Connect(socket);
     // Another one has taken its place, which waiting will not change: the next request says so.
     if (!again && again.error().code == ErrorCode::kPermissionDenied) return;
     if (!again) continue;
@@ -173,7 +184,7 @@ Result<wire::WaitAnswer> Api::Wait(const std::string& id, std::span<const int> s
                       : connection_->Ask<wire::WaitAnswer>("GET", job + "/wait");
     if (answer || answer.error().code != ErrorCode::kUnreachable) return answer;
     // The daemon went away, which never ends a job: ask the next one.
-    if (!was_lost && on_lost) on_lost();
+    if (on_lost && (!was_lost || !streams.empty())) on_lost();
     was_lost = true;
     connection_->Reconnect();
   }

@@ -23,12 +23,15 @@ class Api {
   static Result<Api> Connect();
   static Result<Api> Connect(const std::string& socket);
   static Result<Api> Connect(const TokenLine& login);
+  static Result<Api> ConnectDoor(const std::string& socket);
   Api(Api&&) noexcept;
   Api& operator=(Api&&) noexcept;
   ~Api();
 
   /// The daemon is on another machine.
   bool is_remote() const;
+  /// Behind a door of an agent (HttpClient::is_door).
+  bool is_door() const;
 
   Result<wire::StatusView> Status();
   Result<std::vector<wire::GpuView>> Gpus();
@@ -44,7 +47,7 @@ class Api {
   /// A piece of its output, or of its errors, as ReadLog gives it on the machine where it is.
   Result<LogPiece> Log(const std::string& id, bool is_error, std::int64_t at, std::int64_t last);
   Result<wire::WhyView> Why(const std::string& id);
-  /// Answers when the job is final; goes on waiting over a restart of the daemon. `on_lost` is called once, when the
+  /// Answers when the job is final; goes on waiting over a restart of the daemon. `on_lost` is called when the
   /// daemon goes first. `streams` (of a foreground job's caller) are given to each new daemon again: those that the one
   /// before held died with it.
   Result<wire::WaitAnswer> Wait(const std::string& id, std::span<const int> streams = {},

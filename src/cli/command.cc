@@ -145,7 +145,7 @@ Status FinishSpec(JobSpec& spec, Api& api) {
   const bool names_directory = !spec.directory.empty();
   CaptureInto(spec);
   dialect::CompleteCapture(spec);
-  if (api.is_remote()) {
+  if (api.is_remote() && !api.is_door()) {
     KeepWhatTravels(spec);
     if (!names_directory) spec.directory.clear();  // At home there.
   }

@@ -9,6 +9,7 @@
 #include <cstdio>
 #include <string>
 #include <thread>
+#include <utility>
 
 #include "base/text.h"
 #include "cli/api.h"
@@ -118,8 +119,11 @@ int RunForeground(JobSpec spec) {
   if (!api) return Fail(api.error());
   if (const Status finished = FinishSpec(spec, *api); !finished) return Fail(finished.error());
   SignalRelay relay;
-  const int streams[] = {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO};
-  const auto answer = api->Submit(spec, streams);
+  // The size of a terminal elsewhere is said once there is one.
+  StreamRelays relays([wants_pty = spec.wants_pty] {
+    if (wants_pty) ::kill(::getpid(), SIGWINCH);
+  });
+  const auto answer = api->Submit(spec, relays.descriptors());
   if (!answer) return Fail(answer.error());
   for (const std::string& note : answer->notes) Note(note);
   const std::string id = ToString(answer->id);
@@ -132,7 +136,11 @@ int RunForeground(JobSpec spec) {
   Result<wire::WaitAnswer> end = Internal("");
   {
     const RawTerminal raw(spec.wants_pty);
-    end = api->Wait(id, streams, [&] { TellDaemonWent(id, spec.wants_pty); });
+    end = api->Wait(id, relays.descriptors(), [&, was_told = false]() mutable {
+      if (!std::exchange(was_told, true)) TellDaemonWent(id, spec.wants_pty);
+      relays.Renew();
+    });
+    relays.Finish();
   }
   if (!end) return Fail(end.error());
   if (end->state != "succeeded" && end->state != "failed")

@@ -1,7 +1,15 @@
-// The terminal in raw mode for as long as a job has it; put back whatever happens.
+// What a command in the foreground does with its terminal: raw for as long as a job has it, and put back whatever
+// happens; pumped where the job is on another machine.
 #pragma once
 
 #include <termios.h>
+
+#include <array>
+#include <functional>
+#include <memory>
+#include <span>
+#include <thread>
+#include <vector>
 
 namespace divvy::cli {
 
@@ -19,6 +27,33 @@ class RawTerminal {
  private:
   termios before_{};
   bool is_raw_ = false;
+};
+
+/// Our standard streams, and a relay for each: what we pump ourselves where the job is on another machine
+/// (daemon/far_streams.h says how). Whoever uses one blocks or ignores SIGPIPE where they write themselves.
+class StreamRelays {
+ public:
+  /// `on_pumping`: called on a thread of its own when our input is wanted. May be empty.
+  explicit StreamRelays(std::function<void()> on_pumping = {});
+  StreamRelays(const StreamRelays&) = delete;
+  StreamRelays& operator=(const StreamRelays&) = delete;
+  ~StreamRelays();
+
+  /// Streams, then relays, to go with a request. Where sockets cannot be had, the streams alone.
+  std::span<const int> descriptors() const { return {passed_.data(), passed_.size()}; }
+  /// The daemon went away: what it had passed on is printed, and the next one gets relays of its own, which
+  /// descriptors() then names in the same place.
+  void Renew();
+  /// All that came has been printed. Once the job has ended, or the terminal was left.
+  void Finish();
+
+ private:
+  struct Input;
+  void Begin();
+  std::vector<int> passed_;
+  std::array<int, 3> near_{-1, -1, -1};
+  std::vector<std::thread> printers_;
+  std::shared_ptr<Input> input_;
 };
 
 }  // namespace divvy::cli

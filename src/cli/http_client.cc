@@ -15,7 +15,7 @@
 namespace divvy {
 namespace {
 
-constexpr std::size_t kMostFds = 3;  // What the daemon takes with one request.
+constexpr std::size_t kMostFds = 6;  // What the daemon takes with one request.
 constexpr std::size_t kReadSize = 64u << 10;
 /// For each address of a controller on another machine.
 constexpr Duration kPatience = std::chrono::seconds(10);
@@ -102,6 +102,12 @@ Result<HttpClient> HttpClient::Connect(const std::string& path) {
   return client;
 }
 
+Result<HttpClient> HttpClient::ConnectDoor(const std::string& path) {
+  DIVVY_TRY(HttpClient client, Connect(path));
+  client.is_door_ = true;
+  return client;
+}
+
 Result<HttpClient> HttpClient::Connect(const TokenLine& line) {
   DIVVY_TRY(const TlsContext context, TlsContext::Client(line.fingerprint));
   DIVVY_TRY(const int fd, DialTcp(line.controller, kPatience));
@@ -130,12 +136,13 @@ Status HttpClient::SendTls(std::string_view text) {
 Error HttpClient::Gone() const { return Unreachable("the daemon at " + path_ + " went away before it answered"); }
 
 Status HttpClient::SendText(std::string_view text, std::span<const int> fds) {
-  if (tls_) {
-    if (fds.empty()) return SendTls(text);
+  if (tls_ && fds.empty()) return SendTls(text);
+  if (is_remote() && !fds.empty()) {
     return FailedPrecondition("the daemon at " + path_ + " is on another machine, where this terminal's input and " +
                               "output cannot go; divvy submit, then divvy logs -f");
   }
-  if (fds.size() > kMostFds) return InvalidArgument("more than 3 file descriptors for one request");
+  if (fds.size() > kMostFds)
+    return InvalidArgument("more than " + std::to_string(kMostFds) + " file descriptors for one request");
   alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int) * kMostFds)] = {};
   bool is_first = true;
   while (!text.empty()) {

@@ -21,6 +21,8 @@ class HttpClient {
  public:
   /// Fails with kUnreachable (nobody serves there) or kPermissionDenied, naming the socket.
   static Result<HttpClient> Connect(const std::string& path);
+  /// The same for a socket behind which the daemon is on another machine.
+  static Result<HttpClient> ConnectDoor(const std::string& path);
   /// To the controller that `line` names, as whom it is for. Fails with kUnreachable, or kPermissionDenied where
   /// somebody else answers there.
   static Result<HttpClient> Connect(const TokenLine& line);
@@ -29,6 +31,7 @@ class HttpClient {
         authorization_(std::move(other.authorization_)),
         fd_(std::exchange(other.fd_, -1)),
         tls_(std::move(other.tls_)),
+        is_door_(other.is_door_),
         is_gone_(other.is_gone_),
         reader_(std::move(other.reader_)) {}
   HttpClient& operator=(HttpClient&& other) noexcept {
@@ -36,14 +39,17 @@ class HttpClient {
     std::swap(authorization_, other.authorization_);
     std::swap(fd_, other.fd_);
     std::swap(tls_, other.tls_);
+    std::swap(is_door_, other.is_door_);
     std::swap(is_gone_, other.is_gone_);
     std::swap(reader_, other.reader_);
     return *this;
   }
   ~HttpClient();
 
-  /// It comes over TLS: file descriptors cannot go with a request, and none of the daemon's files are here.
-  bool is_remote() const { return tls_.has_value(); }
+  /// The daemon is on another machine: file descriptors cannot go with a request, and none of its files are here.
+  bool is_remote() const { return tls_.has_value() || is_door_; }
+  /// And yet the caller is known to it as who they are here.
+  bool is_door() const { return is_door_; }
 
   /// Send, then Receive. `target` is path and query with percent-encoding done (UrlEncode). `fds` go with the request
   /// and stay open here. Any status is an answer; fails with kUnreachable when the daemon goes before it gave one.
@@ -76,6 +82,7 @@ class HttpClient {
   std::string authorization_;
   int fd_;
   std::optional<TlsChannel> tls_;
+  bool is_door_ = false;
   bool is_gone_ = false;
   HttpResponseReader reader_;
 };

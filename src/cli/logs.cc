@@ -186,22 +186,18 @@ int AttachMain(const Words& words) {
   const auto job = api->Job(parsed->positional.front());
   if (!job) return Fail(job.error());
   const std::string id = PublicId(*job);
-  if (job->wants_pty && IsElsewhere(*job))
-    return Fail(FailedPrecondition("job " + id + " runs on node " + job->node +
-                                   ", and its terminal can be joined there "
-                                   "only; divvy logs -f " +
-                                   id + " shows its output"));
   if (!job->wants_pty)
     return Fail(FailedPrecondition("job " + id + " has no terminal (submit with --pty to have one); divvy logs -f " +
                                    id + " shows its output"));
   winsize size{};
   if (::ioctl(STDIN_FILENO, TIOCGWINSZ, &size) == 0) static_cast<void>(api->Resize(id, {size.ws_row, size.ws_col}));
   std::fprintf(stderr, "divvy: attached to job %s; Ctrl-P Ctrl-Q leaves it running\n", id.c_str());
-  const int streams[] = {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO};
+  StreamRelays relays;
   Result<wire::WaitAnswer> end = Internal("");
   {
     const RawTerminal raw(true);
-    end = api->Attach(id, streams);
+    end = api->Attach(id, relays.descriptors());
+    relays.Finish();
   }
   if (!end) return Fail(end.error());
   if (end->was_detached) {

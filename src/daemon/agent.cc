@@ -19,9 +19,11 @@
 
 #include "base/text.h"
 #include "daemon/accounts.h"
+#include "daemon/agent_jobs_door.h"
 #include "daemon/agent_logs.h"
 #include "daemon/agent_session.h"
 #include "daemon/agent_state.h"
+#include "daemon/agent_streams.h"
 #include "daemon/log.h"
 #include "daemon/machine.h"
 #include "daemon/node_host.h"
@@ -43,6 +45,8 @@ constexpr Duration kTickEvery = std::chrono::milliseconds(100);
 constexpr std::time_t kRenewAfterSeconds = std::time_t{30} * 24 * 3600;
 constexpr Duration kLookAtKeyEvery = std::chrono::hours(1);
 constexpr std::size_t kSessionBytes = 16;
+/// A caller in the foreground who comes back after the controller's restart.
+constexpr Duration kAwaitsCallers = std::chrono::seconds(10);
 
 struct Flags {
   std::string name;
@@ -89,6 +93,8 @@ class Agent {
   Status OpenNode(const dialect::Config& config);
   Status OpenSession();
   void OpenLogs(Duration keep);
+  Status OpenJobsDoor();
+  std::string UserWithJob(std::int64_t uid) const;
   AgentSession::Ports SessionPorts();
   void Dial();
   void Tick();
@@ -119,7 +125,9 @@ class Agent {
   TlsIdentity identity_;
   std::string boot_id_;
   NodeHost host_{loop_, log_, [this](const Error& error) { GiveUp(error); }};
+  std::unique_ptr<AgentStreams> streams_;
   std::unique_ptr<AgentSession> session_;
+  std::unique_ptr<AgentJobsDoor> jobs_door_;
   int caller_ = -1;  // Who waits for "ready", when detached.
   std::optional<Error> refused_;
   std::unique_ptr<AgentLogs> logs_;
@@ -195,7 +203,8 @@ Status Agent::OpenNode(const dialect::Config& config) {
   options.log_directory = folder_ + "/logs";
   options.slurm_directory = folder_ + "/slurm";
   options.lease = {.file = folder_ + "/lease", .boot_id = BootId(places_)};
-  options.names = {HostName(), places_.home, state_.name};
+  options.names = {HostName(), places_.home, state_.name, folder_ + "/jobs.sock"};
+  options.awaits_callers = kAwaitsCallers;
   options.may_change_user = ::geteuid() == 0;
   options.uid = ::geteuid();
   if (options.may_change_user) options.find_user = KeptUsers();
@@ -230,6 +239,12 @@ AgentSession::Ports Agent::SessionPorts() {
   };
   ports.answer = [this](const wire::AgentQuestion& question, AgentSession::Ports::Told told) {
     logs_->Answer(question, std::move(told));
+  };
+  ports.on_channel = [this](std::uint64_t number, std::string_view purpose) {
+    streams_->OnChannel(*session_->channels(), number, purpose);
+  };
+  ports.on_disconnected = [this] {
+    if (jobs_door_) jobs_door_->CutAll();
   };
   ports.stop_all = [this] { StopRuns(folder_ + "/runs"); };
   ports.keep_epoch = [this](std::uint64_t epoch) {
@@ -273,9 +288,34 @@ Status Agent::OpenSession() {
   for (const auto& [label, value] : state_.labels) start.facts.labels.insert_or_assign(label, value);
   boot_id_ = start.facts.boot_id;
   if (const auto text = ReadWhole(folder_ + "/lease")) start.lease = Lease::FromText(*text, boot_id_);
+  streams_ = std::make_unique<AgentStreams>(loop_, host_.node());
   session_ = std::make_unique<AgentSession>(std::move(start), SessionPorts());
   host_.node().Join(*session_);
   return {};
+}
+
+Status Agent::OpenJobsDoor() {
+  AgentJobsDoor::Ports ports;
+  ports.channels = [this]() -> Channels* { return session_->is_welcome() ? session_->channels() : nullptr; };
+  ports.user_name = [this](std::int64_t uid) { return UserWithJob(uid); };
+  DIVVY_TRY(jobs_door_, AgentJobsDoor::Open(loop_, folder_ + "/jobs.sock", places_.is_machine_wide ? 0666 : 0600,
+                                            std::move(ports)));
+  return {};
+}
+
+// An agent that is nobody's but its own user's runs all jobs as that user: only where all are of one user is it clear
+// who speaks.
+std::string Agent::UserWithJob(std::int64_t uid) const {
+  const bool runs_as_others = ::geteuid() == 0;
+  if (!runs_as_others && uid != ::geteuid()) return "";
+  std::string name;
+  for (const JobId job : session_->ActiveRuns()) {
+    const User& user = session_->Find(job)->user;
+    if (runs_as_others && user.uid != uid) continue;
+    if (!name.empty() && user.name != name) return "";
+    name = user.name;
+  }
+  return name;
 }
 
 void Agent::OpenLogs(Duration keep) {
@@ -307,6 +347,7 @@ Status Agent::Start() {
   DIVVY_CHECK(OpenNode(config));
   DIVVY_CHECK(OpenSession());
   OpenLogs(config.keep_logs);
+  DIVVY_CHECK(OpenJobsDoor());
   dialler_ = std::make_unique<Worker>();
   host_.Run(config.poll, [this](const std::vector<GpuObservation>& seen) { session_->Glance(seen); });
   signals_.add(SIGTERM);

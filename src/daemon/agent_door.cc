@@ -61,6 +61,8 @@ void AgentDoor::Open(Core& core, RemoteCallers& callers, Agents::Terms terms, Fl
     if (log != nullptr) log->Write(LogLevel::kInfo, line);
   };
   out.gang_key = std::move(ports.gang_key);
+  out.on_channel = std::move(ports.on_channel);
+  out.before_foreground = std::move(ports.before_foreground);
   out.admit = [&core, &callers](std::string_view authorization) {
     return callers.AdmitNode(authorization, core.Now());
   };

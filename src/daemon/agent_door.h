@@ -28,7 +28,10 @@ class AgentDoor {
   struct Ports {
     std::function<void(Duration, std::function<void()>)> after;
     const Log* log = nullptr;
-    std::function<std::string(JobId, std::uint32_t attempt)> gang_key;  // As of Agents::Ports.
+    // As of Agents::Ports.
+    std::function<std::string(JobId, std::uint32_t attempt)> gang_key;
+    std::function<void(RemoteNode& node, std::uint64_t number, std::string_view purpose)> on_channel;
+    std::function<void(RemoteNode& node, JobId job)> before_foreground;
   };
   /// `callers`, `core` and `fleet`, who decides for these nodes, outlive this. Null: nobody does, and nothing is placed
   /// there.

@@ -64,6 +64,7 @@ void AgentSession::OnDialled(std::unique_ptr<ByteStream> stream) {
   hello.now = ports_.now();
   hello.facts = start_.facts;
   hello.logs = start_.logs;
+  hello.has_channels = ports_.on_channel != nullptr;
   greeted_at_ = ports_.since_boot();
   SendFrame(FrameKind::kHello, wire::EncodeAgent(hello));
 }
@@ -73,6 +74,7 @@ void AgentSession::Lose(const std::string& why) {
   ports_.log("event=disconnected reason=" + LogQuoted(why));
   stream_.reset();
   link_.Detach();
+  if (ports_.on_disconnected) ports_.on_disconnected();
   DialAfter(backoff_.Next());
 }
 
@@ -121,7 +123,9 @@ Status AgentSession::OnFrame(Frame frame) {
     case FrameKind::kAck: {
       if (!is_welcome()) return InvalidArgument("the controller gives orders before it says who it is");
       DIVVY_TRY(const auto message, link_.OnFrame(std::move(frame)));
-      return message ? OnOrder(*message) : Status();
+      if (!message) return {};
+      if (!Channels::IsOne(*message)) return OnOrder(*message);
+      return channels_ ? channels_->OnMessage(*message) : Status();
     }
     case FrameKind::kAsk:
       return OnAsk(frame.payload);
@@ -167,6 +171,7 @@ Status AgentSession::OnWelcome(std::string_view text) {
   } else if (!has_session_ || !link_.Attach(welcome.received)) {
     // It remembers another session than we do: both begin anew.
     has_session_ = false;
+    EndChannels();
     ++sessions_;
     return InvalidArgument("the controller goes on with a session that is not ours");
   } else {
@@ -183,6 +188,8 @@ Status AgentSession::BeginSession(wire::AgentWelcome welcome) {
   epoch_ = welcome.epoch;
   link_ = Link();
   DIVVY_CHECK(link_.Attach(0));
+  EndChannels();
+  if (welcome.has_channels) BeginChannels();
   last_glance_.clear();
   std::map<JobId, Believed> before = std::exchange(believed_, {});
   for (wire::AgentRun& run : welcome.runs) {
@@ -205,6 +212,7 @@ Status AgentSession::BeginSession(wire::AgentWelcome welcome) {
   } else if (const Status adopted = ports_.adopt_runs(welcome.was_rebooted); !adopted) {
     has_adopted_ = false;
     has_session_ = false;
+    EndChannels();
     ++sessions_;
     return adopted.error();
   }
@@ -214,15 +222,34 @@ Status AgentSession::BeginSession(wire::AgentWelcome welcome) {
   return {};
 }
 
-void AgentSession::Report(const wire::AgentReport& report) {
+void AgentSession::Report(const wire::AgentReport& report) { SendMessage(wire::EncodeAgent(report)); }
+
+void AgentSession::SendMessage(std::string message) {
   if (!has_session_) return;  // The next session begins with all that is so.
-  if (const Status kept = link_.Send(wire::EncodeAgent(report)); !kept) {
+  if (const Status kept = link_.Send(std::move(message)); !kept) {
     has_session_ = false;
+    EndChannels();
     ++sessions_;
     link_ = Link();
     return Lose(kept.error().message);
   }
   Flush();
+}
+
+// ---- Streams --------------------------------------------------------------------------------------------------------
+
+void AgentSession::BeginChannels() {
+  if (!ports_.on_channel) return;
+  channels_ = std::make_shared<Channels>(
+      Channels::Side::kAgent, [this](std::string message) { SendMessage(std::move(message)); }, ports_.on_channel);
+}
+
+// It may be one of its own calls that we are in.
+void AgentSession::EndChannels() {
+  const auto channels = std::exchange(channels_, nullptr);
+  if (!channels) return;
+  channels->Clear("the controller has begun anew");
+  ports_.after(Duration(0), [channels] {});
 }
 
 // ---- Orders ---------------------------------------------------------------------------------------------------------

@@ -23,6 +23,7 @@
 #include "node/backoff.h"
 #include "node/lease.h"
 #include "wire/agent_messages.h"
+#include "wire/channels.h"
 #include "wire/link.h"
 
 namespace divvy {
@@ -48,6 +49,11 @@ class AgentSession final : public ControllerPort {
     /// Reads what is asked for and says so by `done`, on the loop's thread, at once or later. Null: nothing is told.
     using Told = std::function<void(wire::AgentAnswer, std::string bytes)>;
     std::function<void(const wire::AgentQuestion& question, Told done)> answer;
+
+    /// The controller has opened a stream: to be accepted or reset. Null: none is taken.
+    Channels::OnOpen on_channel;
+    /// The connection is gone; the session may go on. May be null.
+    std::function<void()> on_disconnected;
 
     // What outlives the process.
     std::function<void(std::uint64_t epoch)> keep_epoch;
@@ -83,6 +89,9 @@ class AgentSession final : public ControllerPort {
   /// Tells the controller that we shall come with another certificate.
   void Renew(const std::string& fingerprint);
 
+  /// Streams of the session; null where there is none, or the controller takes none.
+  Channels* channels() { return channels_.get(); }
+
   bool is_welcome() const { return state_ == State::kWelcome; }
   std::uint64_t epoch() const { return epoch_; }
   /// Reports that the controller has not acknowledged.
@@ -115,6 +124,10 @@ class AgentSession final : public ControllerPort {
   Status OnAsk(std::string_view payload);
   void Believe(const Order& order, const std::shared_ptr<const JobSpec>& spec);
   void Report(const wire::AgentReport& report);
+  void SendMessage(std::string message);
+  /// The session has ended, or is another one.
+  void EndChannels();
+  void BeginChannels();
   void Lose(const std::string& why);
   void DialAfter(Duration wait);
   void Flush();
@@ -129,6 +142,7 @@ class AgentSession final : public ControllerPort {
   std::unique_ptr<ByteStream> stream_;
   FrameReader reader_;
   Link link_;
+  std::shared_ptr<Channels> channels_;
   bool has_session_ = false;
   bool has_adopted_ = false;
   bool is_stopping_all_ = false;

@@ -199,6 +199,8 @@ RemoteNode::Ports Agents::NodePorts() {
   ports.now = ports_.now;
   ports.gang_key = ports_.gang_key;
   ports.own_name = book_.own_name();
+  ports.on_channel = ports_.on_channel;
+  ports.before_foreground = ports_.before_foreground;
   ports.log = ports_.log;
   ports.after = [this](Duration delay, std::function<void()> task) {
     ports_.after(delay, [alive = is_alive_, task = std::move(task)] {

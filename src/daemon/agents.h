@@ -48,6 +48,9 @@ class Agents {
     std::function<std::string(JobId, std::uint32_t attempt)> gang_key;
     /// A header's token that lets a node join: its id.
     std::function<Result<std::string>(std::string_view authorization)> admit;
+    /// Streams, as of RemoteNode::Ports. Null: there are none.
+    std::function<void(RemoteNode& node, std::uint64_t number, std::string_view purpose)> on_channel;
+    std::function<void(RemoteNode& node, JobId job)> before_foreground;
     /// That token is used once: what is to be kept of it.
     std::function<Result<NodeBook::Setting>(std::string_view token)> spend;
   };

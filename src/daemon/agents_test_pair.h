@@ -51,6 +51,9 @@ class AgentProcess final : public OrderPort {
     ports.answer = [this](const wire::AgentQuestion& question, AgentSession::Ports::Told told) {
       questions.push_back({question, std::move(told)});
     };
+    ports.on_channel = [this](std::uint64_t number, std::string_view purpose) {
+      if (on_channel) on_channel(number, purpose);
+    };
     ports.stop_all = [this] {
       for (auto& [job, run] : machine_.runs) End(job, 143);
     };
@@ -111,6 +114,7 @@ class AgentProcess final : public OrderPort {
     wire::AgentQuestion question;
     AgentSession::Ports::Told told;
   };
+  Channels::OnOpen on_channel;
   std::vector<Asked> questions;  // In the order in which they came.
   std::unique_ptr<AgentSession> session;
   std::string refused;
@@ -160,6 +164,9 @@ class AgentsWorld : public testing::Test {
     ports.log = [this](const std::string& line) { log_.push_back(line); };
     ports.gang_key = [](JobId job, std::uint32_t attempt) {
       return "key" + ToString(job) + "." + std::to_string(attempt);
+    };
+    ports.on_channel = [this](RemoteNode& node, std::uint64_t number, std::string_view purpose) {
+      if (on_channel_) on_channel_(node, number, purpose);
     };
     ports.admit = [this](std::string_view header) -> Result<std::string> {
       if (header == "Bearer good" && uses_ > 0) return std::string("t1");
@@ -241,6 +248,7 @@ class AgentsWorld : public testing::Test {
   }
   static JobId Job(int id) { return JobId(static_cast<std::uint64_t>(id)); }
 
+  std::function<void(RemoteNode&, std::uint64_t, std::string_view)> on_channel_;
   Duration now_ = 100s;
   Duration skew_{0};
   Agents::Terms terms_;

@@ -21,6 +21,7 @@
 #include "daemon/agent_door.h"
 #include "daemon/committer.h"
 #include "daemon/core.h"
+#include "daemon/far_streams.h"
 #include "daemon/fleet.h"
 #include "daemon/housekeeping.h"
 #include "daemon/local_controller.h"
@@ -100,6 +101,7 @@ class Daemon {
   TokenBook tokens_;
   std::shared_ptr<AgentDoor> agent_door_ = std::make_shared<AgentDoor>();
   std::shared_ptr<Routes::Remote> remote_;
+  std::shared_ptr<FarStreams> far_streams_;
   std::unique_ptr<HttpServer> server_;
   bool was_rebooted_ = false;
   // Last, so that they end first: their tasks use the store and the probe.
@@ -213,6 +215,9 @@ void Daemon::JoinFleet() {
     host_.node().SetGangKey(job, attempt, std::move(key));
   };
   ports.own_name = OwnName();
+  ports.before_own = [this](JobId job) {
+    if (far_streams_) far_streams_->Drop(job);
+  };
   fleet_->SetPorts(std::move(ports));
 }
 
@@ -299,6 +304,9 @@ Status Daemon::Serve() {
   remote_ = std::make_shared<Routes::Remote>(Routes::Remote{RemoteCallers(tokens_, FindUser), {}, ""});
   ports.remote = remote_;
   ports.agents = agent_door_;
+  far_streams_ = std::make_shared<FarStreams>(
+      loop_, *core_, [this](Descriptor connection, const Peer& peer) { server_->Adopt(std::move(connection), peer); });
+  ports.far_streams = far_streams_;
   ports.login_environment = LoginEnvironment;
   DIVVY_TRY(Audit audit, Audit::Open(places_.state + "/audit.log"));
   ports.audit = std::make_shared<Audit>(std::move(audit));
@@ -340,7 +348,14 @@ Status Daemon::OpenDoorToOthers() {
             LoadTlsIdentity(places_.state + "/identity.pem", "divvy controller", clock_.Now()));
   agent_door_->Open(*core_, remote_->callers, {config_.lost_after, config_.requeue_lost_after}, fleet_.get(),
                     {[this](Duration delay, std::function<void()> task) { After(delay, std::move(task)); }, &log_,
-                     [this](JobId job, std::uint32_t attempt) { return fleet_->GangKey(job, attempt); }});
+                     [this](JobId job, std::uint32_t attempt) { return fleet_->GangKey(job, attempt); },
+                     [this](RemoteNode& node, std::uint64_t number, std::string_view purpose) {
+                       far_streams_->OnChannel(node, number, purpose);
+                     },
+                     [this](RemoteNode& node, JobId job) {
+                       host_.node().DropStreams(job);
+                       far_streams_->OnForeground(node, job);
+                     }});
   // What was active when we began may have been launched; agents that say so are believed.
   for (const auto& [id, record] : controller_->live()) {
     if (!IsActive(record.state) || record.array_count > 0) continue;

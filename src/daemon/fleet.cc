@@ -57,6 +57,7 @@ void Fleet::Execute(const Order& order, std::shared_ptr<const JobSpec> spec) {
   if (!node.empty()) port = ports_.find ? ports_.find(node) : nullptr;
   if (port == nullptr) return;  // Removed meanwhile: nothing of ours is there.
   const auto* launch = std::get_if<LaunchOrder>(&order);
+  if (launch != nullptr && node.empty() && launch->seat == 0 && ports_.before_own) ports_.before_own(launch->record.id);
   if (launch != nullptr && node.empty() && !launch->record.gang.empty()) return LaunchOwn(*launch, std::move(spec));
   const auto* go = std::get_if<GoOrder>(&order);
   if (go == nullptr) return port->Execute(order, std::move(spec));

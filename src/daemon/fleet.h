@@ -33,6 +33,8 @@ class Fleet final : public FleetPort, public OrderPort {
     /// Tells the controller's own machine the key of a gang's part that is about to be launched there.
     std::function<void(JobId, std::uint32_t attempt, std::string key)> set_own_key;
     std::string own_name;  // Of the controller's own machine.
+    /// A job is launched on the controller's own machine next. May be null.
+    std::function<void(JobId)> before_own;
   };
   void SetPorts(Ports ports) { ports_ = std::move(ports); }
 

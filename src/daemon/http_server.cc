@@ -8,7 +8,6 @@
 #include <sys/epoll.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
-#include <sys/un.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -26,6 +25,7 @@
 
 #include "daemon/http_server_connection.h"
 #include "platform/tcp.h"
+#include "platform/unix_socket.h"
 
 namespace divvy {
 namespace {
@@ -60,69 +60,12 @@ class UniqueFd {
   int fd_;
 };
 
-Error SystemError(const std::string& doing, int error) {
-  Error result = Unreachable(doing + ": " + std::strerror(error));
-  if (error == EACCES || error == EPERM) result.code = ErrorCode::kPermissionDenied;
-  return result;
-}
-
-Result<sockaddr_un> AddressOf(const std::string& path) {
-  sockaddr_un address{};
-  address.sun_family = AF_UNIX;
-  if (path.empty() || path.size() >= sizeof address.sun_path) {
-    return InvalidArgument("the socket path " + path + " has " + std::to_string(path.size()) + " bytes, at most " +
-                           std::to_string(sizeof address.sun_path - 1) + " are possible; use a shorter directory");
-  }
-  std::memcpy(address.sun_path, path.c_str(), path.size() + 1);
-  return address;
-}
-
-/// Fine when nobody serves at `path`, whatever lies there.
-Status CheckNobodyServes(const std::string& path, const sockaddr_un& address) {
-  struct stat found {};
-  if (::lstat(path.c_str(), &found) != 0) return {};
-  if (!S_ISSOCK(found.st_mode)) {
-    return Error{ErrorCode::kAlreadyExists, path + " exists and is not a socket; move it away"};
-  }
-  UniqueFd probe(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
-  if (probe.get() < 0) return SystemError("opening a socket", errno);
-  int failed = ::connect(probe.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address);
-  // EAGAIN: its queue of connections is full, so it has an owner.
-  if (failed == 0 || errno == EAGAIN) return Error{ErrorCode::kAlreadyExists, "a daemon already serves on " + path};
-  if (errno == ECONNREFUSED || errno == ENOENT) return {};
-  return SystemError("looking at the socket " + path, errno);
-}
-
-/// A listening socket at `path`, put there by rename so that it is never seen without its mode or its listener.
-Result<UniqueFd> OpenListener(const std::string& path, unsigned mode) {
-  DIVVY_TRY(sockaddr_un address, AddressOf(path));
-  DIVVY_CHECK(CheckNobodyServes(path, address));
-  const std::string fresh = path + "~";
-  DIVVY_TRY(sockaddr_un fresh_address, AddressOf(fresh));
-  UniqueFd listener(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
-  if (listener.get() < 0) return SystemError("opening a socket", errno);
-  ::unlink(fresh.c_str());
-  if (::bind(listener.get(), reinterpret_cast<const sockaddr*>(&fresh_address), sizeof fresh_address) != 0) {
-    return SystemError("making the socket " + path, errno);
-  }
-  if (::chmod(fresh.c_str(), static_cast<mode_t>(mode)) != 0 || ::listen(listener.get(), SOMAXCONN) != 0 ||
-      ::rename(fresh.c_str(), path.c_str()) != 0) {
-    Error error = SystemError("making the socket " + path, errno);
-    ::unlink(fresh.c_str());
-    return error;
-  }
-  return listener;
-}
-
 Peer PeerOf(int fd) {
   Peer peer;
-  ucred credentials{};
-  socklen_t size = sizeof credentials;
-  if (::getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &credentials, &size) == 0) {
-    peer.uid = credentials.uid;
-    peer.gid = credentials.gid;
-    peer.pid = credentials.pid;
-  }
+  const PeerCredentials credentials = CredentialsOf(fd);
+  peer.uid = credentials.uid;
+  peer.gid = credentials.gid;
+  peer.pid = credentials.pid;
   return peer;
 }
 
@@ -151,6 +94,7 @@ class HttpServer::Loop final : public HttpConnectionOwner, public std::enable_sh
     WatchFd(EPOLL_CTL_ADD, listener_.get(), EPOLLIN, nullptr);
     Arm();
   }
+  void Adopt(Descriptor connection, Peer peer);
   Status ListenTls(const HostPort& address, TlsContext context);
   std::uint16_t tls_port() const { return tls_listener_.get() < 0 ? std::uint16_t{0} : PortOf(tls_listener_.get()); }
   void StopAccepting();
@@ -324,6 +268,13 @@ bool HttpServer::Loop::AcceptLocal() {
   return true;
 }
 
+void HttpServer::Loop::Adopt(Descriptor connection, Peer peer) {
+  if (is_stopped_) return;
+  ::fcntl(connection.get(), F_SETFL, ::fcntl(connection.get(), F_GETFL) | O_NONBLOCK);
+  peer.connection = ++last_connection_;
+  Add(std::make_unique<HttpConnection>(*this, connection.Release(), peer));
+}
+
 bool HttpServer::Loop::AcceptTls() {
   UniqueFd fd(::accept4(tls_listener_.get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
   if (fd.get() < 0) {
@@ -431,9 +382,10 @@ void HttpServer::Loop::Stop() {
 
 Result<std::unique_ptr<HttpServer>> HttpServer::Listen(asio::io_context& loop, HttpServerOptions options,
                                                        OnRequestCallback on_request) {
-  DIVVY_TRY(UniqueFd listener, OpenListener(options.path, options.mode));
+  DIVVY_TRY(Descriptor listening, ListenUnix(options.path, options.mode));
+  UniqueFd listener(listening.Release());
   UniqueFd epoll(::epoll_create1(EPOLL_CLOEXEC));
-  if (epoll.get() < 0) return SystemError("opening an epoll", errno);
+  if (epoll.get() < 0) return Unreachable(std::string("opening an epoll: ") + std::strerror(errno));
   try {
     auto inner =
         std::make_shared<Loop>(loop, std::move(options), std::move(on_request), std::move(listener), std::move(epoll));
@@ -449,6 +401,7 @@ HttpServer::~HttpServer() { loop_->Stop(); }
 Status HttpServer::ListenTls(const HostPort& address, TlsContext context) {
   return loop_->ListenTls(address, std::move(context));
 }
+void HttpServer::Adopt(Descriptor connection, const Peer& peer) { loop_->Adopt(std::move(connection), peer); }
 std::uint16_t HttpServer::tls_port() const { return loop_->tls_port(); }
 void HttpServer::StopAccepting() { loop_->StopAccepting(); }
 std::size_t HttpServer::connections() const { return loop_->connections(); }

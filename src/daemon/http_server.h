@@ -20,6 +20,7 @@
 #include "base/host_port.h"
 #include "base/result.h"
 #include "daemon/byte_stream.h"
+#include "platform/launch_descriptor.h"
 #include "platform/tls.h"
 #include "wire/http.h"
 
@@ -37,6 +38,7 @@ struct Peer {
   std::uint64_t connection = 0;  // Unique while the server lives, from 1.
   std::string address;           // Of who came over TLS: "10.0.0.9"; then nothing else is known. Empty: the socket.
   std::string fingerprint;       // Of the certificate that they showed and own; empty: none.
+  std::string node;              // The agent's machine on which they are; then `uid` is what ours calls them.
 
   bool is_remote() const { return !address.empty(); }
 };
@@ -91,7 +93,7 @@ struct HttpServerOptions {
   std::size_t requests_in_flight = 4096;        // Per connection; then it is not read from.
   std::size_t output_bytes = 1u << 20;          // Unsent answers of a connection; then it is not read from.
   std::size_t stream_backlog_bytes = 4u << 20;  // Unsent part of a stream; then the connection is dropped.
-  std::size_t fds_per_request = 3;              // stdin, stdout, stderr.
+  std::size_t fds_per_request = 6;              // stdin, stdout, stderr; the relays of each.
   std::size_t remote_connections = 1024;        // Over TLS; more are cut off.
   std::size_t connections_of_an_address = 256;  // Of them; so that one machine cannot take them all.
   HttpLimits remote_limits = {.header_bytes = 16u << 10, .body_bytes = 1u << 20};
@@ -109,6 +111,9 @@ class HttpServer {
   /// does, and with the reason when the path cannot be used. The socket appears complete, with its mode.
   static Result<std::unique_ptr<HttpServer>> Listen(boost::asio::io_context& loop, HttpServerOptions options,
                                                     OnRequestCallback on_request);
+  /// A connected stream socket, whose other end speaks HTTP as `peer`. What comes from an agent's machine is held to
+  /// the limits of what comes over TLS.
+  void Adopt(Descriptor connection, const Peer& peer);
   /// Listens there as well, over TLS. Fails with the reason when the address cannot be had.
   Status ListenTls(const HostPort& address, TlsContext context);
   /// The port that it listens at over TLS, also where 0 was asked for; 0: it does not.

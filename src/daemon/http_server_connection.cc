@@ -70,7 +70,7 @@ HttpConnection::HttpConnection(HttpConnectionOwner& owner, int fd, const Peer& p
       fd_(fd),
       peer_(peer),
       tls_(std::move(tls)),
-      reader_(tls_ ? owner.options().remote_limits : owner.options().limits) {
+      reader_(tls_ || !peer.node.empty() ? owner.options().remote_limits : owner.options().limits) {
   if (tls_) owes_since_ = takes_nothing_since_ = std::chrono::steady_clock::now();
 }
 

@@ -237,15 +237,20 @@ void Node::KeepStreams(JobId job, Streams streams) {
 
 // The streams of its caller died with the daemon before; the caller has them still.
 void Node::AwaitCaller(const LaunchOrder& order, std::shared_ptr<const JobSpec> spec) {
-  if (controller_->Now() >= callers_return_until_)
-    return FailLaunch(order.record, "the terminal that it was started from is gone");
-  unclaimed_.insert_or_assign(order.record.id, Unclaimed{order, std::move(spec)});
+  const Time now = controller_->Now();
+  const Time until = std::max(callers_return_until_, now + options_.awaits_callers);
+  if (now >= until) return FailLaunch(order.record, "the terminal that it was started from is gone");
+  unclaimed_.insert_or_assign(order.record.id, Unclaimed{order, std::move(spec), until});
 }
 
 void Node::FailUnclaimed() {
-  if (unclaimed_.empty() || controller_->Now() < callers_return_until_) return;
-  for (const auto& [job, waiting] : std::exchange(unclaimed_, {}))
-    FailLaunch(waiting.order.record, "the terminal that it was started from is gone");
+  std::vector<JobRecord> gone;
+  std::erase_if(unclaimed_, [&](const auto& waiting) {
+    if (controller_->Now() < waiting.second.until) return false;
+    gone.push_back(waiting.second.order.record);
+    return true;
+  });
+  for (const JobRecord& record : gone) FailLaunch(record, "the terminal that it was started from is gone");
 }
 
 void Node::Execute(const Order& order, std::shared_ptr<const JobSpec> spec) {

@@ -38,6 +38,7 @@ struct NodeOptions {
   Duration grace = std::chrono::seconds(30);  // Of jobs that name none.
   Isolation isolation;
   ContainerSettings container;
+  Duration awaits_callers{0};  // How long a foreground job at its turn waits for its caller's streams, restart or not.
 };
 
 /// The streams of a foreground job's caller, until its process has them. Closed when dropped.
@@ -172,10 +173,11 @@ class Node final : public OrderPort {
   std::int64_t refused_devices_ = 0;
   std::map<JobId, Streams> streams_;
   /// Foreground jobs at their turn whose callers have not come back since the restart; they are given until
-  /// callers_return_until_.
+  /// callers_return_until_, or as NodeOptions say.
   struct Unclaimed {
     LaunchOrder order;
     std::shared_ptr<const JobSpec> spec;
+    Time until = kNoTime;
   };
   std::map<JobId, Unclaimed> unclaimed_;
   Time callers_return_until_ = kNoTime;

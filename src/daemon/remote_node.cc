@@ -27,6 +27,11 @@ constexpr std::size_t kQuestionsAtOnce = 8;
 RemoteNode::RemoteNode(std::string name, std::uint64_t epoch, FleetPort& fleet, Ports ports)
     : name_(std::move(name)), epoch_(epoch), fleet_(fleet), ports_(std::move(ports)) {}
 
+RemoteNode::~RemoteNode() {
+  DropSession();
+  *is_alive_ = false;
+}
+
 // ---- Orders ---------------------------------------------------------------------------------------------------------
 
 void RemoteNode::Execute(const Order& order, std::shared_ptr<const JobSpec> spec) {
@@ -52,6 +57,8 @@ void RemoteNode::Execute(const Order& order, std::shared_ptr<const JobSpec> spec
     if (ports_.gang_key) launch->gang_key = ports_.gang_key(launch->record.id, launch->record.attempt);
     NameSeats(launch->record, ports_.own_name);
   }
+  if (message.launch && message.launch->record.is_foreground && message.launch->seat == 0 && ports_.before_foreground)
+    ports_.before_foreground(*this, message.launch->record.id);
   Send(std::move(message));
 }
 
@@ -65,7 +72,12 @@ void RemoteNode::Look(GpuSet gpus) {
 void RemoteNode::Send(wire::AgentOrder order) {
   if (!session_) return;
   order.epoch = epoch_;
-  if (const Status kept = session_->link.Send(wire::EncodeAgent(order)); !kept) {
+  SendMessage(wire::EncodeAgent(order));
+}
+
+void RemoteNode::SendMessage(std::string message) {
+  if (!session_) return;
+  if (const Status kept = session_->link.Send(std::move(message)); !kept) {
     // Orders are not dropped one by one: it begins anew, with all that should be.
     ports_.log("node=" + name_ + " event=session_ended reason=" + LogQuoted(kept.error().message));
     return EndSession();
@@ -136,8 +148,7 @@ wire::AgentWelcome RemoteNode::MakeWelcome(const wire::AgentHello& hello, const 
     welcome.received = session_->link.received();
     return welcome;
   }
-  session_.emplace(Session{hello.session, Link()});
-  static_cast<void>(session_->link.Attach(0));
+  BeginSession(hello);
   for (wire::AgentRun& run : fleet_.RunsOn(name_)) {
     const auto known = known_.find(run.record.id);
     if (known != known_.end() && known->second == run.record.attempt) {
@@ -146,6 +157,16 @@ wire::AgentWelcome RemoteNode::MakeWelcome(const wire::AgentHello& hello, const 
     }
   }
   return welcome;
+}
+
+void RemoteNode::BeginSession(const wire::AgentHello& hello) {
+  DropSession();
+  session_.emplace(Session{hello.session, Link(), nullptr});
+  static_cast<void>(session_->link.Attach(0));
+  if (!hello.has_channels || !ports_.on_channel) return;
+  session_->channels = std::make_shared<Channels>(
+      Channels::Side::kController, [this](std::string message) { SendMessage(std::move(message)); },
+      [this](std::uint64_t number, std::string_view purpose) { ports_.on_channel(*this, number, purpose); });
 }
 
 void RemoteNode::Connect(std::unique_ptr<ByteStream> stream, FrameReader reader, int version,
@@ -166,6 +187,7 @@ void RemoteNode::Connect(std::unique_ptr<ByteStream> stream, FrameReader reader,
   wire::AgentWelcome welcome = MakeWelcome(hello, terms);
   welcome.version = version;
   welcome.was_rebooted = was_rebooted;
+  welcome.has_channels = ports_.on_channel != nullptr;
   ports_.log("node=" + name_ + " event=node_connected address=" + LogQuoted(address_) +
              (welcome.is_resumed ? " session=resumed" : " session=new runs=" + std::to_string(welcome.runs.size())));
   SendFrame(FrameKind::kWelcome, wire::EncodeAgent(welcome));
@@ -183,8 +205,18 @@ void RemoteNode::Cut(const std::string& why) {
 }
 
 void RemoteNode::EndSession() {
-  session_.reset();
+  DropSession();
   Cut("its session is over");
+}
+
+// It may be one of its streams' own calls that we are in.
+void RemoteNode::DropSession() {
+  if (!session_) return;
+  const auto channels = std::exchange(session_->channels, nullptr);
+  session_.reset();
+  if (!channels) return;
+  channels->Clear("the session with node " + name_ + " is over");
+  if (ports_.after) ports_.after(Duration(0), [channels] {});
 }
 
 void RemoteNode::Refuse(const std::string& reason, bool is_final) {
@@ -232,7 +264,9 @@ Status RemoteNode::OnFrame(Frame frame) {
       if (!session_) return {};
       if (frame.kind == FrameKind::kGlance) return OnReport(frame.payload);
       DIVVY_TRY(const auto message, session_->link.OnFrame(std::move(frame)));
-      return message ? OnReport(*message) : Status();
+      if (!message) return {};
+      if (!Channels::IsOne(*message)) return OnReport(*message);
+      return session_->channels ? session_->channels->OnMessage(*message) : Status();
     }
     case FrameKind::kAnswer:
       return OnAnswer(frame.payload);

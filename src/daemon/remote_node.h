@@ -18,6 +18,7 @@
 #include "daemon/fleet_port.h"
 #include "model/lease_terms.h"
 #include "wire/agent_messages.h"
+#include "wire/channels.h"
 #include "wire/link.h"
 
 namespace divvy {
@@ -40,6 +41,10 @@ class RemoteNode final : public OrderPort {
     std::string own_name;
     /// For questions that nobody answers. Null: they wait until the connection ends.
     std::function<void(Duration, std::function<void()>)> after;
+    /// The agent has opened a stream: to be accepted or reset. Null: none is taken.
+    std::function<void(RemoteNode& node, std::uint64_t number, std::string_view purpose)> on_channel;
+    /// A foreground job is launched there next: its streams go first. May be null.
+    std::function<void(RemoteNode& node, JobId job)> before_foreground;
     /// It has given a sign of life, so it keeps to what the welcome said.
     std::function<void(const std::string& node)> on_beat;
   };
@@ -47,7 +52,7 @@ class RemoteNode final : public OrderPort {
   RemoteNode(std::string name, std::uint64_t epoch, FleetPort& fleet, Ports ports);
   RemoteNode(const RemoteNode&) = delete;
   RemoteNode& operator=(const RemoteNode&) = delete;
-  ~RemoteNode() override { *is_alive_ = false; }
+  ~RemoteNode() override;
 
   const std::string& name() const { return name_; }
   /// This run was active when the controller's process began (its launch is durable, and may have been sent). Launches
@@ -78,6 +83,9 @@ class RemoteNode final : public OrderPort {
   /// Tells the agent that it is wanted no more, and closes.
   void Refuse(const std::string& reason, bool is_final);
 
+  /// Streams of the session; null where there is none, or the agent takes none.
+  Channels* channels() { return session_ ? session_->channels.get() : nullptr; }
+
   bool is_connected() const { return stream_ != nullptr; }
   bool has_session() const { return session_.has_value(); }
   /// A frame came last; kNoTime: never in this process.
@@ -91,7 +99,11 @@ class RemoteNode final : public OrderPort {
   struct Session {
     std::string id;
     Link link;
+    std::shared_ptr<Channels> channels;
   };
+  void BeginSession(const wire::AgentHello& hello);
+  void DropSession();
+  void SendMessage(std::string message);
   void OnBytes(std::string_view bytes);
   Status OnFrame(Frame frame);
   Status OnReport(std::string_view text);

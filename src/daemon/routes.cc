@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/text.h"
+#include "daemon/far_streams.h"
 #include "daemon/routes_call.h"
 #include "daemon/select.h"
 #include "version.h"
@@ -94,7 +95,19 @@ std::optional<std::string> Match(std::string_view pattern, std::string_view path
 
 }  // namespace
 
+Result<Caller> Routes::CallerOnNode(const Peer& peer) {
+  // Asked at each request: a connection may outlive its job.
+  const User* user =
+      FarStreams::UserOn(core_.controller(), peer.node, [&](const User& known) { return known.uid == peer.uid; });
+  if (user == nullptr) return PermissionDenied("no job of yours runs on node " + peer.node + " any more");
+  Caller caller;
+  caller.user = *user;
+  caller.groups = GroupsOf(caller.user);
+  return caller;
+}
+
 Result<Caller> Routes::CallerOf(const Peer& peer, const HttpRequest& request, const Route* route) {
+  if (!peer.node.empty()) return CallerOnNode(peer);
   if (peer.is_remote()) {
     // Where there is no such path nothing is changed; but who asks is looked at all the same.
     const Touches touches = route == nullptr ? Touches::kNothing : route->touches();
@@ -126,6 +139,8 @@ void Routes::Handle(const Peer& peer, HttpRequest&& request, Reply reply) {
   }
   auto caller = CallerOf(peer, request, found);
   Call call{caller ? *caller : Caller(), std::move(request), std::move(reply), std::move(argument), peer.address};
+  call.is_on_node = !peer.node.empty();
+  if (call.is_on_node) call.address = "node " + peer.node;
   const bool is_change = found != nullptr && found->touches() == Touches::kSomething;
   if (!caller) return TurnAway(call, caller.error());
   call.refusals = ports_.audit.get();

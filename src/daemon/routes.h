@@ -19,6 +19,8 @@
 namespace divvy {
 
 class AgentDoor;
+class FarStreams;
+class RemoteNode;
 namespace wire {
 struct AgentQuestion;
 struct NodeRequest;
@@ -65,6 +67,8 @@ class Routes {
     std::shared_ptr<AgentDoor> agents;
     /// Jobs of uid 0 may be submitted.
     bool takes_root_jobs = true;
+    /// Streams to them. Null: there are none.
+    std::shared_ptr<FarStreams> far_streams;
     /// From the stop signal to SIGKILL, for jobs that name no grace.
     Duration default_grace = std::chrono::seconds(30);
   };
@@ -90,6 +94,8 @@ class Routes {
   static const std::vector<Route>& Table();
 
   void TurnAway(Call& call, const Error& error);
+  /// Who asks from an agent's machine: a user who has a job there, with no more rights than any.
+  Result<Caller> CallerOnNode(const Peer& peer);
   Result<Caller> CallerOf(const Peer& peer, const HttpRequest& request, const Route* route);
 
   void Status(Call& call);
@@ -192,6 +198,14 @@ class Routes {
                                      std::map<JobId, std::uint64_t>& positions);
   void AnswerWhenFinal(Call& call, JobId id, std::function<void()> on_closed);
   std::function<void()> EndsWithItsTerminal(JobId id, const Caller& caller);
+  // routes_far_streams.cc
+  /// What a foreground job's caller passed: three streams, and relays of them where it pumps (far_streams.h).
+  divvy::Status KeepCaller(JobId id, PassedFds& fds);
+  void DropCaller(JobId id);
+  /// The terminal of a job on an agent's machine.
+  void AttachFar(Call& call, const JobRecord& record);
+  /// Of this name, if its agent was ever here.
+  RemoteNode* FarNode(const std::string& name) const;
   /// How a listing, which may be long, learns the names of other jobs: no look into the store.
   FindOutcome LiveNames() const;
 

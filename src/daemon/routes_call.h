@@ -16,7 +16,8 @@ struct Routes::Call {
   HttpRequest request;
   Reply reply;
   std::string argument;       // What "*" stood for in the path.
-  std::string address;        // Of a caller on another machine.
+  std::string address;        // Of a caller on another machine; "node n1": of a job's process there.
+  bool is_on_node = false;    // That one.
   Audit* audit = nullptr;     // Where what comes of it is written; null: nowhere.
   Audit* refusals = nullptr;  // Where it is written that somebody may not have what they asked for, if only to see it.
   const Clock* clock = nullptr;  // With these.

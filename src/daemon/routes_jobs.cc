@@ -4,6 +4,7 @@
 
 #include "base/text.h"
 #include "daemon/check_spec.h"
+#include "daemon/far_streams.h"
 #include "daemon/job_update.h"
 #include "daemon/routes_call.h"
 #include "daemon/select.h"
@@ -59,7 +60,8 @@ void Routes::Submit(Call& call) {
   auto request = wire::Decode<wire::SubmitRequest>(call.request.body);
   if (!request) return call.Refuse(request.error());
   JobSpec& spec = request->spec;
-  if (!call.address.empty() && ports_.login_environment) LogIn(ports_.login_environment(call.caller.user), spec);
+  if (!call.address.empty() && !call.is_on_node && ports_.login_environment)
+    LogIn(ports_.login_environment(call.caller.user), spec);
   if (const divvy::Status good = CheckSpec(spec); !good) return call.Refuse(good.error());
   if (call.caller.user.uid == 0 && !ports_.takes_root_jobs) {
     return call.Refuse(
@@ -73,7 +75,8 @@ void Routes::Submit(Call& call) {
   if (spec.name.empty()) spec.name = DefaultName(spec);
   const auto elements = spec.array || !spec.parameters.empty() ? dialect::ElementCount(spec) : Result<std::uint64_t>(0);
   if (!elements) return call.Refuse(elements.error());
-  if (spec.is_foreground && call.request.fds.size() != 3)
+  const std::size_t streams = call.request.fds.size();
+  if (spec.is_foreground && streams != 3 && streams != 6)
     return call.Refuse(InvalidArgument("a foreground job needs its caller's three streams"));
   std::ranges::sort(spec.capture.environment);
 
@@ -82,7 +85,7 @@ void Routes::Submit(Call& call) {
   answer.notes = spec.notes;
   if (spec.grace < Duration(0)) spec.grace = ports_.default_grace;
   const bool is_foreground = spec.is_foreground;
-  if (const divvy::Status here = is_foreground ? KeepHere(spec) : divvy::Status(); !here)
+  if (const divvy::Status here = is_foreground && streams == 3 ? KeepHere(spec) : divvy::Status(); !here)
     return call.Refuse(here.error());
   SpecLabels labels = LabelsOf(spec);
   const auto result = core_.controller().Submit(std::move(spec), *elements, call.caller, core_.Now(), core_.Outcomes());
@@ -96,15 +99,17 @@ void Routes::Submit(Call& call) {
   answer.id = result->id;
   answer.count = static_cast<std::int64_t>(result->count);
   if (is_foreground) {
-    Streams streams;
-    const std::vector<int> fds = call.request.fds.Take();
-    for (std::size_t i = 0; i < streams.size(); ++i) streams[i].Reset(fds[i]);
-    node_.KeepStreams(answer.id, std::move(streams));
+    if (const divvy::Status kept = KeepCaller(answer.id, call.request.fds); !kept) {
+      static_cast<void>(
+          core_.controller().Cancel(answer.id, 0, Duration(-1), "its streams are none", call.caller, core_.Now()));
+      core_.Touch();
+      return call.Refuse(kept.error());
+    }
   }
   core_.AfterCommit(
       [this, call = std::make_shared<Call>(std::move(call)), answer](const divvy::Status& status) mutable {
         if (!status) {
-          node_.DropStreams(answer.id);
+          DropCaller(answer.id);
           return call->Refuse(status.error());
         }
         // As it is by now: on a free server it has its GPUs already.
@@ -118,7 +123,10 @@ void Routes::Submit(Call& call) {
 void Routes::AnswerWhenFinal(Call& call, JobId id, std::function<void()> on_closed) {
   auto shared = std::make_shared<Call>(std::move(call));
   auto waiter = std::make_shared<std::uint64_t>(0);
-  const auto handle = core_.WaitFor(id, [shared](const JobRecord& record) { shared->Answer(WaitAnswerOf(record)); });
+  const auto handle = core_.WaitFor(id, [this, shared, id](const JobRecord& record) {
+    DropCaller(id);
+    shared->Answer(WaitAnswerOf(record));
+  });
   if (!handle) return shared->Refuse(NotFound("there is no job " + ToString(id)));
   *waiter = *handle;
   shared->reply.OnClosed([this, id, waiter, on_closed = std::move(on_closed)] {
@@ -141,7 +149,7 @@ void Routes::Wait(Call& call) {
 std::function<void()> Routes::EndsWithItsTerminal(JobId id, const Caller& caller) {
   return [this, id, caller] {
     static_cast<void>(core_.controller().Cancel(id, 0, Duration(-1), "its terminal went away", caller, core_.Now()));
-    node_.DropStreams(id);
+    DropCaller(id);
     core_.Touch();
   };
 }
@@ -156,12 +164,11 @@ void Routes::Rejoin(Call& call) {
                                           PublicId(*record) + " waits for it"));
   if (record->user.uid != call.caller.user.uid)
     return call.Refuse(PermissionDenied("job " + PublicId(*record) + " belongs to " + record->user.name));
-  if (call.request.fds.size() != 3)
+  if (call.request.fds.size() != 3 && call.request.fds.size() != 6)
     return call.Refuse(InvalidArgument("a foreground job needs its caller's three streams"));
-  Streams streams;
-  const std::vector<int> fds = call.request.fds.Take();
-  for (std::size_t i = 0; i < streams.size(); ++i) streams[i].Reset(fds[i]);
-  node_.KeepStreams(*id, std::move(streams));
+  if (const divvy::Status kept = KeepCaller(*id, call.request.fds); !kept) return call.Refuse(kept.error());
+  RemoteNode* launched_on = IsActive(record->state) ? FarNode(record->node) : nullptr;
+  if (launched_on != nullptr && ports_.far_streams) ports_.far_streams->Rejoin(*launched_on, *id);
   AnswerWhenFinal(call, *id, EndsWithItsTerminal(*id, call.caller));
 }
 
@@ -176,11 +183,7 @@ void Routes::Attach(Call& call) {
   if (!record->wants_pty)
     return call.Refuse(FailedPrecondition("job " + call.argument + " has no terminal; submit with --pty to have one"));
   if (call.request.fds.size() < 2) return call.Refuse(InvalidArgument("attach needs the caller's streams"));
-  if (!record->node.empty()) {
-    return call.Refuse(FailedPrecondition("job " + call.argument + " runs on node " + record->node +
-                                          ", and its terminal can be joined there only; divvy logs -f " +
-                                          call.argument + " shows its output"));
-  }
+  if (!record->node.empty()) return AttachFar(call, *record);
   const PassedFds fds = std::move(call.request.fds);
   Reply reply = call.reply;
   const auto attached = node_.Attach(*id, fds.peek()[0], fds.peek()[1], WindowSize(), [reply, id = *id]() mutable {
@@ -207,9 +210,12 @@ void Routes::Resize(Call& call) {
   const auto in_range = [](std::int64_t value) { return value >= 0 && value <= 10'000; };
   if (!in_range(size->rows) || !in_range(size->columns))
     return call.Refuse(InvalidArgument("rows and columns go from 0 to 10000"));
-  if (!record->node.empty())
-    return call.Refuse(FailedPrecondition("job " + call.argument + " has its terminal on node " + record->node));
-  const auto resized = node_.Resize(*id, {static_cast<int>(size->rows), static_cast<int>(size->columns)});
+  const WindowSize window{static_cast<int>(size->rows), static_cast<int>(size->columns)};
+  RemoteNode* there = FarNode(record->node);
+  if (!record->node.empty() && (there == nullptr || !ports_.far_streams))
+    return call.Refuse(
+        Unreachable("job " + call.argument + " has its terminal on node " + record->node + ", which is away"));
+  const auto resized = there != nullptr ? ports_.far_streams->Resize(*there, *id, window) : node_.Resize(*id, window);
   if (!resized) return call.Refuse(resized.error());
   call.Send(200, "{}");
 }

@@ -58,6 +58,7 @@ std::vector<std::string> DivvyEnvironment(const JobRecord& record, const JobSpec
   }
   for (const auto& [name, value] : parameters) out.push_back("DIVVY_PARAM_" + name + "=" + value);
   if (!node.home.empty()) out.push_back("DIVVY_HOME=" + node.home);
+  if (!node.door.empty()) out.push_back("DIVVY_CONTROLLER=unix:" + node.door);
   return out;
 }
 

@@ -18,6 +18,8 @@ struct NodeNames {
   std::string home;  // DIVVY_HOME of a private daemon, so that divvy inside a job finds it; empty for the machine's.
   std::string node;  // What the controller calls it; empty: as the host is called.
 
+  std::string door;  // Socket by which jobs speak with a controller that is elsewhere; empty: it is here.
+
   const std::string& name() const { return node.empty() ? hostname : node; }
 };
 

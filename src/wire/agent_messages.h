@@ -34,7 +34,8 @@ struct AgentHello {
   std::uint64_t received = 0;  // Messages of that session.
   Time now = kNoTime;          // By its own clock.
   MachineFacts facts;
-  std::string logs;  // The folder of the logs that it keeps.
+  std::string logs;           // The folder of the logs that it keeps.
+  bool has_channels = false;  // It takes streams (wire/channels.h) inside the session.
 };
 
 /// A run that the controller believes active on the node, with how it is to be stopped.
@@ -56,6 +57,7 @@ struct AgentWelcome {
   bool was_rebooted = false;     // The machine was booted since its runs were last accounted for.
   Time now = kNoTime;
   std::vector<AgentRun> runs;
+  bool has_channels = false;  // As in Hello; there are some where both say so.
 };
 
 struct AgentRefused {
@@ -210,6 +212,23 @@ std::string EncodeAnswer(const NumberedAnswer& answer);
 /// Both fail with kInvalidArgument on what is none.
 Result<NumberedQuestion> DecodeAsk(std::string_view payload);
 Result<NumberedAnswer> DecodeAnswer(std::string_view payload);
+
+// --- Streams (wire/channels.h) ---------------------------------------------------------------------------------------
+
+/// What a stream is for, said by who opens it.
+struct ChannelPurpose {
+  /// "door": the agent's; HTTP of a process of `user`, who has a job there.
+  /// "stream": the controller's; standard input, output or error (0 to 2) of a foreground job that is about to be
+  /// launched there; all three, in this order. "attach": the same two of a terminal that is joined (0, 1); the agent
+  /// resets the second with kDetached where its viewer has left. "resize": the terminal's size; no bytes.
+  std::string kind;
+  std::string user;
+  JobId job;
+  int stream = 0;
+  int rows = 0;
+  int columns = 0;
+};
+inline constexpr std::string_view kDetached = "detached";
 
 /// Only what differs from the defaults is written.
 template <typename Message>

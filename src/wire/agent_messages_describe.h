@@ -87,11 +87,11 @@ struct JsonForm<JobRecord> {
 
 namespace divvy::wire {
 
-BOOST_DESCRIBE_STRUCT(AgentHello, (), (versions, name, session, epoch, received, now, facts, logs))
+BOOST_DESCRIBE_STRUCT(AgentHello, (), (versions, name, session, epoch, received, now, facts, logs, has_channels))
 BOOST_DESCRIBE_STRUCT(AgentRun, (), (record, stop_signal, resize_signal, grace))
 BOOST_DESCRIBE_STRUCT(AgentWelcome, (),
-                      (version, epoch, is_resumed, received, heartbeat, lease, stops_when_lost, was_rebooted, now,
-                       runs))
+                      (version, epoch, is_resumed, received, heartbeat, lease, stops_when_lost, was_rebooted, now, runs,
+                       has_channels))
 BOOST_DESCRIBE_STRUCT(AgentRefused, (), (reason, is_final))
 BOOST_DESCRIBE_STRUCT(LaunchMessage, (), (record, spec, seat, gang_key))
 BOOST_DESCRIBE_STRUCT(GoMessage, (), (job, attempt, addresses))
@@ -112,6 +112,7 @@ BOOST_DESCRIBE_STRUCT(VanishedMessage, (), (job, attempt, how))
 BOOST_DESCRIBE_STRUCT(GpusMessage, (), (gpus))
 BOOST_DESCRIBE_STRUCT(AdoptedMessage, (), (boot_id))
 BOOST_DESCRIBE_STRUCT(RenewMessage, (), (fingerprint))
+BOOST_DESCRIBE_STRUCT(ChannelPurpose, (), (kind, user, job, stream, rows, columns))
 BOOST_DESCRIBE_STRUCT(AgentQuestion, (), (record, output, error, directory, is_foreground, is_error, at, last))
 BOOST_DESCRIBE_STRUCT(AgentAnswer, (), (path, next, size, error, is_running))
 BOOST_DESCRIBE_STRUCT(AgentReport, (), (prepared, started, exited, vanished, gpus, adopted, renew))

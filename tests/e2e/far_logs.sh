@@ -68,26 +68,4 @@ id=$(far --array 0-1 -- sh -c 'echo "element $DIVVY_ARRAY_INDEX"')
 divvy logs -f "$id" >got || fail "an array's logs cannot be followed: $(cat got)"
 expect 2 "$(grep -c '^element ' got)" "the lines of an array"
 
-# A terminal there is nobody's here.
-id=$(far --pty -- sleep 1000)
-wait_for "its start" state_is "$id" running
-refused=$(divvy attach "$id" 2>&1) && fail "its terminal was joined"
-echo "$refused" | grep -q "runs on node n1" || fail "attach says: $refused"
-divvy cancel --grace 0 "$id" >/dev/null
-ended "$id"
-
-# In the foreground: here, or not at all.
-refused=$(divvy run --gpus 1 --gpu-type a100 -- true 2>&1) && fail "ran in the foreground where its terminal is not"
-echo "$refused" | grep -q 'divvy submit' || fail "run says: $refused"
-rm "$machines/go"
-busy=$(submit --gpus 2 --gpu-type h100 -- sh -c "until [ -e $machines/go ]; do sleep 0.02; done")
-wait_for "its start" state_is "$busy" running
-divvy run --gpus 1 --name front -- sh -c 'echo "$DIVVY_NODE"' >front </dev/null &
-front=$!
-wait_for "the foreground job" sh -c "divvy queue --json | grep -q '\"name\":\"front\"'"
-expect 1 "$(count_in_state queued)" "what waits for this machine"
-touch "$machines/go"
-wait $front || fail "the foreground job failed"
-[ "$(cat front)" != n1 ] && [ -n "$(cat front)" ] || fail "it ran on '$(cat front)'"
-
 echo "far_logs: well"

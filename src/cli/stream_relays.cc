@@ -1,0 +1,144 @@
+// Relays are pumped by a thread each, so a stream whose other end stalls holds up no other.
+#include <fcntl.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <condition_variable>
+#include <csignal>
+#include <functional>
+#include <mutex>
+#include <string_view>
+#include <utility>
+
+#include "cli/foreground.h"
+
+namespace divvy::cli {
+namespace {
+
+constexpr std::size_t kPiece = std::size_t{32} << 10;
+
+/// A write to what nobody reads is an error to us, not our end.
+void BlockPipeSignal() {
+  sigset_t set;
+  ::sigemptyset(&set);
+  ::sigaddset(&set, SIGPIPE);
+  ::pthread_sigmask(SIG_BLOCK, &set, nullptr);
+}
+
+bool WriteAll(int fd, std::string_view bytes) {
+  while (!bytes.empty()) {
+    const ssize_t put = ::write(fd, bytes.data(), bytes.size());
+    if (put < 0 && errno == EINTR) continue;
+    if (put <= 0) return false;
+    bytes.remove_prefix(static_cast<std::size_t>(put));
+  }
+  return true;
+}
+
+ssize_t ReadSome(int fd, char* bytes, std::size_t size) {
+  ssize_t got = 0;
+  do {
+    got = ::read(fd, bytes, size);
+  } while (got < 0 && errno == EINTR);
+  return got;
+}
+
+/// From a relay to one of our streams, until the relay's end. Closes the relay.
+void Print(int relay, int stream) {
+  BlockPipeSignal();
+  char block[kPiece];
+  for (ssize_t got = 0; (got = ReadSome(relay, block, sizeof block)) > 0;) {
+    if (WriteAll(stream, {block, static_cast<std::size_t>(got)})) continue;
+    // Nobody reads us: nobody is to read the job either.
+    ::shutdown(relay, SHUT_RDWR);
+    break;
+  }
+  ::close(relay);
+}
+
+}  // namespace
+
+/// Shared with the thread that reads our input, which may outlive all else: nothing wakes it but input.
+struct StreamRelays::Input {
+  std::mutex mutex;
+  std::condition_variable changed;
+  int relay = -1;           // Of the daemon that there is now.
+  std::uint64_t round = 0;  // Counts them.
+  std::function<void()> on_pumping;
+
+  /// The relay after `seen`.
+  int Next(std::uint64_t& seen) {
+    std::unique_lock lock(mutex);
+    changed.wait(lock, [&] { return round > seen; });
+    seen = round;
+    return relay;
+  }
+  void Set(int fd) {
+    const std::lock_guard lock(mutex);
+    relay = fd;
+    ++round;
+    changed.notify_all();
+  }
+  /// Reads our input only once it is asked for; what one daemon did not take is the next one's.
+  void Pump() {
+    BlockPipeSignal();
+    char block[kPiece];
+    std::string_view unsent;
+    for (std::uint64_t seen = 0;;) {
+      const int fd = Next(seen);
+      char word = 0;
+      if (ReadSome(fd, &word, 1) != 1) continue;
+      if (on_pumping) on_pumping();
+      while (true) {
+        if (unsent.empty()) {
+          const ssize_t got = ReadSome(STDIN_FILENO, block, sizeof block);
+          if (got <= 0) return static_cast<void>(::shutdown(fd, SHUT_WR));
+          unsent = {block, static_cast<std::size_t>(got)};
+        }
+        if (!WriteAll(fd, unsent)) break;
+        unsent = {};
+      }
+    }
+  }
+};
+
+StreamRelays::StreamRelays(std::function<void()> on_pumping)
+    : passed_{STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}, input_(std::make_shared<Input>()) {
+  input_->on_pumping = std::move(on_pumping);
+  Begin();
+  if (passed_.size() > 3) std::thread([input = input_] { input->Pump(); }).detach();
+}
+
+void StreamRelays::Begin() {
+  std::array<std::array<int, 2>, 3> pairs{};
+  for (std::size_t i = 0; i < pairs.size(); ++i) {
+    if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pairs[i].data()) == 0) continue;
+    for (std::size_t made = 0; made < i; ++made) ::close(pairs[made][0]), ::close(pairs[made][1]);
+    return;
+  }
+  passed_.resize(6);
+  for (std::size_t i = 0; i < pairs.size(); ++i) {
+    near_[i] = pairs[i][0];
+    passed_[3 + i] = pairs[i][1];
+  }
+  input_->Set(near_[0]);
+  for (const int stream : {STDOUT_FILENO, STDERR_FILENO})
+    printers_.emplace_back(Print, near_[static_cast<std::size_t>(stream)], stream);
+}
+
+void StreamRelays::Finish() {
+  for (std::size_t i = 3; i < passed_.size(); ++i) ::close(std::exchange(passed_[i], -1));
+  for (std::thread& printer : printers_) printer.join();
+  printers_.clear();
+}
+
+void StreamRelays::Renew() {
+  if (passed_.size() == 3) return;
+  Finish();
+  Begin();
+}
+
+StreamRelays::~StreamRelays() { Finish(); }
+
+}  // namespace divvy::cli

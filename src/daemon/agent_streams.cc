@@ -1,0 +1,104 @@
+#include "daemon/agent_streams.h"
+
+#include <fcntl.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <boost/asio/steady_timer.hpp>
+#include <string>
+
+namespace divvy {
+namespace {
+
+/// From the end of a terminal's output to the word that its viewer left; without it, the job has ended.
+constexpr std::chrono::milliseconds kSaysWhyWithin{100};
+
+WindowSize SizeOf(const wire::ChannelPurpose& purpose) {
+  WindowSize size;
+  if (purpose.rows > 0) size.rows = std::min(purpose.rows, 10'000);
+  if (purpose.columns > 0) size.columns = std::min(purpose.columns, 10'000);
+  return size;
+}
+
+constexpr int kResizeTries = 100;
+constexpr std::chrono::milliseconds kResizeAgainAfter{50};
+
+}  // namespace
+
+void AgentStreams::OnChannel(Channels& channels, std::uint64_t number, std::string_view text) {
+  const auto purpose = wire::DecodeAgent<wire::ChannelPurpose>(text);
+  if (!purpose) return channels.Reset(number, purpose.error().message);
+  if (purpose->kind == "stream" && purpose->stream >= 0 && purpose->stream < 3)
+    return OnStream(channels, number, *purpose);
+  if (purpose->kind == "attach") return OnAttach(channels, number, *purpose);
+  if (purpose->kind == "resize") return OnResize(channels, number, *purpose);
+  channels.Reset(number, "this agent takes no such stream");
+}
+
+AgentStreams::Joined AgentStreams::MakePipe(Channels& channels, std::uint64_t number, bool is_input, Kind kind) {
+  int ends[2];
+  const int made =
+      kind == Kind::kPipe ? ::pipe2(ends, O_CLOEXEC) : ::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends);
+  if (made != 0) {
+    channels.Reset(number, "the agent has no file descriptor left");
+    return {};
+  }
+  Descriptor read_end(ends[0]), write_end(ends[1]);
+  auto joint = is_input ? ChannelJoint::Make(loop_, Descriptor(), std::move(write_end))
+                        : ChannelJoint::Make(loop_, std::move(read_end), Descriptor());
+  joint->Accept(channels, number);
+  return {std::move(is_input ? read_end : write_end), std::move(joint)};
+}
+
+// All three come before the launch.
+void AgentStreams::OnStream(Channels& channels, std::uint64_t number, const wire::ChannelPurpose& purpose) {
+  const auto stream = static_cast<std::size_t>(purpose.stream);
+  if (stream == 0) coming_[purpose.job] = Streams();
+  const auto coming = coming_.find(purpose.job);
+  if (coming == coming_.end()) return channels.Reset(number, "its input did not come first");
+  coming->second[stream] = MakePipe(channels, number, stream == 0, Kind::kPipe).first;
+  if (stream < 2) return;
+  Streams streams = std::move(coming_.extract(coming).mapped());
+  const bool are_all = std::ranges::all_of(streams, [](const Descriptor& one) { return one.is_open(); });
+  if (are_all) node_.KeepStreams(purpose.job, std::move(streams));
+}
+
+void AgentStreams::OnAttach(Channels& channels, std::uint64_t number, const wire::ChannelPurpose& purpose) {
+  if (purpose.stream == 0) {
+    auto [in, joint] = MakePipe(channels, number, true, Kind::kSocket);
+    if (!joint) return;
+    joint->DropUnread();
+    joining_[purpose.job] = Terminal{std::move(in), std::move(joint), SizeOf(purpose)};
+    return;
+  }
+  auto joining = joining_.extract(purpose.job);
+  if (!joining) return channels.Reset(number, "what is typed did not come first");
+  Terminal terminal = std::move(joining.mapped());
+  auto [out, shown] = MakePipe(channels, number, false, Kind::kSocket);
+  if (!shown) return terminal.joint->Reset("not joined");
+  shown->Linger(kSaysWhyWithin);
+  const Status attached =
+      node_.Attach(purpose.job, terminal.in.get(), out.get(), terminal.size, [typed = terminal.joint, shown = shown] {
+        shown->Finish(wire::kDetached);
+        typed->Reset(wire::kDetached);
+      });
+  if (attached) return;
+  shown->Reset(attached.error().message);
+  terminal.joint->Reset(attached.error().message);
+}
+
+void AgentStreams::OnResize(Channels& channels, std::uint64_t number, const wire::ChannelPurpose& purpose) {
+  channels.Reset(number, "");
+  ResizeSoon(purpose.job, SizeOf(purpose), kResizeTries);
+}
+
+void AgentStreams::ResizeSoon(JobId job, WindowSize size, int tries) {
+  if (node_.Resize(job, size) || tries <= 1) return;
+  auto timer = std::make_shared<boost::asio::steady_timer>(loop_, kResizeAgainAfter);
+  timer->async_wait([this, timer, job, size, tries](const boost::system::error_code& error) {
+    if (!error) ResizeSoon(job, size, tries - 1);
+  });
+}
+
+}  // namespace divvy

@@ -1,0 +1,51 @@
+// The agent's end of streams: the pipes of foreground jobs and the terminals of jobs here, which people on the
+// controller's machine have before them. The door of jobs is agent_jobs_door.h. Belongs to the loop's thread.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string_view>
+#include <utility>
+
+#include "daemon/channel_joint.h"
+#include "daemon/node.h"
+#include "wire/agent_messages.h"
+
+namespace divvy {
+
+class AgentStreams {
+ public:
+  /// Both outlive this.
+  AgentStreams(boost::asio::io_context& loop, Node& node) : loop_(loop), node_(node) {}
+
+  /// The controller has opened one: AgentSession::Ports::on_channel.
+  void OnChannel(Channels& channels, std::uint64_t number, std::string_view purpose);
+
+ private:
+  void OnStream(Channels& channels, std::uint64_t number, const wire::ChannelPurpose& purpose);
+  void OnAttach(Channels& channels, std::uint64_t number, const wire::ChannelPurpose& purpose);
+  void OnResize(Channels& channels, std::uint64_t number, const wire::ChannelPurpose& purpose);
+  /// A job that was launched just now cannot be resized before its supervisor is there.
+  void ResizeSoon(JobId job, WindowSize size, int tries);
+  /// Whose one end is joined with the channel; the other end, for the job. None where there is no descriptor left; then
+  /// the channel is reset. Programs open /dev/stdout, which works with pipes; a terminal's keeper writes without
+  /// waiting, which works best with sockets.
+  enum class Kind { kPipe, kSocket };
+  using Joined = std::pair<Descriptor, std::shared_ptr<ChannelJoint>>;
+  Joined MakePipe(Channels& channels, std::uint64_t number, bool is_input, Kind kind);
+
+  boost::asio::io_context& loop_;
+  Node& node_;
+  /// Of jobs whose streams have not all come.
+  std::map<JobId, Streams> coming_;
+  struct Terminal {
+    Descriptor in;
+    std::shared_ptr<ChannelJoint> joint;
+    WindowSize size;
+  };
+  std::map<JobId, Terminal> joining_;
+};
+
+}  // namespace divvy

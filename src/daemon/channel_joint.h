@@ -1,0 +1,79 @@
+// Joins a channel of a session with descriptors of this process: what can be read from one goes into the channel, what
+// the channel brings is written to the other, at the pace of whoever reads it. Belongs to the loop's thread.
+#pragma once
+
+#include <boost/asio/posix/stream_descriptor.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "platform/launch_descriptor.h"
+#include "wire/channels.h"
+
+namespace boost::asio {
+class io_context;
+}
+
+namespace divvy {
+
+class ChannelJoint : public std::enable_shared_from_this<ChannelJoint> {
+ public:
+  /// `from`: read until its end, which ends our direction of the channel. `into`: written, and closed at the end of
+  /// theirs. Either may be none; the two may be of one socket. They are used without ever waiting for them, whatever
+  /// others do with theirs.
+  static std::shared_ptr<ChannelJoint> Make(boost::asio::io_context& loop, Descriptor from, Descriptor into);
+  /// Both directions of one socket.
+  static Result<std::shared_ptr<ChannelJoint>> OfSocket(boost::asio::io_context& loop, Descriptor socket);
+  ChannelJoint(boost::asio::io_context& loop, Descriptor from, Descriptor into);
+
+  /// Once the channel is over. `why`: empty where both ends had ended it.
+  void OnOver(std::function<void(const std::string& why)> on_over) { on_over_ = std::move(on_over); }
+  /// Nobody reads `into` any more: what still comes for it is dropped, instead of the channel being reset.
+  void DropUnread() { drops_unread_ = true; }
+
+  /// Opens a channel for it.
+  Status Open(Channels& channels, std::string_view purpose);
+  /// Takes one that the other end has opened.
+  void Accept(Channels& channels, std::uint64_t number);
+  /// Ends the channel for a reason of ours.
+  void Reset(std::string_view why);
+  /// The same, once all of `from` has been read; whoever has its other end has closed it, or is about to. For so long
+  /// after the end of `from` that reason is waited for, where this is said before it.
+  void Finish(std::string_view why);
+  void Linger(std::chrono::milliseconds wait) { linger_ = wait; }
+
+ private:
+  using Stream = boost::asio::posix::stream_descriptor;
+  Channels::Listener MakeListener();
+  void Begin(Channels& channels, std::uint64_t number);
+  void ReadLater();
+  void OnEndOfInput();
+  void Read();
+  void Write();
+  void OnBytes(std::string_view bytes);
+  void OnClosed(const std::string& why);
+  static void Close(Stream& stream);
+
+  Stream from_;
+  Stream into_;
+  bool from_is_socket_ = false;
+  bool into_is_socket_ = false;
+  bool drops_unread_ = false;
+  bool is_reading_ = false;  // The loop will call Read.
+  bool is_writing_ = false;
+  bool ends_when_written_ = false;
+  Channels* channels_ = nullptr;  // Null before it has one and after that is over.
+  std::uint64_t number_ = 0;
+  std::string unwritten_;
+  std::function<void(const std::string&)> on_over_;
+  std::chrono::milliseconds linger_{0};
+  std::optional<std::string> finish_;
+  boost::asio::steady_timer timer_;
+};
+
+}  // namespace divvy

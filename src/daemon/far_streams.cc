@@ -1,0 +1,129 @@
+#include "daemon/far_streams.h"
+
+#include <sys/socket.h>
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <memory>
+#include <utility>
+
+#include "daemon/channel_joint.h"
+#include "wire/agent_messages.h"
+
+namespace divvy {
+namespace {
+
+bool IsSocket(const Descriptor& descriptor) {
+  struct stat status {};
+  return descriptor.is_open() && ::fstat(descriptor.get(), &status) == 0 && S_ISSOCK(status.st_mode);
+}
+
+Status CheckSockets(std::initializer_list<const Descriptor*> relays) {
+  if (std::ranges::all_of(relays, [](const Descriptor* relay) { return IsSocket(*relay); })) return {};
+  return InvalidArgument("the relays of a caller's streams are sockets");
+}
+
+void SayPump(const Descriptor& relay) {
+  // A fresh socket has room for a byte; a caller that is gone needs none.
+  static_cast<void>(!::send(relay.get(), &kPumpWord, 1, MSG_DONTWAIT | MSG_NOSIGNAL));
+}
+
+wire::ChannelPurpose PurposeOf(std::string kind, JobId job, int stream) {
+  wire::ChannelPurpose purpose;
+  purpose.kind = std::move(kind);
+  purpose.job = job;
+  purpose.stream = stream;
+  return purpose;
+}
+
+/// Standard input and a terminal's: the relay is read. Else it is written.
+std::shared_ptr<ChannelJoint> JointOf(boost::asio::io_context& loop, Descriptor relay, bool is_input) {
+  return is_input ? ChannelJoint::Make(loop, std::move(relay), Descriptor())
+                  : ChannelJoint::Make(loop, Descriptor(), std::move(relay));
+}
+
+Error NoStreams(const RemoteNode& node) {
+  if (!node.is_connected()) return Unreachable("node " + node.name() + " is away");
+  return FailedPrecondition("the agent on node " + node.name() + " is of a release that carries no streams");
+}
+
+}  // namespace
+
+Status FarStreams::Keep(JobId job, Streams relays) {
+  DIVVY_CHECK(CheckSockets({&relays[0], &relays[1], &relays[2]}));
+  relays_[job] = std::move(relays);
+  return {};
+}
+
+void FarStreams::OpenAll(RemoteNode& node, JobId job) {
+  auto kept = relays_.extract(job);
+  Channels* channels = node.channels();
+  if (!kept || channels == nullptr) return;
+  SayPump(kept.mapped()[0]);
+  for (int stream = 0; stream < 3; ++stream) {
+    const auto joint = JointOf(loop_, std::move(kept.mapped()[static_cast<std::size_t>(stream)]), stream == 0);
+    // One that cannot be opened leaves the agent without all three, which says so about the job.
+    if (!joint->Open(*channels, wire::EncodeAgent(PurposeOf("stream", job, stream)))) return;
+    // The session may have ended over it.
+    if (channels = node.channels(); channels == nullptr) return;
+  }
+}
+
+Status FarStreams::Attach(RemoteNode& node, JobId job, Descriptor in, Descriptor out, WindowSize size, OnOver on_over) {
+  DIVVY_CHECK(CheckSockets({&in, &out}));
+  if (!node.is_connected() || node.channels() == nullptr) return NoStreams(node);
+  SayPump(in);
+  const auto typed = JointOf(loop_, std::move(in), true), shown = JointOf(loop_, std::move(out), false);
+  typed->DropUnread();
+  shown->OnOver([on_over = std::move(on_over)](const std::string& why) { on_over(why == wire::kDetached, why); });
+  wire::ChannelPurpose purpose = PurposeOf("attach", job, 0);
+  purpose.rows = size.rows;
+  purpose.columns = size.columns;
+  DIVVY_CHECK(typed->Open(*node.channels(), wire::EncodeAgent(purpose)));
+  if (node.channels() == nullptr) return NoStreams(node);
+  return shown->Open(*node.channels(), wire::EncodeAgent(PurposeOf("attach", job, 1)));
+}
+
+Status FarStreams::Resize(RemoteNode& node, JobId job, WindowSize size) {
+  Channels* channels = node.channels();
+  if (!node.is_connected() || channels == nullptr) return NoStreams(node);
+  wire::ChannelPurpose purpose = PurposeOf("resize", job, 0);
+  purpose.rows = size.rows;
+  purpose.columns = size.columns;
+  DIVVY_TRY(const std::uint64_t number, channels->Open(wire::EncodeAgent(purpose), {}));
+  channels->End(number);
+  return {};
+}
+
+const User* FarStreams::UserOn(const Controller& controller, const std::string& node,
+                               const std::function<bool(const User&)>& is_it) {
+  for (const JobId job : controller.RunsOn(node)) {
+    const JobRecord* record = controller.Find(job);
+    if (record != nullptr && is_it(record->user)) return &record->user;
+  }
+  return nullptr;
+}
+
+void FarStreams::OnChannel(RemoteNode& node, std::uint64_t number, std::string_view text) {
+  Channels& channels = *node.channels();
+  const auto purpose = wire::DecodeAgent<wire::ChannelPurpose>(text);
+  if (!purpose || purpose->kind != "door") return channels.Reset(number, "this controller takes no such stream");
+  // An agent speaks for those alone whom the controller has sent there.
+  const User* user =
+      UserOn(core_.controller(), node.name(), [&](const User& known) { return known.name == purpose->user; });
+  if (user == nullptr) return channels.Reset(number, "no job of this user runs on node " + node.name());
+  int ends[2];
+  if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, ends) != 0)
+    return channels.Reset(number, "the controller has no file descriptor left");
+  Descriptor ours(ends[0]), theirs(ends[1]);
+  auto joint = ChannelJoint::OfSocket(loop_, std::move(ours));
+  if (!joint) return channels.Reset(number, joint.error().message);
+  (*joint)->Accept(channels, number);
+  Peer peer;
+  peer.uid = user->uid;
+  peer.gid = user->gid;
+  peer.node = node.name();
+  serve_(std::move(theirs), peer);
+}
+
+}  // namespace divvy

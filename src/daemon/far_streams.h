@@ -1,0 +1,66 @@
+// The controller's end of streams between this machine and agents': requests of jobs that run there, and the terminals
+// and pipes of people here whose jobs do. Belongs to the loop's thread.
+//
+// A caller in the foreground passes its own streams, which a job on this machine gets as they are, and a relay for
+// each: one end of a pair of sockets, whose other end the caller pumps. Where the job goes to an agent's machine the
+// relays are joined with channels to it, and the caller is told by one byte on the first relay that its input is wanted
+// from there; else they are closed, and it has nothing to pump. No descriptor that is somebody's else is ever waited
+// for.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <string>
+#include <string_view>
+
+#include "base/result.h"
+#include "daemon/core.h"
+#include "daemon/http_server.h"
+#include "daemon/node.h"
+#include "daemon/remote_node.h"
+#include "platform/pty.h"
+
+namespace divvy {
+
+class FarStreams {
+ public:
+  /// Gives a connection to the server. `core` and `loop` outlive this.
+  using Serve = std::function<void(Descriptor connection, const Peer& peer)>;
+  FarStreams(boost::asio::io_context& loop, Core& core, Serve serve)
+      : loop_(loop), core_(core), serve_(std::move(serve)) {}
+
+  /// What the caller of a foreground job pumps, until its launch. InvalidArgument: these are no sockets.
+  Status Keep(JobId job, Streams relays);
+  /// The job does not need them any more: it runs here, or not at all.
+  void Drop(JobId job) { relays_.erase(job); }
+  /// For a caller that has come back to a job which was launched on `node` meanwhile.
+  void Rejoin(RemoteNode& node, JobId job) { OpenAll(node, job); }
+
+  /// RemoteNode::Ports::on_channel and before_foreground.
+  void OnChannel(RemoteNode& node, std::uint64_t number, std::string_view purpose);
+  void OnForeground(RemoteNode& node, JobId job) { OpenAll(node, job); }
+
+  /// Joins the terminal of a job on `node` with two relays. `on_over`: whether the viewer left (else the job ended, or
+  /// something is in the way), and why in words, which may be empty.
+  using OnOver = std::function<void(bool was_detached, const std::string& why)>;
+  Status Attach(RemoteNode& node, JobId job, Descriptor in, Descriptor out, WindowSize size, OnOver on_over);
+  Status Resize(RemoteNode& node, JobId job, WindowSize size);
+
+  /// The user, as this machine knows them, of a job with a part on `node`, by name or by uid; null: has none there.
+  static const User* UserOn(const Controller& controller, const std::string& node,
+                            const std::function<bool(const User&)>& is_it);
+
+ private:
+  void OpenAll(RemoteNode& node, JobId job);
+
+  boost::asio::io_context& loop_;
+  Core& core_;
+  Serve serve_;
+  std::map<JobId, Streams> relays_;
+};
+
+/// What an end of a relay says to its caller: pump from here on.
+inline constexpr char kPumpWord = 'p';
+
+}  // namespace divvy

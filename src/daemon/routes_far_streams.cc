@@ -1,0 +1,68 @@
+// Terminals and pipes of people here whose jobs run on agents' machines.
+#include <memory>
+#include <utility>
+
+#include "daemon/agent_door.h"
+#include "daemon/far_streams.h"
+#include "daemon/routes_call.h"
+
+namespace divvy {
+namespace {
+
+Streams TakeThree(const std::vector<int>& fds, std::size_t from) {
+  Streams streams;
+  for (std::size_t i = 0; i < streams.size(); ++i) streams[i].Reset(fds[from + i]);
+  return streams;
+}
+
+}  // namespace
+
+RemoteNode* Routes::FarNode(const std::string& name) const {
+  Agents* agents = name.empty() || ports_.agents == nullptr ? nullptr : ports_.agents->agents();
+  return agents == nullptr ? nullptr : agents->Find(name);
+}
+
+// The relays first: what runs here drops them at its launch, which may be at once.
+divvy::Status Routes::KeepCaller(JobId id, PassedFds& passed) {
+  const std::vector<int> fds = passed.Take();
+  Streams streams = TakeThree(fds, 0);
+  if (fds.size() > streams.size()) {
+    Streams relays = TakeThree(fds, streams.size());
+    if (ports_.far_streams) DIVVY_CHECK(ports_.far_streams->Keep(id, std::move(relays)));
+  }
+  node_.KeepStreams(id, std::move(streams));
+  return {};
+}
+
+void Routes::DropCaller(JobId id) {
+  node_.DropStreams(id);
+  if (ports_.far_streams) ports_.far_streams->Drop(id);
+}
+
+void Routes::AttachFar(Call& call, const JobRecord& record) {
+  RemoteNode* node = FarNode(record.node);
+  if (node == nullptr || !ports_.far_streams)
+    return call.Refuse(Unreachable("job " + call.argument + " runs on node " + record.node + ", which is away"));
+  const std::vector<int> fds = call.request.fds.Take();
+  std::vector<Descriptor> passed;
+  for (const int fd : fds) passed.emplace_back(fd);
+  if (passed.size() != 6) return call.Refuse(InvalidArgument("attach needs the caller's streams and their relays"));
+  const Reply reply = call.reply;
+  const auto attached = ports_.far_streams->Attach(
+      *node, record.id, std::move(passed[3]), std::move(passed[4]), WindowSize(),
+      [reply, id = record.id](bool was_detached, const std::string& why) mutable {
+        if (why.empty()) return;  // The job has ended, and its end is the answer.
+        wire::WaitAnswer answer;
+        answer.id = id;
+        answer.was_detached = was_detached;
+        const Error error = FailedPrecondition("its terminal is out of reach: " + why);
+        HttpResponse response;
+        response.status = was_detached ? 200 : HttpStatusOf(error.code);
+        response.body = was_detached ? wire::Encode(answer) : wire::Encode(ErrorViewOf(error));
+        Reply(reply).Answer(response);
+      });
+  if (!attached) return call.Refuse(attached.error());
+  AnswerWhenFinal(call, record.id, nullptr);
+}
+
+}  // namespace divvy

@@ -1,0 +1,131 @@
+#!/usr/bin/env bash
+# People and jobs across machines: commands inside a job on an agent's machine that speak with the controller, without a token;
+# jobs in the foreground whose machine is another one: input, output, errors, exit code, Ctrl-C, a terminal that is left and joined.
+. "$(dirname "$0")/lib.sh"
+
+port=
+up_listening
+with_machines
+far="--gpus 1 --gpu-type a100"
+submit() { divvy submit --quiet "$@"; }
+ended() { divvy wait "$1" >/dev/null 2>&1 || true; }
+is_over() { ! kill -0 "$1" 2>/dev/null; }
+
+divvy token create --node >token 2>/dev/null
+on n1 agent --join-file "$DIVVY_HOME/token" --name n1 --emulate 4xA100-40GB --detach --quiet || fail "n1 did not join"
+
+# A job speaks of itself and with the controller, as its user.
+other=$(submit --gpu-type h100 --gpus 2 --name other -- sh -c "until [ -e $machines/go ]; do sleep 0.02; done")
+id=$(submit $far --name speaks -- sh -c 'set -e
+  divvy progress 0.25; divvy queue; divvy show "$DIVVY_JOB_ID" --json >/dev/null; divvy why "$DIVVY_JOB_ID" >/dev/null
+  next=$(divvy submit --quiet --gpus 4 --gpu-type a100 --name next -- sh -c "pwd; echo \$MARK")
+  divvy cancel '"$other"'; echo "next $next"')
+MARK=carried ended "$id"
+divvy logs "$id" >said
+expect succeeded "$(field "$id" state)" "what speaks with the controller: $(cat said)"
+grep -q speaks said || fail "divvy queue inside the job said: $(cat said)"
+divvy show "$id" --json | grep -q '"fraction":0.25' || fail "its progress is not known: $(divvy show "$id" --json)"
+ended "$other"
+expect cancelled "$(field "$other" state)" "what was cancelled from inside"
+next=$(sed -n 's/^next //p' said)
+ended "$next"
+expect "$DIVVY_HOME" "$(divvy logs "$next" | head -n 1)" "the directory of what was submitted inside"
+
+# Not what only administrators may, nor a token, nor after the last job.
+id=$(submit $far -- sh -c 'divvy node cordon n1; divvy token create; divvy down; env | grep ^DIVVY_CONTROLLER=')
+ended "$id"
+divvy logs "$id" >said
+expect 3 "$(grep -c '^divvy: ' said)" "refusals: $(cat said)"
+node_is n1 ready || node_is n1 idle || [ "$(node_state n1)" != cordoned ] || fail "a job cordoned its machine"
+door=$(sed -n 's/^DIVVY_CONTROLLER=//p' said)
+refused=$(DIVVY_CONTROLLER=$door divvy queue 2>&1) && fail "one without a job there was answered"
+echo "$refused" | grep -q 'you have none here' || fail "the door says: $refused"
+
+# In the foreground there: bytes both ways, errors apart, the exit code.
+head -c 3000000 /dev/urandom >in
+divvy run $far -- sh -c 'cat; echo "on $DIVVY_NODE" >&2; exit 7' <in >out 2>err && code=0 || code=$?
+expect 7 "$code" "the exit code: $(cat err)"
+cmp in out || fail "what went through it is another"
+expect "on n1" "$(cat err)" "its errors"
+expect "" "$(divvy run $far -- true </dev/null)" "nothing"
+expect opened "$(divvy run $far -- sh -c 'echo opened >/dev/stdout' </dev/null)" "/dev/stdout"
+# Here where it fits here: nobody's input is read that is not asked for.
+expect left "$( (divvy run --gpus 1 --gpu-type h100 -- true; cat) <<<left)" "the input of what runs here"
+
+# Who reads no more is written to no more.
+expect y "$(divvy run $far -- yes 2>/dev/null </dev/null | head -n 1)" "the first line of many"
+wait_for "the end of what nobody reads" queue_is_empty
+
+# One that stalls keeps nobody else waiting, and loses nothing.
+mkfifo stalled
+divvy run $far -- seq 1 300000 >stalled </dev/null &
+writer=$!
+exec 3<stalled
+wait_for "its start" running_are 1
+expect through "$(divvy run $far -- echo through </dev/null)" "another beside one that stalls"
+expect "$(seq 1 300000 | cksum)" "$(cksum <&3)" "all of what stalled"
+exec 3<&-
+wait $writer || fail "what stalled ended with $?"
+
+# A cut of the connection loses nothing: its agent is stopped for longer than a beat and goes on.
+divvy run $far -- sh -c "echo one; until [ -e $machines/two ]; do sleep 0.02; done; echo two" >cut </dev/null &
+runner=$!
+wait_for "its first line" grep -q one cut
+kill -STOP "$(agent_pid n1)"
+touch "$machines/two"
+kill -CONT "$(agent_pid n1)"
+wait $runner || fail "it ended with $?"
+expect "one two" "$(tr '\n' ' ' <cut | sed 's/ $//')" "what it said"
+
+# Ctrl-C is the job's.
+divvy run $far -- sh -c 'trap "echo caught; exit 9" INT; echo ready; while :; do sleep 0.02; done' >trapped </dev/null &
+runner=$!
+wait_for "its trap" grep -q ready trapped
+kill -INT $runner
+wait $runner && code=0 || code=$?
+expect 9 "$code" "the exit code of what caught Ctrl-C"
+grep -q caught trapped || fail "it did not hear Ctrl-C: $(cat trapped)"
+
+# The controller is killed while one waits for its turn there: its caller comes back, streams and all.
+busy=$(submit --gpus 4 --gpu-type a100 -- sh -c "until [ -e $machines/free ]; do sleep 0.02; done")
+wait_for "its start" state_is "$busy" running
+divvy run $far --name waits -- sh -c 'cat; echo "on $DIVVY_NODE"' >kept 2>told <<<typed &
+runner=$!
+wait_for "what waits" sh -c 'divvy queue --json --state queued | grep -q waits'
+kill -9 "$(daemon_pid)"
+wait_for "the word that it is away" grep -q 'went away' told
+up_listening "$port"
+wait_for "n1" sh -c 'divvy nodes --csv | grep "^n1," | grep -qv away'
+touch "$machines/free"
+wait $runner || fail "it ended with $?: $(cat told)"
+expect "typed on n1" "$(tr '\n' ' ' <kept | sed 's/ $//')" "what it said after the controller's restart"
+
+# A terminal there: its size, what is typed, leaving and joining it.
+if command -v script >/dev/null; then
+  id=$(submit $far --pty -- sh -c 'while read -r line; do echo "got $line"; done; echo "ended"')
+  wait_for "its start" state_is "$id" running
+  mkfifo typed
+  script -qefc "divvy attach $id" shown <typed >/dev/null &
+  viewer=$!
+  exec 4>typed
+  wait_for "the viewer" grep -q 'attached to job' shown
+  echo hello >&4
+  wait_for "its answer" grep -q 'got hello' shown
+  printf '\020\021' >&4
+  wait $viewer || fail "leaving ended with $?"
+  exec 4>&-
+  expect running "$(field "$id" state)" "the job that was left"
+  script -qefc "divvy attach $id" again <<<more >/dev/null || fail "joining it again ended with $?: $(cat again)"
+  grep -q 'got hello' again || fail "what it had printed was not shown: $(cat again)"
+  grep -q 'got more' again || fail "what was typed then was not heard: $(cat again)"
+  grep -q ended again || fail "its last word is missing: $(cat again)"
+  expect succeeded "$(field "$id" state)" "the job whose terminal ended"
+  script -qefc "stty rows 33 cols 77; divvy run $far --pty -- sh -c 'until [ \"\$(stty size)\" = \"33 77\" ]; do sleep 0.02; done; echo sized'" \
+    sized </dev/null >/dev/null || fail "a terminal there ended with $?: $(cat sized)"
+  grep -q sized sized || fail "its terminal has another size: $(cat sized)"
+fi
+
+# All machines of a job in the foreground.
+expect "n1" "$(divvy run $far --nodes 1 --nodelist n1 -- sh -c 'echo $DIVVY_NODE' </dev/null)" "its machine"
+
+echo "far_streams: well"
