@@ -33,7 +33,8 @@ std::string OfAJob(const wire::PoolView& view) {
   std::vector<std::string> parts;
   const std::int64_t least = view.min_gpus.value_or(0);
   if (view.max_gpus && *view.max_gpus == 0) parts.emplace_back("no GPUs");
-  else if (view.max_gpus) parts.push_back(std::to_string(least) + "-" + Plural(*view.max_gpus, "GPU"));
+  else if (view.max_gpus && least > 0) parts.push_back(std::to_string(least) + "-" + Plural(*view.max_gpus, "GPU"));
+  else if (view.max_gpus) parts.push_back(Plural(*view.max_gpus, "GPU") + " at most");
   else if (least > 0) parts.push_back(Plural(least, "GPU") + " or more");
   if (view.max_nodes) parts.push_back(Plural(*view.max_nodes, "machine"));
   if (view.max_time_s) parts.push_back(TimeText(*view.max_time_s));

@@ -68,9 +68,7 @@ struct Pools : ::testing::Test {
     return IsActive(record.state) ? record.node + " in " + record.pool_of_run : "";
   }
   std::string Why(JobId id) { return world_.controller_.WaitingReason(Of(id)); }
-  void End(JobId id) {
-    world_.controller_.OnExited(id, Of(id).attempt, Exit(), world_.now_, world_.now_, Of(id).node);
-  }
+  void End(JobId id) { world_.controller_.OnExited(id, Of(id).attempt, Exit(), world_.now_, world_.now_, Of(id).node); }
 
   World world_{0};
   JobId last_;
@@ -261,7 +259,8 @@ TEST_F(Pools, AnEnvironmentOfAnotherPlaceIsANote) {
   EXPECT_NE(Submit(spec), "");
   spec.dialect = Dialect::kValohai;
   EXPECT_EQ(Submit(spec), "");
-  EXPECT_EQ(world_.controller_.PendingSpec(last_)->notes, std::vector<std::string>{"environment aws-p4: no pool here is called so"});
+  EXPECT_EQ(world_.controller_.PendingSpec(last_)->notes,
+            std::vector<std::string>{"environment aws-p4: no pool here is called so"});
   EXPECT_EQ(Place(), "n2 in usual");
 }
 
@@ -369,8 +368,7 @@ TEST_F(Pools, CanBeChangedWhileAJobWaits) {
   const auto change = [&](const std::string& pool) {
     JobChanges changes;
     changes.pool = pool;
-    const auto done =
-        world_.controller_.Update(last_, changes, world_.ada_, world_.now_, World::NoHistory());
+    const auto done = world_.controller_.Update(last_, changes, world_.ada_, world_.now_, World::NoHistory());
     return done ? "" : done.error().message;
   };
   EXPECT_EQ(change("nowhere"), "there is no pool 'nowhere'; there are small, grace, big (divvy pools lists them)");

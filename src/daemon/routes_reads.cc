@@ -254,12 +254,7 @@ bool Routes::MaySee(const Caller& caller, const JobRecord& record) {
 
 std::shared_ptr<const JobSpec> Routes::VisibleSpec(const Caller& caller, const Found& found) const {
   if (MaySee(caller, *found.record)) return found.spec;
-  if (found.spec == nullptr || !core_.controller().Leads(caller, *found.record)) return nullptr;
-  JobSpec spec = *found.spec;
-  spec.script.clear();
-  spec.capture.environment.clear();
-  spec.extra_environment.clear();
-  return std::make_shared<const JobSpec>(std::move(spec));
+  return core_.controller().Leads(caller, *found.record) ? found.spec : nullptr;
 }
 
 Routes::Found Routes::FindHere(JobId id) {
@@ -356,6 +351,7 @@ void Routes::AnswerDetail(Call& call, const Found& found) {
     detail.output = PathOf(record, *shown, false);
     detail.error = PathOf(record, *shown, true);
   }
+  if (!MaySee(call.caller, record)) detail.script.clear();
   call.Answer(detail);
 }
 

@@ -122,7 +122,7 @@ class DocumentReader {
     DIVVY_TRY(section_, ReadKey("a section's name, as in [queue]"));
     SkipBlanks();
     // Tables of what has names of its own.
-    if (Peek() == '.' && (section_ == "teams" || section_ == "users")) {
+    if (Peek() == '.' && (section_ == "teams" || section_ == "users" || section_ == "pools")) {
       Take();
       SkipBlanks();
       DIVVY_TRY(const std::string name, ReadKey("a name, as in [teams.vision]"));

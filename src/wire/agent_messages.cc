@@ -39,7 +39,7 @@ To Copied(const From& from) {
   to.retries_used = from.retries_used;
   to.project = from.project;
   to.team = from.team;
-  to.pool = from.pool_of_run.empty() ? from.pool : from.pool_of_run;
+  to.pool = from.pool;
   to.comment = from.comment;
   to.group = from.group;
   to.dialect = from.dialect;
@@ -57,7 +57,11 @@ To Copied(const From& from) {
 
 }  // namespace
 
-RecordMessage MessageOf(const JobRecord& record) { return Copied<RecordMessage>(record); }
+RecordMessage MessageOf(const JobRecord& record) {
+  RecordMessage message = Copied<RecordMessage>(record);
+  if (!record.pool_of_run.empty()) message.pool = record.pool_of_run;
+  return message;
+}
 JobRecord RecordOf(RecordMessage message) { return Copied<JobRecord>(message); }
 
 Result<int> ChooseAgentVersion(const std::vector<int>& offered) {

@@ -81,8 +81,12 @@ grep -q '"team":"vision"' shown || fail "a lead sees: $(cat shown)"
 grep -q 'script script.sh' shown || fail "a lead does not see what runs: $(cat shown)"
 grep -q 'a secret' shown && fail "a lead sees the script: $(cat shown)"
 as ada divvy show "$job" --json | grep -q 'a secret' || fail "ada does not see her script"
-refuses "who alone may read its log" as eve divvy logs "$job"
-grep -F '"user":"eve"' "$audit" | grep -F "/log" | grep -q '"status":403' || fail "no refusal in: $(tail -n 3 "$audit")"
+refuses "ermission denied" as eve divvy logs "$job"
+if command -v curl >/dev/null; then
+  as eve curl -s --unix-socket /run/divvy/divvy.sock "http://divvy/v1/jobs/$job/log" >answer
+  grep -q "who alone may read its log" answer || fail "asked for a log: $(cat answer)"
+  grep -F '"user":"eve"' "$audit" | grep -F "/log" | grep -q '"status":403' || fail "no refusal in: $(tail -n 3 "$audit")"
+fi
 job=$(as ada divvy submit --quiet --hold -- true)
 refuses "what they run" as eve divvy update "$job" -- id
 as eve divvy update "$job" --priority -1 >answer 2>&1 || fail "a lead may not update: $(cat answer)"

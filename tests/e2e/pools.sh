@@ -42,7 +42,7 @@ wait_for "n2" node_is n2 up
 
 # What there is.
 divvy pools >pools
-grep -Eq '^debug +up +n1 +4 +4 +0 +0 +0-2 GPUs, 30m(in)? +1 job' pools || fail "divvy pools shows: $(cat pools)"
+grep -Eq '^debug +up +n1 +4 +4 +0 +0 +2 GPUs at most, 30 min +1 job' pools || fail "divvy pools shows: $(cat pools)"
 grep -Eq '^train\* +up +n\[1-2\] +8 +8' pools || fail "divvy pools shows: $(cat pools)"
 grep -Eq '^night +up +n2 ' pools || fail "divvy pools shows: $(cat pools)"
 divvy sinfo -h -o '%P %a %l %N' >sinfo

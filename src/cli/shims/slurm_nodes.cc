@@ -113,9 +113,10 @@ std::vector<NodeField> NodeFields() {
            return r.pool.state.empty() ? "up" : r.pool.state == "inactive" ? "inact" : r.pool.state;
          }),
       {'D', "nodes", "NODES", [](const NodeGroup& group) { return std::to_string(group.size()); }},
-      Of('l', "time", "TIMELIMIT", [](const NodeRow& r) { return PartitionTime(r.pool.max_time_s, "infinite"); }),
+      Of('l', "time", "TIMELIMIT",
+         [](const NodeRow& r) { return r.pool.max_time_s ? Elapsed(*r.pool.max_time_s) : "infinite"; }),
       Of('L', "defaulttime", "DEFAULTTIME",
-         [](const NodeRow& r) { return PartitionTime(r.pool.default_time_s, "n/a"); }),
+         [](const NodeRow& r) { return r.pool.default_time_s ? Elapsed(*r.pool.default_time_s) : "n/a"; }),
       Of('s', "size", "JOB_SIZE",
          [](const NodeRow& r) { return r.pool.max_nodes ? "1-" + std::to_string(*r.pool.max_nodes) : "1"; }),
       Always('r', "root", "ROOT", "no"),

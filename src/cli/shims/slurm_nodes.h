@@ -68,7 +68,7 @@ std::string NodesJson(const std::vector<NodeRow>& rows);
 
 /// Jobs that name none go there.
 bool IsDefaultPartition(const NodeRow& row);
-/// "1-00:00:00"; `none` where the partition does not bound it.
+/// "1-00:00:00", as scontrol has it; `none` where the partition does not bound it.
 std::string PartitionTime(const std::optional<double>& seconds, std::string_view none);
 
 /// scontrol show node | partition | config. `is_one_line` as with -o.
