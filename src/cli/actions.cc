@@ -83,6 +83,20 @@ std::vector<Option> CancelTable(wire::ActionRequest& request) {
   return table;
 }
 
+Option HoldOption(wire::ActionRequest& request) {
+  return {"hold",
+          'H',
+          Takes::kNothing,
+          "",
+          "They do not start again before divvy release",
+          [&request](std::string_view) -> Status {
+            request.holds = true;
+            return {};
+          },
+          {},
+          false};
+}
+
 }  // namespace
 
 std::vector<Option> SelectTable(wire::JobSelector& select) {
@@ -158,9 +172,16 @@ int ReleaseMain(const Words& words) {
   wire::ActionRequest request;
   return Act(words, "release", &Api::Release, {}, request);
 }
+std::vector<Option> RequeueOptions() {
+  static wire::ActionRequest scratch;
+  std::vector<Option> table = SelectTable(scratch.select);
+  table.push_back(HoldOption(scratch));
+  return table;
+}
+
 int RequeueMain(const Words& words) {
   wire::ActionRequest request;
-  return Act(words, "requeue", &Api::Requeue, {}, request);
+  return Act(words, "requeue", &Api::Requeue, {HoldOption(request)}, request);
 }
 int PauseMain(const Words& words) {
   wire::ActionRequest request;

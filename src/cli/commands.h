@@ -72,6 +72,7 @@ int CheckpointMain(const Words& words);
 int ProgressMain(const Words& words);
 int GroupMain(const Words& words);
 std::vector<dialect::Option> CancelOptions();
+std::vector<dialect::Option> RequeueOptions();
 std::vector<dialect::Option> SelectOptions();
 
 // cli/update.cc

@@ -337,9 +337,10 @@ int ShowMain(const Words& words) {
       DIVVY_TRY(const wire::JobDetail job, api->Job(id));
       if (!out.empty() && !listing.json) out += "\n";
       out += listing.json ? wire::Encode(job) + "\n" : ShowText(job, job.seats.empty() ? "" : OwnName(*api));
-      const bool may_have_steps = !listing.json && !api->is_remote() && job.start_time && !job.end_time;
-      if (may_have_steps)
-        out += StepsText(StepsOf(job.id, job.user), Time(Duration(static_cast<std::int64_t>(NowSeconds() * 1e9))));
+      if (listing.json) continue;
+      // Which task has what is told by the job's own list, where it runs.
+      const bool runs = !api->is_remote() && job.start_time && !job.end_time;
+      out += StepsText(StepsOf(job), runs ? StepsOf(job.id, job.user) : std::vector<StepLine>(), NowSeconds());
     }
     return out;
   });

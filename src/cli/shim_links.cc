@@ -24,7 +24,7 @@ struct Shim {
   int (*run)(const Words& words);
 };
 
-constexpr std::array<Shim, 16> kShims = {{{"sbatch", SbatchMain},
+constexpr std::array<Shim, 19> kShims = {{{"sbatch", SbatchMain},
                                           {"srun", SrunMain},
                                           {"salloc", SallocMain},
                                           {"scancel", ScancelMain},
@@ -32,6 +32,9 @@ constexpr std::array<Shim, 16> kShims = {{{"sbatch", SbatchMain},
                                           {"sinfo", SinfoMain},
                                           {"sacct", SacctMain},
                                           {"scontrol", ScontrolMain},
+                                          {"sacctmgr", SacctmgrMain},
+                                          {"sshare", SshareMain},
+                                          {"sprio", SprioMain},
                                           {"gbatch", GbatchMain},
                                           {"gqueue", GqueueMain},
                                           {"ginfo", GinfoMain},

@@ -11,6 +11,7 @@
 #include "platform/places.h"
 #include "platform/step_client.h"
 #include "platform/step_list_file.h"
+#include "wire/step_views.h"
 
 namespace divvy::cli {
 namespace {
@@ -28,10 +29,21 @@ std::vector<std::string> ListsOf(JobId job, const std::string& user) {
   return paths;
 }
 
-std::string RunTime(const StepLine& step, Time now) {
-  if (step.started == kNoTime) return "";
-  const Duration ran = (step.state == StepState::kEnded ? step.ended : now) - step.started;
-  return dialect::FormatDuration(std::chrono::floor<std::chrono::seconds>(std::max(ran, Duration(0))));
+std::string RunTime(const wire::StepView& step, double now) {
+  if (!step.start_time) return "";
+  const double ran = step.end_time.value_or(now) - *step.start_time;
+  return dialect::FormatDuration(std::chrono::seconds(static_cast<std::int64_t>(std::max(ran, 0.0))));
+}
+
+std::string MapText(const std::vector<StepTaskLine>& map) {
+  std::string out;
+  for (std::size_t rank = 0; rank < std::min(map.size(), kTasksShown); ++rank) {
+    out += "     rank " + std::to_string(rank);
+    if (!map[rank].gpus.empty()) out += "  GPU " + map[rank].gpus;
+    if (!map[rank].cores.empty()) out += "  cores " + map[rank].cores;
+    out += "\n";
+  }
+  return out;
 }
 
 }  // namespace
@@ -43,27 +55,28 @@ std::vector<StepLine> StepsOf(JobId job, const std::string& user) {
   return {};
 }
 
-std::string StepsText(const std::vector<StepLine>& steps, Time now) {
+std::vector<wire::StepView> StepsOf(const wire::JobDetail& job) {
+  if (!job.steps.empty() || !job.start_time || job.end_time) return job.steps;
+  return wire::StepViewsOf(StepsOf(job.id, job.user), kNoTime, true);
+}
+
+std::string StepsText(const std::vector<wire::StepView>& steps, const std::vector<StepLine>& maps, double now) {
   if (steps.empty()) return "";
   std::string out = "steps\n";
   const std::size_t first = steps.size() > kStepsShown ? steps.size() - kStepsShown : 0;
-  if (first > 0) out += "  ... " + std::to_string(first) + " before\n";
+  if (const std::int64_t before = steps[first].number; before > 0)
+    out += "  ... " + std::to_string(before) + " before\n";
   for (std::size_t i = first; i < steps.size(); ++i) {
-    const StepLine& step = steps[i];
-    std::string state(StepStateText(step.state));
-    if (step.state == StepState::kEnded) state += ", exit code " + std::to_string(step.code);
+    const wire::StepView& step = steps[i];
+    std::string state = step.state == "cut_off" ? "cut off by the job's end" : step.state;
+    if (step.exit_code) state += ", exit code " + std::to_string(*step.exit_code);
     out += "  " + std::to_string(step.number) + "  " + state + "  " + Plural(step.tasks, "task");
     if (!step.gpus.empty()) out += "  GPUs " + step.gpus;
     if (const std::string time = RunTime(step, now); !time.empty()) out += "  " + time;
-    out += "  " + step.command + "\n";
-    if (step.state == StepState::kEnded) continue;
-    for (std::size_t rank = 0; rank < std::min(step.map.size(), kTasksShown); ++rank) {
-      const StepTaskLine& task = step.map[rank];
-      out += "     rank " + std::to_string(rank);
-      if (!task.gpus.empty()) out += "  GPU " + task.gpus;
-      if (!task.cores.empty()) out += "  cores " + task.cores;
-      out += "\n";
-    }
+    out += "  " + (step.command.empty() ? step.name : step.command) + "\n";
+    if (step.end_time) continue;
+    const auto map = std::ranges::find(maps, static_cast<StepNumber>(step.number), &StepLine::number);
+    if (map != maps.end()) out += MapText(map->map);
   }
   return out;
 }

@@ -8,14 +8,19 @@
 #include "base/result.h"
 #include "model/job.h"
 #include "model/step_list.h"
+#include "wire/messages.h"
 
 namespace divvy::cli {
 
 /// Ascending; empty where there are none, or where they are not ours to see.
 std::vector<StepLine> StepsOf(JobId job, const std::string& user);
 
-/// A line for each of the last steps, and which GPUs and cores each task has of those that run. Empty without steps.
-std::string StepsText(const std::vector<StepLine>& steps, Time now);
+/// Those of a job: as the daemon tells them, or else, of one that runs here below an agent, as its own list does.
+std::vector<wire::StepView> StepsOf(const wire::JobDetail& job);
+
+/// A line for each of the last steps. `maps`: of those that run, which GPUs and cores each task has. Empty without
+/// steps.
+std::string StepsText(const std::vector<wire::StepView>& steps, const std::vector<StepLine>& maps, double now);
 
 /// Signal `signal` to step `step` of `job`.
 Status SignalStep(JobId job, const std::string& user, StepNumber step, int signal);

@@ -156,11 +156,7 @@ void Controller::Load(std::vector<JobRecord> live, const std::vector<std::pair<s
 Result<SubmitResult> Controller::Submit(JobSpec spec, std::uint64_t elements, const Caller& caller, Time now,
                                         const FindOutcome& outcome) {
   DIVVY_CHECK(FillPool(spec));
-  if (cluster_.waiting_count() + std::max<std::uint64_t>(elements, 1) > limits_.max_queued) {
-    return LimitExceeded("the queue holds " + std::to_string(cluster_.waiting_count()) + " of at most " +
-                         std::to_string(limits_.max_queued) +
-                         " jobs; wait, cancel some, or raise max_queued under [queue]");
-  }
+  DIVVY_CHECK(CheckRoom(std::max<std::uint64_t>(elements, 1)));
   if (spec.time_limit == Duration(0)) spec.time_limit = limits_.default_time_limit;
   DIVVY_CHECK(CheckTimeLimit(spec.time_limit));
   DIVVY_CHECK(CheckTeam(spec, elements, caller, now));
@@ -204,6 +200,13 @@ Result<SubmitResult> Controller::Submit(JobSpec spec, std::uint64_t elements, co
   Announce(kept);
   needs_plan_ = true;
   return SubmitResult{id, std::max<std::uint64_t>(elements, 1), kept.state};
+}
+
+Status Controller::CheckRoom(std::uint64_t jobs) const {
+  if (cluster_.waiting_count() + jobs <= limits_.max_queued) return {};
+  return LimitExceeded("the queue holds " + std::to_string(cluster_.waiting_count()) + " of at most " +
+                       std::to_string(limits_.max_queued) +
+                       " jobs; wait, cancel some, or raise max_queued under [queue]");
 }
 
 void Controller::Withdraw(JobId id) {

@@ -96,6 +96,15 @@ class Controller {
   /// `elements`: how many the spec's array and sweep make together; 0: a single job. The spec must be complete.
   Result<SubmitResult> Submit(JobSpec spec, std::uint64_t elements, const Caller& caller, Time now,
                               const FindOutcome& outcome);
+  /// What would become of such a submission, which changes nothing. Fails as Submit does.
+  struct Forecast {
+    JobId id;                        // That it would get.
+    Time start = kNever;             // kNever: nothing known makes it start.
+    std::string basis;               // Of `start`, or why there is none; empty: it would start at once.
+    std::vector<std::string> nodes;  // Where, if at once, as records name them.
+  };
+  Result<Forecast> Foresee(JobSpec spec, std::uint64_t elements, const Caller& caller, Time now,
+                           const FindOutcome& outcome);
   /// Undoes a submission that could not be made durable: as if it had never been. Only before its effects were sent.
   void Withdraw(JobId id);
 
@@ -104,9 +113,14 @@ class Controller {
                              Time now);
   Result<std::string> Hold(JobId id, const Caller& caller, Time now);
   Result<std::string> Release(JobId id, Time at, const Caller& caller, Time now);
-  Result<std::string> Requeue(JobId id, const Caller& caller);
+  /// `holds`: it waits for Release then.
+  Result<std::string> Requeue(JobId id, bool holds, const Caller& caller, Time now);
+  /// The same of a job that has ended, by its record, under its own id. `spec` is its specification; `array` that of
+  /// its array, where it is an element. What it depended on does not count again.
+  Result<std::string> RequeueEnded(JobRecord ended, const JobSpec& spec, std::optional<JobRecord> array, bool holds,
+                                   const Caller& caller, Time now);
   Result<std::string> Pause(JobId id, bool is_paused, const Caller& caller, Time now);
-  Result<std::string> Signal(JobId id, int signal, const Caller& caller);
+  Result<std::string> Signal(JobId id, int signal, SignalReach reach, const Caller& caller);
   /// All of `changes` or none: of an array in all elements that wait, and in those that run where they still may
   /// change. Errors name the field that is refused. `changes.spec` is for the job `id` itself.
   Result<std::string> Update(JobId id, const JobChanges& changes, const Caller& caller, Time now,
@@ -287,6 +301,10 @@ class Controller {
   Result<JobRecord*> FindForAction(JobId id, const Caller& caller, std::string_view verb);
   /// Makes an array's element a record of its own, so that it can differ.
   JobRecord* SplitElement(JobRecord& array, std::uint32_t ordinal);
+  void TakeBackFromArray(const JobRecord& element, std::optional<JobRecord> array);
+  /// For so many jobs more in the queue.
+  Status CheckRoom(std::uint64_t jobs) const;
+  Forecast ForecastOf(JobId waiting, Time now) const;
   void PutWaiting(const JobRecord& record);
   std::vector<std::string> UnmetDependencies(const JobRecord& record) const;
   Status LearnOutcomes(const std::vector<Dependency>& dependencies, const FindOutcome& outcome);

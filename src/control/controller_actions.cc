@@ -15,6 +15,20 @@ Error WrongState(const JobRecord& record, std::string_view verb, std::string_vie
                             std::string(verb) + (repair.empty() ? "" : "; " + std::string(repair)));
 }
 
+Status CheckCanQueueAgain(const JobRecord& record) {
+  if (record.is_foreground)
+    return FailedPrecondition("job " + DisplayId(record) +
+                              " runs on somebody's terminal and cannot be queued again; cancel it");
+  if (record.array_count > 0)
+    return WrongState(record, "requeued as a whole", "name its elements: " + ToString(record.id) + "_0");
+  return {};
+}
+
+Reason QueuedAgainBy(const Caller& caller, JobId id, bool holds) {
+  return holds ? "queued again and held by " + CallerName(caller) + ": divvy release " + ToString(id)
+               : "queued again by " + CallerName(caller);
+}
+
 }  // namespace
 
 bool CanLead(std::string_view verb) {
@@ -130,22 +144,71 @@ Result<std::string> Controller::Release(JobId id, Time at, const Caller& caller,
   return std::string("released");
 }
 
-Result<std::string> Controller::Requeue(JobId id, const Caller& caller) {
+Result<std::string> Controller::Requeue(JobId id, bool holds, const Caller& caller, Time now) {
   DIVVY_TRY(JobRecord * record, FindForAction(id, caller, "requeue"));
+  if (Waits(*record) && holds) return Hold(id, caller, now);
   if (Waits(*record)) return std::string("is in the queue already");
-  if (record->is_foreground)
-    return FailedPrecondition("job " + DisplayId(*record) +
-                              " runs on somebody's terminal and cannot be queued again; cancel it");
-  if (record->array_count > 0)
-    return WrongState(*record, "requeued as a whole", "name its elements: " + ToString(id) + "_0");
+  DIVVY_CHECK(CheckCanQueueAgain(*record));
   if (record->stop_intent == StopIntent::kCancel) return WrongState(*record, "requeued", "it was cancelled");
   record->stop_intent = StopIntent::kRequeue;
+  record->is_held = holds;
   record->state = JobState::kStopping;
-  record->reason = "queued again by " + CallerName(caller);
+  record->reason = QueuedAgainBy(caller, id, holds);
   Persist(*record);
   Send(*record, StopOrder{id, 0, Duration(-1), ""});
   Announce(*record);
-  return std::string("stopping, then queued again");
+  return std::string(holds ? "stopping, then held" : "stopping, then queued again");
+}
+
+Result<std::string> Controller::RequeueEnded(JobRecord ended, const JobSpec& spec, std::optional<JobRecord> array,
+                                             bool holds, const Caller& caller, Time now) {
+  DIVVY_CHECK(Authorise(ended, caller, "requeue"));
+  DIVVY_CHECK(CheckCanQueueAgain(ended));
+  if (ended.array.is_set() && !live_.contains(ended.array) && !array)
+    return NotFound("array " + ToString(ended.array) + " is not known any more");
+  JobSpec asked = spec;
+  asked.request = ended.request;
+  asked.team = ended.team;
+  if (!asked.queues_anyway) DIVVY_CHECK(CheckFeasible(cluster_, asked.request, ended.pool));
+  DIVVY_CHECK(CheckRoom(1));
+  DIVVY_CHECK(CheckTeam(asked, 0, {ended.user, caller.is_admin, caller.groups}, now));
+
+  JobRecord& record = live_.insert_or_assign(ended.id, std::move(ended)).first->second;
+  if (record.array.is_set()) TakeBackFromArray(record, std::move(array));
+  // What was waited for has happened; who is to be the only one of its name waits again.
+  std::erase_if(record.dependencies, [](const Dependency& one) { return one.kind != DependencyKind::kSingleton; });
+  record.needs_any_dependency = false;
+  record.is_held = holds;
+  record.retries_used = 0;
+  ++record.restarts;
+  run_times_.Know(record, record.shape);
+  IndexDependencies(record, true);
+  QueueAgain(record, kNoTime, QueuedAgainBy(caller, record.id, holds), now);
+  return std::string(holds ? "queued again, and held" : "queued again");
+}
+
+/// `element` has ended, and counts no more among those that have.
+void Controller::TakeBackFromArray(const JobRecord& element, std::optional<JobRecord> array) {
+  auto at = live_.find(element.array);
+  if (at == live_.end()) {
+    at = live_.emplace(element.array, *std::move(array)).first;
+    JobRecord& whole = at->second;
+    whole.state = JobState::kRunning;
+    whole.reason.clear();
+    whole.exit.reset();
+    whole.ended = kNoTime;
+    whole.dependencies.clear();
+    run_times_.Know(whole, whole.shape);
+    if (whole.array_at_once > 0) cluster_.SetGroupLimit(ArrayGroupName(whole.id), whole.array_at_once);
+  }
+  JobRecord& whole = at->second;
+  std::uint32_t& counted = element.state == JobState::kSucceeded   ? whole.array_succeeded
+                           : element.state == JobState::kCancelled ? whole.array_cancelled
+                                                                   : whole.array_failed;
+  if (counted > 0) --counted;
+  if (whole.array_failed == 0) whole.array_exit_code = 0;
+  Persist(whole);
+  Announce(whole);
 }
 
 Result<std::string> Controller::Pause(JobId id, bool is_paused, const Caller& caller, Time now) {
@@ -166,18 +229,20 @@ Result<std::string> Controller::Pause(JobId id, bool is_paused, const Caller& ca
   return std::string(is_paused ? "paused; it keeps its GPUs and their memory" : "running again");
 }
 
-Result<std::string> Controller::Signal(JobId id, int signal, const Caller& caller) {
+Result<std::string> Controller::Signal(JobId id, int signal, SignalReach reach, const Caller& caller) {
   DIVVY_TRY(JobRecord * record, FindForAction(id, caller, "signal"));
   if (record->array_count > 0) {
     std::vector<JobId> elements;
     for (auto at = live_.upper_bound(id); at != live_.end() && at->first.value() <= id.value() + record->array_count;
          ++at)
       elements.push_back(at->first);
-    for (JobId element : elements) static_cast<void>(Signal(element, signal, caller));
+    for (JobId element : elements) static_cast<void>(Signal(element, signal, reach, caller));
     return "sent to " + Plural(static_cast<std::int64_t>(elements.size()), "running element");
   }
   if (!IsActive(record->state)) return WrongState(*record, "signalled", "it has not started");
-  Send(*record, SignalOrder{id, signal, ""});
+  // What somebody runs on their terminal has no script around it.
+  if (record->is_foreground && reach == SignalReach::kOthers) reach = SignalReach::kTree;
+  Send(*record, SignalOrder{id, signal, reach, ""});
   return std::string("sent");
 }
 

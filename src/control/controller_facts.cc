@@ -173,6 +173,7 @@ void Controller::QueueAgain(JobRecord& record, Time begin, Reason reason, Time n
   Note(record.id, reason, now);
   // Who had to make room loses what it had done, and not its place as well.
   if (!WasTakenBack(record)) record.queued_at = now;
+  record.ended = kNoTime;
   record.stop_intent = StopIntent::kNone;
   record.state = record.is_held ? JobState::kHeld : JobState::kQueued;
   record.gpus = GpuSet();

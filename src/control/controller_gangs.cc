@@ -110,10 +110,12 @@ bool Controller::EndSeat(JobRecord& record, const std::string& node, const Exit&
   if (seat == record.gang.end() || seat->exit) return false;
   const bool is_head = seat == record.gang.begin();
   seat->exit = exit;
+  seat->exit->steps.clear();
   preparing_.erase(record.id);
   if (!record.exit) {
     // What ends first says how the job ends; what ends because of it says nothing.
     Exit first = exit;
+    first.steps.clear();
     if (!is_head && record.stop_intent == StopIntent::kNone) {
       first.code = first.code == 0 ? 1 : first.code;
       first.signal = 0;
@@ -126,6 +128,8 @@ bool Controller::EndSeat(JobRecord& record, const std::string& node, const Exit&
     record.exit = std::move(first);
     record.ended = std::max(at, record.started);
   }
+  // Steps are listed where they were called; on the other machines there are parts of them.
+  if (is_head) record.exit->steps = exit.steps;
   const bool is_over = std::ranges::all_of(record.gang, [](const Seat& one) { return one.exit.has_value(); });
   if (is_over) return true;
   record.state = JobState::kStopping;

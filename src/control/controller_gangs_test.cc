@@ -96,6 +96,22 @@ TEST(Machines, AJobIsLaunchedWhereItsGpusAre) {
   EXPECT_EQ(Machines::Told<ForgetOrder>(world.Turn(), first), Names{"n2"});
 }
 
+TEST(Machines, AGangsStepsAreThoseOfTheMachineWithItsScript) {
+  Machines world(2, 2);
+  const JobId job = world.SubmitGang(2, 2);
+  world.Turn();
+  world.StartGang(job);
+  divvy::Exit exit;
+  exit.steps = "elsewhere";
+  world.controller_.OnExited(job, 1, exit, world.now_, world.now_, SeatsOf(world.Of(job))[1].node);
+  exit.steps = "here";
+  world.controller_.OnExited(job, 1, exit, world.now_, world.now_, SeatsOf(world.Of(job))[0].node);
+  const Effects effects = world.Turn();
+  ASSERT_EQ(effects.finished.size(), 1u);
+  EXPECT_EQ(effects.finished.front().exit->steps, "here");
+  for (const Seat& seat : effects.finished.front().gang) EXPECT_EQ(seat.exit->steps, "");
+}
+
 TEST(Machines, NothingGoesToAMachineBeforeItIsAccountedForOrWhileItIsLost) {
   Machines world(0);
   world.controller_.OnNodeRow(Row("n1", 2));

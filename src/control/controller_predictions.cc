@@ -53,4 +53,50 @@ core::SpreadOf Controller::run_spread() const {
   };
 }
 
+Controller::Forecast Controller::ForecastOf(JobId waiting, Time now) const {
+  Forecast forecast;
+  forecast.id = waiting;
+  // A dependency that can never be met has ended it.
+  if (cluster_.waiting(waiting) == nullptr) {
+    forecast.basis = "it waits for what can no longer happen";
+    return forecast;
+  }
+  for (const StartDecision& start : cluster_.WouldDecide(now).starts) {
+    if (start.entry != waiting) continue;
+    forecast.start = now;
+    for (const NodePlace& place : start.gang) forecast.nodes.push_back(NodeName(place.node));
+    if (start.gang.empty()) forecast.nodes.push_back(NodeName(start.node));
+    return forecast;
+  }
+  const Explanation explanation = Explain(cluster_, waiting, now, run_spread());
+  forecast.start = explanation.predicted_start == kNever ? kNever : std::max(explanation.predicted_start, now);
+  forecast.basis = explanation.prediction_basis;
+  return forecast;
+}
+
+Result<Controller::Forecast> Controller::Foresee(JobSpec spec, std::uint64_t elements, const Caller& caller, Time now,
+                                                 const FindOutcome& outcome) {
+  const bool needs_plan = needs_plan_;
+  Effects before = std::exchange(effects_, Effects());
+  BatchIndex index = std::exchange(batch_index_, BatchIndex());
+  const std::uint64_t next_id = next_id_;
+  const std::uint64_t jobs_total = jobs_total_;
+  const std::vector<Dependency> dependencies = spec.dependencies;
+  // Caps outlive the jobs that bring them.
+  spec.group_limit = 0;
+  if (spec.array) spec.array->at_once = 0;
+  const auto submitted = Submit(std::move(spec), elements, caller, now, outcome);
+  Result<Forecast> forecast = submitted ? Result<Forecast>(ForecastOf(submitted->id, now)) : submitted.error();
+  if (submitted) {
+    Withdraw(submitted->id);
+    ForgetOutcomes(dependencies);
+  }
+  next_id_ = next_id;
+  jobs_total_ = jobs_total;
+  effects_ = std::move(before);
+  batch_index_ = std::move(index);
+  needs_plan_ = needs_plan;
+  return forecast;
+}
+
 }  // namespace divvy

@@ -193,7 +193,7 @@ TEST(LearnedSpeeds, DoNotComeFromTheTimeOfRunsThatWerePaused) {
   // A run after the one that was paused counts.
   for (int i = 0; i < 3; ++i) {
     const JobId job = start_and_pause();
-    ASSERT_TRUE(world.controller_.Requeue(job, world.ada_));
+    ASSERT_TRUE(world.controller_.Requeue(job, false, world.ada_, world.now_));
     world.Exit(job, 1);
     world.Turn();
     ASSERT_EQ(world.StateOf(job), JobState::kStarting);

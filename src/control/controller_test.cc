@@ -94,6 +94,100 @@ TEST(Controller, CancellingAnArrayEndsWhatWaitsAndStopsWhatRuns) {
   EXPECT_TRUE(world.controller_.live().empty());
 }
 
+// The record of a job that has just ended, as the store has it.
+JobRecord EndedRecord(const Effects& effects, JobId job) {
+  for (const JobRecord& record : effects.finished) {
+    if (record.id == job) return record;
+  }
+  ADD_FAILURE() << "job " << ToString(job) << " has not ended";
+  return {};
+}
+
+TEST(Controller, AJobThatHasEndedIsQueuedAgainUnderItsOwnId) {
+  World world(1);
+  const JobId first = world.Submit(1);
+  const JobId job = world.Submit(1, 0, {{DependencyKind::kAfterOk, first, std::nullopt, Duration(0)}});
+  world.Turn();
+  world.Exit(first, 0);
+  world.Turn();
+  world.Exit(job, 3);
+  JobRecord ended = EndedRecord(world.Turn(), job);
+  JobSpec spec;
+  spec.command = {"true"};
+  Caller grace;
+  grace.user = {2000, 2000, "grace"};
+  EXPECT_FALSE(world.controller_.RequeueEnded(ended, spec, std::nullopt, false, grace, world.now_));
+  EXPECT_EQ(world.StateOf(job), std::nullopt);
+  ASSERT_TRUE(world.controller_.RequeueEnded(ended, spec, std::nullopt, false, world.ada_, world.now_));
+  const Effects again = world.Turn();
+  EXPECT_EQ(World::Launched(again), (std::vector<JobId>{job}));
+  EXPECT_EQ(world.controller_.Find(job)->restarts, 1u);
+  EXPECT_TRUE(world.controller_.Find(job)->dependencies.empty());
+  world.Exit(job, 0);
+  EXPECT_EQ(World::EndOf(world.Turn(), job), JobState::kSucceeded);
+}
+
+TEST(Controller, AnEndedElementThatIsQueuedAgainBringsItsArrayBack) {
+  World world(2);
+  const JobId array = world.Submit(1, 2);
+  world.Turn();
+  world.Exit(ElementId(array, 0), 0);
+  world.Exit(ElementId(array, 1), 5);
+  const Effects effects = world.Turn();
+  const JobRecord whole = EndedRecord(effects, array);
+  EXPECT_EQ(whole.state, JobState::kFailed);
+  const JobRecord element = EndedRecord(effects, ElementId(array, 1));
+  ASSERT_TRUE(world.controller_.RequeueEnded(element, JobSpec(), whole, true, world.ada_, world.now_));
+  world.Turn();
+  EXPECT_EQ(world.StateOf(array), JobState::kRunning);
+  EXPECT_EQ(world.StateOf(element.id), JobState::kHeld);
+  ASSERT_TRUE(world.controller_.Release(element.id, kNoTime, world.ada_, world.now_));
+  world.Turn();
+  world.Exit(element.id, 0);
+  EXPECT_EQ(World::EndOf(world.Turn(), array), JobState::kSucceeded) << "both have succeeded in the end";
+}
+
+TEST(Controller, ARunningJobThatIsRequeuedToBeHeldDoesNotStartAgain) {
+  World world(1);
+  const JobId job = world.Submit(1);
+  world.Turn();
+  ASSERT_TRUE(world.controller_.Requeue(job, true, world.ada_, world.now_));
+  world.Exit(job, 143);
+  EXPECT_TRUE(World::Launched(world.Turn()).empty());
+  EXPECT_EQ(world.StateOf(job), JobState::kHeld);
+  ASSERT_TRUE(world.controller_.Release(job, kNoTime, world.ada_, world.now_));
+  EXPECT_EQ(World::Launched(world.Turn()), (std::vector<JobId>{job}));
+  const JobId waiting = world.Submit(1);
+  ASSERT_TRUE(world.controller_.Requeue(waiting, true, world.ada_, world.now_));
+  EXPECT_EQ(world.StateOf(waiting), JobState::kHeld);
+}
+
+TEST(Controller, WhatIsForeseenIsNotSubmitted) {
+  World world(2);
+  const JobId running = world.Submit(2);
+  world.Turn();
+  JobSpec spec;
+  spec.command = {"true"};
+  spec.request.gpus = 1;
+  const auto waits = world.controller_.Foresee(spec, 0, world.ada_, world.now_, World::NoHistory());
+  ASSERT_TRUE(waits);
+  EXPECT_TRUE(waits->nodes.empty());
+  EXPECT_FALSE(waits->basis.empty());
+  world.Exit(running, 0);
+  world.Turn();
+  const auto starts = world.controller_.Foresee(spec, 3, world.ada_, world.now_, World::NoHistory());
+  ASSERT_TRUE(starts);
+  EXPECT_EQ(starts->start, world.now_);
+  EXPECT_EQ(starts->nodes.size(), 1u);
+  spec.request.gpus = 3;
+  EXPECT_FALSE(world.controller_.Foresee(spec, 0, world.ada_, world.now_, World::NoHistory()));
+  const Effects effects = world.Turn();
+  EXPECT_TRUE(effects.batch.inserts.empty());
+  EXPECT_TRUE(effects.orders.empty());
+  EXPECT_TRUE(world.controller_.live().empty());
+  EXPECT_EQ(world.Submit(1), starts->id);
+}
+
 TEST(Controller, AWithdrawnSubmissionLeavesNothingBehind) {
   World world(2);
   const JobId array = world.Submit(1, 10);

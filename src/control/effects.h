@@ -36,6 +36,7 @@ struct StopOrder {
 struct SignalOrder {
   JobId job;
   int signal = 0;
+  SignalReach reach = SignalReach::kTree;
   std::string node;
 };
 struct PauseOrder {

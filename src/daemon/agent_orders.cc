@@ -1,5 +1,6 @@
 #include "daemon/agent_orders.h"
 
+#include <algorithm>
 #include <array>
 
 namespace divvy {
@@ -21,7 +22,9 @@ struct ToMessage {
   void operator()(const StopOrder& order) const {
     message.stop = wire::StopMessage{order.job, order.signal, order.grace};
   }
-  void operator()(const SignalOrder& order) const { message.signal = wire::SignalMessage{order.job, order.signal}; }
+  void operator()(const SignalOrder& order) const {
+    message.signal = wire::SignalMessage{order.job, order.signal, static_cast<int>(order.reach)};
+  }
   void operator()(const PauseOrder& order) const { message.pause = wire::PauseMessage{order.job, order.is_paused}; }
   void operator()(const TimeLimitOrder& order) const {
     message.time_limit = wire::TimeLimitMessage{order.job, live == nullptr ? Duration(0) : live->time_limit};
@@ -47,7 +50,11 @@ std::optional<NodeOrder> OrderOf(wire::AgentOrder message) {
   }
   if (auto& go = message.go) return NodeOrder{GoOrder{go->job, go->attempt, std::move(go->addresses), ""}, nullptr};
   if (const auto& stop = message.stop) return NodeOrder{StopOrder{stop->job, stop->signal, stop->grace, ""}, nullptr};
-  if (const auto& signal = message.signal) return NodeOrder{SignalOrder{signal->job, signal->signal, ""}, nullptr};
+  if (const auto& signal = message.signal) {
+    const int most = static_cast<int>(SignalReach::kOthers);
+    const auto reach = static_cast<SignalReach>(std::clamp(signal->reach, 0, most));
+    return NodeOrder{SignalOrder{signal->job, signal->signal, reach, ""}, nullptr};
+  }
   if (const auto& pause = message.pause) return NodeOrder{PauseOrder{pause->job, pause->is_paused, ""}, nullptr};
   if (const auto& limit = message.time_limit) return NodeOrder{TimeLimitOrder{limit->job, kNever, ""}, nullptr};
   if (const auto& forget = message.forget) return NodeOrder{ForgetOrder{forget->job, forget->attempt, ""}, nullptr};

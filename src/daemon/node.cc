@@ -287,8 +287,9 @@ void Node::Deliver(Run& run, const Order& order) {
       static_cast<void>(SendStop(record, signal, grace));  // A supervisor that is gone has said, or will be found, so.
     }
   } else if (const auto* send = std::get_if<SignalOrder>(&order)) {
-    if (run.adopted) run.adopted->SignalTree(send->signal);
-    else static_cast<void>(SendSignal(record, send->signal));
+    if (!run.adopted) static_cast<void>(SendSignal(record, send->signal, send->reach));
+    else if (send->reach == SignalReach::kFirstProcess) run.adopted->Signal(send->signal);
+    else run.adopted->SignalTree(send->signal);
   } else if (const auto* pause = std::get_if<PauseOrder>(&order)) {
     if (run.adopted) run.adopted->SignalTree(pause->is_paused ? SIGSTOP : SIGCONT);
     else static_cast<void>(pause->is_paused ? SendPause(record) : SendContinue(record));

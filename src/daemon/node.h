@@ -90,6 +90,8 @@ class Node final : public OrderPort {
   const Isolation& isolation() const { return options_.isolation; }
   /// "enforced (cgroup v2); 2 opens of other GPUs refused": of a job that runs, or ended lately. Empty: nothing to say.
   std::string IsolationTextOf(JobId job) const;
+  /// The file in which a job that runs here lists its steps (platform/step_list_file.h).
+  std::string StepsOf(const JobRecord& record) const;
   /// Of jobs that have ended since we began.
   std::int64_t refused_devices() const { return refused_devices_; }
   /// The files of a started job with all patterns filled; the log that divvy keeps where the spec names none.
@@ -129,7 +131,6 @@ class Node final : public OrderPort {
   void Deliver(Run& run, const Order& order);
 
   // Parts of gangs (node_gang.cc).
-  std::string StepsOf(const JobRecord& record) const;
   /// Its record with what it has of the whole here.
   static JobRecord PartOf(const LaunchOrder& order);
   std::vector<std::string> SlurmVariables(const LaunchOrder& order, const JobRecord& part, const JobSpec& spec) const;

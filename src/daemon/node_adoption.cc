@@ -4,7 +4,9 @@
 #include <utility>
 
 #include "daemon/node.h"
+#include "model/step_list.h"
 #include "platform/process_tree.h"
+#include "platform/step_list_file.h"
 
 namespace divvy {
 namespace {
@@ -80,7 +82,9 @@ bool Node::EndLeftovers(const RunRecord& record) const {
 // Who was stopped by the lease did nothing wrong, and is queued again as if the controller had waited for it.
 void Node::SayEnded(const RunRecord& record, const Exit& exit) {
   if (record.was_cut_off) return controller_->OnVanished(record.job, record.attempt, RunVanished::kCutOff);
-  controller_->OnExited(record.job, record.attempt, exit, record.ended);
+  Exit told = exit;
+  told.steps = KeptSteps(ReadStepListFile(StepListPath(options_.run_directory, record.uid, record.job.value())));
+  controller_->OnExited(record.job, record.attempt, told, record.ended);
 }
 
 // Supervisor, guard and first process are gone, and all that it left behind. Its GPUs are given away when the driver

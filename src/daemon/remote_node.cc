@@ -6,6 +6,7 @@
 
 #include "daemon/agent_orders.h"
 #include "daemon/log.h"
+#include "model/step_list.h"
 
 namespace divvy {
 namespace {
@@ -294,7 +295,10 @@ Status RemoteNode::OnReport(std::string_view text) {
     fleet_.OnStarted(name_, started->job, started->attempt, OursOf(started->at));
   if (const auto& exited = report.exited) {
     if (IsKnown(exited->job, exited->attempt)) {
-      fleet_.OnExited(name_, exited->job, exited->attempt, exited->exit, OursOf(exited->at));
+      Exit exit = exited->exit;
+      // An agent may say what it likes: no more is kept than of our own.
+      exit.steps = KeptSteps(ReadStepList(exit.steps));
+      fleet_.OnExited(name_, exited->job, exited->attempt, exit, OursOf(exited->at));
     } else {
       // Its end is durable already (and the order to forget it got lost with a session), or it is none of ours.
       Send(MessageOf(ForgetOrder{exited->job, exited->attempt}, nullptr, nullptr));

@@ -161,7 +161,11 @@ class Routes {
   void AnswerMessage(Call& call, const Result<std::string>& done);
 
   using Action = std::function<Result<std::string>(JobId id, const wire::ActionRequest& request, const Caller& caller)>;
-  void Act(Call& call, const Action& action);
+  /// Of a job that has ended; without it such a job is refused.
+  using ActionOnEnded = std::function<Result<std::string>(const JobRecord& ended, const wire::ActionRequest& request,
+                                                          const Caller& caller)>;
+  void Act(Call& call, const Action& action, const ActionOnEnded& on_ended = {});
+  void AnswerForecast(Call& call, JobSpec spec, std::uint64_t elements, wire::SubmitAnswer answer);
   /// What a read found, made into the call's answer on the loop's thread.
   using Finish = std::function<void(Call& call)>;
   /// `read` runs on the reader's thread and may use the store and labels_.OfStored alone. The call is given away.

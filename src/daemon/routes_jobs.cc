@@ -76,7 +76,7 @@ void Routes::Submit(Call& call) {
   const auto elements = spec.array || !spec.parameters.empty() ? dialect::ElementCount(spec) : Result<std::uint64_t>(0);
   if (!elements) return call.Refuse(elements.error());
   const std::size_t streams = call.request.fds.size();
-  if (spec.is_foreground && streams != 3 && streams != 6)
+  if (spec.is_foreground && streams != 3 && streams != 6 && !request->is_test)
     return call.Refuse(InvalidArgument("a foreground job needs its caller's three streams"));
   std::ranges::sort(spec.capture.environment);
 
@@ -84,6 +84,7 @@ void Routes::Submit(Call& call) {
   answer.summary = SummaryOf(spec, *elements);
   answer.notes = spec.notes;
   if (spec.grace < Duration(0)) spec.grace = ports_.default_grace;
+  if (request->is_test) return AnswerForecast(call, std::move(spec), *elements, std::move(answer));
   const bool is_foreground = spec.is_foreground;
   if (const divvy::Status here = is_foreground && streams == 3 ? KeepHere(spec) : divvy::Status(); !here)
     return call.Refuse(here.error());
@@ -118,6 +119,20 @@ void Routes::Submit(Call& call) {
         call->Answer(answer);
       },
       true);
+}
+
+void Routes::AnswerForecast(Call& call, JobSpec spec, std::uint64_t elements, wire::SubmitAnswer answer) {
+  const Time now = core_.Now();
+  const auto forecast = core_.controller().Foresee(std::move(spec), elements, call.caller, now, core_.Outcomes());
+  if (!forecast) return call.Refuse(forecast.error());
+  answer.id = forecast->id;
+  answer.count = static_cast<std::int64_t>(std::max<std::uint64_t>(elements, 1));
+  answer.state = "queued";
+  if (forecast->start != kNever) answer.predicted_start = ToSeconds(forecast->start);
+  answer.prediction_basis = WithPublicIds(forecast->basis, core_.Outcomes());
+  for (const std::string& node : forecast->nodes)
+    answer.nodes.push_back(node.empty() ? core_.controller().cluster().node(kOwnNode).words.name : node);
+  call.Answer(answer);
 }
 
 void Routes::AnswerWhenFinal(Call& call, JobId id, std::function<void()> on_closed) {
@@ -259,7 +274,7 @@ void Routes::ReportProgress(Call& call) {
   core_.Touch();
 }
 
-void Routes::Act(Call& call, const Action& action) {
+void Routes::Act(Call& call, const Action& action, const ActionOnEnded& on_ended) {
   const auto request = wire::Decode<wire::ActionRequest>(call.request.body);
   if (!request) return call.Refuse(request.error());
   const auto ids = SelectIds(core_, labels_, request->select, call.caller);
@@ -274,6 +289,10 @@ void Routes::Act(Call& call, const Action& action) {
                             : ToString(id);
     if (!record) {
       result.message = "there is no job " + ToString(id);
+    } else if (IsFinal(record->state) && on_ended) {
+      const auto done = on_ended(*record, *request, call.caller);
+      result.is_done = done.has_value();
+      result.message = done ? *done : done.error().message;
     } else if (IsFinal(record->state)) {
       result.message = "job " + result.display_id + " has ended already (" + std::string(Name(record->state)) + ")";
     } else {
@@ -312,9 +331,18 @@ void Routes::Release(Call& call) {
 }
 
 void Routes::Requeue(Call& call) {
-  Act(call, [this](JobId id, const wire::ActionRequest&, const Caller& caller) {
-    return core_.controller().Requeue(id, caller);
-  });
+  const auto again = [this](JobId id, const wire::ActionRequest& request, const Caller& caller) {
+    return core_.controller().Requeue(id, request.holds, caller, core_.Now());
+  };
+  Act(call, again,
+      [this](const JobRecord& ended, const wire::ActionRequest& request, const Caller& caller) -> Result<std::string> {
+        DIVVY_TRY(const auto spec, core_.NewestSpecOf(ended));
+        std::optional<JobRecord> array;
+        if (ended.array.is_set()) {
+          DIVVY_TRY(array, core_.FindJob(ended.array));
+        }
+        return core_.controller().RequeueEnded(ended, *spec, std::move(array), request.holds, caller, core_.Now());
+      });
 }
 
 void Routes::Pause(Call& call) {
@@ -333,7 +361,12 @@ void Routes::Signal(Call& call) {
   Act(call, [this](JobId id, const wire::ActionRequest& request, const Caller& caller) -> Result<std::string> {
     if (request.signal < 1 || request.signal > 64)
       return InvalidArgument("there is no signal " + std::to_string(request.signal));
-    return core_.controller().Signal(id, static_cast<int>(request.signal), caller);
+    SignalReach reach = SignalReach::kTree;
+    if (request.reach == "script") reach = SignalReach::kFirstProcess;
+    else if (request.reach == "others") reach = SignalReach::kOthers;
+    else if (!request.reach.empty())
+      return InvalidArgument("'reach' is \"script\", \"others\" or empty, not '" + request.reach + "'");
+    return core_.controller().Signal(id, static_cast<int>(request.signal), reach, caller);
   });
 }
 
@@ -342,7 +375,7 @@ void Routes::Update(Call& call) {
   if (!update) return call.Refuse(update.error());
   const auto changes = ChangesOf(*update);
   if (!changes) return call.Refuse(changes.error());
-  call.request.body = wire::Encode(wire::ActionRequest{update->select, 0, std::nullopt, "", 0});
+  call.request.body = wire::Encode(wire::ActionRequest{update->select, 0, std::nullopt, "", 0, "", false});
   Act(call,
       [this, &changes, &update](JobId id, const wire::ActionRequest&, const Caller& caller) -> Result<std::string> {
         DIVVY_TRY(const JobRecord record, core_.FindJob(id));

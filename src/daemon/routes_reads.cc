@@ -11,7 +11,9 @@
 #include "daemon/job_log.h"
 #include "daemon/routes_call.h"
 #include "daemon/select.h"
+#include "platform/step_list_file.h"
 #include "wire/agent_messages.h"
+#include "wire/step_views.h"
 
 namespace divvy {
 namespace {
@@ -346,6 +348,8 @@ void Routes::AnswerDetail(Call& call, const Found& found) {
                node ? core_.controller().cluster().node(*node).capacity.gpus : kNone, found.history);
   if (!IsFinal(record.state)) detail.speeds = core_.controller().SpeedsOf(record);
   detail.pid = node_.pid_of(record.id);
+  if (IsActive(record.state) && record.node.empty())
+    detail.steps = wire::StepViewsOf(ReadStepListFile(node_.StepsOf(record)), kNoTime, shown != nullptr);
   if (shown != nullptr) detail.isolation = node_.IsolationTextOf(record.id);
   if (shown != nullptr) {
     detail.output = PathOf(record, *shown, false);

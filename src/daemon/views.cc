@@ -8,6 +8,8 @@
 #include "base/text.h"
 #include "dialect/job_options.h"
 #include "dialect/quantities.h"
+#include "model/step_list.h"
+#include "wire/step_views.h"
 
 namespace divvy {
 namespace {
@@ -118,6 +120,8 @@ void FillCommon(const JobRecord& record, const Reason& reason, const SpecLabels&
   view.restarts = record.restarts;
   view.team = record.team;
   if (record.is_preemptible_set) view.preemptible = Name(record.preemptible);
+  view.is_foreground = record.is_foreground;
+  if (record.exit && IsFinal(record.state)) view.step_count = StepCount(record.exit->steps);
 }
 
 std::string Stamp(Time time) {
@@ -219,10 +223,11 @@ wire::JobDetail DetailOf(const JobRecord& record, const JobSpec* spec, const Rea
     detail.cpu_time_s = ToSeconds(record.exit->cpu_time);
     detail.memory_peak_bytes = record.exit->memory_peak.count();
   }
+  if (record.exit && IsFinal(record.state))
+    detail.steps = wire::StepViewsOf(ReadStepList(record.exit->steps), record.ended, spec != nullptr);
   if (IsActive(record.state)) detail.deadline = OptionalSeconds(Deadline(record));
   detail.retries_left = std::max<std::int64_t>(0, record.retries - static_cast<std::int64_t>(record.retries_used));
   detail.wants_pty = record.wants_pty;
-  detail.is_foreground = record.is_foreground;
   for (const std::string& line : HistoryLines(record, history)) detail.history.push_back(WithPublicIds(line, find));
   if (record.array_count > 0) {
     detail.elements["total"] = record.array_count;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cstdio>
 
 #include "base/text.h"
 #include "dialect/quantities.h"
@@ -88,6 +89,9 @@ void AddJob(const JobRecord& record, const JobSpec& spec, std::string_view hostn
     out.Set("SLURM_JOB_END_TIME", Seconds(AddSaturating(started, record.time_limit)));
   if (record.restarts > 0) out.Set("SLURM_RESTART_COUNT", record.restarts);
   out.SetOption("SLURM_EXPORT_ENV", spec, "export");
+  std::array<char, 8> umask{};
+  std::snprintf(umask.data(), umask.size(), "%04o", static_cast<unsigned>(spec.capture.umask) & 0777U);
+  out.Set("SLURM_UMASK", umask.data());
 }
 
 void AddTasks(const JobRecord& record, const JobSpec& spec, Variables& out) {
@@ -95,6 +99,7 @@ void AddTasks(const JobRecord& record, const JobSpec& spec, Variables& out) {
   const std::int64_t cpus = std::max<std::int64_t>(record.request.cpus, tasks);
   for (const std::string_view name : {"SLURM_PROCID", "SLURM_LOCALID", "SLURM_GTIDS", "SLURM_PRIO_PROCESS"})
     out.Set(name, "0");
+  out.Set("SLURM_TASK_PID", "");  // Filled in when there is one (platform/supervisor_job.cc).
   out.Set("SLURM_TASKS_PER_NODE", tasks);
   if (SaysTasks(spec)) {
     out.Set("SLURM_NTASKS", tasks);

@@ -56,6 +56,7 @@ TEST(SlurmEnvironment, AOneGpuJobHasWhatScriptsLookFor) {
                                                         {"SLURM_CLUSTER_NAME", "divvy"},
                                                         {"SLURM_SUBMIT_DIR", "/home/ada/work"},
                                                         {"SLURM_JOB_USER", "ada"},
+                                                        {"SLURM_UMASK", "0022"},
                                                         {"SLURM_JOB_UID", "1000"},
                                                         {"SLURM_JOB_PARTITION", "main"},
                                                         {"SLURM_JOB_START_TIME", "1772452800"},

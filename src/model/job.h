@@ -215,6 +215,13 @@ struct User {
   friend bool operator==(const User&, const User&) = default;
 };
 
+/// Which of a job's processes a signal is for.
+enum class SignalReach {
+  kTree,          // All.
+  kFirstProcess,  // The one that it began with: a batch job's script.
+  kOthers         // All but that one.
+};
+
 /// How a job's processes ended.
 struct Exit {
   int code = 0;  // As a shell would have it: 128 + signal when a signal ended it.
@@ -225,6 +232,7 @@ struct Exit {
   std::string failure;   // Why it could not be started at all; then code is 127 or 126.
   Duration cpu_time{0};
   Bytes memory_peak;
+  std::string steps;  // What is kept of them: KeptSteps (model/step_list.h).
 
   friend bool operator==(const Exit&, const Exit&) = default;
 };

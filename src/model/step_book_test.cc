@@ -98,5 +98,33 @@ TEST(StepList, ShortenedItKeepsWhatRunsAndTheNewest) {
   EXPECT_EQ(steps[2].number, 9u);
 }
 
+TEST(StepList, OfAHundredThousandStepsTheLastAreKeptAndAllAreCounted) {
+  std::vector<StepLine> steps;
+  for (StepNumber number = 0; number < 100'000; ++number) {
+    StepLine step;
+    step.number = number;
+    step.state = StepState::kEnded;
+    step.started = Time(Duration(1));
+    step.ended = Time(Duration(2));
+    step.map = {{"0", "0-3"}};
+    step.command = "/usr/bin/python3 " + std::string(500, 'x');
+    steps.push_back(step);
+  }
+  steps.back().state = StepState::kRunning;
+  StepLine waiting;
+  waiting.number = 100'000;
+  steps.push_back(waiting);
+  const std::string kept = KeptSteps(steps);
+  EXPECT_LT(kept.size(), 32'000u);
+  EXPECT_EQ(StepCount(kept), 100'000);
+  const auto read = ReadStepList(kept);
+  ASSERT_EQ(read.size(), 200u);
+  EXPECT_EQ(read.front().number, 99'800u);
+  EXPECT_EQ(read.back().state, StepState::kRunning);
+  EXPECT_TRUE(read.back().map.empty());
+  EXPECT_EQ(StepName(read.back()), "python3");
+  EXPECT_EQ(StepCount(KeptSteps({waiting})), 0) << "it never ran";
+}
+
 }  // namespace
 }  // namespace divvy

@@ -9,6 +9,8 @@ namespace divvy {
 namespace {
 
 constexpr std::size_t kCommandMost = 200;
+constexpr std::size_t kKeptMost = 200;
+constexpr std::size_t kKeptCommandMost = 80;
 constexpr std::size_t kFields = 9;
 
 std::string Clean(std::string_view text, std::size_t most) {
@@ -94,6 +96,32 @@ std::string ShortenStepList(std::string_view text, std::size_t ended_most) {
     out += StepLineText(step);
   }
   return out;
+}
+
+std::string KeptSteps(const std::vector<StepLine>& steps) {
+  std::vector<std::string> lines;
+  for (const StepLine& step : steps) {
+    if (step.started == kNoTime) continue;  // It never came to its turn.
+    StepLine kept = step;
+    kept.map.clear();
+    kept.command = step.command.substr(0, kKeptCommandMost);
+    lines.push_back(StepLineText(kept));
+  }
+  std::string out;
+  for (std::size_t i = lines.size() - std::min(lines.size(), kKeptMost); i < lines.size(); ++i) out += lines[i];
+  return out;
+}
+
+std::int64_t StepCount(std::string_view kept) {
+  if (kept.empty()) return 0;
+  kept.remove_suffix(1);
+  const std::string_view last = kept.substr(kept.rfind('\n') + 1);
+  return ParseInteger(last.substr(0, last.find('\t'))).value_or(-1) + 1;
+}
+
+std::string StepName(const StepLine& step) {
+  const std::string program = step.command.substr(0, step.command.find(' '));
+  return program.substr(program.find_last_of('/') + 1);
 }
 
 std::string_view StepStateText(StepState state) {

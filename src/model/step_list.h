@@ -50,6 +50,16 @@ std::vector<StepLine> ReadStepList(std::string_view text);
 /// The file as it stays when it has grown too long: what has not ended, and the last `ended_most` that have.
 std::string ShortenStepList(std::string_view text, std::size_t ended_most);
 
+/// What is kept of an ended job's steps, in the same form: the last 200 of those that ever ran, without their maps and
+/// with 80 characters of their commands. One that was still running was cut off by the job's end.
+std::string KeptSteps(const std::vector<StepLine>& steps);
+
+/// How many steps a job had, of which these are kept: their numbers count from 0.
+std::int64_t StepCount(std::string_view kept);
+
+/// The name of its program: "python3" of "/usr/bin/python3 train.py".
+std::string StepName(const StepLine& step);
+
 /// As people read it: "waiting", "running", "ended".
 std::string_view StepStateText(StepState state);
 

@@ -13,6 +13,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <fstream>
+#include <utility>
 
 #include "platform/launch_descriptor.h"
 
@@ -172,7 +173,11 @@ bool IsChild(pid_t pid) {
   return ::waitid(P_PID, static_cast<id_t>(pid), &info, WEXITED | WNOHANG | WNOWAIT) == 0;
 }
 
-int SignalDescendants(pid_t root, int signal) { return SignalMembers(ReadDescendants(root), signal); }
+int SignalDescendants(pid_t root, int signal, pid_t spared) {
+  std::vector<Member> members = ReadDescendants(root);
+  std::erase_if(members, [spared](const Member& member) { return spared != 0 && member.pid == spared; });
+  return SignalMembers(std::move(members), signal);
+}
 
 int EndDescendants(pid_t root, int signal) {
   const std::vector<Member> members = ReadDescendants(root);

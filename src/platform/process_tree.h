@@ -42,8 +42,9 @@ inline constexpr char kContainerStarter[] = "divvy-container";
 
 /// Sends `signal` to every process below `root`, not to `root` itself, nor to the engines of containers, unless it is
 /// SIGKILL, SIGSTOP or SIGCONT: the container's own processes get it. Returns how many it reached. One pass: a process
-/// that forks meanwhile needs another. Costs a look at every process of the machine.
-int SignalDescendants(pid_t root, int signal);
+/// that forks meanwhile needs another. Costs a look at every process of the machine. `spared` is left out; its children
+/// are not.
+int SignalDescendants(pid_t root, int signal, pid_t spared = 0);
 /// The same, and SIGCONT to all of them afterwards: one that is paused cannot end by itself.
 int EndDescendants(pid_t root, int signal);
 

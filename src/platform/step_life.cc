@@ -204,17 +204,27 @@ void StepServer::Finish(RunningStep& step) {
 }
 
 void StepServer::Close(RunningStep& step, int code) {
+  // Listed first: the caller may be the job's last process, and the list is read when that has gone.
+  ListEnd(step, code);
   if (Client* client = ClientOf(step)) End(*client, "", code);
-  NoteOver(step, code);
+  Leave(step);
 }
 
-/// Those who wait get what it had.
 void StepServer::NoteOver(RunningStep& step, int code) {
-  const StepNumber number = step.line.number;
+  ListEnd(step, code);
+  Leave(step);
+}
+
+void StepServer::ListEnd(RunningStep& step, int code) {
   step.line.state = StepState::kEnded;
   step.line.code = code;
   step.line.ended = WallNow();
   list_.Write(step.line);
+}
+
+/// Those who wait get what it had.
+void StepServer::Leave(RunningStep& step) {
+  const StepNumber number = step.line.number;
   if (step.served == nullptr || step.served->link().is_lost()) steps_.erase(number);
   book_.Leave(number);
   GrantNext();

@@ -90,6 +90,8 @@ class StepServer {
   void Finish(RunningStep& step);
   void Close(RunningStep& step, int code);
   void NoteOver(RunningStep& step, int code);
+  void ListEnd(RunningStep& step, int code);
+  void Leave(RunningStep& step);
   void Tell(const RunningStep& step, const std::string& text);
 
   // Other machines of the job. `spreads` holds where the job is on several.

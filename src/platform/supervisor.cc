@@ -296,7 +296,7 @@ void Supervisor::OnCommand(SupervisorCommand& command) {
   } else if (name == "signal" && fields.Number("first_process") == 1) {
     if (watch_.first_process != 0) ::kill(watch_.first_process, signal);
   } else if (name == "signal") {
-    SignalDescendants(::getpid(), signal);
+    SignalDescendants(::getpid(), signal, fields.Number("others") == 1 ? watch_.first_process : 0);
   } else if (name == "pause") {
     if (!watch_.is_stopping) StopDescendants(::getpid());
   } else if (name == "continue") {

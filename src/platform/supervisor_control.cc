@@ -175,6 +175,7 @@ Status SendSignal(const RunRecord& record, int signal, SignalReach reach) {
   RecordWriter fields;
   fields.Add("signal", signal);
   fields.Add("first_process", reach == SignalReach::kFirstProcess ? 1 : 0);
+  fields.Add("others", reach == SignalReach::kOthers ? 1 : 0);
   return SendCommand(record, "signal", fields);
 }
 

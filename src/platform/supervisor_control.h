@@ -50,7 +50,6 @@ std::optional<SupervisorReport> ReceiveReport(int report_socket);
 /// `signal` to all of the job's processes, SIGKILL to what is left after `grace`. A second one can only shorten.
 Status SendStop(const RunRecord& record, int signal, Duration grace);
 
-enum class SignalReach { kTree, kFirstProcess };
 Status SendSignal(const RunRecord& record, int signal, SignalReach reach = SignalReach::kTree);
 
 Status SendPause(const RunRecord& record);

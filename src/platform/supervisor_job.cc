@@ -70,6 +70,8 @@ enum class Step {
   kExecute
 };
 
+constexpr std::string_view kTaskPid = "SLURM_TASK_PID=";
+
 // Shared with the new process, which runs in our memory until it executes the program: everything is laid out before,
 // and the new process allocates nothing.
 struct Start {
@@ -77,7 +79,8 @@ struct Start {
   std::vector<Limit> limits;
   std::vector<char*> argv;
   std::vector<char*> environment;
-  std::vector<char*> shell_argv;  // For a file without "#!": /bin/sh FILE ARGUMENTS, as execvp has it.
+  std::array<char, 40> pid_text{};  // In place of an empty SLURM_TASK_PID.
+  std::vector<char*> shell_argv;    // For a file without "#!": /bin/sh FILE ARGUMENTS, as execvp has it.
 
   Step step = Step::kDone;  // Where it failed.
   int error = 0;
@@ -178,6 +181,8 @@ void ResetSignals() {
 
 [[noreturn]] void Execute(Start& start) {
   int error = ENOENT;
+  std::snprintf(start.pid_text.data(), start.pid_text.size(), "%.*s%ld", static_cast<int>(kTaskPid.size()),
+                kTaskPid.data(), ::syscall(SYS_getpid));
   for (const std::string& path : start.plan->program->candidates) {
     ::execve(path.c_str(), start.argv.data(), start.environment.data());
     if (errno == ENOEXEC) {
@@ -336,6 +341,10 @@ StartedJob StartJob(const StartPlan& plan) {
   }
   start.argv = Pointers(plan.program->argv);
   start.environment = Pointers(request.environment);
+  // A job in Slurm's words is told its own process, whose number nobody knew when its environment was made.
+  for (char*& entry : start.environment) {
+    if (entry != nullptr && kTaskPid == entry) entry = start.pid_text.data();
+  }
   static char shell[] = "/bin/sh";
   start.shell_argv = {shell, nullptr};
   start.shell_argv.insert(start.shell_argv.end(), start.argv.begin() + 1, start.argv.end());

@@ -246,7 +246,7 @@ void ChaosClients::Steer(ChaosDaemon& daemon, JobId id) {
   bool is_done = false;
   switch (Draw(8)) {
     case 0:
-      is_done = controller.Requeue(id, caller).has_value();
+      is_done = controller.Requeue(id, false, caller, daemon.Now()).has_value();
       if (is_done) parts_.trace.Note("requeued: job", id);
       break;
     case 1:
@@ -261,7 +261,7 @@ void ChaosClients::Steer(ChaosDaemon& daemon, JobId id) {
       if (is_done) parts_.trace.Note("resumed: job", id);
       break;
     case 6:
-      is_done = controller.Signal(id, Happens(50) ? SIGUSR1 : SIGTERM, caller).has_value();
+      is_done = controller.Signal(id, Happens(50) ? SIGUSR1 : SIGTERM, SignalReach::kTree, caller).has_value();
       break;
     default:
       is_done = true;  // A question.

@@ -137,6 +137,7 @@ void WalkExitColumns(Walk& walk, ExitOfRecord& exit) {
   walk("exit_failure", exit.failure);
   walk("exit_cpu_time", exit.cpu_time);
   walk("exit_memory_peak", exit.memory_peak);
+  walk("exit_steps", exit.steps);
 }
 
 struct NameWalk {

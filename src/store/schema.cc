@@ -171,8 +171,10 @@ ALTER TABLE jobs ADD COLUMN node_list TEXT NOT NULL DEFAULT '';
 ALTER TABLE jobs ADD COLUMN excluded_nodes TEXT NOT NULL DEFAULT '';
 )sql";
 
+// `pool_of_run`: in which of the pools it names it runs. `exit_steps`: what is kept of its steps (model/step_list.h).
 constexpr char kVersion6[] = R"sql(
 ALTER TABLE jobs ADD COLUMN pool_of_run TEXT NOT NULL DEFAULT '';
+ALTER TABLE jobs ADD COLUMN exit_steps TEXT;
 )sql";
 
 constexpr std::array kMigrations = {Migration{1, kVersion1}, Migration{2, kVersion2}, Migration{3, kVersion3},

@@ -231,8 +231,9 @@ const Migration kFakeMigrations[] = {
     Migrations()[2],
     Migrations()[3],
     Migrations()[4],
-    {6, "ALTER TABLE jobs ADD COLUMN weight INTEGER NOT NULL DEFAULT 7; UPDATE jobs SET weight = 8 WHERE id = 2;"},
-    {7, "CREATE TABLE teams (name TEXT PRIMARY KEY)"},
+    Migrations()[5],
+    {7, "ALTER TABLE jobs ADD COLUMN weight INTEGER NOT NULL DEFAULT 7; UPDATE jobs SET weight = 8 WHERE id = 2;"},
+    {8, "CREATE TABLE teams (name TEXT PRIMARY KEY)"},
 };
 
 TEST(Schema, OlderFileIsBroughtUpStepByStepWithItsRows) {
@@ -247,7 +248,7 @@ TEST(Schema, OlderFileIsBroughtUpStepByStepWithItsRows) {
   ASSERT_TRUE(MigrateSchema(connection, kFakeMigrations));  // Nothing to do.
   EXPECT_EQ(Must(connection.QueryInteger("SELECT sum(weight) FROM jobs")), 15);
   EXPECT_EQ(Must(connection.QueryInteger("SELECT count(*) FROM teams")), 0);
-  EXPECT_EQ(Must(connection.QueryInteger("SELECT value FROM meta WHERE key = 'schema_version'")), 7);
+  EXPECT_EQ(Must(connection.QueryInteger("SELECT value FROM meta WHERE key = 'schema_version'")), 8);
 }
 
 // As the first release wrote it: without teams, preemption, elastic sizes and topology.
@@ -305,8 +306,8 @@ TEST(Schema, StepThatFailsLeavesTheOldVersion) {
   auto store = MustOpen(path);
   MustCommit(*store, {Insert({Job(1)})});
   store.reset();
-  const Migration broken[] = {kFakeMigrations[0], kFakeMigrations[1], kFakeMigrations[2],
-                              kFakeMigrations[3], kFakeMigrations[4], {6, "CREATE TABLE jobs (id)"}};
+  const Migration broken[] = {kFakeMigrations[0], kFakeMigrations[1], kFakeMigrations[2],           kFakeMigrations[3],
+                              kFakeMigrations[4], kFakeMigrations[5], {7, "CREATE TABLE jobs (id)"}};
   {
     Connection connection(path);
     ASSERT_TRUE(connection.Open());
@@ -329,7 +330,7 @@ TEST(Schema, NewerFileIsRefusedNamingBothVersions) {
   const auto opened = OpenSqliteStore(path);
   ASSERT_FALSE(opened);
   EXPECT_EQ(opened.error().code, ErrorCode::kFailedPrecondition);
-  EXPECT_TRUE(Has(opened.error().message, "schema version 7, this divvy knows up to 5")) << opened.error().message;
+  EXPECT_TRUE(Has(opened.error().message, "schema version 8, this divvy knows up to 6")) << opened.error().message;
   EXPECT_EQ(ReadFile(path), before);
 }
 

@@ -87,6 +87,7 @@ struct StopMessage {
 struct SignalMessage {
   JobId job;
   int signal = 0;
+  int reach = 0;  // SignalReach, as a number.
 };
 struct PauseMessage {
   JobId job;

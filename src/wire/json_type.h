@@ -23,6 +23,7 @@
 
 #include <boost/describe/enumerators.hpp>
 #include <boost/describe/members.hpp>
+#include <boost/mp11/algorithm.hpp>
 
 #include "base/result.h"
 
@@ -173,7 +174,11 @@ struct FieldsOf {
     return {JsonField{Members::name, &In<Members>,
                       &kJsonType<std::remove_reference_t<decltype(std::declval<T&>().*Members::pointer)>>}...};
   }
-  using Members = boost::describe::describe_members<T, boost::describe::mod_public | boost::describe::mod_inherited>;
+  using All = boost::describe::describe_members<T, boost::describe::mod_public | boost::describe::mod_inherited>;
+  template <typename Member>
+  using IsOwn = boost::mp11::mp_bool<(Member::modifiers & boost::describe::mod_inherited) == 0>;
+  // Those of a base come last: who reads the text as text finds what is the object's own first.
+  using Members = boost::mp11::mp_append<boost::mp11::mp_copy_if<All, IsOwn>, boost::mp11::mp_remove_if<All, IsOwn>>;
   static constexpr auto kFields = Make(static_cast<Members*>(nullptr));
 
   static const void* DefaultInstance() {

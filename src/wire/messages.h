@@ -107,6 +107,19 @@ struct ProgressView {
   std::optional<double> expected_end;  // If it goes on as it did; absent: not known, or it does not run.
 };
 
+/// A step of a job (docs/steps.md).
+struct StepView {
+  std::int64_t number = 0;
+  std::string name;   // Of its program.
+  std::string state;  // "waiting", "running", "ended", "cut_off": its job ended first.
+  std::int64_t tasks = 1;
+  std::string gpus;  // Indices on its machine: "0,3".
+  std::optional<double> start_time;
+  std::optional<double> end_time;
+  std::optional<std::int64_t> exit_code;  // Once it has ended; 128 + signal when a signal ended it.
+  std::string command;                    // Its beginning; empty where the caller may not see it.
+};
+
 struct JobView {
   JobId id;
   std::string display_id;  // "17", "17_3", "17_[4-99]" for what has not started of an array.
@@ -144,6 +157,8 @@ struct JobView {
   std::optional<ProgressView> progress;  // Absent: it has said nothing.
   std::string node;                      // Where `gpus` are, once it has started.
   std::vector<SeatView> seats;           // Of a job on several machines: all of them; the first is `node`.
+  std::int64_t step_count = 0;           // Steps that it had, once it has ended.
+  bool is_foreground = false;            // On its caller's terminal: srun, salloc, divvy run.
 };
 
 /// Of JobDetail: a description holds 52 fields at most, and these are beyond. In JSON they stand beside the others.
@@ -155,6 +170,9 @@ struct JobOutlook {
   std::string isolation;
   std::string node;             // Where `gpus` are, once it has started.
   std::vector<SeatView> seats;  // Of a job on several machines: all of them; the first is `node`.
+  std::int64_t step_count = 0;  // Steps that it had, once it has ended.
+  /// The last of them, as far as they are kept; of a job that runs only where it is on the controller's own machine.
+  std::vector<StepView> steps;
 };
 
 /// One job in full: what GET /v1/jobs/ID answers.
@@ -257,6 +275,7 @@ struct WhyView {
 /// POST /v1/jobs.
 struct SubmitRequest {
   JobSpec spec;
+  bool is_test = false;  // Says what would become of it, and submits nothing.
 };
 struct SubmitAnswer {
   JobId id;
@@ -264,6 +283,10 @@ struct SubmitAnswer {
   std::string state;
   std::string summary;  // How the request was read: "2 GPUs, 1 h 30 min, name train".
   std::vector<std::string> notes;
+  // Of a test; `id` is the one that the job would get.
+  std::optional<double> predicted_start;
+  std::string prediction_basis;
+  std::vector<std::string> nodes;  // Where it would start at once.
 };
 
 /// POST /v1/jobs/select: which jobs an action is for, and GET /v1/jobs' filters in a body.
@@ -290,7 +313,9 @@ struct ActionRequest {
   std::int64_t signal = 0;        // For signal; for cancel: the first rung instead of the job's own.
   std::optional<double> grace_s;  // For cancel: 0 kills at once.
   std::string reason;
-  double at = 0;  // For release: not before.
+  double at = 0;       // For release: not before.
+  std::string reach;   // For signal: "script" (its first process), "others" (all but that); empty: all.
+  bool holds = false;  // For requeue: and does not start before it is released.
 };
 struct ActionResult {
   JobId id;

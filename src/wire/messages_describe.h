@@ -38,7 +38,7 @@ BOOST_DESCRIBE_STRUCT(JobSpec, (),
                        pool, labels, extra_environment, notes, queues_anyway))
 BOOST_DESCRIBE_STRUCT(User, (), (uid, gid, name))
 BOOST_DESCRIBE_STRUCT(Exit, (),
-                      (code, signal, was_oom_killed, hit_time_limit, is_known, failure, cpu_time, memory_peak))
+                      (code, signal, was_oom_killed, hit_time_limit, is_known, failure, cpu_time, memory_peak, steps))
 BOOST_DESCRIBE_STRUCT(Seat, (), (node, gpus, tasks, port, exit))
 
 }  // namespace divvy
@@ -59,12 +59,13 @@ BOOST_DESCRIBE_STRUCT(RequestView, (),
                        placement, nodes, spreads_tasks, constraint, node_list, excluded_nodes))
 BOOST_DESCRIBE_STRUCT(SeatView, (), (node, gpus, tasks))
 BOOST_DESCRIBE_STRUCT(ProgressView, (), (fraction, step, steps, time, expected_end))
+BOOST_DESCRIBE_STRUCT(StepView, (), (number, name, state, tasks, gpus, start_time, end_time, exit_code, command))
 BOOST_DESCRIBE_STRUCT(JobView, (),
                       (id, display_id, name, user, state, gpus, request, submit_time, eligible_time, start_time,
                        end_time, exit_code, signal, reason, start_reason, priority, project, group, pool, account, qos,
                        comment, dialect, array_id, array_index, count, array_indices, array_at_once, dependencies,
-                       restarts, position, team, preemptible, progress, node, seats))
-BOOST_DESCRIBE_STRUCT(JobOutlook, (), (progress, speeds, isolation, node, seats))
+                       restarts, position, team, preemptible, progress, node, seats, step_count, is_foreground))
+BOOST_DESCRIBE_STRUCT(JobOutlook, (), (progress, speeds, isolation, node, seats, step_count, steps))
 BOOST_DESCRIBE_STRUCT(JobDetail, (JobOutlook),
                       (id, display_id, name, user, state, gpus, request, submit_time, eligible_time, start_time,
                        end_time, exit_code, signal, reason, start_reason, priority, project, group, pool, account, qos,
@@ -77,12 +78,12 @@ BOOST_DESCRIBE_STRUCT(BlockerView, (), (kind, text, needed, available, holders, 
 BOOST_DESCRIBE_STRUCT(WhyView, (),
                       (id, display_id, name, user, state, summary, blockers, position, ahead_gpus, key, predicted_start,
                        prediction_basis, would_start_now, command, speeds))
-BOOST_DESCRIBE_STRUCT(SubmitRequest, (), (spec))
-BOOST_DESCRIBE_STRUCT(SubmitAnswer, (), (id, count, state, summary, notes))
+BOOST_DESCRIBE_STRUCT(SubmitRequest, (), (spec, is_test))
+BOOST_DESCRIBE_STRUCT(SubmitAnswer, (), (id, count, state, summary, notes, predicted_start, prediction_basis, nodes))
 BOOST_DESCRIBE_STRUCT(JobSelector, (),
                       (ids, is_all, user, states, name, project, group, pools, accounts, qos, array, includes_final,
                        limit, since))
-BOOST_DESCRIBE_STRUCT(ActionRequest, (), (select, signal, grace_s, reason, at))
+BOOST_DESCRIBE_STRUCT(ActionRequest, (), (select, signal, grace_s, reason, at, reach, holds))
 BOOST_DESCRIBE_STRUCT(ActionResult, (), (id, display_id, is_done, message))
 BOOST_DESCRIBE_STRUCT(ActionAnswer, (), (results))
 BOOST_DESCRIBE_STRUCT(JobUpdate, (),

@@ -103,9 +103,37 @@ scontrol release "$held"
 wait_for "the released job" sacct_is "$held" COMPLETED
 scontrol requeue "$running"
 wait_for "the requeued job" sh -c "squeue -h -j $running -o %T | grep -q RUNNING && sacct -n -X -P -o Restarts -j $running | grep -qx 1"
-scancel --signal=USR1 "$running"
+scancel -f --signal=USR1 "$running"
 wait_for "the signal" sacct_is "$running" FAILED
 expect "0:10" "$(sacct -n -X -P -o ExitCode -j "$running")" "the exit code after USR1"
+# --signal alone spares the script, -b is for the script alone.
+trapping=$(sbatch --parsable -o trap.out --wrap 'trap "echo script" USR1; sh -c "trap \"echo other; exit 0\" USR1; echo ready; while :; do sleep 0.05; done" 2>/dev/null; echo went on; while [ ! -e heard ]; do sleep 0.05; done')
+wait_for "its first word" grep -q ready trap.out
+scancel --signal=USR1 "$trapping"
+wait_for "what is no script to end" grep -q "went on" trap.out
+expect "ready other went on" "$(xargs <trap.out)" "scancel --signal"
+scancel --batch --signal=USR1 "$trapping"
+wait_for "the script to hear it" grep -q script trap.out
+touch heard
+wait_for "the job" sacct_is "$trapping" COMPLETED
+rm heard
+# What has ended is queued again under its own id; so is an element, and its array with it.
+scontrol requeue "$trapping"
+wait_for "the job to run again" sacct_is "$trapping" RUNNING
+expect 1 "$(sacct -n -X -P -o Restarts -j "$trapping")" "its restarts"
+scontrol requeuehold "$trapping"
+wait_for "the held job" sh -c "[ \"\$(squeue -h -j $trapping -o '%T %r')\" = 'PENDING JobHeldUser' ]"
+scancel "$trapping"
+scontrol requeuehold "$trapping"
+expect "PENDING JobHeldUser" "$(squeue -h -j "$trapping" -o '%T %r')" "requeuehold of what has ended"
+scancel "$trapping"
+twice=$(sbatch --parsable -a 0-1 --wrap 'exit 2')
+wait_for "the array" sacct_is "$twice" FAILED
+scontrol requeuehold "${twice}_1"
+expect "PENDING" "$(squeue -h -j "${twice}_1" -o %T)" "an ended element that is requeued"
+scancel "${twice}_1"
+wait_for "its array" queue_is_empty
+refuses 1 "Invalid job id specified for job 99999" scontrol requeue 99999
 again=$(sbatch --parsable --wrap 'sleep 300')
 wait_for "the job" sacct_is "$again" RUNNING
 scontrol top "$again"
@@ -129,11 +157,73 @@ refuses 1 "not done through scontrol" scontrol reconfigure
 sbatch -Q --priority=TOP --nice=2000000000 -W --wrap true || fail "a priority of Slurm's is refused"
 refuses 5 "" sbatch -W -Q --wrap 'exit 5'
 
+# Steps, while they run and when their job has ended.
+cat >steps.sh <<'S'
+#!/bin/bash
+#SBATCH --gpus=2 --ntasks=2
+srun -n2 sh -c 'exit 0'
+srun -n1 --gpus=1 sh -c 'exit 3'
+srun -n1 sh -c 'kill -9 $$'
+srun -n2 sh -c 'touch begun; while [ ! -e go ]; do sleep 0.05; done' &
+while [ ! -e begun ]; do sleep 0.05; done
+srun -n1 sleep 300 &
+wait -n
+exit 0
+S
+stepped=$(sbatch --parsable steps.sh)
+wait_for "the fifth step" sh -c "squeue -s -h -o %i -j $stepped | grep -qx $stepped.4"
+expect "$stepped.3 $stepped.4 $stepped.batch" "$(squeue -s -h -o %i -j "$stepped" | xargs)" "steps that run"
+says "StepId=$stepped.3 .*State=RUNNING .* Tasks=2 Name=sh " "$(scontrol -o show step "$stepped.3")" "scontrol show step"
+says "^$stepped.1\|sh\|FAILED\|3:0\|1$" "$(sacct -n -P -o JobID,JobName,State,ExitCode,NTasks -j "$stepped")" "sacct of a job that runs"
+touch go
+wait_for "the job" sacct_is "$stepped" COMPLETED
+expect "$stepped|COMPLETED|0:0
+$stepped.batch|COMPLETED|0:0
+$stepped.0|COMPLETED|0:0
+$stepped.1|FAILED|3:0
+$stepped.2|FAILED|0:9
+$stepped.3|COMPLETED|0:0" "$(sacct -n -P -o JobID,State,ExitCode -j "$stepped" | grep -vF "$stepped.4")" "steps of a job that has ended"
+says "^$stepped.4\|(CANCELLED\|0:9|FAILED\|0:15)$" "$(sacct -n -P -o JobID,State,ExitCode -j "$stepped")" "the step that the job's end took with it"
+expect "$stepped.1|3:0" "$(sacct -n -P -o JobID,ExitCode -j "$stepped.1")" "one step by its id"
+expect 1 "$(sacct -n -X -o JobID -j "$stepped" | wc -l)" "sacct -X"
+expect 6 "$(sacct --json -j "$stepped" | grep -o "\"id\":\"$stepped\.[a-z0-9]*\"" | wc -l)" "steps in JSON"
+expect 5 "$(divvy show --json "$stepped" | grep -o '"number":' | wc -l)" "steps in divvy's own JSON"
+divvy show "$stepped" | grep -q "1  ended, exit code 3  1 task  GPUs 0 .*sh -c exit 3" || fail "divvy show tells the steps of an ended job"
+refuses 1 "" scontrol show step "$stepped.9"
+rm go begun
+one=$(srun sh -c 'echo $SLURM_JOB_ID $SLURM_TASK_PID $$ $SLURM_UMASK')
+expect "$one" "$(awk '{ print $1, $3, $3, $4 }' <<<"$one")" "SLURM_TASK_PID"
+expect "$(umask)" "$(awk '{ print $4 }' <<<"$one")" "SLURM_UMASK"
+expect "${one%% *}.0" "$(sacct -n -P -o JobID -j "${one%% *}" | sed -n 2p)" "srun's own step"
+
+# Who asks accounting before it submits.
+expect "divvy" "$(sacctmgr -n -P show cluster format=cluster)" "sacctmgr show cluster"
+expect "$(id -un)" "$(sacctmgr -n -P list user "$(id -un)" format=user)" "sacctmgr list user"
+expect "root" "$(sacctmgr show associations where user="$(id -un)" format=account -nP | sort -u)" "sacctmgr show assoc"
+divvy teams add vision --weight 3 --user "$(id -un)" >/dev/null
+expect "vision" "$(sacctmgr -nP show assoc user="$(id -un)" account=vision format=account)" "a team is an account"
+expect "vision|normal" "$(sacctmgr -nP show user "$(id -un)" withassoc format=account,qos | grep vision)" "sacctmgr show user withassoc"
+refuses 1 "divvy teams" sacctmgr -i add account other
+refuses 1 "Unknown field" sacctmgr show user format=nonsense
+says "^ vision\|\|3$" "$(sshare -n -P -a -o account,user,rawshares)" "sshare"
+waits=$(sbatch --parsable -H --priority=5 --wrap true)
+says "^ *$waits +5$" "$(sprio -h -o '%.15i %.10Y' -j "$waits")" "sprio"
+scancel "$waits"
+divvy teams remove vision >/dev/null
+
 # Several nodes are read in full, and refused in one sentence unless the command line makes one of them.
 printf '#!/bin/bash\n#SBATCH --nodes=2 --gres=gpu:4\necho "$SLURM_GPUS_ON_NODE"\n' >two.sh
 refuses 1 "Batch job submission failed: the job asks for 2 nodes with 4 GPUs on each, 8 in all" sbatch two.sh
 refuses 1 "2 nodes with 4 GPUs" sbatch --test-only two.sh
 refuses 0 "Job [0-9]+ to start at .* on nodes $host in partition main" sbatch -N1 --test-only two.sh
+all=$(sbatch --parsable --gpus=8 -t 10 --wrap 'sleep 300')
+wait_for "the job on all GPUs" sacct_is "$all" RUNNING
+refuses 0 "sbatch: Job [0-9]+ to start at 20.* using 4 processors on nodes $host in partition gpu" sbatch --test-only --gpus=1 -n4 -p gpu --wrap true
+refuses 0 "srun: Job [0-9]+ to start at " srun --test-only --gpus=1 hostname
+refuses 0 "salloc: Job [0-9]+ to start at " salloc --test-only --gpus=1
+refuses 1 "sbatch: error: allocation failure: .*9 GPUs" sbatch --test-only --gpus=9 --wrap true
+expect "$all" "$(squeue -h -o %i)" "nothing that was only tested is in the queue"
+scancel "$all"
 refuses 1 "heterogeneous job of 2 components" sbatch -n1 : -n2 two.sh
 refuses 1 "srun: error: Unable to allocate resources: the job asks for 2 nodes" srun -N2 hostname
 refuses 1 "salloc: error: .*2 nodes" salloc -N2 true

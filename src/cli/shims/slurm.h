@@ -15,5 +15,8 @@ int SqueueMain(const std::vector<std::string>& words);
 int SinfoMain(const std::vector<std::string>& words);
 int SacctMain(const std::vector<std::string>& words);
 int ScontrolMain(const std::vector<std::string>& words);
+int SacctmgrMain(const std::vector<std::string>& words);
+int SshareMain(const std::vector<std::string>& words);
+int SprioMain(const std::vector<std::string>& words);
 
 }  // namespace divvy::cli

@@ -4,7 +4,6 @@
 #include <array>
 #include <cmath>
 #include <cstdlib>
-#include <functional>
 
 #include "base/text.h"
 #include "cli/shims/slurm_places.h"
@@ -22,10 +21,11 @@ struct AccountField {
   Get get = nullptr;
 };
 
-std::string Id(const AccountRow& r, const Scene&) { return JobIdText(r.job) + (r.is_step ? ".batch" : ""); }
-std::string RawId(const AccountRow& r, const Scene&) { return ToString(r.job.id) + (r.is_step ? ".batch" : ""); }
-std::string JobName(const AccountRow& r, const Scene&) { return r.is_step ? "batch" : r.job.name; }
-std::string OfJob(const AccountRow& r, const std::string& text) { return r.is_step ? "" : text; }
+std::string StepSuffix(const AccountRow& r) { return r.is_step() ? "." + r.step : ""; }
+std::string Id(const AccountRow& r, const Scene&) { return JobIdText(r.job) + StepSuffix(r); }
+std::string RawId(const AccountRow& r, const Scene&) { return ToString(r.job.id) + StepSuffix(r); }
+std::string JobName(const AccountRow& r, const Scene&) { return r.job.name; }
+std::string OfJob(const AccountRow& r, const std::string& text) { return r.is_step() ? "" : text; }
 std::string Partition(const AccountRow& r, const Scene&) { return OfJob(r, slurm::Partition(r.job)); }
 std::string Cpus(const AccountRow& r, const Scene&) { return std::to_string(CpusOf(r.job)); }
 std::string AllocCpus(const AccountRow& r, const Scene&) {
@@ -41,14 +41,16 @@ std::string CpuTime(const AccountRow& r, const Scene& s) {
 std::string CpuTimeRaw(const AccountRow& r, const Scene& s) {
   return Seconds(RunTime(r.job, s.now) * static_cast<double>(CpusOf(r.job)));
 }
-std::string TotalCpu(const AccountRow& r, const Scene&) { return LongElapsed(r.cpu_time_s); }
-std::string StepCpu(const AccountRow& r, const Scene&) { return r.is_step ? LongElapsed(r.cpu_time_s) : ""; }
+std::string TotalCpu(const AccountRow& r, const Scene&) {
+  return r.is_step() && !r.is_step_measured ? "" : LongElapsed(r.cpu_time_s);
+}
+std::string StepCpu(const AccountRow& r, const Scene&) { return r.is_measured_step() ? LongElapsed(r.cpu_time_s) : ""; }
 std::string StartText(const AccountRow& r, const Scene&) { return Moment(r.job.start_time, "Unknown"); }
 std::string EndText(const AccountRow& r, const Scene&) { return Moment(r.job.end_time, "Unknown"); }
 std::string SubmitText(const AccountRow& r, const Scene&) { return Moment(r.job.submit_time, "Unknown"); }
 std::string EligibleText(const AccountRow& r, const Scene&) { return Moment(r.job.eligible_time, "Unknown"); }
 std::string Rss(const AccountRow& r, const Scene&) {
-  return r.is_step && r.memory_peak_bytes > 0 ? std::to_string(r.memory_peak_bytes >> 10) + "K" : "";
+  return r.is_measured_step() && r.memory_peak_bytes > 0 ? std::to_string(r.memory_peak_bytes >> 10) + "K" : "";
 }
 double Waited(const AccountRow& r, const Scene& s) {
   return r.job.start_time.value_or(r.job.end_time.value_or(s.now)) - r.job.submit_time;
@@ -96,23 +98,28 @@ std::string PlannedCpuRaw(const AccountRow& r, const Scene& s) {
   return OfJob(r, Seconds(Waited(r, s) * static_cast<double>(CpusOf(r.job))));
 }
 std::string RssNode(const AccountRow& r, const Scene& s) {
-  return r.is_step && r.memory_peak_bytes > 0 ? BatchHostOf(r.job, s) : "";
+  return r.is_measured_step() && r.memory_peak_bytes > 0 ? BatchHostOf(r.job, s) : "";
 }
-std::string RssTask(const AccountRow& r, const Scene&) { return r.is_step && r.memory_peak_bytes > 0 ? "0" : ""; }
+std::string RssTask(const AccountRow& r, const Scene&) {
+  return r.is_measured_step() && r.memory_peak_bytes > 0 ? "0" : "";
+}
 std::string UsageIn(const AccountRow& r, const Scene&) {
-  if (!r.is_step) return "";
+  if (!r.is_measured_step()) return "";
   return "cpu=" + LongElapsed(r.cpu_time_s) + ",mem=" + std::to_string(r.memory_peak_bytes >> 10) + "K";
 }
-std::string Layout(const AccountRow& r, const Scene&) { return r.is_step ? "Block" : ""; }
+std::string Layout(const AccountRow& r, const Scene&) { return r.is_step() ? "Block" : ""; }
 std::string Flags(const AccountRow& r, const Scene&) { return OfJob(r, r.job.start_time ? "SchedMain" : ""); }
 std::string Zero(const AccountRow& r, const Scene&) { return OfJob(r, "0"); }
 std::string WorkDir(const AccountRow& r, const Scene&) { return OfJob(r, r.directory); }
 std::string SubmitLine(const AccountRow& r, const Scene&) { return OfJob(r, r.command); }
 std::string Cluster(const AccountRow&, const Scene&) { return std::string(dialect::kSlurmCluster); }
 std::string NodeCount(const AccountRow& r, const Scene&) {
-  return r.is_step ? "1" : std::to_string(NodeCountOf(r.job));
+  return r.step == "batch" ? "1" : std::to_string(NodeCountOf(r.job));
 }
-std::string Tasks(const AccountRow& r, const Scene&) { return r.is_step ? "1" : ""; }
+std::string Tasks(const AccountRow& r, const Scene&) {
+  if (!r.is_step()) return "";
+  return r.is_step_measured ? "1" : std::to_string(r.job.request.tasks);
+}
 std::string Nothing(const AccountRow&, const Scene&) { return ""; }
 std::string NoTime(const AccountRow&, const Scene&) { return "00:00:00"; }
 std::string NoError(const AccountRow& r, const Scene&) { return OfJob(r, "0:0"); }
@@ -256,25 +263,11 @@ const AccountField* FindField(std::string_view name) {
   return nullptr;
 }
 
-struct Column {
-  const AccountField* field = nullptr;
-  int width = 0;
-};
-
-/// Cut text ends with '+', as Slurm's does.
-std::string Cell(std::string_view text, int width) {
-  const auto room = static_cast<std::size_t>(std::abs(width));
-  std::string cut(text.substr(0, room));
-  if (text.size() > room && room > 0) cut.back() = '+';
-  const std::string space(room - cut.size(), ' ');
-  return width < 0 ? cut + space : space + cut;
-}
-
 }  // namespace
 
 std::string AccountState(const AccountRow& r, const Scene& s) {
-  if (r.was_oom_killed) return "OUT_OF_MEMORY";
-  if (r.job.state == "cancelled" && !r.is_step) return "CANCELLED by " + std::to_string(s.uid_of(r.job.user));
+  if (r.was_oom_killed && (!r.is_step() || r.is_step_measured)) return "OUT_OF_MEMORY";
+  if (r.job.state == "cancelled" && !r.is_step()) return "CANCELLED by " + std::to_string(s.uid_of(r.job.user));
   // Accounting knows only whether a job has its GPUs.
   if (r.job.state == "starting" || r.job.state == "stopping") return "RUNNING";
   return StateName(r.job.state);
@@ -289,50 +282,27 @@ bool NeedsDetail(const std::vector<std::string>& fields) {
 
 Result<std::string> FormatAccounts(const std::vector<AccountRow>& rows, const AccountFormat& format,
                                    const Scene& scene) {
-  std::vector<Column> columns;
-  for (const std::string& wanted : format.fields) {
-    const auto percent = wanted.find('%');
-    Column column{.field = FindField(wanted.substr(0, percent)), .width = 0};
-    if (column.field == nullptr)
-      return InvalidArgument("Invalid field requested: \"" + wanted.substr(0, percent) + "\"");
-    column.width = column.field->width;
-    if (percent != std::string::npos) {
-      const auto width = ParseInteger(wanted.substr(percent + 1));
-      if (!width || std::abs(*width) > 10'000) return InvalidArgument("Invalid width in field: \"" + wanted + "\"");
-      if (*width != 0) column.width = static_cast<int>(*width);
-    }
-    columns.push_back(column);
+  std::vector<const AccountField*> fields;
+  std::vector<TableColumn> columns;
+  for (const std::string& text : format.fields) {
+    DIVVY_TRY(const WantedField wanted, ReadWantedField(text));
+    const AccountField* field = FindField(wanted.name);
+    if (field == nullptr) return InvalidArgument("Invalid field requested: \"" + wanted.name + "\"");
+    fields.push_back(field);
+    columns.push_back({std::string(field->name), wanted.width != 0 ? wanted.width : field->width});
   }
-  std::string text;
-  const auto line = [&](const std::function<std::string(const Column&)>& cell) {
-    std::string out;
-    for (std::size_t i = 0; i < columns.size(); ++i) {
-      const std::string value = cell(columns[i]);
-      if (format.delimiter.empty()) {
-        out += Cell(value, columns[i].width) + " ";
-      } else {
-        out += (i > 0 ? format.delimiter : "") + value;
-      }
-    }
-    if (format.ends_with_delimiter) out += format.delimiter;
-    text += out + "\n";
-  };
-  if (format.has_header) {
-    line([](const Column& column) { return std::string(column.field->name); });
-    if (format.delimiter.empty()) {
-      line([](const Column& column) { return std::string(static_cast<std::size_t>(std::abs(column.width)), '-'); });
-    }
-  }
+  std::vector<std::vector<std::string>> cells;
   for (const AccountRow& row : rows) {
-    line([&](const Column& column) { return column.field->get(row, scene); });
+    std::vector<std::string>& line = cells.emplace_back();
+    for (const AccountField* field : fields) line.push_back(field->get(row, scene));
   }
-  return text;
+  return DrawTable(columns, cells, format.style);
 }
 
 std::string AccountFieldNames() {
   std::string text;
   for (std::size_t i = 0; i < kFields.size(); ++i) {
-    text += Cell(kFields[i].name, -19);
+    text += TableCell(kFields[i].name, -19);
     text += (i + 1) % 4 == 0 || i + 1 == kFields.size() ? "\n" : " ";
   }
   return text;

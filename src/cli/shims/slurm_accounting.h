@@ -8,15 +8,19 @@
 #include <vector>
 
 #include "base/result.h"
+#include "cli/shims/slurm_table.h"
 #include "cli/shims/slurm_view.h"
 #include "wire/messages.h"
 
 namespace divvy::cli::slurm {
 
-/// A job, or the batch step of one.
+/// A job, or a step of one: then `job` is what the step is (JobStep).
 struct AccountRow {
   wire::JobView job;
-  bool is_step = false;
+  std::string step;              // "batch", "0"; empty: the job.
+  bool is_step_measured = true;  // What the job used is what the step used.
+  bool is_step() const { return !step.empty(); }
+  bool is_measured_step() const { return is_step() && is_step_measured; }
   // Known only when the job was asked for in full (NeedsDetail).
   double cpu_time_s = 0;
   std::int64_t memory_peak_bytes = 0;
@@ -29,10 +33,8 @@ struct AccountRow {
 };
 
 struct AccountFormat {
-  std::vector<std::string> fields;   // "JobID", "JobName%30", "State%-15".
-  std::string delimiter;             // "|" with -p and -P; empty: aligned columns.
-  bool ends_with_delimiter = false;  // -p.
-  bool has_header = true;
+  std::vector<std::string> fields;  // "JobID", "JobName%30", "State%-15".
+  TableStyle style;
 };
 
 inline constexpr std::string_view kAccountDefault = "JobID,JobName,Partition,Account,AllocCPUS,State,ExitCode";

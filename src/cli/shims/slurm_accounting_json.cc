@@ -1,5 +1,6 @@
 // sacct --json.
 #include <cmath>
+#include <span>
 
 #include "base/text.h"
 #include "cli/shims/slurm_accounting.h"
@@ -62,7 +63,7 @@ void AddTime(const AccountRow& row, const Scene& scene, JsonWriter& json) {
   out.Number("limit", static_cast<std::int64_t>(std::ceil(job.request.time_limit_s / 60)));
   json.Key("total");
   json.BeginObject();
-  out.Number("seconds", static_cast<std::int64_t>(row.cpu_time_s));
+  out.Number("seconds", row.is_step() && !row.is_step_measured ? 0 : static_cast<std::int64_t>(row.cpu_time_s));
   out.Number("microseconds", 0);
   json.EndObject();
   json.EndObject();
@@ -84,16 +85,30 @@ void AddStep(const AccountRow& row, const Scene& scene, JsonWriter& json) {
   json.BeginObject();
   json.Key("step");
   json.BeginObject();
-  out.Text("id", ToString(row.job.id) + ".batch");
-  out.Text("name", "batch");
+  out.Text("id", ToString(row.job.id) + "." + row.step);
+  out.Text("name", row.job.name);
   json.EndObject();
   AddState(row, scene, json);
   AddExit("exit_code", row, json);
   AddTime(row, scene, json);
+  json.Key("nodes");
+  json.BeginObject();
+  out.Number("count", row.step == "batch" ? 1 : NodeCountOf(row.job));
+  out.Text("range", HostListOf(row.job, scene));
+  json.EndObject();
+  json.Key("tasks");
+  json.BeginObject();
+  out.Number("count", row.is_step_measured ? 1 : row.job.request.tasks);
+  json.EndObject();
+  json.Key("tres");
+  json.BeginObject();
+  json.Key("allocated");
+  AddTres(row.job, GpusOf(row.job), json);
+  json.EndObject();
   json.EndObject();
 }
 
-void AddJob(const AccountRow& row, const AccountRow* step, const Scene& scene, JsonWriter& json) {
+void AddJob(const AccountRow& row, std::span<const AccountRow> steps, const Scene& scene, JsonWriter& json) {
   JsonFields out(json);
   const wire::JobView& job = row.job;
   json.BeginObject();
@@ -150,7 +165,7 @@ void AddJob(const AccountRow& row, const AccountRow* step, const Scene& scene, J
   json.EndObject();
   json.Key("steps");
   json.BeginArray();
-  if (step != nullptr) AddStep(*step, scene, json);
+  for (const AccountRow& step : steps) AddStep(step, scene, json);
   json.EndArray();
   json.EndObject();
 }
@@ -165,9 +180,10 @@ std::string AccountsJson(const std::vector<AccountRow>& rows, const Scene& scene
   json.Key("jobs");
   json.BeginArray();
   for (std::size_t i = 0; i < rows.size(); ++i) {
-    if (rows[i].is_step) continue;
-    const bool has_step = i + 1 < rows.size() && rows[i + 1].is_step;
-    AddJob(rows[i], has_step ? &rows[i + 1] : nullptr, scene, json);
+    if (rows[i].is_step()) continue;
+    std::size_t end = i + 1;
+    while (end < rows.size() && rows[end].is_step()) ++end;
+    AddJob(rows[i], std::span(rows).subspan(i + 1, end - i - 1), scene, json);
   }
   json.EndArray();
   json.EndObject();

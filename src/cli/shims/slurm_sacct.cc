@@ -5,6 +5,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <ctime>
+#include <map>
 #include <set>
 
 #include "base/text.h"
@@ -13,7 +14,9 @@
 #include "cli/shims/slurm_accounting.h"
 #include "cli/shims/slurm_common.h"
 #include "cli/shims/slurm_fetch.h"
+#include "cli/shims/slurm_job_steps.h"
 #include "cli/shims/slurm_places.h"
+#include "cli/step_listing.h"
 #include "dialect/quantities.h"
 
 namespace divvy::cli {
@@ -44,7 +47,7 @@ struct Wish {
   bool lists_fields = false;
   bool is_json = false;
   bool prints_script = false;
-  std::set<std::string> steps;  // "17" of "17.batch": these steps alone.
+  std::map<std::string, std::set<std::string>> steps;  // "17" -> "batch", "0": of these jobs these steps alone.
   std::vector<std::string> nodes;
   std::vector<std::string> groups;
 };
@@ -58,8 +61,9 @@ std::vector<dialect::Option> Options(Wish& wish) {
                        .apply = [&wish](std::string_view value) -> Status {
                          DIVVY_TRY(const std::vector<std::string> ids, SplitJobIds(value));
                          for (const std::string& id : ids) {
-                           wish.jobs.push_back(id.substr(0, id.find('.')));
-                           if (id.find('.') != std::string::npos) wish.steps.insert(wish.jobs.back());
+                           const auto dot = id.find('.');
+                           wish.jobs.push_back(id.substr(0, dot));
+                           if (dot != std::string::npos) wish.steps[wish.jobs.back()].insert(id.substr(dot + 1));
                          }
                          return {};
                        },
@@ -165,6 +169,27 @@ Result<wire::JobSelector> SelectorOf(const Wish& wish) {
   return select;
 }
 
+/// The job and its steps, or those of them that are wanted alone. A job whose steps nobody had to ask for has the
+/// batch step.
+void AddRows(AccountRow row, std::vector<JobStep> steps, const Wish& wish, std::vector<AccountRow>& rows) {
+  auto alone = wish.steps.find(JobIdText(row.job));
+  if (alone == wish.steps.end()) alone = wish.steps.find(ToString(row.job.id));
+  const bool has_alone = alone != wish.steps.end();
+  if (!has_alone) rows.push_back(row);
+  if (wish.has_no_steps || !row.job.start_time) return;
+  if (steps.empty() && !row.job.is_foreground) {
+    steps.push_back({"batch", row.job, true});
+    steps.back().job.name = "batch";
+  }
+  for (JobStep& step : steps) {
+    if (has_alone && !alone->second.contains(step.id)) continue;
+    row.step = step.id;
+    row.is_step_measured = step.is_measured;
+    row.job = std::move(step.job);
+    rows.push_back(row);
+  }
+}
+
 Result<std::vector<AccountRow>> Rows(Api& api, const Wish& wish, bool needs_detail, Scene& scene) {
   DIVVY_TRY(const wire::JobSelector select, SelectorOf(wish));
   DIVVY_TRY(std::vector<wire::JobView> jobs, FetchJobs(api, select));
@@ -191,8 +216,13 @@ Result<std::vector<AccountRow>> Rows(Api& api, const Wish& wish, bool needs_deta
     }
     if (until > 0 && job.start_time.value_or(job.submit_time) > until) continue;
     AccountRow row;
-    if (needs_detail) {
+    // A job that has ended says how many steps it had; one that runs has to be asked.
+    const bool may_have_steps =
+        !wish.has_no_steps && job.start_time && (job.step_count > 0 || !IsFinal(job) || job.is_foreground);
+    std::vector<JobStep> steps;
+    if (needs_detail || may_have_steps) {
       if (const auto detail = api.Job(ToString(job.id))) {
+        steps = JobStepsOf(*detail, StepsOf(*detail));
         row.cpu_time_s = detail->cpu_time_s;
         row.memory_peak_bytes = detail->memory_peak_bytes;
         row.was_oom_killed = detail->was_oom_killed;
@@ -204,11 +234,7 @@ Result<std::vector<AccountRow>> Rows(Api& api, const Wish& wish, bool needs_deta
       }
     }
     row.job = std::move(job);
-    const bool is_step_alone = wish.steps.contains(JobIdText(row.job)) || wish.steps.contains(ToString(row.job.id));
-    if (!is_step_alone) rows.push_back(row);
-    if (wish.has_no_steps || !row.job.start_time) continue;
-    row.is_step = true;
-    rows.push_back(std::move(row));
+    AddRows(std::move(row), std::move(steps), wish, rows);
   }
   return rows;
 }
@@ -247,9 +273,9 @@ int SacctMain(const std::vector<std::string>& words) {
                                                                             : kAccountDefault;
     for (const std::string_view name : Split(list, ',')) format.fields.emplace_back(name);
   }
-  format.has_header = !wish.has_no_header;
-  format.ends_with_delimiter = wish.is_parsable && !wish.is_parsable2;
-  if (wish.is_parsable || wish.is_parsable2) format.delimiter = wish.delimiter.empty() ? "|" : wish.delimiter;
+  format.style.has_header = !wish.has_no_header;
+  format.style.ends_with_delimiter = wish.is_parsable && !wish.is_parsable2;
+  if (wish.is_parsable || wish.is_parsable2) format.style.delimiter = wish.delimiter.empty() ? "|" : wish.delimiter;
   auto api = Api::Connect();
   if (!api) return FailAs("sacct", api.error());
   if (wish.prints_script) return PrintScripts(*api, wish);

@@ -86,7 +86,7 @@ int SallocMain(const std::vector<std::string>& words) {
   if (spec.array) return FailAs("salloc", "--array is sbatch's; salloc makes one allocation");
   const bool is_quiet = TakeClientFlag(spec, "quiet");
   TakeClientFlag(spec, "verbose");
-  TakeClientFlag(spec, "test-only");
+  const bool is_test = TakeClientFlag(spec, "test-only");
   std::vector<std::string> command = std::move(parsed->positional);
   command.insert(command.end(), parsed->after_dashes.begin(), parsed->after_dashes.end());
   if (command.empty()) {
@@ -97,6 +97,10 @@ int SallocMain(const std::vector<std::string>& words) {
   if (spec.name.empty()) spec.name = "interactive";
   if (spec.directory.empty()) spec.directory = around.directory;
   if (const Status complete = Complete(spec); !complete) return FailAs("salloc", complete.error());
+  if (is_test) {
+    spec.command = command;
+    return TestOnly("salloc", spec);
+  }
   if (has_no_shell) return HoldOnly(std::move(spec));
   spec.command = {"/bin/sh", "-c", is_quiet ? "exec \"$@\"" : std::string(kLoud), "salloc"};
   spec.command.insert(spec.command.end(), command.begin(), command.end());

@@ -32,6 +32,8 @@ struct Wish {
   std::vector<std::string> qos;
   std::vector<std::string> nodes;
   bool asks = false;              // -i
+  bool is_batch = false;          // -b
+  bool is_full = false;           // -f
   bool has_other_filter = false;  // -R, --wckey: nothing here has one.
 };
 
@@ -59,8 +61,8 @@ std::vector<dialect::Option> Options(Wish& wish) {
       Flag("interactive", 'i', "Ask before each job", wish.asks),
       filter("reservation", 'R'),
       filter("wckey", 0),
-      Ignored("batch", 'b', Takes::kNothing),
-      Ignored("full", 'f', Takes::kNothing),
+      Flag("batch", 'b', "The signal is for the batch script's own process alone", wish.is_batch),
+      Flag("full", 'f', "The signal is for the batch script as well", wish.is_full),
       Ignored("hurry", 'H', Takes::kNothing),
       Ignored("ctld", 0, Takes::kNothing),
       Ignored("cron", 0, Takes::kNothing),
@@ -101,6 +103,12 @@ Result<wire::JobSelector> OnHosts(Api& api, const wire::JobSelector& select, con
   return chosen;
 }
 
+/// Which of a job's processes --signal is for: without -b and -f the script's own is spared, as in Slurm.
+std::string ReachOf(const Wish& wish) {
+  if (wish.is_batch) return "script";
+  return wish.is_full ? "" : "others";
+}
+
 /// One action on one selection; tells of each job that it could not be done to. The exit code.
 int Act(const wire::JobSelector& select, int signal, const Wish& wish) {
   auto api = Api::Connect();
@@ -121,7 +129,9 @@ int Act(const wire::JobSelector& select, int signal, const Wish& wish) {
     request.select = *chosen;
   }
   request.signal = signal;
-  const auto answer = wish.signal.empty() || signal == 9 ? api->Cancel(request) : api->Signal(request);
+  const bool ends = wish.signal.empty() || (signal == SIGKILL && !wish.is_batch);
+  if (!ends) request.reach = ReachOf(wish);
+  const auto answer = ends ? api->Cancel(request) : api->Signal(request);
   const std::string ids = Join(select.ids, ",");
   if (!answer) {
     if (answer.error().code == ErrorCode::kNotFound && !ids.empty()) {
@@ -184,6 +194,7 @@ int ScancelMain(const std::vector<std::string>& words) {
       const bool is_step = dot != std::string::npos && id.compare(dot, std::string::npos, ".batch") != 0;
       if (is_step) wish.steps.push_back(std::move(id));
       else wish.ids.push_back(id.substr(0, dot));
+      wish.is_batch = wish.is_batch || (!is_step && dot != std::string::npos);
     }
   }
   int signal = 0;

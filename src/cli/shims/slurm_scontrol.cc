@@ -15,11 +15,13 @@
 #include "cli/shims/slurm.h"
 #include "cli/shims/slurm_common.h"
 #include "cli/shims/slurm_fetch.h"
+#include "cli/shims/slurm_job_steps.h"
 #include "cli/shims/slurm_nodes.h"
 #include "cli/shims/slurm_places.h"
 #include "cli/shims/slurm_queue.h"
 #include "cli/shims/slurm_show.h"
 #include "cli/shims/slurm_update.h"
+#include "cli/step_listing.h"
 #include "dialect/slurm_hostlist.h"
 #include "wire/codec.h"
 
@@ -78,38 +80,26 @@ int Act(Action action, const Words& words) {
   return Report(((*api).*action)(request), select->ids.empty() ? select->name : Join(select->ids, ","));
 }
 
-/// A job that is requeued ends first; it is held as soon as it waits. Where nothing keeps it from starting at once, it
-/// does, and that is said.
-int HoldRequeued(Api& api, const std::string& id) {
-  constexpr auto kPatience = std::chrono::seconds(60);  // A job with a longer grace may end later: it is then not held.
-  const auto deadline = std::chrono::steady_clock::now() + kPatience;
-  wire::ActionRequest request;
-  request.select.ids = {id};
-  while (std::chrono::steady_clock::now() < deadline) {
-    const auto job = api.Job(id);
-    if (!job) return Refuse(job.error(), id);
-    if (job->state == "held") return 0;
-    if (job->state == "queued") {
-      if (const auto held = api.Hold(request); !held) return Refuse(held.error(), id);
-    } else if (job->state == "running") {
-      return Say("it was requeued, and has started again before it could be held, for job " + id);
-    } else if (IsFinal(ViewOf(*job))) {
-      return Say("it has ended, and cannot be held, for job " + id);
-    }
-    std::this_thread::sleep_for(std::chrono::milliseconds(20));
-  }
-  return Say("it did not end in time to be held, for job " + id);
-}
-
+/// Jobs that run, and those that have ended; an array that is named as a whole is all of its elements that have begun.
 int Requeue(const Words& words, bool holds) {
-  const int code = Act(&Api::Requeue, words);
-  if (code != 0 || !holds) return code;
-  const auto select = SelectorOf(words);
+  auto select = SelectorOf(words);
+  if (!select) return Say(select.error().message);
+  if (select->ids.empty()) return Say("too few arguments for this keyword; name a job");
   auto api = Api::Connect();
-  if (!select || !api) return FailAs("scontrol", select ? api.error() : select.error());
-  int worst = 0;
-  for (const std::string& id : select->ids) worst = std::max(worst, HoldRequeued(*api, id));
-  return worst;
+  if (!api) return FailAs("scontrol", api.error());
+  wire::ActionRequest request;
+  request.holds = holds;
+  for (const std::string& id : select->ids) {
+    wire::JobSelector one;
+    one.ids = {id};
+    const auto jobs = FetchJobs(*api, one);
+    if (!jobs) return Refuse(jobs.error(), id);
+    for (const wire::JobView& job : *jobs) {
+      if (!IsWholeArray(job)) request.select.ids.push_back(ToString(job.id));
+    }
+  }
+  if (request.select.ids.empty()) return 0;
+  return Report(api->Requeue(request), Join(select->ids, ","));
 }
 
 int UpdateNodes(Api& api, const Words& words) {
@@ -168,6 +158,34 @@ int ShowJobs(const Words& words, const Style& style) {
     }
   }
   if (style.is_json) std::fputs(QueueJson(rows, scene).c_str(), stdout);
+  return 0;
+}
+
+/// show step [JOBID[.STEP]]: those that run; of a job that is named also those that have ended.
+int ShowSteps(const Words& words, const Style& style) {
+  auto api = Api::Connect();
+  if (!api) return FailAs("scontrol", api.error());
+  const std::string named = words.empty() ? "" : words.front();
+  wire::JobSelector select;
+  select.user = "all";
+  if (named.empty()) select.states = {"starting", "running", "paused", "stopping"};
+  else select.ids = {named.substr(0, named.find('.'))};
+  const auto jobs = FetchJobs(*api, select);
+  if (!jobs) return Say("slurm_get_job_steps error: Invalid job/step specified");
+  const Scene scene = SceneOf(*api, *jobs);
+  const auto dot = named.find('.');
+  int shown = 0;
+  for (const wire::JobView& job : *jobs) {
+    const auto detail = api->Job(ToString(job.id));
+    if (!detail) continue;  // It went away meanwhile.
+    for (const JobStep& step : JobStepsOf(*detail, StepsOf(*detail))) {
+      if (dot != std::string::npos ? named.substr(dot + 1) != step.id : named.empty() && IsFinal(step.job)) continue;
+      std::fputs(ShowStep(step, scene, style.job.is_one_line).c_str(), stdout);
+      ++shown;
+    }
+  }
+  if (shown == 0 && !named.empty()) return Say("Job step " + named + " not found");
+  if (shown == 0) std::printf("No job steps in the system\n");
   return 0;
 }
 
@@ -232,8 +250,7 @@ int Show(const Words& words, const Style& style) {
     return 0;
   }
   if (is("steps")) {
-    std::printf("Job step information is kept by the srun that runs it\n");
-    return 0;
+    return ShowSteps(rest, style);
   }
   if (!is("nodes") && !is("partitions") && !is("config")) {
     return Say("invalid entity:" + words.front() + " for keyword:show");

@@ -9,6 +9,7 @@
 #include "cli/shims/slurm.h"
 #include "cli/shims/slurm_common.h"
 #include "cli/shims/slurm_fetch.h"
+#include "cli/shims/slurm_job_steps.h"
 #include "cli/shims/slurm_places.h"
 #include "cli/shims/slurm_queue.h"
 #include "cli/step_listing.h"
@@ -152,24 +153,22 @@ bool IsWanted(const wire::JobView& job, const Wish& wish, const std::set<std::st
   return states.empty() ? !IsFinal(job) : states.contains(job.state);
 }
 
-/// Each running job shows its batch step, and those steps of its that run and are ours to see.
+/// The steps that run, of each job that does.
 std::vector<QueueRow> StepRows(std::vector<QueueRow> rows) {
   std::vector<QueueRow> out;
   for (QueueRow& row : rows) {
-    if (!row.job.start_time) continue;
+    if (row.detail == nullptr || IsFinal(row.job)) continue;
     const std::string id = JobIdText(row.job);
-    for (const StepLine& step : StepsOf(row.job.id, row.job.user)) {
-      if (step.state != StepState::kRunning) continue;
+    std::vector<JobStep> steps = JobStepsOf(*row.detail, StepsOf(*row.detail));
+    // By number; the batch step has the highest in Slurm.
+    if (!steps.empty() && steps.front().id == "batch") std::ranges::rotate(steps, steps.begin() + 1);
+    for (JobStep& step : steps) {
+      if (IsFinal(step.job)) continue;
       QueueRow line = row;
-      line.job.display_id = id + "." + std::to_string(step.number);
-      const std::string program = step.command.substr(0, step.command.find(' '));
-      line.job.name = program.substr(program.find_last_of('/') + 1);
-      line.job.start_time = std::chrono::duration<double>(step.started.time_since_epoch()).count();
+      line.job = std::move(step.job);
+      line.job.display_id = id + "." + step.id;
       out.push_back(std::move(line));
     }
-    row.job.display_id = id + ".batch";
-    row.job.name = "batch";
-    out.push_back(std::move(row));
   }
   return out;
 }
@@ -201,7 +200,7 @@ Result<std::string> Draw(Api& api, const Wish& wish) {
   if (wish.splits_arrays) jobs = SplitArrays(jobs);
   if (wish.shows_start) std::erase_if(jobs, [](const wire::JobView& job) { return !IsPending(job); });
   const QueueFormat format = FormatOf(wish);
-  const bool needs_detail = wish.is_json || QueueNeedsDetail(format);
+  const bool needs_detail = wish.is_json || wish.shows_steps || QueueNeedsDetail(format);
   std::vector<QueueRow> rows;
   constexpr std::size_t kMostPredictions = 200;  // Each costs a question to the daemon.
   for (wire::JobView& job : jobs) {

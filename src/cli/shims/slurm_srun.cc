@@ -184,10 +184,7 @@ int RunJob(Wish& wish, const std::vector<std::string>& words, const dialect::Sur
   if (const Status several = CheckSeveral(spec); !several)
     return FailAs("srun", "Unable to allocate resources: " + several.error().message);
   if (spec.array) return FailAs("srun", "--array is sbatch's; srun runs one job");
-  if (TakeClientFlag(spec, "test-only")) {
-    std::fprintf(stderr, "srun: %s\n", dialect::Summarise(spec).c_str());
-    return 0;
-  }
+  const bool is_test = TakeClientFlag(spec, "test-only");
   TakeClientFlag(spec, "verbose");
   if (spec.name.empty()) spec.name = wish.command.front().substr(wish.command.front().find_last_of('/') + 1);
   if (spec.directory.empty()) spec.directory = around.directory;
@@ -195,6 +192,7 @@ int RunJob(Wish& wish, const std::vector<std::string>& words, const dialect::Sur
   dialect::slurm::Keep(spec, "door", needs_steps ? "srun-steps" : "srun");
   spec.command = needs_steps ? SelfWords("srun", words) : wish.command;
   if (const Status complete = Complete(spec); !complete) return FailAs("srun", complete.error());
+  if (is_test) return TestOnly("srun", spec);
   return RunForeground(std::move(spec));
 }
 

@@ -12,8 +12,13 @@
 #include "cli/api.h"
 #include "cli/command.h"
 #include "cli/shims/slurm_common.h"
+#include "cli/shims/slurm_nodes.h"
+#include "dialect/job_options.h"
 #include "dialect/slurm.h"
+#include "dialect/slurm_environment.h"
+#include "dialect/slurm_hostlist.h"
 #include "dialect/slurm_request.h"
+#include "wire/codec.h"
 
 namespace divvy::cli::slurm {
 namespace {
@@ -109,6 +114,37 @@ Status Complete(JobSpec& spec) {
   }
   dialect::CompleteSlurm(spec, gpus);
   return {};
+}
+
+int TestOnly(std::string_view program, const JobSpec& spec) {
+  const std::string name(program);
+  if (const Status complete = dialect::CheckComplete(spec); !complete) return FailAs(program, complete.error().message);
+  if (const Status several = CheckSeveral(spec); !several) return FailAs(program, several.error().message);
+  auto api = Api::Connect();
+  if (!api) return FailAs(program, api.error());
+  const auto text = api->Raw("POST", "/v1/jobs", "{\"is_test\":true,\"spec\":" + wire::EncodeChanged(spec) + "}");
+  if (!text) return FailAs(program, "allocation failure: " + text.error().message);
+  const auto answer = wire::Decode<wire::SubmitAnswer>(*text);
+  if (!answer) return FailAs(program, answer.error().message);
+  for (const std::string& note : spec.notes) Note(note);
+  if (!answer->predicted_start) {
+    std::fprintf(stderr, "%s: Job could be submitted: %s; when it would start is not known: %s\n", name.c_str(),
+                 dialect::Summarise(spec).c_str(), answer->prediction_basis.c_str());
+    return 0;
+  }
+  std::vector<std::string> hosts;
+  for (const std::string& node : answer->nodes) hosts.push_back(node.substr(0, node.find('.')));
+  // Of a later start only how many machines it takes is known, unless there is but one.
+  if (hosts.empty()) {
+    if (const auto nodes = FetchNodes(); nodes && nodes->size() == 1) hosts.push_back(Hostname());
+  }
+  const int nodes = std::max(spec.request.nodes, 1);
+  const int cpus = std::max({spec.request.cpus * nodes, spec.request.tasks, 1});
+  std::fprintf(stderr, "%s: Job %s to start at %s using %d processors on nodes %s in partition %s\n", name.c_str(),
+               ToString(answer->id).c_str(), Moment(answer->predicted_start).c_str(), cpus,
+               hosts.empty() ? "(not chosen yet)" : dialect::FoldHostList(hosts).c_str(),
+               spec.pool.empty() ? std::string(dialect::kSlurmPartition).c_str() : spec.pool.c_str());
+  return 0;
 }
 
 std::vector<std::string> SelfWords(std::string_view name, const std::vector<std::string>& words) {

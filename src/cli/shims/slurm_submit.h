@@ -32,6 +32,9 @@ bool TakeClientFlag(JobSpec& spec, std::string_view name);
 /// GPUs there are, if it must).
 Status Complete(JobSpec& spec);
 
+/// --test-only of a complete spec: what would become of it, and nothing is submitted. Gives the exit code.
+int TestOnly(std::string_view program, const JobSpec& spec);
+
 /// This program as it was called ("/opt/bin/srun", or "/usr/bin/divvy srun"), for a job that is to run it again.
 std::vector<std::string> SelfWords(std::string_view name, const std::vector<std::string>& words);
 

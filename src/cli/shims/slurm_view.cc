@@ -118,6 +118,8 @@ wire::JobView ViewOf(const wire::JobDetail& d) {
   v.array_at_once = d.array_at_once;
   v.dependencies = d.dependencies;
   v.restarts = d.restarts;
+  v.step_count = d.step_count;
+  v.is_foreground = d.is_foreground;
   v.position = d.position;
   v.team = d.team;
   v.preemptible = d.preemptible;

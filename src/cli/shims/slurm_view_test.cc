@@ -267,8 +267,8 @@ TEST(Sinfo, StateFollowsTheGpus) {
 
 std::string Accounts(std::vector<AccountRow> rows, std::vector<std::string> fields, const std::string& delimiter = "",
                      bool has_header = true) {
-  AccountFormat format{
-      .fields = std::move(fields), .delimiter = delimiter, .ends_with_delimiter = false, .has_header = has_header};
+  AccountFormat format{.fields = std::move(fields),
+                       .style = {.delimiter = delimiter, .ends_with_delimiter = false, .has_header = has_header}};
   const auto text = FormatAccounts(rows, format, Here());
   return text ? *text : "ERROR " + text.error().message;
 }
@@ -278,7 +278,8 @@ TEST(Sacct, DefaultColumnsAreSlurms) {
   job.job.exit_code = 3;
   job.job.end_time = kNow;
   AccountRow step = job;
-  step.is_step = true;
+  step.step = "batch";
+  step.job.name = "batch";
   EXPECT_EQ(Accounts({job, step}, {"JobID", "JobName", "Partition", "Account", "AllocCPUS", "State", "ExitCode"}),
             "JobID           JobName  Partition    Account  AllocCPUS      State ExitCode \n"
             "------------ ---------- ---------- ---------- ---------- ---------- -------- \n"
@@ -331,7 +332,8 @@ TEST(Sacct, JsonTellsHowAJobEnded) {
   job.job.signal = 15;
   job.labels = {{"slurm.wckey", "night"}};
   AccountRow step = job;
-  step.is_step = true;
+  step.step = "batch";
+  step.job.name = "batch";
   const std::string json = AccountsJson({job, step}, Here());
   for (const char* part : {"\"job_id\":17", "\"current\":\"CANCELLED\"", "\"status\":\"SIGNALED\"", "\"signal_id\":15",
                            "\"id\":\"17.batch\"", "\"wckey\":\"night\"", "\"type\":\"cpu\""}) {

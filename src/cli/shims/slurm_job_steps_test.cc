@@ -1,0 +1,90 @@
+#include "cli/shims/slurm_job_steps.h"
+
+#include <gtest/gtest.h>
+
+namespace divvy::cli::slurm {
+namespace {
+
+wire::JobDetail Running() {
+  wire::JobDetail job;
+  job.id = JobId(17);
+  job.display_id = "17";
+  job.name = "train";
+  job.user = "ada";
+  job.state = "running";
+  job.request.tasks = 4;
+  job.request.cpus = 8;
+  job.request.gpus = 2;
+  job.gpus = {0, 1};
+  job.start_time = 1000.0;
+  return job;
+}
+
+wire::StepView Step(std::int64_t number, std::optional<std::int64_t> code) {
+  wire::StepView step;
+  step.number = number;
+  step.name = "solve";
+  step.state = code ? "ended" : "running";
+  step.tasks = 2;
+  step.gpus = "1";
+  step.start_time = 1010.0;
+  step.exit_code = code;
+  if (code) step.end_time = 1040.0;
+  return step;
+}
+
+TEST(JobSteps, TheBatchStepComesFirstAndEachHasItsOwnEnd) {
+  wire::StepView waiting;
+  waiting.number = 3;
+  const auto steps = JobStepsOf(Running(), {Step(0, 0), Step(1, 137), Step(2, std::nullopt), waiting});
+  ASSERT_EQ(steps.size(), 4u);
+  EXPECT_EQ(steps[0].id, "batch");
+  EXPECT_EQ(steps[0].job.name, "batch");
+  EXPECT_EQ(steps[0].job.state, "running");
+  EXPECT_EQ(steps[1].id, "0");
+  EXPECT_EQ(steps[1].job.name, "solve");
+  EXPECT_EQ(steps[1].job.state, "succeeded");
+  EXPECT_EQ(ExitCode(steps[1].job), "0:0");
+  EXPECT_EQ(RunTime(steps[1].job, 2000), 30);
+  EXPECT_EQ(CpusOf(steps[1].job), 4) << "two tasks of two cores";
+  EXPECT_EQ(GpusOf(steps[1].job), 1);
+  EXPECT_EQ(ExitCode(steps[2].job), "0:9") << "signal 9 ended it";
+  EXPECT_EQ(steps[2].job.state, "failed");
+  EXPECT_EQ(steps[3].job.state, "running");
+}
+
+TEST(JobSteps, WhatTheJobsEndCutOffWasCancelled) {
+  wire::JobDetail job = Running();
+  job.state = "succeeded";
+  job.end_time = 1050.0;
+  wire::StepView step = Step(0, std::nullopt);
+  step.state = "cut_off";
+  step.end_time = 1050.0;
+  EXPECT_EQ(JobStepsOf(job, {step})[1].job.state, "cancelled");
+}
+
+TEST(JobSteps, WhatIsOnATerminalHasNoBatchStep) {
+  wire::JobDetail job = Running();
+  job.is_foreground = true;
+  const auto own = JobStepsOf(job, {});
+  ASSERT_EQ(own.size(), 1u);
+  EXPECT_EQ(own[0].id, "0") << "srun's command is its only step";
+  job.labels["slurm.door"] = "salloc";
+  EXPECT_TRUE(JobStepsOf(job, {}).empty());
+  EXPECT_EQ(JobStepsOf(job, {Step(0, 0)}).size(), 1u);
+  job.start_time.reset();
+  EXPECT_TRUE(JobStepsOf(job, {}).empty());
+}
+
+TEST(JobSteps, ShowStepSaysWhatScontrolSays) {
+  Scene scene;
+  scene.hostname = "box";
+  const auto steps = JobStepsOf(Running(), {Step(0, std::nullopt)});
+  const std::string text = ShowStep(steps[1], scene, true);
+  EXPECT_TRUE(text.starts_with("StepId=17.0 UserId=0 StartTime=")) << text;
+  EXPECT_NE(text.find(" State=RUNNING Partition=main NodeList=box "), std::string::npos) << text;
+  EXPECT_NE(text.find(" Tasks=2 Name=solve "), std::string::npos) << text;
+}
+
+}  // namespace
+}  // namespace divvy::cli::slurm

@@ -1,0 +1,33 @@
+#include "wire/step_views.h"
+
+namespace divvy::wire {
+namespace {
+
+std::optional<double> SecondsOf(Time time) { return time == kNoTime ? std::nullopt : std::optional(ToSeconds(time)); }
+
+}  // namespace
+
+std::vector<StepView> StepViewsOf(const std::vector<StepLine>& steps, Time job_end, bool has_commands) {
+  std::vector<StepView> views;
+  for (const StepLine& step : steps) {
+    StepView view;
+    view.number = step.number;
+    view.name = StepName(step);
+    view.state = StepStateText(step.state);
+    view.tasks = step.tasks;
+    view.gpus = step.gpus;
+    view.start_time = SecondsOf(step.started);
+    if (step.state == StepState::kEnded) {
+      view.end_time = SecondsOf(step.ended);
+      view.exit_code = step.code;
+    } else if (job_end != kNoTime) {
+      view.state = "cut_off";
+      view.end_time = SecondsOf(job_end);
+    }
+    if (has_commands) view.command = step.command;
+    views.push_back(std::move(view));
+  }
+  return views;
+}
+
+}  // namespace divvy::wire

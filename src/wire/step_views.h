@@ -1,0 +1,14 @@
+// The steps of a job (model/step_list.h) as messages.
+#pragma once
+
+#include <vector>
+
+#include "model/step_list.h"
+#include "wire/messages.h"
+
+namespace divvy::wire {
+
+/// `job_end`: when their job ended; kNoTime: it has not. `has_commands`: the caller may see what they run.
+std::vector<StepView> StepViewsOf(const std::vector<StepLine>& steps, Time job_end, bool has_commands);
+
+}  // namespace divvy::wire
