@@ -271,7 +271,8 @@ TEST(Schema, DatabaseOfTheFirstVersionOpensWithItsJobs) {
                                            "shape",         "gpu_model",       "node",
                                            "gang",          "was_let_go",      "pool",
                                            "nodes",         "spreads_tasks",   "node_constraint",
-                                           "node_list",     "excluded_nodes",  "pool_of_run"};
+                                           "node_list",     "excluded_nodes",  "pool_of_run",
+                                           "exit_steps"};
       if (std::ranges::find(kNew, column) != std::end(kNew) || column.starts_with("progress_")) continue;
       columns += (columns.empty() ? "" : ", ") + std::string(column);
       const bool is_text = column == "user" || column == "gpu_type" || column == "dependencies" || column == "reason" ||

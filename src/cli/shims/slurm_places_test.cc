@@ -121,9 +121,7 @@ TEST(Places, ScontrolShowsEachMachine) {
 TEST(Places, AccountingCountsAllMachines) {
   AccountRow row{.job = Gang()};
   AccountFormat format{.fields = {"NodeList", "NNodes", "AllocTRES", "ReqMem", "AllocCPUS", "ReqGRES"},
-                       .delimiter = "|",
-                       .ends_with_delimiter = false,
-                       .has_header = false};
+                       .style = {.delimiter = "|", .ends_with_delimiter = false, .has_header = false}};
   EXPECT_EQ(*FormatAccounts({row}, format, Here()),
             "n[1-3]|3|cpu=24,mem=48G,node=3,billing=24,gres/gpu=12|48G|24|gpu:12\n");
 }
