@@ -79,7 +79,7 @@ TEST_F(ChannelsWorld, WhoHasNoJobThereIsSpokenForByNobody) {
   ASSERT_TRUE(agent_->session->channels()->Open(wire::EncodeAgent(purpose), listener));
   Settle();
   EXPECT_EQ(why, "no job of this user runs on node n1");
-  for (const std::string text :
+  for (const std::string& text :
        {std::string("{}"), std::string("nonsense"), std::string(R"({"kind":"stream","job":1})")}) {
     why.reset();
     ASSERT_TRUE(agent_->session->channels()->Open(text, listener));
