@@ -164,6 +164,9 @@ LaunchRequest Node::RequestFor(const LaunchOrder& order, const JobSpec& spec) co
   request.directory = spec.directory;
   request.umask = spec.capture.umask;
   request.limits = spec.capture.limits;
+  // Raising a hard limit takes root, and so does being bound by somebody else's rules.
+  if (options_.may_change_user)
+    request.limits = UnderRules(std::move(request.limits), user_limits_.Of(record.user, controller_->Now()));
   request.input = spec.input;
   request.output = OutputOf(record, spec);
   request.error = ErrorOf(record, spec);

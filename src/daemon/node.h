@@ -18,6 +18,7 @@
 #include "platform/isolation.h"
 #include "platform/launch.h"
 #include "platform/supervisor_adoption.h"
+#include "platform/user_limits.h"
 
 namespace divvy {
 
@@ -163,6 +164,7 @@ class Node final : public OrderPort {
   void FailUnclaimed();
 
   NodeOptions options_;
+  mutable UserLimits user_limits_;
   Launcher& launcher_;
   std::vector<GpuFacts> gpus_;
   ControllerPort* controller_ = nullptr;

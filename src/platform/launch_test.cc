@@ -108,6 +108,18 @@ TEST_F(Launch, SoftLimitsAreSetAndCutAtTheHardOnes) {
   EXPECT_EQ(Run(request).code, 0);
 }
 
+TEST_F(Launch, HardLimitsAreSetWhereARuleSaysSo) {
+  LaunchRequest request = Shell("ulimit -Sn; ulimit -Hn");
+  request.limits = {{"nofile", 99}, {"nofile.hard", 111}};
+  EXPECT_EQ(Run(request).code, 0);
+  EXPECT_EQ(Output(), "99\n111\n");
+  // The system has no such limit: then the soft one alone is set.
+  request = Shell("ulimit -Sn");
+  request.limits = {{"nofile", 99}, {"nofile.hard", -1}};
+  EXPECT_EQ(Run(request).code, 0);
+  EXPECT_EQ(Output(), "99\n");
+}
+
 TEST_F(Launch, NothingButTheStreamsIsOpenAndNoSignalIsBlockedOrIgnored) {
   Run(Shell("ls /proc/self/fd | tr '\\n' ' '; grep -E 'Sig(Blk|Ign)' /proc/self/status | tr -d '\\n\\t'"));
   EXPECT_EQ(Output(), "0 1 2 3 SigBlk:0000000000000000SigIgn:0000000000000000");  // 3: the folder that ls reads.

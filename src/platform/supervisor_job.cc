@@ -51,7 +51,11 @@ constexpr std::array<std::pair<std::string_view, __rlimit_resource>, 16> kLimits
 struct Limit {
   __rlimit_resource resource;
   rlim_t soft;
+  rlim_t hard = 0;
+  bool sets_hard = false;
 };
+
+rlim_t ValueOf(std::int64_t value) { return value < 0 ? RLIM_INFINITY : static_cast<rlim_t>(value); }
 
 enum class Step {
   kDone,
@@ -207,6 +211,9 @@ int RunChild(void* argument) {
   for (const Limit& limit : start.limits) {
     rlimit value = {};
     ::getrlimit(limit.resource, &value);
+    // More than the system has, or than we may raise, is refused whole.
+    const rlimit ruled = {std::min(limit.soft, limit.hard), limit.hard};
+    if (limit.sets_hard && ::setrlimit(limit.resource, &ruled) == 0) continue;
     value.rlim_cur = std::min(limit.soft, value.rlim_max);
     ::setrlimit(limit.resource, &value);
   }
@@ -337,7 +344,12 @@ StartedJob StartJob(const StartPlan& plan) {
     const auto known =
         std::find_if(kLimits.begin(), kLimits.end(), [&](const auto& limit) { return limit.first == name; });
     if (known == kLimits.end()) continue;
-    start.limits.push_back({known->second, value < 0 ? RLIM_INFINITY : static_cast<rlim_t>(value)});
+    Limit limit{known->second, ValueOf(value)};
+    if (const auto hard = request.limits.find(name + ".hard"); hard != request.limits.end()) {
+      limit.hard = ValueOf(hard->second);
+      limit.sets_hard = true;
+    }
+    start.limits.push_back(limit);
   }
   start.argv = Pointers(plan.program->argv);
   start.environment = Pointers(request.environment);

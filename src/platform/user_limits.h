@@ -1,0 +1,62 @@
+// What /etc/security/limits.conf and limits.d/*.conf say about a user's resource limits on this machine, as a login
+// through PAM would give them (limits.conf(5)); divvy opens no PAM session.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/time.h"
+#include "model/job.h"
+
+namespace divvy {
+
+/// In setrlimit's units; -1: unlimited. Nothing: no rule says.
+struct LimitPair {
+  std::optional<std::int64_t> soft;
+  std::optional<std::int64_t> hard;
+  bool operator==(const LimitPair&) const = default;
+};
+/// By item: "nofile", "memlock".
+using LimitTable = std::map<std::string, LimitPair>;
+
+/// One line that can be understood; others are passed over, as PAM does.
+struct LimitRule {
+  std::string domain;  // "ada", "@group", "*", "1000:2000", "@100:".
+  std::string type;    // "soft", "hard", "-".
+  std::string item;
+  std::int64_t value = 0;
+};
+std::vector<LimitRule> ParseLimitRules(std::string_view text);
+
+/// A rule that names the user goes before one that names a group of theirs or a range, and that before "*"; among
+/// equals the last one counts. Root is bound by rules that name root alone.
+LimitTable LimitsOf(const std::vector<LimitRule>& rules, const User& user,
+                    const std::function<bool(const std::string& group)>& is_in_group);
+
+/// The submitter's soft limits under the rules here: "NAME" is the soft one, "NAME.hard" the hard one where a rule says.
+/// A soft limit of a rule counts where the submitter brought none.
+std::map<std::string, std::int64_t> UnderRules(std::map<std::string, std::int64_t> limits, const LimitTable& rules);
+
+/// Reads the files, and keeps what they say about a user for half a minute.
+class UserLimits {
+ public:
+  explicit UserLimits(std::string file = "/etc/security/limits.conf", std::string folder = "/etc/security/limits.d")
+      : file_(std::move(file)), folder_(std::move(folder)) {}
+  const LimitTable& Of(const User& user, Time now);
+
+ private:
+  struct Entry {
+    LimitTable table;
+    Time read_at = kNoTime;
+  };
+  std::string file_;
+  std::string folder_;
+  std::map<std::int64_t, Entry> entries_;  // By uid.
+};
+
+}  // namespace divvy
