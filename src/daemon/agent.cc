@@ -125,6 +125,7 @@ class Agent {
   TlsIdentity identity_;
   std::string boot_id_;
   NodeHost host_{loop_, log_, [this](const Error& error) { GiveUp(error); }};
+  std::function<std::optional<User>(const std::string& name)> find_user_ = KeptUsers();
   std::unique_ptr<AgentStreams> streams_;
   std::unique_ptr<AgentSession> session_;
   std::unique_ptr<AgentJobsDoor> jobs_door_;
@@ -207,7 +208,7 @@ Status Agent::OpenNode(const dialect::Config& config) {
   options.awaits_callers = kAwaitsCallers;
   options.may_change_user = ::geteuid() == 0;
   options.uid = ::geteuid();
-  if (options.may_change_user) options.find_user = KeptUsers();
+  if (options.may_change_user) options.find_user = find_user_;
   options.runs_root_jobs = config.root_jobs || !places_.is_machine_wide;
   options.divvy = OwnPath();
   options.grace = config.grace;
@@ -311,7 +312,9 @@ std::string Agent::UserWithJob(std::int64_t uid) const {
   std::string name;
   for (const JobId job : session_->ActiveRuns()) {
     const User& user = session_->Find(job)->user;
-    if (runs_as_others && user.uid != uid) continue;
+    // By the number that the account of that name has here, as which its jobs run.
+    const auto here = runs_as_others ? find_user_(user.name) : std::nullopt;
+    if (runs_as_others && (!here || here->uid != uid)) continue;
     if (!name.empty() && user.name != name) return "";
     name = user.name;
   }

@@ -164,9 +164,6 @@ LaunchRequest Node::RequestFor(const LaunchOrder& order, const JobSpec& spec) co
   request.directory = spec.directory;
   request.umask = spec.capture.umask;
   request.limits = spec.capture.limits;
-  // Raising a hard limit takes root, and so does being bound by somebody else's rules.
-  if (options_.may_change_user)
-    request.limits = UnderRules(std::move(request.limits), user_limits_.Of(record.user, controller_->Now()));
   request.input = spec.input;
   request.output = OutputOf(record, spec);
   request.error = ErrorOf(record, spec);
@@ -179,6 +176,8 @@ LaunchRequest Node::RequestFor(const LaunchOrder& order, const JobSpec& spec) co
   if (const auto user = options_.may_change_user ? UserHere(record.user) : std::nullopt) {
     request.uid = user->uid;
     request.gid = user->gid;
+    // Raising a hard limit takes root, and so does binding others by rules.
+    request.limits = UnderRules(std::move(request.limits), user_limits_.Of(*user, controller_->Now()));
   }
   request.wants_pty = spec.wants_pty;
   request.time_limit = record.time_limit;
