@@ -160,8 +160,8 @@ Result<SubmitResult> Controller::Submit(JobSpec spec, std::uint64_t elements, co
   if (spec.time_limit == Duration(0)) spec.time_limit = limits_.default_time_limit;
   DIVVY_CHECK(CheckTimeLimit(spec.time_limit));
   DIVVY_CHECK(CheckTeam(spec, elements, caller, now));
-  DIVVY_TRY(spec.pool, CheckPools(spec.pool, {spec.request, spec.time_limit, caller.user.name,
-                                              teams_.PathOf(spec.team), caller.is_admin}));
+  DIVVY_TRY(spec.pool, CheckPools(spec.pool, {spec.request, spec.time_limit, caller.user.name, teams_.PathOf(spec.team),
+                                              caller.is_admin}));
   if (!spec.queues_anyway) DIVVY_CHECK(CheckFeasible(cluster_, spec.request, spec.pool));
   NameElements(spec.dependencies);
   if (Status known = LearnOutcomes(spec.dependencies, outcome); !known) {

@@ -44,8 +44,8 @@ struct Caller {
 
 std::string CallerName(const Caller& caller);
 
-/// What whoever leads a team may do to its jobs: cancel, hold, release, requeue, and change what is in the queue's hands
-/// (priority, limits, size), never what runs as somebody else.
+/// What whoever leads a team may do to its jobs: cancel, hold, release, requeue, and change what is in the queue's
+/// hands (priority, limits, size), never what runs as somebody else.
 bool CanLead(std::string_view verb);
 
 /// How a job that is no longer live ended; nothing if there never was such a job. Asked of the store.

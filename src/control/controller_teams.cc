@@ -95,10 +95,13 @@ Result<std::string> Controller::SetTeamUser(const UserChange& change, const Call
 Status Controller::CheckMaySetUser(const UserChange& change, const Caller& caller) const {
   if (caller.is_admin) return {};
   if (!teams_.LeadsAllOf(caller.user.name, change.user)) {
-    return PermissionDenied("changing what " + change.user + " may have takes an administrator, or one who leads all "
-                            "teams that " + change.user + " is in; " + CallerName(caller) + " is neither");
+    return PermissionDenied("changing what " + change.user +
+                            " may have takes an administrator, or one who leads all "
+                            "teams that " +
+                            change.user + " is in; " + CallerName(caller) + " is neither");
   }
-  const bool is_moved = change.team || std::ranges::count(change.clear, "team") + std::ranges::count(change.clear, "all") > 0;
+  const bool is_moved =
+      change.team || std::ranges::count(change.clear, "team") + std::ranges::count(change.clear, "all") > 0;
   if (is_moved) return PermissionDenied("the team of " + change.user + " is an administrator's to say");
   return {};
 }

@@ -81,7 +81,8 @@ Status Controller::CheckChange(const JobRecord& before, const JobRecord& after, 
   const std::string job = "job " + DisplayId(before);
   const bool is_own = caller.is_admin || caller.user.uid == before.user.uid;
   if (!is_own && !changes.spec_fields.empty() && !changes.changes_pool_alone()) {
-    return PermissionDenied(List(changes.spec_fields) + ": " + job + " runs as " + before.user.name + "; who leads a "
+    return PermissionDenied(List(changes.spec_fields) + ": " + job + " runs as " + before.user.name +
+                            "; who leads a "
                             "team changes when, where and with how much its jobs run, not what they run");
   }
   const int most = std::max(before.priority, 0);

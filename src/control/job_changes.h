@@ -43,7 +43,7 @@ struct JobChanges {
   std::optional<bool> keeps_waiting;
   std::optional<std::string> group;
   std::optional<std::string> pool;  // The specification says the same.
-  bool queues_anyway = false;  // Takes a request above what this server can ever give.
+  bool queues_anyway = false;       // Takes a request above what this server can ever give.
 
   // Until it ends.
   std::optional<int> priority;

@@ -25,7 +25,8 @@ Status CheckGpus(const PoolRow& pool, const Request& request) {
   if (pool.max_gpus && *pool.max_gpus == 0 && most > 0)
     return LimitExceeded(asks + "none; leave --gpus out, or name another pool with --pool");
   if (pool.max_gpus && most > *pool.max_gpus) {
-    return LimitExceeded(asks + std::to_string(*pool.max_gpus) + " at most; ask for fewer, or name another pool with "
+    return LimitExceeded(asks + std::to_string(*pool.max_gpus) +
+                         " at most; ask for fewer, or name another pool with "
                          "--pool");
   }
   if (pool.min_gpus && least < *pool.min_gpus) {

@@ -347,9 +347,8 @@ std::vector<const TeamRow*> TeamBook::PathOf(std::string_view name) const {
 }
 
 bool TeamBook::IsLedBy(std::string_view team, std::string_view user) const {
-  return std::ranges::any_of(PathOf(team), [&](const TeamRow* row) {
-    return std::ranges::find(row->leads, user) != row->leads.end();
-  });
+  return std::ranges::any_of(
+      PathOf(team), [&](const TeamRow* row) { return std::ranges::find(row->leads, user) != row->leads.end(); });
 }
 
 bool TeamBook::LeadsAllOf(std::string_view lead, std::string_view user) const {

@@ -57,7 +57,10 @@ void AgentStreams::OnStream(Channels& channels, std::uint64_t number, const wire
   if (stream == 0) coming_[purpose.job] = Streams();
   const auto coming = coming_.find(purpose.job);
   if (coming == coming_.end()) return channels.Reset(number, "its input did not come first");
-  coming->second[stream] = MakePipe(channels, number, stream == 0, Kind::kPipe).first;
+  auto [end, joint] = MakePipe(channels, number, stream == 0, Kind::kPipe);
+  coming->second[stream] = std::move(end);
+  // Over before the launch came: it is for others then, should it come yet.
+  if (joint && stream == 2) joint->OnOver([this, job = purpose.job](const std::string&) { node_.DropStreams(job); });
   if (stream < 2) return;
   Streams streams = std::move(coming_.extract(coming).mapped());
   const bool are_all = std::ranges::all_of(streams, [](const Descriptor& one) { return one.is_open(); });

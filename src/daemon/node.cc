@@ -225,6 +225,8 @@ void Node::Launch(const LaunchOrder& order, const std::shared_ptr<const JobSpec>
 
 void Node::FailLaunch(const JobRecord& record, const std::string& why) {
   runs_.erase(record.id);
+  // Whoever is at their other ends sees that nothing will come.
+  streams_.erase(record.id);
   Exit exit;
   exit.code = 127;
   exit.failure = why;

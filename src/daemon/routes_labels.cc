@@ -17,9 +17,8 @@ bool IsOneOf(const std::vector<std::string>& wanted, const std::string& value) {
 /// A job that names several pools is of each of them.
 bool IsInOneOf(const std::vector<std::string>& wanted, const std::string& pools) {
   if (pools.find(',') == std::string::npos) return IsOneOf(wanted, pools);
-  return wanted.empty() || std::ranges::any_of(PoolsIn(pools), [&](const std::string& pool) {
-    return IsOneOf(wanted, pool);
-  });
+  return wanted.empty() ||
+         std::ranges::any_of(PoolsIn(pools), [&](const std::string& pool) { return IsOneOf(wanted, pool); });
 }
 
 }  // namespace

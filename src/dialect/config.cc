@@ -95,23 +95,24 @@ Assign IntoSpan(Duration& target, std::string_view example, Duration least = Dur
 std::vector<Key> Keys(Config& config) {
   const auto level = [](const ConfigValue& value) {
     return ConfigOneOf<std::string>(value, {{"info", "info"},
-                                      {"trace", "trace"},
-                                      {"debug", "debug"},
-                                      {"warning", "warning"},
-                                      {"error", "error"},
-                                      {"off", "off"}});
+                                            {"trace", "trace"},
+                                            {"debug", "debug"},
+                                            {"warning", "warning"},
+                                            {"error", "error"},
+                                            {"off", "off"}});
   };
   const auto engine = [](const ConfigValue& value) {
     return ConfigOneOf<std::string>(value, {{"auto", "auto"},
-                                      {"podman", "podman"},
-                                      {"docker", "docker"},
-                                      {"apptainer", "apptainer"},
-                                      {"singularity", "singularity"}});
+                                            {"podman", "podman"},
+                                            {"docker", "docker"},
+                                            {"apptainer", "apptainer"},
+                                            {"singularity", "singularity"}});
   };
   // As many as Linux can have in all.
   const auto processes = [](const ConfigValue& value) { return ConfigCount(value, 0, 4'194'304); };
   const auto devices = [](const ConfigValue& value) {
-    return ConfigOneOf<std::string>(value, {{"auto", "auto"}, {"cgroup", "cgroup"}, {"mounts", "mounts"}, {"off", "off"}});
+    return ConfigOneOf<std::string>(value,
+                                    {{"auto", "auto"}, {"cgroup", "cgroup"}, {"mounts", "mounts"}, {"off", "off"}});
   };
   const auto preemptible = [](const ConfigValue& value) {
     return ConfigOneOf<Preemptible>(
@@ -236,8 +237,9 @@ std::string OneLine(std::string text) {
 bool operator==(const Config& a, const Config& b) {
   const auto rest = [](const Config& c) {
     return std::tie(c.log_level, c.use, c.emulate, c.ignore_unmanaged_below, c.poll, c.max_queued, c.default_time_limit,
-                    c.max_time_limit, c.root_jobs, c.grace, c.keep_finished, c.keep_logs, c.isolation, c.container, c.listen, c.name,
-                    c.lost_after, c.requeue_lost_after, c.admin_users, c.admin_groups, c.teams, c.pools);
+                    c.max_time_limit, c.root_jobs, c.grace, c.keep_finished, c.keep_logs, c.isolation, c.container,
+                    c.listen, c.name, c.lost_after, c.requeue_lost_after, c.admin_users, c.admin_groups, c.teams,
+                    c.pools);
   };
   return a.policy == b.policy && rest(a) == rest(b);
 }

@@ -40,7 +40,7 @@ struct Config {
   // [jobs]; 0 is no limit, and for ever.
   Duration default_time_limit{0};
   Duration max_time_limit{0};
-  Duration grace = 30s;  // For jobs that name none.
+  Duration grace = 30s;    // For jobs that name none.
   bool root_jobs = false;  // The machine's daemon, or agent, runs jobs of uid 0.
   Duration keep_finished = std::chrono::hours(24) * 90;
   Duration keep_logs = std::chrono::hours(24) * 30;

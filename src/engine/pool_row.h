@@ -1,5 +1,5 @@
-// A pool as an administrator describes it: which machines it is made of, who may use it, what one of its jobs and all of
-// them together may have, and how they stand in line. Slurm's partition, Valohai's environment. Plain values;
+// A pool as an administrator describes it: which machines it is made of, who may use it, what one of its jobs and all
+// of them together may have, and how they stand in line. Slurm's partition, Valohai's environment. Plain values;
 // control/pool_book.h knows the rules.
 #pragma once
 
@@ -61,8 +61,8 @@ struct PoolRow {
 
 /// "up"
 constexpr std::string_view Name(PoolState state) {
-  return state == PoolState::kUp     ? "up"
-         : state == PoolState::kDown ? "down"
+  return state == PoolState::kUp      ? "up"
+         : state == PoolState::kDown  ? "down"
          : state == PoolState::kDrain ? "drain"
                                       : "inactive";
 }

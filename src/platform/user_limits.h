@@ -38,8 +38,8 @@ std::vector<LimitRule> ParseLimitRules(std::string_view text);
 LimitTable LimitsOf(const std::vector<LimitRule>& rules, const User& user,
                     const std::function<bool(const std::string& group)>& is_in_group);
 
-/// The submitter's soft limits under the rules here: "NAME" is the soft one, "NAME.hard" the hard one where a rule says.
-/// A soft limit of a rule counts where the submitter brought none.
+/// The submitter's soft limits under the rules here: "NAME" is the soft one, "NAME.hard" the hard one where a rule
+/// says. A soft limit of a rule counts where the submitter brought none.
 std::map<std::string, std::int64_t> UnderRules(std::map<std::string, std::int64_t> limits, const LimitTable& rules);
 
 /// Reads the files, and keeps what they say about a user for half a minute.

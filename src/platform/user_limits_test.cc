@@ -53,13 +53,12 @@ TEST(UserLimits, RangesAreOfIdsAndRootIsBoundByItsNameAlone) {
 
 TEST(UserLimits, BindWhatTheSubmitterBrought) {
   const LimitTable rules = Of("ada soft nofile 100\nada hard nofile 200\nada hard nproc 10\nada - memlock unlimited");
-  EXPECT_EQ(UnderRules({{"nofile", 150}, {"nproc", -1}, {"memlock", 65536}}, rules),
-            (Limits{{"nofile", 150},
-                    {"nofile.hard", 200},
-                    {"nproc", 10},
-                    {"nproc.hard", 10},
-                    {"memlock", 65536},
-                    {"memlock.hard", -1}}));
+  EXPECT_EQ(UnderRules({{"nofile", 150}, {"nproc", -1}, {"memlock", 65536}}, rules), (Limits{{"nofile", 150},
+                                                                                             {"nofile.hard", 200},
+                                                                                             {"nproc", 10},
+                                                                                             {"nproc.hard", 10},
+                                                                                             {"memlock", 65536},
+                                                                                             {"memlock.hard", -1}}));
   EXPECT_EQ(UnderRules({{"nofile", 999}}, rules).at("nofile"), 200);
   EXPECT_EQ(UnderRules({}, rules), (Limits{{"nofile", 100},
                                            {"nofile.hard", 200},

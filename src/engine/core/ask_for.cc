@@ -28,7 +28,9 @@ std::vector<AtSpeed> FastestFirst(const std::string& gpu_type) {
 class Translation {
  public:
   Translation(KindBook& book, const NodeWishes& wishes)
-      : book_(book), wishes_(wishes), speeds_(wishes.speeds.empty() ? FastestFirst(wishes.gpu_type) : wishes.speeds),
+      : book_(book),
+        wishes_(wishes),
+        speeds_(wishes.speeds.empty() ? FastestFirst(wishes.gpu_type) : wishes.speeds),
         pools_(wishes.pools.empty() ? std::vector<PoolWish>{{wishes.pool, {}, 0}} : wishes.pools) {}
 
   Result<Ask> Make(Ask ask) {
