@@ -169,9 +169,11 @@ Result<std::string> Controller::RequeueEnded(JobRecord ended, const JobSpec& spe
   JobSpec asked = spec;
   asked.request = ended.request;
   asked.team = ended.team;
-  if (!asked.queues_anyway) DIVVY_CHECK(CheckFeasible(cluster_, asked.request, ended.pool));
   DIVVY_CHECK(CheckRoom(1));
   DIVVY_CHECK(CheckTeam(asked, 0, {ended.user, caller.is_admin, caller.groups}, now));
+  DIVVY_TRY(ended.pool, CheckPools(ended.pool, {ended.request, ended.time_limit, ended.user.name,
+                                                teams_.PathOf(asked.team), caller.is_admin}));
+  if (!asked.queues_anyway) DIVVY_CHECK(CheckFeasible(cluster_, asked.request, ended.pool));
 
   JobRecord& record = live_.insert_or_assign(ended.id, std::move(ended)).first->second;
   if (record.array.is_set()) TakeBackFromArray(record, std::move(array));
