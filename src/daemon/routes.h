@@ -193,7 +193,7 @@ class Routes {
   divvy::Status KeepHere(JobSpec& spec) const;
   /// A job's script, directory, environment and output may hold secrets; its place in the queue does not.
   static bool MaySee(const Caller& caller, const JobRecord& record);
-  /// All that the caller may see of `spec`: all, all but what may be secret for who leads its team, or nothing.
+  /// The spec where the caller may see it: their own, all of it; of the team that they lead, all but the script.
   std::shared_ptr<const JobSpec> VisibleSpec(const Caller& caller, const Found& found) const;
   /// What is known of it here and now; the rest is to be read from the store by Complete, on the reader's thread.
   Found FindHere(JobId id);
