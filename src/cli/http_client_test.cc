@@ -157,10 +157,10 @@ TEST(HttpClient, AStreamThatIsRefusedOrBreaksOffFails) {
   EXPECT_EQ(left.error().code, ErrorCode::kUnreachable);
 }
 
-TEST(HttpClient, MoreThanThreeDescriptorsAreRefusedBeforeSending) {
+TEST(HttpClient, MoreThanSixDescriptorsAreRefusedBeforeSending) {
   ScriptedServer server({});
   HttpClient client = Connect(server);
-  const int fds[] = {0, 0, 0, 0};
+  const int fds[] = {0, 0, 0, 0, 0, 0, 0};
   auto answer = client.Call("GET", "/", "", fds);
   ASSERT_FALSE(answer);
   EXPECT_EQ(answer.error().code, ErrorCode::kInvalidArgument);

@@ -311,12 +311,12 @@ TEST_F(Leads, ActOnTheJobsOfTheirTeamAndThoseBelow) {
   const JobId job = last_;
   EXPECT_FALSE(controller().Hold(job, otto_, world_.now_));
   EXPECT_FALSE(controller().Cancel(job, 0, Duration(-1), "", otto_, world_.now_));
-  EXPECT_FALSE(controller().Requeue(job, otto_));
+  EXPECT_FALSE(controller().Requeue(job, false, otto_, world_.now_));
   EXPECT_TRUE(controller().Hold(job, lena_, world_.now_));
   EXPECT_TRUE(controller().Release(job, kNoTime, lena_, world_.now_));
   world_.Turn();
   ASSERT_EQ(world_.StateOf(job), JobState::kStarting);
-  EXPECT_TRUE(controller().Requeue(job, lena_));
+  EXPECT_TRUE(controller().Requeue(job, false, lena_, world_.now_));
   EXPECT_TRUE(controller().Cancel(job, 0, Duration(-1), "", lena_, world_.now_));
   EXPECT_EQ(controller().Find(job)->reason, "cancelled by lena");
 }
@@ -325,7 +325,7 @@ TEST_F(Leads, DoNothingElseToThem) {
   const JobId job = last_;
   world_.Turn();
   EXPECT_FALSE(controller().Pause(job, true, lena_, world_.now_));
-  EXPECT_FALSE(controller().Signal(job, 10, lena_));
+  EXPECT_FALSE(controller().Signal(job, 10, SignalReach::kTree, lena_));
   EXPECT_FALSE(controller().ReportProgress(job, 0, {}, lena_, world_.now_));
   EXPECT_FALSE(controller().SetTeam(Vision(), lena_, world_.now_));
   EXPECT_FALSE(controller().SetQuotas(true, lena_, world_.now_));
