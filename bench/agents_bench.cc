@@ -1,6 +1,6 @@
 // A thousand agents of one controller, modelled: the sessions, certificates, TLS connections and beats of real agents
 // (daemon/agent_session.h), without the machines. Each says that it has GPUs, is alive and does what it is told; a job
-// that it is given starts and ends at once.
+// that it is given, or its part of one, starts and ends at once.
 //
 //   agents_bench TOKENFILE AGENTS GPUS CONTROLLER_PID SECONDS
 //
@@ -46,9 +46,20 @@ class QuickNode final : public OrderPort {
   std::function<void(std::function<void()>)> post;
 
   void Execute(const Order& order, std::shared_ptr<const JobSpec>) override {
-    const auto* launch = std::get_if<LaunchOrder>(&order);
-    if (launch == nullptr) return;
-    post([this, job = launch->record.id, attempt = launch->record.attempt] {
+    if (const auto* launch = std::get_if<LaunchOrder>(&order)) {
+      const JobRecord& record = launch->record;
+      if (record.gang.empty()) return Run(record.id, record.attempt);
+      post([this, job = record.id, attempt = record.attempt] { controller->OnPrepared(job, attempt, kPort); });
+    } else if (const auto* go = std::get_if<GoOrder>(&order)) {
+      Run(go->job, go->attempt);
+    }
+  }
+
+ private:
+  static constexpr std::uint16_t kPort = 4'000;  // Of a step process; nobody connects.
+
+  void Run(JobId job, std::uint32_t attempt) {
+    post([this, job, attempt] {
       controller->OnStarted(job, attempt, controller->Now());
       controller->OnExited(job, attempt, Exit(), controller->Now());
     });
