@@ -71,7 +71,7 @@ std::string AsksFor(const wire::RequestView& request) {
   if (request.memory_bytes > 0) asks += ", " + dialect::FormatSize(Bytes(request.memory_bytes)) + " of memory" + each;
   if (request.tasks > 1 && (request.nodes > 1 || request.spreads_tasks)) {
     asks += ", " + Plural(request.tasks, "task");
-    if (request.spreads_tasks) asks += " on as many machines as it takes";
+    if (request.spreads_tasks) asks += " on as few machines as it takes";
   }
   if (!request.constraint.empty()) asks += ", where " + request.constraint;
   if (!request.node_list.empty()) asks += ", on " + dialect::FoldHostList(request.node_list);

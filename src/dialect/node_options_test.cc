@@ -53,7 +53,7 @@ TEST(NodeOptions, AreReadBackAsTheyWereMeant) {
             "2 machines with 4 GPUs (h100) each, 8 CPUs each, 16 GiB of memory each, 2 tasks");
   EXPECT_EQ(Summarise(*Read("-N 2 -- x")), "2 machines, no GPU, 2 tasks");
   EXPECT_EQ(Summarise(*Read("-g 1 -C ib --nodelist n1,n2,n3 -x n2 -- x")), "1 GPU, where ib, on n[1-3], not on n2");
-  EXPECT_EQ(Summarise(*Read("-n 16 --gpus-per-task 1 -- x")), "16 GPUs, 16 tasks on as many machines as it takes");
+  EXPECT_EQ(Summarise(*Read("-n 16 --gpus-per-task 1 -- x")), "16 GPUs, 16 tasks on as few machines as it takes");
 }
 
 TEST(NodeOptions, WhatDoesNotGoTogetherNamesBoth) {

@@ -174,7 +174,7 @@ Readings ReadBack(const JobSpec& spec) {
   add(request.cpus > 0, Plural(request.cpus, "CPU") + each);
   add(request.memory > Bytes(0), FormatSize(request.memory) + " of memory" + each);
   add(request.tasks > 1,
-      Plural(request.tasks, "task") + (request.spreads_tasks ? " on as many machines as it takes" : ""));
+      Plural(request.tasks, "task") + (request.spreads_tasks ? " on as few machines as it takes" : ""));
   for (std::string& reading : NodeReadings(request)) out.request.push_back(std::move(reading));
   add(spec.time_limit > Duration(0), "at most " + FormatDuration(spec.time_limit));
   const std::string many = ManyReading(spec);

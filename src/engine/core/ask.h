@@ -70,6 +70,7 @@ struct Ask {
   TopologyNeed topology = TopologyNeed::kAny;  // Of the GPUs of one task.
   bool requires_topology = false;
   PoolIndex pool = kWholeCluster;  // In whose line it stands. Which nodes it may use is for the shapes to say.
+  bool wants_few_nodes = false;    // Of one group: rather on as few nodes as there is room on.
 
   friend auto operator<=>(const Ask&, const Ask&) = default;
 };

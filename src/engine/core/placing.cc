@@ -428,6 +428,45 @@ bool Placing::Fill(const Ask& ask, const Domain& domain, std::vector<Piece>& pie
   return true;
 }
 
+// Equal tasks lie on the fewest nodes when those with the most room are taken first. The last of them is then the one
+// where what is left just fits.
+Placing::Domain Placing::FewestOf(const Ask& ask, const Domain& within) {
+  const TaskGroup& group = ask.groups.front();
+  std::vector<std::pair<int, NodeIndex>> rooms;  // Negative, so that they sort by room, then by node.
+  const auto look = [&](NodeIndex node) {
+    int most = 0;
+    for (std::size_t i = 0; i < group.alternatives.size(); ++i) {
+      if (within.Allows(i)) most = std::max(most, Room(node, group.alternatives[i], group.least, within.gpu_model));
+    }
+    if (most > 0) rooms.emplace_back(-most, node);
+  };
+  if (within.is_everywhere) {
+    for (NodeIndex node = 0; node < state_.nodes.size(); ++node) look(node);
+  } else {
+    for (const NodeIndex node : within.nodes) look(node);
+  }
+  std::sort(rooms.begin(), rooms.end());
+  Domain few = within;
+  few.is_everywhere = false;
+  few.nodes.clear();
+  int left = group.least;
+  for (std::size_t i = 0; i < rooms.size() && left > 0; ++i) {
+    std::size_t taken = i;
+    // Of those with room for all that is left, the one with the least.
+    for (std::size_t k = i; k < rooms.size() && -rooms[k].first >= left; ++k) {
+      if (rooms[k].first > rooms[taken].first) taken = k;
+    }
+    few.nodes.push_back(rooms[taken].second);
+    left += rooms[taken].first;
+  }
+  std::sort(few.nodes.begin(), few.nodes.end());
+  return few;
+}
+
+bool Placing::FillFew(const Ask& ask, const Domain& domain, std::vector<Piece>& pieces) {
+  return ask.wants_few_nodes && ask.groups.size() == 1 && Fill(ask, FewestOf(ask, domain), pieces);
+}
+
 // What all tasks have to have in common, wherever they lie: the alternative, and the model of their GPUs.
 std::vector<Placing::Domain> Placing::DomainsAlike(const Ask& ask, const Domain& within) const {
   std::vector<int> models;
@@ -463,11 +502,11 @@ std::vector<Piece> Placing::Find(const Ask& ask, Length length, std::span<const 
   for (int level = static_cast<int>(ClosestOf(ask)); level >= static_cast<int>(WidestOf(ask)); --level) {
     for (const Domain& domain : models) {
       if (level == static_cast<int>(Together::kAnywhere)) {
-        if (Fill(ask, domain, pieces)) return pieces;
+        if (FillFew(ask, domain, pieces) || Fill(ask, domain, pieces)) return pieces;
         continue;
       }
       for (const Domain& part : DomainsOf(ask, static_cast<Together>(level), domain)) {
-        if (Fill(ask, part, pieces)) return pieces;
+        if (FillFew(ask, part, pieces) || Fill(ask, part, pieces)) return pieces;
       }
     }
   }

@@ -83,6 +83,9 @@ class Placing {
 
   NodeState StateOf(NodeIndex node) const;
   bool Fill(const Ask& ask, const Domain& domain, std::vector<Piece>& pieces);
+  /// The same on the fewest nodes of it, where the ask wishes for that and no hold is in the way.
+  bool FillFew(const Ask& ask, const Domain& domain, std::vector<Piece>& pieces);
+  Domain FewestOf(const Ask& ask, const Domain& within);
   std::optional<Spot> Best(const Ask& ask, std::size_t group, const Domain& domain);
   void Offer(const Ask& ask, const Shape& shape, NodeIndex node, std::optional<int> gpu_model,
              std::optional<Spot>& best);

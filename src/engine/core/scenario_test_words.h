@@ -287,6 +287,7 @@ inline const WordTable<JobWords>& JobTable() {
          job.ask.requires_together = text.ends_with(":required");
        }},
       {"widest", [](JobWords& job, const std::string& text) { job.ask.widest = ReadTogether(text); }},
+      {"few", [](JobWords& job, const std::string&) { job.ask.wants_few_nodes = true; }},
       {"mixes", [](JobWords& job, const std::string&) { job.ask.mixes_models = true; }},
       {"placement",
        [](JobWords& job, const std::string& text) {

@@ -273,6 +273,7 @@ core::Ask AskOf(const Request& request, PlacementStrategy placement, int gpus) {
   const int pieces = request.spreads_tasks ? request.tasks : request.nodes;
   ask.groups.push_back({{shape}, pieces, pieces, {}, {}, request.nodes > 1});
   if (request.spreads_tasks) ask.together = core::Together::kNode;
+  ask.wants_few_nodes = request.spreads_tasks && placement != PlacementStrategy::kSpread;
   if (request.nodes > 1) ask.together = core::Together::kRack;
   return ask;
 }
