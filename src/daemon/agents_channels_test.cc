@@ -1,5 +1,7 @@
 // Streams between an agent and its controller: over cuts, restarts of either side, and from an agent that lies about
 // who speaks.
+#include <sys/socket.h>
+
 #include <optional>
 
 #include "daemon/agents_test_pair.h"
@@ -59,6 +61,62 @@ TEST_F(ChannelsWorld, EndWithTheirSession) {
   ASSERT_TRUE(There().Open("y", {}));
   Settle();
   EXPECT_EQ(came_, "[x](the controller has begun anew)[y]");
+}
+
+/// The controller's end of callers' streams, and one caller's relays.
+class CallersWorld : public ChannelsWorld {
+ protected:
+  CallersWorld() {
+    before_foreground_ = [this](RemoteNode& node, JobId job) { far_.OnForeground(node, job); };
+  }
+  Streams MakeRelays() {
+    Streams passed;
+    for (std::size_t i = 0; i < passed.size(); ++i) {
+      int ends[2];
+      EXPECT_EQ(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends), 0);
+      near_[i].Reset(ends[0]);
+      passed[i].Reset(ends[1]);
+    }
+    return passed;
+  }
+  bool IsAskedToPump() const {
+    char word = 0;
+    return ::recv(near_[0].get(), &word, 1, MSG_DONTWAIT) == 1 && word == kPumpWord;
+  }
+  ~CallersWorld() override {
+    KillAgent();
+    KillController();
+  }
+
+  World world_;
+  FarStreams far_{world_.loop_, *world_.core_, [](Descriptor, const Peer&) {}};
+  Streams near_;
+};
+
+TEST_F(CallersWorld, ACallerMayBeBackBeforeTheAgentIs) {
+  KillController();
+  StartController();
+  RemoteNode& node = agents_->Of("n1");
+  ASSERT_TRUE(far_.Keep(Job(7), MakeRelays()));
+  far_.Rejoin(node, Job(7));
+  EXPECT_FALSE(IsAskedToPump());
+  Pass(2s);
+  Launch(7, 1, true);
+  Settle();
+  EXPECT_TRUE(IsAskedToPump());
+  EXPECT_NE(came_.find(R"([{"kind":"stream","job":7,"stream":2}])"), std::string::npos) << came_;
+}
+
+TEST_F(CallersWorld, WhatAwaitsItsCallerThereGetsTheStreamsWithTheSession) {
+  Launch(7, 1, true);
+  wire_.CutAll();  // The agent has not heard of it, or waits for who does not come.
+  KillController();
+  StartController();
+  ASSERT_TRUE(far_.Keep(Job(7), MakeRelays()));
+  far_.Rejoin(agents_->Of("n1"), Job(7));
+  fleet_.keeps_vanished = true;
+  Pass(2s);
+  EXPECT_TRUE(IsAskedToPump()) << came_;
 }
 
 TEST_F(ChannelsWorld, WhoHasNoJobThereIsSpokenForByNobody) {

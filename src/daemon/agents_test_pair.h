@@ -168,6 +168,9 @@ class AgentsWorld : public testing::Test {
     ports.on_channel = [this](RemoteNode& node, std::uint64_t number, std::string_view purpose) {
       if (on_channel_) on_channel_(node, number, purpose);
     };
+    ports.before_foreground = [this](RemoteNode& node, JobId job) {
+      if (before_foreground_) before_foreground_(node, job);
+    };
     ports.admit = [this](std::string_view header) -> Result<std::string> {
       if (header == "Bearer good" && uses_ > 0) return std::string("t1");
       return PermissionDenied("no good token");
@@ -223,11 +226,13 @@ class AgentsWorld : public testing::Test {
       Settle();
     }
   }
-  void Launch(int id, std::uint32_t attempt = 1) {
+  void Launch(int id, std::uint32_t attempt = 1, bool is_foreground = false) {
     JobRecord record;
     record.id = JobId(static_cast<std::uint64_t>(id));
     record.attempt = attempt;
     record.state = JobState::kStarting;
+    record.node = "n1";
+    record.is_foreground = is_foreground;
     fleet_.active["n1"][record.id] = record;
     auto spec = std::make_shared<JobSpec>();
     spec->command = {"true"};
@@ -249,6 +254,7 @@ class AgentsWorld : public testing::Test {
   static JobId Job(int id) { return JobId(static_cast<std::uint64_t>(id)); }
 
   std::function<void(RemoteNode&, std::uint64_t, std::string_view)> on_channel_;
+  std::function<void(RemoteNode&, JobId)> before_foreground_;
   Duration now_ = 100s;
   Duration skew_{0};
   Agents::Terms terms_;

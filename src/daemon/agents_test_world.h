@@ -146,6 +146,7 @@ class RecordingFleet final : public FleetPort {
   void OnVanished(const std::string& node, JobId job, std::uint32_t attempt, RunVanished how) override {
     said.push_back("vanished " + node + " " + ToString(job) + "." + std::to_string(attempt) + " " +
                    (how == RunVanished::kNeverStarted ? "never started" : "otherwise"));
+    if (keeps_vanished) return;
     active[node].erase(job);
     ports[node]->Execute(ForgetOrder{job, attempt}, nullptr);
   }
@@ -164,6 +165,7 @@ class RecordingFleet final : public FleetPort {
   std::map<JobId, std::uint16_t> prepared_at;
   std::vector<std::string> said;
   bool forgets = true;
+  bool keeps_vanished = false;  // As if the agent had not said it.
 };
 
 /// What outlives an agent's process: its runs and its files. Each run is "started" at once and ends when told.

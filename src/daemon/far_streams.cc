@@ -56,9 +56,11 @@ Status FarStreams::Keep(JobId job, Streams relays) {
 }
 
 void FarStreams::OpenAll(RemoteNode& node, JobId job) {
-  auto kept = relays_.extract(job);
+  // Without a session they stay: its caller may be back after a restart before the agent is.
   Channels* channels = node.channels();
-  if (!kept || channels == nullptr) return;
+  if (channels == nullptr) return;
+  auto kept = relays_.extract(job);
+  if (!kept) return;
   SayPump(kept.mapped()[0]);
   for (int stream = 0; stream < 3; ++stream) {
     const auto joint = JointOf(loop_, std::move(kept.mapped()[static_cast<std::size_t>(stream)]), stream == 0);

@@ -154,6 +154,7 @@ wire::AgentWelcome RemoteNode::MakeWelcome(const wire::AgentHello& hello, const 
     const auto known = known_.find(run.record.id);
     if (known != known_.end() && known->second == run.record.attempt) {
       NameSeats(run.record, ports_.own_name);
+      if (run.record.is_foreground) session_->foreground.emplace(run.record.id, run.record.attempt);
       welcome.runs.push_back(std::move(run));
     }
   }
@@ -162,7 +163,7 @@ wire::AgentWelcome RemoteNode::MakeWelcome(const wire::AgentHello& hello, const 
 
 void RemoteNode::BeginSession(const wire::AgentHello& hello) {
   DropSession();
-  session_.emplace(Session{hello.session, Link(), nullptr});
+  session_.emplace(Session{hello.session, Link(), nullptr, {}});
   static_cast<void>(session_->link.Attach(0));
   if (!hello.has_channels || !ports_.on_channel) return;
   session_->channels = std::make_shared<Channels>(
@@ -287,6 +288,20 @@ bool RemoteNode::IsKnown(JobId job, std::uint32_t attempt) const {
   return known != known_.end() && known->second == attempt;
 }
 
+void RemoteNode::OnAdopted(const std::string& boot_id) {
+  const auto foreground = session_ ? std::exchange(session_->foreground, {}) : std::map<JobId, std::uint32_t>();
+  ports_.on_accounted(name_, boot_id);
+  fleet_.OnAccounted(name_);
+  // By now it has said what runs there, with the streams that it began with, and what never started there. The first
+  // part of a gang has the streams.
+  for (const auto& [job, attempt] : foreground) {
+    const JobRecord* record = fleet_.Find(job);
+    const bool awaits_caller = record != nullptr && record->state == JobState::kStarting &&
+                               record->attempt == attempt && record->node == name_;
+    if (awaits_caller && ports_.before_foreground) ports_.before_foreground(*this, job);
+  }
+}
+
 Status RemoteNode::OnReport(std::string_view text) {
   DIVVY_TRY(const wire::AgentReport report, wire::DecodeAgent<wire::AgentReport>(text));
   if (const auto& prepared = report.prepared; prepared && IsKnown(prepared->job, prepared->attempt))
@@ -313,10 +328,7 @@ Status RemoteNode::OnReport(std::string_view text) {
     }
   }
   if (report.gpus) fleet_.OnGpusObserved(name_, report.gpus->gpus);
-  if (report.adopted) {
-    ports_.on_accounted(name_, report.adopted->boot_id);
-    fleet_.OnAccounted(name_);
-  }
+  if (report.adopted) OnAdopted(report.adopted->boot_id);
   if (report.renew) {
     const std::string fingerprint = report.renew->fingerprint;
     ports_.on_renew(name_, fingerprint, [this, fingerprint] {

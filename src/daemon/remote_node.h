@@ -43,7 +43,8 @@ class RemoteNode final : public OrderPort {
     std::function<void(Duration, std::function<void()>)> after;
     /// The agent has opened a stream: to be accepted or reset. Null: none is taken.
     std::function<void(RemoteNode& node, std::uint64_t number, std::string_view purpose)> on_channel;
-    /// A foreground job is launched there next: its streams go first. May be null.
+    /// A foreground job is launched there next: its streams go first. Also where it was launched before this session
+    /// and the agent may wait for its caller. May be null.
     std::function<void(RemoteNode& node, JobId job)> before_foreground;
     /// It has given a sign of life, so it keeps to what the welcome said.
     std::function<void(const std::string& node)> on_beat;
@@ -100,6 +101,8 @@ class RemoteNode final : public OrderPort {
     std::string id;
     Link link;
     std::shared_ptr<Channels> channels;
+    std::map<JobId, std::uint32_t>
+        foreground;  // Attempt of those in its welcome, until the agent has adopted its runs.
   };
   void BeginSession(const wire::AgentHello& hello);
   void DropSession();
@@ -107,6 +110,7 @@ class RemoteNode final : public OrderPort {
   void OnBytes(std::string_view bytes);
   Status OnFrame(Frame frame);
   Status OnReport(std::string_view text);
+  void OnAdopted(const std::string& boot_id);
   void Send(wire::AgentOrder order);
   void Flush();
   void SendFrame(FrameKind kind, std::string_view payload);
