@@ -26,9 +26,16 @@ constexpr auto kAcceptPause = std::chrono::milliseconds(100);
 
 /// One who is told why not as soon as they have asked.
 struct Refused {
-  explicit Refused(asio::io_context& loop, int fd) : stream(loop, fd), timer(loop) {}
+  Refused(asio::io_context& loop, int fd, std::shared_ptr<std::size_t> count)
+      : stream(loop, fd), timer(loop), all(std::move(count)) {
+    ++*all;
+  }
+  Refused(const Refused&) = delete;
+  Refused& operator=(const Refused&) = delete;
+  ~Refused() { --*all; }
   Stream stream;
   asio::steady_timer timer;
+  std::shared_ptr<std::size_t> all;
 };
 
 }  // namespace
@@ -103,7 +110,8 @@ void AgentJobsDoor::Admit(Descriptor connection) {
   const std::uint64_t id = next_++;
   connections_.emplace(id, Connection{uid, *joint});
   ++of_users_[uid];
-  (*joint)->OnOver([self = self_, id](const std::string&) {
+  // Until its descriptors are closed: who does not read their answer has their connection still.
+  (*joint)->OnDone([self = self_, id] {
     if (*self == nullptr) return;
     const auto over = (*self)->connections_.extract(id);
     if (!over) return;
@@ -119,7 +127,8 @@ void AgentJobsDoor::CutAll() {
 }
 
 void AgentJobsDoor::Refuse(Descriptor connection, int status, const std::string& code, const std::string& why) {
-  const auto refused = std::make_shared<Refused>(loop_, connection.Release());
+  if (*refused_ >= kMostRefused) return;
+  const auto refused = std::make_shared<Refused>(loop_, connection.Release(), refused_);
   std::string answer;
   Serialise(ErrorResponse(status, code, why), {.keeps_alive = false}, answer);
   refused->timer.expires_after(kRefusedWithin);

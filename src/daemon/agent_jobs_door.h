@@ -27,6 +27,8 @@ class AgentJobsDoor {
  public:
   static constexpr std::size_t kMost = 256;
   static constexpr std::size_t kMostOfOne = 64;
+  /// Who is told why not at once; others are closed without a word.
+  static constexpr std::size_t kMostRefused = 64;
 
   struct Ports {
     /// Null: the controller is away, or takes no streams.
@@ -62,6 +64,7 @@ class AgentJobsDoor {
   std::map<std::uint64_t, Connection> connections_;
   std::map<std::int64_t, std::size_t> of_users_;
   std::uint64_t next_ = 1;
+  std::shared_ptr<std::size_t> refused_ = std::make_shared<std::size_t>(0);
   /// What may outlive this.
   std::shared_ptr<AgentJobsDoor*> self_;
 };

@@ -110,6 +110,7 @@ void ChannelJoint::ReadLater() {
 void ChannelJoint::Read() {
   std::array<char, kPiece> buffer;
   const std::size_t most = std::min(buffer.size(), channels_->room(number_));
+  if (most == 0) return;  // Others have taken the room meanwhile; on_room follows.
   const int fd = from_.native_handle();
   const ssize_t got = from_is_socket_ ? ::recv(fd, buffer.data(), most, MSG_DONTWAIT) : ::read(fd, buffer.data(), most);
   if (got > 0) {
@@ -166,16 +167,18 @@ void ChannelJoint::Write() {
       if (channels_ != nullptr) channels_->Consumed(number_, dropped);
     }
   }
-  if (!ends_when_written_ || !into_.is_open()) return;
-  if (into_is_socket_) ::shutdown(into_.native_handle(), SHUT_WR);
+  if (!ends_when_written_) return;
+  if (into_.is_open() && into_is_socket_) ::shutdown(into_.native_handle(), SHUT_WR);
   Close(into_);
+  if (!is_over_) return;
+  if (const auto on_done = std::exchange(on_done_, nullptr)) on_done();
 }
 
 // What has come is still written: the other end had sent it before it was over.
 void ChannelJoint::OnClosed(const std::string& why) {
   channels_ = nullptr;
   Close(from_);
-  ends_when_written_ = true;
+  ends_when_written_ = is_over_ = true;
   Write();
   if (const auto on_over = std::exchange(on_over_, nullptr)) on_over(why);
 }

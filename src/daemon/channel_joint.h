@@ -33,6 +33,8 @@ class ChannelJoint : public std::enable_shared_from_this<ChannelJoint> {
 
   /// Once the channel is over. `why`: empty where both ends had ended it.
   void OnOver(std::function<void(const std::string& why)> on_over) { on_over_ = std::move(on_over); }
+  /// Once it is over and has let go of both descriptors, too: what had come for `into` is written first.
+  void OnDone(std::function<void()> on_done) { on_done_ = std::move(on_done); }
   /// Nobody reads `into` any more: what still comes for it is dropped, instead of the channel being reset.
   void DropUnread() { drops_unread_ = true; }
 
@@ -67,10 +69,12 @@ class ChannelJoint : public std::enable_shared_from_this<ChannelJoint> {
   bool is_reading_ = false;  // The loop will call Read.
   bool is_writing_ = false;
   bool ends_when_written_ = false;
+  bool is_over_ = false;          // The channel.
   Channels* channels_ = nullptr;  // Null before it has one and after that is over.
   std::uint64_t number_ = 0;
   std::string unwritten_;
   std::function<void(const std::string&)> on_over_;
+  std::function<void()> on_done_;
   std::chrono::milliseconds linger_{0};
   std::optional<std::string> finish_;
   boost::asio::steady_timer timer_;
