@@ -101,6 +101,8 @@ void AgentSession::OnBytes(std::string_view bytes) {
     if (!*frame) break;
     if (const Status taken = OnFrame(**std::move(frame)); !taken) return Lose(taken.error().message);
   }
+  // What was acknowledged has made room. The session may end over what is sent then.
+  if (const auto channels = channels_) channels->Wake();
   Flush();
 }
 
@@ -241,7 +243,8 @@ void AgentSession::SendMessage(std::string message) {
 void AgentSession::BeginChannels() {
   if (!ports_.on_channel) return;
   channels_ = std::make_shared<Channels>(
-      Channels::Side::kAgent, [this](std::string message) { SendMessage(std::move(message)); }, ports_.on_channel);
+      Channels::Side::kAgent, [this](std::string message) { SendMessage(std::move(message)); }, ports_.on_channel,
+      [this] { return link_.has_room_to_spare(); });
 }
 
 // It may be one of its own calls that we are in.

@@ -168,7 +168,8 @@ void RemoteNode::BeginSession(const wire::AgentHello& hello) {
   if (!hello.has_channels || !ports_.on_channel) return;
   session_->channels = std::make_shared<Channels>(
       Channels::Side::kController, [this](std::string message) { SendMessage(std::move(message)); },
-      [this](std::uint64_t number, std::string_view purpose) { ports_.on_channel(*this, number, purpose); });
+      [this](std::uint64_t number, std::string_view purpose) { ports_.on_channel(*this, number, purpose); },
+      [this] { return session_ && session_->link.has_room_to_spare(); });
 }
 
 void RemoteNode::Connect(std::unique_ptr<ByteStream> stream, FrameReader reader, int version,
@@ -193,6 +194,7 @@ void RemoteNode::Connect(std::unique_ptr<ByteStream> stream, FrameReader reader,
   ports_.log("node=" + name_ + " event=node_connected address=" + LogQuoted(address_) +
              (welcome.is_resumed ? " session=resumed" : " session=new runs=" + std::to_string(welcome.runs.size())));
   SendFrame(FrameKind::kWelcome, wire::EncodeAgent(welcome));
+  WakeChannels();
   Flush();
 }
 
@@ -251,7 +253,13 @@ void RemoteNode::OnBytes(std::string_view bytes) {
     if (!*frame) break;
     if (const Status taken = OnFrame(**std::move(frame)); !taken) return Cut(taken.error().message);
   }
+  WakeChannels();
   Flush();
+}
+
+// What was acknowledged has made room. The session may end over what is sent then.
+void RemoteNode::WakeChannels() {
+  if (const auto channels = session_ ? session_->channels : nullptr) channels->Wake();
 }
 
 Status RemoteNode::OnFrame(Frame frame) {

@@ -108,6 +108,7 @@ class RemoteNode final : public OrderPort {
   void DropSession();
   void SendMessage(std::string message);
   void OnBytes(std::string_view bytes);
+  void WakeChannels();
   Status OnFrame(Frame frame);
   Status OnReport(std::string_view text);
   void OnAdopted(const std::string& boot_id);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <utility>
+#include <vector>
 
 #include "wire/frame.h"
 
@@ -34,16 +35,18 @@ void Channels::Accept(std::uint64_t number, Listener listener) {
   if (found != channels_.end()) found->second.listener = std::make_shared<const Listener>(std::move(listener));
 }
 
-std::size_t Channels::room(std::uint64_t number) const {
+std::size_t Channels::room(std::uint64_t number) {
   const auto found = channels_.find(number);
-  return found == channels_.end() || found->second.has_ended ? 0 : found->second.room;
+  if (found == channels_.end() || found->second.has_ended) return 0;
+  if (!has_room_ || has_room_()) return found->second.room;
+  was_full_ = true;
+  return 0;
 }
 
 void Channels::Send(std::uint64_t number, std::string_view bytes) {
-  const auto found = channels_.find(number);
-  if (found == channels_.end() || found->second.has_ended || bytes.empty()) return;
-  bytes = bytes.substr(0, found->second.room);
-  found->second.room -= bytes.size();
+  bytes = bytes.substr(0, room(number));
+  if (bytes.empty()) return;
+  channels_.at(number).room -= bytes.size();
   Say('d', number, bytes);
 }
 
@@ -154,6 +157,18 @@ void Channels::OnEnded(std::uint64_t number, Channel& channel) {
   const auto listener = channel.listener;
   if (listener->on_end) listener->on_end();
   ForgetIfOver(number);
+}
+
+void Channels::Wake() {
+  if (!was_full_ || !has_room_()) return;
+  was_full_ = false;
+  std::vector<std::pair<std::uint64_t, std::shared_ptr<const Listener>>> all;
+  for (const auto& [number, channel] : channels_) {
+    if (channel.listener && channel.room > 0) all.emplace_back(number, channel.listener);
+  }
+  for (const auto& [number, listener] : all) {
+    if (listener->on_room && Has(number)) listener->on_room();
+  }
 }
 
 void Channels::Clear(const std::string& why) {

@@ -3,7 +3,8 @@
 // nor doubles a byte. A state machine without I/O; one at each end, alive for one session.
 //
 // Each direction of a channel has its own credit: a sender sends at most kWindow bytes that the receiver has not said
-// to be done with. So a reader that stalls stalls its own channel alone, and what a session keeps is bounded.
+// to be done with. So a reader that stalls stalls its own channel alone, and what a session keeps is bounded: in bytes
+// by the windows, in messages by the link, whose other end may be away for a while; then all wait.
 //
 //   mark (1 byte, kMark) | what (1 byte) | number (8 bytes) | the rest
 //   'o' open: the purpose    'd' data    'c' credit: bytes (8 bytes)    'e' end of this direction    'r' reset: why
@@ -34,7 +35,7 @@ class Channels {
 
   enum class Side : std::uint8_t { kController = 0, kAgent = 1 };
 
-  /// Called from OnMessage and Clear alone. Each may be null, and each may end the channel.
+  /// Called from OnMessage, Wake and Clear alone. Each may be null, and each may end the channel.
   struct Listener {
     /// At most kWindow bytes between two calls of Consumed.
     std::function<void(std::string_view bytes)> on_bytes;
@@ -48,8 +49,14 @@ class Channels {
   /// The other end has opened one: Accept it or Reset it before this returns.
   using OnOpen = std::function<void(std::uint64_t number, std::string_view purpose)>;
 
-  Channels(Side side, std::function<void(std::string message)> send, OnOpen on_open)
-      : side_(side), send_(std::move(send)), on_open_(std::move(on_open)), next_(side == Side::kAgent ? 1 : 2) {}
+  /// `has_room`: the link takes bytes of streams just now. Null: always.
+  Channels(Side side, std::function<void(std::string message)> send, OnOpen on_open,
+           std::function<bool()> has_room = {})
+      : side_(side),
+        send_(std::move(send)),
+        on_open_(std::move(on_open)),
+        has_room_(std::move(has_room)),
+        next_(side == Side::kAgent ? 1 : 2) {}
   Channels(const Channels&) = delete;
   Channels& operator=(const Channels&) = delete;
 
@@ -57,9 +64,10 @@ class Channels {
   Result<std::uint64_t> Open(std::string_view purpose, Listener listener);
   void Accept(std::uint64_t number, Listener listener);
   bool Has(std::uint64_t number) const { return channels_.contains(number); }
-  /// So many bytes may be sent now; 0 where there is no such channel or it was ended.
-  std::size_t room(std::uint64_t number) const;
-  /// At most room(). All calls do nothing where there is no such channel any more.
+  /// So many bytes may be sent now; 0 where there is no such channel, it was ended, or the link has no room. May shrink
+  /// by what others send.
+  std::size_t room(std::uint64_t number);
+  /// At most room(); what is more is not sent. All calls do nothing where there is no such channel any more.
   void Send(std::uint64_t number, std::string_view bytes);
   /// Of what on_bytes brought, so many bytes are done with.
   void Consumed(std::uint64_t number, std::size_t bytes);
@@ -70,6 +78,8 @@ class Channels {
 
   /// A message of the link for which IsOne. kInvalidArgument: what cannot come; then the connection is to be closed.
   Status OnMessage(std::string_view message);
+  /// The link may have room again: whoever found none hears of it.
+  void Wake();
   /// The session is over.
   void Clear(const std::string& why);
   std::size_t size() const { return channels_.size(); }
@@ -94,6 +104,8 @@ class Channels {
   Side side_;
   std::function<void(std::string message)> send_;
   OnOpen on_open_;
+  std::function<bool()> has_room_;
+  bool was_full_ = false;  // Somebody found no room in the link.
   std::uint64_t next_;
   std::uint64_t last_theirs_ = 0;
   std::map<std::uint64_t, Channel> channels_;

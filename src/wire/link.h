@@ -35,6 +35,8 @@ class Link {
   /// one is not.
   Status Send(std::string message);
   bool has_room() const { return kept_.size() < limits_.messages && kept_bytes_ < limits_.bytes; }
+  /// The same with half of what is kept left over: for what can wait, so that it leaves room for what cannot.
+  bool has_room_to_spare() const { return kept_.size() < limits_.messages / 2 && kept_bytes_ < limits_.bytes / 2; }
   /// Sent or not, what the other end has not said to have.
   std::size_t unacknowledged() const { return kept_.size(); }
   std::uint64_t last_sent() const { return first_kept_ + kept_.size() - 1; }
