@@ -54,24 +54,36 @@ AgentStreams::Joined AgentStreams::MakePipe(Channels& channels, std::uint64_t nu
 // All three come before the launch.
 void AgentStreams::OnStream(Channels& channels, std::uint64_t number, const wire::ChannelPurpose& purpose) {
   const auto stream = static_cast<std::size_t>(purpose.stream);
-  if (stream == 0) coming_[purpose.job] = Streams();
-  const auto coming = coming_.find(purpose.job);
-  if (coming == coming_.end()) return channels.Reset(number, "its input did not come first");
+  const JobId job = purpose.job;
+  if (stream > 0 && !coming_.contains(job)) return channels.Reset(number, "its input did not come first");
   auto [end, joint] = MakePipe(channels, number, stream == 0, Kind::kPipe);
-  coming->second[stream] = std::move(end);
-  // Over before the launch came: it is for others then, should it come yet.
-  if (joint && stream == 2) joint->OnOver([this, job = purpose.job](const std::string&) { node_.DropStreams(job); });
+  // The session may have ended over it.
+  if (!joint || !channels.Has(number)) return static_cast<void>(coming_.erase(job));
+  if (stream == 0) {
+    coming_[job] = Coming{{}, joint.get()};
+    joint->OnOver([this, job, input = joint.get()](const std::string&) {
+      const auto coming = coming_.find(job);
+      if (coming != coming_.end() && coming->second.input == input) coming_.erase(coming);
+    });
+  }
+  coming_[job].streams[stream] = std::move(end);
   if (stream < 2) return;
-  Streams streams = std::move(coming_.extract(coming).mapped());
+  // Over before the launch came: it is for others then, should it come yet.
+  joint->OnOver([this, job](const std::string&) { node_.DropStreams(job); });
+  Streams streams = std::move(coming_.extract(job).mapped().streams);
   const bool are_all = std::ranges::all_of(streams, [](const Descriptor& one) { return one.is_open(); });
-  if (are_all) node_.KeepStreams(purpose.job, std::move(streams));
+  if (are_all) node_.KeepStreams(job, std::move(streams));
 }
 
 void AgentStreams::OnAttach(Channels& channels, std::uint64_t number, const wire::ChannelPurpose& purpose) {
   if (purpose.stream == 0) {
     auto [in, joint] = MakePipe(channels, number, true, Kind::kSocket);
-    if (!joint) return;
+    if (!joint || !channels.Has(number)) return;
     joint->DropUnread();
+    joint->OnOver([this, job = purpose.job, typed = joint.get()](const std::string&) {
+      const auto joining = joining_.find(job);
+      if (joining != joining_.end() && joining->second.joint.get() == typed) joining_.erase(joining);
+    });
     joining_[purpose.job] = Terminal{std::move(in), std::move(joint), SizeOf(purpose)};
     return;
   }

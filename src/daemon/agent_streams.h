@@ -29,23 +29,28 @@ class AgentStreams {
   void OnResize(Channels& channels, std::uint64_t number, const wire::ChannelPurpose& purpose);
   /// A job that was launched just now cannot be resized before its supervisor is there.
   void ResizeSoon(JobId job, WindowSize size, int tries);
-  /// Whose one end is joined with the channel; the other end, for the job. None where there is no descriptor left; then
-  /// the channel is reset. Programs open /dev/stdout, which works with pipes; a terminal's keeper writes without
-  /// waiting, which works best with sockets.
+  /// Programs open /dev/stdout, which works with pipes; a terminal's keeper writes without waiting, which works best
+  /// with sockets.
   enum class Kind { kPipe, kSocket };
   using Joined = std::pair<Descriptor, std::shared_ptr<ChannelJoint>>;
+  /// Whose one end is joined with the channel; the other end, for the job. None where there is no descriptor left; then
+  /// the channel is reset.
   Joined MakePipe(Channels& channels, std::uint64_t number, bool is_input, Kind kind);
 
   boost::asio::io_context& loop_;
   Node& node_;
-  /// Of jobs whose streams have not all come.
-  std::map<JobId, Streams> coming_;
+  /// Of jobs whose streams have not all come; no longer than the channel of the first, which `input` is of.
+  struct Coming {
+    Streams streams;
+    const ChannelJoint* input = nullptr;
+  };
+  std::map<JobId, Coming> coming_;
   struct Terminal {
     Descriptor in;
     std::shared_ptr<ChannelJoint> joint;
     WindowSize size;
   };
-  std::map<JobId, Terminal> joining_;
+  std::map<JobId, Terminal> joining_;  // Until the other direction comes, and no longer than `joint` has its channel.
 };
 
 }  // namespace divvy

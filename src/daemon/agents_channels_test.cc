@@ -49,6 +49,29 @@ TEST_F(ChannelsWorld, ACutLosesAndDoublesNothing) {
   EXPECT_EQ(came_, "[x]one two three|");
 }
 
+TEST_F(ChannelsWorld, MorePiecesThanTheLinkKeepsWaitUntilTheConnectionIsBack) {
+  constexpr int kPieces = 35'000;  // Of each of two: together more than a link takes.
+  int sent[2] = {0, 0};
+  std::uint64_t numbers[2] = {0, 0};
+  const auto send = [&](int which) {
+    for (; sent[which] < kPieces && There().room(numbers[which]) > 0; ++sent[which]) There().Send(numbers[which], "x");
+  };
+  for (int i : {0, 1}) numbers[i] = *There().Open("x", {{}, [&send, i] { send(i); }, {}, {}});
+  Settle();
+  came_.clear();
+  is_partitioned_ = true;
+  wire_.CutAll();
+  for (int i : {0, 1}) send(i);
+  EXPECT_LT(sent[0] + sent[1], 2 * kPieces);
+  ASSERT_NE(agents_->Of("n1").channels(), nullptr) << "the session is over";
+  // Orders have room still.
+  Launch(7);
+  is_partitioned_ = false;
+  Pass(10s);
+  EXPECT_EQ(came_, std::string(2 * kPieces, 'x'));
+  EXPECT_TRUE(machine_.runs.contains(Job(7)));
+}
+
 TEST_F(ChannelsWorld, EndWithTheirSession) {
   std::optional<std::string> why;
   ASSERT_TRUE(There().Open("x", {{}, {}, {}, [&](const std::string& text) { why = text; }}));
@@ -117,6 +140,32 @@ TEST_F(CallersWorld, WhatAwaitsItsCallerThereGetsTheStreamsWithTheSession) {
   fleet_.keeps_vanished = true;
   Pass(2s);
   EXPECT_TRUE(IsAskedToPump()) << came_;
+}
+
+TEST_F(CallersWorld, StreamsThatCannotAllBeOpenedAreAllEnded) {
+  while (There().size() + 2 < Channels::kMost) ASSERT_TRUE(There().Open("x", {}));
+  ASSERT_TRUE(far_.Keep(Job(7), MakeRelays()));
+  far_.Rejoin(agents_->Of("n1"), Job(7));
+  Settle();
+  EXPECT_EQ(There().size() + 2, Channels::kMost);
+  EXPECT_TRUE(came_.ends_with("(not all streams could be opened)(not all streams could be opened)")) << came_;
+}
+
+TEST_F(CallersWorld, AUserJoinsSoManyTerminalsOnANodeAndNoMore) {
+  const auto join = [this](std::int64_t uid) {
+    Streams relays = MakeRelays();
+    return far_.Attach(agents_->Of("n1"), Job(7), uid, std::move(relays[0]), std::move(relays[1]), WindowSize(),
+                       [](bool, const std::string&) {});
+  };
+  for (std::size_t i = 0; i < FarStreams::kMostAttached; ++i) ASSERT_TRUE(join(1000));
+  const Status refused = join(1000);
+  ASSERT_FALSE(refused);
+  EXPECT_NE(refused.error().message.find("32 terminals on node n1"), std::string::npos) << refused.error().message;
+  EXPECT_TRUE(join(1001));
+  // Those that are over count no more.
+  agents_->Of("n1").EndSession();
+  Pass(2s);
+  EXPECT_TRUE(join(1000));
 }
 
 TEST_F(ChannelsWorld, WhoHasNoJobThereIsSpokenForByNobody) {

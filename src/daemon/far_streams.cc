@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <memory>
 #include <utility>
+#include <vector>
 
 #include "daemon/channel_joint.h"
 #include "wire/agent_messages.h"
@@ -20,7 +21,8 @@ bool IsSocket(const Descriptor& descriptor) {
 
 Status CheckSockets(std::initializer_list<const Descriptor*> relays) {
   if (std::ranges::all_of(relays, [](const Descriptor* relay) { return IsSocket(*relay); })) return {};
-  return InvalidArgument("the relays of a caller's streams are sockets");
+  return InvalidArgument(
+      "the relays that the caller passed for its streams are no sockets; use the divvy of this release");
 }
 
 void SayPump(const Descriptor& relay) {
@@ -62,28 +64,49 @@ void FarStreams::OpenAll(RemoteNode& node, JobId job) {
   auto kept = relays_.extract(job);
   if (!kept) return;
   SayPump(kept.mapped()[0]);
+  std::vector<std::shared_ptr<ChannelJoint>> opened;
   for (int stream = 0; stream < 3; ++stream) {
     const auto joint = JointOf(loop_, std::move(kept.mapped()[static_cast<std::size_t>(stream)]), stream == 0);
-    // One that cannot be opened leaves the agent without all three, which says so about the job.
-    if (!joint->Open(*channels, wire::EncodeAgent(PurposeOf("stream", job, stream)))) return;
-    // The session may have ended over it.
-    if (channels = node.channels(); channels == nullptr) return;
+    // The session may have ended over one.
+    channels = node.channels();
+    if (channels == nullptr || !joint->Open(*channels, wire::EncodeAgent(PurposeOf("stream", job, stream)))) {
+      // The agent does without all three then, and says so about the job.
+      for (const auto& one : opened) one->Reset("not all streams could be opened");
+      return;
+    }
+    opened.push_back(joint);
   }
 }
 
-Status FarStreams::Attach(RemoteNode& node, JobId job, Descriptor in, Descriptor out, WindowSize size, OnOver on_over) {
+Status FarStreams::Attach(RemoteNode& node, JobId job, std::int64_t uid, Descriptor in, Descriptor out, WindowSize size,
+                          OnOver on_over) {
   DIVVY_CHECK(CheckSockets({&in, &out}));
   if (!node.is_connected() || node.channels() == nullptr) return NoStreams(node);
+  const std::pair viewer(uid, node.name());
+  if (const auto found = attached_->find(viewer); found != attached_->end() && found->second >= kMostAttached) {
+    return LimitExceeded("you have joined " + std::to_string(kMostAttached) + " terminals on node " + node.name() +
+                         " already, which is as many as one may; leave one with Ctrl-P Ctrl-Q");
+  }
   SayPump(in);
   const auto typed = JointOf(loop_, std::move(in), true), shown = JointOf(loop_, std::move(out), false);
   typed->DropUnread();
+  ++(*attached_)[viewer];
+  shown->OnDone([attached = attached_, viewer] {
+    const auto count = attached->find(viewer);
+    if (--count->second == 0) attached->erase(count);
+  });
   shown->OnOver([on_over = std::move(on_over)](const std::string& why) { on_over(why == wire::kDetached, why); });
   wire::ChannelPurpose purpose = PurposeOf("attach", job, 0);
   purpose.rows = size.rows;
   purpose.columns = size.columns;
-  DIVVY_CHECK(typed->Open(*node.channels(), wire::EncodeAgent(purpose)));
-  if (node.channels() == nullptr) return NoStreams(node);
-  return shown->Open(*node.channels(), wire::EncodeAgent(PurposeOf("attach", job, 1)));
+  Status opened = typed->Open(*node.channels(), wire::EncodeAgent(purpose));
+  // The session may have ended over it.
+  if (opened && node.channels() == nullptr) opened = NoStreams(node);
+  if (opened) opened = shown->Open(*node.channels(), wire::EncodeAgent(PurposeOf("attach", job, 1)));
+  if (opened) return {};
+  shown->OnOver({});  // Our answer says it.
+  for (const auto& joint : {typed, shown}) joint->Reset("not all streams could be opened");
+  return opened;
 }
 
 Status FarStreams::Resize(RemoteNode& node, JobId job, WindowSize size) {

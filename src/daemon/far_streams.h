@@ -11,8 +11,10 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <memory>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "base/result.h"
 #include "daemon/core.h"
@@ -41,10 +43,13 @@ class FarStreams {
   void OnChannel(RemoteNode& node, std::uint64_t number, std::string_view purpose);
   void OnForeground(RemoteNode& node, JobId job) { OpenAll(node, job); }
 
-  /// Joins the terminal of a job on `node` with two relays. `on_over`: whether the viewer left (else the job ended, or
+  /// Joins the terminal of a job on `node` with two relays, for the user `uid`; kLimitExceeded: who has joined
+  /// kMostAttached there already. `on_over`: whether the viewer left (else the job ended, or
   /// something is in the way), and why in words, which may be empty.
   using OnOver = std::function<void(bool was_detached, const std::string& why)>;
-  Status Attach(RemoteNode& node, JobId job, Descriptor in, Descriptor out, WindowSize size, OnOver on_over);
+  Status Attach(RemoteNode& node, JobId job, std::int64_t uid, Descriptor in, Descriptor out, WindowSize size,
+                OnOver on_over);
+  static constexpr std::size_t kMostAttached = 32;
   Status Resize(RemoteNode& node, JobId job, WindowSize size);
 
   /// The user, as this machine knows them, of a job with a part on `node`, by name or by uid; null: has none there.
@@ -58,6 +63,9 @@ class FarStreams {
   Core& core_;
   Serve serve_;
   std::map<JobId, Streams> relays_;
+  /// How many a user has joined on a node. Its streams may outlive this.
+  using Viewers = std::map<std::pair<std::int64_t, std::string>, std::size_t>;
+  std::shared_ptr<Viewers> attached_ = std::make_shared<Viewers>();
 };
 
 /// What an end of a relay says to its caller: pump from here on.

@@ -49,7 +49,7 @@ void Routes::AttachFar(Call& call, const JobRecord& record) {
   if (passed.size() != 6) return call.Refuse(InvalidArgument("attach needs the caller's streams and their relays"));
   const Reply reply = call.reply;
   const auto attached = ports_.far_streams->Attach(
-      *node, record.id, std::move(passed[3]), std::move(passed[4]), WindowSize(),
+      *node, record.id, call.caller.user.uid, std::move(passed[3]), std::move(passed[4]), WindowSize(),
       [reply, id = record.id](bool was_detached, const std::string& why) mutable {
         if (why.empty()) return;  // The job has ended, and its end is the answer.
         wire::WaitAnswer answer;

@@ -102,7 +102,7 @@ void Routes::Submit(Call& call) {
   if (is_foreground) {
     if (const divvy::Status kept = KeepCaller(answer.id, call.request.fds); !kept) {
       static_cast<void>(
-          core_.controller().Cancel(answer.id, 0, Duration(-1), "its streams are none", call.caller, core_.Now()));
+          core_.controller().Cancel(answer.id, 0, Duration(-1), kept.error().message, call.caller, core_.Now()));
       core_.Touch();
       return call.Refuse(kept.error());
     }
