@@ -98,6 +98,8 @@ LimitTable LimitsOf(const std::vector<LimitRule>& rules, const User& user,
 }
 
 std::map<std::string, std::int64_t> UnderRules(std::map<std::string, std::int64_t> limits, const LimitTable& rules) {
+  // Hard limits are set with root's rights, so they are never the submitter's to say.
+  std::erase_if(limits, [](const auto& limit) { return limit.first.ends_with(".hard"); });
   for (const auto& [item, pair] : rules) {
     if (pair.soft) limits.try_emplace(item, *pair.soft);
     if (!pair.hard) continue;
@@ -114,8 +116,9 @@ const LimitTable& UserLimits::Of(const User& user, Time now) {
   if (entry.read_at != kNoTime && now - entry.read_at < kKept) return entry.table;
   std::vector<std::string> paths;
   std::error_code none;
-  for (const auto& found : std::filesystem::directory_iterator(folder_, none)) {
-    if (found.path().extension() == ".conf") paths.push_back(found.path().string());
+  // A folder that cannot be read to its end says what it could; a range-for would throw.
+  for (std::filesystem::directory_iterator at(folder_, none), end; !none && at != end; at.increment(none)) {
+    if (at->path().extension() == ".conf") paths.push_back(at->path().string());
   }
   std::ranges::sort(paths);
   std::string text = ReadAll(file_);

@@ -33,13 +33,14 @@ struct LimitRule {
 };
 std::vector<LimitRule> ParseLimitRules(std::string_view text);
 
-/// A rule that names the user goes before one that names a group of theirs or a range, and that before "*"; among
-/// equals the last one counts. Root is bound by rules that name root alone.
+/// A rule that names the user or a range of uids goes before one that names a group of theirs or a range of gids, and
+/// that before "*"; among equals the last one counts. Root is bound by rules that name root alone.
 LimitTable LimitsOf(const std::vector<LimitRule>& rules, const User& user,
                     const std::function<bool(const std::string& group)>& is_in_group);
 
 /// The submitter's soft limits under the rules here: "NAME" is the soft one, "NAME.hard" the hard one where a rule
-/// says. A soft limit of a rule counts where the submitter brought none.
+/// says; what the submitter brought under such a name is dropped. A soft limit of a rule counts where they brought
+/// none.
 std::map<std::string, std::int64_t> UnderRules(std::map<std::string, std::int64_t> limits, const LimitTable& rules);
 
 /// Reads the files, and keeps what they say about a user for half a minute.

@@ -68,9 +68,16 @@ TEST(UserLimits, BindWhatTheSubmitterBrought) {
                                            {"memlock.hard", -1}}));
 }
 
+TEST(UserLimits, AHardLimitIsNeverTheSubmittersToSay) {
+  EXPECT_EQ(UnderRules({{"nofile", 1}, {"nofile.hard", -1}}, {}), (Limits{{"nofile", 1}}));
+  const LimitTable rules = Of("ada soft memlock 1\nada hard nofile 200");
+  EXPECT_EQ(UnderRules({{"memlock", -1}, {"memlock.hard", -1}, {"nofile.hard", -1}}, rules),
+            (Limits{{"memlock", -1}, {"nofile", 200}, {"nofile.hard", 200}}));
+}
+
 TEST(UserLimits, FilesOfTheFolderComeAfterTheFileAndAreReadAgain) {
-  char path[] = "/tmp/divvy-limits-XXXXXX";
-  const std::string folder = ::mkdtemp(path);
+  std::string folder = (std::filesystem::temp_directory_path() / "divvy-limits-XXXXXX").string();
+  ASSERT_NE(::mkdtemp(folder.data()), nullptr);
   std::filesystem::create_directory(folder + "/d");
   std::ofstream(folder + "/limits.conf") << "* hard nofile 1\n";
   std::ofstream(folder + "/d/20.conf") << "* hard nofile 3\n";
