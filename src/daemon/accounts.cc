@@ -30,23 +30,27 @@ std::optional<User> FindUser(std::string_view name) {
   return User{found->pw_uid, found->pw_gid, found->pw_name};
 }
 
-std::function<std::optional<User>(const std::string& name)> KeptUsers() {
+FindUserByName KeptUsers(FindUserByName find, std::function<std::chrono::steady_clock::time_point()> now) {
   using Clock = std::chrono::steady_clock;
   struct Known {
     std::mutex mutex;
     std::map<std::string, std::pair<std::optional<User>, Clock::time_point>> users;
   };
   constexpr std::size_t kMost = 10'000;
-  return [known = std::make_shared<Known>()](const std::string& name) {
+  static constexpr std::chrono::seconds kKept{60};
+  static constexpr std::chrono::seconds kKeptMissing{3};
+  return [known = std::make_shared<Known>(), find = std::move(find),
+          now = std::move(now)](const std::string& name) -> std::optional<User> {
+    {
+      const std::lock_guard lock(known->mutex);
+      const auto at = known->users.find(name);
+      if (at != known->users.end() && now() - at->second.second < (at->second.first ? kKept : kKeptMissing))
+        return at->second.first;
+    }
+    const std::optional<User> user = find(name);
     const std::lock_guard lock(known->mutex);
-    const Clock::time_point now = Clock::now();
-    const auto at = known->users.find(name);
-    // Who is not known may be made at any moment.
-    if (at != known->users.end() && at->second.first && now - at->second.second < std::chrono::minutes(1))
-      return at->second.first;
     if (known->users.size() >= kMost) known->users.clear();
-    const std::optional<User> user = FindUser(name);
-    known->users.insert_or_assign(name, std::pair(user, now));
+    known->users.insert_or_assign(name, std::pair(user, now()));
     return user;
   };
 }

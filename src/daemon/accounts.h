@@ -1,6 +1,7 @@
 // The accounts of this machine, as its name service knows them. Asking may take as long as a network answers.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <optional>
@@ -16,8 +17,11 @@ namespace divvy {
 std::string UserName(std::int64_t uid);
 /// A user of this machine, and only one that jobs can run as: for a daemon of one's own that is oneself.
 std::optional<User> FindUser(std::string_view name);
-/// FindUser, that asks once a minute for each name. From any thread.
-std::function<std::optional<User>(const std::string& name)> KeptUsers();
+using FindUserByName = std::function<std::optional<User>(const std::string& name)>;
+/// FindUser, that asks once a minute for each name, and every three seconds for one that there is not: the account may
+/// be made at any moment. From any thread; one that waits for the name service keeps no other.
+FindUserByName KeptUsers(FindUserByName find = FindUser,
+                         std::function<std::chrono::steady_clock::time_point()> now = std::chrono::steady_clock::now);
 /// What a login of theirs has in its environment: HOME, USER, LOGNAME, SHELL and PATH.
 std::vector<std::string> LoginEnvironment(const User& user);
 

@@ -94,7 +94,7 @@ class Agent {
   Status OpenSession();
   void OpenLogs(Duration keep);
   Status OpenJobsDoor();
-  std::string UserWithJob(std::int64_t uid) const;
+  std::string UserWithJob(std::int64_t uid);
   AgentSession::Ports SessionPorts();
   void Dial();
   void Tick();
@@ -306,15 +306,15 @@ Status Agent::OpenJobsDoor() {
 
 // An agent that is nobody's but its own user's runs all jobs as that user: only where all are of one user is it clear
 // who speaks.
-std::string Agent::UserWithJob(std::int64_t uid) const {
+std::string Agent::UserWithJob(std::int64_t uid) {
   const bool runs_as_others = ::geteuid() == 0;
   if (!runs_as_others && uid != ::geteuid()) return "";
   std::string name;
   for (const JobId job : session_->ActiveRuns()) {
     const User& user = session_->Find(job)->user;
-    // By the number that the account of that name has here, as which its jobs run.
-    const auto here = runs_as_others ? find_user_(user.name) : std::nullopt;
-    if (runs_as_others && (!here || here->uid != uid)) continue;
+    // By the number as which it was launched here; asking for the account of that name may take long, and we are on the
+    // loop.
+    if (runs_as_others && host_.node().uid_of(job) != uid) continue;
     if (!name.empty() && user.name != name) return "";
     name = user.name;
   }

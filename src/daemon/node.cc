@@ -47,6 +47,8 @@ JobSpec WholeOf(const JobRecord& record, const JobSpec& spec) {
   return whole;
 }
 
+constexpr std::int64_t kNoGroup = 65534;  // "nogroup", "nobody": it has no rights.
+
 }  // namespace
 
 Node::Node(NodeOptions options, Launcher& launcher, std::vector<GpuFacts> gpus)
@@ -123,19 +125,26 @@ std::optional<User> Node::UserHere(const User& user) const {
   return options_.find_user(user.name);
 }
 
-Status Node::CheckUser(const User& user) const {
-  if (!options_.may_change_user) return {};
+Result<User> Node::CheckUser(const User& user) const {
+  if (!options_.may_change_user) return User{-1, -1, user.name};
   const auto here = UserHere(user);
   if (!here) {
     return NotFound("machine " + options_.names.name() + " has no user " + user.name +
                     "; make the account there, or --exclude the machine");
   }
-  if (here->uid != 0 || options_.runs_root_jobs) return {};
+  if (here->uid != 0 || options_.runs_root_jobs) return *here;
   return PermissionDenied("machine " + options_.names.name() +
                           " runs no job as root; root_jobs = true under [jobs] in its divvy.toml allows it");
 }
 
-LaunchRequest Node::RequestFor(const LaunchOrder& order, const JobSpec& spec) const {
+std::optional<User> Node::OwnerOf(const RunRecord& run, const JobRecord* job) const {
+  if (!options_.may_change_user) return User{options_.uid, run.gid, ""};
+  if (run.uid >= 0 && run.gid >= 0) return User{run.uid, run.gid, ""};
+  const auto here = job == nullptr ? std::nullopt : UserHere(job->user);
+  return here && (run.uid < 0 || run.uid == here->uid) ? here : std::nullopt;
+}
+
+LaunchRequest Node::RequestFor(const LaunchOrder& order, const JobSpec& spec, const User& here) const {
   const JobRecord record = PartOf(order);
   std::map<std::string, std::string> parameters;
   if (!spec.parameters.empty()) parameters = dialect::ElementAt(spec, record.array_ordinal).parameters;
@@ -152,7 +161,8 @@ LaunchRequest Node::RequestFor(const LaunchOrder& order, const JobSpec& spec) co
       record.gang.empty() ? spec.capture.environment : WithoutGang(spec.capture.environment),
       DivvyEnvironment(record, spec, gpus_, parameters, options_.names), DialectEnvironment(order, record, spec)};
   if (record.request.is_elastic()) layers.push_back({"DIVVY_GPUS_FILE=" + GpusFile(options_.run_directory, record.id)});
-  layers.push_back({"DIVVY_STEPS=" + StepsOf(record)});
+  const std::int64_t owner = options_.may_change_user ? here.uid : options_.uid;
+  layers.push_back({"DIVVY_STEPS=" + StepListPath(options_.run_directory, owner, record.id.value())});
   request.isolation = IsolationOf(options_.isolation, gpus_, record.gpus, record.request.is_elastic());
   if (request.isolation.lock != DeviceLock::kNone) {
     const std::string counted = VisibleDevices(request.isolation, record.gpus);
@@ -163,7 +173,6 @@ LaunchRequest Node::RequestFor(const LaunchOrder& order, const JobSpec& spec) co
   if (spec.dialect == Dialect::kSlurm) FindFirst(options_.slurm_directory, request.environment);
   request.directory = spec.directory;
   request.umask = spec.capture.umask;
-  request.limits = spec.capture.limits;
   request.input = spec.input;
   request.output = OutputOf(record, spec);
   request.error = ErrorOf(record, spec);
@@ -173,12 +182,11 @@ LaunchRequest Node::RequestFor(const LaunchOrder& order, const JobSpec& spec) co
   IntoContainer(spec, request);
   if (record.gang.empty() ? dialect::StartsTasks(spec) : dialect::StartsTasks(WholeOf(record, spec)))
     StartTasks(record, record.gang.empty() ? spec : WholeOf(record, spec), request);
-  if (const auto user = options_.may_change_user ? UserHere(record.user) : std::nullopt) {
-    request.uid = user->uid;
-    request.gid = user->gid;
-    // Raising a hard limit takes root, and so does binding others by rules.
-    request.limits = UnderRules(std::move(request.limits), user_limits_.Of(*user, controller_->Now()));
-  }
+  request.uid = here.uid;
+  request.gid = here.gid;
+  // Raising a hard limit takes root, and so does binding others by rules.
+  request.limits = UnderRules(spec.capture.limits,
+                              options_.may_change_user ? user_limits_.Of(here, controller_->Now()) : LimitTable());
   request.wants_pty = spec.wants_pty;
   request.time_limit = record.time_limit;
   request.warn = spec.warn;
@@ -195,8 +203,9 @@ void Node::Launch(const LaunchOrder& order, const std::shared_ptr<const JobSpec>
   const auto kept = streams_.find(record.id);
   if (spec == nullptr) return FailLaunch(record, "what it should run could not be read from the store");
   if (spec->is_foreground && order.seat == 0 && kept == streams_.end()) return AwaitCaller(order, spec);
-  if (const Status known = CheckUser(record.user); !known) return FailLaunch(record, known.error().message);
-  LaunchRequest request = RequestFor(order, *spec);
+  const auto here = CheckUser(record.user);
+  if (!here) return FailLaunch(record, here.error().message);
+  LaunchRequest request = RequestFor(order, *spec, *here);
   if (const auto key = gang_keys_.extract(record.id)) {
     if (key.mapped().first == record.attempt) request.gang.key = key.mapped().second;
   }
@@ -206,6 +215,8 @@ void Node::Launch(const LaunchOrder& order, const std::shared_ptr<const JobSpec>
   Run run;
   run.record.job = record.id;
   run.record.attempt = record.attempt;
+  run.record.uid = request.uid;
+  run.record.gid = request.gid;
   run.stop_signal = spec->stop_signal;
   run.resize_signal = spec->resize_signal;
   run.grace = GraceOf(*spec);
@@ -363,10 +374,11 @@ void Node::OnEnded(const RunRecord& record) {
       tell();
     });
   };
-  const auto user = live == nullptr ? std::nullopt : UserHere(live->user);
-  if (containers.left.empty() || !user) return finish();
-  // What a SIGKILL left of its containers goes before its GPUs are anybody else's.
-  auto removal = std::make_shared<ContainerRemoval>(StartContainerRemoval(options_.divvy, user->uid, user->gid, path));
+  if (containers.left.empty() || uid < 0) return finish();
+  // What a SIGKILL left of its containers goes before its GPUs are anybody else's, by whatever group when none is
+  // known.
+  const User user = OwnerOf(record, live).value_or(User{uid, kNoGroup, ""});
+  auto removal = std::make_shared<ContainerRemoval>(StartContainerRemoval(options_.divvy, user.uid, user.gid, path));
   if (!watch_ || !removal->pidfd.is_open()) return finish();
   watch_(removal->pidfd.get(), [removal, finish] {
     removal->Reap();
@@ -431,6 +443,11 @@ std::string Node::IsolationTextOf(JobId job) const {
 std::int64_t Node::pid_of(JobId job) const {
   const auto run = runs_.find(job);
   return run == runs_.end() ? 0 : run->second.record.process.pid;
+}
+
+std::int64_t Node::uid_of(JobId job) const {
+  const auto run = runs_.find(job);
+  return run == runs_.end() ? -1 : run->second.record.uid;
 }
 
 }  // namespace divvy

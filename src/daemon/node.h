@@ -88,6 +88,8 @@ class Node final : public OrderPort {
 
   std::set<std::int64_t> supervisors() const;
   std::int64_t pid_of(JobId job) const;
+  /// Whose processes a run here are, as it was launched; -1: it does not run here, or has not said so yet.
+  std::int64_t uid_of(JobId job) const;
   const Isolation& isolation() const { return options_.isolation; }
   /// "enforced (cgroup v2); 2 opens of other GPUs refused": of a job that runs, or ended lately. Empty: nothing to say.
   std::string IsolationTextOf(JobId job) const;
@@ -122,9 +124,13 @@ class Node final : public OrderPort {
   Duration GraceOf(const JobSpec& spec) const { return spec.grace < Duration(0) ? options_.grace : spec.grace; }
   void StartTasks(const JobRecord& record, const JobSpec& spec, LaunchRequest& request) const;
   void IntoContainer(const JobSpec& spec, LaunchRequest& request) const;
-  /// That a job of this user may run here.
-  Status CheckUser(const User& user) const;
-  LaunchRequest RequestFor(const LaunchOrder& order, const JobSpec& spec) const;
+  /// Whom a job of this user runs as here, where it may; -1 for both numbers: the daemon's own. Asked once for a
+  /// launch: a name service that does not answer a second time must not make it somebody else's.
+  Result<User> CheckUser(const User& user) const;
+  LaunchRequest RequestFor(const LaunchOrder& order, const JobSpec& spec, const User& here) const;
+  /// Whom a run was launched as, by its record; the name service is asked only where that is an older release's.
+  /// Nothing: nobody knows.
+  std::optional<User> OwnerOf(const RunRecord& run, const JobRecord* job) const;
   /// `part`: the record as this machine has it. What the dialect of the job adds to what all jobs find.
   std::vector<std::string> DialectEnvironment(const LaunchOrder& order, const JobRecord& part,
                                               const JobSpec& spec) const;

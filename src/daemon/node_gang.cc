@@ -24,8 +24,11 @@ std::int64_t ShareOf(std::int64_t whole, int tasks, int all) { return (whole * t
 }  // namespace
 
 std::string Node::StepsOf(const JobRecord& record) const {
-  const auto user = UserHere(record.user);
-  const std::int64_t uid = options_.may_change_user && user ? user->uid : options_.uid;
+  std::int64_t uid = options_.may_change_user ? uid_of(record.id) : options_.uid;
+  if (uid < 0) {
+    const auto user = UserHere(record.user);
+    uid = user ? user->uid : options_.uid;
+  }
   return StepListPath(options_.run_directory, uid, record.id.value());
 }
 
@@ -95,10 +98,13 @@ void Node::LetGo(Run& run, const GoOrder& order) {
     if (NameOf(seat) == options_.names.name()) gang.own = i;
     gang.seats.push_back({NameOf(seat), order.addresses[i], seat.gpus, seat.tasks});
   }
-  const std::string steps = StepsOf(*live);
-  const User user = UserHere(live->user).value_or(live->user);
-  const std::int64_t uid = options_.may_change_user ? user.uid : options_.uid;
-  if (const Status staged = StageGo(steps, gang, uid, user.gid); !staged) {
+  // Never as the user of the controller's numbers: here they may be somebody else's.
+  const auto owner = OwnerOf(run.record, live);
+  const std::string steps =
+      StepListPath(options_.run_directory, owner ? owner->uid : run.record.uid, order.job.value());
+  const Status staged = owner ? StageGo(steps, gang, owner->uid, owner->gid)
+                              : NotFound("machine " + options_.names.name() + " has no user " + live->user.name);
+  if (!staged) {
     run.failure = staged.error().message;
     return Deliver(run, StopOrder{order.job, SIGKILL, Duration(0), ""});
   }

@@ -4,6 +4,7 @@
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -11,6 +12,7 @@
 #include <filesystem>
 #include <fstream>
 
+#include "daemon/container.h"
 #include "model/gang_file.h"
 #include "platform/process_tree.h"
 #include "platform/step_list_file.h"
@@ -408,9 +410,12 @@ class NodeUsers : public GangNode {
     options.run_directory = folder_ + "/runs";
     options.log_directory = folder_;
     options.names = {"host.example.org", "", "n2"};
+    options.divvy = "/bin/true";
     options.may_change_user = true;
     options.runs_root_jobs = runs_root_jobs;
-    options.find_user = [](const std::string& name) -> std::optional<User> {
+    options.find_user = [this](const std::string& name) -> std::optional<User> {
+      if (is_silent_) return std::nullopt;
+      is_silent_ = answers_once_;
       if (name == "ada") return User{4711, 4712, "ada"};
       return name == "root" ? std::optional(User{0, 0, "root"}) : std::nullopt;
     };
@@ -427,6 +432,9 @@ class NodeUsers : public GangNode {
     const Words said = controller_.Take();
     return said.empty() ? "" : said.front();
   }
+
+  bool answers_once_ = false;  // The name service, and then not any more.
+  bool is_silent_ = false;
 };
 
 TEST_F(NodeUsers, AJobRunsAsTheUserOfThatNameHere) {
@@ -436,6 +444,79 @@ TEST_F(NodeUsers, AJobRunsAsTheUserOfThatNameHere) {
   ASSERT_FALSE(launcher_.launched.empty());
   EXPECT_EQ(launcher_.launched.back().uid, 4711);
   EXPECT_EQ(launcher_.launched.back().gid, 4712);
+}
+
+TEST_F(NodeUsers, ANameServiceThatAnswersOnceMakesNoJobRoots) {
+  if (::geteuid() != 0) GTEST_SKIP() << "takes root";
+  StartAgents(false);
+  answers_once_ = true;
+  EXPECT_EQ(Refusal({1000, 1000, "ada"}), "");
+  ASSERT_FALSE(launcher_.launched.empty());
+  EXPECT_EQ(launcher_.launched.back().uid, 4711);
+  EXPECT_EQ(launcher_.launched.back().gid, 4712);
+  EXPECT_EQ(ValueOf(launcher_.launched.back(), "DIVVY_STEPS"), StepListPath(folder_ + "/runs", 4711, 17));
+  EXPECT_EQ(node_->uid_of(JobId(17)), 4711);
+  EXPECT_EQ(node_->StepsOf(controller_.live[JobId(17)]), StepListPath(folder_ + "/runs", 4711, 17));
+}
+
+TEST_F(NodeUsers, TheWordToGoIsTheUsersOfTheRunThoughTheNameServiceIsSilent) {
+  if (::geteuid() != 0) GTEST_SKIP() << "takes root";
+  StartAgents(false);
+  answers_once_ = true;
+  JobRecord gang = Gang();
+  gang.user = {1000, 1000, "ada"};
+  Launch(1, Script(), gang);
+  RunRecord part = Part(1002);
+  part.uid = 4711;
+  part.gid = 4712;
+  Report(SupervisorReport::Kind::kPrepared, part);
+  node_->Execute(Go(), nullptr);
+  EXPECT_EQ(Commands(), Words{"go"});
+  struct stat status = {};
+  ASSERT_EQ(::stat((StepListPath(folder_ + "/runs", 4711, 17) + ".going").c_str(), &status), 0);
+  EXPECT_EQ(status.st_uid, 4711u);
+  EXPECT_EQ(status.st_gid, 4712u);
+}
+
+TEST_F(NodeUsers, APartWhoseUserNobodyKnowsEndsInsteadOfGoingAsAnother) {
+  if (::geteuid() != 0) GTEST_SKIP() << "takes root";
+  StartAgents(false);
+  answers_once_ = true;
+  JobRecord gang = Gang();
+  gang.user = {1000, 1000, "ada"};
+  Launch(1, Script(), gang);
+  RunRecord part = Part(1002);  // As a supervisor of an older release wrote it: without the group.
+  part.uid = 4711;
+  Report(SupervisorReport::Kind::kPrepared, part);
+  node_->Execute(Go(), nullptr);
+  EXPECT_EQ(Commands(), Words{"stop"});
+  controller_.Take();
+  part.exit = Exit{.code = 137, .signal = 9};
+  Report(SupervisorReport::Kind::kExited, part);
+  EXPECT_EQ(controller_.Take(), Words{"exited 17.3 137machine n2 has no user ada"});
+}
+
+// Its GPUs are another's only when the engine has been asked to remove what a SIGKILL left.
+TEST_F(NodeUsers, WhatIsLeftOfContainersGoesByTheNumberOfTheRunThoughTheNameServiceIsSilent) {
+  if (::geteuid() != 0) GTEST_SKIP() << "takes root";
+  StartAgents(false);
+  answers_once_ = true;
+  std::function<void()> on_removed;
+  node_->SetWatch([&](int, std::function<void()> then) { on_removed = std::move(then); });
+  EXPECT_EQ(Refusal({1000, 1000, "ada"}), "");
+  const std::string log = ContainerLogPath(StepListPath(folder_ + "/runs", 4711, 17));
+  std::ofstream(log) << "engine /bin/true\nbegun divvy-17-0\n";
+  ASSERT_EQ(ReadContainerLogFile(log).left.size(), 1u);
+  RunRecord ended = Part(0);
+  ended.is_part = false;
+  ended.uid = 4711;
+  ended.gid = 4712;
+  ended.exit = Exit{.code = 137, .signal = 9};
+  Report(SupervisorReport::Kind::kExited, ended);
+  EXPECT_EQ(controller_.Take(), Words{});
+  ASSERT_TRUE(on_removed);
+  on_removed();
+  EXPECT_EQ(controller_.Take(), Words{"exited 17.3 137"});
 }
 
 TEST_F(NodeUsers, OneThatTheMachineDoesNotKnowIsNamedWithIt) {

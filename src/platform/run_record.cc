@@ -163,6 +163,7 @@ void AddWatch(const RunRecord& record, RecordWriter& out) {
   out.Add("guard", record.guard.pid != 0 ? FormatIdentity(record.guard) : "");
   out.Add("control", record.control);
   out.Add("uid", record.uid);
+  out.Add("gid", record.gid);
   if (!record.script.empty()) out.Add("script", record.script);
   if (!record.cgroup.empty()) out.Add("cgroup", record.cgroup);
   if (!record.own_tmp.empty()) out.Add("own_tmp", record.own_tmp);
@@ -202,6 +203,7 @@ RunRecord ReadRecordFields(const RecordFields& fields) {
   record.process = ParseIdentity(fields.Text("process"));
   record.control = fields.Text("control");
   record.uid = fields.Text("uid").empty() ? -1 : fields.Number("uid");
+  record.gid = fields.Text("gid").empty() ? -1 : fields.Number("gid");
   record.script = fields.Text("script");
   record.cgroup = fields.Text("cgroup");
   record.own_tmp = fields.Text("own_tmp");

@@ -37,6 +37,7 @@ struct RunRecord {
   ProcessIdentity process;  // The job's first process; pid 0 until it exists.
   std::string control;      // Where the supervisor listens: an abstract socket address, "@0001f".
   std::int64_t uid = -1;    // Whose job it is.
+  std::int64_t gid = -1;    // Of that user; -1: of an older release's record, which has none.
   std::string script;       // File in the run directory that holds its script; empty: none.
   std::string cgroup;       // Its cgroup's directories, with blanks between; empty: none.
   std::string own_tmp;      // What stands in for /tmp in its eyes; empty: /tmp itself.

@@ -22,6 +22,7 @@ RunRecord Full() {
   record.process = {.pid = 101, .start_ticks = 2001};
   record.control = "@0001f";
   record.uid = 1000;
+  record.gid = 1001;
   record.script = "17.train.sh";
   record.cgroup = "/sys/fs/cgroup/memory/divvy-0/17";
   record.started = Time(Duration(1'700'000'000'123'456'789));

@@ -43,6 +43,7 @@ void Supervisor::Run() {
   record_.job = request_.job;
   record_.attempt = request_.attempt;
   record_.uid = changes_user_ ? request_.uid : static_cast<std::int64_t>(::geteuid());
+  record_.gid = changes_user_ ? request_.gid : static_cast<std::int64_t>(::getegid());
   record_.supervisor = station_.self;
   record_.guard = station_.guard;
   record_.control = station_.address;
