@@ -116,9 +116,10 @@ class Controller {
   /// `holds`: it waits for Release then.
   Result<std::string> Requeue(JobId id, bool holds, const Caller& caller, Time now);
   /// The same of a job that has ended, by its record, under its own id. `spec` is its specification; `array` that of
-  /// its array, where it is an element. What it depended on does not count again.
-  Result<std::string> RequeueEnded(JobRecord ended, const JobSpec& spec, std::optional<JobRecord> array, bool holds,
-                                   const Caller& caller, Time now);
+  /// its array, where it is an element; `owner_groups`: as Caller::groups, of its user, whoever asks. What it depended
+  /// on does not count again.
+  Result<std::string> RequeueEnded(JobRecord ended, const JobSpec& spec, std::optional<JobRecord> array,
+                                   std::vector<std::string> owner_groups, bool holds, const Caller& caller, Time now);
   Result<std::string> Pause(JobId id, bool is_paused, const Caller& caller, Time now);
   Result<std::string> Signal(JobId id, int signal, SignalReach reach, const Caller& caller);
   /// All of `changes` or none: of an array in all elements that wait, and in those that run where they still may

@@ -161,7 +161,8 @@ Result<std::string> Controller::Requeue(JobId id, bool holds, const Caller& call
 }
 
 Result<std::string> Controller::RequeueEnded(JobRecord ended, const JobSpec& spec, std::optional<JobRecord> array,
-                                             bool holds, const Caller& caller, Time now) {
+                                             std::vector<std::string> owner_groups, bool holds, const Caller& caller,
+                                             Time now) {
   DIVVY_CHECK(Authorise(ended, caller, "requeue"));
   DIVVY_CHECK(CheckCanQueueAgain(ended));
   if (ended.array.is_set() && !live_.contains(ended.array) && !array)
@@ -170,7 +171,10 @@ Result<std::string> Controller::RequeueEnded(JobRecord ended, const JobSpec& spe
   asked.request = ended.request;
   asked.team = ended.team;
   DIVVY_CHECK(CheckRoom(1));
-  DIVVY_CHECK(CheckTeam(asked, 0, {ended.user, caller.is_admin, caller.groups}, now));
+  // As whoever submits it today, and as what may have been changed meanwhile has it.
+  if (const Status fits = CheckTimeLimit(ended.time_limit); !fits && !caller.is_admin)
+    return Error{fits.error().code, "it cannot run again as it was; submit it anew: " + fits.error().message};
+  DIVVY_CHECK(CheckTeam(asked, 0, {ended.user, caller.is_admin, std::move(owner_groups)}, now));
   DIVVY_TRY(ended.pool, CheckPools(ended.pool, {ended.request, ended.time_limit, ended.user.name,
                                                 teams_.PathOf(asked.team), caller.is_admin}));
   if (!asked.queues_anyway) DIVVY_CHECK(CheckFeasible(cluster_, asked.request, ended.pool));

@@ -46,6 +46,18 @@ std::string In(Duration duration) {
   return hours >= 48 ? "in " + Plural(hours / 24, "day") : "in " + Plural(hours + 1, "hour");
 }
 
+/// The first cap of `before` that `after` takes away, raises or counts over other periods; "" when there is none.
+std::string Lifted(const UserRow& before, const UserRow& after) {
+  using Cap = std::optional<std::int64_t>;
+  const auto is_lifted = [](const Cap& was, const Cap& is) { return was && (!is || *is > *was); };
+  if (is_lifted(before.gpus, after.gpus)) return "gpus";
+  if (is_lifted(before.caps.running, after.caps.running)) return "running";
+  if (is_lifted(before.caps.queued, after.caps.queued)) return "queued";
+  if (is_lifted(before.caps.gpu_hours_milli, after.caps.gpu_hours_milli)) return "gpu-hours";
+  if (is_lifted(before.caps.cost_milli, after.caps.cost_milli)) return "cost";
+  return before.caps.has_budget() && before.caps.period != after.caps.period ? "period" : "";
+}
+
 /// "its 100 GPU-hours", where it has no more of them.
 std::string Exhausted(const Caps& caps, const Used& used) {
   if (caps.gpu_hours_milli && used.gpu_hours_milli() >= *caps.gpu_hours_milli)
@@ -94,16 +106,27 @@ Result<std::string> Controller::SetTeamUser(const UserChange& change, const Call
 
 Status Controller::CheckMaySetUser(const UserChange& change, const Caller& caller) const {
   if (caller.is_admin) return {};
+  if (change.user == caller.user.name)
+    return PermissionDenied("what " + change.user + " may have takes an administrator; nobody says it of themselves");
   if (!teams_.LeadsAllOf(caller.user.name, change.user)) {
     return PermissionDenied("changing what " + change.user +
-                            " may have takes an administrator, or one who leads all "
-                            "teams that " +
-                            change.user + " is in; " + CallerName(caller) + " is neither");
+                            " may have takes an administrator, or one who leads all teams that name " + change.user +
+                            "; " + CallerName(caller) + " is neither");
   }
   const bool is_moved =
       change.team || std::ranges::count(change.clear, "team") + std::ranges::count(change.clear, "all") > 0;
   if (is_moved) return PermissionDenied("the team of " + change.user + " is an administrator's to say");
-  return {};
+  // A row of their own stands in the place of everybody's, so it is that which must not be lifted.
+  const UserRow* before = teams_.UserOf(change.user);
+  if (before == nullptr) return {};
+  TeamBook with = teams_;
+  DIVVY_CHECK(with.SetUser(change));
+  const UserRow* after = with.UserOf(change.user);
+  const std::string lifted = Lifted(*before, after == nullptr ? UserRow() : *after);
+  if (lifted.empty()) return {};
+  return PermissionDenied(lifted + ": " + change.user + (before->user == "*" ? " has everybody's cap" : " has a cap") +
+                          " there, and lifting it takes an administrator; who leads a team may lower it" +
+                          (before->user == "*" ? ", or say it again for " + change.user : ""));
 }
 
 Result<std::string> Controller::SetQuotas(bool are_on, const Caller& caller, Time now) {

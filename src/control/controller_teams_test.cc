@@ -370,6 +370,120 @@ TEST_F(Leads, SayWhatTheirMembersMayHave) {
   EXPECT_FALSE(controller().SetTeamUser(change, lena_, world_.now_));
 }
 
+TEST_F(Leads, RenameNoJobForWhereItWritesMayFollowItsName) {
+  EXPECT_TRUE(controller().Hold(last_, lena_, world_.now_));
+  JobChanges changes;
+  changes.name = "../../etc/x";
+  const auto refused = controller().Update(last_, changes, lena_, world_.now_, World::NoHistory());
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().message,
+            "name: job 1 runs as ada; who leads a team changes when, where and with how much its jobs run, not what "
+            "they run");
+  EXPECT_TRUE(controller().Update(last_, changes, world_.ada_, world_.now_, World::NoHistory()));
+  EXPECT_TRUE(controller().Update(last_, changes, root_, world_.now_, World::NoHistory()));
+}
+
+TEST_F(Leads, SayNothingOfTheirOwnCaps) {
+  TeamChange vision;
+  vision.name = "vision";
+  vision.add_users = {"lena"};
+  ASSERT_EQ(Set(vision), "");
+  UserChange change;
+  change.user = "lena";
+  change.gpus = 1;
+  const auto refused = controller().SetTeamUser(change, lena_, world_.now_);
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().message, "what lena may have takes an administrator; nobody says it of themselves");
+}
+
+TEST_F(Leads, LowerACapButDoNotLiftIt) {
+  UserChange change;
+  change.user = "ada";
+  change.gpus = 2;
+  change.caps.cost = 100;
+  ASSERT_TRUE(controller().SetTeamUser(change, root_, world_.now_));
+  const auto refusal = [&](const UserChange& wanted) {
+    const auto done = controller().SetTeamUser(wanted, lena_, world_.now_);
+    return done ? "" : done.error().message.substr(0, done.error().message.find(':'));
+  };
+  UserChange gpus;
+  gpus.user = "ada";
+  gpus.gpus = 3;
+  EXPECT_EQ(refusal(gpus), "gpus");
+  gpus.gpus = 1;
+  EXPECT_EQ(refusal(gpus), "");
+  gpus.gpus.reset();
+  gpus.clear = {"gpus"};
+  EXPECT_EQ(refusal(gpus), "gpus");
+  UserChange caps;
+  caps.user = "ada";
+  caps.caps.period = "day";
+  EXPECT_EQ(refusal(caps), "period") << "30 times as much";
+  caps.caps.period.reset();
+  caps.caps.running = 4;
+  EXPECT_EQ(refusal(caps), "") << "there was none";
+  caps.caps.running = 5;
+  EXPECT_EQ(refusal(caps), "running");
+  EXPECT_EQ(controller().teams().UserOf("ada")->gpus, 1);
+  EXPECT_EQ(controller().teams().UserOf("ada")->caps.running, 4);
+}
+
+TEST_F(Leads, DoNotLiftEverybodysCapByARowOfAUsersOwn) {
+  UserChange everybody;
+  everybody.user = "*";
+  everybody.gpus = 2;
+  ASSERT_TRUE(controller().SetTeamUser(everybody, root_, world_.now_));
+  UserChange change;
+  change.user = "ada";
+  change.caps.running = 1;
+  const auto refused = controller().SetTeamUser(change, lena_, world_.now_);
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().message,
+            "gpus: ada has everybody's cap there, and lifting it takes an administrator; who leads a team may lower "
+            "it, or say it again for ada");
+  change.gpus = 2;
+  EXPECT_TRUE(controller().SetTeamUser(change, lena_, world_.now_));
+}
+
+TEST_F(Leads, OfEverybodysOrAGroupsTeamSayNothingOfItsMembers) {
+  TeamChange all;
+  all.name = "all";
+  all.add_users = {"*"};
+  all.add_groups = {"staff"};
+  all.add_leads = {"otto"};
+  ASSERT_EQ(Set(all), "");
+  UserChange change;
+  change.gpus = 1;
+  for (const std::string user : {"grace", "*", "staff"}) {
+    change.user = user;
+    EXPECT_FALSE(controller().SetTeamUser(change, otto_, world_.now_)) << user;
+  }
+  // Nor does such a team keep whoever leads all those that name a user.
+  change.user = "ada";
+  EXPECT_TRUE(controller().SetTeamUser(change, lena_, world_.now_));
+}
+
+TEST_F(Leads, QueueAnEndedJobAgainAsAMemberByItsUsersGroups) {
+  TeamChange faces;
+  faces.name = "faces";
+  faces.remove_users = {"ada"};
+  faces.add_groups = {"staff"};
+  const JobId job = last_;
+  world_.Turn();
+  world_.Exit(job, 3);
+  const Effects effects = world_.Turn();
+  const auto ended = std::ranges::find(effects.batch.updates, job, &JobRecord::id);
+  ASSERT_NE(ended, effects.batch.updates.end());
+  ASSERT_EQ(Set(faces), "");
+  JobSpec spec;
+  spec.command = {"true"};
+  lena_.groups = {"staff"};
+  EXPECT_FALSE(controller().RequeueEnded(*ended, spec, std::nullopt, {}, false, lena_, world_.now_));
+  lena_.groups = {};
+  const auto done = controller().RequeueEnded(*ended, spec, std::nullopt, {"staff"}, false, lena_, world_.now_);
+  EXPECT_TRUE(done) << done.error().message;
+}
+
 TEST_F(Leads, AreKnownAgainAfterARestart) {
   Controller again(Policy(), Limits(), 1);
   again.Load({}, Settings(controller().TakeEffects()), 2, 1, World::NoHistory());

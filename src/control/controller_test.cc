@@ -116,15 +116,36 @@ TEST(Controller, AJobThatHasEndedIsQueuedAgainUnderItsOwnId) {
   spec.command = {"true"};
   Caller grace;
   grace.user = {2000, 2000, "grace"};
-  EXPECT_FALSE(world.controller_.RequeueEnded(ended, spec, std::nullopt, false, grace, world.now_));
+  EXPECT_FALSE(world.controller_.RequeueEnded(ended, spec, std::nullopt, {}, false, grace, world.now_));
   EXPECT_EQ(world.StateOf(job), std::nullopt);
-  ASSERT_TRUE(world.controller_.RequeueEnded(ended, spec, std::nullopt, false, world.ada_, world.now_));
+  ASSERT_TRUE(world.controller_.RequeueEnded(ended, spec, std::nullopt, {}, false, world.ada_, world.now_));
   const Effects again = world.Turn();
   EXPECT_EQ(World::Launched(again), (std::vector<JobId>{job}));
   EXPECT_EQ(world.controller_.Find(job)->restarts, 1u);
   EXPECT_TRUE(world.controller_.Find(job)->dependencies.empty());
   world.Exit(job, 0);
   EXPECT_EQ(World::EndOf(world.Turn(), job), JobState::kSucceeded);
+}
+
+TEST(Controller, AnEndedJobThatMayNotRunSoLongAnyMoreIsNotQueuedAgain) {
+  Limits limits;
+  limits.max_time_limit = std::chrono::hours(1);
+  Controller controller(Policy(), limits, 1);
+  JobRecord ended;
+  ended.id = JobId(7);
+  ended.user = {1000, 1000, "ada"};
+  ended.time_limit = std::chrono::hours(2);
+  JobSpec spec;
+  spec.queues_anyway = true;
+  Caller ada;
+  ada.user = ended.user;
+  const auto refused = controller.RequeueEnded(ended, spec, std::nullopt, {}, false, ada, Time(std::chrono::hours(1)));
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(
+      refused.error().message,
+      "it cannot run again as it was; submit it anew: jobs here may run 3600 s at most; give --time 3600s or less");
+  ada.is_admin = true;
+  EXPECT_TRUE(controller.RequeueEnded(ended, spec, std::nullopt, {}, false, ada, Time(std::chrono::hours(1))));
 }
 
 TEST(Controller, AnEndedElementThatIsQueuedAgainBringsItsArrayBack) {
@@ -137,7 +158,7 @@ TEST(Controller, AnEndedElementThatIsQueuedAgainBringsItsArrayBack) {
   const JobRecord whole = EndedRecord(effects, array);
   EXPECT_EQ(whole.state, JobState::kFailed);
   const JobRecord element = EndedRecord(effects, ElementId(array, 1));
-  ASSERT_TRUE(world.controller_.RequeueEnded(element, JobSpec(), whole, true, world.ada_, world.now_));
+  ASSERT_TRUE(world.controller_.RequeueEnded(element, JobSpec(), whole, {}, true, world.ada_, world.now_));
   world.Turn();
   EXPECT_EQ(world.StateOf(array), JobState::kRunning);
   EXPECT_EQ(world.StateOf(element.id), JobState::kHeld);

@@ -80,10 +80,13 @@ Status Controller::CheckChange(const JobRecord& before, const JobRecord& after, 
                                const Caller& caller) const {
   const std::string job = "job " + DisplayId(before);
   const bool is_own = caller.is_admin || caller.user.uid == before.user.uid;
-  if (!is_own && !changes.spec_fields.empty() && !changes.changes_pool_alone()) {
-    return PermissionDenied(List(changes.spec_fields) + ": " + job + " runs as " + before.user.name +
-                            "; who leads a "
-                            "team changes when, where and with how much its jobs run, not what they run");
+  std::vector<std::string_view> owners;
+  if (!changes.changes_pool_alone()) owners = changes.spec_fields;
+  // Where its output goes may follow its name.
+  if (changes.name && std::ranges::find(owners, "name") == owners.end()) owners.push_back("name");
+  if (!is_own && !owners.empty()) {
+    return PermissionDenied(List(owners) + ": " + job + " runs as " + before.user.name +
+                            "; who leads a team changes when, where and with how much its jobs run, not what they run");
   }
   const int most = std::max(before.priority, 0);
   if (!caller.is_admin && after.priority > most) {

@@ -352,9 +352,10 @@ bool TeamBook::IsLedBy(std::string_view team, std::string_view user) const {
 }
 
 bool TeamBook::LeadsAllOf(std::string_view lead, std::string_view user) const {
+  if (user == "*") return false;
   bool is_member = false;
   for (const auto& [name, row] : teams_) {
-    if (!IsMember(row, {std::string(user), {}, false})) continue;
+    if (std::ranges::find(row.users, user) == row.users.end()) continue;
     if (!IsLedBy(name, lead)) return false;
     is_member = true;
   }

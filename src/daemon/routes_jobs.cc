@@ -341,7 +341,8 @@ void Routes::Requeue(Call& call) {
         if (ended.array.is_set()) {
           DIVVY_TRY(array, core_.FindJob(ended.array));
         }
-        return core_.controller().RequeueEnded(ended, *spec, std::move(array), request.holds, caller, core_.Now());
+        return core_.controller().RequeueEnded(ended, *spec, std::move(array), GroupsOf(ended.user), request.holds,
+                                               caller, core_.Now());
       });
 }
 

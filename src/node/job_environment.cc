@@ -1,6 +1,8 @@
 #include "node/job_environment.h"
 
+#include <algorithm>
 #include <cctype>
+#include <iterator>
 #include <map>
 
 #include "base/text.h"
@@ -106,7 +108,8 @@ std::string FillPattern(std::string_view pattern, const JobRecord& record, const
         out += Padded(record.array.is_set() ? std::to_string(record.array_index) : "4294967294", width);
         break;
       case 'x':
-        out += record.name;
+        // A name is part of a file's name, never a folder.
+        std::ranges::replace_copy(record.name, std::back_inserter(out), '/', '_');
         break;
       case 'u':
         out += record.user.name;

@@ -21,6 +21,9 @@ TEST(FillPattern, EveryLetterThatSlurmScriptsUse) {
   EXPECT_EQ(FillPattern("%x-%j.out", record, node), "train-17.out");
   EXPECT_EQ(FillPattern("%A_%a %4j %u@%N %%", record, node), "12_4 0017 ada@box %");
   EXPECT_EQ(FillPattern("100%", record, node), "100%");
+  JobRecord climbs = record;
+  climbs.name = "../../etc/x";
+  EXPECT_EQ(FillPattern("logs/%x.out", climbs, node), "logs/.._.._etc_x.out");
   EXPECT_EQ(FillPattern("%q%", record, node), "%q%");
 }
 
