@@ -5,6 +5,7 @@
 // it waits it counts against the caps of all that it is offered to, so that no decision starts too many; what has
 // started counts in its own pool, and then the others are asked again.
 #include <algorithm>
+#include <utility>
 
 #include "base/text.h"
 #include "control/controller.h"
@@ -56,7 +57,7 @@ Status Controller::FillPool(JobSpec& spec) const {
     const bool is_too_long = spec.time_limit == Duration(0) || spec.time_limit > row->max_time;
     if (row->max_time > Duration(0) && is_too_long) spec.time_limit = row->max_time;
   }
-  if (names.size() == 1 && row->is_exclusive) TakeWholeMachines(*row, spec);
+  if (names.size() == 1 && row->is_exclusive) return TakeWholeMachines(*row, spec);
   return {};
 }
 
@@ -72,19 +73,27 @@ Status Controller::CheckPoolNames(const std::vector<std::string>& names) const {
 }
 
 // All GPUs of its machines are its own, as far as all machines with GPUs have the same number.
-void Controller::TakeWholeMachines(const PoolRow& pool, JobSpec& spec) const {
-  if (spec.request.gpus == 0 || spec.request.is_elastic() || spec.request.spreads_tasks) return;
+Status Controller::TakeWholeMachines(const PoolRow& pool, JobSpec& spec) const {
+  if (spec.request.gpus == 0 || spec.request.is_elastic() || spec.request.spreads_tasks) return {};
   int gpus = 0;
   for (NodeIndex node = 0; node < cluster_.nodes().size(); ++node) {
     const int has = static_cast<int>(cluster_.node(node).capacity.gpus.size());
     if (has == 0 || std::ranges::count(cluster_.PoolsOf(node), pool.name) == 0) continue;
-    if (gpus > 0 && has != gpus) return;
+    if (gpus > 0 && has != gpus) return {};
     gpus = has;
   }
-  if (gpus <= spec.request.gpus) return;
-  spec.notes.push_back("--gpus " + std::to_string(spec.request.gpus) + ": pool " + pool.name +
-                       " gives whole machines, with " + Plural(gpus, "GPU") + " each");
-  spec.request.gpus = gpus;
+  if (gpus <= spec.request.gpus) return {};
+  const int asked = std::exchange(spec.request.gpus, gpus);
+  if (pool.max_gpus && spec.request.gpus_in_all() > *pool.max_gpus) {
+    return LimitExceeded("pool " + pool.name + " gives whole machines, so it would have " +
+                         Plural(spec.request.gpus_in_all(), "GPU") + ", and max_gpus there is " +
+                         std::to_string(*pool.max_gpus) + "; " +
+                         (gpus > *pool.max_gpus ? "an administrator raises max_gpus, or name another pool with --pool"
+                                                : "give fewer --nodes, or name another pool with --pool"));
+  }
+  spec.notes.push_back("--gpus " + std::to_string(asked) + ": pool " + pool.name + " gives whole machines, with " +
+                       Plural(gpus, "GPU") + " each");
+  return {};
 }
 
 Result<std::string> Controller::CheckPools(const std::string& list, const PoolBook::Wish& wish) const {

@@ -357,6 +357,18 @@ TEST_F(Pools, ThatAreExclusiveGiveAllGpusWhereMachinesAreEqual) {
   EXPECT_EQ(Of(last_).gpus.size(), 4);
 }
 
+TEST_F(Pools, ThatAreExclusiveAndBoundBelowAMachineSaySo) {
+  PoolRow row = Pool("alone", {"n1", "n2"});
+  row.is_exclusive = true;
+  row.max_gpus = 2;
+  Make({row});
+  EXPECT_EQ(
+      Submit("alone", 1),
+      "pool alone gives whole machines, so it would have 4 GPUs, and max_gpus there is 2; an administrator raises "
+      "max_gpus, or name another pool with --pool");
+  EXPECT_EQ(Submit("alone", 0), "");
+}
+
 TEST_F(Pools, CanBeChangedWhileAJobWaits) {
   PoolRow small = Pool("small", {"n3"}), of_grace = Pool("grace", {"n1"});
   small.max_gpus = 1;
