@@ -15,22 +15,6 @@ namespace {
 
 using namespace std::chrono_literals;
 
-NodeRow Row(const std::string& name, int gpus) {
-  NodeRow row;
-  row.name = name;
-  row.fingerprint = name;
-  for (int i = 0; i < gpus; ++i) {
-    GpuFacts facts;
-    facts.index = static_cast<GpuIndex>(i);
-    facts.uuid = "GPU-" + name + "-" + std::to_string(i);
-    facts.model = "NVIDIA H100 80GB HBM3";
-    row.facts.gpus.push_back(facts);
-  }
-  row.facts.cpus = 8;
-  row.facts.memory = Bytes(std::int64_t{64} << 30);
-  return row;
-}
-
 struct Machines : World {
   explicit Machines(int count, int gpus = 4, int own = 0) : World(own) {
     controller_.SetOwnName("head");
@@ -39,7 +23,7 @@ struct Machines : World {
   }
 
   void Come(const std::string& name, int gpus) {
-    controller_.OnNodeRow(Row(name, gpus));
+    controller_.OnNodeRow(MachineRow(name, gpus));
     controller_.OnNodeAccounted(name, now_);
   }
 
@@ -114,7 +98,7 @@ TEST(Machines, AGangsStepsAreThoseOfTheMachineWithItsScript) {
 
 TEST(Machines, NothingGoesToAMachineBeforeItIsAccountedForOrWhileItIsLost) {
   Machines world(0);
-  world.controller_.OnNodeRow(Row("n1", 2));
+  world.controller_.OnNodeRow(MachineRow("n1", 2));
   JobSpec spec;
   spec.command = {"true"};
   spec.request.gpus = 2;
@@ -151,7 +135,7 @@ TEST(Machines, ADrainedMachineStopsItsJobsAtTheDeadlineAndTheyGoElsewhere) {
   const JobId job = world.Submit(2);
   world.Turn();
   world.controller_.OnStarted(job, 1, world.now_, "n1");
-  NodeRow row = Row("n1", 2);
+  NodeRow row = MachineRow("n1", 2);
   row.work = NodeWork::kDraining;
   row.drain_deadline = world.now_ + 1h;
   row.reason = "disk, by root";
@@ -170,7 +154,7 @@ TEST(Machines, AGpuThatIsGoneIsAtFaultAsLongAsSomethingRunsThere) {
   Machines world(1, 2);
   const JobId job = world.Submit(1);
   world.Turn();
-  NodeRow row = Row("n1", 1);
+  NodeRow row = MachineRow("n1", 1);
   world.controller_.OnNodeRow(row);
   world.Turn();
   EXPECT_EQ(world.controller_.cluster().node(1).capacity.gpus.size(), 2U);

@@ -10,22 +10,6 @@ namespace {
 
 using namespace std::chrono_literals;
 
-NodeRow Machine(const std::string& name, int gpus, int cpus, const std::string& labels = "") {
-  NodeRow row;
-  row.name = row.fingerprint = name;
-  for (int i = 0; i < gpus; ++i) {
-    GpuFacts facts;
-    facts.index = static_cast<GpuIndex>(i);
-    facts.uuid = "GPU-" + name + "-" + std::to_string(i);
-    facts.model = "NVIDIA H100 80GB HBM3";
-    row.facts.gpus.push_back(facts);
-  }
-  row.facts.cpus = cpus;
-  row.facts.memory = Bytes(std::int64_t{64} << 30);
-  if (!labels.empty()) row.labels["pool"] = labels;
-  return row;
-}
-
 PoolRow Pool(const std::string& name, std::vector<std::string> nodes) {
   PoolRow row;
   row.name = name;
@@ -40,7 +24,7 @@ struct Pools : ::testing::Test {
     ASSERT_TRUE(made) << made.error().message;
     world_.controller_.SetOwnName("head");
     for (const auto& [name, gpus, cpus] : {std::tuple("n1", 4, 8), std::tuple("n2", 4, 8), std::tuple("n3", 2, 4)}) {
-      world_.controller_.OnNodeRow(Machine(name, gpus, cpus));
+      world_.controller_.OnNodeRow(MachineRow(name, gpus, cpus));
       world_.controller_.OnNodeAccounted(name, world_.now_);
     }
   }
@@ -80,13 +64,18 @@ TEST_F(Pools, AreListsOfMachinesConditionsAndLabels) {
   PoolRow all = Pool("all", {});
   all.has_all = true;
   Make({Pool("listed", {"n2", "n9"}), such, all, Pool("labelled", {})});
-  NodeRow row = Machine("n1", 4, 8, "labelled,other");
+  NodeRow row = MachineRow("n1", 4);
+  row.labels["pool"] = "labelled,other";
   row.labels["fast"] = "yes";
   world_.controller_.OnNodeRow(row);
   using Names = std::vector<std::string>;
   const Server& server = world_.controller_.cluster();
   EXPECT_EQ(server.PoolsOf(1), (Names{"all", "labelled", "other", "such"}));
   EXPECT_EQ(server.PoolsOf(2), (Names{"all", "listed"}));
+  world_.controller_.OnNodeRow(MachineRow("n1", 4));
+  EXPECT_EQ(server.PoolsOf(1), Names{"all"}) << "as it is labelled now";
+  world_.controller_.OnNodeRow(row);
+  EXPECT_EQ(server.PoolsOf(1), (Names{"all", "labelled", "other", "such"}));
   for (const auto& [pool, place] :
        {std::pair("listed", "n2 in listed"), std::pair("such", "n1 in such"), std::pair("other", "n1 in other")}) {
     EXPECT_EQ(Submit(pool, 1), "");
@@ -401,7 +390,7 @@ TEST_F(Pools, AreKnownAgainAfterARestart) {
   ASSERT_TRUE(again.UsePools({row, Pool("b", {"n3"})}));
   again.SetOwnName("head");
   for (const auto& [name, gpus] : {std::pair("n1", 4), std::pair("n2", 4), std::pair("n3", 2)})
-    again.OnNodeRow(Machine(name, gpus, 8));
+    again.OnNodeRow(MachineRow(name, gpus, 8));
   again.Load(std::move(live), {}, 4, 3, World::NoHistory());
   EXPECT_EQ(again.CheckInvariants(), "");
   EXPECT_EQ(again.cluster().group_running("pool a"), 1);

@@ -12,6 +12,22 @@
 
 namespace divvy {
 
+/// A machine with H100s that joins: its row, without labels.
+inline NodeRow MachineRow(const std::string& name, int gpus, int cpus = 8) {
+  NodeRow row;
+  row.name = row.fingerprint = name;
+  for (int i = 0; i < gpus; ++i) {
+    GpuFacts facts;
+    facts.index = static_cast<GpuIndex>(i);
+    facts.uuid = "GPU-" + name + "-" + std::to_string(i);
+    facts.model = "NVIDIA H100 80GB HBM3";
+    row.facts.gpus.push_back(facts);
+  }
+  row.facts.cpus = cpus;
+  row.facts.memory = Bytes(std::int64_t{64} << 30);
+  return row;
+}
+
 /// A controller on GPUs of no particular kind, with tiny verbs; every turn checks the invariants.
 class World {
  public:

@@ -131,7 +131,7 @@ class Server {
   std::string CheckInvariants() const;
 
   /// All pools that a machine is in, ascending.
-  std::vector<std::string> PoolsOf(NodeIndex node) const { return kinds_.PoolsOf(book_.node(node)); }
+  const std::vector<std::string>& PoolsOf(NodeIndex node) const { return kinds_.PoolsOf(node); }
 
   // For the files of this folder.
   const divvy::Book& book() const { return book_; }

@@ -67,7 +67,7 @@ std::string SizeFeature(int cpus) { return "=cpus=" + std::to_string(cpus); }
 
 }  // namespace
 
-std::vector<std::string> Kinds::PoolsOf(const BookNode& node) const {
+std::vector<std::string> Kinds::FindPools(const BookNode& node) const {
   std::vector<std::string> pools = node.words.pools;
   if (pools_.empty()) return pools;
   const std::vector<std::string> features = FeaturesOf(node);
@@ -95,30 +95,32 @@ std::size_t Kinds::exclusive_sizes() const {
   return sizes;
 }
 
-core::NodeTraits Kinds::TraitsOf(const BookNode& node) const {
+core::NodeTraits Kinds::TraitsOf(NodeIndex node, const BookNode& now) const {
   core::NodeTraits traits;
-  traits.name = node.words.name;
+  traits.name = now.words.name;
   traits.pools = PoolsOf(node);
-  traits.features = FeaturesOf(node);
-  if (has_exclusive()) traits.features.push_back(SizeFeature(node.capacity.cpus));
-  for (const GpuFacts& gpu : node.capacity.gpus)
+  traits.features = FeaturesOf(now);
+  if (has_exclusive()) traits.features.push_back(SizeFeature(now.capacity.cpus));
+  for (const GpuFacts& gpu : now.capacity.gpus)
     traits.gpus.push_back({gpu.model, MebibytesDown(gpu.memory_total), gpu.compute_capability});
   SortOnce(traits.features);
   return traits;
 }
 
-void Kinds::Know(const BookNode& node) {
-  for (const GpuFacts& gpu : node.capacity.gpus) models_[{gpu.model, gpu.memory_total}] += 1;
-  if (!has_exclusive() || node.capacity.cpus == 0) return;
+void Kinds::Know(NodeIndex node, const BookNode& now) {
+  for (const GpuFacts& gpu : now.capacity.gpus) models_[{gpu.model, gpu.memory_total}] += 1;
+  if (!has_exclusive() || now.capacity.cpus == 0) return;
   for (const std::string& pool : PoolsOf(node)) {
-    if (IsExclusive(pool)) exclusive_cpus_[pool].insert(node.capacity.cpus);
+    if (IsExclusive(pool)) exclusive_cpus_[pool].insert(now.capacity.cpus);
   }
 }
 
 bool Kinds::Add(const BookNode& node) {
-  core::NodeTraits traits = TraitsOf(node);
+  const auto index = static_cast<NodeIndex>(pools_of_.size());
+  pools_of_.push_back(FindPools(node));
+  core::NodeTraits traits = TraitsOf(index, node);
   const std::string name = traits.name;
-  Know(node);
+  Know(index, node);
   if (book_.AddNode(std::move(traits))) return true;
   const Status bare = book_.AddNode({name, {}, {}, {}});
   DIVVY_ASSERT(bare);
@@ -126,8 +128,9 @@ bool Kinds::Add(const BookNode& node) {
 }
 
 bool Kinds::Change(NodeIndex node, const BookNode& now) {
-  Know(now);
-  return static_cast<bool>(book_.SetTraits(node, TraitsOf(now)));
+  pools_of_[node] = FindPools(now);
+  Know(node, now);
+  return static_cast<bool>(book_.SetTraits(node, TraitsOf(node, now)));
 }
 
 core::NodeFacts Kinds::FactsOf(NodeIndex node, const NodeCapacity& capacity) const {

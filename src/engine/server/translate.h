@@ -40,8 +40,9 @@ class Kinds {
   void Leave(const std::vector<core::FilterIndex>& used);
   /// One more user of filters that are in use.
   void UseAgain(const std::vector<core::FilterIndex>& used);
-  /// All that this machine is in: those made and those of its label; ascending.
-  std::vector<std::string> PoolsOf(const BookNode& node) const;
+  /// All that this machine is in: those made and those of its label; ascending. As it was added or changed last.
+  /// Requires: it was added.
+  const std::vector<std::string>& PoolsOf(NodeIndex node) const { return pools_of_[node]; }
   /// Whether jobs of one of the pools have machines to themselves.
   bool IsExclusive(const std::string& pool) const;
   /// Machines with that many CPUs are in pools of that kind: each number is an alternative of its own.
@@ -55,12 +56,14 @@ class Kinds {
   /// wait: models that it does not know come last, and then any mix of models.
   std::vector<core::AtSpeed> FastestFirst(const Request& request, const std::vector<ModelSpeed>& learned) const;
 
-  core::NodeTraits TraitsOf(const BookNode& node) const;
-  void Know(const BookNode& node);
+  std::vector<std::string> FindPools(const BookNode& node) const;
+  core::NodeTraits TraitsOf(NodeIndex node, const BookNode& now) const;
+  void Know(NodeIndex node, const BookNode& now);
   bool has_exclusive() const;
   std::vector<core::PoolWish> WishesOf(const std::string& pools) const;
 
   std::vector<PoolRow> pools_;
+  std::vector<std::vector<std::string>> pools_of_;       // By machine.
   std::map<std::string, std::set<int>> exclusive_cpus_;  // By pool: CPUs that machines of it have.
   core::KindBook book_;
   std::map<std::pair<std::string, Bytes>, int> models_;  // Model and memory of GPUs that there are, or were.
