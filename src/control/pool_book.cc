@@ -26,8 +26,7 @@ Status CheckGpus(const PoolRow& pool, const Request& request) {
     return LimitExceeded(asks + "none; leave --gpus out, or name another pool with --pool");
   if (pool.max_gpus && most > *pool.max_gpus) {
     return LimitExceeded(asks + std::to_string(*pool.max_gpus) +
-                         " at most; ask for fewer, or name another pool with "
-                         "--pool");
+                         " at most; ask for fewer, or name another pool with --pool");
   }
   if (pool.min_gpus && least < *pool.min_gpus) {
     return LimitExceeded("asks for " + Plural(least, "GPU") + ", but pool " + pool.name + " is for jobs of " +

@@ -27,13 +27,12 @@ struct Key {
 Error Wants(std::string_view what) { return InvalidArgument("is not " + std::string(what)); }
 
 Result<std::vector<std::string>> Names(const ConfigValue& value) {
-  const auto* names = std::get_if<std::vector<std::string>>(&value);
-  if (names == nullptr) return Wants("a list of names; write it like [\"ada\", \"grace\"]");
-  for (const std::string& name : *names) {
+  DIVVY_TRY(auto names, ConfigNames(value));
+  for (const std::string& name : names) {
     const bool is_name = !name.empty() && name.size() <= 64 && name.find_first_of(" \t\n:,/") == std::string::npos;
     if (!is_name) return InvalidArgument(Quoted(name) + " is not a name of a user or group");
   }
-  return *names;
+  return names;
 }
 
 Result<std::vector<std::string>> EngineOptions(const ConfigValue& value) {

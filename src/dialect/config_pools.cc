@@ -53,9 +53,10 @@ Status ReadConstraint(const ConfigValue& value, PoolRow& row) {
 }
 
 Result<std::vector<std::string>> Names(const ConfigValue& value) {
-  if (const auto* names = std::get_if<std::vector<std::string>>(&value); names != nullptr && !names->empty())
-    return *names;
-  return InvalidArgument("is not a list of names; write it like [\"ada\", \"grace\"]");
+  DIVVY_TRY(auto names, ConfigNames(value));
+  // Nobody could use it; without the key everybody can.
+  if (names.empty()) return ConfigNames({});
+  return names;
 }
 
 Result<int> Number(const ConfigValue& value, std::int64_t least) {

@@ -32,11 +32,6 @@ Result<std::string> Text(const ConfigValue& value) {
   return InvalidArgument("is not a text in quotes");
 }
 
-Result<std::vector<std::string>> Names(const ConfigValue& value) {
-  if (const auto* names = std::get_if<std::vector<std::string>>(&value)) return *names;
-  return InvalidArgument("is not a list of names; write it like [\"ada\", \"grace\"]");
-}
-
 /// True if the key is one of those that teams and users share.
 Result<bool> ReadCaps(const ConfigEntry& entry, Caps& caps) {
   if (entry.key == "running") {
@@ -75,11 +70,11 @@ Status ReadTeam(const ConfigEntry& entry, TeamRow& row) {
   } else if (entry.key == "priority") {
     DIVVY_TRY(row.priority, Whole(value, -1'000'000));
   } else if (entry.key == "users") {
-    DIVVY_TRY(row.users, Names(value));
+    DIVVY_TRY(row.users, ConfigNames(value));
   } else if (entry.key == "groups") {
-    DIVVY_TRY(row.groups, Names(value));
+    DIVVY_TRY(row.groups, ConfigNames(value));
   } else if (entry.key == "leads") {
-    DIVVY_TRY(row.leads, Names(value));
+    DIVVY_TRY(row.leads, ConfigNames(value));
   } else if (entry.key == "gpus") {
     return InvalidArgument("is for users; the GPUs that a team has at once are its limit");
   } else {

@@ -25,6 +25,11 @@ Result<bool> ConfigYesOrNo(const ConfigValue& value) {
   return Wants("true or false, without quotes");
 }
 
+Result<std::vector<std::string>> ConfigNames(const ConfigValue& value) {
+  if (const auto* names = std::get_if<std::vector<std::string>>(&value)) return *names;
+  return Wants("a list of names; write it like [\"ada\", \"grace\"]");
+}
+
 Result<Duration> ConfigSpan(const ConfigValue& value, std::string_view example) {
   DIVVY_TRY(const std::string text, ConfigText(value, example));
   const auto bare = ParseNumber(Trim(text));

@@ -22,6 +22,8 @@ namespace divvy::dialect {
 Result<std::string> ConfigText(const ConfigValue& value, std::string_view example);
 Result<std::int64_t> ConfigCount(const ConfigValue& value, std::int64_t least, std::int64_t most);
 Result<bool> ConfigYesOrNo(const ConfigValue& value);
+/// Any texts; the list may be empty.
+Result<std::vector<std::string>> ConfigNames(const ConfigValue& value);
 /// A bare number could mean minutes to one reader and seconds to another; in a file that stays, it must say which.
 Result<Duration> ConfigSpan(const ConfigValue& value, std::string_view example);
 Result<QueuePolicy> ConfigQueuePolicy(const ConfigValue& value);
