@@ -35,7 +35,7 @@ namespace asio = boost::asio;
 constexpr int kEventsPerTurn = 256;
 constexpr int kAcceptsPerTurn = 64;
 constexpr std::size_t kScratch = 64u << 10;
-/// How often those who came over TLS are looked at for one who does not say what they want.
+/// How often those from other machines are looked at for one who does not say what they want.
 constexpr auto kSweepPause = std::chrono::seconds(2);
 /// How long nobody is let in after the process ran out of descriptors; a connection that ends opens the door earlier.
 constexpr auto kAcceptPause = std::chrono::milliseconds(100);
@@ -67,6 +67,19 @@ Peer PeerOf(int fd) {
   peer.gid = credentials.gid;
   peer.pid = credentials.pid;
   return peer;
+}
+
+/// What the connections of other machines are counted by.
+std::vector<std::string> KeysOf(const Peer& peer) {
+  if (peer.node.empty()) return {peer.address};
+  return {"node " + peer.node, "user " + std::to_string(peer.uid)};
+}
+
+/// To one who is closed at once. Fits into a fresh socket's buffer; nobody would act on a failure.
+void TellFull(int fd, const std::string& why) {
+  std::string text;
+  Serialise(ErrorResponse(503, "limit_exceeded", why + "; try again later"), {.keeps_alive = false}, text);
+  [[maybe_unused]] const ssize_t sent = ::send(fd, text.data(), text.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
 }
 
 }  // namespace
@@ -125,6 +138,8 @@ class HttpServer::Loop final : public HttpConnectionOwner, public std::enable_sh
   bool AcceptTls();
   void Add(std::unique_ptr<HttpConnection> connection);
   void Uncount(const HttpConnection& connection);
+  std::string WhyFull(const Peer& peer) const;
+  std::size_t Of(const std::string& address) const;
   void Sweep();
   void PauseAccepting();
   void ResumeAccepting();
@@ -144,9 +159,11 @@ class HttpServer::Loop final : public HttpConnectionOwner, public std::enable_sh
   asio::steady_timer sweep_timer_;
   UniqueFd tls_listener_;
   std::optional<TlsContext> tls_;
-  std::size_t remote_connections_ = 0;                       // Over TLS and speaking HTTP.
-  std::size_t taken_connections_ = 0;                        // Which speak something else by now.
-  std::unordered_map<std::string, std::size_t> by_address_;  // Connections over TLS.
+  std::size_t remote_connections_ = 0;  // Over TLS and speaking HTTP.
+  std::size_t taken_connections_ = 0;   // Which speak something else by now.
+  std::size_t node_connections_ = 0;    // From agents' machines.
+  std::unordered_map<std::string, std::size_t>
+      by_address_;  // Connections over TLS; of "node n1" and "user 1000" there.
   std::string scratch_;
   dev_t socket_device_ = 0;
   ino_t socket_inode_ = 0;
@@ -232,9 +249,11 @@ void HttpServer::Loop::Remove(HttpConnection& connection) {
 }
 
 void HttpServer::Loop::Uncount(const HttpConnection& connection) {
-  --remote_connections_;
-  const auto of_address = by_address_.find(connection.address());
-  if (--of_address->second == 0) by_address_.erase(of_address);
+  --(connection.is_on_node() ? node_connections_ : remote_connections_);
+  for (const std::string& key : KeysOf(connection.peer())) {
+    const auto of_key = by_address_.find(key);
+    if (--of_key->second == 0) by_address_.erase(of_key);
+  }
 }
 
 // Whoever came, at either door. A connection that could not be taken for want of descriptors closes both for a while.
@@ -251,15 +270,9 @@ bool HttpServer::Loop::AcceptLocal() {
     if (errno != EAGAIN && errno != EWOULDBLOCK) PauseAccepting();
     return false;
   }
-  const std::size_t present = connections_.size() - remote_connections_ - taken_connections_;
+  const std::size_t present = connections_.size() - remote_connections_ - node_connections_ - taken_connections_;
   if (present >= options_.connections) {
-    std::string text;
-    Serialise(ErrorResponse(
-                  503, "limit_exceeded",
-                  "the daemon has " + std::to_string(present) + " connections, which is its limit; try again later"),
-              {.keeps_alive = false}, text);
-    // Fits into a fresh socket's buffer. Nobody would act on a failure.
-    [[maybe_unused]] ssize_t sent = ::send(fd.get(), text.data(), text.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
+    TellFull(fd.get(), "the daemon has " + std::to_string(present) + " connections, which is its limit");
     return true;
   }
   Peer peer = PeerOf(fd.get());
@@ -268,9 +281,32 @@ bool HttpServer::Loop::AcceptLocal() {
   return true;
 }
 
+std::size_t HttpServer::Loop::Of(const std::string& address) const {
+  const auto found = by_address_.find(address);
+  return found == by_address_.end() ? 0 : found->second;
+}
+
+// One user's jobs leave room for others', and one machine's for the other machines.
+std::string HttpServer::Loop::WhyFull(const Peer& peer) const {
+  const auto keys = KeysOf(peer);
+  const auto full = [](const std::string& who, std::size_t most) {
+    return who + " " + std::to_string(most) + " connections to the controller already";
+  };
+  if (Of(keys[0]) >= options_.connections_of_a_node)
+    return full("jobs on node " + peer.node + " have", options_.connections_of_a_node);
+  if (Of(keys[1]) >= options_.connections_of_a_user)
+    return full("your jobs on other machines have", options_.connections_of_a_user);
+  if (node_connections_ >= options_.node_connections)
+    return full("jobs on other machines have", options_.node_connections);
+  return "";
+}
+
 void HttpServer::Loop::Adopt(Descriptor connection, Peer peer) {
   if (is_stopped_) return;
   ::fcntl(connection.get(), F_SETFL, ::fcntl(connection.get(), F_GETFL) | O_NONBLOCK);
+  if (const std::string why = WhyFull(peer); !why.empty()) return TellFull(connection.get(), why);
+  for (const std::string& key : KeysOf(peer)) ++by_address_[key];
+  if (++node_connections_ + remote_connections_ == 1) Sweep();
   peer.connection = ++last_connection_;
   Add(std::make_unique<HttpConnection>(*this, connection.Release(), peer));
 }
@@ -298,7 +334,7 @@ bool HttpServer::Loop::AcceptTls() {
   ::setsockopt(fd.get(), IPPROTO_TCP, TCP_NODELAY, &yes, sizeof yes);
   ::setsockopt(fd.get(), SOL_SOCKET, SO_KEEPALIVE, &yes, sizeof yes);
   peer.connection = ++last_connection_;
-  if (++remote_connections_ == 1) Sweep();
+  if (++remote_connections_ + node_connections_ == 1) Sweep();
   Add(std::make_unique<HttpConnection>(*this, fd.release(), peer, *std::move(channel)));
   return true;
 }
@@ -308,7 +344,7 @@ void HttpServer::Loop::Add(std::unique_ptr<HttpConnection> connection) {
   connections_.emplace(connection.get(), std::move(connection));
 }
 
-// Again and again while somebody is there over TLS.
+// Again and again while somebody is there from another machine.
 void HttpServer::Loop::Sweep() {
   sweep_timer_.expires_after(std::min<std::chrono::milliseconds>(kSweepPause, options_.remote_request_time));
   sweep_timer_.async_wait([weak = weak_from_this()](const boost::system::error_code& error) {
@@ -321,7 +357,7 @@ void HttpServer::Loop::Sweep() {
     const auto now = std::chrono::steady_clock::now();
     for (HttpConnection* connection : remote) connection->EndIfLate(now);
     self->EndTurn();
-    if (self->remote_connections_ > 0) self->Sweep();
+    if (self->remote_connections_ + self->node_connections_ > 0) self->Sweep();
   });
 }
 

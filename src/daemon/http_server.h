@@ -96,6 +96,10 @@ struct HttpServerOptions {
   std::size_t fds_per_request = 6;              // stdin, stdout, stderr; the relays of each.
   std::size_t remote_connections = 1024;        // Over TLS; more are cut off.
   std::size_t connections_of_an_address = 256;  // Of them; so that one machine cannot take them all.
+  // From agents' machines (Adopt); more are answered with 503.
+  std::size_t node_connections = 2048;
+  std::size_t connections_of_a_node = 256;  // Of them, as many as an agent carries.
+  std::size_t connections_of_a_user = 512;  // Of them, by what ours calls the user; wherever their jobs are.
   HttpLimits remote_limits = {.header_bytes = 16u << 10, .body_bytes = 1u << 20};
   /// Over TLS: how long the handshake and the first request, each later one from its first byte, and the next piece of
   /// an answer may take.
@@ -112,7 +116,7 @@ class HttpServer {
   static Result<std::unique_ptr<HttpServer>> Listen(boost::asio::io_context& loop, HttpServerOptions options,
                                                     OnRequestCallback on_request);
   /// A connected stream socket, whose other end speaks HTTP as `peer`. What comes from an agent's machine is held to
-  /// the limits of what comes over TLS.
+  /// the limits of what comes over TLS, and is counted by itself.
   void Adopt(Descriptor connection, const Peer& peer);
   /// Listens there as well, over TLS. Fails with the reason when the address cannot be had.
   Status ListenTls(const HostPort& address, TlsContext context);

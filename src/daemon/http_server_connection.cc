@@ -70,8 +70,8 @@ HttpConnection::HttpConnection(HttpConnectionOwner& owner, int fd, const Peer& p
       fd_(fd),
       peer_(peer),
       tls_(std::move(tls)),
-      reader_(tls_ || !peer.node.empty() ? owner.options().remote_limits : owner.options().limits) {
-  if (tls_) owes_since_ = takes_nothing_since_ = std::chrono::steady_clock::now();
+      reader_(is_remote() ? owner.options().remote_limits : owner.options().limits) {
+  if (is_remote()) owes_since_ = takes_nothing_since_ = std::chrono::steady_clock::now();
 }
 
 HttpConnection::~HttpConnection() { Detach(); }
@@ -171,7 +171,7 @@ void HttpConnection::Pump() {
   }
   if (taken_) return;
   has_unread_ = !is_input_over_ && !has_room();
-  if (tls_) {
+  if (is_remote()) {
     if (has_unread_ || reader_.is_idle()) owes_since_.reset();
     else if (!owes_since_) owes_since_ = std::chrono::steady_clock::now();
   }

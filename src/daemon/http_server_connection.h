@@ -59,9 +59,11 @@ class HttpConnection {
 
   int fd() const { return fd_; }
   bool is_over() const { return fd_ < 0; }
-  bool is_remote() const { return peer_.is_remote(); }
+  /// Held to what is asked of other machines: it came over TLS, or from an agent's.
+  bool is_remote() const { return peer_.is_remote() || is_on_node(); }
+  bool is_on_node() const { return !peer_.node.empty(); }
   bool is_taken() const { return was_taken_; }
-  const std::string& address() const { return peer_.address; }
+  const Peer& peer() const { return peer_; }
 
   // From the event loop.
   void OnReadable();
@@ -70,7 +72,7 @@ class HttpConnection {
   void Flush();
   /// Ends it without telling anyone.
   void Detach();
-  /// Ends it if it came over TLS and has owed us the rest of a request, or taken nothing of its answers, for too long.
+  /// Ends it if it is remote and has owed us the rest of a request, or taken nothing of its answers, for too long.
   void EndIfLate(std::chrono::steady_clock::time_point now);
 
   // From Reply.
@@ -115,7 +117,7 @@ class HttpConnection {
   int fd_;
   Peer peer_;
   std::optional<TlsChannel> tls_;
-  std::optional<std::chrono::steady_clock::time_point> owes_since_;  // Of a request that came over TLS in part.
+  std::optional<std::chrono::steady_clock::time_point> owes_since_;  // Remote: of a request that came in part.
   HttpReader reader_;
   std::deque<std::shared_ptr<ReplySlot>> slots_;  // Oldest request first.
   std::shared_ptr<TakenConnection> taken_;        // Null while it speaks HTTP.
@@ -132,7 +134,7 @@ class HttpConnection {
   bool waits_for_socket_ = false;  // TLS: nothing can be read before the socket is ready again.
   std::uint64_t sent_in_all_ = 0;
   std::uint64_t sent_at_last_look_ = 0;
-  std::chrono::steady_clock::time_point takes_nothing_since_{};  // Over TLS, with answers to take.
+  std::chrono::steady_clock::time_point takes_nothing_since_{};  // Remote, with answers to take.
   bool watches_reads_ = true;
   bool watches_writes_ = false;
 };
