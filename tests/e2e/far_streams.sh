@@ -4,6 +4,7 @@
 . "$(dirname "$0")/lib.sh"
 
 port=
+printf '[controller]\nlost_after = "3s"\n' >divvy.toml
 up_listening
 with_machines
 far="--gpus 1 --gpu-type a100"
@@ -67,15 +68,22 @@ expect "$(seq 1 300000 | cksum)" "$(cksum <&3)" "all of what stalled"
 exec 3<&-
 wait $writer || fail "what stalled ended with $?"
 
-# A cut of the connection loses nothing: its agent is stopped for longer than a beat and goes on.
-divvy run $far -- sh -c "echo one; until [ -e $machines/two ]; do sleep 0.02; done; echo two" >cut </dev/null &
+# A cut of the connection loses nothing: its agent is stopped for so long that the controller gives the connection up. Both ends
+# speak meanwhile.
+mkfifo said_there
+divvy run $far -- sh -c "echo one; until [ -e $machines/two ]; do sleep 0.02; done; echo two; touch $machines/spoke; cat" >cut <said_there &
 runner=$!
+exec 5>said_there
 wait_for "its first line" grep -q one cut
 kill -STOP "$(agent_pid n1)"
+wait_for "the cut" sh -c 'divvy nodes --csv | grep -E "^n1,(away|lost)"'
 touch "$machines/two"
+wait_for "what is said meanwhile" test -e "$machines/spoke"
+echo three >&5
+exec 5>&-
 kill -CONT "$(agent_pid n1)"
 wait $runner || fail "it ended with $?"
-expect "one two" "$(tr '\n' ' ' <cut | sed 's/ $//')" "what it said"
+expect "one two three" "$(tr '\n' ' ' <cut | sed 's/ $//')" "what it said"
 
 # Ctrl-C is the job's.
 divvy run $far -- sh -c 'trap "echo caught; exit 9" INT; echo ready; while :; do sleep 0.02; done' >trapped </dev/null &
