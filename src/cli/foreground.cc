@@ -7,6 +7,7 @@
 #include <atomic>
 #include <csignal>
 #include <cstdio>
+#include <optional>
 #include <string>
 #include <thread>
 #include <utility>
@@ -115,15 +116,17 @@ RawTerminal::~RawTerminal() {
 int RunForeground(JobSpec spec) {
   spec.is_foreground = true;
   if (const Status complete = dialect::CheckComplete(spec); !complete) return Fail(complete.error());
+  // Before the connection, which may have the relays' other ends: it goes first.
+  std::optional<StreamRelays> relays;
   auto api = Api::Connect();
   if (!api) return Fail(api.error());
   if (const Status finished = FinishSpec(spec, *api); !finished) return Fail(finished.error());
   SignalRelay relay;
   // The size of a terminal elsewhere is said once there is one.
-  StreamRelays relays([wants_pty = spec.wants_pty] {
+  relays.emplace([wants_pty = spec.wants_pty] {
     if (wants_pty) ::kill(::getpid(), SIGWINCH);
   });
-  const auto answer = api->Submit(spec, relays.descriptors());
+  const auto answer = api->Submit(spec, relays->descriptors());
   if (!answer) return Fail(answer.error());
   for (const std::string& note : answer->notes) Note(note);
   const std::string id = ToString(answer->id);
@@ -136,11 +139,11 @@ int RunForeground(JobSpec spec) {
   Result<wire::WaitAnswer> end = Internal("");
   {
     const RawTerminal raw(spec.wants_pty);
-    end = api->Wait(id, relays.descriptors(), [&, was_told = false]() mutable {
+    end = api->Wait(id, relays->descriptors(), [&, was_told = false]() mutable {
       if (!std::exchange(was_told, true)) TellDaemonWent(id, spec.wants_pty);
-      relays.Renew();
+      relays->Renew();
     });
-    relays.Finish();
+    relays->Finish();
   }
   if (!end) return Fail(end.error());
   if (end->state != "succeeded" && end->state != "failed")

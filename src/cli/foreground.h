@@ -4,7 +4,6 @@
 
 #include <termios.h>
 
-#include <array>
 #include <functional>
 #include <memory>
 #include <span>
@@ -45,13 +44,13 @@ class StreamRelays {
   /// descriptors() then names in the same place.
   void Renew();
   /// All that came has been printed. Once the job has ended, or the terminal was left.
+  /// Waits for whoever has the other ends, so a connection that may have them goes first.
   void Finish();
 
  private:
   struct Input;
   void Begin();
   std::vector<int> passed_;
-  std::array<int, 3> near_{-1, -1, -1};
   std::vector<std::thread> printers_;
   std::shared_ptr<Input> input_;
 };

@@ -3,6 +3,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <array>
 #include <cerrno>
 #include <condition_variable>
 #include <csignal>
@@ -63,44 +64,53 @@ void Print(int relay, int stream) {
 struct StreamRelays::Input {
   std::mutex mutex;
   std::condition_variable changed;
-  int relay = -1;           // Of the daemon that there is now.
-  std::uint64_t round = 0;  // Counts them.
+  int relay = -1;  // Of the daemon that there is now, until it is taken.
   std::function<void()> on_pumping;
 
-  /// The relay after `seen`.
-  int Next(std::uint64_t& seen) {
+  /// The next relay, which is the caller's to close.
+  int Next() {
     std::unique_lock lock(mutex);
-    changed.wait(lock, [&] { return round > seen; });
-    seen = round;
-    return relay;
+    changed.wait(lock, [&] { return relay >= 0; });
+    return std::exchange(relay, -1);
   }
   void Set(int fd) {
     const std::lock_guard lock(mutex);
+    if (relay >= 0) ::close(relay);
     relay = fd;
-    ++round;
     changed.notify_all();
   }
-  /// Reads our input only once it is asked for; what one daemon did not take is the next one's.
+  /// Reads our input only once it is asked for; what one daemon did not take is the next one's, the end as well.
   void Pump() {
     BlockPipeSignal();
-    char block[kPiece];
-    std::string_view unsent;
-    for (std::uint64_t seen = 0;;) {
-      const int fd = Next(seen);
+    while (true) {
+      const int fd = Next();
       char word = 0;
-      if (ReadSome(fd, &word, 1) != 1) continue;
-      if (on_pumping) on_pumping();
-      while (true) {
-        if (unsent.empty()) {
-          const ssize_t got = ReadSome(STDIN_FILENO, block, sizeof block);
-          if (got <= 0) return static_cast<void>(::shutdown(fd, SHUT_WR));
-          unsent = {block, static_cast<std::size_t>(got)};
-        }
-        if (!WriteAll(fd, unsent)) break;
-        unsent = {};
+      if (ReadSome(fd, &word, 1) == 1) {
+        if (on_pumping) on_pumping();
+        PumpInto(fd);
       }
+      ::close(fd);
     }
   }
+
+ private:
+  void PumpInto(int fd) {
+    while (!is_over) {
+      if (unsent.empty()) {
+        const ssize_t got = ReadSome(STDIN_FILENO, block, sizeof block);
+        is_over = got <= 0;
+        if (is_over) return;
+        unsent = {block, static_cast<std::size_t>(got)};
+      }
+      if (!WriteAll(fd, unsent)) return;
+      unsent = {};
+    }
+  }
+
+  // Of the thread that pumps.
+  char block[kPiece];
+  std::string_view unsent;
+  bool is_over = false;
 };
 
 StreamRelays::StreamRelays(std::function<void()> on_pumping)
@@ -119,12 +129,12 @@ void StreamRelays::Begin() {
   }
   passed_.resize(6);
   for (std::size_t i = 0; i < pairs.size(); ++i) {
-    near_[i] = pairs[i][0];
     passed_[3 + i] = pairs[i][1];
   }
-  input_->Set(near_[0]);
+  // Whoever pumps one of ours closes it.
+  input_->Set(pairs[0][0]);
   for (const int stream : {STDOUT_FILENO, STDERR_FILENO})
-    printers_.emplace_back(Print, near_[static_cast<std::size_t>(stream)], stream);
+    printers_.emplace_back(Print, pairs[static_cast<std::size_t>(stream)][0], stream);
 }
 
 void StreamRelays::Finish() {
@@ -136,6 +146,7 @@ void StreamRelays::Finish() {
 void StreamRelays::Renew() {
   if (passed_.size() == 3) return;
   Finish();
+  passed_.resize(3);
   Begin();
 }
 
