@@ -16,6 +16,20 @@ namespace {
 
 std::string GroupOf(const std::string& pool) { return std::string(kPoolGroup) + pool; }
 
+/// Of these the ones that give such a job as things are, or all where none does.
+std::vector<std::string> ThatFit(const std::vector<std::string>& names, const JobSpec& spec, const PoolBook& pools,
+                                 const Server& cluster) {
+  std::vector<std::string> fit;
+  for (const std::string& name : names) {
+    const PoolRow* row = pools.Find(name);
+    // A job that names no limit gets one that the pool has.
+    const Duration limit = row == nullptr || spec.time_limit > Duration(0) ? spec.time_limit : row->max_time;
+    const bool takes = row == nullptr || (row->takes_jobs() && PoolBook::AdmitsJob(*row, {spec.request, limit, "", {}, false}));
+    if (takes && CheckFeasible(cluster, spec.request, name)) fit.push_back(name);
+  }
+  return fit.empty() ? names : fit;
+}
+
 }  // namespace
 
 Status Controller::UsePools(std::vector<PoolRow> rows) {
@@ -50,14 +64,16 @@ Status Controller::FillPool(JobSpec& spec) const {
   if (names.empty()) return {};
   DIVVY_CHECK(CheckPoolNames(names));
   spec.pool = Join(names, ",");
-  const PoolRow* row = pools_.Find(names.front());
+  // A pool that never gives this job anything bounds it in nothing.
+  const std::vector<std::string> fit = names.size() > 1 ? ThatFit(names, spec, pools_, cluster_) : names;
+  const PoolRow* row = pools_.Find(fit.front());
   if (row == nullptr) return {};
   if (spec.time_limit == Duration(0)) {
     spec.time_limit = row->default_time > Duration(0) ? row->default_time : limits_.default_time_limit;
     const bool is_too_long = spec.time_limit == Duration(0) || spec.time_limit > row->max_time;
     if (row->max_time > Duration(0) && is_too_long) spec.time_limit = row->max_time;
   }
-  if (names.size() == 1 && row->is_exclusive) return TakeWholeMachines(*row, spec);
+  if (fit.size() == 1 && row->is_exclusive) return TakeWholeMachines(*row, spec);
   return {};
 }
 

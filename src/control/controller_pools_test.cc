@@ -127,7 +127,7 @@ TEST_F(Pools, BoundWhatOneJobMayHave) {
   EXPECT_EQ(Submit(spec), "asks for 2 machines, but pool small gives a job 1 at most; give --nodes 1 or fewer");
   spec = Spec("small", 1);
   spec.time_limit = 2h;
-  EXPECT_EQ(Submit(spec), "pool small runs a job for 1 h at most; give --time 3600s or less");
+  EXPECT_EQ(Submit(spec), "pool small runs a job for 1 h at most; give --time 1h or less");
   EXPECT_EQ(Submit("small", 1), "");
   EXPECT_EQ(Of(last_).time_limit, 10min);
   spec.pool = "small,big";
@@ -356,6 +356,20 @@ TEST_F(Pools, ThatAreExclusiveAndBoundBelowAMachineSaySo) {
       "pool alone gives whole machines, so it would have 4 GPUs, and max_gpus there is 2; an administrator raises "
       "max_gpus, or name another pool with --pool");
   EXPECT_EQ(Submit("alone", 0), "");
+}
+
+TEST_F(Pools, OfAListThoseThatGiveNoSuchJobBoundItInNothing) {
+  PoolRow small = Pool("small", {"n3"}), alone = Pool("alone", {"n1", "n2"});
+  small.max_time = 30min;
+  alone.is_exclusive = true;
+  Make({small, Pool("big", {"n1", "n2"}), alone});
+  EXPECT_EQ(Submit("small,big", 4), "");
+  EXPECT_EQ(Place(), "n1 in big");
+  EXPECT_EQ(Of(last_).time_limit, Duration(0)) << "n3 has 2 GPUs";
+  EXPECT_EQ(Submit("small,big", 1), "");
+  EXPECT_EQ(Of(last_).time_limit, 30min) << "where small may take it";
+  EXPECT_EQ(Submit("small,alone", 3), "");
+  EXPECT_EQ(Of(last_).request.gpus, 4) << "it can run in the exclusive one alone";
 }
 
 TEST_F(Pools, CanBeChangedWhileAJobWaits) {

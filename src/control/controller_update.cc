@@ -119,7 +119,8 @@ Status Controller::CheckPoolChange(const JobRecord& after, const JobChanges& cha
   // Who was let in goes on to be.
   wish.is_admin = caller.is_admin || !changes.pool;
   const auto usable = CheckPools(after.pool, wish);
-  const std::string field = changes.pool ? "pool: " : "";
+  std::string field = changes.pool ? "pool: " : "";
+  if (!usable && usable.error().message.starts_with("pool ")) field.clear();
   if (!usable) return Error{usable.error().code, field + usable.error().message};
   if (*usable == Join(PoolsIn(after.pool), ",")) return {};
   return PermissionDenied(field + "of " + after.pool + " user " + after.user.name + " may use " + *usable + " alone");

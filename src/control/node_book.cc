@@ -36,6 +36,11 @@ Status CheckLabels(const std::map<std::string, std::string>& labels) {
                              "' is no label: letters, digits, '.', '_' and '-', " +
                              "then '=' and one line, each of at most " + std::to_string(kLongestLabel) + " characters");
     }
+    if (name != "pool") continue;
+    for (const std::string_view pool : Split(value, ',')) {
+      if (!std::ranges::all_of(pool, IsNameChar))
+        return InvalidArgument("pool=" + value + ": a pool's name is letters, digits, '.', '_' and '-'");
+    }
   }
   return {};
 }

@@ -55,8 +55,7 @@ Status CheckMachines(const PoolRow& pool, const Request& request) {
 Status CheckTime(const PoolRow& pool, Duration limit) {
   if (pool.max_time == Duration(0) || (limit > Duration(0) && limit <= pool.max_time)) return {};
   return LimitExceeded("pool " + pool.name + " runs a job for " + DurationText(pool.max_time) +
-                       " at most; give --time " + std::to_string(pool.max_time / std::chrono::seconds(1)) +
-                       "s or less");
+                       " at most; give --time " + DurationFlag(pool.max_time) + " or less");
 }
 
 }  // namespace

@@ -54,9 +54,13 @@ for words in 'MaxTime=00:30:00' 'DefaultTime=00:05:00' 'Nodes=n1' 'PriorityTier=
   grep -q "$words" partition || fail "scontrol show partition: no $words in $(cat partition)"
 done
 
+divvy sbatch --test-only -G1 --wrap true 2>test-only || fail "sbatch --test-only: $(cat test-only)"
+grep -q 'in partition train$' test-only || fail "--test-only names another partition: $(cat test-only)"
+[ -z "$(divvy queue --no-header -o id)" ] || fail "an empty queue prints $(divvy queue --no-header -o id)"
+
 # Refused at once, with the limit; Slurm's shims in Slurm's words.
 refused "asks for 3 GPUs, but pool debug gives a job 2 at most" divvy submit --pool debug --gpus 3 true
-refused "give --time 1800s or less" divvy submit --pool debug --time 1h true
+refused "give --time 30m or less" divvy submit --pool debug --time 1h true
 refused "pool closed takes no jobs: its state is drain" divvy submit --pool closed true
 refused "there is no pool 'dbug'" divvy submit --pool dbug true
 refused "Invalid partition name specified" divvy sbatch -p dbug --wrap true
