@@ -205,6 +205,9 @@ std::string Unknown(const ConfigEntry& entry, const std::vector<Key>& keys) {
     const std::string_view near = NearestName(entry.section, sections);
     std::string list;
     for (std::string_view section : sections) list += (list.empty() ? "[" : ", [") + std::string(section) + "]";
+    list += ", [pools.NAME], [teams], [users.NAME], [prices]";
+    if (entry.section == "pools" || entry.section == "users")
+      return "[" + entry.section + "] is a table for each name: write [" + entry.section + ".NAME]";
     return "unknown section [" + std::string(entry.section) + "]; " +
            (near.empty() ? "there are " + list : "did you mean [" + std::string(near) + "]?");
   }

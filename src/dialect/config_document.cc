@@ -131,6 +131,8 @@ class DocumentReader {
       section_ += "." + name;
       SkipBlanks();
     }
+    if (Peek() == '.' && (section_ == "team" || section_ == "user" || section_ == "pool"))
+      return Fail("[" + section_ + ".NAME] is written [" + section_ + "s.NAME]");
     if (Peek() == '.')
       return Fail("a section within a section has no use here; write [" + Quoted(section_).substr(1, section_.size()) +
                   "]");

@@ -35,8 +35,9 @@ Status ReadNodes(const ConfigValue& value, PoolRow& row) {
       row.has_all = true;
       continue;
     }
-    DIVVY_TRY(const std::vector<std::string> names, ExpandHostList(list));
-    row.nodes.insert(row.nodes.end(), names.begin(), names.end());
+    const auto names = ExpandHostList(list);
+    if (!names) return InvalidArgument(names.error().message + "; write it like \"n[1-4]\"");
+    row.nodes.insert(row.nodes.end(), names->begin(), names->end());
   }
   if (!row.has_all && row.nodes.empty()) return InvalidArgument("is empty; leave it out, or write \"all\"");
   return {};
@@ -108,6 +109,22 @@ Status Read(const ConfigEntry& entry, PoolRow& row) {
   return {};
 }
 
+/// What one line breaks of what others before it say; the place of the mistake is then that line.
+Status CheckTogether(const std::string& key, const PoolRow& row, const std::vector<PoolRow>& pools) {
+  if (key == "default" && row.is_default) {
+    const auto is_other = [&](const PoolRow& other) { return other.is_default && other.name != row.name; };
+    if (const auto other = std::ranges::find_if(pools, is_other); other != pools.end()) {
+      return InvalidArgument("pool " + row.name + " and pool " + other->name +
+                             " are both the default; one at most is");
+    }
+  }
+  if (key.ends_with("_gpus") && row.min_gpus && row.max_gpus && *row.min_gpus > *row.max_gpus)
+    return InvalidArgument("the min_gpus of pool " + row.name + " are more than its max_gpus");
+  if (key.ends_with("_time") && row.max_time > Duration(0) && row.default_time > row.max_time)
+    return InvalidArgument("the default_time of pool " + row.name + " is longer than its max_time");
+  return {};
+}
+
 }  // namespace
 
 bool IsOfPools(const ConfigEntry& entry) { return entry.section.starts_with(kPools); }
@@ -117,7 +134,8 @@ Status ReadPoolsEntry(const ConfigEntry& entry, std::vector<PoolRow>& pools) {
   DIVVY_CHECK(CheckName(name));
   PoolRow& row = ConfigRow(pools, &PoolRow::name, name);
   const Status read = entry.key.empty() ? Status() : Read(entry, row);
-  return read ? Status() : AboutConfigKey(entry, read.error());
+  if (!read) return AboutConfigKey(entry, read.error());
+  return CheckTogether(entry.key, row, pools);
 }
 
 }  // namespace divvy::dialect

@@ -322,6 +322,18 @@ void AddSignals(Table& table, JobSpec& spec) {
                    }});
 }
 
+/// "a,b": each once, and none empty.
+Status CheckPoolList(std::string_view list) {
+  std::vector<std::string_view> seen;
+  for (const std::string_view part : Split(list, ',')) {
+    const std::string_view name = Trim(part);
+    if (name.empty()) return InvalidArgument("a pool is missing between two commas or at an end");
+    if (std::ranges::find(seen, name) != seen.end()) return InvalidArgument("names " + Quoted(name) + " twice");
+    seen.push_back(name);
+  }
+  return {};
+}
+
 void AddLabels(Table& table, JobSpec& spec) {
   const auto label = [&spec](std::string JobSpec::*field, std::size_t longest) {
     return [&spec, field, longest](std::string_view value) -> Status {
@@ -346,7 +358,10 @@ void AddLabels(Table& table, JobSpec& spec) {
                    Takes::kValue,
                    "NAMES",
                    "pool of machines; of a,b the first that has room; a label on one server without pools",
-                   label(&JobSpec::pool, 256),
+                   [&spec](std::string_view value) -> Status {
+                     DIVVY_TRY(spec.pool, ReadLabel(value, 256));
+                     return CheckPoolList(spec.pool);
+                   },
                    {"partition"}});
 }
 

@@ -32,6 +32,9 @@ Status CheckNames(std::string_view option, const std::vector<std::string>& names
 
 Result<std::vector<std::string>> ReadNodeList(std::string_view text) {
   const auto read = ExpandHostList(Trim(text));
+  // "Invalid hostlist: n[3-1]: why"
+  if (const auto why = read ? std::string::npos : read.error().message.find("]: "); why != std::string::npos)
+    return InvalidArgument(Quoted(text) + read.error().message.substr(why + 1));
   if (!read) return InvalidArgument(Quoted(text) + " is no list of machines; write it like n1,n2 or n[1-4,7]");
   std::vector<std::string> names;
   std::set<std::string_view> seen;

@@ -84,7 +84,7 @@ std::string ExplainOption(const Said& said, const JobSpec& spec) {
   static const std::map<std::string, std::string, std::less<>> kPlain = {
       {"job-name", "the job's name"},
       {"account", "a label"},
-      {"partition", "a label, or a pool of machines"},
+      {"partition", "the pool of machines; a label where there are no pools"},
       {"qos", "a label"},
       {"comment", "a label"},
       {"wckey", "a label"},

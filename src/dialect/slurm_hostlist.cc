@@ -14,7 +14,9 @@ bool IsDigits(std::string_view text) {
   return !text.empty() && std::ranges::all_of(text, [](unsigned char c) { return std::isdigit(c) != 0; });
 }
 
-Error Wrong(std::string_view text) { return InvalidArgument("Invalid hostlist: " + std::string(text)); }
+Error Wrong(std::string_view text, const std::string& why = "") {
+  return InvalidArgument("Invalid hostlist: " + std::string(text) + (why.empty() ? "" : ": " + why));
+}
 
 std::string Padded(std::int64_t number, std::size_t width) {
   std::string text = std::to_string(number);
@@ -31,7 +33,11 @@ Result<std::vector<std::string>> ExpandRange(std::string_view inside, std::strin
     if (!IsDigits(first) || !IsDigits(last) || first.size() > 9 || last.size() > 9) return Wrong(whole);
     const std::int64_t from = ParseInteger(first).value_or(0);
     const std::int64_t to = ParseInteger(last).value_or(0);
-    if (to < from || static_cast<std::size_t>(to - from) + numbers.size() >= kMostNames) return Wrong(whole);
+    if (to < from) {
+      return Wrong(whole, std::string(item) + " runs backwards; write " + std::string(last) + "-" + std::string(first));
+    }
+    if (static_cast<std::size_t>(to - from) + numbers.size() >= kMostNames)
+      return Wrong(whole, "stands for more than " + std::to_string(kMostNames) + " names");
     for (std::int64_t number = from; number <= to; ++number) numbers.push_back(Padded(number, first.size()));
   }
   return numbers;

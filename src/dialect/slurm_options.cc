@@ -352,7 +352,7 @@ void Builder::AddWhen() {
       [spec](std::string_view value) -> Status {
         ArraySpec array;
         const auto percent = value.find('%');
-        DIVVY_TRY(array.indices, IndexRanges::Parse(value.substr(0, percent), "--array"));
+        DIVVY_TRY(array.indices, IndexRanges::Parse(value.substr(0, percent), "indices"));
         if (array.indices.empty()) return InvalidArgument("an index is missing; write 0-9");
         if (percent != std::string_view::npos) {
           DIVVY_TRY(const std::int64_t at_once, ParseCount(value.substr(percent + 1), 0, kMostTasks));

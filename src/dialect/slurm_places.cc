@@ -23,7 +23,7 @@ Result<std::vector<std::string>> ParseHosts(std::string_view option, std::string
   return std::vector<std::string>();
 }
 
-Status SettlePlaces(JobSpec& spec, std::int64_t nodes) {
+Status SettlePlaces(JobSpec& spec) {
   Request& request = spec.request;
   std::vector<std::string> notes;
   if (const auto exclude = Value(spec, "exclude")) {
@@ -33,12 +33,7 @@ Status SettlePlaces(JobSpec& spec, std::int64_t nodes) {
     DIVVY_TRY(request.node_list, ParseHosts("nodelist", *hosts, &notes));
     std::erase_if(request.node_list,
                   [&](const std::string& name) { return std::ranges::count(request.excluded_nodes, name) > 0; });
-    if (!request.node_list.empty() && static_cast<std::int64_t>(request.node_list.size()) < nodes) {
-      notes.push_back("--nodelist=" + *hosts + ": names " +
-                      Plural(static_cast<std::int64_t>(request.node_list.size()), "host") + " for " +
-                      Plural(nodes, "node") + "; left out, so that any machines will do");
-      request.node_list.clear();
-    }
+    // Fewer than the job's machines are refused by CheckNodes: none is added to those of a list.
   }
   if (const auto constraint = Value(spec, "constraint")) {
     DIVVY_TRY(const ConstraintAsk ask, ParseConstraint(*constraint));

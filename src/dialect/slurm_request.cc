@@ -401,7 +401,7 @@ Status Settle(JobSpec& spec) {
   DIVVY_CHECK(SettleMemory(spec, tally));
   KeepBeyond(spec, tally);
   DealOut(spec, tally);
-  return SettlePlaces(spec, tally.nodes.least);
+  return SettlePlaces(spec);
 }
 
 }  // namespace divvy::dialect::slurm

@@ -89,7 +89,7 @@ Status Settle(JobSpec& spec);
 /// --nodelist and --exclude: the names, or none and a note where they are in a file.
 Result<std::vector<std::string>> ParseHosts(std::string_view option, std::string_view value,
                                             std::vector<std::string>* notes = nullptr);
-/// Request::node_list, excluded_nodes and constraint. `nodes`: how many the job gets.
-Status SettlePlaces(JobSpec& spec, std::int64_t nodes);
+/// Request::node_list, excluded_nodes and constraint.
+Status SettlePlaces(JobSpec& spec);
 
 }  // namespace divvy::dialect::slurm

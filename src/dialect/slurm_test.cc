@@ -12,6 +12,7 @@
 
 #include "base/text.h"
 #include "dialect/bad_input.h"
+#include "dialect/node_options.h"
 #include "dialect/slurm_request.h"
 #include "dialect/test_surroundings.h"
 
@@ -295,7 +296,10 @@ TEST(SlurmNodes, HostsAreNamedAndExcluded) {
   EXPECT_EQ(spec.request.nodes, 3) << "each of them";
   EXPECT_EQ(Good("-N1 --nodelist=n[1-3] --exclude=n2,gpu[07-08]").request.node_list, (Names{"n1", "n3"}));
   EXPECT_EQ(spec.request.excluded_nodes, (Names{"n2", "gpu07", "gpu08"}));
-  EXPECT_TRUE(HasNote(Good("-N 2 -w n1"), "names 1 host for 2 nodes"));
+  const Status too_few = CheckNodes(Good("-N 2 -w n1").request);
+  ASSERT_FALSE(too_few);
+  EXPECT_EQ(too_few.error().message,
+            "--nodelist names 1 machine, and --nodes asks for 2; name more, or ask for fewer");
   EXPECT_TRUE(HasNote(Good("-w ./hosts"), "a file of hosts is not read"));
   EXPECT_FALSE(Read("-w n[1-"));
   EXPECT_EQ(Good("-w n1", "-w n2").request.node_list, Names{"n2"});

@@ -69,7 +69,8 @@ Result<GpuAsk> ParseTypeAndCount(std::string_view text, std::string_view prefix)
   } else {
     ask.type = parts[0];
   }
-  if (!ask.type.empty() && !IsTypeName(ask.type)) {
+  // One letter is a slip: it is part of nearly every model's name.
+  if (!ask.type.empty() && (!IsTypeName(ask.type) || ask.type.size() < 2)) {
     return InvalidArgument(Quoted(ask.type) + " is no GPU type; write " + std::string(prefix) + "TYPE:COUNT");
   }
   if (!IsNumber(count)) {
