@@ -220,7 +220,8 @@ Result<std::string> DrawQueue(Api& api, const QueueFlags& flags) {
   std::vector<Column> columns = QueueColumns();
   for (Column& column : columns) column.is_shown_by_default |= has_nodes && column.title == kNode;
   DIVVY_TRY(std::string text, RenderTable(columns, rows, flags.listing));
-  if (!is_for_people) return text;
+  // Who chose columns or left out the header reads it with a program.
+  if (!is_for_people || !flags.listing.has_header || !flags.listing.columns.empty()) return text;
   if (jobs.empty() && select.ids.empty()) {
     text = select.includes_final ? "No jobs.\n"
                                  : "No jobs wait or run. (divvy queue --all lists those that have ended.)\n";

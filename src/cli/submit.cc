@@ -84,6 +84,8 @@ bool IsScriptFile(const std::string& path) {
 Status CheckScriptIsThere(const std::string& word, const dialect::Surroundings& around) {
   const bool is_named_so = word.ends_with(".sh") || word.ends_with(".sbatch") || word.ends_with(".slurm");
   struct stat status {};
+  if (word.find('/') != std::string::npos && ::stat(word.c_str(), &status) == 0 && S_ISDIR(status.st_mode))
+    return InvalidArgument("'" + word + "' is a directory; give a command or a script");
   if (!is_named_so || ::stat(word.c_str(), &status) == 0) return {};
   const char* path = std::getenv("PATH");
   if (word.find('/') == std::string::npos && path != nullptr) {

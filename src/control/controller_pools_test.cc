@@ -372,6 +372,16 @@ TEST_F(Pools, OfAListThoseThatGiveNoSuchJobBoundItInNothing) {
   EXPECT_EQ(Of(last_).request.gpus, 4) << "it can run in the exclusive one alone";
 }
 
+TEST_F(Pools, AJobWhosePoolIsGoneSaysHowToPutItIntoAnother) {
+  Make({Pool("old", {"n3"})});
+  EXPECT_EQ(Submit("old", 2), "");
+  EXPECT_EQ(Place(), "n3 in old");
+  EXPECT_EQ(Submit("old", 2), "");
+  EXPECT_EQ(Place(), "");
+  ASSERT_TRUE(world_.controller_.UsePools({Pool("new", {"n3"})}));
+  EXPECT_EQ(Why(last_), "there is no pool 'old' any more; divvy update 2 --pool NAME puts it into another");
+}
+
 TEST_F(Pools, CanBeChangedWhileAJobWaits) {
   PoolRow small = Pool("small", {"n3"}), of_grace = Pool("grace", {"n1"});
   small.max_gpus = 1;

@@ -175,6 +175,8 @@ TEST_F(Nodes, WhatCanBeNoNodeIsRefused) {
   facts = Machine({});
   facts.labels["a b"] = "c";
   EXPECT_NE(Refused("n1", "aa", facts), "joined");
+  facts.labels = {{"pool", "train,a b"}};
+  EXPECT_NE(Refused("n1", "aa", facts), "joined") << "no pool is called so";
   EXPECT_TRUE(book_.nodes().empty());
   // Somebody else's text stays within its line.
   facts = Machine({"GPU-1"});

@@ -114,11 +114,11 @@ std::string WorkDir(const AccountRow& r, const Scene&) { return OfJob(r, r.direc
 std::string SubmitLine(const AccountRow& r, const Scene&) { return OfJob(r, r.command); }
 std::string Cluster(const AccountRow&, const Scene&) { return std::string(dialect::kSlurmCluster); }
 std::string NodeCount(const AccountRow& r, const Scene&) {
-  return r.step == "batch" ? "1" : std::to_string(NodeCountOf(r.job));
+  return std::to_string(NodeCountOf(r.job));
 }
 std::string Tasks(const AccountRow& r, const Scene&) {
   if (!r.is_step()) return "";
-  return r.is_step_measured ? "1" : std::to_string(r.job.request.tasks);
+  return std::to_string(r.step_tasks);
 }
 std::string Nothing(const AccountRow&, const Scene&) { return ""; }
 std::string NoTime(const AccountRow&, const Scene&) { return "00:00:00"; }

@@ -19,6 +19,7 @@ struct AccountRow {
   wire::JobView job;
   std::string step;              // "batch", "0"; empty: the job.
   bool is_step_measured = true;  // What the job used is what the step used.
+  std::int64_t step_tasks = 1;
   bool is_step() const { return !step.empty(); }
   bool is_measured_step() const { return is_step() && is_step_measured; }
   // Known only when the job was asked for in full (NeedsDetail).

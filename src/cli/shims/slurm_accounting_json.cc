@@ -93,12 +93,12 @@ void AddStep(const AccountRow& row, const Scene& scene, JsonWriter& json) {
   AddTime(row, scene, json);
   json.Key("nodes");
   json.BeginObject();
-  out.Number("count", row.step == "batch" ? 1 : NodeCountOf(row.job));
+  out.Number("count", NodeCountOf(row.job));
   out.Text("range", HostListOf(row.job, scene));
   json.EndObject();
   json.Key("tasks");
   json.BeginObject();
-  out.Number("count", row.is_step_measured ? 1 : row.job.request.tasks);
+  out.Number("count", row.step_tasks);
   json.EndObject();
   json.Key("tres");
   json.BeginObject();

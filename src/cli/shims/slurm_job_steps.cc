@@ -25,10 +25,15 @@ wire::JobView AsStep(const wire::JobView& job, const wire::StepView& step) {
     view.exit_code = 0;
     view.signal = 9;
   }
-  // Cores are counted for each task.
+  // Cores are counted for each task, over all machines; tasks that share cores have no more than the job.
+  const std::int64_t cpus = CpusOf(job);
   const std::int64_t tasks = std::max<std::int64_t>(job.request.tasks, 1);
-  view.request.cpus = std::max<std::int64_t>(job.request.cpus, tasks) / tasks * step.tasks;
-  view.request.tasks = step.tasks;
+  const std::int64_t each = std::max<std::int64_t>(cpus / tasks, 1);
+  view.request.cpus = step.tasks < cpus / each ? each * step.tasks : cpus;
+  view.request.tasks = std::min(step.tasks, view.request.cpus);
+  view.request.memory_bytes = MemoryOf(job);
+  view.request.gpus = GpusAskedBy(job);
+  view.request.nodes = 1;
   if (job.seats.empty()) {
     view.gpus.clear();
     for (const std::string_view gpu : Split(step.gpus, ',')) {
@@ -42,33 +47,45 @@ wire::JobView AsStep(const wire::JobView& job, const wire::StepView& step) {
 
 }  // namespace
 
+JobStep BatchStepOf(const wire::JobView& job) {
+  JobStep batch{.id = "batch", .job = job, .is_measured = true};
+  batch.job.name = "batch";
+  if (job.seats.size() < 2) return batch;
+  const Place first = PlacesOf(job, {}).front();
+  batch.job.seats.resize(1);
+  wire::RequestView& request = batch.job.request;
+  request.cpus = first.cpus;
+  request.memory_bytes = first.memory_bytes;
+  request.tasks = std::min(batch.job.seats.front().tasks, first.cpus);
+  request.nodes = 1;
+  return batch;
+}
+
 std::vector<JobStep> JobStepsOf(const wire::JobDetail& detail, const std::vector<wire::StepView>& steps) {
   const wire::JobView job = ViewOf(detail);
   std::vector<JobStep> out;
   if (!job.start_time) return out;
   if (!detail.is_foreground) {
-    JobStep batch{.id = "batch", .job = job, .is_measured = true};
-    batch.job.name = "batch";
-    out.push_back(std::move(batch));
+    out.push_back(BatchStepOf(job));
   }
   for (const wire::StepView& step : steps) {
-    if (step.start_time) out.push_back({std::to_string(step.number), AsStep(job, step), false});
+    if (step.start_time) out.push_back({std::to_string(step.number), AsStep(job, step), false, step.tasks});
   }
   const bool is_salloc = LabelOf(detail, "door", "") == "salloc";
-  if (out.empty() && !is_salloc) out.push_back({"0", job, true});
+  if (out.empty() && !is_salloc) out.push_back({"0", job, true, 1});
   return out;
 }
 
 std::string ShowStep(const JobStep& step, const Scene& scene, bool is_one_line) {
   const wire::JobView& job = step.job;
-  const std::string tasks = std::to_string(step.is_measured ? 1 : job.request.tasks);
+  const std::string tasks = std::to_string(step.tasks);
   const std::string limit =
       job.request.time_limit_s > 0 ? LongElapsed(std::ceil(job.request.time_limit_s)) : "UNLIMITED";
   const std::vector<std::string> lines = {
       "StepId=" + JobIdText(job) + "." + step.id + " UserId=" + std::to_string(scene.uid_of(job.user)) +
           " StartTime=" + Moment(job.start_time, "Unknown") + " TimeLimit=" + limit,
       "State=" + StateName(job.state) + " Partition=" + Partition(job) + " NodeList=" + HostListOf(job, scene),
-      "Nodes=" + std::to_string(step.is_measured ? 1 : NodeCountOf(job)) + " CPUs=" + std::to_string(CpusOf(job)) +
+      "Nodes=" + std::to_string(NodeCountOf(job)) + " CPUs=" + std::to_string(CpusOf(job)) +
           " Tasks=" + tasks + " Name=" + job.name + " Network=(null)",
       "TRES=" + Tres(job, GpusOf(job)),
       "ResvPorts=(null)",

@@ -53,6 +53,28 @@ TEST(JobSteps, TheBatchStepComesFirstAndEachHasItsOwnEnd) {
   EXPECT_EQ(steps[3].job.state, "running");
 }
 
+TEST(JobSteps, HaveNoMoreThanTheJobOverAllMachines) {
+  wire::JobDetail job = Running();
+  job.request.nodes = 2;
+  job.request.tasks = 2;
+  job.request.cpus = 2;
+  job.request.memory_bytes = std::int64_t{1} << 30;
+  job.seats = {{.node = "n1", .gpus = {0, 1}, .tasks = 1}, {.node = "n2", .gpus = {0, 1}, .tasks = 1}};
+  wire::StepView many = Step(1, 0);
+  many.tasks = 99;
+  const auto steps = JobStepsOf(job, {Step(0, 0), many});
+  ASSERT_EQ(steps.size(), 3u);
+  EXPECT_EQ(CpusOf(steps[0].job), 2) << "the batch step has one machine";
+  Scene scene;
+  const std::string batch = ShowStep(steps[0], scene, true);
+  EXPECT_NE(batch.find(" NodeList=n1 Nodes=1 CPUs=2 "), std::string::npos) << batch;
+  EXPECT_NE(batch.find("TRES=cpu=2,mem=1G,node=1,billing=2,gres/gpu=2 "), std::string::npos) << batch;
+  EXPECT_EQ(CpusOf(steps[1].job), 4);
+  EXPECT_EQ(MemoryOf(steps[1].job), std::int64_t{2} << 30);
+  EXPECT_EQ(CpusOf(steps[2].job), 4) << "99 tasks share the job's cores";
+  EXPECT_EQ(steps[2].tasks, 99);
+}
+
 TEST(JobSteps, WhatTheJobsEndCutOffWasCancelled) {
   wire::JobDetail job = Running();
   job.state = "succeeded";

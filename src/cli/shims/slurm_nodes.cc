@@ -64,6 +64,26 @@ NodeField Of(char letter, std::string_view name, std::string_view header,
   return {letter, name, header, [text = std::move(text)](const NodeGroup& group) { return text(*group.front()); }};
 }
 
+/// "fan, by root", as the controller has it: the reason and who gave it.
+std::pair<std::string, std::string> ReasonAndUserOf(const NodeRow& row) {
+  const std::string text = ReasonOf(row);
+  constexpr std::string_view kBy = ", by ";
+  const auto by = text.rfind(kBy);
+  if (text.starts_with(kBy.substr(2))) return {"", text.substr(kBy.size() - 2)};
+  if (by == std::string::npos || !row.status.trouble.empty()) return {text, ""};
+  return {text.substr(0, by), text.substr(by + kBy.size())};
+}
+
+std::string ReasonText(const NodeRow& row) {
+  const std::string reason = ReasonAndUserOf(row).first;
+  return reason.empty() ? "none" : reason;
+}
+
+std::string ReasonUser(const NodeRow& row) {
+  const std::string user = ReasonAndUserOf(row).second;
+  return user.empty() ? "Unknown" : user;
+}
+
 std::string HostsOf(const NodeGroup& group) {
   std::vector<std::string> names;
   for (const NodeRow* row : group) names.push_back(HostOf(*row));
@@ -97,7 +117,7 @@ std::vector<NodeField> NodeFields() {
       Of('m', "memory", "MEMORY", [](const NodeRow& r) { return std::to_string(r.scene.memory_mib); }),
       Of('e', "freemem", "FREE_MEM", [](const NodeRow& r) { return Known(r.scene.memory_free_mib); }),
       Of('O', "cpusload", "CPU_LOAD", [](const NodeRow& r) { return Decimal(r.scene.load); }),
-      Of('E', "reason", "REASON", [](const NodeRow& r) { return ReasonOf(r).empty() ? "none" : ReasonOf(r); }),
+      Of('E', "reason", "REASON", ReasonText),
       Of('X', "sockets", "SOCKETS", cpus),
       Of('z', "socketcorethread", "S:C:T", [](const NodeRow& r) { return std::to_string(r.scene.cpus) + ":1:1"; }),
       Of('v', "version", "VERSION", [](const NodeRow& r) { return VersionOf(r); }),
@@ -136,8 +156,8 @@ std::vector<NodeField> NodeFields() {
       Of('p', "prioritytier", "PRIO_TIER",
          [](const NodeRow& r) { return r.pool.name.empty() ? "1" : std::to_string(r.pool.priority); }),
       Always('S', "allocnodes", "ALLOCNODES", "all"),
-      Always('u', "user", "USER", "Unknown"),
-      Always('U', "userlong", "USER", "Unknown"),
+      Of('u', "user", "USER", ReasonUser),
+      Of('U', "userlong", "USER", ReasonUser),
       Always('V', "cluster", "CLUSTER", std::string(dialect::kSlurmCluster)),
       Always('Y', "cores", "CORES", "1"),
       Always('Z', "threads", "THREADS", "1"),
@@ -158,9 +178,12 @@ std::vector<NodeGroup> Grouped(const std::vector<NodeRow>& rows, const std::vect
     if (is_by_node || same == keys.end()) {
       keys.push_back(key);
       groups.push_back({&row});
-    } else {
-      groups[static_cast<std::size_t>(same - keys.begin())].push_back(&row);
+      continue;
     }
+    NodeGroup& group = groups[static_cast<std::size_t>(same - keys.begin())];
+    // A node of several partitions counts once on a line that does not tell these apart.
+    const auto is_same = [&](const NodeRow* other) { return HostOf(*other) == HostOf(row); };
+    if (std::ranges::none_of(group, is_same)) group.push_back(&row);
   }
   return groups;
 }

@@ -52,6 +52,8 @@ Result<std::string> FormatQueue(std::vector<QueueRow> rows, const QueueFormat& f
   DIVVY_TRY(const std::vector<Shown<QueueRow>> columns, ColumnsOf(format, fields));
   if (!format.sort.empty()) SortBy(rows, format.sort, fields);
   std::string text = format.has_header ? HeaderLine(columns) : "";
+  if (const auto id = format.is_of_steps ? text.find(" JOBID") : std::string::npos; id != std::string::npos)
+    text.replace(id, 6, "STEPID");
   for (const QueueRow& row : rows) text += RowLine(columns, row);
   return text;
 }

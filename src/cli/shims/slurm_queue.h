@@ -24,6 +24,7 @@ struct QueueFormat {
   std::string names;    // "jobid,name:30".
   std::string sort;     // "+i,-t": letters; empty: Slurm's own order.
   bool has_header = true;
+  bool is_of_steps = false;  // Of the ids the header says so.
 };
 
 inline constexpr std::string_view kQueueDefault = "%.18i %.9P %.8j %.8u %.2t %.10M %.6D %R";

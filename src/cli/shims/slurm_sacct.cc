@@ -177,14 +177,12 @@ void AddRows(AccountRow row, std::vector<JobStep> steps, const Wish& wish, std::
   const bool has_alone = alone != wish.steps.end();
   if (!has_alone) rows.push_back(row);
   if (wish.has_no_steps || !row.job.start_time) return;
-  if (steps.empty() && !row.job.is_foreground) {
-    steps.push_back({"batch", row.job, true});
-    steps.back().job.name = "batch";
-  }
+  if (steps.empty() && !row.job.is_foreground) steps.push_back(BatchStepOf(row.job));
   for (JobStep& step : steps) {
     if (has_alone && !alone->second.contains(step.id)) continue;
     row.step = step.id;
     row.is_step_measured = step.is_measured;
+    row.step_tasks = step.tasks;
     row.job = std::move(step.job);
     rows.push_back(row);
   }

@@ -20,6 +20,7 @@
 #include "cli/shims/slurm_places.h"
 #include "cli/shims/slurm_queue.h"
 #include "cli/shims/slurm_show.h"
+#include "cli/shims/slurm_refusals.h"
 #include "cli/shims/slurm_update.h"
 #include "cli/step_listing.h"
 #include "dialect/slurm_hostlist.h"
@@ -64,7 +65,7 @@ int Report(const Result<wire::ActionAnswer>& answer, const std::string& ids) {
   if (!answer) return Refuse(answer.error(), ids);
   int code = 0;
   for (const wire::ActionResult& result : answer->results) {
-    if (!result.is_done) code = Say(RefusalOf(result) + " for job " + result.display_id);
+    if (!result.is_done) code = FailAs("scontrol", InSlurmsWords(RefusalOf(result)) + " for job " + result.display_id);
   }
   return code;
 }

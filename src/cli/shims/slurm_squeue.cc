@@ -182,6 +182,7 @@ QueueFormat FormatOf(const Wish& wish) {
                                         : kQueueDefault;
   }
   format.has_header = !wish.has_no_header;
+  format.is_of_steps = wish.shows_steps;
   return format;
 }
 

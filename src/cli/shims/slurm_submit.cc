@@ -116,6 +116,21 @@ Status Complete(JobSpec& spec) {
   return {};
 }
 
+namespace {
+
+/// Of a job that names none: the default one.
+std::string PartitionOf(const JobSpec& spec, const std::vector<NodeRow>& nodes) {
+  if (!spec.pool.empty()) return spec.pool;
+  if (!nodes.empty() && nodes.front().pools != nullptr) {
+    for (const wire::PoolView& pool : *nodes.front().pools) {
+      if (pool.is_default) return pool.name;
+    }
+  }
+  return std::string(dialect::kSlurmPartition);
+}
+
+}  // namespace
+
 int TestOnly(std::string_view program, const JobSpec& spec) {
   const std::string name(program);
   if (const Status complete = dialect::CheckComplete(spec); !complete) return FailAs(program, complete.error().message);
@@ -135,15 +150,14 @@ int TestOnly(std::string_view program, const JobSpec& spec) {
   std::vector<std::string> hosts;
   for (const std::string& node : answer->nodes) hosts.push_back(node.substr(0, node.find('.')));
   // Of a later start only how many machines it takes is known, unless there is but one.
-  if (hosts.empty()) {
-    if (const auto nodes = FetchNodes(); nodes && nodes->size() == 1) hosts.push_back(Hostname());
-  }
+  const std::vector<NodeRow> machines = FetchNodes().value_or(std::vector<NodeRow>());
+  if (hosts.empty() && machines.size() == 1) hosts.push_back(Hostname());
   const int nodes = std::max(spec.request.nodes, 1);
   const int cpus = std::max({spec.request.cpus * nodes, spec.request.tasks, 1});
   std::fprintf(stderr, "%s: Job %s to start at %s using %d processors on nodes %s in partition %s\n", name.c_str(),
                ToString(answer->id).c_str(), Moment(answer->predicted_start).c_str(), cpus,
                hosts.empty() ? "(not chosen yet)" : dialect::FoldHostList(hosts).c_str(),
-               spec.pool.empty() ? std::string(dialect::kSlurmPartition).c_str() : spec.pool.c_str());
+               PartitionOf(spec, machines).c_str());
   return 0;
 }
 

@@ -172,6 +172,8 @@ std::string ReasonCode(const wire::JobView& job) {
   if (job.state == "lost") return "NodeDown";
   if (job.state != "queued") return "None";
   const std::string text = ToLower(job.reason);
+  if (Has(text, "starts no jobs: its state is "))
+    return Has(text, "its state is inactive") ? "PartitionInactive" : "PartitionDown";
   if (Has(text, "never") && !job.dependencies.empty()) return "DependencyNeverSatisfied";
   if (!job.eligible_time) return job.dependencies.empty() ? "BeginTime" : "Dependency";
   if (Has(text, "begin") || Has(text, "not before")) return "BeginTime";

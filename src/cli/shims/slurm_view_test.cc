@@ -13,6 +13,7 @@
 #include "cli/shims/slurm_fetch.h"
 #include "cli/shims/slurm_nodes.h"
 #include "cli/shims/slurm_queue.h"
+#include "cli/shims/slurm_refusals.h"
 #include "cli/shims/slurm_show.h"
 #include "cli/shims/slurm_update.h"
 
@@ -102,6 +103,22 @@ TEST(Squeue, ACapOfAGroupIsNoArrayTaskLimit) {
   job.group = "sweep";
   job.reason = "sweep runs 2 of at most 2";
   EXPECT_EQ(ReasonCode(job), "AssocGrpJobsLimit");
+}
+
+TEST(Squeue, APoolThatStartsNoneIsAPartitionThatIsDown) {
+  wire::JobView job = Job(6, "queued");
+  job.position = 1;
+  job.reason = "an administrator: pool gpu starts no jobs: its state is down";
+  EXPECT_EQ(ReasonCode(job), "PartitionDown");
+  job.reason = "an administrator: pool gpu starts no jobs: its state is inactive";
+  EXPECT_EQ(ReasonCode(job), "PartitionInactive");
+}
+
+TEST(Squeue, OfStepsTheHeaderSaysSo) {
+  QueueFormat format;
+  format.letters = kQueueSteps;
+  format.is_of_steps = true;
+  EXPECT_EQ(FormatQueue({}, format, Here())->substr(0, 16), "         STEPID ");
 }
 
 TEST(Squeue, LongColumnsAreSlurms) {
@@ -253,6 +270,18 @@ TEST(Sinfo, APartitionThatIsAskedForHasTheServerInIt) {
       << NodesJson({Node()});
 }
 
+TEST(Sinfo, ReasonsNameEachNodeOnceAndWhoGaveThem) {
+  NodeRow row = Node();
+  row.view.reason = "fan, by root";
+  NodeRow again = row;
+  again.partition = "gpu";
+  EXPECT_EQ(*FormatNodes({row, again}, kInfoReasons, "", false),
+            "fan                  root      Unknown             n1\n");
+  EXPECT_EQ(*FormatNodes({row, again}, "%P %D", "", false), "main* 1\ngpu 1\n");
+  row.view.reason = "by root";
+  EXPECT_EQ(*FormatNodes({row}, "%E %u", "", false), "none root\n");
+}
+
 TEST(Sinfo, StateFollowsTheGpus) {
   NodeRow row = Node();
   EXPECT_EQ(NodeState(row), "mixed");
@@ -363,6 +392,15 @@ TEST(Scontrol, DetailsSayWhichGpusOfWhichNode) {
   job.gpus = {0, 1, 3};
   const std::string text = ShowJob(job, Here(), {.is_one_line = false, .has_details = true});
   EXPECT_NE(text.find("     Nodes=n1 CPU_IDs=(null) Mem=0 GRES=gpu:3(IDX:0-1,3)\n"), std::string::npos) << text;
+}
+
+TEST(Refusals, NameOptionsThatSlurmHas) {
+  EXPECT_EQ(InSlurmsWords("asks for 1 GPU of type x9, but no node has such; leave --gpu-type out"),
+            "asks for 1 GPU of type x9, but no node has such; leave the type of the GPUs out");
+  EXPECT_EQ(InSlurmsWords("asks for 8 GPUs, but pool debug gives a job 2 at most; ask for fewer, or name another pool "
+                          "with --pool")
+                .find("--pool"),
+            std::string::npos);
 }
 
 TEST(Scontrol, ShowsAJobInSlurmsWords) {
