@@ -24,7 +24,8 @@ std::vector<std::string> ThatFit(const std::vector<std::string>& names, const Jo
     const PoolRow* row = pools.Find(name);
     // A job that names no limit gets one that the pool has.
     const Duration limit = row == nullptr || spec.time_limit > Duration(0) ? spec.time_limit : row->max_time;
-    const bool takes = row == nullptr || (row->takes_jobs() && PoolBook::AdmitsJob(*row, {spec.request, limit, "", {}, false}));
+    const bool takes =
+        row == nullptr || (row->takes_jobs() && PoolBook::AdmitsJob(*row, {spec.request, limit, "", {}, false}));
     if (takes && CheckFeasible(cluster, spec.request, name)) fit.push_back(name);
   }
   return fit.empty() ? names : fit;

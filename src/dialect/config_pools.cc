@@ -114,8 +114,7 @@ Status CheckTogether(const std::string& key, const PoolRow& row, const std::vect
   if (key == "default" && row.is_default) {
     const auto is_other = [&](const PoolRow& other) { return other.is_default && other.name != row.name; };
     if (const auto other = std::ranges::find_if(pools, is_other); other != pools.end()) {
-      return InvalidArgument("pool " + row.name + " and pool " + other->name +
-                             " are both the default; one at most is");
+      return InvalidArgument("pool " + row.name + " and pool " + other->name + " are both the default; one at most is");
     }
   }
   if (key.ends_with("_gpus") && row.min_gpus && row.max_gpus && *row.min_gpus > *row.max_gpus)

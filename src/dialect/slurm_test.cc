@@ -298,8 +298,7 @@ TEST(SlurmNodes, HostsAreNamedAndExcluded) {
   EXPECT_EQ(spec.request.excluded_nodes, (Names{"n2", "gpu07", "gpu08"}));
   const Status too_few = CheckNodes(Good("-N 2 -w n1").request);
   ASSERT_FALSE(too_few);
-  EXPECT_EQ(too_few.error().message,
-            "--nodelist names 1 machine, and --nodes asks for 2; name more, or ask for fewer");
+  EXPECT_EQ(too_few.error().message, "--nodelist names 1 machine, and --nodes asks for 2; name more, or ask for fewer");
   EXPECT_TRUE(HasNote(Good("-w ./hosts"), "a file of hosts is not read"));
   EXPECT_FALSE(Read("-w n[1-"));
   EXPECT_EQ(Good("-w n1", "-w n2").request.node_list, Names{"n2"});

@@ -113,9 +113,7 @@ std::string Zero(const AccountRow& r, const Scene&) { return OfJob(r, "0"); }
 std::string WorkDir(const AccountRow& r, const Scene&) { return OfJob(r, r.directory); }
 std::string SubmitLine(const AccountRow& r, const Scene&) { return OfJob(r, r.command); }
 std::string Cluster(const AccountRow&, const Scene&) { return std::string(dialect::kSlurmCluster); }
-std::string NodeCount(const AccountRow& r, const Scene&) {
-  return std::to_string(NodeCountOf(r.job));
-}
+std::string NodeCount(const AccountRow& r, const Scene&) { return std::to_string(NodeCountOf(r.job)); }
 std::string Tasks(const AccountRow& r, const Scene&) {
   if (!r.is_step()) return "";
   return std::to_string(r.step_tasks);
