@@ -95,7 +95,20 @@ class SignalRelay {
   sigset_t before_{};
 };
 
+/// A job on another machine goes on, without what it was given here.
+void TellStreamsLost(const std::string& id, const std::string& why, bool has_pty) {
+  const std::string then = has_pty ? "divvy attach " + id + " joins its terminal again"
+                                   : "its input has ended, and nobody reads what it writes";
+  std::fprintf(stderr, "divvy: %s, and the streams of job %s were lost with it: %s; this waits for its end%s",
+               why.c_str(), id.c_str(), then.c_str(), has_pty ? "\r\n" : "\n");
+}
+
 }  // namespace
+
+int TellLeft(const std::string& id) {
+  std::fprintf(stderr, "\ndivvy: left job %s, which goes on; divvy attach %s joins it again\n", id.c_str(), id.c_str());
+  return 0;
+}
 
 RawTerminal::RawTerminal(bool is_wanted) {
   if (!is_wanted || ::isatty(STDIN_FILENO) != 1 || ::tcgetattr(STDIN_FILENO, &before_) != 0) return;
@@ -116,6 +129,7 @@ RawTerminal::~RawTerminal() {
 int RunForeground(JobSpec spec) {
   spec.is_foreground = true;
   if (const Status complete = dialect::CheckComplete(spec); !complete) return Fail(complete.error());
+  std::string id;
   // Before the connection, which may have the relays' other ends: it goes first.
   std::optional<StreamRelays> relays;
   auto api = Api::Connect();
@@ -123,13 +137,15 @@ int RunForeground(JobSpec spec) {
   if (const Status finished = FinishSpec(spec, *api); !finished) return Fail(finished.error());
   SignalRelay relay;
   // The size of a terminal elsewhere is said once there is one.
-  relays.emplace([wants_pty = spec.wants_pty] {
-    if (wants_pty) ::kill(::getpid(), SIGWINCH);
-  });
+  relays.emplace(
+      [wants_pty = spec.wants_pty] {
+        if (wants_pty) ::kill(::getpid(), SIGWINCH);
+      },
+      [&] { TellStreamsLost(id, "the agent on its machine was restarted", spec.wants_pty); });
   const auto answer = api->Submit(spec, relays->descriptors());
   if (!answer) return Fail(answer.error());
   for (const std::string& note : answer->notes) Note(note);
-  const std::string id = ToString(answer->id);
+  id = ToString(answer->id);
   // People want to know why nothing happens; scripts want nothing but the job's own output.
   const bool tells = answer->state != "starting" && ::isatty(STDERR_FILENO) == 1;
   if (tells)
@@ -140,12 +156,15 @@ int RunForeground(JobSpec spec) {
   {
     const RawTerminal raw(spec.wants_pty);
     end = api->Wait(id, relays->descriptors(), [&, was_told = false]() mutable {
-      if (!std::exchange(was_told, true)) TellDaemonWent(id, spec.wants_pty);
+      if (relays->are_far()) TellStreamsLost(id, "the daemon went away", spec.wants_pty);
+      else if (!was_told) TellDaemonWent(id, spec.wants_pty);
+      was_told = true;
       relays->Renew();
     });
     relays->Finish();
   }
   if (!end) return Fail(end.error());
+  if (end->was_detached) return TellLeft(id);
   if (end->state != "succeeded" && end->state != "failed")
     std::fprintf(stderr, "divvy: job %s %s\n", id.c_str(), EndInWords(end->state, end->reason).c_str());
   else if (end->state == "failed" && (end->exit_code == 126 || end->exit_code == 127) &&

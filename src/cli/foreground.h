@@ -4,13 +4,18 @@
 
 #include <termios.h>
 
+#include <atomic>
 #include <functional>
 #include <memory>
 #include <span>
+#include <string>
 #include <thread>
 #include <vector>
 
 namespace divvy::cli {
+
+/// Says that the terminal of the job was left. The exit code for that.
+int TellLeft(const std::string& id);
 
 class RawTerminal {
  public:
@@ -33,7 +38,8 @@ class RawTerminal {
 class StreamRelays {
  public:
   /// `on_pumping`: called on a thread of its own when our input is wanted. May be empty.
-  explicit StreamRelays(std::function<void()> on_pumping = {});
+  /// `on_lost`: called once, on any thread, when they were lost on their way to the job. May be empty.
+  explicit StreamRelays(std::function<void()> on_pumping = {}, std::function<void()> on_lost = {});
   StreamRelays(const StreamRelays&) = delete;
   StreamRelays& operator=(const StreamRelays&) = delete;
   ~StreamRelays();
@@ -43,6 +49,8 @@ class StreamRelays {
   /// The daemon went away: what it had passed on is printed, and the next one gets relays of its own, which
   /// descriptors() then names in the same place.
   void Renew();
+  /// The job was given them on another machine, and this daemon pumps them.
+  bool are_far() const;
   /// All that came has been printed. Once the job has ended, or the terminal was left.
   /// Waits for whoever has the other ends, so a connection that may have them goes first.
   void Finish();
@@ -50,9 +58,13 @@ class StreamRelays {
  private:
   struct Input;
   void Begin();
+  void TellLost();
   std::vector<int> passed_;
   std::vector<std::thread> printers_;
   std::shared_ptr<Input> input_;
+  std::function<void()> on_lost_;
+  std::atomic<bool> was_told_ = false;
+  Descriptor word_;  // The near end of the first relay, once more.
 };
 
 }  // namespace divvy::cli

@@ -200,10 +200,7 @@ int AttachMain(const Words& words) {
     relays.Finish();
   }
   if (!end) return Fail(end.error());
-  if (end->was_detached) {
-    std::fprintf(stderr, "\ndivvy: left job %s, which goes on\n", id.c_str());
-    return 0;
-  }
+  if (end->was_detached) return TellLeft(id);
   return end->state == "succeeded" ? 0 : end->exit_code != 0 ? static_cast<int>(end->exit_code) : 1;
 }
 

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <array>
+#include <atomic>
 #include <cerrno>
 #include <condition_variable>
 #include <csignal>
@@ -64,7 +65,8 @@ void Print(int relay, int stream) {
 struct StreamRelays::Input {
   std::mutex mutex;
   std::condition_variable changed;
-  int relay = -1;  // Of the daemon that there is now, until it is taken.
+  int relay = -1;                    // Of the daemon that there is now, until it is taken.
+  std::atomic<bool> is_far = false;  // That one pumps it to another machine.
   std::function<void()> on_pumping;
 
   /// The next relay, which is the caller's to close.
@@ -77,6 +79,7 @@ struct StreamRelays::Input {
     const std::lock_guard lock(mutex);
     if (relay >= 0) ::close(relay);
     relay = fd;
+    is_far = false;
     changed.notify_all();
   }
   /// Reads our input only once it is asked for; what one daemon did not take is the next one's, the end as well.
@@ -86,6 +89,7 @@ struct StreamRelays::Input {
       const int fd = Next();
       char word = 0;
       if (ReadSome(fd, &word, 1) == 1) {
+        is_far = true;
         if (on_pumping) on_pumping();
         PumpInto(fd);
       }
@@ -99,12 +103,13 @@ struct StreamRelays::Input {
       if (unsent.empty()) {
         const ssize_t got = ReadSome(STDIN_FILENO, block, sizeof block);
         is_over = got <= 0;
-        if (is_over) return;
+        if (is_over) break;
         unsent = {block, static_cast<std::size_t>(got)};
       }
       if (!WriteAll(fd, unsent)) return;
       unsent = {};
     }
+    ::shutdown(fd, SHUT_WR);  // Closing it is not enough: there is a second hold on it.
   }
 
   // Of the thread that pumps.
@@ -113,8 +118,10 @@ struct StreamRelays::Input {
   bool is_over = false;
 };
 
-StreamRelays::StreamRelays(std::function<void()> on_pumping)
-    : passed_{STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}, input_(std::make_shared<Input>()) {
+StreamRelays::StreamRelays(std::function<void()> on_pumping, std::function<void()> on_lost)
+    : passed_{STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO},
+      input_(std::make_shared<Input>()),
+      on_lost_(std::move(on_lost)) {
   input_->on_pumping = std::move(on_pumping);
   Begin();
   if (passed_.size() > 3) std::thread([input = input_] { input->Pump(); }).detach();
@@ -131,16 +138,33 @@ void StreamRelays::Begin() {
   for (std::size_t i = 0; i < pairs.size(); ++i) {
     passed_[3 + i] = pairs[i][1];
   }
-  // Whoever pumps one of ours closes it.
+  // A second hold on the first relay, to hear by it why the streams have ended; whoever pumps one of ours closes it.
+  word_.Reset(::fcntl(pairs[0][0], F_DUPFD_CLOEXEC, 3));
   input_->Set(pairs[0][0]);
   for (const int stream : {STDOUT_FILENO, STDERR_FILENO})
-    printers_.emplace_back(Print, pairs[static_cast<std::size_t>(stream)][0], stream);
+  {
+    const int relay = pairs[static_cast<std::size_t>(stream)][0];
+    printers_.emplace_back([this, relay, stream] {
+      Print(relay, stream);
+      TellLost();
+    });
+  }
+}
+
+bool StreamRelays::are_far() const { return input_->is_far; }
+
+// The word stands behind the one to pump; nobody else reads there once that has come.
+void StreamRelays::TellLost() {
+  char word = 0;
+  if (!on_lost_ || !input_->is_far || ::recv(word_.get(), &word, 1, MSG_DONTWAIT) != 1) return;
+  if (!was_told_.exchange(true)) on_lost_();
 }
 
 void StreamRelays::Finish() {
   for (std::size_t i = 3; i < passed_.size(); ++i) ::close(std::exchange(passed_[i], -1));
   for (std::thread& printer : printers_) printer.join();
   printers_.clear();
+  TellLost();
 }
 
 void StreamRelays::Renew() {

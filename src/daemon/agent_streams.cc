@@ -61,9 +61,12 @@ void AgentStreams::OnStream(Channels& channels, std::uint64_t number, const wire
   if (!joint || !channels.Has(number)) return static_cast<void>(coming_.erase(job));
   if (stream == 0) {
     coming_[job] = Coming{{}, joint.get()};
+    typed_[job] = joint;
     joint->OnOver([this, job, input = joint.get()](const std::string&) {
       const auto coming = coming_.find(job);
       if (coming != coming_.end() && coming->second.input == input) coming_.erase(coming);
+      const auto typed = typed_.find(job);
+      if (typed != typed_.end() && typed->second.get() == input) typed_.erase(typed);
     });
   }
   coming_[job].streams[stream] = std::move(end);
@@ -101,6 +104,10 @@ void AgentStreams::OnAttach(Channels& channels, std::uint64_t number, const wire
   if (attached) return;
   shown->Reset(attached.error().message);
   terminal.joint->Reset(attached.error().message);
+}
+
+void AgentStreams::OnTerminalLeft(JobId job) {
+  if (const auto typed = typed_.extract(job)) typed.mapped()->Reset(wire::kDetached);
 }
 
 void AgentStreams::OnResize(Channels& channels, std::uint64_t number, const wire::ChannelPurpose& purpose) {

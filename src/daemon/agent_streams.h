@@ -18,7 +18,12 @@ namespace divvy {
 class AgentStreams {
  public:
   /// Both outlive this.
-  AgentStreams(boost::asio::io_context& loop, Node& node) : loop_(loop), node_(node) {}
+  AgentStreams(boost::asio::io_context& loop, Node& node) : loop_(loop), node_(node) {
+    node_.SetTerminalLeft([this](JobId job) { OnTerminalLeft(job); });
+  }
+  ~AgentStreams() { node_.SetTerminalLeft(nullptr); }
+  AgentStreams(const AgentStreams&) = delete;
+  AgentStreams& operator=(const AgentStreams&) = delete;
 
   /// The controller has opened one: AgentSession::Ports::on_channel.
   void OnChannel(Channels& channels, std::uint64_t number, std::string_view purpose);
@@ -26,6 +31,8 @@ class AgentStreams {
  private:
   void OnStream(Channels& channels, std::uint64_t number, const wire::ChannelPurpose& purpose);
   void OnAttach(Channels& channels, std::uint64_t number, const wire::ChannelPurpose& purpose);
+  /// The caller of a foreground job has left its terminal: it is told so, and the streams end.
+  void OnTerminalLeft(JobId job);
   void OnResize(Channels& channels, std::uint64_t number, const wire::ChannelPurpose& purpose);
   /// A job that was launched just now cannot be resized before its supervisor is there.
   void ResizeSoon(JobId job, WindowSize size, int tries);
@@ -51,6 +58,8 @@ class AgentStreams {
     WindowSize size;
   };
   std::map<JobId, Terminal> joining_;  // Until the other direction comes, and no longer than `joint` has its channel.
+  /// Of foreground jobs, for as long as their callers' input goes on.
+  std::map<JobId, std::shared_ptr<ChannelJoint>> typed_;
 };
 
 }  // namespace divvy

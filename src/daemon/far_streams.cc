@@ -1,5 +1,6 @@
 #include "daemon/far_streams.h"
 
+#include <fcntl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 
@@ -25,9 +26,9 @@ Status CheckSockets(std::initializer_list<const Descriptor*> relays) {
       "the relays that the caller passed for its streams are no sockets; use the divvy of this release");
 }
 
-void SayPump(const Descriptor& relay) {
+void Say(const Descriptor& relay, char word) {
   // A fresh socket has room for a byte; a caller that is gone needs none.
-  static_cast<void>(!::send(relay.get(), &kPumpWord, 1, MSG_DONTWAIT | MSG_NOSIGNAL));
+  static_cast<void>(!::send(relay.get(), &word, 1, MSG_DONTWAIT | MSG_NOSIGNAL));
 }
 
 wire::ChannelPurpose PurposeOf(std::string kind, JobId job, int stream) {
@@ -63,10 +64,16 @@ void FarStreams::OpenAll(RemoteNode& node, JobId job) {
   if (channels == nullptr) return;
   auto kept = relays_.extract(job);
   if (!kept) return;
-  SayPump(kept.mapped()[0]);
+  Say(kept.mapped()[0], kPumpWord);
+  // A second hold on the first relay: the joint closes its own as soon as the input is over.
+  const auto caller = std::make_shared<Descriptor>(::fcntl(kept.mapped()[0].get(), F_DUPFD_CLOEXEC, 3));
   std::vector<std::shared_ptr<ChannelJoint>> opened;
   for (int stream = 0; stream < 3; ++stream) {
     const auto joint = JointOf(loop_, std::move(kept.mapped()[static_cast<std::size_t>(stream)]), stream == 0);
+    joint->OnOver([this, job, stream, caller, over = RemoteNode::SessionOver(node.name())](const std::string& why) {
+      if (stream == 0 && why == wire::kDetached && terminal_left_) terminal_left_(job);
+      if (stream != 0 && why == over && caller->is_open()) Say(*caller, kLostWord);
+    });
     // The session may have ended over one.
     channels = node.channels();
     if (channels == nullptr || !joint->Open(*channels, wire::EncodeAgent(PurposeOf("stream", job, stream)))) {
@@ -87,7 +94,7 @@ Status FarStreams::Attach(RemoteNode& node, JobId job, std::int64_t uid, Descrip
     return LimitExceeded("you have joined " + std::to_string(kMostAttached) + " terminals on node " + node.name() +
                          " already, which is as many as one may; leave one with Ctrl-P Ctrl-Q");
   }
-  SayPump(in);
+  Say(in, kPumpWord);
   const auto typed = JointOf(loop_, std::move(in), true), shown = JointOf(loop_, std::move(out), false);
   typed->DropUnread();
   ++(*attached_)[viewer];

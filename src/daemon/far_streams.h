@@ -42,6 +42,8 @@ class FarStreams {
   /// RemoteNode::Ports::on_channel and before_foreground.
   void OnChannel(RemoteNode& node, std::uint64_t number, std::string_view purpose);
   void OnForeground(RemoteNode& node, JobId job) { OpenAll(node, job); }
+  /// Hears of foreground jobs on other machines whose caller has left their terminal.
+  void SetTerminalLeft(std::function<void(JobId job)> left) { terminal_left_ = std::move(left); }
 
   /// Joins the terminal of a job on `node` with two relays, for the user `uid`; kLimitExceeded: who has joined
   /// kMostAttached there already. `on_over`: whether the viewer left (else the job ended, or
@@ -66,9 +68,12 @@ class FarStreams {
   /// How many a user has joined on a node. Its streams may outlive this.
   using Viewers = std::map<std::pair<std::int64_t, std::string>, std::size_t>;
   std::shared_ptr<Viewers> attached_ = std::make_shared<Viewers>();
+  std::function<void(JobId job)> terminal_left_;
 };
 
 /// What an end of a relay says to its caller: pump from here on.
 inline constexpr char kPumpWord = 'p';
+/// And after it: the streams were lost on their way, with the session of the agent.
+inline constexpr char kLostWord = 'l';
 
 }  // namespace divvy

@@ -327,6 +327,10 @@ void Node::Deliver(Run& run, const Order& order) {
 
 void Node::OnReport(const SupervisorReport& report) {
   const RunRecord& record = report.record;
+  if (report.kind == SupervisorReport::Kind::kDetached && report.attachment == 0) {
+    if (terminal_left_) terminal_left_(record.job);
+    return;
+  }
   if (report.kind == SupervisorReport::Kind::kDetached) {
     const auto at = attachments_.find(report.attachment);
     if (at == attachments_.end()) return;

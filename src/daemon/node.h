@@ -85,6 +85,8 @@ class Node final : public OrderPort {
   /// Attaches a terminal; `on_detached` when the viewer leaves. kFailedPrecondition without a pty.
   Status Attach(JobId job, int in, int out, WindowSize window, std::function<void()> on_detached);
   Status Resize(JobId job, WindowSize window);
+  /// Hears of jobs whose caller, on whose terminal they were started, has left it (Ctrl-P Ctrl-Q). They go on.
+  void SetTerminalLeft(std::function<void(JobId job)> left) { terminal_left_ = std::move(left); }
 
   std::set<std::int64_t> supervisors() const;
   std::int64_t pid_of(JobId job) const;
@@ -191,7 +193,8 @@ class Node final : public OrderPort {
   std::map<JobId, Unclaimed> unclaimed_;
   Time callers_return_until_ = kNoTime;
   std::map<std::uint64_t, std::function<void()>> attachments_;
-  std::uint64_t next_attachment_ = 1;
+  std::uint64_t next_attachment_ = 1;  // 0: the terminal that a job was started on.
+  std::function<void(JobId job)> terminal_left_;
   std::map<JobId, std::pair<std::uint32_t, std::string>> gang_keys_;  // Of launches to come: attempt and key.
   std::function<void(const std::string&)> note_;
 };

@@ -219,7 +219,7 @@ void RemoteNode::DropSession() {
   const auto channels = std::exchange(session_->channels, nullptr);
   session_.reset();
   if (!channels) return;
-  channels->Clear("the session with node " + name_ + " is over");
+  channels->Clear(SessionOver(name_));
   if (ports_.after) ports_.after(Duration(0), [channels] {});
 }
 

@@ -56,6 +56,8 @@ class RemoteNode final : public OrderPort {
   ~RemoteNode() override;
 
   const std::string& name() const { return name_; }
+  /// Why streams to it end with its session.
+  static std::string SessionOver(const std::string& name) { return "the session with node " + name + " is over"; }
   /// This run was active when the controller's process began (its launch is durable, and may have been sent). Launches
   /// that are handed over since are known by themselves. What the agent says of a run that is not known is not passed
   /// on.

@@ -22,7 +22,10 @@ Routes::Routes(Core& core, Node& node, About about, Admins admins, Ports ports)
       about_(std::move(about)),
       admins_(std::move(admins)),
       ports_(std::move(ports)),
-      labels_(core) {}
+      labels_(core) {
+  node_.SetTerminalLeft([this](JobId job) { OnTerminalLeft(job); });
+  if (ports_.far_streams) ports_.far_streams->SetTerminalLeft([this](JobId job) { OnTerminalLeft(job); });
+}
 
 const std::vector<Routes::Route>& Routes::Table() {
   static const std::vector<Route> table = {

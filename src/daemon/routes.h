@@ -3,6 +3,7 @@
 
 #include <functional>
 #include <map>
+#include <set>
 #include <memory>
 #include <string>
 #include <vector>
@@ -202,6 +203,9 @@ class Routes {
                                      std::map<JobId, std::uint64_t>& positions);
   void AnswerWhenFinal(Call& call, JobId id, std::function<void()> on_closed);
   std::function<void()> EndsWithItsTerminal(JobId id, const Caller& caller);
+  /// Answers the caller of a foreground job once it is final, or was left to itself (Ctrl-P Ctrl-Q in its terminal).
+  void AnswerCaller(Call& call, JobId id);
+  void OnTerminalLeft(JobId id);
   // routes_far_streams.cc
   /// What a foreground job's caller passed: three streams, and relays of them where it pumps (far_streams.h).
   divvy::Status KeepCaller(JobId id, PassedFds& fds);
@@ -221,6 +225,8 @@ class Routes {
   LabelBook labels_;
   std::map<std::uint64_t, std::shared_ptr<Call>> reads_;  // Whose answers are being read.
   std::uint64_t next_read_ = 1;
+  std::map<JobId, Reply> callers_;  // Of foreground jobs, waiting at their terminals.
+  std::set<JobId> left_;            // Foreground jobs that have a caller no more, and go on.
   struct Groups {
     std::vector<std::string> asked;
     std::vector<std::string> of;

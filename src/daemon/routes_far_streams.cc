@@ -35,6 +35,7 @@ divvy::Status Routes::KeepCaller(JobId id, PassedFds& passed) {
 }
 
 void Routes::DropCaller(JobId id) {
+  callers_.erase(id);
   node_.DropStreams(id);
   if (ports_.far_streams) ports_.far_streams->Drop(id);
 }

@@ -28,6 +28,16 @@ std::string SummaryOf(const JobSpec& spec, std::uint64_t elements) {
   return Join(dialect::ReadBack(many).request, ", ") + "; each asks for " + dialect::Summarise(one);
 }
 
+/// Whoever was at its terminal has left it.
+void AnswerLeft(Reply& reply, JobId id) {
+  wire::WaitAnswer answer;
+  answer.id = id;
+  answer.was_detached = true;
+  HttpResponse response;
+  response.body = wire::Encode(answer);
+  reply.Answer(response);
+}
+
 wire::WaitAnswer WaitAnswerOf(const JobRecord& record) {
   wire::WaitAnswer answer;
   answer.id = record.id;
@@ -155,9 +165,26 @@ void Routes::Wait(Call& call) {
   if (!id) return call.Refuse(id.error());
   const JobRecord* record = core_.controller().Find(*id);
   // From another machine nobody holds its terminal.
-  const bool is_caller =
-      call.address.empty() && record != nullptr && record->is_foreground && record->user.uid == call.caller.user.uid;
-  AnswerWhenFinal(call, *id, is_caller ? EndsWithItsTerminal(*id, call.caller) : nullptr);
+  const bool is_caller = call.address.empty() && record != nullptr && record->is_foreground &&
+                         record->user.uid == call.caller.user.uid && !callers_.contains(*id) && !left_.contains(*id);
+  if (is_caller) return AnswerCaller(call, *id);
+  AnswerWhenFinal(call, *id, nullptr);
+}
+
+void Routes::AnswerCaller(Call& call, JobId id) {
+  left_.erase(id);
+  callers_.insert_or_assign(id, call.reply);
+  AnswerWhenFinal(call, id, EndsWithItsTerminal(id, call.caller));
+}
+
+// It is as one that was submitted with a terminal from now on: who waits for it is not at its terminal.
+void Routes::OnTerminalLeft(JobId id) {
+  auto caller = callers_.extract(id);
+  const JobRecord* record = core_.controller().Find(id);
+  if (!caller || record == nullptr || !IsActive(record->state)) return;
+  left_.insert(id);
+  static_cast<void>(core_.WaitFor(id, [this, id](const JobRecord&) { left_.erase(id); }));
+  AnswerLeft(caller.mapped(), id);
 }
 
 // A foreground job ends with the one who waits for it at its terminal.
@@ -184,7 +211,7 @@ void Routes::Rejoin(Call& call) {
   if (const divvy::Status kept = KeepCaller(*id, call.request.fds); !kept) return call.Refuse(kept.error());
   RemoteNode* launched_on = IsActive(record->state) ? FarNode(record->node) : nullptr;
   if (launched_on != nullptr && ports_.far_streams) ports_.far_streams->Rejoin(*launched_on, *id);
-  AnswerWhenFinal(call, *id, EndsWithItsTerminal(*id, call.caller));
+  AnswerCaller(call, *id);
 }
 
 void Routes::Attach(Call& call) {
@@ -202,12 +229,7 @@ void Routes::Attach(Call& call) {
   const PassedFds fds = std::move(call.request.fds);
   Reply reply = call.reply;
   const auto attached = node_.Attach(*id, fds.peek()[0], fds.peek()[1], WindowSize(), [reply, id = *id]() mutable {
-    wire::WaitAnswer answer;
-    answer.id = id;
-    answer.was_detached = true;
-    HttpResponse response;
-    response.body = wire::Encode(answer);
-    reply.Answer(response);
+    AnswerLeft(reply, id);
   });
   if (!attached) return call.Refuse(attached.error());
   AnswerWhenFinal(call, *id, nullptr);

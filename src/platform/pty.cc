@@ -125,7 +125,7 @@ void Pty::ReadInput(Client& client) {
   }
   for (const char byte : std::string_view(block, static_cast<std::size_t>(size))) {
     if (client.saw_prefix && byte == kDetach) {
-      client.is_gone = true;
+      client.is_gone = client.has_left = true;
       break;
     }
     // A Ctrl-P waits for what follows it; when that is not Ctrl-Q both are the program's.
@@ -164,7 +164,7 @@ void Pty::WriteTo(Client& client) {
 
 void Pty::DropGone() {
   for (const Client& client : clients_) {
-    if (client.is_gone) detached_.push_back(client.attachment);
+    if (client.has_left || (client.is_gone && client.attachment != 0)) detached_.push_back(client.attachment);
   }
   std::erase_if(clients_, [](const Client& client) { return client.is_gone; });
 }

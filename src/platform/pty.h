@@ -34,7 +34,8 @@ class Pty {
   void Watch(std::vector<pollfd>& polled) const;
   /// `polled` as Watch() filled it, with the answers.
   void OnPolled(const std::vector<pollfd>& polled);
-  /// Clients that have left since the last call.
+  /// Clients that have left since the last call. 0, whose terminal the job was started on, only when it typed so: one
+  /// whose terminal went away has not left.
   std::vector<std::uint64_t> TakeDetached() { return std::exchange(detached_, {}); }
 
   /// After the job's last process: passes on what is still in the terminal, gives clients up to a second to read it,
@@ -49,6 +50,7 @@ class Pty {
     std::string unread;       // Output that `out` has not taken yet.
     bool saw_prefix = false;  // The last byte typed was Ctrl-P.
     bool is_gone = false;
+    bool has_left = false;  // It is gone because it typed so.
   };
 
   bool ReadOutput();

@@ -220,7 +220,8 @@ Result<NumberedAnswer> DecodeAnswer(std::string_view payload);
 struct ChannelPurpose {
   /// "door": the agent's; HTTP of a process of `user`, who has a job there.
   /// "stream": the controller's; standard input, output or error (0 to 2) of a foreground job that is about to be
-  /// launched there; all three, in this order. "attach": the same two of a terminal that is joined (0, 1); the agent
+  /// launched there; all three, in this order; the agent resets the first with kDetached where its caller has left the
+  /// terminal of the job. "attach": the same two of a terminal that is joined (0, 1); the agent
   /// resets the second with kDetached where its viewer has left. "resize": the terminal's size; no bytes.
   std::string kind;
   std::string user;

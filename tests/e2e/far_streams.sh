@@ -108,6 +108,16 @@ touch "$machines/free"
 wait $runner || fail "it ended with $?: $(cat told)"
 expect "typed on n1" "$(tr '\n' ' ' <kept | sed 's/ $//')" "what it said after the controller's restart"
 
+# Its agent is killed while it runs: its caller is told that the streams are gone.
+divvy run $far --name broken -- sh -c "echo begun; until [ -e $machines/broken ]; do sleep 0.02; done" >broken.out 2>broken.err </dev/null &
+runner=$!
+wait_for "its first line" grep -q begun broken.out
+kill_agent n1
+on n1 agent --detach --quiet || fail "n1 did not come again"
+wait_for "the word that its streams are gone" grep -q 'the streams of job .* were lost' broken.err
+touch "$machines/broken"
+wait $runner || fail "it ended with $?: $(cat broken.err)"
+
 # A terminal there: its size, what is typed, leaving and joining it.
 if command -v script >/dev/null; then
   id=$(submit $far --pty -- sh -c 'while read -r line; do echo "got $line"; done; echo "ended"')
@@ -128,6 +138,25 @@ if command -v script >/dev/null; then
   grep -q 'got more' again || fail "what was typed then was not heard: $(cat again)"
   grep -q ended again || fail "its last word is missing: $(cat again)"
   expect succeeded "$(field "$id" state)" "the job whose terminal ended"
+  # The caller of a job leaves its terminal as a viewer does, there and here; the job goes on, and who waits for it is not at it.
+  for where in "$far" "--gpus 1 --gpu-type h100"; do
+    rm -f typed own
+    mkfifo typed
+    script -qefc "divvy run $where --pty --name left -- sh -c 'echo ready; read -r line; echo \"got \$line\"'" own <typed >/dev/null &
+    viewer=$!
+    exec 4>typed
+    wait_for "its start" grep -q ready own
+    printf '\020\021' >&4
+    wait $viewer || fail "leaving one's own job ended with $?: $(cat own)"
+    exec 4>&-
+    id=$(sed -n 's/.*left job \([0-9]*\), which goes on.*/\1/p' own)
+    expect running "$(field "$id" state)" "the job whose caller left it: $(cat own)"
+    divvy wait "$id" &
+    waiter=$!
+    script -qefc "divvy attach $id" again <<<more >/dev/null || fail "joining one's own job ended with $?: $(cat again)"
+    grep -q 'got more' again || fail "what was typed to the job that was left: $(cat again)"
+    wait $waiter || fail "divvy wait of a job that was left ended with $?"
+  done
   script -qefc "stty rows 33 cols 77; divvy run $far --pty -- sh -c 'until [ \"\$(stty size)\" = \"33 77\" ]; do sleep 0.02; done; echo sized'" \
     sized </dev/null >/dev/null || fail "a terminal there ended with $?: $(cat sized)"
   grep -q sized sized || fail "its terminal has another size: $(cat sized)"
