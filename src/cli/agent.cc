@@ -1,9 +1,12 @@
 // divvy agent: this machine as a node of a controller on another one.
 #include <fcntl.h>
+#include <signal.h>
+#include <sys/file.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <iostream>
 #include <string>
@@ -11,6 +14,7 @@
 #include "base/text.h"
 #include "cli/commands.h"
 #include "cli/start.h"
+#include "platform/places.h"
 #include "wire/token_line.h"
 
 namespace divvy::cli {
@@ -26,6 +30,7 @@ struct AgentFlags {
   std::string emulate;
   std::vector<std::string> labels;
   bool is_detached = false;
+  bool is_stop = false;
   bool is_quiet = false;
 };
 
@@ -91,6 +96,14 @@ std::vector<Option> AgentTable(AgentFlags& flags) {
                    set(flags.is_detached),
                    {},
                    false});
+  table.push_back({"stop",
+                   0,
+                   Takes::kNothing,
+                   "",
+                   "End the agent of this machine; its jobs go on until the next one tells of them",
+                   set(flags.is_stop),
+                   {},
+                   false});
   table.push_back(
       {"quiet", 'q', Takes::kNothing, "", "Print nothing when all is well", set(flags.is_quiet), {}, false});
   return table;
@@ -130,6 +143,31 @@ Result<int> HandOver(const std::string& line) {
   return ends[0];
 }
 
+/// Ends the agent that holds the lock, and waits until it has let go of it.
+int StopAgent(bool is_quiet) {
+  const std::string path = FindPlaces().state + "/agent/agent.lock";
+  const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  if (fd < 0 && errno != ENOENT) return Fail(PermissionDenied("cannot open " + path + ": " + std::strerror(errno)));
+  if (fd < 0 || ::flock(fd, LOCK_SH | LOCK_NB) == 0) {
+    if (fd >= 0) ::close(fd);
+    return Fail(FailedPrecondition("no agent runs here (" + path.substr(0, path.rfind('/')) + ")"));
+  }
+  char text[32] = "";
+  static_cast<void>(!::pread(fd, text, sizeof text - 1, 0));
+  const auto pid = static_cast<pid_t>(std::strtol(text, nullptr, 10));
+  if (pid <= 1) return Fail(Internal(path + " names no process"));
+  if (::kill(pid, SIGTERM) != 0)
+    return Fail(PermissionDenied("cannot end the agent (pid " + std::to_string(pid) + "): " + std::strerror(errno)));
+  for (int tries = 0; ::flock(fd, LOCK_SH | LOCK_NB) != 0; ++tries) {
+    if (tries == 1'000)
+      return Fail(Internal("the agent (pid " + std::to_string(pid) + ") was told to end and has not within 10 s"));
+    ::usleep(10'000);
+  }
+  ::close(fd);
+  if (!is_quiet) std::printf("The agent has ended; divvy agent --detach starts it again.\n");
+  return 0;
+}
+
 }  // namespace
 
 std::vector<Option> AgentOptions() {
@@ -145,6 +183,7 @@ int AgentMain(const Words& words) {
     return Fail(InvalidArgument("divvy agent takes no word like '" + parsed->positional.front() +
                                 "'; a token line goes behind --join"));
   }
+  if (flags.is_stop) return StopAgent(flags.is_quiet);
   const auto line = JoinLine(flags);
   if (!line) return Fail(line.error());
   std::vector<std::string> arguments = {"divvy", "internal-agent"};

@@ -39,6 +39,16 @@ std::string HeardText(const wire::NodeView& view, double now) {
          " ago";
 }
 
+// With the time that is left of a drain.
+std::string ReasonText(const wire::NodeView& view, double now) {
+  if (!view.deadline) return view.reason;
+  const double left = *view.deadline - now;
+  const std::string deadline =
+      left <= 0 ? "its deadline has come"
+                : "deadline in " + dialect::FormatDuration(std::chrono::seconds(static_cast<std::int64_t>(left)));
+  return view.reason.empty() ? deadline : view.reason + "; " + deadline;
+}
+
 std::vector<Cell> Row(const wire::NodeView& view, double now) {
   return {{view.name, Colour::kBold},
           {view.state, ColourOf(view.state)},
@@ -50,7 +60,7 @@ std::vector<Cell> Row(const wire::NodeView& view, double now) {
           {dialect::FormatSize(Bytes(view.memory_bytes)), Colour::kNone},
           {HeardText(view, now), Colour::kNone},
           {view.is_controller ? "the controller" : view.address, Colour::kNone},
-          {view.reason, Colour::kNone}};
+          {ReasonText(view, now), Colour::kNone}};
 }
 
 struct NodeFlags {
@@ -64,7 +74,7 @@ std::vector<Option> NodeTable(NodeFlags& flags) {
                    0,
                    Takes::kValue,
                    "TIME",
-                   "drain: what still runs after so long is stopped: 30m, 12h",
+                   "drain: what still runs after so long is stopped, and queued again: 30m, 12h",
                    [&flags](std::string_view value) -> Status {
                      DIVVY_TRY(const Duration span, dialect::ParseDuration(value, std::chrono::minutes(1)));
                      flags.request.deadline_s = ToSeconds(span);

@@ -381,7 +381,8 @@ std::vector<Command> MakeCommands() {
        "and divvy agent alone connects again. It dials out; nothing has to reach this machine. Jobs go on while the "
        "agent is away or restarted, and how they ended is told when it is back.",
        {{"divvy agent --join-file node.token --detach", "joins, and stays in the background"},
-        {"divvy agent", "connects again, and stays in the foreground (for systemd)"}},
+        {"divvy agent", "connects again, and stays in the foreground (for systemd)"},
+        {"divvy agent --stop", "ends the one in the background; its jobs go on"}},
        "Other machines",
        AgentOptions,
        "",

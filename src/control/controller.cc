@@ -5,6 +5,7 @@
 #include "base/text.h"
 #include "control/record_parts.h"
 #include "control/settings_text.h"
+#include "engine/server/blockers.h"
 
 namespace divvy {
 namespace {
@@ -471,8 +472,9 @@ Reason Controller::WaitingReason(const JobRecord& record) const {
   if (const int asked = record.request.gpus_in_all(); asked > 0) {
     const int free = cluster_.free_count();
     // What they are kept for, or why they do not fit, is for divvy why.
+    const std::string idle = IdleNodesText(cluster_, *entry);
     return "waits for " + Plural(asked, "GPU") + ", " + std::to_string(free) + " free" +
-           (free >= asked ? ", not for it" : "");
+           (free >= asked ? ", not for it" : "") + (idle.empty() ? "" : "; " + idle);
   }
   return "waits for CPUs or memory";
 }

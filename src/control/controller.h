@@ -242,6 +242,10 @@ class Controller {
   void OnNodeRemoved(const std::string& name);
   /// It is connected, and what runs there is known.
   void OnNodeAccounted(const std::string& name, Time now);
+  /// Its connection was cut, perhaps for a moment: nothing new goes there until it is back.
+  void OnNodeAway(const std::string& name);
+  /// It is cut off, or has not come yet: "node n1 is away: ...". Empty: it is there, or is no node.
+  std::string AbsenceOf(const std::string& name) const;
   /// Not heard from for long. Its jobs go on for all we know.
   void OnNodeLost(const std::string& name, Time now);
   void OnNodeBack(const std::string& name);
@@ -372,6 +376,7 @@ class Controller {
     std::string work_text;  // Why an administrator gives it no work.
     Time drain_deadline = kNever;
     bool is_accounted = false;
+    bool is_away = false;
     bool is_lost = false;
     bool is_removed = false;
     std::vector<GpuIndex> gone;  // Counted, because something runs there, and no longer there.

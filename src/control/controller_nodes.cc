@@ -121,13 +121,28 @@ void Controller::RefreshNode(NodeIndex node) {
   const Machine& machine = MachineOf(node);
   std::string why = machine.work_text;
   if (node != kOwnNode) {
-    const std::string name = "node " + NodeName(node);
-    if (machine.is_removed) why = name + " was removed";
-    else if (machine.is_lost) why = name + " is lost: nothing was heard from it";
-    else if (!machine.is_accounted) why = name + " has not been heard from since the controller began";
+    const std::string absence = AbsenceOf(NodeName(node));
+    if (machine.is_removed) why = "node " + NodeName(node) + " was removed";
+    else if (!absence.empty()) why = absence;
   }
   cluster_.SetTakesWork(node, why.empty(), why);
   needs_plan_ = true;
+}
+
+std::string Controller::AbsenceOf(const std::string& name) const {
+  const auto node = IndexOf(name);
+  if (!node || *node == kOwnNode || *node >= machines_.size()) return "";
+  const Machine& machine = machines_[*node];
+  if (machine.is_lost) return "node " + name + " is lost: nothing was heard from it";
+  if (!machine.is_accounted) return "node " + name + " has not been heard from since the controller began";
+  return machine.is_away ? "node " + name + " is away: its agent is not connected" : "";
+}
+
+void Controller::OnNodeAway(const std::string& name) {
+  const auto node = IndexOf(name);
+  if (!node || *node == kOwnNode) return;
+  MachineOf(*node).is_away = true;
+  RefreshNode(*node);
 }
 
 void Controller::OnNodeAccounted(const std::string& name, Time now) {
@@ -135,7 +150,7 @@ void Controller::OnNodeAccounted(const std::string& name, Time now) {
   if (!node) return;
   Machine& machine = MachineOf(*node);
   machine.is_accounted = true;
-  machine.is_lost = false;
+  machine.is_lost = machine.is_away = false;
   RefreshNode(*node);
   // What was told to go before the session began may not have heard it.
   for (const auto& [id, record] : live_) {
@@ -155,7 +170,8 @@ void Controller::OnNodeLost(const std::string& name, Time now) {
 void Controller::OnNodeBack(const std::string& name) {
   const auto node = IndexOf(name);
   if (!node) return;
-  MachineOf(*node).is_lost = false;
+  Machine& machine = MachineOf(*node);
+  machine.is_lost = machine.is_away = false;
   RefreshNode(*node);
 }
 
@@ -192,8 +208,9 @@ void Controller::FollowDrains(Time now) {
       if (record.stop_intent != StopIntent::kNone) continue;
       record.stop_intent = record.is_foreground ? StopIntent::kCancel : StopIntent::kRequeue;
       record.state = JobState::kStopping;
-      record.reason = machine.work_text;
-      Note(job, "stopped: " + machine.work_text, now);
+      const bool runs_again = record.stop_intent == StopIntent::kRequeue;
+      record.reason = (runs_again ? "queued again: " : "") + machine.work_text;
+      Note(job, "stopped at the deadline: " + machine.work_text, now);
       Persist(record);
       Send(record, StopOrder{job, 0, Duration(-1), ""});
       Announce(record);

@@ -274,6 +274,12 @@ AgentSession::Ports Agent::SessionPorts() {
     refused_ = error;
     loop_.stop();
   };
+  // Nothing runs here that is known there, and asking again would be refused for ever.
+  ports.on_removed = [this](const Error& error) {
+    refused_ = error;
+    log_.Write(LogLevel::kInfo, "event=removed");
+    loop_.stop();
+  };
   ports.on_renewed = [this](const std::string& fingerprint) { OnRenewed(fingerprint); };
   return ports;
 }

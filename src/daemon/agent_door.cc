@@ -23,6 +23,7 @@ class NobodysFleet final : public FleetPort {
   void OnVanished(const std::string&, JobId, std::uint32_t, RunVanished) override {}
   void OnGpusObserved(const std::string&, const std::vector<GpuObservation>&) override {}
   void OnLost(const std::string&) override {}
+  void OnAway(const std::string&) override {}
   void OnFenced(const std::string&) override {}
   void OnBack(const std::string&) override {}
 };
@@ -79,7 +80,8 @@ void AgentDoor::OnRequest(const Peer& peer, HttpRequest&& request, Reply reply) 
 Status AgentDoor::Knows(const std::string& name) const {
   if (book_.Find(name) != nullptr) return {};
   if (name == book_.own_name())
-    return FailedPrecondition(name + " is the controller's own machine; divvy gpus restrict keeps work off its GPUs");
+    return FailedPrecondition(name + " is the controller's own machine: it has no agent, and takes no labels; " +
+                              "divvy gpus restrict keeps work off its GPUs");
   return NotFound("there is no node '" + name.substr(0, 64) + "'; divvy nodes lists those there are");
 }
 
@@ -118,9 +120,13 @@ Result<std::string> AgentDoor::Remove(Core& core, const std::string& name) {
   DIVVY_CHECK(Knows(name));
   if (fleet_ != nullptr) {
     if (const auto runs = fleet_->RunsOn(name); !runs.empty()) {
+      const NodeRow* row = book_.Find(name);
+      const bool is_draining = row != nullptr && row->work == NodeWork::kDraining;
       return FailedPrecondition(Plural(static_cast<std::int64_t>(runs.size()), "job") + " still " +
-                                (runs.size() == 1 ? "runs" : "run") + " on " + name + "; divvy node drain " + name +
-                                " first");
+                                (runs.size() == 1 ? "runs" : "run") + " on " + name +
+                                (is_draining ? ", which is draining; wait for the end, or divvy node drain " + name +
+                                                   " --deadline TIME ends what runs by then"
+                                             : "; divvy node drain " + name + " first"));
     }
   }
   DIVVY_CHECK(Keep(core, name, book_.Remove(name)));

@@ -140,9 +140,11 @@ void AgentSession::OnRefused(std::string_view text) {
   const auto refused = wire::DecodeAgent<wire::AgentRefused>(text);
   const Error error = PermissionDenied(refused ? refused->reason : "it refuses us");
   ports_.log("event=refused reason=" + LogQuoted(error.message));
+  const bool was_in = is_welcome();
   stream_.reset();
   link_.Detach();
   const bool is_final = refused && refused->is_final;
+  if (was_in && is_final && ports_.on_removed) return ports_.on_removed(error);
   if (ports_.on_refused) ports_.on_refused(error, is_final);
   DialAfter(is_final ? kRefusedPause : backoff_.Next());
 }

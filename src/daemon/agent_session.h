@@ -63,6 +63,8 @@ class AgentSession final : public ControllerPort {
     std::function<void()> on_welcome;
     std::function<void(const Error& error, bool is_final)> on_refused;
     std::function<void(const std::string& fingerprint)> on_renewed;
+    /// The controller that had let us in wants us no more: an administrator has removed the node.
+    std::function<void(const Error& error)> on_removed;
   };
   struct Start {
     std::string name;

@@ -183,13 +183,15 @@ void Agents::LetIn(std::uint64_t id, wire::AgentHello hello, int version) {
   auto newcomer = std::move(newcomers_.extract(found).mapped());
   RemoteNode& node = Of(hello.name);
   Known& known = nodes_.find(hello.name)->second;
-  const bool is_back = known.is_lost && !known.is_fenced && node.has_session();
+  const bool may_go_on = !known.is_fenced && node.has_session();
+  const Channels* const streams = node.channels();
   known.is_lost = known.is_fenced = false;
   node.SetAddress(newcomer->address);
   node.Connect(std::move(newcomer->stream), std::move(newcomer->reader), version, hello, lease_, was_rebooted);
   fleet_.OnRow(*row);
   fleet_.OnJoined(hello.name, hello.facts, node);
-  if (is_back) fleet_.OnBack(hello.name);
+  // A new session is back when its runs are accounted for.
+  if (may_go_on && node.channels() == streams) fleet_.OnBack(hello.name);
 }
 
 // ---- Those there are ------------------------------------------------------------------------------------------------
@@ -206,6 +208,9 @@ RemoteNode::Ports Agents::NodePorts() {
     ports_.after(delay, [alive = is_alive_, task = std::move(task)] {
       if (*alive) task();
     });
+  };
+  ports.on_cut = [this](const std::string& name) {
+    if (book_.Find(name) != nullptr) fleet_.OnAway(name);
   };
   ports.on_beat = [this](const std::string& name) {
     const NodeRow* row = book_.Find(name);

@@ -154,6 +154,8 @@ class RecordingFleet final : public FleetPort {
     said.push_back("gpus " + node + " " + std::to_string(seen.size()));
   }
   void OnLost(const std::string& node) override { said.push_back("lost " + node); }
+  void OnAway(const std::string& node) override { away.push_back(node); }
+  std::vector<std::string> away;
   void OnFenced(const std::string& node) override { said.push_back("fenced " + node); }
   void OnBack(const std::string& node) override { said.push_back("back " + node); }
 

@@ -154,6 +154,11 @@ void Fleet::OnLost(const std::string& node) {
   core_->Touch();
 }
 
+void Fleet::OnAway(const std::string& node) {
+  core_->controller().OnNodeAway(node);
+  core_->Touch();
+}
+
 void Fleet::OnFenced(const std::string& node) {
   core_->controller().OnNodeFenced(node, core_->Now());
   core_->Touch();

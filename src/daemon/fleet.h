@@ -57,6 +57,7 @@ class Fleet final : public FleetPort, public OrderPort {
   void OnRow(const NodeRow& row) override;
   void OnRemoved(const std::string& node) override;
   void OnLost(const std::string& node) override;
+  void OnAway(const std::string& node) override;
   void OnFenced(const std::string& node) override;
   void OnBack(const std::string& node) override;
 

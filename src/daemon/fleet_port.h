@@ -47,12 +47,14 @@ class FleetPort {
   /// It was removed; nothing was running there.
   virtual void OnRemoved(const std::string& node) = 0;
 
+  /// Its connection was cut; followed by OnBack, OnAccounted or OnLost.
+  virtual void OnAway(const std::string& node) = 0;
   /// Not heard from for Agents::Terms::lost_after. Its jobs go on for all we know.
   virtual void OnLost(const std::string& node) = 0;
   /// It stops its jobs when it is cut off, and by its own lease has done so: what ran there may run elsewhere. Only
   /// where Agents::Terms::requeue_lost_after is set; its session is over, so nothing that was sent can arrive any more.
   virtual void OnFenced(const std::string& node) = 0;
-  /// Heard from again, after OnLost and before OnFenced, in the same session.
+  /// Connected again, after OnAway or OnLost and before OnFenced, in the same session.
   virtual void OnBack(const std::string& node) = 0;
 };
 

@@ -123,7 +123,8 @@ Result<int> LockFile(const std::string& path, std::string_view what) {
   const auto owner = ReadWhole(path);
   return Error{ErrorCode::kAlreadyExists, "another " + std::string(what) + " (pid " +
                                               (owner ? std::string(Trim(*owner)) : "?") + ") has " +
-                                              path.substr(0, path.rfind('/'))};
+                                              path.substr(0, path.rfind('/')) + "; " +
+                                              (what == "agent" ? "divvy agent --stop" : "divvy down") + " ends it"};
 }
 
 void SetServiceSignals() {

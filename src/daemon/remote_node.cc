@@ -203,6 +203,7 @@ void RemoteNode::Cut(const std::string& why) {
   ports_.log("node=" + name_ + " event=node_disconnected reason=" + LogQuoted(why));
   stream_.reset();
   if (session_) session_->link.Detach();
+  if (ports_.on_cut) ports_.on_cut(name_);
   const std::uint64_t asked_before = next_question_;
   while (!questions_.empty() && questions_.begin()->first < asked_before)
     FailQuestion(questions_.begin()->first, "node " + name_ + " went away");

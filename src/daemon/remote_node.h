@@ -46,6 +46,8 @@ class RemoteNode final : public OrderPort {
     /// A foreground job is launched there next: its streams go first. Also where it was launched before this session
     /// and the agent may wait for its caller. May be null.
     std::function<void(RemoteNode& node, JobId job)> before_foreground;
+    /// Its connection was cut. May be null.
+    std::function<void(const std::string& node)> on_cut;
     /// It has given a sign of life, so it keeps to what the welcome said.
     std::function<void(const std::string& node)> on_beat;
   };

@@ -373,6 +373,12 @@ void Routes::Why(Call& call) {
   const bool waits = record->state == JobState::kQueued || record->state == JobState::kHeld;
   wire::WhyView view = WhyOf(*record, explanation, waits ? controller.WaitingReason(*record) : record->reason,
                              core_.Outcomes(), core_.Now());
+  if (record->state == JobState::kStarting) {
+    for (const Seat& seat : SeatsOf(*record)) {
+      if (const std::string absence = controller.AbsenceOf(seat.node); !absence.empty())
+        view.summary += " It waits there: " + absence + ".";
+    }
+  }
   view.speeds = controller.SpeedsOf(*record);
   call.Answer(view);
 }

@@ -95,10 +95,27 @@ divvy node label n1 zone=a rack=r9 >/dev/null
 divvy nodes --json | grep -q '"rack":"r9"' || fail "the label is not taken"
 refused "there is no node 'n9'" divvy node drain n1 n9
 node_is n1 up || fail "n1 was drained with one that is none"
+divvy nodes | grep '^n1' | grep -q deadline && fail "a node that takes work has a deadline"
+refused "takes no labels" divvy node label "$(divvy nodes --csv | grep 'the controller' | cut -d, -f1)" x=y
+id=$(divvy submit --quiet --nodelist n2 --gpus 1 -- sh -c "until [ -e $machines/leave ]; do sleep 0.02; done")
+wait_for "its start" state_is "$id" running
+refused "divvy node drain n2 first" divvy node remove n2
+divvy node drain n2 --deadline 2h >/dev/null
+divvy nodes | grep '^n2' | grep -q 'deadline in' || fail "the deadline is not shown: $(divvy nodes)"
+refused "n2, which is draining; wait" divvy node remove n2
+touch "$machines/leave"
+wait_for "its end" state_is "$id" succeeded
+# Another agent of the same folder is refused with what to do, which ends the first.
+refused "divvy agent --stop ends it" on n2 agent
+on n2 agent --stop --quiet || fail "the agent was not stopped"
+refused "no agent runs here" on n2 agent --stop
+on n2 agent --detach --quiet || fail "n2 did not come again"
+wait_for "n2" node_is n2 drained
+pid=$(agent_pid n2)
 divvy node remove n2 | grep -q 'removed n2' || fail "remove says nothing"
 expect "" "$(node_state n2)" "the state of who was removed"
-pid=$(agent_pid n2)
-kill -9 "$pid"
+# Its agent ends by itself.
+wait_for "the end of the agent of a removed node" sh -c "! grep -qs '^State:[[:space:]]*[^Z[:space:]]' /proc/$pid/status"
 refused 'is not known here' on n2 agent
 
 echo "agents: well"

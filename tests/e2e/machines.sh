@@ -89,6 +89,22 @@ expect "0/4 0
 2/4 1
 3/4 1" "$(grep / "$log" | sort)" "its tasks"
 
+# A machine that is away takes nothing new, and one that is drained; who waits for it is told so, and starts when it is back.
+kill_agent n2
+wait_for "n2's absence" node_is n2 away
+id=$(submit --gpus 1 --nodelist n2 -- true)
+expect queued "$(field "$id" state)" "a job for a machine that is away"
+divvy why "$id" | grep -q 'node n2 is away' || fail "why does not name it: $(divvy why "$id")"
+divvy show "$id" | grep -q 'node n2 is away' || fail "the reason does not name it: $(divvy show "$id")"
+on n2 agent --detach --quiet || fail "n2 did not connect again"
+wait_for "its end" state_is "$id" succeeded
+divvy node drain n1 --reason fan >/dev/null
+id=$(submit --gpus 1 --nodelist n1 -- true)
+divvy why "$id" | grep -q 'node n1 is draining: fan' || fail "why does not name it: $(divvy why "$id")"
+divvy show "$id" | grep -q 'node n1 is draining: fan' || fail "the reason does not name it: $(divvy show "$id")"
+divvy node resume n1 >/dev/null
+wait_for "its end" state_is "$id" succeeded
+
 # Cancelled on all machines; a cordoned one takes nothing.
 id=$(submit --nodes 2 --gpus 4 --gpu-type a100 -- sleep 1000)
 wait_for "its start" state_is "$id" running

@@ -4,6 +4,8 @@
 #include <utility>
 
 #include "base/text.h"
+#include "engine/core/explain_view.h"
+#include "engine/core/state.h"
 #include "engine/duration_text.h"
 #include "engine/gpu_choice.h"
 #include "engine/phrases.h"
@@ -140,7 +142,10 @@ class Finder {
         AddNamed(blocker, Same(BlockerKind::kGpus, blocker));
         return;
     }
-    AddNamed(blocker, Same(KindOf(blocker.kind), blocker));
+    Blocker& same = Same(KindOf(blocker.kind), blocker);
+    if (const std::string idle = IdleNodesText(server_, entry_); !idle.empty())
+      same.text += blocker.kind == core::BlockerKind::kUnusable ? ": " + idle : " (" + idle + ")";
+    AddNamed(blocker, same);
   }
 
   // Whole machines are kept apart by their CPUs (translate.cc), which would be no answer.
@@ -306,6 +311,28 @@ class Finder {
 std::vector<Blocker> FindBlockers(const Server& server, const WaitingEntry& entry,
                                   const std::vector<core::Blocker>& found, Time now) {
   return Finder(server, entry, now).All(found);
+}
+
+std::string IdleNodesText(const Server& server, const WaitingEntry& entry) {
+  constexpr std::size_t kMostNamed = 3;
+  const auto is_idle = [](const BookNode& node) { return !node.takes_work && !node.capacity.gpus.empty(); };
+  if (std::ranges::none_of(server.nodes(), is_idle)) return "";
+  const core::Ask ask = server.AskAbout(entry.request, entry.pool, entry.placement);
+  std::vector<std::string> named;
+  std::size_t count = 0;
+  for (NodeIndex index = 0; index < server.nodes().size(); ++index) {
+    const BookNode& node = server.node(index);
+    if (!is_idle(node)) continue;
+    const core::NodeFacts& facts = server.core().state().nodes[index].facts;
+    const bool is_of_use = std::ranges::any_of(ask.groups, [&](const core::TaskGroup& group) {
+      return std::ranges::any_of(group.alternatives, [&](const core::Shape& shape) {
+        return core::IsOfKind(facts, shape) && facts.gpus >= shape.gpus;
+      });
+    });
+    if (is_of_use && ++count <= kMostNamed) named.push_back(node.idle_reason);
+  }
+  if (count > kMostNamed) named.push_back(std::to_string(count - kMostNamed) + " more take no new work");
+  return Join(named, "; ");
 }
 
 }  // namespace divvy

@@ -2,6 +2,7 @@
 // jobs and how much.
 #pragma once
 
+#include <string>
 #include <vector>
 
 #include "engine/core/explain.h"
@@ -11,5 +12,9 @@ namespace divvy {
 
 std::vector<Blocker> FindBlockers(const Server& server, const WaitingEntry& entry,
                                   const std::vector<core::Blocker>& found, Time now);
+
+/// Why machines that could do what this asks for take no new work, each once: "node n1 is draining: fan; node n2 ...".
+/// Empty: all of them do.
+std::string IdleNodesText(const Server& server, const WaitingEntry& entry);
 
 }  // namespace divvy
