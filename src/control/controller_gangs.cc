@@ -127,12 +127,6 @@ bool Controller::EndSeat(JobRecord& record, const std::string& node, const Exit&
     }
     record.exit = std::move(first);
     record.ended = std::max(at, record.started);
-  } else if (!is_head && !exit.failure.empty() && record.exit->failure.empty() && record.exit->code != 0 &&
-             record.stop_intent == StopIntent::kNone) {
-    // The first process was ended by what happened here, and its word came sooner.
-    record.exit->failure = WhereText(*seat) + " lost its part: " + HowText(exit);
-    record.exit->signal = 0;
-    Note(record.id, record.exit->failure, now);
   }
   // Steps are listed where they were called; on the other machines there are parts of them.
   if (is_head) record.exit->steps = exit.steps;

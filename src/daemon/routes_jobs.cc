@@ -228,9 +228,8 @@ void Routes::Attach(Call& call) {
   if (!record->node.empty()) return AttachFar(call, *record);
   const PassedFds fds = std::move(call.request.fds);
   Reply reply = call.reply;
-  const auto attached = node_.Attach(*id, fds.peek()[0], fds.peek()[1], WindowSize(), [reply, id = *id]() mutable {
-    AnswerLeft(reply, id);
-  });
+  const auto attached = node_.Attach(*id, fds.peek()[0], fds.peek()[1], WindowSize(),
+                                     [reply, id = *id]() mutable { AnswerLeft(reply, id); });
   if (!attached) return call.Refuse(attached.error());
   AnswerWhenFinal(call, *id, nullptr);
 }
