@@ -12,6 +12,8 @@
 #include <thread>
 #include <vector>
 
+#include "platform/launch.h"
+
 namespace divvy::cli {
 
 /// Says that the terminal of the job was left. The exit code for that.

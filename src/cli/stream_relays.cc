@@ -141,8 +141,7 @@ void StreamRelays::Begin() {
   // A second hold on the first relay, to hear by it why the streams have ended; whoever pumps one of ours closes it.
   word_.Reset(::fcntl(pairs[0][0], F_DUPFD_CLOEXEC, 3));
   input_->Set(pairs[0][0]);
-  for (const int stream : {STDOUT_FILENO, STDERR_FILENO})
-  {
+  for (const int stream : {STDOUT_FILENO, STDERR_FILENO}) {
     const int relay = pairs[static_cast<std::size_t>(stream)][0];
     printers_.emplace_back([this, relay, stream] {
       Print(relay, stream);
