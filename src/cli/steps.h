@@ -24,7 +24,7 @@ int RunInStepOf(const std::string& job, std::string_view command, const std::vec
 
 /// internal-steps [--listen=HOST:PORT] [--stay] FILE: becomes the step process of the job that lists its steps in FILE.
 /// --listen: of a job on several machines; prints the port. --stay: in this very process, rather than in a child that
-/// belongs to whoever adopts orphans (platform/gang_files.h).
+/// belongs to whoever adopts orphans (platform/gang_files.h has who calls it so).
 int StepsMain(const std::vector<std::string>& words);
 
 /// divvy run inside a job: the plan of a step with these words.

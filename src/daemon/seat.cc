@@ -46,6 +46,8 @@ std::vector<std::string> Surroundings(const GangFile& gang, const std::string& s
 
 }  // namespace
 
-int SeatMain(const std::vector<std::string>& words) { return RunSeat(words, Surroundings); }
+int SeatMain(const std::vector<std::string>& words, const GangStepsMain& steps) {
+  return RunSeat(words, Surroundings, steps);
+}
 
 }  // namespace divvy

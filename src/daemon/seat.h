@@ -5,9 +5,12 @@
 #include <string>
 #include <vector>
 
+#include "platform/gang_files.h"
+
 namespace divvy {
 
-/// `words` from argv[0] on. Returns its exit code, where it has not become the job's program.
-int SeatMain(const std::vector<std::string>& words);
+/// `words` from argv[0] on; `steps` becomes the job's step process. Returns its exit code, where it has not become the
+/// job's program.
+int SeatMain(const std::vector<std::string>& words, const GangStepsMain& steps);
 
 }  // namespace divvy

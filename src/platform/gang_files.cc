@@ -3,7 +3,6 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
-#include <spawn.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -47,30 +46,16 @@ std::string ReadLine(int fd, Duration deadline) {
   return text;
 }
 
-pid_t Spawn(const std::vector<std::string>& words, const std::vector<std::string>& environment, int out, int err,
-            int& failure) {
-  std::vector<char*> argv;
-  std::vector<char*> entries;
-  for (const std::string& word : words) argv.push_back(const_cast<char*>(word.c_str()));
-  for (const std::string& entry : environment) entries.push_back(const_cast<char*>(entry.c_str()));
-  argv.push_back(nullptr);
-  entries.push_back(nullptr);
-  posix_spawn_file_actions_t actions;
-  ::posix_spawn_file_actions_init(&actions);
-  ::posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDWR, 0);
-  ::posix_spawn_file_actions_adddup2(&actions, out, 1);
-  ::posix_spawn_file_actions_adddup2(&actions, err, 2);
-  posix_spawnattr_t attributes;
-  ::posix_spawnattr_init(&attributes);
+/// In a fork of ours: never returns. What `main` prints follows our own pid and a blank.
+[[noreturn]] void BecomeSteps(const GangStepsMain& main, const std::vector<std::string>& words, int out, int err) {
+  const std::string own = std::to_string(::getpid()) + " ";
+  const int nothing = ::open("/dev/null", O_RDWR | O_CLOEXEC);
   sigset_t none;
   ::sigemptyset(&none);
-  ::posix_spawnattr_setsigmask(&attributes, &none);
-  ::posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETPGROUP | POSIX_SPAWN_SETSIGMASK);
-  pid_t pid = -1;
-  failure = ::posix_spawn(&pid, words.front().c_str(), &actions, &attributes, argv.data(), entries.data());
-  ::posix_spawnattr_destroy(&attributes);
-  ::posix_spawn_file_actions_destroy(&actions);
-  return failure == 0 ? pid : -1;
+  ::sigprocmask(SIG_SETMASK, &none, nullptr);
+  const bool is_whole = nothing >= 0 && ::setpgid(0, 0) == 0 && ::dup2(nothing, 0) == 0 && ::dup2(out, 1) == 1 &&
+                        ::dup2(err, 2) == 2 && ::write(1, own.data(), own.size()) > 0;
+  ::_exit(is_whole ? main(words) : 1);
 }
 
 }  // namespace
@@ -79,8 +64,6 @@ Status WriteGangKey(const std::string& steps, const std::string& key) {
   const bool is_key =
       key.size() == kKeyDigits && std::ranges::all_of(key, [](unsigned char c) { return std::isxdigit(c) != 0; });
   if (!is_key) return InvalidArgument("the key of a job on several machines has 64 hexadecimal digits");
-  // Of an earlier attempt: it would name machines that are none of this one's.
-  ::unlink(GangFilePath(steps).c_str());
   return WriteSecret(GangKeyPath(steps), key + "\n", false);
 }
 
@@ -93,13 +76,12 @@ Result<std::string> ReadGangKey(const std::string& steps) {
   return key;
 }
 
-Status WriteGangFile(const std::string& steps, const GangFile& gang, const std::string& divvy) {
+Status WriteMpiFiles(const std::string& steps, const GangFile& gang, const std::string& divvy) {
   const std::string link = steps + ".rsh";
   ::unlink(link.c_str());
   if (::symlink(divvy.c_str(), link.c_str()) != 0) return Failed("cannot make the link", link);
   DIVVY_CHECK(WriteSecret(steps + ".hosts", OpenMpiHosts(gang), false));
-  DIVVY_CHECK(WriteSecret(steps + ".machines", HydraHosts(gang), false));
-  return WriteSecret(GangFilePath(steps), GangFileText(gang), false);
+  return WriteSecret(steps + ".machines", HydraHosts(gang), false);
 }
 
 Result<GangFile> ReadGangFile(const std::string& steps) {
@@ -109,16 +91,8 @@ Result<GangFile> ReadGangFile(const std::string& steps) {
   return gang;
 }
 
-std::vector<std::string> GangStepsCommand(const std::string& divvy, const std::string& steps, const std::string& listen,
-                                          bool stays) {
-  std::vector<std::string> words = {divvy, "internal-steps", "--listen=" + listen};
-  if (stays) words.emplace_back("--stay");
-  words.push_back(steps);
-  return words;
-}
-
-Result<GangSteps> StartGangSteps(const std::string& divvy, const std::string& steps, const std::string& listen,
-                                 const std::vector<std::string>& environment, Duration patience) {
+Result<GangSteps> StartGangSteps(const GangStepsMain& main, const std::string& steps, const std::string& listen,
+                                 Duration patience) {
   std::array<int, 2> out = {-1, -1};
   std::array<int, 2> err = {-1, -1};
   if (::pipe2(out.data(), O_CLOEXEC) != 0) return Failed("cannot start the step process of", steps);
@@ -127,21 +101,25 @@ Result<GangSteps> StartGangSteps(const std::string& divvy, const std::string& st
   if (::pipe2(err.data(), O_CLOEXEC) != 0) return Failed("cannot start the step process of", steps);
   const Descriptor err_end(err[0]);
   Descriptor err_start(err[1]);
-  int failure = 0;
-  GangSteps started;
-  started.pid = Spawn(GangStepsCommand(divvy, steps, listen, true), environment, out[1], err[1], failure);
-  if (started.pid < 0) return Internal("cannot start " + divvy + ": " + std::strerror(failure));
+  const pid_t between = ::fork();
+  if (between < 0) return Failed("cannot start the step process of", steps);
+  if (between == 0) {
+    const pid_t child = ::fork();
+    if (child == 0) BecomeSteps(main, {"--listen=" + listen, "--stay", steps}, out[1], err[1]);
+    ::_exit(child < 0 ? 1 : 0);
+  }
   out_start.Reset();
   err_start.Reset();
-  const auto port = ParseInteger(Trim(ReadLine(out_end.get(), MonotonicNow() + patience)));
-  if (port && *port > 0 && *port <= 65'535) {
-    started.port = static_cast<std::uint16_t>(*port);
-    return started;
+  while (::waitpid(between, nullptr, 0) < 0 && errno == EINTR) {
   }
-  ::kill(started.pid, SIGKILL);
-  while (::waitpid(started.pid, nullptr, 0) < 0 && errno == EINTR) {
-  }
+  const std::string said = ReadLine(out_end.get(), MonotonicNow() + patience);
+  const auto numbers = SplitWords(said);
+  const auto pid = numbers.empty() ? std::nullopt : ParseInteger(numbers[0]);
+  const auto port = numbers.size() < 2 ? std::nullopt : ParseInteger(numbers[1]);
+  if (pid && port && *port > 0 && *port <= 65'535)
+    return GangSteps{static_cast<pid_t>(*pid), static_cast<std::uint16_t>(*port)};
   const std::string why(Trim(ReadLine(err_end.get(), MonotonicNow() + std::chrono::seconds(1))));
+  if (pid && *pid > 0) ::kill(static_cast<pid_t>(*pid), SIGKILL);
   return Internal("the job's step process does not listen for other machines: " +
                   (why.empty() ? "it has said nothing in the time it was given" : why));
 }

@@ -10,7 +10,9 @@
 #include <filesystem>
 #include <fstream>
 
+#include "platform/process_tree.h"
 #include "platform/step_list_file.h"
+#include "platform/supervisor_seat.h"
 
 namespace divvy {
 namespace {
@@ -36,14 +38,6 @@ class GangFilesTest : public testing::Test {
     struct stat about {};
     return ::lstat((steps_ + end).c_str(), &about) == 0 ? about.st_mode & 0777 : 0;
   }
-  /// A stand-in for the step process that runs this script with its words.
-  std::string Program(const std::string& script) const {
-    const std::string path = folder_ + "/program";
-    std::ofstream(path) << "#!/bin/sh\n" << script << "\n";
-    ::chmod(path.c_str(), 0700);
-    return path;
-  }
-
   std::string folder_;
   std::string steps_;
 };
@@ -59,43 +53,51 @@ TEST_F(GangFilesTest, TheKeyIsItsUsersAlone) {
   EXPECT_FALSE(WriteGangKey(steps_, "short"));
 }
 
-TEST_F(GangFilesTest, ANewAttemptKnowsNothingOfTheMachinesOfTheLast) {
-  ASSERT_TRUE(WriteGangKey(steps_, std::string(64, 'c')));
+TEST_F(GangFilesTest, WhoIsWhoIsKnownWithTheWord) {
   EXPECT_EQ(ReadGangFile(steps_).error().code, ErrorCode::kNotFound);
-  ASSERT_TRUE(WriteGangFile(steps_, Two(), "/usr/bin/divvy"));
+  ASSERT_TRUE(StageGo(steps_, Two(), ::geteuid(), ::getegid()));
+  EXPECT_EQ(ReadGangFile(steps_).error().code, ErrorCode::kNotFound);
+  ASSERT_TRUE(SayGo(steps_));
   EXPECT_EQ(ReadGangFile(steps_), Two());
-  EXPECT_EQ(Mode(".gang"), 0600u);
-  EXPECT_EQ(std::filesystem::read_symlink(steps_ + ".rsh"), "/usr/bin/divvy");
-  ASSERT_TRUE(WriteGangFile(steps_, Two(), "/usr/bin/divvy")) << "twice does no harm";
-  ASSERT_TRUE(WriteGangKey(steps_, std::string(64, 'd')));
+  EXPECT_EQ(Mode(".go"), 0600u);
+  RemoveSeatFiles(steps_);
   EXPECT_EQ(ReadGangFile(steps_).error().code, ErrorCode::kNotFound);
 }
 
 TEST_F(GangFilesTest, TheyGoWithTheListOfSteps) {
   ASSERT_TRUE(WriteGangKey(steps_, std::string(64, 'c')));
-  ASSERT_TRUE(WriteGangFile(steps_, Two(), "/usr/bin/divvy"));
+  ASSERT_TRUE(WriteMpiFiles(steps_, Two(), "/usr/bin/divvy"));
+  ASSERT_TRUE(WriteMpiFiles(steps_, Two(), "/usr/bin/divvy")) << "twice does no harm";
+  EXPECT_EQ(std::filesystem::read_symlink(steps_ + ".rsh"), "/usr/bin/divvy");
   RemoveStepList(folder_, ::geteuid(), 17);
   EXPECT_TRUE(std::filesystem::is_empty(std::filesystem::path(steps_).parent_path()));
 }
 
 TEST_F(GangFilesTest, TheStepProcessSaysItsPort) {
-  const auto started = StartGangSteps(Program("echo 4711; exec sleep 60"), steps_, "127.0.0.1:0",
-                                      {"PATH=/usr/bin:/bin"}, std::chrono::seconds(20));
+  const auto main = [](const std::vector<std::string>& all) {
+    const bool is_right = all == std::vector<std::string>{"--listen=127.0.0.1:0", "--stay", "/steps"};
+    static_cast<void>(!::write(1, is_right ? "4711\n" : "1\n", is_right ? 5 : 2));
+    return ::pause();
+  };
+  const auto started = StartGangSteps(main, "/steps", "127.0.0.1:0", std::chrono::seconds(20));
   ASSERT_TRUE(started) << started.error().message;
   EXPECT_EQ(started->port, 4711);
+  EXPECT_FALSE(IsChild(started->pid)) << "what we become would have to reap it";
+  EXPECT_EQ(::getpgid(started->pid), started->pid);
   ::kill(started->pid, SIGKILL);
-  EXPECT_EQ(::waitpid(started->pid, nullptr, 0), started->pid);
 }
 
 TEST_F(GangFilesTest, WhyItDoesNotListenIsTold) {
-  const auto why = [&](const std::string& script) {
-    const auto started =
-        StartGangSteps(Program(script), steps_, "127.0.0.1:0", {"PATH=/usr/bin:/bin"}, std::chrono::milliseconds(200));
+  const auto why = [&](const GangStepsMain& main) {
+    const auto started = StartGangSteps(main, steps_, "127.0.0.1:0", std::chrono::milliseconds(200));
     return started ? "listens" : started.error().message.substr(started.error().message.find(": ") + 2);
   };
-  EXPECT_EQ(why("echo it is taken >&2; exit 1"), "it is taken");
-  EXPECT_EQ(why("exec sleep 60"), "it has said nothing in the time it was given");
-  EXPECT_FALSE(StartGangSteps("/nowhere/divvy", steps_, "127.0.0.1:0", {}, std::chrono::seconds(1)));
+  EXPECT_EQ(why([](const auto&) {
+              static_cast<void>(!::write(2, "it is taken\n", 12));
+              return 1;
+            }),
+            "it is taken");
+  EXPECT_EQ(why([](const auto&) { return ::pause(); }), "it has said nothing in the time it was given");
 }
 
 }  // namespace

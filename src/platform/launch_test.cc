@@ -2,6 +2,7 @@
 #include "platform/launch.h"
 
 #include <signal.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -300,6 +301,7 @@ TEST_F(Launch, LaterAttemptReplacesTheRecordOfAnEarlierOne) {
 // The launcher that the tests start is this very program.
 /// A job's step process as its supervisor sees it: says a port, and stays until SIGTERM.
 int StandInForSteps() {
+  ::prctl(PR_SET_NAME, "divvy-steps");
   sigset_t all;
   ::sigfillset(&all);
   ::sigprocmask(SIG_SETMASK, &all, nullptr);
@@ -311,10 +313,12 @@ int StandInForSteps() {
 int main(int argc, char** argv) {
   if (argc == 3 && std::strcmp(argv[1], "internal-launcher") == 0) return divvy::LauncherMain(std::atoi(argv[2]));
   if (argc > 1 && std::strcmp(argv[1], "internal-seat") == 0)
-    return divvy::RunSeat({argv, argv + argc}, [](const divvy::GangFile& gang, const std::string&) {
-      return std::vector<std::string>{"GANG_HOST=" + gang.seats.front().address.host, "MINE=no"};
-    });
-  if (argc > 1 && std::strcmp(argv[1], "internal-steps") == 0) return StandInForSteps();
+    return divvy::RunSeat(
+        {argv, argv + argc},
+        [](const divvy::GangFile& gang, const std::string&) {
+          return std::vector<std::string>{"GANG_HOST=" + gang.seats.front().address.host, "MINE=no"};
+        },
+        [](const std::vector<std::string>&) { return StandInForSteps(); });
   ::testing::InitGoogleTest(&argc, argv);
   return RUN_ALL_TESTS();
 }

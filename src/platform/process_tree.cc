@@ -116,7 +116,73 @@ int SignalAll(const std::vector<Member>& members, int signal) {
   return reached;
 }
 
+/// Appends the children of one thread. False: it is not there, or this kernel does not list children.
+bool AddChildren(pid_t pid, pid_t thread, std::vector<pid_t>& children) {
+  char path[64];
+  std::snprintf(path, sizeof path, "/proc/%d/task/%d/children", pid, thread);
+  const Descriptor file(::open(path, O_RDONLY | O_CLOEXEC));
+  if (!file.is_open()) return false;
+  std::string text;
+  char part[4096];
+  for (ssize_t got = 0; (got = ::read(file.get(), part, sizeof part)) > 0;)
+    text.append(part, static_cast<std::size_t>(got));
+  const char* at = text.c_str();
+  for (char* end = nullptr;; at = end) {
+    const long child = std::strtol(at, &end, 10);
+    if (end == at) return true;
+    children.push_back(static_cast<pid_t>(child));
+  }
+}
+
+void AddChildrenOfAllThreads(pid_t pid, std::vector<pid_t>& children) {
+  const std::string folder = "/proc/" + std::to_string(pid) + "/task";
+  DIR* directory = ::opendir(folder.c_str());
+  if (directory == nullptr) return;
+  while (const dirent* entry = ::readdir(directory)) {
+    const long thread = std::strtol(entry->d_name, nullptr, 10);
+    if (thread > 0) AddChildren(pid, static_cast<pid_t>(thread), children);
+  }
+  ::closedir(directory);
+}
+
+/// One walk down the tree, by who lists whom as a child. Parents come before their children.
+std::vector<Member> WalkDescendants(pid_t root) {
+  std::vector<pid_t> pids;
+  AddChildrenOfAllThreads(root, pids);
+  std::vector<Member> members;
+  for (std::size_t i = 0; i < pids.size(); ++i) {
+    const auto stat = ReadProcessStat(pids[i]);
+    if (!stat) continue;
+    members.push_back({pids[i], *stat});
+    if (stat->threads == 1) AddChildren(pids[i], pids[i], pids);
+    else AddChildrenOfAllThreads(pids[i], pids);
+  }
+  return members;
+}
+
+/// Whether this kernel lists children (CONFIG_PROC_CHILDREN).
+bool ListsChildren() {
+  static const bool lists = ::access("/proc/thread-self/children", F_OK) == 0;
+  return lists;
+}
+
+// The kernel may leave out a child's siblings where a child ends while they are read, and one that changes its parent
+// meanwhile may be met nowhere: so a walk counts when the next one finds the same. A tree that never rests, or a kernel
+// that does not list children, costs a look at every process of the machine.
 std::vector<Member> ReadDescendants(pid_t root) {
+  constexpr int kWalks = 5;
+  const auto is_same = [](const Member& a, const Member& b) {
+    return a.pid == b.pid && a.stat.start_ticks == b.stat.start_ticks;
+  };
+  if (ListsChildren()) {
+    std::vector<Member> members = WalkDescendants(root);
+    for (int walk = 1; walk < kWalks; ++walk) {
+      std::vector<Member> again = WalkDescendants(root);
+      const bool rests = std::ranges::equal(members, again, is_same);
+      members = std::move(again);
+      if (rests) return members;
+    }
+  }
   std::vector<Member> members;
   AddDescendants(root, ReadAllProcesses(), members);
   return members;
@@ -150,6 +216,7 @@ std::optional<ProcessStat> ReadProcessStat(pid_t pid) {
     if (end == at) break;
     if (field == 4) stat.parent = static_cast<pid_t>(value);
     if (field == 6) stat.session = static_cast<pid_t>(value);
+    if (field == 20) stat.threads = static_cast<int>(value);
     if (field == 22) stat.start_ticks = value;
     if (field == 52) stat.exit_status = static_cast<int>(value);
     at = end;

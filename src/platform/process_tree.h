@@ -21,6 +21,7 @@ struct ProcessStat {
   pid_t parent = 0;
   pid_t session = 0;
   char state = '?';  // As ps shows it; 'Z' has ended and waits to be reaped.
+  int threads = 0;
   std::uint64_t start_ticks = 0;
   int exit_status = 0;  // As waitpid() gives it; only for 'Z', and 0 where we may not look at the process.
 };
@@ -42,7 +43,7 @@ inline constexpr char kContainerStarter[] = "divvy-container";
 
 /// Sends `signal` to every process below `root`, not to `root` itself, nor to the engines of containers, unless it is
 /// SIGKILL, SIGSTOP or SIGCONT: the container's own processes get it. Returns how many it reached. One pass: a process
-/// that forks meanwhile needs another. Costs a look at every process of the machine. `spared` is left out; its children
+/// that forks meanwhile needs another. Costs a look at each of them twice. `spared` is left out; its children
 /// are not.
 int SignalDescendants(pid_t root, int signal, pid_t spared = 0);
 /// The same, and SIGCONT to all of them afterwards: one that is paused cannot end by itself.

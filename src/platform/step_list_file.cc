@@ -54,7 +54,7 @@ void RemoveStepList(const std::string& run_directory, std::int64_t uid, std::uin
   const std::string path = StepListPath(run_directory, uid, job);
   ::unlink((path + ".sock").c_str());
   // Of a job on several machines (platform/gang_files.h).
-  for (const char* end : {".key", ".gang", ".hosts", ".machines", ".rsh"}) ::unlink((path + end).c_str());
+  for (const char* end : {".key", ".hosts", ".machines", ".rsh"}) ::unlink((path + end).c_str());
   ::unlink((path + ".containers").c_str());  // What the job's containers were (daemon/container.h).
   ::unlink(path.c_str());
 }

@@ -95,8 +95,10 @@ class StepServer {
   void Tell(const RunningStep& step, const std::string& text);
 
   // Other machines of the job. `spreads` holds where the job is on several.
-  bool spreads() const { return server_end_.has_value(); }
+  bool spreads() const { return !options_.key.empty(); }
   bool ListenForMachines();
+  /// `end`, set up when it is first needed: that takes a millisecond of CPU time, and most machines need one at most.
+  Result<const TlsContext*> Secured(std::optional<TlsContext>& end) const;
   std::uint16_t machines_port() const;
   void AddMachinePolls();
   Duration MachinesDue() const;

@@ -50,21 +50,20 @@ std::optional<StepCall> CallOf(const PartCall& part) {
 
 bool StepServer::ListenForMachines() {
   if (options_.key.empty()) return true;
-  const auto fail = [this](const Error& error) {
-    failure_ = error.message;
-    return false;
-  };
-  auto server = TlsContext::OfKey(options_.key, true);
-  auto client = TlsContext::OfKey(options_.key, false);
-  std::ranges::fill(options_.key, '\0');
-  if (!server) return fail(server.error());
-  if (!client) return fail(client.error());
   auto listens = ListenTcp(options_.listen.host, options_.listen.port);
-  if (!listens) return fail(listens.error());
+  if (!listens) {
+    failure_ = listens.error().message;
+    return false;
+  }
   machines_.Reset(*listens);
-  server_end_ = *std::move(server);
-  dialling_end_ = *std::move(client);
   return true;
+}
+
+Result<const TlsContext*> StepServer::Secured(std::optional<TlsContext>& end) const {
+  if (!end) {
+    DIVVY_TRY(end, TlsContext::OfKey(options_.key, &end == &server_end_));
+  }
+  return &*end;
 }
 
 std::uint16_t StepServer::machines_port() const {
@@ -130,7 +129,9 @@ void StepServer::AcceptMachines() {
     if (!socket.is_open()) return;
     // Who came first has had the most time to say what it wants.
     if (visitors_.size() >= kVisitorsMost) visitors_.erase(visitors_.begin());
-    auto link = GangLink::Accept(std::move(socket), *server_end_);
+    const auto end = Secured(server_end_);
+    if (!end) continue;
+    auto link = GangLink::Accept(std::move(socket), **end);
     if (link) visitors_.push_back(*std::move(link));
   }
 }
@@ -216,8 +217,13 @@ void StepServer::OnServedFrame(RunningStep& step, const GangFrame& frame) {
 void StepServer::BeginAsking(RunningStep& step) {
   const SpreadPlan& spread = *step.plan.spread;
   const std::string bytes = std::exchange(step.call.bytes, {});
+  const auto end = Secured(dialling_end_);
+  if (!end) {
+    Tell(step, step.plan.program + ": error: " + end.error().message + "\n");
+    return GiveUp(step, 1);
+  }
   step.parts = std::make_unique<GangParts>(
-      spread.others, EncodePartCall({options_.version, step.line.number, spread.layout, bytes}), *dialling_end_);
+      spread.others, EncodePartCall({options_.version, step.line.number, spread.layout, bytes}), **end);
   Advance(step);
 }
 

@@ -199,7 +199,7 @@ TEST_F(GangPart, WithoutItsStepProcessItIsNoPart) {
   for (const RunRecord& record : {waiting, going}) {
     for (const auto& one : std::filesystem::directory_iterator("/proc")) {
       const auto pid = std::atoi(one.path().filename().c_str());
-      if (pid > 0 && ReadText(one.path().string() + "/cmdline").find("internal-steps") != std::string::npos &&
+      if (pid > 0 && ReadText(one.path().string() + "/comm") == "divvy-steps\n" &&
           ReadText(one.path().string() + "/cmdline").find(Steps(record.job)) != std::string::npos) {
         ::kill(pid, SIGKILL);
       }

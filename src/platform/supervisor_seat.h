@@ -22,6 +22,7 @@
 #include "base/result.h"
 #include "base/time.h"
 #include "model/gang_file.h"
+#include "platform/gang_files.h"
 #include "platform/launch.h"
 #include "platform/supervisor_job.h"
 
@@ -52,7 +53,8 @@ void RemoveSeatFiles(const std::string& steps);
 /// NAME=value that the job's processes find besides, now that all machines are known. Called as the user; may write
 /// files. Names that are there already stay as they are.
 using SeatSurroundings = std::function<std::vector<std::string>(const GangFile& gang, const std::string& steps)>;
-/// internal-seat: the whole life of a part's first process. `words` as SeatProgram has them, from argv[0] on.
-int RunSeat(const std::vector<std::string>& words, const SeatSurroundings& surroundings);
+/// internal-seat: the whole life of a part's first process. `words` as SeatProgram has them, from argv[0] on; `steps`
+/// is what becomes the job's step process.
+int RunSeat(const std::vector<std::string>& words, const SeatSurroundings& surroundings, const GangStepsMain& steps);
 
 }  // namespace divvy

@@ -8,7 +8,6 @@
 #include <sys/signalfd.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -18,7 +17,6 @@
 #include <cstring>
 
 #include "base/text.h"
-#include "platform/gang_files.h"
 #include "platform/launch_descriptor.h"
 #include "platform/run_record.h"
 #include "platform/supervisor_seat.h"
@@ -46,8 +44,9 @@ struct StepProcess {
 
 class SeatProcess {
  public:
-  SeatProcess(const std::vector<std::string>& words, const SeatSurroundings& surroundings)
+  SeatProcess(const std::vector<std::string>& words, const SeatSurroundings& surroundings, const GangStepsMain& main)
       : surroundings_(surroundings),
+        steps_main_(main),
         divvy_(words[0]),
         steps_(words[2]),
         stop_signal_(static_cast<int>(ParseInteger(words[4]).value_or(SIGTERM))),
@@ -121,48 +120,12 @@ class SeatProcess {
       key.append(part.data(), static_cast<std::size_t>(got));
     ::close(kSeatKeyDescriptor);
     if (const Status written = WriteGangKey(steps_, key); !written) return Fail(written.error().message);
-    if (const Status started = StartSteps(); !started) return Fail(started.error().message);
+    const auto started = StartGangSteps(steps_main_, steps_, kAnyPort, kStepsPatience);
+    if (!started) return Fail(started.error().message);
+    steps_process_ = {started->pid, started->port,
+                      Descriptor(static_cast<int>(::syscall(SYS_pidfd_open, started->pid, 0)))};
     Say("port", std::to_string(steps_process_.port));
     return true;
-  }
-
-  /// By a process in between, so that the step process is no child of the program that we become.
-  Status StartSteps() {
-    std::array<int, 2> ends = {-1, -1};
-    if (::pipe2(ends.data(), O_CLOEXEC) != 0)
-      return Internal(std::string("cannot make a pipe: ") + std::strerror(errno));
-    const Descriptor told(ends[0]);
-    Descriptor telling(ends[1]);
-    const pid_t between = ::fork();
-    if (between < 0) return Internal(std::string("cannot make a process: ") + std::strerror(errno));
-    if (between == 0) {
-      std::vector<std::string> environment;
-      for (char** entry = environ; *entry != nullptr; ++entry) environment.emplace_back(*entry);
-      const auto started = StartGangSteps(divvy_, steps_, kAnyPort, environment, kStepsPatience);
-      const std::string said = started ? std::to_string(started->pid) + " " + std::to_string(started->port)
-                                       : "failure " + started.error().message;
-      static_cast<void>(!::write(telling.get(), said.data(), said.size()));
-      ::_exit(0);
-    }
-    telling.Reset();
-    std::string said;
-    std::array<char, 1024> part;
-    ssize_t got = 0;
-    while ((got = ::read(told.get(), part.data(), part.size())) > 0 || (got < 0 && errno == EINTR)) {
-      if (got > 0) said.append(part.data(), static_cast<std::size_t>(got));
-    }
-    while (::waitpid(between, nullptr, 0) < 0 && errno == EINTR) {
-    }
-    const auto words = SplitWords(said);
-    if (words.size() != 2 || words[0] == "failure") {
-      const std::size_t blank = said.find(' ');
-      return Internal(blank == std::string::npos ? "the job's step process could not be started"
-                                                 : said.substr(blank + 1));
-    }
-    steps_process_.pid = static_cast<pid_t>(ParseInteger(words[0]).value_or(-1));
-    steps_process_.port = static_cast<std::uint16_t>(ParseInteger(words[1]).value_or(0));
-    steps_process_.end.Reset(static_cast<int>(::syscall(SYS_pidfd_open, steps_process_.pid, 0)));
-    return {};
   }
 
   bool AwaitGo() {
@@ -200,7 +163,7 @@ class SeatProcess {
       text.append(part.data(), static_cast<std::size_t>(got));
     const auto gang = ReadGangText(text);
     if (!gang) return Fail(gang.error().message, 1);
-    if (const Status written = WriteGangFile(steps_, *gang, divvy_); !written) return Fail(written.error().message, 1);
+    if (const Status written = WriteMpiFiles(steps_, *gang, divvy_); !written) return Fail(written.error().message, 1);
     if (!surroundings_) return true;
     for (const std::string& entry : surroundings_(*gang, steps_)) {
       const std::size_t equals = entry.find('=');
@@ -273,6 +236,7 @@ class SeatProcess {
   }
 
   const SeatSurroundings& surroundings_;
+  const GangStepsMain& steps_main_;
   std::string divvy_;
   std::string steps_;
   int stop_signal_;
@@ -287,9 +251,9 @@ class SeatProcess {
 
 }  // namespace
 
-int RunSeat(const std::vector<std::string>& words, const SeatSurroundings& surroundings) {
+int RunSeat(const std::vector<std::string>& words, const SeatSurroundings& surroundings, const GangStepsMain& steps) {
   if (words.size() < kFixedWords || words[kFixedWords - 1] != "--") return 2;
-  return SeatProcess(words, surroundings).Run();
+  return SeatProcess(words, surroundings, steps).Run();
 }
 
 }  // namespace divvy
