@@ -275,7 +275,7 @@ void Controller::Decide(Time now) {
   if (!needs_plan_ && now < next_wakeup_) return;
   WatchBudgets(now);
   FollowReservations(now);
-  FollowDrains(now);
+  FollowMachines(now);
   FollowPreparing(now);
   RefreshPredictions(now);
   if (now >= next_usage_) KeepTeamUsage(now);
@@ -287,7 +287,8 @@ void Controller::Decide(Time now) {
   if (FollowPools()) wakeup = now;
   WatchBudgets(now);
   next_wakeup_ = std::min({wakeup, budgets_change_at_, next_booking_, next_progress_});
-  for (const Machine& machine : machines_) next_wakeup_ = std::min(next_wakeup_, machine.drain_deadline);
+  for (const Machine& machine : machines_)
+    next_wakeup_ = std::min({next_wakeup_, machine.drain_deadline, machine.rests_until});
   for (const auto& [job, until] : preparing_) next_wakeup_ = std::min(next_wakeup_, until);
   if (run_times_.runs() != refreshed_runs_ && cluster_.waiting_count() > 0)
     next_wakeup_ = std::min(next_wakeup_, next_refresh_);

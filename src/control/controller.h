@@ -249,6 +249,10 @@ class Controller {
   /// Not heard from for long. Its jobs go on for all we know.
   void OnNodeLost(const std::string& name, Time now);
   void OnNodeBack(const std::string& name);
+  /// What keeps it from taking jobs, as it finds itself; empty: nothing any more. `name` empty: our own machine.
+  void OnNodeTrouble(const std::string& name, const std::string& what);
+  /// That, or what kept it from starting its last job: "its disk is full: ...". Empty: nothing.
+  std::string TroubleOf(const std::string& name) const;
   /// It has stopped its jobs by its own lease: what ran there may run elsewhere.
   void OnNodeFenced(const std::string& name, Time now);
   void OnGpusObserved(const std::string& node, const std::vector<GpuObservation>& observations);
@@ -379,6 +383,9 @@ class Controller {
     bool is_away = false;
     bool is_lost = false;
     bool is_removed = false;
+    std::string trouble;  // What keeps it from taking jobs, as it finds itself.
+    std::string refusal;  // What kept it from starting the last one; looked at again at
+    Time rests_until = kNever;
     std::vector<GpuIndex> gone;  // Counted, because something runs there, and no longer there.
     std::vector<GpuObservation> observations;
   };
@@ -386,7 +393,11 @@ class Controller {
   Machine& MachineOf(NodeIndex node);
   void SetFacts(NodeIndex node, const NodeRow& row);
   void RefreshNode(NodeIndex node);
-  void FollowDrains(Time now);
+  void FollowMachines(Time now);
+  void StopForDrain(NodeIndex node, Time now);
+  /// A machine could not start what it was given, for reasons of its own.
+  void OnRefusal(JobRecord& record, const std::string& node, const Exit& exit, Time now);
+  std::string MachineText(NodeIndex node) const;
   /// To each of its machines on which its part has not ended.
   void Send(const JobRecord& record, Order order);
   void Launch(const JobRecord& record, Time now);
@@ -466,7 +477,8 @@ class Controller {
   std::optional<GpuSet> restriction_;
   std::vector<IgnoredProcess> ignored_;
   std::vector<GpuObservation> observations_;
-  std::vector<Machine> machines_;    // By number; of the controller's own only `work`.
+  std::vector<Machine> machines_;    // By number; of the controller's own only what it takes.
+  std::map<JobId, int> refusals_;    // How many machines, one after the other, could not start a job.
   std::map<JobId, Time> preparing_;  // Gangs that get ready, and until when they may.
   std::string first_model_;          // Of the GPUs that came first.
   bool needs_plan_ = true;

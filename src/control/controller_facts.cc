@@ -6,6 +6,7 @@
 #include "control/controller.h"
 #include "control/record_parts.h"
 #include "control/settings_text.h"
+#include "model/exit_codes.h"
 
 namespace divvy {
 namespace {
@@ -65,11 +66,12 @@ void Controller::OnExited(JobId job, std::uint32_t attempt, const Exit& exit, Ti
   const auto found = live_.find(job);
   if (found == live_.end() || found->second.attempt != attempt || !IsActive(found->second.state)) return;
   JobRecord& record = found->second;
+  if (record.gang.empty() && record.node != node) return;
+  if (IsMachinesFault(exit)) OnRefusal(record, node, exit, now);
   if (!record.gang.empty()) {
     if (EndSeat(record, node, exit, at, now)) EndRun(record, now);
     return;
   }
-  if (record.node != node) return;
   record.exit = exit;
   record.ended = std::max(at, record.started);
   EndRun(record, now);
@@ -204,6 +206,7 @@ void Controller::Finish(JobRecord& record, JobState state, Reason reason, Time n
   JobRecord ended = std::move(record);
   live_.erase(id);
   run_times_.Forget(id);
+  refusals_.erase(id);
   if (IsAskedFor(ended)) outcomes_.insert_or_assign(id, ended);
   if (array.is_set()) {
     if (const auto whole = live_.find(array); whole != live_.end()) {

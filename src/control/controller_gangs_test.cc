@@ -9,6 +9,7 @@
 #include <string>
 
 #include "control/controller_test_world.h"
+#include "model/exit_codes.h"
 
 namespace divvy {
 namespace {
@@ -148,6 +149,70 @@ TEST(Machines, ADrainedMachineStopsItsJobsAtTheDeadlineAndTheyGoElsewhere) {
   EXPECT_NE(world.Of(job).reason.find("disk"), std::string::npos) << world.Of(job).reason;
   world.End(job, "n1", 143);
   EXPECT_EQ(Machines::Told<LaunchOrder>(world.Turn(), job), Names{"n2"});
+}
+
+TEST(Machines, WhatAMachineCannotStartGoesElsewhereAndTheMachineRests) {
+  Machines world(2, 2);
+  const JobId job = world.Submit(2);
+  EXPECT_EQ(Machines::Told<LaunchOrder>(world.Turn(), job), Names{"n1"});
+  world.End(job, "n1", kMachineCannot, "cannot write the run record of the job: No space left on device");
+  const JobId next = world.Submit(2);
+  const Effects effects = world.Turn();
+  EXPECT_EQ(Machines::Told<LaunchOrder>(effects, job), Names{"n2"});
+  EXPECT_TRUE(Machines::Told<LaunchOrder>(effects, next).empty());
+  world.now_ = world.controller_.next_wakeup();
+  EXPECT_EQ(Machines::Told<LaunchOrder>(world.Turn(), next), Names{"n1"});
+}
+
+TEST(Machines, NobodyIsRefusedForEver) {
+  Machines world(1, 2);
+  const JobId job = world.Submit(2);
+  for (int refusal = 1; refusal <= 3; ++refusal) {
+    EXPECT_EQ(Machines::Told<LaunchOrder>(world.Turn(), job), Names{"n1"}) << refusal;
+    world.End(job, "n1", kMachineCannot, "no more processes");
+    EXPECT_EQ(world.StateOf(job), JobState::kQueued);
+    EXPECT_EQ(world.Of(job).reason, "queued again: node n1 could not start it: no more processes");
+    EXPECT_TRUE(Machines::Told<LaunchOrder>(world.Turn(), job).empty());
+    world.now_ += 30s;
+  }
+  world.Turn();
+  world.End(job, "n1", kMachineCannot, "no more processes");
+  EXPECT_EQ(world.StateOf(job), std::nullopt);
+}
+
+TEST(Machines, AProgramThatCannotBeRunIsNoMachinesFault) {
+  Machines world(1, 2);
+  const JobId job = world.Submit(2);
+  world.Turn();
+  world.End(job, "n1", 127, "cannot run 'trian.py': No such file or directory");
+  EXPECT_EQ(world.StateOf(job), std::nullopt);
+  const JobId next = world.Submit(2);
+  EXPECT_EQ(Machines::Told<LaunchOrder>(world.Turn(), next), Names{"n1"});
+}
+
+TEST(Machines, AMachineInTroubleTakesNothingUntilItIsOver) {
+  Machines world(1, 2);
+  world.controller_.OnNodeTrouble("n1", "its disk is full");
+  const JobId job = world.Submit(2);
+  EXPECT_TRUE(Machines::Told<LaunchOrder>(world.Turn(), job).empty());
+  world.controller_.OnNodeTrouble("n1", "");
+  EXPECT_EQ(Machines::Told<LaunchOrder>(world.Turn(), job), Names{"n1"});
+  world.End(job, "n1", 0);
+  // A session begins: what is so is told anew.
+  world.controller_.OnNodeTrouble("n1", "its disk is full");
+  world.controller_.OnNodeAccounted("n1", world.now_);
+  const JobId next = world.Submit(2);
+  EXPECT_EQ(Machines::Told<LaunchOrder>(world.Turn(), next), Names{"n1"});
+}
+
+TEST(Gangs, AMachineThatCannotPrepareItsPartIsDoneWithout) {
+  Machines world(3, 2);
+  const JobId job = world.SubmitGang(2, 2);
+  EXPECT_EQ(Machines::Told<LaunchOrder>(world.Turn(), job), (Names{"n1", "n2"}));
+  world.End(job, "n2", kMachineCannot, "cannot make the run record '1': No space left on device");
+  EXPECT_EQ(Machines::Told<StopOrder>(world.Turn(), job), Names{"n1"});
+  world.End(job, "n1", 143);
+  EXPECT_EQ(Machines::Told<LaunchOrder>(world.Turn(), job), (Names{"n1", "n3"}));
 }
 
 TEST(Machines, AGpuThatIsGoneIsAtFaultAsLongAsSomethingRunsThere) {

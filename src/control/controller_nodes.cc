@@ -125,6 +125,8 @@ void Controller::RefreshNode(NodeIndex node) {
     if (machine.is_removed) why = "node " + NodeName(node) + " was removed";
     else if (!absence.empty()) why = absence;
   }
+  if (const std::string trouble = TroubleOf(NodeName(node)); why.empty() && !trouble.empty())
+    why = MachineText(node) + ": " + trouble;
   cluster_.SetTakesWork(node, why.empty(), why);
   needs_plan_ = true;
 }
@@ -151,6 +153,7 @@ void Controller::OnNodeAccounted(const std::string& name, Time now) {
   Machine& machine = MachineOf(*node);
   machine.is_accounted = true;
   machine.is_lost = machine.is_away = false;
+  machine.trouble.clear();  // Told anew.
   RefreshNode(*node);
   // What was told to go before the session began may not have heard it.
   for (const auto& [id, record] : live_) {
@@ -194,27 +197,35 @@ std::vector<JobId> Controller::RunsOn(const std::string& name) const {
   return jobs;
 }
 
-// Whoever is left on a machine whose time to drain is over is stopped, and queued again where that can be.
-void Controller::FollowDrains(Time now) {
+void Controller::FollowMachines(Time now) {
   for (NodeIndex node = 0; node < machines_.size(); ++node) {
     Machine& machine = machines_[node];
-    if (machine.drain_deadline > now) {
-      next_wakeup_ = std::min(next_wakeup_, machine.drain_deadline);
-      continue;
+    if (machine.rests_until <= now) {
+      machine.rests_until = kNever;
+      RefreshNode(node);
     }
-    machine.drain_deadline = kNever;
-    for (const JobId job : RunsOn(NodeName(node))) {
-      JobRecord& record = live_.at(job);
-      if (record.stop_intent != StopIntent::kNone) continue;
-      record.stop_intent = record.is_foreground ? StopIntent::kCancel : StopIntent::kRequeue;
-      record.state = JobState::kStopping;
-      const bool runs_again = record.stop_intent == StopIntent::kRequeue;
-      record.reason = (runs_again ? "queued again: " : "") + machine.work_text;
-      Note(job, "stopped at the deadline: " + machine.work_text, now);
-      Persist(record);
-      Send(record, StopOrder{job, 0, Duration(-1), ""});
-      Announce(record);
+    if (machine.drain_deadline <= now) {
+      machine.drain_deadline = kNever;
+      StopForDrain(node, now);
     }
+    next_wakeup_ = std::min({next_wakeup_, machine.rests_until, machine.drain_deadline});
+  }
+}
+
+// Whoever is left on a machine whose time to drain is over is stopped, and queued again where that can be.
+void Controller::StopForDrain(NodeIndex node, Time now) {
+  const std::string& why = machines_[node].work_text;
+  for (const JobId job : RunsOn(NodeName(node))) {
+    JobRecord& record = live_.at(job);
+    if (record.stop_intent != StopIntent::kNone) continue;
+    record.stop_intent = record.is_foreground ? StopIntent::kCancel : StopIntent::kRequeue;
+    record.state = JobState::kStopping;
+    const bool runs_again = record.stop_intent == StopIntent::kRequeue;
+    record.reason = (runs_again ? "queued again: " : "") + why;
+    Note(job, "stopped at the deadline: " + why, now);
+    Persist(record);
+    Send(record, StopOrder{job, 0, Duration(-1), ""});
+    Announce(record);
   }
 }
 

@@ -359,6 +359,10 @@ Status Agent::Start() {
   DIVVY_CHECK(OpenJobsDoor());
   dialler_ = std::make_unique<Worker>();
   host_.Run(config.poll, [this](const std::vector<GpuObservation>& seen) { session_->Glance(seen); });
+  host_.WatchDisks({folder_ + "/runs", folder_ + "/logs"}, [this](const std::string& what) {
+    log_.Write(LogLevel::kWarning, what.empty() ? "event=trouble_over" : "event=trouble what=" + LogQuoted(what));
+    session_->SetTrouble(what);
+  });
   signals_.add(SIGTERM);
   signals_.add(SIGINT);
   signals_.async_wait([this](const boost::system::error_code& error, int) {

@@ -22,6 +22,7 @@ class NobodysFleet final : public FleetPort {
   void OnExited(const std::string&, JobId, std::uint32_t, const Exit&, Time) override {}
   void OnVanished(const std::string&, JobId, std::uint32_t, RunVanished) override {}
   void OnGpusObserved(const std::string&, const std::vector<GpuObservation>&) override {}
+  void OnTrouble(const std::string&, const std::string&) override {}
   void OnLost(const std::string&) override {}
   void OnAway(const std::string&) override {}
   void OnFenced(const std::string&) override {}

@@ -223,7 +223,18 @@ Status AgentSession::BeginSession(wire::AgentWelcome welcome) {
   wire::AgentReport report;
   report.adopted = wire::AdoptedMessage{start_.facts.boot_id};
   Report(report);
+  if (!trouble_.empty()) ReportTrouble();
   return {};
+}
+
+void AgentSession::SetTrouble(const std::string& what) {
+  if (std::exchange(trouble_, what) != what) ReportTrouble();
+}
+
+void AgentSession::ReportTrouble() {
+  wire::AgentReport report;
+  report.trouble = wire::TroubleMessage{trouble_};
+  Report(report);
 }
 
 void AgentSession::Report(const wire::AgentReport& report) { SendMessage(wire::EncodeAgent(report)); }

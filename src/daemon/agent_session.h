@@ -88,6 +88,8 @@ class AgentSession final : public ControllerPort {
   void Tick();
   /// The GPUs now, if anybody listens: when something has changed, and every ten seconds.
   void Glance(const std::vector<GpuObservation>& seen);
+  /// What keeps this machine from taking jobs; empty: nothing. Told when it changes, and to every session.
+  void SetTrouble(const std::string& what);
   /// Tells the controller that we shall come with another certificate.
   void Renew(const std::string& fingerprint);
 
@@ -126,6 +128,7 @@ class AgentSession final : public ControllerPort {
   Status OnAsk(std::string_view payload);
   void Believe(const Order& order, const std::shared_ptr<const JobSpec>& spec);
   void Report(const wire::AgentReport& report);
+  void ReportTrouble();
   void SendMessage(std::string message);
   /// The session has ended, or is another one.
   void EndChannels();
@@ -147,6 +150,7 @@ class AgentSession final : public ControllerPort {
   std::shared_ptr<Channels> channels_;
   bool has_session_ = false;
   bool has_adopted_ = false;
+  std::string trouble_;
   bool is_stopping_all_ = false;
   std::uint64_t sessions_ = 0;  // Begun in this process.
   std::uint64_t connections_ = 0;

@@ -153,6 +153,9 @@ class RecordingFleet final : public FleetPort {
   void OnGpusObserved(const std::string& node, const std::vector<GpuObservation>& seen) override {
     said.push_back("gpus " + node + " " + std::to_string(seen.size()));
   }
+  void OnTrouble(const std::string& node, const std::string& what) override {
+    said.push_back("trouble " + node + " " + what);
+  }
   void OnLost(const std::string& node) override { said.push_back("lost " + node); }
   void OnAway(const std::string& node) override { away.push_back(node); }
   std::vector<std::string> away;

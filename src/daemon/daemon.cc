@@ -409,6 +409,11 @@ Status Daemon::Start() {
     controller_->OnGpusObserved(seen);
     core_->Touch();
   });
+  host_.WatchDisks({places_.runs, places_.logs}, [this](const std::string& what) {
+    log_.Write(LogLevel::kWarning, what.empty() ? "event=trouble_over" : "event=trouble what=" + LogQuoted(what));
+    core_->controller().OnNodeTrouble("", what);
+    core_->Touch();
+  });
   KeepHouse();
   LogChanges();
   signals_.add(SIGTERM);

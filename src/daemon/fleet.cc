@@ -139,6 +139,11 @@ void Fleet::OnGpusObserved(const std::string& node, const std::vector<GpuObserva
   core_->Touch();
 }
 
+void Fleet::OnTrouble(const std::string& node, const std::string& what) {
+  core_->controller().OnNodeTrouble(node, what);
+  core_->Touch();
+}
+
 void Fleet::OnRow(const NodeRow& row) {
   core_->controller().OnNodeRow(row);
   core_->Touch();

@@ -54,6 +54,7 @@ class Fleet final : public FleetPort, public OrderPort {
   void OnExited(const std::string& node, JobId job, std::uint32_t attempt, const Exit& exit, Time at) override;
   void OnVanished(const std::string& node, JobId job, std::uint32_t attempt, RunVanished how) override;
   void OnGpusObserved(const std::string& node, const std::vector<GpuObservation>& seen) override;
+  void OnTrouble(const std::string& node, const std::string& what) override;
   void OnRow(const NodeRow& row) override;
   void OnRemoved(const std::string& node) override;
   void OnLost(const std::string& node) override;

@@ -40,6 +40,8 @@ class FleetPort {
   virtual void OnExited(const std::string& node, JobId job, std::uint32_t attempt, const Exit& exit, Time at) = 0;
   virtual void OnVanished(const std::string& node, JobId job, std::uint32_t attempt, RunVanished how) = 0;
   virtual void OnGpusObserved(const std::string& node, const std::vector<GpuObservation>& seen) = 0;
+  /// What keeps it from taking jobs, as it finds itself; empty: nothing any more, as in the beginning of each session.
+  virtual void OnTrouble(const std::string& node, const std::string& what) = 0;
 
   /// What an administrator wants of it, or its labels, have changed; also said before OnJoined. Durable with the next
   /// commit.

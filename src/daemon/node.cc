@@ -11,6 +11,7 @@
 #include "dialect/container_options.h"
 #include "dialect/job_options.h"
 #include "dialect/task_options.h"
+#include "model/exit_codes.h"
 #include "model/gang_environment.h"
 #include "platform/job_cgroup.h"
 #include "platform/step_list_file.h"
@@ -231,15 +232,15 @@ void Node::Launch(const LaunchOrder& order, const std::shared_ptr<const JobSpec>
   }
   if (launched) launched = launcher_.Launch(request);
   if (kept != streams_.end()) streams_.erase(kept);
-  if (!launched) FailLaunch(record, launched.error().message);
+  if (!launched) FailLaunch(record, launched.error().message, kMachineCannot);
 }
 
-void Node::FailLaunch(const JobRecord& record, const std::string& why) {
+void Node::FailLaunch(const JobRecord& record, const std::string& why, int code) {
   runs_.erase(record.id);
   // Whoever is at their other ends sees that nothing will come.
   streams_.erase(record.id);
   Exit exit;
-  exit.code = 127;
+  exit.code = code;
   exit.failure = why;
   controller_->OnExited(record.id, record.attempt, exit, controller_->Now());
 }

@@ -157,7 +157,7 @@ class Node final : public OrderPort {
   void OnEnded(const RunRecord& record);
   /// To the controller; `exit` may say more than the record does.
   void SayEnded(const RunRecord& record, const Exit& exit);
-  void FailLaunch(const JobRecord& record, const std::string& why);
+  void FailLaunch(const JobRecord& record, const std::string& why, int code = 127);
   void AdoptOrphan(const RunRecord& record);
   void OnVanished(const RunRecord& record, std::uint32_t attempt);
   void KeepTimeOfAdopted();

@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "dialect/slurm.h"
+#include "platform/disk_room.h"
 
 namespace divvy {
 
@@ -131,7 +132,27 @@ void NodeHost::Poll() {
         on_seen_(std::move(seen));
       });
     }
+    LookAtDisks();
     Poll();
+  });
+}
+
+void NodeHost::WatchDisks(std::vector<std::string> folders, std::function<void(const std::string& what)> on_change) {
+  disks_ = std::move(folders);
+  on_disks_ = std::move(on_change);
+  LookAtDisks();
+}
+
+// Not on the loop's thread: a network file system may take its time.
+void NodeHost::LookAtDisks() {
+  if (disks_.empty() || std::exchange(is_looking_at_disks_, true)) return;
+  prober_->Do([this, folders = disks_, was_full = !full_disk_.empty()] {
+    asio::post(loop_, [this, what = FullDisk(folders, was_full)] {
+      is_looking_at_disks_ = false;
+      if (what.empty() == full_disk_.empty()) return;  // How full it is changes all the time.
+      full_disk_ = what;
+      on_disks_(what);
+    });
   });
 }
 

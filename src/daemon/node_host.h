@@ -42,6 +42,8 @@ class NodeHost {
   void LookAtGpus(GpuSet which, std::function<void(std::vector<GpuObservation>)> done);
   /// Hears supervisors and the launcher from now on, looks after them every `period`, and tells what is on the GPUs.
   void Run(Duration period, std::function<void(std::vector<GpuObservation>)> on_seen);
+  /// Says when a disk on which jobs leave files is full (FullDisk), and when none is any more.
+  void WatchDisks(std::vector<std::string> folders, std::function<void(const std::string& what)> on_change);
   /// A launch may not have left yet; a moment later it has.
   void Stop() { prober_.reset(); }
 
@@ -50,6 +52,7 @@ class NodeHost {
   void WatchReports();
   void WatchLauncher();
   void Poll();
+  void LookAtDisks();
 
   boost::asio::io_context& loop_;
   const Log& log_;
@@ -61,6 +64,10 @@ class NodeHost {
   Duration period_{0};
   std::function<void(std::vector<GpuObservation>)> on_seen_;
   bool is_looking_ = false;
+  std::vector<std::string> disks_;
+  std::function<void(const std::string& what)> on_disks_;
+  std::string full_disk_;
+  bool is_looking_at_disks_ = false;
   std::unique_ptr<Worker> prober_;  // Last, so that it ends first: its tasks use the probe.
 };
 

@@ -338,6 +338,7 @@ Status RemoteNode::OnReport(std::string_view text) {
   }
   if (report.gpus) fleet_.OnGpusObserved(name_, report.gpus->gpus);
   if (report.adopted) OnAdopted(report.adopted->boot_id);
+  if (report.trouble) fleet_.OnTrouble(name_, report.trouble->what);
   if (report.renew) {
     const std::string fingerprint = report.renew->fingerprint;
     ports_.on_renew(name_, fingerprint, [this, fingerprint] {

@@ -35,6 +35,10 @@ void AddLoad(wire::NodeView& view, const Controller& controller, const std::stri
   view.jobs = static_cast<std::int64_t>(controller.RunsOn(node).size());
   view.pools = controller.cluster().PoolsOf(*index);
   if (view.state == "draining" && view.jobs == 0) view.state = "drained";
+  if (const std::string trouble = controller.TroubleOf(node); view.state == "up" && !trouble.empty()) {
+    view.state = "unfit";
+    view.reason = trouble;
+  }
 }
 
 wire::NodeView ViewOf(const NodeRow& row, const Controller& controller, const Agents* agents) {

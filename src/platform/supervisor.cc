@@ -11,6 +11,7 @@
 #include <cstdio>
 #include <cstring>
 
+#include "model/exit_codes.h"
 #include "platform/process_tree.h"
 #include "platform/supervisor_files.h"
 #include "platform/supervisor_job.h"
@@ -56,7 +57,7 @@ void Supervisor::Run() {
   }
   // Without a record it can still report why there is no job.
   if (claim) record_file_ = *std::move(claim);
-  const bool has_started = claim ? Start() : Fail(claim.error().message);
+  const bool has_started = claim ? Start() : Fail(claim.error().message, kMachineCannot);
   if (has_started) Watch();
   Finish();
 }
@@ -70,7 +71,7 @@ bool Supervisor::Fail(std::string text, int code) {
 bool Supervisor::OpenTerminal(Descriptor log) {
   const uid_t owner = changes_user_ ? static_cast<uid_t>(request_.uid) : static_cast<uid_t>(-1);
   auto pty = Pty::Open(owner, request_.window, std::move(log));
-  if (!pty) return Fail(pty.error().message);
+  if (!pty) return Fail(pty.error().message, kMachineCannot);
   pty_ = std::move(*pty);
   return true;
 }
@@ -82,12 +83,12 @@ bool Supervisor::PrepareFiles(Descriptor& log) {
   }
   if (!request_.script.empty()) {
     auto script = WriteScript(request_, owner);
-    if (!script) return Fail(script.error().message);
+    if (!script) return Fail(script.error().message, kMachineCannot);
     record_.script = *std::move(script);
   }
   if (request_.is_own_log || (request_.wants_pty && !request_.output.empty())) {
     auto opened = OpenLog(request_, owner);
-    if (!opened) return Fail(opened.error().message);
+    if (!opened) return Fail(opened.error().message, request_.is_own_log ? kMachineCannot : kCannotRun);
     log = *std::move(opened);
   }
   return true;
@@ -103,7 +104,7 @@ bool Supervisor::Isolate(MountPlan& mounts) {
   if (!limits.IsEmpty()) {
     auto cgroup =
         JobCgroup::Create(station_.setup.cgroups, station_.setup.run_directory, ToString(request_.job), limits);
-    if (!cgroup) return Fail(cgroup.error().message);
+    if (!cgroup) return Fail(cgroup.error().message, kMachineCannot);
     if (!cgroup->is_empty()) cgroup_ = *std::move(cgroup);
     record_.cgroup = cgroup_ ? cgroup_->text() : "";
   }
@@ -113,7 +114,7 @@ bool Supervisor::Isolate(MountPlan& mounts) {
     const bool is_other = changes_user_;
     auto own_tmp = MakeOwnTmp(is_other ? static_cast<uid_t>(request_.uid) : ::geteuid(),
                               is_other ? static_cast<gid_t>(request_.gid) : ::getegid());
-    if (!own_tmp) return Fail(own_tmp.error().message);
+    if (!own_tmp) return Fail(own_tmp.error().message, kMachineCannot);
     record_.own_tmp = wishes.own_tmp = *std::move(own_tmp);
     // Scripts, steps and the daemon's socket are there.
     const std::string& runs = station_.setup.run_directory;
@@ -122,7 +123,7 @@ bool Supervisor::Isolate(MountPlan& mounts) {
   }
   if (wishes.IsEmpty()) return true;
   auto plan = PlanMounts(wishes);
-  if (!plan) return Fail(plan.error().message);
+  if (!plan) return Fail(plan.error().message, kMachineCannot);
   mounts = *std::move(plan);
   return true;
 }

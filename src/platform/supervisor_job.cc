@@ -20,6 +20,7 @@
 #include <utility>
 
 #include "base/text.h"
+#include "model/exit_codes.h"
 #include "platform/process_tree.h"
 #include "platform/supervisor_seat.h"
 
@@ -94,7 +95,20 @@ struct Start {
 
 // As a shell has it: 127 for a program that does not exist.
 int CodeOf(const Start& start) {
-  return start.step == Step::kExecute && (start.error == ENOENT || start.error == ENOTDIR) ? 127 : 126;
+  switch (start.step) {
+    case Step::kSession:
+    case Step::kTerminal:
+    case Step::kCgroup:
+    case Step::kMounts:
+    case Step::kRecord:
+    case Step::kPrivileges:
+    case Step::kKey:
+      return kMachineCannot;
+    case Step::kExecute:
+      return start.error == ENOENT || start.error == ENOTDIR ? kCannotFind : kCannotRun;
+    default:
+      return kCannotRun;
+  }
 }
 
 [[noreturn]] void Fail(Start& start, Step step) {
@@ -368,7 +382,7 @@ StartedJob StartJob(const StartPlan& plan) {
   StartedJob job;
   if (pid < 0) {
     job.failure = std::string("cannot make a process for the job: ") + std::strerror(errno);
-    job.failure_code = 126;
+    job.failure_code = kMachineCannot;
     return job;
   }
   job.process = start.process;

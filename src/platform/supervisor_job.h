@@ -43,7 +43,7 @@ struct StartedJob {
   ProcessIdentity process;
   Time started = kNoTime;
   std::string failure;   // Not empty: nothing runs, and the process is reaped.
-  int failure_code = 0;  // 127: no such program; 126: anything else.
+  int failure_code = 0;  // model/exit_codes.h
 };
 
 /// Returns when the program has been executed or could not be. The record is written before the first instruction of

@@ -161,6 +161,10 @@ struct GpusMessage {
 struct AdoptedMessage {
   std::string boot_id;
 };
+/// What keeps the machine from taking jobs, as it finds itself; empty: nothing does any more.
+struct TroubleMessage {
+  std::string what;  // "its disk is full: 812 KiB are free under /var/lib/divvy/agent/logs"
+};
 /// The agent will come with another certificate.
 struct RenewMessage {
   std::string fingerprint;
@@ -173,6 +177,7 @@ struct AgentReport {
   std::optional<GpusMessage> gpus;
   std::optional<AdoptedMessage> adopted;
   std::optional<RenewMessage> renew;
+  std::optional<TroubleMessage> trouble;
 };
 
 // --- Questions, to the agent: they change nothing, are not orders, and are lost with the connection -----------------

@@ -112,9 +112,10 @@ BOOST_DESCRIBE_STRUCT(VanishedMessage, (), (job, attempt, how))
 BOOST_DESCRIBE_STRUCT(GpusMessage, (), (gpus))
 BOOST_DESCRIBE_STRUCT(AdoptedMessage, (), (boot_id))
 BOOST_DESCRIBE_STRUCT(RenewMessage, (), (fingerprint))
+BOOST_DESCRIBE_STRUCT(TroubleMessage, (), (what))
 BOOST_DESCRIBE_STRUCT(ChannelPurpose, (), (kind, user, job, stream, rows, columns))
 BOOST_DESCRIBE_STRUCT(AgentQuestion, (), (record, output, error, directory, is_foreground, is_error, at, last))
 BOOST_DESCRIBE_STRUCT(AgentAnswer, (), (path, next, size, error, is_running))
-BOOST_DESCRIBE_STRUCT(AgentReport, (), (prepared, started, exited, vanished, gpus, adopted, renew))
+BOOST_DESCRIBE_STRUCT(AgentReport, (), (prepared, started, exited, vanished, gpus, adopted, renew, trouble))
 
 }  // namespace divvy::wire

@@ -12,7 +12,7 @@ namespace divvy::wire {
 struct NodeView {
   std::string name;
   /// "up" | "cordoned" | "draining" | "drained" (nothing runs there any more); "awaited": not heard from since the
-  /// controller began; "away": cut off a moment ago; "lost".
+  /// controller began; "away": cut off a moment ago; "lost"; "unfit": something keeps it from starting jobs.
   std::string state;
   std::string reason;          // Why it takes no work.
   bool is_controller = false;  // The controller's own machine.

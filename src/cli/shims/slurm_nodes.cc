@@ -203,7 +203,8 @@ std::string StateHere(const NodeRow& row) {
 
 bool IsTakingWork(const NodeRow& row) {
   const std::string& state = row.view.state;
-  return row.status.accepts_work && state != "cordoned" && state != "draining" && state != "drained";
+  return row.status.accepts_work && state != "cordoned" && state != "draining" && state != "drained" &&
+         state != "unfit";
 }
 
 std::string HostOf(const NodeRow& row) { return row.view.name.empty() ? row.scene.hostname : row.view.name; }
