@@ -175,12 +175,14 @@ void Api::Connection::Reconnect() {
 }
 
 Result<wire::WaitAnswer> Api::Wait(const std::string& id, std::span<const int> streams,
-                                   const std::function<void()>& on_lost) {
+                                   const std::function<void()>& on_lost,
+                                   const std::function<wire::RejoinRequest()>& had) {
   const std::string job = "/v1/jobs/" + PercentEncode(id);
   bool was_lost = false;
   while (true) {
     auto answer = was_lost && !streams.empty()
-                      ? connection_->Ask<wire::WaitAnswer>("POST", job + "/rejoin", "{}", streams)
+                      ? connection_->Ask<wire::WaitAnswer>("POST", job + "/rejoin",
+                                                           had ? wire::EncodeChanged(had()) : "{}", streams)
                       : connection_->Ask<wire::WaitAnswer>("GET", job + "/wait");
     if (answer || answer.error().code != ErrorCode::kUnreachable) return answer;
     // The daemon went away, which never ends a job: ask the next one.

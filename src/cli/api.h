@@ -12,6 +12,7 @@
 #include "platform/places.h"
 #include "platform/read_log.h"
 #include "wire/messages.h"
+#include "wire/messages_remote.h"
 #include "wire/token_line.h"
 
 namespace divvy::cli {
@@ -49,9 +50,10 @@ class Api {
   Result<wire::WhyView> Why(const std::string& id);
   /// Answers when the job is final; goes on waiting over a restart of the daemon. `on_lost` is called when the
   /// daemon goes first. `streams` (of a foreground job's caller) are given to each new daemon again: those that the one
-  /// before held died with it.
+  /// before held died with it. `had`: what has come by them, asked for each time.
   Result<wire::WaitAnswer> Wait(const std::string& id, std::span<const int> streams = {},
-                                const std::function<void()>& on_lost = {});
+                                const std::function<void()>& on_lost = {},
+                                const std::function<wire::RejoinRequest()>& had = {});
   Result<wire::ActionAnswer> Cancel(const wire::ActionRequest& request);
   Result<wire::ActionAnswer> Hold(const wire::ActionRequest& request);
   Result<wire::ActionAnswer> Release(const wire::ActionRequest& request);

@@ -155,12 +155,11 @@ int RunForeground(JobSpec spec) {
   Result<wire::WaitAnswer> end = Internal("");
   {
     const RawTerminal raw(spec.wants_pty);
-    end = api->Wait(id, relays->descriptors(), [&, was_told = false]() mutable {
-      if (relays->are_far()) TellStreamsLost(id, "the daemon went away", spec.wants_pty);
-      else if (!was_told) TellDaemonWent(id, spec.wants_pty);
-      was_told = true;
+    const auto on_lost = [&, was_told = false]() mutable {
+      if (!std::exchange(was_told, true)) TellDaemonWent(id, spec.wants_pty);
       relays->Renew();
-    });
+    };
+    end = api->Wait(id, relays->descriptors(), on_lost, [&] { return relays->Had(); });
     relays->Finish();
   }
   if (!end) return Fail(end.error());

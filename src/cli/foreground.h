@@ -4,7 +4,9 @@
 
 #include <termios.h>
 
+#include <array>
 #include <atomic>
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <span>
@@ -13,6 +15,7 @@
 #include <vector>
 
 #include "platform/launch.h"
+#include "wire/messages_remote.h"
 
 namespace divvy::cli {
 
@@ -51,8 +54,8 @@ class StreamRelays {
   /// The daemon went away: what it had passed on is printed, and the next one gets relays of its own, which
   /// descriptors() then names in the same place.
   void Renew();
-  /// The job was given them on another machine, and this daemon pumps them.
-  bool are_far() const;
+  /// What has come of the job, for the next daemon. Between Renew and the next word of a daemon.
+  wire::RejoinRequest Had() const;
   /// All that came has been printed. Once the job has ended, or the terminal was left.
   /// Waits for whoever has the other ends, so a connection that may have them goes first.
   void Finish();
@@ -65,6 +68,8 @@ class StreamRelays {
   std::vector<std::thread> printers_;
   std::shared_ptr<Input> input_;
   std::function<void()> on_lost_;
+  /// Of output and error: so many bytes came from another machine.
+  std::array<std::atomic<std::int64_t>, 2> came_{};
   std::atomic<bool> was_told_ = false;
   Descriptor word_;  // The near end of the first relay, once more.
 };

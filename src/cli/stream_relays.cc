@@ -8,6 +8,7 @@
 #include <cerrno>
 #include <condition_variable>
 #include <csignal>
+#include <cstdint>
 #include <functional>
 #include <mutex>
 #include <string_view>
@@ -19,6 +20,8 @@ namespace divvy::cli {
 namespace {
 
 constexpr std::size_t kPiece = std::size_t{32} << 10;
+/// Of our input, so much is kept for another daemon: more than can be on its way to a job on another machine.
+constexpr std::size_t kHistory = std::size_t{1} << 20;
 
 /// A write to what nobody reads is an error to us, not our end.
 void BlockPipeSignal() {
@@ -47,10 +50,11 @@ ssize_t ReadSome(int fd, char* bytes, std::size_t size) {
 }
 
 /// From a relay to one of our streams, until the relay's end. Closes the relay.
-void Print(int relay, int stream) {
+void Print(int relay, int stream, std::atomic<std::int64_t>& came) {
   BlockPipeSignal();
   char block[kPiece];
   for (ssize_t got = 0; (got = ReadSome(relay, block, sizeof block)) > 0;) {
+    came += got;
     if (WriteAll(stream, {block, static_cast<std::size_t>(got)})) continue;
     // Nobody reads us: nobody is to read the job either.
     ::shutdown(relay, SHUT_RDWR);
@@ -65,8 +69,8 @@ void Print(int relay, int stream) {
 struct StreamRelays::Input {
   std::mutex mutex;
   std::condition_variable changed;
-  int relay = -1;                    // Of the daemon that there is now, until it is taken.
-  std::atomic<bool> is_far = false;  // That one pumps it to another machine.
+  int relay = -1;                     // Of the daemon that there is now, until it is taken.
+  std::atomic<bool> was_far = false;  // One of them pumps it to another machine, or did.
   std::function<void()> on_pumping;
 
   /// The next relay, which is the caller's to close.
@@ -79,7 +83,6 @@ struct StreamRelays::Input {
     const std::lock_guard lock(mutex);
     if (relay >= 0) ::close(relay);
     relay = fd;
-    is_far = false;
     changed.notify_all();
   }
   /// Reads our input only once it is asked for; what one daemon did not take is the next one's, the end as well.
@@ -87,9 +90,8 @@ struct StreamRelays::Input {
     BlockPipeSignal();
     while (true) {
       const int fd = Next();
-      char word = 0;
-      if (ReadSome(fd, &word, 1) == 1) {
-        is_far = true;
+      if (HearWhere(fd)) {
+        was_far = true;
         if (on_pumping) on_pumping();
         PumpInto(fd);
       }
@@ -98,23 +100,47 @@ struct StreamRelays::Input {
   }
 
  private:
+  /// The daemon's word: to pump, from where we are or from the byte that the job's machine has come to. False: it says
+  /// nothing of the kind.
+  bool HearWhere(int fd) {
+    char word = 0;
+    ssize_t got = 0;
+    do {
+      got = ::recv(fd, &word, 1, MSG_PEEK);
+    } while (got < 0 && errno == EINTR);
+    // That they are lost is for TellLost to hear.
+    if (got != 1 || (word != 'p' && word != 'g') || ReadSome(fd, &word, 1) != 1) return false;
+    if (word == 'p') return true;
+    std::int64_t from = 0;
+    while (ReadSome(fd, &word, 1) == 1 && word >= '0' && word <= '9') from = from * 10 + (word - '0');
+    const std::int64_t first = read - static_cast<std::int64_t>(history.size());
+    if (word != '\n' || from < first || from > read) return false;
+    sent = from;
+    return true;
+  }
+
   void PumpInto(int fd) {
-    while (!is_over) {
-      if (unsent.empty()) {
+    while (!is_over || sent < read) {
+      if (sent == read) {
         const ssize_t got = ReadSome(STDIN_FILENO, block, sizeof block);
         is_over = got <= 0;
         if (is_over) break;
-        unsent = {block, static_cast<std::size_t>(got)};
+        history.append(block, static_cast<std::size_t>(got));
+        read += got;
+        if (history.size() > 2 * kHistory) history.erase(0, history.size() - kHistory);
       }
-      if (!WriteAll(fd, unsent)) return;
-      unsent = {};
+      const auto unsent = static_cast<std::size_t>(read - sent);
+      if (!WriteAll(fd, std::string_view(history).substr(history.size() - unsent))) return;
+      sent = read;
     }
     ::shutdown(fd, SHUT_WR);  // Closing it is not enough: there is a second hold on it.
   }
 
   // Of the thread that pumps.
   char block[kPiece];
-  std::string_view unsent;
+  std::string history;    // The last of what was read.
+  std::int64_t read = 0;  // In all,
+  std::int64_t sent = 0;  // and of it to a daemon, as a whole.
   bool is_over = false;
 };
 
@@ -144,18 +170,21 @@ void StreamRelays::Begin() {
   for (const int stream : {STDOUT_FILENO, STDERR_FILENO}) {
     const int relay = pairs[static_cast<std::size_t>(stream)][0];
     printers_.emplace_back([this, relay, stream] {
-      Print(relay, stream);
+      Print(relay, stream, came_[stream == STDOUT_FILENO ? 0 : 1]);
       TellLost();
     });
   }
 }
 
-bool StreamRelays::are_far() const { return input_->is_far; }
+wire::RejoinRequest StreamRelays::Had() const { return {input_->was_far, came_[0], came_[1]}; }
 
-// The word stands behind the one to pump; nobody else reads there once that has come.
+// The word stands behind those that say where to pump from, which may not have been read.
 void StreamRelays::TellLost() {
-  char word = 0;
-  if (!on_lost_ || !input_->is_far || ::recv(word_.get(), &word, 1, MSG_DONTWAIT) != 1) return;
+  std::array<char, 64> words{};
+  if (!on_lost_ || !input_->was_far) return;
+  const ssize_t got = ::recv(word_.get(), words.data(), words.size(), MSG_PEEK | MSG_DONTWAIT);
+  if (got <= 0 || std::string_view(words.data(), static_cast<std::size_t>(got)).find('l') == std::string_view::npos)
+    return;
   if (!was_told_.exchange(true)) on_lost_();
 }
 

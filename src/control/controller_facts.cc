@@ -125,9 +125,8 @@ void Controller::OnVanished(JobId job, std::uint32_t attempt, Vanished how, Time
   if (!never_ran) CountUsage(record, now);
   if (record.stop_intent == StopIntent::kCancel) {
     Finish(record, JobState::kCancelled, record.reason, now);
-  } else if (never_ran && record.is_foreground) {
-    Finish(record, JobState::kFailed, "the daemon was restarted before it could start, and its terminal is gone", now);
   } else if (never_ran) {
+    // One in the foreground, too: its caller may be back with its streams, and is waited for where it is launched.
     QueueAgain(record, kNoTime, "the daemon was restarted before it could start", now);
   } else if (how == Vanished::kFenced && !record.is_foreground) {
     ++record.restarts;

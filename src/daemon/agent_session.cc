@@ -264,7 +264,7 @@ void AgentSession::BeginChannels() {
 void AgentSession::EndChannels() {
   const auto channels = std::exchange(channels_, nullptr);
   if (!channels) return;
-  channels->Clear("the controller has begun anew");
+  channels->Clear(std::string(kSessionOver));
   ports_.after(Duration(0), [channels] {});
 }
 

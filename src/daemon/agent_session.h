@@ -28,6 +28,9 @@
 
 namespace divvy {
 
+/// Why the streams of a session end with it.
+inline constexpr std::string_view kSessionOver = "the controller has begun anew";
+
 class AgentSession final : public ControllerPort {
  public:
   struct Ports {

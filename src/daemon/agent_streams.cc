@@ -5,8 +5,9 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <boost/asio/steady_timer.hpp>
 #include <string>
+
+#include "daemon/agent_session.h"
 
 namespace divvy {
 namespace {
@@ -20,6 +21,9 @@ WindowSize SizeOf(const wire::ChannelPurpose& purpose) {
   if (purpose.columns > 0) size.columns = std::min(purpose.columns, 10'000);
   return size;
 }
+
+/// From the beginning of a new session to a caller's return.
+constexpr std::chrono::seconds kCallersReturnWithin{60};
 
 constexpr int kResizeTries = 100;
 constexpr std::chrono::milliseconds kResizeAgainAfter{50};
@@ -36,7 +40,8 @@ void AgentStreams::OnChannel(Channels& channels, std::uint64_t number, std::stri
   channels.Reset(number, "this agent takes no such stream");
 }
 
-AgentStreams::Joined AgentStreams::MakePipe(Channels& channels, std::uint64_t number, bool is_input, Kind kind) {
+AgentStreams::Joined AgentStreams::MakePipe(Channels& channels, std::uint64_t number, bool is_input, Kind kind,
+                                            std::string_view first) {
   int ends[2];
   const int made =
       kind == Kind::kPipe ? ::pipe2(ends, O_CLOEXEC) : ::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends);
@@ -47,32 +52,88 @@ AgentStreams::Joined AgentStreams::MakePipe(Channels& channels, std::uint64_t nu
   Descriptor read_end(ends[0]), write_end(ends[1]);
   auto joint = is_input ? ChannelJoint::Make(loop_, Descriptor(), std::move(write_end))
                         : ChannelJoint::Make(loop_, std::move(read_end), Descriptor());
-  joint->Accept(channels, number);
+  joint->Accept(channels, number, is_input ? first : "");
   return {std::move(is_input ? read_end : write_end), std::move(joint)};
+}
+
+void AgentStreams::OnParted(JobId job) {
+  const auto pipes = pipes_.find(job);
+  if (pipes == pipes_.end() || pipes->second.gives_up) return;
+  auto timer = std::make_shared<boost::asio::steady_timer>(loop_, kCallersReturnWithin);
+  pipes->second.gives_up = timer;
+  timer->async_wait([this, job, timer](const boost::system::error_code& error) {
+    const auto given_up = pipes_.find(job);
+    if (error || given_up == pipes_.end() || given_up->second.gives_up != timer) return;
+    const auto joints = given_up->second.joints;
+    for (const auto& joint : joints) {
+      if (joint) joint->Reset(kSessionOver);
+    }
+  });
+}
+
+void AgentStreams::OnOver(JobId job, std::size_t stream, const ChannelJoint* joint) {
+  const auto pipes = pipes_.find(job);
+  if (pipes == pipes_.end() || pipes->second.joints[stream].get() != joint) return;
+  auto& joints = pipes->second.joints;
+  if (stream == 0 && joints[0]) pipes->second.input = joints[0]->brought();
+  joints[stream].reset();
+  if (!joints[1] && !joints[2]) pipes_.erase(pipes);
+}
+
+bool AgentStreams::GoOn(Channels& channels, std::uint64_t number, const wire::ChannelPurpose& purpose) {
+  const auto pipes = pipes_.find(purpose.job);
+  if (pipes == pipes_.end()) return false;
+  pipes->second.gives_up.reset();
+  const auto joint = pipes->second.joints[static_cast<std::size_t>(purpose.stream)];
+  const bool is_input = purpose.stream == 0;
+  const std::uint64_t brought = joint ? joint->brought() : pipes->second.input;
+  const std::string first = is_input ? std::to_string(brought) + "\n" : "";
+  if (joint && !joint->Rejoin(channels, number, is_input ? 0 : purpose.received, first)) {
+    channels.Reset(number, wire::kStreamsGone);
+  } else if (!joint) {
+    // It was over, and all of it had come.
+    channels.Accept(number, {});
+    channels.Send(number, first);
+    channels.End(number);
+  }
+  return true;
 }
 
 // All three come before the launch.
 void AgentStreams::OnStream(Channels& channels, std::uint64_t number, const wire::ChannelPurpose& purpose) {
   const auto stream = static_cast<std::size_t>(purpose.stream);
   const JobId job = purpose.job;
+  // Its caller may not have heard that it had them, or have had them on a machine where the job never began.
+  if ((purpose.goes_on || node_.Runs(job)) && !coming_.contains(job)) {
+    if (GoOn(channels, number, purpose)) return;
+    if (stream > 0 || purpose.received > 0 || node_.Runs(job)) return channels.Reset(number, wire::kStreamsGone);
+  }
   if (stream > 0 && !coming_.contains(job)) return channels.Reset(number, "its input did not come first");
-  auto [end, joint] = MakePipe(channels, number, stream == 0, Kind::kPipe);
+  auto [end, joint] = MakePipe(channels, number, stream == 0, Kind::kPipe, purpose.goes_on ? "0\n" : "");
   // The session may have ended over it.
   if (!joint || !channels.Has(number)) return static_cast<void>(coming_.erase(job));
+  joint->OutliveSession(std::string(kSessionOver), [this, job] { OnParted(job); });
   if (stream == 0) {
     coming_[job] = Coming{{}, joint.get()};
+    pipes_.erase(job);
     typed_[job] = joint;
     joint->OnOver([this, job, input = joint.get()](const std::string&) {
       const auto coming = coming_.find(job);
       if (coming != coming_.end() && coming->second.input == input) coming_.erase(coming);
       const auto typed = typed_.find(job);
       if (typed != typed_.end() && typed->second.get() == input) typed_.erase(typed);
+      OnOver(job, 0, input);
+    });
+  } else {
+    joint->OnOver([this, job, stream, own = joint.get()](const std::string&) {
+      // Over before the launch came: it is for others then, should it come yet.
+      if (stream == 2) node_.DropStreams(job);
+      OnOver(job, stream, own);
     });
   }
+  pipes_[job].joints[stream] = joint;
   coming_[job].streams[stream] = std::move(end);
   if (stream < 2) return;
-  // Over before the launch came: it is for others then, should it come yet.
-  joint->OnOver([this, job](const std::string&) { node_.DropStreams(job); });
   Streams streams = std::move(coming_.extract(job).mapped().streams);
   const bool are_all = std::ranges::all_of(streams, [](const Descriptor& one) { return one.is_open(); });
   if (are_all) node_.KeepStreams(job, std::move(streams));

@@ -9,6 +9,8 @@
 #include <string_view>
 #include <utility>
 
+#include <boost/asio/steady_timer.hpp>
+
 #include "daemon/channel_joint.h"
 #include "daemon/node.h"
 #include "wire/agent_messages.h"
@@ -30,6 +32,9 @@ class AgentStreams {
 
  private:
   void OnStream(Channels& channels, std::uint64_t number, const wire::ChannelPurpose& purpose);
+  /// False: the job has no streams here.
+  bool GoOn(Channels& channels, std::uint64_t number, const wire::ChannelPurpose& purpose);
+  void OnParted(JobId job);
   void OnAttach(Channels& channels, std::uint64_t number, const wire::ChannelPurpose& purpose);
   /// The caller of a foreground job has left its terminal: it is told so, and the streams end.
   void OnTerminalLeft(JobId job);
@@ -42,7 +47,8 @@ class AgentStreams {
   using Joined = std::pair<Descriptor, std::shared_ptr<ChannelJoint>>;
   /// Whose one end is joined with the channel; the other end, for the job. None where there is no descriptor left; then
   /// the channel is reset.
-  Joined MakePipe(Channels& channels, std::uint64_t number, bool is_input, Kind kind);
+  /// `first`: said on the channel of an input before all else.
+  Joined MakePipe(Channels& channels, std::uint64_t number, bool is_input, Kind kind, std::string_view first = {});
 
   boost::asio::io_context& loop_;
   Node& node_;
@@ -52,6 +58,14 @@ class AgentStreams {
     const ChannelJoint* input = nullptr;
   };
   std::map<JobId, Coming> coming_;
+  /// The pipes of a foreground job. They outlive the session: a job does not end because its controller does.
+  struct Pipes {
+    std::array<std::shared_ptr<ChannelJoint>, 3> joints;  // Null: over.
+    std::uint64_t input = 0;                              // Bytes of it, once that is over.
+    std::shared_ptr<boost::asio::steady_timer> gives_up;  // While their caller is awaited.
+  };
+  void OnOver(JobId job, std::size_t stream, const ChannelJoint* joint);
+  std::map<JobId, Pipes> pipes_;
   struct Terminal {
     Descriptor in;
     std::shared_ptr<ChannelJoint> joint;

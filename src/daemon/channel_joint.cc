@@ -61,7 +61,7 @@ void ChannelJoint::Close(Stream& stream) {
 Channels::Listener ChannelJoint::MakeListener() {
   Channels::Listener listener;
   listener.on_bytes = [self = shared_from_this()](std::string_view bytes) { self->OnBytes(bytes); };
-  listener.on_room = [self = shared_from_this()] { self->ReadLater(); };
+  listener.on_room = [self = shared_from_this()] { self->OnRoom(); };
   listener.on_end = [self = shared_from_this()] {
     self->ends_when_written_ = true;
     self->Write();
@@ -76,17 +76,34 @@ Status ChannelJoint::Open(Channels& channels, std::string_view purpose) {
   return {};
 }
 
-void ChannelJoint::Accept(Channels& channels, std::uint64_t number) {
+void ChannelJoint::Accept(Channels& channels, std::uint64_t number, std::string_view first) {
   channels.Accept(number, MakeListener());
+  channels.Send(number, first);
   Begin(channels, number);
 }
 
 void ChannelJoint::Begin(Channels& channels, std::uint64_t number) {
-  if (!channels.Has(number)) return OnClosed("the session is over");  // Opening it was too much for the session.
+  if (!channels.Has(number))
+    return OnClosed(session_over_.empty() ? "the session is over"
+                                          : session_over_);  // Opening it was too much for the session.
   channels_ = &channels;
   number_ = number;
-  if (from_.is_open()) return ReadLater();
-  channels.End(number);
+  if (!from_.is_open()) has_read_all_ = true;
+  OnRoom();
+}
+
+void ChannelJoint::OutliveSession(std::string over, std::function<void()> on_parted) {
+  session_over_ = std::move(over);
+  on_parted_ = std::move(on_parted);
+}
+
+bool ChannelJoint::Rejoin(Channels& channels, std::uint64_t number, std::uint64_t received, std::string_view first) {
+  const std::uint64_t kept_from = read_ - unconfirmed_.size();
+  if (received < kept_from || received > read_) return false;
+  unconfirmed_.erase(0, static_cast<std::size_t>(received - kept_from));
+  resent_ = 0;
+  Accept(channels, number, first);
+  return true;
 }
 
 void ChannelJoint::Reset(std::string_view why) {
@@ -97,6 +114,40 @@ void ChannelJoint::Reset(std::string_view why) {
 }
 
 // ---- Into the channel -----------------------------------------------------------------------------------------------
+
+void ChannelJoint::OnRoom() {
+  if (channels_ == nullptr) return;
+  if (on_parted_) {
+    // What was sent on an earlier channel and is to be sent on this one is not confirmed by it.
+    const std::size_t open = channels_->Unconfirmed(number_) + (unconfirmed_.size() - resent_);
+    if (const std::size_t confirmed = unconfirmed_.size() - std::min(open, unconfirmed_.size()); confirmed > 0) {
+      unconfirmed_.erase(0, confirmed);
+      resent_ -= std::min(confirmed, resent_);
+    }
+    while (resent_ < unconfirmed_.size()) {
+      const std::size_t most = std::min(channels_->room(number_), unconfirmed_.size() - resent_);
+      if (most == 0) return;
+      channels_->Send(number_, std::string_view(unconfirmed_).substr(resent_, most));
+      resent_ += most;
+    }
+  }
+  if (has_read_all_) return EndIfDone();
+  ReadLater();
+}
+
+// What outlives its session is only over once all of it has come.
+void ChannelJoint::EndIfDone() {
+  if (channels_ != nullptr && unconfirmed_.empty()) channels_->End(number_);
+}
+
+void ChannelJoint::Send(std::string_view bytes) {
+  read_ += bytes.size();
+  if (on_parted_) {
+    unconfirmed_.append(bytes);
+    resent_ = unconfirmed_.size();
+  }
+  channels_->Send(number_, bytes);
+}
 
 void ChannelJoint::ReadLater() {
   if (is_reading_ || !from_.is_open() || channels_ == nullptr || channels_->room(number_) == 0) return;
@@ -114,7 +165,7 @@ void ChannelJoint::Read() {
   const int fd = from_.native_handle();
   const ssize_t got = from_is_socket_ ? ::recv(fd, buffer.data(), most, MSG_DONTWAIT) : ::read(fd, buffer.data(), most);
   if (got > 0) {
-    channels_->Send(number_, {buffer.data(), static_cast<std::size_t>(got)});
+    Send({buffer.data(), static_cast<std::size_t>(got)});
     return ReadLater();
   }
   if (got < 0 && IsLater(errno)) return ReadLater();
@@ -123,11 +174,12 @@ void ChannelJoint::Read() {
 
 void ChannelJoint::OnEndOfInput() {
   Close(from_);
+  has_read_all_ = true;
   if (finish_) return Reset(*finish_);
-  if (linger_.count() == 0) return channels_->End(number_);
+  if (linger_.count() == 0) return EndIfDone();
   timer_.expires_after(linger_);
   timer_.async_wait([self = shared_from_this()](const boost::system::error_code& error) {
-    if (!error && self->channels_ != nullptr) self->channels_->End(self->number_);
+    if (!error) self->EndIfDone();
   });
 }
 
@@ -140,7 +192,12 @@ void ChannelJoint::Finish(std::string_view why) {
 // ---- Out of the channel ---------------------------------------------------------------------------------------------
 
 void ChannelJoint::OnBytes(std::string_view bytes) {
-  if (!into_.is_open()) return channels_->Consumed(number_, bytes.size());
+  brought_ += bytes.size();
+  if (!into_.is_open()) {
+    if (on_back_) on_back_(bytes);
+    if (channels_ != nullptr) channels_->Consumed(number_, bytes.size());
+    return;
+  }
   unwritten_.append(bytes);
   Write();
 }
@@ -177,6 +234,7 @@ void ChannelJoint::Write() {
 // What has come is still written: the other end had sent it before it was over.
 void ChannelJoint::OnClosed(const std::string& why) {
   channels_ = nullptr;
+  if (on_parted_ && why == session_over_) return on_parted_();
   Close(from_);
   ends_when_written_ = is_over_ = true;
   Write();

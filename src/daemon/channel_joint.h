@@ -38,10 +38,21 @@ class ChannelJoint : public std::enable_shared_from_this<ChannelJoint> {
   /// Nobody reads `into` any more: what still comes for it is dropped, instead of the channel being reset.
   void DropUnread() { drops_unread_ = true; }
 
+  /// The end of the session, in the words `over`, does not end it: it holds on to its descriptors, and always to what
+  /// the other end may not have got. `on_parted` hears of it each time.
+  void OutliveSession(std::string over, std::function<void()> on_parted);
+  /// Goes on by another channel, from the byte `received` of all that was read; then with `first` of ours before all
+  /// else. False: that byte is not kept any more.
+  bool Rejoin(Channels& channels, std::uint64_t number, std::uint64_t received, std::string_view first = {});
+  /// Bytes that the channels have brought for `into` so far.
+  std::uint64_t brought() const { return brought_; }
+  /// Where there is no `into`: hears what the channel brings.
+  void OnBack(std::function<void(std::string_view)> on_back) { on_back_ = std::move(on_back); }
+
   /// Opens a channel for it.
   Status Open(Channels& channels, std::string_view purpose);
   /// Takes one that the other end has opened.
-  void Accept(Channels& channels, std::uint64_t number);
+  void Accept(Channels& channels, std::uint64_t number, std::string_view first = {});
   /// Ends the channel for a reason of ours.
   void Reset(std::string_view why);
   /// The same, once all of `from` has been read; whoever has its other end has closed it, or is about to. For so long
@@ -53,6 +64,9 @@ class ChannelJoint : public std::enable_shared_from_this<ChannelJoint> {
   using Stream = boost::asio::posix::stream_descriptor;
   Channels::Listener MakeListener();
   void Begin(Channels& channels, std::uint64_t number);
+  void OnRoom();
+  void Send(std::string_view bytes);
+  void EndIfDone();
   void ReadLater();
   void OnEndOfInput();
   void Read();
@@ -70,6 +84,7 @@ class ChannelJoint : public std::enable_shared_from_this<ChannelJoint> {
   bool is_writing_ = false;
   bool ends_when_written_ = false;
   bool is_over_ = false;          // The channel.
+  bool has_read_all_ = false;     // Of `from`.
   Channels* channels_ = nullptr;  // Null before it has one and after that is over.
   std::uint64_t number_ = 0;
   std::string unwritten_;
@@ -78,6 +93,15 @@ class ChannelJoint : public std::enable_shared_from_this<ChannelJoint> {
   std::chrono::milliseconds linger_{0};
   std::optional<std::string> finish_;
   boost::asio::steady_timer timer_;
+
+  // Of one that outlives its session.
+  std::string session_over_;
+  std::function<void()> on_parted_;
+  std::string unconfirmed_;  // Read, and not known to have come.
+  std::size_t resent_ = 0;   // Of these, so many were sent on this channel.
+  std::uint64_t read_ = 0;   // Of `from` in all.
+  std::uint64_t brought_ = 0;
+  std::function<void(std::string_view)> on_back_;
 };
 
 }  // namespace divvy

@@ -26,16 +26,25 @@ Status CheckSockets(std::initializer_list<const Descriptor*> relays) {
       "the relays that the caller passed for its streams are no sockets; use the divvy of this release");
 }
 
-void Say(const Descriptor& relay, char word) {
-  // A fresh socket has room for a byte; a caller that is gone needs none.
-  static_cast<void>(!::send(relay.get(), &word, 1, MSG_DONTWAIT | MSG_NOSIGNAL));
+void Say(const Descriptor& relay, std::string_view words) {
+  // A fresh socket has room for a few bytes; a caller that is gone needs none.
+  static_cast<void>(!::send(relay.get(), words.data(), words.size(), MSG_DONTWAIT | MSG_NOSIGNAL));
 }
+void Say(const Descriptor& relay, char word) { Say(relay, std::string_view(&word, 1)); }
 
 wire::ChannelPurpose PurposeOf(std::string kind, JobId job, int stream) {
   wire::ChannelPurpose purpose;
   purpose.kind = std::move(kind);
   purpose.job = job;
   purpose.stream = stream;
+  return purpose;
+}
+
+wire::ChannelPurpose StreamPurpose(JobId job, int stream, const FarStreams::Had& had) {
+  wire::ChannelPurpose purpose = PurposeOf("stream", job, stream);
+  if (!had) return purpose;
+  purpose.goes_on = true;
+  purpose.received = stream == 0 ? (*had)[0] + (*had)[1] : (*had)[static_cast<std::size_t>(stream) - 1];
   return purpose;
 }
 
@@ -52,10 +61,15 @@ Error NoStreams(const RemoteNode& node) {
 
 }  // namespace
 
-Status FarStreams::Keep(JobId job, Streams relays) {
+Status FarStreams::Keep(JobId job, Streams relays, Had had) {
   DIVVY_CHECK(CheckSockets({&relays[0], &relays[1], &relays[2]}));
-  relays_[job] = std::move(relays);
+  relays_[job] = Kept{std::move(relays), had};
   return {};
+}
+
+void FarStreams::Drop(JobId job) {
+  const auto kept = relays_.extract(job);
+  if (kept && kept.mapped().had) Say(kept.mapped().relays[0], kLostWord);
 }
 
 void FarStreams::OpenAll(RemoteNode& node, JobId job) {
@@ -64,19 +78,27 @@ void FarStreams::OpenAll(RemoteNode& node, JobId job) {
   if (channels == nullptr) return;
   auto kept = relays_.extract(job);
   if (!kept) return;
-  Say(kept.mapped()[0], kPumpWord);
+  auto& [relays, had] = kept.mapped();
+  if (!had) Say(relays[0], kPumpWord);
   // A second hold on the first relay: the joint closes its own as soon as the input is over.
-  const auto caller = std::make_shared<Descriptor>(::fcntl(kept.mapped()[0].get(), F_DUPFD_CLOEXEC, 3));
+  const auto caller = std::make_shared<Descriptor>(::fcntl(relays[0].get(), F_DUPFD_CLOEXEC, 3));
   std::vector<std::shared_ptr<ChannelJoint>> opened;
   for (int stream = 0; stream < 3; ++stream) {
-    const auto joint = JointOf(loop_, std::move(kept.mapped()[static_cast<std::size_t>(stream)]), stream == 0);
+    const auto joint = JointOf(loop_, std::move(relays[static_cast<std::size_t>(stream)]), stream == 0);
+    if (stream == 0 && had) {
+      joint->OnBack([caller, said = std::string(1, kGoOnWord)](std::string_view bytes) mutable {
+        said.append(bytes);
+        if (caller->is_open() && said.ends_with('\n')) Say(*caller, said);
+      });
+    }
     joint->OnOver([this, job, stream, caller, over = RemoteNode::SessionOver(node.name())](const std::string& why) {
       if (stream == 0 && why == wire::kDetached && terminal_left_) terminal_left_(job);
-      if (stream != 0 && why == over && caller->is_open()) Say(*caller, kLostWord);
+      const bool is_lost = why == over || why == wire::kStreamsGone;
+      if (stream != 0 && is_lost && caller->is_open()) Say(*caller, kLostWord);
     });
     // The session may have ended over one.
     channels = node.channels();
-    if (channels == nullptr || !joint->Open(*channels, wire::EncodeAgent(PurposeOf("stream", job, stream)))) {
+    if (channels == nullptr || !joint->Open(*channels, wire::EncodeAgent(StreamPurpose(job, stream, had)))) {
       // The agent does without all three then, and says so about the job.
       for (const auto& one : opened) one->Reset("not all streams could be opened");
       return;

@@ -8,10 +8,12 @@
 // for.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -32,10 +34,13 @@ class FarStreams {
   FarStreams(boost::asio::io_context& loop, Core& core, Serve serve)
       : loop_(loop), core_(core), serve_(std::move(serve)) {}
 
+  /// What a caller that has come back has of the job's output and error so far; nothing: it had no streams there yet.
+  using Had = std::optional<std::array<std::uint64_t, 2>>;
   /// What the caller of a foreground job pumps, until its launch. InvalidArgument: these are no sockets.
-  Status Keep(JobId job, Streams relays);
-  /// The job does not need them any more: it runs here, or not at all.
-  void Drop(JobId job) { relays_.erase(job); }
+  Status Keep(JobId job, Streams relays, Had had = std::nullopt);
+  /// The job does not need them any more: it runs here, or not at all. Who had streams already is told that they are
+  /// lost.
+  void Drop(JobId job);
   /// For a caller that has come back to a job which was launched on `node` meanwhile.
   void Rejoin(RemoteNode& node, JobId job) { OpenAll(node, job); }
 
@@ -64,7 +69,11 @@ class FarStreams {
   boost::asio::io_context& loop_;
   Core& core_;
   Serve serve_;
-  std::map<JobId, Streams> relays_;
+  struct Kept {
+    Streams relays;
+    Had had;
+  };
+  std::map<JobId, Kept> relays_;
   /// How many a user has joined on a node. Its streams may outlive this.
   using Viewers = std::map<std::pair<std::int64_t, std::string>, std::size_t>;
   std::shared_ptr<Viewers> attached_ = std::make_shared<Viewers>();
@@ -73,6 +82,8 @@ class FarStreams {
 
 /// What an end of a relay says to its caller: pump from here on.
 inline constexpr char kPumpWord = 'p';
+/// And to one that had pumped before: go on from the byte that follows, in digits and a line feed.
+inline constexpr char kGoOnWord = 'g';
 /// And after it: the streams were lost on their way, with the session of the agent.
 inline constexpr char kLostWord = 'l';
 

@@ -77,6 +77,8 @@ class Node final : public OrderPort {
   /// Finds runs whose supervisor was killed, or whose report was lost. To be called every second or so.
   void CheckSupervisors();
 
+  /// It was launched here, and its end is not over for us.
+  bool Runs(JobId job) const { return runs_.contains(job); }
   /// For the job's start, which may be at once: after a restart a job may have its GPUs and wait for its caller alone.
   /// Dropped when it runs already.
   void KeepStreams(JobId job, Streams streams);
@@ -168,6 +170,7 @@ class Node final : public OrderPort {
   void Remind(Run& run);
   void Forget(JobId job, std::uint32_t attempt);
   void NoteRefused(const RunRecord& record);
+  void OnNeverStarted(JobId job, std::uint32_t attempt, bool was_rebooted);
   void AwaitCaller(const LaunchOrder& order, std::shared_ptr<const JobSpec> spec);
   void FailUnclaimed();
 

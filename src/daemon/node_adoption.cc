@@ -176,14 +176,6 @@ Status Node::AdoptRuns(bool was_rebooted) {
   DIVVY_TRY(const std::vector<RunRecord> records, ScanRunDirectory(options_.run_directory));
   has_adopted_ = true;
   callers_return_until_ = controller_->Now() + kCallersReturnWithin;
-  const auto never_started = [&](JobId job, std::uint32_t attempt) {
-    const JobRecord* live = controller_->Find(job);
-    const bool has_caller = live != nullptr && live->is_foreground && live->gang.empty();
-    if (has_caller && !was_rebooted && live->stop_intent == StopIntent::kNone) {
-      if (auto spec = controller_->SpecOf(*live)) return AwaitCaller(LaunchOrder{*live, "", 0}, *std::move(spec));
-    }
-    controller_->OnVanished(job, attempt, was_rebooted ? RunVanished::kRebooted : RunVanished::kNeverStarted);
-  };
   std::map<JobId, std::uint32_t> expected;
   for (const JobId job : controller_->ActiveRuns()) expected.emplace(job, controller_->Find(job)->attempt);
   for (const RunRecord& record : records) {
@@ -240,15 +232,29 @@ Status Node::AdoptRuns(bool was_rebooted) {
         break;
       case RunState::kNeverStarted:
         RemoveRunRecord(options_.run_directory, record);
-        never_started(record.job, attempt);
+        OnNeverStarted(record.job, attempt, was_rebooted);
         break;
     }
   }
-  for (const auto& [job, attempt] : expected) never_started(job, attempt);
+  for (const auto& [job, attempt] : expected) OnNeverStarted(job, attempt, was_rebooted);
   return {};
 }
 
+// The launch of one in the foreground is only awaited: its caller asks for it again.
+void Node::OnNeverStarted(JobId job, std::uint32_t attempt, bool was_rebooted) {
+  const JobRecord* live = controller_->Find(job);
+  const bool has_caller = live != nullptr && live->is_foreground && live->gang.empty();
+  if (has_caller && !was_rebooted && live->stop_intent == StopIntent::kNone) {
+    auto spec = controller_->SpecOf(*live);
+    // An agent may know no more of it than how it is to be stopped.
+    const bool is_whole = spec && (!(*spec)->command.empty() || !(*spec)->script.empty());
+    if (is_whole) return AwaitCaller(LaunchOrder{*live, "", 0}, *std::move(spec));
+  }
+  controller_->OnVanished(job, attempt, was_rebooted ? RunVanished::kRebooted : RunVanished::kNeverStarted);
+}
+
 void Node::Reconcile() {
+  callers_return_until_ = controller_->Now() + kCallersReturnWithin;
   std::set<JobId> expected;
   for (const JobId job : controller_->ActiveRuns()) {
     if (!unclaimed_.contains(job)) expected.insert(job);
@@ -271,8 +277,7 @@ void Node::Reconcile() {
     SayState(run);
     Remind(run);
   }
-  for (const JobId job : expected)
-    controller_->OnVanished(job, controller_->Find(job)->attempt, RunVanished::kNeverStarted);
+  for (const JobId job : expected) OnNeverStarted(job, controller_->Find(job)->attempt, false);
 }
 
 }  // namespace divvy

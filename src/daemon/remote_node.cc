@@ -301,13 +301,13 @@ void RemoteNode::OnAdopted(const std::string& boot_id) {
   const auto foreground = session_ ? std::exchange(session_->foreground, {}) : std::map<JobId, std::uint32_t>();
   ports_.on_accounted(name_, boot_id);
   fleet_.OnAccounted(name_);
-  // By now it has said what runs there, with the streams that it began with, and what never started there. The first
-  // part of a gang has the streams.
+  // By now it has said what runs there, with the streams that it began with, what has ended there, of whose output
+  // something may be left, and what never started there. The first part of a gang has the streams.
   for (const auto& [job, attempt] : foreground) {
     const JobRecord* record = fleet_.Find(job);
-    const bool awaits_caller = record != nullptr && record->state == JobState::kStarting &&
-                               record->attempt == attempt && record->node == name_;
-    if (awaits_caller && ports_.before_foreground) ports_.before_foreground(*this, job);
+    const bool is_there =
+        record == nullptr || (IsActive(record->state) && record->attempt == attempt && record->node == name_);
+    if (is_there && ports_.before_foreground) ports_.before_foreground(*this, job);
   }
 }
 

@@ -337,7 +337,7 @@ std::string Routes::OpenApiText() {
   add("GET", "/v1/jobs/{id}/wait", "Answered when the job has ended", nullptr, &kJsonType<WaitAnswer>);
   add("POST", "/v1/jobs/{id}/rejoin",
       "The caller of a foreground job is back after a restart; its descriptors come with the request; answers as wait",
-      nullptr, &kJsonType<WaitAnswer>);
+      &kJsonType<RejoinRequest>, &kJsonType<WaitAnswer>);
   add("POST", "/v1/jobs/{id}/attach", "Join its terminal; descriptors come with the request", nullptr,
       &kJsonType<WaitAnswer>);
   add("POST", "/v1/jobs/{id}/resize", "The size of its terminal", &kJsonType<WinsizeRequest>, nullptr);

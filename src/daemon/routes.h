@@ -208,7 +208,8 @@ class Routes {
   void OnTerminalLeft(JobId id);
   // routes_far_streams.cc
   /// What a foreground job's caller passed: three streams, and relays of them where it pumps (far_streams.h).
-  divvy::Status KeepCaller(JobId id, PassedFds& fds);
+  using Had = std::optional<std::array<std::uint64_t, 2>>;  // FarStreams::Had
+  divvy::Status KeepCaller(JobId id, PassedFds& fds, const Had& had = std::nullopt);
   void DropCaller(JobId id);
   /// The terminal of a job on an agent's machine.
   void AttachFar(Call& call, const JobRecord& record);

@@ -23,12 +23,12 @@ RemoteNode* Routes::FarNode(const std::string& name) const {
 }
 
 // The relays first: what runs here drops them at its launch, which may be at once.
-divvy::Status Routes::KeepCaller(JobId id, PassedFds& passed) {
+divvy::Status Routes::KeepCaller(JobId id, PassedFds& passed, const Had& had) {
   const std::vector<int> fds = passed.Take();
   Streams streams = TakeThree(fds, 0);
   if (fds.size() > streams.size()) {
     Streams relays = TakeThree(fds, streams.size());
-    if (ports_.far_streams) DIVVY_CHECK(ports_.far_streams->Keep(id, std::move(relays)));
+    if (ports_.far_streams) DIVVY_CHECK(ports_.far_streams->Keep(id, std::move(relays), had));
   }
   node_.KeepStreams(id, std::move(streams));
   return {};

@@ -11,6 +11,7 @@
 #include "dialect/job_options.h"
 #include "dialect/quantities.h"
 #include "dialect/slurm.h"
+#include "wire/messages_remote.h"
 
 namespace divvy {
 namespace {
@@ -199,8 +200,13 @@ std::function<void()> Routes::EndsWithItsTerminal(JobId id, const Caller& caller
 void Routes::Rejoin(Call& call) {
   const auto id = SelectOne(core_, call.argument, call.caller);
   if (!id) return call.Refuse(id.error());
-  const JobRecord* record = core_.controller().Find(*id);
-  if (record == nullptr) return AnswerWhenFinal(call, *id, nullptr);  // It has ended meanwhile.
+  const auto request = wire::Decode<wire::RejoinRequest>(call.request.body);
+  if (!request) return call.Refuse(request.error());
+  FarStreams::Had had;
+  if (request->had_streams && request->output >= 0 && request->error >= 0)
+    had = std::array{static_cast<std::uint64_t>(request->output), static_cast<std::uint64_t>(request->error)};
+  const auto record = core_.FindJob(*id);
+  if (!record) return AnswerWhenFinal(call, *id, nullptr);
   if (!record->is_foreground)
     return call.Refuse(FailedPrecondition("job " + PublicId(*record) + " has no caller's terminal; divvy wait " +
                                           PublicId(*record) + " waits for it"));
@@ -208,9 +214,12 @@ void Routes::Rejoin(Call& call) {
     return call.Refuse(PermissionDenied("job " + PublicId(*record) + " belongs to " + record->user.name));
   if (call.request.fds.size() != 3 && call.request.fds.size() != 6)
     return call.Refuse(InvalidArgument("a foreground job needs its caller's three streams"));
-  if (const divvy::Status kept = KeepCaller(*id, call.request.fds); !kept) return call.Refuse(kept.error());
-  RemoteNode* launched_on = IsActive(record->state) ? FarNode(record->node) : nullptr;
+  if (IsFinal(record->state) && !had) return AnswerWhenFinal(call, *id, nullptr);  // It has ended meanwhile.
+  if (const divvy::Status kept = KeepCaller(*id, call.request.fds, had); !kept) return call.Refuse(kept.error());
+  // Of one that has ended the rest of its output may be there still.
+  RemoteNode* launched_on = IsActive(record->state) || IsFinal(record->state) ? FarNode(record->node) : nullptr;
   if (launched_on != nullptr && ports_.far_streams) ports_.far_streams->Rejoin(*launched_on, *id);
+  if (IsFinal(record->state)) return AnswerWhenFinal(call, *id, nullptr);
   AnswerCaller(call, *id);
 }
 

@@ -234,8 +234,14 @@ struct ChannelPurpose {
   int stream = 0;
   int rows = 0;
   int columns = 0;
+  /// A "stream" whose caller had it before, by an earlier session: it goes on. Of an output, how many bytes have come
+  /// so far; of the input, of both outputs together. The agent says first on the input's, in digits and a line feed,
+  /// how many bytes of it have come; it resets with kStreamsGone what it does not have any more.
+  bool goes_on = false;
+  std::uint64_t received = 0;
 };
 inline constexpr std::string_view kDetached = "detached";
+inline constexpr std::string_view kStreamsGone = "the agent has them no more";
 
 /// Only what differs from the defaults is written.
 template <typename Message>

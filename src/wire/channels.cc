@@ -43,6 +43,11 @@ std::size_t Channels::room(std::uint64_t number) {
   return 0;
 }
 
+std::size_t Channels::Unconfirmed(std::uint64_t number) const {
+  const auto found = channels_.find(number);
+  return found == channels_.end() ? 0 : kWindow - found->second.room;
+}
+
 void Channels::Send(std::uint64_t number, std::string_view bytes) {
   bytes = bytes.substr(0, room(number));
   if (bytes.empty()) return;

@@ -67,6 +67,8 @@ class Channels {
   /// So many bytes may be sent now; 0 where there is no such channel, it was ended, or the link has no room. May shrink
   /// by what others send.
   std::size_t room(std::uint64_t number);
+  /// Of what was sent on it, how much the other end is not known to be done with: the last so many bytes.
+  std::size_t Unconfirmed(std::uint64_t number) const;
   /// At most room(); what is more is not sent. All calls do nothing where there is no such channel any more.
   void Send(std::uint64_t number, std::string_view bytes);
   /// Of what on_bytes brought, so many bytes are done with.

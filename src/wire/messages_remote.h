@@ -35,4 +35,11 @@ struct TokenName {
   std::string id;
 };
 
+/// A foreground job's caller comes back after a restart of the controller.
+struct RejoinRequest {
+  bool had_streams = false;  // On the other machine on which the job runs;
+  std::int64_t output = 0;   // so many bytes of these have come.
+  std::int64_t error = 0;
+};
+
 }  // namespace divvy::wire

@@ -108,6 +108,34 @@ touch "$machines/free"
 wait $runner || fail "it ended with $?: $(cat told)"
 expect "typed on n1" "$(tr '\n' ' ' <kept | sed 's/ $//')" "what it said after the controller's restart"
 
+# The controller is killed while it runs, in the middle of much output and input: not a byte is lost or doubled, either way.
+head -c 6000000 /dev/urandom >much
+mkfifo slow_in
+divvy run $far --name runs_on -- sh -c 'tee "$1"; cat much; exit 5' sh "$machines/read" <slow_in >through 2>told &
+runner=$!
+{ head -c 2000000 much; until [ -e $machines/more ]; do sleep 0.02; done; tail -c 4000000 much; } >slow_in &
+wait_for "what came back" sh -c '[ $(stat -c %s through) -ge 1000000 ]'
+kill -9 "$(daemon_pid)"
+touch "$machines/more"
+up_listening "$port"
+wait $runner && code=0 || code=$?
+expect 5 "$code" "the exit code of what ran on: $(cat told)"
+cmp much "$machines/read" || fail "its input is another"
+cat much much | cmp - through || fail "its output is another"
+grep -q 'went away' told || fail "its errors say: $(cat told)"
+
+# It ends while the controller is away: the rest of its output waits for its caller.
+divvy run $far --name ends_alone -- sh -c "echo first; until [ -e $machines/alone ]; do sleep 0.02; done; seq 1 5000; exit 6" >alone 2>told </dev/null &
+runner=$!
+wait_for "its first line" grep -q first alone
+kill -9 "$(daemon_pid)"
+wait_for "the word that it is away" grep -q 'went away' told
+touch "$machines/alone"
+up_listening "$port"
+wait $runner && code=0 || code=$?
+expect 6 "$code" "the exit code of what ended alone: $(cat told)"
+expect "$( (echo first; seq 1 5000) | cksum)" "$(cksum <alone)" "all of its output"
+
 # Its agent is killed while it runs: its caller is told that the streams are gone.
 divvy run $far --name broken -- sh -c "echo begun; until [ -e $machines/broken ]; do sleep 0.02; done" >broken.out 2>broken.err </dev/null &
 runner=$!
