@@ -47,6 +47,7 @@ class ArrayLogs {
       while (true) {
         const std::string text = part->file.Next();
         if (text.empty()) break;
+        SayDropped(*part);
         Write(text);
       }
       if (part->file.error() == 0) continue;
@@ -148,6 +149,11 @@ class ArrayLogs {
     shown_ = &part;
   }
 
+  static void SayDropped(const Part& part) {
+    if (part.file.dropped() > 0) std::fflush(stdout);
+    NoteDropped(part.file, part.elements.front());
+  }
+
   void Write(std::string_view text) {
     if (text.empty()) return;
     std::fwrite(text.data(), 1, text.size(), stdout);
@@ -161,6 +167,7 @@ class ArrayLogs {
     while (true) {
       const std::string text = part.file.Next();
       if (text.empty()) break;
+      SayDropped(part);
       part.held += text;
       const auto end = part.held.rfind('\n');
       if (end == std::string::npos) continue;

@@ -1,7 +1,11 @@
 #include "cli/log_file.h"
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
+
+#include "cli/command.h"
+#include "dialect/quantities.h"
 
 namespace divvy::cli {
 
@@ -11,10 +15,20 @@ std::string LogPath(const wire::JobDetail& job, const LogFlags& flags) {
 
 std::string LogFile::Next() {
   LogPiece piece = reader_ ? reader_(at_, last_) : ReadLog(path_, at_, last_);
+  const std::int64_t begin = piece.next - static_cast<std::int64_t>(piece.text.size());
+  // Of last lines nobody expects those before them.
+  const bool knows_where = at_ >= 0 || last_ < 0;
+  dropped_ = knows_where && piece.error == 0 ? begin - std::max<std::int64_t>(at_, 0) : 0;
   at_ = piece.next;
   error_ = piece.error;
   trouble_ = std::move(piece.trouble);
   return std::move(piece.text);
+}
+
+void NoteDropped(const LogFile& file, const std::string& name) {
+  if (file.dropped() <= 0) return;
+  Note(dialect::FormatSize(Bytes(file.dropped())) + " of the log of job " + name +
+       " before this were dropped: it keeps the newest (log_limit)");
 }
 
 std::string LogFile::trouble() const {

@@ -36,6 +36,8 @@ class LogFile {
 
   /// What has come since the last call, about a megabyte at most; "" for nothing. Keeps no file open.
   std::string Next();
+  /// How many bytes before the last piece were dropped before they could be read (`log_limit`).
+  std::int64_t dropped() const { return dropped_; }
   /// Why the file could not be read (errno); 0 once it could.
   int error() const { return error_; }
   /// The same in words.
@@ -47,9 +49,13 @@ class LogFile {
   std::int64_t last_;
   Reader reader_;
   std::int64_t at_ = -1;  // -1: not read yet.
+  std::int64_t dropped_ = 0;
   int error_ = 0;
   std::string trouble_;
 };
+
+/// Says on standard error what is missing before the last piece, where something is. `name`: of the job.
+void NoteDropped(const LogFile& file, const std::string& name);
 
 /// `api` must outlive it.
 LogFile OpenLogFile(Api& api, const wire::JobDetail& job, const LogFlags& flags);

@@ -64,10 +64,12 @@ void Pause(long milliseconds) {
   ::nanosleep(&pause, nullptr);
 }
 
-/// How many bytes that were.
-std::size_t PrintNew(LogFile& file) {
+/// How many bytes that were. `name`: of the job.
+std::size_t PrintNew(LogFile& file, const std::string& name) {
   std::size_t printed = 0;
   for (std::string text = file.Next(); !text.empty(); text = file.Next()) {
+    if (file.dropped() > 0) std::fflush(stdout);
+    NoteDropped(file, name);
     std::fwrite(text.data(), 1, text.size(), stdout);
     printed += text.size();
   }
@@ -87,7 +89,7 @@ class Follower {
       const auto job = api_.Job(id_);
       const auto state = job ? JobStateFromName(job->state) : std::nullopt;
       if (job && job->start_time && job->node != node_) Move(*job);
-      PrintNew(file_);
+      PrintNew(file_, id_);
       if (!job && job.error().code != ErrorCode::kUnreachable) return Fail(job.error());
       if (!job) {
         auto again = Api::Connect();
@@ -103,7 +105,7 @@ class Follower {
  private:
   /// What was there is printed; all that it writes from now on is elsewhere.
   void Move(const wire::JobDetail& job) {
-    PrintNew(file_);
+    PrintNew(file_, id_);
     if (file_.error() == 0) flags_.last = -1;
     node_ = job.node;
     file_ = OpenLogFile(api_, job, flags_);
@@ -150,7 +152,7 @@ int LogsMain(const Words& words) {
     return 0;
   }
   if (flags.follows) return Follower(*api, *job, flags).Run();
-  const std::size_t printed = PrintNew(file);
+  const std::size_t printed = PrintNew(file, id);
   // An empty answer leaves people wondering whether they asked for the right thing.
   const auto state = JobStateFromName(job->state);
   if (file.error() == 0 && printed == 0 && flags.last != 0 && state && IsFinal(*state))

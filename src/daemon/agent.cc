@@ -202,6 +202,7 @@ Status Agent::OpenNode(const dialect::Config& config) {
   NodeOptions options;
   options.run_directory = folder_ + "/runs";
   options.log_directory = folder_ + "/logs";
+  options.log_limit = config.log_limit;
   options.slurm_directory = folder_ + "/slurm";
   options.lease = {.file = folder_ + "/lease", .boot_id = BootId(places_)};
   options.names = {HostName(), places_.home, state_.name, folder_ + "/jobs.sock"};

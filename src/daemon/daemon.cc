@@ -394,6 +394,7 @@ Status Daemon::Start() {
   NodeOptions options;
   options.run_directory = places_.runs;
   options.log_directory = places_.logs;
+  options.log_limit = config_.log_limit;
   options.slurm_directory = places_.state + "/slurm";
   options.names = {HostName(), places_.home};
   options.may_change_user = ::geteuid() == 0;

@@ -59,6 +59,12 @@ std::string Node::OutputOf(const JobRecord& record, const JobSpec& spec) const {
   return OutputPath(record, spec, options_.names, options_.log_directory);
 }
 
+std::set<JobId> Node::runs() const {
+  std::set<JobId> jobs;
+  for (const auto& [job, run] : runs_) jobs.insert(jobs.end(), job);
+  return jobs;
+}
+
 std::string Node::ErrorOf(const JobRecord& record, const JobSpec& spec) const {
   return ErrorPath(record, spec, options_.names);
 }

@@ -25,6 +25,7 @@ namespace divvy {
 struct NodeOptions {
   std::string run_directory;
   std::string log_directory;
+  Bytes log_limit;  // Of each log there, the newest that is kept; 0: all.
   /// Where jobs in Slurm's words find srun and its kin before all others; empty: nowhere. The links are made by Open.
   std::string slurm_directory;
   LeasePlace lease;  // Of an agent, for the supervisors of its jobs.
@@ -92,6 +93,8 @@ class Node final : public OrderPort {
 
   std::set<std::int64_t> supervisors() const;
   std::int64_t pid_of(JobId job) const;
+  /// Jobs that have a process here, or soon will.
+  std::set<JobId> runs() const;
   /// Whose processes a run here are, as it was launched; -1: it does not run here, or has not said so yet.
   std::int64_t uid_of(JobId job) const;
   const Isolation& isolation() const { return options_.isolation; }

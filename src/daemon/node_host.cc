@@ -56,6 +56,12 @@ Status NodeHost::Open(NodeOptions options, GpuSource gpus) {
   DIVVY_TRY(launcher_, ProcessLauncher::Start(launching));
   DIVVY_TRY(const int report_socket, BindReportSocket(options.run_directory));
   watches_->reports = std::make_unique<asio::posix::stream_descriptor>(loop_, report_socket);
+  if (options.log_limit > Bytes()) {
+    log_limit_ = std::make_unique<LogLimit>(options.log_directory, options.log_limit, [this](const std::string& line) {
+      asio::post(loop_, [this, line] { log_.Write(LogLevel::kWarning, line); });
+    });
+    log_keeper_ = std::make_unique<Worker>();
+  }
   node_ = std::make_unique<Node>(std::move(options), *launcher_, gpus_.gpus);
   node_->SetNote([this](const std::string& line) { log_.Write(LogLevel::kWarning, line); });
   node_->SetWatch([this](int fd, std::function<void()> on_readable) {
@@ -120,11 +126,21 @@ void NodeHost::WatchLauncher() {
       });
 }
 
+// On a thread of its own: cutting a log keeps neither the loop nor the look at the GPUs.
+void NodeHost::LimitLogs() {
+  if (!log_limit_ || std::exchange(is_limiting_, true)) return;
+  log_keeper_->Do([this, runs = node_->runs()]() mutable {
+    log_limit_->Look(std::move(runs));
+    asio::post(loop_, [this] { is_limiting_ = false; });
+  });
+}
+
 void NodeHost::Poll() {
   watches_->poll_timer.expires_after(std::chrono::duration_cast<asio::steady_timer::duration>(period_));
   watches_->poll_timer.async_wait([this](const boost::system::error_code& error) {
     if (error) return;
     node_->CheckSupervisors();
+    LimitLogs();
     if (launcher_->WantsWrite()) launcher_->OnWritable();
     if (gpus_.probe && !std::exchange(is_looking_, true)) {
       LookAtGpus(AllGpus(), [this](std::vector<GpuObservation> seen) {

@@ -13,6 +13,7 @@
 #include "daemon/machine.h"
 #include "daemon/node.h"
 #include "daemon/worker.h"
+#include "platform/log_limit.h"
 
 namespace boost::asio {
 class io_context;
@@ -45,7 +46,10 @@ class NodeHost {
   /// Says when a disk on which jobs leave files is full (FullDisk), and when none is any more.
   void WatchDisks(std::vector<std::string> folders, std::function<void(const std::string& what)> on_change);
   /// A launch may not have left yet; a moment later it has.
-  void Stop() { prober_.reset(); }
+  void Stop() {
+    prober_.reset();
+    log_keeper_.reset();
+  }
 
  private:
   struct Watches;
@@ -53,6 +57,7 @@ class NodeHost {
   void WatchLauncher();
   void Poll();
   void LookAtDisks();
+  void LimitLogs();
 
   boost::asio::io_context& loop_;
   const Log& log_;
@@ -68,7 +73,11 @@ class NodeHost {
   std::function<void(const std::string& what)> on_disks_;
   std::string full_disk_;
   bool is_looking_at_disks_ = false;
-  std::unique_ptr<Worker> prober_;  // Last, so that it ends first: its tasks use the probe.
+  std::unique_ptr<LogLimit> log_limit_;  // Null: logs are kept whole.
+  bool is_limiting_ = false;
+  // Last, so that they end first: their tasks use the probe and the limit.
+  std::unique_ptr<Worker> prober_;
+  std::unique_ptr<Worker> log_keeper_;
 };
 
 }  // namespace divvy

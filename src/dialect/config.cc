@@ -124,6 +124,12 @@ std::vector<Key> Keys(Config& config) {
       return InvalidArgument(Quoted(text) + " has no unit; write it like \"500M\"");
     return ParseSize(text, 1);
   };
+  const auto log_limit = [size](const ConfigValue& value) -> Result<Bytes> {
+    DIVVY_TRY(const Bytes limit, size(value));
+    if (limit > Bytes() && limit < 1_MiB)
+      return InvalidArgument("is " + FormatSize(limit) + "; it is \"1M\" at least, or \"0\" for all of each log");
+    return limit;
+  };
   const auto cpu_jobs = [](const ConfigValue& value) -> Result<int> {
     DIVVY_TRY(const std::int64_t count, ConfigCount(value, 1, 1'000'000));
     return static_cast<int>(count);
@@ -167,6 +173,7 @@ std::vector<Key> Keys(Config& config) {
       {"jobs", "grace", IntoSpan(config.grace, "30s", Duration(0), 24h)},
       {"jobs", "keep_finished", IntoSpan(config.keep_finished, "90d")},
       {"jobs", "keep_logs", IntoSpan(config.keep_logs, "30d")},
+      {"jobs", "log_limit", Into(config.log_limit, log_limit)},
       {"isolation", "devices", Into(config.isolation.devices, devices)},
       {"isolation", "device_files", Into(config.isolation.device_files, DeviceFiles)},
       {"isolation", "near_gpus", Into(config.isolation.keeps_near_gpus, ConfigYesOrNo)},
@@ -239,9 +246,9 @@ std::string OneLine(std::string text) {
 bool operator==(const Config& a, const Config& b) {
   const auto rest = [](const Config& c) {
     return std::tie(c.log_level, c.use, c.emulate, c.ignore_unmanaged_below, c.poll, c.max_queued, c.default_time_limit,
-                    c.max_time_limit, c.root_jobs, c.grace, c.keep_finished, c.keep_logs, c.isolation, c.container,
-                    c.listen, c.name, c.lost_after, c.requeue_lost_after, c.admin_users, c.admin_groups, c.teams,
-                    c.pools);
+                    c.max_time_limit, c.root_jobs, c.grace, c.keep_finished, c.keep_logs, c.log_limit, c.isolation,
+                    c.container, c.listen, c.name, c.lost_after, c.requeue_lost_after, c.admin_users, c.admin_groups,
+                    c.teams, c.pools);
   };
   return a.policy == b.policy && rest(a) == rest(b);
 }

@@ -44,6 +44,7 @@ struct Config {
   bool root_jobs = false;  // The machine's daemon, or agent, runs jobs of uid 0.
   Duration keep_finished = std::chrono::hours(24) * 90;
   Duration keep_logs = std::chrono::hours(24) * 30;
+  Bytes log_limit;  // Of each log that divvy keeps, the newest; 1 MiB at least, or 0: all of it.
 
   IsolationWishes isolation;  // [isolation]
 

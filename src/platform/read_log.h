@@ -18,7 +18,8 @@ struct LogPiece {
 
 inline constexpr std::size_t kLogPieceBytes = std::size_t{1} << 20;
 
-/// From byte `at`; -1: from before the last `last` lines that are there now, all where that is -1 as well. With
+/// From byte `at`; -1: from before the last `last` lines that are there now, all where that is -1 as well. What was
+/// dropped of the head (platform/log_limit.h) is passed over: then `text` ends at `next` and begins behind `at`. With
 /// `reader`'s rights; where those are set, only a regular file is read. `most`: bytes of a piece.
 LogPiece ReadLog(const std::string& path, std::int64_t at, std::int64_t last, const FileOwner& reader = {},
                  std::size_t most = kLogPieceBytes);

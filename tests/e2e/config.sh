@@ -49,6 +49,38 @@ state_is "$kept" succeeded || fail "with its log, the job went as well"
 divvy cancel "$runs" >/dev/null
 divvy down >/dev/null
 [ ! -s daemon.log ] || fail "log_level off logs $(head -n 1 daemon.log)"
+
+# Of a log that divvy keeps the newest alone, while the job writes on; who reads along misses nothing, who comes late is told.
+printf '[gpus]\npoll = "100ms"\n[jobs]\nlog_limit = "1M"\n' >divvy.toml
+divvy up --quiet --emulate 8xH100-80GB
+big=$(divvy submit --quiet -- sh -c "seq -w 1 700000; until [ -e $PWD/more ]; do sleep 0.02; done; seq -w 700001 800000")
+named=$(divvy submit --quiet --output "$DIVVY_HOME/named" -- seq -w 1 700000)
+on_disk() { echo $(($(stat -c '%b * %B' "$1"))); }
+is_cut() { [ "$(on_disk "logs/$big.log")" -lt 1300000 ]; }
+has_all() { [ "$(stat -c %s "logs/$big.log")" -ge 4900000 ]; }
+wait_for "the job's lines" has_all
+echo >holes
+if fallocate -p -o 0 -l 4096 holes 2>/dev/null; then
+  wait_for "the log to be cut" is_cut
+  divvy logs "$big" >late 2>said || fail "the log that was cut cannot be read"
+  grep -q "of the log of job $big before this were dropped" said || fail "what is missing is not said: $(cat said)"
+  [ "$(stat -c %s late)" -ge 1048576 ] || fail "less is kept than log_limit says: $(stat -c %s late)"
+  expect 700000 "$(tail -n 1 late)" "the newest line of what is kept"
+  tail -n +2 late | sort -c || fail "what is kept is out of order"
+  expect "699999 700000" "$(divvy logs -n 2 "$big" | tr '\n' ' ' | sed 's/ $//')" "the last lines"
+  divvy logs -f -n 0 "$big" >followed 2>said &
+  follower=$!
+  touch more
+  wait $follower || fail "the follower ended with $?: $(cat said)"
+  [ -s said ] || cmp followed <(seq -w 700001 800000) || fail "a reader that kept up lost lines"
+else
+  wait_for "the word that nothing can be cut" grep -q log_not_limited daemon.log
+  touch more
+fi
+divvy wait "$named" >/dev/null
+cmp named <(seq -w 1 700000) || fail "a file that the user chose was cut"
+divvy down >/dev/null
+
 printf '[daemon]\nlog_level = "loud"\n' >divvy.toml
 divvy up --quiet 2>refusal && fail "an unknown log level was accepted"
 grep -q 'divvy.toml:2' refusal || fail "the refusal does not name the line"
