@@ -163,7 +163,10 @@ void AddGpus(Candidates& candidates) {
   if (!api) return;
   const auto gpus = api->Gpus();
   if (!gpus) return;
-  for (const wire::GpuView& gpu : *gpus) candidates.Add(std::to_string(gpu.index), gpu.state + ", " + gpu.model);
+  for (const wire::GpuView& gpu : *gpus) {
+    if (!gpu.node.empty()) continue;  // Of the controller's own machine, whose numbers stand alone.
+    candidates.Add(std::to_string(gpu.index), gpu.state + ", " + gpu.model);
+  }
 }
 
 void AddLabels(Candidates& candidates, std::string wire::JobView::*field) {

@@ -8,6 +8,7 @@
 #include "cli/places.h"
 #include "cli/table.h"
 #include "dialect/quantities.h"
+#include "dialect/slurm_hostlist.h"
 #include "wire/codec.h"
 
 namespace divvy::cli {
@@ -77,24 +78,37 @@ std::vector<Cell> GpuRow(const wire::GpuView& gpu, const std::string& own) {
           {gpu.isolation, Colour::kNone}};
 }
 
-int Restrict(const Words& words) {
-  if (words.empty()) return Fail(InvalidArgument("write: divvy gpus restrict 0,2 (or 0-3, or all)"));
-  wire::RestrictRequest request;
+/// "n[1-2]:0-3" is GPUs 0 to 3 of n1 and n2; without a name: of the controller's own machine.
+Result<wire::RestrictRequest> RestrictionOf(const Words& words) {
   std::string text;
   for (const std::string& word : words) text += (text.empty() ? "" : ",") + word;
-  request.is_all = text == "all";
-  if (!request.is_all && text != "none") {
-    const auto ranges = IndexRanges::Parse(text, "divvy gpus restrict");
-    if (!ranges) return Fail(ranges.error());
-    if (ranges->back() >= 64)
-      return Fail(InvalidArgument("divvy gpus restrict '" + text + "': a server has at most 64 GPUs"));
-    for (const auto& range : ranges->ranges()) {
-      for (std::uint32_t gpu = range.first; gpu <= range.last; ++gpu) request.gpus.push_back(gpu);
-    }
+  wire::RestrictRequest request;
+  if (const std::size_t colon = text.find(':'); colon != std::string::npos) {
+    DIVVY_TRY(request.nodes, dialect::ExpandHostList(text.substr(0, colon)));
+    if (request.nodes.empty()) return InvalidArgument("'" + text + "' names no machine before the colon");
+    text.erase(0, colon + 1);
   }
+  request.is_all = text == "all";
+  if (request.is_all || text == "none") return request;
+  if (text.find(':') != std::string::npos)
+    return InvalidArgument(
+        "divvy gpus restrict takes one list of GPUs: 0-3, n1:0-3, or n1,n2:0-3 for the same of both");
+  DIVVY_TRY(const IndexRanges ranges, IndexRanges::Parse(text, "divvy gpus restrict"));
+  if (ranges.back() >= 64) return InvalidArgument("divvy gpus restrict '" + text + "': a server has at most 64 GPUs");
+  for (const auto& range : ranges.ranges()) {
+    for (std::uint32_t gpu = range.first; gpu <= range.last; ++gpu) request.gpus.push_back(gpu);
+  }
+  return request;
+}
+
+int Restrict(const Words& words) {
+  if (words.empty())
+    return Fail(InvalidArgument("write: divvy gpus restrict 0,2 (or 0-3, all, none; on another machine n1:0-3)"));
+  const auto request = RestrictionOf(words);
+  if (!request) return Fail(request.error());
   auto api = Api::Connect();
   if (!api) return Fail(api.error());
-  const auto answer = api->Restrict(request);
+  const auto answer = api->Restrict(*request);
   if (!answer) return Fail(answer.error());
   std::printf("%s\n", answer->message.c_str());
   return 0;
@@ -108,18 +122,23 @@ int Ignore(const Words& words, bool is_ignored) {
     if (!rules) return Fail(rules.error());
     if (rules->rules.empty()) std::printf("No process is ignored.\n");
     for (const auto& rule : rules->rules) {
-      std::printf("%s: pid %lld of %s  %s\n", rule.gpu < 0 ? "every GPU" : ("GPU " + std::to_string(rule.gpu)).c_str(),
-                  static_cast<long long>(rule.pid), rule.user.c_str(), rule.command.c_str());
+      const std::string where = rule.node.empty() ? "" : " of " + rule.node;
+      const std::string which = (rule.gpu < 0 ? "every GPU" : "GPU " + std::to_string(rule.gpu)) + where;
+      std::printf("%s: pid %lld of %s  %s\n", which.c_str(), static_cast<long long>(rule.pid), rule.user.c_str(),
+                  rule.command.c_str());
     }
     return 0;
   }
-  const auto pid = words.empty() ? std::nullopt : ParseInteger(words[0]);
+  const std::string first = words.empty() ? "" : words[0];
+  const std::size_t colon = first.find(':');
+  const auto pid = ParseInteger(colon == std::string::npos ? first : first.substr(colon + 1));
   if (!pid || *pid <= 0 || words.size() > 2)
-    return Fail(
-        InvalidArgument(std::string("write: divvy gpus ") + (is_ignored ? "ignore" : "unignore") + " PID [GPU]"));
+    return Fail(InvalidArgument(std::string("write: divvy gpus ") + (is_ignored ? "ignore" : "unignore") +
+                                " PID [GPU], on another machine n1:PID [GPU]"));
   wire::IgnoreRequest request;
   request.pid = *pid;
   request.is_ignored = is_ignored;
+  if (colon != std::string::npos) request.node = first.substr(0, colon);
   if (words.size() == 2) {
     const auto gpu = ParseInteger(words[1]);
     if (!gpu || *gpu < 0 || *gpu > 63) return Fail(InvalidArgument("'" + words[1] + "' is no GPU index"));

@@ -1,4 +1,5 @@
 // divvy nodes, divvy node: the machines on which jobs run.
+#include <algorithm>
 #include <cstdio>
 #include <ctime>
 #include <string>
@@ -8,6 +9,7 @@
 #include "cli/commands.h"
 #include "cli/table.h"
 #include "dialect/quantities.h"
+#include "dialect/slurm_hostlist.h"
 #include "wire/codec.h"
 #include "wire/messages_nodes.h"
 #include "wire/messages_teams.h"
@@ -39,9 +41,20 @@ std::string HeardText(const wire::NodeView& view, double now) {
          " ago";
 }
 
-// With the time that is left of a drain.
+/// "GPUs 2,3 are restricted"; empty: none is.
+std::string RestrictionText(const wire::NodeView& view) {
+  std::string list;
+  for (const std::int64_t gpu : view.gpus_restricted) list += (list.empty() ? "" : ",") + std::to_string(gpu);
+  if (list.empty()) return "";
+  return view.gpus_restricted.size() == 1 ? "GPU " + list + " is restricted" : "GPUs " + list + " are restricted";
+}
+
+// Why it takes no work, or less; with the time that is left of a drain.
 std::string ReasonText(const wire::NodeView& view, double now) {
-  if (!view.deadline) return view.reason;
+  if (!view.deadline) {
+    const std::string restriction = RestrictionText(view);
+    return view.reason + (view.reason.empty() || restriction.empty() ? "" : "; ") + restriction;
+  }
   const double left = *view.deadline - now;
   const std::string deadline =
       left <= 0 ? "its deadline has come"
@@ -143,8 +156,17 @@ int NodeMain(const Words& words) {
   if (flags.has_deadline && verb != "drain") return Fail(InvalidArgument("--deadline goes with drain"));
   for (const std::string& word : parsed->positional) {
     const std::size_t equals = word.find('=');
-    if (verb != "label" || equals == std::string::npos) flags.request.names.push_back(word);
-    else flags.request.labels.insert_or_assign(word.substr(0, equals), word.substr(equals + 1));
+    if (verb == "label" && equals != std::string::npos) {
+      flags.request.labels.insert_or_assign(word.substr(0, equals), word.substr(equals + 1));
+      continue;
+    }
+    // A list of Slurm's kind: n[1-4,7],login.
+    const auto names = dialect::ExpandHostList(word);
+    if (!names) return Fail(names.error());
+    for (const std::string& name : *names) {
+      if (std::ranges::find(flags.request.names, name) == flags.request.names.end())
+        flags.request.names.push_back(name);
+    }
   }
   if (flags.request.names.empty()) return Fail(InvalidArgument("name a node: " + std::string(kUsage)));
   if (verb == "label" && flags.request.labels.empty())

@@ -290,12 +290,13 @@ std::vector<Command> MakeCommands() {
 
       {"gpus",
        "List the GPUs and who has them; restrict, ignore",
-       "divvy gpus [OPTIONS] | restrict LIST|all | ignore PID [GPU] | unignore PID",
+       "divvy gpus [OPTIONS] | restrict [NODES:]LIST|all|none | ignore [NODE:]PID [GPU] | unignore [NODE:]PID",
        "restrict limits what new work may use; running jobs stay. ignore lets work onto a GPU although that process, "
-       "which divvy did not start, uses it; the rule ends with the process.",
+       "which divvy did not start, uses it; the rule ends with the process. Without NODE: on the controller's machine.",
        {{"divvy gpus -w", "live"},
         {"divvy gpus restrict 0,2", "new work uses GPUs 0 and 2 only"},
-        {"divvy gpus restrict all", "all of them again"}},
+        {"divvy gpus restrict all", "all of them again"},
+        {"divvy gpus restrict 'n[1-4]:0-3'", "on these machines"}},
        "GPUs",
        GpusOptions,
        "gpu",
@@ -366,6 +367,7 @@ std::vector<Command> MakeCommands() {
        "cordon: no new work there, what runs goes on. drain: the same, and with --deadline what still runs then is "
        "stopped. resume: work again. remove: forgotten, it joins again by a token only. Administrators only.",
        {{"divvy node drain n7 --deadline 2h --reason 'new fan'", ""},
+        {"divvy node cordon 'n[1-4]'", "several"},
         {"divvy node label n7 rack=r3", "what its agent says of itself stays"},
         {"divvy node resume n7", ""}},
        "Other machines",

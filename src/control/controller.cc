@@ -112,8 +112,9 @@ void Controller::Load(std::vector<JobRecord> live, const std::vector<std::pair<s
   next_id_ = next_id;
   jobs_total_ = jobs_total;
   for (const auto& [key, text] : settings) {
-    if (key == kRestrictionKey) {
-      restriction_ = ParseRestriction(text);
+    if (key == kRestrictionKey || key.starts_with(kNodeRestrictionPrefix)) {
+      const std::string node = key == kRestrictionKey ? "" : key.substr(kNodeRestrictionPrefix.size());
+      if (const auto allowed = ParseRestriction(text)) restrictions_.insert_or_assign(node, *allowed);
     } else if (key == kIgnoredKey) {
       ignored_ = ParseIgnored(text);
     } else if (key.starts_with(kGroupPrefix)) {
@@ -151,6 +152,7 @@ void Controller::Load(std::vector<JobRecord> live, const std::vector<std::pair<s
   }
   LoadTeamUsage();
   RefreshAvailability();
+  for (NodeIndex node = kOwnNode + 1; node < cluster_.nodes().size(); ++node) RefreshGpus(node, observations(node));
   needs_plan_ = true;
 }
 

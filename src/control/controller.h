@@ -57,6 +57,7 @@ struct IgnoredProcess {
   ProcessIdentity identity;
   std::string user;
   std::string command;
+  std::string node;  // On which it is; empty: the controller's own.
 
   friend bool operator==(const IgnoredProcess&, const IgnoredProcess&) = default;
 };
@@ -135,8 +136,13 @@ class Controller {
   Status Authorise(const JobRecord& record, const Caller& caller, std::string_view verb) const;
   Result<std::string> SetGroupLimit(const std::string& group, int limit, const Caller& caller, Time now);
 
-  Result<GpuSet> Restrict(std::optional<GpuSet> allowed, const Caller& caller);
-  Result<std::string> Ignore(const IgnoredProcess& process, bool is_ignored, const Caller& caller);
+  /// New work on each of `nodes` (empty: the controller's own machine) gets these GPUs only; nothing: all. On all of
+  /// them or on none. What it may use now, on the last.
+  Result<GpuSet> Restrict(std::optional<GpuSet> allowed, const Caller& caller,
+                          const std::vector<std::string>& nodes = {""});
+  /// `process.node` is known, or empty. One on another machine is looked up by its pid among those that were seen on
+  /// GPUs there.
+  Result<std::string> Ignore(IgnoredProcess process, bool is_ignored, const Caller& caller);
 
   // --- Elastic jobs that run (controller_elastic.cc) -----------------------------------------------------------
 
@@ -299,7 +305,11 @@ class Controller {
   const RunTimes& run_times() const { return run_times_.run_times(); }
   const std::vector<IgnoredProcess>& ignored() const { return ignored_; }
   const std::vector<GpuObservation>& observations() const { return observations_; }
-  std::optional<GpuSet> restriction() const { return restriction_; }
+  /// GPUs of the machine that new work may use; nothing: all.
+  std::optional<GpuSet> restriction(const std::string& node = {}) const {
+    const auto at = restrictions_.find(node);
+    return at == restrictions_.end() ? std::nullopt : std::optional(at->second);
+  }
   std::uint64_t jobs_total() const { return jobs_total_; }
   /// A specification that came or changed since TakeEffects; null when it did not.
   std::shared_ptr<const JobSpec> PendingSpec(JobId id) const;
@@ -307,6 +317,9 @@ class Controller {
   std::string CheckInvariants() const;
 
  private:
+  Result<NodeIndex> FindMachine(const std::string& node) const;
+  Status CheckRestriction(NodeIndex node, GpuSet allowed) const;
+  void ForgetIgnored(const std::string& node, const std::vector<GpuObservation>& observations);
   Result<JobRecord*> FindForAction(JobId id, const Caller& caller, std::string_view verb);
   /// Makes an array's element a record of its own, so that it can differ.
   JobRecord* SplitElement(JobRecord& array, std::uint32_t ordinal);
@@ -474,7 +487,7 @@ class Controller {
   /// How jobs that are no longer live ended, as long as somebody's dependency asks.
   std::map<JobId, JobRecord> outcomes_;
   std::map<std::string, int> group_limits_;
-  std::optional<GpuSet> restriction_;
+  std::map<std::string, GpuSet> restrictions_;  // By machine, as records name it; of those that have one.
   std::vector<IgnoredProcess> ignored_;
   std::vector<GpuObservation> observations_;
   std::vector<Machine> machines_;    // By number; of the controller's own only what it takes.

@@ -24,6 +24,16 @@ Status CheckCanQueueAgain(const JobRecord& record) {
   return {};
 }
 
+/// One that divvy did not start; null: none.
+const GpuProcess* FindOnGpus(const std::vector<GpuObservation>& observations, std::int64_t pid) {
+  for (const GpuObservation& observation : observations) {
+    for (const GpuProcess& process : observation.processes) {
+      if (process.identity.pid == pid && process.supervisor_pid == 0) return &process;
+    }
+  }
+  return nullptr;
+}
+
 Reason QueuedAgainBy(const Caller& caller, JobId id, bool holds) {
   return holds ? "queued again and held by " + CallerName(caller) + ": divvy release " + ToString(id)
                : "queued again by " + CallerName(caller);
@@ -277,36 +287,73 @@ Result<std::string> Controller::SetGroupLimit(const std::string& group, int limi
   return at_most;
 }
 
-Result<GpuSet> Controller::Restrict(std::optional<GpuSet> allowed, const Caller& caller) {
-  if (!caller.is_admin)
-    return PermissionDenied("restricting GPUs takes an administrator; " + CallerName(caller) + " is none");
-  const GpuSet all = GpuSet::FirstN(static_cast<int>(cluster_.capacity().gpus.size()));
-  if (allowed && !(*allowed - all).empty()) {
-    const int unknown = (*allowed - all).ToVector().front();
-    return InvalidArgument(
-        "there is no GPU " + std::to_string(unknown) + "; this server has " +
-        (all.empty() ? std::string("none") : Plural(all.size(), "GPU") + ", 0 to " + std::to_string(all.size() - 1)));
-  }
-  restriction_ = allowed;
-  effects_.batch.settings.emplace_back(kRestrictionKey, allowed ? FormatRestriction(*allowed) : "");
-  RefreshAvailability();
-  needs_plan_ = true;
-  return allowed ? *allowed : all;
+// --- GPUs of one machine -----------------------------------------------------------------------------------------
+
+Result<NodeIndex> Controller::FindMachine(const std::string& node) const {
+  const auto index = IndexOf(node);
+  if (index && (*index >= machines_.size() || !machines_[*index].is_removed)) return *index;
+  return NotFound("there is no node '" + node.substr(0, 64) + "'; divvy nodes lists those there are");
 }
 
-Result<std::string> Controller::Ignore(const IgnoredProcess& process, bool is_ignored, const Caller& caller) {
+Status Controller::CheckRestriction(NodeIndex node, GpuSet allowed) const {
+  const GpuSet all = GpuSet::FirstN(static_cast<int>(cluster_.node(node).capacity.gpus.size()));
+  if ((allowed - all).empty()) return {};
+  return InvalidArgument(
+      "there is no GPU " + std::to_string((allowed - all).ToVector().front()) + "; " +
+      (node == kOwnNode ? "this server" : "node " + NodeName(node)) + " has " +
+      (all.empty() ? std::string("none") : Plural(all.size(), "GPU") + ", 0 to " + std::to_string(all.size() - 1)));
+}
+
+Result<GpuSet> Controller::Restrict(std::optional<GpuSet> allowed, const Caller& caller,
+                                    const std::vector<std::string>& nodes) {
+  if (!caller.is_admin)
+    return PermissionDenied("restricting GPUs takes an administrator; " + CallerName(caller) + " is none");
+  std::vector<NodeIndex> machines;
+  for (const std::string& node : nodes) {
+    DIVVY_TRY(machines.emplace_back(), FindMachine(node));
+    if (allowed) DIVVY_CHECK(CheckRestriction(machines.back(), *allowed));
+  }
+  GpuSet usable;
+  for (const NodeIndex machine : machines) {
+    const std::string name = NodeName(machine);
+    usable = allowed.value_or(GpuSet::FirstN(static_cast<int>(cluster_.node(machine).capacity.gpus.size())));
+    if (allowed) restrictions_.insert_or_assign(name, *allowed);
+    else restrictions_.erase(name);
+    KeepSetting(name.empty() ? std::string(kRestrictionKey) : std::string(kNodeRestrictionPrefix) + name,
+                allowed ? FormatRestriction(*allowed) : "");
+    RefreshGpus(machine, observations(machine));
+  }
+  needs_plan_ = true;
+  return usable;
+}
+
+Result<std::string> Controller::Ignore(IgnoredProcess process, bool is_ignored, const Caller& caller) {
   if (!caller.is_admin)
     return PermissionDenied("ignoring a process on a GPU takes an administrator; " + CallerName(caller) + " is none");
+  DIVVY_TRY(const NodeIndex index, FindMachine(process.node));
+  process.node = NodeName(index);
+  const std::string pid = "pid " + std::to_string(process.identity.pid);
+  const std::string where = process.node.empty() ? "" : " of node " + process.node;
+  if (is_ignored && !process.node.empty()) {
+    const GpuProcess* seen = FindOnGpus(observations(index), process.identity.pid);
+    if (seen == nullptr) {
+      return NotFound("no process outside divvy with " + pid + " was seen on a GPU" + where +
+                      "; divvy gpus lists those there are");
+    }
+    process.identity = seen->identity;
+    process.user = seen->user;
+    process.command = seen->command;
+  }
   const auto matches = [&](const IgnoredProcess& rule) {
-    return rule.identity.pid == process.identity.pid && (process.gpu < 0 || rule.gpu < 0 || rule.gpu == process.gpu);
+    return rule.node == process.node && rule.identity.pid == process.identity.pid &&
+           (process.gpu < 0 || rule.gpu < 0 || rule.gpu == process.gpu);
   };
   const std::size_t removed = std::erase_if(ignored_, matches);
-  if (!is_ignored && removed == 0) return NotFound("pid " + std::to_string(process.identity.pid) + " is not ignored");
+  if (!is_ignored && removed == 0) return NotFound(pid + where + " is not ignored");
   if (is_ignored) ignored_.push_back(process);
   effects_.batch.settings.emplace_back(kIgnoredKey, FormatIgnored(ignored_));
-  RefreshAvailability();
-  return is_ignored ? "pid " + std::to_string(process.identity.pid) + " no longer takes a GPU away, until it ends"
-                    : "pid " + std::to_string(process.identity.pid) + " counts again";
+  RefreshGpus(index, observations(index));
+  return pid + where + (is_ignored ? " no longer takes a GPU away, until it ends" : " counts again");
 }
 
 }  // namespace divvy

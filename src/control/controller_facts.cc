@@ -41,9 +41,10 @@ std::pair<JobState, Reason> Judge(const JobRecord& record, const Exit& exit) {
 }
 
 /// Pid and start time of a process say who it is; the rule must name the same one.
-bool IsIgnored(const std::vector<IgnoredProcess>& ignored, GpuIndex gpu, const GpuProcess& process) {
+bool IsIgnored(const std::vector<IgnoredProcess>& ignored, const std::string& node, GpuIndex gpu,
+               const GpuProcess& process) {
   return std::ranges::any_of(ignored, [&](const IgnoredProcess& rule) {
-    return (rule.gpu < 0 || rule.gpu == gpu) && rule.identity == process.identity;
+    return rule.node == node && (rule.gpu < 0 || rule.gpu == gpu) && rule.identity == process.identity;
   });
 }
 
@@ -259,15 +260,19 @@ void Controller::OnGpusObserved(const std::vector<GpuObservation>& observations)
     }
   }
   if (!has_changed) return;
-  // A rule ends with its process: the pid may be given to somebody else.
+  ForgetIgnored("", observations_);
+  RefreshAvailability();
+}
+
+// A rule ends with its process: the pid may be given to somebody else.
+void Controller::ForgetIgnored(const std::string& node, const std::vector<GpuObservation>& observations) {
   const auto is_gone = [&](const IgnoredProcess& rule) {
-    return std::ranges::none_of(observations_, [&](const GpuObservation& observation) {
-      return std::ranges::any_of(observation.processes,
-                                 [&](const GpuProcess& p) { return p.identity == rule.identity; });
-    });
+    return rule.node == node && std::ranges::none_of(observations, [&](const GpuObservation& observation) {
+             return std::ranges::any_of(observation.processes,
+                                        [&](const GpuProcess& p) { return p.identity == rule.identity; });
+           });
   };
   if (std::erase_if(ignored_, is_gone) > 0) effects_.batch.settings.emplace_back(kIgnoredKey, FormatIgnored(ignored_));
-  RefreshAvailability();
 }
 
 void Controller::RefreshAvailability() { RefreshGpus(kOwnNode, observations_); }
@@ -275,16 +280,18 @@ void Controller::RefreshAvailability() { RefreshGpus(kOwnNode, observations_); }
 void Controller::RefreshGpus(NodeIndex node, const std::vector<GpuObservation>& observations) {
   const std::vector<GpuAvailability>& before = cluster_.node(node).availability;
   const bool is_own = node == kOwnNode;
+  const std::string name = NodeName(node);
+  const std::optional<GpuSet> allowed = restriction(name);
   for (std::size_t i = 0; i < before.size(); ++i) {
     const auto gpu = static_cast<GpuIndex>(i);
     GpuAvailability availability;
-    availability.is_restricted = is_own && restriction_ && !restriction_->Contains(gpu);
+    availability.is_restricted = allowed && !allowed->Contains(gpu);
     const auto seen = std::ranges::find(observations, gpu, &GpuObservation::index);
     if (seen != observations.end()) {
       availability.fault = !seen->is_present && seen->fault.empty() ? "the driver no longer sees it" : seen->fault;
       for (const GpuProcess& process : seen->processes) {
         const bool is_small = process.memory_used < limits_.ignore_unmanaged_below;
-        const bool is_ignored = is_own && IsIgnored(ignored_, gpu, process);
+        const bool is_ignored = IsIgnored(ignored_, name, gpu, process);
         if (process.supervisor_pid != 0 || is_small || is_ignored) continue;
         if (!availability.unmanaged.empty()) availability.unmanaged += "; ";
         availability.unmanaged += "pid " + std::to_string(process.identity.pid) + " of " + process.user + ", " +
@@ -295,7 +302,7 @@ void Controller::RefreshGpus(NodeIndex node, const std::vector<GpuObservation>& 
       availability.fault = "its machine no longer has it";
     if (before[i] == availability) continue;
     cluster_.SetAvailability(node, gpu, std::move(availability));
-    const std::string of = is_own ? "" : " of node " + NodeName(node);
+    const std::string of = is_own ? "" : " of node " + name;
     effects_.changes.push_back({JobId(), JobState::kQueued, "GPU " + std::to_string(i) + of + " changed"});
     needs_plan_ = true;
   }

@@ -5,6 +5,7 @@
 #include "base/text.h"
 #include "control/controller.h"
 #include "control/record_parts.h"
+#include "control/settings_text.h"
 #include "engine/phrases.h"
 
 namespace divvy {
@@ -108,6 +109,9 @@ void Controller::OnNodeRemoved(const std::string& name) {
   Machine& machine = MachineOf(*node);
   machine = Machine();
   machine.is_removed = true;
+  // Whoever comes by that name later is another machine.
+  if (restrictions_.erase(name) > 0) KeepSetting(std::string(kNodeRestrictionPrefix) + name, "");
+  ForgetIgnored(name, {});
   NodeWords words;
   words.name = name;
   cluster_.SetNode(*node, std::move(words), NodeCapacity());
@@ -239,6 +243,8 @@ void Controller::OnGpusObserved(const std::string& name, const std::vector<GpuOb
     if (at == machine.observations.end()) machine.observations.push_back(observation);
     else *at = observation;
   }
+  const bool has_seen_all = machine.observations.size() >= cluster_.node(*node).capacity.gpus.size();
+  if (has_seen_all) ForgetIgnored(name, machine.observations);
   RefreshGpus(*node, machine.observations);
 }
 

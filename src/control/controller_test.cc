@@ -265,7 +265,7 @@ TEST(Controller, AStrangersProcessTakesTheGpuAwayUntilItIsIgnoredOrGone) {
   EXPECT_TRUE(World::Launched(world.Turn()).empty());
   Caller root;
   root.is_admin = true;
-  ASSERT_TRUE(world.controller_.Ignore({-1, {4711, 99}, "eve", ""}, true, root));
+  ASSERT_TRUE(world.controller_.Ignore({-1, {4711, 99}, "eve", "", ""}, true, root));
   EXPECT_EQ(World::Launched(world.Turn()), std::vector{job});
   seen.processes[0].identity.start_ticks = 100;  // The pid was given to another process.
   world.controller_.OnGpusObserved({seen});

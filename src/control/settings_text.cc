@@ -24,9 +24,9 @@ std::optional<GpuSet> ParseRestriction(std::string_view text) {
 std::string FormatIgnored(const std::vector<IgnoredProcess>& processes) {
   std::string text;
   for (const IgnoredProcess& process : processes) {
-    text += std::to_string(process.gpu) + " " + std::to_string(process.identity.pid) + " " +
-            std::to_string(process.identity.start_ticks) + " " + (process.user.empty() ? "?" : process.user) + " " +
-            process.command + "\n";
+    text += std::to_string(process.gpu) + (process.node.empty() ? "" : "@" + process.node) + " " +
+            std::to_string(process.identity.pid) + " " + std::to_string(process.identity.start_ticks) + " " +
+            (process.user.empty() ? "?" : process.user) + " " + process.command + "\n";
   }
   return text;
 }
@@ -36,10 +36,12 @@ std::vector<IgnoredProcess> ParseIgnored(std::string_view text) {
   for (std::string_view line : Split(text, '\n')) {
     const auto words = SplitWords(line);
     if (words.size() < 4) continue;
-    const auto gpu = ParseInteger(words[0]), pid = ParseInteger(words[1]), ticks = ParseInteger(words[2]);
+    const std::size_t at = words[0].find('@');
+    const auto gpu = ParseInteger(words[0].substr(0, at)), pid = ParseInteger(words[1]), ticks = ParseInteger(words[2]);
     if (!gpu || !pid || !ticks) continue;
     IgnoredProcess process{
-        static_cast<int>(*gpu), {*pid, static_cast<std::uint64_t>(*ticks)}, std::string(words[3]), ""};
+        static_cast<int>(*gpu), {*pid, static_cast<std::uint64_t>(*ticks)}, std::string(words[3]), "", ""};
+    if (at != std::string_view::npos) process.node = std::string(words[0].substr(at + 1));
     if (words.size() > 4)
       process.command = std::string(line.substr(static_cast<std::size_t>(words[4].data() - line.data())));
     processes.push_back(std::move(process));

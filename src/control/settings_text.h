@@ -11,6 +11,8 @@
 namespace divvy {
 
 inline constexpr std::string_view kRestrictionKey = "gpus.restriction";
+/// Before the name of another machine.
+inline constexpr std::string_view kNodeRestrictionPrefix = "gpus.restriction.of.";
 inline constexpr std::string_view kIgnoredKey = "gpus.ignored";
 inline constexpr std::string_view kGroupPrefix = "group.";
 inline constexpr std::string_view kTeamUsageKey = "usage.decayed";
@@ -19,7 +21,8 @@ inline constexpr std::string_view kTeamUsageKey = "usage.decayed";
 std::string FormatRestriction(GpuSet allowed);
 std::optional<GpuSet> ParseRestriction(std::string_view text);
 
-/// One process a line: "gpu pid start_ticks user command". Lines that cannot be read are dropped: a rule is a comfort.
+/// One process a line: "gpu pid start_ticks user command", "gpu@node pid ..." on another machine. Lines that cannot be
+/// read are dropped: a rule is a comfort.
 std::string FormatIgnored(const std::vector<IgnoredProcess>& processes);
 std::vector<IgnoredProcess> ParseIgnored(std::string_view text);
 

@@ -219,7 +219,9 @@ void Routes::Restrict(Call& call) {
       allowed->Insert(static_cast<GpuIndex>(gpu));
     }
   }
-  const auto now_allowed = core_.controller().Restrict(allowed, call.caller);
+  const std::vector<std::string> own = {""};
+  const auto now_allowed =
+      core_.controller().Restrict(allowed, call.caller, request->nodes.empty() ? own : request->nodes);
   if (!now_allowed) return call.Refuse(now_allowed.error());
   wire::RestrictAnswer answer;
   IndexRanges ranges;
@@ -227,9 +229,11 @@ void Routes::Restrict(Call& call) {
     answer.gpus.push_back(gpu);
     ranges.Insert(static_cast<std::uint32_t>(gpu));
   }
-  answer.message = request->is_all       ? "New work may use every GPU."
-                   : answer.gpus.empty() ? "New work may use no GPU; running jobs stay."
-                                         : std::string("New work uses GPU") + (answer.gpus.size() > 1 ? "s " : " ") +
+  std::string where;
+  for (const std::string& node : request->nodes) where += (where.empty() ? " on " : ", ") + node;
+  answer.message = request->is_all       ? "New work" + where + " may use every GPU."
+                   : answer.gpus.empty() ? "New work" + where + " may use no GPU; running jobs stay."
+                                         : "New work" + where + " uses GPU" + (answer.gpus.size() > 1 ? "s " : " ") +
                                                ranges.ToString() + " only; running jobs stay.";
   core_.AfterCommit(
       [call = std::make_shared<Call>(std::move(call)), answer](const divvy::Status&) { call->Answer(answer); });
@@ -240,12 +244,14 @@ void Routes::Ignore(Call& call) {
   if (!request) return call.Refuse(request.error());
   IgnoredProcess process;
   process.identity.pid = request->pid;
-  if (request->is_ignored) {
+  // Who knows another machine's processes is the controller, which was told of those on GPUs.
+  if (request->is_ignored && request->node.empty()) {
     auto found = ports_.look_up_process(request->pid);
     if (!found) return call.Refuse(NotFound("there is no process " + std::to_string(request->pid)));
     process = *std::move(found);
   }
   process.gpu = static_cast<int>(request->gpu);
+  process.node = request->node;
   const auto done = core_.controller().Ignore(process, request->is_ignored, call.caller);
   if (!done) return call.Refuse(done.error());
   core_.AfterCommit([call = std::make_shared<Call>(std::move(call)), message = *done](const divvy::Status&) {
@@ -256,8 +262,8 @@ void Routes::Ignore(Call& call) {
 void Routes::IgnoreRules(Call& call) {
   wire::IgnoreAnswer answer;
   for (const IgnoredProcess& rule : core_.controller().ignored()) {
-    answer.rules.push_back(
-        {rule.gpu, rule.identity.pid, static_cast<std::int64_t>(rule.identity.start_ticks), rule.user, rule.command});
+    answer.rules.push_back({rule.gpu, rule.identity.pid, static_cast<std::int64_t>(rule.identity.start_ticks),
+                            rule.user, rule.command, rule.node});
   }
   call.Answer(answer);
 }

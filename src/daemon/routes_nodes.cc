@@ -32,6 +32,11 @@ void AddLoad(wire::NodeView& view, const Controller& controller, const std::stri
   const auto index = controller.IndexOf(node);
   if (!index) return;
   view.gpus_free = controller.cluster().node(*index).free().size();
+  if (const auto allowed = controller.restriction(node)) {
+    for (std::int64_t gpu = 0; gpu < view.gpus; ++gpu) {
+      if (!allowed->Contains(static_cast<GpuIndex>(gpu))) view.gpus_restricted.push_back(gpu);
+    }
+  }
   view.jobs = static_cast<std::int64_t>(controller.RunsOn(node).size());
   view.pools = controller.cluster().PoolsOf(*index);
   if (view.state == "draining" && view.jobs == 0) view.state = "drained";

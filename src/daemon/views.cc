@@ -277,12 +277,13 @@ void Observe(const Controller& controller, NodeIndex node, std::optional<JobId> 
   view.utilisation_percent = seen->utilisation_percent;
   view.temperature_celsius = seen->temperature_celsius;
   view.power_watts = seen->power_watts;
+  const std::string name = controller.NodeName(node);
   for (const GpuProcess& process : seen->processes) {
     wire::GpuProcessView out = ProcessViewOf(process, now);
     if (process.supervisor_pid != 0 && owner) out.job = *owner;
-    out.is_ignored = node == kOwnNode && std::ranges::any_of(controller.ignored(), [&](const IgnoredProcess& rule) {
-                       return rule.identity == process.identity && (rule.gpu < 0 || rule.gpu == index);
-                     });
+    out.is_ignored = std::ranges::any_of(controller.ignored(), [&](const IgnoredProcess& rule) {
+      return rule.node == name && rule.identity == process.identity && (rule.gpu < 0 || rule.gpu == index);
+    });
     view.processes.push_back(std::move(out));
   }
 }

@@ -379,6 +379,7 @@ struct JobUpdate {
 struct RestrictRequest {
   std::vector<std::int64_t> gpus;  // New allocations use these only.
   bool is_all = false;             // Lifts the restriction.
+  std::vector<std::string> nodes;  // On which; empty: the controller's own machine.
 };
 struct RestrictAnswer {
   std::vector<std::int64_t> gpus;  // What new allocations may use now.
@@ -389,6 +390,7 @@ struct IgnoreRequest {
   std::int64_t gpu = -1;  // -1: on every GPU.
   std::int64_t pid = 0;
   bool is_ignored = true;  // False: takes the rule back.
+  std::string node;        // On which it is; empty: the controller's own machine.
 };
 struct IgnoreRule {
   std::int64_t gpu = -1;
@@ -396,6 +398,7 @@ struct IgnoreRule {
   std::int64_t start_ticks = 0;
   std::string user;
   std::string command;
+  std::string node;  // Empty: the controller's own machine.
 };
 struct IgnoreAnswer {
   std::vector<IgnoreRule> rules;

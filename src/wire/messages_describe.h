@@ -92,10 +92,10 @@ BOOST_DESCRIBE_STRUCT(JobUpdate, (),
                        placement, queues_anyway, keeps_waiting, retry_delay_s, requeues_after_reboot, script, arguments,
                        error, input, appends_output, directory, environment, warn, stop_signal, grace_s, account, pool,
                        gpus_most, topology, preemptible, nodes, constraint, node_list, excluded_nodes))
-BOOST_DESCRIBE_STRUCT(RestrictRequest, (), (gpus, is_all))
+BOOST_DESCRIBE_STRUCT(RestrictRequest, (), (gpus, is_all, nodes))
 BOOST_DESCRIBE_STRUCT(RestrictAnswer, (), (gpus, message))
-BOOST_DESCRIBE_STRUCT(IgnoreRequest, (), (gpu, pid, is_ignored))
-BOOST_DESCRIBE_STRUCT(IgnoreRule, (), (gpu, pid, start_ticks, user, command))
+BOOST_DESCRIBE_STRUCT(IgnoreRequest, (), (gpu, pid, is_ignored, node))
+BOOST_DESCRIBE_STRUCT(IgnoreRule, (), (gpu, pid, start_ticks, user, command, node))
 BOOST_DESCRIBE_STRUCT(IgnoreAnswer, (), (rules, message))
 BOOST_DESCRIBE_STRUCT(GroupLimitRequest, (), (group, limit))
 BOOST_DESCRIBE_STRUCT(WinsizeRequest, (), (rows, columns))

@@ -31,6 +31,8 @@ struct NodeView {
   std::map<std::string, std::string> labels;
   std::vector<std::string> pools;  // That it is in, by its label or because they name it.
   std::vector<std::string> gpu_uuids;
+  std::optional<double> reason_since;         // When `reason` was said; absent: nobody knows.
+  std::vector<std::int64_t> gpus_restricted;  // Take no new work: divvy gpus restrict.
 };
 
 /// A pool: one that was made ([pools.NAME]), or that labels of machines name. Of numbers absent is no limit.

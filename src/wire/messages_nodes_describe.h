@@ -9,7 +9,8 @@ namespace divvy::wire {
 
 BOOST_DESCRIBE_STRUCT(NodeView, (),
                       (name, state, reason, is_controller, gpus, gpus_free, jobs, gpu_model, gpu_source, cpus,
-                       memory_bytes, version, address, heard, joined, deadline, labels, pools, gpu_uuids))
+                       memory_bytes, version, address, heard, joined, deadline, labels, pools, gpu_uuids, reason_since,
+                       gpus_restricted))
 BOOST_DESCRIBE_STRUCT(PoolView, (),
                       (name, state, is_default, is_from_file, nodes, gpus, gpus_free, running, queued, gpus_held, users,
                        teams, max_time_s, default_time_s, min_gpus, max_gpus, max_nodes, most_running, most_gpus,

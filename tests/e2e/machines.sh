@@ -105,6 +105,28 @@ divvy show "$id" | grep -q 'node n1 is draining: fan' || fail "the reason does n
 divvy node resume n1 >/dev/null
 wait_for "its end" state_is "$id" succeeded
 
+# GPUs of one machine that take no new work, also after the controller's restart; lists of machines.
+divvy gpus restrict 'n[1-2]:0-9' 2>refusal && fail "GPUs that no machine has were taken"
+grep -q 'there is no GPU 4; node n1 has 4 GPUs, 0 to 3' refusal || fail "the refusal says: $(cat refusal)"
+divvy gpus restrict n9:0 2>refusal && fail "a machine that is none was taken"
+grep -q "there is no node 'n9'; divvy nodes lists" refusal || fail "the refusal says: $(cat refusal)"
+expect "New work on n1, n2 uses GPU 2 only; running jobs stay." "$(divvy gpus restrict 'n[1-2]:2')" "what restrict says"
+divvy gpus restrict n2:all >/dev/null
+divvy nodes | grep '^n1' | grep -q 'GPUs 0,1,3 are restricted' || fail "nodes shows: $(divvy nodes)"
+divvy nodes | grep '^n2' | grep -q 'restricted' && fail "n2 is restricted as well: $(divvy nodes)"
+kill -9 "$(daemon_pid)"
+up_listening "$port"
+wait_for "the machines" sh -c "[ \"\$(divvy nodes --csv | grep -c ',up,')\" = 3 ]"
+restricted_are() { [ "$(divvy gpus --csv | grep '^n1,' | grep -c ',restricted,')" = "$1" ]; }
+wait_for "the restriction after the restart" restricted_are 3
+expect 2 "$(divvy run --gpus 1 --nodelist n1 -- sh -c 'echo $DIVVY_GPUS')" "the GPU of a job on n1"
+grep -q 'POST /v1/gpus/restrict.*n1' audit.log || fail "the audit log does not name it: $(tail -n 3 audit.log)"
+divvy gpus restrict n1:all >/dev/null
+expect 4 "$(divvy gpus --csv | grep '^n1,' | grep -c ',free,')" "free GPUs of n1"
+divvy node cordon 'n[1-2]' >/dev/null
+[ "$(node_state n1)$(node_state n2)" = cordonedcordoned ] || fail "a list of machines: $(divvy nodes)"
+divvy node resume n1,n2 >/dev/null
+
 # Cancelled on all machines; a cordoned one takes nothing.
 id=$(submit --nodes 2 --gpus 4 --gpu-type a100 -- sleep 1000)
 wait_for "its start" state_is "$id" running
