@@ -10,6 +10,7 @@
 #include "daemon/job_log.h"
 #include "dialect/container_options.h"
 #include "dialect/job_options.h"
+#include "dialect/private_folders.h"
 #include "dialect/task_options.h"
 #include "model/exit_codes.h"
 #include "model/gang_environment.h"
@@ -49,6 +50,11 @@ JobSpec WholeOf(const JobRecord& record, const JobSpec& spec) {
 }
 
 constexpr std::int64_t kNoGroup = 65534;  // "nogroup", "nobody": it has no rights.
+
+OwnFolders FoldersOf(const JobSpec& spec) {
+  const dialect::PrivateFolders asked = dialect::ReadPrivateFolders(spec);
+  return {asked.tmp, asked.shm};
+}
 
 }  // namespace
 
@@ -93,7 +99,7 @@ void Node::IntoContainer(const JobSpec& spec, LaunchRequest& request) const {
   auto plan = dialect::ContainerOf(spec, settings.runs_valohai_images);
   if (plan && !*plan) return;
   // The engine gives the container its GPUs alone and a /tmp, and could not do so inside mounts of ours.
-  request.isolation.has_own_tmp = false;
+  request.isolation.has_own_tmp = request.isolation.has_own_shm = false;
   if (request.isolation.lock == DeviceLock::kMounts) request.isolation.lock = DeviceLock::kNone;
   if (request.isolation.lock == DeviceLock::kNone) request.isolation.closed_devices.clear();
   if (!request.script.empty()) {
@@ -171,6 +177,8 @@ LaunchRequest Node::RequestFor(const LaunchOrder& order, const JobSpec& spec, co
   const std::int64_t owner = options_.may_change_user ? here.uid : options_.uid;
   layers.push_back({"DIVVY_STEPS=" + StepListPath(options_.run_directory, owner, record.id.value())});
   request.isolation = IsolationOf(options_.isolation, gpus_, record.gpus, record.request.is_elastic());
+  static_cast<void>(SetOwnFolders(options_.isolation, FoldersOf(spec), request.isolation));
+  if (options_.isolation.wishes.limits_cpus) request.isolation.cpus = record.request.cpus;
   if (request.isolation.lock != DeviceLock::kNone) {
     const std::string counted = VisibleDevices(request.isolation, record.gpus);
     layers.push_back({"CUDA_VISIBLE_DEVICES=" + counted, "DIVVY_CUDA_INDICES=" + counted});
@@ -212,6 +220,9 @@ void Node::Launch(const LaunchOrder& order, const std::shared_ptr<const JobSpec>
   if (spec->is_foreground && order.seat == 0 && kept == streams_.end()) return AwaitCaller(order, spec);
   const auto here = CheckUser(record.user);
   if (!here) return FailLaunch(record, here.error().message);
+  JobIsolation tried;
+  if (const Status folders = SetOwnFolders(options_.isolation, FoldersOf(*spec), tried); !folders)
+    return FailLaunch(record, folders.error().message);
   LaunchRequest request = RequestFor(order, *spec, *here);
   if (const auto key = gang_keys_.extract(record.id)) {
     if (key.mapped().first == record.attempt) request.gang.key = key.mapped().second;

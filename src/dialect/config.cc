@@ -179,6 +179,8 @@ std::vector<Key> Keys(Config& config) {
       {"isolation", "near_gpus", Into(config.isolation.keeps_near_gpus, ConfigYesOrNo)},
       {"isolation", "processes", Into(config.isolation.processes, processes)},
       {"isolation", "private_tmp", Into(config.isolation.has_own_tmp, ConfigYesOrNo)},
+      {"isolation", "private_shm", Into(config.isolation.has_own_shm, ConfigYesOrNo)},
+      {"isolation", "cpu_quota", Into(config.isolation.limits_cpus, ConfigYesOrNo)},
       {"isolation", "new_privileges", Into(config.isolation.keeps_privileges, ConfigYesOrNo)},
       {"container", "engine", Into(config.container.engine, engine)},
       {"container", "options", Into(config.container.options, EngineOptions)},

@@ -4,6 +4,7 @@
 
 #include "base/text.h"
 #include "dialect/job_options.h"
+#include "dialect/private_folders.h"
 #include "dialect/slurm.h"
 #include "dialect/test_surroundings.h"
 
@@ -77,6 +78,22 @@ TEST(ContainerOptions, MakeAPlan) {
   EXPECT_EQ(plan.variables, std::vector<std::string>{"LR"});
   EXPECT_EQ(ContainerReading(*spec), "in a container of pytorch");
   EXPECT_EQ(PlanOf(Submit("--gpus 1")).image, "");
+}
+
+TEST(PrivateFolders, AreReadWithYesOrNo) {
+  const auto read = [](const std::string& words) {
+    const auto spec = Submit(words);
+    EXPECT_TRUE(spec) << spec.error().message;
+    const PrivateFolders folders = ReadPrivateFolders(*spec);
+    return std::pair(folders.tmp, folders.shm);
+  };
+  using Maybe = std::optional<bool>;
+  EXPECT_EQ(read("--gpus 1"), std::pair(Maybe(), Maybe()));
+  EXPECT_EQ(read("--private-tmp"), std::pair(Maybe(true), Maybe()));
+  EXPECT_EQ(read("--private-tmp=no --private-shm=yes"), std::pair(Maybe(false), Maybe(true)));
+  EXPECT_EQ(PrivateFoldersReading(*Submit("--private-tmp --private-shm=no")),
+            "a /tmp of its own, the /dev/shm that all see");
+  EXPECT_EQ(Submit("--private-tmp=1").error().message, "--private-tmp: '1' is neither yes nor no");
 }
 
 TEST(ContainerOptions, AMountWithoutAnImageIsAMistake) {

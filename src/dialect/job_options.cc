@@ -8,6 +8,7 @@
 #include "dialect/container_options.h"
 #include "dialect/node_options.h"
 #include "dialect/option_values.h"
+#include "dialect/private_folders.h"
 #include "dialect/quantities.h"
 #include "dialect/quoted.h"
 #include "dialect/task_options.h"
@@ -377,6 +378,7 @@ std::vector<Option> JobOptions(JobSpec& spec, const Surroundings& around) {
   AddSignals(table, spec);
   AddLabels(table, spec);
   AddContainerOptions(table, spec);
+  AddPrivateFolderOptions(table, spec);
   return table;
 }
 

@@ -7,6 +7,7 @@
 #include "dialect/container_options.h"
 #include "dialect/job_options.h"
 #include "dialect/node_options.h"
+#include "dialect/private_folders.h"
 #include "dialect/quantities.h"
 #include "dialect/quoted.h"
 #include "dialect/task_options.h"
@@ -146,6 +147,7 @@ void ReadBackOthers(const JobSpec& spec, std::vector<std::string>& out) {
   add(!spec.pool.empty(), "pool " + spec.pool);
   add(!spec.comment.empty(), "comment " + Quoted(spec.comment));
   add(!ContainerReading(spec).empty(), ContainerReading(spec));
+  add(!PrivateFoldersReading(spec).empty(), PrivateFoldersReading(spec));
   const TaskOptions tasks = ReadTaskOptions(spec);
   add(tasks.gpus_per_task > 0, Plural(tasks.gpus_per_task, "GPU") + " of each task's own");
   add(!tasks.gpu_bind.empty(), "GPUs bound as " + tasks.gpu_bind);

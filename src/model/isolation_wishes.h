@@ -11,7 +11,9 @@ struct IsolationWishes {
   std::string device_files;      // "/dev/nvidia*": the GPUs', * is the number. Empty: the driver's; none of stand-ins.
   bool keeps_near_gpus = false;  // Jobs with GPUs stay on the cores of the NUMA nodes of these.
   std::int64_t processes = 0;    // And threads, at once, of one job; 0: any number.
-  bool has_own_tmp = false;      // Each job has a /tmp and a /dev/shm of its own.
+  bool has_own_tmp = false;      // Each job has a /tmp and a /dev/shm of its own, unless it says otherwise.
+  bool has_own_shm = false;      // A /dev/shm, also where it has no such /tmp.
+  bool limits_cpus = false;      // A job that asked for CPUs gets no more time than so many have.
   bool keeps_privileges = true;  // False: no set-uid program gives a job any (no_new_privs).
 
   friend bool operator==(const IsolationWishes&, const IsolationWishes&) = default;

@@ -91,6 +91,11 @@ std::string Describe(const Isolation& here, const std::string& why_not) {
   if (here.lock == DeviceLock::kProgram) text += ", what is refused is counted";
   if (const std::string rest = CgroupRoots::Find().Text(); !rest.empty()) text += "; " + rest;
   if (here.wishes.has_own_tmp) text += "; own /tmp and /dev/shm";
+  else if (here.wishes.has_own_shm) text += "; own /dev/shm";
+  if (here.wishes.limits_cpus) {
+    const bool is_kept = CgroupRoots::Find().of(CgroupController::kCpu).has_value();
+    text += is_kept ? "; no more CPU time than --cpus" : "; --cpus is advisory: no cgroup limits CPU time here";
+  }
   if (!here.wishes.keeps_privileges) text += "; no new privileges";
   return text;
 }
@@ -161,10 +166,10 @@ Result<Isolation> ChooseIsolation(const IsolationWishes& wishes, const std::vect
   } else if (is_wanted && !gpus.empty() && !is_emulated) {
     why_not = "the driver does not tell the GPUs' device files in " + kDriver;
   }
-  if (wishes.has_own_tmp) {
-    if (const Status works = CanMount(); !works) {
-      return FailedPrecondition("[isolation] private_tmp does not work here: " + works.error().message);
-    }
+  if (const Status works = CanMount(); !works) here.no_mounts = works.error().message;
+  if ((wishes.has_own_tmp || wishes.has_own_shm) && !here.no_mounts.empty()) {
+    return FailedPrecondition(std::string("[isolation] private_") + (wishes.has_own_tmp ? "tmp" : "shm") +
+                              " does not work here: " + here.no_mounts);
   }
   here.gpus = Text(here.lock);
   here.text = Describe(here, why_not);
@@ -175,6 +180,7 @@ JobIsolation IsolationOf(const Isolation& here, const std::vector<GpuFacts>& gpu
   JobIsolation job;
   job.processes = here.wishes.processes;
   job.has_own_tmp = here.wishes.has_own_tmp;
+  job.has_own_shm = here.wishes.has_own_tmp || here.wishes.has_own_shm;
   job.keeps_privileges = here.wishes.keeps_privileges;
   if (is_elastic) return job;
   if (here.wishes.keeps_near_gpus) job.cores = NearCores(here, gpus, mine);
@@ -190,6 +196,17 @@ std::string VisibleDevices(const JobIsolation& job, GpuSet mine) {
   std::string out;
   for (const int gpu : seen.ToVector()) out += (out.empty() ? "" : ",") + std::to_string(gpu);
   return out;
+}
+
+Status SetOwnFolders(const Isolation& here, const OwnFolders& asked, JobIsolation& job) {
+  const bool wants_any = asked.tmp.value_or(false) || asked.shm.value_or(false);
+  if (wants_any && !here.no_mounts.empty()) {
+    return FailedPrecondition(std::string(asked.tmp.value_or(false) ? "--private-tmp" : "--private-shm") +
+                              " does not work on this machine: " + here.no_mounts);
+  }
+  job.has_own_tmp = asked.tmp.value_or(here.wishes.has_own_tmp);
+  job.has_own_shm = asked.shm.value_or(job.has_own_tmp || here.wishes.has_own_shm);
+  return {};
 }
 
 }  // namespace divvy

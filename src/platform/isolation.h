@@ -6,6 +6,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -29,7 +30,9 @@ struct JobIsolation {
   std::vector<std::string> closed_devices;  // Device files of GPUs that are not the job's.
   std::string cores;                        // "0-15,32-47"; empty: all. Enforced where cgroups are.
   std::int64_t processes = 0;               // And threads, at once; 0: any number. Enforced where cgroups are.
-  bool has_own_tmp = false;                 // /tmp and /dev/shm of its own, which go with it.
+  int cpus = 0;                             // No more time than of so many; 0: any. Enforced where cgroups are.
+  bool has_own_tmp = false;                 // A /tmp of its own, which goes with it;
+  bool has_own_shm = false;                 // and a /dev/shm.
   bool keeps_privileges = true;             // False: no set-uid program gives it any (no_new_privs).
 
   friend bool operator==(const JobIsolation&, const JobIsolation&) = default;
@@ -40,7 +43,8 @@ struct Isolation {
   DeviceLock lock = DeviceLock::kNone;
   std::vector<std::string> device_files;  // By GPU index; empty where `lock` is kNone.
   IsolationWishes wishes;
-  std::vector<std::vector<int>> node_cores;              // By NUMA node; only where wishes.keeps_near_gpus.
+  std::string no_mounts;                     // Why no job can have a /tmp or /dev/shm of its own; empty: each can.
+  std::vector<std::vector<int>> node_cores;  // By NUMA node; only where wishes.keeps_near_gpus.
   std::string gpus = "advisory (CUDA_VISIBLE_DEVICES)";  // In words, of each GPU: "enforced (cgroup v2)".
   std::string text = gpus;                               // Of everything.
 };
@@ -51,6 +55,15 @@ Result<Isolation> ChooseIsolation(const IsolationWishes& wishes, const std::vect
 
 /// For a job with `mine`. Closes nothing of one whose GPUs change while it runs (`is_elastic`).
 JobIsolation IsolationOf(const Isolation& here, const std::vector<GpuFacts>& gpus, GpuSet mine, bool is_elastic);
+
+/// What a job says itself; nothing: as the machine has it.
+struct OwnFolders {
+  std::optional<bool> tmp;
+  std::optional<bool> shm;
+};
+/// Who has a /tmp of its own has such a /dev/shm, unless it says otherwise. kFailedPrecondition where the machine can
+/// give none.
+Status SetOwnFolders(const Isolation& here, const OwnFolders& asked, JobIsolation& job);
 
 /// CUDA_VISIBLE_DEVICES of a job that can open its GPUs alone: CUDA counts only what it can open, so 0 is its first.
 std::string VisibleDevices(const JobIsolation& job, GpuSet mine);

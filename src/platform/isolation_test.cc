@@ -199,7 +199,7 @@ TEST_F(LimitedJob, HasATmpOfItsOwnThatGoesWithIt) {
   if (!CanMount()) GTEST_SKIP() << "no mount namespace";
   const std::string mark = "divvy-isolation-test." + std::to_string(::getpid());
   LaunchRequest request = Shell("echo x >/tmp/" + mark + "; echo y >/dev/shm/" + mark + "; ls /tmp /dev/shm; id -u");
-  request.isolation.has_own_tmp = true;
+  request.isolation.has_own_tmp = request.isolation.has_own_shm = true;
   if (IsRoot()) request.uid = request.gid = kNobody;
   request.output = Work("out");  // Under /tmp, and kept because the run directory lies beside it.
   EXPECT_EQ(Run(request).failure, "");
@@ -211,6 +211,86 @@ TEST_F(LimitedJob, HasATmpOfItsOwnThatGoesWithIt) {
   const std::string own_tmp = exited_[request.job.value()].own_tmp;
   ASSERT_NE(own_tmp, "");
   EXPECT_FALSE(std::filesystem::exists(std::filesystem::path(own_tmp).parent_path()));
+}
+
+TEST_F(LimitedJob, HasAShmOfItsOwnBesideTheTmpOfAll) {
+  if (!CanMount()) GTEST_SKIP() << "no mount namespace";
+  const std::string mark = "divvy-isolation-test." + std::to_string(::getpid());
+  LaunchRequest request = Shell("echo x >/dev/shm/" + mark + "; ls /dev/shm; echo y >/tmp/" + mark);
+  request.isolation.has_own_shm = true;
+  EXPECT_EQ(Run(request).failure, "");
+  EXPECT_EQ(Output(), mark + "\n");
+  EXPECT_FALSE(std::filesystem::exists("/dev/shm/" + mark));
+  EXPECT_TRUE(std::filesystem::remove("/tmp/" + mark)) << "its /tmp is another";
+}
+
+TEST_F(LimitedJob, WaitsWhereItHasUsedUpTheTimeOfItsCpus) {
+  const CgroupRoots roots = CgroupRoots::Find();
+  if (!roots.of(CgroupController::kCpu)) GTEST_SKIP() << "no cgroup that limits CPU time";
+  CgroupLimits limits;
+  limits.cpus = 1;
+  const auto group = JobCgroup::Create(roots, RunDirectory(), "quota", limits);
+  ASSERT_TRUE(group) << group.error().message;
+  const auto text_of = [&](const std::string& file) {
+    std::ifstream in(group->text() + file);
+    return std::string(std::istreambuf_iterator<char>(in), {});
+  };
+  const bool is_unified = roots.of(CgroupController::kCpu)->is_unified;
+  EXPECT_EQ(text_of(is_unified ? "/cpu.max" : "/cpu.cfs_quota_us"), is_unified ? "100000 100000\n" : "100000\n");
+  if (::sysconf(_SC_NPROCESSORS_ONLN) < 2) {
+    group->Remove();
+    GTEST_SKIP() << "one core gives no more time than one has";
+  }
+  // Three that would take all there is, until they have been kept waiting.
+  std::vector<pid_t> children;
+  for (int i = 0; i < 3; ++i) {
+    children.push_back(::fork());
+    if (children.back() != 0) continue;
+    std::ofstream(group->procs_files().front()) << 0;
+    while (::getppid() != 0) continue;  // Without end.
+  }
+  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(30);
+  const auto waited = [&] {
+    const std::string stat = text_of("/cpu.stat");
+    const auto at = stat.find("nr_throttled ");
+    return at != std::string::npos && stat[at + std::string_view("nr_throttled ").size()] != '0';
+  };
+  while (!waited() && std::chrono::steady_clock::now() < end) ::usleep(10'000);
+  EXPECT_TRUE(waited()) << text_of("/cpu.stat");
+  for (const pid_t child : children) {
+    ::kill(child, SIGKILL);
+    ::waitpid(child, nullptr, 0);
+  }
+  group->Remove();
+}
+
+TEST(OwnFolders, AreAsTheJobSaysElseAsTheMachineHasThem) {
+  const auto of = [](const IsolationWishes& wishes, const OwnFolders& asked) {
+    Isolation here;
+    here.wishes = wishes;
+    JobIsolation job;
+    EXPECT_TRUE(SetOwnFolders(here, asked, job));
+    return std::pair(job.has_own_tmp, job.has_own_shm);
+  };
+  IsolationWishes with_tmp, with_shm;
+  with_tmp.has_own_tmp = true;
+  with_shm.has_own_shm = true;
+  EXPECT_EQ(of({}, {}), std::pair(false, false));
+  EXPECT_EQ(of(with_tmp, {}), std::pair(true, true));
+  EXPECT_EQ(of(with_shm, {}), std::pair(false, true));
+  EXPECT_EQ(of({}, {true, std::nullopt}), std::pair(true, true));
+  EXPECT_EQ(of({}, {true, false}), std::pair(true, false));
+  EXPECT_EQ(of(with_tmp, {false, std::nullopt}), std::pair(false, false));
+  EXPECT_EQ(of(with_tmp, {std::nullopt, false}), std::pair(true, false));
+}
+
+TEST(OwnFolders, AreRefusedWhereTheMachineCanGiveNone) {
+  Isolation here;
+  here.no_mounts = "no mount namespace can be made: Operation not permitted";
+  JobIsolation job;
+  EXPECT_EQ(SetOwnFolders(here, {std::nullopt, true}, job).error().message,
+            "--private-shm does not work on this machine: no mount namespace can be made: Operation not permitted");
+  EXPECT_TRUE(SetOwnFolders(here, {false, false}, job));
 }
 
 TEST_F(LimitedJob, GetsNoNewPrivileges) {
@@ -268,7 +348,7 @@ TEST_F(CgroupMounts, OfV2HaveTheControllersThatTheyName) {
   EXPECT_EQ(roots.of(CgroupController::kDevices), (CgroupRoot{directory, true}));
   EXPECT_FALSE(roots.of(CgroupController::kProcesses));
   EXPECT_FALSE(roots.device_controller());
-  EXPECT_EQ(roots.Text(), "memory, cores by cgroup v2");
+  EXPECT_EQ(roots.Text(), "memory, cores, CPU time by cgroup v2");
 }
 
 TEST_F(CgroupMounts, OfBothKindsGiveEachControllerItsOwn) {

@@ -17,8 +17,10 @@ namespace divvy {
 namespace {
 
 // As the kernel calls them, in the order of CgroupController.
-constexpr std::array<std::string_view, kCgroupControllers> kKernelNames = {"memory", "cpuset", "pids", "devices"};
-constexpr std::array<std::string_view, kCgroupControllers> kNames = {"memory", "cores", "processes", "devices"};
+constexpr std::array<std::string_view, kCgroupControllers> kKernelNames = {"memory", "cpuset", "pids", "cpu",
+                                                                           "devices"};
+constexpr std::array<std::string_view, kCgroupControllers> kNames = {"memory", "cores", "processes", "CPU time",
+                                                                     "devices"};
 
 std::string ReadFile(const std::string& path) {
   const Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
@@ -79,7 +81,7 @@ void InheritCores(const std::string& parent, const std::string& directory) {
 void Prepare(const CgroupRoot& root, const std::string& parent) {
   if (root.is_unified) {
     for (const std::string& above : {root.directory, parent}) {
-      for (const std::string_view name : {"+memory", "+cpuset", "+pids"}) {
+      for (const std::string_view name : {"+memory", "+cpuset", "+pids", "+cpu"}) {
         WriteFile(above + "/cgroup.subtree_control", name);  // One by one: one that is not there refuses them all.
       }
     }
@@ -124,6 +126,17 @@ Status LimitProcesses(const std::string& directory, std::int64_t most) {
   return {};
 }
 
+// What is used up in one period is waited for until the next.
+Status LimitTime(const CgroupRoot& root, const std::string& directory, int cpus) {
+  constexpr std::int64_t kPeriodMicroseconds = 100'000;
+  const std::string quota = std::to_string(cpus * kPeriodMicroseconds);
+  const std::string file = directory + (root.is_unified ? "/cpu.max" : "/cpu.cfs_quota_us");
+  const std::string period = std::to_string(kPeriodMicroseconds);
+  if (!root.is_unified) WriteFile(directory + "/cpu.cfs_period_us", period);
+  if (!WriteFile(file, root.is_unified ? quota + " " + period : quota)) return Failed("limit CPU time", file);
+  return {};
+}
+
 Status CloseByController(const std::string& directory, std::span<const DeviceNumber> closed) {
   for (const DeviceNumber& device : closed) {
     const std::string rule = "c " + std::to_string(device.major) + ":" + std::to_string(device.minor) + " rwm";
@@ -141,6 +154,8 @@ Status Limit(CgroupController controller, const CgroupRoot& root, const std::str
       return LimitCores(root, directory, limits.cores);
     case CgroupController::kProcesses:
       return LimitProcesses(directory, limits.processes);
+    case CgroupController::kCpu:
+      return LimitTime(root, directory, limits.cpus);
     case CgroupController::kDevices:
       break;
   }
@@ -156,6 +171,8 @@ bool Needs(const CgroupLimits& limits, CgroupController controller) {
       return !limits.cores.empty();
     case CgroupController::kProcesses:
       return limits.processes > 0;
+    case CgroupController::kCpu:
+      return limits.cpus > 0;
     case CgroupController::kDevices:
       break;
   }

@@ -1,9 +1,9 @@
-// A job's cgroup: what it may use of memory, cores and processes, and which device files are closed to it. Where we are
-// root and the kernel offers it; each of the four controllers may be in a hierarchy of its own (v1) or in the one of
-// v2, so a job's cgroup is one directory or several. It is made for jobs that something is limited for, and for no
-// others.
+// A job's cgroup: what it may use of memory, cores, CPU time and processes, and which device files are closed to it.
+// Where we are root and the kernel offers it; each of the five controllers may be in a hierarchy of its own (v1) or in
+// the one of v2, so a job's cgroup is one directory or several. It is made for jobs that something is limited for, and
+// for no others.
 //
-// Elsewhere memory, cores and processes are advisory, and devices are closed by mounts (job_mounts.h).
+// Elsewhere memory, cores, CPU time and processes are advisory, and devices are closed by mounts (job_mounts.h).
 #pragma once
 
 #include <array>
@@ -18,8 +18,8 @@
 
 namespace divvy {
 
-enum class CgroupController { kMemory, kCores, kProcesses, kDevices };
-constexpr std::size_t kCgroupControllers = 4;
+enum class CgroupController { kMemory, kCores, kProcesses, kCpu, kDevices };
+constexpr std::size_t kCgroupControllers = 5;
 
 /// Where one controller's cgroups are made.
 struct CgroupRoot {
@@ -57,10 +57,13 @@ struct CgroupLimits {
   Bytes memory;                             // 0: none.
   std::string cores;                        // "0-15,32-47"; empty: all.
   std::int64_t processes = 0;               // And threads, at once; 0: any number.
+  int cpus = 0;                             // Time of so many cores at most, each 100 ms; 0: any.
   std::vector<std::string> closed_devices;  // Device files; those that are none are left out.
   bool uses_device_controller = false;      // v1's, not a program.
 
-  bool IsEmpty() const { return memory == Bytes(0) && cores.empty() && processes == 0 && closed_devices.empty(); }
+  bool IsEmpty() const {
+    return memory == Bytes(0) && cores.empty() && processes == 0 && cpus == 0 && closed_devices.empty();
+  }
 };
 
 /// One job's. Copyable: it is a list of paths.

@@ -68,8 +68,8 @@ Result<MountPlan> PlanMounts(const MountWishes& wishes) {
     if (::access(device.c_str(), F_OK) != 0) continue;
     plan.steps.push_back({.source = device, .target = device, .flags = FlagsOf(device) | MS_NODEV});
   }
+  if (wishes.has_own_shm) plan.steps.push_back({.source = "", .target = "/dev/shm"});
   if (!wishes.own_tmp.empty()) {
-    plan.steps.push_back({.source = "", .target = "/dev/shm"});
     if (IsUnder(wishes.kept, "/tmp")) {
       const std::string inside = wishes.own_tmp + wishes.kept.substr(std::strlen("/tmp"));
       std::error_code error;

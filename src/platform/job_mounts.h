@@ -22,9 +22,10 @@ namespace divvy {
 struct MountWishes {
   std::vector<std::string> closed_devices;  // Device files; those that are not there are left out.
   std::string own_tmp;                      // An empty folder that stands in for /tmp; empty: none.
+  bool has_own_shm = false;                 // An empty file system in memory stands in for /dev/shm.
   std::string kept;  // A folder that is seen as it is, also where it lies under /tmp; empty: none.
 
-  bool IsEmpty() const { return closed_devices.empty() && own_tmp.empty(); }
+  bool IsEmpty() const { return closed_devices.empty() && own_tmp.empty() && !has_own_shm; }
 };
 
 /// All that EnterMounts() needs, laid out beforehand: it may not allocate.

@@ -44,7 +44,9 @@ void Visit(Archive& archive, Launch& request) {
   archive(request.isolation.closed_devices);
   archive(request.isolation.cores);
   archive(request.isolation.processes);
+  archive(request.isolation.cpus);
   archive(request.isolation.has_own_tmp);
+  archive(request.isolation.has_own_shm);
   archive(request.isolation.keeps_privileges);
   archive(request.lease.file);
   archive(request.lease.boot_id);

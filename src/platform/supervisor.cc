@@ -98,7 +98,8 @@ bool Supervisor::PrepareFiles(Descriptor& log) {
 bool Supervisor::Isolate(MountPlan& mounts) {
   const JobIsolation& wanted = request_.isolation;
   const bool is_mounted = wanted.lock == DeviceLock::kMounts;
-  CgroupLimits limits = {.memory = request_.memory_limit, .cores = wanted.cores, .processes = wanted.processes};
+  CgroupLimits limits = {
+      .memory = request_.memory_limit, .cores = wanted.cores, .processes = wanted.processes, .cpus = wanted.cpus};
   if (!is_mounted) limits.closed_devices = wanted.closed_devices;
   limits.uses_device_controller = wanted.lock == DeviceLock::kController;
   if (!limits.IsEmpty()) {
@@ -110,6 +111,7 @@ bool Supervisor::Isolate(MountPlan& mounts) {
   }
   MountWishes wishes;
   if (is_mounted) wishes.closed_devices = wanted.closed_devices;
+  wishes.has_own_shm = wanted.has_own_shm;
   if (wanted.has_own_tmp) {
     const bool is_other = changes_user_;
     auto own_tmp = MakeOwnTmp(is_other ? static_cast<uid_t>(request_.uid) : ::geteuid(),

@@ -94,6 +94,9 @@ if configure off 'private_tmp = true' 'new_privileges = false' 'processes = 12';
   mark=divvy-isolation.$$
   expect "$mark NoNewPrivs: 1" "$(divvy run -- sh -c "touch /tmp/$mark; cd /tmp; echo divvy-isolation* \$(grep NoNewPrivs /proc/self/status)")" "/tmp and privileges"
   [ ! -e "/tmp/$mark" ] || fail "the job's /tmp is everybody's"
+  expect "no" "$(divvy run --private-tmp=no -- sh -c "touch /tmp/$mark.all; [ -e /dev/shm/$mark.never ] || echo no")" "a job that asks for the /tmp of all"
+  [ -e "/tmp/$mark.all" ] || fail "--private-tmp=no gave a /tmp of its own"
+  rm -f "/tmp/$mark.all"
   # Scripts and the daemon itself are reached, although they may lie under /tmp.
   cp "$divvy_binary" own-divvy
   printf '#!/bin/sh\n"$DIVVY_HOME/own-divvy" status --json | grep -c pid\n' >script.sh
@@ -101,6 +104,27 @@ if configure off 'private_tmp = true' 'new_privileges = false' 'processes = 12';
   if isolation | grep -q processes; then
     divvy run -- sh -c 'for i in 1 2 3 4 5 6 7 8 9 10 11 12 13 14; do sleep 2 & done; kill $(jobs -p); echo all' 2>/dev/null | grep -q all &&
       fail "a job started more processes than it may"
+  fi
+fi
+divvy down >/dev/null
+
+# One job that asks for its own; CPU time as asked.
+if configure off 'cpu_quota = true'; then
+  mark=divvy-isolation.$$
+  expect "$mark" "$(divvy run --private-tmp -- sh -c "touch /tmp/$mark /dev/shm/$mark; cd /dev/shm; ls")" "a /dev/shm of its own"
+  [ ! -e "/tmp/$mark" ] && [ ! -e "/dev/shm/$mark" ] || fail "--private-tmp left $mark to all"
+  divvy run --private-shm -- touch "/tmp/$mark" "/dev/shm/$mark"
+  [ -e "/tmp/$mark" ] && [ ! -e "/dev/shm/$mark" ] || fail "--private-shm is of something else"
+  rm -f "/tmp/$mark"
+  if isolation | grep -q "no more CPU time than --cpus"; then
+    quota='cat "$d/cpu.max" "$d/cpu.cfs_quota_us" 2>/dev/null | head -n 1'
+    job=$(divvy submit --quiet --cpus 1 -- sh -c 'while [ ! -e "$DIVVY_HOME/go" ]; do sleep 0.02; done')
+    wait_for "the job with a quota" state_is "$job" running
+    d=$(sed -n 's/^cgroup=//p' "$DIVVY_HOME/runs/$job")
+    case $(eval "$quota") in 100000*) ;; *) fail "its CPU quota is '$(eval "$quota")' in '$d'" ;; esac
+    touch go
+    divvy wait "$job" >/dev/null
+    rm go
   fi
 fi
 divvy down >/dev/null
