@@ -147,6 +147,9 @@ Result<std::vector<wire::JobView>> Api::Jobs(const wire::JobSelector& selector) 
 Result<wire::JobDetail> Api::Job(const std::string& id) {
   return connection_->Ask<wire::JobDetail>("GET", "/v1/jobs/" + PercentEncode(id));
 }
+Result<std::vector<wire::StepView>> Api::Steps(const std::string& id) {
+  return connection_->Ask<std::vector<wire::StepView>>("GET", "/v1/jobs/" + PercentEncode(id) + "/steps");
+}
 Result<LogPiece> Api::Log(const std::string& id, bool is_error, std::int64_t at, std::int64_t last) {
   const std::string target = "/v1/jobs/" + PercentEncode(id) + "/log?at=" + std::to_string(at) +
                              "&last=" + std::to_string(last) + (is_error ? "&error=1" : "");

@@ -48,6 +48,8 @@ class Api {
   /// A piece of its output, or of its errors, as ReadLog gives it on the machine where it is.
   Result<LogPiece> Log(const std::string& id, bool is_error, std::int64_t at, std::int64_t last);
   Result<wire::WhyView> Why(const std::string& id);
+  /// Also of a job that runs on another machine, which is asked for them.
+  Result<std::vector<wire::StepView>> Steps(const std::string& id);
   /// Answers when the job is final; goes on waiting over a restart of the daemon. `on_lost` is called when the
   /// daemon goes first. `streams` (of a foreground job's caller) are given to each new daemon again: those that the one
   /// before held died with it. `had`: what has come by them, asked for each time.

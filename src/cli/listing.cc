@@ -335,13 +335,14 @@ int ShowMain(const Words& words) {
   return ShowListing(listing, [&]() -> Result<std::string> {
     std::string out;
     for (const std::string& id : parsed->positional) {
-      DIVVY_TRY(const wire::JobDetail job, api->Job(id));
+      DIVVY_TRY(wire::JobDetail job, api->Job(id));
+      job.steps = StepsOf(*api, job);
       if (!out.empty() && !listing.json) out += "\n";
       out += listing.json ? wire::Encode(job) + "\n" : ShowText(job, job.seats.empty() ? "" : OwnName(*api));
       if (listing.json) continue;
       // Which task has what is told by the job's own list, where it runs.
       const bool runs = !api->is_remote() && job.start_time && !job.end_time;
-      out += StepsText(StepsOf(job), runs ? StepsOf(job.id, job.user) : std::vector<StepLine>(), NowSeconds());
+      out += StepsText(job.steps, runs ? StepsOf(job.id, job.user) : std::vector<StepLine>(), NowSeconds());
     }
     return out;
   });

@@ -55,9 +55,14 @@ std::vector<StepLine> StepsOf(JobId job, const std::string& user) {
   return {};
 }
 
-std::vector<wire::StepView> StepsOf(const wire::JobDetail& job) {
+std::vector<wire::StepView> StepsOf(Api& api, const wire::JobDetail& job) {
   if (!job.steps.empty() || !job.start_time || job.end_time) return job.steps;
-  return wire::StepViewsOf(StepsOf(job.id, job.user), kNoTime, true);
+  if (!api.is_remote()) {
+    if (auto here = StepsOf(job.id, job.user); !here.empty()) return wire::StepViewsOf(here, kNoTime, true);
+  }
+  if (job.node.empty()) return {};
+  auto there = api.Steps(ToString(job.id));
+  return there ? *std::move(there) : std::vector<wire::StepView>();
 }
 
 std::string StepsText(const std::vector<wire::StepView>& steps, const std::vector<StepLine>& maps, double now) {

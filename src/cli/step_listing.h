@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "cli/api.h"
 #include "model/job.h"
 #include "model/step_list.h"
 #include "wire/messages.h"
@@ -15,8 +16,9 @@ namespace divvy::cli {
 /// Ascending; empty where there are none, or where they are not ours to see.
 std::vector<StepLine> StepsOf(JobId job, const std::string& user);
 
-/// Those of a job: as the daemon tells them, or else, of one that runs here below an agent, as its own list does.
-std::vector<wire::StepView> StepsOf(const wire::JobDetail& job);
+/// Those of a job: as the daemon tells them, or else, of one that runs below an agent, as its own list does, here or
+/// asked of its machine.
+std::vector<wire::StepView> StepsOf(Api& api, const wire::JobDetail& job);
 
 /// A line for each of the last steps. `maps`: of those that run, which GPUs and cores each task has. Empty without
 /// steps.

@@ -4,6 +4,8 @@
 #include <utility>
 
 #include "daemon/job_log.h"
+#include "model/step_list.h"
+#include "platform/step_list_file.h"
 
 namespace divvy {
 namespace {
@@ -36,6 +38,21 @@ AnsweredPiece AnswerOf(const Node& node, const wire::AgentQuestion& question) {
   return answered;
 }
 
+// What is cut off where there are too many is the oldest.
+AnsweredPiece StepsIn(const std::string& list) {
+  std::vector<std::string> lines;
+  std::size_t size = 0;
+  for (const StepLine& step : ReadStepListFile(list)) size += lines.emplace_back(StepLineText(step)).size();
+  AnsweredPiece answered;
+  answered.answer.path = list;
+  answered.answer.are_steps = true;
+  for (const std::string& line : lines) {
+    if (size <= static_cast<std::size_t>(wire::kAnswerBytes)) answered.bytes += line;
+    else size -= line.size();
+  }
+  return answered;
+}
+
 AgentLogs::AgentLogs(const Node& node, const Clock& clock, const Log& log, std::string log_directory, Duration keep,
                      Ports ports)
     : node_(node),
@@ -46,8 +63,10 @@ AgentLogs::AgentLogs(const Node& node, const Clock& clock, const Log& log, std::
       old_logs_(std::move(log_directory), [this](JobId job) { return alive_.contains(job); }) {}
 
 void AgentLogs::Answer(const wire::AgentQuestion& question, Told told) {
-  reader_.Do([this, question, told = std::move(told)]() mutable {
-    AnsweredPiece answered = AnswerOf(node_, question);
+  // Whose list it is, the node knows here only.
+  const std::string steps = question.wants_steps ? node_.StepsOf(question.record) : "";
+  reader_.Do([this, question, steps, told = std::move(told)]() mutable {
+    AnsweredPiece answered = steps.empty() ? AnswerOf(node_, question) : StepsIn(steps);
     ports_.post([told = std::move(told), answered = std::move(answered)]() mutable {
       told(std::move(answered.answer), std::move(answered.bytes));
     });

@@ -1,4 +1,5 @@
-// What an agent does with the output of jobs: gives its controller the pieces that it asks for, and removes the logs
+// What an agent does with the output of jobs: gives its controller the pieces that it asks for (also of the lists of
+// steps), and removes the logs
 // that it kept for long enough. Files are read and removed on a thread of their own, so that a file server that is away
 // does not keep the agent from its orders. Belongs to the loop's thread otherwise.
 #pragma once
@@ -57,5 +58,7 @@ struct AnsweredPiece {
   std::string bytes;
 };
 AnsweredPiece AnswerOf(const Node& node, const wire::AgentQuestion& question);
+/// The newest steps of the list in this file, as lines of such a list. On any thread.
+AnsweredPiece StepsIn(const std::string& list);
 
 }  // namespace divvy

@@ -42,6 +42,7 @@ const std::vector<Routes::Route>& Routes::Table() {
       {"POST", "/v1/jobs/update", &Routes::Update},
       {"GET", "/v1/jobs/*", &Routes::Show},
       {"GET", "/v1/jobs/*/log", &Routes::Log},
+      {"GET", "/v1/jobs/*/steps", &Routes::Steps},
       {"GET", "/v1/jobs/*/why", &Routes::Why},
       {"GET", "/v1/jobs/*/wait", &Routes::Wait},
       {"POST", "/v1/jobs/*/rejoin", &Routes::Rejoin, Route::Kind::kOwnJob},
@@ -336,6 +337,8 @@ std::string Routes::OpenApiText() {
   add("POST", "/v1/jobs/update", "Change jobs", &kJsonType<JobUpdate>, actions);
   add("GET", "/v1/jobs/{id}", "One job in full", nullptr, &kJsonType<JobDetail>);
   add("GET", "/v1/jobs/{id}/why", "What holds it back", nullptr, &kJsonType<WhyView>);
+  add("GET", "/v1/jobs/{id}/steps", "Its steps; where it runs on another machine, that is asked for them", nullptr,
+      &kJsonType<std::vector<StepView>>);
   add("GET", "/v1/jobs/{id}/log",
       "A piece of its output as bytes, from byte `at`, or before the last `last` lines where that is -1; `error=1`: of "
       "its errors. The header Divvy-Next says where the next piece begins",

@@ -110,6 +110,7 @@ class Routes {
   void Show(Call& call);
   void Log(Call& call);
   void Why(Call& call);
+  void Steps(Call& call);
   void Wait(Call& call);
   void Rejoin(Call& call);
   void Attach(Call& call);
@@ -188,6 +189,9 @@ class Routes {
                                         std::int64_t last);
   /// Of a job on an agent's machine: answered when the agent has.
   void AskForLog(Call& call, const wire::AgentQuestion& question);
+  /// Of a job that runs on an agent's machine; none where that cannot be asked now. `has_commands`: the caller may see
+  /// what they run.
+  void AskForSteps(Call& call, const JobRecord& record, bool has_commands);
   /// Where its output or errors are; "n1:/home/ada/out.txt" on an agent's machine, as far as is known without asking.
   std::string PathOf(const JobRecord& record, const JobSpec& spec, bool is_error) const;
   /// A foreground job has its caller's terminal, which is on this machine.

@@ -9,6 +9,8 @@
 #include "daemon/agent_door.h"
 #include "daemon/job_log.h"
 #include "daemon/routes_call.h"
+#include "model/step_list.h"
+#include "wire/step_views.h"
 
 namespace divvy {
 namespace {
@@ -69,6 +71,21 @@ void Routes::AskForLog(Call& call, const wire::AgentQuestion& question) {
     const wire::AgentAnswer& answer = answered->answer;
     if (answer.error != 0) return shared->Refuse(CannotRead("'" + node + ":" + answer.path + "'", answer.error));
     AnswerPiece(*shared, std::move(answered->bytes), answer.next);
+  });
+}
+
+void Routes::AskForSteps(Call& call, const JobRecord& record, bool has_commands) {
+  Agents* agents = ports_.agents == nullptr ? nullptr : ports_.agents->agents();
+  RemoteNode* asked = agents == nullptr ? nullptr : agents->Find(record.node);
+  // Nothing of the job depends on them: who lists steps sees none of those that cannot be told now.
+  if (asked == nullptr || !asked->is_connected()) return call.Answer(std::vector<wire::StepView>());
+  wire::AgentQuestion question;
+  question.record = record;
+  question.wants_steps = true;
+  auto shared = std::make_shared<Call>(std::move(call));
+  asked->Ask(std::move(question), [shared, has_commands](Result<wire::NumberedAnswer> answered) {
+    if (!answered || !answered->answer.are_steps) return shared->Answer(std::vector<wire::StepView>());
+    shared->Answer(wire::StepViewsOf(ReadStepList(answered->bytes), kNoTime, has_commands));
   });
 }
 

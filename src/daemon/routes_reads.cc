@@ -359,6 +359,20 @@ void Routes::AnswerDetail(Call& call, const Found& found) {
   call.Answer(detail);
 }
 
+void Routes::Steps(Call& call) {
+  const auto id = SelectOne(core_, call.argument, call.caller);
+  if (!id) return call.Refuse(id.error());
+  const auto record = core_.FindJob(*id);
+  if (!record) return call.Refuse(NotFound("there is no job " + call.argument));
+  const bool has_commands = MaySee(call.caller, *record) || core_.controller().Leads(call.caller, *record);
+  if (!IsActive(record->state)) {
+    const std::string kept = record->exit ? record->exit->steps : "";
+    return call.Answer(wire::StepViewsOf(ReadStepList(kept), record->ended, has_commands));
+  }
+  if (!record->node.empty()) return AskForSteps(call, *record, has_commands);
+  call.Answer(wire::StepViewsOf(ReadStepListFile(node_.StepsOf(*record)), kNoTime, has_commands));
+}
+
 void Routes::Why(Call& call) {
   const auto id = SelectOne(core_, call.argument, call.caller);
   if (!id) return call.Refuse(id.error());

@@ -195,6 +195,9 @@ struct AgentQuestion {
   bool is_error = false;   // The error file is meant, where the job has one of its own.
   std::int64_t at = -1;    // From this byte; -1: from before
   std::int64_t last = -1;  // the last so many lines that are there now; -1: all.
+  /// Not its output is asked for but its steps, as its list has them (model/step_list.h). An agent that does not know
+  /// of this answers with output, and says so by AgentAnswer::are_steps.
+  bool wants_steps = false;
 };
 struct AgentAnswer {
   std::string path;         // Of the file there.
@@ -202,6 +205,7 @@ struct AgentAnswer {
   std::int64_t size = 0;    // Of the file now, in bytes.
   int error = 0;            // Why it could not be read (errno of Linux); 0: it was.
   bool is_running = false;  // This attempt of the job is not over there, for all the agent knows.
+  bool are_steps = false;   // The bytes are steps, as they were asked for.
 };
 /// As the payloads of kAsk and kAnswer. `number`: the asker's own, for the answer.
 struct NumberedQuestion {

@@ -114,8 +114,9 @@ BOOST_DESCRIBE_STRUCT(AdoptedMessage, (), (boot_id))
 BOOST_DESCRIBE_STRUCT(RenewMessage, (), (fingerprint))
 BOOST_DESCRIBE_STRUCT(TroubleMessage, (), (what))
 BOOST_DESCRIBE_STRUCT(ChannelPurpose, (), (kind, user, job, stream, rows, columns, goes_on, received))
-BOOST_DESCRIBE_STRUCT(AgentQuestion, (), (record, output, error, directory, is_foreground, is_error, at, last))
-BOOST_DESCRIBE_STRUCT(AgentAnswer, (), (path, next, size, error, is_running))
+BOOST_DESCRIBE_STRUCT(AgentQuestion, (),
+                      (record, output, error, directory, is_foreground, is_error, at, last, wants_steps))
+BOOST_DESCRIBE_STRUCT(AgentAnswer, (), (path, next, size, error, is_running, are_steps))
 BOOST_DESCRIBE_STRUCT(AgentReport, (), (prepared, started, exited, vanished, gpus, adopted, renew, trouble))
 
 }  // namespace divvy::wire

@@ -24,6 +24,8 @@ constexpr JsonLimits kLimitsOfLists = {std::size_t{4} << 30, 32, std::size_t{1} 
 template <>
 constexpr JsonLimits kLimitsOf<std::vector<JobView>> = kLimitsOfLists;
 template <>
+constexpr JsonLimits kLimitsOf<std::vector<StepView>> = kLimitsOfLists;
+template <>
 constexpr JsonLimits kLimitsOf<ActionAnswer> = kLimitsOfLists;
 
 }  // namespace
@@ -79,6 +81,7 @@ DIVVY_MESSAGE(ErrorView)
 DIVVY_MESSAGE(ChangeEvent)
 DIVVY_MESSAGE(std::vector<GpuView>)
 DIVVY_MESSAGE(std::vector<JobView>)
+DIVVY_MESSAGE(std::vector<StepView>)
 DIVVY_MESSAGE(JobSpec)
 DIVVY_MESSAGE(TeamChange)
 DIVVY_MESSAGE(UserChange)

@@ -68,4 +68,19 @@ id=$(far --array 0-1 -- sh -c 'echo "element $DIVVY_ARRAY_INDEX"')
 divvy logs -f "$id" >got || fail "an array's logs cannot be followed: $(cat got)"
 expect 2 "$(grep -c '^element ' got)" "the lines of an array"
 
+# Its steps, while it runs there; of a machine that is away none are to be had, and nobody waits for them.
+id=$(far --gpus 2 -- sh -c "divvy run --gpus 1 -- sh -c 'until [ -e $machines/step ]; do sleep 0.02; done' & wait")
+has_step() { divvy show "$id" | grep -q '^  0  running .* sh -c until'; }
+wait_for "the step in show" has_step
+divvy show --json "$id" | grep -q '"steps":\[{"number":0,' || fail "show --json tells: $(divvy show --json "$id")"
+divvy squeue -s -h -o '%i %j' | grep -qx "$id.0 sh" || fail "squeue -s tells: $(divvy squeue -s)"
+divvy sacct -j "$id" -n -P -o jobid,state | grep -qx "$id.0|RUNNING" || fail "sacct tells: $(divvy sacct -j "$id")"
+gone_and_seen n1
+divvy show "$id" | grep -q '^steps' && fail "steps of a machine that is away are told"
+on n1 agent --detach --quiet || fail "n1 did not connect again"
+wait_for "the step after the agent's restart" has_step
+touch "$machines/step"
+ended "$id"
+expect succeeded "$(field "$id" state)" "the job with a step"
+
 echo "far_logs: well"

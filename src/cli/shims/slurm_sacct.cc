@@ -220,7 +220,7 @@ Result<std::vector<AccountRow>> Rows(Api& api, const Wish& wish, bool needs_deta
     std::vector<JobStep> steps;
     if (needs_detail || may_have_steps) {
       if (const auto detail = api.Job(ToString(job.id))) {
-        steps = JobStepsOf(*detail, StepsOf(*detail));
+        steps = JobStepsOf(*detail, StepsOf(api, *detail));
         row.cpu_time_s = detail->cpu_time_s;
         row.memory_peak_bytes = detail->memory_peak_bytes;
         row.was_oom_killed = detail->was_oom_killed;

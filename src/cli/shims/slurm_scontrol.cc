@@ -179,7 +179,7 @@ int ShowSteps(const Words& words, const Style& style) {
   for (const wire::JobView& job : *jobs) {
     const auto detail = api->Job(ToString(job.id));
     if (!detail) continue;  // It went away meanwhile.
-    for (const JobStep& step : JobStepsOf(*detail, StepsOf(*detail))) {
+    for (const JobStep& step : JobStepsOf(*detail, StepsOf(*api, *detail))) {
       if (dot != std::string::npos ? named.substr(dot + 1) != step.id : named.empty() && IsFinal(step.job)) continue;
       std::fputs(ShowStep(step, scene, style.job.is_one_line).c_str(), stdout);
       ++shown;

@@ -154,12 +154,12 @@ bool IsWanted(const wire::JobView& job, const Wish& wish, const std::set<std::st
 }
 
 /// The steps that run, of each job that does.
-std::vector<QueueRow> StepRows(std::vector<QueueRow> rows) {
+std::vector<QueueRow> StepRows(Api& api, std::vector<QueueRow> rows) {
   std::vector<QueueRow> out;
   for (QueueRow& row : rows) {
     if (row.detail == nullptr || IsFinal(row.job)) continue;
     const std::string id = JobIdText(row.job);
-    std::vector<JobStep> steps = JobStepsOf(*row.detail, StepsOf(*row.detail));
+    std::vector<JobStep> steps = JobStepsOf(*row.detail, StepsOf(api, *row.detail));
     // By number; the batch step has the highest in Slurm.
     if (!steps.empty() && steps.front().id == "batch") std::ranges::rotate(steps, steps.begin() + 1);
     for (JobStep& step : steps) {
@@ -221,7 +221,7 @@ Result<std::string> Draw(Api& api, const Wish& wish) {
     text = DateLine();
   }
   DIVVY_TRY(const std::string table,
-            FormatQueue(wish.shows_steps ? StepRows(std::move(rows)) : std::move(rows), format, scene));
+            FormatQueue(wish.shows_steps ? StepRows(api, std::move(rows)) : std::move(rows), format, scene));
   return text + table;
 }
 
