@@ -475,7 +475,8 @@ std::vector<Command> MakeCommands() {
       {"shims",
        "Make links under which divvy is sbatch, gbatch, vh and others",
        "divvy shims DIR",
-       "sbatch srun salloc scancel squeue sinfo sacct scontrol sacctmgr sshare sprio, gbatch gqueue ginfo gjob gcancel "
+       "sbatch srun salloc scancel squeue sinfo sacct scontrol sacctmgr sshare sprio sattach, gbatch gqueue ginfo gjob "
+       "gcancel "
        "gctl gflowd, vh. Each also works as divvy NAME.",
        {{"divvy shims ~/bin", ""}},
        "Other tools",

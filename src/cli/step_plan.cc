@@ -122,6 +122,21 @@ void AddStepWords(const StepAsk& ask, const StepIdentity& identity, const StepPl
   out.Set("SLURMD_NODENAME", identity.hostname);
 }
 
+/// To which cores the tasks here are bound, by srun's names: a mask for each. Nothing binds memory, and no process of
+/// ours listens for the tasks (SLURM_MEM_BIND*, SLURM_SRUN_COMM_PORT).
+void AddBindWords(const std::vector<TaskPlace>& places, Environment& out) {
+  std::vector<std::string> masks;
+  for (const TaskPlace& place : places) {
+    if (!place.cores.empty()) masks.push_back(CoreMaskText(place.cores));
+  }
+  const std::string type = masks.empty() ? "none" : "mask_cpu:";
+  const std::string list = Join(masks, ",");
+  out.Set("SLURM_CPU_BIND", "quiet," + type + list);
+  out.Set("SLURM_CPU_BIND_TYPE", type);
+  out.Set("SLURM_CPU_BIND_LIST", list);
+  out.Set("SLURM_CPU_BIND_VERBOSE", "quiet");
+}
+
 /// Where rank 0 is met. A user's own words stay; what the job's start said is about the job, and a step has its own.
 void AddMaster(const JobAround& around, const StepIdentity& identity, const StepPlace& place, Environment& out) {
   const auto number = [](const std::string& text) {
@@ -267,6 +282,7 @@ std::vector<StepTask> MakeTasks(const StepAsk& ask, const JobAround& around, con
   if (ask.has_names) AddStepWords(ask, identity, place, base);
   StreamPlacer placer(ask, around, identity, place);
   const std::vector<TaskPlace> places = MapTasks(ask.deal, ground);
+  if (ask.has_names && ask.is_slurm) AddBindWords(places, base);
   std::vector<StepTask> tasks(places.size());
   for (std::size_t local = 0; local < tasks.size(); ++local) {
     StepTask& task = tasks[local];

@@ -56,6 +56,24 @@ TEST(StepPlan, SlurmsStepsLeaveTorchsNamesAlone) {
   EXPECT_EQ(Values(ask, TwoGpus(), "DIVVY_TASK"), (Texts{"0", "1"}));
 }
 
+TEST(StepPlan, SlurmsStepsAreToldTheirCores) {
+  StepAsk ask;
+  ask.deal.tasks = 2;
+  EXPECT_EQ(Values(ask, TwoGpus(), "SLURM_CPU_BIND"), (Texts{"quiet,none", "quiet,none"}));
+  EXPECT_EQ(Values(ask, TwoGpus({"SLURM_CPU_BIND_LIST=0x9"}), "SLURM_CPU_BIND_LIST"), (Texts{"", ""}))
+      << "an outer one's";
+  ask.commands = {{"true"}};
+  ask.deal.cpu_bind = "map_cpu:3,4";
+  TaskGround ground;
+  ground.cores = {0, 1, 2, 3, 4, 5};
+  for (const StepTask& task : MakeTasks(ask, TwoGpus(), {}, ground, {"3", "box", "eva"})) {
+    EXPECT_EQ(EnvironmentValue(task.environment, "SLURM_CPU_BIND"), "quiet,mask_cpu:0x8,0x10");
+    EXPECT_EQ(EnvironmentValue(task.environment, "SLURM_CPU_BIND_TYPE"), "mask_cpu:");
+    EXPECT_EQ(EnvironmentValue(task.environment, "SLURM_CPU_BIND_LIST"), "0x8,0x10");
+    EXPECT_EQ(EnvironmentValue(task.environment, "SLURM_MEM_BIND"), "") << "nothing binds memory";
+  }
+}
+
 TEST(StepPlan, PatternsOfFiles) {
   const StepIdentity identity{"3", "box", "eva"};
   const auto fill = [&](const std::string& pattern) { return FillStepPattern(pattern, TwoGpus(), identity, 5); };

@@ -20,8 +20,10 @@
 #include <utility>
 
 #include "base/text.h"
+#include "cli/api.h"
 #include "cli/command.h"
 #include "cli/shims/slurm_common.h"
+#include "cli/shims/slurm_places.h"
 #include "dialect/container_options.h"
 #include "dialect/job_options.h"
 #include "dialect/task_options.h"
@@ -126,6 +128,25 @@ std::string StepListOf(const std::vector<std::string>& environment) {
   return StepListPath(FindPlaces().runs, ::geteuid(), static_cast<std::uint64_t>(*number));
 }
 
+/// Why no step can be started in that job from here, and what can be done.
+static std::string WhyNoStepIn(const std::string& id) {
+  auto api = Api::Connect();
+  if (!api) return api.error().message;
+  const auto job = api->Job(id);
+  if (!job) return job.error().message;
+  const std::string name = "job " + id;
+  if (job->end_time) return name + " has ended, and no step can be started in it";
+  if (!job->start_time) return name + " has not started, so no step can be started in it yet (divvy why " + id + ")";
+  char host[256] = "";
+  ::gethostname(host, sizeof host - 1);
+  if (!job->node.empty() && !slurm::IsSameHost(job->node, host))
+    return name + " runs on " + job->node + ", and steps are started in it there alone: call srun on " + job->node;
+  if (slurm::UserId(job->user).value_or(::geteuid()) != ::geteuid())
+    return name + " is " + job->user + "'s, who alone may start steps in it";
+  return name + " has no step process: it has started no step itself. One 'srun true' (or 'divvy run true') at the " +
+         "begin of its script makes one, and then steps can be started in it from outside";
+}
+
 int RunInStepOf(const std::string& job, std::string_view command, const std::vector<std::string>& words) {
   const std::string program = command == "srun" ? "srun" : "divvy";
   const std::string name(command);
@@ -133,11 +154,13 @@ int RunInStepOf(const std::string& job, std::string_view command, const std::vec
   for (const std::string& word : words) all.push_back(word.c_str());
   const auto number = ParseInteger(job);
   if (number && *number > 0) {
-    const std::string file = StepListPath(FindPlaces().runs, ::geteuid(), static_cast<std::uint64_t>(*number));
-    if (const auto code = CallStep({StepSocketOf(file), all, environ, program, program == "srun"})) return *code;
+    const Places places = FindPlaces();
+    for (const std::string& runs : {places.runs, places.state + "/agent/runs"}) {
+      const std::string file = StepListPath(runs, ::geteuid(), static_cast<std::uint64_t>(*number));
+      if (const auto code = CallStep({StepSocketOf(file), all, environ, program, program == "srun"})) return *code;
+    }
   }
-  std::fprintf(stderr, "%s: error: job %s is not a job of yours that runs here and has started a step\n",
-               program.c_str(), job.c_str());
+  std::fprintf(stderr, "%s: error: %s\n", program.c_str(), WhyNoStepIn(job).c_str());
   return 1;
 }
 

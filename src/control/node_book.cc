@@ -223,19 +223,21 @@ Result<NodeRow*> NodeBook::Edit(const std::string& name) {
   return &found->second;
 }
 
-Result<NodeBook::Setting> NodeBook::Cordon(const std::string& name, const std::string& reason) {
+Result<NodeBook::Setting> NodeBook::Cordon(const std::string& name, const std::string& reason, Time now) {
   DIVVY_TRY(NodeRow * row, Edit(name));
   row->work = NodeWork::kCordoned;
   row->drain_deadline = kNever;
   row->reason = reason;
+  row->work_since = now;
   return Setting{KeyOf(name), FormatNode(*row)};
 }
 
-Result<NodeBook::Setting> NodeBook::Drain(const std::string& name, Time deadline, const std::string& reason) {
+Result<NodeBook::Setting> NodeBook::Drain(const std::string& name, Time deadline, const std::string& reason, Time now) {
   DIVVY_TRY(NodeRow * row, Edit(name));
   row->work = NodeWork::kDraining;
   row->drain_deadline = deadline;
   row->reason = reason;
+  row->work_since = now;
   return Setting{KeyOf(name), FormatNode(*row)};
 }
 
@@ -244,6 +246,7 @@ Result<NodeBook::Setting> NodeBook::Resume(const std::string& name) {
   row->work = NodeWork::kTakes;
   row->drain_deadline = kNever;
   row->reason.clear();
+  row->work_since = kNoTime;
   return Setting{KeyOf(name), FormatNode(*row)};
 }
 

@@ -38,6 +38,7 @@ struct NodeRow {
   NodeWork work = NodeWork::kTakes;
   Time drain_deadline = kNever;               // When draining: what runs then is stopped.
   std::string reason;                         // Why it takes no work, as the administrator said; with by whom.
+  Time work_since = kNoTime;                  // When that was said; kNoTime: nobody knows.
   std::map<std::string, std::string> labels;  // Given by administrators; they win over learned ones.
   std::string accounted_boot;                 // The boot in which its runs were last accounted for.
   /// What the node does when it is cut off, at the least: it may hold stricter terms that it has not confirmed yet.
@@ -74,8 +75,8 @@ class NodeBook {
   bool Knows(std::string_view fingerprint) const { return FindByFingerprint(fingerprint) != nullptr; }
 
   // Each says what to keep; kNotFound for a name that is none.
-  Result<Setting> Cordon(const std::string& name, const std::string& reason);
-  Result<Setting> Drain(const std::string& name, Time deadline, const std::string& reason);
+  Result<Setting> Cordon(const std::string& name, const std::string& reason, Time now);
+  Result<Setting> Drain(const std::string& name, Time deadline, const std::string& reason, Time now);
   Result<Setting> Resume(const std::string& name);
   Result<Setting> Remove(const std::string& name);
   /// "rack" -> "r1"; an empty value takes the label away.

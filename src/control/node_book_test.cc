@@ -103,7 +103,7 @@ TEST_F(Nodes, AChangedGpuCountIsTakenOverAndSaidAndDrainsNothing) {
 
 TEST_F(Nodes, WhatAnAdministratorSaysStaysThroughReconnectsAndRestarts) {
   Join("n1", "aa", {"GPU-1"});
-  kept_.insert_or_assign("node.of.n1", book_.Drain("n1", kNow + 2h, "new fan, by root")->second);
+  kept_.insert_or_assign("node.of.n1", book_.Drain("n1", kNow + 2h, "new fan, by root", kNow)->second);
   kept_.insert_or_assign("node.of.n1", book_.Label("n1", {{"rack", "r7"}, {"zone", "a b"}})->second);
   Join("n1", "aa", {"GPU-1"});
   NodeBook again;
@@ -121,7 +121,7 @@ TEST_F(Nodes, WhatAnAdministratorSaysStaysThroughReconnectsAndRestarts) {
   EXPECT_EQ(resumed->second, FormatNode(*book_.Find("n1")));
   EXPECT_EQ(book_.Find("n1")->reason, "");
   EXPECT_EQ(book_.Label("n1", {{"zone", ""}})->second.find("zone"), std::string::npos);
-  EXPECT_EQ(book_.Cordon("n9", "").error().message, "there is no node 'n9'; divvy nodes lists those there are");
+  EXPECT_EQ(book_.Cordon("n9", "", kNow).error().message, "there is no node 'n9'; divvy nodes lists those there are");
 }
 
 TEST_F(Nodes, ARenewedCertificateTakesThePlaceOfTheOldOneWhenItIsFirstUsed) {

@@ -67,6 +67,7 @@ bool ParseNumbers(NodeRow& row, std::string_view key, std::string_view value) {
   const auto number = ParseInteger(value);
   if (!number) return false;
   if (key == "joined") row.joined = Time(Duration(*number));
+  if (key == "work_since") row.work_since = Time(Duration(*number));
   if (key == "deadline") row.drain_deadline = Time(Duration(*number));
   if (key == "lease") row.terms.lease = Duration(*number);
   if (key == "heartbeat") row.terms.heartbeat = Duration(*number);
@@ -98,6 +99,7 @@ std::string FormatNode(const NodeRow& row) {
   add("next_fingerprint", row.next_fingerprint);
   if (row.drain_deadline != kNever) add("deadline", TextOf(row.drain_deadline));
   add("reason", row.reason);
+  if (row.work_since != kNoTime) add("work_since", TextOf(row.work_since));
   add("accounted_boot", row.accounted_boot);
   add("lease", std::to_string(row.terms.lease.count()));
   add("heartbeat", std::to_string(row.terms.heartbeat.count()));
@@ -137,8 +139,8 @@ std::optional<NodeRow> ParseNode(std::string_view name, std::string_view text) {
       if (equals == std::string_view::npos) continue;
       auto& labels = key == "label" ? row.labels : row.facts.labels;
       labels.emplace(value.substr(0, equals), value.substr(equals + 1));
-    } else if (key == "joined" || key == "deadline" || key == "lease" || key == "heartbeat" || key == "cpus" ||
-               key == "memory") {
+    } else if (key == "joined" || key == "work_since" || key == "deadline" || key == "lease" || key == "heartbeat" ||
+               key == "cpus" || key == "memory") {
       if (!ParseNumbers(row, key, value)) return std::nullopt;
     } else {
       ParseTexts(row, key, value);

@@ -96,12 +96,12 @@ Status AgentDoor::Keep(Core& core, const std::string& name, Result<NodeBook::Set
 }
 
 Result<std::string> AgentDoor::Cordon(Core& core, const std::string& name, const std::string& reason) {
-  DIVVY_CHECK(Keep(core, name, book_.Cordon(name, reason)));
+  DIVVY_CHECK(Keep(core, name, book_.Cordon(name, reason, core.Now())));
   return name + " takes no new work; what runs there goes on";
 }
 
 Result<std::string> AgentDoor::Drain(Core& core, const std::string& name, Time deadline, const std::string& reason) {
-  DIVVY_CHECK(Keep(core, name, book_.Drain(name, deadline, reason)));
+  DIVVY_CHECK(Keep(core, name, book_.Drain(name, deadline, reason, core.Now())));
   return name + " takes no new work; " +
          (deadline == kNever ? "what runs there may end by itself" : "what runs there is stopped at the deadline");
 }

@@ -51,6 +51,7 @@ wire::NodeView ViewOf(const NodeRow& row, const Controller& controller, const Ag
   view.name = row.name;
   view.state = StateOf(row, agents == nullptr ? Agents::Presence::kAwaited : agents->PresenceOf(row.name));
   view.reason = row.reason;
+  if (row.work_since != kNoTime) view.reason_since = ToSeconds(row.work_since);
   AddGpus(view, row.facts.gpus);
   AddLoad(view, controller, row.name);
   view.gpu_source = row.facts.gpu_source;

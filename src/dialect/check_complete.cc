@@ -10,6 +10,7 @@
 #include "dialect/quoted.h"
 #include "dialect/slurm.h"
 #include "dialect/task_options.h"
+#include "model/job_record.h"
 
 namespace divvy::dialect {
 namespace {
@@ -59,9 +60,13 @@ Status CheckRequest(const Request& request, bool is_native) {
       return InvalidArgument("--gpu-type " + type.error().message);
   }
   if (request.requires_topology && request.topology == TopologyNeed::kAny)
-    return InvalidArgument("--topology any:required: any GPUs will do, so nothing is required; write any");
-  if (is_native && request.gpus == 0 && request.topology != TopologyNeed::kAny)
+    return InvalidArgument("--topology any:required: any will do, so nothing is required; write any");
+  if (is_native && request.gpus == 0 && OfGpus(request.topology) != TopologyNeed::kAny)
     return InvalidArgument("--topology without a GPU; add --gpus 2");
+  if (is_native && IsOfMachines(request.topology) && !request.is_gang()) {
+    return InvalidArgument("--topology " + TopologyText(request) +
+                           " is of a job's machines, and this one has one; add --nodes 2, or leave it out");
+  }
   if (is_native && request.gpus == 0 && !request.gpu_type.empty()) {
     return InvalidArgument("--gpu-type " + request.gpu_type + " without a GPU; add --gpus 1");
   }

@@ -131,10 +131,11 @@ void AddResources(Table& table, JobSpec& spec, const std::shared_ptr<Level>& lev
                    {"ntasks"}});
   AddTaskOptions(table, spec);
   AddNodeOptions(table, spec);
-  table.push_back({"topology", 0, Takes::kValue, "WAY",
-                   "GPUs that reach each other well: any, numa (one NUMA node), nvlink (every pair joined); "
-                   "numa:required waits where less is free",
-                   [&spec](std::string_view value) { return ParseTopology(value, spec.request); }});
+  table.push_back(
+      {"topology", 0, Takes::kValue, "WAY",
+       "GPUs that reach each other well: any, numa (one NUMA node), nvlink (every pair joined); machines that "
+       "do: rack, block (of one); numa:required waits where less is free",
+       [&spec](std::string_view value) { return ParseTopology(value, spec.request); }});
   table.push_back({"placement", 0, Takes::kValue, "HOW",
                    "which free GPUs: best (connected best), sequential (lowest index first), random, pack or spread",
                    [&spec](std::string_view value) -> Status {

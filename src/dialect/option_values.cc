@@ -76,8 +76,11 @@ Result<GpuRange> ReadGpuRange(std::string_view text) {
 }
 
 Status ParseTopology(std::string_view text, Request& request) {
-  constexpr std::pair<std::string_view, TopologyNeed> kNeeds[] = {
-      {"any", TopologyNeed::kAny}, {"numa", TopologyNeed::kNuma}, {"nvlink", TopologyNeed::kNvlink}};
+  constexpr std::pair<std::string_view, TopologyNeed> kNeeds[] = {{"any", TopologyNeed::kAny},
+                                                                  {"numa", TopologyNeed::kNuma},
+                                                                  {"nvlink", TopologyNeed::kNvlink},
+                                                                  {"rack", TopologyNeed::kRack},
+                                                                  {"block", TopologyNeed::kBlock}};
   const std::string_view trimmed = Trim(text);
   const auto colon = trimmed.find(':');
   const bool is_required = colon != std::string_view::npos;
@@ -85,10 +88,11 @@ Status ParseTopology(std::string_view text, Request& request) {
       kNeeds, [&](const auto& known) { return EqualsIgnoringCase(trimmed.substr(0, colon), known.first); });
   if (need == std::end(kNeeds) || (is_required && !EqualsIgnoringCase(trimmed.substr(colon + 1), "required"))) {
     return InvalidArgument(Quoted(text) +
-                           " is no topology; write any, numa or nvlink, and numa:required where less will not do");
+                           " is no topology; write any, numa or nvlink (of GPUs), rack or block (of machines), and "
+                           "numa:required where less will not do");
   }
   if (is_required && need->second == TopologyNeed::kAny)
-    return InvalidArgument(Quoted(text) + ": any GPUs will do, so nothing is required; write any");
+    return InvalidArgument(Quoted(text) + ": any will do, so nothing is required; write any");
   request.topology = need->second;
   request.requires_topology = is_required;
   return {};

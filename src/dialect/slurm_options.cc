@@ -16,6 +16,7 @@
 #include "dialect/slurm.h"
 #include "dialect/slurm_noted_options.h"
 #include "dialect/slurm_request.h"
+#include "engine/pool_row.h"
 
 namespace divvy::dialect {
 namespace {
@@ -153,8 +154,9 @@ void Builder::AddNames() {
         return {};
       });
   Add("partition", 'p', Takes::kValue, "NAMES", "Partition; a label here", [spec](std::string_view value) -> Status {
-    if (value.empty()) return InvalidArgument("a partition is missing");
-    spec->pool = value;
+    // Each once, whatever commas are around them.
+    spec->pool = divvy::Join(PoolsIn(value), ",");
+    if (spec->pool.empty()) return InvalidArgument("a partition is missing");
     return {};
   });
   Add("qos", 'q', Takes::kValue, "NAME", "Quality of service; a label here", [spec](std::string_view value) -> Status {

@@ -367,6 +367,11 @@ TEST(SlurmNoted, WhatDoesNotApplyIsNamedOnceAndNeverFatal) {
   EXPECT_EQ(Good("--hint=nomultithread", "--hint=nomultithread").notes.size(), 1u);
 }
 
+TEST(SlurmOptions, APartitionIsNamedOnceWhateverCommasAreAroundIt) {
+  EXPECT_EQ(Good("-p debug,debug,").pool, "debug");
+  EXPECT_EQ(Good("-p ,gpu,debug,,gpu").pool, "gpu,debug");
+}
+
 TEST(SlurmLines, SplitAsSlurmSplits) {
   const SlurmLines found = FindSlurmLines(
       "#!/bin/bash\n#SBATCH --job-name=\"two words\" -N1 # why\n##SBATCH --off\n# SBATCH --off\n#sbatch "

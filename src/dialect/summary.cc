@@ -11,6 +11,7 @@
 #include "dialect/quantities.h"
 #include "dialect/quoted.h"
 #include "dialect/task_options.h"
+#include "engine/phrases.h"
 
 namespace divvy::dialect {
 namespace {
@@ -44,8 +45,7 @@ std::string PlaceReading(const Request& request) {
 }
 
 std::string TopologyReading(const Request& request) {
-  const std::string way = request.topology == TopologyNeed::kNuma ? "on one NUMA node" : "joined by NVLink";
-  return way + (request.requires_topology ? " in any case" : " if possible");
+  return std::string(TopologyPhrase(request.topology)) + (request.requires_topology ? " in any case" : " if possible");
 }
 
 std::string PlacementReading(PlacementStrategy placement) {

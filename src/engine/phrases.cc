@@ -33,8 +33,19 @@ std::string GpusText(GpuSet gpus) {
 }
 
 std::string_view TopologyPhrase(TopologyNeed need) {
-  if (need == TopologyNeed::kAny) return "";
-  return need == TopologyNeed::kNuma ? "on one NUMA node" : "joined by NVLink";
+  switch (need) {
+    case TopologyNeed::kAny:
+      break;
+    case TopologyNeed::kNuma:
+      return "on one NUMA node";
+    case TopologyNeed::kNvlink:
+      return "joined by NVLink";
+    case TopologyNeed::kRack:
+      return "in one rack";
+    case TopologyNeed::kBlock:
+      return "in one block";
+  }
+  return "";
 }
 
 std::string_view IsOrAre(std::int64_t count) { return count == 1 ? "is" : "are"; }

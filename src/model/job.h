@@ -47,12 +47,17 @@ enum class PlacementStrategy {
   kBest,    // Over nodes what breaks up least; inside a node the set that is connected best (engine/gpu_sets.h).
 };
 
-/// What a job wants of the way between its GPUs. Stored as numbers.
+/// What a job wants of the way between its GPUs, or between its machines. Stored as numbers: new ones go to the end.
 enum class TopologyNeed {
   kAny,     // The best there is.
   kNuma,    // All on one NUMA node.
   kNvlink,  // Every pair joined by NVLink.
+  kRack,    // Its machines in one rack (label "rack").
+  kBlock,   // In one block ("block"), which may have several racks.
 };
+constexpr bool IsOfMachines(TopologyNeed need) { return need == TopologyNeed::kRack || need == TopologyNeed::kBlock; }
+/// What of it is for the GPUs of one machine.
+constexpr TopologyNeed OfGpus(TopologyNeed need) { return IsOfMachines(need) ? TopologyNeed::kAny : need; }
 
 // g++ 12 takes an enumerator of a scoped enum for a shadow of the global kNever, which it is not.
 #pragma GCC diagnostic push

@@ -67,7 +67,7 @@ std::string_view Name(PlacementStrategy placement) {
 }
 
 std::string_view Name(TopologyNeed topology) {
-  constexpr std::array<std::string_view, 3> kNames = {"any", "numa", "nvlink"};
+  constexpr std::array<std::string_view, 5> kNames = {"any", "numa", "nvlink", "rack", "block"};
   return kNames.at(static_cast<std::size_t>(topology));
 }
 

@@ -176,4 +176,17 @@ std::string CoreListText(const std::vector<int>& cores) {
   return ranges.ToString();
 }
 
+std::string CoreMaskText(const std::vector<int>& cores) {
+  constexpr int kBitsOfDigit = 4;
+  std::vector<unsigned> digits;  // The lowest first.
+  for (const int core : cores) {
+    const auto digit = static_cast<std::size_t>(core / kBitsOfDigit);
+    if (digits.size() <= digit) digits.resize(digit + 1);
+    digits[digit] |= 1U << (core % kBitsOfDigit);
+  }
+  std::string text;
+  for (auto digit = digits.rbegin(); digit != digits.rend(); ++digit) text += "0123456789abcdef"[*digit];
+  return "0x" + (text.empty() ? "0" : text);
+}
+
 }  // namespace divvy

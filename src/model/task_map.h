@@ -47,5 +47,7 @@ std::vector<TaskPlace> MapTasks(const TaskDeal& deal, const TaskGround& ground);
 /// "0-3,8": as the kernel writes lists of cores. Empty for what is no such list. No more than 4096 cores.
 std::vector<int> ParseCoreList(std::string_view text);
 std::string CoreListText(const std::vector<int>& cores);
+/// "0xc" of cores 2 and 3.
+std::string CoreMaskText(const std::vector<int>& cores);
 
 }  // namespace divvy

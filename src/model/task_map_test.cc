@@ -69,6 +69,7 @@ TEST(TaskMap, CoresAskedForByNameAreDealtOnce) {
 TEST(TaskMap, CoreListsAreReadAsTheKernelWritesThem) {
   EXPECT_EQ(ParseCoreList("0-2,8\n"), (Cores{0, 1, 2, 8}));
   EXPECT_EQ(CoreListText({0, 1, 2, 8}), "0-2,8");
+  EXPECT_EQ(CoreMaskText({0, 1, 2, 9}), "0x207");
   EXPECT_TRUE(ParseCoreList("x").empty());
   EXPECT_LE(ParseCoreList("0-4000000000").size(), 4096u);
 }

@@ -26,6 +26,7 @@ static_assert(static_cast<int>(PlacementStrategy::kSequential) == 0 &&
 static_assert(static_cast<int>(PlacementStrategy::kPack) == 2 && static_cast<int>(PlacementStrategy::kSpread) == 3);
 static_assert(static_cast<int>(PlacementStrategy::kBest) == 4);
 static_assert(static_cast<int>(TopologyNeed::kNuma) == 1 && static_cast<int>(TopologyNeed::kNvlink) == 2);
+static_assert(static_cast<int>(TopologyNeed::kRack) == 3 && static_cast<int>(TopologyNeed::kBlock) == 4);
 static_assert(static_cast<int>(Preemptible::kPause) == 1 && static_cast<int>(Preemptible::kRequeue) == 2);
 
 constexpr std::int64_t Highest(JobState) { return 10; }

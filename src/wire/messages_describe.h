@@ -17,7 +17,7 @@ BOOST_DESCRIBE_ENUM(Dialect, kNative, kSlurm, kGflow, kValohai)
 BOOST_DESCRIBE_ENUM(JobState, kHeld, kQueued, kStarting, kRunning, kPaused, kStopping, kSucceeded, kFailed, kCancelled,
                     kTimedOut, kLost)
 BOOST_DESCRIBE_ENUM(PlacementStrategy, kSequential, kRandom, kPack, kSpread, kBest)
-BOOST_DESCRIBE_ENUM(TopologyNeed, kAny, kNuma, kNvlink)
+BOOST_DESCRIBE_ENUM(TopologyNeed, kAny, kNuma, kNvlink, kRack, kBlock)
 BOOST_DESCRIBE_ENUM(Preemptible, kNever, kPause, kRequeue)
 BOOST_DESCRIBE_ENUM(DependencyKind, kAfter, kAfterOk, kAfterNotOk, kAfterAny, kSingleton)
 

@@ -200,9 +200,18 @@ wait_for "two steps with a core each" lines_are 2 ups
 wait_for "the others" grep -q uncounted outside.out
 expect "third 1 uncounted 0" "$(grep -E '^(third|uncounted)' outside.out | xargs)" "cores"
 expect "$job 0,1,2,3,4,5,6,7" "$(srun --jobid="$job" --overlap -n1 sh -c 'echo $SLURM_JOB_ID $CUDA_VISIBLE_DEVICES')" "a step from outside"
-code=0; srun --jobid=999 -n1 true 2>/dev/null || code=$?
+code=0; srun --jobid=999 -n1 true 2>refusal || code=$?
 expect 1 $code "a step of no job"
+grep -q 'there is no job 999' refusal || fail "srun --jobid of no job says: $(cat refusal)"
+quiet=$(divvy submit --quiet -- sh -c 'until [ -e go ]; do sleep 0.02; done')
+wait_for "a job without steps" state_is "$quiet" running
+code=0; srun --jobid="$quiet" -n1 true 2>refusal || code=$?
+expect 1 $code "a step of a job without a step process"
+grep -q "job $quiet has no step process: it has started no step itself" refusal || fail "srun --jobid says: $(cat refusal)"
 touch go; wait_for "the job's end" state_is "$job" succeeded
+wait_for "the end of the job without steps" state_is "$quiet" succeeded
+code=0; srun --jobid="$quiet" -n1 true 2>refusal || code=$?
+grep -q "job $quiet has ended" refusal || fail "srun --jobid of an ended job says: $(cat refusal)"
 rm -f go ups
 
 # Another user's processes are not heard.

@@ -133,7 +133,7 @@ std::string ShowNode(const NodeRow& row, bool is_one_line) {
           ",gres/gpu=" + std::to_string(row.gpus.size()),
       "AllocTRES=cpu=" + used + ",gres/gpu=" + std::to_string(GpusInUse(row)),
   };
-  if (!ReasonOf(row).empty()) lines.push_back("Reason=" + ReasonOf(row));
+  if (!ReasonOf(row).empty()) lines.push_back("Reason=" + ReasonWithMoment(row));
   return Lines(lines, is_one_line);
 }
 

@@ -149,7 +149,8 @@ std::vector<NodeField> NodeFields() {
       Always('B', "maxcpuspernode", "MAX_CPUS_PER_NODE", "UNLIMITED"),
       Always('d', "disk", "TMP_DISK", "0"),
       Always('w', "weight", "WEIGHT", "1"),
-      Always('H', "timestamp", "TIMESTAMP", "Unknown"),
+      Of('H', "timestamp", "TIMESTAMP",
+         [](const NodeRow& r) { return ReasonOf(r).empty() ? "Unknown" : Moment(r.view.reason_since, "Unknown"); }),
       Always('I', "priorityjobfactor", "PRIO_JOB_FACTOR", "1"),
       Always('M', "preemptmode", "PREEMPT_MODE", "OFF"),
       Of('o', "nodeaddr", "NODE_ADDR", AddressOf),
@@ -224,6 +225,12 @@ std::string CompactState(const NodeRow& row) {
     if (state.starts_with(name)) return compact + state.substr(std::string_view(name).size());
   }
   return state;
+}
+
+std::string ReasonWithMoment(const NodeRow& row) {
+  const auto [reason, user] = ReasonAndUserOf(row);
+  if (user.empty() || !row.view.reason_since) return ReasonOf(row);
+  return reason + (reason.empty() ? "" : " ") + "[" + user + "@" + Moment(row.view.reason_since) + "]";
 }
 
 std::string ReasonOf(const NodeRow& row) { return row.status.trouble.empty() ? row.view.reason : row.status.trouble; }

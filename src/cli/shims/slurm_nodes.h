@@ -42,6 +42,8 @@ std::string CompactState(const NodeRow& row);
 bool IsTakingWork(const NodeRow& row);
 /// Why it takes no work; empty: it does, or nobody said.
 std::string ReasonOf(const NodeRow& row);
+/// "disk [root@2024-05-01T08:30:00]", where it is known who said it when.
+std::string ReasonWithMoment(const NodeRow& row);
 std::int64_t CpusInUse(const NodeRow& row);
 std::int64_t MemoryInUse(const NodeRow& row);  // MiB.
 /// "ib", "ib=yes", "rack", "rack=a": what --constraint can name, ascending.

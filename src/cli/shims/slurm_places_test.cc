@@ -209,6 +209,13 @@ TEST(Nodes, AreFoundByTheirNamesAndShownWithTheirFeatures) {
         "Partitions=main,big,long\n", "AllocTRES=cpu=8,gres/gpu=4\n", "Reason=disk\n"}) {
     EXPECT_NE(text.find(part), std::string::npos) << part << " in " << text;
   }
+  node.view.reason = "disk, by root";
+  node.view.reason_since = 1'700'000'000;
+  const std::string since = Moment(node.view.reason_since);
+  EXPECT_NE(ShowNode(node, false).find("Reason=disk [root@" + since + "]\n"), std::string::npos);
+  EXPECT_EQ(FormatNodes({node}, "%E|%u|%H", "", false).value(), "disk|root|" + since + "\n");
+  node.view.reason_since.reset();
+  EXPECT_EQ(FormatNodes({node}, "%E|%u|%H", "", false).value(), "disk|root|Unknown\n");
   const std::string json = NodesJson(rows);
   EXPECT_NE(json.find("\"name\":\"n3\""), std::string::npos);
   EXPECT_NE(json.find("\"partitions\":[\"main\",\"big\",\"long\"]"), std::string::npos) << json;

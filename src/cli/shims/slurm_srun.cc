@@ -145,7 +145,9 @@ Result<StepAsk> AskOf(Wish& wish, const StepCall& call, const JobAround& job, bo
   const bool says_cores = dialect::slurm::Value(wish.spec, "cpus-per-task").has_value();
   DIVVY_TRY(StepAsk ask, ReadStepAsk(wish.spec, job, is_spread));
   DIVVY_CHECK(ReadCommands(wish, call, ask));
-  ask.deal.cpu_bind = wish.cpu_bind.empty() ? value("SLURM_CPU_BIND") : wish.cpu_bind;
+  // What an outer step says of its own tasks is no wish for another.
+  const bool is_wish = value("SLURM_CPU_BIND_TYPE").empty();
+  ask.deal.cpu_bind = wish.cpu_bind.empty() && is_wish ? value("SLURM_CPU_BIND") : wish.cpu_bind;
   ask.overlaps = wish.overlaps || value("SLURM_OVERLAP") == "1";
   // Cores are counted where the step says that they are to be its own, and how many.
   const bool is_exact = wish.is_exact || dialect::slurm::Value(wish.spec, "exclusive").has_value();

@@ -24,7 +24,8 @@ class Finder {
         now_(now),
         suitable_(MatchingGpus(server.capacity(), entry.request)),
         usable_(suitable_ & server.usable()),
-        choice_{entry.placement, 0, entry.request.topology, entry.request.requires_topology, &server.topology()} {}
+        choice_{entry.placement, 0, OfGpus(entry.request.topology), entry.request.requires_topology,
+                &server.topology()} {}
 
   std::vector<Blocker> All(const std::vector<core::Blocker>& found) {
     Impossible(found);

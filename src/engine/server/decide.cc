@@ -254,7 +254,7 @@ bool Decision::GrowRunning(const std::vector<const RunningJob*>& jobs) {
       if (has.size() >= job->request.gpus_most) return true;
       const core::Ask& ask = core_.ask(core_.state().classes[run.job_class].key.ask);
       const placement::ModelSet models = core::ShapeOf(ask, run.pieces.front()).models;
-      const core::Taste taste{models, job->request.topology, job->request.requires_topology};
+      const core::Taste taste{models, OfGpus(job->request.topology), job->request.requires_topology};
       const GpuSet more = GpuSet::FromBits(core::OneMore(core_, job->id, taste, now_));
       if (more.empty()) return true;
       grown[job->id] = grown[job->id] | more;

@@ -33,7 +33,7 @@ Bytes LargestMemory(const NodeCapacity& capacity, GpuSet gpus) {
 
 Status CheckTopology(const Server& server, const Request& request) {
   GpuChoice choice;
-  choice.topology = request.topology;
+  choice.topology = OfGpus(request.topology);
   choice.requires_topology = request.requires_topology;
   choice.node = &server.topology();
   const GpuSet suitable = MatchingGpus(server.capacity(), request);

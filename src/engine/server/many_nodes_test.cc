@@ -254,6 +254,36 @@ TEST(WhichMachines, FeaturesPoolsAndListsSayWhere) {
             3U);
 }
 
+TEST(WhichMachines, OfOneRackOrBlockWhereThatIsRequired) {
+  Racks world;
+  const auto on = [&](int nodes, TopologyNeed need, bool is_required) {
+    Request request;
+    request.gpus = 3;
+    request.nodes = request.tasks = nodes;
+    request.topology = need;
+    request.requires_topology = is_required;
+    const Status feasible = CheckFeasible(world.server, request);
+    return feasible ? std::string("fits") : feasible.error().message;
+  };
+  EXPECT_EQ(on(2, TopologyNeed::kRack, true), "fits");
+  EXPECT_EQ(on(3, TopologyNeed::kRack, false), "fits");
+  EXPECT_EQ(on(3, TopologyNeed::kAny, false), "fits");
+  EXPECT_NE(on(3, TopologyNeed::kRack, true).find("rack"), std::string::npos) << on(3, TopologyNeed::kRack, true);
+  // n1 is taken: two machines are free, but in two racks.
+  world.Submit(World::Job(100, 4));
+  ASSERT_EQ(world.Decide().size(), 1U);
+  WaitingEntry entry = World::Job(101, 3);
+  entry.request.nodes = entry.request.tasks = 2;
+  entry.request.topology = TopologyNeed::kRack;
+  entry.request.requires_topology = true;
+  world.Submit(entry);
+  EXPECT_TRUE(world.Decide().empty());
+  const Explanation why = Explain(world.server, JobId(101), world.now);
+  ASSERT_FALSE(why.blockers.empty());
+  EXPECT_NE(why.blockers.front().text.find("in one rack"), std::string::npos) << why.blockers.front().text;
+  EXPECT_EQ(why.blockers.front().rule, "--topology rack:required");
+}
+
 TEST(WhichMachines, WhatNoMachineHasIsNamedInTheRefusal) {
   Racks world;
   Request request;

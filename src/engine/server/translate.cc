@@ -259,8 +259,20 @@ core::Shape ShapeOf(const Request& request, int gpus) {
 }
 
 void WantTopology(const Request& request, core::Ask& ask) {
-  ask.topology = request.topology;
-  ask.requires_topology = request.requires_topology && request.topology != TopologyNeed::kAny;
+  ask.topology = OfGpus(request.topology);
+  ask.requires_topology = request.requires_topology && ask.topology != TopologyNeed::kAny;
+}
+
+// Without a word about it machines are as close as there are any; a block that is required has its racks tried first.
+void WantMachines(const Request& request, core::Ask& ask) {
+  if (!IsOfMachines(request.topology) || !request.is_gang()) return;
+  if (request.topology == TopologyNeed::kBlock) {
+    if (request.requires_topology) ask.widest = core::Together::kBlock;
+    else if (request.nodes > 1) ask.together = core::Together::kBlock;
+  } else if (request.requires_topology) {
+    ask.widest = core::Together::kRack;
+    ask.requires_together = request.nodes > 1;
+  }
 }
 
 }  // namespace
@@ -278,6 +290,7 @@ core::Ask AskOf(const Request& request, PlacementStrategy placement, int gpus) {
   if (request.spreads_tasks) ask.together = core::Together::kNode;
   ask.wants_few_nodes = request.spreads_tasks && placement != PlacementStrategy::kSpread;
   if (request.nodes > 1) ask.together = core::Together::kRack;
+  WantMachines(request, ask);
   return ask;
 }
 
