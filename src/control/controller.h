@@ -193,6 +193,8 @@ class Controller {
   /// After UseTeamsFile, before Load. Fails with one line; the daemon does not start on it.
   Status UsePools(std::vector<PoolRow> rows);
   const PoolBook& pools() const { return pools_; }
+  /// Of a waiting job that names several pools, why it is not offered to the others: a line for each.
+  std::vector<std::string> ClosedPools(const JobRecord& record) const;
   struct PoolLoad {
     std::vector<NodeIndex> nodes;
     std::int64_t running = 0;  // Jobs.
@@ -339,6 +341,8 @@ class Controller {
   /// One that waits with its array is named by array and index: it may never get a record under its own id.
   void NameElements(std::vector<Dependency>& dependencies) const;
   bool WasCancelledWaiting(const Dependency& dependency) const;
+  /// Nobody knows any more what became of its target.
+  bool IsForgotten(const Dependency& dependency) const;
   Met IsMet(const JobRecord& record, const Dependency& dependency) const;
   /// Whether the dependencies can still be met, and else why not.
   struct Hope {
@@ -438,6 +442,8 @@ class Controller {
   std::vector<std::string> OpenPools(const JobRecord& record) const;
   /// As TeamBar.
   std::string PoolBar(const JobRecord& record) const;
+  /// Why the pool never takes it as things are; empty: it does, when there is room.
+  std::string WhyClosed(const PoolRow& pool, const JobRecord& record) const;
   std::vector<GroupName> PoolGroupsOf(const JobRecord& record) const;
   void CountInItsPool(const JobRecord& record);
   /// Jobs that name several pools wait in those that are open to them now. Whether any does in others than before.

@@ -94,6 +94,11 @@ void Controller::NameElements(std::vector<Dependency>& dependencies) const {
 }
 
 // An element that was cancelled with the rest of its array has no record that could say so.
+bool Controller::IsForgotten(const Dependency& dependency) const {
+  if (dependency.kind == DependencyKind::kSingleton) return false;
+  return Find(dependency.job) == nullptr && ArrayOf(dependency.job) == nullptr && !outcomes_.contains(dependency.job);
+}
+
 bool Controller::WasCancelledWaiting(const Dependency& dependency) const {
   if (!dependency.element) return false;
   const JobRecord* array = Find(dependency.job);
@@ -142,7 +147,11 @@ std::vector<std::string> Controller::UnmetDependencies(const JobRecord& record) 
   for (const Dependency& dependency : record.dependencies) {
     const Met met = IsMet(record, dependency);
     if (met == Met::kYes && record.needs_any_dependency) return {};
-    if (met == Met::kNotYet) unmet.push_back(Describe(dependency));
+    if (met == Met::kNotYet) {
+      const std::string forgotten = ", which is in no history any more (divvy update " + DisplayId(record) +
+                                    " --dependency \"\" starts it without)";
+      unmet.push_back(Describe(dependency) + (IsForgotten(dependency) ? forgotten : ""));
+    }
     if (met == Met::kImpossible) {
       const JobRecord* target = Target(dependency);
       unmet.push_back(Describe(dependency) +

@@ -127,6 +127,11 @@ bool Controller::EndSeat(JobRecord& record, const std::string& node, const Exit&
     }
     record.exit = std::move(first);
     record.ended = std::max(at, record.started);
+  } else if (!is_head && !exit.failure.empty() && record.stop_intent == StopIntent::kNone) {
+    // Its tasks were missed by the first machine before it said so itself.
+    const std::string lost = WhereText(*seat) + " lost its part: " + HowText(exit);
+    Note(record.id, lost, now);
+    if (record.exit->code != 0 && record.exit->failure.empty()) record.exit->failure = lost;
   }
   // Steps are listed where they were called; on the other machines there are parts of them.
   if (is_head) record.exit->steps = exit.steps;

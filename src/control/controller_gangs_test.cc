@@ -97,6 +97,21 @@ TEST(Machines, AGangsStepsAreThoseOfTheMachineWithItsScript) {
   for (const Seat& seat : effects.finished.front().gang) EXPECT_EQ(seat.exit->steps, "");
 }
 
+TEST(Machines, AGangThatMissedAMachinesTasksFirstNamesThatMachine) {
+  Machines world(2, 2);
+  const JobId job = world.SubmitGang(2, 2);
+  world.Turn();
+  world.StartGang(job);
+  world.Turn();
+  // Its first machine has seen the tasks of the other go before that says why.
+  world.End(job, "n1", 143);
+  world.End(job, "n2", 1, "the job's step process on this machine has ended");
+  const Effects effects = world.Turn();
+  ASSERT_EQ(effects.finished.size(), 1u);
+  EXPECT_EQ(effects.finished.front().exit->code, 143);
+  EXPECT_EQ(effects.finished.front().reason, "node n2 lost its part: the job's step process on this machine has ended");
+}
+
 TEST(Machines, NothingGoesToAMachineBeforeItIsAccountedForOrWhileItIsLost) {
   Machines world(0);
   world.controller_.OnNodeRow(MachineRow("n1", 2));

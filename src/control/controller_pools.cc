@@ -169,14 +169,38 @@ std::string Controller::PoolBar(const JobRecord& record) const {
   if (pools_.empty() || names.empty() || !OpenPools(record).empty()) return "";
   std::vector<std::string> why;
   for (const std::string& name : names) {
-    const PoolRow* row = pools_.Find(name);
-    if (!row->starts_jobs()) {
-      why.push_back("pool " + name + " starts no jobs: its state is " + std::string(Name(row->state)));
-    } else if (const Status admitted = PoolBook::AdmitsJob(*row, WishOf(record)); !admitted) {
-      why.push_back(admitted.error().message);
-    }
+    if (std::string closed = WhyClosed(*pools_.Find(name), record); !closed.empty()) why.push_back(std::move(closed));
   }
   return "an administrator: " + Join(why, "; ");
+}
+
+std::string Controller::WhyClosed(const PoolRow& pool, const JobRecord& record) const {
+  if (!pool.starts_jobs())
+    return "pool " + pool.name + " starts no jobs: its state is " + std::string(Name(pool.state));
+  const Status admitted = PoolBook::AdmitsJob(pool, WishOf(record));
+  return admitted ? "" : admitted.error().message;
+}
+
+std::vector<std::string> Controller::ClosedPools(const JobRecord& record) const {
+  std::vector<std::string> why;
+  const std::vector<std::string> names = PoolsIn(record.pool);
+  if (pools_.empty() || names.size() < 2) return why;
+  const std::vector<std::string> open = OpenPools(record);
+  for (const std::string& name : names) {
+    if (open.empty() || std::ranges::count(open, name) > 0) continue;
+    const PoolRow& pool = *pools_.Find(name);
+    std::string closed = WhyClosed(pool, record);
+    if (closed.empty()) {
+      const std::string group = GroupOf(name);
+      const int running = cluster_.group_running(group);
+      closed = "pool " + name;
+      if (pool.running > 0 && running >= pool.running)
+        closed += " runs " + std::to_string(running) + " of at most " + Plural(pool.running, "job");
+      else closed += " holds " + std::to_string(cluster_.group_gpus(group)) + " of at most " + Plural(pool.gpus, "GPU");
+    }
+    why.push_back(std::move(closed));
+  }
+  return why;
 }
 
 std::vector<GroupName> Controller::PoolGroupsOf(const JobRecord& record) const {

@@ -58,6 +58,25 @@ struct Pools : ::testing::Test {
   JobId last_;
 };
 
+TEST_F(Pools, OfAListThoseThatAreNotOpenAreNamedWithTheReason) {
+  PoolRow capped = Pool("capped", {"n1"});
+  capped.running = 1;
+  PoolRow down = Pool("down", {"n2"});
+  down.state = PoolState::kDown;
+  Make({capped, down, Pool("open", {"n3"})});
+  EXPECT_EQ(Submit("capped", 1), "");
+  EXPECT_EQ(Place(), "n1 in capped");
+  EXPECT_EQ(Submit("open", 2), "");
+  EXPECT_EQ(Place(), "n3 in open");
+  EXPECT_EQ(Submit("capped,down,open", 1), "");
+  EXPECT_EQ(Place(), "");
+  EXPECT_EQ(
+      world_.controller_.ClosedPools(Of(last_)),
+      (std::vector<std::string>{"pool capped runs 1 of at most 1 job", "pool down starts no jobs: its state is down"}));
+  EXPECT_EQ(Submit("open", 1), "");
+  EXPECT_TRUE(world_.controller_.ClosedPools(Of(last_)).empty()) << "it names no other";
+}
+
 TEST_F(Pools, AreListsOfMachinesConditionsAndLabels) {
   PoolRow such = Pool("such", {});
   such.condition = FeatureCondition("fast");

@@ -127,6 +127,19 @@ TEST(Controller, AJobThatHasEndedIsQueuedAgainUnderItsOwnId) {
   EXPECT_EQ(World::EndOf(world.Turn(), job), JobState::kSucceeded);
 }
 
+TEST(Controller, AJobWhoseTargetIsInNoHistoryAnyMoreSaysSo) {
+  World world(1);
+  const JobId first = world.Submit(1);
+  const JobId job = world.Submit(1, 0, {{DependencyKind::kAfterOk, first, std::nullopt, Duration(0)}});
+  world.Turn();
+  const JobRecord waiting = *world.controller_.Find(job);
+  World again(1);
+  again.controller_.Load({waiting}, {}, job.value() + 1, 2, World::NoHistory());
+  EXPECT_EQ(again.controller_.WaitingReason(waiting),
+            "waits for job 1 to succeed, which is in no history any more (divvy update 2 --dependency \"\" starts it "
+            "without)");
+}
+
 TEST(Controller, AnEndedJobThatMayNotRunSoLongAnyMoreIsNotQueuedAgain) {
   Limits limits;
   limits.max_time_limit = std::chrono::hours(1);

@@ -101,13 +101,13 @@ Result<TokenBook::Setting> TokenBook::Remove(std::string_view id) {
   return Setting{KeyOf(id), ""};
 }
 
-Result<TokenBook::Setting> TokenBook::Spend(std::string_view id) {
+Result<TokenBook::Setting> TokenBook::Spend(std::string_view id, Time now) {
   const auto found = tokens_.find(id);
   if (found == tokens_.end() || found->second.role != TokenRole::kNode || found->second.uses_left <= 0) {
     return PermissionDenied("token " + std::string(id.substr(0, 64)) +
                             " has let in as many nodes as it may; divvy token create --node makes another");
   }
-  if (--found->second.uses_left == 0) return Remove(id);
+  if (--found->second.uses_left == 0) found->second.expires = std::min(found->second.expires, now);
   return Setting{KeyOf(id), FormatToken(found->second)};
 }
 

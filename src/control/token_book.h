@@ -41,6 +41,8 @@ struct TokenRow {
   int uses_left = 0;  // Of a node's token: how many may still join by it.
 
   bool has_expired(Time now) const { return expires <= now; }
+  /// Of a node's token: all that might join by it have.
+  bool is_spent() const { return role == TokenRole::kNode && uses_left <= 0; }
   friend bool operator==(const TokenRow&, const TokenRow&) = default;
 };
 
@@ -54,8 +56,9 @@ class TokenBook {
   Result<Setting> Add(TokenRow row);
   /// By id; kNotFound.
   Result<Setting> Remove(std::string_view id);
-  /// A node joins by it: one use less, and at the last the token is gone. kPermissionDenied where it has none left.
-  Result<Setting> Spend(std::string_view id);
+  /// A node joins by it: one use less; at the last it is spent, and stays for a while as one that has expired, so that
+  /// whoever comes with it again is told. kPermissionDenied where it has none left.
+  Result<Setting> Spend(std::string_view id, Time now);
   /// Those that expired before `before`: nobody asks about them any more.
   std::vector<Setting> DropExpired(Time before);
 

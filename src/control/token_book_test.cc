@@ -5,6 +5,8 @@
 namespace divvy {
 namespace {
 
+constexpr Time kNow = Time(std::chrono::hours(5));
+
 TokenRow Row(const std::string& id) {
   TokenRow row;
   row.id = id;
@@ -93,15 +95,20 @@ TEST(NodeTokens, LetInAsManyMachinesAsTheyHaveUsesAndAreGone) {
   row.role = TokenRole::kNode;
   row.uses_left = 2;
   ASSERT_TRUE(book.Add(row));
-  const auto first = book.Spend(row.id);
+  const auto first = book.Spend(row.id, kNow);
   ASSERT_TRUE(first);
   TokenBook again;  // As it is after a restart.
   again.LoadSetting(first->first, first->second);
   ASSERT_NE(again.Find(row.id), nullptr);
   EXPECT_EQ(again.Find(row.id)->uses_left, 1);
-  EXPECT_EQ(again.Spend(row.id)->second, "");
-  EXPECT_EQ(again.Find(row.id), nullptr);
-  EXPECT_EQ(again.Spend(row.id).error().message,
+  const auto last = again.Spend(row.id, kNow);
+  ASSERT_TRUE(last);
+  TokenBook spent;
+  spent.LoadSetting(last->first, last->second);
+  ASSERT_NE(spent.Find(row.id), nullptr);
+  EXPECT_TRUE(spent.Find(row.id)->is_spent());
+  EXPECT_TRUE(spent.Find(row.id)->has_expired(kNow)) << "it goes as those do";
+  EXPECT_EQ(again.Spend(row.id, kNow).error().message,
             "token 4f1c22aa has let in as many nodes as it may; divvy token create --node makes another");
 }
 
@@ -114,7 +121,7 @@ TEST(NodeTokens, AnotherTokenLetsNobodyIn) {
   row.uid = 1000;
   row.role = TokenRole::kAdmin;
   ASSERT_TRUE(book.Add(row));
-  EXPECT_FALSE(book.Spend(row.id));
+  EXPECT_FALSE(book.Spend(row.id, kNow));
 }
 
 }  // namespace

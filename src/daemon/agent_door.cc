@@ -68,7 +68,7 @@ void AgentDoor::Open(Core& core, RemoteCallers& callers, Agents::Terms terms, Fl
   out.admit = [&core, &callers](std::string_view authorization) {
     return callers.AdmitNode(authorization, core.Now());
   };
-  out.spend = [&callers](std::string_view token) { return callers.book().Spend(token); };
+  out.spend = [&core, &callers](std::string_view token) { return callers.book().Spend(token, core.Now()); };
   agents_ = std::make_unique<Agents>(book_, epoch_, terms, *fleet, std::move(out));
   agents_->Start();
 }

@@ -9,7 +9,9 @@
 #include <cstring>
 #include <utility>
 
+#include "wire/codec.h"
 #include "wire/json.h"
+#include "wire/messages.h"
 
 namespace divvy {
 namespace {
@@ -17,8 +19,28 @@ namespace {
 constexpr std::size_t kKeptOfBody = 400;
 constexpr std::size_t kKeptOfPath = 100;
 
-// What these ask holds commands and environments, what those answer holds tokens.
-bool IsAskedInSecret(std::string_view path) { return path == "/v1/jobs" || path == "/v1/jobs/update"; }
+constexpr std::string_view kLeftOut = "...";
+
+/// What is changed and to what; of commands, scripts and environments only that they are.
+std::string ChangeWithoutSecrets(std::string_view body) {
+  auto update = wire::Decode<wire::JobUpdate>(body);
+  if (!update) return "";
+  if (update->command) update->command = {std::string(kLeftOut)};
+  if (update->arguments) update->arguments = {std::string(kLeftOut)};
+  if (update->script) update->script = kLeftOut;
+  if (update->environment) {
+    for (std::string& entry : *update->environment)
+      entry = entry.substr(0, entry.find('=') + 1) + std::string(kLeftOut);
+  }
+  return wire::EncodeChanged(*update);
+}
+
+/// As far as others may read it: what a submission asks holds commands and environments.
+std::string AskedOpenly(std::string_view path, std::string_view body) {
+  if (path == "/v1/jobs") return "";
+  return path == "/v1/jobs/update" ? ChangeWithoutSecrets(body) : std::string(body);
+}
+// Holds tokens.
 bool IsAnsweredInSecret(std::string_view path) { return path == "/v1/tokens"; }
 
 }  // namespace
@@ -68,9 +90,9 @@ void Audit::Write(const Entry& entry) {
   writer.Key("asked");
   writer.String(std::string(entry.method.substr(0, kKeptOfPath)) + " " +
                 std::string(entry.path.substr(0, kKeptOfPath)));
-  if (!entry.asked.empty() && !IsAskedInSecret(entry.path)) {
+  if (const std::string asked = AskedOpenly(entry.path, entry.asked); !asked.empty()) {
     writer.Key("with");
-    writer.String(entry.asked.substr(0, kKeptOfBody));
+    writer.String(asked.substr(0, kKeptOfBody));
   }
   writer.Key("status");
   writer.Int(entry.status);

@@ -76,6 +76,19 @@ TEST_F(AuditFile, KeepsNoEnvironmentAndNoToken) {
   EXPECT_NE(text.find("{\\\"id\\\":7}"), std::string::npos) << text;
 }
 
+TEST_F(AuditFile, SaysWhatAJobWasChangedToButNoSecret) {
+  Audit audit = *Audit::Open(path_);
+  Audit::Entry changed = Cancelled();
+  changed.path = "/v1/jobs/update";
+  changed.asked =
+      R"({"select":{"ids":["3"]},"priority":7,"script":"hunter2","command":["hunter2"],"environment":["KEY=hunter2"]})";
+  audit.Write(changed);
+  const std::string text = Read(path_);
+  EXPECT_EQ(text.find("hunter2"), std::string::npos) << text;
+  for (const char* part : {R"(\"ids\":[\"3\"])", R"(\"priority\":7)", R"(\"script\":\"...\")", R"([\"KEY=...\"])"})
+    EXPECT_NE(text.find(part), std::string::npos) << part << " in " << text;
+}
+
 TEST_F(AuditFile, IsKeptAtABoundedSize) {
   Audit audit = *Audit::Open(path_, 1000);
   for (int i = 0; i < 100; ++i) audit.Write(Cancelled());

@@ -29,6 +29,10 @@ Result<const TokenRow*> RemoteCallers::RowOf(std::string_view authorization, std
                             " is not one of this controller's, or no longer; ask for a new one, " + "made there by " +
                             std::string(remedy));
   }
+  if (row->is_spent()) {
+    return PermissionDenied("token " + bearer.id + " has let in as many nodes as it may; ask for a new one, made on " +
+                            "the controller by " + std::string(remedy));
+  }
   if (row->has_expired(now)) {
     return PermissionDenied("token " + bearer.id + " has expired; ask for a new one, made on the controller by " +
                             std::string(remedy));

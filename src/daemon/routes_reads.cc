@@ -387,6 +387,13 @@ void Routes::Why(Call& call) {
   const bool waits = record->state == JobState::kQueued || record->state == JobState::kHeld;
   wire::WhyView view = WhyOf(*record, explanation, waits ? controller.WaitingReason(*record) : record->reason,
                              core_.Outcomes(), core_.Now());
+  if (waits && !view.blockers.empty()) {
+    for (std::string& closed : controller.ClosedPools(*record)) {
+      wire::BlockerView& other = view.blockers.emplace_back();
+      other.kind = "pool";
+      other.text = std::move(closed);
+    }
+  }
   if (record->state == JobState::kStarting) {
     for (const Seat& seat : SeatsOf(*record)) {
       if (const std::string absence = controller.AbsenceOf(seat.node); !absence.empty())

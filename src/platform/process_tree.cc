@@ -253,6 +253,18 @@ int EndDescendants(pid_t root, int signal) {
   return reached;
 }
 
+bool IgnoresSignal(pid_t pid, int signal) {
+  constexpr std::string_view kIgnored = "SigIgn:";
+  if (signal < 1 || signal > 64) return false;
+  std::ifstream status("/proc/" + std::to_string(pid) + "/status");
+  for (std::string line; std::getline(status, line);) {
+    if (!line.starts_with(kIgnored)) continue;
+    const unsigned long long mask = std::strtoull(line.c_str() + kIgnored.size(), nullptr, 16);
+    return (mask >> (signal - 1) & 1) != 0;
+  }
+  return false;
+}
+
 int SignalOrphans(pid_t root, int signal) { return SignalAll(ReadOrphans(root), signal); }
 
 int SignalLeftBehind(const ProcessIdentity& first, const std::string& variable, int signal) {

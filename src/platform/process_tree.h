@@ -49,6 +49,9 @@ int SignalDescendants(pid_t root, int signal, pid_t spared = 0);
 /// The same, and SIGCONT to all of them afterwards: one that is paused cannot end by itself.
 int EndDescendants(pid_t root, int signal);
 
+/// True if `pid` has said that the signal is to do nothing.
+bool IgnoresSignal(pid_t pid, int signal);
+
 /// For a job without supervisor: `root`, its descendants and its session. `root` itself may have ended already.
 int SignalOrphans(pid_t root, int signal);
 

@@ -268,6 +268,9 @@ void Supervisor::BeginStop(int signal, Duration grace) {
   watch_.kill_at = std::min(watch_.kill_at, DueAfter(MonotonicNow(), grace));
   if (grace <= Duration(0)) return;  // SIGKILL follows at once.
   EndDescendants(::getpid(), signal);
+  // A shell that talks with people ignores SIGTERM; the end of its terminal ends it.
+  if (pty_ && watch_.first_process != 0 && IgnoresSignal(watch_.first_process, signal))
+    ::kill(watch_.first_process, SIGHUP);
 }
 
 void Supervisor::SetTimeLimit(Duration limit) {

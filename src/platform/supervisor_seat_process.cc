@@ -190,11 +190,15 @@ class SeatProcess {
       if (polled[1].revents != 0) break;
       if (IsStopped()) ::kill(steps_process_.pid, SIGTERM);
     }
-    AwaitStop();
+    if (!IsStopped() && !WasKilled()) AwaitStop();
     if (IsStopped()) return 0;
     Fail(kWithoutSteps, 1);
     return code_;
   }
+
+  /// A step process that leaves takes its socket away. One that was killed is not the stop's doing, which may come
+  /// right after it, because the job's tasks here have gone with it.
+  bool WasKilled() const { return ::access((steps_ + ".sock").c_str(), F_OK) == 0; }
 
   /// Who stops the job ends its step process as well, perhaps a moment before us.
   void AwaitStop() {

@@ -286,6 +286,21 @@ TEST_F(Terminal, CtrlCTypedByAClientInterruptsTheJob) {
   EXPECT_EQ(AwaitExit(record.job).code, 42);
 }
 
+TEST_F(Terminal, AShellThatIgnoresTheStopSignalIsHungUp) {
+  // As a shell that talks with people does.
+  const RunRecord record = StartAt("trap '' TERM; echo ready; while :; do sleep 0.01; done");
+  ASSERT_TRUE(AwaitOutput("ready"));
+  ASSERT_TRUE(SendStop(record, SIGTERM, 1h));
+  EXPECT_EQ(AwaitExit(record.job).code, 128 + SIGHUP);
+}
+
+TEST_F(Terminal, AScriptThatHearsTheStopSignalCleansUp) {
+  const RunRecord record = StartAt("trap 'sleep 0.2; exit 7' TERM; echo ready; while :; do sleep 0.01; done");
+  ASSERT_TRUE(AwaitOutput("ready"));
+  ASSERT_TRUE(SendStop(record, SIGTERM, 1h));
+  EXPECT_EQ(AwaitExit(record.job).code, 7);
+}
+
 TEST_F(Terminal, ForegroundJobIsAttachedFromTheStart) {
   LaunchRequest request = Shell("read line; echo got $line");
   request.wants_pty = true;

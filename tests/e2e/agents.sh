@@ -30,7 +30,7 @@ divvy nodes --json | grep -q '"rack":"r7"' || fail "its label is missing"
 divvy nodes --json | grep -q '"is_controller":true' || fail "the controller's own machine is missing"
 
 # A token of one use is spent; a command line's lets no machine in, and a node's speaks for nobody.
-refused 'is not one of this controller' on n2 agent --join-file "$home/n1.token" --name n2 --emulate 1xA100-40GB
+refused 'has let in as many nodes as it may' on n2 agent --join-file "$home/n1.token" --name n2 --emulate 1xA100-40GB
 refused 'is for a command line' on n2 agent --join-file "$home/user.token" --name n2
 DIVVY_CONTROLLER=$home/many.token refused 'lets a machine join as a node' env -u DIVVY_HOME "$divvy_binary" queue
 refused 'has joined no controller' on n2 agent

@@ -72,6 +72,21 @@ id=$(submit --nodes 2 --gpus 4 --gpu-type a100 -- /no/such/program)
 divvy wait "$id" >/dev/null 2>&1 || true
 expect failed "$(field "$id" state)" "a gang without a program"
 
+# One of its machines loses its step process: the reason names it.
+id=$(submit --nodes 2 --gpus 4 --gpu-type a100 -- sleep 1000)
+wait_for "its start" state_is "$id" running
+steps_of() {
+  for process in /proc/[0-9]*; do
+    tr '\0' ' ' <"$process/cmdline" 2>/dev/null | grep -q "internal-steps .*$machines/$1/agent/runs/[^ ]*/$id " && echo "${process#/proc/}"
+  done
+}
+second=n2
+[ "$(field "$id" node)" = n1 ] || second=n1
+wait_for "its step process" test -n "$(steps_of $second)"
+kill -9 $(steps_of $second)
+divvy wait "$id" >/dev/null 2>&1 || true
+field "$id" reason | grep -q "^node $second lost its part: the job's step process" || fail "the reason is: $(field "$id" reason)"
+
 # A script in Slurm's words: the batch runs once, srun over both.
 cat >two.sh <<'EOF'
 #!/bin/bash

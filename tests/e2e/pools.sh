@@ -89,6 +89,17 @@ grep -q 'pool alone gives whole machines' why || fail "why says: $(cat why)"
 divvy cancel "$second" >/dev/null
 wait_for "a machine to itself" state_is "$alone" running
 expect 4 "$(divvy show "$alone" --json | grep -o '"gpus":\[[0-9,]*\]' | head -n 1 | tr -cd '0-9' | wc -c)" "its GPUs"
+# Of a list each pool is told: what is missing in it, or why it is not open.
+both=$(submit --pool debug,alone --gpus 2 -- true)
+divvy why "$both" >why
+grep -q 'pool debug runs 1 of at most 1 job' why || fail "why says: $(cat why)"
+grep -q 'pool alone' why || fail "why says: $(cat why)"
+divvy cancel "$both" >/dev/null
+two=$(submit --pool train,alone --gpus 4 -- true)
+divvy why "$two" >why
+grep -q 'in pool train' why || fail "why says: $(cat why)"
+grep -q 'pool alone' why || fail "why says: $(cat why)"
+divvy cancel "$two" >/dev/null
 beside=$(submit --pool night -- true)
 divvy why "$beside" | grep -q "other jobs' alone" || fail "why says: $(divvy why "$beside")"
 

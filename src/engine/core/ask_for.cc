@@ -81,6 +81,11 @@ class Translation {
           "more where it can; give --tasks one number");
     }
     const std::int32_t tasks = ask.groups.front().least;
+    // Tasks that each have a machine of their own, and the one machine of all others, are asked for as machines.
+    if (counted > tasks && ask.together != Together::kNode && (ask.groups.front().apart || tasks == 1)) {
+      return InvalidArgument("--constraint counts " + Plural(counted, "node") + ", but the job is on " +
+                             Plural(tasks, "node") + "; ask for --nodes " + std::to_string(counted));
+    }
     if (counted > tasks) {
       return InvalidArgument("--constraint counts " + Plural(counted, "node") + ", but the job has " +
                              Plural(tasks, "task") + "; ask for --tasks " + std::to_string(counted));

@@ -221,9 +221,10 @@ class Finder {
       }
       tally.room += RoomOn(node.facts, node.state, group);
       if (!IsOfKind(node.facts, shape)) continue;
+      const int others = shape.gpus == 0 ? 0 : __builtin_popcount(NotOfKind(node.facts, shape));
+      if (node.facts.gpus - others < shape.gpus) continue;  // Too small, whoever is on it.
       tally.nodes.push_back(index);
       tally.kinds |= placement::ModelSet{1} << node.facts.kind;
-      const int others = shape.gpus == 0 ? 0 : __builtin_popcount(NotOfKind(node.facts, shape));
       const GpuMask withheld = node.blocked & ~(shape.gpus == 0 ? GpuMask{0} : NotOfKind(node.facts, shape));
       const int blocked = node.accepts ? __builtin_popcount(withheld) : node.facts.gpus - others;
       tally.gpus += node.facts.gpus - others - blocked;
@@ -255,12 +256,16 @@ class Finder {
     bool is_short = false;
     for (std::size_t i = 0; i < ask_.groups.size(); ++i) {
       const TaskGroup& group = ask_.groups[i];
-      const Shape shape = MergedAlternatives(group, !state_.mixed.empty()).front();
-      const Tally tally = Count(group, shape);
-      if (tally.room >= group.least) continue;
-      is_short = true;
-      if (group.least == 1) FindForOne(group, shape, tally);
-      else FindForMany(group, shape, tally);
+      // Those that differ in more than models have an answer each: in another pool it takes whole nodes.
+      std::vector<Shape> shapes = MergedAlternatives(group, false);
+      shapes.front() = MergedAlternatives(group, !state_.mixed.empty()).front();
+      for (const Shape& shape : shapes) {
+        const Tally tally = Count(group, shape);
+        if (tally.room >= group.least) break;
+        is_short = true;
+        if (group.least == 1) FindForOne(group, shape, tally);
+        else FindForMany(group, shape, tally);
+      }
     }
     const bool has_room = !is_short && view_.Room().has_value();
     if (has_room) return;

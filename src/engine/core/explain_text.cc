@@ -89,7 +89,9 @@ std::string WhichText(const Names& names, const TaskGroup& group, const Shape& s
   if (names.filters && group.filters.size() == group.alternatives.size() && !group.filters.empty()) {
     std::vector<FilterIndex> filters;
     for (std::size_t i = 0; i < group.filters.size(); ++i) {
-      if ((group.alternatives[i].models & ~shape.models) == 0) filters.push_back(group.filters[i]);
+      Shape alike = group.alternatives[i];
+      alike.models = shape.models;
+      if (alike == shape && (group.alternatives[i].models & ~shape.models) == 0) filters.push_back(group.filters[i]);
     }
     text = names.filters(filters);
   } else if (shape.models != placement::kAnyModel && shape.gpus > 0) {

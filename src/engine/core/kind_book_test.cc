@@ -135,6 +135,12 @@ TEST(AskFor, UsesNothingWhenItRefuses) {
   const auto few = AskFor(book, GpuAsk(1, 3), wishes);
   ASSERT_FALSE(few);
   EXPECT_EQ(few.error().message, "--constraint counts 4 nodes, but the job has 3 tasks; ask for --tasks 4");
+  Ask apart = GpuAsk(1, 3);
+  apart.groups.front().apart = true;
+  EXPECT_EQ(AskFor(book, apart, wishes).error().message,
+            "--constraint counts 4 nodes, but the job is on 3 nodes; ask for --nodes 4");
+  EXPECT_EQ(AskFor(book, GpuAsk(1, 1), wishes).error().message,
+            "--constraint counts 4 nodes, but the job is on 1 node; ask for --nodes 4");
   const auto elastic = AskFor(book, GpuAsk(1, 4, 8), wishes);
   EXPECT_FALSE(elastic);
   const auto ask = AskFor(book, GpuAsk(1, 5), wishes);

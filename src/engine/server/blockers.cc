@@ -151,8 +151,10 @@ class Finder {
 
   // Whole machines are kept apart by their CPUs (translate.cc), which would be no answer.
   bool TellAlone(const core::Blocker& blocker) {
-    for (const std::string& pool : PoolsIn(entry_.pool)) {
-      if (!server_.kinds().IsExclusive(pool)) continue;
+    const std::vector<std::string> pools = PoolsIn(entry_.pool);
+    for (const std::string& pool : pools) {
+      const bool is_meant = pools.size() == 1 || blocker.text.find("pool " + pool) != std::string::npos;
+      if (!is_meant || !server_.kinds().IsExclusive(pool)) continue;
       Blocker& out = Same(BlockerKind::kCpus, blocker, 1000);
       out.text = "pool " + pool + " gives whole machines, and others run on each that has what it asks for";
       AddNamed(blocker, out);
