@@ -16,6 +16,8 @@ has_line() { grep -qx "$2" "$1"; }
 ended() { divvy wait "$1" >/dev/null 2>&1 || true; }
 
 divvy token create --node >token 2>/dev/null
+mkdir "$machines/n1"
+printf '[gpus]\npoll = "100ms"\n[jobs]\nlog_limit = "1M"\n' >"$machines/n1/divvy.toml"
 on n1 agent --join-file "$DIVVY_HOME/token" --name n1 --emulate 4xA100-40GB --detach --quiet || fail "n1 did not join"
 
 # It has ended. Several pieces' worth, and its last lines.
@@ -62,6 +64,20 @@ expect "n1:$machines/out/n1-$id.txt" "$(field "$id" output)" "where it is said t
 rm "$machines/out/n1-$id.txt"
 refused=$(divvy logs "$id" 2>&1) && fail "a file that has gone was read"
 echo "$refused" | grep -q "cannot read 'n1:$machines/out/n1-$id.txt': No such file" || fail "logs says: $refused"
+
+# One that has grown above the limit there: its newest part, and how much is missing.
+echo >holes
+if fallocate -p -o 0 -l 4096 holes 2>/dev/null; then
+  id=$(far -- sh -c "seq -w 1 700000; until [ -e $machines/cut ]; do sleep 0.02; done")
+  is_cut() { divvy logs "$id" 2>&1 >/dev/null | grep -q "of the log of job $id before this were dropped"; }
+  wait_for "its log to be cut" is_cut
+  divvy logs "$id" >got 2>/dev/null
+  expect 700000 "$(tail -n 1 got)" "the newest line"
+  [ "$(stat -c %s got)" -ge 1048576 ] || fail "less is kept than log_limit says: $(stat -c %s got)"
+  expect "$(tail -n +2 got | head -n 1)" "$(seq -w 1 700000 | tail -n "$(($(wc -l <got) - 1))" | head -n 1)" "what is kept, without a gap"
+  touch "$machines/cut"
+  ended "$id"
+fi
 
 # Of an array, each under its heading.
 id=$(far --array 0-1 -- sh -c 'echo "element $DIVVY_ARRAY_INDEX"')
