@@ -77,7 +77,8 @@ id=$(submit --nodes 2 --gpus 4 --gpu-type a100 -- sleep 1000)
 wait_for "its start" state_is "$id" running
 steps_of() {
   for process in /proc/[0-9]*; do
-    tr '\0' ' ' <"$process/cmdline" 2>/dev/null | grep -q "internal-steps .*$machines/$1/agent/runs/[^ ]*/$id " && echo "${process#/proc/}"
+    [ "$(cat "$process/comm" 2>/dev/null)" = divvy-steps ] || continue
+    tr '\0' ' ' <"$process/cmdline" 2>/dev/null | grep -q "$machines/$1/agent/runs/[^ ]*/$id " && echo "${process#/proc/}"
   done
 }
 second=n2
