@@ -140,14 +140,21 @@ as_nobody() { (cd "$private/home" && DIVVY_HOME="$private/home" HOME="$private/h
 as_nobody up --quiet --emulate 2xH100-80GB
 how=$(as_nobody status | sed -n 's/^isolation  *//p')
 out=$(as_nobody run --gpus 1 -- sh -c "$curious; id -u" 2>&1) || true
+mark=divvy-isolation.$$
+own=$(as_nobody run --private-tmp -- sh -c "touch /tmp/$mark /dev/shm/$mark && ls /dev/shm; id -u" 2>&1) || true
 as_nobody down >/dev/null
 rm -rf "$private"
+[ ! -e "/tmp/$mark" ] && [ ! -e "/dev/shm/$mark" ] || fail "--private-tmp without root left $mark to all"
 case $how in
   "enforced (mount namespace)"*)
     shown="$shown, without root"
+    expect "$mark 65534" "$(xargs <<<"$own")" "a /tmp and a /dev/shm of its own without root"
     case $out in opened0*"gpu1' for reading: Permission denied"*65534) ;; *) fail "without root: $out" ;; esac
     ;;
-  advisory*) echo "isolation: without root it is $how" ;;
+  advisory*)
+    echo "isolation: without root it is $how"
+    grep -q -- '--private-tmp does not work on this machine: no mount namespace' <<<"$own" || fail "--private-tmp without root says: $own"
+    ;;
   *) fail "status without root: $how" ;;
 esac
 [ -n "$shown" ] || fail "none of the ways works here"
