@@ -301,6 +301,9 @@ Result<Config> ParseConfig(std::string_view toml, std::string_view path) {
       return fail(entry, std::string(key->name) + (message.starts_with("is ") ? " " : ": ") + message);
     }
   }
+  for (const ConfigEntry& entry : entries) {
+    if (const Status known = CheckTeamsEntry(entry, config.teams); !known) return fail(entry, known.error().message);
+  }
   if (config.max_time_limit > Duration(0) && config.default_time_limit > config.max_time_limit) {
     const auto entry = std::ranges::find(entries, "default_time_limit", &ConfigEntry::key);
     return fail(*entry, "default_time_limit is longer than max_time_limit, " + FormatDuration(config.max_time_limit));

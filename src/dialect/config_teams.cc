@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/text.h"
 #include "dialect/config_values.h"
+#include "dialect/quoted.h"
 
 namespace divvy::dialect {
 namespace {
@@ -128,6 +130,20 @@ Status ReadTeamsEntry(const ConfigEntry& entry, TeamsFile& file) {
   if (is_on == nullptr) return InvalidArgument("quotas is neither true nor false, without quotes");
   file.are_quotas_on = *is_on;
   return {};
+}
+
+Status CheckTeamsEntry(const ConfigEntry& entry, const TeamsFile& file) {
+  const bool is_parent = entry.section.starts_with(kTeams) && entry.key == "parent";
+  const bool is_team = entry.section.starts_with(kUsers) && entry.key == "team";
+  const auto* name = std::get_if<std::string>(&entry.value);
+  if (!(is_parent || is_team) || name == nullptr || name->empty()) return {};
+  std::vector<std::string_view> known;
+  for (const TeamRow& row : file.teams) known.push_back(row.name);
+  if (std::ranges::find(known, *name) != known.end()) return {};
+  const std::string_view near = name->size() > 40 ? std::string_view() : Nearest(*name, known);
+  return InvalidArgument(entry.key + ": there is no team " + Quoted(*name) + " in this file" +
+                         (near.empty() ? "; write [teams." + *name + "]"
+                                       : "; did you mean " + Quoted(std::string(near)) + "?"));
 }
 
 }  // namespace divvy::dialect

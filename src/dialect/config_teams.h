@@ -14,4 +14,7 @@ bool IsOfTeams(const ConfigEntry& entry);
 /// Puts it into `file`. An error says what is wrong without the line, which the caller knows.
 Status ReadTeamsEntry(const ConfigEntry& entry, TeamsFile& file);
 
+/// What an entry says of other tables, once all of them are read: a parent, or a user's team, is a team of the file.
+Status CheckTeamsEntry(const ConfigEntry& entry, const TeamsFile& file);
+
 }  // namespace divvy::dialect

@@ -219,6 +219,10 @@ TEST(Config, MistakesInTablesOfTeamsNameTheLine) {
   }
   EXPECT_EQ(refusal("[teams.vision]\ngpus = 2\n"),
             "divvy.toml:2: gpus is for users; the GPUs that a team has at once are its limit");
+  EXPECT_EQ(refusal("[teams.lab]\n[teams.vision]\nparent = \"labs\"\n"),
+            "divvy.toml:3: parent: there is no team 'labs' in this file; did you mean 'lab'?");
+  EXPECT_EQ(refusal("[users.ada]\nteam = \"vision\"\n"),
+            "divvy.toml:2: team: there is no team 'vision' in this file; write [teams.vision]");
   EXPECT_EQ(refusal("[teams]\nquotas = \"on\"\n"), "divvy.toml:2: quotas is neither true nor false, without quotes");
 }
 
