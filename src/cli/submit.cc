@@ -9,6 +9,7 @@
 #include "cli/api.h"
 #include "cli/commands.h"
 #include "cli/steps.h"
+#include "dialect/components.h"
 #include "dialect/task_options.h"
 #include "dialect/valohai.h"
 
@@ -118,7 +119,12 @@ Result<Request> ReadRequest(const std::vector<std::string>& words, bool is_run) 
   const auto parse = [&]() -> Result<dialect::Parsed> {
     std::vector<Option> table = dialect::JobOptions(request.spec, around);
     for (Option& option : FlagTable(request.flags, is_run)) table.push_back(std::move(option));
-    return dialect::ParseOptions(table, words, rules);
+    return dialect::ReadComponents(
+        table, words, rules, request.spec, [&](JobSpec& component) { return dialect::JobOptions(component, around); },
+        [](JobSpec& component) -> Status {
+          dialect::CompleteTasks(component);
+          return dialect::CheckTasks(component);
+        });
   };
   DIVVY_TRY(dialect::Parsed parsed, parse());
   std::vector<std::string> rest = std::move(parsed.positional);

@@ -82,7 +82,8 @@ RunningJob Controller::ToRunning(const JobRecord& record) const {
   job.cpus = record.request.cpus;
   job.memory = record.request.memory;
   for (const Seat& seat : record.gang)
-    job.gang.push_back(PlaceOf(record.request, IndexOf(seat.node).value_or(kOwnNode), seat.gpus, seat.tasks));
+    job.gang.push_back(
+        PlaceOf(record.request, IndexOf(seat.node).value_or(kOwnNode), seat.gpus, seat.tasks, seat.parts));
   if (!job.gang.empty()) {
     job.cpus = job.gang.front().cpus;
     job.memory = job.gang.front().memory;
@@ -163,8 +164,7 @@ Result<SubmitResult> Controller::Submit(JobSpec spec, std::uint64_t elements, co
   if (spec.time_limit == Duration(0)) spec.time_limit = limits_.default_time_limit;
   DIVVY_CHECK(CheckTimeLimit(spec.time_limit));
   DIVVY_CHECK(CheckTeam(spec, elements, caller, now));
-  DIVVY_TRY(spec.pool, CheckPools(spec.pool, {spec.request, spec.time_limit, caller.user.name, teams_.PathOf(spec.team),
-                                              caller.is_admin}));
+  DIVVY_CHECK(FillComponentPools(spec, caller));
   if (!spec.queues_anyway) DIVVY_CHECK(CheckFeasible(cluster_, spec.request, spec.pool));
   NameElements(spec.dependencies);
   if (Status known = LearnOutcomes(spec.dependencies, outcome); !known) {
@@ -360,7 +360,7 @@ void Controller::Start(const StartDecision& decision, JobId job, Time now) {
   record->gpus = decision.gpus;
   record->gang.clear();
   for (const NodePlace& place : decision.gang)
-    record->gang.push_back({NodeName(place.node), place.gpus, place.tasks, 0, std::nullopt});
+    record->gang.push_back({NodeName(place.node), place.gpus, place.tasks, 0, std::nullopt, place.parts});
   record->was_let_go = false;
   record->pool_of_run = decision.pool;
   record->gpu_model = ModelOf(*record);
@@ -462,7 +462,7 @@ Reason Controller::WaitingReason(const JobRecord& record) const {
     }
     const int most = cluster_.group_gpu_limit(group);
     const int held = cluster_.group_gpus(group);
-    if (most > 0 && record.request.gpus > 0 && held + record.request.gpus_in_all() > most)
+    if (most > 0 && record.request.gpus_in_all() > 0 && held + record.request.gpus_in_all() > most)
       return group + " holds " + std::to_string(held) + " of at most " + Plural(most, "GPU");
   }
   if (record.restarts > 0 && entry->begin != kNoTime) return "waits before the next try";

@@ -434,6 +434,7 @@ class Controller {
   /// The pool of a job that names none, and what its pool says where the job does not.
   Status FillPool(JobSpec& spec) const;
   Status CheckPoolNames(const std::vector<std::string>& names) const;
+  Status FillComponentPools(JobSpec& spec, const Caller& caller) const;
   Status TakeWholeMachines(const PoolRow& pool, JobSpec& spec) const;
   /// Those of these pools that its user may use; `list` may be empty. Refused where none of them takes such a job.
   Result<std::string> CheckPools(const std::string& list, const PoolBook::Wish& wish) const;

@@ -74,6 +74,12 @@ Status Controller::FillPool(JobSpec& spec) const {
     const bool is_too_long = spec.time_limit == Duration(0) || spec.time_limit > row->max_time;
     if (row->max_time > Duration(0) && is_too_long) spec.time_limit = row->max_time;
   }
+  if (row->is_exclusive && spec.request.is_heterogeneous()) {
+    return InvalidArgument(
+        "pool " + row->name +
+        " gives whole machines, which a heterogeneous job is not given; name another pool, or submit "
+        "each component as a job of its own");
+  }
   if (fit.size() == 1 && row->is_exclusive) return TakeWholeMachines(*row, spec);
   return {};
 }
@@ -110,6 +116,29 @@ Status Controller::TakeWholeMachines(const PoolRow& pool, JobSpec& spec) const {
   }
   spec.notes.push_back("--gpus " + std::to_string(asked) + ": pool " + pool.name + " gives whole machines, with " +
                        Plural(gpus, "GPU") + " each");
+  return {};
+}
+
+// What each pool gives is counted for those components that are of it.
+Status Controller::FillComponentPools(JobSpec& spec, const Caller& caller) const {
+  Request first = spec.request;
+  std::erase_if(first.others, [](const Component& one) { return !one.pool.empty(); });
+  const auto wish = [&](const Request& request) {
+    return PoolBook::Wish{request, spec.time_limit, caller.user.name, teams_.PathOf(spec.team), caller.is_admin};
+  };
+  DIVVY_TRY(spec.pool, CheckPools(spec.pool, wish(first)));
+  for (std::size_t i = 1; i < spec.request.components(); ++i) {
+    std::string& pool = spec.request.others[i - 1].pool;
+    if (pool.empty() || pools_.empty()) continue;
+    DIVVY_CHECK(CheckPoolNames(PoolsIn(pool)));
+    for (const std::string& name : PoolsIn(pool)) {
+      const PoolRow* row = pools_.Find(name);
+      if (row != nullptr && row->is_exclusive)
+        return InvalidArgument("component " + std::to_string(i) + ": pool " + name +
+                               " gives whole machines, which a heterogeneous job is not given; name another pool");
+    }
+    DIVVY_TRY(pool, CheckPools(pool, wish(ComponentOf(spec.request, i))));
+  }
   return {};
 }
 
@@ -207,9 +236,14 @@ std::vector<GroupName> Controller::PoolGroupsOf(const JobRecord& record) const {
   std::vector<GroupName> groups;
   if (pools_.empty() || record.pool.empty()) return groups;
   const bool runs = IsActive(record.state) && record.array_count == 0 && !record.pool_of_run.empty();
-  for (const std::string& name : runs ? std::vector{record.pool_of_run} : OpenPools(record)) {
+  const auto add = [&](const std::string& name) {
     const PoolRow* row = pools_.Find(name);
     if (row != nullptr && row->is_capped()) groups.push_back(GroupOf(name));
+  };
+  for (const std::string& name : runs ? std::vector{record.pool_of_run} : OpenPools(record)) add(name);
+  // All of the job counts in each pool that one of its components is of.
+  for (const Component& one : record.request.others) {
+    for (const std::string& name : PoolsIn(one.pool)) add(name);
   }
   return groups;
 }

@@ -88,19 +88,24 @@ Batch Controller::UnkeptProgress() const {
 }
 
 void Controller::LearnSpeed(const JobRecord& record, bool ended_well) {
-  if (is_mixed_ && record.array_count == 0 && !record.request.is_elastic()) speeds_.Ran(record, ended_well);
+  if (is_mixed_ && record.array_count == 0 && !record.request.is_elastic() && !record.request.is_heterogeneous())
+    speeds_.Ran(record, ended_well);
 }
 
-// By hand goes before. An elastic job's GPUs come and go: their number matters more.
+// By hand goes before. An elastic job's GPUs come and go: their number matters more. Components run on different GPUs
+// anyway.
 std::vector<ModelSpeed> Controller::LearnedSpeeds(const JobRecord& record) const {
   const Request& request = record.request;
-  if (!is_mixed_ || request.gpus == 0 || request.is_elastic() || SaysSpeeds(request.gpu_type)) return {};
+  if (!is_mixed_ || request.gpus == 0 || request.is_elastic() || request.is_heterogeneous() ||
+      SaysSpeeds(request.gpu_type))
+    return {};
   const SpeedBook::Learned* learned = speeds_.Find(record);
   return learned == nullptr ? std::vector<ModelSpeed>() : learned->speeds();
 }
 
 std::string Controller::SpeedsOf(const JobRecord& record) const {
-  if (!is_mixed_ || record.request.gpus == 0 || record.request.is_elastic()) return "";
+  const Request& request = record.request;
+  if (!is_mixed_ || request.gpus == 0 || request.is_elastic() || request.is_heterogeneous()) return "";
   if (!SaysSpeeds(record.request.gpu_type)) {
     const SpeedBook::Learned* learned = speeds_.Find(record);
     return learned == nullptr ? "" : SpeedText(*learned);

@@ -284,7 +284,7 @@ Status Controller::CheckTeam(JobSpec& spec, std::uint64_t elements, const Caller
   }
   if (!spec.queues_anyway) DIVVY_CHECK(CheckUserGpus(caller.user.name, spec.request));
   DIVVY_CHECK(CheckQueued(spec, elements, caller));
-  if (spec.request.gpus == 0) return {};
+  if (spec.request.gpus_in_all() == 0) return {};
   const auto check = [&](const std::string& who, const std::string& key, const Caps& caps) -> Status {
     if (!caps.has_budget()) return {};
     const std::string used = Exhausted(caps, UsedBy(key, caps.period, now));
@@ -345,14 +345,14 @@ std::string Controller::TeamBar(const JobRecord& record) const {
   const auto bar = [&](const std::string& who, const std::string& key, const Caps& caps) -> std::string {
     if (caps.running && *caps.running == 0) return "an administrator: " + who + " may run no jobs";
     const auto spent = spent_.find(key);
-    return spent == spent_.end() || record.request.gpus == 0 ? "" : spent->second;
+    return spent == spent_.end() || record.request.gpus_in_all() == 0 ? "" : spent->second;
   };
   for (const TeamRow* row : TeamsOf(record)) {
     if (auto text = bar("team " + row->name, UsageBook::TeamKey(row->name), row->caps); !text.empty()) return text;
   }
   const UserRow* user = teams_.UserOf(record.user.name);
   if (user == nullptr) return "";
-  if (user->gpus && *user->gpus == 0 && record.request.gpus > 0)
+  if (user->gpus && *user->gpus == 0 && record.request.gpus_in_all() > 0)
     return "an administrator: user " + record.user.name + " may hold no GPUs";
   return bar("user " + record.user.name, UsageBook::UserKey(record.user.name), user->caps);
 }

@@ -101,6 +101,10 @@ Status Controller::CheckChange(const JobRecord& before, const JobRecord& after, 
                               " takes an administrator; its owner may lower it");
     }
   }
+  if (before.request.is_heterogeneous() && changes.changes_request()) {
+    return InvalidArgument("what the components of job " + DisplayId(before) +
+                           " ask for stays as it is; cancel it, and submit it anew");
+  }
   if (changes.pool && !pools_.empty()) DIVVY_CHECK(CheckPoolNames(PoolsIn(after.pool)));
   if (changes.pool || changes.changes_request() || (changes.time_limit && !caller.is_admin))
     DIVVY_CHECK(CheckPoolChange(after, changes, caller));

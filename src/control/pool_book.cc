@@ -41,9 +41,9 @@ Status CheckMachines(const PoolRow& pool, const Request& request) {
   }
   if (pool.max_nodes == 0) return {};
   const std::string most = std::to_string(pool.max_nodes) + " at most";
-  if (request.nodes > pool.max_nodes) {
-    return LimitExceeded("asks for " + std::to_string(request.nodes) + " machines, but pool " + pool.name +
-                         " gives a job " + most + "; give --nodes " + std::to_string(pool.max_nodes) + " or fewer");
+  if (const int nodes = request.nodes_in_all(); nodes > pool.max_nodes && nodes > 1) {
+    return LimitExceeded("asks for " + std::to_string(nodes) + " machines, but pool " + pool.name + " gives a job " +
+                         most + "; give --nodes " + std::to_string(pool.max_nodes) + " or fewer");
   }
   if (request.spreads_tasks && request.tasks > pool.max_nodes) {
     return LimitExceeded("its " + Plural(request.tasks, "task") + " may lie on as many machines, but pool " +

@@ -36,7 +36,22 @@ JobRecord Node::PartOf(const LaunchOrder& order) {
   JobRecord part = order.record;
   if (order.seat >= part.gang.size()) return part;
   const int tasks = part.gang[order.seat].tasks;
-  if (part.request.spreads_tasks) {
+  if (part.request.is_heterogeneous()) {
+    const Seat& seat = part.gang[order.seat];
+    int cpus = 0;
+    Bytes memory;
+    bool is_unbound = false;
+    for (const SeatPart& its : seat.parts) {
+      const Request component = ComponentOf(part.request, static_cast<std::size_t>(its.component));
+      const int all = component.spreads_tasks ? std::max(component.tasks, 1) : std::max(its.tasks, 1);
+      cpus += static_cast<int>(ShareOf(component.cpus, its.tasks, all));
+      memory += Bytes(ShareOf(component.memory.count(), its.tasks, all));
+      is_unbound = is_unbound || component.memory == Bytes(0);
+    }
+    part.request.cpus = cpus;
+    // One cgroup holds all that is here: where a component has no bound there is none.
+    part.request.memory = is_unbound ? Bytes(0) : memory;
+  } else if (part.request.spreads_tasks) {
     const int all = TasksOf(part);
     part.request.cpus = static_cast<int>(ShareOf(part.request.cpus, tasks, all));
     part.request.memory = Bytes(ShareOf(part.request.memory.count(), tasks, all));
@@ -62,6 +77,7 @@ std::vector<std::string> Node::SlurmVariables(const LaunchOrder& order, const Jo
     nodes.names.push_back(NameOf(order.record.gang[i]));
     nodes.tasks.push_back(other.request.tasks);
     nodes.cpus.push_back(std::max(other.request.cpus, other.request.tasks));
+    nodes.parts.push_back(order.record.gang[i].parts);
   }
   return dialect::SlurmEnvironment(part, spec, part.gpus.ToVector(), options_.names.name(), part.started, nodes);
 }
@@ -96,7 +112,7 @@ void Node::LetGo(Run& run, const GoOrder& order) {
   for (std::size_t i = 0; i < live->gang.size(); ++i) {
     const Seat& seat = live->gang[i];
     if (NameOf(seat) == options_.names.name()) gang.own = i;
-    gang.seats.push_back({NameOf(seat), order.addresses[i], seat.gpus, seat.tasks});
+    gang.seats.push_back({NameOf(seat), order.addresses[i], seat.gpus, seat.tasks, seat.parts});
   }
   // Never as the user of the controller's numbers: here they may be somebody else's.
   const auto owner = OwnerOf(run.record, live);

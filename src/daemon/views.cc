@@ -41,6 +41,10 @@ wire::RequestView RequestViewOf(const JobRecord& record) {
   view.constraint = record.request.constraint;
   view.node_list = record.request.node_list;
   view.excluded_nodes = record.request.excluded_nodes;
+  for (const Component& one : record.request.others) {
+    view.others.push_back({one.gpus, one.gpu_type, one.gpu_memory.count(), one.cpus, one.memory.count(), one.tasks,
+                           one.nodes, one.spreads_tasks, one.constraint, one.node_list, one.excluded_nodes, one.pool});
+  }
   return view;
 }
 
@@ -81,7 +85,11 @@ void FillCommon(const JobRecord& record, const Reason& reason, const SpecLabels&
   view.state = Name(record.state);
   view.gpus = Indices(record.gpus);
   view.node = record.node;
-  for (const Seat& seat : record.gang) view.seats.push_back({seat.node, Indices(seat.gpus), seat.tasks});
+  for (const Seat& seat : record.gang) {
+    view.seats.push_back({seat.node, Indices(seat.gpus), seat.tasks, {}});
+    for (const SeatPart& part : seat.parts)
+      view.seats.back().parts.push_back({part.component, Indices(part.gpus), part.tasks});
+  }
   view.request = RequestViewOf(record);
   view.submit_time = ToSeconds(record.submitted);
   if (record.state != JobState::kHeld) view.eligible_time = OptionalSeconds(std::max(record.queued_at, record.begin));

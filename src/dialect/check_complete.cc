@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "base/text.h"
+#include "dialect/components.h"
 #include "dialect/container_options.h"
 #include "dialect/job_options.h"
 #include "dialect/node_options.h"
@@ -125,8 +126,14 @@ Status CheckMany(const JobSpec& spec) {
 Status CheckComplete(const JobSpec& spec) {
   DIVVY_CHECK(CheckWhatRuns(spec));
   DIVVY_CHECK(CheckSlurmPlace(spec));
-  DIVVY_CHECK(CheckRequest(spec.request, spec.dialect == Dialect::kNative));
-  DIVVY_CHECK(CheckNodes(spec.request));
+  DIVVY_CHECK(CheckComponents(spec));
+  for (std::size_t i = 0; i < spec.request.components(); ++i) {
+    const Request request = ComponentOf(spec.request, i);
+    Status good = CheckRequest(request, spec.dialect == Dialect::kNative);
+    if (good) good = CheckNodes(request);
+    if (!good)
+      return i == 0 ? good.error() : InvalidArgument("component " + std::to_string(i) + ": " + good.error().message);
+  }
   DIVVY_CHECK(CheckTimes(spec));
   DIVVY_CHECK(CheckMany(spec));
   DIVVY_CHECK(CheckTasks(spec));

@@ -5,6 +5,7 @@
 #include <cctype>
 
 #include "base/text.h"
+#include "dialect/components.h"
 #include "dialect/option_values.h"
 #include "dialect/quoted.h"
 #include "dialect/slurm_environment.h"
@@ -188,16 +189,19 @@ Status ApplySlurmLines(std::string_view text, std::string_view path, const Surro
   if (!around.directory.empty()) slurm::Keep(spec, "submit-dir", around.directory);
   std::vector<Option> options = SbatchOptions(spec, around);
   const SlurmLines found = FindSlurmLines(text);
-  slurm::Forget(spec, "het-size");
-  // The components behind the first are read for their mistakes, and counted.
+  spec.request.others.clear();
   JobSpec component;
-  std::int64_t components = 1;
+  std::size_t number = 0;
+  const auto take = [&]() -> Status {
+    return number == 0 ? Status() : TakeComponent(std::move(component), number, spec);
+  };
   for (const SlurmLine& line : found.lines) {
     if (!line.error.empty()) return InvalidArgument(At(path, line.number) + line.error);
-    if (!line.words.empty() && (line.words.front() == "hetjob" || line.words.front() == "packjob")) {
-      component = JobSpec();
+    if (BeginsComponent(line)) {
+      if (const Status taken = take(); !taken) return InvalidArgument(At(path, line.number) + taken.error().message);
+      ++number;
+      component = SpecOfComponent(spec, number);
       options = SbatchOptions(component, around);
-      slurm::Keep(spec, "het-size", std::to_string(++components));
       continue;
     }
     auto parsed = ParseOptions(options, line.words);
@@ -208,6 +212,7 @@ Status ApplySlurmLines(std::string_view text, std::string_view path, const Surro
                         " belongs to no option; put quotes around a value with spaces");
     }
   }
+  if (const Status taken = take(); !taken) return InvalidArgument(std::string(path) + ": " + taken.error().message);
   std::size_t told = 0;
   for (const SlurmLines::Unread& unread : found.unread) {
     if (unread.is_on_purpose || ++told > kMostNotesOnUnread) continue;
@@ -250,8 +255,34 @@ Status ApplyCommandEnvironment(std::string_view prefix, const Surroundings& arou
   return {};
 }
 
+namespace {
+
+/// What Slurm hands on from one component to the next, of what is said of machines.
+constexpr std::array<std::string_view, 1> kHandedOn = {"exclude"};
+
+Status SettleComponents(JobSpec& spec) {
+  for (std::size_t number = 1; number < spec.request.components(); ++number) {
+    JobSpec component = SpecOfComponent(spec, number);
+    for (const std::string_view option : kHandedOn) {
+      const auto value = slurm::Value(spec, option);
+      if (value && !slurm::Value(component, option)) slurm::Keep(component, option, *value);
+    }
+    if (const Status settled = slurm::Settle(component); !settled)
+      return InvalidArgument("component " + std::to_string(number) + ": " + settled.error().message);
+    DIVVY_CHECK(TakeComponent(std::move(component), number, spec));
+  }
+  return {};
+}
+
+}  // namespace
+
+bool BeginsComponent(const SlurmLine& line) {
+  return !line.words.empty() && (line.words.front() == "hetjob" || line.words.front() == "packjob");
+}
+
 Status FinishSlurm(JobSpec& spec) {
   DIVVY_CHECK(slurm::Settle(spec));
+  DIVVY_CHECK(SettleComponents(spec));
   const std::int64_t priority = slurm::Number(spec, "priority").value_or(0) - slurm::Number(spec, "nice").value_or(0);
   if (slurm::Value(spec, "priority") || slurm::Value(spec, "nice")) {
     // Slurm's own numbers go further.
@@ -266,6 +297,10 @@ Status FinishSlurm(JobSpec& spec) {
 
 Status CheckSlurmPlace(const JobSpec& spec) {
   if (const auto beyond = slurm::Value(spec, "beyond")) return InvalidArgument(*beyond);
+  for (const Component& one : spec.request.others) {
+    if (const auto beyond = one.labels.find(slurm::LabelOf("beyond")); beyond != one.labels.end())
+      return InvalidArgument(beyond->second);
+  }
   return {};
 }
 
@@ -273,15 +308,9 @@ Result<Parsed> ReadSlurmWords(const std::vector<Option>& options, const std::vec
                               const Surroundings& around, JobSpec& spec) {
   const ParseRules rules{
       .stops_at_first_positional = true, .allows_abbreviations = true, .allows_single_dash_long = false};
-  DIVVY_TRY(Parsed parsed, ParseOptions(options, words, rules));
-  std::int64_t components = 1;
-  while (!parsed.positional.empty() && parsed.positional.front() == ":") {
-    JobSpec component;
-    const std::vector<std::string> rest(parsed.positional.begin() + 1, parsed.positional.end());
-    DIVVY_TRY(parsed, ParseOptions(SbatchOptions(component, around), rest, rules));
-    slurm::Keep(spec, "het-size", std::to_string(++components));
-  }
-  return parsed;
+  return ReadComponents(
+      options, words, rules, spec, [&](JobSpec& component) { return SbatchOptions(component, around); },
+      [](JobSpec&) -> Status { return {}; });
 }
 
 Status ReadSlurmLines(std::string_view text, std::string_view path, const Surroundings& around, JobSpec& spec) {

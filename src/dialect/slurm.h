@@ -51,8 +51,8 @@ Status FinishSlurm(JobSpec& spec);
 inline constexpr std::array<std::string_view, 8> kSlurmCommands = {"sbatch", "srun",  "salloc", "scancel",
                                                                    "squeue", "sinfo", "sacct",  "scontrol"};
 
-/// Refuses, in one sentence with the repair, what was read in full and cannot be given: two types of GPU, a
-/// heterogeneous job. CheckComplete asks; the command line may still have replaced what the script said.
+/// Refuses, in one sentence with the repair, what was read in full and cannot be given: two types of GPU in one
+/// option. CheckComplete asks; the command line may still have replaced what the script said.
 Status CheckSlurmPlace(const JobSpec& spec);
 
 /// At the submission to a server that has no other machines: refuses several nodes in one sentence with the repair, and
@@ -60,8 +60,8 @@ Status CheckSlurmPlace(const JobSpec& spec);
 /// not. Does nothing to a spec of another dialect.
 Status CompleteSlurmOnOne(JobSpec& spec, std::string_view hostname);
 
-/// The words of sbatch's, srun's or salloc's command line, applied to `spec`. Words behind ":" are further components
-/// of a heterogeneous job: they are read by options of their own, and counted.
+/// The words of sbatch's, srun's or salloc's command line, applied to `spec`. Words behind ":" are of further
+/// components of a heterogeneous job (dialect/components.h): what a script says of a component they say over.
 Result<Parsed> ReadSlurmWords(const std::vector<Option>& options, const std::vector<std::string>& words,
                               const Surroundings& around, JobSpec& spec);
 
@@ -89,5 +89,7 @@ struct SlurmLines {
   std::vector<Unread> unread;
 };
 SlurmLines FindSlurmLines(std::string_view script);
+/// "#SBATCH hetjob": the lines below it are of the next component.
+bool BeginsComponent(const SlurmLine& line);
 
 }  // namespace divvy::dialect

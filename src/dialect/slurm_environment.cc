@@ -185,6 +185,100 @@ void AddNodes(const SlurmNodes& nodes, Variables& out) {
   out.ReplaceSet("SLURM_NPROCS", std::to_string(tasks));
 }
 
+/// What Slurm says of each component under a name of its own, and of the first under the plain one as well.
+constexpr std::array<std::string_view, 29> kOfComponent = {"SLURM_CPUS_ON_NODE",
+                                                           "SLURM_CPUS_PER_GPU",
+                                                           "SLURM_CPUS_PER_TASK",
+                                                           "SLURM_DISTRIBUTION",
+                                                           "SLURM_GPUS",
+                                                           "SLURM_GPUS_ON_NODE",
+                                                           "SLURM_GPUS_PER_NODE",
+                                                           "SLURM_GPUS_PER_TASK",
+                                                           "SLURM_GPU_BIND",
+                                                           "SLURM_JOB_ACCOUNT",
+                                                           "SLURM_JOB_CPUS_PER_NODE",
+                                                           "SLURM_JOB_GPUS",
+                                                           "SLURM_JOB_ID",
+                                                           "SLURM_JOB_NODELIST",
+                                                           "SLURM_JOB_NUM_NODES",
+                                                           "SLURM_JOB_PARTITION",
+                                                           "SLURM_JOB_QOS",
+                                                           "SLURM_MEM_PER_CPU",
+                                                           "SLURM_MEM_PER_GPU",
+                                                           "SLURM_MEM_PER_NODE",
+                                                           "SLURM_NNODES",
+                                                           "SLURM_NODELIST",
+                                                           "SLURM_NPROCS",
+                                                           "SLURM_NTASKS",
+                                                           "SLURM_NTASKS_PER_CORE",
+                                                           "SLURM_NTASKS_PER_GPU",
+                                                           "SLURM_NTASKS_PER_NODE",
+                                                           "SLURM_NTASKS_PER_SOCKET",
+                                                           "SLURM_TASKS_PER_NODE"};
+/// Of the machine where the job begins, whatever component it is.
+constexpr std::array<std::string_view, 3> kOfMachine = {"SLURM_JOB_GPUS", "SLURM_GPUS_ON_NODE", "SLURM_CPUS_ON_NODE"};
+
+struct ComponentNodes {
+  SlurmNodes nodes;
+  std::vector<int> gpus;  // On its first machine.
+  int tasks = 0;
+  int cpus = 0;  // On its first machine.
+};
+
+ComponentNodes NodesOf(const JobRecord& record, const SlurmNodes& nodes, std::size_t component) {
+  const Request request = ComponentOf(record.request, component);
+  ComponentNodes own;
+  for (std::size_t i = 0; i < nodes.parts.size(); ++i) {
+    for (const SeatPart& part : nodes.parts[i]) {
+      if (static_cast<std::size_t>(part.component) != component) continue;
+      const int all = std::max(request.spreads_tasks ? request.tasks : part.tasks, 1);
+      const int cpus = std::max((request.cpus * part.tasks + all - 1) / all, part.tasks);
+      if (own.nodes.names.empty()) {
+        own.gpus = part.gpus.ToVector();
+        own.cpus = cpus;
+      }
+      own.nodes.names.push_back(nodes.names[i]);
+      own.nodes.tasks.push_back(part.tasks);
+      own.nodes.cpus.push_back(cpus);
+      own.tasks += part.tasks;
+    }
+  }
+  return own;
+}
+
+/// The variables of one component, under the plain names.
+std::vector<std::string> ComponentEnvironment(const JobRecord& record, const JobSpec& spec, const ComponentNodes& own,
+                                              std::size_t component, Time now) {
+  JobRecord part = record;
+  JobSpec said = spec;
+  part.request = ComponentOf(record.request, component);
+  part.request.tasks = own.tasks;
+  part.request.cpus = own.cpus;
+  if (component > 0) {
+    const Component& its = record.request.others[component - 1];
+    said.labels = its.labels;
+    if (!its.pool.empty()) said.pool = its.pool;
+  }
+  const std::string_view first = own.nodes.names.empty() ? std::string_view() : own.nodes.names.front();
+  return SlurmEnvironment(part, said, own.gpus, first, now, own.nodes);
+}
+
+/// Of a heterogeneous job: the plain names are about its first component, and each component's have its number.
+void AddComponents(const JobRecord& record, const JobSpec& spec, const SlurmNodes& nodes, Time now, Variables& out) {
+  out.Set("SLURM_HET_SIZE", static_cast<std::int64_t>(record.request.components()));
+  for (std::size_t i = 0; i < record.request.components(); ++i) {
+    const ComponentNodes own = NodesOf(record, nodes, i);
+    for (const std::string& entry : ComponentEnvironment(record, spec, own, i, now)) {
+      const std::string_view name = std::string_view(entry).substr(0, entry.find('='));
+      if (std::ranges::find(kOfComponent, name) == kOfComponent.end()) continue;
+      const std::string value = entry.substr(name.size() + 1);
+      out.Set(std::string(name) + "_HET_GROUP_" + std::to_string(i), value);
+      const bool is_here = std::ranges::find(kOfMachine, name) != kOfMachine.end();
+      if (i == 0 && !is_here) out.Replace(name, value);
+    }
+  }
+}
+
 }  // namespace
 
 std::vector<std::string> SlurmEnvironment(const JobRecord& record, const JobSpec& spec, const std::vector<int>& gpus,
@@ -197,6 +291,7 @@ std::vector<std::string> SlurmEnvironment(const JobRecord& record, const JobSpec
   AddArray(record, spec, out);
   AddStep(spec, gpus, node, out);
   if (!nodes.names.empty()) AddNodes(nodes, out);
+  if (record.request.is_heterogeneous()) AddComponents(record, spec, nodes, now, out);
   if (!spec.is_foreground) out.Set("ENVIRONMENT", "BATCH");
   return out.Sorted();
 }

@@ -20,7 +20,9 @@ struct SlurmNodes {
   std::vector<std::string> names;
   std::vector<int> tasks;  // On each.
   std::vector<int> cpus;   // On each.
-  std::size_t own = 0;     // Which of them this is.
+  /// Of a heterogeneous job: which components are on each.
+  std::vector<std::vector<SeatPart>> parts = {};
+  std::size_t own = 0;  // Which of them this is.
 };
 
 /// NAME=value, sorted. `gpus` are the physical indices that the job holds here. The batch process is task 0 of the job.

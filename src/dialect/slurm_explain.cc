@@ -153,7 +153,9 @@ void ExplainSlurmLines(std::string_view text, std::string_view path, const Surro
   JobSpec spec;
   spec.dialect = Dialect::kSlurm;
   std::vector<Said> said;
-  const std::vector<Option> options = Recording(SbatchOptions(spec, around), said);
+  std::vector<Option> options = Recording(SbatchOptions(spec, around), said);
+  JobSpec component;
+  std::size_t number = 0;
   const SlurmLines found = FindSlurmLines(text);
   const auto fail = [&](int line, const std::string& message) {
     explanation.had_errors = true;
@@ -164,15 +166,20 @@ void ExplainSlurmLines(std::string_view text, std::string_view path, const Surro
       fail(line.number, line.error);
       continue;
     }
-    if (!line.words.empty() && (line.words.front() == "hetjob" || line.words.front() == "packjob")) {
-      AddRow(explanation.text, line.number, line.words.front(), "here begins a further component of the job");
+    if (BeginsComponent(line)) {
+      ++number;
+      AddRow(explanation.text, line.number, line.words.front(),
+             "here begins component " + std::to_string(number) + " of the job");
+      component = JobSpec();
+      component.dialect = Dialect::kSlurm;
+      options = Recording(SbatchOptions(component, around), said);
       continue;
     }
     said.clear();
     const auto parsed = ParseOptions(options, line.words);
     for (const Said& one : said) {
       AddRow(explanation.text, line.number, "--" + one.option + (one.value.empty() ? "" : "=" + one.value),
-             ExplainOption(one, spec));
+             ExplainOption(one, number == 0 ? spec : component));
     }
     if (!parsed) {
       fail(line.number, parsed.error().message);
@@ -186,7 +193,9 @@ void ExplainSlurmLines(std::string_view text, std::string_view path, const Surro
     AddRow(explanation.text, unread.number, unread.text, "not read: " + unread.why);
   }
   if (explanation.had_errors) return;
-  Status finished = ApplySbatchEnvironment(around, spec);
+  spec = JobSpec();
+  Status finished = ApplySlurmLines(text, path, around, spec);
+  if (finished) finished = ApplySbatchEnvironment(around, spec);
   if (finished) finished = FinishSlurm(spec);
   if (!finished) {
     explanation.had_errors = true;

@@ -55,6 +55,13 @@ Status SettlePlaces(JobSpec& spec) {
 Status CompleteSlurmOnOne(JobSpec& spec, std::string_view hostname) {
   if (spec.dialect != Dialect::kSlurm) return {};
   if (const auto beyond = slurm::Value(spec, "beyond-one")) return InvalidArgument(*beyond);
+  for (Component& one : spec.request.others) {
+    if (const auto beyond = one.labels.find(slurm::LabelOf("beyond-one")); beyond != one.labels.end())
+      return InvalidArgument("of a component " + beyond->second);
+    one.node_list.clear();
+    one.excluded_nodes.clear();
+    one.constraint.clear();
+  }
   const auto is_own = [&](std::string_view host) {
     return host == hostname || host == hostname.substr(0, hostname.find('.')) || host == "localhost";
   };

@@ -324,13 +324,9 @@ void KeepBeyond(JobSpec& spec, const Tally& tally) {
   }
   if (!tally.other_type.empty()) {
     Keep(spec, "beyond",
-         "two types of GPU in one job ('" + tally.gpus.front().type + "' and '" + tally.other_type +
-             "'); ask for one type, or for none: --gpus=" + std::to_string(tally.gpus_in_all(spec.request)));
-  }
-  if (const auto components = Number(spec, "het-size")) {
-    Keep(spec, "beyond",
-         "a heterogeneous job of " + Plural(*components, "component") +
-             " is for nodes of several kinds, which no job here is for; submit each component as a job of its own");
+         "two types of GPU in one option ('" + tally.gpus.front().type + "' and '" + tally.other_type +
+             "'); ask for one type, for none (--gpus=" + std::to_string(tally.gpus_in_all(spec.request)) +
+             "), or for each in a component of its own (--gpus=N : --gpus=M)");
   }
 }
 

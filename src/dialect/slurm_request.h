@@ -82,8 +82,8 @@ std::string MigProfile(std::string_view type);
 
 /// The request out of the labels: tasks, GPUs, their type, CPUs, memory, and the machines. Of a job for several nodes
 /// the request is what each gives, rounded up. Refuses what contradicts itself. What Slurm would take and divvy cannot
-/// give (two types of GPU, components) is kept under "beyond" as the sentence to refuse it with at the submission; the
-/// sentence for a server that is alone under "beyond-one", and how many nodes there are under "node-count".
+/// give (two types of GPU in one option) is kept under "beyond" as the sentence to refuse it with at the submission;
+/// the sentence for a server that is alone under "beyond-one", and how many nodes there are under "node-count".
 Status Settle(JobSpec& spec);
 
 /// --nodelist and --exclude: the names, or none and a note where they are in a file.

@@ -162,11 +162,13 @@ void ReadBackOthers(const JobSpec& spec, std::vector<std::string>& out) {
 
 }  // namespace
 
-Readings ReadBack(const JobSpec& spec) {
-  Readings out;
-  const Request& request = spec.request;
+namespace {
+
+/// What one component asks of machines.
+std::vector<std::string> RequestReadings(const Request& request) {
+  std::vector<std::string> out;
   const auto add = [&](bool is_set, std::string text) {
-    if (is_set) out.request.push_back(std::move(text));
+    if (is_set) out.push_back(std::move(text));
   };
   const std::string place = PlaceReading(request);
   add(!place.empty(), place);
@@ -177,7 +179,36 @@ Readings ReadBack(const JobSpec& spec) {
   add(request.memory > Bytes(0), FormatSize(request.memory) + " of memory" + each);
   add(request.tasks > 1,
       Plural(request.tasks, "task") + (request.spreads_tasks ? " on as few machines as it takes" : ""));
-  for (std::string& reading : NodeReadings(request)) out.request.push_back(std::move(reading));
+  for (std::string& reading : NodeReadings(request)) out.push_back(std::move(reading));
+  return out;
+}
+
+/// The same for a reader who sees nothing else of it.
+std::string RequestSummary(const Request& request) {
+  std::vector<std::string> parts = RequestReadings(request);
+  if (request.gpus == 0 && request.gpu_type.empty())
+    parts.insert(parts.begin() + (request.nodes > 1 ? 1 : 0), "no GPU");
+  return Join(parts, ", ");
+}
+
+}  // namespace
+
+Readings ReadBack(const JobSpec& spec) {
+  Readings out;
+  const Request& request = spec.request;
+  const auto add = [&](bool is_set, std::string text) {
+    if (is_set) out.request.push_back(std::move(text));
+  };
+  if (request.is_heterogeneous()) {
+    for (std::size_t i = 0; i < request.components(); ++i) {
+      const Request component = ComponentOf(request, i);
+      const std::string pool = i > 0 ? request.others[i - 1].pool : "";
+      add(true,
+          "component " + std::to_string(i) + ": " + RequestSummary(component) + (pool.empty() ? "" : ", pool " + pool));
+    }
+  } else {
+    out.request = RequestReadings(request);
+  }
   add(spec.time_limit > Duration(0), "at most " + FormatDuration(spec.time_limit));
   const std::string many = ManyReading(spec);
   add(!many.empty(), many);
@@ -196,9 +227,9 @@ Readings ReadBack(const JobSpec& spec) {
 
 std::string Summarise(const JobSpec& spec) {
   std::vector<std::string> parts = ReadBack(spec).request;
-  if (spec.request.gpus == 0 && spec.request.gpu_type.empty())
+  if (spec.request.gpus == 0 && spec.request.gpu_type.empty() && !spec.request.is_heterogeneous())
     parts.insert(parts.begin() + (spec.request.nodes > 1 ? 1 : 0), "no GPU");
-  return Join(parts, ", ");
+  return Join(parts, spec.request.is_heterogeneous() ? "; " : ", ");
 }
 
 }  // namespace divvy::dialect

@@ -26,9 +26,41 @@ bool IsName(std::string_view text) {
   return text.size() <= 255 && std::ranges::none_of(text, [](unsigned char c) { return c <= ' ' || c == 0x7f; });
 }
 
+std::string GpusText(GpuSet gpus) {
+  std::vector<std::string> words;
+  for (const int gpu : gpus.ToVector()) words.push_back(std::to_string(gpu));
+  return Join(words, ",");
+}
+
+std::optional<GpuSet> ReadGpus(std::string_view text) {
+  GpuSet gpus;
+  if (text.empty()) return gpus;
+  for (const std::string_view word : Split(text, ',')) {
+    const auto gpu = Number(word, GpuSet::kCapacity - 1);
+    if (!gpu) return std::nullopt;
+    gpus.Insert(static_cast<GpuIndex>(*gpu));
+  }
+  return gpus;
+}
+
+std::optional<std::vector<SeatPart>> ReadParts(std::string_view text) {
+  std::vector<SeatPart> parts;
+  for (const std::string_view one : Split(text, ';')) {
+    const std::vector<std::string_view> fields = Split(one, ':');
+    if (fields.size() != 3) return std::nullopt;
+    const auto component = Number(fields[0], 255);
+    const auto gpus = ReadGpus(fields[1]);
+    const auto tasks = Number(fields[2], kTasksMost);
+    if (!component || !gpus || !tasks) return std::nullopt;
+    if (!parts.empty() && static_cast<std::uint64_t>(parts.back().component) >= *component) return std::nullopt;
+    parts.push_back({static_cast<int>(*component), *gpus, static_cast<int>(*tasks)});
+  }
+  return parts;
+}
+
 Result<GangSeat> ReadSeat(std::string_view text, std::size_t rank, std::size_t line) {
   const std::vector<std::string_view> fields = Split(text, '\t');
-  if (fields.size() != 6) return Wrong(line, "a machine has six fields");
+  if (fields.size() != 6 && fields.size() != 7) return Wrong(line, "a machine has six fields, or seven");
   if (Number(fields[0], kSeatsMost) != rank) return Wrong(line, "machine " + std::to_string(rank) + " is expected");
   GangSeat seat;
   if (!IsName(fields[1]) || !IsName(fields[2]) || fields[2].empty()) return Wrong(line, "that is no machine's name");
@@ -37,20 +69,28 @@ Result<GangSeat> ReadSeat(std::string_view text, std::size_t rank, std::size_t l
   const auto port = Number(fields[3], 65'535);
   if (!port) return Wrong(line, "that is no port");
   seat.address.port = static_cast<std::uint16_t>(*port);
-  if (!fields[4].empty()) {
-    for (const std::string_view word : Split(fields[4], ',')) {
-      const auto gpu = Number(word, GpuSet::kCapacity - 1);
-      if (!gpu) return Wrong(line, "that is no list of GPUs");
-      seat.gpus.Insert(static_cast<GpuIndex>(*gpu));
-    }
-  }
+  const auto gpus = ReadGpus(fields[4]);
+  if (!gpus) return Wrong(line, "that is no list of GPUs");
+  seat.gpus = *gpus;
   const auto tasks = Number(fields[5], kTasksMost);
   if (!tasks) return Wrong(line, "that is no number of tasks");
   seat.tasks = static_cast<int>(*tasks);
+  if (fields.size() == 6) return seat;
+  auto parts = ReadParts(fields[6]);
+  if (!parts) return Wrong(line, "that are no parts of components");
+  seat.parts = *std::move(parts);
   return seat;
 }
 
 }  // namespace
+
+std::size_t GangFile::components() const {
+  std::size_t count = 1;
+  for (const GangSeat& seat : seats) {
+    for (const SeatPart& part : seat.parts) count = std::max(count, static_cast<std::size_t>(part.component) + 1);
+  }
+  return count;
+}
 
 std::optional<std::size_t> GangFile::Find(std::string_view machine) const {
   for (const bool is_whole : {true, false}) {
@@ -74,10 +114,12 @@ std::string GangFileText(const GangFile& gang) {
   text += "\nseat " + std::to_string(gang.own) + "\n";
   for (std::size_t rank = 0; rank < gang.seats.size(); ++rank) {
     const GangSeat& seat = gang.seats[rank];
-    std::vector<std::string> gpus;
-    for (const int gpu : seat.gpus.ToVector()) gpus.push_back(std::to_string(gpu));
+    std::vector<std::string> parts;
+    for (const SeatPart& part : seat.parts)
+      parts.push_back(std::to_string(part.component) + ":" + GpusText(part.gpus) + ":" + std::to_string(part.tasks));
     text += std::to_string(rank) + "\t" + seat.node + "\t" + seat.address.host + "\t" +
-            std::to_string(seat.address.port) + "\t" + Join(gpus, ",") + "\t" + std::to_string(seat.tasks) + "\n";
+            std::to_string(seat.address.port) + "\t" + GpusText(seat.gpus) + "\t" + std::to_string(seat.tasks) +
+            (parts.empty() ? "" : "\t" + Join(parts, ";")) + "\n";
   }
   return text;
 }

@@ -4,12 +4,13 @@
 //   divvy-gang 1
 //   job 17 2
 //   seat 0
-//   0 <tab> NODE <tab> HOST <tab> PORT <tab> GPUS <tab> TASKS
+//   0 <tab> NODE <tab> HOST <tab> PORT <tab> GPUS <tab> TASKS [<tab> PARTS]
 //   1 <tab> ...
 //
 // "job" has the job's id and its attempt, "seat" which of the lines is this machine. HOST and PORT are where that
 // machine's step process hears the others; GPUS are indices on that machine, "0,3" or nothing; TASKS is how many of the
-// job's tasks are to run there.
+// job's tasks are to run there. PARTS, of a heterogeneous job: "0:0,1:2;3::4", component 0 has GPUs 0 and 1 and two
+// tasks there, component 3 no GPU and four.
 //
 // Whoever reads it trusts nothing in it: it is the user's own file.
 #pragma once
@@ -33,6 +34,7 @@ struct GangSeat {
   SeatAddress address;  // Where its step process listens.
   GpuSet gpus;
   int tasks = 1;
+  std::vector<SeatPart> parts = {};  // Of a heterogeneous job: by component, ascending.
 
   /// What people and MPI call it: the node's name, else its host.
   const std::string& name() const { return node.empty() ? address.host : node; }
@@ -46,6 +48,8 @@ struct GangFile {
   std::size_t own = 0;  // Place in `seats` of the machine that reads this.
   std::vector<GangSeat> seats;
 
+  /// How many components the job has; 1 where it is not heterogeneous.
+  std::size_t components() const;
   /// By the node's name or its host; a name without its domain will do. Nothing: it is none of this job's.
   std::optional<std::size_t> Find(std::string_view machine) const;
 

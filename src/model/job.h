@@ -2,6 +2,7 @@
 // beyond their own invariants. Whatever door a job came through, this is what it becomes.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <map>
 #include <optional>
@@ -70,6 +71,25 @@ enum class Preemptible {
 };
 #pragma GCC diagnostic pop
 
+/// A component of a heterogeneous job beyond its first: what it needs, as Request says it of the first.
+struct Component {
+  int gpus = 0;
+  std::string gpu_type;
+  Bytes gpu_memory;
+  int cpus = 0;
+  Bytes memory;
+  int tasks = 1;
+  int nodes = 1;
+  bool spreads_tasks = false;
+  std::string constraint;
+  std::vector<std::string> node_list;
+  std::vector<std::string> excluded_nodes;
+  std::string pool;                           // Its machines are of this pool; empty: as the job's.
+  std::map<std::string, std::string> labels;  // As JobSpec::labels: "slurm.ntasks" -> "4".
+
+  friend auto operator<=>(const Component&, const Component&) = default;
+};
+
 /// What a job needs of a machine, all of it at once. Zero (or empty) asks for nothing.
 struct Request {
   int gpus = 0;  // Of an elastic job: the fewest that it runs on.
@@ -93,15 +113,33 @@ struct Request {
   std::string constraint;                   // Features, as engine/feature_expression.h reads them: "ib&(nvme|ssd)".
   std::vector<std::string> node_list;       // Each machine is one of these.
   std::vector<std::string> excluded_nodes;  // No machine is one of these.
+  /// Of a heterogeneous job: its components beyond the first, which is all of the above. All start together or none
+  /// does. Never of an elastic job.
+  std::vector<Component> others;
 
-  bool is_gang() const { return nodes > 1 || spreads_tasks; }
+  bool is_gang() const { return nodes > 1 || spreads_tasks || is_heterogeneous(); }
+  bool is_heterogeneous() const { return !others.empty(); }
+  std::size_t components() const { return 1 + others.size(); }
   /// On all machines together; of an elastic job the fewest.
-  int gpus_in_all() const { return gpus * nodes; }
+  int gpus_in_all() const {
+    int all = gpus * nodes;
+    for (const Component& one : others) all += one.gpus * one.nodes;
+    return all;
+  }
+  /// Machines; of tasks that may lie on several: one.
+  int nodes_in_all() const {
+    int all = nodes;
+    for (const Component& one : others) all += one.nodes;
+    return all;
+  }
   bool is_elastic() const { return gpus_most > gpus; }
   int gpus_at_most() const { return is_elastic() ? gpus_most : gpus; }
 
   friend auto operator<=>(const Request&, const Request&) = default;
 };
+
+/// The component of this number, from 0, as a request of its own. Requires: there is one.
+Request ComponentOf(const Request& request, std::size_t component);
 
 enum class DependencyKind { kAfter, kAfterOk, kAfterNotOk, kAfterAny, kSingleton };
 

@@ -126,6 +126,7 @@ void WalkColumns(Walk& walk, Record& record) {
   walk("node_list", record.request.node_list);
   walk("excluded_nodes", record.request.excluded_nodes);
   walk("pool_of_run", record.pool_of_run);
+  walk("others", record.request.others);
 }
 
 template <typename Walk, typename ExitOfRecord>
@@ -198,6 +199,7 @@ struct BindWalk {
   void Bind(GpuSet set) { Bind(std::bit_cast<std::int64_t>(set.bits())); }
   void Bind(const std::vector<Dependency>& list) { BindList(list.empty() ? "" : DependenciesToText(list)); }
   void Bind(const std::vector<Seat>& seats) { BindList(seats.empty() ? "" : ToJson(seats, Fields::kChanged)); }
+  void Bind(const std::vector<Component>& others) { BindList(others.empty() ? "" : ToJson(others, Fields::kChanged)); }
   void Bind(const std::vector<std::string>& names) { BindList(Join(names, ",")); }
   void Bind(const IndexRanges& ranges) { BindList(ranges.empty() ? "" : RangesToText(ranges)); }
   void BindList(const std::string& text) { statement.BindCopy(++parameter, text); }
@@ -264,11 +266,14 @@ struct ReadWalk {
     if (read) list = std::move(*read);
     return read.has_value();
   }
-  bool Read(std::vector<Seat>& seats) {
+  bool Read(std::vector<Seat>& seats) { return ReadJson(seats); }
+  bool Read(std::vector<Component>& others) { return ReadJson(others); }
+  template <typename T>
+  bool ReadJson(std::vector<T>& list) {
     const std::string_view text = statement.Text(column);
     if (text.empty()) return true;
-    auto read = FromJson<std::vector<Seat>>(text);
-    if (read) seats = std::move(*read);
+    auto read = FromJson<std::vector<T>>(text);
+    if (read) list = std::move(*read);
     return read.has_value();
   }
   bool Read(std::vector<std::string>& names) {

@@ -177,8 +177,14 @@ ALTER TABLE jobs ADD COLUMN pool_of_run TEXT NOT NULL DEFAULT '';
 ALTER TABLE jobs ADD COLUMN exit_steps TEXT;
 )sql";
 
+// `others`: the components of a heterogeneous job beyond the first, as JSON.
+constexpr char kVersion7[] = R"sql(
+ALTER TABLE jobs ADD COLUMN others TEXT NOT NULL DEFAULT '';
+)sql";
+
 constexpr std::array kMigrations = {Migration{1, kVersion1}, Migration{2, kVersion2}, Migration{3, kVersion3},
-                                    Migration{4, kVersion4}, Migration{5, kVersion5}, Migration{6, kVersion6}};
+                                    Migration{4, kVersion4}, Migration{5, kVersion5}, Migration{6, kVersion6},
+                                    Migration{7, kVersion7}};
 
 // 0 for an empty file.
 Result<std::int64_t> VersionOf(Connection& connection) {

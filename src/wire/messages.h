@@ -73,6 +73,22 @@ struct GpuView {
   std::string node;  // Whose it is.
 };
 
+/// A component of a heterogeneous job beyond its first.
+struct ComponentView {
+  std::int64_t gpus = 0;
+  std::string gpu_type;
+  std::int64_t gpu_memory_bytes = 0;
+  std::int64_t cpus = 0;
+  std::int64_t memory_bytes = 0;
+  std::int64_t tasks = 1;
+  std::int64_t nodes = 1;  // Machines, each of which gives all of this.
+  bool spreads_tasks = false;
+  std::string constraint;
+  std::vector<std::string> node_list;
+  std::vector<std::string> excluded_nodes;
+  std::string pool;  // Empty: as the job's.
+};
+
 struct RequestView {
   std::int64_t gpus = 0;
   std::string gpu_type;
@@ -89,6 +105,14 @@ struct RequestView {
   std::string constraint;      // Features of its machines: "ib&nvme"; empty: any.
   std::vector<std::string> node_list;
   std::vector<std::string> excluded_nodes;
+  std::vector<ComponentView> others;  // Of a heterogeneous job: its components beyond the first, which is all of this.
+};
+
+/// Of a heterogeneous job: what one of its components has on a machine.
+struct SeatPartView {
+  std::int64_t component = 0;
+  std::vector<std::int64_t> gpus;
+  std::int64_t tasks = 1;
 };
 
 /// What a job has on one of its machines.
@@ -96,6 +120,7 @@ struct SeatView {
   std::string node;
   std::vector<std::int64_t> gpus;
   std::int64_t tasks = 1;
+  std::vector<SeatPartView> parts;  // Of a heterogeneous job: by component.
 };
 
 /// How far a job says it is.

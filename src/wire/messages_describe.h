@@ -21,9 +21,12 @@ BOOST_DESCRIBE_ENUM(TopologyNeed, kAny, kNuma, kNvlink, kRack, kBlock)
 BOOST_DESCRIBE_ENUM(Preemptible, kNever, kPause, kRequeue)
 BOOST_DESCRIBE_ENUM(DependencyKind, kAfter, kAfterOk, kAfterNotOk, kAfterAny, kSingleton)
 
+BOOST_DESCRIBE_STRUCT(Component, (),
+                      (gpus, gpu_type, gpu_memory, cpus, memory, tasks, nodes, spreads_tasks, constraint, node_list,
+                       excluded_nodes, pool, labels))
 BOOST_DESCRIBE_STRUCT(Request, (),
                       (gpus, gpu_type, gpu_memory, cpus, memory, tasks, gpus_most, topology, requires_topology, nodes,
-                       spreads_tasks, constraint, node_list, excluded_nodes))
+                       spreads_tasks, constraint, node_list, excluded_nodes, others))
 BOOST_DESCRIBE_STRUCT(Dependency, (), (kind, job, element, delay))
 BOOST_DESCRIBE_STRUCT(ArraySpec, (), (indices, at_once))
 BOOST_DESCRIBE_STRUCT(Parameter, (), (name, values, row_group))
@@ -39,7 +42,8 @@ BOOST_DESCRIBE_STRUCT(JobSpec, (),
 BOOST_DESCRIBE_STRUCT(User, (), (uid, gid, name))
 BOOST_DESCRIBE_STRUCT(Exit, (),
                       (code, signal, was_oom_killed, hit_time_limit, is_known, failure, cpu_time, memory_peak, steps))
-BOOST_DESCRIBE_STRUCT(Seat, (), (node, gpus, tasks, port, exit))
+BOOST_DESCRIBE_STRUCT(SeatPart, (), (component, gpus, tasks))
+BOOST_DESCRIBE_STRUCT(Seat, (), (node, gpus, tasks, port, exit, parts))
 
 }  // namespace divvy
 
@@ -54,10 +58,14 @@ BOOST_DESCRIBE_STRUCT(GpuView, (),
                       (index, uuid, model, memory_total_bytes, memory_used_bytes, state, reason, jobs, job_display_ids,
                        pci_address, numa_node, compute_capability, is_mig_enabled, links, utilisation_percent,
                        temperature_celsius, power_watts, processes, isolation, node))
+BOOST_DESCRIBE_STRUCT(ComponentView, (),
+                      (gpus, gpu_type, gpu_memory_bytes, cpus, memory_bytes, tasks, nodes, spreads_tasks, constraint,
+                       node_list, excluded_nodes, pool))
 BOOST_DESCRIBE_STRUCT(RequestView, (),
                       (gpus, gpu_type, gpu_memory_bytes, cpus, memory_bytes, tasks, time_limit_s, gpus_most, topology,
-                       placement, nodes, spreads_tasks, constraint, node_list, excluded_nodes))
-BOOST_DESCRIBE_STRUCT(SeatView, (), (node, gpus, tasks))
+                       placement, nodes, spreads_tasks, constraint, node_list, excluded_nodes, others))
+BOOST_DESCRIBE_STRUCT(SeatPartView, (), (component, gpus, tasks))
+BOOST_DESCRIBE_STRUCT(SeatView, (), (node, gpus, tasks, parts))
 BOOST_DESCRIBE_STRUCT(ProgressView, (), (fraction, step, steps, time, expected_end))
 BOOST_DESCRIBE_STRUCT(StepView, (), (number, name, state, tasks, gpus, start_time, end_time, exit_code, command))
 BOOST_DESCRIBE_STRUCT(JobView, (),

@@ -10,6 +10,18 @@ Together WidestOf(const Ask& ask) {
   return std::max(ask.widest, ask.requires_together ? ask.together : Together::kAnywhere);
 }
 
+Ask ComponentAsk(const Ask& ask, std::uint8_t component) {
+  Ask one = ask;
+  std::erase_if(one.groups, [&](const TaskGroup& group) { return group.component != component; });
+  for (TaskGroup& group : one.groups) group.component = 0;
+  const TaskGroup& first = one.groups.front();
+  one.mixes_models = false;
+  one.alike = first.alternatives.size() > 1;
+  one.together = first.apart ? Together::kRack : first.least > 1 ? Together::kNode : Together::kAnywhere;
+  one.wants_few_nodes = one.together == Together::kNode && ask.placement != PlacementStrategy::kSpread;
+  return one;
+}
+
 std::int64_t LeastGpuParts(const Ask& ask) {
   std::int64_t sum = 0;
   for (const TaskGroup& group : ask.groups) sum += std::int64_t{group.least} * group.alternatives.front().gpu_parts();

@@ -50,8 +50,11 @@ struct TaskGroup {
   /// What Shape::models of each alternative was made from, so that it can be made anew when nodes are told apart in
   /// another way (Cluster::SetKinds). Empty: it stays as it is.
   std::vector<FilterIndex> filters;
-  /// Each task on a node on which no other task of the ask lies.
+  /// Each task on a node on which no other task of its component lies.
   bool apart = false;
+  /// Of a heterogeneous job: what its tasks have in common is said of each component by itself. Groups of one component
+  /// stand in a row, components ascending from 0.
+  std::uint8_t component = 0;
 
   /// Tasks that one node can have at most, of `tasks`.
   std::int64_t AtMostOnOne(std::int64_t tasks) const { return apart && tasks > 1 ? 1 : tasks; }
@@ -78,6 +81,12 @@ struct Ask {
 /// Its tasks are looked for a place from as close as was asked to as wide as is allowed.
 Together ClosestOf(const Ask& ask);
 Together WidestOf(const Ask& ask);
+
+/// Several components: each has its own nodes, model of GPUs and alternative, and all start together. Then
+/// `together`, `alike` and `mixes_models` of the ask say nothing.
+inline bool IsHeterogeneous(const Ask& ask) { return ask.groups.back().component > 0; }
+/// The ask of one component alone. Its tasks are rather in one rack where they lie apart, else on one node.
+Ask ComponentAsk(const Ask& ask, std::uint8_t component);
 
 /// Parts of GPU that the least number of tasks takes, in the first alternative.
 std::int64_t LeastGpuParts(const Ask& ask);

@@ -32,6 +32,15 @@ class Drain {
  public:
   Drain(const Cluster::State& state, const Ask& ask) : state_(state), ask_(ask) {}
 
+  /// What other components of the job have been given already, as Unpromised() has it.
+  void Begin(std::map<NodeIndex, NodeState> unpromised) { before_ = std::move(unpromised); }
+  /// The same with `pieces` taken as well.
+  std::map<NodeIndex, NodeState> With(const std::vector<Piece>& pieces) {
+    unpromised_ = before_;
+    for (const Piece& piece : pieces) placement::Take(Unpromised(piece.node), ShapeOf(ask_, piece), piece.gpus);
+    return std::move(unpromised_);
+  }
+
   /// On these nodes alone, if there are any.
   void Restrict(std::vector<NodeIndex> nodes) { nodes_ = std::move(nodes); }
 
@@ -41,7 +50,7 @@ class Drain {
     std::optional<Wait> least;
     if (than != nullptr) least = Wait{BusyOf(*than), kNoTime};
     for (const Domain& domain : Domains()) {
-      unpromised_.clear();
+      unpromised_ = before_;
       Wait wait;
       std::vector<Piece> pieces;
       if (!Fill(domain, pieces, wait) || (least && !(wait < *least))) continue;
@@ -254,14 +263,50 @@ class Drain {
   const Cluster::State& state_;
   const Ask& ask_;
   std::vector<NodeIndex> nodes_;
+  std::map<NodeIndex, NodeState> before_;
   std::map<NodeIndex, NodeState> unpromised_;
 };
+
+// Each component by itself beside those before it; whoever has the fewest nodes to go to is first.
+std::vector<Piece> ComponentsOf(const Cluster::State& state, const Ask& ask) {
+  struct One {
+    std::size_t nodes = 0;
+    std::size_t first_group = 0;
+    Ask ask;
+  };
+  std::vector<One> components;
+  for (std::size_t group = 0; group < ask.groups.size(); ++group) {
+    if (ask.groups[group].component < components.size()) continue;
+    One& one = components.emplace_back(One{0, group, ComponentAsk(ask, ask.groups[group].component)});
+    const std::vector<Shape>& shapes = one.ask.groups.front().alternatives;
+    one.nodes = static_cast<std::size_t>(std::ranges::count_if(state.nodes, [&](const Node& node) {
+      const NodeState idle = IdleState(node);
+      return node.accepts && std::ranges::any_of(shapes, [&](const auto& s) { return FitsNode(node, idle, s); });
+    }));
+  }
+  std::ranges::stable_sort(components, {}, &One::nodes);
+  std::vector<Piece> pieces;
+  std::map<NodeIndex, NodeState> unpromised;
+  for (const One& one : components) {
+    Drain drain(state, one.ask);
+    drain.Begin(std::move(unpromised));
+    std::vector<Piece> found = drain.Find(nullptr);
+    if (found.empty()) return {};
+    unpromised = drain.With(found);
+    for (Piece& piece : found) {
+      piece.group = static_cast<std::uint8_t>(piece.group + one.first_group);
+      pieces.push_back(piece);
+    }
+  }
+  std::ranges::stable_sort(pieces, {}, &Piece::group);
+  return pieces;
+}
 
 }  // namespace
 
 std::optional<Promise> DrainFor(const Cluster::State& state, const Ask& ask) {
   Promise promise;
-  promise.pieces = Drain(state, ask).Find(nullptr);
+  promise.pieces = IsHeterogeneous(ask) ? ComponentsOf(state, ask) : Drain(state, ask).Find(nullptr);
   if (promise.pieces.empty()) return std::nullopt;
   return promise;
 }
@@ -272,6 +317,8 @@ bool DrainStands(const Cluster::State& state, const Ask& ask, const std::vector<
 
 std::optional<Promise> BetterDrain(const Cluster::State& state, const Ask& ask, const std::vector<NodeIndex>& nodes,
                                    const std::vector<Piece>& than) {
+  // Whether all of it lies better is not looked for.
+  if (IsHeterogeneous(ask)) return std::nullopt;
   Drain drain(state, ask);
   // Of a gang, one better node does not show whether all of it lies better.
   if (LeastTasks(ask) == 1 && ask.groups.size() == 1) drain.Restrict(nodes);

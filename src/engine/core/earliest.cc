@@ -218,6 +218,14 @@ class Search {
       if (room[node] > 0) nodes.push_back(node);
     }
     const auto most = static_cast<std::size_t>(std::max(4 * tasks, 64));
+    if (IsHeterogeneous(ask_)) {
+      // Its other components may have use for nodes where the first has none.
+      nodes.clear();
+      for (NodeIndex node = 0; node < state_.nodes.size(); ++node) {
+        if (Suits(node)) nodes.push_back(node);
+      }
+      return nodes;
+    }
     if (ClosestOf(ask_) != Together::kAnywhere || ask_.groups.size() > 1 || nodes.size() <= most) return nodes;
     std::stable_sort(nodes.begin(), nodes.end(), [&](NodeIndex a, NodeIndex b) { return room[a] > room[b]; });
     nodes.resize(most);

@@ -275,7 +275,8 @@ class Finder {
     const bool is_kept = !reservations.empty();
     for (Blocker& blocker : reservations) found_.push_back(std::move(blocker));
     if (is_short || is_apart || is_unjoined || is_kept) return;
-    Add(BlockerKind::kFit, "each of its tasks fits alone, but not all of them at once", LeastTasks(ask_), 0);
+    const std::string what = IsHeterogeneous(ask_) ? "components" : "tasks";
+    Add(BlockerKind::kFit, "each of its " + what + " fits alone, but not all of them at once", LeastTasks(ask_), 0);
   }
 
   void AddGpuHolders(const Tally& tally, Blocker& blocker) const {
@@ -314,15 +315,19 @@ class Finder {
     return text;
   }
 
+  std::string Needs(const TaskGroup& group) const {
+    return IsHeterogeneous(ask_) ? "component " + std::to_string(group.component) + " needs " : "needs ";
+  }
+
   void FindForOne(const TaskGroup& group, const Shape& shape, const Tally& tally) {
     const std::string on_one = state_.nodes.size() > 1 ? " on one node" : "";
     const bool lacks_gpus = shape.gpus > 0 && tally.gpu_nodes == 0;
     if (lacks_gpus) {
       const bool lacks_kind = shape.models != placement::kAnyModel && tally.most_of_any >= shape.gpus;
-      Blocker& blocker = Add(
-          lacks_kind ? BlockerKind::kKind : BlockerKind::kGpus,
-          "needs " + GpusOf(shape) + OfModels(group, shape) + (shape.gpus > 1 ? on_one : "") + FreeText(shape, tally),
-          shape.gpu_parts(), shape.is_share() ? tally.most_share : tally.most * shape.parts);
+      Blocker& blocker = Add(lacks_kind ? BlockerKind::kKind : BlockerKind::kGpus,
+                             Needs(group) + GpusOf(shape) + OfModels(group, shape) + (shape.gpus > 1 ? on_one : "") +
+                                 FreeText(shape, tally),
+                             shape.gpu_parts(), shape.is_share() ? tally.most_share : tally.most * shape.parts);
       AddGpuHolders(tally, blocker);
     }
     const std::string beside = shape.gpus == 0 || lacks_gpus ? "" : " beside " + GpusOf(shape) + OfModels(group, shape);
@@ -330,7 +335,7 @@ class Finder {
     if (tally.cpus < shape.cpu_milli) {
       Blocker& blocker =
           Add(BlockerKind::kCpus,
-              "needs " + CpusText(shape.cpu_milli) + which + beside + on_one + "; at most " + CpusText(tally.cpus) +
+              Needs(group) + CpusText(shape.cpu_milli) + which + beside + on_one + "; at most " + CpusText(tally.cpus) +
                   " are free on one" + (beside.empty() ? "" : " that has the GPUs"),
               shape.cpu_milli, tally.cpus);
       AddHostHolders(tally, blocker);
@@ -340,7 +345,7 @@ class Finder {
     const std::int32_t memory = lacks_both ? tally.memory_beside : tally.memory;
     if (memory < shape.memory_mib) {
       Blocker& blocker = Add(BlockerKind::kMemory,
-                             "needs " + MibText(shape.memory_mib) + " of memory" +
+                             Needs(group) + MibText(shape.memory_mib) + " of memory" +
                                  (lacks_both ? " and " + CpusText(shape.cpu_milli) : std::string()) + which + beside +
                                  on_one + "; at most " + MibText(memory) + " is free on one" +
                                  (lacks_both       ? " that has the rest"
@@ -359,20 +364,20 @@ class Finder {
     };
     if (shape.gpus > 0 && tally.by_gpus < group.least) {
       Blocker& blocker = Add(BlockerKind::kGpus,
-                             "needs " + tasks + of + GpusOf(shape) + OfModels(group, shape) + " at once; " +
+                             Needs(group) + tasks + of + GpusOf(shape) + OfModels(group, shape) + " at once; " +
                                  room_for(tally.by_gpus) + FreeText(shape, tally),
                              group.least, tally.by_gpus);
       AddGpuHolders(tally, blocker);
     } else if (tally.by_cpus < group.least) {
-      Blocker& blocker =
-          Add(BlockerKind::kCpus,
-              "needs " + tasks + of + CpusText(shape.cpu_milli) + (shape.gpus > 0 ? " beside " + GpusOf(shape) : "") +
-                  OfModels(group, shape) + " at once; " + room_for(tally.by_cpus),
-              group.least, tally.by_cpus);
+      Blocker& blocker = Add(BlockerKind::kCpus,
+                             Needs(group) + tasks + of + CpusText(shape.cpu_milli) +
+                                 (shape.gpus > 0 ? " beside " + GpusOf(shape) : "") + OfModels(group, shape) +
+                                 " at once; " + room_for(tally.by_cpus),
+                             group.least, tally.by_cpus);
       AddHostHolders(tally, blocker);
     } else {
       Blocker& blocker = Add(BlockerKind::kMemory,
-                             "needs " + tasks + of + MibText(shape.memory_mib) + " of memory" +
+                             Needs(group) + tasks + of + MibText(shape.memory_mib) + " of memory" +
                                  (shape.gpus > 0 ? " beside " + GpusOf(shape) : "") + OfModels(group, shape) +
                                  " at once; " + room_for(tally.room),
                              group.least, tally.room);

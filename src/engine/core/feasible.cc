@@ -70,6 +70,7 @@ class Judge {
   }
 
   std::string Asks(std::size_t group) const {
+    if (IsHeterogeneous(ask_)) return "component " + std::to_string(ask_.groups[group].component) + " asks for ";
     return (ask_.groups.size() > 1 ? "task group " + std::to_string(group + 1) + " " : "") + "asks for ";
   }
   std::string OfModels(std::size_t group, const Shape& shape) const {

@@ -10,7 +10,7 @@ namespace divvy::core {
 
 /// Its tasks have to keep to one model: there are several, or may be. A single task takes whatever GPUs it may have.
 inline bool RunsOnOneModel(const Ask& ask) {
-  return !ask.mixes_models && WantsGpu(ask) && (LeastTasks(ask) > 1 || ask.groups.size() > 1);
+  return !ask.mixes_models && !IsHeterogeneous(ask) && WantsGpu(ask) && (LeastTasks(ask) > 1 || ask.groups.size() > 1);
 }
 
 inline int ModelOf(const NodeFacts& facts, int gpu) {

@@ -293,7 +293,7 @@ std::optional<GpuMask> Placing::On(const Ask& ask, const Shape& shape, NodeIndex
 void Placing::Offer(const Ask& ask, const Shape& shape, NodeIndex node, std::optional<int> gpu_model,
                     std::optional<Spot>& best) {
   const NodeFacts& facts = state_.nodes[node].facts;
-  if (is_apart_ && extras_.contains(node)) return;
+  if (is_apart_ && HasOfComponent(node)) return;
   if (gpu_model && shape.gpus > 0 && !HasModel(facts, *gpu_model)) return;
   NodeState state = StateOf(node);
   if (gpu_model && !facts.gpu_models.empty()) state = SeenBy(facts, state, shape, gpu_model);
@@ -308,12 +308,14 @@ void Placing::Offer(const Ask& ask, const Shape& shape, NodeIndex node, std::opt
 std::optional<Placing::Spot> Placing::Best(const Ask& ask, std::size_t group, const Domain& domain) {
   const std::vector<Shape>& alternatives = ask.groups[group].alternatives;
   is_apart_ = ask.groups[group].apart;
+  component_ = ask.groups[group].component;
   for (std::size_t i = 0; i < alternatives.size(); ++i) {
     if (!domain.Allows(i)) continue;
     Shape shape = alternatives[i];
     std::optional<Spot> best;
     const bool uses_fleet = domain.is_everywhere && at_ <= now_ && !domain.gpu_model &&
-                            ask.placement == PlacementStrategy::kBest && !ask.requires_topology;
+                            ask.placement == PlacementStrategy::kBest && !ask.requires_topology &&
+                            !IsHeterogeneous(ask);
     if (uses_fleet) {
       const placement::ShapeIndex known = state_.fleet->Know(shape);
       if (const auto found = state_.fleet->Find(known)) {
@@ -341,7 +343,9 @@ std::optional<Placing::Spot> Placing::Best(const Ask& ask, std::size_t group, co
 }
 
 void Placing::Put(const Ask& ask, const Piece& piece) {
-  extras_[piece.node].push_back({ShapeOf(ask, piece), piece.gpus});
+  extras_[piece.node].push_back({ShapeOf(ask, piece), piece.gpus, ask.groups[piece.group].component});
+  // Its nodes are looked at one by one: placing_components.cc.
+  if (IsHeterogeneous(ask)) return;
   if (at_ > now_ || !state_.nodes[piece.node].holds.empty() || state_.nodes[piece.node].is_mixed()) return;
   NodeState left = StateOf(piece.node);
   if (ask.groups[piece.group].apart) {
@@ -413,18 +417,22 @@ bool Placing::Fill(const Ask& ask, const Domain& domain, std::vector<Piece>& pie
     return ask.groups[a].alternatives.front().gpu_parts() > ask.groups[b].alternatives.front().gpu_parts();
   });
   for (const std::size_t group : order) {
-    for (int task = 0; task < ask.groups[group].least; ++task) {
-      const std::optional<Spot> spot = Best(ask, group, domain);
-      if (!spot) {
-        Undo();
-        pieces.clear();
-        return false;
-      }
-      pieces.push_back(spot->piece);
-      Put(ask, spot->piece);
-    }
+    if (FillGroup(ask, group, domain, pieces)) continue;
+    Undo();
+    pieces.clear();
+    return false;
   }
   std::stable_sort(pieces.begin(), pieces.end(), [](const Piece& a, const Piece& b) { return a.group < b.group; });
+  return true;
+}
+
+bool Placing::FillGroup(const Ask& ask, std::size_t group, const Domain& domain, std::vector<Piece>& pieces) {
+  for (int task = 0; task < ask.groups[group].least; ++task) {
+    const std::optional<Spot> spot = Best(ask, group, domain);
+    if (!spot) return false;
+    pieces.push_back(spot->piece);
+    Put(ask, spot->piece);
+  }
   return true;
 }
 
@@ -498,6 +506,7 @@ std::vector<Piece> Placing::Find(const Ask& ask, Length length, std::span<const 
     if (const auto spot = Best(ask, 0, all)) pieces.push_back(spot->piece);
     return pieces;
   }
+  if (IsHeterogeneous(ask)) return FindComponents(ask, all);
   const std::vector<Domain> models = DomainsAlike(ask, all);
   for (int level = static_cast<int>(ClosestOf(ask)); level >= static_cast<int>(WidestOf(ask)); --level) {
     for (const Domain& domain : models) {
@@ -539,7 +548,7 @@ std::optional<std::vector<Shift>> Placing::Shifts(const Ask& ask, const std::vec
     if (is_last && !state_.nodes[piece.node].holds.empty()) {
       if (!HoldsStand(piece.node, ShapeOf(ask, piece), piece.gpus, &shifts)) return std::nullopt;
     }
-    extras_[piece.node].push_back({ShapeOf(ask, piece), piece.gpus});
+    extras_[piece.node].push_back({ShapeOf(ask, piece), piece.gpus, 0});
   }
   extras_.clear();
   return shifts;

@@ -83,6 +83,16 @@ class Placing {
 
   NodeState StateOf(NodeIndex node) const;
   bool Fill(const Ask& ask, const Domain& domain, std::vector<Piece>& pieces);
+  /// One group's tasks, beside what is placed already.
+  bool FillGroup(const Ask& ask, std::size_t group, const Domain& domain, std::vector<Piece>& pieces);
+  /// The components that are left, the first of `order` first. What was placed for an earlier one is tried elsewhere
+  /// when a later one finds no room.
+  bool FillComponents(const Ask& ask, std::span<const std::uint8_t> order, const Domain& all,
+                      std::vector<Piece>& pieces);
+  std::vector<Piece> FindComponents(const Ask& ask, const Domain& all);
+  /// Where one component may be looked for, liked best first.
+  std::vector<Domain> DomainsOfComponent(const Ask& component, const Domain& all);
+  std::size_t NodesFor(const Ask& component, const Domain& all) const;
   /// The same on the fewest nodes of it, where the ask wishes for that and no hold is in the way.
   bool FillFew(const Ask& ask, const Domain& domain, std::vector<Piece>& pieces);
   Domain FewestOf(const Ask& ask, const Domain& within);
@@ -103,6 +113,7 @@ class Placing {
   void Undo();
   std::vector<Domain> DomainsOf(const Ask& ask, Together level, const Domain& within);
   std::vector<Domain> DomainsAlike(const Ask& ask, const Domain& within) const;
+  bool HasOfComponent(NodeIndex node) const;
 
   Cluster::State& state_;
   Time now_;
@@ -112,11 +123,14 @@ class Placing {
   TeamIndex team_ = kRootTeam;
   UserIndex user_ = 0;
   std::uint64_t draw_ = 0;
-  bool is_apart_ = false;          // What is placed just now lies on no node of another task.
+  bool is_apart_ = false;          // What is placed just now lies on no node of another task of its component.
+  std::uint8_t component_ = 0;     // Of what is placed just now.
+  int tries_left_ = 0;             // Of FillComponents.
   bool passes_gpu_holds_ = false;  // A job without GPUs, where those wait for no GPU job.
   struct Extra {
     Shape shape;
     GpuMask gpus;
+    std::uint8_t component = 0;
   };
   std::map<NodeIndex, std::vector<Extra>> extras_;  // Tasks placed already.
 };

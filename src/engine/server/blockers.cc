@@ -52,9 +52,10 @@ class Finder {
     return same;
   }
 
-  /// Of one server every blocker has words of its own; those of many are the core's.
+  /// Of one server every blocker has words of its own; those of many, and of components, are the core's.
   bool IsTold(const core::Blocker& blocker) const {
-    return server_.has_many() && blocker.kind != core::BlockerKind::kCap;
+    const bool is_cores = server_.has_many() || entry_.request.is_heterogeneous();
+    return is_cores && blocker.kind != core::BlockerKind::kCap;
   }
 
   static BlockerKind KindOf(core::BlockerKind kind) {
@@ -160,7 +161,8 @@ class Finder {
       AddNamed(blocker, out);
       return true;
     }
-    if (entry_.request.cpus > 0 || server_.kinds().exclusive_sizes() == 0) return false;
+    if (entry_.request.cpus > 0 || entry_.request.is_heterogeneous() || server_.kinds().exclusive_sizes() == 0)
+      return false;
     Blocker& out = Same(BlockerKind::kCpus, blocker, 1000);
     out.text = "the machines that have what it asks for are other jobs' alone, by their pool";
     AddNamed(blocker, out);
@@ -172,12 +174,12 @@ class Finder {
     const bool is_known = !found.empty() && found.front().kind == core::BlockerKind::kImpossible;
     const Status status = CheckFeasible(server_, entry_.request, entry_.pool);
     if (status && !is_known) return;
-    Add(BlockerKind::kInfeasible, status ? found.front().text : status.error().message, entry_.request.gpus,
+    Add(BlockerKind::kInfeasible, status ? found.front().text : status.error().message, entry_.request.gpus_in_all(),
         server_.gpu_count());
   }
 
   void Cap(const core::Blocker& blocker) {
-    const bool is_of_cpu_jobs = entry_.request.gpus == 0 && blocker.text.starts_with("jobs without GPUs ");
+    const bool is_of_cpu_jobs = entry_.request.gpus_in_all() == 0 && blocker.text.starts_with("jobs without GPUs ");
     if (is_of_cpu_jobs) {
       const std::string running = std::to_string(server_.cpu_jobs_running());
       Blocker& out = Add(BlockerKind::kCpuJobs, running + " jobs without GPUs run, which is the most at once", 1, 0);

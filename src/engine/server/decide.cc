@@ -45,8 +45,9 @@ Decided Decision::Run(const Server::NameMember& name) {
   for (int round = 0; round < kMostRounds && ResizeRunning(); ++round) Note(core_.Decide(now_, name));
   for (const core::Promise& promise : core_.promises()) {
     const Request& request = book_.waiting(promise.entry)->request;
+    const core::Ask& ask = AskOf(core_.state().waiting.at(promise.entry).job_class);
     decided_.plan.reservations.push_back(
-        {promise.entry, promise.start, PlacesOf(request, promise.pieces), promise.is_claim});
+        {promise.entry, promise.start, PlacesOf(request, ask, promise.pieces), promise.is_claim});
   }
   for (const auto& [id, job] : book_.running_jobs()) {
     if (!job.asked_back.empty() && job.asked_at != kNoTime && job.asked_at + kAnswersWithin > now_)
@@ -62,9 +63,10 @@ Decided Decision::Run(const Server::NameMember& name) {
 void Decision::Note(const core::Plan& plan) {
   for (const core::Start& start : plan.starts) {
     const WaitingEntry& entry = *book_.waiting(start.entry);
-    std::vector<NodePlace> places = PlacesOf(entry.request, start.pieces);
+    const core::Ask& ask = AskOf(core_.running(start.job)->job_class);
+    std::vector<NodePlace> places = PlacesOf(entry.request, ask, start.pieces);
     StartDecision decision{start.entry, places.front().node, places.front().gpus, {}, ReasonFor(start, entry)};
-    if (places.size() > 1) decision.gang = std::move(places);
+    if (places.size() > 1 || entry.request.is_heterogeneous()) decision.gang = std::move(places);
     decision.pool = PoolOf(start.job, start.pieces.front());
     decided_.plan.starts.push_back(std::move(decision));
     decided_.jobs.push_back(start.job);
@@ -80,9 +82,13 @@ void Decision::Note(const core::Plan& plan) {
   decided_.plan.next_wakeup = plan.next_wakeup;
 }
 
+const core::Ask& Decision::AskOf(core::ClassIndex job_class) const {
+  return core_.ask(core_.state().classes[job_class].key.ask);
+}
+
 std::string Decision::PoolOf(JobId running, const core::Piece& piece) const {
   const core::Run& run = *core_.running(running);
-  const core::Ask& ask = core_.ask(core_.state().classes[run.job_class].key.ask);
+  const core::Ask& ask = AskOf(run.job_class);
   const std::vector<core::FilterIndex>& filters = ask.groups[piece.group].filters;
   return piece.alternative < filters.size() ? kinds_.filter(filters[piece.alternative]).pool : "";
 }
@@ -103,7 +109,7 @@ Reason Decision::ReasonFor(const core::Start& start, const WaitingEntry& entry) 
     if (core::IsEscalated(core_.rules(), since, now_)) {
       return "first in line, escalated after waiting " + DurationText(now_ - since);
     }
-    return entry.request.gpus == 0 ? "needs no GPU" : "first in line";
+    return entry.request.gpus_in_all() == 0 ? "needs no GPU" : "first in line";
   }
   const std::string job = "job " + ToString(start.passed);
   if (start.passed_start == kNoTime) return "fits now; " + job + ", ahead of it, does not";

@@ -10,6 +10,7 @@
 #include "base/units.h"
 #include "model/gpu.h"
 #include "model/job.h"
+#include "model/seat.h"
 
 namespace divvy {
 
@@ -54,6 +55,7 @@ struct NodePlace {
   int tasks = 1;
   int cpus = 0;
   Bytes memory;
+  std::vector<SeatPart> parts = {};  // Of a heterogeneous job: by component; all the above is theirs together.
 
   friend bool operator==(const NodePlace&, const NodePlace&) = default;
 };

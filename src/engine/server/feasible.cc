@@ -7,6 +7,7 @@
 #include "engine/core/explain.h"
 #include "engine/core/feasible.h"
 #include "engine/core/kind_words.h"
+#include "engine/core/placing.h"
 #include "engine/gpu_choice.h"
 #include "engine/gpu_type.h"
 #include "engine/phrases.h"
@@ -126,22 +127,44 @@ Status Refusal(const Server& server, const Request& request) {
 
 }  // namespace
 
+namespace {
+
+// All components at once, on machines where nothing else runs. Requires: each fits alone.
+Status CheckTogether(const Server& server, const core::Ask& ask) {
+  core::Cluster idle(server.core().rules());
+  for (NodeIndex node = 0; node < server.nodes().size(); ++node) idle.AddNode(server.core().node(node));
+  core::Placing placing(idle.state(), Time(Duration(1)), Time(Duration(1)));
+  if (!placing.Find(ask, Duration(0), {}, true, core::kRootTeam, 0).empty()) return {};
+  return LimitExceeded("each of its components fits alone, but " +
+                       std::string(server.has_many() ? "the machines have" : "this server has") +
+                       " no room for all of them at once, whatever ends; make them smaller, or submit each as a job of "
+                       "its own");
+}
+
+}  // namespace
+
 Status CheckFeasible(const Server& server, const Request& request, const std::string& pool) {
   if (!server.has_many()) {
-    if (request.nodes > 1) {
+    if (request.is_heterogeneous()) {
+      for (std::size_t i = 0; i < request.components(); ++i) {
+        if (const Status fits = CheckFeasible(server, ComponentOf(request, i), pool); !fits)
+          return Error{fits.error().code, "component " + std::to_string(i) + " " + fits.error().message};
+      }
+    } else if (request.nodes > 1) {
       return LimitExceeded("asks for " + std::to_string(request.nodes) +
                            " machines, but there is only this one; divvy token "
                            "create --node makes the line that "
                            "another joins by, or leave --nodes out");
     }
-    DIVVY_CHECK(Refusal(server, request));
+    if (!request.is_heterogeneous()) DIVVY_CHECK(Refusal(server, request));
   }
   // The last word is the core's, which counts in its own units.
   std::string why;
   const core::Ask ask = server.AskAbout(request, pool, PlacementStrategy::kSequential, &why);
   if (!why.empty()) return InvalidArgument(why);
   const core::NodeKinds kinds(server.core().state(), core::NodeKinds::Of::kAll);
-  return core::Feasible(kinds, ask, server.has_many() ? core::NamesOf(server.kinds().book()) : core::Names());
+  DIVVY_CHECK(core::Feasible(kinds, ask, server.has_many() ? core::NamesOf(server.kinds().book()) : core::Names()));
+  return request.is_heterogeneous() ? CheckTogether(server, ask) : Status();
 }
 
 }  // namespace divvy

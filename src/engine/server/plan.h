@@ -12,6 +12,7 @@ struct StartDecision {
   NodeIndex node = kOwnNode;
   GpuSet gpus;
   /// Of a job on several machines: all of them, in the order of its ranks; the first is `node`. Empty: it is on one.
+  /// Of a heterogeneous job never empty.
   std::vector<NodePlace> gang;
   /// For people and for the record: "first in line", "backfilled: ends before job 9 starts in 2 h".
   Reason reason;

@@ -15,9 +15,11 @@
 namespace divvy {
 namespace {
 
-// An elastic job that runs asks for what it has, and for other things once it waits again: it cannot be moved.
+// An elastic job that runs asks for what it has, and for other things once it waits again: it cannot be moved. Nor are
+// the components of a heterogeneous job.
 Preemptible PreemptibleOf(Preemptible preemptible, const Request& request) {
-  return preemptible == Preemptible::kPause && request.is_elastic() ? Preemptible::kRequeue : preemptible;
+  const bool moves = !request.is_elastic() && !request.is_heterogeneous();
+  return preemptible == Preemptible::kPause && !moves ? Preemptible::kRequeue : preemptible;
 }
 
 // Usage is told and kept in thousandths of GPUs x seconds.
@@ -343,7 +345,7 @@ core::Job Server::JobOf(const WaitingEntry& entry) {
 
 void Server::PutInCore(const WaitingEntry& entry) {
   core::Job job = JobOf(entry);
-  job.caps = UseCaps(entry.groups, entry.request.gpus == 0);
+  job.caps = UseCaps(entry.groups, entry.request.gpus_in_all() == 0);
   Learn(core_.ask(job.ask), entry.count);
   // Whoever has a begin time stands apart until a decision finds it due.
   core_.Put(std::move(job), kNoTime);
@@ -380,9 +382,9 @@ void Server::AdoptInCore(const RunningJob& job) {
   known.queued_at = job.queued_at;
   known.predicted = job.predicted;
   known.preemptible = PreemptibleOf(job.preemptible, job.request);
-  known.caps = UseCaps(job.groups, job.gpus.empty());
+  known.caps = UseCaps(job.groups, job.gpu_count() == 0);
   // What it asked for says where it may go on (Policy::taking_back.consolidates).
-  const std::vector<NodePlace> places = job.places();
+  const std::vector<NodePlace> places = PartPlaces(job.request, job.places());
   core::Ask ask = UseAsk(job.id, AskOfPlaces(job.request, places), job.request, job.pool, job.speeds);
   // Whoever can be resized counts whole (core::Resize), and so it does from the start.
   if (job.request.is_elastic()) ask.groups.front().speeds.clear();
@@ -426,7 +428,7 @@ std::vector<core::Piece> Server::PiecesOf(const std::vector<NodePlace>& places, 
                                               : facts.gpu_kinds[static_cast<std::size_t>(gpu)]);
     }
     if (kinds.empty()) kinds.push_back(static_cast<std::uint8_t>(facts.kind));
-    pieces.push_back({place.node, MaskOf(place.gpus), group, AlternativeOf(ask, kinds)});
+    pieces.push_back({place.node, MaskOf(place.gpus), group, AlternativeOf(ask.groups[group], kinds)});
   }
   return pieces;
 }

@@ -16,6 +16,8 @@ class Suggestion {
       : server_(server), entry_(entry), now_(now), seeker_(core::SeekerOf(server.core().state(), entry.id)) {}
 
   std::string Find(const std::optional<core::Change>& change) const {
+    // An option does not say of which component it is.
+    if (entry_.request.is_heterogeneous()) return "";
     const bool is_last_resort = !change || change->kind == core::ChangeKind::kFewerGpus;
     if (is_last_resort) {
       if (std::string text = GpuMemory(); !text.empty()) return text;

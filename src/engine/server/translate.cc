@@ -195,6 +195,7 @@ std::vector<core::PoolWish> Kinds::WishesOf(const std::string& pools) const {
 
 core::Ask Kinds::Use(core::Ask ask, const Request& request, const std::string& pool,
                      const std::vector<ModelSpeed>& learned, std::vector<core::FilterIndex>& used, std::string* why) {
+  if (request.is_heterogeneous()) return UseComponents(std::move(ask), request, pool, used, why);
   core::NodeWishes wishes;
   wishes.gpu_type = request.gpu_type;
   // One set for all, whatever speeds it says, where they make no difference here.
@@ -233,6 +234,29 @@ core::Ask Kinds::Use(core::Ask ask, const Request& request, const std::string& p
   // Tasks of one job run as fast as its slowest GPU: all get GPUs of one speed.
   if (made->groups.front().alternatives.size() > 1) made->alike = true;
   return *std::move(made);
+}
+
+core::Ask Kinds::UseComponents(core::Ask ask, const Request& request, const std::string& pool,
+                               std::vector<core::FilterIndex>& used, std::string* why) {
+  std::vector<core::TaskGroup> groups;
+  for (std::size_t i = 0; i < request.components(); ++i) {
+    const std::string& own = i > 0 ? request.others[i - 1].pool : pool;
+    std::string lacking;
+    core::Ask one = Use(core::ComponentAsk(ask, static_cast<std::uint8_t>(i)), ComponentOf(request, i),
+                        own.empty() ? pool : own, {}, used, &lacking);
+    if (why != nullptr && why->empty() && !lacking.empty()) *why = "component " + std::to_string(i) + ": " + lacking;
+    for (core::TaskGroup& group : one.groups) {
+      group.component = static_cast<std::uint8_t>(i);
+      groups.push_back(std::move(group));
+    }
+  }
+  // Only now: a later filter may have split what an earlier one accepts.
+  for (core::TaskGroup& group : groups) {
+    for (std::size_t i = 0; i < group.filters.size(); ++i)
+      group.alternatives[i].models = book_.Accepted(group.filters[i]);
+  }
+  ask.groups = std::move(groups);
+  return ask;
 }
 
 void Kinds::UseAgain(const std::vector<core::FilterIndex>& used) {
@@ -278,6 +302,18 @@ void WantMachines(const Request& request, core::Ask& ask) {
 }  // namespace
 
 core::Ask AskOf(const Request& request, PlacementStrategy placement, int gpus) {
+  if (request.is_heterogeneous()) {
+    core::Ask all;
+    for (std::size_t i = 0; i < request.components(); ++i) {
+      const Request component = ComponentOf(request, i);
+      core::Ask one = AskOf(component, placement, component.gpus);
+      one.groups.front().component = static_cast<std::uint8_t>(i);
+      all.groups.push_back(std::move(one.groups.front()));
+    }
+    all.placement = placement;
+    if (core::WantsGpu(all)) WantTopology(request, all);
+    return all;
+  }
   core::Shape shape = ShapeOf(request, gpus);
   core::Ask ask;
   ask.placement = placement;
@@ -294,8 +330,18 @@ core::Ask AskOf(const Request& request, PlacementStrategy placement, int gpus) {
   return ask;
 }
 
-NodePlace PlaceOf(const Request& request, NodeIndex node, GpuSet gpus, int tasks) {
-  NodePlace place{node, gpus, tasks, request.cpus, request.memory};
+NodePlace PlaceOf(const Request& request, NodeIndex node, GpuSet gpus, int tasks, std::vector<SeatPart> parts) {
+  if (!parts.empty()) {
+    NodePlace all{node, gpus, tasks, 0, Bytes(0), std::move(parts)};
+    for (const SeatPart& part : all.parts) {
+      const NodePlace one =
+          PlaceOf(ComponentOf(request, static_cast<std::size_t>(part.component)), node, part.gpus, part.tasks);
+      all.cpus += one.cpus;
+      all.memory += one.memory;
+    }
+    return all;
+  }
+  NodePlace place{node, gpus, tasks, request.cpus, request.memory, {}};
   if (!request.spreads_tasks) return place;
   const int all = std::max(request.tasks, 1);
   place.cpus = Share(request.cpus * tasks, all);
@@ -303,12 +349,53 @@ NodePlace PlaceOf(const Request& request, NodeIndex node, GpuSet gpus, int tasks
   return place;
 }
 
-std::vector<NodePlace> PlacesOf(const Request& request, const std::vector<core::Piece>& pieces) {
+namespace {
+
+// Each component by itself, then what lies on one machine together.
+std::vector<NodePlace> PlacesOfComponents(const Request& request, const core::Ask& ask,
+                                          const std::vector<core::Piece>& pieces) {
+  std::vector<NodePlace> places;
+  for (std::size_t i = 0; i < request.components(); ++i) {
+    std::vector<core::Piece> own;
+    std::ranges::copy_if(pieces, std::back_inserter(own),
+                         [&](const core::Piece& piece) { return ask.groups[piece.group].component == i; });
+    for (const NodePlace& part : PlacesOf(ComponentOf(request, i), ask, own)) {
+      auto at = std::ranges::find(places, part.node, &NodePlace::node);
+      if (at == places.end()) at = places.insert(places.end(), NodePlace{part.node, GpuSet(), 0, 0, Bytes(0), {}});
+      at->gpus = at->gpus | part.gpus;
+      at->tasks += part.tasks;
+      at->cpus += part.cpus;
+      at->memory += part.memory;
+      at->parts.push_back({static_cast<int>(i), part.gpus, part.tasks});
+    }
+  }
+  return places;
+}
+
+}  // namespace
+
+std::vector<NodePlace> PartPlaces(const Request& request, const std::vector<NodePlace>& places) {
+  if (!request.is_heterogeneous()) return places;
+  std::vector<NodePlace> parts;
+  for (std::size_t i = 0; i < request.components(); ++i) {
+    for (const NodePlace& place : places) {
+      for (const SeatPart& part : place.parts) {
+        if (static_cast<std::size_t>(part.component) != i) continue;
+        parts.push_back(PlaceOf(request, place.node, part.gpus, part.tasks, {part}));
+      }
+    }
+  }
+  return parts;
+}
+
+std::vector<NodePlace> PlacesOf(const Request& request, const core::Ask& ask, const std::vector<core::Piece>& pieces) {
+  if (request.is_heterogeneous()) return PlacesOfComponents(request, ask, pieces);
   std::vector<NodePlace> places;
   for (const core::Piece& piece : pieces) {
     const auto at =
         std::find_if(places.begin(), places.end(), [&](const NodePlace& one) { return one.node == piece.node; });
-    NodePlace& place = at == places.end() ? places.emplace_back(NodePlace{piece.node, GpuSet(), 0, 0, Bytes(0)}) : *at;
+    NodePlace& place =
+        at == places.end() ? places.emplace_back(NodePlace{piece.node, GpuSet(), 0, 0, Bytes(0), {}}) : *at;
     place.gpus = place.gpus | GpuSet::FromBits(piece.gpus);
     place.tasks += 1;
   }
@@ -327,11 +414,15 @@ core::Ask AskOfPlaces(const Request& request, const std::vector<NodePlace>& plac
   Request on_one = request;
   on_one.nodes = 1;
   on_one.spreads_tasks = false;
+  on_one.others.clear();
+  const auto component_of = [](const NodePlace& place) {
+    return static_cast<std::uint8_t>(place.parts.empty() ? 0 : place.parts.front().component);
+  };
   core::Ask ask;
   const NodePlace* before = nullptr;
   for (const NodePlace& place : places) {
     const bool is_equal = before != nullptr && before->gpus.size() == place.gpus.size() && before->cpus == place.cpus &&
-                          before->memory == place.memory;
+                          before->memory == place.memory && component_of(*before) == component_of(place);
     before = &place;
     if (is_equal) {
       ask.groups.back().least = ask.groups.back().most += 1;
@@ -342,12 +433,13 @@ core::Ask AskOfPlaces(const Request& request, const std::vector<NodePlace>& plac
     const core::Ask one = AskOf(on_one, PlacementStrategy::kSequential, place.gpus.size());
     if (ask.groups.empty()) ask = one;
     else ask.groups.push_back(one.groups.front());
+    ask.groups.back().component = component_of(place);
   }
   return ask;
 }
 
-std::uint8_t AlternativeOf(const core::Ask& ask, const std::vector<std::uint8_t>& kinds) {
-  const std::vector<core::Shape>& alternatives = ask.groups.front().alternatives;
+std::uint8_t AlternativeOf(const core::TaskGroup& group, const std::vector<std::uint8_t>& kinds) {
+  const std::vector<core::Shape>& alternatives = group.alternatives;
   const auto at = std::find_if(alternatives.begin(), alternatives.end(), [&](const core::Shape& shape) {
     return std::all_of(kinds.begin(), kinds.end(),
                        [&](std::uint8_t kind) { return ((shape.models >> kind) & 1) != 0; });

@@ -35,6 +35,7 @@ class Kinds {
 
   /// The ask for such machines alone. Its filters are in use, and added to `used`, until Leave. What cannot be told
   /// apart any more, or is no condition at all, fits nowhere; `why` then says so.
+  /// Of a heterogeneous job each component by itself: of its own pool, or else of `pool`.
   core::Ask Use(core::Ask ask, const Request& request, const std::string& pool, const std::vector<ModelSpeed>& learned,
                 std::vector<core::FilterIndex>& used, std::string* why = nullptr);
   void Leave(const std::vector<core::FilterIndex>& used);
@@ -56,6 +57,8 @@ class Kinds {
   /// wait: models that it does not know come last, and then any mix of models.
   std::vector<core::AtSpeed> FastestFirst(const Request& request, const std::vector<ModelSpeed>& learned) const;
 
+  core::Ask UseComponents(core::Ask ask, const Request& request, const std::string& pool,
+                          std::vector<core::FilterIndex>& used, std::string* why);
   std::vector<std::string> FindPools(const BookNode& node) const;
   core::NodeTraits TraitsOf(NodeIndex node, const BookNode& now) const;
   void Know(NodeIndex node, const BookNode& now);
@@ -72,15 +75,18 @@ class Kinds {
 /// One task with `gpus` GPUs and the rest of `request`; of a job on several machines one for each machine, or each of
 /// its tasks. CPUs and memory are rounded up to what core counts in.
 core::Ask AskOf(const Request& request, PlacementStrategy placement, int gpus);
-/// What such a job has on a machine where `tasks` of its tasks are.
-NodePlace PlaceOf(const Request& request, NodeIndex node, GpuSet gpus, int tasks);
-/// By machine, in the order in which they come.
-std::vector<NodePlace> PlacesOf(const Request& request, const std::vector<core::Piece>& pieces);
-/// What a job that runs asked for in these places: as much as it has there, a group for each stretch of equal ones.
+/// What such a job has on a machine where `tasks` of its tasks are; of a heterogeneous job by `parts`, if any.
+NodePlace PlaceOf(const Request& request, NodeIndex node, GpuSet gpus, int tasks, std::vector<SeatPart> parts = {});
+/// By machine, in the order in which they come. `ask`: what the pieces are of.
+std::vector<NodePlace> PlacesOf(const Request& request, const core::Ask& ask, const std::vector<core::Piece>& pieces);
+/// Of a heterogeneous job a place for each part of each, in the order of the components; else the same.
+std::vector<NodePlace> PartPlaces(const Request& request, const std::vector<NodePlace>& places);
+/// What a job that runs asked for in these places (PartPlaces): as much as it has there, a group for each stretch of
+/// equal ones.
 core::Ask AskOfPlaces(const Request& request, const std::vector<NodePlace>& places);
 
-/// Which alternative of such an ask GPUs of these kinds are; the first where they are none.
-std::uint8_t AlternativeOf(const core::Ask& ask, const std::vector<std::uint8_t>& kinds);
+/// Which alternative of a group GPUs of these kinds are; the first where they are none.
+std::uint8_t AlternativeOf(const core::TaskGroup& group, const std::vector<std::uint8_t>& kinds);
 
 std::int32_t CpuMilli(int cpus);
 std::int32_t MebibytesUp(Bytes bytes);

@@ -1,0 +1,104 @@
+// Components of a heterogeneous job: each is placed as an ask of its own beside those placed before, and all are or
+// none is. The component with the fewest nodes to go to is first, of equals the one that takes the most GPUs.
+//
+// That is a search, and not a proof: where a later component finds no room, the earlier ones are tried on other models
+// of GPUs, in other racks and with other alternatives, kMostTries stretches in all; of two nodes that are alike to the
+// scorer it tries one.
+#include <algorithm>
+#include <numeric>
+
+#include "engine/core/models.h"
+#include "engine/core/placing.h"
+
+namespace divvy::core {
+namespace {
+
+constexpr int kMostTries = 200;
+
+std::int64_t PartsOf(const Ask& component) { return LeastGpuParts(component); }
+
+}  // namespace
+
+bool Placing::HasOfComponent(NodeIndex node) const {
+  const auto at = extras_.find(node);
+  return at != extras_.end() &&
+         std::ranges::any_of(at->second, [&](const Extra& extra) { return extra.component == component_; });
+}
+
+std::size_t Placing::NodesFor(const Ask& component, const Domain& all) const {
+  std::size_t count = 0;
+  const auto look = [&](NodeIndex node) {
+    const NodeState state = StateOf(node);
+    count += std::ranges::any_of(component.groups, [&](const TaskGroup& group) {
+      return std::ranges::any_of(group.alternatives,
+                                 [&](const Shape& shape) { return FitsNode(state_.nodes[node], state, shape); });
+    });
+  };
+  if (all.is_everywhere) {
+    for (NodeIndex node = 0; node < state_.nodes.size(); ++node) look(node);
+  } else {
+    for (const NodeIndex node : all.nodes) look(node);
+  }
+  return count;
+}
+
+std::vector<Placing::Domain> Placing::DomainsOfComponent(const Ask& component, const Domain& all) {
+  std::vector<Domain> domains;
+  for (int level = static_cast<int>(ClosestOf(component)); level >= static_cast<int>(Together::kAnywhere); --level) {
+    for (const Domain& domain : DomainsAlike(component, all)) {
+      if (level > static_cast<int>(Together::kAnywhere)) {
+        for (Domain& part : DomainsOf(component, static_cast<Together>(level), domain))
+          domains.push_back(std::move(part));
+        continue;
+      }
+      if (component.wants_few_nodes && component.groups.size() == 1) domains.push_back(FewestOf(component, domain));
+      domains.push_back(domain);
+    }
+  }
+  // A single task takes any model; another component may need just that one.
+  const std::vector<int> models = RunsOnOneModel(component) ? std::vector<int>() : ModelsFor(state_, component);
+  for (std::size_t i = 0; models.size() > 1 && i < models.size(); ++i) {
+    domains.push_back(all);
+    domains.back().gpu_model = models[i];
+  }
+  return domains;
+}
+
+bool Placing::FillComponents(const Ask& ask, std::span<const std::uint8_t> order, const Domain& all,
+                             std::vector<Piece>& pieces) {
+  if (order.empty()) return true;
+  const Ask component = ComponentAsk(ask, order.front());
+  const auto extras = extras_;
+  const std::size_t had = pieces.size();
+  for (const Domain& domain : DomainsOfComponent(component, all)) {
+    if (tries_left_-- <= 0) return false;
+    bool has_room = true;
+    for (std::size_t group = 0; has_room && group < ask.groups.size(); ++group) {
+      if (ask.groups[group].component == order.front()) has_room = FillGroup(ask, group, domain, pieces);
+    }
+    if (has_room && FillComponents(ask, order.subspan(1), all, pieces)) return true;
+    extras_ = extras;
+    pieces.resize(had);
+  }
+  return false;
+}
+
+std::vector<Piece> Placing::FindComponents(const Ask& ask, const Domain& all) {
+  std::vector<std::uint8_t> order(std::size_t{1} + ask.groups.back().component);
+  std::iota(order.begin(), order.end(), std::uint8_t{0});
+  std::vector<std::pair<std::size_t, std::int64_t>> keys;
+  for (const std::uint8_t component : order) {
+    const Ask one = ComponentAsk(ask, component);
+    const std::size_t nodes = NodesFor(one, all);
+    if (nodes == 0) return {};
+    keys.emplace_back(nodes, -PartsOf(one));
+  }
+  std::ranges::stable_sort(order, [&](std::uint8_t a, std::uint8_t b) { return keys[a] < keys[b]; });
+  std::vector<Piece> pieces;
+  tries_left_ = kMostTries;
+  if (!FillComponents(ask, order, all, pieces)) return {};
+  std::ranges::stable_sort(pieces, [](const Piece& a, const Piece& b) { return a.group < b.group; });
+  return pieces;
+}
+
+}  // namespace divvy::core
