@@ -242,6 +242,38 @@ std::vector<StepTaskLine> MapLines(const StepAsk& ask, const std::vector<StepGpu
   return lines;
 }
 
+/// A step in parts: each finds the GPUs of its own component.
+StepTasks MakeParts(const StepAsk& ask, const JobAround& around, const std::vector<std::size_t>& granted,
+                    const TaskGround& ground, const StepIdentity& identity, const StepPlace& whole) {
+  StepTasks out;
+  std::vector<std::string> indices;
+  bool has_map = false;
+  for (const StepAsk& part : ask.parts) {
+    std::vector<StepGpu> gpus;
+    for (const std::size_t gpu : PlacesOfComponent(around, *identity.gang, part.component)) {
+      const bool is_own = !part.own_gpus || std::ranges::find(granted, gpu) != granted.end();
+      if (is_own && gpu < around.gpus.size()) gpus.push_back(around.gpus[gpu]);
+    }
+    if (part.ranks.empty()) continue;
+    JobAround its = around;
+    its.environment = EnvironmentOfComponent(std::move(its.environment), part.component);
+    StepPlace place = whole;
+    place.ranks = part.ranks;
+    place.first_local = out.ranks.size();
+    const TaskGround of_part = GroundOf(gpus, ground.cores, ground.numa_node_cores);
+    for (StepTask& task : MakeTasks(part, its, gpus, of_part, identity, place)) out.tasks.push_back(std::move(task));
+    std::vector<StepTaskLine> map = MapLines(part, gpus, of_part);
+    has_map = has_map || !map.empty();
+    map.resize(part.ranks.size());
+    for (StepTaskLine& line : map) out.map.push_back(std::move(line));
+    out.ranks.insert(out.ranks.end(), part.ranks.begin(), part.ranks.end());
+    for (const StepGpu& gpu : gpus) indices.push_back(gpu.physical);
+  }
+  if (!has_map) out.map.clear();
+  out.gpus = Join(indices, ",");
+  return out;
+}
+
 }  // namespace
 
 std::string EnvironmentValue(const std::vector<std::string>& environment, std::string_view name) {
@@ -292,7 +324,7 @@ std::vector<StepTask> MakeTasks(const StepAsk& ask, const JobAround& around, con
       own.Set("DIVVY_TASK", std::to_string(rank));
       if (ask.is_slurm) {
         own.Set("SLURM_PROCID", std::to_string(rank));
-        own.Set("SLURM_LOCALID", std::to_string(local));
+        own.Set("SLURM_LOCALID", std::to_string(place.first_local + local));
         if (identity.gang != nullptr) AddMaster(around, identity, place, own);
       } else {
         AddTorchWords(ask, around, identity, place, local, !places[local].own.empty(), own);
@@ -326,7 +358,11 @@ Result<StepPlan> PlanStep(StepAsk ask, JobAround around, const StepCall& call,
   StepIdentity here = identity;
   if (identity.gang != nullptr) {
     here.hostname = identity.gang->seats[identity.gang->own].name();
-    DIVVY_TRY(place, SpreadStep(ask, around, call, here, plan));
+    if (ask.parts.empty()) {
+      DIVVY_TRY(place, SpreadStep(ask, around, call, here, plan));
+    } else {
+      DIVVY_TRY(place, SpreadComponents(ask, around, call, here, plan));
+    }
     here.node = place.node;
     plan.host = here.hostname;
   }
@@ -356,6 +392,7 @@ Result<StepPlan> PlanStep(StepAsk ask, JobAround around, const StepCall& call,
     }
     StepIdentity named = here;
     named.step = std::to_string(number);
+    if (!ask.parts.empty()) return MakeParts(ask, around, places, {{}, cores, machine}, named, place);
     const TaskGround ground = GroundOf(gpus, cores, machine);
     StepTasks out;
     out.tasks = MakeTasks(ask, around, gpus, ground, named, place);

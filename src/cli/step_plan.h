@@ -60,8 +60,14 @@ struct StepAsk {
   bool kills_on_bad_exit = false;
   bool is_quiet = false;
   Duration wait{0};
-  bool has_names = true;  // Of ranks and machines, in the environment.
-  bool is_slurm = true;   // Else Slurm's variables stay as they are, and torchrun's are set.
+  /// In a heterogeneous job: what it asks of each of the components that it runs in, in the order of its ranks. What is
+  /// said of the whole step (files, labels, ends) is said here, and not by them.
+  std::vector<StepAsk> parts;
+  // Of such a part.
+  std::size_t component = 0;
+  std::vector<std::size_t> ranks;  // Of its tasks here; SpreadComponents fills it in.
+  bool has_names = true;           // Of ranks and machines, in the environment.
+  bool is_slurm = true;            // Else Slurm's variables stay as they are, and torchrun's are set.
 };
 
 struct StepIdentity {
@@ -83,6 +89,8 @@ struct StepPlace {
   bool is_part = false;               // Called elsewhere: what the caller would read and write goes there.
   bool spreads = false;               // Called here, and has tasks elsewhere.
 
+  std::size_t first_local = 0;  // Tasks of other parts of the step that run here before these.
+
   std::size_t Rank(std::size_t task) const { return ranks.empty() ? task : ranks[task]; }
 };
 
@@ -94,6 +102,24 @@ std::vector<StepTask> MakeTasks(const StepAsk& ask, const JobAround& around, con
 /// machine's, and in `plan` what the others are to do.
 Result<StepPlace> SpreadStep(StepAsk& ask, const JobAround& around, const StepCall& call, const StepIdentity& identity,
                              StepPlan& plan);
+/// The same of a step in parts: each part's number of tasks, ranks and GPUs are those of this machine then.
+Result<StepPlace> SpreadComponents(StepAsk& ask, const JobAround& around, const StepCall& call,
+                                   const StepIdentity& identity, StepPlan& plan);
+/// The environment with the variables of one component under their plain names: SLURM_NTASKS_HET_GROUP_1 as
+/// SLURM_NTASKS. What the first component alone has said is not another's.
+std::vector<std::string> EnvironmentOfComponent(std::vector<std::string> environment, std::size_t component);
+/// "0,2" or "all" of a job with so many components.
+Result<std::vector<std::size_t>> ReadComponentList(std::string_view text, std::size_t components);
+/// Places of a component's GPUs in the job's list on this machine.
+std::vector<std::size_t> PlacesOfComponent(const JobAround& around, const GangFile& gang, std::size_t component);
+/// What this machine's tasks of a layout are to have for themselves.
+void TakeShare(StepAsk& ask, const TaskLayout& layout, std::optional<std::size_t> own);
+/// A machine's name as Slurm has it: without the domain.
+std::string NameOf(const GangSeat& seat);
+/// Output of tasks elsewhere that is one file, for this machine.
+void PlaceFiles(const StepAsk& ask, const JobAround& around, const StepIdentity& identity, SpreadPlan& spread);
+/// Who reads what the caller reads; nothing: nobody.
+std::optional<std::size_t> InputRank(const StepAsk& ask, std::size_t tasks);
 /// True where a file's name is another one for each task or machine: such files are on the machine of their task.
 bool NamesMachineOrTask(std::string_view pattern);
 

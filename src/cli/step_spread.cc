@@ -6,37 +6,14 @@
 #include "cli/step_plan.h"
 
 namespace divvy::cli {
-namespace {
-
-constexpr std::size_t kShown = 8;
 
 std::string NameOf(const GangSeat& seat) {
   const std::string& name = seat.name();
-  // As Slurm has it: without the domain. An address is whole.
+  // An address is whole.
   const bool is_address = name.find_first_not_of("0123456789.:abcdef") == std::string::npos;
   return is_address ? name : name.substr(0, name.find('.'));
 }
 
-Result<TaskLayout> WorkOut(const StepAsk& ask, const GangFile& gang) {
-  LayoutAsk layout = ask.layout;
-  for (const std::string& machine : ask.machines) {
-    const auto seat = gang.Find(machine);
-    if (!seat) {
-      std::vector<std::string> names;
-      for (const GangSeat& one : gang.seats) names.push_back(NameOf(one));
-      const bool is_long = names.size() > kShown;
-      names.resize(std::min(names.size(), kShown));
-      return InvalidArgument("'" + machine + "' is none of the job's machines, which are " + Join(names, ", ") +
-                             (is_long ? ", ..." : ""));
-    }
-    layout.seats.push_back(*seat);
-  }
-  std::vector<int> capacities;
-  for (const GangSeat& seat : gang.seats) capacities.push_back(seat.tasks);
-  return LayTasks(layout, capacities);
-}
-
-/// What this machine's tasks are to have for themselves.
 void TakeShare(StepAsk& ask, const TaskLayout& layout, std::optional<std::size_t> own) {
   const int all = layout.tasks();
   const int here = own ? layout.machines[*own].tasks : 0;
@@ -57,7 +34,7 @@ void TakeShare(StepAsk& ask, const TaskLayout& layout, std::optional<std::size_t
   if (!own) ask.counts_cores = false;
 }
 
-/// Output of tasks elsewhere that is one file, for this machine; see StreamPlacer.
+// See StreamPlacer.
 void PlaceFiles(const StepAsk& ask, const JobAround& around, const StepIdentity& identity, SpreadPlan& spread) {
   const auto is_file = [](const std::string& name) {
     const bool is_rank = !name.empty() && name.find_first_not_of("0123456789") == std::string::npos;
@@ -75,6 +52,29 @@ std::optional<std::size_t> InputRank(const StepAsk& ask, std::size_t tasks) {
   const auto rank = ParseInteger(ask.input);
   if (!rank || *rank < 0 || static_cast<std::size_t>(*rank) >= tasks) return std::nullopt;
   return static_cast<std::size_t>(*rank);
+}
+
+namespace {
+
+constexpr std::size_t kShown = 8;
+
+Result<TaskLayout> WorkOut(const StepAsk& ask, const GangFile& gang) {
+  LayoutAsk layout = ask.layout;
+  for (const std::string& machine : ask.machines) {
+    const auto seat = gang.Find(machine);
+    if (!seat) {
+      std::vector<std::string> names;
+      for (const GangSeat& one : gang.seats) names.push_back(NameOf(one));
+      const bool is_long = names.size() > kShown;
+      names.resize(std::min(names.size(), kShown));
+      return InvalidArgument("'" + machine + "' is none of the job's machines, which are " + Join(names, ", ") +
+                             (is_long ? ", ..." : ""));
+    }
+    layout.seats.push_back(*seat);
+  }
+  std::vector<int> capacities;
+  for (const GangSeat& seat : gang.seats) capacities.push_back(seat.tasks);
+  return LayTasks(layout, capacities);
 }
 
 SpreadPlan PlanOthers(const StepAsk& ask, const GangFile& gang, const TaskLayout& layout,

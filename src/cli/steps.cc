@@ -24,6 +24,7 @@
 #include "cli/command.h"
 #include "cli/shims/slurm_common.h"
 #include "cli/shims/slurm_places.h"
+#include "dialect/components.h"
 #include "dialect/container_options.h"
 #include "dialect/job_options.h"
 #include "dialect/task_options.h"
@@ -105,6 +106,7 @@ Status CheckIsStep(const JobSpec& spec, const std::string& job, bool is_spread) 
   request.gpus = plain.request.gpus;
   request.cpus = plain.request.cpus;
   request.tasks = plain.request.tasks;
+  request.others.clear();
   if (is_spread) {
     request.nodes = plain.request.nodes;
     request.node_list.clear();
@@ -187,6 +189,46 @@ int RunInStep(std::string_view command, const std::vector<std::string>& words) {
   }
 }
 
+namespace {
+
+/// In a heterogeneous job: --components says in which, without ":" all by the same options. A single task that names
+/// none runs where it was called, several run in the first.
+Status TakeParts(const JobSpec& spec, const GangFile& gang, StepAsk& ask) {
+  const dialect::TaskOptions options = dialect::ReadTaskOptions(spec);
+  if (options.components.empty() && ask.layout.tasks == 1 && spec.request.others.empty()) return {};
+  const std::string all = spec.request.others.empty() ? "0" : "all";
+  DIVVY_TRY(const std::vector<std::size_t> components,
+            ReadComponentList(options.components.empty() ? all : options.components, gang.components()));
+  const std::size_t said = spec.request.components();
+  if (said > 1 && said != components.size()) {
+    return InvalidArgument("it says how tasks run in " + std::to_string(said) + " components, and runs in " +
+                           std::to_string(components.size()));
+  }
+  if (!options.says_tasks) ask.layout.tasks = 0;
+  ask.layout.seats.clear();
+  for (std::size_t i = 0; i < components.size(); ++i) {
+    StepAsk part = ask;
+    part.parts.clear();
+    part.component = components[i];
+    if (said > 1 && i > 0) {
+      JobSpec own;
+      own.labels = spec.request.others[i - 1].labels;
+      const dialect::TaskOptions its = dialect::ReadTaskOptions(own);
+      part.deal.gpus_per_task = its.gpus_per_task;
+      part.deal.gpu_bind = its.gpu_bind;
+      part.deal.cpu_bind = its.cpu_bind;
+    }
+    part.own_gpus.reset();
+    // As many as its tasks there need, which TakeShare counts.
+    if (part.deal.gpus_per_task > 0) part.own_gpus = part.deal.gpus_per_task;
+    else if (said == 1 && spec.request.gpus > 0) part.own_gpus = spec.request.gpus;
+    ask.parts.push_back(std::move(part));
+  }
+  return {};
+}
+
+}  // namespace
+
 Result<StepPlan> PlanRun(const StepCall& call, const std::vector<std::string>& words,
                          const std::vector<std::vector<int>>& machine, const StepIdentity& identity) {
   const auto failed = [](const Error& error) { return InvalidArgument("divvy: " + error.message); };
@@ -196,7 +238,11 @@ Result<StepPlan> PlanRun(const StepCall& call, const std::vector<std::string>& w
   around.directory = call.directory;
   around.hostname = identity.hostname;
   JobSpec spec;
-  auto parsed = dialect::ParseOptions(dialect::JobOptions(spec, around), words, {true, true, false});
+  const bool has_components = identity.gang != nullptr && identity.gang->components() > 1;
+  auto parsed = dialect::ReadComponents(
+      dialect::JobOptions(spec, around), words, {true, true, false}, spec,
+      [&](JobSpec& component) { return dialect::JobOptions(component, around); },
+      [](JobSpec&) -> Status { return {}; });
   if (!parsed) return failed(parsed.error());
   std::vector<std::string> command = std::move(parsed->positional);
   command.insert(command.end(), parsed->after_dashes.begin(), parsed->after_dashes.end());
@@ -245,6 +291,9 @@ Result<StepPlan> PlanRun(const StepCall& call, const std::vector<std::string>& w
   // One task's exit code says it all.
   ask.is_quiet = ask.layout.tasks == 1;
   for (const std::string& entry : spec.extra_environment) job.environment.push_back(entry);
+  if (has_components) {
+    if (const Status parted = TakeParts(spec, *identity.gang, ask); !parted) return failed(parted.error());
+  }
   return PlanStep(std::move(ask), std::move(job), call, machine, identity);
 }
 

@@ -15,6 +15,7 @@ constexpr std::string_view kCpuBind = "divvy.cpu-bind";
 constexpr std::string_view kNoKill = "divvy.no-kill";
 constexpr std::string_view kLabelOutput = "divvy.label-output";
 constexpr std::string_view kTasks = "divvy.tasks";
+constexpr std::string_view kComponents = "divvy.components";
 
 std::string Label(const JobSpec& spec, std::string_view name) {
   const auto at = spec.labels.find(std::string(name));
@@ -47,6 +48,8 @@ TaskOptions ReadTaskOptions(const JobSpec& spec) {
   options.cpu_bind = Label(spec, kCpuBind);
   options.keeps_others = !Label(spec, kNoKill).empty();
   options.labels_output = !Label(spec, kLabelOutput).empty();
+  options.components = Label(spec, kComponents);
+  options.says_tasks = !Label(spec, kTasks).empty();
   return options;
 }
 
@@ -65,6 +68,15 @@ void AddTaskOptions(std::vector<Option>& table, JobSpec& spec) {
                        "cores that each task runs on; without it those near its own GPUs", kCpuBind, spec,
                        {"none", "cores", "rank", "map_cpu:", "mask_cpu:"}));
   table.push_back(Set("no-kill", "a task that fails does not end the others", kNoKill, spec));
+  table.push_back({"components", 0, Takes::kValue, "LIST|all",
+                   "inside a heterogeneous job: the components that the tasks run in, such as 0,2",
+                   [&spec](std::string_view value) -> Status {
+                     if (value.empty() || (value != "all" && value.find_first_not_of("0123456789,-") != value.npos))
+                       return InvalidArgument("'" + std::string(value) +
+                                              "' is no list of components; write 0,2 or all");
+                     spec.labels[std::string(kComponents)] = value;
+                     return {};
+                   }});
   table.push_back(Set("label-output", "the number of its task before each line of output", kLabelOutput, spec));
 }
 
@@ -84,6 +96,9 @@ void CompleteTasks(JobSpec& spec) {
 
 Status CheckTasks(const JobSpec& spec) {
   const Request& request = spec.request;
+  if (!Label(spec, kComponents).empty())
+    return InvalidArgument(
+        "--components is for divvy run inside a heterogeneous job, whose components are there already");
   const int each = ReadTaskOptions(spec).gpus_per_task;
   const int nodes = std::max(request.nodes, 1);
   const int tasks = (request.tasks + nodes - 1) / nodes;  // On the machine that has the most of them.
@@ -94,7 +109,8 @@ Status CheckTasks(const JobSpec& spec) {
 }
 
 bool StartsTasks(const JobSpec& spec) {
-  return spec.dialect == Dialect::kNative && !spec.command.empty() && spec.request.tasks > 1;
+  const Request& request = spec.request;
+  return spec.dialect == Dialect::kNative && !spec.command.empty() && (request.tasks > 1 || request.is_heterogeneous());
 }
 
 bool NamesTask(std::string_view pattern) {
@@ -109,16 +125,27 @@ bool NamesTask(std::string_view pattern) {
 
 std::vector<std::string> TaskStarter(const std::string& divvy, const JobSpec& spec,
                                      const std::vector<std::string>& command) {
-  std::vector<std::string> words = {divvy, "run", "--tasks=" + std::to_string(spec.request.tasks)};
+  const bool is_heterogeneous = spec.request.is_heterogeneous();
+  const std::string tasks = "--tasks=" + std::to_string(spec.request.tasks);
+  std::vector<std::string> words = {divvy, "run", is_heterogeneous ? "--components=all" : tasks};
+  const auto bind = [&words](const TaskOptions& options) {
+    if (options.gpus_per_task > 0) words.push_back("--gpus-per-task=" + std::to_string(options.gpus_per_task));
+    if (!options.gpu_bind.empty()) words.push_back("--gpu-bind=" + options.gpu_bind);
+    if (!options.cpu_bind.empty()) words.push_back("--cpu-bind=" + options.cpu_bind);
+  };
   const TaskOptions options = ReadTaskOptions(spec);
-  if (options.gpus_per_task > 0) words.push_back("--gpus-per-task=" + std::to_string(options.gpus_per_task));
-  if (!options.gpu_bind.empty()) words.push_back("--gpu-bind=" + options.gpu_bind);
-  if (!options.cpu_bind.empty()) words.push_back("--cpu-bind=" + options.cpu_bind);
+  bind(options);
   if (options.keeps_others) words.push_back("--no-kill");
   if (options.labels_output) words.push_back("--label-output");
   if (NamesTask(spec.output)) words.push_back("--output=" + spec.output);
   if (NamesTask(spec.error)) words.push_back("--error=" + spec.error);
   if (spec.appends_output && NamesTask(spec.output)) words.push_back("--append");
+  for (const Component& one : spec.request.others) {
+    JobSpec component;
+    component.labels = one.labels;
+    words.push_back(":");
+    bind(ReadTaskOptions(component));
+  }
   words.push_back("--");
   words.insert(words.end(), command.begin(), command.end());
   return words;

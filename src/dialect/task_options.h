@@ -18,6 +18,8 @@ struct TaskOptions {
   std::string cpu_bind;
   bool keeps_others = false;   // A task that fails does not end the others.
   bool labels_output = false;  // "3: " before each line.
+  std::string components;      // "0,2", "all"; empty: not said.
+  bool says_tasks = false;
 };
 TaskOptions ReadTaskOptions(const JobSpec& spec);
 

@@ -5,7 +5,11 @@
 namespace divvy {
 namespace {
 
-bool IsExclusive(const StepNeed& need) { return !need.overlaps && (need.gpus.value_or(0) > 0 || need.cores > 0); }
+bool WantsGpus(const StepNeed& need) {
+  return need.gpus.value_or(0) > 0 || std::ranges::any_of(need.from, [](const auto& some) { return some.gpus > 0; });
+}
+
+bool IsExclusive(const StepNeed& need) { return !need.overlaps && (WantsGpus(need) || need.cores > 0); }
 
 }  // namespace
 
@@ -14,11 +18,20 @@ std::size_t StepBook::free_gpus() const {
 }
 
 bool StepBook::CanEver(const StepNeed& need) const {
-  return need.gpus.value_or(0) <= owners_.size() && (cores_ == 0 || need.cores <= cores_);
+  const auto has = [&](const StepNeed::Some& some) {
+    return some.gpus <= some.of.size() && std::ranges::all_of(some.of, [&](auto at) { return at < owners_.size(); });
+  };
+  return need.gpus.value_or(0) <= owners_.size() && std::ranges::all_of(need.from, has) &&
+         (cores_ == 0 || need.cores <= cores_);
 }
 
 bool StepBook::Fits(const StepNeed& need) const {
-  return need.gpus.value_or(0) <= free_gpus() && (cores_ == 0 || need.cores <= cores_free_);
+  const auto is_free = [&](std::size_t place) { return !owners_[place]; };
+  const auto has = [&](const StepNeed::Some& some) {
+    return static_cast<std::size_t>(std::ranges::count_if(some.of, is_free)) >= some.gpus;
+  };
+  return need.gpus.value_or(0) <= free_gpus() && std::ranges::all_of(need.from, has) &&
+         (cores_ == 0 || need.cores <= cores_free_);
 }
 
 void StepBook::Ask(StepNumber step, const StepNeed& need) { line_.push_back({step, need}); }
@@ -27,7 +40,18 @@ StepGrant StepBook::Grant(const Waiting& waiting) {
   StepGrant grant{waiting.step, {}};
   const StepNeed& need = waiting.need;
   const bool is_exclusive = IsExclusive(need);
-  const std::size_t wanted = need.gpus.value_or(owners_.size());
+  for (const StepNeed::Some& some : need.from) {
+    std::size_t left = some.gpus;
+    for (std::size_t i = 0; i < some.of.size() && left > 0; ++i) {
+      const std::size_t place = some.of[i];
+      if (is_exclusive && owners_[place]) continue;
+      if (is_exclusive) owners_[place] = waiting.step;
+      grant.gpus.push_back(place);
+      --left;
+    }
+  }
+  std::ranges::sort(grant.gpus);
+  const std::size_t wanted = need.from.empty() ? need.gpus.value_or(owners_.size()) : 0;
   for (std::size_t place = 0; place < owners_.size() && grant.gpus.size() < wanted; ++place) {
     if (is_exclusive && need.gpus) {
       if (owners_[place]) continue;

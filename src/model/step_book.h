@@ -19,9 +19,17 @@ namespace divvy {
 using StepNumber = std::uint32_t;
 
 struct StepNeed {
+  /// So many of these places.
+  struct Some {
+    std::size_t gpus = 0;
+    std::vector<std::size_t> of;
+  };
   std::optional<std::size_t> gpus;  // For itself; nothing: it shares all.
-  int cores = 0;                    // For itself; 0: it shares all. Only counted: which ones is not said.
-  bool overlaps = false;            // Takes what it names also where others have it.
+  /// In place of `gpus`: for itself so many of each of these sets, which have no place in common; all places that it
+  /// was granted are of them. Empty: as `gpus` says.
+  std::vector<Some> from = {};
+  int cores = 0;          // For itself; 0: it shares all. Only counted: which ones is not said.
+  bool overlaps = false;  // Takes what it names also where others have it.
 };
 
 struct StepGrant {

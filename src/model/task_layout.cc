@@ -1,6 +1,7 @@
 #include "model/task_layout.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "base/text.h"
 
@@ -117,7 +118,7 @@ Result<TaskLayout> LayTasks(const LayoutAsk& ask, const std::vector<int>& capaci
   TaskLayout layout;
   layout.is_cyclic = ask.is_cyclic;
   for (std::size_t i = 0; i < seats.size(); ++i) {
-    if (dealt[i] > 0) layout.machines.push_back({seats[i], dealt[i]});
+    if (dealt[i] > 0) layout.machines.push_back({seats[i], dealt[i], 0});
   }
   return layout;
 }
@@ -134,27 +135,37 @@ std::string CountsText(const std::vector<int>& counts) {
 
 std::string LayoutText(const TaskLayout& layout) {
   std::vector<std::string> words;
-  for (const auto& machine : layout.machines)
+  for (const auto& machine : layout.machines) {
     words.push_back(std::to_string(machine.seat) + ":" + std::to_string(machine.tasks));
-  return (layout.is_cyclic ? "cyclic " : "block ") + Join(words, ",");
+    if (layout.has_parts) words.back() += ":" + std::to_string(machine.part);
+  }
+  return (layout.has_parts ? "parts " : layout.is_cyclic ? "cyclic " : "block ") + Join(words, ",");
 }
 
 std::optional<TaskLayout> ReadLayout(std::string_view text) {
   const auto words = SplitWords(text);
-  if (words.size() != 2 || (words[0] != "block" && words[0] != "cyclic")) return std::nullopt;
+  if (words.size() != 2 || (words[0] != "block" && words[0] != "cyclic" && words[0] != "parts")) return std::nullopt;
   TaskLayout layout;
   layout.is_cyclic = words[0] == "cyclic";
+  layout.has_parts = words[0] == "parts";
   std::int64_t all = 0;
   for (const std::string_view word : Split(words[1], ',')) {
-    const auto colon = word.find(':');
-    if (colon == std::string_view::npos) return std::nullopt;
-    const auto seat = ParseInteger(word.substr(0, colon));
-    const auto tasks = ParseInteger(word.substr(colon + 1));
+    const auto fields = Split(word, ':');
+    if (fields.size() != (layout.has_parts ? 3 : 2)) return std::nullopt;
+    const auto seat = ParseInteger(fields[0]);
+    const auto tasks = ParseInteger(fields[1]);
+    const auto part = layout.has_parts ? ParseInteger(fields[2]) : 0;
     if (!seat || !tasks || *seat < 0 || *seat > kTasksMost || *tasks < 1 || *tasks > kTasksMost) return std::nullopt;
-    if (!layout.machines.empty() && layout.machines.back().seat >= static_cast<std::size_t>(*seat)) return std::nullopt;
+    if (!part || *part < 0 || *part > 255) return std::nullopt;
+    const TaskLayout::Machine machine{static_cast<std::size_t>(*seat), static_cast<int>(*tasks),
+                                      static_cast<int>(*part)};
+    if (!layout.machines.empty()) {
+      const TaskLayout::Machine& before = layout.machines.back();
+      if (std::pair(before.part, before.seat) >= std::pair(machine.part, machine.seat)) return std::nullopt;
+    }
     all += *tasks;
     if (all > kTasksMost) return std::nullopt;
-    layout.machines.push_back({static_cast<std::size_t>(*seat), static_cast<int>(*tasks)});
+    layout.machines.push_back(machine);
   }
   return layout;
 }

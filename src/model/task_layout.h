@@ -16,11 +16,15 @@ struct TaskLayout {
   struct Machine {
     std::size_t seat = 0;  // Of the job's machines.
     int tasks = 1;
+    int part = 0;  // Of a step in several parts: which.
 
     friend bool operator==(const Machine&, const Machine&) = default;
   };
   std::vector<Machine> machines;  // Seats ascending; the place here is the machine's number in the step.
   bool is_cyclic = false;         // Ranks go round the machines; else each machine has its ranks in a row.
+  /// In parts, one for each component of a heterogeneous job that it runs in: parts ascending, and seats inside each. A
+  /// machine may stand in several. Ranks are in rows.
+  bool has_parts = false;
 
   int tasks() const;
   /// By machine: its ranks, ascending.
@@ -48,7 +52,7 @@ Result<TaskLayout> LayTasks(const LayoutAsk& ask, const std::vector<int>& capaci
 /// "2(x3),1": a count for each machine, as Slurm writes them.
 std::string CountsText(const std::vector<int>& counts);
 
-/// "block 0:4,2:1".
+/// "block 0:4,2:1"; in parts "parts 0:4:0,0:2:1,2:1:1".
 std::string LayoutText(const TaskLayout& layout);
 std::optional<TaskLayout> ReadLayout(std::string_view text);
 

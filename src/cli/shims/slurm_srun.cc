@@ -16,6 +16,7 @@
 #include "cli/shims/slurm_step_plan.h"
 #include "cli/shims/slurm_submit.h"
 #include "cli/steps.h"
+#include "dialect/components.h"
 #include "dialect/slurm.h"
 #include "dialect/slurm_request.h"
 
@@ -35,6 +36,7 @@ struct Wish {
   std::string jobid;
   std::string cpu_bind;
   std::string wait;
+  std::string het_group;
   bool has_labels = false;
   bool has_pty = false;
   bool is_multi_prog = false;
@@ -75,6 +77,7 @@ std::vector<dialect::Option> Options(Wish& wish, const dialect::Surroundings& ar
       Flag("overlap", 0, "Share GPUs with other steps", wish.overlaps),
       Flag("exact", 0, "Cores (with -c) and GPUs of its own", wish.is_exact),
       Text("cpu-bind", 0, "HOW", "Cores of each task: none, cores, rank, map_cpu, mask_cpu", wish.cpu_bind),
+      Text("het-group", 0, "LIST", "Components of a heterogeneous job to run in; the first without it", wish.het_group),
       Text("wait", 'W', "SECONDS", "From the first task's end to the others'; 0: for ever", wish.wait),
       Flag("quiet", 'Q', "No word on failed tasks", wish.is_quiet),
       optional("kill-on-bad-exit", 'K', "The first task that fails ends the others", wish.kills_on_bad_exit),
@@ -99,7 +102,6 @@ std::vector<dialect::Option> Options(Wish& wish, const dialect::Surroundings& ar
                             Silent{"prolog", 0, Takes::kValue},
                             Silent{"disable-status", 'X', Takes::kNothing},
                             Silent{"no-allocate", 'Z', Takes::kNothing},
-                            Silent{"het-group", 0, Takes::kValue},
                             Silent{"threads", 'T', Takes::kValue},
                             Silent{"slurmd-debug", 0, Takes::kValue},
                             Silent{"msg-timeout", 0, Takes::kValue},
@@ -170,8 +172,8 @@ Result<StepAsk> AskOf(Wish& wish, const StepCall& call, const JobAround& job, bo
 /// True when one plain process on the caller's streams is not all there is to it.
 bool NeedsStepRunner(const Wish& wish) {
   const auto given = [&](std::string_view option) { return dialect::slurm::Value(wish.spec, option).has_value(); };
-  return wish.spec.request.tasks > 1 || wish.has_labels || wish.is_multi_prog || !wish.output.empty() ||
-         !wish.error.empty() || !wish.input.empty() || given("gpu-bind") || given("tres-bind");
+  return wish.spec.request.tasks > 1 || wish.spec.request.is_heterogeneous() || wish.has_labels || wish.is_multi_prog ||
+         !wish.output.empty() || !wish.error.empty() || !wish.input.empty() || given("gpu-bind") || given("tres-bind");
 }
 
 int RunJob(Wish& wish, const std::vector<std::string>& words, const dialect::Surroundings& around) {
@@ -186,6 +188,8 @@ int RunJob(Wish& wish, const std::vector<std::string>& words, const dialect::Sur
   if (const Status several = CheckSeveral(spec); !several)
     return FailAs("srun", "Unable to allocate resources: " + several.error().message);
   if (spec.array) return FailAs("srun", "--array is sbatch's; srun runs one job");
+  if (spec.request.is_heterogeneous() && wish.is_multi_prog)
+    return FailAs("srun", "--multi-prog is not for a heterogeneous job; write ./a : ./b");
   const bool is_test = TakeClientFlag(spec, "test-only");
   TakeClientFlag(spec, "verbose");
   if (spec.name.empty()) spec.name = wish.command.front().substr(wish.command.front().find_last_of('/') + 1);
@@ -209,11 +213,46 @@ Status ReadWords(Wish& wish, const std::vector<std::string>& words, const dialec
   wish.command = std::move(parsed.positional);
   wish.command.insert(wish.command.end(), parsed.after_dashes.begin(), parsed.after_dashes.end());
   if (wish.command.empty()) return InvalidArgument("No command given to execute.");
-  if (std::ranges::find(wish.command, ":") != wish.command.end() &&
-      EnvironmentValue(around.environment, "SLURM_HET_SIZE") != "") {
-    return InvalidArgument("heterogeneous steps need several nodes; start each part with its own srun ... &");
-  }
   return {};
+}
+
+/// The words between ":" and ":".
+std::vector<std::vector<std::string>> SplitComponents(const std::vector<std::string>& words) {
+  std::vector<std::vector<std::string>> parts(1);
+  for (const std::string& word : words) {
+    if (word == ":") parts.emplace_back();
+    else parts.back().push_back(word);
+  }
+  return parts;
+}
+
+/// In a heterogeneous job: each stretch of words is for the components that --het-group names; without it the first is
+/// for the first, the second for the second.
+Result<StepAsk> AskOfParts(const StepCall& call, const std::vector<std::string>& words, const JobAround& job,
+                           const StepIdentity& identity) {
+  StepAsk whole;
+  std::vector<bool> is_taken(identity.gang->components());
+  const std::vector<std::vector<std::string>> stretches = SplitComponents(words);
+  for (std::size_t i = 0; i < stretches.size(); ++i) {
+    Wish wish;
+    DIVVY_CHECK(ReadWords(wish, stretches[i], SurroundingsOf(call, identity)));
+    if (wish.is_multi_prog) return InvalidArgument("--multi-prog is not for a heterogeneous job; write ./a : ./b");
+    const std::string group = wish.het_group.empty() ? std::to_string(i) : wish.het_group;
+    DIVVY_TRY(const std::vector<std::size_t> components, ReadComponentList(group, is_taken.size()));
+    for (const std::size_t component : components) {
+      if (is_taken[component])
+        return InvalidArgument("two of the commands are for component " + std::to_string(component));
+      is_taken[component] = true;
+      Wish its = wish;
+      JobAround around = job;
+      around.environment = EnvironmentOfComponent(std::move(around.environment), component);
+      DIVVY_TRY(StepAsk part, AskOf(its, call, around, true));
+      part.component = component;
+      if (whole.commands.empty()) whole = part;
+      whole.parts.push_back(std::move(part));
+    }
+  }
+  return whole;
 }
 
 }  // namespace
@@ -258,6 +297,11 @@ Result<StepPlan> PlanSrun(const StepCall& call, const std::vector<std::string>& 
   const auto failed = [](const Error& error) { return InvalidArgument(Complaint(error)); };
   const bool has_empty_word = std::ranges::any_of(words, [](const std::string& word) { return word.empty(); });
   JobAround job = ReadJobAround(call.environment);
+  if (identity.gang != nullptr && identity.gang->components() > 1) {
+    auto ask = AskOfParts(call, words, job, identity);
+    if (!ask) return failed(ask.error());
+    return PlanStep(*std::move(ask), std::move(job), call, machine, identity);
+  }
   if (!has_empty_word && !call.environment.empty()) {
     if (auto ask = last.Find(call, words)) return PlanStep(*std::move(ask), std::move(job), call, machine, identity);
   }
@@ -280,7 +324,13 @@ int SrunMain(const std::vector<std::string>& words) {
     if (const Status read = dialect::ApplyCommandEnvironment("SLURM_", around, wish.spec); !read)
       return FailAs("srun", read.error());
   }
-  const Status read = ReadWords(wish, words, around);
+  const std::vector<std::vector<std::string>> stretches = SplitComponents(words);
+  Status read = ReadWords(wish, is_inside ? words : stretches.front(), around);
+  for (std::size_t i = 1; read && !is_inside && i < stretches.size(); ++i) {
+    Wish component;
+    read = ReadWords(component, stretches[i], around);
+    if (read) read = dialect::TakeComponent(std::move(component.spec), i, wish.spec);
+  }
   const bool is_elsewhere = !wish.jobid.empty() && wish.jobid != EnvironmentValue(around.environment, "DIVVY_JOB_ID");
   if (read && is_elsewhere) return RunInStepOf(wish.jobid, "srun", words);
   // Its own process reads a step's words again, and says what is wrong with them.
