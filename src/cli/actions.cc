@@ -36,6 +36,11 @@ int Act(const Words& words, std::string_view verb,
   const auto parsed = dialect::ParseOptions(table, words);
   if (!parsed) return Fail(parsed.error());
   request.select.ids = parsed->positional;
+  for (const std::string& id : request.select.ids) {
+    const auto plus = id.find('+');
+    if (plus != std::string::npos && plus > 0 && id.find_first_not_of("0123456789+") == std::string::npos)
+      Note(id + " is a component of job " + id.substr(0, plus) + ": this is for the whole job");
+  }
   if (const Status selects = CheckSelection(request.select, verb); !selects) return Fail(selects.error());
   auto api = Api::Connect();
   if (!api) return Fail(api.error());

@@ -244,7 +244,14 @@ std::string ShowText(const wire::JobDetail& job, const std::string& own) {
   if (job.was_oom_killed) exit += " (out of memory)";
   AddField(out, "exit code", exit);
   AddField(out, "user", job.user);
-  AddField(out, "asks for", AsksFor(job.request));
+  if (job.request.others.empty()) {
+    AddField(out, "asks for", AsksFor(job.request));
+  } else {
+    std::size_t component = 0;
+    for (const std::string& line : ComponentLines(job.request))
+      AddField(out, "component " + std::to_string(component++), line);
+    if (job.request.time_limit_s > 0) AddField(out, "at most", Span(job.request.time_limit_s));
+  }
   AddField(out, "speeds", job.speeds);
   for (const std::string& line : SeatLines(job, own)) AddField(out, "machine", line);
   if (!job.gpus.empty() && job.seats.empty()) AddField(out, "GPUs", GpuList(job.gpus));

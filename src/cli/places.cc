@@ -12,9 +12,31 @@ namespace {
 
 std::string Named(const std::string& node, const std::string& own) { return node.empty() ? own : node; }
 
+std::string Ranks(std::int64_t first, std::int64_t count) {
+  if (count < 2) return "rank " + std::to_string(first);
+  return "ranks " + std::to_string(first) + "-" + std::to_string(first + count - 1);
+}
+
 std::string Gpus(const std::vector<std::int64_t>& gpus) {
   if (gpus.empty()) return "no GPU";
   return (gpus.size() > 1 ? "GPUs " : "GPU ") + GpuList(gpus);
+}
+
+/// Of a heterogeneous job: its machines by component, for so its ranks count.
+std::vector<std::string> PartLines(const wire::JobDetail& job, const std::string& own) {
+  std::vector<std::string> lines;
+  std::int64_t rank = 0;
+  for (std::size_t component = 0; component <= job.request.others.size(); ++component) {
+    for (const wire::SeatView& seat : job.seats) {
+      for (const wire::SeatPartView& part : seat.parts) {
+        if (part.component != static_cast<std::int64_t>(component)) continue;
+        lines.push_back("component " + std::to_string(component) + " on " + Named(seat.node, own) + ": " +
+                        Ranks(rank, part.tasks) + ", " + Gpus(part.gpus));
+        rank += part.tasks;
+      }
+    }
+  }
+  return lines;
 }
 
 }  // namespace
@@ -41,17 +63,49 @@ std::vector<std::string> SeatLines(const wire::JobDetail& job, const std::string
   std::vector<std::string> lines;
   std::int64_t rank = 0;
   for (const wire::SeatView& seat : job.seats) {
-    const std::string ranks = seat.tasks > 1
-                                  ? "ranks " + std::to_string(rank) + "-" + std::to_string(rank + seat.tasks - 1)
-                                  : "rank " + std::to_string(rank);
-    lines.push_back(Named(seat.node, own) + ": " + ranks + ", " + Gpus(seat.gpus));
+    lines.push_back(Named(seat.node, own) + ": " + Ranks(rank, seat.tasks) + ", " + Gpus(seat.gpus));
     rank += seat.tasks;
   }
+  if (!job.request.others.empty()) lines = PartLines(job, own);
   if (lines.empty() && !job.node.empty()) lines.push_back(job.node);
   return lines;
 }
 
+std::vector<std::string> ComponentLines(const wire::RequestView& request) {
+  std::vector<std::string> lines;
+  wire::RequestView one = request;
+  one.others.clear();
+  one.time_limit_s = 0;
+  lines.push_back(AsksFor(one));
+  for (const wire::ComponentView& its : request.others) {
+    one.gpus = its.gpus;
+    one.gpu_type = its.gpu_type;
+    one.gpu_memory_bytes = its.gpu_memory_bytes;
+    one.cpus = its.cpus;
+    one.memory_bytes = its.memory_bytes;
+    one.tasks = its.tasks;
+    one.nodes = its.nodes;
+    one.spreads_tasks = its.spreads_tasks;
+    one.constraint = its.constraint;
+    one.node_list = its.node_list;
+    one.excluded_nodes = its.excluded_nodes;
+    lines.push_back(AsksFor(one) + (its.pool.empty() ? "" : ", pool " + its.pool));
+  }
+  return lines;
+}
+
 std::string GpuCount(const wire::RequestView& request) {
+  if (!request.others.empty()) {
+    wire::RequestView one = request;
+    one.others.clear();
+    std::string text = GpuCount(one);
+    for (const wire::ComponentView& its : request.others) {
+      one.gpus = its.gpus;
+      one.nodes = its.nodes;
+      text += "+" + GpuCount(one);
+    }
+    return text;
+  }
   const std::string gpus = std::to_string(request.gpus);
   if (request.nodes > 1) return std::to_string(request.nodes) + "x" + gpus;
   return gpus + (request.gpus_most > 0 ? ".." + std::to_string(request.gpus_most) : "");

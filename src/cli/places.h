@@ -24,5 +24,7 @@ std::string GpuCount(const wire::RequestView& request);
 
 /// "2 machines with 4 GPUs each of type h100, 8 CPUs each, where ib": what a job asks for.
 std::string AsksFor(const wire::RequestView& request);
+/// Of a heterogeneous job: the same for each of its components.
+std::vector<std::string> ComponentLines(const wire::RequestView& request);
 
 }  // namespace divvy::cli

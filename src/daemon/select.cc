@@ -60,6 +60,19 @@ std::optional<JobId> ToId(std::string_view text) {
   return JobId(static_cast<std::uint64_t>(*number));
 }
 
+/// "17+1": the whole job, if it has such a component.
+Result<JobId> JobOfComponent(Core& core, const std::string& word) {
+  const auto plus = word.find('+');
+  const auto id = ToId(std::string_view(word).substr(0, plus));
+  const auto number = ParseInteger(std::string_view(word).substr(plus + 1));
+  if (!id || !number || *number < 0) return InvalidArgument("'" + word + "': write a component as 17+1");
+  DIVVY_TRY(const JobRecord record, core.FindJob(*id));
+  const bool has_it = record.request.is_heterogeneous() &&
+                      static_cast<std::size_t>(*number) < record.request.components();
+  if (!has_it) return NotFound("'" + word + "': job " + ToString(*id) + " has no component " + std::to_string(*number));
+  return *id;
+}
+
 Status AddElements(Core& core, std::string_view word, std::set<JobId>& ids) {
   const auto underscore = word.find('_');
   const auto array = ToId(word.substr(0, underscore));
@@ -101,6 +114,8 @@ Status AddWord(Core& core, const std::string& word, const Caller& caller, std::s
 
 Result<JobId> SelectOne(Core& core, const std::string& word, const Caller& caller) {
   if (const auto id = ToId(word)) return *id;
+  if (const auto plus = word.find('+'); plus != std::string::npos && IsNumber(word.substr(0, plus)))
+    return JobOfComponent(core, word);
   if (word == "@") return Latest(core, 0, caller);
   if (word.starts_with("@~")) {
     const auto back = ParseInteger(std::string_view(word).substr(2));
@@ -122,7 +137,7 @@ Result<JobId> SelectOne(Core& core, const std::string& word, const Caller& calle
   }
   if (const auto named = core.store().Named(word, caller.user.name); named && !named->empty()) return named->front();
   return NotFound("there is no job '" + word +
-                  "' (ids are numbers; 17_3 is an element; @ is your last job; else a name of yours)");
+                  "' (ids are numbers; 17_3 is an element, 17+1 a component; @ is your last job; else a name of yours)");
 }
 
 bool Passes(const JobRecord& record, const wire::JobSelector& select, const Caller& caller) {

@@ -98,6 +98,47 @@ TEST(SlurmEnvironment, AnArrayElementKnowsItsPlace) {
   for (const auto& [name, value] : wanted) EXPECT_EQ(ValueIn(environment, name), value) << name;
 }
 
+TEST(SlurmEnvironment, EachComponentHasItsOwnNames) {
+  JobSpec spec;
+  const std::vector<std::string> words = {"-n2", "--gpus-per-task=1", ":", "-N2", "-c4", "-p", "big", "x"};
+  const Surroundings around = TestSurroundings();
+  ASSERT_TRUE(ReadSlurmWords(SbatchOptions(spec, around), words, around, spec));
+  ASSERT_TRUE(FinishSlurm(spec));
+  spec.dialect = Dialect::kSlurm;
+  JobRecord record;
+  record.id = JobId(12);
+  record.request = spec.request;
+  record.request.tasks = 3;  // On the first machine, of both components.
+  SlurmNodes nodes;
+  nodes.names = {"n1", "n2"};
+  nodes.tasks = {3, 1};
+  nodes.cpus = {6, 4};
+  nodes.parts = {{{0, GpuSet::Of({0, 1}), 2}, {1, GpuSet(), 1}}, {{1, GpuSet(), 1}}};
+  const std::vector<std::string> all = SlurmEnvironment(record, spec, {0, 1}, "n1", kNoTime, nodes);
+  const auto value = [&](const std::string& name) {
+    for (const std::string& entry : all) {
+      if (entry.starts_with(name + "=")) return entry.substr(name.size() + 1);
+    }
+    return std::string("(unset)");
+  };
+  EXPECT_EQ(value("SLURM_HET_SIZE"), "2");
+  EXPECT_EQ(value("SLURM_JOB_ID"), "12");
+  EXPECT_EQ(value("SLURM_JOB_ID_HET_GROUP_1"), "12");
+  EXPECT_EQ(value("SLURM_JOB_NODELIST"), "n1") << "as of the first component";
+  EXPECT_EQ(value("SLURM_NNODES"), "1");
+  EXPECT_EQ(value("SLURM_NTASKS"), "2");
+  EXPECT_EQ(value("SLURM_NTASKS_HET_GROUP_0"), "2");
+  EXPECT_EQ(value("SLURM_GPUS_PER_TASK_HET_GROUP_0"), "1");
+  EXPECT_EQ(value("SLURM_JOB_GPUS_HET_GROUP_0"), "0,1");
+  EXPECT_EQ(value("SLURM_JOB_NODELIST_HET_GROUP_1"), "n[1-2]");
+  EXPECT_EQ(value("SLURM_NNODES_HET_GROUP_1"), "2");
+  EXPECT_EQ(value("SLURM_CPUS_PER_TASK_HET_GROUP_1"), "4");
+  EXPECT_EQ(value("SLURM_CPUS_PER_TASK"), "(unset)") << "not said of the first";
+  EXPECT_EQ(value("SLURM_GPUS_PER_TASK_HET_GROUP_1"), "(unset)");
+  EXPECT_EQ(value("SLURM_JOB_GPUS_HET_GROUP_1"), "(unset)");
+  EXPECT_EQ(value("SLURM_JOB_PARTITION_HET_GROUP_1"), "big");
+}
+
 TEST(SlurmEnvironment, AnOuterJobDoesNotLeakIntoANewOne) {
   const std::vector<std::string> before = {
       "PATH=/bin",  "SLURM_JOB_ID=3", "SLURM_CONF=/etc/x", "SLURMD_NODENAME=n1", "SRUN_DEBUG=3",

@@ -270,15 +270,50 @@ TEST(SlurmNodes, WhatDivvysOwnOptionSaidOfAMachineStays) {
   EXPECT_EQ(spec.request.memory, Bytes(1 << 20));
 }
 
-TEST(SlurmNodes, ComponentsAreReadAndRefusedAtTheSubmission) {
+TEST(SlurmNodes, ComponentsAreOfOneJob) {
   JobSpec spec;
   const Surroundings around = TestSurroundings();
-  ASSERT_TRUE(
-      ApplySlurmLines("#!/bin/sh\n#SBATCH -n 1\n#SBATCH hetjob\n#SBATCH -n 4 --gpus=2\n", "job.sh", around, spec));
+  const char* script =
+      "#!/bin/sh\n#SBATCH -n 1 -t 10 -x n9 --mem=1G\n#SBATCH hetjob\n#SBATCH -N 2 --ntasks-per-node=2 -t 60\n"
+      "#SBATCH --gres=gpu:h100:4 -p big\n#SBATCH hetjob\n#SBATCH -n 8 -c 2 -x n1 -J other\n";
+  ASSERT_TRUE(ApplySlurmLines(script, "job.sh", around, spec));
   ASSERT_TRUE(FinishSlurm(spec));
+  EXPECT_TRUE(CheckSlurmPlace(spec));
+  ASSERT_EQ(spec.request.components(), 3U);
   EXPECT_EQ(spec.request.tasks, 1) << "the first component is the job's own";
-  ASSERT_FALSE(CheckSlurmPlace(spec));
-  EXPECT_NE(CheckSlurmPlace(spec).error().message.find("2 components"), std::string::npos);
+  EXPECT_EQ(spec.request.gpus_in_all(), 8);
+  EXPECT_EQ(spec.time_limit, std::chrono::hours(1)) << "the longest";
+  EXPECT_EQ(spec.pool, "") << "not the second's";
+  const Component& second = spec.request.others[0];
+  EXPECT_EQ(second.nodes, 2);
+  EXPECT_EQ(second.gpus, 4);
+  EXPECT_EQ(second.tasks, 4);
+  EXPECT_EQ(second.gpu_type, "h100");
+  EXPECT_EQ(second.pool, "big");
+  EXPECT_EQ(second.memory, Bytes(0)) << "what is not handed on";
+  EXPECT_EQ(second.excluded_nodes, std::vector<std::string>{"n9"}) << "what is";
+  const Component& third = spec.request.others[1];
+  EXPECT_EQ(third.cpus, 16);
+  EXPECT_TRUE(third.spreads_tasks);
+  EXPECT_EQ(third.excluded_nodes, std::vector<std::string>{"n1"});
+  EXPECT_EQ(spec.name, "") << "a component has no name of its own, and a note says so";
+  EXPECT_FALSE(spec.notes.empty());
+  // Again, as after more options: the same.
+  const JobSpec before = spec;
+  ASSERT_TRUE(FinishSlurm(spec));
+  EXPECT_EQ(spec.request, before.request);
+  // The words of a command line are over those of the script, component by component.
+  const std::vector<std::string> words = {"-n", "2", ":", "--gres=gpu:1", "job.sh"};
+  ASSERT_TRUE(ReadSlurmWords(SbatchOptions(spec, around), words, around, spec));
+  ASSERT_TRUE(FinishSlurm(spec));
+  EXPECT_EQ(spec.request.tasks, 2);
+  EXPECT_EQ(spec.request.others[0].gpus, 1);
+  EXPECT_EQ(spec.request.others[0].nodes, 2);
+  EXPECT_EQ(spec.request.others[1], third);
+}
+
+TEST(SlurmNodes, ComponentsOfACommandLine) {
+  const Surroundings around = TestSurroundings();
   JobSpec wrong;
   EXPECT_FALSE(ApplySlurmLines("#!/bin/sh\n#SBATCH hetjob\n#SBATCH -n x\n", "job.sh", around, wrong));
   JobSpec words;
@@ -286,7 +321,14 @@ TEST(SlurmNodes, ComponentsAreReadAndRefusedAtTheSubmission) {
   const auto parsed = ReadSlurmWords(SbatchOptions(words, around), line, around, words);
   ASSERT_TRUE(parsed);
   EXPECT_EQ(parsed->positional, (std::vector<std::string>{"job.sh", ":"}));
-  EXPECT_EQ(words.labels.at("slurm.het-size"), "3");
+  ASSERT_TRUE(FinishSlurm(words));
+  ASSERT_EQ(words.request.components(), 3U);
+  EXPECT_EQ(words.request.others[1].tasks, 3);
+  words.script = "x";
+  EXPECT_TRUE(CheckComplete(words));
+  words.array = ArraySpec{IndexRanges(0, 3), 0};
+  ASSERT_FALSE(CheckComplete(words));
+  EXPECT_NE(CheckComplete(words).error().message.find("heterogeneous"), std::string::npos);
 }
 
 using Names = std::vector<std::string>;

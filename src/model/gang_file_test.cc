@@ -18,6 +18,20 @@ TEST(GangFile, IsReadAsItWasWritten) {
   EXPECT_EQ(*read, Two());
 }
 
+TEST(GangFile, PartsOfComponentsAreReadAsTheyWereWritten) {
+  GangFile gang{17, 1, 1, {}};
+  gang.seats.push_back({"n1", {"10.0.0.1", 4001}, GpuSet::Of({0, 1, 3}), 3, {{0, GpuSet::Of({0, 1}), 2}, {2, GpuSet::Of({3}), 1}}});
+  gang.seats.push_back({"n2", {"10.0.0.2", 4002}, GpuSet(), 4, {{1, GpuSet(), 4}}});
+  const auto read = ReadGangText(GangFileText(gang));
+  ASSERT_TRUE(read) << read.error().message;
+  EXPECT_EQ(*read, gang);
+  EXPECT_EQ(read->components(), 3U);
+  for (const char* wrong : {"0:0", "0:x:1", "1:0:1;0:1:1", "999:0:1", "0:0:-1", ""}) {
+    const std::string text = "divvy-gang 1\njob 17 1\nseat 0\n0\tn1\th\t1\t0\t1\t" + std::string(wrong) + "\n";
+    EXPECT_FALSE(ReadGangText(text)) << wrong;
+  }
+}
+
 TEST(GangFile, MachinesAreFoundByEachOfTheirNames) {
   const GangFile gang = Two();
   EXPECT_EQ(gang.Find("beta"), 1u);

@@ -54,6 +54,31 @@ TEST(StepBook, WhoSharesDoesNotWait) {
   EXPECT_EQ(book.free_gpus(), 0u) << "one that shared gives nothing back";
 }
 
+TEST(StepBook, OfSeveralSetsEachGivesItsOwn) {
+  StepBook book(5, 0);
+  StepNeed both;
+  both.from = {{1, {0, 1}}, {2, {3, 4}}};
+  EXPECT_TRUE(book.CanEver(both));
+  book.Ask(1, both);
+  auto grants = book.TakeGrants();
+  ASSERT_EQ(grants.size(), 1U);
+  EXPECT_EQ(grants[0].gpus, (std::vector<std::size_t>{0, 3, 4}));
+  // One of the second set is not there, though others are free.
+  StepNeed second;
+  second.from = {{1, {3, 4}}};
+  book.Ask(2, second);
+  EXPECT_TRUE(book.TakeGrants().empty());
+  book.Leave(1);
+  grants = book.TakeGrants();
+  ASSERT_EQ(grants.size(), 1U);
+  EXPECT_EQ(grants[0].gpus, std::vector<std::size_t>{3});
+  StepNeed more;
+  more.from = {{3, {3, 4}}};
+  EXPECT_FALSE(book.CanEver(more));
+  more.from = {{1, {7}}};
+  EXPECT_FALSE(book.CanEver(more)) << "no such place";
+}
+
 TEST(StepBook, CoresAreCountedWhereTheJobCountsThem) {
   StepBook book(0, 4);
   EXPECT_FALSE(book.CanEver({.cores = 5}));

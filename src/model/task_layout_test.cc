@@ -36,6 +36,18 @@ TEST(TaskLayout, MoreTasksThanTheJobHasGoRound) {
   EXPECT_EQ(Text({.tasks = 4}, {0, 0}), "block 0:2,1:2");
 }
 
+TEST(TaskLayout, InPartsAMachineMayStandTwice) {
+  const auto layout = ReadLayout("parts 0:2:0,0:1:1,2:2:1");
+  ASSERT_TRUE(layout);
+  EXPECT_EQ(LayoutText(*layout), "parts 0:2:0,0:1:1,2:2:1");
+  EXPECT_EQ(layout->tasks(), 5);
+  EXPECT_EQ(layout->Ranks(), (std::vector<std::vector<int>>{{0, 1}, {2}, {3, 4}}));
+  for (const char* wrong : {"parts 0:2", "parts 0:1:1,0:1:0", "parts 1:1:0,0:1:0", "parts 0:0:0", "parts 0:1:999",
+                            "block 0:1:0", "parts "}) {
+    EXPECT_FALSE(ReadLayout(wrong)) << wrong;
+  }
+}
+
 TEST(TaskLayout, RanksAreInARowOrGoRound) {
   using Ranks = std::vector<std::vector<int>>;
   EXPECT_EQ((TaskLayout{{{0, 2}, {1, 3}}, false}.Ranks()), (Ranks{{0, 1}, {2, 3, 4}}));

@@ -232,8 +232,9 @@ const Migration kFakeMigrations[] = {
     Migrations()[3],
     Migrations()[4],
     Migrations()[5],
-    {7, "ALTER TABLE jobs ADD COLUMN weight INTEGER NOT NULL DEFAULT 7; UPDATE jobs SET weight = 8 WHERE id = 2;"},
-    {8, "CREATE TABLE teams (name TEXT PRIMARY KEY)"},
+    Migrations()[6],
+    {8, "ALTER TABLE jobs ADD COLUMN weight INTEGER NOT NULL DEFAULT 7; UPDATE jobs SET weight = 8 WHERE id = 2;"},
+    {9, "CREATE TABLE teams (name TEXT PRIMARY KEY)"},
 };
 
 TEST(Schema, OlderFileIsBroughtUpStepByStepWithItsRows) {
@@ -248,7 +249,7 @@ TEST(Schema, OlderFileIsBroughtUpStepByStepWithItsRows) {
   ASSERT_TRUE(MigrateSchema(connection, kFakeMigrations));  // Nothing to do.
   EXPECT_EQ(Must(connection.QueryInteger("SELECT sum(weight) FROM jobs")), 15);
   EXPECT_EQ(Must(connection.QueryInteger("SELECT count(*) FROM teams")), 0);
-  EXPECT_EQ(Must(connection.QueryInteger("SELECT value FROM meta WHERE key = 'schema_version'")), 8);
+  EXPECT_EQ(Must(connection.QueryInteger("SELECT value FROM meta WHERE key = 'schema_version'")), 9);
 }
 
 // As the first release wrote it: without teams, preemption, elastic sizes and topology.
@@ -272,7 +273,7 @@ TEST(Schema, DatabaseOfTheFirstVersionOpensWithItsJobs) {
                                            "gang",          "was_let_go",      "pool",
                                            "nodes",         "spreads_tasks",   "node_constraint",
                                            "node_list",     "excluded_nodes",  "pool_of_run",
-                                           "exit_steps"};
+                                           "exit_steps",    "others"};
       if (std::ranges::find(kNew, column) != std::end(kNew) || column.starts_with("progress_")) continue;
       columns += (columns.empty() ? "" : ", ") + std::string(column);
       const bool is_text = column == "user" || column == "gpu_type" || column == "dependencies" || column == "reason" ||
@@ -308,7 +309,7 @@ TEST(Schema, StepThatFailsLeavesTheOldVersion) {
   MustCommit(*store, {Insert({Job(1)})});
   store.reset();
   const Migration broken[] = {kFakeMigrations[0], kFakeMigrations[1], kFakeMigrations[2],           kFakeMigrations[3],
-                              kFakeMigrations[4], kFakeMigrations[5], {7, "CREATE TABLE jobs (id)"}};
+                              kFakeMigrations[4], kFakeMigrations[5], kFakeMigrations[6], {8, "CREATE TABLE jobs (id)"}};
   {
     Connection connection(path);
     ASSERT_TRUE(connection.Open());

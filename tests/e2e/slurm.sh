@@ -224,7 +224,7 @@ refuses 0 "salloc: Job [0-9]+ to start at " salloc --test-only --gpus=1
 refuses 1 "sbatch: error: allocation failure: .*9 GPUs" sbatch --test-only --gpus=9 --wrap true
 expect "$all" "$(squeue -h -o %i)" "nothing that was only tested is in the queue"
 scancel "$all"
-refuses 1 "heterogeneous job of 2 components" sbatch -n1 : -n2 two.sh
+refuses 1 "two types of GPU in one option" sbatch --gres=gpu:a100:1,gpu:h100:1 --wrap true
 refuses 1 "srun: error: Unable to allocate resources: the job asks for 2 nodes" srun -N2 hostname
 refuses 1 "salloc: error: .*2 nodes" salloc -N2 true
 id=$(sbatch --parsable -W --nodes=1 two.sh)

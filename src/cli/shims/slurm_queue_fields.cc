@@ -4,12 +4,16 @@
 #include <cmath>
 
 #include "base/text.h"
+#include "cli/shims/slurm_components.h"
 #include "cli/shims/slurm_places.h"
 #include "dialect/slurm_environment.h"
 #include "dialect/slurm_hostlist.h"
 
 namespace divvy::cli::slurm {
 namespace {
+
+/// Of a component: its job's.
+std::string HetId(const QueueRow& row) { return ComponentNumber(row.job) ? ToString(row.job.id) : std::string("N/A"); }
 
 std::string Cpus(const QueueRow& row) { return std::to_string(CpusOf(row.job)); }
 
@@ -75,9 +79,13 @@ void AddIdentity(const Scene& scene, std::vector<JobField>& out) {
       Always(0, "associd", "ASSOC_ID", "0"),
       Always(0, "cluster", "CLUSTER", std::string(dialect::kSlurmCluster)),
       Always(0, "clusterfeature", "CLUSTER_FEATURES", "(null)"),
-      Always(0, "hetjobid", "HET_JOB_ID", "N/A"),
-      Always(0, "hetjoboffset", "HET_JOB_OFFSET", "N/A"),
-      Always(0, "hetjobidset", "HET_JOB_ID_SET", "N/A"),
+      {0, "hetjobid", "HET_JOB_ID", [](const QueueRow& r) { return HetId(r); }},
+      {0, "hetjoboffset", "HET_JOB_OFFSET",
+       [](const QueueRow& r) {
+         const auto component = ComponentNumber(r.job);
+         return component ? std::to_string(*component) : std::string("N/A");
+       }},
+      {0, "hetjobidset", "HET_JOB_ID_SET", [](const QueueRow& r) { return HetId(r); }},
       Always(0, "admin_comment", "ADMIN_COMMENT", "(null)"),
       Always(0, "system_comment", "SYSTEM_COMMENT", "(null)"),
       Always(0, "origin", "ORIGIN", "NA"),

@@ -13,6 +13,7 @@
 #include "cli/shims/slurm.h"
 #include "cli/shims/slurm_accounting.h"
 #include "cli/shims/slurm_common.h"
+#include "cli/shims/slurm_components.h"
 #include "cli/shims/slurm_fetch.h"
 #include "cli/shims/slurm_job_steps.h"
 #include "cli/shims/slurm_places.h"
@@ -188,6 +189,23 @@ void AddRows(AccountRow row, std::vector<JobStep> steps, const Wish& wish, std::
   }
 }
 
+/// A line for each component; what was measured, and the steps, stand with the first.
+void AddComponents(AccountRow row, const wire::JobView& job, std::vector<JobStep> steps, const Wish& wish,
+                   std::vector<AccountRow>& rows) {
+  for (JobStep& step : steps) step.job.display_id = job.display_id + "+0";
+  for (const wire::JobView& component : SplitComponents({job}, wish.jobs)) {
+    const bool is_first = ComponentNumber(component) == 0;
+    row.job = component;
+    if (is_first) {
+      AddRows(row, std::exchange(steps, {}), wish, rows);
+      row.cpu_time_s = 0;
+      row.memory_peak_bytes = 0;
+    } else {
+      rows.push_back(row);
+    }
+  }
+}
+
 Result<std::vector<AccountRow>> Rows(Api& api, const Wish& wish, bool needs_detail, Scene& scene) {
   DIVVY_TRY(const wire::JobSelector select, SelectorOf(wish));
   DIVVY_TRY(std::vector<wire::JobView> jobs, FetchJobs(api, select));
@@ -230,6 +248,10 @@ Result<std::vector<AccountRow>> Rows(Api& api, const Wish& wish, bool needs_deta
         row.error = detail->error;
         row.labels = detail->labels;
       }
+    }
+    if (IsHeterogeneous(job)) {
+      AddComponents(row, job, std::move(steps), wish, rows);
+      continue;
     }
     row.job = std::move(job);
     AddRows(std::move(row), std::move(steps), wish, rows);

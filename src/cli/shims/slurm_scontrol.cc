@@ -14,6 +14,7 @@
 #include "cli/command.h"
 #include "cli/shims/slurm.h"
 #include "cli/shims/slurm_common.h"
+#include "cli/shims/slurm_components.h"
 #include "cli/shims/slurm_fetch.h"
 #include "cli/shims/slurm_job_steps.h"
 #include "cli/shims/slurm_nodes.h"
@@ -152,10 +153,11 @@ int ShowJobs(const Words& words, const Style& style) {
   for (const wire::JobView& one : *jobs) {
     const auto job = api->Job(ToString(one.id));
     if (!job) continue;  // It went away meanwhile.
-    if (style.is_json) {
-      rows.push_back({ViewOf(*job), std::nullopt, std::make_shared<const wire::JobDetail>(*job)});
-    } else {
-      std::fputs(ShowJob(*job, scene, style.job).c_str(), stdout);
+    for (const wire::JobView& line : SplitComponents({ViewOf(*job)}, select.ids)) {
+      const auto component = ComponentNumber(line);
+      const wire::JobDetail detail = component ? ComponentDetail(*job, *component) : *job;
+      if (style.is_json) rows.push_back({line, std::nullopt, std::make_shared<const wire::JobDetail>(detail)});
+      else std::fputs(ShowJob(detail, scene, style.job).c_str(), stdout);
     }
   }
   if (style.is_json) std::fputs(QueueJson(rows, scene).c_str(), stdout);

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "base/text.h"
+#include "cli/shims/slurm_components.h"
 #include "cli/shims/slurm_places.h"
 #include "dialect/slurm_environment.h"
 #include "dialect/slurm_hostlist.h"
@@ -13,6 +14,10 @@ namespace {
 
 std::string IdWords(const wire::JobView& view) {
   std::string words = "JobId=" + ToString(view.id);
+  if (const auto component = ComponentNumber(view)) {
+    words += " HetJobId=" + ToString(view.id) + " HetJobOffset=" + std::to_string(*component) +
+             " HetJobIdSet=" + ToString(view.id);
+  }
   if (view.array_id || !view.array_indices.empty()) {
     words += " ArrayJobId=" + ArrayJobId(view) + " ArrayTaskId=" + ArrayTaskId(view);
     if (view.array_at_once > 0) words += " ArrayTaskThrottle=" + std::to_string(view.array_at_once);

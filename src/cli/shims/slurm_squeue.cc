@@ -8,6 +8,7 @@
 #include "base/text.h"
 #include "cli/shims/slurm.h"
 #include "cli/shims/slurm_common.h"
+#include "cli/shims/slurm_components.h"
 #include "cli/shims/slurm_fetch.h"
 #include "cli/shims/slurm_job_steps.h"
 #include "cli/shims/slurm_places.h"
@@ -191,6 +192,8 @@ Result<std::string> Draw(Api& api, const Wish& wish) {
   DIVVY_TRY(std::vector<wire::JobView> jobs, FetchJobs(api, select));
   const std::set<std::string> states(select.states.begin(), select.states.end());
   std::erase_if(jobs, [&](const wire::JobView& job) { return !IsWanted(job, wish, states); });
+  // The steps of a job are of all its components.
+  if (!wish.shows_steps) jobs = SplitComponents(jobs, wish.jobs);
   const Scene scene = SceneOf(api, jobs);
   if (!wish.nodes.empty()) {
     // A job that waits is on no host.

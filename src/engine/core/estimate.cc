@@ -263,6 +263,11 @@ class Estimator {
     switch (answer.on) {
       case Rests::kNow:
         estimate.basis = "its turn is next";
+        // Components are counted one by one, and may want the same nodes.
+        if (IsHeterogeneous(view_.seeker().ask) && !view_.Room()) {
+          estimate.typical = kNever;
+          estimate.basis = "no time can be given: its components fit one by one, and not yet all at once";
+        }
         break;
       case Rests::kBarrier:
         if (answer.at != kNever) estimate.basis = "when enough of those end that its caps and limits count";
