@@ -17,13 +17,9 @@ using Texts = std::vector<std::string>;
 /// one task, component 2 with three and no GPU.
 GangFile Two(std::size_t own) {
   GangFile gang{17, 1, own, {}};
-  gang.seats.push_back({"alpha",
-                        {"10.0.0.1", 4001},
-                        GpuSet::Of({4, 5, 6}),
-                        3,
-                        {{0, GpuSet::Of({4, 5}), 2}, {1, GpuSet::Of({6}), 1}}});
   gang.seats.push_back(
-      {"beta", {"10.0.0.2", 4002}, GpuSet::Of({0}), 4, {{1, GpuSet::Of({0}), 1}, {2, GpuSet(), 3}}});
+      {"alpha", {"10.0.0.1", 4001}, GpuSet::Of({4, 5, 6}), 3, {{0, GpuSet::Of({4, 5}), 2}, {1, GpuSet::Of({6}), 1}}});
+  gang.seats.push_back({"beta", {"10.0.0.2", 4002}, GpuSet::Of({0}), 4, {{1, GpuSet::Of({0}), 1}, {2, GpuSet(), 3}}});
   return gang;
 }
 
@@ -124,7 +120,7 @@ TEST_F(StepComponents, EachCommandIsForOne) {
 }
 
 TEST_F(StepComponents, GpusOfItsOwnAreThoseOfItsComponent) {
-  const auto plan = Called("srun --gpus-per-task=1 a : --gpus-per-task=1 b");
+  const auto plan = Called("srun --gpus-per-task=1 a : -n2 --gpus-per-task=1 b");
   ASSERT_TRUE(plan) << plan.error().message;
   ASSERT_EQ(plan->need.from.size(), 2U);
   EXPECT_EQ(plan->need.from[0].gpus, 2U);

@@ -129,7 +129,8 @@ Component WithGpus(int gpus, int nodes = 1) {
 
 TEST(Machines, ComponentsArePreparedTogetherAndEndTogether) {
   Machines world(3, 4);
-  const auto job = world.controller_.Submit(Components(4, {WithGpus(4, 2)}), 0, world.ada_, world.now_, World::NoHistory());
+  const auto job =
+      world.controller_.Submit(Components(4, {WithGpus(4, 2)}), 0, world.ada_, world.now_, World::NoHistory());
   ASSERT_TRUE(job) << job.error().message;
   EXPECT_EQ(Machines::Told<LaunchOrder>(world.Turn(), job->id), (Names{"n1", "n2", "n3"}));
   const std::vector<Seat> seats = SeatsOf(world.Of(job->id));
@@ -155,7 +156,8 @@ TEST(Machines, ComponentsArePreparedTogetherAndEndTogether) {
 
 TEST(Machines, ComponentsOnOneMachineAreAGangOfOne) {
   Machines world(1, 4);
-  const auto job = world.controller_.Submit(Components(2, {WithGpus(1)}), 0, world.ada_, world.now_, World::NoHistory());
+  const auto job =
+      world.controller_.Submit(Components(2, {WithGpus(1)}), 0, world.ada_, world.now_, World::NoHistory());
   ASSERT_TRUE(job);
   EXPECT_EQ(Machines::Told<LaunchOrder>(world.Turn(), job->id), Names{"n1"});
   const std::vector<Seat> seats = SeatsOf(world.Of(job->id));
@@ -176,7 +178,8 @@ TEST(Machines, ComponentsThatNeverFitTogetherAreRefused) {
   ASSERT_FALSE(job);
   EXPECT_NE(job.error().message.find("fits alone"), std::string::npos) << job.error().message;
   // What they ask for is not changed afterwards.
-  const auto fits = world.controller_.Submit(Components(3, {WithGpus(3)}), 0, world.ada_, world.now_, World::NoHistory());
+  const auto fits =
+      world.controller_.Submit(Components(3, {WithGpus(3)}), 0, world.ada_, world.now_, World::NoHistory());
   ASSERT_TRUE(fits);
   JobChanges changes;
   changes.gpus = 1;

@@ -67,8 +67,8 @@ Result<JobId> JobOfComponent(Core& core, const std::string& word) {
   const auto number = ParseInteger(std::string_view(word).substr(plus + 1));
   if (!id || !number || *number < 0) return InvalidArgument("'" + word + "': write a component as 17+1");
   DIVVY_TRY(const JobRecord record, core.FindJob(*id));
-  const bool has_it = record.request.is_heterogeneous() &&
-                      static_cast<std::size_t>(*number) < record.request.components();
+  const bool has_it =
+      record.request.is_heterogeneous() && static_cast<std::size_t>(*number) < record.request.components();
   if (!has_it) return NotFound("'" + word + "': job " + ToString(*id) + " has no component " + std::to_string(*number));
   return *id;
 }
@@ -136,8 +136,9 @@ Result<JobId> SelectOne(Core& core, const std::string& word, const Caller& calle
       return at->first;
   }
   if (const auto named = core.store().Named(word, caller.user.name); named && !named->empty()) return named->front();
-  return NotFound("there is no job '" + word +
-                  "' (ids are numbers; 17_3 is an element, 17+1 a component; @ is your last job; else a name of yours)");
+  return NotFound(
+      "there is no job '" + word +
+      "' (ids are numbers; 17_3 is an element, 17+1 a component; @ is your last job; else a name of yours)");
 }
 
 bool Passes(const JobRecord& record, const wire::JobSelector& select, const Caller& caller) {

@@ -20,7 +20,8 @@ TEST(GangFile, IsReadAsItWasWritten) {
 
 TEST(GangFile, PartsOfComponentsAreReadAsTheyWereWritten) {
   GangFile gang{17, 1, 1, {}};
-  gang.seats.push_back({"n1", {"10.0.0.1", 4001}, GpuSet::Of({0, 1, 3}), 3, {{0, GpuSet::Of({0, 1}), 2}, {2, GpuSet::Of({3}), 1}}});
+  gang.seats.push_back(
+      {"n1", {"10.0.0.1", 4001}, GpuSet::Of({0, 1, 3}), 3, {{0, GpuSet::Of({0, 1}), 2}, {2, GpuSet::Of({3}), 1}}});
   gang.seats.push_back({"n2", {"10.0.0.2", 4002}, GpuSet(), 4, {{1, GpuSet(), 4}}});
   const auto read = ReadGangText(GangFileText(gang));
   ASSERT_TRUE(read) << read.error().message;

@@ -308,8 +308,9 @@ TEST(Schema, StepThatFailsLeavesTheOldVersion) {
   auto store = MustOpen(path);
   MustCommit(*store, {Insert({Job(1)})});
   store.reset();
-  const Migration broken[] = {kFakeMigrations[0], kFakeMigrations[1], kFakeMigrations[2],           kFakeMigrations[3],
-                              kFakeMigrations[4], kFakeMigrations[5], kFakeMigrations[6], {8, "CREATE TABLE jobs (id)"}};
+  const Migration broken[] = {kFakeMigrations[0], kFakeMigrations[1],           kFakeMigrations[2],
+                              kFakeMigrations[3], kFakeMigrations[4],           kFakeMigrations[5],
+                              kFakeMigrations[6], {8, "CREATE TABLE jobs (id)"}};
   {
     Connection connection(path);
     ASSERT_TRUE(connection.Open());
@@ -332,7 +333,7 @@ TEST(Schema, NewerFileIsRefusedNamingBothVersions) {
   const auto opened = OpenSqliteStore(path);
   ASSERT_FALSE(opened);
   EXPECT_EQ(opened.error().code, ErrorCode::kFailedPrecondition);
-  EXPECT_TRUE(Has(opened.error().message, "schema version 8, this divvy knows up to 6")) << opened.error().message;
+  EXPECT_TRUE(Has(opened.error().message, "schema version 9, this divvy knows up to 7")) << opened.error().message;
   EXPECT_EQ(ReadFile(path), before);
 }
 

@@ -56,7 +56,7 @@ cat >wait.sh <<'X'
 #SBATCH hetjob
 #SBATCH -N2 --gres=gpu:a100:2 -c 2
 srun --het-group=0,1 sh -c 'echo "$SLURM_PROCID $SLURM_JOB_NUM_NODES"' | sort
-srun --het-group=1 -l sleep 1000
+srun --het-group=1 sleep 1000 || sleep 1000
 X
 id=$(sbatch --parsable wait.sh)
 expect queued "$(field "$id" state)" "a job one of whose components has no room"
@@ -101,7 +101,7 @@ kill -9 "$pid"
 wait_for "the daemon's end" sh -c "! kill -0 $pid"
 up_listening "$port"
 expect "$before" "$(divvy show "$id" | grep '^machine')" "its machines after a restart"
-expect 8 "$(gpus_free)" "what is free after a restart"
+wait_for "what is free after a restart" all_free 8
 touch "$machines/go"
 wait_for "its end" state_is "$id" succeeded
 wait_for "all GPUs" all_free 10

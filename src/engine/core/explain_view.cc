@@ -267,8 +267,8 @@ std::vector<NodeIndex> View::GangScope() const {
     held += is_held;
     roomy.emplace_back(is_held ? std::numeric_limits<std::int64_t>::max() : room, index);
   }
-  const bool lies_together = WidestOf(seeker_.ask) != Together::kAnywhere || TakesOneAlternative(seeker_.ask) ||
-                             IsHeterogeneous(seeker_.ask);
+  const bool lies_together =
+      WidestOf(seeker_.ask) != Together::kAnywhere || TakesOneAlternative(seeker_.ask) || IsHeterogeneous(seeker_.ask);
   const std::size_t most = held + std::max(kScope, 2 * static_cast<std::size_t>(LeastTasks(seeker_.ask)));
   if (!lies_together && roomy.size() > most) {
     std::stable_sort(roomy.begin(), roomy.end(), [](const auto& a, const auto& b) { return a.first > b.first; });
