@@ -50,7 +50,7 @@ void StartRemoteShell(int argc, char** argv, char** environment, bool is_link) {
 /// srun and divvy run inside a job, as long as their words need nobody but the job's step process: ends this process
 /// then. Else returns, and main() does what there is to do. Options end at the first word that is none; what belongs
 /// to an option as a word of its own only ends them early, which does no harm.
-void StartStepEarly(int argc, char** argv, char** environment) {
+[[maybe_unused]] void StartStepEarly(int argc, char** argv, char** environment) {
   if (argc < 2 || argv[0] == nullptr) return;
   const std::string_view called(argv[0]);
   const std::string_view base = called.substr(called.rfind('/') + 1);

@@ -1,0 +1,98 @@
+#!/usr/bin/env bash
+# Machines whose clocks are an hour fast or slow: they join, jobs there start, are timed and end as on any other, over kill -9 of the
+# controller and of their agents; times are told by the controller's clock. Skipped (77) without a C compiler.
+. "$(dirname "$0")/lib.sh"
+if ! command -v cc >/dev/null; then
+  echo "skew: skipped, there is no C compiler to make another clock with"
+  exit 77
+fi
+cat >skew.c <<'EOF'
+#define _GNU_SOURCE
+#include <stdlib.h>
+#include <sys/syscall.h>
+#include <sys/time.h>
+#include <time.h>
+#include <unistd.h>
+static long skew(void) {
+  const char* text = getenv("TEST_SKEW");
+  return text ? atol(text) : 0;
+}
+int clock_gettime(clockid_t clock, struct timespec* now) {
+  int rc = (int)syscall(SYS_clock_gettime, clock, now);
+  if (rc == 0 && (clock == CLOCK_REALTIME || clock == CLOCK_REALTIME_COARSE)) now->tv_sec += skew();
+  return rc;
+}
+int gettimeofday(struct timeval* restrict now, void* restrict zone) {
+  struct timespec precise;
+  (void)zone;
+  clock_gettime(CLOCK_REALTIME, &precise);
+  now->tv_sec = precise.tv_sec;
+  now->tv_usec = precise.tv_nsec / 1000;
+  return 0;
+}
+time_t time(time_t* out) {
+  struct timespec precise;
+  clock_gettime(CLOCK_REALTIME, &precise);
+  if (out) *out = precise.tv_sec;
+  return precise.tv_sec;
+}
+EOF
+cc -shared -fPIC -O1 -o skew.so skew.c || fail "the other clock was not made"
+TEST_SKEW=3600 LD_PRELOAD=$PWD/skew.so sh -c 'expr "$(date +%s)" - "$1" ' sh "$(date +%s)" >ahead
+[ "$(cat ahead)" -ge 3599 ] || fail "the other clock is not ahead: $(cat ahead)"
+
+port=
+printf 'requeue_lost_after = "10m"\n[controller]\nlost_after = "5s"\n' >divvy.toml
+up_listening
+with_machines
+divvy token create --node --uses 2 >token 2>/dev/null
+# start NAME SKEW WORDS...
+start() {
+  DIVVY_HOME=$machines/$1 TEST_SKEW=$2 LD_PRELOAD=$DIVVY_HOME/skew.so "$divvy_binary" agent --emulate 2xA100-40GB --detach --quiet "${@:3}"
+}
+start fast 3600 --join-file "$DIVVY_HOME/token" --name fast || fail "the fast one did not join"
+start slow -3600 --join-file "$DIVVY_HOME/token" --name slow || fail "the slow one did not join"
+
+# near WHAT JOB: a time of it is of the last minute, by our clock.
+near() {
+  local at now
+  at=$(field "$2" "$1")
+  now=$(date +%s)
+  [ "${at%.*}" -ge $((now - 60)) ] && [ "${at%.*}" -le $((now + 5)) ] || fail "$1 of job $2 is $at, now is $now"
+}
+for name in fast slow; do
+  divvy nodes --csv | grep -q "^$name,up," || fail "$name is $(node_state $name)"
+  id=$(divvy submit --quiet --gpus 1 --nodelist $name -- sh -c 'date +%s; exit 4')
+  divvy wait "$id" >/dev/null || true
+  expect 4 "$(field "$id" exit_code)" "the exit code on $name"
+  near started "$id"
+  near ended "$id"
+  skewed=$(($(divvy logs "$id") - $(date +%s)))
+  [ "${skewed#-}" -ge 3500 ] || fail "the job on $name sees our clock: $skewed"
+  # A limit is a time that passes, not an hour of the clock.
+  id=$(divvy submit --quiet --gpus 1 --nodelist $name --time 2s -- sleep 86431)
+  wait_for "the start on $name" state_is "$id" running
+  divvy wait "$id" >/dev/null || true
+  expect timed_out "$(field "$id" state)" "the state of what ran too long on $name"
+  near ended "$id"
+  ran=$(($(field "$id" ended | cut -d. -f1) - $(field "$id" started | cut -d. -f1)))
+  [ $ran -ge 1 ] && [ $ran -le 20 ] || fail "the limit of 2 s on $name came after $ran s"
+done
+
+# Both sides are killed under a gang over both; it goes on, and its end is known.
+id=$(divvy submit --quiet --gpus 1 --nodes 2 --nodelist fast,slow -- sh -c 'until [ -e "$1" ]; do sleep 0.02; done; exit 3' sh "$DIVVY_HOME/go")
+wait_for "the gang" state_is "$id" running
+kill_agent fast
+kill_agent slow
+kill -9 "$(daemon_pid)"
+up_listening "$port"
+start fast 3600 || fail "the fast one did not come back"
+start slow -3600 || fail "the slow one did not come back"
+wait_for "fast" node_is fast up
+wait_for "slow" node_is slow up
+expect running "$(field "$id" state)" "the gang after all that"
+touch go
+divvy wait "$id" >/dev/null || true
+expect 3 "$(field "$id" exit_code)" "its exit code"
+near ended "$id"
+echo "skew: all right"
