@@ -21,12 +21,13 @@ struct Routes::Call {
   Audit* audit = nullptr;     // Where what comes of it is written; null: nowhere.
   Audit* refusals = nullptr;  // Where it is written that somebody may not have what they asked for, if only to see it.
   const Clock* clock = nullptr;  // With these.
+  std::string asked = {};        // The body as it came, where a route has put another in its place; for these as well.
 
   void Send(int status, std::string body) const {
     constexpr int kForbidden = 403;
     if (Audit* book = audit != nullptr || status != kForbidden ? audit : refusals) {
-      book->Write({clock->Now(), caller.user.name, caller.user.uid, address, request.method, request.path, request.body,
-                   status, body});
+      book->Write({clock->Now(), caller.user.name, caller.user.uid, address, request.method, request.path,
+                   asked.empty() ? request.body : asked, status, body});
     }
     HttpResponse response;
     response.status = status;

@@ -406,6 +406,7 @@ void Routes::Update(Call& call) {
   if (!update) return call.Refuse(update.error());
   const auto changes = ChangesOf(*update);
   if (!changes) return call.Refuse(changes.error());
+  call.asked = std::move(call.request.body);
   call.request.body = wire::Encode(wire::ActionRequest{update->select, 0, std::nullopt, "", 0, "", false});
   Act(call,
       [this, &changes, &update](JobId id, const wire::ActionRequest&, const Caller& caller) -> Result<std::string> {

@@ -141,9 +141,9 @@ Status CheckTeamsEntry(const ConfigEntry& entry, const TeamsFile& file) {
   for (const TeamRow& row : file.teams) known.push_back(row.name);
   if (std::ranges::find(known, *name) != known.end()) return {};
   const std::string_view near = name->size() > 40 ? std::string_view() : Nearest(*name, known);
-  return InvalidArgument(entry.key + ": there is no team " + Quoted(*name) + " in this file" +
-                         (near.empty() ? "; write [teams." + *name + "]"
-                                       : "; did you mean " + Quoted(std::string(near)) + "?"));
+  return InvalidArgument(
+      entry.key + ": there is no team " + Quoted(*name) + " in this file" +
+      (near.empty() ? "; write [teams." + *name + "]" : "; did you mean " + Quoted(std::string(near)) + "?"));
 }
 
 }  // namespace divvy::dialect

@@ -19,6 +19,12 @@ mkdir there
 divvy update "$job" --gpus 1 --output 'out-%j' --chdir there --env A=new --name renamed --comment why \
   -- sh -c 'echo "new $A $PWD"; echo problem >&2' | grep -q "changed command, output, chdir, env, gpus, name, comment" || fail "the answer"
 divvy update "$job" --error 'err-%j' >/dev/null
+# The audit log has to what it was changed, and of command and environment no more than that they were.
+grep 'POST /v1/jobs/update' audit.log | head -n 1 >changed
+for words in '\\"gpus\\":1' '\\"name\\":\\"renamed\\"' '\\"environment\\":\[\\"A=...\\"\]'; do
+  grep -q "$words" changed || fail "the audit log has no $words: $(cat changed)"
+done
+grep -q 'problem\|new' changed && fail "the audit log has its command: $(cat changed)"
 script=$(divvy submit --quiet --gpus 1 -- false)
 printf '#!/bin/sh\necho "script $1"\n' >other.sh
 divvy update "$script" --script other.sh --output script.out -- word >/dev/null
