@@ -76,10 +76,12 @@ std::vector<Command> MakeCommands() {
        false},
       {"submit",
        "Queue a command or a script and return",
-       "divvy submit [OPTIONS] [--] COMMAND... | SCRIPT [ARGUMENTS...] | -",
+       "divvy submit [OPTIONS [: OPTIONS]...] [--] COMMAND... | SCRIPT [ARGUMENTS...] | -",
        "A script's own lines (#SBATCH, # GFLOW, # DIVVY) are read first; options given here win. The script's text, "
-       "the environment, the directory and the limits are kept as they are now.",
+       "the environment, the directory and the limits are kept as they are now. Behind ':' stand the options of a "
+       "further component: other machines, GPUs and cores, which start together with the first or not at all.",
        {{"divvy submit --gpus 2 --time 4h train.sh", "a script"},
+        {"divvy submit --gpus 8 : --nodes 2 --cpus 32 -- python train.py", "two components: GPUs here, cores there"},
         {"divvy submit --gpus 1 --array 0-99%8 -- python sweep.py", "100 jobs, at most 8 at once"},
         {"divvy submit --gpus 1 --param lr=1e-3,1e-4 --param seed=0:9 -- python t.py --lr {lr} --seed {seed}",
          "a grid of 20"},

@@ -107,6 +107,7 @@ TEST_F(StepComponents, RanksGoThroughThemInTheirOrder) {
   const auto tasks = Called(words)->make(3, {0, 1, 2});
   EXPECT_EQ(EnvironmentValue(tasks->tasks[2].environment, "SLURM_NTASKS"), "7") << "one world";
   EXPECT_EQ(EnvironmentValue(tasks->tasks[2].environment, "SLURM_LOCALID"), "2");
+  EXPECT_EQ(EnvironmentValue(tasks->tasks[2].environment, "DIVVY_COMPONENT"), "1");
   EXPECT_EQ(EnvironmentValue(tasks->tasks[2].environment, "SLURM_TASKS_PER_NODE"), "3,4");
   EXPECT_EQ(EnvironmentValue(tasks->tasks[2].environment, "SLURM_STEP_NODELIST"), "alpha,beta");
 }

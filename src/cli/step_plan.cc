@@ -257,6 +257,7 @@ StepTasks MakeParts(const StepAsk& ask, const JobAround& around, const std::vect
     if (part.ranks.empty()) continue;
     JobAround its = around;
     its.environment = EnvironmentOfComponent(std::move(its.environment), part.component);
+    its.environment.push_back("DIVVY_COMPONENT=" + std::to_string(part.component));
     StepPlace place = whole;
     place.ranks = part.ranks;
     place.first_local = out.ranks.size();

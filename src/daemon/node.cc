@@ -32,6 +32,7 @@ void FindFirst(const std::string& directory, std::vector<std::string>& environme
 std::vector<std::string> WithoutGang(std::vector<std::string> environment) {
   GangFile any;
   any.seats.resize(1);
+  any.seats.front().parts = {{0, GpuSet(), 1}, {1, GpuSet(), 1}};  // So that these names are told as well.
   const std::vector<std::string> told = GangEnvironment(any, "");
   std::erase_if(environment, [&](const std::string& entry) {
     const std::string_view name = std::string_view(entry).substr(0, entry.find('=') + 1);

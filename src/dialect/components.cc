@@ -10,6 +10,9 @@
 namespace divvy::dialect {
 namespace {
 
+/// More GPUs, or tasks, than any job is given.
+constexpr std::int64_t kMostInAll = 1'000'000'000;
+
 /// Without what a component says for itself.
 JobSpec JobsOwn(JobSpec spec) {
   spec.request = Request();
@@ -66,6 +69,16 @@ Status CheckComponents(const JobSpec& spec) {
     return InvalidArgument("a job has " + std::to_string(kMostComponents) + " components at most");
   if (spec.request.is_elastic())
     return InvalidArgument("an elastic job has one component; write --gpus as one number, or leave ':' out");
+  std::int64_t gpus = 0;
+  std::int64_t tasks = 0;
+  for (std::size_t i = 0; i < spec.request.components(); ++i) {
+    const Request one = ComponentOf(spec.request, i);
+    gpus += std::int64_t{one.gpus} * one.nodes;
+    tasks += one.tasks;
+  }
+  if (gpus > kMostInAll || tasks > kMostInAll)
+    return InvalidArgument("its components ask for " + std::to_string(std::max(gpus, tasks)) +
+                           (gpus > kMostInAll ? " GPUs" : " tasks") + " in all; ask for less");
   if (spec.array || !spec.parameters.empty()) {
     return InvalidArgument("an array or sweep of heterogeneous jobs is not there; submit each element by itself");
   }

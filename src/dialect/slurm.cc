@@ -327,6 +327,9 @@ void CompleteSlurm(JobSpec& spec, std::optional<int> gpus_of_server) {
     spec.request.gpus = *gpus_of_server;
     spec.request.gpus_most = 0;
   }
+  for (Component& one : spec.request.others) {
+    if (gpus_of_server && one.labels.contains(slurm::LabelOf("exclusive"))) one.gpus = *gpus_of_server;
+  }
   std::vector<std::string>& environment = spec.capture.environment;
   environment = ScrubInherited(std::move(environment));
   CompleteCapture(spec);

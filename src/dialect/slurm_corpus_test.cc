@@ -22,6 +22,16 @@ using namespace corpus;
 /// What a reading says under a fact's name.
 std::string ValueOf(const JobSpec& spec, const std::string& name) {
   const Request& request = spec.request;
+  if (name == "components") return std::to_string(request.components());
+  // "1.gpus": of one component.
+  if (name.size() > 2 && name[1] == '.') {
+    const auto number = static_cast<std::size_t>(name[0] - '0');
+    JobSpec component = spec;
+    component.request = ComponentOf(request, number);
+    if (number > 0) component.labels = request.others[number - 1].labels;
+    if (number > 0) component.pool = request.others[number - 1].pool;
+    return ValueOf(component, name.substr(2));
+  }
   if (name == "nodes") {
     const std::int64_t least = request.nodes;
     const auto written = slurm::ParseNodes(slurm::Value(spec, "nodes").value_or("1"));
@@ -205,7 +215,10 @@ TEST(SlurmCorpus, WholeHeadersMeanWhatTheirLineSays) {
     const std::vector<std::string_view> fields = Split(line, '\t');
     ASSERT_EQ(fields.size(), 2u) << line;
     ++seen;
-    const auto spec = ReadHeader("#!/bin/sh\n#SBATCH " + std::string(fields[0]) + "\nsrun x\n");
+    std::string header(fields[0]);
+    for (auto at = header.find(" : "); at != std::string::npos; at = header.find(" : "))
+      header.replace(at, 3, "\n#SBATCH hetjob\n#SBATCH ");
+    const auto spec = ReadHeader("#!/bin/sh\n#SBATCH " + header + "\nsrun x\n");
     if (!spec) {
       ADD_FAILURE() << line << ": " << spec.error().message;
       continue;

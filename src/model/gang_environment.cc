@@ -5,6 +5,25 @@
 #include "base/text.h"
 
 namespace divvy {
+namespace {
+
+/// "n1;n1,n2": of each component its machines.
+std::string ComponentNodes(const GangFile& gang) {
+  std::vector<std::string> components;
+  for (std::size_t i = 0; i < gang.components(); ++i) {
+    std::vector<std::string> names;
+    for (const GangSeat& seat : gang.seats) {
+      for (const SeatPart& part : seat.parts) {
+        if (static_cast<std::size_t>(part.component) == i) names.push_back(seat.name());
+      }
+    }
+    components.push_back(Join(names, ","));
+  }
+  return Join(components, ";");
+}
+
+}  // namespace
+
 int GangPort(std::uint64_t job, std::uint64_t step) { return static_cast<int>(10'000 + (job * 13 + step) % 20'000); }
 
 std::string OpenMpiHosts(const GangFile& gang) {
@@ -31,7 +50,7 @@ std::vector<std::string> GangEnvironment(const GangFile& gang, const std::string
   const std::string own = std::to_string(gang.own);
   const std::string nodes = Join(names, ",");
   const std::string agent = steps + ".rsh";
-  return {
+  std::vector<std::string> out = {
       "DIVVY_NODES=" + nodes,
       "DIVVY_HOSTS=" + Join(hosts, ","),
       "DIVVY_NODE_COUNT=" + count,
@@ -57,6 +76,10 @@ std::vector<std::string> GangEnvironment(const GangFile& gang, const std::string
       "I_MPI_HYDRA_HOST_FILE=" + steps + ".machines",
       "I_MPI_HYDRA_RMK=user",
   };
+  if (gang.components() < 2) return out;
+  out.push_back("DIVVY_COMPONENTS=" + std::to_string(gang.components()));
+  out.push_back("DIVVY_COMPONENT_NODES=" + ComponentNodes(gang));
+  return out;
 }
 
 }  // namespace divvy

@@ -14,6 +14,15 @@ GangFile Two() {
   return gang;
 }
 
+TEST(GangEnvironment, ComponentsAreToldWithTheirMachines) {
+  GangFile gang{17, 1, 0, {}};
+  gang.seats.push_back({"n1", {"n1", 1}, GpuSet(), 2, {{0, GpuSet(), 1}, {1, GpuSet(), 1}}});
+  gang.seats.push_back({"n2", {"n2", 1}, GpuSet(), 1, {{1, GpuSet(), 1}}});
+  const std::vector<std::string> told = GangEnvironment(gang, "/s");
+  EXPECT_EQ(std::ranges::count(told, "DIVVY_COMPONENTS=2"), 1);
+  EXPECT_EQ(std::ranges::count(told, "DIVVY_COMPONENT_NODES=n1;n1,n2"), 1);
+}
+
 TEST(GangEnvironment, SaysWhoIsThereAndWhereToMeet) {
   const std::vector<std::string> all = GangEnvironment(Two(), "/run/steps-1/17");
   const auto has = [&](const std::string& entry) { return std::ranges::find(all, entry) != all.end(); };

@@ -110,7 +110,10 @@ std::vector<dialect::Option> Options(Wish& wish, const dialect::Surroundings& ar
                             Silent{"interactive", 0, Takes::kNothing}}) {
     own.push_back(Ignored(one.name, one.letter, one.takes));
   }
-  for (dialect::Option& option : own) options.push_back(std::move(option));
+  for (dialect::Option& option : own) {
+    if (option.name == "het-group") option.aliases = {"pack-group"};  // As it was called up to 19.05.
+    options.push_back(std::move(option));
+  }
   return options;
 }
 

@@ -108,7 +108,8 @@ Result<BatchRequest> ReadBatchRequest(const std::vector<std::string>& words, con
 Status Complete(JobSpec& spec) {
   CaptureInto(spec);
   std::optional<int> gpus;
-  if (options::Value(spec, "exclusive")) {
+  const auto is_exclusive = [](const Component& one) { return one.labels.contains(options::LabelOf("exclusive")); };
+  if (options::Value(spec, "exclusive") || std::ranges::any_of(spec.request.others, is_exclusive)) {
     DIVVY_TRY(Api api, Api::Connect());
     DIVVY_TRY(gpus, GpusOfAMachine(api));
   }
@@ -152,8 +153,11 @@ int TestOnly(std::string_view program, const JobSpec& spec) {
   // Of a later start only how many machines it takes is known, unless there is but one.
   const std::vector<NodeRow> machines = FetchNodes().value_or(std::vector<NodeRow>());
   if (hosts.empty() && machines.size() == 1) hosts.push_back(Hostname());
-  const int nodes = std::max(spec.request.nodes, 1);
-  const int cpus = std::max({spec.request.cpus * nodes, spec.request.tasks, 1});
+  int cpus = 0;
+  for (std::size_t i = 0; i < spec.request.components(); ++i) {
+    const Request request = ComponentOf(spec.request, i);
+    cpus += std::max({request.cpus * std::max(request.nodes, 1), request.tasks, 1});
+  }
   std::fprintf(stderr, "%s: Job %s to start at %s using %d processors on nodes %s in partition %s\n", name.c_str(),
                ToString(answer->id).c_str(), Moment(answer->predicted_start).c_str(), cpus,
                hosts.empty() ? "(not chosen yet)" : dialect::FoldHostList(hosts).c_str(),

@@ -28,6 +28,7 @@ struct Kind {
   bool has_teams = false;
   bool has_bookings = false;
   bool has_gpu_caps = false;
+  bool has_components = false;
 };
 
 std::string TextOf(const std::vector<Piece>& pieces) {
@@ -140,7 +141,20 @@ class History {
     return GpuAsk(draws_.Below(5), tasks);
   }
 
+  Ask RandomComponents() {
+    Ask ask;
+    const int count = 2 + draws_.Below(2);
+    for (int i = 0; i < count; ++i) {
+      Ask one = draws_.Below(4) == 0 ? ShareAsk(1000 * (1 + draws_.Below(9))) : RandomGpuAsk();
+      one.groups.front().apart = draws_.Below(2) == 0;
+      one.groups.front().component = static_cast<std::uint8_t>(i);
+      ask.groups.push_back(one.groups.front());
+    }
+    return ask;
+  }
+
   Ask RandomAsk() {
+    if (kind_.has_components && draws_.Below(2) == 0) return RandomComponents();
     Ask ask = draws_.Below(4) == 0 ? ShareAsk(1000 * (1 + draws_.Below(9))) : RandomGpuAsk();
     if (draws_.Below(3) == 0) ask.together = static_cast<Together>(draws_.Below(4));
     ask.requires_together = draws_.Below(3) == 0;
@@ -458,6 +472,11 @@ TEST(History, WithTeams) { RunAll({.has_teams = true}, 200, 250); }
 TEST(History, WithBookings) { RunAll({.is_calm = true, .has_bookings = true}, 300, 330); }
 TEST(History, WithCapsOnGpus) { RunAll({.has_gpu_caps = true}, 600, 640); }
 TEST(History, WithCapsOnGpusAndTeams) { RunAll({.has_teams = true, .has_gpu_caps = true}, 700, 720); }
+TEST(History, WithComponents) { RunAll({.has_components = true}, 800, 840); }
+TEST(History, WithComponentsCalm) { RunAll({.is_calm = true, .has_components = true}, 900, 930); }
+TEST(History, WithComponentsTeamsAndBookings) {
+  RunAll({.has_teams = true, .has_bookings = true, .has_components = true}, 1000, 1030);
+}
 TEST(History, WithTeamsAndBookings) { RunAll({.has_teams = true, .has_bookings = true}, 400, 440); }
 
 TEST(History, TheSameTwiceGivesTheSamePlans) {

@@ -92,7 +92,8 @@ class Placing {
   std::vector<Piece> FindComponents(const Ask& ask, const Domain& all);
   /// Where one component may be looked for, liked best first.
   std::vector<Domain> DomainsOfComponent(const Ask& component, const Domain& all);
-  std::size_t NodesFor(const Ask& component, const Domain& all) const;
+  /// Where one of its tasks has room, beside what is placed already.
+  std::vector<NodeIndex> NodesOf(const Ask& component, const Domain& all) const;
   /// The same on the fewest nodes of it, where the ask wishes for that and no hold is in the way.
   bool FillFew(const Ask& ask, const Domain& domain, std::vector<Piece>& pieces);
   Domain FewestOf(const Ask& ask, const Domain& within);

@@ -1,9 +1,9 @@
 // Components of a heterogeneous job: each is placed as an ask of its own beside those placed before, and all are or
-// none is. The component with the fewest nodes to go to is first, of equals the one that takes the most GPUs.
+// none is. The component with the fewest nodes to go to is first, of equals the one that takes the most GPUs; where
+// that leads nowhere the order is turned round.
 //
 // That is a search, and not a proof: where a later component finds no room, the earlier ones are tried on other models
-// of GPUs, in other racks and with other alternatives, kMostTries stretches in all; of two nodes that are alike to the
-// scorer it tries one.
+// of GPUs, in other racks and with other alternatives, and a single task on each node for itself; kMostTries each way.
 #include <algorithm>
 #include <numeric>
 
@@ -15,8 +15,6 @@ namespace {
 
 constexpr int kMostTries = 200;
 
-std::int64_t PartsOf(const Ask& component) { return LeastGpuParts(component); }
-
 }  // namespace
 
 bool Placing::HasOfComponent(NodeIndex node) const {
@@ -25,21 +23,22 @@ bool Placing::HasOfComponent(NodeIndex node) const {
          std::ranges::any_of(at->second, [&](const Extra& extra) { return extra.component == component_; });
 }
 
-std::size_t Placing::NodesFor(const Ask& component, const Domain& all) const {
-  std::size_t count = 0;
+std::vector<NodeIndex> Placing::NodesOf(const Ask& component, const Domain& all) const {
+  std::vector<NodeIndex> found;
   const auto look = [&](NodeIndex node) {
     const NodeState state = StateOf(node);
-    count += std::ranges::any_of(component.groups, [&](const TaskGroup& group) {
+    const bool fits = std::ranges::any_of(component.groups, [&](const TaskGroup& group) {
       return std::ranges::any_of(group.alternatives,
                                  [&](const Shape& shape) { return FitsNode(state_.nodes[node], state, shape); });
     });
+    if (fits) found.push_back(node);
   };
   if (all.is_everywhere) {
     for (NodeIndex node = 0; node < state_.nodes.size(); ++node) look(node);
   } else {
     for (const NodeIndex node : all.nodes) look(node);
   }
-  return count;
+  return found;
 }
 
 std::vector<Placing::Domain> Placing::DomainsOfComponent(const Ask& component, const Domain& all) {
@@ -60,6 +59,13 @@ std::vector<Placing::Domain> Placing::DomainsOfComponent(const Ask& component, c
   for (std::size_t i = 0; models.size() > 1 && i < models.size(); ++i) {
     domains.push_back(all);
     domains.back().gpu_model = models[i];
+  }
+  if (LeastTasks(component) == 1 && component.groups.size() == 1) {
+    for (const NodeIndex node : NodesOf(component, all)) {
+      Domain one;
+      one.nodes = {node};
+      domains.push_back(std::move(one));
+    }
   }
   return domains;
 }
@@ -89,14 +95,18 @@ std::vector<Piece> Placing::FindComponents(const Ask& ask, const Domain& all) {
   std::vector<std::pair<std::size_t, std::int64_t>> keys;
   for (const std::uint8_t component : order) {
     const Ask one = ComponentAsk(ask, component);
-    const std::size_t nodes = NodesFor(one, all);
+    const std::size_t nodes = NodesOf(one, all).size();
     if (nodes == 0) return {};
-    keys.emplace_back(nodes, -PartsOf(one));
+    keys.emplace_back(nodes, -LeastGpuParts(one));
   }
   std::ranges::stable_sort(order, [&](std::uint8_t a, std::uint8_t b) { return keys[a] < keys[b]; });
   std::vector<Piece> pieces;
   tries_left_ = kMostTries;
-  if (!FillComponents(ask, order, all, pieces)) return {};
+  if (!FillComponents(ask, order, all, pieces)) {
+    std::ranges::reverse(order);
+    tries_left_ = kMostTries;
+    if (!FillComponents(ask, order, all, pieces)) return {};
+  }
   std::ranges::stable_sort(pieces, [](const Piece& a, const Piece& b) { return a.group < b.group; });
   return pieces;
 }
