@@ -74,8 +74,8 @@ scontrol show job "$id+1" | grep -q "^JobId=$id HetJobId=$id HetJobOffset=1 " ||
 
 # A machine's part is killed: the whole job ends, and nothing is left.
 victim=$(cat "$machines/n2/agent/agent.lock")
-pids=$(pgrep -f "internal-steps.*$machines/n2/" || true)
-[ -n "$pids" ] || fail "no step process on n2"
+pids=$(pgrep -f "internal-s[a-z]* $machines/n2/" || true)
+[ -n "$pids" ] || fail "no part of it on n2"
 for pid in $pids; do kill -9 "$pid"; done
 divvy wait "$id" >/dev/null 2>&1 || true
 expect failed "$(field "$id" state)" "a job whose second component lost a machine"
