@@ -23,7 +23,10 @@ std::string Controller::MachineText(NodeIndex node) const {
 void Controller::OnNodeTrouble(const std::string& name, const std::string& what) {
   const auto node = IndexOf(name);
   if (!node) return;
-  MachineOf(*node).trouble = what;
+  Machine& machine = MachineOf(*node);
+  machine.trouble = what;
+  // What kept it from starting a job has most likely been this.
+  if (what.empty()) machine.rests_until = kNever;
   RefreshNode(*node);
 }
 
