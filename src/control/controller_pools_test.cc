@@ -1,6 +1,7 @@
 // Pools: who may use them, what one job and all together may have there, and which of several a job takes.
 #include <gtest/gtest.h>
 
+#include <map>
 #include <string>
 
 #include "control/controller_test_world.h"
@@ -75,6 +76,35 @@ TEST_F(Pools, OfAListThoseThatAreNotOpenAreNamedWithTheReason) {
       (std::vector<std::string>{"pool capped runs 1 of at most 1 job", "pool down starts no jobs: its state is down"}));
   EXPECT_EQ(Submit("open", 1), "");
   EXPECT_TRUE(world_.controller_.ClosedPools(Of(last_)).empty()) << "it names no other";
+}
+
+TEST_F(Pools, EachComponentMayNameItsOwn) {
+  PoolRow small = Pool("small", {"n3"});
+  small.max_gpus = 1;
+  small.gpus = 3;
+  PoolRow whole = Pool("whole", {"n2"});
+  whole.is_exclusive = true;
+  Make({Pool("big", {"n1", "n2"}), small, whole});
+  JobSpec spec = Spec("big", 2);
+  spec.request.others.resize(2);
+  spec.request.others[0].gpus = 1;
+  spec.request.others[0].pool = "small";
+  ASSERT_EQ(Submit(spec), "");
+  EXPECT_EQ(Place(), "n1 in big");
+  std::map<std::string, int> parts;
+  for (const Seat& seat : Of(last_).gang) parts[seat.node] = static_cast<int>(seat.parts.size());
+  EXPECT_EQ(parts, (std::map<std::string, int>{{"n1", 2}, {"n3", 1}})) << "without a word: the job's own pool";
+  // All of a job counts in the pools of its components.
+  EXPECT_EQ(world_.controller_.cluster().group_gpus("pool small"), 3);
+  ASSERT_EQ(Submit(spec), "");
+  EXPECT_EQ(Place(), "") << "the pool gives three in all";
+  // What a pool gives a job is counted for its own components.
+  spec.request.others[0].gpus = 2;
+  EXPECT_NE(Submit(spec).find("pool small gives a job 1 at most"), std::string::npos) << Submit(spec);
+  spec.request.others[0].pool = "none";
+  EXPECT_NE(Submit(spec).find("there is no pool 'none'"), std::string::npos);
+  spec.request.others[0].pool = "whole";
+  EXPECT_NE(Submit(spec).find("gives whole machines"), std::string::npos);
 }
 
 TEST_F(Pools, AreListsOfMachinesConditionsAndLabels) {
