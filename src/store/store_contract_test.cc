@@ -60,6 +60,17 @@ JobRecord RecordWithEverything() {
   record.gpus_used = GpuSet::Of({0, 1});
   record.gpus_since = Time(78ns);
   record.grown_at = Time(79ns);
+  Component component;
+  component.gpus = 2;
+  component.gpu_type = "a100";
+  component.nodes = component.tasks = 3;
+  component.node_list = {"n1", "n2", "n3"};
+  component.pool = "small";
+  component.labels = {{"slurm.ntasks", "3"}};
+  record.request.others = {component, Component()};
+  record.node = "n1";
+  record.gang = {{"n1", GpuSet::Of({0, 2}), 2, 4711, std::nullopt, {{0, GpuSet::Of({0}), 1}, {1, GpuSet::Of({2}), 1}}}};
+  record.was_let_go = true;
   record.shape = "python train.py";
   record.gpu_model = "NVIDIA H100 80GB HBM3";
   record.progress = {Time(80ns), 350'000'000, 35, 100, Time(81ns), 1};
