@@ -266,5 +266,30 @@ TEST(Components, WithoutAKnownEndItsPlaceIsDrained) {
   EXPECT_EQ(starts[0].entry, JobId(2));
 }
 
+TEST(Components, TakeBackWhatAllOfThemNeedAndAreTakenBackAsAWhole) {
+  Machines world({{0}, {2, kA100}, {2, kH100}});
+  world.policy.taking_back.preempts = true;
+  world.policy.taking_back.least_run = 0s;
+  world.policy.taking_back.patience = 0s;
+  WaitingEntry low = Job(1, Of(1, "a100"), {Of(2, "h100")});
+  low.preemptible = Preemptible::kRequeue;
+  world.Submit(low);
+  ASSERT_EQ(world.Decide().size(), 1U);
+  world.now += 1h;
+  WaitingEntry high = Job(2, Of(2, "a100"), {Of(1, "h100")});
+  high.priority = 10;
+  world.Submit(high);
+  world.Decide();
+  ASSERT_EQ(world.last_plan.takings.size(), 1U);
+  EXPECT_EQ(world.last_plan.takings[0].job, JobId(1));
+  EXPECT_EQ(world.last_plan.takings[0].taker, JobId(2));
+  EXPECT_TRUE(world.last_plan.starts.empty()) << "what was taken is not free yet";
+  world.server.Finish(JobId(1));
+  const auto starts = world.Decide();
+  ASSERT_EQ(starts.size(), 1U);
+  EXPECT_EQ(On(starts[0], 0), (Places{{1, 2}}));
+  EXPECT_EQ(On(starts[0], 1), (Places{{2, 1}}));
+}
+
 }  // namespace
 }  // namespace divvy
