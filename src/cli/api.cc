@@ -147,6 +147,11 @@ Result<std::vector<wire::JobView>> Api::Jobs(const wire::JobSelector& selector) 
 Result<wire::JobDetail> Api::Job(const std::string& id) {
   return connection_->Ask<wire::JobDetail>("GET", "/v1/jobs/" + PercentEncode(id));
 }
+Result<void> Api::OpenSteps(const std::string& id) {
+  DIVVY_TRY(const std::string text, connection_->Call("POST", "/v1/jobs/" + PercentEncode(id) + "/steps", "{}"));
+  return {};
+}
+
 Result<std::vector<wire::StepView>> Api::Steps(const std::string& id) {
   return connection_->Ask<std::vector<wire::StepView>>("GET", "/v1/jobs/" + PercentEncode(id) + "/steps");
 }

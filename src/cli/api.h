@@ -50,6 +50,8 @@ class Api {
   Result<wire::WhyView> Why(const std::string& id);
   /// Also of a job that runs on another machine, which is asked for them.
   Result<std::vector<wire::StepView>> Steps(const std::string& id);
+  /// Of a job on the daemon's own machine: its step process listens soon.
+  Result<void> OpenSteps(const std::string& id);
   /// Answers when the job is final; goes on waiting over a restart of the daemon. `on_lost` is called when the
   /// daemon goes first. `streams` (of a foreground job's caller) are given to each new daemon again: those that the one
   /// before held died with it. `had`: what has come by them, asked for each time.

@@ -145,8 +145,13 @@ static std::string WhyNoStepIn(const std::string& id) {
     return name + " runs on " + job->node + ", and steps are started in it there alone: call srun on " + job->node;
   if (slurm::UserId(job->user).value_or(::geteuid()) != ::geteuid())
     return name + " is " + job->user + "'s, who alone may start steps in it";
-  return name + " has no step process: it has started no step itself. One 'srun true' (or 'divvy run true') at the " +
-         "begin of its script makes one, and then steps can be started in it from outside";
+  return "the step process of " + name + " does not answer; one 'srun true' (or 'divvy run true') inside it starts one";
+}
+
+/// A job that has started no step itself has no step process yet. Whether it gets one.
+static bool OpenStepsOf(const std::string& id) {
+  auto api = Api::Connect();
+  return api && api->OpenSteps(id);
 }
 
 int RunInStepOf(const std::string& job, std::string_view command, const std::vector<std::string>& words) {
@@ -155,11 +160,20 @@ int RunInStepOf(const std::string& job, std::string_view command, const std::vec
   std::vector<const char*> all = {name.c_str()};
   for (const std::string& word : words) all.push_back(word.c_str());
   const auto number = ParseInteger(job);
-  if (number && *number > 0) {
+  const auto call = [&]() -> std::optional<int> {
     const Places places = FindPlaces();
     for (const std::string& runs : {places.runs, places.state + "/agent/runs"}) {
       const std::string file = StepListPath(runs, ::geteuid(), static_cast<std::uint64_t>(*number));
-      if (const auto code = CallStep({StepSocketOf(file), all, environ, program, program == "srun"})) return *code;
+      if (const auto code = CallStep({StepSocketOf(file), all, environ, program, program == "srun"})) return code;
+    }
+    return std::nullopt;
+  };
+  if (number && *number > 0) {
+    if (const auto code = call()) return *code;
+    const auto deadline = std::chrono::steady_clock::now() + kStartMost;
+    for (bool is_open = OpenStepsOf(job); is_open && std::chrono::steady_clock::now() < deadline;) {
+      if (const auto code = call()) return *code;
+      std::this_thread::sleep_for(std::chrono::milliseconds(2));
     }
   }
   std::fprintf(stderr, "%s: error: %s\n", program.c_str(), WhyNoStepIn(job).c_str());

@@ -249,7 +249,7 @@ class Controller {
   /// Nothing runs there.
   void OnNodeRemoved(const std::string& name);
   /// It is connected, and what runs there is known.
-  void OnNodeAccounted(const std::string& name, Time now);
+  void OnNodeAccounted(const std::string& name);
   /// Its connection was cut, perhaps for a moment: nothing new goes there until it is back.
   void OnNodeAway(const std::string& name);
   /// It is cut off, or has not come yet: "node n1 is away: ...". Empty: it is there, or is no node.

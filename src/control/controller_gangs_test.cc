@@ -25,7 +25,7 @@ struct Machines : World {
 
   void Come(const std::string& name, int gpus) {
     controller_.OnNodeRow(MachineRow(name, gpus));
-    controller_.OnNodeAccounted(name, now_);
+    controller_.OnNodeAccounted(name);
   }
 
   JobId SubmitGang(int nodes, int gpus) {
@@ -197,7 +197,7 @@ TEST(Machines, NothingGoesToAMachineBeforeItIsAccountedForOrWhileItIsLost) {
   const auto job = world.controller_.Submit(spec, 0, world.ada_, world.now_, World::NoHistory());
   ASSERT_TRUE(job);
   EXPECT_TRUE(World::Launched(world.Turn()).empty());
-  world.controller_.OnNodeAccounted("n1", world.now_);
+  world.controller_.OnNodeAccounted("n1");
   world.controller_.OnNodeLost("n1", world.now_);
   EXPECT_TRUE(World::Launched(world.Turn()).empty());
   world.controller_.OnNodeBack("n1");
@@ -291,7 +291,7 @@ TEST(Machines, AMachineInTroubleTakesNothingUntilItIsOver) {
   world.End(job, "n1", 0);
   // A session begins: what is so is told anew.
   world.controller_.OnNodeTrouble("n1", "its disk is full");
-  world.controller_.OnNodeAccounted("n1", world.now_);
+  world.controller_.OnNodeAccounted("n1");
   const JobId next = world.Submit(2);
   EXPECT_EQ(Machines::Told<LaunchOrder>(world.Turn(), next), Names{"n1"});
 }
@@ -445,7 +445,7 @@ TEST(Gangs, ARestartUndoesWhatWasGettingReadyAndKeepsWhatWentOn) {
   EXPECT_EQ(Machines::Told<StopOrder>(effects, unready), (Names{"n1", "n2"}));
   EXPECT_TRUE(Machines::Told<StopOrder>(effects, ready).empty());
   // Who comes back may not have heard that they may go.
-  after.controller_.OnNodeAccounted("n2", after.now_);
+  after.controller_.OnNodeAccounted("n2");
   EXPECT_EQ(Machines::Told<GoOrder>(after.Turn(), ready), (Names{"n1", "n2"}));
 }
 

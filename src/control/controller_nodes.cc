@@ -151,7 +151,7 @@ void Controller::OnNodeAway(const std::string& name) {
   RefreshNode(*node);
 }
 
-void Controller::OnNodeAccounted(const std::string& name, Time now) {
+void Controller::OnNodeAccounted(const std::string& name) {
   const auto node = IndexOf(name);
   if (!node) return;
   Machine& machine = MachineOf(*node);
@@ -163,7 +163,6 @@ void Controller::OnNodeAccounted(const std::string& name, Time now) {
   for (const auto& [id, record] : live_) {
     if (record.was_let_go && IsActive(record.state) && IsOn(record, name)) LetGo(record);
   }
-  static_cast<void>(now);
 }
 
 void Controller::OnNodeLost(const std::string& name, Time now) {

@@ -26,7 +26,7 @@ struct Pools : ::testing::Test {
     world_.controller_.SetOwnName("head");
     for (const auto& [name, gpus, cpus] : {std::tuple("n1", 4, 8), std::tuple("n2", 4, 8), std::tuple("n3", 2, 4)}) {
       world_.controller_.OnNodeRow(MachineRow(name, gpus, cpus));
-      world_.controller_.OnNodeAccounted(name, world_.now_);
+      world_.controller_.OnNodeAccounted(name);
     }
   }
   JobSpec Spec(const std::string& pool, int gpus) {

@@ -22,7 +22,7 @@ struct Restricted : World {
     controller_.SetOwnName("head");
     for (const char* name : {"n1", "n2"}) {
       controller_.OnNodeRow(MachineRow(name, 4));
-      controller_.OnNodeAccounted(name, now_);
+      controller_.OnNodeAccounted(name);
     }
   }
   Result<GpuSet> Restrict(GpuSet allowed, const std::string& node) {

@@ -1,16 +1,12 @@
 #include "daemon/fleet.h"
 
-#include <arpa/inet.h>
-#include <netdb.h>
-#include <sys/socket.h>
-#include <unistd.h>
-
 #include <utility>
 #include <variant>
 
 #include "base/host_port.h"
 #include "control/record_parts.h"
 #include "daemon/local_controller.h"
+#include "platform/tcp.h"
 #include "platform/tls.h"
 
 namespace divvy {
@@ -24,28 +20,6 @@ std::string HostOf(const std::string& address) {
 }
 
 }  // namespace
-
-// Connecting a datagram socket sends nothing; it only chooses the way.
-std::string AddressTowards(const std::string& host) {
-  addrinfo hints{};
-  hints.ai_socktype = SOCK_DGRAM;
-  hints.ai_flags = AI_NUMERICHOST;
-  addrinfo* found = nullptr;
-  if (::getaddrinfo(host.c_str(), "9", &hints, &found) != 0) return "";
-  std::string address;
-  const int socket = ::socket(found->ai_family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-  sockaddr_storage own{};
-  socklen_t length = sizeof own;
-  char text[NI_MAXHOST] = "";
-  const bool is_known =
-      socket >= 0 && ::connect(socket, found->ai_addr, found->ai_addrlen) == 0 &&
-      ::getsockname(socket, reinterpret_cast<sockaddr*>(&own), &length) == 0 &&
-      ::getnameinfo(reinterpret_cast<sockaddr*>(&own), length, text, sizeof text, nullptr, 0, NI_NUMERICHOST) == 0;
-  if (is_known) address = text;
-  if (socket >= 0) ::close(socket);
-  ::freeaddrinfo(found);
-  return address;
-}
 
 std::string Fleet::GangKey(JobId job, std::uint32_t attempt) const {
   return Sha256Hex(key_seed_ + "/" + ToString(job) + "/" + std::to_string(attempt));
@@ -110,7 +84,7 @@ std::vector<wire::AgentRun> Fleet::RunsOn(const std::string& node) {
 }
 
 void Fleet::OnAccounted(const std::string& node) {
-  core_->controller().OnNodeAccounted(node, core_->Now());
+  core_->controller().OnNodeAccounted(node);
   core_->Touch();
 }
 

@@ -14,9 +14,6 @@
 
 namespace divvy {
 
-/// By which address the controller's own machine reaches `host`, and so is reached by it; empty: not at all.
-std::string AddressTowards(const std::string& host);
-
 class Fleet final : public FleetPort, public OrderPort {
  public:
   /// `own`: the controller's own machine. `key_seed`: nobody can guess it; the keys of gangs come from it, so those of

@@ -425,6 +425,12 @@ Status Node::Attach(JobId job, int in, int out, WindowSize window, std::function
   return {};
 }
 
+Status Node::OpenSteps(JobId job) {
+  const auto run = runs_.find(job);
+  if (run == runs_.end()) return FailedPrecondition("job " + ToString(job) + " does not run here now");
+  return SendOpenSteps(run->second.record);
+}
+
 Status Node::Resize(JobId job, WindowSize window) {
   const auto run = runs_.find(job);
   if (run == runs_.end()) return FailedPrecondition("job " + ToString(job) + " does not run here now");

@@ -43,6 +43,7 @@ const std::vector<Routes::Route>& Routes::Table() {
       {"GET", "/v1/jobs/*", &Routes::Show},
       {"GET", "/v1/jobs/*/log", &Routes::Log},
       {"GET", "/v1/jobs/*/steps", &Routes::Steps},
+      {"POST", "/v1/jobs/*/steps", &Routes::OpenSteps},
       {"GET", "/v1/jobs/*/why", &Routes::Why},
       {"GET", "/v1/jobs/*/wait", &Routes::Wait},
       {"POST", "/v1/jobs/*/rejoin", &Routes::Rejoin, Route::Kind::kOwnJob},
@@ -337,6 +338,9 @@ std::string Routes::OpenApiText() {
   add("POST", "/v1/jobs/update", "Change jobs", &kJsonType<JobUpdate>, actions);
   add("GET", "/v1/jobs/{id}", "One job in full", nullptr, &kJsonType<JobDetail>);
   add("GET", "/v1/jobs/{id}/why", "What holds it back", nullptr, &kJsonType<WhyView>);
+  add("POST", "/v1/jobs/{id}/steps",
+      "Make it ready for steps from outside, on the controller's machine, where it has started none itself", nullptr,
+      nullptr);
   add("GET", "/v1/jobs/{id}/steps", "Its steps; where it runs on another machine, that is asked for them", nullptr,
       &kJsonType<std::vector<StepView>>);
   add("GET", "/v1/jobs/{id}/log",

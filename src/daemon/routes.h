@@ -111,6 +111,7 @@ class Routes {
   void Log(Call& call);
   void Why(Call& call);
   void Steps(Call& call);
+  void OpenSteps(Call& call);
   void Wait(Call& call);
   void Rejoin(Call& call);
   void Attach(Call& call);

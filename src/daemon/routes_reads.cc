@@ -13,6 +13,7 @@
 #include "daemon/select.h"
 #include "platform/step_list_file.h"
 #include "wire/agent_messages.h"
+#include "wire/messages_teams.h"
 #include "wire/step_views.h"
 
 namespace divvy {
@@ -371,6 +372,21 @@ void Routes::Steps(Call& call) {
   }
   if (!record->node.empty()) return AskForSteps(call, *record, has_commands);
   call.Answer(wire::StepViewsOf(ReadStepListFile(node_.StepsOf(*record)), kNoTime, has_commands));
+}
+
+void Routes::OpenSteps(Call& call) {
+  const auto id = SelectOne(core_, call.argument, call.caller);
+  if (!id) return call.Refuse(id.error());
+  const JobRecord* record = core_.controller().Find(*id);
+  if (record == nullptr || !IsActive(record->state))
+    return call.Refuse(FailedPrecondition("job " + call.argument + " is not running"));
+  if (record->user.uid != call.caller.user.uid)
+    return call.Refuse(PermissionDenied("job " + PublicId(*record) + " is " + record->user.name +
+                                        "'s, who alone may start steps in it"));
+  if (!record->node.empty())
+    return call.Refuse(FailedPrecondition("job " + PublicId(*record) + " runs on node " + record->node));
+  if (const divvy::Status opened = node_.OpenSteps(*id); !opened) return call.Refuse(opened.error());
+  call.Answer(wire::MessageAnswer{"it is being made ready"});
 }
 
 void Routes::Why(Call& call) {

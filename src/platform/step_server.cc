@@ -36,6 +36,8 @@ int StepServer::Run() {
     return 1;
   }
   if (options_.on_listening) options_.on_listening(machines_port());
+  // While the others get ready there is time for it.
+  if (spreads()) static_cast<void>(Secured(server_end_));
   ::prctl(PR_SET_NAME, "divvy-steps");
   idle_since_ = MonotonicNow();
   while (!IsDone()) Turn();

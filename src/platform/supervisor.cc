@@ -10,6 +10,8 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
+#include <filesystem>
+#include <system_error>
 
 #include "model/exit_codes.h"
 #include "platform/process_tree.h"
@@ -138,6 +140,7 @@ bool Supervisor::Start() {
   if (!PrepareFiles(log)) return false;
   MountPlan mounts;
   if (!Isolate(mounts)) return false;
+  has_mounts_ = !mounts.steps.empty();
   if (request_.wants_pty && !OpenTerminal(std::move(log))) return false;
 
   JobProgram program = ResolveProgram(request_, station_.setup.run_directory + "/" + record_.script);
@@ -319,9 +322,42 @@ void Supervisor::OnCommand(SupervisorCommand& command) {
     if (pty_) pty_->Resize(window);
   } else if (name == "go") {
     Go();
+  } else if (name == "open-steps") {
+    OpenSteps();
   } else if (name == "ping") {
     ReportState();
   }
+}
+
+// As a step inside the job would: this very executable, as the job's user, in its cgroup and mounts. There is one at
+// most, by the lock on the list of steps. What it may have said is nobody's: it leaves when it has no step, and with
+// the job.
+void Supervisor::OpenSteps() {
+  if (watch_.is_stopping || watch_.first_process == 0 || is_part() ||
+      request_.argv.size() + request_.script.size() == 0)
+    return;
+  std::error_code unknown;
+  const std::string own = std::filesystem::read_symlink("/proc/self/exe", unknown).string();
+  LaunchRequest request;
+  request.job = request_.job;
+  request.uid = request_.uid;
+  request.gid = request_.gid;
+  request.environment = request_.environment;
+  request.limits = request_.limits;
+  request.umask = request_.umask;
+  request.isolation.keeps_privileges = request_.isolation.keeps_privileges;
+  JobProgram program;
+  program.argv = {own, "internal-steps", StepsPath()};
+  program.candidates = {"/proc/self/exe"};  // Also where the file has been replaced.
+  program.shown_name = own;
+  const StartedJob started = StartJob({.request = &request,
+                                       .program = &program,
+                                       .groups = &groups_,
+                                       .changes_user = changes_user_,
+                                       .cgroup_procs = cgroup_ ? cgroup_->procs_files() : std::vector<std::string>(),
+                                       .is_another = true,
+                                       .sees_as = has_mounts_ ? watch_.first_process : 0});
+  if (!started.failure.empty()) std::fprintf(stderr, "divvy: %s\n", started.failure.c_str());
 }
 
 void Supervisor::Attach(std::uint64_t attachment, std::vector<Descriptor>& descriptors) {

@@ -182,6 +182,7 @@ Status SendSignal(const RunRecord& record, int signal, SignalReach reach) {
 Status SendPause(const RunRecord& record) { return SendCommand(record, "pause"); }
 Status SendContinue(const RunRecord& record) { return SendCommand(record, "continue"); }
 Status SendGo(const RunRecord& record) { return SendCommand(record, "go"); }
+Status SendOpenSteps(const RunRecord& record) { return SendCommand(record, "open-steps"); }
 Status SendPing(const RunRecord& record) { return SendCommand(record, "ping"); }
 
 Status SendTimeLimit(const RunRecord& record, Duration limit) {

@@ -67,6 +67,10 @@ Status SendResize(const RunRecord& record, WindowSize window);
 /// A prepared part of a gang goes: what StageGo (supervisor_seat.h) laid ready is said. Fine when it has gone.
 Status SendGo(const RunRecord& record);
 
+/// Starts the job's step process where no step inside the job has done so. Nothing of it is reported: it listens soon,
+/// or the job is one that cannot have one, is ending, or was left to a guard.
+Status SendOpenSteps(const RunRecord& record);
+
 /// Asks for the present state: kPrepared or kStarted comes again.
 Status SendPing(const RunRecord& record);
 

@@ -151,6 +151,23 @@ void JoinCgroup(Start& start) {
   }
 }
 
+// Without rights it can have mounts of its own in a user namespace of its own.
+void SeeAs(Start& start) {
+  const auto enter = [&start](const char* name) {
+    char path[64];
+    struct stat theirs = {}, ours = {};
+    std::snprintf(path, sizeof path, "/proc/%d/ns/%s", start.plan->sees_as, name);
+    const int fd = ::open(path, O_RDONLY | O_CLOEXEC);
+    std::snprintf(path, sizeof path, "/proc/thread-self/ns/%s", name);
+    if (fd < 0 || ::fstat(fd, &theirs) != 0 || ::stat(path, &ours) != 0) Fail(start, Step::kMounts);
+    if (theirs.st_ino != ours.st_ino && ::setns(fd, 0) != 0) Fail(start, Step::kMounts);
+    ::close(fd);
+  };
+  // As root the mounts are enough, and a namespace that the job has made for itself is none of ours.
+  if (!start.plan->changes_user && ::geteuid() != 0) enter("user");
+  enter("mnt");
+}
+
 // The raw calls, because the library's own would tell the other threads of this process, and there the memory is not
 // only ours. From here on the kernel lets no process of the user trace us (the memory is not dumpable).
 void BecomeUser(Start& start) {
@@ -221,7 +238,7 @@ int RunChild(void* argument) {
   const LaunchRequest& request = *plan.request;
   if (::setsid() < 0) Fail(start, Step::kSession);
   JoinCgroup(start);
-  WriteRecord(start);
+  if (!plan.is_another) WriteRecord(start);
   for (const Limit& limit : start.limits) {
     rlimit value = {};
     ::getrlimit(limit.resource, &value);
@@ -233,6 +250,7 @@ int RunChild(void* argument) {
   }
   ::umask(static_cast<mode_t>(request.umask));
   if (!plan.terminal.empty()) TakeTerminal(start);
+  if (plan.sees_as != 0) SeeAs(start);
   if (plan.mounts != nullptr && EnterMounts(*plan.mounts) != 0) Fail(start, Step::kMounts);
   if (plan.changes_user) BecomeUser(start);
   if (::chdir(request.directory.empty() ? "/" : request.directory.c_str()) != 0) Fail(start, Step::kDirectory);

@@ -37,6 +37,8 @@ struct StartPlan {
   int key = -1;                           // Of a gang's part: what it reads its key from.
   int record = -1;  // The run record: the new process itself writes `watch` and its identity there.
   std::string watch;
+  bool is_another = false;  // Not the job's first process: no record is written.
+  pid_t sees_as = 0;        // It enters the mounts of this process; 0: it has ours.
 };
 
 struct StartedJob {

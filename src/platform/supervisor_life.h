@@ -81,6 +81,7 @@ class Supervisor {
   void BeginStop(int signal, Duration grace);
   void SetTimeLimit(Duration limit);
   void Attach(std::uint64_t attachment, std::vector<Descriptor>& descriptors);
+  void OpenSteps();
   void Report(std::string_view kind, std::uint64_t attachment = 0);
   void ReportState() { Report(record_.awaits_go() ? "prepared" : "started"); }
   void FlushReports(WhenFull when_full);
@@ -93,6 +94,7 @@ class Supervisor {
   Station& station_;
   SupervisorWatch& watch_;
   bool changes_user_;
+  bool has_mounts_ = false;    // Of its own.
   std::vector<gid_t> groups_;  // The user's, when the job changes user.
 
   Descriptor record_file_;

@@ -123,4 +123,26 @@ std::string PeerAddressOf(int fd) {
   return number;
 }
 
+// Connecting a datagram socket sends nothing; it only chooses the way.
+std::string AddressTowards(const std::string& host) {
+  addrinfo hints{};
+  hints.ai_socktype = SOCK_DGRAM;
+  hints.ai_flags = AI_NUMERICHOST;
+  addrinfo* found = nullptr;
+  if (::getaddrinfo(host.c_str(), "9", &hints, &found) != 0) return "";
+  std::string address;
+  const int socket = ::socket(found->ai_family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+  sockaddr_storage own{};
+  socklen_t length = sizeof own;
+  char text[NI_MAXHOST] = "";
+  const bool is_known =
+      socket >= 0 && ::connect(socket, found->ai_addr, found->ai_addrlen) == 0 &&
+      ::getsockname(socket, reinterpret_cast<sockaddr*>(&own), &length) == 0 &&
+      ::getnameinfo(reinterpret_cast<sockaddr*>(&own), length, text, sizeof text, nullptr, 0, NI_NUMERICHOST) == 0;
+  if (is_known) address = text;
+  if (socket >= 0) ::close(socket);
+  ::freeaddrinfo(found);
+  return address;
+}
+
 }  // namespace divvy

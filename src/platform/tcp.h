@@ -18,5 +18,7 @@ Result<int> DialTcp(const HostPort& address, Duration patience);
 std::uint16_t PortOf(int fd);
 /// Who is at the other end: "10.0.0.9", "fd00::7".
 std::string PeerAddressOf(int fd);
+/// By which address of its own this machine reaches `host`, an address, and so is reached by it; empty: not at all.
+std::string AddressTowards(const std::string& host);
 
 }  // namespace divvy

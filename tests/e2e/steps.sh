@@ -205,11 +205,23 @@ expect 1 $code "a step of no job"
 grep -q 'there is no job 999' refusal || fail "srun --jobid of no job says: $(cat refusal)"
 quiet=$(divvy submit --quiet -- sh -c 'until [ -e go ]; do sleep 0.02; done')
 wait_for "a job without steps" state_is "$quiet" running
-code=0; srun --jobid="$quiet" -n1 true 2>refusal || code=$?
-expect 1 $code "a step of a job without a step process"
-grep -q "job $quiet has no step process: it has started no step itself" refusal || fail "srun --jobid says: $(cat refusal)"
+expect "$quiet 0" "$(srun --jobid="$quiet" -n1 sh -c 'echo $SLURM_JOB_ID $SLURM_STEP_ID' 2>refusal)" \
+  "a step of a job that had started none itself: $(cat refusal)"
+code=0; srun --jobid="$quiet" -n1 sh -c 'exit 7' 2>refusal || code=$?
+expect 7 $code "its exit code"
+# A private /tmp is the step's as well; the step ends with the job.
+own=$(divvy submit --quiet --private-tmp -- sh -c 'touch /tmp/mine; until [ -e go ]; do sleep 0.02; done')
+wait_for "a job with a /tmp of its own" state_is "$own" running
+wait_for "its file" sh -c "srun --jobid=$own -n1 test -e /tmp/mine"
+[ ! -e /tmp/mine ] || fail "its /tmp is everybody's"
+srun --jobid="$own" -n1 sleep 87123 2>/dev/null &
+sleeper=$!
+wait_for "a step that stays" pgrep -f "sleep 87123"
 touch go; wait_for "the job's end" state_is "$job" succeeded
 wait_for "the end of the job without steps" state_is "$quiet" succeeded
+wait_for "the end of the job with a /tmp of its own" state_is "$own" succeeded
+wait $sleeper && fail "a step outlived its job" || true
+! pgrep -f "sleep 87123" >/dev/null || fail "a step's task outlived its job"
 code=0; srun --jobid="$quiet" -n1 true 2>refusal || code=$?
 grep -q "job $quiet has ended" refusal || fail "srun --jobid of an ended job says: $(cat refusal)"
 rm -f go ups
