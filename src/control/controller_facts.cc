@@ -58,6 +58,7 @@ void Controller::OnStarted(JobId job, std::uint32_t attempt, Time at, const std:
   // Not persisted: a restart learns it from the run record, and a commit less per job is a fifth of its cost.
   found->second.state = JobState::kRunning;
   found->second.started = at;
+  refusals_.erase(job);
   Announce(found->second);
 }
 
@@ -68,7 +69,9 @@ void Controller::OnExited(JobId job, std::uint32_t attempt, const Exit& exit, Ti
   if (found == live_.end() || found->second.attempt != attempt || !IsActive(found->second.state)) return;
   JobRecord& record = found->second;
   if (record.gang.empty() && record.node != node) return;
-  if (IsMachinesFault(exit)) OnRefusal(record, node, exit, now);
+  // Once something has begun, or another machine has said why it ends, it is no refusal.
+  const bool is_first = std::ranges::none_of(record.gang, [](const Seat& seat) { return seat.exit.has_value(); });
+  if (IsMachinesFault(exit) && record.state == JobState::kStarting && is_first) OnRefusal(record, node, exit, now);
   if (!record.gang.empty()) {
     if (EndSeat(record, node, exit, at, now)) EndRun(record, now);
     return;

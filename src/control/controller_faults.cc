@@ -47,7 +47,7 @@ void Controller::OnRefusal(JobRecord& record, const std::string& name, const Exi
   next_wakeup_ = std::min(next_wakeup_, machine.rests_until);
   RefreshNode(*node);
   // Whoever waits at a terminal is told at once.
-  const bool may_wait = record.stop_intent == StopIntent::kNone && !record.is_foreground && !record.was_let_go;
+  const bool may_wait = record.stop_intent == StopIntent::kNone && !record.is_foreground;
   if (!may_wait || ++refusals_[record.id] > kMostRefusals) return;
   record.stop_intent = StopIntent::kRequeue;
   record.reason = "queued again: " + MachineText(*node) + " could not start it: " + exit.failure;

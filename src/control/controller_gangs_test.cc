@@ -271,6 +271,29 @@ TEST(Machines, NobodyIsRefusedForEver) {
   EXPECT_EQ(world.StateOf(job), std::nullopt);
 }
 
+TEST(Gangs, WhatHasBegunIsRefusedByNoMachine) {
+  Machines world(2, 2);
+  const JobId job = world.SubmitGang(2, 2);
+  world.Turn();
+  world.StartGang(job);
+  world.Turn();
+  // Of the kind that a user's own file could say.
+  world.End(job, "n1", kMachineCannot, "x");
+  world.End(job, "n2", 143);
+  EXPECT_EQ(world.StateOf(job), std::nullopt);
+  const JobId next = world.SubmitGang(2, 2);
+  EXPECT_EQ(Machines::Told<LaunchOrder>(world.Turn(), next), (Names{"n1", "n2"}));
+}
+
+TEST(Gangs, AMachinesRefusalDoesNotOverruleWhyTheJobEnds) {
+  Machines world(2, 2);
+  const JobId job = world.SubmitGang(2, 2);
+  world.Turn();
+  world.End(job, "n1", 127, "cannot run 'trian': No such file or directory");
+  world.End(job, "n2", kMachineCannot, "no more processes");
+  EXPECT_EQ(world.StateOf(job), std::nullopt);
+}
+
 TEST(Machines, AProgramThatCannotBeRunIsNoMachinesFault) {
   Machines world(1, 2);
   const JobId job = world.Submit(2);

@@ -1,7 +1,6 @@
 // What an agent does with the output of jobs: gives its controller the pieces that it asks for (also of the lists of
-// steps), and removes the logs
-// that it kept for long enough. Files are read and removed on a thread of their own, so that a file server that is away
-// does not keep the agent from its orders. Belongs to the loop's thread otherwise.
+// steps), and removes the logs that it kept for long enough. Files are read and removed on a thread of their own, so
+// that a file server that is away does not keep the agent from its orders. Belongs to the loop's thread otherwise.
 #pragma once
 
 #include <functional>

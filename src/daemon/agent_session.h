@@ -29,7 +29,7 @@
 namespace divvy {
 
 /// Why the streams of a session end with it.
-inline constexpr std::string_view kSessionOver = "the controller has begun anew";
+inline constexpr std::string_view kSessionOver = "the session with the controller is over";
 
 class AgentSession final : public ControllerPort {
  public:

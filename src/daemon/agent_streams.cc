@@ -22,9 +22,6 @@ WindowSize SizeOf(const wire::ChannelPurpose& purpose) {
   return size;
 }
 
-/// From the beginning of a new session to a caller's return.
-constexpr std::chrono::seconds kCallersReturnWithin{60};
-
 constexpr int kResizeTries = 100;
 constexpr std::chrono::milliseconds kResizeAgainAfter{50};
 
@@ -59,25 +56,31 @@ AgentStreams::Joined AgentStreams::MakePipe(Channels& channels, std::uint64_t nu
 void AgentStreams::OnParted(JobId job) {
   const auto pipes = pipes_.find(job);
   if (pipes == pipes_.end() || pipes->second.gives_up) return;
-  auto timer = std::make_shared<boost::asio::steady_timer>(loop_, kCallersReturnWithin);
+  auto timer = std::make_shared<boost::asio::steady_timer>(loop_, returns_within_);
   pipes->second.gives_up = timer;
   timer->async_wait([this, job, timer](const boost::system::error_code& error) {
     const auto given_up = pipes_.find(job);
-    if (error || given_up == pipes_.end() || given_up->second.gives_up != timer) return;
-    const auto joints = given_up->second.joints;
-    for (const auto& joint : joints) {
-      if (joint) joint->Reset(kSessionOver);
-    }
+    if (!error && given_up != pipes_.end() && given_up->second.gives_up == timer) GiveUp(job);
   });
+}
+
+void AgentStreams::GiveUp(JobId job) {
+  const auto given_up = pipes_.extract(job);
+  for (const auto& joint : given_up.mapped().joints) {
+    if (joint) joint->GiveUp(kSessionOver);
+  }
 }
 
 void AgentStreams::OnOver(JobId job, std::size_t stream, const ChannelJoint* joint) {
   const auto pipes = pipes_.find(job);
   if (pipes == pipes_.end() || pipes->second.joints[stream].get() != joint) return;
   auto& joints = pipes->second.joints;
-  if (stream == 0 && joints[0]) pipes->second.input = joints[0]->brought();
+  if (stream == 0) pipes->second.input = joints[0]->brought();
   joints[stream].reset();
-  if (!joints[1] && !joints[2]) pipes_.erase(pipes);
+  const bool are_all = std::ranges::none_of(joints, [](const auto& one) { return one != nullptr; });
+  if (!are_all) return;
+  pipes->second.gives_up.reset();
+  OnParted(job);
 }
 
 bool AgentStreams::GoOn(Channels& channels, std::uint64_t number, const wire::ChannelPurpose& purpose) {

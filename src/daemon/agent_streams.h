@@ -20,7 +20,10 @@ namespace divvy {
 class AgentStreams {
  public:
   /// Both outlive this.
-  AgentStreams(boost::asio::io_context& loop, Node& node) : loop_(loop), node_(node) {
+  /// `returns_within`: how long a caller has from the beginning of a new session.
+  AgentStreams(boost::asio::io_context& loop, Node& node,
+               std::chrono::milliseconds returns_within = std::chrono::minutes(1))
+      : loop_(loop), node_(node), returns_within_(returns_within) {
     node_.SetTerminalLeft([this](JobId job) { OnTerminalLeft(job); });
   }
   ~AgentStreams() { node_.SetTerminalLeft(nullptr); }
@@ -35,6 +38,7 @@ class AgentStreams {
   /// False: the job has no streams here.
   bool GoOn(Channels& channels, std::uint64_t number, const wire::ChannelPurpose& purpose);
   void OnParted(JobId job);
+  void GiveUp(JobId job);
   void OnAttach(Channels& channels, std::uint64_t number, const wire::ChannelPurpose& purpose);
   /// The caller of a foreground job has left its terminal: it is told so, and the streams end.
   void OnTerminalLeft(JobId job);
@@ -52,6 +56,7 @@ class AgentStreams {
 
   boost::asio::io_context& loop_;
   Node& node_;
+  std::chrono::milliseconds returns_within_;
   /// Of jobs whose streams have not all come; no longer than the channel of the first, which `input` is of.
   struct Coming {
     Streams streams;
@@ -62,7 +67,8 @@ class AgentStreams {
   struct Pipes {
     std::array<std::shared_ptr<ChannelJoint>, 3> joints;  // Null: over.
     std::uint64_t input = 0;                              // Bytes of it, once that is over.
-    std::shared_ptr<boost::asio::steady_timer> gives_up;  // While their caller is awaited.
+    /// While their caller is awaited, and for as long after all of them are over, for one that asks yet.
+    std::shared_ptr<boost::asio::steady_timer> gives_up;
   };
   void OnOver(JobId job, std::size_t stream, const ChannelJoint* joint);
   std::map<JobId, Pipes> pipes_;

@@ -80,10 +80,10 @@ TEST_F(ChannelsWorld, EndWithTheirSession) {
   StartController();
   EXPECT_EQ(why, "the session with node n1 is over");
   Pass(2s);
-  EXPECT_EQ(came_, "[x](the controller has begun anew)");
+  EXPECT_EQ(came_, "[x](the session with the controller is over)");
   ASSERT_TRUE(There().Open("y", {}));
   Settle();
-  EXPECT_EQ(came_, "[x](the controller has begun anew)[y]");
+  EXPECT_EQ(came_, "[x](the session with the controller is over)[y]");
 }
 
 /// The controller's end of callers' streams, and one caller's relays.

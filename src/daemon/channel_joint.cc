@@ -97,6 +97,12 @@ void ChannelJoint::OutliveSession(std::string over, std::function<void()> on_par
   on_parted_ = std::move(on_parted);
 }
 
+void ChannelJoint::GiveUp(std::string_view why) {
+  on_parted_ = nullptr;
+  unconfirmed_.clear();
+  Reset(why);
+}
+
 bool ChannelJoint::Rejoin(Channels& channels, std::uint64_t number, std::uint64_t received, std::string_view first) {
   const std::uint64_t kept_from = read_ - unconfirmed_.size();
   if (received < kept_from || received > read_) return false;

@@ -41,6 +41,8 @@ class ChannelJoint : public std::enable_shared_from_this<ChannelJoint> {
   /// The end of the session, in the words `over`, does not end it: it holds on to its descriptors, and always to what
   /// the other end may not have got. `on_parted` hears of it each time.
   void OutliveSession(std::string over, std::function<void()> on_parted);
+  /// Nobody comes back: it ends like any other.
+  void GiveUp(std::string_view why);
   /// Goes on by another channel, from the byte `received` of all that was read; then with `first` of ours before all
   /// else. False: that byte is not kept any more.
   bool Rejoin(Channels& channels, std::uint64_t number, std::uint64_t received, std::string_view first = {});

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <boost/asio/io_context.hpp>
+#include <csignal>
 #include <deque>
 #include <random>
 #include <string>
@@ -226,6 +227,28 @@ TEST_F(OutlivingJoint, WhatIsKeptNoMoreIsNotRejoined) {
   EXPECT_FALSE(is_joined_) << "these were confirmed";
   Begin(joint, 3, {});
   EXPECT_TRUE(is_joined_);
+}
+
+TEST_F(OutlivingJoint, WhoGivesUpLetsGoOfBothEnds) {
+  Descriptor theirs, ours, their_input, our_input;
+  MakePipe(ours, theirs);
+  MakePipe(their_input, our_input);
+  const auto output = ChannelJoint::Make(loop_, std::move(ours), Descriptor());
+  const auto input = ChannelJoint::Make(loop_, Descriptor(), std::move(our_input));
+  int over = 0;
+  for (const auto& joint : {output, input}) {
+    joint->OutliveSession(kOver, [] {});
+    joint->OnOver([&](const std::string&) { ++over; });
+    Begin(joint, 0, {});
+    session_->far.Clear(kOver);
+  }
+  char byte = 0;
+  EXPECT_EQ(::read(their_input.get(), &byte, 1), -1) << "it is held on to";
+  for (const auto& joint : {output, input}) joint->GiveUp(kOver);
+  EXPECT_EQ(over, 2);
+  EXPECT_EQ(::read(their_input.get(), &byte, 1), 0);
+  ::signal(SIGPIPE, SIG_IGN);
+  EXPECT_EQ(::write(theirs.get(), "x", 1), -1);
 }
 
 }  // namespace

@@ -223,7 +223,7 @@ void Node::Launch(const LaunchOrder& order, const std::shared_ptr<const JobSpec>
   if (!here) return FailLaunch(record, here.error().message);
   JobIsolation tried;
   if (const Status folders = SetOwnFolders(options_.isolation, FoldersOf(*spec), tried); !folders)
-    return FailLaunch(record, folders.error().message);
+    return FailLaunch(record, options_.names.name() + ": " + folders.error().message, kCannotRun);
   LaunchRequest request = RequestFor(order, *spec, *here);
   if (const auto key = gang_keys_.extract(record.id)) {
     if (key.mapped().first == record.attempt) request.gang.key = key.mapped().second;
@@ -385,7 +385,10 @@ void Node::OnEnded(const RunRecord& record) {
   const std::string path = ContainerLogPath(StepListPath(options_.run_directory, uid, record.job.value()));
   const ContainerLog containers = ReadContainerLogFile(path);
   Exit exit = *record.exit;
-  if (exit.code != 0 && exit.failure.empty()) exit.failure = containers.failure;
+  if (exit.code != 0 && exit.failure.empty() && !containers.failure.empty()) {
+    exit.failure = containers.failure;
+    exit.code = WithoutMachinesFault(exit.code);
+  }
   if (const auto run = runs_.find(record.job); run != runs_.end() && exit.failure.empty())
     exit.failure = run->second.failure;
   const auto tell = [this, record, exit] { SayEnded(record, exit); };

@@ -40,16 +40,17 @@ JobRecord Node::PartOf(const LaunchOrder& order) {
     const Seat& seat = part.gang[order.seat];
     int cpus = 0;
     Bytes memory;
-    bool is_unbound = false;
+    bool is_unbound = false, has_all_cores = false;
     for (const SeatPart& its : seat.parts) {
       const Request component = ComponentOf(part.request, static_cast<std::size_t>(its.component));
       const int all = component.spreads_tasks ? std::max(component.tasks, 1) : std::max(its.tasks, 1);
       cpus += static_cast<int>(ShareOf(component.cpus, its.tasks, all));
       memory += Bytes(ShareOf(component.memory.count(), its.tasks, all));
       is_unbound = is_unbound || component.memory == Bytes(0);
+      has_all_cores = has_all_cores || component.cpus == 0;
     }
-    part.request.cpus = cpus;
     // One cgroup holds all that is here: where a component has no bound there is none.
+    part.request.cpus = has_all_cores ? 0 : cpus;
     part.request.memory = is_unbound ? Bytes(0) : memory;
   } else if (part.request.spreads_tasks) {
     const int all = TasksOf(part);

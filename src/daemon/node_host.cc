@@ -60,8 +60,8 @@ Status NodeHost::Open(NodeOptions options, GpuSource gpus) {
     log_limit_ = std::make_unique<LogLimit>(options.log_directory, options.log_limit, [this](const std::string& line) {
       asio::post(loop_, [this, line] { log_.Write(LogLevel::kWarning, line); });
     });
-    log_keeper_ = std::make_unique<Worker>();
   }
+  file_keeper_ = std::make_unique<Worker>();
   node_ = std::make_unique<Node>(std::move(options), *launcher_, gpus_.gpus);
   node_->SetNote([this](const std::string& line) { log_.Write(LogLevel::kWarning, line); });
   node_->SetWatch([this](int fd, std::function<void()> on_readable) {
@@ -129,7 +129,7 @@ void NodeHost::WatchLauncher() {
 // On a thread of its own: cutting a log keeps neither the loop nor the look at the GPUs.
 void NodeHost::LimitLogs() {
   if (!log_limit_ || std::exchange(is_limiting_, true)) return;
-  log_keeper_->Do([this, runs = node_->runs()]() mutable {
+  file_keeper_->Do([this, runs = node_->runs()]() mutable {
     log_limit_->Look(std::move(runs));
     asio::post(loop_, [this] { is_limiting_ = false; });
   });
@@ -159,10 +159,10 @@ void NodeHost::WatchDisks(std::vector<std::string> folders, std::function<void(c
   LookAtDisks();
 }
 
-// Not on the loop's thread: a network file system may take its time.
+// Not on the loop's thread, nor on the prober's: a network file system may take its time.
 void NodeHost::LookAtDisks() {
   if (disks_.empty() || std::exchange(is_looking_at_disks_, true)) return;
-  prober_->Do([this, folders = disks_, was_full = !full_disk_.empty()] {
+  file_keeper_->Do([this, folders = disks_, was_full = !full_disk_.empty()] {
     asio::post(loop_, [this, what = FullDisk(folders, was_full)] {
       is_looking_at_disks_ = false;
       if (what.empty() == full_disk_.empty()) return;  // How full it is changes all the time.

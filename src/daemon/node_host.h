@@ -48,7 +48,7 @@ class NodeHost {
   /// A launch may not have left yet; a moment later it has.
   void Stop() {
     prober_.reset();
-    log_keeper_.reset();
+    file_keeper_.reset();
   }
 
  private:
@@ -77,7 +77,7 @@ class NodeHost {
   bool is_limiting_ = false;
   // Last, so that they end first: their tasks use the probe and the limit.
   std::unique_ptr<Worker> prober_;
-  std::unique_ptr<Worker> log_keeper_;
+  std::unique_ptr<Worker> file_keeper_;
 };
 
 }  // namespace divvy

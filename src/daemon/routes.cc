@@ -247,7 +247,8 @@ void Routes::Ignore(Call& call) {
   IgnoredProcess process;
   process.identity.pid = request->pid;
   // Who knows another machine's processes is the controller, which was told of those on GPUs.
-  if (request->is_ignored && request->node.empty()) {
+  const bool is_own = request->node.empty() || core_.controller().IndexOf(request->node) == kOwnNode;
+  if (request->is_ignored && is_own) {
     auto found = ports_.look_up_process(request->pid);
     if (!found) return call.Refuse(NotFound("there is no process " + std::to_string(request->pid)));
     process = *std::move(found);

@@ -6,12 +6,16 @@
 namespace divvy {
 
 /// The machine's own affair: no job would have started there. No shell says so, and no container engine (theirs is
-/// 125).
+/// 125). A supervisor or a node says it, with a failure; of what a job brings about itself neither ever does
+/// (WithoutMachinesFault).
 inline constexpr int kMachineCannot = 121;
 inline constexpr int kCannotRun = 126;
 inline constexpr int kCannotFind = 127;
 
-/// The job never ran, and another machine may well run it.
+/// The job did not begin, and another machine may well run it.
 inline bool IsMachinesFault(const Exit& exit) { return exit.code == kMachineCannot && !exit.failure.empty(); }
+
+/// The code of a program, or of what stood in for it, whose failure is told by files that the job's user can write.
+inline int WithoutMachinesFault(int code) { return code == kMachineCannot ? 1 : code; }
 
 }  // namespace divvy

@@ -78,10 +78,12 @@ void InheritCores(const std::string& parent, const std::string& directory) {
 }
 
 // What the parent of a job's cgroup must pass on.
-void Prepare(const CgroupRoot& root, const std::string& parent) {
+// With "+cpu" jobs share the processors evenly, however many threads they have: only where that is asked for.
+void Prepare(const CgroupRoot& root, const std::string& parent, bool limits_cpus) {
   if (root.is_unified) {
     for (const std::string& above : {root.directory, parent}) {
       for (const std::string_view name : {"+memory", "+cpuset", "+pids", "+cpu"}) {
+        if (name == "+cpu" && !limits_cpus) continue;
         WriteFile(above + "/cgroup.subtree_control", name);  // One by one: one that is not there refuses them all.
       }
     }
@@ -92,11 +94,12 @@ void Prepare(const CgroupRoot& root, const std::string& parent) {
 
 // ROOT/PARENT/NAME; whoever removes the last job's cgroup removes the parent, perhaps just now. `is_for_program`: it
 // needs no controller.
-Status Make(const CgroupRoot& root, const std::string& parent, const std::string& directory, bool is_for_program) {
+Status Make(const CgroupRoot& root, const std::string& parent, const std::string& directory, bool is_for_program,
+            bool limits_cpus) {
   ::rmdir(directory.c_str());  // A leftover would bring its old counts along.
   for (int tries = 0; tries < 10; ++tries) {
     if (::mkdir(parent.c_str(), 0755) != 0 && errno != EEXIST) return Failed("limit the job", parent);
-    if (!is_for_program) Prepare(root, parent);
+    if (!is_for_program) Prepare(root, parent, limits_cpus);
     if (::mkdir(directory.c_str(), 0755) == 0 || errno == EEXIST) return {};
     if (errno != ENOENT) break;
   }
@@ -240,7 +243,7 @@ Result<JobCgroup> JobCgroup::Create(const CgroupRoots& roots, std::string_view r
       const std::string parent = root->directory + "/" + HashName(run_directory);
       const std::string directory = parent + "/" + std::string(name);
       const bool is_new = std::ranges::find(group.directories_, directory) == group.directories_.end();
-      done = is_new ? Make(*root, parent, directory, is_devices && root->is_unified) : Status();
+      done = is_new ? Make(*root, parent, directory, is_devices && root->is_unified, limits.cpus > 0) : Status();
       if (done && is_new) group.directories_.push_back(directory);
       if (done) done = Limit(controller, *root, directory, limits);
     }

@@ -398,6 +398,7 @@ void Supervisor::Finish() {
     // Only where the end of the first process was not to be seen, which takes a kill of a guard at the wrong moment.
     exit_.is_known = watch_.has_first_ended;
     if (is_part() && exit_.code != 0) exit_.failure = ReadSeatReport(StepsPath()).value_or(SeatReport()).failure;
+    if (!exit_.failure.empty()) exit_.code = WithoutMachinesFault(exit_.code);
   }
   if (is_part()) RemoveSeatFiles(StepsPath());
   record_.was_cut_off = watch_.was_cut_off;

@@ -6,6 +6,7 @@
 
 #include <filesystem>
 
+#include "model/exit_codes.h"
 #include "platform/gang_files.h"
 #include "platform/launch_test_world.h"
 #include "platform/step_list_file.h"
@@ -208,6 +209,15 @@ TEST_F(GangPart, WithoutItsStepProcessItIsNoPart) {
     EXPECT_EQ(exit.code, 1);
     EXPECT_EQ(exit.failure, "the job's step process on this machine has ended");
   }
+}
+
+TEST_F(GangPart, AJobCannotSayThatItsMachineIsAtFault) {
+  const RunRecord record = Prepare(Part("echo failure=x >" + Steps(JobId(1)) + ".seat; exit 121"));
+  ASSERT_EQ(record.job, JobId(1)) << "the script names another job's file";
+  Go(record);
+  const Exit exit = AwaitExit(record.job);
+  EXPECT_EQ(exit.failure, "x");
+  EXPECT_FALSE(IsMachinesFault(exit));
 }
 
 TEST_F(GangPart, TheNextDaemonFindsItReady) {

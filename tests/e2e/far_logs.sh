@@ -69,7 +69,7 @@ echo "$refused" | grep -q "cannot read 'n1:$machines/out/n1-$id.txt': No such fi
 echo >holes
 if fallocate -p -o 0 -l 4096 holes 2>/dev/null; then
   id=$(far -- sh -c "seq -w 1 700000; until [ -e $machines/cut ]; do sleep 0.02; done")
-  is_cut() { divvy logs "$id" 2>&1 >/dev/null | grep -q "of the log of job $id before this were dropped"; }
+  is_cut() { divvy logs "$id" 2>&1 >/dev/null | grep -q "of the log of job $id before this are not in its file"; }
   has_all() { [ "$(stat -c %s "$machines/n1/agent/logs/$id.log")" -ge 4900000 ]; }
   wait_for "all of its lines" has_all
   wait_for "its log to be cut" is_cut

@@ -205,7 +205,7 @@ expect 1 $code "a step of no job"
 grep -q 'there is no job 999' refusal || fail "srun --jobid of no job says: $(cat refusal)"
 quiet=$(divvy submit --quiet -- sh -c 'until [ -e go ]; do sleep 0.02; done')
 wait_for "a job without steps" state_is "$quiet" running
-expect "$quiet 0" "$(srun --jobid="$quiet" -n1 sh -c 'echo $SLURM_JOB_ID $SLURM_STEP_ID' 2>refusal)" \
+expect "$quiet 0" "$(srun --jobid="$quiet" -n1 sh -c 'echo $DIVVY_JOB_ID $SLURM_STEP_ID' 2>refusal)" \
   "a step of a job that had started none itself: $(cat refusal)"
 code=0; srun --jobid="$quiet" -n1 sh -c 'exit 7' 2>refusal || code=$?
 expect 7 $code "its exit code"
