@@ -212,8 +212,8 @@ TEST_F(GangPart, WithoutItsStepProcessItIsNoPart) {
 }
 
 TEST_F(GangPart, AJobCannotSayThatItsMachineIsAtFault) {
-  const RunRecord record = Prepare(Part("echo failure=x >" + Steps(JobId(1)) + ".seat; exit 121"));
-  ASSERT_EQ(record.job, JobId(1)) << "the script names another job's file";
+  const RunRecord record = Prepare(Part("echo failure=x >" + Steps(JobId(17)) + ".seat; exit 121"));
+  ASSERT_EQ(record.job, JobId(17)) << "the script names another job's file";
   Go(record);
   const Exit exit = AwaitExit(record.job);
   EXPECT_EQ(exit.failure, "x");
