@@ -2,8 +2,6 @@
 
 #include <sys/statvfs.h>
 
-#include <cstdint>
-
 namespace divvy {
 namespace {
 
@@ -12,19 +10,23 @@ constexpr std::int64_t kLeastFiles = 64;
 
 }  // namespace
 
-std::string FullDisk(const std::vector<std::string>& folders, bool was_full) {
+std::string Fullness(const DiskRoom& room, const std::string& folder, bool was_full) {
   const std::int64_t factor = was_full ? 2 : 1;
+  if (room.bytes < factor * kLeastBytes)
+    return "its disk is full: " + std::to_string(room.bytes >> 10) + " KiB are free under " + folder;
+  if (room.files >= 0 && room.files < factor * kLeastFiles)
+    return "its disk is full: there is room for " + std::to_string(room.files) + " more files under " + folder;
+  return "";
+}
+
+std::string FullDisk(const std::vector<std::string>& folders, bool was_full) {
   for (const std::string& folder : folders) {
     struct statvfs about = {};
-    // One that counts no blocks says nothing.
     if (::statvfs(folder.c_str(), &about) != 0 || about.f_blocks == 0) continue;
-    const auto bytes = static_cast<std::int64_t>(about.f_bavail) * static_cast<std::int64_t>(about.f_frsize);
-    if (bytes < factor * kLeastBytes)
-      return "its disk is full: " + std::to_string(bytes >> 10) + " KiB are free under " + folder;
-    // Some file systems make the places for files as they go, and count none.
-    const auto files = static_cast<std::int64_t>(about.f_favail);
-    if (about.f_files > 0 && files < factor * kLeastFiles)
-      return "its disk is full: there is room for " + std::to_string(files) + " more files under " + folder;
+    DiskRoom room;
+    room.bytes = static_cast<std::int64_t>(about.f_bavail) * static_cast<std::int64_t>(about.f_frsize);
+    if (about.f_files > 0) room.files = static_cast<std::int64_t>(about.f_favail);
+    if (std::string full = Fullness(room, folder, was_full); !full.empty()) return full;
   }
   return "";
 }

@@ -10,6 +10,7 @@
 #include <array>
 #include <cctype>
 #include <cerrno>
+#include <cstdlib>
 #include <cstring>
 
 #include "base/text.h"
@@ -46,9 +47,30 @@ std::string ReadLine(int fd, Duration deadline) {
   return text;
 }
 
+/// What ps shows of this process, from now on: a fork still has the line of what it was forked from, the job's own
+/// command in it, and whoever ends that by its name would end this.
+void ShowAs(const std::string& line) {
+  const Descriptor file(::open("/proc/self/stat", O_RDONLY | O_CLOEXEC));
+  std::array<char, 2048> text{};
+  if (!file.is_open() || ::read(file.get(), text.data(), text.size() - 1) <= 0) return;
+  // The second field is the command's name in brackets and may hold anything; the 48th and 49th say where its
+  // arguments lie in our own memory.
+  const char* at = std::strrchr(text.data(), ')');
+  for (int field = 2; at != nullptr && field < 48; ++field) at = std::strchr(at + 1, ' ');
+  if (at == nullptr) return;
+  char* end = nullptr;
+  auto* const begin = reinterpret_cast<char*>(std::strtoull(at, &end, 10));
+  const auto* const behind = reinterpret_cast<char*>(std::strtoull(end, nullptr, 10));
+  if (begin == nullptr || behind <= begin) return;
+  const auto size = static_cast<std::size_t>(behind - begin);
+  std::memset(begin, 0, size);
+  std::memcpy(begin, line.data(), std::min(line.size(), size - 1));
+}
+
 /// In a fork of ours: never returns. What `main` prints follows our own pid and a blank.
 [[noreturn]] void BecomeSteps(const GangStepsMain& main, const std::vector<std::string>& words, int out, int err) {
   const std::string own = std::to_string(::getpid()) + " ";
+  ShowAs("divvy internal-steps " + words.back());
   const int nothing = ::open("/dev/null", O_RDWR | O_CLOEXEC);
   sigset_t none;
   ::sigemptyset(&none);

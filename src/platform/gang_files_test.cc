@@ -84,6 +84,10 @@ TEST_F(GangFilesTest, TheStepProcessSaysItsPort) {
   EXPECT_EQ(started->port, 4711);
   EXPECT_FALSE(IsChild(started->pid)) << "what we become would have to reap it";
   EXPECT_EQ(::getpgid(started->pid), started->pid);
+  std::ifstream line("/proc/" + std::to_string(started->pid) + "/cmdline");
+  std::string shown;
+  std::getline(line, shown, '\0');
+  EXPECT_EQ(shown, "divvy internal-steps /steps") << "not ours";
   ::kill(started->pid, SIGKILL);
 }
 
