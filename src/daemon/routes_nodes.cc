@@ -61,7 +61,12 @@ wire::NodeView ViewOf(const NodeRow& row, const Controller& controller, const Ag
   view.joined = ToSeconds(row.joined);
   if (row.drain_deadline != kNever) view.deadline = ToSeconds(row.drain_deadline);
   view.labels = row.AllLabels();
-  if (agents == nullptr) return view;
+  if (agents == nullptr) {
+    if (view.reason.empty())
+      view.reason =
+          "the controller listens for no machine: divvy up --listen HOST:PORT, or controller.listen in divvy.toml";
+    return view;
+  }
   view.address = agents->AddressOf(row.name);
   if (const Time heard = agents->HeardFrom(row.name); heard != kNoTime) view.heard = ToSeconds(heard);
   return view;

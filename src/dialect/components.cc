@@ -50,6 +50,9 @@ Status TakeComponent(JobSpec component, std::size_t number, JobSpec& job) {
   }
   if (component.request.topology != TopologyNeed::kAny)
     return InvalidArgument(which + "--topology is said once, with the options of the first component");
+  if (component.array || !component.parameters.empty())
+    return InvalidArgument(which +
+                           "an array or sweep of heterogeneous jobs is not there; submit each element by itself");
   if (!(JobsOwn(component) == JobsOwn(JobSpec())))
     AddNote(job, which + "only what it asks of machines counts; its other options are said with the first component's");
   for (const std::string& note : component.notes) AddNote(job, which + note);

@@ -13,9 +13,9 @@ struct DiskRoom {
   std::int64_t files = -1;  // -1: it makes places for files as they are needed.
 };
 
-/// "its disk is full: 812 KiB are free under /var/lib/divvy/logs"; empty: it has room. `was_full`: it was, the last time;
-/// that is over when there is twice the room that makes a disk count as full, so that the answer does not change with
-/// every line that a job writes.
+/// "its disk is full: 812 KiB are free under /var/lib/divvy/logs"; empty: it has room. `was_full`: it was, the last
+/// time; that is over when there is twice the room that makes a disk count as full, so that the answer does not change
+/// with every line that a job writes.
 std::string Fullness(const DiskRoom& room, const std::string& folder, bool was_full);
 
 /// Of the first of these folders whose file system is full. One that cannot be looked at, or counts no blocks, says

@@ -29,12 +29,13 @@ static_assert(static_cast<int>(TopologyNeed::kNuma) == 1 && static_cast<int>(Top
 static_assert(static_cast<int>(TopologyNeed::kRack) == 3 && static_cast<int>(TopologyNeed::kBlock) == 4);
 static_assert(static_cast<int>(Preemptible::kPause) == 1 && static_cast<int>(Preemptible::kRequeue) == 2);
 
-constexpr std::int64_t Highest(JobState) { return 10; }
-constexpr std::int64_t Highest(StopIntent) { return 2; }
-constexpr std::int64_t Highest(Dialect) { return 3; }
-constexpr std::int64_t Highest(PlacementStrategy) { return 4; }
-constexpr std::int64_t Highest(TopologyNeed) { return 2; }
-constexpr std::int64_t Highest(Preemptible) { return 2; }
+// What is read and lies above is not ours. A new last one goes here as well; the contract test walks up to it.
+constexpr std::int64_t Highest(JobState) { return static_cast<std::int64_t>(JobState::kLost); }
+constexpr std::int64_t Highest(StopIntent) { return static_cast<std::int64_t>(StopIntent::kRequeue); }
+constexpr std::int64_t Highest(Dialect) { return static_cast<std::int64_t>(Dialect::kValohai); }
+constexpr std::int64_t Highest(PlacementStrategy) { return static_cast<std::int64_t>(PlacementStrategy::kBest); }
+constexpr std::int64_t Highest(TopologyNeed) { return static_cast<std::int64_t>(TopologyNeed::kBlock); }
+constexpr std::int64_t Highest(Preemptible) { return static_cast<std::int64_t>(Preemptible::kRequeue); }
 
 constexpr std::array<std::string_view, 5> kDependencyNames = {"after", "after_ok", "after_not_ok", "after_any",
                                                               "singleton"};

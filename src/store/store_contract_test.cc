@@ -141,6 +141,27 @@ TEST_P(StoreContract, EveryFieldOfARecordSurvivesARestart) {
   EXPECT_EQ(Must(store_->Find(JobId(7))), record);
 }
 
+TEST_P(StoreContract, EveryNumberOfAnEnumerationSurvivesARestart) {
+  std::vector<JobRecord> all;
+  const auto add = [&all](auto& field, auto last) {
+    for (int value = 0; value <= static_cast<int>(last); ++value) {
+      all.push_back(Job(all.size() + 1));
+      // The field of the record that was just added.
+      field(all.back()) = static_cast<decltype(last)>(value);
+    }
+  };
+  auto topology = [](JobRecord& record) -> TopologyNeed& { return record.request.topology; };
+  auto placement = [](JobRecord& record) -> PlacementStrategy& { return record.placement; };
+  auto preemptible = [](JobRecord& record) -> Preemptible& { return record.preemptible; };
+  auto intent = [](JobRecord& record) -> StopIntent& { return record.stop_intent; };
+  add(topology, TopologyNeed::kBlock);
+  add(placement, PlacementStrategy::kBest);
+  add(preemptible, Preemptible::kRequeue);
+  add(intent, StopIntent::kRequeue);
+  MustCommit(*store_, {Insert(all)});
+  EXPECT_EQ(Restart().live, all);
+}
+
 TEST_P(StoreContract, RecordOfDefaultsComesBackAsSuch) {
   JobRecord record;
   record.id = record.spec_of = JobId(1);

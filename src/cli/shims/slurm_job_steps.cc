@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <csignal>
 
 #include "base/text.h"
 #include "cli/shims/slurm_places.h"
@@ -20,6 +21,12 @@ wire::JobView AsStep(const wire::JobView& job, const wire::StepView& step) {
   if (step.exit_code) {
     view.state = *step.exit_code == 0 ? "succeeded" : "failed";
     if (*step.exit_code > 128) view.signal = *step.exit_code - 128;
+    // It ended with its job.
+    const bool was_stopped = view.signal == SIGTERM || view.signal == SIGKILL;
+    if (was_stopped && (job.state == "cancelled" || job.state == "timed_out")) {
+      view.state = "cancelled";
+      view.exit_code = 0;
+    }
   } else if (step.state == "cut_off") {
     view.state = "cancelled";
     view.exit_code = 0;

@@ -104,12 +104,14 @@ core::NodeFacts Server::FactsOf(NodeIndex index) {
   const BookNode& node = book_.node(index);
   core::NodeFacts facts = kinds_.FactsOf(index, node.capacity);
   facts.name = has_many() && !node.words.name.empty() ? node.words.name : "this server";
-  const auto number = [](std::map<std::string, std::uint32_t>& numbers, const std::string& name) {
-    if (name.empty()) return std::uint32_t{0};
+  // Where nobody says where a machine stands, it is not known to stand with any other; nor is a rack.
+  constexpr std::uint32_t kAlone = std::uint32_t{1} << 31, kRackAlone = std::uint32_t{1} << 30;
+  const auto number = [](std::map<std::string, std::uint32_t>& numbers, const std::string& name, std::uint32_t alone) {
+    if (name.empty()) return alone;
     return numbers.try_emplace(name, static_cast<std::uint32_t>(numbers.size() + 1)).first->second;
   };
-  facts.rack = number(racks_, node.words.rack);
-  facts.block = number(blocks_, node.words.block);
+  facts.rack = number(racks_, node.words.rack, kAlone | index);
+  facts.block = number(blocks_, node.words.block, facts.rack | (node.words.rack.empty() ? 0 : kRackAlone));
   return facts;
 }
 
