@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstdlib>
 #include <ctime>
+#include <fstream>
 
 #include "base/text.h"
 #include "cli/http_client.h"
@@ -15,7 +16,21 @@
 namespace divvy::cli {
 namespace {
 
+/// Where the agent of this machine has joined; empty: there is none, or it is not ours to look at.
+std::string ControllerOfAgentHere(const Places& places) {
+  std::ifstream file(places.state + "/agent/agent.state");
+  for (std::string key, value; file >> key && std::getline(file >> std::ws, value);) {
+    if (key == "controller") return value;
+  }
+  return "";
+}
+
 Error NoDaemon(const Places& places, const Error& error) {
+  // A second scheduler on a node's GPUs is nobody's wish.
+  if (const std::string controller = ControllerOfAgentHere(places); !controller.empty()) {
+    return Unreachable("no daemon answers at " + places.socket + ": this machine is a node of " + controller +
+                       "; call divvy there, or log in from here (divvy token create there, divvy login here)");
+  }
   std::string command = "divvy up";
   if (!places.home.empty()) command = "DIVVY_HOME=" + places.home + " divvy up";
   return Unreachable("no daemon answers at " + places.socket + " (" + error.message + "); start one with: " + command);
