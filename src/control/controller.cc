@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/text.h"
+#include "control/pool_parts.h"
 #include "control/record_parts.h"
 #include "control/settings_text.h"
 #include "engine/server/blockers.h"
@@ -239,6 +240,7 @@ void Controller::PutWaiting(const JobRecord& record) {
   entry.count = record.array_count > 0 ? static_cast<std::uint32_t>(record.array_waiting.size()) : 1;
   if (entry.count == 0) return;
   entry.request = record.request;
+  entry.request.others = InOpenPools(pools_, cluster_, record);
   entry.priority = record.priority;
   entry.queued_at = record.queued_at;
   entry.time_limit = record.time_limit;
@@ -248,8 +250,7 @@ void Controller::PutWaiting(const JobRecord& record) {
     const PoolRow* row = pools_.Find(name);
     return row != nullptr && row->is_capped();
   };
-  const std::vector<std::string> named = PoolsIn(record.pool);
-  if (named.size() > 1 && std::ranges::any_of(named, is_capped)) choosy_.insert(record.id);
+  if (NamesSeveralPools(record) && std::ranges::any_of(AllPoolsOf(record), is_capped)) choosy_.insert(record.id);
   const PoolRow* first = pools.empty() ? nullptr : pools_.Find(pools.front());
   const PlacementStrategy own = first == nullptr ? policy_.placement : first->placement.value_or(policy_.placement);
   entry.groups = GroupsOf(record);
@@ -374,7 +375,7 @@ void Controller::Start(const StartDecision& decision, JobId job, Time now) {
   ForgetResizes(*record);
   record->gpus_used = record->gpus;
   cluster_.SetName(job, record->name);
-  if (PoolsIn(record->pool).size() > 1) choosy_.insert(job);
+  if (NamesSeveralPools(*record)) choosy_.insert(job);
   if (is_element) {
     effects_.batch.inserts.push_back({*record, nullptr});
   } else {

@@ -9,6 +9,7 @@
 
 #include "base/text.h"
 #include "control/controller.h"
+#include "control/pool_parts.h"
 #include "control/record_parts.h"
 
 namespace divvy {
@@ -25,7 +26,7 @@ std::vector<std::string> ThatFit(const std::vector<std::string>& names, const Jo
     // A job that names no limit gets one that the pool has.
     const Duration limit = row == nullptr || spec.time_limit > Duration(0) ? spec.time_limit : row->max_time;
     const bool takes =
-        row == nullptr || (row->takes_jobs() && PoolBook::AdmitsJob(*row, {spec.request, limit, "", {}, false}));
+        row == nullptr || (row->takes_jobs() && AdmitsPart(*row, {spec.request, limit, "", {}, false}, spec.pool));
     if (takes && CheckFeasible(cluster, spec.request, name)) fit.push_back(name);
   }
   return fit.empty() ? names : fit;
@@ -119,39 +120,20 @@ Status Controller::TakeWholeMachines(const PoolRow& pool, JobSpec& spec) const {
   return {};
 }
 
-// What each pool gives is counted for those components that are of it.
-Status Controller::FillComponentPools(JobSpec& spec, const Caller& caller) const {
-  Request first = spec.request;
-  std::erase_if(first.others, [](const Component& one) { return !one.pool.empty(); });
-  const auto wish = [&](const Request& request) {
-    return PoolBook::Wish{request, spec.time_limit, caller.user.name, teams_.PathOf(spec.team), caller.is_admin};
-  };
-  DIVVY_TRY(spec.pool, CheckPools(spec.pool, wish(first)));
-  for (std::size_t i = 1; i < spec.request.components(); ++i) {
-    std::string& pool = spec.request.others[i - 1].pool;
-    if (pool.empty() || pools_.empty()) continue;
-    DIVVY_CHECK(CheckPoolNames(PoolsIn(pool)));
-    for (const std::string& name : PoolsIn(pool)) {
-      const PoolRow* row = pools_.Find(name);
-      if (row != nullptr && row->is_exclusive)
-        return InvalidArgument("component " + std::to_string(i) + ": pool " + name +
-                               " gives whole machines, which a heterogeneous job is not given; name another pool");
-    }
-    DIVVY_TRY(pool, CheckPools(pool, wish(ComponentOf(spec.request, i))));
-  }
-  return {};
-}
+namespace {
 
-Result<std::string> Controller::CheckPools(const std::string& list, const PoolBook::Wish& wish) const {
+/// As Controller::CheckPools, of one component's list in a job whose own is `pool_of_job`.
+Result<std::string> CheckPoolsOf(const PoolBook& pools, const std::string& list, const PoolBook::Wish& wish,
+                                 const std::string& pool_of_job) {
   std::optional<Error> first;
   std::vector<std::string> refusals;
   std::vector<std::string> usable;
   bool is_taken = false;
   for (const std::string& name : PoolsIn(list)) {
-    const PoolRow* row = pools_.Find(name);
+    const PoolRow* row = pools.Find(name);
     Status admitted = row == nullptr ? Status() : PoolBook::AdmitsUser(*row, wish);
     if (admitted) usable.push_back(name);
-    if (row != nullptr && admitted) admitted = PoolBook::AdmitsJob(*row, wish);
+    if (row != nullptr && admitted) admitted = AdmitsPart(*row, wish, pool_of_job);
     if (row != nullptr && !row->takes_jobs()) {
       admitted = FailedPrecondition("pool " + name + " takes no jobs: its state is " + std::string(Name(row->state)) +
                                     "; name another pool with --pool");
@@ -165,6 +147,31 @@ Result<std::string> Controller::CheckPools(const std::string& list, const PoolBo
   return Join(usable, ",");
 }
 
+}  // namespace
+
+// What a pool gives is counted for all components that are of it.
+Status Controller::FillComponentPools(JobSpec& spec, const Caller& caller) const {
+  const PoolBook::Wish wish{spec.request, spec.time_limit, caller.user.name, teams_.PathOf(spec.team), caller.is_admin};
+  DIVVY_TRY(spec.pool, CheckPools(spec.pool, wish));
+  for (std::size_t i = 1; i < spec.request.components(); ++i) {
+    std::string& pool = spec.request.others[i - 1].pool;
+    if (pool.empty() || pools_.empty()) continue;
+    DIVVY_CHECK(CheckPoolNames(PoolsIn(pool)));
+    for (const std::string& name : PoolsIn(pool)) {
+      const PoolRow* row = pools_.Find(name);
+      if (row != nullptr && row->is_exclusive)
+        return InvalidArgument("component " + std::to_string(i) + ": pool " + name +
+                               " gives whole machines, which a heterogeneous job is not given; name another pool");
+    }
+    DIVVY_TRY(pool, CheckPoolsOf(pools_, pool, wish, spec.pool));
+  }
+  return {};
+}
+
+Result<std::string> Controller::CheckPools(const std::string& list, const PoolBook::Wish& wish) const {
+  return CheckPoolsOf(pools_, list, wish, list);
+}
+
 PoolBook::Wish Controller::WishOf(const JobRecord& record) const {
   return {record.request, record.time_limit, record.user.name, TeamsOf(record), false};
 }
@@ -172,41 +179,27 @@ PoolBook::Wish Controller::WishOf(const JobRecord& record) const {
 // --- Waiting -----------------------------------------------------------------------------------------------------
 
 std::vector<std::string> Controller::OpenPools(const JobRecord& record) const {
-  if (record.pool.empty()) return {};
-  std::vector<std::string> names = PoolsIn(record.pool);
-  if (pools_.empty()) return names;
-  const PoolBook::Wish wish = WishOf(record);
-  std::erase_if(names, [&](const std::string& name) {
-    const PoolRow* row = pools_.Find(name);
-    return row != nullptr && !(row->starts_jobs() && PoolBook::AdmitsJob(*row, wish));
-  });
-  if (names.size() < 2) return names;
-  std::vector<std::string> with_room;
-  std::ranges::copy_if(names, std::back_inserter(with_room), [&](const std::string& name) {
-    const PoolRow* row = pools_.Find(name);
-    if (row == nullptr || !row->is_capped()) return true;
-    const std::string group = GroupOf(name);
-    const int gpus = record.request.gpus_in_all();
-    return (row->running == 0 || cluster_.group_running(group) < row->running) &&
-           (row->gpus == 0 || gpus == 0 || cluster_.group_gpus(group) + gpus <= row->gpus);
-  });
-  return with_room.empty() ? names : with_room;
+  return OpenPoolsOf(pools_, cluster_, record, 0);
 }
 
 std::string Controller::PoolBar(const JobRecord& record) const {
-  const std::vector<std::string> names = PoolsIn(record.pool);
-  if (pools_.empty() || names.empty() || !OpenPools(record).empty()) return "";
+  if (pools_.empty()) return "";
   std::vector<std::string> why;
-  for (const std::string& name : names) {
-    if (std::string closed = WhyClosed(*pools_.Find(name), record); !closed.empty()) why.push_back(std::move(closed));
+  for (std::size_t i = 0; i < record.request.components(); ++i) {
+    const std::vector<std::string> names = PoolsIn(PoolListOf(record.request, record.pool, i));
+    if (names.empty() || !OpenPoolsOf(pools_, cluster_, record, i).empty()) continue;
+    for (const std::string& name : names) {
+      std::string closed = WhyClosed(*pools_.Find(name), record);
+      if (!closed.empty() && std::ranges::count(why, closed) == 0) why.push_back(std::move(closed));
+    }
   }
-  return "an administrator: " + Join(why, "; ");
+  return why.empty() ? "" : "an administrator: " + Join(why, "; ");
 }
 
 std::string Controller::WhyClosed(const PoolRow& pool, const JobRecord& record) const {
   if (!pool.starts_jobs())
     return "pool " + pool.name + " starts no jobs: its state is " + std::string(Name(pool.state));
-  const Status admitted = PoolBook::AdmitsJob(pool, WishOf(record));
+  const Status admitted = AdmitsPart(pool, WishOf(record), record.pool);
   return admitted ? "" : admitted.error().message;
 }
 
@@ -232,18 +225,48 @@ std::vector<std::string> Controller::ClosedPools(const JobRecord& record) const 
   return why;
 }
 
+namespace {
+
+/// The first machine that has a part of this component.
+std::string FirstMachineOf(const JobRecord& record, std::size_t component) {
+  for (const Seat& seat : record.gang) {
+    for (const SeatPart& part : seat.parts) {
+      if (static_cast<std::size_t>(part.component) == component) return seat.node;
+    }
+  }
+  return record.node;
+}
+
+}  // namespace
+
+// All of the job counts in each pool that one of its components is in: as long as it waits in all that it is offered
+// to, as soon as it runs in the one of them that its machine is of.
 std::vector<GroupName> Controller::PoolGroupsOf(const JobRecord& record) const {
   std::vector<GroupName> groups;
-  if (pools_.empty() || record.pool.empty()) return groups;
-  const bool runs = IsActive(record.state) && record.array_count == 0 && !record.pool_of_run.empty();
+  if (pools_.empty()) return groups;
   const auto add = [&](const std::string& name) {
     const PoolRow* row = pools_.Find(name);
-    if (row != nullptr && row->is_capped()) groups.push_back(GroupOf(name));
+    const std::string group = GroupOf(name);
+    if (row != nullptr && row->is_capped() && std::ranges::count(groups, group) == 0) groups.push_back(group);
   };
-  for (const std::string& name : runs ? std::vector{record.pool_of_run} : OpenPools(record)) add(name);
-  // All of the job counts in each pool that one of its components is of.
-  for (const Component& one : record.request.others) {
-    for (const std::string& name : PoolsIn(one.pool)) add(name);
+  const bool runs = IsActive(record.state) && record.array_count == 0;
+  for (std::size_t i = 0; i < record.request.components(); ++i) {
+    const std::vector<std::string> named = PoolsIn(PoolListOf(record.request, record.pool, i));
+    if (named.empty()) continue;
+    if (!runs || (i == 0 && record.pool_of_run.empty())) {
+      std::ranges::for_each(OpenPoolsOf(pools_, cluster_, record, i), add);
+      continue;
+    }
+    if (i == 0) {
+      add(record.pool_of_run);
+      continue;
+    }
+    const auto node = IndexOf(FirstMachineOf(record, i));
+    const auto is_of = [&](const std::string& name) {
+      return node && std::ranges::count(cluster_.PoolsOf(*node), name);
+    };
+    const auto at = std::ranges::find_if(named, is_of);
+    add(at == named.end() ? named.front() : *at);
   }
   return groups;
 }
@@ -251,7 +274,7 @@ std::vector<GroupName> Controller::PoolGroupsOf(const JobRecord& record) const {
 // It counts in its own pool alone.
 void Controller::CountInItsPool(const JobRecord& record) {
   const RunningJob* running = cluster_.running(record.id);
-  if (running == nullptr || PoolsIn(record.pool).size() < 2) return;
+  if (running == nullptr || !NamesSeveralPools(record)) return;
   RunningJob job = *running;
   job.groups = GroupsOf(record);
   if (job.groups == running->groups) return;
@@ -277,7 +300,9 @@ bool Controller::FollowPools() {
     }
     ++at;
     const std::vector<std::string> open = OpenPools(*record);
-    if ((open.empty() ? record->pool : Join(open, ",")) == entry->pool) continue;
+    if ((open.empty() ? record->pool : Join(open, ",")) == entry->pool &&
+        InOpenPools(pools_, cluster_, *record) == entry->request.others)
+      continue;
     PutWaiting(*record);
     has_changed = true;
   }

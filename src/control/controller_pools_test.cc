@@ -107,6 +107,78 @@ TEST_F(Pools, EachComponentMayNameItsOwn) {
   EXPECT_NE(Submit(spec).find("gives whole machines"), std::string::npos);
 }
 
+/// A job in one pool with a component in each of these.
+JobSpec WithComponents(JobSpec spec, const std::vector<std::pair<std::string, int>>& others) {
+  for (const auto& [pool, gpus] : others) {
+    spec.request.others.emplace_back().pool = pool;
+    spec.request.others.back().gpus = gpus;
+  }
+  return spec;
+}
+
+TEST_F(Pools, OfAJobWithComponentsAreBoundByTheirOwnFromItsSubmissionOn) {
+  PoolRow cpu = Pool("cpu", {"n1"});
+  cpu.max_gpus = 0;
+  PoolRow gpu = Pool("gpu", {"n2"});
+  gpu.min_gpus = 2;
+  Make({cpu, gpu, Pool("small", {"n3"})});
+  ASSERT_EQ(Submit(WithComponents(Spec("cpu", 0), {{"gpu", 4}})), "");
+  EXPECT_EQ(Place(), "n1 in cpu") << Why(last_);
+  End(last_);
+  // Put into another pool while it waits.
+  JobSpec held = WithComponents(Spec("small", 0), {{"gpu", 4}});
+  held.is_held = true;
+  ASSERT_EQ(Submit(held), "");
+  JobChanges changes;
+  changes.pool = "cpu";
+  const auto changed = world_.controller_.Update(last_, changes, world_.ada_, world_.now_, World::NoHistory());
+  EXPECT_TRUE(changed) << changed.error().message;
+}
+
+TEST_F(Pools, SumWhatSeveralComponentsAskOfThem) {
+  PoolRow small = Pool("small", {"n3"});
+  small.max_gpus = 1;
+  Make({Pool("big", {"n1", "n2"}), small});
+  const std::string refused = Submit(WithComponents(Spec("big", 0), {{"small", 1}, {"small", 1}}));
+  EXPECT_NE(refused.find("asks for 2 GPUs, but pool small gives a job 1 at most"), std::string::npos) << refused;
+  EXPECT_NE(Submit(WithComponents(Spec("small", 1), {{"small", 1}})).find("asks for 2 GPUs"), std::string::npos);
+  EXPECT_EQ(Submit(WithComponents(Spec("big", 2), {{"small", 1}})), "");
+}
+
+TEST_F(Pools, ThatAreDownKeepBackAWholeJobOneOfWhoseComponentsIsOfThem) {
+  PoolRow down = Pool("down", {"n2"});
+  down.state = PoolState::kDown;
+  Make({Pool("up", {"n1"}), down, Pool("next", {"n3"})});
+  ASSERT_EQ(Submit(WithComponents(Spec("up", 1), {{"down", 1}})), "");
+  EXPECT_EQ(Place(), "");
+  EXPECT_NE(Why(last_).find("pool down starts no jobs: its state is down"), std::string::npos) << Why(last_);
+  // Of several names the one that is up is taken.
+  ASSERT_EQ(Submit(WithComponents(Spec("up", 1), {{"down,next", 1}})), "");
+  EXPECT_EQ(Place(), "n1 in up") << Why(last_);
+  ASSERT_EQ(Of(last_).gang.size(), 2U);
+  EXPECT_EQ(Of(last_).gang.back().node, "n3");
+}
+
+TEST_F(Pools, CountAComponentInTheOneThatItIsIn) {
+  PoolRow a = Pool("a", {"n2"});
+  a.running = 1;
+  PoolRow b = Pool("b", {"n3"});
+  b.running = 1;
+  Make({Pool("head", {"n1"}), a, b});
+  const auto machine = [&](JobId job) { return Of(job).gang.empty() ? "" : Of(job).gang.back().node; };
+  ASSERT_EQ(Submit(WithComponents(Spec("head", 1), {{"a,b", 1}})), "");
+  const JobId first = last_;
+  EXPECT_NE(Place(), "");
+  EXPECT_EQ(world_.controller_.cluster().group_running("pool a") + world_.controller_.cluster().group_running("pool b"),
+            1)
+      << "one has room left";
+  ASSERT_EQ(Submit(WithComponents(Spec("head", 1), {{"a,b", 1}})), "");
+  EXPECT_NE(Place(), "") << "the other one has room: " << Why(last_);
+  EXPECT_NE(machine(first), machine(last_));
+  ASSERT_EQ(Submit(WithComponents(Spec("head", 1), {{"a,b", 1}})), "");
+  EXPECT_EQ(Place(), "") << "both are full";
+}
+
 TEST_F(Pools, AreListsOfMachinesConditionsAndLabels) {
   PoolRow such = Pool("such", {});
   such.condition = FeatureCondition("fast");
