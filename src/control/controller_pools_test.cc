@@ -145,6 +145,16 @@ TEST_F(Pools, SumWhatSeveralComponentsAskOfThem) {
   EXPECT_EQ(Submit(WithComponents(Spec("big", 2), {{"small", 1}})), "");
 }
 
+TEST_F(Pools, OfFewMachinesSayWhyComponentsDoNotLieThere) {
+  PoolRow small = Pool("small", {"n3"});
+  small.max_nodes = 1;
+  Make({Pool("big", {"n1", "n2"}), small});
+  EXPECT_EQ(Submit(WithComponents(Spec("small", 1), {{"small", 1}})),
+            "its 2 components in pool small may lie on 2 machines, but the pool gives a job 1 at most; make them one "
+            "component, or name another pool with --pool for one of them");
+  EXPECT_EQ(Submit(WithComponents(Spec("small", 1), {{"big", 1}})), "") << "as it says";
+}
+
 TEST_F(Pools, ThatAreDownKeepBackAWholeJobOneOfWhoseComponentsIsOfThem) {
   PoolRow down = Pool("down", {"n2"});
   down.state = PoolState::kDown;
