@@ -128,7 +128,12 @@ Status CheckComplete(const JobSpec& spec) {
   DIVVY_CHECK(CheckSlurmPlace(spec));
   DIVVY_CHECK(CheckComponents(spec));
   for (std::size_t i = 0; i < spec.request.components(); ++i) {
-    const Request request = ComponentOf(spec.request, i);
+    Request request = ComponentOf(spec.request, i);
+    // It is said with the first, also for the GPUs of the others.
+    if (request.gpus == 0 && spec.request.gpus_in_all() > 0 && !IsOfMachines(request.topology)) {
+      request.topology = TopologyNeed::kAny;
+      request.requires_topology = false;
+    }
     Status good = CheckRequest(request, spec.dialect == Dialect::kNative);
     if (good) good = CheckNodes(request);
     if (!good)

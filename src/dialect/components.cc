@@ -72,6 +72,11 @@ Status CheckComponents(const JobSpec& spec) {
     return InvalidArgument("a job has " + std::to_string(kMostComponents) + " components at most");
   if (spec.request.is_elastic())
     return InvalidArgument("an elastic job has one component; write --gpus as one number, or leave ':' out");
+  if (spec.request.requires_topology && IsOfMachines(spec.request.topology)) {
+    return InvalidArgument("--topology " + TopologyText(spec.request) +
+                           " is not for a job of several components, which lie where each has room; leave ':required' "
+                           "out to have them close if possible, or submit each component as a job of its own");
+  }
   std::int64_t gpus = 0;
   std::int64_t tasks = 0;
   for (std::size_t i = 0; i < spec.request.components(); ++i) {

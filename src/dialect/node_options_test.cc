@@ -74,6 +74,24 @@ TEST(NodeOptions, WhatDoesNotGoTogetherNamesBoth) {
   EXPECT_NE(ErrorOf("-N 0 -- x").find("from 1 to 10000"), std::string::npos);
 }
 
+TEST(NodeOptions, TheTopologyOfAJobOfComponentsIsSaidOnceForThoseThatHaveGpus) {
+  const auto complete = [](const std::string& topology, int gpus, int other, int nodes = 1) {
+    JobSpec spec = *Read("-g 2 --topology " + topology + " -N " + std::to_string(nodes) + " -- x");
+    spec.request.gpus = gpus;
+    spec.request.others.resize(1);
+    spec.request.others[0].gpus = other;
+    spec.request.others[0].nodes = spec.request.others[0].tasks = nodes;
+    const Status done = CheckComplete(spec);
+    return done ? "" : done.error().message;
+  };
+  EXPECT_EQ(complete("nvlink", 2, 0), "");
+  EXPECT_EQ(complete("nvlink:required", 0, 2), "");
+  EXPECT_EQ(complete("nvlink", 0, 0), "--topology without a GPU; add --gpus 2");
+  EXPECT_EQ(complete("rack", 1, 1, 2), "");
+  EXPECT_NE(complete("rack:required", 1, 1, 2).find("not for a job of several components"), std::string::npos);
+  EXPECT_NE(complete("block:required", 1, 1, 2).find("leave ':required' out"), std::string::npos);
+}
+
 TEST(NodeOptions, ASpecFromAnywhereIsCheckedTheSame) {
   JobSpec spec;
   spec.command = {"x"};

@@ -21,6 +21,11 @@ Request ComponentOf(const Request& request, std::size_t component) {
   one.constraint = its.constraint;
   one.node_list = its.node_list;
   one.excluded_nodes = its.excluded_nodes;
+  // Said once: of the way between GPUs for all that have some, of that between machines for the first.
+  if (its.gpus == 0 || IsOfMachines(one.topology)) {
+    one.topology = TopologyNeed::kAny;
+    one.requires_topology = false;
+  }
   return one;
 }
 
