@@ -45,6 +45,8 @@ constexpr Duration kTickEvery = std::chrono::milliseconds(100);
 constexpr std::time_t kRenewAfterSeconds = std::time_t{30} * 24 * 3600;
 constexpr Duration kLookAtKeyEvery = std::chrono::hours(1);
 constexpr std::size_t kSessionBytes = 16;
+/// Of a first join in the background, until it is given up.
+constexpr int kFirstDials = 5;
 /// A caller in the foreground who comes back after the controller's restart.
 constexpr Duration kAwaitsCallers = std::chrono::seconds(10);
 
@@ -130,6 +132,7 @@ class Agent {
   std::unique_ptr<AgentSession> session_;
   std::unique_ptr<AgentJobsDoor> jobs_door_;
   int caller_ = -1;  // Who waits for "ready", when detached.
+  int failed_dials_ = 0;
   std::optional<Error> refused_;
   std::unique_ptr<AgentLogs> logs_;
   std::unique_ptr<Worker> dialler_;  // Last, so that it ends first.
@@ -383,7 +386,11 @@ void Agent::Dial() {
       const Error error = dialled->error();
       const bool is_final = error.code == ErrorCode::kPermissionDenied || error.code == ErrorCode::kFailedPrecondition;
       session_->OnDialFailed(error, is_final);
-      if (has_joined_ && !is_final) SayReady();  // It goes on trying.
+      if (has_joined_ && !is_final) return SayReady();  // It goes on trying.
+      // Who waits for a first join hears what is wrong with the address rather than nothing.
+      if (caller_ < 0 || is_final || ++failed_dials_ < kFirstDials) return;
+      refused_ = Error{error.code, error.message + "; nothing was joined, and no agent runs"};
+      loop_.stop();
     });
   });
 }

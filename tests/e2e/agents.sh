@@ -36,6 +36,10 @@ DIVVY_CONTROLLER=$home/many.token refused 'lets a machine join as a node' env -u
 refused 'has joined no controller' on n2 agent
 refused 'no token line' on n2 agent --join nonsense
 
+# Where nobody listens: said soon, and no agent is left.
+sed "s/127.0.0.1:$port/127.0.0.1:1/" many.token >nowhere.token
+refused 'nothing was joined' on n2 agent --join-file "$home/nowhere.token" --name n2 --emulate 1xA100-40GB --detach --quiet
+
 # Another machine by n1's name, and one that claims n1's GPUs.
 refused 'there is a node n1 already' on n2 agent --join-file "$home/many.token" --name n1
 cat >stolen.gpus <<EOF
