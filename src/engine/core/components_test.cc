@@ -47,9 +47,12 @@ Ask Of(const std::vector<Wanted>& wanted) {
   return ask;
 }
 
-std::vector<Piece> Find(Cluster& cluster, const Ask& ask) {
+/// `is_proven`: nothing was found, and there is nothing.
+std::vector<Piece> Find(Cluster& cluster, const Ask& ask, bool* is_proven = nullptr) {
   Placing placing(cluster.state(), At(0), At(0));
-  return placing.Find(ask, Duration(0), {}, true, kRootTeam, 0);
+  std::vector<Piece> pieces = placing.Find(ask, Duration(0), {}, true, kRootTeam, 0);
+  if (is_proven != nullptr) *is_proven = placing.is_proven() && pieces.empty();
+  return pieces;
 }
 
 /// Empty, or what is wrong with an answer.
@@ -103,6 +106,7 @@ TEST(ComponentsOfAsk, AreFoundWheneverThereIsAWayOnSmallClusters) {
   int possible = 0;
   int impossible = 0;
   int missed = 0;
+  int proven = 0;
   for (std::uint64_t seed = 0; seed < 3000; ++seed) {
     Draws draws(seed);
     std::vector<std::pair<int, int>> nodes;
@@ -122,7 +126,8 @@ TEST(ComponentsOfAsk, AreFoundWheneverThereIsAWayOnSmallClusters) {
     }
     Cluster cluster = TwoModels(nodes);
     const Ask ask = Of(wanted);
-    const std::vector<Piece> pieces = Find(cluster, ask);
+    bool is_proven = false;
+    const std::vector<Piece> pieces = Find(cluster, ask, &is_proven);
     if (!pieces.empty()) {
       ASSERT_EQ(Wrong(cluster, ask, pieces), "") << "seed " << seed;
     }
@@ -133,11 +138,14 @@ TEST(ComponentsOfAsk, AreFoundWheneverThereIsAWayOnSmallClusters) {
     (can ? possible : impossible) += 1;
     ASSERT_TRUE(can || pieces.empty()) << "seed " << seed;
     missed += can && pieces.empty();
+    ASSERT_FALSE(can && is_proven) << "seed " << seed;
+    proven += is_proven;
     // Nothing is left behind.
     ASSERT_EQ(cluster.CheckInvariants(), "") << "seed " << seed;
   }
   EXPECT_GT(possible, 500);
   EXPECT_GT(impossible, 500);
+  EXPECT_GT(proven, 500) << "of " << impossible;
   EXPECT_LE(missed * 200, possible) << missed << " of " << possible << " that are possible were not found";
 }
 

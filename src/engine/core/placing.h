@@ -48,6 +48,8 @@ class Placing {
   /// only. `scope`: these nodes alone. Empty: no room. `booked`: the holds of these bookings do not bind.
   std::vector<Piece> Find(const Ask& ask, Length length, std::span<const NodeIndex> scope, bool is_everywhere,
                           TeamIndex team, UserIndex user);
+  /// After a Find of several components that found nothing: there is no place, also where its search did not look.
+  bool is_proven() const { return is_proven_; }
   /// One more task of `group` for a job that runs; on these nodes alone if there are any.
   std::optional<Piece> FindOne(const Ask& ask, std::size_t group, const Run& run, std::vector<NodeIndex> nodes);
 
@@ -90,6 +92,8 @@ class Placing {
   bool FillComponents(const Ask& ask, std::span<const std::uint8_t> order, const Domain& all,
                       std::vector<Piece>& pieces);
   std::vector<Piece> FindComponents(const Ask& ask, const Domain& all);
+  /// Components in this order are tried in every way that makes a difference, as long as the tries last.
+  bool TriesAllWays(const Ask& ask, std::span<const std::uint8_t> order) const;
   /// Where one component may be looked for, liked best first.
   std::vector<Domain> DomainsOfComponent(const Ask& component, const Domain& all);
   /// Where one of its tasks has room, beside what is placed already.
@@ -124,9 +128,10 @@ class Placing {
   TeamIndex team_ = kRootTeam;
   UserIndex user_ = 0;
   std::uint64_t draw_ = 0;
-  bool is_apart_ = false;          // What is placed just now lies on no node of another task of its component.
-  std::uint8_t component_ = 0;     // Of what is placed just now.
-  int tries_left_ = 0;             // Of FillComponents.
+  bool is_apart_ = false;       // What is placed just now lies on no node of another task of its component.
+  std::uint8_t component_ = 0;  // Of what is placed just now.
+  int tries_left_ = 0;          // Of FillComponents; below 0: it gave up.
+  bool is_proven_ = false;
   bool passes_gpu_holds_ = false;  // A job without GPUs, where those wait for no GPU job.
   struct Extra {
     Shape shape;

@@ -89,6 +89,22 @@ bool Placing::FillComponents(const Ask& ask, std::span<const std::uint8_t> order
   return false;
 }
 
+// Whole GPUs of one model that need no way between them are as good as each other, and a single task is tried on every
+// node. What tasks of one component take of the last is for nobody else to use.
+bool Placing::TriesAllWays(const Ask& ask, std::span<const std::uint8_t> order) const {
+  const auto is_plain = [](const TaskGroup& group) {
+    return std::ranges::all_of(
+        group.alternatives, [](const Shape& shape) { return shape.gpus == 0 || shape.parts == placement::kGpuParts; });
+  };
+  const auto is_single = [&](std::uint8_t component) {
+    const Ask one = ComponentAsk(ask, component);
+    return LeastTasks(one) == 1 && one.groups.size() == 1;
+  };
+  return !ask.requires_topology && std::ranges::all_of(ask.groups, is_plain) &&
+         std::ranges::none_of(state_.nodes, &Node::is_mixed) &&
+         std::ranges::all_of(order.first(order.size() - 1), is_single);
+}
+
 std::vector<Piece> Placing::FindComponents(const Ask& ask, const Domain& all) {
   std::vector<std::uint8_t> order(std::size_t{1} + ask.groups.back().component);
   std::iota(order.begin(), order.end(), std::uint8_t{0});
@@ -96,16 +112,21 @@ std::vector<Piece> Placing::FindComponents(const Ask& ask, const Domain& all) {
   for (const std::uint8_t component : order) {
     const Ask one = ComponentAsk(ask, component);
     const std::size_t nodes = NodesOf(one, all).size();
-    if (nodes == 0) return {};
+    is_proven_ = nodes == 0;
+    if (is_proven_) return {};
     keys.emplace_back(nodes, -LeastGpuParts(one));
   }
   std::ranges::stable_sort(order, [&](std::uint8_t a, std::uint8_t b) { return keys[a] < keys[b]; });
   std::vector<Piece> pieces;
-  tries_left_ = kMostTries;
-  if (!FillComponents(ask, order, all, pieces)) {
-    std::ranges::reverse(order);
+  const auto fills = [&] {
     tries_left_ = kMostTries;
-    if (!FillComponents(ask, order, all, pieces)) return {};
+    const bool filled = FillComponents(ask, order, all, pieces);
+    is_proven_ = is_proven_ || (!filled && tries_left_ >= 0 && TriesAllWays(ask, order));
+    return filled;
+  };
+  if (!fills()) {
+    std::ranges::reverse(order);
+    if (!fills()) return {};
   }
   std::ranges::stable_sort(pieces, [](const Piece& a, const Piece& b) { return a.group < b.group; });
   return pieces;

@@ -207,6 +207,25 @@ TEST(Components, ThoseThatNeverFitTogetherAreRefused) {
       << too_many.error().message;
 }
 
+// 44 + 17, 24 + 21 + 8 + 8 and 24 + 22 + 6 + 6 cores fit on three machines with 61; putting the largest first does not
+// find that, and neither does the search after all its tries.
+TEST(Components, WhatTheSearchDoesNotFindIsNotRefused) {
+  Machines world({{0, kH100, 61}, {0, kH100, 61}, {0, kH100, 61}});
+  const auto with = [](const std::vector<int>& cpus) {
+    WaitingEntry job = Job(1, Of(0), std::vector<Component>(cpus.size() - 1));
+    job.request.cpus = cpus.front();
+    for (std::size_t i = 1; i < cpus.size(); ++i) job.request.others[i - 1].cpus = cpus[i];
+    return job.request;
+  };
+  const Status fits = CheckFeasible(world.server, with({44, 24, 24, 22, 21, 17, 8, 8, 6, 6}));
+  EXPECT_TRUE(fits) << fits.error().message;
+  for (const std::vector<int>& never : {std::vector{60, 60, 60, 2}, {44, 24, 24, 22, 21, 17, 8, 8, 6, 6, 6}}) {
+    const Status refused = CheckFeasible(world.server, with(never));
+    ASSERT_FALSE(refused);
+    EXPECT_NE(refused.error().message.find("no room for all of them at once"), std::string::npos);
+  }
+}
+
 TEST(Components, AJobThatRanIsTakenInAgainAsItWas) {
   Machines before({{0}, {4, kA100}, {4, kH100}});
   before.Submit(Job(1, Of(2, "a100"), {Of(3, "h100"), Of(1)}));

@@ -129,12 +129,33 @@ Status Refusal(const Server& server, const Request& request) {
 
 namespace {
 
-// All components at once, on machines where nothing else runs. Requires: each fits alone.
-Status CheckTogether(const Server& server, const core::Ask& ask) {
+// More than all machines have.
+bool IsMoreThanAll(const Server& server, const Request& request) {
+  std::int64_t gpus = -std::int64_t{request.gpus_in_all()};
+  std::int64_t cpus = 0;
+  Bytes memory;
+  for (std::size_t i = 0; i < request.components(); ++i) {
+    const Request one = ComponentOf(request, i);
+    cpus -= std::int64_t{one.cpus} * one.nodes;
+    memory = Bytes(memory.count() - one.memory.count() * one.nodes);
+  }
+  for (NodeIndex node = 0; node < server.nodes().size(); ++node) {
+    const NodeCapacity& capacity = server.node(node).capacity;
+    gpus += static_cast<std::int64_t>(capacity.gpus.size());
+    cpus += capacity.cpus;
+    memory = Bytes(memory.count() + capacity.memory.count());
+  }
+  return gpus < 0 || cpus < 0 || memory < Bytes(0);
+}
+
+// All components at once, on machines where nothing else runs. What the search does not find, and nothing shows to be
+// impossible, may still be there when some of the machines are in use. Requires: each fits alone.
+Status CheckTogether(const Server& server, const Request& request, const core::Ask& ask) {
   core::Cluster idle(server.core().rules());
   for (NodeIndex node = 0; node < server.nodes().size(); ++node) idle.AddNode(server.core().node(node));
   core::Placing placing(idle.state(), Time(Duration(1)), Time(Duration(1)));
   if (!placing.Find(ask, Duration(0), {}, true, core::kRootTeam, 0).empty()) return {};
+  if (!placing.is_proven() && !IsMoreThanAll(server, request)) return {};
   return LimitExceeded("each of its components fits alone, but " +
                        std::string(server.has_many() ? "the machines have" : "this server has") +
                        " no room for all of them at once, whatever ends; make them smaller, or submit each as a job of "
@@ -164,7 +185,7 @@ Status CheckFeasible(const Server& server, const Request& request, const std::st
   if (!why.empty()) return InvalidArgument(why);
   const core::NodeKinds kinds(server.core().state(), core::NodeKinds::Of::kAll);
   DIVVY_CHECK(core::Feasible(kinds, ask, server.has_many() ? core::NamesOf(server.kinds().book()) : core::Names()));
-  return request.is_heterogeneous() ? CheckTogether(server, ask) : Status();
+  return request.is_heterogeneous() ? CheckTogether(server, request, ask) : Status();
 }
 
 }  // namespace divvy
