@@ -207,8 +207,8 @@ TEST(Components, ThoseThatNeverFitTogetherAreRefused) {
       << too_many.error().message;
 }
 
-// 44 + 17, 24 + 21 + 8 + 8 and 24 + 22 + 6 + 6 cores fit on three machines with 61; putting the largest first does not
-// find that, and neither does the search after all its tries.
+// 44 + 14 + 3, 34 + 13 + 8 + 6 and 22 + 12 + 12 + 11 + 4 cores are three machines with 61.
+// The search does not find that in all its tries.
 TEST(Components, WhatTheSearchDoesNotFindIsNotRefused) {
   Machines world({{0, kH100, 61}, {0, kH100, 61}, {0, kH100, 61}});
   const auto with = [](const std::vector<int>& cpus) {
@@ -217,9 +217,9 @@ TEST(Components, WhatTheSearchDoesNotFindIsNotRefused) {
     for (std::size_t i = 1; i < cpus.size(); ++i) job.request.others[i - 1].cpus = cpus[i];
     return job.request;
   };
-  const Status fits = CheckFeasible(world.server, with({44, 24, 24, 22, 21, 17, 8, 8, 6, 6}));
+  const Status fits = CheckFeasible(world.server, with({44, 34, 22, 14, 13, 12, 12, 11, 8, 6, 4, 3}));
   EXPECT_TRUE(fits) << fits.error().message;
-  for (const std::vector<int>& never : {std::vector{60, 60, 60, 2}, {44, 24, 24, 22, 21, 17, 8, 8, 6, 6, 6}}) {
+  for (const std::vector<int>& never : {std::vector{40, 40, 40, 40}, {44, 34, 22, 14, 13, 12, 12, 11, 8, 6, 4, 4}}) {
     const Status refused = CheckFeasible(world.server, with(never));
     ASSERT_FALSE(refused);
     EXPECT_NE(refused.error().message.find("no room for all of them at once"), std::string::npos);
