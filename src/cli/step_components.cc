@@ -130,8 +130,8 @@ Result<std::vector<std::size_t>> ReadComponentList(std::string_view text, std::s
     if (!first || !last || *first < 0 || *last < *first)
       return InvalidArgument("'" + std::string(text) + "' is no list of components; write it like 0,2-3");
     if (static_cast<std::size_t>(*last) >= components) {
-      return InvalidArgument("the job has no component " + std::to_string(*last) + "; it has 0 to " +
-                             std::to_string(components - 1));
+      return InvalidArgument("the job has no component " + std::to_string(*last) + "; it has " +
+                             (components > 1 ? "0 to " + std::to_string(components - 1) : "component 0 alone"));
     }
     for (auto i = *first; i <= *last; ++i) list.push_back(static_cast<std::size_t>(i));
   }

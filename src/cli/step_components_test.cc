@@ -157,5 +157,45 @@ TEST_F(StepComponents, DivvyRunNamesThemAsWell) {
             std::string::npos);
 }
 
+TEST_F(StepComponents, WhatIsNotForTheNextComponentIsRefused) {
+  for (const std::string options :
+       {"--tasks=2", "--tasks=1", "--gpus=1", "--cpus=2", "--nodes=2", "--output=f", "--no-kill"}) {
+    EXPECT_NE(Layout(Called("run --components=0,1 : " + options + " -- x")).find("behind ':' number 1 only"),
+              std::string::npos)
+        << options;
+  }
+  EXPECT_NE(Layout(Called("run --components=all : : --tasks=2 -- x")).find("number 2 only"), std::string::npos);
+  EXPECT_EQ(Layout(Called("run --components=0,1 : --gpu-bind=none --cpu-bind=none -- x")), "parts 0:2:0,0:1:1,1:1:1");
+}
+
+/// The same words in a job of one component on one machine.
+Result<StepPlan> InAnother(const std::string& words) {
+  StepCall call;
+  call.words = ShellSplit(words).value_or(Texts());
+  call.environment = {"DIVVY_JOB_ID=18", "SLURM_JOB_ID=18", "CUDA_VISIBLE_DEVICES=0", "DIVVY_GPUS=0"};
+  call.directory = "/work";
+  const StepIdentity identity{"", "box", "eva"};
+  const Texts rest(call.words.begin() + 1, call.words.end());
+  return call.words.front() == "srun" ? slurm::PlanSrun(call, rest, {}, identity) : PlanRun(call, rest, {}, identity);
+}
+
+TEST(StepOfOneComponent, RefusesWhatIsOfSeveral) {
+  const auto error = [](const std::string& words) {
+    const auto plan = InAnother(words);
+    return plan ? "" : plan.error().message;
+  };
+  EXPECT_NE(error("run --tasks 2 : --gpu-bind none -- x").find("job 18 has one component"), std::string::npos);
+  EXPECT_NE(
+      error("run --components 1 -- x").find("--components 1: the job has no component 1; it has component 0 alone"),
+      std::string::npos);
+  EXPECT_EQ(error("run --components 0 -- x"), "");
+  EXPECT_EQ(error("run --components all -- x"), "");
+  EXPECT_NE(error("srun --het-group=1 x").find("--het-group=1: the job has no component 1"), std::string::npos);
+  EXPECT_NE(error("srun ./a : ./b").find("job 18 has one component"), std::string::npos);
+  EXPECT_EQ(error("srun --het-group=0 x"), "");
+  EXPECT_EQ(error("srun sh -c :"), "") << "a command, and nothing behind it";
+  EXPECT_EQ(error("srun echo ' : '"), "");
+}
+
 }  // namespace
 }  // namespace divvy::cli

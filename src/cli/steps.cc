@@ -205,6 +205,29 @@ int RunInStep(std::string_view command, const std::vector<std::string>& words) {
 
 namespace {
 
+/// Of the words behind ":" a step takes what is said of the tasks in their component alone; how many there are is the
+/// job's to say.
+Status CheckIsPart(const JobSpec& component, std::size_t number) {
+  const dialect::TaskOptions options = dialect::ReadTaskOptions(component);
+  JobSpec rest = component;
+  rest.labels.clear();
+  const bool is_other = options.says_tasks || options.keeps_others || options.labels_output ||
+                        !options.components.empty() || !(rest == JobSpec());
+  if (!is_other) return {};
+  return InvalidArgument("behind ':' number " + std::to_string(number) +
+                         " only --gpus-per-task, --gpu-bind and --cpu-bind apply; say the other options once, with the "
+                         "first, or start a step of its own with --components " +
+                         std::to_string(number));
+}
+
+/// Of a job that has none but its first.
+Status CheckNamesFirst(const JobSpec& spec) {
+  const std::string components = dialect::ReadTaskOptions(spec).components;
+  if (components.empty()) return {};
+  const auto list = ReadComponentList(components, 1);
+  return list ? Status() : InvalidArgument("--components " + components + ": " + list.error().message);
+}
+
 /// In a heterogeneous job: --components says in which, without ":" all by the same options. A single task that names
 /// none runs where it was called, several run in the first.
 Status TakeParts(const JobSpec& spec, const GangFile& gang, StepAsk& ask) {
@@ -253,16 +276,26 @@ Result<StepPlan> PlanRun(const StepCall& call, const std::vector<std::string>& w
   around.hostname = identity.hostname;
   JobSpec spec;
   const bool has_components = identity.gang != nullptr && identity.gang->components() > 1;
+  std::size_t number = 0;
   auto parsed = dialect::ReadComponents(
       dialect::JobOptions(spec, around), words, {true, true, false}, spec,
       [&](JobSpec& component) { return dialect::JobOptions(component, around); },
-      [](JobSpec&) -> Status { return {}; });
+      [&](JobSpec& component) -> Status {
+        if (has_components) return CheckIsPart(component, ++number);
+        return InvalidArgument("job " + job.id +
+                               " has one component, and ':' says how tasks run in the next; leave ':' and the options "
+                               "behind it out");
+      });
   if (!parsed) return failed(parsed.error());
   std::vector<std::string> command = std::move(parsed->positional);
   command.insert(command.end(), parsed->after_dashes.begin(), parsed->after_dashes.end());
   if (command.empty()) return failed(InvalidArgument("nothing to run; write: divvy run [OPTIONS] COMMAND..."));
   if (const Status is_step = CheckIsStep(spec, job.id, identity.gang != nullptr); !is_step)
     return failed(is_step.error());
+
+  if (!has_components) {
+    if (const Status names_first = CheckNamesFirst(spec); !names_first) return failed(names_first.error());
+  }
 
   const dialect::TaskOptions options = dialect::ReadTaskOptions(spec);
   StepAsk ask;

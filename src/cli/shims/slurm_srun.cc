@@ -179,6 +179,14 @@ bool NeedsStepRunner(const Wish& wish) {
          !wish.output.empty() || !wish.error.empty() || !wish.input.empty() || given("gpu-bind") || given("tres-bind");
 }
 
+/// --het-group of a job of one component names that.
+Status CheckOnlyGroup(const Wish& wish) {
+  if (wish.het_group.empty()) return {};
+  const auto list = ReadComponentList(wish.het_group, 1);
+  if (list) return {};
+  return InvalidArgument("--het-group=" + wish.het_group + ": " + list.error().message + "; leave --het-group out");
+}
+
 int RunJob(Wish& wish, const std::vector<std::string>& words, const dialect::Surroundings& around) {
   JobSpec& spec = wish.spec;
   spec.dialect = Dialect::kSlurm;
@@ -191,6 +199,8 @@ int RunJob(Wish& wish, const std::vector<std::string>& words, const dialect::Sur
   if (const Status several = CheckSeveral(spec); !several)
     return FailAs("srun", "Unable to allocate resources: " + several.error().message);
   if (spec.array) return FailAs("srun", "--array is sbatch's; srun runs one job");
+  if (const Status group = spec.request.is_heterogeneous() ? Status() : CheckOnlyGroup(wish); !group)
+    return FailAs("srun", group.error().message);
   if (spec.request.is_heterogeneous() && wish.is_multi_prog)
     return FailAs("srun", "--multi-prog is not for a heterogeneous job; write ./a : ./b");
   const bool is_test = TakeClientFlag(spec, "test-only");
@@ -220,7 +230,7 @@ Status ReadWords(Wish& wish, const std::vector<std::string>& words, const dialec
 }
 
 /// The words between ":" and ":".
-std::vector<std::vector<std::string>> SplitComponents(const std::vector<std::string>& words) {
+std::vector<std::vector<std::string>> SplitAtColons(const std::vector<std::string>& words) {
   std::vector<std::vector<std::string>> parts(1);
   for (const std::string& word : words) {
     if (word == ":") parts.emplace_back();
@@ -229,13 +239,22 @@ std::vector<std::vector<std::string>> SplitComponents(const std::vector<std::str
   return parts;
 }
 
+/// In any other job than a heterogeneous one. A ":" at the end is a word of the command (sh -c :).
+Status CheckIsOfOne(const Wish& wish, const std::string& job) {
+  DIVVY_CHECK(CheckOnlyGroup(wish));
+  const auto colon = std::ranges::find(wish.command, ":");
+  if (colon == wish.command.end() || colon + 1 == wish.command.end()) return {};
+  return InvalidArgument("job " + job + " has one component, and ':' parts the commands of several; start " +
+                         *(colon + 1) + " by a srun of its own, or quote ':' with the words around it");
+}
+
 /// In a heterogeneous job: each stretch of words is for the components that --het-group names; without it the first is
 /// for the first, the second for the second.
 Result<StepAsk> AskOfParts(const StepCall& call, const std::vector<std::string>& words, const JobAround& job,
                            const StepIdentity& identity) {
   StepAsk whole;
   std::vector<bool> is_taken(identity.gang->components());
-  const std::vector<std::vector<std::string>> stretches = SplitComponents(words);
+  const std::vector<std::vector<std::string>> stretches = SplitAtColons(words);
   for (std::size_t i = 0; i < stretches.size(); ++i) {
     Wish wish;
     DIVVY_CHECK(ReadWords(wish, stretches[i], SurroundingsOf(call, identity)));
@@ -310,6 +329,7 @@ Result<StepPlan> PlanSrun(const StepCall& call, const std::vector<std::string>& 
   }
   Wish wish;
   if (const Status read = ReadWords(wish, words, SurroundingsOf(call, identity)); !read) return failed(read.error());
+  if (const Status is_of_one = CheckIsOfOne(wish, job.id); !is_of_one) return failed(is_of_one.error());
   auto ask = AskOf(wish, call, job, identity.gang != nullptr);
   if (!ask) return failed(ask.error());
   if (!wish.is_multi_prog) last.Keep(call, words, wish.command.size(), *ask);
@@ -327,7 +347,7 @@ int SrunMain(const std::vector<std::string>& words) {
     if (const Status read = dialect::ApplyCommandEnvironment("SLURM_", around, wish.spec); !read)
       return FailAs("srun", read.error());
   }
-  const std::vector<std::vector<std::string>> stretches = SplitComponents(words);
+  const std::vector<std::vector<std::string>> stretches = SplitAtColons(words);
   Status read = ReadWords(wish, is_inside ? words : stretches.front(), around);
   for (std::size_t i = 1; read && !is_inside && i < stretches.size(); ++i) {
     Wish component;
