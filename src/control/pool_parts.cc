@@ -14,7 +14,6 @@ const std::string& PoolListOf(const Request& request, const std::string& pool_of
 }
 
 Request PartInPool(const Request& request, const std::string& pool_of_job, const std::string& pool) {
-  if (!request.is_heterogeneous()) return request;
   Request part;
   bool is_first = true;
   for (std::size_t i = 0; i < request.components(); ++i) {
@@ -26,6 +25,7 @@ Request PartInPool(const Request& request, const std::string& pool_of_job, const
 }
 
 Status AdmitsPart(const PoolRow& pool, const PoolBook::Wish& wish, const std::string& pool_of_job) {
+  if (!wish.request.is_heterogeneous()) return PoolBook::AdmitsJob(pool, wish);
   const Request part = PartInPool(wish.request, pool_of_job, pool.name);
   return PoolBook::AdmitsJob(pool, {part, wish.time_limit, "", {}, false});
 }
