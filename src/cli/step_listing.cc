@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <cstdlib>
 
 #include "base/text.h"
 #include "cli/shims/slurm_common.h"
@@ -19,13 +20,20 @@ namespace {
 constexpr std::size_t kStepsShown = 20;
 constexpr std::size_t kTasksShown = 64;
 
-/// A daemon without root runs all jobs as itself, and so do its users.
+/// Inside the job it says itself where; else below the daemon or the agent of this machine. One without root runs all
+/// jobs as itself, and so do its users.
 std::vector<std::string> ListsOf(JobId job, const std::string& user) {
-  const std::string runs = FindPlaces().runs;
+  const Places places = FindPlaces();
   const std::int64_t own = ::geteuid();
   const std::int64_t uid = slurm::UserId(user).value_or(own);
-  std::vector<std::string> paths = {StepListPath(runs, uid, job.value())};
-  if (uid != own) paths.push_back(StepListPath(runs, own, job.value()));
+  std::vector<std::string> paths;
+  const char* inside = ::getenv("DIVVY_JOB_ID");
+  const char* list = ::getenv("DIVVY_STEPS");
+  if (inside != nullptr && list != nullptr && ToString(job) == inside) paths.emplace_back(list);
+  for (const std::string& runs : {places.runs, places.state + "/agent/runs"}) {
+    paths.push_back(StepListPath(runs, uid, job.value()));
+    if (uid != own) paths.push_back(StepListPath(runs, own, job.value()));
+  }
   return paths;
 }
 

@@ -105,6 +105,22 @@ expect "0/4 0
 2/4 1
 3/4 1" "$(grep / "$log" | sort)" "its tasks"
 
+# A step there is ended by its number, inside the job.
+cat >ends.sh <<'EOF'
+#!/bin/bash
+#SBATCH --gpus=1 --nodelist=n1
+srun -n1 sh -c 'echo up; exec sleep 87431' &
+until grep -q up "slurm-$SLURM_JOB_ID.out"; do sleep 0.02; done
+scancel "$SLURM_JOB_ID.0"
+wait $!
+echo "ended with $?"
+scancel "$SLURM_JOB_ID.7" || echo "there is no 7"
+EOF
+id=$(submit ends.sh)
+divvy wait "$id" >/dev/null 2>&1 || true
+grep -q '^ended with 143$' "slurm-$id.out" || fail "a step that is ended says: $(cat "slurm-$id.out")"
+grep -q '^there is no 7$' "slurm-$id.out" || fail "a step that is not there was ended: $(cat "slurm-$id.out")"
+
 # A machine that is away takes nothing new, and one that is drained; who waits for it is told so, and starts when it is back.
 kill_agent n2
 wait_for "n2's absence" node_is n2 away
