@@ -294,6 +294,20 @@ TEST(Gangs, AMachinesRefusalDoesNotOverruleWhyTheJobEnds) {
   EXPECT_EQ(world.StateOf(job), std::nullopt);
 }
 
+TEST(Machines, NobodyWaitsForAMachineThatWasRemoved) {
+  Machines world(2, 2);
+  world.controller_.OnNodeRemoved("n2");
+  JobSpec spec;
+  spec.command = {"true"};
+  spec.request.node_list = {"n2"};
+  const auto refused = world.controller_.Submit(spec, 0, world.ada_, world.now_, World::NoHistory());
+  EXPECT_FALSE(refused);
+  world.Come("n2", 2);
+  const auto taken = world.controller_.Submit(spec, 0, world.ada_, world.now_, World::NoHistory());
+  ASSERT_TRUE(taken) << taken.error().message;
+  EXPECT_EQ(Machines::Told<LaunchOrder>(world.Turn(), taken->id), Names{"n2"});
+}
+
 TEST(Machines, AProgramThatCannotBeRunIsNoMachinesFault) {
   Machines world(1, 2);
   const JobId job = world.Submit(2);

@@ -28,7 +28,7 @@ namespace divvy::core {
 
 struct NodeFacts {
   std::string name;
-  std::int32_t cpu_milli = 0;
+  std::int32_t cpu_milli = 0;  // Below 0: nothing fits, not even what asks for none.
   std::int32_t memory_mib = 0;
   int gpus = 0;
   /// Index of what a request may insist on: GPU model, pool and features together. Below placement::kMaxModels.

@@ -28,7 +28,8 @@ std::string Cluster::CheckInvariants() const {
         if (((piece.gpus >> gpu) & 1) != 0) used[static_cast<std::size_t>(gpu)] += piece.shape.parts;
       }
     }
-    if (cpu > node.facts.cpu_milli) return OnNode(node, "more CPUs are given away than it has");
+    // A machine that has gone has less than none.
+    if (cpu > std::max(node.facts.cpu_milli, 0)) return OnNode(node, "more CPUs are given away than it has");
     if (memory > node.facts.memory_mib) return OnNode(node, "more memory is given away than it has");
     for (int gpu = 0; gpu < node.facts.gpus; ++gpu) {
       const int free = node.state.free_parts[static_cast<std::size_t>(gpu)];

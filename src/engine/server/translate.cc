@@ -138,6 +138,8 @@ core::NodeFacts Kinds::FactsOf(NodeIndex node, const NodeCapacity& capacity) con
   core::NodeFacts facts;
   facts.cpu_milli = CpuMilli(capacity.cpus) + (has_exclusive() && capacity.cpus > 0 ? kSpareMilli : 0);
   facts.memory_mib = MebibytesDown(capacity.memory);
+  // A machine that was removed: nothing fits where less than nothing is free.
+  if (capacity == NodeCapacity() && node != 0) facts.cpu_milli = -1;
   facts.gpus = static_cast<int>(capacity.gpus.size());
   facts.topology = std::make_shared<const GpuTopology>(capacity.gpus);
   book_.Fill(node, facts);
