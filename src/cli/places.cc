@@ -71,25 +71,32 @@ std::vector<std::string> SeatLines(const wire::JobDetail& job, const std::string
   return lines;
 }
 
-std::vector<std::string> ComponentLines(const wire::RequestView& request) {
-  std::vector<std::string> lines;
+wire::RequestView ComponentOf(const wire::RequestView& request, std::size_t component) {
   wire::RequestView one = request;
   one.others.clear();
-  one.time_limit_s = 0;
-  lines.push_back(AsksFor(one));
-  for (const wire::ComponentView& its : request.others) {
-    one.gpus = its.gpus;
-    one.gpu_type = its.gpu_type;
-    one.gpu_memory_bytes = its.gpu_memory_bytes;
-    one.cpus = its.cpus;
-    one.memory_bytes = its.memory_bytes;
-    one.tasks = its.tasks;
-    one.nodes = its.nodes;
-    one.spreads_tasks = its.spreads_tasks;
-    one.constraint = its.constraint;
-    one.node_list = its.node_list;
-    one.excluded_nodes = its.excluded_nodes;
-    lines.push_back(AsksFor(one) + (its.pool.empty() ? "" : ", pool " + its.pool));
+  if (component == 0) return one;
+  const wire::ComponentView& its = request.others[component - 1];
+  one.gpus = its.gpus;
+  one.gpu_type = its.gpu_type;
+  one.gpu_memory_bytes = its.gpu_memory_bytes;
+  one.cpus = its.cpus;
+  one.memory_bytes = its.memory_bytes;
+  one.tasks = its.tasks;
+  one.nodes = its.nodes;
+  one.spreads_tasks = its.spreads_tasks;
+  one.constraint = its.constraint;
+  one.node_list = its.node_list;
+  one.excluded_nodes = its.excluded_nodes;
+  return one;
+}
+
+std::vector<std::string> ComponentLines(const wire::RequestView& request) {
+  std::vector<std::string> lines;
+  for (std::size_t i = 0; i <= request.others.size(); ++i) {
+    wire::RequestView one = ComponentOf(request, i);
+    one.time_limit_s = 0;
+    const std::string pool = i == 0 ? "" : request.others[i - 1].pool;
+    lines.push_back(AsksFor(one) + (pool.empty() ? "" : ", pool " + pool));
   }
   return lines;
 }

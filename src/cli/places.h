@@ -22,6 +22,9 @@ std::vector<std::string> SeatLines(const wire::JobDetail& job, const std::string
 /// "2x4": GPUs on each of several machines; "2..8" of an elastic job.
 std::string GpuCount(const wire::RequestView& request);
 
+/// One component, from 0, as a request of its own. Requires: there is one.
+wire::RequestView ComponentOf(const wire::RequestView& request, std::size_t component);
+
 /// "2 machines with 4 GPUs each of type h100, 8 CPUs each, where ib": what a job asks for.
 std::string AsksFor(const wire::RequestView& request);
 /// Of a heterogeneous job: the same for each of its components.

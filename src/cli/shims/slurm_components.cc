@@ -4,36 +4,18 @@
 #include <array>
 
 #include "base/text.h"
+#include "cli/places.h"
 
 namespace divvy::cli::slurm {
 namespace {
 
 std::string IdOf(const std::string& job, std::size_t component) { return job + "+" + std::to_string(component); }
 
-wire::RequestView RequestOf(const wire::RequestView& request, std::size_t component) {
-  wire::RequestView one = request;
-  one.others.clear();
-  if (component == 0) return one;
-  const wire::ComponentView& its = request.others[component - 1];
-  one.gpus = its.gpus;
-  one.gpu_type = its.gpu_type;
-  one.gpu_memory_bytes = its.gpu_memory_bytes;
-  one.cpus = its.cpus;
-  one.memory_bytes = its.memory_bytes;
-  one.tasks = its.tasks;
-  one.nodes = its.nodes;
-  one.spreads_tasks = its.spreads_tasks;
-  one.constraint = its.constraint;
-  one.node_list = its.node_list;
-  one.excluded_nodes = its.excluded_nodes;
-  return one;
-}
-
 /// What JobView and JobDetail share.
 template <typename View>
 void Narrow(const View& job, std::size_t component, View& out) {
   out.display_id = IdOf(job.display_id, component);
-  out.request = RequestOf(job.request, component);
+  out.request = ComponentOf(job.request, component);
   if (component > 0 && !job.request.others[component - 1].pool.empty())
     out.pool = job.request.others[component - 1].pool;
   if (job.seats.empty()) return;
