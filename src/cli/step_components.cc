@@ -158,15 +158,8 @@ std::vector<std::size_t> PlacesOfComponent(const JobAround& around, const GangFi
 Result<StepPlace> SpreadComponents(StepAsk& ask, const JobAround& around, const StepCall& call,
                                    const StepIdentity& identity, StepPlan& plan) {
   const GangFile& gang = *identity.gang;
-  const auto failed = [&](const std::string& why) {
-    return InvalidArgument((ask.is_slurm ? "srun: error: Unable to create step for job " + around.id + ": "
-                                         : "divvy: the step cannot be started: ") +
-                           why);
-  };
-  auto worked_out =
-      call.part ? Result<TaskLayout>(ReadLayout(call.part->layout).value_or(TaskLayout())) : WorkOut(ask, gang);
-  if (!worked_out) return failed(worked_out.error().message);
-  const TaskLayout& layout = *worked_out;
+  const auto failed = [&](const std::string& why) { return CannotStart(ask, around, why); };
+  DIVVY_TRY(const TaskLayout layout, LayoutOf(ask, around, call, [&] { return WorkOut(ask, gang); }));
   const bool is_known =
       layout.has_parts && !layout.machines.empty() &&
       std::ranges::all_of(layout.machines, [&](const TaskLayout::Machine& machine) {

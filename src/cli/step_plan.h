@@ -3,6 +3,7 @@
 // steps.cc.
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -97,6 +98,12 @@ struct StepPlace {
 /// `gpus` are those that the step got, `ground` is about them.
 std::vector<StepTask> MakeTasks(const StepAsk& ask, const JobAround& around, const std::vector<StepGpu>& gpus,
                                 const TaskGround& ground, const StepIdentity& identity, const StepPlace& place = {});
+
+/// A step of a job on several machines that cannot be started, in the words of the command that asks for it.
+Error CannotStart(const StepAsk& ask, const JobAround& around, const std::string& why);
+/// The layout of such a step: what its caller has worked out, where this is a part of it, else what `work_out` says.
+Result<TaskLayout> LayoutOf(const StepAsk& ask, const JobAround& around, const StepCall& call,
+                            const std::function<Result<TaskLayout>()>& work_out);
 
 /// Of a job on several machines: which of the step's tasks run here and which elsewhere. Leaves in `ask` what is this
 /// machine's, and in `plan` what the others are to do.

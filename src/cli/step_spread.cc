@@ -150,18 +150,24 @@ void MoveToMachine(StepCall& call, const std::vector<std::string>& own) {
   }
 }
 
+Error CannotStart(const StepAsk& ask, const JobAround& around, const std::string& why) {
+  return InvalidArgument((ask.is_slurm ? "srun: error: Unable to create step for job " + around.id + ": "
+                                       : "divvy: the step cannot be started: ") +
+                         why);
+}
+
+Result<TaskLayout> LayoutOf(const StepAsk& ask, const JobAround& around, const StepCall& call,
+                            const std::function<Result<TaskLayout>()>& work_out) {
+  auto layout = call.part ? Result<TaskLayout>(ReadLayout(call.part->layout).value_or(TaskLayout())) : work_out();
+  if (!layout) return CannotStart(ask, around, layout.error().message);
+  return layout;
+}
+
 Result<StepPlace> SpreadStep(StepAsk& ask, const JobAround& around, const StepCall& call, const StepIdentity& identity,
                              StepPlan& plan) {
   const GangFile& gang = *identity.gang;
-  const auto failed = [&](const std::string& why) {
-    return InvalidArgument((ask.is_slurm ? "srun: error: Unable to create step for job " + around.id + ": "
-                                         : "divvy: the step cannot be started: ") +
-                           why);
-  };
-  auto worked_out =
-      call.part ? Result<TaskLayout>(ReadLayout(call.part->layout).value_or(TaskLayout())) : WorkOut(ask, gang);
-  if (!worked_out) return failed(worked_out.error().message);
-  const TaskLayout& layout = *worked_out;
+  const auto failed = [&](const std::string& why) { return CannotStart(ask, around, why); };
+  DIVVY_TRY(const TaskLayout layout, LayoutOf(ask, around, call, [&] { return WorkOut(ask, gang); }));
   const auto own = layout.Find(gang.own);
   const bool is_known = !layout.machines.empty() && layout.machines.back().seat < gang.seats.size();
   if (!is_known || (call.part && !own)) return failed("the machines of the job do not agree on who is who");

@@ -8,62 +8,12 @@
 #include <set>
 #include <string>
 
-#include "control/controller_test_world.h"
-#include "model/exit_codes.h"
+#include "control/controller_machines_test_world.h"
 
 namespace divvy {
 namespace {
 
 using namespace std::chrono_literals;
-
-struct Machines : World {
-  explicit Machines(int count, int gpus = 4, int own = 0) : World(own) {
-    controller_.SetOwnName("head");
-    for (int i = 1; i <= count; ++i) Come("n" + std::to_string(i), gpus);
-    controller_.TakeEffects();
-  }
-
-  void Come(const std::string& name, int gpus) {
-    controller_.OnNodeRow(MachineRow(name, gpus));
-    controller_.OnNodeAccounted(name);
-  }
-
-  JobId SubmitGang(int nodes, int gpus) {
-    JobSpec spec;
-    spec.command = {"train"};
-    spec.name = "gang";
-    spec.request.gpus = gpus;
-    spec.request.nodes = spec.request.tasks = nodes;
-    const auto result = controller_.Submit(std::move(spec), 0, ada_, now_, NoHistory());
-    EXPECT_TRUE(result) << (result ? "" : result.error().message);
-    return result ? result->id : JobId();
-  }
-
-  const JobRecord& Of(JobId job) const { return controller_.live().at(job); }
-
-  void Prepare(JobId job, const std::string& node) { controller_.OnPrepared(job, Of(job).attempt, node, 4711, now_); }
-  void End(JobId job, const std::string& node, int code, const std::string& failure = "") {
-    divvy::Exit exit;
-    exit.code = code;
-    exit.failure = failure;
-    controller_.OnExited(job, Of(job).attempt, exit, now_, now_, node);
-  }
-  void StartGang(JobId job) {
-    for (const Seat& seat : SeatsOf(Of(job))) Prepare(job, seat.node);
-    controller_.OnStarted(job, Of(job).attempt, now_, Of(job).node);
-  }
-
-  template <typename Kind>
-  static std::set<std::string> Told(const Effects& effects, JobId job) {
-    std::set<std::string> nodes;
-    for (const Order& order : effects.orders) {
-      if (std::holds_alternative<Kind>(order) && JobOf(order) == job) nodes.insert(NodeOf(order));
-    }
-    return nodes;
-  }
-};
-
-using Names = std::set<std::string>;
 
 TEST(Machines, AJobIsLaunchedWhereItsGpusAre) {
   Machines world(2, 2);
@@ -110,82 +60,6 @@ TEST(Machines, AGangThatMissedAMachinesTasksFirstNamesThatMachine) {
   ASSERT_EQ(effects.finished.size(), 1u);
   EXPECT_EQ(effects.finished.front().exit->code, 143);
   EXPECT_EQ(effects.finished.front().reason, "node n2 lost its part: the job's step process on this machine has ended");
-}
-
-JobSpec Components(int first_gpus, std::vector<Component> others) {
-  JobSpec spec;
-  spec.command = {"train"};
-  spec.request.gpus = first_gpus;
-  spec.request.others = std::move(others);
-  return spec;
-}
-
-Component WithGpus(int gpus, int nodes = 1) {
-  Component one;
-  one.gpus = gpus;
-  one.nodes = one.tasks = nodes;
-  return one;
-}
-
-TEST(Machines, ComponentsArePreparedTogetherAndEndTogether) {
-  Machines world(3, 4);
-  const auto job =
-      world.controller_.Submit(Components(4, {WithGpus(4, 2)}), 0, world.ada_, world.now_, World::NoHistory());
-  ASSERT_TRUE(job) << job.error().message;
-  EXPECT_EQ(Machines::Told<LaunchOrder>(world.Turn(), job->id), (Names{"n1", "n2", "n3"}));
-  const std::vector<Seat> seats = SeatsOf(world.Of(job->id));
-  ASSERT_EQ(seats.size(), 3U);
-  EXPECT_EQ(seats[0].parts, (std::vector<SeatPart>{{0, seats[0].gpus, 1}}));
-  EXPECT_EQ(seats[1].parts, (std::vector<SeatPart>{{1, seats[1].gpus, 1}}));
-  world.Prepare(job->id, seats[0].node);
-  world.Prepare(job->id, seats[2].node);
-  EXPECT_TRUE(Machines::Told<GoOrder>(world.Turn(), job->id).empty()) << "one is not ready";
-  world.Prepare(job->id, seats[1].node);
-  EXPECT_EQ(Machines::Told<GoOrder>(world.Turn(), job->id).size(), 3U);
-  world.controller_.OnStarted(job->id, 1, world.now_, seats[0].node);
-  // A machine of the second component loses its part.
-  world.End(job->id, seats[2].node, 137);
-  const Effects stopping = world.Turn();
-  EXPECT_EQ(Machines::Told<StopOrder>(stopping, job->id), (Names{seats[0].node, seats[1].node}));
-  EXPECT_EQ(world.controller_.cluster().free_count(), 0) << "nothing is free before all have ended";
-  world.End(job->id, seats[0].node, 143);
-  world.End(job->id, seats[1].node, 143);
-  EXPECT_EQ(World::EndOf(world.Turn(), job->id), JobState::kFailed);
-  EXPECT_EQ(world.controller_.cluster().free_count(), 12);
-}
-
-TEST(Machines, ComponentsOnOneMachineAreAGangOfOne) {
-  Machines world(1, 4);
-  const auto job =
-      world.controller_.Submit(Components(2, {WithGpus(1)}), 0, world.ada_, world.now_, World::NoHistory());
-  ASSERT_TRUE(job);
-  EXPECT_EQ(Machines::Told<LaunchOrder>(world.Turn(), job->id), Names{"n1"});
-  const std::vector<Seat> seats = SeatsOf(world.Of(job->id));
-  ASSERT_EQ(seats.size(), 1U);
-  EXPECT_EQ(seats[0].gpus.size(), 3);
-  EXPECT_EQ(seats[0].parts.size(), 2U);
-  world.Prepare(job->id, "n1");
-  EXPECT_EQ(Machines::Told<GoOrder>(world.Turn(), job->id), Names{"n1"});
-  world.controller_.OnStarted(job->id, 1, world.now_, "n1");
-  world.End(job->id, "n1", 0);
-  EXPECT_EQ(World::EndOf(world.Turn(), job->id), JobState::kSucceeded);
-}
-
-TEST(Machines, ComponentsThatNeverFitTogetherAreRefused) {
-  Machines world(2, 4);
-  const auto job = world.controller_.Submit(Components(3, {WithGpus(3), WithGpus(3)}), 0, world.ada_, world.now_,
-                                            World::NoHistory());
-  ASSERT_FALSE(job);
-  EXPECT_NE(job.error().message.find("fits alone"), std::string::npos) << job.error().message;
-  // What they ask for is not changed afterwards.
-  const auto fits =
-      world.controller_.Submit(Components(3, {WithGpus(3)}), 0, world.ada_, world.now_, World::NoHistory());
-  ASSERT_TRUE(fits);
-  JobChanges changes;
-  changes.gpus = 1;
-  const auto changed = world.controller_.Update(fits->id, changes, world.ada_, world.now_, World::NoHistory());
-  ASSERT_FALSE(changed);
-  EXPECT_NE(changed.error().message.find("components"), std::string::npos) << changed.error().message;
 }
 
 TEST(Machines, NothingGoesToAMachineBeforeItIsAccountedForOrWhileItIsLost) {
@@ -240,107 +114,6 @@ TEST(Machines, ADrainedMachineStopsItsJobsAtTheDeadlineAndTheyGoElsewhere) {
   EXPECT_NE(world.Of(job).reason.find("disk"), std::string::npos) << world.Of(job).reason;
   world.End(job, "n1", 143);
   EXPECT_EQ(Machines::Told<LaunchOrder>(world.Turn(), job), Names{"n2"});
-}
-
-TEST(Machines, WhatAMachineCannotStartGoesElsewhereAndTheMachineRests) {
-  Machines world(2, 2);
-  const JobId job = world.Submit(2);
-  EXPECT_EQ(Machines::Told<LaunchOrder>(world.Turn(), job), Names{"n1"});
-  world.End(job, "n1", kMachineCannot, "cannot write the run record of the job: No space left on device");
-  const JobId next = world.Submit(2);
-  const Effects effects = world.Turn();
-  EXPECT_EQ(Machines::Told<LaunchOrder>(effects, job), Names{"n2"});
-  EXPECT_TRUE(Machines::Told<LaunchOrder>(effects, next).empty());
-  world.now_ = world.controller_.next_wakeup();
-  EXPECT_EQ(Machines::Told<LaunchOrder>(world.Turn(), next), Names{"n1"});
-}
-
-TEST(Machines, NobodyIsRefusedForEver) {
-  Machines world(1, 2);
-  const JobId job = world.Submit(2);
-  for (int refusal = 1; refusal <= 3; ++refusal) {
-    EXPECT_EQ(Machines::Told<LaunchOrder>(world.Turn(), job), Names{"n1"}) << refusal;
-    world.End(job, "n1", kMachineCannot, "no more processes");
-    EXPECT_EQ(world.StateOf(job), JobState::kQueued);
-    EXPECT_EQ(world.Of(job).reason, "queued again: node n1 could not start it: no more processes");
-    EXPECT_TRUE(Machines::Told<LaunchOrder>(world.Turn(), job).empty());
-    world.now_ += 30s;
-  }
-  world.Turn();
-  world.End(job, "n1", kMachineCannot, "no more processes");
-  EXPECT_EQ(world.StateOf(job), std::nullopt);
-}
-
-TEST(Gangs, WhatHasBegunIsRefusedByNoMachine) {
-  Machines world(2, 2);
-  const JobId job = world.SubmitGang(2, 2);
-  world.Turn();
-  world.StartGang(job);
-  world.Turn();
-  // Of the kind that a user's own file could say.
-  world.End(job, "n1", kMachineCannot, "x");
-  world.End(job, "n2", 143);
-  EXPECT_EQ(world.StateOf(job), std::nullopt);
-  const JobId next = world.SubmitGang(2, 2);
-  EXPECT_EQ(Machines::Told<LaunchOrder>(world.Turn(), next), (Names{"n1", "n2"}));
-}
-
-TEST(Gangs, AMachinesRefusalDoesNotOverruleWhyTheJobEnds) {
-  Machines world(2, 2);
-  const JobId job = world.SubmitGang(2, 2);
-  world.Turn();
-  world.End(job, "n1", 127, "cannot run 'trian': No such file or directory");
-  world.End(job, "n2", kMachineCannot, "no more processes");
-  EXPECT_EQ(world.StateOf(job), std::nullopt);
-}
-
-TEST(Machines, NobodyWaitsForAMachineThatWasRemoved) {
-  Machines world(2, 2);
-  world.controller_.OnNodeRemoved("n2");
-  JobSpec spec;
-  spec.command = {"true"};
-  spec.request.node_list = {"n2"};
-  const auto refused = world.controller_.Submit(spec, 0, world.ada_, world.now_, World::NoHistory());
-  EXPECT_FALSE(refused);
-  world.Come("n2", 2);
-  const auto taken = world.controller_.Submit(spec, 0, world.ada_, world.now_, World::NoHistory());
-  ASSERT_TRUE(taken) << taken.error().message;
-  EXPECT_EQ(Machines::Told<LaunchOrder>(world.Turn(), taken->id), Names{"n2"});
-}
-
-TEST(Machines, AProgramThatCannotBeRunIsNoMachinesFault) {
-  Machines world(1, 2);
-  const JobId job = world.Submit(2);
-  world.Turn();
-  world.End(job, "n1", 127, "cannot run 'trian.py': No such file or directory");
-  EXPECT_EQ(world.StateOf(job), std::nullopt);
-  const JobId next = world.Submit(2);
-  EXPECT_EQ(Machines::Told<LaunchOrder>(world.Turn(), next), Names{"n1"});
-}
-
-TEST(Machines, AMachineInTroubleTakesNothingUntilItIsOver) {
-  Machines world(1, 2);
-  world.controller_.OnNodeTrouble("n1", "its disk is full");
-  const JobId job = world.Submit(2);
-  EXPECT_TRUE(Machines::Told<LaunchOrder>(world.Turn(), job).empty());
-  world.controller_.OnNodeTrouble("n1", "");
-  EXPECT_EQ(Machines::Told<LaunchOrder>(world.Turn(), job), Names{"n1"});
-  world.End(job, "n1", 0);
-  // A session begins: what is so is told anew.
-  world.controller_.OnNodeTrouble("n1", "its disk is full");
-  world.controller_.OnNodeAccounted("n1");
-  const JobId next = world.Submit(2);
-  EXPECT_EQ(Machines::Told<LaunchOrder>(world.Turn(), next), Names{"n1"});
-}
-
-TEST(Gangs, AMachineThatCannotPrepareItsPartIsDoneWithout) {
-  Machines world(3, 2);
-  const JobId job = world.SubmitGang(2, 2);
-  EXPECT_EQ(Machines::Told<LaunchOrder>(world.Turn(), job), (Names{"n1", "n2"}));
-  world.End(job, "n2", kMachineCannot, "cannot make the run record '1': No space left on device");
-  EXPECT_EQ(Machines::Told<StopOrder>(world.Turn(), job), Names{"n1"});
-  world.End(job, "n1", 143);
-  EXPECT_EQ(Machines::Told<LaunchOrder>(world.Turn(), job), (Names{"n1", "n3"}));
 }
 
 TEST(Machines, AGpuThatIsGoneIsAtFaultAsLongAsSomethingRunsThere) {

@@ -17,6 +17,7 @@
 #include <cstring>
 
 #include "base/text.h"
+#include "model/exit_codes.h"
 #include "platform/launch_descriptor.h"
 #include "platform/run_record.h"
 #include "platform/supervisor_seat.h"
@@ -64,7 +65,7 @@ class SeatProcess {
 
  private:
   /// False, for whoever has to leave.
-  bool Fail(const std::string& why, int code = 126) {
+  bool Fail(const std::string& why, int code = kCannotRun) {
     code_ = code;
     Say("failure", why);
     std::fprintf(stderr, "divvy: %s\n", why.c_str());
@@ -108,7 +109,7 @@ class SeatProcess {
   bool CannotRun(int error) {
     std::string what = "cannot run '" + shown_name_ + "'";
     if (shown_name_ != program_.front()) what += ": its interpreter '" + program_.front() + "'";
-    return Fail(what + ": " + std::strerror(error), error == ENOENT || error == ENOTDIR ? 127 : 126);
+    return Fail(what + ": " + std::strerror(error), error == ENOENT || error == ENOTDIR ? kCannotFind : kCannotRun);
   }
 
   /// The key, and the step process that needs it.
