@@ -248,13 +248,13 @@ TEST_F(Launch, UsersFilesAreOpenedWithTheUsersRights) {
 }
 
 TEST_F(Launch, SupervisorTakesTheNextJobAndForgetsTheLast) {
-  const LaunchRequest big = Command({"python3", "-c", "x = bytearray(60_000_000)\nfor i in range(300_000): pass"});
+  const LaunchRequest big = Command({"python3", "-c", "x = bytearray(160_000_000)\nfor i in range(300_000): pass"});
   if (Run(big).code != 0) GTEST_SKIP() << "needs python3";
   const LaunchRequest small = Command({"true"});
   const Exit exit = Run(small);
   EXPECT_EQ(exited_[small.job.value()].supervisor, exited_[big.job.value()].supervisor);
-  EXPECT_GT(exited_[big.job.value()].exit->memory_peak, 60_MiB - 4_MiB);
-  EXPECT_LT(exit.memory_peak, 30_MiB);
+  EXPECT_GT(exited_[big.job.value()].exit->memory_peak, 150_MiB);
+  EXPECT_LT(exit.memory_peak, 100_MiB);  // Sanitizers take 60 for themselves.
   EXPECT_GT(exited_[big.job.value()].exit->cpu_time, std::chrono::milliseconds(5));
   EXPECT_LT(exit.cpu_time, exited_[big.job.value()].exit->cpu_time);
 }
