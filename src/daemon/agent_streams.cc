@@ -77,9 +77,13 @@ void AgentStreams::OnOver(JobId job, std::size_t stream, const ChannelJoint* joi
   auto& joints = pipes->second.joints;
   if (stream == 0) pipes->second.input = joints[0]->brought();
   joints[stream].reset();
-  const bool are_all = std::ranges::none_of(joints, [](const auto& one) { return one != nullptr; });
-  if (!are_all) return;
-  pipes->second.gives_up.reset();
+  ForgetLater(job);
+}
+
+void AgentStreams::ForgetLater(JobId job) {
+  Pipes& pipes = pipes_.at(job);
+  if (std::ranges::any_of(pipes.joints, [](const auto& one) { return one != nullptr; })) return;
+  pipes.gives_up.reset();
   OnParted(job);
 }
 
@@ -99,6 +103,8 @@ bool AgentStreams::GoOn(Channels& channels, std::uint64_t number, const wire::Ch
     channels.Send(number, first);
     channels.End(number);
   }
+  // Where all are over nothing else happens that could forget them.
+  if (!joint && pipes_.contains(purpose.job)) ForgetLater(purpose.job);
   return true;
 }
 

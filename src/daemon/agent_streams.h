@@ -39,6 +39,8 @@ class AgentStreams {
   bool GoOn(Channels& channels, std::uint64_t number, const wire::ChannelPurpose& purpose);
   void OnParted(JobId job);
   void GiveUp(JobId job);
+  /// Once all of its pipes are over. Requires: they are known.
+  void ForgetLater(JobId job);
   void OnAttach(Channels& channels, std::uint64_t number, const wire::ChannelPurpose& purpose);
   /// The caller of a foreground job has left its terminal: it is told so, and the streams end.
   void OnTerminalLeft(JobId job);

@@ -83,9 +83,7 @@ void ChannelJoint::Accept(Channels& channels, std::uint64_t number, std::string_
 }
 
 void ChannelJoint::Begin(Channels& channels, std::uint64_t number) {
-  if (!channels.Has(number))
-    return OnClosed(session_over_.empty() ? "the session is over"
-                                          : session_over_);  // Opening it was too much for the session.
+  if (!channels.Has(number)) return OnClosed(session_over_);  // Opening it was too much for the session.
   channels_ = &channels;
   number_ = number;
   if (!from_.is_open()) has_read_all_ = true;

@@ -96,8 +96,8 @@ class ChannelJoint : public std::enable_shared_from_this<ChannelJoint> {
   std::optional<std::string> finish_;
   boost::asio::steady_timer timer_;
 
+  std::string session_over_ = "the session is over";
   // Of one that outlives its session.
-  std::string session_over_;
   std::function<void()> on_parted_;
   std::string unconfirmed_;  // Read, and not known to have come.
   std::size_t resent_ = 0;   // Of these, so many were sent on this channel.
