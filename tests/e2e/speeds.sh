@@ -26,8 +26,8 @@ ten_seconds_later=$(($(date +%s) + 11))
 is_later() { [ "$(date +%s)" -ge "$ten_seconds_later" ]; }
 wait_for "ten seconds" is_later
 for name in 11 12 21 22; do touch "second-$name"; done
-wait_for "the second report" said "$fast_1" 0.5
-wait_for "the second report" said "$slow_1" 0.3
+for job in "$fast_1" "$fast_2"; do wait_for "the second report of $job" said "$job" 0.5; done
+for job in "$slow_1" "$slow_2"; do wait_for "the second report of $job" said "$job" 0.3; done
 [ "$(field "$fast_1" expected_end)" != null ] || fail "two reports, and no end is expected"
 divvy show "$fast_1" | grep -q '^progress *step 500 of 1000 (50%), said ' || fail "show does not say how far it is"
 divvy queue | grep -q 'step 500 of 1000 (50%), about .* to go' || fail "the queue does not say how far it is"
