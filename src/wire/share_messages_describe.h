@@ -1,0 +1,47 @@
+// The fields of what a node and its keeper say to each other; see messages_describe.h.
+#pragma once
+
+#include <boost/describe/class.hpp>
+#include <boost/describe/enum.hpp>
+
+#include "wire/json.h"
+#include "wire/share_messages.h"
+
+namespace divvy::wire {
+
+BOOST_DESCRIBE_ENUM(ShareState, kRunning, kIdle, kParking, kParked, kWaking, kMoving)
+
+BOOST_DESCRIBE_STRUCT(KeeperGpu, (), (index, uuid, memory, usable, is_withheld, kind))
+BOOST_DESCRIBE_STRUCT(KeeperHello, (), (version, gpus))
+BOOST_DESCRIBE_STRUCT(ShareTerms, (), (memory_request, memory_limit, compute_request, compute_limit))
+BOOST_DESCRIBE_STRUCT(KeeperAdd, (),
+                      (job, attempt, uid, gid, owner, paper, share, idle_park, priority, is_interactive, may_requeue,
+                       slice, uses_mps))
+BOOST_DESCRIBE_STRUCT(KeeperRemove, (), (job, attempt))
+BOOST_DESCRIBE_STRUCT(KeeperTakeWhole, (), (job, gpus))
+BOOST_DESCRIBE_STRUCT(KeeperGiveWhole, (), (job))
+BOOST_DESCRIBE_STRUCT(KeeperResize, (), (job, share))
+BOOST_DESCRIBE_STRUCT(KeeperPark, (), (job))
+BOOST_DESCRIBE_STRUCT(KeeperWake, (), (job))
+BOOST_DESCRIBE_STRUCT(KeeperMove, (), (job, to))
+BOOST_DESCRIBE_STRUCT(KeeperGpusChanged, (), (gpus))
+BOOST_DESCRIBE_STRUCT(KeeperStateAsked, (), (is_wanted))
+BOOST_DESCRIBE_STRUCT(KeeperLeave, (), (is_final))
+BOOST_DESCRIBE_STRUCT(KeeperRequest, (),
+                      (id, hello, add, remove, take_whole, give_whole, resize, park, wake, move, gpus, state, leave))
+BOOST_DESCRIBE_STRUCT(KeptShare, (),
+                      (paper, gpu, request, limit, ceiling, used, borrowed, compute, compute_request, compute_limit))
+BOOST_DESCRIBE_STRUCT(KeptTenant, (),
+                      (job, attempt, state, shares, processes, mechanism, is_movable, unmovable, escaped, trouble,
+                       idle))
+BOOST_DESCRIBE_STRUCT(KeptMechanism, (),
+                      (name, is_there, reason, can_limit, can_soft_limit, can_share_compute, can_park, can_move,
+                       can_resize))
+BOOST_DESCRIBE_STRUCT(KeeperState, (), (tenants, mechanisms, moves, parks))
+BOOST_DESCRIBE_STRUCT(KeeperWelcome, (), (version, pid, mechanisms))
+BOOST_DESCRIBE_STRUCT(KeeperAdded, (), (gpus, uuids, reachable, folder, environment))
+BOOST_DESCRIBE_STRUCT(KeeperAnswer, (), (id, error, hello, added, state))
+BOOST_DESCRIBE_STRUCT(KeeperRequeue, (), (job, attempt, owner, bytes))
+BOOST_DESCRIBE_STRUCT(KeeperLine, (), (answer, state, requeue))
+
+}  // namespace divvy::wire
