@@ -1,6 +1,7 @@
 // The words between a process of a tenant and the keeper: fixed messages on a SOCK_SEQPACKET socket in the tenant's own
 // folder (tenant_page.h), one connection for each process, which closes with it. A process that loses the keeper goes
-// on with what it has, and dials again until one is there.
+// on with what it has, and dials again until one is there. The path may be longer than a socket's address takes:
+// whoever dials does so by /proc/self/fd/N/link, N being the folder opened with O_PATH.
 #pragma once
 
 #include <cstdint>
