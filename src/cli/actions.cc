@@ -21,13 +21,6 @@ dialect::Apply Into(std::string& text) {
   };
 }
 
-Status CheckSelection(const wire::JobSelector& select, std::string_view verb) {
-  const bool selects = !select.ids.empty() || select.is_all || !select.name.empty() || !select.project.empty() ||
-                       !select.group.empty() || !select.states.empty() || !select.user.empty();
-  if (selects) return {};
-  return InvalidArgument("name the jobs: divvy " + std::string(verb) + " 17 18 20-25 17_3 @ (or a name), or --all");
-}
-
 int Act(const Words& words, std::string_view verb,
         Result<wire::ActionAnswer> (Api::*method)(const wire::ActionRequest&), std::vector<Option> extra,
         wire::ActionRequest& request) {
@@ -103,6 +96,13 @@ Option HoldOption(wire::ActionRequest& request) {
 }
 
 }  // namespace
+
+Status CheckSelection(const wire::JobSelector& select, std::string_view verb) {
+  const bool selects = !select.ids.empty() || select.is_all || !select.name.empty() || !select.project.empty() ||
+                       !select.group.empty() || !select.states.empty() || !select.user.empty();
+  if (selects) return {};
+  return InvalidArgument("name the jobs: divvy " + std::string(verb) + " 17 18 20-25 17_3 @ (or a name), or --all");
+}
 
 std::vector<Option> SelectTable(wire::JobSelector& select) {
   std::vector<Option> table;

@@ -12,6 +12,9 @@ namespace divvy::cli {
 /// --all, --user, --state ...; the closures write into `select`, which must outlive the table.
 std::vector<dialect::Option> SelectTable(wire::JobSelector& select);
 
+/// Fails where nothing says which jobs are meant.
+Status CheckSelection(const wire::JobSelector& select, std::string_view verb);
+
 /// Prints one line for each job; gives the exit code.
 int ReportActions(const Result<wire::ActionAnswer>& answer);
 

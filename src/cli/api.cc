@@ -227,6 +227,9 @@ Result<wire::ActionAnswer> Api::Release(const wire::ActionRequest& request) {
 Result<wire::ActionAnswer> Api::Requeue(const wire::ActionRequest& request) {
   return connection_->Ask<wire::ActionAnswer>("POST", "/v1/jobs/requeue", wire::EncodeChanged(request));
 }
+Result<wire::ActionAnswer> Api::Portion(std::string_view action, const wire::PortionRequest& request) {
+  return connection_->Ask<wire::ActionAnswer>("POST", "/v1/jobs/" + std::string(action), wire::EncodeChanged(request));
+}
 Result<wire::ActionAnswer> Api::Pause(const wire::ActionRequest& request) {
   return connection_->Ask<wire::ActionAnswer>("POST", "/v1/jobs/pause", wire::EncodeChanged(request));
 }

@@ -62,6 +62,8 @@ class Api {
   Result<wire::ActionAnswer> Hold(const wire::ActionRequest& request);
   Result<wire::ActionAnswer> Release(const wire::ActionRequest& request);
   Result<wire::ActionAnswer> Requeue(const wire::ActionRequest& request);
+  /// `action`: "resize", "park", "wake", "move".
+  Result<wire::ActionAnswer> Portion(std::string_view action, const wire::PortionRequest& request);
   Result<wire::ActionAnswer> Pause(const wire::ActionRequest& request);
   Result<wire::ActionAnswer> Resume(const wire::ActionRequest& request);
   Result<wire::ActionAnswer> Signal(const wire::ActionRequest& request);

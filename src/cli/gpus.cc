@@ -78,6 +78,28 @@ std::vector<Cell> GpuRow(const wire::GpuView& gpu, const std::string& own) {
           {gpu.isolation, Colour::kNone}};
 }
 
+std::string Percent(double part) { return std::to_string(static_cast<int>(part * 100 + 0.5)) + "%"; }
+
+/// Below its GPU: who has a part of it, how much of that it uses, and what holds it to that.
+std::vector<Cell> TenantRow(const wire::TenantView& tenant) {
+  const auto tenths = [](std::int64_t bytes) {
+    const std::int64_t count = (bytes * 10 + (std::int64_t{1} << 29)) >> 30;
+    return std::to_string(count / 10) + (count % 10 == 0 ? "" : "." + std::to_string(count % 10));
+  };
+  std::vector<std::string> notes;
+  if (tenant.borrowed_bytes > 0) notes.push_back("borrows " + dialect::FormatSize(Bytes(tenant.borrowed_bytes)));
+  if (!tenant.mechanism.empty()) notes.push_back(tenant.mechanism);
+  if (!tenant.note.empty()) notes.push_back(tenant.note);
+  std::vector<Cell> row(GpuColumns().size(), Cell{"", Colour::kNone});
+  row[2] = {"  " + tenant.share + ": " + tenant.name + " of " + tenant.user, Colour::kNone};
+  row[3] = {tenant.state, tenant.state == "parked" ? Colour::kDim : Colour::kBlue};
+  row[4] = {tenant.display_id, Colour::kNone};
+  row[5] = {Percent(tenant.compute) + " of " + Percent(tenant.compute_request), Colour::kNone};
+  row[6] = {tenths(tenant.used_bytes) + "/" + tenths(tenant.limit_bytes) + "G", Colour::kNone};
+  row[9] = {Join(notes, "; "), Colour::kDim};
+  return row;
+}
+
 /// "n[1-2]:0-3" is GPUs 0 to 3 of n1 and n2; without a name: of the controller's own machine.
 Result<wire::RestrictRequest> RestrictionOf(const Words& words) {
   std::string text;
@@ -188,7 +210,11 @@ int GpusMain(const Words& words) {
     const bool has_nodes = std::ranges::any_of(gpus, [](const wire::GpuView& gpu) { return !gpu.node.empty(); });
     const std::string own = has_nodes ? OwnName(*api) : "";
     std::vector<std::vector<Cell>> rows;
-    for (const wire::GpuView& gpu : gpus) rows.push_back(GpuRow(gpu, own));
+    for (const wire::GpuView& gpu : gpus) {
+      rows.push_back(GpuRow(gpu, own));
+      if (listing.csv) continue;  // One line a GPU, for programs.
+      for (const wire::TenantView& tenant : gpu.tenants) rows.push_back(TenantRow(tenant));
+    }
     std::vector<Column> columns = GpuColumns();
     for (Column& column : columns) column.is_shown_by_default |= has_nodes && column.title == kNode;
     return RenderTable(columns, rows, listing);

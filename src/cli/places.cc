@@ -113,13 +113,21 @@ std::string GpuCount(const wire::RequestView& request) {
     }
     return text;
   }
+  if (request.portion.any()) {
+    const std::string part =
+        request.portion.is_by_memory() ? PortionText(request.portion) : PartsText(request.portion.request);
+    return (request.gpus > 1 ? std::to_string(request.gpus) + "x" : "") + part;
+  }
   const std::string gpus = std::to_string(request.gpus);
   if (request.nodes > 1) return std::to_string(request.nodes) + "x" + gpus;
   return gpus + (request.gpus_most > 0 ? ".." + std::to_string(request.gpus_most) : "");
 }
 
 std::string AsksFor(const wire::RequestView& request) {
-  std::string asks = request.gpus == 0       ? "no GPU"
+  std::string asks = request.portion.any()   ? PortionText(request.portion) + " of " +
+                                                 (request.gpus > 1 ? "each of " + Plural(request.gpus, "GPU") : "a GPU")
+                     : !request.slice.empty() ? "a slice " + request.slice + " of a GPU"
+                     : request.gpus == 0     ? "no GPU"
                      : request.gpus_most > 0 ? GpuCount(request) + " GPUs"
                                              : Plural(request.gpus, "GPU");
   const std::string each = request.nodes > 1 ? " each" : "";

@@ -10,6 +10,7 @@
 #include "cli/commands.h"
 #include "cli/steps.h"
 #include "dialect/components.h"
+#include "dialect/portion_options.h"
 #include "dialect/task_options.h"
 #include "dialect/valohai.h"
 
@@ -123,6 +124,7 @@ Result<Request> ReadRequest(const std::vector<std::string>& words, bool is_run) 
         table, words, rules, request.spec, [&](JobSpec& component) { return dialect::JobOptions(component, around); },
         [](JobSpec& component) -> Status {
           dialect::CompleteTasks(component);
+          dialect::CompletePortion(component);
           return dialect::CheckTasks(component);
         });
   };
@@ -152,6 +154,7 @@ Result<Request> ReadRequest(const std::vector<std::string>& words, bool is_run) 
   }
   spec.directory = spec.directory.empty() ? around.directory : spec.directory;
   dialect::CompleteTasks(spec);
+  dialect::CompletePortion(spec);
   return request;
 }
 

@@ -144,6 +144,19 @@ class Controller {
   /// GPUs there.
   Result<std::string> Ignore(IgnoredProcess process, bool is_ignored, const Caller& caller);
 
+  // --- Parts of GPUs (controller_portions.cc) -------------------------------------------------------------------
+
+  /// A job that has, or waits for, parts of GPUs: what it asks of each is this from now on. While it runs, only as far
+  /// as there is room beside those who share them with it.
+  Result<std::string> ResizePortion(JobId id, const GpuPortion& portion, const Caller& caller, Time now,
+                                    const FindOutcome& outcome);
+  /// The record of a job that runs with parts of GPUs, for who may do something with them: `verb` is "park", "wake"
+  /// or "move".
+  Result<const JobRecord*> FindTenant(JobId id, const Caller& caller, std::string_view verb) const;
+  /// Nothing else was left to give others what is their right (docs/sharing.md): back to the queue. Ignored unless the
+  /// job agreed to it, and it is this attempt of it.
+  void OnRepay(JobId id, std::uint32_t attempt, const std::string& why, Time now);
+
   // --- Elastic jobs that run (controller_elastic.cc) -----------------------------------------------------------
 
   struct Checkpointed {
@@ -182,7 +195,7 @@ class Controller {
   struct TeamLoad {
     std::int64_t running = 0;  // Jobs.
     std::int64_t queued = 0;
-    std::int64_t gpus = 0;
+    double gpus = 0;
     Used used;
   };
   /// By UsageBook::TeamKey and UserKey; of all that have a row, and of users with jobs.
@@ -199,7 +212,7 @@ class Controller {
     std::vector<NodeIndex> nodes;
     std::int64_t running = 0;  // Jobs.
     std::int64_t queued = 0;
-    std::int64_t gpus = 0;  // That its jobs hold.
+    double gpus = 0;  // That its jobs hold.
   };
   /// By name; of those that labels of machines name as well.
   std::map<std::string, PoolLoad> PoolLoads() const;

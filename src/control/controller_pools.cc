@@ -325,7 +325,7 @@ std::map<std::string, Controller::PoolLoad> Controller::PoolLoads() const {
       const auto at = loads.find(record.pool_of_run);
       if (at == loads.end()) continue;
       at->second.running += 1;
-      at->second.gpus += GpuCountOf(record);
+      at->second.gpus += GpusWorthOf(record);
       continue;
     }
     const bool waits = record.array_count > 0 ? !record.array_waiting.empty() : Waits(record);

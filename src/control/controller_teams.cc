@@ -361,12 +361,13 @@ std::string Controller::TeamBar(const JobRecord& record) const {
 
 Stretch Controller::StretchOf(const JobRecord& record, Time until) const {
   // What it ran on before has been counted (controller_elastic.cc).
-  Stretch stretch{std::max(record.started, record.gpus_since), until, GpuCountOf(record), 0};
+  const std::int64_t parts = record.gpu_parts.ten_thousandths();
+  Stretch stretch{std::max(record.started, record.gpus_since), until, GpuCountOf(record) * parts / 10, 0};
   for (const Seat& seat : SeatsOf(record)) {
     const auto node = IndexOf(seat.node);
     if (!node) continue;
     for (const GpuFacts& facts : cluster_.node(*node).capacity.gpus) {
-      if (seat.gpus.Contains(facts.index)) stretch.hour_milli += teams_.PriceOf(facts.model);
+      if (seat.gpus.Contains(facts.index)) stretch.hour_milli += teams_.PriceOf(facts.model) * parts / GpuShare::kWhole;
     }
   }
   return stretch;
@@ -462,7 +463,7 @@ std::map<std::string, Controller::TeamLoad> Controller::TeamLoads(Time now) cons
       if (IsWaiting(record)) load->queued += Members(record);
       if (!RunsItself(record)) continue;
       load->running += 1;
-      load->gpus += GpuCountOf(record);
+      load->gpus += GpusWorthOf(record);
     }
   }
   for (const auto& [name, row] : teams_.teams()) loads[UsageBook::TeamKey(name)];

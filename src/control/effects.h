@@ -56,6 +56,12 @@ struct ResizeOrder {
   bool is_signalled = true;
   std::string node;
 };
+/// What a job that runs may have of its GPUs has changed.
+struct PortionOrder {
+  JobId job;
+  GpuPortion portion;
+  std::string node;
+};
 /// The job's run record on disk has been read into the store and may go.
 struct ForgetOrder {
   JobId job;
@@ -63,7 +69,7 @@ struct ForgetOrder {
   std::string node;
 };
 using Order =
-    std::variant<LaunchOrder, StopOrder, SignalOrder, PauseOrder, TimeLimitOrder, ForgetOrder, ResizeOrder, GoOrder>;
+    std::variant<LaunchOrder, StopOrder, SignalOrder, PauseOrder, TimeLimitOrder, ForgetOrder, ResizeOrder, GoOrder, PortionOrder>;
 
 inline const std::string& NodeOf(const Order& order) {
   return std::visit([](const auto& one) -> const std::string& { return one.node; }, order);

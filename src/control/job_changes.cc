@@ -11,6 +11,7 @@ void EachForWaiting(const JobChanges& changes, JobRecord& record, Visit visit) {
   visit("gpus", changes.gpus, record.request.gpus);
   visit("gpu-type", changes.gpu_type, record.request.gpu_type);
   visit("gpu-memory", changes.gpu_memory, record.request.gpu_memory);
+  visit("portion", changes.portion, record.request.portion);
   visit("cpus", changes.cpus, record.request.cpus);
   visit("memory", changes.memory, record.request.memory);
   visit("tasks", changes.tasks, record.request.tasks);
@@ -72,6 +73,7 @@ void JobChanges::ApplyTo(JobRecord& record) const {
   if (pool) record.pool = *pool;
   const int cap = record.array_at_once;
   const bool has_one_each = record.request.tasks == record.request.nodes;
+  if (gpus && !portion) record.request.portion = GpuPortion();  // Whole ones from now on.
   EachForWaiting(*this, record, kAssign);
   EachUntilTheEnd(*this, record, kAssign);
   if (record.array_count == 0) record.array_at_once = cap;  // Elements have none of their own.

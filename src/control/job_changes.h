@@ -36,6 +36,7 @@ struct JobChanges {
     bool is_required = false;
   };
   std::optional<Topology> topology;
+  std::optional<GpuPortion> portion;
   std::optional<PlacementStrategy> placement;
   std::optional<Preemptible> preemptible;
   std::optional<Time> begin;
@@ -67,7 +68,7 @@ struct JobChanges {
   bool changes_pool_alone() const { return pool && spec_fields.size() == 1; }
   bool changes_request() const {
     return gpus || gpus_most || topology || gpu_type || gpu_memory || cpus || memory || tasks || nodes || constraint ||
-           node_list || excluded_nodes;
+           node_list || excluded_nodes || portion;
   }
   /// `record` with the changes, in its fields alone.
   void ApplyTo(JobRecord& record) const;

@@ -48,7 +48,7 @@ Used UsedOf(const Stretch& stretch, Time since) {
   if (stretch.until <= from) return {};
   const auto ms = std::chrono::duration_cast<std::chrono::milliseconds>(stretch.until - from).count();
   // hour_milli per 3,600,000 ms: micro = ms * hour_milli * 1000 / 3600000.
-  return {ms * stretch.gpus, ms * stretch.hour_milli / 3600};
+  return {ms * stretch.gpu_milli / 1000, ms * stretch.hour_milli / 3600};
 }
 
 void UsageBook::Add(const std::vector<std::string>& keys, const Stretch& stretch) {

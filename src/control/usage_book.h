@@ -37,11 +37,11 @@ struct Used {
   friend bool operator==(const Used&, const Used&) = default;
 };
 
-/// A stretch on `gpus` GPUs which together cost `hour_milli` an hour.
+/// A stretch on `gpu_milli` thousandths of GPUs which together cost `hour_milli` an hour.
 struct Stretch {
   Time from = kNoTime;
   Time until = kNoTime;
-  int gpus = 0;
+  std::int64_t gpu_milli = 0;
   std::int64_t hour_milli = 0;
 };
 /// What of it lies behind `since`.

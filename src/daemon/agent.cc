@@ -228,22 +228,29 @@ AgentSession::Ports Agent::SessionPorts() {
   ports.after = [this](Duration delay, std::function<void()> task) { After(delay, std::move(task)); };
   ports.log = [this](const std::string& line) { log_.Write(LogLevel::kInfo, line); };
   ports.dial = [this] { Dial(); };
-  ports.node = &host_.node();
+  ports.node = &host_.shares();
   ports.set_gang_key = [this](JobId job, std::uint32_t attempt, std::string key) {
     host_.node().SetGangKey(job, attempt, std::move(key));
   };
   ports.adopt_runs = [this](bool was_rebooted) {
-    auto adopted = host_.node().AdoptRuns(was_rebooted);
+    auto adopted = host_.AdoptRuns(was_rebooted);
     host_.LookAtEnds();
     return adopted;
   };
-  ports.reconcile = [this] { host_.node().Reconcile(); };
+  ports.reconcile = [this] { host_.Reconcile(); };
   ports.look = [this](GpuSet which) {
     host_.LookAtGpus(which & host_.AllGpus(),
                      [this](const std::vector<GpuObservation>& seen) { session_->OnGpusObserved(seen); });
   };
   ports.answer = [this](const wire::AgentQuestion& question, AgentSession::Ports::Told told) {
-    logs_->Answer(question, std::move(told));
+    if (question.share_action.empty()) return logs_->Answer(question, std::move(told));
+    host_.shares().Act(question.record.id, question.share_action, question.share_to,
+                       [told = std::move(told)](const Status& done) {
+                         wire::AgentAnswer answer;
+                         answer.is_share_done = done.has_value();
+                         if (!done) answer.share_error = done.error().message;
+                         told(std::move(answer), "");
+                       });
   };
   ports.on_channel = [this](std::uint64_t number, std::string_view purpose) {
     streams_->OnChannel(*session_->channels(), number, purpose);
@@ -301,7 +308,7 @@ Status Agent::OpenSession() {
   if (const auto text = ReadWhole(folder_ + "/lease")) start.lease = Lease::FromText(*text, boot_id_);
   streams_ = std::make_unique<AgentStreams>(loop_, host_.node());
   session_ = std::make_unique<AgentSession>(std::move(start), SessionPorts());
-  host_.node().Join(*session_);
+  host_.Join(*session_);
   return {};
 }
 

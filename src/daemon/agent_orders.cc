@@ -33,6 +33,7 @@ struct ToMessage {
   void operator()(const ResizeOrder& order) const {
     message.resize = wire::ResizeMessage{order.job, order.gpus, order.is_signalled};
   }
+  void operator()(const PortionOrder& order) const { message.portion = wire::PortionMessage{order.job, order.portion}; }
 };
 
 }  // namespace
@@ -60,6 +61,7 @@ std::optional<NodeOrder> OrderOf(wire::AgentOrder message) {
   if (const auto& forget = message.forget) return NodeOrder{ForgetOrder{forget->job, forget->attempt, ""}, nullptr};
   if (const auto& resize = message.resize)
     return NodeOrder{ResizeOrder{resize->job, resize->gpus, resize->is_signalled, ""}, nullptr};
+  if (const auto& portion = message.portion) return NodeOrder{PortionOrder{portion->job, portion->portion, ""}, nullptr};
   return std::nullopt;
 }
 

@@ -237,6 +237,18 @@ void AgentSession::ReportTrouble() {
   Report(report);
 }
 
+void AgentSession::OnShares(const wire::KeeperState& state) {
+  wire::AgentReport report;
+  report.shares = wire::SharesMessage{state};
+  Report(report);
+}
+
+void AgentSession::OnRepay(JobId job, std::uint32_t attempt, const std::string& why) {
+  wire::AgentReport report;
+  report.repay = wire::RepayMessage{job, attempt, why};
+  Report(report);
+}
+
 void AgentSession::Report(const wire::AgentReport& report) { SendMessage(wire::EncodeAgent(report)); }
 
 void AgentSession::SendMessage(std::string message) {

@@ -111,6 +111,8 @@ class AgentSession final : public ControllerPort {
   void OnExited(JobId job, std::uint32_t attempt, const Exit& exit, Time at) override;
   void OnVanished(JobId job, std::uint32_t attempt, RunVanished how) override;
   void OnGpusObserved(const std::vector<GpuObservation>& observations) override;
+  void OnShares(const wire::KeeperState& state) override;
+  void OnRepay(JobId job, std::uint32_t attempt, const std::string& why) override;
   std::vector<JobId> ActiveRuns() const override;
   const JobRecord* Find(JobId job) const override;
   Result<std::shared_ptr<const JobSpec>> SpecOf(const JobRecord& record) const override;

@@ -12,6 +12,7 @@
 #include "base/result.h"
 #include "model/gpu.h"
 #include "model/job_record.h"
+#include "wire/share_messages.h"
 
 namespace divvy {
 
@@ -35,6 +36,10 @@ class ControllerPort {
   virtual void OnExited(JobId job, std::uint32_t attempt, const Exit& exit, Time at) = 0;
   virtual void OnVanished(JobId job, std::uint32_t attempt, RunVanished how) = 0;
   virtual void OnGpusObserved(const std::vector<GpuObservation>& observations) = 0;
+  /// Who shares the GPUs here, and how it is with them now.
+  virtual void OnShares(const wire::KeeperState&) {}
+  /// Nothing else was left to give others what is their right: this run, which agreed to it, is to be queued again.
+  virtual void OnRepay(JobId, std::uint32_t /*attempt*/, const std::string& /*why*/) {}
 
   // What the controller believes.
   /// The jobs that it takes for active on this node, ascending.

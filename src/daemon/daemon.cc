@@ -93,6 +93,7 @@ class Daemon {
   std::unique_ptr<Store> store_;
   std::unique_ptr<Controller> controller_;
   NodeHost host_{loop_, log_, [this](const Error& error) { GiveUp(error); }};
+  std::shared_ptr<ShareBoard> share_board_ = std::make_shared<ShareBoard>();
   std::unique_ptr<Fleet> fleet_;
   std::unique_ptr<Core> core_;
   std::unique_ptr<LocalController> controller_port_;
@@ -175,11 +176,11 @@ Status Daemon::Recover() {
   controller_->SetOwnName(OwnName());
   for (const auto& [name, row] : agent_door_->book().nodes()) controller_->OnNodeRow(row);
   DIVVY_TRY(std::string key_seed, RandomHex(32));
-  fleet_ = std::make_unique<Fleet>(host_.node(), std::move(key_seed));
+  fleet_ = std::make_unique<Fleet>(host_.shares(), std::move(key_seed));
   core_ = std::make_unique<Core>(*controller_, *store_, clock_, *fleet_, CorePorts());
   JoinFleet();
-  controller_port_ = std::make_unique<LocalController>(*core_);
-  host_.node().Join(*controller_port_);
+  controller_port_ = std::make_unique<LocalController>(*core_, share_board_);
+  host_.Join(*controller_port_);
   HistoryFilter recent;
   recent.states = {JobState::kSucceeded, JobState::kFailed, JobState::kTimedOut, JobState::kCancelled};
   recent.limit = kRunsLearnt;
@@ -189,7 +190,7 @@ Status Daemon::Recover() {
   controller_->Load(std::move(loaded.live), loaded.settings, loaded.next_id, loaded.jobs_total, core_->Outcomes());
   // What is on the GPUs now, before anything is given away.
   controller_->OnGpusObserved(host_.LookNow());
-  DIVVY_CHECK(host_.node().AdoptRuns(was_rebooted_));
+  DIVVY_CHECK(host_.AdoptRuns(was_rebooted_));
   host_.LookAtEnds();
   controller_->OnGpusObserved(host_.LookNow());
   // With what the reboot did to the jobs: a daemon that is killed before that is durable must see the reboot again.
@@ -218,6 +219,7 @@ void Daemon::JoinFleet() {
   ports.before_own = [this](JobId job) {
     if (far_streams_) far_streams_->Drop(job);
   };
+  ports.shares = share_board_;
   fleet_->SetPorts(std::move(ports));
 }
 
@@ -307,6 +309,8 @@ Status Daemon::Serve() {
   far_streams_ = std::make_shared<FarStreams>(
       loop_, *core_, [this](Descriptor connection, const Peer& peer) { server_->Adopt(std::move(connection), peer); });
   ports.far_streams = far_streams_;
+  ports.shares = share_board_;
+  ports.own_shares = &host_.shares();
   ports.login_environment = LoginEnvironment;
   DIVVY_TRY(Audit audit, Audit::Open(places_.state + "/audit.log"));
   ports.audit = std::make_shared<Audit>(std::move(audit));

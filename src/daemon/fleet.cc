@@ -118,12 +118,22 @@ void Fleet::OnTrouble(const std::string& node, const std::string& what) {
   core_->Touch();
 }
 
+void Fleet::OnShares(const std::string& node, const wire::KeeperState& state) {
+  if (ports_.shares) ports_.shares->Set(node, state);
+}
+
+void Fleet::OnRepay(const std::string&, JobId job, std::uint32_t attempt, const std::string& why) {
+  core_->controller().OnRepay(job, attempt, why, core_->Now());
+  core_->Touch();
+}
+
 void Fleet::OnRow(const NodeRow& row) {
   core_->controller().OnNodeRow(row);
   core_->Touch();
 }
 
 void Fleet::OnRemoved(const std::string& node) {
+  if (ports_.shares) ports_.shares->Forget(node);
   core_->controller().OnNodeRemoved(node);
   core_->Touch();
 }

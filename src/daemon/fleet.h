@@ -11,6 +11,7 @@
 #include "daemon/core.h"
 #include "daemon/fleet_port.h"
 #include "daemon/order_port.h"
+#include "daemon/share_board.h"
 
 namespace divvy {
 
@@ -32,6 +33,8 @@ class Fleet final : public FleetPort, public OrderPort {
     std::string own_name;  // Of the controller's own machine.
     /// A job is launched on the controller's own machine next. May be null.
     std::function<void(JobId)> before_own;
+    /// Where it is kept who shares GPUs. Null: nowhere.
+    std::shared_ptr<ShareBoard> shares;
   };
   void SetPorts(Ports ports) { ports_ = std::move(ports); }
 
@@ -52,6 +55,8 @@ class Fleet final : public FleetPort, public OrderPort {
   void OnVanished(const std::string& node, JobId job, std::uint32_t attempt, RunVanished how) override;
   void OnGpusObserved(const std::string& node, const std::vector<GpuObservation>& seen) override;
   void OnTrouble(const std::string& node, const std::string& what) override;
+  void OnShares(const std::string& node, const wire::KeeperState& state) override;
+  void OnRepay(const std::string& node, JobId job, std::uint32_t attempt, const std::string& why) override;
   void OnRow(const NodeRow& row) override;
   void OnRemoved(const std::string& node) override;
   void OnLost(const std::string& node) override;

@@ -42,6 +42,10 @@ class FleetPort {
   virtual void OnGpusObserved(const std::string& node, const std::vector<GpuObservation>& seen) = 0;
   /// What keeps it from taking jobs, as it finds itself; empty: nothing any more, as in the beginning of each session.
   virtual void OnTrouble(const std::string& node, const std::string& what) = 0;
+  /// Who shares its GPUs, and how it is with them now.
+  virtual void OnShares(const std::string&, const wire::KeeperState&) {}
+  /// Of a run that is known: see ControllerPort::OnRepay.
+  virtual void OnRepay(const std::string&, JobId, std::uint32_t /*attempt*/, const std::string& /*why*/) {}
 
   /// What an administrator wants of it, or its labels, have changed; also said before OnJoined. Durable with the next
   /// commit.

@@ -45,6 +45,15 @@ void LocalController::OnGpusObserved(const std::vector<GpuObservation>& observat
   core_.Touch();
 }
 
+void LocalController::OnShares(const wire::KeeperState& state) {
+  if (shares_) shares_->Set("", state);
+}
+
+void LocalController::OnRepay(JobId job, std::uint32_t attempt, const std::string& why) {
+  core_.controller().OnRepay(job, attempt, why, core_.Now());
+  core_.Touch();
+}
+
 std::vector<JobId> LocalController::ActiveRuns() const {
   std::vector<JobId> active;
   for (const auto& [id, record] : core_.controller().live()) {

@@ -3,6 +3,7 @@
 
 #include "daemon/controller_port.h"
 #include "daemon/core.h"
+#include "daemon/share_board.h"
 
 namespace divvy {
 
@@ -11,7 +12,9 @@ Controller::Vanished VanishedOf(RunVanished how);
 
 class LocalController final : public ControllerPort {
  public:
-  explicit LocalController(Core& core) : core_(core) {}
+  /// `shares`: where it is kept who shares GPUs; null: nowhere.
+  explicit LocalController(Core& core, std::shared_ptr<ShareBoard> shares = nullptr)
+      : core_(core), shares_(std::move(shares)) {}
 
   Time Now() const override { return core_.Now(); }
   void OnPrepared(JobId job, std::uint32_t attempt, std::uint16_t port) override;
@@ -19,12 +22,15 @@ class LocalController final : public ControllerPort {
   void OnExited(JobId job, std::uint32_t attempt, const Exit& exit, Time at) override;
   void OnVanished(JobId job, std::uint32_t attempt, RunVanished how) override;
   void OnGpusObserved(const std::vector<GpuObservation>& observations) override;
+  void OnShares(const wire::KeeperState& state) override;
+  void OnRepay(JobId job, std::uint32_t attempt, const std::string& why) override;
   std::vector<JobId> ActiveRuns() const override;
   const JobRecord* Find(JobId job) const override;
   Result<std::shared_ptr<const JobSpec>> SpecOf(const JobRecord& record) const override { return core_.SpecOf(record); }
 
  private:
   Core& core_;
+  std::shared_ptr<ShareBoard> shares_;
   mutable JobRecord part_;  // What Find said of a gang.
 };
 

@@ -175,6 +175,8 @@ Result<GpuSource> OpenGpus(const std::string& emulate, const Places& places, con
     DIVVY_TRY(const std::string library, WriteEmulation(described, places.state + "/emulate"));
     DIVVY_TRY(source.probe, OpenNvml(library));
     source.text = "emulated: " + emulate;
+    source.libraries = places.state + "/emulate";
+    source.environment = {"DIVVY_EMULATE=" + EmulatedWorldPath(source.libraries)};
   } else {
     auto probe = OpenNvml("");
     if (!probe) {

@@ -43,6 +43,9 @@ struct GpuSource {
   std::unique_ptr<GpuProbe> probe;
   std::vector<GpuFacts> gpus;
   std::string text;
+  // Of stand-ins: where their libraries are, and what they find them by (NAME=value).
+  std::string libraries;
+  std::vector<std::string> environment;
 };
 /// `emulate`: a specification or a file; empty: the driver's. `machine`: stand-in GPUs get UUIDs of their own under
 /// that name, for two machines must not have the same; empty: as described.

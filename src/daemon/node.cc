@@ -1,5 +1,7 @@
 #include "daemon/node.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <csignal>
 #include <memory>
@@ -20,12 +22,25 @@
 namespace divvy {
 namespace {
 
-// A script's srun is to be divvy's, also where another one is installed.
-void FindFirst(const std::string& directory, std::vector<std::string>& environment) {
-  if (directory.empty()) return;
-  const auto path = std::ranges::find_if(environment, [](const std::string& one) { return one.starts_with("PATH="); });
-  if (path == environment.end()) environment.push_back("PATH=" + directory + ":/usr/local/bin:/usr/bin:/bin");
-  else path->insert(5, directory + ":");
+/// Puts `first` before what a list like PATH has; `otherwise` is what it has where the job says nothing of it.
+void FindFirst(const std::string& name, const std::string& first, std::vector<std::string>& environment,
+               std::string_view otherwise = "") {
+  if (first.empty()) return;
+  const std::string begin = name + "=";
+  const auto list = std::ranges::find_if(environment, [&](const std::string& one) { return one.starts_with(begin); });
+  if (list == environment.end()) environment.push_back(begin + std::string(otherwise));
+  std::string& text = list == environment.end() ? environment.back() : *list;
+  text.insert(begin.size(), first + (text.size() > begin.size() ? ":" : ""));
+}
+
+/// What the keeper wants of a tenant's environment goes before what the job says; of the libraries to be loaded first
+/// it keeps its own as well.
+void AddGrant(const ShareGrant& grant, std::vector<std::string>& environment) {
+  constexpr std::string_view kPreload = "LD_PRELOAD=";
+  for (const std::string& entry : grant.environment) {
+    if (entry.starts_with(kPreload)) FindFirst("LD_PRELOAD", entry.substr(kPreload.size()), environment);
+    else environment = MergeEnvironment(std::vector<std::vector<std::string>>{environment, {entry}});
+  }
 }
 
 /// What a job on several machines learns of them is not for the shell that it was submitted from to say.
@@ -151,6 +166,12 @@ Result<User> Node::CheckUser(const User& user) const {
                           " runs no job as root; root_jobs = true under [jobs] in its divvy.toml allows it");
 }
 
+Result<User> Node::OwnerHere(const User& user) const {
+  DIVVY_TRY(User here, CheckUser(user));
+  if (here.uid < 0) here = {options_.uid, static_cast<std::int64_t>(::getegid()), user.name};
+  return here;
+}
+
 std::optional<User> Node::OwnerOf(const RunRecord& run, const JobRecord* job) const {
   if (!options_.may_change_user) return User{options_.uid, run.gid, ""};
   if (run.uid >= 0 && run.gid >= 0) return User{run.uid, run.gid, ""};
@@ -158,8 +179,10 @@ std::optional<User> Node::OwnerOf(const RunRecord& run, const JobRecord* job) co
   return here && (run.uid < 0 || run.uid == here->uid) ? here : std::nullopt;
 }
 
-LaunchRequest Node::RequestFor(const LaunchOrder& order, const JobSpec& spec, const User& here) const {
-  const JobRecord record = PartOf(order);
+LaunchRequest Node::RequestFor(const LaunchOrder& order, const JobSpec& spec, const User& here,
+                               const ShareGrant* grant) const {
+  JobRecord record = PartOf(order);
+  if (grant != nullptr) record.gpus = GpuSet::Of(grant->gpus);
   std::map<std::string, std::string> parameters;
   if (!spec.parameters.empty()) parameters = dialect::ElementAt(spec, record.array_ordinal).parameters;
   LaunchRequest request;
@@ -172,21 +195,28 @@ LaunchRequest Node::RequestFor(const LaunchOrder& order, const JobSpec& spec, co
   for (const std::string& word : spec.arguments)
     request.arguments.push_back(parameters.empty() ? word : dialect::FillParameters(word, parameters));
   std::vector<std::vector<std::string>> layers = {
+      options_.gpu_environment,
       record.gang.empty() ? spec.capture.environment : WithoutGang(spec.capture.environment),
       DivvyEnvironment(record, spec, gpus_, parameters, options_.names), DialectEnvironment(order, record, spec)};
   if (record.request.is_elastic()) layers.push_back({"DIVVY_GPUS_FILE=" + GpusFile(options_.run_directory, record.id)});
   const std::int64_t owner = options_.may_change_user ? here.uid : options_.uid;
   layers.push_back({"DIVVY_STEPS=" + StepListPath(options_.run_directory, owner, record.id.value())});
-  request.isolation = IsolationOf(options_.isolation, gpus_, record.gpus, record.request.is_elastic());
+  const GpuSet open = grant == nullptr ? record.gpus : record.gpus | grant->reachable;
+  request.isolation = IsolationOf(options_.isolation, gpus_, open, record.request.is_elastic());
   static_cast<void>(SetOwnFolders(options_.isolation, FoldersOf(spec), request.isolation));
   if (options_.isolation.wishes.limits_cpus) request.isolation.cpus = record.request.cpus;
-  if (request.isolation.lock != DeviceLock::kNone) {
+  // Of a part of a GPU the keeper says by which name it is found: what is open to it is more than it is on.
+  if (request.isolation.lock != DeviceLock::kNone && grant == nullptr) {
     const std::string counted = VisibleDevices(request.isolation, record.gpus);
     layers.push_back({"CUDA_VISIBLE_DEVICES=" + counted, "DIVVY_CUDA_INDICES=" + counted});
   }
   layers.push_back(spec.extra_environment);
   request.environment = MergeEnvironment(layers);
-  if (spec.dialect == Dialect::kSlurm) FindFirst(options_.slurm_directory, request.environment);
+  FindFirst("LD_LIBRARY_PATH", options_.gpu_libraries, request.environment);
+  if (grant != nullptr) AddGrant(*grant, request.environment);
+  // A script's srun is to be divvy's, also where another one is installed.
+  if (spec.dialect == Dialect::kSlurm)
+    FindFirst("PATH", options_.slurm_directory, request.environment, "/usr/local/bin:/usr/bin:/bin");
   request.directory = spec.directory;
   request.umask = spec.capture.umask;
   request.input = spec.input;
@@ -224,7 +254,8 @@ void Node::Launch(const LaunchOrder& order, const std::shared_ptr<const JobSpec>
   JobIsolation tried;
   if (const Status folders = SetOwnFolders(options_.isolation, FoldersOf(*spec), tried); !folders)
     return FailLaunch(record, options_.names.name() + ": " + folders.error().message, kCannotRun);
-  LaunchRequest request = RequestFor(order, *spec, *here);
+  const auto grant = grants_.extract(record.id);
+  LaunchRequest request = RequestFor(order, *spec, *here, grant.empty() ? nullptr : &grant.mapped());
   if (const auto key = gang_keys_.extract(record.id)) {
     if (key.mapped().first == record.attempt) request.gang.key = key.mapped().second;
   }
@@ -260,6 +291,7 @@ void Node::FailLaunch(const JobRecord& record, const std::string& why, int code)
   Exit exit;
   exit.code = code;
   exit.failure = why;
+  if (over_) over_(record.id, record.attempt);
   controller_->OnExited(record.id, record.attempt, exit, controller_->Now());
 }
 

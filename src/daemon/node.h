@@ -14,6 +14,7 @@
 #include "daemon/controller_port.h"
 #include "daemon/order_port.h"
 #include "model/container_plan.h"
+#include "model/share_grant.h"
 #include "node/job_environment.h"
 #include "platform/isolation.h"
 #include "platform/launch.h"
@@ -39,6 +40,9 @@ struct NodeOptions {
   bool runs_root_jobs = true;                 // Else a job of uid 0 is refused, as whoever it comes.
   Duration grace = std::chrono::seconds(30);  // Of jobs that name none.
   Isolation isolation;
+  // Where the GPUs are stand-ins: what makes a program find them.
+  std::string gpu_libraries;                 // A folder that the loader looks into first; empty: none.
+  std::vector<std::string> gpu_environment;  // NAME=value.
   ContainerSettings container;
   Duration awaits_callers{0};  // How long a foreground job at its turn waits for its caller's streams, restart or not.
 };
@@ -52,6 +56,9 @@ class Node final : public OrderPort {
 
   /// Whom the processes of this user's jobs run as here; nothing: this machine does not know the user. From any thread.
   std::optional<User> UserHere(const User& user) const;
+
+  /// The same with the numbers of the daemon's own where all jobs run as that; fails where the user may run no jobs here.
+  Result<User> OwnerHere(const User& user) const;
 
   /// Before anything else; the controller and the node know each other.
   void Join(ControllerPort& controller) { controller_ = &controller; }
@@ -74,7 +81,13 @@ class Node final : public OrderPort {
   void Execute(const Order& order, std::shared_ptr<const JobSpec> spec) override;
   /// Of a part of a gang, before its LaunchOrder: 64 hexadecimal digits.
   void SetGangKey(JobId job, std::uint32_t attempt, std::string key) { gang_keys_[job] = {attempt, std::move(key)}; }
+  /// Where a job with parts of GPUs begins, before its LaunchOrder; by the plan it may be on others.
+  void SetShareGrant(JobId job, ShareGrant grant) { grants_[job] = std::move(grant); }
+  /// Hears of runs whose processes are gone, before the controller does.
+  void SetOver(std::function<void(JobId job, std::uint32_t attempt)> over) { over_ = std::move(over); }
   void OnReport(const SupervisorReport& report);
+  /// What it has on this machine, by the plan.
+  GpuSet GpusHere(const JobRecord& record) const;
   /// Finds runs whose supervisor was killed, or whose report was lost. To be called every second or so.
   void CheckSupervisors();
 
@@ -136,7 +149,8 @@ class Node final : public OrderPort {
   /// Whom a job of this user runs as here, where it may; -1 for both numbers: the daemon's own. Asked once for a
   /// launch: a name service that does not answer a second time must not make it somebody else's.
   Result<User> CheckUser(const User& user) const;
-  LaunchRequest RequestFor(const LaunchOrder& order, const JobSpec& spec, const User& here) const;
+  LaunchRequest RequestFor(const LaunchOrder& order, const JobSpec& spec, const User& here,
+                           const ShareGrant* grant) const;
   /// Whom a run was launched as, by its record; the name service is asked only where that is an older release's.
   /// Nothing: nobody knows.
   std::optional<User> OwnerOf(const RunRecord& run, const JobRecord* job) const;
@@ -151,8 +165,6 @@ class Node final : public OrderPort {
   static JobRecord PartOf(const LaunchOrder& order);
   std::vector<std::string> SlurmVariables(const LaunchOrder& order, const JobRecord& part, const JobSpec& spec) const;
   const std::string& NameOf(const Seat& seat) const { return seat.node.empty() ? options_.names.name() : seat.node; }
-  /// What it has on this machine.
-  GpuSet GpusHere(const JobRecord& record) const;
   void TakeSeat(const LaunchOrder& order, LaunchRequest& request) const;
   void LetGo(Run& run, const GoOrder& order);
   /// Tells the controller how far a run has come.
@@ -164,6 +176,7 @@ class Node final : public OrderPort {
   void OnEnded(const RunRecord& record);
   /// To the controller; `exit` may say more than the record does.
   void SayEnded(const RunRecord& record, const Exit& exit);
+  void SayVanished(JobId job, std::uint32_t attempt, RunVanished how);
   void FailLaunch(const JobRecord& record, const std::string& why, int code = 127);
   void AdoptOrphan(const RunRecord& record);
   void OnVanished(const RunRecord& record, std::uint32_t attempt);
@@ -203,6 +216,8 @@ class Node final : public OrderPort {
   std::map<std::uint64_t, std::function<void()>> attachments_;
   std::uint64_t next_attachment_ = 1;  // 0: the terminal that a job was started on.
   std::function<void(JobId job)> terminal_left_;
+  std::map<JobId, ShareGrant> grants_;  // Of launches to come.
+  std::function<void(JobId, std::uint32_t)> over_;
   std::map<JobId, std::pair<std::uint32_t, std::string>> gang_keys_;  // Of launches to come: attempt and key.
   std::function<void(const std::string&)> note_;
 };

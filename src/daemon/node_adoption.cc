@@ -80,8 +80,14 @@ bool Node::EndLeftovers(const RunRecord& record) const {
 }
 
 // Who was stopped by the lease did nothing wrong, and is queued again as if the controller had waited for it.
+void Node::SayVanished(JobId job, std::uint32_t attempt, RunVanished how) {
+  if (over_) over_(job, attempt);
+  controller_->OnVanished(job, attempt, how);
+}
+
 void Node::SayEnded(const RunRecord& record, const Exit& exit) {
-  if (record.was_cut_off) return controller_->OnVanished(record.job, record.attempt, RunVanished::kCutOff);
+  if (record.was_cut_off) return SayVanished(record.job, record.attempt, RunVanished::kCutOff);
+  if (over_) over_(record.job, record.attempt);
   Exit told = exit;
   told.steps = KeptSteps(ReadStepListFile(StepListPath(options_.run_directory, record.uid, record.job.value())));
   controller_->OnExited(record.job, record.attempt, told, record.ended);
@@ -166,7 +172,7 @@ void Node::CheckSupervisors() {
         // An earlier daemon's launcher had passed it on, and its supervisor was killed before its first word.
         RemoveRunRecord(options_.run_directory, record);
         runs_.erase(run);
-        controller_->OnVanished(record.job, attempt, RunVanished::kNeverStarted);
+        SayVanished(record.job, attempt, RunVanished::kNeverStarted);
         break;
     }
   }
@@ -228,7 +234,7 @@ Status Node::AdoptRuns(bool was_rebooted) {
         runs_[record.job].record = record;
         runs_[record.job].record.attempt = attempt;
         runs_[record.job].record.exit = UnknownExit();
-        controller_->OnVanished(record.job, attempt, was_rebooted ? RunVanished::kRebooted : RunVanished::kUnseen);
+        SayVanished(record.job, attempt, was_rebooted ? RunVanished::kRebooted : RunVanished::kUnseen);
         break;
       case RunState::kNeverStarted:
         RemoveRunRecord(options_.run_directory, record);
@@ -250,7 +256,7 @@ void Node::OnNeverStarted(JobId job, std::uint32_t attempt, bool was_rebooted) {
     const bool is_whole = spec && (!(*spec)->command.empty() || !(*spec)->script.empty());
     if (is_whole) return AwaitCaller(LaunchOrder{*live, "", 0}, *std::move(spec));
   }
-  controller_->OnVanished(job, attempt, was_rebooted ? RunVanished::kRebooted : RunVanished::kNeverStarted);
+  SayVanished(job, attempt, was_rebooted ? RunVanished::kRebooted : RunVanished::kNeverStarted);
 }
 
 void Node::Reconcile() {

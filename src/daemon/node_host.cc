@@ -6,6 +6,7 @@
 #include <boost/asio/posix/stream_descriptor.hpp>
 #include <boost/asio/post.hpp>
 #include <boost/asio/steady_timer.hpp>
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <utility>
@@ -62,7 +63,11 @@ Status NodeHost::Open(NodeOptions options, GpuSource gpus) {
     });
   }
   file_keeper_ = std::make_unique<Worker>();
+  options.gpu_libraries = gpus_.libraries;
+  options.gpu_environment = gpus_.environment;
+  OpenShares(options);
   node_ = std::make_unique<Node>(std::move(options), *launcher_, gpus_.gpus);
+  node_->SetOver([this](JobId job, std::uint32_t attempt) { shares_->OnOver(job, attempt); });
   node_->SetNote([this](const std::string& line) { log_.Write(LogLevel::kWarning, line); });
   node_->SetWatch([this](int fd, std::function<void()> on_readable) {
     auto& descriptor = watches_->processes[fd];
@@ -75,6 +80,64 @@ Status NodeHost::Open(NodeOptions options, GpuSource gpus) {
                            });
   });
   return {};
+}
+
+void NodeHost::OpenShares(const NodeOptions& options) {
+  KeeperClient::Options client;
+  client.directory = options.run_directory + "/share";
+  client.argv = {options.divvy, "keeper", "--directory", client.directory};
+  if (!gpus_.libraries.empty()) client.argv.insert(client.argv.end(), {"--emulate", gpus_.libraries});
+  client.note = [this](const std::string& line) { log_.Write(LogLevel::kInfo, line); };
+  keeper_ = std::make_unique<KeeperClient>(loop_, std::move(client));
+  NodeShares::Ports ports;
+  ports.execute = [this](const Order& order, std::shared_ptr<const JobSpec> spec) {
+    node_->Execute(order, std::move(spec));
+  };
+  ports.set_grant = [this](JobId job, ShareGrant grant) { node_->SetShareGrant(job, std::move(grant)); };
+  ports.owner_of = [this](const User& user) { return node_->OwnerHere(user); };
+  ports.note = [this](const std::string& line) { log_.Write(LogLevel::kWarning, line); };
+  ports.after = [this](Duration delay, std::function<void()> task) {
+    auto timer = std::make_shared<asio::steady_timer>(loop_);
+    timer->expires_after(std::chrono::duration_cast<asio::steady_timer::duration>(delay));
+    timer->async_wait([timer, task = std::move(task)](const boost::system::error_code& error) {
+      if (!error) task();
+    });
+  };
+  shares_ = std::make_unique<NodeShares>(gpus_.gpus, *keeper_, std::move(ports));
+  keeper_->SetListener(*shares_);
+}
+
+void NodeHost::Join(ControllerPort& controller) {
+  controller_ = &controller;
+  node_->Join(controller);
+  shares_->Join(controller);
+}
+
+Status NodeHost::AdoptRuns(bool was_rebooted) {
+  DIVVY_CHECK(node_->AdoptRuns(was_rebooted));
+  for (const JobId job : node_->runs()) {
+    const JobRecord* record = controller_->Find(job);
+    if (record != nullptr && IsActive(record->state)) shares_->Adopt(*record, node_->GpusHere(*record));
+  }
+  return {};
+}
+
+void NodeHost::Reconcile() {
+  shares_->DropWaiting();
+  node_->Reconcile();
+}
+
+// What others than divvy use, or the driver gives up, is not for anybody to be spread over.
+void NodeHost::WithholdFromTenants(const std::vector<GpuObservation>& seen) {
+  constexpr Bytes kNegligible{std::int64_t{64} << 20};
+  GpuSet withheld;
+  for (const GpuObservation& gpu : seen) {
+    const bool is_foreign = std::ranges::any_of(gpu.processes, [&](const GpuProcess& process) {
+      return process.supervisor_pid == 0 && process.memory_used >= kNegligible;
+    });
+    if (is_foreign || !gpu.is_present || !gpu.fault.empty()) withheld.Insert(gpu.index);
+  }
+  shares_->SetWithheld(withheld);
 }
 
 std::vector<GpuObservation> NodeHost::LookNow() {
@@ -145,6 +208,7 @@ void NodeHost::Poll() {
     if (gpus_.probe && !std::exchange(is_looking_, true)) {
       LookAtGpus(AllGpus(), [this](std::vector<GpuObservation> seen) {
         is_looking_ = false;
+        WithholdFromTenants(seen);
         on_seen_(std::move(seen));
       });
     }

@@ -11,7 +11,9 @@
 
 #include "daemon/log.h"
 #include "daemon/machine.h"
+#include "daemon/keeper_client.h"
 #include "daemon/node.h"
+#include "daemon/node_shares.h"
 #include "daemon/worker.h"
 #include "platform/log_limit.h"
 
@@ -32,6 +34,14 @@ class NodeHost {
   /// Starts the launcher, when that of an earlier process has left, and listens for reports. Then makes the node.
   Status Open(NodeOptions options, GpuSource gpus);
   Node& node() { return *node_; }
+  /// Where orders for this machine go.
+  NodeShares& shares() { return *shares_; }
+  /// Before anything else; the controller and the node know each other.
+  void Join(ControllerPort& controller);
+  /// Node::AdoptRuns, and who of them shares GPUs goes on to.
+  Status AdoptRuns(bool was_rebooted);
+  /// Node::Reconcile, where launches that still wait for room on shared GPUs have not happened.
+  void Reconcile();
   const GpuSource& gpus() const { return gpus_; }
   GpuSet AllGpus() const { return GpuSet::FirstN(static_cast<int>(gpus_.gpus.size())); }
 
@@ -56,6 +66,8 @@ class NodeHost {
   void WatchReports();
   void WatchLauncher();
   void Poll();
+  void OpenShares(const NodeOptions& options);
+  void WithholdFromTenants(const std::vector<GpuObservation>& seen);
   void LookAtDisks();
   void LimitLogs();
 
@@ -65,6 +77,9 @@ class NodeHost {
   GpuSource gpus_;
   std::unique_ptr<ProcessLauncher> launcher_;
   std::unique_ptr<Node> node_;
+  std::unique_ptr<KeeperClient> keeper_;
+  std::unique_ptr<NodeShares> shares_;
+  ControllerPort* controller_ = nullptr;
   std::unique_ptr<Watches> watches_;
   Duration period_{0};
   std::function<void(std::vector<GpuObservation>)> on_seen_;

@@ -339,6 +339,10 @@ Status RemoteNode::OnReport(std::string_view text) {
   if (report.gpus) fleet_.OnGpusObserved(name_, report.gpus->gpus);
   if (report.adopted) OnAdopted(report.adopted->boot_id);
   if (report.trouble) fleet_.OnTrouble(name_, report.trouble->what);
+  if (report.shares) fleet_.OnShares(name_, report.shares->state);
+  if (const auto& repay = report.repay) {
+    if (IsKnown(repay->job, repay->attempt)) fleet_.OnRepay(name_, repay->job, repay->attempt, repay->why);
+  }
   if (report.renew) {
     const std::string fingerprint = report.renew->fingerprint;
     ports_.on_renew(name_, fingerprint, [this, fingerprint] {

@@ -40,6 +40,10 @@ const std::vector<Routes::Route>& Routes::Table() {
       {"POST", "/v1/jobs/resume", &Routes::Resume},
       {"POST", "/v1/jobs/signal", &Routes::Signal},
       {"POST", "/v1/jobs/update", &Routes::Update},
+      {"POST", "/v1/jobs/resize", &Routes::ResizePortions},
+      {"POST", "/v1/jobs/park", &Routes::Park},
+      {"POST", "/v1/jobs/wake", &Routes::Wake},
+      {"POST", "/v1/jobs/move", &Routes::MovePortions},
       {"GET", "/v1/jobs/*", &Routes::Show},
       {"GET", "/v1/jobs/*/log", &Routes::Log},
       {"GET", "/v1/jobs/*/steps", &Routes::Steps},
@@ -207,7 +211,7 @@ void Routes::Status(Call& call) {
   call.Answer(view);
 }
 
-void Routes::Gpus(Call& call) { call.Answer(GpuViews(core_.controller(), about_.gpu_isolation, core_.Now())); }
+void Routes::Gpus(Call& call) { call.Answer(GpuViews(core_.controller(), about_.gpu_isolation, *ports_.shares, core_.Now())); }
 
 void Routes::Restrict(Call& call) {
   const auto request = wire::Decode<wire::RestrictRequest>(call.request.body);
@@ -337,6 +341,12 @@ std::string Routes::OpenApiText() {
   add("POST", "/v1/jobs/resume", "Let paused jobs go on", action, actions);
   add("POST", "/v1/jobs/signal", "Send a signal to running jobs", action, actions);
   add("POST", "/v1/jobs/update", "Change jobs", &kJsonType<JobUpdate>, actions);
+  const JsonType* portion = &kJsonType<PortionRequest>;
+  add("POST", "/v1/jobs/resize", "Change the parts of GPUs that jobs have, also while they run", portion, actions);
+  add("POST", "/v1/jobs/park", "Bring the GPU memory of jobs with parts of GPUs to the host; they live on", portion,
+      actions);
+  add("POST", "/v1/jobs/wake", "Bring it back", portion, actions);
+  add("POST", "/v1/jobs/move", "Bring jobs with parts of GPUs to others, while they run", portion, actions);
   add("GET", "/v1/jobs/{id}", "One job in full", nullptr, &kJsonType<JobDetail>);
   add("GET", "/v1/jobs/{id}/why", "What holds it back", nullptr, &kJsonType<WhyView>);
   add("POST", "/v1/jobs/{id}/steps",

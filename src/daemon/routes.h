@@ -15,12 +15,14 @@
 #include "daemon/node.h"
 #include "daemon/remote_callers.h"
 #include "daemon/routes_labels.h"
+#include "daemon/share_board.h"
 #include "wire/messages.h"
 
 namespace divvy {
 
 class AgentDoor;
 class FarStreams;
+class NodeShares;
 class RemoteNode;
 namespace wire {
 struct AgentQuestion;
@@ -70,6 +72,10 @@ class Routes {
     bool takes_root_jobs = true;
     /// Streams to them. Null: there are none.
     std::shared_ptr<FarStreams> far_streams;
+    /// Who shares which GPUs. Must not be null.
+    std::shared_ptr<const ShareBoard> shares = std::make_shared<ShareBoard>();
+    /// Of this machine. Null: nothing is shared.
+    NodeShares* own_shares = nullptr;
     /// From the stop signal to SIGKILL, for jobs that name no grace.
     Duration default_grace = std::chrono::seconds(30);
   };
@@ -126,6 +132,14 @@ class Routes {
   void Resume(Call& call);
   void Signal(Call& call);
   void Update(Call& call);
+  // routes_portions.cc
+  void ResizePortions(Call& call);
+  void Park(Call& call);
+  void Wake(Call& call);
+  void MovePortions(Call& call);
+  void ActOnPortions(Call& call, const std::string& action);
+  void ActOnTenant(const JobRecord& record, const std::string& action, const std::vector<int>& to,
+                   std::function<void(const divvy::Status&)> done);
   void GroupLimit(Call& call);
   void Events(Call& call);
   void OpenApiDocument(Call& call);

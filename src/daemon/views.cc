@@ -41,6 +41,8 @@ wire::RequestView RequestViewOf(const JobRecord& record) {
   view.constraint = record.request.constraint;
   view.node_list = record.request.node_list;
   view.excluded_nodes = record.request.excluded_nodes;
+  view.portion = record.request.portion;
+  view.slice = record.request.slice;
   for (const Component& one : record.request.others) {
     view.others.push_back({one.gpus, one.gpu_type, one.gpu_memory.count(), one.cpus, one.memory.count(), one.tasks,
                            one.nodes, one.spreads_tasks, one.constraint, one.node_list, one.excluded_nodes, one.pool});
@@ -276,7 +278,8 @@ wire::GpuProcessView ProcessViewOf(const GpuProcess& process, Time now) {
   return view;
 }
 
-void Observe(const Controller& controller, NodeIndex node, std::optional<JobId> owner, Time now, wire::GpuView& view) {
+void Observe(const Controller& controller, NodeIndex node, const std::vector<JobId>& holders, Time now,
+             wire::GpuView& view) {
   const auto& observations = controller.observations(node);
   const auto index = static_cast<GpuIndex>(view.index);
   const auto seen = std::ranges::find(observations, index, &GpuObservation::index);
@@ -288,7 +291,7 @@ void Observe(const Controller& controller, NodeIndex node, std::optional<JobId> 
   const std::string name = controller.NodeName(node);
   for (const GpuProcess& process : seen->processes) {
     wire::GpuProcessView out = ProcessViewOf(process, now);
-    if (process.supervisor_pid != 0 && owner) out.job = *owner;
+    if (process.supervisor_pid != 0 && holders.size() == 1) out.job = holders.front();
     out.is_ignored = std::ranges::any_of(controller.ignored(), [&](const IgnoredProcess& rule) {
       return rule.node == name && rule.identity == process.identity && (rule.gpu < 0 || rule.gpu == index);
     });
@@ -296,7 +299,76 @@ void Observe(const Controller& controller, NodeIndex node, std::optional<JobId> 
   }
 }
 
-wire::GpuView GpuViewOf(const Controller& controller, NodeIndex node, const GpuFacts& facts, Time now) {
+// The GPUs of its machine that a job is on at this moment: of one with parts of GPUs as the keeper there says, else as
+// the plan does.
+bool IsOnGpu(const wire::KeptTenant* tenant, const RunningJob& job, NodeIndex node, GpuIndex gpu) {
+  if (tenant == nullptr) return job.gpus_on(node).Contains(gpu);
+  return std::ranges::any_of(tenant->shares, [&](const wire::KeptShare& share) { return share.gpu == gpu; });
+}
+
+std::string StateText(wire::ShareState state) {
+  switch (state) {
+    case wire::ShareState::kRunning:
+      return "running";
+    case wire::ShareState::kIdle:
+      return "idle";
+    case wire::ShareState::kParking:
+      return "parking";
+    case wire::ShareState::kParked:
+      return "parked";
+    case wire::ShareState::kWaking:
+      return "waking";
+    case wire::ShareState::kMoving:
+      return "moving";
+  }
+  return "running";
+}
+
+double PartsOf(GpuShare share) { return share.ten_thousandths() / static_cast<double>(GpuShare::kWhole); }
+
+wire::TenantView TenantViewOf(const Controller& controller, const RunningJob& job, const wire::KeptTenant* tenant,
+                              const GpuFacts& gpu) {
+  wire::TenantView view;
+  const JobRecord* record = controller.Find(job.id);
+  view.job = job.id;
+  view.display_id = record == nullptr ? ToString(job.id) : PublicId(*record);
+  view.name = job.name;
+  view.user = job.user;
+  view.share = PortionText(job.request.portion);
+  view.request = PartsOf(job.share);
+  view.state = "starting";
+  view.paper_gpu = gpu.index;
+  const GpuPortion& portion = job.request.portion;
+  view.request_bytes = RequestedMemory(portion, gpu.memory_total).count();
+  view.limit_bytes = LimitOfMemory(portion, gpu.memory_total).count();
+  view.compute_request = PartsOf(RequestedCompute(portion, gpu.memory_total));
+  view.compute_limit = PartsOf(LimitOfCompute(portion));
+  if (tenant == nullptr) return view;
+  view.state = StateText(tenant->state);
+  view.mechanism = tenant->mechanism;
+  view.is_movable = tenant->is_movable;
+  view.note = tenant->is_movable ? "" : tenant->unmovable;
+  if (!tenant->escaped.empty())
+    view.note = Plural(static_cast<std::int64_t>(tenant->escaped.size()), "process") + " past the library: pid " +
+                std::to_string(tenant->escaped.front());
+  if (!tenant->trouble.empty()) view.note = tenant->trouble;
+  for (const wire::KeptShare& share : tenant->shares) {
+    if (share.gpu != gpu.index) continue;
+    view.paper_gpu = share.paper;
+    view.request_bytes = share.request.count();
+    view.limit_bytes = share.limit.count();
+    view.ceiling_bytes = share.ceiling.count();
+    view.used_bytes = share.used.count();
+    view.borrowed_bytes = share.borrowed.count();
+    view.compute = PartsOf(share.compute);
+    view.compute_request = PartsOf(share.compute_request);
+    view.compute_limit = PartsOf(share.compute_limit);
+  }
+  return view;
+}
+
+wire::GpuView GpuViewOf(const Controller& controller, NodeIndex node, const GpuFacts& facts, const ShareBoard& shares,
+                        Time now) {
   const Server& cluster = controller.cluster();
   wire::GpuView view;
   view.node = cluster.node(node).words.name;
@@ -313,19 +385,37 @@ wire::GpuView GpuViewOf(const Controller& controller, NodeIndex node, const GpuF
   view.is_mig_enabled = facts.is_mig_enabled;
   view.links = facts.links;
   const GpuAvailability& availability = cluster.node(node).availability[facts.index];
-  const auto owner = cluster.owner(node, facts.index);
-  if (owner) {
-    const JobRecord* record = controller.Find(*owner);
-    view.jobs.push_back(*owner);
-    view.job_display_ids.push_back(record == nullptr ? ToString(*owner) : PublicId(*record));
+  const std::vector<JobId> planned = cluster.holders(node, facts.index);
+  view.free = PartsOf(cluster.node(node).room(facts.index));
+  std::vector<JobId> holders;
+  const std::string machine = controller.NodeName(node);
+  for (const auto& [id, job] : cluster.running_jobs()) {
+    if (!job.request.is_portioned()) continue;
+    const wire::KeptTenant* tenant = job.node == node ? shares.Find(machine, id) : nullptr;
+    if (job.node != node || !IsOnGpu(tenant, job, node, facts.index)) continue;
+    holders.push_back(id);
+    view.tenants.push_back(TenantViewOf(controller, job, tenant, facts));
+  }
+  for (const JobId job : planned) {
+    const RunningJob* whole = cluster.running(job);
+    if (whole != nullptr && !whole->request.is_portioned()) holders.push_back(job);
+  }
+  for (const JobId job : holders) {
+    const JobRecord* record = controller.Find(job);
+    view.jobs.push_back(job);
+    view.job_display_ids.push_back(record == nullptr ? ToString(job) : PublicId(*record));
   }
   if (!availability.fault.empty()) {
     view.state = "fenced";
     view.reason = availability.fault;
-  } else if (owner) {
+  } else if (!holders.empty()) {
     view.state = "allocated";
-    const RunningJob* job = cluster.running(*owner);
-    if (job != nullptr) view.reason = job->name + " of " + job->user;
+    for (const JobId holder : holders) {
+      const RunningJob* job = cluster.running(holder);
+      if (job == nullptr) continue;
+      if (job->request.is_portioned()) continue;  // They have lines of their own.
+      view.reason += (view.reason.empty() ? "" : ", ") + job->name + " of " + job->user;
+    }
     if (!availability.unmanaged.empty()) view.reason += "; also used by " + availability.unmanaged;
   } else if (!availability.unmanaged.empty()) {
     view.state = "unmanaged";
@@ -339,18 +429,19 @@ wire::GpuView GpuViewOf(const Controller& controller, NodeIndex node, const GpuF
   } else {
     view.state = "free";
   }
-  Observe(controller, node, owner, now, view);
+  Observe(controller, node, holders, now, view);
   return view;
 }
 
 }  // namespace
 
-std::vector<wire::GpuView> GpuViews(const Controller& controller, std::string_view isolation, Time now) {
+std::vector<wire::GpuView> GpuViews(const Controller& controller, std::string_view isolation, const ShareBoard& shares,
+                                    Time now) {
   std::vector<wire::GpuView> views;
   const Server& cluster = controller.cluster();
   for (NodeIndex node = 0; node < cluster.nodes().size(); ++node) {
     for (const GpuFacts& facts : cluster.node(node).capacity.gpus) {
-      views.push_back(GpuViewOf(controller, node, facts, now));
+      views.push_back(GpuViewOf(controller, node, facts, shares, now));
       // How jobs are kept apart on other machines is for their agents to know.
       if (node == kOwnNode) views.back().isolation = isolation;
       if (!cluster.has_many()) views.back().node.clear();

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "control/controller.h"
+#include "daemon/share_board.h"
 #include "engine/server/explain.h"
 #include "model/batch.h"
 #include "wire/messages.h"
@@ -40,7 +41,8 @@ wire::WhyView WhyOf(const JobRecord& record, const Explanation& explanation, con
                     const FindOutcome& find, Time now);
 wire::WhyView WhyFinal(const JobRecord& record, const FindOutcome& find, Time now);
 /// Every GPU with who has it. `now` gives the age of foreign processes.
-std::vector<wire::GpuView> GpuViews(const Controller& controller, std::string_view isolation, Time now);
+std::vector<wire::GpuView> GpuViews(const Controller& controller, std::string_view isolation, const ShareBoard& shares,
+                                    Time now);
 wire::ErrorView ErrorViewOf(const Error& error);
 int HttpStatusOf(ErrorCode code);
 std::string_view Name(ErrorCode code);

@@ -12,6 +12,7 @@
 #include "dialect/config.h"
 #include "dialect/gflow.h"
 #include "dialect/option_values.h"
+#include "dialect/portion_options.h"
 #include "dialect/quantities.h"
 #include "dialect/slurm.h"
 #include "dialect/test_surroundings.h"
@@ -108,6 +109,7 @@ const BadInputKind kKinds[] = {
        if (!parsed) return std::optional<std::string>("NOT EVEN READ: " + parsed.error().message);
        spec.command = parsed->positional;
        spec.command.insert(spec.command.end(), parsed->after_dashes.begin(), parsed->after_dashes.end());
+       CompletePortion(spec);
        return ErrorOf(CheckComplete(spec));
      }},
     {"script",

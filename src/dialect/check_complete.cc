@@ -6,6 +6,7 @@
 #include "dialect/container_options.h"
 #include "dialect/job_options.h"
 #include "dialect/node_options.h"
+#include "dialect/portion_options.h"
 #include "dialect/option_values.h"
 #include "dialect/quantities.h"
 #include "dialect/quoted.h"
@@ -126,6 +127,7 @@ Status CheckMany(const JobSpec& spec) {
 Status CheckComplete(const JobSpec& spec) {
   DIVVY_CHECK(CheckWhatRuns(spec));
   DIVVY_CHECK(CheckSlurmPlace(spec));
+  DIVVY_CHECK(CheckPortion(spec));
   DIVVY_CHECK(CheckComponents(spec));
   for (std::size_t i = 0; i < spec.request.components(); ++i) {
     Request request = ComponentOf(spec.request, i);

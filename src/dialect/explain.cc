@@ -8,6 +8,7 @@
 #include "dialect/script_check.h"
 #include "dialect/script_lines.h"
 #include "dialect/slurm.h"
+#include "dialect/portion_options.h"
 #include "dialect/task_options.h"
 
 namespace divvy::dialect {
@@ -154,6 +155,7 @@ ScriptExplanation ExplainScript(std::string_view text, std::string_view path, co
   JobSpec spec;
   Status whole = ReadScript(text, path, around, spec);
   CompleteTasks(spec);
+  CompletePortion(spec);
   if (whole) whole = CheckComplete(spec);
   if (!whole) {
     explanation.had_errors = true;

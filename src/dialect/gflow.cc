@@ -82,7 +82,7 @@ void AddResources(Table& table, JobSpec& spec) {
                      return {};
                    },
                    {"gres"}});
-  table.push_back({"shared", 0, Takes::kNothing, "", "may share its GPUs; gets whole ones on this server",
+  table.push_back({"shared", 0, Takes::kNothing, "", "takes of its GPUs the memory that --gpu-memory says, and leaves the rest to others",
                    [&spec](std::string_view) -> Status {
                      Keep(spec, kShared, "1");
                      return {};
@@ -280,7 +280,7 @@ Status FinishGflow(JobSpec& spec, const Surroundings& around) {
     if (spec.request.gpu_memory == Bytes(0))
       return InvalidArgument("--shared needs --gpu-memory SIZE: what it may use of each GPU");
     if (spec.request.gpus == 0) return InvalidArgument("--shared without a GPU; add --gpus 1");
-    AddNote(spec, "--shared: GPUs are given whole on this server; it shares with nobody");
+    spec.request.portion.memory = std::exchange(spec.request.gpu_memory, Bytes());
   }
   if (const std::string limit = Kept(spec, kConcurrent); !limit.empty()) {
     if (spec.group.empty()) spec.group = FreshGroup(around);

@@ -8,6 +8,7 @@
 #include "dialect/container_options.h"
 #include "dialect/node_options.h"
 #include "dialect/option_values.h"
+#include "dialect/portion_options.h"
 #include "dialect/private_folders.h"
 #include "dialect/quantities.h"
 #include "dialect/quoted.h"
@@ -48,6 +49,7 @@ Status ApplyEnvironment(std::string_view text, JobSpec& spec, Level& level) {
     if (!gpus) return InvalidArgument("VH_GPUS: " + gpus.error().message);
     spec.request.gpus = *gpus;
     spec.request.gpus_most = 0;
+    spec.request.portion.request = GpuShare();
   }
   SetEnvironment(spec, pair);
   return {};
@@ -80,13 +82,11 @@ using Table = std::vector<Option>;
 
 void AddResources(Table& table, JobSpec& spec, const std::shared_ptr<Level>& level) {
   table.push_back(
-      {"gpus", 'g', Takes::kValue, "N|N..M",
-       "GPUs that the job gets on each machine, each of them whole; 2..8: at least 2, and up to 8 of those free at its "
-       "start",
+      {"gpus", 'g', Takes::kValue, "N|N..M|0.25|2x0.5",
+       "GPUs that the job gets on each machine; 2..8: at least 2, and up to 8 of those free at its start; 0.25: a part of "
+       "one; 2x0.5: half of each of two",
        [&spec, level](std::string_view value) -> Status {
-         DIVVY_TRY(const GpuRange range, ReadGpuRange(value));
-         spec.request.gpus = range.least;
-         spec.request.gpus_most = range.most;
+         DIVVY_CHECK(ApplyGpus(value, spec.request));
          level->has_gpus = true;
          return {};
        }});
@@ -97,7 +97,8 @@ void AddResources(Table& table, JobSpec& spec, const std::shared_ptr<Level>& lev
                      DIVVY_TRY(spec.request.gpu_type, ReadGpuType(value));
                      return {};
                    }});
-  table.push_back({"gpu-memory", 0, Takes::kValue, "SIZE", "memory that each GPU has at least, such as 40G",
+  table.push_back({"gpu-memory", 0, Takes::kValue, "SIZE", "memory that each GPU has at least, such as 40G; without "
+                   "--gpus, or with --shared: what the job takes of it",
                    [&spec](std::string_view value) -> Status {
                      DIVVY_TRY(spec.request.gpu_memory, ParseSize(value, kMebibyte));
                      return {};
@@ -131,6 +132,7 @@ void AddResources(Table& table, JobSpec& spec, const std::shared_ptr<Level>& lev
                    {"ntasks"}});
   AddTaskOptions(table, spec);
   AddNodeOptions(table, spec);
+  AddPortionOptions(table, spec);
   table.push_back(
       {"topology", 0, Takes::kValue, "WAY",
        "GPUs that reach each other well: any, numa (one NUMA node), nvlink (every pair joined); machines that "

@@ -47,7 +47,7 @@ Result<int> ReadGpuCount(std::string_view text) {
   }
   if (has_digits_alone && trimmed.find('.') != std::string_view::npos) {
     return InvalidArgument(Quoted(text) +
-                           ": fractions of a GPU are not available on this server yet; ask for whole GPUs");
+                           ": whole GPUs go here; a part of one is asked for with divvy submit --gpus 0.5");
   }
   if (const auto colon = trimmed.find(':'); colon != std::string_view::npos) {
     return InvalidArgument(Quoted(text) + " is not a number of GPUs; name the model apart: --gpus 2 --gpu-type h100");

@@ -10,6 +10,7 @@
 #include "dialect/private_folders.h"
 #include "dialect/quantities.h"
 #include "dialect/quoted.h"
+#include "dialect/portion_options.h"
 #include "dialect/task_options.h"
 #include "engine/phrases.h"
 
@@ -29,6 +30,7 @@ std::string UtcMoment(Time time) {
 }
 
 std::string GpuReading(const Request& request) {
+  if (request.is_portioned() || !request.slice.empty()) return PortionReading(request);
   if (request.gpus == 0) return "GPUs of " + request.gpu_type;
   std::string out = request.is_elastic() ? std::to_string(request.gpus) + " to " + Plural(request.gpus_most, "GPU")
                                          : Plural(request.gpus, "GPU");

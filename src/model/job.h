@@ -14,6 +14,7 @@
 #include "base/time.h"
 #include "base/units.h"
 #include "model/gpu.h"
+#include "model/gpu_portion.h"
 
 namespace divvy {
 
@@ -116,7 +117,14 @@ struct Request {
   /// Of a heterogeneous job: its components beyond the first, which is all of the above. All start together or none
   /// does. Never of an elastic job.
   std::vector<Component> others;
+  /// A part of each of its GPUs in place of whole ones. Never of a job on several machines, of one with components, or
+  /// of an elastic one.
+  GpuPortion portion;
+  /// A MIG instance in place of a GPU: a profile ("1g.18gb"), or the memory that it has at least (">=16G"). Then
+  /// `gpus` is 1. Empty: none.
+  std::string slice;
 
+  bool is_portioned() const { return portion.any(); }
   bool is_gang() const { return nodes > 1 || spreads_tasks || is_heterogeneous(); }
   bool is_heterogeneous() const { return !others.empty(); }
   std::size_t components() const { return 1 + others.size(); }

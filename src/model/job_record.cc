@@ -18,6 +18,10 @@ int GpuCountOf(const JobRecord& record) {
   return gpus;
 }
 
+double GpusWorthOf(const JobRecord& record) {
+  return GpuCountOf(record) * static_cast<double>(record.gpu_parts.ten_thousandths()) / GpuShare::kWhole;
+}
+
 std::vector<Seat> SeatsOf(const JobRecord& record) {
   if (!record.gang.empty()) return record.gang;
   return {Seat{record.node, record.gpus, record.request.tasks, 0, record.exit}};
@@ -83,6 +87,9 @@ std::string GpuListText(GpuSet gpus) {
 }
 
 std::string GpuCountText(const Request& request) {
+  if (request.portion.request > GpuShare()) {
+    return (request.gpus > 1 ? std::to_string(request.gpus) + "x" : "") + PartsText(request.portion.request);
+  }
   return std::to_string(request.gpus) + (request.is_elastic() ? ".." + std::to_string(request.gpus_most) : "");
 }
 

@@ -59,6 +59,7 @@ struct JobRecord {
   std::vector<Seat> gang;
   bool was_let_go = false;  // All machines of the gang have prepared it, and were told to go.
   std::string gpu_model;    // Of `gpus`, where all are of one model; else empty.
+  GpuShare gpu_parts{GpuShare::kWhole};  // What it has of each of `gpus`.
   Progress progress;
   // Of an elastic job that runs.
   bool takes_resizes = false;    // It has said that it takes part in being resized (divvy checkpoint).
@@ -115,8 +116,10 @@ struct JobRecord {
 /// The id of an array's element: the ids after the array's own belong to its elements.
 inline JobId ElementId(JobId array, std::uint32_t ordinal) { return JobId(array.value() + 1 + ordinal); }
 
-/// On all of its machines.
+/// On all of its machines; one that it has a part of counts as one.
 int GpuCountOf(const JobRecord& record);
+/// In whole GPUs and parts of them.
+double GpusWorthOf(const JobRecord& record);
 /// Its seats; of a job on one machine that one.
 std::vector<Seat> SeatsOf(const JobRecord& record);
 /// Has a part on this machine.
@@ -132,7 +135,7 @@ std::string_view Name(TopologyNeed topology);
 std::string_view Name(Preemptible preemptible);
 /// As CUDA_VISIBLE_DEVICES has it: "0,1,5".
 std::string GpuListText(GpuSet gpus);
-/// As --gpus has it: "2", or "2..8".
+/// As --gpus has it: "2", "2..8", "0.25", "2x0.5".
 std::string GpuCountText(const Request& request);
 /// As --topology has it: "nvlink", "nvlink:required"; empty for any.
 std::string TopologyText(const Request& request);

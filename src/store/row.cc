@@ -128,6 +128,9 @@ void WalkColumns(Walk& walk, Record& record) {
   walk("excluded_nodes", record.request.excluded_nodes);
   walk("pool_of_run", record.pool_of_run);
   walk("others", record.request.others);
+  walk("portion", record.request.portion);
+  walk("slice", record.request.slice);
+  walk("gpu_parts", record.gpu_parts);
 }
 
 template <typename Walk, typename ExitOfRecord>
@@ -201,6 +204,8 @@ struct BindWalk {
   void Bind(const std::vector<Dependency>& list) { BindList(list.empty() ? "" : DependenciesToText(list)); }
   void Bind(const std::vector<Seat>& seats) { BindList(seats.empty() ? "" : ToJson(seats, Fields::kChanged)); }
   void Bind(const std::vector<Component>& others) { BindList(others.empty() ? "" : ToJson(others, Fields::kChanged)); }
+  void Bind(const GpuPortion& portion) { BindList(portion == GpuPortion() ? "" : ToJson(portion, Fields::kChanged)); }
+  void Bind(GpuShare share) { Bind(share.ten_thousandths()); }
   void Bind(const std::vector<std::string>& names) { BindList(Join(names, ",")); }
   void Bind(const IndexRanges& ranges) { BindList(ranges.empty() ? "" : RangesToText(ranges)); }
   void BindList(const std::string& text) { statement.BindCopy(++parameter, text); }
@@ -267,14 +272,19 @@ struct ReadWalk {
     if (read) list = std::move(*read);
     return read.has_value();
   }
+  bool Read(GpuShare& share) {
+    share = GpuShare(static_cast<std::int32_t>(statement.Integer(column)));
+    return share.ten_thousandths() == statement.Integer(column);
+  }
   bool Read(std::vector<Seat>& seats) { return ReadJson(seats); }
   bool Read(std::vector<Component>& others) { return ReadJson(others); }
+  bool Read(GpuPortion& portion) { return ReadJson(portion); }
   template <typename T>
-  bool ReadJson(std::vector<T>& list) {
+  bool ReadJson(T& value) {
     const std::string_view text = statement.Text(column);
     if (text.empty()) return true;
-    auto read = FromJson<std::vector<T>>(text);
-    if (read) list = std::move(*read);
+    auto read = FromJson<T>(text);
+    if (read) value = std::move(*read);
     return read.has_value();
   }
   bool Read(std::vector<std::string>& names) {

@@ -182,9 +182,16 @@ constexpr char kVersion7[] = R"sql(
 ALTER TABLE jobs ADD COLUMN others TEXT NOT NULL DEFAULT '';
 )sql";
 
+// `portion`: what it asks of each GPU in place of a whole one, as JSON. `gpu_parts`: ten-thousandths that it has of each.
+constexpr char kVersion8[] = R"sql(
+ALTER TABLE jobs ADD COLUMN portion TEXT NOT NULL DEFAULT '';
+ALTER TABLE jobs ADD COLUMN slice TEXT NOT NULL DEFAULT '';
+ALTER TABLE jobs ADD COLUMN gpu_parts INTEGER NOT NULL DEFAULT 10000;
+)sql";
+
 constexpr std::array kMigrations = {Migration{1, kVersion1}, Migration{2, kVersion2}, Migration{3, kVersion3},
                                     Migration{4, kVersion4}, Migration{5, kVersion5}, Migration{6, kVersion6},
-                                    Migration{7, kVersion7}};
+                                    Migration{7, kVersion7}, Migration{8, kVersion8}};
 
 // 0 for an empty file.
 Result<std::int64_t> VersionOf(Connection& connection) {

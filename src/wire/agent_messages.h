@@ -15,6 +15,7 @@
 #include "base/result.h"
 #include "model/job_record.h"
 #include "model/machine_facts.h"
+#include "wire/share_messages.h"
 
 namespace divvy::wire {
 
@@ -106,6 +107,10 @@ struct ResizeMessage {
   GpuSet gpus;
   bool is_signalled = true;
 };
+struct PortionMessage {
+  JobId job;
+  GpuPortion portion;
+};
 /// Look at these GPUs now, and say what was seen.
 struct LookMessage {
   GpuSet gpus;
@@ -126,6 +131,7 @@ struct AgentOrder {
   std::optional<GoMessage> go;
   std::optional<LookMessage> look;
   std::optional<RenewedMessage> renewed;
+  std::optional<PortionMessage> portion;
 };
 
 // --- Reports, from the agent: one of each message's fields ---------------------------------------------------------
@@ -165,6 +171,16 @@ struct AdoptedMessage {
 struct TroubleMessage {
   std::string what;  // "its disk is full: 812 KiB are free under /var/lib/divvy/agent/logs"
 };
+/// Who shares the machine's GPUs, and how it is with them now.
+struct SharesMessage {
+  KeeperState state;
+};
+/// No other way is left to give `owner` of its GPU what is its right (KeeperRequeue).
+struct RepayMessage {
+  JobId job;
+  std::uint32_t attempt = 0;
+  std::string why;  // "job 12 needs 8.0 GiB of GPU 0 that are its own, and job 7 has borrowed them"
+};
 /// The agent will come with another certificate.
 struct RenewMessage {
   std::string fingerprint;
@@ -178,6 +194,8 @@ struct AgentReport {
   std::optional<AdoptedMessage> adopted;
   std::optional<RenewMessage> renew;
   std::optional<TroubleMessage> trouble;
+  std::optional<SharesMessage> shares;
+  std::optional<RepayMessage> repay;
 };
 
 // --- Questions, to the agent: they change nothing, are not orders, and are lost with the connection -----------------
@@ -198,6 +216,10 @@ struct AgentQuestion {
   /// Not its output is asked for but its steps, as its list has them (model/step_list.h). An agent that does not know
   /// of this answers with output, and says so by AgentAnswer::are_steps.
   bool wants_steps = false;
+  /// Nothing of its output is asked for: this is to be done with its part of a GPU ("park", "wake", "move"), and the
+  /// answer comes when it has been. Doing it twice is as doing it once.
+  std::string share_action;
+  std::vector<int> share_to;  // For "move".
 };
 struct AgentAnswer {
   std::string path;         // Of the file there.
@@ -206,6 +228,8 @@ struct AgentAnswer {
   int error = 0;            // Why it could not be read (errno of Linux); 0: it was.
   bool is_running = false;  // This attempt of the job is not over there, for all the agent knows.
   bool are_steps = false;   // The bytes are steps, as they were asked for.
+  bool is_share_done = false;  // What was to be done with its part of a GPU has been;
+  std::string share_error;     // or why not.
 };
 /// As the payloads of kAsk and kAnswer. `number`: the asker's own, for the answer.
 struct NumberedQuestion {

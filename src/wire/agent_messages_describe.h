@@ -7,6 +7,7 @@
 #include "wire/agent_messages.h"
 #include "wire/json.h"
 #include "wire/messages_describe.h"
+#include "wire/share_messages_describe.h"
 
 namespace divvy {
 
@@ -101,10 +102,11 @@ BOOST_DESCRIBE_STRUCT(PauseMessage, (), (job, is_paused))
 BOOST_DESCRIBE_STRUCT(TimeLimitMessage, (), (job, limit))
 BOOST_DESCRIBE_STRUCT(ForgetMessage, (), (job, attempt))
 BOOST_DESCRIBE_STRUCT(ResizeMessage, (), (job, gpus, is_signalled))
+BOOST_DESCRIBE_STRUCT(PortionMessage, (), (job, portion))
 BOOST_DESCRIBE_STRUCT(LookMessage, (), (gpus))
 BOOST_DESCRIBE_STRUCT(RenewedMessage, (), (fingerprint))
 BOOST_DESCRIBE_STRUCT(AgentOrder, (),
-                      (epoch, launch, stop, signal, pause, time_limit, forget, resize, go, look, renewed))
+                      (epoch, launch, stop, signal, pause, time_limit, forget, resize, go, look, renewed, portion))
 BOOST_DESCRIBE_STRUCT(PreparedMessage, (), (job, attempt, port))
 BOOST_DESCRIBE_STRUCT(StartedMessage, (), (job, attempt, at))
 BOOST_DESCRIBE_STRUCT(ExitedMessage, (), (job, attempt, exit, at))
@@ -115,8 +117,10 @@ BOOST_DESCRIBE_STRUCT(RenewMessage, (), (fingerprint))
 BOOST_DESCRIBE_STRUCT(TroubleMessage, (), (what))
 BOOST_DESCRIBE_STRUCT(ChannelPurpose, (), (kind, user, job, stream, rows, columns, goes_on, received))
 BOOST_DESCRIBE_STRUCT(AgentQuestion, (),
-                      (record, output, error, directory, is_foreground, is_error, at, last, wants_steps))
-BOOST_DESCRIBE_STRUCT(AgentAnswer, (), (path, next, size, error, is_running, are_steps))
-BOOST_DESCRIBE_STRUCT(AgentReport, (), (prepared, started, exited, vanished, gpus, adopted, renew, trouble))
+                      (record, output, error, directory, is_foreground, is_error, at, last, wants_steps, share_action, share_to))
+BOOST_DESCRIBE_STRUCT(AgentAnswer, (), (path, next, size, error, is_running, are_steps, is_share_done, share_error))
+BOOST_DESCRIBE_STRUCT(SharesMessage, (), (state))
+BOOST_DESCRIBE_STRUCT(RepayMessage, (), (job, attempt, why))
+BOOST_DESCRIBE_STRUCT(AgentReport, (), (prepared, started, exited, vanished, gpus, adopted, renew, trouble, shares, repay))
 
 }  // namespace divvy::wire

@@ -50,6 +50,29 @@ struct GpuProcessView {
   bool is_ignored = false;
 };
 
+/// A job that has a part of a GPU, as it is there at this moment.
+struct TenantView {
+  JobId job;
+  std::string display_id;
+  std::string name;
+  std::string user;
+  std::string state;               // "running", "idle", "parking", "parked", "waking", "moving"; "starting": not there yet.
+  std::string share;               // What it asked for: "0.25 to 0.8", "20 to 40 GiB".
+  double request = 0;              // Its own part of the GPU.
+  std::int64_t request_bytes = 0;  // The same of its memory;
+  std::int64_t limit_bytes = 0;    // the most that it gets,
+  std::int64_t ceiling_bytes = 0;  // may have now,
+  std::int64_t used_bytes = 0;     // has,
+  std::int64_t borrowed_bytes = 0;  // and has of what is others'.
+  double compute = 0;              // Its part of the GPU's time in the last second,
+  double compute_request = 0;      // by right,
+  double compute_limit = 0;        // and at most.
+  std::int64_t paper_gpu = 0;      // Where the plan has it; another GPU than this one where it was spread or moved.
+  std::string mechanism;           // "enforced by interposer", "driver", "MIG", "MPS", "advisory".
+  bool is_movable = false;
+  std::string note;                // Why it cannot be moved, or what went wrong with it last.
+};
+
 struct GpuView {
   std::int64_t index = 0;
   std::string uuid;
@@ -70,7 +93,9 @@ struct GpuView {
   std::int64_t power_watts = -1;
   std::vector<GpuProcessView> processes;
   std::string isolation;
-  std::string node;  // Whose it is.
+  std::string node;   // Whose it is.
+  double free = 0;    // The part of it that nobody has by the plan.
+  std::vector<TenantView> tenants;  // Who has parts of it.
 };
 
 /// A component of a heterogeneous job beyond its first.
@@ -106,6 +131,8 @@ struct RequestView {
   std::vector<std::string> node_list;
   std::vector<std::string> excluded_nodes;
   std::vector<ComponentView> others;  // Of a heterogeneous job: its components beyond the first, which is all of this.
+  GpuPortion portion;                 // A part of each of `gpus` in place of whole ones.
+  std::string slice;                  // A MIG instance in place of a GPU: "1g.18gb".
 };
 
 /// Of a heterogeneous job: what one of its components has on a machine.
@@ -350,6 +377,13 @@ struct ActionResult {
 };
 struct ActionAnswer {
   std::vector<ActionResult> results;
+};
+
+/// POST /v1/jobs/resize|park|wake|move: of jobs that have parts of GPUs.
+struct PortionRequest {
+  JobSelector select;
+  GpuPortion portion;            // For resize: the whole of it as it is to be.
+  std::vector<std::int64_t> to;  // For move: GPUs of its machine, as many as it has.
 };
 
 /// POST /v1/jobs/update: only what is present changes, and of each job all of it or nothing. While a job runs only its

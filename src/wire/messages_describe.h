@@ -24,9 +24,11 @@ BOOST_DESCRIBE_ENUM(DependencyKind, kAfter, kAfterOk, kAfterNotOk, kAfterAny, kS
 BOOST_DESCRIBE_STRUCT(Component, (),
                       (gpus, gpu_type, gpu_memory, cpus, memory, tasks, nodes, spreads_tasks, constraint, node_list,
                        excluded_nodes, pool, labels))
+BOOST_DESCRIBE_STRUCT(GpuPortion, (),
+                      (request, limit, memory, memory_limit, compute, compute_limit, idle_park, uses_mps))
 BOOST_DESCRIBE_STRUCT(Request, (),
                       (gpus, gpu_type, gpu_memory, cpus, memory, tasks, gpus_most, topology, requires_topology, nodes,
-                       spreads_tasks, constraint, node_list, excluded_nodes, others))
+                       spreads_tasks, constraint, node_list, excluded_nodes, others, portion, slice))
 BOOST_DESCRIBE_STRUCT(Dependency, (), (kind, job, element, delay))
 BOOST_DESCRIBE_STRUCT(ArraySpec, (), (indices, at_once))
 BOOST_DESCRIBE_STRUCT(Parameter, (), (name, values, row_group))
@@ -54,16 +56,21 @@ BOOST_DESCRIBE_STRUCT(StatusView, (),
                        listens, gpus, gpus_free, jobs_queued, jobs_held, jobs_running, jobs_total, accepts_work,
                        trouble, warnings))
 BOOST_DESCRIBE_STRUCT(GpuProcessView, (), (pid, user, command, memory_bytes, age_s, is_graphics, job, is_ignored))
+BOOST_DESCRIBE_STRUCT(TenantView, (),
+                      (job, display_id, name, user, state, share, request, request_bytes, limit_bytes, ceiling_bytes,
+                       used_bytes, borrowed_bytes, compute, compute_request, compute_limit, paper_gpu, mechanism,
+                       is_movable, note))
 BOOST_DESCRIBE_STRUCT(GpuView, (),
                       (index, uuid, model, memory_total_bytes, memory_used_bytes, state, reason, jobs, job_display_ids,
                        pci_address, numa_node, compute_capability, is_mig_enabled, links, utilisation_percent,
-                       temperature_celsius, power_watts, processes, isolation, node))
+                       temperature_celsius, power_watts, processes, isolation, node, free, tenants))
 BOOST_DESCRIBE_STRUCT(ComponentView, (),
                       (gpus, gpu_type, gpu_memory_bytes, cpus, memory_bytes, tasks, nodes, spreads_tasks, constraint,
                        node_list, excluded_nodes, pool))
 BOOST_DESCRIBE_STRUCT(RequestView, (),
                       (gpus, gpu_type, gpu_memory_bytes, cpus, memory_bytes, tasks, time_limit_s, gpus_most, topology,
-                       placement, nodes, spreads_tasks, constraint, node_list, excluded_nodes, others))
+                       placement, nodes, spreads_tasks, constraint, node_list, excluded_nodes, others, portion,
+                       slice))
 BOOST_DESCRIBE_STRUCT(SeatPartView, (), (component, gpus, tasks))
 BOOST_DESCRIBE_STRUCT(SeatView, (), (node, gpus, tasks, parts))
 BOOST_DESCRIBE_STRUCT(ProgressView, (), (fraction, step, steps, time, expected_end))
@@ -94,6 +101,7 @@ BOOST_DESCRIBE_STRUCT(JobSelector, (),
 BOOST_DESCRIBE_STRUCT(ActionRequest, (), (select, signal, grace_s, reason, at, reach, holds))
 BOOST_DESCRIBE_STRUCT(ActionResult, (), (id, display_id, is_done, message))
 BOOST_DESCRIBE_STRUCT(ActionAnswer, (), (results))
+BOOST_DESCRIBE_STRUCT(PortionRequest, (), (select, portion, to))
 BOOST_DESCRIBE_STRUCT(JobUpdate, (),
                       (select, gpus, gpu_type, gpu_memory_bytes, cpus, memory_bytes, priority, time_limit_s, begin,
                        name, project, comment, group, array_at_once, retries, command, dependencies, output, tasks,

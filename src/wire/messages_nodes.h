@@ -46,7 +46,7 @@ struct PoolView {
   std::int64_t gpus_free = 0;      // and those that take new work now.
   std::int64_t running = 0;        // Its jobs,
   std::int64_t queued = 0;
-  std::int64_t gpus_held = 0;  // and what they hold.
+  double gpus_held = 0;  // and what they hold.
   std::vector<std::string> users;
   std::vector<std::string> teams;
   std::optional<double> max_time_s;  // Of one job, as the next four.

@@ -32,7 +32,7 @@ struct TeamView {
   std::string period;        // Of the budget: "day", "week", "month"; UTC.
   std::int64_t running = 0;  // Jobs.
   std::int64_t queued = 0;
-  std::int64_t gpus = 0;        // That its running jobs hold.
+  double gpus = 0;              // That its running jobs hold.
   std::optional<double> share;  // GPUs that are its own as things are: quota, and its part of what others leave.
   double used_gpu_hours = 0;    // In the period.
   double used_cost = 0;

@@ -109,6 +109,7 @@ class Translation {
           DIVVY_TRY(const FilterIndex filter, Use(shape, of_pool.And(alike), at.gpu_type, pool.pool));
           group.alternatives.push_back(shape);
           if (pool.cpu_milli > 0) group.alternatives.back().cpu_milli = pool.cpu_milli;
+          if (at.parts > 0) group.alternatives.back().parts = at.parts;
           group.filters.push_back(filter);
           group.speeds.push_back(at.speed);
         }

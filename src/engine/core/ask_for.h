@@ -14,6 +14,7 @@ namespace divvy::core {
 struct AtSpeed {
   std::string gpu_type;       // engine/gpu_type.h
   std::int16_t speed = 1000;  // In thousandths of the fastest.
+  std::int16_t parts = 0;     // What a task takes of each such GPU; 0: as it asks.
 };
 
 /// Nodes of this pool, and such of them.

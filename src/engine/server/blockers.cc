@@ -52,9 +52,11 @@ class Finder {
     return same;
   }
 
-  /// Of one server every blocker has words of its own; those of many, and of components, are the core's.
+  /// Of one server every blocker has words of its own; those of many, of components and of parts of GPUs are the core's.
   bool IsTold(const core::Blocker& blocker) const {
-    const bool is_cores = server_.has_many() || entry_.request.is_heterogeneous();
+    const Request& request = entry_.request;
+    const bool is_cores =
+        server_.has_many() || request.is_heterogeneous() || request.is_portioned() || !request.slice.empty();
     return is_cores && blocker.kind != core::BlockerKind::kCap;
   }
 

@@ -7,12 +7,27 @@
 #include "engine/gpu_type.h"
 
 namespace divvy {
+namespace {
+
+constexpr GpuShare kWholeGpu{GpuShare::kWhole};
+
+}  // namespace
+
+GpuShare BookNode::room(GpuIndex gpu) const {
+  if (!owned.Contains(gpu)) return kWholeGpu;
+  const auto shared = sharers.find(gpu);
+  if (shared == sharers.end()) return GpuShare();
+  GpuShare rest = kWholeGpu;
+  for (const auto& [job, share] : shared->second) rest = rest - share;
+  return rest;
+}
 
 GpuSet MatchingGpus(const NodeCapacity& capacity, const Request& request) {
   GpuSet matches;
   if (request.gpus == 0) return matches;
   for (const GpuFacts& gpu : capacity.gpus) {
     if (gpu.memory_total < request.gpu_memory) continue;
+    if (request.is_portioned() && PartsOf(request.portion, gpu.memory_total) > GpuShare(GpuShare::kWhole)) continue;
     if (request.gpu_type.empty() || MatchesGpuType(request.gpu_type, gpu.model)) matches.Insert(gpu.index);
   }
   return matches;
@@ -86,17 +101,31 @@ void Book::Leave(JobId entry) {
 
 void Book::Take(JobId job, const NodePlace& place) {
   BookNode& node = nodes_[place.node];
-  DIVVY_ASSERT((place.gpus & node.owned).empty() && (place.gpus - node.present()).empty());
-  for (int gpu : place.gpus.ToVector()) node.owners[static_cast<std::size_t>(gpu)] = job;
+  DIVVY_ASSERT((place.gpus - node.present()).empty());
+  for (int index : place.gpus.ToVector()) {
+    const auto gpu = static_cast<GpuIndex>(index);
+    DIVVY_ASSERT(node.room(gpu) >= place.share);
+    if (place.share == kWholeGpu) node.owners[gpu] = job;
+    else node.sharers[gpu][job] = place.share;
+  }
   node.owned = node.owned | place.gpus;
   node.cpus_claimed += place.cpus;
   node.memory_claimed += place.memory;
 }
 
-void Book::Free(const NodePlace& place) {
+void Book::Free(JobId job, const NodePlace& place) {
   BookNode& node = nodes_[place.node];
-  for (int gpu : place.gpus.ToVector()) node.owners[static_cast<std::size_t>(gpu)] = JobId();
-  node.owned = node.owned - place.gpus;
+  for (int index : place.gpus.ToVector()) {
+    const auto gpu = static_cast<GpuIndex>(index);
+    node.owners[gpu] = JobId();
+    const auto shared = node.sharers.find(gpu);
+    if (shared != node.sharers.end()) {
+      shared->second.erase(job);
+      if (!shared->second.empty()) continue;
+      node.sharers.erase(shared);
+    }
+    node.owned.Erase(gpu);
+  }
   node.cpus_claimed -= place.cpus;
   node.memory_claimed -= place.memory;
 }
@@ -109,7 +138,7 @@ void Book::Adopt(RunningJob job) {
   for (const GroupName& name : job.groups) {
     Group& group = groups_[name];
     group.running += 1;
-    group.gpus += job.gpu_count();
+    group.gpu_parts += job.gpu_parts();
   }
   const JobId id = job.id;
   running_.emplace(id, std::move(job));
@@ -120,12 +149,12 @@ void Book::Finish(JobId running) {
   DIVVY_ASSERT(at != running_.end());
   const RunningJob job = std::move(at->second);
   running_.erase(at);
-  for (const NodePlace& place : job.places()) Free(place);
+  for (const NodePlace& place : job.places()) Free(running, place);
   if (job.gpu_count() == 0) cpu_jobs_running_ -= 1;
   for (const GroupName& name : job.groups) {
     const auto group = groups_.find(name);
     group->second.running -= 1;
-    group->second.gpus -= job.gpu_count();
+    group->second.gpu_parts -= job.gpu_parts();
     if (!group->second.is_used()) groups_.erase(group);
   }
 }
@@ -134,10 +163,10 @@ void Book::Resize(JobId running, GpuSet gpus, GpuSet asked_back) {
   RunningJob& job = running_.at(running);
   DIVVY_ASSERT(job.gang.empty() && (asked_back - gpus).empty() && !gpus.empty());
   NodePlace place = job.places().front();
-  Free(place);
+  Free(running, place);
   place.gpus = gpus;
   Take(running, place);
-  for (const GroupName& group : job.groups) groups_.at(group).gpus += gpus.size() - job.gpus.size();
+  for (const GroupName& group : job.groups) groups_.at(group).gpu_parts += (std::int64_t{gpus.size()} - job.gpus.size()) * GpuShare::kWhole;
   if (gpus != job.gpus) job.predicted_end = kNever;  // It was to end so on those that it had.
   job.gpus = gpus;
   job.asked_back = asked_back;
@@ -148,9 +177,14 @@ RunningJob* Book::find_running(JobId id) {
   return at == running_.end() ? nullptr : &at->second;
 }
 
-std::optional<JobId> Book::owner(NodeIndex node, GpuIndex gpu) const {
-  if (!nodes_[node].owned.Contains(gpu)) return std::nullopt;
-  return nodes_[node].owners[gpu];
+std::vector<JobId> Book::holders(NodeIndex node, GpuIndex gpu) const {
+  const BookNode& known = nodes_[node];
+  if (!known.owned.Contains(gpu)) return {};
+  const auto shared = known.sharers.find(gpu);
+  if (shared == known.sharers.end()) return {known.owners[gpu]};
+  std::vector<JobId> all;
+  for (const auto& [job, share] : shared->second) all.push_back(job);
+  return all;
 }
 
 const WaitingEntry* Book::waiting(JobId id) const {
@@ -175,23 +209,29 @@ int Book::group_running(const GroupName& group) const {
 
 int Book::group_gpus(const GroupName& group) const {
   const auto at = groups_.find(group);
-  return at == groups_.end() ? 0 : at->second.gpus;
+  if (at == groups_.end()) return 0;
+  return static_cast<int>((at->second.gpu_parts + GpuShare::kWhole - 1) / GpuShare::kWhole);
 }
 
 std::string Book::CheckNode(NodeIndex index) const {
   const BookNode& node = nodes_[index];
   const std::string where = " of machine " + std::to_string(index);
   GpuSet owned;
+  std::map<GpuIndex, std::map<JobId, GpuShare>> sharers;
   int cpus = 0;
   Bytes memory;
   for (const auto& [id, job] : running_) {
     for (const NodePlace& place : job.places()) {
       if (place.node != index) continue;
       const std::string name = "running job " + ToString(id);
-      if (!(place.gpus & owned).empty()) return name + " holds a GPU" + where + " that another job holds";
       if (!(place.gpus - node.present()).empty()) return name + " holds a GPU that is none" + where;
-      for (int gpu : place.gpus.ToVector()) {
-        if (node.owners[static_cast<std::size_t>(gpu)] != id) return name + " is not noted as the owner of its GPU";
+      for (const int number : place.gpus.ToVector()) {
+        const auto gpu = static_cast<GpuIndex>(number);
+        const bool is_whole = place.share == kWholeGpu;
+        const bool is_taken = is_whole ? owned.Contains(gpu) : owned.Contains(gpu) && !sharers.contains(gpu);
+        if (is_taken) return name + " holds a GPU" + where + " that another job holds";
+        if (!is_whole) sharers[gpu][id] = place.share;
+        else if (node.owners[gpu] != id) return name + " is not noted as the owner of its GPU";
       }
       owned = owned | place.gpus;
       cpus += place.cpus;
@@ -199,6 +239,12 @@ std::string Book::CheckNode(NodeIndex index) const {
     }
   }
   if (owned != node.owned) return "the set of owned GPUs" + where + " is not the sum of the running jobs' GPUs";
+  if (sharers != node.sharers) return "those who share GPUs" + where + " are not the running jobs that have parts of them";
+  for (const auto& [gpu, parts] : sharers) {
+    GpuShare sum;
+    for (const auto& [job, share] : parts) sum = sum + share;
+    if (sum > kWholeGpu) return "GPU " + std::to_string(gpu) + where + " is given away more than once";
+  }
   for (std::size_t gpu = 0; gpu < node.owners.size(); ++gpu) {
     const bool is_owned = owned.Contains(static_cast<GpuIndex>(gpu));
     if (!is_owned && node.owners[gpu].is_set())
@@ -216,7 +262,7 @@ std::string Book::CheckInvariants() const {
   }
   int cpu_jobs = 0;
   std::map<GroupName, int> running_of_group;
-  std::map<GroupName, int> gpus_of_group;
+  std::map<GroupName, std::int64_t> parts_of_group;
   for (const auto& [id, job] : running_) {
     const std::string name = "running job " + ToString(id);
     if (job.id != id) return name + " is kept under another id";
@@ -228,7 +274,7 @@ std::string Book::CheckInvariants() const {
     if (job.gpu_count() == 0) cpu_jobs += 1;
     for (const GroupName& group : job.groups) {
       running_of_group[group] += 1;
-      gpus_of_group[group] += job.gpu_count();
+      parts_of_group[group] += job.gpu_parts();
     }
   }
   if (cpu_jobs != cpu_jobs_running_) return "the count of running jobs without GPUs is wrong";
@@ -242,7 +288,7 @@ std::string Book::CheckInvariants() const {
   if (members != waiting_count_) return "the count of waiting jobs is not the sum of the entries";
   for (const auto& [name, group] : groups_) {
     if (group.running != running_of_group[name]) return "group " + name + " counts other running jobs than it has";
-    if (group.gpus != gpus_of_group[name]) return "group " + name + " counts other GPUs than its jobs hold";
+    if (group.gpu_parts != parts_of_group[name]) return "group " + name + " counts other GPUs than its jobs hold";
     if (!group.is_used()) return "group " + name + " is kept and not used";
   }
   for (const auto& [name, count] : running_of_group) {

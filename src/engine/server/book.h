@@ -1,7 +1,8 @@
 // The facts as the controller says them: GPUs with why they are withheld, entries that wait, jobs that run, and sums of
 // what these claim. It decides nothing and keeps no order; what it costs is a look-up per fact.
 //
-// Invariants (CheckInvariants re-derives them): a GPU has at most one owner, and every owner runs; sums and group
+// Invariants (CheckInvariants re-derives them): a GPU has one owner, or sharers whose parts are no more than it has, and
+// each of them runs; sums and group
 // counts are those of the running jobs; waiting_count is the members of all entries. There is always a machine of
 // number kOwnNode.
 #pragma once
@@ -30,14 +31,17 @@ struct BookNode {
   bool takes_work = true;
   std::string idle_reason;  // Why it takes none.
   GpuSet usable;            // Take new work, as far as the machine does.
-  GpuSet owned;
-  std::array<JobId, GpuSet::kCapacity> owners;
+  GpuSet owned;                                 // Somebody has it, or a part of it.
+  std::array<JobId, GpuSet::kCapacity> owners;  // Of whole ones.
+  std::map<GpuIndex, std::map<JobId, GpuShare>> sharers;
   int cpus_claimed = 0;
   Bytes memory_claimed;
 
   GpuSet present() const { return GpuSet::FirstN(static_cast<int>(capacity.gpus.size())); }
   GpuSet taking() const { return takes_work ? usable : GpuSet(); }
   GpuSet free() const { return taking() - owned; }
+  /// What of a GPU nobody has.
+  GpuShare room(GpuIndex gpu) const;
 };
 
 class Book {
@@ -63,7 +67,8 @@ class Book {
 
   const std::vector<BookNode>& nodes() const { return nodes_; }
   const BookNode& node(NodeIndex node) const { return nodes_[node]; }
-  std::optional<JobId> owner(NodeIndex node, GpuIndex gpu) const;
+  /// Its owner, or those who share it.
+  std::vector<JobId> holders(NodeIndex node, GpuIndex gpu) const;
   const WaitingEntry* waiting(JobId id) const;
   const RunningJob* running(JobId id) const;
   const std::unordered_map<JobId, WaitingEntry>& waiting_entries() const { return waiting_; }
@@ -71,7 +76,7 @@ class Book {
   std::uint64_t waiting_count() const { return waiting_count_; }
   GroupLimits group_limits(const GroupName& group) const;
   int group_running(const GroupName& group) const;
-  int group_gpus(const GroupName& group) const;  // That its jobs hold.
+  int group_gpus(const GroupName& group) const;  // That its jobs hold; parts are summed up, and rounded up.
   int cpu_jobs_running() const { return cpu_jobs_running_; }
 
   /// Empty when all is well; else the first broken invariant. Expensive: for tests and the simulator.
@@ -81,13 +86,13 @@ class Book {
   struct Group {
     GroupLimits limits;
     int running = 0;
-    int gpus = 0;
+    std::int64_t gpu_parts = 0;
 
     bool is_used() const { return limits.any() || running > 0; }
   };
 
   void Take(JobId job, const NodePlace& place);
-  void Free(const NodePlace& place);
+  void Free(JobId job, const NodePlace& place);
   std::string CheckNode(NodeIndex node) const;
 
   std::vector<BookNode> nodes_;

@@ -65,7 +65,8 @@ void Decision::Note(const core::Plan& plan) {
     const WaitingEntry& entry = *book_.waiting(start.entry);
     const core::Ask& ask = AskOf(core_.running(start.job)->job_class);
     std::vector<NodePlace> places = PlacesOf(entry.request, ask, start.pieces);
-    StartDecision decision{start.entry, places.front().node, places.front().gpus, {}, ReasonFor(start, entry)};
+    const GpuShare share = places.front().share;
+    StartDecision decision{start.entry, places.front().node, places.front().gpus, share, {}, ReasonFor(start, entry)};
     if (places.size() > 1 || entry.request.is_heterogeneous()) decision.gang = std::move(places);
     decision.pool = PoolOf(start.job, start.pieces.front());
     decided_.plan.starts.push_back(std::move(decision));

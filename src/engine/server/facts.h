@@ -56,6 +56,7 @@ struct NodePlace {
   int cpus = 0;
   Bytes memory;
   std::vector<SeatPart> parts = {};  // Of a heterogeneous job: by component; all the above is theirs together.
+  GpuShare share{GpuShare::kWhole};  // Of each of `gpus`.
 
   friend bool operator==(const NodePlace&, const NodePlace&) = default;
 };
@@ -112,6 +113,7 @@ struct RunningJob {
   JobId id;
   NodeIndex node = kOwnNode;
   GpuSet gpus;
+  GpuShare share{GpuShare::kWhole};  // Of each of `gpus`.
   int cpus = 0;
   Bytes memory;
   /// Of a job on several machines: all of them; the first says the same as the four above. Empty: it is on one.
@@ -138,14 +140,16 @@ struct RunningJob {
   std::string pool;                // Of those of WaitingEntry the one that it runs in.
 
   std::vector<NodePlace> places() const {
-    return gang.empty() ? std::vector<NodePlace>{{node, gpus, request.tasks, cpus, memory}} : gang;
+    return gang.empty() ? std::vector<NodePlace>{{node, gpus, request.tasks, cpus, memory, {}, share}} : gang;
   }
-  /// On all machines.
+  /// On all machines; one that it has a part of counts as one.
   int gpu_count() const {
     int count = 0;
     for (const NodePlace& place : gang) count += place.gpus.size();
     return gang.empty() ? gpus.size() : count;
   }
+  /// In parts of GPUs, on all machines.
+  std::int64_t gpu_parts() const { return std::int64_t{gpu_count()} * share.ten_thousandths(); }
   GpuSet gpus_on(NodeIndex which) const {
     for (const NodePlace& place : gang) {
       if (place.node == which) return place.gpus;

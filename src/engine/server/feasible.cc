@@ -69,9 +69,18 @@ Status CheckSpeeds(const NodeCapacity& capacity, const Request& request) {
                        std::to_string(most) + " is the most it can ever give, or leave the speeds out to take any mix");
 }
 
+Status CheckPortion(const NodeCapacity& capacity, GpuSet of_type, const Request& request) {
+  if (!request.portion.is_by_memory() || of_type.empty()) return {};
+  const Bytes most = PortionedMemory(LargestMemory(capacity, of_type));
+  if (request.portion.memory <= most) return {};
+  return LimitExceeded("asks for " + BytesText(request.portion.memory) + " of a GPU, but the largest here has " +
+                       BytesText(most) + " for jobs; --gpu-memory " + BytesFlag(most) + " is the most it can ever give");
+}
+
 Status CheckGpus(const NodeCapacity& capacity, const Request& request) {
   const int present = static_cast<int>(capacity.gpus.size());
-  const std::string asks = "asks for " + Plural(request.gpus, "GPU");
+  const std::string asks = "asks for " + (request.is_portioned() && request.gpus > 1 ? "parts of " : std::string()) +
+                           Plural(request.gpus, "GPU");
   if (present == 0) return LimitExceeded(asks + ", but this server has none; leave --gpus out to run without");
   if (request.gpus > present) {
     return LimitExceeded(asks + ", but this server has " + std::to_string(present) + "; --gpus " +
@@ -79,11 +88,13 @@ Status CheckGpus(const NodeCapacity& capacity, const Request& request) {
   }
   Request by_type = request;
   by_type.gpu_memory = Bytes(0);
+  by_type.portion = GpuPortion();
   const GpuSet of_type = MatchingGpus(capacity, by_type);
   if (of_type.empty()) {
     return LimitExceeded(asks + " of type " + ShellQuote(request.gpu_type) + ", but this server has " +
                          ModelsText(capacity) + "; leave --gpu-type out, or name a part of one of these");
   }
+  DIVVY_CHECK(CheckPortion(capacity, of_type, request));
   if (of_type.size() < request.gpus) {
     return LimitExceeded(asks + " of type " + ShellQuote(request.gpu_type) + ", but this server has " +
                          std::to_string(of_type.size()) + " (" + ModelsText(capacity) + "); --gpus " +

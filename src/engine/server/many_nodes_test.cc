@@ -59,7 +59,7 @@ TEST(ManyNodes, JobsFillOneMachineAfterTheOther) {
   EXPECT_EQ(starts[2].node, 2U);
   EXPECT_EQ(starts[3].node, 2U);
   EXPECT_EQ(world.server.free_count(), 0);
-  EXPECT_EQ(world.server.owner(2, 1), JobId(4));
+  EXPECT_EQ(world.server.holders(2, 1), std::vector{JobId(4)});
   world.server.Finish(JobId(2));
   const auto next = world.Decide();
   ASSERT_EQ(next.size(), 1U);
@@ -184,7 +184,7 @@ TEST(ManyNodes, AGangThatRanBeforeIsTakenInWhereItIs) {
   job.started = world.now;
   world.server.Adopt(job);
   world.Check();
-  EXPECT_EQ(world.server.owner(3, 3), JobId(7));
+  EXPECT_EQ(world.server.holders(3, 3), std::vector{JobId(7)});
   EXPECT_EQ(world.server.node(2).cpus_claimed, 4);
   EXPECT_EQ(world.server.free_count(), 9);
   world.server.Finish(JobId(7));

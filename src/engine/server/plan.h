@@ -11,6 +11,7 @@ struct StartDecision {
   JobId entry;
   NodeIndex node = kOwnNode;
   GpuSet gpus;
+  GpuShare share{GpuShare::kWhole};  // Of each of `gpus`.
   /// Of a job on several machines: all of them, in the order of its ranks; the first is `node`. Empty: it is on one.
   /// Of a heterogeneous job never empty.
   std::vector<NodePlace> gang;

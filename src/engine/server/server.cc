@@ -489,6 +489,28 @@ void Server::Resize(JobId running, GpuSet gpus) {
   book_.Resize(running, gpus, GpuSet());
 }
 
+Status Server::SetPortion(JobId running, const GpuPortion& portion) {
+  RunningJob job = *book_.running(running);
+  DIVVY_ASSERT(job.request.is_portioned() && portion.any() && job.gang.empty());
+  const BookNode& node = book_.node(job.node);
+  const GpuShare before = job.share;
+  for (const int index : job.gpus.ToVector()) {
+    const auto gpu = static_cast<GpuIndex>(index);
+    const GpuShare wanted = PartsOf(portion, node.capacity.gpus[gpu].memory_total);
+    const GpuShare most = node.room(gpu) + before;
+    if (wanted > most) {
+      return LimitExceeded("GPU " + std::to_string(index) + " has room for " + PartsText(most) +
+                           " of it beside the others that have parts of it, and " + PartsText(wanted) +
+                           " is asked for");
+    }
+    job.share = wanted;
+  }
+  job.request.portion = portion;
+  Finish(running);
+  Adopt(std::move(job));
+  return {};
+}
+
 // --- Bookings --------------------------------------------------------------------------------------------------
 
 std::optional<std::uint64_t> Server::Book(int gpus, const std::string& team, const std::string& user, Time from,

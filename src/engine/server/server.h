@@ -78,6 +78,9 @@ class Server {
   void SetResizable(JobId running);
   /// It has `gpus` from now on, all of them to keep; what it had beside them is free. Requires: the others are free.
   void Resize(JobId running, GpuSet gpus);
+  /// It has this part of its GPUs from now on. kLimitExceeded, and nothing has changed, where others have what it
+  /// would take. Requires: it has parts of GPUs, and goes on to.
+  Status SetPortion(JobId running, const GpuPortion& portion);
 
   /// Keeps `gpus` GPUs for a team, or for one user, between two times; jobs that run over `from` keep what they have.
   /// Nothing when there is no room for it in that time. SetTeams forgets all bookings.
@@ -105,7 +108,7 @@ class Server {
   /// Agents have brought machines in.
   bool has_many() const { return book_.nodes().size() > 1; }
   std::optional<NodeIndex> FindNode(std::string_view name) const;
-  std::optional<JobId> owner(NodeIndex node, GpuIndex gpu) const { return book_.owner(node, gpu); }
+  std::vector<JobId> holders(NodeIndex node, GpuIndex gpu) const { return book_.holders(node, gpu); }
   int gpu_count() const;   // Of all machines.
   int free_count() const;  // GPUs that take new work and nobody holds, on all machines.
   // Of the controller's own machine.

@@ -36,13 +36,13 @@ TEST(Server, AGpuHasItsOwnerUntilTheJobEnds) {
   world.Node(2);
   world.Submit(World::Job(1, 1));
   world.Pass();
-  EXPECT_EQ(world.server.owner(kOwnNode, 0), JobId(1));
-  EXPECT_EQ(world.server.owner(kOwnNode, 1), std::nullopt);
+  EXPECT_EQ(world.server.holders(kOwnNode, 0), std::vector{JobId(1)});
+  EXPECT_EQ(world.server.holders(kOwnNode, 1), std::vector<JobId>());
   world.server.SetAvailability(kOwnNode, 0, {.is_restricted = true, .fault = "", .unmanaged = ""});
-  EXPECT_EQ(world.server.owner(kOwnNode, 0), JobId(1));
+  EXPECT_EQ(world.server.holders(kOwnNode, 0), std::vector{JobId(1)});
   EXPECT_EQ(world.server.free(), GpuSet::Of({1}));
   world.server.Finish(JobId(1));
-  EXPECT_EQ(world.server.owner(kOwnNode, 0), std::nullopt);
+  EXPECT_EQ(world.server.holders(kOwnNode, 0), std::vector<JobId>());
   EXPECT_EQ(world.server.free(), GpuSet::Of({1}));
   world.Check();
 }

@@ -180,6 +180,22 @@ std::vector<core::AtSpeed> Kinds::FastestFirst(const Request& request, const std
   return sets;
 }
 
+// What is said by memory is another part of each size of GPU: the smallest that has it first, which wastes least.
+std::vector<core::AtSpeed> Kinds::BySize(const Request& request) const {
+  std::map<std::int32_t, std::set<std::string>, std::greater<>> by_parts;
+  for (const auto& [kind, count] : models_) {
+    const auto& [model, memory] = kind;
+    const std::int32_t parts = PartsOf(request.portion, memory).ten_thousandths();
+    if (parts <= GpuShare::kWhole && MatchesGpuType(request.gpu_type, model)) by_parts[parts].insert(model);
+  }
+  std::vector<core::AtSpeed> sets;
+  for (const auto& [parts, models] : by_parts) {
+    sets.push_back({Join(std::vector<std::string>(models.begin(), models.end()), "|"), 1000,
+                    static_cast<std::int16_t>(parts)});
+  }
+  return sets;
+}
+
 // Of one that is exclusive a wish for each size of machine.
 std::vector<core::PoolWish> Kinds::WishesOf(const std::string& pools) const {
   std::vector<core::PoolWish> wishes;
@@ -202,8 +218,9 @@ core::Ask Kinds::Use(core::Ask ask, const Request& request, const std::string& p
   wishes.gpu_type = request.gpu_type;
   // One set for all, whatever speeds it says, where they make no difference here.
   if (!request.is_elastic()) wishes.speeds = FastestFirst(request, learned);
+  if (request.portion.is_by_memory()) wishes.speeds = BySize(request);
   if (wishes.speeds.empty()) wishes.speeds = {{request.gpu_type, 1000}};
-  wishes.least_gpu_memory_mib = MebibytesUp(request.gpu_memory);
+  wishes.least_gpu_memory_mib = MebibytesUp(std::max(request.gpu_memory, request.portion.memory));
   // One machine alone has no features or pools to speak of: what is said of them is a note.
   Result<FeatureWish> features = FeatureWish();
   if (book_.node_count() > 1 || !pools_.empty()) {
@@ -320,7 +337,10 @@ core::Ask AskOf(const Request& request, PlacementStrategy placement, int gpus) {
   core::Ask ask;
   ask.placement = placement;
   if (gpus > 0) {
-    shape.parts = placement::kGpuParts;
+    // By memory it depends on the GPU (Kinds::Use): until that is known, the least.
+    if (request.portion.request > GpuShare())
+      shape.parts = static_cast<std::int16_t>(request.portion.request.ten_thousandths());
+    else shape.parts = request.is_portioned() ? std::int16_t{1} : std::int16_t{placement::kGpuParts};
     WantTopology(request, ask);
   }
   const int pieces = request.spreads_tasks ? request.tasks : request.nodes;
@@ -400,6 +420,7 @@ std::vector<NodePlace> PlacesOf(const Request& request, const core::Ask& ask, co
         at == places.end() ? places.emplace_back(NodePlace{piece.node, GpuSet(), 0, 0, Bytes(0), {}}) : *at;
     place.gpus = place.gpus | GpuSet::FromBits(piece.gpus);
     place.tasks += 1;
+    if (piece.gpus != 0) place.share = GpuShare(core::ShapeOf(ask, piece).parts);
   }
   // Tasks that are of all machines together are dealt out evenly, more to the first.
   const int machines = static_cast<int>(places.size());
@@ -407,7 +428,9 @@ std::vector<NodePlace> PlacesOf(const Request& request, const core::Ask& ask, co
     NodePlace& place = places[static_cast<std::size_t>(i)];
     const int tasks =
         request.spreads_tasks ? place.tasks : request.tasks / machines + (i < request.tasks % machines ? 1 : 0);
+    const GpuShare share = place.share;
     place = PlaceOf(request, place.node, place.gpus, std::max(tasks, 1));
+    place.share = share;
   }
   return places;
 }
@@ -432,7 +455,9 @@ core::Ask AskOfPlaces(const Request& request, const std::vector<NodePlace>& plac
     }
     on_one.cpus = place.cpus;
     on_one.memory = place.memory;
-    const core::Ask one = AskOf(on_one, PlacementStrategy::kSequential, place.gpus.size());
+    core::Ask one = AskOf(on_one, PlacementStrategy::kSequential, place.gpus.size());
+    if (!place.gpus.empty())
+      one.groups.front().alternatives.front().parts = static_cast<std::int16_t>(place.share.ten_thousandths());
     if (ask.groups.empty()) ask = one;
     else ask.groups.push_back(one.groups.front());
     ask.groups.back().component = component_of(place);

@@ -57,6 +57,8 @@ class Kinds {
   /// wait: models that it does not know come last, and then any mix of models.
   std::vector<core::AtSpeed> FastestFirst(const Request& request, const std::vector<ModelSpeed>& learned) const;
 
+  /// Of a portion by memory: GPUs by the part of each that it is.
+  std::vector<core::AtSpeed> BySize(const Request& request) const;
   core::Ask UseComponents(core::Ask ask, const Request& request, const std::string& pool,
                           std::vector<core::FilterIndex>& used, std::string* why);
   std::vector<std::string> FindPools(const BookNode& node) const;

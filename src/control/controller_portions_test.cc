@@ -1,0 +1,131 @@
+#include <gtest/gtest.h>
+
+#include "control/controller_test_world.h"
+
+namespace divvy {
+namespace {
+
+class Portions : public World, public testing::Test {
+ protected:
+  Portions() : World(2) {
+    NodeCapacity capacity;
+    for (int i = 0; i < 2; ++i) {
+      GpuFacts facts;
+      facts.index = static_cast<GpuIndex>(i);
+      facts.model = "NVIDIA H100 80GB HBM3";
+      facts.memory_total = Bytes(std::int64_t{80} << 30);
+      capacity.gpus.push_back(facts);
+    }
+    capacity.cpus = 8;
+    capacity.memory = Bytes(std::int64_t{64} << 30);
+    controller_.SetCapacity(capacity);
+    grace_.user = {1001, 1001, "grace"};
+  }
+  JobId SubmitPart(int parts, int limit = 0, Preemptible preemptible = Preemptible::kNever) {
+    JobSpec spec;
+    spec.command = {"true"};
+    spec.name = "nb";
+    spec.request.gpus = 1;
+    spec.request.portion.request = GpuShare(parts);
+    spec.request.portion.limit = GpuShare(limit);
+    spec.preemptible = preemptible;
+    spec.is_preemptible_set = preemptible != Preemptible::kNever;
+    const auto result = controller_.Submit(std::move(spec), 0, ada_, now_, NoHistory());
+    EXPECT_TRUE(result) << (result ? "" : result.error().message);
+    return result ? result->id : JobId();
+  }
+  JobId StartPart(int parts, int limit = 0, Preemptible preemptible = Preemptible::kNever) {
+    const JobId job = SubmitPart(parts, limit, preemptible);
+    static_cast<void>(Turn());
+    controller_.OnStarted(job, 1, now_);
+    static_cast<void>(Turn());
+    return job;
+  }
+  Result<std::string> Resize(JobId job, int parts, const Caller& caller) {
+    GpuPortion portion;
+    portion.request = GpuShare(parts);
+    return controller_.ResizePortion(job, portion, caller, now_, NoHistory());
+  }
+  static std::vector<PortionOrder> Ordered(const Effects& effects) {
+    std::vector<PortionOrder> orders;
+    for (const Order& order : effects.orders) {
+      if (const auto* portion = std::get_if<PortionOrder>(&order)) orders.push_back(*portion);
+    }
+    return orders;
+  }
+
+  Caller grace_;
+};
+
+TEST_F(Portions, TwoHalvesShareOneGpuAndAWholeJobHasTheOther) {
+  const JobId a = SubmitPart(5'000, 10'000);
+  const JobId b = SubmitPart(5'000, 10'000);
+  const JobId whole = Submit(1);
+  EXPECT_EQ(Launched(Turn()), (std::vector{a, b, whole}));
+  EXPECT_EQ(controller_.Find(a)->gpus, controller_.Find(b)->gpus);
+  EXPECT_EQ(controller_.Find(a)->gpu_parts, GpuShare(5'000));
+  EXPECT_NE(controller_.Find(whole)->gpus, controller_.Find(a)->gpus);
+}
+
+TEST_F(Portions, AResizeOfARunningJobIsDurableAndReachesItsNode) {
+  const JobId a = StartPart(5'000);
+  const auto done = Resize(a, 7'500, ada_);
+  ASSERT_TRUE(done) << done.error().message;
+  EXPECT_EQ(*done, "has 0.75 of its GPU");
+  const Effects effects = Turn();
+  ASSERT_EQ(Ordered(effects).size(), 1U);
+  EXPECT_EQ(Ordered(effects)[0].portion.request, GpuShare(7'500));
+  ASSERT_EQ(effects.batch.updates.size(), 1U);
+  EXPECT_EQ(effects.batch.updates[0].gpu_parts, GpuShare(7'500));
+}
+
+TEST_F(Portions, AResizeIsRefusedWhereOthersHaveWhatItWouldTakeAndForOthersJobs) {
+  const JobId a = StartPart(5'000);
+  StartPart(5'000);
+  const auto refused = Resize(a, 6'000, ada_);
+  ASSERT_FALSE(refused);
+  EXPECT_NE(refused.error().message.find("cannot grow: GPU 0 has room for 0.5 of it"), std::string::npos)
+      << refused.error().message;
+  EXPECT_FALSE(Resize(a, 1'000, grace_));
+  EXPECT_TRUE(Ordered(Turn()).empty());
+  const JobId whole = Submit(1);
+  static_cast<void>(Turn());
+  const auto of_whole = Resize(whole, 5'000, ada_);
+  ASSERT_FALSE(of_whole);
+  EXPECT_NE(of_whole.error().message.find("has whole GPUs"), std::string::npos);
+}
+
+TEST_F(Portions, OneThatWaitsIsChangedWhereItWaits) {
+  StartPart(10'000 - 1);
+  StartPart(10'000 - 1);
+  const JobId waits = SubmitPart(5'000);
+  EXPECT_TRUE(Launched(Turn()).empty());
+  ASSERT_TRUE(Resize(waits, 1, ada_));
+  EXPECT_EQ(Launched(Turn()), std::vector{waits});
+}
+
+TEST_F(Portions, TheLastRungTakesOnlyThoseWhoAgreed) {
+  const JobId keeps = StartPart(2'500, 10'000);
+  const JobId yields = StartPart(2'500, 10'000, Preemptible::kRequeue);
+  controller_.OnRepay(keeps, 1, "job 9 needs it", now_);
+  controller_.OnRepay(yields, 7, "another attempt", now_);
+  EXPECT_EQ(StateOf(keeps), JobState::kRunning);
+  EXPECT_EQ(StateOf(yields), JobState::kRunning);
+  controller_.OnRepay(yields, 1, "job 9 needs it", now_);
+  EXPECT_EQ(StateOf(yields), JobState::kStopping);
+  Exit(yields, 143);
+  EXPECT_EQ(StateOf(yields), JobState::kQueued);
+}
+
+TEST_F(Portions, SurviveARestartOfTheController) {
+  const JobId a = StartPart(5'000);
+  Controller again(Policy(), Limits(), 2);
+  NodeCapacity capacity = controller_.cluster().capacity();
+  again.SetCapacity(capacity);
+  again.Load({*controller_.Find(a)}, {}, 100, 1, NoHistory());
+  EXPECT_EQ(again.CheckInvariants(), "");
+  EXPECT_EQ(again.cluster().node(kOwnNode).room(0), GpuShare(5'000));
+}
+
+}  // namespace
+}  // namespace divvy

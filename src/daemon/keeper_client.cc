@@ -1,0 +1,160 @@
+#include "daemon/keeper_client.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <spawn.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/local/stream_protocol.hpp>
+#include <boost/asio/post.hpp>
+#include <boost/asio/read_until.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <boost/asio/write.hpp>
+#include <cstring>
+#include <utility>
+
+namespace divvy {
+
+namespace asio = boost::asio;
+
+struct KeeperClient::Connection {
+  explicit Connection(asio::io_context& loop) : socket(loop) {}
+
+  asio::local::stream_protocol::socket socket;
+  std::string read;
+  std::string writing;  // Under way.
+  std::string next;
+};
+
+KeeperClient::KeeperClient(asio::io_context& loop, Options options) : loop_(loop), options_(std::move(options)) {}
+
+KeeperClient::~KeeperClient() { *is_alive_ = false; }
+
+bool KeeperClient::is_connected() const { return connection_ != nullptr; }
+
+void KeeperClient::Open() {
+  if (std::exchange(is_open_, true)) return;
+  // Whoever opened it may not be told before it has returned.
+  asio::post(loop_, [this, alive = is_alive_] {
+    if (*alive) Try();
+  });
+}
+
+void KeeperClient::Try() {
+  if (connection_ != nullptr) return;
+  auto connection = std::make_unique<Connection>(loop_);
+  boost::system::error_code error;
+  // A Unix socket connects at once or not at all.
+  connection->socket.connect(options_.directory + "/" + std::string(wire::kKeeperSocket), error);
+  if (!error) return OnConnected(std::move(connection));
+  const auto now = std::chrono::steady_clock::now();
+  if (now - started_at_ >= kStartsEvery) {
+    started_at_ = now;
+    StartOne();
+  }
+  TryLater();
+}
+
+void KeeperClient::TryLater() {
+  auto timer = std::make_shared<asio::steady_timer>(loop_, kTriesEvery);
+  timer->async_wait([this, timer, alive = is_alive_](const boost::system::error_code& error) {
+    if (!error && *alive) Try();
+  });
+}
+
+// In a session of its own: it is not for the daemon's terminal, nor for whoever ends the daemon.
+void KeeperClient::StartOne() {
+  if (options_.argv.empty()) return;
+  std::vector<char*> words;
+  for (std::string& word : options_.argv) words.push_back(word.data());
+  words.push_back(nullptr);
+  posix_spawn_file_actions_t files;
+  ::posix_spawn_file_actions_init(&files);
+  for (int fd = 0; fd < 3; ++fd) ::posix_spawn_file_actions_addopen(&files, fd, "/dev/null", O_RDWR, 0);
+  posix_spawnattr_t attributes;
+  ::posix_spawnattr_init(&attributes);
+  sigset_t none;
+  ::sigemptyset(&none);
+  ::posix_spawnattr_setsigmask(&attributes, &none);
+  ::posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSID | POSIX_SPAWN_SETSIGMASK);
+  pid_t pid = 0;
+  const int error = ::posix_spawn(&pid, words[0], &files, &attributes, words.data(), environ);
+  ::posix_spawnattr_destroy(&attributes);
+  ::posix_spawn_file_actions_destroy(&files);
+  if (error != 0) {
+    options_.note("event=keeper_not_started what=\"" + std::string(std::strerror(error)) + "\"");
+    return;
+  }
+  options_.note("event=keeper_started pid=" + std::to_string(pid));
+  // It forks itself away; what we started ends at once.
+  auto reap = std::make_shared<asio::steady_timer>(loop_, std::chrono::seconds(1));
+  reap->async_wait([reap, pid](const boost::system::error_code&) { ::waitpid(pid, nullptr, WNOHANG); });
+}
+
+void KeeperClient::OnConnected(std::unique_ptr<Connection> connection) {
+  connection_ = std::move(connection);
+  Read();
+  listener_->OnKeeper();
+}
+
+void KeeperClient::Read() {
+  Connection* now = connection_.get();
+  asio::async_read_until(now->socket, asio::dynamic_buffer(now->read, wire::kKeeperLineBytes), '\n',
+                         [this, now, alive = is_alive_](const boost::system::error_code& error, std::size_t bytes) {
+                           if (!*alive || connection_.get() != now) return;
+                           if (error) return OnLost(error.message());
+                           const std::string line = now->read.substr(0, bytes - 1);
+                           now->read.erase(0, bytes);
+                           OnLine(line);
+                           if (*alive && connection_.get() == now) Read();
+                         });
+}
+
+void KeeperClient::OnLine(std::string_view line) {
+  auto said = wire::DecodeShare<wire::KeeperLine>(line);
+  if (!said) return OnLost("it says what nobody understands: " + said.error().message);
+  if (said->answer) {
+    const auto asked = asked_.extract(said->answer->id);
+    if (asked.empty()) return;
+    if (said->answer->error.empty()) asked.mapped()(*std::move(said->answer));
+    else asked.mapped()(FailedPrecondition(said->answer->error));
+  }
+  if (said->requeue) listener_->OnRequeue(*said->requeue);
+  if (said->state) listener_->OnKept(*said->state);
+}
+
+void KeeperClient::Ask(wire::KeeperRequest request, Answered answered) {
+  if (connection_ == nullptr) return answered(Unreachable("the keeper of the shared GPUs is being started"));
+  request.id = next_id_++;
+  asked_.emplace(request.id, std::move(answered));
+  connection_->next += wire::EncodeShare(request) + "\n";
+  Flush();
+}
+
+void KeeperClient::Flush() {
+  Connection* now = connection_.get();
+  if (!now->writing.empty() || now->next.empty()) return;
+  now->writing = std::exchange(now->next, {});
+  asio::async_write(now->socket, asio::buffer(now->writing),
+                    [this, now, alive = is_alive_](const boost::system::error_code& error, std::size_t) {
+                      if (!*alive || connection_.get() != now) return;
+                      if (error) return OnLost(error.message());
+                      now->writing.clear();
+                      Flush();
+                    });
+}
+
+void KeeperClient::OnLost(const std::string& why) {
+  options_.note("event=keeper_lost what=\"" + why + "\"");
+  // Handlers of what is under way still hold its address, and find that it is not ours any more.
+  std::shared_ptr<Connection> gone = std::move(connection_);
+  boost::system::error_code ignored;
+  gone->socket.close(ignored);
+  asio::post(loop_, [gone] {});
+  for (auto& [id, answered] : std::exchange(asked_, {})) answered(Unreachable("the keeper of the shared GPUs has gone"));
+  Try();
+}
+
+}  // namespace divvy

@@ -1,0 +1,273 @@
+#include "daemon/node_shares.h"
+
+#include <gtest/gtest.h>
+
+#include <deque>
+
+#include "model/exit_codes.h"
+
+namespace divvy {
+namespace {
+
+using namespace std::chrono_literals;
+
+struct FakeKeeper final : KeeperPort {
+  struct Asked {
+    wire::KeeperRequest request;
+    Answered answered;
+  };
+  void Open() override { opens += 1; }
+  void Ask(wire::KeeperRequest request, Answered answered) override {
+    asked.push_back({std::move(request), std::move(answered)});
+  }
+  Asked Next() {
+    EXPECT_FALSE(asked.empty());
+    Asked first = std::move(asked.front());
+    asked.pop_front();
+    return first;
+  }
+  /// What is asked next is a hello, and is answered.
+  void AnswerHello() {
+    Asked hello = Next();
+    EXPECT_TRUE(hello.request.hello);
+    hello.answered(wire::KeeperAnswer());
+  }
+
+  int opens = 0;
+  std::deque<Asked> asked;
+};
+
+struct FakeController final : ControllerPort {
+  Time Now() const override { return Time(1h); }
+  void OnPrepared(JobId, std::uint32_t, std::uint16_t) override {}
+  void OnStarted(JobId, std::uint32_t, Time) override {}
+  void OnExited(JobId job, std::uint32_t attempt, const Exit& exit, Time) override {
+    ended.push_back({job, attempt, exit});
+  }
+  void OnVanished(JobId, std::uint32_t, RunVanished) override {}
+  void OnGpusObserved(const std::vector<GpuObservation>&) override {}
+  void OnShares(const wire::KeeperState& state) override { shown = state; }
+  void OnRepay(JobId job, std::uint32_t, const std::string& why) override { repaid = {job, why}; }
+  std::vector<JobId> ActiveRuns() const override { return {}; }
+  const JobRecord* Find(JobId) const override { return nullptr; }
+  Result<std::shared_ptr<const JobSpec>> SpecOf(const JobRecord&) const override { return NotFound(""); }
+
+  struct Ended {
+    JobId job;
+    std::uint32_t attempt = 0;
+    Exit exit;
+  };
+  std::vector<Ended> ended;
+  wire::KeeperState shown;
+  std::pair<JobId, std::string> repaid;
+};
+
+class NodeSharesTest : public testing::Test {
+ protected:
+  NodeSharesTest() : shares_(Gpus(), keeper_, MakePorts()) { shares_.Join(controller_); }
+
+  static std::vector<GpuFacts> Gpus() {
+    std::vector<GpuFacts> gpus(4);
+    for (std::size_t i = 0; i < gpus.size(); ++i) {
+      gpus[i].index = static_cast<GpuIndex>(i);
+      gpus[i].uuid = "GPU-" + std::to_string(i);
+      gpus[i].model = i < 2 ? "H100" : "L4";
+      gpus[i].memory_total = i < 2 ? 64_GiB : 16_GiB;
+    }
+    return gpus;
+  }
+  NodeShares::Ports MakePorts() {
+    NodeShares::Ports ports;
+    ports.execute = [this](const Order& order, std::shared_ptr<const JobSpec>) { passed_.push_back(order); };
+    ports.set_grant = [this](JobId job, ShareGrant grant) { grants_[job] = std::move(grant); };
+    ports.owner_of = [](const User& user) -> Result<User> {
+      if (user.name == "nobody") return NotFound("this machine has no user nobody");
+      return User{1000, 1000, user.name};
+    };
+    ports.note = [this](const std::string& line) { notes_.push_back(line); };
+    ports.after = [this](Duration, std::function<void()> task) { later_.push_back(std::move(task)); };
+    return ports;
+  }
+  static LaunchOrder Launch(int job, std::vector<int> gpus, int parts = 0) {
+    LaunchOrder order;
+    order.record.id = JobId(static_cast<std::uint64_t>(job));
+    order.record.attempt = 1;
+    order.record.user = {1000, 1000, "ada"};
+    order.record.gpus = GpuSet::Of(gpus);
+    order.record.request.gpus = static_cast<int>(gpus.size());
+    order.record.request.portion.request = GpuShare(parts);
+    return order;
+  }
+  void Execute(const Order& order) { shares_.Execute(order, std::make_shared<const JobSpec>()); }
+  /// The first tenant, granted.
+  void StartTenant(int job, int gpu) {
+    Execute(Launch(job, {gpu}, 5'000));
+    if (keeper_.opens == 1 && keeper_.asked.empty()) {
+      shares_.OnKeeper();
+      keeper_.AnswerHello();
+    }
+    wire::KeeperAnswer answer;
+    answer.added = wire::KeeperAdded{{gpu}, {}, GpuSet(), "", {"DIVVY_SHARE=/x"}};
+    keeper_.Next().answered(answer);
+  }
+
+  FakeKeeper keeper_;
+  FakeController controller_;
+  std::vector<Order> passed_;
+  std::map<JobId, ShareGrant> grants_;
+  std::vector<std::string> notes_;
+  std::vector<std::function<void()>> later_;
+  NodeShares shares_;
+};
+
+TEST_F(NodeSharesTest, WhereNothingIsSharedThereIsNoKeeper) {
+  Execute(Launch(1, {0, 1}));
+  Execute(Launch(2, {}));
+  Execute(StopOrder{JobId(1), 15, Duration(0), ""});
+  EXPECT_EQ(passed_.size(), 3U);
+  EXPECT_EQ(keeper_.opens, 0);
+}
+
+TEST_F(NodeSharesTest, ATenantStartsWhereTheKeeperSays) {
+  Execute(Launch(1, {0}));
+  Execute(Launch(7, {1}, 2'500));
+  EXPECT_EQ(passed_.size(), 1U) << "it waits for the keeper";
+  EXPECT_EQ(keeper_.opens, 1);
+  shares_.OnKeeper();
+  const auto hello = keeper_.Next();
+  ASSERT_TRUE(hello.request.hello);
+  EXPECT_EQ(hello.request.hello->gpus.size(), 4U);
+  EXPECT_EQ(hello.request.hello->gpus[3].kind, 2) << "tenants move among GPUs of one kind";
+  hello.answered(wire::KeeperAnswer());
+  const auto whole = keeper_.Next();
+  ASSERT_TRUE(whole.request.take_whole) << "job 1 has GPU 0 whole, and nobody is to be spread over it";
+  EXPECT_EQ(whole.request.take_whole->gpus, GpuSet::Of({0}));
+  const auto add = keeper_.Next();
+  ASSERT_TRUE(add.request.add);
+  EXPECT_EQ(add.request.add->paper, std::vector<int>{1});
+  EXPECT_EQ(add.request.add->uid, 1000);
+  EXPECT_EQ(add.request.add->share.memory_request, Bytes(PortionedMemory(64_GiB).count() / 4));
+  wire::KeeperAnswer answer;
+  answer.added = wire::KeeperAdded{{0}, {"GPU-0"}, GpuSet::Of({0, 1}), "/x", {"DIVVY_SHARE=/x"}};
+  add.answered(answer);
+  ASSERT_EQ(passed_.size(), 2U);
+  EXPECT_EQ(grants_[JobId(7)].gpus, std::vector<int>{0});
+  EXPECT_EQ(grants_[JobId(7)].environment, std::vector<std::string>{"DIVVY_SHARE=/x"});
+}
+
+TEST_F(NodeSharesTest, AWholeGpuJobWaitsUntilItsGpusAreEmpty) {
+  StartTenant(7, 0);
+  Execute(Launch(8, {0, 1}));
+  Execute(TimeLimitOrder{JobId(8), kNever, ""});
+  EXPECT_EQ(passed_.size(), 1U);
+  const auto take = keeper_.Next();
+  ASSERT_TRUE(take.request.take_whole);
+  take.answered(wire::KeeperAnswer());
+  ASSERT_EQ(passed_.size(), 3U) << "the launch, and what was said to it meanwhile, in order";
+  EXPECT_TRUE(std::holds_alternative<LaunchOrder>(passed_[1]));
+  EXPECT_TRUE(std::holds_alternative<TimeLimitOrder>(passed_[2]));
+  shares_.OnOver(JobId(8), 1);
+  EXPECT_TRUE(keeper_.Next().request.give_whole);
+}
+
+TEST_F(NodeSharesTest, WhatCannotBeMovedOutOfTheWayFailsTheLaunchWithItsReason) {
+  StartTenant(7, 0);
+  Execute(Launch(8, {0}));
+  keeper_.Next().answered(FailedPrecondition("job 7 stays on GPU 0: it uses NCCL"));
+  ASSERT_EQ(controller_.ended.size(), 1U);
+  EXPECT_EQ(controller_.ended[0].job, JobId(8));
+  EXPECT_EQ(controller_.ended[0].exit.code, kMachineCannot) << "it waits again";
+  EXPECT_EQ(controller_.ended[0].exit.failure, "job 7 stays on GPU 0: it uses NCCL");
+  EXPECT_TRUE(keeper_.Next().request.give_whole);
+  EXPECT_EQ(passed_.size(), 1U);
+}
+
+TEST_F(NodeSharesTest, OneThatIsStoppedWhileItWaitsNeverStarts) {
+  StartTenant(7, 0);
+  Execute(Launch(8, {0}));
+  auto take = keeper_.Next();
+  Execute(StopOrder{JobId(8), 15, Duration(0), ""});
+  ASSERT_EQ(controller_.ended.size(), 1U);
+  take.answered(wire::KeeperAnswer());
+  EXPECT_EQ(passed_.size(), 1U) << "the late answer finds nobody";
+}
+
+TEST_F(NodeSharesTest, ANewKeeperIsToldOfAll) {
+  StartTenant(7, 0);
+  Execute(Launch(8, {1}));
+  auto unanswered = keeper_.Next();
+  unanswered.answered(Unreachable("the keeper has gone"));
+  EXPECT_TRUE(controller_.ended.empty()) << "it goes on waiting";
+  shares_.OnKeeper();
+  keeper_.AnswerHello();
+  EXPECT_TRUE(keeper_.Next().request.add) << "the tenant that runs";
+  const auto again = keeper_.Next();
+  ASSERT_TRUE(again.request.take_whole) << "the launch that waits";
+  again.answered(wire::KeeperAnswer());
+  EXPECT_EQ(passed_.size(), 2U);
+}
+
+TEST_F(NodeSharesTest, ATenantThatNobodyHasIsRemoved) {
+  StartTenant(7, 0);
+  wire::KeeperState state;
+  state.tenants.resize(2);
+  state.tenants[0].job = JobId(7);
+  state.tenants[0].attempt = 1;
+  state.tenants[1].job = JobId(5);
+  state.tenants[1].attempt = 2;
+  shares_.OnKept(state);
+  EXPECT_EQ(controller_.shown.tenants.size(), 2U);
+  const auto remove = keeper_.Next();
+  ASSERT_TRUE(remove.request.remove);
+  EXPECT_EQ(remove.request.remove->job, JobId(5));
+  EXPECT_TRUE(keeper_.asked.empty());
+}
+
+TEST_F(NodeSharesTest, AResizeReachesTheKeeperAndLastsOverIt) {
+  StartTenant(7, 0);
+  GpuPortion more;
+  more.request = GpuShare(7'500);
+  Execute(PortionOrder{JobId(7), more, ""});
+  const auto resize = keeper_.Next();
+  ASSERT_TRUE(resize.request.resize);
+  EXPECT_EQ(resize.request.resize->share.compute_request, GpuShare(7'500));
+  shares_.OnKeeper();
+  keeper_.AnswerHello();
+  EXPECT_EQ(keeper_.Next().request.add->share.compute_request, GpuShare(7'500));
+}
+
+TEST_F(NodeSharesTest, ActionsAreForTenantsAlone) {
+  std::string said;
+  const auto say = [&said](const Status& done) { said = done ? "done" : done.error().message; };
+  StartTenant(7, 0);
+  Execute(Launch(1, {1}));
+  shares_.Act(JobId(1), "park", {}, say);
+  EXPECT_EQ(said, "job 1 is on no shared GPU of this machine now");
+  while (!keeper_.asked.empty()) keeper_.Next();
+  shares_.Act(JobId(7), "move", {1}, say);
+  const auto move = keeper_.Next();
+  ASSERT_TRUE(move.request.move);
+  EXPECT_EQ(move.request.move->to, std::vector<int>{1});
+  move.answered(wire::KeeperAnswer());
+  EXPECT_EQ(said, "done");
+}
+
+TEST_F(NodeSharesTest, ALaunchOfAnEarlierSessionIsDropped) {
+  StartTenant(7, 0);
+  Execute(Launch(8, {0}));
+  auto take = keeper_.Next();
+  shares_.DropWaiting();
+  take.answered(wire::KeeperAnswer());
+  EXPECT_EQ(passed_.size(), 1U);
+  EXPECT_TRUE(keeper_.Next().request.give_whole);
+}
+
+TEST_F(NodeSharesTest, TheLastRungNamesWhoNeedsWhat) {
+  StartTenant(7, 0);
+  shares_.OnRequeue({JobId(7), 1, JobId(9), 8_GiB});
+  EXPECT_EQ(controller_.repaid.first, JobId(7));
+  EXPECT_NE(controller_.repaid.second.find("job 9 needs 8192 MiB"), std::string::npos) << controller_.repaid.second;
+}
+
+}  // namespace
+}  // namespace divvy

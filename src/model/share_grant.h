@@ -1,0 +1,17 @@
+// Where a job with parts of GPUs begins on its node, as the keeper said it.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "model/gpu.h"
+
+namespace divvy {
+
+struct ShareGrant {
+  std::vector<int> gpus;                 // By its devices; by the plan they may be others.
+  GpuSet reachable;                      // To which it may be moved: open to it besides.
+  std::vector<std::string> environment;  // NAME=value, for all of its processes.
+};
+
+}  // namespace divvy

@@ -1,0 +1,74 @@
+#!/usr/bin/env bash
+# Parts of GPUs, with real processes on stand-in GPUs: spread and packed again when a whole-GPU job comes, resized, parked, woken and
+# moved while they run, through kill -9 of the daemon and of the keeper. Who checks its memory all the time finds it intact.
+. "$(dirname "$0")/lib.sh"
+command -v divvy-burn >/dev/null || fail "divvy-burn lies beside divvy"
+divvy up --quiet --emulate 2xH100-80GB
+
+# gpus_of JOB: where it is at this moment. tenant JOB FIELD
+gpus_of() {
+  divvy gpus --json | python3 -c 'import json, sys
+print(" ".join(str(g["index"]) for g in json.load(sys.stdin) if int(sys.argv[1]) in g["jobs"]))' "$1"
+}
+tenant() {
+  divvy gpus --json | python3 -c 'import json, sys
+for gpu in json.load(sys.stdin):
+  for one in gpu["tenants"]:
+    if one["job"] == int(sys.argv[1]): print(one[sys.argv[2]]); sys.exit()' "$1" "$2"
+}
+tenant_is() { [ "$(tenant "$1" "$2")" = "$3" ]; }
+has_memory() { [ "$(tenant "$1" used_bytes)" -ge 1000000000 ] 2>/dev/null; }
+are_spread() { [ "$(gpus_of "$1")" != "$(gpus_of "$2")" ] && [ -n "$(gpus_of "$1")" ] && [ -n "$(gpus_of "$2")" ]; }
+keeper_pid() { pgrep -f "divvy keeper --directory $DIVVY_HOME" | head -n 1; }
+burn() { divvy submit --quiet "$@" -- divvy-burn --gpu-seconds 600 --vram 1G --check; }
+
+a=$(burn --name a --gpus 0.5 --gpu-limit 1.0)
+b=$(burn --name b --gpus 0.5 --gpu-limit 1.0)
+wait_for "a's memory" has_memory "$a"
+wait_for "b's memory" has_memory "$b"
+are_spread "$a" "$b" || fail "two notebooks are not spread over two GPUs"
+[ "$(field "$a" gpus)" = "$(field "$b" gpus)" ] || fail "on paper they are on two GPUs"
+
+# A whole-GPU job arrives: it starts, and both are on one GPU.
+whole=$(divvy submit --quiet --gpus 1 -- sh -c 'while [ ! -e whole-may-end ]; do sleep 0.05; done')
+wait_for "the whole-GPU job" state_is "$whole" running
+expect "$(gpus_of "$a")" "$(gpus_of "$b")" "both on one GPU"
+[ "$(gpus_of "$whole")" != "$(gpus_of "$a")" ] || fail "a whole GPU has tenants"
+state_is "$a" running && state_is "$b" running || fail "somebody was killed"
+
+# What a share is, changes while it runs; not beyond what the other one's right leaves.
+divvy resize "$a" --gpus 0.25 --gpu-limit 0.4 >/dev/null
+wait_for "the smaller share" tenant_is "$a" share "0.25 to 0.4"
+! divvy resize "$b" --gpus 0.8 2>message || fail "a share grew into another's"
+grep -q "has room for 0.75 of it" message || fail "says: $(cat message)"
+divvy resize "$b" --gpus 0.75 >/dev/null
+
+# Parked: nothing of it is on the GPU, and the process lives; woken it goes on where it was.
+divvy park "$a"
+wait_for "it is parked" tenant_is "$a" state parked
+expect 0 "$(tenant "$a" used_bytes)" "bytes of a parked tenant on the GPU"
+divvy wake "$a"
+wait_for "its memory" has_memory "$a"
+
+touch whole-may-end
+wait_for "the whole-GPU job's end" state_is "$whole" succeeded
+other=$((1 - $(gpus_of "$a")))
+divvy move "$a" --to $other
+expect $other "$(gpus_of "$a")" "where it was moved to"
+
+# The keeper and the daemon may die; nobody else notices.
+old=$(keeper_pid)
+kill -9 "$old"
+wait_for "another keeper" sh -c "[ -n \"\$(pgrep -f 'divvy keeper --directory $DIVVY_HOME' | grep -v '^$old\$')\" ]"
+divvy move "$a" --to $((1 - other))
+pid=$(daemon_pid)
+kill -9 "$pid"
+wait_for "the daemon's end" sh -c "! kill -0 $pid"
+divvy up --quiet --emulate 2xH100-80GB
+wait_for "what is shared is known again" has_memory "$a"
+divvy move "$a" --to $other
+divvy cancel --quiet "$a" "$b" 2>/dev/null || divvy cancel "$a" "$b" >/dev/null
+wait_for "the end of all" queue_is_empty
+for job in "$a" "$b"; do
+  divvy logs "$job" | grep -qi "0 errors\|errors 0\|intact" || fail "memory of $job: $(divvy logs "$job")"
+done
