@@ -345,11 +345,12 @@ int ShowMain(const Words& words) {
       DIVVY_TRY(wire::JobDetail job, api->Job(id));
       job.steps = StepsOf(*api, job);
       if (!out.empty() && !listing.json) out += "\n";
-      out += listing.json ? wire::Encode(job) + "\n" : ShowText(job, job.seats.empty() ? "" : OwnName(*api));
+      const std::string own = job.seats.empty() ? "" : OwnName(*api);
+      out += listing.json ? wire::Encode(job) + "\n" : ShowText(job, own);
       if (listing.json) continue;
       // Which task has what is told by the job's own list, where it runs.
       const bool runs = !api->is_remote() && job.start_time && !job.end_time;
-      out += StepsText(job.steps, runs ? StepsOf(job.id, job.user) : std::vector<StepLine>(), NowSeconds());
+      out += StepsText(job.steps, runs ? StepsOf(job.id, job.user) : std::vector<StepLine>(), NowSeconds(), own);
     }
     return out;
   });

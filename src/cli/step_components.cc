@@ -183,6 +183,7 @@ Result<StepPlace> SpreadComponents(StepAsk& ask, const JobAround& around, const 
     if (seat == gang.own) place.ranks = its;
     place.machines.push_back(NameOf(gang.seats[seat]));
     place.counts.push_back(static_cast<int>(its.size()));
+    if (!call.part) plan.machines.push_back({seat, place.counts.back(), {}});
   }
   place.master = gang.seats[layout.machines.front().seat].address.host;
   plan.tasks = static_cast<std::size_t>(all);

@@ -7,8 +7,10 @@
 #include <cstdlib>
 
 #include "base/text.h"
+#include "cli/job_text.h"
 #include "cli/shims/slurm_common.h"
 #include "dialect/quantities.h"
+#include "dialect/slurm_hostlist.h"
 #include "platform/places.h"
 #include "platform/step_client.h"
 #include "platform/step_list_file.h"
@@ -43,6 +45,30 @@ std::string RunTime(const wire::StepView& step, double now) {
   return dialect::FormatDuration(std::chrono::seconds(static_cast<std::int64_t>(std::max(ran, 0.0))));
 }
 
+/// "n[1-2] GPUs 0-3; n3 GPU 0": machines in a row that have the same together.
+std::string SeatsText(const std::vector<wire::SeatView>& seats, const std::string& controller) {
+  std::string out;
+  for (std::size_t first = 0; first < seats.size();) {
+    std::size_t after = first;
+    std::vector<std::string> hosts;
+    for (; after < seats.size() && seats[after].gpus == seats[first].gpus; ++after)
+      hosts.push_back(seats[after].node.empty() ? controller : seats[after].node);
+    if (!out.empty()) out += "; ";
+    out += dialect::FoldHostList(hosts);
+    const std::vector<std::int64_t>& gpus = seats[first].gpus;
+    if (!gpus.empty()) out += (gpus.size() > 1 ? " GPUs " : " GPU ") + GpuList(gpus);
+    first = after;
+  }
+  return out;
+}
+
+/// Its name says more than its command does.
+bool IsCalledOtherwise(const wire::StepView& step) {
+  StepLine line;
+  line.command = step.command;
+  return step.name != StepName(line);
+}
+
 std::string MapText(const std::vector<StepTaskLine>& map) {
   std::string out;
   for (std::size_t rank = 0; rank < std::min(map.size(), kTasksShown); ++rank) {
@@ -66,14 +92,15 @@ std::vector<StepLine> StepsOf(JobId job, const std::string& user) {
 std::vector<wire::StepView> StepsOf(Api& api, const wire::JobDetail& job) {
   if (!job.steps.empty() || !job.start_time || job.end_time) return job.steps;
   if (!api.is_remote()) {
-    if (auto here = StepsOf(job.id, job.user); !here.empty()) return wire::StepViewsOf(here, kNoTime, true);
+    if (auto here = StepsOf(job.id, job.user); !here.empty()) return wire::StepViewsOf(here, kNoTime, true, job.seats);
   }
   if (job.node.empty()) return {};
   auto there = api.Steps(ToString(job.id));
   return there ? *std::move(there) : std::vector<wire::StepView>();
 }
 
-std::string StepsText(const std::vector<wire::StepView>& steps, const std::vector<StepLine>& maps, double now) {
+std::string StepsText(const std::vector<wire::StepView>& steps, const std::vector<StepLine>& maps, double now,
+                      const std::string& controller) {
   if (steps.empty()) return "";
   std::string out = "steps\n";
   const std::size_t first = steps.size() > kStepsShown ? steps.size() - kStepsShown : 0;
@@ -84,9 +111,12 @@ std::string StepsText(const std::vector<wire::StepView>& steps, const std::vecto
     std::string state = step.state == "cut_off" ? "cut off by the job's end" : step.state;
     if (step.exit_code) state += ", exit code " + std::to_string(*step.exit_code);
     out += "  " + std::to_string(step.number) + "  " + state + "  " + Plural(step.tasks, "task");
-    if (!step.gpus.empty()) out += "  GPUs " + step.gpus;
+    if (!step.seats.empty()) out += "  on " + SeatsText(step.seats, controller);
+    else if (!step.gpus.empty()) out += "  GPUs " + step.gpus;
     if (const std::string time = RunTime(step, now); !time.empty()) out += "  " + time;
-    out += "  " + (step.command.empty() ? step.name : step.command) + "\n";
+    out += "  " + (step.command.empty() ? step.name : step.command);
+    if (!step.command.empty() && IsCalledOtherwise(step)) out += "  (" + step.name + ")";
+    out += "\n";
     if (step.end_time) continue;
     const auto map = std::ranges::find(maps, static_cast<StepNumber>(step.number), &StepLine::number);
     if (map != maps.end()) out += MapText(map->map);

@@ -20,9 +20,10 @@ std::vector<StepLine> StepsOf(JobId job, const std::string& user);
 /// asked of its machine.
 std::vector<wire::StepView> StepsOf(Api& api, const wire::JobDetail& job);
 
-/// A line for each of the last steps. `maps`: of those that run, which GPUs and cores each task has. Empty without
-/// steps.
-std::string StepsText(const std::vector<wire::StepView>& steps, const std::vector<StepLine>& maps, double now);
+/// A line for each of the last steps. `maps`: of those that run, which GPUs and cores each task has. `controller`: what
+/// the controller's own machine is called. Empty without steps.
+std::string StepsText(const std::vector<wire::StepView>& steps, const std::vector<StepLine>& maps, double now,
+                      const std::string& controller);
 
 /// Signal `signal` to step `step` of `job`.
 Status SignalStep(JobId job, const std::string& user, StepNumber step, int signal);

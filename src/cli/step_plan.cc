@@ -242,19 +242,53 @@ std::vector<StepTaskLine> MapLines(const StepAsk& ask, const std::vector<StepGpu
   return lines;
 }
 
-/// A step in parts: each finds the GPUs of its own component.
-StepTasks MakeParts(const StepAsk& ask, const JobAround& around, const std::vector<std::size_t>& granted,
-                    const TaskGround& ground, const StepIdentity& identity, const StepPlace& whole) {
-  StepTasks out;
-  std::vector<std::string> indices;
-  bool has_map = false;
+/// Which places of the job's list the tasks here may use of what the step was granted.
+struct PlacesHere {
+  std::vector<std::size_t> all;  // Of one part.
+  bool takes_all = true;         // Also those that the step was not granted: it shares them.
+
+  std::vector<std::size_t> Of(const std::vector<std::size_t>& granted) const {
+    std::vector<std::size_t> places = all;
+    if (!takes_all)
+      std::erase_if(places, [&](std::size_t place) { return std::ranges::find(granted, place) == granted.end(); });
+    return places;
+  }
+};
+
+/// One for each part; only one where there are none.
+std::vector<PlacesHere> PlacesOf(const StepAsk& ask, const JobAround& around, const StepIdentity& identity) {
+  std::vector<PlacesHere> places;
   for (const StepAsk& part : ask.parts) {
-    std::vector<StepGpu> gpus;
-    for (const std::size_t gpu : PlacesOfComponent(around, *identity.gang, part.component)) {
-      const bool is_own = !part.own_gpus || std::ranges::find(granted, gpu) != granted.end();
-      if (is_own && gpu < around.gpus.size()) gpus.push_back(around.gpus[gpu]);
-    }
+    PlacesHere& its = places.emplace_back();
     if (part.ranks.empty()) continue;
+    its.all = PlacesOfComponent(around, *identity.gang, part.component);
+    its.takes_all = !part.own_gpus;
+  }
+  if (!ask.parts.empty()) return places;
+  PlacesHere& its = places.emplace_back();
+  for (std::size_t place = 0; place < around.gpus.size(); ++place) its.all.push_back(place);
+  its.takes_all = false;
+  return places;
+}
+
+std::vector<StepGpu> GpusAt(const JobAround& around, const std::vector<std::size_t>& places) {
+  std::vector<StepGpu> gpus;
+  for (const std::size_t place : places) {
+    if (place < around.gpus.size()) gpus.push_back(around.gpus[place]);
+  }
+  return gpus;
+}
+
+/// A step in parts: each finds the GPUs of its own component.
+StepTasks MakeParts(const StepAsk& ask, const JobAround& around, const std::vector<PlacesHere>& places,
+                    const std::vector<std::size_t>& granted, const TaskGround& ground, const StepIdentity& identity,
+                    const StepPlace& whole) {
+  StepTasks out;
+  bool has_map = false;
+  for (std::size_t i = 0; i < ask.parts.size(); ++i) {
+    const StepAsk& part = ask.parts[i];
+    if (part.ranks.empty()) continue;
+    const std::vector<StepGpu> gpus = GpusAt(around, places[i].Of(granted));
     JobAround its = around;
     its.environment = EnvironmentOfComponent(std::move(its.environment), part.component);
     its.environment.push_back("DIVVY_COMPONENT=" + std::to_string(part.component));
@@ -268,10 +302,8 @@ StepTasks MakeParts(const StepAsk& ask, const JobAround& around, const std::vect
     map.resize(part.ranks.size());
     for (StepTaskLine& line : map) out.map.push_back(std::move(line));
     out.ranks.insert(out.ranks.end(), part.ranks.begin(), part.ranks.end());
-    for (const StepGpu& gpu : gpus) indices.push_back(gpu.physical);
   }
   if (!has_map) out.map.clear();
-  out.gpus = Join(indices, ",");
   return out;
 }
 
@@ -377,6 +409,7 @@ Result<StepPlan> PlanStep(StepAsk ask, JobAround around, const StepCall& call,
   plan.is_quiet = ask.is_quiet;
   plan.wait = ask.wait;
   plan.command = Join(ask.commands.front(), " ");
+  plan.step_name = ask.name;
   if (!ask.is_quiet) {
     plan.busy = ask.is_slurm ? "srun: Job " + around.id +
                                    " step creation temporarily disabled, retrying (Requested nodes are busy)"
@@ -384,23 +417,27 @@ Result<StepPlan> PlanStep(StepAsk ask, JobAround around, const StepCall& call,
   }
   plan.has_labels = ask.has_labels;
   plan.directory = ask.directory;
-  plan.make = [ask = std::move(ask), around = std::move(around), cores = call.cores, &machine, here,
-               place = std::move(place)](StepNumber number,
-                                         const std::vector<std::size_t>& places) -> Result<StepTasks> {
-    std::vector<StepGpu> gpus;
-    for (const std::size_t gpu : places) {
-      if (gpu < around.gpus.size()) gpus.push_back(around.gpus[gpu]);
+  std::vector<std::string> indices;
+  for (const StepGpu& gpu : around.gpus) indices.push_back(gpu.physical);
+  std::vector<PlacesHere> places = PlacesOf(ask, around, here);
+  plan.gpus_of = [indices = std::move(indices), places](const std::vector<std::size_t>& granted) {
+    std::vector<std::string> words;
+    for (const PlacesHere& part : places) {
+      for (const std::size_t gpu : part.Of(granted)) words.push_back(indices[gpu]);
     }
+    return Join(words, ",");
+  };
+  plan.make = [ask = std::move(ask), around = std::move(around), cores = call.cores, &machine, here,
+               place = std::move(place), places = std::move(places)](
+                  StepNumber number, const std::vector<std::size_t>& granted) -> Result<StepTasks> {
     StepIdentity named = here;
     named.step = std::to_string(number);
-    if (!ask.parts.empty()) return MakeParts(ask, around, places, {{}, cores, machine}, named, place);
+    if (!ask.parts.empty()) return MakeParts(ask, around, places, granted, {{}, cores, machine}, named, place);
+    const std::vector<StepGpu> gpus = GpusAt(around, granted);
     const TaskGround ground = GroundOf(gpus, cores, machine);
     StepTasks out;
     out.tasks = MakeTasks(ask, around, gpus, ground, named, place);
     out.ranks = place.ranks;
-    std::vector<std::string> indices;
-    for (const StepGpu& gpu : gpus) indices.push_back(gpu.physical);
-    out.gpus = Join(indices, ",");
     out.map = MapLines(ask, gpus, ground);
     return out;
   };

@@ -48,6 +48,7 @@ struct StepAsk {
   std::string export_list;    // Slurm's --export; empty: ALL.
   /// By rank; a single one is every rank's.
   std::vector<std::vector<std::string>> commands;
+  std::string name;       // For lists of steps; empty: its program's.
   std::string container;  // A ContainerPlan's text (model/container_plan.h); empty: none.
   std::string directory;  // Absolute; empty: the caller's.
   // Patterns as Slurm's (%t rank, %j job, %s step, %J job.step, %n node, %N host, %x name, %u user, %A %a array).

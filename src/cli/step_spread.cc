@@ -188,6 +188,9 @@ Result<StepPlace> SpreadStep(StepAsk& ask, const JobAround& around, const StepCa
   }
   place.master = gang.seats[layout.machines.front().seat].address.host;
   plan.tasks = static_cast<std::size_t>(all);
+  for (const TaskLayout::Machine& machine : layout.machines) {
+    if (!call.part) plan.machines.push_back({machine.seat, machine.tasks, {}});
+  }
   const bool is_alone = layout.machines.size() == 1 && own;
   if (!call.part && !is_alone) {
     SpreadPlan spread = PlanOthers(ask, gang, layout, ranks);

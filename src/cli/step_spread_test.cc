@@ -105,6 +105,21 @@ TEST_F(StepSpread, SlurmsNamesAreTheStepsOwn) {
   EXPECT_EQ(Values(PartOn(1, words), "SLURM_GTIDS"), (Texts{"2"}));
 }
 
+TEST_F(StepSpread, TheListOfStepsIsToldItsNameAndItsMachines) {
+  const auto all = PlanOn(0, "srun -J phase-1 -n3 true");
+  ASSERT_TRUE(all) << all.error().message;
+  EXPECT_EQ(all->step_name, "phase-1");
+  EXPECT_EQ(all->machines, (std::vector<StepMachine>{{0, 2, {}}, {1, 1, {}}}));
+  EXPECT_EQ(all->gpus_of({0, 1}), "4,5");
+  EXPECT_EQ(all->gpus_of({1}), "5");
+  const auto one = PlanOn(0, "run --name phase-2 --nodelist beta true");
+  ASSERT_TRUE(one) << one.error().message;
+  EXPECT_EQ(one->step_name, "phase-2");
+  EXPECT_EQ(one->machines, (std::vector<StepMachine>{{1, 1, {}}}));
+  EXPECT_EQ(PartOn(1, "srun -n3 true")->gpus_of({0}), "0");
+  EXPECT_EQ(PlanOn(0, "srun -n3 true")->step_name, "") << "its program's";
+}
+
 TEST_F(StepSpread, WhereTasksRun) {
   EXPECT_EQ(Layout(PlanOn(0, "run true")), "here");
   EXPECT_EQ(Layout(PlanOn(1, "run true")), "here");

@@ -327,6 +327,7 @@ Result<StepPlan> PlanRun(const StepCall& call, const std::vector<std::string>& w
   auto container = dialect::ContainerOf(spec, false);
   if (!container) return failed(container.error());
   if (*container) ask.container = FormatContainerPlan(**container);
+  ask.name = spec.name;
   ask.directory = spec.directory;
   ask.output = spec.output;
   ask.error = spec.error;

@@ -83,10 +83,11 @@ void Routes::AskForSteps(Call& call, const JobRecord& record, bool has_commands)
   question.record = record;
   question.wants_steps = true;
   auto shared = std::make_shared<Call>(std::move(call));
-  asked->Ask(std::move(question), [shared, has_commands](Result<wire::NumberedAnswer> answered) {
-    if (!answered || !answered->answer.are_steps) return shared->Answer(std::vector<wire::StepView>());
-    shared->Answer(wire::StepViewsOf(ReadStepList(answered->bytes), kNoTime, has_commands));
-  });
+  asked->Ask(std::move(question),
+             [shared, has_commands, seats = SeatViewsOf(record)](Result<wire::NumberedAnswer> answered) {
+               if (!answered || !answered->answer.are_steps) return shared->Answer(std::vector<wire::StepView>());
+               shared->Answer(wire::StepViewsOf(ReadStepList(answered->bytes), kNoTime, has_commands, seats));
+             });
 }
 
 std::string Routes::PathOf(const JobRecord& record, const JobSpec& spec, bool is_error) const {

@@ -350,7 +350,7 @@ void Routes::AnswerDetail(Call& call, const Found& found) {
   if (!IsFinal(record.state)) detail.speeds = core_.controller().SpeedsOf(record);
   detail.pid = node_.pid_of(record.id);
   if (IsActive(record.state) && record.node.empty())
-    detail.steps = wire::StepViewsOf(ReadStepListFile(node_.StepsOf(record)), kNoTime, shown != nullptr);
+    detail.steps = wire::StepViewsOf(ReadStepListFile(node_.StepsOf(record)), kNoTime, shown != nullptr, detail.seats);
   if (shown != nullptr) detail.isolation = node_.IsolationTextOf(record.id);
   if (shown != nullptr) {
     detail.output = PathOf(record, *shown, false);
@@ -368,10 +368,10 @@ void Routes::Steps(Call& call) {
   const bool has_commands = MaySee(call.caller, *record) || core_.controller().Leads(call.caller, *record);
   if (!IsActive(record->state)) {
     const std::string kept = record->exit ? record->exit->steps : "";
-    return call.Answer(wire::StepViewsOf(ReadStepList(kept), record->ended, has_commands));
+    return call.Answer(wire::StepViewsOf(ReadStepList(kept), record->ended, has_commands, SeatViewsOf(*record)));
   }
   if (!record->node.empty()) return AskForSteps(call, *record, has_commands);
-  call.Answer(wire::StepViewsOf(ReadStepListFile(node_.StepsOf(*record)), kNoTime, has_commands));
+  call.Answer(wire::StepViewsOf(ReadStepListFile(node_.StepsOf(*record)), kNoTime, has_commands, SeatViewsOf(*record)));
 }
 
 void Routes::OpenSteps(Call& call) {

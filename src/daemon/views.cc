@@ -87,11 +87,7 @@ void FillCommon(const JobRecord& record, const Reason& reason, const SpecLabels&
   view.state = Name(record.state);
   view.gpus = Indices(record.gpus);
   view.node = record.node;
-  for (const Seat& seat : record.gang) {
-    view.seats.push_back({seat.node, Indices(seat.gpus), seat.tasks, {}});
-    for (const SeatPart& part : seat.parts)
-      view.seats.back().parts.push_back({part.component, Indices(part.gpus), part.tasks});
-  }
+  view.seats = SeatViewsOf(record);
   view.request = RequestViewOf(record);
   view.submit_time = ToSeconds(record.submitted);
   if (record.state != JobState::kHeld) view.eligible_time = OptionalSeconds(std::max(record.queued_at, record.begin));
@@ -173,6 +169,16 @@ std::vector<std::string> HistoryLines(const JobRecord& record, const std::vector
 
 }  // namespace
 
+std::vector<wire::SeatView> SeatViewsOf(const JobRecord& record) {
+  std::vector<wire::SeatView> seats;
+  for (const Seat& seat : record.gang) {
+    seats.push_back({seat.node, Indices(seat.gpus), seat.tasks, {}});
+    for (const SeatPart& part : seat.parts)
+      seats.back().parts.push_back({part.component, Indices(part.gpus), part.tasks});
+  }
+  return seats;
+}
+
 SpecLabels LabelsOf(const JobSpec& spec) {
   const auto qos = spec.labels.find("slurm.qos");
   return {spec.pool, spec.account, qos == spec.labels.end() ? "" : qos->second};
@@ -234,7 +240,7 @@ wire::JobDetail DetailOf(const JobRecord& record, const JobSpec* spec, const Rea
     detail.memory_peak_bytes = record.exit->memory_peak.count();
   }
   if (record.exit && IsFinal(record.state))
-    detail.steps = wire::StepViewsOf(ReadStepList(record.exit->steps), record.ended, spec != nullptr);
+    detail.steps = wire::StepViewsOf(ReadStepList(record.exit->steps), record.ended, spec != nullptr, detail.seats);
   if (IsActive(record.state)) detail.deadline = OptionalSeconds(Deadline(record));
   detail.retries_left = std::max<std::int64_t>(0, record.retries - static_cast<std::int64_t>(record.retries_used));
   detail.wants_pty = record.wants_pty;

@@ -30,6 +30,8 @@ std::string WithPublicIds(const std::string& text, const FindOutcome& find);
 /// The engine knows caps of teams and users as groups, and the turns of reservations by numbers of its own.
 void NameTeamsAndReservations(const Controller& controller, Blocker& blocker);
 
+/// Of a job on several machines: what it has on each, in the order of its ranks.
+std::vector<wire::SeatView> SeatViewsOf(const JobRecord& record);
 /// `find` knows the jobs that the texts mention.
 wire::JobView ViewOf(const JobRecord& record, const Reason& reason, const SpecLabels& labels, const FindOutcome& find);
 /// `spec` may be null: then what only it knows stays empty.

@@ -26,30 +26,13 @@ bool IsName(std::string_view text) {
   return text.size() <= 255 && std::ranges::none_of(text, [](unsigned char c) { return c <= ' ' || c == 0x7f; });
 }
 
-std::string GpusText(GpuSet gpus) {
-  std::vector<std::string> words;
-  for (const int gpu : gpus.ToVector()) words.push_back(std::to_string(gpu));
-  return Join(words, ",");
-}
-
-std::optional<GpuSet> ReadGpus(std::string_view text) {
-  GpuSet gpus;
-  if (text.empty()) return gpus;
-  for (const std::string_view word : Split(text, ',')) {
-    const auto gpu = Number(word, GpuSet::kCapacity - 1);
-    if (!gpu) return std::nullopt;
-    gpus.Insert(static_cast<GpuIndex>(*gpu));
-  }
-  return gpus;
-}
-
 std::optional<std::vector<SeatPart>> ReadParts(std::string_view text) {
   std::vector<SeatPart> parts;
   for (const std::string_view one : Split(text, ';')) {
     const std::vector<std::string_view> fields = Split(one, ':');
     if (fields.size() != 3) return std::nullopt;
     const auto component = Number(fields[0], 255);
-    const auto gpus = ReadGpus(fields[1]);
+    const auto gpus = ReadGpuIndices(fields[1]);
     const auto tasks = Number(fields[2], kTasksMost);
     if (!component || !gpus || !tasks) return std::nullopt;
     if (!parts.empty() && static_cast<std::uint64_t>(parts.back().component) >= *component) return std::nullopt;
@@ -69,7 +52,7 @@ Result<GangSeat> ReadSeat(std::string_view text, std::size_t rank, std::size_t l
   const auto port = Number(fields[3], 65'535);
   if (!port) return Wrong(line, "that is no port");
   seat.address.port = static_cast<std::uint16_t>(*port);
-  const auto gpus = ReadGpus(fields[4]);
+  const auto gpus = ReadGpuIndices(fields[4]);
   if (!gpus) return Wrong(line, "that is no list of GPUs");
   seat.gpus = *gpus;
   const auto tasks = Number(fields[5], kTasksMost);
@@ -83,6 +66,23 @@ Result<GangSeat> ReadSeat(std::string_view text, std::size_t rank, std::size_t l
 }
 
 }  // namespace
+
+std::string GpuIndicesText(GpuSet gpus) {
+  std::vector<std::string> words;
+  for (const int gpu : gpus.ToVector()) words.push_back(std::to_string(gpu));
+  return Join(words, ",");
+}
+
+std::optional<GpuSet> ReadGpuIndices(std::string_view text) {
+  GpuSet gpus;
+  if (text.empty()) return gpus;
+  for (const std::string_view word : Split(text, ',')) {
+    const auto gpu = Number(word, GpuSet::kCapacity - 1);
+    if (!gpu) return std::nullopt;
+    gpus.Insert(static_cast<GpuIndex>(*gpu));
+  }
+  return gpus;
+}
 
 std::size_t GangFile::components() const {
   std::size_t count = 1;
@@ -116,9 +116,10 @@ std::string GangFileText(const GangFile& gang) {
     const GangSeat& seat = gang.seats[rank];
     std::vector<std::string> parts;
     for (const SeatPart& part : seat.parts)
-      parts.push_back(std::to_string(part.component) + ":" + GpusText(part.gpus) + ":" + std::to_string(part.tasks));
+      parts.push_back(std::to_string(part.component) + ":" + GpuIndicesText(part.gpus) + ":" +
+                      std::to_string(part.tasks));
     text += std::to_string(rank) + "\t" + seat.node + "\t" + seat.address.host + "\t" +
-            std::to_string(seat.address.port) + "\t" + GpusText(seat.gpus) + "\t" + std::to_string(seat.tasks) +
+            std::to_string(seat.address.port) + "\t" + GpuIndicesText(seat.gpus) + "\t" + std::to_string(seat.tasks) +
             (parts.empty() ? "" : "\t" + Join(parts, ";")) + "\n";
   }
   return text;

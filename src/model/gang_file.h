@@ -58,6 +58,11 @@ struct GangFile {
 
 constexpr std::size_t kSeatsMost = 4096;
 
+/// "0,3"; empty for none.
+std::string GpuIndicesText(GpuSet gpus);
+/// Nothing: that is no such list.
+std::optional<GpuSet> ReadGpuIndices(std::string_view text);
+
 std::string GangFileText(const GangFile& gang);
 /// Fails with kCorruptData and a line that names what is wrong and in which line.
 Result<GangFile> ReadGangText(std::string_view text);

@@ -108,6 +108,42 @@ TEST(StepList, TheLastWordOnAStepCounts) {
   EXPECT_EQ(ReadStepList(text + "rubbish\n1\t2\n"), (std::vector<StepLine>{step}));
 }
 
+TEST(StepList, AStepMayHaveANameAndSaysOnWhichMachinesItRuns) {
+  StepLine step{.number = 0, .command = "./solve big", .name = "phase 1"};
+  step.machines = {{0, 2, GpuSet::Of({0, 1})}, {1, 2, GpuSet::Of({0, 1})}, {3, 1, {}}};
+  const std::string text = StepLineText(step);
+  EXPECT_TRUE(text.ends_with("\tphase 1\t0-1:2:0,1 3:1:\n")) << text;
+  EXPECT_EQ(ReadStepList(text), (std::vector<StepLine>{step}));
+  EXPECT_EQ(StepName(step), "phase 1");
+  const std::string before = "0\t1\t2\t0,1\t5\t\t0\t\t./solve big\n";
+  ASSERT_EQ(ReadStepList(before).size(), 1u) << "as it was written without the two";
+  EXPECT_EQ(StepName(ReadStepList(before)[0]), "solve");
+  EXPECT_TRUE(ReadStepList(before)[0].machines.empty());
+  for (const std::string wrong : {"0-9999:1:", "1:1: 0:1:", "2-1:1:", "x:1:", "0:1:64", "0:1"}) {
+    const auto read = ReadStepList("0\t1\t2\t\t5\t\t0\t\ttrue\tname\t" + wrong + "\n");
+    ASSERT_EQ(read.size(), 1u) << wrong;
+    EXPECT_TRUE(read[0].machines.empty()) << wrong;
+  }
+}
+
+TEST(StepList, WhatIsKeptHasABoundWhateverTheMachines) {
+  std::vector<StepLine> steps;
+  for (StepNumber number = 0; number < 200; ++number) {
+    StepLine step{.number = number, .state = StepState::kEnded, .started = Time(Duration(1))};
+    step.ended = Time(Duration(2));
+    for (std::size_t seat = 0; seat < 4096; seat += 2) step.machines.push_back({seat, 1, GpuSet::FirstN(8)});
+    if (number % 2 == 0) step.machines.resize(300);
+    steps.push_back(std::move(step));
+  }
+  const std::string kept = KeptSteps(steps);
+  EXPECT_LT(kept.size(), 32'000u);
+  const auto read = ReadStepList(kept);
+  ASSERT_FALSE(read.empty());
+  EXPECT_EQ(read.back().number, 199u);
+  EXPECT_TRUE(read.back().machines.empty()) << "too many to tell";
+  EXPECT_EQ(read[read.size() - 2].machines.size(), 300u);
+}
+
 TEST(StepList, ShortenedItKeepsWhatRunsAndTheNewest) {
   std::string text;
   for (StepNumber number = 0; number < 10; ++number) {

@@ -4,14 +4,18 @@
 #include <map>
 
 #include "base/text.h"
+#include "model/gang_file.h"
 
 namespace divvy {
 namespace {
 
 constexpr std::size_t kCommandMost = 200;
+constexpr std::int64_t kTasksMost = 1'000'000;
 constexpr std::size_t kKeptMost = 200;
 constexpr std::size_t kKeptCommandMost = 80;
-constexpr std::size_t kFields = 9;
+constexpr std::size_t kKeptBytesMost = 30'000;
+constexpr std::size_t kMachinesTextMost = 8'192;
+constexpr std::size_t kFieldsLeast = 9;
 
 std::string Clean(std::string_view text, std::size_t most) {
   std::string out(text.substr(0, most));
@@ -34,14 +38,54 @@ std::string MapText(const std::vector<StepTaskLine>& map) {
   return out;
 }
 
+std::string MachinesText(const std::vector<StepMachine>& machines) {
+  std::string out;
+  for (std::size_t first = 0; first < machines.size();) {
+    std::size_t last = first;
+    const auto is_same = [&](const StepMachine& next) {
+      return next.seat == machines[last].seat + 1 && next.tasks == machines[first].tasks &&
+             next.gpus == machines[first].gpus;
+    };
+    while (last + 1 < machines.size() && is_same(machines[last + 1])) ++last;
+    out += (out.empty() ? "" : " ") + std::to_string(machines[first].seat);
+    if (last > first) out += "-" + std::to_string(machines[last].seat);
+    out += ":" + std::to_string(machines[first].tasks) + ":" + GpuIndicesText(machines[first].gpus);
+    first = last + 1;
+  }
+  return out.size() > kMachinesTextMost ? "" : out;
+}
+
+/// None where it is no such list.
+std::vector<StepMachine> ReadMachines(std::string_view text) {
+  std::vector<StepMachine> machines;
+  if (text.empty()) return machines;
+  for (const std::string_view one : Split(text, ' ')) {
+    const std::vector<std::string_view> fields = Split(one, ':');
+    if (fields.size() != 3) return {};
+    const auto dash = fields[0].find('-');
+    const auto first = ParseInteger(fields[0].substr(0, dash));
+    const auto last = dash == std::string_view::npos ? first : ParseInteger(fields[0].substr(dash + 1));
+    const auto tasks = ParseInteger(fields[1]);
+    const auto gpus = ReadGpuIndices(fields[2]);
+    const auto next = machines.empty() ? 0 : static_cast<std::int64_t>(machines.back().seat) + 1;
+    const bool is_right = first && last && *first >= next && *last >= *first &&
+                          *last < static_cast<std::int64_t>(kSeatsMost) && tasks && *tasks >= 0 &&
+                          *tasks <= kTasksMost && gpus;
+    if (!is_right) return {};
+    for (auto seat = *first; seat <= *last; ++seat)
+      machines.push_back({static_cast<std::size_t>(seat), static_cast<int>(*tasks), *gpus});
+  }
+  return machines;
+}
+
 bool ReadStep(std::string_view line, StepLine& step) {
   const std::vector<std::string_view> fields = Split(line, '\t');
-  if (fields.size() != kFields) return false;
+  if (fields.size() < kFieldsLeast) return false;
   const auto number = ParseInteger(fields[0]);
   const auto state = ParseInteger(fields[1]);
   const auto tasks = ParseInteger(fields[2]);
   if (!number || *number < 0 || *number > UINT32_MAX || !state || *state < 0 || *state > 2 || !tasks || *tasks < 0 ||
-      *tasks > 1'000'000) {
+      *tasks > kTasksMost) {
     return false;
   }
   step.number = static_cast<StepNumber>(*number);
@@ -60,6 +104,8 @@ bool ReadStep(std::string_view line, StepLine& step) {
     }
   }
   step.command = Clean(fields[8], kCommandMost);
+  if (fields.size() > kFieldsLeast) step.name = Clean(fields[9], kCommandMost);
+  if (fields.size() > kFieldsLeast + 1) step.machines = ReadMachines(fields[10]);
   return true;
 }
 
@@ -69,7 +115,8 @@ std::string StepLineText(const StepLine& step) {
   std::string out = std::to_string(step.number);
   for (const std::string& field :
        {std::to_string(static_cast<int>(step.state)), std::to_string(step.tasks), step.gpus, TimeText(step.started),
-        TimeText(step.ended), std::to_string(step.code), MapText(step.map), Clean(step.command, kCommandMost)}) {
+        TimeText(step.ended), std::to_string(step.code), MapText(step.map), Clean(step.command, kCommandMost),
+        Clean(step.name, kCommandMost), MachinesText(step.machines)}) {
     out += '\t';
     out += field;
   }
@@ -105,10 +152,16 @@ std::string KeptSteps(const std::vector<StepLine>& steps) {
     StepLine kept = step;
     kept.map.clear();
     kept.command = step.command.substr(0, kKeptCommandMost);
+    kept.name = step.name.substr(0, kKeptCommandMost);
     lines.push_back(StepLineText(kept));
   }
+  std::size_t first = lines.size();
+  for (std::size_t size = 0; first > 0 && lines.size() - first < kKeptMost; --first) {
+    size += lines[first - 1].size();
+    if (size > kKeptBytesMost && first < lines.size()) break;
+  }
   std::string out;
-  for (std::size_t i = lines.size() - std::min(lines.size(), kKeptMost); i < lines.size(); ++i) out += lines[i];
+  for (std::size_t i = first; i < lines.size(); ++i) out += lines[i];
   return out;
 }
 
@@ -120,6 +173,7 @@ std::int64_t StepCount(std::string_view kept) {
 }
 
 std::string StepName(const StepLine& step) {
+  if (!step.name.empty()) return step.name;
   const std::string program = step.command.substr(0, step.command.find(' '));
   return program.substr(program.find_last_of('/') + 1);
 }

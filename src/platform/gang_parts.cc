@@ -122,7 +122,10 @@ void GangParts::Read(std::size_t place, std::vector<PartEvent>& events) {
 void GangParts::Apply(const PartEvent& event) {
   Part& part = parts_[event.part];
   if (event.kind != PartEvent::Kind::kSaid) return Over(part);
-  if (event.frame.word == GangWord::kGranted) part.has_granted = true;
+  if (event.frame.word == GangWord::kGranted) {
+    part.has_granted = true;
+    part.gpus = event.frame.body;
+  }
   if (event.frame.word == GangWord::kEnded) alive_ -= part.alive.erase(static_cast<std::size_t>(event.frame.value));
 }
 

@@ -48,6 +48,8 @@ class GangParts {
   bool was_asked(std::size_t part) const { return parts_[part].was_asked; }
   bool has_granted(std::size_t part) const { return parts_[part].has_granted; }
   bool have_all_granted() const;
+  /// Of one that has granted: "0,3", the GPUs that the step has there.
+  const std::string& gpus(std::size_t part) const { return parts_[part].gpus; }
   /// Requires: have_all_granted().
   void Go();
   void Signal(int signal);
@@ -73,6 +75,7 @@ class GangParts {
     PartPlan plan;
     std::unique_ptr<GangLink> link;  // Null: not asked yet, or over.
     std::set<std::size_t> alive;
+    std::string gpus;
     std::string failure;  // It could not even be dialled.
     bool was_asked = false;
     bool has_granted = false;

@@ -28,7 +28,7 @@ enum class GangWord : std::uint32_t {
   kSignal,  // value: to all tasks of the part.
   kInput,   // For rank `value`'s standard input; empty: its end. No more than was said to be taken, see kInputRoom.
   kPing,    // Every kPingEvery. Who hears none for kSilenceMost takes the caller's machine for lost.
-  kGranted = 32,
+  kGranted = 32,  // body: "0,3", the GPUs that it has there, for the list of steps.
   kWaits,
   kRefused,  // body: why, for the caller; value: the step's exit code.
   kSay,      // body: for the caller's standard error.

@@ -26,6 +26,7 @@ RunningStep& StepServer::Enter(StepNumber number, StepCall call, StepPlan plan) 
   RunningStep& step = steps_.try_emplace(number, std::move(call), std::move(plan)).first->second;
   step.line.number = number;
   step.line.command = step.plan.command;
+  step.line.name = step.plan.step_name;
   return step;
 }
 
@@ -48,11 +49,9 @@ void StepServer::GrantNext() {
 }
 
 void StepServer::Begin(RunningStep& step, const StepGrant& grant) {
-  if (step.plan.spread || step.served != nullptr) {
-    step.grant = grant;
-    if (step.served != nullptr) return step.served->link().Send(GangWord::kGranted);
-    return Advance(step);
-  }
+  step.grant = grant;
+  if (step.served != nullptr) return step.served->link().Send(GangWord::kGranted, 0, step.GpusHere());
+  if (step.plan.spread) return Advance(step);
   Start(step, step.plan.make(grant.step, grant.gpus));
 }
 
@@ -65,7 +64,7 @@ void StepServer::Start(RunningStep& step, Result<StepTasks> tasks) {
   step.line.state = StepState::kRunning;
   step.line.started = WallNow();
   step.line.tasks = static_cast<int>(step.plan.tasks > 0 ? step.plan.tasks : tasks->tasks.size());
-  step.line.gpus = tasks->gpus;
+  step.NoteMachines();
   step.line.map = std::move(tasks->map);
   list_.Write(step.line);
   const std::string failures = step.Start(*tasks, step.client);

@@ -10,6 +10,7 @@
 #include <cstring>
 
 #include "base/index_ranges.h"
+#include "model/gang_file.h"
 
 namespace divvy {
 namespace {
@@ -76,6 +77,19 @@ std::array<int, 3> RunningStep::MakePipes(const StepTask& task, std::size_t rank
     pipes.labels += std::to_string(target) + " " + Label(rank) + "\n";
   }
   return ends;
+}
+
+void RunningStep::NoteMachines() {
+  line.gpus = GpusHere();
+  line.machines = plan.machines;
+  const bool has_own = !plan.spread || plan.spread->has_own;
+  const std::size_t own = plan.spread ? plan.spread->own_place : 0;
+  for (std::size_t i = 0; i < line.machines.size(); ++i) {
+    const bool is_here = has_own && i == own;
+    const std::size_t part = has_own && i > own ? i - 1 : i;
+    if (!is_here && (parts == nullptr || part >= parts->size())) continue;
+    line.machines[i].gpus = ReadGpuIndices(is_here ? line.gpus : parts->gpus(part)).value_or(GpuSet());
+  }
 }
 
 std::string RunningStep::Start(const StepTasks& wanted, int socket) {

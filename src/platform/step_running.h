@@ -21,6 +21,10 @@ struct RunningStep {
   /// Starts all tasks here, and hands labelled streams and the terminal to the caller's `socket`. What failed, in lines
   /// for the caller.
   std::string Start(const StepTasks& tasks, int socket);
+  /// "0,3" on the server: of those that it was granted here.
+  std::string GpusHere() const { return grant && plan.gpus_of ? plan.gpus_of(grant->gpus) : std::string(); }
+  /// What it has, here and on the others that have all granted it their part, into `line`.
+  void NoteMachines();
   /// To every process of each task's group, on all machines.
   void SignalAll(int signal) const;
   /// Of a task here, by its place among them. `signal` 0: it ended by itself.
@@ -52,7 +56,7 @@ struct RunningStep {
   bool was_ended = false;          // By us: because a task failed, or the first one ended long ago.
   Duration kill_at = kNeverDue;
   Duration wait_at = kNeverDue;
-  std::optional<StepGrant> grant;      // It has its GPUs here, and waits for other machines.
+  std::optional<StepGrant> grant;      // It has its GPUs here; it may still wait for other machines.
   std::unique_ptr<GangParts> parts;    // The other machines', where it was called here.
   std::unique_ptr<ServedPart> served;  // It is a part of a step that was called elsewhere.
   bool is_asking = false;              // Here as well: its place in this machine's line is taken.

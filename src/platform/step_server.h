@@ -45,7 +45,6 @@ namespace divvy {
 struct StepTasks {
   std::vector<StepTask> tasks;     // By rank; none only where the step runs on other machines alone.
   std::vector<std::size_t> ranks;  // Of these tasks; empty: from 0 on.
-  std::string gpus;                // Indices on the server, for the list of steps.
   std::vector<StepTaskLine> map;   // By rank; empty where all tasks share all.
 };
 
@@ -73,10 +72,15 @@ struct StepPlan {
   std::optional<SpreadPlan> spread;  // Nothing: it runs here alone, or is a part that another machine asks for.
   std::string directory;             // Where relative paths of `spread` begin.
   std::string name;                  // "17", of the job: "StepId=17.0".
-  std::string command;               // For the list of steps.
-  std::string program;               // "srun": before what is said of the step.
-  std::string host;                  // "box": before what is said of its tasks.
-  std::string busy;                  // Said once when it must wait.
+  // For the list of steps.
+  std::string command;
+  std::string step_name;              // Empty: its program's.
+  std::vector<StepMachine> machines;  // Of a job on several: those of the step in the job's order, without their GPUs.
+  /// "0,3": indices on the server of the GPUs that its tasks here have, where it was granted these places.
+  std::function<std::string(const std::vector<std::size_t>& gpus)> gpus_of;
+  std::string program;  // "srun": before what is said of the step.
+  std::string host;     // "box": before what is said of its tasks.
+  std::string busy;     // Said once when it must wait.
   /// Called once, when the step has its GPUs (places in the job's list).
   std::function<Result<StepTasks>(StepNumber, const std::vector<std::size_t>& gpus)> make;
 };

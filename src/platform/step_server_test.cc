@@ -33,6 +33,12 @@ std::string Slurp(const std::filesystem::path& path) {
   return {std::istreambuf_iterator<char>(file), {}};
 }
 
+std::string Indices(const std::vector<std::size_t>& gpus) {
+  std::string out;
+  for (const std::size_t gpu : gpus) out += (out.empty() ? "" : ",") + std::to_string(gpu);
+  return out;
+}
+
 /// A step's words: how many GPUs it wants ("-": it shares), flags (i: immediate, k: kills on a bad exit, l: labels, t:
 /// a terminal, w: waits a second for the others), how many tasks, and a script that finds RANK and GPUS.
 Result<StepPlan> PlanOf(StepCall& call) {
@@ -51,16 +57,16 @@ Result<StepPlan> PlanOf(StepCall& call) {
   plan.busy = "t: busy";
   plan.command = call.words[4];
   const auto tasks = static_cast<std::size_t>(ParseInteger(call.words[3]).value_or(1));
+  plan.gpus_of = Indices;
   plan.make = [=, environment = call.environment, directory = call.directory, script = call.words[4]](
                   StepNumber, const std::vector<std::size_t>& gpus) -> Result<StepTasks> {
     StepTasks out;
-    for (const std::size_t gpu : gpus) out.gpus += (out.gpus.empty() ? "" : ",") + std::to_string(gpu);
     for (std::size_t rank = 0; rank < tasks; ++rank) {
       StepTask task;
       task.command = {"sh", "-c", script};
       task.environment = environment;
       task.environment.push_back("RANK=" + std::to_string(rank));
-      task.environment.push_back("GPUS=" + out.gpus);
+      task.environment.push_back("GPUS=" + Indices(gpus));
       task.directory = directory;
       if (has('l')) task.streams[1].kind = StepStream::Kind::kLabelled;
       out.tasks.push_back(std::move(task));

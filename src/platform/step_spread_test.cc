@@ -60,6 +60,14 @@ Result<StepPlan> PlanOf(const Machine& machine, StepCall& call) {
   plan.kills_on_bad_exit = has('k');
   plan.tasks = static_cast<std::size_t>(layout->tasks());
   if (has('g')) plan.need.gpus = 1;
+  for (const TaskLayout::Machine& one : layout->machines) {
+    if (!call.part) plan.machines.push_back({one.seat, one.tasks, {}});
+  }
+  plan.gpus_of = [own = machine.own](const std::vector<std::size_t>& gpus) {
+    std::string out;  // Machine 1 has GPUs 2 and 3.
+    for (const std::size_t gpu : gpus) out += (out.empty() ? "" : ",") + std::to_string(gpu + 2 * own);
+    return out;
+  };
   if (has('r') && machine.own == 1) return InvalidArgument("t: not me");
   const auto ranks = layout->Ranks();
   const auto own = layout->Find(machine.own);
@@ -226,6 +234,19 @@ TEST_F(StepSpreadTest, TasksRunOnAllMachinesWithGlobalRanks) {
   EXPECT_EQ(SortedLines("b"), (Lines{"0 on 0", "1 on 1", "2 on 1"}));
   EXPECT_EQ(End(Call("c", "", "block 1:1", "echo $RANK on $MACHINE")), 0) << "none on the caller's own";
   EXPECT_EQ(SortedLines("c"), (Lines{"0 on 1"}));
+}
+
+TEST_F(StepSpreadTest, TheListSaysOnWhichMachinesAStepRunsAndWithWhichGpus) {
+  EXPECT_EQ(Run("", "block 0:1,1:2", "true"), 0);
+  EXPECT_EQ(Run("g", "block 1:1,2:1", "true"), 0);
+  EXPECT_EQ(Run("", "block 0:1", "true"), 0);
+  const auto steps = ReadStepListFile(file(0));
+  ASSERT_EQ(steps.size(), 3u);
+  EXPECT_EQ(steps[0].gpus, "0,1");
+  EXPECT_EQ(steps[0].machines, (std::vector<StepMachine>{{0, 1, GpuSet::Of({0, 1})}, {1, 2, GpuSet::Of({2, 3})}}));
+  EXPECT_EQ(steps[1].gpus, "");
+  EXPECT_EQ(steps[1].machines, (std::vector<StepMachine>{{1, 1, GpuSet::Of({2})}, {2, 1, GpuSet::Of({4})}}));
+  EXPECT_EQ(steps[2].machines, (std::vector<StepMachine>{{0, 1, GpuSet::Of({0, 1})}}));
 }
 
 TEST_F(StepSpreadTest, StepsCanBeCalledOnAnyMachine) {

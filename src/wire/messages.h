@@ -162,14 +162,15 @@ struct ProgressView {
 /// A step of a job (docs/steps.md).
 struct StepView {
   std::int64_t number = 0;
-  std::string name;   // Of its program.
+  std::string name;   // As it was called (srun -J), or its program's.
   std::string state;  // "waiting", "running", "ended", "cut_off": its job ended first.
   std::int64_t tasks = 1;
-  std::string gpus;  // Indices on its machine: "0,3".
+  std::string gpus;  // Indices on the machine where it was called: "0,3".
   std::optional<double> start_time;
   std::optional<double> end_time;
   std::optional<std::int64_t> exit_code;  // Once it has ended; 128 + signal when a signal ended it.
   std::string command;                    // Its beginning; empty where the caller may not see it.
+  std::vector<SeatView> seats;            // Of a job on several machines: those where it has tasks.
 };
 
 struct JobView {

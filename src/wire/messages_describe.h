@@ -74,7 +74,7 @@ BOOST_DESCRIBE_STRUCT(RequestView, (),
 BOOST_DESCRIBE_STRUCT(SeatPartView, (), (component, gpus, tasks))
 BOOST_DESCRIBE_STRUCT(SeatView, (), (node, gpus, tasks, parts))
 BOOST_DESCRIBE_STRUCT(ProgressView, (), (fraction, step, steps, time, expected_end))
-BOOST_DESCRIBE_STRUCT(StepView, (), (number, name, state, tasks, gpus, start_time, end_time, exit_code, command))
+BOOST_DESCRIBE_STRUCT(StepView, (), (number, name, state, tasks, gpus, start_time, end_time, exit_code, command, seats))
 BOOST_DESCRIBE_STRUCT(JobView, (),
                       (id, display_id, name, user, state, gpus, request, submit_time, eligible_time, start_time,
                        end_time, exit_code, signal, reason, start_reason, priority, project, group, pool, account, qos,

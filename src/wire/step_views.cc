@@ -7,7 +7,8 @@ std::optional<double> SecondsOf(Time time) { return time == kNoTime ? std::nullo
 
 }  // namespace
 
-std::vector<StepView> StepViewsOf(const std::vector<StepLine>& steps, Time job_end, bool has_commands) {
+std::vector<StepView> StepViewsOf(const std::vector<StepLine>& steps, Time job_end, bool has_commands,
+                                  const std::vector<SeatView>& seats) {
   std::vector<StepView> views;
   for (const StepLine& step : steps) {
     StepView view;
@@ -25,6 +26,13 @@ std::vector<StepView> StepViewsOf(const std::vector<StepLine>& steps, Time job_e
       view.end_time = SecondsOf(job_end);
     }
     if (has_commands) view.command = step.command;
+    for (const StepMachine& machine : step.machines) {
+      if (machine.seat >= seats.size()) continue;
+      SeatView& seat = view.seats.emplace_back();
+      seat.node = seats[machine.seat].node;
+      seat.tasks = machine.tasks;
+      for (const int gpu : machine.gpus.ToVector()) seat.gpus.push_back(gpu);
+    }
     views.push_back(std::move(view));
   }
   return views;

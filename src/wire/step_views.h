@@ -8,7 +8,9 @@
 
 namespace divvy::wire {
 
-/// `job_end`: when their job ended; kNoTime: it has not. `has_commands`: the caller may see what they run.
-std::vector<StepView> StepViewsOf(const std::vector<StepLine>& steps, Time job_end, bool has_commands);
+/// `job_end`: when their job ended; kNoTime: it has not. `has_commands`: the caller may see what they run. `seats`: the
+/// job's machines, where it has several.
+std::vector<StepView> StepViewsOf(const std::vector<StepLine>& steps, Time job_end, bool has_commands,
+                                  const std::vector<SeatView>& seats);
 
 }  // namespace divvy::wire

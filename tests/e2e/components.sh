@@ -62,7 +62,7 @@ cat >wait.sh <<'X'
 #SBATCH hetjob
 #SBATCH -N2 --gres=gpu:a100:2 -c 2
 srun --het-group=0,1 sh -c 'echo "$SLURM_PROCID $SLURM_JOB_NUM_NODES"' | sort
-srun --het-group=1 sleep 1000 || sleep 1000
+srun -J far --het-group=1 sleep 1000 || sleep 1000
 X
 id=$(sbatch --parsable wait.sh)
 expect queued "$(field "$id" state)" "a job one of whose components has no room"
@@ -75,6 +75,7 @@ touch "$machines/go"
 wait_for "its start" state_is "$id" running
 wait_for "its second step" sh -c "squeue -h -s -j $id | grep -q '$id.1 '"
 expect "0 1 1 2 2 2" "$(xargs <wait.out)" "its first step"
+expect "$id.1 far n[1-2]" "$(squeue -h -s -j "$id" -o '%i %j %N' | grep '\.1 ')" "the machines of a step in one component"
 expect "$id+0 $id+1" "$(sacct -n -X -P -j "$id" -o jobid | xargs)" "sacct of components"
 scontrol show job "$id+1" | grep -q "^JobId=$id HetJobId=$id HetJobOffset=1 " || fail "scontrol says: $(scontrol show job "$id+1")"
 

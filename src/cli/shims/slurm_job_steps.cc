@@ -10,6 +10,30 @@
 namespace divvy::cli::slurm {
 namespace {
 
+/// Of a job on several machines: what it has on those of the step.
+void TakePlaces(const wire::JobView& job, const std::vector<wire::SeatView>& seats, wire::JobView& view) {
+  std::int64_t cpus = 0;
+  std::int64_t memory_bytes = 0;
+  std::int64_t gpus = 0;
+  const std::vector<Place> places = PlacesOf(job, {});
+  for (const wire::SeatView& seat : seats) {
+    gpus += static_cast<std::int64_t>(seat.gpus.size());
+    const auto at = std::ranges::find(job.seats, seat.node, &wire::SeatView::node);
+    if (at == job.seats.end() || places.size() != job.seats.size()) continue;
+    const Place& place = places[static_cast<std::size_t>(at - job.seats.begin())];
+    cpus += place.cpus;
+    memory_bytes += place.memory_bytes;
+  }
+  view.seats = seats;
+  view.node = seats.front().node;
+  view.gpus = seats.front().gpus;
+  view.request.cpus = std::min(view.request.cpus, std::max<std::int64_t>(cpus, 1));
+  view.request.tasks = std::min(view.request.tasks, view.request.cpus);
+  view.request.memory_bytes = memory_bytes;
+  view.request.gpus = gpus;
+  view.request.gpus_most = 0;
+}
+
 wire::JobView AsStep(const wire::JobView& job, const wire::StepView& step) {
   wire::JobView view = job;
   view.name = step.name;
@@ -41,7 +65,9 @@ wire::JobView AsStep(const wire::JobView& job, const wire::StepView& step) {
   view.request.memory_bytes = MemoryOf(job);
   view.request.gpus = GpusAskedBy(job);
   view.request.nodes = 1;
-  if (job.seats.empty()) {
+  if (!step.seats.empty()) {
+    TakePlaces(job, step.seats, view);
+  } else if (job.seats.empty()) {
     view.gpus.clear();
     for (const std::string_view gpu : Split(step.gpus, ',')) {
       if (const auto index = ParseInteger(gpu)) view.gpus.push_back(*index);

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include "cli/shims/slurm_places.h"
+
 namespace divvy::cli::slurm {
 namespace {
 
@@ -73,6 +75,31 @@ TEST(JobSteps, HaveNoMoreThanTheJobOverAllMachines) {
   EXPECT_EQ(MemoryOf(steps[1].job), std::int64_t{2} << 30);
   EXPECT_EQ(CpusOf(steps[2].job), 4) << "99 tasks share the job's cores";
   EXPECT_EQ(steps[2].tasks, 99);
+}
+
+TEST(JobSteps, AreOnTheirOwnMachinesAndNotOnTheJobs) {
+  wire::JobDetail job = Running();
+  job.node = "n1";
+  job.request.nodes = 3;
+  job.request.tasks = 6;
+  job.request.cpus = 4;
+  job.request.memory_bytes = std::int64_t{1} << 30;
+  for (const char* node : {"n1", "n2", "n3"}) job.seats.push_back({.node = node, .gpus = {0, 1}, .tasks = 2});
+  wire::StepView on_two = Step(0, std::nullopt);
+  on_two.tasks = 3;
+  on_two.seats = {{.node = "n2", .gpus = {1}, .tasks = 2}, {.node = "n3", .gpus = {0, 1}, .tasks = 1}};
+  wire::StepView on_one = Step(1, 0);
+  on_one.seats = {{.node = "n3", .gpus = {}, .tasks = 2}};
+  const auto steps = JobStepsOf(job, {on_two, on_one});
+  ASSERT_EQ(steps.size(), 3u);
+  Scene scene;
+  const std::string two = ShowStep(steps[1], scene, true);
+  EXPECT_NE(two.find(" NodeList=n[2-3] Nodes=2 CPUs=6 "), std::string::npos) << two;
+  EXPECT_NE(two.find("TRES=cpu=6,mem=2G,node=2,billing=6,gres/gpu=3 "), std::string::npos) << two;
+  EXPECT_EQ(HeldGpusOf(steps[1].job), "gpu:1(IDX:1),gpu:2(IDX:0-1)");
+  const std::string one = ShowStep(steps[2], scene, true);
+  EXPECT_NE(one.find(" NodeList=n3 Nodes=1 CPUs=4 "), std::string::npos) << one;
+  EXPECT_NE(one.find("TRES=cpu=4,mem=1G,node=1,billing=4 "), std::string::npos) << one;
 }
 
 TEST(JobSteps, WhatTheJobsEndCutOffWasCancelled) {

@@ -148,7 +148,9 @@ Result<StepAsk> AskOf(Wish& wish, const StepCall& call, const JobAround& job, bo
   }
   // What the job around says of cores is about its own tasks: steps with GPUs of their own would wait for each other.
   const bool says_cores = dialect::slurm::Value(wish.spec, "cpus-per-task").has_value();
+  const std::string name = wish.spec.name;  // Before the job's own rules fill it in.
   DIVVY_TRY(StepAsk ask, ReadStepAsk(wish.spec, job, is_spread));
+  ask.name = name;
   DIVVY_CHECK(ReadCommands(wish, call, ask));
   // What an outer step says of its own tasks is no wish for another.
   const bool is_wish = value("SLURM_CPU_BIND_TYPE").empty();
