@@ -14,11 +14,16 @@ bool IsOneOf(const std::vector<std::string>& wanted, const std::string& value) {
   return wanted.empty() || std::ranges::find(wanted, value) != wanted.end();
 }
 
-/// A job that names several pools is of each of them.
-bool IsInOneOf(const std::vector<std::string>& wanted, const std::string& pools) {
-  if (pools.find(',') == std::string::npos) return IsOneOf(wanted, pools);
-  return wanted.empty() ||
-         std::ranges::any_of(PoolsIn(pools), [&](const std::string& pool) { return IsOneOf(wanted, pool); });
+/// A job that waits for several pools is in each of them, and in those of all its components.
+bool IsInOneOf(const std::vector<std::string>& wanted, const JobRecord& record, const SpecLabels& labels) {
+  if (wanted.empty()) return true;
+  const auto is_wanted = [&](const std::string& pools) {
+    if (pools.find(',') == std::string::npos) return IsOneOf(wanted, pools);
+    return std::ranges::any_of(PoolsIn(pools), [&](const std::string& pool) { return IsOneOf(wanted, pool); });
+  };
+  return is_wanted(PoolOf(record, labels)) ||
+         std::ranges::any_of(record.request.others,
+                             [&](const Component& one) { return !one.pool.empty() && is_wanted(one.pool); });
 }
 
 }  // namespace
@@ -97,11 +102,11 @@ void LabelBook::Read(const std::vector<JobId>& specs, Store& store) {
 
 bool LabelBook::Passes(const JobRecord& record, const wire::JobSelector& select) {
   if (select.pools.empty() && select.accounts.empty() && select.qos.empty()) return true;
-  return Passes(Of(record), select);
+  return Passes(record, Of(record), select);
 }
 
-bool LabelBook::Passes(const SpecLabels& labels, const wire::JobSelector& select) {
-  return IsInOneOf(select.pools, labels.pool) && IsOneOf(select.accounts, labels.account) &&
+bool LabelBook::Passes(const JobRecord& record, const SpecLabels& labels, const wire::JobSelector& select) {
+  return IsInOneOf(select.pools, record, labels) && IsOneOf(select.accounts, labels.account) &&
          IsOneOf(select.qos, labels.qos);
 }
 

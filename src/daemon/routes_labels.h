@@ -35,7 +35,7 @@ class LabelBook {
   void Read(const std::vector<JobId>& specs, Store& store);
   /// True if the job's labels pass the selector's; cheap where it asks for none.
   bool Passes(const JobRecord& record, const wire::JobSelector& select);
-  static bool Passes(const SpecLabels& labels, const wire::JobSelector& select);
+  static bool Passes(const JobRecord& record, const SpecLabels& labels, const wire::JobSelector& select);
 
  private:
   using Shared = std::shared_ptr<const SpecLabels>;

@@ -106,6 +106,28 @@ TEST(SelectIds, ActionsKeepToTheLabelsThatTheyName) {
   EXPECT_EQ(world.Select(select), (std::vector<JobId>{cpu, none}));
 }
 
+TEST(LabelBook, AJobIsInThePoolThatItRunsInAndWaitsInAllThatItNamed) {
+  JobRecord record;
+  record.state = JobState::kQueued;
+  const SpecLabels labels{"a,b", "", ""};
+  const auto is_in = [&](const std::string& pool) {
+    wire::JobSelector select;
+    select.pools = {pool};
+    return LabelBook::Passes(record, labels, select);
+  };
+  EXPECT_TRUE(is_in("a") && is_in("b"));
+  EXPECT_FALSE(is_in("c"));
+  record.state = JobState::kRunning;
+  record.started = TimeFromSeconds(1);
+  record.pool_of_run = "b";
+  EXPECT_FALSE(is_in("a"));
+  EXPECT_TRUE(is_in("b"));
+  record.request.others.resize(2);
+  record.request.others[1].pool = "c";
+  EXPECT_TRUE(is_in("c")) << "one of its components is";
+  EXPECT_FALSE(is_in("a"));
+}
+
 TEST(SelectIds, WordsAreNarrowedByFilters) {
   CountingStore store;
   World world(store);

@@ -203,7 +203,7 @@ Routes::Finish Routes::ReadListing(Listing& listing) {
   for (const JobRecord& record : ended) {
     if (room == 0) break;
     const SpecLabels labels = labels_.OfStored(record, core_.store());
-    if (!LabelBook::Passes(labels, listing.select)) continue;
+    if (!LabelBook::Passes(record, labels, listing.select)) continue;
     listing.views.push_back(ViewOf(record, record.reason, labels, find));
     --room;
   }

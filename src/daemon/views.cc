@@ -76,6 +76,11 @@ wire::ProgressView ProgressViewOf(const JobRecord& record) {
   return view;
 }
 
+/// It runs, or has ended after a run.
+bool HasRun(const JobRecord& record) {
+  return record.started != kNoTime && record.state != JobState::kQueued && record.state != JobState::kHeld;
+}
+
 /// What JobView and JobDetail share. Both are flat on purpose: a reader of the JSON should not have to know of a base.
 template <typename View>
 void FillCommon(const JobRecord& record, const Reason& reason, const SpecLabels& labels, const FindOutcome& find,
@@ -91,8 +96,7 @@ void FillCommon(const JobRecord& record, const Reason& reason, const SpecLabels&
   view.request = RequestViewOf(record);
   view.submit_time = ToSeconds(record.submitted);
   if (record.state != JobState::kHeld) view.eligible_time = OptionalSeconds(std::max(record.queued_at, record.begin));
-  const bool has_run =
-      record.started != kNoTime && record.state != JobState::kQueued && record.state != JobState::kHeld;
+  const bool has_run = HasRun(record);
   if (has_run) view.start_time = ToSeconds(record.started);
   if (has_run && record.progress.at != kNoTime) view.progress = ProgressViewOf(record);
   if (IsFinal(record.state)) view.end_time = OptionalSeconds(record.ended);
@@ -105,7 +109,7 @@ void FillCommon(const JobRecord& record, const Reason& reason, const SpecLabels&
   view.priority = record.priority;
   view.project = record.project;
   view.group = record.group;
-  view.pool = has_run && !record.pool_of_run.empty() ? record.pool_of_run : labels.pool;
+  view.pool = PoolOf(record, labels);
   view.account = labels.account;
   view.qos = labels.qos;
   view.comment = record.comment;
@@ -177,6 +181,10 @@ std::vector<wire::SeatView> SeatViewsOf(const JobRecord& record) {
       seats.back().parts.push_back({part.component, Indices(part.gpus), part.tasks});
   }
   return seats;
+}
+
+std::string PoolOf(const JobRecord& record, const SpecLabels& labels) {
+  return HasRun(record) && !record.pool_of_run.empty() ? record.pool_of_run : labels.pool;
 }
 
 SpecLabels LabelsOf(const JobSpec& spec) {

@@ -21,6 +21,8 @@ struct SpecLabels {
   friend bool operator==(const SpecLabels&, const SpecLabels&) = default;
 };
 SpecLabels LabelsOf(const JobSpec& spec);
+/// As it is shown: all that it waits for, "a,b", until it runs in one of them.
+std::string PoolOf(const JobRecord& record, const SpecLabels& labels);
 
 /// What people call the job: "17", and "17_3" for an element of an array; never "17_[4-99]".
 std::string PublicId(const JobRecord& record);

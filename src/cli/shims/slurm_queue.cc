@@ -8,9 +8,14 @@
 namespace divvy::cli::slurm {
 namespace {
 
+std::vector<JobField> FieldsOf(const QueueFormat& format, const Scene& scene) {
+  return format.is_of_steps ? StepFields(scene) : JobFields(scene);
+}
+
 Result<std::vector<Shown<QueueRow>>> ColumnsOf(const QueueFormat& format, const std::vector<JobField>& fields) {
-  if (!format.names.empty()) return ParseNames(format.names, fields, "job");
-  return ParseLetters(format.letters, fields, "job");
+  const std::string_view what = format.is_of_steps ? "job step" : "job";
+  if (!format.names.empty()) return ParseNames(format.names, fields, what);
+  return ParseLetters(format.letters, fields, what);
 }
 
 /// Numbers by value, other texts by letters.
@@ -42,18 +47,16 @@ void SortBy(std::vector<QueueRow>& rows, std::string_view sort, const std::vecto
 
 bool QueueNeedsDetail(const QueueFormat& format) {
   const Scene nowhere;
-  const std::vector<JobField> fields = JobFields(nowhere);
+  const std::vector<JobField> fields = FieldsOf(format, nowhere);
   const auto columns = ColumnsOf(format, fields);
   return columns && std::ranges::any_of(*columns, [](const auto& one) { return one.field->needs_detail; });
 }
 
 Result<std::string> FormatQueue(std::vector<QueueRow> rows, const QueueFormat& format, const Scene& scene) {
-  const std::vector<JobField> fields = JobFields(scene);
+  const std::vector<JobField> fields = FieldsOf(format, scene);
   DIVVY_TRY(const std::vector<Shown<QueueRow>> columns, ColumnsOf(format, fields));
   if (!format.sort.empty()) SortBy(rows, format.sort, fields);
   std::string text = format.has_header ? HeaderLine(columns) : "";
-  if (const auto id = format.is_of_steps ? text.find(" JOBID") : std::string::npos; id != std::string::npos)
-    text.replace(id, 6, "STEPID");
   for (const QueueRow& row : rows) text += RowLine(columns, row);
   return text;
 }

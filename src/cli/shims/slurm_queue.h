@@ -12,11 +12,12 @@
 
 namespace divvy::cli::slurm {
 
-/// One line of squeue: the job, and what only some columns need.
+/// One line of squeue: the job, or one of its steps, and what only some columns need.
 struct QueueRow {
   wire::JobView job;
   std::optional<double> predicted_start;          // For --start.
   std::shared_ptr<const wire::JobDetail> detail;  // For columns that need it (QueueNeedsDetail), and for JSON.
+  std::int64_t step_tasks = 0;                    // Of a step.
 };
 
 struct QueueFormat {
@@ -24,7 +25,7 @@ struct QueueFormat {
   std::string names;    // "jobid,name:30".
   std::string sort;     // "+i,-t": letters; empty: Slurm's own order.
   bool has_header = true;
-  bool is_of_steps = false;  // Of the ids the header says so.
+  bool is_of_steps = false;  // The rows are steps.
 };
 
 inline constexpr std::string_view kQueueDefault = "%.18i %.9P %.8j %.8u %.2t %.10M %.6D %R";

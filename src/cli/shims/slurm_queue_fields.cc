@@ -230,4 +230,27 @@ std::vector<JobField> JobFields(const Scene& scene) {
   return fields;
 }
 
+std::vector<JobField> StepFields(const Scene& scene) {
+  const auto id_of = [](const QueueRow& r) { return JobIdText(r.job); };
+  const auto job_of = [](const QueueRow& r) { return r.job.display_id.substr(0, r.job.display_id.rfind('.')); };
+  const auto tasks_of = [](const QueueRow& r) { return std::to_string(r.step_tasks); };
+  const auto name_of = [](const QueueRow& r) { return r.job.name; };
+  const auto state_of = [](const QueueRow& r) { return StateName(r.job.state); };
+  std::vector<JobField> fields = {
+      {'i', "stepid", "STEPID", id_of},
+      {'A', "numtasks", "TASKS", tasks_of},
+      {'j', "stepname", "NAME", name_of},
+      {0, "name", "NAME", name_of},
+      {0, "stepstate", "STATE", state_of},
+      {0, "jobarrayid", "JOBID", job_of},
+  };
+  for (JobField& field : JobFields(scene)) {
+    const auto is_taken = [&](const JobField& own) { return own.name == field.name; };
+    if (std::ranges::any_of(fields, is_taken)) continue;
+    if (std::ranges::any_of(fields, [&](const JobField& own) { return own.letter == field.letter; })) field.letter = 0;
+    fields.push_back(std::move(field));
+  }
+  return fields;
+}
+
 }  // namespace divvy::cli::slurm

@@ -12,6 +12,8 @@ using JobField = Field<QueueRow>;
 
 /// All columns. They look at `scene`, which must outlive them.
 std::vector<JobField> JobFields(const Scene& scene);
+/// The same of steps (squeue -s), with those that steps alone have in place of jobs' of the same letter.
+std::vector<JobField> StepFields(const Scene& scene);
 
 // What columns and JSON say of the same things.
 /// "afterok:12(unfulfilled)"; "" for none, and for a job that waits no more.

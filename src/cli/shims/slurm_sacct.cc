@@ -5,6 +5,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <ctime>
+#include <functional>
 #include <map>
 #include <set>
 
@@ -189,11 +190,13 @@ void AddRows(AccountRow row, std::vector<JobStep> steps, const Wish& wish, std::
   }
 }
 
-/// A line for each component; what was measured, and the steps, stand with the first.
+/// A line for each component that `is_wanted`; what was measured, and the steps, stand with the first.
 void AddComponents(AccountRow row, const wire::JobView& job, std::vector<JobStep> steps, const Wish& wish,
+                   const std::function<bool(const wire::JobView& component)>& is_wanted,
                    std::vector<AccountRow>& rows) {
   for (JobStep& step : steps) step.job.display_id = job.display_id + "+0";
   for (const wire::JobView& component : SplitComponents({job}, wish.jobs)) {
+    if (!is_wanted(component)) continue;
     const bool is_first = ComponentNumber(component) == 0;
     row.job = component;
     if (is_first) {
@@ -220,12 +223,13 @@ Result<std::vector<AccountRow>> Rows(Api& api, const Wish& wish, bool needs_deta
   scene = SceneOf(api, jobs);
   DIVVY_TRY(const std::vector<std::string> hosts, HostNames(wish.nodes));
   const std::set<std::string> states(select.states.begin(), select.states.end());
+  const auto is_there = [&](const wire::JobView& job) { return hosts.empty() || IsOnOneOf(job, hosts, scene); };
   std::vector<AccountRow> rows;
   for (wire::JobView& job : jobs) {
     if (!names.empty() && !names.contains(job.name)) continue;
     if (!users.empty() && !users.contains(job.user)) continue;
     if (!states.empty() && !states.contains(job.state)) continue;
-    if (!hosts.empty() && !IsOnOneOf(job, hosts, scene)) continue;
+    if (!is_there(job)) continue;
     if (!groups.empty()) {
       const auto [name, number] = scene.group_of(job.user);
       if (!groups.contains(name) && !groups.contains(std::to_string(number))) continue;
@@ -250,7 +254,8 @@ Result<std::vector<AccountRow>> Rows(Api& api, const Wish& wish, bool needs_deta
       }
     }
     if (IsHeterogeneous(job)) {
-      AddComponents(row, job, std::move(steps), wish, rows);
+      const auto is_wanted = [&](const wire::JobView& one) { return is_there(one) && IsInOneOf(wish.partitions, one); };
+      AddComponents(row, job, std::move(steps), wish, is_wanted, rows);
       continue;
     }
     row.job = std::move(job);

@@ -36,10 +36,20 @@ struct Wish {
   bool is_long = false;
   bool splits_arrays = false;
   bool shows_steps = false;
+  std::vector<std::string> steps;  // "17.0", or "17" for all of its; empty: any.
   bool shows_start = false;
   bool has_no_header = false;
   bool is_json = false;
 };
+
+Status TakeSteps(std::string_view list, Wish& wish) {
+  DIVVY_TRY(const std::vector<std::string> ids, SplitJobIds(list));
+  for (const std::string& id : ids) {
+    wish.steps.push_back(id);
+    wish.jobs.push_back(id.substr(0, id.find('.')));
+  }
+  return {};
+}
 
 std::vector<dialect::Option> Options(Wish& wish) {
   dialect::Option jobs{.name = "jobs",
@@ -53,6 +63,16 @@ std::vector<dialect::Option> Options(Wish& wish) {
                          return {};
                        },
                        .aliases = {"job"}};
+  dialect::Option steps{.name = "steps",
+                        .letter = 's',
+                        .takes = Takes::kOptionalValue,
+                        .value_name = "IDS",
+                        .help = "Steps: all that run, or these (17.0)",
+                        .apply = [&wish](std::string_view value) -> Status {
+                          wish.shows_steps = true;
+                          return TakeSteps(value, wish);
+                        },
+                        .aliases = {"step"}};
   std::vector<dialect::Option> options = {
       Text("format", 'o', "FORMAT", "Columns by letter: \"%.18i %.9P %j\"", wish.format.letters),
       Text("Format", 'O', "NAMES", "Columns by name: jobid,name:30", wish.format.names),
@@ -68,7 +88,7 @@ std::vector<dialect::Option> Options(Wish& wish) {
       Flag("me", 0, "My jobs", wish.is_mine),
       Flag("long", 'l', "More columns", wish.is_long),
       Flag("array", 'r', "One line for each element of an array", wish.splits_arrays),
-      Flag("steps", 's', "Steps", wish.shows_steps),
+      std::move(steps),
       Flag("start", 0, "Expected starts of what waits", wish.shows_start),
       Flag("noheader", 'h', "No header", wish.has_no_header),
       Flag("json", 0, "JSON", wish.is_json),
@@ -79,7 +99,6 @@ std::vector<dialect::Option> Options(Wish& wish) {
       Ignored("reservation", 'R', Takes::kValue),
       Ignored("licenses", 'L', Takes::kValue),
       Ignored("clusters", 'M', Takes::kValue),
-      Ignored("step", 0, Takes::kValue),
       Ignored("priority", 'P', Takes::kNothing),
       Ignored("hide", 0, Takes::kNothing),
       Ignored("local", 0, Takes::kNothing),
@@ -155,7 +174,10 @@ bool IsWanted(const wire::JobView& job, const Wish& wish, const std::set<std::st
 }
 
 /// The steps that run, of each job that does.
-std::vector<QueueRow> StepRows(Api& api, std::vector<QueueRow> rows) {
+std::vector<QueueRow> StepRows(Api& api, const Wish& wish, std::vector<QueueRow> rows) {
+  const auto is_named = [&](const std::string& id) {
+    return std::ranges::find(wish.steps, id) != wish.steps.end();
+  };
   std::vector<QueueRow> out;
   for (QueueRow& row : rows) {
     if (row.detail == nullptr || IsFinal(row.job)) continue;
@@ -165,9 +187,11 @@ std::vector<QueueRow> StepRows(Api& api, std::vector<QueueRow> rows) {
     if (!steps.empty() && steps.front().id == "batch") std::ranges::rotate(steps, steps.begin() + 1);
     for (JobStep& step : steps) {
       if (IsFinal(step.job)) continue;
+      if (!wish.steps.empty() && !is_named(id) && !is_named(id + "." + step.id)) continue;
       QueueRow line = row;
       line.job = std::move(step.job);
       line.job.display_id = id + "." + step.id;
+      line.step_tasks = step.tasks;
       out.push_back(std::move(line));
     }
   }
@@ -193,7 +217,10 @@ Result<std::string> Draw(Api& api, const Wish& wish) {
   const std::set<std::string> states(select.states.begin(), select.states.end());
   std::erase_if(jobs, [&](const wire::JobView& job) { return !IsWanted(job, wish, states); });
   // The steps of a job are of all its components.
-  if (!wish.shows_steps) jobs = SplitComponents(jobs, wish.jobs);
+  if (!wish.shows_steps) {
+    jobs = SplitComponents(jobs, wish.jobs);
+    std::erase_if(jobs, [&](const wire::JobView& job) { return !IsInOneOf(wish.partitions, job); });
+  }
   const Scene scene = SceneOf(api, jobs);
   if (!wish.nodes.empty()) {
     // A job that waits is on no host.
@@ -224,7 +251,7 @@ Result<std::string> Draw(Api& api, const Wish& wish) {
     text = DateLine();
   }
   DIVVY_TRY(const std::string table,
-            FormatQueue(wish.shows_steps ? StepRows(api, std::move(rows)) : std::move(rows), format, scene));
+            FormatQueue(wish.shows_steps ? StepRows(api, wish, std::move(rows)) : std::move(rows), format, scene));
   return text + table;
 }
 
@@ -239,7 +266,11 @@ int SqueueMain(const std::vector<std::string>& words) {
   const auto parsed = dialect::ParseOptions(options, words);
   if (!parsed) return FailAs("squeue", parsed.error().message);
   for (const std::string& word : parsed->positional) {
-    // "-j 17" and "-u me": squeue takes stray words for ids, too.
+    // "-s 17.0", "-j 17" and "-u me": squeue takes stray words for ids, too.
+    if (wish.shows_steps) {
+      if (const Status taken = TakeSteps(word, wish); !taken) return FailAs("squeue", "Unrecognized option: " + word);
+      continue;
+    }
     auto ids = SplitJobIds(word);
     if (!ids) return FailAs("squeue", "Unrecognized option: " + word);
     wish.jobs.insert(wish.jobs.end(), ids->begin(), ids->end());

@@ -292,6 +292,13 @@ std::string Partition(const wire::JobView& job) {
   return job.pool.empty() ? std::string(dialect::kSlurmPartition) : job.pool;
 }
 
+bool IsInOneOf(const std::vector<std::string>& partitions, const wire::JobView& job) {
+  const std::string own = Partition(job);
+  return partitions.empty() || std::ranges::any_of(Split(own, ','), [&](std::string_view one) {
+           return std::ranges::find(partitions, one) != partitions.end();
+         });
+}
+
 std::vector<std::string> PoolsOf(const std::vector<std::string>& partitions) {
   std::vector<std::string> pools = partitions;
   // A job that named no partition is in the one that there is.

@@ -85,6 +85,8 @@ std::string Tres(const wire::JobView& job, std::int64_t gpus);
 std::string Megabytes(std::int64_t bytes);
 /// What the job named with -p; "main" where it named none.
 std::string Partition(const wire::JobView& job);
+/// It is in one of these partitions, or waits for one of them; with none, it is in any.
+bool IsInOneOf(const std::vector<std::string>& partitions, const wire::JobView& job);
 /// A selector's pools for a list of partitions ("-p main,gpu").
 std::vector<std::string> PoolsOf(const std::vector<std::string>& partitions);
 /// "(null)" for an empty text.

@@ -121,6 +121,35 @@ TEST(Squeue, OfStepsTheHeaderSaysSo) {
   EXPECT_EQ(FormatQueue({}, format, Here())->substr(0, 16), "         STEPID ");
 }
 
+TEST(Squeue, StepsHaveColumnsOfTheirOwn) {
+  wire::JobView step = Job(17, "running", "solve");
+  step.display_id = "17.3";
+  QueueRow row{step, std::nullopt};
+  row.step_tasks = 64;
+  QueueFormat format;
+  format.is_of_steps = true;
+  format.letters = "%i %j %A %M %N";
+  EXPECT_EQ(*FormatQueue({row}, format, Here()), "STEPID NAME TASKS TIME NODELIST\n17.3 solve 64 0:05 n1\n");
+  format.names = "stepid:5,stepname:6,stepstate:8,numtasks:3,jobid:3,jobarrayid:3,name:5,nodelist:2";
+  EXPECT_EQ(*FormatQueue({row}, format, Here()),
+            "STEPINAME  STATE   TASJOBJOBNAME NO\n17.3 solve RUNNING 64 17 17 solven1\n");
+  format.names = "stepid,nonsense";
+  EXPECT_EQ(FormatQueue({}, format, Here()).error().message, "Invalid job step format specification: nonsense");
+  format.is_of_steps = false;
+  format.names = "stepid";
+  EXPECT_FALSE(FormatQueue({}, format, Here()));
+}
+
+TEST(Squeue, AJobIsInThePartitionsThatItWaitsForAndInTheOneThatItRunsIn) {
+  wire::JobView job = Job(17, "queued");
+  EXPECT_TRUE(IsInOneOf({}, job));
+  EXPECT_TRUE(IsInOneOf({"main"}, job)) << "it named none";
+  EXPECT_FALSE(IsInOneOf({"a"}, job));
+  job.pool = "a,b";
+  EXPECT_TRUE(IsInOneOf({"x", "b"}, job));
+  EXPECT_FALSE(IsInOneOf({"x", "a,b"}, job));
+}
+
 TEST(Squeue, LongColumnsAreSlurms) {
   wire::JobView job = Job(6, "queued");
   job.request.time_limit_s = 600;
