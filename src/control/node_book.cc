@@ -223,21 +223,24 @@ Result<NodeRow*> NodeBook::Edit(const std::string& name) {
   return &found->second;
 }
 
+// What is said once more of one that takes none leaves the moment as it is.
+void NodeBook::SetOut(NodeRow& row, NodeWork work, const std::string& reason, Time now) {
+  if (row.work == NodeWork::kTakes || row.reason != reason) row.work_since = now;
+  row.work = work;
+  row.reason = reason;
+}
+
 Result<NodeBook::Setting> NodeBook::Cordon(const std::string& name, const std::string& reason, Time now) {
   DIVVY_TRY(NodeRow * row, Edit(name));
-  row->work = NodeWork::kCordoned;
+  SetOut(*row, NodeWork::kCordoned, reason, now);
   row->drain_deadline = kNever;
-  row->reason = reason;
-  row->work_since = now;
   return Setting{KeyOf(name), FormatNode(*row)};
 }
 
 Result<NodeBook::Setting> NodeBook::Drain(const std::string& name, Time deadline, const std::string& reason, Time now) {
   DIVVY_TRY(NodeRow * row, Edit(name));
-  row->work = NodeWork::kDraining;
+  SetOut(*row, NodeWork::kDraining, reason, now);
   row->drain_deadline = deadline;
-  row->reason = reason;
-  row->work_since = now;
   return Setting{KeyOf(name), FormatNode(*row)};
 }
 

@@ -98,6 +98,7 @@ class NodeBook {
   const NodeRow* FindByFingerprint(std::string_view fingerprint) const;
   Status CheckGpus(const std::string& name, const std::vector<GpuFacts>& gpus) const;
   Result<NodeRow*> Edit(const std::string& name);
+  static void SetOut(NodeRow& row, NodeWork work, const std::string& reason, Time now);
 
   std::map<std::string, NodeRow, std::less<>> nodes_;
   std::string own_name_;

@@ -124,6 +124,19 @@ TEST_F(Nodes, WhatAnAdministratorSaysStaysThroughReconnectsAndRestarts) {
   EXPECT_EQ(book_.Cordon("n9", "", kNow).error().message, "there is no node 'n9'; divvy nodes lists those there are");
 }
 
+TEST_F(Nodes, WhatIsSaidOnceMoreOfOneThatIsOutLeavesTheMoment) {
+  Join("n1", "aa", {"GPU-1"});
+  ASSERT_TRUE(book_.Cordon("n1", "fan, by root", kNow));
+  ASSERT_TRUE(book_.Drain("n1", kNow + 3h, "fan, by root", kNow + 1h));
+  EXPECT_EQ(book_.Find("n1")->work, NodeWork::kDraining);
+  EXPECT_EQ(book_.Find("n1")->work_since, kNow);
+  ASSERT_TRUE(book_.Cordon("n1", "disk, by root", kNow + 2h));
+  EXPECT_EQ(book_.Find("n1")->work_since, kNow + 2h);
+  ASSERT_TRUE(book_.Resume("n1"));
+  ASSERT_TRUE(book_.Cordon("n1", "disk, by root", kNow + 3h));
+  EXPECT_EQ(book_.Find("n1")->work_since, kNow + 3h);
+}
+
 TEST_F(Nodes, ARenewedCertificateTakesThePlaceOfTheOldOneWhenItIsFirstUsed) {
   Join("n1", "aa", {"GPU-1"});
   Join("n2", "bb", {"GPU-2"});

@@ -173,7 +173,8 @@ class Routes {
   using NodeChange =
       std::function<Result<std::string>(AgentDoor& door, const std::string& name, const wire::NodeRequest& request)>;
   void ChangeNodes(Call& call, const NodeChange& change);
-  static std::string ReasonOf(const wire::NodeRequest& request, const Caller& caller);
+  static std::string ReasonOf(AgentDoor& door, const std::string& name, const wire::NodeRequest& request,
+                              const Caller& caller);
   /// Once all that is applied so far is durable.
   void AnswerMessage(Call& call, const Result<std::string>& done);
 

@@ -21,9 +21,9 @@ bool IsInOneOf(const std::vector<std::string>& wanted, const JobRecord& record, 
     if (pools.find(',') == std::string::npos) return IsOneOf(wanted, pools);
     return std::ranges::any_of(PoolsIn(pools), [&](const std::string& pool) { return IsOneOf(wanted, pool); });
   };
-  return is_wanted(PoolOf(record, labels)) ||
-         std::ranges::any_of(record.request.others,
-                             [&](const Component& one) { return !one.pool.empty() && is_wanted(one.pool); });
+  return is_wanted(PoolOf(record, labels)) || std::ranges::any_of(record.request.others, [&](const Component& one) {
+           return !one.pool.empty() && is_wanted(one.pool);
+         });
 }
 
 }  // namespace

@@ -172,7 +172,7 @@ void Routes::ChangeNodes(Call& call, const NodeChange& change) {
 
 void Routes::CordonNodes(Call& call) {
   ChangeNodes(call, [this, &call](AgentDoor& door, const std::string& name, const wire::NodeRequest& request) {
-    return door.Cordon(core_, name, ReasonOf(request, call.caller));
+    return door.Cordon(core_, name, ReasonOf(door, name, request, call.caller));
   });
 }
 
@@ -183,7 +183,7 @@ void Routes::DrainNodes(Call& call) {
         if (request.deadline_s > kLongestDrain) return InvalidArgument("a drain's deadline is within a year");
         const Time deadline =
             request.deadline_s < 0 ? kNever : core_.Now() + TimeFromSeconds(request.deadline_s).time_since_epoch();
-        return door.Drain(core_, name, deadline, ReasonOf(request, call.caller));
+        return door.Drain(core_, name, deadline, ReasonOf(door, name, request, call.caller));
       });
 }
 
@@ -205,7 +205,12 @@ void Routes::LabelNodes(Call& call) {
   });
 }
 
-std::string Routes::ReasonOf(const wire::NodeRequest& request, const Caller& caller) {
+// Who gives none leaves the one that was given.
+std::string Routes::ReasonOf(AgentDoor& door, const std::string& name, const wire::NodeRequest& request,
+                             const Caller& caller) {
+  const NodeRow* row = door.book().Find(name);
+  if (request.reason.empty() && row != nullptr && row->work != NodeWork::kTakes && !row->reason.empty())
+    return row->reason;
   return (request.reason.empty() ? "" : request.reason + ", ") + "by " + caller.user.name;
 }
 

@@ -64,14 +64,22 @@ NodeField Of(char letter, std::string_view name, std::string_view header,
   return {letter, name, header, [text = std::move(text)](const NodeGroup& group) { return text(*group.front()); }};
 }
 
+/// Slurm's reason of a machine that is not heard from.
+constexpr std::string_view kNotHeard = "Not responding";
+
 /// "fan, by root", as the controller has it: the reason and who gave it.
 std::pair<std::string, std::string> ReasonAndUserOf(const NodeRow& row) {
   const std::string text = ReasonOf(row);
   constexpr std::string_view kBy = ", by ";
   const auto by = text.rfind(kBy);
+  if (text == kNotHeard) return {text, std::string(dialect::kSlurmCluster)};
   if (text.starts_with(kBy.substr(2))) return {"", text.substr(kBy.size() - 2)};
   if (by == std::string::npos || !row.status.trouble.empty()) return {text, ""};
   return {text.substr(0, by), text.substr(by + kBy.size())};
+}
+
+std::optional<double> ReasonSince(const NodeRow& row) {
+  return ReasonOf(row) == kNotHeard ? row.view.heard : row.view.reason_since;
 }
 
 std::string ReasonText(const NodeRow& row) {
@@ -150,7 +158,7 @@ std::vector<NodeField> NodeFields() {
       Always('d', "disk", "TMP_DISK", "0"),
       Always('w', "weight", "WEIGHT", "1"),
       Of('H', "timestamp", "TIMESTAMP",
-         [](const NodeRow& r) { return ReasonOf(r).empty() ? "Unknown" : Moment(r.view.reason_since, "Unknown"); }),
+         [](const NodeRow& r) { return ReasonOf(r).empty() ? "Unknown" : Moment(ReasonSince(r), "Unknown"); }),
       Always('I', "priorityjobfactor", "PRIO_JOB_FACTOR", "1"),
       Always('M', "preemptmode", "PREEMPT_MODE", "OFF"),
       Of('o', "nodeaddr", "NODE_ADDR", AddressOf),
@@ -229,11 +237,39 @@ std::string CompactState(const NodeRow& row) {
 
 std::string ReasonWithMoment(const NodeRow& row) {
   const auto [reason, user] = ReasonAndUserOf(row);
-  if (user.empty() || !row.view.reason_since) return ReasonOf(row);
-  return reason + (reason.empty() ? "" : " ") + "[" + user + "@" + Moment(row.view.reason_since) + "]";
+  const std::optional<double> since = ReasonSince(row);
+  if (user.empty() || !since) return ReasonOf(row);
+  return reason + (reason.empty() ? "" : " ") + "[" + user + "@" + Moment(since) + "]";
 }
 
-std::string ReasonOf(const NodeRow& row) { return row.status.trouble.empty() ? row.view.reason : row.status.trouble; }
+std::string ReasonOf(const NodeRow& row) {
+  if (!row.status.trouble.empty()) return row.status.trouble;
+  return row.view.reason.empty() && row.view.state == "lost" ? std::string(kNotHeard) : row.view.reason;
+}
+
+Result<bool> IsInState(const NodeRow& row, std::string_view state) {
+  // A state that no machine here is ever in is one all the same.
+  static constexpr std::string_view kStates[] = {
+      "allocated",    "blocked",       "cloud",       "completing", "comp",     "down",      "drained",
+      "draining",     "dynamic",       "fail",        "failing",    "future",   "idle",      "inval",
+      "maintenance",  "mixed",         "no_respond",  "npc",        "perfctrs", "planned",   "power_down",
+      "powered_down", "powering_down", "powering_up", "power_up",   "reboot",   "rebooting", "reserved",
+      "resume",       "undrain",       "unknown",     "drng",       "failg",    "plnd",      "resv"};
+  bool is_in = true;
+  for (const std::string_view word : Split(state, '&')) {
+    std::string wanted = ToLower(Trim(word));
+    if (wanted.ends_with('*')) wanted.pop_back();
+    const auto begins = [&](std::string_view name) { return name.starts_with(wanted); };
+    if (wanted.empty() || std::ranges::none_of(kStates, begins)) {
+      return InvalidArgument("Bad state string: \"" + std::string(word) +
+                             "\"; states of nodes here are idle, mixed, allocated, draining, drained, drain (both of "
+                             "these), down, unknown and no_respond");
+    }
+    const bool is_silent = std::string_view("no_respond").starts_with(wanted) && NodeState(row).ends_with('*');
+    is_in = is_in && (begins(NodeState(row)) || begins(CompactState(row)) || is_silent);
+  }
+  return is_in;
+}
 
 std::int64_t CpusInUse(const NodeRow& row) {
   std::int64_t cpus = 0;

@@ -31,6 +31,7 @@ inline constexpr std::string_view kInfoNode = "%9N %.6D %.9P %6t";
 inline constexpr std::string_view kInfoNodeLong = "%9N %.6D %.9P %.11T %4c %.8z %.6m %.8d %.6w %.8f %20E";
 inline constexpr std::string_view kInfoSummary = "%9P %.5a %.10l %.16F %N";
 inline constexpr std::string_view kInfoReasons = "%20E %9u %19H %N";
+inline constexpr std::string_view kInfoReasonsLong = "%20E %12U %19H %6t %N";
 
 /// "n1".
 std::string HostOf(const NodeRow& row);
@@ -38,6 +39,9 @@ std::string HostOf(const NodeRow& row);
 std::string NodeState(const NodeRow& row);
 /// "mix", "alloc", "drng", "drain", "down*" ...
 std::string CompactState(const NodeRow& row);
+/// In this state, as `sinfo -t` has it: a name or the beginning of one, several joined by '&' for all of them at once.
+/// Fails for what is no state of Slurm's.
+Result<bool> IsInState(const NodeRow& row, std::string_view state);
 /// Neither drained nor about to be.
 bool IsTakingWork(const NodeRow& row);
 /// Why it takes no work; empty: it does, or nobody said.

@@ -237,12 +237,8 @@ std::vector<JobField> StepFields(const Scene& scene) {
   const auto name_of = [](const QueueRow& r) { return r.job.name; };
   const auto state_of = [](const QueueRow& r) { return StateName(r.job.state); };
   std::vector<JobField> fields = {
-      {'i', "stepid", "STEPID", id_of},
-      {'A', "numtasks", "TASKS", tasks_of},
-      {'j', "stepname", "NAME", name_of},
-      {0, "name", "NAME", name_of},
-      {0, "stepstate", "STATE", state_of},
-      {0, "jobarrayid", "JOBID", job_of},
+      {'i', "stepid", "STEPID", id_of}, {'A', "numtasks", "TASKS", tasks_of}, {'j', "stepname", "NAME", name_of},
+      {0, "name", "NAME", name_of},     {0, "stepstate", "STATE", state_of},  {0, "jobarrayid", "JOBID", job_of},
   };
   for (JobField& field : JobFields(scene)) {
     const auto is_taken = [&](const JobField& own) { return own.name == field.name; };

@@ -62,17 +62,18 @@ std::vector<dialect::Option> Options(Wish& wish) {
   return options;
 }
 
-bool IsWanted(const NodeRow& row, const std::vector<std::string>& states) {
-  const auto matches = [&](const std::string& wanted) {
-    const std::string lower = ToLower(wanted);
-    return !wanted.empty() && (NodeState(row).starts_with(lower) || CompactState(row).starts_with(lower));
-  };
-  return states.empty() || std::ranges::any_of(states, matches);
+Result<bool> IsWanted(const NodeRow& row, const std::vector<std::string>& states) {
+  bool is_wanted = states.empty();
+  for (const std::string& state : states) {
+    DIVVY_TRY(const bool is_in, IsInState(row, state));
+    is_wanted = is_wanted || is_in;
+  }
+  return is_wanted;
 }
 
 std::string_view LettersOf(const Wish& wish) {
   if (!wish.letters.empty()) return wish.letters;
-  if (wish.lists_reasons) return kInfoReasons;
+  if (wish.lists_reasons) return wish.is_long ? kInfoReasonsLong : kInfoReasons;
   if (wish.is_summary) return kInfoSummary;
   if (wish.is_by_node) return wish.is_long ? kInfoNodeLong : kInfoNode;
   if (wish.is_long) return kInfoLong;
@@ -83,9 +84,10 @@ std::string_view LettersOf(const Wish& wish) {
 Result<std::string> Draw(const Wish& wish) {
   DIVVY_TRY(std::vector<NodeRow> rows, FetchNodes());
   DIVVY_TRY(const std::vector<std::string> names, HostNames(wish.nodes));
+  DIVVY_CHECK(IsWanted({}, wish.states));  // Also where there is no row to ask.
   rows = NodesNamed(rows, names);
   std::erase_if(rows, [&](const NodeRow& row) {
-    return !IsWanted(row, wish.states) || (wish.lists_reasons && ReasonOf(row).empty());
+    return !IsWanted(row, wish.states).value_or(false) || (wish.lists_reasons && ReasonOf(row).empty());
   });
   if (wish.is_json) return NodesJson(rows);
   std::string text;

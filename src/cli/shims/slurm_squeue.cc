@@ -175,9 +175,7 @@ bool IsWanted(const wire::JobView& job, const Wish& wish, const std::set<std::st
 
 /// The steps that run, of each job that does.
 std::vector<QueueRow> StepRows(Api& api, const Wish& wish, std::vector<QueueRow> rows) {
-  const auto is_named = [&](const std::string& id) {
-    return std::ranges::find(wish.steps, id) != wish.steps.end();
-  };
+  const auto is_named = [&](const std::string& id) { return std::ranges::find(wish.steps, id) != wish.steps.end(); };
   std::vector<QueueRow> out;
   for (QueueRow& row : rows) {
     if (row.detail == nullptr || IsFinal(row.job)) continue;

@@ -105,8 +105,36 @@ Result<BatchRequest> ReadBatchRequest(const std::vector<std::string>& words, con
   return request;
 }
 
+namespace {
+
+bool NamesWhole(const std::string& partitions) {
+  const std::vector<std::string_view> names = Split(partitions, ',');
+  return std::ranges::find(names, dialect::kSlurmPartition) != names.end();
+}
+
+/// The partition that all machines are in is none to divvy, unless somebody has made a pool of that name, or another
+/// for the jobs that name none.
+Status LeaveWholePartition(JobSpec& spec) {
+  std::vector<std::string*> named = {&spec.pool};
+  for (Component& component : spec.request.others) named.push_back(&component.pool);
+  std::erase_if(named, [](const std::string* partitions) { return !NamesWhole(*partitions); });
+  if (named.empty()) return {};
+  DIVVY_TRY(Api api, Api::Connect());
+  DIVVY_TRY(const std::string text, api.Raw("GET", "/v1/pools", ""));
+  DIVVY_TRY(const std::vector<wire::PoolView> pools, wire::Decode<std::vector<wire::PoolView>>(text));
+  const auto is_another = [](const wire::PoolView& pool) {
+    return pool.is_default || pool.name == dialect::kSlurmPartition;
+  };
+  if (std::ranges::any_of(pools, is_another)) return {};
+  for (std::string* partitions : named) partitions->clear();
+  return {};
+}
+
+}  // namespace
+
 Status Complete(JobSpec& spec) {
   CaptureInto(spec);
+  DIVVY_CHECK(LeaveWholePartition(spec));
   std::optional<int> gpus;
   const auto is_exclusive = [](const Component& one) { return one.labels.contains(options::LabelOf("exclusive")); };
   if (options::Value(spec, "exclusive") || std::ranges::any_of(spec.request.others, is_exclusive)) {
