@@ -19,6 +19,7 @@ int main(int argc, char** argv) {
   }
   const std::vector<std::string> words(argv, argv + argc);
   if (argc > 1 && words[1] == "internal-steps") return divvy::cli::StepsMain({words.begin() + 2, words.end()});
+  if (argc > 1 && words[1] == "internal-inside") return divvy::cli::InsideMain({words.begin() + 2, words.end()});
   if (argc > 1 && words[1] == "internal-seat") return divvy::SeatMain(words, divvy::cli::StepsMain);
   if (argc > 1 && words[1] == "internal-daemon") return divvy::DaemonMain({words.begin() + 2, words.end()});
   if (argc > 1 && words[1] == "internal-container") return divvy::ContainerMain({words.begin() + 2, words.end()});

@@ -162,9 +162,9 @@ Result<std::vector<wire::JobView>> Api::Jobs(const wire::JobSelector& selector) 
 Result<wire::JobDetail> Api::Job(const std::string& id) {
   return connection_->Ask<wire::JobDetail>("GET", "/v1/jobs/" + PercentEncode(id));
 }
-Result<void> Api::OpenSteps(const std::string& id) {
-  DIVVY_TRY(const std::string text, connection_->Call("POST", "/v1/jobs/" + PercentEncode(id) + "/steps", "{}"));
-  return {};
+Result<Descriptor> Api::ReachSteps(Api api, const std::string& id, bool stops_only) {
+  const std::string target = "/v1/jobs/" + PercentEncode(id) + "/steps" + (stops_only ? "?stop=1" : "");
+  return HttpClient::Upgrade(std::move(api.connection_->http), "POST", target, "divvy-step/1");
 }
 
 Result<std::vector<wire::StepView>> Api::Steps(const std::string& id) {

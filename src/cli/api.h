@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "platform/launch_descriptor.h"
 #include "platform/places.h"
 #include "platform/read_log.h"
 #include "wire/messages.h"
@@ -50,8 +51,9 @@ class Api {
   Result<wire::WhyView> Why(const std::string& id);
   /// Also of a job that runs on another machine, which is asked for them.
   Result<std::vector<wire::StepView>> Steps(const std::string& id);
-  /// Of a job on the daemon's own machine: its step process listens soon.
-  Result<void> OpenSteps(const std::string& id);
+  /// To what stands in a running job for somebody outside who starts a step in it, wherever it runs, or signals one
+  /// (`stops_only`): step frames (platform/step_wire.h). The connection is used up.
+  static Result<Descriptor> ReachSteps(Api api, const std::string& id, bool stops_only);
   /// Answers when the job is final; goes on waiting over a restart of the daemon. `on_lost` is called when the
   /// daemon goes first. `streams` (of a foreground job's caller) are given to each new daemon again: those that the one
   /// before held died with it. `had`: what has come by them, asked for each time.

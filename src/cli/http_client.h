@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "base/result.h"
+#include "platform/launch_descriptor.h"
 #include "platform/tls.h"
 #include "wire/http.h"
 #include "wire/token_line.h"
@@ -61,6 +62,12 @@ class HttpClient {
   /// Requests made already, one or several in one piece; for those that pipeline.
   Status SendText(std::string_view text, std::span<const int> fds = {});
   Result<HttpResponse> Receive();
+
+  /// Instead of Call: the connection speaks `protocol` from then on, for as long as the process lives, by the socket
+  /// that this returns. An answer that does not agree fails with the message in it. Over TLS a thread of its own, which
+  /// takes no signals, carries the bytes.
+  static Result<Descriptor> Upgrade(HttpClient client, std::string_view method, std::string_view target,
+                                    std::string_view protocol);
 
   /// GETs a stream of server-sent events and gives the data of each to `on_event` until that returns false or the
   /// stream ends. The connection is of no use afterwards when it was left early. An answer with an error status fails

@@ -9,6 +9,7 @@
 #include "base/text.h"
 #include "cli/job_text.h"
 #include "cli/shims/slurm_common.h"
+#include "cli/steps.h"
 #include "dialect/quantities.h"
 #include "dialect/slurm_hostlist.h"
 #include "platform/places.h"
@@ -125,13 +126,12 @@ std::string StepsText(const std::vector<wire::StepView>& steps, const std::vecto
 }
 
 Status SignalStep(JobId job, const std::string& user, StepNumber step, int signal) {
+  const auto outcome = [](int code) { return code == 0 ? Status() : NotFound("Invalid job step id specified"); };
   for (const std::string& path : ListsOf(job, user)) {
-    const auto code = StopStep(path + ".sock", static_cast<int>(step), signal);
-    if (!code) continue;
-    if (*code == 0) return {};
-    return NotFound("Invalid job step id specified");
+    if (const auto code = StopStep(path + ".sock", static_cast<int>(step), signal)) return outcome(*code);
   }
-  return NotFound("Invalid job step id specified");
+  DIVVY_TRY(const Descriptor far, ReachSteps(ToString(job), true));
+  return outcome(StopStepAt(far.get(), static_cast<int>(step), signal));
 }
 
 }  // namespace divvy::cli

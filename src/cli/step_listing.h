@@ -25,7 +25,8 @@ std::vector<wire::StepView> StepsOf(Api& api, const wire::JobDetail& job);
 std::string StepsText(const std::vector<wire::StepView>& steps, const std::vector<StepLine>& maps, double now,
                       const std::string& controller);
 
-/// Signal `signal` to step `step` of `job`.
+/// Signal `signal` to step `step` of `job`: by its step process, where that is on this machine and ours to reach, else
+/// by the controller. kNotFound: there is no such step, or it is not running.
 Status SignalStep(JobId job, const std::string& user, StepNumber step, int signal);
 
 }  // namespace divvy::cli

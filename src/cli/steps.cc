@@ -42,12 +42,6 @@ namespace {
 
 constexpr auto kStartMost = std::chrono::seconds(10);
 
-std::vector<std::string> OwnEnvironment() {
-  std::vector<std::string> entries;
-  for (char** entry = environ; *entry != nullptr; ++entry) entries.emplace_back(*entry);
-  return entries;
-}
-
 /// Whatever the caller has open beyond its streams is not the step process's to keep.
 void CloseFrom(int first) {
   if (::syscall(SYS_close_range, static_cast<unsigned>(first), ~0U, 0U) == 0) return;
@@ -77,12 +71,7 @@ Status StartStepProcess(const std::string& file) {
 /// A caller outside the job (srun --jobid) has its own surroundings, and none of the job's.
 void MoveInside(StepCall& call, const std::vector<std::string>& job) {
   const std::string id = EnvironmentValue(job, "DIVVY_JOB_ID");
-  if (EnvironmentValue(call.environment, "DIVVY_JOB_ID") == id) return;
-  const auto is_jobs = [](std::string_view entry) {
-    return entry.starts_with("DIVVY_") || entry.starts_with("SLURM_") || entry.starts_with("CUDA_");
-  };
-  std::erase_if(call.environment, is_jobs);
-  std::ranges::copy_if(job, std::back_inserter(call.environment), is_jobs);
+  if (EnvironmentValue(call.environment, "DIVVY_JOB_ID") != id) TakeJobsWords(call.environment, job);
 }
 
 /// What a step has no use for is told rather than left out: it would change what the user means.
@@ -122,6 +111,20 @@ Status CheckIsStep(const JobSpec& spec, const std::string& job, bool is_spread) 
 
 }  // namespace
 
+std::vector<std::string> OwnEnvironment() {
+  std::vector<std::string> entries;
+  for (char** entry = environ; *entry != nullptr; ++entry) entries.emplace_back(*entry);
+  return entries;
+}
+
+void TakeJobsWords(std::vector<std::string>& environment, const std::vector<std::string>& job) {
+  const auto is_jobs = [](std::string_view entry) {
+    return entry.starts_with("DIVVY_") || entry.starts_with("SLURM_") || entry.starts_with("CUDA_");
+  };
+  std::erase_if(environment, is_jobs);
+  std::ranges::copy_if(job, std::back_inserter(environment), is_jobs);
+}
+
 std::string StepListOf(const std::vector<std::string>& environment) {
   if (std::string file = EnvironmentValue(environment, "DIVVY_STEPS"); !file.empty()) return file;
   const JobAround job = ReadJobAround(environment);
@@ -130,63 +133,17 @@ std::string StepListOf(const std::vector<std::string>& environment) {
   return StepListPath(FindPlaces().runs, ::geteuid(), static_cast<std::uint64_t>(*number));
 }
 
-/// Why no step can be started in that job from here, and what can be done.
-static std::string WhyNoStepIn(const std::string& id) {
-  auto api = Api::Connect();
-  if (!api) return api.error().message;
-  const auto job = api->Job(id);
-  if (!job) return job.error().message;
-  const std::string name = "job " + id;
-  if (job->end_time) return name + " has ended, and no step can be started in it";
-  if (!job->start_time) return name + " has not started, so no step can be started in it yet (divvy why " + id + ")";
-  char host[256] = "";
-  ::gethostname(host, sizeof host - 1);
-  if (!job->node.empty() && !slurm::IsSameHost(job->node, host))
-    return name + " runs on " + job->node + ", and steps are started in it there alone: call srun on " + job->node;
-  if (slurm::UserId(job->user).value_or(::geteuid()) != ::geteuid())
-    return name + " is " + job->user + "'s, who alone may start steps in it";
-  return "the step process of " + name + " does not answer; one 'srun true' (or 'divvy run true') inside it starts one";
-}
-
-/// A job that has started no step itself has no step process yet. Whether it gets one.
-static bool OpenStepsOf(const std::string& id) {
-  auto api = Api::Connect();
-  return api && api->OpenSteps(id);
-}
-
-int RunInStepOf(const std::string& job, std::string_view command, const std::vector<std::string>& words) {
-  const std::string program = command == "srun" ? "srun" : "divvy";
-  const std::string name(command);
-  std::vector<const char*> all = {name.c_str()};
-  for (const std::string& word : words) all.push_back(word.c_str());
-  const auto number = ParseInteger(job);
-  const auto call = [&]() -> std::optional<int> {
-    const Places places = FindPlaces();
-    for (const std::string& runs : {places.runs, places.state + "/agent/runs"}) {
-      const std::string file = StepListPath(runs, ::geteuid(), static_cast<std::uint64_t>(*number));
-      if (const auto code = CallStep({StepSocketOf(file), all, environ, program, program == "srun"})) return code;
-    }
-    return std::nullopt;
-  };
-  if (number && *number > 0) {
-    if (const auto code = call()) return *code;
-    const auto deadline = std::chrono::steady_clock::now() + kStartMost;
-    for (bool is_open = OpenStepsOf(job); is_open && std::chrono::steady_clock::now() < deadline;) {
-      if (const auto code = call()) return *code;
-      std::this_thread::sleep_for(std::chrono::milliseconds(2));
-    }
-  }
-  std::fprintf(stderr, "%s: error: %s\n", program.c_str(), WhyNoStepIn(job).c_str());
-  return 1;
-}
-
 int RunInStep(std::string_view command, const std::vector<std::string>& words) {
   const std::string program = command == "srun" ? "srun" : "divvy";
   const std::string name(command);
   std::vector<const char*> all = {name.c_str()};
   for (const std::string& word : words) all.push_back(word.c_str());
   const std::string file = StepListOf(OwnEnvironment());
-  const StepCaller caller{StepSocketOf(file), all, environ, program, program == "srun"};
+  const StepCaller caller{.socket = StepSocketOf(file),
+                          .words = all,
+                          .environment = environ,
+                          .program = program,
+                          .asks_interrupts = program == "srun"};
   const auto deadline = std::chrono::steady_clock::now() + kStartMost;
   for (;;) {
     if (const auto code = CallStep(caller)) return *code;

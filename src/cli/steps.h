@@ -8,6 +8,7 @@
 
 #include "base/result.h"
 #include "cli/step_plan.h"
+#include "platform/launch_descriptor.h"
 #include "platform/step_server.h"
 
 namespace divvy::cli {
@@ -19,8 +20,20 @@ std::string StepListOf(const std::vector<std::string>& environment);
 /// none. Returns the step's exit code.
 int RunInStep(std::string_view command, const std::vector<std::string>& words);
 
-/// The same in another running job of ours, which has to have a step process already.
-int RunInStepOf(const std::string& job, std::string_view command, const std::vector<std::string>& words);
+/// The same in another running job of ours, wherever it runs. `wants_terminal`: where our input is one, the step gets
+/// it.
+int RunInStepOf(const std::string& job, std::string_view command, const std::vector<std::string>& words,
+                bool wants_terminal);
+
+std::vector<std::string> OwnEnvironment();
+/// What `environment` says of the job around becomes what `job` says of it.
+void TakeJobsWords(std::vector<std::string>& environment, const std::vector<std::string>& job);
+
+/// A connection to what stands in running job `id` for us (platform/step_inside.h), wherever it runs; by the
+/// controller.
+Result<Descriptor> ReachSteps(const std::string& id, bool stops_only);
+/// internal-inside FILE [--stops-only]: becomes that, in the job that lists its steps in FILE.
+int InsideMain(const std::vector<std::string>& words);
 
 /// internal-steps [--listen=HOST:PORT] [--stay] FILE: becomes the step process of the job that lists its steps in FILE.
 /// --listen: of a job on several machines; prints the port. --stay: in this very process, rather than in a child that

@@ -8,6 +8,7 @@
 #include <string>
 
 #include "daemon/agent_session.h"
+#include "platform/unix_socket.h"
 
 namespace divvy {
 namespace {
@@ -33,6 +34,7 @@ void AgentStreams::OnChannel(Channels& channels, std::uint64_t number, std::stri
   if (purpose->kind == "stream" && purpose->stream >= 0 && purpose->stream < 3)
     return OnStream(channels, number, *purpose);
   if (purpose->kind == "attach") return OnAttach(channels, number, *purpose);
+  if (purpose->kind == "step") return OnStep(channels, number, *purpose);
   if (purpose->kind == "resize") return OnResize(channels, number, *purpose);
   channels.Reset(number, "this agent takes no such stream");
 }
@@ -174,6 +176,15 @@ void AgentStreams::OnAttach(Channels& channels, std::uint64_t number, const wire
   if (attached) return;
   shown->Reset(attached.error().message);
   terminal.joint->Reset(attached.error().message);
+}
+
+void AgentStreams::OnStep(Channels& channels, std::uint64_t number, const wire::ChannelPurpose& purpose) {
+  auto [ours, theirs] = MakeSocketPair();
+  auto joint = ChannelJoint::OfSocket(loop_, std::move(ours));
+  if (!joint || !theirs.is_open()) return channels.Reset(number, "the agent has no file descriptor left");
+  (*joint)->Accept(channels, number);
+  const Status called = node_.CallStep(purpose.job, theirs.get(), purpose.stops_only);
+  if (!called) (*joint)->Reset(called.error().message);
 }
 
 void AgentStreams::OnTerminalLeft(JobId job) {

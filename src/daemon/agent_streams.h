@@ -44,6 +44,7 @@ class AgentStreams {
   void OnAttach(Channels& channels, std::uint64_t number, const wire::ChannelPurpose& purpose);
   /// The caller of a foreground job has left its terminal: it is told so, and the streams end.
   void OnTerminalLeft(JobId job);
+  void OnStep(Channels& channels, std::uint64_t number, const wire::ChannelPurpose& purpose);
   void OnResize(Channels& channels, std::uint64_t number, const wire::ChannelPurpose& purpose);
   /// A job that was launched just now cannot be resized before its supervisor is there.
   void ResizeSoon(JobId job, WindowSize size, int tries);

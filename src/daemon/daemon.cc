@@ -311,6 +311,7 @@ Status Daemon::Serve() {
   ports.far_streams = far_streams_;
   ports.shares = share_board_;
   ports.own_shares = &host_.shares();
+  ports.step_callers = std::make_shared<StepCallers>(loop_);
   ports.login_environment = LoginEnvironment;
   DIVVY_TRY(Audit audit, Audit::Open(places_.state + "/audit.log"));
   ports.audit = std::make_shared<Audit>(std::move(audit));

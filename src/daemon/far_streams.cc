@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "daemon/channel_joint.h"
+#include "platform/unix_socket.h"
 #include "wire/agent_messages.h"
 
 namespace divvy {
@@ -149,6 +150,18 @@ Status FarStreams::Resize(RemoteNode& node, JobId job, WindowSize size) {
   return {};
 }
 
+Status FarStreams::CallStep(RemoteNode& node, JobId job, Descriptor socket, bool stops_only,
+                            std::function<void(const std::string& why)> on_over) {
+  if (!node.is_connected() || node.channels() == nullptr) return NoStreams(node);
+  DIVVY_TRY(const auto joint, ChannelJoint::OfSocket(loop_, std::move(socket)));
+  joint->OnOver(std::move(on_over));
+  wire::ChannelPurpose purpose = PurposeOf("step", job, 0);
+  purpose.stops_only = stops_only;
+  const Status opened = joint->Open(*node.channels(), wire::EncodeAgent(purpose));
+  if (!opened) joint->OnOver({});  // Our answer says it.
+  return opened;
+}
+
 const User* FarStreams::UserOn(const Controller& controller, const std::string& node,
                                const std::function<bool(const User&)>& is_it) {
   for (const JobId job : controller.RunsOn(node)) {
@@ -166,10 +179,8 @@ void FarStreams::OnChannel(RemoteNode& node, std::uint64_t number, std::string_v
   const User* user =
       UserOn(core_.controller(), node.name(), [&](const User& known) { return known.name == purpose->user; });
   if (user == nullptr) return channels.Reset(number, "no job of this user runs on node " + node.name());
-  int ends[2];
-  if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, ends) != 0)
-    return channels.Reset(number, "the controller has no file descriptor left");
-  Descriptor ours(ends[0]), theirs(ends[1]);
+  auto [ours, theirs] = MakeSocketPair();
+  if (!ours.is_open()) return channels.Reset(number, "the controller has no file descriptor left");
   auto joint = ChannelJoint::OfSocket(loop_, std::move(ours));
   if (!joint) return channels.Reset(number, joint.error().message);
   (*joint)->Accept(channels, number);

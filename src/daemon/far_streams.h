@@ -59,6 +59,11 @@ class FarStreams {
   static constexpr std::size_t kMostAttached = 32;
   Status Resize(RemoteNode& node, JobId job, WindowSize size);
 
+  /// Joins `socket` with what stands for its other end in a job on `node` (Node::CallStep). `on_over`: once it is over,
+  /// why in words, which may be empty.
+  Status CallStep(RemoteNode& node, JobId job, Descriptor socket, bool stops_only,
+                  std::function<void(const std::string& why)> on_over);
+
   /// The user, as this machine knows them, of a job with a part on `node`, by name or by uid; null: has none there.
   static const User* UserOn(const Controller& controller, const std::string& node,
                             const std::function<bool(const User&)>& is_it);

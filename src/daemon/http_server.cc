@@ -124,7 +124,7 @@ class HttpServer::Loop final : public HttpConnectionOwner, public std::enable_sh
   void Watch(HttpConnection& connection, bool reads, bool writes) override;
   void Remove(HttpConnection& connection) override;
   void OnTakenOver(HttpConnection& connection) override {
-    Uncount(connection);
+    if (connection.is_remote()) Uncount(connection);
     ++taken_connections_;
   }
   std::string& scratch() override { return scratch_; }

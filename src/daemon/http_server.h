@@ -71,7 +71,7 @@ class Reply {
 
   /// Instead of Answer: the connection speaks another protocol from here on, for as long as the stream lives. It no
   /// longer counts among the server's, and its reader may be as slow as the stream's owner lets it. Null where it
-  /// cannot be: the client is gone, has sent more than this request, or came through the socket.
+  /// cannot be: the client is gone, or has sent more than this request.
   std::unique_ptr<ByteStream> TakeOver(std::string_view protocol);
 
   /// `callback` is called once if the client goes away before the answer is given (the stream ended): from the loop,

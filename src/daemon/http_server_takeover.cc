@@ -47,7 +47,7 @@ std::unique_ptr<ByteStream> Reply::TakeOver(std::string_view protocol) {
 std::unique_ptr<ByteStream> HttpConnection::TakeOver(ReplySlot& slot, std::string_view protocol) {
   // Behind the request there may be nothing yet: the client waits for the answer before it speaks the other protocol.
   const bool is_alone = slots_.size() == 1 && slots_.front().get() == &slot && reader_.fed() == reader_.consumed();
-  if (!tls_ || !is_alone || is_input_over_ || taken_) return nullptr;
+  if (!is_alone || is_input_over_ || taken_) return nullptr;
   out_.append("HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: ").append(protocol);
   out_.append("\r\n\r\n");
   slot.state = ReplySlot::State::kDone;

@@ -460,10 +460,10 @@ Status Node::Attach(JobId job, int in, int out, WindowSize window, std::function
   return {};
 }
 
-Status Node::OpenSteps(JobId job) {
+Status Node::CallStep(JobId job, int socket, bool stops_only) {
   const auto run = runs_.find(job);
   if (run == runs_.end()) return FailedPrecondition("job " + ToString(job) + " does not run here now");
-  return SendOpenSteps(run->second.record);
+  return SendStepCall(run->second.record, socket, stops_only);
 }
 
 Status Node::Resize(JobId job, WindowSize window) {

@@ -91,8 +91,8 @@ class Node final : public OrderPort {
   /// Finds runs whose supervisor was killed, or whose report was lost. To be called every second or so.
   void CheckSupervisors();
 
-  /// Starts the step process of a job that runs here and has none (SendOpenSteps).
-  Status OpenSteps(JobId job);
+  /// Somebody outside starts a step of a job that runs here, or signals one, over a copy of `socket` (SendStepCall).
+  Status CallStep(JobId job, int socket, bool stops_only);
   /// It was launched here, and its end is not over for us.
   bool Runs(JobId job) const { return runs_.contains(job); }
   /// For the job's start, which may be at once: after a restart a job may have its GPUs and wait for its caller alone.

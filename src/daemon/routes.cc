@@ -47,7 +47,7 @@ const std::vector<Routes::Route>& Routes::Table() {
       {"GET", "/v1/jobs/*", &Routes::Show},
       {"GET", "/v1/jobs/*/log", &Routes::Log},
       {"GET", "/v1/jobs/*/steps", &Routes::Steps},
-      {"POST", "/v1/jobs/*/steps", &Routes::OpenSteps},
+      {"POST", "/v1/jobs/*/steps", &Routes::CallStep},
       {"GET", "/v1/jobs/*/why", &Routes::Why},
       {"GET", "/v1/jobs/*/wait", &Routes::Wait},
       {"POST", "/v1/jobs/*/rejoin", &Routes::Rejoin, Route::Kind::kOwnJob},
@@ -350,8 +350,9 @@ std::string Routes::OpenApiText() {
   add("GET", "/v1/jobs/{id}", "One job in full", nullptr, &kJsonType<JobDetail>);
   add("GET", "/v1/jobs/{id}/why", "What holds it back", nullptr, &kJsonType<WhyView>);
   add("POST", "/v1/jobs/{id}/steps",
-      "Make it ready for steps from outside, on the controller's machine, where it has started none itself", nullptr,
-      nullptr);
+      "A step of it is started from outside, or signalled (`stop=1`): with `Upgrade: divvy-step/1`, frames from then "
+      "on",
+      nullptr, nullptr);
   add("GET", "/v1/jobs/{id}/steps", "Its steps; where it runs on another machine, that is asked for them", nullptr,
       &kJsonType<std::vector<StepView>>);
   add("GET", "/v1/jobs/{id}/log",

@@ -16,6 +16,7 @@
 #include "daemon/remote_callers.h"
 #include "daemon/routes_labels.h"
 #include "daemon/share_board.h"
+#include "daemon/step_callers.h"
 #include "wire/messages.h"
 
 namespace divvy {
@@ -76,6 +77,8 @@ class Routes {
     std::shared_ptr<const ShareBoard> shares = std::make_shared<ShareBoard>();
     /// Of this machine. Null: nothing is shared.
     NodeShares* own_shares = nullptr;
+    /// Who starts steps in jobs from outside them. Null: nobody may.
+    std::shared_ptr<StepCallers> step_callers;
     /// From the stop signal to SIGKILL, for jobs that name no grace.
     Duration default_grace = std::chrono::seconds(30);
   };
@@ -117,7 +120,6 @@ class Routes {
   void Log(Call& call);
   void Why(Call& call);
   void Steps(Call& call);
-  void OpenSteps(Call& call);
   void Wait(Call& call);
   void Rejoin(Call& call);
   void Attach(Call& call);
@@ -231,6 +233,8 @@ class Routes {
   using Had = std::optional<std::array<std::uint64_t, 2>>;  // FarStreams::Had
   divvy::Status KeepCaller(JobId id, PassedFds& fds, const Had& had = std::nullopt);
   void DropCaller(JobId id);
+  /// Somebody outside a job who starts a step in it, or signals one.
+  void CallStep(Call& call);
   /// The terminal of a job on an agent's machine.
   void AttachFar(Call& call, const JobRecord& record);
   /// Of this name, if its agent was ever here.

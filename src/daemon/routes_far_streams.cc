@@ -2,9 +2,11 @@
 #include <memory>
 #include <utility>
 
+#include "base/text.h"
 #include "daemon/agent_door.h"
 #include "daemon/far_streams.h"
 #include "daemon/routes_call.h"
+#include "daemon/select.h"
 
 namespace divvy {
 namespace {
@@ -38,6 +40,53 @@ void Routes::DropCaller(JobId id) {
   callers_.erase(id);
   node_.DropStreams(id);
   if (ports_.far_streams) ports_.far_streams->Drop(id);
+}
+
+void Routes::CallStep(Call& call) {
+  const auto id = SelectOne(core_, call.argument, call.caller);
+  if (!id) return call.Refuse(id.error());
+  const bool stops_only = call.request.query.contains("stop");
+  const JobRecord* record = core_.controller().Find(*id);
+  if (record == nullptr || !IsActive(record->state)) {
+    const std::string job = "job " + call.argument;
+    const auto kept = core_.FindJob(*id);
+    return call.Refuse(!kept                  ? NotFound("there is no " + job)
+                       : IsFinal(kept->state) ? FailedPrecondition(job + " has ended, and has no steps any more")
+                                              : FailedPrecondition(job +
+                                                                   " has not started, and has no steps yet "
+                                                                   "(divvy why " +
+                                                                   call.argument + ")"));
+  }
+  const bool is_own = record->user.uid == call.caller.user.uid;
+  // Who may end the job may end a step of it; what is started in it is its user's.
+  const bool may = is_own || (stops_only && (call.caller.is_admin || core_.controller().Leads(call.caller, *record)));
+  if (!may) {
+    return call.Refuse(PermissionDenied("job " + PublicId(*record) + " is " + record->user.name +
+                                        "'s, who alone may start steps in it"));
+  }
+  if (!EqualsIgnoringCase(call.request.header("upgrade"), kStepProtocol))
+    return call.Refuse(InvalidArgument(
+        "steps are started by a connection that asks for 'Upgrade: " + std::string(kStepProtocol) + "'"));
+  RemoteNode* node = record->node.empty() ? nullptr : FarNode(record->node);
+  if (!record->node.empty() && (node == nullptr || !ports_.far_streams || !node->is_connected()))
+    return call.Refuse(Unreachable("job " + PublicId(*record) + " runs on node " + record->node + ", which is away"));
+  if (!ports_.step_callers) return call.Refuse(FailedPrecondition("this daemon starts no steps from outside a job"));
+  StepCallers& callers = *ports_.step_callers;
+  auto joined = callers.Admit(call.caller.user.uid);
+  if (!joined) return call.Refuse(joined.error());
+  if (call.audit != nullptr) {
+    call.audit->Write({core_.Now(), call.caller.user.name, call.caller.user.uid, call.address, call.request.method,
+                       call.request.path, call.request.body, 101, ""});
+  }
+  auto stream = call.reply.TakeOver(kStepProtocol);
+  if (stream == nullptr) return call.Refuse(InvalidArgument("more than the request has come before its answer"));
+  const auto caller = callers.Join(std::move(joined->ticket), std::move(stream), std::move(joined->near));
+  const divvy::Status called =
+      node == nullptr
+          ? node_.CallStep(*id, joined->far.get(), stops_only)
+          : ports_.far_streams->CallStep(*node, *id, std::move(joined->far), stops_only,
+                                         [caller](const std::string& why) { StepCallers::Tell(caller, why); });
+  if (!called) StepCallers::Tell(caller, called.error().message);
 }
 
 void Routes::AttachFar(Call& call, const JobRecord& record) {

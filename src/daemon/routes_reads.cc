@@ -374,21 +374,6 @@ void Routes::Steps(Call& call) {
   call.Answer(wire::StepViewsOf(ReadStepListFile(node_.StepsOf(*record)), kNoTime, has_commands, SeatViewsOf(*record)));
 }
 
-void Routes::OpenSteps(Call& call) {
-  const auto id = SelectOne(core_, call.argument, call.caller);
-  if (!id) return call.Refuse(id.error());
-  const JobRecord* record = core_.controller().Find(*id);
-  if (record == nullptr || !IsActive(record->state))
-    return call.Refuse(FailedPrecondition("job " + call.argument + " is not running"));
-  if (record->user.uid != call.caller.user.uid)
-    return call.Refuse(PermissionDenied("job " + PublicId(*record) + " is " + record->user.name +
-                                        "'s, who alone may start steps in it"));
-  if (!record->node.empty())
-    return call.Refuse(FailedPrecondition("job " + PublicId(*record) + " runs on node " + record->node));
-  if (const divvy::Status opened = node_.OpenSteps(*id); !opened) return call.Refuse(opened.error());
-  call.Answer(wire::MessageAnswer{"it is being made ready"});
-}
-
 void Routes::Why(Call& call) {
   const auto id = SelectOne(core_, call.argument, call.caller);
   if (!id) return call.Refuse(id.error());

@@ -53,6 +53,9 @@ class Client {
   ~Client() { ::close(fd_); }
   void Get(const std::string& path) {
     const std::string text = "GET " + path + " HTTP/1.1\r\nHost: d\r\n\r\n";
+    Say(text);
+  }
+  void Say(const std::string& text) {
     EXPECT_EQ(::send(fd_, text.data(), text.size(), 0), static_cast<ssize_t>(text.size()));
   }
   void Post(const std::string& path, const std::string& body) {
@@ -60,7 +63,7 @@ class Client {
         "POST " + path +
         " HTTP/1.1\r\nHost: d\r\nContent-Type: application/json\r\nContent-Length: " + std::to_string(body.size()) +
         "\r\n\r\n" + body;
-    EXPECT_EQ(::send(fd_, text.data(), text.size(), 0), static_cast<ssize_t>(text.size()));
+    Say(text);
   }
   /// What has come by now.
   std::string Received() {
@@ -98,6 +101,7 @@ class World {
     routing.read = [this](std::function<std::function<void()>()> work) { reads_.push_back(std::move(work)); };
     routing.remote = std::make_shared<Routes::Remote>(Routes::Remote{RemoteCallers(tokens_, {}), {}, ""});
     routing.agents = door_;
+    routing.step_callers = std::make_shared<StepCallers>(loop_);
     Admins admins({}, [](const User&, const std::string&) { return false; });
     routes_ = std::make_unique<Routes>(*core_, node_, About(), std::move(admins), std::move(routing));
     HttpServerOptions options;

@@ -73,15 +73,13 @@ class Call {
  public:
   Call(const StepCaller& caller, Descriptor socket) : caller_(caller), socket_(std::move(socket)) {}
   ~Call() {
-    if (is_raw_) ::tcsetattr(STDIN_FILENO, TCSADRAIN, &before_raw_);
+    MakeCooked();
     ::sigprocmask(SIG_SETMASK, &before_, nullptr);
   }
 
   int Run() {
     BlockSignals();
-    constexpr std::array<int, 3> streams = {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO};
-    if (!SendStepFrame(socket_.get(), StepWord::kCall, 0, EncodeStepCall(caller_.words, caller_.environment), streams))
-      return Lost();
+    if (!SendCall()) return Lost();
     while (!code_) {
       if (!Wait()) return Lost();
     }
@@ -92,9 +90,37 @@ class Call {
 
  private:
   int Lost() {
-    std::fprintf(stderr, "%s: error: the step process of this job has ended, and its steps with it\n",
-                 caller_.program.c_str());
+    MakeCooked();
+    std::fprintf(stderr, "%s: error: %s\n", caller_.program.c_str(),
+                 is_far() ? "the way to the job's machine was cut, and the step is ended there"
+                          : "the step process of this job has ended, and its steps with it");
     return 1;
+  }
+
+  bool is_far() const { return caller_.far >= 0; }
+
+  bool SendCall() {
+    constexpr std::array<int, 3> streams = {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO};
+    const std::string call = EncodeStepCall(caller_.words, caller_.environment);
+    if (!is_far()) return SendStepFrame(socket_.get(), StepWord::kCall, 0, call, streams);
+    if (!SendStepFrame(socket_.get(), StepWord::kCall, caller_.has_terminal ? 1 : 0, call)) return false;
+    if (caller_.has_terminal) {
+      PassWindow();
+      MakeRaw();
+    }
+    return true;
+  }
+
+  void MakeRaw() {
+    if (::isatty(STDIN_FILENO) != 1 || ::tcgetattr(STDIN_FILENO, &before_raw_) != 0) return;
+    termios raw = before_raw_;
+    ::cfmakeraw(&raw);
+    is_raw_ = ::tcsetattr(STDIN_FILENO, TCSADRAIN, &raw) == 0;
+  }
+
+  void MakeCooked() {
+    if (is_raw_) ::tcsetattr(STDIN_FILENO, TCSADRAIN, &before_raw_);
+    is_raw_ = false;
   }
 
   void BlockSignals() {
@@ -196,16 +222,15 @@ class Call {
     terminal_ = std::move(master);
     reads_input_ = true;
     PassWindow();
-    if (::isatty(STDIN_FILENO) != 1 || ::tcgetattr(STDIN_FILENO, &before_raw_) != 0) return;
-    termios raw = before_raw_;
-    ::cfmakeraw(&raw);
-    is_raw_ = ::tcsetattr(STDIN_FILENO, TCSADRAIN, &raw) == 0;
+    MakeRaw();
   }
 
   void PassWindow() {
     winsize window = {};
-    if (terminal_.is_open() && ::ioctl(STDIN_FILENO, TIOCGWINSZ, &window) == 0)
-      ::ioctl(terminal_.get(), TIOCSWINSZ, &window);
+    if (::ioctl(STDIN_FILENO, TIOCGWINSZ, &window) != 0) return;
+    if (terminal_.is_open()) ::ioctl(terminal_.get(), TIOCSWINSZ, &window);
+    if (is_far() && caller_.has_terminal)
+      SendStepFrame(socket_.get(), StepWord::kWindow, PackWindow(window.ws_row, window.ws_col));
   }
 
   bool ReadTerminal() {
@@ -299,7 +324,7 @@ std::optional<int> CallStep(const StepCaller& caller) {
   int fd = 0;
   while (fd >= 0 && fd < 3) fd = ::open("/dev/null", O_RDWR);
   if (fd >= 0) ::close(fd);
-  Descriptor socket = Connect(caller.socket);
+  Descriptor socket = caller.far >= 0 ? Descriptor(::fcntl(caller.far, F_DUPFD_CLOEXEC, 3)) : Connect(caller.socket);
   if (!socket.is_open()) return std::nullopt;
   return Call(caller, std::move(socket)).Run();
 }
@@ -307,10 +332,14 @@ std::optional<int> CallStep(const StepCaller& caller) {
 std::optional<int> StopStep(const std::string& path, int step, int signal) {
   const Descriptor socket = Connect(path);
   if (!socket.is_open()) return std::nullopt;
-  if (!SendStepFrame(socket.get(), StepWord::kStop, step, std::to_string(signal))) return 1;
+  return StopStepAt(socket.get(), step, signal);
+}
+
+int StopStepAt(int socket, int step, int signal) {
+  if (!SendStepFrame(socket, StepWord::kStop, step, std::to_string(signal))) return 1;
   StepFrameReader reader;
-  pollfd answer = {socket.get(), POLLIN, 0};
-  while (::poll(&answer, 1, -1) >= 0 && reader.Fill(socket.get()) != StepFrameReader::Outcome::kClosed) {
+  pollfd answer = {socket, POLLIN, 0};
+  while (::poll(&answer, 1, -1) >= 0 && reader.Fill(socket) != StepFrameReader::Outcome::kClosed) {
     while (auto frame = reader.Next()) {
       if (frame->word == StepWord::kSay) WriteAll(STDERR_FILENO, frame->body);
       if (frame->word == StepWord::kExit) return frame->value;

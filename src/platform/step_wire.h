@@ -20,11 +20,13 @@ namespace divvy {
 
 enum class StepWord : std::uint32_t {
   // To the step process.
-  kCall = 1,   // Start a step: EncodeStepCall(), with the caller's three streams.
+  kCall = 1,   // Start a step: EncodeStepCall(), with the caller's three streams; from another machine without, and
+               // then `value` is 1 where they are a terminal of its own (platform/step_client.h).
   kSignal,     // value: to all tasks of my step.
   kInterrupt,  // value: which Ctrl-C in a row this is, from 1.
-  kStop,   // Signal `body` to the step `value`, which may be another's; SIGKILL some time after SIGTERM and its kind.
-  kInput,  // body: from the caller's standard input, as much as was asked for; empty: its end.
+  kStop,    // Signal `body` to the step `value`, which may be another's; SIGKILL some time after SIGTERM and its kind.
+  kInput,   // body: from the caller's standard input, as much as was asked for; empty: its end.
+  kWindow,  // value: the size of the caller's terminal, rows times 65536 and columns. Of callers on other machines.
   // From it.
   kSay,       // body: for the caller's standard error.
   kStreams,   // body: "1 3: " is standard output with label "3: ", one a line; as many descriptors.
@@ -42,6 +44,8 @@ struct StepFrame {
   std::string body;
   std::vector<Descriptor> descriptors;  // Of words that carry some.
 };
+
+constexpr int PackWindow(int rows, int columns) { return (rows & 0x7fff) << 16 | (columns & 0xffff); }
 
 /// One frame as bytes, for a socket that must not be waited for.
 std::string EncodeStepFrame(StepWord word, int value, std::string_view body);

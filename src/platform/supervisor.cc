@@ -15,6 +15,7 @@
 
 #include "model/exit_codes.h"
 #include "platform/process_tree.h"
+#include "platform/step_wire.h"
 #include "platform/supervisor_files.h"
 #include "platform/supervisor_job.h"
 #include "platform/supervisor_seat.h"
@@ -322,20 +323,22 @@ void Supervisor::OnCommand(SupervisorCommand& command) {
     if (pty_) pty_->Resize(window);
   } else if (name == "go") {
     Go();
-  } else if (name == "open-steps") {
-    OpenSteps();
+  } else if (name == "step-call" && command.descriptors.size() == 1) {
+    CallStep(command.descriptors[0].get(), fields.Number("stops_only") == 1);
   } else if (name == "ping") {
     ReportState();
   }
 }
 
-// As a step inside the job would: this very executable, as the job's user, in its cgroup and mounts. There is one at
-// most, by the lock on the list of steps. What it may have said is nobody's: it leaves when it has no step, and with
-// the job.
-void Supervisor::OpenSteps() {
-  if (watch_.is_stopping || watch_.first_process == 0 || is_part() ||
-      request_.argv.size() + request_.script.size() == 0)
-    return;
+// This very executable, as the job's user, in its cgroup and mounts: what a program of the job's own would be.
+void Supervisor::CallStep(int socket, bool stops_only) {
+  const auto refuse = [&](std::string_view why) {
+    const std::string text = "divvy: error: " + std::string(why) + "\n";
+    const std::string frames = EncodeStepFrame(StepWord::kSay, 0, text) + EncodeStepFrame(StepWord::kExit, 1, "");
+    static_cast<void>(!::send(socket, frames.data(), frames.size(), MSG_DONTWAIT | MSG_NOSIGNAL));
+  };
+  if (watch_.is_stopping) return refuse("the job is ending, and no step can be started in it");
+  if (watch_.first_process == 0) return refuse("the job has not begun, and no step can be started in it yet");
   std::error_code unknown;
   const std::string own = std::filesystem::read_symlink("/proc/self/exe", unknown).string();
   LaunchRequest request;
@@ -343,11 +346,14 @@ void Supervisor::OpenSteps() {
   request.uid = request_.uid;
   request.gid = request_.gid;
   request.environment = request_.environment;
+  request.directory = request_.directory;
+  request.streams[0] = socket;
   request.limits = request_.limits;
   request.umask = request_.umask;
   request.isolation.keeps_privileges = request_.isolation.keeps_privileges;
   JobProgram program;
-  program.argv = {own, "internal-steps", StepsPath()};
+  program.argv = {own, "internal-inside", StepsPath()};
+  if (stops_only) program.argv.emplace_back("--stops-only");
   program.candidates = {"/proc/self/exe"};  // Also where the file has been replaced.
   program.shown_name = own;
   const StartedJob started = StartJob({.request = &request,
@@ -357,7 +363,7 @@ void Supervisor::OpenSteps() {
                                        .cgroup_procs = cgroup_ ? cgroup_->procs_files() : std::vector<std::string>(),
                                        .is_another = true,
                                        .sees_as = has_mounts_ ? watch_.first_process : 0});
-  if (!started.failure.empty()) std::fprintf(stderr, "divvy: %s\n", started.failure.c_str());
+  if (!started.failure.empty()) refuse(started.failure);
 }
 
 void Supervisor::Attach(std::uint64_t attachment, std::vector<Descriptor>& descriptors) {

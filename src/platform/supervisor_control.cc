@@ -182,8 +182,14 @@ Status SendSignal(const RunRecord& record, int signal, SignalReach reach) {
 Status SendPause(const RunRecord& record) { return SendCommand(record, "pause"); }
 Status SendContinue(const RunRecord& record) { return SendCommand(record, "continue"); }
 Status SendGo(const RunRecord& record) { return SendCommand(record, "go"); }
-Status SendOpenSteps(const RunRecord& record) { return SendCommand(record, "open-steps"); }
 Status SendPing(const RunRecord& record) { return SendCommand(record, "ping"); }
+
+Status SendStepCall(const RunRecord& record, int socket, bool stops_only) {
+  RecordWriter fields;
+  fields.Add("stops_only", stops_only ? 1 : 0);
+  const std::array<int, 1> fds = {socket};
+  return SendCommand(record, "step-call", fields, fds);
+}
 
 Status SendTimeLimit(const RunRecord& record, Duration limit) {
   RecordWriter fields;

@@ -67,9 +67,11 @@ Status SendResize(const RunRecord& record, WindowSize window);
 /// A prepared part of a gang goes: what StageGo (supervisor_seat.h) laid ready is said. Fine when it has gone.
 Status SendGo(const RunRecord& record);
 
-/// Starts the job's step process where no step inside the job has done so. Nothing of it is reported: it listens soon,
-/// or the job is one that cannot have one, is ending, or was left to a guard.
-Status SendOpenSteps(const RunRecord& record);
+/// Starts what stands in the job for somebody outside who starts a step in it, or signals one (platform/step_inside.h),
+/// and speaks with them over `socket`, a copy of which is sent. Nothing of it is reported: what is in the way is said
+/// there, or the other end is closed, where the job was left to a guard. `stops_only`: they may signal steps, and start
+/// none.
+Status SendStepCall(const RunRecord& record, int socket, bool stops_only);
 
 /// Asks for the present state: kPrepared or kStarted comes again.
 Status SendPing(const RunRecord& record);

@@ -81,7 +81,7 @@ class Supervisor {
   void BeginStop(int signal, Duration grace);
   void SetTimeLimit(Duration limit);
   void Attach(std::uint64_t attachment, std::vector<Descriptor>& descriptors);
-  void OpenSteps();
+  void CallStep(int socket, bool stops_only);
   void Report(std::string_view kind, std::uint64_t attachment = 0);
   void ReportState() { Report(record_.awaits_go() ? "prepared" : "started"); }
   void FlushReports(WhenFull when_full);

@@ -67,6 +67,12 @@ Result<Descriptor> ListenUnix(const std::string& path, unsigned mode) {
   return listener;
 }
 
+std::pair<Descriptor, Descriptor> MakeSocketPair() {
+  int ends[2];
+  if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0) return {};
+  return {Descriptor(ends[0]), Descriptor(ends[1])};
+}
+
 PeerCredentials CredentialsOf(int fd) {
   PeerCredentials peer;
   ucred credentials{};

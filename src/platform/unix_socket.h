@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <string>
+#include <utility>
 
 #include "base/result.h"
 #include "platform/launch_descriptor.h"
@@ -13,6 +14,9 @@ namespace divvy {
 /// A socket that nobody serves any more is replaced; kAlreadyExists where somebody does, or where something else lies
 /// there.
 Result<Descriptor> ListenUnix(const std::string& path, unsigned mode);
+
+/// Two ends of one stream, which wait. Both closed where the process has no descriptor left.
+std::pair<Descriptor, Descriptor> MakeSocketPair();
 
 /// Who connected, as of that moment; -1 where the kernel does not say.
 struct PeerCredentials {

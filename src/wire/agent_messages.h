@@ -255,7 +255,8 @@ struct ChannelPurpose {
   /// "stream": the controller's; standard input, output or error (0 to 2) of a foreground job that is about to be
   /// launched there; all three, in this order; the agent resets the first with kDetached where its caller has left the
   /// terminal of the job. "attach": the same two of a terminal that is joined (0, 1); the agent
-  /// resets the second with kDetached where its viewer has left. "resize": the terminal's size; no bytes.
+  /// resets the second with kDetached where its viewer has left. "resize": the terminal's size; no bytes. "step": the
+  /// controller's; frames of platform/step_wire.h with what stands in the job for somebody outside.
   std::string kind;
   std::string user;
   JobId job;
@@ -267,6 +268,7 @@ struct ChannelPurpose {
   /// how many bytes of it have come; it resets with kStreamsGone what it does not have any more.
   bool goes_on = false;
   std::uint64_t received = 0;
+  bool stops_only = false;  // Of a "step": steps may be signalled, and none started.
 };
 inline constexpr std::string_view kDetached = "detached";
 inline constexpr std::string_view kStreamsGone = "the agent has them no more";

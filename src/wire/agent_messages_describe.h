@@ -115,7 +115,7 @@ BOOST_DESCRIBE_STRUCT(GpusMessage, (), (gpus))
 BOOST_DESCRIBE_STRUCT(AdoptedMessage, (), (boot_id))
 BOOST_DESCRIBE_STRUCT(RenewMessage, (), (fingerprint))
 BOOST_DESCRIBE_STRUCT(TroubleMessage, (), (what))
-BOOST_DESCRIBE_STRUCT(ChannelPurpose, (), (kind, user, job, stream, rows, columns, goes_on, received))
+BOOST_DESCRIBE_STRUCT(ChannelPurpose, (), (kind, user, job, stream, rows, columns, goes_on, received, stops_only))
 BOOST_DESCRIBE_STRUCT(AgentQuestion, (),
                       (record, output, error, directory, is_foreground, is_error, at, last, wants_steps, share_action, share_to))
 BOOST_DESCRIBE_STRUCT(AgentAnswer, (), (path, next, size, error, is_running, are_steps, is_share_done, share_error))

@@ -357,7 +357,7 @@ int SrunMain(const std::vector<std::string>& words) {
     if (read) read = dialect::TakeComponent(std::move(component.spec), i, wish.spec);
   }
   const bool is_elsewhere = !wish.jobid.empty() && wish.jobid != EnvironmentValue(around.environment, "DIVVY_JOB_ID");
-  if (read && is_elsewhere) return RunInStepOf(wish.jobid, "srun", words);
+  if (read && is_elsewhere) return RunInStepOf(wish.jobid, "srun", words, wish.has_pty);
   // Its own process reads a step's words again, and says what is wrong with them.
   if (is_inside) return RunInStep("srun", words);
   if (!read) {

@@ -1,0 +1,136 @@
+#!/usr/bin/env bash
+# Steps of a job that runs on another machine, from a login node: srun --jobid with its streams, signals, exit codes and a terminal,
+# also in a job that has started no step itself; scancel JOB.STEP.
+. "$(dirname "$0")/lib.sh"
+
+printf '[controller]\nlost_after = "3s"\n' >divvy.toml
+up_listening
+with_machines
+mkdir bin && divvy shims bin >/dev/null
+PATH=$PWD/bin:$PATH
+far="--gpus 2 --gpu-type a100"
+divvy token create --node --uses 2 >token 2>/dev/null
+on n1 agent --join-file "$DIVVY_HOME/token" --name n1 --emulate 4xA100-40GB --detach --quiet || fail "n1 did not join"
+
+on n2 agent --join-file "$DIVVY_HOME/token" --name n2 --emulate 1xA100-40GB --detach --quiet || fail "n2 did not join"
+
+id=$(divvy submit --quiet --nodelist n1 $far -- sh -c "until [ -e $machines/go ]; do sleep 0.02; done")
+wait_for "its start" state_is "$id" running
+expect n1 "$(field "$id" node)" "its machine"
+expect "$id 0 n1" "$(srun --jobid="$id" -n1 sh -c 'echo $DIVVY_JOB_ID $SLURM_STEP_ID $DIVVY_NODE' </dev/null)" \
+  "a step of a job elsewhere that has started none itself"
+expect "$id n1" "$(srun --jobid="$id" --overlap -n1 sh -c 'echo $DIVVY_JOB_ID $DIVVY_NODE' </dev/null)" "one that overlaps"
+expect "0 1" "$(srun --jobid="$id" --overlap --ntasks=2 sh -c 'echo $SLURM_PROCID' </dev/null | sort | xargs)" "two tasks"
+expect "1 0: labelled" "$(srun --jobid="$id" --overlap -l -n1 sh -c 'echo labelled' </dev/null | grep -c . | xargs) \
+$(srun --jobid="$id" --overlap -l -n1 sh -c 'echo labelled' </dev/null)" "a label"
+
+# Bytes both ways, errors apart, the exit code; the caller's environment and directory.
+head -c 3000000 /dev/urandom >in
+MARK=carried srun --jobid="$id" --overlap -n1 sh -c 'cat; echo "$MARK $PWD" >&2; exit 7' <in >out 2>err && code=0 || code=$?
+expect 7 $code "the exit code: $(cat err)"
+cmp in out || fail "what went through it is another"
+grep -qx "carried $PWD" err || fail "its errors: $(cat err)"
+expect y "$(srun --jobid="$id" --overlap -n1 yes 2>/dev/null </dev/null | head -n 1)" "the first line of many"
+expect "" "$(srun --jobid="$id" --overlap -n1 true </dev/null)" "nothing"
+mkdir elsewhere
+if unshare -m true 2>/dev/null; then
+  unshare -m sh -c "mount -t tmpfs none elsewhere && mkdir elsewhere/only && cd elsewhere/only && srun --jobid=$id --overlap -n1 pwd </dev/null" >place 2>told
+  expect "$DIVVY_HOME" "$(cat place)" "the directory of a step whose caller's is not there"
+  grep -q "srun: cannot enter $DIVVY_HOME/elsewhere/only on " told || fail "it says: $(cat told)"
+fi
+
+# A signal to the caller is the step's; a caller that is killed takes its step with it.
+srun --jobid="$id" --overlap -n1 sh -c 'trap "echo caught; exit 9" TERM; echo ready; while :; do sleep 0.02; done' >trapped </dev/null &
+runner=$!
+wait_for "its trap" grep -q ready trapped
+kill -TERM $runner
+wait $runner && code=0 || code=$?
+expect 9 $code "the exit code of what caught a signal"
+grep -q caught trapped || fail "it did not hear it: $(cat trapped)"
+srun --jobid="$id" --overlap -n1 sleep 87321 </dev/null &
+runner=$!
+wait_for "a step that stays" pgrep -f "^sleep 87321"
+kill -9 $runner
+wait_for "its end" sh -c '! pgrep -f "^sleep 87321"'
+wait $runner 2>/dev/null || true
+
+# scancel of one step, by number and with a signal of one's own; the job goes on.
+srun --jobid="$id" --overlap -n1 sh -c 'trap "echo usr1; exit 3" USR1; echo ready; while :; do sleep 0.02; done' >signalled </dev/null &
+runner=$!
+wait_for "its trap" grep -q ready signalled
+step=$(divvy show "$id" --json | grep -o '"number":[0-9]*,' | tail -n 1 | tr -dc 0-9)
+[ -n "$step" ] || step=$(squeue -s -h -o %i | tail -n 1 | cut -d. -f2)
+scancel -s USR1 "$id.$step" || fail "scancel -s: $?"
+wait $runner && code=0 || code=$?
+expect 3 $code "the exit code of the step that was signalled: $(cat signalled)"
+srun --jobid="$id" --overlap -n1 sh -c 'echo ready; sleep 87321' >ended 2>/dev/null </dev/null &
+runner=$!
+wait_for "another" grep -q ready ended
+scancel "$id.$((step + 1))" || fail "scancel of a step: $?"
+wait $runner && fail "a step that was cancelled ended with 0" || true
+expect running "$(field "$id" state)" "the job of the step"
+scancel "$id.999" 2>told && fail "a step that is not there was cancelled" || true
+grep -q "Invalid job step id specified" told || fail "scancel of no step says: $(cat told)"
+
+# From inside a job on a third machine, and from a machine that reaches the controller by a login.
+other=$(divvy submit --quiet --gpus 1 --nodelist n2 -- sh -c "PATH=$PWD/bin:\$PATH srun --jobid=$id --overlap -n1 sh -c 'echo inside \$DIVVY_JOB_ID; exit 4'")
+divvy wait "$other" >/dev/null 2>&1 && code=0 || code=$?
+expect 4 $code "the exit code of a step that another job started: $(divvy logs "$other")"
+expect "inside $id" "$(divvy logs "$other" | head -n 1)" "what it said"
+divvy token create >user.token 2>/dev/null
+mkdir away
+chmod 600 user.token
+login() { DIVVY_HOME=$PWD/away DIVVY_CONTROLLER=$PWD/user.token "$@"; }
+expect "$id n1" "$(login srun --jobid="$id" --overlap -n1 sh -c 'cat; echo $DIVVY_JOB_ID $DIVVY_NODE' </dev/null)" \
+  "a step from a login node"
+login srun --jobid="$id" --overlap -n1 sh -c 'cat; exit 5' <in >out 2>err && code=0 || code=$?
+expect 5 $code "its exit code: $(cat err)"
+cmp in out || fail "what went through TLS is another"
+here=$(divvy submit --quiet --gpus 1 --gpu-type h100 -- sh -c "until [ -e $machines/go ]; do sleep 0.02; done")
+wait_for "its start" state_is "$here" running
+expect "$here" "$(login srun --jobid="$here" -n1 sh -c 'echo $DIVVY_JOB_ID' </dev/null)" "a step on the controller's own machine"
+
+login srun --jobid="$here" -n1 sh -c 'echo ready; sleep 87321' >there 2>/dev/null </dev/null &
+runner=$!
+wait_for "it" grep -q ready there
+login scancel "$here.1" || fail "scancel of a step from a login node: $?"
+wait $runner && fail "a step that was cancelled ended with 0" || true
+
+# A job on several machines: the step goes to the first, and to the others from there.
+gang=$(divvy submit --quiet --nodes 2 --gpus 1 --gpu-type a100 -- sh -c "until [ -e $machines/go ]; do sleep 0.02; done")
+wait_for "its start" state_is "$gang" running
+expect "0 1" "$(srun --jobid="$gang" -N2 -n2 --overlap sh -c 'echo $SLURM_NODEID' </dev/null | sort | xargs)" \
+  "a step over the machines of a job elsewhere"
+expect "1" "$(srun --jobid="$gang" -N1 -n1 --overlap sh -c 'echo $SLURM_NNODES' </dev/null)" "one on the first of them"
+
+# A terminal there: its size, and what is typed.
+if command -v script >/dev/null; then
+  script -qefc "stty rows 33 cols 77; srun --jobid=$id --overlap --pty sh -c 'until [ \"\$(stty size)\" = \"33 77\" ]; do sleep 0.02; done; tty; read -r line; echo \"got \$line\"; exit 6'" \
+    shown <<<typed >/dev/null && code=0 || code=$?
+  expect 6 $code "a terminal there: $(cat shown)"
+  grep -q 'got typed' shown || fail "what was typed: $(cat shown)"
+fi
+
+# Its machine is cut off: the caller hears of it, and is not left hanging. One that is away is named.
+srun --jobid="$id" --overlap -n1 sh -c 'echo ready; sleep 87321' >cut 2>told </dev/null &
+runner=$!
+wait_for "it" grep -q ready cut
+kill_agent n1
+on n1 agent --detach --quiet || fail "n1 did not come again"
+wait $runner && code=0 || code=$?
+expect 1 $code "the end of a step whose way was cut"
+grep -q "the session with node n1 is over" told || fail "it says: $(cat told)"
+wait_for "the end of its task" sh -c '! pgrep -f "^sleep 87321"'
+kill_agent n1
+wait_for "n1 to be away" sh -c 'divvy nodes --csv | grep -E "^n1,(away|lost)"'
+srun --jobid="$id" --overlap -n1 true </dev/null 2>told && fail "a step on a machine that is away" || true
+grep -q "node n1, which is away" told || fail "it says: $(cat told)"
+on n1 agent --detach --quiet || fail "n1 did not come again"
+touch "$machines/go"
+divvy wait "$id" >/dev/null 2>&1 || fail "the job ended otherwise: $(field "$id" reason)"
+srun --jobid="$id" -n1 true </dev/null 2>told && fail "a step of a job that has ended" || true
+grep -q "job $id has ended" told || fail "it says: $(cat told)"
+srun --jobid=999 -n1 true </dev/null 2>told && fail "a step of no job" || true
+grep -q "there is no job 999" told || fail "it says: $(cat told)"
+
+echo "far_steps: well"
