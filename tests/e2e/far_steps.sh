@@ -103,6 +103,39 @@ expect "0 1" "$(srun --jobid="$gang" -N2 -n2 --overlap sh -c 'echo $SLURM_NODEID
   "a step over the machines of a job elsewhere"
 expect "1" "$(srun --jobid="$gang" -N1 -n1 --overlap sh -c 'echo $SLURM_NNODES' </dev/null)" "one on the first of them"
 
+# sattach: a batch job's output from there, also for a step that its script started; the terminal of one that has it.
+cat >script.sh <<S
+#!/bin/sh
+echo begun
+srun -n1 sh -c 'echo from the step; until [ -e $machines/step ]; do sleep 0.02; done'
+echo over
+S
+batch=$(sbatch --parsable -w n1 --gpus=1 script.sh)
+wait_for "its step" sh -c "squeue -s -h -o %i | grep -qx $batch.0"
+sattach "$batch.7" 2>told && fail "a step that is not there was joined" || true
+grep -q "Invalid job step id" told || fail "sattach of no step says: $(cat told)"
+sattach "$batch.0" >of_step 2>told &
+one=$!
+sattach "$batch.batch" >of_batch &
+other=$!
+wait_for "what the step says" grep -q "from the step" of_step
+grep -q "what step $batch.0 prints goes to" told || fail "sattach says: $(cat told)"
+touch "$machines/step"
+wait $one || fail "sattach of a step ended with $?"
+wait $other || fail "sattach of the batch step ended with $?"
+expect "begun from the step over" "$(xargs <of_batch)" "the batch step's output"
+expect "begun from the step over" "$(xargs <of_step)" "the job's output"
+sattach "$batch.0" 2>told && fail "a step that has ended was joined" || true
+grep -q "it has ended" told || fail "sattach of a step that has ended says: $(cat told)"
+divvy run --nodelist n1 --gpus 1 -- sh -c "until [ -e $machines/step2 ]; do sleep 0.02; done" </dev/null &
+runner=$!
+wait_for "one in the foreground" sh -c 'divvy queue --json --state running | grep -q "\"is_foreground\":true"'
+front=$(divvy queue --csv 2>/dev/null | tail -n 1 | cut -d, -f1)
+sattach "$front.0" 2>told && fail "the output of another's terminal was joined" || true
+grep -q "no other can join it" told || fail "sattach of what is in the foreground says: $(cat told)"
+touch "$machines/step2"
+wait $runner || fail "it ended with $?"
+
 # A terminal there: its size, and what is typed.
 if command -v script >/dev/null; then
   script -qefc "stty rows 33 cols 77; srun --jobid=$id --overlap --pty sh -c 'until [ \"\$(stty size)\" = \"33 77\" ]; do sleep 0.02; done; tty; read -r line; echo \"got \$line\"; exit 6'" \
