@@ -137,10 +137,12 @@ bool Controller::EndSeat(JobRecord& record, const std::string& node, const Exit&
   if (is_head) record.exit->steps = exit.steps;
   const bool is_over = std::ranges::all_of(record.gang, [](const Seat& one) { return one.exit.has_value(); });
   if (is_over) return true;
+  // Whatever stops a gang has told all of it; a machine that may have missed it is told when it comes back.
+  const bool were_told = record.state == JobState::kStopping;
   record.state = JobState::kStopping;
   if (record.stop_intent == StopIntent::kNone) record.reason = "its other machines are being stopped";
   Persist(record);
-  Send(record, StopOrder{record.id, 0, Duration(-1), ""});
+  if (!were_told) Send(record, StopOrder{record.id, 0, Duration(-1), ""});
   Announce(record);
   return false;
 }

@@ -169,6 +169,22 @@ TEST(Gangs, TheFirstMachinesEndStopsTheOthersAndItsCodeIsTheJobs) {
   EXPECT_EQ(world.controller_.cluster().free_count(), 8);
 }
 
+TEST(Gangs, ItsMachinesAreToldOnceHoweverManyEndOneAfterTheOther) {
+  Machines world(4, 4);
+  const JobId job = world.SubmitGang(4, 4);
+  world.Turn();
+  world.StartGang(job);
+  world.Turn();
+  world.End(job, "n1", 0);
+  EXPECT_EQ(Machines::Told<StopOrder>(world.Turn(), job), (Names{"n2", "n3", "n4"}));
+  world.End(job, "n3", 0);
+  EXPECT_TRUE(Machines::Told<StopOrder>(world.Turn(), job).empty());
+  world.End(job, "n2", 0);
+  EXPECT_TRUE(Machines::Told<StopOrder>(world.Turn(), job).empty());
+  world.End(job, "n4", 0);
+  EXPECT_EQ(World::EndOf(world.Turn(), job), JobState::kSucceeded);
+}
+
 TEST(Gangs, WhatCannotBePreparedUndoesAllAndSaysWhy) {
   Machines world(2, 4);
   const JobId job = world.SubmitGang(2, 4);
