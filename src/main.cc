@@ -15,12 +15,12 @@
 int main(int argc, char** argv) {
   if (argc > 2 && std::string_view(argv[1]) == "internal-launcher") {
     const auto fd = divvy::ParseInteger(argv[2]);
-    return fd ? divvy::LauncherMain(static_cast<int>(*fd)) : 2;
+    const auto seat = [](const std::vector<std::string>& own) { return divvy::SeatMain(own, divvy::cli::StepsMain); };
+    return fd ? divvy::LauncherMain(static_cast<int>(*fd), seat) : 2;
   }
   const std::vector<std::string> words(argv, argv + argc);
   if (argc > 1 && words[1] == "internal-steps") return divvy::cli::StepsMain({words.begin() + 2, words.end()});
   if (argc > 1 && words[1] == "internal-inside") return divvy::cli::InsideMain({words.begin() + 2, words.end()});
-  if (argc > 1 && words[1] == "internal-seat") return divvy::SeatMain(words, divvy::cli::StepsMain);
   if (argc > 1 && words[1] == "internal-daemon") return divvy::DaemonMain({words.begin() + 2, words.end()});
   if (argc > 1 && words[1] == "internal-container") return divvy::ContainerMain({words.begin() + 2, words.end()});
   if (argc > 1 && words[1] == "internal-container-remove")

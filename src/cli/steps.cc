@@ -4,7 +4,6 @@
 #include <signal.h>
 #include <spawn.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -31,6 +30,7 @@
 #include "platform/gang_files.h"
 #include "platform/numa_cores.h"
 #include "platform/places.h"
+#include "platform/process_title.h"
 #include "platform/step_client.h"
 #include "platform/step_list_file.h"
 #include "version.h"
@@ -41,12 +41,6 @@ namespace divvy::cli {
 namespace {
 
 constexpr auto kStartMost = std::chrono::seconds(10);
-
-/// Whatever the caller has open beyond its streams is not the step process's to keep.
-void CloseFrom(int first) {
-  if (::syscall(SYS_close_range, static_cast<unsigned>(first), ~0U, 0U) == 0) return;
-  for (int fd = first; fd < 1024; ++fd) ::close(fd);
-}
 
 /// Returns when the step process listens, or has found that there is one already.
 Status StartStepProcess(const std::string& file) {
@@ -439,6 +433,7 @@ bool Detach(int port, int errors) {
   if (nothing < 0 || high_port < 0 || high_errors < 0) return false;
   for (int fd = 0; fd < 3; ++fd) ::dup2(nothing, fd);
   if (::dup2(high_port, 3) < 0 || ::dup2(high_errors, 4) < 0) return false;
+  // Whatever the caller has open beyond its streams is not the step process's to keep.
   CloseFrom(5);
   return ::chdir("/") == 0;
 }

@@ -244,7 +244,7 @@ TEST_F(RealNode, AStrangersCertificateOrTokenIsRefusedWithTheReason) {
 
 // The launcher is this program started again.
 int main(int argc, char** argv) {
-  if (argc > 2 && std::string_view(argv[1]) == "internal-launcher") return divvy::LauncherMain(std::atoi(argv[2]));
+  if (argc > 2 && std::string_view(argv[1]) == "internal-launcher") return divvy::LauncherMain(std::atoi(argv[2]), {});
   ::testing::InitGoogleTest(&argc, argv);
   return RUN_ALL_TESTS();
 }

@@ -1,4 +1,4 @@
-// internal-seat: the first process of a job's part on one of its machines (platform/supervisor_seat.h), with what such
+// The first process of a job's part on one of its machines (platform/supervisor_seat.h), with what such
 // a job finds around it.
 #pragma once
 

@@ -2,8 +2,9 @@
 
 #include <fcntl.h>
 #include <poll.h>
+#include <sched.h>
 #include <signal.h>
-#include <sys/wait.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -16,6 +17,7 @@
 #include "base/text.h"
 #include "model/gang_environment.h"
 #include "platform/launch_descriptor.h"
+#include "platform/process_title.h"
 #include "platform/secret_file.h"
 #include "platform/supervisor_watch.h"
 
@@ -24,6 +26,7 @@ namespace {
 
 constexpr std::size_t kKeyDigits = 64;
 constexpr std::size_t kFileMost = std::size_t{1} << 20;
+constexpr const char* kJobVariable = "DIVVY_JOB_ID";
 
 Error Failed(const std::string& doing, const std::string& path) {
   return Internal(doing + " " + path + ": " + std::strerror(errno));
@@ -47,37 +50,23 @@ std::string ReadLine(int fd, Duration deadline) {
   return text;
 }
 
-/// What ps shows of this process, from now on: a fork still has the line of what it was forked from, the job's own
-/// command in it, and whoever ends that by its name would end this.
-void ShowAs(const std::string& line) {
-  const Descriptor file(::open("/proc/self/stat", O_RDONLY | O_CLOEXEC));
-  std::array<char, 2048> text{};
-  if (!file.is_open() || ::read(file.get(), text.data(), text.size() - 1) <= 0) return;
-  // The second field is the command's name in brackets and may hold anything; the 48th and 49th say where its
-  // arguments lie in our own memory.
-  const char* at = std::strrchr(text.data(), ')');
-  for (int field = 2; at != nullptr && field < 48; ++field) at = std::strchr(at + 1, ' ');
-  if (at == nullptr) return;
-  char* end = nullptr;
-  auto* const begin = reinterpret_cast<char*>(std::strtoull(at, &end, 10));
-  const auto* const behind = reinterpret_cast<char*>(std::strtoull(end, nullptr, 10));
-  if (begin == nullptr || behind <= begin) return;
-  const auto size = static_cast<std::size_t>(behind - begin);
-  std::memset(begin, 0, size);
-  std::memcpy(begin, line.data(), std::min(line.size(), size - 1));
-}
+/// As fork(), but the new process is a child of our parent. The C library has no call for that; what it would do
+/// besides concerns threads, of which there are none.
+long ForkAsSibling() { return ::syscall(SYS_clone, CLONE_PARENT | SIGCHLD, nullptr, nullptr, nullptr, 0); }
 
 /// In a fork of ours: never returns. What `main` prints follows our own pid and a blank.
 [[noreturn]] void BecomeSteps(const GangStepsMain& main, const std::vector<std::string>& words, int out, int err) {
   const std::string own = std::to_string(::getpid()) + " ";
-  ShowAs("divvy internal-steps " + words.back());
+  const char* job = ::getenv(kJobVariable);
+  ShowProcessAs("divvy internal-steps " + words.back(), std::string(kJobVariable) + "=" + (job == nullptr ? "" : job));
   const int nothing = ::open("/dev/null", O_RDWR | O_CLOEXEC);
   sigset_t none;
   ::sigemptyset(&none);
   ::sigprocmask(SIG_SETMASK, &none, nullptr);
-  const bool is_whole = nothing >= 0 && ::setpgid(0, 0) == 0 && ::dup2(nothing, 0) == 0 && ::dup2(out, 1) == 1 &&
-                        ::dup2(err, 2) == 2 && ::write(1, own.data(), own.size()) > 0;
-  ::_exit(is_whole ? main(words) : 1);
+  const bool is_placed =
+      nothing >= 0 && ::setpgid(0, 0) == 0 && ::dup2(nothing, 0) == 0 && ::dup2(out, 1) == 1 && ::dup2(err, 2) == 2;
+  CloseFrom(3);
+  ::_exit(is_placed && ::write(1, own.data(), own.size()) > 0 ? main(words) : 1);
 }
 
 }  // namespace
@@ -123,17 +112,11 @@ Result<GangSteps> StartGangSteps(const GangStepsMain& main, const std::string& s
   if (::pipe2(err.data(), O_CLOEXEC) != 0) return Failed("cannot start the step process of", steps);
   const Descriptor err_end(err[0]);
   Descriptor err_start(err[1]);
-  const pid_t between = ::fork();
-  if (between < 0) return Failed("cannot start the step process of", steps);
-  if (between == 0) {
-    const pid_t child = ::fork();
-    if (child == 0) BecomeSteps(main, {"--listen=" + listen, "--stay", steps}, out[1], err[1]);
-    ::_exit(child < 0 ? 1 : 0);
-  }
+  const long child = ForkAsSibling();
+  if (child < 0) return Failed("cannot start the step process of", steps);
+  if (child == 0) BecomeSteps(main, {"--listen=" + listen, "--stay", steps}, out[1], err[1]);
   out_start.Reset();
   err_start.Reset();
-  while (::waitpid(between, nullptr, 0) < 0 && errno == EINTR) {
-  }
   const std::string said = ReadLine(out_end.get(), MonotonicNow() + patience);
   const auto numbers = SplitWords(said);
   const auto pid = numbers.empty() ? std::nullopt : ParseInteger(numbers[0]);

@@ -53,8 +53,8 @@ struct GangSteps {
   std::uint16_t port = 0;
 };
 /// Starts it and waits until it listens, `patience` at most. As the job's user, in its cgroup and session. It is this
-/// very program, not executed again (that costs more than all else here), and the child of whoever adopts orphans, so
-/// that whatever we become has no child that it does not know. Where it fails no process is left. Requires: one thread.
+/// very program, not executed again (that costs more than all else here), and the child of our own parent, so that
+/// whatever we become has no child that it does not know. Where it fails no process is left. Requires: one thread.
 Result<GangSteps> StartGangSteps(const GangStepsMain& main, const std::string& steps, const std::string& listen,
                                  Duration patience);
 

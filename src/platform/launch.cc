@@ -15,6 +15,7 @@
 #include <thread>
 
 #include "platform/launch_message.h"
+#include "platform/process_title.h"
 #include "platform/process_tree.h"
 
 namespace divvy {
@@ -66,7 +67,13 @@ Status SpawnLauncher(const std::vector<std::string>& command, int socket, int lo
   std::vector<char*> argv;
   for (const std::string& word : command) argv.push_back(const_cast<char*>(word.c_str()));
   argv.push_back(nullptr);
-  const int failure = ::posix_spawn(&pid, argv[0], &actions, nullptr, argv.data(), environ);
+  // The launcher's own environment; no job gets it. What is bound once there is bound in all its forks.
+  std::string room = TitleRoom();
+  std::string binding = "LD_BIND_NOW=1";
+  std::vector<char*> environment = {room.data(), binding.data()};
+  for (char** entry = environ; *entry != nullptr; ++entry) environment.push_back(*entry);
+  environment.push_back(nullptr);
+  const int failure = ::posix_spawn(&pid, argv[0], &actions, nullptr, argv.data(), environment.data());
   ::posix_spawn_file_actions_destroy(&actions);
   errno = failure;
   if (failure != 0) return SystemError("start the launcher", command[0]);

@@ -17,6 +17,7 @@
 #include <array>
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <map>
 #include <memory>
 #include <string>
@@ -161,8 +162,12 @@ class ProcessLauncher final : public Launcher {
   std::size_t sent_of_first_ = 0;  // Bytes of to_send_.front() that are on their way.
 };
 
+/// The first process of a part of a job on several machines, from its start on (RunSeat); returns its exit code.
+/// `words`: as SeatProgram has them (supervisor_seat.h), from argv[0] on.
+using SeatEntry = std::function<int(const std::vector<std::string>& words)>;
+
 /// The launcher's whole life; returns its exit code when the daemon has closed the other end of `socket_fd`. Only in
 /// a process of its own, before any thread is started.
-int LauncherMain(int socket_fd);
+int LauncherMain(int socket_fd, SeatEntry seat);
 
 }  // namespace divvy

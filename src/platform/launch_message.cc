@@ -127,6 +127,17 @@ class Reader {
 
 }  // namespace
 
+void Wipe(std::string& bytes) {
+  ::explicit_bzero(bytes.data(), bytes.size());
+  bytes.clear();
+}
+
+LaunchFrameHeader LaunchFrame::header() const {
+  LaunchFrameHeader header;
+  std::memcpy(&header, bytes.data(), sizeof header);
+  return header;
+}
+
 std::string EncodeLaunch(const LaunchRequest& request) {
   LaunchFrameHeader header;
   for (const int stream : request.streams) header.stream_count += stream >= 0 ? 1 : 0;
@@ -138,6 +149,8 @@ std::string EncodeLaunch(const LaunchRequest& request) {
   Writer writer(frame);
   Visit(writer, request);
   header.body_size = static_cast<std::uint32_t>(frame.size() - sizeof header);
+  header.uid = request.uid;
+  header.is_part = request.gang.is_set();
   std::memcpy(frame.data(), &header, sizeof header);
   return frame;
 }
@@ -191,7 +204,14 @@ bool LaunchFrameReader::ReadMore() {
   // Most frames fit at once; the buffer grows for those that do not.
   constexpr std::size_t kReadSize = 65536;
   if (taken_ == filled_) taken_ = filled_ = 0;
-  if (buffer_.size() - filled_ < kReadSize) buffer_.resize(filled_ + kReadSize);
+  if (buffer_.size() - filled_ < kReadSize) {
+    std::string larger;
+    larger.reserve(2 * filled_ + kReadSize);
+    larger.assign(buffer_, 0, filled_);
+    larger.resize(filled_ + kReadSize);
+    buffer_.swap(larger);
+    Wipe(larger);
+  }
   alignas(cmsghdr) char control[CMSG_SPACE(kMaxStreams * sizeof(int))];
   iovec part = {.iov_base = buffer_.data() + filled_, .iov_len = buffer_.size() - filled_};
   msghdr message = {};
@@ -222,14 +242,21 @@ std::optional<LaunchFrame> LaunchFrameReader::Next() {
   std::memcpy(&header, rest.data(), sizeof header);
   const std::size_t size = sizeof header + header.body_size;
   if (rest.size() < size) return std::nullopt;
-  taken_ += size;
   LaunchFrame frame = {.bytes = std::string(rest.substr(0, size))};
+  ::explicit_bzero(buffer_.data() + taken_, size);
+  taken_ += size;
   for (std::uint32_t i = 0; i < header.stream_count; ++i) {
     DIVVY_ASSERT(!streams_.empty());  // They travel with the first byte.
     frame.streams.push_back(std::move(streams_.front()));
     streams_.pop_front();
   }
   return frame;
+}
+
+void LaunchFrameReader::Forget() {
+  Wipe(buffer_);
+  filled_ = taken_ = 0;
+  streams_.clear();
 }
 
 }  // namespace divvy

@@ -22,7 +22,13 @@ struct LaunchFrameHeader {
   std::uint64_t sequence = 0;  // Counts what one daemon launches; comes back if the supervisor dies that had it.
   std::uint32_t body_size = 0;
   std::uint32_t stream_count = 0;
+  std::int64_t uid = 0;  // The request's,
+  bool is_part = false;  // and whether it has a seat.
 };
+
+/// Overwrites what a job's environment and script were in: what is forked later, some of it another user's, has all
+/// that this process has in memory.
+void Wipe(std::string& bytes);
 
 /// The whole frame. request.streams become flags only: which of the three are set.
 std::string EncodeLaunch(const LaunchRequest& request);
@@ -34,6 +40,7 @@ struct LaunchFrame {
   std::string bytes;  // Header and body.
   std::vector<Descriptor> streams;
 
+  LaunchFrameHeader header() const;
   std::string_view body() const { return std::string_view(bytes).substr(sizeof(LaunchFrameHeader)); }
 };
 
@@ -48,8 +55,10 @@ class LaunchFrameReader {
   explicit LaunchFrameReader(int socket) : socket_(socket) {}
   /// Waits for bytes and takes what is there. False: the other end is closed.
   bool ReadMore();
-  /// The next complete frame, if there is one.
+  /// The next complete frame, if there is one. What was read of it is wiped.
   std::optional<LaunchFrame> Next();
+  /// Wipes what has been read and not been given out: a fork has no use for it.
+  void Forget();
 
  private:
   int socket_;

@@ -312,14 +312,15 @@ int StandInForSteps() {
 }
 
 int main(int argc, char** argv) {
-  if (argc == 3 && std::strcmp(argv[1], "internal-launcher") == 0) return divvy::LauncherMain(std::atoi(argv[2]));
-  if (argc > 1 && std::strcmp(argv[1], "internal-seat") == 0)
+  const auto seat = [](const std::vector<std::string>& words) {
     return divvy::RunSeat(
-        {argv, argv + argc},
+        words,
         [](const divvy::GangFile& gang, const std::string&) {
           return std::vector<std::string>{"GANG_HOST=" + gang.seats.front().address.host, "MINE=no"};
         },
         [](const std::vector<std::string>&) { return StandInForSteps(); });
+  };
+  if (argc == 3 && std::strcmp(argv[1], "internal-launcher") == 0) return divvy::LauncherMain(std::atoi(argv[2]), seat);
   ::testing::InitGoogleTest(&argc, argv);
   return RUN_ALL_TESTS();
 }

@@ -13,10 +13,13 @@
 #include <cerrno>
 #include <cstring>
 #include <map>
+#include <optional>
+#include <utility>
 
 #include "platform/launch_message.h"
 #include "platform/process_tree.h"
 #include "platform/supervisor.h"
+#include "platform/tls.h"
 
 namespace divvy {
 namespace {
@@ -27,7 +30,8 @@ constexpr int kIdleKeepMs = 5000;
 
 class LauncherLoop {
  public:
-  explicit LauncherLoop(int socket) : socket_(socket), events_(::epoll_create1(EPOLL_CLOEXEC)), reader_(socket) {
+  LauncherLoop(int socket, SeatEntry seat) : socket_(socket), events_(::epoll_create1(EPOLL_CLOEXEC)), reader_(socket) {
+    setup_.seat = std::move(seat);
     Watch(socket_);
   }
 
@@ -44,11 +48,22 @@ class LauncherLoop {
       }
       if (!has_frames) continue;
       if (!reader_.ReadMore()) return 0;
-      while (auto frame = reader_.Next()) OnFrame(*frame);
+      while (auto frame = reader_.Next()) {
+        OnFrame(*frame);
+        Wipe(frame->bytes);
+      }
     }
   }
 
  private:
+  static constexpr std::int64_t kSeveral = -2;  // No user's number.
+
+  struct Made {
+    Descriptor channel;
+    std::optional<std::int64_t> uid;  // Whose jobs it has had; kSeveral: more than one user's.
+    bool is_prepared = false;
+  };
+
   void Watch(int fd) {
     epoll_event event = {};
     event.events = EPOLLIN;
@@ -74,20 +89,30 @@ class LauncherLoop {
       Greet(frame.body());
       return;
     }
+    const LaunchFrameHeader header = frame.header();
     // The one that was busy last has its memory in the caches.
-    while (!idle_.empty()) {
-      const int channel = idle_.back();
-      idle_.pop_back();
+    for (std::size_t at = idle_.size(); at-- > 0;) {
+      const int channel = idle_[at];
+      if (header.is_part && !IsFitForPart(supervisors_[channel], header.uid)) continue;
+      idle_.erase(idle_.begin() + static_cast<std::ptrdiff_t>(at));
       if (Pass(channel, frame)) return;
       Forget(channel);
     }
+    if (header.is_part && !std::exchange(is_prepared_, true)) TlsContext::PrepareForKeys();
     while (!Pass(MakeSupervisor(), frame)) {
     }
   }
 
+  /// A part is started by a fork of its supervisor that goes on as its user.
+  static bool IsFitForPart(const Made& supervisor, std::int64_t uid) {
+    return supervisor.is_prepared && supervisor.uid == uid;
+  }
+
   bool Pass(int channel, const LaunchFrame& frame) {
-    LaunchFrameHeader header;
-    std::memcpy(&header, frame.bytes.data(), sizeof header);
+    const LaunchFrameHeader header = frame.header();
+    Made& made = supervisors_[channel];
+    if (!made.uid) made.uid = header.uid;
+    else if (*made.uid != header.uid) made.uid = kSeveral;
     passed_[channel] = header.sequence;
     return SendFrame(channel, frame);
   }
@@ -112,7 +137,7 @@ class LauncherLoop {
         if (pid == 0) BecomeSupervisor(ends[1]);
         ::close(ends[1]);
         if (pid > 0) {
-          channels_.emplace(ends[0], Descriptor(ends[0]));
+          supervisors_[ends[0]] = {.channel = Descriptor(ends[0]), .uid = std::nullopt, .is_prepared = is_prepared_};
           Watch(ends[0]);
           return ends[0];
         }
@@ -123,6 +148,7 @@ class LauncherLoop {
   }
 
   [[noreturn]] void BecomeSupervisor(int channel) {
+    reader_.Forget();
     // Nothing of ours may live on in it: not the daemon's socket, our lock, the others' channels or streams.
     ::dup3(channel, 3, O_CLOEXEC);
     const bool has_pidfd = setup_.launcher_pidfd >= 0 && ::dup3(setup_.launcher_pidfd, 4, O_CLOEXEC) == 4;
@@ -141,15 +167,16 @@ class LauncherLoop {
   void Forget(int channel) {
     std::erase(idle_, channel);
     passed_.erase(channel);
-    channels_.erase(channel);
+    supervisors_.erase(channel);
   }
 
   int socket_;
   Descriptor events_;
   LaunchFrameReader reader_;
-  std::map<int, Descriptor> channels_;   // One for each supervisor, by its number.
-  std::vector<int> idle_;                // Those of supervisors without a job; the last became idle last.
+  std::map<int, Made> supervisors_;      // By the channel's number.
+  std::vector<int> idle_;                // The channels of supervisors without a job; the last became idle last.
   std::map<int, std::uint64_t> passed_;  // The launches that supervisors have, by channel.
+  bool is_prepared_ = false;             // For parts of jobs on several machines.
   SupervisorSetup setup_;
 };
 
@@ -161,7 +188,7 @@ void TakeNullStreams() {
 
 }  // namespace
 
-int LauncherMain(int socket_fd) {
+int LauncherMain(int socket_fd, SeatEntry seat) {
   ::prctl(PR_SET_NAME, "divvy-launcher");
   ::setsid();  // Ctrl-C on the daemon's terminal is not for us.
   TakeNullStreams();
@@ -180,7 +207,7 @@ int LauncherMain(int socket_fd) {
   sigset_t all;
   ::sigfillset(&all);
   ::sigprocmask(SIG_BLOCK, &all, nullptr);
-  LauncherLoop loop(socket_fd);
+  LauncherLoop loop(socket_fd, std::move(seat));
   return loop.Run();
 }
 

@@ -167,6 +167,7 @@ bool Supervisor::Start() {
                                    .terminal = pty_ ? pty_->slave_path() : "",
                                    .cgroup_procs = cgroup_ ? cgroup_->procs_files() : std::vector<std::string>(),
                                    .mounts = mounts.steps.empty() ? nullptr : &mounts,
+                                   .seat = is_part() ? &station_.setup.seat : nullptr,
                                    .key = key.get(),
                                    .record = record_file_.get(),
                                    .watch = watch.text()});
@@ -176,7 +177,7 @@ bool Supervisor::Start() {
   watch_.first_process = static_cast<pid_t>(job.process.pid);
   CloseStreams();
   if (is_part()) {
-    watch_.look_at = MonotonicNow();
+    if (!seat_.is_open()) watch_.look_at = MonotonicNow();
     return true;
   }
   if (watch_.counts_from == kNoTime) watch_.counts_from = record_.started;
@@ -202,6 +203,8 @@ void Supervisor::Watch() {
     if (pty_) pty_->Watch(terminal);
     polled.assign(1, {.fd = station_.control.get(), .events = POLLIN, .revents = 0});
     polled.insert(polled.end(), terminal.begin(), terminal.end());
+    const std::size_t seat = polled.size();
+    if (seat_.is_open()) polled.push_back({.fd = seat_.get(), .events = POLLIN, .revents = 0});
 
     const Duration due = NextDue();
     const Duration wait = std::max(Duration(0), due == kNeverDue ? due : due - MonotonicNow());
@@ -211,6 +214,7 @@ void Supervisor::Watch() {
     FlushReports(WhenFull::kReturn);
     OnTimers(MonotonicNow());
     if (ready <= 0) continue;
+    if (seat < polled.size() && polled[seat].revents != 0) HearSeat();
     if ((polled[0].revents & POLLIN) != 0) {
       if (auto command = ReceiveCommand(station_.control.get(), ::geteuid())) {
         OnCommand(*command);
@@ -218,7 +222,7 @@ void Supervisor::Watch() {
       }
     }
     if (!pty_) continue;
-    terminal.assign(polled.begin() + 1, polled.end());
+    terminal.assign(polled.begin() + 1, polled.begin() + static_cast<std::ptrdiff_t>(seat));
     pty_->OnPolled(terminal);
     for (const std::uint64_t attachment : pty_->TakeDetached()) Report("detached", attachment);
   }

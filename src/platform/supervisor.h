@@ -20,6 +20,7 @@ struct SupervisorSetup {
   ProcessIdentity launcher;
   int launcher_pidfd = -1;  // -1 where the kernel gives none.
   CgroupRoots cgroups;
+  SeatEntry seat;
 };
 
 /// Takes launch frames from `channel` until the launcher closes it, one job after the other. Writes a byte to it when

@@ -1,5 +1,5 @@
 // A supervisor's part of a gang: until all machines are ready it waits with its job, and counts no time.
-#include <fcntl.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include <array>
@@ -11,7 +11,7 @@
 namespace divvy {
 namespace {
 
-// Until the seat has said that it is ready; a step process takes milliseconds.
+// Where nothing tells when the seat is ready.
 constexpr Duration kLookPause = std::chrono::milliseconds(5);
 
 }  // namespace
@@ -21,14 +21,20 @@ std::string Supervisor::StepsPath() const {
 }
 
 // What the job's first process reads its key from: it is on no command line, and in no environment. An empty one is
-// told by whoever reads it.
+// told by whoever reads it. It closes it when it is ready.
 Descriptor Supervisor::OfferKey() {
   std::array<int, 2> ends = {-1, -1};
-  if (::pipe2(ends.data(), O_CLOEXEC) != 0) return {};
-  const Descriptor in(ends[1]);
-  // A pipe takes more than that at once.
-  static_cast<void>(!::write(in.get(), request_.gang.key.data(), request_.gang.key.size()));
+  if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends.data()) != 0) return {};
+  seat_.Reset(ends[1]);
+  // A socket takes more than that at once.
+  static_cast<void>(!::send(seat_.get(), request_.gang.key.data(), request_.gang.key.size(), MSG_NOSIGNAL));
+  ::shutdown(seat_.get(), SHUT_WR);
   return Descriptor(ends[0]);
+}
+
+void Supervisor::HearSeat() {
+  seat_.Reset();
+  LookAtSeat();
 }
 
 void Supervisor::LookAtSeat() {

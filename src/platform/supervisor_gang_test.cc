@@ -5,6 +5,9 @@
 #include <unistd.h>
 
 #include <filesystem>
+#include <fstream>
+#include <system_error>
+#include <vector>
 
 #include "model/exit_codes.h"
 #include "platform/gang_files.h"
@@ -102,6 +105,74 @@ TEST_F(GangPart, TheKeyIsInItsUsersOwnFileAlone) {
   const std::string proc = "/proc/" + std::to_string(record.process.pid);
   EXPECT_EQ(ReadText(proc + "/environ").find(kKey), std::string::npos);
   EXPECT_EQ(ReadText(proc + "/cmdline").find(kKey), std::string::npos);
+}
+
+/// Whether `text` is anywhere in what that process can write to.
+bool HasInMemory(const ProcessIdentity& process, const std::string& text) {
+  const std::string proc = "/proc/" + std::to_string(process.pid);
+  std::ifstream maps(proc + "/maps");
+  std::ifstream memory(proc + "/mem", std::ios::binary);
+  for (std::string line; std::getline(maps, line);) {
+    if (line.find(" rw") == std::string::npos) continue;
+    char* end = nullptr;
+    const unsigned long long begin = std::strtoull(line.c_str(), &end, 16);
+    const unsigned long long behind = std::strtoull(end + 1, nullptr, 16);
+    std::string bytes(behind - begin, '\0');
+    memory.clear();
+    memory.seekg(static_cast<std::streamoff>(begin));
+    memory.read(bytes.data(), static_cast<std::streamsize>(bytes.size()));
+    if (bytes.find(text) != std::string::npos) return true;
+  }
+  return false;
+}
+
+TEST_F(GangPart, NothingOfAnotherUsersJobIsInItsMemory) {
+  if (!IsRoot()) GTEST_SKIP() << "needs root: jobs of two users";
+  std::vector<JobId> others;
+  const auto launch_other = [&] {
+    LaunchRequest other = Shell("exit 0");
+    other.uid = other.gid = kNobody;
+    for (int entry = 0; entry < 300; ++entry) other.environment.push_back("OTHERS=" + std::string(60, 's'));
+    EXPECT_TRUE(launcher_->Launch(other));
+    others.push_back(other.job);
+    return other.job;
+  };
+  const auto check = [&] {
+    const RunRecord record = Prepare(Part("exit 17"));
+    EXPECT_FALSE(HasInMemory(record.process, "OTHERS=ss"));
+    EXPECT_TRUE(HasInMemory(record.process, "exit 17")) << "its memory was not read";
+    for (const JobId other : others) EXPECT_NE(record.supervisor, exited_[other.value()].supervisor);
+    Go(record);
+    AwaitExit(record.job);
+  };
+  check();
+  // Among supervisors that have had another's job, this part's among them.
+  for (int i = 0; i < 8; ++i) AwaitExit(launch_other());
+  check();
+  // Behind others that are on their way to theirs.
+  for (int i = 0; i < 8; ++i) launch_other();
+  check();
+}
+
+TEST_F(GangPart, ItHasNothingOpenAndIsShownAsWhatItIs) {
+  LaunchRequest request = Part("sleep 1000");
+  const RunRecord record = Prepare(request);
+  const std::string proc = "/proc/" + std::to_string(record.process.pid);
+  std::string shown = ReadText(proc + "/cmdline");
+  EXPECT_NE(shown.find(" internal-seat " + Steps(record.job) + " 0 "), std::string::npos) << shown;
+  EXPECT_NE(ReadText(proc + "/environ").find(std::string("\0DIVVY_JOB_ID=", 14) + ToString(record.job)),
+            std::string::npos);
+  for (const auto& entry : std::filesystem::directory_iterator(proc + "/fd")) {
+    std::error_code gone;
+    const std::string target = std::filesystem::read_symlink(entry.path(), gone).string();
+    const bool is_own =
+        target.empty() || target == "/dev/null" || target.starts_with(In("work")) || target.starts_with("anon_inode:");
+    EXPECT_TRUE(is_own) << entry.path() << " -> " << target;
+  }
+  const std::string status = ReadText(proc + "/status");
+  EXPECT_NE(status.find("SigBlk:\t0000000000000000"), std::string::npos) << status;
+  EXPECT_NE(status.find("SigIgn:\t0000000000000000"), std::string::npos) << status;
+  EXPECT_NE(status.find("SigCgt:\t0000000000000000"), std::string::npos) << status;
 }
 
 TEST_F(GangPart, APartWithoutAProgramLivesUntilItIsStopped) {

@@ -96,6 +96,8 @@ void Supervisor::TakeOver(const ProcessIdentity& supervisor) {
   static_cast<void>(!::write(record_file_.get(), lines.text().data(), lines.text().size()));
   if (!record_.cgroup.empty()) cgroup_ = JobCgroup::Open(record_.cgroup);
   if (record_.has_gone && watch_.awaits_go) LetGo();
+  // The supervisor may have been waiting to hear of it.
+  if (watch_.awaits_go && record_.port == 0) watch_.look_at = MonotonicNow();
   if (!watch_.awaits_go) {
     if (watch_.counts_from == kNoTime) watch_.counts_from = record_.started;
     if (watch_.limit_at == kNeverDue) SetTimeLimit(watch_.time_limit);
@@ -132,6 +134,7 @@ void RunSupervisor(int channel, SupervisorSetup setup) {
     if (!frame) continue;
     LaunchRequest request = DecodeLaunch(frame->body(), frame->streams);
     for (Descriptor& stream : frame->streams) stream.Release();  // The request's now.
+    Wipe(frame->bytes);
     Supervisor(std::move(request), station).Run();
     if (station.guard.pid != 0 && ::getppid() != station.guard.pid) ::_exit(0);
     ::prctl(PR_SET_NAME, "divvy-idle");

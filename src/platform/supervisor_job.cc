@@ -4,6 +4,7 @@
 #include <sched.h>
 #include <signal.h>
 #include <sys/ioctl.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
@@ -17,12 +18,16 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
+#include <new>
 #include <utility>
 
 #include "base/text.h"
 #include "model/exit_codes.h"
+#include "platform/process_title.h"
 #include "platform/process_tree.h"
 #include "platform/supervisor_seat.h"
+
+extern char** environ;
 
 namespace divvy {
 namespace {
@@ -77,6 +82,14 @@ enum class Step {
 
 constexpr std::string_view kTaskPid = "SLURM_TASK_PID=";
 
+// What the new process says of its start; in memory that both see.
+struct StartOutcome {
+  Step step = Step::kDone;  // Where it failed.
+  int error = 0;
+  ProcessIdentity process;
+  Time started = kNoTime;
+};
+
 // Shared with the new process, which runs in our memory until it executes the program: everything is laid out before,
 // and the new process allocates nothing.
 struct Start {
@@ -87,15 +100,12 @@ struct Start {
   std::array<char, 40> pid_text{};  // In place of an empty SLURM_TASK_PID.
   std::vector<char*> shell_argv;    // For a file without "#!": /bin/sh FILE ARGUMENTS, as execvp has it.
 
-  Step step = Step::kDone;  // Where it failed.
-  int error = 0;
-  ProcessIdentity process;
-  Time started = kNoTime;
+  StartOutcome* outcome = nullptr;
 };
 
 // As a shell has it: 127 for a program that does not exist.
-int CodeOf(const Start& start) {
-  switch (start.step) {
+int CodeOf(const StartOutcome& outcome) {
+  switch (outcome.step) {
     case Step::kSession:
     case Step::kTerminal:
     case Step::kCgroup:
@@ -105,17 +115,17 @@ int CodeOf(const Start& start) {
     case Step::kKey:
       return kMachineCannot;
     case Step::kExecute:
-      return start.error == ENOENT || start.error == ENOTDIR ? kCannotFind : kCannotRun;
+      return outcome.error == ENOENT || outcome.error == ENOTDIR ? kCannotFind : kCannotRun;
     default:
       return kCannotRun;
   }
 }
 
 [[noreturn]] void Fail(Start& start, Step step) {
-  start.step = step;
-  start.error = errno;
+  start.outcome->step = step;
+  start.outcome->error = errno;
   // For a guard, which sees the code alone.
-  ::_exit(CodeOf(start));
+  ::_exit(CodeOf(*start.outcome));
 }
 
 bool Replace(int target, const std::string& path, int flags) {
@@ -129,14 +139,15 @@ void WriteRecord(Start& start) {
   const StartPlan& plan = *start.plan;
   timespec now = {};
   ::clock_gettime(CLOCK_REALTIME, &now);
-  start.started = Time(std::chrono::seconds(now.tv_sec) + std::chrono::nanoseconds(now.tv_nsec));
+  StartOutcome& outcome = *start.outcome;
+  outcome.started = Time(std::chrono::seconds(now.tv_sec) + std::chrono::nanoseconds(now.tv_nsec));
   // Raw: the C library may remember the pid of the process whose memory this is.
-  start.process = IdentifyProcess(static_cast<pid_t>(::syscall(SYS_getpid)));
+  outcome.process = IdentifyProcess(static_cast<pid_t>(::syscall(SYS_getpid)));
   char text[4096];
   const int size = std::snprintf(text, sizeof text, "%sprocess=%lld %llu\nstarted=%lld\n", plan.watch.c_str(),
-                                 static_cast<long long>(start.process.pid),
-                                 static_cast<unsigned long long>(start.process.start_ticks),
-                                 static_cast<long long>(start.started.time_since_epoch().count()));
+                                 static_cast<long long>(outcome.process.pid),
+                                 static_cast<unsigned long long>(outcome.process.start_ticks),
+                                 static_cast<long long>(outcome.started.time_since_epoch().count()));
   if (size >= static_cast<int>(sizeof text)) errno = ENAMETOOLONG;
   if (size >= static_cast<int>(sizeof text) || ::write(plan.record, text, static_cast<std::size_t>(size)) != size) {
     Fail(start, Step::kRecord);
@@ -216,8 +227,6 @@ void ResetSignals() {
 
 [[noreturn]] void Execute(Start& start) {
   int error = ENOENT;
-  std::snprintf(start.pid_text.data(), start.pid_text.size(), "%.*s%ld", static_cast<int>(kTaskPid.size()),
-                kTaskPid.data(), ::syscall(SYS_getpid));
   for (const std::string& path : start.plan->program->candidates) {
     ::execve(path.c_str(), start.argv.data(), start.environment.data());
     if (errno == ENOEXEC) {
@@ -230,6 +239,17 @@ void ResetSignals() {
   }
   errno = error;
   Fail(start, Step::kExecute);
+}
+
+// In memory of its own. What others see of it is what they would see had it been executed.
+[[noreturn]] void BecomeSeat(Start& start) {
+  const StartPlan& plan = *start.plan;
+  CloseFrom(kSeatKeyDescriptor + 1);
+  environ = start.environment.data();
+  std::string title;
+  for (const std::string& word : plan.program->argv) title += (title.empty() ? "" : " ") + word;
+  ShowProcessAs(title, "DIVVY_JOB_ID=" + ToString(plan.request->job));
+  ::_exit((*plan.seat)(plan.program->argv));
 }
 
 int RunChild(void* argument) {
@@ -261,16 +281,54 @@ int RunChild(void* argument) {
   // Nothing that the supervisor has there is for this process.
   if (plan.key >= 0 && ::dup2(plan.key, kSeatKeyDescriptor) < 0) Fail(start, Step::kKey);
   ResetSignals();
+  std::snprintf(start.pid_text.data(), start.pid_text.size(), "%.*s%ld", static_cast<int>(kTaskPid.size()),
+                kTaskPid.data(), ::syscall(SYS_getpid));
+  if (plan.seat != nullptr) BecomeSeat(start);
   Execute(start);
 }
 
-std::string Describe(const Start& start, int& code) {
+// As vfork, but on a stack of its own: no page table is copied, we go on when the program is executed, and what the
+// new process left in `start` is ours to read.
+StartOutcome StartProgram(Start& start, int& pid) {
+  StartOutcome outcome;
+  start.outcome = &outcome;
+  alignas(16) static char stack[32768];
+  pid = ::clone(RunChild, stack + sizeof stack, CLONE_VM | CLONE_VFORK | SIGCHLD, &start);
+  return outcome;
+}
+
+// We go on when it has closed what it had of ours, or has ended.
+StartOutcome StartSeat(Start& start, int& pid) {
+  std::array<int, 2> ends = {-1, -1};
+  void* shared = ::mmap(nullptr, sizeof(StartOutcome), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  if (shared == MAP_FAILED || ::pipe2(ends.data(), O_CLOEXEC) != 0) {
+    if (shared != MAP_FAILED) ::munmap(shared, sizeof(StartOutcome));
+    pid = -1;
+    return {};
+  }
+  start.outcome = new (shared) StartOutcome();
+  const Descriptor begun(ends[0]);
+  Descriptor begins(ends[1]);
+  pid = ::fork();
+  if (pid == 0) RunChild(&start);
+  const int error = errno;
+  begins.Reset();
+  char none = 0;
+  while (pid > 0 && ::read(begun.get(), &none, 1) < 0 && errno == EINTR) {
+  }
+  const StartOutcome outcome = *start.outcome;
+  ::munmap(shared, sizeof(StartOutcome));
+  errno = error;
+  return outcome;
+}
+
+std::string Describe(const Start& start, const StartOutcome& outcome, int& code) {
   const LaunchRequest& request = *start.plan->request;
   const JobProgram& program = *start.plan->program;
-  const std::string why = std::string(": ") + std::strerror(start.error);
+  const std::string why = std::string(": ") + std::strerror(outcome.error);
   const auto quoted = [](const std::string& text) { return "'" + text + "'"; };
-  code = CodeOf(start);
-  switch (start.step) {
+  code = CodeOf(outcome);
+  switch (outcome.step) {
     case Step::kDone:
       return "";
     case Step::kSession:
@@ -306,7 +364,7 @@ std::string Describe(const Start& start, int& code) {
     const std::string& path = program.candidates.empty() ? program.shown_name : program.candidates.front();
     const std::string full = path.front() == '/' ? path : request.directory + "/" + path;
     const bool is_there = program.candidates.size() == 1 && ::access(full.c_str(), F_OK) == 0;
-    return cannot + (start.error == ENOENT && is_there ? ": the interpreter in its first line does not exist" : why);
+    return cannot + (outcome.error == ENOENT && is_there ? ": the interpreter in its first line does not exist" : why);
   }
   const bool is_dos = program.interpreter.back() == '\r';
   const std::string shown = program.interpreter.substr(0, program.interpreter.find('\r'));
@@ -393,19 +451,17 @@ StartedJob StartJob(const StartPlan& plan) {
   start.shell_argv = {shell, nullptr};
   start.shell_argv.insert(start.shell_argv.end(), start.argv.begin() + 1, start.argv.end());
 
-  // As vfork, but on a stack of its own: no page table is copied, we go on when the program is executed, and what the
-  // new process left in `start` is ours to read.
-  alignas(16) static char stack[32768];
-  const int pid = ::clone(RunChild, stack + sizeof stack, CLONE_VM | CLONE_VFORK | SIGCHLD, &start);
+  int pid = -1;
+  const StartOutcome outcome = plan.seat != nullptr ? StartSeat(start, pid) : StartProgram(start, pid);
   StartedJob job;
   if (pid < 0) {
     job.failure = std::string("cannot make a process for the job: ") + std::strerror(errno);
     job.failure_code = kMachineCannot;
     return job;
   }
-  job.process = start.process;
-  job.started = start.started;
-  job.failure = Describe(start, job.failure_code);
+  job.process = outcome.process;
+  job.started = outcome.started;
+  job.failure = Describe(start, outcome, job.failure_code);
   if (job.failure.empty()) return job;
   ::waitpid(pid, nullptr, 0);
   job.process = {};

@@ -34,7 +34,8 @@ struct StartPlan {
   std::string terminal;                   // Path of the slave side; empty: no terminal.
   std::vector<std::string> cgroup_procs;  // Files to write "0" to.
   const MountPlan* mounts = nullptr;      // Null: it sees what all see.
-  int key = -1;                           // Of a gang's part: what it reads its key from.
+  const SeatEntry* seat = nullptr;        // Of a gang's part: called with the program's argv, and nothing is executed.
+  int key = -1;                           // What that reads its key from.
   int record = -1;  // The run record: the new process itself writes `watch` and its identity there.
   std::string watch;
   bool is_another = false;  // Not the job's first process: no record is written.

@@ -59,6 +59,7 @@ class Supervisor {
   bool is_part() const { return record_.is_part; }
   std::string StepsPath() const;
   Descriptor OfferKey();
+  void HearSeat();
   void LookAtSeat();
   void Go();
   /// Says to the seat that it may go, and counts from now.
@@ -101,6 +102,7 @@ class Supervisor {
   RunRecord record_;
   std::optional<JobCgroup> cgroup_;
   std::optional<Pty> pty_;
+  Descriptor seat_;  // Closed by the seat at the other end when it has said what there is to say; open while we wait.
   std::vector<std::string> reports_;  // Not yet taken by the daemon's mailbox.
 
   Exit exit_;  // What is not in `watch_`: a failure.

@@ -1,8 +1,10 @@
-// A job's part on one of its machines, from its preparation to its end. Its first process is this executable
-// (internal-seat), which the supervisor starts like any job's program: as the user, in the job's session, cgroup and
-// mounts, named in the run record. It starts the job's step process, says at which port that hears the other machines,
-// and waits. When all machines are ready it becomes the job's program on the first of them; on the others it stays with
-// the step process and ends after it.
+// A job's part on one of its machines, from its preparation to its end. Its first process is a fork of the supervisor
+// (internal-seat), which is started like any job's program: as the user, in the job's session, cgroup and mounts, named
+// in the run record, and with nothing of the supervisor's open. It is not executed, because that and the libraries'
+// setting themselves up cost more than all else that a part needs; the launcher sees to it that nothing of another
+// user's is in its memory, and where it has changed user the kernel lets nobody of the job's look at that. It starts
+// the job's step process, says at which port that hears the other machines, and waits. When all machines are ready it
+// becomes the job's program on the first of them; on the others it stays with the step process and ends after it.
 //
 // What passes between it and whoever supervises it lies beside the list of the job's steps, in the user's own folder:
 //
@@ -28,7 +30,8 @@
 
 namespace divvy {
 
-/// Where the first process of a part reads the job's key; the key and the end of the file are all there is.
+/// Where the first process of a part reads the job's key; the key and the end of the file are all there is. It closes
+/// it when it has written its report.
 constexpr int kSeatKeyDescriptor = 3;
 
 /// What the supervisor starts: `program`, which has no argv where nothing of the user's is to be started here, wrapped.
@@ -53,7 +56,7 @@ void RemoveSeatFiles(const std::string& steps);
 /// NAME=value that the job's processes find besides, now that all machines are known. Called as the user; may write
 /// files. Names that are there already stay as they are.
 using SeatSurroundings = std::function<std::vector<std::string>(const GangFile& gang, const std::string& steps)>;
-/// internal-seat: the whole life of a part's first process. `words` as SeatProgram has them, from argv[0] on; `steps`
+/// The whole life of a part's first process. `words` as SeatProgram has them, from argv[0] on; `steps`
 /// is what becomes the job's step process.
 int RunSeat(const std::vector<std::string>& words, const SeatSurroundings& surroundings, const GangStepsMain& steps);
 

@@ -28,7 +28,8 @@ extern char** environ;
 namespace divvy {
 namespace {
 
-constexpr std::size_t kFixedWords = 8;  // argv[0], internal-seat, steps, seat, stop signal, patience, shown name, "--".
+constexpr std::size_t kFixedWords =
+    8;  // Of this executable, "internal-seat", steps, seat, stop signal, patience, shown name, "--".
 constexpr Duration kStepsPatience = std::chrono::seconds(30);
 constexpr int kStopTakesMs = 100;
 constexpr int kLookEveryMs = 200;  // Where the kernel does not tell.
@@ -119,13 +120,13 @@ class SeatProcess {
     ssize_t got = 0;
     while ((got = ::read(kSeatKeyDescriptor, part.data(), part.size())) > 0 && key.size() < part.size())
       key.append(part.data(), static_cast<std::size_t>(got));
-    ::close(kSeatKeyDescriptor);
     if (const Status written = WriteGangKey(steps_, key); !written) return Fail(written.error().message);
     const auto started = StartGangSteps(steps_main_, steps_, kAnyPort, kStepsPatience);
     if (!started) return Fail(started.error().message);
     steps_process_ = {started->pid, started->port,
                       Descriptor(static_cast<int>(::syscall(SYS_pidfd_open, started->pid, 0)))};
     Say("port", std::to_string(steps_process_.port));
+    ::close(kSeatKeyDescriptor);  // By which the supervisor knows that there is something to read.
     return true;
   }
 

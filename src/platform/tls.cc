@@ -21,6 +21,7 @@
 #include <openssl/ssl.h>
 #include <openssl/x509.h>
 
+#include "platform/launch_descriptor.h"
 #include "platform/secret_file.h"
 
 namespace divvy {
@@ -172,6 +173,12 @@ Result<OwnedContext> MakeContext(const SSL_METHOD* method) {
   SSL_CTX_set_num_tickets(context.get(), 0);
   SSL_CTX_set_session_cache_mode(context.get(), SSL_SESS_CACHE_OFF);
   return context;
+}
+
+/// What PrepareForKeys() has made and nobody has taken yet.
+OwnedContext& Prepared(bool is_server) {
+  static std::array<OwnedContext, 2> prepared;
+  return prepared[is_server ? 1 : 0];
 }
 
 // Those who share a key. The context has it, as a session that both ends take for an old one of theirs.
@@ -391,7 +398,10 @@ Result<TlsContext> TlsContext::Client(const std::string& fingerprint, const TlsI
 Result<TlsContext> TlsContext::OfKey(const std::string& key, bool is_server) {
   static constexpr unsigned char kSuite[] = {0x13, 0x01};  // TLS_AES_128_GCM_SHA256
   auto shared = std::make_unique<Shared>();
-  DIVVY_TRY(shared->context, MakeContext(is_server ? TLS_server_method() : TLS_client_method()));
+  shared->context = std::move(Prepared(is_server));
+  if (!shared->context) {
+    DIVVY_TRY(shared->context, MakeContext(is_server ? TLS_server_method() : TLS_client_method()));
+  }
   SSL_CTX* context = shared->context.get();
   std::array<unsigned char, 32> bytes{};
   std::size_t size = 0;
@@ -416,6 +426,27 @@ Result<TlsContext> TlsContext::OfKey(const std::string& key, bool is_server) {
   shared->needs_key = true;
   shared->is_server = is_server;
   return TlsContext(std::move(shared));
+}
+
+void TlsContext::PrepareForKeys() {
+  const std::string key(64, '0');
+  const auto server = OfKey(key, true), client = OfKey(key, false);
+  std::array<int, 2> ends = {-1, -1};
+  if (!server || !client || ::socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, ends.data()) != 0)
+    return;
+  const Descriptor server_end(ends[0]), client_end(ends[1]);
+  auto hears = server->Begin(ends[0]), dials = client->Begin(ends[1]);
+  // What a connection needs is looked for when the first one needs it.
+  constexpr int kTurns = 8;
+  for (int turn = 0; hears && dials && turn < kTurns && !hears->is_established(); ++turn) {
+    dials->Read({});
+    hears->Read({});
+  }
+  for (const bool is_server : {true, false}) {
+    auto made = MakeContext(is_server ? TLS_server_method() : TLS_client_method());
+    if (made) Prepared(is_server) = *std::move(made);
+  }
+  ERR_clear_error();
 }
 
 Result<TlsChannel> TlsContext::Begin(int fd) const {

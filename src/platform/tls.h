@@ -92,6 +92,9 @@ class TlsContext {
   /// Either end of those who know the same key, 32 bytes as hexadecimal digits (external pre-shared key of TLS 1.3,
   /// with a fresh exchange by elliptic curves each time): goes on with nobody else. No certificates.
   static Result<TlsContext> OfKey(const std::string& key, bool is_server);
+  /// Sets up what OfKey() and its connections need, for the forks of this process: that costs milliseconds, and each
+  /// would pay it anew. The first context of either end is then there as well. Requires: one thread.
+  static void PrepareForKeys();
   TlsContext(TlsContext&&) noexcept;
   TlsContext& operator=(TlsContext&&) noexcept;
   ~TlsContext();
