@@ -301,6 +301,7 @@ Decided Server::Decide(Time now, const NameMember& name) {
     job.id = decided.jobs[i];
     job.node = start.node;
     job.gpus = start.gpus;
+    job.share = start.share;
     job.gang = start.gang;
     job.cpus = start.gang.empty() ? entry.request.cpus : start.gang.front().cpus;
     job.memory = start.gang.empty() ? entry.request.memory : start.gang.front().memory;
