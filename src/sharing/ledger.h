@@ -1,0 +1,123 @@
+// Who is where on one node, who may have how much memory there, who lends, repays, moves, parks and comes back.
+//
+// Facts go in by the methods below, and each Decide returns what is to be done about them. Nothing happens in between:
+// a keeper applies all facts of one turn of its loop, calls Decide, carries the orders out, and reports with OnDone,
+// until Decide has no more to say (an order that ends at once, as SetCeiling does, is reported and decided upon at
+// once). The same facts and times give the same orders.
+//
+// What holds after each call, whatever comes (CheckInvariants):
+//  * the ceilings on a GPU sum up to no more than its capacity, those that are on their way to it included; only a
+//    residual that the driver reports afterwards can exceed it, and is repaid first;
+//  * the requests there, of memory and of time, fit as well, so that every request can be honoured;
+//  * no new tenant comes to a GPU that is withheld or unusable;
+//  * the GPUs of one tenant are different ones.
+//
+// Repaying goes by rungs (docs/sharing.md): deny more -> lower idle ceilings -> shrink -> move a borrower -> park an
+// idle borrower -> swap a busy one out for a turn -> requeue one who agreed. What could not be taken back in one of
+// those ways is not lent.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <set>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.h"
+#include "sharing/facts.h"
+#include "sharing/order.h"
+
+namespace divvy::sharing {
+
+struct Settings {
+  Duration least_stay = 30s;     // Between two moves of one tenant, but for the arrival of a whole job.
+  Duration memory_turn = 10s;    // A borrower that was swapped out stays out, and one that came back stays, for so long.
+  Duration idle_after = 1s;      // Without work for so long, a tenant counts as idle for repaying and moving.
+  Duration wish_lasts = 10s;     // For how long a denied loan counts when idle memory is divided.
+  Duration retry_after = 60s;    // After a move or park that failed, before the same is tried again.
+  Duration slack = 2s;           // Added to the bound of a repack: control state, orders, the driver's own time.
+  Bytes grain = Bytes(64 << 20); // Ceilings are raised by at least so much where it is free.
+  bool can_spread = true;        // Running tenants are moved to GPUs that became empty.
+};
+
+class Ledger {
+ public:
+  explicit Ledger(Settings settings = {}) : settings_(settings) {}
+
+  // --- Facts of GPUs ------------------------------------------------------------------------------------------------
+
+  /// All GPUs, once, before tenants; later calls change capacity, speed and usability of those that are known.
+  /// `whole_job` and `is_ready` are not read from it.
+  void SetGpu(const Gpu& gpu);
+  /// A job that has these GPUs whole is about to start: they are emptied of tenants, and Ready or Failed follows. Said
+  /// again for the same job (after a restart): Ready again.
+  void TakeWhole(std::uint64_t job, GpuSet gpus);
+  /// The job has gone, or will not come.
+  void GiveWhole(std::uint64_t job);
+
+  // --- Facts of tenants ---------------------------------------------------------------------------------------------
+
+  /// A new tenant: id, share, paper GPUs, what is known of why it cannot move. Place follows, at once or after a
+  /// repack. Refused: an unknown GPU, two devices on one, wrong shares, requests on paper that exceed a GPU.
+  Status AddTenant(const Tenant& tenant);
+  /// One that was here before the keeper started: as the pages say. What was under way is kHere (not evacuated yet) or
+  /// kParked (parked_by kLedger if it is to come back by itself).
+  Status LoadTenant(const Tenant& tenant);
+  /// Its processes have gone. Open wants of it are forgotten.
+  void RemoveTenant(TenantId id);
+  /// Refused as AddTenant; nothing has changed then. Lower: at once for what is free, the rest as it is freed (its
+  /// borrowed bytes then). Orders follow.
+  Status Resize(TenantId id, const Share& share);
+  void SetUse(TenantId id, unsigned device, Bytes used_and_residual);
+  /// `is_active`: it launched something, or waits for its turn, since the last look. An active parked tenant wakes.
+  void SetActivity(TenantId id, bool is_active, Time now);
+  /// Empty: can. Reasons are never taken back by the library, but by the keeper (another backend).
+  void SetCannot(TenantId id, std::string why_cannot_move, std::string why_cannot_park);
+  /// It needs `bytes` beyond what it uses. Answer follows, exactly once unless it is removed or parked before (its
+  /// process asks again). `request` is given back.
+  void Want(TenantId id, unsigned device, Bytes bytes, std::uint64_t request);
+  /// A process that asked has gone.
+  void ForgetWant(TenantId id, std::uint64_t request);
+  /// A call waits at its parked gate.
+  void WantWake(TenantId id);
+
+  // --- Commands of users: refused with what is wrong and what helps ---------------------------------------------------
+
+  Status ParkByUser(TenantId id);
+  Status WakeByUser(TenantId id);
+  /// `to`: as many GPUs as it has devices, each usable, not withheld, of the same kind, with room for its request.
+  Status MoveByUser(TenantId id, const std::vector<GpuIndex>& to);
+
+  // --- What is to be done ---------------------------------------------------------------------------------------------
+
+  void OnDone(std::uint64_t order, const Done& done, Time now);
+  std::vector<Order> Decide(Time now);
+  /// When to decide again though no fact came; kNever: no need.
+  Time next_decision() const { return next_decision_; }
+
+  // --- Questions ------------------------------------------------------------------------------------------------------
+
+  const std::map<TenantId, Tenant>& tenants() const { return tenants_; }
+  const Tenant* Find(TenantId id) const;
+  const std::map<GpuIndex, Gpu>& gpus() const { return gpus_; }
+  /// Bytes above its request that it uses on a device.
+  static Bytes Borrowed(const Tenant& tenant, unsigned device);
+  /// Of a GPU: capacity less all ceilings.
+  Bytes Free(GpuIndex gpu) const;
+  /// How long at most an arrival that takes these GPUs whole waits for tenants to leave: their bytes by the speed of
+  /// the way, to the host and back, and Settings::slack. kUnknown... Duration::max(): somebody there cannot leave.
+  Duration RepackBound(GpuSet gpus) const;
+  /// Why a parked or arriving tenant is not on a GPU, or an open want has no answer yet; "" if it is not so.
+  std::string WhyWaits(TenantId id) const;
+  /// "" or what is broken. Re-derives every sum from the tenants.
+  std::string CheckInvariants() const;
+
+ private:
+  Settings settings_;
+  std::map<GpuIndex, Gpu> gpus_;
+  std::map<TenantId, Tenant> tenants_;
+  Time next_decision_ = kNever;
+};
+
+}  // namespace divvy::sharing
