@@ -14,8 +14,8 @@ namespace divvy::sharing {
 
 struct Gpu {
   GpuIndex index = 0;
-  std::uint32_t kind = 0;  // Tenants move between GPUs of the same kind alone.
-  Bytes capacity;          // For tenants: the whole memory, less what the driver itself needs.
+  std::uint32_t kind = 0;                          // Tenants move between GPUs of the same kind alone.
+  Bytes capacity;                                  // For tenants: the whole memory, less what the driver itself needs.
   std::int64_t bytes_per_second = 10'000'000'000;  // Of a tenant's memory to the host, or back. Measured by moves.
   std::string why_unusable;                        // Lost, fenced, foreign processes...; empty: usable.
   std::uint64_t whole_job = 0;                     // Withheld for this job, which has all of the GPU.
@@ -35,10 +35,10 @@ enum class State : std::uint8_t {
 
 /// Why it is parked decides who brings it back.
 enum class ParkedBy : std::uint8_t {
-  kNobody,   // Not parked.
-  kUser,     // `divvy park`: until `divvy wake`. Its own calls wake it as well.
-  kIdle,     // Its own idle_park: until its next call.
-  kLedger,   // Room was needed: back as soon as there is room.
+  kNobody,  // Not parked.
+  kUser,    // `divvy park`: until `divvy wake` or its next call that needs a GPU.
+  kIdle,    // Its own idle_park: until its next call.
+  kLedger,  // Room was needed: back as soon as there is room.
 };
 
 /// One GPU of a tenant, in the tenant's own order.
@@ -59,12 +59,13 @@ struct Tenant {
   std::vector<Device> devices;  // On different GPUs.
   State state = State::kArriving;
   ParkedBy parked_by = ParkedBy::kNobody;
-  bool wants_to_wake = false;    // Parked, and a call of it waits for its GPU.
-  std::string why_cannot_move;   // "uses CUDA IPC"; empty: can be moved to another GPU.
-  std::string why_cannot_park;   // Empty: its memory can be brought to the host and back.
-  bool is_active = false;        // Work on its GPU now, or waiting for it.
-  Time last_active = kNoTime;    // When it was seen active last.
-  Time last_move = kNoTime;      // When it came to where it is (kNoTime: from the start).
+  bool wants_to_wake = false;   // Parked, and a call of it waits for its GPU.
+  std::string why_cannot_move;  // "uses CUDA IPC"; empty: can be moved to another GPU.
+  std::string why_cannot_park;  // Empty: its memory can be brought to the host and back.
+  bool is_active = false;       // Work on its GPU now, or waiting for it.
+  Time last_active = kNoTime;   // When it was seen active last.
+  Time last_move = kNoTime;     // When it came to where it is, or left for the host.
+  bool is_lost = false;         // A move damaged it. It stays counted where it was until it is removed.
 
   friend bool operator==(const Tenant&, const Tenant&) = default;
 };

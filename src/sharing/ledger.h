@@ -17,11 +17,12 @@
 // those ways is not lent.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <map>
 #include <set>
 #include <string>
-#include <string_view>
+#include <utility>
 #include <vector>
 
 #include "base/result.h"
@@ -31,14 +32,15 @@
 namespace divvy::sharing {
 
 struct Settings {
-  Duration least_stay = 30s;     // Between two moves of one tenant, but for the arrival of a whole job.
-  Duration memory_turn = 10s;    // A borrower that was swapped out stays out, and one that came back stays, for so long.
-  Duration idle_after = 1s;      // Without work for so long, a tenant counts as idle for repaying and moving.
-  Duration wish_lasts = 10s;     // For how long a denied loan counts when idle memory is divided.
-  Duration retry_after = 60s;    // After a move or park that failed, before the same is tried again.
-  Duration slack = 2s;           // Added to the bound of a repack: control state, orders, the driver's own time.
-  Bytes grain = Bytes(64 << 20); // Ceilings are raised by at least so much where it is free.
-  bool can_spread = true;        // Running tenants are moved to GPUs that became empty.
+  Duration least_stay = 30s;   // Between two moves of one tenant, but for the arrival of a whole job.
+  Duration memory_turn = 10s;  // A borrower that was swapped out stays out, and one that came back stays, for so long.
+  Duration idle_after = 1s;    // Without work for so long, a tenant counts as idle for repaying and moving.
+  Duration wish_lasts = 10s;   // For how long a denied loan counts when idle memory is divided.
+  Duration retry_after = 60s;  // After a move or park that failed, before the same is tried again.
+  Duration slack = 2s;         // Added to the bound of a repack: control state, orders, the driver's own time.
+  Duration grant_lasts = 1s;   // What was granted is not lowered for so long, so that its process can use it.
+  Bytes grain = 64_MiB;        // Ceilings are raised by at least so much where it is free.
+  bool can_spread = true;      // Running tenants are moved to GPUs that became empty.
 };
 
 class Ledger {
@@ -74,29 +76,32 @@ class Ledger {
   void SetActivity(TenantId id, bool is_active, Time now);
   /// Empty: can. Reasons are never taken back by the library, but by the keeper (another backend).
   void SetCannot(TenantId id, std::string why_cannot_move, std::string why_cannot_park);
-  /// It needs `bytes` beyond what it uses. Answer follows, exactly once unless it is removed or parked before (its
-  /// process asks again). `request` is given back.
+  /// It needs `bytes` beyond what it uses (say SetUse before). Answer follows, exactly once unless it is removed
+  /// before. `request` is given back.
   void Want(TenantId id, unsigned device, Bytes bytes, std::uint64_t request);
   /// A process that asked has gone.
   void ForgetWant(TenantId id, std::uint64_t request);
   /// A call waits at its parked gate.
   void WantWake(TenantId id);
 
-  // --- Commands of users: refused with what is wrong and what helps ---------------------------------------------------
+  // --- Commands of users: refused with what is wrong and what helps
+  // ---------------------------------------------------
 
   Status ParkByUser(TenantId id);
   Status WakeByUser(TenantId id);
   /// `to`: as many GPUs as it has devices, each usable, not withheld, of the same kind, with room for its request.
   Status MoveByUser(TenantId id, const std::vector<GpuIndex>& to);
 
-  // --- What is to be done ---------------------------------------------------------------------------------------------
+  // --- What is to be done
+  // ---------------------------------------------------------------------------------------------
 
   void OnDone(std::uint64_t order, const Done& done, Time now);
   std::vector<Order> Decide(Time now);
   /// When to decide again though no fact came; kNever: no need.
   Time next_decision() const { return next_decision_; }
 
-  // --- Questions ------------------------------------------------------------------------------------------------------
+  // --- Questions
+  // ------------------------------------------------------------------------------------------------------
 
   const std::map<TenantId, Tenant>& tenants() const { return tenants_; }
   const Tenant* Find(TenantId id) const;
@@ -106,7 +111,7 @@ class Ledger {
   /// Of a GPU: capacity less all ceilings.
   Bytes Free(GpuIndex gpu) const;
   /// How long at most an arrival that takes these GPUs whole waits for tenants to leave: their bytes by the speed of
-  /// the way, to the host and back, and Settings::slack. kUnknown... Duration::max(): somebody there cannot leave.
+  /// the way, to the host and back, and Settings::slack. Duration::max(): somebody there cannot leave.
   Duration RepackBound(GpuSet gpus) const;
   /// Why a parked or arriving tenant is not on a GPU, or an open want has no answer yet; "" if it is not so.
   std::string WhyWaits(TenantId id) const;
@@ -114,10 +119,135 @@ class Ledger {
   std::string CheckInvariants() const;
 
  private:
+  struct OpenWant {
+    TenantId tenant;
+    unsigned device = 0;
+    Bytes bytes;
+    std::uint64_t request = 0;
+  };
+  using DeviceKey = std::pair<TenantId, unsigned>;
+  struct Until {
+    Bytes need;
+    Time until = kNoTime;
+  };
+  struct Refusal {
+    Time until = kNoTime;
+    std::string why;
+  };
+  struct InFlight {
+    Deed deed;
+    ParkedBy parked_by = ParkedBy::kNobody;  // Of Park.
+  };
+  struct Load {
+    Bytes ceilings;
+    Bytes requests;
+    std::int32_t compute = 0;
+    int tenants = 0;
+  };
+  /// Of making room: it is there; orders for it are under way; or there is no way.
+  enum class Room { kReady, kUnderWay, kNone };
+  enum class Right { kLoan, kRequest };
+
+  // ledger.cc
+  Status CheckShare(const Tenant& tenant) const;
+  bool IsInFlight(TenantId id) const;
+  std::uint64_t Issue(Deed deed, ParkedBy parked_by = ParkedBy::kNobody);
+  void Say(Deed deed) { orders_.push_back({0, std::move(deed)}); }
+  void FailJob(std::uint64_t job, const std::string& why);
+  void FailTenant(TenantId id, const std::string& why);
+  void NoteTime(Time time) { next_decision_ = std::min(next_decision_, time); }
+
+  // ledger_done.cc
+  void OnCeiling(const SetCeiling& order, Bytes bytes);
+  void OnMoved(Tenant& tenant, const Done& done, Time now);
+  void OnParked(Tenant& tenant, ParkedBy by, const Done& done, Time now);
+  void OnWoken(Tenant& tenant, const Done& done, Time now);
+  void OnLost(Tenant& tenant, const std::string& why);
+  void Measure(const Tenant& tenant, const Done& done, int ways);
+
+  // ledger_questions.cc
+  Load LoadOf(GpuIndex gpu, const Tenant* except = nullptr) const;
+  bool IsOpen(GpuIndex gpu) const;  // Usable, and withheld by nobody.
+  bool IsIdle(const Tenant& tenant) const;
+  bool IsBorrower(const Tenant& tenant, GpuIndex gpu) const;
+  bool HasStayed(const Tenant& tenant) const;
+  std::string WhyStays(const Tenant& tenant) const;     // "": can be moved now.
+  std::string WhyKeepsGpu(const Tenant& tenant) const;  // "": can be parked now.
+  bool RequestsFit(const Tenant& tenant, const std::vector<GpuIndex>& to) const;
+
+  // ledger_places.cc
+  struct Packing;
+  Packing PackingOf(GpuSet leaving, const Tenant* seeker) const;
+  void EmptyWholes();
+  void EmptyWhole(std::uint64_t job, GpuSet gpus);
+  std::string WhoBlocks(GpuSet gpus) const;
+  void Uncrowd();
+  void CarryOut(const Packing& packing, const std::vector<std::vector<int>>& to, GpuSet leaving);
+  void ReportUnusable();
+  Room StartMove(Tenant& tenant, const std::vector<GpuIndex>& to);
+  void StartPark(Tenant& tenant, ParkedBy by, const std::string& why);
+  void StartWake(Tenant& tenant, const std::vector<GpuIndex>& to);
+  void PlaceNew(Tenant& tenant, const std::vector<GpuIndex>& to);
+  void MoveAsAsked();
+  void ParkAsAsked();
+  void ParkIdle();
+  void Spread();
+  bool SpreadFrom(GpuIndex crowded, GpuIndex empty);
+
+  // ledger_seekers.cc
+  void SeatSeekers();
+  void Seat(Tenant& tenant, bool is_first);
+  void SeatParked(Tenant& tenant, const std::vector<std::vector<GpuIndex>>& places);
+  bool SwapIn(Tenant& tenant, const std::vector<GpuIndex>& to);
+  std::vector<Tenant*> WhoMakesWay(GpuIndex gpu, Bytes needed);
+
+  // ledger_room.cc
+  Room MakeRoom(GpuIndex gpu, Bytes needed, const Tenant* owner, Right right, std::string* why);
+  bool IsBeingFreed(GpuIndex gpu) const;
+  Bytes FloorOf(const Tenant& tenant, unsigned device) const;
+  Bytes Slack(GpuIndex gpu, const Tenant* except) const;
+  void LowerIdle(GpuIndex gpu, Bytes needed, const Tenant* except);
+  void Lower(Tenant& tenant, unsigned device, Bytes bytes);
+  void KeepBounds();
+  bool ShrinkBorrowers(GpuIndex gpu, Bytes needed, const Tenant* owner);
+  bool MoveBorrower(GpuIndex gpu, Bytes needed, const Tenant* owner);
+  bool ParkBorrower(GpuIndex gpu, Bytes needed, const Tenant* owner, bool is_idle);
+  bool RequeueBorrower(GpuIndex gpu, const Tenant* owner);
+  std::vector<Tenant*> BorrowersOf(GpuIndex gpu, const Tenant* except);
+
+  // ledger_wants.cc
+  void AnswerWants();
+  bool AnswerWant(const OpenWant& want);
+  bool AnswerRight(const OpenWant& want, Tenant& tenant, Bytes need);
+  bool AnswerLoan(const OpenWant& want, Tenant& tenant, Bytes need);
+  void Grant(const OpenWant& want, Tenant& tenant, Bytes need, Bytes most);
+  bool Deny(const OpenWant& want, std::string why);
+  Bytes LoanPart(const Tenant& tenant, GpuIndex gpu, Bytes need) const;
+
   Settings settings_;
   std::map<GpuIndex, Gpu> gpus_;
   std::map<TenantId, Tenant> tenants_;
+  std::map<std::uint64_t, GpuSet> wholes_;
+  std::vector<OpenWant> wants_;
+  std::map<TenantId, std::vector<GpuIndex>> asked_moves_;
+  std::set<TenantId> asked_parks_;
+
+  std::uint64_t next_order_ = 1;
+  std::map<std::uint64_t, InFlight> in_flight_;
+  std::set<DeviceKey> lowering_;
+  std::vector<Order> orders_;
+  Time now_ = kNoTime;
   Time next_decision_ = kNever;
+
+  std::map<DeviceKey, Until> granted_;    // Not lowered again before its process could use it.
+  std::map<DeviceKey, Until> wishes_;     // Loans that were denied lately.
+  std::map<TenantId, Refusal> refusals_;  // Moves and parks that failed lately.
+  std::map<TenantId, Time> shrunk_;       // When it was asked to shrink last.
+  std::set<TenantId> requeued_;
+  std::map<TenantId, std::string> waits_;  // WhyWaits.
+  std::set<GpuIndex> claimed_;             // Here a request waits for room: nothing is lent.
+  std::map<std::uint64_t, std::string> said_of_jobs_;
+  std::map<TenantId, std::string> said_of_tenants_;
 };
 
 }  // namespace divvy::sharing

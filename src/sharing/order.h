@@ -85,13 +85,13 @@ enum class Outcome : std::uint8_t {
   kDone,
   kUnchanged,  // Refused or impossible: all is as before.
   kParked,     // Of Move and Wake: the memory is on the host, whole, and did not get onto the GPU.
-  kLost,       // The tenant's memory or process is damaged. It is reported, and its GPUs stay counted until it is removed.
+  kLost,  // The tenant's memory or process is damaged. It is reported, and its GPUs stay counted until it is removed.
 };
 struct Done {
   Outcome outcome = Outcome::kDone;
-  Bytes bytes;           // SetCeiling: the ceiling now. Move, Park, Wake: how many were moved.
-  Duration took{0};      // Move, Park, Wake.
-  std::string why;       // If not kDone.
+  Bytes bytes;       // SetCeiling: the ceiling now. Move, Park, Wake: how many were moved.
+  Duration took{0};  // Move, Park, Wake.
+  std::string why;   // If not kDone.
 };
 
 }  // namespace divvy::sharing

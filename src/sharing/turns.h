@@ -20,18 +20,19 @@
 namespace divvy::sharing {
 
 struct TurnSettings {
-  Duration quantum = 20ms;           // Of a turn while others wait.
-  Duration window = 200ms;           // A limit is kept over so long.
-  Duration bonus = 5ms;              // Of GPU time that a waker is ahead, at most.
-  Duration interactive_bonus = 40ms; // Of an interactive one.
-  Duration drain_bound = 2s;         // A holder that has not drained by then is reported as hung, once.
+  Duration quantum = 20ms;            // Of a turn while others wait.
+  Duration window = 200ms;            // A limit is kept over so long.
+  Duration bonus = 5ms;               // Of GPU time that a waker is ahead, at most.
+  Duration interactive_bonus = 40ms;  // Of an interactive one.
+  Duration drain_bound = 2s;          // A holder that has not drained by then is reported as hung, once.
 };
 
 class Turns {
  public:
   explicit Turns(TurnSettings settings = {}) : settings_(settings) {}
 
-  // --- Facts: `now` never runs backwards --------------------------------------------------------------------------------
+  // --- Facts: `now` never runs backwards
+  // --------------------------------------------------------------------------------
 
   /// `weight`: compute request; `limit`: compute limit. Said again: changes them.
   void Add(TenantId id, GpuShare weight, GpuShare limit, bool is_interactive, Time now);
@@ -44,7 +45,8 @@ class Turns {
   /// After Decide ended its turn: what it had in flight is done.
   void OnDrained(TenantId id, Time now);
 
-  // --- What is to be done -----------------------------------------------------------------------------------------------
+  // --- What is to be done
+  // -----------------------------------------------------------------------------------------------
 
   struct Decision {
     std::optional<TenantId> holder;  // Who may launch. Nobody: nobody wants, all are at their limits, or one drains.
@@ -55,7 +57,8 @@ class Turns {
   };
   Decision Decide(Time now);
 
-  // --- Questions --------------------------------------------------------------------------------------------------------
+  // --- Questions
+  // --------------------------------------------------------------------------------------------------------
 
   /// GPU time that it has had so far.
   Duration Had(TenantId id) const;

@@ -1,0 +1,311 @@
+#include "sharing/ledger.h"
+
+#include "sharing/holds.h"
+#include "sharing/words.h"
+
+namespace divvy::sharing {
+
+void Ledger::SetGpu(const Gpu& gpu) {
+  const auto [at, is_new] = gpus_.emplace(gpu.index, gpu);
+  if (is_new) {
+    at->second.whole_job = 0;
+    at->second.is_ready = false;
+    return;
+  }
+  at->second.kind = gpu.kind;
+  at->second.capacity = gpu.capacity;
+  at->second.bytes_per_second = gpu.bytes_per_second;
+  at->second.why_unusable = gpu.why_unusable;
+}
+
+void Ledger::TakeWhole(std::uint64_t job, GpuSet gpus) {
+  GiveWhole(job);
+  wholes_[job] = gpus;
+  for (auto& [index, gpu] : gpus_) {
+    if (!gpus.Contains(index)) continue;
+    gpu.whole_job = job;
+    gpu.is_ready = false;
+  }
+}
+
+void Ledger::GiveWhole(std::uint64_t job) {
+  wholes_.erase(job);
+  said_of_jobs_.erase(job);
+  for (auto& [index, gpu] : gpus_) {
+    if (gpu.whole_job != job) continue;
+    gpu.whole_job = 0;
+    gpu.is_ready = false;
+  }
+}
+
+Status Ledger::CheckShare(const Tenant& tenant) const {
+  const Share& share = tenant.share;
+  const std::string name = TenantText(tenant.id);
+  if (share.memory_request <= Bytes(0) || share.memory_request > share.memory_limit) {
+    return InvalidArgument(name + ": the request of memory has to be above 0 and up to the limit");
+  }
+  const bool is_time_right = share.compute_request > GpuShare(0) && share.compute_request <= share.compute_limit &&
+                             share.compute_limit <= GpuShare(GpuShare::kWhole);
+  if (!is_time_right)
+    return InvalidArgument(name + ": the request of time has to be above 0 and up to the limit, at most 1");
+  if (tenant.devices.empty()) return InvalidArgument(name + ": a tenant has at least one GPU");
+  GpuSet paper;
+  for (const Device& device : tenant.devices) {
+    if (!gpus_.contains(device.paper)) return NotFound(name + ": there is no GPU " + std::to_string(device.paper));
+    if (paper.Contains(device.paper)) {
+      return InvalidArgument(name + ": GPU " + std::to_string(device.paper) + " is named twice");
+    }
+    paper.Insert(device.paper);
+  }
+  for (const int gpu : paper.ToVector()) {
+    Bytes memory = share.memory_request;
+    GpuShare compute = share.compute_request;
+    for (const auto& [id, other] : tenants_) {
+      if (id == tenant.id) continue;
+      for (const Device& device : other.devices) {
+        if (device.paper != gpu) continue;
+        memory += other.share.memory_request;
+        compute = compute + other.share.compute_request;
+      }
+    }
+    const Bytes capacity = gpus_.at(static_cast<GpuIndex>(gpu)).capacity;
+    if (memory > capacity) {
+      return LimitExceeded(name + ": the requests on GPU " + std::to_string(gpu) + " would be " + BytesText(memory) +
+                           " of " + BytesText(capacity));
+    }
+    if (compute > GpuShare(GpuShare::kWhole)) {
+      return LimitExceeded(name + ": the requests of GPU " + std::to_string(gpu) +
+                           "'s time would be more than all of it");
+    }
+  }
+  return {};
+}
+
+Status Ledger::AddTenant(const Tenant& tenant) {
+  if (tenants_.contains(tenant.id)) return Error{ErrorCode::kAlreadyExists, TenantText(tenant.id) + " is here already"};
+  DIVVY_CHECK(CheckShare(tenant));
+  Tenant& added = tenants_[tenant.id] = tenant;
+  added.state = State::kArriving;
+  added.parked_by = ParkedBy::kNobody;
+  added.wants_to_wake = false;
+  added.is_lost = false;
+  for (Device& device : added.devices) {
+    device = Device{.paper = device.paper, .gpu = device.paper, .target = std::nullopt, .used = {}, .ceiling = {}};
+  }
+  return {};
+}
+
+Status Ledger::LoadTenant(const Tenant& tenant) {
+  const std::string name = TenantText(tenant.id);
+  if (tenants_.contains(tenant.id)) return Error{ErrorCode::kAlreadyExists, name + " is here already"};
+  if (tenant.devices.empty()) return InvalidArgument(name + ": a tenant has at least one GPU");
+  for (const Device& device : tenant.devices) {
+    if (!gpus_.contains(device.paper) || !gpus_.contains(device.gpu)) {
+      return NotFound(name + ": there is no GPU " +
+                      std::to_string(gpus_.contains(device.paper) ? device.gpu : device.paper));
+    }
+  }
+  const bool is_settled =
+      tenant.state == State::kHere || tenant.state == State::kParked || tenant.state == State::kArriving;
+  if (!is_settled) return InvalidArgument(name + ": what was under way is loaded as here or as parked");
+  Tenant& loaded = tenants_[tenant.id] = tenant;
+  if (loaded.state != State::kParked) loaded.parked_by = ParkedBy::kNobody;
+  for (Device& device : loaded.devices) {
+    device.target.reset();
+    if (loaded.state != State::kHere) device.ceiling = {};
+    else device.ceiling = std::max(device.ceiling, device.used);
+  }
+  return {};
+}
+
+void Ledger::RemoveTenant(TenantId id) {
+  tenants_.erase(id);
+  std::erase_if(wants_, [&](const OpenWant& want) { return want.tenant == id; });
+  std::erase_if(in_flight_, [&](const auto& entry) {
+    return std::visit(
+        [&](const auto& deed) {
+          if constexpr (requires { deed.borrower; }) return deed.borrower == id;
+          else if constexpr (requires { deed.tenant; }) return deed.tenant == id;
+          else return false;
+        },
+        entry.second.deed);
+  });
+  const auto is_of_it = [&](const auto& entry) { return entry.first.first == id; };
+  std::erase_if(granted_, is_of_it);
+  std::erase_if(wishes_, is_of_it);
+  std::erase_if(lowering_, [&](const DeviceKey& key) { return key.first == id; });
+  asked_moves_.erase(id);
+  asked_parks_.erase(id);
+  refusals_.erase(id);
+  shrunk_.erase(id);
+  requeued_.erase(id);
+  waits_.erase(id);
+  said_of_tenants_.erase(id);
+}
+
+Status Ledger::Resize(TenantId id, const Share& share) {
+  const auto at = tenants_.find(id);
+  if (at == tenants_.end()) return NotFound(TenantText(id) + " has no share of a GPU here");
+  Tenant changed = at->second;
+  changed.share = share;
+  DIVVY_CHECK(CheckShare(changed));
+  at->second.share = share;
+  return {};
+}
+
+void Ledger::SetUse(TenantId id, unsigned device, Bytes used_and_residual) {
+  const auto at = tenants_.find(id);
+  if (at == tenants_.end() || device >= at->second.devices.size()) return;
+  // Off its GPU the last count on it is what it needs to come back.
+  if (at->second.state != State::kHere) return;
+  Device& here = at->second.devices[device];
+  here.used = std::max(used_and_residual, Bytes(0));
+  here.ceiling = std::max(here.ceiling, here.used);  // A residual asks nobody.
+}
+
+void Ledger::SetActivity(TenantId id, bool is_active, Time now) {
+  const auto at = tenants_.find(id);
+  if (at == tenants_.end()) return;
+  at->second.is_active = is_active;
+  if (is_active) at->second.last_active = now;
+}
+
+void Ledger::SetCannot(TenantId id, std::string why_cannot_move, std::string why_cannot_park) {
+  const auto at = tenants_.find(id);
+  if (at == tenants_.end()) return;
+  at->second.why_cannot_move = std::move(why_cannot_move);
+  at->second.why_cannot_park = std::move(why_cannot_park);
+}
+
+void Ledger::Want(TenantId id, unsigned device, Bytes bytes, std::uint64_t request) {
+  const auto at = tenants_.find(id);
+  if (at == tenants_.end() || device >= at->second.devices.size()) return;
+  wants_.push_back({id, device, std::max(bytes, Bytes(0)), request});
+  if (at->second.state == State::kParked) at->second.wants_to_wake = true;
+}
+
+void Ledger::ForgetWant(TenantId id, std::uint64_t request) {
+  std::erase_if(wants_, [&](const OpenWant& want) { return want.tenant == id && want.request == request; });
+}
+
+void Ledger::WantWake(TenantId id) {
+  const auto at = tenants_.find(id);
+  if (at == tenants_.end()) return;
+  const bool is_off = at->second.state == State::kParked || at->second.state == State::kParking;
+  if (is_off) at->second.wants_to_wake = true;
+}
+
+Status Ledger::ParkByUser(TenantId id) {
+  const auto at = tenants_.find(id);
+  if (at == tenants_.end()) return NotFound(TenantText(id) + " has no share of a GPU here");
+  const Tenant& tenant = at->second;
+  if (tenant.state == State::kParked || tenant.state == State::kParking) return {};
+  if (const std::string why = WhyKeepsGpu(tenant); !why.empty()) {
+    return FailedPrecondition(TenantText(id) + " cannot be parked: " + why);
+  }
+  if (tenant.state == State::kArriving) return FailedPrecondition(TenantText(id) + " has no GPU yet");
+  asked_parks_.insert(id);
+  return {};
+}
+
+Status Ledger::WakeByUser(TenantId id) {
+  const auto at = tenants_.find(id);
+  if (at == tenants_.end()) return NotFound(TenantText(id) + " has no share of a GPU here");
+  asked_parks_.erase(id);
+  WantWake(id);
+  refusals_.erase(id);
+  return {};
+}
+
+Status Ledger::MoveByUser(TenantId id, const std::vector<GpuIndex>& to) {
+  const auto at = tenants_.find(id);
+  if (at == tenants_.end()) return NotFound(TenantText(id) + " has no share of a GPU here");
+  const Tenant& tenant = at->second;
+  const std::string name = TenantText(id);
+  if (!tenant.why_cannot_move.empty()) return FailedPrecondition(name + " cannot be moved: " + tenant.why_cannot_move);
+  if (tenant.state != State::kHere || tenant.is_lost) {
+    return FailedPrecondition(name + " is not on its GPU now" +
+                              (tenant.state == State::kParked ? "; wake it first" : ""));
+  }
+  if (to.size() != tenant.devices.size()) {
+    return InvalidArgument(name + " has " + std::to_string(tenant.devices.size()) + " GPUs, not " +
+                           std::to_string(to.size()));
+  }
+  GpuSet named;
+  for (std::size_t i = 0; i < to.size(); ++i) {
+    const std::string gpu = "GPU " + std::to_string(to[i]);
+    const auto there = gpus_.find(to[i]);
+    if (there == gpus_.end()) return NotFound("there is no " + gpu);
+    if (named.Contains(to[i])) return InvalidArgument(gpu + " is named twice");
+    named.Insert(to[i]);
+    if (to[i] == tenant.devices[i].gpu) continue;
+    if (!there->second.why_unusable.empty())
+      return FailedPrecondition(gpu + " cannot be used: " + there->second.why_unusable);
+    if (there->second.whole_job != 0) {
+      return FailedPrecondition(gpu + " belongs to job " + std::to_string(there->second.whole_job) +
+                                ", which has all of it");
+    }
+    if (there->second.kind != gpus_.at(tenant.devices[i].gpu).kind) {
+      return FailedPrecondition(gpu + " is of another kind than GPU " + std::to_string(tenant.devices[i].gpu));
+    }
+  }
+  if (!RequestsFit(tenant, to)) {
+    return FailedPrecondition("there is no room for the request of " + name + " beside those of others");
+  }
+  asked_moves_[id] = to;
+  return {};
+}
+
+std::vector<Order> Ledger::Decide(Time now) {
+  now_ = now;
+  next_decision_ = kNever;
+  claimed_.clear();
+  waits_.clear();
+  std::erase_if(granted_, [&](const auto& entry) { return entry.second.until <= now; });
+  std::erase_if(wishes_, [&](const auto& entry) { return entry.second.until <= now; });
+  std::erase_if(refusals_, [&](const auto& entry) { return entry.second.until <= now; });
+  for (auto& [id, tenant] : tenants_) {
+    if (tenant.last_active == kNoTime) tenant.last_active = now;
+  }
+  for (const auto& [id, refusal] : refusals_) NoteTime(refusal.until);
+  ReportUnusable();
+  KeepBounds();
+  EmptyWholes();
+  MoveAsAsked();
+  ParkAsAsked();
+  Uncrowd();
+  SeatSeekers();
+  AnswerWants();
+  ParkIdle();
+  Spread();
+  return std::exchange(orders_, {});
+}
+
+std::uint64_t Ledger::Issue(Deed deed, ParkedBy parked_by) {
+  const std::uint64_t id = next_order_++;
+  in_flight_.emplace(id, InFlight{deed, parked_by});
+  orders_.push_back({id, std::move(deed)});
+  return id;
+}
+
+bool Ledger::IsInFlight(TenantId id) const {
+  const Tenant* tenant = Find(id);
+  return tenant != nullptr && !tenant->is_lost &&
+         (tenant->state == State::kMoving || tenant->state == State::kParking || tenant->state == State::kWaking);
+}
+
+void Ledger::FailJob(std::uint64_t job, const std::string& why) {
+  std::string& said = said_of_jobs_[job];
+  if (said == why) return;
+  said = why;
+  Say(Failed{.job = job, .tenant = {}, .why = why});
+}
+
+void Ledger::FailTenant(TenantId id, const std::string& why) {
+  std::string& said = said_of_tenants_[id];
+  if (said == why) return;
+  said = why;
+  Say(Failed{.job = 0, .tenant = id, .why = why});
+}
+
+}  // namespace divvy::sharing

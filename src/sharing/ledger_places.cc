@@ -1,0 +1,322 @@
+// Who goes where: GPUs are emptied for whole jobs, new requests are made to fit, tenants spread over what is empty.
+#include "sharing/holds.h"
+#include "sharing/ledger.h"
+#include "sharing/packing.h"
+#include "sharing/words.h"
+
+namespace divvy::sharing {
+namespace {
+
+constexpr Duration kControlState = 200ms;  // Of a move, beside its bytes.
+constexpr Duration kBusy = 500ms;          // What holding up one at work counts more than one that is idle.
+constexpr Duration kMovedLately = 60s;     // Before anybody else is moved twice.
+
+}  // namespace
+
+/// The node as a problem of packing. Residents of `leaving` have to go from there, and nobody comes to a GPU that is
+/// withheld or unusable. Who is under way counts where it will be; who is leaving for the host, nowhere. `seeker`: a
+/// tenant without GPUs that must get some.
+Ledger::Packing Ledger::PackingOf(GpuSet leaving, const Tenant* seeker) const {
+  Packing packing;
+  for (const auto& [index, gpu] : gpus_) {
+    packing.gpus.push_back(index);
+    packing.problem.gpus.push_back({gpu.capacity, GpuShare::kWhole, std::max<std::int64_t>(gpu.bytes_per_second, 1)});
+  }
+  for (const auto& [id, tenant] : tenants_) {
+    const bool is_off =
+        tenant.state == State::kParked || tenant.state == State::kArriving || tenant.state == State::kParking;
+    if (is_off && &tenant != seeker) continue;
+    PackTenant packed;
+    packed.request = tenant.share.memory_request;
+    packed.compute = tenant.share.compute_request.ten_thousandths();
+    packed.can_move = &tenant == seeker || (tenant.state == State::kHere && WhyStays(tenant).empty());
+    packed.penalty = kControlState + (IsIdle(tenant) ? Duration(0) : kBusy) +
+                     (tenant.state == State::kHere && !HasStayed(tenant) ? kMovedLately : Duration(0));
+    packed.factor = IsIdle(tenant) ? 1 : 2;
+    for (const Device& device : tenant.devices) {
+      packed.paper.push_back(packing.NumberOfGpu(device.paper));
+      packed.liked.push_back(packing.NumberOfGpu(tenant.state == State::kParked ? device.gpu : device.paper));
+      packed.used.push_back(device.used);
+      if (&tenant != seeker) packed.at.push_back(packing.NumberOfGpu(device.target.value_or(device.gpu)));
+      packed.must_leave |= tenant.state == State::kHere && leaving.Contains(device.gpu);
+    }
+    // Who cannot be moved starts on its paper GPUs, and comes back to those that it had.
+    const bool is_bound = &tenant == seeker && !tenant.why_cannot_move.empty();
+    for (const auto& [index, gpu] : gpus_) {
+      if (!IsOpen(index) || gpu.kind != gpus_.at(tenant.devices.front().gpu).kind) continue;
+      const int number = packing.NumberOfGpu(index);
+      const auto& bound = tenant.state == State::kParked ? packed.liked : packed.paper;
+      if (is_bound && std::count(bound.begin(), bound.end(), number) == 0) continue;
+      packed.allowed |= std::uint64_t{1} << number;
+    }
+    packing.tenants.push_back(id);
+    packing.problem.tenants.push_back(std::move(packed));
+  }
+  return packing;
+}
+
+void Ledger::ReportUnusable() {
+  for (const auto& [id, tenant] : tenants_) {
+    ForEachHold(tenant, [&](unsigned, GpuIndex gpu) {
+      if (const std::string& why = gpus_.at(gpu).why_unusable; !why.empty()) {
+        FailTenant(id, "is on GPU " + std::to_string(gpu) + ", which " + why);
+      }
+    });
+  }
+}
+
+void Ledger::EmptyWholes() {
+  for (const auto& [job, gpus] : wholes_) EmptyWhole(job, gpus);
+}
+
+void Ledger::EmptyWhole(std::uint64_t job, GpuSet gpus) {
+  bool is_empty = true;
+  bool is_ready = true;
+  for (const auto& [index, gpu] : gpus_) {
+    if (gpu.whole_job != job) continue;
+    is_empty &= LoadOf(index).tenants == 0;
+    is_ready &= gpu.is_ready;
+  }
+  if (is_ready) return;
+  if (is_empty) {
+    for (auto& [index, gpu] : gpus_) gpu.is_ready |= gpu.whole_job == job;
+    said_of_jobs_.erase(job);
+    return Say(Ready{job});
+  }
+  const Packing packing = PackingOf(gpus, nullptr);
+  if (const std::optional<PackPlan> plan = Repack(packing.problem)) {
+    said_of_jobs_.erase(job);
+    return CarryOut(packing, plan->to, gpus);
+  }
+  const bool is_any_in_flight =
+      std::any_of(tenants_.begin(), tenants_.end(), [&](const auto& entry) { return IsInFlight(entry.first); });
+  if (!is_any_in_flight) FailJob(job, WhoBlocks(gpus));
+}
+
+/// Who cannot be moved away from these GPUs; if that is nobody, who cannot be moved away from where others belong.
+std::string Ledger::WhoBlocks(GpuSet gpus) const {
+  std::string there;
+  std::string elsewhere;
+  for (const auto& [id, tenant] : tenants_) {
+    const std::string why = WhyStays(tenant);
+    if (tenant.state != State::kHere || why.empty()) continue;
+    for (const Device& device : tenant.devices) {
+      std::string& text = gpus.Contains(device.gpu) ? there : elsewhere;
+      if (!gpus.Contains(device.gpu) && device.gpu == device.paper) continue;
+      text += (text.empty() ? "" : "; ") + TenantText(id) + " stays on GPU " + std::to_string(device.gpu) + ": " + why;
+    }
+  }
+  if (!there.empty()) return there;
+  return elsewhere.empty() ? "the tenants there fit on no other GPUs" : elsewhere;
+}
+
+/// A resize, or a GPU that lost capacity, can leave more requests on a GPU than it has.
+void Ledger::Uncrowd() {
+  for (const auto& [index, gpu] : gpus_) {
+    const Load load = LoadOf(index);
+    if (load.requests <= gpu.capacity && load.compute <= GpuShare::kWhole) continue;
+    const Packing packing = PackingOf({}, nullptr);
+    if (const std::optional<PackPlan> plan = Repack(packing.problem)) CarryOut(packing, plan->to, {});
+    return;
+  }
+}
+
+void Ledger::CarryOut(const Packing& packing, const std::vector<std::vector<int>>& to, GpuSet leaving) {
+  std::vector<std::pair<Duration, std::size_t>> movers;
+  for (std::size_t i = 0; i < to.size(); ++i) {
+    const auto tenant = tenants_.find(packing.tenants[i]);
+    const bool moves = to[i] != packing.problem.tenants[i].at && tenant->second.state == State::kHere;
+    if (moves) movers.emplace_back(MoveCost(packing.problem, i, to[i]), i);
+  }
+  std::sort(movers.begin(), movers.end());
+  bool is_under_way = false;
+  for (const auto& [cost, i] : movers) {
+    is_under_way |= StartMove(tenants_.at(packing.tenants[i]), packing.GpusOf(to[i])) != Room::kNone;
+  }
+  const bool is_any_in_flight =
+      std::any_of(tenants_.begin(), tenants_.end(), [&](const auto& entry) { return IsInFlight(entry.first); });
+  if (is_under_way || is_any_in_flight) return;
+  // Everybody waits for another's room, or brings more than its request: one goes by way of the host.
+  for (const bool is_asked : {true, false}) {
+    for (const auto& [cost, i] : movers) {
+      Tenant& tenant = tenants_.at(packing.tenants[i]);
+      const std::vector<GpuIndex> at = GpusOf(tenant);
+      const bool leaves = std::any_of(at.begin(), at.end(), [&](GpuIndex gpu) { return leaving.Contains(gpu); });
+      if (leaves != is_asked || !WhyKeepsGpu(tenant).empty()) continue;
+      return StartPark(tenant, ParkedBy::kLedger, "makes room; comes back on another GPU");
+    }
+  }
+}
+
+/// kUnderWay: ceilings are being lowered first. The caller has checked that the tenant may be moved.
+Ledger::Room Ledger::StartMove(Tenant& tenant, const std::vector<GpuIndex>& to) {
+  const std::vector<GpuIndex> from = GpusOf(tenant);
+  bool is_lowering = false;
+  std::vector<GpuIndex> fresh;
+  for (std::size_t i = 0; i < to.size(); ++i) {
+    if (to[i] != from[i]) fresh.push_back(to[i]);
+  }
+  if (!RequestsFit(tenant, fresh)) return Room::kNone;
+  for (unsigned device = 0; device < to.size(); ++device) {
+    const Device& at = tenant.devices[device];
+    if (to[device] == from[device] || Free(to[device]) >= at.ceiling) continue;
+    if (Free(to[device]) + Slack(to[device], &tenant) < at.used) {
+      return IsBeingFreed(to[device]) ? Room::kUnderWay : Room::kNone;
+    }
+  }
+  for (unsigned device = 0; device < to.size(); ++device) {
+    const Device& at = tenant.devices[device];
+    if (to[device] == from[device] || Free(to[device]) >= at.ceiling) continue;
+    is_lowering = true;
+    if (at.ceiling > at.used && !lowering_.contains({tenant.id, device})) Lower(tenant, device, at.used);
+    if (Free(to[device]) < at.used) LowerIdle(to[device], at.used, &tenant);
+  }
+  for (unsigned device = 0; device < to.size(); ++device) is_lowering |= lowering_.contains({tenant.id, device});
+  if (is_lowering) return Room::kUnderWay;
+  tenant.state = State::kMoving;
+  for (std::size_t i = 0; i < to.size(); ++i) tenant.devices[i].target = to[i];
+  Issue(Move{tenant.id, from, to});
+  return Room::kReady;
+}
+
+void Ledger::StartPark(Tenant& tenant, ParkedBy by, const std::string& why) {
+  tenant.state = State::kParking;
+  tenant.wants_to_wake = by == ParkedBy::kLedger && tenant.is_active;
+  Issue(Park{tenant.id, why}, by);
+}
+
+void Ledger::StartWake(Tenant& tenant, const std::vector<GpuIndex>& to) {
+  tenant.state = State::kWaking;
+  for (unsigned device = 0; device < to.size(); ++device) {
+    Device& at = tenant.devices[device];
+    at.target = to[device];
+    at.ceiling = at.used;
+    Issue(SetCeiling{tenant.id, device, at.ceiling});
+  }
+  Issue(Wake{tenant.id, to});
+}
+
+void Ledger::PlaceNew(Tenant& tenant, const std::vector<GpuIndex>& to) {
+  Say(Place{tenant.id, to});
+  for (unsigned device = 0; device < to.size(); ++device) {
+    Device& at = tenant.devices[device];
+    at.ceiling = std::max(std::min(tenant.share.memory_request, Free(to[device])), Bytes(0));
+    at.gpu = to[device];
+    Issue(SetCeiling{tenant.id, device, at.ceiling});
+  }
+  tenant.state = State::kHere;
+  tenant.last_move = now_;
+}
+
+void Ledger::MoveAsAsked() {
+  for (auto at = asked_moves_.begin(); at != asked_moves_.end();) {
+    Tenant& tenant = tenants_.at(at->first);
+    const std::vector<GpuIndex>& to = at->second;
+    Room room = Room::kNone;
+    std::string why = "there is no room left";
+    bool is_right = true;
+    for (unsigned device = 0; device < to.size(); ++device) {
+      is_right &= tenant.devices[device].used <= tenant.share.memory_request;
+    }
+    const bool is_allowed =
+        tenant.state == State::kHere && to != GpusOf(tenant) && WhyStays(tenant).empty() &&
+        std::all_of(to.begin(), to.end(), [&](GpuIndex gpu) {
+          return IsOpen(gpu) || std::count_if(tenant.devices.begin(), tenant.devices.end(),
+                                              [&](const Device& device) { return device.gpu == gpu; }) > 0;
+        });
+    if (is_allowed) room = StartMove(tenant, to);
+    for (unsigned device = 0; is_allowed && room == Room::kNone && is_right && device < to.size(); ++device) {
+      if (to[device] == tenant.devices[device].gpu || !RequestsFit(tenant, {to[device]})) continue;
+      if (MakeRoom(to[device], tenant.devices[device].used, &tenant, Right::kRequest, &why) == Room::kUnderWay) {
+        room = Room::kUnderWay;
+      }
+    }
+    if (room == Room::kNone && to != GpusOf(tenant)) FailTenant(at->first, "was not moved as asked: " + why);
+    if (room == Room::kUnderWay) ++at;
+    else at = asked_moves_.erase(at);
+  }
+}
+
+void Ledger::ParkAsAsked() {
+  std::erase_if(asked_parks_, [&](TenantId id) {
+    Tenant& tenant = tenants_.at(id);
+    if (tenant.state == State::kMoving || tenant.state == State::kWaking) return false;  // As soon as it is there.
+    if (tenant.state == State::kHere && WhyKeepsGpu(tenant).empty()) StartPark(tenant, ParkedBy::kUser, "as asked");
+    return true;
+  });
+}
+
+void Ledger::ParkIdle() {
+  for (auto& [id, tenant] : tenants_) {
+    const bool can = tenant.state == State::kHere && tenant.share.idle_park > Duration(0) && !tenant.is_active &&
+                     WhyKeepsGpu(tenant).empty();
+    const bool wants =
+        std::any_of(wants_.begin(), wants_.end(), [&, of = id](const OpenWant& want) { return want.tenant == of; });
+    if (!can || wants) continue;
+    const Time due = AddSaturating(tenant.last_active, tenant.share.idle_park);
+    if (now_ < due) NoteTime(due);
+    else StartPark(tenant, ParkedBy::kIdle, "idle");
+  }
+}
+
+/// A GPU that became empty takes one of several busy tenants of another: one at a time, when nothing else is going on.
+void Ledger::Spread() {
+  if (!settings_.can_spread || !wants_.empty() || !waits_.empty() || !in_flight_.empty()) return;
+  for (const auto& [empty, gpu] : gpus_) {
+    if (!IsOpen(empty) || LoadOf(empty).tenants > 0) continue;
+    for (const auto& [crowded, other] : gpus_) {
+      if (other.kind == gpu.kind && other.whole_job == 0 && SpreadFrom(crowded, empty)) return;
+    }
+  }
+}
+
+bool Ledger::SpreadFrom(GpuIndex crowded, GpuIndex empty) {
+  int busy = 0;
+  bool can_gain = false;  // Somebody there can use more than its request.
+  std::vector<Tenant*> movers;
+  for (auto& [id, tenant] : tenants_) {
+    if (tenant.state != State::kHere || !Holds(tenant, crowded)) continue;
+    busy += tenant.is_active ? 1 : 0;
+    can_gain |= tenant.is_active && (tenant.share.memory_limit > tenant.share.memory_request ||
+                                     tenant.share.compute_limit > tenant.share.compute_request);
+    const bool can = tenant.devices.size() == 1 && WhyStays(tenant).empty() && tenant.devices[0].ceiling <= Free(empty);
+    if (can) movers.push_back(&tenant);
+  }
+  if (busy < 2 || !can_gain) return false;
+  const auto rank = [&](const Tenant* tenant) {
+    return std::tuple(tenant->devices[0].paper != empty, tenant->devices[0].used.count(), tenant->id);
+  };
+  std::sort(movers.begin(), movers.end(), [&](const Tenant* a, const Tenant* b) { return rank(a) < rank(b); });
+  for (Tenant* tenant : movers) {
+    if (!HasStayed(*tenant)) NoteTime(AddSaturating(tenant->last_move, settings_.least_stay));
+    else if (tenant->is_active && StartMove(*tenant, {empty}) != Room::kNone) return true;
+  }
+  return false;
+}
+
+Duration Ledger::RepackBound(GpuSet gpus) const {
+  Ledger tried = *this;
+  tried.TakeWhole(~std::uint64_t{0}, gpus);
+  Packing packing = tried.PackingOf(gpus, nullptr);
+  Duration bound = settings_.slack;
+  // Who is under way already is awaited first, wherever it is.
+  for (PackTenant& tenant : packing.problem.tenants) {
+    tenant.factor = 1;
+    tenant.penalty = kControlState;
+  }
+  for (const auto& [id, tenant] : tenants_) {
+    if (!IsInFlight(id)) continue;
+    bound += kControlState;
+    for (const Device& device : tenant.devices) {
+      const double seconds = 2 * static_cast<double>(device.used.count()) /
+                             static_cast<double>(std::max<std::int64_t>(gpus_.at(device.gpu).bytes_per_second, 1));
+      bound += Duration(static_cast<std::int64_t>(seconds * 1e9));
+    }
+  }
+  const std::optional<PackPlan> plan = Repack(packing.problem);
+  if (!plan) return Duration::max();
+  for (std::size_t i = 0; i < plan->to.size(); ++i) bound += MoveCost(packing.problem, i, plan->to[i]);
+  return bound;
+}
+
+}  // namespace divvy::sharing

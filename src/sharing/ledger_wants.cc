@@ -1,0 +1,120 @@
+// Processes ask for more memory than their ceiling.
+#include "sharing/ledger.h"
+#include "sharing/loans.h"
+#include "sharing/words.h"
+
+namespace divvy::sharing {
+
+void Ledger::AnswerWants() {
+  const auto is_right = [&](const OpenWant& want) {
+    const Tenant& tenant = tenants_.at(want.tenant);
+    return tenant.devices[want.device].used + want.bytes <= tenant.share.memory_request;
+  };
+  // Rights before loans; those for whom somebody waits first; else as they came.
+  std::stable_sort(wants_.begin(), wants_.end(), [&](const OpenWant& a, const OpenWant& b) {
+    const auto rank = [&](const OpenWant& want) {
+      return std::pair(!is_right(want), !tenants_.at(want.tenant).share.is_interactive);
+    };
+    return rank(a) < rank(b);
+  });
+  std::erase_if(wants_, [&](const OpenWant& want) { return AnswerWant(want); });
+}
+
+/// True: it was answered.
+bool Ledger::AnswerWant(const OpenWant& want) {
+  Tenant& tenant = tenants_.at(want.tenant);
+  const Bytes need = tenant.devices[want.device].used + want.bytes;
+  if (need > tenant.share.memory_limit) {
+    return Deny(want, BytesText(need) + " is above its limit of " + BytesText(tenant.share.memory_limit));
+  }
+  if (tenant.state == State::kParked) tenant.wants_to_wake = true;
+  if (tenant.is_lost) return Deny(want, "it was damaged while it was moved");
+  if (tenant.state != State::kHere || lowering_.contains({want.tenant, want.device})) return false;
+  return need <= tenant.share.memory_request ? AnswerRight(want, tenant, need) : AnswerLoan(want, tenant, need);
+}
+
+bool Ledger::AnswerRight(const OpenWant& want, Tenant& tenant, Bytes need) {
+  const Device& device = tenant.devices[want.device];
+  std::string why = "there is no room on GPU " + std::to_string(device.gpu);
+  switch (MakeRoom(device.gpu, need - device.ceiling, &tenant, Right::kRequest, &why)) {
+    case Room::kReady:
+      Grant(want, tenant, need, tenant.share.memory_request);
+      return true;
+    case Room::kUnderWay:
+      waits_[want.tenant] = "waits until what others borrowed is repaid";
+      return false;
+    case Room::kNone:
+      return Deny(want, why);
+  }
+  return false;
+}
+
+bool Ledger::AnswerLoan(const OpenWant& want, Tenant& tenant, Bytes need) {
+  const Device& device = tenant.devices[want.device];
+  const std::string gpu = "GPU " + std::to_string(device.gpu);
+  const Bytes borrows = need - tenant.share.memory_request;
+  if (claimed_.contains(device.gpu)) return Deny(want, "nothing of " + gpu + " is lent while others are repaid");
+  const bool can_repay =
+      tenant.why_cannot_park.empty() || tenant.why_cannot_move.empty() || tenant.share.can_be_requeued;
+  if (!can_repay) {
+    return Deny(want, "it could not repay above its request of " + BytesText(tenant.share.memory_request) + ": " +
+                          tenant.why_cannot_park);
+  }
+  const Bytes part = LoanPart(tenant, device.gpu, need);
+  if (borrows > part) {
+    wishes_[{tenant.id, want.device}] = {need, AddSaturating(now_, settings_.wish_lasts)};
+    return Deny(want, "others want to borrow of " + gpu + " as well; its part is " + BytesText(part));
+  }
+  switch (MakeRoom(device.gpu, need - device.ceiling, &tenant, Right::kLoan, nullptr)) {
+    case Room::kReady:
+      Grant(want, tenant, need, tenant.share.memory_limit);
+      return true;
+    case Room::kUnderWay:
+      return false;
+    case Room::kNone:
+      break;
+  }
+  wishes_[{tenant.id, want.device}] = {need, AddSaturating(now_, settings_.wish_lasts)};
+  return Deny(want, gpu + " has not so much to lend");
+}
+
+void Ledger::Grant(const OpenWant& want, Tenant& tenant, Bytes need, Bytes most) {
+  Device& device = tenant.devices[want.device];
+  // A little more than asked, so that not each allocation asks.
+  const Bytes comfortable =
+      std::min({most, need + settings_.grain, device.ceiling + std::max(Free(device.gpu), Bytes(0))});
+  device.ceiling = std::max({device.ceiling, need, comfortable});
+  granted_[{tenant.id, want.device}] = {need, AddSaturating(now_, settings_.grant_lasts)};
+  wishes_.erase({tenant.id, want.device});
+  Issue(SetCeiling{tenant.id, want.device, device.ceiling});
+  Say(Answer{tenant.id, want.device, want.request, true, ""});
+}
+
+bool Ledger::Deny(const OpenWant& want, std::string why) {
+  Say(Answer{want.tenant, want.device, want.request, false, std::move(why)});
+  return true;
+}
+
+/// What of the GPU's idle memory is this tenant's to borrow, when it needs `need` in all: everything while nobody else
+/// was denied lately, else its part by weight.
+Bytes Ledger::LoanPart(const Tenant& tenant, GpuIndex gpu, Bytes need) const {
+  Bytes idle = gpus_.at(gpu).capacity;
+  bool is_contested = false;
+  std::vector<Borrower> borrowers = {{tenant.share.memory_request, need - tenant.share.memory_request}};
+  for (const auto& [id, other] : tenants_) {
+    for (unsigned device = 0; device < other.devices.size(); ++device) {
+      if (other.state != State::kHere || other.devices[device].gpu != gpu) continue;
+      const Bytes right = other.share.memory_request;
+      idle -= std::min(&other == &tenant ? std::max(need, right) : other.devices[device].used, right);
+      if (&other == &tenant) continue;
+      const auto wish = wishes_.find({id, device});
+      const Bytes has = Borrowed(other, device);
+      const Bytes wants = wish == wishes_.end() ? has : std::max(has, wish->second.need - right);
+      is_contested |= wants > has;
+      if (wants > Bytes(0)) borrowers.push_back({right, wants});
+    }
+  }
+  return is_contested ? DivideIdle(idle, borrowers).front() : need - tenant.share.memory_request;
+}
+
+}  // namespace divvy::sharing

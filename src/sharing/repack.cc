@@ -1,0 +1,253 @@
+#include "sharing/repack.h"
+
+#include <algorithm>
+#include <limits>
+#include <tuple>
+
+namespace divvy::sharing {
+namespace {
+
+struct Load {
+  Bytes request;
+  Bytes used;
+  std::int32_t compute = 0;
+  int tenants = 0;
+};
+
+void Add(std::vector<Load>& loads, const PackTenant& tenant, const std::vector<int>& at, int sign) {
+  for (std::size_t device = 0; device < at.size(); ++device) {
+    Load& load = loads[static_cast<std::size_t>(at[device])];
+    load.request += Bytes(sign * tenant.request.count());
+    load.used += Bytes(sign * tenant.used[device].count());
+    load.compute += sign * tenant.compute;
+    load.tenants += sign;
+  }
+}
+
+std::vector<Load> LoadsOf(const PackProblem& problem, const std::vector<std::vector<int>>& at) {
+  std::vector<Load> loads(problem.gpus.size());
+  for (std::size_t i = 0; i < at.size(); ++i) Add(loads, problem.tenants[i], at[i], 1);
+  return loads;
+}
+
+bool IsOver(const PackGpu& gpu, const Load& load) { return load.request > gpu.memory || load.compute > gpu.compute; }
+
+Duration WayOf(const PackGpu& gpu, Bytes bytes) {
+  const double seconds = static_cast<double>(bytes.count()) / static_cast<double>(gpu.bytes_per_second);
+  return Duration(static_cast<std::int64_t>(seconds * 1e9));
+}
+
+Duration OverflowCost(const PackProblem& problem, const std::vector<Load>& loads) {
+  Duration cost{0};
+  for (std::size_t i = 0; i < loads.size(); ++i) {
+    const Bytes over = loads[i].used - problem.gpus[i].memory;
+    if (over > Bytes(0)) cost += 4 * WayOf(problem.gpus[i], over);
+  }
+  return cost;
+}
+
+bool IsAllowed(const PackTenant& tenant, const std::vector<int>& to) {
+  if (to == tenant.at) return !tenant.must_leave;
+  if (!tenant.at.empty() && !tenant.can_move) return false;
+  for (std::size_t device = 0; device < to.size(); ++device) {
+    if ((tenant.allowed >> to[device] & 1) == 0) return false;
+    if (std::count(to.begin(), to.end(), to[device]) > 1) return false;
+  }
+  return to.size() == tenant.used.size();
+}
+
+/// Branch and bound over who leaves: somebody without a place gets one of PlacesOf; where that leaves a GPU with too
+/// many requests, one of those there leaves as well, and each choice of whom is tried, those passed over staying.
+class Search {
+ public:
+  Search(const PackProblem& problem, std::int64_t budget) : problem_(problem), budget_(budget) {
+    const std::size_t count = problem.tenants.size();
+    to_.resize(count);
+    is_fixed_.resize(count, false);
+    places_.resize(count);
+    least_.resize(count, Duration(0));
+    for (std::size_t i = 0; i < count; ++i) {
+      const PackTenant& tenant = problem.tenants[i];
+      if (tenant.at.empty() || tenant.can_move) places_[i] = PlacesOf(problem, i);
+      if (!places_[i].empty()) least_[i] = MoveCost(problem, i, places_[i].front());
+      is_fixed_[i] = !tenant.at.empty() && (!tenant.can_move || places_[i].empty());
+      if (tenant.at.empty() || tenant.must_leave) Unplace(i);
+      else to_[i] = tenant.at;
+    }
+    loads_ = LoadsOf(problem, to_);
+  }
+
+  std::optional<PackPlan> Run() {
+    OfferPaper();
+    for (const std::size_t i : unplaced_) {
+      if (places_[i].empty()) return std::nullopt;
+    }
+    std::stable_sort(unplaced_.begin(), unplaced_.end(), [this](std::size_t a, std::size_t b) {
+      return problem_.tenants[a].request < problem_.tenants[b].request;  // The largest is taken from the end first.
+    });
+    Step(Duration(0));
+    return best_;
+  }
+
+ private:
+  void Unplace(std::size_t i) {
+    to_[i].clear();
+    unplaced_.push_back(i);
+    owed_ += least_[i];
+  }
+
+  /// Everybody who can move on paper: what the plan of the cluster has checked.
+  void OfferPaper() {
+    std::vector<std::vector<int>> to;
+    for (const PackTenant& tenant : problem_.tenants) {
+      to.push_back(tenant.at.empty() || tenant.can_move ? tenant.paper : tenant.at);
+    }
+    if (const std::optional<Duration> cost = PlanCost(problem_, to)) best_ = PackPlan{to, *cost};
+  }
+
+  bool IsHopeless(Duration cost) const { return best_ && cost + owed_ >= best_->cost; }
+
+  void Step(Duration cost) {
+    if (--budget_ < 0 || IsHopeless(cost)) return;
+    for (std::size_t gpu = 0; gpu < loads_.size(); ++gpu) {
+      if (IsOver(problem_.gpus[gpu], loads_[gpu])) return Evict(gpu, cost);
+    }
+    if (!unplaced_.empty()) return PlaceNext(cost);
+    const Duration whole = cost + OverflowCost(problem_, loads_);
+    if (!best_ || whole < best_->cost) best_ = PackPlan{to_, whole};
+    for (std::size_t gpu = 0; gpu < loads_.size(); ++gpu) {
+      if (loads_[gpu].used > problem_.gpus[gpu].memory) return Evict(gpu, cost);
+    }
+  }
+
+  void PlaceNext(Duration cost) {
+    const std::size_t i = unplaced_.back();
+    unplaced_.pop_back();
+    owed_ -= least_[i];
+    is_fixed_[i] = true;
+    for (const std::vector<int>& place : places_[i]) {
+      const Duration next = cost + MoveCost(problem_, i, place);
+      if (IsHopeless(next)) break;  // Cheapest first.
+      to_[i] = place;
+      Add(loads_, problem_.tenants[i], place, 1);
+      Step(next);
+      Add(loads_, problem_.tenants[i], place, -1);
+    }
+    is_fixed_[i] = false;
+    Unplace(i);
+  }
+
+  void Evict(std::size_t gpu, Duration cost) {
+    std::vector<std::size_t> passed;
+    for (std::size_t i = 0; i < to_.size(); ++i) {
+      const bool is_there = std::count(to_[i].begin(), to_[i].end(), static_cast<int>(gpu)) > 0;
+      if (is_fixed_[i] || !is_there) continue;
+      Add(loads_, problem_.tenants[i], to_[i], -1);
+      Unplace(i);
+      Step(cost);
+      unplaced_.pop_back();
+      owed_ -= least_[i];
+      to_[i] = problem_.tenants[i].at;
+      Add(loads_, problem_.tenants[i], to_[i], 1);
+      is_fixed_[i] = true;  // From here on it is one of those who stay.
+      passed.push_back(i);
+    }
+    for (const std::size_t i : passed) is_fixed_[i] = false;
+  }
+
+  const PackProblem& problem_;
+  std::int64_t budget_;
+  std::vector<std::vector<int>> to_;
+  std::vector<bool> is_fixed_;  // Where it is now, it stays.
+  std::vector<std::vector<std::vector<int>>> places_;
+  std::vector<Duration> least_;
+  std::vector<std::size_t> unplaced_;
+  std::vector<Load> loads_;
+  Duration owed_{0};  // What the unplaced cost at least.
+  std::optional<PackPlan> best_;
+};
+
+/// Devices whose GPU is in the set stay; the others take the rest in order.
+std::vector<int> Assign(const PackTenant& tenant, std::uint64_t set) {
+  std::vector<int> to(tenant.used.size(), -1);
+  for (std::size_t device = 0; device < tenant.at.size(); ++device) {
+    if ((set >> tenant.at[device] & 1) == 0) continue;
+    to[device] = tenant.at[device];
+    set &= ~(std::uint64_t{1} << tenant.at[device]);
+  }
+  for (int& gpu : to) {
+    if (gpu >= 0) continue;
+    gpu = __builtin_ctzll(set);
+    set &= set - 1;
+  }
+  return to;
+}
+
+}  // namespace
+
+Duration MoveCost(const PackProblem& problem, std::size_t number, const std::vector<int>& to) {
+  const PackTenant& tenant = problem.tenants[number];
+  if (to == tenant.at) return Duration(0);
+  Duration way{0};
+  for (std::size_t device = 0; device < to.size(); ++device) {
+    const Bytes bytes = tenant.used[device];
+    if (tenant.at.empty()) way += WayOf(problem.gpus[static_cast<std::size_t>(to[device])], bytes);
+    else if (tenant.at[device] != to[device]) {
+      way += WayOf(problem.gpus[static_cast<std::size_t>(tenant.at[device])], bytes) +
+             WayOf(problem.gpus[static_cast<std::size_t>(to[device])], bytes);
+    }
+  }
+  return tenant.factor * way + tenant.penalty;
+}
+
+std::optional<Duration> PlanCost(const PackProblem& problem, const std::vector<std::vector<int>>& to) {
+  Duration cost{0};
+  for (std::size_t i = 0; i < to.size(); ++i) {
+    if (!IsAllowed(problem.tenants[i], to[i])) return std::nullopt;
+    cost += MoveCost(problem, i, to[i]);
+  }
+  const std::vector<Load> loads = LoadsOf(problem, to);
+  for (std::size_t gpu = 0; gpu < loads.size(); ++gpu) {
+    if (IsOver(problem.gpus[gpu], loads[gpu])) return std::nullopt;
+  }
+  return cost + OverflowCost(problem, loads);
+}
+
+std::vector<std::vector<int>> PlacesOf(const PackProblem& problem, std::size_t number) {
+  const PackTenant& tenant = problem.tenants[number];
+  std::vector<int> others(problem.gpus.size(), 0);
+  for (std::size_t i = 0; i < problem.tenants.size(); ++i) {
+    if (i == number) continue;
+    for (const int gpu : problem.tenants[i].at) ++others[static_cast<std::size_t>(gpu)];
+  }
+  std::vector<std::tuple<Duration, bool, bool, int, std::vector<int>>> ranked;
+  const int wanted = static_cast<int>(tenant.used.size());
+  // All subsets of `allowed` of the size wanted, by choosing or leaving out one GPU after the other.
+  const auto choose = [&](const auto& self, std::uint64_t chosen, std::uint64_t left) -> void {
+    const int missing = wanted - __builtin_popcountll(chosen);
+    if (missing == 0) {
+      std::vector<int> to = Assign(tenant, chosen);
+      if (to == tenant.at) return;
+      int crowd = 0;
+      for (const int gpu : to) crowd += others[static_cast<std::size_t>(gpu)];
+      const Duration cost = MoveCost(problem, number, to);
+      ranked.emplace_back(cost, crowd > 0, to != tenant.liked, crowd, std::move(to));
+      return;
+    }
+    if (__builtin_popcountll(left) < missing) return;
+    const std::uint64_t lowest = left & (~left + 1);
+    self(self, chosen | lowest, left & ~lowest);
+    self(self, chosen, left & ~lowest);
+  };
+  choose(choose, 0, tenant.allowed);
+  std::sort(ranked.begin(), ranked.end());
+  std::vector<std::vector<int>> places;
+  for (auto& rank : ranked) places.push_back(std::move(std::get<4>(rank)));
+  return places;
+}
+
+std::optional<PackPlan> Repack(const PackProblem& problem, std::int64_t budget) {
+  return Search(problem, budget).Run();
+}
+
+}  // namespace divvy::sharing

@@ -1,0 +1,99 @@
+#include "sharing/words.h"
+
+#include <algorithm>
+#include <array>
+#include <cstdio>
+
+namespace divvy::sharing {
+namespace {
+
+std::string Places(const std::vector<Device>& devices, GpuIndex (*which)(const Device&)) {
+  std::string text = devices.size() == 1 ? "GPU " : "GPUs ";
+  for (std::size_t i = 0; i < devices.size(); ++i) {
+    text += (i == 0 ? "" : ",") + std::to_string(which(devices[i]));
+  }
+  return text;
+}
+
+std::string DurationText(Duration duration) {
+  const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(duration).count();
+  if (seconds < 120) return std::to_string(seconds) + "s";
+  if (seconds < 7200) return std::to_string(seconds / 60) + "m";
+  return std::to_string(seconds / 3600) + "h";
+}
+
+std::string ParkedText(const Tenant& tenant, Time now) {
+  if (tenant.wants_to_wake) return "waits for room on a GPU";
+  const std::string host = "parked on the host";
+  switch (tenant.parked_by) {
+    case ParkedBy::kUser:
+      return host + ": as asked";
+    case ParkedBy::kLedger:
+      return host + ": its room was needed";
+    case ParkedBy::kIdle:
+      return host + ": idle for " + DurationText(now - tenant.last_active);
+    case ParkedBy::kNobody:
+      break;
+  }
+  return host;
+}
+
+}  // namespace
+
+std::string BytesText(Bytes bytes) {
+  std::array<char, 40> text;
+  const double count = static_cast<double>(bytes.count());
+  const double mib = count / (1 << 20);
+  if (std::abs(mib) >= 1024) std::snprintf(text.data(), text.size(), "%.1f GiB", mib / 1024);
+  else if (std::abs(mib) >= 1) std::snprintf(text.data(), text.size(), "%.0f MiB", mib);
+  else std::snprintf(text.data(), text.size(), "%lld bytes", static_cast<long long>(bytes.count()));
+  return text.data();
+}
+
+std::string TenantText(TenantId id) {
+  std::string text = "job " + std::to_string(id.job);
+  if (id.attempt > 1) text += " (attempt " + std::to_string(id.attempt) + ")";
+  return text;
+}
+
+std::vector<std::string> Remarks(const Tenant& tenant, Time now) {
+  const auto here = [](const Device& device) { return device.gpu; };
+  const auto target = [](const Device& device) { return device.target.value_or(device.gpu); };
+  const auto paper = [](const Device& device) { return device.paper; };
+  std::vector<std::string> remarks;
+  if (tenant.is_lost) remarks.push_back("damaged while it was moved");
+  switch (tenant.state) {
+    case State::kArriving:
+      remarks.push_back("waits for its GPU");
+      break;
+    case State::kMoving:
+      remarks.push_back("moves to " + Places(tenant.devices, target));
+      break;
+    case State::kParking:
+      remarks.push_back("leaves for the host");
+      break;
+    case State::kParked:
+      remarks.push_back(ParkedText(tenant, now));
+      break;
+    case State::kWaking:
+      remarks.push_back("comes back on " + Places(tenant.devices, target));
+      break;
+    case State::kHere:
+      break;
+  }
+  const bool is_on_gpu = tenant.state != State::kArriving && tenant.state != State::kParked;
+  Bytes borrowed;
+  for (const Device& device : tenant.devices) borrowed += std::max(device.used - tenant.share.memory_request, Bytes(0));
+  if (is_on_gpu && borrowed > Bytes(0)) remarks.push_back("borrows " + BytesText(borrowed));
+  const bool is_guest = std::any_of(tenant.devices.begin(), tenant.devices.end(),
+                                    [](const Device& device) { return device.gpu != device.paper; });
+  if (is_on_gpu && is_guest) {
+    remarks.push_back("on " + Places(tenant.devices, here) + ", planned on " + Places(tenant.devices, paper));
+  }
+  if (is_on_gpu && !tenant.why_cannot_move.empty()) {
+    remarks.push_back("stays on " + Places(tenant.devices, here) + ": " + tenant.why_cannot_move);
+  }
+  return remarks;
+}
+
+}  // namespace divvy::sharing
