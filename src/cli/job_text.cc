@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <ctime>
 
+#include "base/duration_text.h"
 #include "base/index_ranges.h"
 #include "dialect/quantities.h"
-#include "engine/duration_text.h"
 
 namespace divvy::cli {
 

@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
+#include "base/duration_text.h"
 #include "base/text.h"
-#include "engine/duration_text.h"
 #include "engine/phrases.h"
 
 namespace divvy {

@@ -3,9 +3,9 @@
 #include <cctype>
 #include <optional>
 
+#include "base/duration_text.h"
 #include "base/text.h"
 #include "daemon/views.h"
-#include "engine/duration_text.h"
 
 namespace divvy {
 namespace {

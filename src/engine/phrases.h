@@ -4,6 +4,7 @@
 #include <span>
 #include <string>
 
+#include "base/bytes_text.h"
 #include "base/id.h"
 #include "base/units.h"
 #include "model/gpu.h"
@@ -17,8 +18,6 @@ std::string GpusText(GpuSet gpus);
 std::string_view TopologyPhrase(TopologyNeed need);
 /// "is" or "are".
 std::string_view IsOrAre(std::int64_t count);
-/// "80 GiB", "1.5 TiB", "512 MiB", rounded to one digit after the point.
-std::string BytesText(Bytes bytes);
 /// Bytes as the command line takes them, rounded down: "80G", "512M".
 std::string BytesFlag(Bytes bytes);
 /// "job 3", "jobs 3 and 5", "jobs 3, 5 and 7", "jobs 3, 5, 7 and 12 more".

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "engine/duration_text.h"
+#include "base/duration_text.h"
 #include "engine/gpu_type.h"
 
 namespace divvy {

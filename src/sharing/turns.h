@@ -71,15 +71,27 @@ class Turns {
     bool is_interactive = false;
     bool wants = false;
     std::int64_t virtual_time = 0;  // Nanoseconds of a GPU by a weight of GpuShare::kWhole.
-    std::int64_t budget = 0;        // Nanoseconds it may run now, by its limit; below zero after an overrun.
-    Time refilled = kNoTime;
+    std::int64_t budget = 0;        // Nanoseconds that it may run now, by its limit; below zero after an overrun.
     Duration had{0};
   };
+  using At = std::map<TenantId, Entry>::iterator;
+
+  void Charge(Time now);
+  bool IsLimited(const Entry& entry) const { return entry.limit < GpuShare(GpuShare::kWhole); }
+  std::int64_t FullBudget(const Entry& entry) const;
+  std::int64_t LeastBudget(const Entry& entry) const;
+  bool MayRun(const Entry& entry) const;
+  Duration TurnOf(const Entry& entry) const;
+  std::optional<TenantId> NextBut(std::optional<TenantId> other) const;
+  bool IsTurnOver(Time now) const;
+  Time WhenToLookAgain(Time now) const;
+  Decision Drain(Time now);
 
   TurnSettings settings_;
   std::map<TenantId, Entry> entries_;
   std::optional<TenantId> holder_;
   std::optional<TenantId> draining_;
+  std::int64_t virtual_now_ = 0;  // Of who had the last turn: nobody who was idle wakes further behind than its bonus.
   Time turn_began_ = kNoTime;
   Time charged_until_ = kNoTime;
   Time drain_began_ = kNoTime;

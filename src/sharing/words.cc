@@ -1,8 +1,8 @@
 #include "sharing/words.h"
 
 #include <algorithm>
-#include <array>
-#include <cstdio>
+
+#include "base/duration_text.h"
 
 namespace divvy::sharing {
 namespace {
@@ -13,13 +13,6 @@ std::string Places(const std::vector<Device>& devices, GpuIndex (*which)(const D
     text += (i == 0 ? "" : ",") + std::to_string(which(devices[i]));
   }
   return text;
-}
-
-std::string DurationText(Duration duration) {
-  const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(duration).count();
-  if (seconds < 120) return std::to_string(seconds) + "s";
-  if (seconds < 7200) return std::to_string(seconds / 60) + "m";
-  return std::to_string(seconds / 3600) + "h";
 }
 
 std::string ParkedText(const Tenant& tenant, Time now) {
@@ -39,16 +32,6 @@ std::string ParkedText(const Tenant& tenant, Time now) {
 }
 
 }  // namespace
-
-std::string BytesText(Bytes bytes) {
-  std::array<char, 40> text;
-  const double count = static_cast<double>(bytes.count());
-  const double mib = count / (1 << 20);
-  if (std::abs(mib) >= 1024) std::snprintf(text.data(), text.size(), "%.1f GiB", mib / 1024);
-  else if (std::abs(mib) >= 1) std::snprintf(text.data(), text.size(), "%.0f MiB", mib);
-  else std::snprintf(text.data(), text.size(), "%lld bytes", static_cast<long long>(bytes.count()));
-  return text.data();
-}
 
 std::string TenantText(TenantId id) {
   std::string text = "job " + std::to_string(id.job);

@@ -4,11 +4,11 @@
 #include <utility>
 #include <vector>
 
+#include "base/duration_text.h"
 #include "base/text.h"
 #include "engine/core/caps.h"
 #include "engine/core/estimate_supply.h"
 #include "engine/core/placing.h"
-#include "engine/duration_text.h"
 #include "engine/phrases.h"
 
 namespace divvy::core {

@@ -2,13 +2,13 @@
 
 #include <utility>
 
+#include "base/duration_text.h"
 #include "base/text.h"
 #include "engine/core/explain_ahead.h"
 #include "engine/core/explain_blockers.h"
 #include "engine/core/explain_change.h"
 #include "engine/core/explain_text.h"
 #include "engine/core/explain_view.h"
-#include "engine/duration_text.h"
 
 namespace divvy::core {
 namespace {

@@ -4,6 +4,7 @@
 #include <map>
 #include <utility>
 
+#include "base/duration_text.h"
 #include "base/text.h"
 #include "engine/core/caps.h"
 #include "engine/core/explain_holders.h"
@@ -12,7 +13,6 @@
 #include "engine/core/feasible.h"
 #include "engine/core/models.h"
 #include "engine/core/placing.h"
-#include "engine/duration_text.h"
 
 namespace divvy::core {
 namespace {

@@ -7,11 +7,11 @@
 #include <utility>
 #include <vector>
 
+#include "base/duration_text.h"
 #include "base/text.h"
 #include "engine/core/caps.h"
 #include "engine/core/explain_text.h"
 #include "engine/core/placing.h"
-#include "engine/duration_text.h"
 
 namespace divvy::core {
 namespace {

@@ -4,10 +4,10 @@
 #include <map>
 #include <utility>
 
+#include "base/duration_text.h"
 #include "base/text.h"
 #include "engine/core/explain_text.h"
 #include "engine/core/placing.h"
-#include "engine/duration_text.h"
 
 namespace divvy::core {
 namespace {

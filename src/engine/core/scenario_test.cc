@@ -39,13 +39,13 @@
 #include <bit>
 #include <sstream>
 
+#include "base/duration_text.h"
+#include "base/scenario_test_files.h"
 #include "engine/core/explain_text.h"
 #include "engine/core/feasible.h"
 #include "engine/core/queue_order.h"
 #include "engine/core/scenario_test_world.h"
-#include "engine/duration_text.h"
 #include "engine/phrases.h"
-#include "engine/scenario_test_files.h"
 
 namespace divvy::core {
 namespace {
@@ -339,7 +339,7 @@ TEST_P(ClusterScenarios, Holds) {
   ShowScenario(GetParam(), [](const std::string& commands) { return Scenario().Run(commands); });
 }
 
-INSTANTIATE_TEST_SUITE_P(, ClusterScenarios, ::testing::ValuesIn(ScenarioFiles(true)), ScenarioName);
+INSTANTIATE_TEST_SUITE_P(, ClusterScenarios, ::testing::ValuesIn(ScenarioFiles("cluster")), ScenarioName);
 
 }  // namespace
 }  // namespace divvy::core

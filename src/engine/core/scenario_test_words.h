@@ -12,10 +12,10 @@
 #include <vector>
 
 #include "base/index_ranges.h"
+#include "base/scenario_test_files.h"
 #include "base/text.h"
 #include "engine/core/ask_for.h"
 #include "engine/core/cluster.h"
-#include "engine/scenario_test_files.h"
 
 namespace divvy::core {
 

@@ -3,10 +3,10 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/duration_text.h"
 #include "base/text.h"
 #include "engine/core/explain_view.h"
 #include "engine/core/state.h"
-#include "engine/duration_text.h"
 #include "engine/gpu_choice.h"
 #include "engine/phrases.h"
 #include "model/job_record.h"

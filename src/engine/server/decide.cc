@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/duration_text.h"
 #include "base/result.h"
 #include "base/text.h"
 #include "engine/core/caps.h"
@@ -11,7 +12,6 @@
 #include "engine/core/order.h"
 #include "engine/core/placing.h"
 #include "engine/core/resize.h"
-#include "engine/duration_text.h"
 #include "engine/phrases.h"
 
 namespace divvy {

@@ -25,10 +25,10 @@
 #include <optional>
 #include <sstream>
 
+#include "base/duration_text.h"
+#include "base/scenario_test_files.h"
 #include "base/text.h"
-#include "engine/duration_text.h"
 #include "engine/phrases.h"
-#include "engine/scenario_test_files.h"
 #include "engine/server/test_world.h"
 #include "model/job_record.h"
 
@@ -363,7 +363,7 @@ TEST_P(Scenarios, Holds) {
   });
 }
 
-INSTANTIATE_TEST_SUITE_P(, Scenarios, ::testing::ValuesIn(ScenarioFiles(false)), ScenarioName);
+INSTANTIATE_TEST_SUITE_P(, Scenarios, ::testing::ValuesIn(ScenarioFiles("server")), ScenarioName);
 
 }  // namespace
 }  // namespace divvy

@@ -1,4 +1,4 @@
-#include "engine/duration_text.h"
+#include "base/duration_text.h"
 
 #include <cstdint>
 

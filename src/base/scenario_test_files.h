@@ -1,5 +1,5 @@
-// Scenarios in files, for one server and for clusters: commands above a line of "----", what the engine says to them
-// below, a sentence on what it shows first. DIVVY_REWRITE=1 writes what is said into the files.
+// Scenarios in files, for one server, for clusters and for shared GPUs: commands above a line of "----", what the
+// engine says to them below, a sentence on what it shows first. DIVVY_REWRITE=1 writes what is said into the files.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -12,6 +12,7 @@
 #include <fstream>
 #include <sstream>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/time.h"
@@ -38,12 +39,15 @@ inline std::filesystem::path ScenarioFolder() {
   return std::filesystem::path(DIVVY_SOURCE_DIR) / "tests" / "scenarios";
 }
 
-/// Those of tests/scenarios, relative to it, in order: of many nodes (cluster/...), or of one server.
-inline std::vector<std::string> ScenarioFiles(bool of_many_nodes) {
+/// Those of tests/scenarios for one kind of world, relative to it, in order: "cluster" (many nodes) and "sharing" (the
+/// tenants of one node's GPUs) have their own folders, "server" all the others.
+inline std::vector<std::string> ScenarioFiles(std::string_view world) {
   std::vector<std::string> files;
   for (const auto& file : std::filesystem::recursive_directory_iterator(ScenarioFolder())) {
     const std::string name = std::filesystem::relative(file.path(), ScenarioFolder()).string();
-    if (file.path().extension() == ".txt" && name.starts_with("cluster/") == of_many_nodes) files.push_back(name);
+    const std::string folder = name.substr(0, name.find('/'));
+    const bool has_own_world = folder == "cluster" || folder == "sharing";
+    if (file.path().extension() == ".txt" && (has_own_world ? folder : "server") == world) files.push_back(name);
   }
   std::sort(files.begin(), files.end());
   return files;
