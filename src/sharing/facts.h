@@ -38,7 +38,8 @@ enum class ParkedBy : std::uint8_t {
   kNobody,  // Not parked.
   kUser,    // `divvy park`: until `divvy wake` or its next call that needs a GPU.
   kIdle,    // Its own idle_park: until its next call.
-  kLedger,  // Room was needed: back as soon as there is room.
+  kLedger,   // Repays, or made way for another's turn: back when there is room, but not before a turn has passed.
+  kOnItsWay  // To another GPU by way of the host: back as soon as there is room.
 };
 
 /// One GPU of a tenant, in the tenant's own order.

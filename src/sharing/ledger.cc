@@ -1,5 +1,6 @@
 #include "sharing/ledger.h"
 
+#include "base/text.h"
 #include "sharing/holds.h"
 #include "sharing/words.h"
 
@@ -16,6 +17,7 @@ void Ledger::SetGpu(const Gpu& gpu) {
   at->second.capacity = gpu.capacity;
   at->second.bytes_per_second = gpu.bytes_per_second;
   at->second.why_unusable = gpu.why_unusable;
+  if (Free(gpu.index) < Bytes(0)) pushed_over_.insert(gpu.index);
 }
 
 void Ledger::TakeWhole(std::uint64_t job, GpuSet gpus) {
@@ -114,6 +116,7 @@ Status Ledger::LoadTenant(const Tenant& tenant) {
     device.target.reset();
     if (loaded.state != State::kHere) device.ceiling = {};
     else device.ceiling = std::max(device.ceiling, device.used);
+    if (Free(device.gpu) < Bytes(0)) pushed_over_.insert(device.gpu);
   }
   return {};
 }
@@ -161,6 +164,9 @@ void Ledger::SetUse(TenantId id, unsigned device, Bytes used_and_residual) {
   Device& here = at->second.devices[device];
   here.used = std::max(used_and_residual, Bytes(0));
   here.ceiling = std::max(here.ceiling, here.used);  // A residual asks nobody.
+  if (Free(here.gpu) < Bytes(0)) pushed_over_.insert(here.gpu);
+  const auto granted = granted_.find({id, device});
+  if (granted != granted_.end() && here.used >= granted->second.need) granted_.erase(granted);
 }
 
 void Ledger::SetActivity(TenantId id, bool is_active, Time now) {
@@ -228,7 +234,7 @@ Status Ledger::MoveByUser(TenantId id, const std::vector<GpuIndex>& to) {
                               (tenant.state == State::kParked ? "; wake it first" : ""));
   }
   if (to.size() != tenant.devices.size()) {
-    return InvalidArgument(name + " has " + std::to_string(tenant.devices.size()) + " GPUs, not " +
+    return InvalidArgument(name + " has " + Plural(static_cast<std::int64_t>(tenant.devices.size()), "GPU") + ", not " +
                            std::to_string(to.size()));
   }
   GpuSet named;
@@ -264,6 +270,7 @@ std::vector<Order> Ledger::Decide(Time now) {
   std::erase_if(granted_, [&](const auto& entry) { return entry.second.until <= now; });
   std::erase_if(wishes_, [&](const auto& entry) { return entry.second.until <= now; });
   std::erase_if(refusals_, [&](const auto& entry) { return entry.second.until <= now; });
+  std::erase_if(pushed_over_, [&](GpuIndex gpu) { return Free(gpu) >= Bytes(0); });
   for (auto& [id, tenant] : tenants_) {
     if (tenant.last_active == kNoTime) tenant.last_active = now;
   }
@@ -274,8 +281,11 @@ std::vector<Order> Ledger::Decide(Time now) {
   MoveAsAsked();
   ParkAsAsked();
   Uncrowd();
-  SeatSeekers();
-  AnswerWants();
+  // Who comes within its request, then who asks within it; then who borrows.
+  for (const Right right : {Right::kRequest, Right::kLoan}) {
+    SeatSeekers(right);
+    AnswerWants(right);
+  }
   ParkIdle();
   Spread();
   return std::exchange(orders_, {});

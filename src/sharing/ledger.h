@@ -182,7 +182,9 @@ class Ledger {
   void EmptyWhole(std::uint64_t job, GpuSet gpus);
   std::string WhoBlocks(GpuSet gpus) const;
   void Uncrowd();
-  void CarryOut(const Packing& packing, const std::vector<std::vector<int>>& to, GpuSet leaving);
+  /// False: nothing is under way, and nothing could be.
+  bool CarryOut(const Packing& packing, const std::vector<std::vector<int>>& to, GpuSet leaving);
+  bool IsAnyInFlight() const;
   void ReportUnusable();
   Room StartMove(Tenant& tenant, const std::vector<GpuIndex>& to);
   void StartPark(Tenant& tenant, ParkedBy by, const std::string& why);
@@ -195,9 +197,11 @@ class Ledger {
   bool SpreadFrom(GpuIndex crowded, GpuIndex empty);
 
   // ledger_seekers.cc
-  void SeatSeekers();
+  void SeatSeekers(Right right);
   void Seat(Tenant& tenant, bool is_first);
-  void SeatParked(Tenant& tenant, const std::vector<std::vector<GpuIndex>>& places);
+  static bool IsWithinRequest(const Tenant& tenant);
+  bool IsParkedWaiting() const;
+  void SeatParked(Tenant& tenant, std::vector<std::vector<GpuIndex>> places);
   bool SwapIn(Tenant& tenant, const std::vector<GpuIndex>& to);
   std::vector<Tenant*> WhoMakesWay(GpuIndex gpu, Bytes needed);
 
@@ -216,7 +220,7 @@ class Ledger {
   std::vector<Tenant*> BorrowersOf(GpuIndex gpu, const Tenant* except);
 
   // ledger_wants.cc
-  void AnswerWants();
+  void AnswerWants(Right right);
   bool AnswerWant(const OpenWant& want);
   bool AnswerRight(const OpenWant& want, Tenant& tenant, Bytes need);
   bool AnswerLoan(const OpenWant& want, Tenant& tenant, Bytes need);
@@ -245,6 +249,7 @@ class Ledger {
   std::map<TenantId, Time> shrunk_;       // When it was asked to shrink last.
   std::set<TenantId> requeued_;
   std::map<TenantId, std::string> waits_;  // WhyWaits.
+  std::set<GpuIndex> pushed_over_;         // By what came unasked: residuals, a changed capacity, what pages said.
   std::set<GpuIndex> claimed_;             // Here a request waits for room: nothing is lent.
   std::map<std::uint64_t, std::string> said_of_jobs_;
   std::map<TenantId, std::string> said_of_tenants_;

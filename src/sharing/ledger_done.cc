@@ -66,7 +66,7 @@ void Ledger::OnMoved(Tenant& tenant, const Done& done, Time now) {
   refusals_[tenant.id] = {AddSaturating(now, settings_.retry_after), "its last move failed: " + done.why};
   FailTenant(tenant.id, "could not be moved: " + done.why);
   if (done.outcome == Outcome::kParked) {
-    GoToHost(tenant, ParkedBy::kLedger, now);
+    GoToHost(tenant, ParkedBy::kOnItsWay, now);
     tenant.wants_to_wake = true;
     refusals_.erase(tenant.id);  // On the host it may come back anywhere, and at once.
     return;

@@ -84,13 +84,10 @@ void Ledger::EmptyWhole(std::uint64_t job, GpuSet gpus) {
     return Say(Ready{job});
   }
   const Packing packing = PackingOf(gpus, nullptr);
-  if (const std::optional<PackPlan> plan = Repack(packing.problem)) {
-    said_of_jobs_.erase(job);
-    return CarryOut(packing, plan->to, gpus);
-  }
-  const bool is_any_in_flight =
-      std::any_of(tenants_.begin(), tenants_.end(), [&](const auto& entry) { return IsInFlight(entry.first); });
-  if (!is_any_in_flight) FailJob(job, WhoBlocks(gpus));
+const std::optional<PackPlan> plan = Repack(packing.problem);
+  const bool is_under_way = plan ? CarryOut(packing, plan->to, gpus) : IsAnyInFlight();
+  if (is_under_way) said_of_jobs_.erase(job);
+  else FailJob(job, WhoBlocks(gpus));
 }
 
 /// Who cannot be moved away from these GPUs; if that is nobody, who cannot be moved away from where others belong.
@@ -99,13 +96,12 @@ std::string Ledger::WhoBlocks(GpuSet gpus) const {
   std::string elsewhere;
   for (const auto& [id, tenant] : tenants_) {
     const std::string why = WhyStays(tenant);
-    if (tenant.state != State::kHere || why.empty()) continue;
-    for (const Device& device : tenant.devices) {
-      std::string& text = gpus.Contains(device.gpu) ? there : elsewhere;
-      if (!gpus.Contains(device.gpu) && device.gpu == device.paper) continue;
-      text += (text.empty() ? "" : "; ") + TenantText(id) + " stays on GPU " + std::to_string(device.gpu) + ": " + why;
-    }
-  }
+if (why.empty()) continue;
+    ForEachHold(tenant, [&, &at = tenant](unsigned device, GpuIndex gpu) {
+      std::string& text = gpus.Contains(gpu) ? there : elsewhere;
+      if (!gpus.Contains(gpu) && gpu == at.devices[device].paper) return;
+      text += (text.empty() ? "" : "; ") + TenantText(at.id) + " stays on GPU " + std::to_string(gpu) + ": " + why;
+    });  }
   if (!there.empty()) return there;
   return elsewhere.empty() ? "the tenants there fit on no other GPUs" : elsewhere;
 }
@@ -121,7 +117,11 @@ void Ledger::Uncrowd() {
   }
 }
 
-void Ledger::CarryOut(const Packing& packing, const std::vector<std::vector<int>>& to, GpuSet leaving) {
+bool Ledger::IsAnyInFlight() const {
+  return std::any_of(tenants_.begin(), tenants_.end(), [&](const auto& entry) { return IsInFlight(entry.first); });
+}
+
+bool Ledger::CarryOut(const Packing& packing, const std::vector<std::vector<int>>& to, GpuSet leaving) {
   std::vector<std::pair<Duration, std::size_t>> movers;
   for (std::size_t i = 0; i < to.size(); ++i) {
     const auto tenant = tenants_.find(packing.tenants[i]);
@@ -133,9 +133,7 @@ void Ledger::CarryOut(const Packing& packing, const std::vector<std::vector<int>
   for (const auto& [cost, i] : movers) {
     is_under_way |= StartMove(tenants_.at(packing.tenants[i]), packing.GpusOf(to[i])) != Room::kNone;
   }
-  const bool is_any_in_flight =
-      std::any_of(tenants_.begin(), tenants_.end(), [&](const auto& entry) { return IsInFlight(entry.first); });
-  if (is_under_way || is_any_in_flight) return;
+  if (is_under_way || IsAnyInFlight()) return true;
   // Everybody waits for another's room, or brings more than its request: one goes by way of the host.
   for (const bool is_asked : {true, false}) {
     for (const auto& [cost, i] : movers) {
@@ -143,9 +141,11 @@ void Ledger::CarryOut(const Packing& packing, const std::vector<std::vector<int>
       const std::vector<GpuIndex> at = GpusOf(tenant);
       const bool leaves = std::any_of(at.begin(), at.end(), [&](GpuIndex gpu) { return leaving.Contains(gpu); });
       if (leaves != is_asked || !WhyKeepsGpu(tenant).empty()) continue;
-      return StartPark(tenant, ParkedBy::kLedger, "makes room; comes back on another GPU");
+      StartPark(tenant, ParkedBy::kOnItsWay, "makes room; comes back on another GPU");
+      return true;
     }
   }
+  return false;
 }
 
 /// kUnderWay: ceilings are being lowered first. The caller has checked that the tenant may be moved.
@@ -181,7 +181,7 @@ Ledger::Room Ledger::StartMove(Tenant& tenant, const std::vector<GpuIndex>& to) 
 
 void Ledger::StartPark(Tenant& tenant, ParkedBy by, const std::string& why) {
   tenant.state = State::kParking;
-  tenant.wants_to_wake = by == ParkedBy::kLedger && tenant.is_active;
+  tenant.wants_to_wake = (by == ParkedBy::kLedger || by == ParkedBy::kOnItsWay) && tenant.is_active;
   Issue(Park{tenant.id, why}, by);
 }
 
@@ -214,10 +214,6 @@ void Ledger::MoveAsAsked() {
     const std::vector<GpuIndex>& to = at->second;
     Room room = Room::kNone;
     std::string why = "there is no room left";
-    bool is_right = true;
-    for (unsigned device = 0; device < to.size(); ++device) {
-      is_right &= tenant.devices[device].used <= tenant.share.memory_request;
-    }
     const bool is_allowed =
         tenant.state == State::kHere && to != GpusOf(tenant) && WhyStays(tenant).empty() &&
         std::all_of(to.begin(), to.end(), [&](GpuIndex gpu) {
@@ -225,7 +221,7 @@ void Ledger::MoveAsAsked() {
                                               [&](const Device& device) { return device.gpu == gpu; }) > 0;
         });
     if (is_allowed) room = StartMove(tenant, to);
-    for (unsigned device = 0; is_allowed && room == Room::kNone && is_right && device < to.size(); ++device) {
+    for (unsigned device = 0; is_allowed && room == Room::kNone && IsWithinRequest(tenant) && device < to.size(); ++device) {
       if (to[device] == tenant.devices[device].gpu || !RequestsFit(tenant, {to[device]})) continue;
       if (MakeRoom(to[device], tenant.devices[device].used, &tenant, Right::kRequest, &why) == Room::kUnderWay) {
         room = Room::kUnderWay;

@@ -6,21 +6,33 @@
 
 namespace divvy::sharing {
 
-void Ledger::SeatSeekers() {
+bool Ledger::IsWithinRequest(const Tenant& tenant) {
+  return std::all_of(tenant.devices.begin(), tenant.devices.end(),
+                     [&](const Device& device) { return device.used <= tenant.share.memory_request; });
+}
+
+/// Somebody on the host has a call that waits.
+bool Ledger::IsParkedWaiting() const {
+  return std::any_of(tenants_.begin(), tenants_.end(), [](const auto& entry) {
+    return entry.second.state == State::kParked && entry.second.wants_to_wake;
+  });
+}
+
+/// `right`: those within their requests, or those with more.
+void Ledger::SeatSeekers(Right right) {
   // Who has nobody waiting for it comes last, and only while nobody else waits.
   const auto rank = [&](const Tenant* tenant) {
     const bool is_waited_for = tenant->state == State::kArriving || tenant->wants_to_wake;
-    bool is_right = true;
-    for (const Device& device : tenant->devices) is_right &= device.used <= tenant->share.memory_request;
-    return std::tuple(!is_waited_for, !is_right, !tenant->share.is_interactive, tenant->last_move, tenant->id);
+    return std::tuple(!is_waited_for, !tenant->share.is_interactive, tenant->last_move, tenant->id);
   };
   std::vector<Tenant*> seekers;
   for (auto& [id, tenant] : tenants_) {
-    const bool comes_back = tenant.wants_to_wake || tenant.parked_by == ParkedBy::kLedger;
+    const bool comes_back = tenant.wants_to_wake || tenant.parked_by == ParkedBy::kLedger || tenant.parked_by == ParkedBy::kOnItsWay;
+    if (IsWithinRequest(tenant) != (right == Right::kRequest)) continue;
     if (tenant.state == State::kArriving || (tenant.state == State::kParked && comes_back)) seekers.push_back(&tenant);
   }
   std::sort(seekers.begin(), seekers.end(), [&](const Tenant* a, const Tenant* b) { return rank(a) < rank(b); });
-  bool is_first = true;
+  bool is_first = waits_.empty();
   for (Tenant* seeker : seekers) {
     Seat(*seeker, is_first);
     is_first &= seeker->state != State::kParked && seeker->state != State::kArriving;
@@ -50,12 +62,25 @@ void Ledger::Seat(Tenant& tenant, bool is_first) {
   }
   waits_[tenant.id] = "waits until requests of others have left its GPU";
   if (tenant.state == State::kParked && !tenant.wants_to_wake) return;
-  if (const std::optional<PackPlan> plan = Repack(packing.problem)) return CarryOut(packing, plan->to, {});
+  const std::optional<PackPlan> plan = Repack(packing.problem);
+  if (plan && CarryOut(packing, plan->to, {})) return;
   waits_[tenant.id] = "no GPU that it may have can be made free";
 }
 
-void Ledger::SeatParked(Tenant& tenant, const std::vector<std::vector<GpuIndex>>& places) {
+void Ledger::SeatParked(Tenant& tenant, std::vector<std::vector<GpuIndex>> places) {
+  const bool is_right = IsWithinRequest(tenant);
+  const Time due = AddSaturating(tenant.last_move, settings_.memory_turn);
+  if (!is_right && tenant.parked_by == ParkedBy::kLedger && now_ < due) {
+    waits_[tenant.id] = "waits for its turn: it has more than its request";
+    return NoteTime(due);
+  }
   const auto missing = [&](unsigned device, GpuIndex gpu) { return tenant.devices[device].used - Free(gpu); };
+  if (!is_right) {
+    // What is being repaid there is not for it.
+    std::erase_if(places, [&](const std::vector<GpuIndex>& to) {
+      return std::any_of(to.begin(), to.end(), [&](GpuIndex gpu) { return claimed_.contains(gpu); });
+    });
+  }
   for (const auto& to : places) {
     bool has_room = true;
     for (unsigned device = 0; device < to.size(); ++device) has_room &= missing(device, to[device]) <= Bytes(0);
@@ -74,8 +99,6 @@ void Ledger::SeatParked(Tenant& tenant, const std::vector<std::vector<GpuIndex>>
     return;
   }
   if (!tenant.wants_to_wake) return;
-  bool is_right = true;
-  for (const Device& device : tenant.devices) is_right &= device.used <= tenant.share.memory_request;
   if (!is_right) {
     for (const auto& to : places) {
       if (SwapIn(tenant, to)) return;
@@ -93,11 +116,6 @@ void Ledger::SeatParked(Tenant& tenant, const std::vector<std::vector<GpuIndex>>
 /// A borrower's turn: what it brings does not fit beside the others, so idle ones, and borrowers that had their turn,
 /// go to the host for it. Nobody at work within its request does.
 bool Ledger::SwapIn(Tenant& tenant, const std::vector<GpuIndex>& to) {
-  const Time due = AddSaturating(tenant.last_move, settings_.memory_turn);
-  if (now_ < due) {
-    NoteTime(due);
-    return false;
-  }
   std::set<TenantId> leave;
   for (unsigned device = 0; device < to.size(); ++device) {
     const Bytes needed = tenant.devices[device].used;

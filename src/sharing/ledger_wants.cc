@@ -5,19 +5,19 @@
 
 namespace divvy::sharing {
 
-void Ledger::AnswerWants() {
+/// `right`: those that stay within the request, or all others.
+void Ledger::AnswerWants(Right right) {
   const auto is_right = [&](const OpenWant& want) {
     const Tenant& tenant = tenants_.at(want.tenant);
     return tenant.devices[want.device].used + want.bytes <= tenant.share.memory_request;
   };
-  // Rights before loans; those for whom somebody waits first; else as they came.
+  // Those for whom somebody sits there first; else as they came.
   std::stable_sort(wants_.begin(), wants_.end(), [&](const OpenWant& a, const OpenWant& b) {
-    const auto rank = [&](const OpenWant& want) {
-      return std::pair(!is_right(want), !tenants_.at(want.tenant).share.is_interactive);
-    };
-    return rank(a) < rank(b);
+return !tenants_.at(a.tenant).share.is_interactive < !tenants_.at(b.tenant).share.is_interactive;
   });
-  std::erase_if(wants_, [&](const OpenWant& want) { return AnswerWant(want); });
+  std::erase_if(wants_, [&](const OpenWant& want) {
+    return is_right(want) == (right == Right::kRequest) && AnswerWant(want);
+  });
 }
 
 /// True: it was answered.
@@ -54,6 +54,7 @@ bool Ledger::AnswerLoan(const OpenWant& want, Tenant& tenant, Bytes need) {
   const std::string gpu = "GPU " + std::to_string(device.gpu);
   const Bytes borrows = need - tenant.share.memory_request;
   if (claimed_.contains(device.gpu)) return Deny(want, "nothing of " + gpu + " is lent while others are repaid");
+  if (IsParkedWaiting()) return Deny(want, "others wait on the host for room on a GPU");
   const bool can_repay =
       tenant.why_cannot_park.empty() || tenant.why_cannot_move.empty() || tenant.share.can_be_requeued;
   if (!can_repay) {

@@ -69,7 +69,10 @@ class Search {
     for (std::size_t i = 0; i < count; ++i) {
       const PackTenant& tenant = problem.tenants[i];
       if (tenant.at.empty() || tenant.can_move) places_[i] = PlacesOf(problem, i);
-      if (!places_[i].empty()) least_[i] = MoveCost(problem, i, places_[i].front());
+      for (std::size_t n = 0; n < places_[i].size(); ++n) {
+        const Duration cost = MoveCost(problem, i, places_[i][n]);
+        least_[i] = n == 0 ? cost : std::min(least_[i], cost);
+      }
       is_fixed_[i] = !tenant.at.empty() && (!tenant.can_move || places_[i].empty());
       if (tenant.at.empty() || tenant.must_leave) Unplace(i);
       else to_[i] = tenant.at;
@@ -127,7 +130,7 @@ class Search {
     is_fixed_[i] = true;
     for (const std::vector<int>& place : places_[i]) {
       const Duration next = cost + MoveCost(problem_, i, place);
-      if (IsHopeless(next)) break;  // Cheapest first.
+      if (IsHopeless(next)) continue;
       to_[i] = place;
       Add(loads_, problem_.tenants[i], place, 1);
       Step(next);
@@ -220,7 +223,7 @@ std::vector<std::vector<int>> PlacesOf(const PackProblem& problem, std::size_t n
     if (i == number) continue;
     for (const int gpu : problem.tenants[i].at) ++others[static_cast<std::size_t>(gpu)];
   }
-  std::vector<std::tuple<Duration, bool, bool, int, std::vector<int>>> ranked;
+  std::vector<std::tuple<Duration, bool, bool, int, Duration, std::vector<int>>> ranked;
   const int wanted = static_cast<int>(tenant.used.size());
   // All subsets of `allowed` of the size wanted, by choosing or leaving out one GPU after the other.
   const auto choose = [&](const auto& self, std::uint64_t chosen, std::uint64_t left) -> void {
@@ -231,7 +234,8 @@ std::vector<std::vector<int>> PlacesOf(const PackProblem& problem, std::size_t n
       int crowd = 0;
       for (const int gpu : to) crowd += others[static_cast<std::size_t>(gpu)];
       const Duration cost = MoveCost(problem, number, to);
-      ranked.emplace_back(cost, crowd > 0, to != tenant.liked, crowd, std::move(to));
+      const Duration first = tenant.at.empty() ? Duration(0) : cost;
+      ranked.emplace_back(first, crowd > 0, to != tenant.liked, crowd, cost, std::move(to));
       return;
     }
     if (__builtin_popcountll(left) < missing) return;
@@ -242,7 +246,7 @@ std::vector<std::vector<int>> PlacesOf(const PackProblem& problem, std::size_t n
   choose(choose, 0, tenant.allowed);
   std::sort(ranked.begin(), ranked.end());
   std::vector<std::vector<int>> places;
-  for (auto& rank : ranked) places.push_back(std::move(std::get<4>(rank)));
+  for (auto& rank : ranked) places.push_back(std::move(std::get<5>(rank)));
   return places;
 }
 

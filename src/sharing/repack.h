@@ -49,8 +49,8 @@ Duration MoveCost(const PackProblem& problem, std::size_t number, const std::vec
 /// times its way. Nothing if the plan is not allowed: requests exceed a GPU, or somebody moved or stayed who may not.
 std::optional<Duration> PlanCost(const PackProblem& problem, const std::vector<std::vector<int>>& to);
 
-/// The sets of GPUs that tenant `number` may be brought to, devices that can stay in place do, cheapest first; then
-/// those with nobody else, then the liked ones, then those with fewer others, then the lowest.
+/// The sets of GPUs that tenant `number` may be brought to; devices that can stay in place do. Cheapest first (for one
+/// that has no GPUs yet, last); then those with nobody else, the liked ones, those with fewer others, the lowest.
 std::vector<std::vector<int>> PlacesOf(const PackProblem& problem, std::size_t number);
 
 /// The cheapest plan; nothing if there is none. Order: as PlacesOf; the same problem gives the same plan.

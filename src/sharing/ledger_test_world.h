@@ -1,0 +1,330 @@
+// A modelled node under a Ledger: pages with what processes really use, and orders carried out in virtual time, each
+// move as long as its bytes take. For scenarios and properties.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <deque>
+#include <functional>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "sharing/ledger.h"
+#include "sharing/words.h"
+
+namespace divvy::sharing {
+
+class ModelledNode {
+ public:
+  /// What a page has, for each device: truth, not what the ledger thinks.
+  struct PageDevice {
+    Bytes used;
+    Bytes ceiling;
+    Bytes pooled;  // Of `used`: free in the processes' own pools; a shrink gives it back.
+  };
+  struct Page {
+    std::vector<PageDevice> devices;
+    std::vector<GpuIndex> at;
+    bool is_on_host = false;
+    bool is_placed = false;
+  };
+  struct Asked {
+    unsigned device = 0;
+    Bytes bytes;
+  };
+  /// What becomes of the next heavy orders; kDone when empty.
+  struct Fate {
+    Outcome outcome = Outcome::kDone;
+    std::string why;
+  };
+
+  explicit ModelledNode(Settings given = {}) : settings(given), ledger(given) {}
+
+  // --- Facts --------------------------------------------------------------------------------------------------------
+
+  void SetGpu(const Gpu& gpu) {
+    gpus[gpu.index] = gpu;
+    ledger.SetGpu(gpu);
+  }
+  Status AddTenant(const Tenant& tenant) {
+    Status status = ledger.AddTenant(tenant);
+    if (!status) return status;
+    facts[tenant.id] = tenant;
+    Page& page = pages[tenant.id];
+    page.devices.resize(tenant.devices.size());
+    page.at.resize(tenant.devices.size());
+    return status;
+  }
+  void Remove(TenantId id) {
+    ledger.RemoveTenant(id);
+    pages.erase(id);
+    facts.erase(id);
+    std::erase_if(under_way, [&](const UnderWay& entry) { return entry.tenant == id; });
+    std::erase_if(asked, [&](const auto& entry) { return entry.second.first == id; });
+  }
+  /// As the library does: within the ceiling at once, else the keeper is asked, and it tries again when that was
+  /// granted. False: it cannot allocate now (off its GPU).
+  bool Allocate(TenantId id, unsigned device, Bytes bytes) {
+    Page& page = pages.at(id);
+    if (!page.is_placed || page.is_on_host || IsUnderWay(id)) return false;
+    PageDevice& at = page.devices[device];
+    if (at.used + bytes <= at.ceiling) {
+      at.used += bytes;
+      ledger.SetUse(id, device, at.used);
+      return true;
+    }
+    ledger.SetUse(id, device, at.used);
+    const std::uint64_t request = next_request++;
+    asked[request] = {id, {device, bytes}};
+    ledger.Want(id, device, bytes, request);
+    return true;
+  }
+  /// Residuals come unasked.
+  void SetUse(TenantId id, unsigned device, Bytes used) {
+    pages.at(id).devices[device].used = used;
+    ledger.SetUse(id, device, used);
+  }
+
+  // --- Time ---------------------------------------------------------------------------------------------------------
+
+  /// Decides until nothing is left to do at this moment. Heavy orders stay under way until their time.
+  void Settle() {
+    for (int turn = 0; turn < 200; ++turn) {
+      const std::vector<Order> orders = ledger.Decide(now);
+      ASSERT_EQ(ledger.CheckInvariants(), "") << log_text();
+      CheckPages();
+      if (orders.empty()) return;
+      for (const Order& order : orders) Execute(order);
+      ASSERT_EQ(ledger.CheckInvariants(), "") << log_text();
+    }
+    FAIL() << "the ledger does not come to rest\n" << log_text();
+  }
+  /// Up to `until`, or (kNever) until nothing is under way.
+  void RunUntil(Time until) {
+    Settle();
+    while (!::testing::Test::HasFailure()) {
+      Time next = kNever;
+      for (const UnderWay& entry : under_way) next = std::min(next, entry.ends);
+      const bool is_timer = ledger.next_decision() < next && until != kNever;
+      if (is_timer) next = std::max(ledger.next_decision(), now);
+      if (next == kNever || next > until) break;
+      now = next;
+      FinishDue();
+      Settle();
+    }
+    if (until != kNever) now = std::max(now, until);
+    Settle();
+  }
+  void Finish() { RunUntil(kNever); }
+
+  /// The keeper is killed, and another one reads the pages. Work under way is undone or whole, as `is_evacuated` says
+  /// for each tenant.
+  void Restart(const std::function<bool(TenantId)>& is_evacuated) {
+    Ledger fresh(settings);
+    for (const auto& [index, gpu] : gpus) fresh.SetGpu(gpu);
+    for (const auto& [id, page] : pages) {
+      Tenant tenant = *ledger.Find(id);  // Share, reasons and times stand in files and pages as well.
+      if (IsUnderWay(id)) {
+        const bool is_off = page.is_on_host || is_evacuated(id);
+        pages.at(id).is_on_host = is_off;
+        tenant.state = is_off ? State::kParked : State::kHere;
+        tenant.parked_by = is_off ? (tenant.parked_by == ParkedBy::kNobody ? ParkedBy::kLedger : tenant.parked_by)
+                                  : ParkedBy::kNobody;
+        tenant.wants_to_wake = tenant.wants_to_wake || (is_off && tenant.parked_by == ParkedBy::kLedger);
+      }
+      for (unsigned device = 0; device < page.devices.size(); ++device) {
+        Device& at = tenant.devices[device];
+        at.target.reset();
+        at.used = page.devices[device].used;
+        at.ceiling = tenant.state == State::kHere ? page.devices[device].ceiling : Bytes(0);
+        if (page.is_placed) at.gpu = page.at[device];
+      }
+      const Status status = fresh.LoadTenant(tenant);
+      ASSERT_TRUE(status) << status.error().message;
+    }
+    under_way.clear();
+    ledger = std::move(fresh);
+    for (const auto& [job, set] : wholes) ledger.TakeWhole(job, set);
+    for (const auto& [request, ask] : asked) {
+      ledger.Want(ask.first, ask.second.device, ask.second.bytes, request);  // Each process asks again.
+    }
+  }
+
+  bool IsUnderWay(TenantId id) const {
+    return std::any_of(under_way.begin(), under_way.end(), [&](const UnderWay& entry) { return entry.tenant == id; });
+  }
+
+  // --- What was seen ------------------------------------------------------------------------------------------------
+
+  void Log(const std::string& line) { log.push_back(line); }
+  std::string log_text() const {
+    std::string text;
+    for (const std::string& line : log) text += line + "\n";
+    return text;
+  }
+  std::string NameOf(TenantId id) const {
+    const auto at = names.find(id.job);
+    return at == names.end() ? TenantText(id) : at->second;
+  }
+
+  struct UnderWay {
+    std::uint64_t order = 0;
+    TenantId tenant;
+    Time ends = kNoTime;
+    Duration took{0};
+    Bytes bytes;
+    Deed deed;
+  };
+
+  Settings settings;
+  Ledger ledger;
+  Time now = Time(1'000'000s);
+  std::map<GpuIndex, Gpu> gpus;
+  std::map<TenantId, Page> pages;
+  std::map<TenantId, Tenant> facts;
+  std::map<std::uint64_t, GpuSet> wholes;
+  std::map<std::uint64_t, std::pair<TenantId, Asked>> asked;
+  std::uint64_t next_request = 1;
+  std::vector<UnderWay> under_way;
+  std::deque<Fate> fates;
+  std::vector<std::string> log;
+  std::map<std::uint64_t, std::string> names;
+  std::function<void(const Deed&)> on_order = [](const Deed&) {};
+  int moves = 0;
+  bool is_silent = false;
+
+ private:
+  static std::string GpusText(const std::vector<GpuIndex>& gpus) {
+    std::string text;
+    for (const GpuIndex gpu : gpus) text += (text.empty() ? "" : ",") + std::to_string(gpu);
+    return text;
+  }
+
+  /// The sums that have to hold in truth: no GPU has more than its capacity promised, whatever the ledger believes.
+  void CheckPages() {
+    for (const auto& [index, gpu] : gpus) {
+      Bytes ceilings;
+      Bytes used;
+      for (const auto& [id, page] : pages) {
+        if (!page.is_placed || page.is_on_host) continue;
+        for (unsigned device = 0; device < page.devices.size(); ++device) {
+          if (page.at[device] != index) continue;
+          ceilings += page.devices[device].ceiling;
+          used += page.devices[device].used;
+        }
+      }
+      ASSERT_TRUE(ceilings <= gpu.capacity || ceilings <= used)
+          << "pages promise " << BytesText(ceilings) << " of GPU " << int(index) << "\n" << log_text();
+    }
+  }
+
+  void Execute(const Order& order) {
+    on_order(order.deed);
+    std::visit([&](const auto& deed) { Do(order, deed); }, order.deed);
+  }
+  void Say(const std::string& line) {
+    if (!is_silent) Log(line);
+  }
+
+  void Do(const Order& order, const SetCeiling& deed) {
+    PageDevice& at = pages.at(deed.tenant).devices[deed.device];
+    at.ceiling = std::max(deed.bytes, at.used);
+    ledger.OnDone(order.id, {.bytes = at.ceiling}, now);
+  }
+  void Do(const Order&, const Answer& deed) {
+    const auto at = asked.find(deed.request);
+    ASSERT_NE(at, asked.end()) << "an answer that nobody asked for, or a second one\n" << log_text();
+    const Asked ask = at->second.second;
+    asked.erase(at);
+    if (!deed.is_granted) return Say(NameOf(deed.tenant) + " denied " + BytesText(ask.bytes) + ": " + deed.why);
+    Say(NameOf(deed.tenant) + " granted " + BytesText(ask.bytes));
+    PageDevice& page = pages.at(deed.tenant).devices[deed.device];
+    ASSERT_LE(page.used + ask.bytes, page.ceiling) << "granted, and the ceiling is too low\n" << log_text();
+    page.used += ask.bytes;
+    ledger.SetUse(deed.tenant, deed.device, page.used);
+  }
+  void Do(const Order& order, const Shrink& deed) {
+    PageDevice& at = pages.at(deed.tenant).devices[deed.device];
+    const Bytes given = std::min(at.pooled, deed.bytes);
+    at.pooled -= given;
+    at.used -= given;
+    Say(NameOf(deed.tenant) + " is asked for " + BytesText(deed.bytes) + " of its pools, gives " + BytesText(given));
+    ledger.SetUse(deed.tenant, deed.device, at.used);
+    ledger.OnDone(order.id, {.bytes = given}, now);
+  }
+  void Do(const Order&, const Place& deed) {
+    Page& page = pages.at(deed.tenant);
+    page.at = deed.to;
+    page.is_placed = true;
+    Say(NameOf(deed.tenant) + " placed on " + GpusText(deed.to));
+  }
+  void Do(const Order& order, const Move& deed) {
+    Say(NameOf(deed.tenant) + " moves " + GpusText(deed.from) + " -> " + GpusText(deed.to));
+    Begin(order, deed.tenant, 2);
+    ++moves;
+  }
+  void Do(const Order& order, const Park& deed) {
+    Say(NameOf(deed.tenant) + " parks: " + deed.why);
+    Begin(order, deed.tenant, 1);
+  }
+  void Do(const Order& order, const Wake& deed) {
+    Say(NameOf(deed.tenant) + " wakes on " + GpusText(deed.to));
+    Begin(order, deed.tenant, 1);
+  }
+  void Do(const Order&, const Requeue& deed) {
+    Say(NameOf(deed.borrower) + " is requeued: " + BytesText(deed.bytes) + " of GPU " + std::to_string(deed.gpu) +
+        " are for " + NameOf(deed.owner));
+  }
+  void Do(const Order&, const Ready& deed) { Say(NameOf({deed.job, 0}) + " ready"); }
+  void Do(const Order&, const Failed& deed) {
+    Say((deed.job != 0 ? NameOf({deed.job, 0}) : NameOf(deed.tenant)) + " failed: " + deed.why);
+  }
+
+  void Begin(const Order& order, TenantId id, int ways) {
+    ASSERT_FALSE(IsUnderWay(id)) << "two orders at once for " << NameOf(id);
+    Bytes bytes;
+    double seconds = 0.1;
+    const Page& page = pages.at(id);
+    for (unsigned device = 0; device < page.devices.size(); ++device) {
+      bytes += page.devices[device].used;
+      seconds += ways * static_cast<double>(page.devices[device].used.count()) /
+                 static_cast<double>(gpus.at(page.at[device]).bytes_per_second);
+    }
+    const Duration took(static_cast<std::int64_t>(seconds * 1e9));
+    under_way.push_back({order.id, id, now + took, took, bytes, order.deed});
+  }
+
+  void FinishDue() {
+    for (std::size_t i = 0; i < under_way.size();) {
+      if (under_way[i].ends > now) {
+        ++i;
+        continue;
+      }
+      const UnderWay ended = under_way[i];
+      under_way.erase(under_way.begin() + static_cast<std::ptrdiff_t>(i));
+      Fate fate;
+      if (!fates.empty()) {
+        fate = fates.front();
+        fates.pop_front();
+      }
+      Apply(ended, fate.outcome);
+      ledger.OnDone(ended.order, {fate.outcome, ended.bytes, ended.took, fate.why}, now);
+    }
+  }
+
+  void Apply(const UnderWay& ended, Outcome outcome) {
+    Page& page = pages.at(ended.tenant);
+    if (const auto* move = std::get_if<Move>(&ended.deed)) {
+      if (outcome == Outcome::kDone) page.at = move->to;
+      page.is_on_host = outcome == Outcome::kParked;
+    } else if (std::holds_alternative<Park>(ended.deed)) {
+      page.is_on_host = outcome == Outcome::kDone;
+    } else if (const auto* wake = std::get_if<Wake>(&ended.deed)) {
+      if (outcome == Outcome::kDone) page.at = wake->to;
+      page.is_on_host = outcome != Outcome::kDone;
+    }
+  }
+};
+
+}  // namespace divvy::sharing
