@@ -221,6 +221,7 @@ class Ledger {
 
   // ledger_wants.cc
   void AnswerWants(Right right);
+  Bytes NeedOf(const OpenWant& want) const;
   bool AnswerWant(const OpenWant& want);
   bool AnswerRight(const OpenWant& want, Tenant& tenant, Bytes need);
   bool AnswerLoan(const OpenWant& want, Tenant& tenant, Bytes need);

@@ -45,7 +45,7 @@ void Ledger::Seat(Tenant& tenant, bool is_first) {
     waits_[tenant.id] = refusal->second.why;
     return;
   }
-  if (tenant.state == State::kParked && !tenant.wants_to_wake && !is_first) {
+  if (tenant.state == State::kParked && !tenant.wants_to_wake && (!is_first || IsParkedWaiting())) {
     waits_[tenant.id] = "waits for room on a GPU, behind others";
     return;
   }

@@ -121,6 +121,7 @@ class ModelledNode {
   /// The keeper is killed, and another one reads the pages. Work under way is undone or whole, as `is_evacuated` says
   /// for each tenant.
   void Restart(const std::function<bool(TenantId)>& is_evacuated) {
+    Log("restart");
     Ledger fresh(settings);
     for (const auto& [index, gpu] : gpus) fresh.SetGpu(gpu);
     for (const auto& [id, page] : pages) {
@@ -319,7 +320,7 @@ class ModelledNode {
       if (outcome == Outcome::kDone) page.at = move->to;
       page.is_on_host = outcome == Outcome::kParked;
     } else if (std::holds_alternative<Park>(ended.deed)) {
-      page.is_on_host = outcome == Outcome::kDone;
+      page.is_on_host = outcome == Outcome::kDone || outcome == Outcome::kParked;
     } else if (const auto* wake = std::get_if<Wake>(&ended.deed)) {
       if (outcome == Outcome::kDone) page.at = wake->to;
       page.is_on_host = outcome != Outcome::kDone;

@@ -9,7 +9,7 @@ namespace divvy::sharing {
 void Ledger::AnswerWants(Right right) {
   const auto is_right = [&](const OpenWant& want) {
     const Tenant& tenant = tenants_.at(want.tenant);
-    return tenant.devices[want.device].used + want.bytes <= tenant.share.memory_request;
+    return NeedOf(want) <= tenant.share.memory_request;
   };
   // Those for whom somebody sits there first; else as they came.
   std::stable_sort(wants_.begin(), wants_.end(), [&](const OpenWant& a, const OpenWant& b) {
@@ -20,10 +20,15 @@ return !tenants_.at(a.tenant).share.is_interactive < !tenants_.at(b.tenant).shar
   });
 }
 
+/// In all, with what was granted to its other processes a moment ago and is not in use yet.
+Bytes Ledger::NeedOf(const OpenWant& want) const {
+  return FloorOf(tenants_.at(want.tenant), want.device) + want.bytes;
+}
+
 /// True: it was answered.
 bool Ledger::AnswerWant(const OpenWant& want) {
   Tenant& tenant = tenants_.at(want.tenant);
-  const Bytes need = tenant.devices[want.device].used + want.bytes;
+  const Bytes need = NeedOf(want);
   if (need > tenant.share.memory_limit) {
     return Deny(want, BytesText(need) + " is above its limit of " + BytesText(tenant.share.memory_limit));
   }

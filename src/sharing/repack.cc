@@ -110,17 +110,41 @@ class Search {
 
   bool IsHopeless(Duration cost) const { return best_ && cost + owed_ >= best_->cost; }
 
-  void Step(Duration cost) {
-    if (--budget_ < 0 || IsHopeless(cost)) return;
+  /// The least that those cost who still have to leave GPUs with too many requests: somebody there, and in proportion to
+  /// what is too much. Each tenant counts in parts, one for each of its GPUs.
+  Duration OwedByEvictions() const {
+    Duration owed{0};
     for (std::size_t gpu = 0; gpu < loads_.size(); ++gpu) {
-      if (IsOver(problem_.gpus[gpu], loads_[gpu])) return Evict(gpu, cost);
+      if (!IsOver(problem_.gpus[gpu], loads_[gpu])) continue;
+      const double over = static_cast<double>((loads_[gpu].request - problem_.gpus[gpu].memory).count());
+      double least = -1;
+      double rate = -1;
+      for (std::size_t i = 0; i < to_.size(); ++i) {
+        if (is_fixed_[i] || std::count(to_[i].begin(), to_[i].end(), static_cast<int>(gpu)) == 0) continue;
+        const double part = static_cast<double>(least_[i].count()) / static_cast<double>(to_[i].size());
+        const double each = part / static_cast<double>(problem_.tenants[i].request.count());
+        least = least < 0 ? part : std::min(least, part);
+        rate = rate < 0 ? each : std::min(rate, each);
+      }
+      if (least < 0) return Duration::max() / 4;  // Nobody there may leave.
+      owed += Duration(static_cast<std::int64_t>(std::max(least, rate * over) * 0.999999));
+    }
+    return owed;
+  }
+
+  void Step(Duration cost) {
+    if (--budget_ < 0 || IsHopeless(cost) || IsHopeless(cost + OwedByEvictions())) return;
+    for (std::size_t gpu = 0; gpu < loads_.size(); ++gpu) {
+      if (IsOver(problem_.gpus[gpu], loads_[gpu])) return Evict({gpu}, cost);
     }
     if (!unplaced_.empty()) return PlaceNext(cost);
     const Duration whole = cost + OverflowCost(problem_, loads_);
     if (!best_ || whole < best_->cost) best_ = PackPlan{to_, whole};
+    std::vector<std::size_t> full;
     for (std::size_t gpu = 0; gpu < loads_.size(); ++gpu) {
-      if (loads_[gpu].used > problem_.gpus[gpu].memory) return Evict(gpu, cost);
+      if (loads_[gpu].used > problem_.gpus[gpu].memory) full.push_back(gpu);
     }
+    Evict(full, cost);
   }
 
   void PlaceNext(Duration cost) {
@@ -140,10 +164,13 @@ class Search {
     Unplace(i);
   }
 
-  void Evict(std::size_t gpu, Duration cost) {
+  /// Somebody leaves one of `gpus`.
+  void Evict(const std::vector<std::size_t>& gpus, Duration cost) {
     std::vector<std::size_t> passed;
     for (std::size_t i = 0; i < to_.size(); ++i) {
-      const bool is_there = std::count(to_[i].begin(), to_[i].end(), static_cast<int>(gpu)) > 0;
+      const bool is_there = std::any_of(gpus.begin(), gpus.end(), [&](std::size_t gpu) {
+        return std::count(to_[i].begin(), to_[i].end(), static_cast<int>(gpu)) > 0;
+      });
       if (is_fixed_[i] || !is_there) continue;
       Add(loads_, problem_.tenants[i], to_[i], -1);
       Unplace(i);
@@ -195,7 +222,7 @@ Duration MoveCost(const PackProblem& problem, std::size_t number, const std::vec
   for (std::size_t device = 0; device < to.size(); ++device) {
     const Bytes bytes = tenant.used[device];
     if (tenant.at.empty()) way += WayOf(problem.gpus[static_cast<std::size_t>(to[device])], bytes);
-    else if (tenant.at[device] != to[device]) {
+    else {
       way += WayOf(problem.gpus[static_cast<std::size_t>(tenant.at[device])], bytes) +
              WayOf(problem.gpus[static_cast<std::size_t>(to[device])], bytes);
     }
