@@ -1,7 +1,9 @@
 // Entry points about one device: what it is, how it is, who uses it.
 #include <string.h>
+#include <time.h>
 
 #include "nvml_world.h"
+#include "process_alive.h"
 
 using namespace divvy::nvml;       // NOLINT: the entry points are outside the namespace by their ABI.
 using namespace divvy::emulation;  // NOLINT: as above.
@@ -22,10 +24,31 @@ bool IsListed(const WorldProcess& process, bool is_graphics) {
   return (process.is_graphics != 0) == is_graphics && IsAlive(process);
 }
 
+// What a program of the stand-in CUDA driver has of the GPU, contexts included.
+unsigned long long HeldOf(const CudaProcess& process, unsigned gpu) {
+  return process.uses[gpu].memory + process.uses[gpu].residual;
+}
+
+bool IsUsing(const CudaProcess& process, unsigned gpu) {
+  return process.pid != 0 && HeldOf(process, gpu) != 0 && IsRunning(process.pid, process.start_ticks);
+}
+
+unsigned BusyNow(unsigned gpu) {
+  if (OpenCuda() == nullptr) return 0;
+  timespec now;
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  return BusyPercent(OpenCuda()->gpus[gpu],
+                     static_cast<uint64_t>(now.tv_sec) * 1'000'000'000 + static_cast<uint64_t>(now.tv_nsec));
+}
+
 unsigned long long UsedMemory(const Look& look) {
   unsigned long long used = look.state.other_memory;
   for (unsigned i = 0; i < look.state.process_count; ++i) {
     if (IsAlive(look.state.processes[i])) used += look.state.processes[i].memory;
+  }
+  for (unsigned i = 0; OpenCuda() != nullptr && i < kMaxCudaProcesses; ++i) {
+    const CudaProcess& process = OpenCuda()->processes[i];
+    if (IsUsing(process, look.index)) used += HeldOf(process, look.index);
   }
   return used < look.facts->memory_total ? used : look.facts->memory_total;
 }
@@ -44,6 +67,12 @@ Return ListProcesses(Device device, unsigned* count, Entry* list, bool is_graphi
   for (unsigned i = 0; i < look.state.process_count && i < kMaxProcesses; ++i) {
     if (!IsListed(look.state.processes[i], is_graphics)) continue;
     if (found < *count) Fill(list[found], look.state.processes[i]);
+    ++found;
+  }
+  for (unsigned i = 0; !is_graphics && OpenCuda() != nullptr && i < kMaxCudaProcesses; ++i) {
+    const CudaProcess& process = OpenCuda()->processes[i];
+    if (!IsUsing(process, look.index)) continue;
+    if (found < *count) Fill(list[found], {HeldOf(process, look.index), process.start_ticks, process.pid, 0});
     ++found;
   }
   const bool fits = found <= *count;
@@ -102,7 +131,9 @@ Return nvmlDeviceGetUtilizationRates(Device device, Utilisation* utilisation) {
   Look look(device);
   if (look.result != kSuccess) return look.result;
   if (utilisation == nullptr) return kInvalidArgument;
-  *utilisation = {look.state.utilisation_percent, look.state.memory_utilisation_percent};
+  const unsigned busy = BusyNow(look.index);
+  *utilisation = {busy > look.state.utilisation_percent ? busy : look.state.utilisation_percent,
+                  look.state.memory_utilisation_percent};
   return kSuccess;
 }
 

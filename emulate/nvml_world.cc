@@ -9,11 +9,14 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "process_alive.h"
+
 namespace divvy::emulation {
 namespace {
 
 pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 const World* world = nullptr;
+const CudaFile* cuda = nullptr;  // Null until a program has used CUDA.
 unsigned starts = 0;  // nvmlInit_v2 calls that no nvmlShutdown has answered yet.
 char chosen_path[4096] = "";
 
@@ -28,19 +31,33 @@ bool FindWorldPath(char* path, size_t size) {
   return static_cast<size_t>(snprintf(path, size, "%.*s%s", folder, self.dli_fname, kWorldFile)) < size;
 }
 
-const World* MapWorld(const char* path) {
+const void* MapFile(const char* path, size_t size) {
   const int fd = open(path, O_RDONLY | O_CLOEXEC);
   if (fd < 0) return nullptr;
   struct stat about;
   void* mapped = MAP_FAILED;
-  if (fstat(fd, &about) == 0 && about.st_size == static_cast<off_t>(sizeof(World))) {
-    mapped = mmap(nullptr, sizeof(World), PROT_READ, MAP_SHARED, fd, 0);
+  if (fstat(fd, &about) == 0 && about.st_size == static_cast<off_t>(size)) {
+    mapped = mmap(nullptr, size, PROT_READ, MAP_SHARED, fd, 0);
   }
   close(fd);
-  if (mapped == MAP_FAILED) return nullptr;
-  const auto* found = static_cast<const World*>(mapped);
+  return mapped == MAP_FAILED ? nullptr : mapped;
+}
+
+const World* MapWorld(const char* path) {
+  const auto* found = static_cast<const World*>(MapFile(path, sizeof(World)));
+  if (found == nullptr) return nullptr;
   if (found->magic == kWorldMagic && found->layout == kWorldLayout && found->gpu_count <= kMaxGpus) return found;
-  munmap(mapped, sizeof(World));
+  munmap(const_cast<World*>(found), sizeof(World));
+  return nullptr;
+}
+
+const CudaFile* MapCuda(const char* world_path) {
+  char path[4200];
+  snprintf(path, sizeof(path), "%s%s", world_path, kCudaSuffix);
+  const auto* found = static_cast<const CudaFile*>(MapFile(path, sizeof(CudaFile)));
+  if (found == nullptr) return nullptr;
+  if (found->magic == kCudaMagic && found->layout == kCudaLayout) return found;
+  munmap(const_cast<CudaFile*>(found), sizeof(CudaFile));
   return nullptr;
 }
 
@@ -55,6 +72,7 @@ nvml::Return StartWorld() {
     if (!FindWorldPath(path, sizeof(path))) return nvml::kDriverNotLoaded;
     world = MapWorld(path);
     if (world == nullptr) return nvml::kDriverNotLoaded;
+    cuda = MapCuda(path);
   }
   ++starts;
   return nvml::kSuccess;
@@ -66,6 +84,8 @@ nvml::Return StopWorld() {
   if (--starts == 0) {
     munmap(const_cast<World*>(world), sizeof(World));
     world = nullptr;
+    if (cuda != nullptr) munmap(const_cast<CudaFile*>(cuda), sizeof(CudaFile));
+    cuda = nullptr;
   }
   return nvml::kSuccess;
 }
@@ -115,24 +135,9 @@ bool ParsePci(const char* text, unsigned& domain, unsigned& bus, unsigned& devic
   return sscanf(text, "%x:%x.%x%c", &bus, &device, &function, &end) == 3;
 }
 
-bool IsAlive(const WorldProcess& process) {
-  char text[1024];
-  snprintf(text, sizeof(text), "/proc/%u/stat", process.pid);
-  const int fd = open(text, O_RDONLY | O_CLOEXEC);
-  if (fd < 0) return false;
-  const ssize_t length = read(fd, text, sizeof(text) - 1);
-  close(fd);
-  if (length <= 0) return false;
-  text[length] = '\0';
-  // The command may hold spaces and brackets: fields are counted from the last ')'. State is field 3, start field 22.
-  const char* at = strrchr(text, ')');
-  if (at == nullptr || at[1] == '\0' || at[2] == 'Z' || at[2] == 'X') return false;
-  for (int field = 2; field < 22; ++field) {
-    at = strchr(at + 1, ' ');
-    if (at == nullptr) return false;
-  }
-  return strtoull(at + 1, nullptr, 10) == process.start_ticks;
-}
+bool IsAlive(const WorldProcess& process) { return IsRunning(process.pid, process.start_ticks); }
+
+const CudaFile* OpenCuda() { return cuda; }
 
 }  // namespace divvy::emulation
 

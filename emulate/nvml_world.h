@@ -3,6 +3,7 @@
 
 #include <pthread.h>
 
+#include "platform/emulation_cuda.h"
 #include "platform/emulation_world.h"
 #include "platform/nvml_api.h"
 
@@ -10,6 +11,8 @@ namespace divvy::emulation {
 
 /// Null until nvmlInit_v2 has opened a world. Read under the lock only.
 const World* OpenWorld();
+/// What programs of the stand-in CUDA driver use; null while there is no file of it. As above.
+const CudaFile* OpenCuda();
 nvml::Return StartWorld();
 nvml::Return StopWorld();
 

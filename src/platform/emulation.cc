@@ -16,13 +16,16 @@
 #include <utility>
 
 #include "base/text.h"
+#include "platform/emulation_cuda.h"
 #include "platform/gpu_health.h"
 #include "platform/gpu_process.h"
 #include "platform/nvml_api.h"
 
-// The stand-in library (emulate/nvml_image.S).
+// The stand-in libraries (emulate/standin_images.S).
 extern "C" const char divvy_nvml_image_begin[];
 extern "C" const char divvy_nvml_image_end[];
+extern "C" const char divvy_cuda_image_begin[];
+extern "C" const char divvy_cuda_image_end[];
 
 namespace divvy {
 namespace {
@@ -101,9 +104,9 @@ std::unique_ptr<World> MakeWorld(const std::vector<GpuFacts>& gpus) {
   world->magic = emulation::kWorldMagic;
   world->layout = emulation::kWorldLayout;
   world->gpu_count = static_cast<std::uint32_t>(gpus.size());
-  world->cuda_version = 12070;
-  CopyText(world->driver_version, "565.57.01");
-  CopyText(world->nvml_version, "12.565.57.01");
+  world->cuda_version = 13000;
+  CopyText(world->driver_version, "580.95.05");
+  CopyText(world->nvml_version, "13.580.95.05");
   for (std::size_t i = 0; i < gpus.size(); ++i) {
     const GpuFacts& gpu = gpus[i];
     WorldFacts& facts = world->gpus[i].facts;
@@ -168,6 +171,22 @@ Status ReplaceFile(const std::string& path, std::string_view bytes, mode_t mode)
   return FailedPrecondition("cannot write " + path + " (" + why + "): emulated GPUs need it");
 }
 
+Status WriteLibrary(const std::string& path, const char* begin, const char* end) {
+  const std::string_view image(begin, static_cast<std::size_t>(end - begin));
+  return ReadWhole(path) == image ? Status{} : ReplaceFile(path, image, 0755);
+}
+
+// What CUDA programs have is kept for as long as the GPUs are the same. Every user's programs write it.
+Status WriteCudaFile(const std::string& path, bool is_new) {
+  struct stat about {};
+  if (!is_new && stat(path.c_str(), &about) == 0 && about.st_size == static_cast<off_t>(sizeof(emulation::CudaFile))) {
+    return {};
+  }
+  const auto file = std::make_unique<emulation::CudaFile>();
+  emulation::InitialiseCudaFile(*file);
+  return ReplaceFile(path, {reinterpret_cast<const char*>(file.get()), sizeof(*file)}, 0666);
+}
+
 }  // namespace
 
 std::string EmulatedWorldPath(const std::string& directory) { return directory + "/" + emulation::kWorldFile; }
@@ -186,14 +205,22 @@ Result<std::string> WriteEmulation(const std::vector<GpuFacts>& gpus, const std:
   const std::string old_world = ReadWhole(world_path);
   const auto old = std::make_unique<World>();
   if (old_world.size() == sizeof(World)) std::memcpy(static_cast<void*>(old.get()), old_world.data(), sizeof(World));
-  if (!ShowsTheSame(*world, *old)) {
+  const bool is_new = !ShowsTheSame(*world, *old);
+  if (is_new) {
     DIVVY_CHECK(ReplaceFile(world_path, {reinterpret_cast<const char*>(world.get()), sizeof(World)}, 0644));
   }
+  DIVVY_CHECK(WriteCudaFile(world_path + emulation::kCudaSuffix, is_new));
   const std::string library_path = directory + "/" + emulation::kLibraryFile;
-  const std::string_view image(divvy_nvml_image_begin,
-                               static_cast<std::size_t>(divvy_nvml_image_end - divvy_nvml_image_begin));
-  if (ReadWhole(library_path) != image) DIVVY_CHECK(ReplaceFile(library_path, image, 0755));
+  DIVVY_CHECK(WriteLibrary(library_path, divvy_nvml_image_begin, divvy_nvml_image_end));
+  DIVVY_CHECK(
+      WriteLibrary(directory + "/" + emulation::kCudaLibraryFile, divvy_cuda_image_begin, divvy_cuda_image_end));
   return library_path;
+}
+
+std::vector<std::pair<std::string, std::string>> EmulationEnvironment(const std::string& directory,
+                                                                      std::string_view library_path) {
+  return {{"DIVVY_EMULATE", EmulatedWorldPath(directory)},
+          {"LD_LIBRARY_PATH", library_path.empty() ? directory : directory + ":" + std::string(library_path)}};
 }
 
 Result<EmulatedWorld> EmulatedWorld::Open(const std::string& world_path) {

@@ -7,6 +7,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "base/result.h"
@@ -23,13 +24,35 @@ Result<std::vector<GpuFacts>> ParseGpuDescription(std::string_view spec_or_text)
 /// What follows --emulate: a specification, or the path of a description file (anything with a '/' or that exists).
 Result<std::vector<GpuFacts>> LoadGpuDescription(const std::string& spec_or_path);
 
-/// Puts the world file and the library into `directory`, which is made if need be, each in one step (rename), and
-/// returns the path of the library. A world that already shows exactly these GPUs is kept with all that happened in it.
+/// Puts the world file and the libraries (NVML and the CUDA driver) into `directory`, which is made if need be, each in
+/// one step (rename), and returns the path of NVML's. A world that already shows exactly these GPUs is kept with all that happened in it.
 /// Requires: links as ParseGpuDescription makes them; at most 64 GPUs.
 Result<std::string> WriteEmulation(const std::vector<GpuFacts>& gpus, const std::string& directory);
 
 /// The world file that WriteEmulation put into `directory`.
 std::string EmulatedWorldPath(const std::string& directory);
+
+/// What a program needs in its environment to find the emulated GPUs of `directory`, by NVML and by CUDA: the names and
+/// values to be set. `library_path`: what it has of LD_LIBRARY_PATH.
+std::vector<std::pair<std::string, std::string>> EmulationEnvironment(const std::string& directory,
+                                                                      std::string_view library_path);
+
+/// What one process has of an emulated GPU, as the stand-in CUDA driver counts it.
+struct EmulatedUse {
+  GpuIndex gpu = 0;
+  std::int64_t pid = 0;
+  Bytes memory;           // Allocated.
+  Bytes residual;         // Contexts, their code and globals.
+  std::int64_t busy_ns = 0;  // GPU time that it ever used.
+};
+
+/// All that living processes have of the emulated GPUs of `directory`, by GPU, then by pid.
+Result<std::vector<EmulatedUse>> ReadEmulatedUses(const std::string& directory);
+
+/// Switches a fault of CUDA on or off, for all programs: "oom-at" (the n-th allocation from now on), "copy-rate" (bytes
+/// each second), "sticky" (the next launch ends its context with this error), "refuse-checkpoint", "refuse-restore"
+/// (1, or 0 for off), "none" (all off).
+Status SetCudaFault(const std::string& directory, GpuIndex gpu, std::string_view fault, std::uint64_t value);
 
 /// Changes what the stand-in library shows, in every process that uses it, at once. Several writers may be at work, in
 /// several processes; one that is killed half-way leaves the world as it was. Not for two threads at the same time.

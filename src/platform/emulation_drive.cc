@@ -69,6 +69,16 @@ Status Xid(EmulatedWorld& world, GpuIndex gpu, const Words& words) {
 Status Lose(EmulatedWorld& world, GpuIndex gpu, const Words&) { return world.Lose(gpu); }
 Status Restore(EmulatedWorld& world, GpuIndex gpu, const Words&) { return world.Restore(gpu); }
 
+// In the file beside the world: all programs of the stand-in CUDA driver see it.
+Status CudaFault(const std::string& directory, GpuIndex gpu, const Words& words) {
+  std::int64_t value = words[2] == "none" ? 0 : 1;
+  if (words.size() > 3) {
+    DIVVY_TRY(const Bytes size, Size(words[3]));
+    value = size.count();
+  }
+  return SetCudaFault(directory, gpu, words[2], static_cast<std::uint64_t>(value));
+}
+
 struct Verb {
   std::string_view name;
   std::string_view arguments;
@@ -87,6 +97,7 @@ constexpr std::array kVerbs = {
     Verb{"xid", "GPU CODE", 3, 3, Xid},
     Verb{"lose", "GPU", 2, 2, Lose},
     Verb{"restore", "GPU", 2, 2, Restore},
+    Verb{"cuda-fault", "GPU FAULT [VALUE]", 3, 4, nullptr},
 };
 
 }  // namespace
@@ -99,7 +110,8 @@ std::string_view DriveEmulationUsage() {
          "temperature GPU CELSIUS\n"
          "xid GPU CODE\n"
          "lose GPU\n"
-         "restore GPU\n";
+         "restore GPU\n"
+         "cuda-fault GPU FAULT [VALUE]\n";
 }
 
 Status DriveEmulation(const std::string& directory, const std::vector<std::string>& words) {
@@ -108,7 +120,7 @@ Status DriveEmulation(const std::string& directory, const std::vector<std::strin
   if (words.empty()) {
     return InvalidArgument(
         "divvy emulate needs a change: add-process, remove-process, utilisation, memory, temperature, "
-        "xid, lose or restore");
+        "xid, lose, restore or cuda-fault");
   }
   const auto* verb = std::ranges::find(kVerbs, words[0], &Verb::name);
   if (verb == kVerbs.end()) {
@@ -116,7 +128,7 @@ Status DriveEmulation(const std::string& directory, const std::vector<std::strin
     return InvalidArgument("\"" + words[0] + "\" is not a change of emulated GPUs" +
                            (nearest.empty()
                                 ? ": say add-process, remove-process, utilisation, memory, temperature, xid, "
-                                  "lose or restore"
+                                  "lose, restore or cuda-fault"
                                 : "; did you mean " + std::string(nearest) + "?"));
   }
   if (words.size() < verb->least || words.size() > verb->most) {
@@ -124,6 +136,7 @@ Status DriveEmulation(const std::string& directory, const std::vector<std::strin
   }
   DIVVY_TRY(const std::int64_t gpu, Number(words[1], "the index of a GPU", GpuSet::kCapacity - 1));
   DIVVY_TRY(EmulatedWorld world, EmulatedWorld::Open(EmulatedWorldPath(directory)));
+  if (verb->run == nullptr) return CudaFault(directory, static_cast<GpuIndex>(gpu), words);
   return verb->run(world, static_cast<GpuIndex>(gpu), words);
 }
 
