@@ -19,7 +19,7 @@ using emulation::kMaxGpus;
 
 namespace {
 
-uint64_t saved_memory[kMaxGpus];    // By ordinal.
+uint64_t saved_memory[kMaxGpus];  // By ordinal.
 uint64_t saved_residual[kMaxGpus];
 
 void Wake(uint32_t& word) { syscall(SYS_futex, &word, FUTEX_WAKE, 1 << 30, nullptr, nullptr, 0); }
@@ -203,7 +203,8 @@ void* Serve(void*) {
 
 CudaProcess* ProcessOf(int pid) {
   for (CudaProcess& process : driver.file->processes) {
-    if (pid > 0 && process.pid == static_cast<uint32_t>(pid) && emulation::IsRunning(process.pid, process.start_ticks)) {
+    if (pid > 0 && process.pid == static_cast<uint32_t>(pid) &&
+        emulation::IsRunning(process.pid, process.start_ticks)) {
       return &process;
     }
   }
@@ -304,9 +305,7 @@ Return cuCheckpointProcessGetRestoreThreadId(int pid, int* thread) {
 Return cuCheckpointProcessLock(int pid, CheckpointLock* options) {
   return Ask(pid, emulation::kLockProcess, options == nullptr ? 0 : options->timeout_ms, nullptr);
 }
-Return cuCheckpointProcessCheckpoint(int pid, CheckpointSave*) {
-  return Ask(pid, emulation::kSaveProcess, 0, nullptr);
-}
+Return cuCheckpointProcessCheckpoint(int pid, CheckpointSave*) { return Ask(pid, emulation::kSaveProcess, 0, nullptr); }
 Return cuCheckpointProcessRestore(int pid, CheckpointRestore* options) {
   return Ask(pid, emulation::kRestoreProcess, 0, options);
 }

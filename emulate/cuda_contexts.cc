@@ -119,7 +119,9 @@ Return cuDevicePrimaryCtxSetFlags_v2(Device device, unsigned flags) {
   driver.primary_flags[device] = flags;
   return kSuccess;
 }
-Return cuDevicePrimaryCtxSetFlags(Device device, unsigned flags) { return cuDevicePrimaryCtxSetFlags_v2(device, flags); }
+Return cuDevicePrimaryCtxSetFlags(Device device, unsigned flags) {
+  return cuDevicePrimaryCtxSetFlags_v2(device, flags);
+}
 
 Return cuDevicePrimaryCtxGetState(Device device, unsigned* flags, int* is_active) {
   Call call(Call::kInitialized);

@@ -95,10 +95,28 @@ Return CopyShapeIn(Copy3D copy, Stream stream, bool is_now) {
 
 Copy3D Flat(const Copy2D& copy) {
   Copy3D out = {};
-  out.source = {copy.source_x_bytes, copy.source_y, 0, 0, copy.source_type, const_cast<void*>(copy.source_host),
-                copy.source_device, copy.source_array, nullptr, copy.source_pitch, 0};
-  out.target = {copy.target_x_bytes, copy.target_y, 0, 0, copy.target_type, copy.target_host,
-                copy.target_device, copy.target_array, nullptr, copy.target_pitch, 0};
+  out.source = {copy.source_x_bytes,
+                copy.source_y,
+                0,
+                0,
+                copy.source_type,
+                const_cast<void*>(copy.source_host),
+                copy.source_device,
+                copy.source_array,
+                nullptr,
+                copy.source_pitch,
+                0};
+  out.target = {copy.target_x_bytes,
+                copy.target_y,
+                0,
+                0,
+                copy.target_type,
+                copy.target_host,
+                copy.target_device,
+                copy.target_array,
+                nullptr,
+                copy.target_pitch,
+                0};
   out.width_bytes = copy.width_bytes;
   out.height = copy.height;
   out.depth = 1;
@@ -165,9 +183,7 @@ Return cuMemcpy2DUnaligned_v2(const Copy2D* copy) { return cuMemcpy2D_v2(copy); 
 Return cuMemcpy2DAsync_v2(const Copy2D* copy, Stream stream) {
   return copy == nullptr ? kInvalidValue : CopyShapeIn(Flat(*copy), stream, false);
 }
-Return cuMemcpy3D_v2(const Copy3D* copy) {
-  return copy == nullptr ? kInvalidValue : CopyShapeIn(*copy, nullptr, true);
-}
+Return cuMemcpy3D_v2(const Copy3D* copy) { return copy == nullptr ? kInvalidValue : CopyShapeIn(*copy, nullptr, true); }
 Return cuMemcpy3DAsync_v2(const Copy3D* copy, Stream stream) {
   return copy == nullptr ? kInvalidValue : CopyShapeIn(*copy, stream, false);
 }

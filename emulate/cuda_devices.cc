@@ -14,7 +14,10 @@ Uuid UuidOf(const emulation::WorldFacts& facts) {
   unsigned digits = 0;
   for (const char* at = facts.uuid + 4; *at != '\0' && digits < 32; ++at) {
     const char c = *at;
-    const int digit = c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
+    const int digit = c >= '0' && c <= '9'   ? c - '0'
+                      : c >= 'a' && c <= 'f' ? c - 'a' + 10
+                      : c >= 'A' && c <= 'F' ? c - 'A' + 10
+                                             : -1;
     if (digit < 0) continue;
     uuid.bytes[digits / 2] = static_cast<unsigned char>(uuid.bytes[digits / 2] << 4 | digit);
     ++digits;

@@ -2,9 +2,9 @@
 // and _ptds: each says that stream 0 is the thread's own, and goes on as the one without.
 #include "cuda_driver.h"
 
-#define DIVVY_TRAMPOLINE(symbol, suffix)                                                     \
-  asm(".text\n.globl " #symbol #suffix "\n.type " #symbol #suffix ", @function\n" #symbol    \
-      #suffix ":\n\tmovq divvy_cuda_per_thread@gottpoff(%rip), %rax\n\tmovb $1, %fs:(%rax)\n" \
+#define DIVVY_TRAMPOLINE(symbol, suffix)                                                          \
+  asm(".text\n.globl " #symbol #suffix "\n.type " #symbol #suffix ", @function\n" #symbol #suffix \
+      ":\n\tmovq divvy_cuda_per_thread@gottpoff(%rip), %rax\n\tmovb $1, %fs:(%rax)\n"             \
       "\tjmp " #symbol "@PLT\n.size " #symbol #suffix ", .-" #symbol #suffix "\n");
 #define DIVVY_CUDA(name, symbol, since, parameters)
 #define DIVVY_CUDA_PTSZ(name, symbol, since, parameters) DIVVY_TRAMPOLINE(symbol, _ptsz)
@@ -75,7 +75,8 @@ Return cuGetProcAddress_v2(const char* name, void** function, int version, unsig
   *function = nullptr;
   if (result != nullptr) *result = door != nullptr ? kProcFound : is_known ? kProcVersionNotSufficient : kProcNotFound;
   if (door == nullptr) return result == nullptr ? kNotFound : kSuccess;
-  *function = reinterpret_cast<void*>(is_per_thread && (flags & kProcLegacyStream) == 0 ? door->per_thread : door->plain);
+  *function =
+      reinterpret_cast<void*>(is_per_thread && (flags & kProcLegacyStream) == 0 ? door->per_thread : door->plain);
   return kSuccess;
 }
 

@@ -16,10 +16,10 @@
 namespace divvy::cuda {
 
 inline constexpr size_t kPage = 4096;
-inline constexpr size_t kChunk = 2 << 20;                // Granularity of virtual memory, as drivers have it.
-inline constexpr size_t kContextBytes = 256UL << 20;     // Of a context, unless DIVVY_EMULATE_CUDA_CONTEXT says more.
-inline constexpr unsigned kMostQueued = 1024;            // Commands of a stream; a launch waits beyond.
-inline constexpr uint64_t kKernelNs = 5000;              // A kernel that nothing is known of.
+inline constexpr size_t kChunk = 2 << 20;             // Granularity of virtual memory, as drivers have it.
+inline constexpr size_t kContextBytes = 256UL << 20;  // Of a context, unless DIVVY_EMULATE_CUDA_CONTEXT says more.
+inline constexpr unsigned kMostQueued = 1024;         // Commands of a stream; a launch waits beyond.
+inline constexpr uint64_t kKernelNs = 5000;           // A kernel that nothing is known of.
 inline constexpr int kDriverVersion = 13000;
 
 inline size_t RoundUp(size_t bytes, size_t unit) { return (bytes + unit - 1) / unit * unit; }
@@ -107,14 +107,24 @@ struct Range {
   Device device;
   Pool pool;
   unsigned flags;
-  int access;  // Access
+  int access;           // Access
   bool is_used;         // kOfGraph: allocated now; else only kept.
   unsigned references;  // kOfGraph: nodes that name it.
   uint64_t id;
 };
 
-enum CommandKind : int { kRunKernel, kCopy, kFill, kCallHost, kCallBack, kRecord, kWait, kFreePooled, kWriteValue,
-                         kCopyShaped };
+enum CommandKind : int {
+  kRunKernel,
+  kCopy,
+  kFill,
+  kCallHost,
+  kCallBack,
+  kRecord,
+  kWait,
+  kFreePooled,
+  kWriteValue,
+  kCopyShaped
+};
 
 /// One thing that a stream has to do, and a node of a graph as well.
 struct Command {

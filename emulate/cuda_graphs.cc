@@ -331,7 +331,9 @@ Return cuGraphExecKernelNodeSetParams(GraphExec exec, GraphNode node, const Kern
 Return cuGraphInstantiateWithFlags(GraphExec* exec, Graph graph, unsigned long long flags) {
   return Instantiate(exec, graph, flags);
 }
-Return cuGraphInstantiate(GraphExec* exec, Graph graph, GraphNode*, char*, size_t) { return Instantiate(exec, graph, 0); }
+Return cuGraphInstantiate(GraphExec* exec, Graph graph, GraphNode*, char*, size_t) {
+  return Instantiate(exec, graph, 0);
+}
 Return cuGraphInstantiate_v2(GraphExec* exec, Graph graph, GraphNode*, char*, size_t) {
   return Instantiate(exec, graph, 0);
 }

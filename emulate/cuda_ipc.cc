@@ -45,8 +45,8 @@ Return cuIpcGetMemHandle(IpcMemory* handle, Pointer pointer) {
   const Range* range = RangeFrom(pointer);
   if (handle == nullptr || range == nullptr || range->kind != kPlain) return kInvalidValue;
   Physical* physical = range->physical;
-  const Given given = {kIpcMagic, getpid(), physical->fd, driver.gpus[physical->device], physical->offset,
-                       physical->bytes, range->asked};
+  const Given given = {kIpcMagic,        getpid(),        physical->fd, driver.gpus[physical->device],
+                       physical->offset, physical->bytes, range->asked};
   memset(handle, 0, sizeof(*handle));
   memcpy(handle, &given, sizeof(given));
   if (!physical->is_given) {

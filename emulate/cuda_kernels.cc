@@ -1,5 +1,5 @@
-// What the stand-in does for a kernel. It runs no code: the kernels of divvy-burn (burn/) are played by their names, all
-// others only take their time.
+// What the stand-in does for a kernel. It runs no code: the kernels of divvy-burn (burn/) are played by their names,
+// all others only take their time.
 #include "cuda_driver.h"
 
 namespace divvy::cuda {

@@ -1,5 +1,5 @@
-// Memory in the order of a stream, and the pools that it comes from. What is given back stays with the pool, and counts,
-// until a synchronisation finds the pool above its threshold.
+// Memory in the order of a stream, and the pools that it comes from. What is given back stays with the pool, and
+// counts, until a synchronisation finds the pool above its threshold.
 #include "cuda_driver.h"
 
 namespace divvy::cuda {

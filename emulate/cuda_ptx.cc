@@ -12,7 +12,9 @@ const char* SkipSpace(const char* at) {
 }
 
 // A directive, and not the state space of an instruction: ld.global.
-bool IsAtStart(const char* text, const char* at) { return at == text || isspace(static_cast<unsigned char>(at[-1])) != 0; }
+bool IsAtStart(const char* text, const char* at) {
+  return at == text || isspace(static_cast<unsigned char>(at[-1])) != 0;
+}
 
 bool IsWord(char c) { return isalnum(static_cast<unsigned char>(c)) != 0 || c == '_' || c == '$'; }
 

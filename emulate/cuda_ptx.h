@@ -5,8 +5,8 @@
 
 namespace divvy::cuda {
 
-/// Adds the entries of `text` to `functions`, the sizes of globals to `globals` (no range yet). An entry that is named in
-/// a line "// divvy takes NAME NANOSECONDS" takes that long.
+/// Adds the entries of `text` to `functions`, the sizes of globals to `globals` (no range yet). An entry that is named
+/// in a line "// divvy takes NAME NANOSECONDS" takes that long.
 void ReadPtx(const char* text, List<Function>& functions, List<Global>& globals);
 
 }  // namespace divvy::cuda

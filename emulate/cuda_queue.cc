@@ -1,8 +1,8 @@
 // Streams: what each has to do, in order, and the thread of a context that does it.
 //
 // One thread for each context does one command at a time. Which one is next: of the streams whose first command may
-// run, the one that was submitted first. Stream 0 of old (legacy) and the others wait for each other by the numbers that
-// commands got when they were submitted, as CUDA has it; streams made non-blocking take no part in that.
+// run, the one that was submitted first. Stream 0 of old (legacy) and the others wait for each other by the numbers
+// that commands got when they were submitted, as CUDA has it; streams made non-blocking take no part in that.
 #include <pthread.h>
 #include <signal.h>
 

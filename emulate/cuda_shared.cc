@@ -100,10 +100,10 @@ void Sort(unsigned* order, unsigned count, bool by_bus) {
     for (unsigned j = i; j > 0; --j) {
       const WorldFacts& a = driver.world->gpus[order[j - 1]].facts;
       const WorldFacts& b = driver.world->gpus[order[j]].facts;
-      const bool is_later = by_bus ? strcmp(a.pci, b.pci) > 0
-                                   : a.compute_capability < b.compute_capability ||
-                                         (a.compute_capability == b.compute_capability &&
-                                          a.memory_total < b.memory_total);
+      const bool is_later = by_bus
+                                ? strcmp(a.pci, b.pci) > 0
+                                : a.compute_capability < b.compute_capability ||
+                                      (a.compute_capability == b.compute_capability && a.memory_total < b.memory_total);
       if (!is_later) break;
       const unsigned kept = order[j];
       order[j] = order[j - 1];

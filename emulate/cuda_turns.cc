@@ -26,7 +26,7 @@ using emulation::UnlockShared;
 namespace {
 
 constexpr uint64_t kTurnNs = 2'000'000;
-constexpr uint64_t kAheadNs = 100'000;      // Sleeping less is not worth it: the grain of a sleep is about 60 us.
+constexpr uint64_t kAheadNs = 100'000;        // Sleeping less is not worth it: the grain of a sleep is about 60 us.
 constexpr uint64_t kPatienceNs = 25'000'000;  // With one who has the turn and shows no life.
 
 void Wake(uint32_t& word) {

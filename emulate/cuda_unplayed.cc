@@ -10,10 +10,14 @@ static Return Refuse() {
 
 Return cuArrayGetPlane(Array*, Array, unsigned) { return Refuse(); }
 Return cuDestroyExternalSemaphore(ExternalSemaphore) { return Refuse(); }
-Return cuExternalMemoryGetMappedMipmappedArray(MipmappedArray*, ExternalMemory, const ExternalMipmap*) { return Refuse(); }
+Return cuExternalMemoryGetMappedMipmappedArray(MipmappedArray*, ExternalMemory, const ExternalMipmap*) {
+  return Refuse();
+}
 Return cuGraphAddChildGraphNode(GraphNode*, Graph, const GraphNode*, size_t, Graph) { return Refuse(); }
 Return cuGraphAddDependencies(Graph, const GraphNode*, const GraphNode*, size_t) { return Refuse(); }
-Return cuGraphAddDependencies_v2(Graph, const GraphNode*, const GraphNode*, const EdgeData*, size_t) { return Refuse(); }
+Return cuGraphAddDependencies_v2(Graph, const GraphNode*, const GraphNode*, const EdgeData*, size_t) {
+  return Refuse();
+}
 Return cuGraphAddEventRecordNode(GraphNode*, Graph, const GraphNode*, size_t, Event) { return Refuse(); }
 Return cuGraphAddEventWaitNode(GraphNode*, Graph, const GraphNode*, size_t, Event) { return Refuse(); }
 Return cuGraphDestroyNode(GraphNode) { return Refuse(); }

@@ -17,7 +17,7 @@ namespace {
 pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 const World* world = nullptr;
 const CudaFile* cuda = nullptr;  // Null until a program has used CUDA.
-unsigned starts = 0;  // nvmlInit_v2 calls that no nvmlShutdown has answered yet.
+unsigned starts = 0;             // nvmlInit_v2 calls that no nvmlShutdown has answered yet.
 char chosen_path[4096] = "";
 
 // The path given by divvyEmulateUse, else DIVVY_EMULATE, else the file beside this library.

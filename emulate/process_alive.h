@@ -8,7 +8,8 @@ namespace divvy::emulation {
 /// True while the process runs: same pid, same start (field 22 of /proc/PID/stat), not a zombie.
 bool IsRunning(std::uint32_t pid, std::uint64_t start_ticks);
 
-/// Start of a running process, in clock ticks since boot; 0 when there is none. `state`: its letter in /proc, if wanted.
+/// Start of a running process, in clock ticks since boot; 0 when there is none. `state`: its letter in /proc, if
+/// wanted.
 std::uint64_t StartOf(std::uint32_t pid, char* state = nullptr);
 
 }  // namespace divvy::emulation

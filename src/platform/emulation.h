@@ -25,8 +25,8 @@ Result<std::vector<GpuFacts>> ParseGpuDescription(std::string_view spec_or_text)
 Result<std::vector<GpuFacts>> LoadGpuDescription(const std::string& spec_or_path);
 
 /// Puts the world file and the libraries (NVML and the CUDA driver) into `directory`, which is made if need be, each in
-/// one step (rename), and returns the path of NVML's. A world that already shows exactly these GPUs is kept with all that happened in it.
-/// Requires: links as ParseGpuDescription makes them; at most 64 GPUs.
+/// one step (rename), and returns the path of NVML's. A world that already shows exactly these GPUs is kept with all
+/// that happened in it. Requires: links as ParseGpuDescription makes them; at most 64 GPUs.
 Result<std::string> WriteEmulation(const std::vector<GpuFacts>& gpus, const std::string& directory);
 
 /// The world file that WriteEmulation put into `directory`.
@@ -41,8 +41,8 @@ std::vector<std::pair<std::string, std::string>> EmulationEnvironment(const std:
 struct EmulatedUse {
   GpuIndex gpu = 0;
   std::int64_t pid = 0;
-  Bytes memory;           // Allocated.
-  Bytes residual;         // Contexts, their code and globals.
+  Bytes memory;              // Allocated.
+  Bytes residual;            // Contexts, their code and globals.
   std::int64_t busy_ns = 0;  // GPU time that it ever used.
 };
 

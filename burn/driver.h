@@ -1,0 +1,42 @@
+// The CUDA driver, as divvy-burn finds it: libcuda.so.1 by the loader's rules, each function by its name. So what
+// stands between a program and its driver (a preloaded library) stands between this one and its driver as well.
+#pragma once
+
+#include "base/result.h"
+#include "platform/cuda_api.h"
+
+namespace divvy::burn {
+
+#define DIVVY_BURN_FUNCTIONS(F)                                                                                      \
+  F(cuInit)                                                                                                          \
+  F(cuDeviceGet) F(cuDeviceGetName) F(cuDevicePrimaryCtxRetain) F(cuDevicePrimaryCtxRelease_v2) F(cuCtxSetCurrent)   \
+      F(cuCtxSynchronize) F(cuGetErrorName) F(cuMemGetInfo_v2) F(cuModuleLoadData) F(cuModuleUnload)                 \
+          F(cuModuleGetFunction) F(cuMemAlloc_v2) F(cuMemFree_v2) F(cuMemAllocPitch_v2) F(cuMemAllocManaged)         \
+              F(cuMemAllocAsync) F(cuMemAllocFromPoolAsync) F(cuMemFreeAsync) F(cuMemPoolCreate) F(cuMemPoolDestroy) \
+                  F(cuMemGetAllocationGranularity) F(cuMemAddressReserve) F(cuMemAddressFree) F(cuMemCreate)         \
+                      F(cuMemRelease) F(cuMemMap) F(cuMemUnmap) F(cuMemSetAccess) F(cuArrayCreate_v2)                \
+                          F(cuArrayDestroy) F(cuMemcpy2D_v2) F(cuMemcpyHtoD_v2) F(cuMemcpyDtoH_v2) F(cuMemsetD8_v2)  \
+                              F(cuLaunchKernel) F(cuStreamCreate) F(cuStreamDestroy_v2) F(cuStreamSynchronize)       \
+                                  F(cuEventCreate) F(cuEventDestroy_v2) F(cuEventRecord) F(cuEventSynchronize)       \
+                                      F(cuGraphCreate) F(cuGraphDestroy) F(cuGraphAddMemAllocNode)                   \
+                                          F(cuGraphInstantiateWithFlags) F(cuGraphLaunch) F(cuGraphExecDestroy)      \
+                                              F(cuDeviceGraphMemTrim)
+
+struct Driver {
+#define DIVVY_BURN_MEMBER(name) decltype(&cuda::name) name = nullptr;
+  DIVVY_BURN_FUNCTIONS(DIVVY_BURN_MEMBER)
+#undef DIVVY_BURN_MEMBER
+};
+
+/// Refuses with the name of the function that the library lacks.
+Result<Driver> LoadDriver();
+
+/// "cuMemAlloc: CUDA_ERROR_OUT_OF_MEMORY (2)".
+Error CudaError(const Driver& driver, std::string_view what, cuda::Return error);
+
+/// Returns from the enclosing function with the error of a call that failed.
+#define DIVVY_CUDA_TRY(driver, name, ...)                                                                   \
+  if (const cuda::Return divvy_cuda_error = (driver).name(__VA_ARGS__); divvy_cuda_error != cuda::kSuccess) \
+  return CudaError(driver, #name, divvy_cuda_error)
+
+}  // namespace divvy::burn

@@ -1,0 +1,77 @@
+// The device memory of divvy-burn: pieces of one kind, stamped and checked. A stamp is 64 bytes at every 64 KiB, so all
+// of the memory is vouched for and, on emulated GPUs, little of it takes room.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "driver.h"
+
+namespace divvy::burn {
+
+inline constexpr std::uint64_t kStride = 64 << 10;
+
+/// The kernels of kernels.ptx.
+struct Kernels {
+  cuda::Module module = nullptr;
+  cuda::Function nothing = nullptr;
+  cuda::Function spin = nullptr;
+  cuda::Function stamp = nullptr;
+  cuda::Function check = nullptr;
+};
+Result<Kernels> LoadKernels(const Driver& driver);
+
+/// One piece of memory and how it is given back.
+struct Piece {
+  cuda::Pointer pointer = 0;    // 0: an array.
+  cuda::Array array = nullptr;  // Rows of kStride bytes.
+  std::uint64_t bytes = 0;
+  std::function<void()> free;
+};
+
+class Memory {
+ public:
+  Memory(const Driver& driver, const Kernels& kernels, std::string kind, int device, std::uint64_t seed)
+      : driver_(driver), kernels_(kernels), kind_(std::move(kind)), device_(device), seed_(seed) {}
+  Memory(const Memory&) = delete;
+  Memory& operator=(const Memory&) = delete;
+  ~Memory();
+
+  /// Several pieces of different sizes, together at most `bytes`, and stamps them.
+  Status Allocate(std::uint64_t bytes);
+  /// Pieces of 256 MiB, then ever smaller ones to 2 MiB, until the driver refuses. Nothing is stamped.
+  Status AllocateAll();
+  /// How many words are not as they were stamped.
+  Result<std::uint64_t> CountErrors();
+
+  std::uint64_t bytes() const { return bytes_; }
+  std::size_t pieces() const { return pieces_.size(); }
+
+ private:
+  Result<Piece> Make(std::uint64_t bytes);
+  Result<Piece> MakePooled(std::uint64_t bytes);
+  Result<Piece> MakeMapped(std::uint64_t bytes);
+  Result<Piece> MakeArray(std::uint64_t bytes);
+  Result<Piece> MakeOfGraph(std::uint64_t bytes);
+  Status Add(std::uint64_t bytes);
+  std::uint64_t SeedOf(std::size_t piece) const { return seed_ * 1'000'003 + (piece << 32); }
+  Status Stamp(std::size_t piece);
+  Status StampArray(std::size_t piece);
+  Result<std::uint64_t> CountErrorsOfArray(std::size_t piece);
+
+  const Driver& driver_;
+  const Kernels& kernels_;
+  std::string kind_;
+  int device_;
+  std::uint64_t seed_;
+  std::uint64_t bytes_ = 0;
+  cuda::Pool pool_ = nullptr;
+  cuda::Pointer errors_ = 0;
+  std::vector<Piece> pieces_;
+};
+
+}  // namespace divvy::burn
