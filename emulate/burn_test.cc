@@ -1,0 +1,63 @@
+// divvy-burn on emulated GPUs, as a user starts it.
+#include <array>
+#include <cstring>
+
+#include "standin_test.h"
+
+namespace divvy {
+namespace {
+
+struct Ran {
+  int code = -1;
+  std::string text;
+};
+
+class Burn : public StandIn {
+ protected:
+  Ran Run(const std::string& options) {
+    const std::string command =
+        "LD_LIBRARY_PATH='" + directory_ + "' " + std::string(DIVVY_BURN) + " " + options + " 2>&1";
+    Ran ran;
+    FILE* pipe = popen(command.c_str(), "r");
+    std::array<char, 4096> buffer;
+    while (const std::size_t got = fread(buffer.data(), 1, buffer.size(), pipe)) ran.text.append(buffer.data(), got);
+    const int status = pclose(pipe);
+    ran.code = WIFEXITED(status) ? WEXITSTATUS(status) : 1000 + WTERMSIG(status);
+    return ran;
+  }
+};
+
+TEST_F(Burn, VouchesForMemoryOfEveryKind) {
+  for (const char* kind : {"malloc", "pitch", "async", "pool", "vmm", "managed", "array", "graph"}) {
+    const Ran ran = Run(std::string("--gpu-seconds 20ms --vram 300M --check --alloc-kind ") + kind);
+    EXPECT_EQ(ran.code, 0) << kind << ": " << ran.text;
+    EXPECT_NE(ran.text.find("gpu_seconds=0.020"), std::string::npos) << ran.text;
+    EXPECT_NE(ran.text.find("checks=1 errors=0"), std::string::npos) << ran.text;
+  }
+}
+
+TEST_F(Burn, SaysWhatTheDriverRefused) {
+  const Ran ran = Run("--vram 90G");
+  EXPECT_EQ(ran.code, 2);
+  EXPECT_NE(ran.text.find("cuMemAlloc_v2: CUDA_ERROR_OUT_OF_MEMORY (2)"), std::string::npos) << ran.text;
+}
+
+TEST_F(Burn, AHogGetsAllThereIs) {
+  const Ran ran = Run("--hog --hold 0");
+  EXPECT_EQ(ran.code, 0) << ran.text;
+  const std::uint64_t total = static_cast<std::uint64_t>(facts_[0].memory_total.count());
+  std::uint64_t got = 0;
+  ASSERT_EQ(std::sscanf(ran.text.c_str(), "hog %lu bytes", &got), 1) << ran.text;
+  EXPECT_GT(got + 260 * kMiB, total);  // All but its context and code.
+  EXPECT_LT(got, total);
+}
+
+TEST_F(Burn, RefusesWhatMakesNoSense) {
+  EXPECT_EQ(Run("").code, 64);
+  EXPECT_EQ(Run("--gpu-seconds soon").code, 64);
+  EXPECT_EQ(Run("--check --gpu-seconds 1").code, 64);
+  EXPECT_EQ(Run("--vram 1G --alloc-kind heap").code, 64);
+}
+
+}  // namespace
+}  // namespace divvy
