@@ -167,8 +167,8 @@ Status Memory::Allocate(std::uint64_t bytes) {
   const std::uint64_t parts = count * (count + 1) / 2;
   for (std::uint64_t i = 1; i <= count; ++i) {
     DIVVY_CHECK(Add(std::max<std::uint64_t>(bytes / parts * i / 4096 * 4096, 4096)));
-    DIVVY_CHECK(Stamp(pieces_.size() - 1));
   }
+  for (std::size_t i = 0; i < pieces_.size(); ++i) DIVVY_CHECK(Stamp(i));
   return {};
 }
 

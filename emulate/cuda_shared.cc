@@ -46,8 +46,9 @@ void* Map(const char* path, size_t size, bool is_writable) {
   return mapped == MAP_FAILED ? nullptr : mapped;
 }
 
-// A whole file or none appears under the name: several processes may come first at the same time.
-void CreateCudaFile(const char* path) {
+// A whole file or none appears under the name: several processes may come first at the same time. `is_there`: one of an
+// earlier boot, which is replaced.
+void CreateCudaFile(const char* path, const char* boot_id, bool is_there) {
   char fresh[4200];
   snprintf(fresh, sizeof(fresh), "%s.new.%d", path, getpid());
   const int fd = open(fresh, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
@@ -55,10 +56,10 @@ void CreateCudaFile(const char* path) {
   if (fchmod(fd, 0666) == 0 && ftruncate(fd, sizeof(CudaFile)) == 0) {
     void* mapped = mmap(nullptr, sizeof(CudaFile), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
     if (mapped != MAP_FAILED) {
-      emulation::InitialiseCudaFile(*static_cast<CudaFile*>(mapped));
+      emulation::InitialiseCudaFile(*static_cast<CudaFile*>(mapped), boot_id);
       munmap(mapped, sizeof(CudaFile));
-      if (link(fresh, path) != 0) { /* Another was quicker. */
-      }
+      const bool is_named = (is_there ? rename(fresh, path) : link(fresh, path)) == 0;
+      static_cast<void>(is_named);  // Or another was quicker.
     }
   }
   close(fd);
@@ -197,16 +198,16 @@ Return OpenShared() {
     return kNoDevice;
   }
   snprintf(shared, sizeof(shared), "%s%s", path, emulation::kCudaSuffix);
-  void* file = Map(shared, sizeof(CudaFile), true);
-  if (file == nullptr) {
-    CreateCudaFile(shared);
-    file = Map(shared, sizeof(CudaFile), true);
-  }
+  char boot_id[40];
+  emulation::ReadBootId(boot_id);
   driver.world = world;
-  driver.file = static_cast<CudaFile*>(file);
-  if (file == nullptr || driver.file->magic != emulation::kCudaMagic || driver.file->layout != emulation::kCudaLayout) {
-    return kOperatingSystem;
+  driver.file = static_cast<CudaFile*>(Map(shared, sizeof(CudaFile), true));
+  if (driver.file == nullptr || !emulation::IsCurrentCudaFile(*driver.file, boot_id)) {
+    CreateCudaFile(shared, boot_id, driver.file != nullptr);
+    if (driver.file != nullptr) munmap(static_cast<void*>(driver.file), sizeof(CudaFile));
+    driver.file = static_cast<CudaFile*>(Map(shared, sizeof(CudaFile), true));
   }
+  if (driver.file == nullptr || !emulation::IsCurrentCudaFile(*driver.file, boot_id)) return kOperatingSystem;
   driver.gpu_count = 0;
   ChooseDevices();
   if (driver.gpu_count == 0) return kNoDevice;

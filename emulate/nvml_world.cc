@@ -56,7 +56,9 @@ const CudaFile* MapCuda(const char* world_path) {
   snprintf(path, sizeof(path), "%s%s", world_path, kCudaSuffix);
   const auto* found = static_cast<const CudaFile*>(MapFile(path, sizeof(CudaFile)));
   if (found == nullptr) return nullptr;
-  if (found->magic == kCudaMagic && found->layout == kCudaLayout) return found;
+  char boot_id[40];
+  ReadBootId(boot_id);
+  if (IsCurrentCudaFile(*found, boot_id)) return found;
   munmap(const_cast<CudaFile*>(found), sizeof(CudaFile));
   return nullptr;
 }

@@ -6,6 +6,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "platform/emulation_cuda.h"
+
 namespace divvy::emulation {
 
 std::uint64_t StartOf(std::uint32_t pid, char* state) {
@@ -26,6 +28,14 @@ std::uint64_t StartOf(std::uint32_t pid, char* state) {
     if (at == nullptr) return 0;
   }
   return strtoull(at + 1, nullptr, 10);
+}
+
+void ReadBootId(char (&id)[40]) {
+  memset(id, 0, sizeof(id));
+  const int fd = open(kBootIdFile, O_RDONLY | O_CLOEXEC);
+  if (fd < 0) return;
+  if (read(fd, id, kBootIdLength) < 0) id[0] = '\0';
+  close(fd);
 }
 
 bool IsRunning(std::uint32_t pid, std::uint64_t start_ticks) {

@@ -12,4 +12,7 @@ bool IsRunning(std::uint32_t pid, std::uint64_t start_ticks);
 /// wanted.
 std::uint64_t StartOf(std::uint32_t pid, char* state = nullptr);
 
+/// The id of this boot of the machine: kBootIdLength characters and a zero.
+void ReadBootId(char (&id)[40]);
+
 }  // namespace divvy::emulation

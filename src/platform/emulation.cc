@@ -178,13 +178,8 @@ Status WriteLibrary(const std::string& path, const char* begin, const char* end)
 
 // What CUDA programs have is kept for as long as the GPUs are the same. Every user's programs write it.
 Status WriteCudaFile(const std::string& path, bool is_new) {
-  struct stat about {};
-  if (!is_new && stat(path.c_str(), &about) == 0 && about.st_size == static_cast<off_t>(sizeof(emulation::CudaFile))) {
-    return {};
-  }
-  const auto file = std::make_unique<emulation::CudaFile>();
-  emulation::InitialiseCudaFile(*file);
-  return ReplaceFile(path, {reinterpret_cast<const char*>(file.get()), sizeof(*file)}, 0666);
+  const auto fresh = FreshCudaFile(is_new ? "" : ReadWhole(path));
+  return fresh ? ReplaceFile(path, *fresh, 0666) : Status{};
 }
 
 }  // namespace

@@ -37,6 +37,10 @@ std::string EmulatedWorldPath(const std::string& directory);
 std::vector<std::pair<std::string, std::string>> EmulationEnvironment(const std::string& directory,
                                                                       std::string_view library_path);
 
+/// The bytes of a new file for the stand-in CUDA drivers to share, or nothing when `old`, the bytes of the one there
+/// is, can be kept: it is of this version and this boot.
+std::optional<std::string> FreshCudaFile(std::string_view old);
+
 /// What one process has of an emulated GPU, as the stand-in CUDA driver counts it.
 struct EmulatedUse {
   GpuIndex gpu = 0;

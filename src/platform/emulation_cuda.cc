@@ -27,6 +27,15 @@ struct Unmap {
 };
 using MappedFile = std::unique_ptr<CudaFile, Unmap>;
 
+std::string ReadBootId() {
+  std::string id(emulation::kBootIdLength, '\0');
+  const int fd = open(emulation::kBootIdFile, O_RDONLY | O_CLOEXEC);
+  if (fd < 0) return id;
+  if (read(fd, id.data(), id.size()) < 0) id.assign(id.size(), '\0');
+  close(fd);
+  return id;
+}
+
 Result<MappedFile> MapCudaFile(const std::string& directory) {
   const std::string path = EmulatedWorldPath(directory) + emulation::kCudaSuffix;
   const int fd = open(path.c_str(), O_RDWR | O_CLOEXEC);
@@ -41,8 +50,8 @@ Result<MappedFile> MapCudaFile(const std::string& directory) {
   }
   close(fd);
   MappedFile file(mapped == MAP_FAILED ? nullptr : static_cast<CudaFile*>(mapped));
-  if (file == nullptr || file->magic != emulation::kCudaMagic || file->layout != emulation::kCudaLayout) {
-    return CorruptData(path + " is not of this version: remove it and start again");
+  if (file == nullptr || !emulation::IsCurrentCudaFile(*file, ReadBootId().c_str())) {
+    return CorruptData(path + " is not of this version, or of an earlier boot: start divvy up --emulate again");
   }
   return file;
 }
@@ -53,6 +62,18 @@ bool IsThere(const CudaProcess& process) {
 }
 
 }  // namespace
+
+std::optional<std::string> FreshCudaFile(std::string_view old) {
+  const std::string boot_id = ReadBootId();
+  const auto file = std::make_unique<CudaFile>();
+  if (old.size() == sizeof(CudaFile)) {
+    std::memcpy(static_cast<void*>(file.get()), old.data(), sizeof(CudaFile));
+    if (emulation::IsCurrentCudaFile(*file, boot_id.c_str())) return std::nullopt;
+    std::memset(static_cast<void*>(file.get()), 0, sizeof(CudaFile));
+  }
+  emulation::InitialiseCudaFile(*file, boot_id.c_str());
+  return std::string(reinterpret_cast<const char*>(file.get()), sizeof(CudaFile));
+}
 
 Result<std::vector<EmulatedUse>> ReadEmulatedUses(const std::string& directory) {
   DIVVY_TRY(const MappedFile file, MapCudaFile(directory));

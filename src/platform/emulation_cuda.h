@@ -22,6 +22,7 @@ inline constexpr std::uint32_t kCudaLayout = 1;          // One more with every 
 inline constexpr std::uint32_t kMaxCudaProcesses = 256;
 inline constexpr std::uint32_t kBusyBuckets = 16;
 inline constexpr std::uint64_t kBusyBucketNs = 100'000'000;
+inline constexpr std::uint32_t kBootIdLength = 36;
 inline constexpr const char* kCudaSuffix = ".cuda";  // After the path of the world file.
 inline constexpr const char* kCudaLibraryFile = "libcuda.so.1";
 
@@ -88,6 +89,7 @@ struct CudaGpu {
 struct CudaFile {
   std::uint32_t magic;
   std::uint32_t layout;
+  char boot_id[40];      // Locks and times of an earlier boot mean nothing: then the file is made anew.
   pthread_mutex_t lock;  // Slots and counts of memory.
   CudaGpu gpus[kMaxGpus];
   CudaProcess processes[kMaxCudaProcesses];
@@ -111,8 +113,17 @@ inline unsigned BusyPercent(const CudaGpu& gpu, std::uint64_t now_ns) {
   return percent > 100 ? 100U : static_cast<unsigned>(percent);
 }
 
-/// Makes the locks of a file of zeros and marks it as one of this layout.
-inline void InitialiseCudaFile(CudaFile& file) {
+inline constexpr const char* kBootIdFile = "/proc/sys/kernel/random/boot_id";
+
+/// True for a file of this layout that was made since the boot of this id (36 characters).
+inline bool IsCurrentCudaFile(const CudaFile& file, const char* boot_id) {
+  if (__atomic_load_n(&file.magic, __ATOMIC_ACQUIRE) != kCudaMagic || file.layout != kCudaLayout) return false;
+  return __builtin_strncmp(file.boot_id, boot_id, kBootIdLength) == 0;
+}
+
+/// Makes the locks of a file of zeros and marks it as one of this layout and boot.
+inline void InitialiseCudaFile(CudaFile& file, const char* boot_id) {
+  __builtin_memcpy(file.boot_id, boot_id, kBootIdLength);
   pthread_mutexattr_t shared;
   pthread_mutexattr_init(&shared);
   pthread_mutexattr_setpshared(&shared, PTHREAD_PROCESS_SHARED);

@@ -107,7 +107,7 @@ TEST_F(EmulatedServer, ShowsExactlyWhatWasDescribed) {
     ASSERT_TRUE(facts.has_value()) << facts.error().message;
     EXPECT_EQ(*facts, described_) << spec;
   }
-  EXPECT_EQ(probe_->driver(), "565.57.01");
+  EXPECT_EQ(probe_->driver(), "580.95.05");
 }
 
 TEST_F(EmulatedServer, ShowsLinksAndMigOfADescriptionFile) {
