@@ -10,6 +10,7 @@
 #include "daemon/container.h"
 #include "daemon/daemon.h"
 #include "daemon/seat.h"
+#include "keeper/keeper.h"
 #include "platform/launch.h"
 
 int main(int argc, char** argv) {
@@ -26,5 +27,6 @@ int main(int argc, char** argv) {
   if (argc > 1 && words[1] == "internal-container-remove")
     return divvy::ContainerRemoveMain({words.begin() + 2, words.end()});
   if (argc > 1 && words[1] == "internal-agent") return divvy::AgentMain({words.begin() + 2, words.end()});
+  if (argc > 1 && words[1] == "keeper") return divvy::keeper::KeeperMain({words.begin() + 2, words.end()});
   return divvy::cli::Main(words);
 }

@@ -44,6 +44,7 @@ void KeeperClient::Open() {
 
 void KeeperClient::Try() {
   if (connection_ != nullptr) return;
+  Reap();
   auto connection = std::make_unique<Connection>(loop_);
   boost::system::error_code error;
   // A Unix socket connects at once or not at all.
@@ -66,9 +67,11 @@ void KeeperClient::TryLater() {
 
 // In a session of its own: it is not for the daemon's terminal, nor for whoever ends the daemon.
 void KeeperClient::StartOne() {
-  if (options_.argv.empty()) return;
+  auto command = options_.command ? options_.command() : std::vector<std::string>();
+  if (!command) return options_.note("event=keeper_not_started what=\"" + command.error().message + "\"");
+  if (command->empty()) return;
   std::vector<char*> words;
-  for (std::string& word : options_.argv) words.push_back(word.data());
+  for (std::string& word : *command) words.push_back(word.data());
   words.push_back(nullptr);
   posix_spawn_file_actions_t files;
   ::posix_spawn_file_actions_init(&files);
@@ -87,10 +90,13 @@ void KeeperClient::StartOne() {
     options_.note("event=keeper_not_started what=\"" + std::string(std::strerror(error)) + "\"");
     return;
   }
+  child_ = pid;
   options_.note("event=keeper_started pid=" + std::to_string(pid));
-  // It forks itself away; what we started ends at once.
-  auto reap = std::make_shared<asio::steady_timer>(loop_, std::chrono::seconds(1));
-  reap->async_wait([reap, pid](const boost::system::error_code&) { ::waitpid(pid, nullptr, WNOHANG); });
+}
+
+// One that we started is our child for as long as we live; it outlives us.
+void KeeperClient::Reap() {
+  if (child_ > 0 && ::waitpid(static_cast<pid_t>(child_), nullptr, WNOHANG) != 0) child_ = 0;
 }
 
 void KeeperClient::OnConnected(std::unique_ptr<Connection> connection) {

@@ -21,7 +21,9 @@ class KeeperClient final : public KeeperPort {
  public:
   struct Options {
     std::string directory;           // Where the keeper keeps its tenants' folders, and listens.
-    std::vector<std::string> argv;   // Starts one, which detaches itself. Empty: somebody else does.
+    /// Starts one, which goes on without us. Asked each time, for what it is started with may have to be made anew;
+    /// empty: somebody else does. Null: as empty.
+    std::function<Result<std::vector<std::string>>()> command;
     std::function<void(const std::string& line)> note;
   };
   /// A keeper that is to be there answers within milliseconds; one that must be started, within some tenths of a second.
@@ -44,6 +46,7 @@ class KeeperClient final : public KeeperPort {
   void Try();
   void TryLater();
   void StartOne();
+  void Reap();
   void OnConnected(std::unique_ptr<Connection> connection);
   void Read();
   void OnLine(std::string_view line);
@@ -57,6 +60,7 @@ class KeeperClient final : public KeeperPort {
   std::map<std::uint64_t, Answered> asked_;
   std::uint64_t next_id_ = 1;
   bool is_open_ = false;
+  std::int64_t child_ = 0;
   std::chrono::steady_clock::time_point started_at_{};
   std::shared_ptr<bool> is_alive_ = std::make_shared<bool>(true);
 };

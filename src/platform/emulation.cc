@@ -19,6 +19,7 @@
 #include "platform/emulation_cuda.h"
 #include "platform/gpu_health.h"
 #include "platform/gpu_process.h"
+#include "platform/image_file.h"
 #include "platform/nvml_api.h"
 
 // The stand-in libraries (emulate/standin_images.S).
@@ -38,6 +39,7 @@ using emulation::WorldGpu;
 using emulation::WorldProcess;
 using emulation::WorldState;
 
+constexpr std::string_view kPurpose = "emulated GPUs";
 constexpr int kMaxNvLinks = static_cast<int>(nvml::kMaxNvLinks);
 
 std::string Reason() { return std::strerror(errno); }
@@ -134,52 +136,10 @@ bool ShowsTheSame(const World& a, const World& b) {
   return true;
 }
 
-std::string ReadWhole(const std::string& path) {
-  const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC);
-  if (fd < 0) return "";
-  std::string bytes;
-  std::array<char, 65536> buffer;
-  for (ssize_t got = 0; (got = read(fd, buffer.data(), buffer.size())) > 0;) {
-    bytes.append(buffer.data(), static_cast<std::size_t>(got));
-  }
-  close(fd);
-  return bytes;
-}
-
-bool WriteFully(int fd, std::string_view bytes) {
-  while (!bytes.empty()) {
-    const ssize_t done = write(fd, bytes.data(), bytes.size());
-    if (done < 0 && errno == EINTR) continue;
-    if (done <= 0) return false;
-    bytes.remove_prefix(static_cast<std::size_t>(done));
-  }
-  return true;
-}
-
-// In one step: who has the old file open keeps it, who opens the path finds the old or the new one.
-Status ReplaceFile(const std::string& path, std::string_view bytes, mode_t mode) {
-  const std::string temporary = path + ".new." + std::to_string(getpid());
-  const int fd = open(temporary.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, mode);
-  if (fd < 0)
-    return FailedPrecondition("cannot write " + temporary + " (" + Reason() + "): emulated GPUs need the folder");
-  const bool is_written = WriteFully(fd, bytes) && fchmod(fd, mode) == 0;  // Past the umask: jobs of others read it.
-  const int error = errno;
-  close(fd);
-  if (is_written && rename(temporary.c_str(), path.c_str()) == 0) return {};
-  const std::string why = std::strerror(is_written ? errno : error);
-  unlink(temporary.c_str());
-  return FailedPrecondition("cannot write " + path + " (" + why + "): emulated GPUs need it");
-}
-
-Status WriteLibrary(const std::string& path, const char* begin, const char* end) {
-  const std::string_view image(begin, static_cast<std::size_t>(end - begin));
-  return ReadWhole(path) == image ? Status{} : ReplaceFile(path, image, 0755);
-}
-
 // What CUDA programs have is kept for as long as the GPUs are the same. Every user's programs write it.
 Status WriteCudaFile(const std::string& path, bool is_new) {
   const auto fresh = FreshCudaFile(is_new ? "" : ReadWhole(path));
-  return fresh ? ReplaceFile(path, *fresh, 0666) : Status{};
+  return fresh ? ReplaceFile(path, *fresh, 0666, kPurpose) : Status{};
 }
 
 }  // namespace
@@ -202,13 +162,13 @@ Result<std::string> WriteEmulation(const std::vector<GpuFacts>& gpus, const std:
   if (old_world.size() == sizeof(World)) std::memcpy(static_cast<void*>(old.get()), old_world.data(), sizeof(World));
   const bool is_new = !ShowsTheSame(*world, *old);
   if (is_new) {
-    DIVVY_CHECK(ReplaceFile(world_path, {reinterpret_cast<const char*>(world.get()), sizeof(World)}, 0644));
+    DIVVY_CHECK(ReplaceFile(world_path, {reinterpret_cast<const char*>(world.get()), sizeof(World)}, 0644, kPurpose));
   }
   DIVVY_CHECK(WriteCudaFile(world_path + emulation::kCudaSuffix, is_new));
   const std::string library_path = directory + "/" + emulation::kLibraryFile;
-  DIVVY_CHECK(WriteLibrary(library_path, divvy_nvml_image_begin, divvy_nvml_image_end));
-  DIVVY_CHECK(
-      WriteLibrary(directory + "/" + emulation::kCudaLibraryFile, divvy_cuda_image_begin, divvy_cuda_image_end));
+  DIVVY_CHECK(WriteImage(library_path, divvy_nvml_image_begin, divvy_nvml_image_end, kPurpose));
+  DIVVY_CHECK(WriteImage(directory + "/" + emulation::kCudaLibraryFile, divvy_cuda_image_begin, divvy_cuda_image_end,
+                         kPurpose));
   return library_path;
 }
 

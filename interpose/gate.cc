@@ -1,0 +1,208 @@
+#include "gate.h"
+
+#include <atomic>
+
+#include "contexts.h"
+#include "driver.h"
+#include "link.h"
+#include "sync.h"
+
+namespace divvy::interpose {
+
+namespace {
+
+constexpr std::uint64_t kLookAgain = kSecond;           // Of a thread at a gate: asks again.
+constexpr std::uint64_t kWithoutKeeper = 10 * kSecond;  // Then nobody gives turns, and none is waited for.
+constexpr std::uint64_t kIdleBeforeYield = 500'000;     // Nothing launched for so long.
+constexpr std::uint32_t kMostBetweenSyncs = 1024;
+
+/// What this process does on one device. A cache line for itself: the counters are on the way of every launch.
+struct alignas(64) DeviceGate {
+  std::atomic<std::uint32_t> launching{0};
+  std::atomic<std::uint32_t> touching{0};
+  std::atomic<std::uint32_t> waiting{0};
+  std::atomic<std::uint32_t> has_asked{0};
+  std::atomic<std::uint64_t> launches{0};
+  // Of a turn: how many launches go between two waits for the device, and what was measured last.
+  std::atomic<std::uint32_t> budget{1};
+  std::atomic<std::uint32_t> since_sync{0};
+  std::atomic<std::uint64_t> synced_at{0};
+  // Of the link's thread alone.
+  std::uint64_t seen_launches = 0;
+  std::uint64_t seen_at = 0;
+  bool has_yielded = false;
+};
+
+DeviceGate g_gates[share::kMaxDevices];
+__attribute__((tls_model("initial-exec"))) thread_local unsigned t_depth = 0;
+
+std::uint32_t GateNow(const share::Page& page, unsigned device) {
+  return __atomic_load_n(&page.devices[device].gate, __ATOMIC_SEQ_CST);
+}
+
+bool MayGo(Touch touch, std::uint32_t gate) {
+  return touch == Touch::kLaunch ? gate <= share::kTurn : gate < share::kParked;
+}
+
+void Ask(unsigned device, std::uint32_t gate) {
+  if (gate != share::kShut && gate != share::kParked) return;
+  if (g_gates[device].has_asked.exchange(1) != 0) return;
+  Tell(gate == share::kShut ? share::Word::kAsk : share::Word::kWake, device);
+}
+
+/// Until the gate is another than `gate`, or a while.
+void WaitAtGate(share::Page& page, unsigned device, std::uint32_t gate) {
+  DeviceGate& mine = g_gates[device];
+  share::PageProcess* const words = ProcessWords();
+  mine.waiting.fetch_add(1);
+  __atomic_fetch_add(&words->waiting, 1, __ATOMIC_ACQ_REL);
+  Ask(device, gate);
+  FutexWait(&page.devices[device].gate, gate, kLookAgain);
+  // Still shut: asked again, should a keeper have missed it.
+  if (GateNow(page, device) == gate) mine.has_asked.store(0);
+  __atomic_fetch_sub(&words->waiting, 1, __ATOMIC_ACQ_REL);
+  mine.waiting.fetch_sub(1);
+}
+
+bool IsCapturing(cuda::Stream stream) {
+  int status = 0;
+  return DRIVER(cuStreamIsCapturing)(stream, &status) == cuda::kSuccess && status != cuda::kCaptureNone;
+}
+
+/// Waits for the device after every `budget` launches, so many that it has about kMostInFlightNs of work by then.
+void KeepLittleInFlight(DeviceGate& mine, cuda::Stream stream) {
+  if (mine.since_sync.fetch_add(1) + 1 < mine.budget.load(std::memory_order_relaxed)) return;
+  if (IsCapturing(stream)) return;
+  const std::uint32_t launched = mine.since_sync.exchange(0);
+  if (launched == 0) return;  // Another thread does it.
+  const std::uint64_t before = mine.synced_at.load(std::memory_order_relaxed);
+  {
+    const RelaxedCapture relaxed;
+    DRIVER(cuStreamSynchronize)(stream);
+  }
+  const std::uint64_t now = NowNs();
+  mine.synced_at.store(now, std::memory_order_relaxed);
+  const std::uint64_t took = now - before;
+  std::uint32_t budget = mine.budget.load(std::memory_order_relaxed);
+  if (took < share::kMostInFlightNs) {
+    if (budget < kMostBetweenSyncs) budget *= 2;
+  } else {
+    const std::uint64_t fitting = launched * share::kMostInFlightNs / took;
+    budget = fitting == 0 ? 1 : fitting < kMostBetweenSyncs ? static_cast<std::uint32_t>(fitting) : kMostBetweenSyncs;
+  }
+  mine.budget.store(budget, std::memory_order_relaxed);
+}
+
+}  // namespace
+
+Inside::Inside(Touch touch, unsigned device) : touch_(touch) {
+  if (t_depth != 0 || !IsShared()) {
+    ++t_depth;
+    return;
+  }
+  ++t_depth;
+  is_ours_ = true;
+  device_ = device == kCurrent ? CurrentDevice() : device;
+  if (device_ == kNotOurs) return;
+  share::Page* const page = SharedPage();
+  if (page == nullptr) return;
+  DeviceGate& mine = g_gates[device_];
+  words_ = ProcessWords();
+  for (;;) {
+    // Entered first and looked then: who shuts the gate and waits for nobody to be inside misses none.
+    (touch_ == Touch::kLaunch ? mine.launching : mine.touching).fetch_add(1, std::memory_order_seq_cst);
+    __atomic_fetch_add(&words_->entered, 1, __ATOMIC_SEQ_CST);
+    gate_ = GateNow(*page, device_);
+    is_entered_ = true;
+    if (__builtin_expect(MayGo(touch_, gate_), 1)) break;
+    if (gate_ == share::kShut && LinkDownNs() > kWithoutKeeper) break;
+    (touch_ == Touch::kLaunch ? mine.launching : mine.touching).fetch_sub(1, std::memory_order_seq_cst);
+    __atomic_fetch_sub(&words_->entered, 1, __ATOMIC_SEQ_CST);
+    is_entered_ = false;
+    WaitAtGate(*page, device_, gate_);
+    words_ = ProcessWords();
+  }
+  if (__builtin_expect(mine.has_asked.load(std::memory_order_relaxed) != 0, 0)) mine.has_asked.store(0);
+}
+
+Inside::~Inside() {
+  --t_depth;
+  if (!is_entered_) return;
+  DeviceGate& mine = g_gates[device_];
+  __atomic_fetch_sub(&words_->entered, 1, __ATOMIC_RELEASE);
+  (touch_ == Touch::kLaunch ? mine.launching : mine.touching).fetch_sub(1, std::memory_order_release);
+}
+
+void Inside::Launched(cuda::Stream stream) {
+  if (!is_entered_) return;
+  DeviceGate& mine = g_gates[device_];
+  __atomic_fetch_add(&words_->launches, 1, __ATOMIC_RELAXED);
+  mine.launches.fetch_add(1, std::memory_order_relaxed);
+  if (__builtin_expect(gate_ == share::kTurn, 0)) KeepLittleInFlight(mine, stream);
+}
+
+bool IsNested() { return t_depth != 0; }
+
+void BeOwnThread() { ++t_depth; }
+
+std::uint32_t InsideNow(unsigned device, bool is_any) {
+  const DeviceGate& mine = g_gates[device];
+  return mine.launching.load(std::memory_order_seq_cst) + (is_any ? mine.touching.load(std::memory_order_seq_cst) : 0);
+}
+
+void AskAgain() {
+  share::Page* const page = SharedPage();
+  if (page == nullptr) return;
+  for (unsigned device = 0; device < page->device_count; ++device) {
+    DeviceGate& mine = g_gates[device];
+    mine.has_asked.store(0);
+    if (mine.waiting.load() != 0) Ask(device, GateNow(*page, device));
+  }
+}
+
+int LookAfterTurns() {
+  share::Page* const page = SharedPage();
+  if (page == nullptr || LinkDownNs() != 0) return 0;
+  int look_ms = 0;
+  for (unsigned device = 0; device < page->device_count; ++device) {
+    DeviceGate& mine = g_gates[device];
+    const std::uint32_t gate = GateNow(*page, device);
+    if (gate != share::kTurn) {
+      mine.has_yielded = false;
+      mine.seen_at = 0;
+      if (gate == share::kShut && look_ms == 0) look_ms = 5;
+      continue;
+    }
+    look_ms = 1;
+    const std::uint64_t launches = mine.launches.load(std::memory_order_relaxed);
+    if (launches != mine.seen_launches || mine.seen_at == 0) {
+      mine.seen_launches = launches;
+      mine.seen_at = NowNs();
+      mine.has_yielded = false;
+      continue;
+    }
+    if (mine.has_yielded || NowNs() - mine.seen_at < kIdleBeforeYield) continue;
+    if (InsideNow(device, false) != 0 || mine.waiting.load() != 0) continue;
+    SynchroniseDevice(device);
+    if (mine.launches.load(std::memory_order_relaxed) != launches || InsideNow(device, false) != 0) continue;
+    mine.has_yielded = true;
+    Tell(share::Word::kYield, device);
+  }
+  return look_ms;
+}
+
+void ForgetGates() {
+  t_depth = 0;
+  for (DeviceGate& mine : g_gates) {
+    mine.launching.store(0);
+    mine.touching.store(0);
+    mine.waiting.store(0);
+    mine.has_asked.store(0);
+    mine.launches.store(0);
+    mine.budget.store(1);
+    mine.since_sync.store(0);
+    mine.has_yielded = false;
+  }
+}
+
+}  // namespace divvy::interpose

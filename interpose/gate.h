@@ -1,0 +1,59 @@
+// The gate: every call that touches a device goes through here. A launch waits while it is not this tenant's turn; all
+// others wait only while the memory is away. Open and alone, it costs a look at one word.
+#pragma once
+
+#include <cstdint>
+
+#include "platform/cuda_types.h"
+#include "tenant.h"
+
+namespace divvy::interpose {
+
+enum class Touch { kLaunch, kOther };
+
+/// A call to the driver, from before it is made until it has returned. One within another (a driver that calls its own
+/// exported functions) passes: is_ours() tells.
+class Inside {
+ public:
+  Inside(Touch touch, unsigned device);
+  explicit Inside(Touch touch) : Inside(touch, kCurrent) {}
+  ~Inside();
+  Inside(const Inside&) = delete;
+  Inside& operator=(const Inside&) = delete;
+
+  /// False: called by the driver in the course of another call, or nothing is shared; nothing is to be counted.
+  bool is_ours() const { return is_ours_; }
+  unsigned device() const { return device_; }
+  /// After a launch that went well: counts it, and where others wait keeps what is in flight little.
+  void Launched(cuda::Stream stream);
+
+ private:
+  static constexpr unsigned kCurrent = ~0U - 1;
+
+  Touch touch_;
+  unsigned device_ = kNotOurs;
+  bool is_ours_ = false;
+  bool is_entered_ = false;
+  std::uint32_t gate_ = 0;
+  share::PageProcess* words_ = nullptr;
+};
+
+/// True inside another call of this thread.
+bool IsNested();
+
+/// A thread that makes calls for this library itself: none is gated or counted.
+void BeOwnThread();
+
+/// Threads that launch on the device now; with `is_any`: that make any call.
+std::uint32_t InsideNow(unsigned device, bool is_any);
+
+/// Says kAsk or kWake again to a keeper that is new, for each gate at which somebody waits.
+void AskAgain();
+
+/// In a turn that others wait for: says kYield when there is nothing to do. Returns in how many milliseconds to look
+/// again; 0: no hurry.
+int LookAfterTurns();
+
+void ForgetGates();
+
+}  // namespace divvy::interpose

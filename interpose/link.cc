@@ -1,0 +1,328 @@
+#include "link.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <atomic>
+
+#include "contexts.h"
+#include "gate.h"
+#include "memory.h"
+#include "orders.h"
+#include "sync.h"
+#include "tenant.h"
+
+namespace divvy::interpose {
+
+namespace {
+
+constexpr std::uint64_t kKeeperPatience = 10 * kSecond;  // Without a keeper.
+constexpr std::uint64_t kAnswerPatience = 60 * kSecond;  // With one that moves others out of the way.
+constexpr int kRedialMs = 50;
+constexpr int kIdleMs = 100;
+
+enum LinkState : std::uint32_t { kDown, kUp };
+enum Start : std::uint32_t { kUnstarted, kStarting, kStarted, kOff };
+enum Answer : std::uint32_t { kNone, kYes, kNo, kLost };
+
+/// One thread that waits for an answer; on its stack.
+struct Request {
+  std::uint64_t id;
+  std::uint32_t answer;  // Futex.
+  Request* next;
+};
+
+std::atomic<std::uint32_t> g_start{kUnstarted};
+Mutex g_start_mutex;
+Mutex g_socket_mutex;  // Whoever sends; and who closes, so that none sends to a number that is another's by then.
+int g_socket = -1;
+ino_t g_socket_inode = 0;
+std::uint32_t g_state = kDown;  // Futex.
+std::atomic<std::uint64_t> g_down_since{0};
+std::atomic<std::uint64_t> g_next_id{1};
+Mutex g_requests_mutex;
+Request* g_requests = nullptr;
+bool g_has_fork_handler = false;
+
+std::uint32_t StateNow() { return __atomic_load_n(&g_state, __ATOMIC_ACQUIRE); }
+
+void SetState(std::uint32_t state) {
+  if (state == kDown && StateNow() != kDown) g_down_since.store(NowNs(), std::memory_order_relaxed);
+  __atomic_store_n(&g_state, state, __ATOMIC_RELEASE);
+  FutexWakeAll(&g_state);
+}
+
+void SetAnswer(Request& request, Answer answer) {
+  __atomic_store_n(&request.answer, answer, __ATOMIC_RELEASE);
+  FutexWakeAll(&request.answer);
+}
+
+/// `id` 0: all.
+void Resolve(std::uint64_t id, Answer answer) {
+  const Locked locked(g_requests_mutex);
+  for (Request* request = g_requests; request != nullptr; request = request->next) {
+    if (id == 0 || request->id == id) SetAnswer(*request, answer);
+  }
+}
+
+/// A connection on which hello was said; -1. `is_missing`: there is no socket at all.
+int Dial(bool& is_missing) {
+  is_missing = false;
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  const char* const folder = getenv(share::kFolderVariable);
+  const int length =
+      snprintf(address.sun_path, sizeof address.sun_path, "%s/%s", folder == nullptr ? "" : folder, share::kLinkSocket);
+  if (length < 0 || static_cast<std::size_t>(length) >= sizeof address.sun_path) {
+    is_missing = true;
+    return -1;
+  }
+  const int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+  if (fd < 0) return -1;
+  if (connect(fd, reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0) {
+    is_missing = errno == ENOENT || errno == EACCES || errno == ENOTSOCK;
+    close(fd);
+    return -1;
+  }
+  share::Message hello = MessageOf(share::Word::kHello, 0);
+  hello.process = SlotNow();
+  hello.id = GenerationNow();
+  if (send(fd, &hello, sizeof hello, MSG_NOSIGNAL) != static_cast<ssize_t>(sizeof hello)) {
+    close(fd);
+    return -1;
+  }
+  return fd;
+}
+
+/// The program may have closed our descriptor, as daemons close all, and have the number for its own.
+bool IsStillOurs(int fd, ino_t inode) {
+  struct stat about {};
+  return fd >= 0 && fstat(fd, &about) == 0 && S_ISSOCK(about.st_mode) && about.st_ino == inode;
+}
+
+int SocketNow() {
+  const Locked locked(g_socket_mutex);
+  return IsStillOurs(g_socket, g_socket_inode) ? g_socket : -1;
+}
+
+void HangUp() {
+  {
+    const Locked locked(g_socket_mutex);
+    if (IsStillOurs(g_socket, g_socket_inode)) close(g_socket);
+    g_socket = -1;
+  }
+  SetState(kDown);
+  Resolve(0, kLost);
+}
+
+/// False: hang up.
+bool OnMessage(const share::Message& message) {
+  switch (message.word) {
+    case share::Word::kWelcome:
+      if (message.process >= share::kMaxProcesses) return false;
+      AdoptSlot(message.process, message.id);
+      SetState(kUp);
+      AskAgain();
+      return true;
+    case share::Word::kGranted:
+      Resolve(message.id, kYes);
+      return true;
+    case share::Word::kDenied:
+      if (StateNow() == kDown) {  // In the place of kWelcome: there is no slot.
+        static std::atomic<bool> has_spoken{false};
+        if (!has_spoken.exchange(true)) Say("no room in the job's share of the GPU", "run fewer processes in this job");
+        return false;
+      }
+      Resolve(message.id, kNo);
+      return true;
+    default:
+      CarryOut(message);
+      return true;
+  }
+}
+
+/// All messages that are there; false: the connection is over.
+bool Receive(int fd) {
+  for (;;) {
+    share::Message message{};
+    const ssize_t size = recv(fd, &message, sizeof message, MSG_DONTWAIT);
+    if (size < 0 && errno == EINTR) continue;
+    if (size < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) return true;
+    if (size != static_cast<ssize_t>(sizeof message)) return false;
+    message.text[sizeof message.text - 1] = 0;
+    if (!OnMessage(message)) return false;
+  }
+}
+
+void Redial(bool& was_ever_up) {
+  bool is_missing = false;
+  const int fd = Dial(is_missing);
+  struct stat about {};
+  if (fd >= 0 && fstat(fd, &about) == 0) {
+    const Locked locked(g_socket_mutex);
+    g_socket = fd;
+    g_socket_inode = about.st_ino;
+    return;
+  }
+  // A keeper that was there comes again; where there never was one, nothing is shared.
+  if (is_missing && !was_ever_up) {
+    StopSharing("there is no keeper behind DIVVY_SHARE",
+                "this program runs without sharing its GPU; start the job again");
+    g_start.store(kOff, std::memory_order_release);
+  }
+}
+
+void* Run(void*) {
+  BeOwnThread();
+  bool was_ever_up = false;
+  while (g_start.load(std::memory_order_acquire) != kOff) {
+    int fd = SocketNow();
+    if (fd < 0) {
+      if (StateNow() == kUp) HangUp();
+      Redial(was_ever_up);
+      fd = SocketNow();
+    }
+    pollfd watched = {fd, POLLIN, 0};
+    const int turn_ms = LookAfterTurns();
+    const int wait_ms = fd < 0 ? kRedialMs : turn_ms > 0 ? turn_ms : kIdleMs;
+    const int ready = poll(&watched, fd < 0 ? 0 : 1, wait_ms);
+    if (ready > 0 && SocketNow() == fd && !Receive(fd)) HangUp();
+    was_ever_up = was_ever_up || StateNow() == kUp;
+    LookAround();
+  }
+  SetState(kDown);
+  return nullptr;
+}
+
+void InChild() {
+  g_socket_mutex.Renew();
+  if (IsStillOurs(g_socket, g_socket_inode)) close(g_socket);
+  g_socket = -1;
+  g_start_mutex.Renew();
+  g_requests_mutex.Renew();
+  g_requests = nullptr;
+  g_state = kDown;
+  ForgetTenancy();
+  ForgetGates();
+  ForgetContexts();
+  ForgetMemory();
+  ForgetMappings();
+  ForgetGraphs();
+  g_start.store(kUnstarted, std::memory_order_release);
+}
+
+bool StartThread() {
+  const SignalsBlocked quiet;  // The thread inherits it.
+  pthread_t thread;
+  if (pthread_create(&thread, nullptr, &Run, nullptr) != 0) return false;
+  pthread_detach(thread);
+  return true;
+}
+
+void Begin() {
+  const Locked locked(g_start_mutex);
+  if (g_start.load(std::memory_order_acquire) != kUnstarted) return;
+  if (SharedPage() == nullptr) {
+    g_start.store(kOff, std::memory_order_release);
+    return;
+  }
+  if (!g_has_fork_handler) {
+    pthread_atfork(nullptr, nullptr, &InChild);
+    g_has_fork_handler = true;
+  }
+  FindDevices();
+  g_down_since.store(NowNs(), std::memory_order_relaxed);
+  g_start.store(kStarting, std::memory_order_release);
+  if (!StartThread()) {
+    StopSharing("no thread could be made", "raise the job's limit of processes (ulimit -u)");
+    g_start.store(kOff, std::memory_order_release);
+    return;
+  }
+  const std::uint64_t started = NowNs();
+  while (StateNow() == kDown && g_start.load(std::memory_order_acquire) == kStarting &&
+         NowNs() - started < kKeeperPatience) {
+    FutexWait(&g_state, kDown, 100 * kMillisecond);
+  }
+  std::uint32_t expected = kStarting;
+  g_start.compare_exchange_strong(expected, kStarted);
+}
+
+/// Waits for a keeper; false: none for too long.
+bool AwaitLink(std::uint64_t started_ns) {
+  while (StateNow() == kDown) {
+    const std::uint64_t down = LinkDownNs();
+    const std::uint64_t waited = NowNs() - started_ns;
+    if (down >= kKeeperPatience && waited >= kSecond) return false;
+    if (waited >= kAnswerPatience || g_start.load(std::memory_order_acquire) == kOff) return false;
+    FutexWait(&g_state, kDown, 100 * kMillisecond);
+  }
+  return true;
+}
+
+}  // namespace
+
+bool IsShared() {
+  const std::uint32_t start = g_start.load(std::memory_order_acquire);
+  if (start == kStarted) return true;
+  if (start == kOff) return false;
+  Begin();
+  return g_start.load(std::memory_order_acquire) == kStarted;
+}
+
+share::Message MessageOf(share::Word word, unsigned device) {
+  share::Message message{};
+  message.word = word;
+  message.device = device;
+  message.process = SlotNow();
+  return message;
+}
+
+bool Send(const share::Message& message) {
+  const Locked locked(g_socket_mutex);
+  if (!IsStillOurs(g_socket, g_socket_inode)) return false;
+  return send(g_socket, &message, sizeof message, MSG_NOSIGNAL | MSG_DONTWAIT) == static_cast<ssize_t>(sizeof message);
+}
+
+void Tell(share::Word word, unsigned device) { Send(MessageOf(word, device)); }
+
+std::uint64_t LinkDownNs() {
+  return StateNow() == kUp ? 0 : NowNs() - g_down_since.load(std::memory_order_relaxed) + 1;
+}
+
+bool AskForMore(unsigned device, std::uint64_t bytes, std::uint64_t started_ns) {
+  Request request = {0, kNone, nullptr};
+  do {
+    if (!AwaitLink(started_ns)) return false;
+    request = {g_next_id.fetch_add(1), kNone, nullptr};
+    {
+      const Locked locked(g_requests_mutex);
+      request.next = g_requests;
+      g_requests = &request;
+    }
+    share::Message want = MessageOf(share::Word::kWant, device);
+    want.id = request.id;
+    want.bytes = bytes;
+    const bool is_sent = Send(want);
+    while (is_sent && __atomic_load_n(&request.answer, __ATOMIC_ACQUIRE) == kNone &&
+           NowNs() - started_ns < kAnswerPatience) {
+      FutexWait(&request.answer, kNone, kSecond);
+    }
+    const Locked locked(g_requests_mutex);
+    for (Request** at = &g_requests; *at != nullptr; at = &(*at)->next) {
+      if (*at != &request) continue;
+      *at = request.next;
+      break;
+    }
+    if (!is_sent) request.answer = kLost;
+  } while (request.answer == kLost && NowNs() - started_ns < kAnswerPatience);
+  return request.answer == kYes;
+}
+
+}  // namespace divvy::interpose

@@ -1,0 +1,27 @@
+// The words with the keeper: one thread for each process that keeps the connection, carries out the keeper's orders
+// (orders.h) and wakes who waits for an answer. No signal is ever handled on it.
+#pragma once
+
+#include <cstdint>
+
+#include "platform/tenant_link.h"
+
+namespace divvy::interpose {
+
+/// True when this process is a tenant's, from the first call on: starts the thread, waits for a slot (10 s at most,
+/// after which it goes on without: then what it allocates waits). False: nothing is shared. Requires: no lock held.
+bool IsShared();
+
+/// Asks the keeper for `bytes` more of the device and waits. True: try again. False: denied; or the keeper is gone for
+/// 10 s; or it is a minute since `started_ns`.
+bool AskForMore(unsigned device, std::uint64_t bytes, std::uint64_t started_ns);
+
+/// Sends a word about a device, from any thread; lost when there is no keeper.
+void Tell(share::Word word, unsigned device);
+bool Send(const share::Message& message);
+share::Message MessageOf(share::Word word, unsigned device);
+
+/// How long the keeper has been gone; 0: it is there.
+std::uint64_t LinkDownNs();
+
+}  // namespace divvy::interpose

@@ -1,0 +1,183 @@
+// Evacuate and Return: the memory of a device to the host and back, under the same addresses. The copies go over
+// several streams; the host memory is made for each request, pinned where the driver gives that.
+#include <stdlib.h>
+
+#include "contexts.h"
+#include "driver.h"
+#include "regions.h"
+#include "tenant.h"
+
+namespace divvy::interpose {
+
+namespace {
+
+constexpr int kStreams = 4;
+constexpr std::uint64_t kPiece = std::uint64_t{64} << 20;
+
+class Streams {
+ public:
+  Streams() {
+    for (cuda::Stream& stream : streams_) {
+      if (DRIVER(cuStreamCreate)(&stream, cuda::kStreamNonBlocking) != cuda::kSuccess) break;
+      ++count_;
+    }
+  }
+  ~Streams() {
+    for (int i = 0; i < count_; ++i) DRIVER(cuStreamDestroy_v2)(streams_[i]);
+  }
+  Streams(const Streams&) = delete;
+  Streams& operator=(const Streams&) = delete;
+
+  bool is_open() const { return count_ > 0; }
+  cuda::Stream Next() { return streams_[static_cast<unsigned>(turn_++) % static_cast<unsigned>(count_)]; }
+  cuda::Return Wait() {
+    cuda::Return first = cuda::kSuccess;
+    for (int i = 0; i < count_; ++i) {
+      const cuda::Return result = DRIVER(cuStreamSynchronize)(streams_[i]);
+      if (first == cuda::kSuccess) first = result;
+    }
+    return first;
+  }
+
+ private:
+  cuda::Stream streams_[kStreams] = {};
+  int count_ = 0;
+  int turn_ = 0;
+};
+
+bool MakeHost(Region& region) {
+  region.is_host_pinned = DRIVER(cuMemHostAlloc)(&region.host, region.size, 0) == cuda::kSuccess;
+  if (!region.is_host_pinned) region.host = malloc(region.size);
+  return region.host != nullptr;
+}
+
+void FreeHost(Region& region) {
+  if (region.host == nullptr) return;
+  if (region.is_host_pinned) {
+    DRIVER(cuMemFreeHost)(region.host);
+  } else {
+    free(region.host);
+  }
+  region.host = nullptr;
+}
+
+cuda::Return Copy(Region& region, Streams& streams, bool is_out) {
+  char* const host = static_cast<char*>(region.host);
+  for (std::uint64_t at = 0; at < region.size; at += kPiece) {
+    const std::uint64_t size = region.size - at < kPiece ? region.size - at : kPiece;
+    const cuda::Return result =
+        is_out ? DRIVER(cuMemcpyDtoHAsync_v2)(host + at, region.address + at, size, streams.Next())
+               : DRIVER(cuMemcpyHtoDAsync_v2)(region.address + at, host + at, size, streams.Next());
+    if (result != cuda::kSuccess) return result;
+  }
+  return cuda::kSuccess;
+}
+
+Moved Failed(cuda::Return result, const char* text) {
+  Moved moved;
+  moved.result = result == cuda::kSuccess ? cuda::kUnknown : result;
+  moved.text = text;
+  return moved;
+}
+
+/// All that lies on the device, in host memory as well. Undoes itself.
+Moved CopyOut(Arena& arena) {
+  Streams streams;
+  if (!streams.is_open()) return Failed(cuda::kOutOfMemory, "no stream could be made for the copies");
+  Moved moved;
+  const char* why = nullptr;
+  for (Region* region = arena.first; region != nullptr && why == nullptr; region = region->next) {
+    if (!region->is_present) continue;
+    if (!MakeHost(*region)) {
+      moved.result = cuda::kOutOfMemory;
+      why = "the host has no room for the memory of the device";
+      break;
+    }
+    moved.bytes += region->size;
+    if (!region->is_host_pinned) moved.unpinned += region->size;
+    moved.result = Copy(*region, streams, true);
+    if (moved.result != cuda::kSuccess) why = "copying to the host failed";
+  }
+  const cuda::Return waited = streams.Wait();
+  if (why == nullptr && waited != cuda::kSuccess) {
+    moved.result = waited;
+    why = "copying to the host failed";
+  }
+  if (why == nullptr) return moved;
+  for (Region* region = arena.first; region != nullptr; region = region->next) FreeHost(*region);
+  return Failed(moved.result, why);
+}
+
+cuda::Return CopyIn(Arena& arena) {
+  Streams streams;
+  if (!streams.is_open()) return cuda::kOutOfMemory;
+  cuda::Return result = cuda::kSuccess;
+  for (Region* region = arena.first; region != nullptr && result == cuda::kSuccess; region = region->next) {
+    if (region->host != nullptr) result = Copy(*region, streams, false);
+  }
+  const cuda::Return waited = streams.Wait();
+  return result == cuda::kSuccess ? waited : result;
+}
+
+}  // namespace
+
+Moved Evacuate(unsigned device) {
+  Arena& arena = ArenaOf(device);
+  const Locked locked(arena.mutex);
+  if (arena.first == nullptr) return {};
+  const ContextOf current(device);
+  if (!current.is_current()) return Failed(cuda::kInvalidContext, "the process has no context on the device any more");
+  const RelaxedCapture relaxed;
+  Moved moved = CopyOut(arena);
+  if (moved.result != cuda::kSuccess || moved.bytes == 0) return moved;
+  for (Region* region = arena.first; region != nullptr; region = region->next) {
+    if (!region->is_present) continue;
+    const cuda::Return result = Unback(*region);
+    if (result == cuda::kSuccess || !region->is_present) continue;
+    // What is out already comes in again: there is room, it has just been given back.
+    cuda::Return undone = cuda::kSuccess;
+    for (Region* other = arena.first; other != region; other = other->next) {
+      if (undone == cuda::kSuccess && !other->is_present) undone = Back(*other, arena);
+    }
+    if (undone == cuda::kSuccess) undone = CopyIn(arena);
+    if (undone != cuda::kSuccess) return Failed(undone, "unmapping failed half-way, and so did bringing it back");
+    for (Region* other = arena.first; other != nullptr; other = other->next) FreeHost(*other);
+    return Failed(result, "unmapping failed; all is as it was");
+  }
+  GiveBack(device, moved.bytes);
+  return moved;
+}
+
+Moved Return(unsigned device) {
+  Arena& arena = ArenaOf(device);
+  const Locked locked(arena.mutex);
+  Moved moved;
+  for (const Region* region = arena.first; region != nullptr; region = region->next) {
+    if (!region->is_present) moved.bytes += region->size;
+  }
+  if (moved.bytes == 0) return moved;
+  const ContextOf current(device);
+  if (!current.is_current()) return Failed(cuda::kInvalidContext, "the process has no context on the device any more");
+  const RelaxedCapture relaxed;
+  if (!TakeAtOnce(device, moved.bytes)) {
+    return Failed(cuda::kOutOfMemory, "the ceiling is lower than what was taken out");
+  }
+  cuda::Return result = cuda::kSuccess;
+  for (Region* region = arena.first; region != nullptr && result == cuda::kSuccess; region = region->next) {
+    if (!region->is_present) result = Back(*region, arena);
+  }
+  if (result == cuda::kSuccess) result = CopyIn(arena);
+  for (Region* region = arena.first; region != nullptr; region = region->next) {
+    if (region->host == nullptr) continue;
+    if (result == cuda::kSuccess) {
+      FreeHost(*region);
+    } else if (region->is_present) {
+      Unback(*region);  // The contents are still on the host.
+    }
+  }
+  if (result == cuda::kSuccess) return moved;
+  GiveBack(device, moved.bytes);
+  return Failed(result, "the device has no room for it, or copying failed; all is on the host as before");
+}
+
+}  // namespace divvy::interpose

@@ -1,0 +1,13 @@
+// What the keeper tells this process to do, on the link's thread.
+#pragma once
+
+#include "platform/tenant_link.h"
+
+namespace divvy::interpose {
+
+void CarryOut(const share::Message& order);
+
+/// Now and then: what the program has loaded that forbids moving it; what its pools have given back.
+void LookAround();
+
+}  // namespace divvy::interpose

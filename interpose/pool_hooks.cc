@@ -1,0 +1,128 @@
+// Memory in the order of streams. It stays with the driver: pools.h says why.
+#include "gate.h"
+#include "hooks.h"
+#include "link.h"
+#include "memory.h"
+#include "pools.h"
+#include "tenant.h"
+
+namespace divvy::interpose {
+
+namespace {
+
+/// True where an allocation becomes a node of a graph and takes nothing yet; counted when that is instantiated.
+bool IsCapturing(cuda::Stream stream) {
+  int status = 0;
+  return DRIVER(cuStreamIsCapturing)(stream, &status) == cuda::kSuccess && status != cuda::kCaptureNone;
+}
+
+template <typename Call, typename Undo>
+cuda::Return AllocateAsync(cuda::Pool pool, std::uint64_t bytes, cuda::Stream stream, Call call, Undo undo) {
+  struct Both {
+    Call& call;
+    Undo& undo;
+  } both = {call, undo};
+  cuda::Device ordinal = -1;
+  const unsigned device = IsNested() || !IsShared() ? kNotOurs : CurrentDevice(&ordinal);
+  if (device != kNotOurs && pool == nullptr) pool = PoolOf(ordinal);
+  if (device == kNotOurs || pool == nullptr || bytes == 0 || IsCapturing(stream)) {
+    const Inside inside(Touch::kOther);
+    return call();
+  }
+  return AllocateFromPool(
+      device, pool, bytes, [](void* argument) { return static_cast<Both*>(argument)->call(); },
+      [](void* argument) { return static_cast<Both*>(argument)->undo(); }, &both);
+}
+
+template <typename Call>
+cuda::Return FreeAsync(cuda::Pointer pointer, cuda::Stream stream, Call call) {
+  if (IsNested() || !IsShared()) return call();
+  cuda::Pointer base = 0;
+  std::uint64_t bytes = 0;
+  cuda::Context context = nullptr;
+  if (FindMapped(pointer, base, bytes, context) && base == pointer) {
+    // It was allocated by cuMemAlloc, and mapped. Free after all that went before it in its stream: now, after a wait.
+    cuda::Return result = IsCapturing(stream) ? cuda::kStreamCaptureUnsupported : cuda::kSuccess;
+    if (result == cuda::kSuccess) FreeMapped(pointer, result);
+    return result;
+  }
+  const Inside inside(Touch::kOther);
+  const cuda::Return result = call();
+  if (result == cuda::kSuccess && inside.device() != kNotOurs) MeasurePools(inside.device());
+  return result;
+}
+
+}  // namespace
+
+#define ALLOC_ASYNC(symbol, free_symbol, own)                                             \
+  cuda::Return symbol##_hook(cuda::Pointer* pointer, size_t bytes, cuda::Stream stream) { \
+    const auto call = [&] { return DRIVER(symbol)(pointer, bytes, stream); };             \
+    const auto undo = [&] {                                                               \
+      const cuda::Return result = DRIVER(free_symbol)(*pointer, stream);                  \
+      DRIVER(cuStreamSynchronize)(own);                                                   \
+      return result;                                                                      \
+    };                                                                                    \
+    return AllocateAsync(nullptr, bytes, own, call, undo);                                \
+  }
+ALLOC_ASYNC(cuMemAllocAsync, cuMemFreeAsync, stream)
+ALLOC_ASYNC(cuMemAllocAsync_ptsz, cuMemFreeAsync_ptsz, OwnStream(stream))
+#undef ALLOC_ASYNC
+
+#define ALLOC_FROM_POOL(symbol, free_symbol, own)                                                          \
+  cuda::Return symbol##_hook(cuda::Pointer* pointer, size_t bytes, cuda::Pool pool, cuda::Stream stream) { \
+    const auto call = [&] { return DRIVER(symbol)(pointer, bytes, pool, stream); };                        \
+    const auto undo = [&] {                                                                                \
+      const cuda::Return result = DRIVER(free_symbol)(*pointer, stream);                                   \
+      DRIVER(cuStreamSynchronize)(own);                                                                    \
+      return result;                                                                                       \
+    };                                                                                                     \
+    return AllocateAsync(pool, bytes, own, call, undo);                                                    \
+  }
+ALLOC_FROM_POOL(cuMemAllocFromPoolAsync, cuMemFreeAsync, stream)
+ALLOC_FROM_POOL(cuMemAllocFromPoolAsync_ptsz, cuMemFreeAsync_ptsz, OwnStream(stream))
+#undef ALLOC_FROM_POOL
+
+cuda::Return cuMemFreeAsync_hook(cuda::Pointer pointer, cuda::Stream stream) {
+  return FreeAsync(pointer, stream, [&] { return DRIVER(cuMemFreeAsync)(pointer, stream); });
+}
+cuda::Return cuMemFreeAsync_ptsz_hook(cuda::Pointer pointer, cuda::Stream stream) {
+  return FreeAsync(pointer, OwnStream(stream), [&] { return DRIVER(cuMemFreeAsync_ptsz)(pointer, stream); });
+}
+
+cuda::Return cuMemPoolCreate_hook(cuda::Pool* pool, const cuda::PoolProperties* properties) {
+  const bool is_counted =
+      !IsNested() && IsShared() && properties != nullptr && properties->location.type == cuda::kLocationDevice;
+  const unsigned device = is_counted ? DeviceOf(properties->location.id) : kNotOurs;
+  const Inside inside(Touch::kOther, device);
+  const cuda::Return result = DRIVER(cuMemPoolCreate)(pool, properties);
+  if (result != cuda::kSuccess || device == kNotOurs || !inside.is_ours()) return result;
+  SetFlags(properties->handle_types == cuda::kHandleNone ? share::kPlainMemory
+                                                         : share::kPlainMemory | share::kExternal);
+  NotePool(device, *pool);
+  return result;
+}
+
+cuda::Return cuMemPoolDestroy_hook(cuda::Pool pool) {
+  const Inside inside(Touch::kOther);
+  if (inside.is_ours()) ForgetPool(pool);
+  return DRIVER(cuMemPoolDestroy)(pool);
+}
+
+cuda::Return cuMemPoolTrimTo_hook(cuda::Pool pool, size_t keep) {
+  const Inside inside(Touch::kOther);
+  const cuda::Return result = DRIVER(cuMemPoolTrimTo)(pool, keep);
+  if (inside.is_ours() && inside.device() != kNotOurs) MeasurePools(inside.device());
+  return result;
+}
+
+cuda::Return cuMemPoolExportToShareableHandle_hook(void* handle, cuda::Pool pool, int type, unsigned long long flags) {
+  if (!IsNested() && IsShared()) SetFlags(share::kIpc);
+  return DRIVER(cuMemPoolExportToShareableHandle)(handle, pool, type, flags);
+}
+cuda::Return cuMemPoolImportFromShareableHandle_hook(cuda::Pool* pool, void* handle, int type,
+                                                     unsigned long long flags) {
+  if (!IsNested() && IsShared()) SetFlags(share::kIpc);
+  return DRIVER(cuMemPoolImportFromShareableHandle)(pool, handle, type, flags);
+}
+
+}  // namespace divvy::interpose

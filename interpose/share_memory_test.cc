@@ -1,0 +1,212 @@
+// What is counted, and that nothing gets past the ceiling.
+#include <gtest/gtest.h>
+
+#include <memory>
+
+#include "share_test_world.h"
+
+namespace divvy::interpose {
+namespace {
+
+constexpr std::uint64_t kCeiling = 256 * kMiB;
+
+class ShareMemory : public ::testing::Test {
+ protected:
+  World world_;
+  FakeKeeper keeper_{world_, kCeiling};
+};
+
+struct Row {
+  const char* kind;
+  std::uint32_t flag;  // Why it cannot be moved; 0: it can.
+};
+
+class EveryKind : public ShareMemory, public ::testing::WithParamInterface<Row> {};
+
+TEST_P(EveryKind, IsCountedRefusedAboveTheCeilingAndGivenBack) {
+  Program program(world_, keeper_);
+  const std::string kind = GetParam().kind;
+  ASSERT_EQ(program.Do("init"), "0");
+  const std::uint64_t before = keeper_.Used();
+  EXPECT_EQ(program.Do("alloc a " + kind + " 64M"), "0");
+  EXPECT_GE(keeper_.Used(), before + 64 * kMiB) << "not counted";
+  EXPECT_LE(keeper_.Used(), before + 66 * kMiB);
+  EXPECT_EQ(keeper_.page().processes[0].flags & GetParam().flag, GetParam().flag);
+  EXPECT_EQ(program.Do("alloc b " + kind + " 250M"), "2") << "CUDA_ERROR_OUT_OF_MEMORY";
+  EXPECT_LE(keeper_.Used(), kCeiling);
+  EXPECT_EQ(program.Do("free a"), "0");
+  EXPECT_TRUE(Eventually([&] { return keeper_.Used() == before; })) << keeper_.Used();
+}
+
+INSTANTIATE_TEST_SUITE_P(Rows, EveryKind,
+                         ::testing::Values(Row{"plain", 0}, Row{"pitch", 0}, Row{"managed", share::kManaged},
+                                           Row{"async", share::kPlainMemory}, Row{"pool", share::kPlainMemory},
+                                           Row{"array", share::kPlainMemory}, Row{"mipmap", share::kPlainMemory},
+                                           Row{"mapping", share::kOwnMapping}, Row{"external", share::kExternal},
+                                           Row{"graph", share::kPlainMemory}),
+                         [](const auto& row) { return std::string(row.param.kind); });
+
+class EveryDoor : public ShareMemory, public ::testing::WithParamInterface<const char*> {};
+
+TEST_P(EveryDoor, LeadsToTheLibrary) {
+  Program program(world_, keeper_);
+  ASSERT_EQ(program.Do(std::string("init ") + GetParam()), "0");
+  EXPECT_EQ(program.Do("alloc a plain 64M"), "0");
+  EXPECT_EQ(keeper_.Used(), 64 * kMiB);
+  EXPECT_EQ(program.Do("alloc b async 300M"), "2");
+  EXPECT_EQ(program.Do("fill a 7"), "0");
+  EXPECT_EQ(program.Do("launch 3"), "0");
+  EXPECT_EQ(program.Do("sync"), "0");
+  EXPECT_EQ(program.Do("check a 7"), "0");
+  EXPECT_EQ(keeper_.page().processes[0].launches, 3U);
+}
+
+INSTANTIATE_TEST_SUITE_P(Doors, EveryDoor,
+                         ::testing::Values("dlsym", "direct", "default", "next", "proc", "proc-thread", "ptsz"),
+                         [](const auto& door) {
+                           std::string name = door.param;
+                           for (char& letter : name) letter = letter == '-' ? '_' : letter;
+                           return name;
+                         });
+
+TEST_F(ShareMemory, SmallAllocationsShareAChunkAndGiveItBack) {
+  Program program(world_, keeper_);
+  ASSERT_EQ(program.Do("init"), "0");
+  for (int i = 0; i < 100; ++i) ASSERT_EQ(program.Do("alloc s" + std::to_string(i) + " plain 4K"), "0");
+  EXPECT_EQ(keeper_.Used(), 2 * kMiB);
+  ASSERT_EQ(program.Do("fill s7 1"), "0");
+  ASSERT_EQ(program.Do("fill s8 2"), "0");
+  EXPECT_EQ(program.Do("check s7 1"), "0");
+  EXPECT_EQ(program.Do("range s7 100"), "0 4096");
+  for (int i = 0; i < 100; ++i) ASSERT_EQ(program.Do("free s" + std::to_string(i)), "0");
+  EXPECT_EQ(keeper_.Used(), 0U);
+}
+
+TEST_F(ShareMemory, AnUnknownPointerIsTheDriversToRefuse) {
+  Program program(world_, keeper_);
+  ASSERT_EQ(program.Do("init"), "0");
+  EXPECT_EQ(program.Do("free-unknown"), "1");
+}
+
+TEST_F(ShareMemory, AResetOfTheContextGivesAllBack) {
+  Program program(world_, keeper_);
+  ASSERT_EQ(program.Do("init"), "0");
+  ASSERT_EQ(program.Do("alloc a plain 64M"), "0");
+  ASSERT_EQ(program.Do("alloc b plain 4K"), "0");
+  ASSERT_EQ(program.Do("alloc c array 16M"), "0");
+  EXPECT_EQ(program.Do("reset"), "0");
+  EXPECT_EQ(keeper_.Used(), 0U);
+}
+
+TEST_F(ShareMemory, EightRacingProcessesNeverPassTheCeiling) {
+  std::vector<std::unique_ptr<Program>> programs;
+  for (int i = 0; i < 8; ++i) programs.push_back(std::make_unique<Program>(world_, keeper_));
+  for (auto& program : programs) ASSERT_EQ(program->Do("init"), "0");
+  for (auto& program : programs) program->Tell("race 300 30M");
+  std::uint64_t most = 0;
+  std::uint64_t refused = 0;
+  for (auto& program : programs) {
+    ASSERT_TRUE(Eventually([&] {
+      most = std::max(most, keeper_.Used());
+      return program->HasAnswer();
+    }));
+    const auto numbers = Numbers(program->Answer());
+    ASSERT_EQ(numbers.size(), 2U);
+    EXPECT_EQ(numbers[0], 0U) << "neither success nor out of memory";
+    refused += numbers[1];
+  }
+  EXPECT_GT(refused, 0U) << "they did not race for anything";
+  EXPECT_LE(most, kCeiling);
+  EXPECT_GT(most, kCeiling / 2);
+  EXPECT_EQ(keeper_.Used(), 0U);
+}
+
+TEST_F(ShareMemory, ALoweredLimitLeavesWhatIsThereAndRefusesMore) {
+  Program program(world_, keeper_);
+  ASSERT_EQ(program.Do("init"), "0");
+  ASSERT_EQ(program.Do("alloc a plain 128M"), "0");
+  keeper_.SetCeiling(128 * kMiB, 64 * kMiB);
+  EXPECT_EQ(program.Do("alloc b plain 4M"), "2");
+  EXPECT_EQ(program.Do("fill a 3"), "0");
+  EXPECT_EQ(program.Do("check a 3"), "0");
+  EXPECT_EQ(program.Do("free a"), "0");
+  EXPECT_EQ(program.Do("alloc b plain 4M"), "0");
+}
+
+TEST_F(ShareMemory, AsksForMoreUpToTheLimit) {
+  keeper_.SetCeiling(32 * kMiB, kCeiling);
+  keeper_.on_want = [&](const share::Message& want) {
+    keeper_.SetCeiling(keeper_.Used() + want.bytes, kCeiling);
+    return true;
+  };
+  Program program(world_, keeper_);
+  ASSERT_EQ(program.Do("init"), "0");
+  EXPECT_EQ(program.Do("alloc a plain 100M"), "0");
+  EXPECT_EQ(keeper_.CountOf(share::Word::kWant), 1U);
+  EXPECT_EQ(program.Do("alloc b plain 200M"), "2") << "above the limit";
+  EXPECT_EQ(keeper_.CountOf(share::Word::kWant), 1U) << "nobody need be asked for what is above the limit";
+}
+
+TEST_F(ShareMemory, ADeniedWishIsOutOfMemory) {
+  keeper_.SetCeiling(32 * kMiB, kCeiling);
+  Program program(world_, keeper_);
+  ASSERT_EQ(program.Do("init"), "0");
+  EXPECT_EQ(program.Do("alloc a plain 100M"), "2");
+  EXPECT_EQ(keeper_.CountOf(share::Word::kWant), 1U);
+}
+
+TEST_F(ShareMemory, WhatADeadProcessHadIsFree) {
+  Program other(world_, keeper_);
+  {
+    Program program(world_, keeper_);
+    ASSERT_EQ(program.Do("init"), "0");
+    ASSERT_EQ(program.Do("alloc a plain 200M"), "0");
+    ASSERT_EQ(other.Do("init"), "0");
+    EXPECT_EQ(other.Do("alloc a plain 100M"), "2");
+  }  // kill -9
+  EXPECT_TRUE(Eventually([&] { return keeper_.Used() == 0; }));
+  EXPECT_EQ(other.Do("alloc a plain 100M"), "0");
+}
+
+TEST_F(ShareMemory, AForkedChildHasASlotOfItsOwn) {
+  Program program(world_, keeper_);
+  EXPECT_EQ(program.Do("child init"), "0") << "a child of a parent that has not begun may begin";
+  ASSERT_EQ(program.Do("init"), "0");
+  ASSERT_EQ(program.Do("alloc a plain 64M"), "0");
+  EXPECT_NE(program.Do("child alloc b plain 4M"), "0") << "CUDA does not work in a child of a parent that has begun";
+  EXPECT_EQ(program.Do("alloc c plain 4M"), "0");
+  EXPECT_TRUE(Eventually([&] { return keeper_.Used() == 68 * kMiB; })) << keeper_.Used();
+}
+
+TEST_F(ShareMemory, AnotherProgramInTheSameProcessBeginsAnew) {
+  Program program(world_, keeper_);
+  ASSERT_EQ(program.Do("init"), "0");
+  ASSERT_EQ(program.Do("alloc a plain 64M"), "0");
+  program.Tell("exec");
+  EXPECT_TRUE(Eventually([&] { return keeper_.Used() == 0; }));  // Its link is closed by the exec.
+  EXPECT_EQ(program.Do("init"), "0");
+  EXPECT_EQ(program.Do("alloc a plain 64M"), "0");
+  EXPECT_EQ(keeper_.Used(), 64 * kMiB);
+}
+
+TEST_F(ShareMemory, IsShownAsTheTenantsOwn) {
+  Program program(world_, keeper_);
+  ASSERT_EQ(program.Do("init"), "0");
+  ASSERT_EQ(program.Do("alloc a plain 64M"), "0");
+  EXPECT_EQ(Numbers(program.Do("info")), (std::vector<std::uint64_t>{192 * kMiB, kCeiling, kCeiling}));
+  EXPECT_EQ(Numbers(program.Do("nvml")), (std::vector<std::uint64_t>{64 * kMiB, kCeiling, 64 * kMiB, kCeiling}));
+}
+
+TEST_F(ShareMemory, PlainMemoryOnRequestIsCountedAndFlagged) {
+  Program program(world_, Program::Options{keeper_.Folder(), "plain"});
+  ASSERT_EQ(program.Do("init"), "0");
+  EXPECT_EQ(program.Do("alloc a plain 64M"), "0");
+  EXPECT_EQ(keeper_.Used(), 64 * kMiB);
+  EXPECT_EQ(program.Do("alloc b plain 200M"), "2");
+  EXPECT_EQ(keeper_.page().processes[0].flags & share::kPlainMemory, share::kPlainMemory);
+  EXPECT_EQ(program.Do("free a"), "0");
+  EXPECT_EQ(keeper_.Used(), 0U);
+}
+
+}  // namespace
+}  // namespace divvy::interpose

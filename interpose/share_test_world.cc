@@ -1,0 +1,347 @@
+#include "share_test_world.h"
+
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+
+#include "platform/emulation.h"
+
+namespace divvy::interpose {
+
+namespace {
+
+constexpr auto kPatience = std::chrono::seconds(20);
+
+std::vector<char*> Pointers(std::vector<std::string>& texts) {
+  std::vector<char*> pointers;
+  for (std::string& text : texts) pointers.push_back(text.data());
+  pointers.push_back(nullptr);
+  return pointers;
+}
+
+}  // namespace
+
+bool Eventually(const std::function<bool()>& condition) {
+  const auto until = std::chrono::steady_clock::now() + kPatience;
+  while (!condition()) {
+    if (std::chrono::steady_clock::now() > until) return false;
+    std::this_thread::yield();
+  }
+  return true;
+}
+
+std::vector<std::uint64_t> Numbers(const std::string& answer) {
+  std::istringstream words(answer);
+  std::vector<std::uint64_t> numbers;
+  for (std::uint64_t number = 0; words >> number;) numbers.push_back(number);
+  return numbers;
+}
+
+World::World() {
+  signal(SIGPIPE, SIG_IGN);  // A program that died is seen by its silence.
+  char name[] = "/tmp/divvy-share-test.XXXXXX";
+  folder_ = mkdtemp(name);
+  const auto gpus = ParseGpuDescription("1xA100-40GB");
+  EXPECT_TRUE(gpus);
+  EXPECT_TRUE(WriteEmulation(*gpus, folder_));
+  uuid_ = gpus->front().uuid;
+  memory_ = static_cast<std::uint64_t>(gpus->front().memory_total.count());
+}
+
+World::~World() { std::filesystem::remove_all(folder_); }
+
+std::vector<std::string> World::Environment(const std::string& driver) const {
+  std::vector<std::string> environment = {
+      "PATH=/usr/bin:/bin", "DIVVY_EMULATE=" + folder_ + "/world", "DIVVY_EMULATE_CUDA_CONTEXT=1M",
+      "LD_LIBRARY_PATH=" + (driver.empty() ? std::string(DIVVY_CUDA_STANDIN_FOLDER) : driver) + ":" + folder_,
+      "LD_PRELOAD=" + std::string(DIVVY_SHARE_LIBRARY)};
+  return environment;
+}
+
+FakeKeeper::FakeKeeper(const World& world, std::uint64_t ceiling) : folder_(world.folder() + "/share") {
+  std::filesystem::create_directory(folder_);
+  const std::string path = folder_ + "/" + share::kPageFile;
+  const int fd = open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+  EXPECT_EQ(ftruncate(fd, sizeof(share::Page)), 0);
+  page_ = static_cast<share::Page*>(mmap(nullptr, sizeof(share::Page), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0));
+  close(fd);
+  page_->magic = share::kPageMagic;
+  page_->layout = share::kPageLayout;
+  page_->device_count = 1;
+  page_->is_enforced = 1;
+  std::strncpy(page_->devices[0].uuid, world.uuid().c_str(), sizeof page_->devices[0].uuid - 1);
+  page_->devices[0].request = page_->devices[0].limit = page_->devices[0].ceiling = ceiling;
+  page_->devices[0].shown_total = ceiling;
+  Start();
+}
+
+FakeKeeper::~FakeKeeper() {
+  Kill();
+  munmap(page_, sizeof(share::Page));
+}
+
+std::uint64_t FakeKeeper::Used() { return share::UsedOf(*page_, 0); }
+
+void FakeKeeper::SetCeiling(std::uint64_t bytes, std::uint64_t limit) {
+  share::LockPage(*page_, share::kLockedByKeeper);
+  page_->devices[0].ceiling = bytes;
+  page_->devices[0].limit = limit;
+  share::UnlockPage(*page_, share::kLockedByKeeper);
+}
+
+void FakeKeeper::SetGate(share::Gate gate) {
+  __atomic_store_n(&page_->devices[0].gate, gate, __ATOMIC_SEQ_CST);
+  share::PageFutex(&page_->devices[0].gate, FUTEX_WAKE, 1 << 30, nullptr);
+}
+
+void FakeKeeper::Start() {
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  const std::string path = folder_ + "/" + share::kLinkSocket;
+  std::strncpy(address.sun_path, path.c_str(), sizeof address.sun_path - 1);
+  unlink(path.c_str());
+  listener_ = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+  ASSERT_EQ(bind(listener_, reinterpret_cast<sockaddr*>(&address), sizeof address), 0);
+  ASSERT_EQ(listen(listener_, 128), 0);
+  ASSERT_EQ(pipe2(stop_, O_CLOEXEC), 0);
+  thread_ = std::thread([this] { Run(); });
+}
+
+void FakeKeeper::Kill() {
+  if (!thread_.joinable()) return;
+  close(stop_[1]);
+  thread_.join();
+  close(stop_[0]);
+  for (const auto& [fd, slot] : links_) close(fd);
+  links_.clear();
+  close(listener_);
+}
+
+void FakeKeeper::Run() {
+  for (;;) {
+    std::vector<pollfd> watched = {{stop_[0], POLLIN, 0}, {listener_, POLLIN, 0}};
+    {
+      const std::lock_guard lock(mutex_);
+      for (const auto& [fd, slot] : links_) watched.push_back({fd, POLLIN, 0});
+    }
+    poll(watched.data(), watched.size(), -1);
+    if (watched[0].revents != 0) return;
+    if (watched[1].revents != 0) {
+      const int fd = accept4(listener_, nullptr, nullptr, SOCK_CLOEXEC);
+      const std::lock_guard lock(mutex_);
+      if (fd >= 0) links_[fd] = share::kNoSlot;
+    }
+    for (std::size_t i = 2; i < watched.size(); ++i) {
+      if (watched[i].revents == 0) continue;
+      share::Message message{};
+      const int fd = watched[i].fd;
+      if (recv(fd, &message, sizeof message, 0) == static_cast<ssize_t>(sizeof message)) {
+        OnMessage(fd, message);
+        continue;
+      }
+      // As the keeper does: what a process had is free when its link closes.
+      const std::lock_guard lock(mutex_);
+      const std::uint32_t slot = links_[fd];
+      if (slot != share::kNoSlot) {
+        share::UnlockPage(*page_, share::LockedBySlot(slot));
+        share::LockPage(*page_, share::kLockedByKeeper);
+        const std::uint32_t generation = page_->processes[slot].generation;
+        page_->processes[slot] = {};
+        page_->processes[slot].generation = generation;
+        share::UnlockPage(*page_, share::kLockedByKeeper);
+      }
+      links_.erase(fd);
+      close(fd);
+    }
+  }
+}
+
+void FakeKeeper::OnMessage(int fd, share::Message message) {
+  if (message.word == share::Word::kHello) {
+    const std::lock_guard lock(mutex_);
+    std::uint32_t slot = 0;
+    if (message.process < share::kMaxProcesses && page_->processes[message.process].is_taken != 0 &&
+        page_->processes[message.process].generation == message.id) {
+      slot = message.process;  // Of an earlier keeper.
+    } else {
+      while (page_->processes[slot].is_taken != 0) ++slot;
+      ++page_->processes[slot].generation;
+      page_->processes[slot].is_taken = 1;
+    }
+    links_[fd] = slot;
+    share::Message welcome{};
+    welcome.word = share::Word::kWelcome;
+    welcome.process = slot;
+    welcome.id = page_->processes[slot].generation;
+    send(fd, &welcome, sizeof welcome, MSG_NOSIGNAL);
+  }
+  if (message.word == share::Word::kWant) {
+    share::Message answer = message;
+    answer.word = on_want && on_want(message) ? share::Word::kGranted : share::Word::kDenied;
+    send(fd, &answer, sizeof answer, MSG_NOSIGNAL);
+  }
+  const std::lock_guard lock(mutex_);
+  messages_.push_back(message);
+  all_.push_back(message);
+  came_.notify_all();
+}
+
+void FakeKeeper::Send(std::uint32_t process, share::Message message) {
+  const std::lock_guard lock(mutex_);
+  for (const auto& [fd, slot] : links_) {
+    if (slot == process) send(fd, &message, sizeof message, MSG_NOSIGNAL);
+  }
+}
+
+share::Message FakeKeeper::Await(share::Word word) {
+  std::unique_lock lock(mutex_);
+  const auto find = [&] {
+    return std::find_if(messages_.begin(), messages_.end(), [&](const auto& message) { return message.word == word; });
+  };
+  if (!came_.wait_for(lock, kPatience, [&] { return find() != messages_.end(); })) {
+    ADD_FAILURE() << "no message " << static_cast<unsigned>(word);
+    return {};
+  }
+  const auto found = find();
+  const share::Message message = *found;
+  messages_.erase(found);
+  return message;
+}
+
+bool FakeKeeper::Has(share::Word word) {
+  const std::lock_guard lock(mutex_);
+  return std::any_of(messages_.begin(), messages_.end(), [&](const auto& message) { return message.word == word; });
+}
+
+std::size_t FakeKeeper::CountOf(share::Word word) {
+  const std::lock_guard lock(mutex_);
+  return static_cast<std::size_t>(
+      std::count_if(all_.begin(), all_.end(), [&](const auto& message) { return message.word == word; }));
+}
+
+share::Message FakeKeeper::Order(std::uint32_t process, share::Word word) {
+  share::Message order{};
+  order.word = word;
+  order.id = next_id_++;
+  Send(process, order);
+  const share::Message answer = Await(word == share::Word::kDrain ? share::Word::kDrained : share::Word::kDone);
+  EXPECT_EQ(answer.id, order.id);
+  return answer;
+}
+
+Program::Program(const World& world, const Options& options)
+    : errors_(world.folder() + "/errors." + std::to_string(std::rand())) {
+  int in[2];
+  int out[2];
+  EXPECT_EQ(pipe2(in, O_CLOEXEC) + pipe2(out, O_CLOEXEC), 0);
+  std::vector<std::string> environment = world.Environment(options.driver);
+  if (!options.share.empty()) environment.push_back("DIVVY_SHARE=" + options.share);
+  if (!options.memory.empty()) environment.push_back("DIVVY_SHARE_MEMORY=" + options.memory);
+  std::vector<std::string> command = {DIVVY_SHARE_TENANT};
+  const std::vector<char*> arguments = Pointers(command);
+  const std::vector<char*> variables = Pointers(environment);
+  const int errors = open(errors_.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+  pid_ = fork();
+  if (pid_ == 0) {
+    dup2(in[0], 0);
+    dup2(out[1], 1);
+    dup2(errors, 2);
+    execve(arguments[0], arguments.data(), variables.data());
+    _exit(127);
+  }
+  close(errors);
+  close(in[0]);
+  close(out[1]);
+  in_ = in[1];
+  out_ = out[0];
+}
+
+Program::~Program() {
+  Kill();
+  close(in_);
+  close(out_);
+  const std::string errors = Errors();
+  if (::testing::Test::HasFailure() && !errors.empty()) std::fprintf(stderr, "program %d: %s\n", pid_, errors.c_str());
+}
+
+void Program::Kill() {
+  if (pid_ <= 0) return;
+  kill(pid_, SIGKILL);
+  waitpid(pid_, nullptr, 0);
+  pid_ = -1;
+}
+
+void Program::Tell(const std::string& line) {
+  const std::string whole = line + "\n";
+  EXPECT_EQ(write(in_, whole.data(), whole.size()), static_cast<ssize_t>(whole.size()));
+}
+
+bool Program::HasAnswer() {
+  pollfd watched = {out_, POLLIN, 0};
+  return poll(&watched, 1, 0) == 1;
+}
+
+std::string Program::Answer() {
+  std::string answer;
+  pollfd watched = {out_, POLLIN, 0};
+  for (char one = 0; poll(&watched, 1, 30'000) == 1 && read(out_, &one, 1) == 1;) {
+    if (one == '\n') return answer;
+    answer += one;
+  }
+  ADD_FAILURE() << "the program does not answer: " << Errors();
+  return answer;
+}
+
+std::string Program::Do(const std::string& line) {
+  Tell(line);
+  return Answer();
+}
+
+std::string Program::Errors() {
+  std::ifstream file(errors_);
+  std::stringstream text;
+  text << file.rdbuf();
+  return text.str();
+}
+
+std::string RunPreloaded(const World& world, const std::vector<std::string>& command, const std::string& share,
+                         int& status) {
+  int out[2];
+  EXPECT_EQ(pipe2(out, O_CLOEXEC), 0);
+  std::vector<std::string> environment = world.Environment();
+  if (!share.empty()) environment.push_back("DIVVY_SHARE=" + share);
+  std::vector<std::string> words = command;
+  const std::vector<char*> arguments = Pointers(words);
+  const std::vector<char*> variables = Pointers(environment);
+  const pid_t child = fork();
+  if (child == 0) {
+    dup2(out[1], 1);
+    dup2(out[1], 2);
+    execve(arguments[0], arguments.data(), variables.data());
+    _exit(127);
+  }
+  close(out[1]);
+  std::string text;
+  char piece[4096];
+  for (ssize_t size = 0; (size = read(out[0], piece, sizeof piece)) > 0;)
+    text.append(piece, static_cast<std::size_t>(size));
+  close(out[0]);
+  waitpid(child, &status, 0);
+  return text;
+}
+
+}  // namespace divvy::interpose

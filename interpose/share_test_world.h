@@ -1,0 +1,125 @@
+// The world of the tests of the library: an emulated GPU with a stand-in driver, a keeper that does what a test says,
+// and programs (share_tenant.cc) that have the library preloaded and do what they are told line by line.
+#pragma once
+
+#include <sys/types.h>
+
+#include <condition_variable>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "platform/tenant_link.h"
+#include "platform/tenant_page.h"
+
+namespace divvy::interpose {
+
+inline constexpr std::uint64_t kMiB = std::uint64_t{1} << 20;
+
+/// A temporary folder with an emulated GPU, and what a program needs in its environment to see it.
+class World {
+ public:
+  World();
+  ~World();
+  const std::string& folder() const { return folder_; }
+  const std::string& uuid() const { return uuid_; }
+  std::uint64_t memory() const { return memory_; }
+  std::vector<std::string> Environment(const std::string& driver = "") const;
+
+ private:
+  std::string folder_;
+  std::string uuid_;
+  std::uint64_t memory_ = 0;
+};
+
+/// A keeper of one tenant with one device. Grants nothing and records all, unless told otherwise.
+class FakeKeeper {
+ public:
+  /// In World's folder; `ceiling` is request, limit and ceiling at first.
+  FakeKeeper(const World& world, std::uint64_t ceiling);
+  ~FakeKeeper();
+
+  share::Page& page() { return *page_; }
+  std::string Folder() const { return folder_; }
+  /// Bytes that the tenant's processes use.
+  std::uint64_t Used();
+  void SetCeiling(std::uint64_t bytes, std::uint64_t limit);
+  /// Sets the gate and wakes who waits at it.
+  void SetGate(share::Gate gate);
+
+  /// Called with each kWant, on the keeper's thread; true: granted.
+  std::function<bool(const share::Message&)> on_want;
+
+  void Start();
+  /// As kill -9: connections and socket are gone, the page stays as it is.
+  void Kill();
+
+  void Send(std::uint32_t process, share::Message message);
+  /// The next message of this kind that was not taken yet; fails the test after 20 s.
+  share::Message Await(share::Word word);
+  /// True if one has come that was not taken.
+  bool Has(share::Word word);
+  std::size_t CountOf(share::Word word);
+  /// Sends an order and waits for its kDone.
+  share::Message Order(std::uint32_t process, share::Word word);
+
+ private:
+  void Run();
+  void OnMessage(int fd, share::Message message);
+
+  std::string folder_;
+  share::Page* page_ = nullptr;
+  int listener_ = -1;
+  int stop_[2] = {-1, -1};
+  std::thread thread_;
+  std::mutex mutex_;
+  std::condition_variable came_;
+  std::vector<share::Message> messages_;
+  std::vector<share::Message> all_;
+  std::map<int, std::uint32_t> links_;  // Slot of a connection.
+  std::uint64_t next_id_ = 100;
+};
+
+/// A program with the library preloaded.
+class Program {
+ public:
+  struct Options {
+    std::string share;   // DIVVY_SHARE; empty: not set.
+    std::string memory;  // DIVVY_SHARE_MEMORY
+    std::string driver;  // The folder of another driver than the stand-in.
+  };
+  Program(const World& world, const Options& options);
+  Program(const World& world, FakeKeeper& keeper) : Program(world, Options{keeper.Folder(), ""}) {}
+  ~Program();
+
+  /// Tells it a line and gives its answer.
+  std::string Do(const std::string& line);
+  void Tell(const std::string& line);
+  std::string Answer();
+  /// True when an answer is there already.
+  bool HasAnswer();
+  void Kill();
+  pid_t pid() const { return pid_; }
+  std::string Errors();
+
+ private:
+  pid_t pid_ = -1;
+  int in_ = -1;
+  int out_ = -1;
+  std::string errors_;
+};
+
+/// Waits for a condition; false after 20 s.
+bool Eventually(const std::function<bool()>& condition);
+
+std::vector<std::uint64_t> Numbers(const std::string& answer);
+
+/// Runs a program to its end with the library preloaded; its output and its exit status.
+std::string RunPreloaded(const World& world, const std::vector<std::string>& command, const std::string& share,
+                         int& status);
+
+}  // namespace divvy::interpose

@@ -1,0 +1,161 @@
+// The gate: who waits at it, who does not, and what the keeper hears.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstdio>
+
+#include "share_test_world.h"
+
+namespace divvy::interpose {
+namespace {
+
+class ShareTime : public ::testing::Test {
+ protected:
+  void Begin(const std::string& kernel_ns = "1000") {
+    ASSERT_EQ(program_.Do("init dlsym " + kernel_ns), "0");
+    ASSERT_EQ(program_.Do("alloc a plain 1M"), "0");
+    ASSERT_EQ(program_.Do("fill a 1"), "0");
+  }
+  std::uint32_t Waiting() { return __atomic_load_n(&keeper_.page().processes[0].waiting, __ATOMIC_ACQUIRE); }
+  std::uint64_t Launches() { return __atomic_load_n(&keeper_.page().processes[0].launches, __ATOMIC_ACQUIRE); }
+
+  World world_;
+  FakeKeeper keeper_{world_, 64 * kMiB};
+  Program program_{world_, keeper_};
+};
+
+TEST_F(ShareTime, AShutGateHoldsLaunchesAndNothingElse) {
+  Begin();
+  keeper_.SetGate(share::kShut);
+  EXPECT_EQ(program_.Do("check a 1"), "0");
+  EXPECT_EQ(program_.Do("sync"), "0");
+  program_.Tell("launch 1");
+  EXPECT_EQ(keeper_.Await(share::Word::kAsk).device, 0U);
+  EXPECT_TRUE(Eventually([&] { return Waiting() == 1; }));
+  EXPECT_FALSE(program_.HasAnswer());
+  EXPECT_EQ(Launches(), 0U);
+  EXPECT_EQ(keeper_.page().processes[0].entered, 0U);
+  keeper_.SetGate(share::kOpen);
+  EXPECT_EQ(program_.Answer(), "0");
+  EXPECT_EQ(Launches(), 1U);
+  EXPECT_EQ(Waiting(), 0U);
+}
+
+TEST_F(ShareTime, AParkedGateHoldsAllAndWakesTheKeeper) {
+  Begin();
+  keeper_.SetGate(share::kParked);
+  program_.Tell("check a 1");
+  keeper_.Await(share::Word::kWake);
+  EXPECT_TRUE(Eventually([&] { return Waiting() == 1; }));
+  EXPECT_FALSE(program_.HasAnswer());
+  keeper_.SetGate(share::kMoving);
+  EXPECT_TRUE(Eventually([&] { return Waiting() == 1; }));
+  EXPECT_FALSE(program_.HasAnswer());
+  keeper_.SetGate(share::kShut);  // The memory is there; it is another's turn.
+  EXPECT_EQ(program_.Answer(), "0");
+}
+
+TEST_F(ShareTime, ADrainIsOverWhenTheDeviceHasDoneAll) {
+  Begin("50000000");
+  ASSERT_EQ(program_.Do("launch 4"), "0");  // 200 ms of work.
+  keeper_.SetGate(share::kShut);
+  const auto start = std::chrono::steady_clock::now();
+  const share::Message drained = keeper_.Order(0, share::Word::kDrain);
+  EXPECT_EQ(drained.word, share::Word::kDrained);
+  EXPECT_GT(std::chrono::steady_clock::now() - start, std::chrono::milliseconds(50));
+}
+
+// 100 launches of 1 ms at once are 100 ms that a drain would have to wait for; in a turn they are not launched so far
+// ahead.
+TEST_F(ShareTime, InATurnLittleIsInFlight) {
+  Begin("1000000");
+  keeper_.SetGate(share::kTurn);
+  const auto start = std::chrono::steady_clock::now();
+  ASSERT_EQ(program_.Do("launch 100"), "0");
+  EXPECT_GT(std::chrono::steady_clock::now() - start, std::chrono::milliseconds(80));
+  keeper_.SetGate(share::kOpen);
+  const auto again = std::chrono::steady_clock::now();
+  ASSERT_EQ(program_.Do("launch 100"), "0");
+  EXPECT_LT(std::chrono::steady_clock::now() - again, std::chrono::milliseconds(80));
+}
+
+TEST_F(ShareTime, WhoHasNothingToDoYieldsItsTurn) {
+  Begin();
+  keeper_.SetGate(share::kTurn);
+  ASSERT_EQ(program_.Do("launch 1"), "0");
+  EXPECT_EQ(keeper_.Await(share::Word::kYield).device, 0U);
+  EXPECT_EQ(keeper_.CountOf(share::Word::kYield), 1U);
+}
+
+TEST_F(ShareTime, ANewKeeperFindsTheSlotAndHearsWhoWaits) {
+  Begin();
+  const std::uint64_t used = keeper_.Used();
+  keeper_.SetGate(share::kShut);
+  program_.Tell("launch 1");
+  keeper_.Await(share::Word::kAsk);
+  const share::Message first = keeper_.Await(share::Word::kHello);
+  EXPECT_EQ(first.process, share::kNoSlot);
+  keeper_.Kill();
+  EXPECT_EQ(keeper_.Used(), used);
+  keeper_.Start();
+  const share::Message hello = keeper_.Await(share::Word::kHello);
+  EXPECT_EQ(hello.process, 0U);
+  EXPECT_EQ(hello.id, keeper_.page().processes[0].generation);
+  keeper_.Await(share::Word::kAsk);
+  keeper_.SetGate(share::kOpen);
+  EXPECT_EQ(program_.Answer(), "0");
+  EXPECT_EQ(keeper_.Used(), used);
+  EXPECT_EQ(program_.Do("alloc b plain 16M"), "0");
+}
+
+TEST_F(ShareTime, WithoutAKeeperAProgramGoesOnWithWhatItHas) {
+  Begin();
+  keeper_.Kill();
+  EXPECT_EQ(program_.Do("launch 10"), "0");
+  EXPECT_EQ(program_.Do("alloc b plain 16M"), "0");  // Below the ceiling nobody need be asked.
+  EXPECT_EQ(program_.Do("check a 1"), "0");
+  EXPECT_EQ(program_.Do("free b"), "0");
+  keeper_.Start();
+  keeper_.Await(share::Word::kHello);
+  EXPECT_EQ(program_.Do("launch 10"), "0");
+}
+
+TEST_F(ShareTime, AKeeperThatHasForgottenTheSlotGivesAnother) {
+  Begin();
+  const std::uint64_t used = keeper_.Used();
+  keeper_.Kill();
+  keeper_.page().processes[0] = {};
+  keeper_.page().processes[0].is_taken = 1;  // Another's by now.
+  keeper_.page().processes[0].generation = 99;
+  keeper_.Start();
+  EXPECT_TRUE(Eventually([&] { return keeper_.Used() == used; }));
+  EXPECT_EQ(keeper_.page().processes[1].used[0], used);
+  EXPECT_EQ(program_.Do("free a"), "0");
+  EXPECT_EQ(keeper_.Used(), 0U);
+}
+
+// On a driver that does nothing, so that what is left is the way there. The least of several rounds: a busy machine
+// adds, and never takes away.
+TEST(ShareCost, ALaunchThroughAnOpenGateCostsAtMost150Nanoseconds) {
+  const World world;
+  FakeKeeper keeper(world, 64 * kMiB);
+  std::uint64_t launches = 0;
+  const auto least = [&](const std::string& share) {
+    Program program(world, Program::Options{share, "", DIVVY_IDLE_DRIVER_FOLDER});
+    EXPECT_EQ(program.Do("init"), "0");
+    std::uint64_t least_ns = ~std::uint64_t{0};
+    for (int round = 0; round < 20; ++round) least_ns = std::min(least_ns, Numbers(program.Do("time 200000")).at(0));
+    launches = keeper.page().processes[0].launches;
+    return least_ns;
+  };
+  const std::uint64_t without = least("");
+  const std::uint64_t with = least(keeper.Folder());
+  std::printf("A launch: %llu ns without a share, %llu ns with: %lld ns added.\n",
+              static_cast<unsigned long long>(without), static_cast<unsigned long long>(with),
+              static_cast<long long>(with - without));
+  EXPECT_EQ(launches, 4'000'000U) << "they did not go through the gate";
+  EXPECT_LE(with, without + 150);
+}
+
+}  // namespace
+}  // namespace divvy::interpose

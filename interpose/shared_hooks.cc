@@ -1,0 +1,115 @@
+// Memory of other processes and programs. Counted here as long as it is open: who made it may end before.
+#include "gate.h"
+#include "hooks.h"
+#include "link.h"
+#include "memory.h"
+#include "records.h"
+#include "tenant.h"
+
+namespace divvy::interpose {
+
+namespace {
+
+template <typename Call>
+cuda::Return Opened(const cuda::Pointer* pointer, Call call) {
+  const unsigned device = IsNested() || !IsShared() || pointer == nullptr ? kNotOurs : CurrentDevice();
+  if (device == kNotOurs) {
+    const Inside inside(Touch::kOther);
+    return call();
+  }
+  SetFlags(share::kIpc);
+  size_t bytes = 0;
+  {
+    const Inside inside(Touch::kOther, device);
+    const cuda::Return result = call();
+    if (result != cuda::kSuccess) return result;
+    cuda::Pointer base = 0;
+    if (DRIVER(cuMemGetAddressRange_v2)(&base, &bytes, *pointer) != cuda::kSuccess) return result;
+  }
+  // It takes nothing more of the device; only how large it is is known no sooner.
+  const cuda::Return result = Take(device, bytes);
+  const Inside inside(Touch::kOther, device);
+  if (result != cuda::kSuccess) {
+    DRIVER(cuIpcCloseMemHandle)(*pointer);
+    return result;
+  }
+  Remember(kIpcPointers, *pointer, device, bytes);
+  return result;
+}
+
+void MarkIf(bool is_well, std::uint32_t flags) {
+  if (is_well && !IsNested() && IsShared()) SetFlags(flags);
+}
+
+}  // namespace
+
+cuda::Return cuIpcGetMemHandle_hook(cuda::IpcMemory* handle, cuda::Pointer pointer) {
+  MarkIf(true, share::kIpc);
+  return DRIVER(cuIpcGetMemHandle)(handle, pointer);
+}
+cuda::Return cuIpcOpenMemHandle_hook(cuda::Pointer* pointer, cuda::IpcMemory handle, unsigned flags) {
+  return Opened(pointer, [&] { return DRIVER(cuIpcOpenMemHandle)(pointer, handle, flags); });
+}
+cuda::Return cuIpcOpenMemHandle_v2_hook(cuda::Pointer* pointer, cuda::IpcMemory handle, unsigned flags) {
+  return Opened(pointer, [&] { return DRIVER(cuIpcOpenMemHandle_v2)(pointer, handle, flags); });
+}
+cuda::Return cuIpcCloseMemHandle_hook(cuda::Pointer pointer) {
+  const Inside inside(Touch::kOther);
+  Forgetting forgetting(kIpcPointers, pointer);
+  const cuda::Return result = DRIVER(cuIpcCloseMemHandle)(pointer);
+  if (result != cuda::kSuccess) forgetting.Undo();
+  return result;
+}
+cuda::Return cuIpcGetEventHandle_hook(cuda::IpcEvent* handle, cuda::Event event) {
+  MarkIf(true, share::kIpc);
+  return DRIVER(cuIpcGetEventHandle)(handle, event);
+}
+cuda::Return cuIpcOpenEventHandle_hook(cuda::Event* event, cuda::IpcEvent handle) {
+  MarkIf(true, share::kIpc);
+  return DRIVER(cuIpcOpenEventHandle)(event, handle);
+}
+
+cuda::Return cuImportExternalMemory_hook(cuda::ExternalMemory* memory, const cuda::ExternalMemoryHandle* handle) {
+  const auto call = [&] { return DRIVER(cuImportExternalMemory)(memory, handle); };
+  const bool is_counted = !IsNested() && IsShared() && memory != nullptr && handle != nullptr;
+  const unsigned device = is_counted ? CurrentDevice() : kNotOurs;
+  if (device == kNotOurs) return call();
+  SetFlags(share::kExternal);
+  cuda::Return result = Take(device, handle->size);
+  if (result != cuda::kSuccess) return result;
+  const Inside inside(Touch::kOther, device);
+  result = call();
+  if (result == cuda::kSuccess) {
+    Remember(kExternals, KeyOf(*memory), device, handle->size);
+  } else {
+    GiveBack(device, handle->size);
+  }
+  return result;
+}
+
+cuda::Return cuDestroyExternalMemory_hook(cuda::ExternalMemory memory) {
+  const Inside inside(Touch::kOther);
+  Forgetting forgetting(kExternals, KeyOf(memory));
+  const cuda::Return result = DRIVER(cuDestroyExternalMemory)(memory);
+  if (result != cuda::kSuccess) forgetting.Undo();
+  return result;
+}
+
+cuda::Return cuImportExternalSemaphore_hook(cuda::ExternalSemaphore* semaphore,
+                                            const cuda::ExternalSemaphoreHandle* handle) {
+  MarkIf(true, share::kExternal);
+  return DRIVER(cuImportExternalSemaphore)(semaphore, handle);
+}
+
+cuda::Return cuGraphicsMapResources_hook(cuda::Word count, cuda::Word resources, cuda::Word stream) {
+  MarkIf(true, share::kGraphicsShared);
+  const Inside inside(Touch::kOther);
+  return DRIVER(cuGraphicsMapResources)(count, resources, stream);
+}
+cuda::Return cuGraphicsMapResources_ptsz_hook(cuda::Word count, cuda::Word resources, cuda::Word stream) {
+  MarkIf(true, share::kGraphicsShared);
+  const Inside inside(Touch::kOther);
+  return DRIVER(cuGraphicsMapResources_ptsz)(count, resources, stream);
+}
+
+}  // namespace divvy::interpose

@@ -1,0 +1,115 @@
+// A hash table from words to a small record: what is behind a pointer or a handle of the driver. Open addressing with
+// linear probing; what is taken out is closed up behind (Knuth, volume 3, algorithm 6.4R), so a look-up stays O(1)
+// however much was allocated and freed. No lock of its own.
+#pragma once
+
+#include <stdlib.h>
+
+#include <cstddef>
+#include <cstdint>
+
+namespace divvy::interpose {
+
+template <typename Record>
+class Table {
+ public:
+  constexpr Table() = default;
+  Table(const Table&) = delete;
+  Table& operator=(const Table&) = delete;
+
+  std::size_t size() const { return size_; }
+
+  /// Null: there is none. Good until the next change.
+  Record* Find(std::uint64_t key) {
+    if (cells_ == nullptr) return nullptr;
+    for (std::size_t at = HomeOf(key);; at = Next(at)) {
+      if (!cells_[at].is_full) return nullptr;
+      if (cells_[at].key == key) return &cells_[at].record;
+    }
+  }
+
+  /// Takes the place of what was there. False: no host memory, and nothing has changed.
+  bool Put(std::uint64_t key, const Record& record) {
+    if (Record* const there = Find(key)) {
+      *there = record;
+      return true;
+    }
+    if (size_ * 4 >= capacity_ * 3 && !Grow()) return false;
+    Place(key, record);
+    ++size_;
+    return true;
+  }
+
+  bool Remove(std::uint64_t key) {
+    Record* const there = Find(key);
+    if (there == nullptr) return false;
+    std::size_t hole = static_cast<std::size_t>(
+        reinterpret_cast<Cell*>(reinterpret_cast<char*>(there) - offsetof(Cell, record)) - cells_);
+    for (std::size_t at = Next(hole); cells_[at].is_full; at = Next(at)) {
+      // What has its home behind the hole, on the way round to `at`, stays.
+      const std::size_t home = HomeOf(cells_[at].key);
+      const bool is_between = hole <= at ? hole < home && home <= at : hole < home || home <= at;
+      if (is_between) continue;
+      cells_[hole] = cells_[at];
+      hole = at;
+    }
+    cells_[hole].is_full = false;
+    --size_;
+    return true;
+  }
+
+  /// `visit(key, record)` for each, in no order; it must not change the table.
+  template <typename Visit>
+  void ForEach(Visit visit) {
+    for (std::size_t at = 0; at < capacity_; ++at) {
+      if (cells_[at].is_full) visit(cells_[at].key, cells_[at].record);
+    }
+  }
+
+  /// Leaves the memory to itself: after a fork another thread may have been in the middle of a change.
+  void Abandon() {
+    cells_ = nullptr;
+    capacity_ = 0;
+    size_ = 0;
+  }
+
+ private:
+  struct Cell {
+    std::uint64_t key;
+    bool is_full;
+    Record record;
+  };
+
+  std::size_t Next(std::size_t at) const { return (at + 1) & (capacity_ - 1); }
+  /// Fibonacci hashing: addresses are multiples of large powers of two.
+  std::size_t HomeOf(std::uint64_t key) const {
+    return static_cast<std::size_t>((key * 0x9E3779B97F4A7C15U) >> 20) & (capacity_ - 1);
+  }
+
+  void Place(std::uint64_t key, const Record& record) {
+    std::size_t at = HomeOf(key);
+    while (cells_[at].is_full) at = Next(at);
+    cells_[at] = {key, true, record};
+  }
+
+  bool Grow() {
+    const std::size_t more = capacity_ == 0 ? 64 : capacity_ * 2;
+    auto* const cells = static_cast<Cell*>(calloc(more, sizeof(Cell)));
+    if (cells == nullptr) return false;
+    Cell* const before = cells_;
+    const std::size_t count = capacity_;
+    cells_ = cells;
+    capacity_ = more;
+    for (std::size_t i = 0; i < count; ++i) {
+      if (before[i].is_full) Place(before[i].key, before[i].record);
+    }
+    free(before);
+    return true;
+  }
+
+  Cell* cells_ = nullptr;
+  std::size_t capacity_ = 0;  // 0, or a power of two.
+  std::size_t size_ = 0;
+};
+
+}  // namespace divvy::interpose

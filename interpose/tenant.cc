@@ -1,0 +1,301 @@
+#include "tenant.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "driver.h"
+#include "link.h"
+#include "memory.h"
+#include "sync.h"
+
+namespace divvy::interpose {
+
+namespace {
+
+constexpr int kMostOrdinals = 64;
+/// A page lock that nobody frees for so long is one that the keeper should have freed.
+constexpr std::uint64_t kPagePatience = 10 * kSecond;
+
+enum PageState : std::uint32_t { kNotLooked, kNone, kMapped };
+
+std::atomic<std::uint32_t> g_page_state{kNotLooked};
+share::Page* g_page = nullptr;
+Mutex g_page_mutex;
+Mutex g_bytes_mutex;  // What this process takes and gives back: before the lock of the page.
+std::atomic<bool> g_has_spoken{false};
+
+std::atomic<std::uint32_t> g_slot{share::kNoSlot};
+std::atomic<std::uint64_t> g_generation{0};
+share::PageProcess g_slotless{};  // Words of a process that has no slot.
+std::atomic<share::PageProcess*> g_words{&g_slotless};
+std::atomic<std::uint64_t> g_mine[share::kMaxDevices];
+std::atomic<std::uint32_t> g_flags{0};
+
+int g_ordinal_count = 0;
+unsigned g_device_of[kMostOrdinals];
+cuda::Device g_ordinal_of[share::kMaxDevices];
+
+const char* WhyNoPage(const char* folder, const share::Page*& page) {
+  static char why[192];
+  char path[512];
+  if (static_cast<std::size_t>(snprintf(path, sizeof path, "%s/%s", folder, share::kPageFile)) >= sizeof path) {
+    return "the path in DIVVY_SHARE is too long";
+  }
+  const int fd = open(path, O_RDWR | O_CLOEXEC);
+  if (fd < 0) {
+    snprintf(why, sizeof why, "cannot open %.120s (%s)", path, strerrordesc_np(errno));
+    return why;
+  }
+  struct stat about {};
+  void* mapped = MAP_FAILED;
+  // Another layout may be shorter or longer; its first words say which it is.
+  if (fstat(fd, &about) == 0 && about.st_size >= static_cast<off_t>(2 * sizeof(std::uint32_t))) {
+    const auto size = static_cast<std::size_t>(about.st_size);
+    mapped = mmap(nullptr, size < sizeof(share::Page) ? size : sizeof(share::Page), PROT_READ | PROT_WRITE, MAP_SHARED,
+                  fd, 0);
+  }
+  close(fd);
+  if (mapped == MAP_FAILED) return "the page of the job's share cannot be mapped";
+  const auto* const found = static_cast<const share::Page*>(mapped);
+  if (found->magic != share::kPageMagic) return "the page of the job's share is none";
+  if (found->layout != share::kPageLayout || about.st_size < static_cast<off_t>(sizeof(share::Page))) {
+    return "the page of the job's share is of another version of divvy";
+  }
+  if (found->device_count == 0 || found->device_count > share::kMaxDevices) {
+    return "the page of the job's share has no devices";
+  }
+  page = found;
+  return nullptr;
+}
+
+/// "GPU-" and the bytes as NVML writes them.
+void FormatUuid(const cuda::Uuid& uuid, char (&text)[64]) {
+  char* out = text + snprintf(text, sizeof text, "GPU-");
+  for (int i = 0; i < 16; ++i) {
+    if (i == 4 || i == 6 || i == 8 || i == 10) *out++ = '-';
+    out += snprintf(out, 3, "%02x", uuid.bytes[i]);
+  }
+}
+
+unsigned DeviceWithUuid(const share::Page& page, const char* uuid) {
+  for (unsigned device = 0; device < page.device_count; ++device) {
+    if (strncmp(page.devices[device].uuid, uuid, sizeof page.devices[device].uuid) == 0) return device;
+  }
+  return kNotOurs;
+}
+
+bool LockShared(share::Page& page, std::uint64_t patience) {
+  const std::uint32_t slot = g_slot.load(std::memory_order_acquire);
+  return share::LockPage(page, share::LockedBySlot(slot), patience) == 0;
+}
+
+void UnlockShared(share::Page& page, std::uint32_t slot) { share::UnlockPage(page, share::LockedBySlot(slot)); }
+
+}  // namespace
+
+void Say(const char* what, const char* repair) {
+  char line[512];
+  const int length =
+      snprintf(line, sizeof line, "divvy: process %d: %s: %s\n", static_cast<int>(getpid()), what, repair);
+  if (length > 0) {
+    [[maybe_unused]] const ssize_t written =
+        write(STDERR_FILENO, line,
+              static_cast<std::size_t>(length) < sizeof line ? static_cast<std::size_t>(length) : sizeof line - 1);
+  }
+}
+
+share::Page* SharedPage() {
+  const std::uint32_t state = g_page_state.load(std::memory_order_acquire);
+  if (state == kMapped) return g_page;
+  if (state == kNone) return nullptr;
+  const Locked locked(g_page_mutex);
+  if (g_page_state.load(std::memory_order_acquire) != kNotLooked) return g_page;
+  const char* const folder = getenv(share::kFolderVariable);
+  if (folder == nullptr || *folder == 0) {
+    g_page_state.store(kNone, std::memory_order_release);
+    return nullptr;
+  }
+  const share::Page* page = nullptr;
+  const char* const why = WhyNoPage(folder, page);
+  if (why != nullptr) {
+    g_page_state.store(kNone, std::memory_order_release);
+    Say(why, "this program runs without sharing its GPU; start the job again");
+    return nullptr;
+  }
+  g_page = const_cast<share::Page*>(page);
+  g_page_state.store(kMapped, std::memory_order_release);
+  return g_page;
+}
+
+void StopSharing(const char* what, const char* repair) {
+  const Locked locked(g_page_mutex);
+  // The mapping stays, for threads that look at it.
+  g_page_state.store(kNone, std::memory_order_release);
+  if (!g_has_spoken.exchange(true)) Say(what, repair);
+}
+
+void FindDevices() {
+  share::Page* const page = SharedPage();
+  if (page == nullptr) return;
+  int count = 0;
+  if (DRIVER(cuDeviceGetCount)(&count) != cuda::kSuccess || count < 0) count = 0;
+  if (count > kMostOrdinals) count = kMostOrdinals;
+  bool is_known = false;
+  for (unsigned device = 0; device < share::kMaxDevices; ++device) g_ordinal_of[device] = -1;
+  for (int ordinal = 0; ordinal < count; ++ordinal) {
+    cuda::Uuid uuid{};
+    char text[64];
+    g_device_of[ordinal] = kNotOurs;
+    if (DRIVER(cuDeviceGetUuid)(&uuid, ordinal) != cuda::kSuccess) continue;
+    FormatUuid(uuid, text);
+    g_device_of[ordinal] = DeviceWithUuid(*page, text);
+    is_known = is_known || g_device_of[ordinal] != kNotOurs;
+  }
+  for (int ordinal = 0; ordinal < count; ++ordinal) {
+    // None is known by its UUID, as after a move: the job sees its own in their order.
+    if (!is_known)
+      g_device_of[ordinal] =
+          static_cast<unsigned>(ordinal) < page->device_count ? static_cast<unsigned>(ordinal) : kNotOurs;
+    if (g_device_of[ordinal] != kNotOurs) g_ordinal_of[g_device_of[ordinal]] = ordinal;
+  }
+  g_ordinal_count = count;
+}
+
+unsigned DeviceOf(cuda::Device ordinal) {
+  return ordinal >= 0 && ordinal < g_ordinal_count ? g_device_of[ordinal] : kNotOurs;
+}
+
+cuda::Device OrdinalOf(unsigned device) { return device < share::kMaxDevices ? g_ordinal_of[device] : -1; }
+
+unsigned CurrentDevice(cuda::Device* ordinal) {
+  if (g_ordinal_count == 1) {  // No need to ask.
+    if (ordinal != nullptr) *ordinal = 0;
+    return g_device_of[0];
+  }
+  cuda::Device current = -1;
+  if (DRIVER(cuCtxGetDevice)(&current) != cuda::kSuccess) return kNotOurs;
+  if (ordinal != nullptr) *ordinal = current;
+  return DeviceOf(current);
+}
+
+share::PageProcess* ProcessWords() { return g_words.load(std::memory_order_acquire); }
+std::uint32_t SlotNow() { return g_slot.load(std::memory_order_acquire); }
+std::uint64_t GenerationNow() { return g_generation.load(std::memory_order_acquire); }
+std::uint64_t Mine(unsigned device) { return g_mine[device].load(std::memory_order_relaxed); }
+
+void AdoptSlot(std::uint32_t slot, std::uint64_t generation) {
+  share::Page* const page = SharedPage();
+  if (page == nullptr || slot >= share::kMaxProcesses) return;
+  const Locked own(g_bytes_mutex);
+  if (slot == SlotNow() && generation == GenerationNow()) return;
+  const SignalsBlocked quiet;
+  share::PageProcess& words = page->processes[slot];
+  const bool is_locked = share::LockPage(*page, share::LockedBySlot(slot), kPagePatience) == 0;
+  for (unsigned device = 0; device < share::kMaxDevices; ++device) {
+    __atomic_store_n(&words.used[device], g_mine[device].load(std::memory_order_relaxed), __ATOMIC_RELEASE);
+  }
+  __atomic_store_n(&words.flags, g_flags.load(std::memory_order_relaxed), __ATOMIC_RELEASE);
+  g_slot.store(slot, std::memory_order_release);
+  g_generation.store(generation, std::memory_order_release);
+  g_words.store(&words, std::memory_order_release);
+  if (is_locked) share::UnlockPage(*page, share::LockedBySlot(slot));
+}
+
+bool TakeAtOnce(unsigned device, std::uint64_t bytes) {
+  share::Page* const page = SharedPage();
+  if (page == nullptr || device >= page->device_count) return true;
+  const Locked own(g_bytes_mutex);
+  const SignalsBlocked quiet;
+  const std::uint32_t slot = SlotNow();
+  if (slot == share::kNoSlot) {
+    // Nobody could be sure that it stays under the ceiling.
+    if (__atomic_load_n(&page->is_enforced, __ATOMIC_RELAXED) != 0) return false;
+    g_mine[device].fetch_add(bytes, std::memory_order_relaxed);
+    return true;
+  }
+  if (!LockShared(*page, kPagePatience)) return false;
+  const bool is_taken = share::Reserve(*page, slot, device, bytes);
+  if (is_taken) g_mine[device].fetch_add(bytes, std::memory_order_relaxed);
+  UnlockShared(*page, slot);
+  return is_taken;
+}
+
+void TakeRegardless(unsigned device, std::uint64_t bytes) {
+  share::Page* const page = SharedPage();
+  if (page == nullptr || device >= page->device_count || bytes == 0) return;
+  const Locked own(g_bytes_mutex);
+  g_mine[device].fetch_add(bytes, std::memory_order_relaxed);
+  // A word of this process alone: without the page's lock it is right as well, only not at once for others' sums.
+  if (SlotNow() != share::kNoSlot) __atomic_fetch_add(&ProcessWords()->used[device], bytes, __ATOMIC_ACQ_REL);
+}
+
+void GiveBack(unsigned device, std::uint64_t bytes) {
+  share::Page* const page = SharedPage();
+  if (page == nullptr || device >= page->device_count || bytes == 0) return;
+  const Locked own(g_bytes_mutex);
+  const std::uint64_t mine = g_mine[device].load(std::memory_order_relaxed);
+  if (bytes > mine) bytes = mine;
+  g_mine[device].store(mine - bytes, std::memory_order_relaxed);
+  const SignalsBlocked quiet;
+  const std::uint32_t slot = SlotNow();
+  if (slot == share::kNoSlot) return;
+  std::uint64_t& used = page->processes[slot].used[device];
+  // Sums only fall by it, so it is done also where the lock cannot be had.
+  const bool is_locked = LockShared(*page, kPagePatience);
+  const std::uint64_t before = __atomic_load_n(&used, __ATOMIC_ACQUIRE);
+  __atomic_store_n(&used, before < bytes ? 0 : before - bytes, __ATOMIC_RELEASE);
+  if (is_locked) UnlockShared(*page, slot);
+}
+
+cuda::Return Take(unsigned device, std::uint64_t bytes) {
+  share::Page* const page = SharedPage();
+  if (page == nullptr || device >= page->device_count) return cuda::kSuccess;
+  if (TakeAtOnce(device, bytes)) return cuda::kSuccess;
+  ShrinkOwn(device);
+  if (TakeAtOnce(device, bytes)) return cuda::kSuccess;
+  const std::uint64_t started = NowNs();
+  for (;;) {
+    const std::uint64_t limit = __atomic_load_n(&page->devices[device].limit, __ATOMIC_RELAXED);
+    const std::uint64_t used = share::UsedOf(*page, device);
+    if (bytes > limit || used > limit - bytes) return cuda::kOutOfMemory;  // Nobody could grant it.
+    if (!AskForMore(device, bytes, started)) return cuda::kOutOfMemory;
+    if (TakeAtOnce(device, bytes)) return cuda::kSuccess;  // Else another took what was granted: once more.
+  }
+}
+
+void ShownMemory(unsigned device, std::uint64_t& total, std::uint64_t& used) {
+  share::Page* const page = SharedPage();
+  used = 0;
+  if (page == nullptr || device >= page->device_count) return;
+  const share::PageDevice& shown = page->devices[device];
+  const std::uint64_t shown_total = __atomic_load_n(&shown.shown_total, __ATOMIC_RELAXED);
+  if (shown_total != 0 && shown_total < total) total = shown_total;
+  used = share::UsedOf(*page, device);
+  // What is above the limit is not for this tenant, whatever total it is shown.
+  const std::uint64_t limit = __atomic_load_n(&shown.limit, __ATOMIC_RELAXED);
+  if (limit < total) used += total - limit;
+  if (used > total) used = total;
+}
+
+void SetFlags(std::uint32_t flags) {
+  g_flags.fetch_or(flags, std::memory_order_relaxed);
+  __atomic_fetch_or(&ProcessWords()->flags, flags, __ATOMIC_ACQ_REL);
+}
+
+void ForgetTenancy() {
+  g_page_mutex.Renew();
+  g_bytes_mutex.Renew();
+  g_slot.store(share::kNoSlot, std::memory_order_release);
+  g_generation.store(0, std::memory_order_release);
+  g_slotless = {};
+  g_words.store(&g_slotless, std::memory_order_release);
+  for (auto& mine : g_mine) mine.store(0, std::memory_order_relaxed);
+  g_flags.store(0, std::memory_order_relaxed);
+}
+
+}  // namespace divvy::interpose

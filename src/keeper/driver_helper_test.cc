@@ -1,0 +1,90 @@
+#include "keeper/driver_helper.h"
+
+#include <gtest/gtest.h>
+#include <signal.h>
+
+namespace divvy::keeper {
+namespace {
+
+/// A helper that answers as the words of its shell script say.
+struct World {
+  explicit World(const std::string& script) : loop(*EventLoop::Make()), helpers(*loop, {"/bin/sh", "-c", script}) {}
+  std::unique_ptr<EventLoop> loop;
+  DriverHelpers helpers;
+};
+
+// Reads calls from its standard input, which is the socket, and answers there.
+constexpr const char* kEcho = "while read -r a b c; do echo \"ok $a $b $c\" >&0; done";
+
+TEST(DriverHelpers, SaysWhatTheDriverCan) {
+  for (const auto& [answer, can_map] : {std::pair("ok map", true), std::pair("ok", false)}) {
+    World world(std::string("read -r a; echo '") + answer + "' >&0");
+    DriverAbilities can;
+    world.helpers.Probe([&](const DriverAbilities& abilities) {
+      can = abilities;
+      world.loop->Stop();
+    });
+    world.loop->Run();
+    EXPECT_TRUE(can.can_checkpoint);
+    EXPECT_EQ(can.can_map, can_map);
+    EXPECT_EQ(can.reason.empty(), can_map);
+  }
+}
+
+TEST(DriverHelpers, WhatTheDriverSaysIsSaidOfTheProcess) {
+  World world("read -r a; echo 'error invalid argument (1)' >&0");
+  Status ended;
+  world.helpers.Restore(4711, {{"GPU-a", "GPU-b"}}, [&](const Status& status) {
+    ended = status;
+    world.loop->Stop();
+  });
+  world.loop->Run();
+  ASSERT_FALSE(ended);
+  EXPECT_EQ(ended.error().message, "process 4711: invalid argument (1)");
+}
+
+TEST(DriverHelpers, OneThatDiesIsReplaced) {
+  World world("read -r a; exit 0");
+  std::vector<std::string> errors;
+  const auto ended = [&](const Status& status) {
+    errors.push_back(status ? "" : status.error().message);
+    if (errors.size() == 2) world.loop->Stop();
+  };
+  world.helpers.Unlock(1, [&](const Status& status) {
+    ended(status);
+    world.helpers.Unlock(2, ended);
+  });
+  world.loop->Run();
+  EXPECT_EQ(errors, (std::vector<std::string>{"process 1: the driver ended the process that called it",
+                                              "process 2: the driver ended the process that called it"}));
+  EXPECT_EQ(world.helpers.started(), 2);
+}
+
+TEST(DriverHelpers, OneThatHangsIsKilledAndTheOthersGoOn) {
+  World world("read -r a; case $a in lock*) exec sleep 1000;; *) echo ok >&0; read -r b;; esac");
+  std::vector<std::string> errors;
+  world.helpers.Lock(7, Duration(-9'900'000'000), [&](const Status& status) {  // Of the 10 s that come on top.
+    errors.push_back(status ? "" : status.error().message);
+    world.loop->Stop();
+  });
+  world.helpers.Unlock(8, [&](const Status& status) { errors.push_back(status ? "fine" : status.error().message); });
+  world.loop->Run();
+  EXPECT_EQ(errors, (std::vector<std::string>{"fine", "process 7: the driver did not answer within 0 s"}));
+}
+
+TEST(DriverHelpers, MoreCallsThanHelpersWaitTheirTurn) {
+  World world(kEcho);
+  int ended = 0;
+  for (int i = 1; i <= 20; ++i) {
+    world.helpers.Checkpoint(i, [&](const Status& status) {
+      EXPECT_TRUE(status);
+      if (++ended == 20) world.loop->Stop();
+    });
+  }
+  world.loop->Run();
+  EXPECT_EQ(ended, 20);
+  EXPECT_LE(world.helpers.started(), static_cast<int>(DriverHelpers::kMostHelpers));
+}
+
+}  // namespace
+}  // namespace divvy::keeper

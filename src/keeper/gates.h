@@ -1,0 +1,73 @@
+// The gates of a node's shared GPUs: sharing::Turns says whose turn it is, the words of the processes are its facts,
+// and what it decides is written to their pages.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <optional>
+#include <set>
+
+#include "keeper/event_loop.h"
+#include "keeper/tenant.h"
+#include "model/gpu.h"
+#include "sharing/turns.h"
+
+namespace divvy::keeper {
+
+class Gates {
+ public:
+  /// `hung` is told of a tenant whose work did not end within the bound of a drain; others go on without waiting for
+  /// it.
+  Gates(EventLoop& loop, std::function<void(sharing::TenantId, GpuIndex)> hung) : loop_(loop), hung_(std::move(hung)) {}
+  ~Gates();
+
+  /// The tenant's device is on that GPU from now on, and takes turns there. Again: its share has changed.
+  void Join(Tenant& tenant, unsigned device, GpuIndex gpu, const sharing::Share& share);
+  /// It takes no turns any more; its gate is whoever's that called this.
+  void Leave(const Tenant& tenant, unsigned device);
+
+  void OnAsk(const Tenant& tenant, unsigned device, Slot slot);
+  void OnYield(const Tenant& tenant, unsigned device, Slot slot);
+  void OnDrained(const Tenant& tenant, unsigned device, Slot slot, std::uint64_t number);
+  void OnGone(const Tenant& tenant, Slot slot);
+
+  /// Writes what has changed. To be called after facts.
+  void Settle();
+
+  /// Time that it had of the GPU it is on, since it joined.
+  Duration Had(const Tenant& tenant, unsigned device) const;
+
+ private:
+  struct Member {
+    Tenant* tenant = nullptr;
+    unsigned device = 0;
+    std::set<Slot> yielded;  // In this turn.
+  };
+  struct Drain {
+    sharing::TenantId tenant;
+    std::uint64_t number = 0;
+    std::set<Slot> awaited;
+  };
+  struct Place {
+    sharing::Turns turns;
+    std::map<sharing::TenantId, Member> members;
+    std::optional<sharing::TenantId> holder;
+    std::optional<Drain> drain;
+    std::optional<EventLoop::TimerId> alarm;
+    bool is_changed = false;
+  };
+  using Seat = std::pair<sharing::TenantId, unsigned>;
+  Place* PlaceOf(const Tenant& tenant, unsigned device);
+  void Settle(GpuIndex gpu, Place& place);
+  void BeginDrain(GpuIndex gpu, Place& place, sharing::TenantId id);
+  void LookForStopped(GpuIndex gpu, std::uint64_t number);
+  void EndDrainIfAll(Place& place);
+
+  EventLoop& loop_;
+  std::function<void(sharing::TenantId, GpuIndex)> hung_;
+  std::map<GpuIndex, Place> places_;
+  std::map<Seat, GpuIndex> seats_;
+  std::uint64_t next_drain_ = 1;
+};
+
+}  // namespace divvy::keeper

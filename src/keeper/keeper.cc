@@ -1,0 +1,248 @@
+#include "keeper/keeper.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace divvy::keeper {
+namespace {
+
+/// How often the tenants' counters are looked at.
+constexpr Duration kTick = 250ms;
+
+}  // namespace
+
+Keeper::Keeper(KeeperOptions options, std::unique_ptr<EventLoop> loop)
+    : options_(std::move(options)),
+      loop_(std::move(loop)),
+      records_(options_.directory),
+      driver_(*loop_, options_.helper),
+      mps_(options_.mps_program, options_.directory),
+      ledger_(options_.rules),
+      gates_(*loop_, [this](TenantId id, GpuIndex gpu) {
+        if (Kept* kept = Find(id)) kept->trouble = "its work on GPU " + std::to_string(gpu) + " does not end";
+      }) {}
+
+Keeper::~Keeper() {
+  watch_.reset();
+  for (auto& [id, kept] : kept_) kept->relocation.reset();
+}
+
+Result<std::unique_ptr<Keeper>> Keeper::Make(KeeperOptions options) {
+  DIVVY_TRY(std::unique_ptr<EventLoop> loop, EventLoop::Make());
+  std::unique_ptr<Keeper> keeper(new Keeper(std::move(options), std::move(loop)));
+  Keeper* raw = keeper.get();
+  DIVVY_TRY(keeper->door_, NodeDoor::Open(*raw->loop_, raw->options_.directory,
+                                          [raw](const wire::KeeperRequest& request) { raw->OnRequest(request); }));
+  keeper->mechanisms_.is_emulated = !raw->options_.cuda.empty();
+  keeper->mechanisms_.has_interposer = !raw->options_.interposer.empty();
+  keeper->mechanisms_.mps_program = raw->options_.mps_program;
+  keeper->mechanisms_.why_no_slices = "dividing GPUs by MIG is not done by this keeper; ask for a share of a GPU";
+  keeper->watch_ = std::make_unique<GpuWatch>(*raw->loop_, raw->options_.nvml,
+                                              [raw](const std::vector<GpuSight>& sights) { raw->OnSights(sights); });
+  DIVVY_CHECK(keeper->Recover());
+  raw->driver_.Probe([raw](const DriverAbilities& can) {
+    raw->mechanisms_.driver = can;
+    raw->has_probed_ = true;
+    for (auto& [id, kept] : raw->kept_) {
+      raw->SetCannot(*kept);
+      if (!kept->returning.empty()) raw->BringBack(*kept);
+    }
+    raw->is_ledger_changed_ = true;
+  });
+  return keeper;
+}
+
+void Keeper::Run() {
+  needed_at_ = loop_->Now();
+  OnTick();
+  loop_->Run([this] { AfterEach(); });
+}
+
+void Keeper::Stop() {
+  loop_->Post([this] { loop_->Stop(); });
+}
+
+Keeper::Kept* Keeper::Find(TenantId id) {
+  const auto found = kept_.find(id);
+  return found == kept_.end() ? nullptr : found->second.get();
+}
+
+void Keeper::AfterEach() {
+  gates_.Settle();
+  if (is_ledger_changed_) {
+    SettleLedger();
+    gates_.Settle();
+  }
+}
+
+void Keeper::SettleLedger() {
+  for (auto& [id, kept] : kept_) RefreshUse(*kept);
+  // Orders that end at once are facts of their own.
+  for (int round = 0; is_ledger_changed_ && round < 64; ++round) {
+    is_ledger_changed_ = false;
+    std::vector<sharing::Order> orders = ledger_.Decide(loop_->Now());
+    // What is there first: a tenant has its page before it is given a ceiling.
+    std::stable_partition(orders.begin(), orders.end(), [](const sharing::Order& order) {
+      return std::holds_alternative<sharing::Place>(order.deed);
+    });
+    for (const sharing::Order& order : orders) CarryOut(order);
+  }
+  for (auto& [id, kept] : kept_) SettlePending(*kept);
+  if (ledger_alarm_) loop_->Cancel(*ledger_alarm_);
+  ledger_alarm_.reset();
+  const Time next = ledger_.next_decision();
+  if (next != kNever) {
+    // Never at once again: a rule that asks for the same moment is asked a little later.
+    ledger_alarm_ = loop_->At(std::max(next, loop_->Now() + 1ms), [this] { is_ledger_changed_ = true; });
+  }
+  ShowState();
+}
+
+TenantEvents Keeper::EventsOf(TenantId id) {
+  return {[this, id](Slot slot) { OnCame(id, slot); },
+          [this, id](Slot slot, const share::Message& message) { OnSaid(id, slot, message); },
+          [this, id](Slot slot) { OnGone(id, slot); }};
+}
+
+void Keeper::OnCame(TenantId id, Slot slot) {
+  Kept* kept = Find(id);
+  if (kept == nullptr || kept->tenant == nullptr) return;
+  TenantProcess& process = kept->tenant->processes().at(slot);
+  const auto known = std::find_if(kept->record.processes.begin(), kept->record.processes.end(),
+                                  [&process](const RecordedProcess& recorded) {
+                                    return recorded.pid == process.pid && recorded.start_ticks == process.start_ticks;
+                                  });
+  const bool is_away = kept->record.is_parked || kept->record.passage != Passage::kNone || !kept->returning.empty();
+  // One that was there when its tenant left has left with it. As deep as it can be; the driver is asked before a step.
+  if (kept->relocation == nullptr && is_away && known != kept->record.processes.end()) {
+    process.depth = kept->record.uses_driver ? kCheckpointed : kEmptied;
+    process.uuids = known->uuids;
+  }
+  if (!kept->returning.empty()) BringBack(*kept);
+  is_ledger_changed_ = true;
+}
+
+void Keeper::OnGone(TenantId id, Slot slot) {
+  Kept* kept = Find(id);
+  if (kept == nullptr || kept->tenant == nullptr) return;
+  for (auto want = kept->wants.begin(); want != kept->wants.end();) {
+    if (want->second.slot != slot) {
+      ++want;
+      continue;
+    }
+    ledger_.ForgetWant(id, want->first);
+    wanted_by_.erase(want->first);
+    want = kept->wants.erase(want);
+  }
+  kept->launches.erase(slot);
+  for (auto& [number, shrinking] : shrinking_) {
+    if (shrinking.tenant == id) shrinking.awaited.erase(slot);
+  }
+  gates_.OnGone(*kept->tenant, slot);
+  if (kept->relocation != nullptr) kept->relocation->OnGone(slot);
+  RefreshUse(*kept);
+  if (!kept->returning.empty()) BringBack(*kept);
+}
+
+void Keeper::OnSaid(TenantId id, Slot slot, const share::Message& message) {
+  Kept* kept = Find(id);
+  if (kept == nullptr || kept->tenant == nullptr) return;
+  switch (message.word) {
+    case share::Word::kWant:
+      return OnWant(*kept, slot, message);
+    case share::Word::kDrained:
+      return gates_.OnDrained(*kept->tenant, message.device, slot, message.id);
+    case share::Word::kYield:
+      return gates_.OnYield(*kept->tenant, message.device, slot);
+    case share::Word::kAsk:
+      return gates_.OnAsk(*kept->tenant, message.device, slot);
+    case share::Word::kWake:
+      ledger_.WantWake(id);
+      is_ledger_changed_ = true;
+      return;
+    case share::Word::kDone: {
+      const auto shrinking = shrinking_.find(message.id);
+      if (shrinking != shrinking_.end() && shrinking->second.tenant == id) {
+        shrinking->second.awaited.erase(slot);
+        if (shrinking->second.awaited.empty()) EndShrink(message.id);
+      } else if (kept->relocation != nullptr) {
+        kept->relocation->OnDone(slot, message);
+      }
+      return;
+    }
+    default:
+      return kept->tenant->Drop(slot);  // No word of a process.
+  }
+}
+
+void Keeper::OnWant(Kept& kept, Slot slot, const share::Message& message) {
+  // A process has few threads that allocate at once; who asks for more does not wait for answers.
+  constexpr std::size_t kMostWants = 4096;
+  if (kept.wants.size() >= kMostWants) return;
+  const TenantId id = kept.tenant->id();
+  RefreshUse(kept);
+  const std::uint64_t number = next_number_++;
+  kept.wants[number] = {slot, message.id, message.device};
+  wanted_by_[number] = id;
+  constexpr std::uint64_t kMostBytes = std::uint64_t{1} << 50;
+  ledger_.Want(id, message.device, Bytes(static_cast<std::int64_t>(std::min(message.bytes, kMostBytes))), number);
+  is_ledger_changed_ = true;
+}
+
+void Keeper::RefreshUse(Kept& kept) {
+  const bool is_away = kept.relocation != nullptr || kept.record.is_parked || !kept.returning.empty();
+  if (kept.tenant == nullptr || is_away) return;
+  for (unsigned device = 0; device < kept.tenant->devices().size(); ++device) {
+    Bytes used(static_cast<std::int64_t>(kept.tenant->Used(device)));
+    // What MPS lets it have is its own, used or not: nobody could take it back.
+    if (kept.record.terms.uses_mps) used = std::max(used, kept.record.terms.share.memory_request);
+    const sharing::Tenant* known = ledger_.Find(kept.tenant->id());
+    if (known == nullptr || known->devices[device].used == used) continue;
+    ledger_.SetUse(kept.tenant->id(), device, used);
+    is_ledger_changed_ = true;
+  }
+}
+
+void Keeper::OnTick() {
+  loop_->After(kTick, [this] { OnTick(); });
+  const Time now = loop_->Now();
+  for (auto& [id, kept] : kept_) {
+    GiveUpPending(*kept);
+    if (kept->tenant == nullptr) continue;
+    bool is_active = false;
+    for (const auto& [slot, process] : kept->tenant->processes()) {
+      const std::uint64_t launches = kept->tenant->Launches(slot);
+      std::uint64_t& before = kept->launches[slot];
+      is_active =
+          is_active || launches != before || kept->tenant->Waiting(slot) != 0 || kept->tenant->Entered(slot) != 0;
+      before = launches;
+    }
+    // One long piece of work is no launch; where nobody else can be the reason the driver tells.
+    for (const TenantDevice& device : kept->tenant->devices()) {
+      const auto seen = utilisation_.find(static_cast<GpuIndex>(device.gpu));
+      is_active = is_active || (device.gate == share::kOpen && seen != utilisation_.end() && seen->second > 0);
+    }
+    if (is_active) kept->last_active = now;
+    const sharing::Tenant* known = ledger_.Find(id);
+    if (known != nullptr && !kept->record.is_parked && (is_active || known->is_active)) {
+      ledger_.SetActivity(id, is_active, now);
+      is_ledger_changed_ = true;
+    }
+    SetCannot(*kept);
+    RefreshUse(*kept);
+  }
+  if (now - sampled_at_ >= 1s) {
+    SampleShares(sampled_at_ == kNoTime ? Duration(0) : now - sampled_at_);
+    sampled_at_ = now;
+    is_ledger_changed_ = true;
+  }
+  LookWhetherNeeded();
+}
+
+void Keeper::LookWhetherNeeded() {
+  const Time now = loop_->Now();
+  if (!kept_.empty() || !node_.whole_jobs.empty() || (door_->has_node() && !may_end_)) needed_at_ = now;
+  if (now - needed_at_ > options_.lingers || (may_end_ && kept_.empty())) loop_->Stop();
+}
+
+}  // namespace divvy::keeper

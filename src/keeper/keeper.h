@@ -1,0 +1,193 @@
+// The keeper of a node's shared GPUs: joins the rules (src/sharing) with the tenants' pages and links, the driver, and
+// the node that says who comes and goes. One loop and one thread; what is slow is in helpers and reports back.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "keeper/driver_helper.h"
+#include "keeper/event_loop.h"
+#include "keeper/gates.h"
+#include "keeper/gpu_watch.h"
+#include "keeper/mechanisms.h"
+#include "keeper/mps.h"
+#include "keeper/node_door.h"
+#include "keeper/record.h"
+#include "keeper/relocation.h"
+#include "keeper/tenant.h"
+#include "sharing/ledger.h"
+
+namespace divvy::keeper {
+
+struct KeeperOptions {
+  std::string directory;            // Of the tenants' folders, the records and the socket.
+  std::string interposer;           // libdivvy_cuda.so, to be preloaded into jobs; empty: there is none.
+  std::string nvml;                 // A stand-in for libnvidia-ml.so.1; empty: the driver's own.
+  std::string cuda;                 // A stand-in for libcuda.so.1; empty: the driver's own.
+  std::string mps_program;          // nvidia-cuda-mps-control; empty: there is none.
+  std::vector<std::string> helper;  // Starts a helper (CheckpointHelperCommand).
+  Duration lingers = 30s;           // Without tenants and node.
+  sharing::Settings rules;
+};
+
+class Keeper {
+ public:
+  /// Fails where another keeper serves the directory.
+  static Result<std::unique_ptr<Keeper>> Make(KeeperOptions options);
+  ~Keeper();
+
+  /// Until nobody needs it any more, or Stop.
+  void Run();
+  /// From any thread.
+  void Stop();
+
+ private:
+  using TenantId = sharing::TenantId;
+  /// What a request of the node waits for.
+  enum class Goal { kPlaced, kParked, kHere, kThere };
+  struct Pending {
+    std::uint64_t id = 0;
+    Goal goal = Goal::kPlaced;
+    std::vector<GpuIndex> to;
+    Time until = kNever;  // Then it is answered by why it waits.
+  };
+  struct Wanted {
+    Slot slot = 0;
+    std::uint64_t id = 0;
+    unsigned device = 0;
+  };
+  struct Kept {
+    RecordedTenant record;
+    std::unique_ptr<Tenant> tenant;  // Null before it has its place.
+    std::unique_ptr<Relocation> relocation;
+    std::uint64_t relocation_order = 0;   // 0: a recovery.
+    std::vector<sharing::Order> held_up;  // Orders that wait for the relocation's end.
+    std::map<std::uint64_t, Wanted> wants;
+    std::vector<Pending> pending;
+    std::set<std::int64_t> escaped;
+    std::set<std::int64_t> returning;  // Processes whose keeper died while they were away; they are brought back.
+    std::string trouble;
+    std::map<Slot, std::uint64_t> launches;  // As of the last look.
+    Time last_active = kNoTime;
+    std::vector<Duration> had;        // By device, a second ago.
+    std::vector<GpuShare> had_share;  // Of the last second.
+  };
+  struct Shrinking {
+    TenantId tenant;
+    unsigned device = 0;
+    std::uint64_t order = 0;
+    std::set<Slot> awaited;
+  };
+  struct CeilingOrder {
+    std::uint64_t id = 0;
+    sharing::SetCeiling deed;
+  };
+
+  Keeper(KeeperOptions options, std::unique_ptr<EventLoop> loop);
+
+  // keeper.cc
+  void AfterEach();
+  void SettleLedger();
+  void OnTick();
+  void OnCame(TenantId id, Slot slot);
+  void OnSaid(TenantId id, Slot slot, const share::Message& message);
+  void OnGone(TenantId id, Slot slot);
+  void OnWant(Kept& kept, Slot slot, const share::Message& message);
+  void RefreshUse(Kept& kept);
+  void LookWhetherNeeded();
+  Kept* Find(TenantId id);
+  TenantEvents EventsOf(TenantId id);
+
+  // keeper_orders.cc
+  void CarryOut(const sharing::Order& order);
+  void OnPlace(const sharing::Place& place);
+  void OnSetCeiling(std::uint64_t id, const sharing::SetCeiling& deed);
+  void OnAnswer(const sharing::Answer& answer);
+  void OnShrink(std::uint64_t id, const sharing::Shrink& shrink);
+  void EndShrink(std::uint64_t number);
+  void OnFailed(const sharing::Failed& failed);
+  void OnReady(std::uint64_t job);
+  void OnRequeue(const sharing::Requeue& requeue);
+  void RetryCeilings();
+
+  // keeper_moves.cc
+  void Relocate(Kept& kept, std::uint64_t order, Passage passage, const std::vector<GpuIndex>& to);
+  void StartRelocation(Kept& kept, Passage passage, RelocationPlan plan, const std::vector<int>& to);
+  void EndRelocation(TenantId id, Passage passage, const std::vector<int>& to, sharing::Done done);
+  void JoinGates(Kept& kept);
+  void LeaveGates(Kept& kept);
+  void SettlePending(Kept& kept);
+  void FailPending(Kept& kept, std::optional<Goal> goal, const std::string& why);
+  void GiveUpPending(Kept& kept);
+  std::vector<std::string> UuidsOf(const std::vector<int>& gpus) const;
+  void Record(Kept& kept);
+
+  // keeper_recovery.cc
+  Status Recover();
+  Status AdoptTenant(const RecordedTenant& record);
+  void BringBack(Kept& kept);
+  void SetNode(const std::vector<wire::KeeperGpu>& gpus);
+  void RecordNode();
+
+  // keeper_requests.cc
+  void OnRequest(const wire::KeeperRequest& request);
+  void OnHello(std::uint64_t id, const wire::KeeperHello& hello);
+  void OnAdd(std::uint64_t id, const wire::KeeperAdd& add);
+  void AnswerAdded(std::uint64_t id, const Kept& kept);
+  void OnRemove(const wire::KeeperRemove& remove);
+  void OnTakeWhole(std::uint64_t id, const wire::KeeperTakeWhole& take);
+  void OnCommand(std::uint64_t id, JobId job, Goal goal, const std::vector<int>& to);
+  Status Resize(JobId job, const wire::ShareTerms& share);
+  TenantId LatestOf(JobId job) const;
+  std::vector<std::string> EnvironmentOf(const Kept& kept) const;
+
+  // keeper_state.cc
+  void OnSights(const std::vector<GpuSight>& sights);
+  void OnSight(const GpuSight& sight);
+  void SetCannot(Kept& kept);
+  void SampleShares(Duration since);
+  wire::KeeperState State() const;
+  wire::KeptTenant StateOf(const Kept& kept) const;
+  void ShowState();
+
+  KeeperOptions options_;
+  std::unique_ptr<EventLoop> loop_;
+  Records records_;
+  Mechanisms mechanisms_;
+  DriverHelpers driver_;
+  MpsServers mps_;
+  sharing::Ledger ledger_;
+  Gates gates_;
+  std::unique_ptr<NodeDoor> door_;
+  std::unique_ptr<GpuWatch> watch_;
+  RecordedNode node_;
+  std::map<GpuIndex, wire::KeeperGpu> gpus_;
+  std::map<GpuIndex, int> utilisation_;
+  std::map<TenantId, std::unique_ptr<Kept>> kept_;
+  std::map<std::uint64_t, TenantId> wanted_by_;
+  std::map<std::uint64_t, Shrinking> shrinking_;  // By the id that kShrink had.
+  std::vector<CeilingOrder> refused_ceilings_;
+  std::map<std::uint64_t, std::uint64_t> takes_;  // Job with whole GPUs: the request that waits.
+  std::uint64_t next_number_ = 1;
+  std::optional<EventLoop::TimerId> ledger_alarm_;
+  std::string shown_;
+  Time shown_at_ = kNoTime;
+  Time sampled_at_ = kNoTime;
+  Time needed_at_ = kNoTime;
+  std::uint64_t moves_ = 0;
+  std::uint64_t parks_ = 0;
+  bool is_ledger_changed_ = true;
+  bool has_probed_ = false;
+  bool may_end_ = false;
+};
+
+/// `divvy keeper ...`, without the first two words.
+int KeeperMain(const std::vector<std::string>& words);
+
+}  // namespace divvy::keeper

@@ -1,0 +1,69 @@
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <cstdio>
+#include <filesystem>
+
+#include "keeper/keeper.h"
+
+namespace divvy::keeper {
+namespace {
+
+struct Arguments {
+  KeeperOptions options;
+  bool is_helper = false;
+};
+
+Result<Arguments> Read(const std::vector<std::string>& words) {
+  Arguments read;
+  for (std::size_t i = 0; i < words.size(); ++i) {
+    const std::string& word = words[i];
+    if (word == "--checkpoint-helper") {
+      read.is_helper = true;
+      continue;
+    }
+    if (i + 1 == words.size()) return InvalidArgument(word + " needs a value, or is no option of the keeper");
+    const std::string& value = words[++i];
+    if (word == "--directory") {
+      read.options.directory = value;
+    } else if (word == "--interposer") {
+      read.options.interposer = value;
+    } else if (word == "--emulate-library") {
+      const std::string name = std::filesystem::path(value).filename().native();
+      (name.starts_with("libnvidia-ml") ? read.options.nvml : read.options.cuda) = value;
+    } else {
+      return InvalidArgument(word + " is no option of the keeper");
+    }
+  }
+  if (!read.is_helper && read.options.directory.empty()) return InvalidArgument("--directory DIR is missing");
+  return read;
+}
+
+int Refuse(const Error& error) {
+  std::fprintf(stderr, "divvy keeper: error: %s\n", error.message.c_str());
+  return error.code == ErrorCode::kInvalidArgument ? 2 : 1;
+}
+
+}  // namespace
+
+int KeeperMain(const std::vector<std::string>& words) {
+  auto read = Read(words);
+  if (!read) return Refuse(read.error());
+  if (read->is_helper) return CheckpointHelperMain(STDIN_FILENO, read->options.cuda);
+  std::signal(SIGPIPE, SIG_IGN);
+  ::umask(0);  // Every file is made with the mode that it is to have.
+  KeeperOptions options = std::move(read->options);
+  if (::mkdir(options.directory.c_str(), 0711) != 0 && errno != EEXIST)
+    return Refuse(Internal("making " + options.directory));
+  // Jobs of other users pass through it to folders of their own.
+  if (::chmod(options.directory.c_str(), 0711) != 0) return Refuse(Internal("opening " + options.directory));
+  options.helper = CheckpointHelperCommand(options.cuda);
+  options.mps_program = FindMpsProgram();
+  auto keeper = Keeper::Make(std::move(options));
+  if (!keeper) return Refuse(keeper.error());
+  (*keeper)->Run();
+  return 0;
+}
+
+}  // namespace divvy::keeper

@@ -1,0 +1,201 @@
+// Tenants that leave their GPUs, come back and change them.
+#include <algorithm>
+#include <utility>
+
+#include "keeper/keeper.h"
+
+namespace divvy::keeper {
+
+std::vector<std::string> Keeper::UuidsOf(const std::vector<int>& gpus) const {
+  std::vector<std::string> uuids;
+  for (const int gpu : gpus) {
+    const auto found = gpus_.find(static_cast<GpuIndex>(gpu));
+    uuids.push_back(found == gpus_.end() ? std::string() : found->second.uuid);
+  }
+  return uuids;
+}
+
+void Keeper::Record(Kept& kept) {
+  kept.record.processes.clear();
+  if (kept.tenant != nullptr) {
+    for (const auto& [slot, process] : kept.tenant->processes())
+      kept.record.processes.push_back({process.pid, process.start_ticks, process.uuids});
+  }
+  if (const Status written = records_.Write(kept.record); !written) kept.trouble = written.error().message;
+}
+
+void Keeper::JoinGates(Kept& kept) {
+  if (kept.tenant == nullptr) return;
+  const sharing::Tenant* known = ledger_.Find(kept.tenant->id());
+  if (known == nullptr) return;
+  for (unsigned device = 0; device < kept.tenant->devices().size(); ++device) {
+    if (kept.record.terms.uses_mps) {
+      kept.tenant->SetGate(device, share::kOpen);
+    } else {
+      gates_.Join(*kept.tenant, device, static_cast<GpuIndex>(kept.record.gpus[device]), known->share);
+    }
+  }
+}
+
+void Keeper::LeaveGates(Kept& kept) {
+  for (unsigned device = 0; device < kept.tenant->devices().size(); ++device) gates_.Leave(*kept.tenant, device);
+}
+
+void Keeper::Relocate(Kept& kept, std::uint64_t order, Passage passage, const std::vector<GpuIndex>& to) {
+  kept.relocation_order = order;
+  const std::vector<int> gpus(to.begin(), to.end());
+  RelocationPlan plan;
+  plan.leaves = passage != Passage::kWaking;
+  plan.returns = passage != Passage::kParking;
+  plan.from = UuidsOf(kept.record.gpus);
+  plan.to = plan.returns ? UuidsOf(gpus) : plan.from;
+  // A tenant that is parked comes back the way it went.
+  plan.uses_driver = passage == Passage::kWaking ? kept.record.uses_driver : mechanisms_.uses_driver();
+  if (const sharing::Tenant* known = ledger_.Find(kept.tenant->id())) {
+    for (const sharing::Device& device : known->devices)
+      plan.bytes += static_cast<std::uint64_t>(std::max<std::int64_t>(0, device.used.count()));
+  }
+  StartRelocation(kept, passage, std::move(plan), plan.returns ? gpus : kept.record.gpus);
+}
+
+void Keeper::StartRelocation(Kept& kept, Passage passage, RelocationPlan plan, const std::vector<int>& to) {
+  const TenantId id = kept.tenant->id();
+  RefreshUse(kept);
+  LeaveGates(kept);
+  kept.tenant->SetAllGates(share::kMoving);
+  RecordedTenant& record = kept.record;
+  record.passage = passage;
+  record.to = to;
+  record.uses_driver = plan.uses_driver;
+  record.has_restored = false;
+  record.parked_bytes.clear();
+  for (unsigned device = 0; device < kept.tenant->devices().size(); ++device)
+    record.parked_bytes.emplace_back(static_cast<std::int64_t>(kept.tenant->Used(device)));
+  RelocationHooks hooks;
+  hooks.note = [this, &kept](bool is_returning, const std::vector<std::string>& onto) {
+    kept.record.has_restored = is_returning;
+    if (is_returning) {
+      for (unsigned device = 0; device < onto.size(); ++device) {
+        const auto gpu =
+            std::find_if(gpus_.begin(), gpus_.end(), [&](const auto& one) { return one.second.uuid == onto[device]; });
+        if (gpu == gpus_.end()) continue;
+        kept.tenant->SetPlace(device, onto[device], gpu->first);
+        // Where it comes back to is what a successor goes on with, also where this is the way back.
+        kept.record.to[device] = gpu->first;
+      }
+    }
+    Record(kept);
+  };
+  hooks.ended = [this, id, passage, to](const sharing::Done& done) {
+    // From the loop itself, so that the relocation is not destroyed while it runs.
+    loop_->At(loop_->Now(), [this, id, passage, to, done] { EndRelocation(id, passage, to, done); });
+  };
+  kept.relocation = std::make_unique<Relocation>(*loop_, *kept.tenant, driver_, std::move(plan), std::move(hooks));
+  kept.relocation->Start();
+}
+
+void Keeper::EndRelocation(TenantId id, Passage passage, const std::vector<int>& to, sharing::Done done) {
+  Kept* kept = Find(id);
+  if (kept == nullptr || kept->relocation == nullptr) return;
+  kept->relocation.reset();
+  RecordedTenant& record = kept->record;
+  using sharing::Outcome;
+  const bool arrives = done.outcome == Outcome::kDone && passage != Passage::kParking;
+  if (done.outcome == Outcome::kUnchanged && passage == Passage::kWaking) done.outcome = Outcome::kParked;
+  record.is_parked =
+      done.outcome == Outcome::kParked || (done.outcome == Outcome::kDone && passage == Passage::kParking);
+  if (arrives) record.gpus = to;
+  record.passage = Passage::kNone;
+  record.has_restored = false;
+  if (arrives && passage == Passage::kMoving) ++moves_;
+  if (record.is_parked && passage == Passage::kParking) ++parks_;
+  if (done.outcome == Outcome::kDone) kept->trouble.clear();
+  if (kept->relocation_order != 0) {
+    ledger_.OnDone(kept->relocation_order, done, loop_->Now());
+  } else if (record.is_parked) {
+    // A recovery that did not get it back: the ledger took it as here.
+    const sharing::Tenant* known = ledger_.Find(id);
+    if (known != nullptr) {
+      sharing::Tenant parked = *known;
+      ledger_.RemoveTenant(id);
+      parked.state = sharing::State::kParked;
+      parked.parked_by = sharing::ParkedBy::kLedger;
+      parked.wants_to_wake = true;
+      if (const Status loaded = ledger_.LoadTenant(parked); !loaded) kept->trouble = loaded.error().message;
+    }
+  }
+  kept->relocation_order = 0;
+  if (!done.why.empty()) kept->trouble = done.why;
+  if (const sharing::Tenant* known = ledger_.Find(id)) {
+    record.parked_by = static_cast<int>(known->parked_by);
+    record.parked_bytes.clear();
+    for (const sharing::Device& device : known->devices) record.parked_bytes.push_back(device.used);
+  }
+  Record(*kept);
+  if (done.outcome == Outcome::kLost) {
+    // Its gates stay as they are: whatever it would do on a GPU now is not what it believes to do.
+    FailPending(*kept, std::nullopt, done.why);
+  } else if (record.is_parked) {
+    kept->tenant->SetAllGates(share::kParked);
+  } else {
+    JoinGates(*kept);
+    RefreshUse(*kept);
+  }
+  if (done.outcome != Outcome::kDone) {
+    const Goal goal = passage == Passage::kParking  ? Goal::kParked
+                      : passage == Passage::kMoving ? Goal::kThere
+                                                    : Goal::kHere;
+    FailPending(*kept, goal, done.why);
+  }
+  is_ledger_changed_ = true;
+  for (const sharing::Order& order : std::exchange(kept->held_up, {})) CarryOut(order);
+}
+
+void Keeper::SettlePending(Kept& kept) {
+  if (kept.pending.empty() || kept.relocation != nullptr) return;
+  const TenantId id{kept.record.terms.job.value(), kept.record.terms.attempt};
+  const sharing::Tenant* known = ledger_.Find(id);
+  if (known == nullptr) return;
+  std::erase_if(kept.pending, [&](const Pending& pending) {
+    bool is_so = false;
+    switch (pending.goal) {
+      case Goal::kPlaced:
+        if (kept.tenant == nullptr) return false;
+        AnswerAdded(pending.id, kept);
+        return true;
+      case Goal::kParked:
+        is_so = known->state == sharing::State::kParked;
+        break;
+      case Goal::kHere:
+        is_so = known->state == sharing::State::kHere;
+        break;
+      case Goal::kThere:
+        is_so = known->state == sharing::State::kHere;
+        for (std::size_t i = 0; i < pending.to.size() && i < known->devices.size(); ++i)
+          is_so = is_so && known->devices[i].gpu == pending.to[i];
+        break;
+    }
+    if (is_so) door_->Answer(pending.id, {});
+    return is_so;
+  });
+}
+
+void Keeper::FailPending(Kept& kept, std::optional<Goal> goal, const std::string& why) {
+  std::erase_if(kept.pending, [&](const Pending& pending) {
+    if (goal && pending.goal != *goal) return false;
+    door_->Answer(pending.id, FailedPrecondition(why));
+    return true;
+  });
+}
+
+void Keeper::GiveUpPending(Kept& kept) {
+  const Time now = loop_->Now();
+  std::erase_if(kept.pending, [&](const Pending& pending) {
+    if (now < pending.until) return false;
+    const std::string why = ledger_.WhyWaits({kept.record.terms.job.value(), kept.record.terms.attempt});
+    door_->Answer(pending.id, FailedPrecondition(why.empty() ? "it has not come about yet; see divvy gpus" : why));
+    return true;
+  });
+}
+
+}  // namespace divvy::keeper

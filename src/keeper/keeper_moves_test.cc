@@ -1,0 +1,168 @@
+#include <gtest/gtest.h>
+
+#include "keeper/keeper_test_world.h"
+
+namespace divvy::keeper {
+namespace {
+
+std::string UuidOf(int gpu) { return "GPU-00000000-0000-0000-0000-00000000000" + std::to_string(gpu); }
+
+/// A tenant with a process that has memory, and a driver that can move it.
+struct Moved : KeeperWorld {
+  explicit Moved(int gpus = 2) : KeeperWorld(gpus, true) {
+    folder = Add(Terms(1, 0, 0.5, 4 * kGiB, 4 * kGiB)).folder;
+    process = std::make_unique<FakeProcess>(folder);
+    EXPECT_TRUE(Eventually([&] { return process->is_up(); }));
+    EXPECT_TRUE(process->Allocate(2 * kGiB));
+    EXPECT_TRUE(Eventually([&] { return node->StateOf(1).is_movable; }));
+    at = node->StateOf(1).shares.at(0).gpu;
+  }
+  int driver_state() const {
+    const std::string text = FileText("driver." + std::to_string(::getpid()));
+    return text.empty() ? 0 : std::stoi(text);
+  }
+  std::string folder;
+  std::unique_ptr<FakeProcess> process;
+  int at = 0;
+};
+
+TEST(KeeperMoves, ATenantIsMovedWithItsData) {
+  Moved world;
+  const int to = 1 - world.at;
+  EXPECT_EQ(world.Command(1, "move", {to}), "");
+  EXPECT_EQ(world.node->StateOf(1).shares.at(0).gpu, to);
+  EXPECT_EQ(world.process->evacuations, 1);
+  EXPECT_EQ(world.process->returns, 1);
+  EXPECT_EQ(world.driver_state(), 0);
+  EXPECT_EQ(world.FileText("maps"), UuidOf(world.at) + "=" + UuidOf(to) + "\n");
+  EXPECT_EQ(world.process->page->devices[0].uuid, UuidOf(to));
+  EXPECT_TRUE(Eventually([&] { return world.process->Gate() == share::kOpen; }));
+  EXPECT_EQ(world.node->State().moves, 1u);
+}
+
+TEST(KeeperMoves, WhatCannotLeaveStaysAndSaysWhy) {
+  Moved world;
+  world.process->fails_evacuations = 1;
+  EXPECT_EQ(world.Command(1, "move", {1 - world.at}), "process " + std::to_string(::getpid()) + " told to fail");
+  EXPECT_EQ(world.node->StateOf(1).shares.at(0).gpu, world.at);
+  EXPECT_FALSE(world.process->is_emptied);
+  EXPECT_TRUE(Eventually([&] { return world.process->Gate() == share::kOpen; }));
+}
+
+TEST(KeeperMoves, WhatTheDriverRefusesIsUndone) {
+  Moved world;
+  world.FailDriver("checkpoint", 1);
+  EXPECT_EQ(world.Command(1, "park"), "process " + std::to_string(::getpid()) + ": told to fail");
+  EXPECT_EQ(world.driver_state(), 0);
+  EXPECT_FALSE(world.process->is_emptied);
+  EXPECT_TRUE(Eventually([&] { return world.process->Gate() == share::kOpen; }));
+  EXPECT_NE(world.node->StateOf(1).trouble, "");
+}
+
+TEST(KeeperMoves, WhatDoesNotGetThereIsKeptOnTheHostWholeAndComesBack) {
+  Moved world;
+  world.FailDriver("restore", 1);
+  EXPECT_NE(world.Command(1, "move", {1 - world.at}), "");
+  // The ledger brings it back by itself, wherever there is room.
+  EXPECT_TRUE(Eventually([&] { return world.process->Gate() == share::kOpen && !world.process->is_emptied; }));
+  EXPECT_EQ(world.driver_state(), 0);
+}
+
+TEST(KeeperMoves, AParkedTenantComesBackWithItsNextCall) {
+  Moved world;
+  EXPECT_EQ(world.Command(1, "park"), "");
+  EXPECT_EQ(world.driver_state(), 2);
+  EXPECT_TRUE(world.process->is_emptied);
+  EXPECT_EQ(world.process->Gate(), share::kParked);
+  EXPECT_EQ(world.node->StateOf(1).state, wire::ShareState::kParked);
+  world.process->Say(share::Word::kWake);
+  EXPECT_TRUE(Eventually([&] { return world.process->Gate() == share::kOpen; }));
+  EXPECT_FALSE(world.process->is_emptied);
+  EXPECT_EQ(world.driver_state(), 0);
+}
+
+TEST(KeeperMoves, AWholeJobFindsItsGpuEmpty) {
+  Moved world;
+  wire::KeeperRequest request;
+  request.take_whole.emplace().job = JobId(50);
+  request.take_whole->gpus.Insert(static_cast<GpuIndex>(world.at));
+  EXPECT_EQ(world.node->Ask(request), "");
+  EXPECT_EQ(world.node->StateOf(1).shares.at(0).gpu, 1 - world.at);
+  EXPECT_EQ(world.process->returns, 1);
+}
+
+TEST(KeeperMoves, AWholeJobIsToldWhoStays) {
+  Moved world;
+  world.process->page->processes[world.process->slot].flags = share::kCollectives;
+  EXPECT_TRUE(Eventually([&] { return world.node->StateOf(1).unmovable == "uses NCCL"; }));
+  wire::KeeperRequest request;
+  request.take_whole.emplace().job = JobId(50);
+  request.take_whole->gpus.Insert(static_cast<GpuIndex>(world.at));
+  EXPECT_NE(world.node->Ask(request).find("uses NCCL"), std::string::npos);
+  EXPECT_EQ(world.node->StateOf(1).shares.at(0).gpu, world.at);
+}
+
+// --- A keeper that ends, and its successor ---------------------------------------------------------------------------
+
+TEST(KeeperRecovery, TenantsGoOnWithWhatTheyHave) {
+  KeeperWorld world(1);
+  const std::string folder = world.Add(KeeperWorld::Terms(1, 0, 0.5, 4 * kGiB, 4 * kGiB)).folder;
+  FakeProcess process(folder);
+  ASSERT_TRUE(Eventually([&] { return process.is_up(); }));
+  ASSERT_TRUE(process.Allocate(3 * kGiB));
+  const std::uint32_t slot = process.slot;
+  world.Kill();
+  // Its gate stays as it was; nothing holds it up.
+  EXPECT_EQ(process.Gate(), share::kOpen);
+  world.Start();
+  EXPECT_TRUE(Eventually([&] { return world.node->StateOf(1).processes == 1; }));
+  EXPECT_EQ(process.slot, slot);
+  EXPECT_EQ(world.node->StateOf(1).shares.at(0).used, Bytes(3 * kGiB));
+  EXPECT_TRUE(Eventually([&] { return process.Gate() == share::kOpen; }));
+  EXPECT_TRUE(process.Allocate(kGiB));
+  EXPECT_FALSE(process.Allocate(kGiB));
+}
+
+TEST(KeeperRecovery, AParkedTenantStaysParkedAndComesBack) {
+  Moved world;
+  ASSERT_EQ(world.Command(1, "park"), "");
+  world.Kill();
+  world.Start();
+  EXPECT_TRUE(Eventually([&] { return world.node->StateOf(1).processes == 1; }));
+  EXPECT_EQ(world.node->StateOf(1).state, wire::ShareState::kParked);
+  EXPECT_EQ(world.process->Gate(), share::kParked);
+  EXPECT_EQ(world.Command(1, "wake"), "");
+  EXPECT_FALSE(world.process->is_emptied);
+  EXPECT_EQ(world.driver_state(), 0);
+  EXPECT_TRUE(Eventually([&] { return world.process->Gate() == share::kOpen; }));
+}
+
+TEST(KeeperRecovery, AMoveThatWasCutOffIsBroughtToAnEnd) {
+  // A process that does not answer holds the move where it is: on its way down, before or after the driver's part.
+  for (const bool is_way_up : {false, true}) {
+    Moved world;
+    wire::KeeperRequest request;
+    request.move = wire::KeeperMove{JobId(1), {1 - world.at}};
+    if (is_way_up) {
+      world.node->Send(request);
+      ASSERT_TRUE(Eventually([&] { return world.process->is_emptied.load(); }));
+      world.process->is_mute = true;
+      ASSERT_TRUE(Eventually([&] { return world.driver_state() == 0 && !world.FileText("maps").empty(); }));
+    } else {
+      world.process->is_mute = true;
+      world.node->Send(request);
+      ASSERT_TRUE(Eventually([&] { return world.process->Gate() == share::kMoving; }));
+    }
+    world.Kill();
+    world.process->is_mute = false;
+    world.Start();
+    EXPECT_TRUE(Eventually([&] { return world.process->Gate() == share::kOpen; })) << is_way_up;
+    EXPECT_EQ(world.driver_state(), 0);
+    EXPECT_FALSE(world.process->is_emptied);
+    EXPECT_EQ(world.node->StateOf(1).shares.at(0).gpu, is_way_up ? 1 - world.at : world.at);
+    EXPECT_EQ(world.process->page->devices[0].uuid, UuidOf(is_way_up ? 1 - world.at : world.at));
+  }
+}
+
+}  // namespace
+}  // namespace divvy::keeper

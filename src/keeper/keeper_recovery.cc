@@ -1,0 +1,130 @@
+// What a keeper before this one left: its tenants go on, and what it was in the middle of is brought to an end.
+#include <algorithm>
+#include <utility>
+
+#include "keeper/keeper.h"
+
+namespace divvy::keeper {
+
+void Keeper::RecordNode() {
+  // Where it cannot be written there is no successor without the node's hello, which says it all again.
+  [[maybe_unused]] const Status written = records_.Write(node_);
+}
+
+void Keeper::SetNode(const std::vector<wire::KeeperGpu>& gpus) {
+  GpuSet looked_at;
+  for (const wire::KeeperGpu& said : gpus) gpus_[said.index] = said;
+  node_.gpus.clear();
+  for (const auto& [index, gpu] : gpus_) {
+    node_.gpus.push_back(gpu);
+    looked_at.Insert(index);
+    sharing::Gpu known;
+    const auto before = ledger_.gpus().find(index);
+    if (before != ledger_.gpus().end()) known = before->second;
+    known.index = index;
+    known.kind = gpu.kind;
+    known.capacity = gpu.usable > Bytes(0) ? gpu.usable : gpu.memory;
+    known.why_unusable = gpu.is_withheld ? "it is withheld" : "";
+    ledger_.SetGpu(known);
+  }
+  watch_->LookAt(looked_at);
+  RecordNode();
+  is_ledger_changed_ = true;
+}
+
+Status Keeper::Recover() {
+  DIVVY_TRY(RecordedNode node, records_.ReadNode());
+  SetNode(node.gpus);
+  node_.whole_jobs = node.whole_jobs;
+  for (const RecordedWhole& whole : node.whole_jobs) ledger_.TakeWhole(whole.job.value(), whole.gpus);
+  for (const RecordedTenant& record : records_.ReadTenants().tenants) {
+    // One that cannot be taken on is told of when the node asks for it.
+    [[maybe_unused]] const Status adopted = AdoptTenant(record);
+  }
+  RecordNode();
+  return {};
+}
+
+Status Keeper::AdoptTenant(const RecordedTenant& record) {
+  const TenantId id{record.terms.job.value(), record.terms.attempt};
+  auto kept = std::make_unique<Kept>();
+  kept->record = record;
+  // What was on its way up goes on there; what was on its way down, and not yet up, comes back to where it was.
+  if (record.has_restored) kept->record.gpus = record.to;
+  const bool is_placed = !record.gpus.empty();
+  sharing::Tenant known;
+  known.id = id;
+  const wire::KeeperAdd& terms = record.terms;
+  known.share = {.memory_request = terms.share.memory_request,
+                 .memory_limit = terms.share.memory_limit,
+                 .compute_request = terms.share.compute_request,
+                 .compute_limit = terms.share.compute_limit,
+                 .idle_park = terms.idle_park,
+                 .is_interactive = terms.is_interactive,
+                 .can_be_requeued = terms.may_requeue};
+  const bool is_parked = record.is_parked && !record.has_restored;
+  known.state = !is_placed ? sharing::State::kArriving : is_parked ? sharing::State::kParked : sharing::State::kHere;
+  known.parked_by =
+      is_parked ? static_cast<sharing::ParkedBy>(std::clamp(record.parked_by, 1, 3)) : sharing::ParkedBy::kNobody;
+  if (is_placed) {
+    std::vector<TenantDevice> devices;
+    const std::vector<std::string> uuids = UuidsOf(kept->record.gpus);
+    for (std::size_t i = 0; i < uuids.size(); ++i) {
+      TenantDevice& device = devices.emplace_back();
+      device.uuid = uuids[i];
+      device.gpu = static_cast<std::uint32_t>(kept->record.gpus[i]);
+      device.request = static_cast<std::uint64_t>(terms.share.memory_request.count());
+      device.limit = static_cast<std::uint64_t>(terms.share.memory_limit.count());
+      device.gate = is_parked ? share::kParked : (record.passage != Passage::kNone ? share::kMoving : share::kShut);
+    }
+    DIVVY_TRY(kept->tenant, Tenant::Adopt(*loop_, options_.directory, id, std::move(devices)));
+    kept->had.assign(uuids.size(), Duration(0));
+    kept->had_share.assign(uuids.size(), GpuShare(0));
+  }
+  for (std::size_t i = 0; i < terms.paper.size(); ++i) {
+    sharing::Device& device = known.devices.emplace_back();
+    device.paper = static_cast<GpuIndex>(terms.paper[i]);
+    device.gpu = is_placed ? static_cast<GpuIndex>(kept->record.gpus[i]) : device.paper;
+    if (kept->tenant == nullptr) continue;
+    const auto index = static_cast<unsigned>(i);
+    device.ceiling = Bytes(static_cast<std::int64_t>(kept->tenant->devices()[index].ceiling));
+    device.used = Bytes(static_cast<std::int64_t>(kept->tenant->Used(index)));
+    const bool is_away = is_parked || record.passage != Passage::kNone;
+    if (is_away && i < record.parked_bytes.size()) device.used = std::max(device.used, record.parked_bytes[i]);
+  }
+  DIVVY_CHECK(ledger_.LoadTenant(known));
+  if (!is_parked && record.passage != Passage::kNone) {
+    for (const RecordedProcess& process : record.processes) kept->returning.insert(process.pid);
+    if (kept->returning.empty()) kept->record.passage = Passage::kNone;
+  } else {
+    kept->record.passage = Passage::kNone;
+  }
+  kept->record.is_parked = is_parked;
+  Kept& there = *(kept_[id] = std::move(kept));
+  if (there.tenant != nullptr) {
+    there.tenant->Listen(EventsOf(id));
+    if (!is_parked && there.returning.empty()) JoinGates(there);
+  }
+  SetCannot(there);
+  is_ledger_changed_ = true;
+  return {};
+}
+
+// Processes that were on their way when the keeper before this one ended: as soon as they have dialled, or are gone.
+void Keeper::BringBack(Kept& kept) {
+  if (kept.relocation != nullptr || !has_probed_) return;
+  std::set<std::int64_t> there;
+  for (const auto& [slot, process] : kept.tenant->processes()) there.insert(process.pid);
+  const bool is_complete = kept.tenant->missing() == 0 ||
+                           std::includes(there.begin(), there.end(), kept.returning.begin(), kept.returning.end());
+  if (!is_complete) return;
+  kept.returning.clear();
+  RelocationPlan plan;
+  plan.returns = true;
+  plan.from = plan.to = UuidsOf(kept.record.gpus);
+  plan.uses_driver = kept.record.uses_driver;
+  kept.relocation_order = 0;
+  StartRelocation(kept, Passage::kWaking, std::move(plan), kept.record.gpus);
+}
+
+}  // namespace divvy::keeper

@@ -1,0 +1,218 @@
+// What the node asks for.
+#include <unistd.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "keeper/keeper.h"
+
+namespace divvy::keeper {
+namespace {
+
+/// A command of a person is answered by then, if only by why it waits.
+constexpr Duration kCommandPatience = 60s;
+
+sharing::Share ShareOf(const wire::KeeperAdd& terms) {
+  return {.memory_request = terms.share.memory_request,
+          .memory_limit = terms.share.memory_limit,
+          .compute_request = terms.share.compute_request,
+          .compute_limit = terms.share.compute_limit,
+          .idle_park = terms.idle_park,
+          .is_interactive = terms.is_interactive,
+          .can_be_requeued = terms.may_requeue};
+}
+
+}  // namespace
+
+void Keeper::OnRequest(const wire::KeeperRequest& request) {
+  const std::uint64_t id = request.id;
+  is_ledger_changed_ = true;
+  if (request.hello) return OnHello(id, *request.hello);
+  if (request.add) return OnAdd(id, *request.add);
+  if (request.take_whole) return OnTakeWhole(id, *request.take_whole);
+  if (request.park) return OnCommand(id, request.park->job, Goal::kParked, {});
+  if (request.wake) return OnCommand(id, request.wake->job, Goal::kHere, {});
+  if (request.move) return OnCommand(id, request.move->job, Goal::kThere, request.move->to);
+  if (request.resize) return door_->Answer(id, Resize(request.resize->job, request.resize->share));
+  if (request.remove) {
+    OnRemove(*request.remove);
+  } else if (request.give_whole) {
+    const JobId job = request.give_whole->job;
+    ledger_.GiveWhole(job.value());
+    std::erase_if(node_.whole_jobs, [job](const RecordedWhole& whole) { return whole.job == job; });
+    if (const auto take = takes_.find(job.value()); take != takes_.end()) {
+      door_->Answer(take->second, FailedPrecondition("the job has given its GPUs up"));
+      takes_.erase(take);
+    }
+    RecordNode();
+  } else if (request.gpus) {
+    SetNode(request.gpus->gpus);
+  } else if (request.leave) {
+    may_end_ = request.leave->is_final;
+  } else if (request.state) {
+    for (auto& [tenant, kept] : kept_) RefreshUse(*kept);
+    wire::KeeperLine line;
+    line.answer.emplace().id = id;
+    line.answer->state = State();
+    return door_->Say(line);
+  } else {
+    return door_->Answer(id, InvalidArgument("the request asks for nothing that this keeper knows"));
+  }
+  door_->Answer(id, {});
+}
+
+void Keeper::OnHello(std::uint64_t id, const wire::KeeperHello& hello) {
+  may_end_ = false;
+  // Those that wait were of a connection before this one.
+  for (auto& [key, kept] : kept_) kept->pending.clear();
+  takes_.clear();
+  SetNode(hello.gpus);
+  wire::KeeperLine line;
+  line.answer.emplace().id = id;
+  wire::KeeperWelcome& welcome = line.answer->hello.emplace();
+  welcome.pid = ::getpid();
+  welcome.mechanisms = mechanisms_.List();
+  door_->Say(line);
+  shown_.clear();
+}
+
+void Keeper::OnAdd(std::uint64_t id, const wire::KeeperAdd& add) {
+  const TenantId tenant{add.job.value(), add.attempt};
+  const auto refuse = [this, id](Error error) { door_->Answer(id, std::move(error)); };
+  if (Kept* kept = Find(tenant)) {
+    if (const Status resized = Resize(add.job, add.share); !resized) return refuse(resized.error());
+    kept->record.terms = add;
+    kept->pending.push_back({id, Goal::kPlaced, {}});
+    return;
+  }
+  if (!add.slice.empty()) return refuse(FailedPrecondition(mechanisms_.why_no_slices));
+  if (add.paper.empty() || add.paper.size() > share::kMaxDevices)
+    return refuse(InvalidArgument("a job has shares of 1 to " + std::to_string(share::kMaxDevices) + " GPUs"));
+  if (!add.uses_mps && !mechanisms_.has_interposer)
+    return refuse(FailedPrecondition("the library that shares GPUs is not there"));
+  sharing::Tenant fresh;
+  fresh.id = tenant;
+  fresh.share = ShareOf(add);
+  for (const int paper : add.paper) {
+    if (paper < 0 || paper >= GpuSet::kCapacity) return refuse(NotFound("there is no GPU " + std::to_string(paper)));
+    fresh.devices.emplace_back().paper = static_cast<GpuIndex>(paper);
+  }
+  if (add.uses_mps) {
+    fresh.why_cannot_move = fresh.why_cannot_park = "is a client of MPS";
+  } else {
+    fresh.why_cannot_move = mechanisms_.WhyCannotMove(0);
+    fresh.why_cannot_park = mechanisms_.WhyCannotPark(0);
+  }
+  if (const Status added = ledger_.AddTenant(fresh); !added) return refuse(added.error());
+  auto kept = std::make_unique<Kept>();
+  kept->record.terms = add;
+  kept->pending.push_back({id, Goal::kPlaced, {}});
+  Record(*kept);
+  kept_[tenant] = std::move(kept);
+}
+
+void Keeper::AnswerAdded(std::uint64_t id, const Kept& kept) {
+  wire::KeeperLine line;
+  line.answer.emplace().id = id;
+  wire::KeeperAdded& added = line.answer->added.emplace();
+  added.gpus = kept.record.gpus;
+  added.uuids = UuidsOf(kept.record.gpus);
+  for (const int gpu : kept.record.gpus) {
+    for (const auto& [index, other] : gpus_) {
+      const bool is_kin = other.kind == gpus_.at(static_cast<GpuIndex>(gpu)).kind;
+      if (gpu == index || (is_kin && !kept.record.terms.uses_mps)) added.reachable.Insert(index);
+    }
+  }
+  added.folder = kept.tenant->folder();
+  added.environment = EnvironmentOf(kept);
+  if (kept.record.terms.uses_mps) {
+    for (std::size_t i = 0; i < kept.record.gpus.size(); ++i) {
+      const auto variables = mps_.Join(kept.tenant->id(), static_cast<GpuIndex>(kept.record.gpus[i]), added.uuids[i],
+                                       ShareOf(kept.record.terms));
+      if (!variables) return door_->Answer(id, variables.error());
+      added.environment.insert(added.environment.end(), variables->begin(), variables->end());
+    }
+  }
+  door_->Say(line);
+}
+
+std::vector<std::string> Keeper::EnvironmentOf(const Kept& kept) const {
+  std::vector<std::string> environment = {std::string(share::kFolderVariable) + "=" + kept.tenant->folder()};
+  std::string visible;
+  for (const std::string& uuid : UuidsOf(kept.record.gpus)) visible += (visible.empty() ? "" : ",") + uuid;
+  environment.push_back("CUDA_VISIBLE_DEVICES=" + visible);
+  if (!kept.record.terms.uses_mps) environment.push_back("LD_PRELOAD=" + options_.interposer);
+  return environment;
+}
+
+void Keeper::OnRemove(const wire::KeeperRemove& remove) {
+  const TenantId id{remove.job.value(), remove.attempt};
+  const auto found = kept_.find(id);
+  records_.Forget(id);
+  if (found == kept_.end()) return;
+  Kept& kept = *found->second;
+  FailPending(kept, std::nullopt, "the job is over");
+  for (const auto& [number, want] : kept.wants) wanted_by_.erase(number);
+  std::erase_if(shrinking_, [id](const auto& entry) { return entry.second.tenant == id; });
+  std::erase_if(refused_ceilings_, [id](const CeilingOrder& order) { return order.deed.tenant == id; });
+  kept.relocation.reset();
+  mps_.Leave(id);
+  ledger_.RemoveTenant(id);
+  if (kept.tenant != nullptr) {
+    LeaveGates(kept);
+    kept.tenant->RemoveFolder();
+  }
+  kept_.erase(found);
+}
+
+void Keeper::OnTakeWhole(std::uint64_t id, const wire::KeeperTakeWhole& take) {
+  std::erase_if(node_.whole_jobs, [&](const RecordedWhole& whole) { return whole.job == take.job; });
+  node_.whole_jobs.push_back({take.job, take.gpus});
+  RecordNode();
+  takes_[take.job.value()] = id;
+  ledger_.TakeWhole(take.job.value(), take.gpus);
+}
+
+Keeper::TenantId Keeper::LatestOf(JobId job) const {
+  TenantId latest;
+  for (const auto& [id, kept] : kept_) {
+    if (id.job == job.value()) latest = id;
+  }
+  return latest;
+}
+
+void Keeper::OnCommand(std::uint64_t id, JobId job, Goal goal, const std::vector<int>& to) {
+  const TenantId tenant = LatestOf(job);
+  Kept* kept = Find(tenant);
+  if (kept == nullptr || kept->tenant == nullptr)
+    return door_->Answer(id, NotFound("job " + ToString(job) + " has no share of a GPU here"));
+  Pending pending{id, goal, {}, loop_->Now() + kCommandPatience};
+  for (const int gpu : to) {
+    if (gpu < 0 || gpu >= GpuSet::kCapacity)
+      return door_->Answer(id, NotFound("there is no GPU " + std::to_string(gpu)));
+    pending.to.push_back(static_cast<GpuIndex>(gpu));
+  }
+  const Status asked = goal == Goal::kParked ? ledger_.ParkByUser(tenant)
+                       : goal == Goal::kHere ? ledger_.WakeByUser(tenant)
+                                             : ledger_.MoveByUser(tenant, pending.to);
+  if (!asked) return door_->Answer(id, asked);
+  kept->pending.push_back(std::move(pending));
+}
+
+Status Keeper::Resize(JobId job, const wire::ShareTerms& share) {
+  const TenantId id = LatestOf(job);
+  Kept* kept = Find(id);
+  if (kept == nullptr) return NotFound("job " + ToString(job) + " has no share of a GPU here");
+  wire::KeeperAdd terms = kept->record.terms;
+  terms.share = share;
+  DIVVY_CHECK(ledger_.Resize(id, ShareOf(terms)));
+  kept->record.terms = terms;
+  Record(*kept);
+  if (kept->tenant == nullptr) return {};
+  kept->tenant->SetTerms(static_cast<std::uint64_t>(share.memory_request.count()),
+                         static_cast<std::uint64_t>(share.memory_limit.count()));
+  if (!kept->record.is_parked && kept->relocation == nullptr) JoinGates(*kept);
+  return {};
+}
+
+}  // namespace divvy::keeper

@@ -1,0 +1,161 @@
+// What is seen of the GPUs, and what is shown of the tenants.
+#include <algorithm>
+
+#include "keeper/keeper.h"
+
+namespace divvy::keeper {
+namespace {
+
+constexpr Duration kBetweenShows = 200ms;
+/// What the driver needs for a process beyond what the process asked for: contexts and code. Above, it has taken memory
+/// past the library.
+constexpr std::uint64_t kMostResidual = std::uint64_t{2} << 30;
+
+std::uint64_t CountOf(Bytes bytes) { return static_cast<std::uint64_t>(std::max<std::int64_t>(0, bytes.count())); }
+
+}  // namespace
+
+void Keeper::OnSights(const std::vector<GpuSight>& sights) {
+  for (auto& [id, kept] : kept_) kept->escaped.clear();
+  for (const GpuSight& sight : sights) OnSight(sight);
+  for (auto& [id, kept] : kept_) {
+    SetCannot(*kept);
+    RefreshUse(*kept);
+  }
+  is_ledger_changed_ = true;
+}
+
+void Keeper::OnSight(const GpuSight& sight) {
+  utilisation_[sight.gpu] = sight.utilisation_percent;
+  for (const GpuSight::Process& seen : sight.processes) {
+    for (auto& [id, kept] : kept_) {
+      if (kept->tenant == nullptr || kept->record.terms.uses_mps) continue;
+      Tenant& tenant = *kept->tenant;
+      const auto slot = std::find_if(tenant.processes().begin(), tenant.processes().end(),
+                                     [&seen](const auto& one) { return one.second.pid == seen.pid; });
+      if (slot == tenant.processes().end()) {
+        const bool is_below = std::any_of(seen.ancestors.begin(), seen.ancestors.end(), [&tenant](std::int64_t pid) {
+          return std::any_of(tenant.processes().begin(), tenant.processes().end(),
+                             [pid](const auto& one) { return one.second.pid == pid; });
+        });
+        // One that just came, and has not said hello, is seen again in a second.
+        if (seen.folder == tenant.folder() || is_below) kept->escaped.insert(seen.pid);
+        continue;
+      }
+      if (kept->relocation != nullptr || kept->record.is_parked) continue;
+      for (unsigned device = 0; device < tenant.devices().size(); ++device) {
+        if (tenant.devices()[device].gpu != sight.gpu) continue;
+        const std::uint64_t said = tenant.UsedBy(slot->first, device);
+        const std::uint64_t has = CountOf(seen.memory);
+        const std::uint64_t residual = has > said ? has - said : 0;
+        if (residual > kMostResidual) kept->escaped.insert(seen.pid);
+        tenant.SetResidual(slot->first, device, residual);
+      }
+    }
+  }
+}
+
+void Keeper::SetCannot(Kept& kept) {
+  if (kept.tenant == nullptr || kept.record.terms.uses_mps || kept.relocation != nullptr) return;
+  const std::uint32_t flags = kept.tenant->Flags();
+  std::string move = mechanisms_.WhyCannotMove(flags);
+  std::string park = mechanisms_.WhyCannotPark(flags);
+  if (!kept.escaped.empty())
+    move = park = "process " + std::to_string(*kept.escaped.begin()) + " uses the GPU past the library";
+  if (!kept.tenant->has_page()) move = park = "its page was overwritten";
+  const sharing::Tenant* known = ledger_.Find(kept.tenant->id());
+  if (known == nullptr || (known->why_cannot_move == move && known->why_cannot_park == park)) return;
+  ledger_.SetCannot(kept.tenant->id(), move, park);
+  is_ledger_changed_ = true;
+}
+
+void Keeper::SampleShares(Duration since) {
+  for (auto& [id, kept] : kept_) {
+    if (kept->tenant == nullptr) continue;
+    for (unsigned device = 0; device < kept->had.size(); ++device) {
+      const Duration had = gates_.Had(*kept->tenant, device);
+      const Duration more = had > kept->had[device] ? had - kept->had[device] : Duration(0);
+      kept->had[device] = had;
+      if (since <= Duration(0)) continue;
+      const std::int64_t share = more.count() * GpuShare::kWhole / since.count();
+      kept->had_share[device] = GpuShare(static_cast<std::int32_t>(std::min<std::int64_t>(share, GpuShare::kWhole)));
+    }
+  }
+}
+
+wire::KeptTenant Keeper::StateOf(const Kept& kept) const {
+  using wire::ShareState;
+  wire::KeptTenant shown;
+  shown.job = kept.record.terms.job;
+  shown.attempt = kept.record.terms.attempt;
+  shown.trouble = kept.trouble;
+  shown.escaped.assign(kept.escaped.begin(), kept.escaped.end());
+  shown.mechanism = kept.record.terms.uses_mps ? "MPS" : kept.escaped.empty() ? "enforced by interposer" : "advisory";
+  const sharing::Tenant* known = ledger_.Find({kept.record.terms.job.value(), kept.record.terms.attempt});
+  if (known == nullptr) return shown;
+  switch (known->state) {
+    case sharing::State::kArriving:
+    case sharing::State::kHere:
+      shown.state = known->is_active ? ShareState::kRunning : ShareState::kIdle;
+      break;
+    case sharing::State::kMoving:
+      shown.state = ShareState::kMoving;
+      break;
+    case sharing::State::kParking:
+      shown.state = ShareState::kParking;
+      break;
+    case sharing::State::kParked:
+      shown.state = ShareState::kParked;
+      break;
+    case sharing::State::kWaking:
+      shown.state = ShareState::kWaking;
+      break;
+  }
+  shown.unmovable = known->why_cannot_move;
+  shown.is_movable = known->why_cannot_move.empty() && !known->is_lost;
+  const std::string waits = ledger_.WhyWaits(known->id);
+  if (shown.trouble.empty()) shown.trouble = waits;
+  if (!known->is_active && known->last_active != kNoTime) {
+    // To the second, so that a listing does not change by itself all the time.
+    shown.idle = std::chrono::floor<std::chrono::seconds>(loop_->Now() - known->last_active);
+  }
+  if (kept.tenant != nullptr) shown.processes = static_cast<int>(kept.tenant->processes().size());
+  for (unsigned i = 0; i < known->devices.size(); ++i) {
+    const sharing::Device& device = known->devices[i];
+    wire::KeptShare& share = shown.shares.emplace_back();
+    share.paper = device.paper;
+    share.gpu = device.gpu;
+    share.request = known->share.memory_request;
+    share.limit = known->share.memory_limit;
+    share.ceiling = device.ceiling;
+    share.used = device.used;
+    share.borrowed = sharing::Ledger::Borrowed(*known, i);
+    share.compute_request = known->share.compute_request;
+    share.compute_limit = known->share.compute_limit;
+    if (i < kept.had_share.size()) share.compute = kept.had_share[i];
+  }
+  return shown;
+}
+
+wire::KeeperState Keeper::State() const {
+  wire::KeeperState state;
+  state.mechanisms = mechanisms_.List();
+  state.moves = moves_;
+  state.parks = parks_;
+  for (const auto& [id, kept] : kept_) state.tenants.push_back(StateOf(*kept));
+  return state;
+}
+
+void Keeper::ShowState() {
+  const Time now = loop_->Now();
+  if (!door_->has_node() || now - shown_at_ < kBetweenShows) return;  // OnTick comes by again.
+  wire::KeeperLine line;
+  line.state = State();
+  std::string text = wire::EncodeShare(line);
+  if (text == shown_) return;
+  shown_ = std::move(text);
+  shown_at_ = now;
+  door_->Say(line);
+}
+
+}  // namespace divvy::keeper

@@ -1,0 +1,376 @@
+// A keeper in a thread, a node that asks it, and processes of tenants that speak its words as the library does, without
+// a GPU.
+#pragma once
+
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <poll.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <functional>
+#include <memory>
+#include <set>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "keeper/keeper.h"
+
+namespace divvy::keeper {
+
+inline constexpr std::int64_t kGiB = std::int64_t{1} << 30;
+
+inline bool Eventually(const std::function<bool()>& is_so, Duration patience = 4s) {
+  const auto until = std::chrono::steady_clock::now() + patience;
+  while (!is_so()) {
+    if (std::chrono::steady_clock::now() > until) return false;
+    std::this_thread::yield();
+    ::poll(nullptr, 0, 1);
+  }
+  return true;
+}
+
+inline int Dial(const std::string& path, int type) {
+  const int fd = ::socket(AF_UNIX, type | SOCK_CLOEXEC, 0);
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  std::snprintf(address.sun_path, sizeof address.sun_path, "%s", path.c_str());
+  if (::connect(fd, reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0) return fd;
+  ::close(fd);
+  return -1;
+}
+
+/// The node's side of the keeper's socket.
+class NodeClient {
+ public:
+  explicit NodeClient(const std::string& directory) {
+    EXPECT_TRUE(Eventually([&] {
+      link_.Reset(Dial(directory + "/" + std::string(wire::kKeeperSocket), SOCK_STREAM));
+      return link_.is_open();
+    }));
+  }
+
+  std::uint64_t Send(wire::KeeperRequest request) {
+    request.id = next_++;
+    const std::string line = wire::EncodeShare(request) + "\n";
+    EXPECT_EQ(::send(link_.get(), line.data(), line.size(), MSG_NOSIGNAL), static_cast<ssize_t>(line.size()));
+    return request.id;
+  }
+  /// The answer, or none within the patience.
+  std::optional<wire::KeeperAnswer> AnswerTo(std::uint64_t id, Duration patience = 4s) {
+    std::optional<wire::KeeperAnswer> answer;
+    Eventually(
+        [&] {
+          Read();
+          const auto found = answers_.find(id);
+          if (found == answers_.end()) return false;
+          answer = found->second;
+          return true;
+        },
+        patience);
+    return answer;
+  }
+  /// What it answered: an error's text, or "".
+  std::string Ask(const wire::KeeperRequest& request) {
+    const auto answer = AnswerTo(Send(request));
+    return answer ? answer->error : "no answer";
+  }
+  wire::KeeperState State() {
+    wire::KeeperRequest request;
+    request.state.emplace();
+    const auto answer = AnswerTo(Send(request));
+    return answer && answer->state ? *answer->state : wire::KeeperState{};
+  }
+  wire::KeptTenant StateOf(std::uint64_t job) {
+    for (wire::KeptTenant& tenant : State().tenants) {
+      if (tenant.job == JobId(job)) return tenant;
+    }
+    return {};
+  }
+  void Read() {
+    char bytes[65536];
+    ssize_t size = 0;
+    while ((size = ::recv(link_.get(), bytes, sizeof bytes, MSG_DONTWAIT)) > 0)
+      read_.append(bytes, static_cast<std::size_t>(size));
+    for (std::size_t end = read_.find('\n'); end != std::string::npos; end = read_.find('\n')) {
+      const auto line = wire::DecodeShare<wire::KeeperLine>(read_.substr(0, end));
+      read_.erase(0, end + 1);
+      if (line && line->answer) answers_[line->answer->id] = *line->answer;
+      if (line && line->requeue) requeues.push_back(*line->requeue);
+    }
+  }
+  std::vector<wire::KeeperRequeue> requeues;
+
+ private:
+  Descriptor link_;
+  std::string read_;
+  std::uint64_t next_ = 1;
+  std::map<std::uint64_t, wire::KeeperAnswer> answers_;
+};
+
+/// A process of a tenant: what it "allocates" is counted in the page, and its "GPU" is time that passes.
+class FakeProcess {
+ public:
+  explicit FakeProcess(std::string folder) : folder_(std::move(folder)) {
+    const Descriptor file(::open((folder_ + "/" + share::kPageFile).c_str(), O_RDWR | O_CLOEXEC));
+    void* at = ::mmap(nullptr, sizeof(share::Page), PROT_READ | PROT_WRITE, MAP_SHARED, file.get(), 0);
+    EXPECT_NE(at, MAP_FAILED);
+    page = static_cast<share::Page*>(at);
+    thread_ = std::thread([this] { Serve(); });
+  }
+  ~FakeProcess() {
+    is_ending_ = true;
+    thread_.join();
+    ::munmap(page, sizeof(share::Page));
+  }
+  bool is_up() const { return slot != share::kNoSlot; }
+  /// True: has it, false: denied.
+  bool Allocate(std::int64_t bytes, unsigned device = 0) {
+    for (;;) {
+      share::LockPage(*page, share::LockedBySlot(slot));
+      const bool has = share::Reserve(*page, slot, device, static_cast<std::uint64_t>(bytes));
+      share::UnlockPage(*page, share::LockedBySlot(slot));
+      if (has) return true;
+      answer_ = 0;
+      Say(share::Word::kWant, device, static_cast<std::uint64_t>(bytes), 7);
+      if (!Eventually([&] { return answer_ != 0; }) || answer_ < 0) return false;
+    }
+  }
+  void Free(std::int64_t bytes, unsigned device = 0) {
+    page->processes[slot].used[device] -= static_cast<std::uint64_t>(bytes);
+  }
+  share::Gate Gate(unsigned device = 0) const {
+    return static_cast<share::Gate>(__atomic_load_n(&page->devices[device].gate, __ATOMIC_ACQUIRE));
+  }
+  void Say(share::Word word, unsigned device = 0, std::uint64_t bytes = 0, std::uint64_t id = 0) {
+    share::Message message{};
+    message.word = word;
+    message.device = device;
+    message.process = slot;
+    message.bytes = bytes;
+    message.id = id;
+    ::send(link_.get(), &message, sizeof message, MSG_NOSIGNAL);
+  }
+  /// Launches pieces of work of that length until told to stop; counts the time that it was let.
+  void Work(Duration piece, std::atomic<bool>& is_over) {
+    while (!is_over) {
+      const std::uint32_t gate = Gate();
+      if (gate != share::kOpen && gate != share::kTurn) {
+        __atomic_fetch_add(&page->processes[slot].waiting, 1, __ATOMIC_ACQ_REL);
+        Say(gate == share::kParked ? share::Word::kWake : share::Word::kAsk);
+        const timespec while_ = {0, 20'000'000};
+        share::PageFutex(&page->devices[0].gate, FUTEX_WAIT, gate, &while_);
+        __atomic_fetch_sub(&page->processes[slot].waiting, 1, __ATOMIC_ACQ_REL);
+        continue;
+      }
+      is_busy_ = true;
+      __atomic_fetch_add(&page->processes[slot].launches, 1, __ATOMIC_ACQ_REL);
+      const auto until = std::chrono::steady_clock::now() + piece;
+      while (std::chrono::steady_clock::now() < until) ::usleep(100);
+      worked += piece.count();
+      is_busy_ = false;
+    }
+  }
+
+  share::Page* page = nullptr;
+  std::atomic<std::uint32_t> slot = share::kNoSlot;
+  std::atomic<std::int64_t> worked{0};
+  std::atomic<bool> is_emptied{false};
+  std::atomic<int> evacuations{0};
+  std::atomic<int> returns{0};
+  std::atomic<int> fails_evacuations{0};
+  std::atomic<int> fails_returns{0};
+  std::atomic<bool> is_mute{false};
+
+ private:
+  void Serve() {
+    while (!is_ending_) {
+      if (!link_.is_open()) {
+        link_.Reset(Dial(folder_ + "/" + share::kLinkSocket, SOCK_SEQPACKET));
+        if (!link_.is_open()) {
+          ::poll(nullptr, 0, 5);
+          continue;
+        }
+        share::Message hello{};
+        hello.word = share::Word::kHello;
+        hello.process = slot;
+        hello.id = generation_;
+        ::send(link_.get(), &hello, sizeof hello, MSG_NOSIGNAL);
+      }
+      pollfd watched{link_.get(), POLLIN, 0};
+      if (::poll(&watched, 1, 10) <= 0) continue;
+      share::Message message{};
+      if (::recv(link_.get(), &message, sizeof message, MSG_DONTWAIT) != sizeof message) {
+        link_.Reset();
+        continue;
+      }
+      Obey(message);
+    }
+  }
+  void Obey(const share::Message& message) {
+    if (is_mute) return;
+    switch (message.word) {
+      case share::Word::kWelcome:
+        generation_ = message.id;
+        slot = message.process;
+        return;
+      case share::Word::kGranted:
+        answer_ = 1;
+        return;
+      case share::Word::kDenied:
+        answer_ = -1;
+        return;
+      case share::Word::kDrain:
+        while (is_busy_) ::usleep(50);
+        return Say(share::Word::kDrained, message.device, 0, message.id);
+      case share::Word::kEvacuate:
+      case share::Word::kReturn: {
+        const bool is_return = message.word == share::Word::kReturn;
+        std::atomic<int>& fails = is_return ? fails_returns : fails_evacuations;
+        share::Message done{};
+        done.word = share::Word::kDone;
+        done.id = message.id;
+        done.device = message.device;
+        if (fails > 0) {
+          --fails;
+          done.result = 2;
+          std::snprintf(done.text, sizeof done.text, "told to fail");
+        } else {
+          ++(is_return ? returns : evacuations);
+          is_emptied = !is_return;
+        }
+        ::send(link_.get(), &done, sizeof done, MSG_NOSIGNAL);
+        return;
+      }
+      case share::Word::kShrink:
+        return Say(share::Word::kDone, message.device, 0, message.id);
+      default:
+        return;
+    }
+  }
+
+  std::string folder_;
+  Descriptor link_;
+  std::uint64_t generation_ = 0;
+  std::atomic<int> answer_{0};
+  std::atomic<bool> is_busy_{false};
+  std::atomic<bool> is_ending_{false};
+  std::thread thread_;
+};
+
+class KeeperWorld {
+ public:
+  explicit KeeperWorld(int gpus = 2, bool has_driver = false) : gpus_(gpus), has_driver_(has_driver) {
+    char name[] = "/tmp/keeper-XXXXXX";
+    directory = ::mkdtemp(name);
+    Start();
+  }
+  ~KeeperWorld() {
+    Kill();
+    std::filesystem::remove_all(directory);
+  }
+  void Start() {
+    KeeperOptions options;
+    options.directory = directory;
+    options.interposer = "/nowhere/libdivvy_cuda.so";
+    options.helper = {"/bin/sh", "-c", has_driver_ ? Script() : "while read -r a; do echo error none >&0; done"};
+    options.rules = rules;
+    auto made = Keeper::Make(std::move(options));
+    ASSERT_TRUE(made) << made.error().message;
+    keeper_ = *std::move(made);
+    thread_ = std::thread([this] { keeper_->Run(); });
+    node = std::make_unique<NodeClient>(directory);
+    ASSERT_EQ(Hello(), "");
+  }
+  /// As its end by SIGKILL: nothing is said or put in order.
+  void Kill() {
+    if (keeper_ == nullptr) return;
+    node.reset();
+    keeper_->Stop();
+    thread_.join();
+    keeper_.reset();
+  }
+  std::string Hello() {
+    wire::KeeperRequest request;
+    for (int i = 0; i < gpus_; ++i) {
+      wire::KeeperGpu& gpu = request.hello.emplace(request.hello.value_or(wire::KeeperHello{})).gpus.emplace_back();
+      gpu.index = static_cast<GpuIndex>(i);
+      gpu.uuid = "GPU-00000000-0000-0000-0000-00000000000" + std::to_string(i);
+      gpu.memory = Bytes(16 * kGiB);
+    }
+    return node->Ask(request);
+  }
+  static wire::KeeperAdd Terms(std::uint64_t job, int gpu, double compute, std::int64_t request, std::int64_t limit) {
+    wire::KeeperAdd add;
+    add.job = JobId(job);
+    add.attempt = 1;
+    add.uid = ::getuid();
+    add.gid = ::getgid();
+    add.paper = {gpu};
+    add.share.memory_request = Bytes(request);
+    add.share.memory_limit = Bytes(limit);
+    add.share.compute_request = GpuShare(static_cast<std::int32_t>(compute * GpuShare::kWhole));
+    add.share.compute_limit = GpuShare(GpuShare::kWhole);
+    return add;
+  }
+  wire::KeeperAdded Add(const wire::KeeperAdd& add) {
+    wire::KeeperRequest request;
+    request.add = add;
+    const auto answer = node->AnswerTo(node->Send(request));
+    EXPECT_TRUE(answer);
+    if (!answer) return {};
+    EXPECT_EQ(answer->error, "");
+    return answer->added.value_or(wire::KeeperAdded{});
+  }
+  std::string Command(std::uint64_t job, const std::string& what, std::vector<int> to = {}) {
+    wire::KeeperRequest request;
+    if (what == "park") request.park.emplace().job = JobId(job);
+    if (what == "wake") request.wake.emplace().job = JobId(job);
+    if (what == "move") request.move = wire::KeeperMove{JobId(job), std::move(to)};
+    if (what == "remove") request.remove = wire::KeeperRemove{JobId(job), 1};
+    return node->Ask(request);
+  }
+  std::string FileText(const std::string& name) const {
+    std::ifstream file(directory + "/" + name);
+    return {std::istreambuf_iterator<char>(file), {}};
+  }
+  void FailDriver(const std::string& call, int times) {
+    std::ofstream(directory + "/fail." + call) << std::string(static_cast<std::size_t>(times), 'x');
+  }
+
+  std::string directory;
+  sharing::Settings rules;
+  std::unique_ptr<NodeClient> node;
+
+ private:
+  // A driver that remembers where each process stands in a file of that name.
+  std::string Script() const {
+    return "cd " + directory +
+           R"sh( && while read -r c p rest; do
+                 if [ -s fail.$c ]; then truncate -s -1 fail.$c; echo "error told to fail" >&0; continue; fi
+                 case $c in
+                   probe) echo "ok map";;
+                   state) if [ -e driver.$p ]; then echo "ok $(cat driver.$p)"; else echo "ok 0"; fi;;
+                   lock) echo 1 > driver.$p; echo ok;;
+                   checkpoint) echo 2 > driver.$p; echo ok;;
+                   restore) echo 1 > driver.$p; echo "$rest" >> maps; echo ok;;
+                   unlock) echo 0 > driver.$p; echo ok;;
+                 esac >&0
+               done)sh";
+  }
+
+  int gpus_;
+  bool has_driver_;
+  std::unique_ptr<Keeper> keeper_;
+  std::thread thread_;
+};
+
+}  // namespace divvy::keeper

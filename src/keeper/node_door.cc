@@ -1,0 +1,103 @@
+#include "keeper/node_door.h"
+
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <cerrno>
+
+#include "platform/unix_socket.h"
+
+namespace divvy::keeper {
+namespace {
+
+constexpr std::size_t kMostUnread = std::size_t{8} << 20;
+
+}  // namespace
+
+Result<std::unique_ptr<NodeDoor>> NodeDoor::Open(EventLoop& loop, const std::string& directory,
+                                                 std::function<void(const wire::KeeperRequest&)> asked) {
+  std::unique_ptr<NodeDoor> door(new NodeDoor(loop, std::move(asked)));
+  DIVVY_TRY(door->listener_, ListenUnix(directory + "/" + std::string(wire::kKeeperSocket), 0600));
+  NodeDoor* raw = door.get();
+  loop.Watch(door->listener_.get(), [raw] { raw->Accept(); });
+  return door;
+}
+
+NodeDoor::~NodeDoor() {
+  if (link_.is_open()) HangUp();
+  loop_.Forget(listener_.get());
+}
+
+void NodeDoor::Accept() {
+  Descriptor link(::accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
+  if (!link.is_open()) return;
+  const std::int64_t uid = CredentialsOf(link.get()).uid;
+  if (uid != static_cast<std::int64_t>(::geteuid()) && uid != 0) return;
+  if (link_.is_open()) HangUp();
+  link_ = std::move(link);
+  loop_.Watch(link_.get(), [this] { Read(); });
+}
+
+void NodeDoor::HangUp() {
+  ++generation_;
+  loop_.Forget(link_.get());
+  link_.Reset();
+  read_.clear();
+  unsent_.clear();
+}
+
+void NodeDoor::Read() {
+  char bytes[65536];
+  const ssize_t size = ::recv(link_.get(), bytes, sizeof bytes, MSG_DONTWAIT);
+  if (size < 0 && (errno == EAGAIN || errno == EINTR)) return;
+  if (size <= 0) return HangUp();
+  read_.append(bytes, static_cast<std::size_t>(size));
+  const std::uint64_t generation = generation_;
+  for (std::size_t end = read_.find('\n'); end != std::string::npos; end = read_.find('\n')) {
+    const std::string line = read_.substr(0, end);
+    read_.erase(0, end + 1);
+    const auto request = wire::DecodeShare<wire::KeeperRequest>(line);
+    if (request) {
+      asked_(*request);
+    } else {
+      Answer(0, request.error());
+    }
+    if (generation != generation_) return;
+  }
+  if (read_.size() > wire::kKeeperLineBytes) HangUp();
+}
+
+void NodeDoor::Say(const wire::KeeperLine& line) {
+  if (!link_.is_open()) return;
+  unsent_ += wire::EncodeShare(line) + "\n";
+  if (unsent_.size() > kMostUnread) return HangUp();
+  Write();
+}
+
+void NodeDoor::Write() {
+  while (!unsent_.empty()) {
+    const ssize_t sent = ::send(link_.get(), unsent_.data(), unsent_.size(), MSG_DONTWAIT | MSG_NOSIGNAL);
+    if (sent > 0) {
+      unsent_.erase(0, static_cast<std::size_t>(sent));
+      continue;
+    }
+    if (sent < 0 && errno == EINTR) continue;
+    if (sent < 0 && errno != EAGAIN) return;  // Its end is read.
+    if (is_retrying_) return;
+    is_retrying_ = true;
+    loop_.After(10ms, [this] {
+      is_retrying_ = false;
+      if (link_.is_open()) Write();
+    });
+    return;
+  }
+}
+
+void NodeDoor::Answer(std::uint64_t id, const Status& status) {
+  wire::KeeperLine line;
+  line.answer.emplace().id = id;
+  if (!status) line.answer->error = status.error().message;
+  Say(line);
+}
+
+}  // namespace divvy::keeper

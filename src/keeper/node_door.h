@@ -1,0 +1,45 @@
+// The keeper's socket for its node: one connection at a time counts, the newest; lines of JSON (wire/share_messages.h).
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "base/result.h"
+#include "keeper/event_loop.h"
+#include "platform/launch_descriptor.h"
+#include "wire/share_messages.h"
+
+namespace divvy::keeper {
+
+class NodeDoor {
+ public:
+  /// `asked` is called with each request, in their order. Another keeper serves there already: kAlreadyExists.
+  static Result<std::unique_ptr<NodeDoor>> Open(EventLoop& loop, const std::string& directory,
+                                                std::function<void(const wire::KeeperRequest&)> asked);
+  ~NodeDoor();
+
+  bool has_node() const { return link_.is_open(); }
+  /// Lost where nobody is there, or the one who is does not read (kMostUnread): it asks again when it has dialled.
+  void Say(const wire::KeeperLine& line);
+  void Answer(std::uint64_t id, const Status& status);
+
+ private:
+  NodeDoor(EventLoop& loop, std::function<void(const wire::KeeperRequest&)> asked)
+      : loop_(loop), asked_(std::move(asked)) {}
+  void Accept();
+  void Read();
+  void Write();
+  void HangUp();
+
+  EventLoop& loop_;
+  std::function<void(const wire::KeeperRequest&)> asked_;
+  Descriptor listener_;
+  Descriptor link_;
+  std::string read_;
+  std::string unsent_;
+  std::uint64_t generation_ = 0;
+  bool is_retrying_ = false;
+};
+
+}  // namespace divvy::keeper

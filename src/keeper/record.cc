@@ -1,0 +1,76 @@
+#include "keeper/record.h"
+
+#include <algorithm>
+#include <boost/describe/class.hpp>
+#include <boost/describe/enum.hpp>
+#include <filesystem>
+
+#include "platform/secret_file.h"
+#include "wire/json.h"
+#include "wire/share_messages_describe.h"
+
+namespace divvy::keeper {
+
+BOOST_DESCRIBE_ENUM(Passage, kNone, kParking, kWaking, kMoving)
+BOOST_DESCRIBE_STRUCT(RecordedProcess, (), (pid, start_ticks, uuids))
+BOOST_DESCRIBE_STRUCT(RecordedTenant, (),
+                      (terms, gpus, is_parked, parked_by, uses_driver, parked_bytes, passage, to, has_restored,
+                       processes))
+BOOST_DESCRIBE_STRUCT(RecordedWhole, (), (job, gpus))
+BOOST_DESCRIBE_STRUCT(RecordedNode, (), (gpus, whole_jobs))
+
+namespace {
+
+constexpr std::size_t kMostBytes = std::size_t{4} << 20;
+constexpr std::string_view kTenantEnd = ".tenant";
+constexpr const char* kNodeFile = "/node.keeper";
+
+std::string PathOf(const std::string& directory, sharing::TenantId id) {
+  return directory + "/" + std::to_string(id.job) + "." + std::to_string(id.attempt) + std::string(kTenantEnd);
+}
+
+}  // namespace
+
+Status Records::Write(const RecordedTenant& tenant) const {
+  return WriteSecret(PathOf(directory_, {tenant.terms.job.value(), tenant.terms.attempt}),
+                     ToJson(tenant, Fields::kChanged), false);
+}
+
+Status Records::Write(const RecordedNode& node) const {
+  return WriteSecret(directory_ + kNodeFile, ToJson(node, Fields::kChanged), false);
+}
+
+void Records::Forget(sharing::TenantId id) const {
+  std::error_code ignored;
+  std::filesystem::remove(PathOf(directory_, id), ignored);
+}
+
+Result<RecordedNode> Records::ReadNode() const {
+  const auto text = ReadSecret(directory_ + kNodeFile, kMostBytes);
+  if (!text && text.error().code == ErrorCode::kNotFound) return RecordedNode{};
+  if (!text) return text.error();
+  return FromJson<RecordedNode>(*text);
+}
+
+Records::Found Records::ReadTenants() const {
+  Found found;
+  std::error_code error;
+  std::vector<std::string> paths;
+  for (std::filesystem::directory_iterator entry(directory_, error), end; !error && entry != end;
+       entry.increment(error)) {
+    if (entry->path().native().ends_with(kTenantEnd)) paths.push_back(entry->path().native());
+  }
+  std::sort(paths.begin(), paths.end());
+  for (const std::string& path : paths) {
+    const auto text = ReadSecret(path, kMostBytes);
+    auto tenant = text ? FromJson<RecordedTenant>(*text) : Result<RecordedTenant>(text.error());
+    if (tenant) {
+      found.tenants.push_back(*std::move(tenant));
+    } else {
+      found.troubles.push_back(path + ": " + tenant.error().message);
+    }
+  }
+  return found;
+}
+
+}  // namespace divvy::keeper
