@@ -98,7 +98,9 @@ class SignalRelay {
 /// A job on another machine goes on, without what it was given here.
 void TellStreamsLost(const std::string& id, const std::string& why, bool has_pty) {
   const std::string then = has_pty ? "divvy attach " + id + " joins its terminal again"
-                                   : "its input has ended, and nobody reads what it writes";
+                                   : "its input has ended, and what it prints from then on goes to its log (divvy "
+                                     "logs -f " +
+                                         id + ")";
   std::fprintf(stderr, "divvy: %s, and the streams of job %s were lost with it: %s; this waits for its end%s",
                why.c_str(), id.c_str(), then.c_str(), has_pty ? "\r\n" : "\n");
 }

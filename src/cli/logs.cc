@@ -142,10 +142,15 @@ int LogsMain(const Words& words) {
   if (!job) return Fail(job.error());
   if (!job->elements.empty()) return PrintArrayLogs(*api, *job, flags);
   const std::string id = PublicId(*job);
-  if (job->is_foreground && job->output.empty())
-    return Fail(FailedPrecondition("job " + id + " ran on its caller's terminal, so there is no log"));
+  const bool is_on_terminal = job->is_foreground && job->output.empty();
+  // Elsewhere it has one for what it printed after its pipes were lost.
+  if (is_on_terminal) {
+    const auto piece = IsElsewhere(*job) ? api->Log(ToString(job->id), false, 0, -1) : NotFound("");
+    if (!piece && piece.error().code != ErrorCode::kNotFound) return Fail(piece.error());
+    if (!piece) return Fail(FailedPrecondition("job " + id + " ran on its caller's terminal, so there is no log"));
+  }
   LogFile file = OpenLogFile(*api, *job, flags);
-  if (file.path().empty())
+  if (file.path().empty() && !is_on_terminal)
     return Fail(PermissionDenied("job " + id + " belongs to " + job->user + ", who alone may see where its output is"));
   if (flags.is_path) {
     std::printf("%s\n", file.path().c_str());

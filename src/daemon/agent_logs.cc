@@ -21,7 +21,7 @@ AnsweredPiece AnswerOf(const Node& node, const wire::AgentQuestion& question) {
   spec.output = question.output;
   spec.error = question.error;
   spec.directory = question.directory;
-  spec.is_foreground = question.is_foreground;
+  // One in the foreground has a log where its pipes were lost (platform/supervisor_held.h).
   const JobLog log = JobLogOf(node, question.record, spec, question.is_error);
   AnsweredPiece answered;
   answered.answer.path = log.path;

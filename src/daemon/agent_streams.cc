@@ -8,6 +8,7 @@
 #include <string>
 
 #include "daemon/agent_session.h"
+#include "platform/supervisor_held.h"
 #include "platform/unix_socket.h"
 
 namespace divvy {
@@ -40,7 +41,7 @@ void AgentStreams::OnChannel(Channels& channels, std::uint64_t number, std::stri
 }
 
 AgentStreams::Joined AgentStreams::MakePipe(Channels& channels, std::uint64_t number, bool is_input, Kind kind,
-                                            std::string_view first) {
+                                            std::string_view first, Descriptor* held) {
   int ends[2];
   const int made =
       kind == Kind::kPipe ? ::pipe2(ends, O_CLOEXEC) : ::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends);
@@ -49,6 +50,7 @@ AgentStreams::Joined AgentStreams::MakePipe(Channels& channels, std::uint64_t nu
     return {};
   }
   Descriptor read_end(ends[0]), write_end(ends[1]);
+  if (held != nullptr) held->Reset(::fcntl(ends[0], F_DUPFD_CLOEXEC, 3));
   auto joint = is_input ? ChannelJoint::Make(loop_, Descriptor(), std::move(write_end))
                         : ChannelJoint::Make(loop_, std::move(read_end), Descriptor());
   joint->Accept(channels, number, is_input ? first : "");
@@ -68,9 +70,15 @@ void AgentStreams::OnParted(JobId job) {
 
 void AgentStreams::GiveUp(JobId job) {
   const auto given_up = pipes_.extract(job);
+  for (const std::size_t output : {std::size_t{1}, std::size_t{2}}) LetGo(given_up.mapped(), output);
   for (const auto& joint : given_up.mapped().joints) {
     if (joint) joint->GiveUp(kSessionOver);
   }
+}
+
+void AgentStreams::LetGo(const Pipes& pipes, std::size_t stream) {
+  const char word = HeldOutputs::LetGoWord(stream);
+  if (pipes.life.is_open()) static_cast<void>(!::send(pipes.life.get(), &word, 1, MSG_DONTWAIT | MSG_NOSIGNAL));
 }
 
 void AgentStreams::OnOver(JobId job, std::size_t stream, const ChannelJoint* joint) {
@@ -78,6 +86,7 @@ void AgentStreams::OnOver(JobId job, std::size_t stream, const ChannelJoint* joi
   if (pipes == pipes_.end() || pipes->second.joints[stream].get() != joint) return;
   auto& joints = pipes->second.joints;
   if (stream == 0) pipes->second.input = joints[0]->brought();
+  else LetGo(pipes->second, stream);
   joints[stream].reset();
   ForgetLater(job);
 }
@@ -120,12 +129,13 @@ void AgentStreams::OnStream(Channels& channels, std::uint64_t number, const wire
     if (stream > 0 || purpose.received > 0 || node_.Runs(job)) return channels.Reset(number, wire::kStreamsGone);
   }
   if (stream > 0 && !coming_.contains(job)) return channels.Reset(number, "its input did not come first");
-  auto [end, joint] = MakePipe(channels, number, stream == 0, Kind::kPipe, purpose.goes_on ? "0\n" : "");
+  Descriptor held;
+  auto [end, joint] = MakePipe(channels, number, stream == 0, Kind::kPipe, purpose.goes_on ? "0\n" : "", &held);
   // The session may have ended over it.
   if (!joint || !channels.Has(number)) return static_cast<void>(coming_.erase(job));
   joint->OutliveSession(std::string(kSessionOver), [this, job] { OnParted(job); });
   if (stream == 0) {
-    coming_[job] = Coming{{}, joint.get()};
+    coming_[job] = Coming{{}, joint.get(), {}};
     pipes_.erase(job);
     typed_[job] = joint;
     joint->OnOver([this, job, input = joint.get()](const std::string&) {
@@ -144,10 +154,17 @@ void AgentStreams::OnStream(Channels& channels, std::uint64_t number, const wire
   }
   pipes_[job].joints[stream] = joint;
   coming_[job].streams[stream] = std::move(end);
+  if (stream > 0) coming_[job].held[stream - 1] = std::move(held);
   if (stream < 2) return;
-  Streams streams = std::move(coming_.extract(job).mapped().streams);
-  const bool are_all = std::ranges::all_of(streams, [](const Descriptor& one) { return one.is_open(); });
-  if (are_all) node_.KeepStreams(job, std::move(streams));
+  Coming coming = std::move(coming_.extract(job).mapped());
+  const bool are_all = std::ranges::all_of(coming.streams, [](const Descriptor& one) { return one.is_open(); });
+  if (!are_all) return;
+  auto [ours, theirs] = MakeSocketPair();
+  if (theirs.is_open() && std::ranges::all_of(coming.held, &Descriptor::is_open)) {
+    pipes_[job].life = std::move(ours);
+    node_.HoldOutputs(job, {std::move(coming.held[0]), std::move(coming.held[1]), std::move(theirs)});
+  }
+  node_.KeepStreams(job, std::move(coming.streams));
 }
 
 void AgentStreams::OnAttach(Channels& channels, std::uint64_t number, const wire::ChannelPurpose& purpose) {

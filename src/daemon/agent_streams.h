@@ -55,7 +55,9 @@ class AgentStreams {
   /// Whose one end is joined with the channel; the other end, for the job. None where there is no descriptor left; then
   /// the channel is reset.
   /// `first`: said on the channel of an input before all else.
-  Joined MakePipe(Channels& channels, std::uint64_t number, bool is_input, Kind kind, std::string_view first = {});
+  /// `held`: a copy of the end that we read.
+  Joined MakePipe(Channels& channels, std::uint64_t number, bool is_input, Kind kind, std::string_view first = {},
+                  Descriptor* held = nullptr);
 
   boost::asio::io_context& loop_;
   Node& node_;
@@ -64,15 +66,19 @@ class AgentStreams {
   struct Coming {
     Streams streams;
     const ChannelJoint* input = nullptr;
+    std::array<Descriptor, 2> held;
   };
   std::map<JobId, Coming> coming_;
   /// The pipes of a foreground job. They outlive the session: a job does not end because its controller does.
   struct Pipes {
     std::array<std::shared_ptr<ChannelJoint>, 3> joints;  // Null: over.
     std::uint64_t input = 0;                              // Bytes of it, once that is over.
+    Descriptor life;  // To the job's supervisor, which goes on reading where we cannot (platform/supervisor_held.h).
     /// While their caller is awaited, and for as long after all of them are over, for one that asks yet.
     std::shared_ptr<boost::asio::steady_timer> gives_up;
   };
+  /// Nobody reads it any more, nor shall its supervisor.
+  static void LetGo(const Pipes& pipes, std::size_t stream);
   void OnOver(JobId job, std::size_t stream, const ChannelJoint* joint);
   std::map<JobId, Pipes> pipes_;
   struct Terminal {

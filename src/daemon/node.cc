@@ -287,7 +287,7 @@ void Node::Launch(const LaunchOrder& order, const std::shared_ptr<const JobSpec>
 void Node::FailLaunch(const JobRecord& record, const std::string& why, int code) {
   runs_.erase(record.id);
   // Whoever is at their other ends sees that nothing will come.
-  streams_.erase(record.id);
+  DropStreams(record.id);
   Exit exit;
   exit.code = code;
   exit.failure = why;
@@ -404,6 +404,7 @@ void Node::OnReport(const SupervisorReport& report) {
   if (report.kind == SupervisorReport::Kind::kExited) return OnEnded(record);
   run->second.adopted.reset();
   if (before.pid != 0 && before != record.supervisor) Remind(run->second);
+  SendHeld(record);
   SayState(run->second);
   for (const Order& order : std::exchange(run->second.waiting, {})) Deliver(run->second, order);
 }
@@ -411,6 +412,7 @@ void Node::OnReport(const SupervisorReport& report) {
 void Node::OnEnded(const RunRecord& record) {
   // However it was found out: a launch that is not confirmed would be repeated once its record is gone.
   launcher_.Confirm(record.job, record.attempt);
+  held_.erase(record.job);
   NoteRefused(record);
   const JobRecord* live = controller_->Find(record.job);
   const std::int64_t uid = options_.may_change_user ? record.uid : options_.uid;
@@ -458,6 +460,14 @@ Status Node::Attach(JobId job, int in, int out, WindowSize window, std::function
   DIVVY_CHECK(SendAttach(run->second.record, attachment, in, out, window));
   attachments_.emplace(attachment, std::move(on_detached));
   return {};
+}
+
+void Node::SendHeld(const RunRecord& record) {
+  const auto held = held_.extract(record.job);
+  if (!held) return;
+  const Held& ends = held.mapped();
+  static_cast<void>(SendHold(record, {ends.output.get(), ends.error.get(), ends.life.get(),
+                                      options_.log_directory + "/" + ToString(record.job) + ".log"}));
 }
 
 Status Node::CallStep(JobId job, int socket, bool stops_only) {

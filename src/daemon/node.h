@@ -98,7 +98,15 @@ class Node final : public OrderPort {
   /// For the job's start, which may be at once: after a restart a job may have its GPUs and wait for its caller alone.
   /// Dropped when it runs already.
   void KeepStreams(JobId job, Streams streams);
-  void DropStreams(JobId job) { streams_.erase(job); }
+  void DropStreams(JobId job) {
+    streams_.erase(job);
+    held_.erase(job);
+  }
+  /// Their outputs are to be held by its supervisor as well, once there is one (SendHold). Before KeepStreams.
+  struct Held {
+    Descriptor output, error, life;
+  };
+  void HoldOutputs(JobId job, Held held) { held_[job] = std::move(held); }
 
   /// Attaches a terminal; `on_detached` when the viewer leaves. kFailedPrecondition without a pty.
   Status Attach(JobId job, int in, int out, WindowSize window, std::function<void()> on_detached);
@@ -204,6 +212,8 @@ class Node final : public OrderPort {
   std::map<JobId, std::int64_t> refused_;  // Of ended jobs that were refused devices, the last of them.
   std::int64_t refused_devices_ = 0;
   std::map<JobId, Streams> streams_;
+  void SendHeld(const RunRecord& record);
+  std::map<JobId, Held> held_;  // Not handed on yet.
   /// Foreground jobs at their turn whose callers have not come back since the restart; they are given until
   /// callers_return_until_, or as NodeOptions say.
   struct Unclaimed {

@@ -79,11 +79,13 @@ bool Supervisor::OpenTerminal(Descriptor log) {
   return true;
 }
 
+FileOwner Supervisor::Owner() const {
+  if (!changes_user_) return {};
+  return {.uid = static_cast<uid_t>(request_.uid), .gid = static_cast<gid_t>(request_.gid), .groups = &groups_};
+}
+
 bool Supervisor::PrepareFiles(Descriptor& log) {
-  FileOwner owner;
-  if (changes_user_) {
-    owner = {.uid = static_cast<uid_t>(request_.uid), .gid = static_cast<gid_t>(request_.gid), .groups = &groups_};
-  }
+  const FileOwner owner = Owner();
   if (!request_.script.empty()) {
     auto script = WriteScript(request_, owner);
     if (!script) return Fail(script.error().message, kMachineCannot);
@@ -201,6 +203,7 @@ void Supervisor::Watch() {
   while (!Reap()) {
     std::vector<pollfd> terminal;
     if (pty_) pty_->Watch(terminal);
+    else held_.Watch(terminal);
     polled.assign(1, {.fd = station_.control.get(), .events = POLLIN, .revents = 0});
     polled.insert(polled.end(), terminal.begin(), terminal.end());
     const std::size_t seat = polled.size();
@@ -221,8 +224,9 @@ void Supervisor::Watch() {
         continue;  // It may have attached a client, which `polled` does not know.
       }
     }
-    if (!pty_) continue;
     terminal.assign(polled.begin() + 1, polled.begin() + static_cast<std::ptrdiff_t>(seat));
+    if (!pty_) held_.OnPolled(terminal);
+    if (!pty_) continue;
     pty_->OnPolled(terminal);
     for (const std::uint64_t attachment : pty_->TakeDetached()) Report("detached", attachment);
   }
@@ -327,6 +331,8 @@ void Supervisor::OnCommand(SupervisorCommand& command) {
     if (pty_) pty_->Resize(window);
   } else if (name == "go") {
     Go();
+  } else if (name == "hold" && command.descriptors.size() == 3) {
+    Hold(command.descriptors, std::string(fields.Text("log")));
   } else if (name == "step-call" && command.descriptors.size() == 1) {
     CallStep(command.descriptors[0].get(), fields.Number("stops_only") == 1);
   } else if (name == "ping") {
@@ -370,6 +376,18 @@ void Supervisor::CallStep(int socket, bool stops_only) {
   if (!started.failure.empty()) refuse(started.failure);
 }
 
+// What a terminal shows is kept by its keeper.
+void Supervisor::Hold(std::vector<Descriptor>& descriptors, const std::string& log) {
+  if (pty_) return;
+  held_.Hold(std::move(descriptors[0]), std::move(descriptors[1]), std::move(descriptors[2]), [this, log] {
+    LaunchRequest request;
+    request.output = log;
+    request.is_own_log = true;
+    request.appends_output = true;
+    return OpenLog(request, Owner());
+  });
+}
+
 void Supervisor::Attach(std::uint64_t attachment, std::vector<Descriptor>& descriptors) {
   if (pty_ && descriptors.size() == 2) {
     pty_->Attach(attachment, std::move(descriptors[0]), std::move(descriptors[1]));
@@ -398,6 +416,7 @@ void Supervisor::FlushReports(WhenFull when_full) {
 
 void Supervisor::Finish() {
   if (pty_) pty_->Finish();
+  held_.Finish();
   if (cgroup_) {
     exit_.was_oom_killed = cgroup_->SawOutOfMemoryKill();
     record_.refused_devices = cgroup_->RefusedDevices().value_or(0);

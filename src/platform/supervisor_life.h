@@ -12,10 +12,12 @@
 #include "platform/job_cgroup.h"
 #include "platform/job_mounts.h"
 #include "platform/launch.h"
+#include "platform/open_as.h"
 #include "platform/pty.h"
 #include "platform/run_record.h"
 #include "platform/supervisor.h"
 #include "platform/supervisor_control.h"
+#include "platform/supervisor_held.h"
 #include "platform/supervisor_watch.h"
 #include "platform/user_identity.h"
 
@@ -49,6 +51,8 @@ class Supervisor {
  private:
   // Before the start. Those that return false have set exit_.failure.
   bool Fail(std::string text, int code = 126);
+  /// As whom files are made.
+  FileOwner Owner() const;
   bool PrepareFiles(Descriptor& log);
   bool OpenTerminal(Descriptor log);
   bool Isolate(MountPlan& mounts);
@@ -82,6 +86,7 @@ class Supervisor {
   void BeginStop(int signal, Duration grace);
   void SetTimeLimit(Duration limit);
   void Attach(std::uint64_t attachment, std::vector<Descriptor>& descriptors);
+  void Hold(std::vector<Descriptor>& descriptors, const std::string& log);
   void CallStep(int socket, bool stops_only);
   void Report(std::string_view kind, std::uint64_t attachment = 0);
   void ReportState() { Report(record_.awaits_go() ? "prepared" : "started"); }
@@ -103,6 +108,7 @@ class Supervisor {
   std::optional<JobCgroup> cgroup_;
   std::optional<Pty> pty_;
   Descriptor seat_;  // Closed by the seat at the other end when it has said what there is to say; open while we wait.
+  HeldOutputs held_;
   std::vector<std::string> reports_;  // Not yet taken by the daemon's mailbox.
 
   Exit exit_;  // What is not in `watch_`: a failure.

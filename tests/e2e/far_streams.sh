@@ -137,14 +137,23 @@ expect 6 "$code" "the exit code of what ended alone: $(cat told)"
 expect "$( (echo first; seq 1 5000) | cksum)" "$(cksum <alone)" "all of its output"
 
 # Its agent is killed while it runs: its caller is told that the streams are gone.
-divvy run $far --name broken -- sh -c "echo begun; until [ -e $machines/broken ]; do sleep 0.02; done" >broken.out 2>broken.err </dev/null &
+# The job goes on: what it prints from then on is in its log, and its caller gets its exit code.
+divvy run $far --name broken -- sh -c "echo begun; until [ -e $machines/broken ]; do sleep 0.02; done; seq 1 50000; echo over >&2; exit 11" >broken.out 2>broken.err </dev/null &
 runner=$!
 wait_for "its first line" grep -q begun broken.out
 kill_agent n1
 on n1 agent --detach --quiet || fail "n1 did not come again"
 wait_for "the word that its streams are gone" grep -q 'the streams of job .* were lost' broken.err
+grep -q 'its log (divvy logs -f ' broken.err || fail "its caller is told: $(cat broken.err)"
+id=$(sed -n 's/.*divvy logs -f \([0-9]*\)).*/\1/p' broken.err)
 touch "$machines/broken"
-wait $runner || fail "it ended with $?: $(cat broken.err)"
+wait $runner && code=0 || code=$?
+expect 11 "$code" "the exit code of what lost its pipes: $(cat broken.err)"
+expect "$( (seq 1 50000; echo over) | cksum)" "$(divvy logs -f "$id" | cksum)" "what it printed after its agent's end"
+divvy run $far --name plain -- true </dev/null
+id=$(divvy queue --all --csv | grep ',plain,' | cut -d, -f1)
+divvy logs "$id" 2>told && fail "there is a log of what ran on a terminal" || true
+grep -q "ran on its caller's terminal" told || fail "divvy logs says: $(cat told)"
 
 # A terminal there: its size, what is typed, leaving and joining it.
 if command -v script >/dev/null; then
