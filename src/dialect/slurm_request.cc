@@ -323,10 +323,12 @@ void KeepBeyond(JobSpec& spec, const Tally& tally) {
     Keep(spec, "beyond-one", BeyondOneNode(spec, tally));
   }
   if (!tally.other_type.empty()) {
+    const std::string& type = tally.gpus.front().type;
     Keep(spec, "beyond",
-         "two types of GPU in one option ('" + tally.gpus.front().type + "' and '" + tally.other_type +
+         "two types of GPU in one option ('" + type + "' and '" + tally.other_type +
              "'); ask for one type, for none (--gpus=" + std::to_string(tally.gpus_in_all(spec.request)) +
-             "), or for each in a component of its own (--gpus=N : --gpus=M)");
+             "), or for each in a component of its own (--gpus=" + (type.empty() ? "" : type + ":") +
+             "N : --gpus=" + tally.other_type + ":M)");
   }
 }
 
