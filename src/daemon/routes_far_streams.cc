@@ -58,8 +58,8 @@ void Routes::CallStep(Call& call) {
                                                                    call.argument + ")"));
   }
   const bool is_own = record->user.uid == call.caller.user.uid;
-  // Who may end the job may end a step of it; what is started in it is its user's.
-  const bool may = is_own || (stops_only && (call.caller.is_admin || core_.controller().Leads(call.caller, *record)));
+  // As signals to jobs; what is started in it is its user's.
+  const bool may = is_own || (stops_only && call.caller.is_admin);
   if (!may) {
     return call.Refuse(PermissionDenied("job " + PublicId(*record) + " is " + record->user.name +
                                         "'s, who alone may start steps in it"));
