@@ -17,6 +17,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <fstream>
+#include <map>
 #include <memory>
 #include <sstream>
 #include <string>
@@ -39,7 +40,7 @@ constexpr int kDiallers = 8;  // At once; real ones would all dial at once, on m
 constexpr Duration kTickEvery = milliseconds(500);
 constexpr Duration kGlanceEvery = std::chrono::seconds(2);
 
-/// A machine on which every job starts and ends at once.
+/// A machine on which every job starts and ends at once; a part that is not its job's first ends when it is told to.
 class QuickNode final : public OrderPort {
  public:
   AgentSession* controller = nullptr;
@@ -48,22 +49,33 @@ class QuickNode final : public OrderPort {
   void Execute(const Order& order, std::shared_ptr<const JobSpec>) override {
     if (const auto* launch = std::get_if<LaunchOrder>(&order)) {
       const JobRecord& record = launch->record;
-      if (record.gang.empty()) return Run(record.id, record.attempt);
+      if (record.gang.empty()) return Run(record.id, record.attempt, true);
+      parts_[record.id] = {record.attempt, launch->seat == 0};
       post([this, job = record.id, attempt = record.attempt] { controller->OnPrepared(job, attempt, kPort); });
     } else if (const auto* go = std::get_if<GoOrder>(&order)) {
-      Run(go->job, go->attempt);
+      Run(go->job, go->attempt, parts_[go->job].is_first);
+    } else if (const auto* stop = std::get_if<StopOrder>(&order)) {
+      const auto part = parts_.extract(stop->job);
+      if (part && !part.mapped().is_first) End(stop->job, part.mapped().attempt);
     }
   }
 
  private:
+  struct Part {
+    std::uint32_t attempt = 0;
+    bool is_first = false;
+  };
   static constexpr std::uint16_t kPort = 4'000;  // Of a step process; nobody connects.
 
-  void Run(JobId job, std::uint32_t attempt) {
-    post([this, job, attempt] {
-      controller->OnStarted(job, attempt, controller->Now());
-      controller->OnExited(job, attempt, Exit(), controller->Now());
-    });
+  void Run(JobId job, std::uint32_t attempt, bool ends) {
+    post([this, job, attempt] { controller->OnStarted(job, attempt, controller->Now()); });
+    if (ends) End(job, attempt);
   }
+  void End(JobId job, std::uint32_t attempt) {
+    post([this, job, attempt] { controller->OnExited(job, attempt, Exit(), controller->Now()); });
+  }
+
+  std::map<JobId, Part> parts_;
 };
 
 struct Agent {
