@@ -369,7 +369,7 @@ class GangReader {
     if (is_there && stamp == stamp_) return &gang_;
     auto gang = ReadGangFile(file_);
     if (!gang && gang.error().code == ErrorCode::kNotFound)
-      return FailedPrecondition("divvy: the job's machines are not ready yet; it has not begun");
+      return Unreachable("divvy: the job's machines are not ready yet; it has not begun");
     if (!gang) return InvalidArgument("divvy: " + gang.error().message);
     gang_ = *std::move(gang);
     stamp_ = stamp;

@@ -49,6 +49,13 @@ class StepServer {
     std::size_t count = 0;
   };
 
+  /// Another machine's call that came before the word to go has reached this one.
+  struct EarlyCall {
+    std::unique_ptr<GangLink> link;
+    GangFrame frame;
+    Duration until{0};
+  };
+
   // The loop and the callers.
   bool Listen();
   bool ListenHere();
@@ -106,7 +113,8 @@ class StepServer {
   void AcceptMachines();
   /// False when it is not a visitor any more.
   bool Hear(std::unique_ptr<GangLink>& visitor);
-  void OnPartCall(std::unique_ptr<GangLink> link, const GangFrame& frame);
+  void OnPartCall(EarlyCall call);
+  void RetryEarlyCalls();
   void OnServed(StepNumber number);
   void OnServedFrame(RunningStep& step, const GangFrame& frame);
   void OnParts(StepNumber number, std::span<const pollfd> polls);
@@ -141,7 +149,8 @@ class StepServer {
   std::optional<TlsContext> dialling_end_;
   Descriptor machines_;                              // Where other machines connect.
   std::vector<std::unique_ptr<GangLink>> visitors_;  // That have not said yet what they want.
-  std::size_t first_machine_poll_ = 0;               // In `polled_`: `machines_`, the visitors, the steps.
+  std::vector<EarlyCall> early_;
+  std::size_t first_machine_poll_ = 0;  // In `polled_`: `machines_`, the visitors, the steps.
   std::size_t polled_visitors_ = 0;
   std::vector<PolledStep> polled_steps_;
 };

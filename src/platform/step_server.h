@@ -84,7 +84,8 @@ struct StepPlan {
   /// Called once, when the step has its GPUs (places in the job's list).
   std::function<Result<StepTasks>(StepNumber, const std::vector<std::size_t>& gpus)> make;
 };
-/// The error's message is for the caller, who ends with 1.
+/// The error's message is for the caller, who ends with 1. kUnreachable: it is too early; another machine's call is
+/// planned again soon.
 using StepPlanner = std::function<Result<StepPlan>(StepCall&)>;
 
 struct StepServerOptions {

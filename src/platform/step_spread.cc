@@ -17,6 +17,8 @@
 namespace divvy {
 namespace {
 
+constexpr Duration kEarlyMost = std::chrono::seconds(60);
+constexpr Duration kEarlyPause = std::chrono::milliseconds(2);
 constexpr std::size_t kVisitorsMost = 256;                  // That have not said yet what they want.
 constexpr std::size_t kUntakenMost = std::size_t{1} << 20;  // Output that a caller has not taken.
 constexpr StepNumber kNumbersAhead = 1'000'000;
@@ -92,7 +94,7 @@ void StepServer::AddMachinePolls() {
 }
 
 Duration StepServer::MachinesDue() const {
-  Duration due = kNeverDue;
+  Duration due = early_.empty() ? kNeverDue : MonotonicNow() + kEarlyPause;
   for (const auto& visitor : visitors_) due = std::min(due, visitor->due());
   for (const auto& [number, step] : steps_) {
     if (step.parts != nullptr) due = std::min(due, step.parts->due());
@@ -121,6 +123,7 @@ void StepServer::OnMachinePolls() {
     }
   }
   if (is_ready(first_machine_poll_)) AcceptMachines();
+  RetryEarlyCalls();
 }
 
 void StepServer::AcceptMachines() {
@@ -141,14 +144,15 @@ bool StepServer::Hear(std::unique_ptr<GangLink>& visitor) {
   const auto frame = visitor->Next();
   if (!frame) return !visitor->is_lost();
   if (frame->word != GangWord::kCall) return false;
-  OnPartCall(std::move(visitor), *frame);
+  OnPartCall({std::move(visitor), *frame, MonotonicNow() + kEarlyMost});
   return false;
 }
 
 // --- Parts of steps that were called elsewhere -----------------------------------------------------------------------
 
-void StepServer::OnPartCall(std::unique_ptr<GangLink> link, const GangFrame& frame) {
-  const auto part = DecodePartCall(frame.body);
+void StepServer::OnPartCall(EarlyCall early) {
+  std::unique_ptr<GangLink>& link = early.link;
+  const auto part = DecodePartCall(early.frame.body);
   const auto refuse = [&](const std::string& why, bool is_whole = true) {
     // Its step ends with the connection, so the part is kept until the other end has read why, and closes it.
     RunningStep& step = Enter(next_++, {}, {});
@@ -165,6 +169,10 @@ void StepServer::OnPartCall(std::unique_ptr<GangLink> link, const GangFrame& fra
   auto call = CallOf(*part);
   if (!call) return refuse("", false);
   auto plan = options_.planner(*call);
+  if (!plan && plan.error().code == ErrorCode::kUnreachable && MonotonicNow() < early.until) {
+    early_.push_back(std::move(early));
+    return;
+  }
   if (!plan) return refuse(plan.error().message);
   if (!book_.CanEver(plan->need)) return refuse(std::string(Trim(CannotEver(*plan))));
   // Mostly the number that it has where it was called, so that both lists say the same.
@@ -179,6 +187,11 @@ void StepServer::OnPartCall(std::unique_ptr<GangLink> link, const GangFrame& fra
   if (waiting == steps_.end() || waiting->second.grant) return;
   waiting->second.served->link().Send(GangWord::kWaits);
   list_.Write(waiting->second.line);
+}
+
+// The word to go reaches all machines at about the same time, and the first of them does not wait for the others.
+void StepServer::RetryEarlyCalls() {
+  for (EarlyCall& early : std::exchange(early_, {})) OnPartCall(std::move(early));
 }
 
 void StepServer::OnServed(StepNumber number) {

@@ -42,7 +42,8 @@ struct Machine {
 };
 
 /// A step's words: flags (k: kills on a bad exit, l: labels, f: output into the file "all", g: wants a GPU on each
-/// machine), a layout, and a script that finds RANK and MACHINE.
+/// machine, e: machine 1 is not told to go before there is a file "gone"), a layout, and a script that finds RANK and
+/// MACHINE.
 Result<StepPlan> PlanOf(const Machine& machine, StepCall& call) {
   if (call.words.size() != 4) return InvalidArgument("t: four words, please");
   const std::string flags = call.words[1];
@@ -68,6 +69,10 @@ Result<StepPlan> PlanOf(const Machine& machine, StepCall& call) {
     for (const std::size_t gpu : gpus) out += (out.empty() ? "" : ",") + std::to_string(gpu + 2 * own);
     return out;
   };
+  if (has('e') && machine.own == 1 && !std::filesystem::exists(machine.folder / "gone")) {
+    std::ofstream(machine.folder / "asked") << "early";
+    return Unreachable("t: too early");
+  }
   if (has('r') && machine.own == 1) return InvalidArgument("t: not me");
   const auto ranks = layout->Ranks();
   const auto own = layout->Find(machine.own);
@@ -247,6 +252,14 @@ TEST_F(StepSpreadTest, TheListSaysOnWhichMachinesAStepRunsAndWithWhichGpus) {
   EXPECT_EQ(steps[1].gpus, "");
   EXPECT_EQ(steps[1].machines, (std::vector<StepMachine>{{1, 1, GpuSet::Of({2})}, {2, 1, GpuSet::Of({4})}}));
   EXPECT_EQ(steps[2].machines, (std::vector<StepMachine>{{0, 1, GpuSet::Of({0, 1})}}));
+}
+
+TEST_F(StepSpreadTest, ACallBeforeTheWordToGoWaitsForIt) {
+  const pid_t caller = Call("out", "e", "block 0:1,1:1", "echo $RANK on $MACHINE");
+  Await([&] { return std::filesystem::exists(folder_ / "asked"); });
+  std::ofstream(folder_ / "gone") << "now";
+  EXPECT_EQ(End(caller), 0);
+  EXPECT_EQ(SortedLines(), (Lines{"0 on 0", "1 on 1"}));
 }
 
 TEST_F(StepSpreadTest, StepsCanBeCalledOnAnyMachine) {
