@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/text.h"
+#include "control/node_names.h"
 #include "control/pool_parts.h"
 #include "control/record_parts.h"
 #include "control/settings_text.h"
@@ -167,7 +168,10 @@ Result<SubmitResult> Controller::Submit(JobSpec spec, std::uint64_t elements, co
   DIVVY_CHECK(CheckTimeLimit(spec.time_limit));
   DIVVY_CHECK(CheckTeam(spec, elements, caller, now));
   DIVVY_CHECK(FillComponentPools(spec, caller));
-  if (!spec.queues_anyway) DIVVY_CHECK(CheckFeasible(cluster_, spec.request, spec.pool));
+  if (!spec.queues_anyway) {
+    DIVVY_CHECK(CheckNodeNames(cluster_, spec.request));
+    DIVVY_CHECK(CheckFeasible(cluster_, spec.request, spec.pool));
+  }
   NameElements(spec.dependencies);
   if (Status known = LearnOutcomes(spec.dependencies, outcome); !known) {
     ForgetOutcomes(spec.dependencies);

@@ -3,6 +3,7 @@
 
 #include "base/text.h"
 #include "control/controller.h"
+#include "control/node_names.h"
 #include "control/record_parts.h"
 
 namespace divvy {
@@ -109,6 +110,7 @@ Status Controller::CheckChange(const JobRecord& before, const JobRecord& after, 
   if (changes.pool || changes.changes_request() || (changes.time_limit && !caller.is_admin))
     DIVVY_CHECK(CheckPoolChange(after, changes, caller));
   if ((changes.changes_request() || changes.pool) && !changes.queues_anyway) {
+    if (changes.node_list || changes.excluded_nodes) DIVVY_CHECK(CheckNodeNames(cluster_, after.request));
     DIVVY_CHECK(CheckFeasible(cluster_, after.request, after.pool));
     DIVVY_CHECK(CheckUserGpus(after.user.name, after.request));
   }

@@ -16,6 +16,8 @@ std::string InSlurmsWords(const std::string& said) {
   }
   constexpr std::pair<std::string_view, std::string_view> kWords[] = {
       {"there is no pool '", "Invalid partition name specified"},
+      {"there is no node in pool ", "Invalid partition name specified"},
+      {"there is no node '", "Invalid node name specified"},
       {" takes no jobs: its state is ", "Required partition not available (inactive or drain)"},
       {" is not theirs; name another", "User's group not permitted to use this partition"},
       {" runs a job for ", "Requested time limit is invalid (missing or exceeds some limit)"},
