@@ -123,6 +123,11 @@ Result<Request> ReadRequest(const std::vector<std::string>& words, bool is_run) 
     return dialect::ReadComponents(
         table, words, rules, request.spec, [&](JobSpec& component) { return dialect::JobOptions(component, around); },
         [](JobSpec& component) -> Status {
+          if (component == JobSpec()) {
+            return InvalidArgument(
+                "nothing stands behind a ':'; say what that component asks for (--gpus, --cpus, --nodes, ...), or "
+                "leave the ':' out");
+          }
           dialect::CompleteTasks(component);
           dialect::CompletePortion(component);
           return dialect::CheckTasks(component);

@@ -22,6 +22,12 @@ Status ApplyLines(const OptionLines& found, std::string_view path, std::span<con
     if (!parsed) return InvalidArgument(AtLine(path, line.number) + parsed.error().message);
     if (!parsed->positional.empty() || !parsed->after_dashes.empty()) {
       const std::string& word = parsed->positional.empty() ? parsed->after_dashes.front() : parsed->positional.front();
+      if (word == ":") {
+        return InvalidArgument(AtLine(path, line.number) +
+                               "':' begins another component, and these lines are of one; write the components on the "
+                               "command line (divvy submit --gpus 1 : --nodes 2 --cpus 8 SCRIPT), or in Slurm's words "
+                               "with a line #SBATCH hetjob between them");
+      }
       return InvalidArgument(AtLine(path, line.number) + Quoted(word) +
                              " belongs to no option; put quotes around a value with spaces");
     }
