@@ -100,7 +100,11 @@ std::string StatusLine(const wire::StatusView& status) {
          " queued, " + std::to_string(status.jobs_held) + " held, " + std::to_string(status.jobs_total) + " ever\n";
   out += "policy     " + status.policy + "\n";
   out += "isolation  " + status.isolation + "\n";
-  if (!status.listens.empty()) out += "listens    " + status.listens + " (TLS, with tokens)\n";
+  if (!status.listens.empty()) {
+    out += "listens    " + status.listens + " (TLS, with tokens)\n";
+    if (status.gpus == 0)
+      out += "machines   none with GPUs yet; divvy token create --node prints the line by which one joins\n";
+  }
   if (!status.trouble.empty()) out += Paint(Colour::kRed, "TROUBLE    " + status.trouble) + "\n";
   for (const std::string& warning : status.warnings) out += Paint(Colour::kYellow, "warning    " + warning) + "\n";
   return out;

@@ -203,6 +203,10 @@ int GpusMain(const Words& words) {
     DIVVY_TRY(const std::vector<wire::GpuView> gpus, api->Gpus());
     if (gpus.empty() && !listing.csv) {
       DIVVY_TRY(const wire::StatusView status, api->Status());
+      if (!status.listens.empty()) {
+        return "No GPUs: this machine has none (" + status.gpu_source +
+               "), and no other machine has joined yet; divvy token create --node prints the line by which one does.\n";
+      }
       return "No GPUs: " + status.gpu_source +
              ". Jobs without GPUs run all the same; divvy up --emulate 8xH100-80GB shows the rest.\n";
     }

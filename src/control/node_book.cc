@@ -218,7 +218,9 @@ Result<NodeRow*> NodeBook::Edit(const std::string& name) {
   if (found == nodes_.end()) {
     return NotFound("there is no node '" + name.substr(0, kLongestName) + "'" +
                     (name == own_name_ ? " that joined: it is the controller's own machine"
-                                       : "; divvy nodes lists those there are"));
+                     : nodes_.empty()
+                         ? "; none has joined yet: divvy token create --node prints the line by which one does"
+                         : "; divvy nodes lists those there are"));
   }
   return &found->second;
 }

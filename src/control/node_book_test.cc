@@ -124,6 +124,11 @@ TEST_F(Nodes, WhatAnAdministratorSaysStaysThroughReconnectsAndRestarts) {
   EXPECT_EQ(book_.Cordon("n9", "", kNow).error().message, "there is no node 'n9'; divvy nodes lists those there are");
 }
 
+TEST_F(Nodes, WhereNoneHasJoinedThereIsSaidHowOneDoes) {
+  EXPECT_EQ(book_.Cordon("n1", "", kNow).error().message,
+            "there is no node 'n1'; none has joined yet: divvy token create --node prints the line by which one does");
+}
+
 TEST_F(Nodes, WhatIsSaidOnceMoreOfOneThatIsOutLeavesTheMoment) {
   Join("n1", "aa", {"GPU-1"});
   ASSERT_TRUE(book_.Cordon("n1", "fan, by root", kNow));
