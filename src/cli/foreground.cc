@@ -148,11 +148,10 @@ int RunForeground(JobSpec spec) {
   if (!answer) return Fail(answer.error());
   for (const std::string& note : answer->notes) Note(note);
   id = ToString(answer->id);
-  // People want to know why nothing happens; scripts want nothing but the job's own output.
-  const bool tells = answer->state != "starting" && ::isatty(STDERR_FILENO) == 1;
-  if (tells)
-    std::fprintf(stderr, "divvy: job %s waits for its turn (divvy why %s tells the reason; Ctrl-C cancels)\n",
-                 id.c_str(), id.c_str());
+  // Also in a log or a pipe: whoever reads it wants to know why nothing happens.
+  if (answer->state != "starting")
+    std::fprintf(stderr, "divvy: job %s waits for its turn (divvy why %s tells the reason%s)\n", id.c_str(), id.c_str(),
+                 ::isatty(STDERR_FILENO) == 1 ? "; Ctrl-C cancels" : "");
   relay.Serve(id, spec.wants_pty);
   Result<wire::WaitAnswer> end = Internal("");
   {
