@@ -145,13 +145,15 @@ TEST_F(Pools, SumWhatSeveralComponentsAskOfThem) {
   EXPECT_EQ(Submit(WithComponents(Spec("big", 2), {{"small", 1}})), "");
 }
 
-TEST_F(Pools, OfFewMachinesSayWhyComponentsDoNotLieThere) {
+TEST_F(Pools, OfFewMachinesAreAskedByEachComponentAlone) {
   PoolRow small = Pool("small", {"n3"});
   small.max_nodes = 1;
   Make({Pool("big", {"n1", "n2"}), small});
-  EXPECT_EQ(Submit(WithComponents(Spec("small", 1), {{"small", 1}})),
-            "its 2 components in pool small may lie on 2 machines, but the pool gives a job 1 at most; make them one "
-            "component, or name another pool with --pool for one of them");
+  EXPECT_EQ(Submit(WithComponents(Spec("small", 1), {{"small", 1}})), "") << "both may lie on n3";
+  JobSpec wide = WithComponents(Spec("small", 1), {{"small", 1}});
+  wide.request.others[0].nodes = wide.request.others[0].tasks = 2;
+  EXPECT_EQ(Submit(wide),
+            "one of its components asks for 2 machines, but pool small gives a job 1 at most; give --nodes 1 or fewer");
   EXPECT_EQ(Submit(WithComponents(Spec("small", 1), {{"big", 1}})), "") << "as it says";
 }
 

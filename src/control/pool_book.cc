@@ -35,38 +35,23 @@ Status CheckGpus(const PoolRow& pool, const Request& request) {
   return {};
 }
 
-// Components may share machines, and nobody knows before they start whether they do.
-int MostMachines(const Request& request) {
-  int most = 0;
-  for (std::size_t i = 0; i < request.components(); ++i) {
-    const Request one = ComponentOf(request, i);
-    most += one.spreads_tasks ? one.tasks : one.nodes;
-  }
-  return most;
-}
-
-Status CheckMachines(const PoolRow& pool, const Request& request) {
+// Of one component; several may share machines.
+Status CheckMachines(const PoolRow& pool, const Request& request, bool is_component) {
   if (pool.is_exclusive && request.spreads_tasks) {
     return InvalidArgument("pool " + pool.name + " gives whole machines, so a job there says how many: give --nodes");
   }
   if (pool.max_nodes == 0) return {};
   const std::string most = std::to_string(pool.max_nodes) + " at most";
-  if (request.is_heterogeneous()) {
-    const int machines = MostMachines(request);
-    if (machines <= pool.max_nodes) return {};
-    return LimitExceeded("its " + Plural(static_cast<std::int64_t>(request.components()), "component") + " in pool " +
-                         pool.name + " may lie on " + std::to_string(machines) +
-                         " machines, but the pool gives a job " + most +
-                         "; make them one component, or name another pool with --pool for " +
-                         (request.components() > 2 ? "all but one" : "one of them"));
-  }
-  if (const int nodes = request.nodes_in_all(); nodes > pool.max_nodes && nodes > 1) {
-    return LimitExceeded("asks for " + std::to_string(nodes) + " machines, but pool " + pool.name + " gives a job " +
-                         most + "; give --nodes " + std::to_string(pool.max_nodes) + " or fewer");
+  if (const int nodes = request.nodes; nodes > pool.max_nodes && nodes > 1) {
+    return LimitExceeded((is_component ? "one of its components asks for " : "asks for ") + std::to_string(nodes) +
+                         " machines, but pool " + pool.name + " gives a job " + most + "; give --nodes " +
+                         std::to_string(pool.max_nodes) + " or fewer");
   }
   if (request.spreads_tasks && request.tasks > pool.max_nodes) {
-    return LimitExceeded("its " + Plural(request.tasks, "task") + " may lie on as many machines, but pool " +
-                         pool.name + " gives a job " + most + "; say how many with --nodes");
+    return LimitExceeded((is_component ? "the " + Plural(request.tasks, "task") + " of one of its components"
+                                       : "its " + Plural(request.tasks, "task")) +
+                         " may lie on as many machines, but pool " + pool.name + " gives a job " + most +
+                         "; say how many with --nodes");
   }
   return {};
 }
@@ -119,7 +104,9 @@ Status PoolBook::AdmitsUser(const PoolRow& pool, const Wish& wish) {
 
 Status PoolBook::AdmitsJob(const PoolRow& pool, const Wish& wish) {
   DIVVY_CHECK(CheckGpus(pool, wish.request));
-  DIVVY_CHECK(CheckMachines(pool, wish.request));
+  for (std::size_t i = 0; i < wish.request.components(); ++i) {
+    DIVVY_CHECK(CheckMachines(pool, ComponentOf(wish.request, i), wish.request.is_heterogeneous()));
+  }
   return CheckTime(pool, wish.time_limit);
 }
 
