@@ -119,6 +119,7 @@ class Routes {
   void Show(Call& call);
   void Log(Call& call);
   void Why(Call& call);
+  void NameMachines(const Explanation& explanation, wire::WhyView& view) const;
   void Steps(Call& call);
   void Wait(Call& call);
   void Rejoin(Call& call);

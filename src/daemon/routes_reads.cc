@@ -374,6 +374,20 @@ void Routes::Steps(Call& call) {
   call.Answer(wire::StepViewsOf(ReadStepListFile(node_.StepsOf(*record)), kNoTime, has_commands, SeatViewsOf(*record)));
 }
 
+// Of holders on several machines the one where they have what is missing.
+void Routes::NameMachines(const Explanation& explanation, wire::WhyView& view) const {
+  const Controller& controller = core_.controller();
+  for (std::size_t i = 0; i < std::min(explanation.blockers.size(), view.blockers.size()); ++i) {
+    const std::vector<Blocker::Holder>& holders = explanation.blockers[i].holders;
+    std::vector<wire::HolderView>& shown = view.blockers[i].held_by;
+    for (std::size_t k = 0; k < std::min(holders.size(), shown.size()); ++k) {
+      const JobRecord* record = controller.Find(holders[k].job);
+      if (record != nullptr && record->gang.size() > 1)
+        shown[k].node = controller.cluster().node(holders[k].node).words.name;
+    }
+  }
+}
+
 void Routes::Why(Call& call) {
   const auto id = SelectOne(core_, call.argument, call.caller);
   if (!id) return call.Refuse(id.error());
@@ -388,6 +402,7 @@ void Routes::Why(Call& call) {
   const bool waits = record->state == JobState::kQueued || record->state == JobState::kHeld;
   wire::WhyView view = WhyOf(*record, explanation, waits ? controller.WaitingReason(*record) : record->reason,
                              core_.Outcomes(), core_.Now());
+  NameMachines(explanation, view);
   if (waits && !view.blockers.empty()) {
     for (std::string& closed : controller.ClosedPools(*record)) {
       wire::BlockerView& other = view.blockers.emplace_back();

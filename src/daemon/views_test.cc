@@ -119,6 +119,15 @@ TEST(Why, SaysWhoHoldsWhatIsMissingAndUntilWhen) {
   EXPECT_EQ(why.blockers[0].held_by[1].until, std::nullopt);
   EXPECT_EQ(why.prediction_basis, "when job 5_1 reaches its time limit; between 10 min and 2 h from now");
   EXPECT_EQ(why.command, "divvy update 20 --gpus 1");
+  const auto command_of = [&](const std::string& change) {
+    Explanation other = explanation;
+    other.would_start_now = change;
+    return WhyOf(Waiting(), other, "", jobs.find(), kNow).command;
+  };
+  EXPECT_EQ(command_of("--gpu-type 'NVIDIA A100 80GB' and no --constraint (there is room on n1)"),
+            "divvy update 20 --gpu-type 'NVIDIA A100 80GB' --constraint \"\"");
+  EXPECT_EQ(command_of("no --gpu-type and --gpu-memory"), "divvy update 20 --gpu-type \"\" --gpu-memory 0");
+  EXPECT_EQ(command_of("half of a GPU"), "");
 }
 
 TEST(Why, SaysOfADependencyWhatItsJobDoes) {

@@ -141,7 +141,30 @@ void AddMoreGpus(const Blocker& blocker, wire::WhyView& view) {
   if (!cap) return;
   const std::string more = std::to_string(*cap + blocker.needed - blocker.available);
   view.would_start_now = "a cap of " + more + " GPUs";
-  view.command = "divvy teams user " + rule.substr(kWhose.size(), colon - kWhose.size()) + " --max-gpus " + more;
+  view.command =
+      "divvy teams user " + ShellQuote(rule.substr(kWhose.size(), colon - kWhose.size())) + " --max-gpus " + more;
+}
+
+/// "--gpu-type 'A B' and no --constraint" as the words of a command line; empty for what is no change of options.
+std::string OptionsOf(std::string_view change) {
+  constexpr std::string_view kAnd = " and ";
+  std::string options;
+  bool takes_away = false;
+  while (!change.empty()) {
+    const auto end = change.find(kAnd);
+    std::string_view one = change.substr(0, end);
+    change = end == std::string_view::npos ? "" : change.substr(end + kAnd.size());
+    // "no --gpu-type and --gpu-memory" is of both.
+    if (one.starts_with("no --")) {
+      one.remove_prefix(3);
+      takes_away = true;
+    } else {
+      takes_away = takes_away && one.find(' ') == std::string_view::npos;
+    }
+    if (!one.starts_with("--")) return "";
+    options += " " + std::string(one) + (!takes_away ? "" : one == "--gpu-memory" ? " 0" : " \"\"");
+  }
+  return options;
 }
 
 /// The smallest change and its command: what the engine found, and what is no change of the request.
@@ -149,11 +172,8 @@ void AddRemedy(const JobRecord& record, const std::vector<Blocker>& blockers, wi
   const std::string id = PublicId(record);
   const std::string& change = view.would_start_now;
   const std::string words = change.substr(0, change.find(" ("));
-  if (words.starts_with("--")) {
-    view.command = "divvy update " + id + " " + words;
-  } else if (words.starts_with("no --gpu-type")) {
-    view.command = "divvy update " + id + " --gpu-type \"\"";
-    if (words.ends_with("--gpu-memory")) view.command += " --gpu-memory 0";
+  if (const std::string options = OptionsOf(words); !options.empty()) {
+    view.command = "divvy update " + id + options;
   } else if (change.empty() && blockers.size() == 1 && blockers.front().kind == BlockerKind::kHeld) {
     view.would_start_now = "its release";
     view.command = "divvy release " + id;
@@ -169,8 +189,8 @@ void AddRemedy(const JobRecord& record, const std::vector<Blocker>& blockers, wi
     for (const std::string_view whose : {"limit of team ", "limit of user "}) {
       if (!rule.starts_with(whose)) continue;
       const std::string name = rule.substr(whose.size(), rule.rfind(": ") - whose.size());
-      view.command = std::string(whose.ends_with("team ") ? "divvy teams set " : "divvy teams user ") + name +
-                     " --max-running " + more;
+      view.command = std::string(whose.ends_with("team ") ? "divvy teams set " : "divvy teams user ") +
+                     ShellQuote(name) + " --max-running " + more;
       return;
     }
     view.command =

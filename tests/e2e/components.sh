@@ -93,6 +93,9 @@ kill -0 "$victim" || fail "the agent has gone as well"
 # Cancelling one component ends the whole job, and says so.
 id=$(submit --gpus 1 --gpu-type h100 : --gpus 1 --gpu-type a100 -- sleep 1000)
 wait_for "its start" state_is "$id" running
+waiter=$(submit --nodes 2 --gpus 4 --gpu-type a100 -- true)
+divvy why "$waiter" | grep -Eq "job $id .* GPU [0-3] of n[12]" || fail "why says of who has it: $(divvy why "$waiter")"
+divvy cancel "$waiter" >/dev/null
 scancel "$id+1" 2>err
 grep -q "$id+1 is a component of job $id, which ends as a whole" err || fail "scancel said: $(cat err)"
 wait_for "its end" state_is "$id" cancelled

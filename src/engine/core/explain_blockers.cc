@@ -276,7 +276,26 @@ class Finder {
     for (Blocker& blocker : reservations) found_.push_back(std::move(blocker));
     if (is_short || is_apart || is_unjoined || is_kept) return;
     const std::string what = IsHeterogeneous(ask_) ? "components" : "tasks";
-    Add(BlockerKind::kFit, "each of its " + what + " fits alone, but not all of them at once", LeastTasks(ask_), 0);
+    AddHoldersOfAll(Add(BlockerKind::kFit, "each of its " + what + " fits alone, but not all of them at once",
+                        LeastTasks(ask_), 0));
+  }
+
+  // Of what any of its tasks could use.
+  void AddHoldersOfAll(Blocker& blocker) const {
+    Tally all;
+    bool is_of_gpus = true;
+    for (const TaskGroup& group : ask_.groups) {
+      for (const Shape& shape : group.alternatives) {
+        const Tally tally = Count(group, shape);
+        all.kinds |= tally.kinds;
+        all.nodes.insert(all.nodes.end(), tally.nodes.begin(), tally.nodes.end());
+        is_of_gpus = is_of_gpus && shape.gpus > 0;
+      }
+    }
+    std::sort(all.nodes.begin(), all.nodes.end());
+    all.nodes.erase(std::unique(all.nodes.begin(), all.nodes.end()), all.nodes.end());
+    if (is_of_gpus) AddGpuHolders(all, blocker);
+    else AddHostHolders(all, blocker);
   }
 
   void AddGpuHolders(const Tally& tally, Blocker& blocker) const {
@@ -406,11 +425,12 @@ class Finder {
       if (is_enough) return false;
     }
     const std::string which = OfModels(Narrowed(ask_, *best).groups.front(), first.alternatives[*best]);
-    Add(BlockerKind::kTogether,
-        "its " + Plural(LeastTasks(ask_), "task") + " need nodes that are alike; there is room for at most " +
-            std::to_string(most) + which,
-        LeastTasks(ask_), most)
-        .rule = "all tasks of the job take the same of its alternatives";
+    Blocker& blocker = Add(BlockerKind::kTogether,
+                           "its " + Plural(LeastTasks(ask_), "task") +
+                               " need nodes that are alike; there is room for at most " + std::to_string(most) + which,
+                           LeastTasks(ask_), most);
+    blocker.rule = "all tasks of the job take the same of its alternatives";
+    AddHoldersOfAll(blocker);
     return true;
   }
 
@@ -440,18 +460,22 @@ class Finder {
       if (most >= group.least) continue;
       const std::string tasks = "its " + Plural(group.least, group.apart ? "part" : "task");
       if (most_of_model < group.least) {
-        Add(BlockerKind::kTogether,
+        Blocker& blocker = Add(
+            BlockerKind::kTogether,
             tasks + " run on GPUs of one model; there is room for at most " + std::to_string(most_of_model) + " on one",
-            group.least, most_of_model)
-            .rule = "tasks of one job run on one model";
+            group.least, most_of_model);
+        blocker.rule = "tasks of one job run on one model";
+        AddHoldersOfAll(blocker);
         return true;
       }
       const std::string name(TogetherName(level));
       const bool is_required = ask_.requires_together && level == ask_.together;
-      Add(BlockerKind::kTogether,
-          tasks + " must lie in one " + name + "; one " + name + " has room for at most " + std::to_string(most),
-          group.least, most)
-          .rule = is_required ? "--topology " + name + ":required" : "no further apart than one " + name;
+      Blocker& blocker =
+          Add(BlockerKind::kTogether,
+              tasks + " must lie in one " + name + "; one " + name + " has room for at most " + std::to_string(most),
+              group.least, most);
+      blocker.rule = is_required ? "--topology " + name + ":required" : "no further apart than one " + name;
+      AddHoldersOfAll(blocker);
       return true;
     }
     return false;

@@ -1,16 +1,19 @@
 #include "engine/core/explain_holders.h"
 
 #include <algorithm>
+#include <iterator>
 
 namespace divvy::core {
 namespace {
 
 constexpr std::size_t kMostLooked = 4'000;
 
-Holder HolderOf(const Cluster::State& state, const Run& run, Time now) {
+Holder HolderOf(const Cluster::State& state, const Run& run, const std::vector<NodeIndex>& nodes, Time now) {
   Holder holder;
   holder.job = run.id;
-  holder.pieces = run.pieces;
+  std::copy_if(run.pieces.begin(), run.pieces.end(), std::back_inserter(holder.pieces),
+               [&](const Piece& piece) { return std::find(nodes.begin(), nodes.end(), piece.node) != nodes.end(); });
+  if (holder.pieces.empty()) holder.pieces = run.pieces;
   holder.until = EndOf(state.rules, {run.id, Shape(), 0, run.started, run.end, run.predicted_end, false}, now);
   holder.is_leaving = run.is_leaving;
   return holder;
@@ -30,7 +33,7 @@ void AddHolders(const Cluster::State& state, Time now, const std::function<bool(
       blocker.has_more_holders = true;
       return false;
     }
-    blocker.holders.push_back(HolderOf(state, run, now));
+    blocker.holders.push_back(HolderOf(state, run, nodes, now));
     return true;
   };
   std::size_t looked = 0;
@@ -42,8 +45,9 @@ void AddHolders(const Cluster::State& state, Time now, const std::function<bool(
     if (blocker.has_more_holders || looked > kMostLooked) break;
     for (const RunPiece& piece : state.nodes[node].pieces) {
       ++looked;
-      if (piece.end != kNever || piece.predicted_end != kNever || is_known(piece.job)) continue;
-      if (const auto run = state.running.find(piece.job); run != state.running.end() && !offer(run->second)) break;
+      const auto run = state.running.find(piece.job);
+      if (run == state.running.end() || run->second.expected != kNever || is_known(piece.job)) continue;
+      if (!offer(run->second)) break;
     }
   }
   std::stable_sort(blocker.holders.begin(), blocker.holders.end(),

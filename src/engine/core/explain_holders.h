@@ -8,8 +8,8 @@
 
 namespace divvy::core {
 
-/// Adds to `blocker` the running jobs that `has` it, at most kMostHolders. Looks at the first few thousand ends, then
-/// for jobs whose end nobody knows on `nodes`.
+/// Adds to `blocker` the running jobs that `has` it, at most kMostHolders, each with what it has on `nodes`. Looks at
+/// the first few thousand ends, then for jobs whose end nobody knows on `nodes`.
 void AddHolders(const Cluster::State& state, Time now, const std::function<bool(const Run&)>& has,
                 const std::vector<NodeIndex>& nodes, Blocker& blocker);
 

@@ -124,7 +124,8 @@ class Judge {
     Lack lack;
     lack.part = LackingPart::kKind;
     lack.needed = shape.cpu_milli;
-    lack.text = Asks(group) + CpusText(shape.cpu_milli) + OfModels(group, shape) + Such(group, "no node is such");
+    lack.text = Asks(group) + (shape.cpu_milli > 0 ? CpusText(shape.cpu_milli) : "a node") + OfModels(group, shape) +
+                Such(group, "no node is such");
     lack.nearest = "leave " + Options(group) + " out";
     Shape any = shape;
     any.models = placement::kAnyModel;

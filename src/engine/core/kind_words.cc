@@ -173,7 +173,7 @@ std::string InsteadOf(const KindBook& book, FilterIndex filter, int kind) {
     has_type = has_type || is_type;
   }
   std::string text = Join(changes, " and ");
-  if (has_type) text = "--gpu-type " + book.ModelOf(kind) + (text.empty() ? "" : " and ") + text;
+  if (has_type) text = "--gpu-type " + ShellQuote(book.ModelOf(kind)) + (text.empty() ? "" : " and ") + text;
   return text;
 }
 
@@ -191,7 +191,7 @@ Names NamesOf(const KindBook& book) {
   Names names;
   names.models = [&book](placement::ModelSet kinds) { return KindsWords(book, kinds); };
   names.kind = [&book](int kind) {
-    return book.ModelOf(kind).empty() ? std::string() : "--gpu-type " + book.ModelOf(kind);
+    return book.ModelOf(kind).empty() ? std::string() : "--gpu-type " + ShellQuote(book.ModelOf(kind));
   };
   names.filters = [&book](std::span<const FilterIndex> filters) { return FilterWords(book, filters); };
   names.lacking = [&book](FilterIndex filter) { return LackingWords(book, filter); };

@@ -16,6 +16,24 @@ namespace {
 
 constexpr std::string_view kWithheldRule = "GPUs that are restricted, fenced or used from outside take no new work";
 
+// "GPU 2 is restricted; GPU 5 is used by pid 4711 of ada, 1.2 GiB, for 3 h".
+std::string WithheldOn(const BookNode& node, GpuSet gpus) {
+  std::vector<std::string> parts;
+  GpuSet restricted;
+  for (int index : gpus.ToVector()) {
+    const auto gpu = static_cast<GpuIndex>(index);
+    const GpuAvailability& state = node.availability[gpu];
+    if (!state.fault.empty()) parts.push_back("GPU " + std::to_string(index) + " is fenced: " + state.fault);
+    else if (!state.unmanaged.empty())
+      parts.push_back("GPU " + std::to_string(index) + " is used by " + state.unmanaged);
+    else restricted.Insert(gpu);
+  }
+  if (!restricted.empty()) {
+    parts.insert(parts.begin(), GpusText(restricted) + " " + std::string(IsOrAre(restricted.size())) + " restricted");
+  }
+  return Join(parts, "; ");
+}
+
 class Finder {
  public:
   Finder(const Server& server, const WaitingEntry& entry, Time now)
@@ -92,18 +110,26 @@ class Finder {
     AddHolders(blocker, [&](const RunningJob& job) { return !(job.gpus & usable_).empty(); });
   }
 
+  static GpuSet GpusOn(const std::vector<core::Piece>& pieces, NodeIndex node) {
+    GpuSet gpus;
+    for (const core::Piece& piece : pieces) {
+      if (piece.node == node) gpus = gpus | GpuSet::FromBits(piece.gpus);
+    }
+    return gpus;
+  }
+
   // Those that the core names: jobs that run, or are promised what they have.
   void AddNamed(const core::Blocker& blocker, Blocker& out) const {
     for (const core::Holder& holder : blocker.holders) {
       if (const RunningJob* job = server_.running(holder.job)) {
         out.holders.push_back(HolderOf(*job));
+        // Of a job on several machines: one where it has what is missing.
+        if (job->gang.empty() || holder.pieces.empty()) continue;
+        out.holders.back().node = holder.pieces.front().node;
+        out.holders.back().gpus = GpusOn(holder.pieces, holder.pieces.front().node);
       } else if (const WaitingEntry* entry = server_.waiting(holder.job)) {
         const NodeIndex node = holder.pieces.empty() ? kOwnNode : holder.pieces.front().node;
-        GpuSet kept;
-        for (const core::Piece& piece : holder.pieces) {
-          if (piece.node == node) kept = kept | GpuSet::FromBits(piece.gpus);
-        }
-        out.holders.push_back({holder.job, "", entry->user, node, kept, kNever});
+        out.holders.push_back({holder.job, "", entry->user, node, GpusOn(holder.pieces, node), kNever});
       }
     }
   }
@@ -192,23 +218,7 @@ class Finder {
     AddNamed(blocker, Same(BlockerKind::kGroupLimit, blocker));
   }
 
-  // "GPU 2 is restricted, GPU 5 is used by pid 4711 of ada, 1.2 GiB, for 3 h".
-  std::string WithheldText(GpuSet gpus) const {
-    std::vector<std::string> parts;
-    GpuSet restricted;
-    for (int index : gpus.ToVector()) {
-      const auto gpu = static_cast<GpuIndex>(index);
-      const GpuAvailability& state = server_.node(kOwnNode).availability[gpu];
-      if (!state.fault.empty()) parts.push_back("GPU " + std::to_string(index) + " is fenced: " + state.fault);
-      else if (!state.unmanaged.empty())
-        parts.push_back("GPU " + std::to_string(index) + " is used by " + state.unmanaged);
-      else restricted.Insert(gpu);
-    }
-    if (!restricted.empty()) {
-      parts.insert(parts.begin(), GpusText(restricted) + " " + std::string(IsOrAre(restricted.size())) + " restricted");
-    }
-    return Join(parts, "; ");
-  }
+  std::string WithheldText(GpuSet gpus) const { return WithheldOn(server_.node(kOwnNode), gpus); }
 
   // "1 is free", "none is free"; of a kind: "2 of the 4 such are free", "the only such is taken".
   std::string FreeText(int idle, bool is_picky) const {
@@ -322,7 +332,10 @@ std::vector<Blocker> FindBlockers(const Server& server, const WaitingEntry& entr
 
 std::string IdleNodesText(const Server& server, const WaitingEntry& entry) {
   constexpr std::size_t kMostNamed = 3;
-  const auto is_idle = [](const BookNode& node) { return !node.takes_work && !node.capacity.gpus.empty(); };
+  const auto withheld = [](const BookNode& node) { return node.present() - node.usable; };
+  const auto is_idle = [&](const BookNode& node) {
+    return !node.capacity.gpus.empty() && (!node.takes_work || !withheld(node).empty());
+  };
   if (std::ranges::none_of(server.nodes(), is_idle)) return "";
   const core::Ask ask = server.AskAbout(entry.request, entry.pool, entry.placement);
   std::vector<std::string> named;
@@ -333,10 +346,15 @@ std::string IdleNodesText(const Server& server, const WaitingEntry& entry) {
     const core::NodeFacts& facts = server.core().state().nodes[index].facts;
     const bool is_of_use = std::ranges::any_of(ask.groups, [&](const core::TaskGroup& group) {
       return std::ranges::any_of(group.alternatives, [&](const core::Shape& shape) {
-        return core::IsOfKind(facts, shape) && facts.gpus >= shape.gpus;
+        // Of its GPUs too few may be used, or it takes no work at all.
+        return core::IsOfKind(facts, shape) && facts.gpus >= shape.gpus &&
+               (!node.takes_work || node.usable.size() < shape.gpus);
       });
     });
-    if (is_of_use && ++count <= kMostNamed) named.push_back(node.idle_reason);
+    if (!is_of_use || ++count > kMostNamed) continue;
+    named.push_back(!node.takes_work ? node.idle_reason
+                                     : (node.words.name.empty() ? "" : "on " + node.words.name + " ") +
+                                           WithheldOn(node, withheld(node)));
   }
   if (count > kMostNamed) named.push_back(std::to_string(count - kMostNamed) + " more take no new work");
   return Join(named, "; ");

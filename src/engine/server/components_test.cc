@@ -192,6 +192,47 @@ TEST(Components, WhyNamesTheOneThatDoesNotFit) {
   EXPECT_EQ(why.blockers[0].holders[0].job, JobId(1));
 }
 
+TEST(Components, WhyNamesHoldersWithoutATimeLimitOfWhichTheirLikeTellAnEnd) {
+  Machines world({{0}, {4, kH100}});
+  WaitingEntry holder = World::Job(1, 4);
+  holder.predicted = std::chrono::hours(1);
+  world.Submit(holder);
+  ASSERT_EQ(world.Decide().size(), 1U);
+  world.Submit(World::Job(2, 2));
+  EXPECT_TRUE(world.Decide().empty());
+  const Explanation why = Explain(world.server, JobId(2), world.now);
+  ASSERT_EQ(why.blockers.size(), 1U);
+  ASSERT_EQ(why.blockers[0].holders.size(), 1U) << why.blockers[0].text;
+  EXPECT_EQ(why.blockers[0].holders[0].job, JobId(1));
+}
+
+TEST(Components, WhyNamesWhatTheHolderHasOfTheKindThatIsMissing) {
+  Machines world({{0}, {4, kA100}, {4, kH100}});
+  world.Submit(Job(1, Of(4, "a100"), {Of(3, "h100")}));  // Its first component is of no use to the other.
+  ASSERT_EQ(world.Decide().size(), 1U);
+  world.Submit(Job(2, Of(1, "h100"), {Of(2, "h100")}));
+  EXPECT_TRUE(world.Decide().empty());
+  const Explanation why = Explain(world.server, JobId(2), world.now);
+  ASSERT_EQ(why.blockers.size(), 1U);
+  ASSERT_EQ(why.blockers[0].holders.size(), 1U) << why.blockers[0].text;
+  EXPECT_EQ(why.blockers[0].holders[0].job, JobId(1));
+  EXPECT_EQ(why.blockers[0].holders[0].node, 2U);
+  EXPECT_EQ(why.blockers[0].holders[0].gpus.size(), 3);
+}
+
+TEST(Components, WhyNamesWhoHasWhatAllOfThemTogetherLack) {
+  Machines world({{0}, {4, kH100}});
+  world.Submit(World::Job(1, 2));
+  ASSERT_EQ(world.Decide().size(), 1U);
+  world.Submit(Job(2, Of(2), {Of(1)}));
+  EXPECT_TRUE(world.Decide().empty());
+  const Explanation why = Explain(world.server, JobId(2), world.now);
+  ASSERT_EQ(why.blockers.size(), 1U);
+  EXPECT_EQ(why.blockers[0].text, "each of its components fits alone, but not all of them at once");
+  ASSERT_EQ(why.blockers[0].holders.size(), 1U);
+  EXPECT_EQ(why.blockers[0].holders[0].job, JobId(1));
+}
+
 TEST(Components, ThoseThatNeverFitTogetherAreRefused) {
   Machines world({{0}, {4, kA100}, {4, kH100}});
   const auto check = [&](const WaitingEntry& entry) { return CheckFeasible(world.server, entry.request); };

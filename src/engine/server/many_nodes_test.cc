@@ -49,6 +49,17 @@ WaitingEntry Gang(std::uint64_t id, int nodes, int gpus) {
   return entry;
 }
 
+TEST(ManyNodes, WhyNamesMachinesWhoseGpusAreRestricted) {
+  Machines world(2, 2);
+  for (const GpuIndex gpu : {GpuIndex{0}, GpuIndex{1}})
+    world.server.SetAvailability(1, gpu, {.is_restricted = true, .fault = "", .unmanaged = ""});
+  world.Submit(Gang(1, 2, 1));
+  EXPECT_TRUE(world.Decide().empty());
+  const Explanation why = Explain(world.server, JobId(1), world.now);
+  ASSERT_EQ(why.blockers.size(), 1U);
+  EXPECT_TRUE(why.blockers[0].text.ends_with("on n1 GPUs 0 and 1 are restricted")) << why.blockers[0].text;
+}
+
 TEST(ManyNodes, JobsFillOneMachineAfterTheOther) {
   Machines world(2, 2);
   for (std::uint64_t id = 1; id <= 5; ++id) world.Submit(World::Job(id, 1));
