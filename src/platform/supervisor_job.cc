@@ -348,6 +348,12 @@ std::string Describe(const Start& start, const StartOutcome& outcome, int& code)
     case Step::kUser:
       return "cannot become the user with uid " + std::to_string(request.uid) + why;
     case Step::kDirectory:
+      if (request.isolation.has_own_tmp && request.directory.starts_with("/tmp/")) {
+        return "cannot enter directory " + quoted(request.directory) +
+               ": it is below /tmp, and the job has a /tmp of its own, which begins empty (--private-tmp, or "
+               "private_tmp "
+               "of this machine's settings); choose another with --chdir, or submit with --private-tmp=no";
+      }
       return "cannot enter directory " + quoted(request.directory) + why;
     case Step::kInput:
       return "cannot open " + quoted(request.input) + " for reading" + why;

@@ -113,6 +113,10 @@ if configure off 'cpu_quota = true'; then
   mark=divvy-isolation.$$
   expect "$mark" "$(divvy run --private-tmp -- sh -c "touch /tmp/$mark /dev/shm/$mark; cd /dev/shm; ls")" "a /dev/shm of its own"
   [ ! -e "/tmp/$mark" ] && [ ! -e "/dev/shm/$mark" ] || fail "--private-tmp left $mark to all"
+  other=$(mktemp -d /tmp/divvy-elsewhere-XXXXXX)
+  ! said=$(divvy run --chdir "$other" --private-tmp -- true 2>&1) || fail "ran in $other, which its own /tmp does not have"
+  rmdir "$other"
+  grep -q "is below /tmp, and the job has a /tmp of its own" <<<"$said" || fail "a directory below /tmp: $said"
   divvy run --private-shm -- touch "/tmp/$mark" "/dev/shm/$mark"
   [ -e "/tmp/$mark" ] && [ ! -e "/dev/shm/$mark" ] || fail "--private-shm is of something else"
   rm -f "/tmp/$mark"
