@@ -35,9 +35,9 @@ enum class State : std::uint8_t {
 
 /// Why it is parked decides who brings it back.
 enum class ParkedBy : std::uint8_t {
-  kNobody,  // Not parked.
-  kUser,    // `divvy park`: until `divvy wake` or its next call that needs a GPU.
-  kIdle,    // Its own idle_park: until its next call.
+  kNobody,   // Not parked.
+  kUser,     // `divvy park`: until `divvy wake` or its next call that needs a GPU.
+  kIdle,     // Its own idle_park: until its next call.
   kLedger,   // Repays, or made way for another's turn: back when there is room, but not before a turn has passed.
   kOnItsWay  // To another GPU by way of the host: back as soon as there is room.
 };

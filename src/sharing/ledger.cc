@@ -159,10 +159,11 @@ Status Ledger::Resize(TenantId id, const Share& share) {
 void Ledger::SetUse(TenantId id, unsigned device, Bytes used_and_residual) {
   const auto at = tenants_.find(id);
   if (at == tenants_.end() || device >= at->second.devices.size()) return;
-  // Off its GPU the last count on it is what it needs to come back.
-  if (at->second.state != State::kHere) return;
+  // Off its GPU the last count on it is what it needs to come back; on its way, what it took until its gate was shut.
+  const State state = at->second.state;
+  if (state != State::kHere && state != State::kMoving && state != State::kParking) return;
   Device& here = at->second.devices[device];
-  here.used = std::max(used_and_residual, Bytes(0));
+  here.used = std::max(used_and_residual, state == State::kHere ? Bytes(0) : here.used);
   here.ceiling = std::max(here.ceiling, here.used);  // A residual asks nobody.
   if (Free(here.gpu) < Bytes(0)) pushed_over_.insert(here.gpu);
   const auto granted = granted_.find({id, device});

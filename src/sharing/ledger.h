@@ -71,6 +71,8 @@ class Ledger {
   /// Refused as AddTenant; nothing has changed then. Lower: at once for what is free, the rest as it is freed (its
   /// borrowed bytes then). Orders follow.
   Status Resize(TenantId id, const Share& share);
+  /// Say it before Want, and once more when the gate is shut for a move or park: that is what comes back. Ignored while
+  /// it is on the host.
   void SetUse(TenantId id, unsigned device, Bytes used_and_residual);
   /// `is_active`: it launched something, or waits for its turn, since the last look. An active parked tenant wakes.
   void SetActivity(TenantId id, bool is_active, Time now);
@@ -216,6 +218,7 @@ class Ledger {
   bool ShrinkBorrowers(GpuIndex gpu, Bytes needed, const Tenant* owner);
   bool MoveBorrower(GpuIndex gpu, Bytes needed, const Tenant* owner);
   bool ParkBorrower(GpuIndex gpu, Bytes needed, const Tenant* owner, bool is_idle);
+  bool IsRequeued(GpuIndex gpu, const Tenant* owner);
   bool RequeueBorrower(GpuIndex gpu, const Tenant* owner);
   std::vector<Tenant*> BorrowersOf(GpuIndex gpu, const Tenant* except);
 

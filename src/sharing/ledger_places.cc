@@ -84,7 +84,7 @@ void Ledger::EmptyWhole(std::uint64_t job, GpuSet gpus) {
     return Say(Ready{job});
   }
   const Packing packing = PackingOf(gpus, nullptr);
-const std::optional<PackPlan> plan = Repack(packing.problem);
+  const std::optional<PackPlan> plan = Repack(packing.problem);
   const bool is_under_way = plan ? CarryOut(packing, plan->to, gpus) : IsAnyInFlight();
   if (is_under_way) said_of_jobs_.erase(job);
   else FailJob(job, WhoBlocks(gpus));
@@ -96,12 +96,13 @@ std::string Ledger::WhoBlocks(GpuSet gpus) const {
   std::string elsewhere;
   for (const auto& [id, tenant] : tenants_) {
     const std::string why = WhyStays(tenant);
-if (why.empty()) continue;
+    if (why.empty()) continue;
     ForEachHold(tenant, [&, &at = tenant](unsigned device, GpuIndex gpu) {
       std::string& text = gpus.Contains(gpu) ? there : elsewhere;
       if (!gpus.Contains(gpu) && gpu == at.devices[device].paper) return;
       text += (text.empty() ? "" : "; ") + TenantText(at.id) + " stays on GPU " + std::to_string(gpu) + ": " + why;
-    });  }
+    });
+  }
   if (!there.empty()) return there;
   return elsewhere.empty() ? "the tenants there fit on no other GPUs" : elsewhere;
 }
@@ -221,7 +222,8 @@ void Ledger::MoveAsAsked() {
                                               [&](const Device& device) { return device.gpu == gpu; }) > 0;
         });
     if (is_allowed) room = StartMove(tenant, to);
-    for (unsigned device = 0; is_allowed && room == Room::kNone && IsWithinRequest(tenant) && device < to.size(); ++device) {
+    for (unsigned device = 0; is_allowed && room == Room::kNone && IsWithinRequest(tenant) && device < to.size();
+         ++device) {
       if (to[device] == tenant.devices[device].gpu || !RequestsFit(tenant, {to[device]})) continue;
       if (MakeRoom(to[device], tenant.devices[device].used, &tenant, Right::kRequest, &why) == Room::kUnderWay) {
         room = Room::kUnderWay;

@@ -25,6 +25,7 @@ class History {
       Step();
       if (::testing::Test::HasFailure()) return;
       node_.Settle();
+      RemoveRequeued();
       if (Draw(3) == 0) node_.RunUntil(node_.now + Duration(1s) * Draw(20));
       if (::testing::Test::HasFailure()) return;
     }
@@ -123,7 +124,8 @@ class History {
       node_.RunUntil(node_.now + bound);
       const GpuIndex first = static_cast<GpuIndex>(set.ToVector().front());
       EXPECT_TRUE(node_.ledger.gpus().at(first).is_ready)
-          << "an arrival waited longer than " << ToSeconds(bound) << " s, since " << ToSeconds(asked) << "\n" << node_.log_text();
+          << "an arrival waited longer than " << ToSeconds(bound) << " s, since " << ToSeconds(asked) << "\n"
+          << node_.log_text();
       ++arrivals;
       return;
     }
@@ -133,8 +135,15 @@ class History {
   bool IsQuiet() const {
     return node_.under_way.empty() && node_.asked.empty() &&
            std::none_of(node_.ledger.tenants().begin(), node_.ledger.tenants().end(), [](const auto& entry) {
-             return entry.second.is_lost || entry.second.state == State::kParked || entry.second.state == State::kArriving;
+             return entry.second.is_lost || entry.second.state == State::kParked ||
+                    entry.second.state == State::kArriving;
            });
+  }
+  void RemoveRequeued() {
+    for (const TenantId id : std::exchange(leaving_, {})) {
+      if (node_.pages.contains(id)) node_.Remove(id);
+    }
+    node_.Settle();
   }
   void RemoveOne() {
     if (const auto id = Any()) node_.Remove(*id);
@@ -167,9 +176,7 @@ class History {
   void Resize() {
     if (const auto id = Any()) has_user_moved_ |= node_.ledger.Resize(*id, DrawShare()).has_value();
   }
-  void DrawFate() {
-    node_.fates.push_back({Draw(3) == 0 ? Outcome::kParked : Outcome::kUnchanged, "bad luck"});
-  }
+  void DrawFate() { node_.fates.push_back({Draw(3) == 0 ? Outcome::kParked : Outcome::kUnchanged, "bad luck"}); }
   void Restart() {
     const bool is_lost = std::any_of(node_.ledger.tenants().begin(), node_.ledger.tenants().end(),
                                      [](const auto& entry) { return entry.second.is_lost; });
@@ -196,7 +203,8 @@ class History {
     const auto check = [&](TenantId id, const std::vector<GpuIndex>& to) {
       const std::vector<GpuIndex> from = GpusOf(*node_.ledger.Find(id));
       for (std::size_t i = 0; i < to.size(); ++i) {
-        const bool stays = !std::holds_alternative<Place>(deed) && !std::holds_alternative<Wake>(deed) && to[i] == from[i];
+        const bool stays =
+            !std::holds_alternative<Place>(deed) && !std::holds_alternative<Wake>(deed) && to[i] == from[i];
         EXPECT_TRUE(stays || is_open(to[i])) << node_.NameOf(id) << " comes to a withheld GPU\n" << node_.log_text();
       }
       CheckRequests(id, to);
@@ -208,7 +216,8 @@ class History {
       EXPECT_EQ(tenant.why_cannot_move, "");
       // Only a job that has GPUs whole, a request without a GPU, or a user moves somebody twice in so short a time.
       const bool has_stayed = tenant.last_move == kNoTime || node_.now - tenant.last_move >= node_.settings.least_stay;
-      EXPECT_TRUE(has_stayed || MayMoveAnybody()) << node_.NameOf(move->tenant) << " was moved a moment ago\n" << node_.log_text();
+      EXPECT_TRUE(has_stayed || MayMoveAnybody()) << node_.NameOf(move->tenant) << " was moved a moment ago\n"
+                                                  << node_.log_text();
       check(move->tenant, move->to);
     }
     if (const auto* park = std::get_if<Park>(&deed)) {
@@ -217,15 +226,18 @@ class History {
     if (const auto* requeue = std::get_if<Requeue>(&deed)) {
       EXPECT_TRUE(node_.ledger.Find(requeue->borrower)->share.can_be_requeued);
       ++requeues;
+      leaving_.push_back(requeue->borrower);
     }
   }
   bool MayMoveAnybody() const {
     const auto& tenants = node_.ledger.tenants();
     const auto& known = node_.ledger.gpus();
-    return has_user_moved_ || std::any_of(known.begin(), known.end(),
-                                          [](const auto& entry) { return entry.second.whole_job != 0 && !entry.second.is_ready; }) ||
-           std::any_of(tenants.begin(), tenants.end(),
-                       [](const auto& entry) { return entry.second.state == State::kArriving || entry.second.state == State::kParked; });
+    return has_user_moved_ ||
+           std::any_of(known.begin(), known.end(),
+                       [](const auto& entry) { return entry.second.whole_job != 0 && !entry.second.is_ready; }) ||
+           std::any_of(tenants.begin(), tenants.end(), [](const auto& entry) {
+             return entry.second.state == State::kArriving || entry.second.state == State::kParked;
+           });
   }
   /// Nobody comes where the requests do not fit.
   void CheckRequests(TenantId newcomer, const std::vector<GpuIndex>& to) {
@@ -237,7 +249,8 @@ class History {
       }
       const std::vector<GpuIndex> from = GpusOf(*node_.ledger.Find(newcomer));
       const bool was_there = std::count(from.begin(), from.end(), gpu) > 0;
-      EXPECT_TRUE(was_there || requests <= node_.gpus.at(gpu).capacity) << "requests on GPU " << int(gpu) << "\n" << node_.log_text();
+      EXPECT_TRUE(was_there || requests <= node_.gpus.at(gpu).capacity) << "requests on GPU " << int(gpu) << "\n"
+                                                                        << node_.log_text();
     }
   }
 
@@ -247,17 +260,25 @@ class History {
     for (const auto& [job, set] : node_.wholes) node_.ledger.GiveWhole(job);
     node_.wholes.clear();
     for (const auto& [id, page] : node_.pages) node_.ledger.SetActivity(id, false, node_.now);
-    node_.RunUntil(node_.now + 300s);
+    for (int second = 0; second < 300; second += 10) {
+      node_.RunUntil(node_.now + 10s);
+      RemoveRequeued();
+    }
     if (::testing::Test::HasFailure()) return;
     EXPECT_TRUE(node_.under_way.empty()) << node_.log_text();
-    EXPECT_TRUE(node_.asked.empty()) << "an unanswered want of " << node_.NameOf(node_.asked.begin()->second.first) << "\n" << node_.log_text();
+    EXPECT_TRUE(node_.asked.empty()) << "an unanswered want of " << node_.NameOf(node_.asked.begin()->second.first)
+                                     << "\n"
+                                     << node_.log_text();
     // Who can neither leave nor be made to keeps a borrower on the host: that one waits, and says so.
     const bool is_any_fast = std::any_of(node_.ledger.tenants().begin(), node_.ledger.tenants().end(),
                                          [](const auto& entry) { return !entry.second.why_cannot_park.empty(); });
     for (const auto& [id, tenant] : node_.ledger.tenants()) {
-      EXPECT_NE(tenant.state, State::kArriving) << node_.NameOf(id) << " has no GPU: " << node_.ledger.WhyWaits(id) << "\n" << node_.log_text();
+      EXPECT_NE(tenant.state, State::kArriving)
+          << node_.NameOf(id) << " has no GPU: " << node_.ledger.WhyWaits(id) << "\n"
+          << node_.log_text();
       const bool is_stuck = tenant.state == State::kParked && tenant.wants_to_wake;
-      EXPECT_FALSE(is_stuck && !is_any_fast) << node_.NameOf(id) << ": " << node_.ledger.WhyWaits(id) << "\n" << node_.log_text();
+      EXPECT_FALSE(is_stuck && !is_any_fast) << node_.NameOf(id) << ": " << node_.ledger.WhyWaits(id) << "\n"
+                                             << node_.log_text();
     }
     const std::string before = node_.log_text();
     for (int round = 0; round < 5; ++round) node_.RunUntil(node_.now + 60s);
@@ -276,6 +297,7 @@ class History {
   ModelledNode node_;
   std::uint64_t jobs_ = 0;
   bool has_user_moved_ = false;
+  std::vector<TenantId> leaving_;
 };
 
 TEST(LedgerProperties, HoldOverRandomHistories) {

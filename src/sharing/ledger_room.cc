@@ -25,7 +25,7 @@ Ledger::Room Ledger::MakeRoom(GpuIndex gpu, Bytes needed, const Tenant* owner, R
     return true;
   });
   if (right == Right::kLoan) return Room::kNone;
-  if (is_held_for_a_moment) return Room::kUnderWay;
+  if (is_held_for_a_moment || IsRequeued(gpu, owner)) return Room::kUnderWay;
   const bool is_under_way = ShrinkBorrowers(gpu, needed, owner) || MoveBorrower(gpu, needed, owner) ||
                             ParkBorrower(gpu, needed, owner, true) || ParkBorrower(gpu, needed, owner, false) ||
                             RequeueBorrower(gpu, owner);
@@ -197,10 +197,17 @@ bool Ledger::ParkBorrower(GpuIndex gpu, Bytes needed, const Tenant* owner, bool 
   return true;
 }
 
+/// One there is on its way out.
+bool Ledger::IsRequeued(GpuIndex gpu, const Tenant* owner) {
+  const std::vector<Tenant*> borrowers = BorrowersOf(gpu, owner);
+  return std::any_of(borrowers.begin(), borrowers.end(),
+                     [&](const Tenant* tenant) { return requeued_.contains(tenant->id); });
+}
+
 bool Ledger::RequeueBorrower(GpuIndex gpu, const Tenant* owner) {
   for (const Tenant* tenant : BorrowersOf(gpu, owner)) {
     if (!tenant->share.can_be_requeued) continue;
-    if (!requeued_.insert(tenant->id).second) return true;  // It is on its way out.
+    requeued_.insert(tenant->id);
     Say(Requeue{tenant->id, owner == nullptr ? TenantId{} : owner->id, gpu,
                 UsedOn(*tenant, gpu) - tenant->share.memory_request});
     return true;

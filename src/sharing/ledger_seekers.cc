@@ -27,7 +27,8 @@ void Ledger::SeatSeekers(Right right) {
   };
   std::vector<Tenant*> seekers;
   for (auto& [id, tenant] : tenants_) {
-    const bool comes_back = tenant.wants_to_wake || tenant.parked_by == ParkedBy::kLedger || tenant.parked_by == ParkedBy::kOnItsWay;
+    const bool comes_back =
+        tenant.wants_to_wake || tenant.parked_by == ParkedBy::kLedger || tenant.parked_by == ParkedBy::kOnItsWay;
     if (IsWithinRequest(tenant) != (right == Right::kRequest)) continue;
     if (tenant.state == State::kArriving || (tenant.state == State::kParked && comes_back)) seekers.push_back(&tenant);
   }

@@ -130,8 +130,8 @@ class ModelledNode {
         const bool is_off = page.is_on_host || is_evacuated(id);
         pages.at(id).is_on_host = is_off;
         tenant.state = is_off ? State::kParked : State::kHere;
-        tenant.parked_by = is_off ? (tenant.parked_by == ParkedBy::kNobody ? ParkedBy::kLedger : tenant.parked_by)
-                                  : ParkedBy::kNobody;
+        tenant.parked_by =
+            is_off ? (tenant.parked_by == ParkedBy::kNobody ? ParkedBy::kLedger : tenant.parked_by) : ParkedBy::kNobody;
         tenant.wants_to_wake = tenant.wants_to_wake || (is_off && tenant.parked_by == ParkedBy::kLedger);
       }
       for (unsigned device = 0; device < page.devices.size(); ++device) {
@@ -216,7 +216,8 @@ class ModelledNode {
         }
       }
       ASSERT_TRUE(ceilings <= gpu.capacity || ceilings <= used)
-          << "pages promise " << BytesText(ceilings) << " of GPU " << int(index) << "\n" << log_text();
+          << "pages promise " << BytesText(ceilings) << " of GPU " << int(index) << "\n"
+          << log_text();
     }
   }
 

@@ -13,17 +13,14 @@ void Ledger::AnswerWants(Right right) {
   };
   // Those for whom somebody sits there first; else as they came.
   std::stable_sort(wants_.begin(), wants_.end(), [&](const OpenWant& a, const OpenWant& b) {
-return !tenants_.at(a.tenant).share.is_interactive < !tenants_.at(b.tenant).share.is_interactive;
+    return !tenants_.at(a.tenant).share.is_interactive < !tenants_.at(b.tenant).share.is_interactive;
   });
-  std::erase_if(wants_, [&](const OpenWant& want) {
-    return is_right(want) == (right == Right::kRequest) && AnswerWant(want);
-  });
+  std::erase_if(wants_,
+                [&](const OpenWant& want) { return is_right(want) == (right == Right::kRequest) && AnswerWant(want); });
 }
 
 /// In all, with what was granted to its other processes a moment ago and is not in use yet.
-Bytes Ledger::NeedOf(const OpenWant& want) const {
-  return FloorOf(tenants_.at(want.tenant), want.device) + want.bytes;
-}
+Bytes Ledger::NeedOf(const OpenWant& want) const { return FloorOf(tenants_.at(want.tenant), want.device) + want.bytes; }
 
 /// True: it was answered.
 bool Ledger::AnswerWant(const OpenWant& want) {

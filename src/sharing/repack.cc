@@ -110,8 +110,8 @@ class Search {
 
   bool IsHopeless(Duration cost) const { return best_ && cost + owed_ >= best_->cost; }
 
-  /// The least that those cost who still have to leave GPUs with too many requests: somebody there, and in proportion to
-  /// what is too much. Each tenant counts in parts, one for each of its GPUs.
+  /// The least that those cost who still have to leave GPUs with too many requests: somebody there, and in proportion
+  /// to what is too much. Each tenant counts in parts, one for each of its GPUs.
   Duration OwedByEvictions() const {
     Duration owed{0};
     for (std::size_t gpu = 0; gpu < loads_.size(); ++gpu) {

@@ -1,5 +1,6 @@
 // Where the tenants of one node are to be so that everybody's requests fit, at the least cost of moves. A pure search:
-// exact within its budget of steps, which suffices for 8 GPUs with 16 tenants but for a few full ones; beyond, the best plan found, and never worse than bringing all who can move to their paper GPUs, which fits by the plan.
+// exact within its budget of steps, which suffices for 8 GPUs with 16 tenants but for a few full ones; beyond, the best
+// plan found, and never worse than bringing all who can move to their paper GPUs, which fits by the plan.
 #pragma once
 
 #include <cstdint>
@@ -41,8 +42,9 @@ struct PackPlan {
   Duration cost{0};
 };
 
-/// What it costs to bring tenant `number` to `to`: its bytes to the host and back by the speed of both GPUs' ways, those
-/// of devices that stay as well (a process is saved whole), times its factor, and its penalty. Staying costs nothing.
+/// What it costs to bring tenant `number` to `to`: its bytes to the host and back by the speed of both GPUs' ways,
+/// those of devices that stay as well (a process is saved whole), times its factor, and its penalty. Staying costs
+/// nothing.
 Duration MoveCost(const PackProblem& problem, std::size_t number, const std::vector<int>& to);
 /// Of a whole plan: all moves; and what is used beyond a GPU's memory after them, which has to take turns there, four
 /// times its way. Nothing if the plan is not allowed: requests exceed a GPU, or somebody moved or stayed who may not.

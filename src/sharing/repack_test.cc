@@ -71,7 +71,8 @@ PackProblem DrawProblem(std::mt19937& draw, int gpus, int tenants) {
     if (count == 2) paper[static_cast<std::size_t>(on2)] += request;
     if (count == 2) real[static_cast<std::size_t>(at2)] += request;
     const std::vector<int> there = count == 2 ? std::vector{at, at2} : std::vector{at};
-    PackTenant tenant = Tenant(request, request * 100, there, count == 2 ? std::vector{on, on2} : std::vector{on}, below(request + 30));
+    PackTenant tenant =
+        Tenant(request, request * 100, there, count == 2 ? std::vector{on, on2} : std::vector{on}, below(request + 30));
     tenant.allowed = ((std::uint64_t{1} << gpus) - 1) & ~(std::uint64_t{1} << leaving);
     tenant.must_leave = at == leaving || (count == 2 && at2 == leaving);
     tenant.can_move = below(8) != 0;
@@ -112,11 +113,11 @@ TEST(Repack, SixteenTenantsOnEightFullGpusAreSearchedWholeAlmostAlways) {
   std::mt19937 draw(11);
   int same = 0;
   int all = 0;
-  for (int i = 0; i < 60; ++i) {
+  for (int i = 0; i < 40; ++i) {
     PackProblem problem = DrawProblem(draw, 8, 30);
     if (problem.tenants.size() > 16) problem.tenants.resize(16);
     const std::optional<PackPlan> plan = Repack(problem);
-    const std::optional<PackPlan> longer = Repack(problem, 5'000'000);
+    const std::optional<PackPlan> longer = Repack(problem, 2'000'000);
     ASSERT_EQ(plan.has_value(), longer.has_value()) << i;
     if (!plan) continue;
     ++all;
@@ -125,7 +126,7 @@ TEST(Repack, SixteenTenantsOnEightFullGpusAreSearchedWholeAlmostAlways) {
     ASSERT_EQ(PlanCost(problem, plan->to), plan->cost);
   }
   EXPECT_GT(all, 20);
-  EXPECT_GE(same, all * 95 / 100);  // Ten times the steps find hardly anything better.
+  EXPECT_GE(same, all * 95 / 100);  // Four times the steps find hardly anything better.
 }
 
 TEST(Repack, PaperIsAlwaysAWayOut) {

@@ -1,7 +1,7 @@
 // Runs tests/scenarios/sharing/*.txt: each shows one rule of tenants that share the GPUs of one node, as commands above
 // "----" and what the ledger does about them below. After every decision the invariants hold, in the ledger and in the
-// pages; and five more decisions change nothing. DIVVY_REWRITE=1 writes what is done into the files; keep a rewrite only
-// once its difference is understood.
+// pages; and five more decisions change nothing. DIVVY_REWRITE=1 writes what is done into the files; keep a rewrite
+// only once its difference is understood.
 //
 //   gpus 0-3 [capacity=80G] [speed=20G] [kind=0]        speed: bytes a second to the host
 //   tenant NAME on=0 [request=0.5|40G] [limit=1.0|60G] [compute=0.5:1.0] [idle_park=10m] [interactive] [requeue]
@@ -109,8 +109,9 @@ class Scenario {
         {"cannot", &Scenario::Cannot},   {"resize", &Scenario::Resize},    {"take", &Scenario::Take},
         {"give", &Scenario::Give},       {"park", &Scenario::Park},        {"wake", &Scenario::Wake},
         {"move", &Scenario::MoveTo},     {"remove", &Scenario::Remove},    {"lost", &Scenario::Lose},
-        {"fate", &Scenario::SetFate},    {"advance", &Scenario::Advance},  {"finish", &Scenario::Finish},   {"restart", &Scenario::Restart},  {"show", &Scenario::Show},
-        {"bound", &Scenario::Bound},     {"why", &Scenario::Why},
+        {"fate", &Scenario::SetFate},    {"advance", &Scenario::Advance},  {"finish", &Scenario::Finish},
+        {"restart", &Scenario::Restart}, {"show", &Scenario::Show},        {"bound", &Scenario::Bound},
+        {"why", &Scenario::Why},
     };
     Words words(text);
     is_begun_ = words.At(0) == "begin";
@@ -118,12 +119,15 @@ class Scenario {
     const auto at = kCommands.find(words.At(0));
     ASSERT_NE(at, kCommands.end()) << "no such command: " << text;
     (this->*at->second)(words);
-    for (const auto& [name, value] : words.values) ASSERT_TRUE(words.is_read.contains(name)) << "no such word: " << name << ", in: " << text;
+    for (const auto& [name, value] : words.values)
+      ASSERT_TRUE(words.is_read.contains(name)) << "no such word: " << name << ", in: " << text;
     ASSERT_EQ(node_.ledger.CheckInvariants(), "") << "after: " << text << "\n" << node_.log_text();
   }
 
   TenantId IdOf(const Words& words, std::size_t n = 1) { return ids_.at(words.At(n)); }
-  static unsigned DeviceOf(Words& words) { return static_cast<unsigned>(ParseInteger(words.Get("device", "0")).value_or(0)); }
+  static unsigned DeviceOf(Words& words) {
+    return static_cast<unsigned>(ParseInteger(words.Get("device", "0")).value_or(0));
+  }
   /// What the command led to is awaited, unless it only begins.
   void Rest() { is_begun_ ? node_.Settle() : node_.Finish(); }
   void Answer(const std::string& who, const Status& status) {
@@ -142,10 +146,12 @@ class Scenario {
   Bytes CapacityOf(GpuIndex gpu) const { return node_.gpus.contains(gpu) ? node_.gpus.at(gpu).capacity : 80_GiB; }
   Bytes MemoryOf(const std::string& text, GpuIndex gpu) {
     if (text.ends_with("G") || text.ends_with("M")) return ReadBytes(text);
-return Bytes(static_cast<std::int64_t>(std::strtod(text.c_str(), nullptr) * static_cast<double>(CapacityOf(gpu).count())));
+    return Bytes(
+        static_cast<std::int64_t>(std::strtod(text.c_str(), nullptr) * static_cast<double>(CapacityOf(gpu).count())));
   }
   GpuShare TimeOf(const std::string& text, GpuIndex gpu) {
-    if (!text.ends_with("G") && !text.ends_with("M")) return GpuShare(static_cast<std::int32_t>(std::strtod(text.c_str(), nullptr) * 10000 + 0.5));
+    if (!text.ends_with("G") && !text.ends_with("M"))
+      return GpuShare(static_cast<std::int32_t>(std::strtod(text.c_str(), nullptr) * 10000 + 0.5));
     return GpuShare(static_cast<std::int32_t>(ReadBytes(text).count() / (CapacityOf(gpu).count() / 10000)));
   }
   void ReadShare(Words& words, Share& share, GpuIndex gpu) {
@@ -187,7 +193,8 @@ return Bytes(static_cast<std::int64_t>(std::strtod(text.c_str(), nullptr) * stat
     const unsigned device = DeviceOf(words);
     const Bytes before = node_.pages.at(id).devices[device].used;
     ASSERT_TRUE(node_.Allocate(id, device, ReadBytes(words.At(2)))) << words.At(1) << " is not on a GPU";
-    if (node_.pages.at(id).devices[device].used != before) node_.Log(words.At(1) + " has " + BytesText(ReadBytes(words.At(2))));
+    if (node_.pages.at(id).devices[device].used != before)
+      node_.Log(words.At(1) + " has " + BytesText(ReadBytes(words.At(2))));
     Rest();
   }
   void Free(Words& words) {

@@ -23,8 +23,10 @@ std::string ParkedText(const Tenant& tenant, Time now) {
       return host + ": as asked";
     case ParkedBy::kLedger:
       return host + ": its room was needed";
-    case ParkedBy::kOnItsWay: return host + ": on its way to another GPU";
-    case ParkedBy::kIdle: return host + ": idle for " + DurationText(now - tenant.last_active);
+    case ParkedBy::kOnItsWay:
+      return host + ": on its way to another GPU";
+    case ParkedBy::kIdle:
+      return host + ": idle for " + DurationText(now - tenant.last_active);
     case ParkedBy::kNobody:
       break;
   }
