@@ -293,7 +293,7 @@ const std::vector<Column>& UserColumns() {
 std::vector<Cell> UserRow(const wire::TeamView& view) {
   return {{view.name, Colour::kBold},
           {view.team.empty() ? "-" : view.team, Colour::kNone},
-          {OfMost(view.gpus, view.most_gpus), Colour::kNone},
+          {view.most_gpus ? Number(view.gpus) + "/" + std::to_string(*view.most_gpus) : Number(view.gpus), Colour::kNone},
           {OfMost(view.running, view.most_running), Colour::kNone},
           {OfMost(view.queued, view.most_queued), Colour::kNone},
           {Number(view.used_gpu_hours) + " GPU-h", Colour::kNone},
@@ -333,7 +333,7 @@ void Line(std::string_view label, const std::string& value) {
 }
 
 void ShowLoad(const wire::TeamView& view) {
-  Line("now", Plural(view.gpus, "GPU") + ", " + OfMost(view.running, view.most_running) + " running, " +
+  Line("now", Number(view.gpus) + (view.gpus == 1 ? " GPU" : " GPUs") + ", " + OfMost(view.running, view.most_running) + " running, " +
                   OfMost(view.queued, view.most_queued) + " queued");
   Line("used", Number(view.used_gpu_hours) + " GPU-hours" + (view.period.empty() ? "" : " this " + view.period) +
                    (view.used_cost > 0 ? ", cost " + Number(view.used_cost) : ""));
