@@ -83,6 +83,51 @@ TEST_F(StandIn, ACheckpointedProcessLeavesItsGpuAndComesBackOnAnotherWithAllItHa
   EXPECT_EQ(End(keeper), 0);
 }
 
+TEST_F(StandIn, AProcessThatIsMovedAHundredTimesUnderLoadKeepsItsMemory) {
+  // Writes a value that changes to memory, reads it back after a kernel, and so on.
+  const std::size_t tenant = Start([](const Talk& talk) {
+    MakeCurrent();
+    const cuda::Function spin = LoadSpin();
+    cuda::Pointer pointer = 0;
+    OK(CUDA(cuMemAlloc_v2)(&pointer, kGiB));
+    talk.Say(1);
+    for (unsigned round = 1;; ++round) {
+      const cuda::Pointer at = pointer + round % 512 * kMiB;
+      unsigned got = 0;
+      OK(CUDA(cuMemsetD32Async)(at, round, 16, nullptr));
+      OK(Spin(spin, 50'000));
+      OK(CUDA(cuMemcpyDtoH_v2)(&got, at, sizeof(got)));
+      MUST(round, got);
+    }
+  });
+  ASSERT_EQ(Hear(tenant), 1U);
+  const auto pid = static_cast<int>(PidOf(tenant));
+  const std::vector<GpuFacts>& gpus = facts_;
+  const std::size_t keeper = Start([pid, &gpus](const Talk& talk) {
+    cuda::GpuPair pairs[2] = {{UuidOf(gpus[0]), UuidOf(gpus[1])}, {UuidOf(gpus[1]), UuidOf(gpus[0])}};
+    cuda::CheckpointRestore options = {};
+    options.pairs = pairs;
+    options.pair_count = 2;
+    for (int i = 0; i < 101; ++i) {
+      OK(CUDA(cuCheckpointProcessLock)(pid, nullptr));
+      OK(CUDA(cuCheckpointProcessCheckpoint)(pid, nullptr));
+      OK(CUDA(cuCheckpointProcessRestore)(pid, &options));
+      OK(CUDA(cuCheckpointProcessUnlock)(pid, nullptr));
+    }
+    talk.Say(1);
+  });
+  ASSERT_EQ(Hear(keeper), 1U);
+  EXPECT_EQ(End(keeper), 0);
+  EXPECT_EQ(kill(PidOf(tenant), 0), 0);
+  EXPECT_EQ(UseOf(tenant, 0).memory.count(), 0);
+  EXPECT_EQ(UseOf(tenant, 1).memory.count(), static_cast<std::int64_t>(kGiB));
+  const std::int64_t busy = UseOf(tenant, 1).busy_ns;
+  const double deadline = Seconds() + 60;
+  while (UseOf(tenant, 1).busy_ns == busy && Seconds() < deadline) usleep(1000);
+  EXPECT_GT(UseOf(tenant, 1).busy_ns, busy);  // It goes on there.
+  EXPECT_EQ(waitpid(PidOf(tenant), nullptr, WNOHANG), 0);
+}
+
 TEST_F(StandIn, ARestoreThatFindsNoRoomLeavesTheProcessCheckpointed) {
   const std::size_t tenant = Start(Hold);
   ASSERT_EQ(Hear(tenant), 1U);

@@ -205,11 +205,14 @@ EmulatedWorld::~EmulatedWorld() {
   if (fd_ >= 0) close(fd_);
 }
 
+Status EmulatedWorld::CheckIndex(GpuIndex gpu) const {
+  if (gpu < world_->gpu_count) return {};
+  return InvalidArgument("there is no emulated GPU " + std::to_string(gpu) + ": there are " +
+                         std::to_string(world_->gpu_count) + ", from 0");
+}
+
 Status EmulatedWorld::Change(GpuIndex gpu, const std::function<Status(WorldState&)>& change) {
-  if (gpu >= world_->gpu_count) {
-    return InvalidArgument("there is no emulated GPU " + std::to_string(gpu) + ": there are " +
-                           std::to_string(world_->gpu_count) + ", from 0");
-  }
+  DIVVY_CHECK(CheckIndex(gpu));
   while (flock(fd_, LOCK_EX) != 0) {
     if (errno != EINTR) return Internal("cannot lock " + path_ + " (" + Reason() + ")");
   }

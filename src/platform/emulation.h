@@ -68,6 +68,8 @@ class EmulatedWorld {
   ~EmulatedWorld();
 
   int gpu_count() const { return static_cast<int>(world_->gpu_count); }
+  /// Refuses an index that names none of the GPUs.
+  Status CheckIndex(GpuIndex gpu) const;
 
   /// The process `pid`, which must run, uses `memory` of the GPU until it ends. Again for the same pid: the new amount.
   Status AddProcess(GpuIndex gpu, std::int64_t pid, Bytes memory, bool is_graphics = false);

@@ -71,10 +71,10 @@ Status Restore(EmulatedWorld& world, GpuIndex gpu, const Words&) { return world.
 
 // In the file beside the world: all programs of the stand-in CUDA driver see it.
 Status CudaFault(const std::string& directory, GpuIndex gpu, const Words& words) {
-  std::int64_t value = words[2] == "none" ? 0 : 1;
+  std::int64_t value = 1;
   if (words.size() > 3) {
-    DIVVY_TRY(const Bytes size, Size(words[3]));
-    value = size.count();
+    DIVVY_TRY(const Bytes number, Size(words[3]));
+    value = number.count();
   }
   return SetCudaFault(directory, gpu, words[2], static_cast<std::uint64_t>(value));
 }
@@ -84,7 +84,7 @@ struct Verb {
   std::string_view arguments;
   std::size_t least;  // Words, the verb included.
   std::size_t most;
-  Status (*run)(EmulatedWorld&, GpuIndex, const Words&);
+  Status (*run)(EmulatedWorld&, GpuIndex, const Words&);  // Null: CudaFault.
 };
 
 constexpr std::array kVerbs = {
@@ -136,6 +136,7 @@ Status DriveEmulation(const std::string& directory, const std::vector<std::strin
   }
   DIVVY_TRY(const std::int64_t gpu, Number(words[1], "the index of a GPU", GpuSet::kCapacity - 1));
   DIVVY_TRY(EmulatedWorld world, EmulatedWorld::Open(EmulatedWorldPath(directory)));
+  DIVVY_CHECK(world.CheckIndex(static_cast<GpuIndex>(gpu)));
   if (verb->run == nullptr) return CudaFault(directory, static_cast<GpuIndex>(gpu), words);
   return verb->run(world, static_cast<GpuIndex>(gpu), words);
 }

@@ -315,6 +315,10 @@ TEST_F(EmulatedServer, RefusesBadWords) {
       {"add-process 0 1 1GiB compute", "is not \"graphics\""},
       {"add-process 0 2147483647 1GiB", "there is no process 2147483647"},
       {"remove-process 0 1", "does not use emulated GPU 0"},
+      {"cuda-fault 0", "write it as"},
+      {"cuda-fault 9 sticky 700", "there is no emulated GPU 9"},
+      {"cuda-fault 0 bad-luck", "is not a fault of CUDA"},
+      {"cuda-fault 0 copy-rate fast", "is not a size of memory"},
   };
   for (const auto& [words, expected] : kCases) {
     const std::string message = Drive(words);
@@ -322,6 +326,21 @@ TEST_F(EmulatedServer, RefusesBadWords) {
   }
   const Status status = DriveEmulation(directory_ + "/nowhere", {"lose", "0"});
   EXPECT_NE(status.error().message.find("no emulated GPUs at"), std::string::npos);
+}
+
+TEST_F(EmulatedServer, ProgramsFindBothLibrariesByTheirEnvironment) {
+  Start("1xT4");
+  const auto environment = EmulationEnvironment(directory_, "/opt/mine");
+  ASSERT_EQ(environment.size(), 2U);
+  EXPECT_EQ(environment[0], std::pair(std::string("DIVVY_EMULATE"), EmulatedWorldPath(directory_)));
+  EXPECT_EQ(environment[1], std::pair(std::string("LD_LIBRARY_PATH"), directory_ + ":/opt/mine"));
+  EXPECT_EQ(EmulationEnvironment(directory_, "")[1].second, directory_);
+  for (const char* file : {"/libnvidia-ml.so.1", "/libcuda.so.1"}) {
+    EXPECT_TRUE(std::filesystem::exists(directory_ + file)) << file;
+  }
+  EXPECT_TRUE(ReadEmulatedUses(directory_).value().empty());
+  EXPECT_EQ(Drive("cuda-fault 0 refuse-restore"), "");
+  EXPECT_EQ(Drive("cuda-fault 0 none"), "");
 }
 
 TEST_F(EmulatedServer, RefusesADamagedWorld) {
