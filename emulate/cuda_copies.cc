@@ -25,7 +25,6 @@ Return CopyNow(Pointer target, Pointer source, size_t bytes, unsigned ends) {
   if (bytes == 0) return kSuccess;
   if (!AreUsable(target, source, bytes, ends)) return kInvalidValue;
   WaitForStream(call.Resolve(nullptr));
-  if (!call.is_per_thread) WaitForContext(call.context);
   if (call.context->sticky != kSuccess) return call.context->sticky;
   Outside outside;
   PayCopy(call.context->device, bytes);

@@ -252,23 +252,31 @@ Return Submit(Stream stream, Command* command) {
 
 bool IsStreamDone(const OpaqueStream* stream) { return stream->first == nullptr; }
 
-void WaitForStream(Stream stream) {
-  const uint64_t last = stream->submitted;
-  while (stream->done < last && stream->first != nullptr) WaitForChange();
-  WaitWhileLocked();
-}
+namespace {
 
-// All that was submitted before now.
-void WaitForContext(Context context) {
+// All that was submitted before now, of all streams or of those that stream 0 waits for.
+void WaitForStreams(const OpaqueContext* context, bool with_non_blocking) {
   const uint64_t last = context->submitted;
   for (;;) {
     bool is_done = true;
     for (const OpaqueStream* stream : context->streams) {
+      if (!with_non_blocking && (stream->flags & kStreamNonBlocking) != 0) continue;
       if (stream->first != nullptr && stream->first->number <= last) is_done = false;
     }
     if (is_done) break;
     WaitForChange();
   }
+  WaitWhileLocked();
+}
+
+}  // namespace
+
+void WaitForContext(Context context) { WaitForStreams(context, true); }
+
+void WaitForStream(Stream stream) {
+  if (stream == stream->context->legacy) return WaitForStreams(stream->context, false);
+  const uint64_t last = stream->submitted;
+  while (stream->done < last && stream->first != nullptr) WaitForChange();
   WaitWhileLocked();
 }
 

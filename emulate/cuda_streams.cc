@@ -27,12 +27,7 @@ Return cuStreamSynchronize(Stream handle) {
   if (call.error != kSuccess) return call.error;
   Stream stream = call.Resolve(handle);
   if (stream->capture != nullptr) return kStreamCaptureUnsupported;
-  if (stream == call.context->legacy) {
-    // Stream 0 is behind all that waits for it.
-    WaitForContext(call.context);
-  } else {
-    WaitForStream(stream);
-  }
+  WaitForStream(stream);
   TrimPools(call.context->device);
   return call.context->sticky;
 }

@@ -56,6 +56,24 @@ TEST_F(StandIn, AKilledProcessDoesNotKeepItsTurn) {
   EXPECT_EQ(End(next), 0);
 }
 
+TEST_F(StandIn, AStoppedProcessDoesNotKeepItsTurn) {
+  const std::size_t stopped = Start([](const Talk& talk) { KeepBusy(talk, 2 * kMs); });
+  ASSERT_EQ(Hear(stopped), 1U);
+  const double deadline = Seconds() + 60;
+  while (UseOf(stopped, 0).busy_ns == 0 && Seconds() < deadline) usleep(1000);
+  ASSERT_EQ(kill(PidOf(stopped), SIGSTOP), 0);
+  const std::size_t other = Start([](const Talk&) {
+    MakeCurrent();
+    OK(Spin(LoadSpin(), 100 * kMs));
+    OK(CUDA(cuCtxSynchronize)());
+  });
+  EXPECT_EQ(End(other), 0);
+  const std::int64_t busy = UseOf(stopped, 0).busy_ns;
+  ASSERT_EQ(kill(PidOf(stopped), SIGCONT), 0);
+  while (UseOf(stopped, 0).busy_ns == busy && Seconds() < deadline) usleep(1000);
+  EXPECT_GT(UseOf(stopped, 0).busy_ns, busy);
+}
+
 TEST_F(StandIn, ManyShortKernelsTakeTheirSum) {
   const std::size_t child = Start([](const Talk& talk) {
     MakeCurrent();
@@ -143,6 +161,16 @@ TEST_F(StandIn, StreamZeroWaitsForOthersUnlessItIsTheThreadsOwn) {
     MUST(cuda::kNotReady, CUDA(cuStreamQuery)(blocking));
     OK(CUDA(cuStreamSynchronize)(nullptr));
     OK(CUDA(cuStreamQuery)(blocking));
+    // It never waits for those that were made not to block.
+    cuda::Stream free_stream = nullptr;
+    OK(CUDA(cuStreamCreate)(&free_stream, cuda::kStreamNonBlocking));
+    OK(Spin(spin, 3'600'000 * kMs, free_stream));
+    cuda::Pointer pointer = 0;
+    OK(CUDA(cuMemAlloc_v2)(&pointer, kMiB));
+    unsigned got = 1;
+    OK(CUDA(cuMemcpyDtoH_v2)(&got, pointer, sizeof(got)));
+    MUST(0U, got);
+    MUST(cuda::kNotReady, CUDA(cuStreamQuery)(free_stream));
   });
   EXPECT_EQ(End(child), 0);
 }
