@@ -14,9 +14,10 @@ struct Ran {
 
 class Burn : public StandIn {
  protected:
-  Ran Run(const std::string& options) {
-    const std::string command =
-        "LD_LIBRARY_PATH='" + directory_ + "' " + std::string(DIVVY_BURN) + " " + options + " 2>&1";
+  Ran Run(const std::string& options) { return Shell(std::string(DIVVY_BURN) + " " + options); }
+
+  Ran Shell(const std::string& words) {
+    const std::string command = "export LD_LIBRARY_PATH='" + directory_ + "'; exec 2>&1; " + words;
     Ran ran;
     FILE* pipe = popen(command.c_str(), "r");
     std::array<char, 4096> buffer;
@@ -50,6 +51,23 @@ TEST_F(Burn, AHogGetsAllThereIs) {
   ASSERT_EQ(std::sscanf(ran.text.c_str(), "hog %lu bytes", &got), 1) << ran.text;
   EXPECT_GT(got + 260 * kMiB, total);  // All but its context and code.
   EXPECT_LT(got, total);
+}
+
+TEST_F(Burn, RestsAndGoesOn) {
+  const Ran ran = Run("--gpu-seconds 40ms --idle-after 20ms --wake-after 1ms --vram 20M --check --steps 2");
+  EXPECT_EQ(ran.code, 0) << ran.text;
+  const std::size_t idle = ran.text.find("step 1/2");
+  EXPECT_LT(idle, ran.text.find("idle\nawake\nstep 2/2")) << ran.text;
+  EXPECT_NE(ran.text.find("gpu_seconds=0.040"), std::string::npos) << ran.text;
+}
+
+TEST_F(Burn, EndsInOrderWhenItIsTold) {
+  const Ran ran =
+      Shell("cd '" + directory_ + "'; " + DIVVY_BURN +
+            " --gpu-seconds 600 --vram 20M --check > out & pid=$!; "
+            "until grep -q ready out; do sleep 0.01; done; kill -TERM $pid; wait $pid; echo code $?; cat out");
+  EXPECT_NE(ran.text.find("code 0"), std::string::npos) << ran.text;
+  EXPECT_NE(ran.text.find("checks=1 errors=0"), std::string::npos) << ran.text;
 }
 
 TEST_F(Burn, RefusesWhatMakesNoSense) {

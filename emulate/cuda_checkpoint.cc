@@ -4,6 +4,8 @@
 #include <errno.h>
 #include <linux/futex.h>
 #include <signal.h>
+#include <stdio.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
@@ -203,8 +205,7 @@ void* Serve(void*) {
 
 CudaProcess* ProcessOf(int pid) {
   for (CudaProcess& process : driver.file->processes) {
-    if (pid > 0 && process.pid == static_cast<uint32_t>(pid) &&
-        emulation::IsRunning(process.pid, process.start_ticks)) {
+    if (pid > 0 && process.pid == static_cast<uint32_t>(pid) && emulation::IsUsingCuda(process)) {
       return &process;
     }
   }
@@ -235,10 +236,19 @@ unsigned GpuOf(const Uuid& uuid) {
   return kMaxGpus;
 }
 
+// One's own processes; root: all.
+bool MayAsk(int pid) {
+  char path[32];
+  snprintf(path, sizeof(path), "/proc/%d", pid);
+  struct stat about;
+  return geteuid() == 0 || (stat(path, &about) == 0 && about.st_uid == geteuid());
+}
+
 Return Ask(int pid, uint32_t action, unsigned timeout_ms, const CheckpointRestore* restore) {
   if (!IsReady()) return kNotInitialized;
   CudaProcess* process = ProcessOf(pid);
   if (process == nullptr) return kInvalidValue;
+  if (!MayAsk(pid)) return kNotPermitted;
   CudaOrder& order = process->order;
   emulation::LockShared(order.lock);
   order.action = action;
@@ -260,7 +270,7 @@ Return Ask(int pid, uint32_t action, unsigned timeout_ms, const CheckpointRestor
       const uint32_t answered = __atomic_load_n(&order.answered, __ATOMIC_ACQUIRE);
       if (answered == number) break;
       Wait(order.answered, answered, 100);
-      if (!emulation::IsRunning(process->pid, process->start_ticks)) {
+      if (!emulation::IsUsingCuda(*process)) {
         order.result = kInvalidValue;
         break;
       }

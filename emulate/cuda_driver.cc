@@ -147,6 +147,7 @@ Return Start() {
 // When the process ends in order, what it had is free at once; when it does not, whoever needs room finds out.
 __attribute__((destructor)) static void OnUnload() {
   if (!driver.is_ready || driver.is_forked) return;
+  for (unsigned i = 0; i < driver.gpu_count; ++i) LeaveGpu(driver.gpus[i]);
   emulation::LockShared(driver.file->lock);
   MySlot().pid = 0;
   emulation::UnlockShared(driver.file->lock);

@@ -367,8 +367,8 @@ const emulation::WorldFacts& FactsOf(Device device);
 Return TakeMemory(Device device, size_t bytes, bool is_residual);
 void GiveMemory(Device device, size_t bytes, bool is_residual);
 void ReadMemory(Device device, size_t& free_bytes, size_t& total);
-/// Forgets the processes that have died.
-void ForgetDead();
+/// The GPU has fallen off the bus (divvy emulate lose).
+bool IsLost(unsigned gpu);
 /// The file's and this process's faults for a device.
 Faults FaultsOf(Device device);
 /// True when this allocation is the one that is to fail.

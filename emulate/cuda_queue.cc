@@ -41,6 +41,7 @@ Stream NextStream(Context context) {
 Return RunKernel(Stream stream, const Command* command) {
   Context context = stream->context;
   const unsigned gpu = driver.gpus[context->device];
+  if (IsLost(gpu)) return kUnknown;
   Return error = kSuccess;
   const unsigned fault = TakeStickyFault(context->device);
   const uint64_t duration = PlayKernel(command->function, command->arguments, &error);

@@ -72,10 +72,7 @@ bool TakeSlot() {
   unsigned free_slot = kMaxCudaProcesses;
   for (unsigned i = 0; i < kMaxCudaProcesses; ++i) {
     CudaProcess& process = driver.file->processes[i];
-    if (process.pid != 0 && process.pid != static_cast<uint32_t>(getpid()) &&
-        emulation::IsRunning(process.pid, process.start_ticks)) {
-      continue;
-    }
+    if (process.pid != static_cast<uint32_t>(getpid()) && emulation::IsUsingCuda(process)) continue;
     if (process.pid == static_cast<uint32_t>(getpid())) process.pid = 0;  // Before this program was executed.
     if (free_slot == kMaxCudaProcesses) free_slot = i;
   }
@@ -173,20 +170,20 @@ uint64_t UsedOf(unsigned gpu) {
   return used;
 }
 
+// Requires: the file's lock.
+void DropDead() {
+  for (CudaProcess& process : driver.file->processes) {
+    if (process.pid != 0 && !emulation::IsUsingCuda(process)) process.pid = 0;
+  }
+}
+
+}  // namespace
+
 bool IsLost(unsigned gpu) {
   emulation::WorldState state;
   emulation::ReadState(driver.world->gpus[gpu], state);
   return state.is_lost != 0;
 }
-
-// Requires: the file's lock.
-void DropDead() {
-  for (CudaProcess& process : driver.file->processes) {
-    if (process.pid != 0 && !emulation::IsRunning(process.pid, process.start_ticks)) process.pid = 0;
-  }
-}
-
-}  // namespace
 
 Return OpenShared() {
   char path[4096];

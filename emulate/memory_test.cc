@@ -64,6 +64,46 @@ TEST_F(StandIn, MemoryOfAKilledProcessIsFreeAgain) {
   EXPECT_EQ(End(next), 0);
 }
 
+TEST_F(StandIn, AProgramThatIsExecutedInThePlaceOfAnotherHasNoneOfItsMemory) {
+  const std::size_t child = Start([](const Talk& talk) {
+    MakeCurrent();
+    cuda::Pointer pointer = 0;
+    OK(CUDA(cuMemAlloc_v2)(&pointer, 70 * kGiB));
+    talk.Say(1);
+    talk.Hear();
+    execlp("sleep", "sleep", "600", nullptr);
+  });
+  ASSERT_EQ(Hear(child), 1U);
+  EXPECT_EQ(UseOf(child, 0).memory.count(), static_cast<std::int64_t>(70 * kGiB));
+  Say(child, 1);
+  const double deadline = Seconds() + 60;
+  while (UseOf(child, 0).memory.count() != 0 && Seconds() < deadline) usleep(1000);
+  EXPECT_EQ(UseOf(child, 0).memory.count(), 0);
+  const std::size_t next = Start([](const Talk&) {
+    MakeCurrent();
+    cuda::Pointer pointer = 0;
+    OK(CUDA(cuMemAlloc_v2)(&pointer, 70 * kGiB));
+  });
+  EXPECT_EQ(End(next), 0);
+}
+
+TEST_F(StandIn, AGpuThatFellOffTheBusTakesNoMoreWork) {
+  const std::size_t child = Start([](const Talk& talk) {
+    MakeCurrent();
+    const cuda::Function spin = LoadSpin();
+    talk.Say(1);
+    talk.Hear();
+    cuda::Pointer pointer = 0;
+    MUST(cuda::kUnknown, CUDA(cuMemAlloc_v2)(&pointer, kMiB));
+    OK(Spin(spin, 1000));
+    MUST(cuda::kUnknown, CUDA(cuCtxSynchronize)());
+  });
+  ASSERT_EQ(Hear(child), 1U);
+  ASSERT_TRUE(DriveEmulation(directory_, {"lose", "0"}).has_value());
+  Say(child, 1);
+  EXPECT_EQ(End(child), 0);
+}
+
 TEST_F(StandIn, CopiesOfMemoryThatNobodyWroteTakeNoRoom) {
   const std::size_t child = Start([](const Talk&) {
     MakeCurrent();

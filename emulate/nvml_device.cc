@@ -29,9 +29,7 @@ unsigned long long HeldOf(const CudaProcess& process, unsigned gpu) {
   return process.uses[gpu].memory + process.uses[gpu].residual;
 }
 
-bool IsUsing(const CudaProcess& process, unsigned gpu) {
-  return process.pid != 0 && HeldOf(process, gpu) != 0 && IsRunning(process.pid, process.start_ticks);
-}
+bool IsUsing(const CudaProcess& process, unsigned gpu) { return HeldOf(process, gpu) != 0 && IsUsingCuda(process); }
 
 unsigned BusyNow(unsigned gpu) {
   if (OpenCuda() == nullptr) return 0;

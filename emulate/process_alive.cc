@@ -6,8 +6,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "platform/emulation_cuda.h"
-
 namespace divvy::emulation {
 
 std::uint64_t StartOf(std::uint32_t pid, char* state) {
@@ -28,6 +26,14 @@ std::uint64_t StartOf(std::uint32_t pid, char* state) {
     if (at == nullptr) return 0;
   }
   return strtoull(at + 1, nullptr, 10);
+}
+
+bool IsUsingCuda(const CudaProcess& process) {
+  if (process.pid == 0 || !IsRunning(process.pid, process.start_ticks)) return false;
+  if (process.service_thread == 0) return true;  // It is just beginning.
+  char path[64];
+  snprintf(path, sizeof(path), "/proc/%u/task/%u", process.pid, process.service_thread);
+  return access(path, F_OK) == 0;
 }
 
 void ReadBootId(char (&id)[40]) {

@@ -58,7 +58,10 @@ Result<MappedFile> MapCudaFile(const std::string& directory) {
 
 bool IsThere(const CudaProcess& process) {
   const auto stat = ReadGpuProcessStat(process.pid);
-  return stat && stat->state != 'Z' && stat->start_ticks == process.start_ticks;
+  if (!stat || stat->state == 'Z' || stat->start_ticks != process.start_ticks) return false;
+  // The driver's own thread is gone when another program was executed in its place.
+  const std::string thread = "/proc/" + std::to_string(process.pid) + "/task/" + std::to_string(process.service_thread);
+  return process.service_thread == 0 || access(thread.c_str(), F_OK) == 0;
 }
 
 }  // namespace
