@@ -93,7 +93,6 @@ uint64_t UseGpu(unsigned gpu, uint64_t ready_ns, uint64_t duration) {
   uint64_t left = duration;
   uint64_t end = ready_ns;
   LockShared(state.lock);
-  if (use.wants == 0) use.wants = 1;
   while (left > 0) {
     use.wants = 1;
     if (!HasTurn(state, gpu)) {
