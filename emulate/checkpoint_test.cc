@@ -1,4 +1,8 @@
 // Checkpoints of other processes, and the faults.
+#include <fcntl.h>
+#include <sys/mman.h>
+
+#include "platform/emulation_cuda.h"
 #include "standin_test.h"
 
 namespace divvy {
@@ -173,6 +177,42 @@ TEST_F(StandIn, ALockThatTakesTooLongLeavesTheProcessRunning) {
     MUST(cuda::kProcessRunning, state);
   });
   EXPECT_EQ(End(keeper), 0);
+  Say(tenant, 1);
+  EXPECT_EQ(End(tenant), 0);
+}
+
+TEST_F(StandIn, WhatAKeeperAskedForBeforeItWasKilledIsDoneBeforeWhatTheNextAsksFor) {
+  const std::size_t tenant = Start([](const Talk& talk) {
+    MakeCurrent();
+    OK(Spin(LoadSpin(), 200'000'000));
+    talk.Say(1);
+    talk.Hear();
+    OK(CUDA(cuCtxSynchronize)());
+  });
+  ASSERT_EQ(Hear(tenant), 1U);
+  const auto pid = static_cast<int>(PidOf(tenant));
+  const std::size_t killed = Start([pid](const Talk& talk) {
+    talk.Say(1);
+    CUDA(cuCheckpointProcessLock)(pid, nullptr);  // Waits for the kernel.
+  });
+  ASSERT_EQ(Hear(killed), 1U);
+  // Its order has been given, and is waiting for the kernel.
+  const int fd = open((EmulatedWorldPath(directory_) + emulation::kCudaSuffix).c_str(), O_RDONLY);
+  const void* mapped = mmap(nullptr, sizeof(emulation::CudaFile), PROT_READ, MAP_SHARED, fd, 0);
+  ASSERT_NE(mapped, MAP_FAILED);
+  close(fd);
+  const auto& process = static_cast<const emulation::CudaFile*>(mapped)->processes[0];
+  ASSERT_EQ(process.pid, static_cast<unsigned>(pid));
+  const double deadline = Seconds() + 60;
+  while (__atomic_load_n(&process.order.asked, __ATOMIC_ACQUIRE) == 0 && Seconds() < deadline) usleep(100);
+  Kill(killed);
+  const std::size_t next = Start([pid](const Talk&) {
+    OK(CUDA(cuCheckpointProcessCheckpoint)(pid, nullptr));
+    OK(CUDA(cuCheckpointProcessRestore)(pid, nullptr));
+    OK(CUDA(cuCheckpointProcessUnlock)(pid, nullptr));
+  });
+  EXPECT_EQ(End(next), 0);
+  munmap(const_cast<void*>(mapped), sizeof(emulation::CudaFile));
   Say(tenant, 1);
   EXPECT_EQ(End(tenant), 0);
 }

@@ -50,7 +50,7 @@ bool IsQuiet() {
 
 Return LockSelf(unsigned timeout_ms) {
   if (driver.state != kProcessRunning) return kIllegalState;
-  SetState(kProcessLocked);
+  driver.state = kProcessLocked;  // No call begins from here on; it is told when all that was begun is done.
   timespec until;
   clock_gettime(CLOCK_REALTIME, &until);
   until.tv_sec += timeout_ms / 1000;
@@ -68,6 +68,7 @@ Return LockSelf(unsigned timeout_ms) {
     SetState(kProcessRunning);
     return kNotReady;
   }
+  SetState(kProcessLocked);
   return kSuccess;
 }
 
@@ -187,7 +188,9 @@ Return Obey(const CudaOrder& order) {
 }
 
 void* Serve(void*) {
-  MySlot().service_thread = static_cast<uint32_t>(syscall(SYS_gettid));
+  uint32_t& own = MySlot().service_thread;
+  __atomic_store_n(&own, static_cast<uint32_t>(syscall(SYS_gettid)), __ATOMIC_RELEASE);
+  Wake(own);
   CudaOrder& order = MySlot().order;
   for (;;) {
     const uint32_t asked = __atomic_load_n(&order.asked, __ATOMIC_ACQUIRE);
@@ -244,6 +247,16 @@ bool MayAsk(int pid) {
   return geteuid() == 0 || (stat(path, &about) == 0 && about.st_uid == geteuid());
 }
 
+// Waits until the order of this number is answered. False: the process has gone.
+bool WaitForAnswer(const CudaProcess& process, CudaOrder& order, uint32_t number) {
+  for (;;) {
+    const uint32_t answered = __atomic_load_n(&order.answered, __ATOMIC_ACQUIRE);
+    if (answered == number) return true;
+    Wait(order.answered, answered, 100);
+    if (!emulation::IsUsingCuda(process)) return false;
+  }
+}
+
 Return Ask(int pid, uint32_t action, unsigned timeout_ms, const CheckpointRestore* restore) {
   if (!IsReady()) return kNotInitialized;
   CudaProcess* process = ProcessOf(pid);
@@ -251,6 +264,11 @@ Return Ask(int pid, uint32_t action, unsigned timeout_ms, const CheckpointRestor
   if (!MayAsk(pid)) return kNotPermitted;
   CudaOrder& order = process->order;
   emulation::LockShared(order.lock);
+  // Of one who died while it waited: what it asked for is done before anything else is.
+  if (!WaitForAnswer(*process, order, __atomic_load_n(&order.asked, __ATOMIC_ACQUIRE))) {
+    emulation::UnlockShared(order.lock);
+    return kInvalidValue;
+  }
   order.action = action;
   order.timeout_ms = timeout_ms;
   order.pair_count = 0;
@@ -266,16 +284,7 @@ Return Ask(int pid, uint32_t action, unsigned timeout_ms, const CheckpointRestor
   if (result == kSuccess) {
     const uint32_t number = __atomic_add_fetch(&order.asked, 1, __ATOMIC_RELEASE);
     Wake(order.asked);
-    for (;;) {
-      const uint32_t answered = __atomic_load_n(&order.answered, __ATOMIC_ACQUIRE);
-      if (answered == number) break;
-      Wait(order.answered, answered, 100);
-      if (!emulation::IsUsingCuda(*process)) {
-        order.result = kInvalidValue;
-        break;
-      }
-    }
-    result = static_cast<Return>(order.result);
+    result = WaitForAnswer(*process, order, number) ? static_cast<Return>(order.result) : kInvalidValue;
   }
   emulation::UnlockShared(order.lock);
   return result;
@@ -293,6 +302,9 @@ Return StartService() {
   pthread_sigmask(SIG_SETMASK, &old, nullptr);
   if (failed != 0) return kOperatingSystem;
   pthread_detach(thread);
+  // By this thread others see whether the process still uses CUDA.
+  uint32_t& told = MySlot().service_thread;
+  while (__atomic_load_n(&told, __ATOMIC_ACQUIRE) == 0) Wait(told, 0, 100);
   return kSuccess;
 }
 
