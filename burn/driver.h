@@ -7,20 +7,19 @@
 
 namespace divvy::burn {
 
-#define DIVVY_BURN_FUNCTIONS(F)                                                                                      \
-  F(cuInit)                                                                                                          \
-  F(cuDeviceGet) F(cuDeviceGetName) F(cuDevicePrimaryCtxRetain) F(cuDevicePrimaryCtxRelease_v2) F(cuCtxSetCurrent)   \
-      F(cuCtxSynchronize) F(cuGetErrorName) F(cuMemGetInfo_v2) F(cuModuleLoadData) F(cuModuleUnload)                 \
-          F(cuModuleGetFunction) F(cuMemAlloc_v2) F(cuMemFree_v2) F(cuMemAllocPitch_v2) F(cuMemAllocManaged)         \
-              F(cuMemAllocAsync) F(cuMemAllocFromPoolAsync) F(cuMemFreeAsync) F(cuMemPoolCreate) F(cuMemPoolDestroy) \
-                  F(cuMemGetAllocationGranularity) F(cuMemAddressReserve) F(cuMemAddressFree) F(cuMemCreate)         \
-                      F(cuMemRelease) F(cuMemMap) F(cuMemUnmap) F(cuMemSetAccess) F(cuArrayCreate_v2)                \
-                          F(cuArrayDestroy) F(cuMemcpy2D_v2) F(cuMemcpyHtoD_v2) F(cuMemcpyDtoH_v2) F(cuMemsetD8_v2)  \
-                              F(cuLaunchKernel) F(cuStreamCreate) F(cuStreamDestroy_v2) F(cuStreamSynchronize)       \
-                                  F(cuEventCreate) F(cuEventDestroy_v2) F(cuEventRecord) F(cuEventSynchronize)       \
-                                      F(cuGraphCreate) F(cuGraphDestroy) F(cuGraphAddMemAllocNode)                   \
-                                          F(cuGraphInstantiateWithFlags) F(cuGraphLaunch) F(cuGraphExecDestroy)      \
-                                              F(cuDeviceGraphMemTrim)
+// clang-format off
+#define DIVVY_BURN_FUNCTIONS(F) \
+  F(cuInit) F(cuDeviceGet) F(cuDeviceGetName) F(cuDevicePrimaryCtxRetain) F(cuDevicePrimaryCtxRelease_v2) \
+  F(cuCtxSetCurrent) F(cuCtxSynchronize) F(cuGetErrorName) F(cuMemGetInfo_v2) F(cuModuleLoadData) \
+  F(cuModuleUnload) F(cuModuleGetFunction) F(cuMemAlloc_v2) F(cuMemFree_v2) F(cuMemAllocPitch_v2) \
+  F(cuMemAllocManaged) F(cuMemAllocAsync) F(cuMemAllocFromPoolAsync) F(cuMemFreeAsync) F(cuMemPoolCreate) \
+  F(cuMemPoolDestroy) F(cuMemGetAllocationGranularity) F(cuMemAddressReserve) F(cuMemAddressFree) F(cuMemCreate) \
+  F(cuMemRelease) F(cuMemMap) F(cuMemUnmap) F(cuMemSetAccess) F(cuArrayCreate_v2) F(cuArrayDestroy) \
+  F(cuMemcpy2D_v2) F(cuMemcpyHtoD_v2) F(cuMemcpyDtoH_v2) F(cuMemsetD8_v2) F(cuLaunchKernel) F(cuStreamCreate) \
+  F(cuStreamDestroy_v2) F(cuStreamSynchronize) F(cuEventCreate) F(cuEventDestroy_v2) F(cuEventRecord) \
+  F(cuEventSynchronize) F(cuGraphCreate) F(cuGraphDestroy) F(cuGraphAddMemAllocNode) \
+  F(cuGraphInstantiateWithFlags) F(cuGraphLaunch) F(cuGraphExecDestroy) F(cuDeviceGraphMemTrim)
+// clang-format on
 
 struct Driver {
 #define DIVVY_BURN_MEMBER(name) decltype(&cuda::name) name = nullptr;
