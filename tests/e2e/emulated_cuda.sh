@@ -1,0 +1,29 @@
+#!/usr/bin/env bash
+# Programs that use CUDA on emulated GPUs: each sees its job's GPU alone, what it uses is shown, and faults reach it.
+. "$(dirname "$0")/lib.sh"
+divvy up --quiet --emulate 2xH100-80GB
+burn() { # burn OPTIONS...: as a job of one GPU; prints what it printed
+  divvy run --gpus 1 -- env "LD_LIBRARY_PATH=$DIVVY_HOME/emulate" "$(dirname "$divvy_binary")/divvy-burn" "$@"
+}
+
+expect "gpu_seconds=0.100 kernels=20 checks=1 errors=0" \
+  "$(burn --gpu-seconds 100ms --vram 200M --check | tail -n 1 | sed -E 's/ (wall_seconds|vram)=[^ ]*//g')" "what a job computed"
+
+# Nobody told NVML of this process: the driver did.
+job=$(divvy submit --quiet --gpus 1 -- env "LD_LIBRARY_PATH=$DIVVY_HOME/emulate" "$(dirname "$divvy_binary")/divvy-burn" --gpu-seconds 600 --vram 2G)
+wait_for "its memory and its load" sh -c 'divvy gpus | grep -E "^ +0 .* (9[0-9]|100)% +2/80G"'
+
+# The other GPU is the next job's first, and its only one.
+code=0
+burn --gpu-seconds 100ms --device 1 2>err.log || code=$?
+expect 2 "$code" "the code of a job that wanted a GPU it has not"
+grep -q "CUDA_ERROR_INVALID_DEVICE (101)" err.log || fail "said: $(cat err.log)"
+divvy emulate cuda-fault 1 oom-at 1
+code=0
+burn --vram 1G 2>err.log || code=$?
+expect 2 "$code" "the code of a job whose allocation failed"
+burn --vram 1G --check >/dev/null || fail "the fault stayed"
+
+# Killed, it leaves nothing behind.
+divvy signal KILL "$job" >/dev/null 2>&1 || divvy cancel "$job" --grace 0 >/dev/null
+wait_for "an empty GPU" sh -c 'divvy gpus | grep -E "^ +0 .* 0/80G"'
