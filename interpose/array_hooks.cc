@@ -66,7 +66,7 @@ std::uint64_t BytesOf(const cuda::Array3DShape& shape, unsigned levels) {
 
 template <typename Handle, typename Call>
 cuda::Return Created(RecordKind kind, const Handle* handle, std::uint64_t bytes, Call call) {
-  const unsigned device = IsNested() || !IsShared() || handle == nullptr ? kNotOurs : CurrentDevice();
+  const unsigned device = handle == nullptr ? kNotOurs : GatedDevice();
   if (device == kNotOurs) {
     const Inside inside(Touch::kOther);
     return call();

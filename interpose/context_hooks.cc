@@ -43,12 +43,12 @@ cuda::Return Released(cuda::Device ordinal, bool is_reset, Release release) {
   cuda::Context context = nullptr;
   unsigned flags = 0;
   int is_active = 0;
+  const Inside inside(Touch::kOther, DeviceOf(ordinal));
   // Whether this is the last is known only when it was done. So it is held once more, and looked at after.
   if (DRIVER(cuDevicePrimaryCtxGetState)(ordinal, &flags, &is_active) != cuda::kSuccess || is_active == 0 ||
       DRIVER(cuDevicePrimaryCtxRetain)(&context, ordinal) != cuda::kSuccess) {
     return release();
   }
-  const Inside inside(Touch::kOther, DeviceOf(ordinal));
   if (is_reset) {
     DRIVER(cuDevicePrimaryCtxRelease_v2)(ordinal);
     FreeContext(context);
@@ -66,15 +66,17 @@ cuda::Return Released(cuda::Device ordinal, bool is_reset, Release release) {
 
 template <typename Set>
 cuda::Return Current(Set set) {
+  const Inside inside(Touch::kOther);
   const cuda::Return result = set();
-  if (result == cuda::kSuccess && !IsNested() && IsShared()) NoteCurrentContext();
+  if (result == cuda::kSuccess && inside.is_ours()) NoteCurrentContext();
   return result;
 }
 
 template <typename Change>
 cuda::Return PeerChanged(cuda::Context peer, bool is_allowed, Change change) {
+  const Inside inside(Touch::kOther);
   const cuda::Return result = change();
-  if (result != cuda::kSuccess || IsNested() || !IsShared()) return result;
+  if (result != cuda::kSuccess || !inside.is_ours()) return result;
   SetFlags(share::kPeers);
   cuda::Device mine = -1;
   cuda::Device theirs = -1;

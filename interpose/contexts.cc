@@ -1,6 +1,7 @@
 #include "contexts.h"
 
 #include "driver.h"
+#include "streams.h"
 #include "sync.h"
 #include "tenant.h"
 
@@ -23,8 +24,7 @@ __attribute__((tls_model("initial-exec"))) thread_local cuda::Context t_noted = 
 cuda::Return Synchronise(cuda::Context context) {
   const ContextOf current(context);
   if (!current.is_current()) return cuda::kContextIsDestroyed;
-  const RelaxedCapture relaxed;
-  return DRIVER(cuCtxSynchronize)();
+  return SynchroniseCurrentContext();
 }
 
 }  // namespace

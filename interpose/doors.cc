@@ -49,12 +49,14 @@ Target TargetOf(const char* name) {
 /// What cuGetProcAddress gives, with a hook in the place of the driver's own.
 void Substitute(const char* name, void** function, int version, unsigned long long flags) {
   if (name == nullptr || function == nullptr || *function == nullptr || SharedPage() == nullptr) return;
-  const Slot slot = SlotOfName(name, version, (flags & cuda::kProcPerThreadStream) != 0);
+  // Which form it is shows best in what the driver gives: one of those that it exports. Else it is as old as was asked
+  // for, unless there are forms that came after this was written, which may have other parameters.
+  Slot slot = SlotAt(name, reinterpret_cast<Door>(*function));
+  if (slot == kNoEntry && !HasUnknownForm(name)) {
+    slot = SlotOfName(name, version, (flags & cuda::kProcPerThreadStream) != 0);
+  }
   const Door hook = slot == kNoEntry ? nullptr : HookOf(slot);
-  if (hook == nullptr) return;
-  // A form that came after this was written may have other parameters: only what is the known one is replaced.
-  if (*function != reinterpret_cast<void*>(RealDoor(slot)) && HasUnknownForm(name)) return;
-  *function = reinterpret_cast<void*>(hook);
+  if (hook != nullptr) *function = reinterpret_cast<void*>(hook);
 }
 
 }  // namespace

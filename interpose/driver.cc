@@ -99,7 +99,12 @@ Slot SlotOfName(const char* name, int version, bool is_per_thread) {
   return is_per_thread && own != kNoEntry ? own : legacy;
 }
 
-const char* SymbolOf(Slot slot) { return kSymbols[slot]; }
+Slot SlotAt(const char* name, Door door) {
+  for (const Name& row : kNames) {
+    if (strcmp(row.name, name) == 0 && RealDoor(row.slot, false) == door) return row.slot;
+  }
+  return kNoEntry;
+}
 
 bool HasUnknownForm(const char* name) {
   char symbol[128];

@@ -48,7 +48,8 @@ Slot SlotOfSymbol(const char* symbol);
 /// and the form for the thread's own default stream where `is_per_thread` and there is one.
 Slot SlotOfName(const char* name, int version, bool is_per_thread);
 
-const char* SymbolOf(Slot slot);
+/// The form of `name` that is the driver's function at `door`; kNoEntry: none that divvy knows is there.
+Slot SlotAt(const char* name, Door door);
 
 /// True if the driver exports a form of `name` that is newer than all that divvy knows: what it gives for a late
 /// version may then have other parameters.

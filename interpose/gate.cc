@@ -52,6 +52,7 @@ void Ask(unsigned device, std::uint32_t gate) {
 
 /// Until the gate is another than `gate`, or a while.
 void WaitAtGate(share::Page& page, unsigned device, std::uint32_t gate) {
+  if (gate < share::kShut) return;  // It opened meanwhile.
   DeviceGate& mine = g_gates[device];
   share::PageProcess* const words = ProcessWords();
   mine.waiting.fetch_add(1);
@@ -60,8 +61,28 @@ void WaitAtGate(share::Page& page, unsigned device, std::uint32_t gate) {
   FutexWait(&page.devices[device].gate, gate, kLookAgain);
   // Still shut: asked again, should a keeper have missed it.
   if (GateNow(page, device) == gate) mine.has_asked.store(0);
-  __atomic_fetch_sub(&words->waiting, 1, __ATOMIC_ACQ_REL);
+  if (words == ProcessWords() && __atomic_load_n(&words->waiting, __ATOMIC_RELAXED) != 0) {
+    __atomic_fetch_sub(&words->waiting, 1, __ATOMIC_ACQ_REL);
+  }
   mine.waiting.fetch_sub(1);
+}
+
+/// The current context's device. A process with several asks the driver, and that as any call: not while it is away.
+unsigned AskedDevice() {
+  if (HasOneDevice()) return CurrentDevice();
+  share::Page* const page = SharedPage();
+  if (page == nullptr) return kNotOurs;
+  for (;;) {
+    g_gates[0].touching.fetch_add(1, std::memory_order_seq_cst);
+    unsigned away = kNotOurs;
+    for (unsigned device = 0; device < page->device_count; ++device) {
+      if (!MayGo(Touch::kOther, GateNow(*page, device))) away = device;
+    }
+    const unsigned current = away == kNotOurs ? CurrentDevice() : kNotOurs;
+    g_gates[0].touching.fetch_sub(1, std::memory_order_seq_cst);
+    if (away == kNotOurs) return current;
+    WaitAtGate(*page, away, GateNow(*page, away));
+  }
 }
 
 bool IsCapturing(cuda::Stream stream) {
@@ -102,7 +123,7 @@ Inside::Inside(Touch touch, unsigned device) : touch_(touch) {
   }
   ++t_depth;
   is_ours_ = true;
-  device_ = device == kCurrent ? CurrentDevice() : device;
+  device_ = device == kCurrent ? AskedDevice() : device;
   if (device_ == kNotOurs) return;
   share::Page* const page = SharedPage();
   if (page == nullptr) return;
@@ -129,7 +150,10 @@ Inside::~Inside() {
   --t_depth;
   if (!is_entered_) return;
   DeviceGate& mine = g_gates[device_];
-  __atomic_fetch_sub(&words_->entered, 1, __ATOMIC_RELEASE);
+  // A keeper that dropped this process meanwhile has cleared its words, and another may have them.
+  if (words_ == ProcessWords() && __atomic_load_n(&words_->entered, __ATOMIC_RELAXED) != 0) {
+    __atomic_fetch_sub(&words_->entered, 1, __ATOMIC_RELEASE);
+  }
   (touch_ == Touch::kLaunch ? mine.launching : mine.touching).fetch_sub(1, std::memory_order_release);
 }
 
@@ -139,6 +163,11 @@ void Inside::Launched(cuda::Stream stream) {
   __atomic_fetch_add(&words_->launches, 1, __ATOMIC_RELAXED);
   mine.launches.fetch_add(1, std::memory_order_relaxed);
   if (__builtin_expect(gate_ == share::kTurn, 0)) KeepLittleInFlight(mine, stream);
+}
+
+unsigned GatedDevice() {
+  const Inside inside(Touch::kOther);
+  return inside.is_ours() ? inside.device() : kNotOurs;
 }
 
 bool IsNested() { return t_depth != 0; }
@@ -183,7 +212,7 @@ int LookAfterTurns() {
     }
     if (mine.has_yielded || NowNs() - mine.seen_at < kIdleBeforeYield) continue;
     if (InsideNow(device, false) != 0 || mine.waiting.load() != 0) continue;
-    SynchroniseDevice(device);
+    if (SynchroniseDevice(device) == cuda::kNotReady) continue;
     if (mine.launches.load(std::memory_order_relaxed) != launches || InsideNow(device, false) != 0) continue;
     mine.has_yielded = true;
     Tell(share::Word::kYield, device);

@@ -38,6 +38,9 @@ class Inside {
   share::PageProcess* words_ = nullptr;
 };
 
+/// The device to count for, asked of the driver inside the gate; kNotOurs: not shared, or within another call.
+unsigned GatedDevice();
+
 /// True inside another call of this thread.
 bool IsNested();
 

@@ -55,11 +55,13 @@ std::uint64_t AllocatedBy(cuda::Graph graph, int depth) {
 
 template <typename Call>
 cuda::Return Instantiated(const cuda::GraphExec* exec, cuda::Graph graph, Call call) {
-  const unsigned device = IsNested() || !IsShared() || exec == nullptr ? kNotOurs : CurrentDevice();
-  const std::uint64_t bytes = device == kNotOurs ? 0 : AllocatedBy(graph, 0);
-  if (bytes == 0) {
+  unsigned device = kNotOurs;
+  std::uint64_t bytes = 0;
+  {
     const Inside inside(Touch::kOther);
-    return call();
+    if (inside.is_ours() && exec != nullptr) device = inside.device();
+    bytes = device == kNotOurs ? 0 : AllocatedBy(graph, 0);
+    if (bytes == 0) return call();
   }
   cuda::Return result = PromiseGraphMemory(device, bytes);
   if (result != cuda::kSuccess) return result;

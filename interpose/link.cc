@@ -1,6 +1,7 @@
 #include "link.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,6 +17,7 @@
 #include "gate.h"
 #include "memory.h"
 #include "orders.h"
+#include "streams.h"
 #include "sync.h"
 #include "tenant.h"
 
@@ -26,6 +28,7 @@ namespace {
 constexpr std::uint64_t kKeeperPatience = 10 * kSecond;  // Without a keeper.
 constexpr std::uint64_t kAnswerPatience = 60 * kSecond;  // With one that moves others out of the way.
 constexpr int kRedialMs = 50;
+constexpr int kLateRedialMs = 500;  // When it has been gone for longer than anybody waits.
 constexpr int kIdleMs = 100;
 
 enum LinkState : std::uint32_t { kDown, kUp };
@@ -77,18 +80,19 @@ int Dial(bool& is_missing) {
   is_missing = false;
   sockaddr_un address{};
   address.sun_family = AF_UNIX;
-  const char* const folder = getenv(share::kFolderVariable);
-  const int length =
-      snprintf(address.sun_path, sizeof address.sun_path, "%s/%s", folder == nullptr ? "" : folder, share::kLinkSocket);
-  if (length < 0 || static_cast<std::size_t>(length) >= sizeof address.sun_path) {
+  // By the folder's descriptor: no path is too long for the address of a socket then.
+  const int folder = open(ShareFolder(), O_PATH | O_DIRECTORY | O_CLOEXEC);
+  if (folder < 0) {
     is_missing = true;
     return -1;
   }
+  snprintf(address.sun_path, sizeof address.sun_path, "/proc/self/fd/%d/%s", folder, share::kLinkSocket);
   const int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
-  if (fd < 0) return -1;
-  if (connect(fd, reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0) {
-    is_missing = errno == ENOENT || errno == EACCES || errno == ENOTSOCK;
-    close(fd);
+  const bool is_connected = fd >= 0 && connect(fd, reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0;
+  is_missing = fd >= 0 && !is_connected && (errno == ENOENT || errno == EACCES || errno == ENOTSOCK);
+  close(folder);
+  if (!is_connected) {
+    if (fd >= 0) close(fd);
     return -1;
   }
   share::Message hello = MessageOf(share::Word::kHello, 0);
@@ -191,7 +195,8 @@ void* Run(void*) {
     }
     pollfd watched = {fd, POLLIN, 0};
     const int turn_ms = LookAfterTurns();
-    const int wait_ms = fd < 0 ? kRedialMs : turn_ms > 0 ? turn_ms : kIdleMs;
+    const int redial_ms = LinkDownNs() > kKeeperPatience ? kLateRedialMs : kRedialMs;
+    const int wait_ms = fd < 0 ? redial_ms : turn_ms > 0 ? turn_ms : kIdleMs;
     const int ready = poll(&watched, fd < 0 ? 0 : 1, wait_ms);
     if (ready > 0 && SocketNow() == fd && !Receive(fd)) HangUp();
     was_ever_up = was_ever_up || StateNow() == kUp;
@@ -215,6 +220,7 @@ void InChild() {
   ForgetMemory();
   ForgetMappings();
   ForgetGraphs();
+  ForgetStreams();
   g_start.store(kUnstarted, std::memory_order_release);
 }
 
@@ -237,7 +243,7 @@ void Begin() {
     pthread_atfork(nullptr, nullptr, &InChild);
     g_has_fork_handler = true;
   }
-  FindDevices();
+  if (!FindDevices()) return;  // Before cuInit, or in a child whose parent had it: the driver says so itself.
   g_down_since.store(NowNs(), std::memory_order_relaxed);
   g_start.store(kStarting, std::memory_order_release);
   if (!StartThread()) {

@@ -89,8 +89,9 @@ cuda::Return cuMemCreate_hook(cuda::Allocation* handle, size_t size, const cuda:
 }
 
 cuda::Return cuMemImportFromShareableHandle_hook(cuda::Allocation* handle, void* os_handle, int type) {
+  const Inside inside(Touch::kOther);
   const cuda::Return result = DRIVER(cuMemImportFromShareableHandle)(handle, os_handle, type);
-  if (result != cuda::kSuccess || IsNested() || !IsShared()) return result;
+  if (result != cuda::kSuccess || !inside.is_ours()) return result;
   SetFlags(share::kIpc | share::kExternal | share::kOwnMapping);
   cuda::AllocationProperties properties{};
   if (DRIVER(cuMemGetAllocationPropertiesFromHandle)(&properties, *handle) != cuda::kSuccess) return result;
@@ -100,8 +101,9 @@ cuda::Return cuMemImportFromShareableHandle_hook(cuda::Allocation* handle, void*
 }
 
 cuda::Return cuMemRetainAllocationHandle_hook(cuda::Allocation* handle, void* address) {
+  const Inside inside(Touch::kOther);
   const cuda::Return result = DRIVER(cuMemRetainAllocationHandle)(handle, address);
-  if (result != cuda::kSuccess || IsNested() || !IsShared()) return result;
+  if (result != cuda::kSuccess || !inside.is_ours()) return result;
   const Locked locked(g_mutex);
   if (Handle* const found = g_handles.Find(*handle)) {
     ++found->physical->handles;
@@ -169,12 +171,14 @@ cuda::Return cuMemUnmap_hook(cuda::Pointer pointer, size_t size) {
 cuda::Return cuMemExportToShareableHandle_hook(void* os_handle, cuda::Allocation handle, int type,
                                                unsigned long long flags) {
   if (!IsNested() && IsShared()) SetFlags(share::kIpc | share::kExternal);
+  const Inside inside(Touch::kOther);
   return DRIVER(cuMemExportToShareableHandle)(os_handle, handle, type, flags);
 }
 
 cuda::Return cuMemGetHandleForAddressRange_hook(void* handle, cuda::Pointer pointer, size_t size, int type,
                                                 unsigned long long flags) {
   if (!IsNested() && IsShared()) SetFlags(share::kExternal);
+  const Inside inside(Touch::kOther);
   return DRIVER(cuMemGetHandleForAddressRange)(handle, pointer, size, type, flags);
 }
 

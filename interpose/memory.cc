@@ -9,6 +9,7 @@
 #include "pools.h"
 #include "records.h"
 #include "regions.h"
+#include "streams.h"
 #include "table.h"
 #include "tenant.h"
 
@@ -301,9 +302,9 @@ bool FreeMapped(cuda::Pointer pointer, cuda::Return& result) {
   {
     // The program counts on cuMemFree to wait for what still uses the memory; unmapping does not.
     const ContextOf current(context);
-    const RelaxedCapture relaxed;
-    result = current.is_current() ? DRIVER(cuCtxSynchronize)() : cuda::kSuccess;
+    result = current.is_current() ? SynchroniseCurrentContext() : cuda::kSuccess;
   }
+  if (result == cuda::kNotReady) result = cuda::kStreamCaptureUnsupported;
   if (result >= cuda::kStreamCaptureUnsupported && result < cuda::kTimeout) return true;  // As cuMemFree refuses it.
   Region* region = nullptr;
   if (!TakeOut(pointer, device, region)) {

@@ -15,7 +15,8 @@ constexpr std::uint64_t kPitch = 512;  // What drivers round the rows of a pitch
 
 /// The device to count for, or kNotOurs: not shared, called by the driver itself, no context.
 unsigned CountedDevice(cuda::Device* ordinal) {
-  if (IsNested() || !IsShared()) return kNotOurs;
+  const Inside inside(Touch::kOther);
+  if (!inside.is_ours()) return kNotOurs;
   cuda::Context context = nullptr;
   if (DRIVER(cuCtxGetCurrent)(&context) != cuda::kSuccess || context == nullptr) return kNotOurs;
   return CurrentDevice(ordinal);
@@ -114,8 +115,9 @@ cuda::Return cuMemGetInfo_v2_hook(size_t* free, size_t* total) {
 }
 
 cuda::Return cuDeviceTotalMem_v2_hook(size_t* bytes, cuda::Device ordinal) {
+  const Inside inside(Touch::kOther);
   const cuda::Return result = DRIVER(cuDeviceTotalMem_v2)(bytes, ordinal);
-  if (result != cuda::kSuccess || bytes == nullptr || IsNested() || !IsShared()) return result;
+  if (result != cuda::kSuccess || bytes == nullptr || !inside.is_ours()) return result;
   std::uint64_t shown = *bytes;
   std::uint64_t used = 0;
   ShownMemory(DeviceOf(ordinal), shown, used);
@@ -127,7 +129,8 @@ cuda::Return cuMemGetAddressRange_v2_hook(cuda::Pointer* base, size_t* bytes, cu
   cuda::Pointer its_base = 0;
   std::uint64_t its_bytes = 0;
   cuda::Context context = nullptr;
-  if (IsNested() || !IsShared() || !FindMapped(pointer, its_base, its_bytes, context)) {
+  const Inside inside(Touch::kOther);
+  if (!inside.is_ours() || !FindMapped(pointer, its_base, its_bytes, context)) {
     return DRIVER(cuMemGetAddressRange_v2)(base, bytes, pointer);
   }
   if (base != nullptr) *base = its_base;
@@ -154,14 +157,16 @@ bool AnswerAttribute(void* out, int attribute, cuda::Pointer pointer) {
 }  // namespace
 
 cuda::Return cuPointerGetAttribute_hook(void* out, int attribute, cuda::Pointer pointer) {
+  const Inside inside(Touch::kOther);
   const cuda::Return result = DRIVER(cuPointerGetAttribute)(out, attribute, pointer);
-  if (IsNested() || !IsShared() || !AnswerAttribute(out, attribute, pointer)) return result;
+  if (!inside.is_ours() || !AnswerAttribute(out, attribute, pointer)) return result;
   return cuda::kSuccess;
 }
 
 cuda::Return cuPointerGetAttributes_hook(unsigned count, int* attributes, void** out, cuda::Pointer pointer) {
+  const Inside inside(Touch::kOther);
   const cuda::Return result = DRIVER(cuPointerGetAttributes)(count, attributes, out, pointer);
-  if (result != cuda::kSuccess || IsNested() || !IsShared()) return result;
+  if (result != cuda::kSuccess || !inside.is_ours()) return result;
   for (unsigned i = 0; i < count; ++i) AnswerAttribute(out[i], attributes[i], pointer);
   return result;
 }

@@ -75,7 +75,8 @@ Moved Quiesced(unsigned device, Moved (*move)(unsigned)) {
   const cuda::Return result = SynchroniseDevice(device);
   if (result != cuda::kSuccess) {
     failed.result = result;
-    failed.text = "the program's work on the device failed";
+    failed.text =
+        result == cuda::kNotReady ? "the program captures a graph" : "the program's work on the device failed";
     return failed;
   }
   return move(device);

@@ -22,12 +22,13 @@ cuda::Return AllocateAsync(cuda::Pool pool, std::uint64_t bytes, cuda::Stream st
     Call& call;
     Undo& undo;
   } both = {call, undo};
-  cuda::Device ordinal = -1;
-  const unsigned device = IsNested() || !IsShared() ? kNotOurs : CurrentDevice(&ordinal);
-  if (device != kNotOurs && pool == nullptr) pool = PoolOf(ordinal);
-  if (device == kNotOurs || pool == nullptr || bytes == 0 || IsCapturing(stream)) {
+  unsigned device = kNotOurs;
+  {
     const Inside inside(Touch::kOther);
-    return call();
+    cuda::Device ordinal = -1;
+    if (inside.is_ours()) device = CurrentDevice(&ordinal);
+    if (device != kNotOurs && pool == nullptr) pool = PoolOf(ordinal);
+    if (device == kNotOurs || pool == nullptr || bytes == 0 || IsCapturing(stream)) return call();
   }
   return AllocateFromPool(
       device, pool, bytes, [](void* argument) { return static_cast<Both*>(argument)->call(); },
@@ -42,8 +43,12 @@ cuda::Return FreeAsync(cuda::Pointer pointer, cuda::Stream stream, Call call) {
   cuda::Context context = nullptr;
   if (FindMapped(pointer, base, bytes, context) && base == pointer) {
     // It was allocated by cuMemAlloc, and mapped. Free after all that went before it in its stream: now, after a wait.
-    cuda::Return result = IsCapturing(stream) ? cuda::kStreamCaptureUnsupported : cuda::kSuccess;
-    if (result == cuda::kSuccess) FreeMapped(pointer, result);
+    cuda::Return result = cuda::kSuccess;
+    {
+      const Inside inside(Touch::kOther);
+      if (IsCapturing(stream)) return cuda::kStreamCaptureUnsupported;
+    }
+    FreeMapped(pointer, result);
     return result;
   }
   const Inside inside(Touch::kOther);
@@ -117,11 +122,13 @@ cuda::Return cuMemPoolTrimTo_hook(cuda::Pool pool, size_t keep) {
 
 cuda::Return cuMemPoolExportToShareableHandle_hook(void* handle, cuda::Pool pool, int type, unsigned long long flags) {
   if (!IsNested() && IsShared()) SetFlags(share::kIpc);
+  const Inside inside(Touch::kOther);
   return DRIVER(cuMemPoolExportToShareableHandle)(handle, pool, type, flags);
 }
 cuda::Return cuMemPoolImportFromShareableHandle_hook(cuda::Pool* pool, void* handle, int type,
                                                      unsigned long long flags) {
   if (!IsNested() && IsShared()) SetFlags(share::kIpc);
+  const Inside inside(Touch::kOther);
   return DRIVER(cuMemPoolImportFromShareableHandle)(pool, handle, type, flags);
 }
 

@@ -74,7 +74,11 @@ cuda::Return AllocateFromPool(unsigned device, cuda::Pool pool, std::uint64_t by
                               cuda::Return (*undo)(void*), void* argument) {
   SetFlags(share::kPlainMemory);
   // What is free in the pool may serve it without growing.
-  std::uint64_t taken = FreeIn(pool) >= bytes ? 0 : bytes;
+  std::uint64_t taken = bytes;
+  {
+    const Inside inside(Touch::kOther, device);
+    if (FreeIn(pool) >= bytes) taken = 0;
+  }
   if (taken != 0) {
     const cuda::Return result = Take(device, taken);
     if (result != cuda::kSuccess) return result;

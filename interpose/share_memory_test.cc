@@ -1,7 +1,9 @@
 // What is counted, and that nothing gets past the ceiling.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <memory>
+#include <random>
 
 #include "share_test_world.h"
 
@@ -43,7 +45,7 @@ INSTANTIATE_TEST_SUITE_P(Rows, EveryKind,
                                            Row{"async", share::kPlainMemory}, Row{"pool", share::kPlainMemory},
                                            Row{"array", share::kPlainMemory}, Row{"mipmap", share::kPlainMemory},
                                            Row{"mapping", share::kOwnMapping}, Row{"external", share::kExternal},
-                                           Row{"graph", share::kPlainMemory}),
+                                           Row{"import", share::kIpc}, Row{"graph", share::kPlainMemory}),
                          [](const auto& row) { return std::string(row.param.kind); });
 
 class EveryDoor : public ShareMemory, public ::testing::WithParamInterface<const char*> {};
@@ -155,6 +157,44 @@ TEST_F(ShareMemory, ADeniedWishIsOutOfMemory) {
   EXPECT_EQ(keeper_.CountOf(share::Word::kWant), 1U);
 }
 
+TEST_F(ShareMemory, AWishOutlivesTheKeeperThatHeardIt) {
+  keeper_.SetCeiling(32 * kMiB, kCeiling);
+  Program program(world_, keeper_);
+  ASSERT_EQ(program.Do("init"), "0");
+  keeper_.Kill();
+  program.Tell("alloc a plain 100M");
+  EXPECT_FALSE(program.HasAnswer());
+  keeper_.on_want = [&](const share::Message& want) {
+    keeper_.SetCeiling(keeper_.Used() + want.bytes, kCeiling);
+    return true;
+  };
+  keeper_.Start();
+  EXPECT_EQ(program.Answer(), "0");
+  EXPECT_EQ(keeper_.Used(), 100 * kMiB);
+}
+
+// Killed wherever it is: with the page's lock, between counting and allocating, in the driver.
+TEST_F(ShareMemory, FiftyProcessesKilledAnywhereLeaveTheCountsExact) {
+  Program witness(world_, keeper_);
+  ASSERT_EQ(witness.Do("init"), "0");
+  ASSERT_EQ(witness.Do("alloc a plain 64M"), "0");
+  std::mt19937_64 random(3);
+  for (int round = 0; round < 50; ++round) {
+    Program program(world_, keeper_);
+    ASSERT_EQ(program.Do("init"), "0");
+    program.Tell("race 1000000 1M");
+    const std::uint64_t at = 64 * kMiB + random() % 8 * kMiB;
+    std::uint64_t looks = random() % 20'000;
+    ASSERT_TRUE(Eventually([&] { return keeper_.Used() > at || (keeper_.Used() > 64 * kMiB && looks-- == 0); }));
+    program.Kill();
+    ASSERT_TRUE(Eventually([&] { return keeper_.Used() == 64 * kMiB; })) << keeper_.Used() << " in round " << round;
+  }
+  EXPECT_EQ(witness.Do("alloc b plain 192M"), "0");
+  EXPECT_EQ(witness.Do("free b"), "0");
+  EXPECT_EQ(witness.Do("free a"), "0");
+  EXPECT_EQ(keeper_.Used(), 0U);
+}
+
 TEST_F(ShareMemory, WhatADeadProcessHadIsFree) {
   Program other(world_, keeper_);
   {
@@ -195,6 +235,24 @@ TEST_F(ShareMemory, IsShownAsTheTenantsOwn) {
   ASSERT_EQ(program.Do("alloc a plain 64M"), "0");
   EXPECT_EQ(Numbers(program.Do("info")), (std::vector<std::uint64_t>{192 * kMiB, kCeiling, kCeiling}));
   EXPECT_EQ(Numbers(program.Do("nvml")), (std::vector<std::uint64_t>{64 * kMiB, kCeiling, 64 * kMiB, kCeiling}));
+}
+
+TEST_F(ShareMemory, MemoryOfAnotherProcessIsCountedWhileItIsOpen) {
+  Program owner(world_, Program::Options{keeper_.Folder(), "plain"});
+  Program guest(world_, keeper_);
+  ASSERT_EQ(owner.Do("init"), "0");
+  ASSERT_EQ(guest.Do("init"), "0");
+  ASSERT_EQ(owner.Do("alloc a plain 64M"), "0");
+  ASSERT_EQ(owner.Do("fill a 4"), "0");
+  const std::string answer = owner.Do("ipc-get a");
+  ASSERT_EQ(answer.substr(0, 2), "0 ");
+  ASSERT_EQ(guest.Do("ipc-open b 64M " + answer.substr(2)), "0");
+  EXPECT_EQ(guest.Do("check b 4"), "0");
+  EXPECT_EQ(keeper_.page().processes[0].flags & share::kIpc, share::kIpc);
+  EXPECT_EQ(keeper_.page().processes[1].flags & share::kIpc, share::kIpc);
+  EXPECT_GE(keeper_.page().processes[1].used[0], 64 * kMiB);
+  EXPECT_EQ(guest.Do("free b"), "0");
+  EXPECT_EQ(keeper_.page().processes[1].used[0], 0U);
 }
 
 TEST_F(ShareMemory, PlainMemoryOnRequestIsCountedAndFlagged) {

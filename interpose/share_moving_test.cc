@@ -1,6 +1,8 @@
 // Memory that goes to the host and comes back, under a program that runs.
 #include <gtest/gtest.h>
 
+#include <thread>
+
 #include "share_test_world.h"
 
 namespace divvy::interpose {
@@ -90,6 +92,28 @@ TEST_F(ShareMoving, ACeilingThatIsTooLowLeavesAllOnTheHost) {
   EXPECT_EQ(program_.Do("check a 5"), "0");
 }
 
+TEST_F(ShareMoving, ADeviceWithoutRoomLeavesAllOnTheHostUntilThereIs) {
+  ASSERT_EQ(program_.Do("init"), "0");
+  ASSERT_EQ(program_.Do("alloc a plain 100M"), "0");
+  ASSERT_EQ(program_.Do("alloc b plain 64K"), "0");
+  ASSERT_EQ(program_.Do("fill a 5"), "0");
+  ASSERT_EQ(program_.Do("fill b 6"), "0");
+  ASSERT_EQ(Evacuate().result, 0);
+  {
+    Program other(world_, Program::Options{});  // With no share: it takes what is there, but for 60 MiB.
+    ASSERT_EQ(other.Do("init"), "0");
+    const std::uint64_t free = Numbers(other.Do("info")).at(0);
+    ASSERT_EQ(other.Do("alloc hog plain " + std::to_string((free - 60 * kMiB) >> 21 << 21)), "0");
+    const share::Message refused = keeper_.Order(0, share::Word::kReturn);
+    EXPECT_EQ(refused.result, 2) << refused.text;
+    EXPECT_NE(std::string(refused.text).find("all is on the host as before"), std::string::npos) << refused.text;
+    EXPECT_EQ(keeper_.Used(), 0U);
+  }
+  EXPECT_EQ(Return().result, 0);
+  EXPECT_EQ(program_.Do("check a 5"), "0");
+  EXPECT_EQ(program_.Do("check b 6"), "0");
+}
+
 TEST_F(ShareMoving, AnOpenGateIsNoTimeToMove) {
   ASSERT_EQ(program_.Do("init"), "0");
   ASSERT_EQ(program_.Do("alloc a plain 4M"), "0");
@@ -115,10 +139,157 @@ TEST_F(ShareMoving, AParkedProgramThatAllocatesWaitsAndThenHasIt) {
 TEST_F(ShareMoving, ShrinkGivesBackWhatThePoolsHold) {
   ASSERT_EQ(program_.Do("init"), "0");
   ASSERT_EQ(program_.Do("alloc a plain 4M"), "0");
+  ASSERT_EQ(program_.Do("alloc b kept 64M"), "0");
+  ASSERT_EQ(program_.Do("free b"), "0");
+  EXPECT_GE(keeper_.Used(), 68 * kMiB) << "the pool has it still";
   const share::Message done = keeper_.Order(0, share::Word::kShrink);
   EXPECT_EQ(done.result, 0);
-  EXPECT_EQ(done.bytes, 0U);
+  EXPECT_GE(done.bytes, 64 * kMiB);
   EXPECT_EQ(keeper_.Used(), 4 * kMiB);
+}
+
+TEST_F(ShareMoving, WhatThePoolsHoldIsInNobodysWay) {
+  ASSERT_EQ(program_.Do("init"), "0");
+  ASSERT_EQ(program_.Do("alloc a kept 400M"), "0");
+  ASSERT_EQ(program_.Do("free a"), "0");
+  EXPECT_EQ(program_.Do("alloc b plain 400M"), "0");
+  EXPECT_EQ(keeper_.Used(), 400 * kMiB);
+  EXPECT_EQ(keeper_.CountOf(share::Word::kWant), 0U);
+}
+
+// A workload that vouches for its memory, with no part in any of it.
+TEST(ShareOfBurn, KeepsItsMemoryThroughFiftyMoves) {
+  const World world;
+  FakeKeeper keeper(world, 512 * kMiB);
+  int status = -1;
+  std::string said;
+  std::thread burn([&] {
+    said = RunPreloaded(world, {DIVVY_BURN, "--gpu-seconds", "1.5", "--kernel", "200us", "--vram", "100M", "--check"},
+                        keeper.Folder(), status);
+  });
+  keeper.Await(share::Word::kHello);
+  EXPECT_TRUE(Eventually([&] { return keeper.Used() >= 100 * kMiB; }));
+  int moves = 0;
+  std::uint64_t launches = 0;
+  for (; moves < 50 && status == -1; ++moves) {
+    keeper.SetGate(share::kMoving);
+    const share::Message gone = keeper.Order(0, share::Word::kEvacuate);
+    ASSERT_EQ(gone.result, 0) << gone.text;
+    EXPECT_GE(gone.bytes, 100 * kMiB);
+    EXPECT_EQ(keeper.Used(), 0U);
+    const share::Message back = keeper.Order(0, share::Word::kReturn);
+    ASSERT_EQ(back.result, 0) << back.text;
+    const std::uint64_t before = keeper.page().processes[0].launches;
+    EXPECT_GE(before, launches);
+    keeper.SetGate(share::kOpen);
+    ASSERT_TRUE(Eventually([&] { return keeper.page().processes[0].launches > before + 5; }));
+    launches = before;
+  }
+  EXPECT_EQ(moves, 50);
+  burn.join();
+  EXPECT_EQ(status, 0) << said;
+}
+
+TEST(ShareOfBurn, EveryKindOfMemoryStaysWhole) {
+  for (const char* kind : {"malloc", "pitch", "async", "pool", "vmm", "managed", "array", "graph"}) {
+    const World world;
+    FakeKeeper keeper(world, 512 * kMiB);
+    int status = -1;
+    const std::string said =
+        RunPreloaded(world, {DIVVY_BURN, "--gpu-seconds", "0.05", "--vram", "100M", "--check", "--alloc-kind", kind},
+                     keeper.Folder(), status);
+    EXPECT_EQ(status, 0) << kind << ": " << said;
+    EXPECT_EQ(keeper.CountOf(share::Word::kHello), 1U) << kind;
+    EXPECT_TRUE(Eventually([&] { return keeper.Used() == 0; })) << kind;
+  }
+}
+
+TEST(ShareOfTwo, EachDeviceIsCountedGatedAndMovedByItself) {
+  const World world("2xA100-40GB");
+  FakeKeeper keeper(world, 128 * kMiB);
+  Program program(world, keeper);
+  ASSERT_EQ(program.Do("init"), "0");
+  ASSERT_EQ(program.Do("alloc a plain 32M"), "0");
+  ASSERT_EQ(program.Do("fill a 1"), "0");
+  ASSERT_EQ(program.Do("device 1"), "0");
+  ASSERT_EQ(program.Do("alloc b plain 64M"), "0");
+  ASSERT_EQ(program.Do("fill b 2"), "0");
+  EXPECT_EQ(keeper.Used(0), 32 * kMiB);
+  EXPECT_EQ(keeper.Used(1), 64 * kMiB);
+  EXPECT_EQ(program.Do("alloc c plain 100M"), "2");
+  EXPECT_EQ(Numbers(program.Do("info")).at(0), 64 * kMiB);
+
+  keeper.SetGate(share::kMoving, 1);
+  const share::Message gone = keeper.Order(0, share::Word::kEvacuate, 1);
+  EXPECT_EQ(gone.result, 0) << gone.text;
+  EXPECT_EQ(gone.bytes, 64 * kMiB);
+  EXPECT_EQ(keeper.Used(0), 32 * kMiB);
+  EXPECT_EQ(keeper.Used(1), 0U);
+  program.Tell("check b 2");
+  EXPECT_TRUE(Eventually([&] { return __atomic_load_n(&keeper.page().processes[0].waiting, __ATOMIC_ACQUIRE) == 1; }));
+  EXPECT_FALSE(program.HasAnswer());
+  EXPECT_EQ(keeper.Order(0, share::Word::kReturn, 1).result, 0);
+  keeper.SetGate(share::kOpen, 1);
+  EXPECT_EQ(program.Answer(), "0");
+  EXPECT_EQ(program.Do("free b"), "0");
+  EXPECT_EQ(program.Do("device 0"), "0");
+  EXPECT_EQ(program.Do("check a 1"), "0");
+  EXPECT_EQ(program.Do("free a"), "0");
+  EXPECT_EQ(keeper.Used(0) + keeper.Used(1), 0U);
+}
+
+TEST(ShareOfTwo, PeersAreFlaggedAndMayTouchWhatWasThereAndWhatComes) {
+  const World world("2xA100-40GB");
+  FakeKeeper keeper(world, 128 * kMiB);
+  Program program(world, keeper);
+  ASSERT_EQ(program.Do("init"), "0");
+  ASSERT_EQ(program.Do("alloc a plain 4M"), "0");
+  ASSERT_EQ(program.Do("device 1"), "0");
+  ASSERT_EQ(program.Do("peer 0"), "0");
+  EXPECT_EQ(keeper.page().processes[0].flags & share::kPeers, share::kPeers);
+  EXPECT_EQ(program.Do("rights a 1"), "3");
+  ASSERT_EQ(program.Do("device 0"), "0");
+  ASSERT_EQ(program.Do("alloc b plain 4M"), "0");
+  EXPECT_EQ(program.Do("rights b 1"), "3");
+}
+
+// The data goes the fast way, what is left of the process by the driver (GCR's way); nothing of it is on the device
+// then, and its next call is noticed all the same.
+TEST_F(ShareMoving, AProcessThatTheDriverPutsAwayAfterItsDataComesBackWhole) {
+  Program helper(world_, Program::Options{});
+  ASSERT_EQ(helper.Do("init"), "0");
+  ASSERT_EQ(program_.Do("init"), "0");
+  ASSERT_EQ(program_.Do("alloc a plain 100M"), "0");
+  ASSERT_EQ(program_.Do("fill a 8"), "0");
+  const std::string driver = "checkpoint " + std::to_string(program_.pid());
+  ASSERT_EQ(Evacuate().result, 0);
+  ASSERT_EQ(helper.Do(driver + " lock"), "0");
+  ASSERT_EQ(helper.Do(driver + " save"), "0");
+  keeper_.SetGate(share::kParked);
+
+  program_.Tell("current");
+  keeper_.Await(share::Word::kWake);
+  EXPECT_FALSE(program_.HasAnswer());
+  ASSERT_EQ(helper.Do(driver + " restore"), "0");
+  ASSERT_EQ(helper.Do(driver + " unlock"), "0");
+  const share::Message back = Return();
+  EXPECT_EQ(back.result, 0) << back.text;
+  EXPECT_EQ(program_.Answer(), "0");
+  EXPECT_EQ(program_.Do("check a 8"), "0");
+  EXPECT_EQ(program_.Do("launch 2"), "0");
+  EXPECT_EQ(program_.Do("sync"), "0");
+}
+
+// What is first called after an idle hour may be anything.
+TEST_F(ShareMoving, AQuestionWakesAParkedProgramAsWell) {
+  ASSERT_EQ(program_.Do("init"), "0");
+  ASSERT_EQ(Evacuate().result, 0);
+  keeper_.SetGate(share::kParked);
+  program_.Tell("current");
+  keeper_.Await(share::Word::kWake);
+  EXPECT_FALSE(program_.HasAnswer());
+  ASSERT_EQ(Return().result, 0);
+  EXPECT_EQ(program_.Answer(), "0");
 }
 
 }  // namespace

@@ -187,17 +187,38 @@ cuda::Return MakeArray(Thing& thing) {
   return CU(cuArray3DCreate_v2)(reinterpret_cast<cuda::Array*>(&thing.value), &shape);
 }
 
-cuda::Return MakeExternal(Thing& thing) {
-  // Any handle of the driver's own does: what is looked at is how it is counted.
+/// Memory that nobody here has any more, but for the descriptor.
+cuda::Return MakeDescriptor(std::uint64_t bytes, int& fd) {
   cuda::AllocationProperties properties = Here();
   properties.handle_types = cuda::kHandlePosixFileDescriptor;
   cuda::Allocation allocation = 0;
-  cuda::Return result = CU(cuMemCreate)(&allocation, thing.bytes, &properties, 0);
+  cuda::Return result = CU(cuMemCreate)(&allocation, bytes, &properties, 0);
   if (result != cuda::kSuccess) return result;
-  int fd = -1;
   result = CU(cuMemExportToShareableHandle)(&fd, allocation, cuda::kHandlePosixFileDescriptor, 0);
-  if (result != cuda::kSuccess) return result;
   CU(cuMemRelease)(allocation);
+  return result;
+}
+
+cuda::Return MakeImport(Thing& thing) {
+  int fd = -1;
+  cuda::Return result = MakeDescriptor(thing.bytes, fd);
+  if (result != cuda::kSuccess) return result;
+  result = CU(cuMemImportFromShareableHandle)(reinterpret_cast<cuda::Allocation*>(&thing.other),
+                                              reinterpret_cast<void*>(static_cast<std::intptr_t>(fd)),
+                                              cuda::kHandlePosixFileDescriptor);
+  close(fd);
+  if (result != cuda::kSuccess) return result;
+  CU(cuMemAddressReserve)(reinterpret_cast<cuda::Pointer*>(&thing.value), thing.bytes, 0, 0, 0);
+  result = CU(cuMemMap)(thing.value, thing.bytes, 0, thing.other, 0);
+  CU(cuMemRelease)(thing.other);
+  return result;
+}
+
+cuda::Return MakeExternal(Thing& thing) {
+  // Any handle of the driver's own does: what is looked at is how it is counted.
+  int fd = -1;
+  const cuda::Return result = MakeDescriptor(thing.bytes, fd);
+  if (result != cuda::kSuccess) return result;
   cuda::ExternalMemoryHandle handle{};
   handle.type = cuda::kExternalOpaqueFd;
   handle.handle.fd = fd;
@@ -215,9 +236,17 @@ cuda::Return Make(Thing& thing) {
   if (thing.kind == "managed") return CU(cuMemAllocManaged)(pointer, thing.bytes, 1);
   if (thing.kind == "async") return CU(cuMemAllocAsync)(pointer, thing.bytes, nullptr);
   if (thing.kind == "pool") return MakePool(thing);
+  if (thing.kind == "kept") {  // As async, and the pool keeps what is free again.
+    cuda::Pool pool = nullptr;
+    std::uint64_t all = ~std::uint64_t{0};
+    CU(cuDeviceGetMemPool)(&pool, 0);
+    CU(cuMemPoolSetAttribute)(pool, cuda::kPoolReleaseThreshold, &all);
+    return CU(cuMemAllocAsync)(pointer, thing.bytes, nullptr);
+  }
   if (thing.kind == "array" || thing.kind == "mipmap") return MakeArray(thing);
   if (thing.kind == "mapping") return MakeMapping(thing);
   if (thing.kind == "external") return MakeExternal(thing);
+  if (thing.kind == "import") return MakeImport(thing);
   if (thing.kind == "graph") return MakeGraph(thing);
   return cuda::kUnknown;
 }
@@ -225,9 +254,15 @@ cuda::Return Make(Thing& thing) {
 cuda::Return Unmake(const Thing& thing) {
   if (thing.kind == "array") return CU(cuArrayDestroy)(reinterpret_cast<cuda::Array>(thing.value));
   if (thing.kind == "mipmap") return CU(cuMipmappedArrayDestroy)(reinterpret_cast<cuda::MipmappedArray>(thing.value));
-  if (thing.kind == "mapping") return CU(cuMemUnmap)(thing.value, thing.bytes);
+  if (thing.kind == "ipc") return CU(cuIpcCloseMemHandle)(thing.value);
+  if (thing.kind == "mapping" || thing.kind == "import") return CU(cuMemUnmap)(thing.value, thing.bytes);
   if (thing.kind == "external") return CU(cuDestroyExternalMemory)(reinterpret_cast<cuda::ExternalMemory>(thing.value));
   if (thing.kind == "graph") return CU(cuGraphExecDestroy)(reinterpret_cast<cuda::GraphExec>(thing.value));
+  if (thing.kind == "kept") {
+    const cuda::Return result = CU(cuMemFreeAsync)(thing.value, nullptr);
+    CU(cuStreamSynchronize)(nullptr);
+    return result;
+  }
   if (thing.kind == "async" || thing.kind == "pool") {
     const cuda::Return result = CU(cuMemFreeAsync)(thing.value, nullptr);
     CU(cuStreamSynchronize)(nullptr);
@@ -381,6 +416,80 @@ const std::map<std::string, std::function<std::string(const Arguments&)>>& Comma
          return Code(result);
        }},
       {"sync", [](const Arguments&) { return Code(CU(cuCtxSynchronize)()); }},
+      {"device",  // ORDINAL: its primary context is current from here on
+       [](const Arguments& a) {
+         cuda::Context context = nullptr;
+         const auto ordinal = static_cast<cuda::Device>(Number(a.at(0)));
+         const cuda::Return result = CU(cuDevicePrimaryCtxRetain)(&context, ordinal);
+         return Code(result == cuda::kSuccess ? CU(cuCtxSetCurrent)(context) : result);
+       }},
+      {"peer",  // ORDINAL: its memory can be touched from the device that is current
+       [](const Arguments& a) {
+         cuda::Context context = nullptr;
+         CU(cuDevicePrimaryCtxRetain)(&context, static_cast<cuda::Device>(Number(a.at(0))));
+         return Code(CU(cuCtxEnablePeerAccess)(context, 0));
+       }},
+      {"ipc-get",  // NAME; answers: result, handle in hexadecimal
+       [](const Arguments& a) {
+         cuda::IpcMemory handle{};
+         std::string text = Code(CU(cuIpcGetMemHandle)(&handle, g_things.at(a.at(0)).value)) + " ";
+         for (const char byte : handle.reserved) {
+           char digits[3];
+           std::snprintf(digits, sizeof digits, "%02x", static_cast<unsigned>(static_cast<unsigned char>(byte)));
+           text += digits;
+         }
+         return text;
+       }},
+      {"ipc-open",  // NAME BYTES HANDLE
+       [](const Arguments& a) {
+         cuda::IpcMemory handle{};
+         for (std::size_t i = 0; i < sizeof handle.reserved; ++i) {
+           handle.reserved[i] = static_cast<char>(std::stoi(a.at(2).substr(2 * i, 2), nullptr, 16));
+         }
+         Thing thing{"ipc", 0, 0, Number(a.at(1))};
+         const cuda::Return result =
+             CU(cuIpcOpenMemHandle_v2)(reinterpret_cast<cuda::Pointer*>(&thing.value), handle, 1);
+         if (result == cuda::kSuccess) g_things[a[0]] = thing;
+         return Code(result);
+       }},
+      {"checkpoint",  // PID STEP: of another process, by the driver
+       [](const Arguments& a) {
+         const int pid = static_cast<int>(Number(a.at(0)));
+         if (a.at(1) == "lock") return Code(CU(cuCheckpointProcessLock)(pid, nullptr));
+         if (a.at(1) == "save") return Code(CU(cuCheckpointProcessCheckpoint)(pid, nullptr));
+         if (a.at(1) == "restore") return Code(CU(cuCheckpointProcessRestore)(pid, nullptr));
+         return Code(CU(cuCheckpointProcessUnlock)(pid, nullptr));
+       }},
+      {"capture",  // FLAGS of the stream: begins
+       [](const Arguments& a) {
+         auto& stream = reinterpret_cast<cuda::Stream&>(g_things["stream"].value);
+         const cuda::Return result = CU(cuStreamCreate)(&stream, static_cast<unsigned>(Number(a.at(0))));
+         return Code(result == cuda::kSuccess ? CU(cuStreamBeginCapture_v2)(stream, 0) : result);
+       }},
+      {"captured",  // Ends, launches, waits; answers: three results
+       [](const Arguments&) {
+         auto& stream = reinterpret_cast<cuda::Stream&>(g_things["stream"].value);
+         cuda::Graph graph = nullptr;
+         cuda::GraphExec exec = nullptr;
+         std::string text = Code(Launch(stream));
+         text += " " + Code(CU(cuStreamEndCapture)(stream, &graph));
+         CU(cuGraphInstantiateWithFlags)(&exec, graph, 0);
+         text += " " + Code(CU(cuGraphLaunch)(exec, stream));
+         CU(cuStreamSynchronize)(stream);
+         return text;
+       }},
+      {"rights",  // NAME ORDINAL: what that device may do with it
+       [](const Arguments& a) {
+         unsigned long long rights = 0;
+         const cuda::Location location = {cuda::kLocationDevice, static_cast<int>(Number(a.at(1)))};
+         CU(cuMemGetAccess)(&rights, &location, g_things.at(a.at(0)).value);
+         return Join({rights});
+       }},
+      {"current",
+       [](const Arguments&) {
+         cuda::Context context = nullptr;
+         return Code(CU(cuCtxGetCurrent)(&context));
+       }},
       {"reset", [](const Arguments&) { return Code(CU(cuDevicePrimaryCtxReset_v2)(0)); }},
       {"info",  // Answers: free, total, total of the device
        [](const Arguments&) {

@@ -51,14 +51,14 @@ std::vector<std::uint64_t> Numbers(const std::string& answer) {
   return numbers;
 }
 
-World::World() {
+World::World(const std::string& spec) {
   signal(SIGPIPE, SIG_IGN);  // A program that died is seen by its silence.
   char name[] = "/tmp/divvy-share-test.XXXXXX";
   folder_ = mkdtemp(name);
-  const auto gpus = ParseGpuDescription("1xA100-40GB");
+  const auto gpus = ParseGpuDescription(spec);
   EXPECT_TRUE(gpus);
   EXPECT_TRUE(WriteEmulation(*gpus, folder_));
-  uuid_ = gpus->front().uuid;
+  for (const GpuFacts& gpu : *gpus) uuids_.push_back(gpu.uuid);
   memory_ = static_cast<std::uint64_t>(gpus->front().memory_total.count());
 }
 
@@ -66,8 +66,11 @@ World::~World() { std::filesystem::remove_all(folder_); }
 
 std::vector<std::string> World::Environment(const std::string& driver) const {
   std::vector<std::string> environment = {
-      "PATH=/usr/bin:/bin", "DIVVY_EMULATE=" + folder_ + "/world", "DIVVY_EMULATE_CUDA_CONTEXT=1M",
+      "PATH=/usr/bin:/bin",
+      "DIVVY_EMULATE=" + folder_ + "/world",
+      "DIVVY_EMULATE_CUDA_CONTEXT=1M",
       "LD_LIBRARY_PATH=" + (driver.empty() ? std::string(DIVVY_CUDA_STANDIN_FOLDER) : driver) + ":" + folder_,
+      "ASAN_OPTIONS=verify_asan_link_order=0",  // Of programs that are built with it: the library comes first.
       "LD_PRELOAD=" + std::string(DIVVY_SHARE_LIBRARY)};
   return environment;
 }
@@ -81,11 +84,13 @@ FakeKeeper::FakeKeeper(const World& world, std::uint64_t ceiling) : folder_(worl
   close(fd);
   page_->magic = share::kPageMagic;
   page_->layout = share::kPageLayout;
-  page_->device_count = 1;
+  page_->device_count = static_cast<std::uint32_t>(world.uuids().size());
   page_->is_enforced = 1;
-  std::strncpy(page_->devices[0].uuid, world.uuid().c_str(), sizeof page_->devices[0].uuid - 1);
-  page_->devices[0].request = page_->devices[0].limit = page_->devices[0].ceiling = ceiling;
-  page_->devices[0].shown_total = ceiling;
+  for (std::size_t i = 0; i < world.uuids().size(); ++i) {
+    share::PageDevice& device = page_->devices[i];
+    std::strncpy(device.uuid, world.uuids()[i].c_str(), sizeof device.uuid - 1);
+    device.request = device.limit = device.ceiling = device.shown_total = ceiling;
+  }
   Start();
 }
 
@@ -94,7 +99,7 @@ FakeKeeper::~FakeKeeper() {
   munmap(page_, sizeof(share::Page));
 }
 
-std::uint64_t FakeKeeper::Used() { return share::UsedOf(*page_, 0); }
+std::uint64_t FakeKeeper::Used(unsigned device) { return share::UsedOf(*page_, device); }
 
 void FakeKeeper::SetCeiling(std::uint64_t bytes, std::uint64_t limit) {
   share::LockPage(*page_, share::kLockedByKeeper);
@@ -103,9 +108,9 @@ void FakeKeeper::SetCeiling(std::uint64_t bytes, std::uint64_t limit) {
   share::UnlockPage(*page_, share::kLockedByKeeper);
 }
 
-void FakeKeeper::SetGate(share::Gate gate) {
-  __atomic_store_n(&page_->devices[0].gate, gate, __ATOMIC_SEQ_CST);
-  share::PageFutex(&page_->devices[0].gate, FUTEX_WAKE, 1 << 30, nullptr);
+void FakeKeeper::SetGate(share::Gate gate, unsigned device) {
+  __atomic_store_n(&page_->devices[device].gate, gate, __ATOMIC_SEQ_CST);
+  share::PageFutex(&page_->devices[device].gate, FUTEX_WAKE, 1 << 30, nullptr);
 }
 
 void FakeKeeper::Start() {
@@ -233,9 +238,10 @@ std::size_t FakeKeeper::CountOf(share::Word word) {
       std::count_if(all_.begin(), all_.end(), [&](const auto& message) { return message.word == word; }));
 }
 
-share::Message FakeKeeper::Order(std::uint32_t process, share::Word word) {
+share::Message FakeKeeper::Order(std::uint32_t process, share::Word word, unsigned device) {
   share::Message order{};
   order.word = word;
+  order.device = device;
   order.id = next_id_++;
   Send(process, order);
   const share::Message answer = Await(word == share::Word::kDrain ? share::Word::kDrained : share::Word::kDone);

@@ -23,20 +23,20 @@ inline constexpr std::uint64_t kMiB = std::uint64_t{1} << 20;
 /// A temporary folder with an emulated GPU, and what a program needs in its environment to see it.
 class World {
  public:
-  World();
+  explicit World(const std::string& gpus = "1xA100-40GB");
   ~World();
   const std::string& folder() const { return folder_; }
-  const std::string& uuid() const { return uuid_; }
+  const std::vector<std::string>& uuids() const { return uuids_; }
   std::uint64_t memory() const { return memory_; }
   std::vector<std::string> Environment(const std::string& driver = "") const;
 
  private:
   std::string folder_;
-  std::string uuid_;
+  std::vector<std::string> uuids_;
   std::uint64_t memory_ = 0;
 };
 
-/// A keeper of one tenant with one device. Grants nothing and records all, unless told otherwise.
+/// A keeper of one tenant with a share of each GPU of the world. Grants nothing and records all, unless told otherwise.
 class FakeKeeper {
  public:
   /// In World's folder; `ceiling` is request, limit and ceiling at first.
@@ -46,10 +46,10 @@ class FakeKeeper {
   share::Page& page() { return *page_; }
   std::string Folder() const { return folder_; }
   /// Bytes that the tenant's processes use.
-  std::uint64_t Used();
+  std::uint64_t Used(unsigned device = 0);
   void SetCeiling(std::uint64_t bytes, std::uint64_t limit);
   /// Sets the gate and wakes who waits at it.
-  void SetGate(share::Gate gate);
+  void SetGate(share::Gate gate, unsigned device = 0);
 
   /// Called with each kWant, on the keeper's thread; true: granted.
   std::function<bool(const share::Message&)> on_want;
@@ -65,7 +65,7 @@ class FakeKeeper {
   bool Has(share::Word word);
   std::size_t CountOf(share::Word word);
   /// Sends an order and waits for its kDone.
-  share::Message Order(std::uint32_t process, share::Word word);
+  share::Message Order(std::uint32_t process, share::Word word, unsigned device = 0);
 
  private:
   void Run();

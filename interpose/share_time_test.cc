@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cstdio>
 
 #include "share_test_world.h"
@@ -57,12 +58,23 @@ TEST_F(ShareTime, AParkedGateHoldsAllAndWakesTheKeeper) {
 
 TEST_F(ShareTime, ADrainIsOverWhenTheDeviceHasDoneAll) {
   Begin("50000000");
-  ASSERT_EQ(program_.Do("launch 4"), "0");  // 200 ms of work.
+  ASSERT_EQ(program_.Do("launch 10"), "0");  // 500 ms of work.
   keeper_.SetGate(share::kShut);
   const auto start = std::chrono::steady_clock::now();
   const share::Message drained = keeper_.Order(0, share::Word::kDrain);
   EXPECT_EQ(drained.word, share::Word::kDrained);
   EXPECT_GT(std::chrono::steady_clock::now() - start, std::chrono::milliseconds(50));
+}
+
+TEST_F(ShareTime, ADrainSpoilsNoCapture) {
+  Begin();
+  for (const char* flags : {"0", "1"}) {  // Blocking, and not.
+    ASSERT_EQ(program_.Do(std::string("capture ") + flags), "0");
+    keeper_.SetGate(share::kShut);
+    EXPECT_EQ(keeper_.Order(0, share::Word::kDrain).word, share::Word::kDrained);
+    keeper_.SetGate(share::kOpen);
+    EXPECT_EQ(program_.Do("captured"), "0 0 0");
+  }
 }
 
 // 100 launches of 1 ms at once are 100 ms that a drain would have to wait for; in a turn they are not launched so far
@@ -74,9 +86,14 @@ TEST_F(ShareTime, InATurnLittleIsInFlight) {
   ASSERT_EQ(program_.Do("launch 100"), "0");
   EXPECT_GT(std::chrono::steady_clock::now() - start, std::chrono::milliseconds(80));
   keeper_.SetGate(share::kOpen);
-  const auto again = std::chrono::steady_clock::now();
-  ASSERT_EQ(program_.Do("launch 100"), "0");
-  EXPECT_LT(std::chrono::steady_clock::now() - again, std::chrono::milliseconds(80));
+  auto least = std::chrono::steady_clock::duration::max();
+  for (int round = 0; round < 5; ++round) {  // A busy machine may be slow once.
+    const auto again = std::chrono::steady_clock::now();
+    ASSERT_EQ(program_.Do("launch 100"), "0");
+    least = std::min(least, std::chrono::steady_clock::now() - again);
+    ASSERT_EQ(program_.Do("sync"), "0");
+  }
+  EXPECT_LT(least, std::chrono::milliseconds(80));
 }
 
 TEST_F(ShareTime, WhoHasNothingToDoYieldsItsTurn) {

@@ -12,7 +12,7 @@ namespace {
 
 template <typename Call>
 cuda::Return Opened(const cuda::Pointer* pointer, Call call) {
-  const unsigned device = IsNested() || !IsShared() || pointer == nullptr ? kNotOurs : CurrentDevice();
+  const unsigned device = pointer == nullptr ? kNotOurs : GatedDevice();
   if (device == kNotOurs) {
     const Inside inside(Touch::kOther);
     return call();
@@ -37,14 +37,15 @@ cuda::Return Opened(const cuda::Pointer* pointer, Call call) {
   return result;
 }
 
-void MarkIf(bool is_well, std::uint32_t flags) {
-  if (is_well && !IsNested() && IsShared()) SetFlags(flags);
+void Mark(std::uint32_t flags) {
+  if (!IsNested() && IsShared()) SetFlags(flags);
 }
 
 }  // namespace
 
 cuda::Return cuIpcGetMemHandle_hook(cuda::IpcMemory* handle, cuda::Pointer pointer) {
-  MarkIf(true, share::kIpc);
+  Mark(share::kIpc);
+  const Inside inside(Touch::kOther);
   return DRIVER(cuIpcGetMemHandle)(handle, pointer);
 }
 cuda::Return cuIpcOpenMemHandle_hook(cuda::Pointer* pointer, cuda::IpcMemory handle, unsigned flags) {
@@ -61,18 +62,19 @@ cuda::Return cuIpcCloseMemHandle_hook(cuda::Pointer pointer) {
   return result;
 }
 cuda::Return cuIpcGetEventHandle_hook(cuda::IpcEvent* handle, cuda::Event event) {
-  MarkIf(true, share::kIpc);
+  Mark(share::kIpc);
+  const Inside inside(Touch::kOther);
   return DRIVER(cuIpcGetEventHandle)(handle, event);
 }
 cuda::Return cuIpcOpenEventHandle_hook(cuda::Event* event, cuda::IpcEvent handle) {
-  MarkIf(true, share::kIpc);
+  Mark(share::kIpc);
+  const Inside inside(Touch::kOther);
   return DRIVER(cuIpcOpenEventHandle)(event, handle);
 }
 
 cuda::Return cuImportExternalMemory_hook(cuda::ExternalMemory* memory, const cuda::ExternalMemoryHandle* handle) {
   const auto call = [&] { return DRIVER(cuImportExternalMemory)(memory, handle); };
-  const bool is_counted = !IsNested() && IsShared() && memory != nullptr && handle != nullptr;
-  const unsigned device = is_counted ? CurrentDevice() : kNotOurs;
+  const unsigned device = memory == nullptr || handle == nullptr ? kNotOurs : GatedDevice();
   if (device == kNotOurs) return call();
   SetFlags(share::kExternal);
   cuda::Return result = Take(device, handle->size);
@@ -97,17 +99,18 @@ cuda::Return cuDestroyExternalMemory_hook(cuda::ExternalMemory memory) {
 
 cuda::Return cuImportExternalSemaphore_hook(cuda::ExternalSemaphore* semaphore,
                                             const cuda::ExternalSemaphoreHandle* handle) {
-  MarkIf(true, share::kExternal);
+  Mark(share::kExternal);
+  const Inside inside(Touch::kOther);
   return DRIVER(cuImportExternalSemaphore)(semaphore, handle);
 }
 
 cuda::Return cuGraphicsMapResources_hook(cuda::Word count, cuda::Word resources, cuda::Word stream) {
-  MarkIf(true, share::kGraphicsShared);
+  Mark(share::kGraphicsShared);
   const Inside inside(Touch::kOther);
   return DRIVER(cuGraphicsMapResources)(count, resources, stream);
 }
 cuda::Return cuGraphicsMapResources_ptsz_hook(cuda::Word count, cuda::Word resources, cuda::Word stream) {
-  MarkIf(true, share::kGraphicsShared);
+  Mark(share::kGraphicsShared);
   const Inside inside(Touch::kOther);
   return DRIVER(cuGraphicsMapResources_ptsz)(count, resources, stream);
 }

@@ -66,6 +66,12 @@ class Table {
     }
   }
 
+  /// There is no destructor: tables live as long as the process, and its last threads may still look.
+  void Clear() {
+    free(cells_);
+    Abandon();
+  }
+
   /// Leaves the memory to itself: after a fork another thread may have been in the middle of a change.
   void Abandon() {
     cells_ = nullptr;

@@ -19,6 +19,8 @@ TEST(Table, KeepsWhatIsPutAndForgetsWhatIsRemoved) {
   EXPECT_TRUE(table.Remove(7));
   EXPECT_FALSE(table.Remove(7));
   EXPECT_EQ(table.size(), 0U);
+  table.Clear();
+  EXPECT_EQ(table.Find(7), nullptr);
 }
 
 // Keys as the driver gives them: multiples of two megabytes, freed and given again in any order.
@@ -46,6 +48,7 @@ TEST(Table, AgreesWithAMapOverManyAddresses) {
     EXPECT_EQ(expected.at(key), value);
   });
   EXPECT_EQ(visited, expected.size());
+  table.Clear();
 }
 
 }  // namespace

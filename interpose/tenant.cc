@@ -25,6 +25,7 @@ enum PageState : std::uint32_t { kNotLooked, kNone, kMapped };
 
 std::atomic<std::uint32_t> g_page_state{kNotLooked};
 share::Page* g_page = nullptr;
+char g_folder[256] = "";
 Mutex g_page_mutex;
 Mutex g_bytes_mutex;  // What this process takes and gives back: before the lock of the page.
 std::atomic<bool> g_has_spoken{false};
@@ -43,9 +44,7 @@ cuda::Device g_ordinal_of[share::kMaxDevices];
 const char* WhyNoPage(const char* folder, const share::Page*& page) {
   static char why[192];
   char path[512];
-  if (static_cast<std::size_t>(snprintf(path, sizeof path, "%s/%s", folder, share::kPageFile)) >= sizeof path) {
-    return "the path in DIVVY_SHARE is too long";
-  }
+  snprintf(path, sizeof path, "%s/%s", folder, share::kPageFile);
   const int fd = open(path, O_RDWR | O_CLOEXEC);
   if (fd < 0) {
     snprintf(why, sizeof why, "cannot open %.120s (%s)", path, strerrordesc_np(errno));
@@ -121,7 +120,8 @@ share::Page* SharedPage() {
     return nullptr;
   }
   const share::Page* page = nullptr;
-  const char* const why = WhyNoPage(folder, page);
+  const bool is_short = static_cast<std::size_t>(snprintf(g_folder, sizeof g_folder, "%s", folder)) < sizeof g_folder;
+  const char* const why = is_short ? WhyNoPage(g_folder, page) : "the path in DIVVY_SHARE is too long";
   if (why != nullptr) {
     g_page_state.store(kNone, std::memory_order_release);
     Say(why, "this program runs without sharing its GPU; start the job again");
@@ -132,6 +132,8 @@ share::Page* SharedPage() {
   return g_page;
 }
 
+const char* ShareFolder() { return g_folder; }
+
 void StopSharing(const char* what, const char* repair) {
   const Locked locked(g_page_mutex);
   // The mapping stays, for threads that look at it.
@@ -139,11 +141,10 @@ void StopSharing(const char* what, const char* repair) {
   if (!g_has_spoken.exchange(true)) Say(what, repair);
 }
 
-void FindDevices() {
+bool FindDevices() {
   share::Page* const page = SharedPage();
-  if (page == nullptr) return;
   int count = 0;
-  if (DRIVER(cuDeviceGetCount)(&count) != cuda::kSuccess || count < 0) count = 0;
+  if (page == nullptr || DRIVER(cuDeviceGetCount)(&count) != cuda::kSuccess || count <= 0) return false;
   if (count > kMostOrdinals) count = kMostOrdinals;
   bool is_known = false;
   for (unsigned device = 0; device < share::kMaxDevices; ++device) g_ordinal_of[device] = -1;
@@ -164,6 +165,7 @@ void FindDevices() {
     if (g_device_of[ordinal] != kNotOurs) g_ordinal_of[g_device_of[ordinal]] = ordinal;
   }
   g_ordinal_count = count;
+  return true;
 }
 
 unsigned DeviceOf(cuda::Device ordinal) {
@@ -171,6 +173,8 @@ unsigned DeviceOf(cuda::Device ordinal) {
 }
 
 cuda::Device OrdinalOf(unsigned device) { return device < share::kMaxDevices ? g_ordinal_of[device] : -1; }
+
+bool HasOneDevice() { return g_ordinal_count == 1; }
 
 unsigned CurrentDevice(cuda::Device* ordinal) {
   if (g_ordinal_count == 1) {  // No need to ask.

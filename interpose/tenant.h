@@ -16,6 +16,8 @@ inline constexpr unsigned kNotOurs = ~0U;
 /// The page that DIVVY_SHARE leads to, mapped at the first call; null: this process shares nothing. Why it does not,
 /// where it should, is said once on standard error.
 share::Page* SharedPage();
+/// The folder that DIVVY_SHARE named then: a program may change its environment.
+const char* ShareFolder();
 
 /// The process is a tenant's from here on: the link is dialled and a slot waited for. Once; cheap when it was done.
 /// False: nothing is shared, and the call goes to the driver as it is. Requires: not under a lock of this library.
@@ -32,6 +34,8 @@ unsigned DeviceOf(cuda::Device ordinal);
 /// Of the context that is current, or kNotOurs. `ordinal`: the driver's number of it.
 unsigned CurrentDevice(cuda::Device* ordinal = nullptr);
 cuda::Device OrdinalOf(unsigned device);
+/// True if CurrentDevice need not ask the driver.
+bool HasOneDevice();
 
 /// Takes bytes before the driver is asked for them: kSuccess, or kOutOfMemory when they are above the ceiling and the
 /// keeper does not raise it. May wait for the keeper; requires: no lock held, and not inside the gate.
@@ -58,8 +62,8 @@ std::uint64_t GenerationNow();
 /// The keeper has given it this slot; what it uses is entered there if it is another than before.
 void AdoptSlot(std::uint32_t slot, std::uint64_t generation);
 
-/// Which of the driver's devices are the tenant's. Requires: the driver is initialised.
-void FindDevices();
+/// Which of the driver's devices are the tenant's. False: the driver is not initialised in this process.
+bool FindDevices();
 /// In the child of a fork: its parent's slot stays the parent's.
 void ForgetTenancy();
 

@@ -222,7 +222,6 @@ void Keeper::OnTick() {
       const auto seen = utilisation_.find(static_cast<GpuIndex>(device.gpu));
       is_active = is_active || (device.gate == share::kOpen && seen != utilisation_.end() && seen->second > 0);
     }
-    if (is_active) kept->last_active = now;
     const sharing::Tenant* known = ledger_.Find(id);
     if (known != nullptr && !kept->record.is_parked && (is_active || known->is_active)) {
       ledger_.SetActivity(id, is_active, now);

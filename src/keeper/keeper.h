@@ -74,9 +74,9 @@ class Keeper {
     std::set<std::int64_t> returning;  // Processes whose keeper died while they were away; they are brought back.
     std::string trouble;
     std::map<Slot, std::uint64_t> launches;  // As of the last look.
-    Time last_active = kNoTime;
-    std::vector<Duration> had;        // By device, a second ago.
-    std::vector<GpuShare> had_share;  // Of the last second.
+    Time relocated = kNoTime;                // When its last relocation ended.
+    std::vector<Duration> had;               // By device, a second ago.
+    std::vector<GpuShare> had_share;         // Of the last second.
   };
   struct Shrinking {
     TenantId tenant;

@@ -1,3 +1,4 @@
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -6,6 +7,7 @@
 #include <filesystem>
 
 #include "keeper/keeper.h"
+#include "platform/share_library.h"
 
 namespace divvy::keeper {
 namespace {
@@ -27,8 +29,6 @@ Result<Arguments> Read(const std::vector<std::string>& words) {
     const std::string& value = words[++i];
     if (word == "--directory") {
       read.options.directory = value;
-    } else if (word == "--interposer") {
-      read.options.interposer = value;
     } else if (word == "--emulate-library") {
       const std::string name = std::filesystem::path(value).filename().native();
       (name.starts_with("libnvidia-ml") ? read.options.nvml : read.options.cuda) = value;
@@ -52,12 +52,23 @@ int KeeperMain(const std::vector<std::string>& words) {
   if (!read) return Refuse(read.error());
   if (read->is_helper) return CheckpointHelperMain(STDIN_FILENO, read->options.cuda);
   std::signal(SIGPIPE, SIG_IGN);
+  // A link and a handle for each process of each tenant.
+  rlimit files{};
+  if (::getrlimit(RLIMIT_NOFILE, &files) == 0) {
+    files.rlim_cur = files.rlim_max;
+    [[maybe_unused]] const int allowed = ::setrlimit(RLIMIT_NOFILE, &files);
+  }
+  // Turns wait for it. Where that is not permitted it does without.
+  [[maybe_unused]] const int raised = ::setpriority(PRIO_PROCESS, 0, -10);
   ::umask(0);  // Every file is made with the mode that it is to have.
   KeeperOptions options = std::move(read->options);
   if (::mkdir(options.directory.c_str(), 0711) != 0 && errno != EEXIST)
     return Refuse(Internal("making " + options.directory));
   // Jobs of other users pass through it to folders of their own.
   if (::chmod(options.directory.c_str(), 0711) != 0) return Refuse(Internal("opening " + options.directory));
+  auto library = WriteShareLibrary(options.directory);
+  if (!library) return Refuse(library.error());
+  options.interposer = *std::move(library);
   options.helper = CheckpointHelperCommand(options.cuda);
   options.mps_program = FindMpsProgram();
   auto keeper = Keeper::Make(std::move(options));

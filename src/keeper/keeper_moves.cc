@@ -60,9 +60,9 @@ void Keeper::Relocate(Kept& kept, std::uint64_t order, Passage passage, const st
 
 void Keeper::StartRelocation(Kept& kept, Passage passage, RelocationPlan plan, const std::vector<int>& to) {
   const TenantId id = kept.tenant->id();
-  RefreshUse(kept);
   LeaveGates(kept);
   kept.tenant->SetAllGates(share::kMoving);
+  RefreshUse(kept);
   RecordedTenant& record = kept.record;
   record.passage = passage;
   record.to = to;
@@ -98,6 +98,7 @@ void Keeper::EndRelocation(TenantId id, Passage passage, const std::vector<int>&
   Kept* kept = Find(id);
   if (kept == nullptr || kept->relocation == nullptr) return;
   kept->relocation.reset();
+  kept->relocated = loop_->Now();
   RecordedTenant& record = kept->record;
   using sharing::Outcome;
   const bool arrives = done.outcome == Outcome::kDone && passage != Passage::kParking;
@@ -110,6 +111,9 @@ void Keeper::EndRelocation(TenantId id, Passage passage, const std::vector<int>&
   if (arrives && passage == Passage::kMoving) ++moves_;
   if (record.is_parked && passage == Passage::kParking) ++parks_;
   if (done.outcome == Outcome::kDone) kept->trouble.clear();
+  // What was taken while the gates were being shut has left as well, and comes back.
+  for (unsigned device = 0; device < kept->tenant->devices().size(); ++device)
+    ledger_.SetUse(id, device, Bytes(static_cast<std::int64_t>(kept->tenant->Used(device))));
   if (kept->relocation_order != 0) {
     ledger_.OnDone(kept->relocation_order, done, loop_->Now());
   } else if (record.is_parked) {

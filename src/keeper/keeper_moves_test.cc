@@ -81,6 +81,22 @@ TEST(KeeperMoves, AParkedTenantComesBackWithItsNextCall) {
   EXPECT_EQ(world.driver_state(), 0);
 }
 
+TEST(KeeperMoves, ATenantThatIsIdleParksByItself) {
+  KeeperWorld world(1, true);
+  wire::KeeperAdd terms = KeeperWorld::Terms(1, 0, 0.5, 4 * kGiB, 4 * kGiB);
+  terms.idle_park = 300ms;
+  FakeProcess process(world.Add(terms).folder);
+  ASSERT_TRUE(Eventually([&] { return process.is_up(); }));
+  ASSERT_TRUE(process.Allocate(kGiB));
+  EXPECT_TRUE(Eventually([&] { return process.Gate() == share::kParked; }));
+  std::atomic<bool> is_over{false};
+  std::thread worker([&] { process.Work(1ms, is_over); });
+  EXPECT_TRUE(Eventually([&] { return process.worked > 1'000'000'000; }));
+  EXPECT_EQ(world.node->StateOf(1).state, wire::ShareState::kRunning);
+  is_over = true;
+  worker.join();
+}
+
 TEST(KeeperMoves, AWholeJobFindsItsGpuEmpty) {
   Moved world;
   wire::KeeperRequest request;
@@ -144,9 +160,8 @@ TEST(KeeperRecovery, AMoveThatWasCutOffIsBroughtToAnEnd) {
     wire::KeeperRequest request;
     request.move = wire::KeeperMove{JobId(1), {1 - world.at}};
     if (is_way_up) {
+      world.process->mutes_when_emptied = true;
       world.node->Send(request);
-      ASSERT_TRUE(Eventually([&] { return world.process->is_emptied.load(); }));
-      world.process->is_mute = true;
       ASSERT_TRUE(Eventually([&] { return world.driver_state() == 0 && !world.FileText("maps").empty(); }));
     } else {
       world.process->is_mute = true;

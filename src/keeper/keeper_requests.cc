@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "keeper/keeper.h"
+#include "platform/share_library.h"
 
 namespace divvy::keeper {
 namespace {
@@ -33,7 +34,11 @@ void Keeper::OnRequest(const wire::KeeperRequest& request) {
   if (request.park) return OnCommand(id, request.park->job, Goal::kParked, {});
   if (request.wake) return OnCommand(id, request.wake->job, Goal::kHere, {});
   if (request.move) return OnCommand(id, request.move->job, Goal::kThere, request.move->to);
-  if (request.resize) return door_->Answer(id, Resize(request.resize->job, request.resize->share));
+  if (request.resize) {
+    const Status resized = Resize(request.resize->job, request.resize->share);
+    SettleLedger();  // It holds when it is answered.
+    return door_->Answer(id, resized);
+  }
   if (request.remove) {
     OnRemove(*request.remove);
   } else if (request.give_whole) {
@@ -137,11 +142,11 @@ void Keeper::AnswerAdded(std::uint64_t id, const Kept& kept) {
 }
 
 std::vector<std::string> Keeper::EnvironmentOf(const Kept& kept) const {
-  std::vector<std::string> environment = {std::string(share::kFolderVariable) + "=" + kept.tenant->folder()};
+  std::vector<std::string> environment = ShareEnvironment(options_.interposer, kept.tenant->folder(), "");
+  if (kept.record.terms.uses_mps) environment.clear();  // MPS bounds it, and its clients run side by side.
   std::string visible;
   for (const std::string& uuid : UuidsOf(kept.record.gpus)) visible += (visible.empty() ? "" : ",") + uuid;
   environment.push_back("CUDA_VISIBLE_DEVICES=" + visible);
-  if (!kept.record.terms.uses_mps) environment.push_back("LD_PRELOAD=" + options_.interposer);
   return environment;
 }
 

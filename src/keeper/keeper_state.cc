@@ -11,6 +11,9 @@ constexpr Duration kBetweenShows = 200ms;
 /// past the library.
 constexpr std::uint64_t kMostResidual = std::uint64_t{2} << 30;
 
+/// A look at the GPUs takes less, unless the driver is sick.
+constexpr Duration kOldestSight = 3s;
+
 std::uint64_t CountOf(Bytes bytes) { return static_cast<std::uint64_t>(std::max<std::int64_t>(0, bytes.count())); }
 
 }  // namespace
@@ -42,7 +45,12 @@ void Keeper::OnSight(const GpuSight& sight) {
         if (seen.folder == tenant.folder() || is_below) kept->escaped.insert(seen.pid);
         continue;
       }
-      if (kept->relocation != nullptr || kept->record.is_parked) continue;
+      // What was seen may be from before it moved.
+      const bool is_settled = loop_->Now() - kept->relocated > kOldestSight;
+      if (kept->relocation != nullptr || kept->record.is_parked || !kept->returning.empty() || !is_settled) continue;
+      const bool is_its_own = std::any_of(tenant.devices().begin(), tenant.devices().end(),
+                                          [&sight](const TenantDevice& device) { return device.gpu == sight.gpu; });
+      if (!is_its_own) kept->escaped.insert(seen.pid);
       for (unsigned device = 0; device < tenant.devices().size(); ++device) {
         if (tenant.devices()[device].gpu != sight.gpu) continue;
         const std::uint64_t said = tenant.UsedBy(slot->first, device);

@@ -2,6 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cstdio>
+
 #include "keeper/keeper_test_world.h"
 
 namespace divvy::keeper {
@@ -12,7 +15,7 @@ TEST(Keeper, ATenantHasAPageOfItsOwnAndWhatItAskedFor) {
   const wire::KeeperAdded added = world.Add(KeeperWorld::Terms(7, 1, 0.5, 4 * kGiB, 8 * kGiB));
   EXPECT_EQ(added.gpus.size(), 1u);
   EXPECT_EQ(added.folder, world.directory + "/7.1");
-  EXPECT_EQ(added.environment.at(0), "DIVVY_SHARE=" + added.folder);
+  EXPECT_EQ(std::count(added.environment.begin(), added.environment.end(), "DIVVY_SHARE=" + added.folder), 1);
   EXPECT_EQ(added.reachable, GpuSet::FirstN(2));
   struct stat about {};
   ASSERT_EQ(::stat(added.folder.c_str(), &about), 0);
@@ -130,6 +133,68 @@ TEST(Keeper, ResizesALiveTenant) {
   EXPECT_EQ(world.node->Ask(request), "");
   EXPECT_EQ(process.page->devices[0].limit, static_cast<std::uint64_t>(2 * kGiB));
   EXPECT_FALSE(process.Allocate(1));
+}
+
+TEST(Keeper, TheGateOpensSoonAfterItsNeighbourYields) {
+  KeeperWorld world(1);
+  FakeProcess one(world.Add(KeeperWorld::Terms(1, 0, 0.5, kGiB, kGiB)).folder);
+  FakeProcess other(world.Add(KeeperWorld::Terms(2, 0, 0.5, kGiB, kGiB)).folder);
+  ASSERT_TRUE(Eventually([&] { return one.is_up() && other.is_up(); }));
+  const auto may_go = [](const FakeProcess& process) {
+    return process.Gate() == share::kOpen || process.Gate() == share::kTurn;
+  };
+  std::vector<std::int64_t> waits;
+  for (int round = 0; round < 200; ++round) {
+    FakeProcess& leaves = round % 2 == 0 ? one : other;
+    FakeProcess& comes = round % 2 == 0 ? other : one;
+    leaves.Say(share::Word::kAsk);
+    ASSERT_TRUE(Eventually([&] { return may_go(leaves); })) << round;
+    const auto began = std::chrono::steady_clock::now();
+    comes.Say(share::Word::kAsk);
+    leaves.Say(share::Word::kYield);
+    while (!may_go(comes) && std::chrono::steady_clock::now() - began < 2s) {
+    }
+    waits.push_back((std::chrono::steady_clock::now() - began).count());
+    comes.Say(share::Word::kYield);
+  }
+  std::sort(waits.begin(), waits.end());
+  std::printf("from kAsk and kYield to the gate: median %.0f us\n", static_cast<double>(waits[100]) / 1e3);
+  EXPECT_LT(waits[100], 5'000'000);
+}
+
+TEST(Keeper, EndsWhenNobodyNeedsIt) {
+  KeeperWorld world(1, false, 100ms);
+  world.Add(KeeperWorld::Terms(1, 0, 0.5, kGiB, kGiB));
+  world.node.reset();
+  EXPECT_FALSE(Eventually([&] { return world.has_ended.load(); }, 1s));
+  world.node = std::make_unique<NodeClient>(world.directory);
+  EXPECT_EQ(world.Command(1, "remove"), "");
+  world.node.reset();
+  EXPECT_TRUE(Eventually([&] { return world.has_ended.load(); }));
+}
+
+TEST(Keeper, WhoMayBeRequeuedIsNamedAsTheLastRung) {
+  KeeperWorld world(1);
+  wire::KeeperAdd terms = KeeperWorld::Terms(1, 0, 0.5, 4 * kGiB, 16 * kGiB);
+  terms.may_requeue = true;
+  FakeProcess borrower(world.Add(terms).folder);
+  ASSERT_TRUE(Eventually([&] { return borrower.is_up(); }));
+  ASSERT_TRUE(borrower.Allocate(12 * kGiB));
+  borrower.page->processes[borrower.slot].flags = share::kCollectives;
+  ASSERT_TRUE(Eventually([&] { return world.node->StateOf(1).unmovable == "uses NCCL"; }));
+  FakeProcess owner(world.Add(KeeperWorld::Terms(2, 0, 0.5, 8 * kGiB, 8 * kGiB)).folder);
+  ASSERT_TRUE(Eventually([&] { return owner.is_up(); }));
+  std::thread allocating([&] { EXPECT_TRUE(owner.Allocate(8 * kGiB)); });
+  EXPECT_TRUE(Eventually([&] {
+    world.node->Read();
+    return !world.node->requeues.empty();
+  }));
+  ASSERT_FALSE(world.node->requeues.empty());
+  EXPECT_EQ(world.node->requeues[0].job, JobId(1));
+  EXPECT_EQ(world.node->requeues[0].owner, JobId(2));
+  EXPECT_GT(world.node->requeues[0].bytes, Bytes(0));
+  EXPECT_EQ(world.Command(1, "remove"), "");
+  allocating.join();
 }
 
 TEST(Keeper, RefusesWhatCannotBe) {

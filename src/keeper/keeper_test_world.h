@@ -189,6 +189,7 @@ class FakeProcess {
   std::atomic<int> fails_evacuations{0};
   std::atomic<int> fails_returns{0};
   std::atomic<bool> is_mute{false};
+  std::atomic<bool> mutes_when_emptied{false};
 
  private:
   void Serve() {
@@ -246,6 +247,7 @@ class FakeProcess {
         } else {
           ++(is_return ? returns : evacuations);
           is_emptied = !is_return;
+          is_mute = is_emptied && mutes_when_emptied;
         }
         ::send(link_.get(), &done, sizeof done, MSG_NOSIGNAL);
         return;
@@ -268,7 +270,8 @@ class FakeProcess {
 
 class KeeperWorld {
  public:
-  explicit KeeperWorld(int gpus = 2, bool has_driver = false) : gpus_(gpus), has_driver_(has_driver) {
+  explicit KeeperWorld(int gpus = 2, bool has_driver = false, Duration lingering = 30s)
+      : gpus_(gpus), has_driver_(has_driver), lingers_(lingering) {
     char name[] = "/tmp/keeper-XXXXXX";
     directory = ::mkdtemp(name);
     Start();
@@ -283,10 +286,15 @@ class KeeperWorld {
     options.interposer = "/nowhere/libdivvy_cuda.so";
     options.helper = {"/bin/sh", "-c", has_driver_ ? Script() : "while read -r a; do echo error none >&0; done"};
     options.rules = rules;
+    options.lingers = lingers_;
     auto made = Keeper::Make(std::move(options));
     ASSERT_TRUE(made) << made.error().message;
     keeper_ = *std::move(made);
-    thread_ = std::thread([this] { keeper_->Run(); });
+    has_ended = false;
+    thread_ = std::thread([this] {
+      keeper_->Run();
+      has_ended = true;
+    });
     node = std::make_unique<NodeClient>(directory);
     ASSERT_EQ(Hello(), "");
   }
@@ -349,6 +357,7 @@ class KeeperWorld {
   std::string directory;
   sharing::Settings rules;
   std::unique_ptr<NodeClient> node;
+  std::atomic<bool> has_ended{false};
 
  private:
   // A driver that remembers where each process stands in a file of that name.
@@ -369,6 +378,7 @@ class KeeperWorld {
 
   int gpus_;
   bool has_driver_;
+  Duration lingers_;
   std::unique_ptr<Keeper> keeper_;
   std::thread thread_;
 };

@@ -11,6 +11,7 @@
 #include <cstdio>
 #include <cstring>
 #include <filesystem>
+#include <thread>
 
 namespace divvy::keeper {
 namespace {
@@ -49,6 +50,7 @@ Result<std::unique_ptr<Tenant>> Tenant::Create(EventLoop& loop, const std::strin
   const std::string fresh = tenant->folder_ + ".new";
   std::error_code ignored;
   std::filesystem::remove_all(fresh, ignored);
+  std::filesystem::remove_all(tenant->folder_ + ".gone", ignored);
   if (::mkdir(fresh.c_str(), 0700) != 0) return SystemError("making " + fresh);
   const Descriptor folder(::open(fresh.c_str(), O_DIRECTORY | O_RDONLY | O_CLOEXEC | O_NOFOLLOW));
   if (!folder.is_open()) return SystemError("opening " + fresh);
@@ -94,8 +96,13 @@ Tenant::~Tenant() {
 }
 
 void Tenant::RemoveFolder() {
-  std::error_code ignored;
-  std::filesystem::remove_all(folder_, ignored);
+  // Out of the way at once, away later: what its user has put in there may be much.
+  const std::string gone = folder_ + ".gone";
+  if (::rename(folder_.c_str(), gone.c_str()) != 0) return;
+  std::thread([gone] {
+    std::error_code ignored;
+    std::filesystem::remove_all(gone, ignored);
+  }).detach();
 }
 
 void Tenant::WriteDevice(unsigned device) {

@@ -44,7 +44,7 @@ struct TenantProcess {
   std::array<std::uint64_t, share::kMaxDevices> residual{};
   int depth = kAtWork;
   std::array<std::uint64_t, share::kMaxDevices> away{};  // Bytes that the library has on the host.
-  std::vector<std::string> uuids;  // Where the driver has it, by device, while it is not at work.
+  std::vector<std::string> uuids;                        // Where the driver has it, by device, while it is not at work.
 };
 
 struct TenantDevice {
