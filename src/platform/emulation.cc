@@ -138,7 +138,7 @@ bool ShowsTheSame(const World& a, const World& b) {
 
 // What CUDA programs have is kept for as long as the GPUs are the same. Every user's programs write it.
 Status WriteCudaFile(const std::string& path, bool is_new) {
-  const auto fresh = FreshCudaFile(is_new ? "" : ReadWhole(path));
+  const auto fresh = FreshCudaFile(is_new ? "" : ReadImage(path));
   return fresh ? ReplaceFile(path, *fresh, 0666, kPurpose) : Status{};
 }
 
@@ -157,7 +157,7 @@ Result<std::string> WriteEmulation(const std::vector<GpuFacts>& gpus, const std:
 
   const std::unique_ptr<World> world = MakeWorld(gpus);
   const std::string world_path = EmulatedWorldPath(directory);
-  const std::string old_world = ReadWhole(world_path);
+  const std::string old_world = ReadImage(world_path);
   const auto old = std::make_unique<World>();
   if (old_world.size() == sizeof(World)) std::memcpy(static_cast<void*>(old.get()), old_world.data(), sizeof(World));
   const bool is_new = !ShowsTheSame(*world, *old);

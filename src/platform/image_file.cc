@@ -29,7 +29,7 @@ Error CannotWrite(const std::string& path, int error, std::string_view purpose) 
 
 }  // namespace
 
-std::string ReadWhole(const std::string& path) {
+std::string ReadImage(const std::string& path) {
   const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC);
   if (fd < 0) return "";
   std::string bytes;
@@ -56,7 +56,7 @@ Status ReplaceFile(const std::string& path, std::string_view bytes, mode_t mode,
 
 Status WriteImage(const std::string& path, const char* begin, const char* end, std::string_view purpose) {
   const std::string_view image(begin, static_cast<std::size_t>(end - begin));
-  return ReadWhole(path) == image ? Status{} : ReplaceFile(path, image, 0755, purpose);
+  return ReadImage(path) == image ? Status{} : ReplaceFile(path, image, 0755, purpose);
 }
 
 }  // namespace divvy

@@ -12,7 +12,7 @@
 namespace divvy {
 
 /// All of a file; "" where it cannot be read.
-std::string ReadWhole(const std::string& path);
+std::string ReadImage(const std::string& path);
 
 /// In one step: who has the old file open keeps it, who opens the path finds the old or the new one. `mode` is past the
 /// umask: jobs of others read it. `purpose`: who needs it, for the error.

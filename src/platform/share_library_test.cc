@@ -32,14 +32,14 @@ class ShareLibrary : public ::testing::Test {
 TEST_F(ShareLibrary, IsWrittenOnceAndWholeInPlaceOfAnother) {
   const auto path = WriteShareLibrary(folder_ + "/new/lib");
   ASSERT_TRUE(path) << path.error().message;
-  const std::string image = ReadWhole(*path);
+  const std::string image = ReadImage(*path);
   EXPECT_EQ(image.substr(1, 3), "ELF");
   const ino_t first = FileOf(*path);
   EXPECT_TRUE(WriteShareLibrary(folder_ + "/new/lib"));
   EXPECT_EQ(FileOf(*path), first);
   std::ofstream(*path) << "an older one";
   EXPECT_TRUE(WriteShareLibrary(folder_ + "/new/lib"));
-  EXPECT_EQ(ReadWhole(*path), image);
+  EXPECT_EQ(ReadImage(*path), image);
   EXPECT_EQ(std::distance(std::filesystem::directory_iterator(folder_ + "/new/lib"), {}), 1);
 }
 
