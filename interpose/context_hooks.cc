@@ -4,6 +4,7 @@
 #include "hooks.h"
 #include "link.h"
 #include "memory.h"
+#include "place.h"
 #include "tenant.h"
 
 namespace divvy::interpose {
@@ -92,6 +93,7 @@ cuda::Return PeerChanged(cuda::Context peer, bool is_allowed, Change change) {
 }  // namespace
 
 cuda::Return cuInit_hook(unsigned flags) {
+  FollowTenant();
   const cuda::Return result = DRIVER(cuInit)(flags);
   if (result == cuda::kSuccess) IsShared();
   return result;

@@ -34,7 +34,7 @@ struct KeeperGpu {
   GpuIndex index = 0;
   std::string uuid;
   Bytes memory;
-  Bytes usable;  // 0: as the keeper measures it.
+  Bytes usable;  // 0: all of `memory`.
   bool is_withheld =
       false;          // Not for tenants now: restricted, fenced, in use by others. Those on it leave if they can.
   GpuIndex kind = 0;  // GPUs of one kind have the same number (the lowest index of them): tenants move among these.
