@@ -67,11 +67,9 @@ void KeeperClient::TryLater() {
 
 // In a session of its own: it is not for the daemon's terminal, nor for whoever ends the daemon.
 void KeeperClient::StartOne() {
-  auto command = options_.command ? options_.command() : std::vector<std::string>();
-  if (!command) return options_.note("event=keeper_not_started what=\"" + command.error().message + "\"");
-  if (command->empty()) return;
+  if (options_.command.empty()) return;
   std::vector<char*> words;
-  for (std::string& word : *command) words.push_back(word.data());
+  for (std::string& word : options_.command) words.push_back(word.data());
   words.push_back(nullptr);
   posix_spawn_file_actions_t files;
   ::posix_spawn_file_actions_init(&files);

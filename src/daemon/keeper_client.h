@@ -21,9 +21,7 @@ class KeeperClient final : public KeeperPort {
  public:
   struct Options {
     std::string directory;           // Where the keeper keeps its tenants' folders, and listens.
-    /// Starts one, which goes on without us. Asked each time, for what it is started with may have to be made anew;
-    /// empty: somebody else does. Null: as empty.
-    std::function<Result<std::vector<std::string>>()> command;
+    std::vector<std::string> command;  // Starts one, which goes on without us. Empty: somebody else does.
     std::function<void(const std::string& line)> note;
   };
   /// A keeper that is to be there answers within milliseconds; one that must be started, within some tenths of a second.

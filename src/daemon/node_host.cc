@@ -13,7 +13,6 @@
 
 #include "dialect/slurm.h"
 #include "platform/disk_room.h"
-#include "platform/share_library.h"
 
 namespace divvy {
 
@@ -86,15 +85,11 @@ Status NodeHost::Open(NodeOptions options, GpuSource gpus) {
 void NodeHost::OpenShares(const NodeOptions& options) {
   KeeperClient::Options client;
   client.directory = options.run_directory + "/share";
-  client.command = [divvy = options.divvy, folder = client.directory,
-                    libraries = gpus_.libraries]() -> Result<std::vector<std::string>> {
-    DIVVY_TRY(const std::string library, WriteShareLibrary(folder));
-    std::vector<std::string> words = {divvy, "keeper", "--directory", folder, "--interposer", library};
-    for (const char* name : {"libnvidia-ml.so.1", "libcuda.so.1"}) {
-      if (!libraries.empty()) words.insert(words.end(), {"--emulate-library", libraries + "/" + name});
-    }
-    return words;
-  };
+  client.command = {options.divvy, "keeper", "--directory", client.directory};
+  for (const char* name : {"libnvidia-ml.so.1", "libcuda.so.1"}) {
+    if (!gpus_.libraries.empty())
+      client.command.insert(client.command.end(), {"--emulate-library", gpus_.libraries + "/" + name});
+  }
   client.note = [this](const std::string& line) { log_.Write(LogLevel::kInfo, line); };
   keeper_ = std::make_unique<KeeperClient>(loop_, std::move(client));
   NodeShares::Ports ports;
