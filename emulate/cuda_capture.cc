@@ -41,7 +41,10 @@ Return cuStreamEndCapture(Stream handle, Graph* graph) {
       if (other->capture == *graph) other->capture = nullptr;
     }
   }
-  return kSuccess;
+  if (!stream->is_capture_spoiled) return kSuccess;
+  stream->is_capture_spoiled = false;
+  *graph = nullptr;
+  return kStreamCaptureInvalidated;
 }
 
 Return cuStreamIsCapturing(Stream handle, int* status) {

@@ -236,9 +236,20 @@ Return cuCtxSetFlags(unsigned flags) {
   return call.error;
 }
 
+// As CUDA has it: a context in which a stream is captured cannot be waited for, and the attempt spoils the capture.
+static bool SpoilCaptures(Context context) {
+  bool is_any = false;
+  for (Stream stream : context->streams) {
+    if (stream->capture == nullptr) continue;
+    stream->is_capture_spoiled = is_any = true;
+  }
+  return is_any;
+}
+
 Return cuCtxSynchronize() {
   Call call;
   if (call.error != kSuccess) return call.error;
+  if (SpoilCaptures(call.context)) return kStreamCaptureUnsupported;
   WaitForContext(call.context);
   TrimPools(call.context->device);
   return call.context->sticky;

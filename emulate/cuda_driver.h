@@ -233,6 +233,7 @@ struct OpaqueStream {
   bool is_per_thread;
   Graph capture;
   bool is_capture_origin;
+  bool is_capture_spoiled;  // Somebody waited for the whole context meanwhile.
   bool is_removed;
 };
 

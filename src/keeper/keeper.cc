@@ -235,6 +235,7 @@ void Keeper::OnTick() {
     sampled_at_ = now;
     is_ledger_changed_ = true;
   }
+  ShowState();
   LookWhetherNeeded();
 }
 

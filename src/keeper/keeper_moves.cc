@@ -16,10 +16,12 @@ std::vector<std::string> Keeper::UuidsOf(const std::vector<int>& gpus) const {
 }
 
 void Keeper::Record(Kept& kept) {
-  kept.record.processes.clear();
-  if (kept.tenant != nullptr) {
-    for (const auto& [slot, process] : kept.tenant->processes())
-      kept.record.processes.push_back({process.pid, process.start_ticks, process.uuids});
+  // Who left with the tenant stays known until it is back, also while it has not dialled a new keeper yet.
+  for (RecordedProcess& recorded : kept.record.processes) {
+    if (kept.tenant == nullptr) break;
+    for (const auto& [slot, process] : kept.tenant->processes()) {
+      if (process.pid == recorded.pid && process.depth != kAtWork) recorded.uuids = process.uuids;
+    }
   }
   if (const Status written = records_.Write(kept.record); !written) kept.trouble = written.error().message;
 }
@@ -64,6 +66,11 @@ void Keeper::StartRelocation(Kept& kept, Passage passage, RelocationPlan plan, c
   kept.tenant->SetAllGates(share::kMoving);
   RefreshUse(kept);
   RecordedTenant& record = kept.record;
+  if (plan.leaves) {
+    record.processes.clear();
+    for (const auto& [slot, process] : kept.tenant->processes())
+      record.processes.push_back({process.pid, process.start_ticks, plan.from});
+  }
   record.passage = passage;
   record.to = to;
   record.uses_driver = plan.uses_driver;

@@ -137,13 +137,22 @@ TEST(KeeperRecovery, TenantsGoOnWithWhatTheyHave) {
   EXPECT_TRUE(Eventually([&] { return process.Gate() == share::kOpen; }));
   EXPECT_TRUE(process.Allocate(kGiB));
   EXPECT_FALSE(process.Allocate(kGiB));
+  // The node says again what there is; nothing changes by it.
+  const wire::KeeperAdded again = world.Add(KeeperWorld::Terms(1, 0, 0.5, 4 * kGiB, 4 * kGiB));
+  EXPECT_EQ(again.folder, folder);
+  EXPECT_EQ(process.slot, slot);
+  EXPECT_EQ(world.node->StateOf(1).shares.at(0).used, Bytes(4 * kGiB));
 }
 
 TEST(KeeperRecovery, AParkedTenantStaysParkedAndComesBack) {
   Moved world;
   ASSERT_EQ(world.Command(1, "park"), "");
+  world.process->stays_away = true;
   world.Kill();
   world.Start();
+  // The node says again what there is before its processes have dialled.
+  world.Add(KeeperWorld::Terms(1, 0, 0.5, 4 * kGiB, 4 * kGiB));
+  world.process->stays_away = false;
   EXPECT_TRUE(Eventually([&] { return world.node->StateOf(1).processes == 1; }));
   EXPECT_EQ(world.node->StateOf(1).state, wire::ShareState::kParked);
   EXPECT_EQ(world.process->Gate(), share::kParked);

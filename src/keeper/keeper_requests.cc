@@ -87,6 +87,7 @@ void Keeper::OnAdd(std::uint64_t id, const wire::KeeperAdd& add) {
   if (Kept* kept = Find(tenant)) {
     if (const Status resized = Resize(add.job, add.share); !resized) return refuse(resized.error());
     kept->record.terms = add;
+    Record(*kept);
     kept->pending.push_back({id, Goal::kPlaced, {}});
     return;
   }

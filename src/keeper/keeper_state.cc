@@ -157,12 +157,12 @@ wire::KeeperState Keeper::State() const {
 void Keeper::ShowState() {
   const Time now = loop_->Now();
   if (!door_->has_node() || now - shown_at_ < kBetweenShows) return;  // OnTick comes by again.
+  shown_at_ = now;
   wire::KeeperLine line;
   line.state = State();
   std::string text = wire::EncodeShare(line);
   if (text == shown_) return;
   shown_ = std::move(text);
-  shown_at_ = now;
   door_->Say(line);
 }
 

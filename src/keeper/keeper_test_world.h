@@ -190,12 +190,13 @@ class FakeProcess {
   std::atomic<int> fails_returns{0};
   std::atomic<bool> is_mute{false};
   std::atomic<bool> mutes_when_emptied{false};
+  std::atomic<bool> stays_away{false};
 
  private:
   void Serve() {
     while (!is_ending_) {
       if (!link_.is_open()) {
-        link_.Reset(Dial(folder_ + "/" + share::kLinkSocket, SOCK_SEQPACKET));
+        if (!stays_away) link_.Reset(Dial(folder_ + "/" + share::kLinkSocket, SOCK_SEQPACKET));
         if (!link_.is_open()) {
           ::poll(nullptr, 0, 5);
           continue;

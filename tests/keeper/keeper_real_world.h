@@ -100,6 +100,12 @@ class RealWorld {
       gpu.memory = fact.memory_total;
     }
     ASSERT_EQ(node->Ask(request), "");
+    // As a node does that dials a new keeper: it says again what there is.
+    for (const wire::KeeperAdd& add : adds_) {
+      wire::KeeperRequest again;
+      again.add = add;
+      ASSERT_EQ(Ask(again), "");
+    }
   }
   std::vector<std::string> Emulated() const {
     std::vector<std::string> variables;
@@ -113,6 +119,7 @@ class RealWorld {
   wire::KeeperAdded Add(const wire::KeeperAdd& add) {
     wire::KeeperRequest request;
     request.add = add;
+    adds_.push_back(add);
     const auto answer = node->AnswerTo(node->Send(request), 30s);
     EXPECT_TRUE(answer && answer->error.empty()) << (answer ? answer->error : "no answer");
     return answer && answer->added ? *answer->added : wire::KeeperAdded{};
@@ -155,6 +162,9 @@ class RealWorld {
   std::vector<GpuFacts> facts;
   std::unique_ptr<Program> keeper;
   std::unique_ptr<NodeClient> node;
+
+ private:
+  std::vector<wire::KeeperAdd> adds_;
 };
 
 inline constexpr std::int64_t kMiB = std::int64_t{1} << 20;
