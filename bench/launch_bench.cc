@@ -175,6 +175,6 @@ int Main(int jobs, const std::string& folder) {
 }  // namespace divvy
 
 int main(int argc, char** argv) {
-  if (argc == 3 && std::strcmp(argv[1], "internal-launcher") == 0) return divvy::LauncherMain(std::atoi(argv[2]));
+  if (argc == 3 && std::strcmp(argv[1], "internal-launcher") == 0) return divvy::LauncherMain(std::atoi(argv[2]), {});
   return divvy::Main(argc > 1 ? std::atoi(argv[1]) : 1000, argc > 2 ? argv[2] : "/dev/shm");
 }

@@ -39,6 +39,7 @@ std::string OfAJob(const wire::PoolView& view) {
   if (view.max_nodes) parts.push_back(Plural(*view.max_nodes, "machine"));
   if (view.max_time_s) parts.push_back(TimeText(*view.max_time_s));
   if (view.is_exclusive) parts.emplace_back("machines of its own");
+  if (view.jobs_per_gpu > 1) parts.push_back("1/" + std::to_string(view.jobs_per_gpu) + " of each GPU");
   return Join(parts, ", ");
 }
 

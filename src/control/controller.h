@@ -449,6 +449,7 @@ class Controller {
   Status CheckPoolNames(const std::vector<std::string>& names) const;
   Status FillComponentPools(JobSpec& spec, const Caller& caller) const;
   Status TakeWholeMachines(const PoolRow& pool, JobSpec& spec) const;
+  static void ShareGpus(const PoolRow& pool, JobSpec& spec);
   /// Those of these pools that its user may use; `list` may be empty. Refused where none of them takes such a job.
   Result<std::string> CheckPools(const std::string& list, const PoolBook::Wish& wish) const;
   PoolBook::Wish WishOf(const JobRecord& record) const;

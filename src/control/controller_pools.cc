@@ -82,6 +82,7 @@ Status Controller::FillPool(JobSpec& spec) const {
         "each component as a job of its own");
   }
   if (fit.size() == 1 && row->is_exclusive) return TakeWholeMachines(*row, spec);
+  if (fit.size() == 1 && row->jobs_per_gpu > 1) ShareGpus(*row, spec);
   return {};
 }
 
@@ -94,6 +95,19 @@ Status Controller::CheckPoolNames(const std::vector<std::string>& names) const {
                            " (divvy pools lists them)");
   }
   return {};
+}
+
+// What it asks for whole is its own in part, and it may borrow the rest. Jobs that cannot have parts of GPUs keep whole
+// ones.
+void Controller::ShareGpus(const PoolRow& pool, JobSpec& spec) {
+  Request& request = spec.request;
+  if (request.gpus == 0 || request.is_elastic() || request.is_gang() || request.is_portioned() || !request.slice.empty())
+    return;
+  request.portion.request = GpuShare(GpuShare::kWhole / pool.jobs_per_gpu);
+  request.portion.limit = GpuShare(GpuShare::kWhole);
+  spec.notes.push_back("--gpus " + std::to_string(request.gpus) + ": in pool " + pool.name + " " +
+                       std::to_string(pool.jobs_per_gpu) + " jobs share a GPU; " + PartsText(request.portion.request) +
+                       " of each is its own, and it borrows what the others leave idle");
 }
 
 // All GPUs of its machines are its own, as far as all machines with GPUs have the same number.

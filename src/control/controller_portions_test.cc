@@ -127,5 +127,27 @@ TEST_F(Portions, SurviveARestartOfTheController) {
   EXPECT_EQ(again.cluster().node(kOwnNode).room(0), GpuShare(5'000));
 }
 
+TEST_F(Portions, APoolMayHaveEachGpuSharedBySeveralJobs) {
+  PoolRow small;
+  small.name = "small";
+  small.has_all = true;
+  small.jobs_per_gpu = 4;
+  ASSERT_TRUE(controller_.UsePools({small}));
+  std::vector<JobId> jobs;
+  for (int i = 0; i < 9; ++i) {
+    JobSpec spec;
+    spec.command = {"true"};
+    spec.name = "job";
+    spec.request.gpus = 1;
+    spec.pool = "small";
+    const auto made = controller_.Submit(std::move(spec), 0, ada_, now_, NoHistory());
+    ASSERT_TRUE(made) << made.error().message;
+    jobs.push_back(made->id);
+  }
+  EXPECT_EQ(Launched(Turn()).size(), 8U) << "four on each of two GPUs";
+  EXPECT_EQ(controller_.Find(jobs[0])->request.portion.limit, GpuShare(10'000));
+  EXPECT_EQ(StateOf(jobs[8]), JobState::kQueued);
+}
+
 }  // namespace
 }  // namespace divvy

@@ -119,6 +119,7 @@ void FillRow(wire::PoolView& view, const PoolRow& row, const Policy& policy) {
   view.placement = Name(row.placement.value_or(policy.placement));
   view.priority = row.priority;
   view.is_exclusive = row.is_exclusive;
+  view.jobs_per_gpu = row.jobs_per_gpu;
 }
 
 }  // namespace

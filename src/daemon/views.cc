@@ -444,6 +444,11 @@ wire::GpuView GpuViewOf(const Controller& controller, NodeIndex node, const GpuF
     view.state = "free";
   }
   Observe(controller, node, holders, now, view);
+  // Who is alone on its GPU takes no turns that could be counted: it has what the driver sees.
+  if (view.tenants.size() == 1 && view.utilisation_percent > 0) {
+    double& compute = view.tenants.front().compute;
+    compute = std::max(compute, static_cast<double>(view.utilisation_percent) / 100);
+  }
   return view;
 }
 

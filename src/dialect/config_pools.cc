@@ -11,8 +11,9 @@ namespace {
 constexpr std::string_view kPools = "pools.";
 constexpr std::string_view kKeys[] = {"nodes",     "constraint", "users",     "teams",   "max_time", "default_time",
                                       "min_gpus",  "max_gpus",   "max_nodes", "running", "gpus",     "policy",
-                                      "placement", "priority",   "exclusive", "default", "state"};
+                                      "placement", "priority",   "exclusive", "jobs_per_gpu", "default", "state"};
 constexpr std::int64_t kMost = 1'000'000;
+constexpr int kMostJobsPerGpu = 16;
 
 /// Names stand in lists ("a,b") and as Slurm's partitions.
 Status CheckName(std::string_view name) {
@@ -96,6 +97,11 @@ Status Read(const ConfigEntry& entry, PoolRow& row) {
     DIVVY_TRY(row.priority, Number(value, -kMost));
   } else if (key == "exclusive") {
     DIVVY_TRY(row.is_exclusive, ConfigYesOrNo(value));
+  } else if (key == "jobs_per_gpu") {
+    DIVVY_TRY(row.jobs_per_gpu, Number(value, 1));
+    if (row.jobs_per_gpu > kMostJobsPerGpu)
+      return InvalidArgument("is more than a GPU can be shared by; write a number from 1 to " +
+                             std::to_string(kMostJobsPerGpu));
   } else if (key == "default") {
     DIVVY_TRY(row.is_default, ConfigYesOrNo(value));
   } else if (key == "state") {

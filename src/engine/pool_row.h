@@ -50,6 +50,7 @@ struct PoolRow {
   std::optional<PlacementStrategy> placement;  // Of jobs that name none; as above.
   int priority = 0;                            // Where pools share machines, jobs of a higher one go first.
   bool is_exclusive = false;                   // A job has its machines to itself.
+  int jobs_per_gpu = 1;                        // So many share each GPU that they ask for whole (docs/sharing.md).
   bool is_default = false;                     // Of jobs that name none.
   PoolState state = PoolState::kUp;
 

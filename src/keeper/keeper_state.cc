@@ -136,8 +136,10 @@ wire::KeptTenant Keeper::StateOf(const Kept& kept) const {
     share.request = known->share.memory_request;
     share.limit = known->share.memory_limit;
     share.ceiling = device.ceiling;
-    share.used = device.used;
-    share.borrowed = sharing::Ledger::Borrowed(*known, i);
+    // Of one on the host there is nothing on the GPU.
+    const bool is_away = shown.state == wire::ShareState::kParked;
+    share.used = is_away ? Bytes() : device.used;
+    share.borrowed = is_away ? Bytes() : sharing::Ledger::Borrowed(*known, i);
     share.compute_request = known->share.compute_request;
     share.compute_limit = known->share.compute_limit;
     if (i < kept.had_share.size()) share.compute = kept.had_share[i];

@@ -60,6 +60,7 @@ struct PoolView {
   std::string placement;
   std::int64_t priority = 0;
   bool is_exclusive = false;
+  std::int64_t jobs_per_gpu = 1;  // Above 1: so many share each GPU that they ask for whole.
 };
 
 /// POST /v1/nodes/cordon, drain, resume, remove and label.
