@@ -102,7 +102,7 @@ TEST_F(Shell, OffersCommandsByTheirBeginning) {
 }
 
 TEST_F(Shell, OffersOptionsByTheirBeginning) {
-  EXPECT_EQ(Complete({"submit", "--gpu-m"}), Lines{"--gpu-memory"});
+  EXPECT_EQ(Complete({"submit", "--gpu-m"}), (Lines{"--gpu-memory", "--gpu-memory-limit"}));
   EXPECT_EQ(Complete({"queue", "--gpus", "--heade"}), Lines{});
 }
 

@@ -124,12 +124,12 @@ std::string GpuCount(const wire::RequestView& request) {
 }
 
 std::string AsksFor(const wire::RequestView& request) {
-  std::string asks = request.portion.any()   ? PortionText(request.portion) + " of " +
+  std::string asks = request.portion.any() ? PortionText(request.portion) + " of " +
                                                  (request.gpus > 1 ? "each of " + Plural(request.gpus, "GPU") : "a GPU")
                      : !request.slice.empty() ? "a slice " + request.slice + " of a GPU"
-                     : request.gpus == 0     ? "no GPU"
-                     : request.gpus_most > 0 ? GpuCount(request) + " GPUs"
-                                             : Plural(request.gpus, "GPU");
+                     : request.gpus == 0      ? "no GPU"
+                     : request.gpus_most > 0  ? GpuCount(request) + " GPUs"
+                                              : Plural(request.gpus, "GPU");
   const std::string each = request.nodes > 1 ? " each" : "";
   if (request.nodes > 1) asks = Plural(request.nodes, "machine") + " with " + asks + each;
   if (!request.gpu_type.empty()) asks += " of type " + request.gpu_type;

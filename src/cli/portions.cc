@@ -34,10 +34,12 @@ std::vector<Option> ResizeTable(wire::JobSelector& select, JobSpec& spec) {
 }
 
 Result<GpuPortion> PortionOf(JobSpec& spec) {
-  const bool says_whole = spec.request.gpus > 0 && spec.request.portion.request == GpuShare() && spec.request.gpu_memory == Bytes();
+  const bool says_whole =
+      spec.request.gpus > 0 && spec.request.portion.request == GpuShare() && spec.request.gpu_memory == Bytes();
   if (says_whole)
-    return InvalidArgument("a job that shares its GPU goes on sharing it; name a part, such as --gpus 0.5, and "
-                           "--gpu-limit 1.0 for all of it while nobody else wants it");
+    return InvalidArgument(
+        "a job that shares its GPU goes on sharing it; name a part, such as --gpus 0.5, and "
+        "--gpu-limit 1.0 for all of it while nobody else wants it");
   if (spec.request.portion.request == GpuShare() && spec.request.gpu_memory == Bytes())
     return InvalidArgument("write what it is to have: divvy resize ID --gpus 0.5 --gpu-limit 1.0, or --gpu-memory 20G");
   if (spec.request.gpus > 1)

@@ -291,18 +291,19 @@ const std::vector<Column>& UserColumns() {
 }
 
 std::vector<Cell> UserRow(const wire::TeamView& view) {
-  return {{view.name, Colour::kBold},
-          {view.team.empty() ? "-" : view.team, Colour::kNone},
-          {view.most_gpus ? Number(view.gpus) + "/" + std::to_string(*view.most_gpus) : Number(view.gpus), Colour::kNone},
-          {OfMost(view.running, view.most_running), Colour::kNone},
-          {OfMost(view.queued, view.most_queued), Colour::kNone},
-          {Number(view.used_gpu_hours) + " GPU-h", Colour::kNone},
-          {Left(view), Colour::kNone},
-          {view.is_from_file  ? "divvy.toml"
-           : view.name == "*" ? "everybody without a row"
-                              : "",
-           Colour::kDim},
-          {Number(view.used_cost), Colour::kNone}};
+  return {
+      {view.name, Colour::kBold},
+      {view.team.empty() ? "-" : view.team, Colour::kNone},
+      {view.most_gpus ? Number(view.gpus) + "/" + std::to_string(*view.most_gpus) : Number(view.gpus), Colour::kNone},
+      {OfMost(view.running, view.most_running), Colour::kNone},
+      {OfMost(view.queued, view.most_queued), Colour::kNone},
+      {Number(view.used_gpu_hours) + " GPU-h", Colour::kNone},
+      {Left(view), Colour::kNone},
+      {view.is_from_file  ? "divvy.toml"
+       : view.name == "*" ? "everybody without a row"
+                          : "",
+       Colour::kDim},
+      {Number(view.used_cost), Colour::kNone}};
 }
 
 Result<wire::TeamsView> Ask() {
@@ -333,8 +334,8 @@ void Line(std::string_view label, const std::string& value) {
 }
 
 void ShowLoad(const wire::TeamView& view) {
-  Line("now", Number(view.gpus) + (view.gpus == 1 ? " GPU" : " GPUs") + ", " + OfMost(view.running, view.most_running) + " running, " +
-                  OfMost(view.queued, view.most_queued) + " queued");
+  Line("now", Number(view.gpus) + (view.gpus == 1 ? " GPU" : " GPUs") + ", " + OfMost(view.running, view.most_running) +
+                  " running, " + OfMost(view.queued, view.most_queued) + " queued");
   Line("used", Number(view.used_gpu_hours) + " GPU-hours" + (view.period.empty() ? "" : " this " + view.period) +
                    (view.used_cost > 0 ? ", cost " + Number(view.used_cost) : ""));
   Line("budget left", Left(view));

@@ -101,7 +101,8 @@ Status Controller::CheckPoolNames(const std::vector<std::string>& names) const {
 // ones.
 void Controller::ShareGpus(const PoolRow& pool, JobSpec& spec) {
   Request& request = spec.request;
-  if (request.gpus == 0 || request.is_elastic() || request.is_gang() || request.is_portioned() || !request.slice.empty())
+  if (request.gpus == 0 || request.is_elastic() || request.is_gang() || request.is_portioned() ||
+      !request.slice.empty())
     return;
   request.portion.request = GpuShare(GpuShare::kWhole / pool.jobs_per_gpu);
   request.portion.limit = GpuShare(GpuShare::kWhole);

@@ -20,7 +20,8 @@ Result<std::string> Controller::ResizePortion(JobId id, const GpuPortion& portio
   DIVVY_TRY(JobRecord * record, FindForAction(id, caller, "change"));
   const std::string job = "job " + DisplayId(*record);
   if (!record->request.is_portioned())
-    return FailedPrecondition(job + " has whole GPUs, which cannot be divided while it runs; submit it with --gpus 0.5");
+    return FailedPrecondition(job +
+                              " has whole GPUs, which cannot be divided while it runs; submit it with --gpus 0.5");
   if (!IsActive(record->state) || record->state == JobState::kStopping)
     return FailedPrecondition(job + " is " + std::string(Name(record->state)) + "; it has nothing to be resized");
   const GpuPortion before = record->request.portion;
@@ -28,10 +29,12 @@ Result<std::string> Controller::ResizePortion(JobId id, const GpuPortion& portio
   if (wanted.idle_park == Duration(0)) wanted.idle_park = before.idle_park;
   wanted.uses_mps = before.uses_mps;
   if (const Status fits = cluster_.SetPortion(id, wanted); !fits)
-    return Error{fits.error().code, job + " cannot grow: " + fits.error().message + "; divvy gpus shows who has the rest"};
+    return Error{fits.error().code,
+                 job + " cannot grow: " + fits.error().message + "; divvy gpus shows who has the rest"};
   record->request.portion = wanted;
   record->gpu_parts = cluster_.running(id)->share;
-  Note(id, "resized from " + PortionText(before) + " of a GPU to " + PortionText(wanted) + " by " + CallerName(caller), now);
+  Note(id, "resized from " + PortionText(before) + " of a GPU to " + PortionText(wanted) + " by " + CallerName(caller),
+       now);
   Persist(*record);
   Send(*record, PortionOrder{id, wanted, ""});
   Announce(*record);
@@ -46,7 +49,9 @@ Result<const JobRecord*> Controller::FindTenant(JobId id, const Caller& caller, 
   const std::string job = "job " + DisplayId(*record);
   if (!record->request.is_portioned())
     return FailedPrecondition(job + " has whole GPUs or none; only jobs with parts of GPUs (--gpus 0.5) can be " +
-                              (verb == "move" ? "moved" : verb == "park" ? "parked" : "woken"));
+                              (verb == "move"   ? "moved"
+                               : verb == "park" ? "parked"
+                                                : "woken"));
   if (record->state != JobState::kRunning)
     return FailedPrecondition(job + " is " + std::string(Name(record->state)) + ", and is on no GPU");
   return record;

@@ -68,8 +68,8 @@ struct ForgetOrder {
   std::uint32_t attempt = 0;
   std::string node;
 };
-using Order =
-    std::variant<LaunchOrder, StopOrder, SignalOrder, PauseOrder, TimeLimitOrder, ForgetOrder, ResizeOrder, GoOrder, PortionOrder>;
+using Order = std::variant<LaunchOrder, StopOrder, SignalOrder, PauseOrder, TimeLimitOrder, ForgetOrder, ResizeOrder,
+                           GoOrder, PortionOrder>;
 
 inline const std::string& NodeOf(const Order& order) {
   return std::visit([](const auto& one) -> const std::string& { return one.node; }, order);

@@ -26,7 +26,7 @@ TEST(UsageBook, PeriodsBeginAtMidnightOnMondayAndOnTheFirst) {
 
 TEST(UsageBook, ARunOverMidnightCountsInBothPeriods) {
   UsageBook book;
-  book.Add({"team:vision", "user:ada"}, {On(2026, 1, 31, 22), On(2026, 2, 1, 3), 2, 5000});
+  book.Add({"team:vision", "user:ada"}, {On(2026, 1, 31, 22), On(2026, 2, 1, 3), 2000, 5000});
   EXPECT_EQ(book.Of("team:vision", BudgetPeriod::kMonth, On(2026, 2, 2)).gpu_hours_milli(), 6000);
   EXPECT_EQ(book.Of("team:vision", BudgetPeriod::kDay, On(2026, 2, 1, 4)).cost_milli(), 15'000);
   EXPECT_EQ(book.Of("user:ada", BudgetPeriod::kWeek, On(2026, 2, 1, 4)).gpu_hours_milli(), 10'000);
@@ -35,7 +35,7 @@ TEST(UsageBook, ARunOverMidnightCountsInBothPeriods) {
 
 TEST(UsageBook, SettingsBringItBackAndOldDaysGo) {
   UsageBook book;
-  book.Add({"team:vision"}, {On(2026, 1, 1, 0), On(2026, 1, 1, 1), 1, 0});
+  book.Add({"team:vision"}, {On(2026, 1, 1, 0), On(2026, 1, 1, 1), 1000, 0});
   auto rows = book.TakeChanges(On(2026, 1, 1, 2));
   ASSERT_EQ(rows.size(), 1u);
   EXPECT_TRUE(book.TakeChanges(On(2026, 1, 1, 2)).empty());
@@ -43,7 +43,7 @@ TEST(UsageBook, SettingsBringItBackAndOldDaysGo) {
   EXPECT_TRUE(again.LoadSetting(rows[0].first, rows[0].second));
   EXPECT_FALSE(again.LoadSetting("team.vision", "x"));
   EXPECT_EQ(again.Of("team:vision", BudgetPeriod::kMonth, On(2026, 1, 9)).gpu_hours_milli(), 1000);
-  again.Add({"team:vision"}, {On(2026, 3, 1, 0), On(2026, 3, 1, 1), 1, 0});
+  again.Add({"team:vision"}, {On(2026, 3, 1, 0), On(2026, 3, 1, 1), 1000, 0});
   rows = again.TakeChanges(On(2026, 3, 1, 2));
   ASSERT_EQ(rows.size(), 2u);
   EXPECT_EQ(rows[0].second, "") << "January's day goes";

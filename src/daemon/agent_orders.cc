@@ -61,7 +61,8 @@ std::optional<NodeOrder> OrderOf(wire::AgentOrder message) {
   if (const auto& forget = message.forget) return NodeOrder{ForgetOrder{forget->job, forget->attempt, ""}, nullptr};
   if (const auto& resize = message.resize)
     return NodeOrder{ResizeOrder{resize->job, resize->gpus, resize->is_signalled, ""}, nullptr};
-  if (const auto& portion = message.portion) return NodeOrder{PortionOrder{portion->job, portion->portion, ""}, nullptr};
+  if (const auto& portion = message.portion)
+    return NodeOrder{PortionOrder{portion->job, portion->portion, ""}, nullptr};
   return std::nullopt;
 }
 

@@ -74,6 +74,7 @@ void KeeperClient::StartOne() {
   posix_spawn_file_actions_t files;
   ::posix_spawn_file_actions_init(&files);
   for (int fd = 0; fd < 3; ++fd) ::posix_spawn_file_actions_addopen(&files, fd, "/dev/null", O_RDWR, 0);
+  ::posix_spawn_file_actions_addclosefrom_np(&files, 3);  // It outlives us, and locks of ours must not.
   posix_spawnattr_t attributes;
   ::posix_spawnattr_init(&attributes);
   sigset_t none;
@@ -157,7 +158,8 @@ void KeeperClient::OnLost(const std::string& why) {
   boost::system::error_code ignored;
   gone->socket.close(ignored);
   asio::post(loop_, [gone] {});
-  for (auto& [id, answered] : std::exchange(asked_, {})) answered(Unreachable("the keeper of the shared GPUs has gone"));
+  for (auto& [id, answered] : std::exchange(asked_, {}))
+    answered(Unreachable("the keeper of the shared GPUs has gone"));
   Try();
 }
 

@@ -20,11 +20,12 @@ namespace divvy {
 class KeeperClient final : public KeeperPort {
  public:
   struct Options {
-    std::string directory;           // Where the keeper keeps its tenants' folders, and listens.
+    std::string directory;             // Where the keeper keeps its tenants' folders, and listens.
     std::vector<std::string> command;  // Starts one, which goes on without us. Empty: somebody else does.
     std::function<void(const std::string& line)> note;
   };
-  /// A keeper that is to be there answers within milliseconds; one that must be started, within some tenths of a second.
+  /// A keeper that is to be there answers within milliseconds; one that must be started, within some tenths of a
+  /// second.
   static constexpr std::chrono::milliseconds kTriesEvery{50};
   static constexpr std::chrono::milliseconds kStartsEvery{2000};
 

@@ -195,8 +195,7 @@ LaunchRequest Node::RequestFor(const LaunchOrder& order, const JobSpec& spec, co
   for (const std::string& word : spec.arguments)
     request.arguments.push_back(parameters.empty() ? word : dialect::FillParameters(word, parameters));
   std::vector<std::vector<std::string>> layers = {
-      options_.gpu_environment,
-      record.gang.empty() ? spec.capture.environment : WithoutGang(spec.capture.environment),
+      options_.gpu_environment, record.gang.empty() ? spec.capture.environment : WithoutGang(spec.capture.environment),
       DivvyEnvironment(record, spec, gpus_, parameters, options_.names), DialectEnvironment(order, record, spec)};
   if (record.request.is_elastic()) layers.push_back({"DIVVY_GPUS_FILE=" + GpusFile(options_.run_directory, record.id)});
   const std::int64_t owner = options_.may_change_user ? here.uid : options_.uid;

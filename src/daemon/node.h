@@ -57,7 +57,8 @@ class Node final : public OrderPort {
   /// Whom the processes of this user's jobs run as here; nothing: this machine does not know the user. From any thread.
   std::optional<User> UserHere(const User& user) const;
 
-  /// The same with the numbers of the daemon's own where all jobs run as that; fails where the user may run no jobs here.
+  /// The same with the numbers of the daemon's own where all jobs run as that; fails where the user may run no jobs
+  /// here.
   Result<User> OwnerHere(const User& user) const;
 
   /// Before anything else; the controller and the node know each other.

@@ -9,9 +9,9 @@
 #include <string>
 #include <vector>
 
+#include "daemon/keeper_client.h"
 #include "daemon/log.h"
 #include "daemon/machine.h"
-#include "daemon/keeper_client.h"
 #include "daemon/node.h"
 #include "daemon/node_shares.h"
 #include "daemon/worker.h"

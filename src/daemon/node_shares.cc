@@ -11,9 +11,8 @@ namespace {
 
 // GPUs of one kind have the number of the first of them.
 GpuIndex KindOf(const std::vector<GpuFacts>& gpus, const GpuFacts& gpu) {
-  const auto first = std::ranges::find_if(gpus, [&](const GpuFacts& other) {
-    return other.model == gpu.model && other.memory_total == gpu.memory_total;
-  });
+  const auto first = std::ranges::find_if(
+      gpus, [&](const GpuFacts& other) { return other.model == gpu.model && other.memory_total == gpu.memory_total; });
   return first->index;
 }
 
@@ -91,6 +90,7 @@ void NodeShares::OnKeeper() {
     }
   }
   for (const auto& [job, waiting] : waiting_) Ask(job);
+  for (Action& action : std::exchange(postponed_, {})) Ask(std::move(action));
 }
 
 void NodeShares::Execute(const Order& order, std::shared_ptr<const JobSpec> spec) {
@@ -148,8 +148,7 @@ void NodeShares::OnRoom(JobId job, std::uint64_t number, const Result<wire::Keep
   if (at == waiting_.end() || at->second.number != number) return;
   if (!answer && answer.error().code == ErrorCode::kUnreachable) return;  // OnKeeper asks the next one.
   if (!answer) return Fail(job, answer.error().message, kMachineCannot);
-  if (answer->added)
-    ports_.set_grant(job, {answer->added->gpus, answer->added->reachable, answer->added->environment});
+  if (answer->added) ports_.set_grant(job, {answer->added->gpus, answer->added->reachable, answer->added->environment});
   Pass(job);
 }
 
@@ -195,17 +194,33 @@ void NodeShares::SetWithheld(GpuSet withheld) {
 }
 
 void NodeShares::Act(JobId job, const std::string& action, const std::vector<int>& to, Done done) {
-  const auto holder = holders_.find(job);
-  if (holder == holders_.end() || !holder->second.is_tenant() || waiting_.contains(job))
-    return done(FailedPrecondition("job " + ToString(job) + " is on no shared GPU of this machine now"));
+  if (action != "park" && action != "wake" && action != "move")
+    return done(InvalidArgument("'" + action + "' is nothing that can be done with a part of a GPU"));
+  Ask(Action{job, action, to, std::move(done), controller_->Now() + kKeeperComesWithin});
+}
+
+// Where the keeper goes meanwhile the next one is asked: doing it twice is as doing it once.
+void NodeShares::Ask(Action action) {
+  const auto holder = holders_.find(action.job);
+  if (holder == holders_.end() || !holder->second.is_tenant() || waiting_.contains(action.job))
+    return action.done(FailedPrecondition("job " + ToString(action.job) + " is on no shared GPU of this machine now"));
   wire::KeeperRequest request;
-  if (action == "park") request.park = wire::KeeperPark{job};
-  else if (action == "wake") request.wake = wire::KeeperWake{job};
-  else if (action == "move") request.move = wire::KeeperMove{job, to};
-  else return done(InvalidArgument("'" + action + "' is nothing that can be done with a part of a GPU"));
-  keeper_.Ask(std::move(request), [done = std::move(done)](const Result<wire::KeeperAnswer>& answer) {
-    done(answer ? Status() : answer.error());
+  if (action.what == "park") request.park = wire::KeeperPark{action.job};
+  else if (action.what == "wake") request.wake = wire::KeeperWake{action.job};
+  else request.move = wire::KeeperMove{action.job, action.to};
+  keeper_.Ask(std::move(request), [this, action = std::move(action)](const Result<wire::KeeperAnswer>& answer) mutable {
+    const bool is_lost = !answer && answer.error().code == ErrorCode::kUnreachable;
+    if (!is_lost) return action.done(answer ? Status() : answer.error());
+    postponed_.push_back(std::move(action));
+    ports_.after(kKeeperComesWithin, [this] { GiveUpPostponed(); });
   });
+}
+
+void NodeShares::GiveUpPostponed() {
+  for (Action& action : std::exchange(postponed_, {})) {
+    if (controller_->Now() < action.until) postponed_.push_back(std::move(action));
+    else action.done(Unreachable("the keeper of the shared GPUs cannot be reached; the daemon's log says why"));
+  }
 }
 
 void NodeShares::OnKept(const wire::KeeperState& state) {

@@ -31,6 +31,8 @@ class NodeShares final : public OrderPort, public KeeperListener {
   };
   /// Longer than any keeper takes to move all that can be in its way: 80 GB at 2 GB/s, and twice as much.
   static constexpr Duration kMakesRoomWithin = std::chrono::minutes(2);
+  /// After one has gone.
+  static constexpr Duration kKeeperComesWithin = std::chrono::seconds(10);
 
   NodeShares(std::vector<GpuFacts> gpus, KeeperPort& keeper, Ports ports)
       : gpus_(std::move(gpus)), keeper_(keeper), ports_(std::move(ports)) {}
@@ -63,6 +65,13 @@ class NodeShares final : public OrderPort, public KeeperListener {
   void OnRequeue(const wire::KeeperRequeue& requeue) override;
 
  private:
+  struct Action {
+    JobId job;
+    std::string what;
+    std::vector<int> to;
+    Done done;
+    Time until = kNoTime;  // Then it fails where there still is no keeper.
+  };
   struct Waiting {
     LaunchOrder order;
     std::shared_ptr<const JobSpec> spec;
@@ -81,6 +90,8 @@ class NodeShares final : public OrderPort, public KeeperListener {
   void Open();
   void Begin(const LaunchOrder& order, const std::shared_ptr<const JobSpec>& spec);
   void Ask(JobId job);
+  void Ask(Action action);
+  void GiveUpPostponed();
   void OnRoom(JobId job, std::uint64_t number, const Result<wire::KeeperAnswer>& answer);
   void Pass(JobId job);
   void Fail(JobId job, const std::string& why, int code);
@@ -96,6 +107,7 @@ class NodeShares final : public OrderPort, public KeeperListener {
   ControllerPort* controller_ = nullptr;
   std::map<JobId, Waiting> waiting_;
   std::map<JobId, Holder> holders_;
+  std::vector<Action> postponed_;  // Until there is a keeper again.
   GpuSet withheld_;
   bool is_open_ = false;
   std::uint64_t next_number_ = 1;

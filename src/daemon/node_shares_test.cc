@@ -252,6 +252,21 @@ TEST_F(NodeSharesTest, ActionsAreForTenantsAlone) {
   EXPECT_EQ(said, "done");
 }
 
+TEST_F(NodeSharesTest, AnActionIsAskedOfTheNextKeeper) {
+  StartTenant(7, 0);
+  std::string said;
+  shares_.Act(JobId(7), "park", {}, [&said](const Status& done) { said = done ? "done" : done.error().message; });
+  keeper_.Next().answered(Unreachable("the keeper has gone"));
+  EXPECT_EQ(said, "");
+  shares_.OnKeeper();
+  keeper_.AnswerHello();
+  EXPECT_TRUE(keeper_.Next().request.add);
+  const auto again = keeper_.Next();
+  ASSERT_TRUE(again.request.park);
+  again.answered(wire::KeeperAnswer());
+  EXPECT_EQ(said, "done");
+}
+
 TEST_F(NodeSharesTest, ALaunchOfAnEarlierSessionIsDropped) {
   StartTenant(7, 0);
   Execute(Launch(8, {0}));

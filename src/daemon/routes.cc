@@ -211,7 +211,9 @@ void Routes::Status(Call& call) {
   call.Answer(view);
 }
 
-void Routes::Gpus(Call& call) { call.Answer(GpuViews(core_.controller(), about_.gpu_isolation, *ports_.shares, core_.Now())); }
+void Routes::Gpus(Call& call) {
+  call.Answer(GpuViews(core_.controller(), about_.gpu_isolation, *ports_.shares, core_.Now()));
+}
 
 void Routes::Restrict(Call& call) {
   const auto request = wire::Decode<wire::RestrictRequest>(call.request.body);

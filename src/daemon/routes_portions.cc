@@ -19,7 +19,8 @@ struct PortionAct {
 };
 
 std::string DoneText(const std::string& action, const std::vector<std::int64_t>& to) {
-  if (action == "park") return "parked: its GPU memory is on the host; it comes back when it uses its GPU again, or by divvy wake";
+  if (action == "park")
+    return "parked: its GPU memory is on the host; it comes back when it uses its GPU again, or by divvy wake";
   if (action == "wake") return "awake";
   std::string gpus;
   for (const std::int64_t gpu : to) gpus += (gpus.empty() ? "" : ",") + std::to_string(gpu);
@@ -38,14 +39,14 @@ void Routes::ResizePortions(Call& call) {
     const auto done =
         core_.controller().ResizePortion(id, request->portion, call.caller, core_.Now(), core_.Outcomes());
     const auto record = core_.FindJob(id);
-    answer.results.push_back({id, record ? PublicId(*record) : ToString(id), done.has_value(),
-                              done ? *done : done.error().message});
+    answer.results.push_back(
+        {id, record ? PublicId(*record) : ToString(id), done.has_value(), done ? *done : done.error().message});
   }
-  core_.AfterCommit([call = std::make_shared<Call>(std::move(call)), answer = std::move(answer)](
-                        const divvy::Status& status) {
-    if (!status) return call->Refuse(status.error());
-    call->Answer(answer);
-  });
+  core_.AfterCommit(
+      [call = std::make_shared<Call>(std::move(call)), answer = std::move(answer)](const divvy::Status& status) {
+        if (!status) return call->Refuse(status.error());
+        call->Answer(answer);
+      });
   core_.Touch();
 }
 

@@ -9,9 +9,9 @@ namespace divvy::dialect {
 namespace {
 
 constexpr std::string_view kPools = "pools.";
-constexpr std::string_view kKeys[] = {"nodes",     "constraint", "users",     "teams",   "max_time", "default_time",
-                                      "min_gpus",  "max_gpus",   "max_nodes", "running", "gpus",     "policy",
-                                      "placement", "priority",   "exclusive", "jobs_per_gpu", "default", "state"};
+constexpr std::string_view kKeys[] = {
+    "nodes",   "constraint", "users",  "teams",     "max_time", "default_time", "min_gpus",     "max_gpus", "max_nodes",
+    "running", "gpus",       "policy", "placement", "priority", "exclusive",    "jobs_per_gpu", "default",  "state"};
 constexpr std::int64_t kMost = 1'000'000;
 constexpr int kMostJobsPerGpu = 16;
 

@@ -4,11 +4,11 @@
 #include "base/text.h"
 #include "dialect/gflow.h"
 #include "dialect/job_options.h"
+#include "dialect/portion_options.h"
 #include "dialect/quoted.h"
 #include "dialect/script_check.h"
 #include "dialect/script_lines.h"
 #include "dialect/slurm.h"
-#include "dialect/portion_options.h"
 #include "dialect/task_options.h"
 
 namespace divvy::dialect {

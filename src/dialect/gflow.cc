@@ -82,7 +82,8 @@ void AddResources(Table& table, JobSpec& spec) {
                      return {};
                    },
                    {"gres"}});
-  table.push_back({"shared", 0, Takes::kNothing, "", "takes of its GPUs the memory that --gpu-memory says, and leaves the rest to others",
+  table.push_back({"shared", 0, Takes::kNothing, "",
+                   "takes of its GPUs the memory that --gpu-memory says, and leaves the rest to others",
                    [&spec](std::string_view) -> Status {
                      Keep(spec, kShared, "1");
                      return {};
@@ -277,10 +278,12 @@ std::vector<Option> GflowOptions(JobSpec& spec, const Surroundings& around) {
 Status FinishGflow(JobSpec& spec, const Surroundings& around) {
   spec.dialect = Dialect::kGflow;
   if (!Kept(spec, kShared).empty()) {
-    if (spec.request.gpu_memory == Bytes(0))
+    if (spec.request.gpu_memory == Bytes(0) && !spec.request.portion.is_by_memory())
       return InvalidArgument("--shared needs --gpu-memory SIZE: what it may use of each GPU");
     if (spec.request.gpus == 0) return InvalidArgument("--shared without a GPU; add --gpus 1");
-    spec.request.portion.memory = std::exchange(spec.request.gpu_memory, Bytes());
+    // Finishing twice does no harm.
+    if (spec.request.gpu_memory > Bytes(0))
+      spec.request.portion.memory = std::exchange(spec.request.gpu_memory, Bytes());
   }
   if (const std::string limit = Kept(spec, kConcurrent); !limit.empty()) {
     if (spec.group.empty()) spec.group = FreshGroup(around);

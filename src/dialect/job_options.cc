@@ -81,15 +81,15 @@ Status ApplyParameterFile(std::string_view path, const Surroundings& around, Job
 using Table = std::vector<Option>;
 
 void AddResources(Table& table, JobSpec& spec, const std::shared_ptr<Level>& level) {
-  table.push_back(
-      {"gpus", 'g', Takes::kValue, "N|N..M|0.25|2x0.5",
-       "GPUs that the job gets on each machine; 2..8: at least 2, and up to 8 of those free at its start; 0.25: a part of "
-       "one; 2x0.5: half of each of two",
-       [&spec, level](std::string_view value) -> Status {
-         DIVVY_CHECK(ApplyGpus(value, spec.request));
-         level->has_gpus = true;
-         return {};
-       }});
+  table.push_back({"gpus", 'g', Takes::kValue, "N|N..M|0.25|2x0.5",
+                   "GPUs that the job gets on each machine; 2..8: at least 2, and up to 8 of those free at its start; "
+                   "0.25: a part of "
+                   "one; 2x0.5: half of each of two",
+                   [&spec, level](std::string_view value) -> Status {
+                     DIVVY_CHECK(ApplyGpus(value, spec.request));
+                     level->has_gpus = true;
+                     return {};
+                   }});
   table.push_back({"gpu-type", 0, Takes::kValue, "SPEC",
                    "model of the GPUs, such as h100, \"h100|a100\" or \"h100&80gb\"; \"h100*1.0|a100*0.55\" says how "
                    "fast it is on each",
@@ -97,7 +97,8 @@ void AddResources(Table& table, JobSpec& spec, const std::shared_ptr<Level>& lev
                      DIVVY_TRY(spec.request.gpu_type, ReadGpuType(value));
                      return {};
                    }});
-  table.push_back({"gpu-memory", 0, Takes::kValue, "SIZE", "memory that each GPU has at least, such as 40G; without "
+  table.push_back({"gpu-memory", 0, Takes::kValue, "SIZE",
+                   "memory that each GPU has at least, such as 40G; without "
                    "--gpus, or with --shared: what the job takes of it",
                    [&spec](std::string_view value) -> Status {
                      DIVVY_TRY(spec.request.gpu_memory, ParseSize(value, kMebibyte));

@@ -41,8 +41,9 @@ std::optional<GpuShare> ParseParts(std::string_view text) {
 Result<GpuShare> ReadParts(std::string_view text) {
   const auto parts = ParseParts(Trim(text));
   if (parts && *parts > GpuShare() && *parts <= GpuShare(GpuShare::kWhole)) return *parts;
-  return InvalidArgument(Quoted(text) + " is no part of a GPU; write more than 0 and at most 1, such as 0.25, in steps "
-                                        "of 0.0001");
+  return InvalidArgument(Quoted(text) +
+                         " is no part of a GPU; write more than 0 and at most 1, such as 0.25, in steps "
+                         "of 0.0001");
 }
 
 // "0.3", "0.3:1.0".
@@ -87,11 +88,13 @@ Status CheckSlice(const JobSpec& spec) {
   const Request& request = spec.request;
   if (request.slice.empty()) return {};
   if (request.is_portioned() || SaysMoreOfPortion(request.portion)) {
-    return InvalidArgument("--slice " + request.slice + " is a piece of a GPU that the hardware sets apart, and cannot be "
+    return InvalidArgument("--slice " + request.slice +
+                           " is a piece of a GPU that the hardware sets apart, and cannot be "
                            "divided or lent; leave --gpus and what is said of parts out");
   }
   if (request.gpus > 1 || request.is_elastic() || request.is_gang()) {
-    return InvalidArgument("--slice " + request.slice + " is one slice of one GPU; leave --gpus and --nodes out, or use "
+    return InvalidArgument("--slice " + request.slice +
+                           " is one slice of one GPU; leave --gpus and --nodes out, or use "
                            "an array for several");
   }
   return {};
@@ -99,7 +102,8 @@ Status CheckSlice(const JobSpec& spec) {
 
 Status CheckAlone(const Request& request) {
   if (request.is_gang()) {
-    return InvalidArgument("--gpus " + GpuCountText(request) + ": parts of GPUs are for jobs on one machine; ask for "
+    return InvalidArgument("--gpus " + GpuCountText(request) +
+                           ": parts of GPUs are for jobs on one machine; ask for "
                            "whole GPUs, or leave --nodes, the other components and --gpus-per-task out");
   }
   return {};
@@ -111,6 +115,7 @@ Status ApplyGpus(std::string_view text, Request& request) {
   const std::string_view trimmed = Trim(text);
   const bool is_portion = trimmed.find_first_of(".xX") != std::string_view::npos &&
                           trimmed.find("..") == std::string_view::npos &&
+                          trimmed.find_first_of("0123456789") != std::string_view::npos &&
                           trimmed.find_first_not_of("0123456789.xX") == std::string_view::npos;
   if (!is_portion) {
     DIVVY_TRY(const GpuRange range, ReadGpuRange(text));
@@ -151,26 +156,34 @@ void AddPortionOptions(std::vector<Option>& table, JobSpec& spec) {
                        std::function<Status(std::string_view)> apply) {
     table.push_back({name, 0, takes, value, help, std::move(apply)});
   };
-  add("gpu-limit", Takes::kValue, "PART", "of a part of a GPU (--gpus 0.25): what it may borrow up to while others leave "
-      "it idle, such as 0.8", [&spec](std::string_view value) -> Status {
+  add("gpu-limit", Takes::kValue, "PART",
+      "of a part of a GPU (--gpus 0.25): what it may borrow up to while others leave "
+      "it idle, such as 0.8",
+      [&spec](std::string_view value) -> Status {
         DIVVY_TRY(spec.request.portion.limit, ReadParts(value));
         return {};
       });
-  add("gpu-memory-limit", Takes::kValue, "SIZE", "of a part of a GPU by its memory (--gpu-memory 20G): what it may borrow "
-      "up to", [&spec](std::string_view value) -> Status {
+  add("gpu-memory-limit", Takes::kValue, "SIZE",
+      "of a part of a GPU by its memory (--gpu-memory 20G): what it may borrow "
+      "up to",
+      [&spec](std::string_view value) -> Status {
         DIVVY_TRY(spec.request.portion.memory_limit, ReadShareOfMemory(value));
         return {};
       });
-  add("shared", Takes::kNothing, "", "takes of its GPUs the memory that --gpu-memory says, and leaves the rest to others",
+  add("shared", Takes::kNothing, "",
+      "takes of its GPUs the memory that --gpu-memory says, and leaves the rest to others",
       [&spec](std::string_view) -> Status {
         spec.labels[std::string(kSharedLabel)] = "1";
         return {};
       });
-  add("compute", Takes::kValue, "PART[:PART]", "of a part of a GPU: its share of the time, where that is not to be as of "
+  add("compute", Takes::kValue, "PART[:PART]",
+      "of a part of a GPU: its share of the time, where that is not to be as of "
       "the memory; behind the colon what it may borrow up to",
       [&spec](std::string_view value) { return ApplyCompute(value, spec.request.portion); });
-  add("idle-park", Takes::kValue, "TIME", "of a part of a GPU: leaves the GPU when it has not used it for so long; its "
-      "next call brings it back", [&spec](std::string_view value) -> Status {
+  add("idle-park", Takes::kValue, "TIME",
+      "of a part of a GPU: leaves the GPU when it has not used it for so long; its "
+      "next call brings it back",
+      [&spec](std::string_view value) -> Status {
         DIVVY_TRY(const Duration idle, ParseDuration(value, std::chrono::minutes(1)));
         if (idle >= std::chrono::seconds(1)) {
           spec.request.portion.idle_park = idle;
@@ -178,13 +191,17 @@ void AddPortionOptions(std::vector<Option>& table, JobSpec& spec) {
         }
         return InvalidArgument(Quoted(value) + " is shorter than anybody is idle; write 1s or more");
       });
-  add("mps", Takes::kNothing, "", "of a part of a GPU: runs beside the others by the driver's MPS, where that is to be "
-      "had, and not in turns with them", [&spec](std::string_view) -> Status {
+  add("mps", Takes::kNothing, "",
+      "of a part of a GPU: runs beside the others by the driver's MPS, where that is to be "
+      "had, and not in turns with them",
+      [&spec](std::string_view) -> Status {
         spec.request.portion.uses_mps = true;
         return {};
       });
-  add("slice", Takes::kValue, "PROFILE|>=SIZE", "a MIG instance in place of a GPU: 1g.18gb, or >=16G for the smallest with "
-      "that much memory", [&spec](std::string_view value) -> Status {
+  add("slice", Takes::kValue, "PROFILE|>=SIZE",
+      "a MIG instance in place of a GPU: 1g.18gb, or >=16G for the smallest with "
+      "that much memory",
+      [&spec](std::string_view value) -> Status {
         DIVVY_TRY(spec.request.slice, ReadLabel(value, 32));
         return {};
       });
@@ -221,8 +238,13 @@ Status CheckPortion(const JobSpec& spec) {
                            " is of whole GPUs; name one number to take parts of them: --gpus " +
                            std::to_string(request.gpus) + "x0.5");
   if (portion.request > GpuShare() && (request.gpu_memory > Bytes() || portion.memory_limit > Bytes())) {
-    return InvalidArgument("--gpus " + GpuCountText(request) + " and --gpu-memory both say how much it takes; name one of "
+    return InvalidArgument("--gpus " + GpuCountText(request) +
+                           " and --gpu-memory both say how much it takes; name one of "
                            "them");
+  }
+  if (portion.is_by_memory() && portion.memory.count() < kSmallestMemory) {
+    return InvalidArgument("--gpu-memory " + FormatSize(portion.memory) +
+                           " of a GPU's memory is too little for any program; ask for 64M or more");
   }
   if (portion.is_by_memory() && portion.limit > GpuShare()) {
     return InvalidArgument("--gpu-limit is a part, and the job asks by memory; write --gpu-memory-limit SIZE");
@@ -247,7 +269,8 @@ std::string PortionReading(const Request& request) {
   const GpuPortion& portion = request.portion;
   if (!request.slice.empty()) return "a slice " + request.slice + " of a GPU";
   if (!portion.any()) return "";
-  const bool may_borrow = portion.is_by_memory() ? portion.memory_limit > portion.memory : portion.limit > portion.request;
+  const bool may_borrow =
+      portion.is_by_memory() ? portion.memory_limit > portion.memory : portion.limit > portion.request;
   const std::string most = portion.is_by_memory() ? FormatSize(portion.memory_limit) : PartsText(portion.limit);
   std::string out = portion.is_by_memory() ? FormatSize(portion.memory) : PartsText(portion.request);
   out += request.gpus > 1 ? " of each of " + std::to_string(request.gpus) + " GPUs" : " of a GPU";

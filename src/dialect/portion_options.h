@@ -1,5 +1,5 @@
-// Parts of GPUs: "--gpus 0.25", "--gpus 2x0.5", and the options that say more of them (docs/sharing.md). What is said by
-// memory without a number of GPUs, or with --shared, is a part of one as well.
+// Parts of GPUs: "--gpus 0.25", "--gpus 2x0.5", and the options that say more of them (docs/sharing.md). What is said
+// by memory without a number of GPUs, or with --shared, is a part of one as well.
 #pragma once
 
 #include <string_view>

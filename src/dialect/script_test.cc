@@ -100,10 +100,11 @@ TEST(Gflow, APriorityThatIsNotGivenIsItsDefault) {
   EXPECT_EQ(GflowPriority(Read("# GFLOW --gpus 1\ntrue\n").priority), kGflowDefaultPriority);
 }
 
-TEST(Gflow, SharingIsANoteAndNeedsBothOfItsSizes) {
+TEST(Gflow, SharingIsAPartByMemoryAndNeedsBothOfItsSizes) {
   const JobSpec spec = Read("# GFLOW --shared --gpus 1 --gpu-memory 20G\ntrue\n");
-  ASSERT_EQ(spec.notes.size(), 1u);
-  EXPECT_EQ(spec.notes[0], "--shared: GPUs are given whole on this server; it shares with nobody");
+  EXPECT_TRUE(spec.notes.empty());
+  EXPECT_EQ(spec.request.portion.memory, 20_GiB);
+  EXPECT_EQ(spec.request.gpu_memory, Bytes());
   JobSpec without;
   EXPECT_FALSE(ReadScript("# GFLOW --shared --gpu-memory 20G\ntrue\n", "job.sh", TestSurroundings(), without));
 }

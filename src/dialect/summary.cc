@@ -7,10 +7,10 @@
 #include "dialect/container_options.h"
 #include "dialect/job_options.h"
 #include "dialect/node_options.h"
+#include "dialect/portion_options.h"
 #include "dialect/private_folders.h"
 #include "dialect/quantities.h"
 #include "dialect/quoted.h"
-#include "dialect/portion_options.h"
 #include "dialect/task_options.h"
 #include "engine/phrases.h"
 

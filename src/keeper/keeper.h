@@ -71,7 +71,8 @@ class Keeper {
     std::map<std::uint64_t, Wanted> wants;
     std::vector<Pending> pending;
     std::set<std::int64_t> escaped;
-    std::set<std::int64_t> returning;  // Processes whose keeper died while they were away; they are brought back.
+    std::map<std::int64_t, Time> strangers;  // Not escaped yet, or escaped: since when each has been seen so.
+    std::set<std::int64_t> returning;        // Processes whose keeper died while they were away; they are brought back.
     std::string trouble;
     std::map<Slot, std::uint64_t> launches;  // As of the last look.
     Time relocated = kNoTime;                // When its last relocation ended.
@@ -150,6 +151,7 @@ class Keeper {
   // keeper_state.cc
   void OnSights(const std::vector<GpuSight>& sights);
   void OnSight(const GpuSight& sight);
+  void BearWithNewcomers(Kept& kept) const;
   void SetCannot(Kept& kept);
   void SampleShares(Duration since);
   wire::KeeperState State() const;

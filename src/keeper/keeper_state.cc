@@ -11,6 +11,9 @@ constexpr Duration kBetweenShows = 200ms;
 /// past the library.
 constexpr std::uint64_t kMostResidual = std::uint64_t{2} << 30;
 
+/// A process of a tenant that uses its GPU does so by then, or past the library.
+constexpr Duration kSaysHelloWithin = 3s;
+
 /// A look at the GPUs takes less, unless the driver is sick.
 constexpr Duration kOldestSight = 3s;
 
@@ -22,10 +25,22 @@ void Keeper::OnSights(const std::vector<GpuSight>& sights) {
   for (auto& [id, kept] : kept_) kept->escaped.clear();
   for (const GpuSight& sight : sights) OnSight(sight);
   for (auto& [id, kept] : kept_) {
+    BearWithNewcomers(*kept);
     SetCannot(*kept);
     RefreshUse(*kept);
   }
   is_ledger_changed_ = true;
+}
+
+// A process that has just begun, or lost the keeper before this one, is about to say hello.
+void Keeper::BearWithNewcomers(Kept& kept) const {
+  const auto before = std::exchange(kept.strangers, {});
+  for (const std::int64_t pid : kept.escaped) {
+    const auto known = before.find(pid);
+    kept.strangers.emplace(pid, known == before.end() ? loop_->Now() : known->second);
+  }
+  std::erase_if(kept.escaped,
+                [&](std::int64_t pid) { return loop_->Now() - kept.strangers.at(pid) < kSaysHelloWithin; });
 }
 
 void Keeper::OnSight(const GpuSight& sight) {
@@ -41,7 +56,6 @@ void Keeper::OnSight(const GpuSight& sight) {
           return std::any_of(tenant.processes().begin(), tenant.processes().end(),
                              [pid](const auto& one) { return one.second.pid == pid; });
         });
-        // One that just came, and has not said hello, is seen again in a second.
         if (seen.folder == tenant.folder() || is_below) kept->escaped.insert(seen.pid);
         continue;
       }

@@ -57,8 +57,8 @@ struct JobRecord {
   /// Of a job on several machines: what it has on each, in the order of its ranks. The first says the same as `node`
   /// and `gpus`. Empty: it is on one.
   std::vector<Seat> gang;
-  bool was_let_go = false;  // All machines of the gang have prepared it, and were told to go.
-  std::string gpu_model;    // Of `gpus`, where all are of one model; else empty.
+  bool was_let_go = false;               // All machines of the gang have prepared it, and were told to go.
+  std::string gpu_model;                 // Of `gpus`, where all are of one model; else empty.
   GpuShare gpu_parts{GpuShare::kWhole};  // What it has of each of `gpus`.
   Progress progress;
   // Of an elastic job that runs.

@@ -182,7 +182,8 @@ constexpr char kVersion7[] = R"sql(
 ALTER TABLE jobs ADD COLUMN others TEXT NOT NULL DEFAULT '';
 )sql";
 
-// `portion`: what it asks of each GPU in place of a whole one, as JSON. `gpu_parts`: ten-thousandths that it has of each.
+// `portion`: what it asks of each GPU in place of a whole one, as JSON. `gpu_parts`: ten-thousandths that it has of
+// each.
 constexpr char kVersion8[] = R"sql(
 ALTER TABLE jobs ADD COLUMN portion TEXT NOT NULL DEFAULT '';
 ALTER TABLE jobs ADD COLUMN slice TEXT NOT NULL DEFAULT '';

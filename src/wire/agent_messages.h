@@ -222,12 +222,12 @@ struct AgentQuestion {
   std::vector<int> share_to;  // For "move".
 };
 struct AgentAnswer {
-  std::string path;         // Of the file there.
-  std::int64_t next = 0;    // Where the next piece begins, in bytes.
-  std::int64_t size = 0;    // Of the file now, in bytes.
-  int error = 0;            // Why it could not be read (errno of Linux); 0: it was.
-  bool is_running = false;  // This attempt of the job is not over there, for all the agent knows.
-  bool are_steps = false;   // The bytes are steps, as they were asked for.
+  std::string path;            // Of the file there.
+  std::int64_t next = 0;       // Where the next piece begins, in bytes.
+  std::int64_t size = 0;       // Of the file now, in bytes.
+  int error = 0;               // Why it could not be read (errno of Linux); 0: it was.
+  bool is_running = false;     // This attempt of the job is not over there, for all the agent knows.
+  bool are_steps = false;      // The bytes are steps, as they were asked for.
   bool is_share_done = false;  // What was to be done with its part of a GPU has been;
   std::string share_error;     // or why not.
 };

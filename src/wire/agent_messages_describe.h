@@ -117,10 +117,12 @@ BOOST_DESCRIBE_STRUCT(RenewMessage, (), (fingerprint))
 BOOST_DESCRIBE_STRUCT(TroubleMessage, (), (what))
 BOOST_DESCRIBE_STRUCT(ChannelPurpose, (), (kind, user, job, stream, rows, columns, goes_on, received, stops_only))
 BOOST_DESCRIBE_STRUCT(AgentQuestion, (),
-                      (record, output, error, directory, is_foreground, is_error, at, last, wants_steps, share_action, share_to))
+                      (record, output, error, directory, is_foreground, is_error, at, last, wants_steps, share_action,
+                       share_to))
 BOOST_DESCRIBE_STRUCT(AgentAnswer, (), (path, next, size, error, is_running, are_steps, is_share_done, share_error))
 BOOST_DESCRIBE_STRUCT(SharesMessage, (), (state))
 BOOST_DESCRIBE_STRUCT(RepayMessage, (), (job, attempt, why))
-BOOST_DESCRIBE_STRUCT(AgentReport, (), (prepared, started, exited, vanished, gpus, adopted, renew, trouble, shares, repay))
+BOOST_DESCRIBE_STRUCT(AgentReport, (),
+                      (prepared, started, exited, vanished, gpus, adopted, renew, trouble, shares, repay))
 
 }  // namespace divvy::wire

@@ -56,21 +56,21 @@ struct TenantView {
   std::string display_id;
   std::string name;
   std::string user;
-  std::string state;               // "running", "idle", "parking", "parked", "waking", "moving"; "starting": not there yet.
-  std::string share;               // What it asked for: "0.25 to 0.8", "20 to 40 GiB".
-  double request = 0;              // Its own part of the GPU.
-  std::int64_t request_bytes = 0;  // The same of its memory;
-  std::int64_t limit_bytes = 0;    // the most that it gets,
-  std::int64_t ceiling_bytes = 0;  // may have now,
-  std::int64_t used_bytes = 0;     // has,
+  std::string state;   // "running", "idle", "parking", "parked", "waking", "moving"; "starting": not there yet.
+  std::string share;   // What it asked for: "0.25 to 0.8", "20 to 40 GiB".
+  double request = 0;  // Its own part of the GPU.
+  std::int64_t request_bytes = 0;   // The same of its memory;
+  std::int64_t limit_bytes = 0;     // the most that it gets,
+  std::int64_t ceiling_bytes = 0;   // may have now,
+  std::int64_t used_bytes = 0;      // has,
   std::int64_t borrowed_bytes = 0;  // and has of what is others'.
-  double compute = 0;              // Its part of the GPU's time in the last second,
-  double compute_request = 0;      // by right,
-  double compute_limit = 0;        // and at most.
-  std::int64_t paper_gpu = 0;      // Where the plan has it; another GPU than this one where it was spread or moved.
-  std::string mechanism;           // "enforced by interposer", "driver", "MIG", "MPS", "advisory".
+  double compute = 0;               // Its part of the GPU's time in the last second,
+  double compute_request = 0;       // by right,
+  double compute_limit = 0;         // and at most.
+  std::int64_t paper_gpu = 0;       // Where the plan has it; another GPU than this one where it was spread or moved.
+  std::string mechanism;            // "enforced by interposer", "driver", "MIG", "MPS", "advisory".
   bool is_movable = false;
-  std::string note;                // Why it cannot be moved, or what went wrong with it last.
+  std::string note;  // Why it cannot be moved, or what went wrong with it last.
 };
 
 struct GpuView {
@@ -93,8 +93,8 @@ struct GpuView {
   std::int64_t power_watts = -1;
   std::vector<GpuProcessView> processes;
   std::string isolation;
-  std::string node;   // Whose it is.
-  double free = 0;    // The part of it that nobody has by the plan.
+  std::string node;                 // Whose it is.
+  double free = 0;                  // The part of it that nobody has by the plan.
   std::vector<TenantView> tenants;  // Who has parts of it.
 };
 

@@ -69,8 +69,7 @@ BOOST_DESCRIBE_STRUCT(ComponentView, (),
                        node_list, excluded_nodes, pool))
 BOOST_DESCRIBE_STRUCT(RequestView, (),
                       (gpus, gpu_type, gpu_memory_bytes, cpus, memory_bytes, tasks, time_limit_s, gpus_most, topology,
-                       placement, nodes, spreads_tasks, constraint, node_list, excluded_nodes, others, portion,
-                       slice))
+                       placement, nodes, spreads_tasks, constraint, node_list, excluded_nodes, others, portion, slice))
 BOOST_DESCRIBE_STRUCT(SeatPartView, (), (component, gpus, tasks))
 BOOST_DESCRIBE_STRUCT(SeatView, (), (node, gpus, tasks, parts))
 BOOST_DESCRIBE_STRUCT(ProgressView, (), (fraction, step, steps, time, expected_end))

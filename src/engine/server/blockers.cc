@@ -70,7 +70,8 @@ class Finder {
     return same;
   }
 
-  /// Of one server every blocker has words of its own; those of many, of components and of parts of GPUs are the core's.
+  /// Of one server every blocker has words of its own; those of many, of components and of parts of GPUs are the
+  /// core's.
   bool IsTold(const core::Blocker& blocker) const {
     const Request& request = entry_.request;
     const bool is_cores =

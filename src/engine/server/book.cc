@@ -166,7 +166,8 @@ void Book::Resize(JobId running, GpuSet gpus, GpuSet asked_back) {
   Free(running, place);
   place.gpus = gpus;
   Take(running, place);
-  for (const GroupName& group : job.groups) groups_.at(group).gpu_parts += (std::int64_t{gpus.size()} - job.gpus.size()) * GpuShare::kWhole;
+  for (const GroupName& group : job.groups)
+    groups_.at(group).gpu_parts += (std::int64_t{gpus.size()} - job.gpus.size()) * GpuShare::kWhole;
   if (gpus != job.gpus) job.predicted_end = kNever;  // It was to end so on those that it had.
   job.gpus = gpus;
   job.asked_back = asked_back;
@@ -239,7 +240,8 @@ std::string Book::CheckNode(NodeIndex index) const {
     }
   }
   if (owned != node.owned) return "the set of owned GPUs" + where + " is not the sum of the running jobs' GPUs";
-  if (sharers != node.sharers) return "those who share GPUs" + where + " are not the running jobs that have parts of them";
+  if (sharers != node.sharers)
+    return "those who share GPUs" + where + " are not the running jobs that have parts of them";
   for (const auto& [gpu, parts] : sharers) {
     GpuShare sum;
     for (const auto& [job, share] : parts) sum = sum + share;

@@ -1,10 +1,9 @@
 // The facts as the controller says them: GPUs with why they are withheld, entries that wait, jobs that run, and sums of
 // what these claim. It decides nothing and keeps no order; what it costs is a look-up per fact.
 //
-// Invariants (CheckInvariants re-derives them): a GPU has one owner, or sharers whose parts are no more than it has, and
-// each of them runs; sums and group
-// counts are those of the running jobs; waiting_count is the members of all entries. There is always a machine of
-// number kOwnNode.
+// Invariants (CheckInvariants re-derives them): a GPU has one owner, or sharers whose parts are no more than it has,
+// and each of them runs; sums and group counts are those of the running jobs; waiting_count is the members of all
+// entries. There is always a machine of number kOwnNode.
 #pragma once
 
 #include <array>
@@ -29,8 +28,8 @@ struct BookNode {
   GpuTopology topology{{}};
   std::vector<GpuAvailability> availability;
   bool takes_work = true;
-  std::string idle_reason;  // Why it takes none.
-  GpuSet usable;            // Take new work, as far as the machine does.
+  std::string idle_reason;                      // Why it takes none.
+  GpuSet usable;                                // Take new work, as far as the machine does.
   GpuSet owned;                                 // Somebody has it, or a part of it.
   std::array<JobId, GpuSet::kCapacity> owners;  // Of whole ones.
   std::map<GpuIndex, std::map<JobId, GpuShare>> sharers;

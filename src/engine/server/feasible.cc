@@ -74,7 +74,8 @@ Status CheckPortion(const NodeCapacity& capacity, GpuSet of_type, const Request&
   const Bytes most = PortionedMemory(LargestMemory(capacity, of_type));
   if (request.portion.memory <= most) return {};
   return LimitExceeded("asks for " + BytesText(request.portion.memory) + " of a GPU, but the largest here has " +
-                       BytesText(most) + " for jobs; --gpu-memory " + BytesFlag(most) + " is the most it can ever give");
+                       BytesText(most) + " for jobs; --gpu-memory " + BytesFlag(most) +
+                       " is the most it can ever give");
 }
 
 Status CheckGpus(const NodeCapacity& capacity, const Request& request) {

@@ -85,9 +85,9 @@ TEST(Portions, MemoryIsAnotherPartOfEachSizeOfGpu) {
   EXPECT_EQ(started.at(JobId(1)), GpuSet::Of({1})) << "the smallest that has it, which wastes least";
   EXPECT_EQ(started.at(JobId(2)), GpuSet::Of({0}));
   EXPECT_EQ(started.at(JobId(3)), GpuSet::Of({0}));
-  EXPECT_EQ(world.server.node(kOwnNode).room(0),
-            GpuShare(GpuShare::kWhole) - PartsOf(world.server.running(JobId(2))->request.portion, 80_GiB) -
-                PartsOf(world.server.running(JobId(3))->request.portion, 80_GiB));
+  EXPECT_EQ(world.server.node(kOwnNode).room(0), GpuShare(GpuShare::kWhole) -
+                                                     PartsOf(world.server.running(JobId(2))->request.portion, 80_GiB) -
+                                                     PartsOf(world.server.running(JobId(3))->request.portion, 80_GiB));
 }
 
 TEST(Portions, AreRememberedByThoseWhoTakeARunningJobIn) {

@@ -190,8 +190,8 @@ std::vector<core::AtSpeed> Kinds::BySize(const Request& request) const {
   }
   std::vector<core::AtSpeed> sets;
   for (const auto& [parts, models] : by_parts) {
-    sets.push_back({Join(std::vector<std::string>(models.begin(), models.end()), "|"), 1000,
-                    static_cast<std::int16_t>(parts)});
+    sets.push_back(
+        {Join(std::vector<std::string>(models.begin(), models.end()), "|"), 1000, static_cast<std::int16_t>(parts)});
   }
   return sets;
 }
