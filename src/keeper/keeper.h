@@ -26,6 +26,9 @@
 namespace divvy::keeper {
 
 struct KeeperOptions {
+  /// Expected of the first process on a GPU, in bytes, until the driver has shown one: a context on a data-centre GPU is
+  /// 300 to 500 MiB.
+  std::uint64_t first_residual = std::uint64_t{512} << 20;
   std::string directory;            // Of the tenants' folders, the records and the socket.
   std::string interposer;           // libdivvy_cuda.so, to be preloaded into jobs; empty: there is none.
   std::string nvml;                 // A stand-in for libnvidia-ml.so.1; empty: the driver's own.
@@ -152,6 +155,7 @@ class Keeper {
   void OnSights(const std::vector<GpuSight>& sights);
   void OnSight(const GpuSight& sight);
   void BearWithNewcomers(Kept& kept) const;
+  void ExpectResiduals(const Kept& kept) const;
   void SetCannot(Kept& kept);
   void SampleShares(Duration since);
   wire::KeeperState State() const;
@@ -171,6 +175,7 @@ class Keeper {
   RecordedNode node_;
   std::map<GpuIndex, wire::KeeperGpu> gpus_;
   std::map<GpuIndex, int> utilisation_;
+  std::map<GpuIndex, std::uint64_t> expected_residual_;  // Of a process; as it was seen last.
   std::map<TenantId, std::unique_ptr<Kept>> kept_;
   std::map<std::uint64_t, TenantId> wanted_by_;
   std::map<std::uint64_t, Shrinking> shrinking_;  // By the id that kShrink had.

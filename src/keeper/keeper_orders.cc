@@ -72,6 +72,7 @@ void Keeper::OnPlace(const sharing::Place& place) {
                                static_cast<gid_t>(record.terms.gid), std::move(devices));
   if (!tenant) return FailPending(*kept, Goal::kPlaced, tenant.error().message);
   kept->tenant = *std::move(tenant);
+  ExpectResiduals(*kept);
   kept->tenant->Listen(EventsOf(place.tenant));
   kept->had.assign(uuids.size(), Duration(0));
   kept->had_share.assign(uuids.size(), GpuShare(0));

@@ -78,6 +78,7 @@ Status Keeper::AdoptTenant(const RecordedTenant& record) {
       device.gate = is_parked ? share::kParked : (record.passage != Passage::kNone ? share::kMoving : share::kShut);
     }
     DIVVY_TRY(kept->tenant, Tenant::Adopt(*loop_, options_.directory, id, std::move(devices)));
+    ExpectResiduals(*kept);
     kept->had.assign(uuids.size(), Duration(0));
     kept->had_share.assign(uuids.size(), GpuShare(0));
   }

@@ -11,6 +11,9 @@ constexpr Duration kBetweenShows = 200ms;
 /// past the library.
 constexpr std::uint64_t kMostResidual = std::uint64_t{2} << 30;
 
+/// More than the last one that was seen had: it may load more code.
+constexpr std::uint64_t kResidualToSpare = std::uint64_t{16} << 20;
+
 /// A process of a tenant that uses its GPU does so by then, or past the library.
 constexpr Duration kSaysHelloWithin = 3s;
 
@@ -26,10 +29,19 @@ void Keeper::OnSights(const std::vector<GpuSight>& sights) {
   for (const GpuSight& sight : sights) OnSight(sight);
   for (auto& [id, kept] : kept_) {
     BearWithNewcomers(*kept);
+    ExpectResiduals(*kept);
     SetCannot(*kept);
     RefreshUse(*kept);
   }
   is_ledger_changed_ = true;
+}
+
+void Keeper::ExpectResiduals(const Kept& kept) const {
+  if (kept.tenant == nullptr) return;
+  for (unsigned device = 0; device < kept.tenant->devices().size(); ++device) {
+    const auto known = expected_residual_.find(static_cast<GpuIndex>(kept.tenant->devices()[device].gpu));
+    kept.tenant->ExpectResidual(device, known == expected_residual_.end() ? options_.first_residual : known->second);
+  }
 }
 
 // A process that has just begun, or lost the keeper before this one, is about to say hello.
@@ -72,6 +84,7 @@ void Keeper::OnSight(const GpuSight& sight) {
         const std::uint64_t residual = has > said ? has - said : 0;
         if (residual > kMostResidual) kept->escaped.insert(seen.pid);
         tenant.SetResidual(slot->first, device, residual);
+        if (residual > 0 && residual <= kMostResidual) expected_residual_[sight.gpu] = residual + kResidualToSpare;
       }
     }
   }

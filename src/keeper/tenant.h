@@ -54,6 +54,8 @@ struct TenantDevice {
   std::uint64_t limit = 0;
   std::uint64_t ceiling = 0;
   share::Gate gate = share::kShut;
+  /// What the driver will need for a process, for all that is known: counted from its hello until it has been seen.
+  std::uint64_t expected_residual = 0;
 };
 
 /// What a tenant says to who keeps it. All are called from the loop.
@@ -99,6 +101,7 @@ class Tenant {
   void SetTerms(std::uint64_t request, std::uint64_t limit);
   void SetPlace(unsigned device, const std::string& uuid, std::uint32_t gpu);
   void SetResidual(Slot slot, unsigned device, std::uint64_t bytes);
+  void ExpectResidual(unsigned device, std::uint64_t bytes) { devices_[device].expected_residual = bytes; }
   /// False: the process is not there, or does not read what it is sent; then it is dropped.
   bool Send(Slot slot, share::Message message);
   void SendAll(const share::Message& message);

@@ -118,6 +118,12 @@ void Tenant::Welcome(const std::shared_ptr<Caller>& caller, const share::Message
   process.launches = process.turn_launches = Launches(*slot);
   __atomic_store_n(&shown.host_pid, static_cast<std::int32_t>(process.pid), __ATOMIC_RELEASE);
   __atomic_store_n(&shown.generation, process.generation, __ATOMIC_RELEASE);
+  // What an earlier keeper has measured goes on to count.
+  for (std::size_t i = 0; i < devices_.size(); ++i) {
+    const std::uint64_t known = __atomic_load_n(&shown.residual[i], __ATOMIC_ACQUIRE);
+    process.residual[i] = known > 0 && known <= devices_[i].limit ? known : devices_[i].expected_residual;
+    __atomic_store_n(&shown.residual[i], process.residual[i], __ATOMIC_RELEASE);
+  }
   __atomic_store_n(&shown.is_taken, 1, __ATOMIC_RELEASE);
   const Slot taken = *slot;
   loop_.Watch(process.link.get(), [this, taken] { OnLink(taken); });
