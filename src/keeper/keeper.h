@@ -26,8 +26,8 @@
 namespace divvy::keeper {
 
 struct KeeperOptions {
-  /// Expected of the first process on a GPU, in bytes, until the driver has shown one: a context on a data-centre GPU is
-  /// 300 to 500 MiB.
+  /// Expected of the first process on a GPU, in bytes, until the driver has shown one: a context on a data-centre GPU
+  /// is 300 to 500 MiB.
   std::uint64_t first_residual = std::uint64_t{512} << 20;
   std::string directory;            // Of the tenants' folders, the records and the socket.
   std::string interposer;           // libdivvy_cuda.so, to be preloaded into jobs; empty: there is none.
