@@ -82,6 +82,17 @@ void NodeShares::OnKeeper() {
   wire::KeeperRequest hello;
   hello.hello = Hello();
   keeper_.Ask(std::move(hello), Noting("event=keeper_refused"));
+  // Who is gone goes first: an earlier attempt of a job would be in the way of its next.
+  wire::KeeperRequest asked;
+  asked.state = wire::KeeperStateAsked();
+  keeper_.Ask(std::move(asked), [this](const Result<wire::KeeperAnswer>& answer) {
+    if (!answer) return;  // Another one will come.
+    if (answer->state) OnKept(*answer->state);
+    TellAll();
+  });
+}
+
+void NodeShares::TellAll() {
   // Whole ones first: they are not for anybody to be spread over. Those that still wait for room ask again as well.
   for (const bool are_tenants : {false, true}) {
     for (const auto& [job, holder] : holders_) {
@@ -124,6 +135,7 @@ void NodeShares::Begin(const LaunchOrder& order, const std::shared_ptr<const Job
     holder.owner = *owner;
   }
   const bool is_tenant = holder.is_tenant();
+  Release(record.id);  // Of an attempt that nobody has said the end of.
   holders_.insert_or_assign(record.id, std::move(holder));
   if (!is_tenant && !is_open_) return ports_.execute(order, spec);
   waiting_.insert_or_assign(record.id, Waiting{order, spec, {}, 0});

@@ -88,6 +88,7 @@ class NodeShares final : public OrderPort, public KeeperListener {
   };
 
   void Open();
+  void TellAll();
   void Begin(const LaunchOrder& order, const std::shared_ptr<const JobSpec>& spec);
   void Ask(JobId job);
   void Ask(Action action);

@@ -26,11 +26,16 @@ struct FakeKeeper final : KeeperPort {
     asked.pop_front();
     return first;
   }
-  /// What is asked next is a hello, and is answered.
-  void AnswerHello() {
+  /// What is asked next is a hello, and then who is there; both are answered.
+  void AnswerHello(const wire::KeeperState& state = {}) {
     Asked hello = Next();
     EXPECT_TRUE(hello.request.hello);
     hello.answered(wire::KeeperAnswer());
+    Asked who = Next();
+    EXPECT_TRUE(who.request.state);
+    wire::KeeperAnswer answer;
+    answer.state = state;
+    who.answered(answer);
   }
 
   int opens = 0;
@@ -134,11 +139,11 @@ TEST_F(NodeSharesTest, ATenantStartsWhereTheKeeperSays) {
   EXPECT_EQ(passed_.size(), 1U) << "it waits for the keeper";
   EXPECT_EQ(keeper_.opens, 1);
   shares_.OnKeeper();
-  const auto hello = keeper_.Next();
-  ASSERT_TRUE(hello.request.hello);
-  EXPECT_EQ(hello.request.hello->gpus.size(), 4U);
-  EXPECT_EQ(hello.request.hello->gpus[3].kind, 2) << "tenants move among GPUs of one kind";
-  hello.answered(wire::KeeperAnswer());
+  const auto hello = keeper_.asked.front().request.hello;
+  ASSERT_TRUE(hello);
+  EXPECT_EQ(hello->gpus.size(), 4U);
+  EXPECT_EQ(hello->gpus[3].kind, 2) << "tenants move among GPUs of one kind";
+  keeper_.AnswerHello();
   const auto whole = keeper_.Next();
   ASSERT_TRUE(whole.request.take_whole) << "job 1 has GPU 0 whole, and nobody is to be spread over it";
   EXPECT_EQ(whole.request.take_whole->gpus, GpuSet::Of({0}));
@@ -221,6 +226,24 @@ TEST_F(NodeSharesTest, ATenantThatNobodyHasIsRemoved) {
   ASSERT_TRUE(remove.request.remove);
   EXPECT_EQ(remove.request.remove->job, JobId(5));
   EXPECT_TRUE(keeper_.asked.empty());
+}
+
+TEST_F(NodeSharesTest, AnEarlierAttemptIsOutOfTheWayBeforeTheNextIsAsked) {
+  LaunchOrder again = Launch(7, {0}, 9'000);
+  again.record.attempt = 2;
+  Execute(again);
+  shares_.OnKeeper();
+  wire::KeeperState state;
+  state.tenants.resize(1);
+  state.tenants[0].job = JobId(7);
+  state.tenants[0].attempt = 1;
+  keeper_.AnswerHello(state);
+  const auto remove = keeper_.Next();
+  ASSERT_TRUE(remove.request.remove);
+  EXPECT_EQ(remove.request.remove->attempt, 1U);
+  const auto add = keeper_.Next();
+  ASSERT_TRUE(add.request.add);
+  EXPECT_EQ(add.request.add->attempt, 2U);
 }
 
 TEST_F(NodeSharesTest, AResizeReachesTheKeeperAndLastsOverIt) {
