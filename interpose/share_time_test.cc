@@ -152,8 +152,8 @@ TEST_F(ShareTime, AKeeperThatHasForgottenTheSlotGivesAnother) {
   EXPECT_EQ(keeper_.Used(), 0U);
 }
 
-// On a driver that does nothing, so that what is left is the way there; bench/shares has the figure. The least of several
-// rounds: a busy machine adds, and never takes away.
+// On a driver that does nothing, so that what is left is the way there; bench/shares has the figure. The least of
+// several rounds: a busy machine adds, and never takes away.
 TEST(ShareCost, ALaunchThroughAnOpenGateNeedsNoWordWithTheKeeper) {
   const World world;
   FakeKeeper keeper(world, 64 * kMiB);

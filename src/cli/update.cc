@@ -202,6 +202,9 @@ int UpdateMain(const Words& words) {
   for (Option& option : FixedTable()) table.push_back(std::move(option));
   const auto parsed = dialect::ParseOptions(table, words);
   if (!parsed) return Fail(parsed.error());
+  if (wish.spec.request.portion.any())
+    return Fail(InvalidArgument("a part of a GPU is changed by divvy resize ID --gpus " +
+                                PartsText(wish.spec.request.portion.request) + ", whether the job waits or runs"));
   JobUpdate& update = wish.update;
   update.select.ids = parsed->positional;
   if (update.select.ids.empty() && !update.select.is_all)

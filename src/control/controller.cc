@@ -480,6 +480,11 @@ Reason Controller::WaitingReason(const JobRecord& record) const {
     return "there is no pool '" + record.pool + "' any more; divvy update " + ToString(record.id) +
            " --pool NAME puts it into another";
   if (const int asked = record.request.gpus_in_all(); asked > 0) {
+    if (record.request.is_portioned()) {
+      const std::string part =
+          record.request.portion.is_by_memory() ? PortionText(record.request.portion) : GpuCountText(record.request);
+      return "waits for " + part + (record.request.gpus > 1 ? " of GPUs" : " of a GPU");
+    }
     const int free = cluster_.free_count();
     // What they are kept for, or why they do not fit, is for divvy why.
     const std::string idle = IdleNodesText(cluster_, *entry);

@@ -173,7 +173,8 @@ void AddRemedy(const JobRecord& record, const std::vector<Blocker>& blockers, wi
   const std::string& change = view.would_start_now;
   const std::string words = change.substr(0, change.find(" ("));
   if (const std::string options = OptionsOf(words); !options.empty()) {
-    view.command = "divvy update " + id + options;
+    const bool is_part = record.request.is_portioned() && options.starts_with(" --gpus ");
+    view.command = (is_part ? "divvy resize " : "divvy update ") + id + options;
   } else if (change.empty() && blockers.size() == 1 && blockers.front().kind == BlockerKind::kHeld) {
     view.would_start_now = "its release";
     view.command = "divvy release " + id;

@@ -45,7 +45,8 @@ TEST_P(RealShares, ProgramsGetTheTimeThatTheyAskedFor) {
   for (std::size_t i = 0; i < after.size(); ++i) {
     const double share = (after[i] - before[i]) / sum;
     std::printf("share %zu: %.4f of %.2f\n", i, share, GetParam().of[i]);
-    EXPECT_NEAR(share, GetParam().of[i], 0.12) << "in equal turns it would be further off; bench/shares has the figures";
+    EXPECT_NEAR(share, GetParam().of[i], 0.12)
+        << "in equal turns it would be further off; bench/shares has the figures";
   }
   std::printf("busy %.3f of the time\n", sum / ToSeconds(took));
 }

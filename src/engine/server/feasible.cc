@@ -69,12 +69,11 @@ Status CheckSpeeds(const NodeCapacity& capacity, const Request& request) {
                        std::to_string(most) + " is the most it can ever give, or leave the speeds out to take any mix");
 }
 
-Status CheckPortion(const NodeCapacity& capacity, GpuSet of_type, const Request& request) {
-  if (!request.portion.is_by_memory() || of_type.empty()) return {};
-  const Bytes most = PortionedMemory(LargestMemory(capacity, of_type));
-  if (request.portion.memory <= most) return {};
-  return LimitExceeded("asks for " + BytesText(request.portion.memory) + " of a GPU, but the largest here has " +
-                       BytesText(most) + " for jobs; --gpu-memory " + BytesFlag(most) +
+Status CheckPortion(Bytes largest, const std::string& where, const Request& request) {
+  const Bytes most = PortionedMemory(largest);
+  if (!request.portion.is_by_memory() || request.portion.memory <= most || most == Bytes()) return {};
+  return LimitExceeded("asks for " + BytesText(request.portion.memory) + " of a GPU, but the largest of " + where +
+                       " has " + BytesText(most) + " for jobs; --gpu-memory " + BytesFlag(most) +
                        " is the most it can ever give");
 }
 
@@ -95,7 +94,7 @@ Status CheckGpus(const NodeCapacity& capacity, const Request& request) {
     return LimitExceeded(asks + " of type " + ShellQuote(request.gpu_type) + ", but this server has " +
                          ModelsText(capacity) + "; leave --gpu-type out, or name a part of one of these");
   }
-  DIVVY_CHECK(CheckPortion(capacity, of_type, request));
+  if (!of_type.empty()) DIVVY_CHECK(CheckPortion(LargestMemory(capacity, of_type), "this server", request));
   if (of_type.size() < request.gpus) {
     return LimitExceeded(asks + " of type " + ShellQuote(request.gpu_type) + ", but this server has " +
                          std::to_string(of_type.size()) + " (" + ModelsText(capacity) + "); --gpus " +
@@ -190,6 +189,12 @@ Status CheckFeasible(const Server& server, const Request& request, const std::st
                            "another joins by, or leave --nodes out");
     }
     if (!request.is_heterogeneous()) DIVVY_CHECK(Refusal(server, request));
+  }
+  if (server.has_many() && request.portion.is_by_memory()) {
+    Bytes largest;
+    for (const BookNode& node : server.nodes())
+      largest = std::max(largest, LargestMemory(node.capacity, node.present()));
+    DIVVY_CHECK(CheckPortion(largest, "any machine", request));
   }
   // The last word is the core's, which counts in its own units.
   std::string why;

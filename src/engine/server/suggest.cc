@@ -88,6 +88,7 @@ class Suggestion {
       case core::ChangeKind::kHost:
         return change.text + " (that much is free)";
       case core::ChangeKind::kFewerGpus: {
+        if (entry_.request.is_portioned()) return "";  // Of how many it has parts stays as it is.
         const int gpus = change.ask.groups.front().alternatives.front().gpus;
         const std::string most =
             entry_.request.gpus_most > 0 ? ".." + std::to_string(entry_.request.gpus_most) : std::string();
