@@ -27,9 +27,9 @@ void FindFirst(const std::string& name, const std::string& first, std::vector<st
                std::string_view otherwise = "") {
   if (first.empty()) return;
   const std::string begin = name + "=";
-  const auto list = std::ranges::find_if(environment, [&](const std::string& one) { return one.starts_with(begin); });
-  if (list == environment.end()) environment.push_back(begin + std::string(otherwise));
-  std::string& text = list == environment.end() ? environment.back() : *list;
+  auto list = std::ranges::find_if(environment, [&](const std::string& one) { return one.starts_with(begin); });
+  if (list == environment.end()) list = environment.insert(list, begin + std::string(otherwise));
+  std::string& text = *list;
   text.insert(begin.size(), first + (text.size() > begin.size() ? ":" : ""));
 }
 
