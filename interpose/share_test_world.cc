@@ -176,6 +176,11 @@ void FakeKeeper::Run() {
 }
 
 void FakeKeeper::OnMessage(int fd, share::Message message) {
+  {
+    // Before it is answered: who has the answer finds it counted.
+    const std::lock_guard lock(mutex_);
+    all_.push_back(message);
+  }
   if (message.word == share::Word::kHello) {
     const std::lock_guard lock(mutex_);
     std::uint32_t slot = 0;
@@ -201,7 +206,6 @@ void FakeKeeper::OnMessage(int fd, share::Message message) {
   }
   const std::lock_guard lock(mutex_);
   messages_.push_back(message);
-  all_.push_back(message);
   came_.notify_all();
 }
 
