@@ -97,7 +97,11 @@ void Relocation::Step() {
     OnStepEnd();
   });
   LookAtThoseThatStand();
-  if (told_.empty()) OnStepEnd();
+  if (!told_.empty()) return;
+  // Who could not be told is gone, and is taken out of the table in the loop's next turn: not before that is it known.
+  loop_.At(loop_.Now(), [this, step, alive = std::weak_ptr<bool>(is_alive_)] {
+    if (!alive.expired() && step == step_) OnStepEnd();
+  });
 }
 
 void Relocation::TellLibrary(Slot slot, share::Word word) {
