@@ -97,7 +97,9 @@ Status CheckSlice(const JobSpec& spec) {
                            " is one slice of one GPU; leave --gpus and --nodes out, or use "
                            "an array for several");
   }
-  return {};
+  return InvalidArgument(
+      "--slice " + request.slice +
+      ": divvy makes no MIG instances yet; ask for a part of a GPU: --gpus 0.25, or --gpu-memory 16G");
 }
 
 Status CheckAlone(const Request& request) {
