@@ -90,8 +90,9 @@ class GangNode : public testing::Test {
     std::error_code ignored;
     std::filesystem::remove_all(folder_, ignored);
   }
-  void StartNode() {
+  void StartNode(const std::string& gpu_libraries = "") {
     NodeOptions options;
+    options.gpu_libraries = gpu_libraries;
     options.run_directory = folder_ + "/runs";
     options.log_directory = folder_;
     options.names = {"host.example.org", "", "n2"};
@@ -399,6 +400,36 @@ TEST_F(LeftBehind, WithoutASupervisorTheNodeItselfSaysTheWord) {
   StartNode();
   Adopt();
   EXPECT_EQ(controller_.Take(), Words{"started 17.3"});
+}
+
+// However long the environment is to which the list is added.
+TEST_F(GangNode, LibrariesOfStandInGpusAreFoundFirstWhateverTheJobSays) {
+  StartNode("/opt/gpus");
+  JobRecord record = Gang();
+  record.gang.clear();
+  JobSpec spec = Script();
+  for (int i = 0; i < 80; ++i) {
+    EXPECT_EQ(ValueOf(Launch(0, spec, record), "LD_LIBRARY_PATH"), "/opt/gpus");
+    spec.capture.environment.push_back("VARIABLE" + std::to_string(i) + "=of some length, so that it lies elsewhere");
+  }
+  spec.capture.environment.emplace_back("LD_LIBRARY_PATH=/mine");
+  EXPECT_EQ(ValueOf(Launch(0, spec, record), "LD_LIBRARY_PATH"), "/opt/gpus:/mine");
+}
+
+TEST_F(GangNode, ATenantHasWhatTheKeeperSaysOnceAndItsOwnBehindIt) {
+  JobRecord record = Gang();
+  record.gang.clear();
+  JobSpec spec = Script();
+  spec.capture.environment = {"LD_PRELOAD=/mine.so"};
+  node_->SetShareGrant(record.id,
+                       {{2}, GpuSet::Of({2, 3}), {"DIVVY_SHARE=/f", "LD_PRELOAD=/l.so", "CUDA_VISIBLE_DEVICES=GPU-2"}});
+  const LaunchRequest granted = Launch(0, spec, record);
+  EXPECT_EQ(ValueOf(granted, "LD_PRELOAD"), "/l.so:/mine.so");
+  EXPECT_EQ(ValueOf(granted, "DIVVY_SHARE"), "/f");
+  EXPECT_EQ(ValueOf(granted, "CUDA_VISIBLE_DEVICES"), "GPU-2");
+  const LaunchRequest next = Launch(0, spec, record);
+  EXPECT_EQ(ValueOf(next, "DIVVY_SHARE"), "(none)") << "a grant is of one launch";
+  EXPECT_EQ(ValueOf(next, "LD_PRELOAD"), "/mine.so");
 }
 
 // Users have other numbers on other machines.

@@ -201,7 +201,7 @@ void AddPortionOptions(std::vector<Option>& table, JobSpec& spec) {
         return {};
       });
   add("slice", Takes::kValue, "PROFILE|>=SIZE",
-      "a MIG instance in place of a GPU: 1g.18gb, or >=16G for the smallest with "
+      "not yet: a MIG instance in place of a GPU: 1g.18gb, or >=16G for the smallest with "
       "that much memory",
       [&spec](std::string_view value) -> Status {
         DIVVY_TRY(spec.request.slice, ReadLabel(value, 32));

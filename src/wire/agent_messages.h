@@ -198,7 +198,7 @@ struct AgentReport {
   std::optional<RepayMessage> repay;
 };
 
-// --- Questions, to the agent: they change nothing, are not orders, and are lost with the connection -----------------
+// --- Questions, to the agent: no orders, and lost with the connection. But for `share_action` they change nothing --
 
 /// What an answer brings along at most.
 inline constexpr std::int64_t kAnswerBytes = std::int64_t{256} << 10;
