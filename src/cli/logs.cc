@@ -152,6 +152,11 @@ int LogsMain(const Words& words) {
   LogFile file = OpenLogFile(*api, *job, flags);
   if (file.path().empty() && !is_on_terminal)
     return Fail(PermissionDenied("job " + id + " belongs to " + job->user + ", who alone may see where its output is"));
+  if (flags.is_path && file.path().empty()) {
+    return Fail(FailedPrecondition("job " + id +
+                                   " ran on its caller's terminal; what it printed after that was lost is " +
+                                   "kept on " + job->node + ": divvy logs " + id));
+  }
   if (flags.is_path) {
     std::printf("%s\n", file.path().c_str());
     return 0;

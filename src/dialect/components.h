@@ -26,6 +26,12 @@ template <typename OptionsOf, typename Finish>
 Result<Parsed> ReadComponents(const std::vector<Option>& options, const std::vector<std::string>& words,
                               const ParseRules& rules, JobSpec& job, OptionsOf options_of, Finish finish) {
   DIVVY_TRY(Parsed parsed, ParseOptions(options, words, rules));
+  if (!parsed.positional.empty() && parsed.positional.front() == ":" && job == JobSpec()) {
+    return InvalidArgument(
+        "nothing stands before the first ':'; say what that component asks for (--gpus, --cpus, --nodes, ...), or "
+        "leave "
+        "the ':' out");
+  }
   for (std::size_t number = 1; !parsed.positional.empty() && parsed.positional.front() == ":"; ++number) {
     JobSpec component = SpecOfComponent(job, number);
     // The words behind "--" stay there.

@@ -33,6 +33,8 @@ b 2/3 1" "$(cat both.out)" "components on one server"
 grep -q 'component 1 asks for 9 GPUs' err || fail "said: $(cat err)"
 ! submit --gpus 2 : --gpus 1 -- true 2>err || fail "took 3 GPUs of 2"
 grep -q 'each of its components fits alone' err || fail "said: $(cat err)"
+! submit : --gpus 1 -- true 2>err || fail "took a job whose first component is empty"
+grep -q "nothing stands before the first ':'" err || fail "said: $(cat err)"
 
 # What names a component that there is not is refused, outside of jobs and inside.
 ! srun --het-group=1 true 2>err || fail "ran in component 1 of a job that has none"
@@ -77,6 +79,7 @@ wait_for "its second step" sh -c "squeue -h -s -j $id | grep -q '$id.1 '"
 expect "0 1 1 2 2 2" "$(xargs <wait.out)" "its first step"
 expect "$id.1 far n[1-2]" "$(squeue -h -s -j "$id" -o '%i %j %N' | grep '\.1 ')" "the machines of a step in one component"
 expect "$id+0 $id+1" "$(sacct -n -X -P -j "$id" -o jobid | xargs)" "sacct of components"
+expect "$id+0 $id+0.batch $id+0.0 $id+1 $id+1.1" "$(sacct -n -P -j "$id" -o jobid | xargs)" "sacct of their steps"
 scontrol show job "$id+1" | grep -q "^JobId=$id HetJobId=$id HetJobOffset=1 " || fail "scontrol says: $(scontrol show job "$id+1")"
 
 # A machine's part is killed: the whole job ends, and nothing is left.

@@ -73,6 +73,24 @@ std::vector<wire::JobView> SplitComponents(const std::vector<wire::JobView>& job
   return lines;
 }
 
+std::size_t ComponentOfStep(const wire::JobView& job, const wire::JobView& step) {
+  const auto holds = [&](const wire::SeatView& seat, const std::vector<std::int64_t>& gpus, std::size_t component) {
+    const auto there = std::ranges::find(job.seats, seat.node, &wire::SeatView::node);
+    return there != job.seats.end() && std::ranges::any_of(there->parts, [&](const wire::SeatPartView& part) {
+             return part.component == static_cast<std::int64_t>(component) &&
+                    std::ranges::all_of(
+                        gpus, [&](std::int64_t gpu) { return std::ranges::find(part.gpus, gpu) != part.gpus.end(); });
+           });
+  };
+  for (std::size_t i = 0; i <= job.request.others.size(); ++i) {
+    const bool is_all_there = std::ranges::all_of(step.seats, [&](const wire::SeatView& seat) {
+      return holds(seat, step.seats.size() == 1 ? step.gpus : seat.gpus, i);
+    });
+    if (is_all_there) return i;
+  }
+  return 0;
+}
+
 std::optional<std::size_t> ComponentNumber(const wire::JobView& line) {
   const auto plus = line.display_id.find('+');
   if (plus == std::string::npos) return std::nullopt;

@@ -21,6 +21,9 @@ wire::JobDetail ComponentDetail(const wire::JobDetail& job, std::size_t componen
 /// are named ("17+1") just these.
 std::vector<wire::JobView> SplitComponents(const std::vector<wire::JobView>& jobs, const std::vector<std::string>& ids);
 
+/// The first component that has, on every machine of `step`, the step's GPUs; 0 if none has. `job`: whole.
+std::size_t ComponentOfStep(const wire::JobView& job, const wire::JobView& step);
+
 /// Which component of its job such a line is: 1 of "17+1", and of its steps; nothing: it is none.
 std::optional<std::size_t> ComponentNumber(const wire::JobView& line);
 

@@ -80,6 +80,20 @@ TEST(SlurmComponents, OfOneThatWaitsThereIsWhatItAsksFor) {
   EXPECT_EQ(Queue(lines, "numnodes:3,tres-per-node:14"), "1  gres:gpu:2    \n2  gres:gpu:1    \n1  N/A           \n");
 }
 
+TEST(SlurmComponents, AStepIsOfTheFirstThatHasWhatItHas) {
+  const auto of = [](std::vector<wire::SeatView> seats) {
+    wire::JobView step;
+    step.gpus = seats.front().gpus;
+    step.seats = std::move(seats);
+    return ComponentOfStep(Job(), step);
+  };
+  EXPECT_EQ(of({{"n1", {1}, 1, {}}}), 0U);
+  EXPECT_EQ(of({{"n1", {2}, 1, {}}}), 1U);
+  EXPECT_EQ(of({{"n1", {2}, 1, {}}, {"n2", {5}, 1, {}}}), 1U);
+  EXPECT_EQ(of({{"n2", {}, 1, {}}}), 1U);
+  EXPECT_EQ(of({{"n1", {0, 2}, 1, {}}}), 0U) << "over several components";
+}
+
 TEST(SlurmComponents, AJobInFullSaysWhichItIs) {
   wire::JobDetail job;
   const wire::JobView view = Job();

@@ -179,7 +179,8 @@ void AddRows(AccountRow row, std::vector<JobStep> steps, const Wish& wish, std::
   const bool has_alone = alone != wish.steps.end();
   if (!has_alone) rows.push_back(row);
   if (wish.has_no_steps || !row.job.start_time) return;
-  if (steps.empty() && !row.job.is_foreground) steps.push_back(BatchStepOf(row.job));
+  const bool has_batch = !row.job.is_foreground && ComponentNumber(row.job).value_or(0) == 0;
+  if (steps.empty() && has_batch) steps.push_back(BatchStepOf(row.job));
   for (JobStep& step : steps) {
     if (has_alone && !alone->second.contains(step.id)) continue;
     row.step = step.id;
@@ -190,22 +191,25 @@ void AddRows(AccountRow row, std::vector<JobStep> steps, const Wish& wish, std::
   }
 }
 
-/// A line for each component that `is_wanted`; what was measured, and the steps, stand with the first.
+/// A line for each component that `is_wanted`, and its steps; what was measured stands with the first.
 void AddComponents(AccountRow row, const wire::JobView& job, std::vector<JobStep> steps, const Wish& wish,
                    const std::function<bool(const wire::JobView& component)>& is_wanted,
                    std::vector<AccountRow>& rows) {
-  for (JobStep& step : steps) step.job.display_id = job.display_id + "+0";
+  std::map<std::size_t, std::vector<JobStep>> of_component;
+  for (JobStep& step : steps) {
+    const std::size_t number = step.id == "batch" ? 0 : ComponentOfStep(job, step.job);
+    step.job.display_id = job.display_id + "+" + std::to_string(number);
+    of_component[number].push_back(std::move(step));
+  }
   for (const wire::JobView& component : SplitComponents({job}, wish.jobs)) {
     if (!is_wanted(component)) continue;
-    const bool is_first = ComponentNumber(component) == 0;
+    const std::size_t number = ComponentNumber(component).value_or(0);
     row.job = component;
-    if (is_first) {
-      AddRows(row, std::exchange(steps, {}), wish, rows);
+    if (number > 0) {
       row.cpu_time_s = 0;
       row.memory_peak_bytes = 0;
-    } else {
-      rows.push_back(row);
     }
+    AddRows(row, std::move(of_component[number]), wish, rows);
   }
 }
 

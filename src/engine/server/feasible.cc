@@ -81,7 +81,10 @@ Status CheckGpus(const NodeCapacity& capacity, const Request& request) {
   const int present = static_cast<int>(capacity.gpus.size());
   const std::string asks = "asks for " + (request.is_portioned() && request.gpus > 1 ? "parts of " : std::string()) +
                            Plural(request.gpus, "GPU");
-  if (present == 0) return LimitExceeded(asks + ", but this server has none; leave --gpus out to run without");
+  if (present == 0)
+    return LimitExceeded(
+        asks + ", but this server has none; leave --gpus out to run without, or bring in a machine that has some " +
+        "(divvy token create --node)");
   if (request.gpus > present) {
     return LimitExceeded(asks + ", but this server has " + std::to_string(present) + "; --gpus " +
                          std::to_string(present) + " is the most it can ever give");
