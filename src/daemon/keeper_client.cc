@@ -13,6 +13,7 @@
 #include <boost/asio/steady_timer.hpp>
 #include <boost/asio/write.hpp>
 #include <cstring>
+#include <fstream>
 #include <utility>
 
 namespace divvy {
@@ -27,6 +28,17 @@ struct KeeperClient::Connection {
   std::string writing;  // Under way.
   std::string next;
 };
+
+namespace {
+
+std::string LastLine(const std::string& path) {
+  std::ifstream file(path);
+  std::string last;
+  for (std::string line; std::getline(file, line);) last = std::move(line);
+  return last;
+}
+
+}  // namespace
 
 KeeperClient::KeeperClient(asio::io_context& loop, Options options) : loop_(loop), options_(std::move(options)) {}
 
@@ -73,7 +85,8 @@ void KeeperClient::StartOne() {
   words.push_back(nullptr);
   posix_spawn_file_actions_t files;
   ::posix_spawn_file_actions_init(&files);
-  for (int fd = 0; fd < 3; ++fd) ::posix_spawn_file_actions_addopen(&files, fd, "/dev/null", O_RDWR, 0);
+  for (int fd = 0; fd < 2; ++fd) ::posix_spawn_file_actions_addopen(&files, fd, "/dev/null", O_RDWR, 0);
+  ::posix_spawn_file_actions_addopen(&files, 2, options_.log.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_APPEND, 0600);
   ::posix_spawn_file_actions_addclosefrom_np(&files, 3);  // It outlives us, and locks of ours must not.
   posix_spawnattr_t attributes;
   ::posix_spawnattr_init(&attributes);
@@ -95,11 +108,20 @@ void KeeperClient::StartOne() {
 
 // One that we started is our child for as long as we live; it outlives us.
 void KeeperClient::Reap() {
-  if (child_ > 0 && ::waitpid(static_cast<pid_t>(child_), nullptr, WNOHANG) != 0) child_ = 0;
+  int status = 0;
+  if (child_ == 0 || ::waitpid(static_cast<pid_t>(child_), &status, WNOHANG) == 0) return;
+  child_ = 0;
+  if (status == 0) return;
+  trouble_ = LastLine(options_.log);
+  if (trouble_.empty())
+    trouble_ = WIFSIGNALED(status) ? "it was ended by signal " + std::to_string(WTERMSIG(status))
+                                   : "it ended with exit code " + std::to_string(WEXITSTATUS(status));
+  options_.note("event=keeper_failed what=\"" + trouble_ + "\"");
 }
 
 void KeeperClient::OnConnected(std::unique_ptr<Connection> connection) {
   connection_ = std::move(connection);
+  trouble_.clear();
   Read();
   listener_->OnKeeper();
 }

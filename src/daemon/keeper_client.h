@@ -21,6 +21,7 @@ class KeeperClient final : public KeeperPort {
  public:
   struct Options {
     std::string directory;             // Where the keeper keeps its tenants' folders, and listens.
+    std::string log;                   // What the last one that was started says on standard error.
     std::vector<std::string> command;  // Starts one, which goes on without us. Empty: somebody else does.
     std::function<void(const std::string& line)> note;
   };
@@ -38,6 +39,7 @@ class KeeperClient final : public KeeperPort {
   // KeeperPort
   void Open() override;
   void Ask(wire::KeeperRequest request, Answered answered) override;
+  std::string Trouble() const override { return trouble_; }
   bool is_connected() const;
 
  private:
@@ -60,6 +62,7 @@ class KeeperClient final : public KeeperPort {
   std::uint64_t next_id_ = 1;
   bool is_open_ = false;
   std::int64_t child_ = 0;
+  std::string trouble_;
   std::chrono::steady_clock::time_point started_at_{};
   std::shared_ptr<bool> is_alive_ = std::make_shared<bool>(true);
 };

@@ -17,6 +17,8 @@ class KeeperPort {
   /// has gone before it answered, with kUnreachable: whoever still wants it asks the next one.
   using Answered = std::function<void(const Result<wire::KeeperAnswer>&)>;
   virtual void Ask(wire::KeeperRequest request, Answered answered) = 0;
+  /// Why the last one that was started has ended, in its words; empty: none has.
+  virtual std::string Trouble() const = 0;
 };
 
 /// What a keeper says of itself. From the loop.

@@ -9,6 +9,7 @@
 #include <boost/asio/steady_timer.hpp>
 #include <cerrno>
 #include <cstring>
+#include <filesystem>
 #include <utility>
 
 #include "dialect/slurm.h"
@@ -39,6 +40,14 @@ Status MakeSlurmLinks(const std::string& directory, const std::string& divvy) {
       return FailedPrecondition("cannot make the link " + link + ": " + std::strerror(errno));
   }
   return {};
+}
+
+bool HasTenantRecords(const std::string& directory) {
+  std::error_code none;
+  for (std::filesystem::directory_iterator at(directory, none), end; !none && at != end; at.increment(none)) {
+    if (at->path().native().ends_with(wire::kTenantRecordEnd)) return true;
+  }
+  return false;
 }
 
 }  // namespace
@@ -84,7 +93,8 @@ Status NodeHost::Open(NodeOptions options, GpuSource gpus) {
 
 void NodeHost::OpenShares(const NodeOptions& options) {
   KeeperClient::Options client;
-  client.directory = options.run_directory + "/share";
+  client.directory = shares_directory_ = options.run_directory + "/share";
+  client.log = options.run_directory + "/keeper.log";
   client.command = {options.divvy, "keeper", "--directory", client.directory};
   for (const char* name : {"libnvidia-ml.so.1", "libcuda.so.1"}) {
     if (!gpus_.libraries.empty())
@@ -122,6 +132,7 @@ Status NodeHost::AdoptRuns(bool was_rebooted) {
     const JobRecord* record = controller_->Find(job);
     if (record != nullptr && IsActive(record->state)) shares_->Adopt(*record, node_->GpusHere(*record));
   }
+  if (HasTenantRecords(shares_directory_)) shares_->FindKeeper();
   return {};
 }
 

@@ -62,6 +62,12 @@ wire::KeeperRequest NodeShares::RequestFor(const Holder& holder) const {
   return request;
 }
 
+wire::KeeperRequest NodeShares::ResizeOf(const Holder& tenant) const {
+  wire::KeeperRequest request;
+  request.resize = wire::KeeperResize{tenant.record.id, RequestFor(tenant).add->share};
+  return request;
+}
+
 void NodeShares::Adopt(const JobRecord& record, GpuSet gpus) {
   if (gpus.empty()) return;
   Holder holder{record.attempt, record, gpus, {}};
@@ -112,10 +118,7 @@ void NodeShares::Execute(const Order& order, std::shared_ptr<const JobSpec> spec
     if (holder == holders_.end()) return;
     holder->second.record.request.portion = portion->portion;
     if (waiting_.contains(job)) return Ask(job);
-    wire::KeeperRequest request;
-    const wire::KeeperRequest known = RequestFor(holder->second);
-    request.resize = wire::KeeperResize{job, known.add->share};
-    return keeper_.Ask(std::move(request), Noting("event=resize_failed job=" + ToString(job)));
+    return keeper_.Ask(ResizeOf(holder->second), Noting("event=resize_failed job=" + ToString(job)));
   }
   const auto waiting = waiting_.find(job);
   if (waiting == waiting_.end()) return ports_.execute(order, std::move(spec));
@@ -141,24 +144,34 @@ void NodeShares::Begin(const LaunchOrder& order, const std::shared_ptr<const Job
   waiting_.insert_or_assign(record.id, Waiting{order, spec, {}, 0});
   const bool was_open = is_open_;
   Open();
-  if (was_open) Ask(record.id);  // Else OnKeeper does.
+  if (was_open) return Ask(record.id);
+  // OnKeeper asks.
+  GiveUp(record.id, waiting_.at(record.id).number = next_number_++, kKeeperComesWithin, "not come");
+}
+
+void NodeShares::GiveUp(JobId job, std::uint64_t number, Duration within, const std::string& what) {
+  ports_.after(within, [this, job, number, within, what] {
+    const std::string trouble = keeper_.Trouble();
+    OnRoom(job, number,
+           FailedPrecondition("the keeper of the shared GPUs has " + what + " within " +
+                              std::to_string(within / std::chrono::seconds(1)) + " s" +
+                              (trouble.empty() ? "" : ": " + trouble)));
+  });
 }
 
 void NodeShares::Ask(JobId job) {
   const std::uint64_t number = waiting_.at(job).number = next_number_++;
   keeper_.Ask(RequestFor(holders_.at(job)),
               [this, job, number](const Result<wire::KeeperAnswer>& answer) { OnRoom(job, number, answer); });
-  ports_.after(kMakesRoomWithin, [this, job, number] {
-    OnRoom(job, number,
-           FailedPrecondition("the keeper of the shared GPUs has not made room within " +
-                              std::to_string(kMakesRoomWithin / std::chrono::seconds(1)) + " s"));
-  });
+  GiveUp(job, number, kMakesRoomWithin, "not made room");
 }
 
 void NodeShares::OnRoom(JobId job, std::uint64_t number, const Result<wire::KeeperAnswer>& answer) {
   const auto at = waiting_.find(job);
   if (at == waiting_.end() || at->second.number != number) return;
-  if (!answer && answer.error().code == ErrorCode::kUnreachable) return;  // OnKeeper asks the next one.
+  // OnKeeper asks the next one.
+  if (!answer && answer.error().code == ErrorCode::kUnreachable)
+    return GiveUp(job, number, kKeeperComesWithin, "not come back");
   if (!answer) return Fail(job, answer.error().message, kMachineCannot);
   if (answer->added) ports_.set_grant(job, {answer->added->gpus, answer->added->reachable, answer->added->environment});
   Pass(job);
@@ -206,7 +219,7 @@ void NodeShares::SetWithheld(GpuSet withheld) {
 }
 
 void NodeShares::Act(JobId job, const std::string& action, const std::vector<int>& to, Done done) {
-  if (action != "park" && action != "wake" && action != "move")
+  if (action != "park" && action != "wake" && action != "move" && action != "resize")
     return done(InvalidArgument("'" + action + "' is nothing that can be done with a part of a GPU"));
   Ask(Action{job, action, to, std::move(done), controller_->Now() + kKeeperComesWithin});
 }
@@ -214,10 +227,13 @@ void NodeShares::Act(JobId job, const std::string& action, const std::vector<int
 // Where the keeper goes meanwhile the next one is asked: doing it twice is as doing it once.
 void NodeShares::Ask(Action action) {
   const auto holder = holders_.find(action.job);
+  // What it is launched with is what it has been resized to.
+  if (waiting_.contains(action.job) && action.what == "resize") return action.done({});
   if (holder == holders_.end() || !holder->second.is_tenant() || waiting_.contains(action.job))
     return action.done(FailedPrecondition("job " + ToString(action.job) + " is on no shared GPU of this machine now"));
   wire::KeeperRequest request;
   if (action.what == "park") request.park = wire::KeeperPark{action.job};
+  else if (action.what == "resize") request = ResizeOf(holder->second);
   else if (action.what == "wake") request.wake = wire::KeeperWake{action.job};
   else request.move = wire::KeeperMove{action.job, action.to};
   keeper_.Ask(std::move(request), [this, action = std::move(action)](const Result<wire::KeeperAnswer>& answer) mutable {

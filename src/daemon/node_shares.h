@@ -31,7 +31,7 @@ class NodeShares final : public OrderPort, public KeeperListener {
   };
   /// Longer than any keeper takes to move all that can be in its way: 80 GB at 2 GB/s, and twice as much.
   static constexpr Duration kMakesRoomWithin = std::chrono::minutes(2);
-  /// After one has gone.
+  /// The first one, and the next after one has gone.
   static constexpr Duration kKeeperComesWithin = std::chrono::seconds(10);
 
   NodeShares(std::vector<GpuFacts> gpus, KeeperPort& keeper, Ports ports)
@@ -41,6 +41,8 @@ class NodeShares final : public OrderPort, public KeeperListener {
   void Join(ControllerPort& controller) { controller_ = &controller; }
   /// Of a run that an earlier process launched: it goes on to have what it had. `gpus`: on this machine.
   void Adopt(const JobRecord& record, GpuSet gpus);
+  /// An earlier process has left tenants to a keeper: whoever of them is over is told to it.
+  void FindKeeper() { Open(); }
   /// The controller has begun anew: launches that wait here will be ordered again, if they are still wanted.
   void DropWaiting();
 
@@ -51,7 +53,8 @@ class NodeShares final : public OrderPort, public KeeperListener {
   /// GPUs that the node's driver, or others than divvy, keep from tenants now.
   void SetWithheld(GpuSet withheld);
 
-  /// "park", "wake", "move": of a tenant here. `done` when it has been done, or with why not.
+  /// "park", "wake", "move": of a tenant here; "resize": to what its last PortionOrder said. `done` when it has been
+  /// done, or with why not.
   using Done = std::function<void(const Status&)>;
   void Act(JobId job, const std::string& action, const std::vector<int>& to, Done done);
 
@@ -93,11 +96,14 @@ class NodeShares final : public OrderPort, public KeeperListener {
   void Ask(JobId job);
   void Ask(Action action);
   void GiveUpPostponed();
+  /// Unless it was asked for again, or got it.
+  void GiveUp(JobId job, std::uint64_t number, Duration within, const std::string& what);
   void OnRoom(JobId job, std::uint64_t number, const Result<wire::KeeperAnswer>& answer);
   void Pass(JobId job);
   void Fail(JobId job, const std::string& why, int code);
   void Release(JobId job);
   wire::KeeperRequest RequestFor(const Holder& holder) const;
+  wire::KeeperRequest ResizeOf(const Holder& tenant) const;
   wire::KeeperHello Hello() const;
   /// Tells people where it was refused.
   KeeperPort::Answered Noting(const std::string& event) const;

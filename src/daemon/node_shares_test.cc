@@ -20,6 +20,7 @@ struct FakeKeeper final : KeeperPort {
   void Ask(wire::KeeperRequest request, Answered answered) override {
     asked.push_back({std::move(request), std::move(answered)});
   }
+  std::string Trouble() const override { return trouble; }
   Asked Next() {
     EXPECT_FALSE(asked.empty());
     Asked first = std::move(asked.front());
@@ -39,6 +40,7 @@ struct FakeKeeper final : KeeperPort {
   }
 
   int opens = 0;
+  std::string trouble;
   std::deque<Asked> asked;
 };
 
@@ -212,6 +214,28 @@ TEST_F(NodeSharesTest, ANewKeeperIsToldOfAll) {
   EXPECT_EQ(passed_.size(), 2U);
 }
 
+TEST_F(NodeSharesTest, WhereNoKeeperComesTheLaunchFailsWithWhatItSaid) {
+  keeper_.trouble = "divvy keeper: error: making /run/divvy/share";
+  Execute(Launch(7, {0}, 5'000));
+  ASSERT_EQ(later_.size(), 1U);
+  later_[0]();
+  ASSERT_EQ(controller_.ended.size(), 1U);
+  EXPECT_EQ(controller_.ended[0].exit.code, kMachineCannot);
+  EXPECT_EQ(controller_.ended[0].exit.failure,
+            "the keeper of the shared GPUs has not come within 10 s: divvy keeper: error: making /run/divvy/share");
+}
+
+TEST_F(NodeSharesTest, OneThatComesInTimeIsNotGivenUp) {
+  StartTenant(7, 0);
+  for (const auto& task : later_) task();
+  EXPECT_TRUE(controller_.ended.empty());
+  Execute(Launch(8, {1}));
+  keeper_.Next().answered(Unreachable("the keeper has gone"));
+  shares_.OnKeeper();
+  for (const auto& task : std::exchange(later_, {})) task();
+  EXPECT_EQ(controller_.ended.size(), 1U) << "it came, and does not answer";
+}
+
 TEST_F(NodeSharesTest, ATenantThatNobodyHasIsRemoved) {
   StartTenant(7, 0);
   wire::KeeperState state;
@@ -257,6 +281,23 @@ TEST_F(NodeSharesTest, AResizeReachesTheKeeperAndLastsOverIt) {
   shares_.OnKeeper();
   keeper_.AnswerHello();
   EXPECT_EQ(keeper_.Next().request.add->share.compute_request, GpuShare(7'500));
+}
+
+TEST_F(NodeSharesTest, AResizeIsConfirmedByTheKeeper) {
+  std::string said;
+  const auto say = [&said](const Status& done) { said = done ? "done" : done.error().message; };
+  Execute(Launch(7, {0}, 5'000));
+  shares_.Act(JobId(7), "resize", {}, say);
+  EXPECT_EQ(std::exchange(said, ""), "done") << "it is not there yet, and will be launched with it";
+  shares_.OnKeeper();
+  keeper_.AnswerHello();
+  keeper_.Next().answered(wire::KeeperAnswer());
+  shares_.Act(JobId(7), "resize", {}, say);
+  const auto resize = keeper_.Next();
+  ASSERT_TRUE(resize.request.resize);
+  EXPECT_EQ(said, "");
+  resize.answered(FailedPrecondition("job 7 was lost"));
+  EXPECT_EQ(said, "job 7 was lost");
 }
 
 TEST_F(NodeSharesTest, ActionsAreForTenantsAlone) {

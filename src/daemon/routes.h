@@ -140,6 +140,8 @@ class Routes {
   void Park(Call& call);
   void Wake(Call& call);
   void MovePortions(Call& call);
+  struct PortionAct;
+  void SettlePortions(const std::shared_ptr<Call>& call, const std::shared_ptr<PortionAct>& act);
   void ActOnPortions(Call& call, const std::string& action);
   void ActOnTenant(const JobRecord& record, const std::string& action, const std::vector<int>& to,
                    std::function<void(const divvy::Status&)> done);

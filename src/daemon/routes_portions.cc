@@ -10,13 +10,14 @@
 #include "daemon/select.h"
 
 namespace divvy {
-namespace {
 
-struct PortionAct {
-  std::string action;  // "park", "wake", "move"
+struct Routes::PortionAct {
+  std::string action;  // "park", "wake", "move"; "resize": what the plan gave it is in force.
   wire::ActionAnswer answer;
   std::size_t open = 0;  // Results that have not come.
 };
+
+namespace {
 
 std::string DoneText(const std::string& action, const std::vector<std::int64_t>& to) {
   if (action == "park")
@@ -34,20 +35,42 @@ void Routes::ResizePortions(Call& call) {
   if (!request) return call.Refuse(request.error());
   const auto ids = SelectIds(core_, labels_, request->select, call.caller);
   if (!ids) return call.Refuse(ids.error());
-  wire::ActionAnswer answer;
+  auto act = std::make_shared<PortionAct>();
+  act->action = "resize";
   for (const JobId id : *ids) {
     const auto done =
         core_.controller().ResizePortion(id, request->portion, call.caller, core_.Now(), core_.Outcomes());
     const auto record = core_.FindJob(id);
-    answer.results.push_back(
+    act->answer.results.push_back(
         {id, record ? PublicId(*record) : ToString(id), done.has_value(), done ? *done : done.error().message});
   }
-  core_.AfterCommit(
-      [call = std::make_shared<Call>(std::move(call)), answer = std::move(answer)](const divvy::Status& status) {
-        if (!status) return call->Refuse(status.error());
-        call->Answer(answer);
-      });
+  core_.AfterCommit([this, call = std::make_shared<Call>(std::move(call)), act](const divvy::Status& status) {
+    if (!status) return call->Refuse(status.error());
+    SettlePortions(call, act);
+  });
   core_.Touch();
+}
+
+// Its machine was told by the orders of this commit. Nobody hears of success before it has said that it could.
+void Routes::SettlePortions(const std::shared_ptr<Call>& call, const std::shared_ptr<PortionAct>& act) {
+  act->open = act->answer.results.size() + 1;
+  const auto count = [act, call] {
+    if (--act->open == 0) call->Answer(act->answer);
+  };
+  for (std::size_t i = 0; i < act->answer.results.size(); ++i) {
+    const auto record = core_.controller().FindTenant(act->answer.results[i].id, call->caller, act->action);
+    if (!act->answer.results[i].is_done || !record) {
+      count();
+      continue;
+    }
+    ActOnTenant(**record, act->action, {}, [act, i, count](const divvy::Status& done) {
+      wire::ActionResult& result = act->answer.results[i];
+      result.is_done = done.has_value();
+      if (!done) result.message += " by the plan, but not yet on its machine: " + done.error().message;
+      count();
+    });
+  }
+  count();
 }
 
 void Routes::ActOnTenant(const JobRecord& record, const std::string& action, const std::vector<int>& to,

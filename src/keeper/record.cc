@@ -22,7 +22,7 @@ BOOST_DESCRIBE_STRUCT(RecordedNode, (), (gpus, whole_jobs))
 namespace {
 
 constexpr std::size_t kMostBytes = std::size_t{4} << 20;
-constexpr std::string_view kTenantEnd = ".tenant";
+constexpr std::string_view kTenantEnd = wire::kTenantRecordEnd;
 constexpr const char* kNodeFile = "/node.keeper";
 
 std::string PathOf(const std::string& directory, sharing::TenantId id) {

@@ -25,6 +25,8 @@ namespace divvy::wire {
 inline constexpr int kKeeperVersion = 1;
 /// In the folder that the keeper was given.
 inline constexpr std::string_view kKeeperSocket = "keeper.sock";
+/// Beside it: what a successor needs of each tenant, until the keeper is told that it is over.
+inline constexpr std::string_view kTenantRecordEnd = ".tenant";
 inline constexpr std::size_t kKeeperLineBytes = std::size_t{4} << 20;
 
 // --- Requests, to the keeper: an id, and one of the fields -----------------------------------------------------------
