@@ -145,6 +145,8 @@ void Controller::Load(std::vector<JobRecord> live, const std::vector<std::pair<s
   for (auto& [id, record] : live_) {
     if (IsActive(record.state)) {
       if (record.array_count > 0) continue;
+      KeepGpusOf(record);
+      LoosenPaper(record);
       cluster_.Adopt(ToRunning(record));
       // Nothing of the user's runs, and which machines are ready is not kept: it is undone.
       if (!record.gang.empty() && !record.was_let_go) preparing_[id] = kNoTime;
@@ -290,6 +292,7 @@ void Controller::Decide(Time now) {
   if (now >= next_progress_) KeepProgress(now);
   constexpr int kMostRounds = 64;
   FollowPools();
+  PackPaper();
   Time wakeup = CarryOut(now);
   for (int round = 1; round < kMostRounds && FollowPools(); ++round) wakeup = CarryOut(now);
   if (FollowPools()) wakeup = now;

@@ -153,6 +153,15 @@ class Controller {
   /// The record of a job that runs with parts of GPUs, for who may do something with them: `verb` is "park", "wake"
   /// or "move".
   Result<const JobRecord*> FindTenant(JobId id, const Caller& caller, std::string_view verb) const;
+  /// Where tenants of a machine's shared GPUs are that cannot be moved from there. Said whenever it may have changed.
+  struct Tenant {
+    JobId job;
+    std::uint32_t attempt = 0;
+    GpuSet gpus;  // Where it is, as many as it has parts of.
+    bool can_move = false;
+  };
+  /// Whether it has.
+  bool OnTenants(const std::string& node, const std::vector<Tenant>& tenants);
   /// Nothing else was left to give others what is their right (docs/sharing.md): back to the queue. Ignored unless the
   /// job agreed to it, and it is this attempt of it.
   void OnRepay(JobId id, std::uint32_t attempt, const std::string& why, Time now);
@@ -418,15 +427,27 @@ class Controller {
     Time rests_until = kNever;
     std::vector<GpuIndex> gone;  // Counted, because something runs there, and no longer there.
     std::vector<GpuObservation> observations;
+    std::map<JobId, GpuSet> stays;  // Tenants of shared GPUs that cannot be moved, and where they are.
+    bool is_paper_loose = false;    // Whether parts of its GPUs may be counted on fewer of them.
   };
   void KnowModels(const NodeCapacity& capacity);
   Machine& MachineOf(NodeIndex node);
   void SetFacts(NodeIndex node, const NodeRow& row);
+  void KeepGpusOf(const JobRecord& record);
   void RefreshNode(NodeIndex node);
   void FollowMachines(Time now);
   void StopForDrain(NodeIndex node, Time now);
   /// A machine could not start what it was given, for reasons of its own.
   void OnRefusal(JobRecord& record, const std::string& node, const Exit& exit, Time now);
+  /// Its GPUs could not be emptied for it.
+  void OnNoRoom(JobRecord& record, const std::string& node, const Exit& exit);
+  Duration RoomDelay(JobId job) const;
+  // Parts of GPUs: which of its machine's GPUs each is counted on (engine/server/paper.h).
+  void LoosenPaper(const JobRecord& record);
+  void PackPaper();
+  void PackPaper(NodeIndex node);
+  void SetPaper(JobRecord& record, GpuSet gpus);
+  Status GrowPortion(JobRecord& record, const GpuPortion& wanted);
   std::string MachineText(NodeIndex node) const;
   /// To each of its machines on which its part has not ended.
   void Send(const JobRecord& record, Order order);

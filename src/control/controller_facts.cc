@@ -72,6 +72,7 @@ void Controller::OnExited(JobId job, std::uint32_t attempt, const Exit& exit, Ti
   // Once something has begun, or another machine has said why it ends, it is no refusal.
   const bool is_first = std::ranges::none_of(record.gang, [](const Seat& seat) { return seat.exit.has_value(); });
   if (IsMachinesFault(exit) && record.state == JobState::kStarting && is_first) OnRefusal(record, node, exit, now);
+  if (IsForWantOfRoom(exit) && record.state == JobState::kStarting && is_first) OnNoRoom(record, node, exit);
   if (!record.gang.empty()) {
     if (EndSeat(record, node, exit, at, now)) EndRun(record, now);
     return;
@@ -84,6 +85,7 @@ void Controller::OnExited(JobId job, std::uint32_t attempt, const Exit& exit, Ti
 void Controller::EndRun(JobRecord& record, Time now) {
   const Exit exit = *record.exit;
   cluster_.Finish(record.id);
+  LoosenPaper(record);
   needs_plan_ = true;
   CountUsage(record, record.ended);
   if (exit.is_known && exit.failure.empty() && !WasTakenBack(record))
@@ -123,6 +125,7 @@ void Controller::OnVanished(JobId job, std::uint32_t attempt, Vanished how, Time
   }
   if (record.node != node) return;
   cluster_.Finish(job);
+  LoosenPaper(record);
   needs_plan_ = true;
   const bool never_ran = how == Vanished::kNeverStarted;
   const bool was_rebooted = how == Vanished::kRebooted;
@@ -154,7 +157,7 @@ void Controller::OnVanished(JobId job, std::uint32_t attempt, Vanished how, Time
 bool Controller::RunsAgain(JobRecord& record, JobState outcome, const Exit& exit, Time now) {
   if (record.stop_intent == StopIntent::kRequeue) {
     ++record.restarts;
-    QueueAgain(record, kNoTime, record.reason, now);
+    QueueAgain(record, IsForWantOfRoom(exit) ? AddSaturating(now, RoomDelay(record.id)) : kNoTime, record.reason, now);
     return true;
   }
   const bool may_retry = outcome == JobState::kFailed && !record.is_foreground && exit.failure.empty() &&
@@ -301,7 +304,7 @@ void Controller::RefreshGpus(NodeIndex node, const std::vector<GpuObservation>& 
                                   CompactSize(process.memory_used);
       }
     }
-    if (!is_own && std::ranges::find(machines_[node].gone, gpu) != machines_[node].gone.end())
+    if (std::ranges::find(MachineOf(node).gone, gpu) != MachineOf(node).gone.end())
       availability.fault = "its machine no longer has it";
     if (before[i] == availability) continue;
     cluster_.SetAvailability(node, gpu, std::move(availability));

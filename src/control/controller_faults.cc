@@ -12,6 +12,8 @@ namespace {
 constexpr int kMostRefusals = 3;
 /// Until a machine that has refused one is given the next.
 constexpr Duration kRest = std::chrono::seconds(30);
+/// Until a job is tried again that others could not make room for; twice as long each time.
+constexpr Duration kRoomIsMadeIn = std::chrono::seconds(2);
 
 }  // namespace
 
@@ -51,6 +53,22 @@ void Controller::OnRefusal(JobRecord& record, const std::string& name, const Exi
   if (!may_wait || ++refusals_[record.id] > kMostRefusals) return;
   record.stop_intent = StopIntent::kRequeue;
   record.reason = "queued again: " + MachineText(*node) + " could not start it: " + exit.failure;
+}
+
+// What the machine has said of who stays there is counted by then, mostly.
+Duration Controller::RoomDelay(JobId job) const {
+  constexpr int kMostDoublings = 5;
+  const auto refused = refusals_.find(job);
+  const int times = refused == refusals_.end() ? 0 : std::clamp(refused->second - 1, 0, kMostDoublings);
+  return kRoomIsMadeIn * (1 << times);
+}
+
+void Controller::OnNoRoom(JobRecord& record, const std::string& name, const Exit& exit) {
+  const auto node = IndexOf(name);
+  if (!node || record.stop_intent != StopIntent::kNone) return;
+  ++refusals_[record.id];
+  record.stop_intent = StopIntent::kRequeue;
+  record.reason = "queued again: " + MachineText(*node) + " could not make room for it: " + exit.failure;
 }
 
 }  // namespace divvy

@@ -90,7 +90,8 @@ void Controller::SetFacts(NodeIndex node, const NodeRow& row) {
   if (is_known && !cluster_.node(node).owned.empty()) {
     const std::vector<GpuFacts>& before = cluster_.node(node).capacity.gpus;
     bool is_more = before.size() <= capacity.gpus.size();
-    for (std::size_t i = 0; i < before.size() && is_more; ++i) is_more = before[i].uuid == capacity.gpus[i].uuid;
+    for (std::size_t i = 0; i < before.size() && is_more; ++i)
+      is_more = before[i].uuid.empty() || before[i].uuid == capacity.gpus[i].uuid;  // Empty: see KeepGpusOf.
     if (!is_more) {
       for (const GpuFacts& gpu : before) {
         if (std::ranges::find(capacity.gpus, gpu.uuid, &GpuFacts::uuid) == capacity.gpus.end())
@@ -101,6 +102,27 @@ void Controller::SetFacts(NodeIndex node, const NodeRow& row) {
   }
   KnowModels(capacity);
   cluster_.SetNode(node, WordsOf(row), std::move(capacity));
+}
+
+// Whoever runs holds what it was given, also where its machine has come back with less.
+void Controller::KeepGpusOf(const JobRecord& record) {
+  const auto keep = [this](const std::string& name, GpuSet gpus) {
+    const NodeIndex node = IndexOf(name).value_or(kOwnNode);
+    if ((gpus - cluster_.node(node).present()).empty()) return;
+    NodeCapacity capacity = cluster_.node(node).capacity;
+    const GpuFacts like = capacity.gpus.empty() ? GpuFacts() : capacity.gpus.front();
+    while (!(gpus - GpuSet::FirstN(static_cast<int>(capacity.gpus.size()))).empty()) {
+      GpuFacts gone;
+      gone.index = static_cast<GpuIndex>(capacity.gpus.size());
+      gone.model = like.model;
+      gone.memory_total = like.memory_total;
+      MachineOf(node).gone.push_back(gone.index);
+      capacity.gpus.push_back(std::move(gone));
+    }
+    cluster_.SetNode(node, cluster_.node(node).words, std::move(capacity));
+  };
+  if (record.gang.empty()) keep(record.node, record.gpus);
+  for (const Seat& seat : record.gang) keep(seat.node, seat.gpus);
 }
 
 void Controller::OnNodeRemoved(const std::string& name) {

@@ -2,6 +2,8 @@
 // Who is on which GPU at this moment is for the node to say (docs/sharing.md); here it is what the plan says.
 #include "control/controller.h"
 #include "control/record_parts.h"
+#include "engine/server/paper.h"
+#include "model/gpu_portion.h"
 
 namespace divvy {
 
@@ -28,7 +30,7 @@ Result<std::string> Controller::ResizePortion(JobId id, const GpuPortion& portio
   GpuPortion wanted = portion;
   if (wanted.idle_park == Duration(0)) wanted.idle_park = before.idle_park;
   wanted.uses_mps = before.uses_mps;
-  if (const Status fits = cluster_.SetPortion(id, wanted); !fits)
+  if (const Status fits = GrowPortion(*record, wanted); !fits)
     return Error{fits.error().code,
                  job + " cannot grow: " + fits.error().message + "; divvy gpus shows who has the rest"};
   record->request.portion = wanted;
@@ -36,10 +38,82 @@ Result<std::string> Controller::ResizePortion(JobId id, const GpuPortion& portio
   Note(id, "resized from " + PortionText(before) + " of a GPU to " + PortionText(wanted) + " by " + CallerName(caller),
        now);
   Persist(*record);
-  Send(*record, PortionOrder{id, wanted, ""});
+  Send(*record, PortionOrder{id, wanted, record->gpus, ""});
+  LoosenPaper(*record);
   Announce(*record);
   needs_plan_ = true;
   return "has " + PortionText(wanted) + " of " + (record->gpus.size() > 1 ? "each of its GPUs" : "its GPU");
+}
+
+// Beside those who share its GPU with it, or else on another one of its machine.
+Status Controller::GrowPortion(JobRecord& record, const GpuPortion& wanted) {
+  const Status fits = cluster_.SetPortion(record.id, wanted);
+  const RunningJob* job = cluster_.running(record.id);
+  if (fits || job->gpus.size() > 1 || MachineOf(job->node).stays.contains(record.id)) return fits;
+  const BookNode& node = cluster_.node(job->node);
+  const auto from = static_cast<GpuIndex>(job->gpus.ToVector().front());
+  const auto to = OtherGpuFor(node, from, job->gpus, PartsOf(wanted, node.capacity.gpus[from].memory_total));
+  if (!to) return fits;
+  cluster_.SetPaper(record.id, GpuSet::Of({*to}));
+  record.gpus = cluster_.running(record.id)->gpus;
+  return cluster_.SetPortion(record.id, wanted);
+}
+
+// --- Where they are counted ----------------------------------------------------------------------------------------
+
+void Controller::LoosenPaper(const JobRecord& record) {
+  if (!record.request.is_portioned()) return;
+  MachineOf(IndexOf(record.node).value_or(kOwnNode)).is_paper_loose = true;
+}
+
+bool Controller::OnTenants(const std::string& name, const std::vector<Tenant>& tenants) {
+  const auto node = IndexOf(name);
+  if (!node) return false;
+  std::map<JobId, GpuSet> stays;
+  for (const Tenant& tenant : tenants) {
+    const JobRecord* record = Find(tenant.job);
+    const bool is_ours = record != nullptr && record->attempt == tenant.attempt && IsActive(record->state) &&
+                         record->request.is_portioned() && record->node == name;
+    if (is_ours && !tenant.can_move && tenant.gpus.size() == record->gpus.size()) stays[tenant.job] = tenant.gpus;
+  }
+  Machine& machine = MachineOf(*node);
+  if (machine.stays == stays) return false;
+  machine.stays = std::move(stays);
+  machine.is_paper_loose = true;
+  needs_plan_ = true;
+  return true;
+}
+
+void Controller::PackPaper() {
+  for (NodeIndex node = kOwnNode; node < machines_.size(); ++node) {
+    if (std::exchange(machines_[node].is_paper_loose, false)) PackPaper(node);
+  }
+}
+
+// Who is on its way to its machine, or to its end, stays where it is counted.
+void Controller::PackPaper(NodeIndex node) {
+  if (node >= cluster_.nodes().size()) return;
+  const Machine& machine = machines_[node];
+  std::map<JobId, PaperTenant> tenants;
+  for (const auto& [gpu, sharers] : cluster_.node(node).sharers) {
+    for (const auto& [job, share] : sharers) {
+      const JobRecord& record = live_.at(job);
+      if (record.state != JobState::kRunning || !record.gang.empty()) continue;
+      const auto stays = machine.stays.find(job);
+      tenants[job] = {job, record.gpus, share, stays == machine.stays.end() ? GpuSet() : stays->second};
+    }
+  }
+  std::vector<PaperTenant> all;
+  for (const auto& [job, tenant] : tenants) all.push_back(tenant);
+  for (const PaperMove& move : PackOnPaper(cluster_.node(node), all)) SetPaper(live_.at(move.job), move.gpus);
+}
+
+void Controller::SetPaper(JobRecord& record, GpuSet gpus) {
+  cluster_.SetPaper(record.id, gpus);
+  record.gpus = gpus;
+  needs_plan_ = true;
+  Persist(record);
+  Send(record, PortionOrder{record.id, record.request.portion, gpus, ""});
 }
 
 Result<const JobRecord*> Controller::FindTenant(JobId id, const Caller& caller, std::string_view verb) const {

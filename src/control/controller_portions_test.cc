@@ -1,6 +1,7 @@
 #include <gtest/gtest.h>
 
 #include "control/controller_test_world.h"
+#include "model/exit_codes.h"
 
 namespace divvy {
 namespace {
@@ -82,14 +83,14 @@ TEST_F(Portions, AResizeOfARunningJobIsDurableAndReachesItsNode) {
 TEST_F(Portions, AResizeIsRefusedWhereOthersHaveWhatItWouldTakeAndForOthersJobs) {
   const JobId a = StartPart(5'000);
   StartPart(5'000);
+  const JobId whole = Submit(1);
+  static_cast<void>(Turn());
   const auto refused = Resize(a, 6'000, ada_);
   ASSERT_FALSE(refused);
   EXPECT_NE(refused.error().message.find("cannot grow: GPU 0 has room for 0.5 of it"), std::string::npos)
       << refused.error().message;
   EXPECT_FALSE(Resize(a, 1'000, grace_));
   EXPECT_TRUE(Ordered(Turn()).empty());
-  const JobId whole = Submit(1);
-  static_cast<void>(Turn());
   const auto of_whole = Resize(whole, 5'000, ada_);
   ASSERT_FALSE(of_whole);
   EXPECT_NE(of_whole.error().message.find("has whole GPUs"), std::string::npos);
@@ -125,6 +126,76 @@ TEST_F(Portions, SurviveARestartOfTheController) {
   again.Load({*controller_.Find(a)}, {}, 100, 1, NoHistory());
   EXPECT_EQ(again.CheckInvariants(), "");
   EXPECT_EQ(again.cluster().node(kOwnNode).room(0), GpuShare(5'000));
+}
+
+TEST_F(Portions, WhatIsLeftOnSeveralGpusIsCountedTogetherAndAWholeJobStarts) {
+  const JobId first = StartPart(5'000);
+  const JobId second = StartPart(5'000);
+  const JobId third = StartPart(5'000);
+  const JobId fourth = StartPart(5'000);
+  Exit(first, 0);
+  Exit(third, 0);
+  static_cast<void>(second);
+  const JobId whole = Submit(1);
+  const Effects effects = Turn();
+  EXPECT_EQ(StateOf(whole), JobState::kStarting);
+  const std::vector<PortionOrder> told = Ordered(effects);
+  ASSERT_EQ(told.size(), 1U) << "its machine brings them there";
+  EXPECT_EQ(told[0].job, fourth);
+  EXPECT_EQ(told[0].gpus, GpuSet::Of({0}));
+  EXPECT_EQ(controller_.CheckInvariants(), "");
+}
+
+TEST_F(Portions, WhoCannotBeMovedIsCountedWhereItIs) {
+  const JobId a = StartPart(5'000);
+  const JobId b = StartPart(5'000);
+  EXPECT_TRUE(controller_.OnTenants("", {{a, 1, GpuSet::Of({0}), true}, {b, 1, GpuSet::Of({1}), false}}));
+  EXPECT_FALSE(controller_.OnTenants("", {{a, 1, GpuSet::Of({0}), true}, {b, 1, GpuSet::Of({1}), false}}));
+  static_cast<void>(Turn());
+  EXPECT_EQ(controller_.Find(b)->gpus, GpuSet::Of({1}));
+  EXPECT_EQ(controller_.Find(a)->gpus, GpuSet::Of({1})) << "beside it, for a GPU to be free";
+  const JobId whole = Submit(1);
+  static_cast<void>(Turn());
+  EXPECT_EQ(controller_.Find(whole)->gpus, GpuSet::Of({0}));
+}
+
+TEST_F(Portions, OneThatGrowsIsCountedOnAnotherGpuWhereItsOwnHasNoRoom) {
+  const JobId a = StartPart(5'000);
+  StartPart(5'000);
+  EXPECT_TRUE(Resize(a, 7'500, ada_));
+  EXPECT_EQ(controller_.Find(a)->gpus, GpuSet::Of({1}));
+  EXPECT_EQ(controller_.CheckInvariants(), "");
+  const std::vector<PortionOrder> told = Ordered(Turn());
+  ASSERT_EQ(told.size(), 1U);
+  EXPECT_EQ(told[0].gpus, GpuSet::Of({1}));
+}
+
+TEST_F(Portions, AJobThatNobodyMadeRoomForWaitsAgainAndItsMachineTakesOthers) {
+  const JobId whole = Submit(1);
+  static_cast<void>(Turn());
+  divvy::Exit exit;
+  exit.code = kNoRoomMade;
+  exit.failure = "job 7 stays on GPU 0: uses managed memory";
+  controller_.OnExited(whole, 1, exit, now_, now_);
+  const JobId other = Submit(2);
+  static_cast<void>(Turn());
+  EXPECT_EQ(StateOf(whole), JobState::kQueued);
+  EXPECT_EQ(StateOf(other), JobState::kStarting);
+  EXPECT_NE(controller_.Find(whole)->reason.find("job 7 stays"), std::string::npos);
+}
+
+TEST_F(Portions, WhoRunsHoldsAGpuThatHasGoneWhileTheControllerWasDown) {
+  const JobId a = StartPart(5'000);
+  const JobId whole = Submit(1);
+  static_cast<void>(Turn());
+  Controller again(Policy(), Limits(), 2);
+  NodeCapacity capacity = controller_.cluster().capacity();
+  capacity.gpus.clear();
+  again.SetCapacity(capacity);
+  again.Load({*controller_.Find(a), *controller_.Find(whole)}, {}, 100, 1, NoHistory());
+  EXPECT_EQ(again.CheckInvariants(), "");
+  EXPECT_EQ(again.cluster().node(kOwnNode).availability.at(0).fault, "its machine no longer has it");
+  EXPECT_EQ(again.cluster().free_count(), 0);
 }
 
 TEST_F(Portions, APoolMayHaveEachGpuSharedBySeveralJobs) {

@@ -56,10 +56,11 @@ struct ResizeOrder {
   bool is_signalled = true;
   std::string node;
 };
-/// What a job that runs may have of its GPUs has changed.
+/// What a job that runs may have of its GPUs has changed, or on which of them that is counted.
 struct PortionOrder {
   JobId job;
   GpuPortion portion;
+  GpuSet gpus;
   std::string node;
 };
 /// The job's run record on disk has been read into the store and may go.

@@ -33,7 +33,9 @@ struct ToMessage {
   void operator()(const ResizeOrder& order) const {
     message.resize = wire::ResizeMessage{order.job, order.gpus, order.is_signalled};
   }
-  void operator()(const PortionOrder& order) const { message.portion = wire::PortionMessage{order.job, order.portion}; }
+  void operator()(const PortionOrder& order) const {
+    message.portion = wire::PortionMessage{order.job, order.portion, order.gpus};
+  }
 };
 
 }  // namespace
@@ -62,7 +64,7 @@ std::optional<NodeOrder> OrderOf(wire::AgentOrder message) {
   if (const auto& resize = message.resize)
     return NodeOrder{ResizeOrder{resize->job, resize->gpus, resize->is_signalled, ""}, nullptr};
   if (const auto& portion = message.portion)
-    return NodeOrder{PortionOrder{portion->job, portion->portion, ""}, nullptr};
+    return NodeOrder{PortionOrder{portion->job, portion->portion, portion->gpus, ""}, nullptr};
   return std::nullopt;
 }
 

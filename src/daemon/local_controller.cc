@@ -20,6 +20,15 @@ Controller::Vanished VanishedOf(RunVanished how) {
   return Controller::Vanished::kRebooted;
 }
 
+std::vector<Controller::Tenant> TenantsOf(const wire::KeeperState& state) {
+  std::vector<Controller::Tenant> tenants;
+  for (const wire::KeptTenant& kept : state.tenants) {
+    Controller::Tenant& tenant = tenants.emplace_back(kept.job, kept.attempt, GpuSet(), kept.unmovable.empty());
+    for (const wire::KeptShare& share : kept.shares) tenant.gpus.Insert(static_cast<GpuIndex>(share.gpu));
+  }
+  return tenants;
+}
+
 void LocalController::OnPrepared(JobId job, std::uint32_t attempt, std::uint16_t port) {
   core_.controller().OnPrepared(job, attempt, "", port, core_.Now());
   core_.Touch();
@@ -47,6 +56,7 @@ void LocalController::OnGpusObserved(const std::vector<GpuObservation>& observat
 
 void LocalController::OnShares(const wire::KeeperState& state) {
   if (shares_) shares_->Set("", state);
+  if (core_.controller().OnTenants("", TenantsOf(state))) core_.Touch();
 }
 
 void LocalController::OnRepay(JobId job, std::uint32_t attempt, const std::string& why) {

@@ -9,6 +9,8 @@ namespace divvy {
 
 /// In the controller's words.
 Controller::Vanished VanishedOf(RunVanished how);
+/// Where they are, and whether they can leave.
+std::vector<Controller::Tenant> TenantsOf(const wire::KeeperState& state);
 
 class LocalController final : public ControllerPort {
  public:

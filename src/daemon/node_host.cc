@@ -42,10 +42,12 @@ Status MakeSlurmLinks(const std::string& directory, const std::string& divvy) {
   return {};
 }
 
-bool HasTenantRecords(const std::string& directory) {
+// One that is there, or was killed, or has left tenants behind.
+bool HadKeeper(const std::string& directory) {
   std::error_code none;
   for (std::filesystem::directory_iterator at(directory, none), end; !none && at != end; at.increment(none)) {
-    if (at->path().native().ends_with(wire::kTenantRecordEnd)) return true;
+    const std::string name = at->path().filename().native();
+    if (name == wire::kKeeperSocket || name.ends_with(wire::kTenantRecordEnd)) return true;
   }
   return false;
 }
@@ -132,7 +134,7 @@ Status NodeHost::AdoptRuns(bool was_rebooted) {
     const JobRecord* record = controller_->Find(job);
     if (record != nullptr && IsActive(record->state)) shares_->Adopt(*record, node_->GpusHere(*record));
   }
-  if (HasTenantRecords(shares_directory_)) shares_->FindKeeper();
+  if (HadKeeper(shares_directory_)) shares_->FindKeeper();
   return {};
 }
 

@@ -64,11 +64,13 @@ wire::KeeperRequest NodeShares::RequestFor(const Holder& holder) const {
 
 wire::KeeperRequest NodeShares::ResizeOf(const Holder& tenant) const {
   wire::KeeperRequest request;
-  request.resize = wire::KeeperResize{tenant.record.id, RequestFor(tenant).add->share};
+  const wire::KeeperRequest known = RequestFor(tenant);
+  request.resize = wire::KeeperResize{tenant.record.id, known.add->share, known.add->paper};
   return request;
 }
 
 void NodeShares::Adopt(const JobRecord& record, GpuSet gpus) {
+  gpus = gpus & GpuSet::FirstN(static_cast<int>(gpus_.size()));  // The machine may have come back with less.
   if (gpus.empty()) return;
   Holder holder{record.attempt, record, gpus, {}};
   if (const auto owner = ports_.owner_of(record.user)) holder.owner = *owner;
@@ -87,6 +89,9 @@ KeeperPort::Answered NodeShares::Noting(const std::string& event) const {
 void NodeShares::OnKeeper() {
   wire::KeeperRequest hello;
   hello.hello = Hello();
+  for (const auto& [job, holder] : holders_) {
+    if (!holder.is_tenant()) hello.hello->whole_jobs.push_back(job);
+  }
   keeper_.Ask(std::move(hello), Noting("event=keeper_refused"));
   // Who is gone goes first: an earlier attempt of a job would be in the way of its next.
   wire::KeeperRequest asked;
@@ -103,7 +108,12 @@ void NodeShares::TellAll() {
   for (const bool are_tenants : {false, true}) {
     for (const auto& [job, holder] : holders_) {
       if (holder.is_tenant() != are_tenants || waiting_.contains(job)) continue;
-      keeper_.Ask(RequestFor(holder), Noting("event=share_lost job=" + ToString(job)));
+      keeper_.Ask(RequestFor(holder), [this, job = job](const Result<wire::KeeperAnswer>& answer) {
+        // One that is counted where another one was goes once more, when that one has been told as well.
+        const auto refused = holders_.find(job);
+        if (answer || answer.error().code == ErrorCode::kUnreachable || refused == holders_.end()) return;
+        keeper_.Ask(RequestFor(refused->second), Noting("event=share_lost job=" + ToString(job)));
+      });
     }
   }
   for (const auto& [job, waiting] : waiting_) Ask(job);
@@ -117,6 +127,7 @@ void NodeShares::Execute(const Order& order, std::shared_ptr<const JobSpec> spec
     const auto holder = holders_.find(job);
     if (holder == holders_.end()) return;
     holder->second.record.request.portion = portion->portion;
+    if (portion->gpus.size() == holder->second.gpus.size()) holder->second.gpus = portion->gpus;
     if (waiting_.contains(job)) return Ask(job);
     return keeper_.Ask(ResizeOf(holder->second), Noting("event=resize_failed job=" + ToString(job)));
   }
@@ -151,11 +162,13 @@ void NodeShares::Begin(const LaunchOrder& order, const std::shared_ptr<const Job
 
 void NodeShares::GiveUp(JobId job, std::uint64_t number, Duration within, const std::string& what) {
   ports_.after(within, [this, job, number, within, what] {
+    const auto at = waiting_.find(job);
+    if (at == waiting_.end() || at->second.number != number) return;
     const std::string trouble = keeper_.Trouble();
-    OnRoom(job, number,
-           FailedPrecondition("the keeper of the shared GPUs has " + what + " within " +
-                              std::to_string(within / std::chrono::seconds(1)) + " s" +
-                              (trouble.empty() ? "" : ": " + trouble)));
+    Fail(job,
+         "the keeper of the shared GPUs has " + what + " within " + std::to_string(within / std::chrono::seconds(1)) +
+             " s" + (trouble.empty() ? "" : ": " + trouble),
+         kMachineCannot);
   });
 }
 
@@ -172,7 +185,7 @@ void NodeShares::OnRoom(JobId job, std::uint64_t number, const Result<wire::Keep
   // OnKeeper asks the next one.
   if (!answer && answer.error().code == ErrorCode::kUnreachable)
     return GiveUp(job, number, kKeeperComesWithin, "not come back");
-  if (!answer) return Fail(job, answer.error().message, kMachineCannot);
+  if (!answer) return Fail(job, answer.error().message, kNoRoomMade);
   if (answer->added) ports_.set_grant(job, {answer->added->gpus, answer->added->reachable, answer->added->environment});
   Pass(job);
 }

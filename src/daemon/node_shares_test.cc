@@ -183,7 +183,7 @@ TEST_F(NodeSharesTest, WhatCannotBeMovedOutOfTheWayFailsTheLaunchWithItsReason) 
   keeper_.Next().answered(FailedPrecondition("job 7 stays on GPU 0: it uses NCCL"));
   ASSERT_EQ(controller_.ended.size(), 1U);
   EXPECT_EQ(controller_.ended[0].job, JobId(8));
-  EXPECT_EQ(controller_.ended[0].exit.code, kMachineCannot) << "it waits again";
+  EXPECT_EQ(controller_.ended[0].exit.code, kNoRoomMade) << "it waits again";
   EXPECT_EQ(controller_.ended[0].exit.failure, "job 7 stays on GPU 0: it uses NCCL");
   EXPECT_TRUE(keeper_.Next().request.give_whole);
   EXPECT_EQ(passed_.size(), 1U);
@@ -274,7 +274,7 @@ TEST_F(NodeSharesTest, AResizeReachesTheKeeperAndLastsOverIt) {
   StartTenant(7, 0);
   GpuPortion more;
   more.request = GpuShare(7'500);
-  Execute(PortionOrder{JobId(7), more, ""});
+  Execute(PortionOrder{JobId(7), more, GpuSet(), ""});
   const auto resize = keeper_.Next();
   ASSERT_TRUE(resize.request.resize);
   EXPECT_EQ(resize.request.resize->share.compute_request, GpuShare(7'500));

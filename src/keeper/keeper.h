@@ -141,13 +141,14 @@ class Keeper {
 
   // keeper_requests.cc
   void OnRequest(const wire::KeeperRequest& request);
+  void GiveWhole(JobId job);
   void OnHello(std::uint64_t id, const wire::KeeperHello& hello);
   void OnAdd(std::uint64_t id, const wire::KeeperAdd& add);
   void AnswerAdded(std::uint64_t id, const Kept& kept);
   void OnRemove(const wire::KeeperRemove& remove);
   void OnTakeWhole(std::uint64_t id, const wire::KeeperTakeWhole& take);
   void OnCommand(std::uint64_t id, JobId job, Goal goal, const std::vector<int>& to);
-  Status Resize(JobId job, const wire::ShareTerms& share);
+  Status Resize(JobId job, const wire::ShareTerms& share, const std::vector<int>& paper);
   TenantId LatestOf(JobId job) const;
   std::vector<std::string> EnvironmentOf(const Kept& kept) const;
 

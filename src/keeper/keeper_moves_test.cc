@@ -107,6 +107,26 @@ TEST(KeeperMoves, AWholeJobFindsItsGpuEmpty) {
   EXPECT_EQ(world.process->returns, 1);
 }
 
+TEST(KeeperMoves, AWholeJobThatEndedUnseenGivesItsGpuUp) {
+  Moved world;
+  wire::KeeperRequest request;
+  request.take_whole.emplace().job = JobId(50);
+  request.take_whole->gpus.Insert(static_cast<GpuIndex>(1 - world.at));
+  EXPECT_EQ(world.node->Ask(request), "");
+  EXPECT_EQ(world.Hello({JobId(50)}), "");
+  EXPECT_NE(world.Command(1, "move", {1 - world.at}).find("belongs to job 50"), std::string::npos);
+  EXPECT_EQ(world.Hello({JobId(51)}), "");
+  EXPECT_EQ(world.Command(1, "move", {1 - world.at}), "");
+}
+
+TEST(KeeperMoves, NobodyIsMovedToAGpuThatHasGone) {
+  Moved world;
+  ASSERT_EQ(world.at, 0) << "the one that stays";
+  world.SetGpus(1);
+  EXPECT_EQ(world.Hello(), "");
+  EXPECT_EQ(world.Command(1, "move", {1}), "GPU 1 cannot be used: it is no longer there");
+}
+
 TEST(KeeperMoves, AWholeJobIsToldWhoStays) {
   Moved world;
   world.process->page->processes[world.process->slot].flags = share::kCollectives;

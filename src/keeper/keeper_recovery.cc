@@ -17,14 +17,15 @@ void Keeper::SetNode(const std::vector<wire::KeeperGpu>& gpus) {
   node_.gpus.clear();
   for (const auto& [index, gpu] : gpus_) {
     node_.gpus.push_back(gpu);
-    looked_at.Insert(index);
+    const bool is_there = std::ranges::find(gpus, index, &wire::KeeperGpu::index) != gpus.end();
+    if (is_there) looked_at.Insert(index);
     sharing::Gpu known;
     const auto before = ledger_.gpus().find(index);
     if (before != ledger_.gpus().end()) known = before->second;
     known.index = index;
     known.kind = gpu.kind;
     known.capacity = gpu.usable > Bytes(0) ? gpu.usable : gpu.memory;
-    known.why_unusable = gpu.is_withheld ? "it is withheld" : "";
+    known.why_unusable = !is_there ? "is no longer there" : gpu.is_withheld ? "is withheld" : "";
     ledger_.SetGpu(known);
   }
   watch_->LookAt(looked_at);

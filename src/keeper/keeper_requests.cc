@@ -35,7 +35,7 @@ void Keeper::OnRequest(const wire::KeeperRequest& request) {
   if (request.wake) return OnCommand(id, request.wake->job, Goal::kHere, {});
   if (request.move) return OnCommand(id, request.move->job, Goal::kThere, request.move->to);
   if (request.resize) {
-    const Status resized = Resize(request.resize->job, request.resize->share);
+    const Status resized = Resize(request.resize->job, request.resize->share, request.resize->paper);
     SettleLedger();  // It holds when it is answered.
     return door_->Answer(id, resized);
   }
@@ -43,8 +43,7 @@ void Keeper::OnRequest(const wire::KeeperRequest& request) {
     OnRemove(*request.remove);
   } else if (request.give_whole) {
     const JobId job = request.give_whole->job;
-    ledger_.GiveWhole(job.value());
-    std::erase_if(node_.whole_jobs, [job](const RecordedWhole& whole) { return whole.job == job; });
+    GiveWhole(job);
     if (const auto take = takes_.find(job.value()); take != takes_.end()) {
       door_->Answer(take->second, FailedPrecondition("the job has given its GPUs up"));
       takes_.erase(take);
@@ -66,11 +65,22 @@ void Keeper::OnRequest(const wire::KeeperRequest& request) {
   door_->Answer(id, {});
 }
 
+void Keeper::GiveWhole(JobId job) {
+  ledger_.GiveWhole(job.value());
+  std::erase_if(node_.whole_jobs, [job](const RecordedWhole& whole) { return whole.job == job; });
+}
+
 void Keeper::OnHello(std::uint64_t id, const wire::KeeperHello& hello) {
   may_end_ = false;
   // Those that wait were of a connection before this one.
   for (auto& [key, kept] : kept_) kept->pending.clear();
   takes_.clear();
+  // Whoever ended while nobody was there to say so.
+  std::vector<JobId> over;
+  for (const RecordedWhole& whole : node_.whole_jobs) {
+    if (std::ranges::find(hello.whole_jobs, whole.job) == hello.whole_jobs.end()) over.push_back(whole.job);
+  }
+  for (const JobId job : over) GiveWhole(job);
   SetNode(hello.gpus);
   wire::KeeperLine line;
   line.answer.emplace().id = id;
@@ -85,7 +95,7 @@ void Keeper::OnAdd(std::uint64_t id, const wire::KeeperAdd& add) {
   const TenantId tenant{add.job.value(), add.attempt};
   const auto refuse = [this, id](Error error) { door_->Answer(id, std::move(error)); };
   if (Kept* kept = Find(tenant)) {
-    if (const Status resized = Resize(add.job, add.share); !resized) return refuse(resized.error());
+    if (const Status resized = Resize(add.job, add.share, add.paper); !resized) return refuse(resized.error());
     kept->record.terms = add;
     Record(*kept);
     kept->pending.push_back({id, Goal::kPlaced, {}});
@@ -205,13 +215,14 @@ void Keeper::OnCommand(std::uint64_t id, JobId job, Goal goal, const std::vector
   kept->pending.push_back(std::move(pending));
 }
 
-Status Keeper::Resize(JobId job, const wire::ShareTerms& share) {
+Status Keeper::Resize(JobId job, const wire::ShareTerms& share, const std::vector<int>& paper) {
   const TenantId id = LatestOf(job);
   Kept* kept = Find(id);
   if (kept == nullptr) return NotFound("job " + ToString(job) + " has no share of a GPU here");
   wire::KeeperAdd terms = kept->record.terms;
   terms.share = share;
-  DIVVY_CHECK(ledger_.Resize(id, ShareOf(terms)));
+  if (!paper.empty()) terms.paper = paper;
+  DIVVY_CHECK(ledger_.Resize(id, ShareOf(terms), GpuSet::Of(terms.paper)));
   kept->record.terms = terms;
   Record(*kept);
   if (kept->tenant == nullptr) return {};

@@ -308,10 +308,13 @@ class KeeperWorld {
     thread_.join();
     keeper_.reset();
   }
-  std::string Hello() {
+  /// As the next hello says it.
+  void SetGpus(int gpus) { gpus_ = gpus; }
+  std::string Hello(std::vector<JobId> whole_jobs = {}) {
     wire::KeeperRequest request;
+    request.hello.emplace().whole_jobs = std::move(whole_jobs);
     for (int i = 0; i < gpus_; ++i) {
-      wire::KeeperGpu& gpu = request.hello.emplace(request.hello.value_or(wire::KeeperHello{})).gpus.emplace_back();
+      wire::KeeperGpu& gpu = request.hello->gpus.emplace_back();
       gpu.index = static_cast<GpuIndex>(i);
       gpu.uuid = "GPU-00000000-0000-0000-0000-00000000000" + std::to_string(i);
       gpu.memory = Bytes(16 * kGiB);

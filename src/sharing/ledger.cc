@@ -146,13 +146,33 @@ void Ledger::RemoveTenant(TenantId id) {
   said_of_tenants_.erase(id);
 }
 
-Status Ledger::Resize(TenantId id, const Share& share) {
+// A device that is on one of them is counted there, and the others in order.
+Status Ledger::TakePaper(GpuSet paper, Tenant& tenant) {
+  if (static_cast<std::size_t>(paper.size()) != tenant.devices.size())
+    return InvalidArgument(TenantText(tenant.id) + " has shares of " + std::to_string(tenant.devices.size()) + " GPUs");
+  GpuSet left = paper;
+  for (Device& device : tenant.devices) {
+    if (!paper.Contains(device.gpu)) continue;
+    device.paper = device.gpu;
+    left.Erase(device.gpu);
+  }
+  for (Device& device : tenant.devices) {
+    if (paper.Contains(device.gpu)) continue;
+    device.paper = static_cast<GpuIndex>(left.ToVector().front());
+    left.Erase(device.paper);
+  }
+  return {};
+}
+
+Status Ledger::Resize(TenantId id, const Share& share, std::optional<GpuSet> paper) {
   const auto at = tenants_.find(id);
   if (at == tenants_.end()) return NotFound(TenantText(id) + " has no share of a GPU here");
   Tenant changed = at->second;
   changed.share = share;
+  if (paper) DIVVY_CHECK(TakePaper(*paper, changed));
   DIVVY_CHECK(CheckShare(changed));
   at->second.share = share;
+  at->second.devices = std::move(changed.devices);
   return {};
 }
 
@@ -247,7 +267,7 @@ Status Ledger::MoveByUser(TenantId id, const std::vector<GpuIndex>& to) {
     named.Insert(to[i]);
     if (to[i] == tenant.devices[i].gpu) continue;
     if (!there->second.why_unusable.empty())
-      return FailedPrecondition(gpu + " cannot be used: " + there->second.why_unusable);
+      return FailedPrecondition(gpu + " cannot be used: it " + there->second.why_unusable);
     if (there->second.whole_job != 0) {
       return FailedPrecondition(gpu + " belongs to job " + std::to_string(there->second.whole_job) +
                                 ", which has all of it");

@@ -69,8 +69,9 @@ class Ledger {
   /// Its processes have gone. Open wants of it are forgotten.
   void RemoveTenant(TenantId id);
   /// Refused as AddTenant; nothing has changed then. Lower: at once for what is free, the rest as it is freed (its
-  /// borrowed bytes then). Orders follow.
-  Status Resize(TenantId id, const Share& share);
+  /// borrowed bytes then). `paper`: the GPUs that the plan counts it on from now on, as many as it has; nothing: as
+  /// before. Orders follow.
+  Status Resize(TenantId id, const Share& share, std::optional<GpuSet> paper = std::nullopt);
   /// Say it before Want, and once more when the gate is shut for a move or park: that is what comes back. Ignored while
   /// it is on the host.
   void SetUse(TenantId id, unsigned device, Bytes used_and_residual);
@@ -152,6 +153,7 @@ class Ledger {
 
   // ledger.cc
   Status CheckShare(const Tenant& tenant) const;
+  static Status TakePaper(GpuSet paper, Tenant& tenant);
   bool IsInFlight(TenantId id) const;
   std::uint64_t Issue(Deed deed, ParkedBy parked_by = ParkedBy::kNobody);
   void Say(Deed deed) { orders_.push_back({0, std::move(deed)}); }

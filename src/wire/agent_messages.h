@@ -110,6 +110,7 @@ struct ResizeMessage {
 struct PortionMessage {
   JobId job;
   GpuPortion portion;
+  GpuSet gpus;  // On which that is counted; empty: as before.
 };
 /// Look at these GPUs now, and say what was seen.
 struct LookMessage {

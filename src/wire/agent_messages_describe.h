@@ -102,7 +102,7 @@ BOOST_DESCRIBE_STRUCT(PauseMessage, (), (job, is_paused))
 BOOST_DESCRIBE_STRUCT(TimeLimitMessage, (), (job, limit))
 BOOST_DESCRIBE_STRUCT(ForgetMessage, (), (job, attempt))
 BOOST_DESCRIBE_STRUCT(ResizeMessage, (), (job, gpus, is_signalled))
-BOOST_DESCRIBE_STRUCT(PortionMessage, (), (job, portion))
+BOOST_DESCRIBE_STRUCT(PortionMessage, (), (job, portion, gpus))
 BOOST_DESCRIBE_STRUCT(LookMessage, (), (gpus))
 BOOST_DESCRIBE_STRUCT(RenewedMessage, (), (fingerprint))
 BOOST_DESCRIBE_STRUCT(AgentOrder, (),

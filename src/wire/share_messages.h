@@ -45,7 +45,8 @@ struct KeeperGpu {
 /// First on a connection. Answered by hello: what this keeper can do.
 struct KeeperHello {
   int version = kKeeperVersion;
-  std::vector<KeeperGpu> gpus;  // All of the node.
+  std::vector<KeeperGpu> gpus;    // All of the node.
+  std::vector<JobId> whole_jobs;  // That have whole GPUs, or wait for them: all others have given theirs up.
 };
 
 /// What a tenant has a right to, and what it gets at most: of each of its GPUs the same.
@@ -96,6 +97,7 @@ struct KeeperGiveWhole {
 struct KeeperResize {
   JobId job;
   ShareTerms share;
+  std::vector<int> paper;  // Where the plan counts it from now on; empty: where it did.
 };
 /// Its memory goes to the host; its next call that needs the GPU brings it back. Answered when it is parked.
 struct KeeperPark {

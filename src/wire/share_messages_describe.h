@@ -12,7 +12,7 @@ namespace divvy::wire {
 BOOST_DESCRIBE_ENUM(ShareState, kRunning, kIdle, kParking, kParked, kWaking, kMoving)
 
 BOOST_DESCRIBE_STRUCT(KeeperGpu, (), (index, uuid, memory, usable, is_withheld, kind))
-BOOST_DESCRIBE_STRUCT(KeeperHello, (), (version, gpus))
+BOOST_DESCRIBE_STRUCT(KeeperHello, (), (version, gpus, whole_jobs))
 BOOST_DESCRIBE_STRUCT(ShareTerms, (), (memory_request, memory_limit, compute_request, compute_limit))
 BOOST_DESCRIBE_STRUCT(KeeperAdd, (),
                       (job, attempt, uid, gid, owner, paper, share, idle_park, priority, is_interactive, may_requeue,
@@ -20,7 +20,7 @@ BOOST_DESCRIBE_STRUCT(KeeperAdd, (),
 BOOST_DESCRIBE_STRUCT(KeeperRemove, (), (job, attempt))
 BOOST_DESCRIBE_STRUCT(KeeperTakeWhole, (), (job, gpus))
 BOOST_DESCRIBE_STRUCT(KeeperGiveWhole, (), (job))
-BOOST_DESCRIBE_STRUCT(KeeperResize, (), (job, share))
+BOOST_DESCRIBE_STRUCT(KeeperResize, (), (job, share, paper))
 BOOST_DESCRIBE_STRUCT(KeeperPark, (), (job))
 BOOST_DESCRIBE_STRUCT(KeeperWake, (), (job))
 BOOST_DESCRIBE_STRUCT(KeeperMove, (), (job, to))

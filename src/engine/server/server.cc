@@ -511,6 +511,14 @@ Status Server::SetPortion(JobId running, const GpuPortion& portion) {
   return {};
 }
 
+void Server::SetPaper(JobId running, GpuSet gpus) {
+  RunningJob job = *book_.running(running);
+  DIVVY_ASSERT(job.request.is_portioned() && job.gang.empty() && gpus.size() == job.gpus.size());
+  job.gpus = gpus;
+  Finish(running);
+  Adopt(std::move(job));
+}
+
 // --- Bookings --------------------------------------------------------------------------------------------------
 
 std::optional<std::uint64_t> Server::Book(int gpus, const std::string& team, const std::string& user, Time from,

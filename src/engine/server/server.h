@@ -81,6 +81,8 @@ class Server {
   /// It has this part of its GPUs from now on. kLimitExceeded, and nothing has changed, where others have what it
   /// would take. Requires: it has parts of GPUs, and goes on to.
   Status SetPortion(JobId running, const GpuPortion& portion);
+  /// Its parts are counted on these GPUs of its machine from now on. Requires: the same number, with room for them.
+  void SetPaper(JobId running, GpuSet gpus);
 
   /// Keeps `gpus` GPUs for a team, or for one user, between two times; jobs that run over `from` keep what they have.
   /// Nothing when there is no room for it in that time. SetTeams forgets all bookings.

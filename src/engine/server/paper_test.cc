@@ -1,0 +1,90 @@
+#include "engine/server/paper.h"
+
+#include <gtest/gtest.h>
+
+namespace divvy {
+namespace {
+
+constexpr GpuShare kHalf(5'000);
+constexpr GpuShare kQuarter(2'500);
+
+/// Two H100 and two L4; `GpuShare` of all tenants is on the node.
+BookNode NodeWith(const std::vector<PaperTenant>& tenants) {
+  BookNode node;
+  for (int i = 0; i < 4; ++i) {
+    GpuFacts facts;
+    facts.index = static_cast<GpuIndex>(i);
+    facts.model = i < 3 ? "H100" : "L4";
+    facts.memory_total = 80_GiB;
+    node.capacity.gpus.push_back(facts);
+  }
+  node.usable = node.present();
+  for (const PaperTenant& tenant : tenants) {
+    for (const int gpu : tenant.gpus.ToVector()) {
+      node.sharers[static_cast<GpuIndex>(gpu)][tenant.job] = tenant.share;
+      node.owned.Insert(static_cast<GpuIndex>(gpu));
+    }
+  }
+  return node;
+}
+
+PaperTenant Tenant(std::uint64_t job, std::vector<int> gpus, GpuShare share, std::vector<int> stays = {}) {
+  return {JobId(job), GpuSet::Of(gpus), share, GpuSet::Of(stays)};
+}
+
+/// "1:0 2:1": job 1 on GPU 0, then job 2 on GPU 1.
+std::string Text(const std::vector<PaperMove>& moves) {
+  std::string text;
+  for (const PaperMove& move : moves) {
+    text += (text.empty() ? "" : " ") + std::to_string(move.job.value()) + ":";
+    for (const int gpu : move.gpus.ToVector()) text += std::to_string(gpu);
+  }
+  return text;
+}
+
+std::string Pack(const std::vector<PaperTenant>& tenants) { return Text(PackOnPaper(NodeWith(tenants), tenants)); }
+
+TEST(Paper, WhatIsLeftOfSeveralIsCountedTogether) {
+  EXPECT_EQ(Pack({Tenant(1, {0}, kHalf), Tenant(2, {1}, kHalf)}), "2:0");
+  EXPECT_EQ(Pack({Tenant(1, {0}, kQuarter), Tenant(2, {1}, kHalf), Tenant(3, {2}, kQuarter)}), "3:1 1:1");
+  EXPECT_EQ(Pack({Tenant(1, {0}, kHalf), Tenant(2, {0}, kHalf), Tenant(3, {1}, kHalf)}), "");
+  EXPECT_EQ(Pack({}), "");
+}
+
+TEST(Paper, OnlyGpusOfOneKindAreForOneTenant) { EXPECT_EQ(Pack({Tenant(1, {0}, kHalf), Tenant(2, {3}, kHalf)}), ""); }
+
+TEST(Paper, NobodyIsCountedTwiceOnOneGpu) {
+  EXPECT_EQ(Pack({Tenant(1, {0, 1}, kHalf), Tenant(2, {2}, kHalf)}), "2:0");
+  EXPECT_EQ(Pack({Tenant(1, {0, 1}, kHalf)}), "");
+}
+
+TEST(Paper, WhoCannotLeaveIsCountedWhereItIs) {
+  EXPECT_EQ(Pack({Tenant(1, {0}, kHalf, {0}), Tenant(2, {0}, kHalf, {1})}), "2:1");
+  // Others make room on paper, to wherever there is some.
+  EXPECT_EQ(Pack({Tenant(1, {0}, kHalf, {1}), Tenant(2, {1}, kHalf), Tenant(3, {1}, kHalf)}), "3:0 1:1");
+  // Both are in one place that has no room for both by the plan.
+  EXPECT_EQ(Pack({Tenant(1, {0}, GpuShare(7'000), {0}), Tenant(2, {1}, kHalf, {0})}), "");
+}
+
+TEST(Paper, NobodyComesToAGpuThatTakesNoWork) {
+  const std::vector<PaperTenant> tenants = {Tenant(1, {0}, kHalf), Tenant(2, {1}, kHalf)};
+  BookNode node = NodeWith(tenants);
+  node.usable.Erase(0);
+  EXPECT_EQ(Text(PackOnPaper(node, tenants)), "1:1") << "but it is left";
+}
+
+TEST(Paper, WhoIsNoneOfOursStays) {
+  const std::vector<PaperTenant> tenants = {Tenant(1, {0}, kHalf), Tenant(2, {1}, kQuarter)};
+  EXPECT_EQ(Text(PackOnPaper(NodeWith(tenants), {tenants[1]})), "2:0");
+  EXPECT_EQ(Text(PackOnPaper(NodeWith(tenants), {})), "");
+}
+
+TEST(Paper, AnotherGpuIsASharedOneFirst) {
+  const std::vector<PaperTenant> tenants = {Tenant(1, {0}, kHalf), Tenant(2, {0}, kHalf), Tenant(3, {2}, kQuarter)};
+  EXPECT_EQ(OtherGpuFor(NodeWith(tenants), 0, GpuSet::Of({0}), GpuShare(7'500)), GpuIndex{2});
+  EXPECT_EQ(OtherGpuFor(NodeWith(tenants), 0, GpuSet::Of({0}), GpuShare(8'000)), GpuIndex{1});
+  EXPECT_EQ(OtherGpuFor(NodeWith(tenants), 3, GpuSet::Of({3}), kQuarter), std::nullopt);
+}
+
+}  // namespace
+}  // namespace divvy
