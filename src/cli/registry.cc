@@ -507,7 +507,12 @@ std::vector<Command> MakeCommands() {
        "cluster instead, in an order that the seed decides, and says how many percent of its GPUs are allocated once "
        "jobs have asked for 100 and for 130 percent of them. Its policies: default and online (divvy's own; online "
        "learns what is usually asked for while it places, default knows the trace's distribution), fgd, best-fit, "
-       "dot-prod, clustering, packing, random (as published), pack, spread, sequential.",
+       "dot-prod, clustering, packing, random (as published), pack, spread, sequential. Options of their own "
+       "have --chaos SEED, faults against the daemon's own code: --steps N, --worlds N, --check-every N, --trace "
+       "(docs/chaos.md); gavel-rounds and shockwave-rounds, published experiments in rounds: --throughputs FILE, "
+       "--policy, and --seeds and --jobs-per-hour, or --jobs FILE (docs/results-replays.md); peer-cases FILE..., "
+       "another "
+       "scheduler's test cases (docs/peer-cases.md).",
        {{"divvy simulate history --history last-30d --compare small-first,shortest",
          "what would have been better here?"},
         {"divvy simulate history --what-if '+8 H100'", "would another server have helped?"},
@@ -557,9 +562,12 @@ std::vector<Command> MakeCommands() {
       {"version", "Print the version", "divvy version", "", {}, "Other tools", nullptr, "", VersionMain, false},
       {"emulate",
        "Drive the stand-in GPUs, for tests",
-       "divvy emulate WORDS...",
-       "",
-       {},
+       "divvy emulate VERB GPU [WORDS...]",
+       "Of a daemon that was started with --emulate. Verbs: add-process GPU PID MEMORY [graphics], remove-process GPU "
+       "PID, utilisation GPU PERCENT [MEMORY_PERCENT], memory GPU SIZE, temperature GPU CELSIUS, "
+       "xid GPU CODE, lose GPU, restore GPU, cuda-fault GPU FAULT [VALUE]. docs/emulation.md says what each does.",
+       {{"divvy emulate add-process 3 4711 10GiB", "process 4711 uses 10 GiB of GPU 3, until it ends"},
+        {"divvy emulate xid 3 48", "the driver reports an error: the GPU is fenced"}},
        "Other tools",
        nullptr,
        "",
