@@ -213,7 +213,11 @@ int GroupMain(const Words& words) {
         "write: divvy group limit NAME N (at most N of its jobs run together; 0: no cap; NAME may be an array's id)"));
   auto api = Api::Connect();
   if (!api) return Fail(api.error());
-  return ReportActions(api->SetGroupLimit({words[1], *limit}));
+  const auto answer = api->SetGroupLimit({words[1], *limit});
+  if (!answer) return Fail(answer.error());
+  for (const wire::ActionResult& result : answer->results)
+    std::printf("%s: %s\n", words[1].c_str(), result.message.c_str());
+  return 0;
 }
 
 }  // namespace divvy::cli

@@ -11,6 +11,7 @@
 #include <ctime>
 
 #include "base/text.h"
+#include "cli/command.h"
 
 namespace divvy::cli {
 namespace {
@@ -250,12 +251,7 @@ Result<std::string> RenderTable(const std::vector<Column>& columns, const std::v
 int ShowListing(const ListingOptions& options, const std::function<Result<std::string>()>& draw) {
   if (!options.is_watched) {
     auto text = draw();
-    if (!text) {
-      std::fprintf(stderr, "divvy: %s\n", text.error().message.c_str());
-      return text.error().code == ErrorCode::kInvalidArgument ? 2
-             : text.error().code == ErrorCode::kUnreachable   ? 5
-                                                              : 1;
-    }
+    if (!text) return Fail(text.error());
     std::fwrite(text->data(), 1, text->size(), stdout);
     return 0;
   }

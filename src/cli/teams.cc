@@ -267,7 +267,7 @@ std::vector<Cell> Row(const wire::TeamView& view) {
           {Number(view.quota), Colour::kNone},
           {Number(view.limit), Colour::kNone},
           {Number(view.share), Colour::kNone},
-          {std::to_string(view.gpus), Colour::kNone},
+          {Number(view.gpus), Colour::kNone},
           {OfMost(view.running, view.most_running), Colour::kNone},
           {OfMost(view.queued, view.most_queued), Colour::kNone},
           {Number(view.used_gpu_hours) + " GPU-h", Colour::kNone},

@@ -2,6 +2,7 @@
 #include <memory>
 
 #include "daemon/routes_call.h"
+#include "model/gpu_portion.h"
 #include "wire/messages_teams.h"
 
 namespace divvy {
@@ -47,7 +48,7 @@ wire::TeamView ViewOf(const TeamRow& row, const Controller& controller) {
   FillCaps(row.caps, view);
   const Server& server = controller.cluster();
   if (const core::TeamIndex index = server.TeamOf(row.name); index != core::kRootTeam)
-    view.share = Amount(server.teams().FairShare(index));
+    view.share = static_cast<double>(server.teams().FairShare(index)) / GpuShare::kWhole;
   return view;
 }
 

@@ -12,6 +12,8 @@ expect 0,1 "$(divvy run --gpus 2 -- sh -c 'echo $CUDA_VISIBLE_DEVICES')" "the GP
 
 divvy submit --gpus 9 -- true 2>refusal && fail "nine of eight GPUs were accepted"
 grep -q 8 refusal || fail "the refusal does not name what is possible"
+code=0; divvy show 99999 2>/dev/null || code=$?
+expect 3 "$code" "the exit code of divvy show without such a job"
 
 big=$(divvy submit --quiet --gpus 8 -- sleep 60)
 wait_for "the large job" state_is "$big" running

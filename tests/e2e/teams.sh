@@ -35,6 +35,7 @@ expect vision "$(field "$first" team)" "the default team"
 wait_for "the first job" state_is "$first" running
 second=$(divvy submit --quiet --gpus 1 -- sleep 600)
 state_is "$second" queued || fail "the cap of the team did not hold"
+expect "vision 2 1" "$(divvy teams --no-header -o team,share,gpus | awk '$1 == "vision" { print $1, $2, $3 }')" "its share, and what it has of it, in GPUs"
 divvy why "$second" | grep -q "team vision runs 1 of at most 1" || fail "why does not name the cap: $(divvy why "$second")"
 divvy teams show vision | grep -q "1/1 running" || fail "$(divvy teams show vision)"
 
