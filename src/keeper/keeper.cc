@@ -68,6 +68,9 @@ Keeper::Kept* Keeper::Find(TenantId id) {
 }
 
 void Keeper::AfterEach() {
+  for (auto& [id, kept] : kept_) {
+    if (kept->tenant != nullptr) kept->tenant->BeginTurn();
+  }
   gates_.Settle();
   if (is_ledger_changed_) {
     SettleLedger();
@@ -208,6 +211,7 @@ void Keeper::OnTick() {
   const Time now = loop_->Now();
   for (auto& [id, kept] : kept_) {
     GiveUpPending(*kept);
+    if (!kept->is_recorded) Record(*kept);
     if (kept->tenant == nullptr) continue;
     bool is_active = false;
     for (const auto& [slot, process] : kept->tenant->processes()) {

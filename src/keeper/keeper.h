@@ -13,6 +13,7 @@
 #include "base/result.h"
 #include "keeper/driver_helper.h"
 #include "keeper/event_loop.h"
+#include "keeper/folder_remover.h"
 #include "keeper/gates.h"
 #include "keeper/gpu_watch.h"
 #include "keeper/mechanisms.h"
@@ -76,6 +77,7 @@ class Keeper {
     std::set<std::int64_t> escaped;
     std::map<std::int64_t, Time> strangers;  // Not escaped yet, or escaped: since when each has been seen so.
     std::set<std::int64_t> returning;        // Processes whose keeper died while they were away; they are brought back.
+    bool is_recorded = true;
     std::string trouble;
     std::map<Slot, std::uint64_t> launches;  // As of the last look.
     Time relocated = kNoTime;                // When its last relocation ended.
@@ -130,7 +132,9 @@ class Keeper {
   void FailPending(Kept& kept, std::optional<Goal> goal, const std::string& why);
   void GiveUpPending(Kept& kept);
   std::vector<std::string> UuidsOf(const std::vector<int>& gpus) const;
-  void Record(Kept& kept);
+  /// What a successor needs. Where it cannot be written it is tried again with each tick.
+  Status TryToRecord(Kept& kept);
+  void Record(Kept& kept) { [[maybe_unused]] const Status written = TryToRecord(kept); }
 
   // keeper_recovery.cc
   Status Recover();
@@ -166,6 +170,8 @@ class Keeper {
   KeeperOptions options_;
   std::unique_ptr<EventLoop> loop_;
   Records records_;
+  FolderRemover remover_;
+  std::map<TenantId, std::string> troubles_;  // Of those that could not be taken up when this keeper began.
   Mechanisms mechanisms_;
   DriverHelpers driver_;
   MpsServers mps_;

@@ -15,7 +15,7 @@ std::vector<std::string> Keeper::UuidsOf(const std::vector<int>& gpus) const {
   return uuids;
 }
 
-void Keeper::Record(Kept& kept) {
+Status Keeper::TryToRecord(Kept& kept) {
   // Who left with the tenant stays known until it is back, also while it has not dialled a new keeper yet.
   for (RecordedProcess& recorded : kept.record.processes) {
     if (kept.tenant == nullptr) break;
@@ -23,7 +23,10 @@ void Keeper::Record(Kept& kept) {
       if (process.pid == recorded.pid && process.depth != kAtWork) recorded.uuids = process.uuids;
     }
   }
-  if (const Status written = records_.Write(kept.record); !written) kept.trouble = written.error().message;
+  Status written = records_.Write(kept.record);
+  kept.is_recorded = static_cast<bool>(written);
+  if (!written) kept.trouble = written.error().message;
+  return written;
 }
 
 void Keeper::JoinGates(Kept& kept) {
@@ -91,7 +94,7 @@ void Keeper::StartRelocation(Kept& kept, Passage passage, RelocationPlan plan, c
         kept.record.to[device] = gpu->first;
       }
     }
-    Record(kept);
+    return TryToRecord(kept);
   };
   hooks.ended = [this, id, passage, to](const sharing::Done& done) {
     // From the loop itself, so that the relocation is not destroyed while it runs.

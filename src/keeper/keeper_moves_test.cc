@@ -68,6 +68,42 @@ TEST(KeeperMoves, WhatDoesNotGetThereIsKeptOnTheHostWholeAndComesBack) {
   EXPECT_EQ(world.driver_state(), 0);
 }
 
+/// A record that cannot be written, until it goes.
+struct BrokenRecord {
+  explicit BrokenRecord(const KeeperWorld& world) : path(world.directory + "/1.1.tenant") {
+    std::filesystem::remove(path);
+    std::filesystem::create_directories(path + "/in the way");
+  }
+  ~BrokenRecord() { std::filesystem::remove_all(path); }
+  std::string path;
+};
+
+TEST(KeeperMoves, WithoutARecordNothingIsBegun) {
+  Moved world;
+  {
+    const BrokenRecord broken(world);
+    EXPECT_NE(world.Command(1, "park").find("1.1.tenant"), std::string::npos);
+    EXPECT_EQ(world.process->evacuations, 0);
+    EXPECT_EQ(world.driver_state(), 0);
+    EXPECT_TRUE(Eventually([&] { return world.process->Gate() == share::kOpen; }));
+  }
+  // And what could not be written then is written later.
+  EXPECT_TRUE(Eventually([&] { return !world.FileText("1.1.tenant").empty(); }));
+}
+
+TEST(KeeperMoves, WithoutARecordNothingComesUpElsewhere) {
+  Moved world;
+  ASSERT_EQ(world.Command(1, "park"), "");
+  {
+    const BrokenRecord broken(world);
+    EXPECT_NE(world.Command(1, "wake").find("1.1.tenant"), std::string::npos);
+    EXPECT_EQ(world.driver_state(), 2);
+    EXPECT_EQ(world.process->Gate(), share::kParked);
+  }
+  EXPECT_EQ(world.Command(1, "wake"), "");
+  EXPECT_TRUE(Eventually([&] { return world.process->Gate() == share::kOpen; }));
+}
+
 TEST(KeeperMoves, AParkedTenantComesBackWithItsNextCall) {
   Moved world;
   EXPECT_EQ(world.Command(1, "park"), "");

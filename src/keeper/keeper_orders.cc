@@ -68,7 +68,7 @@ void Keeper::OnPlace(const sharing::Place& place) {
     device.request = static_cast<std::uint64_t>(record.terms.share.memory_request.count());
     device.limit = static_cast<std::uint64_t>(record.terms.share.memory_limit.count());
   }
-  auto tenant = Tenant::Create(*loop_, options_.directory, place.tenant, static_cast<uid_t>(record.terms.uid),
+  auto tenant = Tenant::Create(*loop_, remover_, options_.directory, place.tenant, static_cast<uid_t>(record.terms.uid),
                                static_cast<gid_t>(record.terms.gid), std::move(devices));
   if (!tenant) return FailPending(*kept, Goal::kPlaced, tenant.error().message);
   kept->tenant = *std::move(tenant);

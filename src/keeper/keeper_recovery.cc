@@ -1,5 +1,6 @@
 // What a keeper before this one left: its tenants go on, and what it was in the middle of is brought to an end.
 #include <algorithm>
+#include <cstdio>
 #include <utility>
 
 #include "keeper/keeper.h"
@@ -38,10 +39,25 @@ Status Keeper::Recover() {
   SetNode(node.gpus);
   node_.whole_jobs = node.whole_jobs;
   for (const RecordedWhole& whole : node.whole_jobs) ledger_.TakeWhole(whole.job.value(), whole.gpus);
-  for (const RecordedTenant& record : records_.ReadTenants().tenants) {
-    // One that cannot be taken on is told of when the node asks for it.
-    [[maybe_unused]] const Status adopted = AdoptTenant(record);
+  Records::Found found = records_.ReadTenants();
+  troubles_ = std::move(found.troubles);
+  for (const RecordedTenant& record : found.tenants) {
+    const TenantId id{record.terms.job.value(), record.terms.attempt};
+    const Status adopted = AdoptTenant(record);
+    if (adopted) continue;
+    kept_.erase(id);
+    // A folder that is gone was on its way out with its tenant.
+    if (adopted.error().code == ErrorCode::kNotFound) {
+      records_.Forget(id);
+    } else {
+      troubles_[id] = adopted.error().message;
+    }
   }
+  for (const auto& [id, trouble] : troubles_) {
+    std::fprintf(stderr, "divvy keeper: job %llu: was not taken up again: %s\n",
+                 static_cast<unsigned long long>(id.job), trouble.c_str());
+  }
+  for (const std::string& folder : records_.FoldersWithout()) remover_.Remove(folder);
   RecordNode();
   return {};
 }
@@ -78,7 +94,8 @@ Status Keeper::AdoptTenant(const RecordedTenant& record) {
       device.limit = static_cast<std::uint64_t>(terms.share.memory_limit.count());
       device.gate = is_parked ? share::kParked : (record.passage != Passage::kNone ? share::kMoving : share::kShut);
     }
-    DIVVY_TRY(kept->tenant, Tenant::Adopt(*loop_, options_.directory, id, std::move(devices)));
+    DIVVY_TRY(kept->tenant, Tenant::Adopt(*loop_, remover_, options_.directory, id, static_cast<uid_t>(terms.uid),
+                                          std::move(devices)));
     ExpectResiduals(*kept);
     kept->had.assign(uuids.size(), Duration(0));
     kept->had_share.assign(uuids.size(), GpuShare(0));

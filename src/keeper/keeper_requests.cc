@@ -123,7 +123,12 @@ void Keeper::OnAdd(std::uint64_t id, const wire::KeeperAdd& add) {
   auto kept = std::make_unique<Kept>();
   kept->record.terms = add;
   kept->pending.push_back({id, Goal::kPlaced, {}});
-  Record(*kept);
+  if (const Status recorded = TryToRecord(*kept); !recorded) {
+    ledger_.RemoveTenant(tenant);
+    return refuse(recorded.error());
+  }
+  if (const auto trouble = troubles_.find(tenant); trouble != troubles_.end())
+    kept->trouble = "was not taken up again, and began anew: " + trouble->second;
   kept_[tenant] = std::move(kept);
 }
 
@@ -164,8 +169,8 @@ std::vector<std::string> Keeper::EnvironmentOf(const Kept& kept) const {
 void Keeper::OnRemove(const wire::KeeperRemove& remove) {
   const TenantId id{remove.job.value(), remove.attempt};
   const auto found = kept_.find(id);
-  records_.Forget(id);
-  if (found == kept_.end()) return;
+  troubles_.erase(id);
+  if (found == kept_.end()) return records_.Forget(id);
   Kept& kept = *found->second;
   FailPending(kept, std::nullopt, "the job is over");
   for (const auto& [number, want] : kept.wants) wanted_by_.erase(number);
@@ -178,6 +183,7 @@ void Keeper::OnRemove(const wire::KeeperRemove& remove) {
     LeaveGates(kept);
     kept.tenant->RemoveFolder();
   }
+  records_.Forget(id);
   kept_.erase(found);
 }
 

@@ -55,16 +55,36 @@ TEST(Keeper, AProcessThatEndsGivesItsBytesBack) {
   const std::string folder = world.Add(KeeperWorld::Terms(1, 0, 0.5, 4 * kGiB, 4 * kGiB)).folder;
   FakeProcess other(folder);
   ASSERT_TRUE(Eventually([&] { return other.is_up(); }));
-  {
-    FakeProcess first(folder);
-    ASSERT_TRUE(Eventually([&] { return first.is_up(); }));
-    EXPECT_NE(first.slot, other.slot);
-    ASSERT_TRUE(first.Allocate(4 * kGiB));
-    // And it dies in the middle of what it does.
-    ASSERT_EQ(share::LockPage(*first.page, share::LockedBySlot(first.slot)), 0);
-  }
+  EXPECT_EQ(InChild([&] {
+              auto* first = new FakeProcess(folder);
+              if (!Eventually([&] { return first->is_up(); }) || first->slot == other.slot) return 1;
+              if (!first->Allocate(4 * kGiB)) return 2;
+              // And it dies in the middle of what it does.
+              return share::LockPage(*first->page, share::LockedBySlot(first->slot));
+            }),
+            0);
   EXPECT_TRUE(Eventually([&] { return world.node->StateOf(1).processes == 1; }));
   EXPECT_TRUE(other.Allocate(4 * kGiB));
+}
+
+TEST(Keeper, AProcessThatLosesItsLinkKeepsWhatItHas) {
+  KeeperWorld world(1);
+  const std::string folder = world.Add(KeeperWorld::Terms(1, 0, 0.5, 4 * kGiB, 4 * kGiB)).folder;
+  FakeProcess process(folder);
+  ASSERT_TRUE(Eventually([&] { return process.is_up(); }));
+  ASSERT_TRUE(process.Allocate(3 * kGiB));
+  const std::uint32_t slot = process.slot;
+  process.stays_away = true;
+  process.Say(static_cast<share::Word>(99));  // Is hung up on.
+  ASSERT_TRUE(Eventually([&] { return world.node->StateOf(1).processes == 0; }));
+  // It lives, and so does its memory.
+  EXPECT_EQ(world.node->StateOf(1).shares.at(0).used, Bytes(3 * kGiB));
+  process.stays_away = false;
+  ASSERT_TRUE(Eventually([&] { return world.node->StateOf(1).processes == 1; }));
+  EXPECT_EQ(process.slot, slot);
+  EXPECT_EQ(world.node->StateOf(1).shares.at(0).used, Bytes(3 * kGiB));
+  EXPECT_TRUE(process.Allocate(kGiB));
+  EXPECT_FALSE(process.Allocate(1));
 }
 
 struct Ratio {

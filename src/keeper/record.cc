@@ -4,7 +4,11 @@
 #include <boost/describe/class.hpp>
 #include <boost/describe/enum.hpp>
 #include <filesystem>
+#include <optional>
+#include <string_view>
 
+#include "base/text.h"
+#include "keeper/folder_remover.h"
 #include "platform/secret_file.h"
 #include "wire/json.h"
 #include "wire/share_messages_describe.h"
@@ -27,6 +31,16 @@ constexpr const char* kNodeFile = "/node.keeper";
 
 std::string PathOf(const std::string& directory, sharing::TenantId id) {
   return directory + "/" + std::to_string(id.job) + "." + std::to_string(id.attempt) + std::string(kTenantEnd);
+}
+
+/// Of "JOB.ATTEMPT".
+std::optional<sharing::TenantId> IdOf(const std::string& name) {
+  const std::size_t point = name.find('.');
+  if (point == std::string::npos) return std::nullopt;
+  const auto job = ParseInteger(std::string_view(name).substr(0, point));
+  const auto attempt = ParseInteger(std::string_view(name).substr(point + 1));
+  if (!job || !attempt || *job < 0 || *attempt < 0) return std::nullopt;
+  return sharing::TenantId{static_cast<std::uint64_t>(*job), static_cast<std::uint32_t>(*attempt)};
 }
 
 }  // namespace
@@ -67,10 +81,26 @@ Records::Found Records::ReadTenants() const {
     if (tenant) {
       found.tenants.push_back(*std::move(tenant));
     } else {
-      found.troubles.push_back(path + ": " + tenant.error().message);
+      const auto id = IdOf(std::filesystem::path(path).stem().native());
+      if (id) found.troubles[*id] = path + ": " + tenant.error().message;
     }
   }
   return found;
+}
+
+std::vector<std::string> Records::FoldersWithout() const {
+  std::vector<std::string> folders;
+  std::error_code error;
+  for (std::filesystem::directory_iterator entry(directory_, error), end; !error && entry != end;
+       entry.increment(error)) {
+    const std::string name = entry->path().filename().native();
+    std::error_code ignored;
+    if (!IdOf(name.substr(0, name.find('.', name.find('.') + 1))) || !entry->is_directory(ignored)) continue;
+    const bool is_whole = IdOf(name).has_value();
+    if (is_whole && std::filesystem::exists(entry->path().native() + std::string(kTenantEnd), ignored)) continue;
+    if (is_whole || FolderRemover::IsLeftOver(name)) folders.push_back(entry->path().native());
+  }
+  return folders;
 }
 
 }  // namespace divvy::keeper

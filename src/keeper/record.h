@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -55,9 +56,11 @@ class Records {
   Result<RecordedNode> ReadNode() const;
   struct Found {
     std::vector<RecordedTenant> tenants;
-    std::vector<std::string> troubles;  // Files that cannot be read, and why. They are left as they are.
+    std::map<sharing::TenantId, std::string> troubles;  // Files that cannot be read, and why. They are left there.
   };
   Found ReadTenants() const;
+  /// Folders of tenants of which there is no record, and what was being made or removed when a keeper was killed.
+  std::vector<std::string> FoldersWithout() const;
 
  private:
   std::string directory_;

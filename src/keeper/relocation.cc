@@ -68,7 +68,8 @@ void Relocation::Advance() {
 
 void Relocation::Step() {
   const std::uint64_t step = ++step_;
-  hooks_.note(is_upwards(), onto());
+  const Status noted = hooks_.note(is_upwards(), onto());
+  if (!noted && (way_ == Way::kDown || way_ == Way::kUp)) return StayBehindRecord(noted.error().message);
   const bool is_library = step_from_ == (is_upwards() ? kEmptied : kAtWork);
   std::vector<Slot> those;
   for (const Slot slot : taking_part_) {
@@ -102,6 +103,19 @@ void Relocation::Step() {
   loop_.At(loop_.Now(), [this, step, alive = std::weak_ptr<bool>(is_alive_)] {
     if (!alive.expired() && step == step_) OnStepEnd();
   });
+}
+
+// A successor would know nothing of this step, so it is not taken: back to what was written last.
+void Relocation::StayBehindRecord(const std::string& why) {
+  if (why_.empty()) why_ = why;
+  if (way_ == Way::kUp) {
+    way_ = Way::kHold;
+    return Advance();
+  }
+  const bool has_begun = std::any_of(taking_part_.begin(), taking_part_.end(),
+                                     [this](Slot slot) { return tenant_.processes().at(slot).depth != kAtWork; });
+  if (has_begun) return TurnBack();
+  End(sharing::Outcome::kUnchanged);
 }
 
 void Relocation::TellLibrary(Slot slot, share::Word word) {

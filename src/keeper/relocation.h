@@ -26,8 +26,9 @@ struct RelocationPlan {
 };
 
 struct RelocationHooks {
-  /// Before each step: what a successor needs is to be written. `is_returning`: processes come up onto `onto`.
-  std::function<void(bool is_returning, const std::vector<std::string>& onto)> note;
+  /// Before each step: what a successor needs is to be written. `is_returning`: processes come up onto `onto`. Where it
+  /// cannot be, the step is not taken, unless it is one back to what was written last.
+  std::function<Status(bool is_returning, const std::vector<std::string>& onto)> note;
   /// Once; the relocation may be destroyed in it.
   std::function<void(sharing::Done)> ended;
 };
@@ -54,6 +55,7 @@ class Relocation {
   int Deepest(Slot slot) const;
   void OnStepEnd();
   void TurnBack();
+  void StayBehindRecord(const std::string& why);
   void End(sharing::Outcome outcome);
   void TellLibrary(Slot slot, share::Word word);
   void CountMoved(Slot slot, const share::Message& done);

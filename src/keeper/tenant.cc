@@ -10,8 +10,6 @@
 #include <climits>
 #include <cstdio>
 #include <cstring>
-#include <filesystem>
-#include <thread>
 
 namespace divvy::keeper {
 namespace {
@@ -42,15 +40,14 @@ std::uint64_t AddCapped(std::uint64_t a, std::uint64_t b) {
 
 }  // namespace
 
-Result<std::unique_ptr<Tenant>> Tenant::Create(EventLoop& loop, const std::string& directory, sharing::TenantId id,
-                                               uid_t uid, gid_t gid, std::vector<TenantDevice> devices) {
-  std::unique_ptr<Tenant> tenant(new Tenant(loop, FolderOf(directory, id), id));
+Result<std::unique_ptr<Tenant>> Tenant::Create(EventLoop& loop, FolderRemover& remover, const std::string& directory,
+                                               sharing::TenantId id, uid_t uid, gid_t gid,
+                                               std::vector<TenantDevice> devices) {
+  std::unique_ptr<Tenant> tenant(new Tenant(loop, remover, FolderOf(directory, id), id, uid));
   // Made beside its place and moved there, so that it is never seen without what belongs in it. One that is left over
   // from a keeper that was killed here goes first.
   const std::string fresh = tenant->folder_ + ".new";
-  std::error_code ignored;
-  std::filesystem::remove_all(fresh, ignored);
-  std::filesystem::remove_all(tenant->folder_ + ".gone", ignored);
+  remover.Remove(fresh);
   if (::mkdir(fresh.c_str(), 0700) != 0) return SystemError("making " + fresh);
   const Descriptor folder(::open(fresh.c_str(), O_DIRECTORY | O_RDONLY | O_CLOEXEC | O_NOFOLLOW));
   if (!folder.is_open()) return SystemError("opening " + fresh);
@@ -60,16 +57,17 @@ Result<std::unique_ptr<Tenant>> Tenant::Create(EventLoop& loop, const std::strin
   for (unsigned i = 0; i < tenant->devices_.size(); ++i) tenant->WriteDevice(i);
   DIVVY_CHECK(tenant->OpenSocket(folder.get()));
   if (::geteuid() == 0 && ::fchown(folder.get(), uid, gid) != 0) return SystemError("giving away " + fresh);
-  std::filesystem::remove_all(tenant->folder_, ignored);
+  remover.Remove(tenant->folder_);
   if (::rename(fresh.c_str(), tenant->folder_.c_str()) != 0) return SystemError("making " + tenant->folder_);
   return tenant;
 }
 
-Result<std::unique_ptr<Tenant>> Tenant::Adopt(EventLoop& loop, const std::string& directory, sharing::TenantId id,
-                                              std::vector<TenantDevice> devices) {
-  std::unique_ptr<Tenant> tenant(new Tenant(loop, FolderOf(directory, id), id));
+Result<std::unique_ptr<Tenant>> Tenant::Adopt(EventLoop& loop, FolderRemover& remover, const std::string& directory,
+                                              sharing::TenantId id, uid_t uid, std::vector<TenantDevice> devices) {
+  std::unique_ptr<Tenant> tenant(new Tenant(loop, remover, FolderOf(directory, id), id, uid));
   const Descriptor folder(::open(tenant->folder_.c_str(), O_DIRECTORY | O_RDONLY | O_CLOEXEC | O_NOFOLLOW));
-  if (!folder.is_open()) return NotFound("the folder " + tenant->folder_ + " is not there any more");
+  if (!folder.is_open() && errno == ENOENT) return NotFound("the folder " + tenant->folder_ + " is not there any more");
+  if (!folder.is_open()) return SystemError("opening " + tenant->folder_);
   tenant->devices_ = std::move(devices);
   if (auto map = PageMap::Open(folder.get())) {
     tenant->map_ = *std::move(map);
@@ -91,19 +89,11 @@ Tenant::~Tenant() {
     if (process.life.is_open()) loop_.Forget(process.life.get());
   }
   for (auto& [slot, missing] : missing_) loop_.Forget(missing.life.get());
-  for (auto& [fd, caller] : callers_) loop_.Forget(fd);
+  for (auto& [number, caller] : callers_) HangUp(*caller);
   if (listener_.is_open()) loop_.Forget(listener_.get());
 }
 
-void Tenant::RemoveFolder() {
-  // Out of the way at once, away later: what its user has put in there may be much.
-  const std::string gone = folder_ + ".gone";
-  if (::rename(folder_.c_str(), gone.c_str()) != 0) return;
-  std::thread([gone] {
-    std::error_code ignored;
-    std::filesystem::remove_all(gone, ignored);
-  }).detach();
-}
+void Tenant::RemoveFolder() { remover_.Remove(folder_); }
 
 void Tenant::WriteDevice(unsigned device) {
   const TenantDevice& from = devices_[device];
@@ -191,7 +181,10 @@ std::uint64_t Tenant::Used(unsigned device) const {
     said = AddCapped(said, AddCapped(UsedBy(slot, device), process.away[device]));
     residual = AddCapped(residual, process.residual[device]);
   }
-  for (const auto& [slot, missing] : missing_) said = AddCapped(said, UsedBy(slot, device));
+  for (const auto& [slot, missing] : missing_) {
+    said = AddCapped(said, AddCapped(UsedBy(slot, device), missing.away[device]));
+    residual = AddCapped(residual, missing.residual[device]);
+  }
   // Above what it was allowed to it has nothing, whatever it says; what it took past the library the driver tells.
   return AddCapped(std::min(said, devices_[device].ceiling), residual);
 }

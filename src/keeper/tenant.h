@@ -15,6 +15,7 @@
 
 #include "base/result.h"
 #include "keeper/event_loop.h"
+#include "keeper/folder_remover.h"
 #include "keeper/page_map.h"
 #include "platform/launch_descriptor.h"
 #include "platform/tenant_link.h"
@@ -32,7 +33,8 @@ enum Depth : int {
   kCheckpointed = 3,  // The driver has the rest of it; nothing is left on the GPU.
 };
 
-/// A process of a tenant, from its hello to its end or the end of its connection.
+/// A process of a tenant, from its hello to its end or the end of its connection. One that lives on without its
+/// connection keeps its slot, and what it has counts until it has ended.
 struct TenantProcess {
   Descriptor link;
   Descriptor life;  // pidfd.
@@ -68,12 +70,13 @@ struct TenantEvents {
 class Tenant {
  public:
   /// Makes folder, page and socket: `directory`/JOB.ATTEMPT, all of it or nothing. `devices` as they are at first.
-  static Result<std::unique_ptr<Tenant>> Create(EventLoop& loop, const std::string& directory, sharing::TenantId id,
-                                                uid_t uid, gid_t gid, std::vector<TenantDevice> devices);
+  static Result<std::unique_ptr<Tenant>> Create(EventLoop& loop, FolderRemover& remover, const std::string& directory,
+                                                sharing::TenantId id, uid_t uid, gid_t gid,
+                                                std::vector<TenantDevice> devices);
   /// The same of a tenant that an earlier keeper had: its page stays as it is, its slots wait for their processes. A
-  /// page that is broken is no error: has_page() is false then.
-  static Result<std::unique_ptr<Tenant>> Adopt(EventLoop& loop, const std::string& directory, sharing::TenantId id,
-                                               std::vector<TenantDevice> devices);
+  /// page that is broken is no error: has_page() is false then. kNotFound: its folder is gone.
+  static Result<std::unique_ptr<Tenant>> Adopt(EventLoop& loop, FolderRemover& remover, const std::string& directory,
+                                               sharing::TenantId id, uid_t uid, std::vector<TenantDevice> devices);
   ~Tenant();
   Tenant(const Tenant&) = delete;
   Tenant& operator=(const Tenant&) = delete;
@@ -116,29 +119,38 @@ class Tenant {
   std::uint64_t Launches(Slot slot) const;
   std::uint32_t Waiting(Slot slot) const;
   std::uint32_t Entered(Slot slot) const;
-  /// Processes that had a slot when an earlier keeper ended, still live and have not come back yet.
+  /// Processes that have a slot and live, but no connection: they dial again.
   std::size_t missing() const { return missing_.size(); }
 
-  /// Forgets a process as if its connection had ended.
+  /// Hangs up on a process.
   void Drop(Slot slot);
+  /// A new turn of the loop: each tenant's words are heard up to a bound in one, all processes together.
+  void BeginTurn() { words_left_ = kWordsInATurn; }
 
  private:
-  Tenant(EventLoop& loop, std::string folder, sharing::TenantId id)
-      : loop_(loop), folder_(std::move(folder)), id_(id) {}
+  static constexpr int kWordsInATurn = 64;
+  Tenant(EventLoop& loop, FolderRemover& remover, std::string folder, sharing::TenantId id, uid_t uid)
+      : loop_(loop), remover_(remover), folder_(std::move(folder)), id_(id), uid_(uid) {}
   Status OpenSocket(int folder);
   void WriteDevice(unsigned device);
   void AcceptAll();
   struct Caller;
   void OnCaller(const std::shared_ptr<Caller>& caller);
+  void HangUp(const Caller& caller);
   void Welcome(const std::shared_ptr<Caller>& caller, const share::Message& hello);
   void OnLink(Slot slot);
   void ClearSlot(Slot slot);
   void AdoptSlots();
-  std::optional<Slot> SlotFor(const Caller& caller, const share::Message& hello);
+  struct Missing;
+  void AwaitReturn(Slot slot, Missing missing);
+  void ForgetMissing(Slot slot);
+  std::optional<Slot> SlotFor(const Caller& caller, const share::Message& hello, TenantProcess& process);
 
   EventLoop& loop_;
+  FolderRemover& remover_;
   std::string folder_;
   sharing::TenantId id_;
+  uid_t uid_;
   TenantEvents events_;
   Descriptor listener_;
   std::unique_ptr<PageMap> map_;
@@ -147,9 +159,13 @@ class Tenant {
   struct Missing {
     std::int64_t pid = 0;
     Descriptor life;
+    std::array<std::uint64_t, share::kMaxDevices> residual{};
+    std::array<std::uint64_t, share::kMaxDevices> away{};
   };
   std::map<Slot, Missing> missing_;
-  std::map<int, std::shared_ptr<Caller>> callers_;  // That have not said hello yet, by descriptor.
+  std::map<std::uint64_t, std::shared_ptr<Caller>> callers_;  // That have not said hello yet, the oldest first.
+  std::uint64_t next_caller_ = 1;
+  int words_left_ = kWordsInATurn;
   std::array<std::uint32_t, share::kMaxProcesses> generations_{};
   int refused_locks_ = 0;                                          // One after the other.
   std::shared_ptr<bool> is_alive_ = std::make_shared<bool>(true);  // For what is put off.

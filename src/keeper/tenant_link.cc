@@ -7,9 +7,12 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstdio>
 #include <cstring>
+#include <set>
 #include <string>
 
+#include "keeper/peer.h"
 #include "keeper/tenant.h"
 #include "platform/process_tree.h"
 #include "platform/unix_socket.h"
@@ -17,18 +20,22 @@
 namespace divvy::keeper {
 namespace {
 
-/// Connections of one tenant that have not said hello: more are not taken, the oldest makes room.
+/// Connections of one tenant that have not said hello: the oldest makes room for more.
 constexpr std::size_t kMostCallers = 256;
-/// Messages of one process before others get their turn of the loop.
-constexpr int kMessagesAtOnce = 64;
+/// A process says hello as soon as it has connected.
+constexpr Duration kHelloPatience = 5s;
+constexpr int kCallersAtOnce = 64;
+constexpr int kMostAside = 100;
 
 int OpenPidfd(std::int64_t pid) { return static_cast<int>(::syscall(SYS_pidfd_open, static_cast<pid_t>(pid), 0)); }
 
 }  // namespace
 
 struct Tenant::Caller {
+  std::uint64_t number = 0;
   Descriptor link;
-  std::int64_t pid = 0;
+  Peer peer;
+  EventLoop::TimerId alarm;
 };
 
 Status Tenant::OpenSocket(int folder) {
@@ -38,7 +45,12 @@ Status Tenant::OpenSocket(int folder) {
   // By the folder's descriptor: no path is too long, and none leads elsewhere.
   const std::string path = "/proc/self/fd/" + std::to_string(folder) + "/" + share::kLinkSocket;
   std::memcpy(address.sun_path, path.c_str(), path.size() + 1);
-  ::unlinkat(folder, share::kLinkSocket, 0);
+  // Its user may have put there what cannot be removed at once.
+  bool is_free = ::unlinkat(folder, share::kLinkSocket, 0) == 0 || errno == ENOENT;
+  for (int i = 0; !is_free && i < kMostAside; ++i) {
+    const std::string aside = std::string(share::kLinkSocket) + ".aside." + std::to_string(i);
+    is_free = ::renameat2(folder, share::kLinkSocket, folder, aside.c_str(), RENAME_NOREPLACE) == 0;
+  }
   // Who may enter the folder may connect. The mode is the socket's before it has a name, so that nothing is changed
   // through a name that is in a user's hands.
   if (!socket.is_open() || ::fchmod(socket.get(), 0666) != 0 ||
@@ -55,39 +67,60 @@ void Tenant::Listen(TenantEvents events) {
 }
 
 void Tenant::AcceptAll() {
-  for (int i = 0; i < kMessagesAtOnce; ++i) {
+  for (int i = 0; i < kCallersAtOnce; ++i) {
     Descriptor link(::accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
     if (!link.is_open()) return;
+    Peer peer = PeerOf(link.get());
+    // The link is of the job's own user; another one may reach it where the folder was opened to all.
+    if (peer.uid != static_cast<std::int64_t>(uid_) || !peer.life.is_open()) continue;
     if (callers_.size() >= kMostCallers) {
-      loop_.Forget(callers_.begin()->first);
+      HangUp(*callers_.begin()->second);
       callers_.erase(callers_.begin());
     }
     const auto caller = std::make_shared<Caller>();
-    caller->pid = CredentialsOf(link.get()).pid;
-    const int fd = link.get();
+    caller->number = next_caller_++;
     caller->link = std::move(link);
-    callers_[fd] = caller;
-    loop_.Watch(fd, [this, caller] { OnCaller(caller); });
+    caller->peer = std::move(peer);
+    caller->alarm = loop_.After(kHelloPatience, [this, number = caller->number] {
+      const auto found = callers_.find(number);
+      HangUp(*found->second);
+      callers_.erase(found);
+    });
+    callers_[caller->number] = caller;
+    loop_.Watch(caller->link.get(), [this, caller] { OnCaller(caller); });
   }
+}
+
+void Tenant::HangUp(const Caller& caller) {
+  loop_.Forget(caller.link.get());
+  loop_.Cancel(caller.alarm);
 }
 
 void Tenant::OnCaller(const std::shared_ptr<Caller>& caller) {
   share::Message hello{};
-  const int fd = caller->link.get();
-  const ssize_t size = ::recv(fd, &hello, sizeof hello, MSG_DONTWAIT | MSG_TRUNC);
+  const ssize_t size = ::recv(caller->link.get(), &hello, sizeof hello, MSG_DONTWAIT | MSG_TRUNC);
   if (size < 0 && (errno == EAGAIN || errno == EINTR)) return;
-  loop_.Forget(fd);
-  callers_.erase(fd);
+  HangUp(*caller);
+  callers_.erase(caller->number);
   if (size == sizeof hello && hello.word == share::Word::kHello) Welcome(caller, hello);
 }
 
-std::optional<Slot> Tenant::SlotFor(const Caller& caller, const share::Message& hello) {
-  // It had one of an earlier keeper, and nobody else has it.
+std::optional<Slot> Tenant::SlotFor(const Caller& caller, const share::Message& hello, TenantProcess& process) {
   const auto missing = missing_.find(hello.process);
-  if (missing != missing_.end() && missing->second.pid == caller.pid && generations_[hello.process] == hello.id) {
-    loop_.Forget(missing->second.life.get());
-    missing_.erase(missing);
+  if (missing != missing_.end() && missing->second.pid == caller.peer.pid && generations_[hello.process] == hello.id) {
+    process.residual = missing->second.residual;
+    process.away = missing->second.away;
+    ForgetMissing(hello.process);
     return hello.process;
+  }
+  // What it was before exec() is gone, and what that had as well.
+  std::set<Slot> former;
+  for (const auto& [slot, before] : missing_) {
+    if (before.pid == caller.peer.pid) former.insert(slot);
+  }
+  for (const Slot slot : former) {
+    ForgetMissing(slot);
+    ClearSlot(slot);
   }
   for (Slot slot = 0; slot < share::kMaxProcesses; ++slot) {
     if (processes_.contains(slot) || missing_.contains(slot)) continue;
@@ -100,35 +133,40 @@ std::optional<Slot> Tenant::SlotFor(const Caller& caller, const share::Message& 
 
 void Tenant::Welcome(const std::shared_ptr<Caller>& caller, const share::Message& hello) {
   TenantProcess process;
-  process.pid = caller->pid;
-  process.start_ticks = IdentifyProcess(static_cast<pid_t>(caller->pid)).start_ticks;
-  process.life.Reset(OpenPidfd(caller->pid));
+  process.pid = caller->peer.pid;
+  process.start_ticks = IdentifyProcess(static_cast<pid_t>(process.pid)).start_ticks;
+  // The number was its own until now; from here on its end is seen.
+  if (HasEnded(caller->peer.life.get())) return;
   process.link = std::move(caller->link);
-  const std::optional<Slot> slot = map_ == nullptr ? std::nullopt : SlotFor(*caller, hello);
+  const std::optional<Slot> slot = has_page() ? SlotFor(*caller, hello, process) : std::nullopt;
   if (!slot) {
     share::Message no{};
     no.word = share::Word::kDenied;
     no.process = share::kNoSlot;
-    std::snprintf(no.text, sizeof no.text, "the job has %u processes on GPUs already", share::kMaxProcesses);
+    if (has_page()) {
+      std::snprintf(no.text, sizeof no.text, "the job has %u processes on GPUs already", share::kMaxProcesses);
+    } else {
+      std::snprintf(no.text, sizeof no.text, "the job's page was overwritten; start the job again");
+    }
     ::send(process.link.get(), &no, sizeof no, MSG_DONTWAIT | MSG_NOSIGNAL);
     return;
   }
+  process.life = std::move(caller->peer.life);
   process.generation = generations_[*slot];
   share::PageProcess& shown = map_->page().processes[*slot];
   process.launches = process.turn_launches = Launches(*slot);
   __atomic_store_n(&shown.host_pid, static_cast<std::int32_t>(process.pid), __ATOMIC_RELEASE);
   __atomic_store_n(&shown.generation, process.generation, __ATOMIC_RELEASE);
-  // What an earlier keeper has measured goes on to count.
+  // What was measured before goes on to count.
   for (std::size_t i = 0; i < devices_.size(); ++i) {
-    const std::uint64_t known = __atomic_load_n(&shown.residual[i], __ATOMIC_ACQUIRE);
-    process.residual[i] = known > 0 && known <= devices_[i].limit ? known : devices_[i].expected_residual;
+    if (process.residual[i] == 0) process.residual[i] = devices_[i].expected_residual;
     __atomic_store_n(&shown.residual[i], process.residual[i], __ATOMIC_RELEASE);
   }
   __atomic_store_n(&shown.is_taken, 1, __ATOMIC_RELEASE);
   const Slot taken = *slot;
   loop_.Watch(process.link.get(), [this, taken] { OnLink(taken); });
   // Its end is seen also where a child that it forked holds the connection open.
-  if (process.life.is_open()) loop_.Watch(process.life.get(), [this, taken] { Drop(taken); });
+  loop_.Watch(process.life.get(), [this, taken] { Drop(taken); });
   processes_[taken] = std::move(process);
   share::Message welcome{};
   welcome.word = share::Word::kWelcome;
@@ -138,7 +176,8 @@ void Tenant::Welcome(const std::shared_ptr<Caller>& caller, const share::Message
 }
 
 void Tenant::OnLink(Slot slot) {
-  for (int i = 0; i < kMessagesAtOnce; ++i) {
+  // What is not heard now is heard in the loop's next turn.
+  for (; words_left_ > 0; --words_left_) {
     const auto found = processes_.find(slot);
     if (found == processes_.end()) return;
     share::Message message{};
@@ -177,11 +216,32 @@ void Tenant::SendAll(const share::Message& message) {
 void Tenant::Drop(Slot slot) {
   const auto found = processes_.find(slot);
   if (found == processes_.end()) return;
-  loop_.Forget(found->second.link.get());
-  if (found->second.life.is_open()) loop_.Forget(found->second.life.get());
+  TenantProcess process = std::move(found->second);
+  loop_.Forget(process.link.get());
+  loop_.Forget(process.life.get());
   processes_.erase(found);
-  ClearSlot(slot);
+  if (HasEnded(process.life.get())) {
+    ClearSlot(slot);
+  } else {
+    AwaitReturn(slot, Missing{process.pid, std::move(process.life), process.residual, process.away});
+  }
   if (events_.gone) events_.gone(slot);
+}
+
+// It lives, and so does what it has on the GPU.
+void Tenant::AwaitReturn(Slot slot, Missing missing) {
+  const int life = missing.life.get();
+  missing_[slot] = std::move(missing);
+  loop_.Watch(life, [this, slot] {
+    ForgetMissing(slot);
+    ClearSlot(slot);
+    if (events_.gone) events_.gone(slot);
+  });
+}
+
+void Tenant::ForgetMissing(Slot slot) {
+  loop_.Forget(missing_.at(slot).life.get());
+  missing_.erase(slot);
 }
 
 void Tenant::ClearSlot(Slot slot) {
@@ -217,14 +277,12 @@ void Tenant::AdoptSlots() {
     }
     // A pid that is another's by now holds its slot until that other ends or the tenant is removed; it lies in the
     // job's own share.
-    const int fd = life.get();
-    missing_[slot] = Missing{pid, std::move(life)};
-    loop_.Watch(fd, [this, slot] {
-      loop_.Forget(missing_.at(slot).life.get());
-      missing_.erase(slot);
-      ClearSlot(slot);
-      if (events_.gone) events_.gone(slot);
-    });
+    Missing missing{pid, std::move(life), {}, {}};
+    for (std::size_t i = 0; i < devices_.size(); ++i) {
+      const std::uint64_t known = __atomic_load_n(&shown.residual[i], __ATOMIC_ACQUIRE);
+      missing.residual[i] = known <= devices_[i].limit ? known : devices_[i].expected_residual;
+    }
+    AwaitReturn(slot, std::move(missing));
   }
 }
 

@@ -40,14 +40,6 @@ std::string CommandOf(std::int64_t pid, const std::string& name) {
   return command;
 }
 
-std::int64_t UidOf(std::int64_t pid) {
-  const std::string status = ReadProc(pid, "status");
-  const std::size_t at = status.find("\nUid:\t");
-  if (at == std::string::npos) return -1;
-  const std::size_t begin = at + 6;
-  return ParseInteger(std::string_view(status).substr(begin, status.find('\t', begin) - begin)).value_or(-1);
-}
-
 std::int64_t SupervisorOf(std::int64_t pid, std::int64_t parent, const std::set<std::int64_t>& supervisors) {
   for (int i = 0; i < kMaxAncestors && pid > 0; ++i) {
     if (supervisors.contains(pid)) return pid;
@@ -85,6 +77,14 @@ std::optional<GpuProcessStat> ReadGpuProcessStat(std::int64_t pid) {
   return stat;
 }
 
+std::int64_t UidOfProcess(std::int64_t pid) {
+  const std::string status = ReadProc(pid, "status");
+  const std::size_t at = status.find("\nUid:\t");
+  if (at == std::string::npos) return -1;
+  const std::size_t begin = at + 6;
+  return ParseInteger(std::string_view(status).substr(begin, status.find('\t', begin) - begin)).value_or(-1);
+}
+
 GpuProcessTable::GpuProcessTable()
     : boot_time_(Since(CLOCK_REALTIME) - Since(CLOCK_BOOTTIME)),
       tick_(std::chrono::nanoseconds(std::chrono::seconds(1)) / sysconf(_SC_CLK_TCK)) {}
@@ -102,7 +102,7 @@ GpuProcess GpuProcessTable::Describe(std::int64_t pid, const std::set<std::int64
   if (process.identity != identity || process.command.empty()) {
     process = GpuProcess();
     process.identity = identity;
-    process.uid = UidOf(pid);
+    process.uid = UidOfProcess(pid);
     process.user = process.uid < 0 ? "" : UserName(process.uid);
     process.started = Time(boot_time_ + static_cast<Duration::rep>(stat->start_ticks) * tick_);
   }

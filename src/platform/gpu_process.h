@@ -23,6 +23,9 @@ struct GpuProcessStat {
 /// Nothing when there is no such process (zombies are still there, with state 'Z').
 std::optional<GpuProcessStat> ReadGpuProcessStat(std::int64_t pid);
 
+/// Its real user; -1 when there is no such process.
+std::int64_t UidOfProcess(std::int64_t pid);
+
 /// Describes processes and remembers those of the last round: a process that ends just before it is looked at is still
 /// shown as who it was, for as long as the driver lists it. One thread.
 class GpuProcessTable {
