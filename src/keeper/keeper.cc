@@ -163,6 +163,12 @@ void Keeper::OnSaid(TenantId id, Slot slot, const share::Message& message) {
       ledger_.WantWake(id);
       is_ledger_changed_ = true;
       return;
+    case share::Word::kPin: {
+      share::Message granted = message;
+      granted.word = share::Word::kGranted;
+      kept->tenant->Send(slot, granted);
+      return;
+    }
     case share::Word::kDone: {
       const auto shrinking = shrinking_.find(message.id);
       if (shrinking != shrinking_.end() && shrinking->second.tenant == id) {

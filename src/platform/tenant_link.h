@@ -17,10 +17,12 @@ enum class Word : std::uint32_t {
   kAsk = 5,      // Somebody waits at its shut gate.
   kWake = 6,     // Somebody waits at its parked gate.
   kDone = 7,  // The order of this id: `result` (0, or a CUresult), `bytes` moved, `nanoseconds`, `text` if it failed.
+  kPin = 8,   // A call that it holds will pin it to its GPUs (`bytes`: Flag bits that it has not set yet). Moved to where
+              // it may stay for good and its loans collected, if that can be, it is told kGranted with the same id.
   // From the keeper.
-  kWelcome = 20,   // Its slot: `process`, and its generation in `id`.
+  kWelcome = 20,   // Its slot: `process`, and its generation in `id`. `bytes`: the inode of the page that it is in.
   kGranted = 21,   // The ceiling is high enough for the `bytes`: try again.
-  kDenied = 22,    // It is not, and will not be soon. `text` says why.
+  kDenied = 22,    // It is not, and will not be soon. `text` says why. To kHello: no slot, `result` is a Refusal.
   kDrain = 23,     // The gate of `device` is shut. Say kDrained when all that was launched is done.
   kEvacuate = 24,  // Gate is kMoving or kParked: bring the memory on `device` to the host and give it back. kDone.
   kReturn = 25,    // Bring it back, at the addresses where it was. kDone. The gate opens after.
@@ -28,6 +30,12 @@ enum class Word : std::uint32_t {
 };
 
 inline constexpr std::uint32_t kNoSlot = 0xffffffff;
+
+/// Why there is no slot for a process.
+enum Refusal : std::int32_t {
+  kAllSlotsTaken = 0,
+  kPageBroken = 1,  // Cut short or overwritten: this tenant gets none any more.
+};
 
 struct Message {
   Word word;

@@ -46,7 +46,7 @@ enum Flag : std::uint32_t {
   kIpc = 2,              // Memory or events of another process, or given to one.
   kPeers = 4,            // Peer access, or memory of several devices in one process.
   kExternal = 8,         // External memory or semaphores; exportable VMM handles.
-  kCollectives = 16,     // NCCL was loaded.
+  kCollectives = 16,     // A communicator of NCCL with several ranks.
   kOwnMapping = 32,      // It maps memory by itself (cuMemCreate).
   kPlainMemory = 64,     // Arrays, pools, graph memory: counted, and only the driver can save it.
   kGraphicsShared = 128  // OpenGL, Vulkan or EGL share with it.
