@@ -6,6 +6,7 @@
 #include <atomic>
 
 #include "hooks.h"
+#include "nccl_hooks.h"
 #include "nvml_hooks.h"
 #include "tenant.h"
 
@@ -14,14 +15,6 @@ namespace divvy::interpose {
 namespace {
 
 bool BeginsWith(const char* text, const char* start) { return strncmp(text, start, strlen(start)) == 0; }
-
-bool IsOwn(const void* address) {
-  static const char anchor = 0;
-  Dl_info own{};
-  Dl_info its{};
-  return address != nullptr && dladdr(&anchor, &own) != 0 && dladdr(address, &its) != 0 &&
-         own.dli_fbase == its.dli_fbase;
-}
 
 /// A library that has none of these names, for dlsym to fail in.
 void* LibcHandle() { return dlopen("libc.so.6", RTLD_LAZY | RTLD_NOLOAD); }
@@ -61,6 +54,14 @@ void Substitute(const char* name, void** function, int version, unsigned long lo
 
 }  // namespace
 
+bool IsOwn(const void* address) {
+  static const char anchor = 0;
+  Dl_info own{};
+  Dl_info its{};
+  return address != nullptr && dladdr(&anchor, &own) != 0 && dladdr(address, &its) != 0 &&
+         own.dli_fbase == its.dli_fbase;
+}
+
 Door HookOf(Slot slot) {
   static std::atomic<bool> is_filled{false};
   static std::atomic<Door> hooks[kSlots];
@@ -93,12 +94,40 @@ cuda::Return cuGetProcAddress_v2_ptsz_hook(const char* name, void** function, in
   return result;
 }
 
+/// As divvy_dlsym, of NCCL, of which there may be several.
+static void AnswerNccl(void* handle, const char* name, void** answer) {
+  if (handle == RTLD_NEXT) return;  // Of who stands in front of NCCL as well: called from here already.
+  if (handle == RTLD_DEFAULT) {
+    // Ours, as the first in the global scope, but only where there would be one without us.
+    void* const there = RealDlsym(RTLD_NEXT, name);
+    if (there == nullptr) {
+      answer[2] = LibcHandle();
+    } else {
+      answer[0] = NcclDoorOf(name, there);
+    }
+    return;
+  }
+  void* const found = RealDlsym(handle, name);
+  if (found == nullptr) return;
+  void* const real = IsOwn(found) ? RealNccl(name, nullptr) : found;
+  if (real == nullptr) {
+    answer[2] = LibcHandle();
+  } else {
+    answer[0] = NcclDoorOf(name, real);
+  }
+}
+
 /// For dlsym (exports.S): `answer[0]`: what to return, or null: libc's (`answer[1]`) is to be asked, of `answer[2]`.
 extern "C" __attribute__((visibility("hidden"))) void divvy_dlsym(void* handle, const char* name, void** answer) {
   answer[0] = nullptr;
   answer[1] = LibcDlsym();
   answer[2] = handle;
-  if (name == nullptr || !(BeginsWith(name, "cu") || BeginsWith(name, "nvml"))) return;
+  if (name == nullptr || !(BeginsWith(name, "cu") || BeginsWith(name, "nvml") || BeginsWith(name, "nccl"))) return;
+  if (IsNcclHook(name)) {
+    AnswerNccl(handle, name, answer);
+    if (answer[0] != nullptr || answer[2] != handle) dlerror();
+    return;
+  }
   const Target target = TargetOf(name);
   if (target.hook == nullptr) return;
   const bool is_shared = SharedPage() != nullptr;

@@ -16,4 +16,7 @@ extern const int kHookCount;
 /// What stands in the place of the entry point; null: nothing does.
 Door HookOf(Slot slot);
 
+/// True if it lies in this library.
+bool IsOwn(const void* address);
+
 }  // namespace divvy::interpose

@@ -30,6 +30,7 @@ symbol:                                  \
 #define TOUCH_PTSZ(symbol) EXPORT(symbol); EXPORT(symbol##_ptsz);
 #define TOUCH_PTDS(symbol) EXPORT(symbol); EXPORT(symbol##_ptds);
 #include "hooks.inc"
+#include "nccl_hooks.inc"
 #include "nvml_hooks.inc"
 
     .globl dlsym

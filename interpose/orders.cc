@@ -1,6 +1,5 @@
 #include "orders.h"
 
-#include <dlfcn.h>
 #include <sched.h>
 #include <stdio.h>
 #include <string.h>
@@ -118,10 +117,6 @@ void LookAround() {
   looked_at = now;
   const share::Page* const page = SharedPage();
   if (page == nullptr) return;
-  if (void* const nccl = dlopen("libnccl.so.2", RTLD_LAZY | RTLD_NOLOAD)) {
-    dlclose(nccl);
-    SetFlags(share::kCollectives);
-  }
   for (unsigned device = 0; device < page->device_count; ++device) {
     if (LinkDownNs() == 0 && HasPools(device) &&
         __atomic_load_n(&page->devices[device].gate, __ATOMIC_ACQUIRE) < share::kParked) {

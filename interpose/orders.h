@@ -7,7 +7,7 @@ namespace divvy::interpose {
 
 void CarryOut(const share::Message& order);
 
-/// Now and then: what the program has loaded that forbids moving it; what its pools have given back.
+/// Now and then: what its pools have given back.
 void LookAround();
 
 }  // namespace divvy::interpose

@@ -193,6 +193,11 @@ const std::map<std::string, std::function<std::string(const Arguments&)>>& Comma
       {"alloc", Alloc},  // NAME KIND BYTES
       {"free", Free},    // NAME
       {"threads", Threads},
+      {"nccl", [](const Arguments&) { return Join({static_cast<std::uint64_t>(LoadNccl())}); }},
+      {"communicator",  // HOW RANKS [linked]
+       [](const Arguments& a) {
+         return std::to_string(MakeCommunicator(a.at(0), static_cast<int>(Number(a.at(1))), a.size() > 2));
+       }},
       {"stop", Stop},      // Answers: faults, rounds
       {"nvml", Nvml},      // Answers: used, total, and both of the second form
       {"time", Time},      // COUNT

@@ -1,0 +1,53 @@
+// What pins a process to its GPU, and what does not.
+#include <gtest/gtest.h>
+
+#include "share_test_world.h"
+
+namespace divvy::interpose {
+namespace {
+
+class SharePinning : public ::testing::Test {
+ protected:
+  std::uint32_t Flags() { return __atomic_load_n(&keeper_.page().processes[0].flags, __ATOMIC_ACQUIRE); }
+
+  World world_;
+  FakeKeeper keeper_{world_, 64 * kMiB};
+};
+
+class ShareNccl : public SharePinning, public ::testing::WithParamInterface<const char*> {};
+
+// As every program does that imports PyTorch.
+TEST_P(ShareNccl, CountsWhenACommunicatorOfSeveralRanksIsMadeAndNotBefore) {
+  Program program(world_, keeper_);
+  const std::string make = std::string("communicator ") + GetParam();
+  ASSERT_EQ(program.Do("init"), "0");
+  ASSERT_EQ(program.Do("nccl"), "0");
+  EXPECT_EQ(program.Do(make + " 1"), "0");
+  EXPECT_EQ(Flags(), 0U);
+  EXPECT_EQ(program.Do(make + " 2"), "0");
+  EXPECT_EQ(Flags(), share::kCollectives);
+}
+INSTANTIATE_TEST_SUITE_P(Doors, ShareNccl, ::testing::Values("rank", "config", "scalable", "all"),
+                         [](const auto& maker) { return std::string(maker.param); });
+
+TEST_F(SharePinning, ACommunicatorOfAProgramThatIsLinkedWithNcclCountsAsWell) {
+  Program program(world_, keeper_);
+  ASSERT_EQ(program.Do("init"), "0");
+  EXPECT_EQ(program.Do("communicator rank 1 linked"), "5");  // There is no NCCL yet.
+  ASSERT_EQ(program.Do("nccl"), "0");
+  EXPECT_EQ(program.Do("communicator rank 1 linked"), "0");
+  EXPECT_EQ(Flags(), 0U);
+  EXPECT_EQ(program.Do("communicator rank 2 linked"), "0");
+  EXPECT_EQ(Flags(), share::kCollectives);
+}
+
+TEST_F(SharePinning, WithoutAShareNcclIsAsItWas) {
+  Program program(world_, Program::Options{});
+  ASSERT_EQ(program.Do("init"), "0");
+  ASSERT_EQ(program.Do("nccl"), "0");
+  EXPECT_EQ(program.Do("communicator rank 2"), "0");
+  EXPECT_EQ(program.Do("communicator rank 2 linked"), "0");
+}
+
+}  // namespace
+}  // namespace divvy::interpose
