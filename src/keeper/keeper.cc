@@ -121,6 +121,7 @@ void Keeper::OnCame(TenantId id, Slot slot) {
     process.depth = kept->record.uses_driver ? kCheckpointed : kEmptied;
     process.uuids = known->uuids;
   }
+  if (kept->relocation != nullptr && known == kept->record.processes.end()) kept->relocation->OnCame(slot);
   if (!kept->returning.empty()) BringBack(*kept);
   is_ledger_changed_ = true;
 }

@@ -1,4 +1,6 @@
 #include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/wait.h>
 
 #include "keeper/keeper_test_world.h"
 
@@ -115,6 +117,32 @@ TEST(KeeperMoves, AParkedTenantComesBackWithItsNextCall) {
   EXPECT_TRUE(Eventually([&] { return world.process->Gate() == share::kOpen; }));
   EXPECT_FALSE(world.process->is_emptied);
   EXPECT_EQ(world.driver_state(), 0);
+}
+
+// It could not dial before, and is at work on the GPU that its tenant has left.
+TEST(KeeperMoves, AProcessThatSaysHelloWhileItsTenantIsAwayComesToWhereThatGoes) {
+  Moved world;
+  EXPECT_EQ(world.Command(1, "park"), "");
+  const pid_t late = ::fork();
+  if (late == 0) {
+    const FakeProcess process(world.folder);
+    for (;;) ::pause();
+  }
+  const auto is_taken = [&] { return __atomic_load_n(&world.process->page->processes[1].is_taken, __ATOMIC_ACQUIRE); };
+  ASSERT_TRUE(Eventually([&] { return is_taken() == 1; }));
+  wire::KeeperRequest request;
+  request.take_whole.emplace().job = JobId(50);
+  request.take_whole->gpus.Insert(static_cast<GpuIndex>(world.at));
+  ASSERT_EQ(world.node->Ask(request), "");
+  EXPECT_EQ(world.Command(1, "wake"), "");
+  const int to = 1 - world.at;
+  EXPECT_EQ(world.node->StateOf(1).shares.at(0).gpu, to);
+  const std::string map = UuidOf(world.at) + "=" + UuidOf(to) + "\n";
+  EXPECT_EQ(world.FileText("maps"), map + map);
+  EXPECT_EQ(world.FileText("driver." + std::to_string(late)), "0\n");
+  EXPECT_TRUE(Eventually([&] { return world.process->Gate() == share::kOpen; }));
+  ::kill(late, SIGKILL);
+  ::waitpid(late, nullptr, 0);
 }
 
 TEST(KeeperMoves, ATenantThatIsIdleParksByItself) {

@@ -34,10 +34,33 @@ Relocation::~Relocation() = default;
 
 void Relocation::Start() {
   for (auto& [slot, process] : tenant_.processes()) {
-    taking_part_.insert(slot);
+    const bool came_while_away = way_ == Way::kUp && process.depth == kAtWork;
+    (came_while_away ? late_ : taking_part_).insert(slot);
     if (process.uuids.empty()) process.uuids = plan_.from;
   }
   Advance();
+}
+
+// The library holds a program that starts CUDA while its tenant is away, so most have nothing yet; but one that could
+// not dial before has been at work where the tenant was.
+void Relocation::OnCame(Slot slot) {
+  TenantProcess& process = tenant_.processes().at(slot);
+  process.uuids = plan_.from;
+  if (is_upwards() || is_late_pass_) {
+    late_.insert(slot);
+  } else {
+    taking_part_.insert(slot);
+  }
+}
+
+// True: those that came late are brought to where the tenant is now.
+bool Relocation::BringLate() {
+  std::erase_if(late_, [this](Slot slot) { return !tenant_.processes().contains(slot); });
+  if (late_.empty() || plan_.from == plan_.to) return false;
+  taking_part_ = std::exchange(late_, {});
+  is_late_pass_ = true;
+  way_ = Way::kDown;
+  return true;
 }
 
 int Relocation::Deepest(Slot slot) const {
@@ -55,11 +78,13 @@ void Relocation::Advance() {
       step_from_ = std::min(step_from_, depth);
     }
   }
-  if (is_upwards() && step_from_ == kAtWork)
-    return End(way_ == Way::kUp ? sharing::Outcome::kDone : sharing::Outcome::kUnchanged);
+  if (is_upwards() && step_from_ == kAtWork) {
+    if (way_ == Way::kUp && BringLate()) return Advance();
+    return End(way_ == Way::kUp || is_late_pass_ ? sharing::Outcome::kDone : sharing::Outcome::kUnchanged);
+  }
   if (!is_upwards() && step_from_ > kCheckpointed) {
     if (way_ == Way::kHold) return End(sharing::Outcome::kParked);
-    if (!plan_.returns) return End(sharing::Outcome::kDone);
+    if (!plan_.returns && !is_late_pass_) return End(sharing::Outcome::kDone);
     way_ = Way::kUp;
     return Advance();
   }
@@ -68,8 +93,11 @@ void Relocation::Advance() {
 
 void Relocation::Step() {
   const std::uint64_t step = ++step_;
-  const Status noted = hooks_.note(is_upwards(), onto());
-  if (!noted && (way_ == Way::kDown || way_ == Way::kUp)) return StayBehindRecord(noted.error().message);
+  // Late ones go to where the tenant has come to, which is written already.
+  const Status noted = is_late_pass_ ? hooks_.note(true, plan_.to) : hooks_.note(is_upwards(), onto());
+  if (!noted && !is_late_pass_ && (way_ == Way::kDown || way_ == Way::kUp)) {
+    return StayBehindRecord(noted.error().message);
+  }
   const bool is_library = step_from_ == (is_upwards() ? kEmptied : kAtWork);
   std::vector<Slot> those;
   for (const Slot slot : taking_part_) {
@@ -236,6 +264,7 @@ void Relocation::OnDriver(Slot slot, int depth, const Status& status) {
 
 void Relocation::OnGone(Slot slot) {
   taking_part_.erase(slot);
+  late_.erase(slot);
   failed_now_.erase(slot);
   const bool was_told = std::erase_if(told_, [slot](const auto& order) { return order.second == slot; }) > 0;
   // A call to the driver that is under way for it comes back by itself.
@@ -275,6 +304,10 @@ void Relocation::TurnBack() {
       depth = std::max<int>(depth, kEmptied);
     }
   }
+  // One that came late cannot be left behind on the host: all go there.
+  if (way_ == Way::kHold && is_late_pass_) {
+    for (const auto& [slot, process] : tenant_.processes()) taking_part_.insert(slot);
+  }
   // And who failed to return may be there in part.
   if (way_ == Way::kHold) {
     for (const Slot slot : taking_part_) {
@@ -288,9 +321,9 @@ void Relocation::TurnBack() {
 void Relocation::End(sharing::Outcome outcome) {
   ++step_;
   if (outcome == sharing::Outcome::kDone || outcome == sharing::Outcome::kUnchanged) {
-    for (const Slot slot : taking_part_) {
-      TenantProcess& process = tenant_.processes().at(slot);
-      if (process.depth == kAtWork) process.uuids.clear();
+    for (auto& [slot, process] : tenant_.processes()) {
+      const bool stays_behind = is_late_pass_ && way_ == Way::kUndo && taking_part_.contains(slot);
+      if (process.depth == kAtWork && !stays_behind) process.uuids.clear();
     }
   }
   sharing::Done done;

@@ -45,6 +45,8 @@ class Relocation {
   /// A process said kDone.
   void OnDone(Slot slot, const share::Message& done);
   void OnGone(Slot slot);
+  /// A process that was not there when it began: it may have something on the GPUs that are left.
+  void OnCame(Slot slot);
   const RelocationPlan& plan() const { return plan_; }
 
  private:
@@ -56,6 +58,7 @@ class Relocation {
   void OnStepEnd();
   void TurnBack();
   void StayBehindRecord(const std::string& why);
+  bool BringLate();
   void End(sharing::Outcome outcome);
   void TellLibrary(Slot slot, share::Word word);
   void CountMoved(Slot slot, const share::Message& done);
@@ -74,6 +77,8 @@ class Relocation {
   Way way_ = Way::kDown;
   Time began_;
   std::set<Slot> taking_part_;
+  std::set<Slot> late_;                 // Came when the others were on their way up: they go down and up after them.
+  bool is_late_pass_ = false;           // That is under way; the tenant itself is there.
   std::set<Slot> without_driver_;       // The driver does not know them: they have nothing there.
   std::map<std::uint64_t, Slot> told_;  // Orders to libraries that are not answered, by their ids.
   std::set<Slot> with_driver_;          // Calls to the driver that are under way.

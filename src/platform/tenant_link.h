@@ -17,8 +17,9 @@ enum class Word : std::uint32_t {
   kAsk = 5,      // Somebody waits at its shut gate.
   kWake = 6,     // Somebody waits at its parked gate.
   kDone = 7,  // The order of this id: `result` (0, or a CUresult), `bytes` moved, `nanoseconds`, `text` if it failed.
-  kPin = 8,   // A call that it holds will pin it to its GPUs (`bytes`: Flag bits that it has not set yet). Moved to where
-              // it may stay for good and its loans collected, if that can be, it is told kGranted with the same id.
+  kPin =
+      8,  // A call that it holds will pin it to its GPUs (`bytes`: Flag bits that it has not set yet). Moved to where
+          // it may stay for good and its loans collected, if that can be, it is told kGranted with the same id.
   // From the keeper.
   kWelcome = 20,   // Its slot: `process`, and its generation in `id`. `bytes`: the inode of the page that it is in.
   kGranted = 21,   // The ceiling is high enough for the `bytes`: try again.

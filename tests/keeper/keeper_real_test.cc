@@ -120,6 +120,27 @@ TEST(KeeperReal, AProgramThatBeginsAfterAMoveIsWhereItsTenantIs) {
   EXPECT_EQ(second->Wait(), 0) << second->Output();
 }
 
+TEST(KeeperReal, AProgramThatBeginsWhileItsTenantIsParkedIsWhereThatWakes) {
+  RealWorld world("2xH100-80GB");
+  const auto added = world.Add(Terms(1, 0, 0.5, 4 * kGiB, 4 * kGiB));
+  auto first = world.Burn(added, "first",
+                          {"--vram", "32M", "--gpu-seconds", "0.1", "--idle-after", "0.05", "--wake-after", "1000"});
+  ASSERT_TRUE(first->Says("ready")) << first->Output();
+  ASSERT_TRUE(Eventually([&] { return world.BusyOf(first->pid()) >= 0.05; }, 20s));
+  ASSERT_TRUE(Eventually([&] { return world.node->StateOf(1).is_movable; }, 20s));
+  const int from = added.gpus.at(0);
+  ASSERT_EQ(world.Command(1, "park"), "");
+  wire::KeeperRequest whole;
+  whole.take_whole.emplace().job = JobId(50);
+  whole.take_whole->gpus.Insert(static_cast<GpuIndex>(from));
+  ASSERT_EQ(world.Ask(whole), "");
+  auto second = world.Burn(added, "second", {"--vram", "32M", "--check", "--gpu-seconds", "0.1"});
+  ASSERT_TRUE(second->Says("ready")) << second->Output();
+  EXPECT_EQ(world.UseOf(from), Bytes(0));
+  EXPECT_EQ(world.node->StateOf(1).shares.at(0).gpu, 1 - from);
+  EXPECT_EQ(second->Wait(), 0) << second->Output();
+}
+
 TEST(KeeperReal, ATenantOfTwoProgramsMovesAndParksAsOne) {
   RealWorld world("2xH100-80GB");
   const auto added = world.Add(Terms(1, 0, 0.5, 4 * kGiB, 4 * kGiB));
