@@ -93,9 +93,15 @@ cuda::Return PeerChanged(cuda::Context peer, bool is_allowed, Change change) {
 }  // namespace
 
 cuda::Return cuInit_hook(unsigned flags) {
-  FollowTenant();
-  const cuda::Return result = DRIVER(cuInit)(flags);
-  if (result == cuda::kSuccess) IsShared();
+  if (IsNested()) return DRIVER(cuInit)(flags);
+  JoinTenant();
+  cuda::Return result = cuda::kSuccess;
+  {
+    const Settled settled;
+    FollowTenant();
+    result = DRIVER(cuInit)(flags);
+    if (result == cuda::kSuccess) IsShared();
+  }
   return result;
 }
 

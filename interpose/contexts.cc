@@ -14,12 +14,44 @@ constexpr int kMostContexts = 64;  // Of which we know; programs have one for ea
 struct Known {
   cuda::Context context;
   unsigned device;
+  std::uint64_t number;  // In the order in which they were seen.
+  unsigned waiters;      // Threads that wait for all of it.
 };
 
+std::uint64_t g_next_number = 1;
 Mutex g_mutex;
 Known g_known[kMostContexts];
 int g_count = 0;
 __attribute__((tls_model("initial-exec"))) thread_local cuda::Context t_noted = nullptr;
+
+/// Requires: the mutex.
+Known* Find(cuda::Context context) {
+  for (int i = 0; i < g_count; ++i) {
+    if (g_known[i].context == context) return &g_known[i];
+  }
+  return nullptr;
+}
+
+/// The next context of the device after `number`, which is not forgotten until Leave; null: there is none.
+cuda::Context Enter(unsigned device, std::uint64_t& number) {
+  const Locked locked(g_mutex);
+  Known* next = nullptr;
+  for (int i = 0; i < g_count; ++i) {
+    Known& known = g_known[i];
+    if (known.device == device && known.number > number && (next == nullptr || known.number < next->number)) {
+      next = &known;
+    }
+  }
+  if (next == nullptr) return nullptr;
+  number = next->number;
+  ++next->waiters;
+  return next->context;
+}
+
+void Leave(cuda::Context context) {
+  const Locked locked(g_mutex);
+  if (Known* const known = Find(context)) --known->waiters;
+}
 
 cuda::Return Synchronise(cuda::Context context) {
   const ContextOf current(context);
@@ -36,7 +68,7 @@ void NoteContext(cuda::Context context, unsigned device) {
   for (int i = 0; i < g_count; ++i) {
     if (g_known[i].context == context) return;
   }
-  if (g_count < kMostContexts) g_known[g_count++] = {context, device};
+  if (g_count < kMostContexts) g_known[g_count++] = {context, device, g_next_number++, 0};
 }
 
 void NoteCurrentContext() {
@@ -48,9 +80,18 @@ void NoteCurrentContext() {
 
 void ForgetContext(cuda::Context context) {
   t_noted = nullptr;
-  const Locked locked(g_mutex);
-  for (int i = 0; i < g_count; ++i) {
-    if (g_known[i].context == context) g_known[i--] = g_known[--g_count];
+  for (;;) {
+    {
+      const Locked locked(g_mutex);
+      Known* const known = Find(context);
+      if (known == nullptr) return;
+      if (known->waiters == 0) {
+        *known = g_known[--g_count];
+        return;
+      }
+    }
+    const timespec pause = {0, 100'000};
+    nanosleep(&pause, nullptr);
   }
 }
 
@@ -61,11 +102,12 @@ void ForgetContexts() {
 }
 
 cuda::Return SynchroniseDevice(unsigned device) {
-  const Locked locked(g_mutex);  // So that none is destroyed underneath.
+  // Not under the lock, which threads of the program need that the device may be waiting for.
   cuda::Return first = cuda::kSuccess;
-  for (int i = 0; i < g_count; ++i) {
-    if (g_known[i].device != device) continue;
-    const cuda::Return result = Synchronise(g_known[i].context);
+  std::uint64_t number = 0;
+  for (cuda::Context context = Enter(device, number); context != nullptr; context = Enter(device, number)) {
+    const cuda::Return result = Synchronise(context);
+    Leave(context);
     if (first == cuda::kSuccess) first = result;
   }
   return first;

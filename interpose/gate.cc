@@ -1,10 +1,13 @@
 #include "gate.h"
 
+#include <sched.h>
+
 #include <atomic>
 
 #include "contexts.h"
 #include "driver.h"
 #include "link.h"
+#include "orders.h"
 #include "sync.h"
 
 namespace divvy::interpose {
@@ -15,6 +18,8 @@ constexpr std::uint64_t kLookAgain = kSecond;           // Of a thread at a gate
 constexpr std::uint64_t kWithoutKeeper = 10 * kSecond;  // Then nobody gives turns, and none is waited for.
 constexpr std::uint64_t kIdleBeforeYield = 500'000;     // Nothing launched for so long.
 constexpr std::uint32_t kMostBetweenSyncs = 1024;
+/// Of one launch in a turn. What its stream has to do may wait for the program itself, which gets no further meanwhile.
+constexpr std::uint64_t kMostHeldNs = 20'000'000;
 
 /// What this process does on one device. A cache line for itself: the counters are on the way of every launch.
 struct alignas(64) DeviceGate {
@@ -30,7 +35,8 @@ struct alignas(64) DeviceGate {
   // Of the link's thread alone.
   std::uint64_t seen_launches = 0;
   std::uint64_t seen_at = 0;
-  bool has_yielded = false;
+  // And of the thread that waits for the device.
+  std::atomic<bool> has_yielded{false};
 };
 
 DeviceGate g_gates[share::kMaxDevices];
@@ -90,6 +96,21 @@ bool IsCapturing(cuda::Stream stream) {
   return DRIVER(cuStreamIsCapturing)(stream, &status) == cuda::kSuccess && status != cuda::kCaptureNone;
 }
 
+/// Waits until the stream has done all, or for kMostHeldNs.
+void AwaitStream(cuda::Stream stream, std::uint64_t started) {
+  const RelaxedCapture relaxed;
+  for (unsigned round = 0; DRIVER(cuStreamQuery)(stream) == cuda::kNotReady; ++round) {
+    const std::uint64_t held = NowNs() - started;
+    if (held > kMostHeldNs) return;
+    if (held < 50'000) {
+      sched_yield();
+    } else {
+      const timespec pause = {0, held < kMillisecond ? 20'000 : 50'000};
+      nanosleep(&pause, nullptr);
+    }
+  }
+}
+
 /// Waits for the device after every `budget` launches, so many that it has about kMostInFlightNs of work by then.
 void KeepLittleInFlight(DeviceGate& mine, cuda::Stream stream) {
   if (mine.since_sync.fetch_add(1) + 1 < mine.budget.load(std::memory_order_relaxed)) return;
@@ -97,10 +118,7 @@ void KeepLittleInFlight(DeviceGate& mine, cuda::Stream stream) {
   const std::uint32_t launched = mine.since_sync.exchange(0);
   if (launched == 0) return;  // Another thread does it.
   const std::uint64_t before = mine.synced_at.load(std::memory_order_relaxed);
-  {
-    const RelaxedCapture relaxed;
-    DRIVER(cuStreamSynchronize)(stream);
-  }
+  AwaitStream(stream, NowNs());
   const std::uint64_t now = NowNs();
   mine.synced_at.store(now, std::memory_order_relaxed);
   const std::uint64_t took = now - before;
@@ -165,6 +183,29 @@ void Inside::Launched(cuda::Stream stream) {
   if (__builtin_expect(gate_ == share::kTurn, 0)) KeepLittleInFlight(mine, stream);
 }
 
+Settled::Settled() {
+  ++t_depth;
+  for (;;) {
+    share::Page* const page = SharedPage();
+    if (page == nullptr) return;
+    devices_ = page->device_count;
+    unsigned away = kNotOurs;
+    for (unsigned device = 0; device < devices_; ++device) {
+      g_gates[device].touching.fetch_add(1, std::memory_order_seq_cst);
+      if (!MayGo(Touch::kOther, GateNow(*page, device))) away = device;
+    }
+    if (away == kNotOurs) return;
+    for (unsigned device = 0; device < devices_; ++device) g_gates[device].touching.fetch_sub(1);
+    devices_ = 0;
+    WaitAtGate(*page, away, GateNow(*page, away));
+  }
+}
+
+Settled::~Settled() {
+  --t_depth;
+  for (unsigned device = 0; device < devices_; ++device) g_gates[device].touching.fetch_sub(1);
+}
+
 unsigned GatedDevice() {
   const Inside inside(Touch::kOther);
   return inside.is_ours() ? inside.device() : kNotOurs;
@@ -212,12 +253,23 @@ int LookAfterTurns() {
     }
     if (mine.has_yielded || NowNs() - mine.seen_at < kIdleBeforeYield) continue;
     if (InsideNow(device, false) != 0 || mine.waiting.load() != 0) continue;
-    if (SynchroniseDevice(device) == cuda::kNotReady) continue;
-    if (mine.launches.load(std::memory_order_relaxed) != launches || InsideNow(device, false) != 0) continue;
     mine.has_yielded = true;
-    Tell(share::Word::kYield, device);
+    HandYield(device);
   }
   return look_ms;
+}
+
+void YieldIfIdle(unsigned device) {
+  DeviceGate& mine = g_gates[device];
+  const std::uint64_t launches = mine.launches.load(std::memory_order_relaxed);
+  const bool is_idle = SynchroniseDevice(device) != cuda::kNotReady &&
+                       mine.launches.load(std::memory_order_relaxed) == launches && InsideNow(device, false) == 0 &&
+                       mine.waiting.load() == 0;
+  if (is_idle) {
+    Tell(share::Word::kYield, device);
+  } else {
+    mine.has_yielded = false;  // Looked at again.
+  }
 }
 
 void ForgetGates() {

@@ -38,6 +38,19 @@ class Inside {
   share::PageProcess* words_ = nullptr;
 };
 
+/// The start of the driver: waits while this tenant is away from any of its GPUs, asking for it where it is parked;
+/// from then on until its end the tenant does not leave, so that what the page says of its place is so.
+class Settled {
+ public:
+  Settled();
+  ~Settled();
+  Settled(const Settled&) = delete;
+  Settled& operator=(const Settled&) = delete;
+
+ private:
+  unsigned devices_ = 0;
+};
+
 /// The device to count for, asked of the driver inside the gate; kNotOurs: not shared, or within another call.
 unsigned GatedDevice();
 
@@ -53,9 +66,11 @@ std::uint32_t InsideNow(unsigned device, bool is_any);
 /// Says kAsk or kWake again to a keeper that is new, for each gate at which somebody waits.
 void AskAgain();
 
-/// In a turn that others wait for: says kYield when there is nothing to do. Returns in how many milliseconds to look
-/// again; 0: no hurry.
+/// In a turn that others wait for: has kYield said (orders.h) when nothing was launched for a while. Returns in how
+/// many milliseconds to look again; 0: no hurry.
 int LookAfterTurns();
+/// Says kYield if the device has done all and nothing has been launched meanwhile; may wait long for that.
+void YieldIfIdle(unsigned device);
 
 void ForgetGates();
 

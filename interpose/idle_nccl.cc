@@ -16,5 +16,7 @@ int ncclCommInitRankConfig(void**, int ranks, UniqueId id, int rank, void* confi
 int ncclCommInitRankScalable(void**, int ranks, int rank, int ids, UniqueId* id, void* config) {
   return rank < ranks && ids == 1 && config != nullptr ? Checked(*id) : kInvalidArgument;
 }
-int ncclCommInitAll(void**, int devices, const int* list) { return list[devices - 1] == devices - 1 ? 0 : kInvalidArgument; }
+int ncclCommInitAll(void**, int devices, const int* list) {
+  return list[devices - 1] == devices - 1 ? 0 : kInvalidArgument;
+}
 }

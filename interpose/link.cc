@@ -32,7 +32,7 @@ constexpr int kLateRedialMs = 500;  // When it has been gone for longer than any
 constexpr int kIdleMs = 100;
 
 enum LinkState : std::uint32_t { kDown, kUp };
-enum Start : std::uint32_t { kUnstarted, kStarting, kStarted, kOff };
+enum Start : std::uint32_t { kUnstarted, kStarted, kOff };
 enum Answer : std::uint32_t { kNone, kYes, kNo, kLost };
 
 /// One thread that waits for an answer; on its stack.
@@ -53,6 +53,7 @@ std::atomic<std::uint64_t> g_next_id{1};
 Mutex g_requests_mutex;
 Request* g_requests = nullptr;
 bool g_has_fork_handler = false;
+bool g_has_thread = false;
 
 std::uint32_t StateNow() { return __atomic_load_n(&g_state, __ATOMIC_ACQUIRE); }
 
@@ -147,7 +148,7 @@ bool OnMessage(const share::Message& message) {
       Resolve(message.id, kNo);
       return true;
     default:
-      CarryOut(message);
+      Hand(message);
       return true;
   }
 }
@@ -200,7 +201,7 @@ void* Run(void*) {
     const int ready = poll(&watched, fd < 0 ? 0 : 1, wait_ms);
     if (ready > 0 && SocketNow() == fd && !Receive(fd)) HangUp();
     was_ever_up = was_ever_up || StateNow() == kUp;
-    LookAround();
+    LookAfterOrders();
   }
   SetState(kDown);
   return nullptr;
@@ -211,9 +212,11 @@ void InChild() {
   if (IsStillOurs(g_socket, g_socket_inode)) close(g_socket);
   g_socket = -1;
   g_start_mutex.Renew();
+  g_has_thread = false;
   g_requests_mutex.Renew();
   g_requests = nullptr;
   g_state = kDown;
+  ForgetOrders();
   ForgetTenancy();
   ForgetGates();
   ForgetContexts();
@@ -224,12 +227,32 @@ void InChild() {
   g_start.store(kUnstarted, std::memory_order_release);
 }
 
-bool StartThread() {
-  const SignalsBlocked quiet;  // The thread inherits it.
-  pthread_t thread;
-  if (pthread_create(&thread, nullptr, &Run, nullptr) != 0) return false;
-  pthread_detach(thread);
-  return true;
+bool IsOff() { return g_start.load(std::memory_order_acquire) == kOff; }
+
+/// The link's thread, and a slot, if there is a keeper that gives one. Requires: the start's mutex. False: off.
+bool Join() {
+  if (IsOff()) return false;
+  if (SharedPage() == nullptr) {
+    g_start.store(kOff, std::memory_order_release);
+    return false;
+  }
+  if (!g_has_fork_handler) {
+    pthread_atfork(nullptr, nullptr, &InChild);
+    g_has_fork_handler = true;
+  }
+  if (g_has_thread) return true;
+  g_has_thread = true;
+  g_down_since.store(NowNs(), std::memory_order_relaxed);
+  if (!StartOwnThread(&Run, nullptr)) {
+    StopSharing("no thread could be made", "raise the job's limit of processes (ulimit -u)");
+    g_start.store(kOff, std::memory_order_release);
+    return false;
+  }
+  const std::uint64_t started = NowNs();
+  while (StateNow() == kDown && !IsOff() && NowNs() - started < kKeeperPatience) {
+    FutexWait(&g_state, kDown, 100 * kMillisecond);
+  }
+  return !IsOff();
 }
 
 void Begin() {
@@ -239,24 +262,9 @@ void Begin() {
     g_start.store(kOff, std::memory_order_release);
     return;
   }
-  if (!g_has_fork_handler) {
-    pthread_atfork(nullptr, nullptr, &InChild);
-    g_has_fork_handler = true;
-  }
   if (!FindDevices()) return;  // Before cuInit, or in a child whose parent had it: the driver says so itself.
-  g_down_since.store(NowNs(), std::memory_order_relaxed);
-  g_start.store(kStarting, std::memory_order_release);
-  if (!StartThread()) {
-    StopSharing("no thread could be made", "raise the job's limit of processes (ulimit -u)");
-    g_start.store(kOff, std::memory_order_release);
-    return;
-  }
-  const std::uint64_t started = NowNs();
-  while (StateNow() == kDown && g_start.load(std::memory_order_acquire) == kStarting &&
-         NowNs() - started < kKeeperPatience) {
-    FutexWait(&g_state, kDown, 100 * kMillisecond);
-  }
-  std::uint32_t expected = kStarting;
+  if (!Join()) return;
+  std::uint32_t expected = kUnstarted;
   g_start.compare_exchange_strong(expected, kStarted);
 }
 
@@ -273,6 +281,12 @@ bool AwaitLink(std::uint64_t started_ns) {
 }
 
 }  // namespace
+
+void JoinTenant() {
+  if (SharedPage() == nullptr) return;
+  const Locked locked(g_start_mutex);
+  Join();
+}
 
 bool IsShared() {
   const std::uint32_t start = g_start.load(std::memory_order_acquire);

@@ -1,5 +1,5 @@
-// The words with the keeper: one thread for each process that keeps the connection, carries out the keeper's orders
-// (orders.h) and wakes who waits for an answer. No signal is ever handled on it.
+// The words with the keeper: one thread for each process that keeps the connection, hands on the keeper's orders
+// (orders.h) and wakes who waits for an answer. It never waits for the GPU, and no signal is ever handled on it.
 #pragma once
 
 #include <cstdint>
@@ -7,6 +7,9 @@
 #include "platform/tenant_link.h"
 
 namespace divvy::interpose {
+
+/// Before the driver is started: says hello, so that the keeper knows of this process when it moves the tenant.
+void JoinTenant();
 
 /// True when this process is a tenant's, from the first call on: starts the thread, waits for a slot (10 s at most,
 /// after which it goes on without: then what it allocates waits). False: nothing is shared. Requires: no lock held.

@@ -79,9 +79,11 @@ struct Bound {
 };
 
 Door BoundDoor(Maker maker, int copy) {
-#define COPY(n)                                                                                                    \
-  {reinterpret_cast<Door>(&Bound<n>::Rank), reinterpret_cast<Door>(&Bound<n>::RankConfig),                         \
-   reinterpret_cast<Door>(&Bound<n>::RankScalable), reinterpret_cast<Door>(&Bound<n>::All)}
+#define COPY(n)                                                                                 \
+  {                                                                                             \
+    reinterpret_cast<Door>(&Bound<n>::Rank), reinterpret_cast<Door>(&Bound<n>::RankConfig),     \
+        reinterpret_cast<Door>(&Bound<n>::RankScalable), reinterpret_cast<Door>(&Bound<n>::All) \
+  }
   static const Door doors[kMostCopies][kMakers] = {COPY(0), COPY(1), COPY(2), COPY(3),
                                                    COPY(4), COPY(5), COPY(6), COPY(7)};
 #undef COPY

@@ -4,6 +4,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include <atomic>
+
 #include "contexts.h"
 #include "gate.h"
 #include "link.h"
@@ -17,16 +19,59 @@ namespace divvy::interpose {
 namespace {
 
 /// Calls that are inside end when the device has done what they wait for. What takes longer waits for something else,
-/// which a shut gate may be in the way of.
-constexpr std::uint64_t kCallPatience = 10 * kSecond;
+/// which a shut gate may be in the way of. The keeper waits longer than that for an answer.
+constexpr std::uint64_t kPatience = 10 * kSecond;
+constexpr unsigned kMostOrders = 64;  // Of one device, that are not begun; the keeper waits for each.
 
-bool AwaitNobodyInside(unsigned device, bool is_any) {
+enum class Task { kFromKeeper, kYield, kMeasurePools };
+
+struct Order {
+  Task task;
+  share::Message message;
+  std::uint64_t came_ns;
+};
+
+/// How far the order is that the thread has taken.
+enum class Stage { kNone, kWaiting, kMoving, kGivenUp };
+
+/// A device's thread and what lies before it; under the mutex but for the bell.
+struct Worker {
+  Mutex mutex;
+  Order orders[kMostOrders];
+  unsigned first = 0;
+  unsigned count = 0;
+  Order taken{};
+  Stage stage = Stage::kNone;
+  bool is_away = false;     // Something may be on the host.
+  bool is_measured = true;  // Nothing lies there that measures the pools.
+  bool has_thread = false;
+  std::uint32_t bell = 0;  // Futex.
+};
+Worker g_workers[share::kMaxDevices];
+
+bool IsMove(share::Word word) { return word == share::Word::kEvacuate || word == share::Word::kReturn; }
+
+/// The thread that moves may go on; false: the order was answered as one that came too late.
+bool Claim(Worker& worker) {
+  const Locked locked(worker.mutex);
+  if (worker.stage == Stage::kGivenUp) return false;
+  worker.stage = Stage::kMoving;
+  return true;
+}
+
+bool IsGivenUp(Worker& worker) {
+  const Locked locked(worker.mutex);
+  return worker.stage == Stage::kGivenUp;
+}
+
+bool AwaitNobodyInside(Worker& worker, unsigned device, bool is_any) {
   const std::uint64_t started = NowNs();
   for (unsigned round = 0; InsideNow(device, is_any) != 0; ++round) {
-    if (NowNs() - started > kCallPatience) return false;
+    if (NowNs() - started > kPatience) return false;
     if (round < 1000) {
       sched_yield();
     } else {
+      if (IsGivenUp(worker)) return false;
       const timespec pause = {0, 200'000};
       nanosleep(&pause, nullptr);
     }
@@ -49,79 +94,221 @@ void Answer(const share::Message& order, const Moved& moved, std::uint64_t start
   Send(done);
 }
 
-void Drain(const share::Message& order) {
+Moved NotReady(const char* text) {
+  Moved failed;
+  failed.result = cuda::kNotReady;
+  failed.text = text;
+  return failed;
+}
+
+void Drain(Worker& worker, const share::Message& order) {
   // A launch that stays inside for so long is on its way to nothing: the turn is over all the same.
-  AwaitNobodyInside(order.device, false);
+  AwaitNobodyInside(worker, order.device, false);
   SynchroniseDevice(order.device);
   share::Message drained = MessageOf(share::Word::kDrained, order.device);
   drained.id = order.id;
   Send(drained);
 }
 
-Moved Quiesced(unsigned device, Moved (*move)(unsigned)) {
-  Moved failed;
-  const std::uint32_t gate = __atomic_load_n(&SharedPage()->devices[device].gate, __ATOMIC_ACQUIRE);
-  if (gate < share::kParked) {
-    failed.result = cuda::kNotReady;
-    failed.text = "the gate is not kMoving or kParked";
-    return failed;
-  }
-  if (!AwaitNobodyInside(device, true)) {
-    failed.result = cuda::kNotReady;
-    failed.text = "a call to the driver did not come back within 10 s";
-    return failed;
-  }
+/// Waits until the device has done all, and moves then.
+Moved Quiesced(Worker& worker, unsigned device, Moved (*move)(unsigned)) {
+  const share::Page* const page = SharedPage();
+  if (page == nullptr) return NotReady("the process shares nothing any more");
+  const std::uint32_t gate = __atomic_load_n(&page->devices[device].gate, __ATOMIC_ACQUIRE);
+  if (gate < share::kParked) return NotReady("the gate is not kMoving or kParked");
+  if (!AwaitNobodyInside(worker, device, true)) return NotReady("a call to the driver did not come back within 10 s");
   const cuda::Return result = SynchroniseDevice(device);
   if (result != cuda::kSuccess) {
+    Moved failed;
     failed.result = result;
     failed.text =
         result == cuda::kNotReady ? "the program captures a graph" : "the program's work on the device failed";
     return failed;
   }
+  if (!Claim(worker)) return {};
   return move(device);
 }
 
-Moved Shrink(unsigned device) {
-  Moved moved;
-  const std::uint64_t before = Mine(device);
-  ShrinkOwn(device);
-  const std::uint64_t after = Mine(device);
-  moved.bytes = before > after ? before - after : 0;
-  return moved;
+void Move(Worker& worker, const share::Message& order) {
+  const std::uint64_t started = NowNs();
+  const bool is_return = order.word == share::Word::kReturn;
+  const Moved moved = Quiesced(worker, order.device, is_return ? &Return : &Evacuate);
+  if (!Claim(worker)) return;
+  {
+    const Locked locked(worker.mutex);
+    if (moved.result == cuda::kSuccess) worker.is_away = !is_return;
+  }
+  Answer(order, moved, started);
 }
 
-}  // namespace
-
-void CarryOut(const share::Message& order) {
-  const share::Page* const page = SharedPage();
-  if (page == nullptr || order.device >= page->device_count) return;
+void Shrink(const share::Message& order) {
   const std::uint64_t started = NowNs();
-  switch (order.word) {
+  Moved moved;
+  const std::uint64_t before = Mine(order.device);
+  ShrinkOwn(order.device);
+  const std::uint64_t after = Mine(order.device);
+  moved.bytes = before > after ? before - after : 0;
+  Answer(order, moved, started);
+}
+
+void Measure(unsigned device) {
+  const share::Page* const page = SharedPage();
+  if (page != nullptr && LinkDownNs() == 0 &&
+      __atomic_load_n(&page->devices[device].gate, __ATOMIC_ACQUIRE) < share::kParked) {
+    MeasurePools(device);
+  }
+}
+
+void CarryOut(Worker& worker, const Order& order) {
+  const unsigned device = order.message.device;
+  if (order.task == Task::kYield) return YieldIfIdle(device);
+  if (order.task == Task::kMeasurePools) return Measure(device);
+  switch (order.message.word) {
     case share::Word::kDrain:
-      return Drain(order);
+      return Drain(worker, order.message);
     case share::Word::kEvacuate:
-      return Answer(order, Quiesced(order.device, &Evacuate), started);
     case share::Word::kReturn:
-      return Answer(order, Quiesced(order.device, &Return), started);
+      return Move(worker, order.message);
     case share::Word::kShrink:
-      return Answer(order, Shrink(order.device), started);
+      return Shrink(order.message);
     default:
       return;  // A word that a newer keeper has.
   }
 }
 
-void LookAround() {
+/// Carries out what lies there; false: nothing did.
+bool DoNext(Worker& worker) {
+  Order order{};
+  {
+    const Locked locked(worker.mutex);
+    if (worker.count == 0) return false;
+    order = worker.taken = worker.orders[worker.first];
+    worker.first = (worker.first + 1) % kMostOrders;
+    --worker.count;
+    worker.stage = Stage::kWaiting;
+    if (order.task == Task::kMeasurePools) worker.is_measured = true;
+  }
+  CarryOut(worker, order);
+  const Locked locked(worker.mutex);
+  worker.stage = Stage::kNone;
+  return true;
+}
+
+void* Run(void* argument) {
+  BeOwnThread();
+  Worker& worker = *static_cast<Worker*>(argument);
+  for (;;) {
+    const std::uint32_t bell = __atomic_load_n(&worker.bell, __ATOMIC_ACQUIRE);
+    if (!DoNext(worker)) FutexWait(&worker.bell, bell, 60 * kSecond);
+  }
+}
+
+/// Nothing of the device is on the host, and nothing is about to bring it there. Requires: the mutex.
+bool IsHere(const Worker& worker) {
+  if (worker.is_away || worker.stage == Stage::kMoving) return false;
+  if (worker.stage == Stage::kWaiting && IsMove(worker.taken.message.word)) return false;
+  for (unsigned i = 0; i < worker.count; ++i) {
+    if (IsMove(worker.orders[(worker.first + i) % kMostOrders].message.word)) return false;
+  }
+  return true;
+}
+
+void Put(const Order& order) {
+  Worker& worker = g_workers[order.message.device];
+  bool has_thread = true;
+  {
+    const Locked locked(worker.mutex);
+    if (worker.count == kMostOrders) return;  // The keeper does not wait for so many.
+    worker.orders[(worker.first + worker.count++) % kMostOrders] = order;
+    if (!worker.has_thread) worker.has_thread = has_thread = StartOwnThread(&Run, &worker);
+  }
+  __atomic_fetch_add(&worker.bell, 1, __ATOMIC_RELEASE);
+  FutexWakeAll(&worker.bell);
+  while (!has_thread && DoNext(worker)) {
+  }
+}
+
+void AnswerLate(const share::Message& order) {
+  Answer(order, NotReady("the program's work on the device did not end within 10 s"), NowNs() - kPatience);
+}
+
+/// Answers moves that have waited for too long, and takes them out.
+void GiveUpLate(Worker& worker, std::uint64_t now) {
+  const Locked locked(worker.mutex);
+  const auto is_late = [now](const Order& order) {
+    return order.task == Task::kFromKeeper && IsMove(order.message.word) && now - order.came_ns > kPatience;
+  };
+  if (worker.stage == Stage::kWaiting && is_late(worker.taken)) {
+    worker.stage = Stage::kGivenUp;
+    AnswerLate(worker.taken.message);
+  }
+  unsigned kept = 0;
+  for (unsigned i = 0; i < worker.count; ++i) {
+    const Order order = worker.orders[(worker.first + i) % kMostOrders];
+    if (is_late(order)) {
+      AnswerLate(order.message);
+    } else {
+      worker.orders[(worker.first + kept++) % kMostOrders] = order;
+    }
+  }
+  worker.count = kept;
+}
+
+}  // namespace
+
+void Hand(const share::Message& message) {
+  const share::Page* const page = SharedPage();
+  if (page == nullptr || message.device >= page->device_count) return;
+  if (message.word == share::Word::kReturn) {
+    // Undoing what was never done waits for nothing.
+    Worker& worker = g_workers[message.device];
+    bool is_here = false;
+    {
+      const Locked locked(worker.mutex);
+      is_here = IsHere(worker);
+    }
+    if (is_here) return Answer(message, {}, NowNs());
+  }
+  Put({Task::kFromKeeper, message, NowNs()});
+}
+
+void HandYield(unsigned device) {
+  share::Message message{};
+  message.device = device;
+  Put({Task::kYield, message, NowNs()});
+}
+
+void LookAfterOrders() {
   static std::uint64_t looked_at = 0;
-  const std::uint64_t now = NowNs();
-  if (now - looked_at < kSecond) return;
-  looked_at = now;
   const share::Page* const page = SharedPage();
   if (page == nullptr) return;
+  const std::uint64_t now = NowNs();
+  const bool is_time = now - looked_at >= kSecond;
+  if (is_time) looked_at = now;
   for (unsigned device = 0; device < page->device_count; ++device) {
-    if (LinkDownNs() == 0 && HasPools(device) &&
-        __atomic_load_n(&page->devices[device].gate, __ATOMIC_ACQUIRE) < share::kParked) {
-      MeasurePools(device);
+    Worker& worker = g_workers[device];
+    GiveUpLate(worker, now);
+    if (!is_time || !MayHavePools()) continue;
+    {
+      const Locked locked(worker.mutex);
+      if (!worker.is_measured) continue;
+      worker.is_measured = false;
     }
+    share::Message message{};
+    message.device = device;
+    Put({Task::kMeasurePools, message, now});
+  }
+}
+
+void ForgetOrders() {
+  for (Worker& worker : g_workers) {
+    worker.mutex.Renew();
+    worker.first = worker.count = 0;
+    worker.stage = Stage::kNone;
+    worker.is_away = false;
+    worker.is_measured = true;
+    worker.has_thread = false;
+    worker.bell = 0;
   }
 }
 

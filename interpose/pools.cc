@@ -114,6 +114,8 @@ bool HasPools(unsigned device) {
   return false;
 }
 
+bool MayHavePools() { return __atomic_load_n(&g_count, __ATOMIC_RELAXED) != 0; }
+
 void NotePool(unsigned device, cuda::Pool pool) {
   const Locked locked(g_mutex);
   PoolRecord* const record = Find(device, pool);

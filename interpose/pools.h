@@ -21,6 +21,8 @@ cuda::Pool PoolOf(cuda::Device ordinal);
 /// Looks again what the pools of a device have reserved: after something was freed, trimmed or waited for.
 void MeasurePools(unsigned device);
 bool HasPools(unsigned device);
+/// False: no pool was ever seen. Waits for nobody.
+bool MayHavePools();
 void NotePool(unsigned device, cuda::Pool pool);
 void ForgetPool(cuda::Pool pool);
 

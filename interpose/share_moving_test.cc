@@ -123,6 +123,36 @@ TEST_F(ShareMoving, AnOpenGateIsNoTimeToMove) {
   EXPECT_EQ(keeper_.Used(), 4 * kMiB);
 }
 
+// Undone at once, so that the keeper does not take it for lost.
+TEST_F(ShareMoving, WorkThatDoesNotEndIsNoMoveAndNothingToUndo) {
+  ASSERT_EQ(program_.Do("init"), "0");
+  ASSERT_EQ(program_.Do("alloc a plain 4M"), "0");
+  ASSERT_EQ(program_.Do("held"), "0");
+  const share::Message refused = Evacuate();
+  EXPECT_NE(refused.result, 0);
+  EXPECT_STREQ(refused.text, "the program's work on the device did not end within 10 s");
+  const share::Message back = Return();
+  EXPECT_EQ(back.result, 0) << back.text;
+  EXPECT_EQ(keeper_.Used(), 4 * kMiB);
+  EXPECT_EQ(program_.Do("let-go"), "0");
+  ASSERT_EQ(Evacuate().result, 0);
+  EXPECT_EQ(Return().result, 0);
+}
+
+// Where its GPUs are is looked up when CUDA starts, so nobody moves then, and a tenant that is away comes back first.
+TEST_F(ShareMoving, AProgramThatStartsWhileItsTenantIsParkedWaitsUntilThatIsBack) {
+  keeper_.SetGate(share::kParked);
+  program_.Tell("init");
+  EXPECT_EQ(keeper_.Await(share::Word::kWake).device, 0U);
+  keeper_.SetGate(share::kMoving);
+  EXPECT_EQ(keeper_.Order(0, share::Word::kEvacuate).result, 0);
+  EXPECT_EQ(keeper_.Order(0, share::Word::kReturn).result, 0);
+  EXPECT_FALSE(program_.HasAnswer());
+  keeper_.SetGate(share::kOpen);
+  EXPECT_EQ(program_.Answer(), "0");
+  EXPECT_EQ(program_.Do("alloc a plain 4M"), "0");
+}
+
 TEST_F(ShareMoving, AParkedProgramThatAllocatesWaitsAndThenHasIt) {
   ASSERT_EQ(program_.Do("init"), "0");
   ASSERT_EQ(program_.Do("alloc a plain 4M"), "0");

@@ -42,6 +42,7 @@ cuda::Context g_context = nullptr;
 cuda::Function g_tick = nullptr;
 std::vector<std::thread> g_threads;
 std::atomic<bool> g_is_stopping{false};
+std::atomic<bool> g_is_held{false};
 std::atomic<std::uint64_t> g_rounds{0};
 std::atomic<std::uint64_t> g_faults{0};
 
@@ -214,6 +215,23 @@ const std::map<std::string, std::function<std::string(const Arguments&)>>& Comma
          for (std::uint64_t i = 0; i < Number(a.at(0)) && result == cuda::kSuccess; ++i) result = Launch();
          return Code(result);
        }},
+      {"held",  // Has a stream wait for the program itself, and launches behind it
+       [](const Arguments&) {
+         g_is_held = true;
+         const auto wait = [](void*) {
+           while (g_is_held) std::this_thread::yield();
+         };
+         const cuda::Return result = CU(cuLaunchHostFunc)(nullptr, wait, nullptr);
+         return Code(result == cuda::kSuccess ? Launch() : result);
+       }},
+      {"let-go", [](const Arguments&) { return Code((g_is_held = false, CU(cuCtxSynchronize)())); }},
+      {"new-thread",  // Makes the context current on another thread
+       [](const Arguments&) {
+         cuda::Return result = cuda::kUnknown;
+         std::thread([&] { result = CU(cuCtxSetCurrent)(g_context); }).join();
+         return Code(result);
+       }},
+      {"start", [](const Arguments&) { return Code(CU(cuInit)(0)); }},
       {"sync", [](const Arguments&) { return Code(CU(cuCtxSynchronize)()); }},
       {"device",  // ORDINAL: its primary context is current from here on
        [](const Arguments& a) {

@@ -29,7 +29,6 @@ Declared* Symbol(const char* symbol) {
 }
 #define CU(symbol) (Symbol<decltype(cuda::symbol)>(#symbol))
 
-
 /// What was allocated under a name.
 struct Thing {
   std::string kind;
@@ -43,7 +42,8 @@ inline std::map<std::string, Thing> g_things;
 cuda::Return Make(Thing& thing);
 cuda::Return Unmake(const Thing& thing);
 
-/// Opens NCCL; or makes a communicator: `how` (rank, config, scalable, all), of `ranks`, by a symbol of the program's own
+/// Opens NCCL; or makes a communicator: `how` (rank, config, scalable, all), of `ranks`, by a symbol of the program's
+/// own
 /// (`is_linked`) or by dlsym. NCCL's result.
 int LoadNccl();
 int MakeCommunicator(const std::string& how, int ranks, bool is_linked);

@@ -69,8 +69,8 @@ std::vector<std::string> World::Environment(const std::string& driver) const {
       "PATH=/usr/bin:/bin",
       "DIVVY_EMULATE=" + folder_ + "/world",
       "DIVVY_EMULATE_CUDA_CONTEXT=1M",
-      "LD_LIBRARY_PATH=" + (driver.empty() ? std::string(DIVVY_CUDA_STANDIN_FOLDER) : driver) + ":" + folder_ +
-          ":" + DIVVY_IDLE_NCCL_FOLDER,
+      "LD_LIBRARY_PATH=" + (driver.empty() ? std::string(DIVVY_CUDA_STANDIN_FOLDER) : driver) + ":" + folder_ + ":" +
+          DIVVY_IDLE_NCCL_FOLDER,
       "ASAN_OPTIONS=verify_asan_link_order=0",  // Of programs that are built with it: the library comes first.
       "LD_PRELOAD=" + std::string(DIVVY_SHARE_LIBRARY)};
   return environment;

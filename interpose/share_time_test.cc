@@ -97,6 +97,34 @@ TEST_F(ShareTime, InATurnLittleIsInFlight) {
   EXPECT_LT(least, in_turn);
 }
 
+// As a kernel that waits for a flag which the program sets after the launch.
+TEST_F(ShareTime, InATurnALaunchThatWaitsForItsProgramReturns) {
+  Begin();
+  keeper_.SetGate(share::kTurn);
+  EXPECT_EQ(program_.Do("held"), "0");
+  EXPECT_EQ(program_.Do("let-go"), "0");
+}
+
+TEST_F(ShareTime, WhatADrainWaitsForMayNeedOtherThreadsAndMemory) {
+  Begin();
+  ASSERT_EQ(program_.Do("held"), "0");
+  keeper_.SetGate(share::kShut);
+  share::Message drain{};
+  drain.word = share::Word::kDrain;
+  keeper_.Send(0, drain);
+  // The keeper's other words are heard meanwhile, and a new thread gets to the context.
+  EXPECT_EQ(program_.Do("new-thread"), "0");
+  keeper_.SetCeiling(64 * kMiB, 128 * kMiB);
+  keeper_.on_want = [&](const share::Message&) {
+    keeper_.SetCeiling(128 * kMiB, 128 * kMiB);
+    return true;
+  };
+  EXPECT_EQ(program_.Do("alloc b plain 100M"), "0");
+  EXPECT_FALSE(keeper_.Has(share::Word::kDrained));
+  EXPECT_EQ(program_.Do("let-go"), "0");
+  keeper_.Await(share::Word::kDrained);
+}
+
 TEST_F(ShareTime, WhoHasNothingToDoYieldsItsTurn) {
   Begin();
   keeper_.SetGate(share::kTurn);

@@ -47,6 +47,20 @@ Captures CapturesIn(cuda::Context context) {
   return captures;
 }
 
+/// kNotReady: one that is not captured has more to do. Under the lock, so that none is destroyed meanwhile; nobody
+/// waits under it.
+cuda::Return QueryStreams(cuda::Context context) {
+  const Locked locked(g_mutex);
+  cuda::Return first = cuda::kSuccess;
+  g_streams.ForEach([&](std::uint64_t key, const Known& known) {
+    const auto stream = reinterpret_cast<cuda::Stream>(key);  // NOLINT
+    if (known.context != context || IsCapturing(stream)) return;
+    const cuda::Return result = DRIVER(cuStreamQuery)(stream);
+    if (first == cuda::kSuccess || result == cuda::kNotReady) first = result;
+  });
+  return first;
+}
+
 }  // namespace
 
 void NoteStream(cuda::Stream stream) {
@@ -67,21 +81,20 @@ cuda::Return SynchroniseCurrentContext() {
   const RelaxedCapture relaxed;
   cuda::Context context = nullptr;
   DRIVER(cuCtxGetCurrent)(&context);
+  Captures captures;
   {
     const Locked locked(g_mutex);
-    const Captures captures = CapturesIn(context);
-    if (captures.is_any) {
-      cuda::Return first = captures.is_blocking ? cuda::kNotReady : DRIVER(cuStreamSynchronize)(nullptr);
-      g_streams.ForEach([&](std::uint64_t key, const Known& known) {
-        const auto stream = reinterpret_cast<cuda::Stream>(key);  // NOLINT
-        if (known.context != context || IsCapturing(stream)) return;
-        const cuda::Return result = DRIVER(cuStreamSynchronize)(stream);
-        if (first == cuda::kSuccess) first = result;
-      });
-      return first;
-    }
+    captures = CapturesIn(context);
   }
-  return DRIVER(cuCtxSynchronize)();
+  if (!captures.is_any) return DRIVER(cuCtxSynchronize)();
+  cuda::Return first = captures.is_blocking ? cuda::kNotReady : DRIVER(cuStreamSynchronize)(nullptr);
+  cuda::Return result = cuda::kSuccess;
+  while ((result = QueryStreams(context)) == cuda::kNotReady) {
+    const timespec pause = {0, 50'000};
+    nanosleep(&pause, nullptr);
+  }
+  if (first == cuda::kSuccess) first = result;
+  return first;
 }
 
 void ForgetStreams() {

@@ -53,6 +53,15 @@ class SignalsBlocked {
   sigset_t before_;
 };
 
+/// A thread of this library's, detached, on which no signal is handled. False: none could be made.
+inline bool StartOwnThread(void* (*run)(void*), void* argument) {
+  const SignalsBlocked quiet;  // The thread inherits it.
+  pthread_t thread;
+  if (pthread_create(&thread, nullptr, run, argument) != 0) return false;
+  pthread_detach(thread);
+  return true;
+}
+
 inline std::uint64_t NowNs() {
   timespec now{};
   clock_gettime(CLOCK_MONOTONIC, &now);
