@@ -52,6 +52,7 @@ std::atomic<std::uint64_t> g_down_since{0};
 std::atomic<std::uint64_t> g_next_id{1};
 Mutex g_requests_mutex;
 Request* g_requests = nullptr;
+bool g_is_refused = false;  // Of the link's thread: there was no slot, and there will be none soon.
 bool g_has_fork_handler = false;
 bool g_has_thread = false;
 
@@ -127,6 +128,15 @@ void HangUp() {
   Resolve(0, kLost);
 }
 
+void SayNoSlot(const share::Message& refusal) {
+  static std::atomic<bool> has_spoken{false};
+  if (has_spoken.exchange(true)) return;
+  const bool is_broken = refusal.result == share::kPageBroken;
+  Say(refusal.text[0] != 0 ? refusal.text : "the keeper has no slot for this process",
+      is_broken ? "it gets no memory of the GPU; start the job again"
+                : "it gets no memory of the GPU until another of the job's processes ends; run fewer");
+}
+
 /// False: hang up.
 bool OnMessage(const share::Message& message) {
   switch (message.word) {
@@ -141,8 +151,8 @@ bool OnMessage(const share::Message& message) {
       return true;
     case share::Word::kDenied:
       if (StateNow() == kDown) {  // In the place of kWelcome: there is no slot.
-        static std::atomic<bool> has_spoken{false};
-        if (!has_spoken.exchange(true)) Say("no room in the job's share of the GPU", "run fewer processes in this job");
+        SayNoSlot(message);
+        g_is_refused = true;
         return false;
       }
       Resolve(message.id, kNo);
@@ -184,6 +194,11 @@ void Redial(bool& was_ever_up) {
   }
 }
 
+void PauseFor(int milliseconds) {
+  const timespec pause = {milliseconds / 1000, milliseconds % 1000 * 1'000'000L};
+  nanosleep(&pause, nullptr);
+}
+
 void* Run(void*) {
   BeOwnThread();
   bool was_ever_up = false;
@@ -191,6 +206,8 @@ void* Run(void*) {
     int fd = SocketNow();
     if (fd < 0) {
       if (StateNow() == kUp) HangUp();
+      if (g_is_refused) PauseFor(kLateRedialMs);
+      g_is_refused = false;
       Redial(was_ever_up);
       fd = SocketNow();
     }

@@ -366,21 +366,23 @@ void SetPeer(unsigned device, cuda::Device peer, bool is_allowed) {
 }
 
 void FreeContext(cuda::Context context) {
-  for (;;) {
-    cuda::Pointer pointer = 0;
-    unsigned device = kNotOurs;
+  KeyList<cuda::Pointer> pointers;
+  do {  // More than once only where there is no host memory for all of them at a time.
     {
       const Locked given(g_given_mutex);
-      g_given.ForEach([&](std::uint64_t key, const Given& record) {
-        if (record.context != context) return;
-        pointer = key;
-        device = record.region->device;
-      });
+      pointers.Gather(g_given, [&](const Given& record) { return record.context == context; });
     }
-    if (device == kNotOurs) break;
-    Region* region = nullptr;
-    if (TakeOut(pointer, device, region) && region != nullptr) Destroy(region);
-  }
+    for (const cuda::Pointer pointer : pointers) {
+      unsigned device = kNotOurs;
+      {
+        const Locked given(g_given_mutex);
+        const Given* const found = g_given.Find(pointer);
+        if (found != nullptr && found->context == context) device = found->region->device;
+      }
+      Region* region = nullptr;
+      if (device != kNotOurs && TakeOut(pointer, device, region) && region != nullptr) Destroy(region);
+    }
+  } while (pointers.is_partial());
   DropRecordsOf(context);
 }
 

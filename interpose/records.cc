@@ -21,17 +21,22 @@ void Remember(RecordKind kind, std::uint64_t key, unsigned device, std::uint64_t
   g_tables[kind].Put(key, counted);  // Without host memory for it the bytes stay counted until the process ends.
 }
 
-void Drop(RecordKind kind, std::uint64_t key) {
+namespace {
+
+/// Gives its bytes back if it is of that context.
+void Drop(RecordKind kind, std::uint64_t key, cuda::Context context) {
   Counted counted{};
   {
     const Locked locked(g_mutex);
     const Counted* const found = g_tables[kind].Find(key);
-    if (found == nullptr) return;
+    if (found == nullptr || found->context != context) return;
     counted = *found;
     g_tables[kind].Remove(key);
   }
   GiveBack(counted.device, counted.bytes);
 }
+
+}  // namespace
 
 Forgetting::Forgetting(RecordKind kind, std::uint64_t key) : kind_(kind), key_(key) {
   const Locked locked(g_mutex);
@@ -61,19 +66,14 @@ unsigned DeviceOfRecord(RecordKind kind, std::uint64_t key) {
 
 void DropRecordsOf(cuda::Context context) {
   for (unsigned kind = 0; kind < kRecordKinds; ++kind) {
-    for (bool is_left = true; is_left;) {
-      std::uint64_t key = 0;
-      is_left = false;
+    KeyList<std::uint64_t> keys;
+    do {
       {
         const Locked locked(g_mutex);
-        g_tables[kind].ForEach([&](std::uint64_t at, const Counted& counted) {
-          if (counted.context != context) return;
-          key = at;
-          is_left = true;
-        });
+        keys.Gather(g_tables[kind], [&](const Counted& counted) { return counted.context == context; });
       }
-      if (is_left) Drop(static_cast<RecordKind>(kind), key);
-    }
+      for (const std::uint64_t key : keys) Drop(static_cast<RecordKind>(kind), key, context);
+    } while (keys.is_partial());
   }
 }
 

@@ -18,8 +18,6 @@ struct Counted {
 
 /// `bytes` were taken already. Remembers the current context with it.
 void Remember(RecordKind kind, std::uint64_t key, unsigned device, std::uint64_t bytes);
-/// Gives its bytes back; nothing where it is not known.
-void Drop(RecordKind kind, std::uint64_t key);
 unsigned DeviceOfRecord(RecordKind kind, std::uint64_t key);
 
 /// A record that goes together with a call of the driver: out of the table before it, so that another thread that gets

@@ -266,5 +266,21 @@ TEST_F(ShareMemory, PlainMemoryOnRequestIsCountedAndFlagged) {
   EXPECT_EQ(keeper_.Used(), 0U);
 }
 
+// Not as the square of how much there is.
+TEST(ShareMemoryOfMany, AContextThatEndsIsForgottenAsFastAsItWasFilled) {
+  const World world;
+  FakeKeeper keeper(world, 512 * kMiB);
+  for (const char* memory : {"", "plain"}) {
+    Program program(world, Program::Options{keeper.Folder(), memory, ""});
+    ASSERT_EQ(program.Do("init"), "0");
+    const std::uint64_t took = Numbers(program.Do(std::string("many ") + (*memory == 0 ? "40000 256" : "3000 64K"))).at(0);
+    ASSERT_GT(took, 0U);
+    EXPECT_LT(Numbers(program.Do("time-reset")).at(0), 5 * took + 100'000);
+    EXPECT_EQ(keeper.Used(), 0U);
+    program.Kill();
+    EXPECT_TRUE(Eventually([&] { return keeper.page().processes[0].is_taken == 0; }));
+  }
+}
+
 }  // namespace
 }  // namespace divvy::interpose

@@ -142,7 +142,7 @@ TEST_F(ShareMoving, WorkThatDoesNotEndIsNoMoveAndNothingToUndo) {
 // Where its GPUs are is looked up when CUDA starts, so nobody moves then, and a tenant that is away comes back first.
 TEST_F(ShareMoving, AProgramThatStartsWhileItsTenantIsParkedWaitsUntilThatIsBack) {
   keeper_.SetGate(share::kParked);
-  program_.Tell("init");
+  program_.Tell("start");
   EXPECT_EQ(keeper_.Await(share::Word::kWake).device, 0U);
   keeper_.SetGate(share::kMoving);
   EXPECT_EQ(keeper_.Order(0, share::Word::kEvacuate).result, 0);
@@ -150,6 +150,7 @@ TEST_F(ShareMoving, AProgramThatStartsWhileItsTenantIsParkedWaitsUntilThatIsBack
   EXPECT_FALSE(program_.HasAnswer());
   keeper_.SetGate(share::kOpen);
   EXPECT_EQ(program_.Answer(), "0");
+  EXPECT_EQ(program_.Do("init"), "0");
   EXPECT_EQ(program_.Do("alloc a plain 4M"), "0");
 }
 

@@ -52,6 +52,11 @@ std::string Join(std::initializer_list<std::uint64_t> numbers) {
   return text;
 }
 
+std::uint64_t Microseconds(std::chrono::steady_clock::time_point since) {
+  const auto took = std::chrono::steady_clock::now() - since;
+  return static_cast<std::uint64_t>(std::chrono::duration_cast<std::chrono::microseconds>(took).count());
+}
+
 std::string Code(cuda::Return result) { return std::to_string(static_cast<int>(result)); }
 
 std::string Init(const Arguments& arguments) {
@@ -208,6 +213,21 @@ const std::map<std::string, std::function<std::string(const Arguments&)>>& Comma
       {"fill", [](const Arguments& a) { return Code(Fill(g_things.at(a.at(0)), Number(a.at(1)))); }},
       {"check", [](const Arguments& a) { return Join({Mismatches(g_things.at(a.at(0)), Number(a.at(1)))}); }},
       {"free-unknown", [](const Arguments&) { return Code(CU(cuMemFree_v2)(0x1234500)); }},
+      {"many",  // COUNT BYTES: of plain memory; answers: microseconds
+       [](const Arguments& a) {
+         const auto start = std::chrono::steady_clock::now();
+         for (std::uint64_t i = 0; i < Number(a.at(0)); ++i) {
+           cuda::Pointer pointer = 0;
+           if (CU(cuMemAlloc_v2)(&pointer, Number(a.at(1))) != cuda::kSuccess) return std::string("0");
+         }
+         return Join({Microseconds(start)});
+       }},
+      {"time-reset",  // Answers: microseconds
+       [](const Arguments&) {
+         const auto start = std::chrono::steady_clock::now();
+         CU(cuDevicePrimaryCtxReset_v2)(0);
+         return Join({Microseconds(start)});
+       }},
       {"rounds", [](const Arguments&) { return Join({g_rounds}); }},
       {"launch",
        [](const Arguments& a) {
@@ -231,7 +251,11 @@ const std::map<std::string, std::function<std::string(const Arguments&)>>& Comma
          std::thread([&] { result = CU(cuCtxSetCurrent)(g_context); }).join();
          return Code(result);
        }},
-      {"start", [](const Arguments&) { return Code(CU(cuInit)(0)); }},
+      {"start",  // CUDA, and no more
+       [](const Arguments&) {
+         g_cuda = dlopen("libcuda.so.1", RTLD_NOW);
+         return Code(CU(cuInit)(0));
+       }},
       {"sync", [](const Arguments&) { return Code(CU(cuCtxSynchronize)()); }},
       {"device",  // ORDINAL: its primary context is current from here on
        [](const Arguments& a) {

@@ -182,7 +182,9 @@ void FakeKeeper::OnMessage(int fd, share::Message message) {
     const std::lock_guard lock(mutex_);
     all_.push_back(message);
   }
-  if (message.word == share::Word::kHello) {
+  if (message.word == share::Word::kHello && refusal) {
+    send(fd, &*refusal, sizeof *refusal, MSG_NOSIGNAL);
+  } else if (message.word == share::Word::kHello) {
     const std::lock_guard lock(mutex_);
     std::uint32_t slot = 0;
     if (message.process < share::kMaxProcesses && page_->processes[message.process].is_taken != 0 &&

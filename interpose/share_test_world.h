@@ -9,6 +9,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <thread>
 #include <vector>
@@ -53,6 +54,8 @@ class FakeKeeper {
 
   /// Called with each kWant, on the keeper's thread; true: granted.
   std::function<bool(const share::Message&)> on_want;
+  /// What every hello is answered with instead of a slot.
+  std::optional<share::Message> refusal;
 
   void Start();
   /// As kill -9: connections and socket are gone, the page stays as it is.

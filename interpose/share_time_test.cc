@@ -180,6 +180,44 @@ TEST_F(ShareTime, AKeeperThatHasForgottenTheSlotGivesAnother) {
   EXPECT_EQ(keeper_.Used(), 0U);
 }
 
+// The keeper has dropped the process and given its slot to another, and the process does not know it yet.
+TEST_F(ShareTime, ASlotThatIsAnothersByNowIsLeftAlone) {
+  Begin();
+  share::PageProcess& slot = keeper_.page().processes[0];
+  slot.generation = 99;
+  slot.used[0] = 3 * kMiB;
+  EXPECT_EQ(program_.Do("alloc b plain 4M"), "2");  // Not until it has a slot again.
+  EXPECT_EQ(slot.used[0], 3 * kMiB);
+  EXPECT_EQ(program_.Do("free a"), "0");
+  EXPECT_EQ(slot.used[0], 3 * kMiB);
+  // And then with what it still has.
+  ASSERT_EQ(program_.Do("launch 1"), "0");
+  keeper_.Kill();
+  keeper_.Start();
+  EXPECT_EQ(keeper_.Await(share::Word::kHello).process, share::kNoSlot);
+  keeper_.Await(share::Word::kHello);
+  EXPECT_TRUE(Eventually([&] { return program_.Do("alloc c plain 4M") == "0"; }));
+  EXPECT_EQ(keeper_.page().processes[1].used[0], 4 * kMiB);
+  EXPECT_EQ(slot.used[0], 3 * kMiB);
+}
+
+TEST_F(ShareTime, WhoIsRefusedASlotSaysWhyAndAsksTwiceASecond) {
+  share::Message refusal{};
+  refusal.word = share::Word::kDenied;
+  refusal.result = share::kPageBroken;
+  std::snprintf(refusal.text, sizeof refusal.text, "the page was overwritten");
+  keeper_.refusal = refusal;
+  const auto start = std::chrono::steady_clock::now();
+  program_.Tell("start");
+  for (int hello = 0; hello < 3; ++hello) keeper_.Await(share::Word::kHello);
+  EXPECT_GT(std::chrono::steady_clock::now() - start, std::chrono::milliseconds(950));
+  const std::string errors = program_.Errors();
+  EXPECT_NE(errors.find(": the page was overwritten: it gets no memory of the GPU; start the job again\n"),
+            std::string::npos)
+      << errors;
+  EXPECT_EQ(std::count(errors.begin(), errors.end(), '\n'), 1) << errors;
+}
+
 // On a driver that does nothing, so that what is left is the way there; bench/shares has the figure. The least of
 // several rounds: a busy machine adds, and never takes away.
 TEST(ShareCost, ALaunchThroughAnOpenGateNeedsNoWordWithTheKeeper) {

@@ -118,4 +118,52 @@ class Table {
   std::size_t size_ = 0;
 };
 
+/// Keys of a table, gathered in one pass, to be gone through without its lock.
+template <typename Key>
+class KeyList {
+ public:
+  KeyList() = default;
+  ~KeyList() { Clear(); }
+  KeyList(const KeyList&) = delete;
+  KeyList& operator=(const KeyList&) = delete;
+
+  /// Those whose records `is_wanted`, in the place of what was there. Without host memory for all: some.
+  template <typename Record, typename Wanted>
+  void Gather(Table<Record>& table, Wanted is_wanted) {
+    Clear();
+    if (auto* const more = static_cast<Key*>(malloc(table.size() * sizeof(Key) + 1))) {
+      keys_ = more;
+      room_ = table.size();
+    }
+    table.ForEach([&](std::uint64_t key, const Record& record) {
+      if (!is_wanted(record)) return;
+      if (count_ < room_) {
+        keys_[count_++] = key;
+      } else {
+        is_partial_ = true;
+      }
+    });
+  }
+  /// There are more than were gathered.
+  bool is_partial() const { return is_partial_; }
+  const Key* begin() const { return keys_; }
+  const Key* end() const { return keys_ + count_; }
+
+ private:
+  static constexpr std::size_t kFew = 256;
+  void Clear() {
+    if (keys_ != few_) free(keys_);
+    keys_ = few_;
+    room_ = kFew;
+    count_ = 0;
+    is_partial_ = false;
+  }
+
+  Key few_[kFew];
+  Key* keys_ = few_;
+  std::size_t room_ = kFew;
+  std::size_t count_ = 0;
+  bool is_partial_ = false;
+};
+
 }  // namespace divvy::interpose

@@ -48,6 +48,13 @@ TEST(Table, AgreesWithAMapOverManyAddresses) {
     EXPECT_EQ(expected.at(key), value);
   });
   EXPECT_EQ(visited, expected.size());
+  KeyList<std::uint64_t> odd;
+  odd.Gather(table, [](std::uint64_t value) { return value % 2 == 1; });
+  EXPECT_FALSE(odd.is_partial());
+  std::size_t odd_values = 0;
+  for (const auto& [key, value] : expected) odd_values += value % 2;
+  EXPECT_EQ(static_cast<std::size_t>(odd.end() - odd.begin()), odd_values);
+  for (const std::uint64_t key : odd) EXPECT_EQ(expected.at(key) % 2, 1U);
   table.Clear();
 }
 

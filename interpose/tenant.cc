@@ -95,6 +95,13 @@ bool LockShared(share::Page& page, std::uint64_t patience) {
 
 void UnlockShared(share::Page& page, std::uint32_t slot) { share::UnlockPage(page, share::LockedBySlot(slot)); }
 
+/// False: the keeper has dropped this process, and the slot is another's or will be. To be asked under the page's lock.
+bool IsStillMine(const share::Page& page, std::uint32_t slot) {
+  const share::PageProcess& words = page.processes[slot];
+  return __atomic_load_n(&words.is_taken, __ATOMIC_ACQUIRE) != 0 &&
+         __atomic_load_n(&words.generation, __ATOMIC_ACQUIRE) == static_cast<std::uint32_t>(g_generation.load());
+}
+
 }  // namespace
 
 void Say(const char* what, const char* repair) {
@@ -223,7 +230,8 @@ bool TakeAtOnce(unsigned device, std::uint64_t bytes) {
     return true;
   }
   if (!LockShared(*page, kPagePatience)) return false;
-  const bool is_taken = share::Reserve(*page, slot, device, bytes);
+  const bool is_taken = IsStillMine(*page, slot) ? share::Reserve(*page, slot, device, bytes)
+                                                 : __atomic_load_n(&page->is_enforced, __ATOMIC_RELAXED) == 0;
   if (is_taken) g_mine[device].fetch_add(bytes, std::memory_order_relaxed);
   UnlockShared(*page, slot);
   return is_taken;
@@ -234,8 +242,13 @@ void TakeRegardless(unsigned device, std::uint64_t bytes) {
   if (page == nullptr || device >= page->device_count || bytes == 0) return;
   const Locked own(g_bytes_mutex);
   g_mine[device].fetch_add(bytes, std::memory_order_relaxed);
+  const SignalsBlocked quiet;
+  const std::uint32_t slot = SlotNow();
+  if (slot == share::kNoSlot) return;
   // A word of this process alone: without the page's lock it is right as well, only not at once for others' sums.
-  if (SlotNow() != share::kNoSlot) __atomic_fetch_add(&ProcessWords()->used[device], bytes, __ATOMIC_ACQ_REL);
+  const bool is_locked = LockShared(*page, kPagePatience);
+  if (IsStillMine(*page, slot)) __atomic_fetch_add(&page->processes[slot].used[device], bytes, __ATOMIC_ACQ_REL);
+  if (is_locked) UnlockShared(*page, slot);
 }
 
 void GiveBack(unsigned device, std::uint64_t bytes) {
@@ -251,8 +264,10 @@ void GiveBack(unsigned device, std::uint64_t bytes) {
   std::uint64_t& used = page->processes[slot].used[device];
   // Sums only fall by it, so it is done also where the lock cannot be had.
   const bool is_locked = LockShared(*page, kPagePatience);
-  const std::uint64_t before = __atomic_load_n(&used, __ATOMIC_ACQUIRE);
-  __atomic_store_n(&used, before < bytes ? 0 : before - bytes, __ATOMIC_RELEASE);
+  if (IsStillMine(*page, slot)) {
+    const std::uint64_t before = __atomic_load_n(&used, __ATOMIC_ACQUIRE);
+    __atomic_store_n(&used, before < bytes ? 0 : before - bytes, __ATOMIC_RELEASE);
+  }
   if (is_locked) UnlockShared(*page, slot);
 }
 
