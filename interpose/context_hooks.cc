@@ -25,9 +25,10 @@ cuda::Return Made(cuda::Context* context, cuda::Device ordinal, Make make) {
 template <typename Destroy>
 cuda::Return Destroyed(cuda::Context context, Destroy destroy) {
   if (!IsShared() || IsNested()) return destroy();
+  const unsigned device = DeviceOfContext(context);
+  const Inside inside(Touch::kOther, device == kNotOurs ? Inside::kCurrent : device);
   {
     // Before and not after: its handle may be another's at once.
-    const Inside inside(Touch::kOther);
     const ContextOf current(context);
     if (!current.is_current()) return destroy();
     DRIVER(cuCtxSynchronize)();

@@ -78,6 +78,12 @@ void NoteCurrentContext() {
   if (DRIVER(cuCtxGetDevice)(&ordinal) == cuda::kSuccess) NoteContext(context, DeviceOf(ordinal));
 }
 
+unsigned DeviceOfContext(cuda::Context context) {
+  const Locked locked(g_mutex);
+  const Known* const known = Find(context);
+  return known == nullptr ? kNotOurs : known->device;
+}
+
 void ForgetContext(cuda::Context context) {
   t_noted = nullptr;
   for (;;) {

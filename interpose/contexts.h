@@ -9,6 +9,8 @@ namespace divvy::interpose {
 void NoteContext(cuda::Context context, unsigned device);
 /// Whatever is current on this thread.
 void NoteCurrentContext();
+/// The tenant's number of its device; kNotOurs: it is not known.
+unsigned DeviceOfContext(cuda::Context context);
 /// Before it is destroyed: nobody waits for it any more when this returns.
 void ForgetContext(cuda::Context context);
 void ForgetContexts();

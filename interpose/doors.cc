@@ -5,6 +5,7 @@
 
 #include <atomic>
 
+#include "gate.h"
 #include "hooks.h"
 #include "nccl_hooks.h"
 #include "nvml_hooks.h"
@@ -73,6 +74,7 @@ Door HookOf(Slot slot) {
 }
 
 cuda::Return cuGetProcAddress_hook(const char* name, void** function, int version, unsigned long long flags) {
+  const Inside inside(Touch::kOther);
   const cuda::Return result = DRIVER(cuGetProcAddress)(name, function, version, flags);
   if (result == cuda::kSuccess) Substitute(name, function, version, flags);
   return result;
@@ -80,6 +82,7 @@ cuda::Return cuGetProcAddress_hook(const char* name, void** function, int versio
 
 cuda::Return cuGetProcAddress_v2_hook(const char* name, void** function, int version, unsigned long long flags,
                                       cuda::ProcAddressResult* found) {
+  const Inside inside(Touch::kOther);
   const cuda::Return result = DRIVER(cuGetProcAddress_v2)(name, function, version, flags, found);
   if (result == cuda::kSuccess) Substitute(name, function, version, flags);
   return result;
@@ -87,6 +90,7 @@ cuda::Return cuGetProcAddress_v2_hook(const char* name, void** function, int ver
 
 cuda::Return cuGetProcAddress_v2_ptsz_hook(const char* name, void** function, int version, unsigned long long flags,
                                            cuda::ProcAddressResult* found) {
+  const Inside inside(Touch::kOther);
   const cuda::Return result = DRIVER(cuGetProcAddress_v2_ptsz)(name, function, version, flags, found);
   // Without a wish, this form means the thread's own stream.
   const bool has_wish = (flags & (cuda::kProcLegacyStream | cuda::kProcPerThreadStream)) != 0;

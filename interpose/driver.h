@@ -14,9 +14,13 @@ using Word = unsigned long;
 #define DIVVY_CUDA_PTSZ(name, symbol, since, parameters) \
   DIVVY_CUDA_MORE symbol parameters;                     \
   DIVVY_CUDA_MORE symbol##_ptsz parameters;
+#define DIVVY_CUDA_PTDS(name, symbol, since, parameters) \
+  DIVVY_CUDA_MORE symbol parameters;                     \
+  DIVVY_CUDA_MORE symbol##_ptds parameters;
 #include "more_functions.inc"
 #undef DIVVY_CUDA
 #undef DIVVY_CUDA_PTSZ
+#undef DIVVY_CUDA_PTDS
 #undef DIVVY_CUDA_MORE
 
 }  // namespace divvy::cuda

@@ -213,6 +213,10 @@ unsigned GatedDevice() {
 
 bool IsNested() { return t_depth != 0; }
 
+Nested::Nested() { ++t_depth; }
+
+Nested::~Nested() { --t_depth; }
+
 void BeOwnThread() { ++t_depth; }
 
 std::uint32_t InsideNow(unsigned device, bool is_any) {

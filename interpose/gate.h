@@ -27,9 +27,9 @@ class Inside {
   /// After a launch that went well: counts it, and where others wait keeps what is in flight little.
   void Launched(cuda::Stream stream);
 
- private:
-  static constexpr unsigned kCurrent = ~0U - 1;
+  static constexpr unsigned kCurrent = ~0U - 1;  // The current context's device.
 
+ private:
   Touch touch_;
   unsigned device_ = kNotOurs;
   bool is_ours_ = false;
@@ -56,6 +56,14 @@ unsigned GatedDevice();
 
 /// True inside another call of this thread.
 bool IsNested();
+/// Makes it so for a scope.
+class Nested {
+ public:
+  Nested();
+  ~Nested();
+  Nested(const Nested&) = delete;
+  Nested& operator=(const Nested&) = delete;
+};
 
 /// A thread that makes calls for this library itself: none is gated or counted.
 void BeOwnThread();

@@ -17,9 +17,9 @@ namespace {
 
 constexpr int kMostDepth = 8;  // Of graphs in graphs.
 
+/// By device.
 struct Promise {
-  std::uint64_t bytes;
-  unsigned device;
+  std::uint64_t bytes[share::kMaxDevices];
 };
 
 Mutex g_mutex;
@@ -30,12 +30,17 @@ cuda::Return ChildOf(cuda::GraphNode node, cuda::Graph& child) {
                                                reinterpret_cast<cuda::Word>(&child));
 }
 
-std::uint64_t AllocatedBy(cuda::Graph graph, int depth) {
+/// The device of a node's memory, whatever context is current; memory of the host is not counted.
+unsigned DeviceOfNode(const cuda::AllocNode& alloc) {
+  const cuda::Location& location = alloc.pool.location;
+  return location.type == cuda::kLocationDevice ? DeviceOf(location.id) : kNotOurs;
+}
+
+void AddAllocated(cuda::Graph graph, int depth, Promise& promise) {
   size_t count = 0;
-  if (depth > kMostDepth || DRIVER(cuGraphGetNodes)(graph, nullptr, &count) != cuda::kSuccess || count == 0) return 0;
+  if (depth > kMostDepth || DRIVER(cuGraphGetNodes)(graph, nullptr, &count) != cuda::kSuccess || count == 0) return;
   auto* const nodes = static_cast<cuda::GraphNode*>(calloc(count, sizeof(cuda::GraphNode)));
-  if (nodes == nullptr) return 0;
-  std::uint64_t bytes = 0;
+  if (nodes == nullptr) return;
   if (DRIVER(cuGraphGetNodes)(graph, nodes, &count) != cuda::kSuccess) count = 0;
   for (size_t i = 0; i < count; ++i) {
     int type = -1;
@@ -43,35 +48,56 @@ std::uint64_t AllocatedBy(cuda::Graph graph, int depth) {
     cuda::AllocNode alloc{};
     cuda::Graph child = nullptr;
     if (type == cuda::kNodeAlloc && DRIVER(cuGraphMemAllocNodeGetParams)(nodes[i], &alloc) == cuda::kSuccess) {
-      bytes += alloc.bytes;
+      const unsigned device = DeviceOfNode(alloc);
+      if (device != kNotOurs) promise.bytes[device] += alloc.bytes;
     }
     if (type == cuda::kNodeGraph && ChildOf(nodes[i], child) == cuda::kSuccess) {
-      bytes += AllocatedBy(child, depth + 1);
+      AddAllocated(child, depth + 1, promise);
     }
   }
   free(nodes);
-  return bytes;
+}
+
+bool IsEmpty(const Promise& promise) {
+  std::uint64_t sum = 0;
+  for (const std::uint64_t bytes : promise.bytes) sum += bytes;
+  return sum == 0;
+}
+
+/// `devices`: of the first so many.
+void EndPromises(const Promise& promise, unsigned devices = share::kMaxDevices) {
+  for (unsigned device = 0; device < devices; ++device) EndGraphPromise(device, promise.bytes[device]);
+}
+
+/// All of it or nothing. Requires: not inside the gate.
+cuda::Return MakePromises(const Promise& promise) {
+  for (unsigned device = 0; device < share::kMaxDevices; ++device) {
+    const cuda::Return result = PromiseGraphMemory(device, promise.bytes[device]);
+    if (result == cuda::kSuccess) continue;
+    const Inside inside(Touch::kOther);
+    EndPromises(promise, device);
+    return result;
+  }
+  return cuda::kSuccess;
 }
 
 template <typename Call>
 cuda::Return Instantiated(const cuda::GraphExec* exec, cuda::Graph graph, Call call) {
-  unsigned device = kNotOurs;
-  std::uint64_t bytes = 0;
+  Promise promise{};
   {
     const Inside inside(Touch::kOther);
-    if (inside.is_ours() && exec != nullptr) device = inside.device();
-    bytes = device == kNotOurs ? 0 : AllocatedBy(graph, 0);
-    if (bytes == 0) return call();
+    if (inside.is_ours() && exec != nullptr) AddAllocated(graph, 0, promise);
+    if (IsEmpty(promise)) return call();
   }
-  cuda::Return result = PromiseGraphMemory(device, bytes);
+  cuda::Return result = MakePromises(promise);
   if (result != cuda::kSuccess) return result;
-  const Inside inside(Touch::kOther, device);
+  const Inside inside(Touch::kOther);
   result = call();
   if (result == cuda::kSuccess) {
     const Locked locked(g_mutex);
-    g_promises.Put(KeyOf(*exec), {bytes, device});
+    g_promises.Put(KeyOf(*exec), promise);
   } else {
-    EndGraphPromise(device, bytes);
+    EndPromises(promise);
   }
   return result;
 }
@@ -109,7 +135,7 @@ cuda::Return cuGraphExecDestroy_hook(cuda::GraphExec exec) {
     }
   }
   const cuda::Return result = DRIVER(cuGraphExecDestroy)(exec);
-  EndGraphPromise(promise.device, promise.bytes);
+  EndPromises(promise);
   return result;
 }
 

@@ -17,17 +17,15 @@ cuda::Return Launched(cuda::Stream stream, Launch launch) {
 
 template <typename Launch>
 cuda::Return GraphLaunched(cuda::Stream stream, Launch launch) {
-  unsigned device = kNotOurs;
+  bool is_ours = false;
   cuda::Return result = cuda::kSuccess;
   {
     Inside inside(Touch::kLaunch);
     result = launch();
-    if (result == cuda::kSuccess && inside.is_ours()) {
-      inside.Launched(stream);
-      device = inside.device();
-    }
+    is_ours = result == cuda::kSuccess && inside.is_ours();
+    if (is_ours) inside.Launched(stream);
   }
-  if (device != kNotOurs && HasGraphMemory(device)) MeasureGraphMemory(device);
+  if (is_ours) MeasureAllGraphMemory();
   return result;
 }
 

@@ -279,6 +279,7 @@ void Begin() {
     g_start.store(kOff, std::memory_order_release);
     return;
   }
+  const Nested nested;         // The driver's own calls of what it exports do not come here again.
   if (!FindDevices()) return;  // Before cuInit, or in a child whose parent had it: the driver says so itself.
   if (!Join()) return;
   std::uint32_t expected = kUnstarted;

@@ -74,7 +74,10 @@ cuda::Return cuMemCreate_hook(cuda::Allocation* handle, size_t size, const cuda:
   const auto call = [&] { return DRIVER(cuMemCreate)(handle, size, properties, flags); };
   const bool is_counted = !IsNested() && IsShared() && handle != nullptr && properties != nullptr;
   const unsigned device = is_counted ? DeviceOfLocation(*properties) : kNotOurs;
-  if (device == kNotOurs) return call();
+  if (device == kNotOurs) {
+    const Inside inside(Touch::kOther);
+    return call();
+  }
   SetFlags(properties->handle_types == cuda::kHandleNone ? share::kOwnMapping : share::kOwnMapping | share::kExternal);
   cuda::Return result = Take(device, size);
   if (result != cuda::kSuccess) return result;
@@ -104,6 +107,11 @@ cuda::Return cuMemRetainAllocationHandle_hook(cuda::Allocation* handle, void* ad
   const Inside inside(Touch::kOther);
   const cuda::Return result = DRIVER(cuMemRetainAllocationHandle)(handle, address);
   if (result != cuda::kSuccess || !inside.is_ours()) return result;
+  cuda::Pointer base = 0;
+  std::uint64_t bytes = 0;
+  cuda::Context context = nullptr;
+  // The handle keeps what is behind an allocation of ours, which could be brought to the host and would still be there.
+  if (FindMapped(reinterpret_cast<cuda::Pointer>(address), base, bytes, context)) SetFlags(share::kExternal);
   const Locked locked(g_mutex);
   if (Handle* const found = g_handles.Find(*handle)) {
     ++found->physical->handles;

@@ -92,9 +92,9 @@ cuda::Return cuMemFree_v2_hook(cuda::Pointer pointer) {
   result = DRIVER(cuMemFree_v2)(pointer);
   if (result == cuda::kInvalidValue) forgetting.Undo();
   // It may have been a pool's or a graph's.
-  if (result == cuda::kSuccess && !forgetting.is_known() && inside.device() != kNotOurs) {
-    if (HasPools(inside.device())) MeasurePools(inside.device());
-    if (HasGraphMemory(inside.device())) MeasureGraphMemory(inside.device());
+  if (result == cuda::kSuccess && !forgetting.is_known() && inside.is_ours()) {
+    MeasureAllPools();
+    MeasureAllGraphMemory();
   }
   return result;
 }

@@ -1,4 +1,5 @@
 // Memory in the order of streams. It stays with the driver: pools.h says why.
+#include "contexts.h"
 #include "gate.h"
 #include "hooks.h"
 #include "link.h"
@@ -16,6 +17,17 @@ bool IsCapturing(cuda::Stream stream) {
   return DRIVER(cuStreamIsCapturing)(stream, &status) == cuda::kSuccess && status != cuda::kCaptureNone;
 }
 
+/// Of the stream, which need not be of the current context. Asked inside the gate.
+unsigned DeviceOfStream(cuda::Stream stream, cuda::Device& ordinal) {
+  constexpr std::uint64_t kMostSpecial = cuda::kStreamPerThread;  // Those are of the current context.
+  if (HasOneDevice() || reinterpret_cast<std::uint64_t>(stream) <= kMostSpecial) return CurrentDevice(&ordinal);
+  if (DRIVER(cuStreamGetDevice)(stream, &ordinal) == cuda::kSuccess) return DeviceOf(ordinal);
+  cuda::Context context = nullptr;
+  if (DRIVER(cuStreamGetCtx)(stream, &context) != cuda::kSuccess) return CurrentDevice(&ordinal);
+  const ContextOf current(context);
+  return CurrentDevice(&ordinal);
+}
+
 template <typename Call, typename Undo>
 cuda::Return AllocateAsync(cuda::Pool pool, std::uint64_t bytes, cuda::Stream stream, Call call, Undo undo) {
   struct Both {
@@ -26,8 +38,9 @@ cuda::Return AllocateAsync(cuda::Pool pool, std::uint64_t bytes, cuda::Stream st
   {
     const Inside inside(Touch::kOther);
     cuda::Device ordinal = -1;
-    if (inside.is_ours()) device = CurrentDevice(&ordinal);
+    if (inside.is_ours()) device = DeviceOfStream(stream, ordinal);
     if (device != kNotOurs && pool == nullptr) pool = PoolOf(ordinal);
+    if (inside.is_ours() && pool != nullptr) device = DeviceOfPool(pool, device);
     if (device == kNotOurs || pool == nullptr || bytes == 0 || IsCapturing(stream)) return call();
   }
   return AllocateFromPool(
@@ -53,8 +66,13 @@ cuda::Return FreeAsync(cuda::Pointer pointer, cuda::Stream stream, Call call) {
   }
   const Inside inside(Touch::kOther);
   const cuda::Return result = call();
-  if (result == cuda::kSuccess && inside.device() != kNotOurs) MeasurePools(inside.device());
+  if (result == cuda::kSuccess && inside.is_ours()) MeasureAllPools();
   return result;
+}
+
+/// A pool that the driver has made, or has given.
+void NotePoolAt(const cuda::Location& location, cuda::Pool pool) {
+  NotePool(location.type == cuda::kLocationDevice ? DeviceOf(location.id) : kNotOurs, pool);
 }
 
 }  // namespace
@@ -95,15 +113,18 @@ cuda::Return cuMemFreeAsync_ptsz_hook(cuda::Pointer pointer, cuda::Stream stream
 }
 
 cuda::Return cuMemPoolCreate_hook(cuda::Pool* pool, const cuda::PoolProperties* properties) {
-  const bool is_counted =
+  const bool is_of_device =
       !IsNested() && IsShared() && properties != nullptr && properties->location.type == cuda::kLocationDevice;
-  const unsigned device = is_counted ? DeviceOf(properties->location.id) : kNotOurs;
-  const Inside inside(Touch::kOther, device);
+  const unsigned device = is_of_device ? DeviceOf(properties->location.id) : kNotOurs;
+  const Inside inside(Touch::kOther, device == kNotOurs ? Inside::kCurrent : device);
   const cuda::Return result = DRIVER(cuMemPoolCreate)(pool, properties);
-  if (result != cuda::kSuccess || device == kNotOurs || !inside.is_ours()) return result;
-  SetFlags(properties->handle_types == cuda::kHandleNone ? share::kPlainMemory
-                                                         : share::kPlainMemory | share::kExternal);
-  NotePool(device, *pool);
+  if (result != cuda::kSuccess || !inside.is_ours()) return result;
+  NotePoolAt(properties->location, *pool);
+  std::uint32_t flags = 0;
+  if (device != kNotOurs) flags |= share::kPlainMemory;
+  if (properties->handle_types != cuda::kHandleNone) flags |= share::kExternal;
+  if (properties->type == cuda::kAllocationManaged) flags |= share::kManaged;
+  if (flags != 0) SetFlags(flags);
   return result;
 }
 
@@ -116,7 +137,24 @@ cuda::Return cuMemPoolDestroy_hook(cuda::Pool pool) {
 cuda::Return cuMemPoolTrimTo_hook(cuda::Pool pool, size_t keep) {
   const Inside inside(Touch::kOther);
   const cuda::Return result = DRIVER(cuMemPoolTrimTo)(pool, keep);
-  if (inside.is_ours() && inside.device() != kNotOurs) MeasurePools(inside.device());
+  if (inside.is_ours()) MeasureAllPools();
+  return result;
+}
+
+cuda::Return cuMemGetDefaultMemPool_hook(cuda::Word pool, cuda::Word location, cuda::Word type) {
+  const Inside inside(Touch::kOther);
+  const cuda::Return result = DRIVER(cuMemGetDefaultMemPool)(pool, location, type);
+  if (result == cuda::kSuccess && inside.is_ours()) {
+    NotePoolAt(*reinterpret_cast<cuda::Location*>(location), *reinterpret_cast<cuda::Pool*>(pool));  // NOLINT
+  }
+  return result;
+}
+cuda::Return cuMemGetMemPool_hook(cuda::Word pool, cuda::Word location, cuda::Word type) {
+  const Inside inside(Touch::kOther);
+  const cuda::Return result = DRIVER(cuMemGetMemPool)(pool, location, type);
+  if (result == cuda::kSuccess && inside.is_ours()) {
+    NotePoolAt(*reinterpret_cast<cuda::Location*>(location), *reinterpret_cast<cuda::Pool*>(pool));  // NOLINT
+  }
   return result;
 }
 

@@ -106,6 +106,24 @@ cuda::Return AllocateFromPool(unsigned device, cuda::Pool pool, std::uint64_t by
   return result;
 }
 
+unsigned DeviceOfPool(cuda::Pool pool, unsigned otherwise) {
+  {
+    const Locked locked(g_mutex);
+    for (int i = 0; i < g_count; ++i) {
+      if (g_pools[i].pool == pool) return g_pools[i].device;
+    }
+  }
+  if (HasOneDevice()) return otherwise;
+  for (unsigned device = 0; device < share::kMaxDevices; ++device) {
+    const cuda::Device ordinal = OrdinalOf(device);
+    cuda::Pool its = nullptr;
+    if (ordinal < 0) continue;
+    if (PoolOf(ordinal) == pool) return device;
+    if (DRIVER(cuDeviceGetDefaultMemPool)(&its, ordinal) == cuda::kSuccess && its == pool) return device;
+  }
+  return otherwise;
+}
+
 bool HasPools(unsigned device) {
   const Locked locked(g_mutex);
   for (int i = 0; i < g_count; ++i) {
@@ -119,7 +137,7 @@ bool MayHavePools() { return __atomic_load_n(&g_count, __ATOMIC_RELAXED) != 0; }
 void NotePool(unsigned device, cuda::Pool pool) {
   const Locked locked(g_mutex);
   PoolRecord* const record = Find(device, pool);
-  if (record != nullptr) Measure(*record);
+  if (record != nullptr && record->device != kNotOurs) Measure(*record);
 }
 
 void ForgetPool(cuda::Pool pool) {
@@ -135,6 +153,13 @@ void MeasurePools(unsigned device) {
   const Locked locked(g_mutex);
   for (int i = 0; i < g_count; ++i) {
     if (g_pools[i].device == device) Measure(g_pools[i]);
+  }
+}
+
+void MeasureAllPools() {
+  const Locked locked(g_mutex);
+  for (int i = 0; i < g_count; ++i) {
+    if (g_pools[i].device != kNotOurs) Measure(g_pools[i]);
   }
 }
 
@@ -186,6 +211,12 @@ void MeasureGraphMemory(unsigned device) {
   if (now < graphs.counted) GiveBack(device, graphs.counted - now);
   if (now > graphs.counted) TakeRegardless(device, now - graphs.counted);
   graphs.counted = now;
+}
+
+void MeasureAllGraphMemory() {
+  for (unsigned device = 0; device < share::kMaxDevices; ++device) {
+    if (HasGraphMemory(device)) MeasureGraphMemory(device);
+  }
 }
 
 bool HasGraphMemory(unsigned device) {

@@ -18,8 +18,12 @@ cuda::Return AllocateFromPool(unsigned device, cuda::Pool pool, std::uint64_t by
 /// The pool that the current context's device allocates from by default; null: none.
 cuda::Pool PoolOf(cuda::Device ordinal);
 
+/// Where its memory is; kNotOurs: on the host, or on a device that is not the tenant's. `otherwise`: nobody has said.
+unsigned DeviceOfPool(cuda::Pool pool, unsigned otherwise);
+
 /// Looks again what the pools of a device have reserved: after something was freed, trimmed or waited for.
 void MeasurePools(unsigned device);
+void MeasureAllPools();
 bool HasPools(unsigned device);
 /// False: no pool was ever seen. Waits for nobody.
 bool MayHavePools();
@@ -35,6 +39,8 @@ cuda::Return PromiseGraphMemory(unsigned device, std::uint64_t bytes);
 void EndGraphPromise(unsigned device, std::uint64_t bytes);
 void MeasureGraphMemory(unsigned device);
 bool HasGraphMemory(unsigned device);
+/// Of all devices that have some.
+void MeasureAllGraphMemory();
 
 void ForgetPools();
 

@@ -273,7 +273,8 @@ TEST(ShareMemoryOfMany, AContextThatEndsIsForgottenAsFastAsItWasFilled) {
   for (const char* memory : {"", "plain"}) {
     Program program(world, Program::Options{keeper.Folder(), memory, ""});
     ASSERT_EQ(program.Do("init"), "0");
-    const std::uint64_t took = Numbers(program.Do(std::string("many ") + (*memory == 0 ? "40000 256" : "3000 64K"))).at(0);
+    const std::uint64_t took =
+        Numbers(program.Do(std::string("many ") + (*memory == 0 ? "40000 256" : "3000 64K"))).at(0);
     ASSERT_GT(took, 0U);
     EXPECT_LT(Numbers(program.Do("time-reset")).at(0), 5 * took + 100'000);
     EXPECT_EQ(keeper.Used(), 0U);

@@ -270,6 +270,24 @@ TEST(ShareOfTwo, EachDeviceIsCountedGatedAndMovedByItself) {
   EXPECT_EQ(keeper.Used(0) + keeper.Used(1), 0U);
 }
 
+// What counts is where the memory is, and not which context is current.
+TEST(ShareOfTwo, PoolsAndGraphsCountOnTheDeviceThatTheyAreOf) {
+  const World world("2xA100-40GB");
+  FakeKeeper keeper(world, 128 * kMiB);
+  Program program(world, keeper);
+  ASSERT_EQ(program.Do("init"), "0");
+  for (const char* kind : {"pool1", "graph1"}) {
+    ASSERT_EQ(program.Do(std::string("alloc a ") + kind + " 32M"), "0") << kind;
+    EXPECT_EQ(keeper.Used(0), 0U) << kind;
+    EXPECT_EQ(keeper.Used(1), 32 * kMiB) << kind;
+    EXPECT_EQ(program.Do(std::string("alloc b ") + kind + " 100M"), "2") << kind;
+    EXPECT_EQ(program.Do("free a"), "0") << kind;
+    EXPECT_EQ(keeper.Used(0), 0U) << kind;
+    EXPECT_EQ(keeper.Used(1), 0U) << kind;
+  }
+  EXPECT_EQ(program.Do("alloc c plain 128M"), "0");  // All of it is there for others.
+}
+
 TEST(ShareOfTwo, PeersAreFlaggedAndMayTouchWhatWasThereAndWhatComes) {
   const World world("2xA100-40GB");
   FakeKeeper keeper(world, 128 * kMiB);

@@ -1,6 +1,8 @@
 // What pins a process to its GPU, and what does not.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "share_test_world.h"
 
 namespace divvy::interpose {
@@ -47,6 +49,27 @@ TEST_F(SharePinning, WithoutAShareNcclIsAsItWas) {
   ASSERT_EQ(program.Do("nccl"), "0");
   EXPECT_EQ(program.Do("communicator rank 2"), "0");
   EXPECT_EQ(program.Do("communicator rank 2 linked"), "0");
+}
+
+TEST_F(SharePinning, AHandleOfWhatIsBehindAnAllocationKeepsItWhereItIs) {
+  Program program(world_, keeper_);
+  ASSERT_EQ(program.Do("init"), "0");
+  ASSERT_EQ(program.Do("alloc a plain 4M"), "0");
+  EXPECT_EQ(Flags(), 0U);
+  ASSERT_EQ(program.Do("retain a"), "0");
+  EXPECT_EQ(Flags(), share::kExternal);
+}
+
+TEST_F(SharePinning, CudaIpcOfMovableMemoryIsRefusedWithWhatToDo) {
+  Program program(world_, keeper_);
+  ASSERT_EQ(program.Do("init"), "0");
+  ASSERT_EQ(program.Do("alloc a plain 4M"), "0");
+  EXPECT_NE(program.Do("ipc-get a").substr(0, 2), "0 ");
+  EXPECT_NE(program.Do("ipc-get a").substr(0, 2), "0 ");
+  const std::string errors = program.Errors();
+  EXPECT_NE(errors.find("set DIVVY_SHARE_MEMORY=plain in the job's environment"), std::string::npos) << errors;
+  EXPECT_EQ(std::count(errors.begin(), errors.end(), '\n'), 1) << errors;
+  EXPECT_EQ(Flags(), 0U);  // Nothing of it is another's.
 }
 
 }  // namespace

@@ -326,6 +326,12 @@ const std::map<std::string, std::function<std::string(const Arguments&)>>& Comma
          CU(cuMemGetAccess)(&rights, &location, g_things.at(a.at(0)).value);
          return Join({rights});
        }},
+      {"retain",  // NAME: a handle of what is behind it
+       [](const Arguments& a) {
+         cuda::Allocation handle = 0;
+         const auto address = reinterpret_cast<void*>(g_things.at(a.at(0)).value);  // NOLINT
+         return Code(CU(cuMemRetainAllocationHandle)(&handle, address));
+       }},
       {"current",
        [](const Arguments&) {
          cuda::Context context = nullptr;

@@ -50,7 +50,7 @@ cuda::Return MakeGraph(Thing& thing) {
   cuda::GraphExec exec = nullptr;
   cuda::AllocNode alloc{};
   alloc.pool.type = cuda::kAllocationPinned;
-  alloc.pool.location = {cuda::kLocationDevice, 0};
+  alloc.pool.location = {cuda::kLocationDevice, thing.kind == "graph1" ? 1 : 0};
   alloc.bytes = thing.bytes;
   CU(cuGraphCreate)(&graph, 0);
   cuda::Return result = CU(cuGraphAddMemAllocNode)(&node, graph, nullptr, 0, &alloc);
@@ -66,7 +66,7 @@ cuda::Return MakeGraph(Thing& thing) {
 cuda::Return MakePool(Thing& thing) {
   cuda::PoolProperties properties{};
   properties.type = cuda::kAllocationPinned;
-  properties.location = {cuda::kLocationDevice, 0};
+  properties.location = {cuda::kLocationDevice, thing.kind == "pool1" ? 1 : 0};
   cuda::Pool pool = nullptr;
   const cuda::Return result = CU(cuMemPoolCreate)(&pool, &properties);
   if (result != cuda::kSuccess) return result;
@@ -153,7 +153,7 @@ cuda::Return Make(Thing& thing) {
   }
   if (thing.kind == "managed") return CU(cuMemAllocManaged)(pointer, thing.bytes, 1);
   if (thing.kind == "async") return CU(cuMemAllocAsync)(pointer, thing.bytes, nullptr);
-  if (thing.kind == "pool") return MakePool(thing);
+  if (thing.kind == "pool" || thing.kind == "pool1") return MakePool(thing);
   if (thing.kind == "kept") {  // As async, and the pool keeps what is free again.
     cuda::Pool pool = nullptr;
     std::uint64_t all = ~std::uint64_t{0};
@@ -165,7 +165,7 @@ cuda::Return Make(Thing& thing) {
   if (thing.kind == "mapping") return MakeMapping(thing);
   if (thing.kind == "external") return MakeExternal(thing);
   if (thing.kind == "import") return MakeImport(thing);
-  if (thing.kind == "graph") return MakeGraph(thing);
+  if (thing.kind == "graph" || thing.kind == "graph1") return MakeGraph(thing);
   return cuda::kUnknown;
 }
 
@@ -175,16 +175,17 @@ cuda::Return Unmake(const Thing& thing) {
   if (thing.kind == "ipc") return CU(cuIpcCloseMemHandle)(thing.value);
   if (thing.kind == "mapping" || thing.kind == "import") return CU(cuMemUnmap)(thing.value, thing.bytes);
   if (thing.kind == "external") return CU(cuDestroyExternalMemory)(reinterpret_cast<cuda::ExternalMemory>(thing.value));
-  if (thing.kind == "graph") return CU(cuGraphExecDestroy)(reinterpret_cast<cuda::GraphExec>(thing.value));
+  if (thing.kind == "graph" || thing.kind == "graph1")
+    return CU(cuGraphExecDestroy)(reinterpret_cast<cuda::GraphExec>(thing.value));
   if (thing.kind == "kept") {
     const cuda::Return result = CU(cuMemFreeAsync)(thing.value, nullptr);
     CU(cuStreamSynchronize)(nullptr);
     return result;
   }
-  if (thing.kind == "async" || thing.kind == "pool") {
+  if (thing.kind == "async" || thing.kind == "pool" || thing.kind == "pool1") {
     const cuda::Return result = CU(cuMemFreeAsync)(thing.value, nullptr);
     CU(cuStreamSynchronize)(nullptr);
-    if (thing.kind == "pool") return CU(cuMemPoolDestroy)(reinterpret_cast<cuda::Pool>(thing.other));
+    if (thing.kind != "async") return CU(cuMemPoolDestroy)(reinterpret_cast<cuda::Pool>(thing.other));
     CU(cuMemPoolTrimTo)
     (
         [] {

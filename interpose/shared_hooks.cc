@@ -1,4 +1,6 @@
 // Memory of other processes and programs. Counted here as long as it is open: who made it may end before.
+#include <atomic>
+
 #include "gate.h"
 #include "hooks.h"
 #include "link.h"
@@ -44,7 +46,19 @@ void Mark(std::uint32_t flags) {
 }  // namespace
 
 cuda::Return cuIpcGetMemHandle_hook(cuda::IpcMemory* handle, cuda::Pointer pointer) {
-  Mark(share::kIpc);
+  cuda::Pointer base = 0;
+  std::uint64_t bytes = 0;
+  cuda::Context context = nullptr;
+  if (!IsNested() && IsShared() && FindMapped(pointer, base, bytes, context)) {
+    // Refused by the driver; the program says of it what it will, and rarely what could be done.
+    static std::atomic<bool> has_spoken{false};
+    if (!has_spoken.exchange(true)) {
+      Say("memory of a share that can be moved cannot be given to another process by CUDA IPC",
+          "set DIVVY_SHARE_MEMORY=plain in the job's environment; it stays on its GPU then");
+    }
+  } else {
+    Mark(share::kIpc);
+  }
   const Inside inside(Touch::kOther);
   return DRIVER(cuIpcGetMemHandle)(handle, pointer);
 }
@@ -75,7 +89,10 @@ cuda::Return cuIpcOpenEventHandle_hook(cuda::Event* event, cuda::IpcEvent handle
 cuda::Return cuImportExternalMemory_hook(cuda::ExternalMemory* memory, const cuda::ExternalMemoryHandle* handle) {
   const auto call = [&] { return DRIVER(cuImportExternalMemory)(memory, handle); };
   const unsigned device = memory == nullptr || handle == nullptr ? kNotOurs : GatedDevice();
-  if (device == kNotOurs) return call();
+  if (device == kNotOurs) {
+    const Inside inside(Touch::kOther);
+    return call();
+  }
   SetFlags(share::kExternal);
   cuda::Return result = Take(device, handle->size);
   if (result != cuda::kSuccess) return result;
@@ -102,17 +119,6 @@ cuda::Return cuImportExternalSemaphore_hook(cuda::ExternalSemaphore* semaphore,
   Mark(share::kExternal);
   const Inside inside(Touch::kOther);
   return DRIVER(cuImportExternalSemaphore)(semaphore, handle);
-}
-
-cuda::Return cuGraphicsMapResources_hook(cuda::Word count, cuda::Word resources, cuda::Word stream) {
-  Mark(share::kGraphicsShared);
-  const Inside inside(Touch::kOther);
-  return DRIVER(cuGraphicsMapResources)(count, resources, stream);
-}
-cuda::Return cuGraphicsMapResources_ptsz_hook(cuda::Word count, cuda::Word resources, cuda::Word stream) {
-  Mark(share::kGraphicsShared);
-  const Inside inside(Touch::kOther);
-  return DRIVER(cuGraphicsMapResources_ptsz)(count, resources, stream);
 }
 
 }  // namespace divvy::interpose

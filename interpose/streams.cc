@@ -31,6 +31,8 @@ struct Captures {
   bool is_blocking = false;  // The legacy stream waits for it, and nobody may wait for that one.
 };
 
+bool IsOf(const Known& known, cuda::Context context) { return known.context == nullptr || known.context == context; }
+
 /// Requires: the mutex.
 Captures CapturesIn(cuda::Context context) {
   Captures captures;
@@ -38,7 +40,7 @@ Captures CapturesIn(cuda::Context context) {
   g_streams.ForEach([&](std::uint64_t key, const Known& known) {
     const auto stream = reinterpret_cast<cuda::Stream>(key);  // NOLINT
     unsigned flags = 0;
-    if (known.context != context || !IsCapturing(stream)) return;
+    if (!IsOf(known, context) || !IsCapturing(stream)) return;
     captures.is_any = true;
     if (DRIVER(cuStreamGetFlags)(stream, &flags) != cuda::kSuccess || (flags & cuda::kStreamNonBlocking) == 0) {
       captures.is_blocking = true;
@@ -54,7 +56,7 @@ cuda::Return QueryStreams(cuda::Context context) {
   cuda::Return first = cuda::kSuccess;
   g_streams.ForEach([&](std::uint64_t key, const Known& known) {
     const auto stream = reinterpret_cast<cuda::Stream>(key);  // NOLINT
-    if (known.context != context || IsCapturing(stream)) return;
+    if (!IsOf(known, context) || IsCapturing(stream)) return;
     const cuda::Return result = DRIVER(cuStreamQuery)(stream);
     if (first == cuda::kSuccess || result == cuda::kNotReady) first = result;
   });
@@ -63,11 +65,9 @@ cuda::Return QueryStreams(cuda::Context context) {
 
 }  // namespace
 
-void NoteStream(cuda::Stream stream) {
-  Known known{};
-  DRIVER(cuCtxGetCurrent)(&known.context);
+void NoteStream(cuda::Stream stream, cuda::Context context) {
   const Locked locked(g_mutex);
-  g_streams.Put(reinterpret_cast<std::uint64_t>(stream), known);
+  g_streams.Put(reinterpret_cast<std::uint64_t>(stream), {context});
 }
 
 void ForgetStream(cuda::Stream stream) {
@@ -109,7 +109,10 @@ template <typename Create>
 cuda::Return Created(cuda::Stream* stream, Create create) {
   const Inside inside(Touch::kOther);
   const cuda::Return result = create();
-  if (result == cuda::kSuccess && inside.is_ours()) NoteStream(*stream);
+  if (result != cuda::kSuccess || !inside.is_ours()) return result;
+  cuda::Context context = nullptr;
+  DRIVER(cuCtxGetCurrent)(&context);
+  NoteStream(*stream, context);
   return result;
 }
 

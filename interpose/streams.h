@@ -6,7 +6,8 @@
 
 namespace divvy::interpose {
 
-void NoteStream(cuda::Stream stream);
+/// `context`: where it is; null: it counts for all of them.
+void NoteStream(cuda::Stream stream, cuda::Context context);
 /// Before it is destroyed: nobody looks at it any more when this returns.
 void ForgetStream(cuda::Stream stream);
 /// A capture of a thread's own default stream begins (1) or ends (-1): other threads cannot ask for it.

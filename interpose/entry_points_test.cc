@@ -1,0 +1,139 @@
+// Every entry point of the driver is hooked, or left out for a reason. driver_names.txt: what libcuda.so.1 of CUDA 13.2
+// exports, by its public headers; what the stand-in exports is in platform/cuda_functions.inc.
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <set>
+#include <string>
+
+namespace divvy::interpose {
+namespace {
+
+using Names = std::set<std::string>;
+
+Names Hooked() {
+  return {
+#define HOOK(symbol) #symbol,
+#define HOOK_PTSZ(symbol) #symbol, #symbol "_ptsz",
+#define TOUCH(symbol) #symbol,
+#define TOUCH_PTSZ(symbol) #symbol, #symbol "_ptsz",
+#define TOUCH_PTDS(symbol) #symbol, #symbol "_ptds",
+#include "hooks.inc"
+#undef HOOK
+#undef HOOK_PTSZ
+#undef TOUCH
+#undef TOUCH_PTSZ
+#undef TOUCH_PTDS
+  };
+}
+
+Names OfStandIn() {
+  return {
+#define DIVVY_CUDA(name, symbol, since, parameters) #symbol,
+#define DIVVY_CUDA_PTSZ(name, symbol, since, parameters) #symbol, #symbol "_ptsz",
+#define DIVVY_CUDA_PTDS(name, symbol, since, parameters) #symbol, #symbol "_ptds",
+#define DIVVY_CUDA_ALIAS(name, symbol, since)
+#include "platform/cuda_functions.inc"
+#undef DIVVY_CUDA
+#undef DIVVY_CUDA_PTSZ
+#undef DIVVY_CUDA_PTDS
+#undef DIVVY_CUDA_ALIAS
+  };
+}
+
+Names OfDriver() {
+  std::ifstream file(DIVVY_DRIVER_NAMES);
+  Names names;
+  for (std::string name; file >> name;) names.insert(name);
+  return names;
+}
+
+/// They touch no device.
+const Names kWithoutDevice = {
+    "cuDriverGetVersion", "cuGetErrorName", "cuGetErrorString", "cuGetExportTable",
+    // Of other processes.
+    "cuCheckpointProcessCheckpoint", "cuCheckpointProcessGetRestoreThreadId", "cuCheckpointProcessGetState",
+    "cuCheckpointProcessLock", "cuCheckpointProcessRestore", "cuCheckpointProcessUnlock",
+    // Before and beside all else.
+    "cuCoredumpDeregisterCompleteCallback", "cuCoredumpDeregisterStartCallback", "cuCoredumpGetAttribute",
+    "cuCoredumpGetAttributeGlobal", "cuCoredumpRegisterCompleteCallback", "cuCoredumpRegisterStartCallback",
+    "cuCoredumpSetAttribute", "cuCoredumpSetAttributeGlobal", "cuLogsCurrent", "cuLogsDumpToFile", "cuLogsDumpToMemory",
+    "cuLogsRegisterCallback", "cuLogsUnregisterCallback"};
+
+/// Of 32-bit addresses, from before CUDA 3.2: no program of 64 bits that was built since has them.
+const Names kOfOldAddresses = {"cuArray3DCreate",
+                               "cuArray3DGetDescriptor",
+                               "cuArrayCreate",
+                               "cuArrayGetDescriptor",
+                               "cuDeviceTotalMem",
+                               "cuGLCtxCreate",
+                               "cuGLMapBufferObject",
+                               "cuGLMapBufferObjectAsync",
+                               "cuGraphicsResourceGetMappedPointer",
+                               "cuMemAlloc",
+                               "cuMemAllocHost",
+                               "cuMemAllocPitch",
+                               "cuMemFree",
+                               "cuMemGetAddressRange",
+                               "cuMemGetInfo",
+                               "cuMemHostGetDevicePointer",
+                               "cuMemcpy2D",
+                               "cuMemcpy2DAsync",
+                               "cuMemcpy2DUnaligned",
+                               "cuMemcpy3D",
+                               "cuMemcpy3DAsync",
+                               "cuMemcpyAtoA",
+                               "cuMemcpyAtoD",
+                               "cuMemcpyAtoH",
+                               "cuMemcpyAtoHAsync",
+                               "cuMemcpyDtoA",
+                               "cuMemcpyDtoD",
+                               "cuMemcpyDtoDAsync",
+                               "cuMemcpyDtoH",
+                               "cuMemcpyDtoHAsync",
+                               "cuMemcpyHtoA",
+                               "cuMemcpyHtoAAsync",
+                               "cuMemcpyHtoD",
+                               "cuMemcpyHtoDAsync",
+                               "cuMemsetD16",
+                               "cuMemsetD2D16",
+                               "cuMemsetD2D32",
+                               "cuMemsetD2D8",
+                               "cuMemsetD32",
+                               "cuMemsetD8",
+                               "cuModuleGetGlobal",
+                               "cuTexRefGetAddress",
+                               "cuTexRefSetAddress",
+                               "cuTexRefSetAddress2D",
+                               "cuVDPAUCtxCreate"};
+
+std::string Missing(const Names& wanted, const Names& hooked) {
+  std::string missing;
+  for (const std::string& name : wanted) {
+    if (!hooked.contains(name) && !kWithoutDevice.contains(name) && !kOfOldAddresses.contains(name)) {
+      missing += name + " ";
+    }
+  }
+  return missing;
+}
+
+TEST(EntryPoints, OfTheDriverAreHookedOrLeftOutForAReason) {
+  ASSERT_GT(OfDriver().size(), 650U);
+  EXPECT_EQ(Missing(OfDriver(), Hooked()), "");
+}
+
+TEST(EntryPoints, OfTheStandInAreHookedOrLeftOutForAReason) { EXPECT_EQ(Missing(OfStandIn(), Hooked()), ""); }
+
+TEST(EntryPoints, NoneIsLeftOutThatIsHookedOrNotThere) {
+  const Names hooked = Hooked();
+  const Names there = OfDriver();
+  for (const Names* left : {&kWithoutDevice, &kOfOldAddresses}) {
+    for (const std::string& name : *left) {
+      EXPECT_FALSE(hooked.contains(name)) << name;
+      EXPECT_TRUE(there.contains(name)) << name;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace divvy::interpose
