@@ -76,6 +76,7 @@ cuda::Return Current(Set set) {
 
 template <typename Change>
 cuda::Return PeerChanged(cuda::Context peer, bool is_allowed, Change change) {
+  if (is_allowed) BeforePinning(share::kPeers);
   const Inside inside(Touch::kOther);
   const cuda::Return result = change();
   if (result != cuda::kSuccess || !inside.is_ours()) return result;

@@ -11,7 +11,10 @@ namespace {
 
 template <typename Call>
 cuda::Return Shared(Call call) {
-  if (!IsNested() && IsShared()) SetFlags(share::kGraphicsShared);
+  if (!IsNested() && IsShared()) {
+    BeforePinning(share::kGraphicsShared);
+    SetFlags(share::kGraphicsShared);
+  }
   const Inside inside(Touch::kOther);
   const cuda::Return result = call();
   if (result == cuda::kSuccess && inside.is_ours()) NoteCurrentContext();  // Some make one.

@@ -298,6 +298,30 @@ bool AwaitLink(std::uint64_t started_ns) {
   return true;
 }
 
+/// Sends `question` with an id of its own, and waits for the answer to it; kLost: there is no keeper, or not any more.
+std::uint32_t AskOnce(share::Message question, std::uint64_t started_ns) {
+  Request request = {g_next_id.fetch_add(1), kNone, nullptr};
+  {
+    const Locked locked(g_requests_mutex);
+    request.next = g_requests;
+    g_requests = &request;
+  }
+  question.id = request.id;
+  question.process = SlotNow();
+  const bool is_sent = Send(question);
+  while (is_sent && __atomic_load_n(&request.answer, __ATOMIC_ACQUIRE) == kNone &&
+         NowNs() - started_ns < kAnswerPatience) {
+    FutexWait(&request.answer, kNone, kSecond);
+  }
+  const Locked locked(g_requests_mutex);
+  for (Request** at = &g_requests; *at != nullptr; at = &(*at)->next) {
+    if (*at != &request) continue;
+    *at = request.next;
+    break;
+  }
+  return is_sent ? request.answer : static_cast<std::uint32_t>(kLost);
+}
+
 }  // namespace
 
 void JoinTenant() {
@@ -335,32 +359,24 @@ std::uint64_t LinkDownNs() {
 }
 
 bool AskForMore(unsigned device, std::uint64_t bytes, std::uint64_t started_ns) {
-  Request request = {0, kNone, nullptr};
-  do {
+  share::Message want = MessageOf(share::Word::kWant, device);
+  want.bytes = bytes;
+  std::uint32_t answer = kLost;
+  while (answer == kLost && NowNs() - started_ns < kAnswerPatience) {
     if (!AwaitLink(started_ns)) return false;
-    request = {g_next_id.fetch_add(1), kNone, nullptr};
-    {
-      const Locked locked(g_requests_mutex);
-      request.next = g_requests;
-      g_requests = &request;
-    }
-    share::Message want = MessageOf(share::Word::kWant, device);
-    want.id = request.id;
-    want.bytes = bytes;
-    const bool is_sent = Send(want);
-    while (is_sent && __atomic_load_n(&request.answer, __ATOMIC_ACQUIRE) == kNone &&
-           NowNs() - started_ns < kAnswerPatience) {
-      FutexWait(&request.answer, kNone, kSecond);
-    }
-    const Locked locked(g_requests_mutex);
-    for (Request** at = &g_requests; *at != nullptr; at = &(*at)->next) {
-      if (*at != &request) continue;
-      *at = request.next;
-      break;
-    }
-    if (!is_sent) request.answer = kLost;
-  } while (request.answer == kLost && NowNs() - started_ns < kAnswerPatience);
-  return request.answer == kYes;
+    answer = AskOnce(want, started_ns);
+  }
+  return answer == kYes;
+}
+
+void BeforePinning(std::uint32_t flags) {
+  constexpr std::uint32_t kPins = share::kManaged | share::kIpc | share::kPeers | share::kExternal |
+                                  share::kCollectives | share::kGraphicsShared;
+  if ((flags & kPins) == 0 || IsNested() || !IsShared() || (FlagsNow() & kPins) != 0) return;
+  if (LinkDownNs() != 0) return;  // Nobody moves it.
+  share::Message pin = MessageOf(share::Word::kPin, 0);
+  pin.bytes = flags & kPins;
+  AskOnce(pin, NowNs());
 }
 
 }  // namespace divvy::interpose

@@ -78,6 +78,7 @@ cuda::Return cuMemCreate_hook(cuda::Allocation* handle, size_t size, const cuda:
     const Inside inside(Touch::kOther);
     return call();
   }
+  if (properties->handle_types != cuda::kHandleNone) BeforePinning(share::kExternal);
   SetFlags(properties->handle_types == cuda::kHandleNone ? share::kOwnMapping : share::kOwnMapping | share::kExternal);
   cuda::Return result = Take(device, size);
   if (result != cuda::kSuccess) return result;
@@ -92,6 +93,7 @@ cuda::Return cuMemCreate_hook(cuda::Allocation* handle, size_t size, const cuda:
 }
 
 cuda::Return cuMemImportFromShareableHandle_hook(cuda::Allocation* handle, void* os_handle, int type) {
+  BeforePinning(share::kIpc | share::kExternal);
   const Inside inside(Touch::kOther);
   const cuda::Return result = DRIVER(cuMemImportFromShareableHandle)(handle, os_handle, type);
   if (result != cuda::kSuccess || !inside.is_ours()) return result;
@@ -104,14 +106,17 @@ cuda::Return cuMemImportFromShareableHandle_hook(cuda::Allocation* handle, void*
 }
 
 cuda::Return cuMemRetainAllocationHandle_hook(cuda::Allocation* handle, void* address) {
-  const Inside inside(Touch::kOther);
-  const cuda::Return result = DRIVER(cuMemRetainAllocationHandle)(handle, address);
-  if (result != cuda::kSuccess || !inside.is_ours()) return result;
   cuda::Pointer base = 0;
   std::uint64_t bytes = 0;
   cuda::Context context = nullptr;
   // The handle keeps what is behind an allocation of ours, which could be brought to the host and would still be there.
-  if (FindMapped(reinterpret_cast<cuda::Pointer>(address), base, bytes, context)) SetFlags(share::kExternal);
+  const bool is_of_ours = !IsNested() && IsShared() &&
+                          FindMapped(reinterpret_cast<cuda::Pointer>(address), base, bytes, context);
+  if (is_of_ours) BeforePinning(share::kExternal);
+  const Inside inside(Touch::kOther);
+  const cuda::Return result = DRIVER(cuMemRetainAllocationHandle)(handle, address);
+  if (result != cuda::kSuccess || !inside.is_ours()) return result;
+  if (is_of_ours) SetFlags(share::kExternal);
   const Locked locked(g_mutex);
   if (Handle* const found = g_handles.Find(*handle)) {
     ++found->physical->handles;
@@ -178,6 +183,7 @@ cuda::Return cuMemUnmap_hook(cuda::Pointer pointer, size_t size) {
 
 cuda::Return cuMemExportToShareableHandle_hook(void* os_handle, cuda::Allocation handle, int type,
                                                unsigned long long flags) {
+  BeforePinning(share::kIpc | share::kExternal);
   if (!IsNested() && IsShared()) SetFlags(share::kIpc | share::kExternal);
   const Inside inside(Touch::kOther);
   return DRIVER(cuMemExportToShareableHandle)(os_handle, handle, type, flags);
@@ -185,6 +191,7 @@ cuda::Return cuMemExportToShareableHandle_hook(void* os_handle, cuda::Allocation
 
 cuda::Return cuMemGetHandleForAddressRange_hook(void* handle, cuda::Pointer pointer, size_t size, int type,
                                                 unsigned long long flags) {
+  BeforePinning(share::kExternal);
   if (!IsNested() && IsShared()) SetFlags(share::kExternal);
   const Inside inside(Touch::kOther);
   return DRIVER(cuMemGetHandleForAddressRange)(handle, pointer, size, type, flags);

@@ -77,6 +77,7 @@ cuda::Return cuMemAllocManaged_hook(cuda::Pointer* pointer, size_t bytes, unsign
     const Inside inside(Touch::kOther);
     return call();
   }
+  BeforePinning(share::kManaged);
   SetFlags(share::kManaged);
   return AllocatePlain(device, bytes, pointer, call);  // All of it: it may all be on the device at a time.
 }

@@ -8,6 +8,7 @@
 #include <atomic>
 
 #include "doors.h"
+#include "link.h"
 #include "tenant.h"
 
 namespace divvy::interpose {
@@ -36,7 +37,9 @@ Maker MakerOf(const char* name) {
 }
 
 void Note(int ranks) {
-  if (ranks > 1 && SharedPage() != nullptr) SetFlags(share::kCollectives);
+  if (ranks <= 1 || SharedPage() == nullptr) return;
+  BeforePinning(share::kCollectives);
+  SetFlags(share::kCollectives);
 }
 
 template <typename... Parameters>

@@ -113,18 +113,19 @@ cuda::Return cuMemFreeAsync_ptsz_hook(cuda::Pointer pointer, cuda::Stream stream
 }
 
 cuda::Return cuMemPoolCreate_hook(cuda::Pool* pool, const cuda::PoolProperties* properties) {
-  const bool is_of_device =
-      !IsNested() && IsShared() && properties != nullptr && properties->location.type == cuda::kLocationDevice;
+  if (IsNested() || !IsShared() || properties == nullptr) return DRIVER(cuMemPoolCreate)(pool, properties);
+  const bool is_of_device = properties->location.type == cuda::kLocationDevice;
   const unsigned device = is_of_device ? DeviceOf(properties->location.id) : kNotOurs;
-  const Inside inside(Touch::kOther, device == kNotOurs ? Inside::kCurrent : device);
-  const cuda::Return result = DRIVER(cuMemPoolCreate)(pool, properties);
-  if (result != cuda::kSuccess || !inside.is_ours()) return result;
-  NotePoolAt(properties->location, *pool);
   std::uint32_t flags = 0;
   if (device != kNotOurs) flags |= share::kPlainMemory;
   if (properties->handle_types != cuda::kHandleNone) flags |= share::kExternal;
   if (properties->type == cuda::kAllocationManaged) flags |= share::kManaged;
+  BeforePinning(flags);
+  const Inside inside(Touch::kOther, device == kNotOurs ? Inside::kCurrent : device);
+  const cuda::Return result = DRIVER(cuMemPoolCreate)(pool, properties);
+  if (result != cuda::kSuccess) return result;
   if (flags != 0) SetFlags(flags);
+  NotePoolAt(properties->location, *pool);
   return result;
 }
 
@@ -159,12 +160,14 @@ cuda::Return cuMemGetMemPool_hook(cuda::Word pool, cuda::Word location, cuda::Wo
 }
 
 cuda::Return cuMemPoolExportToShareableHandle_hook(void* handle, cuda::Pool pool, int type, unsigned long long flags) {
+  BeforePinning(share::kIpc);
   if (!IsNested() && IsShared()) SetFlags(share::kIpc);
   const Inside inside(Touch::kOther);
   return DRIVER(cuMemPoolExportToShareableHandle)(handle, pool, type, flags);
 }
 cuda::Return cuMemPoolImportFromShareableHandle_hook(cuda::Pool* pool, void* handle, int type,
                                                      unsigned long long flags) {
+  BeforePinning(share::kIpc);
   if (!IsNested() && IsShared()) SetFlags(share::kIpc);
   const Inside inside(Touch::kOther);
   return DRIVER(cuMemPoolImportFromShareableHandle)(pool, handle, type, flags);

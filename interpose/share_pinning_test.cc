@@ -72,5 +72,39 @@ TEST_F(SharePinning, CudaIpcOfMovableMemoryIsRefusedWithWhatToDo) {
   EXPECT_EQ(Flags(), 0U);  // Nothing of it is another's.
 }
 
+// It may be away from where the plan has it, and on borrowed memory: the last moment to bring it home.
+TEST_F(SharePinning, TheFirstCallThatPinsWaitsForTheKeeperWhichMayMoveTheProcessMeanwhile) {
+  Program program(world_, keeper_);
+  keeper_.holds_pins = true;
+  ASSERT_EQ(program.Do("init"), "0");
+  ASSERT_EQ(program.Do("alloc a plain 4M"), "0");
+  ASSERT_EQ(program.Do("fill a 3"), "0");
+  program.Tell("alloc b managed 4M");
+  share::Message pin = keeper_.Await(share::Word::kPin);
+  EXPECT_EQ(pin.bytes, share::kManaged);
+  EXPECT_EQ(Flags(), 0U);
+  keeper_.SetGate(share::kMoving);
+  EXPECT_EQ(keeper_.Order(0, share::Word::kEvacuate).result, 0);
+  EXPECT_EQ(keeper_.Order(0, share::Word::kReturn).result, 0);
+  keeper_.SetGate(share::kOpen);
+  EXPECT_FALSE(program.HasAnswer());
+  pin.word = share::Word::kGranted;
+  keeper_.Send(0, pin);
+  EXPECT_EQ(program.Answer(), "0");
+  EXPECT_EQ(Flags(), share::kManaged);
+  EXPECT_EQ(program.Do("alloc c managed 4M"), "0");
+  EXPECT_EQ(program.Do("retain a"), "0");
+  EXPECT_EQ(keeper_.CountOf(share::Word::kPin), 1U) << "it is pinned already";
+  EXPECT_EQ(program.Do("check a 3"), "0");
+}
+
+TEST_F(SharePinning, WithoutAKeeperNothingIsWaitedFor) {
+  Program program(world_, keeper_);
+  ASSERT_EQ(program.Do("init"), "0");
+  keeper_.Kill();
+  EXPECT_EQ(program.Do("alloc b managed 4M"), "0");
+  EXPECT_EQ(Flags(), share::kManaged);
+}
+
 }  // namespace
 }  // namespace divvy::interpose

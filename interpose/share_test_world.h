@@ -54,6 +54,8 @@ class FakeKeeper {
 
   /// Called with each kWant, on the keeper's thread; true: granted.
   std::function<bool(const share::Message&)> on_want;
+  /// kPin is not answered.
+  bool holds_pins = false;
   /// What every hello is answered with instead of a slot.
   std::optional<share::Message> refusal;
 

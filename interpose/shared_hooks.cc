@@ -12,6 +12,13 @@ namespace divvy::interpose {
 
 namespace {
 
+/// Before the call, outside the gate.
+void Mark(std::uint32_t flags) {
+  if (IsNested() || !IsShared()) return;
+  BeforePinning(flags);
+  SetFlags(flags);
+}
+
 template <typename Call>
 cuda::Return Opened(const cuda::Pointer* pointer, Call call) {
   const unsigned device = pointer == nullptr ? kNotOurs : GatedDevice();
@@ -19,7 +26,7 @@ cuda::Return Opened(const cuda::Pointer* pointer, Call call) {
     const Inside inside(Touch::kOther);
     return call();
   }
-  SetFlags(share::kIpc);
+  Mark(share::kIpc);
   size_t bytes = 0;
   {
     const Inside inside(Touch::kOther, device);
@@ -37,10 +44,6 @@ cuda::Return Opened(const cuda::Pointer* pointer, Call call) {
   }
   Remember(kIpcPointers, *pointer, device, bytes);
   return result;
-}
-
-void Mark(std::uint32_t flags) {
-  if (!IsNested() && IsShared()) SetFlags(flags);
 }
 
 }  // namespace
@@ -93,7 +96,7 @@ cuda::Return cuImportExternalMemory_hook(cuda::ExternalMemory* memory, const cud
     const Inside inside(Touch::kOther);
     return call();
   }
-  SetFlags(share::kExternal);
+  Mark(share::kExternal);
   cuda::Return result = Take(device, handle->size);
   if (result != cuda::kSuccess) return result;
   const Inside inside(Touch::kOther, device);

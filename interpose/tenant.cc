@@ -301,6 +301,8 @@ void ShownMemory(unsigned device, std::uint64_t& total, std::uint64_t& used) {
   if (used > total) used = total;
 }
 
+std::uint32_t FlagsNow() { return g_flags.load(std::memory_order_relaxed); }
+
 void SetFlags(std::uint32_t flags) {
   g_flags.fetch_or(flags, std::memory_order_relaxed);
   __atomic_fetch_or(&ProcessWords()->flags, flags, __ATOMIC_ACQ_REL);

@@ -54,6 +54,7 @@ void ShownMemory(unsigned device, std::uint64_t& total, std::uint64_t& used);
 
 /// Why this process cannot be moved (share::Flag).
 void SetFlags(std::uint32_t flags);
+std::uint32_t FlagsNow();
 
 /// Words of this process in the page, or beside it while it has no slot. Never null.
 share::PageProcess* ProcessWords();
