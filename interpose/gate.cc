@@ -76,9 +76,9 @@ void WaitAtGate(share::Page& page, unsigned device, std::uint32_t gate) {
 /// The current context's device. A process with several asks the driver, and that as any call: not while it is away.
 unsigned AskedDevice() {
   if (HasOneDevice()) return CurrentDevice();
-  share::Page* const page = SharedPage();
-  if (page == nullptr) return kNotOurs;
   for (;;) {
+    share::Page* const page = SharedPage();
+    if (page == nullptr) return kNotOurs;
     g_gates[0].touching.fetch_add(1, std::memory_order_seq_cst);
     unsigned away = kNotOurs;
     for (unsigned device = 0; device < page->device_count; ++device) {
@@ -143,7 +143,7 @@ Inside::Inside(Touch touch, unsigned device) : touch_(touch) {
   is_ours_ = true;
   device_ = device == kCurrent ? AskedDevice() : device;
   if (device_ == kNotOurs) return;
-  share::Page* const page = SharedPage();
+  share::Page* page = SharedPage();
   if (page == nullptr) return;
   DeviceGate& mine = g_gates[device_];
   words_ = ProcessWords();
@@ -160,6 +160,8 @@ Inside::Inside(Touch touch, unsigned device) : touch_(touch) {
     is_entered_ = false;
     WaitAtGate(*page, device_, gate_);
     words_ = ProcessWords();
+    page = SharedPage();  // The keeper may have made it anew.
+    if (page == nullptr) return;
   }
   if (__builtin_expect(mine.has_asked.load(std::memory_order_relaxed) != 0, 0)) mine.has_asked.store(0);
 }
@@ -264,11 +266,13 @@ int LookAfterTurns() {
 }
 
 void YieldIfIdle(unsigned device) {
+  const share::Page* const page = SharedPage();
+  if (page == nullptr) return;
   DeviceGate& mine = g_gates[device];
   const std::uint64_t launches = mine.launches.load(std::memory_order_relaxed);
   const bool is_idle = SynchroniseDevice(device) != cuda::kNotReady &&
                        mine.launches.load(std::memory_order_relaxed) == launches && InsideNow(device, false) == 0 &&
-                       mine.waiting.load() == 0;
+                       mine.waiting.load() == 0 && GateNow(*page, device) == share::kTurn;
   if (is_idle) {
     Tell(share::Word::kYield, device);
   } else {

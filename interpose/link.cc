@@ -128,11 +128,11 @@ void HangUp() {
   Resolve(0, kLost);
 }
 
-void SayNoSlot(const share::Message& refusal) {
+void SayNoSlot(const char* why, std::int32_t refusal) {
   static std::atomic<bool> has_spoken{false};
   if (has_spoken.exchange(true)) return;
-  const bool is_broken = refusal.result == share::kPageBroken;
-  Say(refusal.text[0] != 0 ? refusal.text : "the keeper has no slot for this process",
+  const bool is_broken = refusal == share::kPageBroken;
+  Say(why[0] != 0 ? why : "the keeper has no slot for this process",
       is_broken ? "it gets no memory of the GPU; start the job again"
                 : "it gets no memory of the GPU until another of the job's processes ends; run fewer");
 }
@@ -142,7 +142,11 @@ bool OnMessage(const share::Message& message) {
   switch (message.word) {
     case share::Word::kWelcome:
       if (message.process >= share::kMaxProcesses) return false;
-      AdoptSlot(message.process, message.id);
+      if (!AdoptSlot(message.process, message.id, message.bytes)) {
+        SayNoSlot("the page of the job's share was replaced by another", share::kPageBroken);
+        g_is_refused = true;
+        return false;
+      }
       SetState(kUp);
       AskAgain();
       return true;
@@ -151,7 +155,7 @@ bool OnMessage(const share::Message& message) {
       return true;
     case share::Word::kDenied:
       if (StateNow() == kDown) {  // In the place of kWelcome: there is no slot.
-        SayNoSlot(message);
+        SayNoSlot(message.text, message.result);
         g_is_refused = true;
         return false;
       }
@@ -230,6 +234,7 @@ void InChild() {
   g_socket = -1;
   g_start_mutex.Renew();
   g_has_thread = false;
+  g_is_refused = false;
   g_requests_mutex.Renew();
   g_requests = nullptr;
   g_state = kDown;
@@ -370,8 +375,8 @@ bool AskForMore(unsigned device, std::uint64_t bytes, std::uint64_t started_ns) 
 }
 
 void BeforePinning(std::uint32_t flags) {
-  constexpr std::uint32_t kPins = share::kManaged | share::kIpc | share::kPeers | share::kExternal |
-                                  share::kCollectives | share::kGraphicsShared;
+  constexpr std::uint32_t kPins =
+      share::kManaged | share::kIpc | share::kPeers | share::kExternal | share::kCollectives | share::kGraphicsShared;
   if ((flags & kPins) == 0 || IsNested() || !IsShared() || (FlagsNow() & kPins) != 0) return;
   if (LinkDownNs() != 0) return;  // Nobody moves it.
   share::Message pin = MessageOf(share::Word::kPin, 0);

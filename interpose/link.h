@@ -19,9 +19,9 @@ bool IsShared();
 /// 10 s; or it is a minute since `started_ns`.
 bool AskForMore(unsigned device, std::uint64_t bytes, std::uint64_t started_ns);
 
-/// A call that will set these flags (share::Flag) has not been made yet. The first of a process that pins it to its GPUs
-/// waits here until the keeper has it where it may stay, a minute at most; not where there is no keeper.
-/// Requires: no lock held, and not inside the gate: it may be moved meanwhile.
+/// A call that will set these flags (share::Flag) has not been made yet. The first of a process that pins it to its
+/// GPUs waits here until the keeper has it where it may stay, a minute at most; not where there is no keeper. Requires:
+/// no lock held, and not inside the gate: it may be moved meanwhile.
 void BeforePinning(std::uint32_t flags);
 
 /// Sends a word about a device, from any thread; lost when there is no keeper.

@@ -110,8 +110,8 @@ cuda::Return cuMemRetainAllocationHandle_hook(cuda::Allocation* handle, void* ad
   std::uint64_t bytes = 0;
   cuda::Context context = nullptr;
   // The handle keeps what is behind an allocation of ours, which could be brought to the host and would still be there.
-  const bool is_of_ours = !IsNested() && IsShared() &&
-                          FindMapped(reinterpret_cast<cuda::Pointer>(address), base, bytes, context);
+  const bool is_of_ours =
+      !IsNested() && IsShared() && FindMapped(reinterpret_cast<cuda::Pointer>(address), base, bytes, context);
   if (is_of_ours) BeforePinning(share::kExternal);
   const Inside inside(Touch::kOther);
   const cuda::Return result = DRIVER(cuMemRetainAllocationHandle)(handle, address);

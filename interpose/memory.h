@@ -56,6 +56,8 @@ struct Moved {
 Moved Evacuate(unsigned device);
 /// Brings it back to where it was; all or nothing.
 Moved Return(unsigned device);
+/// Some of it is on the host, also where a move has failed half-way.
+bool IsAnyAway(unsigned device);
 
 /// In the child of a fork; the other two: what the program mapped by itself, and its graphs.
 void ForgetMemory();

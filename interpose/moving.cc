@@ -148,6 +148,15 @@ Moved Evacuate(unsigned device) {
   return moved;
 }
 
+bool IsAnyAway(unsigned device) {
+  Arena& arena = ArenaOf(device);
+  const Locked locked(arena.mutex);
+  for (const Region* region = arena.first; region != nullptr; region = region->next) {
+    if (!region->is_present) return true;
+  }
+  return false;
+}
+
 Moved Return(unsigned device) {
   Arena& arena = ArenaOf(device);
   const Locked locked(arena.mutex);

@@ -134,9 +134,10 @@ void Move(Worker& worker, const share::Message& order) {
   const bool is_return = order.word == share::Word::kReturn;
   const Moved moved = Quiesced(worker, order.device, is_return ? &Return : &Evacuate);
   if (!Claim(worker)) return;
+  const bool is_away = IsAnyAway(order.device);
   {
     const Locked locked(worker.mutex);
-    if (moved.result == cuda::kSuccess) worker.is_away = !is_return;
+    worker.is_away = is_away;
   }
   Answer(order, moved, started);
 }
@@ -213,12 +214,21 @@ bool IsHere(const Worker& worker) {
   return true;
 }
 
+/// Requires: the mutex.
+bool HasYield(const Worker& worker) {
+  for (unsigned i = 0; i < worker.count; ++i) {
+    if (worker.orders[(worker.first + i) % kMostOrders].task == Task::kYield) return true;
+  }
+  return false;
+}
+
 void Put(const Order& order) {
   Worker& worker = g_workers[order.message.device];
   bool has_thread = true;
   {
     const Locked locked(worker.mutex);
     if (worker.count == kMostOrders) return;  // The keeper does not wait for so many.
+    if (order.task == Task::kYield && HasYield(worker)) return;
     worker.orders[(worker.first + worker.count++) % kMostOrders] = order;
     if (!worker.has_thread) worker.has_thread = has_thread = StartOwnThread(&Run, &worker);
   }

@@ -6,6 +6,7 @@
 #include <signal.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -78,11 +79,7 @@ std::vector<std::string> World::Environment(const std::string& driver) const {
 
 FakeKeeper::FakeKeeper(const World& world, std::uint64_t ceiling) : folder_(world.folder() + "/share") {
   std::filesystem::create_directory(folder_);
-  const std::string path = folder_ + "/" + share::kPageFile;
-  const int fd = open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
-  EXPECT_EQ(ftruncate(fd, sizeof(share::Page)), 0);
-  page_ = static_cast<share::Page*>(mmap(nullptr, sizeof(share::Page), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0));
-  close(fd);
+  MapPage();
   page_->magic = share::kPageMagic;
   page_->layout = share::kPageLayout;
   page_->device_count = static_cast<std::uint32_t>(world.uuids().size());
@@ -93,6 +90,27 @@ FakeKeeper::FakeKeeper(const World& world, std::uint64_t ceiling) : folder_(worl
     device.request = device.limit = device.ceiling = device.shown_total = ceiling;
   }
   Start();
+}
+
+void FakeKeeper::MapPage() {
+  const std::string path = folder_ + "/" + share::kPageFile;
+  const int fd = open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+  EXPECT_EQ(ftruncate(fd, sizeof(share::Page)), 0);
+  page_ = static_cast<share::Page*>(mmap(nullptr, sizeof(share::Page), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0));
+  struct stat about {};
+  EXPECT_EQ(fstat(fd, &about), 0);
+  inode_ = about.st_ino;
+  close(fd);
+}
+
+void FakeKeeper::ReplacePage() {
+  share::Page* const before = page_;
+  const std::string path = folder_ + "/" + share::kPageFile;
+  std::filesystem::rename(path, path + ".before");  // So that its inode is not given out again.
+  MapPage();
+  std::memcpy(page_, before, sizeof *page_);
+  for (share::PageProcess& process : page_->processes) process = {};
+  munmap(before, sizeof *before);
 }
 
 FakeKeeper::~FakeKeeper() {
@@ -200,6 +218,7 @@ void FakeKeeper::OnMessage(int fd, share::Message message) {
     welcome.word = share::Word::kWelcome;
     welcome.process = slot;
     welcome.id = page_->processes[slot].generation;
+    welcome.bytes = inode_;
     send(fd, &welcome, sizeof welcome, MSG_NOSIGNAL);
   }
   if (message.word == share::Word::kPin && !holds_pins) {

@@ -62,6 +62,8 @@ class FakeKeeper {
   void Start();
   /// As kill -9: connections and socket are gone, the page stays as it is.
   void Kill();
+  /// While it is killed: the page's file is another, empty but for what the tenant has a right to.
+  void ReplacePage();
 
   void Send(std::uint32_t process, share::Message message);
   /// The next message of this kind that was not taken yet; fails the test after 20 s.
@@ -73,11 +75,13 @@ class FakeKeeper {
   share::Message Order(std::uint32_t process, share::Word word, unsigned device = 0);
 
  private:
+  void MapPage();
   void Run();
   void OnMessage(int fd, share::Message message);
 
   std::string folder_;
   share::Page* page_ = nullptr;
+  std::uint64_t inode_ = 0;
   int listener_ = -1;
   int stop_[2] = {-1, -1};
   std::thread thread_;

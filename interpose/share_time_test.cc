@@ -201,6 +201,25 @@ TEST_F(ShareTime, ASlotThatIsAnothersByNowIsLeftAlone) {
   EXPECT_EQ(slot.used[0], 3 * kMiB);
 }
 
+// As where it could not read what was left of the tenant. Slot and generation are what they were by chance.
+TEST_F(ShareTime, AKeeperThatMadeThePageAnewIsFollowedToIt) {
+  Begin();
+  const std::uint64_t used = keeper_.Used();
+  keeper_.SetGate(share::kShut);
+  program_.Tell("launch 1");
+  keeper_.Await(share::Word::kAsk);
+  keeper_.Kill();
+  keeper_.ReplacePage();
+  EXPECT_EQ(keeper_.Used(), 0U);
+  keeper_.Start();
+  EXPECT_TRUE(Eventually([&] { return keeper_.Used() == used; }));
+  EXPECT_EQ(keeper_.page().processes[0].generation, 1U);
+  keeper_.SetGate(share::kOpen);
+  EXPECT_EQ(program_.Answer(), "0");  // Who waited at the gate of the old one goes by that of the new.
+  EXPECT_EQ(program_.Do("alloc b plain 16M"), "0");
+  EXPECT_EQ(keeper_.Used(), used + 16 * kMiB);
+}
+
 TEST_F(ShareTime, WhoIsRefusedASlotSaysWhyAndAsksTwiceASecond) {
   share::Message refusal{};
   refusal.word = share::Word::kDenied;

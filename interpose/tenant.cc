@@ -24,7 +24,8 @@ constexpr std::uint64_t kPagePatience = 10 * kSecond;
 enum PageState : std::uint32_t { kNotLooked, kNone, kMapped };
 
 std::atomic<std::uint32_t> g_page_state{kNotLooked};
-share::Page* g_page = nullptr;
+std::atomic<share::Page*> g_page{nullptr};
+std::uint64_t g_page_inode = 0;  // Changed under g_bytes_mutex.
 char g_folder[256] = "";
 Mutex g_page_mutex;
 Mutex g_bytes_mutex;  // What this process takes and gives back: before the lock of the page.
@@ -41,7 +42,7 @@ int g_ordinal_count = 0;
 unsigned g_device_of[kMostOrdinals];
 cuda::Device g_ordinal_of[share::kMaxDevices];
 
-const char* WhyNoPage(const char* folder, const share::Page*& page) {
+const char* WhyNoPage(const char* folder, share::Page*& page, std::uint64_t& inode) {
   static char why[192];
   char path[512];
   snprintf(path, sizeof path, "%s/%s", folder, share::kPageFile);
@@ -60,7 +61,7 @@ const char* WhyNoPage(const char* folder, const share::Page*& page) {
   }
   close(fd);
   if (mapped == MAP_FAILED) return "the page of the job's share cannot be mapped";
-  const auto* const found = static_cast<const share::Page*>(mapped);
+  auto* const found = static_cast<share::Page*>(mapped);
   if (found->magic != share::kPageMagic) return "the page of the job's share is none";
   if (found->layout != share::kPageLayout || about.st_size < static_cast<off_t>(sizeof(share::Page))) {
     return "the page of the job's share is of another version of divvy";
@@ -69,6 +70,7 @@ const char* WhyNoPage(const char* folder, const share::Page*& page) {
     return "the page of the job's share has no devices";
   }
   page = found;
+  inode = about.st_ino;
   return nullptr;
 }
 
@@ -117,7 +119,7 @@ void Say(const char* what, const char* repair) {
 
 share::Page* SharedPage() {
   const std::uint32_t state = g_page_state.load(std::memory_order_acquire);
-  if (state == kMapped) return g_page;
+  if (state == kMapped) return g_page.load(std::memory_order_acquire);
   if (state == kNone) return nullptr;
   const Locked locked(g_page_mutex);
   if (g_page_state.load(std::memory_order_acquire) != kNotLooked) return g_page;
@@ -126,17 +128,17 @@ share::Page* SharedPage() {
     g_page_state.store(kNone, std::memory_order_release);
     return nullptr;
   }
-  const share::Page* page = nullptr;
+  share::Page* page = nullptr;
   const bool is_short = static_cast<std::size_t>(snprintf(g_folder, sizeof g_folder, "%s", folder)) < sizeof g_folder;
-  const char* const why = is_short ? WhyNoPage(g_folder, page) : "the path in DIVVY_SHARE is too long";
+  const char* const why = is_short ? WhyNoPage(g_folder, page, g_page_inode) : "the path in DIVVY_SHARE is too long";
   if (why != nullptr) {
     g_page_state.store(kNone, std::memory_order_release);
     Say(why, "this program runs without sharing its GPU; start the job again");
     return nullptr;
   }
-  g_page = const_cast<share::Page*>(page);
+  g_page.store(page, std::memory_order_release);
   g_page_state.store(kMapped, std::memory_order_release);
-  return g_page;
+  return page;
 }
 
 const char* ShareFolder() { return g_folder; }
@@ -199,11 +201,34 @@ std::uint32_t SlotNow() { return g_slot.load(std::memory_order_acquire); }
 std::uint64_t GenerationNow() { return g_generation.load(std::memory_order_acquire); }
 std::uint64_t Mine(unsigned device) { return g_mine[device].load(std::memory_order_relaxed); }
 
-void AdoptSlot(std::uint32_t slot, std::uint64_t generation) {
-  share::Page* const page = SharedPage();
-  if (page == nullptr || slot >= share::kMaxProcesses) return;
+namespace {
+
+/// The keeper has made the page anew, as where it could not read what was left of it. The old one stays mapped, for
+/// threads that look at it. Requires: g_bytes_mutex. False: it is not there.
+bool FollowPage(std::uint64_t inode) {
+  if (inode == 0 || inode == g_page_inode) return true;
+  share::Page* page = nullptr;
+  std::uint64_t found = 0;
+  if (WhyNoPage(g_folder, page, found) != nullptr) return false;
+  if (found != inode || page->device_count != SharedPage()->device_count) {
+    munmap(page, sizeof *page);
+    return false;
+  }
+  g_slot.store(share::kNoSlot, std::memory_order_release);
+  g_generation.store(0, std::memory_order_release);
+  g_page_inode = inode;
+  g_page.store(page, std::memory_order_release);
+  return true;
+}
+
+}  // namespace
+
+bool AdoptSlot(std::uint32_t slot, std::uint64_t generation, std::uint64_t inode) {
+  if (SharedPage() == nullptr || slot >= share::kMaxProcesses) return false;
   const Locked own(g_bytes_mutex);
-  if (slot == SlotNow() && generation == GenerationNow()) return;
+  if (!FollowPage(inode)) return false;
+  share::Page* const page = SharedPage();
+  if (slot == SlotNow() && generation == GenerationNow()) return true;
   const SignalsBlocked quiet;
   share::PageProcess& words = page->processes[slot];
   const bool is_locked = share::LockPage(*page, share::LockedBySlot(slot), kPagePatience) == 0;
@@ -215,12 +240,13 @@ void AdoptSlot(std::uint32_t slot, std::uint64_t generation) {
   g_generation.store(generation, std::memory_order_release);
   g_words.store(&words, std::memory_order_release);
   if (is_locked) share::UnlockPage(*page, share::LockedBySlot(slot));
+  return true;
 }
 
 bool TakeAtOnce(unsigned device, std::uint64_t bytes) {
+  const Locked own(g_bytes_mutex);
   share::Page* const page = SharedPage();
   if (page == nullptr || device >= page->device_count) return true;
-  const Locked own(g_bytes_mutex);
   const SignalsBlocked quiet;
   const std::uint32_t slot = SlotNow();
   if (slot == share::kNoSlot) {
@@ -238,9 +264,9 @@ bool TakeAtOnce(unsigned device, std::uint64_t bytes) {
 }
 
 void TakeRegardless(unsigned device, std::uint64_t bytes) {
+  const Locked own(g_bytes_mutex);
   share::Page* const page = SharedPage();
   if (page == nullptr || device >= page->device_count || bytes == 0) return;
-  const Locked own(g_bytes_mutex);
   g_mine[device].fetch_add(bytes, std::memory_order_relaxed);
   const SignalsBlocked quiet;
   const std::uint32_t slot = SlotNow();
@@ -252,9 +278,9 @@ void TakeRegardless(unsigned device, std::uint64_t bytes) {
 }
 
 void GiveBack(unsigned device, std::uint64_t bytes) {
+  const Locked own(g_bytes_mutex);
   share::Page* const page = SharedPage();
   if (page == nullptr || device >= page->device_count || bytes == 0) return;
-  const Locked own(g_bytes_mutex);
   const std::uint64_t mine = g_mine[device].load(std::memory_order_relaxed);
   if (bytes > mine) bytes = mine;
   g_mine[device].store(mine - bytes, std::memory_order_relaxed);

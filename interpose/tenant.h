@@ -60,8 +60,9 @@ std::uint32_t FlagsNow();
 share::PageProcess* ProcessWords();
 std::uint32_t SlotNow();
 std::uint64_t GenerationNow();
-/// The keeper has given it this slot; what it uses is entered there if it is another than before.
-void AdoptSlot(std::uint32_t slot, std::uint64_t generation);
+/// The keeper has given it this slot, in the page with this inode (0: not told); what it uses is entered there if it is
+/// another than before. False: that page cannot be mapped.
+bool AdoptSlot(std::uint32_t slot, std::uint64_t generation, std::uint64_t inode);
 
 /// Which of the driver's devices are the tenant's. False: the driver is not initialised in this process.
 bool FindDevices();
