@@ -19,9 +19,19 @@ namespace divvy::keeper {
 namespace {
 
 constexpr Duration kQuickly = 10s;  // For calls that move no memory.
-/// 80 GB at the slowest that was seen (2.5 GB/s), twice.
-constexpr Duration kPatience = 64s;
+/// The slowest way to the host that was seen.
+constexpr std::uint64_t kSlowestBytesPerSecond = 2'500'000'000;
+/// For the contexts and code beside the bytes that are known of.
+constexpr Duration kLeastPatience = 30s;
+constexpr Duration kLookForEnded = 100ms;
 constexpr Duration kStart = 30s;  // cuInit on a machine with many GPUs.
+
+/// Who hangs in the driver may take its time to end; it is never waited for, and reaped when it has.
+void ReapLater(EventLoop& loop, pid_t pid, Duration wait) {
+  loop.After(wait, [&loop, pid, wait] {
+    if (::waitpid(pid, nullptr, WNOHANG) == 0) ReapLater(loop, pid, std::min<Duration>(2 * wait, 10s));
+  });
+}
 
 Status WithoutValue(const Result<std::string>& answer) {
   if (!answer) return answer.error();
@@ -132,8 +142,7 @@ void DriverHelpers::End(Helper& helper, const std::string& why) {
   loop_.Forget(helper.link.get());
   loop_.Cancel(helper.alarm);
   ::kill(helper.pid, SIGKILL);
-  // Where it hangs in the driver it may take its time to end; it is reaped with the next one, and never waited for.
-  loop_.After(100ms, [pid = helper.pid] { ::waitpid(pid, nullptr, WNOHANG); });
+  ReapLater(loop_, helper.pid, kLookForEnded);
   const std::unique_ptr<Call> call = std::move(helper.call);
   std::erase_if(helpers_, [&helper](const auto& one) { return one.get() == &helper; });
   if (call == nullptr) return;
@@ -169,15 +178,20 @@ void DriverHelpers::Lock(std::int64_t pid, Duration patience, Ended then) {
         [then = std::move(then)](const Result<std::string>& answer) { then(WithoutValue(answer)); }});
 }
 
-void DriverHelpers::Checkpoint(std::int64_t pid, Ended then) {
-  Make({"checkpoint " + std::to_string(pid), pid, kPatience,
+Duration DriverHelpers::PatienceFor(std::uint64_t bytes) {
+  return kLeastPatience + 2 * std::chrono::seconds(static_cast<std::int64_t>(bytes / kSlowestBytesPerSecond));
+}
+
+void DriverHelpers::Checkpoint(std::int64_t pid, std::uint64_t bytes, Ended then) {
+  Make({"checkpoint " + std::to_string(pid), pid, PatienceFor(bytes),
         [then = std::move(then)](const Result<std::string>& answer) { then(WithoutValue(answer)); }});
 }
 
-void DriverHelpers::Restore(std::int64_t pid, const std::vector<std::pair<std::string, std::string>>& map, Ended then) {
+void DriverHelpers::Restore(std::int64_t pid, const std::vector<std::pair<std::string, std::string>>& map,
+                            std::uint64_t bytes, Ended then) {
   std::string line = "restore " + std::to_string(pid);
   for (const auto& [from, to] : map) line += " " + from + "=" + to;
-  Make({line, pid, kPatience,
+  Make({line, pid, PatienceFor(bytes),
         [then = std::move(then)](const Result<std::string>& answer) { then(WithoutValue(answer)); }});
 }
 

@@ -42,10 +42,13 @@ class DriverHelpers {
   void Ask(std::int64_t pid, std::function<void(Result<DriverState>)> then);
   /// Its work on the GPU is waited for; submitting more blocks from then on.
   void Lock(std::int64_t pid, Duration patience, Ended then);
-  /// A locked one: its memory goes to the host, its GPUs are free of it.
-  void Checkpoint(std::int64_t pid, Ended then);
+  /// How long a call that moves so many bytes is waited for: twice as long as it takes on the slowest way.
+  static Duration PatienceFor(std::uint64_t bytes);
+  /// A locked one: its memory goes to the host, its GPUs are free of it. `bytes`: about so many, for how long to wait.
+  void Checkpoint(std::int64_t pid, std::uint64_t bytes, Ended then);
   /// A checkpointed one, on the GPUs that `map` (old and new "GPU-...") says; it is locked then.
-  void Restore(std::int64_t pid, const std::vector<std::pair<std::string, std::string>>& map, Ended then);
+  void Restore(std::int64_t pid, const std::vector<std::pair<std::string, std::string>>& map, std::uint64_t bytes,
+               Ended then);
   void Unlock(std::int64_t pid, Ended then);
 
   /// For tests: how many were started so far, and the ones there are.

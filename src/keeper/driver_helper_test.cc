@@ -34,7 +34,7 @@ TEST(DriverHelpers, SaysWhatTheDriverCan) {
 TEST(DriverHelpers, WhatTheDriverSaysIsSaidOfTheProcess) {
   World world("read -r a; echo 'error invalid argument (1)' >&0");
   Status ended;
-  world.helpers.Restore(4711, {{"GPU-a", "GPU-b"}}, [&](const Status& status) {
+  world.helpers.Restore(4711, {{"GPU-a", "GPU-b"}}, 0, [&](const Status& status) {
     ended = status;
     world.loop->Stop();
   });
@@ -72,11 +72,17 @@ TEST(DriverHelpers, OneThatHangsIsKilledAndTheOthersGoOn) {
   EXPECT_EQ(errors, (std::vector<std::string>{"fine", "process 7: the driver did not answer within 0 s"}));
 }
 
+TEST(DriverHelpers, TheLargestGpuIsWaitedForOnTheSlowestWay) {
+  constexpr std::uint64_t kB200 = 192'000'000'000;
+  EXPECT_GT(DriverHelpers::PatienceFor(kB200), 2 * 76s);
+  EXPECT_LT(DriverHelpers::PatienceFor(0), 60s);
+}
+
 TEST(DriverHelpers, MoreCallsThanHelpersWaitTheirTurn) {
   World world(kEcho);
   int ended = 0;
   for (int i = 1; i <= 20; ++i) {
-    world.helpers.Checkpoint(i, [&](const Status& status) {
+    world.helpers.Checkpoint(i, 0, [&](const Status& status) {
       EXPECT_TRUE(status);
       if (++ended == 20) world.loop->Stop();
     });

@@ -137,6 +137,7 @@ void EventLoop::Run(const std::function<void()>& after_each) {
     FireTimers();
     after_each();
   }
+  is_stopped_ = false;
 }
 
 }  // namespace divvy::keeper

@@ -1,6 +1,7 @@
 #include "keeper/gates.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "platform/process_tree.h"
 
@@ -75,20 +76,30 @@ void Gates::OnYield(const Tenant& tenant, unsigned device, Slot slot) {
 
 void Gates::OnDrained(const Tenant& tenant, unsigned device, Slot slot, std::uint64_t number) {
   Place* place = PlaceOf(tenant, device);
-  if (place == nullptr || !place->drain || place->drain->number != number) return;
-  place->drain->awaited.erase(slot);
+  Drain* drain = place == nullptr ? nullptr : DrainOf(*place, tenant.id(), number);
+  if (drain == nullptr) return;
+  drain->awaited.erase(slot);
   EndDrainIfAll(*place);
+}
+
+Gates::Drain* Gates::DrainOf(Place& place, sharing::TenantId id, std::uint64_t number) {
+  if (place.drain && place.drain->tenant == id && place.drain->number == number) return &*place.drain;
+  const auto member = place.members.find(id);
+  if (member == place.members.end() || !member->second.overrun) return nullptr;
+  return member->second.overrun->number == number ? &*member->second.overrun : nullptr;
 }
 
 void Gates::OnGone(const Tenant& tenant, Slot slot) {
   for (unsigned device = 0; device < tenant.devices().size(); ++device) {
     Place* place = PlaceOf(tenant, device);
     if (place == nullptr) continue;
-    place->members.at(tenant.id()).yielded.erase(slot);
-    if (place->drain && place->drain->tenant == tenant.id()) {
-      place->drain->awaited.erase(slot);
-      EndDrainIfAll(*place);
-    } else if (place->holder == tenant.id() && tenant.processes().empty()) {
+    Member& member = place->members.at(tenant.id());
+    member.yielded.erase(slot);
+    if (member.overrun) member.overrun->awaited.erase(slot);
+    const bool drains = place->drain && place->drain->tenant == tenant.id();
+    if (drains) place->drain->awaited.erase(slot);
+    EndDrainIfAll(*place);
+    if (!drains && place->holder == tenant.id() && tenant.processes().empty()) {
       place->turns.OnIdle(tenant.id(), loop_.Now());
       place->is_changed = true;
     }
@@ -96,9 +107,17 @@ void Gates::OnGone(const Tenant& tenant, Slot slot) {
 }
 
 void Gates::EndDrainIfAll(Place& place) {
+  for (auto& [id, member] : place.members) {
+    if (!member.overrun || !member.overrun->awaited.empty()) continue;
+    member.overrun.reset();
+    // One that drains again says the end of both at once.
+    if (!place.drain || place.drain->tenant != id) place.turns.OnDrained(id, loop_.Now());
+    place.is_changed = true;
+  }
   if (!place.drain || !place.drain->awaited.empty()) return;
   const sharing::TenantId id = place.drain->tenant;
   place.drain.reset();
+  place.members.at(id).overrun.reset();
   place.turns.OnDrained(id, loop_.Now());
   place.is_changed = true;
 }
@@ -113,21 +132,23 @@ void Gates::BeginDrain(GpuIndex gpu, Place& place, sharing::TenantId id) {
   message.device = member.device;
   message.id = place.drain->number;
   member.tenant->SendAll(message);
-  loop_.After(kLookForStopped, [this, gpu, number = message.id] { LookForStopped(gpu, number); });
+  loop_.After(kLookForStopped, [this, gpu, id, number = message.id] { LookForStopped(gpu, id, number); });
 }
 
-void Gates::LookForStopped(GpuIndex gpu, std::uint64_t number) {
+void Gates::LookForStopped(GpuIndex gpu, sharing::TenantId id, std::uint64_t number) {
   Place& place = places_[gpu];
-  if (!place.drain || place.drain->number != number) return;
-  const Tenant& tenant = *place.members.at(place.drain->tenant).tenant;
-  std::erase_if(place.drain->awaited, [&tenant](Slot slot) {
+  Drain* drain = DrainOf(place, id, number);
+  if (drain == nullptr) return;
+  const Tenant& tenant = *place.members.at(id).tenant;
+  std::erase_if(drain->awaited, [&tenant](Slot slot) {
     const auto process = tenant.processes().find(slot);
     if (process == tenant.processes().end()) return true;
     const auto stat = ReadProcessStat(static_cast<pid_t>(process->second.pid));
     return stat && stat->state == 'T';
   });
   EndDrainIfAll(place);
-  if (place.drain) loop_.After(kLookForStopped, [this, gpu, number] { LookForStopped(gpu, number); });
+  if (DrainOf(place, id, number) != nullptr)
+    loop_.After(kLookForStopped, [this, gpu, id, number] { LookForStopped(gpu, id, number); });
 }
 
 void Gates::Settle() {
@@ -145,7 +166,9 @@ void Gates::Settle(GpuIndex gpu, Place& place) {
   if (decision.hung) {
     hung_(*decision.hung, gpu);
     // Nobody waits for it any longer; the time it takes is charged to it.
-    if (place.drain) place.drain->awaited.clear();
+    if (place.drain) place.members.at(*decision.hung).overrun = *std::exchange(place.drain, std::nullopt);
+    place.turns.OnOverrun(*decision.hung, loop_.Now());
+    place.is_changed = true;
   }
   if (decision.holder != place.holder) {
     place.holder = decision.holder;

@@ -38,15 +38,16 @@ class Gates {
   Duration Had(const Tenant& tenant, unsigned device) const;
 
  private:
-  struct Member {
-    Tenant* tenant = nullptr;
-    unsigned device = 0;
-    std::set<Slot> yielded;  // In this turn.
-  };
   struct Drain {
     sharing::TenantId tenant;
     std::uint64_t number = 0;
     std::set<Slot> awaited;
+  };
+  struct Member {
+    Tenant* tenant = nullptr;
+    unsigned device = 0;
+    std::set<Slot> yielded;        // In this turn.
+    std::optional<Drain> overrun;  // Nobody waits for it any longer, but it is charged until it has ended.
   };
   struct Place {
     sharing::Turns turns;
@@ -60,8 +61,9 @@ class Gates {
   Place* PlaceOf(const Tenant& tenant, unsigned device);
   void Settle(GpuIndex gpu, Place& place);
   void BeginDrain(GpuIndex gpu, Place& place, sharing::TenantId id);
-  void LookForStopped(GpuIndex gpu, std::uint64_t number);
+  void LookForStopped(GpuIndex gpu, sharing::TenantId id, std::uint64_t number);
   void EndDrainIfAll(Place& place);
+  Drain* DrainOf(Place& place, sharing::TenantId id, std::uint64_t number);
 
   EventLoop& loop_;
   std::function<void(sharing::TenantId, GpuIndex)> hung_;

@@ -21,6 +21,7 @@ struct GpuSight {
   int utilisation_percent = -1;  // -1: not known.
   struct Process {
     std::int64_t pid = 0;
+    std::int64_t uid = -1;
     Bytes memory;
     std::string folder;  // DIVVY_SHARE of its environment; empty: none, or it may not be read.
     std::vector<std::int64_t> ancestors;

@@ -1,6 +1,7 @@
 #include "keeper/keeper.h"
 
 #include <algorithm>
+#include <cstdio>
 #include <utility>
 
 namespace divvy::keeper {
@@ -8,6 +9,8 @@ namespace {
 
 /// How often the tenants' counters are looked at.
 constexpr Duration kTick = 250ms;
+/// For a call that pins its process, to where it may stay.
+constexpr Duration kPinPatience = 30s;
 
 }  // namespace
 
@@ -46,6 +49,7 @@ Result<std::unique_ptr<Keeper>> Keeper::Make(KeeperOptions options) {
     for (auto& [id, kept] : raw->kept_) {
       raw->SetCannot(*kept);
       if (!kept->returning.empty()) raw->BringBack(*kept);
+      for (const sharing::Order& order : std::exchange(kept->held_up, {})) raw->CarryOut(order);
     }
     raw->is_ledger_changed_ = true;
   });
@@ -164,12 +168,8 @@ void Keeper::OnSaid(TenantId id, Slot slot, const share::Message& message) {
       ledger_.WantWake(id);
       is_ledger_changed_ = true;
       return;
-    case share::Word::kPin: {
-      share::Message granted = message;
-      granted.word = share::Word::kGranted;
-      kept->tenant->Send(slot, granted);
-      return;
-    }
+    case share::Word::kPin:
+      return OnPin(*kept, slot, message);
     case share::Word::kDone: {
       const auto shrinking = shrinking_.find(message.id);
       if (shrinking != shrinking_.end() && shrinking->second.tenant == id) {
@@ -185,18 +185,43 @@ void Keeper::OnSaid(TenantId id, Slot slot, const share::Message& message) {
   }
 }
 
-void Keeper::OnWant(Kept& kept, Slot slot, const share::Message& message) {
-  // A process has few threads that allocate at once; who asks for more does not wait for answers.
-  constexpr std::size_t kMostWants = 4096;
-  if (kept.wants.size() >= kMostWants) return;
-  const TenantId id = kept.tenant->id();
-  RefreshUse(kept);
+// A process has few threads that wait for an answer; what more asks is denied, so that no ask is forgotten.
+std::optional<std::uint64_t> Keeper::NumberFor(Kept& kept, Slot slot, const share::Message& message) {
+  constexpr std::size_t kMostWants = 512;
+  if (kept.wants.size() >= kMostWants) {
+    share::Message no = message;
+    no.word = share::Word::kDenied;
+    std::snprintf(no.text, sizeof no.text, "the job asks for too much at once");
+    kept.tenant->Send(slot, no);
+    return std::nullopt;
+  }
   const std::uint64_t number = next_number_++;
   kept.wants[number] = {slot, message.id, message.device};
-  wanted_by_[number] = id;
-  constexpr std::uint64_t kMostBytes = std::uint64_t{1} << 50;
-  ledger_.Want(id, message.device, Bytes(static_cast<std::int64_t>(std::min(message.bytes, kMostBytes))), number);
+  wanted_by_[number] = kept.tenant->id();
   is_ledger_changed_ = true;
+  return number;
+}
+
+void Keeper::OnWant(Kept& kept, Slot slot, const share::Message& message) {
+  const auto number = NumberFor(kept, slot, message);
+  if (!number) return;
+  constexpr std::uint64_t kMostBytes = std::uint64_t{1} << 50;
+  ledger_.Want(kept.tenant->id(), message.device, Bytes(static_cast<std::int64_t>(std::min(message.bytes, kMostBytes))),
+               *number);
+}
+
+void Keeper::OnPin(Kept& kept, Slot slot, const share::Message& message) {
+  const TenantId id = kept.tenant->id();
+  const auto number = NumberFor(kept, slot, message);
+  if (!number) return;
+  ledger_.Pin(id, *number);
+  // However long others take to make way: the program does not wait for ever.
+  loop_->After(kPinPatience, [this, id, pin = *number] {
+    const Kept* still = Find(id);
+    if (still == nullptr || !still->wants.contains(pin)) return;
+    ledger_.ForgetWant(id, pin);
+    OnAnswer(sharing::Answer{id, 0, pin, true, ""});
+  });
 }
 
 void Keeper::RefreshUse(Kept& kept) {
@@ -244,6 +269,7 @@ void Keeper::OnTick() {
   if (now - sampled_at_ >= 1s) {
     SampleShares(sampled_at_ == kNoTime ? Duration(0) : now - sampled_at_);
     sampled_at_ = now;
+    for (auto& [id, kept] : kept_) kept->why_no_room = WhyNoHostRoom(*kept);
     is_ledger_changed_ = true;
   }
   ShowState();

@@ -1,5 +1,6 @@
 // The keeper of a node's shared GPUs: joins the rules (src/sharing) with the tenants' pages and links, the driver, and
-// the node that says who comes and goes. One loop and one thread; what is slow is in helpers and reports back.
+// the node that says who comes and goes. One loop and one thread; calls of the driver, looks at the GPUs and what users
+// left in their folders are for helpers and other threads, which report back.
 #pragma once
 
 #include <functional>
@@ -16,6 +17,7 @@
 #include "keeper/folder_remover.h"
 #include "keeper/gates.h"
 #include "keeper/gpu_watch.h"
+#include "keeper/host_memory.h"
 #include "keeper/mechanisms.h"
 #include "keeper/mps.h"
 #include "keeper/node_door.h"
@@ -37,6 +39,7 @@ struct KeeperOptions {
   std::string mps_program;          // nvidia-cuda-mps-control; empty: there is none.
   std::vector<std::string> helper;  // Starts a helper (CheckpointHelperCommand).
   Duration lingers = 30s;           // Without tenants and node.
+  HostMemory host;
   sharing::Settings rules;
 };
 
@@ -78,6 +81,7 @@ class Keeper {
     std::map<std::int64_t, Time> strangers;  // Not escaped yet, or escaped: since when each has been seen so.
     std::set<std::int64_t> returning;        // Processes whose keeper died while they were away; they are brought back.
     bool is_recorded = true;
+    std::string why_no_room;  // On the host, for what it has.
     std::string trouble;
     std::map<Slot, std::uint64_t> launches;  // As of the last look.
     Time relocated = kNoTime;                // When its last relocation ended.
@@ -104,7 +108,9 @@ class Keeper {
   void OnCame(TenantId id, Slot slot);
   void OnSaid(TenantId id, Slot slot, const share::Message& message);
   void OnGone(TenantId id, Slot slot);
+  std::optional<std::uint64_t> NumberFor(Kept& kept, Slot slot, const share::Message& message);
   void OnWant(Kept& kept, Slot slot, const share::Message& message);
+  void OnPin(Kept& kept, Slot slot, const share::Message& message);
   void RefreshUse(Kept& kept);
   void LookWhetherNeeded();
   Kept* Find(TenantId id);
@@ -125,6 +131,7 @@ class Keeper {
   // keeper_moves.cc
   void Relocate(Kept& kept, std::uint64_t order, Passage passage, const std::vector<GpuIndex>& to);
   void StartRelocation(Kept& kept, Passage passage, RelocationPlan plan, const std::vector<int>& to);
+  std::string WhyNoHostRoom(const Kept& kept) const;
   void EndRelocation(TenantId id, Passage passage, const std::vector<int>& to, sharing::Done done);
   void JoinGates(Kept& kept);
   void LeaveGates(Kept& kept);

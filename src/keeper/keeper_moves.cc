@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/bytes_text.h"
 #include "keeper/keeper.h"
 
 namespace divvy::keeper {
@@ -46,7 +47,41 @@ void Keeper::LeaveGates(Kept& kept) {
   for (unsigned device = 0; device < kept.tenant->devices().size(); ++device) gates_.Leave(*kept.tenant, device);
 }
 
+// What it has on its GPUs goes through the host's memory, also where it only changes them.
+std::string Keeper::WhyNoHostRoom(const Kept& kept) const {
+  const bool is_off = kept.tenant == nullptr || kept.record.is_parked || kept.relocation != nullptr;
+  if (is_off || mechanisms_.is_emulated) return "";  // What stands in for a GPU's memory is no host's.
+  const sharing::Tenant* known = ledger_.Find(kept.tenant->id());
+  if (known == nullptr) return "";
+  Bytes needs;
+  for (const sharing::Device& device : known->devices) needs += std::max(device.used, Bytes(0));
+  if (needs == Bytes(0)) return "";
+  Bytes coming;  // What others are bringing there now.
+  for (const auto& [id, other] : kept_) {
+    if (other->relocation != nullptr && other->relocation->plan().leaves)
+      coming += Bytes(static_cast<std::int64_t>(other->relocation->plan().bytes));
+  }
+  if (const auto room = options_.host.Room(); room && *room - coming < needs)
+    return "its " + BytesText(needs) + " do not fit in the host's memory";
+  for (const auto& [slot, process] : kept.tenant->processes()) {
+    if (const auto room = options_.host.RoomOf(process.pid); room && *room < needs)
+      return "its " + BytesText(needs) + " do not fit in what the job may have of the host's memory (--memory)";
+  }
+  return "";
+}
+
 void Keeper::Relocate(Kept& kept, std::uint64_t order, Passage passage, const std::vector<GpuIndex>& to) {
+  // It may have changed since the ledger was told.
+  kept.why_no_room = passage == Passage::kWaking ? "" : WhyNoHostRoom(kept);
+  SetCannot(kept);
+  std::string why = kept.why_no_room;
+  if (passage == Passage::kMoving && why.empty()) why = mechanisms_.WhyCannotMove(kept.tenant->Flags());
+  if (!why.empty()) {
+    ledger_.OnDone(order, {.outcome = sharing::Outcome::kUnchanged, .bytes = {}, .took = {}, .why = why}, loop_->Now());
+    FailPending(kept, passage == Passage::kMoving ? Goal::kThere : Goal::kParked, why);
+    is_ledger_changed_ = true;
+    return;
+  }
   kept.relocation_order = order;
   const std::vector<int> gpus(to.begin(), to.end());
   RelocationPlan plan;

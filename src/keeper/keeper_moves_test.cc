@@ -191,6 +191,34 @@ TEST(KeeperMoves, NobodyIsMovedToAGpuThatHasGone) {
   EXPECT_EQ(world.Command(1, "move", {1}), "GPU 1 cannot be used: it is no longer there");
 }
 
+TEST(KeeperMoves, NobodyGoesToAHostWithoutRoom) {
+  Moved world;
+  world.SetHostMemory(8);
+  EXPECT_TRUE(Eventually([&] {
+    return world.node->StateOf(1).unmovable == "its 2 GiB do not fit in the host's memory";
+  })) << world.node->StateOf(1).unmovable;
+  EXPECT_NE(world.Command(1, "park").find("do not fit in the host's memory"), std::string::npos);
+  EXPECT_NE(world.Command(1, "move", {1 - world.at}).find("do not fit in the host's memory"), std::string::npos);
+  EXPECT_EQ(world.process->evacuations, 0);
+  world.SetHostMemory(9);
+  EXPECT_TRUE(Eventually([&] { return world.node->StateOf(1).is_movable; }));
+  EXPECT_EQ(world.Command(1, "park"), "");
+  // Back it comes also when that room is gone.
+  world.SetHostMemory(0);
+  EXPECT_EQ(world.Command(1, "wake"), "");
+}
+
+TEST(KeeperMoves, WhoIsAboutToBeBoundIsBroughtHomeFirst) {
+  Moved world;
+  // Away from where the plan has it.
+  const int paper = 0;
+  ASSERT_EQ(world.Command(1, "move", {1 - paper}), "");
+  ASSERT_TRUE(Eventually([&] { return world.process->Gate() == share::kOpen; }));
+  EXPECT_TRUE(world.process->Ask(share::Word::kPin, share::kIpc));
+  EXPECT_EQ(world.node->StateOf(1).shares.at(0).gpu, paper);
+  EXPECT_EQ(world.node->StateOf(1).shares.at(0).paper, paper);
+}
+
 TEST(KeeperMoves, AWholeJobIsToldWhoStays) {
   Moved world;
   world.process->page->processes[world.process->slot].flags = share::kCollectives;

@@ -42,7 +42,8 @@ void Keeper::CarryOut(const sharing::Order& order) {
         } else {
           Kept* kept = Find(deed.tenant);
           if (kept == nullptr || kept->tenant == nullptr) return;
-          if (kept->relocation != nullptr || !kept->returning.empty()) {
+          // Before it is known what the driver can do nobody leaves: it might have to be by the library alone.
+          if (kept->relocation != nullptr || !kept->returning.empty() || !has_probed_) {
             kept->held_up.push_back(order);
             return;
           }

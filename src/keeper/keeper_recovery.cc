@@ -142,6 +142,7 @@ void Keeper::BringBack(Kept& kept) {
   plan.returns = true;
   plan.from = plan.to = UuidsOf(kept.record.gpus);
   plan.uses_driver = kept.record.uses_driver;
+  for (const Bytes bytes : kept.record.parked_bytes) plan.bytes += static_cast<std::uint64_t>(bytes.count());
   kept.relocation_order = 0;
   StartRelocation(kept, Passage::kWaking, std::move(plan), kept.record.gpus);
 }

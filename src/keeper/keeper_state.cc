@@ -68,7 +68,9 @@ void Keeper::OnSight(const GpuSight& sight) {
           return std::any_of(tenant.processes().begin(), tenant.processes().end(),
                              [pid](const auto& one) { return one.second.pid == pid; });
         });
-        if (seen.folder == tenant.folder() || is_below) kept->escaped.insert(seen.pid);
+        // Anybody may name a folder: only the tenant's own user says by that whose process it is.
+        const bool says_so = seen.folder == tenant.folder() && seen.uid == kept->record.terms.uid;
+        if (says_so || is_below) kept->escaped.insert(seen.pid);
         continue;
       }
       // What was seen may be from before it moved.
@@ -97,6 +99,10 @@ void Keeper::SetCannot(Kept& kept) {
   std::string park = mechanisms_.WhyCannotPark(flags);
   if (!kept.escaped.empty())
     move = park = "process " + std::to_string(*kept.escaped.begin()) + " uses the GPU past the library";
+  if (!kept.why_no_room.empty()) {
+    if (move.empty()) move = kept.why_no_room;
+    if (park.empty()) park = kept.why_no_room;
+  }
   if (!kept.tenant->has_page()) move = park = "its page was overwritten";
   const sharing::Tenant* known = ledger_.Find(kept.tenant->id());
   if (known == nullptr || (known->why_cannot_move == move && known->why_cannot_park == park)) return;

@@ -136,6 +136,51 @@ TEST(Keeper, WhoIsAloneIsNotHeldUp) {
   worker.join();
 }
 
+TEST(Keeper, WorkThatDoesNotEndIsChargedBesideWhoeverGoesOn) {
+  KeeperWorld world(1);
+  FakeProcess hog(world.Add(KeeperWorld::Terms(1, 0, 0.5, kGiB, kGiB)).folder);
+  FakeProcess other(world.Add(KeeperWorld::Terms(2, 0, 0.5, kGiB, kGiB)).folder);
+  ASSERT_TRUE(Eventually([&] { return hog.is_up() && other.is_up(); }));
+  std::atomic<bool> is_over{false};
+  std::thread hogging([&] { hog.Work(7s, is_over); });
+  ASSERT_TRUE(Eventually([&] { return hog.page->processes[hog.slot].launches == 1; }));
+  std::thread working([&] { other.Work(1ms, is_over); });
+  const auto had = [&](std::uint64_t job) { return world.node->StateOf(job).shares.at(0).compute; };
+  EXPECT_TRUE(Eventually([&] { return had(1) > GpuShare(8000) && had(2) > GpuShare(8000); }, 8s));
+  is_over = true;
+  hogging.join();
+  working.join();
+}
+
+TEST(Keeper, WhoHasNoPageAnyMoreIsToldSo) {
+  KeeperWorld world(1);
+  FakeProcess process(world.Add(KeeperWorld::Terms(1, 0, 0.5, kGiB, kGiB)).folder);
+  ASSERT_TRUE(Eventually([&] { return process.is_up(); }));
+  struct stat page {};
+  ASSERT_EQ(::stat((world.directory + "/1.1/page").c_str(), &page), 0);
+  EXPECT_EQ(process.welcome.bytes, page.st_ino);
+  process.page->magic = 0;
+  process.Say(static_cast<share::Word>(99));  // Is hung up on, and dials again.
+  EXPECT_TRUE(Eventually([&] { return process.refusal.result == share::kPageBroken; }));
+  EXPECT_EQ(std::string(process.refusal.text), "the job's page was overwritten; start the job again");
+}
+
+TEST(Keeper, WhatADriverWillNeedOfAProcessIsCountedFromItsHello) {
+  KeeperWorld world(1, false, 30s, kGiB);
+  const std::string folder = world.Add(KeeperWorld::Terms(1, 0, 0.5, 4 * kGiB, 4 * kGiB)).folder;
+  FakeProcess process(folder);
+  ASSERT_TRUE(Eventually([&] { return process.is_up(); }));
+  EXPECT_EQ(world.node->StateOf(1).shares.at(0).used, Bytes(kGiB));
+  EXPECT_FALSE(process.Allocate(3 * kGiB + 1));
+  EXPECT_TRUE(process.Allocate(3 * kGiB));
+  EXPECT_EQ(world.node->StateOf(1).shares.at(0).used, Bytes(4 * kGiB));
+  // And a keeper that comes after has it counted as well.
+  world.Kill();
+  world.Start();
+  ASSERT_TRUE(Eventually([&] { return world.node->StateOf(1).processes == 1; }));
+  EXPECT_EQ(world.node->StateOf(1).shares.at(0).used, Bytes(4 * kGiB));
+}
+
 TEST(Keeper, ResizesALiveTenant) {
   KeeperWorld world(1);
   FakeProcess process(world.Add(KeeperWorld::Terms(1, 0, 0.5, 4 * kGiB, 4 * kGiB)).folder);

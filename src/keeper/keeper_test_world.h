@@ -155,6 +155,12 @@ class FakeProcess {
       if (!Eventually([&] { return answer_ != 0; }) || answer_ < 0) return false;
     }
   }
+  /// True: granted.
+  bool Ask(share::Word word, std::uint64_t bytes) {
+    answer_ = 0;
+    Say(word, 0, bytes, 8);
+    return Eventually([&] { return answer_ != 0; }) && answer_ > 0;
+  }
   void Free(std::int64_t bytes, unsigned device = 0) {
     page->processes[slot].used[device] -= static_cast<std::uint64_t>(bytes);
   }
@@ -202,6 +208,8 @@ class FakeProcess {
   std::atomic<bool> is_mute{false};
   std::atomic<bool> mutes_when_emptied{false};
   std::atomic<bool> stays_away{false};
+  share::Message welcome{};
+  share::Message refusal{};
 
  private:
   void Serve() {
@@ -232,6 +240,7 @@ class FakeProcess {
     if (is_mute) return;
     switch (message.word) {
       case share::Word::kWelcome:
+        welcome = message;
         generation_ = message.id;
         slot = message.process;
         return;
@@ -239,6 +248,7 @@ class FakeProcess {
         answer_ = 1;
         return;
       case share::Word::kDenied:
+        if (message.process == share::kNoSlot) refusal = message;
         answer_ = -1;
         return;
       case share::Word::kDrain:
@@ -282,8 +292,8 @@ class FakeProcess {
 
 class KeeperWorld {
  public:
-  explicit KeeperWorld(int gpus = 2, bool has_driver = false, Duration lingering = 30s)
-      : gpus_(gpus), has_driver_(has_driver), lingers_(lingering) {
+  explicit KeeperWorld(int gpus = 2, bool has_driver = false, Duration lingering = 30s, std::int64_t residual = 0)
+      : gpus_(gpus), has_driver_(has_driver), lingers_(lingering), residual_(residual) {
     char name[] = "/tmp/keeper-XXXXXX";
     directory = ::mkdtemp(name);
     Start();
@@ -295,7 +305,8 @@ class KeeperWorld {
   void Start() {
     KeeperOptions options;
     options.directory = directory;
-    options.first_residual = 0;
+    options.first_residual = static_cast<std::uint64_t>(residual_);
+    options.host = HostMemory(directory + "/host", directory + "/cgroups");
     options.interposer = "/nowhere/libdivvy_cuda.so";
     options.helper = {"/bin/sh", "-c", has_driver_ ? Script() : "while read -r a; do echo error none >&0; done"};
     options.rules = rules;
@@ -366,6 +377,13 @@ class KeeperWorld {
     std::ifstream file(directory + "/" + name);
     return {std::istreambuf_iterator<char>(file), {}};
   }
+  /// Of a host of 64 GiB, of which a tenth is not for tenants.
+  void SetHostMemory(int available_gib) const {
+    std::filesystem::create_directories(directory + "/host");
+    std::ofstream(directory + "/host/meminfo.new")
+        << "MemTotal: 67108864 kB\nMemAvailable: " << std::int64_t{available_gib} * 1'048'576 << " kB\n";
+    std::filesystem::rename(directory + "/host/meminfo.new", directory + "/host/meminfo");
+  }
   void FailDriver(const std::string& call, int times) {
     std::ofstream(directory + "/fail." + call) << std::string(static_cast<std::size_t>(times), 'x');
   }
@@ -395,6 +413,7 @@ class KeeperWorld {
   int gpus_;
   bool has_driver_;
   Duration lingers_;
+  std::int64_t residual_;
   std::unique_ptr<Keeper> keeper_;
   std::thread thread_;
 };

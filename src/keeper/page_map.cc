@@ -65,11 +65,13 @@ Result<std::unique_ptr<PageMap>> PageMap::Map(int fd) {
   int index = 0;
   while (index < kMostPages && guarded[index].begin.load() != nullptr) ++index;
   if (index == kMostPages) return LimitExceeded("a node has at most " + std::to_string(kMostPages) + " tenants");
+  struct stat about {};
+  if (::fstat(fd, &about) != 0) return SystemError("mapping a tenant's page");
   void* at = ::mmap(nullptr, MappedSize(), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
   if (at == MAP_FAILED) return SystemError("mapping a tenant's page");
   guarded[index].is_broken.store(false);
   guarded[index].begin.store(static_cast<char*>(at));
-  return std::unique_ptr<PageMap>(new PageMap(static_cast<share::Page*>(at), index));
+  return std::unique_ptr<PageMap>(new PageMap(static_cast<share::Page*>(at), index, about.st_ino));
 }
 
 Result<std::unique_ptr<PageMap>> PageMap::Create(int folder, uid_t uid, gid_t gid, unsigned device_count) {

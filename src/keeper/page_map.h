@@ -25,6 +25,8 @@ class PageMap {
 
   share::Page& page() { return *page_; }
   const share::Page& page() const { return *page_; }
+  /// Of its file: who maps another one than the keeper counts in nothing.
+  std::uint64_t inode() const { return inode_; }
   /// False: the file was cut short or its head overwritten. What we see of it is then only ours.
   bool is_sound() const;
 
@@ -35,11 +37,12 @@ class PageMap {
   void BreakLock();
 
  private:
-  explicit PageMap(share::Page* page, int index) : page_(page), index_(index) {}
+  PageMap(share::Page* page, int index, std::uint64_t inode) : page_(page), index_(index), inode_(inode) {}
   static Result<std::unique_ptr<PageMap>> Map(int fd);
 
   share::Page* page_;
   int index_;  // Among those that are guarded.
+  std::uint64_t inode_;
 };
 
 /// For how long the loop waits for the lock of a page: those who hold it add two numbers.

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "keeper/peer.h"
 #include "platform/process_tree.h"
 
 namespace divvy::keeper {
@@ -231,18 +232,19 @@ void Relocation::TellDriver(Slot slot, int to) {
 
 void Relocation::CallDriver(Slot slot, int to) {
   const auto found = tenant_.processes().find(slot);
-  if (found == tenant_.processes().end()) return OnDriver(slot, to, {});
+  // The number of one that has ended may be another's by now.
+  if (found == tenant_.processes().end() || HasEnded(found->second.life.get())) return OnDriver(slot, to, {});
   const auto ended = [this, slot, to, alive = std::weak_ptr<bool>(is_alive_)](const Status& status) {
     if (!alive.expired()) OnDriver(slot, to, status);
   };
   const std::int64_t pid = found->second.pid;
-  if (to == kCheckpointed) return driver_.Checkpoint(pid, ended);
+  if (to == kCheckpointed) return driver_.Checkpoint(pid, plan_.bytes, ended);
   if (to == kEmptied) return driver_.Unlock(pid, ended);
   if (!is_upwards()) return driver_.Lock(pid, kLockPatience, ended);
   std::vector<std::pair<std::string, std::string>> map;
   for (std::size_t i = 0; i < onto().size() && i < found->second.uuids.size(); ++i)
     map.emplace_back(found->second.uuids[i], onto()[i]);
-  driver_.Restore(pid, map, ended);
+  driver_.Restore(pid, map, plan_.bytes, ended);
 }
 
 /// The process stands at `depth` now, or has failed.

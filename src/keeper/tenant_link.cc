@@ -144,8 +144,10 @@ void Tenant::Welcome(const std::shared_ptr<Caller>& caller, const share::Message
     no.word = share::Word::kDenied;
     no.process = share::kNoSlot;
     if (has_page()) {
+      no.result = share::kAllSlotsTaken;
       std::snprintf(no.text, sizeof no.text, "the job has %u processes on GPUs already", share::kMaxProcesses);
     } else {
+      no.result = share::kPageBroken;
       std::snprintf(no.text, sizeof no.text, "the job's page was overwritten; start the job again");
     }
     ::send(process.link.get(), &no, sizeof no, MSG_DONTWAIT | MSG_NOSIGNAL);
@@ -172,6 +174,7 @@ void Tenant::Welcome(const std::shared_ptr<Caller>& caller, const share::Message
   welcome.word = share::Word::kWelcome;
   welcome.process = taken;
   welcome.id = generations_[taken];
+  welcome.bytes = map_->inode();
   if (Send(taken, welcome)) events_.came(taken);
 }
 

@@ -137,6 +137,7 @@ void Ledger::RemoveTenant(TenantId id) {
   std::erase_if(granted_, is_of_it);
   std::erase_if(wishes_, is_of_it);
   std::erase_if(lowering_, [&](const DeviceKey& key) { return key.first == id; });
+  std::erase_if(pins_, [&](const auto& pin) { return pin.second == id; });
   asked_moves_.erase(id);
   asked_parks_.erase(id);
   refusals_.erase(id);
@@ -212,6 +213,7 @@ void Ledger::Want(TenantId id, unsigned device, Bytes bytes, std::uint64_t reque
 }
 
 void Ledger::ForgetWant(TenantId id, std::uint64_t request) {
+  pins_.erase(request);
   std::erase_if(wants_, [&](const OpenWant& want) { return want.tenant == id && want.request == request; });
 }
 
@@ -299,6 +301,7 @@ std::vector<Order> Ledger::Decide(Time now) {
   ReportUnusable();
   KeepBounds();
   EmptyWholes();
+  SettlePins();
   MoveAsAsked();
   ParkAsAsked();
   Uncrowd();

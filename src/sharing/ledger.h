@@ -84,6 +84,9 @@ class Ledger {
   void Want(TenantId id, unsigned device, Bytes bytes, std::uint64_t request);
   /// A process that asked has gone.
   void ForgetWant(TenantId id, std::uint64_t request);
+  /// A call that it holds will pin it to its GPUs for good. It is brought to its paper GPUs first, and what it borrowed
+  /// is taken back, as far as that can be; Answer (granted) follows, exactly once unless it is removed before.
+  void Pin(TenantId id, std::uint64_t request);
   /// A call waits at its parked gate.
   void WantWake(TenantId id);
 
@@ -187,7 +190,7 @@ class Ledger {
   std::string WhoBlocks(GpuSet gpus) const;
   void Uncrowd();
   /// False: nothing is under way, and nothing could be.
-  bool CarryOut(const Packing& packing, const std::vector<std::vector<int>>& to, GpuSet leaving);
+  bool CarryOut(const Packing& packing, const std::vector<std::vector<int>>& to, GpuSet leaving, bool may_park = true);
   bool IsAnyInFlight() const;
   void ReportUnusable();
   Room StartMove(Tenant& tenant, const std::vector<GpuIndex>& to);
@@ -208,6 +211,12 @@ class Ledger {
   void SeatParked(Tenant& tenant, std::vector<std::vector<GpuIndex>> places);
   bool SwapIn(Tenant& tenant, const std::vector<GpuIndex>& to);
   std::vector<Tenant*> WhoMakesWay(GpuIndex gpu, Bytes needed);
+
+  // ledger_pins.cc
+  void SettlePins();
+  bool IsSettled(Tenant& tenant);
+  bool IsComingHome(Tenant& tenant);
+  bool IsRepaying(Tenant& tenant);
 
   // ledger_room.cc
   Room MakeRoom(GpuIndex gpu, Bytes needed, const Tenant* owner, Right right, std::string* why);
@@ -239,6 +248,7 @@ class Ledger {
   std::map<TenantId, Tenant> tenants_;
   std::map<std::uint64_t, GpuSet> wholes_;
   std::vector<OpenWant> wants_;
+  std::map<std::uint64_t, TenantId> pins_;  // By their requests.
   std::map<TenantId, std::vector<GpuIndex>> asked_moves_;
   std::set<TenantId> asked_parks_;
 

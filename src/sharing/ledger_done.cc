@@ -102,7 +102,8 @@ void Ledger::OnWoken(Tenant& tenant, const Done& done, Time now) {
 
 void Ledger::OnLost(Tenant& tenant, const std::string& why) {
   tenant.is_lost = true;
-  FailTenant(tenant.id, "was damaged while it was moved: " + why);
+  const std::string job = std::to_string(tenant.id.job);
+  FailTenant(tenant.id, "was damaged while it was moved (" + why + "): divvy cancel " + job + ", then submit it again");
 }
 
 void Ledger::Measure(const Tenant& tenant, const Done& done, int ways) {

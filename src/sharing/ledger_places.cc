@@ -122,7 +122,7 @@ bool Ledger::IsAnyInFlight() const {
   return std::any_of(tenants_.begin(), tenants_.end(), [&](const auto& entry) { return IsInFlight(entry.first); });
 }
 
-bool Ledger::CarryOut(const Packing& packing, const std::vector<std::vector<int>>& to, GpuSet leaving) {
+bool Ledger::CarryOut(const Packing& packing, const std::vector<std::vector<int>>& to, GpuSet leaving, bool may_park) {
   std::vector<std::pair<Duration, std::size_t>> movers;
   for (std::size_t i = 0; i < to.size(); ++i) {
     const auto tenant = tenants_.find(packing.tenants[i]);
@@ -135,6 +135,7 @@ bool Ledger::CarryOut(const Packing& packing, const std::vector<std::vector<int>
     is_under_way |= StartMove(tenants_.at(packing.tenants[i]), packing.GpusOf(to[i])) != Room::kNone;
   }
   if (is_under_way || IsAnyInFlight()) return true;
+  if (!may_park) return false;
   // Everybody waits for another's room, or brings more than its request: one goes by way of the host.
   for (const bool is_asked : {true, false}) {
     for (const auto& [cost, i] : movers) {
@@ -249,7 +250,8 @@ void Ledger::ParkIdle() {
     const bool can = tenant.state == State::kHere && tenant.share.idle_park > Duration(0) && !tenant.is_active &&
                      WhyKeepsGpu(tenant).empty();
     const bool wants =
-        std::any_of(wants_.begin(), wants_.end(), [&, of = id](const OpenWant& want) { return want.tenant == of; });
+        std::any_of(wants_.begin(), wants_.end(), [&, of = id](const OpenWant& want) { return want.tenant == of; }) ||
+        std::any_of(pins_.begin(), pins_.end(), [of = id](const auto& pin) { return pin.second == of; });
     if (!can || wants) continue;
     const Time due = AddSaturating(tenant.last_active, tenant.share.idle_park);
     if (now_ < due) NoteTime(due);

@@ -153,6 +153,7 @@ class History {
     if (!id) return;
     const auto device = static_cast<unsigned>(Draw(static_cast<int>(node_.pages.at(*id).devices.size())));
     if (node_.ledger.Find(*id)->is_lost) return;
+    if (Draw(16) == 0) return node_.Pin(*id);
     node_.Allocate(*id, device, DrawBytes(30));
   }
   void FreeSome() {
@@ -214,7 +215,8 @@ class History {
     if (const auto* move = std::get_if<Move>(&deed)) {
       const Tenant& tenant = *node_.ledger.Find(move->tenant);
       EXPECT_EQ(tenant.why_cannot_move, "");
-      // Only a job that has GPUs whole, a request without a GPU, or a user moves somebody twice in so short a time.
+      // Only a job that has GPUs whole, a request without a GPU, a user, or one that is about to be bound to its GPU
+      // moves somebody twice in so short a time.
       const bool has_stayed = tenant.last_move == kNoTime || node_.now - tenant.last_move >= node_.settings.least_stay;
       EXPECT_TRUE(has_stayed || MayMoveAnybody()) << node_.NameOf(move->tenant) << " was moved a moment ago\n"
                                                   << node_.log_text();
@@ -232,7 +234,9 @@ class History {
   bool MayMoveAnybody() const {
     const auto& tenants = node_.ledger.tenants();
     const auto& known = node_.ledger.gpus();
-    return has_user_moved_ ||
+    const bool is_pin_open = std::any_of(node_.asked.begin(), node_.asked.end(),
+                                         [](const auto& entry) { return entry.second.second.bytes == Bytes(0); });
+    return has_user_moved_ || is_pin_open ||
            std::any_of(known.begin(), known.end(),
                        [](const auto& entry) { return entry.second.whole_job != 0 && !entry.second.is_ready; }) ||
            std::any_of(tenants.begin(), tenants.end(), [](const auto& entry) {
@@ -266,12 +270,14 @@ class History {
     }
     if (::testing::Test::HasFailure()) return;
     EXPECT_TRUE(node_.under_way.empty()) << node_.log_text();
-    EXPECT_TRUE(node_.asked.empty()) << "an unanswered want of " << node_.NameOf(node_.asked.begin()->second.first)
-                                     << "\n"
-                                     << node_.log_text();
     // Who can neither leave nor be made to keeps a borrower on the host: that one waits, and says so.
     const bool is_any_fast = std::any_of(node_.ledger.tenants().begin(), node_.ledger.tenants().end(),
                                          [](const auto& entry) { return !entry.second.why_cannot_park.empty(); });
+    for (const auto& [request, ask] : node_.asked) {
+      const bool is_away = node_.ledger.Find(ask.first)->state == State::kParked;
+      EXPECT_TRUE(is_away && is_any_fast) << "an unanswered want of " << node_.NameOf(ask.first) << "\n"
+                                          << node_.log_text();
+    }
     for (const auto& [id, tenant] : node_.ledger.tenants()) {
       EXPECT_NE(tenant.state, State::kArriving)
           << node_.NameOf(id) << " has no GPU: " << node_.ledger.WhyWaits(id) << "\n"

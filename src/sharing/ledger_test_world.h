@@ -80,6 +80,13 @@ class ModelledNode {
     ledger.Want(id, device, bytes, request);
     return true;
   }
+  /// It will be bound to its GPUs by what it does next, and waits with that for an answer.
+  void Pin(TenantId id) {
+    if (!pages.at(id).is_placed) return;
+    const std::uint64_t request = next_request++;
+    asked[request] = {id, {0, Bytes(0)}};
+    ledger.Pin(id, request);
+  }
   /// Residuals come unasked.
   void SetUse(TenantId id, unsigned device, Bytes used) {
     pages.at(id).devices[device].used = used;
@@ -148,7 +155,9 @@ class ModelledNode {
     ledger = std::move(fresh);
     for (const auto& [job, set] : wholes) ledger.TakeWhole(job, set);
     for (const auto& [request, ask] : asked) {
-      ledger.Want(ask.first, ask.second.device, ask.second.bytes, request);  // Each process asks again.
+      // Each process asks again.
+      if (ask.second.bytes == Bytes(0)) ledger.Pin(ask.first, request);
+      else ledger.Want(ask.first, ask.second.device, ask.second.bytes, request);
     }
   }
 

@@ -30,7 +30,9 @@ bool Ledger::AnswerWant(const OpenWant& want) {
     return Deny(want, BytesText(need) + " is above its limit of " + BytesText(tenant.share.memory_limit));
   }
   if (tenant.state == State::kParked) tenant.wants_to_wake = true;
-  if (tenant.is_lost) return Deny(want, "it was damaged while it was moved");
+  if (tenant.is_lost)
+    return Deny(want, "it was damaged while it was moved; divvy cancel " + std::to_string(tenant.id.job) +
+                          ", then submit it again");
   if (tenant.state != State::kHere || lowering_.contains({want.tenant, want.device})) return false;
   return need <= tenant.share.memory_request ? AnswerRight(want, tenant, need) : AnswerLoan(want, tenant, need);
 }

@@ -111,7 +111,7 @@ class Scenario {
         {"move", &Scenario::MoveTo},     {"remove", &Scenario::Remove},    {"lost", &Scenario::Lose},
         {"fate", &Scenario::SetFate},    {"advance", &Scenario::Advance},  {"finish", &Scenario::Finish},
         {"restart", &Scenario::Restart}, {"show", &Scenario::Show},        {"bound", &Scenario::Bound},
-        {"why", &Scenario::Why},
+        {"why", &Scenario::Why},         {"pin", &Scenario::Pin},
     };
     Words words(text);
     is_begun_ = words.At(0) == "begin";
@@ -219,6 +219,11 @@ class Scenario {
     Rest();
   }
   void Cannot(Words& words) { node_.ledger.SetCannot(IdOf(words), words.At(2), words.At(2)); }
+  void Pin(Words& words) {
+    node_.Pin(IdOf(words));
+    Rest();
+    Cannot(words);
+  }
   void Resize(Words& words) {
     Share share = node_.ledger.Find(IdOf(words))->share;
     ReadShare(words, share, node_.ledger.Find(IdOf(words))->devices[0].paper);

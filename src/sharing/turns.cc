@@ -35,7 +35,17 @@ void Turns::Add(TenantId id, GpuShare weight, GpuShare limit, bool is_interactiv
   entry.limit = std::max(limit, GpuShare(1));
   entry.is_interactive = is_interactive;
   entry.budget = is_new ? LeastBudget(entry) : std::min(entry.budget, FullBudget(entry));
-  if (is_new) entry.virtual_time = virtual_now_;
+  // One that had a turn of seconds is far ahead of those who wait.
+  if (is_new) entry.virtual_time = std::min(virtual_now_, LeastWaiting());
+}
+
+/// Of those who want a turn; where nobody does, of who had the last one.
+std::int64_t Turns::LeastWaiting() const {
+  std::optional<std::int64_t> least;
+  for (const auto& [id, entry] : entries_) {
+    if (entry.wants) least = std::min(least.value_or(entry.virtual_time), entry.virtual_time);
+  }
+  return least.value_or(virtual_now_);
 }
 
 void Turns::Remove(TenantId id, Time now) {
@@ -50,13 +60,7 @@ void Turns::OnWants(TenantId id, Time now) {
   const At at = entries_.find(id);
   if (at == entries_.end() || at->second.wants) return;
   Entry& entry = at->second;
-  std::int64_t least = virtual_now_;
-  bool is_first = true;
-  for (const auto& [other_id, other] : entries_) {
-    if (!other.wants) continue;
-    least = is_first ? other.virtual_time : std::min(least, other.virtual_time);
-    is_first = false;
-  }
+  const std::int64_t least = LeastWaiting();
   const Duration bonus = entry.is_interactive ? settings_.interactive_bonus : settings_.bonus;
   entry.virtual_time = std::max(entry.virtual_time, least - VirtualOf(bonus, entry.weight));
   entry.wants = true;
@@ -74,20 +78,31 @@ void Turns::OnIdle(TenantId id, Time now) {
 void Turns::OnDrained(TenantId id, Time now) {
   Charge(now);
   if (draining_ == id) draining_.reset();
+  if (const At at = entries_.find(id); at != entries_.end()) at->second.overruns = false;
 }
 
-/// What passed since the last look is the holder's, or of the one who drains; budgets refill meanwhile.
+void Turns::OnOverrun(TenantId id, Time now) {
+  Charge(now);
+  if (draining_ != id) return;
+  draining_.reset();
+  if (const At at = entries_.find(id); at != entries_.end()) at->second.overruns = true;
+}
+
+/// What passed since the last look is the holder's, or of the one who drains, and of those who overrun; budgets refill
+/// meanwhile.
 void Turns::Charge(Time now) {
   const Duration passed = charged_until_ == kNoTime ? Duration(0) : std::max(now - charged_until_, Duration(0));
   charged_until_ = std::max(now, charged_until_);
   for (auto& [id, entry] : entries_) {
     const auto refill = static_cast<std::int64_t>(static_cast<double>(passed.count()) * Fraction(entry.limit));
-    const bool runs = id == holder_ || id == draining_;
+    const bool has_turn = id == holder_ || id == draining_;
+    const bool runs = has_turn || entry.overruns;
     entry.budget = std::min(entry.budget + refill - (runs ? passed.count() : 0), FullBudget(entry));
     if (!runs) continue;
     entry.had += passed;
     entry.virtual_time += VirtualOf(passed, entry.weight);
-    virtual_now_ = std::max(virtual_now_, entry.virtual_time - VirtualOf(passed, entry.weight));
+    // Who overruns is ahead of all others: nobody who comes new starts from there.
+    if (has_turn) virtual_now_ = std::max(virtual_now_, entry.virtual_time - VirtualOf(passed, entry.weight));
   }
 }
 

@@ -42,8 +42,11 @@ class Turns {
   void OnWants(TenantId id, Time now);
   /// Nothing waits and the device has done all (the word kYield, or seen by its counters): gives the turn away.
   void OnIdle(TenantId id, Time now);
-  /// After Decide ended its turn: what it had in flight is done.
+  /// After Decide ended its turn: what it had in flight is done, also if nobody waits for that any more.
   void OnDrained(TenantId id, Time now);
+  /// It is not waited for any longer (after Decision::hung), and is charged until OnDrained, beside whoever has the
+  /// turn meanwhile.
+  void OnOverrun(TenantId id, Time now);
 
   // --- What is to be done
   // -----------------------------------------------------------------------------------------------
@@ -70,6 +73,7 @@ class Turns {
     GpuShare limit;
     bool is_interactive = false;
     bool wants = false;
+    bool overruns = false;          // Its turn is long over, and what it had in flight is not done yet.
     std::int64_t virtual_time = 0;  // Nanoseconds of a GPU by a weight of GpuShare::kWhole.
     std::int64_t budget = 0;        // Nanoseconds that it may run now, by its limit; below zero after an overrun.
     Duration had{0};
@@ -81,6 +85,7 @@ class Turns {
   std::int64_t FullBudget(const Entry& entry) const;
   std::int64_t LeastBudget(const Entry& entry) const;
   bool MayRun(const Entry& entry) const;
+  std::int64_t LeastWaiting() const;
   Duration TurnOf(const Entry& entry) const;
   std::optional<TenantId> NextBut(std::optional<TenantId> other) const;
   bool IsTurnOver(Time now) const;

@@ -221,6 +221,46 @@ TEST(Turns, AHolderThatHangsIsReportedOnceAndWaitedFor) {
   EXPECT_EQ(turns.Had(a), 10s);  // What it ran beyond its turn is on its account.
 }
 
+TEST(Turns, WhoDoesNotEndIsChargedUntilItDoes) {
+  Turns turns;
+  const TenantId a{1, 1};
+  const TenantId b{2, 1};
+  for (const TenantId id : {a, b}) turns.Add(id, GpuShare(5000), GpuShare(10000), false, kStart);
+  turns.OnWants(a, kStart);
+  EXPECT_EQ(turns.Decide(kStart).holder, a);
+  turns.OnWants(b, kStart + 1s);
+  EXPECT_EQ(turns.Decide(kStart + 1s).drains, a);
+  EXPECT_EQ(turns.Decide(kStart + 3s).hung, a);
+  turns.OnOverrun(a, kStart + 3s);
+  // Others go on beside it.
+  EXPECT_EQ(turns.Decide(kStart + 3s).holder, b);
+  EXPECT_EQ(turns.CheckInvariants(), "");
+  turns.OnDrained(a, kStart + 10s);
+  EXPECT_EQ(turns.Had(a), 10s);
+  EXPECT_EQ(turns.Had(b), 7s);
+  EXPECT_EQ(turns.Decide(kStart + 12s).holder, b) << "it is behind by three seconds";
+  EXPECT_EQ(turns.Decide(kStart + 13s + 1ms).drains, b);
+  EXPECT_EQ(turns.Had(a), 10s);
+}
+
+TEST(Turns, WhoComesBesideOneThatDoesNotEndBeginsWhereTheOthersAre) {
+  Turns turns;
+  const TenantId a{1, 1};
+  const TenantId b{2, 1};
+  const TenantId c{3, 1};
+  for (const TenantId id : {a, b}) turns.Add(id, GpuShare(5000), GpuShare(10000), false, kStart);
+  turns.OnWants(a, kStart);
+  turns.Decide(kStart);
+  turns.OnWants(b, kStart + 1s);
+  turns.Decide(kStart + 1s);
+  EXPECT_EQ(turns.Decide(kStart + 3s).hung, a);
+  turns.OnOverrun(a, kStart + 3s);
+  EXPECT_EQ(turns.Decide(kStart + 3s).holder, b);
+  turns.Add(c, GpuShare(5000), GpuShare(10000), false, kStart + 4s);
+  turns.OnWants(c, kStart + 4s);
+  EXPECT_EQ(turns.Decide(kStart + 4s + 200ms).drains, b);
+}
+
 TEST(Turns, ADeadHolderHoldsNobodyUp) {
   Turns turns;
   const TenantId a{1, 1};

@@ -1,0 +1,69 @@
+// Tenants that are about to become what cannot be moved.
+#include "sharing/holds.h"
+#include "sharing/ledger.h"
+#include "sharing/packing.h"
+#include "sharing/words.h"
+
+namespace divvy::sharing {
+
+void Ledger::Pin(TenantId id, std::uint64_t request) {
+  const auto at = tenants_.find(id);
+  if (at == tenants_.end()) return;
+  pins_[request] = id;
+  if (at->second.state == State::kParked) at->second.wants_to_wake = true;
+}
+
+void Ledger::SettlePins() {
+  std::erase_if(pins_, [&](const auto& pin) {
+    if (!IsSettled(tenants_.at(pin.second))) return false;
+    Say(Answer{pin.second, 0, pin.first, true, ""});
+    return true;
+  });
+}
+
+/// On paper and without loans, or as near to that as it comes.
+bool Ledger::IsSettled(Tenant& tenant) {
+  // What just failed is not waited for: its call waits at the gate as any other.
+  if (tenant.is_lost || refusals_.contains(tenant.id)) return true;
+  if (tenant.state != State::kHere) return false;
+  return !IsRepaying(tenant) && !IsComingHome(tenant);
+}
+
+bool Ledger::IsComingHome(Tenant& tenant) {
+  std::vector<GpuIndex> paper;
+  for (const Device& device : tenant.devices) paper.push_back(device.paper);
+  if (paper == GpusOf(tenant) || !WhyStays(tenant).empty()) return false;
+  if (!std::all_of(paper.begin(), paper.end(), [&](GpuIndex gpu) { return IsOpen(gpu); })) return false;
+  Packing packing = PackingOf({}, nullptr);
+  const auto number = static_cast<std::size_t>(packing.NumberOf(tenant.id));
+  PackTenant& packed = packing.problem.tenants[number];
+  packed.allowed = 0;
+  for (const int gpu : packed.paper) packed.allowed |= std::uint64_t{1} << gpu;
+  packed.must_leave = true;
+  const std::optional<PackPlan> plan = Repack(packing.problem);
+  if (!plan || !CarryOut(packing, plan->to, {}, false)) return false;
+  waits_[tenant.id] = "goes to its own GPU before it is bound to it";
+  return true;
+}
+
+bool Ledger::IsRepaying(Tenant& tenant) {
+  bool is_under_way = false;
+  for (unsigned device = 0; device < tenant.devices.size(); ++device) {
+    const Device& at = tenant.devices[device];
+    const Bytes most = std::max(at.used, tenant.share.memory_request);
+    if (at.ceiling > most && !lowering_.contains({tenant.id, device})) Lower(tenant, device, most);
+    is_under_way |= lowering_.contains({tenant.id, device});
+    if (tenant.share.can_be_requeued || Borrowed(tenant, device) == Bytes(0)) continue;
+    const bool is_asked = std::any_of(in_flight_.begin(), in_flight_.end(), [&](const auto& entry) {
+      const auto* shrink = std::get_if<Shrink>(&entry.second.deed);
+      return shrink != nullptr && shrink->tenant == tenant.id;
+    });
+    const auto asked = shrunk_.find(tenant.id);
+    const bool was_asked = asked != shrunk_.end() && now_ - asked->second < settings_.memory_turn;
+    if (!is_asked && !was_asked) Issue(Shrink{tenant.id, device, Borrowed(tenant, device)});
+    is_under_way |= is_asked || !was_asked;
+  }
+  return is_under_way;
+}
+
+}  // namespace divvy::sharing
