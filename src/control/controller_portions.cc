@@ -62,8 +62,9 @@ Status Controller::GrowPortion(JobRecord& record, const GpuPortion& wanted) {
 // --- Where they are counted ----------------------------------------------------------------------------------------
 
 void Controller::LoosenPaper(const JobRecord& record) {
-  if (!record.request.is_portioned()) return;
-  MachineOf(IndexOf(record.node).value_or(kOwnNode)).is_paper_loose = true;
+  Machine& machine = MachineOf(IndexOf(record.node).value_or(kOwnNode));
+  // Where a whole job was planned somebody may stay.
+  machine.is_paper_loose = machine.is_paper_loose || record.request.is_portioned() || !machine.stays.empty();
 }
 
 bool Controller::OnTenants(const std::string& name, const std::vector<Tenant>& tenants) {

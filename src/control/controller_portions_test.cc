@@ -159,6 +159,25 @@ TEST_F(Portions, WhoCannotBeMovedIsCountedWhereItIs) {
   EXPECT_EQ(controller_.Find(whole)->gpus, GpuSet::Of({0}));
 }
 
+TEST_F(Portions, WhoStaysWhereAWholeJobIsPlannedIsCountedThereOnceThatWasRefused) {
+  const JobId a = StartPart(5'000);
+  const JobId whole = Submit(1);
+  static_cast<void>(Turn());
+  EXPECT_EQ(controller_.Find(whole)->gpus, GpuSet::Of({1}));
+  EXPECT_TRUE(controller_.OnTenants("", {{a, 1, GpuSet::Of({1}), false}}));
+  static_cast<void>(Turn());
+  EXPECT_EQ(controller_.Find(a)->gpus, GpuSet::Of({0})) << "there is no room yet";
+  divvy::Exit exit;
+  exit.code = kNoRoomMade;
+  exit.failure = "job 1 stays on GPU 1: uses NCCL";
+  controller_.OnExited(whole, 1, exit, now_, now_);
+  static_cast<void>(Turn());
+  EXPECT_EQ(controller_.Find(a)->gpus, GpuSet::Of({1}));
+  now_ += 10s;
+  EXPECT_EQ(Launched(Turn()), std::vector{whole});
+  EXPECT_EQ(controller_.Find(whole)->gpus, GpuSet::Of({0}));
+}
+
 TEST_F(Portions, OneThatGrowsIsCountedOnAnotherGpuWhereItsOwnHasNoRoom) {
   const JobId a = StartPart(5'000);
   StartPart(5'000);

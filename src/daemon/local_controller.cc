@@ -23,7 +23,9 @@ Controller::Vanished VanishedOf(RunVanished how) {
 std::vector<Controller::Tenant> TenantsOf(const wire::KeeperState& state) {
   std::vector<Controller::Tenant> tenants;
   for (const wire::KeptTenant& kept : state.tenants) {
-    Controller::Tenant& tenant = tenants.emplace_back(kept.job, kept.attempt, GpuSet(), kept.unmovable.empty());
+    const bool is_there = kept.state == wire::ShareState::kRunning || kept.state == wire::ShareState::kIdle;
+    const bool can_move = kept.unmovable.empty() || !is_there;
+    Controller::Tenant& tenant = tenants.emplace_back(Controller::Tenant{kept.job, kept.attempt, GpuSet(), can_move});
     for (const wire::KeptShare& share : kept.shares) tenant.gpus.Insert(static_cast<GpuIndex>(share.gpu));
   }
   return tenants;

@@ -32,7 +32,15 @@ void Gates::Join(Tenant& tenant, unsigned device, GpuIndex gpu, const sharing::S
   place.turns.Add(tenant.id(), share.compute_request, share.compute_limit, share.is_interactive, now);
   // Alone its gate is to stand open before its first launch; beside others it gives the turn away at once.
   if (is_new) place.turns.OnWants(tenant.id(), now);
+  PassOverEmpty(place);
   place.is_changed = true;
+}
+
+void Gates::PassOverEmpty(Place& place) {
+  if (place.members.size() < 2) return;
+  for (const auto& [id, member] : place.members) {
+    if (member.tenant->processes().empty()) place.turns.OnIdle(id, loop_.Now());
+  }
 }
 
 void Gates::Leave(const Tenant& tenant, unsigned device) {
@@ -96,13 +104,10 @@ void Gates::OnGone(const Tenant& tenant, Slot slot) {
     Member& member = place->members.at(tenant.id());
     member.yielded.erase(slot);
     if (member.overrun) member.overrun->awaited.erase(slot);
-    const bool drains = place->drain && place->drain->tenant == tenant.id();
-    if (drains) place->drain->awaited.erase(slot);
+    if (place->drain && place->drain->tenant == tenant.id()) place->drain->awaited.erase(slot);
     EndDrainIfAll(*place);
-    if (!drains && place->holder == tenant.id() && tenant.processes().empty()) {
-      place->turns.OnIdle(tenant.id(), loop_.Now());
-      place->is_changed = true;
-    }
+    PassOverEmpty(*place);
+    place->is_changed = true;
   }
 }
 

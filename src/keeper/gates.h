@@ -63,6 +63,8 @@ class Gates {
   void BeginDrain(GpuIndex gpu, Place& place, sharing::TenantId id);
   void LookForStopped(GpuIndex gpu, sharing::TenantId id, std::uint64_t number);
   void EndDrainIfAll(Place& place);
+  /// Who has no process has nothing to do, and nobody to give its turn away. Alone it may as well have it.
+  void PassOverEmpty(Place& place);
   Drain* DrainOf(Place& place, sharing::TenantId id, std::uint64_t number);
 
   EventLoop& loop_;

@@ -136,6 +136,22 @@ TEST(Keeper, WhoIsAloneIsNotHeldUp) {
   worker.join();
 }
 
+TEST(Keeper, WhoHasNoProcessHoldsNobodyUp) {
+  KeeperWorld world(1);
+  static_cast<void>(world.Add(KeeperWorld::Terms(1, 0, 0.4, kGiB, kGiB)));
+  auto gone = std::make_unique<FakeProcess>(world.Add(KeeperWorld::Terms(2, 0, 0.4, kGiB, kGiB)).folder);
+  FakeProcess busy(world.Add(KeeperWorld::Terms(3, 0, 0.2, kGiB, kGiB)).folder);
+  ASSERT_TRUE(Eventually([&] { return gone->is_up() && busy.is_up(); }));
+  gone->Say(share::Word::kAsk);
+  ASSERT_TRUE(Eventually([&] { return gone->Gate() == share::kOpen || gone->Gate() == share::kTurn; }));
+  gone.reset();
+  std::atomic<bool> is_over{false};
+  std::thread worker([&] { busy.Work(1ms, is_over); });
+  EXPECT_TRUE(Eventually([&] { return busy.Gate() == share::kOpen; }));
+  is_over = true;
+  worker.join();
+}
+
 TEST(Keeper, WorkThatDoesNotEndIsChargedBesideWhoeverGoesOn) {
   KeeperWorld world(1);
   FakeProcess hog(world.Add(KeeperWorld::Terms(1, 0, 0.5, kGiB, kGiB)).folder);
