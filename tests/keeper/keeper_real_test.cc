@@ -245,5 +245,25 @@ TEST(KeeperReal, WhoGoesPastTheLibraryIsSeen) {
   EXPECT_EQ(world.node->StateOf(1).mechanism, "advisory");
 }
 
+TEST(KeeperReal, AnotherUsersProgramMarksNobody) {
+  if (::geteuid() != 0) GTEST_SKIP() << "needs to become another user";
+  RealWorld world("1xH100-80GB");
+  const auto added = world.Add(Terms(1, 0, 0.5, 4 * kGiB, 4 * kGiB));
+  // The stand-in GPU is a folder, which the other user has to reach.
+  ASSERT_EQ(::chmod(world.directory.c_str(), 0777), 0);
+  for (const auto& entry : std::filesystem::recursive_directory_iterator(world.emulation))
+    std::filesystem::permissions(entry.path(), std::filesystem::perms(0777));
+  std::filesystem::permissions(world.emulation, std::filesystem::perms(0777));
+  wire::KeeperAdded bare = added;
+  std::erase_if(bare.environment, [](const std::string& variable) { return variable.starts_with("LD_PRELOAD="); });
+  auto stranger = world.Burn(bare, "stranger", {"--vram", "64M", "--gpu-seconds", "1000"}, 65534);
+  ASSERT_TRUE(stranger->Says("ready")) << stranger->Output();
+  auto own = world.Burn(bare, "own", {"--vram", "64M", "--gpu-seconds", "1000"});
+  ASSERT_TRUE(own->Says("ready")) << own->Output();
+  // The stranger was there first, and would be seen first.
+  EXPECT_TRUE(Eventually([&] { return !world.node->StateOf(1).escaped.empty(); }, 10s));
+  EXPECT_EQ(world.node->StateOf(1).escaped, std::vector<std::int64_t>{own->pid()});
+}
+
 }  // namespace
 }  // namespace divvy::keeper

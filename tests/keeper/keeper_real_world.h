@@ -20,7 +20,8 @@ namespace divvy::keeper {
 /// A program that is ended with its object.
 class Program {
  public:
-  Program(std::vector<std::string> words, const std::vector<std::string>& variables, std::string output)
+  /// `uid`: as whom; 0: as we are.
+  Program(std::vector<std::string> words, const std::vector<std::string>& variables, std::string output, uid_t uid = 0)
       : output_(std::move(output)) {
     pid_ = ::fork();
     if (pid_ != 0) return;
@@ -31,6 +32,7 @@ class Program {
     const int file = ::open(output_.c_str(), O_WRONLY | O_CREAT | O_APPEND, 0600);
     ::dup2(file, STDOUT_FILENO);
     ::dup2(file, STDERR_FILENO);
+    if (uid != 0 && ::setuid(uid) != 0) ::_exit(126);
     std::vector<char*> arguments;
     for (std::string& word : words) arguments.push_back(word.data());
     arguments.push_back(nullptr);
@@ -124,12 +126,12 @@ class RealWorld {
     EXPECT_TRUE(answer && answer->error.empty()) << (answer ? answer->error : "no answer");
     return answer && answer->added ? *answer->added : wire::KeeperAdded{};
   }
-  std::unique_ptr<Program> Burn(const wire::KeeperAdded& added, const std::string& name,
-                                std::vector<std::string> words) const {
+  std::unique_ptr<Program> Burn(const wire::KeeperAdded& added, const std::string& name, std::vector<std::string> words,
+                                uid_t uid = 0) const {
     std::vector<std::string> variables = Emulated();
     variables.insert(variables.end(), added.environment.begin(), added.environment.end());
     words.insert(words.begin(), DIVVY_BURN);
-    return std::make_unique<Program>(std::move(words), variables, directory + "/" + name + ".log");
+    return std::make_unique<Program>(std::move(words), variables, directory + "/" + name + ".log", uid);
   }
   std::string Command(std::uint64_t job, const std::string& what, std::vector<int> to = {}) {
     wire::KeeperRequest request;
