@@ -47,3 +47,11 @@ function(divvy_floor name)
     gtest_discover_tests(${name}_test DISCOVERY_TIMEOUT 60 DISCOVERY_MODE PRE_TEST)
   endif()
 endfunction()
+
+# divvy_old_glibc(TARGET): a library for other people's programs, in containers of old images too (platform/old_glibc.h).
+function(divvy_old_glibc target)
+  target_compile_options(${target} PRIVATE
+    "$<$<COMPILE_LANGUAGE:CXX>:SHELL:-include ${PROJECT_SOURCE_DIR}/src/platform/old_glibc.h>")
+  # Where glibc is old, threads and dlopen are in these two; --as-needed would leave them out, for here they are empty.
+  target_link_options(${target} PRIVATE -Wl,--push-state,--no-as-needed,-l:libpthread.so.0,-l:libdl.so.2,--pop-state)
+endfunction()

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "cuda_driver.h"
+#include "platform/old_glibc.h"
 #include "process_alive.h"
 
 namespace divvy::cuda {
@@ -244,7 +245,7 @@ bool MayAsk(int pid) {
   char path[32];
   snprintf(path, sizeof(path), "/proc/%d", pid);
   struct stat about;
-  return geteuid() == 0 || (stat(path, &about) == 0 && about.st_uid == geteuid());
+  return geteuid() == 0 || (old_glibc::Stat(path, &about) == 0 && about.st_uid == geteuid());
 }
 
 // Waits until the order of this number is answered. False: the process has gone.

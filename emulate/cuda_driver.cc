@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "cuda_current.h"
+#include "platform/old_glibc.h"
 
 __thread unsigned char divvy_cuda_per_thread = 0;
 
@@ -130,7 +131,7 @@ void AfterFork() { pthread_mutex_unlock(&driver.monitor); }
 Return Start() {
   const Return opened = OpenShared();
   if (opened != kSuccess) return opened;
-  driver.arena = memfd_create("divvy-gpu-memory", MFD_CLOEXEC);
+  driver.arena = old_glibc::MakeMemoryFile("divvy-gpu-memory", MFD_CLOEXEC);
   if (driver.arena < 0) return kOperatingSystem;
   driver.context_bytes = kContextBytes;
   if (const char* bytes = getenv("DIVVY_EMULATE_CUDA_CONTEXT")) driver.context_bytes = RoundUp(Number(bytes), kPage);

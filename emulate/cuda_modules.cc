@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "cuda_ptx.h"
+#include "platform/old_glibc.h"
 
 namespace divvy::cuda {
 namespace {
@@ -78,7 +79,7 @@ Return LoadFile(Module* module, const char* path, bool is_library) {
   if (fd < 0) return kFileNotFound;
   struct stat about;
   Return result = kFileNotFound;
-  if (fstat(fd, &about) == 0) {
+  if (old_glibc::Fstat(fd, &about) == 0) {
     auto* text = static_cast<char*>(calloc(1, static_cast<size_t>(about.st_size) + 1));
     if (text != nullptr && read(fd, text, static_cast<size_t>(about.st_size)) == about.st_size) {
       result = LoadModule(module, text, is_library);

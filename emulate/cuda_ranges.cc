@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "cuda_driver.h"
+#include "platform/old_glibc.h"
 
 namespace divvy::cuda {
 
@@ -40,7 +41,7 @@ Physical* MakePhysical(Device device, size_t bytes, bool is_exportable, Return* 
   Physical made = {};
   made.fd = driver.arena;
   if (is_exportable) {
-    made.fd = memfd_create("divvy-gpu-memory-shared", MFD_CLOEXEC);
+    made.fd = old_glibc::MakeMemoryFile("divvy-gpu-memory-shared", MFD_CLOEXEC);
     made.owns_fd = true;
   } else {
     made.offset = driver.arena_end;

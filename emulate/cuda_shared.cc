@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "cuda_driver.h"
+#include "platform/old_glibc.h"
 #include "process_alive.h"
 
 namespace divvy::cuda {
@@ -39,7 +40,7 @@ void* Map(const char* path, size_t size, bool is_writable) {
   if (fd < 0) return nullptr;
   struct stat about;
   void* mapped = MAP_FAILED;
-  if (fstat(fd, &about) == 0 && about.st_size == static_cast<off_t>(size)) {
+  if (old_glibc::Fstat(fd, &about) == 0 && about.st_size == static_cast<off_t>(size)) {
     mapped = mmap(nullptr, size, PROT_READ | (is_writable ? PROT_WRITE : 0), MAP_SHARED, fd, 0);
   }
   close(fd);

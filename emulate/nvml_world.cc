@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "platform/old_glibc.h"
 #include "process_alive.h"
 
 namespace divvy::emulation {
@@ -36,7 +37,7 @@ const void* MapFile(const char* path, size_t size) {
   if (fd < 0) return nullptr;
   struct stat about;
   void* mapped = MAP_FAILED;
-  if (fstat(fd, &about) == 0 && about.st_size == static_cast<off_t>(size)) {
+  if (old_glibc::Fstat(fd, &about) == 0 && about.st_size == static_cast<off_t>(size)) {
     mapped = mmap(nullptr, size, PROT_READ, MAP_SHARED, fd, 0);
   }
   close(fd);

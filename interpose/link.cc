@@ -17,6 +17,7 @@
 #include "gate.h"
 #include "memory.h"
 #include "orders.h"
+#include "platform/old_glibc.h"
 #include "streams.h"
 #include "sync.h"
 #include "tenant.h"
@@ -110,7 +111,7 @@ int Dial(bool& is_missing) {
 /// The program may have closed our descriptor, as daemons close all, and have the number for its own.
 bool IsStillOurs(int fd, ino_t inode) {
   struct stat about {};
-  return fd >= 0 && fstat(fd, &about) == 0 && S_ISSOCK(about.st_mode) && about.st_ino == inode;
+  return fd >= 0 && old_glibc::Fstat(fd, &about) == 0 && S_ISSOCK(about.st_mode) && about.st_ino == inode;
 }
 
 int SocketNow() {
@@ -184,7 +185,7 @@ void Redial(bool& was_ever_up) {
   bool is_missing = false;
   const int fd = Dial(is_missing);
   struct stat about {};
-  if (fd >= 0 && fstat(fd, &about) == 0) {
+  if (fd >= 0 && old_glibc::Fstat(fd, &about) == 0) {
     const Locked locked(g_socket_mutex);
     g_socket = fd;
     g_socket_inode = about.st_ino;

@@ -11,6 +11,7 @@
 #include "driver.h"
 #include "link.h"
 #include "memory.h"
+#include "platform/old_glibc.h"
 #include "sync.h"
 
 namespace divvy::interpose {
@@ -48,13 +49,13 @@ const char* WhyNoPage(const char* folder, share::Page*& page, std::uint64_t& ino
   snprintf(path, sizeof path, "%s/%s", folder, share::kPageFile);
   const int fd = open(path, O_RDWR | O_CLOEXEC);
   if (fd < 0) {
-    snprintf(why, sizeof why, "cannot open %.120s (%s)", path, strerrordesc_np(errno));
+    snprintf(why, sizeof why, "cannot open %.120s (%s)", path, strerror(errno));
     return why;
   }
   struct stat about {};
   void* mapped = MAP_FAILED;
   // Another layout may be shorter or longer; its first words say which it is.
-  if (fstat(fd, &about) == 0 && about.st_size >= static_cast<off_t>(2 * sizeof(std::uint32_t))) {
+  if (old_glibc::Fstat(fd, &about) == 0 && about.st_size >= static_cast<off_t>(2 * sizeof(std::uint32_t))) {
     const auto size = static_cast<std::size_t>(about.st_size);
     mapped = mmap(nullptr, size < sizeof(share::Page) ? size : sizeof(share::Page), PROT_READ | PROT_WRITE, MAP_SHARED,
                   fd, 0);

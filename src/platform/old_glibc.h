@@ -1,0 +1,53 @@
+// Read before everything else in the libraries that run inside other people's programs (CMake: -include): they are to
+// load wherever a container's image has a glibc of 2014 or later (2.17), whatever this machine has.
+//
+// Functions that glibc 2.32 to 2.34 moved into libc.so.6 have kept their old versions there, and where glibc is older
+// they are in libpthread.so.0 and libdl.so.2, which such a library names as well (DIVVY_OLD_GLIBC in CMake): newer
+// machines have those two with nothing in them. fstat and stat were no symbols before 2.33. scripts/check-glibc reads
+// what a built library asks for.
+#pragma once
+
+#if defined(__x86_64__)
+#define DIVVY_GLIBC_FIRST "GLIBC_2.2.5"
+#define DIVVY_GLIBC_ROBUST "GLIBC_2.12"
+#elif defined(__aarch64__)
+#define DIVVY_GLIBC_FIRST "GLIBC_2.17"
+#define DIVVY_GLIBC_ROBUST "GLIBC_2.17"
+#endif
+
+#ifdef DIVVY_GLIBC_FIRST
+#define DIVVY_GLIBC(name, version) __asm__(".symver " #name "," #name "@" version)
+DIVVY_GLIBC(dladdr, DIVVY_GLIBC_FIRST);
+DIVVY_GLIBC(dlclose, DIVVY_GLIBC_FIRST);
+DIVVY_GLIBC(dlerror, DIVVY_GLIBC_FIRST);
+DIVVY_GLIBC(dlopen, DIVVY_GLIBC_FIRST);
+DIVVY_GLIBC(dlvsym, DIVVY_GLIBC_FIRST);
+DIVVY_GLIBC(pthread_create, DIVVY_GLIBC_FIRST);
+DIVVY_GLIBC(pthread_detach, DIVVY_GLIBC_FIRST);
+DIVVY_GLIBC(pthread_join, DIVVY_GLIBC_FIRST);
+DIVVY_GLIBC(pthread_sigmask, DIVVY_GLIBC_FIRST);
+DIVVY_GLIBC(pthread_mutexattr_init, DIVVY_GLIBC_FIRST);
+DIVVY_GLIBC(pthread_mutexattr_destroy, DIVVY_GLIBC_FIRST);
+DIVVY_GLIBC(pthread_mutexattr_setpshared, DIVVY_GLIBC_FIRST);
+DIVVY_GLIBC(pthread_mutexattr_setrobust, DIVVY_GLIBC_ROBUST);
+DIVVY_GLIBC(pthread_mutex_consistent, DIVVY_GLIBC_ROBUST);
+#undef DIVVY_GLIBC
+#endif
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+namespace divvy::old_glibc {
+
+// As the kernel has it; on both machines libc's struct stat is the kernel's own.
+inline int Fstat(int fd, struct stat* about) { return static_cast<int>(::syscall(SYS_fstat, fd, about)); }
+inline int Stat(const char* path, struct stat* about) {
+  return static_cast<int>(::syscall(SYS_newfstatat, AT_FDCWD, path, about, 0));
+}
+inline int MakeMemoryFile(const char* name, unsigned flags) {
+  return static_cast<int>(::syscall(SYS_memfd_create, name, flags));
+}
+
+}  // namespace divvy::old_glibc
