@@ -139,12 +139,13 @@ class ContainerStart {
     }
     ground_.engine = engine.path;
     if (ground_.kind == EngineKind::kPodman) ground_.pid_file = log_path_ + "." + ground_.name;
+    DIVVY_TRY(ground_.needs, ParseContainerNeeds(Variable(kContainerNeedsVariable)));
     return FindGpus();
   }
 
   Status FindGpus() {
-    const std::string indices = Variable("DIVVY_GPUS");
-    const std::string uuids = Variable("DIVVY_GPU_UUIDS");
+    std::string indices = Variable("DIVVY_GPUS");
+    std::string uuids = Variable("DIVVY_GPU_UUIDS");
     const bool counts_own = Variable(kContainerGpusVariable) == "own";
     for (std::string& entry : ground_.environment) {
       constexpr std::string_view kVisible = "CUDA_VISIBLE_DEVICES=";
@@ -153,6 +154,12 @@ class ContainerStart {
       entry = std::string(kVisible) + VisibleByUuid(visible, counts_own ? Places(indices) : indices, uuids);
     }
     if (indices.empty()) return {};
+    // One that is on a part of a GPU may be moved to others.
+    const ContainerNeeds& needs = ground_.needs;
+    if (!needs.gpu_indices.empty()) {
+      indices = Join(needs.gpu_indices, ",");
+      uuids = Join(needs.gpu_uuids, ",");
+    }
     const bool has_driver = ::access("/dev/nvidiactl", F_OK) == 0;
     if (ground_.kind != EngineKind::kPodman) {
       // On stand-in GPUs there is nothing to give.

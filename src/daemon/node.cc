@@ -101,34 +101,6 @@ void Node::StartTasks(const JobRecord& record, const JobSpec& spec, LaunchReques
   request.is_own_log = true;
 }
 
-/// The first process starts the container, and what was to be started is run inside.
-void Node::IntoContainer(const JobSpec& spec, LaunchRequest& request) const {
-  const ContainerSettings& settings = options_.container;
-  std::erase_if(request.environment, [](const std::string& entry) { return entry.starts_with(kContainerVariable); });
-  const auto set = [&](std::string_view name, const std::string& value) {
-    request.environment.push_back(std::string(name) + "=" + value);
-  };
-  // Steps inside the job start containers as well.
-  if (settings.engine != "auto") set(kContainerEngineVariable, settings.engine);
-  if (!settings.options.empty()) set(kContainerOptionsVariable, divvy::Join(settings.options, "\n"));
-  if (request.isolation.lock != DeviceLock::kNone) set(kContainerGpusVariable, "own");
-  auto plan = dialect::ContainerOf(spec, settings.runs_valohai_images);
-  if (plan && !*plan) return;
-  // The engine gives the container its GPUs alone and a /tmp, and could not do so inside mounts of ours.
-  request.isolation.has_own_tmp = request.isolation.has_own_shm = false;
-  if (request.isolation.lock == DeviceLock::kMounts) request.isolation.lock = DeviceLock::kNone;
-  if (request.isolation.lock == DeviceLock::kNone) request.isolation.closed_devices.clear();
-  if (!request.script.empty()) {
-    ContainerScript script = WrapScript(request.script, options_.divvy);
-    request.script = std::move(script.text);
-    if (plan) (*plan)->interpreter = std::move(script.interpreter);
-  } else {
-    request.argv.insert(request.argv.begin(), {options_.divvy, "internal-container", "--"});
-  }
-  // A value that its option would have refused comes from no command of divvy's; without a plan nothing is started.
-  set(kContainerVariable, plan ? FormatContainerPlan(**plan) : "");
-}
-
 std::vector<std::string> Node::DialectEnvironment(const LaunchOrder& order, const JobRecord& part,
                                                   const JobSpec& spec) const {
   if (spec.dialect == Dialect::kSlurm) {
@@ -224,7 +196,7 @@ LaunchRequest Node::RequestFor(const LaunchOrder& order, const JobSpec& spec, co
   // A job that runs again goes on in its files, so that the first try can still be read.
   request.appends_output = spec.appends_output || record.restarts > 0;
   request.is_own_log = spec.output.empty() && !spec.is_foreground;
-  IntoContainer(spec, request);
+  IntoContainer(spec, grant, request);
   if (record.gang.empty() ? dialect::StartsTasks(spec) : dialect::StartsTasks(WholeOf(record, spec)))
     StartTasks(record, record.gang.empty() ? spec : WholeOf(record, spec), request);
   request.uid = here.uid;

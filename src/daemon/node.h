@@ -154,7 +154,11 @@ class Node final : public OrderPort {
   static bool IsListening(const RunRecord& record) { return !record.control.empty(); }
   Duration GraceOf(const JobSpec& spec) const { return spec.grace < Duration(0) ? options_.grace : spec.grace; }
   void StartTasks(const JobRecord& record, const JobSpec& spec, LaunchRequest& request) const;
-  void IntoContainer(const JobSpec& spec, LaunchRequest& request) const;
+
+  // Containers (node_containers.cc).
+  void IntoContainer(const JobSpec& spec, const ShareGrant* grant, LaunchRequest& request) const;
+  ContainerNeeds NeedsInside(const ShareGrant* grant) const;
+
   /// Whom a job of this user runs as here, where it may; -1 for both numbers: the daemon's own. Asked once for a
   /// launch: a name service that does not answer a second time must not make it somebody else's.
   Result<User> CheckUser(const User& user) const;

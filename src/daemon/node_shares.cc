@@ -186,7 +186,8 @@ void NodeShares::OnRoom(JobId job, std::uint64_t number, const Result<wire::Keep
   if (!answer && answer.error().code == ErrorCode::kUnreachable)
     return GiveUp(job, number, kKeeperComesWithin, "not come back");
   if (!answer) return Fail(job, answer.error().message, kNoRoomMade);
-  if (answer->added) ports_.set_grant(job, {answer->added->gpus, answer->added->reachable, answer->added->environment});
+  if (const auto& added = answer->added)
+    ports_.set_grant(job, {added->gpus, added->reachable, added->folder, added->environment});
   Pass(job);
 }
 

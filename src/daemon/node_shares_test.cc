@@ -159,6 +159,7 @@ TEST_F(NodeSharesTest, ATenantStartsWhereTheKeeperSays) {
   add.answered(answer);
   ASSERT_EQ(passed_.size(), 2U);
   EXPECT_EQ(grants_[JobId(7)].gpus, std::vector<int>{0});
+  EXPECT_EQ(grants_[JobId(7)].folder, "/x");
   EXPECT_EQ(grants_[JobId(7)].environment, std::vector<std::string>{"DIVVY_SHARE=/x"});
 }
 

@@ -421,8 +421,8 @@ TEST_F(GangNode, ATenantHasWhatTheKeeperSaysOnceAndItsOwnBehindIt) {
   record.gang.clear();
   JobSpec spec = Script();
   spec.capture.environment = {"LD_PRELOAD=/mine.so"};
-  node_->SetShareGrant(record.id,
-                       {{2}, GpuSet::Of({2, 3}), {"DIVVY_SHARE=/f", "LD_PRELOAD=/l.so", "CUDA_VISIBLE_DEVICES=GPU-2"}});
+  node_->SetShareGrant(
+      record.id, {{2}, GpuSet::Of({2, 3}), "/f", {"DIVVY_SHARE=/f", "LD_PRELOAD=/l.so", "CUDA_VISIBLE_DEVICES=GPU-2"}});
   const LaunchRequest granted = Launch(0, spec, record);
   EXPECT_EQ(ValueOf(granted, "LD_PRELOAD"), "/l.so:/mine.so");
   EXPECT_EQ(ValueOf(granted, "DIVVY_SHARE"), "/f");
@@ -430,6 +430,29 @@ TEST_F(GangNode, ATenantHasWhatTheKeeperSaysOnceAndItsOwnBehindIt) {
   const LaunchRequest next = Launch(0, spec, record);
   EXPECT_EQ(ValueOf(next, "DIVVY_SHARE"), "(none)") << "a grant is of one launch";
   EXPECT_EQ(ValueOf(next, "LD_PRELOAD"), "/mine.so");
+}
+
+// Every container of the job is told so, also those of its steps.
+TEST_F(GangNode, WhatContainersNeedOfTheMachineIsSaidWithTheJob) {
+  StartNode("/opt/gpus");
+  JobRecord record = Gang();
+  record.gang.clear();
+  const auto needs_of = [&](const JobSpec& spec) {
+    return ParseContainerNeeds(ValueOf(Launch(0, spec, record), std::string(kContainerNeedsVariable)));
+  };
+  const auto whole = needs_of(Script());
+  ASSERT_TRUE(whole);
+  EXPECT_EQ(whole->mounts, (std::vector<ContainerMount>{{"/opt/gpus", "/opt/gpus", false}}));
+  EXPECT_EQ(whole->environment, Words{"LD_LIBRARY_PATH=/opt/gpus"});
+  node_->SetShareGrant(record.id,
+                       {{2}, GpuSet::Of({2, 3}), "/f", {"LD_PRELOAD=/l.so", "CUDA_MPS_PIPE_DIRECTORY=/mps"}});
+  const auto part = needs_of(Script());
+  ASSERT_TRUE(part);
+  EXPECT_EQ(
+      part->mounts,
+      (std::vector<ContainerMount>{
+          {"/opt/gpus", "/opt/gpus", false}, {"/f", "/f", false}, {"/l.so", "/l.so", true}, {"/mps", "/mps", false}}));
+  EXPECT_EQ(part->environment, (Words{"LD_LIBRARY_PATH=/opt/gpus", "LD_PRELOAD=/l.so"}));
 }
 
 // Users have other numbers on other machines.

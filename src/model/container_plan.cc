@@ -46,15 +46,31 @@ bool IsContainerName(std::string_view name) {
          name.find_first_not_of("abcdefghijklmnopqrstuvwxyz0123456789-") == std::string_view::npos;
 }
 
+void AddMounts(std::string& out, const std::vector<ContainerMount>& mounts) {
+  for (const ContainerMount& mount : mounts) {
+    Add(out, mount.is_read_only ? "mount-ro" : "mount", mount.source);
+    Add(out, "at", mount.target);
+  }
+}
+
+/// False: the line is of something else.
+bool ReadMount(std::string_view key, std::string& value, std::vector<ContainerMount>& mounts) {
+  if (key == "mount" || key == "mount-ro") mounts.push_back({std::move(value), "", key == "mount-ro"});
+  else if (key == "at" && !mounts.empty()) mounts.back().target = std::move(value);
+  else return false;
+  return true;
+}
+
+bool AreWhole(const std::vector<ContainerMount>& mounts) {
+  return std::ranges::all_of(mounts, [](const ContainerMount& mount) { return mount.target.starts_with('/'); });
+}
+
 }  // namespace
 
 std::string FormatContainerPlan(const ContainerPlan& plan) {
   std::string out;
   Add(out, "image", plan.image);
-  for (const ContainerMount& mount : plan.mounts) {
-    Add(out, mount.is_read_only ? "mount-ro" : "mount", mount.source);
-    Add(out, "at", mount.target);
-  }
+  AddMounts(out, plan.mounts);
   if (!plan.directory.empty()) Add(out, "directory", plan.directory);
   for (const std::string& name : plan.variables) Add(out, "variable", name);
   if (!plan.interpreter.empty()) Add(out, "interpreter", plan.interpreter);
@@ -65,18 +81,40 @@ Result<ContainerPlan> ParseContainerPlan(std::string_view text) {
   ContainerPlan plan;
   bool is_good = true;
   ForEachLine(text, [&](std::string_view key, std::string value) {
+    if (ReadMount(key, value, plan.mounts)) return;
     if (key == "image") plan.image = std::move(value);
-    else if (key == "mount" || key == "mount-ro") plan.mounts.push_back({std::move(value), "", key == "mount-ro"});
-    else if (key == "at" && !plan.mounts.empty()) plan.mounts.back().target = std::move(value);
     else if (key == "directory") plan.directory = std::move(value);
     else if (key == "variable") plan.variables.push_back(std::move(value));
     else if (key == "interpreter") plan.interpreter = std::move(value);
     else is_good = false;
   });
-  for (const ContainerMount& mount : plan.mounts) is_good = is_good && mount.target.starts_with('/');
-  if (is_good && !plan.image.empty()) return plan;
+  if (is_good && AreWhole(plan.mounts) && !plan.image.empty()) return plan;
   return InvalidArgument(std::string(kContainerVariable) +
                          " holds no container's description; it is set by divvy alone");
+}
+
+std::string FormatContainerNeeds(const ContainerNeeds& needs) {
+  std::string out;
+  AddMounts(out, needs.mounts);
+  for (const std::string& entry : needs.environment) Add(out, "env", entry);
+  for (const std::string& index : needs.gpu_indices) Add(out, "gpu", index);
+  for (const std::string& uuid : needs.gpu_uuids) Add(out, "uuid", uuid);
+  return out;
+}
+
+Result<ContainerNeeds> ParseContainerNeeds(std::string_view text) {
+  ContainerNeeds needs;
+  bool is_good = true;
+  ForEachLine(text, [&](std::string_view key, std::string value) {
+    if (ReadMount(key, value, needs.mounts)) return;
+    if (key == "env" && value.find('=') != std::string::npos) needs.environment.push_back(std::move(value));
+    else if (key == "gpu") needs.gpu_indices.push_back(std::move(value));
+    else if (key == "uuid") needs.gpu_uuids.push_back(std::move(value));
+    else is_good = false;
+  });
+  if (is_good && AreWhole(needs.mounts)) return needs;
+  return InvalidArgument(std::string(kContainerNeedsVariable) +
+                         " holds nothing that a container could need; it is set by divvy alone");
 }
 
 ContainerScript WrapScript(std::string_view script, std::string_view divvy) {

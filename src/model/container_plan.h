@@ -30,6 +30,19 @@ struct ContainerPlan {
   friend bool operator==(const ContainerPlan&, const ContainerPlan&) = default;
 };
 
+/// What a container needs of its machine besides what the job asked for: what the keeper of shared GPUs gives the job's
+/// processes, and, where the GPUs are stand-ins, these. The node says it, once for all containers inside the job.
+struct ContainerNeeds {
+  std::vector<ContainerMount> mounts;
+  std::vector<std::string> environment;  // NAME=value, inside; of a variable that the job names its own value counts.
+  /// GPUs that are to be open inside, where they are more than the job's own; in the same order.
+  std::vector<std::string> gpu_indices;
+  std::vector<std::string> gpu_uuids;
+
+  bool empty() const { return mounts.empty() && environment.empty() && gpu_indices.empty(); }
+  friend bool operator==(const ContainerNeeds&, const ContainerNeeds&) = default;
+};
+
 /// [container] of divvy.toml.
 struct ContainerSettings {
   std::string engine = "auto";       // "podman", "docker", "apptainer", "singularity", or the first that is there.
@@ -45,12 +58,18 @@ inline constexpr std::string_view kContainerVariable = "DIVVY_CONTAINER";
 /// a line. Not set: "auto", and none.
 inline constexpr std::string_view kContainerEngineVariable = "DIVVY_CONTAINER_ENGINE";
 inline constexpr std::string_view kContainerOptionsVariable = "DIVVY_CONTAINER_OPTIONS";
+/// FormatContainerNeeds()'s text; not set: nothing.
+inline constexpr std::string_view kContainerNeedsVariable = "DIVVY_CONTAINER_NEEDS";
 /// "own": CUDA_VISIBLE_DEVICES counts the job's GPUs alone, from 0. Not set: it has the server's indices.
 inline constexpr std::string_view kContainerGpusVariable = "DIVVY_CONTAINER_GPUS";
 
 std::string FormatContainerPlan(const ContainerPlan& plan);
 /// Refuses what FormatContainerPlan() cannot have written.
 Result<ContainerPlan> ParseContainerPlan(std::string_view text);
+
+std::string FormatContainerNeeds(const ContainerNeeds& needs);
+/// Refuses what FormatContainerNeeds() cannot have written.
+Result<ContainerNeeds> ParseContainerNeeds(std::string_view text);
 
 /// The script with a first line that has divvy start the container. It takes the place of the script's own "#!" line,
 /// so that line numbers stay as they are; a script without one gets a line more.

@@ -50,5 +50,20 @@ TEST(ContainerLog, AnotherUsersLinesAreNoNamesOfOurs) {
   EXPECT_EQ(ReadContainerLog("engine podman\n").engine, "") << "not looked for in a PATH";
 }
 
+TEST(ContainerNeeds, WhatIsWrittenIsRead) {
+  ContainerNeeds needs;
+  needs.mounts = {{"/runs/share/17.1", "/runs/share/17.1", false}, {"/l\nib.so", "/l\nib.so", true}};
+  needs.environment = {"LD_PRELOAD=/lib.so", "EMPTY="};
+  needs.gpu_indices = {"0", "1"};
+  needs.gpu_uuids = {"GPU-a", "GPU-b"};
+  const auto read = ParseContainerNeeds(FormatContainerNeeds(needs));
+  ASSERT_TRUE(read) << read.error().message;
+  EXPECT_EQ(*read, needs);
+  const auto none = ParseContainerNeeds("");
+  ASSERT_TRUE(none);
+  EXPECT_TRUE(none->empty());
+  for (const char* wrong : {"image x\n", "mount /a\n", "env NAME\n"}) EXPECT_FALSE(ParseContainerNeeds(wrong)) << wrong;
+}
+
 }  // namespace
 }  // namespace divvy

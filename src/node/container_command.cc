@@ -22,14 +22,25 @@ std::vector<std::string> ListWords(std::string_view list) {
 
 std::string_view NameOf(std::string_view entry) { return entry.substr(0, entry.find('=')); }
 
+bool IsNamed(const ContainerPlan& plan, std::string_view name) {
+  return std::ranges::find(plan.variables, name) != plan.variables.end();
+}
+
 /// The variables of the process that go in.
 std::vector<std::string> Passed(const ContainerPlan& plan, const ContainerGround& ground) {
   std::vector<std::string> out;
   for (const std::string& entry : ground.environment) {
     const std::string_view name = NameOf(entry);
-    if (GoesIntoContainers(name) || std::ranges::find(plan.variables, name) != plan.variables.end())
-      out.push_back(entry);
+    if (GoesIntoContainers(name) || IsNamed(plan, name)) out.push_back(entry);
   }
+  return out;
+}
+
+/// What the machine sets inside. Of a variable that the job names the job's own value goes in; it has the machine's
+/// part before its own.
+std::vector<std::string> SetInside(const ContainerPlan& plan, const ContainerGround& ground) {
+  std::vector<std::string> out = ground.needs.environment;
+  std::erase_if(out, [&](const std::string& entry) { return IsNamed(plan, NameOf(entry)); });
   return out;
 }
 
@@ -56,6 +67,12 @@ Result<std::vector<ContainerMount>> Mounts(const ContainerPlan& plan, const Cont
   if (ground.directory != "/" && !is_named) mounts.push_back({ground.directory, ground.directory, false});
   if (!ground.script.empty()) mounts.push_back({ground.script, std::string(kScriptFolder) + ground.script_name, true});
   mounts.insert(mounts.end(), plan.mounts.begin(), plan.mounts.end());
+  for (const ContainerMount& need : ground.needs.mounts) {
+    const bool is_there = std::ranges::any_of(mounts, [&](const ContainerMount& other) {
+      return other.target == need.target && other.source == need.source;
+    });
+    if (!is_there) mounts.push_back(need);
+  }
   const std::string_view bad = IsOci(ground.kind) ? ",\n\"" : ",:\n";
   for (const ContainerMount& mount : mounts) {
     for (const std::string& path : {mount.source, mount.target}) {
@@ -116,6 +133,8 @@ Result<ContainerCommand> OciCommand(const ContainerPlan& plan, const ContainerGr
   argv.push_back("--workdir=" + (plan.directory.empty() ? ground.directory : plan.directory));
   // By name alone: values stay out of what ps shows.
   for (const std::string& entry : Passed(plan, ground)) argv.push_back("--env=" + std::string(NameOf(entry)));
+  // The engine itself runs with values of its own.
+  for (const std::string& entry : SetInside(plan, ground)) argv.push_back("--env=" + entry);
   argv.insert(argv.end(), ground.options.begin(), ground.options.end());
   argv.push_back(plan.image);
   for (std::string& word : Program(plan, ground)) argv.push_back(std::move(word));
@@ -139,6 +158,7 @@ Result<ContainerCommand> ApptainerCommand(const ContainerPlan& plan, const Conta
   out.environment = ground.environment;
   const std::string prefix = ground.kind == EngineKind::kApptainer ? "APPTAINERENV_" : "SINGULARITYENV_";
   for (const std::string& entry : Passed(plan, ground)) out.environment.push_back(prefix + entry);
+  for (const std::string& entry : SetInside(plan, ground)) out.environment.push_back(prefix + entry);
   if (!ground.gpus.empty()) out.environment.push_back(prefix + "NVIDIA_VISIBLE_DEVICES=" + Join(ground.gpus, ","));
   return out;
 }

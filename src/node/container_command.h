@@ -36,6 +36,7 @@ struct ContainerGround {
   std::vector<std::string> environment;  // The process's own, NAME=value.
   std::vector<std::string> options;      // Further words for the engine, before the image.
   std::string pid_file;                  // podman writes the first process's number there; empty: nowhere.
+  ContainerNeeds needs;                  // Of the machine; mounted and set inside.
   std::int64_t memory_bytes = 0;         // 0: no limit of the engine's.
   bool has_terminal = false;
 };

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "base/text.h"
 
 namespace divvy {
@@ -156,6 +158,37 @@ TEST(ContainerEnd, TheEnginesFailureIsToldFromTheProgramsOwn) {
             std::string::npos);
   EXPECT_EQ(why(EngineKind::kApptainer, 127, false), "") << "may be the program's own";
   EXPECT_NE(why(EngineKind::kApptainer, 255, false), "");
+}
+
+TEST(ContainerCommand, WhatTheMachineGivesIsInsideAtTheSamePath) {
+  ContainerGround ground = Ground(EngineKind::kPodman);
+  ground.needs.mounts = {{"/runs/17.1", "/runs/17.1", false}, {"/lib.so", "/lib.so", true}};
+  ground.needs.environment = {"LD_PRELOAD=/lib.so"};
+  ground.environment.emplace_back("LD_PRELOAD=/lib.so:/the/hosts.so");
+  EXPECT_NE(Words(Plan(), ground)
+                .find(" --mount=type=bind,source=/runs/17.1,target=/runs/17.1 "
+                      "--mount=type=bind,source=/lib.so,target=/lib.so,readonly --workdir"),
+            std::string::npos)
+      << Words(Plan(), ground);
+  EXPECT_NE(Words(Plan(), ground).find(" --env=LD_PRELOAD=/lib.so "), std::string::npos) << Words(Plan(), ground);
+  ground.kind = EngineKind::kApptainer;
+  EXPECT_NE(Words(Plan(), ground).find(" --bind=/runs/17.1:/runs/17.1 --bind=/lib.so:/lib.so:ro "), std::string::npos);
+  const auto command = MakeContainerCommand(Plan(), ground);
+  ASSERT_TRUE(command);
+  EXPECT_NE(std::ranges::find(command->environment, "APPTAINERENV_LD_PRELOAD=/lib.so"), command->environment.end());
+}
+
+TEST(ContainerCommand, AVariableThatTheJobNamesHasTheJobsValue) {
+  ContainerGround ground = Ground(EngineKind::kPodman);
+  ground.needs.mounts = {{"/data", "/data", false}};
+  ground.needs.environment = {"LD_PRELOAD=/lib.so"};
+  ground.environment.emplace_back("LD_PRELOAD=/lib.so:/mine.so");
+  ContainerPlan plan = Plan();
+  plan.variables = {"LD_PRELOAD"};
+  plan.mounts = {{"/data", "/data", false}};
+  const std::string words = Words(plan, ground);
+  EXPECT_NE(words.find(" --env=LD_PRELOAD pytorch"), std::string::npos) << words;
+  EXPECT_EQ(words.find("target=/data "), words.rfind("target=/data ")) << "mounted once: " << words;
 }
 
 }  // namespace
