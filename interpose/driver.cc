@@ -67,8 +67,10 @@ constexpr SymbolHashes kHashes;
 
 std::atomic<Door> g_real[kSlots];
 std::atomic<void*> g_driver;
+std::atomic<bool> g_is_cut_off{false};
 
 cuda::Return Missing() { return cuda::kNotFound; }
+cuda::Return CutOff() { return cuda::kContextIsDestroyed; }
 
 }  // namespace
 
@@ -155,7 +157,10 @@ Door RealDoor(Slot slot, bool is_loading) {
   return door;
 }
 
+void CutOffDriver() { g_is_cut_off.store(true, std::memory_order_relaxed); }
+
 Door CallableDoor(Slot slot) {
+  if (__builtin_expect(g_is_cut_off.load(std::memory_order_relaxed), 0)) return reinterpret_cast<Door>(&CutOff);
   const Door door = RealDoor(slot);
   return door != nullptr ? door : reinterpret_cast<Door>(&Missing);
 }

@@ -66,6 +66,10 @@ Door RealDoor(Slot slot, bool is_loading = true);
 /// The same, to be called: where the driver does not have it, a function that returns cuda::kNotFound.
 Door CallableDoor(Slot slot);
 
+/// From now on every function of the driver's fails with kContextIsDestroyed, as after a fault of the GPU: what this
+/// process had there is damaged, and it is not to compute with it.
+void CutOffDriver();
+
 template <typename Declared>
 Declared* Real(Slot slot) {
   return reinterpret_cast<Declared*>(CallableDoor(slot));

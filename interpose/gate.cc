@@ -9,6 +9,7 @@
 #include "link.h"
 #include "orders.h"
 #include "sync.h"
+#include "tenant.h"
 
 namespace divvy::interpose {
 
@@ -46,8 +47,16 @@ std::uint32_t GateNow(const share::Page& page, unsigned device) {
   return __atomic_load_n(&page.devices[device].gate, __ATOMIC_SEQ_CST);
 }
 
+// Behind a lost gate is no device: whoever comes there is told so, and waits for nobody.
 bool MayGo(Touch touch, std::uint32_t gate) {
-  return touch == Touch::kLaunch ? gate <= share::kTurn : gate < share::kParked;
+  return (touch == Touch::kLaunch ? gate <= share::kTurn : gate < share::kParked) || gate == share::kLost;
+}
+
+void BeLost() {
+  static std::atomic<bool> is_lost{false};
+  if (is_lost.exchange(true)) return;
+  CutOffDriver();
+  Say("its memory on the GPU was damaged while it was moved", "its CUDA calls fail from now on; start the job again");
 }
 
 void Ask(unsigned device, std::uint32_t gate) {
@@ -58,7 +67,7 @@ void Ask(unsigned device, std::uint32_t gate) {
 
 /// Until the gate is another than `gate`, or a while.
 void WaitAtGate(share::Page& page, unsigned device, std::uint32_t gate) {
-  if (gate < share::kShut) return;  // It opened meanwhile.
+  if (gate < share::kShut || gate == share::kLost) return;  // It opened meanwhile.
   DeviceGate& mine = g_gates[device];
   share::PageProcess* const words = ProcessWords();
   mine.waiting.fetch_add(1);
@@ -73,6 +82,13 @@ void WaitAtGate(share::Page& page, unsigned device, std::uint32_t gate) {
   mine.waiting.fetch_sub(1);
 }
 
+bool IsAnyLost(const share::Page& page) {
+  for (unsigned device = 0; device < page.device_count; ++device) {
+    if (GateNow(page, device) == share::kLost) return true;
+  }
+  return false;
+}
+
 /// The current context's device. A process with several asks the driver, and that as any call: not while it is away.
 unsigned AskedDevice() {
   if (HasOneDevice()) return CurrentDevice();
@@ -84,6 +100,7 @@ unsigned AskedDevice() {
     for (unsigned device = 0; device < page->device_count; ++device) {
       if (!MayGo(Touch::kOther, GateNow(*page, device))) away = device;
     }
+    if (IsAnyLost(*page)) BeLost();
     const unsigned current = away == kNotOurs ? CurrentDevice() : kNotOurs;
     g_gates[0].touching.fetch_sub(1, std::memory_order_seq_cst);
     if (away == kNotOurs) return current;
@@ -153,7 +170,10 @@ Inside::Inside(Touch touch, unsigned device) : touch_(touch) {
     __atomic_fetch_add(&words_->entered, 1, __ATOMIC_SEQ_CST);
     gate_ = GateNow(*page, device_);
     is_entered_ = true;
-    if (__builtin_expect(MayGo(touch_, gate_), 1)) break;
+    if (__builtin_expect(MayGo(touch_, gate_), 1)) {
+      if (__builtin_expect(gate_ == share::kLost, 0)) BeLost();
+      break;
+    }
     if (gate_ == share::kShut && LinkDownNs() > kWithoutKeeper) break;
     (touch_ == Touch::kLaunch ? mine.launching : mine.touching).fetch_sub(1, std::memory_order_seq_cst);
     __atomic_fetch_sub(&words_->entered, 1, __ATOMIC_SEQ_CST);

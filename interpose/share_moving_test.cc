@@ -3,6 +3,7 @@
 
 #include <thread>
 
+#include "platform/cuda_types.h"
 #include "share_test_world.h"
 
 namespace divvy::interpose {
@@ -75,6 +76,19 @@ TEST_F(ShareMoving, FourThreadsThatLaunchAndCopyNoticeNothing) {
   EXPECT_EQ(end[0], 0U) << "faults";
   EXPECT_GT(end[1], 100U) << "rounds";
   EXPECT_EQ(program_.Do("check a 9"), "0");
+}
+
+TEST_F(ShareMoving, WhatWasDamagedFailsInsteadOfWaiting) {
+  ASSERT_EQ(program_.Do("init"), "0");
+  ASSERT_EQ(program_.Do("alloc a plain 32M"), "0");
+  ASSERT_EQ(program_.Do("fill a 9"), "0");
+  ASSERT_EQ(Evacuate().result, 0);
+  keeper_.SetGate(share::kLost);
+  const std::string failed = std::to_string(cuda::kContextIsDestroyed);
+  EXPECT_EQ(program_.Do("fill a 9"), failed);
+  EXPECT_EQ(program_.Do("alloc b plain 64M"), failed);
+  keeper_.SetGate(share::kOpen);
+  EXPECT_EQ(program_.Do("alloc b plain 64M"), failed) << "for ever";
 }
 
 TEST_F(ShareMoving, ACeilingThatIsTooLowLeavesAllOnTheHost) {

@@ -19,7 +19,7 @@ Keeper::Keeper(KeeperOptions options, std::unique_ptr<EventLoop> loop)
       loop_(std::move(loop)),
       records_(options_.directory),
       driver_(*loop_, options_.helper),
-      mps_(options_.mps_program, options_.directory),
+      mps_(*loop_, options_.mps_program, options_.directory),
       ledger_(options_.rules),
       gates_(*loop_, [this](TenantId id, GpuIndex gpu) {
         if (Kept* kept = Find(id)) kept->trouble = "its work on GPU " + std::to_string(gpu) + " does not end";
@@ -150,6 +150,7 @@ void Keeper::OnGone(TenantId id, Slot slot) {
   if (kept->relocation != nullptr) kept->relocation->OnGone(slot);
   RefreshUse(*kept);
   if (!kept->returning.empty()) BringBack(*kept);
+  EndLoss(*kept);
 }
 
 void Keeper::OnSaid(TenantId id, Slot slot, const share::Message& message) {
@@ -273,7 +274,35 @@ void Keeper::OnTick() {
     is_ledger_changed_ = true;
   }
   ShowState();
-  LookWhetherNeeded();
+  if (LookWhetherReachable()) LookWhetherNeeded();
+}
+
+// False: nobody finds it any more, and it ends as soon as nobody has to wait for it.
+bool Keeper::LookWhetherReachable() {
+  const NodeDoor::Place place = door_->Look();
+  if (place == NodeDoor::Place::kThere && !is_abandoned_) return true;
+  if (place == NodeDoor::Place::kTaken) {
+    // The next keeper of the directory takes the tenants on as if this one had been killed.
+    loop_->Stop();
+    return false;
+  }
+  is_abandoned_ = true;
+  bool is_awaited = false;
+  for (auto& [id, kept] : kept_) {
+    if (kept->tenant == nullptr || kept->tenant->processes().empty()) continue;
+    const bool is_away = kept->record.is_parked || kept->relocation != nullptr || !kept->returning.empty();
+    is_awaited = is_awaited || is_away;
+    // Nobody could bring it back later.
+    if (kept->record.is_parked && kept->relocation == nullptr && ledger_.WakeByUser(id)) is_ledger_changed_ = true;
+  }
+  if (is_awaited) return false;
+  for (auto& [id, kept] : kept_) {
+    if (kept->tenant == nullptr || kept->record.is_lost) continue;
+    LeaveGates(*kept);
+    kept->tenant->SetAllGates(share::kOpen);
+  }
+  loop_->Stop();
+  return false;
 }
 
 void Keeper::LookWhetherNeeded() {

@@ -9,6 +9,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/result.h"
@@ -27,6 +28,9 @@
 #include "sharing/ledger.h"
 
 namespace divvy::keeper {
+
+inline constexpr std::string_view kWhyLost =
+    "its memory was damaged, and its CUDA calls fail until its processes have ended";
 
 struct KeeperOptions {
   /// Expected of the first process on a GPU, in bytes, until the driver has shown one: a context on a data-centre GPU
@@ -69,6 +73,12 @@ class Keeper {
     std::uint64_t id = 0;
     unsigned device = 0;
   };
+  /// Into the MPS servers of its GPUs.
+  struct MpsEntry {
+    std::size_t awaited = 0;               // Servers that have not answered.
+    std::string why_not;                   // Of one that said no.
+    std::vector<std::string> environment;  // NAME=value.
+  };
   struct Kept {
     RecordedTenant record;
     std::unique_ptr<Tenant> tenant;  // Null before it has its place.
@@ -83,6 +93,7 @@ class Keeper {
     bool is_recorded = true;
     std::string why_no_room;  // On the host, for what it has.
     std::string trouble;
+    std::optional<MpsEntry> mps;
     std::map<Slot, std::uint64_t> launches;  // As of the last look.
     Time relocated = kNoTime;                // When its last relocation ended.
     std::vector<Duration> had;               // By device, a second ago.
@@ -113,6 +124,7 @@ class Keeper {
   void OnPin(Kept& kept, Slot slot, const share::Message& message);
   void RefreshUse(Kept& kept);
   void LookWhetherNeeded();
+  bool LookWhetherReachable();
   Kept* Find(TenantId id);
   TenantEvents EventsOf(TenantId id);
 
@@ -135,6 +147,7 @@ class Keeper {
   void EndRelocation(TenantId id, Passage passage, const std::vector<int>& to, sharing::Done done);
   void JoinGates(Kept& kept);
   void LeaveGates(Kept& kept);
+  void EndLoss(Kept& kept);
   void SettlePending(Kept& kept);
   void FailPending(Kept& kept, std::optional<Goal> goal, const std::string& why);
   void GiveUpPending(Kept& kept);
@@ -155,7 +168,8 @@ class Keeper {
   void GiveWhole(JobId job);
   void OnHello(std::uint64_t id, const wire::KeeperHello& hello);
   void OnAdd(std::uint64_t id, const wire::KeeperAdd& add);
-  void AnswerAdded(std::uint64_t id, const Kept& kept);
+  void AnswerAdded(std::uint64_t id, Kept& kept);
+  bool HasEnteredMps(Kept& kept);
   void OnRemove(const wire::KeeperRemove& remove);
   void OnTakeWhole(std::uint64_t id, const wire::KeeperTakeWhole& take);
   void OnCommand(std::uint64_t id, JobId job, Goal goal, const std::vector<int>& to);
@@ -206,6 +220,7 @@ class Keeper {
   bool is_ledger_changed_ = true;
   bool has_probed_ = false;
   bool may_end_ = false;
+  bool is_abandoned_ = false;  // Its directory is gone: nobody can find it any more.
 };
 
 /// `divvy keeper ...`, without the first two words.

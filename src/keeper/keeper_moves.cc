@@ -6,7 +6,6 @@
 #include "keeper/keeper.h"
 
 namespace divvy::keeper {
-
 std::vector<std::string> Keeper::UuidsOf(const std::vector<int>& gpus) const {
   std::vector<std::string> uuids;
   for (const int gpu : gpus) {
@@ -33,7 +32,7 @@ Status Keeper::TryToRecord(Kept& kept) {
 void Keeper::JoinGates(Kept& kept) {
   if (kept.tenant == nullptr) return;
   const sharing::Tenant* known = ledger_.Find(kept.tenant->id());
-  if (known == nullptr) return;
+  if (known == nullptr || kept.record.is_lost) return;
   for (unsigned device = 0; device < kept.tenant->devices().size(); ++device) {
     if (kept.record.terms.uses_mps) {
       kept.tenant->SetGate(device, share::kOpen);
@@ -175,15 +174,20 @@ void Keeper::EndRelocation(TenantId id, Passage passage, const std::vector<int>&
   }
   kept->relocation_order = 0;
   if (!done.why.empty()) kept->trouble = done.why;
+  record.is_lost = done.outcome == Outcome::kLost;
+  if (record.is_lost) kept->trouble = std::string(kWhyLost) + ": " + done.why;
   if (const sharing::Tenant* known = ledger_.Find(id)) {
     record.parked_by = static_cast<int>(known->parked_by);
     record.parked_bytes.clear();
     for (const sharing::Device& device : known->devices) record.parked_bytes.push_back(device.used);
   }
   Record(*kept);
-  if (done.outcome == Outcome::kLost) {
-    // Its gates stay as they are: whatever it would do on a GPU now is not what it believes to do.
-    FailPending(*kept, std::nullopt, done.why);
+  if (record.is_lost) {
+    // Whatever it would do on a GPU now is not what it believes to do: its calls fail, and with them, as a rule, its
+    // processes, so that the GPU is others'.
+    kept->tenant->SetAllGates(share::kLost);
+    FailPending(*kept, std::nullopt, kept->trouble);
+    EndLoss(*kept);
   } else if (record.is_parked) {
     kept->tenant->SetAllGates(share::kParked);
   } else {
@@ -200,6 +204,23 @@ void Keeper::EndRelocation(TenantId id, Passage passage, const std::vector<int>&
   for (const sharing::Order& order : std::exchange(kept->held_up, {})) CarryOut(order);
 }
 
+// What was damaged has gone with the processes: those that the job begins now find a place like any other's.
+void Keeper::EndLoss(Kept& kept) {
+  if (!kept.record.is_lost || kept.relocation != nullptr) return;
+  if (!kept.tenant->processes().empty() || kept.tenant->missing() != 0) return;
+  const TenantId id = kept.tenant->id();
+  kept.record.is_lost = false;
+  kept.record.is_parked = true;
+  kept.record.parked_by = static_cast<int>(sharing::ParkedBy::kOnItsWay);
+  kept.record.parked_bytes.assign(kept.tenant->devices().size(), Bytes(0));
+  kept.record.processes.clear();
+  Record(kept);
+  kept.trouble.clear();
+  kept.tenant->SetAllGates(share::kParked);
+  ledger_.OnLostEnded(id, loop_->Now());
+  is_ledger_changed_ = true;
+}
+
 void Keeper::SettlePending(Kept& kept) {
   if (kept.pending.empty() || kept.relocation != nullptr) return;
   const TenantId id{kept.record.terms.job.value(), kept.record.terms.attempt};
@@ -209,7 +230,7 @@ void Keeper::SettlePending(Kept& kept) {
     bool is_so = false;
     switch (pending.goal) {
       case Goal::kPlaced:
-        if (kept.tenant == nullptr) return false;
+        if (kept.tenant == nullptr || !HasEnteredMps(kept)) return false;
         AnswerAdded(pending.id, kept);
         return true;
       case Goal::kParked:

@@ -230,6 +230,105 @@ TEST(KeeperMoves, AWholeJobIsToldWhoStays) {
   EXPECT_EQ(world.node->StateOf(1).shares.at(0).gpu, world.at);
 }
 
+// --- A tenant that is damaged ----------------------------------------------------------------------------------------
+
+/// Neither back nor to the host: what its process has nobody knows.
+struct Damaged : Moved {
+  Damaged() {
+    process->fails_returns = 1;
+    process->breaks = true;
+    why = Command(1, "move", {1 - at});
+  }
+  std::string TakeWhole(int gpu) {
+    wire::KeeperRequest request;
+    request.take_whole.emplace().job = JobId(50);
+    request.take_whole->gpus.Insert(static_cast<GpuIndex>(gpu));
+    return node->Ask(request);
+  }
+  std::string why;
+};
+
+TEST(KeeperLoss, ADamagedTenantsCallsFailAndOthersGoOn) {
+  Damaged world;
+  EXPECT_NE(world.why.find("its memory was damaged"), std::string::npos) << world.why;
+  EXPECT_EQ(world.process->Gate(), share::kLost) << "a shut gate would hold its processes for ever";
+  EXPECT_NE(world.node->StateOf(1).trouble.find("its memory was damaged"), std::string::npos);
+  EXPECT_NE(world.TakeWhole(world.at).find("it was damaged"), std::string::npos);
+  FakeProcess other(world.Add(KeeperWorld::Terms(2, world.at, 0.5, 4 * kGiB, 4 * kGiB)).folder);
+  ASSERT_TRUE(Eventually([&] { return other.is_up(); }));
+  EXPECT_TRUE(other.Allocate(4 * kGiB));
+  std::atomic<bool> is_over{false};
+  std::thread worker([&] { other.Work(1ms, is_over); });
+  EXPECT_TRUE(Eventually([&] { return other.worked > 50'000'000; }));
+  is_over = true;
+  worker.join();
+}
+
+TEST(KeeperLoss, WhereItsProcessesHaveEndedTheGpuIsFreeAndItsNextAreServed) {
+  Damaged world;
+  world.process.reset();
+  EXPECT_TRUE(Eventually([&] { return world.TakeWhole(world.at).empty(); }));
+  FakeProcess next(world.folder);
+  ASSERT_TRUE(Eventually([&] { return next.is_up(); }));
+  EXPECT_TRUE(Eventually([&] { return next.Gate() == share::kOpen; }));
+  EXPECT_TRUE(next.Allocate(4 * kGiB));
+  EXPECT_EQ(world.node->StateOf(1).shares.at(0).gpu, 1 - world.at);
+  EXPECT_EQ(world.node->StateOf(1).trouble, "");
+}
+
+TEST(KeeperLoss, TheNextKeeperKnowsOfIt) {
+  Damaged world;
+  world.Kill();
+  world.Start();
+  EXPECT_TRUE(Eventually([&] { return world.node->StateOf(1).processes == 1; }));
+  EXPECT_EQ(world.process->Gate(), share::kLost);
+  world.Add(KeeperWorld::Terms(1, 0, 0.5, 4 * kGiB, 4 * kGiB));
+  EXPECT_EQ(world.process->Gate(), share::kLost);
+  EXPECT_NE(world.TakeWhole(world.at).find("it was damaged"), std::string::npos);
+  world.process.reset();
+  EXPECT_TRUE(Eventually([&] { return world.TakeWhole(world.at).empty(); }));
+}
+
+// --- A keeper that nobody finds any more -----------------------------------------------------------------------------
+
+TEST(KeeperAbandoned, WhereItsDirectoryIsGoneItLetsItsTenantsGoOnAndEnds) {
+  KeeperWorld world(1, true);
+  std::vector<std::unique_ptr<FakeProcess>> processes;
+  for (std::uint64_t job = 1; job <= 3; ++job) {
+    processes.push_back(
+        std::make_unique<FakeProcess>(world.Add(KeeperWorld::Terms(job, 0, 0.3, 4 * kGiB, 4 * kGiB)).folder));
+    ASSERT_TRUE(Eventually([&] { return processes.back()->is_up(); }));
+    ASSERT_TRUE(processes.back()->Allocate(kGiB));
+  }
+  ASSERT_EQ(world.Command(3, "park"), "");
+  ASSERT_EQ(processes[2]->Gate(), share::kParked);
+  std::atomic<bool> is_over{false};
+  std::vector<std::thread> workers;
+  for (int i = 0; i < 2; ++i) workers.emplace_back([&, i] { processes[i]->Work(1ms, is_over); });
+  EXPECT_TRUE(Eventually([&] { return processes[0]->worked > 0 && processes[1]->worked > 0; }));
+  const std::string away = world.directory + ".away";
+  std::filesystem::rename(world.directory, away);
+  EXPECT_TRUE(Eventually([&] { return world.has_ended.load(); }));
+  EXPECT_FALSE(processes[2]->is_emptied) << "nobody could bring it back later";
+  for (const auto& process : processes) EXPECT_EQ(process->Gate(), share::kOpen);
+  is_over = true;
+  for (std::thread& worker : workers) worker.join();
+  std::filesystem::rename(away, world.directory);
+}
+
+TEST(KeeperAbandoned, WhereAnotherServesItsDirectoryItEndsAsIfItWereKilled) {
+  Moved world;
+  ASSERT_EQ(world.Command(1, "park"), "");
+  std::filesystem::remove(world.directory + "/keeper.sock");
+  EXPECT_TRUE(Eventually([&] { return world.has_ended.load(); }));
+  EXPECT_EQ(world.process->Gate(), share::kParked);
+  world.Kill();
+  world.Start();
+  EXPECT_TRUE(Eventually([&] { return world.node->StateOf(1).processes == 1; }));
+  EXPECT_EQ(world.Command(1, "wake"), "");
+  EXPECT_FALSE(world.process->is_emptied);
+}
+
 // --- A keeper that ends, and its successor ---------------------------------------------------------------------------
 
 TEST(KeeperRecovery, TenantsGoOnWithWhatTheyHave) {

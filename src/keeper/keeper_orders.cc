@@ -160,7 +160,8 @@ void Keeper::OnFailed(const sharing::Failed& failed) {
     is_ledger_changed_ = true;
     return door_->Answer(request, FailedPrecondition(failed.why));
   }
-  if (Kept* kept = Find(failed.tenant)) kept->trouble = failed.why;
+  Kept* kept = Find(failed.tenant);
+  if (kept != nullptr && !kept->record.is_lost) kept->trouble = failed.why;
 }
 
 void Keeper::OnReady(std::uint64_t job) {

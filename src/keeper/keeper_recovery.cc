@@ -81,6 +81,7 @@ Status Keeper::AdoptTenant(const RecordedTenant& record) {
                  .can_be_requeued = terms.may_requeue};
   const bool is_parked = record.is_parked && !record.has_restored;
   known.state = !is_placed ? sharing::State::kArriving : is_parked ? sharing::State::kParked : sharing::State::kHere;
+  known.is_lost = record.is_lost;
   known.parked_by =
       is_parked ? static_cast<sharing::ParkedBy>(std::clamp(record.parked_by, 1, 3)) : sharing::ParkedBy::kNobody;
   if (is_placed) {
@@ -92,7 +93,9 @@ Status Keeper::AdoptTenant(const RecordedTenant& record) {
       device.gpu = static_cast<std::uint32_t>(kept->record.gpus[i]);
       device.request = static_cast<std::uint64_t>(terms.share.memory_request.count());
       device.limit = static_cast<std::uint64_t>(terms.share.memory_limit.count());
-      device.gate = is_parked ? share::kParked : (record.passage != Passage::kNone ? share::kMoving : share::kShut);
+      device.gate = record.is_lost ? share::kLost
+                    : is_parked    ? share::kParked
+                                   : (record.passage != Passage::kNone ? share::kMoving : share::kShut);
     }
     DIVVY_TRY(kept->tenant, Tenant::Adopt(*loop_, remover_, options_.directory, id, static_cast<uid_t>(terms.uid),
                                           std::move(devices)));
@@ -123,6 +126,10 @@ Status Keeper::AdoptTenant(const RecordedTenant& record) {
   if (there.tenant != nullptr) {
     there.tenant->Listen(EventsOf(id));
     if (!is_parked && there.returning.empty()) JoinGates(there);
+  }
+  if (record.is_lost) {
+    there.trouble = kWhyLost;
+    EndLoss(there);
   }
   SetCannot(there);
   is_ledger_changed_ = true;

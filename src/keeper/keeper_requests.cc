@@ -132,7 +132,7 @@ void Keeper::OnAdd(std::uint64_t id, const wire::KeeperAdd& add) {
   kept_[tenant] = std::move(kept);
 }
 
-void Keeper::AnswerAdded(std::uint64_t id, const Kept& kept) {
+void Keeper::AnswerAdded(std::uint64_t id, Kept& kept) {
   wire::KeeperLine line;
   line.answer.emplace().id = id;
   wire::KeeperAdded& added = line.answer->added.emplace();
@@ -146,15 +146,35 @@ void Keeper::AnswerAdded(std::uint64_t id, const Kept& kept) {
   }
   added.folder = kept.tenant->folder();
   added.environment = EnvironmentOf(kept);
-  if (kept.record.terms.uses_mps) {
-    for (std::size_t i = 0; i < kept.record.gpus.size(); ++i) {
-      const auto variables = mps_.Join(kept.tenant->id(), static_cast<GpuIndex>(kept.record.gpus[i]), added.uuids[i],
-                                       ShareOf(kept.record.terms));
-      if (!variables) return door_->Answer(id, variables.error());
-      added.environment.insert(added.environment.end(), variables->begin(), variables->end());
-    }
+  if (kept.mps) {
+    const MpsEntry entry = *std::exchange(kept.mps, std::nullopt);
+    if (!entry.why_not.empty()) return door_->Answer(id, FailedPrecondition(entry.why_not));
+    added.environment.insert(added.environment.end(), entry.environment.begin(), entry.environment.end());
   }
   door_->Say(line);
+}
+
+// True once all of its servers have answered. Those of the first call are asked.
+bool Keeper::HasEnteredMps(Kept& kept) {
+  if (!kept.record.terms.uses_mps) return true;
+  if (kept.mps) return kept.mps->awaited == 0;
+  const TenantId id = kept.tenant->id();
+  const std::vector<int> gpus = kept.record.gpus;
+  const std::vector<std::string> uuids = UuidsOf(gpus);
+  kept.mps.emplace().awaited = gpus.size();
+  for (std::size_t i = 0; i < gpus.size(); ++i) {
+    mps_.Join(id, static_cast<GpuIndex>(gpus[i]), uuids[i], ShareOf(kept.record.terms),
+              [this, id](const Result<std::vector<std::string>>& entered) {
+                Kept* known = Find(id);
+                if (known == nullptr || !known->mps) return;
+                MpsEntry& entry = *known->mps;
+                --entry.awaited;
+                if (!entered) entry.why_not = entered.error().message;
+                else entry.environment.insert(entry.environment.end(), entered->begin(), entered->end());
+                is_ledger_changed_ = true;
+              });
+  }
+  return kept.mps->awaited == 0;
 }
 
 std::vector<std::string> Keeper::EnvironmentOf(const Kept& kept) const {

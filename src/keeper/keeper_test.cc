@@ -295,5 +295,30 @@ TEST(Keeper, RefusesWhatCannotBe) {
   EXPECT_NE(world.node->Ask(nothing), "");
 }
 
+TEST(Keeper, WhileAnMpsServerIsStartedOthersAreServed) {
+  KeeperWorld world(1);
+  world.Kill();
+  world.mps_program = world.directory + "/control";
+  std::ofstream(world.mps_program) << "#!/bin/sh\n: > " << world.directory << "/begun\nwhile [ -e " << world.directory
+                                   << "/slow ]; do sleep 0.01; done\n";
+  ::chmod(world.mps_program.c_str(), 0755);
+  std::ofstream(world.directory + "/slow") << "x";
+  world.Start();
+  wire::KeeperRequest request;
+  request.add = KeeperWorld::Terms(1, 0, 0.25, 2 * kGiB, 2 * kGiB);
+  request.add->uses_mps = true;
+  const std::uint64_t asked = world.node->Send(request);
+  ASSERT_TRUE(Eventually([&] { return std::filesystem::exists(world.directory + "/begun"); }));
+  FakeProcess other(world.Add(KeeperWorld::Terms(2, 0, 0.5, 4 * kGiB, 4 * kGiB)).folder);
+  ASSERT_TRUE(Eventually([&] { return other.is_up(); }));
+  EXPECT_TRUE(other.Allocate(4 * kGiB));
+  std::filesystem::remove(world.directory + "/slow");
+  const auto answer = world.node->AnswerTo(asked);
+  ASSERT_TRUE(answer && answer->added) << (answer ? answer->error : "no answer");
+  const std::vector<std::string>& environment = answer->added->environment;
+  EXPECT_EQ(std::count(environment.begin(), environment.end(), "CUDA_MPS_PIPE_DIRECTORY=" + world.directory + "/mps.0"),
+            1);
+}
+
 }  // namespace
 }  // namespace divvy::keeper

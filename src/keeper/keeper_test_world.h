@@ -205,6 +205,7 @@ class FakeProcess {
   std::atomic<int> returns{0};
   std::atomic<int> fails_evacuations{0};
   std::atomic<int> fails_returns{0};
+  std::atomic<bool> breaks{false};  // Where it fails to return it cannot leave again either.
   std::atomic<bool> is_mute{false};
   std::atomic<bool> mutes_when_emptied{false};
   std::atomic<bool> stays_away{false};
@@ -265,6 +266,7 @@ class FakeProcess {
         if (fails > 0) {
           --fails;
           done.result = 2;
+          if (is_return && breaks) fails_evacuations = 1;
           std::snprintf(done.text, sizeof done.text, "told to fail");
         } else {
           ++(is_return ? returns : evacuations);
@@ -310,6 +312,7 @@ class KeeperWorld {
     options.interposer = "/nowhere/libdivvy_cuda.so";
     options.helper = {"/bin/sh", "-c", has_driver_ ? Script() : "while read -r a; do echo error none >&0; done"};
     options.rules = rules;
+    options.mps_program = mps_program;
     options.lingers = lingers_;
     auto made = Keeper::Make(std::move(options));
     ASSERT_TRUE(made) << made.error().message;
@@ -390,6 +393,7 @@ class KeeperWorld {
 
   std::string directory;
   sharing::Settings rules;
+  std::string mps_program;
   std::unique_ptr<NodeClient> node;
   std::atomic<bool> has_ended{false};
 

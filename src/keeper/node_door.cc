@@ -1,6 +1,7 @@
 #include "keeper/node_door.h"
 
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -18,6 +19,9 @@ Result<std::unique_ptr<NodeDoor>> NodeDoor::Open(EventLoop& loop, const std::str
                                                  std::function<void(const wire::KeeperRequest&)> asked) {
   std::unique_ptr<NodeDoor> door(new NodeDoor(loop, std::move(asked)));
   DIVVY_TRY(door->listener_, ListenUnix(directory + "/" + std::string(wire::kKeeperSocket), 0600));
+  door->path_ = directory + "/" + std::string(wire::kKeeperSocket);
+  struct stat about {};
+  if (::stat(door->path_.c_str(), &about) == 0) door->inode_ = about.st_ino;
   NodeDoor* raw = door.get();
   loop.Watch(door->listener_.get(), [raw] { raw->Accept(); });
   return door;
@@ -36,6 +40,14 @@ void NodeDoor::Accept() {
   if (link_.is_open()) HangUp();
   link_ = std::move(link);
   loop_.Watch(link_.get(), [this] { Read(); });
+}
+
+NodeDoor::Place NodeDoor::Look() const {
+  struct stat about {};
+  if (::stat(path_.c_str(), &about) == 0) return about.st_ino == inode_ ? Place::kThere : Place::kTaken;
+  if (errno != ENOENT && errno != ENOTDIR) return Place::kThere;  // Nobody can tell.
+  const std::string directory = path_.substr(0, path_.rfind('/'));
+  return ::stat(directory.c_str(), &about) == 0 ? Place::kTaken : Place::kGone;
 }
 
 void NodeDoor::HangUp() {

@@ -19,6 +19,10 @@ class NodeDoor {
                                                 std::function<void(const wire::KeeperRequest&)> asked);
   ~NodeDoor();
 
+  /// What is where its socket was: that, nothing in a directory that is there or another's socket, no directory.
+  enum class Place { kThere, kTaken, kGone };
+  Place Look() const;
+
   bool has_node() const { return link_.is_open(); }
   /// Lost where nobody is there, or the one who is does not read (kMostUnread): it asks again when it has dialled.
   void Say(const wire::KeeperLine& line);
@@ -35,6 +39,8 @@ class NodeDoor {
   EventLoop& loop_;
   std::function<void(const wire::KeeperRequest&)> asked_;
   Descriptor listener_;
+  std::string path_;
+  std::uint64_t inode_ = 0;
   Descriptor link_;
   std::string read_;
   std::string unsent_;

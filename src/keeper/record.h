@@ -34,6 +34,7 @@ struct RecordedTenant {
   std::vector<int> to;        // Of the passage.
   bool has_restored = false;  // The passage has begun to bring processes to `to`.
   std::vector<RecordedProcess> processes;
+  bool is_lost = false;  // A passage damaged it; until its processes have ended.
 };
 
 struct RecordedWhole {

@@ -243,25 +243,44 @@ TEST_F(LimitedJob, WaitsWhereItHasUsedUpTheTimeOfItsCpus) {
   }
   // Three that would take all there is, until they have been kept waiting.
   std::vector<pid_t> children;
+  const auto begun = std::chrono::steady_clock::now();
   for (int i = 0; i < 3; ++i) {
     children.push_back(::fork());
     if (children.back() != 0) continue;
     std::ofstream(group->procs_files().front()) << 0;
     while (::getppid() != 0) continue;  // Without end.
   }
-  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(30);
+  const auto used = [&] {
+    double seconds = 0;
+    for (const pid_t child : children) {
+      clockid_t clock{};
+      timespec time{};
+      if (::clock_getcpuclockid(child, &clock) != 0 || ::clock_gettime(clock, &time) != 0) continue;
+      seconds += static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_nsec) / 1e9;
+    }
+    return seconds;
+  };
+  // Of one processor's time, with what is gathered before the first is in the group. A machine that others keep busy
+  // gives less by itself, and then there is nothing to wait for; more than that nobody may get, however idle it is.
+  const auto passed = [&] { return std::chrono::duration<double>(std::chrono::steady_clock::now() - begun).count(); };
+  const auto got_more = [&] { return used() > 1.1 * passed() + 0.5; };
   const auto waited = [&] {
     const std::string stat = text_of("/cpu.stat");
     const auto at = stat.find("nr_throttled ");
     return at != std::string::npos && stat[at + std::string_view("nr_throttled ").size()] != '0';
   };
-  while (!waited() && std::chrono::steady_clock::now() < end) ::usleep(10'000);
-  EXPECT_TRUE(waited()) << text_of("/cpu.stat");
+  while (!waited() && !got_more() && passed() < 10) ::usleep(10'000);
+  const double had = used();
+  const double over = passed();
+  const bool was_held = waited();
+  EXPECT_TRUE(was_held || had <= 1.1 * over + 0.5)
+      << had << " s of CPU time in " << over << " s, and nobody waited: " << text_of("/cpu.stat");
   for (const pid_t child : children) {
     ::kill(child, SIGKILL);
     ::waitpid(child, nullptr, 0);
   }
   group->Remove();
+  if (!was_held) GTEST_SKIP() << "others left it only " << had << " s of CPU time in " << over << " s";
 }
 
 TEST(OwnFolders, AreAsTheJobSaysElseAsTheMachineHasThem) {

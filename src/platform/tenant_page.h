@@ -36,6 +36,7 @@ enum Gate : std::uint32_t {
   kShut = 2,    // It is another's turn. Launches wait; all else goes.
   kParked = 3,  // Its memory is not on the device. Every call that touches the device waits, and asks for it (kWake).
   kMoving = 4,  // As kParked, but it comes back by itself.
+  kLost = 5,    // A move damaged what it had there. No call reaches the driver any more: each fails, for ever.
 };
 /// While a gate is kTurn, a process lets no more work than about this pile up on the device.
 inline constexpr std::uint64_t kMostInFlightNs = 2'000'000;

@@ -66,7 +66,7 @@ struct Tenant {
   bool is_active = false;       // Work on its GPU now, or waiting for it.
   Time last_active = kNoTime;   // When it was seen active last.
   Time last_move = kNoTime;     // When it came to where it is, or left for the host.
-  bool is_lost = false;         // A move damaged it. It stays counted where it was until it is removed.
+  bool is_lost = false;         // A move damaged it. Counted where it was until its processes end.
 
   friend bool operator==(const Tenant&, const Tenant&) = default;
 };

@@ -102,6 +102,9 @@ class Ledger {
   // ---------------------------------------------------------------------------------------------
 
   void OnDone(std::uint64_t order, const Done& done, Time now);
+  /// The processes of a lost tenant have ended, and what was damaged with them: it has nothing, is on the host, and is
+  /// given a place as whoever wakes. Nothing for one that is not lost.
+  void OnLostEnded(TenantId id, Time now);
   std::vector<Order> Decide(Time now);
   /// When to decide again though no fact came; kNever: no need.
   Time next_decision() const { return next_decision_; }

@@ -106,6 +106,17 @@ void Ledger::OnLost(Tenant& tenant, const std::string& why) {
   FailTenant(tenant.id, "was damaged while it was moved (" + why + "): divvy cancel " + job + ", then submit it again");
 }
 
+void Ledger::OnLostEnded(TenantId id, Time now) {
+  const auto at = tenants_.find(id);
+  if (at == tenants_.end() || !at->second.is_lost) return;
+  Tenant& tenant = at->second;
+  tenant.is_lost = false;
+  for (Device& device : tenant.devices) device.used = Bytes(0);
+  GoToHost(tenant, ParkedBy::kOnItsWay, now);
+  tenant.wants_to_wake = true;
+  refusals_.erase(id);
+}
+
 void Ledger::Measure(const Tenant& tenant, const Done& done, int ways) {
   constexpr Bytes kLeastToJudge = 64_MiB;
   if (done.bytes < kLeastToJudge || done.took <= Duration(0)) return;

@@ -56,6 +56,13 @@ class ModelledNode {
     page.at.resize(tenant.devices.size());
     return status;
   }
+  /// All that it has is gone with them.
+  void EndProcesses(TenantId id) {
+    Page& page = pages.at(id);
+    for (PageDevice& device : page.devices) device = {};
+    page.is_on_host = true;
+    ledger.OnLostEnded(id, now);
+  }
   void Remove(TenantId id) {
     ledger.RemoveTenant(id);
     pages.erase(id);

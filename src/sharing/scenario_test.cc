@@ -13,7 +13,7 @@
 //   cannot NAME WHY                   can neither be moved nor parked from now on
 //   resize NAME [request=..] [limit=..]
 //   take NAME 0,1 | give NAME         a job that has these GPUs whole arrives; goes
-//   park NAME | wake NAME | move NAME 2 | remove NAME | lost 3 WHY
+//   park NAME | wake NAME | move NAME 2 | remove NAME | lost 3 WHY | ended NAME
 //   fate unchanged|parked|lost [WHY]  of the next move, park or wake
 //   begin COMMAND                     does not wait for the moves, parks and wakes that it leads to, as others do
 //   advance 30s | finish              lets time pass; waits for what was begun
@@ -112,6 +112,7 @@ class Scenario {
         {"fate", &Scenario::SetFate},    {"advance", &Scenario::Advance},  {"finish", &Scenario::Finish},
         {"restart", &Scenario::Restart}, {"show", &Scenario::Show},        {"bound", &Scenario::Bound},
         {"why", &Scenario::Why},         {"pin", &Scenario::Pin},
+        {"ended", &Scenario::End},
     };
     Words words(text);
     is_begun_ = words.At(0) == "begin";
@@ -256,6 +257,10 @@ class Scenario {
   }
   void Remove(Words& words) {
     node_.Remove(IdOf(words));
+    Rest();
+  }
+  void End(Words& words) {
+    node_.EndProcesses(IdOf(words));
     Rest();
   }
   void Lose(Words& words) {
