@@ -125,6 +125,17 @@ TEST_F(ShareTime, WhatADrainWaitsForMayNeedOtherThreadsAndMemory) {
   keeper_.Await(share::Word::kDrained);
 }
 
+// What it launched may wait for what it launches next, as with NCCL.
+TEST_F(ShareTime, WorkThatOthersAreAwaitedByIsNotWaitedForWithoutEnd) {
+  Begin("2000000000");
+  keeper_.SetGate(share::kTurn);
+  keeper_.page().processes[0].flags |= share::kCollectives;
+  const auto start = std::chrono::steady_clock::now();
+  ASSERT_EQ(program_.Do("launch 1"), "0");
+  EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::milliseconds(1500));
+  EXPECT_EQ(program_.Do("sync"), "0");
+}
+
 TEST_F(ShareTime, WhoHasNothingToDoYieldsItsTurn) {
   Begin();
   keeper_.SetGate(share::kTurn);

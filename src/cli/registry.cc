@@ -341,7 +341,8 @@ std::vector<Command> MakeCommands() {
       {"gpus",
        "List the GPUs and who has them; restrict, ignore",
        "divvy gpus [OPTIONS] | restrict [NODES:]LIST|all|none | ignore [NODE:]PID [GPU] | unignore [NODE:]PID",
-       "restrict limits what new work may use; running jobs stay. ignore lets work onto a GPU although that process, "
+       "restrict limits what new work may use; running jobs stay, but parts of GPUs are moved to others. ignore lets "
+       "work onto a GPU although that process, "
        "which divvy did not start, uses it; the rule ends with the process. Without NODE: on the controller's machine.",
        {{"divvy gpus -w", "live"},
         {"divvy gpus restrict 0,2", "new work uses GPUs 0 and 2 only"},

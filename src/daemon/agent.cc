@@ -242,6 +242,7 @@ AgentSession::Ports Agent::SessionPorts() {
     host_.LookAtGpus(which & host_.AllGpus(),
                      [this](const std::vector<GpuObservation>& seen) { session_->OnGpusObserved(seen); });
   };
+  ports.withhold = [this](const std::vector<wire::WithheldGpu>& gpus) { host_.Withhold(gpus); };
   ports.answer = [this](const wire::AgentQuestion& question, AgentSession::Ports::Told told) {
     if (question.share_action.empty()) return logs_->Answer(question, std::move(told));
     host_.shares().Act(question.record.id, question.share_action, question.share_to,

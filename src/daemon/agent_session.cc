@@ -289,6 +289,7 @@ Status AgentSession::OnOrder(std::string_view text) {
                               std::to_string(epoch_));
   }
   if (message.look) ports_.look(message.look->gpus);
+  if (message.withhold && ports_.withhold) ports_.withhold(message.withhold->gpus);
   if (message.renewed && ports_.on_renewed) ports_.on_renewed(message.renewed->fingerprint);
   const std::optional<Duration> limit = message.time_limit ? std::optional(message.time_limit->limit) : std::nullopt;
   if (auto& launch = message.launch; launch && !launch->gang_key.empty() && ports_.set_gang_key)

@@ -47,8 +47,10 @@ class AgentSession final : public ControllerPort {
     std::function<void(JobId job, std::uint32_t attempt, std::string key)> set_gang_key;
     std::function<Status(bool was_rebooted)> adopt_runs;  // Once, at the first welcome.
     std::function<void()> reconcile;                      // At later ones that begin a session.
-    std::function<void(GpuSet)> look;                     // Answered by OnGpusObserved.
-    std::function<void()> stop_all;                       // Said again and again while it is to be so.
+    /// GPUs here that are not for shares of them now, all of them. May be null.
+    std::function<void(const std::vector<wire::WithheldGpu>&)> withhold;
+    std::function<void(GpuSet)> look;  // Answered by OnGpusObserved.
+    std::function<void()> stop_all;    // Said again and again while it is to be so.
     /// Reads what is asked for and says so by `done`, on the loop's thread, at once or later. Null: nothing is told.
     using Told = std::function<void(wire::AgentAnswer, std::string bytes)>;
     std::function<void(const wire::AgentQuestion& question, Told done)> answer;

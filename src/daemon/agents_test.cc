@@ -28,6 +28,15 @@ TEST_F(AgentsWorld, AnAgentJoinsByATokenAndRunsWhatItIsOrdered) {
   EXPECT_TRUE(machine_.runs.empty());  // Forgotten, since it is durable.
 }
 
+TEST_F(AgentsWorld, WhichGpusAreNotForSharesIsToldWhereThereIsASession) {
+  StartAgent();
+  Settle();
+  const std::vector<wire::WithheldGpu> withheld = {{1, "is restricted"}};
+  EXPECT_TRUE(agents_->Of("n1").Withhold(withheld));
+  Settle();
+  EXPECT_EQ(agent_->withheld, withheld);
+}
+
 TEST_F(AgentsWorld, ATokenLetsInAsManyAsItHasUses) {
   StartAgent();
   Settle();

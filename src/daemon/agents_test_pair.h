@@ -48,6 +48,7 @@ class AgentProcess final : public OrderPort {
     ports.look = [this](GpuSet which) {
       session->OnGpusObserved(std::vector<GpuObservation>(which.ToVector().size()));
     };
+    ports.withhold = [this](const std::vector<wire::WithheldGpu>& gpus) { withheld = gpus; };
     ports.answer = [this](const wire::AgentQuestion& question, AgentSession::Ports::Told told) {
       questions.push_back({question, std::move(told)});
     };
@@ -115,6 +116,7 @@ class AgentProcess final : public OrderPort {
     AgentSession::Ports::Told told;
   };
   Channels::OnOpen on_channel;
+  std::vector<wire::WithheldGpu> withheld;
   std::vector<Asked> questions;  // In the order in which they came.
   std::unique_ptr<AgentSession> session;
   std::string refused;

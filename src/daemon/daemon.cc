@@ -220,6 +220,15 @@ void Daemon::JoinFleet() {
     if (far_streams_) far_streams_->Drop(job);
   };
   ports.shares = share_board_;
+  ports.withhold = [this](const std::string& node, const std::vector<wire::WithheldGpu>& gpus) {
+    if (node.empty()) {
+      host_.Withhold(gpus);
+      return true;
+    }
+    Agents* agents = agent_door_->agents();
+    RemoteNode* remote = agents == nullptr ? nullptr : agents->Find(node);
+    return remote != nullptr && remote->Withhold(gpus);
+  };
   fleet_->SetPorts(std::move(ports));
 }
 

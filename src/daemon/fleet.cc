@@ -1,5 +1,7 @@
 #include "daemon/fleet.h"
 
+#include <algorithm>
+
 #include <utility>
 #include <variant>
 
@@ -83,8 +85,43 @@ std::vector<wire::AgentRun> Fleet::RunsOn(const std::string& node) {
   return runs;
 }
 
+void Fleet::Join(Core& core) {
+  core_ = &core;
+  core.Subscribe([this](const std::vector<Change>& changes, Time) {
+    if (std::ranges::any_of(changes, [](const Change& change) { return change.job == JobId(); })) TellWithheld();
+  });
+}
+
+std::vector<wire::WithheldGpu> Fleet::WithheldOn(NodeIndex node) const {
+  std::vector<wire::WithheldGpu> withheld;
+  const std::vector<GpuAvailability>& gpus = core_->controller().cluster().node(node).availability;
+  for (std::size_t i = 0; i < gpus.size(); ++i) {
+    std::string why;
+    if (!gpus[i].unmanaged.empty()) why = "is used by " + gpus[i].unmanaged;
+    else if (gpus[i].is_restricted) why = "is restricted (divvy gpus restrict)";
+    if (!why.empty()) withheld.push_back({static_cast<GpuIndex>(i), std::move(why)});
+  }
+  return withheld;
+}
+
+void Fleet::TellWithheld() {
+  if (!ports_.withhold) return;
+  const Controller& controller = core_->controller();
+  for (NodeIndex node = kOwnNode; node < controller.cluster().nodes().size(); ++node) {
+    const std::string name = controller.NodeName(node);
+    std::vector<wire::WithheldGpu> withheld = WithheldOn(node);
+    if (told_withheld_[name] == withheld) continue;
+    if (ports_.withhold(name, withheld)) told_withheld_[name] = std::move(withheld);
+  }
+}
+
 void Fleet::OnAccounted(const std::string& node) {
   core_->controller().OnNodeAccounted(node);
+  // It may have begun anew, and then knows of nothing that is withheld.
+  if (const auto index = core_->controller().IndexOf(node); index && ports_.withhold) {
+    told_withheld_[node] = WithheldOn(*index);
+    ports_.withhold(node, told_withheld_[node]);
+  }
   core_->Touch();
 }
 

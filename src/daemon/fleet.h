@@ -12,6 +12,7 @@
 #include "daemon/fleet_port.h"
 #include "daemon/order_port.h"
 #include "daemon/share_board.h"
+#include "wire/agent_messages.h"
 
 namespace divvy {
 
@@ -22,7 +23,7 @@ class Fleet final : public FleetPort, public OrderPort {
   Fleet(OrderPort& own, std::string key_seed) : own_(own), key_seed_(std::move(key_seed)) {}
 
   /// Before anything else but orders.
-  void Join(Core& core) { core_ = &core; }
+  void Join(Core& core);
   struct Ports {
     /// Null: there is no such machine.
     std::function<OrderPort*(const std::string& node)> find;
@@ -35,6 +36,9 @@ class Fleet final : public FleetPort, public OrderPort {
     std::function<void(JobId)> before_own;
     /// Where it is kept who shares GPUs. Null: nowhere.
     std::shared_ptr<ShareBoard> shares;
+    /// Tells a machine (empty: the controller's own) which of its GPUs are not for shares of them now. False: it is
+    /// away, and is told when it is back. May be null.
+    std::function<bool(const std::string& node, const std::vector<wire::WithheldGpu>&)> withhold;
   };
   void SetPorts(Ports ports) { ports_ = std::move(ports); }
 
@@ -65,12 +69,15 @@ class Fleet final : public FleetPort, public OrderPort {
   void OnBack(const std::string& node) override;
 
  private:
+  std::vector<wire::WithheldGpu> WithheldOn(NodeIndex node) const;
+  void TellWithheld();
   void LaunchOwn(LaunchOrder launch, std::shared_ptr<const JobSpec> spec);
   std::vector<SeatAddress> WithHosts(const JobRecord& record, std::vector<SeatAddress> addresses) const;
 
   OrderPort& own_;
   std::string key_seed_;
   Core* core_ = nullptr;
+  std::map<std::string, std::vector<wire::WithheldGpu>> told_withheld_;  // By machine; none: nothing is withheld.
   Ports ports_;
 };
 

@@ -143,17 +143,21 @@ void NodeHost::Reconcile() {
   node_->Reconcile();
 }
 
-// What others than divvy use, or the driver gives up, is not for anybody to be spread over.
-void NodeHost::WithholdFromTenants(const std::vector<GpuObservation>& seen) {
-  constexpr Bytes kNegligible{std::int64_t{64} << 20};
-  GpuSet withheld;
+// What the driver gives up is not for anybody to be spread over. What others use the controller says: it knows the
+// rules.
+void NodeHost::KeepFromTenants(const std::vector<GpuObservation>& seen) {
+  NodeShares::Reasons broken;
   for (const GpuObservation& gpu : seen) {
-    const bool is_foreign = std::ranges::any_of(gpu.processes, [&](const GpuProcess& process) {
-      return process.supervisor_pid == 0 && process.memory_used >= kNegligible;
-    });
-    if (is_foreign || !gpu.is_present || !gpu.fault.empty()) withheld.Insert(gpu.index);
+    if (!gpu.fault.empty()) broken[gpu.index] = "does not work: " + gpu.fault;
+    else if (!gpu.is_present) broken[gpu.index] = "is no longer seen by the driver";
   }
-  shares_->SetWithheld(withheld);
+  shares_->SetBroken(std::move(broken));
+}
+
+void NodeHost::Withhold(const std::vector<wire::WithheldGpu>& gpus) {
+  NodeShares::Reasons withheld;
+  for (const wire::WithheldGpu& gpu : gpus) withheld[gpu.gpu] = gpu.why;
+  shares_->SetWithheld(std::move(withheld));
 }
 
 std::vector<GpuObservation> NodeHost::LookNow() {
@@ -224,7 +228,7 @@ void NodeHost::Poll() {
     if (gpus_.probe && !std::exchange(is_looking_, true)) {
       LookAtGpus(AllGpus(), [this](std::vector<GpuObservation> seen) {
         is_looking_ = false;
-        WithholdFromTenants(seen);
+        KeepFromTenants(seen);
         on_seen_(std::move(seen));
       });
     }

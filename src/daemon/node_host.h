@@ -16,6 +16,7 @@
 #include "daemon/node_shares.h"
 #include "daemon/worker.h"
 #include "platform/log_limit.h"
+#include "wire/agent_messages.h"
 
 namespace boost::asio {
 class io_context;
@@ -42,6 +43,8 @@ class NodeHost {
   Status AdoptRuns(bool was_rebooted);
   /// Node::Reconcile, where launches that still wait for room on shared GPUs have not happened.
   void Reconcile();
+  /// GPUs that are not for shares of them now, and why: all of them.
+  void Withhold(const std::vector<wire::WithheldGpu>& gpus);
   const GpuSource& gpus() const { return gpus_; }
   GpuSet AllGpus() const { return GpuSet::FirstN(static_cast<int>(gpus_.gpus.size())); }
 
@@ -67,7 +70,7 @@ class NodeHost {
   void WatchLauncher();
   void Poll();
   void OpenShares(const NodeOptions& options);
-  void WithholdFromTenants(const std::vector<GpuObservation>& seen);
+  void KeepFromTenants(const std::vector<GpuObservation>& seen);
   void LookAtDisks();
   void LimitLogs();
 

@@ -26,8 +26,15 @@ wire::ShareTerms TermsOf(const GpuPortion& portion, Bytes gpu_memory) {
 wire::KeeperHello NodeShares::Hello() const {
   wire::KeeperHello hello;
   for (const GpuFacts& gpu : gpus_) {
-    hello.gpus.push_back({gpu.index, gpu.uuid, gpu.memory_total, PortionedMemory(gpu.memory_total),
-                          withheld_.Contains(gpu.index), KindOf(gpus_, gpu)});
+    wire::KeeperGpu& said = hello.gpus.emplace_back();
+    said = {gpu.index, gpu.uuid, gpu.memory_total, PortionedMemory(gpu.memory_total), false, KindOf(gpus_, gpu),
+            {},        {}};
+    const auto withheld = withheld_.find(gpu.index);
+    const auto broken = broken_.find(gpu.index);
+    said.is_withheld = withheld != withheld_.end();
+    said.is_broken = broken != broken_.end();
+    if (said.is_withheld) said.why = withheld->second;
+    if (said.is_broken) said.why = broken->second;
   }
   return hello;
 }
@@ -225,8 +232,20 @@ void NodeShares::DropWaiting() {
   for (auto& [job, waiting] : std::exchange(waiting_, {})) Release(job);
 }
 
-void NodeShares::SetWithheld(GpuSet withheld) {
-  if (std::exchange(withheld_, withheld) == withheld || !is_open_) return;
+void NodeShares::SetWithheld(Reasons withheld) {
+  if (withheld == withheld_) return;
+  withheld_ = std::move(withheld);
+  TellGpus();
+}
+
+void NodeShares::SetBroken(Reasons broken) {
+  if (broken == broken_) return;
+  broken_ = std::move(broken);
+  TellGpus();
+}
+
+void NodeShares::TellGpus() {
+  if (!is_open_) return;
   wire::KeeperRequest request;
   request.gpus = wire::KeeperGpusChanged{Hello().gpus};
   keeper_.Ask(std::move(request), [](const Result<wire::KeeperAnswer>&) {});

@@ -50,8 +50,11 @@ class NodeShares final : public OrderPort, public KeeperListener {
   void Execute(const Order& order, std::shared_ptr<const JobSpec> spec) override;
   /// The processes of this run are gone: what it had is free, before the controller is told so.
   void OnOver(JobId job, std::uint32_t attempt);
-  /// GPUs that the node's driver, or others than divvy, keep from tenants now.
-  void SetWithheld(GpuSet withheld);
+  /// GPUs that are not for tenants now, and why: "is restricted". As the controller says; all of them.
+  using Reasons = std::map<GpuIndex, std::string>;
+  void SetWithheld(Reasons withheld);
+  /// GPUs that nobody can use now, as the driver says here.
+  void SetBroken(Reasons broken);
 
   /// "park", "wake", "move": of a tenant here; "resize": to what its last PortionOrder said. `done` when it has been
   /// done, or with why not.
@@ -91,6 +94,7 @@ class NodeShares final : public OrderPort, public KeeperListener {
   };
 
   void Open();
+  void TellGpus();
   void TellAll();
   void Begin(const LaunchOrder& order, const std::shared_ptr<const JobSpec>& spec);
   void Ask(JobId job);
@@ -115,7 +119,8 @@ class NodeShares final : public OrderPort, public KeeperListener {
   std::map<JobId, Waiting> waiting_;
   std::map<JobId, Holder> holders_;
   std::vector<Action> postponed_;  // Until there is a keeper again.
-  GpuSet withheld_;
+  Reasons withheld_;
+  Reasons broken_;
   bool is_open_ = false;
   std::uint64_t next_number_ = 1;
   wire::KeeperState state_;

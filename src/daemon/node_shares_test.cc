@@ -349,5 +349,26 @@ TEST_F(NodeSharesTest, TheLastRungNamesWhoNeedsWhat) {
   EXPECT_NE(controller_.repaid.second.find("job 9 needs 8192 MiB"), std::string::npos) << controller_.repaid.second;
 }
 
+TEST_F(NodeSharesTest, WhichGpusAreNotForTenantsIsToldAtOnceAndWhy) {
+  shares_.SetWithheld({{2, "is restricted"}});
+  EXPECT_TRUE(keeper_.asked.empty()) << "there is no keeper";
+  StartTenant(7, 0);
+  shares_.SetWithheld({{1, "is restricted"}, {3, "is used by pid 4711"}});
+  auto told = keeper_.Next().request.gpus;
+  ASSERT_TRUE(told);
+  EXPECT_FALSE(told->gpus[0].is_withheld);
+  EXPECT_TRUE(told->gpus[1].is_withheld);
+  EXPECT_EQ(told->gpus[1].why, "is restricted");
+  EXPECT_FALSE(told->gpus[2].is_withheld);
+  EXPECT_EQ(told->gpus[3].why, "is used by pid 4711");
+  shares_.SetWithheld({{1, "is restricted"}, {3, "is used by pid 4711"}});
+  EXPECT_TRUE(keeper_.asked.empty()) << "nothing new";
+  shares_.SetBroken({{3, "does not work: XID 79"}});
+  told = keeper_.Next().request.gpus;
+  ASSERT_TRUE(told);
+  EXPECT_TRUE(told->gpus[3].is_broken);
+  EXPECT_EQ(told->gpus[3].why, "does not work: XID 79");
+}
+
 }  // namespace
 }  // namespace divvy

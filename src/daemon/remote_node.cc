@@ -70,6 +70,14 @@ void RemoteNode::Look(GpuSet gpus) {
   Send(std::move(order));
 }
 
+bool RemoteNode::Withhold(const std::vector<wire::WithheldGpu>& gpus) {
+  if (!session_) return false;
+  wire::AgentOrder order;
+  order.withhold = wire::WithholdMessage{gpus};
+  Send(std::move(order));
+  return true;
+}
+
 void RemoteNode::Send(wire::AgentOrder order) {
   if (!session_) return;
   order.epoch = epoch_;

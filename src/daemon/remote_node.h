@@ -70,6 +70,9 @@ class RemoteNode final : public OrderPort {
   /// Asks it to look at these GPUs now; what it sees comes as OnGpusObserved.
   void Look(GpuSet gpus);
 
+  /// Tells it which of its GPUs are not for shares of them now. False: there is no session.
+  bool Withhold(const std::vector<wire::WithheldGpu>& gpus);
+
   /// Asks it something that changes nothing; `answered` is called once, at once where it is not connected. kUnreachable
   /// where no answer comes: it is away, goes away meanwhile, or says nothing for kAnswerWithin. kLimitExceeded: too
   /// many questions wait.

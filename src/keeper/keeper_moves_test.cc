@@ -230,6 +230,37 @@ TEST(KeeperMoves, AWholeJobIsToldWhoStays) {
   EXPECT_EQ(world.node->StateOf(1).shares.at(0).gpu, world.at);
 }
 
+// --- GPUs that are not for tenants now ------------------------------------------------------------------------------
+
+/// Says of a GPU that it is withheld.
+std::string Withhold(KeeperWorld& world, int gpu, const std::string& why) {
+  wire::KeeperRequest request;
+  wire::KeeperGpu& said = request.gpus.emplace().gpus.emplace_back();
+  said.index = static_cast<GpuIndex>(gpu);
+  said.uuid = UuidOf(gpu);
+  said.memory = Bytes(16 * kGiB);
+  said.is_withheld = true;
+  said.why = why;
+  return world.node->Ask(request);
+}
+
+TEST(KeeperMoves, TenantsLeaveAGpuThatIsWithheld) {
+  Moved world;
+  EXPECT_EQ(Withhold(world, world.at, "is restricted"), "");
+  EXPECT_TRUE(Eventually([&] { return world.node->StateOf(1).shares.at(0).gpu == 1 - world.at; }));
+  EXPECT_EQ(world.Command(1, "move", {world.at}),
+            "GPU " + std::to_string(world.at) + " is not for parts of it now: it is restricted");
+}
+
+TEST(KeeperMoves, WhoCannotLeaveAWithheldGpuSaysWhy) {
+  Moved world;
+  world.process->page->processes[world.process->slot].flags = share::kCollectives;
+  EXPECT_TRUE(Eventually([&] { return world.node->StateOf(1).unmovable == "uses NCCL"; }));
+  EXPECT_EQ(Withhold(world, world.at, "is restricted"), "");
+  const std::string why = "is on GPU " + std::to_string(world.at) + ", which is restricted, and stays there: uses NCCL";
+  EXPECT_TRUE(Eventually([&] { return world.node->StateOf(1).trouble == why; })) << world.node->StateOf(1).trouble;
+}
+
 // --- A tenant that is damaged ----------------------------------------------------------------------------------------
 
 /// Neither back nor to the host: what its process has nobody knows.

@@ -26,7 +26,11 @@ void Keeper::SetNode(const std::vector<wire::KeeperGpu>& gpus) {
     known.index = index;
     known.kind = gpu.kind;
     known.capacity = gpu.usable > Bytes(0) ? gpu.usable : gpu.memory;
-    known.why_unusable = !is_there ? "is no longer there" : gpu.is_withheld ? "is withheld" : "";
+    known.why_unusable = !is_there         ? "is no longer there"
+                         : !gpu.is_broken  ? ""
+                         : gpu.why.empty() ? "does not work"
+                                           : gpu.why;
+    known.why_withheld = !gpu.is_withheld ? "" : gpu.why.empty() ? "is withheld" : gpu.why;
     ledger_.SetGpu(known);
   }
   watch_->LookAt(looked_at);

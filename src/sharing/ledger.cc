@@ -17,6 +17,7 @@ void Ledger::SetGpu(const Gpu& gpu) {
   at->second.capacity = gpu.capacity;
   at->second.bytes_per_second = gpu.bytes_per_second;
   at->second.why_unusable = gpu.why_unusable;
+  at->second.why_withheld = gpu.why_withheld;
   if (Free(gpu.index) < Bytes(0)) pushed_over_.insert(gpu.index);
 }
 
@@ -270,6 +271,8 @@ Status Ledger::MoveByUser(TenantId id, const std::vector<GpuIndex>& to) {
     if (to[i] == tenant.devices[i].gpu) continue;
     if (!there->second.why_unusable.empty())
       return FailedPrecondition(gpu + " cannot be used: it " + there->second.why_unusable);
+    if (!there->second.why_withheld.empty())
+      return FailedPrecondition(gpu + " is not for parts of it now: it " + there->second.why_withheld);
     if (there->second.whole_job != 0) {
       return FailedPrecondition(gpu + " belongs to job " + std::to_string(there->second.whole_job) +
                                 ", which has all of it");
@@ -302,6 +305,7 @@ std::vector<Order> Ledger::Decide(Time now) {
   KeepBounds();
   EmptyWholes();
   SettlePins();
+  EmptyWithheld();
   MoveAsAsked();
   ParkAsAsked();
   Uncrowd();

@@ -189,6 +189,8 @@ class Ledger {
   struct Packing;
   Packing PackingOf(GpuSet leaving, const Tenant* seeker) const;
   void EmptyWholes();
+  void EmptyWithheld();
+  bool LeaveWithheld(Tenant& tenant);
   void EmptyWhole(std::uint64_t job, GpuSet gpus);
   std::string WhoBlocks(GpuSet gpus) const;
   void Uncrowd();

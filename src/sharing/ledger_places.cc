@@ -90,6 +90,38 @@ void Ledger::EmptyWhole(std::uint64_t job, GpuSet gpus) {
   else FailJob(job, WhoBlocks(gpus));
 }
 
+// One by one, so that somebody who cannot leave keeps nobody else there.
+void Ledger::EmptyWithheld() {
+  for (auto& [id, tenant] : tenants_) {
+    if (tenant.state != State::kHere) continue;
+    for (const Device& device : tenant.devices) {
+      const Gpu& gpu = gpus_.at(device.gpu);
+      // Whoever takes it whole has had it emptied, or was told why not.
+      if (gpu.why_withheld.empty() || gpu.whole_job != 0) continue;
+      const std::string why = WhyStays(tenant);
+      if (why.empty() && LeaveWithheld(tenant)) break;
+      FailTenant(id, "is on GPU " + std::to_string(device.gpu) + ", which " + gpu.why_withheld +
+                         ", and stays there: " + (why.empty() ? "there is no room for it on others" : why));
+      break;
+    }
+  }
+}
+
+/// True: it is under way, or others are that make room for it.
+bool Ledger::LeaveWithheld(Tenant& tenant) {
+  Packing packing = PackingOf({}, nullptr);
+  const auto at = std::ranges::find(packing.tenants, tenant.id);
+  if (at == packing.tenants.end()) return false;
+  packing.problem.tenants[static_cast<std::size_t>(at - packing.tenants.begin())].must_leave = true;
+  const std::optional<PackPlan> plan = Repack(packing.problem);
+  if (!plan) return false;
+  GpuSet leaving;
+  for (const Device& device : tenant.devices) {
+    if (!gpus_.at(device.gpu).why_withheld.empty()) leaving.Insert(device.gpu);
+  }
+  return CarryOut(packing, plan->to, leaving);
+}
+
 /// Who cannot be moved away from these GPUs; if that is nobody, who cannot be moved away from where others belong.
 std::string Ledger::WhoBlocks(GpuSet gpus) const {
   std::string there;

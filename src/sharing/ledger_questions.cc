@@ -34,7 +34,7 @@ Bytes Ledger::Free(GpuIndex gpu) const { return gpus_.at(gpu).capacity - LoadOf(
 
 bool Ledger::IsOpen(GpuIndex gpu) const {
   const Gpu& at = gpus_.at(gpu);
-  return at.why_unusable.empty() && at.whole_job == 0;
+  return at.why_unusable.empty() && at.why_withheld.empty() && at.whole_job == 0;
 }
 
 bool Ledger::IsIdle(const Tenant& tenant) const {

@@ -14,6 +14,7 @@
 //   resize NAME [request=..] [limit=..]
 //   take NAME 0,1 | give NAME         a job that has these GPUs whole arrives; goes
 //   park NAME | wake NAME | move NAME 2 | remove NAME | lost 3 WHY | ended NAME
+//   withhold 3 WHY | withhold 3 ""    a GPU is not for tenants now; is again
 //   fate unchanged|parked|lost [WHY]  of the next move, park or wake
 //   begin COMMAND                     does not wait for the moves, parks and wakes that it leads to, as others do
 //   advance 30s | finish              lets time pass; waits for what was begun
@@ -112,7 +113,7 @@ class Scenario {
         {"fate", &Scenario::SetFate},    {"advance", &Scenario::Advance},  {"finish", &Scenario::Finish},
         {"restart", &Scenario::Restart}, {"show", &Scenario::Show},        {"bound", &Scenario::Bound},
         {"why", &Scenario::Why},         {"pin", &Scenario::Pin},
-        {"ended", &Scenario::End},
+        {"ended", &Scenario::End},        {"withhold", &Scenario::Withhold},
     };
     Words words(text);
     is_begun_ = words.At(0) == "begin";
@@ -257,6 +258,12 @@ class Scenario {
   }
   void Remove(Words& words) {
     node_.Remove(IdOf(words));
+    Rest();
+  }
+  void Withhold(Words& words) {
+    Gpu& gpu = node_.gpus.at(ReadGpus(words.At(1)).front());
+    gpu.why_withheld = words.At(2);
+    node_.ledger.SetGpu(gpu);
     Rest();
   }
   void End(Words& words) {

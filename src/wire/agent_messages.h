@@ -107,6 +107,17 @@ struct ResizeMessage {
   GpuSet gpus;
   bool is_signalled = true;
 };
+/// The GPUs of the machine that are kept from shares of them now, all of them. `why`: "is restricted", as the end of a
+/// sentence about the GPU.
+struct WithheldGpu {
+  GpuIndex gpu = 0;
+  std::string why;
+
+  friend bool operator==(const WithheldGpu&, const WithheldGpu&) = default;
+};
+struct WithholdMessage {
+  std::vector<WithheldGpu> gpus;
+};
 struct PortionMessage {
   JobId job;
   GpuPortion portion;
@@ -133,6 +144,7 @@ struct AgentOrder {
   std::optional<LookMessage> look;
   std::optional<RenewedMessage> renewed;
   std::optional<PortionMessage> portion;
+  std::optional<WithholdMessage> withhold;
 };
 
 // --- Reports, from the agent: one of each message's fields ---------------------------------------------------------

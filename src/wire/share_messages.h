@@ -36,10 +36,11 @@ struct KeeperGpu {
   GpuIndex index = 0;
   std::string uuid;
   Bytes memory;
-  Bytes usable;  // 0: all of `memory`.
-  bool is_withheld =
-      false;          // Not for tenants now: restricted, fenced, in use by others. Those on it leave if they can.
+  Bytes usable;              // 0: all of `memory`.
+  bool is_withheld = false;  // Not for tenants now: restricted, in use by others. Those on it leave if they can.
   GpuIndex kind = 0;  // GPUs of one kind have the same number (the lowest index of them): tenants move among these.
+  std::string why;    // It is withheld or broken: "is restricted", as the end of a sentence about it.
+  bool is_broken = false;  // Nobody can use it, nor be moved away from it.
 };
 
 /// First on a connection. Answered by hello: what this keeper can do.

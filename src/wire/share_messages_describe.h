@@ -11,7 +11,7 @@ namespace divvy::wire {
 
 BOOST_DESCRIBE_ENUM(ShareState, kRunning, kIdle, kParking, kParked, kWaking, kMoving)
 
-BOOST_DESCRIBE_STRUCT(KeeperGpu, (), (index, uuid, memory, usable, is_withheld, kind))
+BOOST_DESCRIBE_STRUCT(KeeperGpu, (), (index, uuid, memory, usable, is_withheld, kind, why, is_broken))
 BOOST_DESCRIBE_STRUCT(KeeperHello, (), (version, gpus, whole_jobs))
 BOOST_DESCRIBE_STRUCT(ShareTerms, (), (memory_request, memory_limit, compute_request, compute_limit))
 BOOST_DESCRIBE_STRUCT(KeeperAdd, (),

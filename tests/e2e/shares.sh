@@ -75,6 +75,18 @@ wait_for "the daemon's end" sh -c "! kill -0 $pid"
 divvy up --quiet --emulate 2xH100-80GB
 wait_for "what is shared is known again" has_memory "$a"
 divvy move "$a" --to $other >/dev/null
+
+# A GPU that is restricted, or that others use, is left at once; with it back, whoever is there may stay.
+at=$(gpus_of "$a")
+divvy gpus restrict $((1 - at)) >/dev/null
+wait_for "it leaves the restricted GPU" is_on "$a" $((1 - at))
+wait_for "and so does the other" is_on "$b" $((1 - at))
+! divvy move "$a" --to "$at" 2>message || fail "it was moved to a restricted GPU"
+grep -q "is restricted" message || fail "says: $(cat message)"
+divvy gpus restrict all >/dev/null
+divvy emulate add-process $((1 - at)) $$ 2GiB
+wait_for "it leaves the GPU that a stranger uses" is_on "$a" "$at"
+divvy emulate remove-process $((1 - at)) $$
 divvy signal TERM "$a" "$b" >/dev/null
 wait_for "the end of all" queue_is_empty
 for job in "$a" "$b"; do
