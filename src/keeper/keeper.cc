@@ -121,11 +121,17 @@ void Keeper::OnCame(TenantId id, Slot slot) {
                                   });
   const bool is_away = kept->record.is_parked || kept->record.passage != Passage::kNone || !kept->returning.empty();
   // One that was there when its tenant left has left with it. As deep as it can be; the driver is asked before a step.
-  if (kept->relocation == nullptr && is_away && known != kept->record.processes.end()) {
+  const bool is_known = known != kept->record.processes.end();
+  const bool is_leaving = kept->relocation != nullptr && kept->relocation->plan().leaves;
+  const bool has_left = is_known && is_away && !is_leaving;
+  if (has_left) {
     process.depth = kept->record.uses_driver ? kCheckpointed : kEmptied;
     process.uuids = known->uuids;
   }
-  if (kept->relocation != nullptr && known == kept->record.processes.end()) kept->relocation->OnCame(slot);
+  if (kept->relocation != nullptr && (has_left || !is_known)) {
+    kept->relocation->OnCame(slot);
+    if (!is_known) kept->record.processes.push_back({process.pid, process.start_ticks, process.uuids});
+  }
   if (!kept->returning.empty()) BringBack(*kept);
   is_ledger_changed_ = true;
 }

@@ -108,6 +108,11 @@ void Keeper::StartRelocation(Kept& kept, Passage passage, RelocationPlan plan, c
     for (const auto& [slot, process] : kept.tenant->processes())
       record.processes.push_back({process.pid, process.start_ticks, plan.from});
   }
+  for (const auto& [slot, process] : kept.tenant->processes()) {
+    // One that has come since goes along, and a successor has to know.
+    if (!plan.leaves && process.depth == kAtWork)
+      record.processes.push_back({process.pid, process.start_ticks, plan.from});
+  }
   record.passage = passage;
   record.to = to;
   record.uses_driver = plan.uses_driver;

@@ -11,6 +11,9 @@ namespace {
 /// Of one step of the library: the least, and the slowest way that is still waited for.
 constexpr Duration kLibraryPatience = 20s;
 constexpr std::uint64_t kSlowestBytesPerSecond = 500'000'000;
+/// A library dials twice a second at least.
+constexpr Duration kDialPatience = 5s;
+constexpr Duration kDialAgain = 10ms;
 /// What is locked has been emptied before, and has nothing under way.
 constexpr Duration kLockPatience = 10s;
 
@@ -34,6 +37,18 @@ Relocation::Relocation(EventLoop& loop, Tenant& tenant, DriverHelpers& driver, R
 Relocation::~Relocation() = default;
 
 void Relocation::Start() {
+  if (tenant_.missing() != 0) {
+    if (loop_.Now() - began_ < kDialPatience) {
+      loop_.After(kDialAgain, [this, alive = std::weak_ptr<bool>(is_alive_)] {
+        if (!alive.expired()) Start();
+      });
+      return;
+    }
+    // It would be left behind where the others leave.
+    why_ = "a process of the job runs and has not dialled the keeper";
+    if (way_ == Way::kDown) return End(sharing::Outcome::kUnchanged);
+  }
+  has_begun_ = true;
   for (auto& [slot, process] : tenant_.processes()) {
     const bool came_while_away = way_ == Way::kUp && process.depth == kAtWork;
     (came_while_away ? late_ : taking_part_).insert(slot);
@@ -46,8 +61,9 @@ void Relocation::Start() {
 // not dial before has been at work where the tenant was.
 void Relocation::OnCame(Slot slot) {
   TenantProcess& process = tenant_.processes().at(slot);
-  process.uuids = plan_.from;
-  if (is_upwards() || is_late_pass_) {
+  if (process.uuids.empty()) process.uuids = plan_.from;
+  if (!has_begun_) return;
+  if (process.depth == kAtWork && (is_upwards() || is_late_pass_)) {
     late_.insert(slot);
   } else {
     taking_part_.insert(slot);

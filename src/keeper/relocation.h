@@ -41,6 +41,7 @@ class Relocation {
   Relocation(const Relocation&) = delete;
   Relocation& operator=(const Relocation&) = delete;
 
+  /// Waits first for processes that live and have not dialled this keeper yet.
   void Start();
   /// A process said kDone.
   void OnDone(Slot slot, const share::Message& done);
@@ -84,6 +85,7 @@ class Relocation {
   std::set<Slot> with_driver_;          // Calls to the driver that are under way.
   std::set<Slot> failed_now_;           // In this step.
   std::string why_;                     // What failed first.
+  bool has_begun_ = false;
   std::uint64_t moved_ = 0;
   int step_from_ = 0;
   std::uint64_t step_ = 0;  // Counts: timers know whether they are of this one.
