@@ -48,6 +48,7 @@ Mutex g_start_mutex;
 Mutex g_socket_mutex;  // Whoever sends; and who closes, so that none sends to a number that is another's by then.
 int g_socket = -1;
 ino_t g_socket_inode = 0;
+std::atomic<std::uint64_t> g_link_number{0};
 std::uint32_t g_state = kDown;  // Futex.
 std::atomic<std::uint64_t> g_down_since{0};
 std::atomic<std::uint64_t> g_next_id{1};
@@ -189,6 +190,7 @@ void Redial(bool& was_ever_up) {
     const Locked locked(g_socket_mutex);
     g_socket = fd;
     g_socket_inode = about.st_ino;
+    g_link_number.fetch_add(1);
     return;
   }
   // A keeper that was there comes again; where there never was one, nothing is shared.
@@ -352,9 +354,13 @@ share::Message MessageOf(share::Word word, unsigned device) {
   return message;
 }
 
-bool Send(const share::Message& message) {
+std::uint64_t LinkNumber() { return g_link_number.load(); }
+
+bool Send(const share::Message& message) { return SendOn(LinkNumber(), message); }
+
+bool SendOn(std::uint64_t link, const share::Message& message) {
   const Locked locked(g_socket_mutex);
-  if (!IsStillOurs(g_socket, g_socket_inode)) return false;
+  if (link != LinkNumber() || !IsStillOurs(g_socket, g_socket_inode)) return false;
   return send(g_socket, &message, sizeof message, MSG_NOSIGNAL | MSG_DONTWAIT) == static_cast<ssize_t>(sizeof message);
 }
 

@@ -27,6 +27,10 @@ void BeforePinning(std::uint32_t flags);
 /// Sends a word about a device, from any thread; lost when there is no keeper.
 void Tell(share::Word word, unsigned device);
 bool Send(const share::Message& message);
+/// Counts connections. What a keeper was to be told is not told to its successor, which has numbers of its own for what
+/// it asks.
+std::uint64_t LinkNumber();
+bool SendOn(std::uint64_t link, const share::Message& message);
 share::Message MessageOf(share::Word word, unsigned device);
 
 /// How long the keeper has been gone; 0: it is there.

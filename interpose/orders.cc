@@ -29,6 +29,7 @@ struct Order {
   Task task;
   share::Message message;
   std::uint64_t came_ns;
+  std::uint64_t link;  // That it came on.
 };
 
 /// How far the order is that the thread has taken.
@@ -51,10 +52,12 @@ Worker g_workers[share::kMaxDevices];
 
 bool IsMove(share::Word word) { return word == share::Word::kEvacuate || word == share::Word::kReturn; }
 
-/// The thread that moves may go on; false: the order was answered as one that came too late.
+/// The thread that moves may go on; false: the order was answered as one that came too late, or its keeper has gone,
+/// and the next one asks anew.
 bool Claim(Worker& worker) {
   const Locked locked(worker.mutex);
-  if (worker.stage == Stage::kGivenUp) return false;
+  if (worker.stage == Stage::kMoving) return true;
+  if (worker.stage == Stage::kGivenUp || worker.taken.link != LinkNumber()) return false;
   worker.stage = Stage::kMoving;
   return true;
 }
@@ -79,7 +82,8 @@ bool AwaitNobodyInside(Worker& worker, unsigned device, bool is_any) {
   return true;
 }
 
-void Answer(const share::Message& order, const Moved& moved, std::uint64_t started) {
+void Answer(const Order& answered, const Moved& moved, std::uint64_t started) {
+  const share::Message& order = answered.message;
   share::Message done = MessageOf(share::Word::kDone, order.device);
   done.id = order.id;
   done.result = moved.result;
@@ -91,7 +95,7 @@ void Answer(const share::Message& order, const Moved& moved, std::uint64_t start
   } else {
     snprintf(done.text, sizeof done.text, "%s", moved.text);
   }
-  Send(done);
+  SendOn(answered.link, done);
 }
 
 Moved NotReady(const char* text) {
@@ -101,13 +105,14 @@ Moved NotReady(const char* text) {
   return failed;
 }
 
-void Drain(Worker& worker, const share::Message& order) {
+void Drain(Worker& worker, const Order& answered) {
+  const share::Message& order = answered.message;
   // A launch that stays inside for so long is on its way to nothing: the turn is over all the same.
   AwaitNobodyInside(worker, order.device, false);
   SynchroniseDevice(order.device);
   share::Message drained = MessageOf(share::Word::kDrained, order.device);
   drained.id = order.id;
-  Send(drained);
+  SendOn(answered.link, drained);
 }
 
 /// Waits until the device has done all, and moves then.
@@ -129,7 +134,8 @@ Moved Quiesced(Worker& worker, unsigned device, Moved (*move)(unsigned)) {
   return move(device);
 }
 
-void Move(Worker& worker, const share::Message& order) {
+void Move(Worker& worker, const Order& answered) {
+  const share::Message& order = answered.message;
   const std::uint64_t started = NowNs();
   const bool is_return = order.word == share::Word::kReturn;
   const Moved moved = Quiesced(worker, order.device, is_return ? &Return : &Evacuate);
@@ -139,17 +145,18 @@ void Move(Worker& worker, const share::Message& order) {
     const Locked locked(worker.mutex);
     worker.is_away = is_away;
   }
-  Answer(order, moved, started);
+  Answer(answered, moved, started);
 }
 
-void Shrink(const share::Message& order) {
+void Shrink(const Order& answered) {
+  const share::Message& order = answered.message;
   const std::uint64_t started = NowNs();
   Moved moved;
   const std::uint64_t before = Mine(order.device);
   ShrinkOwn(order.device);
   const std::uint64_t after = Mine(order.device);
   moved.bytes = before > after ? before - after : 0;
-  Answer(order, moved, started);
+  Answer(answered, moved, started);
 }
 
 void Measure(unsigned device) {
@@ -166,12 +173,12 @@ void CarryOut(Worker& worker, const Order& order) {
   if (order.task == Task::kMeasurePools) return Measure(device);
   switch (order.message.word) {
     case share::Word::kDrain:
-      return Drain(worker, order.message);
+      return Drain(worker, order);
     case share::Word::kEvacuate:
     case share::Word::kReturn:
-      return Move(worker, order.message);
+      return Move(worker, order);
     case share::Word::kShrink:
-      return Shrink(order.message);
+      return Shrink(order);
     default:
       return;  // A word that a newer keeper has.
   }
@@ -238,7 +245,7 @@ void Put(const Order& order) {
   }
 }
 
-void AnswerLate(const share::Message& order) {
+void AnswerLate(const Order& order) {
   Answer(order, NotReady("the program's work on the device did not end within 10 s"), NowNs() - kPatience);
 }
 
@@ -250,13 +257,13 @@ void GiveUpLate(Worker& worker, std::uint64_t now) {
   };
   if (worker.stage == Stage::kWaiting && is_late(worker.taken)) {
     worker.stage = Stage::kGivenUp;
-    AnswerLate(worker.taken.message);
+    AnswerLate(worker.taken);
   }
   unsigned kept = 0;
   for (unsigned i = 0; i < worker.count; ++i) {
     const Order order = worker.orders[(worker.first + i) % kMostOrders];
     if (is_late(order)) {
-      AnswerLate(order.message);
+      AnswerLate(order);
     } else {
       worker.orders[(worker.first + kept++) % kMostOrders] = order;
     }
@@ -269,6 +276,7 @@ void GiveUpLate(Worker& worker, std::uint64_t now) {
 void Hand(const share::Message& message) {
   const share::Page* const page = SharedPage();
   if (page == nullptr || message.device >= page->device_count) return;
+  const Order order = {Task::kFromKeeper, message, NowNs(), LinkNumber()};
   if (message.word == share::Word::kReturn) {
     // Undoing what was never done waits for nothing.
     Worker& worker = g_workers[message.device];
@@ -277,15 +285,15 @@ void Hand(const share::Message& message) {
       const Locked locked(worker.mutex);
       is_here = IsHere(worker);
     }
-    if (is_here) return Answer(message, {}, NowNs());
+    if (is_here) return Answer(order, {}, order.came_ns);
   }
-  Put({Task::kFromKeeper, message, NowNs()});
+  Put(order);
 }
 
 void HandYield(unsigned device) {
   share::Message message{};
   message.device = device;
-  Put({Task::kYield, message, NowNs()});
+  Put({Task::kYield, message, NowNs(), LinkNumber()});
 }
 
 void LookAfterOrders() {
@@ -306,7 +314,7 @@ void LookAfterOrders() {
     }
     share::Message message{};
     message.device = device;
-    Put({Task::kMeasurePools, message, now});
+    Put({Task::kMeasurePools, message, now, LinkNumber()});
   }
 }
 
