@@ -16,6 +16,7 @@ std::vector<std::string> Keeper::UuidsOf(const std::vector<int>& gpus) const {
 }
 
 Status Keeper::TryToRecord(Kept& kept) {
+  if (is_abandoned_) return {};  // There is no place for it, nor anybody who would read it.
   // Who left with the tenant stays known until it is back, also while it has not dialled a new keeper yet.
   for (RecordedProcess& recorded : kept.record.processes) {
     if (kept.tenant == nullptr) break;

@@ -1,6 +1,8 @@
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <sys/wait.h>
+#include <unistd.h>
+#include <csignal>
 
 #include "keeper/keeper_test_world.h"
 
@@ -235,12 +237,15 @@ TEST(KeeperMoves, AWholeJobIsToldWhoStays) {
 /// Says of a GPU that it is withheld.
 std::string Withhold(KeeperWorld& world, int gpu, const std::string& why) {
   wire::KeeperRequest request;
-  wire::KeeperGpu& said = request.gpus.emplace().gpus.emplace_back();
-  said.index = static_cast<GpuIndex>(gpu);
-  said.uuid = UuidOf(gpu);
-  said.memory = Bytes(16 * kGiB);
-  said.is_withheld = true;
-  said.why = why;
+  request.gpus.emplace();
+  for (int i = 0; i < 2; ++i) {
+    wire::KeeperGpu& said = request.gpus->gpus.emplace_back();
+    said.index = static_cast<GpuIndex>(i);
+    said.uuid = UuidOf(i);
+    said.memory = Bytes(16 * kGiB);
+    said.is_withheld = i == gpu;
+    if (said.is_withheld) said.why = why;
+  }
   return world.node->Ask(request);
 }
 
@@ -296,14 +301,33 @@ TEST(KeeperLoss, ADamagedTenantsCallsFailAndOthersGoOn) {
 }
 
 TEST(KeeperLoss, WhereItsProcessesHaveEndedTheGpuIsFreeAndItsNextAreServed) {
-  Damaged world;
-  world.process.reset();
-  EXPECT_TRUE(Eventually([&] { return world.TakeWhole(world.at).empty(); }));
-  FakeProcess next(world.folder);
+  KeeperWorld world(2, true);
+  const std::string folder = world.Add(KeeperWorld::Terms(1, 0, 0.5, 4 * kGiB, 4 * kGiB)).folder;
+  const pid_t child = ::fork();
+  if (child == 0) {
+    auto* process = new FakeProcess(folder);
+    process->fails_returns = 1;
+    process->breaks = true;
+    if (!Eventually([&] { return process->is_up(); }) || !process->Allocate(2 * kGiB)) ::_exit(1);
+    for (;;) ::pause();
+  }
+  ASSERT_TRUE(Eventually([&] {
+    const wire::KeptTenant tenant = world.node->StateOf(1);
+    return tenant.is_movable && tenant.shares.at(0).used >= Bytes(2 * kGiB);
+  }));
+  const int at = world.node->StateOf(1).shares.at(0).gpu;
+  EXPECT_NE(world.Command(1, "move", {1 - at}).find("its memory was damaged"), std::string::npos);
+  ::kill(child, SIGKILL);
+  ::waitpid(child, nullptr, 0);
+  wire::KeeperRequest request;
+  request.take_whole.emplace().job = JobId(50);
+  request.take_whole->gpus.Insert(static_cast<GpuIndex>(at));
+  EXPECT_TRUE(Eventually([&] { return world.node->Ask(request).empty(); }));
+  FakeProcess next(folder);
   ASSERT_TRUE(Eventually([&] { return next.is_up(); }));
   EXPECT_TRUE(Eventually([&] { return next.Gate() == share::kOpen; }));
   EXPECT_TRUE(next.Allocate(4 * kGiB));
-  EXPECT_EQ(world.node->StateOf(1).shares.at(0).gpu, 1 - world.at);
+  EXPECT_EQ(world.node->StateOf(1).shares.at(0).gpu, 1 - at);
   EXPECT_EQ(world.node->StateOf(1).trouble, "");
 }
 
@@ -316,8 +340,6 @@ TEST(KeeperLoss, TheNextKeeperKnowsOfIt) {
   world.Add(KeeperWorld::Terms(1, 0, 0.5, 4 * kGiB, 4 * kGiB));
   EXPECT_EQ(world.process->Gate(), share::kLost);
   EXPECT_NE(world.TakeWhole(world.at).find("it was damaged"), std::string::npos);
-  world.process.reset();
-  EXPECT_TRUE(Eventually([&] { return world.TakeWhole(world.at).empty(); }));
 }
 
 // --- A keeper that nobody finds any more -----------------------------------------------------------------------------
