@@ -7,6 +7,7 @@
 #include <atomic>
 #include <csignal>
 #include <cstdio>
+#include <mutex>
 #include <optional>
 #include <string>
 #include <thread>
@@ -21,8 +22,21 @@
 namespace divvy::cli {
 namespace {
 
-// A raw terminal, for Restore(). Set and cleared by the main thread around its wait.
-std::atomic<const termios*> to_restore = nullptr;
+/// What was done to the terminal. Threads change it: the relays' one hears of the job's start.
+struct TerminalState {
+  std::mutex mutex;
+  termios before{};
+  bool is_changed = false;
+  bool has_begun = false;
+};
+TerminalState terminal;
+
+/// terminal.mutex is held.
+void MakeRaw() {
+  termios raw = terminal.before;
+  ::cfmakeraw(&raw);
+  static_cast<void>(::tcsetattr(STDIN_FILENO, TCSADRAIN, &raw));
+}
 
 // The last signal that asked us to end; 0: none.
 std::atomic<int> ending_signal = 0;
@@ -112,21 +126,32 @@ int TellLeft(const std::string& id) {
   return 0;
 }
 
-RawTerminal::RawTerminal(bool is_wanted) {
-  if (!is_wanted || ::isatty(STDIN_FILENO) != 1 || ::tcgetattr(STDIN_FILENO, &before_) != 0) return;
-  termios raw = before_;
-  ::cfmakeraw(&raw);
-  is_raw_ = ::tcsetattr(STDIN_FILENO, TCSADRAIN, &raw) == 0;
-  if (is_raw_) to_restore = &before_;
+RawTerminal::RawTerminal(bool is_wanted, From from) {
+  const std::lock_guard lock(terminal.mutex);
+  if (!is_wanted || ::isatty(STDIN_FILENO) != 1 || ::tcgetattr(STDIN_FILENO, &terminal.before) != 0) return;
+  terminal.is_changed = true;
+  if (from == From::kNow || terminal.has_begun) {
+    MakeRaw();
+    return;
+  }
+  termios waiting = terminal.before;
+  // The job would start without us, on a terminal that the shell reads again.
+  waiting.c_cc[VSUSP] = _POSIX_VDISABLE;
+  static_cast<void>(::tcsetattr(STDIN_FILENO, TCSADRAIN, &waiting));
+}
+
+void RawTerminal::Begin() {
+  const std::lock_guard lock(terminal.mutex);
+  terminal.has_begun = true;
+  if (terminal.is_changed) MakeRaw();
 }
 
 void RawTerminal::Restore() {
-  if (const termios* before = to_restore.exchange(nullptr)) ::tcsetattr(STDIN_FILENO, TCSADRAIN, before);
+  const std::lock_guard lock(terminal.mutex);
+  if (std::exchange(terminal.is_changed, false)) ::tcsetattr(STDIN_FILENO, TCSADRAIN, &terminal.before);
 }
 
-RawTerminal::~RawTerminal() {
-  if (is_raw_) Restore();
-}
+RawTerminal::~RawTerminal() { Restore(); }
 
 int RunForeground(JobSpec spec) {
   spec.is_foreground = true;
@@ -139,11 +164,13 @@ int RunForeground(JobSpec spec) {
   if (const Status finished = FinishSpec(spec, *api); !finished) return Fail(finished.error());
   SignalRelay relay;
   // The size of a terminal elsewhere is said once there is one.
-  relays.emplace(
-      [wants_pty = spec.wants_pty] {
-        if (wants_pty) ::kill(::getpid(), SIGWINCH);
-      },
-      [&] { TellStreamsLost(id, "the agent on its machine was restarted", spec.wants_pty); });
+  StreamRelays::Hooks hooks;
+  hooks.on_pumping = [wants_pty = spec.wants_pty] {
+    if (wants_pty) ::kill(::getpid(), SIGWINCH);
+  };
+  hooks.on_begun = RawTerminal::Begin;
+  hooks.on_lost = [&] { TellStreamsLost(id, "the agent on its machine was restarted", spec.wants_pty); };
+  relays.emplace(std::move(hooks));
   const auto answer = api->Submit(spec, relays->descriptors());
   if (!answer) return Fail(answer.error());
   for (const std::string& note : answer->notes) Note(note);
@@ -155,7 +182,7 @@ int RunForeground(JobSpec spec) {
   relay.Serve(id, spec.wants_pty);
   Result<wire::WaitAnswer> end = Internal("");
   {
-    const RawTerminal raw(spec.wants_pty);
+    const RawTerminal raw(spec.wants_pty, RawTerminal::From::kStart);
     const auto on_lost = [&, was_told = false]() mutable {
       if (!std::exchange(was_told, true)) TellDaemonWent(id, spec.wants_pty);
       relays->Renew();

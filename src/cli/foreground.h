@@ -2,8 +2,6 @@
 // happens; pumped where the job is on another machine.
 #pragma once
 
-#include <termios.h>
-
 #include <array>
 #include <atomic>
 #include <cstdint>
@@ -22,29 +20,39 @@ namespace divvy::cli {
 /// Says that the terminal of the job was left. The exit code for that.
 int TellLeft(const std::string& id);
 
+/// The caller's terminal while a job is to have it: raw as long as it has. One at a time.
 class RawTerminal {
  public:
+  enum class From {
+    kNow,
+    kStart,  ///< At the job's start, of which Begin() tells: until then Ctrl-C is a signal, and Ctrl-Z stops nobody.
+  };
   /// Does nothing when not wanted, or when stdin is no terminal.
-  explicit RawTerminal(bool is_wanted);
+  explicit RawTerminal(bool is_wanted, From from = From::kNow);
   RawTerminal(const RawTerminal&) = delete;
   RawTerminal& operator=(const RawTerminal&) = delete;
   ~RawTerminal();
 
-  /// For who ends the process from another thread: puts the terminal back as it was, if one is raw.
+  /// The job has begun. From any thread, also before there is one, and when there is none any more.
+  static void Begin();
+  /// For who ends the process from another thread: puts the terminal back as it was.
   static void Restore();
-
- private:
-  termios before_{};
-  bool is_raw_ = false;
 };
 
 /// Our standard streams, and a relay for each: what we pump ourselves where the job is on another machine
 /// (daemon/far_streams.h says how). Whoever uses one blocks or ignores SIGPIPE where they write themselves.
 class StreamRelays {
  public:
-  /// `on_pumping`: called on a thread of its own when our input is wanted. May be empty.
-  /// `on_lost`: called once, on any thread, when they were lost on their way to the job. May be empty.
-  explicit StreamRelays(std::function<void()> on_pumping = {}, std::function<void()> on_lost = {});
+  struct Hooks {
+    /// On a thread of its own, which may outlive all else: our input is wanted.
+    std::function<void()> on_pumping;
+    /// There or on the caller's: the job begins, here (it has our streams themselves) or elsewhere.
+    std::function<void()> on_begun;
+    /// Once, on any thread: they were lost on their way to the job.
+    std::function<void()> on_lost;
+  };
+  explicit StreamRelays(Hooks hooks);
+  StreamRelays() : StreamRelays(Hooks()) {}
   StreamRelays(const StreamRelays&) = delete;
   StreamRelays& operator=(const StreamRelays&) = delete;
   ~StreamRelays();

@@ -71,7 +71,7 @@ struct StreamRelays::Input {
   std::condition_variable changed;
   int relay = -1;                     // Of the daemon that there is now, until it is taken.
   std::atomic<bool> was_far = false;  // One of them pumps it to another machine, or did.
-  std::function<void()> on_pumping;
+  std::function<void()> on_pumping, on_begun;
 
   /// The next relay, which is the caller's to close.
   int Next() {
@@ -92,6 +92,7 @@ struct StreamRelays::Input {
       const int fd = Next();
       if (HearWhere(fd)) {
         was_far = true;
+        if (on_begun) on_begun();
         if (on_pumping) on_pumping();
         PumpInto(fd);
       }
@@ -108,6 +109,7 @@ struct StreamRelays::Input {
     do {
       got = ::recv(fd, &word, 1, MSG_PEEK);
     } while (got < 0 && errno == EINTR);
+    if (got == 1 && word == 'h' && on_begun) on_begun();
     // That they are lost is for TellLost to hear.
     if (got != 1 || (word != 'p' && word != 'g') || ReadSome(fd, &word, 1) != 1) return false;
     if (word == 'p') return true;
@@ -144,13 +146,15 @@ struct StreamRelays::Input {
   bool is_over = false;
 };
 
-StreamRelays::StreamRelays(std::function<void()> on_pumping, std::function<void()> on_lost)
+StreamRelays::StreamRelays(Hooks hooks)
     : passed_{STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO},
       input_(std::make_shared<Input>()),
-      on_lost_(std::move(on_lost)) {
-  input_->on_pumping = std::move(on_pumping);
+      on_lost_(std::move(hooks.on_lost)) {
+  input_->on_pumping = std::move(hooks.on_pumping);
+  input_->on_begun = std::move(hooks.on_begun);
   Begin();
   if (passed_.size() > 3) std::thread([input = input_] { input->Pump(); }).detach();
+  else if (input_->on_begun) input_->on_begun();  // Nobody will tell.
 }
 
 void StreamRelays::Begin() {

@@ -142,6 +142,15 @@ TEST_F(CallersWorld, WhatAwaitsItsCallerThereGetsTheStreamsWithTheSession) {
   EXPECT_TRUE(IsAskedToPump()) << came_;
 }
 
+TEST_F(CallersWorld, ACallerHearsThatItsJobBeginsHere) {
+  ASSERT_TRUE(far_.Keep(Job(7), MakeRelays()));
+  far_.Drop(Job(7));
+  std::array<char, 2> words{};
+  EXPECT_EQ(::recv(near_[0].get(), words.data(), words.size(), 0), 1);
+  EXPECT_EQ(words[0], kHereWord);
+  EXPECT_EQ(::recv(near_[0].get(), words.data(), words.size(), 0), 0);
+}
+
 TEST_F(CallersWorld, StreamsThatCannotAllBeOpenedAreAllEnded) {
   while (There().size() + 2 < Channels::kMost) ASSERT_TRUE(There().Open("x", {}));
   ASSERT_TRUE(far_.Keep(Job(7), MakeRelays()));

@@ -70,7 +70,7 @@ Status FarStreams::Keep(JobId job, Streams relays, Had had) {
 
 void FarStreams::Drop(JobId job) {
   const auto kept = relays_.extract(job);
-  if (kept && kept.mapped().had) Say(kept.mapped().relays[0], kLostWord);
+  if (kept) Say(kept.mapped().relays[0], kept.mapped().had ? kLostWord : kHereWord);
 }
 
 void FarStreams::OpenAll(RemoteNode& node, JobId job) {

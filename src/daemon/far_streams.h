@@ -4,7 +4,7 @@
 // A caller in the foreground passes its own streams, which a job on this machine gets as they are, and a relay for
 // each: one end of a pair of sockets, whose other end the caller pumps. Where the job goes to an agent's machine the
 // relays are joined with channels to it, and the caller is told by one byte on the first relay that its input is wanted
-// from there; else they are closed, and it has nothing to pump. No descriptor that is somebody's else is ever waited
+// from there; else it is told that the job has the streams themselves, they are closed, and it has nothing to pump. No descriptor that is somebody's else is ever waited
 // for.
 #pragma once
 
@@ -87,6 +87,8 @@ class FarStreams {
 
 /// What an end of a relay says to its caller: pump from here on.
 inline constexpr char kPumpWord = 'p';
+/// Or: nothing to pump, for the job is not elsewhere: it begins on this machine, or has ended.
+inline constexpr char kHereWord = 'h';
 /// And to one that had pumped before: go on from the byte that follows, in digits and a line feed.
 inline constexpr char kGoOnWord = 'g';
 /// And after it: the streams were lost on their way, with the session of the agent.

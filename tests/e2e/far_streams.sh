@@ -182,7 +182,7 @@ if command -v script >/dev/null; then
     script -qefc "divvy run $where --pty --name left -- sh -c 'echo ready; read -r line; echo \"got \$line\"'" own <typed >/dev/null &
     viewer=$!
     exec 4>typed
-    wait_for "its start" grep -q ready own
+    wait_for "its start" grep -q '^ready' own
     printf '\020\021' >&4
     wait $viewer || fail "leaving one's own job ended with $?: $(cat own)"
     exec 4>&-
@@ -193,6 +193,36 @@ if command -v script >/dev/null; then
     script -qefc "divvy attach $id" again <<<more >/dev/null || fail "joining one's own job ended with $?: $(cat again)"
     grep -q 'got more' again || fail "what was typed to the job that was left: $(cat again)"
     wait $waiter || fail "divvy wait of a job that was left ended with $?"
+  done
+  # Ctrl-C while it waits for its turn cancels it, there and here, and is not kept for it.
+  for where in "--gpu-type a100 --gpus 4" "--gpu-type h100 --gpus 2"; do
+    busy=$(submit $where -- sleep 600)
+    wait_for "its start" state_is "$busy" running
+    rm -f typed own
+    mkfifo typed
+    script -qefc "divvy run $where --pty --name waiting -- cat" own <typed >/dev/null &
+    viewer=$!
+    exec 4>typed
+    wait_for "its turn" grep -q 'Ctrl-C cancels' own
+    printf '\003' >&4
+    wait $viewer && code=0 || code=$?
+    exec 4>&-
+    expect 130 "$code" "the exit code of what was cancelled while it waited: $(cat own)"
+    id=$(sed -n 's/^divvy: job \([0-9]*\) waits.*/\1/p' own)
+    expect cancelled "$(field "$id" state)" "what was cancelled while it waited: $(cat own)"
+    # One that is let wait has its terminal raw from its start on.
+    rm -f typed own
+    mkfifo typed
+    script -qefc "divvy run $where --pty --name waited -- sh -c 'stty raw -echo; echo ready; head -c 1 | od -An -tx1'" own <typed >/dev/null &
+    viewer=$!
+    exec 4>typed
+    wait_for "its turn" grep -q 'Ctrl-C cancels' own
+    divvy cancel "$busy" >/dev/null
+    wait_for "its start" grep -q '^ready' own
+    printf '\003' >&4
+    wait $viewer || fail "what waited ended with $?: $(cat own)"
+    exec 4>&-
+    grep -q '^ 03' own || fail "what waited did not get what was typed: $(cat own)"
   done
   script -qefc "stty rows 33 cols 77; divvy run $far --pty -- sh -c 'until [ \"\$(stty size)\" = \"33 77\" ]; do sleep 0.02; done; echo sized'" \
     sized </dev/null >/dev/null || fail "a terminal there ended with $?: $(cat sized)"
