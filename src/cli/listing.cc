@@ -349,7 +349,8 @@ int ShowMain(const Words& words) {
       out += listing.json ? wire::Encode(job) + "\n" : ShowText(job, own);
       if (listing.json) continue;
       // Which task has what is told by the job's own list, where it runs.
-      const bool runs = !api->is_remote() && job.start_time && !job.end_time;
+      const bool is_first_here = job.node.empty() || job.seats.size() < 2;
+      const bool runs = !api->is_remote() && job.start_time && !job.end_time && is_first_here;
       out += StepsText(job.steps, runs ? StepsOf(job.id, job.user) : std::vector<StepLine>(), NowSeconds(), own);
     }
     return out;

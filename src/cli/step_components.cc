@@ -38,17 +38,7 @@ Result<TaskLayout> WorkOutPart(const StepAsk& part, const GangFile& gang) {
   }
   LayoutAsk ask = part.layout;
   ask.is_cyclic = false;
-  for (const std::string& machine : part.machines) {
-    const auto seat = gang.Find(machine);
-    const auto at = seat ? std::ranges::find(seats, *seat) : seats.end();
-    if (at == seats.end()) {
-      std::vector<std::string> names;
-      for (const std::size_t own : seats) names.push_back(NameOf(gang.seats[own]));
-      return InvalidArgument("'" + machine + "' is none of the machines of component " +
-                             std::to_string(part.component) + ", which are " + Join(names, ", "));
-    }
-    ask.seats.push_back(static_cast<std::size_t>(at - seats.begin()));
-  }
+  DIVVY_CHECK(TakeMachines(part, gang, seats, "the machines of component " + std::to_string(part.component), ask));
   DIVVY_TRY(TaskLayout layout, LayTasks(ask, capacities));
   for (TaskLayout::Machine& machine : layout.machines) machine.seat = seats[machine.seat];
   return layout;

@@ -92,7 +92,8 @@ std::vector<StepLine> StepsOf(JobId job, const std::string& user) {
 
 std::vector<wire::StepView> StepsOf(Api& api, const wire::JobDetail& job) {
   if (!job.steps.empty() || !job.start_time || job.end_time) return job.steps;
-  if (!api.is_remote()) {
+  // A machine with another part of the job has a list as well, of the steps that have tasks there.
+  if (!api.is_remote() && job.seats.size() < 2) {
     if (auto here = StepsOf(job.id, job.user); !here.empty()) return wire::StepViewsOf(here, kNoTime, true, job.seats);
   }
   if (job.node.empty()) return {};

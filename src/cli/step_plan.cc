@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cctype>
+#include <iterator>
 #include <map>
 #include <set>
 
@@ -89,8 +90,21 @@ void AddGpuWords(const StepAsk& ask, const std::vector<StepGpu>& gpus, const Tas
   out.Set("SLURM_GPUS_ON_NODE", std::to_string(gpus.size()));
 }
 
+/// What Slurm says of the job: known already, unless it was started by a command of divvy's own.
+void AddJobWords(const JobAround& around, const StepIdentity& identity, Environment& out) {
+  std::vector<std::string> machines;
+  if (identity.gang == nullptr) machines.push_back(ShortName(identity.hostname));
+  else std::ranges::transform(identity.gang->seats, std::back_inserter(machines), NameOf);
+  const std::string count = std::to_string(machines.size());
+  const std::string list = dialect::FoldHostList(machines);
+  for (const char* name : {"SLURM_JOB_ID", "SLURM_JOBID"}) out.SetUnlessGiven(name, around.id);
+  for (const char* name : {"SLURM_JOB_NODELIST", "SLURM_NODELIST"}) out.SetUnlessGiven(name, list);
+  for (const char* name : {"SLURM_JOB_NUM_NODES", "SLURM_NNODES"}) out.SetUnlessGiven(name, count);
+}
+
 /// What is the same for all tasks here.
-void AddStepWords(const StepAsk& ask, const StepIdentity& identity, const StepPlace& place, Environment& out) {
+void AddStepWords(const StepAsk& ask, const JobAround& around, const StepIdentity& identity, const StepPlace& place,
+                  Environment& out) {
   const std::string count = std::to_string(place.tasks > 0 ? place.tasks : ask.deal.tasks);
   const std::string nodes = std::to_string(std::max<std::size_t>(place.machines.size(), 1));
   out.Set("DIVVY_STEP", identity.step);
@@ -110,16 +124,16 @@ void AddStepWords(const StepAsk& ask, const StepIdentity& identity, const StepPl
   out.Set("SLURM_STEP_ID", identity.step);
   out.Set("SLURM_STEPID", identity.step);
   out.Set("SLURM_STEP_NUM_NODES", nodes);
-  out.Set("SLURM_STEP_NODELIST", place.machines.empty() ? identity.hostname : dialect::FoldHostList(place.machines));
+  out.Set("SLURM_STEP_NODELIST", place.machines.empty() ? ShortName(identity.hostname) : dialect::FoldHostList(place.machines));
   out.Set("SLURM_NODEID", std::to_string(identity.node));
   out.Set("SLURM_GTIDS", Join(ranks, ","));
   const std::string launcher = place.master.empty() ? "127.0.0.1" : place.master;
   out.Set("SLURM_LAUNCH_NODE_IPADDR", launcher);
   out.Set("SLURM_SRUN_COMM_HOST", launcher);
   out.Set("SLURM_DISTRIBUTION", ask.layout.is_cyclic ? "cyclic" : "block");
-  if (identity.gang == nullptr) return;
-  out.Set("SLURM_NNODES", nodes);
-  out.Set("SLURMD_NODENAME", identity.hostname);
+  out.Set("SLURMD_NODENAME", ShortName(identity.hostname));
+  if (identity.gang != nullptr) out.Set("SLURM_NNODES", nodes);
+  AddJobWords(around, identity, out);
 }
 
 /// To which cores the tasks here are bound, by srun's names: a mask for each. Nothing binds memory, and no process of
@@ -344,7 +358,7 @@ std::vector<StepTask> MakeTasks(const StepAsk& ask, const JobAround& around, con
                                 const TaskGround& ground, const StepIdentity& identity, const StepPlace& place) {
   Environment base(around.environment);
   base.Restrict(ask.export_list);
-  if (ask.has_names) AddStepWords(ask, identity, place, base);
+  if (ask.has_names) AddStepWords(ask, around, identity, place, base);
   StreamPlacer placer(ask, around, identity, place);
   const std::vector<TaskPlace> places = MapTasks(ask.deal, ground);
   if (ask.has_names && ask.is_slurm) AddBindWords(places, base);
@@ -383,7 +397,6 @@ Result<StepPlan> PlanStep(StepAsk ask, JobAround around, const StepCall& call,
                           const std::vector<std::vector<int>>& machine, const StepIdentity& identity) {
   StepPlan plan;
   plan.program = ask.is_slurm ? "srun" : "divvy";
-  plan.host = identity.hostname;
   plan.name = around.id;
   if (ask.directory.empty()) ask.directory = call.directory;
   if (ask.directory.front() != '/') ask.directory = call.directory + "/" + ask.directory;
@@ -397,8 +410,13 @@ Result<StepPlan> PlanStep(StepAsk ask, JobAround around, const StepCall& call,
       DIVVY_TRY(place, SpreadComponents(ask, around, call, here, plan));
     }
     here.node = place.node;
-    plan.host = here.hostname;
+  } else {
+    const std::string node = EnvironmentValue(around.environment, "DIVVY_NODE");
+    if (!node.empty()) here.hostname = node;
+    const Status is_there = CheckOnlyMachine(ask, here.hostname, identity.hostname);
+    if (!is_there) return CannotStart(ask, around, is_there.error().message);
   }
+  plan.host = here.hostname;
   if (ask.own_gpus) plan.need.gpus = static_cast<std::size_t>(*ask.own_gpus);
   if (ask.counts_cores) plan.need.cores = ask.deal.tasks * std::max(ask.deal.cpus_per_task, 1);
   plan.need.overlaps = ask.overlaps;

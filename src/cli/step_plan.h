@@ -5,6 +5,7 @@
 
 #include <functional>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -39,6 +40,8 @@ struct StepAsk {
   // Of a job on several machines.
   LayoutAsk layout;
   std::vector<std::string> machines;       // That it names; each has a part. Empty: any.
+  std::vector<std::string> left_out;       // That it names to have none; those of other jobs say nothing.
+  std::size_t first_machine = 0;           // Those of the job before this one have none.
   std::optional<int> own_gpus_on_machine;  // For itself on each machine; goes before own_gpus.
   /// How many of the job's GPUs the step wants for itself; nothing: it shares all of them with other steps.
   std::optional<int> own_gpus;
@@ -106,6 +109,12 @@ Error CannotStart(const StepAsk& ask, const JobAround& around, const std::string
 Result<TaskLayout> LayoutOf(const StepAsk& ask, const JobAround& around, const StepCall& call,
                             const std::function<Result<TaskLayout>()>& work_out);
 
+/// The machines that `ask` names and leaves out, into `layout`: as places in `seats`, which are `whose` of the job.
+Status TakeMachines(const StepAsk& ask, const GangFile& gang, std::span<const std::size_t> seats,
+                    const std::string& whose, LayoutAsk& layout);
+/// Of a job on one machine, which is called so: whether a step may ask for the machines that it does.
+Status CheckOnlyMachine(const StepAsk& ask, const std::string& node, const std::string& host);
+
 /// Of a job on several machines: which of the step's tasks run here and which elsewhere. Leaves in `ask` what is this
 /// machine's, and in `plan` what the others are to do.
 Result<StepPlace> SpreadStep(StepAsk& ask, const JobAround& around, const StepCall& call, const StepIdentity& identity,
@@ -123,6 +132,7 @@ std::vector<std::size_t> PlacesOfComponent(const JobAround& around, const GangFi
 /// What this machine's tasks of a layout are to have for themselves.
 void TakeShare(StepAsk& ask, const TaskLayout& layout, std::optional<std::size_t> own);
 /// A machine's name as Slurm has it: without the domain.
+std::string ShortName(const std::string& name);
 std::string NameOf(const GangSeat& seat);
 /// Output of tasks elsewhere that is one file, for this machine.
 void PlaceFiles(const StepAsk& ask, const JobAround& around, const StepIdentity& identity, SpreadPlan& spread);

@@ -1,5 +1,6 @@
 // A step of a job on several machines: which of its tasks run on this one.
 #include <algorithm>
+#include <numeric>
 #include <utility>
 
 #include "base/text.h"
@@ -7,12 +8,13 @@
 
 namespace divvy::cli {
 
-std::string NameOf(const GangSeat& seat) {
-  const std::string& name = seat.name();
+std::string ShortName(const std::string& name) {
   // An address is whole.
   const bool is_address = name.find_first_not_of("0123456789.:abcdef") == std::string::npos;
   return is_address ? name : name.substr(0, name.find('.'));
 }
+
+std::string NameOf(const GangSeat& seat) { return ShortName(seat.name()); }
 
 void TakeShare(StepAsk& ask, const TaskLayout& layout, std::optional<std::size_t> own) {
   const int all = layout.tasks();
@@ -58,20 +60,15 @@ namespace {
 
 constexpr std::size_t kShown = 8;
 
+std::vector<std::size_t> AllSeats(const GangFile& gang) {
+  std::vector<std::size_t> seats(gang.seats.size());
+  std::iota(seats.begin(), seats.end(), std::size_t{0});
+  return seats;
+}
+
 Result<TaskLayout> WorkOut(const StepAsk& ask, const GangFile& gang) {
   LayoutAsk layout = ask.layout;
-  for (const std::string& machine : ask.machines) {
-    const auto seat = gang.Find(machine);
-    if (!seat) {
-      std::vector<std::string> names;
-      for (const GangSeat& one : gang.seats) names.push_back(NameOf(one));
-      const bool is_long = names.size() > kShown;
-      names.resize(std::min(names.size(), kShown));
-      return InvalidArgument("'" + machine + "' is none of the job's machines, which are " + Join(names, ", ") +
-                             (is_long ? ", ..." : ""));
-    }
-    layout.seats.push_back(*seat);
-  }
+  DIVVY_CHECK(TakeMachines(ask, gang, AllSeats(gang), "the job's machines", layout));
   std::vector<int> capacities;
   for (const GangSeat& seat : gang.seats) capacities.push_back(seat.tasks);
   return LayTasks(layout, capacities);
@@ -99,6 +96,45 @@ SpreadPlan PlanOthers(const StepAsk& ask, const GangFile& gang, const TaskLayout
 }
 
 }  // namespace
+
+Status TakeMachines(const StepAsk& ask, const GangFile& gang, std::span<const std::size_t> seats,
+                    const std::string& whose, LayoutAsk& layout) {
+  const auto place_of = [&](const std::string& machine) -> std::optional<std::size_t> {
+    const auto seat = gang.Find(machine);
+    const auto at = seat ? std::ranges::find(seats, *seat) : seats.end();
+    if (at == seats.end()) return std::nullopt;
+    return static_cast<std::size_t>(at - seats.begin());
+  };
+  for (const std::string& machine : ask.machines) {
+    const auto place = place_of(machine);
+    if (!place) {
+      std::vector<std::string> names;
+      for (const std::size_t seat : seats.first(std::min(seats.size(), kShown))) names.push_back(NameOf(gang.seats[seat]));
+      return InvalidArgument("'" + machine + "' is none of " + whose + ": " + Join(names, ", ") +
+                             (seats.size() > kShown ? ", ..." : ""));
+    }
+    layout.seats.push_back(*place);
+  }
+  for (const std::string& machine : ask.left_out) {
+    if (const auto place = place_of(machine)) layout.left_out.push_back(*place);
+  }
+  if (ask.first_machine > 0 && ask.first_machine >= seats.size()) {
+    return InvalidArgument("it begins at number " + std::to_string(ask.first_machine) + " of " + whose +
+                           ", whose last is number " + std::to_string(seats.size() - 1));
+  }
+  for (std::size_t place = 0; place < ask.first_machine; ++place) layout.left_out.push_back(place);
+  return {};
+}
+
+Status CheckOnlyMachine(const StepAsk& ask, const std::string& node, const std::string& host) {
+  GangFile job;
+  job.seats.push_back({node, {host, 0}, {}, 1});
+  LayoutAsk layout;
+  layout.nodes = ask.layout.nodes;
+  DIVVY_CHECK(TakeMachines(ask, job, AllSeats(job), "the job's machines", layout));
+  const auto laid = LayTasks(layout, {1});
+  return laid ? Status() : Status(laid.error());
+}
 
 bool NamesMachineOrTask(std::string_view pattern) {
   for (std::size_t at = 0; at + 1 < pattern.size(); ++at) {

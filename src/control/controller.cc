@@ -463,6 +463,8 @@ const JobRecord* Controller::ArrayOf(JobId id) const {
 Reason Controller::WaitingReason(const JobRecord& record) const {
   if (record.is_held) return record.reason.empty() ? "held: divvy release " + ToString(record.id) : record.reason;
   const WaitingEntry* entry = cluster_.waiting(record.id);
+  // An element that has no record of its own yet waits as its array does.
+  if (entry == nullptr && record.array.is_set()) entry = cluster_.waiting(record.array);
   if (entry == nullptr) return record.reason;
   if (!entry->unmet_dependencies.empty()) return "waits for " + Join(entry->unmet_dependencies, " and ");
   for (const GroupName& group : entry->groups) {

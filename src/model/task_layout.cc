@@ -15,14 +15,22 @@ Result<std::vector<std::size_t>> Candidates(const LayoutAsk& ask, std::size_t ma
   std::vector<std::size_t> seats = ask.seats;
   std::ranges::sort(seats);
   seats.erase(std::unique(seats.begin(), seats.end()), seats.end());
-  if (seats.empty()) {
-    for (std::size_t seat = 0; seat < machines; ++seat) seats.push_back(seat);
+  const auto is_left_out = [&](std::size_t seat) { return std::ranges::find(ask.left_out, seat) != ask.left_out.end(); };
+  if (std::ranges::any_of(seats, is_left_out)) return InvalidArgument("it names a machine that it leaves out as well");
+  std::vector<std::size_t> all;
+  for (std::size_t seat = 0; seat < machines; ++seat) {
+    if (!is_left_out(seat)) all.push_back(seat);
   }
+  if (all.empty()) return InvalidArgument("it leaves out every machine that the job has");
+  if (seats.empty()) seats = all;
   const auto wanted = static_cast<std::size_t>(std::max(ask.nodes, 0));
-  if (wanted > machines)
-    return InvalidArgument("it asks for " + Plural(ask.nodes, "machine") + ", the job has " + std::to_string(machines));
-  for (std::size_t seat = 0; seat < machines && seats.size() < wanted; ++seat) {
-    if (std::ranges::find(seats, seat) == seats.end()) seats.push_back(seat);
+  if (wanted > all.size()) {
+    return InvalidArgument("it asks for " + Plural(ask.nodes, "machine") + ", the job has " + std::to_string(machines) +
+                           (all.size() < machines ? ", of which it leaves out " + std::to_string(machines - all.size())
+                                                  : ""));
+  }
+  for (const std::size_t seat : all) {
+    if (seats.size() < wanted && std::ranges::find(seats, seat) == seats.end()) seats.push_back(seat);
   }
   std::ranges::sort(seats);
   return seats;

@@ -41,6 +41,7 @@ struct LayoutAsk {
   int nodes_most = 0;              // 0: all.
   int tasks_per_node = 0;          // At most on each; alone, without `tasks`, just so many. 0: what the job has there.
   std::vector<std::size_t> seats;  // Each of these, and others only where `nodes` are more; empty: any.
+  std::vector<std::size_t> left_out = {};  // None of these.
   bool is_cyclic = false;
 };
 

@@ -25,14 +25,20 @@ void GangParts::Ask(std::size_t place) {
 
 bool GangParts::have_all_granted() const { return std::ranges::all_of(parts_, &Part::has_granted); }
 
-void GangParts::Go() {
+void GangParts::Go(std::string_view line) {
   for (Part& part : parts_) {
     if (part.link == nullptr) continue;
     part.alive.insert(part.plan.ranks.begin(), part.plan.ranks.end());
     alive_ += part.alive.size();
-    part.link->Send(GangWord::kGo);
+    part.link->Send(GangWord::kGo, 0, line);
   }
   call_.clear();
+}
+
+void GangParts::Done(int code) {
+  for (Part& part : parts_) {
+    if (part.link != nullptr) part.link->Send(GangWord::kDone, code);
+  }
 }
 
 void GangParts::Signal(int signal) {
@@ -58,7 +64,6 @@ void GangParts::Over(Part& part) {
   alive_ -= part.alive.size();
   part.alive.clear();
   if (!std::exchange(part.is_over, true)) ++over_;
-  part.link.reset();
 }
 
 std::set<std::size_t> GangParts::Alive() const {
@@ -103,19 +108,19 @@ void GangParts::Read(std::size_t place, std::vector<PartEvent>& events) {
   do {
     part.link->Progress();
     while (auto frame = part.link->Next()) {
+      if (part.has_said_all) continue;
       const auto kind = frame->word == GangWord::kOver ? PartEvent::Kind::kOver : PartEvent::Kind::kSaid;
       events.push_back({kind, place, *std::move(frame), ""});
-      if (kind == PartEvent::Kind::kOver) {
-        part.link.reset();
-        return;
-      }
+      if (kind != PartEvent::Kind::kOver) continue;
+      part.has_said_all = true;
+      return;
     }
     // What has come is told first, so that who tells it can say when it is too much.
   } while (part.link->has_more() && events.size() < 64);
   if (part.link->is_lost()) {
     std::string why = part.link->why();
     part.link.reset();
-    events.push_back({PartEvent::Kind::kLost, place, {}, std::move(why)});
+    if (!part.has_said_all) events.push_back({PartEvent::Kind::kLost, place, {}, std::move(why)});
   }
 }
 

@@ -50,8 +50,10 @@ class GangParts {
   bool have_all_granted() const;
   /// Of one that has granted: "0,3", the GPUs that the step has there.
   const std::string& gpus(std::size_t part) const { return parts_[part].gpus; }
-  /// Requires: have_all_granted().
-  void Go();
+  /// `line`: what the step's list says of it. Requires: have_all_granted().
+  void Go(std::string_view line);
+  /// All is over everywhere, with this exit code: for their lists.
+  void Done(int code);
   void Signal(int signal);
   void Input(std::size_t rank, std::string_view bytes);
   /// Whether output is wanted at the moment.
@@ -73,12 +75,13 @@ class GangParts {
  private:
   struct Part {
     PartPlan plan;
-    std::unique_ptr<GangLink> link;  // Null: not asked yet, or over.
+    std::unique_ptr<GangLink> link;  // Null: not asked yet, or lost. One that is over is kept for Done().
     std::set<std::size_t> alive;
     std::string gpus;
     std::string failure;  // It could not even be dialled.
     bool was_asked = false;
     bool has_granted = false;
+    bool has_said_all = false;
     bool is_over = false;
   };
   void Read(std::size_t part, std::vector<PartEvent>& events);

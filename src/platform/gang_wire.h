@@ -8,6 +8,7 @@
 //   kGo, when all machines have granted -->  starts its tasks
 //   kSignal, kInput, kPing              -->
 //                                       <--  kSay, kOutput, kTaken, kEnded (each task), at last kOver
+//   kDone, when all have ended          -->  its list says the same of the step as the caller's
 //
 // The connection is the part's life: when it is cut, tasks that still run get SIGTERM, and SIGKILL 5 s later. Output
 // that nobody takes at the caller's is not read from the connection; then the other machine reads no more of its
@@ -24,10 +25,11 @@ namespace divvy {
 
 enum class GangWord : std::uint32_t {
   kCall = 1,  // EncodePartCall().
-  kGo,
+  kGo,      // body: the step's line in the caller's list (model/step_list.h).
   kSignal,  // value: to all tasks of the part.
   kInput,   // For rank `value`'s standard input; empty: its end. No more than was said to be taken, see kInputRoom.
   kPing,    // Every kPingEvery. Who hears none for kSilenceMost takes the caller's machine for lost.
+  kDone,    // value: the exit code of the whole step.
   kGranted = 32,  // body: "0,3", the GPUs that it has there, for the list of steps.
   kWaits,
   kRefused,  // body: why, for the caller; value: the step's exit code.

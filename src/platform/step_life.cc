@@ -205,6 +205,7 @@ void StepServer::Finish(RunningStep& step) {
 void StepServer::Close(RunningStep& step, int code) {
   // Listed first: the caller may be the job's last process, and the list is read when that has gone.
   ListEnd(step, code);
+  if (step.parts != nullptr) step.parts->Done(code);
   if (Client* client = ClientOf(step)) End(*client, "", code);
   Leave(step);
 }

@@ -82,6 +82,7 @@ std::array<int, 3> RunningStep::MakePipes(const StepTask& task, std::size_t rank
 void RunningStep::NoteMachines() {
   line.gpus = GpusHere();
   line.machines = plan.machines;
+  if (served != nullptr) return;  // Its caller has told their GPUs.
   const bool has_own = !plan.spread || plan.spread->has_own;
   const std::size_t own = plan.spread ? plan.spread->own_place : 0;
   for (std::size_t i = 0; i < line.machines.size(); ++i) {
@@ -148,14 +149,21 @@ void RunningStep::SignalAll(int signal) const {
 void RunningStep::NoteEnd(std::size_t place, int signal, int code) {
   pids[place] = -1;
   --alive;
-  if (served != nullptr) return served->OnTaskEnded(Rank(place), signal, code);
+  if (served != nullptr) {
+    NoteCode(code);
+    return served->OnTaskEnded(Rank(place), signal, code);
+  }
   NoteEndOn(plan.host, Rank(place), signal, code);
+}
+
+void RunningStep::NoteCode(int code) {
+  if (first_failure_ == 0) first_failure_ = code;
+  highest_ = std::max(highest_, code);
 }
 
 void RunningStep::NoteEndOn(const std::string& host, std::size_t rank, int signal, int code) {
   if (code == 0) return;
-  if (first_failure_ == 0) first_failure_ = code;
-  highest_ = std::max(highest_, code);
+  NoteCode(code);
   if (signal < 0) return;  // It could not be started, which has been told.
   const std::string how = signal != 0 ? ::strsignal(signal) : "Exited with exit code " + std::to_string(code);
   endings_[{host, how}].push_back(rank);

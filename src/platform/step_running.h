@@ -63,6 +63,7 @@ struct RunningStep {
   bool is_told_busy = false;
 
  private:
+  void NoteCode(int code);
   std::string Place(const std::string& host, const std::vector<std::size_t>& ranks) const;
   struct Pipes {
     std::vector<Descriptor> reading;

@@ -214,9 +214,14 @@ void StepServer::OnServedFrame(RunningStep& step, const GangFrame& frame) {
   switch (frame.word) {
     case GangWord::kGo:
       if (!step.is_waiting() || !step.grant) return;
+      // Of itself a part knows neither the other machines nor their GPUs.
+      if (const auto lines = ReadStepList(frame.body); !lines.empty()) step.plan.machines = lines.front().machines;
       return Start(step, step.plan.make(step.call.part->step, step.grant->gpus));
     case GangWord::kSignal:
       if (frame.value > 0 && frame.value < NSIG) step.SignalAll(frame.value);
+      return;
+    case GangWord::kDone:
+      if (step.line.state == StepState::kEnded && step.line.code != frame.value) ListEnd(step, std::clamp(frame.value, 0, 255));
       return;
     case GangWord::kInput:
       return step.served->OnInput(static_cast<std::size_t>(std::max(frame.value, 0)), frame.body);
@@ -267,7 +272,9 @@ void StepServer::BeginSpread(RunningStep& step) {
   if (!tasks) return Start(step, std::move(tasks));
   if (!HandFiles(step, *client)) return GiveUp(step, 1);
   if (step.plan.spread->input_rank) Send(*client, StepWord::kWantInput, static_cast<int>(kInputRoom), "");
-  step.parts->Go();
+  step.line.tasks = static_cast<int>(step.plan.tasks);
+  step.NoteMachines();
+  step.parts->Go(StepLineText(step.line));
   Start(step, std::move(tasks));
 }
 

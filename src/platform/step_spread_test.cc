@@ -267,6 +267,34 @@ TEST_F(StepSpreadTest, StepsCanBeCalledOnAnyMachine) {
   EXPECT_EQ(SortedLines(), (Lines{"0 on 0", "1 on 2"}));
 }
 
+TEST_F(StepSpreadTest, AMachineKnowsOfAStepCalledElsewhereWhatItsCallerKnows) {
+  EXPECT_EQ(End(Call("out", "", "block 0:1,2:1", "exit $(( RANK * 3 ))", -1, 2)), 3);
+  Await([&] {
+    const auto steps = ReadStepListFile(file(0));
+    return steps.size() == 1 && steps[0].code == 3;
+  });
+  const std::vector<StepMachine> machines = {{0, 1, GpuSet::Of({0, 1})}, {2, 1, GpuSet::Of({4, 5})}};
+  for (const std::size_t machine : {0, 2}) {
+    const auto steps = ReadStepListFile(file(machine));
+    EXPECT_EQ(steps[0].code, 3);
+    EXPECT_EQ(steps[0].tasks, 2);
+    EXPECT_EQ(steps[0].machines, machines);
+  }
+}
+
+TEST_F(StepSpreadTest, WithoutTheCallersStepProcessAMachineKnowsOfItsOwnTasks) {
+  const pid_t caller =
+      Call("out", "", "block 0:1", "trap 'exit 7' TERM; echo up0; while :; do sleep 0.02; done", -1, 2);
+  AwaitText("out", "up0");
+  Stop(2);
+  End(caller);
+  Await([&] {
+    const auto steps = ReadStepListFile(file(0));
+    return steps.size() == 1 && steps[0].state == StepState::kEnded;
+  });
+  EXPECT_EQ(ReadStepListFile(file(0))[0].code, 7);
+}
+
 TEST_F(StepSpreadTest, TheHighestCodeCountsAndFailuresNameTheirMachine) {
   EXPECT_EQ(Run("", "block 0:1,1:2", "exit $RANK"), 2);
   EXPECT_EQ(SortedLines(),

@@ -20,6 +20,12 @@ expect n1 "$(field "$id" node)" "its machine"
 expect "$id 0 n1" "$(srun --jobid="$id" -n1 sh -c 'echo $DIVVY_JOB_ID $SLURM_STEP_ID $DIVVY_NODE' </dev/null)" \
   "a step of a job elsewhere that has started none itself"
 expect "$id n1" "$(srun --jobid="$id" --overlap -n1 sh -c 'echo $DIVVY_JOB_ID $DIVVY_NODE' </dev/null)" "one that overlaps"
+expect "$id n1 n1 n1" "$(SLURMD_NODENAME=n2 srun --jobid="$id" --overlap -n1 \
+  sh -c 'echo $SLURM_JOB_ID $SLURM_JOB_NODELIST $SLURMD_NODENAME $SLURM_STEP_NODELIST' </dev/null)" "where it is in Slurm's words"
+for where in "-w n2" "-N2" "-x n1" "-r 1"; do
+  srun --jobid="$id" --overlap $where true </dev/null 2>told && fail "a step of a job on n1 with $where" || true
+  grep -q "Unable to create step for job $id: it\|'n2' is none of the job's machines: n1" told || fail "$where is refused with: $(cat told)"
+done
 expect "0 1" "$(srun --jobid="$id" --overlap --ntasks=2 sh -c 'echo $SLURM_PROCID' </dev/null | sort | xargs)" "two tasks"
 expect "1 0: labelled" "$(srun --jobid="$id" --overlap -l -n1 sh -c 'echo labelled' </dev/null | grep -c . | xargs) \
 $(srun --jobid="$id" --overlap -l -n1 sh -c 'echo labelled' </dev/null)" "a label"
@@ -143,6 +149,23 @@ if command -v script >/dev/null; then
   expect 6 $code "a terminal there: $(cat shown)"
   grep -q 'got typed' shown || fail "what was typed: $(cat shown)"
 fi
+
+# A job whose first machine is n1, with a part here: its steps are those that n1 knows, while it runs and afterwards. One that is
+# called here is known there as well.
+own=$(divvy nodes --csv | tail -n +2 | cut -d, -f1 | grep -v '^n[12]$')
+printf '#!/bin/sh\nsrun -n1 sh -c "exit 4"\nsrun --het-group=1 -n1 sh -c "exit 6"\ntouch %s/stepped\nuntil [ -e %s/step3 ]; do sleep 0.02; done\n' \
+  "$machines" "$machines" >parts.sh
+parts=$(divvy submit --quiet --nodelist n1 --gpus 1 : --nodelist "$own" --gpus 1 parts.sh)
+codes() { sacct -n -P -j "$parts" -o jobid,exitcode | sed -n 's/.*\.[0-9][0-9]*|//p' | xargs; }
+codes_are() { [ "$(codes)" = "$1" ]; }
+wait_for "its steps" test -e "$machines/stepped"
+expect "4:0 6:0" "$(codes)" "the steps of a job that begins on n1"
+srun --jobid="$parts" -n1 sh -c 'exit 2' </dev/null 2>/dev/null && code=0 || code=$?
+expect 2 $code "a step there that is called here"
+wait_for "its code" codes_are "4:0 2:0 6:0"
+touch "$machines/step3"
+divvy wait "$parts" >/dev/null 2>&1 || fail "it ended otherwise: $(field "$parts" reason)"
+expect "4:0 2:0 6:0" "$(codes)" "its steps after its end: $(divvy show "$parts")"
 
 # Its machine is cut off: the caller hears of it, and is not left hanging. One that is away is named.
 srun --jobid="$id" --overlap -n1 sh -c 'echo ready; sleep 87321' >cut 2>told </dev/null &

@@ -37,6 +37,7 @@ struct Wish {
   std::string cpu_bind;
   std::string wait;
   std::string het_group;
+  std::string relative;
   bool has_labels = false;
   bool has_pty = false;
   bool is_multi_prog = false;
@@ -78,6 +79,7 @@ std::vector<dialect::Option> Options(Wish& wish, const dialect::Surroundings& ar
       Flag("exact", 0, "Cores (with -c) and GPUs of its own", wish.is_exact),
       Text("cpu-bind", 0, "HOW", "Cores of each task: none, cores, rank, map_cpu, mask_cpu", wish.cpu_bind),
       Text("het-group", 0, "LIST", "Components of a heterogeneous job to run in; the first without it", wish.het_group),
+      Text("relative", 'r', "N", "From the job's machine N on, counted from 0", wish.relative),
       Text("wait", 'W', "SECONDS", "From the first task's end to the others'; 0: for ever", wish.wait),
       Flag("quiet", 'Q', "No word on failed tasks", wish.is_quiet),
       optional("kill-on-bad-exit", 'K', "The first task that fails ends the others", wish.kills_on_bad_exit),
@@ -90,7 +92,6 @@ std::vector<dialect::Option> Options(Wish& wish, const dialect::Surroundings& ar
   };
   for (const Silent& one : {Silent{"unbuffered", 'u', Takes::kNothing},
                             Silent{"mpi", 0, Takes::kValue},
-                            Silent{"relative", 'r', Takes::kValue},
                             Silent{"accel-bind", 0, Takes::kValue},
                             Silent{"preserve-env", 'E', Takes::kNothing},
                             Silent{"bcast", 0, Takes::kOptionalValue},
@@ -151,6 +152,10 @@ Result<StepAsk> AskOf(Wish& wish, const StepCall& call, const JobAround& job, bo
   const std::string name = wish.spec.name;  // Before the job's own rules fill it in.
   DIVVY_TRY(StepAsk ask, ReadStepAsk(wish.spec, job, is_spread));
   ask.name = name;
+  const auto first = wish.relative.empty() ? 0 : ParseInteger(wish.relative);
+  if (!first || *first < 0)
+    return InvalidArgument("--relative=" + wish.relative + ": write the number of a machine of the job, from 0 on");
+  ask.first_machine = static_cast<std::size_t>(*first);
   DIVVY_CHECK(ReadCommands(wish, call, ask));
   // What an outer step says of its own tasks is no wish for another.
   const bool is_wish = value("SLURM_CPU_BIND_TYPE").empty();
@@ -179,6 +184,17 @@ bool NeedsStepRunner(const Wish& wish) {
   const auto given = [&](std::string_view option) { return dialect::slurm::Value(wish.spec, option).has_value(); };
   return wish.spec.request.tasks > 1 || wish.spec.request.is_heterogeneous() || wish.has_labels || wish.is_multi_prog ||
          !wish.output.empty() || !wish.error.empty() || !wish.input.empty() || given("gpu-bind") || given("tres-bind");
+}
+
+/// The words by which a job's own step starts. Where the job may be has been said to the job, which has its machines by
+/// then: of a list of more than it takes some are none of them.
+std::vector<std::string> StepWords(const Wish& wish, std::vector<std::string> words) {
+  const bool says_where = dialect::slurm::Value(wish.spec, "nodelist").has_value() || !wish.relative.empty();
+  if (!says_where || wish.spec.request.is_heterogeneous()) return words;
+  auto command = words.end() - static_cast<std::ptrdiff_t>(wish.command.size());
+  if (command != words.begin() && *(command - 1) == "--") --command;
+  words.insert(command, {"--nodelist=", "--relative=0"});
+  return words;
 }
 
 /// --het-group of a job of one component names that.
@@ -211,7 +227,7 @@ int RunJob(Wish& wish, const std::vector<std::string>& words, const dialect::Sur
   if (spec.directory.empty()) spec.directory = around.directory;
   const bool needs_steps = NeedsStepRunner(wish);
   dialect::slurm::Keep(spec, "door", needs_steps ? "srun-steps" : "srun");
-  spec.command = needs_steps ? SelfWords("srun", words) : wish.command;
+  spec.command = needs_steps ? SelfWords("srun", StepWords(wish, words)) : wish.command;
   if (const Status complete = Complete(spec); !complete) return FailAs("srun", complete.error());
   if (is_test) return TestOnly("srun", spec);
   return RunForeground(std::move(spec));

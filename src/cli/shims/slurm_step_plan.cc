@@ -15,23 +15,31 @@ namespace {
 
 namespace options = divvy::dialect::slurm;
 
-/// What is said of machines, taken out of `spec`: the rest then is about one.
-Status ReadLayoutAsk(JobSpec& spec, StepAsk& ask) {
+/// Which machines it is to run on, taken out of `spec`: the rest then is about one.
+Status ReadMachines(JobSpec& spec, StepAsk& ask) {
   LayoutAsk& layout = ask.layout;
-  layout.tasks = static_cast<int>(options::Number(spec, "ntasks").value_or(0));
-  layout.tasks_per_node = static_cast<int>(options::Number(spec, "ntasks-per-node").value_or(0));
   if (const auto nodes = options::Value(spec, "nodes")) {
     DIVVY_TRY(const options::NodeRange range, options::ParseNodes(*nodes));
     layout.nodes = static_cast<int>(std::clamp<std::int64_t>(range.least, 0, kSeatsMost));
     // "2" alone is Slurm's "2-2" for a step.
     layout.nodes_most = static_cast<int>(std::clamp<std::int64_t>(range.most, layout.nodes, kSeatsMost));
   }
-  if (const auto machines = options::Value(spec, "nodelist")) {
-    DIVVY_TRY(ask.machines, dialect::ExpandHostList(*machines));
+  for (const auto& [option, names] : {std::pair("nodelist", &ask.machines), std::pair("exclude", &ask.left_out)}) {
+    const std::string list = options::Value(spec, option).value_or("");
+    if (list.empty()) continue;
+    DIVVY_TRY(*names, dialect::ExpandHostList(list));
   }
-  layout.is_cyclic = options::Value(spec, "distribution").value_or("").starts_with("cyclic");
-  for (const char* option : {"nodes", "ntasks-per-node", "nodelist", "distribution"}) options::Forget(spec, option);
+  for (const char* option : {"nodes", "nodelist", "exclude"}) options::Forget(spec, option);
   return {};
+}
+
+/// How tasks lie on several machines, likewise.
+void ReadLayoutAsk(JobSpec& spec, StepAsk& ask) {
+  LayoutAsk& layout = ask.layout;
+  layout.tasks = static_cast<int>(options::Number(spec, "ntasks").value_or(0));
+  layout.tasks_per_node = static_cast<int>(options::Number(spec, "ntasks-per-node").value_or(0));
+  layout.is_cyclic = options::Value(spec, "distribution").value_or("").starts_with("cyclic");
+  for (const char* option : {"ntasks-per-node", "distribution"}) options::Forget(spec, option);
 }
 
 }  // namespace
@@ -66,8 +74,9 @@ Result<StepAsk> ReadStepAsk(JobSpec& spec, const JobAround& around, bool is_spre
   if (is_spread) {
     if (!given("nodes") && !given("nodelist")) inherit("nodes", "SLURM_NNODES");
     if (!given("distribution")) inherit("distribution", "SLURM_DISTRIBUTION");
-    DIVVY_CHECK(ReadLayoutAsk(spec, ask));
+    ReadLayoutAsk(spec, ask);
   }
+  DIVVY_CHECK(ReadMachines(spec, ask));
   DIVVY_CHECK(dialect::FinishSlurm(spec));
   if (const Status place = dialect::CheckSlurmPlace(spec); !place) {
     return InvalidArgument("Unable to create step for job " + around.id +

@@ -114,6 +114,48 @@ TEST(StepPlan, MoreGpusThanTheJobHasAreRefused) {
   EXPECT_EQ(ask.error().message, "Unable to create step for job 17: it asks for 5 GPUs, the job has 4");
 }
 
+TEST(StepPlan, AJobOnOneMachineHasNoOther) {
+  StepCall call;
+  call.environment = FourGpus({"DIVVY_NODE=n1.lab"}).environment;
+  call.directory = "/w";
+  const std::vector<std::vector<int>> machine;
+  const auto why = [&](const Texts& words) {
+    const auto plan = PlanSrun(call, words, machine, {"", "box", "eva"});
+    return plan ? "on " + plan->host : plan.error().message;
+  };
+  for (const Texts& words : {Texts{"-w", "n1", "true"}, Texts{"-w", "n1.lab", "true"}, Texts{"-w", "box", "true"},
+                             Texts{"-N1", "-x", "n2", "true"}, Texts{"-N1-4", "true"}, Texts{"-r0", "true"}})
+    EXPECT_EQ(why(words), "on n1.lab") << Join(words, " ");
+  const std::string begin = "srun: error: Unable to create step for job 17: ";
+  EXPECT_EQ(why({"-w", "n1,n2", "true"}), begin + "'n2' is none of the job's machines: n1");
+  EXPECT_EQ(why({"-x", "n[1-3]", "true"}), begin + "it leaves out every machine that the job has");
+  EXPECT_EQ(why({"-N2", "true"}), begin + "it asks for 2 machines, the job has 1");
+  EXPECT_EQ(why({"-r", "1", "true"}),
+            begin + "it begins at number 1 of the job's machines, whose last is number 0");
+}
+
+TEST(StepPlan, TheJobAndItsMachineAreKnownByTheirSlurmNames) {
+  StepCall call;
+  call.environment = {"DIVVY_JOB_ID=17", "DIVVY_NODE=n1.lab"};
+  call.directory = "/w";
+  const std::vector<std::vector<int>> machine;
+  const auto plan = PlanSrun(call, {"true"}, machine, {"", "box", "eva"});
+  ASSERT_TRUE(plan) << plan.error().message;
+  const auto tasks = plan->make(0, {});
+  ASSERT_TRUE(tasks);
+  const auto value = [&](std::string_view name) { return EnvironmentValue(tasks->tasks[0].environment, name); };
+  for (const char* name : {"SLURM_JOB_ID", "SLURM_JOBID"}) EXPECT_EQ(value(name), "17") << name;
+  for (const char* name : {"SLURM_JOB_NODELIST", "SLURM_NODELIST", "SLURMD_NODENAME", "SLURM_STEP_NODELIST"})
+    EXPECT_EQ(value(name), "n1") << name;
+  for (const char* name : {"SLURM_JOB_NUM_NODES", "SLURM_NNODES"}) EXPECT_EQ(value(name), "1") << name;
+}
+
+TEST(StepPlan, ACallFromOutsideFindsTheJobsNode) {
+  std::vector<std::string> environment = {"SLURMD_NODENAME=g2", "SLURM_JOB_ID=17", "HOME=/h"};
+  TakeJobsWords(environment, {"SLURMD_NODENAME=g1", "DIVVY_JOB_ID=15"});
+  EXPECT_EQ(environment, (Texts{"HOME=/h", "SLURMD_NODENAME=g1", "DIVVY_JOB_ID=15"}));
+}
+
 TEST(StepPlan, InsideAJobMeansInsideOurs) {
   EXPECT_TRUE(IsInsideJob({"DIVVY_JOB_ID=3"}));
   EXPECT_TRUE(IsInsideJob({"SLURM_JOB_ID=3", "SLURM_CLUSTER_NAME=divvy"}));
