@@ -106,6 +106,7 @@ void Routes::Submit(Call& call) {
   if (const auto kept = core_.controller().PendingSpec(result->id)) {
     labels.pool = kept->pool;
     answer.notes = kept->notes;
+    answer.summary = SummaryOf(*kept, *elements);
   }
   labels_.Learn(result->id, labels);
   answer.id = result->id;

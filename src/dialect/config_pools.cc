@@ -125,6 +125,10 @@ Status CheckTogether(const std::string& key, const PoolRow& row, const std::vect
   }
   if (key.ends_with("_gpus") && row.min_gpus && row.max_gpus && *row.min_gpus > *row.max_gpus)
     return InvalidArgument("the min_gpus of pool " + row.name + " are more than its max_gpus");
+  if ((key == "exclusive" || key == "jobs_per_gpu") && row.is_exclusive && row.jobs_per_gpu > 1)
+    return InvalidArgument("pool " + row.name +
+                           " gives whole machines (exclusive), and its jobs_per_gpu shares each GPU; "
+                           "leave one of them out");
   if (key.ends_with("_time") && row.max_time > Duration(0) && row.default_time > row.max_time)
     return InvalidArgument("the default_time of pool " + row.name + " is longer than its max_time");
   return {};

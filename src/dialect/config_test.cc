@@ -306,6 +306,9 @@ TEST(Config, AWrongPoolIsRefusedWithItsPlace) {
     return config ? std::string() : config.error().message;
   };
   EXPECT_EQ(error("max_tiem = \"1h\""), "divvy.toml:2: unknown key 'max_tiem' in [pools.a]; did you mean 'max_time'?");
+  EXPECT_EQ(error("exclusive = true\njobs_per_gpu = 4"),
+            "divvy.toml:3: pool a gives whole machines (exclusive), and its jobs_per_gpu shares each GPU; leave one of "
+            "them out");
   EXPECT_EQ(error("nodes = \"n[1-\"").find("divvy.toml:2: nodes: "), 0u);
   EXPECT_EQ(error("nodes = 4"),
             "divvy.toml:2: nodes is not a list of machines; write it like \"n[1-4]\", [\"n1\", \"n2\"] or \"all\"");
