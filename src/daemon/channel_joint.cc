@@ -50,7 +50,10 @@ std::shared_ptr<ChannelJoint> ChannelJoint::Make(asio::io_context& loop, Descrip
 Result<std::shared_ptr<ChannelJoint>> ChannelJoint::OfSocket(asio::io_context& loop, Descriptor socket) {
   Descriptor other(::fcntl(socket.get(), F_DUPFD_CLOEXEC, 3));
   if (!other.is_open()) return LimitExceeded("this process has no file descriptor left");
-  return Make(loop, std::move(socket), std::move(other));
+  auto joint = Make(loop, std::move(socket), std::move(other));
+  // Who reads no more may have said something before, which is still to be read; the end comes behind it.
+  joint->DropUnread();
+  return joint;
 }
 
 void ChannelJoint::Close(Stream& stream) {

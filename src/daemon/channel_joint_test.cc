@@ -3,6 +3,7 @@
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include <boost/asio/io_context.hpp>
@@ -10,6 +11,8 @@
 #include <deque>
 #include <random>
 #include <string>
+
+#include "platform/unix_socket.h"
 
 namespace divvy {
 namespace {
@@ -227,6 +230,38 @@ TEST_F(OutlivingJoint, WhatIsKeptNoMoreIsNotRejoined) {
   EXPECT_FALSE(is_joined_) << "these were confirmed";
   Begin(joint, 3, {});
   EXPECT_TRUE(is_joined_);
+}
+
+TEST(SocketJoint, WhatWasSaidBeforeTheEndIsHeardWhereNobodyReadsAnyMore) {
+  boost::asio::io_context loop;
+  auto [ours, theirs] = MakeSocketPair();
+  const auto joint = ChannelJoint::OfSocket(loop, std::move(ours));
+  ASSERT_TRUE(joint);
+  std::unique_ptr<Session> session;
+  session = std::make_unique<Session>(
+      [&](std::uint64_t number, std::string_view) { (*joint)->Accept(session->far, number); });
+  std::string heard;
+  Channels::Listener listener;
+  listener.on_bytes = [&](std::string_view bytes) { heard += bytes; };
+  listener.on_room = [] {};
+  listener.on_end = [&] { heard += "."; };
+  listener.on_closed = [&](const std::string& why) { heard += "(" + why + ")"; };
+  const auto number = session->near.Open("step", std::move(listener));
+  ASSERT_TRUE(number);
+  while (session->Carry(true)) {
+  }
+  EXPECT_EQ(::send(theirs.get(), "said", 4, 0), 4);
+  theirs.Reset();
+  session->near.Send(*number, "typed");
+  while (session->Carry(true)) {
+  }
+  for (int turn = 0; turn < 4; ++turn) {
+    loop.restart();
+    loop.poll();
+    while (session->Carry(false)) {
+    }
+  }
+  EXPECT_EQ(heard, "said.");
 }
 
 TEST_F(OutlivingJoint, WhoGivesUpLetsGoOfBothEnds) {
