@@ -64,14 +64,18 @@ void Pause(long milliseconds) {
   ::nanosleep(&pause, nullptr);
 }
 
-/// How many bytes that were. `name`: of the job.
-std::size_t PrintNew(LogFile& file, const std::string& name) {
+/// A shorter piece was all that there was.
+constexpr std::size_t kFullPiece = std::size_t{256} << 10;
+
+/// How many bytes that were. `name`: of the job. `until_now`: not what it writes while this prints.
+std::size_t PrintNew(LogFile& file, const std::string& name, bool until_now = false) {
   std::size_t printed = 0;
   for (std::string text = file.Next(); !text.empty(); text = file.Next()) {
     if (file.dropped() > 0) std::fflush(stdout);
     NoteDropped(file, name);
     std::fwrite(text.data(), 1, text.size(), stdout);
     printed += text.size();
+    if (until_now && text.size() < kFullPiece) break;
   }
   std::fflush(stdout);
   return printed;
@@ -162,7 +166,7 @@ int LogsMain(const Words& words) {
     return 0;
   }
   if (flags.follows) return Follower(*api, *job, flags).Run();
-  const std::size_t printed = PrintNew(file, id);
+  const std::size_t printed = PrintNew(file, id, true);
   // An empty answer leaves people wondering whether they asked for the right thing.
   const auto state = JobStateFromName(job->state);
   if (file.error() == 0 && printed == 0 && flags.last != 0 && state && IsFinal(*state))
@@ -201,6 +205,9 @@ int AttachMain(const Words& words) {
   if (!job->wants_pty)
     return Fail(FailedPrecondition("job " + id + " has no terminal (submit with --pty to have one); divvy logs -f " +
                                    id + " shows its output"));
+  const auto state = JobStateFromName(job->state);
+  if (state && IsFinal(*state))
+    return Fail(FailedPrecondition("job " + id + " is not running: it " + EndInWords(job->state, job->reason)));
   winsize size{};
   if (::ioctl(STDIN_FILENO, TIOCGWINSZ, &size) == 0) static_cast<void>(api->Resize(id, {size.ws_row, size.ws_col}));
   std::fprintf(stderr, "divvy: attached to job %s; Ctrl-P Ctrl-Q leaves it running\n", id.c_str());

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <cstring>
 #include <utility>
@@ -23,8 +24,28 @@ constexpr std::int64_t kStep = 64 << 10;
 std::int64_t KeptFrom(int fd) {
   if (::lseek(fd, 0, SEEK_HOLE) != 0) return 0;
   // Nothing but a hole (ENXIO): somebody made it longer and wrote nothing.
-  return std::max<std::int64_t>(::lseek(fd, 0, SEEK_DATA), 0);
+  const off_t data = std::max<off_t>(::lseek(fd, 0, SEEK_DATA), 0);
+  // What is left of the last block's hole is zeros (LineAfter).
+  std::array<char, kStep> bytes;
+  const ssize_t got = data > 0 ? ::pread(fd, bytes.data(), bytes.size(), data) : 0;
+  const auto end = bytes.begin() + std::max<ssize_t>(got, 0);
+  const auto begin = std::find_if(bytes.begin(), end, [](char byte) { return byte != 0; });
+  return data + (begin == end ? 0 : begin - bytes.begin());
 }
+
+namespace {
+
+/// Where the first line begins at `from` or behind it; `from` where that is far. What is cut off in between is given
+/// back as zeros, up to the end of its block.
+std::int64_t LineAfter(int fd, std::int64_t from) {
+  std::array<char, kStep> bytes;
+  const ssize_t got = ::pread(fd, bytes.data(), bytes.size(), from - 1);
+  const auto end = bytes.begin() + std::max<ssize_t>(got, 0);
+  const auto feed = std::find(bytes.begin(), end, '\n');
+  return feed == end ? from : from + (feed - bytes.begin());
+}
+
+}  // namespace
 
 void LogLimit::Look(std::set<JobId> running) {
   std::set<JobId> looked = std::exchange(seen_, running);
@@ -44,7 +65,8 @@ void LogLimit::LookAt(JobId job) {
   const std::int64_t step = std::max<std::int64_t>(kStep, status.st_blksize);
   const std::int64_t length = (status.st_size - limit_.count()) / step * step;
   if (length <= 0) return;
-  if (::fallocate(file.get(), FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0, length) == 0) return;
+  const std::int64_t cut = LineAfter(file.get(), length);
+  if (::fallocate(file.get(), FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0, cut) == 0) return;
   if (!std::exchange(has_complained_, true))
     note_("event=log_not_limited path=" + path + " error=\"" + std::strerror(errno) + "\"");
 }

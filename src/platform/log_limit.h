@@ -14,8 +14,8 @@
 
 namespace divvy {
 
-/// Where the kept part of an open log begins, in bytes: behind the hole at its head. 0: all is kept, or the file system
-/// does not say.
+/// Where the kept part of an open log begins, in bytes: at a line's beginning, behind the hole at its head. 0: all is
+/// kept, or the file system does not say.
 std::int64_t KeptFrom(int fd);
 
 class LogLimit {

@@ -65,6 +65,21 @@ class LogLimitTest : public testing::Test {
   LogLimit limit_{folder_, Bytes(kLimit), [this](const std::string& line) { noted_ += line + "\n"; }};
 };
 
+TEST_F(LogLimitTest, WhatIsKeptBeginsWithALine) {
+  if (!CanPunch()) GTEST_SKIP() << "this file system has no holes";
+  std::string text;
+  for (int i = 0; i < 200'000; ++i) text += "line " + std::to_string(i) + "\n";
+  ASSERT_EQ(::write(log_.get(), text.data(), text.size()), static_cast<ssize_t>(text.size()));
+  limit_.Look({kJob});
+  const std::string kept = ReadFrom(-1);
+  ASSERT_LT(kept.size(), text.size());
+  EXPECT_TRUE(text.ends_with(kept));
+  EXPECT_TRUE(kept.starts_with("line ")) << kept.substr(0, 40);
+  EXPECT_GE(kept.size() + (64 << 10), static_cast<std::size_t>(kLimit));
+  const LogPiece all_lines = ReadLog(Path(), -1, 1'000'000);
+  EXPECT_TRUE(all_lines.text.starts_with("line "));
+}
+
 TEST_F(LogLimitTest, KeepsTheNewestAndGivesTheRestBackToTheDisk) {
   if (!CanPunch()) GTEST_SKIP() << "this file system has no holes";
   Write(250'000);  // 4 MB.
