@@ -106,6 +106,7 @@ bool ReadStep(std::string_view line, StepLine& step) {
   step.command = Clean(fields[8], kCommandMost);
   if (fields.size() > kFieldsLeast) step.name = Clean(fields[9], kCommandMost);
   if (fields.size() > kFieldsLeast + 1) step.machines = ReadMachines(fields[10]);
+  step.was_cancelled = fields.size() > kFieldsLeast + 2 && fields[11] == "1";
   return true;
 }
 
@@ -116,7 +117,7 @@ std::string StepLineText(const StepLine& step) {
   for (const std::string& field :
        {std::to_string(static_cast<int>(step.state)), std::to_string(step.tasks), step.gpus, TimeText(step.started),
         TimeText(step.ended), std::to_string(step.code), MapText(step.map), Clean(step.command, kCommandMost),
-        Clean(step.name, kCommandMost), MachinesText(step.machines)}) {
+        Clean(step.name, kCommandMost), MachinesText(step.machines), std::string(step.was_cancelled ? "1" : "")}) {
     out += '\t';
     out += field;
   }

@@ -2,12 +2,12 @@
 // the job's step process, read by whoever lists steps. Whoever reads it trusts nothing in it: it is the user's own
 // file.
 //
-//   NUMBER \t STATE \t TASKS \t GPUS \t STARTED \t ENDED \t CODE \t MAP \t COMMAND \t NAME \t MACHINES
+//   NUMBER \t STATE \t TASKS \t GPUS \t STARTED \t ENDED \t CODE \t MAP \t COMMAND \t NAME \t MACHINES \t CANCELLED
 //
 // Times are nanoseconds since 1970; GPUS is the indices on the server, "0,3"; MAP has for each rank "GPU+GPU:CORES",
 // joined by blanks, and is empty where all tasks share all. NAME is what it was called, or empty; MACHINES, of a job on
-// several, has "SEAT:TASKS:GPU,GPU" of each that has tasks, "0-3:2:0,1" of those that have the same. Whoever reads it
-// takes lines without the last two, and leaves more fields unread.
+// several, has "SEAT:TASKS:GPU,GPU" of each that has tasks, "0-3:2:0,1" of those that have the same. CANCELLED
+// is 1 or empty. Whoever reads it takes lines without the last three, and leaves more fields unread.
 #pragma once
 
 #include <cstdint>
@@ -52,6 +52,7 @@ struct StepLine {
   std::string name = {};  // As it was called; empty: by its program.
   /// Of a job on several machines: those where it has tasks, seats ascending. Empty: not known, or it is on one.
   std::vector<StepMachine> machines = {};
+  bool was_cancelled = false;  // Somebody ended it, by its number.
 
   friend bool operator==(const StepLine&, const StepLine&) = default;
 };

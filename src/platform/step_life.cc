@@ -19,7 +19,15 @@ constexpr Duration kAbandonedGrace = std::chrono::seconds(5);
 
 std::string StepServer::CannotEver(const StepPlan& plan) const {
   if (book_.CanEver(plan.need)) return "";
-  return plan.program + ": error: Unable to create step for job " + plan.name + ": it asks for more than the job has\n";
+  const std::string has = std::string(", the job has ") + (spreads() ? "on this machine " : "");
+  std::string why = "it asks for more GPUs of a component" + has + "there";
+  if (plan.need.cores > options_.cores && options_.cores > 0)
+    why = "it asks for " + Plural(plan.need.cores, "core") + has + std::to_string(options_.cores);
+  if (plan.need.gpus && *plan.need.gpus > options_.gpus) {
+    why = "it asks for " + Plural(static_cast<std::int64_t>(*plan.need.gpus), "GPU") + has +
+          std::to_string(options_.gpus);
+  }
+  return plan.program + ": error: Unable to create step for job " + plan.name + ": " + why + "\n";
 }
 
 RunningStep& StepServer::Enter(StepNumber number, StepCall call, StepPlan plan) {
@@ -165,6 +173,7 @@ void StepServer::OnStop(Client& client, const StepFrame& frame) {
   if (step == steps_.end() || !signal || *signal < 1 || *signal >= NSIG)
     return End(client, "Invalid job step id specified\n", 1);
   End(client, "", 0);
+  step->second.line.was_cancelled = step->second.is_waiting() || *signal == SIGTERM || *signal == SIGKILL;
   if (step->second.is_waiting()) {
     Tell(step->second, step->second.plan.program + ": Cancelled pending job step\n");
     return GiveUp(step->second, 1);

@@ -21,6 +21,7 @@ std::vector<StepView> StepViewsOf(const std::vector<StepLine>& steps, Time job_e
     if (step.state == StepState::kEnded) {
       view.end_time = SecondsOf(step.ended);
       view.exit_code = step.code;
+      if (step.was_cancelled && step.code > 128) view.state = "cancelled";
     } else if (job_end != kNoTime) {
       view.state = "cut_off";
       view.end_time = SecondsOf(job_end);

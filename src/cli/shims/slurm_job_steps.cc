@@ -45,9 +45,10 @@ wire::JobView AsStep(const wire::JobView& job, const wire::StepView& step) {
   if (step.exit_code) {
     view.state = *step.exit_code == 0 ? "succeeded" : "failed";
     if (*step.exit_code > 128) view.signal = *step.exit_code - 128;
-    // It ended with its job.
+    // It ended with its job, or by its own number.
     const bool was_stopped = view.signal == SIGTERM || view.signal == SIGKILL;
-    if (was_stopped && (job.state == "cancelled" || job.state == "timed_out")) {
+    const bool was_cancelled = step.state == "cancelled" || job.state == "cancelled" || job.state == "timed_out";
+    if (was_stopped && was_cancelled) {
       view.state = "cancelled";
       view.exit_code = 0;
     }

@@ -102,6 +102,15 @@ TEST(JobSteps, AreOnTheirOwnMachinesAndNotOnTheJobs) {
   EXPECT_NE(one.find("TRES=cpu=4,mem=1G,node=1,billing=4 "), std::string::npos) << one;
 }
 
+TEST(JobSteps, WhatWasCancelledByItsNumberIsCancelledInAJobThatRuns) {
+  wire::StepView step = Step(2, 143);
+  EXPECT_EQ(JobStepsOf(Running(), {step})[1].job.state, "failed");
+  step.state = "cancelled";
+  const JobStep cancelled = JobStepsOf(Running(), {step})[1];
+  EXPECT_EQ(cancelled.job.state, "cancelled");
+  EXPECT_EQ(ExitCode(cancelled.job), "0:15");
+}
+
 TEST(JobSteps, WhatTheJobsEndCutOffWasCancelled) {
   wire::JobDetail job = Running();
   job.state = "succeeded";
