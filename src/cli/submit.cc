@@ -2,8 +2,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <cctype>
 #include <cstdio>
 #include <cstdlib>
+#include <functional>
 
 #include "base/text.h"
 #include "cli/api.h"
@@ -13,6 +16,7 @@
 #include "dialect/portion_options.h"
 #include "dialect/task_options.h"
 #include "dialect/valohai.h"
+#include "wire/codec.h"
 
 namespace divvy::cli {
 namespace {
@@ -107,6 +111,28 @@ Result<std::string> ReadStdin() {
   return text;
 }
 
+/// Braces around a word that no --param names stay as they are, which is a slip in most sweeps.
+void NoteUnknownParameters(JobSpec& spec) {
+  if (spec.parameters.empty()) return;
+  const auto is_name = [](std::string_view word) {
+    const auto is_letter = [](unsigned char c) { return std::isalnum(c) != 0 || c == '_'; };
+    return !word.empty() && std::isdigit(static_cast<unsigned char>(word.front())) == 0 &&
+           std::ranges::all_of(word, is_letter);
+  };
+  std::vector<std::string> words = spec.command;
+  words.insert(words.end(), spec.arguments.begin(), spec.arguments.end());
+  for (const std::string& word : words) {
+    for (auto open = word.find('{'); open != std::string::npos; open = word.find('{', open + 1)) {
+      const auto close = std::min(word.find('}', open), word.size());
+      const std::string name = word.substr(open + 1, close - open - 1);
+      const bool is_shells = open > 0 && word[open - 1] == '$';
+      if (close == word.size() || is_shells || !is_name(name)) continue;
+      if (std::ranges::find(spec.parameters, name, &Parameter::name) == spec.parameters.end())
+        spec.notes.push_back("{" + name + "} stays as it is: no --param is called so");
+    }
+  }
+}
+
 struct Request {
   JobSpec spec;
   SubmitFlags flags;
@@ -160,6 +186,7 @@ Result<Request> ReadRequest(const std::vector<std::string>& words, bool is_run) 
   spec.directory = spec.directory.empty() ? around.directory : spec.directory;
   dialect::CompleteTasks(spec);
   dialect::CompletePortion(spec);
+  NoteUnknownParameters(spec);
   return request;
 }
 
@@ -171,6 +198,41 @@ std::vector<Option> OptionsFor(bool is_run) {
   return table;
 }
 
+/// Whether the daemon would take it, which nothing but the daemon can say. Without one there is nothing to say, which
+/// `on_absent` may.
+Status AskWhetherTaken(JobSpec spec, const std::function<void(const Error&)>& on_absent) {
+  DIVVY_CHECK(dialect::CheckComplete(spec));
+  auto api = Api::Connect();
+  if (!api) {
+    on_absent(api.error());
+    return {};
+  }
+  DIVVY_CHECK(FinishSpec(spec, *api));
+  const auto answer = api->Raw("POST", "/v1/jobs", "{\"is_test\":true,\"spec\":" + wire::EncodeChanged(spec) + "}");
+  return answer ? Status() : Status(answer.error());
+}
+
+/// --dry-run: prints how the request is read, where it would be taken.
+int PrintRequest(std::string_view verb, const JobSpec& spec) {
+  const Status taken = AskWhetherTaken(spec, [](const Error& why) {
+    Note("whether it would be taken is not known, for no daemon was there to ask: " + why.message);
+  });
+  if (!taken) return Fail(taken.error());
+  std::printf("%s: %s\n", std::string(verb).c_str(), dialect::Summarise(spec).c_str());
+  for (const std::string& note : spec.notes) Note(note);
+  return 0;
+}
+
+/// Of a script that explains itself without a mistake: what the daemon, where there is one, has against it.
+Status CheckScriptIsTaken(const std::string& text, const std::string& name, const dialect::Surroundings& around) {
+  JobSpec spec;
+  DIVVY_CHECK(dialect::ReadScript(text, name, around, spec));
+  dialect::CompleteTasks(spec);
+  dialect::CompletePortion(spec);
+  if (spec.directory.empty()) spec.directory = around.directory;
+  return AskWhetherTaken(std::move(spec), [](const Error&) {});
+}
+
 }  // namespace
 
 std::vector<Option> SubmitOptions() { return OptionsFor(false); }
@@ -180,12 +242,7 @@ int SubmitMain(const std::vector<std::string>& words) {
   auto request = ReadRequest(words, false);
   if (!request) return Fail(request.error());
   const SubmitFlags flags = request->flags;
-  if (flags.is_dry_run) {
-    if (const Status complete = dialect::CheckComplete(request->spec); !complete) return Fail(complete.error());
-    std::printf("would submit: %s\n", dialect::Summarise(request->spec).c_str());
-    for (const std::string& note : request->spec.notes) Note(note);
-    return 0;
-  }
+  if (flags.is_dry_run) return PrintRequest("would submit", request->spec);
   const auto answer = SubmitJob(std::move(request->spec));
   if (!answer) return Fail(answer.error());
   const std::string id = ToString(answer->id);
@@ -214,10 +271,7 @@ int RunMain(const std::vector<std::string>& words) {
   // Its own process reads a step's words again, and says what is wrong with them.
   if (is_inside && (!request || (!request->flags.is_job && !request->flags.is_dry_run))) return RunInStep("run", words);
   if (!request) return Fail(request.error());
-  if (request->flags.is_dry_run) {
-    std::printf("would run: %s\n", dialect::Summarise(request->spec).c_str());
-    return 0;
-  }
+  if (request->flags.is_dry_run) return PrintRequest("would run", request->spec);
   return RunForeground(std::move(request->spec));
 }
 
@@ -231,7 +285,13 @@ int ExplainMain(const std::vector<std::string>& words) {
   const dialect::ScriptExplanation explanation =
       is_yaml ? dialect::ExplainValohai(*text, words[0]) : dialect::ExplainScript(*text, words[0], around);
   std::fputs(explanation.text.c_str(), stdout);
-  return explanation.had_errors ? 1 : 0;
+  if (explanation.had_errors || is_yaml) return explanation.had_errors ? 1 : 0;
+  std::fflush(stdout);
+  if (const Status taken = CheckScriptIsTaken(*text, words[0], around); !taken) {
+    std::fprintf(stderr, "divvy: it would be refused here: %s\n", taken.error().message.c_str());
+    return 1;
+  }
+  return 0;
 }
 
 }  // namespace divvy::cli

@@ -272,7 +272,11 @@ Status Controller::CheckTeam(JobSpec& spec, std::uint64_t elements, const Caller
     return InvalidArgument("a group cannot be called '" + spec.group +
                            "': that is how the caps of teams and pools are called");
   }
-  if (teams_.empty()) return {};
+  if (teams_.empty()) {
+    if (!spec.team.empty() && spec.dialect == Dialect::kNative)
+      spec.notes.push_back("--team " + spec.team + ": there are no teams here, and it is a label");
+    return {};
+  }
   DIVVY_TRY(const std::string team, teams_.TeamFor({caller.user.name, caller.groups, caller.is_admin}, spec.team));
   spec.team = team;
   const std::int64_t milli = std::int64_t{spec.request.gpus_in_all()} * 1000;
