@@ -13,6 +13,7 @@
 
 #include "base/text.h"
 #include "cli/api.h"
+#include "cli/foreground.h"
 #include "dialect/slurm.h"
 #include "wire/codec.h"
 #include "wire/messages_nodes.h"
@@ -73,10 +74,7 @@ void Note(std::string_view message) {
   std::fprintf(stderr, "divvy: note: %.*s\n", static_cast<int>(message.size()), message.data());
 }
 
-void TellDaemonWent(const std::string& id, bool is_raw) {
-  std::fprintf(stderr, "divvy: the daemon went away; job %s is kept, and this waits for the next daemon (divvy up)%s",
-               id.c_str(), is_raw ? "\r\n" : "\n");
-}
+void TellDaemonWent(const std::string& id, bool is_raw) { TellDaemonWentAs("divvy", id, is_raw); }
 
 dialect::Surroundings CallerSurroundings() {
   dialect::Surroundings around;

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <chrono>
 #include <csignal>
 #include <cstdio>
 #include <mutex>
@@ -38,19 +39,37 @@ void MakeRaw() {
   static_cast<void>(::tcsetattr(STDIN_FILENO, TCSADRAIN, &raw));
 }
 
+constexpr auto kAgainMost = std::chrono::seconds(1);
+
 // The last signal that asked us to end; 0: none.
 std::atomic<int> ending_signal = 0;
 
 /// A signal came that ends us, and there is no daemon to pass it on to. One Ctrl-C may be a slip, the second is meant.
-void LeaveWithoutDaemon(const std::string& job, int signal, int interrupts) {
+void LeaveWithoutDaemon(const std::string& program, const std::string& job, int signal, int interrupts) {
   if (signal == SIGWINCH || signal == SIGUSR1 || signal == SIGUSR2) return;
   if (signal == SIGINT && interrupts < 2) {
-    std::fprintf(stderr, "divvy: the daemon is away and cannot tell job %s; Ctrl-C again leaves the job to itself\n",
-                 job.c_str());
+    std::fprintf(stderr, "%s: the daemon is away and cannot tell job %s; Ctrl-C again leaves the job to itself\n",
+                 program.c_str(), job.c_str());
     return;
   }
   RawTerminal::Restore();
   ::_exit(128 + signal);
+}
+
+using Moment = std::optional<std::chrono::steady_clock::time_point>;
+
+/// A Ctrl-C that only tells that the job runs, as srun does inside a job: `asked` is when the last one came. False: it
+/// is to be passed on.
+bool Asks(Api& api, const std::string& program, const std::string& job, Moment& asked) {
+  const auto now = std::chrono::steady_clock::now();
+  const bool is_again = asked && now - *asked <= kAgainMost;
+  asked = now;
+  if (is_again) return false;
+  const auto view = api.Job(job);
+  if (!view || view->state != "running") return false;
+  std::fprintf(stderr, "%s: interrupt (one more within 1 sec to abort)\n%s: StepId=%s.0 task 0: running\n",
+               program.c_str(), program.c_str(), job.c_str());
+  return true;
 }
 
 /// Passes signals that reach us on to the job. They are blocked in every thread and taken one by one here, because a
@@ -66,9 +85,11 @@ class SignalRelay {
   SignalRelay& operator=(const SignalRelay&) = delete;
   ~SignalRelay() { ::pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
 
-  void Serve(std::string job, bool has_pty) {
-    std::thread([signals = signals_, job = std::move(job), has_pty] {
+  void Serve(const Voice& voice, std::string job, bool has_pty) {
+    std::thread([signals = signals_, program = voice.program, asks = voice.asks_interrupts, job = std::move(job),
+                 has_pty] {
       int interrupts = 0;
+      Moment asked;
       while (true) {
         const int signal = ::sigwaitinfo(&signals, nullptr);
         if (signal < 0) continue;
@@ -76,7 +97,7 @@ class SignalRelay {
         auto api = Api::Connect();
         if (!api) {
           if (signal == SIGINT) ++interrupts;
-          LeaveWithoutDaemon(job, signal, interrupts);
+          LeaveWithoutDaemon(program, job, signal, interrupts);
           continue;
         }
         if (signal == SIGWINCH) {
@@ -85,6 +106,7 @@ class SignalRelay {
             static_cast<void>(api->Resize(job, {size.ws_row, size.ws_col}));
           continue;
         }
+        if (signal == SIGINT && asks && Asks(*api, program, job, asked)) continue;
         wire::ActionRequest request;
         request.select.ids = {job};
         request.signal = signal == SIGHUP ? SIGTERM : signal;
@@ -110,20 +132,26 @@ class SignalRelay {
 };
 
 /// A job on another machine goes on, without what it was given here.
-void TellStreamsLost(const std::string& id, const std::string& why, bool has_pty) {
+void TellStreamsLost(const std::string& program, const std::string& id, const std::string& why, bool has_pty) {
   const std::string then = has_pty ? "divvy attach " + id + " joins its terminal again"
                                    : "its input has ended, and what it prints from then on goes to its log (divvy "
                                      "logs -f " +
                                          id + ")";
-  std::fprintf(stderr, "divvy: %s, and the streams of job %s were lost with it: %s; this waits for its end%s",
-               why.c_str(), id.c_str(), then.c_str(), has_pty ? "\r\n" : "\n");
+  std::fprintf(stderr, "%s: %s, and the streams of job %s were lost with it: %s; this waits for its end%s",
+               program.c_str(), why.c_str(), id.c_str(), then.c_str(), has_pty ? "\r\n" : "\n");
 }
 
 }  // namespace
 
-int TellLeft(const std::string& id) {
-  std::fprintf(stderr, "\ndivvy: left job %s, which goes on; divvy attach %s joins it again\n", id.c_str(), id.c_str());
+int TellLeft(const std::string& id, const std::string& program) {
+  std::fprintf(stderr, "\n%s: left job %s, which goes on; divvy attach %s joins it again\n", program.c_str(),
+               id.c_str(), id.c_str());
   return 0;
+}
+
+void TellDaemonWentAs(const std::string& program, const std::string& id, bool is_raw) {
+  std::fprintf(stderr, "%s: the daemon went away; job %s is kept, and this waits for the next daemon (divvy up)%s",
+               program.c_str(), id.c_str(), is_raw ? "\r\n" : "\n");
 }
 
 RawTerminal::RawTerminal(bool is_wanted, From from) {
@@ -153,15 +181,17 @@ void RawTerminal::Restore() {
 
 RawTerminal::~RawTerminal() { Restore(); }
 
-int RunForeground(JobSpec spec) {
+int RunForeground(JobSpec spec) { return RunForeground(std::move(spec), {}); }
+
+int RunForeground(JobSpec spec, const Voice& voice) {
   spec.is_foreground = true;
-  if (const Status complete = dialect::CheckComplete(spec); !complete) return Fail(complete.error());
+  if (const Status complete = dialect::CheckComplete(spec); !complete) return voice.refuse(complete.error());
   std::string id;
   // Before the connection, which may have the relays' other ends: it goes first.
   std::optional<StreamRelays> relays;
   auto api = Api::Connect();
-  if (!api) return Fail(api.error());
-  if (const Status finished = FinishSpec(spec, *api); !finished) return Fail(finished.error());
+  if (!api) return voice.refuse(api.error());
+  if (const Status finished = FinishSpec(spec, *api); !finished) return voice.refuse(finished.error());
   SignalRelay relay;
   // The size of a terminal elsewhere is said once there is one.
   StreamRelays::Hooks hooks;
@@ -169,34 +199,35 @@ int RunForeground(JobSpec spec) {
     if (wants_pty) ::kill(::getpid(), SIGWINCH);
   };
   hooks.on_begun = RawTerminal::Begin;
-  hooks.on_lost = [&] { TellStreamsLost(id, "the agent on its machine was restarted", spec.wants_pty); };
+  hooks.on_lost = [&] { TellStreamsLost(voice.program, id, "the agent on its machine was restarted", spec.wants_pty); };
   relays.emplace(std::move(hooks));
   const auto answer = api->Submit(spec, relays->descriptors());
-  if (!answer) return Fail(answer.error());
+  if (!answer) return voice.refuse(answer.error());
   for (const std::string& note : answer->notes) Note(note);
   id = ToString(answer->id);
   // Also in a log or a pipe: whoever reads it wants to know why nothing happens.
   if (answer->state != "starting")
-    std::fprintf(stderr, "divvy: job %s waits for its turn (divvy why %s tells the reason%s)\n", id.c_str(), id.c_str(),
-                 ::isatty(STDERR_FILENO) == 1 ? "; Ctrl-C cancels" : "");
-  relay.Serve(id, spec.wants_pty);
+    std::fprintf(stderr, "%s: job %s %s (divvy why %s tells the reason%s)\n", voice.program.c_str(), id.c_str(),
+                 voice.waits.c_str(), id.c_str(), ::isatty(STDERR_FILENO) == 1 ? "; Ctrl-C cancels" : "");
+  relay.Serve(voice, id, spec.wants_pty);
   Result<wire::WaitAnswer> end = Internal("");
   {
     const RawTerminal raw(spec.wants_pty, RawTerminal::From::kStart);
     const auto on_lost = [&, was_told = false]() mutable {
-      if (!std::exchange(was_told, true)) TellDaemonWent(id, spec.wants_pty);
+      if (!std::exchange(was_told, true)) TellDaemonWentAs(voice.program, id, spec.wants_pty);
       relays->Renew();
     };
     end = api->Wait(id, relays->descriptors(), on_lost, [&] { return relays->Had(); });
     relays->Finish();
   }
-  if (!end) return Fail(end.error());
-  if (end->was_detached) return TellLeft(id);
+  if (!end) return voice.fail(end.error());
+  if (end->was_detached) return TellLeft(id, voice.program);
   if (end->state != "succeeded" && end->state != "failed")
-    std::fprintf(stderr, "divvy: job %s %s\n", id.c_str(), EndInWords(end->state, end->reason).c_str());
+    std::fprintf(stderr, "%sjob %s %s\n", voice.trouble.c_str(), id.c_str(),
+                 EndInWords(end->state, end->reason).c_str());
   else if (end->state == "failed" && (end->exit_code == 126 || end->exit_code == 127) &&
            !end->reason.starts_with("exit code"))
-    std::fprintf(stderr, "divvy: %s\n", end->reason.c_str());
+    std::fprintf(stderr, "%s%s\n", voice.trouble.c_str(), end->reason.c_str());
   // Cancelled before it had an exit code of its own: we end as any program that the signal ends.
   if (end->state == "cancelled" && end->exit_code <= 1 && ending_signal != 0) return 128 + ending_signal;
   return end->state == "succeeded" ? 0 : end->exit_code != 0 ? static_cast<int>(end->exit_code) : 1;

@@ -12,13 +12,28 @@
 #include <thread>
 #include <vector>
 
+#include "cli/command.h"
 #include "platform/launch.h"
 #include "wire/messages_remote.h"
 
 namespace divvy::cli {
 
+/// In whose words the caller of a job in the foreground is spoken to.
+struct Voice {
+  std::string program = "divvy";
+  std::string trouble = "divvy: ";           ///< Before what went wrong.
+  std::string waits = "waits for its turn";  ///< A job that cannot start at once.
+  bool asks_interrupts = false;  ///< The first Ctrl-C tells that the job runs, a second within a second is the job's.
+  /// Says why it was not submitted, and why nothing more is known of it; gives the exit code.
+  std::function<int(const Error&)> refuse = Fail;
+  std::function<int(const Error&)> fail = Fail;
+};
+int RunForeground(JobSpec spec, const Voice& voice);
+
 /// Says that the terminal of the job was left. The exit code for that.
-int TellLeft(const std::string& id);
+int TellLeft(const std::string& id, const std::string& program = "divvy");
+/// As TellDaemonWent of cli/command.h, in another command's name.
+void TellDaemonWentAs(const std::string& program, const std::string& id, bool is_raw);
 
 /// The caller's terminal while a job is to have it: raw as long as it has. One at a time.
 class RawTerminal {

@@ -33,8 +33,8 @@ int HoldOnly(JobSpec spec) {
   spec.wants_pty = false;
   spec.command = {"sleep", "infinity"};
   spec.output = "/dev/null";
-  const auto answer = SubmitJob(std::move(spec));
-  if (!answer) return FailAs("salloc", "Job submit/allocate failed: " + InSlurmsWords(answer.error().message));
+  const auto answer = SubmitJob(spec);
+  if (!answer) return FailAs("salloc", "Job submit/allocate failed: " + InSlurmsWords(answer.error().message, spec));
   const std::string id = ToString(answer->id);
   auto api = Api::Connect();
   if (!api) return FailAs("salloc", api.error());
@@ -104,7 +104,7 @@ int SallocMain(const std::vector<std::string>& words) {
   if (has_no_shell) return HoldOnly(std::move(spec));
   spec.command = {"/bin/sh", "-c", is_quiet ? "exec \"$@\"" : std::string(kLoud), "salloc"};
   spec.command.insert(spec.command.end(), command.begin(), command.end());
-  return RunForeground(std::move(spec));
+  return RunForeground(spec, SlurmVoice("salloc", "Job submit/allocate failed: ", spec));
 }
 
 }  // namespace divvy::cli

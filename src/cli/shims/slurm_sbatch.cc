@@ -54,8 +54,9 @@ int SbatchMain(const std::vector<std::string>& words) {
   if (!request) return FailAs("sbatch", request.error().message);
   if (const Status complete = Complete(request->spec); !complete) return FailAs("sbatch", complete.error());
   if (request->is_test) return TestOnly("sbatch", request->spec);
-  const auto answer = SubmitJob(std::move(request->spec));
-  if (!answer) return FailAs("sbatch", "Batch job submission failed: " + InSlurmsWords(answer.error().message));
+  const auto answer = SubmitJob(request->spec);
+  if (!answer)
+    return FailAs("sbatch", "Batch job submission failed: " + InSlurmsWords(answer.error().message, request->spec));
   const std::string id = ToString(answer->id);
   if (request->is_parsable) {
     std::printf("%s\n", id.c_str());

@@ -90,25 +90,16 @@ std::vector<dialect::Option> Options(Wish& wish, const dialect::Surroundings& ar
     char letter;
     Takes takes;
   };
-  for (const Silent& one : {Silent{"unbuffered", 'u', Takes::kNothing},
-                            Silent{"mpi", 0, Takes::kValue},
-                            Silent{"accel-bind", 0, Takes::kValue},
-                            Silent{"preserve-env", 'E', Takes::kNothing},
-                            Silent{"bcast", 0, Takes::kOptionalValue},
-                            Silent{"bcast-exclude", 0, Takes::kValue},
-                            Silent{"compress", 0, Takes::kOptionalValue},
-                            Silent{"task-epilog", 0, Takes::kValue},
-                            Silent{"task-prolog", 0, Takes::kValue},
-                            Silent{"epilog", 0, Takes::kValue},
-                            Silent{"prolog", 0, Takes::kValue},
-                            Silent{"disable-status", 'X', Takes::kNothing},
-                            Silent{"no-allocate", 'Z', Takes::kNothing},
-                            Silent{"threads", 'T', Takes::kValue},
-                            Silent{"slurmd-debug", 0, Takes::kValue},
-                            Silent{"msg-timeout", 0, Takes::kValue},
-                            Silent{"send-libs", 0, Takes::kOptionalValue},
-                            Silent{"quit-on-interrupt", 0, Takes::kNothing},
-                            Silent{"interactive", 0, Takes::kNothing}}) {
+  for (const Silent& one :
+       {Silent{"unbuffered", 'u', Takes::kNothing}, Silent{"mpi", 0, Takes::kValue},
+        Silent{"accel-bind", 0, Takes::kValue}, Silent{"preserve-env", 'E', Takes::kNothing},
+        Silent{"bcast", 0, Takes::kOptionalValue}, Silent{"bcast-exclude", 0, Takes::kValue},
+        Silent{"compress", 0, Takes::kOptionalValue}, Silent{"task-epilog", 0, Takes::kValue},
+        Silent{"task-prolog", 0, Takes::kValue}, Silent{"epilog", 0, Takes::kValue}, Silent{"prolog", 0, Takes::kValue},
+        Silent{"disable-status", 'X', Takes::kNothing}, Silent{"no-allocate", 'Z', Takes::kNothing},
+        Silent{"threads", 'T', Takes::kValue}, Silent{"slurmd-debug", 0, Takes::kValue},
+        Silent{"msg-timeout", 0, Takes::kValue}, Silent{"send-libs", 0, Takes::kOptionalValue},
+        Silent{"quit-on-interrupt", 0, Takes::kNothing}, Silent{"interactive", 0, Takes::kNothing}}) {
     own.push_back(Ignored(one.name, one.letter, one.takes));
   }
   for (dialect::Option& option : own) {
@@ -230,7 +221,9 @@ int RunJob(Wish& wish, const std::vector<std::string>& words, const dialect::Sur
   spec.command = needs_steps ? SelfWords("srun", StepWords(wish, words)) : wish.command;
   if (const Status complete = Complete(spec); !complete) return FailAs("srun", complete.error());
   if (is_test) return TestOnly("srun", spec);
-  return RunForeground(std::move(spec));
+  Voice voice = SlurmVoice("srun", "Unable to allocate resources: ", spec);
+  voice.asks_interrupts = !needs_steps;  // Else the srun inside asks.
+  return RunForeground(std::move(spec), voice);
 }
 
 /// The line in which srun tells it.

@@ -13,6 +13,7 @@
 #include "cli/command.h"
 #include "cli/shims/slurm_common.h"
 #include "cli/shims/slurm_nodes.h"
+#include "cli/shims/slurm_refusals.h"
 #include "dialect/job_options.h"
 #include "dialect/slurm.h"
 #include "dialect/slurm_environment.h"
@@ -50,9 +51,18 @@ Status CheckScript(const Script& script) {
   return {};
 }
 
+/// What is said of the whole job, with whichever component it stands.
+std::optional<std::string> ClientValue(const JobSpec& spec, std::string_view name) {
+  if (auto value = options::Value(spec, name)) return value;
+  for (const Component& component : spec.request.others) {
+    if (const auto at = component.labels.find(options::LabelOf(name)); at != component.labels.end()) return at->second;
+  }
+  return std::nullopt;
+}
+
 Result<Script> FindScript(const JobSpec& probe, const dialect::Parsed& parsed, const dialect::Surroundings& around,
                           const std::function<Result<std::string>()>& read_stdin) {
-  if (const auto wrapped = options::Value(probe, "client.wrap")) {
+  if (const auto wrapped = ClientValue(probe, "client.wrap")) {
     if (!parsed.positional.empty()) return InvalidArgument("Script arguments not permitted with --wrap option");
     return Script{"#!/bin/sh\n# Made by sbatch --wrap.\n\n" + *wrapped + "\n", std::string(kWrapped), "wrap"};
   }
@@ -69,7 +79,10 @@ Result<Script> FindScript(const JobSpec& probe, const dialect::Parsed& parsed, c
 }  // namespace
 
 bool TakeClientFlag(JobSpec& spec, std::string_view name) {
-  return spec.labels.erase(options::LabelOf("client." + std::string(name))) > 0;
+  const std::string label = options::LabelOf("client." + std::string(name));
+  std::size_t taken = spec.labels.erase(label);
+  for (Component& component : spec.request.others) taken += component.labels.erase(label);
+  return taken > 0;
 }
 
 Result<BatchRequest> ReadBatchRequest(const std::vector<std::string>& words, const dialect::Surroundings& around,
@@ -167,7 +180,7 @@ int TestOnly(std::string_view program, const JobSpec& spec) {
   auto api = Api::Connect();
   if (!api) return FailAs(program, api.error());
   const auto text = api->Raw("POST", "/v1/jobs", "{\"is_test\":true,\"spec\":" + wire::EncodeChanged(spec) + "}");
-  if (!text) return FailAs(program, "allocation failure: " + text.error().message);
+  if (!text) return FailAs(program, "allocation failure: " + InSlurmsWords(text.error().message, spec));
   const auto answer = wire::Decode<wire::SubmitAnswer>(*text);
   if (!answer) return FailAs(program, answer.error().message);
   for (const std::string& note : spec.notes) Note(note);
@@ -191,6 +204,16 @@ int TestOnly(std::string_view program, const JobSpec& spec) {
                hosts.empty() ? "(not chosen yet)" : dialect::FoldHostList(hosts).c_str(),
                PartitionOf(spec, machines).c_str());
   return 0;
+}
+
+Voice SlurmVoice(std::string_view program, std::string_view refusal, const JobSpec& asked) {
+  const std::string name(program);
+  Voice voice{.program = name, .trouble = name + ": error: ", .waits = "queued and waiting for resources"};
+  voice.refuse = [name, refusal = std::string(refusal), asked](const Error& error) {
+    return FailAs(name, refusal + InSlurmsWords(error.message, asked));
+  };
+  voice.fail = [name](const Error& error) { return FailAs(name, error.message); };
+  return voice;
 }
 
 std::vector<std::string> SelfWords(std::string_view name, const std::vector<std::string>& words) {

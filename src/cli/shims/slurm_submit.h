@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "cli/foreground.h"
 #include "dialect/job_options.h"
 #include "dialect/options.h"
 #include "model/job.h"
@@ -34,6 +35,9 @@ Status Complete(JobSpec& spec);
 
 /// --test-only of a complete spec: what would become of it, and nothing is submitted. Gives the exit code.
 int TestOnly(std::string_view program, const JobSpec& spec);
+
+/// How `program` speaks of a job in the foreground. `refusal`: before why it could not be submitted as `asked`.
+Voice SlurmVoice(std::string_view program, std::string_view refusal, const JobSpec& asked);
 
 /// This program as it was called ("/opt/bin/srun", or "/usr/bin/divvy srun"), for a job that is to run it again.
 std::vector<std::string> SelfWords(std::string_view name, const std::vector<std::string>& words);

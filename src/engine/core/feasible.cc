@@ -306,9 +306,12 @@ class Judge {
         of_model[model] += room.back().second * kind.nodes;
       });
     }
+    const std::string each = shape.gpus > 0 ? GpusOf(shape) : shape.cpu_milli > 0 ? CpusText(shape.cpu_milli) : "";
     const std::string asks = Asks(group) + Plural(tasks.least, tasks.apart ? "node" : "task") +
-                             (tasks.apart ? " with " : " of ") +
-                             (shape.gpus > 0 ? GpusOf(shape) : CpusText(shape.cpu_milli)) + OfModels(group, shape);
+                             (each.empty()  ? ""
+                              : tasks.apart ? " with "
+                                            : " of ") +
+                             each + OfModels(group, shape);
     if (all < tasks.least) {
       return OfSum(group, LackingPart::kTasks, all,
                    asks + (scope_.is_all ? ", but the whole cluster" : ", but what can be used now") +
