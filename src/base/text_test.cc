@@ -16,6 +16,10 @@ TEST(Text, NearestFindsASlipOfTheFingerAndNothingElse) {
   EXPECT_EQ(Nearest("frob", commands), "") << "two of four letters, the first among them";
   EXPECT_EQ(Nearest("foo", commands), "");
   EXPECT_EQ(Nearest("gups", commands), "gpus");
+  const std::string_view signals[] = {"TERM", "FPE", "INT"};
+  EXPECT_EQ(Nearest("foo", signals), "") << "one of three letters";
+  EXPECT_EQ(Nearest("itn", signals), "") << "two of three letters";
+  EXPECT_EQ(Nearest("inf", signals), "INT");
 }
 
 TEST(Text, ShellWordsAreReadAndWrittenAlike) {

@@ -140,17 +140,19 @@ std::vector<Option> SelectTable(wire::JobSelector& select) {
 
 int ReportActions(const Result<wire::ActionAnswer>& answer) {
   if (!answer) return Fail(answer.error());
-  bool has_failed = false;
+  int code = 0;
   for (const wire::ActionResult& result : answer->results) {
     if (result.is_done) {
       std::printf("job %s: %s\n", result.display_id.c_str(), result.message.c_str());
     } else {
-      has_failed = true;
+      // That there is no such job is told apart, as by every other command, unless more went wrong.
+      const bool is_missing = result.message.starts_with("there is no job") && code != 1;
+      code = is_missing ? 3 : 1;
       std::fprintf(stderr, "divvy: %s\n", result.message.c_str());
     }
   }
   if (answer->results.empty()) std::printf("No job matches.\n");
-  return has_failed ? 1 : 0;
+  return code;
 }
 
 std::vector<Option> SelectOptions() {

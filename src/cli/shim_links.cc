@@ -9,6 +9,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <fstream>
 
 #include "base/text.h"
 #include "cli/commands.h"
@@ -44,6 +45,22 @@ bool LeadsToDivvy(const std::string& link) {
   return path == OwnPath() || path.substr(path.rfind('/') + 1) == "divvy";
 }
 
+/// A divvy that was copied to where the links go is there under its own name already.
+bool IsSameProgram(const std::string& path, const std::string& other) {
+  std::ifstream one(path, std::ios::binary);
+  std::ifstream two(other, std::ios::binary);
+  if (!one || !two) return false;
+  std::array<char, 65'536> a{};
+  std::array<char, 65'536> b{};
+  while (true) {
+    one.read(a.data(), a.size());
+    two.read(b.data(), b.size());
+    const auto got = one.gcount();
+    if (got != two.gcount() || std::memcmp(a.data(), b.data(), static_cast<std::size_t>(got)) != 0) return false;
+    if (got == 0) return true;
+  }
+}
+
 }  // namespace
 
 int (*FindShim(std::string_view name))(const Words& words) {
@@ -77,9 +94,11 @@ int ShimsMain(const Words& words) {
     const std::string link = directory + "/" + name;
     struct stat status {};
     if (::lstat(link.c_str(), &status) == 0) {
+      if (name == "divvy" && S_ISREG(status.st_mode) && IsSameProgram(link, self)) continue;
       // Only a link to a divvy, or to nothing, is ours to replace; another sbatch is somebody's.
       if (!S_ISLNK(status.st_mode) || !LeadsToDivvy(link))
-        return Fail(FailedPrecondition("'" + link + "' is there already and is not divvy's; choose another directory"));
+        return Fail(
+            FailedPrecondition("'" + link + "' is there already and is another program; choose another directory"));
       ::unlink(link.c_str());
     }
     if (::symlink(self.c_str(), link.c_str()) != 0)

@@ -124,7 +124,8 @@ void AddStepWords(const StepAsk& ask, const JobAround& around, const StepIdentit
   out.Set("SLURM_STEP_ID", identity.step);
   out.Set("SLURM_STEPID", identity.step);
   out.Set("SLURM_STEP_NUM_NODES", nodes);
-  out.Set("SLURM_STEP_NODELIST", place.machines.empty() ? ShortName(identity.hostname) : dialect::FoldHostList(place.machines));
+  out.Set("SLURM_STEP_NODELIST",
+          place.machines.empty() ? ShortName(identity.hostname) : dialect::FoldHostList(place.machines));
   out.Set("SLURM_NODEID", std::to_string(identity.node));
   out.Set("SLURM_GTIDS", Join(ranks, ","));
   const std::string launcher = place.master.empty() ? "127.0.0.1" : place.master;

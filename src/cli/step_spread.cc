@@ -109,7 +109,8 @@ Status TakeMachines(const StepAsk& ask, const GangFile& gang, std::span<const st
     const auto place = place_of(machine);
     if (!place) {
       std::vector<std::string> names;
-      for (const std::size_t seat : seats.first(std::min(seats.size(), kShown))) names.push_back(NameOf(gang.seats[seat]));
+      for (const std::size_t seat : seats.first(std::min(seats.size(), kShown)))
+        names.push_back(NameOf(gang.seats[seat]));
       return InvalidArgument("'" + machine + "' is none of " + whose + ": " + Join(names, ", ") +
                              (seats.size() > kShown ? ", ..." : ""));
     }

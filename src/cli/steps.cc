@@ -113,7 +113,8 @@ std::vector<std::string> OwnEnvironment() {
 
 void TakeJobsWords(std::vector<std::string>& environment, const std::vector<std::string>& job) {
   const auto is_jobs = [](std::string_view entry) {
-    return entry.starts_with("DIVVY_") || entry.starts_with("SLURM_") || entry.starts_with("SLURMD_") || entry.starts_with("CUDA_");
+    return entry.starts_with("DIVVY_") || entry.starts_with("SLURM_") || entry.starts_with("SLURMD_") ||
+           entry.starts_with("CUDA_");
   };
   std::erase_if(environment, is_jobs);
   std::ranges::copy_if(job, std::back_inserter(environment), is_jobs);

@@ -4,8 +4,8 @@
 // A caller in the foreground passes its own streams, which a job on this machine gets as they are, and a relay for
 // each: one end of a pair of sockets, whose other end the caller pumps. Where the job goes to an agent's machine the
 // relays are joined with channels to it, and the caller is told by one byte on the first relay that its input is wanted
-// from there; else it is told that the job has the streams themselves, they are closed, and it has nothing to pump. No descriptor that is somebody's else is ever waited
-// for.
+// from there; else it is told that the job has the streams themselves, they are closed, and it has nothing to pump. No
+// descriptor that is somebody's else is ever waited for.
 #pragma once
 
 #include <array>

@@ -15,7 +15,9 @@ Result<std::vector<std::size_t>> Candidates(const LayoutAsk& ask, std::size_t ma
   std::vector<std::size_t> seats = ask.seats;
   std::ranges::sort(seats);
   seats.erase(std::unique(seats.begin(), seats.end()), seats.end());
-  const auto is_left_out = [&](std::size_t seat) { return std::ranges::find(ask.left_out, seat) != ask.left_out.end(); };
+  const auto is_left_out = [&](std::size_t seat) {
+    return std::ranges::find(ask.left_out, seat) != ask.left_out.end();
+  };
   if (std::ranges::any_of(seats, is_left_out)) return InvalidArgument("it names a machine that it leaves out as well");
   std::vector<std::size_t> all;
   for (std::size_t seat = 0; seat < machines; ++seat) {
@@ -25,9 +27,9 @@ Result<std::vector<std::size_t>> Candidates(const LayoutAsk& ask, std::size_t ma
   if (seats.empty()) seats = all;
   const auto wanted = static_cast<std::size_t>(std::max(ask.nodes, 0));
   if (wanted > all.size()) {
-    return InvalidArgument("it asks for " + Plural(ask.nodes, "machine") + ", the job has " + std::to_string(machines) +
-                           (all.size() < machines ? ", of which it leaves out " + std::to_string(machines - all.size())
-                                                  : ""));
+    return InvalidArgument(
+        "it asks for " + Plural(ask.nodes, "machine") + ", the job has " + std::to_string(machines) +
+        (all.size() < machines ? ", of which it leaves out " + std::to_string(machines - all.size()) : ""));
   }
   for (const std::size_t seat : all) {
     if (seats.size() < wanted && std::ranges::find(seats, seat) == seats.end()) seats.push_back(seat);

@@ -25,11 +25,11 @@ namespace divvy {
 
 enum class GangWord : std::uint32_t {
   kCall = 1,  // EncodePartCall().
-  kGo,      // body: the step's line in the caller's list (model/step_list.h).
-  kSignal,  // value: to all tasks of the part.
-  kInput,   // For rank `value`'s standard input; empty: its end. No more than was said to be taken, see kInputRoom.
-  kPing,    // Every kPingEvery. Who hears none for kSilenceMost takes the caller's machine for lost.
-  kDone,    // value: the exit code of the whole step.
+  kGo,        // body: the step's line in the caller's list (model/step_list.h).
+  kSignal,    // value: to all tasks of the part.
+  kInput,     // For rank `value`'s standard input; empty: its end. No more than was said to be taken, see kInputRoom.
+  kPing,      // Every kPingEvery. Who hears none for kSilenceMost takes the caller's machine for lost.
+  kDone,      // value: the exit code of the whole step.
   kGranted = 32,  // body: "0,3", the GPUs that it has there, for the list of steps.
   kWaits,
   kRefused,  // body: why, for the caller; value: the step's exit code.

@@ -221,7 +221,8 @@ void StepServer::OnServedFrame(RunningStep& step, const GangFrame& frame) {
       if (frame.value > 0 && frame.value < NSIG) step.SignalAll(frame.value);
       return;
     case GangWord::kDone:
-      if (step.line.state == StepState::kEnded && step.line.code != frame.value) ListEnd(step, std::clamp(frame.value, 0, 255));
+      if (step.line.state == StepState::kEnded && step.line.code != frame.value)
+        ListEnd(step, std::clamp(frame.value, 0, 255));
       return;
     case GangWord::kInput:
       return step.served->OnInput(static_cast<std::size_t>(std::max(frame.value, 0)), frame.body);

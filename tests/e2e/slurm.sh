@@ -237,4 +237,52 @@ expect "0 1 2" "$(SLURM_NTASKS=3 srun sh -c 'echo $SLURM_PROCID' | sort | xargs)
 expect "0,1,2" "$(SALLOC_GRES=gpu:3 salloc -Q sh -c 'echo $CUDA_VISIBLE_DEVICES')" "salloc's variables"
 expect "n1 n2 n10" "$(scontrol show hostnames 'n[1-2,10]' | xargs)" "host names"
 expect "n[1-3]" "$(scontrol show hostlist n1,n2,n3)" "a host list"
+
+# Refusals are in the command's own name and in Slurm's options; nothing is promised that is refused later.
+refuses 1 "^sbatch: error: Batch job submission failed: .*; --gpus=8 is the most" sbatch --gpus=99 --wrap true
+refuses 1 "^srun: error: Unable to allocate resources: .*; --gres=gpu:8 is the most" srun --gres=gpu:99 true
+refuses 1 "^salloc: error: Job submit/allocate failed: .*; --gpus-per-node=8 is the most" salloc --gpus-per-node=99 true
+refuses 1 "^sbatch: error: allocation failure: .*--mem=" sbatch --test-only --mem=1P --wrap true
+refuses 1 "^squeue: error: Invalid sort specification: zz" squeue --sort=zz
+refuses 1 "asks for 99 GPUs" divvy submit --dry-run --gpus 99 -- true
+printf '#!/bin/sh\n#SBATCH --gpus=99\ntrue\n' >large.sh
+refuses 1 "^divvy: it would be refused here: asks for 99 GPUs" divvy explain large.sh
+expect "would submit: 2 GPUs" "$(divvy submit --dry-run --gpus 2 -- true | cut -c1-20)" "a dry run"
+refuses 3 "there is no job 999" divvy show 999
+refuses 3 "there is no job 999" divvy hold 999
+divvy submit --quiet --param x=1,2 -- echo '{y}' 2>err >/dev/null
+grep -q '{y} stays as it is: no --param is called so' err || fail "a word in braces: $(cat err)"
+wait_for "them" queue_is_empty
+
+# Why they wait, in Slurm's words: a singleton, and an element of a capped array.
+hold=$(sbatch --parsable -J like --wrap 'until [ -e like ]; do sleep 0.02; done')
+like=$(sbatch --parsable -J like -d singleton --wrap true)
+capped=$(sbatch --parsable -a 0-9%1 --wrap 'until [ -e like ]; do sleep 0.02; done')
+wait_for "the first element" sh -c "squeue -h -t R -j $capped | grep -q ."
+expect "(Dependency)" "$(squeue -h -j "$like" -o %r | sed 's/.*/(&)/')" "a singleton's reason"
+says " Reason=JobArrayTaskLimit " "$(scontrol show job "${capped}_5")" "an element that waits"
+# Ctrl-C to srun outside a job: the first tells, the second ends; a step that scancel ends is CANCELLED.
+srun --gres=gpu:1 sh -c 'echo begun; exec sleep 600' >ours 2>told </dev/null &
+srun=$!
+wait_for "its start" grep -q begun ours
+kill -INT $srun
+wait_for "the word that it runs" grep -q "one more within 1 sec" told
+kill -INT $srun
+wait $srun && code=0 || code=$?
+expect 130 $code "the second Ctrl-C: $(cat told)"
+stepped=$(sbatch --parsable --wrap 'srun sleep 600; until [ -e like ]; do sleep 0.02; done')
+wait_for "its step" sh -c "squeue -h -s -j $stepped | grep -q '$stepped\\.0'"
+scancel "$stepped.0"
+wait_for "its end" sh -c "sacct -n -P -j $stepped -o jobid,state,exitcode | grep -q '^$stepped.0|CANCELLED[^|]*|0:15'"
+touch like
+wait_for "all of these" queue_is_empty
+
+# Links beside a copy of divvy.
+mkdir -p copied
+cp "$(readlink -f "$(command -v divvy)")" copied/divvy
+divvy shims copied >/dev/null || fail "no links beside a copy of divvy"
+[ ! -L copied/divvy ] && [ -L copied/sbatch ] || fail "the copy was replaced"
+echo other >copied/divvy
+refuses 1 "is another program" divvy shims copied
+
 echo "slurm: programs find what they look for"

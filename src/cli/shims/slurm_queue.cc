@@ -25,22 +25,24 @@ bool Less(const std::string& a, const std::string& b) {
   return x && y ? *x < *y : a < b;
 }
 
-void SortBy(std::vector<QueueRow>& rows, std::string_view sort, const std::vector<JobField>& fields) {
+Status SortBy(std::vector<QueueRow>& rows, std::string_view sort, const std::vector<JobField>& fields) {
   const std::vector<std::string_view> keys = Split(sort, ',');
   // The last key first, stably, so that the first key decides.
   for (auto key = keys.rbegin(); key != keys.rend(); ++key) {
     std::string_view letters = Trim(*key);
     const bool is_descending = letters.starts_with('-');
     if (letters.starts_with('-') || letters.starts_with('+')) letters.remove_prefix(1);
-    if (letters.size() != 1) continue;
+    if (letters.empty()) continue;
     const auto field = std::ranges::find(fields, letters.front(), &JobField::letter);
-    if (field == fields.end()) continue;
+    if (letters.size() != 1 || field == fields.end())
+      return InvalidArgument("Invalid sort specification: " + std::string(*key) + "; write letters of --format: P,-t");
     std::ranges::stable_sort(rows, [&](const QueueRow& a, const QueueRow& b) {
       const std::string x = field->text(a);
       const std::string y = field->text(b);
       return is_descending ? Less(y, x) : Less(x, y);
     });
   }
+  return {};
 }
 
 }  // namespace
@@ -55,7 +57,7 @@ bool QueueNeedsDetail(const QueueFormat& format) {
 Result<std::string> FormatQueue(std::vector<QueueRow> rows, const QueueFormat& format, const Scene& scene) {
   const std::vector<JobField> fields = FieldsOf(format, scene);
   DIVVY_TRY(const std::vector<Shown<QueueRow>> columns, ColumnsOf(format, fields));
-  if (!format.sort.empty()) SortBy(rows, format.sort, fields);
+  if (!format.sort.empty()) DIVVY_CHECK(SortBy(rows, format.sort, fields));
   std::string text = format.has_header ? HeaderLine(columns) : "";
   for (const QueueRow& row : rows) text += RowLine(columns, row);
   return text;

@@ -130,8 +130,7 @@ TEST(StepPlan, AJobOnOneMachineHasNoOther) {
   EXPECT_EQ(why({"-w", "n1,n2", "true"}), begin + "'n2' is none of the job's machines: n1");
   EXPECT_EQ(why({"-x", "n[1-3]", "true"}), begin + "it leaves out every machine that the job has");
   EXPECT_EQ(why({"-N2", "true"}), begin + "it asks for 2 machines, the job has 1");
-  EXPECT_EQ(why({"-r", "1", "true"}),
-            begin + "it begins at number 1 of the job's machines, whose last is number 0");
+  EXPECT_EQ(why({"-r", "1", "true"}), begin + "it begins at number 1 of the job's machines, whose last is number 0");
 }
 
 TEST(StepPlan, TheJobAndItsMachineAreKnownByTheirSlurmNames) {
@@ -189,6 +188,18 @@ dialect::Surroundings Around() {
 
 Result<BatchRequest> Batch(const std::vector<std::string>& words) {
   return ReadBatchRequest(words, Around(), [] { return Result<std::string>("#!/bin/sh\n#SBATCH -n 3\n"); });
+}
+
+TEST(Sbatch, AWrappedCommandMayStandWithAnyComponent) {
+  for (const std::vector<std::string>& words :
+       {Texts{"-n1", ":", "-N1", "--wrap", "hostname"}, Texts{"-n1", "--wrap", "hostname", ":", "-N1"}}) {
+    const auto request = Batch(words);
+    ASSERT_TRUE(request) << request.error().message;
+    EXPECT_NE(request->spec.script.find("\nhostname\n"), std::string::npos) << request->spec.script;
+    ASSERT_EQ(request->spec.request.components(), 2u);
+    EXPECT_EQ(request->spec.labels.count("slurm.client.wrap"), 0u);
+    EXPECT_EQ(request->spec.request.others[0].labels.count("slurm.client.wrap"), 0u);
+  }
 }
 
 TEST(Sbatch, ReadsLinesThenEnvironmentThenWords) {

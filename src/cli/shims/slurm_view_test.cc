@@ -13,7 +13,6 @@
 #include "cli/shims/slurm_fetch.h"
 #include "cli/shims/slurm_nodes.h"
 #include "cli/shims/slurm_queue.h"
-#include "cli/shims/slurm_refusals.h"
 #include "cli/shims/slurm_show.h"
 #include "cli/shims/slurm_update.h"
 
@@ -216,6 +215,12 @@ TEST(Squeue, SortsByLetters) {
   format.has_header = false;
   EXPECT_EQ(*FormatQueue(Rows({Job(9, "running"), Job(10, "running"), Job(3, "queued")}), format, Here()),
             "3\n10\n9\n");
+  for (const char* wrong : {"zz", "t,?"}) {
+    format.sort = wrong;
+    const auto refused = FormatQueue(Rows({Job(9, "running")}), format, Here());
+    ASSERT_FALSE(refused) << wrong;
+    EXPECT_TRUE(refused.error().message.starts_with("Invalid sort specification: ")) << refused.error().message;
+  }
 }
 
 TEST(Squeue, WhatWaitsComesFirstInTheQueuesOrder) {
@@ -421,15 +426,6 @@ TEST(Scontrol, DetailsSayWhichGpusOfWhichNode) {
   job.gpus = {0, 1, 3};
   const std::string text = ShowJob(job, Here(), {.is_one_line = false, .has_details = true});
   EXPECT_NE(text.find("     Nodes=n1 CPU_IDs=(null) Mem=0 GRES=gpu:3(IDX:0-1,3)\n"), std::string::npos) << text;
-}
-
-TEST(Refusals, NameOptionsThatSlurmHas) {
-  EXPECT_EQ(InSlurmsWords("asks for 1 GPU of type x9, but no node has such; leave --gpu-type out"),
-            "asks for 1 GPU of type x9, but no node has such; leave the type of the GPUs out");
-  EXPECT_EQ(InSlurmsWords("asks for 8 GPUs, but pool debug gives a job 2 at most; ask for fewer, or name another pool "
-                          "with --pool")
-                .find("--pool"),
-            std::string::npos);
 }
 
 TEST(Scontrol, ShowsAJobInSlurmsWords) {
