@@ -95,7 +95,8 @@ std::string_view Nearest(std::string_view text, std::span<const std::string_view
     const std::size_t distance = EditDistance(ToLower(text), ToLower(candidate));
     // Of few letters most are like many words; a slip seldom changes the first as well.
     const bool is_other = ToLower(text.substr(0, 1)) != ToLower(candidate.substr(0, 1));
-    const bool is_far = distance > 1 && (text.size() < 4 || (text.size() < 5 && is_other));
+    const bool is_turned = std::ranges::is_permutation(ToLower(text), ToLower(candidate));
+    const bool is_far = distance > 1 && !is_turned && (text.size() < 4 || (text.size() < 5 && is_other));
     if (!is_far && distance < least && distance < candidate.size()) {
       least = distance;
       best = candidate;

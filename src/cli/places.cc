@@ -53,7 +53,8 @@ std::string OwnName(Api& api) {
 }
 
 std::string NodeText(const wire::JobView& job, const std::string& own) {
-  const bool is_array = !job.array_index && job.count > 1;  // Its elements are wherever each of them is.
+  // An array's elements are wherever each of them is.
+  const bool is_array = !job.array_index && (job.count != 1 || !job.array_indices.empty());
   if (!job.start_time || is_array) return "";
   std::string text = Named(job.node, own);
   if (job.seats.size() > 1) text += "+" + std::to_string(job.seats.size() - 1);

@@ -16,6 +16,10 @@ TEST(Places, AJobIsOnOneMachineOrOnTheFirstAndSoManyMore) {
   EXPECT_EQ(NodeText(job, "head"), "n1");
   job.seats = {{"n1", {}, 1}, {"", {}, 1}, {"n3", {}, 1}};
   EXPECT_EQ(NodeText(job, "head"), "n1+2");
+  wire::JobView array;
+  array.start_time = 1;
+  array.count = 0;
+  EXPECT_EQ(NodeText(array, "head"), "") << "its elements have begun, wherever they are";
 }
 
 TEST(Places, EachMachineHasItsRanksAndGpus) {

@@ -414,7 +414,7 @@ Result<StepPlan> PlanStep(StepAsk ask, JobAround around, const StepCall& call,
   } else {
     const std::string node = EnvironmentValue(around.environment, "DIVVY_NODE");
     if (!node.empty()) here.hostname = node;
-    const Status is_there = CheckOnlyMachine(ask, here.hostname, identity.hostname);
+    const Status is_there = CheckOnlyMachine(ask, here.hostname);
     if (!is_there) return CannotStart(ask, around, is_there.error().message);
   }
   plan.host = here.hostname;

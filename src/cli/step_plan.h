@@ -113,7 +113,7 @@ Result<TaskLayout> LayoutOf(const StepAsk& ask, const JobAround& around, const S
 Status TakeMachines(const StepAsk& ask, const GangFile& gang, std::span<const std::size_t> seats,
                     const std::string& whose, LayoutAsk& layout);
 /// Of a job on one machine, which is called so: whether a step may ask for the machines that it does.
-Status CheckOnlyMachine(const StepAsk& ask, const std::string& node, const std::string& host);
+Status CheckOnlyMachine(const StepAsk& ask, const std::string& node);
 
 /// Of a job on several machines: which of the step's tasks run here and which elsewhere. Leaves in `ask` what is this
 /// machine's, and in `plan` what the others are to do.

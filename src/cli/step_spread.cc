@@ -127,9 +127,9 @@ Status TakeMachines(const StepAsk& ask, const GangFile& gang, std::span<const st
   return {};
 }
 
-Status CheckOnlyMachine(const StepAsk& ask, const std::string& node, const std::string& host) {
+Status CheckOnlyMachine(const StepAsk& ask, const std::string& node) {
   GangFile job;
-  job.seats.push_back({node, {host, 0}, {}, 1});
+  job.seats.push_back({node, {node, 0}, {}, 1});
   LayoutAsk layout;
   layout.nodes = ask.layout.nodes;
   DIVVY_CHECK(TakeMachines(ask, job, AllSeats(job), "the job's machines", layout));

@@ -160,7 +160,7 @@ TEST_F(StepServerTest, TheCodeIsTheHighestAndFailuresAreTold) {
 
 TEST_F(StepServerTest, WhatThePlannerRefusesIsTold) {
   EXPECT_EQ(End(Call("out", "3", "", 1, "true")), 1);
-  EXPECT_NE(Out().find("it asks for more than the job has"), std::string::npos);
+  EXPECT_NE(Out().find("it asks for 3 GPUs, the job has "), std::string::npos);
 }
 
 TEST_F(StepServerTest, StepsWaitInLineForGpusOfTheirOwn) {
