@@ -123,8 +123,8 @@ TEST(StepPlan, AJobOnOneMachineHasNoOther) {
     const auto plan = PlanSrun(call, words, machine, {"", "box", "eva"});
     return plan ? "on " + plan->host : plan.error().message;
   };
-  for (const Texts& words : {Texts{"-w", "n1", "true"}, Texts{"-w", "n1.lab", "true"},
-                             Texts{"-N1", "-x", "n2", "true"}, Texts{"-N1-4", "true"}, Texts{"-r0", "true"}})
+  for (const Texts& words : {Texts{"-w", "n1", "true"}, Texts{"-w", "n1.lab", "true"}, Texts{"-N1", "-x", "n2", "true"},
+                             Texts{"-N1-4", "true"}, Texts{"-r0", "true"}})
     EXPECT_EQ(why(words), "on n1.lab") << Join(words, " ");
   const std::string begin = "srun: error: Unable to create step for job 17: ";
   EXPECT_EQ(why({"-w", "n1,n2", "true"}), begin + "'n2' is none of the job's machines: n1");
