@@ -22,7 +22,9 @@ std::vector<Option> ResizeTable(wire::JobSelector& select, JobSpec& spec) {
   table.push_back({"gpu-memory", 0, Takes::kValue, "SIZE", "The same by memory, such as 20G",
                    [&spec](std::string_view value) -> Status {
                      DIVVY_TRY(spec.request.gpu_memory, dialect::ParseSize(value, dialect::kMebibyte));
-                     return {};
+                     if (spec.request.gpu_memory >= kSmallestPart) return {};
+                     return InvalidArgument("'" + std::string(value) +
+                                            "' of a GPU's memory is too little for any program; ask for 512M or more");
                    }});
   std::vector<Option> more;
   dialect::AddPortionOptions(more, spec);
@@ -40,11 +42,17 @@ Result<GpuPortion> PortionOf(JobSpec& spec) {
     return InvalidArgument(
         "a job that shares its GPU goes on sharing it; name a part, such as --gpus 0.5, and "
         "--gpu-limit 1.0 for all of it while nobody else wants it");
-  if (spec.request.portion.request == GpuShare() && spec.request.gpu_memory == Bytes())
-    return InvalidArgument("write what it is to have: divvy resize ID --gpus 0.5 --gpu-limit 1.0, or --gpu-memory 20G");
+  if (spec.request.portion == GpuPortion() && spec.request.gpu_memory == Bytes()) {
+    return InvalidArgument(
+        "write what is to change: divvy resize ID --gpus 0.5, --gpu-limit 1.0, --gpu-memory 20G, "
+        "--gpu-memory-limit 40G or --compute 0.3");
+  }
   if (spec.request.gpus > 1)
     return InvalidArgument("how many GPUs a job has parts of stays as it is; name the part of each: --gpus " +
                            PartsText(spec.request.portion.request));
+  // A limit or a share of the time alone changes what the job has, which the daemon knows.
+  const bool says_request = spec.request.portion.request > GpuShare() || spec.request.gpu_memory > Bytes();
+  if (!says_request) return spec.request.portion;
   dialect::CompletePortion(spec);
   DIVVY_CHECK(dialect::CheckPortion(spec));
   return spec.request.portion;

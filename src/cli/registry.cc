@@ -200,10 +200,12 @@ std::vector<Command> MakeCommands() {
        false},
       {"resize",
        "Change the part of a GPU that jobs have, also while they run",
-       "divvy resize ID... --gpus PART [--gpu-limit PART]",
-       "What it asks for grows only where those who share the GPU with it leave room; its limit may always change. The "
-       "job goes on all the while, and has what it had until it gives it back itself.",
+       "divvy resize ID... [--gpus PART] [--gpu-limit PART] [--compute PART[:PART]]",
+       "What is not said stays as it is; a limit below the new request rises to it. What the job asks for grows only "
+       "where those who share the GPU with it leave room; its limit may always change. The job goes on all the while, "
+       "and has what it had until it gives it back itself.",
        {{"divvy resize 17 --gpus 0.5 --gpu-limit 1.0", "half a GPU by right, all of it while nobody else wants it"},
+        {"divvy resize 17 --gpu-limit 0.5", "nothing beyond what it asks for, if that is half a GPU"},
         {"divvy resize 17 --gpu-memory 20G", "20 GiB of its GPU"}},
        "Jobs",
        ResizeOptions,

@@ -53,7 +53,9 @@ constexpr Field kFields[] = {
      }},
     {"gpu-type", true, [](const JobSpec& spec, JobUpdate& update) { update.gpu_type = spec.request.gpu_type; }},
     {"gpu-memory", false,
-     [](const JobSpec& spec, JobUpdate& update) { update.gpu_memory_bytes = spec.request.gpu_memory.count(); }},
+     [](const JobSpec& spec, JobUpdate& update) {
+       update.gpu_memory_bytes = std::max<std::int64_t>(0, spec.request.gpu_memory.count());
+     }},
     {"cpus", false, [](const JobSpec& spec, JobUpdate& update) { update.cpus = spec.request.cpus; }},
     {"memory", false,
      [](const JobSpec& spec, JobUpdate& update) { update.memory_bytes = spec.request.memory.count(); }},

@@ -165,6 +165,8 @@ class Controller {
   /// Nothing else was left to give others what is their right (docs/sharing.md): back to the queue. Ignored unless the
   /// job agreed to it, and it is this attempt of it.
   void OnRepay(JobId id, std::uint32_t attempt, const std::string& why, Time now);
+  /// Parked, woken, moved: it goes into the job's history. Ignored for an attempt that is over.
+  void OnShareEvent(JobId id, std::uint32_t attempt, const std::string& what, Time now);
 
   // --- Elastic jobs that run (controller_elastic.cc) -----------------------------------------------------------
 

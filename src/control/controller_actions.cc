@@ -242,6 +242,8 @@ Result<std::string> Controller::Pause(JobId id, bool is_paused, const Caller& ca
   Persist(*record);
   Send(*record, PauseOrder{id, is_paused, ""});
   Announce(*record);
+  if (is_paused && record->request.is_portioned())
+    return "paused; the memory of its part of a GPU goes to the host where it can, until divvy resume";
   return std::string(is_paused ? "paused; it keeps its GPUs and their memory" : "running again");
 }
 

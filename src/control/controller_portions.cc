@@ -2,22 +2,67 @@
 // Who is on which GPU at this moment is for the node to say (docs/sharing.md); here it is what the plan says.
 #include "control/controller.h"
 #include "control/record_parts.h"
+#include "engine/server/explain.h"
 #include "engine/server/paper.h"
 #include "model/gpu_portion.h"
 
 namespace divvy {
+namespace {
+
+/// `said` on top of what job `name` has; what cannot be said of it is refused with what can.
+Result<GpuPortion> Merged(const GpuPortion& before, const GpuPortion& said, const std::string& name) {
+  if (said == GpuPortion()) {
+    return InvalidArgument("write what it is to have: divvy resize " + name +
+                           " --gpus 0.5, --gpu-limit 1, --gpu-memory 20G, --gpu-memory-limit 40G or --compute 0.3");
+  }
+  const bool is_by_memory = said.memory > Bytes() || (before.is_by_memory() && said.request == GpuShare());
+  if (is_by_memory && said.limit > GpuShare()) {
+    return InvalidArgument("--gpu-limit is a part, and job " + name +
+                           " asks by memory; write --gpu-memory-limit SIZE, or ask by parts: --gpus 0.5");
+  }
+  if (!is_by_memory && said.memory_limit > Bytes()) {
+    return InvalidArgument("--gpu-memory-limit is of memory, and job " + name +
+                           " asks by parts; write --gpu-limit PART, or ask by memory: --gpu-memory 20G");
+  }
+  const GpuPortion after = Changed(before, said);
+  if (said.limit > GpuShare() && said.limit < after.request) {
+    return InvalidArgument("--gpu-limit " + PartsText(said.limit) + " is below what job " + name + " asks for (" +
+                           PartsText(after.request) + "); a limit is at least the request: --gpu-limit " +
+                           PartsText(after.request) + ", or lower both: --gpus " + PartsText(said.limit) +
+                           " --gpu-limit " + PartsText(said.limit));
+  }
+  if (said.memory_limit > Bytes() && said.memory_limit < after.memory) {
+    return InvalidArgument("--gpu-memory-limit is below what job " + name + " asks for (" + PortionText(before) +
+                           "); a limit is at least the request");
+  }
+  return after;
+}
+
+/// "0.25 to 0.8", and what is said of its time: "0.25 to 0.8 of a GPU, 0.3 of its time".
+std::string InFull(const GpuPortion& portion, const std::string& of) {
+  const std::string compute = ComputeText(portion);
+  return PortionText(portion) + " of " + of + (compute.empty() ? "" : ", " + compute);
+}
+
+}  // namespace
 
 Result<std::string> Controller::ResizePortion(JobId id, const GpuPortion& portion, const Caller& caller, Time now,
                                               const FindOutcome& outcome) {
-  if (!portion.any()) return InvalidArgument("name a part of a GPU, such as --gpus 0.5");
   const JobRecord* known = Find(id);
   if (known == nullptr || Waits(*known) || known->array_count > 0) {
     JobChanges changes;
-    changes.portion = portion;
-    if (known != nullptr && !known->request.is_portioned())
+    if (known == nullptr) {
+      changes.portion = portion;
+      return Update(id, changes, caller, now, outcome);  // Says what is wrong.
+    }
+    if (!known->request.is_portioned())
       return FailedPrecondition("job " + DisplayId(*known) + " asks for whole GPUs; divvy update " + DisplayId(*known) +
                                 " --gpus N changes how many, while it waits");
-    return Update(id, changes, caller, now, outcome);
+    DIVVY_TRY(changes.portion, Merged(known->request.portion, portion, DisplayId(*known)));
+    const std::string asked = InFull(*changes.portion, known->request.gpus > 1 ? "each of its GPUs" : "a GPU");
+    DIVVY_TRY(const std::string done, Update(id, changes, caller, now, outcome));
+    static_cast<void>(done);
+    return "asks for " + asked;
   }
   DIVVY_TRY(JobRecord * record, FindForAction(id, caller, "change"));
   const std::string job = "job " + DisplayId(*record);
@@ -27,22 +72,26 @@ Result<std::string> Controller::ResizePortion(JobId id, const GpuPortion& portio
   if (!IsActive(record->state) || record->state == JobState::kStopping)
     return FailedPrecondition(job + " is " + std::string(Name(record->state)) + "; it has nothing to be resized");
   const GpuPortion before = record->request.portion;
-  GpuPortion wanted = portion;
-  if (wanted.idle_park == Duration(0)) wanted.idle_park = before.idle_park;
-  wanted.uses_mps = before.uses_mps;
+  DIVVY_TRY(const GpuPortion wanted, Merged(before, portion, DisplayId(*record)));
+  const RunningJob& running = *cluster_.running(id);
+  for (const int gpu : running.gpus.ToVector()) {
+    const auto& facts = cluster_.node(running.node).capacity.gpus[static_cast<std::size_t>(gpu)];
+    if (const Status good = CheckPortion(wanted, facts.memory_total, "GPU " + std::to_string(gpu)); !good)
+      return Error{good.error().code, job + " " + good.error().message};
+  }
   if (const Status fits = GrowPortion(*record, wanted); !fits)
     return Error{fits.error().code,
                  job + " cannot grow: " + fits.error().message + "; divvy gpus shows who has the rest"};
   record->request.portion = wanted;
   record->gpu_parts = cluster_.running(id)->share;
-  Note(id, "resized from " + PortionText(before) + " of a GPU to " + PortionText(wanted) + " by " + CallerName(caller),
+  Note(id, "resized from " + InFull(before, "a GPU") + " to " + InFull(wanted, "a GPU") + " by " + CallerName(caller),
        now);
   Persist(*record);
   Send(*record, PortionOrder{id, wanted, record->gpus, ""});
   LoosenPaper(*record);
   Announce(*record);
   needs_plan_ = true;
-  return "has " + PortionText(wanted) + " of " + (record->gpus.size() > 1 ? "each of its GPUs" : "its GPU");
+  return "has " + InFull(wanted, record->gpus.size() > 1 ? "each of its GPUs" : "its GPU");
 }
 
 // Beside those who share its GPU with it, or else on another one of its machine.
@@ -127,9 +176,20 @@ Result<const JobRecord*> Controller::FindTenant(JobId id, const Caller& caller, 
                               (verb == "move"   ? "moved"
                                : verb == "park" ? "parked"
                                                 : "woken"));
+  if (record->state == JobState::kPaused) {
+    return FailedPrecondition(job + " is paused, and was parked with that where it could be; divvy resume " +
+                              DisplayId(*record) + " lets it go on");
+  }
   if (record->state != JobState::kRunning)
     return FailedPrecondition(job + " is " + std::string(Name(record->state)) + ", and is on no GPU");
   return record;
+}
+
+void Controller::OnShareEvent(JobId id, std::uint32_t attempt, const std::string& what, Time now) {
+  const JobRecord* record = Find(id);
+  if (record == nullptr || record->attempt != attempt || !IsActive(record->state)) return;
+  Note(id, what, now);
+  Announce(*record);
 }
 
 void Controller::OnRepay(JobId id, std::uint32_t attempt, const std::string& why, Time now) {

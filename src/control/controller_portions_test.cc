@@ -97,12 +97,81 @@ TEST_F(Portions, AResizeIsRefusedWhereOthersHaveWhatItWouldTakeAndForOthersJobs)
 }
 
 TEST_F(Portions, OneThatWaitsIsChangedWhereItWaits) {
-  StartPart(10'000 - 1);
-  StartPart(10'000 - 1);
+  StartPart(10'000 - 100);
+  StartPart(10'000 - 100);
   const JobId waits = SubmitPart(5'000);
   EXPECT_TRUE(Launched(Turn()).empty());
-  ASSERT_TRUE(Resize(waits, 1, ada_));
+  const auto done = Resize(waits, 100, ada_);
+  ASSERT_TRUE(done) << done.error().message;
+  EXPECT_EQ(*done, "asks for 0.01 of a GPU");
   EXPECT_EQ(Launched(Turn()), std::vector{waits});
+}
+
+TEST_F(Portions, WhatIsNotSaidOfAResizeStays) {
+  const JobId a = StartPart(5'000, 8'000);
+  const auto resize = [&](const GpuPortion& said) {
+    const auto done = controller_.ResizePortion(a, said, ada_, now_, NoHistory());
+    return done ? *done : done.error().message;
+  };
+  GpuPortion said;
+  said.compute = GpuShare(1'000);
+  said.compute_limit = GpuShare(1'000);
+  EXPECT_EQ(resize(said), "has 0.5 to 0.8 of its GPU, 0.1 of its time");
+  said = GpuPortion();
+  said.limit = GpuShare(6'000);
+  EXPECT_EQ(resize(said), "has 0.5 to 0.6 of its GPU, 0.1 of its time");
+  said.limit = GpuShare(2'000);
+  EXPECT_EQ(resize(said).substr(0, 60), "--gpu-limit 0.2 is below what job 1 asks for (0.5); a limit ");
+  said = GpuPortion();
+  said.request = GpuShare(7'000);
+  EXPECT_EQ(resize(said), "has 0.7 of its GPU, 0.1 of its time") << "a limit below it rises to it";
+  said = GpuPortion();
+  said.memory_limit = Bytes(std::int64_t{40} << 30);
+  EXPECT_NE(resize(said).find("asks by parts; write --gpu-limit PART"), std::string::npos) << resize(said);
+  said.memory = Bytes(std::int64_t{20} << 30);
+  EXPECT_EQ(resize(said), "has 20 to 40 GiB of its GPU, 0.1 of its time");
+  said = GpuPortion();
+  said.memory = Bytes(std::int64_t{200} << 30);
+  EXPECT_EQ(
+      resize(said),
+      "job 1 asks for 200 GiB of a GPU, but GPU 0 has 78.8 GiB for jobs; --gpu-memory 78G is the most it can ever "
+      "give");
+  EXPECT_NE(resize(GpuPortion()).find("write what it is to have"), std::string::npos);
+}
+
+TEST_F(Portions, NobodyHasLessThanAContextNeeds) {
+  JobSpec spec;
+  spec.command = {"true"};
+  spec.request.gpus = 1;
+  spec.request.portion.request = GpuShare(10);
+  const auto refused = controller_.Submit(spec, 0, ada_, now_, NoHistory());
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(
+      refused.error().message,
+      "asks for 80.6 MiB of a GPU (0.001 of the largest of this server), and a program needs 512 MiB before it has "
+      "anything of its own; ask for --gpus 0.0065 or --gpu-memory 512M at least");
+  spec.request.portion.request = GpuShare(65);
+  EXPECT_TRUE(controller_.Submit(spec, 0, ada_, now_, NoHistory()));
+  spec.request.portion = GpuPortion();
+  spec.request.portion.memory = Bytes(std::int64_t{20} << 30);
+  spec.request.portion.memory_limit = Bytes(std::int64_t{200} << 30);
+  const auto above = controller_.Submit(spec, 0, ada_, now_, NoHistory());
+  ASSERT_FALSE(above);
+  EXPECT_NE(above.error().message.find("--gpu-memory-limit 78G is the most"), std::string::npos)
+      << above.error().message;
+  const JobId a = StartPart(5'000);
+  EXPECT_FALSE(Resize(a, 10, ada_));
+}
+
+TEST_F(Portions, WhatHappensToAPartIsInTheHistoryOfItsAttempt) {
+  const JobId a = StartPart(5'000);
+  static_cast<void>(Turn());
+  controller_.OnShareEvent(a, 2, "another attempt", now_);
+  controller_.OnShareEvent(JobId(99), 1, "nobody", now_);
+  controller_.OnShareEvent(a, 1, "moved from GPU 0 to GPU 1", now_);
+  const Effects effects = Turn();
+  ASSERT_EQ(effects.batch.history.size(), 1U);
+  EXPECT_EQ(effects.batch.history[0].text, "moved from GPU 0 to GPU 1");
 }
 
 TEST_F(Portions, TheLastRungTakesOnlyThoseWhoAgreed) {

@@ -52,6 +52,10 @@ Status CheckWhatRuns(const JobSpec& spec) {
 Status CheckRequest(const Request& request, bool is_native) {
   if (request.gpus < 0 || request.cpus < 0 || request.tasks < 1)
     return InvalidArgument("--gpus and --cpus count from 0, --tasks from 1");
+  if (request.gpu_memory == kNoGpuMemory) {
+    return InvalidArgument(
+        "--gpu-memory 0 is no part of a GPU; ask for 512M or more, or leave it out to run without a GPU");
+  }
   if (request.gpu_memory < Bytes(0) || request.memory < Bytes(0))
     return InvalidArgument("--gpu-memory and --memory count from 0");
   if (request.gpus_most != 0 && (request.gpus < 1 || request.gpus_most < request.gpus || request.gpus_most > kMostGpus))

@@ -106,6 +106,17 @@ void ExplainLines(std::string_view text, std::string_view mark, MakeTable make, 
   for (const OptionLines::Unread& unread : found.unread) {
     add(unread.number, OneLine(unread.text), "not read: " + unread.why);
   }
+  // An option is read by itself; what --shared makes of the memory is known when all lines are.
+  if (spec.labels.contains("gflow.shared") || spec.labels.contains("divvy.shared")) {
+    constexpr std::string_view kLeast = "at least ", kOn = " on each GPU";
+    for (auto& [line, row] : rows) {
+      const auto least = row.find(kLeast), on = row.find(kOn);
+      if (row.find("--gpu-memory=") == std::string::npos || least == std::string::npos || on == std::string::npos)
+        continue;
+      row.replace(on, kOn.size(), " of each GPU");
+      row.erase(least, kLeast.size());
+    }
+  }
   std::ranges::stable_sort(rows, {}, &std::pair<int, std::string>::first);
   for (const auto& [line, row] : rows) explanation.text += row;
 }

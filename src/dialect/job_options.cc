@@ -102,6 +102,7 @@ void AddResources(Table& table, JobSpec& spec, const std::shared_ptr<Level>& lev
                    "--gpus, or with --shared: what the job takes of it",
                    [&spec](std::string_view value) -> Status {
                      DIVVY_TRY(spec.request.gpu_memory, ParseSize(value, kMebibyte));
+                     if (spec.request.gpu_memory == Bytes()) spec.request.gpu_memory = kNoGpuMemory;
                      return {};
                    }});
   table.push_back({"cpus", 'c', Takes::kValue, "N", "CPU cores that the job claims on each machine",

@@ -13,7 +13,6 @@ namespace divvy::dialect {
 namespace {
 
 constexpr std::string_view kSharedLabel = "divvy.shared";
-constexpr std::int64_t kSmallestMemory = std::int64_t{64} << 20;
 
 // "0.25", "0.8", "1", "1.0"; nothing for anything else, or for steps finer than a ten-thousandth.
 std::optional<GpuShare> ParseParts(std::string_view text) {
@@ -38,12 +37,39 @@ std::optional<GpuShare> ParseParts(std::string_view text) {
   return GpuShare(parts);
 }
 
+/// What somebody may have meant by "50%", "1/2" or "0,5": the same as a part; none: nothing that is known.
+GpuShare MeantParts(std::string_view text) {
+  const std::string_view trimmed = Trim(text);
+  std::int64_t parts = 0;
+  if (trimmed.ends_with('%')) {
+    parts = ParseInteger(trimmed.substr(0, trimmed.size() - 1)).value_or(0) * (GpuShare::kWhole / 100);
+  } else if (const auto slash = trimmed.find('/'); slash != std::string_view::npos) {
+    const std::int64_t over = ParseInteger(trimmed.substr(0, slash)).value_or(0);
+    const std::int64_t under = ParseInteger(trimmed.substr(slash + 1)).value_or(0);
+    if (over > 0 && over < under && under <= GpuShare::kWhole) parts = over * GpuShare::kWhole / under;
+  } else if (const auto comma = trimmed.find(','); comma != std::string_view::npos) {
+    std::string with_point(trimmed);
+    with_point[comma] = '.';
+    parts = ParseParts(with_point).value_or(GpuShare()).ten_thousandths();
+  }
+  return parts > 0 && parts < GpuShare::kWhole ? GpuShare(static_cast<std::int32_t>(parts)) : GpuShare();
+}
+
+/// Of a limit or a share of the time, which may be all of it.
 Result<GpuShare> ReadParts(std::string_view text) {
   const auto parts = ParseParts(Trim(text));
   if (parts && *parts > GpuShare() && *parts <= GpuShare(GpuShare::kWhole)) return *parts;
+  const GpuShare meant = MeantParts(text);
   return InvalidArgument(Quoted(text) +
-                         " is no part of a GPU; write more than 0 and at most 1, such as 0.25, in steps "
-                         "of 0.0001");
+                         " is no part of a GPU; write more than 0 and at most 1, in steps of 0.0001, such as " +
+                         (meant > GpuShare() ? PartsText(meant) : "0.25"));
+}
+
+Error NoGpus(std::string_view text) {
+  const GpuShare meant = MeantParts(text);
+  return InvalidArgument(Quoted(text) +
+                         " is not a number of GPUs; write whole ones (2), from 2 to 8 (2..8), a part of one (" +
+                         (meant > GpuShare() ? PartsText(meant) : "0.25") + ") or of several (2x0.5)");
 }
 
 // "0.3", "0.3:1.0".
@@ -65,8 +91,8 @@ Status ApplyCompute(std::string_view text, GpuPortion& portion) {
 
 Result<Bytes> ReadShareOfMemory(std::string_view text) {
   DIVVY_TRY(const Bytes size, ParseSize(text, kMebibyte));
-  if (size.count() >= kSmallestMemory) return size;
-  return InvalidArgument(Quoted(text) + " of a GPU's memory is too little for any program; ask for 64M or more");
+  if (size >= kSmallestPart) return size;
+  return InvalidArgument(Quoted(text) + " of a GPU's memory is too little for any program; ask for 512M or more");
 }
 
 bool IsShared(const JobSpec& spec) { return spec.labels.contains(std::string(kSharedLabel)); }
@@ -120,13 +146,22 @@ Status ApplyGpus(std::string_view text, Request& request) {
                           trimmed.find_first_of("0123456789") != std::string_view::npos &&
                           trimmed.find_first_not_of("0123456789.xX") == std::string_view::npos;
   if (!is_portion) {
-    DIVVY_TRY(const GpuRange range, ReadGpuRange(text));
+    const Result<GpuRange> read = ReadGpuRange(text);
+    // What is a slip of another kind is told by itself: "2..", "h100:2", "5000".
+    const bool is_other_slip = trimmed.find("..") != std::string_view::npos ||
+                               trimmed.find(':') != std::string_view::npos || ParseInteger(trimmed);
+    if (!read && !is_other_slip) return NoGpus(text);
+    DIVVY_TRY(const GpuRange range, read);
     request.portion.request = GpuShare();
     request.gpus = range.least;
     request.gpus_most = range.most;
     return {};
   }
   const auto times = trimmed.find_first_of("xX");
+  if (times == 0 || times + 1 == trimmed.size()) {
+    return InvalidArgument(Quoted(text) +
+                           ": how many GPUs goes before the x, and the part of each behind it; write 2x0.5");
+  }
   int gpus = 1;
   if (times != std::string_view::npos) {
     DIVVY_TRY(gpus, ReadCount(trimmed.substr(0, times), 1, 64, "GPUs"));
@@ -147,7 +182,12 @@ Status ApplyGpus(std::string_view text, Request& request) {
                            std::to_string(whole + 1) + ") or all divided alike (--gpus " + std::to_string(whole + 1) +
                            "x" + PartsText(GpuShare((parts->ten_thousandths() + whole) / (whole + 1))) + ")");
   }
-  DIVVY_TRY(request.portion.request, ReadParts(each));
+  if (!parts || *parts == GpuShare()) {
+    return InvalidArgument(Quoted(text) + ": " + Quoted(each) +
+                           " is no part of a GPU; write more than 0 and below 1, in steps of 0.0001, such as 0.25 or "
+                           "2x0.5");
+  }
+  request.portion.request = *parts;
   request.gpus = gpus;
   request.gpus_most = 0;
   return {};
@@ -212,7 +252,9 @@ void AddPortionOptions(std::vector<Option>& table, JobSpec& spec) {
 void CompletePortion(JobSpec& spec) {
   Request& request = spec.request;
   if (!request.slice.empty() && request.gpus == 0) request.gpus = 1;
-  if (request.gpu_memory == Bytes() || request.portion.request > GpuShare()) return;
+  // Said as none, of whole GPUs: any will do. Without GPUs it is no wish for none (CheckPortion).
+  if (request.gpu_memory < Bytes() && request.gpus > 0) request.gpu_memory = Bytes();
+  if (request.gpu_memory <= Bytes() || request.portion.request > GpuShare()) return;
   const bool is_part = IsShared(spec) || request.portion.memory_limit > Bytes() || request.gpus == 0;
   if (!is_part) return;
   if (request.gpus == 0) request.gpus = 1;
@@ -239,14 +281,18 @@ Status CheckPortion(const JobSpec& spec) {
     return InvalidArgument("--gpus " + std::to_string(request.gpus) + ".." + std::to_string(request.gpus_most) +
                            " is of whole GPUs; name one number to take parts of them: --gpus " +
                            std::to_string(request.gpus) + "x0.5");
-  if (portion.request > GpuShare() && (request.gpu_memory > Bytes() || portion.memory_limit > Bytes())) {
-    return InvalidArgument("--gpus " + GpuCountText(request) +
-                           " and --gpu-memory both say how much it takes; name one of "
-                           "them");
+  if (portion.request > GpuShare() && request.gpu_memory > Bytes()) {
+    return InvalidArgument("--gpus " + GpuCountText(request) + " and --gpu-memory " + FormatSize(request.gpu_memory) +
+                           " both say how much it takes; name one of them");
   }
-  if (portion.is_by_memory() && portion.memory.count() < kSmallestMemory) {
+  if (portion.request > GpuShare() && portion.memory_limit > Bytes()) {
+    return InvalidArgument("--gpu-memory-limit " + FormatSize(portion.memory_limit) + " is of memory, and --gpus " +
+                           GpuCountText(request) +
+                           " asks by parts; write --gpu-limit PART, or --gpu-memory SIZE in place of --gpus");
+  }
+  if (portion.is_by_memory() && portion.memory < kSmallestPart) {
     return InvalidArgument("--gpu-memory " + FormatSize(portion.memory) +
-                           " of a GPU's memory is too little for any program; ask for 64M or more");
+                           " of a GPU's memory is too little for any program; ask for 512M or more");
   }
   if (portion.is_by_memory() && portion.limit > GpuShare()) {
     return InvalidArgument("--gpu-limit is a part, and the job asks by memory; write --gpu-memory-limit SIZE");

@@ -11,6 +11,9 @@
 
 namespace divvy::dialect {
 
+/// --gpu-memory 0: said as none, which CompletePortion reads as the rest of the request has it.
+inline constexpr Bytes kNoGpuMemory{-1};
+
 /// --gpus: "2", "2..8", "0.25", "2x0.5".
 Status ApplyGpus(std::string_view text, Request& request);
 /// --gpu-limit, --gpu-memory-limit, --shared, --compute, --idle-park, --mps, --slice.

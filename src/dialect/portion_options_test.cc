@@ -59,6 +59,45 @@ TEST(PortionOptions, MemoryIsAPartWhereNoNumberOfGpusIsAskedFor) {
   EXPECT_EQ(whole.gpu_memory, 20_GiB);
 }
 
+std::string Refused(const std::vector<std::string>& words) {
+  JobSpec spec;
+  const Surroundings around = TestSurroundings();
+  const auto parsed = ParseOptions(JobOptions(spec, around), words);
+  if (!parsed) return parsed.error().message;
+  spec.command = {"true"};
+  CompletePortion(spec);
+  const Status good = CheckComplete(spec);
+  return good ? "" : good.error().message;
+}
+
+TEST(PortionOptions, AnEmptyMemoryIsNoPartAndTakesNothingFromWholeGpus) {
+  EXPECT_EQ(Refused({"--gpu-memory", "0"}),
+            "--gpu-memory 0 is no part of a GPU; ask for 512M or more, or leave it out to run without a GPU");
+  EXPECT_EQ(Read({"--gpus", "1", "--gpu-memory", "40G", "--gpu-memory", "0"}).request.gpu_memory, Bytes());
+}
+
+TEST(PortionOptions, ARefusalNamesWhatWasWrittenAndWhatIsLegal) {
+  for (const auto& [text, meant] : std::vector<std::pair<std::string, std::string>>{
+           {"abc", "0.25"}, {"-0.5", "0.25"}, {"50%", "0.5"}, {"1/2", "0.5"}, {"0,5", "0.5"}}) {
+    EXPECT_EQ(Refused({"--gpus", text}),
+              "--gpus: '" + text +
+                  "' is not a number of GPUs; write whole ones (2), from 2 to 8 (2..8), a part "
+                  "of one (" +
+                  meant + ") or of several (2x0.5)");
+  }
+  for (const std::string text : {"2x", "x0.5"})
+    EXPECT_NE(Refused({"--gpus", text}).find("the part of each behind it; write 2x0.5"), std::string::npos) << text;
+  EXPECT_NE(Refused({"--gpus", "2x0"}).find("more than 0 and below 1"), std::string::npos);
+  EXPECT_NE(Refused({"--gpus", "0.5", "--gpu-limit", "80%"}).find("at most 1, in steps of 0.0001, such as 0.8"),
+            std::string::npos);
+  EXPECT_EQ(
+      Refused({"--gpus", "0.5", "--gpu-memory-limit", "60G"}),
+      "--gpu-memory-limit 60 GiB is of memory, and --gpus 0.5 asks by parts; write --gpu-limit PART, or --gpu-memory "
+      "SIZE in place of --gpus");
+  EXPECT_EQ(Refused({"--gpus", "0.5", "--gpu-memory", "20G"}),
+            "--gpus 0.5 and --gpu-memory 20 GiB both say how much it takes; name one of them");
+}
+
 TEST(PortionOptions, TimeMayBeApart) {
   const Request request = Read({"--gpus", "0.5", "--compute", "0.3:1.0", "--idle-park", "10m"}).request;
   EXPECT_EQ(request.portion.compute, GpuShare(3'000));

@@ -24,8 +24,27 @@ std::string GibText(Bytes bytes) {
 // What a driver keeps of a card grows with it: 0.6 GiB of 80 GB were seen, 0.3 of 16.
 Bytes PortionedMemory(Bytes gpu_memory) { return gpu_memory - std::min(gpu_memory, Bytes(gpu_memory.count() / 64)); }
 
+GpuShare SmallestParts(Bytes gpu_memory) {
+  const std::int64_t all = PortionedMemory(gpu_memory).count();
+  if (all <= kSmallestPart.count()) return GpuShare(GpuShare::kWhole);
+  constexpr std::int64_t kStep = 5;  // 0.0005
+  const std::int64_t parts = (kSmallestPart.count() * kWhole + all - 1) / all;
+  return GpuShare(static_cast<std::int32_t>(std::min(kWhole, (parts + kStep - 1) / kStep * kStep)));
+}
+
+Bytes LeastGpuMemory(const GpuPortion& portion) {
+  if (portion.is_by_memory()) return portion.memory;
+  if (portion.request == GpuShare()) return Bytes();
+  const std::int64_t parts = portion.request.ten_thousandths();
+  const std::int64_t all = (kSmallestPart.count() * kWhole + parts - 1) / parts;
+  return Bytes(all + all / 63 + 1);
+}
+
 GpuShare PartsOf(const GpuPortion& portion, Bytes gpu_memory) {
-  if (!portion.is_by_memory()) return portion.request;
+  if (!portion.is_by_memory()) {
+    const bool is_enough = gpu_memory == Bytes() || RequestedMemory(portion, gpu_memory) >= kSmallestPart;
+    return is_enough ? portion.request : GpuShare(GpuShare::kWhole + 1);
+  }
   const std::int64_t all = PortionedMemory(gpu_memory).count();
   if (portion.memory.count() > all || all == 0) return GpuShare(GpuShare::kWhole + 1);
   const std::int64_t parts = (portion.memory.count() * kWhole + all - 1) / all;
@@ -70,6 +89,35 @@ std::string PortionText(const GpuPortion& portion) {
     return GibText(portion.memory) + (may_borrow ? " to " + GibText(portion.memory_limit) : "") + " GiB";
   }
   return PartsText(portion.request) + (portion.limit > portion.request ? " to " + PartsText(portion.limit) : "");
+}
+
+std::string ComputeText(const GpuPortion& portion) {
+  if (portion.compute == GpuShare()) return "";
+  return PartsText(portion.compute) +
+         (portion.compute_limit > portion.compute ? " to " + PartsText(portion.compute_limit) : "") + " of its time";
+}
+
+GpuPortion Changed(const GpuPortion& before, const GpuPortion& said) {
+  GpuPortion after = before;
+  // By parts or by memory: what is said last; the other way's limit goes with it.
+  if (said.request > GpuShare() || said.limit > GpuShare()) {
+    if (before.is_by_memory() && said.request > GpuShare()) after.memory = after.memory_limit = Bytes();
+    if (said.request > GpuShare()) after.request = said.request;
+    if (said.limit > GpuShare()) after.limit = said.limit;
+  }
+  if (said.memory > Bytes()) {
+    after.request = after.limit = GpuShare();
+    after.memory = said.memory;
+  }
+  if (said.memory_limit > Bytes()) after.memory_limit = said.memory_limit;
+  if (after.limit > GpuShare()) after.limit = std::max(after.limit, after.request);
+  if (after.memory_limit > Bytes()) after.memory_limit = std::max(after.memory_limit, after.memory);
+  if (said.compute > GpuShare()) {
+    after.compute = said.compute;
+    after.compute_limit = said.compute_limit;
+  }
+  if (said.idle_park > Duration(0)) after.idle_park = said.idle_park;
+  return after;
 }
 
 }  // namespace divvy

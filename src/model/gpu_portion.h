@@ -9,6 +9,11 @@
 
 namespace divvy {
 
+/// No part of any GPU is smaller: what the driver needs for one process (its context, the code of its libraries) before
+/// that has allocated anything counts as the tenant's, and is 300 to 500 MiB on the cards of today. Who has less is
+/// above its limit from its first call on.
+inline constexpr Bytes kSmallestPart{std::int64_t{512} << 20};
+
 /// Of each GPU of a request. Said by parts (`request`, `limit`) or by memory (`memory`, `memory_limit`), never by both.
 struct GpuPortion {
   GpuShare request;  // Its own whenever it wants it. None: by memory, or no portion at all.
@@ -30,9 +35,14 @@ struct GpuPortion {
 
 /// What portions on a GPU of this size are parts of: the driver keeps the rest for itself.
 Bytes PortionedMemory(Bytes gpu_memory);
-/// Parts of a GPU of this size that a portion takes of it for itself: kWhole at most, 1 at least. Of what is said by
-/// memory more than kWhole: it does not fit there. Requires: portion.any().
+/// Parts of a GPU of this size that a portion takes of it for itself: kWhole at most, 1 at least. More than kWhole: a
+/// GPU of this size has not so much, or the portion is less there than kSmallestPart. Requires: portion.any().
 GpuShare PartsOf(const GpuPortion& portion, Bytes gpu_memory);
+/// A GPU of less memory cannot give it.
+Bytes LeastGpuMemory(const GpuPortion& portion);
+/// `before` with what is said of it anew: what is not said stays, and a limit below the new request rises to it. A
+/// request by memory takes the place of one by parts, with its limit, and the other way round.
+GpuPortion Changed(const GpuPortion& before, const GpuPortion& said);
 /// Bytes of a GPU of this size that are its own, and that it may have at most.
 Bytes RequestedMemory(const GpuPortion& portion, Bytes gpu_memory);
 Bytes LimitOfMemory(const GpuPortion& portion, Bytes gpu_memory);
@@ -44,5 +54,9 @@ GpuShare LimitOfCompute(const GpuPortion& portion);
 std::string PartsText(GpuShare parts);
 /// "0.25", "0.25 to 0.8", "20 GiB", "20 to 40 GiB" of a GPU, for people.
 std::string PortionText(const GpuPortion& portion);
+/// "0.3 to 1 of its time"; empty: its time is as its memory.
+std::string ComputeText(const GpuPortion& portion);
+/// The smallest part of a GPU of this size that is kSmallestPart, rounded up to what reads well: "0.0065".
+GpuShare SmallestParts(Bytes gpu_memory);
 
 }  // namespace divvy

@@ -19,6 +19,33 @@ GpuPortion ByMemory(Bytes memory, Bytes limit = Bytes()) {
   return portion;
 }
 
+TEST(GpuPortion, NoneIsBelowWhatAContextNeeds) {
+  for (const Bytes memory : {16_GiB, 24_GiB, 80_GiB, 192_GiB}) {
+    const GpuShare least = SmallestParts(memory);
+    EXPECT_GE(RequestedMemory(ByParts(least.ten_thousandths()), memory), kSmallestPart);
+    EXPECT_LT(RequestedMemory(ByParts(least.ten_thousandths() - 5), memory), kSmallestPart);
+    EXPECT_EQ(PartsOf(ByParts(least.ten_thousandths()), memory), least);
+    EXPECT_GT(PartsOf(ByParts(least.ten_thousandths() - 5), memory), GpuShare(GpuShare::kWhole))
+        << "does not fit there";
+    EXPECT_LE(LeastGpuMemory(ByParts(least.ten_thousandths())), memory);
+    EXPECT_GT(LeastGpuMemory(ByParts(least.ten_thousandths() - 5)), memory);
+  }
+  EXPECT_EQ(SmallestParts(Bytes(100)), GpuShare(GpuShare::kWhole));
+}
+
+TEST(GpuPortion, WhatIsNotSaidAnewStays) {
+  const GpuPortion half = ByParts(5'000, 8'000);
+  EXPECT_EQ(Changed(half, ByParts(0, 6'000)), ByParts(5'000, 6'000));
+  EXPECT_EQ(Changed(half, ByParts(2'500)), ByParts(2'500, 8'000));
+  EXPECT_EQ(Changed(half, ByParts(9'000)), ByParts(9'000, 9'000)) << "a limit is at least the request";
+  EXPECT_EQ(Changed(half, ByMemory(20_GiB)), ByMemory(20_GiB)) << "the other way to ask";
+  EXPECT_EQ(Changed(ByMemory(20_GiB, 40_GiB), ByParts(5'000)), ByParts(5'000));
+  GpuPortion time;
+  time.compute = time.compute_limit = GpuShare(1'000);
+  EXPECT_EQ(Changed(half, time).limit, GpuShare(8'000));
+  EXPECT_EQ(ComputeText(Changed(half, time)), "0.1 of its time");
+}
+
 // However a GPU is divided, the bytes of its parts are never more than it has to give.
 TEST(GpuPortion, PartsOfOneGpuNeverSumUpToMoreThanItHas) {
   for (const Bytes memory : {80_GiB, 16_GiB, Bytes(23'028'826'112), Bytes(1'000'003)}) {

@@ -68,6 +68,8 @@ Explanation Explain(const Server& server, JobId entry, Time now, const core::Spr
 /// thing that it can ("asks for 9 GPUs; this server has 8:
 /// --gpus 8 is the most"). Counts restricted and fenced GPUs as present (they
 /// may come back). No GPUs at all: says so. `pool`: in which; empty: anywhere.
+/// What a portion wants of a GPU with so much memory, `whose`: "the largest of this server", "GPU 3".
+Status CheckPortion(const GpuPortion& portion, Bytes gpu_memory, const std::string& whose);
 Status CheckFeasible(const Server& server, const Request& request, const std::string& pool = {});
 
 /// Every waiting entry in the order in which it will be looked at, those not in line last; at most `limit` (0: all).

@@ -69,14 +69,6 @@ Status CheckSpeeds(const NodeCapacity& capacity, const Request& request) {
                        std::to_string(most) + " is the most it can ever give, or leave the speeds out to take any mix");
 }
 
-Status CheckPortion(Bytes largest, const std::string& where, const Request& request) {
-  const Bytes most = PortionedMemory(largest);
-  if (!request.portion.is_by_memory() || request.portion.memory <= most || most == Bytes()) return {};
-  return LimitExceeded("asks for " + BytesText(request.portion.memory) + " of a GPU, but the largest of " + where +
-                       " has " + BytesText(most) + " for jobs; --gpu-memory " + BytesFlag(most) +
-                       " is the most it can ever give");
-}
-
 Status CheckGpus(const NodeCapacity& capacity, const Request& request) {
   const int present = static_cast<int>(capacity.gpus.size());
   const std::string asks = "asks for " + (request.is_portioned() && request.gpus > 1 ? "parts of " : std::string()) +
@@ -97,7 +89,8 @@ Status CheckGpus(const NodeCapacity& capacity, const Request& request) {
     return LimitExceeded(asks + " of type " + ShellQuote(request.gpu_type) + ", but this server has " +
                          ModelsText(capacity) + "; leave --gpu-type out, or name a part of one of these");
   }
-  if (!of_type.empty()) DIVVY_CHECK(CheckPortion(LargestMemory(capacity, of_type), "this server", request));
+  if (!of_type.empty())
+    DIVVY_CHECK(CheckPortion(request.portion, LargestMemory(capacity, of_type), "the largest of this server"));
   if (of_type.size() < request.gpus) {
     return LimitExceeded(asks + " of type " + ShellQuote(request.gpu_type) + ", but this server has " +
                          std::to_string(of_type.size()) + " (" + ModelsText(capacity) + "); --gpus " +
@@ -178,6 +171,27 @@ Status CheckTogether(const Server& server, const Request& request, const core::A
 
 }  // namespace
 
+Status CheckPortion(const GpuPortion& portion, Bytes gpu_memory, const std::string& whose) {
+  const Bytes most = PortionedMemory(gpu_memory);
+  if (!portion.any() || most == Bytes()) return {};
+  const std::string has = whose + " has " + BytesText(most) + " for jobs";
+  if (portion.memory > most) {
+    return LimitExceeded("asks for " + BytesText(portion.memory) + " of a GPU, but " + has + "; --gpu-memory " +
+                         BytesFlag(most) + " is the most it can ever give");
+  }
+  if (portion.memory_limit > most) {
+    return LimitExceeded("may borrow up to " + BytesText(portion.memory_limit) + " of a GPU, but " + has +
+                         "; --gpu-memory-limit " + BytesFlag(most) + " is the most it can ever give");
+  }
+  const Bytes own = RequestedMemory(portion, gpu_memory);
+  if (own >= kSmallestPart) return {};
+  const std::string parts = portion.is_by_memory() ? "" : " (" + PartsText(portion.request) + " of " + whose + ")";
+  return LimitExceeded("asks for " + BytesText(own) + " of a GPU" + parts + ", and a program needs " +
+                       BytesText(kSmallestPart) + " before it has anything of its own; ask for --gpus " +
+                       PartsText(SmallestParts(gpu_memory)) + " or --gpu-memory " + BytesFlag(kSmallestPart) +
+                       " at least");
+}
+
 Status CheckFeasible(const Server& server, const Request& request, const std::string& pool) {
   if (!server.has_many()) {
     if (request.is_heterogeneous()) {
@@ -193,11 +207,11 @@ Status CheckFeasible(const Server& server, const Request& request, const std::st
     }
     if (!request.is_heterogeneous()) DIVVY_CHECK(Refusal(server, request));
   }
-  if (server.has_many() && request.portion.is_by_memory()) {
+  if (server.has_many() && request.is_portioned()) {
     Bytes largest;
     for (const BookNode& node : server.nodes())
       largest = std::max(largest, LargestMemory(node.capacity, node.present()));
-    DIVVY_CHECK(CheckPortion(largest, "any machine", request));
+    DIVVY_CHECK(CheckPortion(request.portion, largest, "the largest of any machine"));
   }
   // The last word is the core's, which counts in its own units.
   std::string why;

@@ -152,6 +152,39 @@ TEST(Portions, WhoWaitsIsToldHowMuchIsLeft) {
   const Explanation why = Explain(world.server, JobId(2), world.now);
   ASSERT_FALSE(why.blockers.empty());
   EXPECT_NE(why.blockers.front().text.find("0.5"), std::string::npos) << why.blockers.front().text;
+  EXPECT_EQ(why.would_start_now, "--gpus 0.25 (GPU 0 has 0.25 left)") << "it is not free";
+}
+
+TEST(Portions, NoneIsSmallerThanWhatAContextNeeds) {
+  World world;
+  world.Node(2);
+  Request request;
+  request.gpus = 1;
+  request.portion.request = GpuShare(10);
+  const Status refused = CheckFeasible(world.server, request, "");
+  ASSERT_FALSE(refused);
+  EXPECT_NE(refused.error().message.find("ask for --gpus 0.0065 or --gpu-memory 512M at least"), std::string::npos)
+      << refused.error().message;
+  request.portion.request = SmallestParts(80_GiB);
+  EXPECT_TRUE(CheckFeasible(world.server, request, ""));
+  request.portion = GpuPortion();
+  request.portion.memory = 20_GiB;
+  request.portion.memory_limit = 200_GiB;
+  EXPECT_FALSE(CheckFeasible(world.server, request, "")) << "more than any GPU has";
+}
+
+TEST(Portions, GoOnlyWhereTheyAreEnoughForAContext) {
+  World world;
+  NodeCapacity capacity;
+  World::AddGpu(capacity, "NVIDIA L4", 24_GiB);
+  World::AddGpu(capacity, "NVIDIA H200", 141_GiB);
+  capacity.cpus = 8;
+  capacity.memory = 64_GiB;
+  world.server.SetCapacity(capacity);
+  world.Submit(Part(1, 100));
+  const auto started = Start(world);
+  ASSERT_EQ(started.size(), 1U);
+  EXPECT_EQ(started.at(JobId(1)), GpuSet::Of({1})) << "a hundredth of the L4 is 242 MiB";
 }
 
 }  // namespace

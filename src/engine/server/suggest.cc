@@ -42,7 +42,15 @@ class Suggestion {
   std::string AreFree(const Trial& trial) const {
     if (trial.gpus.empty()) return "";
     const std::string of = server_.has_many() ? " of " + server_.node(trial.node).words.name : "";
-    return " (" + GpusText(trial.gpus) + of + " " + std::string(IsOrAre(trial.gpus.size())) + " free)";
+    const std::string gpus = " (" + GpusText(trial.gpus) + of + " ";
+    if (entry_.request.is_portioned()) {
+      GpuShare least{GpuShare::kWhole};
+      for (const int gpu : trial.gpus.ToVector())
+        least = std::min(least, server_.node(trial.node).room(static_cast<GpuIndex>(gpu)));
+      if (least < GpuShare(GpuShare::kWhole))
+        return gpus + (trial.gpus.size() > 1 ? "have " : "has ") + PartsText(least) + " left)";
+    }
+    return gpus + std::string(IsOrAre(trial.gpus.size())) + " free)";
   }
 
   core::Change With(const Request& request) const {

@@ -220,7 +220,7 @@ core::Ask Kinds::Use(core::Ask ask, const Request& request, const std::string& p
   if (!request.is_elastic()) wishes.speeds = FastestFirst(request, learned);
   if (request.portion.is_by_memory()) wishes.speeds = BySize(request);
   if (wishes.speeds.empty()) wishes.speeds = {{request.gpu_type, 1000}};
-  wishes.least_gpu_memory_mib = MebibytesUp(std::max(request.gpu_memory, request.portion.memory));
+  wishes.least_gpu_memory_mib = MebibytesUp(std::max(request.gpu_memory, LeastGpuMemory(request.portion)));
   // One machine alone has no features or pools to speak of: what is said of them is a note.
   Result<FeatureWish> features = FeatureWish();
   if (book_.node_count() > 1 || !pools_.empty()) {
