@@ -8,6 +8,7 @@
 #include "cli/places.h"
 #include "cli/step_listing.h"
 #include "cli/table.h"
+#include "cli/tenant_lines.h"
 #include "dialect/quantities.h"
 #include "model/job_record.h"
 #include "wire/codec.h"
@@ -164,6 +165,23 @@ std::string OutlookText(const std::optional<wire::ProgressView>& progress, doubl
   return text;
 }
 
+/// Where it is: of a job with parts of GPUs where the keeper has it at this moment.
+std::string OnText(const wire::JobView& job) {
+  if (!job.start_time) return "";
+  if (!job.share || job.share->gpus.empty()) return GpuList(job.gpus);
+  if (job.share->state == "parked") return "host";
+  std::vector<std::int64_t> gpus;
+  for (const wire::SharedGpuView& one : job.share->gpus) gpus.push_back(one.gpu);
+  return GpuList(gpus);
+}
+
+/// Of a job that runs: how far it is, and what happens to its parts of GPUs.
+std::string RunningText(const wire::JobView& job, double now) {
+  const std::string outlook = OutlookText(job.progress, now);
+  const std::string note = job.share ? job.share->note : "";
+  return outlook + (outlook.empty() || note.empty() ? "" : "; ") + note;
+}
+
 std::vector<Cell> QueueRow(const wire::JobView& job, double now, const std::string& own) {
   const bool has_started = job.start_time.has_value();
   const double until = job.end_time.value_or(now);
@@ -175,11 +193,11 @@ std::vector<Cell> QueueRow(const wire::JobView& job, double now, const std::stri
           {job.state, StateColour(job.state)},
           {GpuCount(job.request), Colour::kNone},
           {NodeText(job, own), Colour::kNone},
-          {has_started ? GpuList(job.gpus) : "", Colour::kBlue},
+          {OnText(job), Colour::kBlue},
           {has_started ? Span(until - *job.start_time) : Span(until - job.submit_time),
            has_started ? Colour::kNone : Colour::kDim},
           {job.request.time_limit_s > 0 ? Span(job.request.time_limit_s) : "", Colour::kNone},
-          {job.state == "running" ? OutlookText(job.progress, now) : job.reason, Colour::kDim},
+          {job.state == "running" ? RunningText(job, now) : job.reason, Colour::kDim},
           {std::to_string(job.priority), Colour::kNone},
           {When(job.submit_time), Colour::kNone},
           {When(job.start_time), Colour::kNone},
@@ -254,7 +272,11 @@ std::string ShowText(const wire::JobDetail& job, const std::string& own) {
   }
   AddField(out, "speeds", job.speeds);
   for (const std::string& line : SeatLines(job, own)) AddField(out, "machine", line);
-  if (!job.gpus.empty() && job.seats.empty()) AddField(out, "GPUs", GpuList(job.gpus));
+  if (job.share && !job.share->gpus.empty()) {
+    for (const auto& [name, value] : ShareFields(*job.share)) AddField(out, name, value);
+  } else if (!job.gpus.empty() && job.seats.empty()) {
+    AddField(out, "GPUs", GpuList(job.gpus));
+  }
   AddField(out, "isolation", job.isolation);
   if (job.start_time) AddField(out, "started as", job.start_reason);
   AddField(out, "submitted", When(job.submit_time));

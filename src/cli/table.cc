@@ -16,21 +16,6 @@
 namespace divvy::cli {
 namespace {
 
-/// Columns on a terminal that a text takes: UTF-8 continuation bytes take none.
-std::size_t Width(std::string_view text) {
-  return static_cast<std::size_t>(
-      std::ranges::count_if(text, [](char c) { return (static_cast<unsigned char>(c) & 0xC0) != 0x80; }));
-}
-
-std::string Cut(std::string_view text, std::size_t width) {
-  std::size_t seen = 0, at = 0;
-  while (at < text.size()) {
-    if ((static_cast<unsigned char>(text[at]) & 0xC0) != 0x80 && seen++ == width - 1) break;
-    ++at;
-  }
-  return std::string(text.substr(0, at)) + "…";
-}
-
 std::string CsvField(std::string_view text) {
   if (text.find_first_of(",\"\n\r") == std::string_view::npos) return std::string(text);
   std::string out = "\"";
@@ -93,6 +78,21 @@ volatile std::sig_atomic_t interrupted = 0;
 void OnInterrupt(int) { interrupted = 1; }
 
 }  // namespace
+
+// UTF-8 continuation bytes take none.
+std::size_t Width(std::string_view text) {
+  return static_cast<std::size_t>(
+      std::ranges::count_if(text, [](char c) { return (static_cast<unsigned char>(c) & 0xC0) != 0x80; }));
+}
+
+std::string Cut(std::string_view text, std::size_t width) {
+  std::size_t seen = 0, at = 0;
+  while (at < text.size()) {
+    if ((static_cast<unsigned char>(text[at]) & 0xC0) != 0x80 && seen++ == width - 1) break;
+    ++at;
+  }
+  return std::string(text.substr(0, at)) + "…";
+}
 
 bool UsesColour() {
   static const bool uses = [] {

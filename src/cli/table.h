@@ -30,6 +30,10 @@ bool UsesColour();
 std::string Paint(Colour colour, std::string_view text);
 /// Columns of stdout; 0 when it is not a terminal.
 int TerminalWidth();
+/// Columns on a terminal that a text takes.
+std::size_t Width(std::string_view text);
+/// Its first `width` columns, the last of them an ellipsis. Requires: width > 0.
+std::string Cut(std::string_view text, std::size_t width);
 
 struct ListingOptions {
   bool json = false;

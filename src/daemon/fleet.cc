@@ -156,8 +156,7 @@ void Fleet::OnTrouble(const std::string& node, const std::string& what) {
 }
 
 void Fleet::OnShares(const std::string& node, const wire::KeeperState& state) {
-  if (ports_.shares) ports_.shares->Set(node, state);
-  if (core_->controller().OnTenants(node, TenantsOf(state))) core_->Touch();
+  TakeShares(*core_, ports_.shares.get(), node, state);
 }
 
 void Fleet::OnRepay(const std::string&, JobId job, std::uint32_t attempt, const std::string& why) {

@@ -5,6 +5,32 @@
 #include "control/record_parts.h"
 
 namespace divvy {
+namespace {
+
+// Where they are, and whether they can leave.
+std::vector<Controller::Tenant> TenantsOf(const wire::KeeperState& state) {
+  std::vector<Controller::Tenant> tenants;
+  for (const wire::KeptTenant& kept : state.tenants) {
+    const bool is_there = kept.state == wire::ShareState::kRunning || kept.state == wire::ShareState::kIdle;
+    const bool can_move = kept.unmovable.empty() || !is_there;
+    Controller::Tenant& tenant = tenants.emplace_back(Controller::Tenant{kept.job, kept.attempt, GpuSet(), can_move});
+    for (const wire::KeptShare& share : kept.shares) tenant.gpus.Insert(static_cast<GpuIndex>(share.gpu));
+  }
+  return tenants;
+}
+
+}  // namespace
+
+void TakeShares(Core& core, ShareBoard* board, const std::string& node, const wire::KeeperState& state) {
+  bool has_changed = core.controller().OnTenants(node, TenantsOf(state));
+  if (board != nullptr) {
+    for (const ShareEvent& event : board->Set(node, state, core.Now())) {
+      core.controller().OnShareEvent(event.job, event.attempt, event.text, core.Now());
+      has_changed = true;
+    }
+  }
+  if (has_changed) core.Touch();
+}
 
 Controller::Vanished VanishedOf(RunVanished how) {
   switch (how) {
@@ -18,17 +44,6 @@ Controller::Vanished VanishedOf(RunVanished how) {
       break;
   }
   return Controller::Vanished::kRebooted;
-}
-
-std::vector<Controller::Tenant> TenantsOf(const wire::KeeperState& state) {
-  std::vector<Controller::Tenant> tenants;
-  for (const wire::KeptTenant& kept : state.tenants) {
-    const bool is_there = kept.state == wire::ShareState::kRunning || kept.state == wire::ShareState::kIdle;
-    const bool can_move = kept.unmovable.empty() || !is_there;
-    Controller::Tenant& tenant = tenants.emplace_back(Controller::Tenant{kept.job, kept.attempt, GpuSet(), can_move});
-    for (const wire::KeptShare& share : kept.shares) tenant.gpus.Insert(static_cast<GpuIndex>(share.gpu));
-  }
-  return tenants;
 }
 
 void LocalController::OnPrepared(JobId job, std::uint32_t attempt, std::uint16_t port) {
@@ -57,8 +72,7 @@ void LocalController::OnGpusObserved(const std::vector<GpuObservation>& observat
 }
 
 void LocalController::OnShares(const wire::KeeperState& state) {
-  if (shares_) shares_->Set("", state);
-  if (core_.controller().OnTenants("", TenantsOf(state))) core_.Touch();
+  TakeShares(core_, shares_.get(), "", state);
 }
 
 void LocalController::OnRepay(JobId job, std::uint32_t attempt, const std::string& why) {

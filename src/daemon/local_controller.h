@@ -9,8 +9,8 @@ namespace divvy {
 
 /// In the controller's words.
 Controller::Vanished VanishedOf(RunVanished how);
-/// Where they are, and whether they can leave.
-std::vector<Controller::Tenant> TenantsOf(const wire::KeeperState& state);
+/// What the keeper of a machine says of its tenants: for the plan, for those who look, and for the tenants' histories.
+void TakeShares(Core& core, ShareBoard* board, const std::string& node, const wire::KeeperState& state);
 
 class LocalController final : public ControllerPort {
  public:

@@ -453,6 +453,16 @@ Status Node::Resize(JobId job, WindowSize window) {
   return SendResize(run->second.record, window);
 }
 
+JobId Node::JobUnder(std::int64_t supervisor) const {
+  if (supervisor <= 0) return JobId();
+  for (const auto& [job, run] : runs_) {
+    const RunRecord& record = run.record;
+    if (record.supervisor.pid == supervisor || record.guard.pid == supervisor) return job;
+    if (run.adopted && record.process.pid == supervisor) return job;
+  }
+  return JobId();
+}
+
 std::set<std::int64_t> Node::supervisors() const {
   std::set<std::int64_t> pids;
   for (const auto& [job, run] : runs_) {

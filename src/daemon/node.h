@@ -116,6 +116,8 @@ class Node final : public OrderPort {
   void SetTerminalLeft(std::function<void(JobId job)> left) { terminal_left_ = std::move(left); }
 
   std::set<std::int64_t> supervisors() const;
+  /// Whose supervisor that is; not set: nobody's here.
+  JobId JobUnder(std::int64_t supervisor) const;
   std::int64_t pid_of(JobId job) const;
   /// Jobs that have a process here, or soon will.
   std::set<JobId> runs() const;

@@ -111,6 +111,7 @@ void NodeHost::OpenShares(const NodeOptions& options) {
   ports.set_grant = [this](JobId job, ShareGrant grant) { node_->SetShareGrant(job, std::move(grant)); };
   ports.owner_of = [this](const User& user) { return node_->OwnerHere(user); };
   ports.note = [this](const std::string& line) { log_.Write(LogLevel::kWarning, line); };
+  ports.tell = [this](const std::string& line) { log_.Write(LogLevel::kInfo, line); };
   ports.after = [this](Duration delay, std::function<void()> task) {
     auto timer = std::make_shared<asio::steady_timer>(loop_);
     timer->expires_after(std::chrono::duration_cast<asio::steady_timer::duration>(delay));
@@ -162,7 +163,15 @@ void NodeHost::Withhold(const std::vector<wire::WithheldGpu>& gpus) {
 
 std::vector<GpuObservation> NodeHost::LookNow() {
   if (!gpus_.probe) return {};
-  return gpus_.probe->Observe(AllGpus(), true, node_->supervisors());
+  std::vector<GpuObservation> seen = gpus_.probe->Observe(AllGpus(), true, node_->supervisors());
+  NameJobs(seen);
+  return seen;
+}
+
+void NodeHost::NameJobs(std::vector<GpuObservation>& seen) const {
+  for (GpuObservation& gpu : seen) {
+    for (GpuProcess& process : gpu.processes) process.job = node_->JobUnder(process.supervisor_pid).value();
+  }
 }
 
 void NodeHost::LookAtEnds() {
@@ -174,7 +183,10 @@ void NodeHost::LookAtGpus(GpuSet which, std::function<void(std::vector<GpuObserv
   if (!gpus_.probe) return done({});
   prober_->Do([this, which, supervisors = node_->supervisors(), done = std::move(done)] {
     auto seen = gpus_.probe->Observe(which, true, supervisors);
-    asio::post(loop_, [done, seen = std::move(seen)]() mutable { done(std::move(seen)); });
+    asio::post(loop_, [this, done, seen = std::move(seen)]() mutable {
+      NameJobs(seen);
+      done(std::move(seen));
+    });
   });
 }
 

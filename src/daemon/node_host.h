@@ -50,6 +50,8 @@ class NodeHost {
 
   /// What is on the GPUs now; waits for the driver. Only before Run.
   std::vector<GpuObservation> LookNow();
+  /// Says whose the processes are that divvy started.
+  void NameJobs(std::vector<GpuObservation>& seen) const;
   /// The node looks at the GPUs of what ended before it says so.
   void LookAtEnds();
   /// Looks on the prober's thread; `done` on the loop's.

@@ -139,9 +139,41 @@ void NodeShares::Execute(const Order& order, std::shared_ptr<const JobSpec> spec
     return keeper_.Ask(ResizeOf(holder->second), Noting("event=resize_failed job=" + ToString(job)));
   }
   const auto waiting = waiting_.find(job);
-  if (waiting == waiting_.end()) return ports_.execute(order, std::move(spec));
+  if (waiting == waiting_.end()) {
+    if (const auto pausing = pausing_.find(job); pausing != pausing_.end()) {
+      pausing->second.orders.push_back(order);
+      // What is to end does not wait for its memory to be brought away first.
+      return std::holds_alternative<StopOrder>(order) ? PassPausing(job, pausing->second.number) : void();
+    }
+    const auto* pause = std::get_if<PauseOrder>(&order);
+    const auto holder = holders_.find(job);
+    const bool is_tenant = holder != holders_.end() && holder->second.is_tenant();
+    if (pause != nullptr && pause->is_paused && is_tenant) return ParkThenPause(order);
+    return ports_.execute(order, std::move(spec));
+  }
   if (std::holds_alternative<StopOrder>(order)) return Fail(job, "stopped before it began", 127);
   waiting->second.behind.push_back(order);
+}
+
+void NodeShares::ParkThenPause(const Order& order) {
+  const JobId job = JobOf(order);
+  const std::uint64_t number = next_number_++;
+  pausing_.insert_or_assign(job, Pausing{{order}, number});
+  wire::KeeperRequest request;
+  request.park = wire::KeeperPark{job};
+  keeper_.Ask(std::move(request), [this, job, number](const Result<wire::KeeperAnswer>& answer) {
+    if (!answer && ports_.tell)
+      ports_.tell("event=paused_on_gpu job=" + ToString(job) + " what=\"" + answer.error().message + "\"");
+    PassPausing(job, number);
+  });
+  ports_.after(kParksWithin, [this, job, number] { PassPausing(job, number); });
+}
+
+void NodeShares::PassPausing(JobId job, std::uint64_t number) {
+  const auto at = pausing_.find(job);
+  if (at == pausing_.end() || at->second.number != number) return;
+  const auto pausing = std::move(pausing_.extract(at).mapped());
+  for (const Order& order : pausing.orders) ports_.execute(order, nullptr);
 }
 
 void NodeShares::Begin(const LaunchOrder& order, const std::shared_ptr<const JobSpec>& spec) {
@@ -286,6 +318,9 @@ void NodeShares::GiveUpPostponed() {
 
 void NodeShares::OnKept(const wire::KeeperState& state) {
   state_ = state;
+  for (const ShareEvent& event : journal_.Follow(state, controller_->Now())) {
+    if (ports_.tell) ports_.tell("event=share job=" + ToString(event.job) + " what=\"" + event.text + "\"");
+  }
   // Whoever went while there was no keeper to be told so.
   for (const wire::KeptTenant& tenant : state.tenants) {
     const auto holder = holders_.find(tenant.job);
@@ -298,6 +333,10 @@ void NodeShares::OnKept(const wire::KeeperState& state) {
 }
 
 void NodeShares::OnRequeue(const wire::KeeperRequeue& requeue) {
+  if (ports_.tell) {
+    ports_.tell("event=share_requeue job=" + ToString(requeue.job) + " owner=" + ToString(requeue.owner) +
+                " bytes=" + std::to_string(requeue.bytes.count()));
+  }
   controller_->OnRepay(requeue.job, requeue.attempt,
                        "job " + ToString(requeue.owner) + " needs " + std::to_string(requeue.bytes.count() >> 20) +
                            " MiB that are its own, and nothing else was left to give them back");

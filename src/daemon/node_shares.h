@@ -12,6 +12,7 @@
 #include "daemon/controller_port.h"
 #include "daemon/keeper_port.h"
 #include "daemon/order_port.h"
+#include "daemon/share_journal.h"
 #include "model/share_grant.h"
 
 namespace divvy {
@@ -26,6 +27,8 @@ class NodeShares final : public OrderPort, public KeeperListener {
     /// As whom a user's jobs run here; fails where they cannot.
     std::function<Result<User>(const User&)> owner_of;
     std::function<void(const std::string& line)> note;
+    /// The same of what is as it should be. Null: not told.
+    std::function<void(const std::string& line)> tell = nullptr;
     /// Calls back on the loop, later.
     std::function<void(Duration, std::function<void()>)> after;
   };
@@ -33,6 +36,8 @@ class NodeShares final : public OrderPort, public KeeperListener {
   static constexpr Duration kMakesRoomWithin = std::chrono::minutes(2);
   /// The first one, and the next after one has gone.
   static constexpr Duration kKeeperComesWithin = std::chrono::seconds(10);
+  /// Who is paused is parked first, since a process that stands still takes no step; but it is paused by then.
+  static constexpr Duration kParksWithin = std::chrono::seconds(10);
 
   NodeShares(std::vector<GpuFacts> gpus, KeeperPort& keeper, Ports ports)
       : gpus_(std::move(gpus)), keeper_(keeper), ports_(std::move(ports)) {}
@@ -78,6 +83,11 @@ class NodeShares final : public OrderPort, public KeeperListener {
     Done done;
     Time until = kNoTime;  // Then it fails where there still is no keeper.
   };
+  /// Orders of a job that is parked before it is paused, in their order.
+  struct Pausing {
+    std::vector<Order> orders;
+    std::uint64_t number = 0;
+  };
   struct Waiting {
     LaunchOrder order;
     std::shared_ptr<const JobSpec> spec;
@@ -93,6 +103,8 @@ class NodeShares final : public OrderPort, public KeeperListener {
     bool is_tenant() const { return record.request.is_portioned(); }
   };
 
+  void ParkThenPause(const Order& order);
+  void PassPausing(JobId job, std::uint64_t number);
   void Open();
   void TellGpus();
   void TellAll();
@@ -118,6 +130,8 @@ class NodeShares final : public OrderPort, public KeeperListener {
   ControllerPort* controller_ = nullptr;
   std::map<JobId, Waiting> waiting_;
   std::map<JobId, Holder> holders_;
+  std::map<JobId, Pausing> pausing_;
+  ShareJournal journal_;
   std::vector<Action> postponed_;  // Until there is a keeper again.
   Reasons withheld_;
   Reasons broken_;

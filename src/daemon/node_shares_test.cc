@@ -92,6 +92,7 @@ class NodeSharesTest : public testing::Test {
       return User{1000, 1000, user.name};
     };
     ports.note = [this](const std::string& line) { notes_.push_back(line); };
+    ports.tell = [this](const std::string& line) { told_.push_back(line); };
     ports.after = [this](Duration, std::function<void()> task) { later_.push_back(std::move(task)); };
     return ports;
   }
@@ -122,7 +123,7 @@ class NodeSharesTest : public testing::Test {
   FakeController controller_;
   std::vector<Order> passed_;
   std::map<JobId, ShareGrant> grants_;
-  std::vector<std::string> notes_;
+  std::vector<std::string> notes_, told_;
   std::vector<std::function<void()>> later_;
   NodeShares shares_;
 };
@@ -340,6 +341,51 @@ TEST_F(NodeSharesTest, ALaunchOfAnEarlierSessionIsDropped) {
   take.answered(wire::KeeperAnswer());
   EXPECT_EQ(passed_.size(), 1U);
   EXPECT_TRUE(keeper_.Next().request.give_whole);
+}
+
+TEST_F(NodeSharesTest, WhoIsPausedIsParkedBeforeItStandsStill) {
+  StartTenant(7, 0);
+  Execute(PauseOrder{JobId(7), true, ""});
+  EXPECT_EQ(passed_.size(), 1U) << "a process that stands still takes no step of a park";
+  const auto park = keeper_.Next();
+  ASSERT_TRUE(park.request.park);
+  Execute(PauseOrder{JobId(7), false, ""});
+  EXPECT_EQ(passed_.size(), 1U);
+  park.answered(wire::KeeperAnswer());
+  ASSERT_EQ(passed_.size(), 3U) << "in their order";
+  EXPECT_TRUE(std::get<PauseOrder>(passed_[1]).is_paused);
+  EXPECT_FALSE(std::get<PauseOrder>(passed_[2]).is_paused);
+}
+
+TEST_F(NodeSharesTest, WhoCannotBeParkedIsPausedAllTheSame) {
+  StartTenant(7, 0);
+  Execute(PauseOrder{JobId(7), true, ""});
+  keeper_.Next().answered(FailedPrecondition("uses CUDA IPC"));
+  EXPECT_EQ(passed_.size(), 2U);
+  Execute(PauseOrder{JobId(7), true, ""});
+  keeper_.Next();
+  ASSERT_FALSE(later_.empty());
+  later_.back()();
+  EXPECT_EQ(passed_.size(), 3U) << "a keeper that does not answer holds nobody up";
+  Execute(PauseOrder{JobId(7), true, ""});
+  keeper_.Next();
+  Execute(StopOrder{JobId(7), 15, Duration(0), ""});
+  EXPECT_EQ(passed_.size(), 5U) << "what is to end does not wait for it";
+}
+
+TEST_F(NodeSharesTest, TheLogTellsOfMovesAndOfTheLastRung) {
+  StartTenant(7, 0);
+  wire::KeeperState state;
+  state.tenants.resize(1);
+  state.tenants[0].job = JobId(7);
+  state.tenants[0].attempt = 1;
+  state.tenants[0].shares.resize(1);
+  shares_.OnKept(state);
+  state.tenants[0].shares[0].gpu = 1;
+  shares_.OnKept(state);
+  shares_.OnRequeue({JobId(7), 1, JobId(9), 8_GiB});
+  EXPECT_EQ(told_, (std::vector<std::string>{"event=share job=7 what=\"moved from GPU 0 to GPU 1\"",
+                                             "event=share_requeue job=7 owner=9 bytes=8589934592"}));
 }
 
 TEST_F(NodeSharesTest, TheLastRungNamesWhoNeedsWhat) {

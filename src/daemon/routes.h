@@ -202,6 +202,9 @@ class Routes {
   void AnswerNamed(Call& call, const wire::JobSelector& select);
   Finish ReadListing(Listing& listing);
   wire::JobView LiveView(const JobRecord& record, const FindOutcome& find);
+  /// Where a job with parts of GPUs is at this moment.
+  std::optional<wire::ShareView> ShareOf(const JobRecord& record) const;
+  std::string TenantsInTheWay(const JobRecord& record) const;
   void AnswerDetail(Call& call, const Found& found);
   static Error CannotRead(const std::string& what, int error);
   static void AnswerPiece(Call& call, std::string text, std::int64_t next);

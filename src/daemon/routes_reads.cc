@@ -11,6 +11,7 @@
 #include "daemon/job_log.h"
 #include "daemon/routes_call.h"
 #include "daemon/select.h"
+#include "engine/phrases.h"
 #include "platform/step_list_file.h"
 #include "wire/agent_messages.h"
 #include "wire/messages_teams.h"
@@ -138,7 +139,33 @@ std::vector<JobRecord> Routes::LiveInOrder(const wire::JobSelector& select, cons
 
 wire::JobView Routes::LiveView(const JobRecord& record, const FindOutcome& find) {
   const Reason reason = Waits(record) ? core_.controller().WaitingReason(record) : record.reason;
-  return ViewOf(record, reason, labels_.Of(record), find);
+  wire::JobView view = ViewOf(record, reason, labels_.Of(record), find);
+  view.share = ShareOf(record);
+  return view;
+}
+
+// "job 7 is", "jobs 7 and 9 are": with parts of GPUs that the job is to have whole.
+std::string Routes::TenantsInTheWay(const JobRecord& record) const {
+  if (!ports_.shares || record.request.is_portioned()) return "";
+  std::vector<std::string> names;
+  for (const Seat& seat : SeatsOf(record)) {
+    const wire::KeeperState* state = ports_.shares->Find(seat.node);
+    if (state == nullptr) continue;
+    for (const wire::KeptTenant& tenant : state->tenants) {
+      const bool is_there = std::ranges::any_of(tenant.shares, [&](const wire::KeptShare& share) {
+        return seat.gpus.Contains(static_cast<GpuIndex>(share.gpu));
+      });
+      if (!is_there || tenant.state == wire::ShareState::kParked) continue;
+      const JobRecord* known = core_.controller().Find(tenant.job);
+      names.push_back(known == nullptr ? ToString(tenant.job) : PublicId(*known));
+    }
+  }
+  if (names.empty()) return "";
+  return (names.size() == 1 ? "job " : "jobs ") + AndList(names) + (names.size() == 1 ? " is" : " are");
+}
+
+std::optional<wire::ShareView> Routes::ShareOf(const JobRecord& record) const {
+  return ShareViewOf(record, ports_.shares ? ports_.shares->Find(record.node, record.id) : nullptr);
 }
 
 void Routes::AnswerJobs(Call& call, const wire::JobSelector& select, bool has_labels) {
@@ -348,6 +375,7 @@ void Routes::AnswerDetail(Call& call, const Found& found) {
       DetailOf(record, shown, reason, found.spec ? LabelsOf(*found.spec) : SpecLabels(), core_.Outcomes(),
                node ? core_.controller().cluster().node(*node).capacity.gpus : kNone, found.history);
   if (!IsFinal(record.state)) detail.speeds = core_.controller().SpeedsOf(record);
+  detail.share = ShareOf(record);
   detail.pid = node_.pid_of(record.id);
   if (IsActive(record.state) && record.node.empty())
     detail.steps = wire::StepViewsOf(ReadStepListFile(node_.StepsOf(record)), kNoTime, shown != nullptr, detail.seats);
@@ -401,7 +429,7 @@ void Routes::Why(Call& call) {
   for (Blocker& blocker : explanation.blockers) NameTeamsAndReservations(controller, blocker);
   const bool waits = record->state == JobState::kQueued || record->state == JobState::kHeld;
   wire::WhyView view = WhyOf(*record, explanation, waits ? controller.WaitingReason(*record) : record->reason,
-                             core_.Outcomes(), core_.Now());
+                             core_.Outcomes(), core_.Now(), ShareOf(*record));
   NameMachines(explanation, view);
   if (waits && !view.blockers.empty()) {
     for (std::string& closed : controller.ClosedPools(*record)) {
@@ -415,6 +443,8 @@ void Routes::Why(Call& call) {
       if (const std::string absence = controller.AbsenceOf(seat.node); !absence.empty())
         view.summary += " It waits there: " + absence + ".";
     }
+    if (const std::string tenants = TenantsInTheWay(*record); !tenants.empty())
+      view.summary += " It waits until its GPUs are empty: " + tenants + " there, and moved away first.";
   }
   view.speeds = controller.SpeedsOf(*record);
   call.Answer(view);

@@ -6,16 +6,25 @@
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
+#include "daemon/share_journal.h"
 #include "wire/share_messages.h"
 
 namespace divvy {
 
 class ShareBoard {
  public:
-  /// `node`: empty is the controller's own.
-  void Set(const std::string& node, wire::KeeperState state) { states_.insert_or_assign(node, std::move(state)); }
-  void Forget(const std::string& node) { states_.erase(node); }
+  /// `node`: empty is the controller's own. What has happened there since the last state, for the jobs' histories.
+  std::vector<ShareEvent> Set(const std::string& node, wire::KeeperState state, Time now) {
+    std::vector<ShareEvent> events = journals_[node].Follow(state, now);
+    states_.insert_or_assign(node, std::move(state));
+    return events;
+  }
+  void Forget(const std::string& node) {
+    states_.erase(node);
+    journals_.erase(node);
+  }
   /// Null: nothing is shared there, as far as is known.
   const wire::KeeperState* Find(std::string_view node) const {
     const auto at = states_.find(node);
@@ -33,6 +42,7 @@ class ShareBoard {
 
  private:
   std::map<std::string, wire::KeeperState, std::less<>> states_;
+  std::map<std::string, ShareJournal> journals_;
 };
 
 }  // namespace divvy

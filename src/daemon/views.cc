@@ -305,7 +305,8 @@ void Observe(const Controller& controller, NodeIndex node, const std::vector<Job
   const std::string name = controller.NodeName(node);
   for (const GpuProcess& process : seen->processes) {
     wire::GpuProcessView out = ProcessViewOf(process, now);
-    if (process.supervisor_pid != 0 && holders.size() == 1) out.job = holders.front();
+    if (process.job != 0) out.job = JobId(process.job);
+    else if (process.supervisor_pid != 0 && holders.size() == 1) out.job = holders.front();
     out.is_ignored = std::ranges::any_of(controller.ignored(), [&](const IgnoredProcess& rule) {
       return rule.node == name && rule.identity == process.identity && (rule.gpu < 0 || rule.gpu == index);
     });
@@ -318,67 +319,6 @@ void Observe(const Controller& controller, NodeIndex node, const std::vector<Job
 bool IsOnGpu(const wire::KeptTenant* tenant, const RunningJob& job, NodeIndex node, GpuIndex gpu) {
   if (tenant == nullptr) return job.gpus_on(node).Contains(gpu);
   return std::ranges::any_of(tenant->shares, [&](const wire::KeptShare& share) { return share.gpu == gpu; });
-}
-
-std::string StateText(wire::ShareState state) {
-  switch (state) {
-    case wire::ShareState::kRunning:
-      return "running";
-    case wire::ShareState::kIdle:
-      return "idle";
-    case wire::ShareState::kParking:
-      return "parking";
-    case wire::ShareState::kParked:
-      return "parked";
-    case wire::ShareState::kWaking:
-      return "waking";
-    case wire::ShareState::kMoving:
-      return "moving";
-  }
-  return "running";
-}
-
-double PartsOf(GpuShare share) { return share.ten_thousandths() / static_cast<double>(GpuShare::kWhole); }
-
-wire::TenantView TenantViewOf(const Controller& controller, const RunningJob& job, const wire::KeptTenant* tenant,
-                              const GpuFacts& gpu) {
-  wire::TenantView view;
-  const JobRecord* record = controller.Find(job.id);
-  view.job = job.id;
-  view.display_id = record == nullptr ? ToString(job.id) : PublicId(*record);
-  view.name = job.name;
-  view.user = job.user;
-  view.share = PortionText(job.request.portion);
-  view.request = PartsOf(job.share);
-  view.state = "starting";
-  view.paper_gpu = gpu.index;
-  const GpuPortion& portion = job.request.portion;
-  view.request_bytes = RequestedMemory(portion, gpu.memory_total).count();
-  view.limit_bytes = LimitOfMemory(portion, gpu.memory_total).count();
-  view.compute_request = PartsOf(RequestedCompute(portion, gpu.memory_total));
-  view.compute_limit = PartsOf(LimitOfCompute(portion));
-  if (tenant == nullptr) return view;
-  view.state = StateText(tenant->state);
-  view.mechanism = tenant->mechanism;
-  view.is_movable = tenant->is_movable;
-  view.note = tenant->is_movable ? "" : tenant->unmovable;
-  if (!tenant->escaped.empty())
-    view.note = Plural(static_cast<std::int64_t>(tenant->escaped.size()), "process") + " past the library: pid " +
-                std::to_string(tenant->escaped.front());
-  if (!tenant->trouble.empty()) view.note = tenant->trouble;
-  for (const wire::KeptShare& share : tenant->shares) {
-    if (share.gpu != gpu.index) continue;
-    view.paper_gpu = share.paper;
-    view.request_bytes = share.request.count();
-    view.limit_bytes = share.limit.count();
-    view.ceiling_bytes = share.ceiling.count();
-    view.used_bytes = share.used.count();
-    view.borrowed_bytes = share.borrowed.count();
-    view.compute = PartsOf(share.compute);
-    view.compute_request = PartsOf(share.compute_request);
-    view.compute_limit = PartsOf(share.compute_limit);
-  }
-  return view;
 }
 
 wire::GpuView GpuViewOf(const Controller& controller, NodeIndex node, const GpuFacts& facts, const ShareBoard& shares,
@@ -400,7 +340,7 @@ wire::GpuView GpuViewOf(const Controller& controller, NodeIndex node, const GpuF
   view.links = facts.links;
   const GpuAvailability& availability = cluster.node(node).availability[facts.index];
   const std::vector<JobId> planned = cluster.holders(node, facts.index);
-  view.free = PartsOf(cluster.node(node).room(facts.index));
+  view.free = PartOfWhole(cluster.node(node).room(facts.index));
   std::vector<JobId> holders;
   const std::string machine = controller.NodeName(node);
   for (const auto& [id, job] : cluster.running_jobs()) {
@@ -408,7 +348,7 @@ wire::GpuView GpuViewOf(const Controller& controller, NodeIndex node, const GpuF
     const wire::KeptTenant* tenant = job.node == node ? shares.Find(machine, id) : nullptr;
     if (job.node != node || !IsOnGpu(tenant, job, node, facts.index)) continue;
     holders.push_back(id);
-    view.tenants.push_back(TenantViewOf(controller, job, tenant, facts));
+    view.tenants.push_back(TenantViewOf(controller.Find(id), job, tenant, facts));
   }
   for (const JobId job : planned) {
     const RunningJob* whole = cluster.running(job);
@@ -444,11 +384,6 @@ wire::GpuView GpuViewOf(const Controller& controller, NodeIndex node, const GpuF
     view.state = "free";
   }
   Observe(controller, node, holders, now, view);
-  // Who is alone on its GPU takes no turns that could be counted: it has what the driver sees.
-  if (view.tenants.size() == 1 && view.utilisation_percent > 0) {
-    double& compute = view.tenants.front().compute;
-    compute = std::max(compute, static_cast<double>(view.utilisation_percent) / 100);
-  }
   return view;
 }
 

@@ -1,6 +1,7 @@
 // The controller's records as the messages that clients read.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -40,9 +41,20 @@ wire::JobView ViewOf(const JobRecord& record, const Reason& reason, const SpecLa
 wire::JobDetail DetailOf(const JobRecord& record, const JobSpec* spec, const Reason& reason, const SpecLabels& labels,
                          const FindOutcome& find, const std::vector<GpuFacts>& gpus,
                          const std::vector<Batch::HistoryLine>& history);
+/// Where a job with parts of GPUs really is, as the keeper there said it last; `tenant` null: it is not there yet.
+/// Nothing for a job with whole GPUs, or that does not run.
+std::optional<wire::ShareView> ShareViewOf(const JobRecord& record, const wire::KeptTenant* tenant);
+wire::TenantView TenantViewOf(const JobRecord* record, const RunningJob& job, const wire::KeptTenant* tenant,
+                              const GpuFacts& gpu);
+/// What is to be said in "divvy why" of one that runs: sentences, the first with a space before it.
+std::string ShareSentences(const wire::ShareView& share);
+/// " on GPU 1 (planned on GPU 0)"; empty: it is on the host.
+std::string WhereItIs(const wire::ShareView& share);
+/// 0..1
+double PartOfWhole(GpuShare share);
 /// Of a job that is not final. `find` gives the names of those that hold it back.
 wire::WhyView WhyOf(const JobRecord& record, const Explanation& explanation, const Reason& reason,
-                    const FindOutcome& find, Time now);
+                    const FindOutcome& find, Time now, std::optional<wire::ShareView> share = {});
 wire::WhyView WhyFinal(const JobRecord& record, const FindOutcome& find, Time now);
 /// Every GPU with who has it. `now` gives the age of foreign processes.
 std::vector<wire::GpuView> GpuViews(const Controller& controller, std::string_view isolation, const ShareBoard& shares,

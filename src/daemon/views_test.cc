@@ -189,6 +189,66 @@ TEST(Why, TellsOfJobsThatWaitNoMore) {
             "Job 12 (train) was cancelled 5 s ago by bob. It ran for 10 s on GPU 2 after waiting 10 s.");
 }
 
+JobRecord Sharing() {
+  JobRecord record = Jobs::Running(JobId(12), "nb", 0);
+  record.attempt = 1;
+  record.request.gpus = 1;
+  record.request.portion.request = GpuShare(2'500);
+  record.request.portion.limit = GpuShare(8'000);
+  return record;
+}
+
+wire::KeptTenant Kept(wire::ShareState state, std::vector<std::string> words) {
+  wire::KeptTenant tenant;
+  tenant.job = JobId(12);
+  tenant.attempt = 1;
+  tenant.state = state;
+  tenant.mechanism = "enforced by interposer";
+  tenant.words = std::move(words);
+  wire::KeptShare& share = tenant.shares.emplace_back();
+  share.gpu = 1;
+  share.request = 20_GiB;
+  share.limit = 64_GiB;
+  share.used = 32_GiB;
+  share.borrowed = 12_GiB;
+  share.compute = GpuShare(6'600);
+  share.compute_request = GpuShare(2'500);
+  return tenant;
+}
+
+std::string WhyOfShare(const JobRecord& record, const wire::KeptTenant& tenant) {
+  return WhyOf(record, Explanation(), "", Jobs().find(), kNow, ShareViewOf(record, &tenant)).summary;
+}
+
+TEST(Why, TellsOfAPartOfAGpuWhereItReallyIs) {
+  const JobRecord record = Sharing();
+  EXPECT_EQ(
+      WhyOfShare(record, Kept(wire::ShareState::kRunning, {"borrows 12 GiB", "on GPU 1, planned on GPU 0"})),
+      "Job 12 (nb) has been running for 10 s on GPU 1 (planned on GPU 0), after waiting 10 s. Of GPU 1 it has 32 "
+      "GiB of at most 64 GiB, 12 GiB of them borrowed, and had 66% of the time (25% are its own). Now: borrows 12 "
+      "GiB; on GPU 1, planned on GPU 0.");
+  wire::KeptTenant starved = Kept(wire::ShareState::kParked, {"waits for room on a GPU"});
+  starved.trouble = "waits until what others borrowed is repaid";
+  EXPECT_EQ(
+      WhyOfShare(record, starved),
+      "Job 12 (nb) has been running for 10 s, after waiting 10 s. It is parked: its GPU memory is on the host, and "
+      "it was last on GPU 1. Now: waits until what others borrowed is repaid; waits for room on a GPU.");
+}
+
+TEST(Shares, AreOfTheAttemptThatRunsAndOfItsState) {
+  JobRecord record = Sharing();
+  wire::KeptTenant tenant = Kept(wire::ShareState::kIdle, {});
+  EXPECT_EQ(ShareViewOf(record, &tenant)->state, "idle");
+  record.state = JobState::kPaused;
+  EXPECT_EQ(ShareViewOf(record, &tenant)->state, "paused") << "it keeps its GPU, and does not run";
+  tenant.attempt = 2;
+  EXPECT_EQ(ShareViewOf(record, &tenant)->state, "starting");
+  EXPECT_EQ(ShareViewOf(record, nullptr)->state, "starting");
+  record.state = JobState::kQueued;
+  EXPECT_FALSE(ShareViewOf(record, nullptr));
+  EXPECT_FALSE(ShareViewOf(Jobs::Running(JobId(12), "whole", 0), nullptr));
+}
+
 TEST(Labels, ComeFromTheSpec) {
   JobSpec spec;
   spec.pool = "gpu";

@@ -200,7 +200,8 @@ void AddRemedy(const JobRecord& record, const std::vector<Blocker>& blockers, wi
   }
 }
 
-std::string ActiveSummary(const JobRecord& record, const std::string& reason, const FindOutcome& find, Time now) {
+std::string ActiveSummary(const JobRecord& record, const std::string& reason, const FindOutcome& find, Time now,
+                          const std::optional<wire::ShareView>& share) {
   const std::string subject = Subject(record);
   if (record.array_count > 0) {
     const std::uint32_t ended = record.array_succeeded + record.array_failed + record.array_cancelled;
@@ -213,13 +214,13 @@ std::string ActiveSummary(const JobRecord& record, const std::string& reason, co
   if (!why.empty()) why = " (" + why + ")";
   const std::string waited = DurationText(record.started - record.submitted);
   if (record.state == JobState::kStarting) return subject + " is starting" + RanOn(record) + why + ".";
-  std::string text = subject +
-                     (record.state == JobState::kPaused ? " is paused; it began " : " has been running for ") +
-                     DurationText(now - record.started) + (record.state == JobState::kPaused ? " ago" : "") +
-                     RanOn(record) + ", after waiting " + waited + why;
+  std::string text =
+      subject + (record.state == JobState::kPaused ? " is paused; it began " : " has been running for ") +
+      DurationText(now - record.started) + (record.state == JobState::kPaused ? " ago" : "") +
+      (share && !share->gpus.empty() ? WhereItIs(*share) : RanOn(record)) + ", after waiting " + waited + why;
   if (const Time end = Deadline(record); end != kNever)
     text += "; its time limit ends it in " + DurationText(end - now);
-  return text + ".";
+  return text + "." + (share ? ShareSentences(*share) : "");
 }
 
 std::string WaitingSummary(const JobRecord& record, const Explanation& explanation, const wire::WhyView& view,
@@ -262,10 +263,11 @@ wire::WhyView Begin(const JobRecord& record) {
 }  // namespace
 
 wire::WhyView WhyOf(const JobRecord& record, const Explanation& explanation, const Reason& reason,
-                    const FindOutcome& find, Time now) {
+                    const FindOutcome& find, Time now, std::optional<wire::ShareView> share) {
   wire::WhyView view = Begin(record);
   if (!explanation.is_waiting) {
-    view.summary = ActiveSummary(record, WithPublicIds(reason, find), find, now);
+    view.summary = ActiveSummary(record, WithPublicIds(reason, find), find, now, share);
+    view.share = std::move(share);
     return view;
   }
   for (const Blocker& blocker : explanation.blockers) {

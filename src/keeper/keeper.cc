@@ -22,7 +22,10 @@ Keeper::Keeper(KeeperOptions options, std::unique_ptr<EventLoop> loop)
       mps_(*loop_, options_.mps_program, options_.directory),
       ledger_(options_.rules),
       gates_(*loop_, [this](TenantId id, GpuIndex gpu) {
-        if (Kept* kept = Find(id)) kept->trouble = "its work on GPU " + std::to_string(gpu) + " does not end";
+        if (Kept* kept = Find(id)) {
+          kept->trouble =
+              "what it launched on GPU " + std::to_string(gpu) + " takes long; the others there go on beside it";
+        }
       }) {}
 
 Keeper::~Keeper() {

@@ -184,6 +184,8 @@ class Keeper {
   void ExpectResiduals(const Kept& kept) const;
   void SetCannot(Kept& kept);
   void SampleShares(Duration since);
+  /// Of a device's time, `since` the last sample, in which it had turns of so long.
+  GpuShare ShareOfTime(const Kept& kept, unsigned device, Duration turns, Duration since) const;
   wire::KeeperState State() const;
   wire::KeptTenant StateOf(const Kept& kept) const;
   void ShowState();

@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "keeper/keeper.h"
+#include "sharing/words.h"
 
 namespace divvy::keeper {
 namespace {
@@ -110,6 +111,20 @@ void Keeper::SetCannot(Kept& kept) {
   is_ledger_changed_ = true;
 }
 
+// A turn is no work yet: who was idle all the time had nothing of it. And while a gate stands open nobody takes turns
+// that could be measured, and its tenant is the only one at work: it had what the driver saw.
+GpuShare Keeper::ShareOfTime(const Kept& kept, unsigned device, Duration turns, Duration since) const {
+  const sharing::Tenant* known = ledger_.Find(kept.tenant->id());
+  const bool was_idle = known != nullptr && !known->is_active && loop_->Now() - known->last_active >= since;
+  if (was_idle) return GpuShare();
+  const TenantDevice& place = kept.tenant->devices()[device];
+  const auto seen = utilisation_.find(static_cast<GpuIndex>(place.gpu));
+  const bool is_seen = place.gate == share::kOpen && seen != utilisation_.end() && seen->second >= 0;
+  const std::int64_t parts =
+      is_seen ? std::int64_t{GpuShare::kWhole} * seen->second / 100 : turns.count() * GpuShare::kWhole / since.count();
+  return GpuShare(static_cast<std::int32_t>(std::min<std::int64_t>(parts, GpuShare::kWhole)));
+}
+
 void Keeper::SampleShares(Duration since) {
   for (auto& [id, kept] : kept_) {
     if (kept->tenant == nullptr) continue;
@@ -118,8 +133,7 @@ void Keeper::SampleShares(Duration since) {
       const Duration more = had > kept->had[device] ? had - kept->had[device] : Duration(0);
       kept->had[device] = had;
       if (since <= Duration(0)) continue;
-      const std::int64_t share = more.count() * GpuShare::kWhole / since.count();
-      kept->had_share[device] = GpuShare(static_cast<std::int32_t>(std::min<std::int64_t>(share, GpuShare::kWhole)));
+      kept->had_share[device] = ShareOfTime(*kept, device, more, since);
     }
   }
 }
@@ -160,6 +174,9 @@ wire::KeptTenant Keeper::StateOf(const Kept& kept) const {
     // To the second, so that a listing does not change by itself all the time.
     shown.idle = std::chrono::floor<std::chrono::seconds>(loop_->Now() - known->last_active);
   }
+  // To the second as well.
+  const Duration idle = known->last_active == kNoTime ? Duration(0) : loop_->Now() - known->last_active;
+  shown.words = sharing::Remarks(*known, loop_->Now() - (idle - std::chrono::floor<std::chrono::seconds>(idle)));
   if (kept.tenant != nullptr) shown.processes = static_cast<int>(kept.tenant->processes().size());
   for (unsigned i = 0; i < known->devices.size(); ++i) {
     const sharing::Device& device = known->devices[i];

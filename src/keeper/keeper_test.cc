@@ -243,6 +243,25 @@ TEST(Keeper, TheGateOpensSoonAfterItsNeighbourYields) {
   EXPECT_LT(waits[100], 5'000'000);
 }
 
+// Neither gives its turn away: what is shown is what they had, not what they might have had.
+TEST(Keeper, WhoIsIdleIsShownWithNothingOfTheTime) {
+  KeeperWorld world(1);
+  std::vector<std::unique_ptr<FakeProcess>> processes;
+  for (const std::uint64_t job : {1, 2}) {
+    processes.push_back(
+        std::make_unique<FakeProcess>(world.Add(KeeperWorld::Terms(job, 0, 0.5, 4 * kGiB, 4 * kGiB)).folder));
+    ASSERT_TRUE(Eventually([&] { return processes.back()->is_up(); }));
+  }
+  const auto had = [&](std::uint64_t job) { return world.node->StateOf(job).shares.at(0).compute; };
+  std::atomic<bool> is_over = false;
+  std::vector<std::thread> threads;
+  for (auto& process : processes) threads.emplace_back([&] { process->Work(1ms, is_over); });
+  EXPECT_TRUE(Eventually([&] { return had(1) > GpuShare(1'000) && had(2) > GpuShare(1'000); }, 20s));
+  is_over = true;
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_TRUE(Eventually([&] { return had(1) == GpuShare() && had(2) == GpuShare(); }, 20s));
+}
+
 TEST(Keeper, EndsWhenNobodyNeedsIt) {
   KeeperWorld world(1, false, 100ms);
   world.Add(KeeperWorld::Terms(1, 0, 0.5, kGiB, kGiB));

@@ -94,6 +94,7 @@ struct GpuProcess {
   bool is_graphics = false;
   /// The supervisor that this process descends from, or 0: then divvy did not start it.
   std::int64_t supervisor_pid = 0;
+  std::uint64_t job = 0;  // The job of that supervisor, by its id; 0: not known.
 
   friend bool operator==(const GpuProcess&, const GpuProcess&) = default;
 };

@@ -17,7 +17,8 @@ BOOST_DESCRIBE_STRUCT(GpuFacts, (),
                       (index, uuid, model, memory_total, pci_address, numa_node, compute_capability, is_mig_capable,
                        is_mig_enabled, links))
 BOOST_DESCRIBE_STRUCT(ProcessIdentity, (), (pid, start_ticks))
-BOOST_DESCRIBE_STRUCT(GpuProcess, (), (identity, uid, user, command, memory_used, started, is_graphics, supervisor_pid))
+BOOST_DESCRIBE_STRUCT(GpuProcess, (),
+                      (identity, uid, user, command, memory_used, started, is_graphics, supervisor_pid, job))
 BOOST_DESCRIBE_STRUCT(GpuObservation, (),
                       (index, is_present, fault, memory_used, utilisation_percent, memory_utilisation_percent,
                        temperature_celsius, power_watts, processes))

@@ -56,7 +56,8 @@ struct TenantView {
   std::string display_id;
   std::string name;
   std::string user;
-  std::string state;   // "running", "idle", "parking", "parked", "waking", "moving"; "starting": not there yet.
+  std::string state;   // "running", "idle", "parking", "parked", "waking", "moving"; "paused": its job is; "starting":
+                       // not there yet.
   std::string share;   // What it asked for: "0.25 to 0.8", "20 to 40 GiB".
   double request = 0;  // Its own part of the GPU.
   std::int64_t request_bytes = 0;   // The same of its memory;
@@ -70,7 +71,7 @@ struct TenantView {
   std::int64_t paper_gpu = 0;       // Where the plan has it; another GPU than this one where it was spread or moved.
   std::string mechanism;            // "enforced by interposer", "driver", "MIG", "MPS", "advisory".
   bool is_movable = false;
-  std::string note;  // Why it cannot be moved, or what went wrong with it last.
+  std::string note;  // What is to be said of it: what it borrows, waits for, why it cannot be moved, what went wrong.
 };
 
 struct GpuView {
@@ -150,6 +151,29 @@ struct SeatView {
   std::vector<SeatPartView> parts;  // Of a heterogeneous job: by component.
 };
 
+/// One GPU of a job that has parts of GPUs, as it is at this moment.
+struct SharedGpuView {
+  std::int64_t gpu = 0;             // Where it is, or was when it was parked.
+  std::int64_t paper_gpu = 0;       // Where the plan has it.
+  std::int64_t request_bytes = 0;   // Its own of the memory;
+  std::int64_t limit_bytes = 0;     // the most that it gets,
+  std::int64_t ceiling_bytes = 0;   // may have now,
+  std::int64_t used_bytes = 0;      // has,
+  std::int64_t borrowed_bytes = 0;  // and has of what is others'.
+  double compute = 0;               // Its part of the GPU's time in the last second,
+  double compute_request = 0;       // by right,
+  double compute_limit = 0;         // and at most.
+};
+/// A job that has parts of GPUs, while it runs: where it really is, and what happens to it there.
+struct ShareView {
+  std::string part;   // What it asked for: "0.25 to 0.8", "20 to 40 GiB".
+  std::string state;  // As of TenantView.
+  std::string note;   // "parked on the host: its room was needed", "borrows 12 GiB; on GPU 3, planned on GPU 1".
+  std::string mechanism;
+  bool is_movable = false;
+  std::vector<SharedGpuView> gpus;  // By its devices; empty: it is not there yet.
+};
+
 /// How far a job says it is.
 struct ProgressView {
   double fraction = 0;                 // 0..1
@@ -212,6 +236,7 @@ struct JobView {
   std::vector<SeatView> seats;           // Of a job on several machines: all of them; the first is `node`.
   std::int64_t step_count = 0;           // Steps that it had, once it has ended.
   bool is_foreground = false;            // On its caller's terminal: srun, salloc, divvy run.
+  std::optional<ShareView> share;        // Absent: it has whole GPUs, or does not run.
 };
 
 /// Of JobDetail: a description holds 52 fields at most, and these are beyond. In JSON they stand beside the others.
@@ -226,6 +251,7 @@ struct JobOutlook {
   std::int64_t step_count = 0;  // Steps that it had, once it has ended.
   /// The last of them, as far as they are kept; of a job that runs only where it is on the controller's own machine.
   std::vector<StepView> steps;
+  std::optional<ShareView> share;  // Absent: it has whole GPUs, or does not run.
 };
 
 /// One job in full: what GET /v1/jobs/ID answers.
@@ -320,9 +346,10 @@ struct WhyView {
   std::string key;              // What its place goes by.
   std::optional<double> predicted_start;
   std::string prediction_basis;
-  std::string would_start_now;  // The smallest change that would; empty: no change of its request helps.
-  std::string command;          // The same as a command line: "divvy update 17 --gpus 2".
-  std::string speeds;           // How fast it is on which GPUs here, and who says so; empty: nobody.
+  std::string would_start_now;     // The smallest change that would; empty: no change of its request helps.
+  std::string command;             // The same as a command line: "divvy update 17 --gpus 2".
+  std::string speeds;              // How fast it is on which GPUs here, and who says so; empty: nobody.
+  std::optional<ShareView> share;  // Absent: it has whole GPUs, or does not run.
 };
 
 /// POST /v1/jobs.
@@ -383,7 +410,7 @@ struct ActionAnswer {
 /// POST /v1/jobs/resize|park|wake|move: of jobs that have parts of GPUs.
 struct PortionRequest {
   JobSelector select;
-  GpuPortion portion;            // For resize: the whole of it as it is to be.
+  GpuPortion portion;            // For resize: what is to change; what is not said stays as it is.
   std::vector<std::int64_t> to;  // For move: GPUs of its machine, as many as it has.
 };
 

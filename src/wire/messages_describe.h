@@ -72,14 +72,18 @@ BOOST_DESCRIBE_STRUCT(RequestView, (),
                        placement, nodes, spreads_tasks, constraint, node_list, excluded_nodes, others, portion, slice))
 BOOST_DESCRIBE_STRUCT(SeatPartView, (), (component, gpus, tasks))
 BOOST_DESCRIBE_STRUCT(SeatView, (), (node, gpus, tasks, parts))
+BOOST_DESCRIBE_STRUCT(SharedGpuView, (),
+                      (gpu, paper_gpu, request_bytes, limit_bytes, ceiling_bytes, used_bytes, borrowed_bytes, compute,
+                       compute_request, compute_limit))
+BOOST_DESCRIBE_STRUCT(ShareView, (), (part, state, note, mechanism, is_movable, gpus))
 BOOST_DESCRIBE_STRUCT(ProgressView, (), (fraction, step, steps, time, expected_end))
 BOOST_DESCRIBE_STRUCT(StepView, (), (number, name, state, tasks, gpus, start_time, end_time, exit_code, command, seats))
 BOOST_DESCRIBE_STRUCT(JobView, (),
                       (id, display_id, name, user, state, gpus, request, submit_time, eligible_time, start_time,
                        end_time, exit_code, signal, reason, start_reason, priority, project, group, pool, account, qos,
                        comment, dialect, array_id, array_index, count, array_indices, array_at_once, dependencies,
-                       restarts, position, team, preemptible, progress, node, seats, step_count, is_foreground))
-BOOST_DESCRIBE_STRUCT(JobOutlook, (), (progress, speeds, isolation, node, seats, step_count, steps))
+                       restarts, position, team, preemptible, progress, node, seats, step_count, is_foreground, share))
+BOOST_DESCRIBE_STRUCT(JobOutlook, (), (progress, speeds, isolation, node, seats, step_count, steps, share))
 BOOST_DESCRIBE_STRUCT(JobDetail, (JobOutlook),
                       (id, display_id, name, user, state, gpus, request, submit_time, eligible_time, start_time,
                        end_time, exit_code, signal, reason, start_reason, priority, project, group, pool, account, qos,
@@ -91,7 +95,7 @@ BOOST_DESCRIBE_STRUCT(HolderView, (), (id, display_id, name, user, state, node, 
 BOOST_DESCRIBE_STRUCT(BlockerView, (), (kind, text, needed, available, holders, held_by, rule))
 BOOST_DESCRIBE_STRUCT(WhyView, (),
                       (id, display_id, name, user, state, summary, blockers, position, ahead_gpus, key, predicted_start,
-                       prediction_basis, would_start_now, command, speeds))
+                       prediction_basis, would_start_now, command, speeds, share))
 BOOST_DESCRIBE_STRUCT(SubmitRequest, (), (spec, is_test))
 BOOST_DESCRIBE_STRUCT(SubmitAnswer, (), (id, count, state, summary, notes, predicted_start, prediction_basis, nodes))
 BOOST_DESCRIBE_STRUCT(JobSelector, (),

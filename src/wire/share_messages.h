@@ -173,6 +173,7 @@ struct KeptTenant {
   std::vector<std::int64_t> escaped;  // Processes of the job that use its GPUs past the library. Pids of the node.
   std::string trouble;                // What went wrong with it last; empty: nothing has.
   Duration idle{0};                   // For how long its devices have done nothing for it.
+  std::vector<std::string> words;     // What is to be said of where it is: "borrows 12 GiB", "waits for room on a GPU".
 };
 
 /// What a mechanism can do on this node. Those that are not there say why.

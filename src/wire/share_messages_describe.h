@@ -32,8 +32,8 @@ BOOST_DESCRIBE_STRUCT(KeeperRequest, (),
 BOOST_DESCRIBE_STRUCT(KeptShare, (),
                       (paper, gpu, request, limit, ceiling, used, borrowed, compute, compute_request, compute_limit))
 BOOST_DESCRIBE_STRUCT(KeptTenant, (),
-                      (job, attempt, state, shares, processes, mechanism, is_movable, unmovable, escaped, trouble,
-                       idle))
+                      (job, attempt, state, shares, processes, mechanism, is_movable, unmovable, escaped, trouble, idle,
+                       words))
 BOOST_DESCRIBE_STRUCT(KeptMechanism, (),
                       (name, is_there, reason, can_limit, can_soft_limit, can_share_compute, can_park, can_move,
                        can_resize))

@@ -1,0 +1,31 @@
+// Who has a part of a GPU, as lines for people: below its GPU in divvy gpus, and in divvy show.
+#pragma once
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "cli/table.h"
+#include "wire/messages.h"
+
+namespace divvy::cli {
+
+struct TenantText {
+  std::string who;     // "train of ada"
+  std::string time;    // "66% of 25%": what it had of the time, and what is its own.
+  std::string memory;  // "30.3/62.7G": has, and at most.
+  std::string notes;   // "borrows 10.6 GiB; enforced by interposer"
+};
+TenantText TextOf(const wire::TenantView& tenant);
+Colour TenantColour(const std::string& state);
+
+/// A text for each, of one line or two, in columns that are the same for all: job, name, user, state, share, time,
+/// memory, and behind them, or on a line of its own where `width` columns are too few, what holds it to its share and
+/// what is to be said of it. Job, user and notes are never cut; a long name is. `width` 0: no terminal; nothing is cut,
+/// and all is on one line.
+std::vector<std::string> TenantLines(const std::vector<wire::TenantView>& tenants, int width);
+
+/// Of a job: "GPUs", "share", "memory", ... with what they are, in the order in which they are shown.
+std::vector<std::pair<std::string, std::string>> ShareFields(const wire::ShareView& share);
+
+}  // namespace divvy::cli
