@@ -7,6 +7,7 @@
 #include "cli/commands.h"
 #include "cli/places.h"
 #include "cli/table.h"
+#include "cli/tenant_lines.h"
 #include "dialect/quantities.h"
 #include "dialect/slurm_hostlist.h"
 #include "wire/codec.h"
@@ -17,15 +18,16 @@ namespace {
 using dialect::Option;
 
 constexpr std::string_view kNode = "NODE";
+constexpr std::size_t kShareColumn = 17;
 
 const std::vector<Column>& GpuColumns() {
   static const std::vector<Column> columns = {
-      {kNode, false, false, false},  {"GPU", true, true, false},        {"MODEL", false, true, true},
-      {"STATE", false, true, false}, {"JOB", true, true, false},        {"USE", true, true, false},
-      {"MEMORY", true, true, false}, {"TEMP", true, true, false},       {"POWER", true, true, false},
-      {"WHO", false, true, true},    {"UUID", false, false, false},     {"PCI", false, false, false},
-      {"NUMA", true, false, false},  {"CC", false, false, false},       {"MIG", false, false, false},
-      {"LINKS", false, false, true}, {"ISOLATION", false, false, false}};
+      {kNode, false, false, false},  {"GPU", true, true, false},         {"MODEL", false, true, true},
+      {"STATE", false, true, false}, {"JOB", true, true, false},         {"USE", true, true, false},
+      {"MEMORY", true, true, false}, {"TEMP", true, true, false},        {"POWER", true, true, false},
+      {"WHO", false, true, true},    {"UUID", false, false, false},      {"PCI", false, false, false},
+      {"NUMA", true, false, false},  {"CC", false, false, false},        {"MIG", false, false, false},
+      {"LINKS", false, false, true}, {"ISOLATION", false, false, false}, {"SHARE", false, false, false}};
   return columns;
 }
 
@@ -75,29 +77,43 @@ std::vector<Cell> GpuRow(const wire::GpuView& gpu, const std::string& own) {
           {gpu.compute_capability, Colour::kNone},
           {gpu.is_mig_enabled ? "on" : "off", Colour::kNone},
           {links, Colour::kNone},
-          {gpu.isolation, Colour::kNone}};
+          {gpu.isolation, Colour::kNone},
+          {"", Colour::kNone}};
 }
 
-std::string Percent(double part) { return std::to_string(static_cast<int>(part * 100 + 0.5)) + "%"; }
-
-/// Below its GPU: who has a part of it, how much of that it uses, and what holds it to that.
-std::vector<Cell> TenantRow(const wire::TenantView& tenant) {
-  const auto tenths = [](std::int64_t bytes) {
-    const std::int64_t count = (bytes * 10 + (std::int64_t{1} << 29)) >> 30;
-    return std::to_string(count / 10) + (count % 10 == 0 ? "" : "." + std::to_string(count % 10));
-  };
-  std::vector<std::string> notes;
-  if (tenant.borrowed_bytes > 0) notes.push_back("borrows " + dialect::FormatSize(Bytes(tenant.borrowed_bytes)));
-  if (!tenant.mechanism.empty()) notes.push_back(tenant.mechanism);
-  if (!tenant.note.empty()) notes.push_back(tenant.note);
+/// The same columns for who has a part of it: for programs, and for who chooses columns.
+std::vector<Cell> TenantRow(const wire::TenantView& tenant, const wire::GpuView& gpu, const std::string& own) {
+  const TenantText text = TextOf(tenant);
   std::vector<Cell> row(GpuColumns().size(), Cell{"", Colour::kNone});
-  row[2] = {"  " + tenant.share + ": " + tenant.name + " of " + tenant.user, Colour::kNone};
-  row[3] = {tenant.state, tenant.state == "parked" ? Colour::kDim : Colour::kBlue};
+  row[0] = {gpu.node.empty() ? own : gpu.node, Colour::kNone};
+  row[1] = {std::to_string(gpu.index), Colour::kNone};
+  row[3] = {tenant.state, TenantColour(tenant.state)};
   row[4] = {tenant.display_id, Colour::kNone};
-  row[5] = {Percent(tenant.compute) + " of " + Percent(tenant.compute_request), Colour::kNone};
-  row[6] = {tenths(tenant.used_bytes) + "/" + tenths(tenant.limit_bytes) + "G", Colour::kNone};
-  row[9] = {Join(notes, "; "), Colour::kDim};
+  row[5] = {text.time, Colour::kNone};
+  row[6] = {text.memory, Colour::kNone};
+  row[9] = {text.who + ": " + tenant.share + (text.notes.empty() ? "" : "; " + text.notes), Colour::kDim};
+  row[kShareColumn] = {tenant.share, Colour::kNone};
   return row;
+}
+
+/// For people: each GPU's line, and below it a line for each tenant, in columns of their own.
+std::string WithTenants(const std::string& table, const std::vector<wire::GpuView>& gpus, bool has_header) {
+  std::vector<wire::TenantView> all;
+  for (const wire::GpuView& gpu : gpus) all.insert(all.end(), gpu.tenants.begin(), gpu.tenants.end());
+  const std::vector<std::string> lines = TenantLines(all, TerminalWidth());
+  std::string out;
+  std::size_t at = 0, next = 0;
+  const auto copy_line = [&] {
+    const std::size_t end = table.find('\n', at);
+    out += table.substr(at, end - at + 1);
+    at = end + 1;
+  };
+  if (has_header) copy_line();
+  for (const wire::GpuView& gpu : gpus) {
+    copy_line();
+    for (std::size_t i = 0; i < gpu.tenants.size(); ++i) out += lines[next++];
+  }
+  return out;
 }
 
 /// "n[1-2]:0-3" is GPUs 0 to 3 of n1 and n2; without a name: of the controller's own machine.
@@ -213,15 +229,17 @@ int GpusMain(const Words& words) {
     // They come machine by machine; a server that is alone has no name here.
     const bool has_nodes = std::ranges::any_of(gpus, [](const wire::GpuView& gpu) { return !gpu.node.empty(); });
     const std::string own = has_nodes ? OwnName(*api) : "";
+    const bool is_for_people = !listing.csv && listing.columns.empty();
     std::vector<std::vector<Cell>> rows;
     for (const wire::GpuView& gpu : gpus) {
       rows.push_back(GpuRow(gpu, own));
-      if (listing.csv) continue;  // One line a GPU, for programs.
-      for (const wire::TenantView& tenant : gpu.tenants) rows.push_back(TenantRow(tenant));
+      if (is_for_people) continue;  // They get lines of their own.
+      for (const wire::TenantView& tenant : gpu.tenants) rows.push_back(TenantRow(tenant, gpu, own));
     }
     std::vector<Column> columns = GpuColumns();
     for (Column& column : columns) column.is_shown_by_default |= has_nodes && column.title == kNode;
-    return RenderTable(columns, rows, listing);
+    DIVVY_TRY(std::string table, RenderTable(columns, rows, listing));
+    return is_for_people ? WithTenants(table, gpus, listing.has_header) : table;
   });
 }
 
