@@ -70,8 +70,16 @@ void MoveInside(StepCall& call, const std::vector<std::string>& job) {
 
 /// What a step has no use for is told rather than left out: it would change what the user means.
 Status CheckIsStep(const JobSpec& spec, const std::string& job, bool is_spread) {
-  JobSpec rest = spec;
   const JobSpec plain;
+  if (spec.request.portion != plain.request.portion) {
+    const std::string part = PortionText(spec.request.portion);
+    return InvalidArgument("this is inside job " + job +
+                           ", where divvy run starts a step of it, and a step has whole GPUs of " +
+                           "those that the job has, not a part of one" +
+                           (spec.request.portion.any() ? ": --gpus 1 in place of " + part : "") +
+                           "; for a job of its own with a part write divvy run --as-job");
+  }
+  JobSpec rest = spec;
   rest.command.clear();
   rest.request = plain.request;
   rest.directory.clear();

@@ -34,6 +34,17 @@ whole=$(divvy submit --quiet --gpus 1 -- sh -c 'while [ ! -e whole-may-end ]; do
 wait_for "the whole-GPU job" state_is "$whole" running
 are_packed() { [ -n "$(gpus_of "$a")" ] && [ "$(gpus_of "$a")" = "$(gpus_of "$b")" ]; }
 wait_for "both on one GPU" are_packed
+# Whoever was moved is shown where it is, by all who are asked, and its history tells of it.
+real() { divvy queue --json | python3 -c 'import json, sys
+print(" ".join(str(gpu["gpu"]) for job in json.load(sys.stdin) if job["id"] == int(sys.argv[1]) for gpu in job["share"]["gpus"]))' "$1"; }
+for job in "$a" "$b"; do
+  expect "$(gpus_of "$job")" "$(real "$job")" "the GPU of $job in the queue"
+  divvy why "$job" | grep -q "on GPU $(gpus_of "$job")" || fail "why says: $(divvy why "$job")"
+  divvy show "$job" | grep -q "^share .*enforced by interposer" || fail "show says: $(divvy show "$job")"
+done
+has_history() { { divvy show "$a"; divvy show "$b"; } | grep -q "moved from GPU . to GPU ."; }
+wait_for "the move in a history" has_history
+grep -q "event=share job=.* what=\"moved from" "$DIVVY_HOME"/daemon.log || fail "daemon.log tells of no move"
 [ "$(gpus_of "$whole")" != "$(gpus_of "$a")" ] || fail "a whole GPU has tenants"
 state_is "$a" running && state_is "$b" running || fail "somebody was killed"
 
@@ -43,6 +54,12 @@ wait_for "the smaller share" tenant_is "$a" share "0.25 to 0.4"
 ! divvy resize "$b" --gpus 0.8 2>message || fail "a share grew into another's"
 grep -q "has room for 0.75 of it" message || fail "says: $(cat message)"
 divvy resize "$b" --gpus 0.75 >/dev/null
+expect "job $b: has 0.75 to 1 of its GPU, 0.5 of its time" "$(divvy resize "$b" --compute 0.5)" "what is not said stays"
+! divvy resize "$b" --gpus 0.001 2>message || fail "less than a context needs is taken"
+grep -q "ask for --gpus 0.0065 or --gpu-memory 512M at least" message || fail "says: $(cat message)"
+! divvy submit --gpu-memory 0 -- true 2>message || fail "no memory is a part"
+! divvy submit --gpu-memory 20G --gpu-memory-limit 200G -- true 2>message || fail "more than the card has is a limit"
+grep -q "is the most it can ever give" message || fail "says: $(cat message)"
 
 touch whole-may-end
 wait_for "the whole-GPU job's end" state_is "$whole" succeeded
@@ -53,8 +70,27 @@ wait_for "c to be idle" sh -c "divvy logs $c | grep -q idle"
 divvy park "$c" >/dev/null
 wait_for "it is parked" tenant_is "$c" state parked
 expect 0 "$(tenant "$c" used_bytes)" "bytes of a parked tenant on the GPU"
+divvy show "$c" | grep -q "on the host" || fail "show says: $(divvy show "$c")"
+divvy why "$c" | grep -q "It is parked: its GPU memory is on the host" || fail "why says: $(divvy why "$c")"
+divvy queue | grep -qE "^ *$c .* host .*parked on the host: as asked" || fail "the queue says: $(divvy queue)"
 divvy wake "$c" >/dev/null
 wait_for "it is back" has_memory "$c"
+divvy show "$c" | grep -q "its GPU memory went to the host: as asked" || fail "show says: $(divvy show "$c")"
+# Who is idle is shown with nothing of the time, and who is paused with nothing of the GPU.
+tenant_has_no_time() { [ "$(tenant "$1" compute)" = 0.0 ] || [ "$(tenant "$1" compute)" = 0 ]; }
+wait_for "an idle one's time" tenant_has_no_time "$c"
+divvy pause "$c" >/dev/null
+wait_for "a paused one is parked" tenant_is "$c" state parked
+divvy resume "$c" >/dev/null
+divvy wake "$c" >/dev/null
+wait_for "it is back" has_memory "$c"
+# In 80 columns its job, user and what holds it to its share can be read; programs get a line for each.
+screen=$(script -qec "stty cols 80; NO_COLOR=1 divvy gpus" /dev/null | tr -d '\r')
+echo "$screen" | grep -qE "^ +$c +c +$(id -un) " || fail "80 columns show: $screen"
+echo "$screen" | grep -q "enforced by interposer" || fail "80 columns show: $screen"
+[ "$(echo "$screen" | wc -L)" -le 80 ] || fail "80 columns are exceeded: $screen"
+divvy gpus --csv | grep -qE ",$c,.*c of $(id -un): 0.25" || fail "csv: $(divvy gpus --csv)"
+divvy gpus -o gpu,state,who | grep -q "c of $(id -un): 0.25; enforced by interposer" || fail "columns: $(divvy gpus -o gpu,state,who)"
 divvy signal TERM "$c" >/dev/null
 wait_for "c's end" state_is "$c" succeeded
 divvy logs "$c" | grep -q "errors=0" || fail "memory of $c: $(divvy logs "$c")"

@@ -283,16 +283,20 @@ std::string RenderGinfo(const std::vector<wire::GpuView>& gpus, const std::vecto
     rows.push_back({"gpu", std::to_string(indices.size()), JoinNumbers(indices), std::string(state), job});
   };
   std::vector<std::int64_t> idle;
-  std::map<std::uint64_t, std::vector<std::int64_t>> of_job;
+  // Those with parts of one GPU are told in one row.
+  std::map<std::vector<JobId>, std::vector<std::int64_t>> of_jobs;
   for (const wire::GpuView& gpu : gpus) {
     if (gpu.state == "free") idle.push_back(gpu.index);
-    if (gpu.state == "allocated" && !gpu.jobs.empty()) of_job[gpu.jobs.front().value()].push_back(gpu.index);
+    if (gpu.state == "allocated" && !gpu.jobs.empty()) of_jobs[gpu.jobs].push_back(gpu.index);
   }
   if (!idle.empty()) add(idle, "idle", "");
-  for (const auto& [id, indices] : of_job) {
-    auto job = std::find_if(jobs.begin(), jobs.end(),
-                            [&, wanted = id](const JobView& one) { return one.id.value() == wanted; });
-    add(indices, "allocated", job == jobs.end() ? std::to_string(id) : job->display_id + " (" + job->name + ")");
+  for (const auto& [ids, indices] : of_jobs) {
+    std::vector<std::string> names;
+    for (const JobId id : ids) {
+      const auto job = std::ranges::find(jobs, id, &JobView::id);
+      names.push_back(job == jobs.end() ? ToString(id) : job->display_id + " (" + job->name + ")");
+    }
+    add(indices, "allocated", Join(names, ", "));
   }
   for (const wire::GpuView& gpu : gpus) {
     bool is_shown = gpu.state == "free" || (gpu.state == "allocated" && !gpu.jobs.empty());

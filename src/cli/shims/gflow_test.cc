@@ -139,6 +139,16 @@ TEST(Ginfo, CallsAnElementOfAnArrayByItsName) {
             "gpu        1     0      allocated  22_0 (train)\n");
 }
 
+TEST(Ginfo, NamesAllWhoShareAGpu) {
+  auto shared = Gpu(0, "allocated"), alone = Gpu(1, "allocated");
+  shared.jobs = {JobId(2), JobId(3)};
+  alone.jobs = {JobId(2)};
+  EXPECT_EQ(RenderGinfo({shared, alone}, {Job(2, "train", "running"), Job(3, "serve", "running")}),
+            "PARTITION  GPUS  NODES  STATE      JOB(REASON)\n"
+            "gpu        1     1      allocated  2 (train)\n"
+            "gpu        1     0      allocated  2 (train), 3 (serve)\n");
+}
+
 TEST(Gbatch, OneWordOfShellTextRunsInAShell) {
   EXPECT_EQ(GbatchCommand({"cd a && ls"}), (Words{"sh", "-c", "cd a && ls"}));
   EXPECT_EQ(GbatchCommand({"python", "a b.py"}), (Words{"python", "a b.py"}));
