@@ -182,6 +182,12 @@ std::string RunningText(const wire::JobView& job, double now) {
   return outlook + (outlook.empty() || note.empty() ? "" : "; ") + note;
 }
 
+/// Of one that is paused or being stopped: also where its part of a GPU is.
+std::string ReasonText(const wire::JobView& job) {
+  const std::string note = job.share ? job.share->note : "";
+  return job.reason + (job.reason.empty() || note.empty() ? "" : "; ") + note;
+}
+
 std::vector<Cell> QueueRow(const wire::JobView& job, double now, const std::string& own) {
   const bool has_started = job.start_time.has_value();
   const double until = job.end_time.value_or(now);
@@ -197,7 +203,7 @@ std::vector<Cell> QueueRow(const wire::JobView& job, double now, const std::stri
           {has_started ? Span(until - *job.start_time) : Span(until - job.submit_time),
            has_started ? Colour::kNone : Colour::kDim},
           {job.request.time_limit_s > 0 ? Span(job.request.time_limit_s) : "", Colour::kNone},
-          {job.state == "running" ? RunningText(job, now) : job.reason, Colour::kDim},
+          {job.state == "running" ? RunningText(job, now) : ReasonText(job), Colour::kDim},
           {std::to_string(job.priority), Colour::kNone},
           {When(job.submit_time), Colour::kNone},
           {When(job.start_time), Colour::kNone},

@@ -42,7 +42,7 @@ TEST(TenantLines, OnANarrowTerminalJobUserAndMechanismStayReadable) {
                     "borrows 12 GiB; stays on GPU 1: uses CUDA IPC with a process of another job")},
             80);
   EXPECT_EQ(lines,
-            "    134  a-name-that-is-longe…  ada  running  0.25 to 0.8  66% of 25%  32.5/63G\n"
+            "    134  a-name-that-is-longer…  ada  running  0.25 to 0.8  66% of 25%  32.5/63G\n"
             "         enforced by interposer; borrows 12 GiB; stays on GPU 1: uses CUDA IPC\n"
             "         with a process of another job\n");
   for (const std::string_view line : Split(lines, '\n')) EXPECT_LE(Width(line), 80U) << line;

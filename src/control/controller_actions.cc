@@ -237,7 +237,9 @@ Result<std::string> Controller::Pause(JobId id, bool is_paused, const Caller& ca
   record->state = is_paused ? JobState::kPaused : JobState::kRunning;
   MeasureAnew(record->progress);
   if (is_paused) record->progress.was_paused = true;
-  record->reason = is_paused ? "paused by " + CallerName(caller) + "; it keeps its GPUs" : record->start_reason;
+  record->reason =
+      is_paused ? "paused by " + CallerName(caller) + (record->request.is_portioned() ? "" : "; it keeps its GPUs")
+                : record->start_reason;
   Note(id, is_paused ? "paused by " + CallerName(caller) : "resumed by " + CallerName(caller), now);
   Persist(*record);
   Send(*record, PauseOrder{id, is_paused, ""});
