@@ -38,9 +38,16 @@ Status Keeper::Recover() {
   node_.whole_jobs = node.whole_jobs;
   for (const RecordedWhole& whole : node.whole_jobs) ledger_.TakeWhole(whole.job.value(), whole.gpus);
   for (const RecordedTenant& record : records_.ReadTenants().tenants) {
+    if (record.terms.slice.any() && !record.gpus.empty()) {
+      AdoptSlice(record);
+      continue;
+    }
     // One that cannot be taken on is told of when the node asks for it.
     [[maybe_unused]] const Status adopted = AdoptTenant(record);
   }
+  std::set<TenantId> known;
+  for (const auto& [id, sliced] : sliced_) known.insert(id);
+  slices_->KeepOnly(std::move(known));
   RecordNode();
   return {};
 }

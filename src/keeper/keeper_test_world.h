@@ -271,8 +271,8 @@ class FakeProcess {
 
 class KeeperWorld {
  public:
-  explicit KeeperWorld(int gpus = 2, bool has_driver = false, Duration lingering = 30s)
-      : gpus_(gpus), has_driver_(has_driver), lingers_(lingering) {
+  explicit KeeperWorld(int gpus = 2, bool has_driver = false, Duration lingering = 30s, std::string nvml = "")
+      : gpus_(gpus), has_driver_(has_driver), lingers_(lingering), nvml_(std::move(nvml)) {
     char name[] = "/tmp/keeper-XXXXXX";
     directory = ::mkdtemp(name);
     Start();
@@ -289,6 +289,7 @@ class KeeperWorld {
     options.helper = {"/bin/sh", "-c", has_driver_ ? Script() : "while read -r a; do echo error none >&0; done"};
     options.rules = rules;
     options.lingers = lingers_;
+    options.nvml = nvml_;
     auto made = Keeper::Make(std::move(options));
     ASSERT_TRUE(made) << made.error().message;
     keeper_ = *std::move(made);
@@ -381,6 +382,7 @@ class KeeperWorld {
   int gpus_;
   bool has_driver_;
   Duration lingers_;
+  std::string nvml_;  // A stand-in's.
   std::unique_ptr<Keeper> keeper_;
   std::thread thread_;
 };
