@@ -301,6 +301,8 @@ void Controller::RefreshGpus(NodeIndex node, const std::vector<GpuObservation>& 
                                   CompactSize(process.memory_used);
       }
     }
+    if (seen != observations.end() && !seen->cut_by_others.empty())
+      availability.unmanaged += (availability.unmanaged.empty() ? "" : "; ") + seen->cut_by_others;
     if (!is_own && std::ranges::find(machines_[node].gone, gpu) != machines_[node].gone.end())
       availability.fault = "its machine no longer has it";
     if (before[i] == availability) continue;

@@ -12,6 +12,9 @@ Result<std::string> Controller::ResizePortion(JobId id, const GpuPortion& portio
   if (known == nullptr || Waits(*known) || known->array_count > 0) {
     JobChanges changes;
     changes.portion = portion;
+    if (known != nullptr && !known->request.slice.empty())
+      return FailedPrecondition("job " + DisplayId(*known) + " asks for a slice " + known->request.slice +
+                                " of a GPU, whose size is its own; cancel it and submit it with another --slice");
     if (known != nullptr && !known->request.is_portioned())
       return FailedPrecondition("job " + DisplayId(*known) + " asks for whole GPUs; divvy update " + DisplayId(*known) +
                                 " --gpus N changes how many, while it waits");
@@ -19,6 +22,9 @@ Result<std::string> Controller::ResizePortion(JobId id, const GpuPortion& portio
   }
   DIVVY_TRY(JobRecord * record, FindForAction(id, caller, "change"));
   const std::string job = "job " + DisplayId(*record);
+  if (record->gpu_slice.any())
+    return FailedPrecondition(job + " has a slice " + record->gpu_slice.profile +
+                              " of a GPU, which the hardware sets apart: it cannot grow or shrink while it runs");
   if (!record->request.is_portioned())
     return FailedPrecondition(job +
                               " has whole GPUs, which cannot be divided while it runs; submit it with --gpus 0.5");
@@ -47,6 +53,11 @@ Result<const JobRecord*> Controller::FindTenant(JobId id, const Caller& caller, 
   if (record == nullptr) return NotFound("there is no live job " + ToString(id));
   DIVVY_CHECK(Authorise(*record, caller, verb));
   const std::string job = "job " + DisplayId(*record);
+  if (!record->request.slice.empty())
+    return FailedPrecondition(job + " has a slice of a GPU, which the hardware sets apart: what runs in it can be " +
+                              (verb == "move"   ? "moved to no other place"
+                               : verb == "park" ? "parked by nobody"
+                                                : "neither parked nor woken"));
   if (!record->request.is_portioned())
     return FailedPrecondition(job + " has whole GPUs or none; only jobs with parts of GPUs (--gpus 0.5) can be " +
                               (verb == "move"   ? "moved"

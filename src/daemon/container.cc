@@ -144,7 +144,9 @@ class ContainerStart {
 
   Status FindGpus() {
     const std::string indices = Variable("DIVVY_GPUS");
-    const std::string uuids = Variable("DIVVY_GPU_UUIDS");
+    // Of a MIG instance it is the instance that the engine is to give.
+    const std::string uuids =
+        Variable("DIVVY_SLICE").empty() ? Variable("DIVVY_GPU_UUIDS") : Variable("CUDA_VISIBLE_DEVICES");
     const bool counts_own = Variable(kContainerGpusVariable) == "own";
     for (std::string& entry : ground_.environment) {
       constexpr std::string_view kVisible = "CUDA_VISIBLE_DEVICES=";

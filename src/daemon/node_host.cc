@@ -13,6 +13,7 @@
 
 #include "dialect/slurm.h"
 #include "platform/disk_room.h"
+#include "platform/slice_record.h"
 
 namespace divvy {
 
@@ -50,6 +51,7 @@ NodeHost::~NodeHost() = default;
 
 Status NodeHost::Open(NodeOptions options, GpuSource gpus) {
   gpus_ = std::move(gpus);
+  run_directory_ = options.run_directory;
   if (!options.slurm_directory.empty()) DIVVY_CHECK(MakeSlurmLinks(options.slurm_directory, options.divvy));
   prober_ = std::make_unique<Worker>();
   ProcessLauncherOptions launching;
@@ -84,7 +86,7 @@ Status NodeHost::Open(NodeOptions options, GpuSource gpus) {
 
 void NodeHost::OpenShares(const NodeOptions& options) {
   KeeperClient::Options client;
-  client.directory = options.run_directory + "/share";
+  client.directory = KeeperDirectory(options.run_directory);
   client.command = {options.divvy, "keeper", "--directory", client.directory};
   for (const char* name : {"libnvidia-ml.so.1", "libcuda.so.1"}) {
     if (!gpus_.libraries.empty())
@@ -107,6 +109,7 @@ void NodeHost::OpenShares(const NodeOptions& options) {
     });
   };
   shares_ = std::make_unique<NodeShares>(gpus_.gpus, *keeper_, std::move(ports));
+  shares_->SetMaySwitchMig(gpus_.mig == MigUse::kAuto);
   keeper_->SetListener(*shares_);
 }
 
@@ -122,6 +125,9 @@ Status NodeHost::AdoptRuns(bool was_rebooted) {
     const JobRecord* record = controller_->Find(job);
     if (record != nullptr && IsActive(record->state)) shares_->Adopt(*record, node_->GpusHere(*record));
   }
+  // What a keeper made for a job that ended while nobody was there is unmade by its successor.
+  if (::access((KeeperDirectory(run_directory_) + "/" + std::string(kSliceRecordFile)).c_str(), F_OK) == 0)
+    shares_->Wake();
   return {};
 }
 
@@ -138,7 +144,7 @@ void NodeHost::WithholdFromTenants(const std::vector<GpuObservation>& seen) {
     const bool is_foreign = std::ranges::any_of(gpu.processes, [&](const GpuProcess& process) {
       return process.supervisor_pid == 0 && process.memory_used >= kNegligible;
     });
-    if (is_foreign || !gpu.is_present || !gpu.fault.empty()) withheld.Insert(gpu.index);
+    if (is_foreign || !gpu.is_present || !gpu.fault.empty() || !gpu.cut_by_others.empty()) withheld.Insert(gpu.index);
   }
   shares_->SetWithheld(withheld);
 }

@@ -25,6 +25,7 @@ wire::ShareTerms TermsOf(const GpuPortion& portion, Bytes gpu_memory) {
 
 wire::KeeperHello NodeShares::Hello() const {
   wire::KeeperHello hello;
+  hello.may_switch_mig = may_switch_mig_;
   for (const GpuFacts& gpu : gpus_) {
     hello.gpus.push_back({gpu.index, gpu.uuid, gpu.memory_total, PortionedMemory(gpu.memory_total),
                           withheld_.Contains(gpu.index), KindOf(gpus_, gpu)});
@@ -52,7 +53,8 @@ wire::KeeperRequest NodeShares::RequestFor(const Holder& holder) const {
   add.owner = record.user.name;
   add.paper = holder.gpus.ToVector();
   const auto first = static_cast<std::size_t>(add.paper.empty() ? 0 : add.paper.front());
-  add.share = TermsOf(record.request.portion, gpus_.at(first).memory_total);
+  if (record.gpu_slice.any()) add.slice = record.gpu_slice;
+  else add.share = TermsOf(record.request.portion, gpus_.at(first).memory_total);
   add.idle_park = record.request.portion.idle_park;
   add.priority = record.priority;
   add.is_interactive = record.wants_pty;
@@ -160,7 +162,10 @@ void NodeShares::OnRoom(JobId job, std::uint64_t number, const Result<wire::Keep
   if (at == waiting_.end() || at->second.number != number) return;
   if (!answer && answer.error().code == ErrorCode::kUnreachable) return;  // OnKeeper asks the next one.
   if (!answer) return Fail(job, answer.error().message, kMachineCannot);
-  if (answer->added) ports_.set_grant(job, {answer->added->gpus, answer->added->reachable, answer->added->environment});
+  if (answer->added) {
+    const wire::KeeperAdded& added = *answer->added;
+    ports_.set_grant(job, {added.gpus, added.reachable, added.environment, added.device_files});
+  }
   Pass(job);
 }
 

@@ -37,6 +37,10 @@ class NodeShares final : public OrderPort, public KeeperListener {
   NodeShares(std::vector<GpuFacts> gpus, KeeperPort& keeper, Ports ports)
       : gpus_(std::move(gpus)), keeper_(keeper), ports_(std::move(ports)) {}
 
+  /// Idle GPUs may be brought into MIG mode for a slice, and back.
+  void SetMaySwitchMig(bool may) { may_switch_mig_ = may; }
+  /// Has a keeper look after what an earlier one left, though nobody shares anything now.
+  void Wake() { Open(); }
   /// Before anything else.
   void Join(ControllerPort& controller) { controller_ = &controller; }
   /// Of a run that an earlier process launched: it goes on to have what it had. `gpus`: on this machine.
@@ -84,7 +88,7 @@ class NodeShares final : public OrderPort, public KeeperListener {
     JobRecord record;
     GpuSet gpus;  // By the plan, on this machine.
     User owner;
-    bool is_tenant() const { return record.request.is_portioned(); }
+    bool is_tenant() const { return record.request.is_portioned() || record.gpu_slice.any(); }
   };
 
   void Open();
@@ -111,6 +115,7 @@ class NodeShares final : public OrderPort, public KeeperListener {
   std::vector<Action> postponed_;  // Until there is a keeper again.
   GpuSet withheld_;
   bool is_open_ = false;
+  bool may_switch_mig_ = false;
   std::uint64_t next_number_ = 1;
   wire::KeeperState state_;
 };

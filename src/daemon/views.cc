@@ -340,6 +340,18 @@ std::string StateText(wire::ShareState state) {
 
 double PartsOf(GpuShare share) { return share.ten_thousandths() / static_cast<double>(GpuShare::kWhole); }
 
+/// Has a part of a GPU, and a line of its own.
+bool IsTenant(const RunningJob& job) { return job.request.is_portioned() || job.slice.any(); }
+
+// An instance is what it is, whoever asks for how much.
+void SetSlice(const GpuSlice& slice, const GpuFacts& gpu, wire::TenantView& view) {
+  constexpr double kComputeSlices = 7;
+  view.compute_request = view.compute_limit = slice.compute / kComputeSlices;
+  for (const SliceProfile& profile : gpu.slices) {
+    if (profile.name == slice.profile) view.request_bytes = view.limit_bytes = profile.memory.count();
+  }
+}
+
 wire::TenantView TenantViewOf(const Controller& controller, const RunningJob& job, const wire::KeptTenant* tenant,
                               const GpuFacts& gpu) {
   wire::TenantView view;
@@ -348,7 +360,7 @@ wire::TenantView TenantViewOf(const Controller& controller, const RunningJob& jo
   view.display_id = record == nullptr ? ToString(job.id) : PublicId(*record);
   view.name = job.name;
   view.user = job.user;
-  view.share = PortionText(job.request.portion);
+  view.share = job.slice.any() ? "slice " + job.slice.profile : PortionText(job.request.portion);
   view.request = PartsOf(job.share);
   view.state = "starting";
   view.paper_gpu = gpu.index;
@@ -357,6 +369,7 @@ wire::TenantView TenantViewOf(const Controller& controller, const RunningJob& jo
   view.limit_bytes = LimitOfMemory(portion, gpu.memory_total).count();
   view.compute_request = PartsOf(RequestedCompute(portion, gpu.memory_total));
   view.compute_limit = PartsOf(LimitOfCompute(portion));
+  if (job.slice.any()) SetSlice(job.slice, gpu, view);
   if (tenant == nullptr) return view;
   view.state = StateText(tenant->state);
   view.mechanism = tenant->mechanism;
@@ -397,6 +410,7 @@ wire::GpuView GpuViewOf(const Controller& controller, NodeIndex node, const GpuF
         std::to_string(facts.compute_capability / 10) + "." + std::to_string(facts.compute_capability % 10);
   }
   view.is_mig_enabled = facts.is_mig_enabled;
+  for (const SliceProfile& profile : facts.slices) view.slices.push_back(profile.name);
   view.links = facts.links;
   const GpuAvailability& availability = cluster.node(node).availability[facts.index];
   const std::vector<JobId> planned = cluster.holders(node, facts.index);
@@ -404,7 +418,7 @@ wire::GpuView GpuViewOf(const Controller& controller, NodeIndex node, const GpuF
   std::vector<JobId> holders;
   const std::string machine = controller.NodeName(node);
   for (const auto& [id, job] : cluster.running_jobs()) {
-    if (!job.request.is_portioned()) continue;
+    if (!IsTenant(job)) continue;
     const wire::KeptTenant* tenant = job.node == node ? shares.Find(machine, id) : nullptr;
     if (job.node != node || !IsOnGpu(tenant, job, node, facts.index)) continue;
     holders.push_back(id);
@@ -412,7 +426,7 @@ wire::GpuView GpuViewOf(const Controller& controller, NodeIndex node, const GpuF
   }
   for (const JobId job : planned) {
     const RunningJob* whole = cluster.running(job);
-    if (whole != nullptr && !whole->request.is_portioned()) holders.push_back(job);
+    if (whole != nullptr && !IsTenant(*whole)) holders.push_back(job);
   }
   for (const JobId job : holders) {
     const JobRecord* record = controller.Find(job);
@@ -427,7 +441,7 @@ wire::GpuView GpuViewOf(const Controller& controller, NodeIndex node, const GpuF
     for (const JobId holder : holders) {
       const RunningJob* job = cluster.running(holder);
       if (job == nullptr) continue;
-      if (job->request.is_portioned()) continue;  // They have lines of their own.
+      if (IsTenant(*job)) continue;  // They have lines of their own.
       view.reason += (view.reason.empty() ? "" : ", ") + job->name + " of " + job->user;
     }
     if (!availability.unmanaged.empty()) view.reason += "; also used by " + availability.unmanaged;
