@@ -258,7 +258,7 @@ void Controller::OnGpusObserved(const std::vector<GpuObservation>& observations)
       has_changed = true;
     } else {
       has_changed |= at->processes != observation.processes || at->is_present != observation.is_present ||
-                     at->fault != observation.fault;
+                     at->fault != observation.fault || at->cut_by_others != observation.cut_by_others;
       *at = observation;
     }
   }

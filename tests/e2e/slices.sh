@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # MIG instances, with real processes on stand-in GPUs: made for a job and gone after it, packed on one GPU, kept from whole jobs and
 # shares, bounded by what they have; through kill -9 of the daemon and the keeper; on another machine as well. Others' are left alone.
+. "$(dirname "$0")/slices_lib.sh"
 . "$(dirname "$0")/lib.sh"
 command -v divvy-burn >/dev/null || fail "divvy-burn lies beside divvy"
-. "$(dirname "$0")/slices_lib.sh"
 with_machines
 printf '[gpus]\nmig = "auto"\n' >"$DIVVY_HOME/divvy.toml"
 up_listening
