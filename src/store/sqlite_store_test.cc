@@ -311,9 +311,9 @@ TEST(Schema, StepThatFailsLeavesTheOldVersion) {
   auto store = MustOpen(path);
   MustCommit(*store, {Insert({Job(1)})});
   store.reset();
-  const Migration broken[] = {kFakeMigrations[0], kFakeMigrations[1], kFakeMigrations[2],
-                              kFakeMigrations[3], kFakeMigrations[4], kFakeMigrations[5],
-                              kFakeMigrations[6], kFakeMigrations[7], {9, "CREATE TABLE jobs (id)"}};
+  const Migration broken[] = {
+      kFakeMigrations[0], kFakeMigrations[1], kFakeMigrations[2], kFakeMigrations[3], kFakeMigrations[4],
+      kFakeMigrations[5], kFakeMigrations[6], kFakeMigrations[7], kFakeMigrations[8], {10, "CREATE TABLE jobs (id)"}};
   {
     Connection connection(path);
     ASSERT_TRUE(connection.Open());
