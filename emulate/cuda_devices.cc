@@ -2,6 +2,7 @@
 #include <stdio.h>
 
 #include "cuda_driver.h"
+#include "platform/emulation_mig.h"
 
 namespace divvy::cuda {
 namespace {
@@ -9,10 +10,10 @@ namespace {
 bool IsDevice(Device device) { return device >= 0 && static_cast<unsigned>(device) < driver.gpu_count; }
 
 // "GPU-2f1c0b1e-..." as its sixteen bytes.
-Uuid UuidOf(const emulation::WorldFacts& facts) {
+Uuid UuidOf(const char* text) {
   Uuid uuid = {};
   unsigned digits = 0;
-  for (const char* at = facts.uuid + 4; *at != '\0' && digits < 32; ++at) {
+  for (const char* at = text + 4; *at != '\0' && digits < 32; ++at) {
     const char c = *at;
     const int digit = c >= '0' && c <= '9'   ? c - '0'
                       : c >= 'a' && c <= 'f' ? c - 'a' + 10
@@ -77,7 +78,7 @@ int Attribute(const emulation::WorldFacts& facts, int attribute) {
     case kTextureAlignment:
       return 512;
     case kMultiprocessorCount:
-      return 132;
+      return driver.instance.is_there != 0 ? static_cast<int>(driver.instance.compute * 16) : 132;
     case kMaxThreadsPerMultiprocessor:
       return 2048;
     case kAsyncEngineCount:
@@ -137,7 +138,13 @@ Return cuDeviceGetName(char* name, int room, Device device) {
   if (call.error != kSuccess) return call.error;
   if (name == nullptr || room <= 0) return kInvalidValue;
   if (!IsDevice(device)) return kInvalidDevice;
-  snprintf(name, static_cast<size_t>(room), "%s", FactsOf(device).name);
+  const emulation::WorldInstance& instance = driver.instance;
+  if (instance.is_there == 0) {
+    snprintf(name, static_cast<size_t>(room), "%s", FactsOf(device).name);
+  } else {
+    snprintf(name, static_cast<size_t>(room), "%s MIG %ug.%ugb", FactsOf(device).name, instance.compute,
+             emulation::MigGigabytes(FactsOf(device).memory_total, instance.size));
+  }
   return kSuccess;
 }
 
@@ -146,7 +153,7 @@ Return cuDeviceGetUuid_v2(Uuid* uuid, Device device) {
   if (call.error != kSuccess) return call.error;
   if (uuid == nullptr) return kInvalidValue;
   if (!IsDevice(device)) return kInvalidDevice;
-  *uuid = UuidOf(FactsOf(device));
+  *uuid = UuidOf(driver.instance.is_there != 0 ? driver.instance.uuid : FactsOf(device).uuid);
   return kSuccess;
 }
 Return cuDeviceGetUuid(Uuid* uuid, Device device) { return cuDeviceGetUuid_v2(uuid, device); }
@@ -156,7 +163,7 @@ Return cuDeviceTotalMem_v2(size_t* bytes, Device device) {
   if (call.error != kSuccess) return call.error;
   if (bytes == nullptr) return kInvalidValue;
   if (!IsDevice(device)) return kInvalidDevice;
-  *bytes = FactsOf(device).memory_total;
+  *bytes = driver.instance.is_there != 0 ? driver.instance.memory : FactsOf(device).memory_total;
   return kSuccess;
 }
 

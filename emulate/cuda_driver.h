@@ -176,6 +176,7 @@ struct Driver {
   unsigned slot;
   unsigned gpu_count;
   unsigned gpus[emulation::kMaxGpus];  // By ordinal: the index in the world.
+  emulation::WorldInstance instance;   // The MIG instance that is its one device, if any.
   int arena;
   off_t arena_end;
   List<Range*> ranges;  // By address.

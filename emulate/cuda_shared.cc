@@ -85,6 +85,7 @@ bool TakeSlot() {
     mine.service_thread = 0;
     mine.is_unmovable = 0;
     mine.saved = 0;
+    mine.instance = driver.instance.is_there != 0 ? driver.instance.id + 1 : 0;
     mine.order.answered = mine.order.asked;
     mine.pid = static_cast<uint32_t>(getpid());
     driver.slot = free_slot;
@@ -128,6 +129,48 @@ unsigned Named(const char* text, size_t length, const unsigned* order, unsigned 
   return order[index];
 }
 
+// The instance that is called so; false: there is none.
+bool NamedInstance(const char* text, size_t length) {
+  for (unsigned gpu = 0; gpu < driver.world->gpu_count; ++gpu) {
+    emulation::WorldState state;
+    emulation::ReadState(driver.world->gpus[gpu], state);
+    for (const emulation::WorldInstance& one : state.instances) {
+      if (one.is_there == 0 || one.has_compute == 0 || strlen(one.uuid) != length) continue;
+      if (strncmp(one.uuid, text, length) != 0) continue;
+      driver.gpus[0] = gpu;
+      driver.gpu_count = 1;
+      driver.instance = one;
+      return true;
+    }
+  }
+  return false;
+}
+
+bool IsMigOn(unsigned gpu) {
+  emulation::WorldState state;
+  emulation::ReadState(driver.world->gpus[gpu], state);
+  return state.is_mig_on != 0;
+}
+
+// Of GPUs in MIG mode the first instance, and nothing else, is seen by who names none.
+void DropDivided() {
+  unsigned kept = 0;
+  for (unsigned i = 0; i < driver.gpu_count; ++i) {
+    if (!IsMigOn(driver.gpus[i])) driver.gpus[kept++] = driver.gpus[i];
+  }
+  if (kept > 0 || driver.gpu_count == 0) {
+    driver.gpu_count = kept;
+    return;
+  }
+  const unsigned gpu = driver.gpus[0];
+  driver.gpu_count = 0;
+  emulation::WorldState state;
+  emulation::ReadState(driver.world->gpus[gpu], state);
+  for (const emulation::WorldInstance& one : state.instances) {
+    if (one.is_there != 0 && one.has_compute != 0 && NamedInstance(one.uuid, strlen(one.uuid))) return;
+  }
+}
+
 // As the driver does it: entries up to the first that names no GPU.
 void ChooseDevices() {
   const unsigned count = driver.world->gpu_count;
@@ -146,6 +189,8 @@ void ChooseDevices() {
     size_t length = strcspn(at, ",");
     const char* next = at + length;
     while (length > 0 && at[length - 1] == ' ') --length;
+    // A program uses one instance, and no GPU beside it.
+    if (driver.gpu_count == 0 && strncmp(at, "MIG-", 4) == 0 && NamedInstance(at, length)) return;
     const unsigned gpu = Named(at, length, order, count);
     bool is_again = gpu == kMaxGpus;
     for (unsigned i = 0; i < driver.gpu_count; ++i) is_again = is_again || driver.gpus[i] == gpu;
@@ -156,11 +201,17 @@ void ChooseDevices() {
   }
 }
 
+uint64_t TotalOf(unsigned gpu) {
+  return driver.instance.is_there != 0 ? driver.instance.memory : driver.world->gpus[gpu].facts.memory_total;
+}
+
 uint64_t UsedOf(unsigned gpu) {
   uint64_t used = 0;
   for (const CudaProcess& process : driver.file->processes) {
-    if (process.pid != 0) used += process.uses[gpu].memory + process.uses[gpu].residual;
+    if (process.pid != 0 && process.instance == MySlot().instance)
+      used += process.uses[gpu].memory + process.uses[gpu].residual;
   }
+  if (driver.instance.is_there != 0) return used;
   emulation::WorldState state;
   emulation::ReadState(driver.world->gpus[gpu], state);
   used += state.other_memory;
@@ -208,6 +259,7 @@ Return OpenShared() {
   if (driver.file == nullptr || !emulation::IsCurrentCudaFile(*driver.file, boot_id)) return kOperatingSystem;
   driver.gpu_count = 0;
   ChooseDevices();
+  if (driver.instance.is_there == 0) DropDivided();
   if (driver.gpu_count == 0) return kNoDevice;
   return TakeSlot() ? kSuccess : kOperatingSystem;
 }
@@ -219,7 +271,7 @@ const WorldFacts& FactsOf(Device device) { return driver.world->gpus[driver.gpus
 Return TakeMemory(Device device, size_t bytes, bool is_residual) {
   const unsigned gpu = driver.gpus[device];
   if (IsLost(gpu)) return kUnknown;
-  const uint64_t total = driver.world->gpus[gpu].facts.memory_total;
+  const uint64_t total = TotalOf(gpu);
   LockShared(driver.file->lock);
   uint64_t used = UsedOf(gpu);
   if (used > total || bytes > total - used) {
@@ -240,7 +292,7 @@ void GiveMemory(Device device, size_t bytes, bool is_residual) {
 
 void ReadMemory(Device device, size_t& free_bytes, size_t& total) {
   const unsigned gpu = driver.gpus[device];
-  total = driver.world->gpus[gpu].facts.memory_total;
+  total = TotalOf(gpu);
   LockShared(driver.file->lock);
   DropDead();
   const uint64_t used = UsedOf(gpu);

@@ -1,8 +1,10 @@
 // Entry points about one device: what it is, how it is, who uses it.
+#include <stdio.h>
 #include <string.h>
 #include <time.h>
 
 #include "nvml_world.h"
+#include "platform/emulation_mig.h"
 #include "process_alive.h"
 
 using namespace divvy::nvml;       // NOLINT: the entry points are outside the namespace by their ABI.
@@ -31,6 +33,29 @@ unsigned long long HeldOf(const CudaProcess& process, unsigned gpu) {
 
 bool IsUsing(const CudaProcess& process, unsigned gpu) { return HeldOf(process, gpu) != 0 && IsUsingCuda(process); }
 
+bool IsOf(const CudaProcess& process, const WorldInstance* instance) {
+  return instance == nullptr || process.instance == instance->id + 1;
+}
+
+}  // namespace
+
+namespace divvy::emulation {
+
+bool HasPrograms(const Look& look, const WorldInstance* instance) {
+  for (unsigned i = 0; instance == nullptr && i < look.state.process_count && i < kMaxProcesses; ++i) {
+    if (IsAlive(look.state.processes[i])) return true;
+  }
+  for (unsigned i = 0; OpenCuda() != nullptr && i < kMaxCudaProcesses; ++i) {
+    const CudaProcess& process = OpenCuda()->processes[i];
+    if (IsUsing(process, look.index) && IsOf(process, instance)) return true;
+  }
+  return false;
+}
+
+}  // namespace divvy::emulation
+
+namespace {
+
 unsigned BusyNow(unsigned gpu) {
   if (OpenCuda() == nullptr) return 0;
   timespec now;
@@ -40,6 +65,14 @@ unsigned BusyNow(unsigned gpu) {
 }
 
 unsigned long long UsedMemory(const Look& look) {
+  if (look.instance != nullptr) {
+    unsigned long long used = 0;
+    for (unsigned i = 0; OpenCuda() != nullptr && i < kMaxCudaProcesses; ++i) {
+      const CudaProcess& process = OpenCuda()->processes[i];
+      if (IsUsing(process, look.index) && IsOf(process, look.instance)) used += HeldOf(process, look.index);
+    }
+    return used < look.instance->memory ? used : look.instance->memory;
+  }
   unsigned long long used = look.state.other_memory;
   for (unsigned i = 0; i < look.state.process_count; ++i) {
     if (IsAlive(look.state.processes[i])) used += look.state.processes[i].memory;
@@ -55,22 +88,35 @@ void Fill(ProcessUseV1& out, const WorldProcess& process) { out = {process.pid, 
 void Fill(ProcessUse& out, const WorldProcess& process) {
   out = {process.pid, process.memory, kNoInstance, kNoInstance};
 }
+void SetInstance(ProcessUseV1&, const CudaProcess&) {}
+void SetInstance(ProcessUse& out, const CudaProcess& process) {
+  if (process.instance == 0) return;
+  out.gpu_instance = process.instance - 1;
+  out.compute_instance = 0;
+}
+
+unsigned long long TotalMemory(const Look& look) {
+  return look.instance != nullptr ? look.instance->memory : look.facts->memory_total;
+}
 
 template <typename Entry>
 Return ListProcesses(Device device, unsigned* count, Entry* list, bool is_graphics) {
-  Look look(device);
+  Look look(device, true);
   if (look.result != kSuccess) return look.result;
   if (count == nullptr || (*count != 0 && list == nullptr)) return kInvalidArgument;
   unsigned found = 0;
   for (unsigned i = 0; i < look.state.process_count && i < kMaxProcesses; ++i) {
-    if (!IsListed(look.state.processes[i], is_graphics)) continue;
+    if (look.instance != nullptr || !IsListed(look.state.processes[i], is_graphics)) continue;
     if (found < *count) Fill(list[found], look.state.processes[i]);
     ++found;
   }
   for (unsigned i = 0; !is_graphics && OpenCuda() != nullptr && i < kMaxCudaProcesses; ++i) {
     const CudaProcess& process = OpenCuda()->processes[i];
-    if (!IsUsing(process, look.index)) continue;
-    if (found < *count) Fill(list[found], {HeldOf(process, look.index), process.start_ticks, process.pid, 0});
+    if (!IsUsing(process, look.index) || !IsOf(process, look.instance)) continue;
+    if (found < *count) {
+      Fill(list[found], {HeldOf(process, look.index), process.start_ticks, process.pid, 0});
+      SetInstance(list[found], process);
+    }
     ++found;
   }
   const bool fits = found <= *count;
@@ -89,13 +135,19 @@ Return nvmlDeviceGetIndex(Device device, unsigned* index) {
 }
 
 Return nvmlDeviceGetUUID(Device device, char* uuid, unsigned size) {
-  Look look(device);
-  return look.result != kSuccess ? look.result : CopyText(uuid, size, look.facts->uuid);
+  Look look(device, true);
+  if (look.result != kSuccess) return look.result;
+  return CopyText(uuid, size, look.instance != nullptr ? look.instance->uuid : look.facts->uuid);
 }
 
 Return nvmlDeviceGetName(Device device, char* name, unsigned size) {
-  Look look(device);
-  return look.result != kSuccess ? look.result : CopyText(name, size, look.facts->name);
+  Look look(device, true);
+  if (look.result != kSuccess) return look.result;
+  if (look.instance == nullptr) return CopyText(name, size, look.facts->name);
+  char text[160];
+  snprintf(text, sizeof(text), "%s MIG %ug.%ugb", look.facts->name, look.instance->compute,
+           MigGigabytes(look.facts->memory_total, look.instance->size));
+  return CopyText(name, size, text);
 }
 
 Return nvmlDeviceGetBrand(Device device, unsigned* brand) {
@@ -108,20 +160,20 @@ Return nvmlDeviceGetBrand(Device device, unsigned* brand) {
 Return nvmlDeviceGetMinorNumber(Device device, unsigned* minor) { return nvmlDeviceGetIndex(device, minor); }
 
 Return nvmlDeviceGetMemoryInfo(Device device, Memory* memory) {
-  Look look(device);
+  Look look(device, true);
   if (look.result != kSuccess) return look.result;
   if (memory == nullptr) return kInvalidArgument;
   const unsigned long long used = UsedMemory(look);
-  *memory = {look.facts->memory_total, look.facts->memory_total - used, used};
+  *memory = {TotalMemory(look), TotalMemory(look) - used, used};
   return kSuccess;
 }
 
 Return nvmlDeviceGetMemoryInfo_v2(Device device, MemoryV2* memory) {
-  Look look(device);
+  Look look(device, true);
   if (look.result != kSuccess) return look.result;
   if (memory == nullptr || memory->version != kMemoryV2) return kInvalidArgument;
   const unsigned long long used = UsedMemory(look);
-  *memory = {kMemoryV2, look.facts->memory_total, 0, look.facts->memory_total - used, used};
+  *memory = {kMemoryV2, TotalMemory(look), 0, TotalMemory(look) - used, used};
   return kSuccess;
 }
 
@@ -197,19 +249,6 @@ Return nvmlDeviceGetMPSComputeRunningProcesses_v2(Device device, unsigned* count
 }
 Return nvmlDeviceGetMPSComputeRunningProcesses_v3(Device device, unsigned* count, ProcessUse*) {
   return ListNothing(device, count);
-}
-
-Return nvmlDeviceGetMigMode(Device device, unsigned* current, unsigned* pending) {
-  Look look(device);
-  if (look.result != kSuccess) return look.result;
-  if (current == nullptr || pending == nullptr) return kInvalidArgument;
-  if (look.facts->is_mig_capable == 0) return kNotSupported;
-  *current = *pending = look.facts->is_mig_enabled;
-  return kSuccess;
-}
-
-Return nvmlDeviceGetMaxMigDeviceCount(Device device, unsigned* count) {
-  return Give(device, count, [](const Look& look) { return look.facts->is_mig_capable != 0 ? 7U : 0U; });
 }
 
 Return nvmlDeviceGetTotalEccErrors(Device device, unsigned error, unsigned counter, unsigned long long* count) {

@@ -39,6 +39,10 @@ const char* nvmlErrorString(Return result) {
       return "GPU is lost";
     case kResetRequired:
       return "GPU requires reset";
+    case kInUse:
+      return "In use by another client";
+    case kInsufficientResources:
+      return "Insufficient Resources";
     case kUnknown:
       break;
   }
@@ -92,6 +96,24 @@ Return FindDevice(Device* device, Matches matches, Return otherwise) {
   return otherwise;
 }
 
+Return FindInstance(const char* uuid, Device* device) {
+  Locked lock;
+  const World* world = OpenWorld();
+  if (world == nullptr) return kUninitialized;
+  if (device == nullptr) return kInvalidArgument;
+  for (unsigned gpu = 0; gpu < world->gpu_count; ++gpu) {
+    WorldState state;
+    ReadState(world->gpus[gpu], state);
+    for (unsigned slot = 0; slot < kMaxInstances; ++slot) {
+      const WorldInstance& one = state.instances[slot];
+      if (one.is_there == 0 || one.has_compute == 0 || strcmp(one.uuid, uuid) != 0) continue;
+      *device = static_cast<Device>(HandleOf({gpu, slot}));
+      return kSuccess;
+    }
+  }
+  return kNotFound;
+}
+
 }  // namespace
 
 Return nvmlDeviceGetHandleByIndex_v2(unsigned index, Device* device) {
@@ -104,6 +126,7 @@ Return nvmlDeviceGetHandleByIndex(unsigned index, Device* device) {
 
 Return nvmlDeviceGetHandleByUUID(const char* uuid, Device* device) {
   if (uuid == nullptr) return kInvalidArgument;
+  if (strncmp(uuid, "MIG-", 4) == 0) return FindInstance(uuid, device);
   return FindDevice(
       device, [uuid](unsigned, const WorldFacts& f) { return strcmp(f.uuid, uuid) == 0; }, kNotFound);
 }

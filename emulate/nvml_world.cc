@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -20,6 +21,7 @@ const World* world = nullptr;
 const CudaFile* cuda = nullptr;  // Null until a program has used CUDA.
 unsigned starts = 0;             // nvmlInit_v2 calls that no nvmlShutdown has answered yet.
 char chosen_path[4096] = "";
+char open_path[4096] = "";
 
 // The path given by divvyEmulateUse, else DIVVY_EMULATE, else the file beside this library.
 bool FindWorldPath(char* path, size_t size) {
@@ -76,6 +78,7 @@ nvml::Return StartWorld() {
     world = MapWorld(path);
     if (world == nullptr) return nvml::kDriverNotLoaded;
     cuda = MapCuda(path);
+    strcpy(open_path, path);
   }
   ++starts;
   return nvml::kSuccess;
@@ -107,12 +110,47 @@ unsigned IndexOf(nvml::Device device) {
   return kMaxGpus;
 }
 
-Look::Look(nvml::Device device) {
+InstanceSlot SlotOf(const void* handle) {
+  for (unsigned gpu = 0; gpu < world->gpu_count; ++gpu) {
+    for (unsigned slot = 0; slot < kMaxInstances; ++slot) {
+      if (HandleOf({gpu, slot}) == handle) return {gpu, slot};
+    }
+  }
+  return {};
+}
+
+void* HandleOf(InstanceSlot slot) {
+  return const_cast<WorldInstance*>(&world->gpus[slot.gpu].states[0].instances[slot.slot]);
+}
+
+nvml::Return ChangeWorld(unsigned gpu, ChangeState change, void* about) {
+  const int fd = open(open_path, O_RDWR | O_CLOEXEC);
+  if (fd < 0) return nvml::kNoPermission;
+  nvml::Return result = nvml::kUnknown;
+  void* mapped = mmap(nullptr, sizeof(World), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+  if (mapped != MAP_FAILED && flock(fd, LOCK_EX) == 0) {
+    WorldGpu& its = static_cast<World*>(mapped)->gpus[gpu];
+    WorldState state;
+    ReadState(its, state);
+    result = change(state, about);
+    PublishState(its, state);
+  }
+  if (mapped != MAP_FAILED) munmap(mapped, sizeof(World));
+  close(fd);
+  return result;
+}
+
+Look::Look(nvml::Device device, bool takes_instances) {
   if (world == nullptr) {
     result = nvml::kUninitialized;
     return;
   }
   index = IndexOf(device);
+  InstanceSlot slot;
+  if (index == kMaxGpus && takes_instances) {
+    slot = SlotOf(device);
+    index = slot.gpu;
+  }
   if (index == kMaxGpus) {
     result = nvml::kInvalidArgument;
     return;
@@ -120,6 +158,9 @@ Look::Look(nvml::Device device) {
   facts = &world->gpus[index].facts;
   ReadState(world->gpus[index], state);
   if (state.is_lost != 0) result = nvml::kGpuIsLost;
+  if (slot.gpu == kMaxGpus) return;
+  instance = &state.instances[slot.slot];
+  if (instance->is_there == 0 || instance->has_compute == 0) result = nvml::kInvalidArgument;
 }
 
 nvml::Return CopyText(char* out, unsigned size, const char* text) {

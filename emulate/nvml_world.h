@@ -28,14 +28,32 @@ class Locked {
 /// One GPU behind a handle: its facts and a complete copy of its state. `result` is kSuccess, or what to return at
 /// once: not initialised, no such device, or lost.
 struct Look {
-  explicit Look(nvml::Device device);
+  /// `takes_instances`: a MIG device will do as well; then `instance` is it, and the rest its GPU's.
+  explicit Look(nvml::Device device, bool takes_instances = false);
 
   Locked lock;
   nvml::Return result = nvml::kSuccess;
   unsigned index = 0;
   const WorldFacts* facts = nullptr;
   WorldState state;
+  const WorldInstance* instance = nullptr;  // Of `state`.
 };
+
+/// Changes the state of a GPU, in all processes. kNoPermission where this process may not.
+using ChangeState = nvml::Return (*)(WorldState& state, void* about);
+nvml::Return ChangeWorld(unsigned gpu, ChangeState change, void* about);
+
+/// What a handle stands for: a slot of a GPU's instances. The same slot is a GPU instance, its compute instance and the
+/// MIG device of both.
+struct InstanceSlot {
+  unsigned gpu = kMaxGpus;
+  unsigned slot = kMaxInstances;
+};
+InstanceSlot SlotOf(const void* handle);
+void* HandleOf(InstanceSlot slot);
+
+/// Programs are on the GPU, or in one of its instances.
+bool HasPrograms(const Look& look, const WorldInstance* instance);
 
 nvml::Device DeviceAt(unsigned index);
 /// The index behind a handle, or kMaxGpus. Requires: the lock, and an open world.

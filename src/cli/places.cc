@@ -120,6 +120,7 @@ std::string GpuCount(const wire::RequestView& request) {
         request.portion.is_by_memory() ? PortionText(request.portion) : PartsText(request.portion.request);
     return (request.gpus > 1 ? std::to_string(request.gpus) + "x" : "") + part;
   }
+  if (!request.slice.empty()) return request.slice;
   const std::string gpus = std::to_string(request.gpus);
   if (request.nodes > 1) return std::to_string(request.nodes) + "x" + gpus;
   return gpus + (request.gpus_most > 0 ? ".." + std::to_string(request.gpus_most) : "");

@@ -82,6 +82,7 @@ RunningJob Controller::ToRunning(const JobRecord& record) const {
   job.node = IndexOf(record.node).value_or(kOwnNode);
   job.gpus = record.gpus;
   job.share = record.gpu_parts;
+  job.slice = record.gpu_slice;
   job.cpus = record.request.cpus;
   job.memory = record.request.memory;
   for (const Seat& seat : record.gang)
@@ -368,6 +369,7 @@ void Controller::Start(const StartDecision& decision, JobId job, Time now) {
   record->node = NodeName(decision.node);
   record->gpus = decision.gpus;
   record->gpu_parts = decision.share;
+  record->gpu_slice = decision.slice;
   record->gang.clear();
   for (const NodePlace& place : decision.gang)
     record->gang.push_back({NodeName(place.node), place.gpus, place.tasks, 0, std::nullopt, place.parts});

@@ -449,6 +449,7 @@ class Controller {
   void PackPaper();
   void PackPaper(NodeIndex node);
   void SetPaper(JobRecord& record, GpuSet gpus);
+  GpuSet CutGpus(const BookNode& node) const;
   Status GrowPortion(JobRecord& record, const GpuPortion& wanted);
   std::string MachineText(NodeIndex node) const;
   /// To each of its machines on which its part has not ended.

@@ -261,7 +261,7 @@ void Controller::OnGpusObserved(const std::vector<GpuObservation>& observations)
       has_changed = true;
     } else {
       has_changed |= at->processes != observation.processes || at->is_present != observation.is_present ||
-                     at->fault != observation.fault;
+                     at->fault != observation.fault || at->cut_by_others != observation.cut_by_others;
       *at = observation;
     }
   }
@@ -304,6 +304,8 @@ void Controller::RefreshGpus(NodeIndex node, const std::vector<GpuObservation>& 
                                   CompactSize(process.memory_used);
       }
     }
+    if (seen != observations.end() && !seen->cut_by_others.empty())
+      availability.unmanaged += (availability.unmanaged.empty() ? "" : "; ") + seen->cut_by_others;
     if (std::ranges::find(MachineOf(node).gone, gpu) != MachineOf(node).gone.end())
       availability.fault = "its machine no longer has it";
     if (before[i] == availability) continue;

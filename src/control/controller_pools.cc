@@ -113,7 +113,8 @@ void Controller::ShareGpus(const PoolRow& pool, JobSpec& spec) {
 
 // All GPUs of its machines are its own, as far as all machines with GPUs have the same number.
 Status Controller::TakeWholeMachines(const PoolRow& pool, JobSpec& spec) const {
-  if (spec.request.gpus == 0 || spec.request.is_elastic() || spec.request.spreads_tasks) return {};
+  if (spec.request.gpus == 0 || spec.request.is_elastic() || spec.request.spreads_tasks || !spec.request.slice.empty())
+    return {};
   int gpus = 0;
   for (NodeIndex node = 0; node < cluster_.nodes().size(); ++node) {
     const int has = static_cast<int>(cluster_.node(node).capacity.gpus.size());

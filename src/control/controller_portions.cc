@@ -3,7 +3,6 @@
 #include "control/controller.h"
 #include "control/record_parts.h"
 #include "engine/server/explain.h"
-#include "engine/server/paper.h"
 #include "model/gpu_portion.h"
 
 namespace divvy {
@@ -55,6 +54,9 @@ Result<std::string> Controller::ResizePortion(JobId id, const GpuPortion& portio
       changes.portion = portion;
       return Update(id, changes, caller, now, outcome);  // Says what is wrong.
     }
+    if (!known->request.slice.empty())
+      return FailedPrecondition("job " + DisplayId(*known) + " asks for a slice " + known->request.slice +
+                                " of a GPU, whose size is its own; cancel it and submit it with another --slice");
     if (!known->request.is_portioned())
       return FailedPrecondition("job " + DisplayId(*known) + " asks for whole GPUs; divvy update " + DisplayId(*known) +
                                 " --gpus N changes how many, while it waits");
@@ -66,6 +68,9 @@ Result<std::string> Controller::ResizePortion(JobId id, const GpuPortion& portio
   }
   DIVVY_TRY(JobRecord * record, FindForAction(id, caller, "change"));
   const std::string job = "job " + DisplayId(*record);
+  if (record->gpu_slice.any())
+    return FailedPrecondition(job + " has a slice " + record->gpu_slice.profile +
+                              " of a GPU, which the hardware sets apart: it cannot grow or shrink while it runs");
   if (!record->request.is_portioned())
     return FailedPrecondition(job +
                               " has whole GPUs, which cannot be divided while it runs; submit it with --gpus 0.5");
@@ -94,83 +99,16 @@ Result<std::string> Controller::ResizePortion(JobId id, const GpuPortion& portio
   return "has " + InFull(wanted, record->gpus.size() > 1 ? "each of its GPUs" : "its GPU");
 }
 
-// Beside those who share its GPU with it, or else on another one of its machine.
-Status Controller::GrowPortion(JobRecord& record, const GpuPortion& wanted) {
-  const Status fits = cluster_.SetPortion(record.id, wanted);
-  const RunningJob* job = cluster_.running(record.id);
-  if (fits || job->gpus.size() > 1 || MachineOf(job->node).stays.contains(record.id)) return fits;
-  const BookNode& node = cluster_.node(job->node);
-  const auto from = static_cast<GpuIndex>(job->gpus.ToVector().front());
-  const auto to = OtherGpuFor(node, from, job->gpus, PartsOf(wanted, node.capacity.gpus[from].memory_total));
-  if (!to) return fits;
-  cluster_.SetPaper(record.id, GpuSet::Of({*to}));
-  record.gpus = cluster_.running(record.id)->gpus;
-  return cluster_.SetPortion(record.id, wanted);
-}
-
-// --- Where they are counted ----------------------------------------------------------------------------------------
-
-void Controller::LoosenPaper(const JobRecord& record) {
-  Machine& machine = MachineOf(IndexOf(record.node).value_or(kOwnNode));
-  // Where a whole job was planned somebody may stay.
-  machine.is_paper_loose = machine.is_paper_loose || record.request.is_portioned() || !machine.stays.empty();
-}
-
-bool Controller::OnTenants(const std::string& name, const std::vector<Tenant>& tenants) {
-  const auto node = IndexOf(name);
-  if (!node) return false;
-  std::map<JobId, GpuSet> stays;
-  for (const Tenant& tenant : tenants) {
-    const JobRecord* record = Find(tenant.job);
-    const bool is_ours = record != nullptr && record->attempt == tenant.attempt && IsActive(record->state) &&
-                         record->request.is_portioned() && record->node == name;
-    if (is_ours && !tenant.can_move && tenant.gpus.size() == record->gpus.size()) stays[tenant.job] = tenant.gpus;
-  }
-  Machine& machine = MachineOf(*node);
-  if (machine.stays == stays) return false;
-  machine.stays = std::move(stays);
-  machine.is_paper_loose = true;
-  needs_plan_ = true;
-  return true;
-}
-
-void Controller::PackPaper() {
-  for (NodeIndex node = kOwnNode; node < machines_.size(); ++node) {
-    if (std::exchange(machines_[node].is_paper_loose, false)) PackPaper(node);
-  }
-}
-
-// Who is on its way to its machine, or to its end, stays where it is counted.
-void Controller::PackPaper(NodeIndex node) {
-  if (node >= cluster_.nodes().size()) return;
-  const Machine& machine = machines_[node];
-  std::map<JobId, PaperTenant> tenants;
-  for (const auto& [gpu, sharers] : cluster_.node(node).sharers) {
-    for (const auto& [job, share] : sharers) {
-      const JobRecord& record = live_.at(job);
-      if (record.state != JobState::kRunning || !record.gang.empty()) continue;
-      const auto stays = machine.stays.find(job);
-      tenants[job] = {job, record.gpus, share, stays == machine.stays.end() ? GpuSet() : stays->second};
-    }
-  }
-  std::vector<PaperTenant> all;
-  for (const auto& [job, tenant] : tenants) all.push_back(tenant);
-  for (const PaperMove& move : PackOnPaper(cluster_.node(node), all)) SetPaper(live_.at(move.job), move.gpus);
-}
-
-void Controller::SetPaper(JobRecord& record, GpuSet gpus) {
-  cluster_.SetPaper(record.id, gpus);
-  record.gpus = gpus;
-  needs_plan_ = true;
-  Persist(record);
-  Send(record, PortionOrder{record.id, record.request.portion, gpus, ""});
-}
-
 Result<const JobRecord*> Controller::FindTenant(JobId id, const Caller& caller, std::string_view verb) const {
   const JobRecord* record = Find(id);
   if (record == nullptr) return NotFound("there is no live job " + ToString(id));
   DIVVY_CHECK(Authorise(*record, caller, verb));
   const std::string job = "job " + DisplayId(*record);
+  if (!record->request.slice.empty())
+    return FailedPrecondition(job + " has a slice of a GPU, which the hardware sets apart: what runs in it can be " +
+                              (verb == "move"   ? "moved to no other place"
+                               : verb == "park" ? "parked by nobody"
+                                                : "neither parked nor woken"));
   if (!record->request.is_portioned())
     return FailedPrecondition(job + " has whole GPUs or none; only jobs with parts of GPUs (--gpus 0.5) can be " +
                               (verb == "move"   ? "moved"

@@ -74,6 +74,7 @@ void JobChanges::ApplyTo(JobRecord& record) const {
   const int cap = record.array_at_once;
   const bool has_one_each = record.request.tasks == record.request.nodes;
   if (gpus && !portion) record.request.portion = GpuPortion();  // Whole ones from now on.
+  if (gpus || portion) record.request.slice.clear();
   EachForWaiting(*this, record, kAssign);
   EachUntilTheEnd(*this, record, kAssign);
   if (record.array_count == 0) record.array_at_once = cap;  // Elements have none of their own.

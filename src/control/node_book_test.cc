@@ -27,7 +27,8 @@ MachineFacts Machine(const std::vector<std::string>& uuids) {
     gpu.memory_total = Bytes(std::int64_t{80} << 30);
     gpu.numa_node = 1;
     gpu.compute_capability = 90;
-    gpu.is_mig_capable = true;
+    gpu.is_mig_capable = gpu.is_only_sliced = true;
+    gpu.slices = {{"1g.10gb", 1, 1, Bytes(std::int64_t{9} << 30)}, {"7g.80gb", 7, 8, Bytes(std::int64_t{79} << 30)}};
     gpu.pci_address = "00000000:17:00.0";
     gpu.links = {"X", "NV18"};
     facts.gpus.push_back(std::move(gpu));

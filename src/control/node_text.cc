@@ -31,6 +31,32 @@ std::string FormatGpu(const GpuFacts& gpu) {
          word(links) + " " + OneLine(gpu.model);
 }
 
+// INDEX ONLY-SLICED NAME:COMPUTE:SIZE:BYTES ...
+std::string FormatSlices(const GpuFacts& gpu) {
+  std::string text = std::to_string(gpu.index) + (gpu.is_only_sliced ? " 1" : " 0");
+  for (const SliceProfile& one : gpu.slices) {
+    text += " " + one.name + ":" + std::to_string(one.compute) + ":" + std::to_string(one.size) + ":" +
+            std::to_string(one.memory.count());
+  }
+  return text;
+}
+
+bool ParseSlices(std::string_view text, std::vector<GpuFacts>& gpus) {
+  const std::vector<std::string_view> words = Split(text, ' ');
+  const auto index = ParseInteger(words[0]);
+  const auto gpu = std::ranges::find_if(gpus, [&](const GpuFacts& one) { return index && one.index == *index; });
+  if (gpu == gpus.end() || words.size() < 2) return false;
+  gpu->is_only_sliced = words[1] == "1";
+  for (std::size_t i = 2; i < words.size(); ++i) {
+    const std::vector<std::string_view> parts = Split(words[i], ':');
+    if (parts.size() != 4) return false;
+    const auto compute = ParseInteger(parts[1]), size = ParseInteger(parts[2]), memory = ParseInteger(parts[3]);
+    if (!compute || !size || !memory) return false;
+    gpu->slices.push_back({std::string(parts[0]), static_cast<int>(*compute), static_cast<int>(*size), Bytes(*memory)});
+  }
+  return true;
+}
+
 std::optional<GpuFacts> ParseGpu(std::string_view text) {
   constexpr std::size_t kWords = 9;
   std::vector<std::string_view> words;
@@ -111,6 +137,9 @@ std::string FormatNode(const NodeRow& row) {
   add("cpus", std::to_string(row.facts.cpus));
   add("memory", std::to_string(row.facts.memory.count()));
   for (const GpuFacts& gpu : row.facts.gpus) add("gpu", FormatGpu(gpu));
+  for (const GpuFacts& gpu : row.facts.gpus) {
+    if (!gpu.slices.empty() || gpu.is_only_sliced) add("slices", FormatSlices(gpu));
+  }
   FormatLabels(text, "learned", row.facts.labels);
   FormatLabels(text, "label", row.labels);
   return text;
@@ -134,6 +163,8 @@ std::optional<NodeRow> ParseNode(std::string_view name, std::string_view text) {
       auto gpu = ParseGpu(value);
       if (!gpu) return std::nullopt;
       row.facts.gpus.push_back(*std::move(gpu));
+    } else if (key == "slices") {
+      if (!ParseSlices(value, row.facts.gpus)) return std::nullopt;
     } else if (key == "learned" || key == "label") {
       const std::size_t equals = value.find('=');
       if (equals == std::string_view::npos) continue;

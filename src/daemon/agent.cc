@@ -201,7 +201,7 @@ Status Agent::OpenNode(const dialect::Config& config) {
   const std::string emulate = state_.emulate.empty() ? config.emulate : state_.emulate;
   Places inside = places_;
   inside.state = folder_;
-  DIVVY_TRY(GpuSource gpus, OpenGpus(emulate, inside, state_.name));
+  DIVVY_TRY(GpuSource gpus, OpenGpus({emulate, config.mig, folder_ + "/runs", state_.name}, inside));
   NodeOptions options;
   options.run_directory = folder_ + "/runs";
   options.log_directory = folder_ + "/logs";

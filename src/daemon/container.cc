@@ -145,7 +145,8 @@ class ContainerStart {
 
   Status FindGpus() {
     std::string indices = Variable("DIVVY_GPUS");
-    std::string uuids = Variable("DIVVY_GPU_UUIDS");
+    // Of a MIG instance it is the instance that the engine is to give.
+    std::string uuids = Variable(Variable("DIVVY_SLICE").empty() ? "DIVVY_GPU_UUIDS" : "CUDA_VISIBLE_DEVICES");
     const bool counts_own = Variable(kContainerGpusVariable) == "own";
     for (std::string& entry : ground_.environment) {
       constexpr std::string_view kVisible = "CUDA_VISIBLE_DEVICES=";

@@ -166,19 +166,25 @@ std::string BootId(const Places& places) {
   return text ? std::string(Trim(*text)) : "";
 }
 
-Result<GpuSource> OpenGpus(const std::string& emulate, const Places& places, const std::string& machine) {
+std::string KeeperDirectory(const std::string& runs) { return runs + "/share"; }
+
+Result<GpuSource> OpenGpus(const GpuWishes& wishes, const Places& places) {
+  const std::string& emulate = wishes.emulate;
+  const std::string& machine = wishes.machine;
+  const std::string slices = KeeperDirectory(wishes.runs);
   GpuSource source;
+  source.mig = wishes.mig;
   if (!emulate.empty()) {
     DIVVY_TRY(std::vector<GpuFacts> described, LoadGpuDescription(emulate));
     // A file may name them itself.
     if (!machine.empty() && ::access(emulate.c_str(), F_OK) != 0) MakeOwn(described, machine);
     DIVVY_TRY(const std::string library, WriteEmulation(described, places.state + "/emulate"));
-    DIVVY_TRY(source.probe, OpenNvml(library));
+    DIVVY_TRY(source.probe, OpenNvml(library, "", wishes.mig, slices));
     source.text = "emulated: " + emulate;
     source.libraries = places.state + "/emulate";
     source.environment = {"DIVVY_EMULATE=" + EmulatedWorldPath(source.libraries)};
   } else {
-    auto probe = OpenNvml("");
+    auto probe = OpenNvml("", "", wishes.mig, slices);
     if (!probe) {
       source.text = "none: " + probe.error().message;
       return source;

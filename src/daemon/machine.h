@@ -46,10 +46,21 @@ struct GpuSource {
   // Of stand-ins: where their libraries are, and what they find them by (NAME=value).
   std::string libraries;
   std::vector<std::string> environment;
+  MigUse mig = MigUse::kUse;
 };
 /// `emulate`: a specification or a file; empty: the driver's. `machine`: stand-in GPUs get UUIDs of their own under
-/// that name, for two machines must not have the same; empty: as described.
-Result<GpuSource> OpenGpus(const std::string& emulate, const Places& places, const std::string& machine = "");
+/// that name, for two machines must not have the same; empty: as described. `runs`: the folder of runs, in which it is
+/// kept what divvy itself has cut out of GPUs.
+struct GpuWishes {
+  std::string emulate;
+  MigUse mig = MigUse::kUse;
+  std::string runs;
+  std::string machine = "";
+};
+Result<GpuSource> OpenGpus(const GpuWishes& wishes, const Places& places);
+
+/// Of a folder of runs: where the keeper of its shared GPUs has what is its own.
+std::string KeeperDirectory(const std::string& runs);
 
 /// CPUs, memory, GPUs, and labels: what the system says of itself.
 MachineFacts LearnMachine(const GpuSource& gpus, const Places& places);

@@ -174,6 +174,7 @@ LaunchRequest Node::RequestFor(const LaunchOrder& order, const JobSpec& spec, co
   layers.push_back({"DIVVY_STEPS=" + StepListPath(options_.run_directory, owner, record.id.value())});
   const GpuSet open = grant == nullptr ? record.gpus : record.gpus | grant->reachable;
   request.isolation = IsolationOf(options_.isolation, gpus_, open, record.request.is_elastic());
+  if (grant != nullptr) CloseOtherSlices(options_.isolation, grant->device_files, request.isolation);
   static_cast<void>(SetOwnFolders(options_.isolation, FoldersOf(spec), request.isolation));
   if (options_.isolation.wishes.limits_cpus) request.isolation.cpus = record.request.cpus;
   // Of a part of a GPU the keeper says by which name it is found: what is open to it is more than it is on.

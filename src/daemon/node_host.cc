@@ -14,6 +14,7 @@
 
 #include "dialect/slurm.h"
 #include "platform/disk_room.h"
+#include "platform/slice_record.h"
 
 namespace divvy {
 
@@ -47,7 +48,7 @@ bool HadKeeper(const std::string& directory) {
   std::error_code none;
   for (std::filesystem::directory_iterator at(directory, none), end; !none && at != end; at.increment(none)) {
     const std::string name = at->path().filename().native();
-    if (name == wire::kKeeperSocket || name.ends_with(wire::kTenantRecordEnd)) return true;
+    if (name == wire::kKeeperSocket || name == kSliceRecordFile || name.ends_with(wire::kTenantRecordEnd)) return true;
   }
   return false;
 }
@@ -61,6 +62,7 @@ NodeHost::~NodeHost() = default;
 
 Status NodeHost::Open(NodeOptions options, GpuSource gpus) {
   gpus_ = std::move(gpus);
+  run_directory_ = options.run_directory;
   if (!options.slurm_directory.empty()) DIVVY_CHECK(MakeSlurmLinks(options.slurm_directory, options.divvy));
   prober_ = std::make_unique<Worker>();
   ProcessLauncherOptions launching;
@@ -95,7 +97,7 @@ Status NodeHost::Open(NodeOptions options, GpuSource gpus) {
 
 void NodeHost::OpenShares(const NodeOptions& options) {
   KeeperClient::Options client;
-  client.directory = shares_directory_ = options.run_directory + "/share";
+  client.directory = KeeperDirectory(options.run_directory);
   client.log = options.run_directory + "/keeper.log";
   client.command = {options.divvy, "keeper", "--directory", client.directory};
   for (const char* name : {"libnvidia-ml.so.1", "libcuda.so.1"}) {
@@ -120,6 +122,7 @@ void NodeHost::OpenShares(const NodeOptions& options) {
     });
   };
   shares_ = std::make_unique<NodeShares>(gpus_.gpus, *keeper_, std::move(ports));
+  shares_->SetMaySwitchMig(gpus_.mig == MigUse::kAuto);
   keeper_->SetListener(*shares_);
 }
 
@@ -135,7 +138,7 @@ Status NodeHost::AdoptRuns(bool was_rebooted) {
     const JobRecord* record = controller_->Find(job);
     if (record != nullptr && IsActive(record->state)) shares_->Adopt(*record, node_->GpusHere(*record));
   }
-  if (HadKeeper(shares_directory_)) shares_->FindKeeper();
+  if (HadKeeper(KeeperDirectory(run_directory_))) shares_->FindKeeper();
   return {};
 }
 
@@ -151,6 +154,7 @@ void NodeHost::KeepFromTenants(const std::vector<GpuObservation>& seen) {
   for (const GpuObservation& gpu : seen) {
     if (!gpu.fault.empty()) broken[gpu.index] = "does not work: " + gpu.fault;
     else if (!gpu.is_present) broken[gpu.index] = "is no longer seen by the driver";
+    else if (!gpu.cut_by_others.empty()) broken[gpu.index] = "is divided by others: " + gpu.cut_by_others;
   }
   shares_->SetBroken(std::move(broken));
 }

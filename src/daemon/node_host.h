@@ -80,7 +80,7 @@ class NodeHost {
   const Log& log_;
   GiveUp give_up_;
   GpuSource gpus_;
-  std::string shares_directory_;
+  std::string run_directory_;
   std::unique_ptr<ProcessLauncher> launcher_;
   std::unique_ptr<Node> node_;
   std::unique_ptr<KeeperClient> keeper_;

@@ -25,6 +25,7 @@ wire::ShareTerms TermsOf(const GpuPortion& portion, Bytes gpu_memory) {
 
 wire::KeeperHello NodeShares::Hello() const {
   wire::KeeperHello hello;
+  hello.may_switch_mig = may_switch_mig_;
   for (const GpuFacts& gpu : gpus_) {
     wire::KeeperGpu& said = hello.gpus.emplace_back();
     said = {gpu.index, gpu.uuid, gpu.memory_total, PortionedMemory(gpu.memory_total), false, KindOf(gpus_, gpu),
@@ -59,7 +60,8 @@ wire::KeeperRequest NodeShares::RequestFor(const Holder& holder) const {
   add.owner = record.user.name;
   add.paper = holder.gpus.ToVector();
   const auto first = static_cast<std::size_t>(add.paper.empty() ? 0 : add.paper.front());
-  add.share = TermsOf(record.request.portion, gpus_.at(first).memory_total);
+  if (record.gpu_slice.any()) add.slice = record.gpu_slice;
+  else add.share = TermsOf(record.request.portion, gpus_.at(first).memory_total);
   add.idle_park = record.request.portion.idle_park;
   add.priority = record.priority;
   add.is_interactive = record.wants_pty;
@@ -226,7 +228,7 @@ void NodeShares::OnRoom(JobId job, std::uint64_t number, const Result<wire::Keep
     return GiveUp(job, number, kKeeperComesWithin, "not come back");
   if (!answer) return Fail(job, answer.error().message, kNoRoomMade);
   if (const auto& added = answer->added)
-    ports_.set_grant(job, {added->gpus, added->reachable, added->folder, added->environment});
+    ports_.set_grant(job, {added->gpus, added->reachable, added->folder, added->environment, added->device_files});
   Pass(job);
 }
 

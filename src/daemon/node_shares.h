@@ -42,6 +42,8 @@ class NodeShares final : public OrderPort, public KeeperListener {
   NodeShares(std::vector<GpuFacts> gpus, KeeperPort& keeper, Ports ports)
       : gpus_(std::move(gpus)), keeper_(keeper), ports_(std::move(ports)) {}
 
+  /// Idle GPUs may be brought into MIG mode for a slice, and back.
+  void SetMaySwitchMig(bool may) { may_switch_mig_ = may; }
   /// Before anything else.
   void Join(ControllerPort& controller) { controller_ = &controller; }
   /// Of a run that an earlier process launched: it goes on to have what it had. `gpus`: on this machine.
@@ -100,7 +102,7 @@ class NodeShares final : public OrderPort, public KeeperListener {
     JobRecord record;
     GpuSet gpus;  // By the plan, on this machine.
     User owner;
-    bool is_tenant() const { return record.request.is_portioned(); }
+    bool is_tenant() const { return record.request.is_portioned() || record.gpu_slice.any(); }
   };
 
   void ParkThenPause(const Order& order);
@@ -136,6 +138,7 @@ class NodeShares final : public OrderPort, public KeeperListener {
   Reasons withheld_;
   Reasons broken_;
   bool is_open_ = false;
+  bool may_switch_mig_ = false;
   std::uint64_t next_number_ = 1;
   wire::KeeperState state_;
 };

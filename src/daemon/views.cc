@@ -321,6 +321,9 @@ bool IsOnGpu(const wire::KeptTenant* tenant, const RunningJob& job, NodeIndex no
   return std::ranges::any_of(tenant->shares, [&](const wire::KeptShare& share) { return share.gpu == gpu; });
 }
 
+/// Has a part of a GPU, and a line of its own.
+bool IsTenant(const RunningJob& job) { return job.request.is_portioned() || job.slice.any(); }
+
 wire::GpuView GpuViewOf(const Controller& controller, NodeIndex node, const GpuFacts& facts, const ShareBoard& shares,
                         Time now) {
   const Server& cluster = controller.cluster();
@@ -337,6 +340,7 @@ wire::GpuView GpuViewOf(const Controller& controller, NodeIndex node, const GpuF
         std::to_string(facts.compute_capability / 10) + "." + std::to_string(facts.compute_capability % 10);
   }
   view.is_mig_enabled = facts.is_mig_enabled;
+  for (const SliceProfile& profile : facts.slices) view.slices.push_back(profile.name);
   view.links = facts.links;
   const GpuAvailability& availability = cluster.node(node).availability[facts.index];
   const std::vector<JobId> planned = cluster.holders(node, facts.index);
@@ -344,7 +348,7 @@ wire::GpuView GpuViewOf(const Controller& controller, NodeIndex node, const GpuF
   std::vector<JobId> holders;
   const std::string machine = controller.NodeName(node);
   for (const auto& [id, job] : cluster.running_jobs()) {
-    if (!job.request.is_portioned()) continue;
+    if (!IsTenant(job)) continue;
     const wire::KeptTenant* tenant = job.node == node ? shares.Find(machine, id) : nullptr;
     if (job.node != node || !IsOnGpu(tenant, job, node, facts.index)) continue;
     holders.push_back(id);
@@ -352,7 +356,7 @@ wire::GpuView GpuViewOf(const Controller& controller, NodeIndex node, const GpuF
   }
   for (const JobId job : planned) {
     const RunningJob* whole = cluster.running(job);
-    if (whole != nullptr && !whole->request.is_portioned()) holders.push_back(job);
+    if (whole != nullptr && !IsTenant(*whole)) holders.push_back(job);
   }
   for (const JobId job : holders) {
     const JobRecord* record = controller.Find(job);
@@ -367,7 +371,7 @@ wire::GpuView GpuViewOf(const Controller& controller, NodeIndex node, const GpuF
     for (const JobId holder : holders) {
       const RunningJob* job = cluster.running(holder);
       if (job == nullptr) continue;
-      if (job->request.is_portioned()) continue;  // They have lines of their own.
+      if (IsTenant(*job)) continue;  // They have lines of their own.
       view.reason += (view.reason.empty() ? "" : ", ") + job->name + " of " + job->user;
     }
     if (!availability.unmanaged.empty()) view.reason += "; also used by " + availability.unmanaged;

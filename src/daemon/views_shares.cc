@@ -76,6 +76,19 @@ std::optional<wire::ShareView> ShareViewOf(const JobRecord& record, const wire::
   return view;
 }
 
+namespace {
+
+// An instance is what it is, whoever asks for how much.
+void SetSlice(const GpuSlice& slice, const GpuFacts& gpu, wire::TenantView& view) {
+  constexpr double kComputeSlices = 7;
+  view.compute_request = view.compute_limit = slice.compute / kComputeSlices;
+  for (const SliceProfile& profile : gpu.slices) {
+    if (profile.name == slice.profile) view.request_bytes = view.limit_bytes = profile.memory.count();
+  }
+}
+
+}  // namespace
+
 wire::TenantView TenantViewOf(const JobRecord* record, const RunningJob& job, const wire::KeptTenant* tenant,
                               const GpuFacts& gpu) {
   wire::TenantView view;
@@ -83,7 +96,7 @@ wire::TenantView TenantViewOf(const JobRecord* record, const RunningJob& job, co
   view.display_id = record == nullptr ? ToString(job.id) : PublicId(*record);
   view.name = job.name;
   view.user = job.user;
-  view.share = PortionText(job.request.portion);
+  view.share = job.slice.any() ? "slice " + job.slice.profile : PortionText(job.request.portion);
   view.request = PartOfWhole(job.share);
   view.state = "starting";
   view.paper_gpu = gpu.index;
@@ -92,6 +105,7 @@ wire::TenantView TenantViewOf(const JobRecord* record, const RunningJob& job, co
   view.limit_bytes = LimitOfMemory(portion, gpu.memory_total).count();
   view.compute_request = PartOfWhole(RequestedCompute(portion, gpu.memory_total));
   view.compute_limit = PartOfWhole(LimitOfCompute(portion));
+  if (job.slice.any()) SetSlice(job.slice, gpu, view);
   if (tenant == nullptr) return view;
   view.state = StateOf(*tenant, record != nullptr && record->state == JobState::kPaused);
   view.mechanism = tenant->mechanism;

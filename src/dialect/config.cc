@@ -117,6 +117,9 @@ std::vector<Key> Keys(Config& config) {
     return ConfigOneOf<Preemptible>(
         value, {{"never", Preemptible::kNever}, {"pause", Preemptible::kPause}, {"requeue", Preemptible::kRequeue}});
   };
+  const auto mig = [](const ConfigValue& value) {
+    return ConfigOneOf<MigUse>(value, {{"off", MigUse::kOff}, {"use", MigUse::kUse}, {"auto", MigUse::kAuto}});
+  };
   TakingBack& taking_back = config.policy.taking_back;
   const auto size = [](const ConfigValue& value) -> Result<Bytes> {
     DIVVY_TRY(const std::string text, ConfigText(value, "500M"));
@@ -153,6 +156,7 @@ std::vector<Key> Keys(Config& config) {
       {"gpus", "use", Into(config.use, Gpus)},
       {"gpus", "emulate", Into(config.emulate, Emulate)},
       {"gpus", "ignore_unmanaged_below", Into(config.ignore_unmanaged_below, size)},
+      {"gpus", "mig", Into(config.mig, mig)},
       {"gpus", "poll", IntoSpan(config.poll, "1s", 100ms, 1h)},
       {"queue", "policy", Into(config.policy.order, ConfigQueuePolicy)},
       {"queue", "escalate_after", IntoSpan(config.policy.escalate_after, "1h")},
@@ -247,10 +251,10 @@ std::string OneLine(std::string text) {
 
 bool operator==(const Config& a, const Config& b) {
   const auto rest = [](const Config& c) {
-    return std::tie(c.log_level, c.use, c.emulate, c.ignore_unmanaged_below, c.poll, c.max_queued, c.default_time_limit,
-                    c.max_time_limit, c.root_jobs, c.grace, c.keep_finished, c.keep_logs, c.log_limit, c.isolation,
-                    c.container, c.listen, c.name, c.lost_after, c.requeue_lost_after, c.admin_users, c.admin_groups,
-                    c.teams, c.pools);
+    return std::tie(c.log_level, c.use, c.emulate, c.ignore_unmanaged_below, c.mig, c.poll, c.max_queued,
+                    c.default_time_limit, c.max_time_limit, c.root_jobs, c.grace, c.keep_finished, c.keep_logs,
+                    c.log_limit, c.isolation, c.container, c.listen, c.name, c.lost_after, c.requeue_lost_after,
+                    c.admin_users, c.admin_groups, c.teams, c.pools);
   };
   return a.policy == b.policy && rest(a) == rest(b);
 }

@@ -31,6 +31,7 @@ struct Config {
   std::optional<GpuSet> use;     // Nothing: all. The others are restricted from the start.
   std::string emulate;           // A specification or a description file; empty: this machine's GPUs.
   Bytes ignore_unmanaged_below;  // 0: every process that divvy did not start takes its GPU away.
+  MigUse mig = MigUse::kUse;     // What is done with MIG.
   Duration poll = 1s;            // Between two looks at the GPUs. 100 ms to 1 h.
 
   // [queue]

@@ -118,14 +118,39 @@ Status CheckSlice(const JobSpec& spec) {
                            " is a piece of a GPU that the hardware sets apart, and cannot be "
                            "divided or lent; leave --gpus and what is said of parts out");
   }
-  if (request.gpus > 1 || request.is_elastic() || request.is_gang()) {
+  if (request.gpus != 1 || request.is_elastic() || request.is_gang()) {
     return InvalidArgument("--slice " + request.slice +
                            " is one slice of one GPU; leave --gpus and --nodes out, or use "
                            "an array for several");
   }
+  if (request.gpu_memory > Bytes()) {
+    return InvalidArgument("--slice " + request.slice +
+                           " says how much memory it has; leave --gpu-memory out, or write --slice '>=" +
+                           FormatSize(request.gpu_memory) + "'");
+  }
+  return {};
+}
+
+/// "1g.18gb", "1g", ">=16G".
+Result<std::string> ReadSlice(std::string_view value) {
+  const std::string text = ToLower(Trim(value));
+  if (text.starts_with(">=")) {
+    DIVVY_TRY(const Bytes size, ReadShareOfMemory(Trim(std::string_view(text).substr(2))));
+    constexpr std::int64_t kGibibyte = std::int64_t{1} << 30;
+    const bool is_whole = size.count() % kGibibyte == 0;
+    const std::int64_t mebibytes = (size.count() + kMebibyte - 1) / kMebibyte;
+    return ">=" + (is_whole ? std::to_string(size.count() / kGibibyte) + "G" : std::to_string(mebibytes) + "M");
+  }
+  std::string_view rest = text;
+  const bool has_compute = !rest.empty() && rest.front() >= '1' && rest.front() <= '7' && rest.substr(1, 1) == "g";
+  if (has_compute) rest.remove_prefix(2);
+  const bool has_memory = rest.size() > 3 && rest.front() == '.' && rest.ends_with("gb") &&
+                          ParseInteger(rest.substr(1, rest.size() - 3)).value_or(0) > 0;
+  if (has_compute && (rest.empty() || text == "1g-wide" || has_memory)) return text;
   return InvalidArgument(
-      "--slice " + request.slice +
-      ": divvy makes no MIG instances yet; ask for a part of a GPU: --gpus 0.25, or --gpu-memory 16G");
+      Quoted(value) +
+      " is no MIG profile; write one such as 1g.18gb (divvy gpus lists them), 1g for one of any GPU, "
+      "or '>=16G' for the smallest with that much memory");
 }
 
 Status CheckAlone(const Request& request) {
@@ -241,10 +266,10 @@ void AddPortionOptions(std::vector<Option>& table, JobSpec& spec) {
         return {};
       });
   add("slice", Takes::kValue, "PROFILE|>=SIZE",
-      "not yet: a MIG instance in place of a GPU: 1g.18gb, or >=16G for the smallest with "
-      "that much memory",
+      "a MIG instance in place of a GPU: 1g.18gb, 1g of whatever GPU, or >=16G for the smallest "
+      "with that much memory",
       [&spec](std::string_view value) -> Status {
-        DIVVY_TRY(spec.request.slice, ReadLabel(value, 32));
+        DIVVY_TRY(spec.request.slice, ReadSlice(value));
         return {};
       });
 }

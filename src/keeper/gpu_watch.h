@@ -23,6 +23,7 @@ struct GpuSight {
     std::int64_t pid = 0;
     std::int64_t uid = -1;
     Bytes memory;
+    int instance = -1;   // Of MIG; -1: none.
     std::string folder;  // DIVVY_SHARE of its environment; empty: none, or it may not be read.
     std::vector<std::int64_t> ancestors;
   };

@@ -30,6 +30,7 @@ Keeper::Keeper(KeeperOptions options, std::unique_ptr<EventLoop> loop)
 
 Keeper::~Keeper() {
   watch_.reset();
+  slices_.reset();
   for (auto& [id, kept] : kept_) kept->relocation.reset();
 }
 
@@ -42,7 +43,9 @@ Result<std::unique_ptr<Keeper>> Keeper::Make(KeeperOptions options) {
   keeper->mechanisms_.is_emulated = !raw->options_.cuda.empty();
   keeper->mechanisms_.has_interposer = !raw->options_.interposer.empty();
   keeper->mechanisms_.mps_program = raw->options_.mps_program;
-  keeper->mechanisms_.why_no_slices = "dividing GPUs by MIG is not done by this keeper; ask for a share of a GPU";
+  keeper->mechanisms_.why_no_slices = "nothing is known of it yet";
+  keeper->slices_ =
+      std::make_unique<Slices>(*raw->loop_, raw->options_.directory, raw->options_.nvml, raw->SliceEvents());
   keeper->watch_ = std::make_unique<GpuWatch>(*raw->loop_, raw->options_.nvml,
                                               [raw](const std::vector<GpuSight>& sights) { raw->OnSights(sights); });
   DIVVY_CHECK(keeper->Recover());
@@ -316,8 +319,9 @@ bool Keeper::LookWhetherReachable() {
 
 void Keeper::LookWhetherNeeded() {
   const Time now = loop_->Now();
-  if (!kept_.empty() || !node_.whole_jobs.empty() || (door_->has_node() && !may_end_)) needed_at_ = now;
-  if (now - needed_at_ > options_.lingers || (may_end_ && kept_.empty())) loop_->Stop();
+  if (!kept_.empty() || !sliced_.empty() || !node_.whole_jobs.empty() || (door_->has_node() && !may_end_))
+    needed_at_ = now;
+  if (now - needed_at_ > options_.lingers || (may_end_ && kept_.empty() && sliced_.empty())) loop_->Stop();
 }
 
 }  // namespace divvy::keeper

@@ -24,6 +24,7 @@
 #include "keeper/node_door.h"
 #include "keeper/record.h"
 #include "keeper/relocation.h"
+#include "keeper/slices.h"
 #include "keeper/tenant.h"
 #include "sharing/ledger.h"
 
@@ -98,6 +99,17 @@ class Keeper {
     Time relocated = kNoTime;                // When its last relocation ended.
     std::vector<Duration> had;               // By device, a second ago.
     std::vector<GpuShare> had_share;         // Of the last second.
+  };
+  /// A tenant with a MIG instance. It is not in the ledger.
+  struct Sliced {
+    enum class State { kWaiting, kMaking, kThere, kUnmaking };  // Waits for its GPU to be empty.
+    RecordedTenant record;
+    State state = State::kWaiting;
+    Slices::Made made;
+    std::vector<std::uint64_t> pending;  // Requests.
+    Bytes used;
+    std::string trouble;
+    GpuIndex gpu() const { return static_cast<GpuIndex>(record.gpus.front()); }
   };
   struct Shrinking {
     TenantId tenant;
@@ -177,6 +189,27 @@ class Keeper {
   TenantId LatestOf(JobId job) const;
   std::vector<std::string> EnvironmentOf(const Kept& kept) const;
 
+  // keeper_slices.cc
+  static bool IsOfSlices(std::uint64_t job);
+  Slices::Events SliceEvents();
+  void AddSlice(std::uint64_t id, const wire::KeeperAdd& add);
+  void AdoptSlice(const RecordedTenant& record);
+  void MakeSlices(GpuIndex gpu);
+  void OnSliceReady(std::uint64_t job);
+  void OnSliceFailed(std::uint64_t job, const std::string& why);
+  void FailSlice(TenantId id, Sliced& sliced, const Error& why);
+  void OnSliceMade(TenantId id, const Result<Slices::Made>& made);
+  void AnswerSlice(std::uint64_t id, const Sliced& sliced);
+  bool RemoveSlice(TenantId id);
+  void OnSliceUnmade(TenantId id, const Status& status);
+  bool HasSlices(GpuIndex gpu) const;
+  /// To the ledger, where no slices are on it any more.
+  void GiveBack(GpuIndex gpu);
+  /// Until the slices on its GPUs are gone. False: there are none.
+  bool PostponeTake(std::uint64_t id, const wire::KeeperTakeWhole& take);
+  wire::KeptTenant StateOf(const Sliced& sliced) const;
+  void OnSliceSight(const GpuSight& sight);
+
   // keeper_state.cc
   void OnSights(const std::vector<GpuSight>& sights);
   void OnSight(const GpuSight& sight);
@@ -202,6 +235,10 @@ class Keeper {
   Gates gates_;
   std::unique_ptr<NodeDoor> door_;
   std::unique_ptr<GpuWatch> watch_;
+  std::unique_ptr<Slices> slices_;
+  std::map<TenantId, Sliced> sliced_;
+  std::vector<std::pair<std::uint64_t, wire::KeeperTakeWhole>> postponed_takes_;
+  bool may_switch_mig_ = false;
   RecordedNode node_;
   std::map<GpuIndex, wire::KeeperGpu> gpus_;
   std::map<GpuIndex, int> utilisation_;

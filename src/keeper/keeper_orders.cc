@@ -148,6 +148,7 @@ void Keeper::EndShrink(std::uint64_t number) {
 }
 
 void Keeper::OnFailed(const sharing::Failed& failed) {
+  if (IsOfSlices(failed.job)) return OnSliceFailed(failed.job, failed.why);
   if (failed.job != 0) {
     const auto take = takes_.find(failed.job);
     if (take == takes_.end()) return;
@@ -165,6 +166,7 @@ void Keeper::OnFailed(const sharing::Failed& failed) {
 }
 
 void Keeper::OnReady(std::uint64_t job) {
+  if (IsOfSlices(job)) return OnSliceReady(job);
   const auto take = takes_.find(job);
   if (take == takes_.end()) return;
   door_->Answer(take->second, {});

@@ -46,6 +46,10 @@ Status Keeper::Recover() {
   Records::Found found = records_.ReadTenants();
   troubles_ = std::move(found.troubles);
   for (const RecordedTenant& record : found.tenants) {
+    if (record.terms.slice.any() && !record.gpus.empty()) {
+      AdoptSlice(record);
+      continue;
+    }
     const TenantId id{record.terms.job.value(), record.terms.attempt};
     const Status adopted = AdoptTenant(record);
     if (adopted) continue;
@@ -62,6 +66,9 @@ Status Keeper::Recover() {
                  static_cast<unsigned long long>(id.job), trouble.c_str());
   }
   for (const std::string& folder : records_.FoldersWithout()) remover_.Remove(folder);
+  std::set<TenantId> known;
+  for (const auto& [id, sliced] : sliced_) known.insert(id);
+  slices_->KeepOnly(std::move(known));
   RecordNode();
   return {};
 }

@@ -43,6 +43,11 @@ void Keeper::OnRequest(const wire::KeeperRequest& request) {
     OnRemove(*request.remove);
   } else if (request.give_whole) {
     const JobId job = request.give_whole->job;
+    std::erase_if(postponed_takes_, [&](const auto& waiting) {
+      if (waiting.second.job != job) return false;
+      door_->Answer(waiting.first, FailedPrecondition("the job has given its GPUs up"));
+      return true;
+    });
     GiveWhole(job);
     if (const auto take = takes_.find(job.value()); take != takes_.end()) {
       door_->Answer(take->second, FailedPrecondition("the job has given its GPUs up"));
@@ -81,6 +86,9 @@ void Keeper::OnHello(std::uint64_t id, const wire::KeeperHello& hello) {
     if (std::ranges::find(hello.whole_jobs, whole.job) == hello.whole_jobs.end()) over.push_back(whole.job);
   }
   for (const JobId job : over) GiveWhole(job);
+  postponed_takes_.clear();
+  for (auto& [tenant, sliced] : sliced_) sliced.pending.clear();
+  may_switch_mig_ = hello.may_switch_mig;
   SetNode(hello.gpus);
   wire::KeeperLine line;
   line.answer.emplace().id = id;
@@ -94,6 +102,7 @@ void Keeper::OnHello(std::uint64_t id, const wire::KeeperHello& hello) {
 void Keeper::OnAdd(std::uint64_t id, const wire::KeeperAdd& add) {
   const TenantId tenant{add.job.value(), add.attempt};
   const auto refuse = [this, id](Error error) { door_->Answer(id, std::move(error)); };
+  if (add.slice.any()) return AddSlice(id, add);
   if (Kept* kept = Find(tenant)) {
     if (const Status resized = Resize(add.job, add.share, add.paper); !resized) return refuse(resized.error());
     kept->record.terms = add;
@@ -101,7 +110,6 @@ void Keeper::OnAdd(std::uint64_t id, const wire::KeeperAdd& add) {
     kept->pending.push_back({id, Goal::kPlaced, {}});
     return;
   }
-  if (!add.slice.empty()) return refuse(FailedPrecondition(mechanisms_.why_no_slices));
   if (add.paper.empty() || add.paper.size() > share::kMaxDevices)
     return refuse(InvalidArgument("a job has shares of 1 to " + std::to_string(share::kMaxDevices) + " GPUs"));
   if (!add.uses_mps && !mechanisms_.has_interposer)
@@ -188,6 +196,7 @@ std::vector<std::string> Keeper::EnvironmentOf(const Kept& kept) const {
 
 void Keeper::OnRemove(const wire::KeeperRemove& remove) {
   const TenantId id{remove.job.value(), remove.attempt};
+  if (RemoveSlice(id)) return;
   const auto found = kept_.find(id);
   troubles_.erase(id);
   if (found == kept_.end()) return records_.Forget(id);
@@ -208,6 +217,7 @@ void Keeper::OnRemove(const wire::KeeperRemove& remove) {
 }
 
 void Keeper::OnTakeWhole(std::uint64_t id, const wire::KeeperTakeWhole& take) {
+  if (PostponeTake(id, take)) return;
   std::erase_if(node_.whole_jobs, [&](const RecordedWhole& whole) { return whole.job == take.job; });
   node_.whole_jobs.push_back({take.job, take.gpus});
   RecordNode();

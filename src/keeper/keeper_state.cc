@@ -58,6 +58,7 @@ void Keeper::BearWithNewcomers(Kept& kept) const {
 
 void Keeper::OnSight(const GpuSight& sight) {
   utilisation_[sight.gpu] = sight.utilisation_percent;
+  OnSliceSight(sight);
   for (const GpuSight::Process& seen : sight.processes) {
     for (auto& [id, kept] : kept_) {
       if (kept->tenant == nullptr || kept->record.terms.uses_mps) continue;
@@ -203,6 +204,9 @@ wire::KeeperState Keeper::State() const {
   state.moves = moves_;
   state.parks = parks_;
   for (const auto& [id, kept] : kept_) state.tenants.push_back(StateOf(*kept));
+  for (const auto& [id, sliced] : sliced_) {
+    if (sliced.state != Sliced::State::kUnmaking) state.tenants.push_back(StateOf(sliced));
+  }
   return state;
 }
 

@@ -294,8 +294,9 @@ class FakeProcess {
 
 class KeeperWorld {
  public:
-  explicit KeeperWorld(int gpus = 2, bool has_driver = false, Duration lingering = 30s, std::int64_t residual = 0)
-      : gpus_(gpus), has_driver_(has_driver), lingers_(lingering), residual_(residual) {
+  explicit KeeperWorld(int gpus = 2, bool has_driver = false, Duration lingering = 30s, std::int64_t residual = 0,
+                       std::string nvml = "")
+      : gpus_(gpus), has_driver_(has_driver), lingers_(lingering), residual_(residual), nvml_(std::move(nvml)) {
     char name[] = "/tmp/keeper-XXXXXX";
     directory = ::mkdtemp(name);
     Start();
@@ -314,6 +315,7 @@ class KeeperWorld {
     options.rules = rules;
     options.mps_program = mps_program;
     options.lingers = lingers_;
+    options.nvml = nvml_;
     auto made = Keeper::Make(std::move(options));
     ASSERT_TRUE(made) << made.error().message;
     keeper_ = *std::move(made);
@@ -418,6 +420,7 @@ class KeeperWorld {
   bool has_driver_;
   Duration lingers_;
   std::int64_t residual_;
+  std::string nvml_;  // A stand-in's.
   std::unique_ptr<Keeper> keeper_;
   std::thread thread_;
 };

@@ -69,7 +69,8 @@ std::vector<wire::KeptMechanism> Mechanisms::List() const {
   hybrid.can_limit = hybrid.can_soft_limit = hybrid.can_share_compute = hybrid.can_resize = hybrid.is_there;
   list.push_back(hybrid);
   wire::KeptMechanism mig;
-  mig.name = "mig";
+  mig.name = "mig" + emulated;
+  mig.is_there = mig.can_limit = mig.can_share_compute = has_slices;
   mig.reason = why_no_slices;
   list.push_back(mig);
   wire::KeptMechanism mps;

@@ -16,6 +16,7 @@ struct Mechanisms {
   bool has_interposer = true;  // The library is there to be given to jobs.
   DriverAbilities driver;      // Nothing is known of it before it was probed.
   std::string mps_program;     // Empty: there is none.
+  bool has_slices = false;     // The driver divides GPUs where they can be divided.
   std::string why_no_slices;   // Why the hardware divides no GPU here.
 
   /// The driver takes a process's control state off the GPU, so that nothing is left there.

@@ -9,6 +9,7 @@
 #include "base/id.h"
 #include "base/time.h"
 #include "base/units.h"
+#include "model/gpu_slice.h"
 
 namespace divvy {
 
@@ -77,6 +78,9 @@ struct GpuFacts {
   int compute_capability = 0;  // 90 is 9.0.
   bool is_mig_capable = false;
   bool is_mig_enabled = false;
+  /// The MIG instances that divvy may cut it into, smallest first. Empty: none.
+  std::vector<SliceProfile> slices;
+  bool is_only_sliced = false;  // Its MIG mode is on and stays so: it takes instances and no other work.
   /// links[j]: how GPU j is reached from this one: "NV18", "PIX", "PXB", "PHB", "NODE", "SYS"; "X" for itself.
   std::vector<std::string> links;
 
@@ -92,6 +96,7 @@ struct GpuProcess {
   Bytes memory_used;
   Time started = kNoTime;
   bool is_graphics = false;
+  int gpu_instance = -1;  // Of MIG, by the driver's number; -1: none.
   /// The supervisor that this process descends from, or 0: then divvy did not start it.
   std::int64_t supervisor_pid = 0;
   std::uint64_t job = 0;  // The job of that supervisor, by its id; 0: not known.
@@ -110,6 +115,7 @@ struct GpuObservation {
   int temperature_celsius = 0;
   int power_watts = 0;
   std::vector<GpuProcess> processes;
+  std::string cut_by_others;  // How it is divided by MIG, where that is not divvy's doing; empty: it is not.
 
   friend bool operator==(const GpuObservation&, const GpuObservation&) = default;
 };

@@ -60,6 +60,7 @@ struct JobRecord {
   bool was_let_go = false;               // All machines of the gang have prepared it, and were told to go.
   std::string gpu_model;                 // Of `gpus`, where all are of one model; else empty.
   GpuShare gpu_parts{GpuShare::kWhole};  // What it has of each of `gpus`.
+  GpuSlice gpu_slice;                    // The MIG instance that it has of `gpus`.
   Progress progress;
   // Of an elastic job that runs.
   bool takes_resizes = false;    // It has said that it takes part in being resized (divvy checkpoint).

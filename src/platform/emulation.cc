@@ -17,6 +17,7 @@
 
 #include "base/text.h"
 #include "platform/emulation_cuda.h"
+#include "platform/emulation_mig.h"
 #include "platform/gpu_health.h"
 #include "platform/gpu_process.h"
 #include "platform/image_file.h"
@@ -121,6 +122,7 @@ std::unique_ptr<World> MakeWorld(const std::vector<GpuFacts>& gpus) {
     facts.is_mig_capable = gpu.is_mig_capable ? 1 : 0;
     facts.is_mig_enabled = gpu.is_mig_enabled ? 1 : 0;
     for (std::size_t j = 0; j < gpus.size(); ++j) facts.levels[j] = static_cast<std::uint8_t>(LevelOf(gpu, gpus[j]));
+    world->gpus[i].states[0].is_mig_on = world->gpus[i].states[0].is_mig_pending = facts.is_mig_enabled;
     world->gpus[i].states[0].temperature_celsius = 32;
     world->gpus[i].states[0].power_milliwatts = 70'000;
   }
@@ -327,7 +329,59 @@ Status EmulatedWorld::Restore(GpuIndex gpu) {
     state.recovery_action = nvml::kRecoverNothing;
     state.has_remap_failed = 0;
     state.uncorrected_errors = 0;
+    // A reset brings the MIG mode that is pending, and takes the instances away.
+    if (state.is_mig_on != state.is_mig_pending) std::ranges::fill(state.instances, emulation::WorldInstance{});
+    state.is_mig_on = state.is_mig_pending;
     return {};
+  });
+}
+
+Status EmulatedWorld::SetMig(GpuIndex gpu, bool is_on) {
+  return Change(gpu, [&](WorldState& state) -> Status {
+    if (!emulation::HasMig(world_->gpus[gpu].facts))
+      return FailedPrecondition("emulated GPU " + std::to_string(gpu) + " cannot be divided by MIG");
+    for (const emulation::WorldInstance& one : state.instances) {
+      if (one.is_there != 0 && !is_on)
+        return FailedPrecondition("emulated GPU " + std::to_string(gpu) + " has MIG instances; unmake them first");
+    }
+    state.is_mig_on = state.is_mig_pending = is_on ? 1U : 0U;
+    return {};
+  });
+}
+
+Status EmulatedWorld::MakeSlice(GpuIndex gpu, int compute, int size, int start) {
+  return Change(gpu, [&](WorldState& state) -> Status {
+    const std::string where = "emulated GPU " + std::to_string(gpu);
+    if (state.is_mig_on == 0) return FailedPrecondition(where + " is not in MIG mode");
+    const auto* form = std::ranges::find_if(emulation::kMigSizes, [&](const emulation::MigSize& one) {
+      return one.compute == static_cast<std::uint32_t>(compute) && one.size == static_cast<std::uint32_t>(size);
+    });
+    if (form == std::end(emulation::kMigSizes) || !emulation::HasMigRoom(state, *form, static_cast<unsigned>(start)))
+      return LimitExceeded(where + " has no room for such an instance there");
+    auto* const slot = std::ranges::find(state.instances, 0U, &emulation::WorldInstance::is_there);
+    *slot = {};
+    slot->memory = emulation::MigMemory(world_->gpus[gpu].facts.memory_total, form->size);
+    slot->is_there = slot->has_compute = 1;
+    slot->id = form->first_id + static_cast<std::uint32_t>(start) / form->size;
+    slot->profile = form->id;
+    slot->start = static_cast<std::uint32_t>(start);
+    slot->size = form->size;
+    slot->compute = form->compute;
+    const std::string uuid =
+        "MIG-" + std::string(world_->gpus[gpu].facts.uuid + 4).substr(0, 32) + std::to_string(start);
+    std::copy_n(uuid.c_str(), uuid.size() + 1, slot->uuid);
+    return {};
+  });
+}
+
+Status EmulatedWorld::UnmakeSlice(GpuIndex gpu, int start) {
+  return Change(gpu, [&](WorldState& state) -> Status {
+    for (emulation::WorldInstance& one : state.instances) {
+      if (one.is_there == 0 || one.start != static_cast<std::uint32_t>(start)) continue;
+      one = {};
+      return {};
+    }
+    return NotFound("emulated GPU " + std::to_string(gpu) + " has no instance at " + std::to_string(start));
   });
 }
 

@@ -84,6 +84,11 @@ class EmulatedWorld {
   Status Lose(GpuIndex gpu);
   /// As after a reset: present and well. Processes and load stay.
   Status Restore(GpuIndex gpu);
+  /// Somebody else than divvy switches the MIG mode, makes an instance of so many compute and memory slices, or unmakes
+  /// the one that begins there.
+  Status SetMig(GpuIndex gpu, bool is_on);
+  Status MakeSlice(GpuIndex gpu, int compute, int size, int start);
+  Status UnmakeSlice(GpuIndex gpu, int start);
 
  private:
   EmulatedWorld(int fd, emulation::World* world, std::string path) : fd_(fd), world_(world), path_(std::move(path)) {}

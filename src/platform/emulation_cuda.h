@@ -18,7 +18,7 @@
 namespace divvy::emulation {
 
 inline constexpr std::uint32_t kCudaMagic = 0x44565943;  // "CYVD" in the file.
-inline constexpr std::uint32_t kCudaLayout = 1;          // One more with every change of a struct below.
+inline constexpr std::uint32_t kCudaLayout = 2;          // One more with every change of a struct below.
 inline constexpr std::uint32_t kMaxCudaProcesses = 256;
 inline constexpr std::uint32_t kBusyBuckets = 16;
 inline constexpr std::uint64_t kBusyBucketNs = 100'000'000;
@@ -56,7 +56,9 @@ struct CudaProcess {
   std::uint64_t start_ticks;
   std::uint32_t service_thread;
   std::uint32_t is_unmovable;  // Managed memory or memory of other processes: cannot be checkpointed.
-  std::uint64_t saved;         // Bytes of device memory that are in host memory, checkpointed.
+  std::uint32_t instance;      // The MIG instance that it uses, by its id, and one more; 0: whole GPUs.
+  std::uint32_t reserved;
+  std::uint64_t saved;  // Bytes of device memory that are in host memory, checkpointed.
   CudaOrder order;
   CudaUse uses[kMaxGpus];
 };

@@ -69,6 +69,23 @@ Status Xid(EmulatedWorld& world, GpuIndex gpu, const Words& words) {
 Status Lose(EmulatedWorld& world, GpuIndex gpu, const Words&) { return world.Lose(gpu); }
 Status Restore(EmulatedWorld& world, GpuIndex gpu, const Words&) { return world.Restore(gpu); }
 
+Status Mig(EmulatedWorld& world, GpuIndex gpu, const Words& words) {
+  if (words[2] == "on" || words[2] == "off") return world.SetMig(gpu, words[2] == "on");
+  return InvalidArgument("\"" + words[2] + "\" is not on or off");
+}
+
+Status MakeSlice(EmulatedWorld& world, GpuIndex gpu, const Words& words) {
+  DIVVY_TRY(const std::int64_t compute, Number(words[2], "a number of compute slices", 7));
+  DIVVY_TRY(const std::int64_t size, Number(words[3], "a number of memory slices", 8));
+  DIVVY_TRY(const std::int64_t start, Number(words[4], "a memory slice", 7));
+  return world.MakeSlice(gpu, static_cast<int>(compute), static_cast<int>(size), static_cast<int>(start));
+}
+
+Status UnmakeSlice(EmulatedWorld& world, GpuIndex gpu, const Words& words) {
+  DIVVY_TRY(const std::int64_t start, Number(words[2], "a memory slice", 7));
+  return world.UnmakeSlice(gpu, static_cast<int>(start));
+}
+
 // In the file beside the world: all programs of the stand-in CUDA driver see it.
 Status CudaFault(const std::string& directory, GpuIndex gpu, const Words& words) {
   std::int64_t value = 1;
@@ -97,6 +114,9 @@ constexpr std::array kVerbs = {
     Verb{"xid", "GPU CODE", 3, 3, Xid},
     Verb{"lose", "GPU", 2, 2, Lose},
     Verb{"restore", "GPU", 2, 2, Restore},
+    Verb{"mig", "GPU on|off", 3, 3, Mig},
+    Verb{"make-slice", "GPU COMPUTE-SLICES MEMORY-SLICES START", 5, 5, MakeSlice},
+    Verb{"unmake-slice", "GPU START", 3, 3, UnmakeSlice},
     Verb{"cuda-fault", "GPU FAULT [VALUE]", 3, 4, nullptr},
 };
 
@@ -111,6 +131,9 @@ std::string_view DriveEmulationUsage() {
          "xid GPU CODE\n"
          "lose GPU\n"
          "restore GPU\n"
+         "mig GPU on|off\n"
+         "make-slice GPU COMPUTE-SLICES MEMORY-SLICES START\n"
+         "unmake-slice GPU START\n"
          "cuda-fault GPU FAULT [VALUE]\n";
 }
 
@@ -120,7 +143,7 @@ Status DriveEmulation(const std::string& directory, const std::vector<std::strin
   if (words.empty()) {
     return InvalidArgument(
         "divvy emulate needs a change: add-process, remove-process, utilisation, memory, temperature, "
-        "xid, lose, restore or cuda-fault");
+        "xid, lose, restore, mig, make-slice, unmake-slice or cuda-fault");
   }
   const auto* verb = std::ranges::find(kVerbs, words[0], &Verb::name);
   if (verb == kVerbs.end()) {
@@ -128,7 +151,7 @@ Status DriveEmulation(const std::string& directory, const std::vector<std::strin
     return InvalidArgument("\"" + words[0] + "\" is not a change of emulated GPUs" +
                            (nearest.empty()
                                 ? ": say add-process, remove-process, utilisation, memory, temperature, xid, "
-                                  "lose, restore or cuda-fault"
+                                  "lose, restore, mig, make-slice, unmake-slice or cuda-fault"
                                 : "; did you mean " + std::string(nearest) + "?"));
   }
   if (words.size() < verb->least || words.size() > verb->most) {

@@ -12,10 +12,11 @@
 namespace divvy::emulation {
 
 inline constexpr std::uint32_t kWorldMagic = 0x44565947;  // "GYVD" in the file.
-inline constexpr std::uint32_t kWorldLayout = 1;          // One more with every change of a struct below.
+inline constexpr std::uint32_t kWorldLayout = 2;          // One more with every change of a struct below.
 inline constexpr std::uint32_t kMaxGpus = 64;
 inline constexpr std::uint32_t kMaxProcesses = 64;  // On one GPU.
-inline constexpr std::uint32_t kMaxXids = 16;       // Kept for readers that come late.
+inline constexpr std::uint32_t kMaxInstances = 7;
+inline constexpr std::uint32_t kMaxXids = 16;  // Kept for readers that come late.
 inline constexpr const char* kWorldFile = "world";
 inline constexpr const char* kLibraryFile = "libnvidia-ml.so.1";
 
@@ -27,7 +28,7 @@ struct WorldFacts {
   std::int32_t numa_node;           // -1: not known.
   std::int32_t compute_capability;  // 90 is 9.0; 0: not known.
   std::uint32_t is_mig_capable;
-  std::uint32_t is_mig_enabled;
+  std::uint32_t is_mig_enabled;    // At first.
   std::uint32_t switch_links;      // NVLinks to the NVSwitches of `switch_domain`.
   std::uint32_t switch_domain;     // GPUs of one domain reach each other through its switches.
   std::uint8_t nvlinks[kMaxGpus];  // NVLinks straight to that GPU.
@@ -39,6 +40,20 @@ struct WorldProcess {
   std::uint64_t start_ticks;
   std::uint32_t pid;
   std::uint32_t is_graphics;
+};
+
+/// A GPU instance of MIG, and the one compute instance in it.
+struct WorldInstance {
+  std::uint64_t memory;  // Bytes.
+  std::uint32_t is_there;
+  std::uint32_t id;
+  std::uint32_t profile;  // Its id.
+  std::uint32_t start;    // Memory slices.
+  std::uint32_t size;
+  std::uint32_t compute;  // Compute slices.
+  std::uint32_t has_compute;
+  std::uint32_t reserved;
+  char uuid[48];  // Of the device that programs use.
 };
 
 struct WorldState {
@@ -53,6 +68,10 @@ struct WorldState {
   std::uint32_t recovery_action;  // nvml::RecoveryAction
   std::uint32_t has_remap_failed;
   std::uint32_t process_count;
+  std::uint32_t is_mig_on;
+  std::uint32_t is_mig_pending;  // What it is to be after a reset.
+  std::uint64_t instances_made;  // Ever.
+  WorldInstance instances[kMaxInstances];
   std::uint32_t xids[kMaxXids];
   WorldProcess processes[kMaxProcesses];
 };

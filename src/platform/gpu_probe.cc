@@ -15,6 +15,8 @@
 #include "platform/gpu_process.h"
 #include "platform/nvml.h"
 #include "platform/nvml_links.h"
+#include "platform/nvml_mig.h"
+#include "platform/slice_record.h"
 
 namespace divvy {
 namespace {
@@ -28,6 +30,10 @@ struct GpuUnderWatch {
   unsigned long long xid = 0;  // The last one that fences, until the GPU was reset.
   bool was_in_need = false;    // The driver asked for a recovery since that XID.
   bool was_lost = false;
+  // MIG, as it was learned, and what was strange at the last look: what divvy is just making or unmaking is not.
+  bool is_only_sliced = false;
+  bool can_be_cut = false;
+  std::string was_strange;
 };
 
 // From sysfs, for drivers whose NVML does not tell. NVML writes 00000000:17:00.0, sysfs 0000:17:00.0 in small letters.
@@ -45,7 +51,8 @@ int NumaNodeFromSysfs(const std::string& pci) {
 
 class NvmlProbe : public GpuProbe {
  public:
-  explicit NvmlProbe(std::unique_ptr<NvmlLibrary> nvml) : nvml_(std::move(nvml)) {
+  NvmlProbe(std::unique_ptr<NvmlLibrary> nvml, MigUse mig, std::string slices)
+      : nvml_(std::move(nvml)), mig_(mig), slices_(std::move(slices)) {
     if (nvml_->create_events != nullptr && nvml_->create_events(&events_) != nvml::kSuccess) events_ = nullptr;
   }
   ~NvmlProbe() override {
@@ -63,6 +70,9 @@ class NvmlProbe : public GpuProbe {
  private:
   void Register(GpuUnderWatch& gpu);
   GpuFacts FactsOf(GpuIndex index) const;
+  SliceRecord OwnSlices() const;
+  void LearnSlices(GpuIndex index, const SliceRecord& record, GpuFacts& facts);
+  std::string CutByOthers(GpuUnderWatch& gpu, const SliceRecord& record) const;
   int NumaNodeOf(nvml::Device device, const std::string& pci) const;
   void DrainEvents();
   void ReadLoad(nvml::Device device, GpuObservation& seen) const;
@@ -72,9 +82,12 @@ class NvmlProbe : public GpuProbe {
   std::vector<GpuProcess> ProcessesOf(nvml::Device device, const std::set<std::int64_t>& supervisors);
 
   std::unique_ptr<NvmlLibrary> nvml_;
+  MigUse mig_;
+  std::string slices_;
   nvml::EventSet events_ = nullptr;
   std::vector<GpuUnderWatch> gpus_;  // By index.
   GpuProcessTable processes_;
+  bool has_looked_ = false;
 };
 
 Status NvmlProbe::FindDevices() {
@@ -100,11 +113,13 @@ void NvmlProbe::Register(GpuUnderWatch& gpu) {
 
 Result<std::vector<GpuFacts>> NvmlProbe::Facts() {
   DIVVY_CHECK(FindDevices());
+  const SliceRecord record = OwnSlices();
   std::vector<GpuFacts> facts;
   std::vector<nvml::Device> devices;
   std::vector<std::string> pci;
   for (std::size_t i = 0; i < gpus_.size(); ++i) {
     facts.push_back(FactsOf(static_cast<GpuIndex>(i)));
+    LearnSlices(static_cast<GpuIndex>(i), record, facts.back());
     devices.push_back(gpus_[i].device);
     pci.push_back(facts.back().pci_address);
   }
@@ -147,6 +162,48 @@ GpuFacts NvmlProbe::FactsOf(GpuIndex index) const {
   return facts;
 }
 
+// What cannot be read is nobody's: then all instances are others'.
+SliceRecord NvmlProbe::OwnSlices() const {
+  auto record = slices_.empty() ? Result<SliceRecord>(SliceRecord()) : ReadSliceRecord(slices_);
+  return record ? *std::move(record) : SliceRecord();
+}
+
+// A GPU whose mode divvy did not switch on keeps it.
+void NvmlProbe::LearnSlices(GpuIndex index, const SliceRecord& record, GpuFacts& facts) {
+  GpuUnderWatch& gpu = gpus_[index];
+  const bool is_fixed = facts.is_mig_enabled && !record.HasSwitched(facts.uuid);
+  if (facts.is_mig_capable && mig_ != MigUse::kOff && (facts.is_mig_enabled || mig_ == MigUse::kAuto))
+    facts.slices = ReadSliceProfiles(*nvml_, gpu.device, facts);
+  facts.is_only_sliced = is_fixed && !facts.slices.empty();
+  gpu.can_be_cut = !facts.slices.empty();
+  gpu.is_only_sliced = facts.is_only_sliced;
+}
+
+// What is said is not divvy's doing.
+std::string NvmlProbe::CutByOthers(GpuUnderWatch& gpu, const SliceRecord& record) const {
+  unsigned current = 0;
+  unsigned pending = 0;
+  if (nvml_->get_mig_mode == nullptr || nvml_->get_mig_mode(gpu.device, &current, &pending) != nvml::kSuccess)
+    return "";
+  const bool is_on = current == nvml::kMigOn;
+  if (!is_on) return gpu.is_only_sliced ? "its MIG mode was switched off; restart divvy to use it whole" : "";
+  std::array<char, nvml::kUuidSize> uuid{};
+  if (nvml_->get_uuid == nullptr ||
+      nvml_->get_uuid(gpu.device, uuid.data(), static_cast<unsigned>(uuid.size())) != nvml::kSuccess)
+    return "";
+  if (!gpu.can_be_cut)
+    return mig_ == MigUse::kOff ? "it is in MIG mode, and divvy is told to leave those alone ([gpus] mig)"
+                                : "it is in MIG mode, and was not when divvy began, or divvy does not know its slices";
+  if (!gpu.is_only_sliced && !record.HasSwitched(uuid.data()))
+    return "its MIG mode was switched on; restart divvy to have it cut";
+  std::vector<std::string> others;
+  for (const MigInstance& one : ReadMigInstances(*nvml_, gpu.device)) {
+    if (record.Find(uuid.data(), one.start, one.size) == nullptr)
+      others.push_back(std::to_string(one.compute) + "g at " + std::to_string(one.start));
+  }
+  return others.empty() ? "" : "it has MIG instances that divvy did not make: " + Join(others, ", ");
+}
+
 int NvmlProbe::NumaNodeOf(nvml::Device device, const std::string& pci) const {
   std::array<unsigned long, 16> nodes{};
   constexpr int kBits = 8 * sizeof(unsigned long);
@@ -163,6 +220,7 @@ int NvmlProbe::NumaNodeOf(nvml::Device device, const std::string& pci) const {
 std::vector<GpuObservation> NvmlProbe::Observe(GpuSet which, bool with_processes,
                                                const std::set<std::int64_t>& supervisors) {
   DrainEvents();
+  const SliceRecord record = OwnSlices();
   std::vector<GpuObservation> out;
   for (std::size_t i = 0; i < gpus_.size(); ++i) {
     if (!which.Contains(static_cast<GpuIndex>(i))) continue;
@@ -177,12 +235,16 @@ std::vector<GpuObservation> NvmlProbe::Observe(GpuSet which, bool with_processes
     if (seen.is_present) {
       ReadLoad(gpu.device, seen);
       if (with_processes) seen.processes = ProcessesOf(gpu.device, supervisors);
+      std::string strange = slices_.empty() ? "" : CutByOthers(gpu, record);
+      if (strange == gpu.was_strange || !has_looked_) seen.cut_by_others = strange;
+      gpu.was_strange = std::move(strange);
     } else {
       seen.utilisation_percent = -1;
     }
     out.push_back(std::move(seen));
   }
   if (with_processes) processes_.EndRound();
+  has_looked_ = true;
   return out;
 }
 
@@ -299,6 +361,10 @@ void AppendProcesses(nvml::Device device, List list, bool is_graphics, std::map<
       if (is_new) at->second.is_graphics = is_graphics;
       const bool is_known = entries[j].used_memory != nvml::kMemoryNotAvailable;
       const Bytes used(is_known ? static_cast<std::int64_t>(entries[j].used_memory) : 0);
+      if constexpr (std::is_same_v<Entry, nvml::ProcessUse>) {
+        if (entries[j].gpu_instance != nvml::kNoInstance)
+          at->second.gpu_instance = static_cast<int>(entries[j].gpu_instance);
+      }
       at->second.memory_used = std::max(at->second.memory_used, used);
     }
     return;
@@ -324,6 +390,7 @@ std::vector<GpuProcess> NvmlProbe::ProcessesOf(nvml::Device device, const std::s
     GpuProcess process = processes_.Describe(pid, supervisors);
     process.memory_used = use.memory_used;
     process.is_graphics = use.is_graphics;
+    process.gpu_instance = use.gpu_instance;
     out.push_back(std::move(process));
   }
   return out;
@@ -346,9 +413,10 @@ std::string NvmlProbe::driver() const {
 
 }  // namespace
 
-Result<std::unique_ptr<GpuProbe>> OpenNvml(const std::string& library_path, const std::string& world_path) {
+Result<std::unique_ptr<GpuProbe>> OpenNvml(const std::string& library_path, const std::string& world_path, MigUse mig,
+                                           const std::string& slices) {
   DIVVY_TRY(std::unique_ptr<NvmlLibrary> nvml, NvmlLibrary::Load(library_path, world_path));
-  auto probe = std::make_unique<NvmlProbe>(std::move(nvml));
+  auto probe = std::make_unique<NvmlProbe>(std::move(nvml), mig, slices);
   DIVVY_CHECK(probe->FindDevices());
   return std::unique_ptr<GpuProbe>(std::move(probe));
 }

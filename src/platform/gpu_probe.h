@@ -41,6 +41,8 @@ class GpuProbe {
 ///
 /// kUnreachable when the library cannot be loaded or does not start (no driver): then there are no GPUs and everything
 /// else works.
-Result<std::unique_ptr<GpuProbe>> OpenNvml(const std::string& library_path, const std::string& world_path = "");
+/// `slices`: where it is written which MIG instances are divvy's (slice_record.h); empty: none are.
+Result<std::unique_ptr<GpuProbe>> OpenNvml(const std::string& library_path, const std::string& world_path = "",
+                                           MigUse mig = MigUse::kOff, const std::string& slices = "");
 
 }  // namespace divvy

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cctype>
+#include <filesystem>
 #include <fstream>
 #include <set>
 
@@ -189,6 +190,20 @@ JobIsolation IsolationOf(const Isolation& here, const std::vector<GpuFacts>& gpu
   }
   if (!job.closed_devices.empty()) job.lock = here.lock;
   return job;
+}
+
+void CloseOtherSlices(const Isolation& here, const std::vector<std::string>& own, JobIsolation& job,
+                      const std::string& folder) {
+  if (here.lock == DeviceLock::kNone || own.empty()) return;
+  std::vector<std::string> others;
+  std::error_code none;
+  for (std::filesystem::directory_iterator file(folder, none), end; !none && file != end; file.increment(none)) {
+    const std::string path = file->path().native();
+    if (std::ranges::find(own, path) == own.end()) others.push_back(path);
+  }
+  std::ranges::sort(others);
+  job.closed_devices.insert(job.closed_devices.end(), others.begin(), others.end());
+  if (!job.closed_devices.empty()) job.lock = here.lock;
 }
 
 std::string VisibleDevices(const JobIsolation& job, GpuSet mine) {

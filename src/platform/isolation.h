@@ -56,6 +56,11 @@ Result<Isolation> ChooseIsolation(const IsolationWishes& wishes, const std::vect
 /// For a job with `mine`. Closes nothing of one whose GPUs change while it runs (`is_elastic`).
 JobIsolation IsolationOf(const Isolation& here, const std::vector<GpuFacts>& gpus, GpuSet mine, bool is_elastic);
 
+/// For a job with a MIG instance, whose capability files are `own`: closes those of the others that there are, where
+/// devices are closed here at all. `folder`: where the driver has them.
+void CloseOtherSlices(const Isolation& here, const std::vector<std::string>& own, JobIsolation& job,
+                      const std::string& folder = "/dev/nvidia-caps");
+
 /// What a job says itself; nothing: as the machine has it.
 struct OwnFolders {
   std::optional<bool> tmp;

@@ -16,7 +16,7 @@ void Find(void* library, Function& function, std::initializer_list<const char*> 
   }
 }
 
-std::string Explain(void* library, nvml::Return result) {
+std::string TextOf(void* library, nvml::Return result) {
   decltype(&nvmlErrorString) explain = nullptr;
   Find(library, explain, {"nvmlErrorString"});
   const char* text = explain == nullptr ? nullptr : explain(result);
@@ -51,7 +51,7 @@ Result<std::unique_ptr<NvmlLibrary>> NvmlLibrary::Load(const std::string& librar
     return Unreachable(path + " is not NVML: it lacks nvmlInit_v2, nvmlDeviceGetCount_v2 or their older forms");
   }
   if (const nvml::Return result = init(); result != nvml::kSuccess) {
-    return Unreachable("NVML in " + path + " does not start (" + Explain(library, result) +
+    return Unreachable("NVML in " + path + " does not start (" + TextOf(library, result) +
                        "): see whether nvidia-smi works");
   }
   nvml->is_started_ = true;
@@ -81,6 +81,20 @@ void NvmlLibrary::Resolve() {
   Find(in, get_power, {"nvmlDeviceGetPowerUsage"});
   Find(in, get_compute_capability, {"nvmlDeviceGetCudaComputeCapability"});
   Find(in, get_mig_mode, {"nvmlDeviceGetMigMode"});
+  Find(in, set_mig_mode, {"nvmlDeviceSetMigMode"});
+  Find(in, get_slice_profile, {"nvmlDeviceGetGpuInstanceProfileInfo"});
+  Find(in, get_slice_places, {"nvmlDeviceGetGpuInstancePossiblePlacements_v2"});
+  Find(in, make_slice, {"nvmlDeviceCreateGpuInstanceWithPlacement"});
+  Find(in, list_slices, {"nvmlDeviceGetGpuInstances"});
+  Find(in, get_slice, {"nvmlGpuInstanceGetInfo"});
+  Find(in, unmake_slice, {"nvmlGpuInstanceDestroy"});
+  Find(in, get_compute_profile, {"nvmlGpuInstanceGetComputeInstanceProfileInfo"});
+  Find(in, make_compute, {"nvmlGpuInstanceCreateComputeInstance"});
+  Find(in, list_compute_instances, {"nvmlGpuInstanceGetComputeInstances"});
+  Find(in, unmake_compute, {"nvmlComputeInstanceDestroy"});
+  Find(in, get_mig_device, {"nvmlDeviceGetMigDeviceHandleByIndex"});
+  Find(in, get_slice_id, {"nvmlDeviceGetGpuInstanceId"});
+  Find(in, get_minor, {"nvmlDeviceGetMinorNumber"});
   Find(in, get_memory_affinity, {"nvmlDeviceGetMemoryAffinity"});
   Find(in, list_compute, {"nvmlDeviceGetComputeRunningProcesses_v3", "nvmlDeviceGetComputeRunningProcesses_v2"});
   Find(in, list_graphics, {"nvmlDeviceGetGraphicsRunningProcesses_v3", "nvmlDeviceGetGraphicsRunningProcesses_v2"});
@@ -98,5 +112,15 @@ void NvmlLibrary::Resolve() {
   Find(in, register_events, {"nvmlDeviceRegisterEvents"});
   Find(in, wait_events, {"nvmlEventSetWait_v2", "nvmlEventSetWait"});
 }
+
+bool NvmlLibrary::has_mig() const {
+  return set_mig_mode != nullptr && get_mig_mode != nullptr && get_slice_profile != nullptr &&
+         get_slice_places != nullptr && make_slice != nullptr && list_slices != nullptr && get_slice != nullptr &&
+         unmake_slice != nullptr && get_compute_profile != nullptr && make_compute != nullptr &&
+         list_compute_instances != nullptr && unmake_compute != nullptr && get_mig_device != nullptr &&
+         get_slice_id != nullptr && get_uuid != nullptr;
+}
+
+std::string NvmlLibrary::Explain(nvml::Return result) const { return TextOf(library_, result); }
 
 }  // namespace divvy

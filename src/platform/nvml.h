@@ -32,6 +32,25 @@ class NvmlLibrary {
   decltype(&nvmlDeviceGetPowerUsage) get_power = nullptr;
   decltype(&nvmlDeviceGetCudaComputeCapability) get_compute_capability = nullptr;
   decltype(&nvmlDeviceGetMigMode) get_mig_mode = nullptr;
+  // All or none of these: MIG. `explain` has words for what they return.
+  decltype(&nvmlDeviceSetMigMode) set_mig_mode = nullptr;
+  decltype(&nvmlDeviceGetGpuInstanceProfileInfo) get_slice_profile = nullptr;
+  decltype(&nvmlDeviceGetGpuInstancePossiblePlacements_v2) get_slice_places = nullptr;
+  decltype(&nvmlDeviceCreateGpuInstanceWithPlacement) make_slice = nullptr;
+  decltype(&nvmlDeviceGetGpuInstances) list_slices = nullptr;
+  decltype(&nvmlGpuInstanceGetInfo) get_slice = nullptr;
+  decltype(&nvmlGpuInstanceDestroy) unmake_slice = nullptr;
+  decltype(&nvmlGpuInstanceGetComputeInstanceProfileInfo) get_compute_profile = nullptr;
+  decltype(&nvmlGpuInstanceCreateComputeInstance) make_compute = nullptr;
+  decltype(&nvmlGpuInstanceGetComputeInstances) list_compute_instances = nullptr;
+  decltype(&nvmlComputeInstanceDestroy) unmake_compute = nullptr;
+  decltype(&nvmlDeviceGetMigDeviceHandleByIndex) get_mig_device = nullptr;
+  decltype(&nvmlDeviceGetGpuInstanceId) get_slice_id = nullptr;
+  decltype(&nvmlDeviceGetMinorNumber) get_minor = nullptr;
+  bool has_mig() const;
+  /// "NVML error 19, In use by another client".
+  std::string Explain(nvml::Return result) const;
+
   decltype(&nvmlDeviceGetMemoryAffinity) get_memory_affinity = nullptr;
 
   using ListProcesses = decltype(&nvmlDeviceGetComputeRunningProcesses_v3);

@@ -8,6 +8,8 @@ namespace divvy::nvml {
 
 using Device = struct OpaqueDevice*;
 using EventSet = struct OpaqueEventSet*;
+using GpuInstance = struct OpaqueGpuInstance*;
+using ComputeInstance = struct OpaqueComputeInstance*;
 
 /// nvmlReturn_t. A driver may return numbers that are not named here.
 enum Return : int {
@@ -24,6 +26,8 @@ enum Return : int {
   kFunctionNotFound = 13,
   kGpuIsLost = 15,
   kResetRequired = 16,
+  kInUse = 19,
+  kInsufficientResources = 23,
   kUnknown = 999,
 };
 
@@ -111,6 +115,73 @@ struct FieldValue {
 inline constexpr unsigned kFieldRecoveryAction = 230;  // Since driver R565.
 inline constexpr unsigned kValueUnsigned = 1;
 
+// --- MIG (since driver R450; placements can be named since R460)
+
+/// NVML_GPU_INSTANCE_PROFILE_*: by how many compute slices it has.
+enum SliceConstant : unsigned {
+  kSlices1 = 0x0,
+  kSlices2 = 0x1,
+  kSlices3 = 0x2,
+  kSlices4 = 0x3,
+  kSlices7 = 0x4,
+  kSlices1Wide = 0x9,  // REV2: one compute slice, the memory of two.
+};
+/// NVML_COMPUTE_INSTANCE_PROFILE_*: that many compute slices; numbers as those of GPU instances, but for the wide one.
+inline constexpr unsigned kSharedEngines = 0;  // NVML_COMPUTE_INSTANCE_ENGINE_PROFILE_SHARED
+inline constexpr unsigned kMigOff = 0;
+inline constexpr unsigned kMigOn = 1;
+
+/// nvmlGpuInstancePlacement_t, and nvmlComputeInstancePlacement_t; in slices.
+struct SlicePlace {
+  unsigned start;
+  unsigned size;
+};
+
+/// nvmlGpuInstanceProfileInfo_t.
+struct GpuInstanceProfile {
+  unsigned id;
+  unsigned is_p2p_supported;
+  unsigned slices;
+  unsigned instances;
+  unsigned multiprocessors;
+  unsigned copy_engines;
+  unsigned decoders;
+  unsigned encoders;
+  unsigned jpeg;
+  unsigned ofa;
+  unsigned long long memory_mb;  // MiB.
+};
+
+/// nvmlGpuInstanceInfo_t.
+struct GpuInstanceInfo {
+  Device device;
+  unsigned id;
+  unsigned profile_id;
+  SlicePlace place;
+};
+
+/// nvmlComputeInstanceProfileInfo_t.
+struct ComputeInstanceProfile {
+  unsigned id;
+  unsigned slices;
+  unsigned instances;
+  unsigned multiprocessors;
+  unsigned copy_engines;
+  unsigned decoders;
+  unsigned encoders;
+  unsigned jpeg;
+  unsigned ofa;
+};
+
+/// nvmlComputeInstanceInfo_t.
+struct ComputeInstanceInfo {
+  Device device;
+  GpuInstance gpu_instance;
+  unsigned id;
+  unsigned profile_id;
+  SlicePlace place;
+};
+
 /// nvmlDeviceGpuRecoveryAction_t: what the driver itself says must be done before the GPU is used again.
 enum RecoveryAction : unsigned {
   kRecoverNothing = 0,
@@ -148,6 +219,10 @@ static_assert(sizeof(divvy::nvml::ProcessUse) == 24);
 static_assert(sizeof(divvy::nvml::Event) == 32);
 static_assert(sizeof(divvy::nvml::FieldValue) == 40);
 static_assert(sizeof(divvy::nvml::MemoryV2) == 40);
+static_assert(sizeof(divvy::nvml::GpuInstanceProfile) == 48);
+static_assert(sizeof(divvy::nvml::GpuInstanceInfo) == 24);
+static_assert(sizeof(divvy::nvml::ComputeInstanceProfile) == 36);
+static_assert(sizeof(divvy::nvml::ComputeInstanceInfo) == 32);
 
 extern "C" {
 #define DIVVY_NVML __attribute__((visibility("default"))) divvy::nvml::Return
@@ -217,6 +292,33 @@ DIVVY_NVML nvmlDeviceGetNvLinkRemotePciInfo_v2(divvy::nvml::Device device, unsig
 DIVVY_NVML nvmlDeviceGetNvLinkRemoteDeviceType(divvy::nvml::Device device, unsigned link, divvy::nvml::LinkEnd* end);
 DIVVY_NVML nvmlDeviceGetMigMode(divvy::nvml::Device device, unsigned* current, unsigned* pending);
 DIVVY_NVML nvmlDeviceGetMaxMigDeviceCount(divvy::nvml::Device device, unsigned* count);
+/// `activation`: what came of it at once; kResetRequired: it holds after a reset, kInUse: programs are on the GPU.
+DIVVY_NVML nvmlDeviceSetMigMode(divvy::nvml::Device device, unsigned mode, divvy::nvml::Return* activation);
+DIVVY_NVML nvmlDeviceGetGpuInstanceProfileInfo(divvy::nvml::Device device, unsigned slices,
+                                               divvy::nvml::GpuInstanceProfile* profile);
+// `count`: out; there is room for all (kMostPlaces), or the list is null.
+DIVVY_NVML nvmlDeviceGetGpuInstancePossiblePlacements_v2(divvy::nvml::Device device, unsigned profile_id,
+                                                         divvy::nvml::SlicePlace* places, unsigned* count);
+DIVVY_NVML nvmlDeviceCreateGpuInstanceWithPlacement(divvy::nvml::Device device, unsigned profile_id,
+                                                    const divvy::nvml::SlicePlace* place,
+                                                    divvy::nvml::GpuInstance* instance);
+DIVVY_NVML nvmlDeviceGetGpuInstances(divvy::nvml::Device device, unsigned profile_id,
+                                     divvy::nvml::GpuInstance* instances, unsigned* count);
+DIVVY_NVML nvmlGpuInstanceGetInfo(divvy::nvml::GpuInstance instance, divvy::nvml::GpuInstanceInfo* info);
+DIVVY_NVML nvmlGpuInstanceDestroy(divvy::nvml::GpuInstance instance);
+DIVVY_NVML nvmlGpuInstanceGetComputeInstanceProfileInfo(divvy::nvml::GpuInstance instance, unsigned slices,
+                                                        unsigned engines, divvy::nvml::ComputeInstanceProfile* profile);
+DIVVY_NVML nvmlGpuInstanceCreateComputeInstance(divvy::nvml::GpuInstance instance, unsigned profile_id,
+                                                divvy::nvml::ComputeInstance* made);
+DIVVY_NVML nvmlGpuInstanceGetComputeInstances(divvy::nvml::GpuInstance instance, unsigned profile_id,
+                                              divvy::nvml::ComputeInstance* instances, unsigned* count);
+DIVVY_NVML nvmlComputeInstanceGetInfo_v2(divvy::nvml::ComputeInstance instance, divvy::nvml::ComputeInstanceInfo* info);
+DIVVY_NVML nvmlComputeInstanceDestroy(divvy::nvml::ComputeInstance instance);
+DIVVY_NVML nvmlDeviceGetMigDeviceHandleByIndex(divvy::nvml::Device device, unsigned index, divvy::nvml::Device* mig);
+DIVVY_NVML nvmlDeviceGetDeviceHandleFromMigDeviceHandle(divvy::nvml::Device mig, divvy::nvml::Device* device);
+DIVVY_NVML nvmlDeviceIsMigDeviceHandle(divvy::nvml::Device device, unsigned* is_mig);
+DIVVY_NVML nvmlDeviceGetGpuInstanceId(divvy::nvml::Device mig, unsigned* id);
+DIVVY_NVML nvmlDeviceGetComputeInstanceId(divvy::nvml::Device mig, unsigned* id);
 DIVVY_NVML nvmlDeviceGetMemoryAffinity(divvy::nvml::Device device, unsigned words, unsigned long* nodes,
                                        unsigned scope);
 DIVVY_NVML nvmlDeviceGetCpuAffinity(divvy::nvml::Device device, unsigned words, unsigned long* cpus);

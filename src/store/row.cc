@@ -131,6 +131,7 @@ void WalkColumns(Walk& walk, Record& record) {
   walk("portion", record.request.portion);
   walk("slice", record.request.slice);
   walk("gpu_parts", record.gpu_parts);
+  walk("gpu_slice", record.gpu_slice);
 }
 
 template <typename Walk, typename ExitOfRecord>
@@ -205,6 +206,7 @@ struct BindWalk {
   void Bind(const std::vector<Seat>& seats) { BindList(seats.empty() ? "" : ToJson(seats, Fields::kChanged)); }
   void Bind(const std::vector<Component>& others) { BindList(others.empty() ? "" : ToJson(others, Fields::kChanged)); }
   void Bind(const GpuPortion& portion) { BindList(portion == GpuPortion() ? "" : ToJson(portion, Fields::kChanged)); }
+  void Bind(const GpuSlice& slice) { BindList(slice.any() ? ToJson(slice, Fields::kChanged) : ""); }
   void Bind(GpuShare share) { Bind(share.ten_thousandths()); }
   void Bind(const std::vector<std::string>& names) { BindList(Join(names, ",")); }
   void Bind(const IndexRanges& ranges) { BindList(ranges.empty() ? "" : RangesToText(ranges)); }
@@ -279,6 +281,7 @@ struct ReadWalk {
   bool Read(std::vector<Seat>& seats) { return ReadJson(seats); }
   bool Read(std::vector<Component>& others) { return ReadJson(others); }
   bool Read(GpuPortion& portion) { return ReadJson(portion); }
+  bool Read(GpuSlice& slice) { return ReadJson(slice); }
   template <typename T>
   bool ReadJson(T& value) {
     const std::string_view text = statement.Text(column);

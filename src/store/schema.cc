@@ -190,9 +190,14 @@ ALTER TABLE jobs ADD COLUMN slice TEXT NOT NULL DEFAULT '';
 ALTER TABLE jobs ADD COLUMN gpu_parts INTEGER NOT NULL DEFAULT 10000;
 )sql";
 
+// `gpu_slice`: the MIG instance that it has, as JSON.
+constexpr char kVersion9[] = R"sql(
+ALTER TABLE jobs ADD COLUMN gpu_slice TEXT NOT NULL DEFAULT '';
+)sql";
+
 constexpr std::array kMigrations = {Migration{1, kVersion1}, Migration{2, kVersion2}, Migration{3, kVersion3},
                                     Migration{4, kVersion4}, Migration{5, kVersion5}, Migration{6, kVersion6},
-                                    Migration{7, kVersion7}, Migration{8, kVersion8}};
+                                    Migration{7, kVersion7}, Migration{8, kVersion8}, Migration{9, kVersion9}};
 
 // 0 for an empty file.
 Result<std::int64_t> VersionOf(Connection& connection) {

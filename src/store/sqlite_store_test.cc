@@ -234,8 +234,9 @@ const Migration kFakeMigrations[] = {
     Migrations()[5],
     Migrations()[6],
     Migrations()[7],
-    {9, "ALTER TABLE jobs ADD COLUMN weight INTEGER NOT NULL DEFAULT 7; UPDATE jobs SET weight = 8 WHERE id = 2;"},
-    {10, "CREATE TABLE teams (name TEXT PRIMARY KEY)"},
+    Migrations()[8],
+    {10, "ALTER TABLE jobs ADD COLUMN weight INTEGER NOT NULL DEFAULT 7; UPDATE jobs SET weight = 8 WHERE id = 2;"},
+    {11, "CREATE TABLE teams (name TEXT PRIMARY KEY)"},
 };
 
 TEST(Schema, OlderFileIsBroughtUpStepByStepWithItsRows) {
@@ -250,7 +251,7 @@ TEST(Schema, OlderFileIsBroughtUpStepByStepWithItsRows) {
   ASSERT_TRUE(MigrateSchema(connection, kFakeMigrations));  // Nothing to do.
   EXPECT_EQ(Must(connection.QueryInteger("SELECT sum(weight) FROM jobs")), 15);
   EXPECT_EQ(Must(connection.QueryInteger("SELECT count(*) FROM teams")), 0);
-  EXPECT_EQ(Must(connection.QueryInteger("SELECT value FROM meta WHERE key = 'schema_version'")), 10);
+  EXPECT_EQ(Must(connection.QueryInteger("SELECT value FROM meta WHERE key = 'schema_version'")), 11);
 }
 
 // As the first release wrote it: without teams, preemption, elastic sizes and topology.
@@ -275,7 +276,7 @@ TEST(Schema, DatabaseOfTheFirstVersionOpensWithItsJobs) {
                                            "nodes",         "spreads_tasks",   "node_constraint",
                                            "node_list",     "excluded_nodes",  "pool_of_run",
                                            "exit_steps",    "others",          "portion",
-                                           "slice",         "gpu_parts"};
+                                           "slice",         "gpu_parts",       "gpu_slice"};
       if (std::ranges::find(kNew, column) != std::end(kNew) || column.starts_with("progress_")) continue;
       columns += (columns.empty() ? "" : ", ") + std::string(column);
       const bool is_text = column == "user" || column == "gpu_type" || column == "dependencies" || column == "reason" ||
@@ -310,9 +311,9 @@ TEST(Schema, StepThatFailsLeavesTheOldVersion) {
   auto store = MustOpen(path);
   MustCommit(*store, {Insert({Job(1)})});
   store.reset();
-  const Migration broken[] = {kFakeMigrations[0], kFakeMigrations[1], kFakeMigrations[2],
-                              kFakeMigrations[3], kFakeMigrations[4], kFakeMigrations[5],
-                              kFakeMigrations[6], kFakeMigrations[7], {9, "CREATE TABLE jobs (id)"}};
+  const Migration broken[] = {
+      kFakeMigrations[0], kFakeMigrations[1], kFakeMigrations[2], kFakeMigrations[3], kFakeMigrations[4],
+      kFakeMigrations[5], kFakeMigrations[6], kFakeMigrations[7], kFakeMigrations[8], {10, "CREATE TABLE jobs (id)"}};
   {
     Connection connection(path);
     ASSERT_TRUE(connection.Open());
@@ -335,7 +336,7 @@ TEST(Schema, NewerFileIsRefusedNamingBothVersions) {
   const auto opened = OpenSqliteStore(path);
   ASSERT_FALSE(opened);
   EXPECT_EQ(opened.error().code, ErrorCode::kFailedPrecondition);
-  EXPECT_TRUE(Has(opened.error().message, "schema version 10, this divvy knows up to 8")) << opened.error().message;
+  EXPECT_TRUE(Has(opened.error().message, "schema version 11, this divvy knows up to 9")) << opened.error().message;
   EXPECT_EQ(ReadFile(path), before);
 }
 

@@ -71,6 +71,7 @@ JobRecord RecordWithEverything() {
   record.request.portion = {GpuShare(2'500), GpuShare(8'000), 1_GiB, 2_GiB, GpuShare(1), GpuShare(3), 10s, true};
   record.request.slice = "1g.18gb";
   record.gpu_parts = GpuShare(2'500);
+  record.gpu_slice = {"1g.18gb", 1, 1, 6};
   record.node = "n1";
   record.gang = {{"n1", GpuSet::Of({0, 2}), 2, 4711, std::nullopt, {{0, GpuSet::Of({0}), 1}, {1, GpuSet::Of({2}), 1}}}};
   record.was_let_go = true;

@@ -31,6 +31,7 @@ To Copied(const From& from) {
   to.gang = from.gang;
   to.was_let_go = from.was_let_go;
   to.gpu_model = from.gpu_model;
+  to.gpu_slice = from.gpu_slice;
   to.takes_resizes = from.takes_resizes;
   to.gpus_asked_back = from.gpus_asked_back;
   to.gpus_used = from.gpus_used;

@@ -13,15 +13,17 @@ namespace divvy {
 
 BOOST_DESCRIBE_ENUM(StopIntent, kNone, kCancel, kRequeue)
 
+BOOST_DESCRIBE_STRUCT(SliceProfile, (), (name, compute, size, memory))
 BOOST_DESCRIBE_STRUCT(GpuFacts, (),
                       (index, uuid, model, memory_total, pci_address, numa_node, compute_capability, is_mig_capable,
-                       is_mig_enabled, links))
+                       is_mig_enabled, slices, is_only_sliced, links))
 BOOST_DESCRIBE_STRUCT(ProcessIdentity, (), (pid, start_ticks))
 BOOST_DESCRIBE_STRUCT(GpuProcess, (),
-                      (identity, uid, user, command, memory_used, started, is_graphics, supervisor_pid, job))
+                      (identity, uid, user, command, memory_used, started, is_graphics, gpu_instance, supervisor_pid,
+                       job))
 BOOST_DESCRIBE_STRUCT(GpuObservation, (),
                       (index, is_present, fault, memory_used, utilisation_percent, memory_utilisation_percent,
-                       temperature_celsius, power_watts, processes))
+                       temperature_celsius, power_watts, processes, cut_by_others))
 BOOST_DESCRIBE_STRUCT(SeatAddress, (), (host, port))
 BOOST_DESCRIBE_STRUCT(MachineFacts, (), (hostname, boot_id, agent_version, gpu_source, gpus, cpus, memory, labels))
 
@@ -44,6 +46,7 @@ struct RecordMessage {
   std::vector<Seat> gang;
   bool was_let_go = false;
   std::string gpu_model;
+  GpuSlice gpu_slice;
   bool takes_resizes = false;
   GpuSet gpus_asked_back;
   GpuSet gpus_used;
@@ -71,8 +74,8 @@ JobRecord RecordOf(RecordMessage message);
 
 BOOST_DESCRIBE_STRUCT(RecordMessage, (),
                       (id, spec_of, state, user, name, request, priority, submitted, started, time_limit, node, gpus,
-                       gang, was_let_go, gpu_model, takes_resizes, gpus_asked_back, gpus_used, attempt, restarts,
-                       retries_used, project, team, pool, comment, group, dialect, stop_intent, is_foreground,
+                       gang, was_let_go, gpu_model, gpu_slice, takes_resizes, gpus_asked_back, gpus_used, attempt,
+                       restarts, retries_used, project, team, pool, comment, group, dialect, stop_intent, is_foreground,
                        wants_pty, retries, array, array_index, array_ordinal, array_count, array_indices))
 
 }  // namespace wire

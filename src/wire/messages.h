@@ -88,6 +88,7 @@ struct GpuView {
   std::int64_t numa_node = -1;
   std::string compute_capability;  // "9.0"
   bool is_mig_enabled = false;
+  std::vector<std::string> slices;  // The MIG instances that it can be cut into: "1g.18gb".
   std::vector<std::string> links;
   std::int64_t utilisation_percent = -1;
   std::int64_t temperature_celsius = -1;

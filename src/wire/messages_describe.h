@@ -24,6 +24,7 @@ BOOST_DESCRIBE_ENUM(DependencyKind, kAfter, kAfterOk, kAfterNotOk, kAfterAny, kS
 BOOST_DESCRIBE_STRUCT(Component, (),
                       (gpus, gpu_type, gpu_memory, cpus, memory, tasks, nodes, spreads_tasks, constraint, node_list,
                        excluded_nodes, pool, labels))
+BOOST_DESCRIBE_STRUCT(GpuSlice, (), (profile, compute, size, start))
 BOOST_DESCRIBE_STRUCT(GpuPortion, (),
                       (request, limit, memory, memory_limit, compute, compute_limit, idle_park, uses_mps))
 BOOST_DESCRIBE_STRUCT(Request, (),
@@ -62,7 +63,7 @@ BOOST_DESCRIBE_STRUCT(TenantView, (),
                        is_movable, note))
 BOOST_DESCRIBE_STRUCT(GpuView, (),
                       (index, uuid, model, memory_total_bytes, memory_used_bytes, state, reason, jobs, job_display_ids,
-                       pci_address, numa_node, compute_capability, is_mig_enabled, links, utilisation_percent,
+                       pci_address, numa_node, compute_capability, is_mig_enabled, slices, links, utilisation_percent,
                        temperature_celsius, power_watts, processes, isolation, node, free, tenants))
 BOOST_DESCRIBE_STRUCT(ComponentView, (),
                       (gpus, gpu_type, gpu_memory_bytes, cpus, memory_bytes, tasks, nodes, spreads_tasks, constraint,

@@ -48,6 +48,7 @@ struct KeeperHello {
   int version = kKeeperVersion;
   std::vector<KeeperGpu> gpus;    // All of the node.
   std::vector<JobId> whole_jobs;  // That have whole GPUs, or wait for them: all others have given theirs up.
+  bool may_switch_mig = false;    // An idle GPU's MIG mode, for instances and back.
 };
 
 /// What a tenant has a right to, and what it gets at most: of each of its GPUs the same.
@@ -74,7 +75,7 @@ struct KeeperAdd {
   int priority = 0;
   bool is_interactive = false;  // Has a person in front of it: goes first when it wakes.
   bool may_requeue = false;     // The last rung may be taken with it.
-  std::string slice;            // Of a GPU that the hardware divides: "1g.18gb", ">=16G"; empty: shares.
+  GpuSlice slice;               // Of a GPU that the hardware divides: just this instance; none: shares.
   bool uses_mps = false;        // Enforced by MPS, which somebody asked for.
 };
 
@@ -208,6 +209,8 @@ struct KeeperAdded {
   GpuSet reachable;                      // GPUs that it may be moved to: what is to be open to the job.
   std::string folder;                    // Its own; a container has to be given it at the same path.
   std::vector<std::string> environment;  // NAME=value, for every process of the job.
+  std::vector<std::string>
+      device_files;  // Beside its GPUs', where devices are locked: "/dev/nvidia-caps/nvidia-cap21".
 };
 struct KeeperAnswer {
   std::uint64_t id = 0;

@@ -5,6 +5,7 @@
 #include <boost/describe/enum.hpp>
 
 #include "wire/json.h"
+#include "wire/messages_describe.h"
 #include "wire/share_messages.h"
 
 namespace divvy::wire {
@@ -12,7 +13,7 @@ namespace divvy::wire {
 BOOST_DESCRIBE_ENUM(ShareState, kRunning, kIdle, kParking, kParked, kWaking, kMoving)
 
 BOOST_DESCRIBE_STRUCT(KeeperGpu, (), (index, uuid, memory, usable, is_withheld, kind, why, is_broken))
-BOOST_DESCRIBE_STRUCT(KeeperHello, (), (version, gpus, whole_jobs))
+BOOST_DESCRIBE_STRUCT(KeeperHello, (), (version, gpus, whole_jobs, may_switch_mig))
 BOOST_DESCRIBE_STRUCT(ShareTerms, (), (memory_request, memory_limit, compute_request, compute_limit))
 BOOST_DESCRIBE_STRUCT(KeeperAdd, (),
                       (job, attempt, uid, gid, owner, paper, share, idle_park, priority, is_interactive, may_requeue,
@@ -39,7 +40,7 @@ BOOST_DESCRIBE_STRUCT(KeptMechanism, (),
                        can_resize))
 BOOST_DESCRIBE_STRUCT(KeeperState, (), (tenants, mechanisms, moves, parks))
 BOOST_DESCRIBE_STRUCT(KeeperWelcome, (), (version, pid, mechanisms))
-BOOST_DESCRIBE_STRUCT(KeeperAdded, (), (gpus, uuids, reachable, folder, environment))
+BOOST_DESCRIBE_STRUCT(KeeperAdded, (), (gpus, uuids, reachable, folder, environment, device_files))
 BOOST_DESCRIBE_STRUCT(KeeperAnswer, (), (id, error, hello, added, state))
 BOOST_DESCRIBE_STRUCT(KeeperRequeue, (), (job, attempt, owner, bytes))
 BOOST_DESCRIBE_STRUCT(KeeperLine, (), (answer, state, requeue))

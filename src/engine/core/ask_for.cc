@@ -110,6 +110,7 @@ class Translation {
           group.alternatives.push_back(shape);
           if (pool.cpu_milli > 0) group.alternatives.back().cpu_milli = pool.cpu_milli;
           if (at.parts > 0) group.alternatives.back().parts = at.parts;
+          if (at.slice) group.alternatives.back().slice = at.slice;
           group.filters.push_back(filter);
           group.speeds.push_back(at.speed);
         }

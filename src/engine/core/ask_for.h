@@ -1,6 +1,7 @@
 // What a job says of its nodes, made into an ask: filters in use, alternatives, and a group of tasks for each count.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -12,9 +13,10 @@ namespace divvy::core {
 
 /// GPUs on which a job is equally fast.
 struct AtSpeed {
-  std::string gpu_type;       // engine/gpu_type.h
-  std::int16_t speed = 1000;  // In thousandths of the fastest.
-  std::int16_t parts = 0;     // What a task takes of each such GPU; 0: as it asks.
+  std::string gpu_type;                                       // engine/gpu_type.h
+  std::int16_t speed = 1000;                                  // In thousandths of the fastest.
+  std::int16_t parts = 0;                                     // What a task takes of each such GPU; 0: as it asks.
+  std::optional<placement::MigProfile> slice = std::nullopt;  // The MIG instance that a task takes of such a GPU.
 };
 
 /// Nodes of this pool, and such of them.

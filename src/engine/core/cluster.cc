@@ -109,7 +109,7 @@ NodeState Cluster::State::EmptyState(const NodeFacts& facts) {
   for (std::size_t gpu = 0; gpu < facts.gpu_memory_mib.size(); ++gpu) {
     state.gpu_memory_free[gpu] = facts.gpu_memory_mib[gpu];
   }
-  state.sliceable = static_cast<std::uint16_t>(facts.sliceable);
+  placement::MakeSliceable(state, facts.sliceable, facts.only_sliced);
   return state;
 }
 

@@ -40,6 +40,8 @@ struct NodeFacts {
   std::vector<std::int32_t> gpu_memory_mib;
   /// GPUs that can be cut into MIG instances while nothing else runs on them.
   GpuMask sliceable = 0;
+  /// Those of them that take nothing else.
+  GpuMask only_sliced = 0;
   /// Of the GPU alone: tasks of one job run on one model.
   int gpu_model = 0;
   /// That of each GPU, on a node that has `gpu_kinds`. Empty: all are of `gpu_model`.

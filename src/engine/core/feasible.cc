@@ -426,7 +426,8 @@ NodeKinds::NodeKinds(const Cluster::State& state, Of given) : which(given), node
     const GpuMask blocked = which == Of::kUsable ? node.blocked : GpuMask{0};
     const auto [at, is_new] = known.try_emplace(
         Facts{facts.cpu_milli, facts.memory_mib, facts.gpus, facts.kind, facts.gpu_model, facts.topology.get(), blocked,
-              facts.sliceable, facts.gpu_memory_mib, facts.gpu_kinds, facts.gpu_models},
+              facts.sliceable | facts.only_sliced << placement::kMaxGpus, facts.gpu_memory_mib, facts.gpu_kinds,
+              facts.gpu_models},
         static_cast<std::uint32_t>(kinds.size()));
     if (is_new) {
       Kind kind;

@@ -36,8 +36,9 @@ std::string Cluster::CheckInvariants() const {
       const bool is_blocked = !node.accepts || ((node.blocked >> gpu) & 1) != 0;
       const int taken = used[static_cast<std::size_t>(gpu)];
       if (taken > placement::kGpuParts) return OnNode(node, "GPU " + std::to_string(gpu) + " has more than one owner");
+      const bool is_closed = is_blocked || ((node.facts.only_sliced >> gpu) & 1) != 0;
       const bool is_cut = !is_blocked && node.state.cuts[static_cast<std::size_t>(gpu)] != placement::MigCut{};
-      if (free != (is_blocked || is_cut ? 0 : placement::kGpuParts - taken)) {
+      if (free != (is_closed || is_cut ? 0 : placement::kGpuParts - taken)) {
         return OnNode(node, "GPU " + std::to_string(gpu) + " shows other room than its pieces leave");
       }
     }

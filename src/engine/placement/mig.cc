@@ -83,6 +83,14 @@ std::optional<MigProfile> MigProfileFromName(std::string_view name, int gpu_memo
   return std::nullopt;
 }
 
+std::optional<MigProfile> MigProfileOf(int compute_slices, int memory_slices) {
+  for (int i = 0; i < kMigProfiles; ++i) {
+    const auto profile = static_cast<MigProfile>(i);
+    if (Of(profile).compute == compute_slices && Of(profile).memory == memory_slices) return profile;
+  }
+  return std::nullopt;
+}
+
 bool MigFitsAt(const MigCut& cut, MigProfile profile, int start) {
   if (start < 0 || start >= kMigMemorySlices || ((Of(profile).starts >> start) & 1) == 0) return false;
   return (cut.memory & MigSlices(profile, start)) == 0 && cut.compute + Of(profile).compute <= kMigComputeSlices;

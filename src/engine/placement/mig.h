@@ -28,6 +28,8 @@ std::string_view MigProfileName(MigProfile profile);
 
 /// "2g.10gb" on a GPU of 40 GB, "2g.20gb" on one of 80. Nothing where the GPU has no such profile.
 std::optional<MigProfile> MigProfileFromName(std::string_view name, int gpu_memory_gb);
+/// That of so many compute and memory slices. Nothing where there is none.
+std::optional<MigProfile> MigProfileOf(int compute_slices, int memory_slices);
 
 /// What is cut out of one GPU. Bit s of `memory`: memory slice s is taken.
 struct MigCut {

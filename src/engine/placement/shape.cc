@@ -58,7 +58,7 @@ void Change(NodeState& node, const Shape& shape, GpuMask gpus, int sign) {
     if (shape.slice) {
       if (sign > 0) MigTake(node.cuts[at], *shape.slice, StartOf(gpus));
       else MigRelease(node.cuts[at], *shape.slice, StartOf(gpus));
-      free = node.cuts[at] == MigCut{} ? kGpuParts : 0;
+      free = node.cuts[at] == MigCut{} ? WhollyFree(node, at) : std::int16_t{0};
     } else {
       free = static_cast<std::int16_t>(free - sign * shape.parts);
       node.gpu_memory_free[at] -= sign * shape.gpu_memory_mib;
@@ -121,6 +121,17 @@ NodeState MakeNode(std::int32_t cpu_milli, std::int32_t memory_mib, int gpus, in
   }
   Recount(node);
   return node;
+}
+
+void MakeSliceable(NodeState& node, GpuMask sliceable, GpuMask only_sliced) {
+  node.sliceable = static_cast<std::uint16_t>(sliceable);
+  node.only_sliced = static_cast<std::uint16_t>(sliceable & only_sliced);
+  for (std::size_t gpu = 0; gpu < node.gpus; ++gpu) {
+    if (((node.only_sliced >> gpu) & 1) == 0) continue;
+    node.gpu_free -= node.free_parts[gpu];
+    node.free_parts[gpu] = 0;
+  }
+  Recount(node);
 }
 
 int CountFitting(const NodeState& node, const Shape& shape) {

@@ -74,8 +74,9 @@ struct NodeState {
   std::uint8_t gpus = 0;
   std::uint8_t whole = 0;  // GPUs that are wholly free.
   std::uint8_t model = 0;
-  std::uint16_t sliceable = 0;  // GPUs that can be cut into MIG instances.
-  std::uint16_t carved = 0;     // Those that are given over to instances now, whether there are any or not.
+  std::uint16_t sliceable = 0;    // GPUs that can be cut into MIG instances.
+  std::uint16_t only_sliced = 0;  // Those of them that take nothing else.
+  std::uint16_t carved = 0;       // Those that are given over to instances now, whether there are any or not.
   std::array<std::int16_t, kMaxGpus> free_parts{};
   std::array<MigCut, kMaxGpus> cuts{};
   std::array<std::int32_t, kMaxGpus> gpu_memory_free{};
@@ -87,9 +88,17 @@ struct NodeState {
 /// An idle node.
 NodeState MakeNode(std::int32_t cpu_milli, std::int32_t memory_mib, int gpus, int model);
 
+/// Of an idle node: which of its GPUs can be cut, and which of these take nothing else.
+void MakeSliceable(NodeState& node, GpuMask sliceable, GpuMask only_sliced);
+
+/// What a GPU on which nothing runs has for others than instances.
+inline std::int16_t WhollyFree(const NodeState& node, std::size_t gpu) {
+  return ((node.only_sliced >> gpu) & 1) != 0 ? std::int16_t{0} : std::int16_t{kGpuParts};
+}
+
 /// Instances may be cut out of this GPU: there are some already, or nothing else runs on it.
 inline bool IsOpen(const NodeState& node, std::size_t gpu) {
-  const bool has_others = node.cuts[gpu] == MigCut{} && node.free_parts[gpu] < kGpuParts;
+  const bool has_others = node.cuts[gpu] == MigCut{} && node.free_parts[gpu] < WhollyFree(node, gpu);
   return !has_others && ((node.sliceable >> gpu) & 1) != 0;
 }
 

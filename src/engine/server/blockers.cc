@@ -114,7 +114,7 @@ class Finder {
   static GpuSet GpusOn(const std::vector<core::Piece>& pieces, NodeIndex node) {
     GpuSet gpus;
     for (const core::Piece& piece : pieces) {
-      if (piece.node == node) gpus = gpus | GpuSet::FromBits(piece.gpus);
+      if (piece.node == node) gpus = gpus | GpuSet::FromBits(placement::GpusOf(piece.gpus));
     }
     return gpus;
   }
@@ -282,7 +282,8 @@ class Finder {
       if (promise.entry != entry_.id || !promise.is_claim) continue;
       for (const auto& [id, job] : server_.running_jobs()) {
         std::uint64_t kept = 0;
-        for (const core::Piece& piece : promise.pieces) kept |= piece.node == job.node ? piece.gpus : 0;
+        for (const core::Piece& piece : promise.pieces)
+          kept |= piece.node == job.node ? placement::GpusOf(piece.gpus) : 0;
         const GpuSet asked = job.asked_back & GpuSet::FromBits(kept);
         if (asked.empty()) continue;
         Blocker& out = Add(BlockerKind::kGpus,

@@ -27,6 +27,9 @@ GpuSet MatchingGpus(const NodeCapacity& capacity, const Request& request) {
   if (request.gpus == 0) return matches;
   for (const GpuFacts& gpu : capacity.gpus) {
     if (gpu.memory_total < request.gpu_memory) continue;
+    const bool is_cut_so = std::ranges::any_of(
+        gpu.slices, [&](const SliceProfile& profile) { return IsSuchSlice(profile, request.slice); });
+    if (request.slice.empty() ? gpu.is_only_sliced : !is_cut_so) continue;
     if (request.is_portioned() && PartsOf(request.portion, gpu.memory_total) > GpuShare(GpuShare::kWhole)) continue;
     if (request.gpu_type.empty() || MatchesGpuType(request.gpu_type, gpu.model)) matches.Insert(gpu.index);
   }

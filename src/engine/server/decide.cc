@@ -19,7 +19,7 @@ namespace {
 
 GpuSet GpusOf(const std::vector<core::Piece>& pieces) {
   std::uint64_t bits = 0;
-  for (const core::Piece& piece : pieces) bits |= piece.gpus;
+  for (const core::Piece& piece : pieces) bits |= placement::GpusOf(piece.gpus);
   return GpuSet::FromBits(bits);
 }
 
@@ -65,8 +65,10 @@ void Decision::Note(const core::Plan& plan) {
     const WaitingEntry& entry = *book_.waiting(start.entry);
     const core::Ask& ask = AskOf(core_.running(start.job)->job_class);
     std::vector<NodePlace> places = PlacesOf(entry.request, ask, start.pieces);
+    for (NodePlace& place : places) NameSlice(place);
     const GpuShare share = places.front().share;
-    StartDecision decision{start.entry, places.front().node, places.front().gpus, share, {}, ReasonFor(start, entry)};
+    StartDecision decision{start.entry, places.front().node,    places.front().gpus, share, places.front().slice,
+                           {},          ReasonFor(start, entry)};
     if (places.size() > 1 || entry.request.is_heterogeneous()) decision.gang = std::move(places);
     decision.pool = PoolOf(start.job, start.pieces.front());
     decided_.plan.starts.push_back(std::move(decision));
@@ -81,6 +83,15 @@ void Decision::Note(const core::Plan& plan) {
          "continues on " + WhereText(move.to) + ", so that job " + ToString(move.taker) + " fits"});
   }
   decided_.plan.next_wakeup = plan.next_wakeup;
+}
+
+// As the driver of the machine calls it.
+void Decision::NameSlice(NodePlace& place) const {
+  if (!place.slice.any()) return;
+  const auto gpu = static_cast<std::size_t>(place.gpus.ToVector().front());
+  for (const SliceProfile& profile : book_.node(place.node).capacity.gpus[gpu].slices) {
+    if (profile.compute == place.slice.compute && profile.size == place.slice.size) place.slice.profile = profile.name;
+  }
 }
 
 const core::Ask& Decision::AskOf(core::ClassIndex job_class) const {
@@ -216,7 +227,7 @@ bool Decision::KeepUnclaimed(const std::vector<const RunningJob*>& jobs) {
   for (const core::Promise& promise : core_.promises()) {
     if (!promise.is_claim) continue;
     for (const core::Piece& piece : promise.pieces)
-      claimed[piece.node] = claimed[piece.node] | GpuSet::FromBits(piece.gpus);
+      claimed[piece.node] = claimed[piece.node] | GpuSet::FromBits(placement::GpusOf(piece.gpus));
   }
   bool has_changed = false;
   for (const RunningJob* job : jobs) {
@@ -302,6 +313,7 @@ Decided Server::Decide(Time now, const NameMember& name) {
     job.node = start.node;
     job.gpus = start.gpus;
     job.share = start.share;
+    job.slice = start.slice;
     job.gang = start.gang;
     job.cpus = start.gang.empty() ? entry.request.cpus : start.gang.front().cpus;
     job.memory = start.gang.empty() ? entry.request.memory : start.gang.front().memory;

@@ -25,6 +25,7 @@ class Decision {
 
  private:
   void Note(const core::Plan& plan);
+  void NameSlice(NodePlace& place) const;
   const core::Ask& AskOf(core::ClassIndex job_class) const;
   /// In which of its pools this piece of it lies; empty: it asked for none.
   std::string PoolOf(JobId running, const core::Piece& piece) const;

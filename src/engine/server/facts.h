@@ -57,6 +57,7 @@ struct NodePlace {
   Bytes memory;
   std::vector<SeatPart> parts = {};  // Of a heterogeneous job: by component; all the above is theirs together.
   GpuShare share{GpuShare::kWhole};  // Of each of `gpus`.
+  GpuSlice slice = {};               // Of `gpus`, which is one then.
 
   friend bool operator==(const NodePlace&, const NodePlace&) = default;
 };
@@ -114,6 +115,7 @@ struct RunningJob {
   NodeIndex node = kOwnNode;
   GpuSet gpus;
   GpuShare share{GpuShare::kWhole};  // Of each of `gpus`.
+  GpuSlice slice;                    // Of `gpus`, which is one then.
   int cpus = 0;
   Bytes memory;
   /// Of a job on several machines: all of them; the first says the same as the four above. Empty: it is on one.
@@ -140,7 +142,7 @@ struct RunningJob {
   std::string pool;                // Of those of WaitingEntry the one that it runs in.
 
   std::vector<NodePlace> places() const {
-    return gang.empty() ? std::vector<NodePlace>{{node, gpus, request.tasks, cpus, memory, {}, share}} : gang;
+    return gang.empty() ? std::vector<NodePlace>{{node, gpus, request.tasks, cpus, memory, {}, share, slice}} : gang;
   }
   /// On all machines; one that it has a part of counts as one.
   int gpu_count() const {

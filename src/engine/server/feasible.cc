@@ -2,6 +2,8 @@
 // first: a message that names four is read by nobody.
 
 #include <algorithm>
+#include <map>
+#include <tuple>
 
 #include "base/text.h"
 #include "engine/core/explain.h"
@@ -69,6 +71,54 @@ Status CheckSpeeds(const NodeCapacity& capacity, const Request& request) {
                        std::to_string(most) + " is the most it can ever give, or leave the speeds out to take any mix");
 }
 
+// What GPUs can be cut into, smallest first: "1g.10gb (9.8 GiB)".
+std::vector<std::string> SlicesOf(const Server& server) {
+  std::map<std::tuple<Bytes, int, std::string>, bool> all;
+  for (const BookNode& node : server.nodes()) {
+    for (const GpuFacts& gpu : node.capacity.gpus) {
+      for (const SliceProfile& profile : gpu.slices) all[{profile.memory, profile.compute, profile.name}] = true;
+    }
+  }
+  std::vector<std::string> texts;
+  for (const auto& [size, is_there] : all)
+    texts.push_back(std::get<2>(size) + " (" + BytesText(std::get<0>(size)) + ")");
+  return texts;
+}
+
+Status CheckSlice(const Server& server, const Request& request) {
+  const std::string where = server.has_many() ? "any machine" : "this server";
+  bool has_capable = false;
+  for (const BookNode& node : server.nodes()) {
+    if (!MatchingGpus(node.capacity, request).empty()) return {};
+    for (const GpuFacts& gpu : node.capacity.gpus) has_capable = has_capable || gpu.is_mig_capable;
+  }
+  const std::string asks = "asks for a slice " + request.slice + " of a GPU, but ";
+  const std::vector<std::string> there = SlicesOf(server);
+  if (!there.empty()) {
+    const std::string type = request.gpu_type.empty() ? "" : " of type " + ShellQuote(request.gpu_type);
+    return LimitExceeded(asks + "no GPU" + type + " of " + where + " can be cut so; there is --slice " +
+                         Join(there, ", "));
+  }
+  if (!has_capable)
+    return LimitExceeded(asks + "no GPU of " + where +
+                         " can be cut by MIG; ask for a part of one: --gpus 0.25, or --gpu-memory 16G");
+  return LimitExceeded(
+      asks + "no GPU of " + where +
+      " is in MIG mode; nvidia-smi -i N -mig 1 and a restart of divvy, or mig = \"auto\" under [gpus] in "
+      "divvy.toml, lets divvy cut it; a part of a GPU needs neither: --gpus 0.25, or --gpu-memory 16G");
+}
+
+// Those in MIG mode take nothing but slices.
+Status CheckWhole(const NodeCapacity& capacity, const Request& request, const std::string& asks) {
+  const auto cut = std::ranges::count_if(capacity.gpus, &GpuFacts::is_only_sliced);
+  const auto whole = static_cast<std::int64_t>(capacity.gpus.size()) - cut;
+  if (cut == 0 || request.gpus <= whole) return {};
+  return LimitExceeded(asks + ", but " + std::to_string(cut) + " of the " + std::to_string(capacity.gpus.size()) +
+                       " here " + std::string(IsOrAre(cut)) + " in MIG mode and " + (cut == 1 ? "takes" : "take") +
+                       " slices only; --slice 1g asks for one" +
+                       (whole > 0 ? ", --gpus " + std::to_string(whole) + " is the most it can ever give whole" : ""));
+}
+
 Status CheckGpus(const NodeCapacity& capacity, const Request& request) {
   const int present = static_cast<int>(capacity.gpus.size());
   const std::string asks = "asks for " + (request.is_portioned() && request.gpus > 1 ? "parts of " : std::string()) +
@@ -81,6 +131,7 @@ Status CheckGpus(const NodeCapacity& capacity, const Request& request) {
     return LimitExceeded(asks + ", but this server has " + std::to_string(present) + "; --gpus " +
                          std::to_string(present) + " is the most it can ever give");
   }
+  DIVVY_CHECK(CheckWhole(capacity, request, asks));
   Request by_type = request;
   by_type.gpu_memory = Bytes(0);
   by_type.portion = GpuPortion();
@@ -115,7 +166,7 @@ Status CheckGpus(const NodeCapacity& capacity, const Request& request) {
 // What this server lacks, in its words.
 Status Refusal(const Server& server, const Request& request) {
   const NodeCapacity& capacity = server.capacity();
-  if (request.gpus > 0) {
+  if (request.gpus > 0 && request.slice.empty()) {
     DIVVY_CHECK(CheckGpus(capacity, request));
     DIVVY_CHECK(CheckTopology(server, request));
   }
@@ -193,6 +244,7 @@ Status CheckPortion(const GpuPortion& portion, Bytes gpu_memory, const std::stri
 }
 
 Status CheckFeasible(const Server& server, const Request& request, const std::string& pool) {
+  if (!request.slice.empty()) DIVVY_CHECK(CheckSlice(server, request));
   if (!server.has_many()) {
     if (request.is_heterogeneous()) {
       for (std::size_t i = 0; i < request.components(); ++i) {

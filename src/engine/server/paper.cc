@@ -13,7 +13,8 @@ constexpr GpuShare kWholeGpu{GpuShare::kWhole};
 /// Changed on a copy, which is kept where all of it succeeds.
 class Paper {
  public:
-  Paper(const BookNode& node, const std::vector<PaperTenant>& tenants) : node_(&node), tenants_(tenants) {
+  Paper(const BookNode& node, const std::vector<PaperTenant>& tenants, GpuSet cut)
+      : node_(&node), tenants_(tenants), cut_(cut) {
     for (const int index : node.present().ToVector())
       room_[static_cast<std::size_t>(index)] = node.room(static_cast<GpuIndex>(index));
   }
@@ -47,10 +48,11 @@ class Paper {
   std::optional<GpuIndex> PlaceFor(std::size_t tenant, GpuIndex from, bool takes_free) const {
     const GpuFacts& like = node_->capacity.gpus[from];
     std::optional<GpuIndex> best;
-    for (const int index : (node_->usable - tenants_[tenant].gpus).ToVector()) {
+    for (const int index : (node_->usable - cut_ - tenants_[tenant].gpus).ToVector()) {
       const auto gpu = static_cast<GpuIndex>(index);
       const GpuFacts& facts = node_->capacity.gpus[gpu];
-      if (facts.model != like.model || facts.memory_total != like.memory_total) continue;
+      if (facts.model != like.model || facts.memory_total != like.memory_total || facts.is_only_sliced)
+        continue;
       if (node_->owners[gpu].is_set() || room_[gpu] < tenants_[tenant].share) continue;
       if (!is_shared(gpu) && !takes_free) continue;
       if (!best || room_[gpu] < room_[*best]) best = gpu;
@@ -70,6 +72,7 @@ class Paper {
  private:
   const BookNode* node_;
   std::vector<PaperTenant> tenants_;
+  GpuSet cut_;
   std::array<GpuShare, GpuSet::kCapacity> room_{};
 };
 
@@ -125,8 +128,8 @@ bool EmptyOne(Paper& paper, const BookNode& node) {
 
 }  // namespace
 
-std::vector<PaperMove> PackOnPaper(const BookNode& node, const std::vector<PaperTenant>& tenants) {
-  Paper paper(node, tenants);
+std::vector<PaperMove> PackOnPaper(const BookNode& node, const std::vector<PaperTenant>& tenants, GpuSet cut) {
+  Paper paper(node, tenants, cut);
   for (std::size_t i = 0; i < tenants.size(); ++i) {
     if (tenants[i].stays.empty() || tenants[i].stays == tenants[i].gpus) continue;
     Paper tried = paper;
@@ -136,8 +139,8 @@ std::vector<PaperMove> PackOnPaper(const BookNode& node, const std::vector<Paper
   return std::move(paper.moves);
 }
 
-std::optional<GpuIndex> OtherGpuFor(const BookNode& node, GpuIndex from, GpuSet own, GpuShare share) {
-  const Paper paper(node, {PaperTenant{JobId(), own, share, GpuSet()}});
+std::optional<GpuIndex> OtherGpuFor(const BookNode& node, GpuIndex from, GpuSet own, GpuSet cut, GpuShare share) {
+  const Paper paper(node, {PaperTenant{JobId(), own, share, GpuSet()}}, cut);
   const auto shared = paper.PlaceFor(0, from, false);
   return shared ? shared : paper.PlaceFor(0, from, true);
 }

@@ -24,11 +24,11 @@ struct PaperMove {
 
 /// What is to be counted elsewhere, in an order in which each fits beside all others. `tenants`: those on `node` that
 /// may be counted anew; others that have parts of its GPUs stay as they are. A GPU is emptied where all that is on it
-/// fits on others in parts; nobody comes to one that takes no work.
-std::vector<PaperMove> PackOnPaper(const BookNode& node, const std::vector<PaperTenant>& tenants);
+/// fits on others in parts; nobody comes to one that takes no work, nor to those `cut` into MIG slices.
+std::vector<PaperMove> PackOnPaper(const BookNode& node, const std::vector<PaperTenant>& tenants, GpuSet cut);
 
-/// The GPU like `from` with the least room for `share` that has it, of those that take work and `job` is not on; shared
-/// ones before free ones. Nothing: none has.
-std::optional<GpuIndex> OtherGpuFor(const BookNode& node, GpuIndex from, GpuSet own, GpuShare share);
+/// The GPU like `from` with the least room for `share` that has it, of those that take work and are not `own` nor
+/// `cut`; shared ones before free ones. Nothing: none has.
+std::optional<GpuIndex> OtherGpuFor(const BookNode& node, GpuIndex from, GpuSet own, GpuSet cut, GpuShare share);
 
 }  // namespace divvy

@@ -42,7 +42,7 @@ std::string Text(const std::vector<PaperMove>& moves) {
   return text;
 }
 
-std::string Pack(const std::vector<PaperTenant>& tenants) { return Text(PackOnPaper(NodeWith(tenants), tenants)); }
+std::string Pack(const std::vector<PaperTenant>& tenants) { return Text(PackOnPaper(NodeWith(tenants), tenants, GpuSet())); }
 
 TEST(Paper, WhatIsLeftOfSeveralIsCountedTogether) {
   EXPECT_EQ(Pack({Tenant(1, {0}, kHalf), Tenant(2, {1}, kHalf)}), "2:0");
@@ -70,20 +70,25 @@ TEST(Paper, NobodyComesToAGpuThatTakesNoWork) {
   const std::vector<PaperTenant> tenants = {Tenant(1, {0}, kHalf), Tenant(2, {1}, kHalf)};
   BookNode node = NodeWith(tenants);
   node.usable.Erase(0);
-  EXPECT_EQ(Text(PackOnPaper(node, tenants)), "1:1") << "but it is left";
+  EXPECT_EQ(Text(PackOnPaper(node, tenants, GpuSet())), "1:1") << "but it is left";
+}
+
+TEST(Paper, NobodyComesToAGpuThatIsCut) {
+  const std::vector<PaperTenant> tenants = {Tenant(1, {0}, kQuarter), Tenant(2, {1}, kHalf)};
+  EXPECT_EQ(Text(PackOnPaper(NodeWith(tenants), {tenants[1]}, GpuSet::Of({0}))), "");
 }
 
 TEST(Paper, WhoIsNoneOfOursStays) {
   const std::vector<PaperTenant> tenants = {Tenant(1, {0}, kHalf), Tenant(2, {1}, kQuarter)};
-  EXPECT_EQ(Text(PackOnPaper(NodeWith(tenants), {tenants[1]})), "2:0");
-  EXPECT_EQ(Text(PackOnPaper(NodeWith(tenants), {})), "");
+  EXPECT_EQ(Text(PackOnPaper(NodeWith(tenants), {tenants[1]}, GpuSet())), "2:0");
+  EXPECT_EQ(Text(PackOnPaper(NodeWith(tenants), {}, GpuSet())), "");
 }
 
 TEST(Paper, AnotherGpuIsASharedOneFirst) {
   const std::vector<PaperTenant> tenants = {Tenant(1, {0}, kHalf), Tenant(2, {0}, kHalf), Tenant(3, {2}, kQuarter)};
-  EXPECT_EQ(OtherGpuFor(NodeWith(tenants), 0, GpuSet::Of({0}), GpuShare(7'500)), GpuIndex{2});
-  EXPECT_EQ(OtherGpuFor(NodeWith(tenants), 0, GpuSet::Of({0}), GpuShare(8'000)), GpuIndex{1});
-  EXPECT_EQ(OtherGpuFor(NodeWith(tenants), 3, GpuSet::Of({3}), kQuarter), std::nullopt);
+  EXPECT_EQ(OtherGpuFor(NodeWith(tenants), 0, GpuSet::Of({0}), GpuSet(), GpuShare(7'500)), GpuIndex{2});
+  EXPECT_EQ(OtherGpuFor(NodeWith(tenants), 0, GpuSet::Of({0}), GpuSet(), GpuShare(8'000)), GpuIndex{1});
+  EXPECT_EQ(OtherGpuFor(NodeWith(tenants), 3, GpuSet::Of({3}), GpuSet(), kQuarter), std::nullopt);
 }
 
 }  // namespace

@@ -12,6 +12,7 @@ struct StartDecision {
   NodeIndex node = kOwnNode;
   GpuSet gpus;
   GpuShare share{GpuShare::kWhole};  // Of each of `gpus`.
+  GpuSlice slice;                    // Of `gpus`, which is one then.
   /// Of a job on several machines: all of them, in the order of its ranks; the first is `node`. Empty: it is on one.
   /// Of a heterogeneous job never empty.
   std::vector<NodePlace> gang;

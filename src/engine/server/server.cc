@@ -150,17 +150,17 @@ void Server::SetNode(NodeIndex node, NodeWords words, NodeCapacity capacity) {
   if (may_rename) {
     const bool is_moved = words.rack != book_.node(node).words.rack || words.block != book_.node(node).words.block;
     enter();
-    const std::size_t sizes = kinds_.exclusive_sizes();
+    const std::size_t sizes = kinds_.told_apart();
     const bool is_told = !is_moved && kinds_.Change(node, book_.node(node));
-    if (is_told && kinds_.exclusive_sizes() == sizes) return FollowKinds();
+    if (is_told && kinds_.told_apart() == sizes) return FollowKinds();
     return Rebuild(TakeTeams());
   }
   if (may_add) {
     enter();
-    const std::size_t sizes = kinds_.exclusive_sizes();
+    const std::size_t sizes = kinds_.told_apart();
     kinds_.Add(book_.node(node));
     // Jobs that wait know of no machine of such a size.
-    if (kinds_.exclusive_sizes() != sizes) return Rebuild(TakeTeams());
+    if (kinds_.told_apart() != sizes) return Rebuild(TakeTeams());
     core_.AddNode(FactsOf(node));
     FollowKinds();
     ShowUsable(node);
@@ -390,6 +390,7 @@ void Server::AdoptInCore(const RunningJob& job) {
   core::Ask ask = UseAsk(job.id, AskOfPlaces(job.request, places), job.request, job.pool, job.speeds);
   // Whoever can be resized counts whole (core::Resize), and so it does from the start.
   if (job.request.is_elastic()) ask.groups.front().speeds.clear();
+  if (job.slice.any()) KeepSlice(places.front(), ask);
   ask.pool = LineOf(job.pool);
   FitHosts(places, ask);
   known.ask = core_.Know(ask);
@@ -398,6 +399,14 @@ void Server::AdoptInCore(const RunningJob& job) {
   if (job.predicted_end != kNever) core::SetPredictedEnd(core_, job.id, job.predicted_end);
   if (!job.asked_back.empty()) core::Resize(core_, job.id, MaskOf(job.gpus), MaskOf(job.asked_back), now_);
   if (job.is_leaving) core_.SetLeaving(job.id);
+}
+
+// It has what it has, whatever such a request would get now.
+void Server::KeepSlice(const NodePlace& place, core::Ask& ask) const {
+  for (core::Shape& shape : ask.groups.front().alternatives) {
+    shape.slice = placement::MigProfileOf(place.slice.compute, place.slice.size);
+    shape.parts = static_cast<std::int16_t>(place.share.ten_thousandths());
+  }
 }
 
 // More is claimed than there is where a machine has lost CPUs, or memory, since the job began.
@@ -430,7 +439,7 @@ std::vector<core::Piece> Server::PiecesOf(const std::vector<NodePlace>& places, 
                                               : facts.gpu_kinds[static_cast<std::size_t>(gpu)]);
     }
     if (kinds.empty()) kinds.push_back(static_cast<std::uint8_t>(facts.kind));
-    pieces.push_back({place.node, MaskOf(place.gpus), group, AlternativeOf(ask.groups[group], kinds)});
+    pieces.push_back({place.node, MaskOf(place), group, AlternativeOf(ask.groups[group], kinds)});
   }
   return pieces;
 }
@@ -571,7 +580,7 @@ std::string Server::CheckInvariants() const {
     for (const core::Piece& piece : run->pieces)
       held[piece.node] = static_cast<core::GpuMask>(held[piece.node] | piece.gpus);
     for (const NodePlace& place : job.places()) {
-      if (held[place.node] != MaskOf(place.gpus)) return "core has job " + ToString(id) + " on other GPUs";
+      if (held[place.node] != MaskOf(place)) return "core has job " + ToString(id) + " on other GPUs";
       held.erase(place.node);
     }
     if (!held.empty()) return "core has job " + ToString(id) + " on more machines";

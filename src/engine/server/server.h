@@ -169,6 +169,7 @@ class Server {
   void PutInCore(const WaitingEntry& entry);
   void RemoveFromCore(const WaitingEntry& entry);
   void AdoptInCore(const RunningJob& job);
+  void KeepSlice(const NodePlace& place, core::Ask& ask) const;
   void FitHosts(const std::vector<NodePlace>& places, core::Ask& ask);
   std::vector<core::Piece> PiecesOf(const std::vector<NodePlace>& places, const core::Ask& ask) const;
   void Enter(const Plan& plan, Time now);

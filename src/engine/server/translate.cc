@@ -10,6 +10,7 @@
 #include "base/text.h"
 #include "engine/core/state.h"
 #include "engine/gpu_type.h"
+#include "engine/server/slice_place.h"
 
 namespace divvy {
 namespace {
@@ -108,7 +109,10 @@ core::NodeTraits Kinds::TraitsOf(NodeIndex node, const BookNode& now) const {
 }
 
 void Kinds::Know(NodeIndex node, const BookNode& now) {
-  for (const GpuFacts& gpu : now.capacity.gpus) models_[{gpu.model, gpu.memory_total}] += 1;
+  for (const GpuFacts& gpu : now.capacity.gpus) {
+    models_[{gpu.model, gpu.memory_total}] += 1;
+    if (!gpu.slices.empty()) slices_[gpu.model] = gpu.slices;
+  }
   if (!has_exclusive() || now.capacity.cpus == 0) return;
   for (const std::string& pool : PoolsOf(node)) {
     if (IsExclusive(pool)) exclusive_cpus_[pool].insert(now.capacity.cpus);
@@ -141,6 +145,11 @@ core::NodeFacts Kinds::FactsOf(NodeIndex node, const NodeCapacity& capacity) con
   // A machine that was removed: nothing fits where less than nothing is free.
   if (capacity == NodeCapacity() && node != 0) facts.cpu_milli = -1;
   facts.gpus = static_cast<int>(capacity.gpus.size());
+  for (const GpuFacts& gpu : capacity.gpus) {
+    const auto bit = core::GpuMask{1} << gpu.index;
+    if (!gpu.slices.empty()) facts.sliceable |= bit;
+    if (gpu.is_only_sliced) facts.only_sliced |= bit;
+  }
   facts.topology = std::make_shared<const GpuTopology>(capacity.gpus);
   book_.Fill(node, facts);
   return facts;
@@ -219,6 +228,8 @@ core::Ask Kinds::Use(core::Ask ask, const Request& request, const std::string& p
   // One set for all, whatever speeds it says, where they make no difference here.
   if (!request.is_elastic()) wishes.speeds = FastestFirst(request, learned);
   if (request.portion.is_by_memory()) wishes.speeds = BySize(request);
+  if (!request.slice.empty()) wishes.speeds = BySlice(request);
+  const bool is_uncuttable = !request.slice.empty() && wishes.speeds.empty();
   if (wishes.speeds.empty()) wishes.speeds = {{request.gpu_type, 1000}};
   wishes.least_gpu_memory_mib = MebibytesUp(std::max(request.gpu_memory, LeastGpuMemory(request.portion)));
   // One machine alone has no features or pools to speak of: what is said of them is a note.
@@ -235,7 +246,9 @@ core::Ask Kinds::Use(core::Ask ask, const Request& request, const std::string& p
     }
   }
   Result<core::Ask> made = InvalidArgument("");
-  if (features) {
+  if (is_uncuttable) {
+    made = LimitExceeded("no GPU can be cut into a slice " + request.slice);
+  } else if (features) {
     wishes.features = *std::move(features);
     if (ask.groups.size() > 1) wishes.features.counted.clear();
     made = core::AskFor(book_, ask, wishes);
@@ -341,6 +354,11 @@ core::Ask AskOf(const Request& request, PlacementStrategy placement, int gpus) {
     if (request.portion.request > GpuShare())
       shape.parts = static_cast<std::int16_t>(request.portion.request.ten_thousandths());
     else shape.parts = request.is_portioned() ? std::int16_t{1} : std::int16_t{placement::kGpuParts};
+    // So does the size of an instance.
+    if (!request.slice.empty()) {
+      shape.slice = placement::MigProfile::k1g;
+      shape.parts = placement::SliceShape(*shape.slice).parts;
+    }
     WantTopology(request, ask);
   }
   const int pieces = request.spreads_tasks ? request.tasks : request.nodes;
@@ -418,9 +436,11 @@ std::vector<NodePlace> PlacesOf(const Request& request, const core::Ask& ask, co
         std::find_if(places.begin(), places.end(), [&](const NodePlace& one) { return one.node == piece.node; });
     NodePlace& place =
         at == places.end() ? places.emplace_back(NodePlace{piece.node, GpuSet(), 0, 0, Bytes(0), {}}) : *at;
-    place.gpus = place.gpus | GpuSet::FromBits(piece.gpus);
+    place.gpus = place.gpus | GpuSet::FromBits(placement::GpusOf(piece.gpus));
     place.tasks += 1;
-    if (piece.gpus != 0) place.share = GpuShare(core::ShapeOf(ask, piece).parts);
+    const core::Shape& shape = core::ShapeOf(ask, piece);
+    if (piece.gpus != 0) place.share = GpuShare(shape.parts);
+    if (shape.slice) place.slice = SliceOf(*shape.slice, piece.gpus);
   }
   // Tasks that are of all machines together are dealt out evenly, more to the first.
   const int machines = static_cast<int>(places.size());
@@ -428,9 +448,10 @@ std::vector<NodePlace> PlacesOf(const Request& request, const core::Ask& ask, co
     NodePlace& place = places[static_cast<std::size_t>(i)];
     const int tasks =
         request.spreads_tasks ? place.tasks : request.tasks / machines + (i < request.tasks % machines ? 1 : 0);
-    const GpuShare share = place.share;
+    const NodePlace before = place;
     place = PlaceOf(request, place.node, place.gpus, std::max(tasks, 1));
-    place.share = share;
+    place.share = before.share;
+    place.slice = before.slice;
   }
   return places;
 }
@@ -456,8 +477,11 @@ core::Ask AskOfPlaces(const Request& request, const std::vector<NodePlace>& plac
     on_one.cpus = place.cpus;
     on_one.memory = place.memory;
     core::Ask one = AskOf(on_one, PlacementStrategy::kSequential, place.gpus.size());
-    if (!place.gpus.empty())
-      one.groups.front().alternatives.front().parts = static_cast<std::int16_t>(place.share.ten_thousandths());
+    if (!place.gpus.empty()) {
+      core::Shape& shape = one.groups.front().alternatives.front();
+      shape.parts = static_cast<std::int16_t>(place.share.ten_thousandths());
+      if (place.slice.any()) shape.slice = placement::MigProfileOf(place.slice.compute, place.slice.size);
+    }
     if (ask.groups.empty()) ask = one;
     else ask.groups.push_back(one.groups.front());
     ask.groups.back().component = component_of(place);

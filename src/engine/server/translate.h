@@ -48,6 +48,8 @@ class Kinds {
   bool IsExclusive(const std::string& pool) const;
   /// Machines with that many CPUs are in pools of that kind: each number is an alternative of its own.
   std::size_t exclusive_sizes() const;
+  /// All that requests have alternatives of their own for: these, and models of GPUs that can be cut.
+  std::size_t told_apart() const { return exclusive_sizes() + slices_.size(); }
   core::KindBook& book() { return book_; }
   const core::KindBook& book() const { return book_; }
 
@@ -59,6 +61,8 @@ class Kinds {
 
   /// Of a portion by memory: GPUs by the part of each that it is.
   std::vector<core::AtSpeed> BySize(const Request& request) const;
+  /// Of a MIG instance: GPUs by the smallest profile that is such a one.
+  std::vector<core::AtSpeed> BySlice(const Request& request) const;
   core::Ask UseComponents(core::Ask ask, const Request& request, const std::string& pool,
                           std::vector<core::FilterIndex>& used, std::string* why);
   std::vector<std::string> FindPools(const BookNode& node) const;
@@ -71,7 +75,8 @@ class Kinds {
   std::vector<std::vector<std::string>> pools_of_;       // By machine.
   std::map<std::string, std::set<int>> exclusive_cpus_;  // By pool: CPUs that machines of it have.
   core::KindBook book_;
-  std::map<std::pair<std::string, Bytes>, int> models_;  // Model and memory of GPUs that there are, or were.
+  std::map<std::pair<std::string, Bytes>, int> models_;      // Model and memory of GPUs that there are, or were.
+  std::map<std::string, std::vector<SliceProfile>> slices_;  // By model, of those that can be cut.
 };
 
 /// One task with `gpus` GPUs and the rest of `request`; of a job on several machines one for each machine, or each of
@@ -86,6 +91,9 @@ std::vector<NodePlace> PartPlaces(const Request& request, const std::vector<Node
 /// What a job that runs asked for in these places (PartPlaces): as much as it has there, a group for each stretch of
 /// equal ones.
 core::Ask AskOfPlaces(const Request& request, const std::vector<NodePlace>& places);
+
+/// The GPUs, and of a MIG instance its memory slices, as core has them.
+core::GpuMask MaskOf(const NodePlace& place);
 
 /// Which alternative of a group GPUs of these kinds are; the first where they are none.
 std::uint8_t AlternativeOf(const core::TaskGroup& group, const std::vector<std::uint8_t>& kinds);

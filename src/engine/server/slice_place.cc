@@ -1,0 +1,47 @@
+#include "engine/server/slice_place.h"
+
+#include <bit>
+#include <map>
+#include <optional>
+#include <utility>
+
+#include "base/text.h"
+#include "engine/gpu_type.h"
+#include "engine/server/translate.h"
+
+namespace divvy {
+
+// The smallest of each model, and the smallest of all first.
+std::vector<core::AtSpeed> Kinds::BySlice(const Request& request) const {
+  std::map<std::pair<int, int>, std::vector<std::string>> by_size;
+  for (const auto& [model, profiles] : slices_) {
+    if (!MatchesGpuType(request.gpu_type, model)) continue;
+    std::optional<std::pair<int, int>> smallest;
+    for (const SliceProfile& profile : profiles) {
+      if (!IsSuchSlice(profile, request.slice) || !placement::MigProfileOf(profile.compute, profile.size)) continue;
+      const std::pair size(profile.size, profile.compute);
+      if (!smallest || size < *smallest) smallest = size;
+    }
+    if (smallest) by_size[*smallest].push_back(model);
+  }
+  std::vector<core::AtSpeed> sets;
+  for (const auto& [size, models] : by_size) {
+    const placement::MigProfile profile = *placement::MigProfileOf(size.second, size.first);
+    sets.push_back({Join(models, "|"), 1000, placement::SliceShape(profile).parts, profile});
+  }
+  return sets;
+}
+
+core::GpuMask MaskOf(const NodePlace& place) {
+  const auto gpus = static_cast<core::GpuMask>(place.gpus.bits());
+  if (!place.slice.any()) return gpus;
+  const std::uint32_t slices = ((1u << place.slice.size) - 1) << place.slice.start;
+  return gpus | core::GpuMask{slices} << placement::kMaxGpus;
+}
+
+GpuSlice SliceOf(placement::MigProfile profile, core::GpuMask place) {
+  return {std::string(placement::MigProfileName(profile)), placement::ComputeSlices(profile),
+          placement::MemorySlices(profile), std::countr_zero(placement::SlicesOf(place))};
+}
+
+}  // namespace divvy

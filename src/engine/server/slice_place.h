@@ -1,0 +1,12 @@
+// A MIG instance in the words of the core and of the controller.
+#pragma once
+
+#include "engine/core/ask.h"
+#include "model/gpu_slice.h"
+
+namespace divvy {
+
+/// Its name is the driver's, which whoever knows the machine's GPUs fills in.
+GpuSlice SliceOf(placement::MigProfile profile, core::GpuMask place);
+
+}  // namespace divvy
