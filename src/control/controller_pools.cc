@@ -148,9 +148,10 @@ Result<std::string> CheckPoolsOf(const PoolBook& pools, const std::string& list,
   for (const std::string& name : PoolsIn(list)) {
     const PoolRow* row = pools.Find(name);
     Status admitted = row == nullptr ? Status() : PoolBook::AdmitsUser(*row, wish);
-    if (admitted) usable.push_back(name);
+    const bool is_closed = row != nullptr && !row->takes_jobs();
+    if (admitted && !is_closed) usable.push_back(name);
     if (row != nullptr && admitted) admitted = AdmitsPart(*row, wish, pool_of_job);
-    if (row != nullptr && !row->takes_jobs()) {
+    if (is_closed) {
       admitted = FailedPrecondition("pool " + name + " takes no jobs: its state is " + std::string(Name(row->state)) +
                                     "; name another pool with --pool");
     }

@@ -315,6 +315,8 @@ TEST_F(Pools, ThatAreDownStartNothingAndThatDrainTakeNothing) {
   drain.state = PoolState::kDrain;
   Make({down, drain});
   EXPECT_EQ(Submit("drain", 1), "pool drain takes no jobs: its state is drain; name another pool with --pool");
+  EXPECT_EQ(Submit("drain,down", 1), "") << "one of them takes it";
+  EXPECT_EQ(Place(), "");
   EXPECT_EQ(Submit("down", 1), "");
   EXPECT_EQ(Place(), "");
   EXPECT_EQ(Why(last_), "waits for an administrator: pool down starts no jobs: its state is down");

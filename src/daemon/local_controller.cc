@@ -71,9 +71,7 @@ void LocalController::OnGpusObserved(const std::vector<GpuObservation>& observat
   core_.Touch();
 }
 
-void LocalController::OnShares(const wire::KeeperState& state) {
-  TakeShares(core_, shares_.get(), "", state);
-}
+void LocalController::OnShares(const wire::KeeperState& state) { TakeShares(core_, shares_.get(), "", state); }
 
 void LocalController::OnRepay(JobId job, std::uint32_t attempt, const std::string& why) {
   core_.controller().OnRepay(job, attempt, why, core_.Now());

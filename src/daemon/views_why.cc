@@ -186,6 +186,10 @@ void AddRemedy(const JobRecord& record, const std::vector<Blocker>& blockers, wi
     const std::string more = std::to_string(*cap + 1);
     const std::string& rule = blockers.front().rule;
     const bool is_array = rule.starts_with("array");
+    if (rule.starts_with("pool ")) {
+      view.would_start_now = "a higher cap of that pool (running = " + more + " in divvy.toml)";
+      return;
+    }
     view.would_start_now = "a cap of " + more;
     for (const std::string_view whose : {"limit of team ", "limit of user "}) {
       if (!rule.starts_with(whose)) continue;

@@ -40,7 +40,8 @@ class EventLoop {
   /// From any thread: `then` is called by the loop's.
   void Post(std::function<void()> then);
 
-  /// Until Stop, also one of before; then it may be called again. `after_each`: after everything that was ready at once.
+  /// Until Stop, also one of before; then it may be called again. `after_each`: after everything that was ready at
+  /// once.
   void Run(const std::function<void()>& after_each = [] {});
   void Stop() { is_stopped_ = true; }
 

@@ -19,7 +19,7 @@ class KeptSlices : public testing::Test {
     ASSERT_TRUE(library);
     library_ = *library;
     mig_ = OpenMig(library_).value();
-    world_ = std::make_unique<KeeperWorld>(2, false, 30s, library_);
+    world_ = std::make_unique<KeeperWorld>(2, false, 30s, 0, library_);
   }
   void TearDown() override {
     world_.reset();

@@ -17,7 +17,7 @@ struct Gpu {
   std::uint32_t kind = 0;                          // Tenants move between GPUs of the same kind alone.
   Bytes capacity;                                  // For tenants: the whole memory, less what the driver itself needs.
   std::int64_t bytes_per_second = 10'000'000'000;  // Of a tenant's memory to the host, or back. Measured by moves.
-  std::string why_unusable;     // "is no longer there": nobody gets off it either; empty: usable.
+  std::string why_unusable;                        // "is no longer there": nobody gets off it either; empty: usable.
   std::string why_withheld;     // "is restricted": it works, and those on it leave if they can; empty: not.
   std::uint64_t whole_job = 0;  // Withheld for this job, which has all of the GPU.
   bool is_ready = false;        // `whole_job` was told that it is empty.

@@ -104,16 +104,16 @@ class Scenario {
  private:
   void Command(const std::string& text) {
     static const std::map<std::string, void (Scenario::*)(Words&)> kCommands = {
-        {"gpus", &Scenario::Gpus},       {"tenant", &Scenario::AddTenant}, {"want", &Scenario::Want},
-        {"free", &Scenario::Free},       {"pool", &Scenario::Pool},        {"residual", &Scenario::Residual},
-        {"active", &Scenario::Active},   {"idle", &Scenario::Idle},        {"calls", &Scenario::Calls},
-        {"cannot", &Scenario::Cannot},   {"resize", &Scenario::Resize},    {"take", &Scenario::Take},
-        {"give", &Scenario::Give},       {"park", &Scenario::Park},        {"wake", &Scenario::Wake},
-        {"move", &Scenario::MoveTo},     {"remove", &Scenario::Remove},    {"lost", &Scenario::Lose},
-        {"fate", &Scenario::SetFate},    {"advance", &Scenario::Advance},  {"finish", &Scenario::Finish},
-        {"restart", &Scenario::Restart}, {"show", &Scenario::Show},        {"bound", &Scenario::Bound},
-        {"why", &Scenario::Why},         {"pin", &Scenario::Pin},
-        {"ended", &Scenario::End},        {"withhold", &Scenario::Withhold},
+        {"gpus", &Scenario::Gpus},         {"tenant", &Scenario::AddTenant}, {"want", &Scenario::Want},
+        {"free", &Scenario::Free},         {"pool", &Scenario::Pool},        {"residual", &Scenario::Residual},
+        {"active", &Scenario::Active},     {"idle", &Scenario::Idle},        {"calls", &Scenario::Calls},
+        {"cannot", &Scenario::Cannot},     {"resize", &Scenario::Resize},    {"take", &Scenario::Take},
+        {"give", &Scenario::Give},         {"park", &Scenario::Park},        {"wake", &Scenario::Wake},
+        {"move", &Scenario::MoveTo},       {"remove", &Scenario::Remove},    {"lost", &Scenario::Lose},
+        {"fate", &Scenario::SetFate},      {"advance", &Scenario::Advance},  {"finish", &Scenario::Finish},
+        {"restart", &Scenario::Restart},   {"show", &Scenario::Show},        {"bound", &Scenario::Bound},
+        {"why", &Scenario::Why},           {"pin", &Scenario::Pin},          {"ended", &Scenario::End},
+        {"withhold", &Scenario::Withhold},
     };
     Words words(text);
     is_begun_ = words.At(0) == "begin";

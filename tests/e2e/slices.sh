@@ -27,7 +27,7 @@ whole=$(long --gpus 1)
 wait_for "a whole-GPU job beside them" state_is "$whole" running
 expect "$(field "$a" gpus)" "$(field "$b" gpus)" "GPUs of two slices"
 [ "$(field "$whole" gpus)" != "$(field "$a" gpus)" ] || fail "a whole-GPU job is on a GPU with slices"
-wait_for "their lines" sh -c "divvy gpus | grep -q 'slice 3g.40gb: .*enforced by MIG'"
+wait_for "their lines" sh -c "COLUMNS=120 divvy gpus | grep -q 'slice 3g.40gb .*enforced by MIG'"
 wait_for "what a has" has_memory "$a"
 part=$(long --gpus 0.25)
 divvy why "$part" >why
@@ -71,7 +71,7 @@ wait_for "n1" node_is n1 up
 far=$(long --slice 7g --nodelist n1)
 wait_for "a slice on n1" state_is "$far" running
 expect n1 "$(field "$far" node)" "its machine"
-wait_for "its line" sh -c "divvy gpus | grep -q 'slice 7g.80gb: '"
+wait_for "its line" sh -c "COLUMNS=120 divvy gpus | grep -q 'slice 7g.80gb '"
 ! divvy submit --gpus 1 --nodelist n1 -- true 2>message || fail "a whole GPU of a machine that has none"
 divvy signal TERM "$far" >/dev/null
 wait_for "its end" state_is "$far" succeeded

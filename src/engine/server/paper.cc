@@ -51,8 +51,7 @@ class Paper {
     for (const int index : (node_->usable - cut_ - tenants_[tenant].gpus).ToVector()) {
       const auto gpu = static_cast<GpuIndex>(index);
       const GpuFacts& facts = node_->capacity.gpus[gpu];
-      if (facts.model != like.model || facts.memory_total != like.memory_total || facts.is_only_sliced)
-        continue;
+      if (facts.model != like.model || facts.memory_total != like.memory_total || facts.is_only_sliced) continue;
       if (node_->owners[gpu].is_set() || room_[gpu] < tenants_[tenant].share) continue;
       if (!is_shared(gpu) && !takes_free) continue;
       if (!best || room_[gpu] < room_[*best]) best = gpu;

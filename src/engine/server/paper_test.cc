@@ -42,7 +42,9 @@ std::string Text(const std::vector<PaperMove>& moves) {
   return text;
 }
 
-std::string Pack(const std::vector<PaperTenant>& tenants) { return Text(PackOnPaper(NodeWith(tenants), tenants, GpuSet())); }
+std::string Pack(const std::vector<PaperTenant>& tenants) {
+  return Text(PackOnPaper(NodeWith(tenants), tenants, GpuSet()));
+}
 
 TEST(Paper, WhatIsLeftOfSeveralIsCountedTogether) {
   EXPECT_EQ(Pack({Tenant(1, {0}, kHalf), Tenant(2, {1}, kHalf)}), "2:0");
