@@ -147,7 +147,6 @@ void Controller::Load(std::vector<JobRecord> live, const std::vector<std::pair<s
     if (IsActive(record.state)) {
       if (record.array_count > 0) continue;
       KeepGpusOf(record);
-      LoosenPaper(record);
       cluster_.Adopt(ToRunning(record));
       // Nothing of the user's runs, and which machines are ready is not kept: it is undone.
       if (!record.gang.empty() && !record.was_let_go) preparing_[id] = kNoTime;

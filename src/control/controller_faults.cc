@@ -65,7 +65,8 @@ Duration Controller::RoomDelay(JobId job) const {
 
 void Controller::OnNoRoom(JobRecord& record, const std::string& name, const Exit& exit) {
   const auto node = IndexOf(name);
-  if (!node || record.stop_intent != StopIntent::kNone) return;
+  // Whoever waits at a terminal is told at once.
+  if (!node || record.is_foreground || record.stop_intent != StopIntent::kNone) return;
   ++refusals_[record.id];
   record.stop_intent = StopIntent::kRequeue;
   record.reason = "queued again: " + MachineText(*node) + " could not make room for it: " + exit.failure;

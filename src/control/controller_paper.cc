@@ -50,6 +50,7 @@ bool Controller::OnTenants(const std::string& name, const std::vector<Tenant>& t
 
 void Controller::PackPaper() {
   for (NodeIndex node = kOwnNode; node < machines_.size(); ++node) {
+    if (machines_[node].is_away) continue;  // It would not hear of it.
     if (std::exchange(machines_[node].is_paper_loose, false)) PackPaper(node);
   }
 }

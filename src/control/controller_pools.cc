@@ -5,6 +5,7 @@
 // it waits it counts against the caps of all that it is offered to, so that no decision starts too many; what has
 // started counts in its own pool, and then the others are asked again.
 #include <algorithm>
+#include <functional>
 #include <utility>
 
 #include "base/text.h"
@@ -117,7 +118,8 @@ Status Controller::TakeWholeMachines(const PoolRow& pool, JobSpec& spec) const {
     return {};
   int gpus = 0;
   for (NodeIndex node = 0; node < cluster_.nodes().size(); ++node) {
-    const int has = static_cast<int>(cluster_.node(node).capacity.gpus.size());
+    const int has = static_cast<int>(
+        std::ranges::count_if(cluster_.node(node).capacity.gpus, std::not_fn(&GpuFacts::is_only_sliced)));
     if (has == 0 || std::ranges::count(cluster_.PoolsOf(node), pool.name) == 0) continue;
     if (gpus > 0 && has != gpus) return {};
     gpus = has;

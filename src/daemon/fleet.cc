@@ -1,7 +1,6 @@
 #include "daemon/fleet.h"
 
 #include <algorithm>
-
 #include <utility>
 #include <variant>
 
@@ -97,7 +96,7 @@ std::vector<wire::WithheldGpu> Fleet::WithheldOn(NodeIndex node) const {
   const std::vector<GpuAvailability>& gpus = core_->controller().cluster().node(node).availability;
   for (std::size_t i = 0; i < gpus.size(); ++i) {
     std::string why;
-    if (!gpus[i].unmanaged.empty()) why = "is used by " + gpus[i].unmanaged;
+    if (!gpus[i].unmanaged.empty()) why = "is used by others (" + gpus[i].unmanaged + ")";
     else if (gpus[i].is_restricted) why = "is restricted (divvy gpus restrict)";
     if (!why.empty()) withheld.push_back({static_cast<GpuIndex>(i), std::move(why)});
   }

@@ -145,6 +145,10 @@ Status NodeHost::AdoptRuns(bool was_rebooted) {
 void NodeHost::Reconcile() {
   shares_->DropWaiting();
   node_->Reconcile();
+  for (const JobId job : node_->runs()) {
+    const JobRecord* record = controller_->Find(job);
+    if (record != nullptr && IsActive(record->state)) shares_->Refresh(*record, node_->GpusHere(*record));
+  }
 }
 
 // What the driver gives up is not for anybody to be spread over. What others use the controller says: it knows the
@@ -154,7 +158,7 @@ void NodeHost::KeepFromTenants(const std::vector<GpuObservation>& seen) {
   for (const GpuObservation& gpu : seen) {
     if (!gpu.fault.empty()) broken[gpu.index] = "does not work: " + gpu.fault;
     else if (!gpu.is_present) broken[gpu.index] = "is no longer seen by the driver";
-    else if (!gpu.cut_by_others.empty()) broken[gpu.index] = "is divided by others: " + gpu.cut_by_others;
+    else if (!gpu.cut_by_others.empty()) broken[gpu.index] = "is divided by others (" + gpu.cut_by_others + ")";
   }
   shares_->SetBroken(std::move(broken));
 }

@@ -88,6 +88,18 @@ void NodeShares::Adopt(const JobRecord& record, GpuSet gpus) {
   if (is_tenant) Open();
 }
 
+void NodeShares::Refresh(const JobRecord& record, GpuSet gpus) {
+  const auto at = holders_.find(record.id);
+  if (at == holders_.end() || at->second.attempt != record.attempt || !at->second.is_tenant()) return;
+  Holder& holder = at->second;
+  if (gpus.size() != holder.gpus.size()) gpus = holder.gpus;
+  if (holder.gpus == gpus && holder.record.request.portion == record.request.portion) return;
+  holder.gpus = gpus;
+  holder.record.request.portion = record.request.portion;
+  if (waiting_.contains(record.id)) return Ask(record.id);
+  keeper_.Ask(ResizeOf(holder), Noting("event=resize_failed job=" + ToString(record.id)));
+}
+
 KeeperPort::Answered NodeShares::Noting(const std::string& event) const {
   return [this, event](const Result<wire::KeeperAnswer>& answer) {
     if (!answer && answer.error().code != ErrorCode::kUnreachable)
@@ -226,7 +238,9 @@ void NodeShares::OnRoom(JobId job, std::uint64_t number, const Result<wire::Keep
   // OnKeeper asks the next one.
   if (!answer && answer.error().code == ErrorCode::kUnreachable)
     return GiveUp(job, number, kKeeperComesWithin, "not come back");
-  if (!answer) return Fail(job, answer.error().message, kNoRoomMade);
+  // An instance that the driver would not make now it will not make in a minute either.
+  const bool is_slice = !at->second.order.record.request.slice.empty();
+  if (!answer) return Fail(job, answer.error().message, is_slice ? kCannotRun : kNoRoomMade);
   if (const auto& added = answer->added)
     ports_.set_grant(job, {added->gpus, added->reachable, added->folder, added->environment, added->device_files});
   Pass(job);

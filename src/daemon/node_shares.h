@@ -48,6 +48,8 @@ class NodeShares final : public OrderPort, public KeeperListener {
   void Join(ControllerPort& controller) { controller_ = &controller; }
   /// Of a run that an earlier process launched: it goes on to have what it had. `gpus`: on this machine.
   void Adopt(const JobRecord& record, GpuSet gpus);
+  /// The controller's word of a run that is known here: what was ordered while it was away counts as well.
+  void Refresh(const JobRecord& record, GpuSet gpus);
   /// An earlier process has left runs to a keeper: whoever of them is over is told to it.
   void FindKeeper() { Open(); }
   /// The controller has begun anew: launches that wait here will be ordered again, if they are still wanted.

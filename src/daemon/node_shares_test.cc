@@ -285,6 +285,20 @@ TEST_F(NodeSharesTest, AResizeReachesTheKeeperAndLastsOverIt) {
   EXPECT_EQ(keeper_.Next().request.add->share.compute_request, GpuShare(7'500));
 }
 
+TEST_F(NodeSharesTest, WhatWasOrderedWhileTheControllerWasAwayCountsWhenItIsBack) {
+  StartTenant(7, 0);
+  JobRecord record = Launch(7, {1}, 5'000).record;
+  shares_.Refresh(record, GpuSet::Of({1}));
+  const auto moved = keeper_.Next();
+  ASSERT_TRUE(moved.request.resize);
+  EXPECT_EQ(moved.request.resize->paper, std::vector<int>{1});
+  shares_.Refresh(record, GpuSet::Of({1}));
+  EXPECT_TRUE(keeper_.asked.empty()) << "it is so already";
+  record.request.portion.request = GpuShare(7'500);
+  shares_.Refresh(record, GpuSet::Of({1}));
+  EXPECT_EQ(keeper_.Next().request.resize->share.compute_request, GpuShare(7'500));
+}
+
 TEST_F(NodeSharesTest, AResizeIsConfirmedByTheKeeper) {
   std::string said;
   const auto say = [&said](const Status& done) { said = done ? "done" : done.error().message; };

@@ -89,11 +89,11 @@ void Keeper::OnSliceMade(TenantId id, const Result<Slices::Made>& made) {
   const auto at = sliced_.find(id);
   if (at == sliced_.end() || at->second.state == Sliced::State::kUnmaking) return;
   Sliced& sliced = at->second;
-  const GpuIndex gpu = sliced.gpu();
   if (!made) {
     FailSlice(id, sliced, made.error());
-    sliced_.erase(at);
-    return GiveBack(gpu);
+    // What there is of it, and the mode, go first.
+    sliced.state = Sliced::State::kUnmaking;
+    return slices_->Unmake(id);
   }
   sliced.state = Sliced::State::kThere;
   sliced.made = *made;

@@ -45,7 +45,11 @@ struct Slices::Shared : std::enable_shared_from_this<Slices::Shared> {
   Result<MigInstance> MakeAt(const Wanted& wanted, const std::string& gpu);
   Status Unmake(const OwnSlice& own);
   Status SwitchOff(const std::string& gpu);
-  void UnmakeOf(TenantId tenant);
+  void UnmakeOf(TenantId tenant, std::string gpu = "");
+  /// Until none is left that divvy switched on and nothing is on.
+  void SwitchIdleOff();
+  /// A little later.
+  void Again(std::function<void(Shared&)> task);
 };
 
 Slices::Slices(EventLoop& loop, std::string directory, std::string library, Events events)
@@ -89,10 +93,7 @@ void Slices::KeepOnly(std::set<TenantId> tenants) {
       if (!tenants.contains(other)) shared.UnmakeOf(other);
     }
     // Of a keeper that died between the mode and the first instance, or between the last and the mode.
-    for (const std::string& gpu : std::vector<std::string>(shared.record.switched)) {
-      const Status switched = shared.SwitchOff(gpu);
-      if (!switched) shared.trouble = switched;
-    }
+    shared.SwitchIdleOff();
   });
 }
 
@@ -134,11 +135,13 @@ void Slices::Shared::Post(std::function<void()> then) {
 }
 
 Result<GpuIndex> Slices::Shared::IndexOf(const std::string& uuid) {
+  std::optional<Error> unreadable;  // It may be this one.
   for (int index = 0; index < GpuSet::kCapacity; ++index) {
     const auto its = mig->UuidOf(static_cast<GpuIndex>(index));
-    if (!its) break;
-    if (*its == uuid) return static_cast<GpuIndex>(index);
+    if (!its && its.error().code != ErrorCode::kNotFound) unreadable = its.error();
+    if (its && *its == uuid) return static_cast<GpuIndex>(index);
   }
+  if (unreadable) return *unreadable;
   return NotFound("the driver shows no GPU " + uuid + " any more");
 }
 
@@ -188,7 +191,10 @@ Result<MigInstance> Slices::Shared::MakeAt(const Wanted& wanted, const std::stri
       return FailedPrecondition("GPU " + std::to_string(wanted.gpu) +
                                 " has a MIG instance there that divvy did not make; nvidia-smi mig -lgi shows it");
     }
-    DIVVY_CHECK(Write());
+    if (const Status noted = Write(); !noted) {
+      record.slices.pop_back();
+      return noted.error();
+    }
   }
   auto made = same == there.end() ? mig->Make(wanted.gpu, slice) : mig->Complete(wanted.gpu, same->id);
   const auto own = std::ranges::find_if(record.slices, [&](const OwnSlice& one) { return IsOf(one, wanted.tenant); });
@@ -224,31 +230,40 @@ Status Slices::Shared::SwitchOff(const std::string& gpu) {
   return Write();
 }
 
-void Slices::Shared::UnmakeOf(TenantId tenant) {
+void Slices::Shared::SwitchIdleOff() {
+  bool is_done = true;
+  for (const std::string& gpu : std::vector<std::string>(record.switched))
+    is_done = SwitchOff(gpu).has_value() && is_done;
+  if (!is_done && mig != nullptr) Again([](Shared& shared) { shared.SwitchIdleOff(); });
+}
+
+void Slices::Shared::Again(std::function<void(Shared&)> task) {
+  Post([this, task = std::move(task)] {
+    loop->After(kBetweenTries, [self = shared_from_this(), task] {
+      const std::lock_guard lock(self->mutex);
+      self->tasks.push_back(task);
+      self->changed.notify_all();
+    });
+  });
+}
+
+// `gpu`: where it had its instance, if that is known to have gone already.
+void Slices::Shared::UnmakeOf(TenantId tenant, std::string gpu) {
   Status status = trouble;
   while (status && mig != nullptr) {
     const auto own = std::ranges::find_if(record.slices, [&](const OwnSlice& one) { return IsOf(one, tenant); });
     if (own == record.slices.end()) break;
+    gpu = own->gpu;
     status = Unmake(*own);
     if (!status && status.error().code == ErrorCode::kNotFound) status = {};
     if (!status) break;
     record.slices.erase(own);
     status = Write();
   }
-  if (status && mig != nullptr) {
-    for (const std::string& gpu : std::vector<std::string>(record.switched)) {
-      if (const Status off = SwitchOff(gpu); !off) status = off;
-    }
-  }
-  Post([this, tenant, status] {
-    events.unmade(tenant, status);
-    if (status || mig == nullptr) return;
-    loop->After(kBetweenTries, [self = shared_from_this(), tenant] {
-      const std::lock_guard lock(self->mutex);
-      self->tasks.push_back([tenant](Shared& shared) { shared.UnmakeOf(tenant); });
-      self->changed.notify_all();
-    });
-  });
+  // Whoever is to have it whole waits for its mode as well; other GPUs' are others' affair.
+  if (status && mig != nullptr && !gpu.empty()) status = SwitchOff(gpu);
+  Post([this, tenant, status] { events.unmade(tenant, status); });
+  if (!status && mig != nullptr) Again([tenant, gpu](Shared& shared) { shared.UnmakeOf(tenant, gpu); });
 }
 
 }  // namespace divvy::keeper

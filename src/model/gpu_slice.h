@@ -49,8 +49,8 @@ std::string SliceName(int compute, Bytes memory, Bytes gpu_memory);
 inline bool IsByMemory(std::string_view slice) { return slice.starts_with(">="); }
 /// Of what IsByMemory holds for: how much. Zero where it does not read: such a request was refused.
 Bytes SliceMemory(std::string_view slice);
-/// By name ("1g.18gb"), by compute slices on whatever GPU ("1g"; "1g-wide" has twice the memory), or by memory.
-/// Whether an instance of this size is what `slice` (Request::slice) asks for, or has the memory that it asks for.
+/// Whether an instance of this size is what `slice` (Request::slice) asks for: by name ("1g.18gb"), by compute slices
+/// on whatever GPU ("1g"; "1g-wide" has twice the memory), or has the memory that it asks for.
 bool IsSuchSlice(const SliceProfile& profile, std::string_view slice);
 
 }  // namespace divvy

@@ -212,7 +212,9 @@ class NvmlMig final : public Mig {
  private:
   Result<nvml::Device> Find(GpuIndex gpu) {
     nvml::Device device = nullptr;
-    DIVVY_CHECK(Check(nvml_->get_handle(gpu, &device), "looking for", gpu));
+    const nvml::Return found = nvml_->get_handle(gpu, &device);
+    if (found == nvml::kInvalidArgument) return NotFound("there is no GPU " + std::to_string(gpu));
+    DIVVY_CHECK(Check(found, "looking for", gpu));
     return device;
   }
 

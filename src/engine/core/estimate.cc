@@ -59,7 +59,7 @@ class Estimator {
     Time latest = now_;
     for (const Piece& piece : promise.pieces) {
       for (const RunPiece& other : state_.nodes[piece.node].pieces) {
-        if ((other.gpus & piece.gpus) != 0) latest = std::max(latest, ends.Of(other));
+        if (placement::Overlap(other.gpus, piece.gpus)) latest = std::max(latest, ends.Of(other));
       }
     }
     return latest;
@@ -104,7 +104,8 @@ class Estimator {
     // Somebody else is promised it first: then the ends of those who run now say little.
     const bool is_alone = std::none_of(promise.pieces.begin(), promise.pieces.end(), [&](const Piece& piece) {
       const auto& holds = state_.nodes[piece.node].holds;
-      return std::any_of(holds.begin(), holds.end(), [&](const Hold& hold) { return (hold.gpus & piece.gpus) != 0; });
+      return std::any_of(holds.begin(), holds.end(),
+                         [&](const Hold& hold) { return placement::Overlap(hold.gpus, piece.gpus); });
     });
     estimate.typical = promise.start;
     if (is_alone)

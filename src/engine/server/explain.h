@@ -64,12 +64,13 @@ struct Explanation {
 /// long jobs of this kind ran before; it may be empty.
 Explanation Explain(const Server& server, JobId entry, Time now, const core::SpreadOf& spread = {});
 
+/// What a portion wants of a GPU with so much memory, `whose`: "the largest of this server", "GPU 3".
+Status CheckPortion(const GpuPortion& portion, Bytes gpu_memory, const std::string& whose);
+
 /// Refuses what the machines there are could never run, naming the nearest
 /// thing that it can ("asks for 9 GPUs; this server has 8:
 /// --gpus 8 is the most"). Counts restricted and fenced GPUs as present (they
 /// may come back). No GPUs at all: says so. `pool`: in which; empty: anywhere.
-/// What a portion wants of a GPU with so much memory, `whose`: "the largest of this server", "GPU 3".
-Status CheckPortion(const GpuPortion& portion, Bytes gpu_memory, const std::string& whose);
 Status CheckFeasible(const Server& server, const Request& request, const std::string& pool = {});
 
 /// Every waiting entry in the order in which it will be looked at, those not in line last; at most `limit` (0: all).

@@ -23,6 +23,11 @@ class Paper {
   std::vector<PaperMove> moves;
 
   GpuShare room(GpuIndex gpu) const { return room_[gpu]; }
+  /// Of those that are there: nobody has it whole, or slices of it.
+  bool TakesParts(GpuIndex gpu) const {
+    const bool is_there = node_->present().Contains(gpu);
+    return is_there && !node_->owners[gpu].is_set() && !cut_.Contains(gpu) && !node_->capacity.gpus[gpu].is_only_sliced;
+  }
   bool is_shared(GpuIndex gpu) const { return !node_->owners[gpu].is_set() && room_[gpu] < kWholeGpu; }
 
   std::vector<std::size_t> On(GpuIndex gpu) const {
@@ -48,11 +53,11 @@ class Paper {
   std::optional<GpuIndex> PlaceFor(std::size_t tenant, GpuIndex from, bool takes_free) const {
     const GpuFacts& like = node_->capacity.gpus[from];
     std::optional<GpuIndex> best;
-    for (const int index : (node_->usable - cut_ - tenants_[tenant].gpus).ToVector()) {
+    for (const int index : (node_->usable - tenants_[tenant].gpus).ToVector()) {
       const auto gpu = static_cast<GpuIndex>(index);
       const GpuFacts& facts = node_->capacity.gpus[gpu];
-      if (facts.model != like.model || facts.memory_total != like.memory_total || facts.is_only_sliced) continue;
-      if (node_->owners[gpu].is_set() || room_[gpu] < tenants_[tenant].share) continue;
+      if (facts.model != like.model || facts.memory_total != like.memory_total) continue;
+      if (!TakesParts(gpu) || room_[gpu] < tenants_[tenant].share) continue;
       if (!is_shared(gpu) && !takes_free) continue;
       if (!best || room_[gpu] < room_[*best]) best = gpu;
     }
@@ -85,13 +90,12 @@ bool Evict(Paper& paper, GpuIndex gpu, GpuShare wanted) {
   return paper.room(gpu) >= wanted;
 }
 
-bool CountWhereItStays(Paper& paper, std::size_t tenant, const BookNode& node) {
+bool CountWhereItStays(Paper& paper, std::size_t tenant) {
   for (const int index : paper.tenants()[tenant].stays.ToVector()) {
     const auto to = static_cast<GpuIndex>(index);
     const GpuSet elsewhere = paper.tenants()[tenant].gpus - paper.tenants()[tenant].stays;
     if (paper.tenants()[tenant].gpus.Contains(to)) continue;
-    const bool is_free = node.present().Contains(to) && !node.owners[to].is_set();
-    if (elsewhere.empty() || !is_free || !Evict(paper, to, paper.tenants()[tenant].share)) return false;
+    if (elsewhere.empty() || !paper.TakesParts(to) || !Evict(paper, to, paper.tenants()[tenant].share)) return false;
     paper.Move(tenant, static_cast<GpuIndex>(elsewhere.ToVector().front()), to);
   }
   return true;
@@ -132,7 +136,7 @@ std::vector<PaperMove> PackOnPaper(const BookNode& node, const std::vector<Paper
   for (std::size_t i = 0; i < tenants.size(); ++i) {
     if (tenants[i].stays.empty() || tenants[i].stays == tenants[i].gpus) continue;
     Paper tried = paper;
-    if (CountWhereItStays(tried, i, node)) paper = std::move(tried);
+    if (CountWhereItStays(tried, i)) paper = std::move(tried);
   }
   while (EmptyOne(paper, node)) continue;
   return std::move(paper.moves);

@@ -78,6 +78,8 @@ TEST(Paper, NobodyComesToAGpuThatTakesNoWork) {
 TEST(Paper, NobodyComesToAGpuThatIsCut) {
   const std::vector<PaperTenant> tenants = {Tenant(1, {0}, kQuarter), Tenant(2, {1}, kHalf)};
   EXPECT_EQ(Text(PackOnPaper(NodeWith(tenants), {tenants[1]}, GpuSet::Of({0}))), "");
+  const std::vector<PaperTenant> stays = {Tenant(1, {0}, kQuarter), Tenant(2, {1}, kHalf, {0})};
+  EXPECT_EQ(Text(PackOnPaper(NodeWith(stays), {stays[1]}, GpuSet::Of({0}))), "") << "also where it is there";
 }
 
 TEST(Paper, WhoIsNoneOfOursStays) {
