@@ -204,4 +204,9 @@ Duration Gates::Had(const Tenant& tenant, unsigned device) const {
   return seat == seats_.end() ? Duration(0) : places_.at(seat->second).turns.Had(tenant.id());
 }
 
+bool Gates::Overruns(const Tenant& tenant, unsigned device) const {
+  const auto seat = seats_.find({tenant.id(), device});
+  return seat != seats_.end() && places_.at(seat->second).members.at(tenant.id()).overrun.has_value();
+}
+
 }  // namespace divvy::keeper

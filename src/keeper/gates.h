@@ -36,6 +36,8 @@ class Gates {
 
   /// Time that it had of the GPU it is on, since it joined.
   Duration Had(const Tenant& tenant, unsigned device) const;
+  /// Work of an earlier turn has not ended yet, and is charged though others go on.
+  bool Overruns(const Tenant& tenant, unsigned device) const;
 
  private:
   struct Drain {

@@ -118,8 +118,7 @@ GpuShare Keeper::ShareOfTime(const Kept& kept, unsigned device, Duration turns, 
   const sharing::Tenant* known = ledger_.Find(kept.tenant->id());
   const bool was_idle = known != nullptr && !known->is_active && loop_->Now() - known->last_active >= since;
   const TenantDevice& place = kept.tenant->devices()[device];
-  // Behind a shut gate it is charged for work that does not end, and for nothing else.
-  if (was_idle && place.gate != share::kShut) return GpuShare();
+  if (was_idle && !gates_.Overruns(*kept.tenant, device)) return GpuShare();
   const auto seen = utilisation_.find(static_cast<GpuIndex>(place.gpu));
   const bool is_seen = place.gate == share::kOpen && seen != utilisation_.end() && seen->second >= 0;
   const std::int64_t parts =
