@@ -3,24 +3,15 @@
 # and nothing of divvy's. Memory is bounded inside, the keeper knows the processes by the node's numbers, and they are parked, woken
 # and moved as outside.
 . "$(dirname "$0")/lib.sh"
+. "$(dirname "$0")/podman_lib.sh"
 export LC_ALL=C
 image=localhost/divvy-e2e-shares-$$:1
 skip() { echo "podman was not tried: $*"; exit 77; }
-command -v podman >/dev/null || skip "it is not installed (apt-get install podman runc busybox-static)"
-[ -x /bin/busybox ] && ! ldd /bin/busybox >/dev/null 2>&1 || skip "there is no static busybox to make an image of (apt-get install busybox-static)"
+why=$(why_no_podman)
+[ -z "$why" ] || skip "$why"
 burn=$(command -v divvy-burn) || fail "divvy-burn lies beside divvy"
-cat >containers.conf <<'C'
-[containers]
-default_ulimits = ["nproc=1024:1024", "nofile=4096:4096"]
-[engine]
-cgroup_manager = "cgroupfs"
-events_logger = "none"
-C
-! command -v runc >/dev/null || echo 'runtime = "runc"' >>containers.conf
-export CONTAINERS_CONF=$PWD/containers.conf
-mkdir -p rootfs/bin rootfs/tmp rootfs/etc
-cp /bin/busybox rootfs/bin/
-for name in sh sleep cat echo env touch test ls; do ln -s busybox rootfs/bin/$name; done
+configure_podman
+begin_image sh sleep cat echo env touch test ls
 cp "$burn" rootfs/bin/divvy-burn
 ldd "$burn" | grep -oE '/[^ ]+' | while read -r library; do
   mkdir -p "rootfs$(dirname "$library")"

@@ -2,6 +2,7 @@
 # Jobs in containers: by the real podman where it runs here, on an image made on the spot, and by stand-ins for docker and for
 # a machine's podman that fails. No registry is asked for anything.
 . "$(dirname "$0")/lib.sh"
+. "$(dirname "$0")/podman_lib.sh"
 export LC_ALL=C
 image=localhost/divvy-e2e-$$:1
 
@@ -57,21 +58,11 @@ divvy down >/dev/null
 # --- podman -------------------------------------------------------------------------------------------------------------
 PATH=$real_path
 skip_podman() { echo "podman was not tried: $*"; exit 0; }
-command -v podman >/dev/null || skip_podman "it is not installed (apt-get install podman runc busybox-static)"
-[ -x /bin/busybox ] && ! ldd /bin/busybox >/dev/null 2>&1 || skip_podman "there is no static busybox to make an image of (apt-get install busybox-static)"
-cat >containers.conf <<'C'
-[containers]
-default_ulimits = ["nproc=1024:1024", "nofile=4096:4096"]
-[engine]
-cgroup_manager = "cgroupfs"
-events_logger = "none"
-C
-! command -v runc >/dev/null || echo 'runtime = "runc"' >>containers.conf
-export CONTAINERS_CONF=$PWD/containers.conf
-mkdir -p rootfs/bin rootfs/tmp rootfs/etc
-cp /bin/busybox rootfs/bin/
+why=$(why_no_podman)
+[ -z "$why" ] || skip_podman "$why"
+configure_podman
+begin_image sh sleep cat echo env id touch kill test true false pwd stat
 touch rootfs/in-image
-for name in sh sleep cat echo env id touch kill test true false pwd stat; do ln -s busybox rootfs/bin/$name; done
 tar -C rootfs -c . | timeout 60 podman import - "$image" >import.txt 2>&1 || skip_podman "it imports no image here: $(tail -n 1 import.txt)"
 remove_image() { podman rmi -f "$image" >/dev/null 2>&1 || true; clean_up; }
 trap remove_image EXIT
