@@ -1,7 +1,6 @@
 // Every command, with its words. The order is the order of --help.
 #include <unistd.h>
 
-#include <algorithm>
 #include <cstdio>
 
 #include "base/text.h"
@@ -22,7 +21,6 @@ int EmulateMain(const Words& words) {
   return driven ? 0 : Fail(driven.error());
 }
 
-/// "divvy vh exec run ...", "divvy sbatch ...": the other tools' names work as commands too.
 int VersionMain(const Words&) {
   std::printf("divvy %s\n", std::string(kVersion).c_str());
   return 0;
@@ -581,46 +579,11 @@ std::vector<Command> MakeCommands() {
   };
 }
 
-// Of a command that takes another's command line, what follows the first word that is no option belongs to that one.
-bool AsksForHelp(const Words& words, bool takes_command) {
-  for (const std::string& word : words) {
-    if (word == "--") return false;
-    if (word == "--help" || (word == "-h" && &word == &words.front())) return true;
-    if (takes_command && !word.starts_with("-")) return false;
-  }
-  return false;
-}
-
 }  // namespace
 
 const std::vector<Command>& Commands() {
   static const std::vector<Command> commands = MakeCommands();
   return commands;
-}
-
-int Main(const Words& words) {
-  const std::string& called = words.front();
-  const std::string_view name = std::string_view(called).substr(called.rfind('/') + 1);
-  if (const auto shim = FindShim(name)) return shim({words.begin() + 1, words.end()});
-  if (words.size() < 2 || words[1] == "--help" || words[1] == "-h") return HelpMain({});
-  if (words[1] == "--version" || words[1] == "-V") return VersionMain({});
-  const Words rest(words.begin() + 2, words.end());
-  const auto command = std::ranges::find(Commands(), std::string_view(words[1]), &Command::name);
-  if (command != Commands().end()) {
-    const bool takes_command = words[1] == "submit" || words[1] == "run" || words[1] == "explain";
-    if (AsksForHelp(rest, takes_command)) return HelpMain({words[1]});
-    return command->run(rest);
-  }
-  if (const auto shim = FindShim(words[1])) return shim(rest);
-  std::vector<std::string_view> known;
-  for (const Command& one : Commands()) {
-    if (!one.is_hidden) known.push_back(one.name);
-  }
-  known.insert(known.end(), ShimNames().begin(), ShimNames().end());
-  const auto near = Nearest(words[1], known);
-  return Fail(InvalidArgument("there is no command '" + words[1] + "'" +
-                              (near.empty() ? "" : "; did you mean divvy " + std::string(near) + "?") +
-                              " (divvy help lists them)"));
 }
 
 }  // namespace divvy::cli
