@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <spawn.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -11,6 +12,7 @@
 
 #include "base/text.h"
 #include "cli/command.h"
+#include "platform/launch_descriptor.h"
 
 extern char** environ;
 
@@ -19,6 +21,8 @@ namespace {
 
 // A start recovers from the store and looks for GPUs; a sick driver may take its time.
 constexpr int kStartMostMs = 60'000;
+// Who has said that it does not start has only to close its files.
+constexpr int kEndMostMs = 10'000;
 
 /// Reads what the starting process says: "ready" or an error. Empty text: it ended without a word.
 Result<std::string> AwaitReady(int fd, const std::string& who) {
@@ -33,6 +37,16 @@ Result<std::string> AwaitReady(int fd, const std::string& who) {
     if (got <= 0) return text;
     text.append(buffer, static_cast<std::size_t>(got));
     if (text.ends_with('\n')) return text;
+  }
+}
+
+/// Who did not start holds its lock until it has ended: whoever is told so early and tries again would find it in the
+/// way.
+void AwaitEnd(pid_t pid) {
+  const Descriptor process(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)));
+  if (!process.is_open()) return;
+  pollfd end{process.get(), POLLIN, 0};
+  while (::poll(&end, 1, kEndMostMs) < 0 && errno == EINTR) {
   }
 }
 
@@ -74,6 +88,7 @@ Status StartDetached(std::vector<std::string> arguments, const std::string& who)
   ::close(ready[0]);
   if (!said) return said.error();
   if (*said == "ready\n") return {};
+  AwaitEnd(pid);
   std::string text(Trim(*said));
   if (text.starts_with("divvy: ")) text.erase(0, 7);
   return FailedPrecondition(text.empty() ? who + " ended before it was ready; its log says more" : text);

@@ -481,10 +481,7 @@ Reason Controller::WaitingReason(const JobRecord& record) const {
   if (record.restarts > 0 && entry->begin != kNoTime) return "waits before the next try";
   if (entry->begin != kNoTime && entry->begin > record.queued_at) return "waits for its begin time";
   if (std::string bar = cluster_.TeamBar(record.id); !bar.empty()) return bar;
-  const std::vector<std::string> named = PoolsIn(record.pool);
-  if (!pools_.empty() && !named.empty() && std::ranges::none_of(named, [&](const auto& name) { return HasPool(name); }))
-    return "there is no pool '" + record.pool + "' any more; divvy update " + ToString(record.id) +
-           " --pool NAME puts it into another";
+  if (std::string gone = WhyNoPool(pools_, cluster_, record); !gone.empty()) return gone;
   if (const int asked = record.request.gpus_in_all(); asked > 0) {
     if (record.request.is_portioned()) {
       const std::string part =

@@ -44,13 +44,7 @@ Status Controller::UsePools(std::vector<PoolRow> rows) {
   return {};
 }
 
-bool Controller::HasPool(const std::string& name) const {
-  if (pools_.Find(name) != nullptr) return true;
-  for (NodeIndex node = 0; node < cluster_.nodes().size(); ++node) {
-    if (std::ranges::count(cluster_.PoolsOf(node), name) > 0) return true;
-  }
-  return false;
-}
+bool Controller::HasPool(const std::string& name) const { return divvy::HasPool(pools_, cluster_, name); }
 
 // --- Submission --------------------------------------------------------------------------------------------------
 

@@ -68,6 +68,22 @@ bool NamesSeveralPools(const JobRecord& record) {
   return false;
 }
 
+bool HasPool(const PoolBook& pools, const Server& cluster, const std::string& name) {
+  if (pools.Find(name) != nullptr) return true;
+  for (NodeIndex node = 0; node < cluster.nodes().size(); ++node) {
+    if (std::ranges::count(cluster.PoolsOf(node), name) > 0) return true;
+  }
+  return false;
+}
+
+std::string WhyNoPool(const PoolBook& pools, const Server& cluster, const JobRecord& record) {
+  const std::vector<std::string> named = PoolsIn(record.pool);
+  const auto is_there = [&](const std::string& name) { return HasPool(pools, cluster, name); };
+  if (pools.empty() || named.empty() || std::ranges::any_of(named, is_there)) return "";
+  return "there is no pool '" + record.pool + "' any more; divvy update " + ToString(record.id) +
+         " --pool NAME puts it into another";
+}
+
 std::vector<std::string> AllPoolsOf(const JobRecord& record) {
   std::vector<std::string> all;
   for (std::size_t i = 0; i < record.request.components(); ++i) {

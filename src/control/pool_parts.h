@@ -33,6 +33,12 @@ std::vector<Component> InOpenPools(const PoolBook& pools, const Server& cluster,
 /// The job or one of its components names several.
 bool NamesSeveralPools(const JobRecord& record);
 
+/// There is such a pool: a row of the book, or a label of a machine.
+bool HasPool(const PoolBook& pools, const Server& cluster, const std::string& name);
+
+/// Why the job has no pool to wait in, with the repair: there is none of its list any more. Empty: it has.
+std::string WhyNoPool(const PoolBook& pools, const Server& cluster, const JobRecord& record);
+
 /// All names in its lists, each once.
 std::vector<std::string> AllPoolsOf(const JobRecord& record);
 

@@ -8,6 +8,7 @@
 #include <set>
 
 #include "base/text.h"
+#include "control/pool_parts.h"
 #include "daemon/job_log.h"
 #include "daemon/routes_call.h"
 #include "daemon/select.h"
@@ -428,6 +429,12 @@ void Routes::Why(Call& call) {
   Explanation explanation = Explain(controller.cluster(), entry, core_.Now(), controller.run_spread());
   for (Blocker& blocker : explanation.blockers) NameTeamsAndReservations(controller, blocker);
   const bool waits = record->state == JobState::kQueued || record->state == JobState::kHeld;
+  std::string no_pool = waits ? WhyNoPool(controller.pools(), controller.cluster(), *record) : "";
+  if (!no_pool.empty()) {
+    // To the engine a pool that is gone is machines that are not there.
+    explanation.blockers.assign(1, {BlockerKind::kInfeasible, std::move(no_pool)});
+    explanation.would_start_now.clear();
+  }
   wire::WhyView view = WhyOf(*record, explanation, waits ? controller.WaitingReason(*record) : record->reason,
                              core_.Outcomes(), core_.Now(), ShareOf(*record));
   NameMachines(explanation, view);

@@ -40,6 +40,8 @@ refused 'no token line' on n2 agent --join nonsense
 sed "s/127.0.0.1:$port/127.0.0.1:1/" many.token >nowhere.token
 refused 'nothing was joined' on n2 agent --join-file "$home/nowhere.token" --name n2 --emulate 1xA100-40GB --detach --quiet
 
+flock -n "$machines/n2/agent/agent.lock" true || fail "the agent that did not join is still there"
+
 # Another machine by n1's name, and one that claims n1's GPUs.
 refused 'there is a node n1 already' on n2 agent --join-file "$home/many.token" --name n1
 cat >stolen.gpus <<EOF

@@ -24,6 +24,7 @@ state = "drain"
 TOML
 }
 write_pools 1
+printf '[pools.old]\nnodes = "n1"\n' >>divvy.toml
 port=
 up_listening
 with_machines
@@ -103,12 +104,14 @@ divvy cancel "$two" >/dev/null
 beside=$(submit --pool night -- true)
 divvy why "$beside" | grep -q "other jobs' alone" || fail "why says: $(divvy why "$beside")"
 
-# Another file, another daemon: the jobs go on, the pool has room for one more.
+# Another file, another daemon: the jobs go on, the pool has room for one more; who waits for a pool that is gone hears so.
+orphan=$(submit --pool old --priority -1 --gpus 4 -- true)
 divvy down >/dev/null
 write_pools 2
 up_listening "$port"
 wait_for "the third" state_is "$third" running
 state_is "$first" running || fail "the first is $(field "$first" state)"
+divvy why "$orphan" | grep -q "there is no pool 'old' any more; divvy update $orphan --pool NAME" || fail "why says: $(divvy why "$orphan")"
 divvy cancel --all >/dev/null
 wait_for "their ends" queue_is_empty
 divvy down >/dev/null
