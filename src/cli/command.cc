@@ -14,6 +14,7 @@
 #include "base/text.h"
 #include "cli/api.h"
 #include "cli/foreground.h"
+#include "dialect/quantities.h"
 #include "dialect/slurm.h"
 #include "wire/codec.h"
 #include "wire/messages_nodes.h"
@@ -101,6 +102,13 @@ dialect::Surroundings CallerSurroundings() {
     return job.id;
   };
   return around;
+}
+
+Result<double> AgoOrMoment(std::string_view text) {
+  const dialect::Surroundings around = CallerSurroundings();
+  if (const auto ago = dialect::ParseDuration(text, std::chrono::hours(1))) return ToSeconds(around.now - *ago);
+  DIVVY_TRY(const Time at, dialect::ParseMoment(text, around.now, around.utc_offset));
+  return ToSeconds(at);
 }
 
 void CaptureInto(JobSpec& spec) {

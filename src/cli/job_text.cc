@@ -37,6 +37,15 @@ std::string When(std::optional<double> time) {
   return text;
 }
 
+std::string DayAndTime(double seconds) {
+  const auto moment = static_cast<std::time_t>(seconds);
+  std::tm parts{};
+  ::localtime_r(&moment, &parts);
+  char text[64];
+  std::strftime(text, sizeof text, "%Y-%m-%d %H:%M", &parts);
+  return text;
+}
+
 std::string PublicId(const wire::JobDetail& job) { return job.array_index ? job.display_id : ToString(job.id); }
 
 std::string GpuList(const std::vector<std::int64_t>& gpus) {

@@ -20,6 +20,8 @@ std::string Span(double seconds);
 std::string InWords(double seconds);
 /// "14:05:09" today, else "Mar 01 14:05"; "" without a time.
 std::string When(std::optional<double> time);
+/// "2026-03-01 14:05", in the caller's time zone.
+std::string DayAndTime(double seconds);
 /// What people call the job: "17", and "17_3" for an element of an array; never "17_[4-99]".
 std::string PublicId(const wire::JobDetail& job);
 /// "0-3,6".

@@ -100,13 +100,7 @@ std::vector<Option> QueueTable(QueueFlags& flags) {
                    "TIME",
                    "Only jobs that ended, or were submitted, since then (2h, 2026-03-01)",
                    [&flags](std::string_view value) -> Status {
-                     if (const auto ago = dialect::ParseDuration(value, std::chrono::hours(1))) {
-                       flags.select.since = NowSeconds() - ToSeconds(*ago);
-                     } else {
-                       const auto around = CallerSurroundings();
-                       DIVVY_TRY(const Time at, dialect::ParseMoment(value, around.now, around.utc_offset));
-                       flags.select.since = ToSeconds(at);
-                     }
+                     DIVVY_TRY(flags.select.since, AgoOrMoment(value));
                      flags.select.includes_final = true;
                      return {};
                    },

@@ -481,14 +481,19 @@ std::vector<Command> MakeCommands() {
        false},
       {"report",
        "Say what this server's history shows",
-       "divvy report predictions|speeds [--json]",
-       "predictions: the latest jobs that ended (10,000 at most), run through the prediction of run times in the order "
-       "of their ends, as if each had been predicted from those before it; for all and by user. speeds: how fast jobs "
-       "of "
-       "one kind (user, name, command, GPUs) are on which GPU model, learned from the progress that they reported, "
-       "else "
-       "from how long those ran that ended well.",
-       {{"divvy report predictions", "how good estimates are here"},
+       "divvy report usage|fairness|predictions|speeds [OPTIONS]",
+       "usage: GPU-hours, jobs and waiting by user, team, job name, GPU model, pool, machine or hour; of a job that "
+       "was "
+       "started several times the last run. fairness: how long users or teams waited for what they ran, and how even "
+       "that and the GPU-hours are. predictions: the latest jobs that ended (10,000 at most), run through the "
+       "prediction "
+       "of run times in the order of their ends, as if each had been predicted from those before it; for all and by "
+       "user. speeds: how fast jobs of one kind (user, name, command, GPUs) are on which GPU model, learned from the "
+       "progress that they reported, else from how long those ran that ended well.",
+       {{"divvy report usage --by team --since 30d", "who had the GPUs this month"},
+        {"divvy report usage --by hour --since 7d --html >week.html", "a page with plots"},
+        {"divvy report fairness", "who waited longest for what they ran"},
+        {"divvy report predictions", "how good estimates are here"},
         {"divvy report speeds", "what is faster on which GPU"}},
        "Planning",
        ReportOptions,

@@ -3,6 +3,7 @@
 
 #include "cli/api.h"
 #include "cli/commands.h"
+#include "cli/report_usage.h"
 #include "cli/table.h"
 #include "wire/codec.h"
 #include "wire/messages_teams.h"
@@ -100,17 +101,22 @@ int Speeds(const ListingOptions& listing) {
 }  // namespace
 
 std::vector<Option> ReportOptions() {
-  static ListingOptions scratch;
-  return ListingOptionTable(scratch);
+  static ReportFlags scratch;
+  return ReportOptionTable(scratch);
 }
 
 int ReportMain(const Words& words) {
-  ListingOptions listing;
-  const auto parsed = dialect::ParseOptions(ListingOptionTable(listing), words);
+  ReportFlags flags;
+  const auto parsed = dialect::ParseOptions(ReportOptionTable(flags), words);
   if (!parsed) return Fail(parsed.error());
-  if (parsed->positional == Words{"predictions"}) return Predictions(listing);
-  if (parsed->positional == Words{"speeds"}) return Speeds(listing);
-  return Fail(InvalidArgument("write: divvy report predictions, or divvy report speeds"));
+  const Words& what = parsed->positional;
+  if (what == Words{"usage"}) return ReportUsage(flags);
+  if (what == Words{"fairness"}) return ReportFairness(flags);
+  if (what != Words{"predictions"} && what != Words{"speeds"})
+    return Fail(InvalidArgument("write: divvy report usage, fairness, predictions or speeds"));
+  if (flags.has_stretch())
+    return Fail(InvalidArgument("--by, --since, --until and --html are of divvy report usage and fairness"));
+  return what == Words{"speeds"} ? Speeds(flags.listing) : Predictions(flags.listing);
 }
 
 }  // namespace divvy::cli

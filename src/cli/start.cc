@@ -82,6 +82,8 @@ Status StartDetached(std::vector<std::string> arguments, const std::string& who)
   ::posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSID | POSIX_SPAWN_SETSIGMASK);
   pid_t pid = 0;
   const int error = ::posix_spawn(&pid, "/proc/self/exe", &actions, &attributes, PointersTo(arguments).data(), environ);
+  ::posix_spawnattr_destroy(&attributes);
+  ::posix_spawn_file_actions_destroy(&actions);
   ::close(ready[1]);
   if (error != 0) return Internal("cannot start " + who + ": " + std::strerror(error));
   const auto said = AwaitReady(ready[0], who);

@@ -9,6 +9,7 @@
 #include "base/text.h"
 #include "cli/api.h"
 #include "cli/commands.h"
+#include "cli/job_text.h"
 #include "cli/login.h"
 #include "cli/table.h"
 #include "dialect/quantities.h"
@@ -98,18 +99,9 @@ const std::vector<Column>& Columns() {
   return columns;
 }
 
-std::string Day(double seconds) {
-  const auto moment = static_cast<std::time_t>(seconds);
-  std::tm local{};
-  localtime_r(&moment, &local);
-  char text[64];
-  std::strftime(text, sizeof text, "%Y-%m-%d %H:%M", &local);
-  return text;
-}
-
 std::string ExpiryOf(const wire::TokenView& view) {
   if (view.expires == 0) return "never";
-  return Day(view.expires) + (view.has_expired ? " (has expired)" : "");
+  return DayAndTime(view.expires) + (view.has_expired ? " (has expired)" : "");
 }
 
 std::vector<Cell> Row(const wire::TokenView& view) {
@@ -118,7 +110,7 @@ std::vector<Cell> Row(const wire::TokenView& view) {
           {view.role, Colour::kNone},
           {view.label, Colour::kNone},
           {ExpiryOf(view), view.has_expired ? Colour::kRed : Colour::kNone},
-          {Day(view.made_at), Colour::kNone},
+          {DayAndTime(view.made_at), Colour::kNone},
           {view.made_by, Colour::kNone}};
 }
 

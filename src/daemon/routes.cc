@@ -11,6 +11,7 @@
 #include "wire/messages_describe.h"
 #include "wire/messages_nodes_describe.h"
 #include "wire/messages_remote_describe.h"
+#include "wire/messages_reports_describe.h"
 #include "wire/messages_teams_describe.h"
 #include "wire/openapi.h"
 
@@ -81,6 +82,8 @@ const std::vector<Routes::Route>& Routes::Table() {
       {"POST", "/v1/nodes/label", &Routes::LabelNodes},
       {"GET", "/v1/reports/predictions", &Routes::Predictions},
       {"GET", "/v1/reports/speeds", &Routes::Speeds},
+      {"GET", "/v1/reports/usage", &Routes::Usage},
+      {"GET", "/v1/reports/fairness", &Routes::Fairness},
       {"GET", "/v1/events", &Routes::Events},
       {"GET", "/v1/openapi.json", &Routes::OpenApiDocument},
       {"POST", "/v1/shutdown", &Routes::Shutdown},
@@ -409,6 +412,10 @@ std::string Routes::OpenApiText() {
       &kJsonType<PredictionsReport>);
   add("GET", "/v1/reports/speeds", "How fast jobs are on which GPU model, as learned", nullptr,
       &kJsonType<SpeedsReport>);
+  add("GET", "/v1/reports/usage", "GPU-hours and waiting by user, team, name, model, pool, node or hour", nullptr,
+      &kJsonType<UsageReport>);
+  add("GET", "/v1/reports/fairness", "Waiting and GPU-hours of users or teams, and how even they are", nullptr,
+      &kJsonType<FairnessReport>);
   add("POST", "/v1/shutdown", "End the daemon; jobs go on", nullptr, nullptr);
   OpenApiRoute events;
   events.method = "GET";

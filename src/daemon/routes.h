@@ -29,6 +29,8 @@ namespace wire {
 struct AgentQuestion;
 struct NodeRequest;
 }  // namespace wire
+struct ReportedRun;
+struct ReportStretch;
 
 /// What the daemon tells about itself.
 struct About {
@@ -163,6 +165,11 @@ class Routes {
   // routes_reports.cc
   void Predictions(Call& call);
   void Speeds(Call& call);
+  void Usage(Call& call);
+  void Fairness(Call& call);
+  /// Makes an answer's body of runs; on the reader's thread.
+  using ReportOfRuns = std::function<std::string(const std::vector<ReportedRun>& runs, bool is_cut)>;
+  void ReportRuns(Call& call, const ReportStretch& stretch, ReportOfRuns report);
   // routes_tokens.cc
   void Tokens(Call& call);
   void CreateToken(Call& call);

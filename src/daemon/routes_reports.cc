@@ -1,6 +1,12 @@
 // The routes of reports: what the store's history says, read beside the loop, and what was learned from it.
+#include <cmath>
+#include <set>
+
+#include "base/text.h"
 #include "daemon/prediction_report.h"
 #include "daemon/routes_call.h"
+#include "daemon/usage_report.h"
+#include "wire/messages_reports.h"
 #include "wire/messages_teams.h"
 
 namespace divvy {
@@ -8,6 +14,34 @@ namespace {
 
 /// Of each a specification is read as well; so many take about a second.
 constexpr std::uint64_t kMostRuns = 10'000;
+/// Of these the row alone; so many are about 150 MB while they are read.
+constexpr std::uint64_t kMostReported = 100'000;
+constexpr Duration kUsualStretch = std::chrono::hours(24 * 7);
+
+Result<Time> MomentIn(const HttpRequest& request, const char* name, Time otherwise) {
+  const auto at = request.query.find(name);
+  if (at == request.query.end()) return otherwise;
+  const auto seconds = ParseNumber(at->second);
+  if (!seconds || !std::isfinite(*seconds) || *seconds < 0 || *seconds > 1e10)
+    return InvalidArgument("'" + std::string(name) + "' is seconds since 1970, not '" + at->second + "'");
+  return TimeFromSeconds(*seconds);
+}
+
+Result<ReportStretch> StretchOf(const HttpRequest& request, Time now) {
+  ReportStretch stretch;
+  DIVVY_TRY(stretch.until, MomentIn(request, "until", now));
+  DIVVY_TRY(stretch.since, MomentIn(request, "since", stretch.until - kUsualStretch));
+  if (stretch.since >= stretch.until) return InvalidArgument("'since' lies before 'until'");
+  return stretch;
+}
+
+Result<ReportBy> ReportByOf(const HttpRequest& request) {
+  const auto at = request.query.find("by");
+  if (at == request.query.end()) return ReportBy::kUser;
+  const auto by = ReportByFromName(at->second);
+  if (!by) return InvalidArgument("'by' is " + ReportByNames() + ", not '" + at->second + "'");
+  return *by;
+}
 
 }  // namespace
 
@@ -31,6 +65,60 @@ void Routes::Predictions(Call& call) {
       runs.push_back({record.user.name, record.name, command, record.gpus.size(), record.started, record.ended});
     }
     return [text = wire::Encode(ReportPredictions(std::move(runs)))](Call& asked) { asked.Send(200, text); };
+  });
+}
+
+// What runs, waits or has just ended comes from the loop, the rest from the store, beside it.
+void Routes::ReportRuns(Call& call, const ReportStretch& stretch, ReportOfRuns report) {
+  std::set<JobId> known;
+  std::vector<ReportedRun> runs;
+  const auto add = [&](const JobRecord& record) {
+    // Of an array the elements are the runs.
+    if (known.insert(record.id).second && record.array_count == 0) runs.push_back(ReportedRunOf(record));
+  };
+  for (const auto& [id, record] : core_.controller().live()) add(record);
+  for (const JobRecord& record : core_.EndedUnstored()) add(record);
+  HistoryFilter filter;
+  filter.states = {JobState::kSucceeded, JobState::kFailed, JobState::kCancelled, JobState::kTimedOut, JobState::kLost};
+  filter.since = stretch.since;
+  filter.limit = kMostReported;
+  ReadAside(
+      call,
+      [this, filter, known = std::move(known), runs = std::move(runs), report = std::move(report)]() mutable -> Finish {
+        const auto history = core_.store().History(filter);
+        if (!history) return [error = history.error()](Call& asked) { asked.Refuse(error); };
+        for (const JobRecord& record : *history) {
+          if (!known.contains(record.id) && record.array_count == 0) runs.push_back(ReportedRunOf(record));
+        }
+        return [text = report(runs, history->size() >= filter.limit)](Call& asked) { asked.Send(200, text); };
+      });
+}
+
+void Routes::Usage(Call& call) {
+  const auto by = ReportByOf(call.request);
+  if (!by) return call.Refuse(by.error());
+  const auto stretch = StretchOf(call.request, core_.Now());
+  if (!stretch) return call.Refuse(stretch.error());
+  const double gpus = core_.controller().cluster().gpu_count();
+  ReportRuns(call, *stretch, [by = *by, stretch = *stretch, gpus](const std::vector<ReportedRun>& runs, bool is_cut) {
+    wire::UsageReport report = ReportUsage(runs, by, stretch);
+    report.capacity_gpu_hours = gpus * ToSeconds(stretch.until - stretch.since) / 3600;
+    report.is_cut = is_cut;
+    return wire::Encode(report);
+  });
+}
+
+void Routes::Fairness(Call& call) {
+  const auto by = ReportByOf(call.request);
+  if (!by) return call.Refuse(by.error());
+  if (*by != ReportBy::kUser && *by != ReportBy::kTeam)
+    return call.Refuse(InvalidArgument("'by' is user or team: others do not wait"));
+  const auto stretch = StretchOf(call.request, core_.Now());
+  if (!stretch) return call.Refuse(stretch.error());
+  ReportRuns(call, *stretch, [by = *by, stretch = *stretch](const std::vector<ReportedRun>& runs, bool is_cut) {
+    wire::FairnessReport report = ReportFairness(runs, by, stretch);
+    report.is_cut = is_cut;
+    return wire::Encode(report);
   });
 }
 

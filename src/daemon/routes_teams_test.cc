@@ -70,5 +70,20 @@ TEST_F(RoutesTeams, PredictionsAreReportedFromTheHistory) {
   EXPECT_TRUE(Gets("/v1/reports/predictions", R"("rows":[{"user":"","predicted":2,"unpredicted":1,"median_ratio":1)"));
 }
 
+TEST_F(RoutesTeams, UsageIsReportedOfWhatRunsAndOfWhatEnded) {
+  const JobId job = world_.Submit("train");
+  world_.Settle();
+  world_.clock_.Advance(std::chrono::minutes(30));
+  EXPECT_TRUE(Gets("/v1/reports/usage?by=name", R"("rows":[{"group":"train","jobs":1,"running":1,"failed":0,)"));
+  world_.Exit(job);
+  world_.Settle();
+  EXPECT_TRUE(Gets("/v1/reports/usage?by=name", R"("rows":[{"group":"train","jobs":1,"running":0,"failed":0,)"));
+  EXPECT_TRUE(Gets("/v1/reports/fairness", R"("slowdown_median":1)"));
+  EXPECT_TRUE(Gets("/v1/reports/usage?by=colour", "'by' is user, team, name, model, pool, node or hour, not 'colour'"));
+  EXPECT_TRUE(Gets("/v1/reports/fairness?by=hour", "'by' is user or team"));
+  EXPECT_TRUE(Gets("/v1/reports/usage?since=yesterday", "'since' is seconds since 1970, not 'yesterday'"));
+  EXPECT_TRUE(Gets("/v1/reports/usage?since=9e9", "'since' lies before 'until'"));
+}
+
 }  // namespace
 }  // namespace divvy

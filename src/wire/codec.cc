@@ -4,6 +4,7 @@
 #include "wire/messages_describe.h"
 #include "wire/messages_nodes_describe.h"
 #include "wire/messages_remote_describe.h"
+#include "wire/messages_reports_describe.h"
 #include "wire/messages_teams_describe.h"
 
 namespace divvy::wire {
@@ -105,6 +106,8 @@ DIVVY_MESSAGE(std::vector<PoolView>)
 DIVVY_MESSAGE(NodeRequest)
 DIVVY_MESSAGE(PredictionsReport)
 DIVVY_MESSAGE(SpeedsReport)
+DIVVY_MESSAGE(UsageReport)
+DIVVY_MESSAGE(FairnessReport)
 
 #undef DIVVY_MESSAGE
 

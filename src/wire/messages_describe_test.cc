@@ -11,6 +11,7 @@
 
 #include "wire/codec.h"
 #include "wire/messages_remote_describe.h"
+#include "wire/messages_reports_describe.h"
 #include "wire/messages_teams_describe.h"
 #include "wire/spec_json.h"
 
@@ -78,6 +79,10 @@ DIVVY_DESCRIBED(wire::PredictionRow);
 DIVVY_DESCRIBED(wire::PredictionsReport);
 DIVVY_DESCRIBED(wire::SpeedRow);
 DIVVY_DESCRIBED(wire::SpeedsReport);
+DIVVY_DESCRIBED(wire::UsageRow);
+DIVVY_DESCRIBED(wire::UsageReport);
+DIVVY_DESCRIBED(wire::FairnessRow);
+DIVVY_DESCRIBED(wire::FairnessReport);
 DIVVY_DESCRIBED(wire::GpuProcessView);
 DIVVY_DESCRIBED(wire::GpuView);
 DIVVY_DESCRIBED(wire::RequestView);

@@ -1,0 +1,255 @@
+#include "daemon/usage_report.h"
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <cmath>
+#include <cstdio>
+#include <map>
+#include <utility>
+
+#include "base/text.h"
+
+namespace divvy {
+namespace {
+
+constexpr std::array<std::pair<std::string_view, ReportBy>, 7> kNames = {{{"user", ReportBy::kUser},
+                                                                          {"team", ReportBy::kTeam},
+                                                                          {"name", ReportBy::kName},
+                                                                          {"model", ReportBy::kModel},
+                                                                          {"pool", ReportBy::kPool},
+                                                                          {"node", ReportBy::kNode},
+                                                                          {"hour", ReportBy::kHour}}};
+constexpr double kHourS = 3600;
+/// Below it a run's slowdown says more of the run than of the wait.
+constexpr double kShortestRunS = 10;
+
+/// "2026-03-01T16", of the hour in which it lies (UTC).
+std::string HourName(Time at) {
+  const auto hour = std::chrono::floor<std::chrono::hours>(at);
+  const auto day = std::chrono::floor<std::chrono::days>(hour);
+  const std::chrono::year_month_day date{std::chrono::sys_days(day.time_since_epoch())};
+  char text[32];
+  std::snprintf(text, sizeof text, "%04d-%02u-%02uT%02d", static_cast<int>(date.year()),
+                static_cast<unsigned>(date.month()), static_cast<unsigned>(date.day()),
+                static_cast<int>((hour - day).count()));
+  return text;
+}
+
+const std::string& GroupOf(const ReportedRun& run, ReportBy by) {
+  switch (by) {
+    case ReportBy::kTeam:
+      return run.team;
+    case ReportBy::kName:
+      return run.name;
+    case ReportBy::kModel:
+      return run.model;
+    case ReportBy::kPool:
+      return run.pool;
+    case ReportBy::kNode:
+      return run.node;
+    case ReportBy::kUser:
+    case ReportBy::kHour:
+      break;
+  }
+  return run.user;
+}
+
+/// Of a sorted list, the value below which the share lies (the nearest rank); 0 of none.
+double Quantile(const std::vector<double>& sorted, double share) {
+  if (sorted.empty()) return 0;
+  const auto rank = static_cast<std::size_t>(std::ceil(share * static_cast<double>(sorted.size())));
+  return sorted[std::clamp<std::size_t>(rank, 1, sorted.size()) - 1];
+}
+
+double Mean(const std::vector<double>& values) {
+  double sum = 0;
+  for (const double value : values) sum += value;
+  return values.empty() ? 0 : sum / static_cast<double>(values.size());
+}
+
+/// Jain's index; 1 of none.
+double Evenness(const std::vector<double>& values) {
+  double sum = 0;
+  double squares = 0;
+  for (const double value : values) {
+    sum += value;
+    squares += value * value;
+  }
+  return squares <= 0 ? 1 : sum * sum / (static_cast<double>(values.size()) * squares);
+}
+
+struct Lot {
+  std::int64_t jobs = 0;
+  std::int64_t running = 0;
+  std::int64_t failed = 0;
+  double gpu_hours = 0;
+  double failed_gpu_hours = 0;
+  std::vector<double> waits;
+  std::vector<double> slowdowns;
+};
+
+Time EndOf(const ReportedRun& run, Time until) { return run.ended == kNoTime ? until : std::min(run.ended, until); }
+
+bool StartsIn(const ReportedRun& run, const ReportStretch& stretch) {
+  return run.started != kNoTime && run.started >= stretch.since && run.started < stretch.until;
+}
+
+/// It ran in the stretch, or waited there without ever having been started.
+bool LiesIn(const ReportedRun& run, const ReportStretch& stretch) {
+  const Time begin = run.started != kNoTime ? run.started : run.queued;
+  return begin < stretch.until && (run.ended == kNoTime || run.ended > stretch.since);
+}
+
+double GpuHoursBetween(const ReportedRun& run, Time begin, Time end) {
+  if (run.started == kNoTime) return 0;
+  const Time from = std::max(run.started, begin);
+  const Time to = EndOf(run, end);
+  return to <= from ? 0 : ToSeconds(to - from) / kHourS * run.gpus;
+}
+
+void AddTime(Lot& lot, const ReportedRun& run, Time begin, Time end) {
+  const double hours = GpuHoursBetween(run, begin, end);
+  lot.gpu_hours += hours;
+  if (run.has_failed) lot.failed_gpu_hours += hours;
+}
+
+/// The run itself, beside its GPU time.
+void AddRun(Lot& lot, const ReportedRun& run, const ReportStretch& stretch) {
+  ++lot.jobs;
+  if (run.started != kNoTime && (run.ended == kNoTime || run.ended > stretch.until)) ++lot.running;
+  if (run.has_failed) ++lot.failed;
+  if (!StartsIn(run, stretch)) return;
+  const double wait = ToSeconds(run.started - std::min(run.queued, run.started));
+  const double ran = std::max(ToSeconds(EndOf(run, stretch.until) - run.started), kShortestRunS);
+  lot.waits.push_back(wait);
+  lot.slowdowns.push_back((wait + ran) / ran);
+}
+
+void AddByHour(std::map<std::string, Lot>& lots, const ReportedRun& run, const ReportStretch& stretch) {
+  if (run.started == kNoTime) return;
+  const Time end = EndOf(run, stretch.until);
+  const Time first = std::max(run.started, stretch.since);
+  for (Time hour = std::chrono::floor<std::chrono::hours>(first); hour < end; hour += std::chrono::hours(1)) {
+    Lot& lot = lots[HourName(hour)];
+    AddTime(lot, run, std::max(hour, stretch.since), std::min<Time>(hour + std::chrono::hours(1), stretch.until));
+    AddRun(lot, run, {std::max(hour, stretch.since), std::min<Time>(hour + std::chrono::hours(1), stretch.until)});
+  }
+}
+
+std::map<std::string, Lot> LotsOf(const std::vector<ReportedRun>& runs, ReportBy by, const ReportStretch& stretch) {
+  std::map<std::string, Lot> lots;
+  for (const ReportedRun& run : runs) {
+    if (!LiesIn(run, stretch)) continue;
+    if (by == ReportBy::kHour) {
+      AddByHour(lots, run, stretch);
+      continue;
+    }
+    Lot& lot = lots[GroupOf(run, by)];
+    AddTime(lot, run, stretch.since, stretch.until);
+    AddRun(lot, run, stretch);
+  }
+  for (auto& [group, lot] : lots) {
+    std::ranges::sort(lot.waits);
+    std::ranges::sort(lot.slowdowns);
+  }
+  return lots;
+}
+
+double AllHours(const std::map<std::string, Lot>& lots) {
+  double all = 0;
+  for (const auto& [group, lot] : lots) all += lot.gpu_hours;
+  return all;
+}
+
+std::string ByName(ReportBy by) {
+  return std::string(std::ranges::find(kNames, by, &std::pair<std::string_view, ReportBy>::second)->first);
+}
+
+}  // namespace
+
+std::optional<ReportBy> ReportByFromName(std::string_view name) {
+  const auto* const found = std::ranges::find(kNames, name, &std::pair<std::string_view, ReportBy>::first);
+  return found == kNames.end() ? std::nullopt : std::optional(found->second);
+}
+
+std::string ReportByNames() {
+  std::string text;
+  for (std::size_t i = 0; i < kNames.size(); ++i)
+    text += (i == 0 ? "" : i + 1 == kNames.size() ? " or " : ", ") + std::string(kNames[i].first);
+  return text;
+}
+
+ReportedRun ReportedRunOf(const JobRecord& record) {
+  ReportedRun run;
+  run.user = record.user.name;
+  run.team = record.team;
+  run.name = record.name;
+  run.model = record.gpu_model;
+  run.pool = record.pool_of_run.empty() ? record.pool : record.pool_of_run;
+  run.node = record.node;
+  run.gpus = GpusWorthOf(record);
+  run.queued = record.queued_at;
+  run.started = record.started;
+  if (IsFinal(record.state)) run.ended = record.ended;
+  run.has_failed =
+      record.state == JobState::kFailed || record.state == JobState::kTimedOut || record.state == JobState::kLost;
+  return run;
+}
+
+wire::UsageReport ReportUsage(const std::vector<ReportedRun>& runs, ReportBy by, const ReportStretch& stretch) {
+  const std::map<std::string, Lot> lots = LotsOf(runs, by, stretch);
+  wire::UsageReport report;
+  report.since = ToSeconds(stretch.since);
+  report.until = ToSeconds(stretch.until);
+  report.by = ByName(by);
+  report.gpu_hours = AllHours(lots);
+  for (const auto& [group, lot] : lots) {
+    wire::UsageRow row;
+    row.group = group;
+    row.jobs = lot.jobs;
+    row.running = lot.running;
+    row.failed = lot.failed;
+    row.gpu_hours = lot.gpu_hours;
+    row.failed_gpu_hours = lot.failed_gpu_hours;
+    row.share = report.gpu_hours > 0 ? lot.gpu_hours / report.gpu_hours : 0;
+    row.wait_mean_s = Mean(lot.waits);
+    row.wait_median_s = Quantile(lot.waits, 0.5);
+    row.wait_p95_s = Quantile(lot.waits, 0.95);
+    report.rows.push_back(std::move(row));
+  }
+  if (by != ReportBy::kHour) std::ranges::stable_sort(report.rows, std::greater(), &wire::UsageRow::gpu_hours);
+  return report;
+}
+
+wire::FairnessReport ReportFairness(const std::vector<ReportedRun>& runs, ReportBy by, const ReportStretch& stretch) {
+  const std::map<std::string, Lot> lots = LotsOf(runs, by, stretch);
+  const double all = AllHours(lots);
+  wire::FairnessReport report;
+  report.since = ToSeconds(stretch.since);
+  report.until = ToSeconds(stretch.until);
+  report.by = ByName(by);
+  std::vector<double> hours;
+  std::vector<double> slowdowns;
+  for (const auto& [group, lot] : lots) {
+    if (lot.waits.empty()) continue;
+    wire::FairnessRow row;
+    row.group = group;
+    row.jobs = static_cast<std::int64_t>(lot.waits.size());
+    row.gpu_hours = lot.gpu_hours;
+    row.share = all > 0 ? lot.gpu_hours / all : 0;
+    row.wait_median_s = Quantile(lot.waits, 0.5);
+    row.wait_longest_s = lot.waits.back();
+    row.slowdown_median = Quantile(lot.slowdowns, 0.5);
+    row.slowdown_p95 = Quantile(lot.slowdowns, 0.95);
+    hours.push_back(row.gpu_hours);
+    slowdowns.push_back(row.slowdown_median);
+    report.rows.push_back(std::move(row));
+  }
+  report.evenness_of_share = Evenness(hours);
+  report.evenness_of_slowdown = Evenness(slowdowns);
+  std::ranges::stable_sort(report.rows, std::greater(), &wire::FairnessRow::slowdown_median);
+  return report;
+}
+
+}  // namespace divvy

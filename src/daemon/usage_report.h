@@ -1,0 +1,50 @@
+// Reports over a stretch of time, made of runs: who had how many GPU-hours, who waited how long, and how even it was.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/time.h"
+#include "model/job_record.h"
+#include "wire/messages_reports.h"
+
+namespace divvy {
+
+/// What the rows of a report are about.
+enum class ReportBy { kUser, kTeam, kName, kModel, kPool, kNode, kHour };
+/// "user"; nullopt for other words.
+std::optional<ReportBy> ReportByFromName(std::string_view name);
+/// "user, team, name, model, pool, node or hour".
+std::string ReportByNames();
+
+/// One run of a job, as a report sees it.
+struct ReportedRun {
+  std::string user;
+  std::string team;
+  std::string name;
+  std::string model;
+  std::string pool;
+  std::string node;
+  double gpus = 0;  // In whole GPUs and parts of them.
+  Time queued = kNoTime;
+  Time started = kNoTime;  // kNoTime: never.
+  Time ended = kNoTime;    // kNoTime: it runs still, or waits.
+  bool has_failed = false;
+};
+ReportedRun ReportedRunOf(const JobRecord& record);
+
+struct ReportStretch {
+  Time since = kNoTime;
+  Time until = kNoTime;
+};
+
+/// GPU-hours are what lies in the stretch; waiting is of runs that started there. Of a job that ran several times its
+/// last run. Requires: since < until.
+wire::UsageReport ReportUsage(const std::vector<ReportedRun>& runs, ReportBy by, const ReportStretch& stretch);
+
+/// Of runs that started in the stretch. `by` is a user or a team. Jain, Chiu, Hawe 1984: (sum x)^2 / (n sum x^2).
+wire::FairnessReport ReportFairness(const std::vector<ReportedRun>& runs, ReportBy by, const ReportStretch& stretch);
+
+}  // namespace divvy

@@ -1,0 +1,102 @@
+#include "daemon/usage_report.h"
+
+#include <gtest/gtest.h>
+
+namespace divvy {
+namespace {
+
+using std::chrono::hours;
+using std::chrono::minutes;
+
+// 1970-01-02T00:00, and what lies a number of minutes behind it.
+Time At(int minute) { return Time(hours(24)) + minutes(minute); }
+
+ReportedRun Ran(const std::string& user, double gpus, int queued, int started, int ended) {
+  ReportedRun run;
+  run.user = user;
+  run.team = user == "ada" ? "vision" : "";
+  run.gpus = gpus;
+  run.queued = At(queued);
+  run.started = At(started);
+  run.ended = At(ended);
+  return run;
+}
+
+TEST(UsageReport, CountsWhatLiesInTheStretch) {
+  std::vector<ReportedRun> runs = {Ran("ada", 2, -120, -60, 60), Ran("ada", 0.5, 0, 30, 90), Ran("bob", 1, 0, 0, 600),
+                                   Ran("bob", 8, -300, -200, -100)};
+  runs[1].has_failed = true;
+  ReportedRun waits = Ran("cyd", 1, 10, 0, 0);
+  waits.started = waits.ended = kNoTime;
+  runs.push_back(waits);
+  const auto report = ReportUsage(runs, ReportBy::kUser, {At(0), At(120)});
+  EXPECT_EQ(report.by, "user");
+  ASSERT_EQ(report.rows.size(), 3u);
+  EXPECT_EQ(report.rows[0].group, "ada");
+  EXPECT_DOUBLE_EQ(report.rows[0].gpu_hours, 2 * 1.0 + 0.5 * 1.0);
+  EXPECT_DOUBLE_EQ(report.rows[0].failed_gpu_hours, 0.5);
+  EXPECT_EQ(report.rows[0].jobs, 2);
+  EXPECT_EQ(report.rows[0].failed, 1);
+  EXPECT_EQ(report.rows[0].wait_median_s, 30 * 60) << "the other started before";
+  EXPECT_EQ(report.rows[1].group, "bob");
+  EXPECT_DOUBLE_EQ(report.rows[1].gpu_hours, 2);
+  EXPECT_EQ(report.rows[1].jobs, 1) << "the other ended before";
+  EXPECT_EQ(report.rows[1].running, 1) << "at the stretch's end";
+  EXPECT_EQ(report.rows[2].group, "cyd");
+  EXPECT_EQ(report.rows[2].jobs, 1);
+  EXPECT_EQ(report.rows[2].running, 0);
+  EXPECT_DOUBLE_EQ(report.gpu_hours, 4.5);
+  EXPECT_DOUBLE_EQ(report.rows[0].share + report.rows[1].share, 1);
+}
+
+TEST(UsageReport, HoursStandInTheirOrderAndShareOutEachRun) {
+  const auto report = ReportUsage({Ran("ada", 4, 0, 30, 150)}, ReportBy::kHour, {At(0), At(240)});
+  ASSERT_EQ(report.rows.size(), 3u);
+  EXPECT_EQ(report.rows[0].group, "1970-01-02T00");
+  EXPECT_DOUBLE_EQ(report.rows[0].gpu_hours, 2);
+  EXPECT_EQ(report.rows[0].wait_median_s, 30 * 60);
+  EXPECT_DOUBLE_EQ(report.rows[1].gpu_hours, 4);
+  EXPECT_EQ(report.rows[1].wait_median_s, 0) << "it started an hour before";
+  EXPECT_EQ(report.rows[1].running, 1);
+  EXPECT_DOUBLE_EQ(report.rows[2].gpu_hours, 2);
+  EXPECT_EQ(report.rows[2].running, 0);
+}
+
+TEST(UsageReport, WhatRunsStillCountsUntilTheEndOfTheStretch) {
+  ReportedRun run = Ran("ada", 1, 0, 0, 0);
+  run.ended = kNoTime;
+  const auto report = ReportUsage({run}, ReportBy::kTeam, {At(-60), At(180)});
+  ASSERT_EQ(report.rows.size(), 1u);
+  EXPECT_EQ(report.rows[0].group, "vision");
+  EXPECT_DOUBLE_EQ(report.rows[0].gpu_hours, 3);
+}
+
+TEST(FairnessReport, SaysHowEvenlyWaitingAndHoursFell) {
+  // Ada had three times what bob had, and waited as long as she ran.
+  const auto report =
+      ReportFairness({Ran("ada", 3, 0, 60, 120), Ran("bob", 1, 0, 0, 60)}, ReportBy::kUser, {At(0), At(600)});
+  ASSERT_EQ(report.rows.size(), 2u);
+  EXPECT_EQ(report.rows[0].group, "ada");
+  EXPECT_DOUBLE_EQ(report.rows[0].slowdown_median, 2);
+  EXPECT_DOUBLE_EQ(report.rows[0].wait_longest_s, 3600);
+  EXPECT_DOUBLE_EQ(report.rows[1].slowdown_median, 1);
+  EXPECT_DOUBLE_EQ(report.evenness_of_share, 16.0 / (2 * 10));
+  EXPECT_DOUBLE_EQ(report.evenness_of_slowdown, 9.0 / (2 * 5));
+}
+
+TEST(FairnessReport, AMomentsRunIsNoEndlessSlowdown) {
+  ReportedRun run = Ran("ada", 1, 0, 10, 10);
+  const auto report = ReportFairness({run}, ReportBy::kUser, {At(0), At(60)});
+  ASSERT_EQ(report.rows.size(), 1u) << "it ended when it started, and it started in the stretch";
+  EXPECT_DOUBLE_EQ(report.rows[0].slowdown_median, (600 + 10) / 10.0);
+}
+
+TEST(Reports, OfNothingAreEmptyAndEven) {
+  EXPECT_TRUE(ReportUsage({}, ReportBy::kName, {At(0), At(1)}).rows.empty());
+  EXPECT_EQ(ReportFairness({}, ReportBy::kUser, {At(0), At(1)}).evenness_of_share, 1);
+  EXPECT_EQ(ReportByNames(), "user, team, name, model, pool, node or hour");
+  EXPECT_FALSE(ReportByFromName("colour"));
+}
+
+}  // namespace
+}  // namespace divvy
