@@ -13,6 +13,7 @@ build_packages=(
   libssl-dev                             # TLS.
   zlib1g-dev                             # Packed traces, for divvy simulate.
   libyaml-cpp-dev                        # valohai.yaml.
+  libncurses-dev                         # divvy top.
   libexpected-dev                        # base/result.h.
   libgtest-dev                           # Tests; CMake asks for it even when none is built.
 )

@@ -44,7 +44,9 @@ int LogoutMain(const Words& words);
 
 // cli/pools.cc
 int PoolsMain(const Words& words);
+int TopMain(const Words& words);
 std::vector<dialect::Option> PoolsOptions();
+std::vector<dialect::Option> TopOptions();
 
 // cli/nodes.cc
 int NodesMain(const Words& words);

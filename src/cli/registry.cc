@@ -104,6 +104,21 @@ std::vector<Command> MakeCommands() {
        "job",
        QueueMain,
        false},
+      {"top",
+       "GPUs, running jobs and the waiting list, live",
+       "divvy top [OPTIONS]",
+       "GPUs above with their use (the last half minute), memory, and who has them for how long; jobs that run; the "
+       "waiting list with expected starts and reasons. Keys: arrows, PgUp, PgDn or the mouse choose a job; w (or "
+       "Enter) "
+       "says why, l shows its log, h holds or releases it, c cancels it, p sets its priority; / filters, s sorts, t "
+       "puts "
+       "jobs under their users, u shows one's own, g hides the GPUs, Escape shows everything again, q ends.",
+       {{"divvy top", ""}, {"divvy top --once >now.txt", "one screen, as text"}},
+       "Jobs",
+       TopOptions,
+       "",
+       TopMain,
+       false},
       {"show",
        "Show everything about a job",
        "divvy show ID...",

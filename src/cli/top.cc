@@ -1,0 +1,384 @@
+// divvy top: GPUs, running jobs and the waiting list on one screen that stays up to date, with keys that act on them.
+#include <poll.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
+#include <memory>
+#include <optional>
+
+#include "base/text.h"
+#include "cli/api.h"
+#include "cli/commands.h"
+#include "cli/job_text.h"
+#include "cli/top_frame.h"
+#include "cli/top_screen.h"
+
+namespace divvy::cli {
+namespace {
+
+using dialect::Option;
+using dialect::Takes;
+using SteadyClock = std::chrono::steady_clock;
+
+/// Nobody reads further down, and each look takes the daemon as long as the list is.
+constexpr std::int64_t kMostJobs = 2000;
+/// An expected start is a plan of its own, milliseconds of the daemon's time: so many a look, for what is on the
+/// screen.
+constexpr std::size_t kMostStartsALook = 3;
+constexpr double kStartsStayS = 20;
+constexpr int kSmallestColumns = 40;
+constexpr std::size_t kUsualColumns = 80;
+
+constexpr std::string_view kKeys =
+    " q quit  w why  l logs  h hold/release  c cancel  p priority  / filter  s sort  t tree  u mine  g GPUs  ? help";
+
+struct TopFlags {
+  double interval_s = 1;
+  bool is_once = false;
+  std::string user;
+};
+
+std::vector<Option> OptionTable(TopFlags& flags) {
+  std::vector<Option> table;
+  table.push_back({"interval",
+                   'd',
+                   Takes::kValue,
+                   "SECONDS",
+                   "Look again so often (1)",
+                   [&flags](std::string_view value) -> Status {
+                     const auto seconds = ParseNumber(value);
+                     if (!seconds || !(*seconds >= 0.1 && *seconds <= 3600))
+                       return InvalidArgument("--interval is 0.1 to 3600 seconds, not '" + std::string(value) + "'");
+                     flags.interval_s = *seconds;
+                     return {};
+                   },
+                   {},
+                   false});
+  table.push_back({"once",
+                   0,
+                   Takes::kNothing,
+                   "",
+                   "Print one screen and end; for files and pipes",
+                   [&flags](std::string_view) -> Status {
+                     flags.is_once = true;
+                     return {};
+                   },
+                   {},
+                   false});
+  table.push_back({"user",
+                   'u',
+                   Takes::kValue,
+                   "NAME",
+                   "Only this user's jobs",
+                   [&flags](std::string_view value) -> Status {
+                     flags.user = value;
+                     return {};
+                   },
+                   {},
+                   false});
+  return table;
+}
+
+Status Look(Api& api, TopFacts& facts) {
+  DIVVY_TRY(facts.status, api.Status());
+  DIVVY_TRY(facts.gpus, api.Gpus());
+  wire::JobSelector select;
+  select.user = "all";
+  select.limit = kMostJobs;
+  DIVVY_TRY(facts.jobs, api.Jobs(select));
+  return {};
+}
+
+/// What runs one of our own commands, with the terminal to itself.
+void RunDivvy(const std::vector<std::string>& words, bool waits_for_key) {
+  const pid_t pid = ::fork();
+  if (pid == 0) {
+    std::vector<std::string> all = {"divvy"};
+    all.insert(all.end(), words.begin(), words.end());
+    std::vector<char*> argv;
+    for (std::string& word : all) argv.push_back(word.data());
+    argv.push_back(nullptr);
+    ::execv("/proc/self/exe", argv.data());
+    ::_exit(127);
+  }
+  if (pid < 0) return;
+  // Ctrl-C ends what is shown, not the screen that comes back after it.
+  const auto before = std::signal(SIGINT, SIG_IGN);
+  int status = 0;
+  while (::waitpid(pid, &status, 0) < 0 && errno == EINTR) {
+  }
+  std::signal(SIGINT, before);
+  if (!waits_for_key) return;
+  std::fputs("\n-- Enter: back --", stdout);
+  std::fflush(stdout);
+  for (char c = 0; c != '\n' && ::read(STDIN_FILENO, &c, 1) == 1;) {
+  }
+}
+
+class Top {
+ public:
+  Top(Api api, std::unique_ptr<TopScreen> screen, const TopFlags& flags)
+      : api_(std::move(api)), screen_(std::move(screen)), flags_(flags) {
+    choice_.user = flags.user;
+    choice_.is_ascii = screen_->is_ascii();
+  }
+
+  int Run() {
+    Refresh();
+    while (true) {
+      Draw();
+      const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(next_ - SteadyClock::now());
+      const TopEvent event = screen_->Wait(static_cast<int>(std::clamp<std::int64_t>(left.count(), 0, 1000)));
+      if (event.key == TopKey::kCharacter && event.character == 'q') return 0;
+      if (event.key != TopKey::kNone) OnEvent(event);
+      if (SteadyClock::now() >= next_) Refresh();
+    }
+  }
+
+ private:
+  void Refresh() {
+    next_ = SteadyClock::now() + std::chrono::milliseconds(static_cast<int>(flags_.interval_s * 1000));
+    facts_.now = NowSeconds();
+    Status looked = Look(api_, facts_);
+    if (!looked && looked.error().code == ErrorCode::kUnreachable) {
+      // The daemon may have been started again.
+      if (auto again = Api::Connect()) {
+        api_ = *std::move(again);
+        looked = Look(api_, facts_);
+      }
+    }
+    facts_.trouble = looked ? "" : looked.error().message;
+    if (!looked) return;
+    history_.Add(facts_.gpus);
+    AskForStarts();
+  }
+
+  // Of the waiting jobs on the screen, those whose answer is the oldest.
+  void AskForStarts() {
+    std::erase_if(asked_, [&](const auto& one) { return facts_.now - one.second > kStartsStayS; });
+    std::size_t asked = 0;
+    for (const std::string& id : shown_) {
+      if (asked == kMostStartsALook || asked_.contains(id)) continue;
+      const auto job = std::ranges::find(facts_.jobs, id, &wire::JobView::display_id);
+      if (job == facts_.jobs.end() || job->state != "queued") continue;
+      ++asked;
+      asked_[id] = facts_.now;
+      facts_.expected_starts.erase(id);
+      const auto why = api_.Why(job->count > 1 ? ToString(job->id) : id);
+      if (why && why->predicted_start) facts_.expected_starts[id] = *why->predicted_start;
+    }
+  }
+
+  void Draw() {
+    const std::size_t columns = std::max<std::size_t>(screen_->columns(), kSmallestColumns);
+    lines_ = TopLines(facts_, history_, choice_, columns);
+    const std::size_t room = Room();
+    // The selection stays on its job while lines come and go.
+    if (const auto at = std::ranges::find(lines_, selected_, &TopLine::job); !selected_.empty() && at != lines_.end())
+      cursor_ = static_cast<std::size_t>(at - lines_.begin());
+    cursor_ = std::min(cursor_, lines_.empty() ? 0 : lines_.size() - 1);
+    selected_ = lines_.empty() ? "" : lines_[cursor_].job;
+    if (cursor_ < first_) first_ = cursor_;
+    if (cursor_ >= first_ + room) first_ = cursor_ - room + 1;
+    first_ = std::min(first_, lines_.size() > room ? lines_.size() - room : 0);
+
+    std::vector<TopLine> rows = {TopTitle(facts_, choice_)};
+    shown_.clear();
+    for (std::size_t i = first_; i < std::min(lines_.size(), first_ + room); ++i) {
+      rows.push_back(lines_[i]);
+      if (!lines_[i].job.empty()) shown_.push_back(lines_[i].job);
+    }
+    rows.resize(room + 1);
+    TopLine bottom;
+    bottom.spans.push_back(said_.empty() ? Cell{std::string(kKeys), Colour::kDim} : Cell{" " + said_, Colour::kYellow});
+    rows.push_back(std::move(bottom));
+    screen_->Draw(rows, lines_.empty() ? rows.size() : cursor_ - first_ + 1);
+  }
+
+  /// Lines between the title and the bottom line.
+  std::size_t Room() const { return screen_->rows() > 2 ? screen_->rows() - 2 : 1; }
+
+  void Move(std::ptrdiff_t by) {
+    const auto last = static_cast<std::ptrdiff_t>(lines_.empty() ? 0 : lines_.size() - 1);
+    cursor_ = static_cast<std::size_t>(std::clamp<std::ptrdiff_t>(static_cast<std::ptrdiff_t>(cursor_) + by, 0, last));
+    selected_ = lines_.empty() ? "" : lines_[cursor_].job;
+  }
+
+  void OnEvent(const TopEvent& event) {
+    said_.clear();
+    const auto page = static_cast<std::ptrdiff_t>(Room());
+    switch (event.key) {
+      case TopKey::kUp:
+        return Move(-1);
+      case TopKey::kDown:
+        return Move(1);
+      case TopKey::kPageUp:
+        return Move(-page);
+      case TopKey::kPageDown:
+        return Move(page);
+      case TopKey::kHome:
+        return Move(-static_cast<std::ptrdiff_t>(lines_.size()));
+      case TopKey::kEnd:
+        return Move(static_cast<std::ptrdiff_t>(lines_.size()));
+      case TopKey::kClick:
+        if (event.row >= 1 && event.row <= Room())
+          Move(static_cast<std::ptrdiff_t>(first_ + event.row - 1) - static_cast<std::ptrdiff_t>(cursor_));
+        return;
+      case TopKey::kEscape:
+        choice_.filter.clear();
+        choice_.user = flags_.user;
+        return;
+      case TopKey::kEnter:
+        return OnCharacter('w');
+      case TopKey::kCharacter:
+        return OnCharacter(event.character);
+      case TopKey::kNone:
+      case TopKey::kResize:
+        return;
+    }
+  }
+
+  void OnCharacter(char key) {
+    switch (key) {
+      case '/':
+        choice_.filter = screen_->Ask("Show jobs with: ");
+        return;
+      case 's':
+        choice_.sort = static_cast<TopSort>((static_cast<std::size_t>(choice_.sort) + 1) % kTopSorts);
+        return;
+      case 't':
+        choice_.is_tree = !choice_.is_tree;
+        return;
+      case 'g':
+        choice_.hides_gpus = !choice_.hides_gpus;
+        return;
+      case 'u':
+        choice_.user = choice_.user.empty() ? CallerSurroundings().user : "";
+        return;
+      case 'k':
+        return Move(-1);
+      case 'j':
+        return Move(1);
+      case '?':
+        return screen_->Aside([] { RunDivvy({"top", "--help"}, true); });
+      case 'w':
+      case 'l':
+      case 'h':
+      case 'c':
+      case 'p':
+        break;
+      default:
+        said_ = std::string("no key '") + key + "'; ? says which there are";
+        return;
+    }
+    if (selected_.empty()) {
+      said_ = "choose a job first: arrows, or the mouse";
+      return;
+    }
+    OnJob(key, selected_);
+  }
+
+  void OnJob(char key, const std::string& id) {
+    const auto job = std::ranges::find(facts_.jobs, id, &wire::JobView::display_id);
+    if (job == facts_.jobs.end()) return;
+    // "17_[4-99]" is the array's rest: what is done to it is done to the array's number.
+    const std::string name = job->count > 1 ? ToString(job->id) : id;
+    if (key == 'w') return screen_->Aside([&] { RunDivvy({"why", name}, true); });
+    if (key == 'l') return screen_->Aside([&] { RunDivvy({"logs", "-f", name}, true); });
+    if (key == 'p') return SetPriority(name);
+    wire::ActionRequest request;
+    request.select.ids = {name};
+    if (key == 'c') {
+      if (const std::string sure = screen_->Ask("Cancel " + name + " (" + job->name + ")? y: ");
+          sure != "y" && sure != "yes")
+        return;
+      return Say(api_.Cancel(request));
+    }
+    Say(job->state == "held" ? api_.Release(request) : api_.Hold(request));
+  }
+
+  void SetPriority(const std::string& name) {
+    const std::string typed = screen_->Ask("Priority of " + name + " (0 is usual): ");
+    if (typed.empty()) return;
+    wire::JobUpdate update;
+    update.select.ids = {name};
+    update.priority = ParseInteger(typed);
+    if (!update.priority) {
+      said_ = "a priority is a whole number, not '" + typed + "'";
+      return;
+    }
+    Say(api_.Update(update));
+  }
+
+  void Say(const Result<wire::ActionAnswer>& answer) {
+    if (!answer) said_ = answer.error().message;
+    else if (!answer->results.empty())
+      said_ = "job " + answer->results.front().display_id + ": " + answer->results.front().message;
+    next_ = SteadyClock::now();
+  }
+
+  Api api_;
+  std::unique_ptr<TopScreen> screen_;
+  TopFlags flags_;
+  TopFacts facts_;
+  TopHistory history_;
+  TopChoice choice_;
+  std::vector<TopLine> lines_;
+  std::size_t first_ = 0;   // Line at the top of the screen.
+  std::size_t cursor_ = 0;  // Line that is selected,
+  std::string selected_;    // and its job.
+  std::vector<std::string> shown_;
+  std::map<std::string, double> asked_;  // When a job's expected start was asked for.
+  std::string said_;                     // At the bottom, until the next key.
+  SteadyClock::time_point next_;
+};
+
+/// One screen as text, as wide as the terminal.
+int PrintOnce(Api& api, const TopFlags& flags) {
+  TopFacts facts;
+  facts.now = NowSeconds();
+  if (const Status looked = Look(api, facts); !looked) return Fail(looked.error());
+  TopHistory history;
+  history.Add(facts.gpus);
+  TopChoice choice;
+  choice.user = flags.user;
+  const auto width = static_cast<std::size_t>(TerminalWidth());
+  const std::size_t columns = width == 0 ? kUsualColumns : std::max<std::size_t>(width, kSmallestColumns);
+  std::vector<TopLine> lines = TopLines(facts, history, choice, columns);
+  lines.insert(lines.begin(), TopTitle(facts, choice));
+  for (const TopLine& line : lines) {
+    std::string text;
+    for (const Cell& span : line.spans) text += Paint(span.colour, span.text);
+    while (text.ends_with(' ')) text.pop_back();
+    std::printf("%s\n", text.c_str());
+  }
+  return 0;
+}
+
+}  // namespace
+
+std::vector<Option> TopOptions() {
+  static TopFlags scratch;
+  return OptionTable(scratch);
+}
+
+int TopMain(const Words& words) {
+  TopFlags flags;
+  const auto parsed = dialect::ParseOptions(OptionTable(flags), words);
+  if (!parsed) return Fail(parsed.error());
+  if (!parsed->positional.empty())
+    return Fail(InvalidArgument("divvy top takes options alone, not '" + parsed->positional.front() + "'"));
+  auto api = Api::Connect();
+  if (!api) return Fail(api.error());
+  if (flags.is_once) return PrintOnce(*api, flags);
+  auto screen = TopScreen::Take();
+  if (!screen) return Fail(screen.error());
+  return Top(*std::move(api), *std::move(screen), flags).Run();
+}
+
+}  // namespace divvy::cli

@@ -1,0 +1,334 @@
+#include "cli/top_frame.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+
+#include "base/text.h"
+#include "cli/job_text.h"
+#include "dialect/quantities.h"
+
+namespace divvy::cli {
+namespace {
+
+constexpr std::array<std::string_view, 8> kSteps = {"▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"};
+constexpr std::string_view kAsciiSteps = "_.:-=+*#";
+constexpr std::array<std::string_view, kTopSorts> kSortNames = {"queue", "GPUs", "time", "user", "name"};
+
+/// A line that is filled from the left, column by column.
+class Filler {
+ public:
+  Filler(std::size_t columns, bool is_ascii) : room_(columns), is_ascii_(is_ascii) {}
+
+  /// `width` columns of text, cut or filled up; 0: as wide as it is.
+  Filler& Add(std::string_view text, std::size_t width = 0, Colour colour = Colour::kNone, bool is_right = false) {
+    width = std::min(width == 0 ? Width(text) : width, room_);
+    if (width == 0) return *this;
+    std::string shown = Width(text) > width ? Shorten(text, width) : std::string(text);
+    const std::string blank(width - Width(shown), ' ');
+    shown = is_right ? blank + shown : shown + blank;
+    room_ -= width;
+    line_.spans.push_back({std::move(shown), colour});
+    return *this;
+  }
+  Filler& Gap(std::size_t width = 1) { return Add(std::string(width, ' ')); }
+  std::size_t room() const { return room_; }
+  TopLine Take() { return std::move(line_); }
+  TopLine& line() { return line_; }
+
+ private:
+  std::string Shorten(std::string_view text, std::size_t width) const {
+    std::string shown = Cut(text, width);
+    if (is_ascii_) shown = std::string(text.substr(0, width - 1)) + ">";
+    return shown;
+  }
+
+  std::size_t room_;
+  bool is_ascii_;
+  TopLine line_;
+};
+
+bool IsRunning(const wire::JobView& job) {
+  return job.state == "running" || job.state == "starting" || job.state == "stopping" || job.state == "paused";
+}
+
+double GpusOf(const wire::JobView& job) {
+  if (!job.seats.empty()) {
+    double all = 0;
+    for (const wire::SeatView& seat : job.seats) all += static_cast<double>(seat.gpus.size());
+    return all;
+  }
+  return job.gpus.empty() ? static_cast<double>(job.request.gpus) : static_cast<double>(job.gpus.size());
+}
+
+bool Holds(std::string_view text, const std::string& lower) { return ToLower(text).find(lower) != std::string::npos; }
+
+bool Passes(const wire::JobView& job, const TopChoice& choice) {
+  if (!choice.user.empty() && job.user != choice.user) return false;
+  if (choice.filter.empty()) return true;
+  const std::string lower = ToLower(choice.filter);
+  return Holds(job.name, lower) || Holds(job.user, lower) || Holds(job.state, lower) || Holds(job.pool, lower) ||
+         Holds(job.display_id, lower) || Holds(job.node, lower);
+}
+
+Colour UseColour(std::int64_t percent) {
+  return percent >= 50 ? Colour::kGreen : percent >= 10 ? Colour::kYellow : Colour::kDim;
+}
+
+Colour GpuColour(const std::string& state) {
+  if (state == "free") return Colour::kGreen;
+  if (state == "fenced") return Colour::kRed;
+  if (state == "unmanaged") return Colour::kYellow;
+  return state == "allocated" ? Colour::kBlue : Colour::kDim;
+}
+
+using JobsById = std::map<std::string, const wire::JobView*>;
+
+/// When its time limit ends it, or by its own word, what is left: "12 min left".
+std::string TimeLeft(const wire::JobView& job, double now) {
+  if (job.progress && job.progress->expected_end) return InWords(*job.progress->expected_end - now) + " left";
+  if (!job.start_time || job.request.time_limit_s <= 0) return "";
+  return InWords(*job.start_time + job.request.time_limit_s - now) + " at most";
+}
+
+/// Who has the GPU, in words.
+std::string OwnerText(const wire::GpuView& gpu, const JobsById& jobs, double now) {
+  if (!gpu.tenants.empty()) {
+    std::string out;
+    for (const wire::TenantView& tenant : gpu.tenants)
+      out += (out.empty() ? "" : ", ") + tenant.display_id + " " + tenant.name + " (" + tenant.share + ")";
+    return out;
+  }
+  if (gpu.state == "unmanaged") {
+    for (const wire::GpuProcessView& process : gpu.processes) {
+      if (!process.job && !process.is_ignored)
+        return "unmanaged: " + process.user + ", pid " + std::to_string(process.pid) + " " + process.command;
+    }
+  }
+  if (gpu.job_display_ids.empty()) return gpu.reason.empty() ? gpu.state : gpu.reason;
+  const std::string& id = gpu.job_display_ids.front();
+  const auto job = jobs.find(id);
+  if (job == jobs.end()) return "job " + id;
+  const std::string left = TimeLeft(*job->second, now);
+  return id + " " + job->second->name + " (" + job->second->user + ")" + (left.empty() ? "" : ", " + left);
+}
+
+TopLine GpuLine(const wire::GpuView& gpu, const std::string& name, std::size_t name_width, const TopHistory& history,
+                const JobsById& jobs, const TopFacts& facts, const TopChoice& choice, std::size_t columns) {
+  Filler line(columns, choice.is_ascii);
+  const std::size_t spark = columns >= 110 ? 20 : 10;
+  const bool has_use = gpu.utilisation_percent >= 0;
+  line.Add(name, name_width, GpuColour(gpu.state), true).Gap();
+  line.Add(Sparkline(history.Use(gpu), spark, choice.is_ascii), spark, UseColour(gpu.utilisation_percent)).Gap();
+  line.Add(has_use ? std::to_string(gpu.utilisation_percent) + "%" : "-", 4, UseColour(gpu.utilisation_percent), true)
+      .Gap();
+  const double memory = gpu.memory_total_bytes > 0
+                            ? static_cast<double>(gpu.memory_used_bytes) / static_cast<double>(gpu.memory_total_bytes)
+                            : 0;
+  line.Add(Bar(memory, 6, choice.is_ascii), 6, Colour::kBlue).Gap();
+  constexpr double kGiB = 1024.0 * 1024 * 1024;
+  line.Add(std::to_string(std::llround(static_cast<double>(gpu.memory_used_bytes) / kGiB)) + "/" +
+               std::to_string(std::llround(static_cast<double>(gpu.memory_total_bytes) / kGiB)) + "G",
+           9, Colour::kNone, true)
+      .Gap();
+  if (columns >= 72)
+    line.Add(gpu.temperature_celsius < 0 ? "" : std::to_string(gpu.temperature_celsius) + "C", 4,
+             gpu.temperature_celsius >= 85 ? Colour::kRed : Colour::kNone, true)
+        .Gap();
+  if (columns >= 100)
+    line.Add(gpu.power_watts < 0 ? "" : std::to_string(gpu.power_watts) + "W", 5, Colour::kNone, true).Gap();
+  line.Gap().Add(OwnerText(gpu, jobs, facts.now), line.room(), GpuColour(gpu.state));
+  line.line().gpu = name;
+  return line.Take();
+}
+
+void AddGpus(const TopFacts& facts, const TopHistory& history, const TopChoice& choice, std::size_t columns,
+             std::vector<TopLine>& out) {
+  if (facts.gpus.empty() || choice.hides_gpus) return;
+  const bool has_machines =
+      std::ranges::any_of(facts.gpus, [&](const wire::GpuView& gpu) { return gpu.node != facts.gpus.front().node; });
+  JobsById jobs;
+  for (const wire::JobView& job : facts.jobs) jobs.emplace(job.display_id, &job);
+  std::vector<std::string> names;
+  std::size_t width = 3;
+  for (const wire::GpuView& gpu : facts.gpus) {
+    names.push_back((has_machines ? gpu.node + ":" : "") + std::to_string(gpu.index));
+    width = std::max(width, std::min<std::size_t>(Width(names.back()), columns / 5));
+  }
+  for (std::size_t i = 0; i < facts.gpus.size(); ++i)
+    out.push_back(GpuLine(facts.gpus[i], names[i], width, history, jobs, facts, choice, columns));
+}
+
+TopLine Heading(std::string_view text, std::size_t columns, bool is_ascii) {
+  Filler line(columns, is_ascii);
+  line.Add(text, 0, Colour::kBold);
+  line.line().is_heading = true;
+  return line.Take();
+}
+
+TopLine RunningLine(const wire::JobView& job, const TopFacts& facts, const TopChoice& choice, std::size_t indent,
+                    std::size_t columns) {
+  Filler line(columns, choice.is_ascii);
+  const std::size_t name = columns >= 100 ? 24 : 16;
+  line.Gap(indent + 1).Add(job.display_id, 8, Colour::kBold, true).Gap().Add(job.name, name).Gap();
+  line.Add(job.user, 9).Gap().Add(job.state, 9, StateColour(job.state)).Gap();
+  const std::string gpus = job.share && job.gpus.empty() ? "part" : std::to_string(std::llround(GpusOf(job)));
+  line.Add(gpus, 4, Colour::kNone, true).Gap();
+  line.Add(job.start_time ? Span(facts.now - *job.start_time) : "", 9, Colour::kNone, true).Gap();
+  std::string rest = TimeLeft(job, facts.now);
+  if (job.progress) {
+    const double done = std::clamp(job.progress->fraction, 0.0, 1.0);
+    line.Add(Bar(done, 8, choice.is_ascii), 8, Colour::kGreen).Gap();
+    rest = std::to_string(std::llround(done * 100)) + "%" + (rest.empty() ? "" : ", " + rest);
+  }
+  line.Add(rest, line.room());
+  line.line().job = job.display_id;
+  return line.Take();
+}
+
+TopLine WaitingLine(const wire::JobView& job, const TopFacts& facts, const TopChoice& choice, std::size_t indent,
+                    std::size_t columns) {
+  Filler line(columns, choice.is_ascii);
+  const std::size_t name = columns >= 100 ? 24 : 16;
+  line.Gap(indent + 1).Add(job.display_id, 8, Colour::kBold, true).Gap().Add(job.name, name).Gap();
+  line.Add(job.user, 9).Gap();
+  line.Add(job.position > 0 ? "#" + std::to_string(job.position) : job.state, 6, StateColour(job.state)).Gap();
+  line.Add(std::to_string(job.request.gpus), 4, Colour::kNone, true).Gap();
+  std::string when;
+  if (const auto start = facts.expected_starts.find(job.display_id); start != facts.expected_starts.end())
+    when = "in " + InWords(start->second - facts.now);
+  line.Add(when, 11, Colour::kNone, true).Gap();
+  line.Add(job.reason, line.room(), Colour::kDim);
+  line.line().job = job.display_id;
+  return line.Take();
+}
+
+void Sort(std::vector<const wire::JobView*>& jobs, TopSort sort) {
+  const auto by = [&jobs](auto key) {
+    std::ranges::stable_sort(jobs, [&](const auto* a, const auto* b) { return key(*a) < key(*b); });
+  };
+  switch (sort) {
+    case TopSort::kQueue:
+      return;  // As they came.
+    case TopSort::kGpus:
+      return by([](const wire::JobView& job) { return -GpusOf(job); });
+    case TopSort::kTime:
+      return by([](const wire::JobView& job) { return job.start_time.value_or(job.submit_time); });
+    case TopSort::kUser:
+      return by([](const wire::JobView& job) { return job.user; });
+    case TopSort::kName:
+      return by([](const wire::JobView& job) { return job.name; });
+  }
+}
+
+using LineOf = TopLine (*)(const wire::JobView&, const TopFacts&, const TopChoice&, std::size_t, std::size_t);
+
+void AddJobs(const std::vector<const wire::JobView*>& jobs, LineOf line_of, const TopFacts& facts,
+             const TopChoice& choice, std::size_t columns, std::vector<TopLine>& out) {
+  if (!choice.is_tree) {
+    for (const wire::JobView* job : jobs) out.push_back(line_of(*job, facts, choice, 0, columns));
+    return;
+  }
+  std::map<std::string, std::vector<const wire::JobView*>> by_user;
+  for (const wire::JobView* job : jobs) by_user[job->user].push_back(job);
+  for (const auto& [user, own] : by_user) {
+    double gpus = 0;
+    for (const wire::JobView* job : own) gpus += GpusOf(*job);
+    Filler line(columns, choice.is_ascii);
+    line.Gap()
+        .Add(user, 0, Colour::kBold)
+        .Add("  " + Plural(static_cast<std::int64_t>(own.size()), "job") + ", " + Plural(std::llround(gpus), "GPU"), 0,
+             Colour::kDim);
+    out.push_back(line.Take());
+    for (const wire::JobView* job : own) out.push_back(line_of(*job, facts, choice, 1, columns));
+  }
+}
+
+}  // namespace
+
+void TopHistory::Add(const std::vector<wire::GpuView>& gpus) {
+  for (const wire::GpuView& gpu : gpus) {
+    std::deque<int>& use = use_[{gpu.node, gpu.index}];
+    use.push_back(static_cast<int>(gpu.utilisation_percent));
+    if (use.size() > kLooks) use.pop_front();
+  }
+}
+
+const std::deque<int>& TopHistory::Use(const wire::GpuView& gpu) const {
+  static const std::deque<int> kNone;
+  const auto found = use_.find({gpu.node, gpu.index});
+  return found == use_.end() ? kNone : found->second;
+}
+
+std::string_view Name(TopSort sort) { return kSortNames[static_cast<std::size_t>(sort)]; }
+
+std::string Sparkline(const std::deque<int>& percents, std::size_t width, bool is_ascii) {
+  const std::size_t count = std::min(width, percents.size());
+  std::string out(width - count, ' ');
+  for (std::size_t i = percents.size() - count; i < percents.size(); ++i) {
+    if (percents[i] < 0) {
+      out += ' ';
+      continue;
+    }
+    const auto step = static_cast<std::size_t>(std::clamp(percents[i], 0, 100)) * (kSteps.size() - 1) / 100;
+    if (is_ascii) out += kAsciiSteps[step];
+    else out += kSteps[step];
+  }
+  return out;
+}
+
+std::string Bar(double share, std::size_t width, bool is_ascii) {
+  const auto full = static_cast<std::size_t>(std::llround(std::clamp(share, 0.0, 1.0) * static_cast<double>(width)));
+  std::string out;
+  for (std::size_t i = 0; i < width; ++i) out += i < full ? (is_ascii ? "#" : "█") : (is_ascii ? "." : "░");
+  return out;
+}
+
+TopLine TopTitle(const TopFacts& facts, const TopChoice& choice) {
+  const wire::StatusView& status = facts.status;
+  TopLine line;
+  line.spans.push_back({"divvy", Colour::kBold});
+  const std::int64_t used = status.gpus - status.gpus_free;
+  line.spans.push_back({"  " + std::to_string(used) + " of " + Plural(status.gpus, "GPU") + " taken  " +
+                            std::to_string(status.jobs_running) + " running  " + std::to_string(status.jobs_queued) +
+                            " queued" +
+                            (status.jobs_held > 0 ? "  " + std::to_string(status.jobs_held) + " held" : "") +
+                            "  policy " + status.policy,
+                        Colour::kNone});
+  std::string chosen;
+  if (choice.sort != TopSort::kQueue) chosen += "  sorted by " + std::string(Name(choice.sort));
+  if (!choice.user.empty()) chosen += "  of " + choice.user;
+  if (!choice.filter.empty()) chosen += "  /" + choice.filter;
+  if (!chosen.empty()) line.spans.push_back({chosen, Colour::kYellow});
+  const std::string& trouble = facts.trouble.empty() ? status.trouble : facts.trouble;
+  if (!trouble.empty()) line.spans.push_back({"  " + trouble, Colour::kRed});
+  return line;
+}
+
+std::vector<TopLine> TopLines(const TopFacts& facts, const TopHistory& history, const TopChoice& choice,
+                              std::size_t columns) {
+  std::vector<TopLine> out;
+  AddGpus(facts, history, choice, columns, out);
+  std::vector<const wire::JobView*> running, waiting;
+  for (const wire::JobView& job : facts.jobs) {
+    if (Passes(job, choice)) (IsRunning(job) ? running : waiting).push_back(&job);
+  }
+  Sort(running, choice.sort);
+  Sort(waiting, choice.sort);
+  const bool is_filtered = !choice.filter.empty() || !choice.user.empty();
+  if (!running.empty()) {
+    out.push_back(Heading("Running", columns, choice.is_ascii));
+    AddJobs(running, RunningLine, facts, choice, columns, out);
+  }
+  if (!waiting.empty()) {
+    out.push_back(Heading("Waiting", columns, choice.is_ascii));
+    AddJobs(waiting, WaitingLine, facts, choice, columns, out);
+  }
+  if (running.empty() && waiting.empty())
+    out.push_back(Heading(
+        is_filtered ? "No job is like that; / changes the filter, u shows everybody's." : "No jobs wait or run.",
+        columns, choice.is_ascii));
+  return out;
+}
+
+}  // namespace divvy::cli

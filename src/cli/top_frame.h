@@ -1,0 +1,71 @@
+// What divvy top shows, as lines of text: everything but the terminal. Pure, so that a test can read a screen.
+#pragma once
+
+#include <cstddef>
+#include <deque>
+#include <map>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "cli/table.h"
+#include "wire/messages.h"
+
+namespace divvy::cli {
+
+/// What was asked of the daemon last.
+struct TopFacts {
+  wire::StatusView status;
+  std::vector<wire::GpuView> gpus;
+  std::vector<wire::JobView> jobs;  // Those that are not final; running ones first, then the queue in order.
+  std::map<std::string, double> expected_starts;  // By display id, seconds since 1970, as far as they were asked for.
+  std::string trouble;                            // Why the rest is old; empty: it is not.
+  double now = 0;                                 // Seconds since 1970.
+};
+
+/// The last looks at each GPU, for its sparkline.
+class TopHistory {
+ public:
+  static constexpr std::size_t kLooks = 30;
+
+  void Add(const std::vector<wire::GpuView>& gpus);
+  /// Oldest first; percent, -1: not known. At most kLooks.
+  const std::deque<int>& Use(const wire::GpuView& gpu) const;
+
+ private:
+  std::map<std::pair<std::string, std::int64_t>, std::deque<int>> use_;
+};
+
+enum class TopSort { kQueue, kGpus, kTime, kUser, kName };
+inline constexpr std::size_t kTopSorts = 5;
+std::string_view Name(TopSort sort);
+
+struct TopChoice {
+  std::string filter;  // Of jobs: in name, user, state, pool or id, in any case. Empty: all.
+  std::string user;    // Only this user's; empty: everybody's.
+  TopSort sort = TopSort::kQueue;
+  bool is_tree = false;     // Jobs under their users, with what each has.
+  bool hides_gpus = false;  // For more room below.
+  bool is_ascii = false;    // The terminal shows no more.
+};
+
+struct TopLine {
+  std::vector<Cell> spans;
+  std::string job;  // Its display id; empty: the line is of none.
+  std::string gpu;  // "n1:3" or "3"; empty: of none.
+  bool is_heading = false;
+};
+
+/// The line at the top of the screen.
+TopLine TopTitle(const TopFacts& facts, const TopChoice& choice);
+/// GPUs, running jobs, the waiting list. No line is wider than `columns`; columns >= 40.
+std::vector<TopLine> TopLines(const TopFacts& facts, const TopHistory& history, const TopChoice& choice,
+                              std::size_t columns);
+
+/// "▁▃▇": one character a value of 0..100; a blank where nothing is known. ASCII: " .:-=+*#".
+std::string Sparkline(const std::deque<int>& percents, std::size_t width, bool is_ascii);
+/// "████░░░░" of a share of 0..1.
+std::string Bar(double share, std::size_t width, bool is_ascii);
+
+}  // namespace divvy::cli

@@ -1,0 +1,154 @@
+#include "cli/top_frame.h"
+
+#include <gtest/gtest.h>
+
+namespace divvy::cli {
+namespace {
+
+constexpr double kNow = 1'772'366'400;
+constexpr std::int64_t kGiB = std::int64_t{1} << 30;
+
+std::string TextOf(const TopLine& line) {
+  std::string text;
+  for (const Cell& span : line.spans) text += span.text;
+  while (text.ends_with(' ')) text.pop_back();
+  return text;
+}
+
+wire::GpuView Gpu(std::int64_t index, std::string state, std::int64_t use) {
+  wire::GpuView gpu;
+  gpu.index = index;
+  gpu.state = std::move(state);
+  gpu.utilisation_percent = use;
+  gpu.memory_total_bytes = 80 * kGiB;
+  gpu.memory_used_bytes = use > 0 ? 40 * kGiB : 0;
+  gpu.temperature_celsius = 61;
+  gpu.power_watts = 300;
+  return gpu;
+}
+
+wire::JobView Job(std::uint64_t id, std::string name, std::string user, std::string state, std::int64_t gpus) {
+  wire::JobView job;
+  job.id = JobId(id);
+  job.display_id = std::to_string(id);
+  job.name = std::move(name);
+  job.user = std::move(user);
+  job.state = std::move(state);
+  job.request.gpus = gpus;
+  job.submit_time = kNow - 600;
+  return job;
+}
+
+TopFacts Facts() {
+  TopFacts facts;
+  facts.now = kNow;
+  facts.gpus = {Gpu(0, "allocated", 97), Gpu(1, "unmanaged", 30), Gpu(2, "free", 0)};
+  facts.gpus[0].jobs = {JobId(17)};
+  facts.gpus[0].job_display_ids = {"17"};
+  facts.gpus[1].processes = {{4711, "eve", "python", 10 * kGiB, 60, false, std::nullopt, false}};
+  facts.jobs = {Job(17, "train", "ada", "running", 1), Job(20, "sweep", "bob", "queued", 4),
+                Job(18, "eval", "ada", "held", 1)};
+  facts.jobs[0].start_time = kNow - 300;
+  facts.jobs[0].gpus = {0};
+  facts.jobs[0].request.time_limit_s = 3600;
+  facts.jobs[1].position = 1;
+  facts.jobs[1].reason = "waits for 4 GPUs, 1 free";
+  facts.expected_starts["20"] = kNow + 3300;
+  return facts;
+}
+
+std::vector<std::string> Screen(const TopFacts& facts, const TopChoice& choice, std::size_t columns = 80) {
+  TopHistory history;
+  history.Add(facts.gpus);
+  std::vector<std::string> out;
+  for (const TopLine& line : TopLines(facts, history, choice, columns)) {
+    out.push_back(TextOf(line));
+    EXPECT_LE(Width(out.back()), columns) << out.back();
+  }
+  return out;
+}
+
+TEST(TopFrame, ShowsGpusWithTheirOwnersThenRunningThenWaitingJobs) {
+  const std::vector<std::string> screen = Screen(Facts(), {});
+  ASSERT_EQ(screen.size(), 8u);
+  EXPECT_EQ(screen[0], "  0          ▇  97% ███░░░     40/80G  61C  17 train (ada), 55 min at most");
+  EXPECT_EQ(screen[1], "  1          ▃  30% ███░░░     40/80G  61C  unmanaged: eve, pid 4711 python");
+  EXPECT_EQ(screen[2], "  2          ▁   0% ░░░░░░      0/80G  61C  free");
+  EXPECT_EQ(screen[3], "Running");
+  EXPECT_EQ(screen[4], "       17 train            ada       running      1      5:00 55 min at most");
+  EXPECT_EQ(screen[5], "Waiting");
+  EXPECT_EQ(screen[6], "       20 sweep            bob       #1        4   in 55 min waits for 4 GPUs, …");
+  EXPECT_EQ(screen[7], "       18 eval             ada       held      1");
+}
+
+TEST(TopFrame, FitsAnyWidthAndTakesPlainCharactersWhereThereAreNoOthers) {
+  TopFacts facts = Facts();
+  facts.jobs[0].name = std::string(300, 'x');
+  facts.gpus[2].reason = std::string(300, 'y');
+  for (const std::size_t columns : {40u, 60u, 79u, 80u, 100u, 200u}) Screen(facts, {}, columns);
+  TopChoice plain;
+  plain.is_ascii = true;
+  for (const std::string& line : Screen(facts, plain)) {
+    for (const char c : line) EXPECT_TRUE(c >= ' ' && c < 127) << line;
+  }
+}
+
+TEST(TopFrame, FiltersSortsAndPutsJobsUnderTheirUsers) {
+  TopChoice choice;
+  choice.hides_gpus = true;
+  choice.filter = "EVAL";
+  EXPECT_EQ(Screen(Facts(), choice),
+            (std::vector<std::string>{"Waiting", "       18 eval             ada       held      1"}));
+  choice.filter = "nobody";
+  EXPECT_EQ(Screen(Facts(), choice).front(), "No job is like that; / changes the filter, u shows everybody's.");
+  choice.filter.clear();
+  choice.user = "bob";
+  EXPECT_EQ(Screen(Facts(), choice).size(), 2u);
+  choice.user.clear();
+  choice.sort = TopSort::kName;
+  EXPECT_NE(Screen(Facts(), choice)[3].find("eval"), std::string::npos);
+  choice.is_tree = true;
+  EXPECT_EQ(Screen(Facts(), choice)[1], " ada  1 job, 1 GPU");
+}
+
+TEST(TopFrame, ShowsPartsProgressAndMachines) {
+  TopFacts facts = Facts();
+  facts.gpus[2].node = "n1";
+  wire::TenantView tenant;
+  tenant.display_id = "17";
+  tenant.name = "train";
+  tenant.share = "0.25 to 0.8";
+  facts.gpus[0].tenants = {tenant};
+  facts.jobs[0].progress = wire::ProgressView{0.5, 0, 0, kNow - 1, kNow + 60};
+  const std::vector<std::string> screen = Screen(facts, {}, 100);
+  EXPECT_NE(screen[0].find("17 train (0.25 to 0.8)"), std::string::npos) << screen[0];
+  EXPECT_TRUE(screen[2].starts_with("n1:2 ")) << screen[2];
+  EXPECT_TRUE(screen[4].ends_with("████░░░░ 50%, 1 min left")) << screen[4];
+}
+
+TEST(TopFrame, TheTitleSaysWhatIsTakenAndWhatIsWrong) {
+  TopFacts facts = Facts();
+  facts.status.gpus = 3;
+  facts.status.gpus_free = 1;
+  facts.status.jobs_running = 1;
+  facts.status.jobs_queued = 2;
+  facts.status.policy = "small-first";
+  EXPECT_EQ(TextOf(TopTitle(facts, {})), "divvy  2 of 3 GPUs taken  1 running  2 queued  policy small-first");
+  facts.trouble = "no daemon answers";
+  EXPECT_TRUE(TextOf(TopTitle(facts, {})).ends_with("no daemon answers"));
+}
+
+TEST(TopFrame, SparklinesEndWithTheLatestAndLeaveUnknownBlank) {
+  EXPECT_EQ(Sparkline({0, -1, 50, 100}, 6, false), "  ▁ ▄█");
+  EXPECT_EQ(Sparkline({0, 50, 100}, 2, true), ":#");
+  EXPECT_EQ(Bar(0.5, 4, false), "██░░");
+  EXPECT_EQ(Bar(7, 3, true), "###");
+  TopHistory history;
+  const std::vector<wire::GpuView> gpus = {Gpu(0, "free", 5)};
+  for (int i = 0; i < 100; ++i) history.Add(gpus);
+  EXPECT_EQ(history.Use(gpus[0]).size(), TopHistory::kLooks);
+  EXPECT_TRUE(history.Use(Gpu(9, "free", 0)).empty());
+}
+
+}  // namespace
+}  // namespace divvy::cli
