@@ -35,7 +35,7 @@ constexpr int kSmallestColumns = 40;
 constexpr std::size_t kUsualColumns = 80;
 
 constexpr std::string_view kKeys =
-    " q quit  w why  l logs  h hold/release  c cancel  p priority  / filter  s sort  t tree  u mine  g GPUs  ? help";
+    " q quit  w why  l logs  h hold  c cancel  p priority  / filter  s sort  t tree  ? help";
 
 struct TopFlags {
   double interval_s = 1;

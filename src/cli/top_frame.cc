@@ -4,6 +4,7 @@
 #include <array>
 #include <cmath>
 
+#include "base/duration_text.h"
 #include "base/text.h"
 #include "cli/job_text.h"
 #include "dialect/quantities.h"
@@ -84,11 +85,21 @@ Colour GpuColour(const std::string& state) {
 
 using JobsById = std::map<std::string, const wire::JobView*>;
 
+/// "59m58s".
+std::string Short(double seconds) { return DurationFlag(TimeFromSeconds(std::max(seconds, 0.0)).time_since_epoch()); }
+
+/// What it has of GPUs, or asks for: "2", "0.25"; of a part that is counted in memory "part".
+std::string GpusText(const wire::JobView& job) {
+  if (!job.share) return std::to_string(std::llround(GpusOf(job)));
+  const std::string_view part = job.share->part;
+  return part.ends_with("B") ? "part" : std::string(part.substr(0, part.find(' ')));
+}
+
 /// When its time limit ends it, or by its own word, what is left: "12 min left".
 std::string TimeLeft(const wire::JobView& job, double now) {
-  if (job.progress && job.progress->expected_end) return InWords(*job.progress->expected_end - now) + " left";
+  if (job.progress && job.progress->expected_end) return Short(*job.progress->expected_end - now) + " left";
   if (!job.start_time || job.request.time_limit_s <= 0) return "";
-  return InWords(*job.start_time + job.request.time_limit_s - now) + " at most";
+  return Short(*job.start_time + job.request.time_limit_s - now) + " at most";
 }
 
 /// Who has the GPU, in words.
@@ -166,14 +177,27 @@ TopLine Heading(std::string_view text, std::size_t columns, bool is_ascii) {
   return line.Take();
 }
 
+std::size_t NameWidth(std::size_t columns) { return columns >= 100 ? 24 : 16; }
+
+/// What the columns are, with what the lines below have in common in the place of their number.
+TopLine ColumnTitles(bool is_running, const TopChoice& choice, std::size_t columns) {
+  Filler line(columns, choice.is_ascii);
+  line.Gap().Add(is_running ? "Running" : "Waiting", 8, Colour::kBold, true).Gap();
+  line.Add("name", NameWidth(columns), Colour::kDim).Gap().Add("user", 9, Colour::kDim).Gap();
+  line.Add(is_running ? "state" : "place", is_running ? 9 : 6, Colour::kDim).Gap();
+  line.Add("GPUs", 4, Colour::kDim, true).Gap();
+  line.Add(is_running ? "time" : "starts", is_running ? 9 : 11, Colour::kDim, true).Gap();
+  line.Add(is_running ? "left" : "why it waits", 0, Colour::kDim);
+  line.line().is_heading = true;
+  return line.Take();
+}
+
 TopLine RunningLine(const wire::JobView& job, const TopFacts& facts, const TopChoice& choice, std::size_t indent,
                     std::size_t columns) {
   Filler line(columns, choice.is_ascii);
-  const std::size_t name = columns >= 100 ? 24 : 16;
-  line.Gap(indent + 1).Add(job.display_id, 8, Colour::kBold, true).Gap().Add(job.name, name).Gap();
+  line.Gap(indent + 1).Add(job.display_id, 8, Colour::kBold, true).Gap().Add(job.name, NameWidth(columns)).Gap();
   line.Add(job.user, 9).Gap().Add(job.state, 9, StateColour(job.state)).Gap();
-  const std::string gpus = job.share && job.gpus.empty() ? "part" : std::to_string(std::llround(GpusOf(job)));
-  line.Add(gpus, 4, Colour::kNone, true).Gap();
+  line.Add(GpusText(job), 4, Colour::kNone, true).Gap();
   line.Add(job.start_time ? Span(facts.now - *job.start_time) : "", 9, Colour::kNone, true).Gap();
   std::string rest = TimeLeft(job, facts.now);
   if (job.progress) {
@@ -189,14 +213,14 @@ TopLine RunningLine(const wire::JobView& job, const TopFacts& facts, const TopCh
 TopLine WaitingLine(const wire::JobView& job, const TopFacts& facts, const TopChoice& choice, std::size_t indent,
                     std::size_t columns) {
   Filler line(columns, choice.is_ascii);
-  const std::size_t name = columns >= 100 ? 24 : 16;
-  line.Gap(indent + 1).Add(job.display_id, 8, Colour::kBold, true).Gap().Add(job.name, name).Gap();
+  line.Gap(indent + 1).Add(job.display_id, 8, Colour::kBold, true).Gap().Add(job.name, NameWidth(columns)).Gap();
   line.Add(job.user, 9).Gap();
   line.Add(job.position > 0 ? "#" + std::to_string(job.position) : job.state, 6, StateColour(job.state)).Gap();
   line.Add(std::to_string(job.request.gpus), 4, Colour::kNone, true).Gap();
   std::string when;
-  if (const auto start = facts.expected_starts.find(job.display_id); start != facts.expected_starts.end())
-    when = "in " + InWords(start->second - facts.now);
+  const auto start = facts.expected_starts.find(job.display_id);
+  if (start != facts.expected_starts.end() && job.state == "queued")
+    when = "in " + Short(start->second - facts.now);
   line.Add(when, 11, Colour::kNone, true).Gap();
   line.Add(job.reason, line.room(), Colour::kDim);
   line.line().job = job.display_id;
@@ -317,11 +341,11 @@ std::vector<TopLine> TopLines(const TopFacts& facts, const TopHistory& history, 
   Sort(waiting, choice.sort);
   const bool is_filtered = !choice.filter.empty() || !choice.user.empty();
   if (!running.empty()) {
-    out.push_back(Heading("Running", columns, choice.is_ascii));
+    out.push_back(ColumnTitles(true, choice, columns));
     AddJobs(running, RunningLine, facts, choice, columns, out);
   }
   if (!waiting.empty()) {
-    out.push_back(Heading("Waiting", columns, choice.is_ascii));
+    out.push_back(ColumnTitles(false, choice, columns));
     AddJobs(waiting, WaitingLine, facts, choice, columns, out);
   }
   if (running.empty() && waiting.empty())

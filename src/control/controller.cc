@@ -207,10 +207,12 @@ Result<SubmitResult> Controller::Submit(JobSpec spec, std::uint64_t elements, co
   effects_.batch.inserts.push_back({kept, std::make_shared<const JobSpec>(std::move(spec))});
   effects_.batch.next_id = next_id_;
   PutWaiting(kept);
-  ResolveDependents(kept, now);  // A dependency that can never be met ends it at once, with the reason.
   Announce(kept);
   needs_plan_ = true;
-  return SubmitResult{id, std::max<std::uint64_t>(elements, 1), kept.state};
+  // A dependency that can never be met ends it at once, with the reason; then it is live no longer.
+  ResolveDependents(JobRecord(kept), now);
+  const JobRecord* left = Find(id);
+  return SubmitResult{id, std::max<std::uint64_t>(elements, 1), left == nullptr ? JobState::kCancelled : left->state};
 }
 
 Status Controller::CheckRoom(std::uint64_t jobs) const {

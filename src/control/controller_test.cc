@@ -56,6 +56,25 @@ TEST(Controller, AChainOfDependenciesEndsWithItsFirstFailure) {
   EXPECT_EQ(World::Launched(effects), std::vector{other});
 }
 
+TEST(Controller, AJobWhoseDependencyCanNeverBeMetEndsAsItIsSubmitted) {
+  World world(1);
+  JobRecord failed;
+  failed.id = JobId(77);
+  failed.state = JobState::kFailed;
+  JobSpec spec;
+  spec.command = {"true"};
+  spec.dependencies = {{DependencyKind::kAfterOk, failed.id, {}, Duration(0)}};
+  const auto submitted =
+      world.controller_.Submit(std::move(spec), 0, world.ada_, world.now_, [&](JobId) { return failed; });
+  ASSERT_TRUE(submitted);
+  EXPECT_EQ(submitted->state, JobState::kCancelled);
+  const Effects effects = world.Turn();
+  EXPECT_EQ(World::EndOf(effects, submitted->id), JobState::kCancelled);
+  ASSERT_EQ(effects.changes.size(), 2u) << "first that it is there, then that it has ended";
+  EXPECT_EQ(effects.changes[0].state, JobState::kQueued);
+  EXPECT_EQ(effects.changes[1].state, JobState::kCancelled);
+}
+
 TEST(Controller, AnArrayIsOneRecordUntilItsMembersDiffer) {
   World world(2);
   const JobId array = world.Submit(1, 1'000'000);
