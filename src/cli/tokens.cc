@@ -101,7 +101,9 @@ const std::vector<Column>& Columns() {
 
 std::string ExpiryOf(const wire::TokenView& view) {
   if (view.expires == 0) return "never";
-  return DayAndTime(view.expires) + (view.has_expired ? " (has expired)" : "");
+  // A machine's token that has let in as many as it may is over at that moment.
+  const bool is_used_up = view.role == "node" && view.uses_left == 0;
+  return DayAndTime(view.expires) + (is_used_up ? " (used up)" : view.has_expired ? " (has expired)" : "");
 }
 
 std::vector<Cell> Row(const wire::TokenView& view) {

@@ -174,8 +174,10 @@ Result<NodeBook::Joined> NodeBook::Join(const std::string& name, const std::stri
   };
   if (name == own_name_ || (found != nodes_.end() && !is_its(found->second))) {
     return Error{ErrorCode::kAlreadyExists,
-                 "there is a node " + name + " already, and it is another machine (or lost its key); divvy agent " +
-                     "--name chooses another name, divvy node remove " + name + " forgets the one there is"};
+                 "there is a node " + name + " already, and it is " +
+                     (name == own_name_ ? "the controller's own machine; divvy agent --name chooses another name"
+                                        : "another machine (or lost its key); divvy agent --name chooses another " +
+                                              ("name, divvy node remove " + name) + " forgets the one there is")};
   }
   if (owner != nullptr && owner->name != name) {
     return Error{ErrorCode::kAlreadyExists,

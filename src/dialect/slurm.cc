@@ -186,7 +186,7 @@ SlurmLines FindSlurmLines(std::string_view script) {
 
 Status ApplySlurmLines(std::string_view text, std::string_view path, const Surroundings& around, JobSpec& spec) {
   spec.dialect = Dialect::kSlurm;
-  if (!around.directory.empty()) slurm::Keep(spec, "submit-dir", around.directory);
+  slurm::KeepOrigin(spec, around);
   std::vector<Option> options = SbatchOptions(spec, around);
   const SlurmLines found = FindSlurmLines(text);
   spec.request.others.clear();

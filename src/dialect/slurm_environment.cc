@@ -81,7 +81,7 @@ void AddJob(const JobRecord& record, const JobSpec& spec, std::string_view hostn
   out.Set("SLURM_NNODES", "1");
   out.Set("SLURM_NODEID", "0");
   out.Set("SLURM_NODE_ALIASES", "(null)");
-  out.Set("SLURM_SUBMIT_HOST", hostname);
+  out.Set("SLURM_SUBMIT_HOST", slurm::Value(spec, "submit-host").value_or(std::string(hostname)));
   out.Set("SLURM_SUBMIT_DIR", slurm::Value(spec, "submit-dir").value_or(spec.directory));
   const Time started = record.started == kNoTime ? now : record.started;
   out.Set("SLURM_JOB_START_TIME", Seconds(started));
@@ -271,7 +271,9 @@ void AddComponents(const JobRecord& record, const JobSpec& spec, const SlurmNode
     for (const std::string& entry : ComponentEnvironment(record, spec, own, i, now)) {
       const std::string_view name = std::string_view(entry).substr(0, entry.find('='));
       if (std::ranges::find(kOfComponent, name) == kOfComponent.end()) continue;
-      const std::string value = entry.substr(name.size() + 1);
+      // Its tasks are those of all its machines, its CPUs here those of the first.
+      const std::string value =
+          name == "SLURM_CPUS_ON_NODE" ? std::to_string(own.cpus) : entry.substr(name.size() + 1);
       out.Set(std::string(name) + "_HET_GROUP_" + std::to_string(i), value);
       const bool is_here = std::ranges::find(kOfMachine, name) != kOfMachine.end();
       if (i == 0 && !is_here) out.Replace(name, value);

@@ -55,6 +55,7 @@ TEST(SlurmEnvironment, AOneGpuJobHasWhatScriptsLookFor) {
                                                         {"SLURM_GPUS_ON_NODE", "1"},
                                                         {"SLURM_CLUSTER_NAME", "divvy"},
                                                         {"SLURM_SUBMIT_DIR", "/home/ada/work"},
+                                                        {"SLURM_SUBMIT_HOST", "box"},
                                                         {"SLURM_JOB_USER", "ada"},
                                                         {"SLURM_UMASK", "0022"},
                                                         {"SLURM_JOB_UID", "1000"},

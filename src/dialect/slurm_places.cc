@@ -29,7 +29,8 @@ Status SettlePlaces(JobSpec& spec) {
   if (const auto exclude = Value(spec, "exclude")) {
     DIVVY_TRY(request.excluded_nodes, ParseHosts("exclude", *exclude, &notes));
   }
-  if (const auto hosts = Value(spec, "nodelist")) {
+  // Said last and empty, it takes back what was said before.
+  if (const auto hosts = Value(spec, "nodelist"); hosts && !hosts->empty()) {
     DIVVY_TRY(request.node_list, ParseHosts("nodelist", *hosts, &notes));
     std::erase_if(request.node_list,
                   [&](const std::string& name) { return std::ranges::count(request.excluded_nodes, name) > 0; });

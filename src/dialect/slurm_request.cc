@@ -381,6 +381,11 @@ void Keep(JobSpec& spec, std::string_view option, std::string_view value) {
   spec.labels[LabelOf(option)] = std::string(value);
 }
 
+void KeepOrigin(JobSpec& spec, const Surroundings& around) {
+  if (!around.directory.empty()) Keep(spec, "submit-dir", around.directory);
+  if (!around.hostname.empty()) Keep(spec, "submit-host", around.hostname.substr(0, around.hostname.find('.')));
+}
+
 void Forget(JobSpec& spec, std::string_view option) { spec.labels.erase(LabelOf(option)); }
 
 Status Settle(JobSpec& spec) {

@@ -12,6 +12,10 @@
 #include "base/result.h"
 #include "model/job.h"
 
+namespace divvy::dialect {
+struct Surroundings;
+}
+
 namespace divvy::dialect::slurm {
 
 /// The label that keeps --NAME's value.
@@ -20,6 +24,8 @@ std::string LabelOf(std::string_view option);
 std::optional<std::string> Value(const JobSpec& spec, std::string_view option);
 std::optional<std::int64_t> Number(const JobSpec& spec, std::string_view option);
 void Keep(JobSpec& spec, std::string_view option, std::string_view value);
+/// From which directory of which machine it was submitted; what is empty is not kept.
+void KeepOrigin(JobSpec& spec, const Surroundings& around);
 void Forget(JobSpec& spec, std::string_view option);
 
 /// A whole number between `least` and `most`.

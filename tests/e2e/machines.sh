@@ -105,6 +105,12 @@ expect "0/4 0
 2/4 1
 3/4 1" "$(grep / "$log" | sort)" "its tasks"
 
+# Outside a job, where its machines are named.
+expect "n1 n2" "$(divvy srun -n2 -w n1,n2 sh -c 'echo "$DIVVY_NODE"' 2>err | sort | xargs)" "srun -w of two machines ($(cat err))"
+expect "n1 n1" "$(divvy srun -n2 -w n1 sh -c 'echo "$DIVVY_NODE"' 2>err | xargs)" "two tasks by srun -w of one machine ($(cat err))"
+
+expect "$(hostname -s)" "$(divvy srun -w n1 printenv SLURM_SUBMIT_HOST 2>err)" "the machine of the submission ($(cat err))"
+
 # A step there is ended by its number, inside the job.
 cat >ends.sh <<'EOF'
 #!/bin/bash

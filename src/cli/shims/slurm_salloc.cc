@@ -76,7 +76,7 @@ int SallocMain(const std::vector<std::string>& words) {
   }
   spec.dialect = Dialect::kSlurm;
   spec.is_foreground = true;
-  dialect::slurm::Keep(spec, "submit-dir", around.directory);
+  dialect::slurm::KeepOrigin(spec, around);
   dialect::slurm::Keep(spec, "door", "salloc");
   if (const Status finished = dialect::FinishSlurm(spec); !finished) return FailAs("salloc", finished.error().message);
   if (const Status place = dialect::CheckSlurmPlace(spec); !place)

@@ -246,12 +246,13 @@ int ScancelMain(const std::vector<std::string>& words) {
   if (!wish.names.empty()) return code;
   // One by one, so that a wrong id does not spare the right ones.
   for (const std::string& id : wish.ids) {
-    if (const auto plus = id.find('+'); plus != std::string::npos && !wish.is_quiet)
-      std::fprintf(stderr, "scancel: %s is a component of job %s, which %s as a whole\n", id.c_str(),
-                   id.substr(0, plus).c_str(), signal == 0 ? "ends" : "is signalled");
     wire::JobSelector one = select;
     one.ids = {id};
-    code = std::max(code, Act(one, signal, wish));
+    const int done = Act(one, signal, wish);
+    if (const auto plus = id.find('+'); plus != std::string::npos && done == 0 && !wish.is_quiet)
+      std::fprintf(stderr, "scancel: %s is a component of job %s, which %s as a whole\n", id.c_str(),
+                   id.substr(0, plus).c_str(), signal == 0 ? "ends" : "is signalled");
+    code = std::max(code, done);
   }
   return code;
 }

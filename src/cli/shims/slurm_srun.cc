@@ -201,7 +201,7 @@ int RunJob(Wish& wish, const std::vector<std::string>& words, const dialect::Sur
   spec.dialect = Dialect::kSlurm;
   spec.is_foreground = true;
   spec.wants_pty = wish.has_pty && ::isatty(STDIN_FILENO) == 1;
-  dialect::slurm::Keep(spec, "submit-dir", around.directory);
+  dialect::slurm::KeepOrigin(spec, around);
   if (const Status finished = dialect::FinishSlurm(spec); !finished) return FailAs("srun", finished.error().message);
   if (const Status place = dialect::CheckSlurmPlace(spec); !place)
     return FailAs("srun", "Unable to allocate resources: " + place.error().message);
