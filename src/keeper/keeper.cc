@@ -238,8 +238,7 @@ void Keeper::OnPin(Kept& kept, Slot slot, const share::Message& message) {
 }
 
 void Keeper::RefreshUse(Kept& kept) {
-  const bool is_away = kept.relocation != nullptr || kept.record.is_parked || !kept.returning.empty();
-  if (kept.tenant == nullptr || is_away) return;
+  if (kept.tenant == nullptr || kept.is_away()) return;
   for (unsigned device = 0; device < kept.tenant->devices().size(); ++device) {
     Bytes used(static_cast<std::int64_t>(kept.tenant->Used(device)));
     // What MPS lets it have is its own, used or not: nobody could take it back.
@@ -302,8 +301,7 @@ bool Keeper::LookWhetherReachable() {
   bool is_awaited = false;
   for (auto& [id, kept] : kept_) {
     if (kept->tenant == nullptr || kept->tenant->processes().empty()) continue;
-    const bool is_away = kept->record.is_parked || kept->relocation != nullptr || !kept->returning.empty();
-    is_awaited = is_awaited || is_away;
+    is_awaited = is_awaited || kept->is_away();
     // Nobody could bring it back later.
     if (kept->record.is_parked && kept->relocation == nullptr && ledger_.WakeByUser(id)) is_ledger_changed_ = true;
   }

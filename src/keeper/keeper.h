@@ -99,6 +99,8 @@ class Keeper {
     Time relocated = kNoTime;                // When its last relocation ended.
     std::vector<Duration> had;               // By device, a second ago.
     std::vector<GpuShare> had_share;         // Of the last second.
+    /// On the host, on its way, or to be brought back: its gates are shut, and nothing it says of its use is whole.
+    bool is_away() const { return record.is_parked || relocation != nullptr || !returning.empty(); }
   };
   /// A tenant with a MIG instance. It is not in the ledger.
   struct Sliced {

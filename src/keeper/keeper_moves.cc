@@ -31,7 +31,8 @@ Status Keeper::TryToRecord(Kept& kept) {
 }
 
 void Keeper::JoinGates(Kept& kept) {
-  if (kept.tenant == nullptr) return;
+  // Of one that is away they open when it is back.
+  if (kept.tenant == nullptr || kept.is_away()) return;
   const sharing::Tenant* known = ledger_.Find(kept.tenant->id());
   if (known == nullptr || kept.record.is_lost) return;
   for (unsigned device = 0; device < kept.tenant->devices().size(); ++device) {
@@ -232,6 +233,7 @@ void Keeper::SettlePending(Kept& kept) {
   const TenantId id{kept.record.terms.job.value(), kept.record.terms.attempt};
   const sharing::Tenant* known = ledger_.Find(id);
   if (known == nullptr) return;
+  const bool is_here = known->state == sharing::State::kHere && kept.returning.empty();
   std::erase_if(kept.pending, [&](const Pending& pending) {
     bool is_so = false;
     switch (pending.goal) {
@@ -243,10 +245,10 @@ void Keeper::SettlePending(Kept& kept) {
         is_so = known->state == sharing::State::kParked;
         break;
       case Goal::kHere:
-        is_so = known->state == sharing::State::kHere;
+        is_so = is_here;
         break;
       case Goal::kThere:
-        is_so = known->state == sharing::State::kHere;
+        is_so = is_here;
         for (std::size_t i = 0; i < pending.to.size() && i < known->devices.size(); ++i)
           is_so = is_so && known->devices[i].gpu == pending.to[i];
         break;

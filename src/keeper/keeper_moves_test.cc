@@ -452,5 +452,23 @@ TEST(KeeperRecovery, AMoveThatWasCutOffIsBroughtToAnEnd) {
   }
 }
 
+TEST(KeeperRecovery, WhatTheNodeSaysAgainOpensNoGateBeforeTheMemoryIsBack) {
+  Moved world;
+  world.process->mutes_when_emptied = true;
+  wire::KeeperRequest request;
+  request.move = wire::KeeperMove{JobId(1), {1 - world.at}};
+  world.node->Send(request);
+  ASSERT_TRUE(Eventually([&] { return world.driver_state() == 0 && !world.FileText("maps").empty(); }));
+  world.process->stays_away = true;
+  world.Kill();
+  world.process->is_mute = false;
+  world.Start();
+  world.Add(KeeperWorld::Terms(1, 0, 0.5, 4 * kGiB, 4 * kGiB));
+  EXPECT_EQ(world.process->Gate(), share::kMoving);
+  world.process->stays_away = false;
+  EXPECT_TRUE(Eventually([&] { return world.process->Gate() == share::kOpen; }));
+  EXPECT_FALSE(world.process->is_emptied);
+}
+
 }  // namespace
 }  // namespace divvy::keeper

@@ -136,7 +136,7 @@ Status Keeper::AdoptTenant(const RecordedTenant& record) {
   Kept& there = *(kept_[id] = std::move(kept));
   if (there.tenant != nullptr) {
     there.tenant->Listen(EventsOf(id));
-    if (!is_parked && there.returning.empty()) JoinGates(there);
+    JoinGates(there);
   }
   if (record.is_lost) {
     there.trouble = kWhyLost;

@@ -264,7 +264,7 @@ Status Keeper::Resize(JobId job, const wire::ShareTerms& share, const std::vecto
   if (kept->tenant == nullptr) return {};
   kept->tenant->SetTerms(static_cast<std::uint64_t>(share.memory_request.count()),
                          static_cast<std::uint64_t>(share.memory_limit.count()));
-  if (!kept->record.is_parked && kept->relocation == nullptr) JoinGates(*kept);
+  JoinGates(*kept);
   return {};
 }
 

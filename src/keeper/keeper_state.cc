@@ -77,7 +77,7 @@ void Keeper::OnSight(const GpuSight& sight) {
       }
       // What was seen may be from before it moved.
       const bool is_settled = loop_->Now() - kept->relocated > kOldestSight;
-      if (kept->relocation != nullptr || kept->record.is_parked || !kept->returning.empty() || !is_settled) continue;
+      if (kept->is_away() || !is_settled) continue;
       const bool is_its_own = std::any_of(tenant.devices().begin(), tenant.devices().end(),
                                           [&sight](const TenantDevice& device) { return device.gpu == sight.gpu; });
       if (!is_its_own) kept->escaped.insert(seen.pid);

@@ -22,7 +22,7 @@ TEST(KeeperChaos, AKeeperThatIsKilledAtAnyMomentIsSucceeded) {
     SCOPED_TRACE(round);
     if (fickle == nullptr) {
       fickle = world.Burn(second, "fickle", {"--vram", "32M", "--gpu-seconds", "100000", "--kernel", "2ms"});
-      ASSERT_TRUE(fickle->Says("ready")) << fickle->Output();
+      ASSERT_TRUE(fickle->Says("ready")) << world.Told();
     }
     wire::KeeperRequest request;
     const int what = static_cast<int>(random() % 3);
@@ -40,7 +40,8 @@ TEST(KeeperChaos, AKeeperThatIsKilledAtAnyMomentIsSucceeded) {
     // Nobody is stuck: it goes on computing, wherever it is now.
     const double before = world.BusyOf(steady->pid());
     ASSERT_TRUE(Eventually([&] { return world.BusyOf(steady->pid()) > before + 0.005; }, 30s))
-        << wire::EncodeShare(wire::KeeperLine{.state = world.node->State()});
+        << wire::EncodeShare(wire::KeeperLine{.state = world.node->State()}) << "\n"
+        << world.Told();
     // And no GPU has promised more than it has.
     std::map<int, Bytes> promised;
     for (const wire::KeptTenant& tenant : world.node->State().tenants) {

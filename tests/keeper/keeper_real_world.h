@@ -6,7 +6,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdlib>
+#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <string>
@@ -159,6 +161,21 @@ class RealWorld {
     return seconds;
   }
 
+  /// What the keepers and the programs have said, and where the tenants' folders say they are: for a test that fails.
+  std::string Told() const {
+    std::string told;
+    for (const auto& entry : std::filesystem::directory_iterator(directory)) {
+      if (entry.path().extension() == ".log") told += entry.path().filename().string() + ":\n" + TextOf(entry.path());
+    }
+    std::error_code ignored;
+    for (const auto& entry : std::filesystem::directory_iterator(directory + "/share", ignored)) {
+      const std::string name = entry.path().filename().string();
+      if (name.ends_with(wire::kTenantRecordEnd)) told += name + ": " + TextOf(entry.path()) + "\n";
+      if (entry.is_directory()) told += name + ": " + GatesIn(entry.path()) + "\n";
+    }
+    return told;
+  }
+
   std::string directory;
   std::string emulation;
   std::vector<GpuFacts> facts;
@@ -166,6 +183,27 @@ class RealWorld {
   std::unique_ptr<NodeClient> node;
 
  private:
+  static std::string TextOf(const std::filesystem::path& path) {
+    std::ifstream file(path);
+    return {std::istreambuf_iterator<char>(file), {}};
+  }
+  /// The words of a page that tell who waits for whom.
+  static std::string GatesIn(const std::filesystem::path& folder) {
+    share::Page page{};
+    const std::string bytes = TextOf(folder / share::kPageFile);
+    std::memcpy(static_cast<void*>(&page), bytes.data(), std::min(bytes.size(), sizeof page));
+    std::string said = "lock " + std::to_string(page.lock);
+    for (unsigned i = 0; i < std::min(page.device_count, share::kMaxDevices); ++i)
+      said += ", gate " + std::to_string(page.devices[i].gate) + " on GPU " + std::to_string(page.devices[i].gpu);
+    for (const share::PageProcess& one : page.processes) {
+      if (one.is_taken == 0) continue;
+      said += ", process " + std::to_string(one.host_pid) + " generation " + std::to_string(one.generation) +
+              " entered " + std::to_string(one.entered) + " waiting " + std::to_string(one.waiting) + " uses " +
+              std::to_string(one.used[0]);
+    }
+    return said;
+  }
+
   std::vector<wire::KeeperAdd> adds_;
 };
 
