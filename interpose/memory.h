@@ -54,7 +54,7 @@ struct Moved {
 /// Brings all mapped memory of a device to the host and gives it back; all or nothing. Requires: nobody is inside, and
 /// none comes in.
 Moved Evacuate(unsigned device);
-/// Brings it back to where it was; all or nothing.
+/// Brings it back to where it was; all or nothing. Where the ceiling does not let it, `bytes` is what it needs.
 Moved Return(unsigned device);
 /// Some of it is on the host, also where a move has failed half-way.
 bool IsAnyAway(unsigned device);

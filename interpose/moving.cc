@@ -169,7 +169,9 @@ Moved Return(unsigned device) {
   if (!current.is_current()) return Failed(cuda::kInvalidContext, "the process has no context on the device any more");
   const RelaxedCapture relaxed;
   if (!TakeAtOnce(device, moved.bytes)) {
-    return Failed(cuda::kOutOfMemory, "the ceiling is lower than what was taken out");
+    Moved failed = Failed(cuda::kOutOfMemory, "the ceiling is lower than what was taken out");
+    failed.bytes = moved.bytes;  // So much it needs: the keeper may not have known.
+    return failed;
   }
   cuda::Return result = cuda::kSuccess;
   for (Region* region = arena.first; region != nullptr && result == cuda::kSuccess; region = region->next) {

@@ -100,6 +100,7 @@ TEST_F(ShareMoving, ACeilingThatIsTooLowLeavesAllOnTheHost) {
   const share::Message refused = keeper_.Order(0, share::Word::kReturn);
   EXPECT_EQ(refused.result, 2);
   EXPECT_STREQ(refused.text, "the ceiling is lower than what was taken out");
+  EXPECT_EQ(refused.bytes, 100 * kMiB) << "what it needs";
   EXPECT_EQ(keeper_.Used(), 0U);
   keeper_.SetCeiling(512 * kMiB, 512 * kMiB);
   EXPECT_EQ(Return().result, 0);

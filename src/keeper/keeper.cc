@@ -136,7 +136,7 @@ void Keeper::OnCame(TenantId id, Slot slot) {
   }
   if (kept->relocation != nullptr && (has_left || !is_known)) {
     kept->relocation->OnCame(slot);
-    if (!is_known) kept->record.processes.push_back({process.pid, process.start_ticks, process.uuids});
+    if (!is_known) kept->record.processes.push_back({process.pid, process.start_ticks, process.uuids, {}});
   }
   if (!kept->returning.empty()) BringBack(*kept);
   is_ledger_changed_ = true;

@@ -173,6 +173,7 @@ class Keeper {
   // keeper_recovery.cc
   Status Recover();
   Status AdoptTenant(const RecordedTenant& record);
+  static void ExpectAway(const Kept& kept);
   void BringBack(Kept& kept);
   void SetNode(const std::vector<wire::KeeperGpu>& gpus);
   void RecordNode();

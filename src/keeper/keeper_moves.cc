@@ -6,6 +6,12 @@
 #include "keeper/keeper.h"
 
 namespace divvy::keeper {
+namespace {
+
+Bytes BytesUsed(const Tenant& tenant, unsigned device) { return Bytes(static_cast<std::int64_t>(tenant.Used(device))); }
+
+}  // namespace
+
 std::vector<std::string> Keeper::UuidsOf(const std::vector<int>& gpus) const {
   std::vector<std::string> uuids;
   for (const int gpu : gpus) {
@@ -21,7 +27,11 @@ Status Keeper::TryToRecord(Kept& kept) {
   for (RecordedProcess& recorded : kept.record.processes) {
     if (kept.tenant == nullptr) break;
     for (const auto& [slot, process] : kept.tenant->processes()) {
-      if (process.pid == recorded.pid && process.depth != kAtWork) recorded.uuids = process.uuids;
+      if (process.pid != recorded.pid) continue;
+      if (process.depth != kAtWork) recorded.uuids = process.uuids;
+      recorded.away.clear();
+      for (unsigned device = 0; device < kept.tenant->devices().size(); ++device)
+        recorded.away.emplace_back(static_cast<std::int64_t>(process.away[device]));
     }
   }
   Status written = records_.Write(kept.record);
@@ -108,20 +118,22 @@ void Keeper::StartRelocation(Kept& kept, Passage passage, RelocationPlan plan, c
   if (plan.leaves) {
     record.processes.clear();
     for (const auto& [slot, process] : kept.tenant->processes())
-      record.processes.push_back({process.pid, process.start_ticks, plan.from});
+      record.processes.push_back({process.pid, process.start_ticks, plan.from, {}});
   }
   for (const auto& [slot, process] : kept.tenant->processes()) {
     // One that has come since goes along, and a successor has to know.
     if (!plan.leaves && process.depth == kAtWork)
-      record.processes.push_back({process.pid, process.start_ticks, plan.from});
+      record.processes.push_back({process.pid, process.start_ticks, plan.from, {}});
   }
   record.passage = passage;
   record.to = to;
   record.uses_driver = plan.uses_driver;
   record.has_restored = false;
-  record.parked_bytes.clear();
+  // Of what left under an earlier keeper this one may not know all.
+  if (plan.leaves) record.parked_bytes.clear();
+  record.parked_bytes.resize(kept.tenant->devices().size());
   for (unsigned device = 0; device < kept.tenant->devices().size(); ++device)
-    record.parked_bytes.emplace_back(static_cast<std::int64_t>(kept.tenant->Used(device)));
+    record.parked_bytes[device] = std::max(record.parked_bytes[device], BytesUsed(*kept.tenant, device));
   RelocationHooks hooks;
   hooks.note = [this, &kept](bool is_returning, const std::vector<std::string>& onto) {
     kept.record.has_restored = is_returning;
@@ -163,8 +175,10 @@ void Keeper::EndRelocation(TenantId id, Passage passage, const std::vector<int>&
   if (record.is_parked && passage == Passage::kParking) ++parks_;
   if (done.outcome == Outcome::kDone) kept->trouble.clear();
   // What was taken while the gates were being shut has left as well, and comes back.
-  for (unsigned device = 0; device < kept->tenant->devices().size(); ++device)
-    ledger_.SetUse(id, device, Bytes(static_cast<std::int64_t>(kept->tenant->Used(device))));
+  for (unsigned device = 0; device < kept->tenant->devices().size(); ++device) {
+    const Bytes needed = record.is_parked ? record.parked_bytes[device] : Bytes(0);
+    ledger_.SetUse(id, device, std::max(needed, BytesUsed(*kept->tenant, device)));
+  }
   if (kept->relocation_order != 0) {
     ledger_.OnDone(kept->relocation_order, done, loop_->Now());
   } else if (record.is_parked) {

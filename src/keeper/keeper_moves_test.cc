@@ -470,5 +470,54 @@ TEST(KeeperRecovery, WhatTheNodeSaysAgainOpensNoGateBeforeTheMemoryIsBack) {
   EXPECT_FALSE(world.process->is_emptied);
 }
 
+// Each keeper knows of what is away only what those before it wrote down.
+TEST(KeeperRecovery, WhatIsOnTheHostCountsForEveryKeeperThatComesAfter) {
+  Moved world;
+  ASSERT_EQ(world.Command(1, "park"), "");
+  world.process->is_mute = true;  // It does not answer that it is to come back.
+  world.Kill();
+  world.Start();
+  ASSERT_TRUE(Eventually([&] { return world.node->StateOf(1).processes == 1; }));
+  wire::KeeperRequest request;
+  request.wake.emplace().job = JobId(1);
+  world.node->Send(request);
+  ASSERT_TRUE(Eventually([&] { return world.process->Gate() == share::kMoving && world.driver_state() == 0; }));
+  world.Kill();
+  world.process->is_mute = false;
+  world.process->fails_returns = 1;
+  world.Start();
+  EXPECT_TRUE(Eventually([&] { return world.process->Gate() == share::kOpen; })) << world.node->StateOf(1).trouble;
+  EXPECT_EQ(world.node->StateOf(1).shares.at(0).used, Bytes(2 * kGiB));
+}
+
+TEST(KeeperRecovery, WhatCouldNotComeBackYetStillCounts) {
+  Moved world;
+  world.process->mutes_when_emptied = true;
+  wire::KeeperRequest request;
+  request.move = wire::KeeperMove{JobId(1), {1 - world.at}};
+  world.node->Send(request);
+  ASSERT_TRUE(Eventually([&] { return world.driver_state() == 0 && !world.FileText("maps").empty(); }));
+  world.process->mutes_when_emptied = false;
+  world.Kill();
+  world.process->is_mute = false;
+  world.process->fails_returns = 1;
+  world.Start();
+  EXPECT_TRUE(Eventually([&] { return world.process->Gate() == share::kOpen; })) << world.node->StateOf(1).trouble;
+  EXPECT_EQ(world.node->StateOf(1).shares.at(0).used, Bytes(2 * kGiB));
+}
+
+// What a process took in the moment in which its gate was shut may be in no record.
+TEST(KeeperRecovery, AProcessThatNeedsMoreThanIsKnownSaysSoAndComesBack) {
+  Moved world;
+  ASSERT_EQ(world.Command(1, "park"), "");
+  world.Kill();
+  world.process->away[0] += kGiB;
+  world.Start();
+  EXPECT_EQ(world.Command(1, "wake"), "process " + std::to_string(::getpid()) + " the ceiling is lower");
+  EXPECT_EQ(world.Command(1, "wake"), "");
+  EXPECT_EQ(world.process->Gate(), share::kOpen);
+  EXPECT_EQ(world.node->StateOf(1).shares.at(0).used, Bytes(3 * kGiB));
+}
+
 }  // namespace
 }  // namespace divvy::keeper

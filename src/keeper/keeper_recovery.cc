@@ -73,6 +73,13 @@ Status Keeper::Recover() {
   return {};
 }
 
+void Keeper::ExpectAway(const Kept& kept) {
+  for (const RecordedProcess& process : kept.record.processes) {
+    for (unsigned device = 0; device < std::min(process.away.size(), kept.tenant->devices().size()); ++device)
+      kept.tenant->ExpectAway(process.pid, device, static_cast<std::uint64_t>(process.away[device].count()));
+  }
+}
+
 Status Keeper::AdoptTenant(const RecordedTenant& record) {
   const TenantId id{record.terms.job.value(), record.terms.attempt};
   auto kept = std::make_unique<Kept>();
@@ -111,6 +118,7 @@ Status Keeper::AdoptTenant(const RecordedTenant& record) {
     DIVVY_TRY(kept->tenant, Tenant::Adopt(*loop_, remover_, options_.directory, id, static_cast<uid_t>(terms.uid),
                                           std::move(devices)));
     ExpectResiduals(*kept);
+    if (is_parked || record.passage != Passage::kNone) ExpectAway(*kept);
     kept->had.assign(uuids.size(), Duration(0));
     kept->had_share.assign(uuids.size(), GpuShare(0));
   }

@@ -13,6 +13,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <array>
 #include <atomic>
 #include <cstdlib>
 #include <filesystem>
@@ -22,6 +23,7 @@
 #include <set>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "keeper/keeper.h"
@@ -209,6 +211,7 @@ class FakeProcess {
   std::atomic<bool> is_mute{false};
   std::atomic<bool> mutes_when_emptied{false};
   std::atomic<bool> stays_away{false};
+  std::array<std::atomic<std::uint64_t>, share::kMaxDevices> away{};
   share::Message welcome{};
   share::Message refusal{};
 
@@ -269,8 +272,15 @@ class FakeProcess {
           if (is_return && breaks) fails_evacuations = 1;
           std::snprintf(done.text, sizeof done.text, "told to fail");
         } else {
-          ++(is_return ? returns : evacuations);
-          is_emptied = !is_return;
+          if (is_return) {
+            TakeBack(done);
+          } else {
+            GiveUp(done);
+          }
+          if (done.result == 0) {
+            ++(is_return ? returns : evacuations);
+            is_emptied = !is_return;
+          }
           is_mute = is_emptied && mutes_when_emptied;
         }
         ::send(link_.get(), &done, sizeof done, MSG_NOSIGNAL);
@@ -280,6 +290,25 @@ class FakeProcess {
         return Say(share::Word::kDone, message.device, 0, message.id);
       default:
         return;
+    }
+  }
+
+  /// What it has goes to the host, and is not counted on the GPU.
+  void GiveUp(share::Message& done) {
+    done.bytes = std::exchange(page->processes[slot].used[done.device], 0);
+    away[done.device] += done.bytes;
+  }
+  /// It comes back where the ceiling lets it.
+  void TakeBack(share::Message& done) {
+    done.bytes = away[done.device];
+    share::LockPage(*page, share::LockedBySlot(slot));
+    const bool has = share::Reserve(*page, slot, done.device, done.bytes);
+    share::UnlockPage(*page, share::LockedBySlot(slot));
+    if (has) {
+      away[done.device] = 0;
+    } else {
+      done.result = 2;
+      std::snprintf(done.text, sizeof done.text, "the ceiling is lower");
     }
   }
 

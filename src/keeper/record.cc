@@ -16,7 +16,7 @@
 namespace divvy::keeper {
 
 BOOST_DESCRIBE_ENUM(Passage, kNone, kParking, kWaking, kMoving)
-BOOST_DESCRIBE_STRUCT(RecordedProcess, (), (pid, start_ticks, uuids))
+BOOST_DESCRIBE_STRUCT(RecordedProcess, (), (pid, start_ticks, uuids, away))
 BOOST_DESCRIBE_STRUCT(RecordedTenant, (),
                       (terms, gpus, is_parked, parked_by, uses_driver, parked_bytes, passage, to, has_restored,
                        processes, is_lost))

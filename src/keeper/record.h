@@ -21,6 +21,7 @@ struct RecordedProcess {
   std::int64_t pid = 0;
   std::uint64_t start_ticks = 0;
   std::vector<std::string> uuids;  // As TenantProcess has them.
+  std::vector<Bytes> away;         // By device, what the library has of it on the host, as far as it is known.
 };
 
 struct RecordedTenant {

@@ -197,11 +197,9 @@ void Relocation::OnDone(Slot slot, const share::Message& done) {
   const auto order = told_.find(done.id);
   if (order == told_.end() || order->second != slot) return;  // Of a step that was given up.
   told_.erase(order);
-  if (done.result != 0) {
+  CountMoved(slot, done);
+  if (done.result != 0)
     Fail(slot, done.text[0] != '\0' ? std::string(done.text) : "error " + std::to_string(done.result));
-  } else {
-    CountMoved(slot, done);
-  }
   const bool has_more =
       std::any_of(told_.begin(), told_.end(), [slot](const auto& left) { return left.second == slot; });
   if (!has_more && !failed_now_.contains(slot)) {
@@ -211,11 +209,15 @@ void Relocation::OnDone(Slot slot, const share::Message& done) {
 }
 
 // What is away counts as in use: there has to be room for it when it comes back. What a process says of that is bounded
-// by the tenant's ceiling.
+// by the tenant's limit: an earlier keeper may not have come to write down how much it is.
 void Relocation::CountMoved(Slot slot, const share::Message& done) {
   if (done.device >= tenant_.devices().size()) return;
   std::uint64_t& away = tenant_.processes().at(slot).away[done.device];
-  const std::uint64_t bytes = std::min(done.bytes, tenant_.devices()[done.device].ceiling);
+  const std::uint64_t bytes = std::min(done.bytes, tenant_.devices()[done.device].limit);
+  if (done.result != 0) {
+    if (is_upwards()) away = std::max(away, bytes);
+    return;
+  }
   if (is_upwards()) {
     away = 0;
   } else if (bytes != 0) {

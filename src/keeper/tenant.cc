@@ -126,8 +126,9 @@ std::optional<std::uint64_t> Tenant::SetCeiling(unsigned device, std::uint64_t b
   share::Page& page = map_->page();
   if (bytes >= ours.ceiling) {
     // Upwards nobody can be misled, whoever has the lock.
-    Store(page.devices[device].ceiling, bytes);
-    return ours.ceiling = bytes;
+    ours.ceiling = std::max(bytes, Used(device));
+    Store(page.devices[device].ceiling, ours.ceiling);
+    return ours.ceiling;
   }
   if (!map_->Lock()) {
     if (++refused_locks_ < kMostRefusedLocks) return std::nullopt;
@@ -170,23 +171,36 @@ void Tenant::SetResidual(Slot slot, unsigned device, std::uint64_t bytes) {
   if (map_ != nullptr) Store(map_->page().processes[slot].residual[device], bytes);
 }
 
+void Tenant::ExpectAway(std::int64_t pid, unsigned device, std::uint64_t bytes) {
+  for (auto& [slot, missing] : missing_) {
+    // One that has it in its page again was back before it could be written down.
+    const bool is_back = UsedBy(slot, device) >= bytes;
+    if (missing.pid == pid && !is_back) missing.away[device] = std::min(bytes, devices_[device].limit);
+  }
+}
+
 std::uint64_t Tenant::UsedBy(Slot slot, unsigned device) const {
   return map_ == nullptr ? 0 : Load(map_->page().processes[slot].used[device]);
 }
 
 std::uint64_t Tenant::Used(unsigned device) const {
   std::uint64_t said = 0;
+  std::uint64_t away = 0;
   std::uint64_t residual = 0;
-  for (const auto& [slot, process] : processes_) {
-    said = AddCapped(said, AddCapped(UsedBy(slot, device), process.away[device]));
-    residual = AddCapped(residual, process.residual[device]);
-  }
-  for (const auto& [slot, missing] : missing_) {
-    said = AddCapped(said, AddCapped(UsedBy(slot, device), missing.away[device]));
-    residual = AddCapped(residual, missing.residual[device]);
-  }
-  // Above what it was allowed to it has nothing, whatever it says; what it took past the library the driver tells.
-  return AddCapped(std::min(said, devices_[device].ceiling), residual);
+  const auto count = [&](const auto& processes) {
+    for (const auto& [slot, process] : processes) {
+      said = AddCapped(said, UsedBy(slot, device));
+      away = AddCapped(away, process.away[device]);
+      residual = AddCapped(residual, process.residual[device]);
+    }
+  };
+  count(processes_);
+  count(missing_);
+  // Above what it was allowed to it has nothing, whatever it says; what it took past the library the driver tells. What
+  // is away was allowed once, and has to fit again.
+  const TenantDevice& ours = devices_[device];
+  const std::uint64_t most = away == 0 ? ours.ceiling : std::max(ours.ceiling, ours.limit);
+  return AddCapped(std::min(AddCapped(said, away), most), residual);
 }
 
 std::uint32_t Tenant::Flags() const {

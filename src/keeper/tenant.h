@@ -105,6 +105,8 @@ class Tenant {
   void SetPlace(unsigned device, const std::string& uuid, std::uint32_t gpu);
   void SetResidual(Slot slot, unsigned device, std::uint64_t bytes);
   void ExpectResidual(unsigned device, std::uint64_t bytes) { devices_[device].expected_residual = bytes; }
+  /// Of one that an earlier keeper brought to the host, and that has not dialled yet.
+  void ExpectAway(std::int64_t pid, unsigned device, std::uint64_t bytes);
   /// False: the process is not there, or does not read what it is sent; then it is dropped.
   bool Send(Slot slot, share::Message message);
   void SendAll(const share::Message& message);

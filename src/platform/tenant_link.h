@@ -26,7 +26,8 @@ enum class Word : std::uint32_t {
   kDenied = 22,    // It is not, and will not be soon. `text` says why. To kHello: no slot, `result` is a Refusal.
   kDrain = 23,     // The gate of `device` is shut. Say kDrained when all that was launched is done.
   kEvacuate = 24,  // Gate is kMoving or kParked: bring the memory on `device` to the host and give it back. kDone.
-  kReturn = 25,    // Bring it back, at the addresses where it was. kDone. The gate opens after.
+  kReturn = 25,    // Bring it back, at the addresses where it was. kDone. The gate opens after. Where the ceiling was
+                   // too low for it, kDone has the `bytes` that it needs beside `result`.
   kShrink = 26,    // Give back what is free in your own pools of `device`: `bytes` would help. kDone.
 };
 
