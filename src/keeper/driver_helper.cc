@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <spawn.h>
+#include <sys/file.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -25,6 +26,9 @@ constexpr std::uint64_t kSlowestBytesPerSecond = 2'500'000'000;
 constexpr Duration kLeastPatience = 30s;
 constexpr Duration kLookForEnded = 100ms;
 constexpr Duration kStart = 30s;  // cuInit on a machine with many GPUs.
+/// For helpers of an earlier keeper. One that hangs for so long may hang for ever.
+constexpr Duration kPlacePatience = 60s;
+constexpr Duration kLookForPlace = 10ms;
 
 /// Who hangs in the driver may take its time to end; it is never waited for, and reaped when it has.
 void ReapLater(EventLoop& loop, pid_t pid, Duration wait) {
@@ -72,6 +76,7 @@ Status DriverHelpers::StartOne() {
   posix_spawn_file_actions_t actions;
   ::posix_spawn_file_actions_init(&actions);
   ::posix_spawn_file_actions_adddup2(&actions, ends[1], STDIN_FILENO);
+  if (held_.is_open()) ::posix_spawn_file_actions_adddup2(&actions, held_.get(), STDOUT_FILENO);
   std::vector<char*> arguments;
   for (std::string& word : command_) arguments.push_back(word.data());
   arguments.push_back(nullptr);
@@ -90,8 +95,31 @@ void DriverHelpers::Make(Call call) {
   Next();
 }
 
+// A call that is still under way would change where a process stands after it was asked for that.
+bool DriverHelpers::HasPlace() {
+  if (place_.empty() || held_.is_open()) return true;
+  if (waits_since_ == kNoTime) waits_since_ = loop_.Now();
+  if (loop_.Now() - waits_since_ > kPlacePatience) ::unlink(place_.c_str());  // Theirs stays locked, without a name.
+  Descriptor file(::open(place_.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600));
+  // Where there can be no such file there can be no record of a move either.
+  if (!file.is_open()) return true;
+  if (::flock(file.get(), LOCK_EX | LOCK_NB) == 0) {
+    held_ = std::move(file);
+    return true;
+  }
+  if (!is_waiting_for_place_) {
+    is_waiting_for_place_ = true;
+    loop_.After(kLookForPlace, [this] {
+      is_waiting_for_place_ = false;
+      Next();
+    });
+  }
+  return false;
+}
+
 void DriverHelpers::Next() {
   while (!waiting_.empty()) {
+    if (!HasPlace()) return;
     auto idle = std::find_if(helpers_.begin(), helpers_.end(), [](const auto& h) { return h->call == nullptr; });
     if (idle == helpers_.end()) {
       if (helpers_.size() >= kMostHelpers) return;

@@ -31,8 +31,11 @@ class DriverHelpers {
  public:
   static constexpr std::size_t kMostHelpers = 4;
 
-  /// `command`: starts a helper, which speaks on its standard input (CheckpointHelperMain).
-  DriverHelpers(EventLoop& loop, std::vector<std::string> command) : loop_(loop), command_(std::move(command)) {}
+  /// `command`: starts a helper, which speaks on its standard input (CheckpointHelperMain). `place`: a file that the
+  /// helpers hold as long as they live; those that an earlier keeper left there are at their last call still, and
+  /// nothing is asked of the driver before they have ended. Empty: there were none.
+  DriverHelpers(EventLoop& loop, std::vector<std::string> command, std::string place = "")
+      : loop_(loop), command_(std::move(command)), place_(std::move(place)) {}
   ~DriverHelpers();
 
   using Ended = std::function<void(Status)>;
@@ -70,6 +73,7 @@ class DriverHelpers {
     EventLoop::TimerId alarm;
   };
   void Make(Call call);
+  bool HasPlace();
   void Next();
   Status StartOne();
   void OnReadable(Helper& helper);
@@ -78,6 +82,10 @@ class DriverHelpers {
 
   EventLoop& loop_;
   std::vector<std::string> command_;
+  std::string place_;
+  Descriptor held_;  // The place, locked: helpers have it as their standard output, and so keep the lock.
+  Time waits_since_ = kNoTime;
+  bool is_waiting_for_place_ = false;
   std::deque<Call> waiting_;
   std::vector<std::unique_ptr<Helper>> helpers_;
   int started_ = 0;

@@ -2,6 +2,11 @@
 
 #include <gtest/gtest.h>
 #include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
 
 namespace divvy::keeper {
 namespace {
@@ -90,6 +95,38 @@ TEST(DriverHelpers, MoreCallsThanHelpersWaitTheirTurn) {
   world.loop->Run();
   EXPECT_EQ(ended, 20);
   EXPECT_LE(world.helpers.started(), static_cast<int>(DriverHelpers::kMostHelpers));
+}
+
+// What the call of a keeper that was killed does to a process is known only when it has ended.
+TEST(DriverHelpers, WhatAnEarlierKeeperHasBegunIsWaitedFor) {
+  const std::string folder = testing::TempDir() + "/helpers-" + std::to_string(::getpid());
+  std::filesystem::create_directory(folder);
+  const std::string place = folder + "/helpers";
+  std::ofstream(folder + "/hold").close();
+  const pid_t killed = ::fork();
+  if (killed == 0) {
+    const auto loop = *EventLoop::Make();
+    DriverHelpers helpers(
+        *loop,
+        {"/bin/sh", "-c", "cd " + folder + "; read -r a; while [ -e hold ]; do sleep 0.01; done; echo first >> order"},
+        place);
+    helpers.Lock(4711, 10s, [](const Status&) {});
+    ::_exit(0);
+  }
+  ::waitpid(killed, nullptr, 0);
+  const auto loop = *EventLoop::Make();
+  DriverHelpers helpers(
+      *loop, {"/bin/sh", "-c", "cd " + folder + "; while read -r a; do echo second >> order; echo ok 0 >&0; done"},
+      place);
+  helpers.Ask(4711, [&](const Result<DriverState>& state) {
+    EXPECT_TRUE(state && *state == DriverState::kRunning);
+    loop->Stop();
+  });
+  loop->After(300ms, [&] { std::filesystem::remove(folder + "/hold"); });
+  loop->Run();
+  std::ifstream order(folder + "/order");
+  EXPECT_EQ(std::string(std::istreambuf_iterator<char>(order), {}), "first\nsecond\n");
+  std::filesystem::remove_all(folder);
 }
 
 }  // namespace

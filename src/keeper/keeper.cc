@@ -18,7 +18,7 @@ Keeper::Keeper(KeeperOptions options, std::unique_ptr<EventLoop> loop)
     : options_(std::move(options)),
       loop_(std::move(loop)),
       records_(options_.directory),
-      driver_(*loop_, options_.helper),
+      driver_(*loop_, options_.helper, options_.directory + "/helpers"),
       mps_(*loop_, options_.mps_program, options_.directory),
       ledger_(options_.rules),
       gates_(*loop_, [this](TenantId id, GpuIndex gpu) {
