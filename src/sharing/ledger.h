@@ -206,7 +206,8 @@ class Ledger {
   void ParkAsAsked();
   void ParkIdle();
   void Spread();
-  bool SpreadFrom(GpuIndex crowded, GpuIndex empty);
+  bool IsQuiet(GpuIndex gpu);
+  bool SpreadFrom(GpuIndex crowded, GpuIndex quiet);
 
   // ledger_seekers.cc
   void SeatSeekers(Right right);

@@ -291,18 +291,31 @@ void Ledger::ParkIdle() {
   }
 }
 
-/// A GPU that became empty takes one of several busy tenants of another: one at a time, when nothing else is going on.
+/// A GPU that became empty, or whose tenants are all idle, takes one of several busy tenants of another: one at a time,
+/// when nothing else is going on.
 void Ledger::Spread() {
   if (!settings_.can_spread || !wants_.empty() || !waits_.empty() || !in_flight_.empty()) return;
-  for (const auto& [empty, gpu] : gpus_) {
-    if (!IsOpen(empty) || LoadOf(empty).tenants > 0) continue;
-    for (const auto& [crowded, other] : gpus_) {
-      if (other.kind == gpu.kind && other.whole_job == 0 && SpreadFrom(crowded, empty)) return;
+  for (const bool is_idle_enough : {false, true}) {
+    for (const auto& [quiet, gpu] : gpus_) {
+      if (!IsOpen(quiet) || (LoadOf(quiet).tenants == 0) == is_idle_enough || !IsQuiet(quiet)) continue;
+      for (const auto& [crowded, other] : gpus_) {
+        if (crowded != quiet && other.kind == gpu.kind && other.whole_job == 0 && SpreadFrom(crowded, quiet)) return;
+      }
     }
   }
 }
 
-bool Ledger::SpreadFrom(GpuIndex crowded, GpuIndex empty) {
+/// Nobody there is at work, or was a moment ago.
+bool Ledger::IsQuiet(GpuIndex gpu) {
+  return std::ranges::all_of(tenants_, [&](const auto& entry) {
+    const Tenant& tenant = entry.second;
+    if (!Holds(tenant, gpu)) return true;
+    if (!tenant.is_active && !IsIdle(tenant)) NoteTime(AddSaturating(tenant.last_active, settings_.idle_after));
+    return IsIdle(tenant);
+  });
+}
+
+bool Ledger::SpreadFrom(GpuIndex crowded, GpuIndex quiet) {
   int busy = 0;
   bool can_gain = false;  // Somebody there can use more than its request.
   std::vector<Tenant*> movers;
@@ -311,17 +324,17 @@ bool Ledger::SpreadFrom(GpuIndex crowded, GpuIndex empty) {
     busy += tenant.is_active ? 1 : 0;
     can_gain |= tenant.is_active && (tenant.share.memory_limit > tenant.share.memory_request ||
                                      tenant.share.compute_limit > tenant.share.compute_request);
-    const bool can = tenant.devices.size() == 1 && WhyStays(tenant).empty() && tenant.devices[0].ceiling <= Free(empty);
+    const bool can = tenant.devices.size() == 1 && WhyStays(tenant).empty() && tenant.devices[0].ceiling <= Free(quiet);
     if (can) movers.push_back(&tenant);
   }
   if (busy < 2 || !can_gain) return false;
   const auto rank = [&](const Tenant* tenant) {
-    return std::tuple(tenant->devices[0].paper != empty, tenant->devices[0].used.count(), tenant->id);
+    return std::tuple(tenant->devices[0].paper != quiet, tenant->devices[0].used.count(), tenant->id);
   };
   std::sort(movers.begin(), movers.end(), [&](const Tenant* a, const Tenant* b) { return rank(a) < rank(b); });
   for (Tenant* tenant : movers) {
     if (!HasStayed(*tenant)) NoteTime(AddSaturating(tenant->last_move, settings_.least_stay));
-    else if (tenant->is_active && StartMove(*tenant, {empty}) != Room::kNone) return true;
+    else if (tenant->is_active && StartMove(*tenant, {quiet}) != Room::kNone) return true;
   }
   return false;
 }
