@@ -444,6 +444,8 @@ class Controller {
   /// Its GPUs could not be emptied for it.
   void OnNoRoom(JobRecord& record, const std::string& node, const Exit& exit);
   Duration RoomDelay(JobId job) const;
+  /// It was queued again since it had borrowed what others have a right to: not before this.
+  Duration BorrowDelay(const JobRecord& record, Time now);
   // Parts of GPUs: which of its machine's GPUs each is counted on (engine/server/paper.h).
   void LoosenPaper(const JobRecord& record);
   void PackPaper();
@@ -535,8 +537,14 @@ class Controller {
   std::map<std::string, GpuSet> restrictions_;  // By machine, as records name it; of those that have one.
   std::vector<IgnoredProcess> ignored_;
   std::vector<GpuObservation> observations_;
-  std::vector<Machine> machines_;    // By number; of the controller's own only what it takes.
-  std::map<JobId, int> refusals_;    // How many machines, one after the other, could not start a job.
+  std::vector<Machine> machines_;  // By number; of the controller's own only what it takes.
+  std::map<JobId, int> refusals_;  // How many machines, one after the other, could not start a job.
+  /// Jobs that had to end since they borrowed: how often without having run for long between.
+  struct Repaid {
+    int times = 0;
+    bool is_now = false;
+  };
+  std::map<JobId, Repaid> repaid_;
   std::map<JobId, Time> preparing_;  // Gangs that get ready, and until when they may.
   std::string first_model_;          // Of the GPUs that came first.
   bool needs_plan_ = true;

@@ -157,7 +157,8 @@ void Controller::OnVanished(JobId job, std::uint32_t attempt, Vanished how, Time
 bool Controller::RunsAgain(JobRecord& record, JobState outcome, const Exit& exit, Time now) {
   if (record.stop_intent == StopIntent::kRequeue) {
     ++record.restarts;
-    QueueAgain(record, IsForWantOfRoom(exit) ? AddSaturating(now, RoomDelay(record.id)) : kNoTime, record.reason, now);
+    const Duration delay = IsForWantOfRoom(exit) ? RoomDelay(record.id) : BorrowDelay(record, now);
+    QueueAgain(record, delay > Duration(0) ? AddSaturating(now, delay) : kNoTime, record.reason, now);
     return true;
   }
   const bool may_retry = outcome == JobState::kFailed && !record.is_foreground && exit.failure.empty() &&
@@ -213,6 +214,7 @@ void Controller::Finish(JobRecord& record, JobState state, Reason reason, Time n
   live_.erase(id);
   run_times_.Forget(id);
   refusals_.erase(id);
+  repaid_.erase(id);
   if (IsAskedFor(ended)) outcomes_.insert_or_assign(id, ended);
   if (array.is_set()) {
     if (const auto whole = live_.find(array); whole != live_.end()) {

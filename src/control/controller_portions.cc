@@ -1,5 +1,7 @@
 // Jobs that have parts of GPUs, while they run: what they may have of them changes, and what they lend is taken back.
 // Who is on which GPU at this moment is for the node to say (docs/sharing.md); here it is what the plan says.
+#include <utility>
+
 #include "control/controller.h"
 #include "control/record_parts.h"
 #include "engine/server/explain.h"
@@ -138,7 +140,19 @@ void Controller::OnRepay(JobId id, std::uint32_t attempt, const std::string& why
   divvy.is_admin = true;
   divvy.user.name = "divvy";
   Note(id, "gives back what it borrowed: " + why, now);
-  static_cast<void>(Requeue(id, false, divvy, now));
+  if (Requeue(id, false, divvy, now)) repaid_[id].is_now = true;
+}
+
+// Beside the same owner it would have to go again, and the longer it stays away the more it gets done between.
+Duration Controller::BorrowDelay(const JobRecord& record, Time now) {
+  constexpr Duration kLeast = std::chrono::minutes(1);
+  constexpr int kMostDoublings = 5;
+  const auto repaid = repaid_.find(record.id);
+  if (repaid == repaid_.end() || !std::exchange(repaid->second.is_now, false)) return Duration(0);
+  int& times = repaid->second.times;
+  const bool has_run_long = now - record.started > kLeast * (1 << kMostDoublings);
+  times = has_run_long ? 0 : std::min(times, kMostDoublings);
+  return kLeast * (1 << times++);
 }
 
 }  // namespace divvy

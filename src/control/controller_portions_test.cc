@@ -187,6 +187,25 @@ TEST_F(Portions, TheLastRungTakesOnlyThoseWhoAgreed) {
   EXPECT_EQ(StateOf(yields), JobState::kQueued);
 }
 
+TEST_F(Portions, WhoHadToGiveBackByItsEndStaysAwayForAWhileAndLongerEachTime) {
+  const JobId yields = StartPart(2'500, 10'000, Preemptible::kRequeue);
+  std::uint32_t attempt = 1;
+  for (const Duration away : {Duration(1min), Duration(2min), Duration(4min)}) {
+    controller_.OnRepay(yields, attempt++, "job 9 needs it", now_);
+    Exit(yields, 143);
+    EXPECT_EQ(controller_.Find(yields)->begin, now_ + away);
+    static_cast<void>(Turn());
+    EXPECT_EQ(StateOf(yields), JobState::kQueued) << "it would have to go again";
+    now_ += away;
+    ASSERT_EQ(Launched(Turn()), std::vector{yields});
+    controller_.OnStarted(yields, attempt, now_);
+  }
+  // Of those who asked for it themselves nobody is kept waiting.
+  ASSERT_TRUE(controller_.Requeue(yields, false, ada_, now_));
+  Exit(yields, 143);
+  EXPECT_EQ(controller_.Find(yields)->begin, kNoTime);
+}
+
 TEST_F(Portions, SurviveARestartOfTheController) {
   const JobId a = StartPart(5'000);
   Controller again(Policy(), Limits(), 2);
