@@ -172,6 +172,25 @@ TEST(ServerSlices, WhoWaitsForOneIsToldWhichWouldStart) {
   EXPECT_EQ(answer.blockers.front().text,
             "needs a 4g slice of a GPU of its kind, and on no GPU is there room to cut one");
   EXPECT_TRUE(answer.would_start_now.starts_with("--slice 3g")) << answer.would_start_now;
+  EXPECT_TRUE(answer.would_start_now.ends_with("(GPU 0 has 0.5 left)")) << answer.would_start_now;
+}
+
+// Machines with the same GPUs, and drivers of which one knows more profiles, as after an update of one.
+TEST(ServerSlices, AMachineWithAnotherDriverAddsWhatItsGpusCanBeCutInto) {
+  for (const bool is_new_first : {true, false}) {
+    World world;
+    Give(world, 1);
+    const NodeCapacity newer = world.server.capacity();
+    NodeCapacity older = newer;
+    std::erase_if(older.gpus[0].slices, [](const SliceProfile& profile) { return profile.size == 2; });
+    if (!is_new_first) world.server.SetCapacity(older);
+    world.server.SetNode(1, {"n1"}, {});
+    world.Submit(Slice(1, "2g.20gb"));
+    world.server.SetNode(2, {"n2"}, is_new_first ? older : newer);
+    world.server.SetTakesWork(2, true, "");
+    world.Submit(Slice(2, "2g.20gb"));
+    EXPECT_EQ(Start(world).size(), 2U) << is_new_first;
+  }
 }
 
 }  // namespace

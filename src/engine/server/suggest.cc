@@ -43,13 +43,11 @@ class Suggestion {
     if (trial.gpus.empty()) return "";
     const std::string of = server_.has_many() ? " of " + server_.node(trial.node).words.name : "";
     const std::string gpus = " (" + GpusText(trial.gpus) + of + " ";
-    if (entry_.request.is_portioned()) {
-      GpuShare least{GpuShare::kWhole};
-      for (const int gpu : trial.gpus.ToVector())
-        least = std::min(least, server_.node(trial.node).room(static_cast<GpuIndex>(gpu)));
-      if (least < GpuShare(GpuShare::kWhole))
-        return gpus + (trial.gpus.size() > 1 ? "have " : "has ") + PartsText(least) + " left)";
-    }
+    GpuShare least{GpuShare::kWhole};
+    for (const int gpu : trial.gpus.ToVector())
+      least = std::min(least, server_.node(trial.node).room(static_cast<GpuIndex>(gpu)));
+    if (least < GpuShare(GpuShare::kWhole))
+      return gpus + (trial.gpus.size() > 1 ? "have " : "has ") + PartsText(least) + " left)";
     return gpus + std::string(IsOrAre(trial.gpus.size())) + " free)";
   }
 

@@ -96,6 +96,12 @@ std::size_t Kinds::exclusive_sizes() const {
   return sizes;
 }
 
+std::size_t Kinds::told_apart() const {
+  std::size_t count = exclusive_sizes();
+  for (const auto& [model, profiles] : slices_) count += profiles.size();
+  return count;
+}
+
 core::NodeTraits Kinds::TraitsOf(NodeIndex node, const BookNode& now) const {
   core::NodeTraits traits;
   traits.name = now.words.name;
@@ -111,7 +117,12 @@ core::NodeTraits Kinds::TraitsOf(NodeIndex node, const BookNode& now) const {
 void Kinds::Know(NodeIndex node, const BookNode& now) {
   for (const GpuFacts& gpu : now.capacity.gpus) {
     models_[{gpu.model, gpu.memory_total}] += 1;
-    if (!gpu.slices.empty()) slices_[gpu.model] = gpu.slices;
+    if (gpu.slices.empty()) continue;
+    // Drivers of different releases name and size them differently.
+    std::vector<SliceProfile>& known = slices_[gpu.model];
+    for (const SliceProfile& profile : gpu.slices) {
+      if (std::ranges::find(known, profile) == known.end()) known.push_back(profile);
+    }
   }
   if (!has_exclusive() || now.capacity.cpus == 0) return;
   for (const std::string& pool : PoolsOf(node)) {

@@ -49,7 +49,7 @@ class Kinds {
   /// Machines with that many CPUs are in pools of that kind: each number is an alternative of its own.
   std::size_t exclusive_sizes() const;
   /// All that requests have alternatives of their own for: these, and models of GPUs that can be cut.
-  std::size_t told_apart() const { return exclusive_sizes() + slices_.size(); }
+  std::size_t told_apart() const;
   core::KindBook& book() { return book_; }
   const core::KindBook& book() const { return book_; }
 
@@ -76,7 +76,7 @@ class Kinds {
   std::map<std::string, std::set<int>> exclusive_cpus_;  // By pool: CPUs that machines of it have.
   core::KindBook book_;
   std::map<std::pair<std::string, Bytes>, int> models_;      // Model and memory of GPUs that there are, or were.
-  std::map<std::string, std::vector<SliceProfile>> slices_;  // By model, of those that can be cut.
+  std::map<std::string, std::vector<SliceProfile>> slices_;  // By model: what its GPUs can be cut into, all together.
 };
 
 /// One task with `gpus` GPUs and the rest of `request`; of a job on several machines one for each machine, or each of
