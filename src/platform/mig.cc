@@ -5,6 +5,7 @@
 #include <fstream>
 
 #include "base/text.h"
+#include "model/slice_counts.h"
 #include "platform/nvml_mig.h"
 
 namespace divvy {
@@ -14,7 +15,6 @@ namespace {
 constexpr unsigned kMostProfiles = 0x20;
 /// Instances of one profile on a GPU.
 constexpr unsigned kMostInstances = 16;
-constexpr int kMemorySlices = 8;
 
 struct Known {
   unsigned number;
@@ -55,11 +55,10 @@ nvml::Device DeviceOf(const NvmlLibrary& nvml, nvml::Device gpu, unsigned id) {
   return found;
 }
 
-}  // namespace
-
-std::vector<MigInstance> ReadMigInstances(const NvmlLibrary& nvml, nvml::Device device) {
-  std::vector<MigInstance> found;
-  if (!nvml.has_mig()) return found;
+/// `found` is called with each instance on the GPU and its handle. The driver writes as many of a profile as that says
+/// that there can be: those of which there can be more than anybody knows are passed over.
+template <typename Found>
+void ForEachInstance(const NvmlLibrary& nvml, nvml::Device device, const Found& found) {
   for (unsigned number = 0; number < kMostProfiles; ++number) {
     nvml::GpuInstanceProfile profile{};
     if (nvml.get_slice_profile(device, number, &profile) != nvml::kSuccess) continue;
@@ -70,15 +69,24 @@ std::vector<MigInstance> ReadMigInstances(const NvmlLibrary& nvml, nvml::Device 
     for (unsigned i = 0; i < std::min(count, kMostInstances); ++i) {
       nvml::GpuInstanceInfo info{};
       if (nvml.get_slice(list[i], &info) != nvml::kSuccess) continue;
-      MigInstance& one = found.emplace_back();
+      MigInstance one;
       one.id = info.id;
       one.compute = static_cast<int>(profile.slices);
       one.size = static_cast<int>(info.place.size);
       one.start = static_cast<int>(info.place.start);
       one.memory = MebiBytes(profile.memory_mb);
       if (nvml::Device itself = DeviceOf(nvml, device, info.id)) one.uuid = UuidOf(nvml, itself);
+      found(std::move(one), list[i]);
     }
   }
+}
+
+}  // namespace
+
+std::vector<MigInstance> ReadMigInstances(const NvmlLibrary& nvml, nvml::Device device) {
+  std::vector<MigInstance> found;
+  if (!nvml.has_mig()) return found;
+  ForEachInstance(nvml, device, [&](MigInstance one, nvml::GpuInstance) { found.push_back(std::move(one)); });
   return found;
 }
 
@@ -228,21 +236,11 @@ class NvmlMig final : public Mig {
   }
 
   std::pair<MigInstance, nvml::GpuInstance> HandleOf(nvml::Device device, unsigned id) const {
-    for (unsigned number = 0; number < kMostProfiles; ++number) {
-      nvml::GpuInstanceProfile profile{};
-      if (nvml_->get_slice_profile(device, number, &profile) != nvml::kSuccess) continue;
-      std::array<nvml::GpuInstance, kMostInstances> list{};
-      unsigned count = 0;
-      if (nvml_->list_slices(device, profile.id, list.data(), &count) != nvml::kSuccess) continue;
-      for (unsigned i = 0; i < std::min(count, kMostInstances); ++i) {
-        nvml::GpuInstanceInfo info{};
-        if (nvml_->get_slice(list[i], &info) != nvml::kSuccess || info.id != id) continue;
-        const auto all = ReadMigInstances(*nvml_, device);
-        const auto itself = std::ranges::find(all, id, &MigInstance::id);
-        if (itself != all.end()) return {*itself, list[i]};
-      }
-    }
-    return {};
+    std::pair<MigInstance, nvml::GpuInstance> found;
+    ForEachInstance(*nvml_, device, [&](MigInstance one, nvml::GpuInstance handle) {
+      if (one.id == id) found = {std::move(one), handle};
+    });
+    return found;
   }
 
   Status UnmakeCompute(nvml::GpuInstance instance, GpuIndex gpu) {
@@ -251,6 +249,7 @@ class NvmlMig final : public Mig {
       if (nvml_->get_compute_profile(instance, number, nvml::kSharedEngines, &profile) != nvml::kSuccess) continue;
       std::array<nvml::ComputeInstance, kMostInstances> list{};
       unsigned count = 0;
+      if (profile.instances > list.size()) continue;
       if (nvml_->list_compute_instances(instance, profile.id, list.data(), &count) != nvml::kSuccess) continue;
       for (unsigned i = 0; i < std::min(count, kMostInstances); ++i)
         DIVVY_CHECK(Check(nvml_->unmake_compute(list[i]), "unmaking a compute instance of", gpu));

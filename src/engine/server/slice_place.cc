@@ -8,8 +8,11 @@
 #include "base/text.h"
 #include "engine/gpu_type.h"
 #include "engine/server/translate.h"
+#include "model/slice_counts.h"
 
 namespace divvy {
+
+static_assert(placement::kMigComputeSlices == kComputeSlices && placement::kMigMemorySlices == kMemorySlices);
 
 // The smallest of each model, and the smallest of all first.
 std::vector<core::AtSpeed> Kinds::BySlice(const Request& request) const {
