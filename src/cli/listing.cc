@@ -182,6 +182,9 @@ std::string ReasonText(const wire::JobView& job) {
   return job.reason + (job.reason.empty() || note.empty() ? "" : "; ") + note;
 }
 
+/// A MIG instance, which says more than what was asked for.
+bool HasSlice(const wire::JobView& job) { return !job.request.slice.empty() && job.share; }
+
 std::vector<Cell> QueueRow(const wire::JobView& job, double now, const std::string& own) {
   const bool has_started = job.start_time.has_value();
   const double until = job.end_time.value_or(now);
@@ -191,7 +194,7 @@ std::vector<Cell> QueueRow(const wire::JobView& job, double now, const std::stri
           {job.name, Colour::kNone},
           {job.user, Colour::kNone},
           {job.state, StateColour(job.state)},
-          {GpuCount(job.request), Colour::kNone},
+          {HasSlice(job) ? job.share->part : GpuCount(job.request), Colour::kNone},
           {NodeText(job, own), Colour::kNone},
           {OnText(job), Colour::kBlue},
           {has_started ? Span(until - *job.start_time) : Span(until - job.submit_time),

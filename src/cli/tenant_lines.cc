@@ -4,6 +4,7 @@
 
 #include "base/bytes_text.h"
 #include "base/text.h"
+#include "wire/share_messages.h"
 
 namespace divvy::cli {
 namespace {
@@ -122,7 +123,9 @@ std::vector<std::pair<std::string, std::string>> ShareFields(const wire::ShareVi
     std::string text = BytesText(Bytes(one.used_bytes)) + " of at most " + BytesText(Bytes(one.limit_bytes)) + ", " +
                        BytesText(Bytes(one.request_bytes)) + " its own";
     if (one.borrowed_bytes > 0) text += ", " + BytesText(Bytes(one.borrowed_bytes)) + " borrowed";
-    text += "; " + Percent(one.compute) + " of the time, " + Percent(one.compute_request) + " its own";
+    // Of an instance all of the time is its own.
+    if (share.mechanism != wire::kByMig)
+      text += "; " + Percent(one.compute) + " of the time, " + Percent(one.compute_request) + " its own";
     fields.emplace_back(share.gpus.size() > 1 ? "of GPU " + std::to_string(one.gpu) : "has now", text);
   }
   fields.emplace_back("now", share.note);
