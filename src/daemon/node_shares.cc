@@ -9,6 +9,11 @@
 namespace divvy {
 namespace {
 
+constexpr std::string_view kOtherKeeper =
+    "the keeper of the shared GPUs was started by another release of divvy, and is not asked for MIG instances; it "
+    "goes "
+    "on with the jobs that it has, and another takes its place when they are over";
+
 // GPUs of one kind have the number of the first of them.
 GpuIndex KindOf(const std::vector<GpuFacts>& gpus, const GpuFacts& gpu) {
   const auto first = std::ranges::find_if(
@@ -25,6 +30,7 @@ wire::ShareTerms TermsOf(const GpuPortion& portion, Bytes gpu_memory) {
 
 wire::KeeperHello NodeShares::Hello() const {
   wire::KeeperHello hello;
+  hello.version = wire::kKeeperVersion;
   hello.may_switch_mig = may_switch_mig_;
   for (const GpuFacts& gpu : gpus_) {
     wire::KeeperGpu& said = hello.gpus.emplace_back();
@@ -111,9 +117,15 @@ void NodeShares::OnKeeper() {
   wire::KeeperRequest hello;
   hello.hello = Hello();
   for (const auto& [job, holder] : holders_) {
-    if (!holder.is_tenant()) hello.hello->whole_jobs.push_back(job);
+    if (holder.is_tenant()) continue;
+    hello.hello->whole_jobs.push_back(job);
+    hello.hello->whole_gpus.push_back(holder.gpus);
   }
-  keeper_.Ask(std::move(hello), Noting("event=keeper_refused"));
+  keeper_version_ = 0;
+  keeper_.Ask(std::move(hello), [this](const Result<wire::KeeperAnswer>& answer) {
+    Noting("event=keeper_refused")(answer);
+    if (answer) OnWelcome(*answer);
+  });
   // Who is gone goes first: an earlier attempt of a job would be in the way of its next.
   wire::KeeperRequest asked;
   asked.state = wire::KeeperStateAsked();
@@ -124,11 +136,34 @@ void NodeShares::OnKeeper() {
   });
 }
 
+// One that an earlier or later release started goes on with the parts of GPUs that it has, whose words are the same,
+// and ends as soon as it has none; then the next is of this release.
+void NodeShares::OnWelcome(const wire::KeeperAnswer& answer) {
+  keeper_version_ = answer.hello ? answer.hello->version : wire::kFirstKeeperVersion;
+  if (keeper_version_ == wire::kKeeperVersion) return;
+  ports_.note("event=keeper_version keeper=" + std::to_string(keeper_version_) +
+              " divvy=" + std::to_string(wire::kKeeperVersion) + " what=\"" + std::string(kOtherKeeper) + "\"");
+  wire::KeeperRequest leave;
+  leave.leave = wire::KeeperLeave();
+  keeper_.Ask(std::move(leave), Noting("event=keeper_stays"));
+}
+
+// True: the keeper is of another release, or may be; the next one is asked, or the job waits until there is one.
+bool NodeShares::AskSliceLater(JobId job, std::uint64_t number) {
+  if (!holders_.at(job).record.gpu_slice.any() || keeper_version_ == wire::kKeeperVersion) return false;
+  const bool may_end = keeper_version_ == 0 || state_.tenants.empty();
+  if (may_end) GiveUp(job, number, kKeeperComesWithin, "not come back");
+  else Fail(job, std::string(kOtherKeeper), kNoRoomMade);
+  return true;
+}
+
 void NodeShares::TellAll() {
   // Whole ones first: they are not for anybody to be spread over. Those that still wait for room ask again as well.
   for (const bool are_tenants : {false, true}) {
     for (const auto& [job, holder] : holders_) {
       if (holder.is_tenant() != are_tenants || waiting_.contains(job)) continue;
+      // It has its slice, and the keeper knows of it.
+      if (holder.record.gpu_slice.any() && keeper_version_ != wire::kKeeperVersion) continue;
       keeper_.Ask(RequestFor(holder), [this, job = job](const Result<wire::KeeperAnswer>& answer) {
         // One that is counted where another one was goes once more, when that one has been told as well.
         const auto refused = holders_.find(job);
@@ -137,7 +172,9 @@ void NodeShares::TellAll() {
       });
     }
   }
-  for (const auto& [job, waiting] : waiting_) Ask(job);
+  std::vector<JobId> asking;
+  for (const auto& [job, waiting] : waiting_) asking.push_back(job);
+  for (const JobId job : asking) Ask(job);
   for (Action& action : std::exchange(postponed_, {})) Ask(std::move(action));
 }
 
@@ -217,7 +254,8 @@ void NodeShares::GiveUp(JobId job, std::uint64_t number, Duration within, const 
   ports_.after(within, [this, job, number, within, what] {
     const auto at = waiting_.find(job);
     if (at == waiting_.end() || at->second.number != number) return;
-    const std::string trouble = keeper_.Trouble();
+    const auto wait = std::ranges::find(state_.waits, job, &wire::KeptWait::job);
+    const std::string trouble = wait != state_.waits.end() ? wait->why : keeper_.Trouble();
     Fail(job,
          "the keeper of the shared GPUs has " + what + " within " + std::to_string(within / std::chrono::seconds(1)) +
              " s" + (trouble.empty() ? "" : ": " + trouble),
@@ -227,6 +265,7 @@ void NodeShares::GiveUp(JobId job, std::uint64_t number, Duration within, const 
 
 void NodeShares::Ask(JobId job) {
   const std::uint64_t number = waiting_.at(job).number = next_number_++;
+  if (AskSliceLater(job, number)) return;
   keeper_.Ask(RequestFor(holders_.at(job)),
               [this, job, number](const Result<wire::KeeperAnswer>& answer) { OnRoom(job, number, answer); });
   GiveUp(job, number, kMakesRoomWithin, "not made room");
@@ -337,6 +376,7 @@ void NodeShares::OnKept(const wire::KeeperState& state) {
   for (const ShareEvent& event : journal_.Follow(state, controller_->Now())) {
     if (ports_.tell) ports_.tell("event=share job=" + ToString(event.job) + " what=\"" + event.text + "\"");
   }
+  TellTroubles(state);
   // Whoever went while there was no keeper to be told so.
   for (const wire::KeptTenant& tenant : state.tenants) {
     const auto holder = holders_.find(tenant.job);
@@ -346,6 +386,24 @@ void NodeShares::OnKept(const wire::KeeperState& state) {
     keeper_.Ask(std::move(request), [](const Result<wire::KeeperAnswer>&) {});
   }
   controller_->OnShares(state_);
+}
+
+void NodeShares::TellTroubles(const wire::KeeperState& state) {
+  std::set<std::string> now;
+  for (const std::string& trouble : state.troubles) now.insert("what=\"" + trouble + "\"");
+  for (const wire::KeptGpu& gpu : state.gpus)
+    now.insert("gpu=" + std::to_string(gpu.index) + " what=\"" + gpu.trouble + "\"");
+  for (const wire::KeptTenant& tenant : state.tenants) {
+    if (tenant.mechanism != wire::kByMig || tenant.trouble.empty()) continue;
+    now.insert("job=" + ToString(tenant.job) + " what=\"" + tenant.trouble + "\"");
+  }
+  for (const std::string& trouble : now) {
+    if (!troubles_.contains(trouble)) ports_.note("event=keeper_trouble " + trouble);
+  }
+  for (const std::string& trouble : troubles_) {
+    if (!now.contains(trouble) && ports_.tell) ports_.tell("event=keeper_trouble_over " + trouble);
+  }
+  troubles_ = std::move(now);
 }
 
 void NodeShares::OnRequeue(const wire::KeeperRequeue& requeue) {

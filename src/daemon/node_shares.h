@@ -6,6 +6,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -107,6 +108,9 @@ class NodeShares final : public OrderPort, public KeeperListener {
     bool is_tenant() const { return record.request.is_portioned() || record.gpu_slice.any(); }
   };
 
+  void OnWelcome(const wire::KeeperAnswer& answer);
+  bool AskSliceLater(JobId job, std::uint64_t number);
+  void TellTroubles(const wire::KeeperState& state);
   void ParkThenPause(const Order& order);
   void PassPausing(JobId job, std::uint64_t number);
   void Open();
@@ -142,6 +146,8 @@ class NodeShares final : public OrderPort, public KeeperListener {
   bool is_open_ = false;
   bool may_switch_mig_ = false;
   std::uint64_t next_number_ = 1;
+  int keeper_version_ = 0;          // 0: it has not said yet.
+  std::set<std::string> troubles_;  // That the log has been told of, and last.
   wire::KeeperState state_;
 };
 

@@ -31,7 +31,9 @@ struct FakeKeeper final : KeeperPort {
   void AnswerHello(const wire::KeeperState& state = {}) {
     Asked hello = Next();
     EXPECT_TRUE(hello.request.hello);
-    hello.answered(wire::KeeperAnswer());
+    wire::KeeperAnswer welcome;
+    welcome.hello.emplace().version = version;
+    hello.answered(welcome);
     Asked who = Next();
     EXPECT_TRUE(who.request.state);
     wire::KeeperAnswer answer;
@@ -40,6 +42,7 @@ struct FakeKeeper final : KeeperPort {
   }
 
   int opens = 0;
+  int version = wire::kKeeperVersion;
   std::string trouble;
   std::deque<Asked> asked;
 };
@@ -104,6 +107,12 @@ class NodeSharesTest : public testing::Test {
     order.record.gpus = GpuSet::Of(gpus);
     order.record.request.gpus = static_cast<int>(gpus.size());
     order.record.request.portion.request = GpuShare(parts);
+    return order;
+  }
+  static LaunchOrder Slice(int job, int gpu) {
+    LaunchOrder order = Launch(job, {gpu});
+    order.record.request.slice = "1g.10gb";
+    order.record.gpu_slice = {"1g.10gb", 1, 1, 0};
     return order;
   }
   void Execute(const Order& order) { shares_.Execute(order, std::make_shared<const JobSpec>()); }
@@ -428,6 +437,68 @@ TEST_F(NodeSharesTest, WhichGpusAreNotForTenantsIsToldAtOnceAndWhy) {
   ASSERT_TRUE(told);
   EXPECT_TRUE(told->gpus[3].is_broken);
   EXPECT_EQ(told->gpus[3].why, "does not work: XID 79");
+}
+
+TEST_F(NodeSharesTest, AKeeperOfAnotherReleaseGoesOnWithPartsAndIsReplacedWhenItHasNone) {
+  keeper_.version = wire::kFirstKeeperVersion;
+  Execute(Launch(7, {0}, 5'000));
+  shares_.OnKeeper();
+  wire::KeeperState state;
+  state.tenants.emplace_back().job = JobId(7);
+  state.tenants.back().attempt = 1;
+  keeper_.AnswerHello(state);
+  EXPECT_TRUE(keeper_.Next().request.leave) << "it ends with its last tenant";
+  EXPECT_TRUE(keeper_.Next().request.add) << "parts are what they were";
+  ASSERT_EQ(notes_.size(), 1U);
+  EXPECT_NE(notes_[0].find("event=keeper_version keeper=1 divvy=2"), std::string::npos) << notes_[0];
+  Execute(Slice(8, 1));
+  ASSERT_EQ(controller_.ended.size(), 1U);
+  EXPECT_EQ(controller_.ended[0].job, JobId(8));
+  EXPECT_EQ(controller_.ended[0].exit.code, kNoRoomMade) << "it waits for another keeper";
+  EXPECT_NE(controller_.ended[0].exit.failure.find("another release"), std::string::npos);
+  keeper_.asked.clear();
+  // With nobody on it, it is about to go: who comes next is asked.
+  shares_.OnKept({});
+  Execute(Slice(9, 1));
+  EXPECT_EQ(controller_.ended.size(), 1U);
+  EXPECT_TRUE(keeper_.asked.empty());
+  keeper_.version = wire::kKeeperVersion;
+  shares_.OnKeeper();
+  keeper_.AnswerHello();
+  bool is_asked = false;
+  for (const auto& asked : keeper_.asked) is_asked |= asked.request.add && asked.request.add->slice.any();
+  EXPECT_TRUE(is_asked);
+}
+
+TEST_F(NodeSharesTest, TheLogIsToldOnceOfWhatIsWrongWithAGpuAndThatItIsOver) {
+  StartTenant(7, 0);
+  wire::KeeperState state;
+  state.tenants.emplace_back().job = JobId(7);
+  state.tenants.back().attempt = 1;
+  state.gpus.push_back({1, "the MIG instance of job 5 cannot be unmade: it is in use"});
+  shares_.OnKept(state);
+  shares_.OnKept(state);
+  ASSERT_EQ(notes_.size(), 1U);
+  EXPECT_NE(notes_[0].find("gpu=1 what=\"the MIG instance of job 5"), std::string::npos) << notes_[0];
+  told_.clear();
+  state.gpus.clear();
+  shares_.OnKept(state);
+  ASSERT_EQ(told_.size(), 1U);
+  EXPECT_NE(told_[0].find("event=keeper_trouble_over gpu=1"), std::string::npos);
+}
+
+TEST_F(NodeSharesTest, WhoWaitedInVainIsToldForWhat) {
+  StartTenant(7, 0);
+  Execute(Launch(8, {1}));
+  wire::KeeperState state;
+  state.tenants.emplace_back().job = JobId(7);
+  state.tenants.back().attempt = 1;
+  state.waits.push_back({JobId(8), "GPU 1: the MIG instance of job 5 is being unmade"});
+  shares_.OnKept(state);
+  for (const auto& task : std::exchange(later_, {})) task();
+  ASSERT_EQ(controller_.ended.size(), 1U);
+  EXPECT_NE(controller_.ended[0].exit.failure.find("MIG instance of job 5"), std::string::npos)
+      << controller_.ended[0].exit.failure;
 }
 
 }  // namespace

@@ -210,6 +210,7 @@ class Routes {
   Finish ReadListing(Listing& listing);
   wire::JobView LiveView(const JobRecord& record, const FindOutcome& find);
   /// Where a job with parts of GPUs is at this moment.
+  std::string WaitsAt(const std::string& node, JobId job) const;
   std::optional<wire::ShareView> ShareOf(const JobRecord& record) const;
   std::string TenantsInTheWay(const JobRecord& record) const;
   void AnswerDetail(Call& call, const Found& found);

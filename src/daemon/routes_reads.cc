@@ -165,6 +165,14 @@ std::string Routes::TenantsInTheWay(const JobRecord& record) const {
   return (names.size() == 1 ? "job " : "jobs ") + AndList(names) + (names.size() == 1 ? " is" : " are");
 }
 
+// What its machine's keeper says, where it is about to start there.
+std::string Routes::WaitsAt(const std::string& node, JobId job) const {
+  const wire::KeeperState* state = ports_.shares ? ports_.shares->Find(node) : nullptr;
+  if (state == nullptr) return "";
+  const auto wait = std::ranges::find(state->waits, job, &wire::KeptWait::job);
+  return wait == state->waits.end() ? "" : wait->why;
+}
+
 std::optional<wire::ShareView> Routes::ShareOf(const JobRecord& record) const {
   return ShareViewOf(record, ports_.shares ? ports_.shares->Find(record.node, record.id) : nullptr);
 }
@@ -449,6 +457,8 @@ void Routes::Why(Call& call) {
     for (const Seat& seat : SeatsOf(*record)) {
       if (const std::string absence = controller.AbsenceOf(seat.node); !absence.empty())
         view.summary += " It waits there: " + absence + ".";
+      if (const std::string wait = WaitsAt(seat.node, record->id); !wait.empty())
+        view.summary += " It waits there: " + wait + ".";
     }
     if (const std::string tenants = TenantsInTheWay(*record); !tenants.empty())
       view.summary += " It waits until its GPUs are empty: " + tenants + " there, and moved away first.";

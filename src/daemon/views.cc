@@ -387,6 +387,10 @@ wire::GpuView GpuViewOf(const Controller& controller, NodeIndex node, const GpuF
   } else {
     view.state = "free";
   }
+  if (const wire::KeeperState* state = shares.Find(machine)) {
+    const auto troubled = std::ranges::find(state->gpus, facts.index, &wire::KeptGpu::index);
+    if (troubled != state->gpus.end()) view.reason += (view.reason.empty() ? "" : "; ") + troubled->trouble;
+  }
   Observe(controller, node, holders, now, view);
   return view;
 }

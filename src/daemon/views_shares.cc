@@ -4,6 +4,7 @@
 #include "base/bytes_text.h"
 #include "base/text.h"
 #include "daemon/views.h"
+#include "model/slice_counts.h"
 
 namespace divvy {
 namespace {
@@ -42,7 +43,9 @@ std::string NoteOf(const wire::KeptTenant& tenant) {
   for (const std::string& word : tenant.words) {
     if (word != tenant.trouble) notes.push_back(word);
   }
-  if (tenant.words.empty() && !tenant.is_movable && !tenant.unmovable.empty()) notes.push_back(tenant.unmovable);
+  const bool tells_why = tenant.mechanism != wire::kByMig;  // That says it.
+  if (tells_why && tenant.words.empty() && !tenant.is_movable && !tenant.unmovable.empty())
+    notes.push_back(tenant.unmovable);
   return Join(notes, "; ");
 }
 
@@ -59,9 +62,10 @@ std::string Percent(double part) { return std::to_string(static_cast<int>(part *
 double PartOfWhole(GpuShare share) { return share.ten_thousandths() / static_cast<double>(GpuShare::kWhole); }
 
 std::optional<wire::ShareView> ShareViewOf(const JobRecord& record, const wire::KeptTenant* tenant) {
-  if (!record.request.is_portioned() || !IsActive(record.state) || record.array_count > 0) return std::nullopt;
+  const bool has_part = record.request.is_portioned() || record.gpu_slice.any();
+  if (!has_part || !IsActive(record.state) || record.array_count > 0) return std::nullopt;
   wire::ShareView view;
-  view.part = PortionText(record.request.portion);
+  view.part = record.gpu_slice.any() ? record.gpu_slice.profile : PortionText(record.request.portion);
   view.state = "starting";
   if (tenant == nullptr || tenant->attempt != record.attempt) return view;
   view.state = StateOf(*tenant, record.state == JobState::kPaused);
@@ -80,8 +84,7 @@ namespace {
 
 // An instance is what it is, whoever asks for how much.
 void SetSlice(const GpuSlice& slice, const GpuFacts& gpu, wire::TenantView& view) {
-  constexpr double kComputeSlices = 7;
-  view.compute_request = view.compute_limit = slice.compute / kComputeSlices;
+  view.compute_request = view.compute_limit = slice.compute / static_cast<double>(kComputeSlices);
   for (const SliceProfile& profile : gpu.slices) {
     if (profile.name == slice.profile) view.request_bytes = view.limit_bytes = profile.memory.count();
   }
@@ -114,6 +117,7 @@ wire::TenantView TenantViewOf(const JobRecord* record, const RunningJob& job, co
   for (const wire::KeptShare& share : tenant->shares) {
     if (share.gpu != gpu.index) continue;
     view.paper_gpu = share.paper;
+    if (share.limit == Bytes()) continue;  // A slice that is not there yet, or not any more.
     view.request_bytes = share.request.count();
     view.limit_bytes = share.limit.count();
     view.ceiling_bytes = share.ceiling.count();
@@ -146,6 +150,10 @@ std::string ShareSentences(const wire::ShareView& share) {
       out += " Of GPU " + std::to_string(one.gpu) + " it has " + BytesText(Bytes(one.used_bytes)) + " of at most " +
              BytesText(Bytes(one.limit_bytes));
       if (one.borrowed_bytes > 0) out += ", " + BytesText(Bytes(one.borrowed_bytes)) + " of them borrowed";
+      if (share.mechanism == wire::kByMig) {
+        out += ".";
+        continue;
+      }
       out += ", and had " + Percent(one.compute) + " of the time (" + Percent(one.compute_request) + " are its own).";
     }
   }

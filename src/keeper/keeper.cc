@@ -305,7 +305,8 @@ bool Keeper::LookWhetherReachable() {
     // Nobody could bring it back later.
     if (kept->record.is_parked && kept->relocation == nullptr && ledger_.WakeByUser(id)) is_ledger_changed_ = true;
   }
-  if (is_awaited) return false;
+  const bool are_slices_awaited = LeaveSlices();
+  if (is_awaited || are_slices_awaited) return false;
   for (auto& [id, kept] : kept_) {
     if (kept->tenant == nullptr || kept->record.is_lost) continue;
     LeaveGates(*kept);
@@ -317,9 +318,9 @@ bool Keeper::LookWhetherReachable() {
 
 void Keeper::LookWhetherNeeded() {
   const Time now = loop_->Now();
-  if (!kept_.empty() || !sliced_.empty() || !node_.whole_jobs.empty() || (door_->has_node() && !may_end_))
-    needed_at_ = now;
-  if (now - needed_at_ > options_.lingers || (may_end_ && kept_.empty() && sliced_.empty())) loop_->Stop();
+  const bool is_empty = kept_.empty() && !HasSlicesToKeep();
+  if (!is_empty || !node_.whole_jobs.empty() || (door_->has_node() && !may_end_)) needed_at_ = now;
+  if (now - needed_at_ > options_.lingers || (may_end_ && is_empty)) loop_->Stop();
 }
 
 }  // namespace divvy::keeper

@@ -107,10 +107,14 @@ class Keeper {
     enum class State { kWaiting, kMaking, kThere, kUnmaking };  // Waits for its GPU to be empty.
     RecordedTenant record;
     State state = State::kWaiting;
-    Slices::Made made;
+    Slices::Made made;                   // Without a UUID: what it had is not there any more.
     std::vector<std::uint64_t> pending;  // Requests.
     Bytes used;
     std::string trouble;
+    bool is_adopted = false;   // Of a keeper before this one: its job may be at work in it.
+    bool is_gone = false;      // Being unmade: nothing is left but the GPU's mode.
+    bool comes_again = false;  // Being unmade, and asked for anew meanwhile.
+    Time used_at = kNoTime;    // When a program was seen in it last.
     GpuIndex gpu() const { return static_cast<GpuIndex>(record.gpus.front()); }
   };
   struct Shrinking {
@@ -172,6 +176,8 @@ class Keeper {
 
   // keeper_recovery.cc
   Status Recover();
+  void TakeUpTenants();
+  void TakeUpWholes(const wire::KeeperHello& hello);
   Status AdoptTenant(const RecordedTenant& record);
   static void ExpectAway(const Kept& kept);
   void BringBack(Kept& kept);
@@ -192,7 +198,7 @@ class Keeper {
   TenantId LatestOf(JobId job) const;
   std::vector<std::string> EnvironmentOf(const Kept& kept) const;
 
-  // keeper_slices.cc
+  // keeper_slices.cc, and what is shown and left of them: keeper_slices_left.cc
   static bool IsOfSlices(std::uint64_t job);
   Slices::Events SliceEvents();
   void AddSlice(std::uint64_t id, const wire::KeeperAdd& add);
@@ -201,16 +207,33 @@ class Keeper {
   void OnSliceReady(std::uint64_t job);
   void OnSliceFailed(std::uint64_t job, const std::string& why);
   void FailSlice(TenantId id, Sliced& sliced, const Error& why);
+  void AddSliceAgain(std::uint64_t id, const wire::KeeperAdd& add, Sliced& known);
   void OnSliceMade(TenantId id, const Result<Slices::Made>& made);
+  void OnAdoptedNotMade(Sliced& sliced, const Error& why);
   void AnswerSlice(std::uint64_t id, const Sliced& sliced);
   bool RemoveSlice(TenantId id);
-  void OnSliceUnmade(TenantId id, const Status& status);
+  void UnmakeSlice(TenantId id, Sliced& sliced);
+  void OnSliceUnmade(const Slices::Unmade& unmade);
   bool HasSlices(GpuIndex gpu) const;
+  /// Without a driver what is to be unmade waits for the next keeper, which reads of it.
+  bool HasSlicesToKeep() const;
+  /// What an earlier keeper has not unmade: its GPU is nobody's until it is.
+  void FindLeftSlices();
+  void HoldLeft(TenantId id, GpuIndex gpu);
+  TenantId EntryOf(const Slices::Unmade& unmade);
+  std::string WhyNotUnmade(const Slices::Unmade& unmade) const;
+  std::optional<GpuIndex> IndexOf(const std::string& uuid) const;
+  /// In a directory that is gone. False: they are gone as well, or stay for good.
+  bool LeaveSlices();
+  /// From the ledger: OnSliceReady follows.
+  void TakeForSlices(GpuIndex gpu);
   /// To the ledger, where no slices are on it any more.
   void GiveBack(GpuIndex gpu);
   /// Until the slices on its GPUs are gone. False: there are none.
   bool PostponeTake(std::uint64_t id, const wire::KeeperTakeWhole& take);
   wire::KeptTenant StateOf(const Sliced& sliced) const;
+  void ShowSlices(wire::KeeperState& state) const;
+  std::string WhySlicesStay(GpuIndex gpu) const;
   void OnSliceSight(const GpuSight& sight);
 
   // keeper_state.cc
@@ -241,7 +264,13 @@ class Keeper {
   std::unique_ptr<Slices> slices_;
   std::map<TenantId, Sliced> sliced_;
   std::vector<std::pair<std::uint64_t, wire::KeeperTakeWhole>> postponed_takes_;
+  /// Of slices on GPUs that the node does not name, by tenant and UUID: why they are still there.
+  std::map<std::pair<TenantId, std::string>, std::string> left_;
   bool may_switch_mig_ = false;
+  int node_version_ = wire::kFirstKeeperVersion;
+  std::vector<std::string> misfortunes_;  // Of no tenant, to be told: what could not be read.
+  bool has_taken_up_ = false;             // What the keeper before this one left.
+  Time abandoned_at_ = kNoTime;
   RecordedNode node_;
   std::map<GpuIndex, wire::KeeperGpu> gpus_;
   std::map<GpuIndex, int> utilisation_;

@@ -39,10 +39,31 @@ void Keeper::SetNode(const std::vector<wire::KeeperGpu>& gpus) {
 }
 
 Status Keeper::Recover() {
-  DIVVY_TRY(RecordedNode node, records_.ReadNode());
-  SetNode(node.gpus);
-  node_.whole_jobs = node.whole_jobs;
-  for (const RecordedWhole& whole : node.whole_jobs) ledger_.TakeWhole(whole.job.value(), whole.gpus);
+  const auto node = records_.ReadNode();
+  if (!node) {
+    // The node says it all in its hello; what is unreadable would keep every keeper from beginning.
+    const std::string aside = records_.PutNodeAside();
+    misfortunes_.push_back(node.error().message + "; " + aside);
+    std::fprintf(stderr, "divvy keeper: %s\n", misfortunes_.back().c_str());
+    return {};
+  }
+  SetNode(node->gpus);
+  node_.whole_jobs = node->whole_jobs;
+  for (const RecordedWhole& whole : node->whole_jobs) ledger_.TakeWhole(whole.job.value(), whole.gpus);
+  TakeUpTenants();
+  return {};
+}
+
+// Of jobs that the keeper before this one left no word of: where they are, before anybody is spread.
+void Keeper::TakeUpWholes(const wire::KeeperHello& hello) {
+  for (std::size_t i = 0; i < std::min(hello.whole_jobs.size(), hello.whole_gpus.size()); ++i) {
+    node_.whole_jobs.push_back({hello.whole_jobs[i], hello.whole_gpus[i]});
+    ledger_.TakeWhole(hello.whole_jobs[i].value(), hello.whole_gpus[i]);
+  }
+}
+
+void Keeper::TakeUpTenants() {
+  has_taken_up_ = true;
   Records::Found found = records_.ReadTenants();
   troubles_ = std::move(found.troubles);
   for (const RecordedTenant& record : found.tenants) {
@@ -68,9 +89,9 @@ Status Keeper::Recover() {
   for (const std::string& folder : records_.FoldersWithout()) remover_.Remove(folder);
   std::set<TenantId> known;
   for (const auto& [id, sliced] : sliced_) known.insert(id);
+  FindLeftSlices();
   slices_->KeepOnly(std::move(known));
   RecordNode();
-  return {};
 }
 
 void Keeper::ExpectAway(const Kept& kept) {

@@ -89,10 +89,16 @@ void Keeper::OnHello(std::uint64_t id, const wire::KeeperHello& hello) {
   postponed_takes_.clear();
   for (auto& [tenant, sliced] : sliced_) sliced.pending.clear();
   may_switch_mig_ = hello.may_switch_mig;
+  node_version_ = hello.version;
   SetNode(hello.gpus);
+  if (!has_taken_up_) {
+    TakeUpWholes(hello);
+    TakeUpTenants();
+  }
   wire::KeeperLine line;
   line.answer.emplace().id = id;
   wire::KeeperWelcome& welcome = line.answer->hello.emplace();
+  welcome.version = wire::kKeeperVersion;
   welcome.pid = ::getpid();
   welcome.mechanisms = mechanisms_.List();
   door_->Say(line);

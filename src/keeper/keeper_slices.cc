@@ -12,13 +12,15 @@ namespace {
 constexpr std::uint64_t kFirstKey = std::uint64_t{1} << 62;
 std::uint64_t KeyOf(GpuIndex gpu) { return kFirstKey + gpu; }
 
+constexpr Duration kTakenUpAgainAfter = 2s;
+
 }  // namespace
 
 bool Keeper::IsOfSlices(std::uint64_t job) { return job >= kFirstKey; }
 
 Slices::Events Keeper::SliceEvents() {
   return {[this](TenantId id, const Result<Slices::Made>& made) { OnSliceMade(id, made); },
-          [this](TenantId id, const Status& status) { OnSliceUnmade(id, status); },
+          [this](const Slices::Unmade& unmade) { OnSliceUnmade(unmade); },
           [this](const Status& status) {
             mechanisms_.why_no_slices = status ? "" : status.error().message;
             mechanisms_.has_slices = static_cast<bool>(status);
@@ -28,11 +30,12 @@ Slices::Events Keeper::SliceEvents() {
 
 void Keeper::AddSlice(std::uint64_t id, const wire::KeeperAdd& add) {
   const TenantId tenant{add.job.value(), add.attempt};
-  if (const auto known = sliced_.find(tenant); known != sliced_.end()) {
-    if (known->second.state == Sliced::State::kThere) return AnswerSlice(id, known->second);
-    known->second.pending.push_back(id);
-    return;
-  }
+  if (node_version_ != wire::kKeeperVersion)
+    return door_->Answer(
+        id, FailedPrecondition("the keeper of the shared GPUs is of another release than divvy here (" +
+                               std::to_string(wire::kKeeperVersion) + ", not " + std::to_string(node_version_) +
+                               ") and makes no MIG instances for it; bring both to one release"));
+  if (const auto known = sliced_.find(tenant); known != sliced_.end()) return AddSliceAgain(id, add, known->second);
   if (add.paper.size() != 1 || !gpus_.contains(static_cast<GpuIndex>(add.paper.front())))
     return door_->Answer(id, InvalidArgument("a slice is of one GPU of this machine"));
   RecordedTenant record;
@@ -42,19 +45,36 @@ void Keeper::AddSlice(std::uint64_t id, const wire::KeeperAdd& add) {
   Sliced& fresh = sliced_[tenant];
   fresh.record = std::move(record);
   fresh.pending.push_back(id);
-  ledger_.TakeWhole(KeyOf(fresh.gpu()), GpuSet::Of(add.paper));
+  TakeForSlices(fresh.gpu());
+}
+
+void Keeper::AddSliceAgain(std::uint64_t id, const wire::KeeperAdd& add, Sliced& known) {
+  if (known.state == Sliced::State::kThere) return AnswerSlice(id, known);
+  if (known.state == Sliced::State::kUnmaking) {
+    // As soon as the rest of it is gone.
+    if (add.paper != known.record.gpus)
+      return door_->Answer(
+          id, FailedPrecondition("its MIG instance on GPU " + std::to_string(known.gpu()) + " is still being unmade"));
+    known.record.terms = add;
+    if (const Status written = records_.Write(known.record); !written) return door_->Answer(id, written);
+    known.comes_again = true;
+  }
+  known.pending.push_back(id);
 }
 
 void Keeper::AdoptSlice(const RecordedTenant& record) {
   Sliced& there = sliced_[{record.terms.job.value(), record.terms.attempt}];
   there.record = record;
-  ledger_.TakeWhole(KeyOf(there.gpu()), GpuSet::Of(record.gpus));
+  there.is_adopted = true;
+  TakeForSlices(there.gpu());
 }
 
 // One that is being unmade may lie where the next is to be.
 void Keeper::MakeSlices(GpuIndex gpu) {
+  const auto known = ledger_.gpus().find(gpu);
+  if (known == ledger_.gpus().end() || known->second.whole_job != KeyOf(gpu) || !known->second.is_ready) return;
   const auto is_going = [gpu](const auto& entry) {
-    return entry.second.gpu() == gpu && entry.second.state == Sliced::State::kUnmaking;
+    return entry.second.gpu() == gpu && entry.second.state == Sliced::State::kUnmaking && !entry.second.is_gone;
   };
   if (std::ranges::any_of(sliced_, is_going)) return;
   for (auto& [id, sliced] : sliced_) {
@@ -73,6 +93,11 @@ void Keeper::OnSliceFailed(std::uint64_t job, const std::string& why) {
       ++at;
       continue;
     }
+    if (at->second.is_adopted) {
+      at->second.trouble = why;
+      ++at;
+      continue;
+    }
     FailSlice(at->first, at->second, FailedPrecondition(why));
     at = sliced_.erase(at);
   }
@@ -81,6 +106,7 @@ void Keeper::OnSliceFailed(std::uint64_t job, const std::string& why) {
 
 void Keeper::FailSlice(TenantId id, Sliced& sliced, const Error& why) {
   records_.Forget(id);
+  sliced.comes_again = false;
   for (const std::uint64_t request : std::exchange(sliced.pending, {})) door_->Answer(request, why);
 }
 
@@ -89,18 +115,31 @@ void Keeper::OnSliceMade(TenantId id, const Result<Slices::Made>& made) {
   const auto at = sliced_.find(id);
   if (at == sliced_.end() || at->second.state == Sliced::State::kUnmaking) return;
   Sliced& sliced = at->second;
+  if (!made && sliced.is_adopted) return OnAdoptedNotMade(sliced, made.error());
   if (!made) {
     FailSlice(id, sliced, made.error());
     // What there is of it, and the mode, go first.
-    sliced.state = Sliced::State::kUnmaking;
-    return slices_->Unmake(id);
+    return UnmakeSlice(id, sliced);
   }
   sliced.state = Sliced::State::kThere;
   sliced.made = *made;
+  sliced.trouble.clear();
   for (const std::uint64_t request : std::exchange(sliced.pending, {})) AnswerSlice(request, sliced);
 }
 
+// Its job may be at work in it: nothing is unmade. It is told, and taken up as soon as the driver has it again.
+void Keeper::OnAdoptedNotMade(Sliced& sliced, const Error& why) {
+  const bool is_lost = why.code == ErrorCode::kNotFound;
+  sliced.trouble = is_lost ? why.message + "; its programs find no GPU: divvy requeue begins it anew"
+                           : "its MIG instance was not found again yet: " + why.message;
+  sliced.state = is_lost ? Sliced::State::kThere : Sliced::State::kWaiting;
+  for (const std::uint64_t request : std::exchange(sliced.pending, {}))
+    door_->Answer(request, FailedPrecondition(sliced.trouble));
+  if (!is_lost) loop_->After(kTakenUpAgainAfter, [this, gpu = sliced.gpu()] { MakeSlices(gpu); });
+}
+
 void Keeper::AnswerSlice(std::uint64_t id, const Sliced& sliced) {
+  if (sliced.made.instance.uuid.empty()) return door_->Answer(id, FailedPrecondition(sliced.trouble));
   wire::KeeperLine line;
   line.answer.emplace().id = id;
   wire::KeeperAdded& added = line.answer->added.emplace();
@@ -119,34 +158,45 @@ bool Keeper::RemoveSlice(TenantId id) {
   if (at == sliced_.end()) return false;
   Sliced& sliced = at->second;
   FailSlice(id, sliced, FailedPrecondition("the job is over"));
-  if (sliced.state == Sliced::State::kWaiting) {
+  if (sliced.state == Sliced::State::kWaiting && !sliced.is_adopted) {
     const GpuIndex gpu = sliced.gpu();
     sliced_.erase(at);
     GiveBack(gpu);
     return true;
   }
-  if (sliced.state != Sliced::State::kUnmaking) slices_->Unmake(id);
-  sliced.state = Sliced::State::kUnmaking;
+  if (sliced.state != Sliced::State::kUnmaking) UnmakeSlice(id, sliced);
   return true;
 }
 
-void Keeper::OnSliceUnmade(TenantId id, const Status& status) {
+void Keeper::UnmakeSlice(TenantId id, Sliced& sliced) {
+  sliced.state = Sliced::State::kUnmaking;
+  sliced.is_gone = false;
+  sliced.trouble.clear();
+  slices_->Unmake(id, sliced.gpu());
+}
+
+void Keeper::OnSliceUnmade(const Slices::Unmade& unmade) {
   is_ledger_changed_ = true;
+  const TenantId id = EntryOf(unmade);
   const auto at = sliced_.find(id);
-  if (at == sliced_.end()) return;
-  if (!status) {
-    at->second.trouble = status.error().message;
-    return;
+  if (at == sliced_.end() || at->second.state != Sliced::State::kUnmaking) return;
+  Sliced& sliced = at->second;
+  const GpuIndex gpu = sliced.gpu();
+  sliced.is_gone = unmade.is_gone;
+  sliced.trouble = WhyNotUnmade(unmade);
+  if (unmade.status) {
+    if (std::exchange(sliced.comes_again, false)) sliced.state = Sliced::State::kWaiting;
+    else sliced_.erase(at);
   }
-  const GpuIndex gpu = at->second.gpu();
-  sliced_.erase(at);
-  MakeSlices(gpu);
+  if (unmade.is_gone) MakeSlices(gpu);
   GiveBack(gpu);
 }
 
 bool Keeper::HasSlices(GpuIndex gpu) const {
   return std::ranges::any_of(sliced_, [gpu](const auto& entry) { return entry.second.gpu() == gpu; });
 }
+
+void Keeper::TakeForSlices(GpuIndex gpu) { ledger_.TakeWhole(KeyOf(gpu), GpuSet::Of({gpu})); }
 
 void Keeper::GiveBack(GpuIndex gpu) {
   if (HasSlices(gpu)) return;
@@ -160,33 +210,6 @@ bool Keeper::PostponeTake(std::uint64_t id, const wire::KeeperTakeWhole& take) {
   if (std::ranges::none_of(gpus, [this](int gpu) { return HasSlices(static_cast<GpuIndex>(gpu)); })) return false;
   postponed_takes_.emplace_back(id, take);
   return true;
-}
-
-wire::KeptTenant Keeper::StateOf(const Sliced& sliced) const {
-  wire::KeptTenant shown;
-  shown.job = sliced.record.terms.job;
-  shown.attempt = sliced.record.terms.attempt;
-  shown.mechanism = "enforced by MIG";
-  shown.unmovable = "is in a MIG instance";
-  shown.trouble = sliced.trouble;
-  wire::KeptShare& share = shown.shares.emplace_back();
-  share.paper = share.gpu = sliced.gpu();
-  share.request = share.limit = share.ceiling = sliced.made.instance.memory;
-  share.used = sliced.used;
-  constexpr int kComputeSlices = 7;
-  share.compute_request = share.compute_limit =
-      GpuShare(GpuShare::kWhole * sliced.record.terms.slice.compute / kComputeSlices);
-  return shown;
-}
-
-void Keeper::OnSliceSight(const GpuSight& sight) {
-  for (auto& [id, sliced] : sliced_) {
-    if (sliced.gpu() != sight.gpu || sliced.state != Sliced::State::kThere) continue;
-    sliced.used = Bytes();
-    for (const GpuSight::Process& process : sight.processes) {
-      if (process.instance == static_cast<int>(sliced.made.instance.id)) sliced.used += process.memory;
-    }
-  }
 }
 
 }  // namespace divvy::keeper

@@ -204,9 +204,8 @@ wire::KeeperState Keeper::State() const {
   state.moves = moves_;
   state.parks = parks_;
   for (const auto& [id, kept] : kept_) state.tenants.push_back(StateOf(*kept));
-  for (const auto& [id, sliced] : sliced_) {
-    if (sliced.state != Sliced::State::kUnmaking) state.tenants.push_back(StateOf(sliced));
-  }
+  state.troubles = misfortunes_;
+  ShowSlices(state);
   return state;
 }
 

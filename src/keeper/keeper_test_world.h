@@ -77,6 +77,10 @@ class NodeClient {
     EXPECT_EQ(::send(link_.get(), line.data(), line.size(), MSG_NOSIGNAL), static_cast<ssize_t>(line.size()));
     return request.id;
   }
+  /// A line that no request of this release is.
+  void SendText(const std::string& line) {
+    EXPECT_EQ(::send(link_.get(), line.data(), line.size(), MSG_NOSIGNAL), static_cast<ssize_t>(line.size()));
+  }
   /// The answer, or none within the patience.
   std::optional<wire::KeeperAnswer> AnswerTo(std::uint64_t id, Duration patience = 4s) {
     std::optional<wire::KeeperAnswer> answer;
@@ -364,11 +368,14 @@ class KeeperWorld {
     thread_.join();
     keeper_.reset();
   }
+  /// The stand-in's, of the next that starts.
+  void SetNvml(std::string path) { nvml_ = std::move(path); }
   /// As the next hello says it.
   void SetGpus(int gpus) { gpus_ = gpus; }
   std::string Hello(std::vector<JobId> whole_jobs = {}) {
     wire::KeeperRequest request;
     request.hello.emplace().whole_jobs = std::move(whole_jobs);
+    request.hello->version = wire::kKeeperVersion;
     for (int i = 0; i < gpus_; ++i) {
       wire::KeeperGpu& gpu = request.hello->gpus.emplace_back();
       gpu.index = static_cast<GpuIndex>(i);

@@ -4,11 +4,20 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <boost/describe/class.hpp>
 #include <cerrno>
 
 #include "platform/unix_socket.h"
+#include "wire/json.h"
 
 namespace divvy::keeper {
+
+/// Of a request: what is the same in every release.
+struct Numbered {
+  std::uint64_t id = 0;
+};
+BOOST_DESCRIBE_STRUCT(Numbered, (), (id))
+
 namespace {
 
 constexpr std::size_t kMostUnread = std::size_t{8} << 20;
@@ -72,7 +81,11 @@ void NodeDoor::Read() {
     if (request) {
       asked_(*request);
     } else {
-      Answer(0, request.error());
+      // Of another release: whoever asked waits for an answer.
+      const auto numbered = FromJson<Numbered>(line);
+      Answer(numbered ? numbered->id : 0,
+             InvalidArgument("the keeper of the shared GPUs is of another release, and cannot read what it is asked: " +
+                             request.error().message));
     }
     if (generation != generation_) return;
   }

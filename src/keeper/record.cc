@@ -60,10 +60,20 @@ void Records::Forget(sharing::TenantId id) const {
 }
 
 Result<RecordedNode> Records::ReadNode() const {
-  const auto text = ReadSecret(directory_ + kNodeFile, kMostBytes);
+  const std::string path = directory_ + kNodeFile;
+  const auto text = ReadSecret(path, kMostBytes);
   if (!text && text.error().code == ErrorCode::kNotFound) return RecordedNode{};
   if (!text) return text.error();
-  return FromJson<RecordedNode>(*text);
+  auto node = FromJson<RecordedNode>(*text);
+  if (!node) return CorruptData(path + " cannot be read: " + node.error().message);
+  return node;
+}
+
+std::string Records::PutNodeAside() const {
+  const std::string path = directory_ + kNodeFile;
+  std::error_code error;
+  std::filesystem::rename(path, path + ".unreadable", error);
+  return error ? "it is written anew" : "it was put aside as node.keeper.unreadable, and begun anew";
 }
 
 Records::Found Records::ReadTenants() const {

@@ -56,6 +56,8 @@ class Records {
   void Forget(sharing::TenantId id) const;
   /// An empty node where there is none yet.
   Result<RecordedNode> ReadNode() const;
+  /// Of a file of the node that cannot be read: to where it was put, as the end of a sentence.
+  std::string PutNodeAside() const;
   struct Found {
     std::vector<RecordedTenant> tenants;
     std::map<sharing::TenantId, std::string> troubles;  // Files that cannot be read, and why. They are left there.

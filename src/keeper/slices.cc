@@ -4,6 +4,7 @@
 #include <condition_variable>
 #include <deque>
 #include <mutex>
+#include <optional>
 #include <thread>
 #include <utility>
 
@@ -14,8 +15,9 @@ namespace {
 
 using TenantId = sharing::TenantId;
 
-/// Between two tries to unmake what is still in use.
+/// Between two tries to unmake what is still in use: the first, and the last of those that double.
 constexpr Duration kBetweenTries = 250ms;
+constexpr Duration kBetweenLateTries = 4s;
 
 bool IsOf(const OwnSlice& own, TenantId tenant) { return own.job == tenant.job && own.attempt == tenant.attempt; }
 
@@ -32,24 +34,29 @@ struct Slices::Shared : std::enable_shared_from_this<Slices::Shared> {
   std::string library;
 
   std::unique_ptr<Mig> mig;
+  bool has_record = false;
+  bool is_abandoned = false;
   SliceRecord record;
-  Status trouble;  // Why nothing can be made.
+  std::optional<Status> probed;  // As it was told last.
 
   void Run();
-  void Open();
+  Status HasDriver();
+  Status HasRecord();
+  Status IsReady();
   void Post(std::function<void()> then);
-  Status Write() { return WriteSliceRecord(directory, record); }
+  Status Write() { return is_abandoned ? Status() : WriteSliceRecord(directory, record); }
+  void WriteUntilDone(int tries = 0);
   Result<GpuIndex> IndexOf(const std::string& uuid);
   Result<Made> Make(const Wanted& wanted);
   Status SwitchOn(const Wanted& wanted, const std::string& gpu);
   Result<MigInstance> MakeAt(const Wanted& wanted, const std::string& gpu);
   Status Unmake(const OwnSlice& own);
   Status SwitchOff(const std::string& gpu);
-  void UnmakeOf(TenantId tenant, std::string gpu = "");
-  /// Until none is left that divvy switched on and nothing is on.
-  void SwitchIdleOff();
+  Status UnmakeAll(Unmade& unmade);
+  void UnmakeOf(TenantId tenant, std::string gpu, int tries = 0);
+  void SwitchIdleOff(int tries = 0);
   /// A little later.
-  void Again(std::function<void(Shared&)> task);
+  void Again(int tries, std::function<void(Shared&)> task);
 };
 
 Slices::Slices(EventLoop& loop, std::string directory, std::string library, Events events)
@@ -81,8 +88,11 @@ void Slices::Make(Wanted wanted) {
   });
 }
 
-void Slices::Unmake(TenantId tenant) {
-  Do([tenant](Shared& shared) { shared.UnmakeOf(tenant); });
+void Slices::Unmake(TenantId tenant, GpuIndex gpu) {
+  Do([tenant, gpu](Shared& shared) {
+    const auto uuid = shared.HasDriver() ? shared.mig->UuidOf(gpu) : Result<std::string>(std::string());
+    shared.UnmakeOf(tenant, uuid ? *uuid : "");
+  });
 }
 
 void Slices::KeepOnly(std::set<TenantId> tenants) {
@@ -90,15 +100,18 @@ void Slices::KeepOnly(std::set<TenantId> tenants) {
     std::set<TenantId> others;
     for (const OwnSlice& own : shared.record.slices) others.insert({own.job, own.attempt});
     for (const TenantId other : others) {
-      if (!tenants.contains(other)) shared.UnmakeOf(other);
+      if (!tenants.contains(other)) shared.UnmakeOf(other, "");
     }
-    // Of a keeper that died between the mode and the first instance, or between the last and the mode.
     shared.SwitchIdleOff();
   });
 }
 
+void Slices::Abandon() {
+  Do([](Shared& shared) { shared.is_abandoned = true; });
+}
+
 void Slices::Shared::Run() {
-  Open();
+  [[maybe_unused]] const Status is_ready = IsReady();
   for (;;) {
     std::function<void(Shared&)> task;
     {
@@ -112,14 +125,27 @@ void Slices::Shared::Run() {
   }
 }
 
-void Slices::Shared::Open() {
-  auto opened = OpenMig(library);
-  if (opened) mig = *std::move(opened);
-  else trouble = opened.error();
-  auto read = ReadSliceRecord(directory);
-  if (read) record = *std::move(read);
-  else trouble = read.error();
-  Post([this, trouble = trouble] { events.probed(trouble); });
+// A driver may come later, and a record that cannot be read may be repaired.
+Status Slices::Shared::HasDriver() {
+  if (mig != nullptr) return {};
+  DIVVY_TRY(mig, OpenMig(library));
+  return {};
+}
+
+Status Slices::Shared::HasRecord() {
+  if (has_record || is_abandoned) return {};
+  DIVVY_TRY(record, ReadSliceRecord(directory));
+  has_record = true;
+  return {};
+}
+
+Status Slices::Shared::IsReady() {
+  Status status = HasDriver();
+  if (const Status read = HasRecord(); status) status = read;
+  const bool is_news = !probed || probed->has_value() != status.has_value();
+  if (is_news) Post([this, status] { events.probed(status); });
+  probed = status;
+  return status;
 }
 
 void Slices::Shared::Post(std::function<void()> then) {
@@ -146,15 +172,11 @@ Result<GpuIndex> Slices::Shared::IndexOf(const std::string& uuid) {
 }
 
 Result<Slices::Made> Slices::Shared::Make(const Wanted& wanted) {
-  if (mig == nullptr || !trouble) return trouble.error();
+  DIVVY_CHECK(IsReady());
   DIVVY_TRY(const std::string gpu, mig->UuidOf(wanted.gpu));
   DIVVY_CHECK(SwitchOn(wanted, gpu));
   auto instance = MakeAt(wanted, gpu);
-  if (!instance) {
-    // Where the mode stays on, the next slice finds it so.
-    static_cast<void>(SwitchOff(gpu));
-    return instance.error();
-  }
+  if (!instance) return instance.error();
   return Made{*instance, mig->DeviceFiles(wanted.gpu, instance->id)};
 }
 
@@ -184,6 +206,10 @@ Result<MigInstance> Slices::Shared::MakeAt(const Wanted& wanted, const std::stri
   const auto same = std::ranges::find_if(there, [&](const MigInstance& one) {
     return one.start == slice.start && one.size == slice.size && one.compute == slice.compute;
   });
+  const bool is_there = known == nullptr || known->uuid.empty() || (same != there.end() && same->uuid == known->uuid);
+  if (!is_there)
+    return NotFound("its MIG instance " + known->uuid + " is not on GPU " + std::to_string(wanted.gpu) +
+                    " any more: somebody unmade it, or the GPU was reset");
   if (known == nullptr) {
     record.slices.push_back({gpu, wanted.tenant.job, wanted.tenant.attempt, slice, ""});
     if (same != there.end()) {
@@ -223,23 +249,35 @@ Status Slices::Shared::Unmake(const OwnSlice& own) {
 Status Slices::Shared::SwitchOff(const std::string& gpu) {
   const bool is_used = std::ranges::any_of(record.slices, [&](const OwnSlice& own) { return own.gpu == gpu; });
   if (is_used || !record.HasSwitched(gpu)) return {};
-  DIVVY_TRY(const GpuIndex index, IndexOf(gpu));
-  DIVVY_TRY(const bool is_on, mig->IsOn(index));
-  if (is_on) DIVVY_CHECK(mig->Switch(index, false));
+  const auto index = IndexOf(gpu);
+  if (!index && index.error().code != ErrorCode::kNotFound) return index.error();
+  if (index) {
+    DIVVY_TRY(const bool is_on, mig->IsOn(*index));
+    if (is_on) DIVVY_CHECK(mig->Switch(*index, false));
+  }
   std::erase(record.switched, gpu);
-  return Write();
+  WriteUntilDone();
+  return {};
 }
 
-void Slices::Shared::SwitchIdleOff() {
+// Of a keeper that died between the mode and the first instance, or between the last and the mode.
+void Slices::Shared::SwitchIdleOff(int tries) {
+  if (!HasRecord() || record.switched.empty()) return;
   bool is_done = true;
-  for (const std::string& gpu : std::vector<std::string>(record.switched))
-    is_done = SwitchOff(gpu).has_value() && is_done;
-  if (!is_done && mig != nullptr) Again([](Shared& shared) { shared.SwitchIdleOff(); });
+  for (const std::string& gpu : std::vector<std::string>(record.switched)) {
+    Status status = HasDriver();
+    if (status) status = SwitchOff(gpu);
+    is_done = is_done && status;
+    Post([this, gpu, status] { events.unmade({TenantId{}, gpu, true, status}); });
+  }
+  if (!is_done) Again(tries, [tries](Shared& shared) { shared.SwitchIdleOff(tries + 1); });
 }
 
-void Slices::Shared::Again(std::function<void(Shared&)> task) {
-  Post([this, task = std::move(task)] {
-    loop->After(kBetweenTries, [self = shared_from_this(), task] {
+void Slices::Shared::Again(int tries, std::function<void(Shared&)> task) {
+  constexpr int kMostDoublings = 8;
+  const Duration wait = std::min(kBetweenTries * (1 << std::min(tries, kMostDoublings)), kBetweenLateTries);
+  Post([this, wait, task = std::move(task)] {
+    loop->After(wait, [self = shared_from_this(), task] {
       const std::lock_guard lock(self->mutex);
       self->tasks.push_back(task);
       self->changed.notify_all();
@@ -247,23 +285,38 @@ void Slices::Shared::Again(std::function<void(Shared&)> task) {
   });
 }
 
-// `gpu`: where it had its instance, if that is known to have gone already.
-void Slices::Shared::UnmakeOf(TenantId tenant, std::string gpu) {
-  Status status = trouble;
-  while (status && mig != nullptr) {
-    const auto own = std::ranges::find_if(record.slices, [&](const OwnSlice& one) { return IsOf(one, tenant); });
+// What is gone is gone, written down or not: a successor that reads of it finds nothing there.
+void Slices::Shared::WriteUntilDone(int tries) {
+  if (!Write()) Again(tries, [tries](Shared& shared) { shared.WriteUntilDone(tries + 1); });
+}
+
+Status Slices::Shared::UnmakeAll(Unmade& unmade) {
+  DIVVY_CHECK(HasRecord());
+  for (;;) {
+    const auto own = std::ranges::find_if(record.slices, [&](const OwnSlice& one) { return IsOf(one, unmade.tenant); });
     if (own == record.slices.end()) break;
-    gpu = own->gpu;
-    status = Unmake(*own);
-    if (!status && status.error().code == ErrorCode::kNotFound) status = {};
-    if (!status) break;
+    unmade.gpu = own->gpu;
+    DIVVY_CHECK(IsReady());
+    if (const Status status = Unmake(*own); !status && status.error().code != ErrorCode::kNotFound) return status;
     record.slices.erase(own);
-    status = Write();
+    WriteUntilDone();
   }
+  unmade.is_gone = true;
   // Whoever is to have it whole waits for its mode as well; other GPUs' are others' affair.
-  if (status && mig != nullptr && !gpu.empty()) status = SwitchOff(gpu);
-  Post([this, tenant, status] { events.unmade(tenant, status); });
-  if (!status && mig != nullptr) Again([tenant, gpu](Shared& shared) { shared.UnmakeOf(tenant, gpu); });
+  if (!record.HasSwitched(unmade.gpu)) return {};
+  DIVVY_CHECK(HasDriver());
+  return SwitchOff(unmade.gpu);
+}
+
+// `gpu`: where it had its instance, if it had one.
+void Slices::Shared::UnmakeOf(TenantId tenant, std::string gpu, int tries) {
+  Unmade unmade;
+  unmade.tenant = tenant;
+  unmade.gpu = std::move(gpu);
+  unmade.status = UnmakeAll(unmade);
+  if (!unmade.status)
+    Again(tries, [tenant, at = unmade.gpu, tries](Shared& shared) { shared.UnmakeOf(tenant, at, tries + 1); });
+  Post([this, unmade = std::move(unmade)] { events.unmade(unmade); });
 }
 
 }  // namespace divvy::keeper

@@ -30,12 +30,20 @@ class Slices {
     MigInstance instance;
     std::vector<std::string> device_files;
   };
+  /// How the unmaking of what a tenant had stands.
+  struct Unmade {
+    TenantId tenant;       // Of job 0: nobody's any more; it is about the GPU's mode alone.
+    std::string gpu;       // Its UUID; empty: there was nothing.
+    bool is_gone = false;  // No instance of it is left.
+    Status status;         // Fine: nor is the MIG mode that was switched on for it. Else why not.
+  };
   /// Called by the loop, in the order of what was asked.
   struct Events {
+    /// kNotFound: it had one that is not there any more.
     std::function<void(TenantId, const Result<Made>&)> made;
-    /// Also where there was nothing. Fails while programs are in it: it is tried again all the time.
-    std::function<void(TenantId, const Status&)> unmade;
-    /// Once: whether there is a driver that can. Its reason else.
+    /// Where it failed it is tried again, ever more seldom, until it is done.
+    std::function<void(const Unmade&)> unmade;
+    /// Whether there is a driver that can; its reason else. Again where that has changed.
     std::function<void(const Status&)> probed;
   };
   /// `library`: a stand-in for libnvidia-ml.so.1; empty: the driver's own.
@@ -46,9 +54,12 @@ class Slices {
   /// An instance that the tenant has already is as good as a new one.
   void Make(Wanted wanted);
   /// And switches the GPU's MIG mode off where it was switched on for it, after the last one.
-  void Unmake(TenantId tenant);
-  /// Unmakes what an earlier keeper made for anybody else. Events::unmade follows for each that there is.
+  void Unmake(TenantId tenant, GpuIndex gpu);
+  /// Unmakes what an earlier keeper made for anybody else. Events::unmade follows for each that there is, and for each
+  /// GPU whose mode it left on.
   void KeepOnly(std::set<TenantId> tenants);
+  /// The directory is gone: nothing is written down any more, and nobody comes after this keeper.
+  void Abandon();
 
  private:
   struct Shared;

@@ -22,7 +22,11 @@
 
 namespace divvy::wire {
 
-inline constexpr int kKeeperVersion = 1;
+/// Raised where the type of a field changes. Since 2: KeeperAdd::slice says where the instance lies, and not its
+/// profile alone.
+inline constexpr int kKeeperVersion = 2;
+/// Of who says none: the first did not.
+inline constexpr int kFirstKeeperVersion = 1;
 /// In the folder that the keeper was given.
 inline constexpr std::string_view kKeeperSocket = "keeper.sock";
 /// Beside it: what a successor needs of each tenant, until the keeper is told that it is over.
@@ -45,10 +49,11 @@ struct KeeperGpu {
 
 /// First on a connection. Answered by hello: what this keeper can do.
 struct KeeperHello {
-  int version = kKeeperVersion;
-  std::vector<KeeperGpu> gpus;    // All of the node.
-  std::vector<JobId> whole_jobs;  // That have whole GPUs, or wait for them: all others have given theirs up.
-  bool may_switch_mig = false;    // An idle GPU's MIG mode, for instances and back.
+  int version = kFirstKeeperVersion;  // Of who says it.
+  std::vector<KeeperGpu> gpus;        // All of the node.
+  std::vector<JobId> whole_jobs;      // That have whole GPUs, or wait for them: all others have given theirs up.
+  std::vector<GpuSet> whole_gpus;     // Of each of these; empty: it says no more than their jobs.
+  bool may_switch_mig = false;        // An idle GPU's MIG mode, for instances and back.
 };
 
 /// What a tenant has a right to, and what it gets at most: of each of its GPUs the same.
@@ -161,6 +166,9 @@ struct KeptShare {
   GpuShare compute_limit;
 };
 
+/// KeptTenant::mechanism of who has a slice.
+inline constexpr std::string_view kByMig = "enforced by MIG";
+
 struct KeptTenant {
   JobId job;
   std::uint32_t attempt = 0;
@@ -190,16 +198,30 @@ struct KeptMechanism {
   bool can_resize = false;
 };
 
+/// A GPU that cannot be had as it should be.
+struct KeptGpu {
+  GpuIndex index = 0;
+  std::string trouble;  // What is wrong and what helps: "the MIG instance of job 5 cannot be unmade: ...".
+};
+/// A job that has been asked for, and has not got its GPUs or its slice yet.
+struct KeptWait {
+  JobId job;
+  std::string why;
+};
+
 /// Everything there is to show.
 struct KeeperState {
   std::vector<KeptTenant> tenants;
   std::vector<KeptMechanism> mechanisms;
   std::uint64_t moves = 0;  // Since this keeper began.
   std::uint64_t parks = 0;
+  std::vector<KeptGpu> gpus;  // That are in trouble.
+  std::vector<KeptWait> waits;
+  std::vector<std::string> troubles;  // Of no GPU and no tenant: "PATH could not be read, and was put aside".
 };
 
 struct KeeperWelcome {
-  int version = kKeeperVersion;
+  int version = kFirstKeeperVersion;  // Of who says it.
   std::int64_t pid = 0;
   std::vector<KeptMechanism> mechanisms;
 };

@@ -13,7 +13,7 @@ namespace divvy::wire {
 BOOST_DESCRIBE_ENUM(ShareState, kRunning, kIdle, kParking, kParked, kWaking, kMoving)
 
 BOOST_DESCRIBE_STRUCT(KeeperGpu, (), (index, uuid, memory, usable, is_withheld, kind, why, is_broken))
-BOOST_DESCRIBE_STRUCT(KeeperHello, (), (version, gpus, whole_jobs, may_switch_mig))
+BOOST_DESCRIBE_STRUCT(KeeperHello, (), (version, gpus, whole_jobs, whole_gpus, may_switch_mig))
 BOOST_DESCRIBE_STRUCT(ShareTerms, (), (memory_request, memory_limit, compute_request, compute_limit))
 BOOST_DESCRIBE_STRUCT(KeeperAdd, (),
                       (job, attempt, uid, gid, owner, paper, share, idle_park, priority, is_interactive, may_requeue,
@@ -38,7 +38,9 @@ BOOST_DESCRIBE_STRUCT(KeptTenant, (),
 BOOST_DESCRIBE_STRUCT(KeptMechanism, (),
                       (name, is_there, reason, can_limit, can_soft_limit, can_share_compute, can_park, can_move,
                        can_resize))
-BOOST_DESCRIBE_STRUCT(KeeperState, (), (tenants, mechanisms, moves, parks))
+BOOST_DESCRIBE_STRUCT(KeptGpu, (), (index, trouble))
+BOOST_DESCRIBE_STRUCT(KeptWait, (), (job, why))
+BOOST_DESCRIBE_STRUCT(KeeperState, (), (tenants, mechanisms, moves, parks, gpus, waits, troubles))
 BOOST_DESCRIBE_STRUCT(KeeperWelcome, (), (version, pid, mechanisms))
 BOOST_DESCRIBE_STRUCT(KeeperAdded, (), (gpus, uuids, reachable, folder, environment, device_files))
 BOOST_DESCRIBE_STRUCT(KeeperAnswer, (), (id, error, hello, added, state))

@@ -1,0 +1,176 @@
+// MIG instances that are no longer wanted, or nobody's: what is left of them, why, and what is shown of it.
+#include <algorithm>
+#include <cstdio>
+#include <utility>
+
+#include "keeper/keeper.h"
+#include "model/slice_counts.h"
+#include "platform/slice_record.h"
+
+namespace divvy::keeper {
+namespace {
+
+/// After its directory has gone: for what the driver does not unmake though no program is in it.
+constexpr Duration kLeavesWithin = 30s;
+
+/// What stands for a GPU's mode among the tenants: no job has the number 0.
+sharing::TenantId IdOfMode(GpuIndex gpu) { return {0, gpu}; }
+
+std::string SliceText(sharing::TenantId id) {
+  return id.job == 0 ? "its MIG mode" : "the MIG instance of job " + std::to_string(id.job);
+}
+
+}  // namespace
+
+std::optional<GpuIndex> Keeper::IndexOf(const std::string& uuid) const {
+  const auto at = std::ranges::find_if(gpus_, [&](const auto& entry) { return entry.second.uuid == uuid; });
+  if (at == gpus_.end() || uuid.empty()) return std::nullopt;
+  return at->first;
+}
+
+bool Keeper::HasSlicesToKeep() const {
+  return std::ranges::any_of(sliced_, [this](const auto& entry) {
+    return mechanisms_.has_slices || entry.second.state != Sliced::State::kUnmaking;
+  });
+}
+
+void Keeper::FindLeftSlices() {
+  const auto record = ReadSliceRecord(options_.directory);
+  if (!record) return;  // Slices says why.
+  const auto hold = [this](TenantId id, const std::string& gpu) {
+    if (const auto index = IndexOf(gpu)) HoldLeft(id.job == 0 ? IdOfMode(*index) : id, *index);
+  };
+  for (const OwnSlice& own : record->slices) hold({own.job, own.attempt}, own.gpu);
+  for (const std::string& gpu : record->switched) {
+    const auto index = IndexOf(gpu);
+    if (index && !HasSlices(*index)) hold({}, gpu);
+  }
+}
+
+// Slices is at it already.
+void Keeper::HoldLeft(TenantId id, GpuIndex gpu) {
+  if (sliced_.contains(id)) return;
+  Sliced& left = sliced_[id];
+  left.record.terms.job = JobId(id.job);
+  left.record.terms.attempt = id.attempt;
+  left.record.gpus = {gpu};
+  left.state = Sliced::State::kUnmaking;
+  left.is_gone = id.job == 0;
+  TakeForSlices(gpu);
+}
+
+/// In sliced_, or only told of where nobody knows which GPU it is.
+Keeper::TenantId Keeper::EntryOf(const Slices::Unmade& unmade) {
+  constexpr GpuIndex kNone = GpuSet::kCapacity;
+  const std::optional<GpuIndex> gpu = IndexOf(unmade.gpu);
+  const TenantId id = unmade.tenant.job == 0 ? IdOfMode(gpu.value_or(kNone)) : unmade.tenant;
+  const bool is_known = sliced_.contains(id);
+  if (!is_known && gpu && !unmade.status) HoldLeft(id, *gpu);
+  if (is_known || gpu || unmade.status) left_.erase({unmade.tenant, unmade.gpu});
+  else left_[{unmade.tenant, unmade.gpu}] = WhyNotUnmade(unmade) + " (GPU " + unmade.gpu + ")";
+  return id;
+}
+
+std::string Keeper::WhyNotUnmade(const Slices::Unmade& unmade) const {
+  if (unmade.status) return "";
+  const bool is_in_use = unmade.status.error().code == ErrorCode::kFailedPrecondition;
+  const std::string how = ": " + unmade.status.error().message;
+  if (unmade.is_gone)
+    return "its MIG mode cannot be switched off" + how +
+           (is_in_use ? "; end what holds the GPU open (DCGM, nvidia-smi -l)" : "") + "; it is tried again";
+  return SliceText(unmade.tenant) + " cannot be unmade" + how +
+         (is_in_use ? "; end the programs that are in it (nvidia-smi names them)" : "") + "; it is tried again";
+}
+
+/// For whoever waits for the GPU.
+std::string Keeper::WhySlicesStay(GpuIndex gpu) const {
+  std::string why;
+  for (const auto& [id, sliced] : sliced_) {
+    if (sliced.gpu() != gpu) continue;
+    const bool is_going = sliced.state == Sliced::State::kUnmaking;
+    const std::string one = !is_going                ? SliceText(id) + " is still there"
+                            : sliced.trouble.empty() ? (sliced.is_gone ? "its MIG mode" : SliceText(id)) +
+                                                           " is being " + (sliced.is_gone ? "switched off" : "unmade")
+                                                     : sliced.trouble;
+    why += (why.empty() ? "" : "; ") + one;
+  }
+  return "GPU " + std::to_string(gpu) + ": " + why;
+}
+
+void Keeper::ShowSlices(wire::KeeperState& state) const {
+  std::map<GpuIndex, std::string> troubles;
+  for (const auto& [id, sliced] : sliced_) {
+    if (sliced.state != Sliced::State::kUnmaking) state.tenants.push_back(StateOf(sliced));
+    else if (!sliced.trouble.empty())
+      troubles[sliced.gpu()] += (troubles[sliced.gpu()].empty() ? "" : "; ") + sliced.trouble;
+    if (sliced.state == Sliced::State::kMaking)
+      state.waits.push_back({sliced.record.terms.job, "the driver is making its MIG instance"});
+    if (sliced.state != Sliced::State::kWaiting) continue;
+    std::string why;
+    for (const auto& [other, going] : sliced_) {
+      if (going.gpu() != sliced.gpu() || going.state != Sliced::State::kUnmaking || going.is_gone) continue;
+      why +=
+          (why.empty() ? "" : "; ") + (going.trouble.empty() ? SliceText(other) + " is being unmade" : going.trouble);
+    }
+    if (why.empty()) why = sliced.trouble.empty() ? "it is being emptied of others" : sliced.trouble;
+    state.waits.push_back({sliced.record.terms.job, "GPU " + std::to_string(sliced.gpu()) + ": " + why});
+  }
+  for (const auto& [gpu, trouble] : troubles) state.gpus.push_back({gpu, trouble});
+  for (const auto& [id, take] : postponed_takes_) {
+    std::string why;
+    for (const int gpu : take.gpus.ToVector()) {
+      if (!HasSlices(static_cast<GpuIndex>(gpu))) continue;
+      why += (why.empty() ? "" : "; ") + WhySlicesStay(static_cast<GpuIndex>(gpu));
+    }
+    state.waits.push_back({take.job, why});
+  }
+  for (const auto& [which, why] : left_) state.troubles.push_back(why);
+}
+
+// Whoever is in one is left there; then nobody would ever unmake it, so that is waited for.
+bool Keeper::LeaveSlices() {
+  const Time now = loop_->Now();
+  if (abandoned_at_ == kNoTime) {
+    abandoned_at_ = now;
+    slices_->Abandon();
+  }
+  bool is_awaited = false;
+  for (auto& [id, sliced] : sliced_) {
+    const Time unused_since = std::max(sliced.used_at, abandoned_at_);
+    const bool is_unused = now - unused_since >= options_.lingers;
+    if (is_unused && sliced.state != Sliced::State::kUnmaking) UnmakeSlice(id, sliced);
+    is_awaited = is_awaited || now - unused_since < options_.lingers + kLeavesWithin;
+  }
+  return is_awaited;
+}
+
+wire::KeptTenant Keeper::StateOf(const Sliced& sliced) const {
+  wire::KeptTenant shown;
+  shown.job = sliced.record.terms.job;
+  shown.attempt = sliced.record.terms.attempt;
+  shown.mechanism = wire::kByMig;
+  shown.unmovable = "is in a MIG instance";
+  shown.trouble = sliced.trouble;
+  wire::KeptShare& share = shown.shares.emplace_back();
+  share.paper = share.gpu = sliced.gpu();
+  share.request = share.limit = share.ceiling = sliced.made.instance.memory;
+  share.used = sliced.used;
+  share.compute_request = share.compute_limit =
+      GpuShare(GpuShare::kWhole * sliced.record.terms.slice.compute / kComputeSlices);
+  return shown;
+}
+
+void Keeper::OnSliceSight(const GpuSight& sight) {
+  for (auto& [id, sliced] : sliced_) {
+    const bool is_there = sliced.state == Sliced::State::kThere || sliced.state == Sliced::State::kUnmaking;
+    if (sliced.gpu() != sight.gpu || !is_there) continue;
+    sliced.used = Bytes();
+    for (const GpuSight::Process& process : sight.processes) {
+      if (process.instance != static_cast<int>(sliced.made.instance.id)) continue;
+      sliced.used += process.memory;
+      sliced.used_at = loop_->Now();
+    }
+  }
+}
+
+}  // namespace divvy::keeper
