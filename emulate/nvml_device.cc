@@ -12,6 +12,11 @@ using namespace divvy::emulation;  // NOLINT: as above.
 
 namespace {
 
+// As EmulatedWorld::SetUtilisation has it (platform/emulation.cc).
+constexpr unsigned kIdleCelsius = 32;
+constexpr unsigned kIdleMilliwatts = 70'000;
+constexpr unsigned kMilliwattsForPercent = 6'000;
+
 // The common shape: one number out.
 template <typename T, typename Read>
 Return Give(Device device, T* out, Read read) {
@@ -41,6 +46,15 @@ bool IsOf(const CudaProcess& process, const WorldInstance* instance) {
 
 namespace divvy::emulation {
 
+unsigned BusyNow(const Look& look) {
+  if (OpenCuda() == nullptr) return look.state.utilisation_percent;
+  timespec now;
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  const unsigned busy = BusyPercent(OpenCuda()->gpus[look.index], static_cast<uint64_t>(now.tv_sec) * 1'000'000'000 +
+                                                                      static_cast<uint64_t>(now.tv_nsec));
+  return busy > look.state.utilisation_percent ? busy : look.state.utilisation_percent;
+}
+
 bool HasPrograms(const Look& look, const WorldInstance* instance) {
   for (unsigned i = 0; instance == nullptr && i < look.state.process_count && i < kMaxProcesses; ++i) {
     if (IsAlive(look.state.processes[i])) return true;
@@ -55,14 +69,6 @@ bool HasPrograms(const Look& look, const WorldInstance* instance) {
 }  // namespace divvy::emulation
 
 namespace {
-
-unsigned BusyNow(unsigned gpu) {
-  if (OpenCuda() == nullptr) return 0;
-  timespec now;
-  clock_gettime(CLOCK_MONOTONIC, &now);
-  return BusyPercent(OpenCuda()->gpus[gpu],
-                     static_cast<uint64_t>(now.tv_sec) * 1'000'000'000 + static_cast<uint64_t>(now.tv_nsec));
-}
 
 unsigned long long UsedMemory(const Look& look) {
   if (look.instance != nullptr) {
@@ -181,19 +187,27 @@ Return nvmlDeviceGetUtilizationRates(Device device, Utilisation* utilisation) {
   Look look(device);
   if (look.result != kSuccess) return look.result;
   if (utilisation == nullptr) return kInvalidArgument;
-  const unsigned busy = BusyNow(look.index);
-  *utilisation = {busy > look.state.utilisation_percent ? busy : look.state.utilisation_percent,
-                  look.state.memory_utilisation_percent};
+  // Kernels that read and write a little; nothing is measured.
+  const unsigned busy = BusyNow(look);
+  const unsigned memory = busy * 2 / 5;
+  *utilisation = {busy,
+                  memory > look.state.memory_utilisation_percent ? memory : look.state.memory_utilisation_percent};
   return kSuccess;
 }
 
 Return nvmlDeviceGetTemperature(Device device, unsigned sensor, unsigned* celsius) {
   if (sensor != kTemperatureOfGpu) return kInvalidArgument;
-  return Give(device, celsius, [](const Look& look) { return look.state.temperature_celsius; });
+  return Give(device, celsius, [](const Look& look) {
+    const unsigned warm = kIdleCelsius + BusyNow(look) * 7 / 20;
+    return warm > look.state.temperature_celsius ? warm : look.state.temperature_celsius;
+  });
 }
 
 Return nvmlDeviceGetPowerUsage(Device device, unsigned* milliwatts) {
-  return Give(device, milliwatts, [](const Look& look) { return look.state.power_milliwatts; });
+  return Give(device, milliwatts, [](const Look& look) {
+    const unsigned drawn = kIdleMilliwatts + BusyNow(look) * kMilliwattsForPercent;
+    return drawn > look.state.power_milliwatts ? drawn : look.state.power_milliwatts;
+  });
 }
 
 Return nvmlDeviceGetEnforcedPowerLimit(Device device, unsigned* milliwatts) {
@@ -205,7 +219,11 @@ Return nvmlDeviceGetMaxClockInfo(Device device, unsigned clock, unsigned* mhz) {
   return Give(device, mhz, [clock](const Look&) { return clock == kClockMemory ? 2619U : 1980U; });
 }
 Return nvmlDeviceGetClockInfo(Device device, unsigned clock, unsigned* mhz) {
-  return nvmlDeviceGetMaxClockInfo(device, clock, mhz);
+  if (clock > kClockVideo) return kInvalidArgument;
+  return Give(device, mhz, [clock](const Look& look) {
+    if (clock == kClockMemory) return 2619U;
+    return BusyNow(look) > 0 ? 1980U : 345U;
+  });
 }
 
 Return nvmlDeviceGetCudaComputeCapability(Device device, int* major, int* minor) {

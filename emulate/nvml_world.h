@@ -52,6 +52,10 @@ struct InstanceSlot {
 InstanceSlot SlotOf(const void* handle);
 void* HandleOf(InstanceSlot slot);
 
+/// Percent of the last second in which programs of the stand-in CUDA driver kept the GPU busy, or what was said to be
+/// its utilisation, where that is more.
+unsigned BusyNow(const Look& look);
+
 /// Programs are on the GPU, or in one of its instances.
 bool HasPrograms(const Look& look, const WorldInstance* instance);
 

@@ -19,6 +19,7 @@
 #include "control/controller.h"
 #include "daemon/accounts.h"
 #include "daemon/agent_door.h"
+#include "daemon/cluster_sample.h"
 #include "daemon/committer.h"
 #include "daemon/core.h"
 #include "daemon/far_streams.h"
@@ -30,6 +31,7 @@
 #include "daemon/node_host.h"
 #include "daemon/remote_door.h"
 #include "daemon/routes.h"
+#include "daemon/sample_book.h"
 #include "daemon/worker.h"
 #include "dialect/config.h"
 #include "platform/clock.h"
@@ -77,6 +79,7 @@ class Daemon {
   Status Serve();
   Status OpenDoorToOthers();
   void KeepHouse();
+  void TakeSamples();
   void LogChanges();
   Core::Ports CorePorts();
   void After(Duration delay, std::function<void()> task);
@@ -103,6 +106,7 @@ class Daemon {
   std::shared_ptr<AgentDoor> agent_door_ = std::make_shared<AgentDoor>();
   std::shared_ptr<Routes::Remote> remote_;
   std::shared_ptr<FarStreams> far_streams_;
+  std::shared_ptr<SampleBook> samples_;  // Null: none are taken.
   std::unique_ptr<HttpServer> server_;
   bool was_rebooted_ = false;
   // Last, so that they end first: their tasks use the store and the probe.
@@ -267,6 +271,23 @@ void Daemon::KeepHouse() {
   asio::post(loop_, [this] { housekeeping_->Start(); });
 }
 
+void Daemon::TakeSamples() {
+  if (!config_.takes_samples) return;
+  SampleBook::Options options;
+  options.path = places_.state + "/samples.db";
+  options.most = config_.most_samples;
+  options.keep_jobs = config_.keep_finished;
+  SampleBook::Ports ports;
+  ports.post = [this](std::function<void()> task) { asio::post(loop_, std::move(task)); };
+  ports.note = [this](const std::string& line) { log_.Write(LogLevel::kWarning, line); };
+  samples_ = std::make_shared<SampleBook>(std::move(options), std::move(ports));
+  host_.Sample({OwnName(), config_.sample_every}, [this](const samples::Snapshot& seen) {
+    samples_->Add(seen, seen.at);
+    samples_->Add(ClusterSnapshot(*controller_, *samples_, seen.at), seen.at);
+    routes_->OnSecond();
+  });
+}
+
 void Daemon::LogChanges() {
   if (!log_.Writes(LogLevel::kDebug)) return;
   core_->Subscribe([this](const std::vector<Change>& changes, Time) {
@@ -320,6 +341,7 @@ Status Daemon::Serve() {
   ports.far_streams = far_streams_;
   ports.shares = share_board_;
   ports.own_shares = &host_.shares();
+  ports.samples = samples_;
   ports.step_callers = std::make_shared<StepCallers>(loop_);
   ports.login_environment = LoginEnvironment;
   DIVVY_TRY(Audit audit, Audit::Open(places_.state + "/audit.log"));
@@ -430,6 +452,7 @@ Status Daemon::Start() {
     core_->Touch();
   });
   KeepHouse();
+  TakeSamples();
   LogChanges();
   signals_.add(SIGTERM);
   signals_.add(SIGINT);
@@ -449,6 +472,7 @@ void Daemon::Close() {
     if (!batch.empty()) static_cast<void>(store_->Commit({batch}));
   }
   host_.Stop();
+  if (samples_) samples_->Close();
   reader_.reset();
   log_.Write(LogLevel::kInfo, "event=down");
 }

@@ -180,6 +180,7 @@ Result<GpuSource> OpenGpus(const GpuWishes& wishes, const Places& places) {
     if (!machine.empty() && ::access(emulate.c_str(), F_OK) != 0) MakeOwn(described, machine);
     DIVVY_TRY(const std::string library, WriteEmulation(described, places.state + "/emulate"));
     DIVVY_TRY(source.probe, OpenNvml(library, "", wishes.mig, slices));
+    source.library = library;
     source.text = "emulated: " + emulate;
     source.libraries = places.state + "/emulate";
     source.environment = {"DIVVY_EMULATE=" + EmulatedWorldPath(source.libraries)};

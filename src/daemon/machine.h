@@ -44,6 +44,7 @@ struct GpuSource {
   std::vector<GpuFacts> gpus;
   std::string text;
   // Of stand-ins: where their libraries are, and what they find them by (NAME=value).
+  std::string library;  // NVML's, as OpenNvml takes it.
   std::string libraries;
   std::vector<std::string> environment;
   MigUse mig = MigUse::kUse;

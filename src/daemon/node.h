@@ -19,6 +19,7 @@
 #include "platform/isolation.h"
 #include "platform/launch.h"
 #include "platform/supervisor_adoption.h"
+#include "platform/use_probe.h"
 #include "platform/user_limits.h"
 
 namespace divvy {
@@ -46,6 +47,8 @@ struct NodeOptions {
   ContainerSettings container;
   Duration awaits_callers{0};  // How long a foreground job at its turn waits for its caller's streams, restart or not.
 };
+
+struct JobLog;
 
 /// The streams of a foreground job's caller, until its process has them. Closed when dropped.
 using Streams = std::array<Descriptor, 3>;
@@ -121,6 +124,15 @@ class Node final : public OrderPort {
   std::int64_t pid_of(JobId job) const;
   /// Jobs that have a process here, or soon will.
   std::set<JobId> runs() const;
+  /// What runs here, and by which processes; none that waits for others or has ended.
+  struct RunHere {
+    JobId job;
+    std::uint32_t attempt = 0;
+    UseTarget use;
+  };
+  std::vector<RunHere> runs_here() const;
+  /// Where the output of a run here goes; nothing where that is not known.
+  std::optional<JobLog> LogOfRun(JobId job) const;
   /// Whose processes a run here are, as it was launched; -1: it does not run here, or has not said so yet.
   std::int64_t uid_of(JobId job) const;
   const Isolation& isolation() const { return options_.isolation; }

@@ -257,6 +257,12 @@ void NodeHost::Poll() {
   });
 }
 
+void NodeHost::Sample(Sampler::Options options, Sampler::OnSnapshot on_snapshot) {
+  sampler_ =
+      std::make_unique<Sampler>(loop_, *node_, OpenUseProbe(gpus_.probe != nullptr, gpus_.library), std::move(options));
+  sampler_->Begin(std::move(on_snapshot));
+}
+
 void NodeHost::WatchDisks(std::vector<std::string> folders, std::function<void(const std::string& what)> on_change) {
   disks_ = std::move(folders);
   on_disks_ = std::move(on_change);

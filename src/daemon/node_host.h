@@ -14,6 +14,7 @@
 #include "daemon/machine.h"
 #include "daemon/node.h"
 #include "daemon/node_shares.h"
+#include "daemon/sampler.h"
 #include "daemon/worker.h"
 #include "platform/log_limit.h"
 #include "wire/agent_messages.h"
@@ -60,8 +61,11 @@ class NodeHost {
   void Run(Duration period, std::function<void(std::vector<GpuObservation>)> on_seen);
   /// Says when a disk on which jobs leave files is full (FullDisk), and when none is any more.
   void WatchDisks(std::vector<std::string> folders, std::function<void(const std::string& what)> on_change);
+  /// Samples what is used here from now on.
+  void Sample(Sampler::Options options, Sampler::OnSnapshot on_snapshot);
   /// A launch may not have left yet; a moment later it has.
   void Stop() {
+    sampler_.reset();
     prober_.reset();
     file_keeper_.reset();
   }
@@ -99,6 +103,7 @@ class NodeHost {
   // Last, so that they end first: their tasks use the probe and the limit.
   std::unique_ptr<Worker> prober_;
   std::unique_ptr<Worker> file_keeper_;
+  std::unique_ptr<Sampler> sampler_;
 };
 
 }  // namespace divvy

@@ -14,6 +14,7 @@
 #include "wire/messages_reports_describe.h"
 #include "wire/messages_teams_describe.h"
 #include "wire/openapi.h"
+#include "wire/series_messages_describe.h"
 
 namespace divvy {
 
@@ -84,6 +85,8 @@ const std::vector<Routes::Route>& Routes::Table() {
       {"GET", "/v1/reports/speeds", &Routes::Speeds},
       {"GET", "/v1/reports/usage", &Routes::Usage},
       {"GET", "/v1/reports/fairness", &Routes::Fairness},
+      {"GET", "/v1/latest", &Routes::Latest},
+      {"GET", "/v1/series", &Routes::Series},
       {"GET", "/v1/events", &Routes::Events},
       {"GET", "/v1/openapi.json", &Routes::OpenApiDocument},
       {"POST", "/v1/shutdown", &Routes::Shutdown},
@@ -284,7 +287,10 @@ void Routes::Events(Call& call) {
   // The handle is known only after the subscription, and both ends of it need it.
   auto handle = std::make_shared<std::uint64_t>(0);
   call.reply.BeginStream("text/event-stream");
-  call.reply.OnClosed([this, handle] { core_.Unsubscribe(*handle); });
+  call.reply.OnClosed([this, handle] {
+    core_.Unsubscribe(*handle);
+    watchers_.erase(*handle);
+  });
   *handle = core_.Subscribe([this, handle, reply = call.reply](const std::vector<Change>& changes, Time now) mutable {
     std::string text;
     for (const Change& change : changes) {
@@ -300,6 +306,7 @@ void Routes::Events(Call& call) {
     }
     if (!reply.Send(text)) core_.Unsubscribe(*handle);
   });
+  if (call.request.query.contains("samples")) WatchSamples(call.caller, *handle, call.reply);
 }
 
 void Routes::Shutdown(Call& call) {
@@ -417,10 +424,19 @@ std::string Routes::OpenApiText() {
   add("GET", "/v1/reports/fairness", "Waiting and GPU-hours of users or teams, and how even they are", nullptr,
       &kJsonType<FairnessReport>);
   add("POST", "/v1/shutdown", "End the daemon; jobs go on", nullptr, nullptr);
+  add("GET", "/v1/latest", "What was seen last of every GPU, machine and running job", nullptr,
+      &kJsonType<LatestAnswer>);
+  add("GET", "/v1/series",
+      "How they were used over time: `of` (gpu, slice, node, job, cluster), `node`, `gpu`, `id` (of a job), `metrics` "
+      "(with commas between; all unless given), `since` and `until` (seconds since 1970; below 0: before now), "
+      "`points`",
+      nullptr, &kJsonType<SeriesAnswer>);
   OpenApiRoute events;
   events.method = "GET";
   events.path = "/v1/events";
-  events.summary = "Every change, as server-sent events";
+  events.summary =
+      "Every change, as server-sent events; with `samples=1` also, each second, `event: samples` with what /v1/latest "
+      "says";
   events.response = &kJsonType<ChangeEvent>;
   events.response_content_type = "text/event-stream";
   document.AddRoute(std::move(events));

@@ -23,6 +23,7 @@ namespace divvy {
 
 class AgentDoor;
 class FarStreams;
+class SampleBook;
 class NodeShares;
 class RemoteNode;
 namespace wire {
@@ -81,6 +82,8 @@ class Routes {
     NodeShares* own_shares = nullptr;
     /// Who starts steps in jobs from outside them. Null: nobody may.
     std::shared_ptr<StepCallers> step_callers;
+    /// How everything is used. Null: no samples are taken.
+    std::shared_ptr<SampleBook> samples;
     /// From the stop signal to SIGKILL, for jobs that name no grace.
     Duration default_grace = std::chrono::seconds(30);
   };
@@ -89,6 +92,10 @@ class Routes {
 
   void Handle(const Peer& peer, HttpRequest&& request, Reply reply);
   static std::string OpenApiText();
+  /// Another second's samples have come.
+  void OnSecond();
+  /// Somebody hears of each second's samples.
+  bool is_watched() const { return !watchers_.empty(); }
 
  private:
   struct Call;
@@ -151,6 +158,12 @@ class Routes {
   void Events(Call& call);
   void OpenApiDocument(Call& call);
   void Shutdown(Call& call);
+  // routes_samples.cc
+  void Latest(Call& call);
+  void Series(Call& call);
+  void WatchSamples(const Caller& caller, std::uint64_t handle, Reply reply);
+  /// Whose own metrics the caller may see.
+  std::function<bool(JobId)> SeesOwnOf(const Caller& caller) const;
   // routes_teams.cc
   void Teams(Call& call);
   void SetTeam(Call& call);
@@ -266,6 +279,11 @@ class Routes {
   std::uint64_t next_read_ = 1;
   std::map<JobId, Reply> callers_;  // Of foreground jobs, waiting at their terminals.
   std::set<JobId> left_;            // Foreground jobs that have a caller no more, and go on.
+  struct Watcher {
+    Caller caller;
+    Reply reply;
+  };
+  std::map<std::uint64_t, Watcher> watchers_;  // Of samples, by their subscription.
   struct Groups {
     std::vector<std::string> asked;
     std::vector<std::string> of;

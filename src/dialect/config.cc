@@ -133,6 +133,11 @@ std::vector<Key> Keys(Config& config) {
       return InvalidArgument("is " + FormatSize(limit) + "; it is \"1M\" at least, or \"0\" for all of each log");
     return limit;
   };
+  const auto most_samples = [size](const ConfigValue& value) -> Result<Bytes> {
+    DIVVY_TRY(const Bytes most, size(value));
+    if (most < 10_MiB) return InvalidArgument("is " + FormatSize(most) + "; it is \"10M\" at least");
+    return most;
+  };
   const auto cpu_jobs = [](const ConfigValue& value) -> Result<int> {
     DIVVY_TRY(const std::int64_t count, ConfigCount(value, 1, 1'000'000));
     return static_cast<int>(count);
@@ -178,6 +183,9 @@ std::vector<Key> Keys(Config& config) {
       {"jobs", "keep_finished", IntoSpan(config.keep_finished, "90d")},
       {"jobs", "keep_logs", IntoSpan(config.keep_logs, "30d")},
       {"jobs", "log_limit", Into(config.log_limit, log_limit)},
+      {"samples", "on", Into(config.takes_samples, ConfigYesOrNo)},
+      {"samples", "every", IntoSpan(config.sample_every, "1s", 1s, 1min)},
+      {"samples", "most", Into(config.most_samples, most_samples)},
       {"isolation", "devices", Into(config.isolation.devices, devices)},
       {"isolation", "device_files", Into(config.isolation.device_files, DeviceFiles)},
       {"isolation", "near_gpus", Into(config.isolation.keeps_near_gpus, ConfigYesOrNo)},
@@ -253,8 +261,8 @@ bool operator==(const Config& a, const Config& b) {
   const auto rest = [](const Config& c) {
     return std::tie(c.log_level, c.use, c.emulate, c.ignore_unmanaged_below, c.mig, c.poll, c.max_queued,
                     c.default_time_limit, c.max_time_limit, c.root_jobs, c.grace, c.keep_finished, c.keep_logs,
-                    c.log_limit, c.isolation, c.container, c.listen, c.name, c.lost_after, c.requeue_lost_after,
-                    c.admin_users, c.admin_groups, c.teams, c.pools);
+                    c.log_limit, c.takes_samples, c.sample_every, c.most_samples, c.isolation, c.container, c.listen,
+                    c.name, c.lost_after, c.requeue_lost_after, c.admin_users, c.admin_groups, c.teams, c.pools);
   };
   return a.policy == b.policy && rest(a) == rest(b);
 }

@@ -47,6 +47,11 @@ struct Config {
   Duration keep_logs = std::chrono::hours(24) * 30;
   Bytes log_limit;  // Of each log that divvy keeps, the newest; 1 MiB at least, or 0: all of it.
 
+  // [samples]
+  bool takes_samples = true;
+  Duration sample_every = 1s;  // 1 s to 1 min.
+  Bytes most_samples = 2_GiB;  // Of what is kept of them on disk; 10 MiB at least.
+
   IsolationWishes isolation;  // [isolation]
 
   ContainerSettings container;  // [container]

@@ -107,6 +107,15 @@ void NvmlLibrary::Resolve() {
   Find(in, get_link_end, {"nvmlDeviceGetNvLinkRemoteDeviceType"});
   Find(in, get_remapped_rows, {"nvmlDeviceGetRemappedRows"});
   Find(in, get_fields, {"nvmlDeviceGetFieldValues"});
+  Find(in, get_clock, {"nvmlDeviceGetClockInfo"});
+  Find(in, get_clock_reasons, {"nvmlDeviceGetCurrentClocksEventReasons", "nvmlDeviceGetCurrentClocksThrottleReasons"});
+  Find(in, get_errors, {"nvmlDeviceGetTotalEccErrors"});
+  Find(in, get_process_use, {"nvmlDeviceGetProcessUtilization"});
+  Find(in, query_gpm, {"nvmlGpmQueryDeviceSupport"});
+  Find(in, make_gpm_sample, {"nvmlGpmSampleAlloc"});
+  Find(in, free_gpm_sample, {"nvmlGpmSampleFree"});
+  Find(in, take_gpm_sample, {"nvmlGpmSampleGet"});
+  Find(in, get_gpm_metrics, {"nvmlGpmMetricsGet"});
   Find(in, create_events, {"nvmlEventSetCreate"});
   Find(in, free_events, {"nvmlEventSetFree"});
   Find(in, register_events, {"nvmlDeviceRegisterEvents"});

@@ -68,6 +68,21 @@ class NvmlLibrary {
 
   decltype(&nvmlDeviceGetRemappedRows) get_remapped_rows = nullptr;
   decltype(&nvmlDeviceGetFieldValues) get_fields = nullptr;
+  decltype(&nvmlDeviceGetClockInfo) get_clock = nullptr;
+  decltype(&nvmlDeviceGetCurrentClocksEventReasons) get_clock_reasons = nullptr;
+  decltype(&nvmlDeviceGetTotalEccErrors) get_errors = nullptr;
+  decltype(&nvmlDeviceGetProcessUtilization) get_process_use = nullptr;
+  // All or none of these: counters of the multiprocessors.
+  decltype(&nvmlGpmQueryDeviceSupport) query_gpm = nullptr;
+  decltype(&nvmlGpmSampleAlloc) make_gpm_sample = nullptr;
+  decltype(&nvmlGpmSampleFree) free_gpm_sample = nullptr;
+  decltype(&nvmlGpmSampleGet) take_gpm_sample = nullptr;
+  decltype(&nvmlGpmMetricsGet) get_gpm_metrics = nullptr;
+  bool has_gpm() const {
+    return query_gpm != nullptr && make_gpm_sample != nullptr && free_gpm_sample != nullptr &&
+           take_gpm_sample != nullptr && get_gpm_metrics != nullptr;
+  }
+
   decltype(&nvmlEventSetCreate) create_events = nullptr;
   decltype(&nvmlEventSetFree) free_events = nullptr;
   decltype(&nvmlDeviceRegisterEvents) register_events = nullptr;

@@ -115,6 +115,57 @@ struct FieldValue {
 inline constexpr unsigned kFieldRecoveryAction = 230;  // Since driver R565.
 inline constexpr unsigned kValueUnsigned = 1;
 
+/// Bytes that passed the PCIe link since the driver began, 32 bits that wrap (since R550); and KiB that passed all
+/// NVLinks where `scope` is kAllLinks.
+inline constexpr unsigned kFieldPcieSent = 197;
+inline constexpr unsigned kFieldPcieReceived = 198;
+inline constexpr unsigned kFieldNvlinkSent = 138;
+inline constexpr unsigned kFieldNvlinkReceived = 139;
+inline constexpr unsigned kAllLinks = ~0U;
+
+// --- Use
+
+/// NVML_CLOCKS_EVENT_REASON_*: bits.
+inline constexpr unsigned long long kReasonIdle = 0x1;
+
+/// nvmlProcessUtilizationSample_t; percent of the time between samples.
+struct ProcessUtilisation {
+  unsigned pid;
+  unsigned long long timestamp_us;
+  unsigned sm;
+  unsigned memory;
+  unsigned encoder;
+  unsigned decoder;
+};
+
+/// GPM: counters of the multiprocessors (since Hopper, driver R520).
+using GpmSample = struct OpaqueGpmSample*;
+/// nvmlGpmSupport_t.
+struct GpmSupport {
+  unsigned version;  // 1, set by the caller.
+  unsigned is_supported;
+};
+/// nvmlGpmMetric_t.
+struct GpmMetric {
+  unsigned metric;
+  Return result;
+  double value;
+  const char* short_name;
+  const char* long_name;
+  const char* unit;
+};
+/// nvmlGpmMetricsGet_t. Only the first `count` metrics are looked at; NVIDIA's has as many as there are kinds.
+inline constexpr unsigned kMostGpmMetrics = 8;
+struct GpmMetrics {
+  unsigned version;  // 1
+  unsigned count;
+  GpmSample first;
+  GpmSample second;
+  GpmMetric metrics[kMostGpmMetrics];
+};
+inline constexpr unsigned kGpmVersion = 1;
+inline constexpr unsigned kGpmSmUtilisation = 2;  // Percent of the multiprocessors that were busy.
+
 // --- MIG (since driver R450; placements can be named since R460)
 
 /// NVML_GPU_INSTANCE_PROFILE_*: by how many compute slices it has.
@@ -218,6 +269,8 @@ static_assert(sizeof(divvy::nvml::ProcessUseV1) == 16);
 static_assert(sizeof(divvy::nvml::ProcessUse) == 24);
 static_assert(sizeof(divvy::nvml::Event) == 32);
 static_assert(sizeof(divvy::nvml::FieldValue) == 40);
+static_assert(sizeof(divvy::nvml::ProcessUtilisation) == 32);
+static_assert(sizeof(divvy::nvml::GpmMetric) == 40);
 static_assert(sizeof(divvy::nvml::MemoryV2) == 40);
 static_assert(sizeof(divvy::nvml::GpuInstanceProfile) == 48);
 static_assert(sizeof(divvy::nvml::GpuInstanceInfo) == 24);
@@ -328,6 +381,17 @@ DIVVY_NVML nvmlDeviceGetTotalEccErrors(divvy::nvml::Device device, unsigned erro
 DIVVY_NVML nvmlDeviceGetRemappedRows(divvy::nvml::Device device, unsigned* correctable, unsigned* uncorrectable,
                                      unsigned* is_pending, unsigned* has_failed);
 DIVVY_NVML nvmlDeviceGetFieldValues(divvy::nvml::Device device, int count, divvy::nvml::FieldValue* values);
+
+DIVVY_NVML nvmlDeviceGetCurrentClocksThrottleReasons(divvy::nvml::Device device, unsigned long long* reasons);
+DIVVY_NVML nvmlDeviceGetCurrentClocksEventReasons(divvy::nvml::Device device, unsigned long long* reasons);
+// `count`: in, the room in `list`; out, the samples there are. Those after `seen_us`.
+DIVVY_NVML nvmlDeviceGetProcessUtilization(divvy::nvml::Device device, divvy::nvml::ProcessUtilisation* list,
+                                           unsigned* count, unsigned long long seen_us);
+DIVVY_NVML nvmlGpmQueryDeviceSupport(divvy::nvml::Device device, divvy::nvml::GpmSupport* support);
+DIVVY_NVML nvmlGpmSampleAlloc(divvy::nvml::GpmSample* sample);
+DIVVY_NVML nvmlGpmSampleFree(divvy::nvml::GpmSample sample);
+DIVVY_NVML nvmlGpmSampleGet(divvy::nvml::Device device, divvy::nvml::GpmSample sample);
+DIVVY_NVML nvmlGpmMetricsGet(divvy::nvml::GpmMetrics* metrics);
 
 DIVVY_NVML nvmlEventSetCreate(divvy::nvml::EventSet* set);
 DIVVY_NVML nvmlEventSetFree(divvy::nvml::EventSet set);

@@ -6,6 +6,8 @@
 #include "wire/messages_remote_describe.h"
 #include "wire/messages_reports_describe.h"
 #include "wire/messages_teams_describe.h"
+#include "wire/series_messages.h"
+#include "wire/series_messages_describe.h"
 
 namespace divvy::wire {
 namespace {
@@ -28,6 +30,8 @@ template <>
 constexpr JsonLimits kLimitsOf<std::vector<StepView>> = kLimitsOfLists;
 template <>
 constexpr JsonLimits kLimitsOf<ActionAnswer> = kLimitsOfLists;
+template <>
+constexpr JsonLimits kLimitsOf<SeriesAnswer> = kLimitsOfLists;
 
 }  // namespace
 
@@ -108,6 +112,8 @@ DIVVY_MESSAGE(PredictionsReport)
 DIVVY_MESSAGE(SpeedsReport)
 DIVVY_MESSAGE(UsageReport)
 DIVVY_MESSAGE(FairnessReport)
+DIVVY_MESSAGE(SeriesAnswer)
+DIVVY_MESSAGE(LatestAnswer)
 
 #undef DIVVY_MESSAGE
 

@@ -1,0 +1,116 @@
+// Entry points about how a GPU is used at this moment: clocks' reasons, processes, counters of the multiprocessors.
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "nvml_world.h"
+#include "process_alive.h"
+
+using namespace divvy::nvml;       // NOLINT: the entry points are outside the namespace by their ABI.
+using namespace divvy::emulation;  // NOLINT: as above.
+
+namespace {
+
+uint64_t NowNanoseconds() {
+  timespec now;
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  return static_cast<uint64_t>(now.tv_sec) * 1'000'000'000 + static_cast<uint64_t>(now.tv_nsec);
+}
+
+// What a process had used of a GPU when it was asked for last, by this process.
+struct Known {
+  uint64_t busy_ns;
+  uint64_t at_ns;
+  uint64_t start_ticks;
+};
+Known known[kMaxGpus][kMaxCudaProcesses];
+
+// Percent of the time since it was asked for last.
+unsigned UseOf(const CudaProcess& process, unsigned slot, unsigned gpu, uint64_t now) {
+  Known& last = known[gpu][slot];
+  const uint64_t busy = __atomic_load_n(&process.uses[gpu].busy_ns, __ATOMIC_RELAXED);
+  unsigned percent = 0;
+  if (last.start_ticks == process.start_ticks && now > last.at_ns && busy > last.busy_ns)
+    percent = static_cast<unsigned>((busy - last.busy_ns) * 100 / (now - last.at_ns));
+  last = {busy, now, process.start_ticks};
+  return percent > 100 ? 100 : percent;
+}
+
+// A sample of the counters: of when, and how busy the GPU had been.
+struct Counters {
+  unsigned busy;
+};
+
+}  // namespace
+
+Return nvmlDeviceGetCurrentClocksThrottleReasons(Device device, unsigned long long* reasons) {
+  Look look(device);
+  if (look.result != kSuccess) return look.result;
+  if (reasons == nullptr) return kInvalidArgument;
+  *reasons = BusyNow(look) == 0 ? kReasonIdle : 0;
+  return kSuccess;
+}
+Return nvmlDeviceGetCurrentClocksEventReasons(Device device, unsigned long long* reasons) {
+  return nvmlDeviceGetCurrentClocksThrottleReasons(device, reasons);
+}
+
+Return nvmlDeviceGetProcessUtilization(Device device, ProcessUtilisation* list, unsigned* count, unsigned long long) {
+  Look look(device);
+  if (look.result != kSuccess) return look.result;
+  if (count == nullptr) return kInvalidArgument;
+  unsigned found = 0;
+  const uint64_t now = NowNanoseconds();
+  for (unsigned i = 0; OpenCuda() != nullptr && i < kMaxCudaProcesses; ++i) {
+    const CudaProcess& process = OpenCuda()->processes[i];
+    if (process.uses[look.index].busy_ns == 0 || !IsUsingCuda(process)) continue;
+    if (list != nullptr && found < *count) {
+      const unsigned sm = UseOf(process, i, look.index, now);
+      list[found] = {process.pid, now / 1000, sm, sm * 2 / 5, 0, 0};
+    }
+    ++found;
+  }
+  const bool fits = list != nullptr && found <= *count;
+  *count = found;
+  if (found == 0) return kNotFound;
+  return fits ? kSuccess : kInsufficientSize;
+}
+
+Return nvmlGpmQueryDeviceSupport(Device device, GpmSupport* support) {
+  Look look(device);
+  if (look.result != kSuccess) return look.result;
+  if (support == nullptr || support->version != kGpmVersion) return kInvalidArgument;
+  support->is_supported = look.facts->compute_capability >= 90 ? 1 : 0;  // Since Hopper.
+  return kSuccess;
+}
+
+Return nvmlGpmSampleAlloc(GpmSample* sample) {
+  if (sample == nullptr) return kInvalidArgument;
+  *sample = static_cast<GpmSample>(calloc(1, sizeof(Counters)));
+  return *sample == nullptr ? kInsufficientResources : kSuccess;
+}
+
+Return nvmlGpmSampleFree(GpmSample sample) {
+  free(sample);
+  return kSuccess;
+}
+
+Return nvmlGpmSampleGet(Device device, GpmSample sample) {
+  Look look(device);
+  if (look.result != kSuccess) return look.result;
+  if (sample == nullptr) return kInvalidArgument;
+  reinterpret_cast<Counters*>(sample)->busy = BusyNow(look);
+  return kSuccess;
+}
+
+// The stand-in's kernels fill the GPU, so its multiprocessors are as busy as the GPU was in the last second.
+Return nvmlGpmMetricsGet(GpmMetrics* metrics) {
+  if (metrics == nullptr || metrics->version != kGpmVersion) return kInvalidArgument;
+  if (metrics->first == nullptr || metrics->second == nullptr) return kInvalidArgument;
+  for (unsigned i = 0; i < metrics->count; ++i) {
+    GpmMetric& metric = metrics->metrics[i];
+    metric.result = metric.metric == kGpmSmUtilisation ? kSuccess : kNotSupported;
+    metric.value = metric.result == kSuccess ? reinterpret_cast<Counters*>(metrics->second)->busy : 0;
+    metric.short_name = metric.long_name = metric.unit = nullptr;
+  }
+  return kSuccess;
+}

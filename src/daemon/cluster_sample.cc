@@ -1,0 +1,34 @@
+#include "daemon/cluster_sample.h"
+
+#include "daemon/views.h"
+
+namespace divvy {
+
+samples::Snapshot ClusterSnapshot(const Controller& controller, const SampleBook& book, samples::Second now) {
+  double total = 0;
+  double allocated = 0;
+  const Server& cluster = controller.cluster();
+  for (const BookNode& node : cluster.nodes()) {
+    for (const GpuFacts& gpu : node.capacity.gpus) {
+      total += 1;
+      allocated += 1 - PartOfWhole(node.room(gpu.index));
+    }
+  }
+  double queued = 0;
+  for (const auto& [id, record] : controller.live()) {
+    if (record.state != JobState::kQueued) continue;
+    queued += record.array_count > 0 ? static_cast<double>(record.array_waiting.size()) : 1;
+  }
+  samples::Snapshot snapshot;
+  snapshot.at = now;
+  samples::Sample& sample = snapshot.samples.emplace_back();
+  sample.subject.of = samples::Of::kCluster;
+  sample.readings = {{samples::Metric::kGpusTotal, total},
+                     {samples::Metric::kGpusAllocated, allocated},
+                     {samples::Metric::kGpusUsed, book.GpusUsed(now)},
+                     {samples::Metric::kJobsQueued, queued},
+                     {samples::Metric::kJobsRunning, static_cast<double>(cluster.running_jobs().size())}};
+  return snapshot;
+}
+
+}  // namespace divvy

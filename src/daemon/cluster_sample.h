@@ -1,0 +1,12 @@
+// The cluster as a whole in one second: how many GPUs there are, are given away and are used, how many jobs wait and
+// run.
+#pragma once
+
+#include "control/controller.h"
+#include "daemon/sample_book.h"
+
+namespace divvy {
+
+samples::Snapshot ClusterSnapshot(const Controller& controller, const SampleBook& book, samples::Second now);
+
+}  // namespace divvy

@@ -1,0 +1,101 @@
+#include "daemon/own_metrics.h"
+
+#include <algorithm>
+#include <cmath>
+#include <iterator>
+#include <utility>
+
+#include "base/text.h"
+#include "wire/json.h"
+
+namespace divvy {
+namespace {
+
+constexpr std::size_t kMostLine = 16 << 10;
+
+bool IsName(std::string_view name) {
+  return !name.empty() && name.size() <= OwnMetrics::kMostName &&
+         std::ranges::none_of(name, [](char c) { return static_cast<unsigned char>(c) < ' ' || c == 127; });
+}
+
+// The newest value of each name.
+void Keep(std::vector<samples::Reading>& readings, samples::Reading reading) {
+  const auto at = std::ranges::find(readings, reading.name, &samples::Reading::name);
+  if (at != readings.end()) at->value = reading.value;
+  else readings.push_back(std::move(reading));
+}
+
+}  // namespace
+
+std::vector<samples::Reading> OwnReadings(std::string_view line) {
+  std::vector<samples::Reading> readings;
+  line = Trim(line);
+  if (!line.starts_with('{') || !line.ends_with('}') || line.size() > kMostLine) return readings;
+  const auto document = JsonDocument::Parse(std::string(line), {kMostLine, 8, 1024});
+  if (!document || !document->root().is_object()) return readings;
+  for (const JsonValue value : document->root()) {
+    const auto number = value.AsNumber();
+    if (!number || !std::isfinite(*number) || !IsName(value.key()) || readings.size() >= OwnMetrics::kMostNames)
+      continue;
+    Keep(readings, {samples::Metric::kGpuUtilization, *number, std::string(value.key())});
+  }
+  return readings;
+}
+
+void OwnMetrics::Look(const std::vector<Source>& sources, const std::string& node, samples::Snapshot& out) {
+  for (auto& [job, reader] : readers_) reader.is_current = false;
+  for (const Source& source : sources) {
+    const auto [at, is_new] = readers_.try_emplace(source.job);
+    Reader& reader = at->second;
+    const bool is_later = is_new ? !has_looked_ || source.attempt > 1 : reader.source.attempt != source.attempt;
+    reader.source = source;
+    reader.is_current = true;
+    if (is_later) reader.next = ReadJobLog(source.log, -1, 0, 1).size;
+    if (is_later) reader.begun.clear();
+  }
+  has_looked_ = true;
+  for (auto& [job, reader] : readers_) {
+    std::vector<samples::Reading> readings = Read(reader);
+    if (readings.empty()) continue;
+    const samples::Subject subject{samples::Of::kJob, node, -1, -1, job};
+    auto sample = std::ranges::find(out.samples, subject, &samples::Sample::subject);
+    if (sample == out.samples.end()) sample = out.samples.insert(sample, {subject, {}});
+    std::ranges::move(readings, std::back_inserter(sample->readings));
+  }
+  std::erase_if(readers_, [](const auto& reader) { return !reader.second.is_current; });
+}
+
+std::vector<samples::Reading> OwnMetrics::Read(Reader& reader) {
+  std::vector<samples::Reading> readings;
+  if (reader.source.log.path.empty()) return readings;
+  LogPiece piece = ReadJobLog(reader.source.log, reader.next, -1, kMostBytes);
+  if (piece.error != 0) return readings;
+  if (piece.size > piece.next) {
+    // It writes faster than is read: on with its end, from the next whole line.
+    piece = ReadJobLog(reader.source.log, std::max<std::int64_t>(piece.size - static_cast<std::int64_t>(kMostBytes), 0),
+                       -1, kMostBytes);
+    if (piece.error != 0) return readings;
+    reader.begun.clear();
+    piece.text.erase(0, piece.text.find('\n') + 1);
+  }
+  // A log that was begun anew is shorter than what was read of it.
+  reader.next = piece.size < reader.next ? 0 : piece.next;
+  reader.begun += piece.text;
+  std::string_view text = reader.begun;
+  const auto end = text.rfind('\n');
+  std::vector<std::string_view> lines;
+  if (end != std::string_view::npos) {
+    for (const std::string_view line : Split(text.substr(0, end), '\n')) {
+      if (line.starts_with('{')) lines.push_back(line);
+    }
+  }
+  const std::size_t skipped = lines.size() - std::min(lines.size(), kMostLines);
+  for (std::size_t i = skipped; i < lines.size(); ++i) {
+    for (samples::Reading& reading : OwnReadings(lines[i])) Keep(readings, std::move(reading));
+  }
+  reader.begun.erase(0, end == std::string::npos ? 0 : end + 1);
+  if (reader.begun.size() > kMostLine) reader.begun.clear();
+  return readings;
+}
+
+}  // namespace divvy

@@ -1,0 +1,54 @@
+// What jobs say of themselves: lines of their output that are JSON objects, {"step": 10, "loss": 0.3}. The numbers in
+// them are the job's own metrics.
+//
+// Bounded: of a job kMostLines lines and kMostBytes bytes are read in each second; where it writes more, what is older
+// is passed over. Not for two threads at a time; a log on a server that is away keeps it waiting.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/id.h"
+#include "daemon/job_log.h"
+#include "samples/sample.h"
+
+namespace divvy {
+
+class OwnMetrics {
+ public:
+  static constexpr std::size_t kMostLines = 50;
+  static constexpr std::size_t kMostBytes = std::size_t{256} << 10;
+  static constexpr std::size_t kMostName = 64;
+  static constexpr std::size_t kMostNames = 64;  // In one line.
+
+  struct Source {
+    std::uint64_t job = 0;
+    std::uint32_t attempt = 0;
+    JobLog log;
+  };
+
+  /// Appends what has come since the last call to the samples of the jobs in `out`, under the name `node`. Of jobs that
+  /// are here for the first time at the first call, and of later attempts, only what comes from then on is read. One
+  /// that is no longer among `sources` is read once more: its last words come with its end.
+  void Look(const std::vector<Source>& sources, const std::string& node, samples::Snapshot& out);
+
+ private:
+  struct Reader {
+    Source source;
+    std::int64_t next = 0;
+    std::string begun;  // A line that has no end yet.
+    bool is_current = false;
+  };
+  std::vector<samples::Reading> Read(Reader& reader);
+
+  std::map<std::uint64_t, Reader> readers_;  // By job.
+  bool has_looked_ = false;
+};
+
+/// The numbers of one line, by name; none where it is no JSON object.
+std::vector<samples::Reading> OwnReadings(std::string_view line);
+
+}  // namespace divvy

@@ -1,0 +1,138 @@
+// How everything is used: now, over time, and as it goes on.
+#include <algorithm>
+
+#include "base/text.h"
+#include "daemon/routes_call.h"
+#include "daemon/select.h"
+#include "daemon/views_samples.h"
+
+namespace divvy {
+namespace {
+
+Error IsOff() {
+  return FailedPrecondition("no samples are taken: [samples] on = false in divvy.toml; set it to true and restart");
+}
+
+// A number of the query; `otherwise` where it is not there.
+Result<std::int64_t> NumberOf(const HttpRequest& request, const char* name, std::int64_t otherwise) {
+  const auto at = request.query.find(name);
+  if (at == request.query.end()) return otherwise;
+  const auto number = ParseNumber(at->second);
+  constexpr double kMost = 1e12;
+  if (!number || *number > kMost || *number < -kMost)
+    return InvalidArgument("'" + at->second + "' is not a number for '" + name + "'");
+  return static_cast<std::int64_t>(*number);
+}
+
+Status CheckMetric(const std::string& name) {
+  if (samples::MetricByName(name) || name.starts_with(samples::kOwnPrefix)) return {};
+  std::vector<std::string_view> known;
+  for (std::size_t i = 0; i < samples::kMetrics; ++i) known.push_back(FactsOf(static_cast<samples::Metric>(i)).name);
+  const std::string_view near = Nearest(name, known);
+  return InvalidArgument(
+      "there is no metric '" + name.substr(0, 80) + "'" +
+      (near.empty() ? "; those of a job's own begin with own." : "; did you mean '" + std::string(near) + "'?"));
+}
+
+Result<SampleBook::Question> SeriesAskedBy(const HttpRequest& request, samples::Second now) {
+  SampleBook::Question question;
+  const auto text = [&](const char* name) {
+    const auto at = request.query.find(name);
+    return at == request.query.end() ? std::string() : at->second;
+  };
+  const std::string of = text("of");
+  const auto known = samples::OfByName(of);
+  if (!known) return InvalidArgument("'of' is gpu, slice, node, job or cluster, not '" + of.substr(0, 80) + "'");
+  question.of = *known;
+  if (!text("node").empty()) question.node = text("node");
+  DIVVY_TRY(const std::int64_t gpu, NumberOf(request, "gpu", -1));
+  if (gpu >= GpuSet::kCapacity) return InvalidArgument("there is no GPU " + std::to_string(gpu));
+  if (gpu >= 0) question.gpu = static_cast<int>(gpu);
+  for (const std::string_view name : Split(text("metrics"), ',')) {
+    if (Trim(name).empty()) continue;
+    question.metrics.emplace_back(Trim(name));
+    DIVVY_CHECK(CheckMetric(question.metrics.back()));
+  }
+  // Before now, where it is no time since 1970 but so many seconds.
+  const auto moment = [&](std::int64_t seconds) { return seconds < 0 ? now + seconds : seconds; };
+  DIVVY_TRY(const std::int64_t since, NumberOf(request, "since", 0));
+  DIVVY_TRY(const std::int64_t until, NumberOf(request, "until", 0));
+  DIVVY_TRY(const std::int64_t points, NumberOf(request, "points", 400));
+  if (points < 1 || points > static_cast<std::int64_t>(samples::kMostChartPoints))
+    return InvalidArgument("'points' goes from 1 to " + std::to_string(samples::kMostChartPoints));
+  question.range = {moment(since), moment(until), static_cast<std::size_t>(points)};
+  if (question.range.until != 0 && question.range.until <= question.range.since)
+    return InvalidArgument("'until' is not after 'since'");
+  return question;
+}
+
+}  // namespace
+
+std::function<bool(JobId)> Routes::SeesOwnOf(const Caller& caller) const {
+  return [this, &caller](JobId id) {
+    const JobRecord* record = core_.controller().Find(id);
+    return record != nullptr && (MaySee(caller, *record) || core_.controller().Leads(caller, *record));
+  };
+}
+
+void Routes::Latest(Call& call) {
+  if (!ports_.samples) {
+    wire::LatestAnswer answer;
+    answer.time = ToSeconds(core_.Now());
+    answer.is_on = false;
+    return call.Answer(answer);
+  }
+  call.Answer(
+      LatestViewOf(*ports_.samples, core_.Now(), core_.controller().cluster().has_many(), SeesOwnOf(call.caller)));
+}
+
+void Routes::Series(Call& call) {
+  if (!ports_.samples) return call.Refuse(IsOff());
+  const auto now = static_cast<samples::Second>(ToSeconds(core_.Now()));
+  auto question = SeriesAskedBy(call.request, now);
+  if (!question) return call.Refuse(question.error());
+  bool has_own = false;
+  if (question->of == samples::Of::kJob) {
+    const auto word = call.request.query.find("id");
+    if (word == call.request.query.end()) return call.Refuse(InvalidArgument("of=job needs the 'id' of one"));
+    const auto id = SelectOne(core_, word->second, call.caller);
+    if (!id) return call.Refuse(id.error());
+    const auto record = core_.FindJob(*id);
+    if (!record) return call.Refuse(NotFound("there is no job " + word->second));
+    has_own = MaySee(call.caller, *record) || core_.controller().Leads(call.caller, *record);
+    question->job = id->value();
+  }
+  const bool has_many = core_.controller().cluster().has_many();
+  // A single machine has no name in answers, and is found without one.
+  if (!has_many) question->node.reset();
+  auto shared = std::make_shared<Call>(std::move(call));
+  ports_.samples->Ask(*std::move(question), now,
+                      [shared, has_many, has_own](const Result<SampleBook::Answer>& answer) -> std::function<void()> {
+                        if (!answer) return [shared, error = answer.error()] { shared->Refuse(error); };
+                        return [shared, text = wire::Encode(SeriesViewOf(*answer, has_many, has_own))] {
+                          shared->Send(200, text);
+                        };
+                      });
+}
+
+void Routes::WatchSamples(const Caller& caller, std::uint64_t handle, Reply reply) {
+  watchers_.emplace(handle, Watcher{caller, std::move(reply)});
+}
+
+void Routes::OnSecond() {
+  if (!ports_.samples || watchers_.empty()) return;
+  const bool has_many = core_.controller().cluster().has_many();
+  std::map<std::int64_t, std::string> texts;  // By whose eyes: administrators' is -1.
+  const auto watchers = watchers_;            // One may leave while it is sent to.
+  for (const auto& [handle, watcher] : watchers) {
+    std::string& text = texts[watcher.caller.is_admin ? -1 : watcher.caller.user.uid];
+    if (text.empty()) {
+      text = "event: samples\ndata: " +
+             wire::Encode(LatestViewOf(*ports_.samples, core_.Now(), has_many, SeesOwnOf(watcher.caller))) + "\n\n";
+    }
+    Reply reply = watcher.reply;
+    if (!reply.Send(text)) watchers_.erase(handle);
+  }
+}
+
+}  // namespace divvy

@@ -1,0 +1,108 @@
+// What the controller knows of how everything is used: rings of seconds and thinner levels of every GPU, machine and
+// job in memory, and behind them the blocks of samples.db. On the loop's thread, but for the file, which has one of its
+// own; a full or broken disk costs history, and nothing else.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "base/time.h"
+#include "base/units.h"
+#include "daemon/worker.h"
+#include "samples/chart.h"
+#include "samples/history.h"
+#include "samples/sample.h"
+#include "samples/track.h"
+#include "store/sample_file.h"
+
+namespace divvy {
+
+class SampleBook {
+ public:
+  struct Options {
+    std::string path;       // Empty: nothing is kept on disk.
+    Bytes most;             // Of the file.
+    Duration keep_jobs{0};  // How long jobs are known after their ends; 0: for ever.
+    samples::Second flush_every = 300;
+  };
+  struct Ports {
+    std::function<void(std::function<void()>)> post;  // Onto the loop's thread.
+    std::function<void(const std::string& line)> note;
+  };
+  SampleBook(Options options, Ports ports);
+  ~SampleBook();
+
+  /// What a machine showed, or the cluster as a whole. `now`: of the controller's clock.
+  void Add(const samples::Snapshot& snapshot, samples::Second now);
+  /// All that is open goes to the disk; waits for it.
+  void Close();
+
+  // --- Now
+
+  struct Newest {
+    samples::Second at = 0;
+    std::vector<samples::Reading> readings;
+    const std::map<std::string, double>* own = nullptr;  // Of jobs.
+  };
+  /// Of everything that was seen in the last half minute.
+  std::map<samples::Subject, Newest> Latest(samples::Second now) const;
+  /// The sum of the utilisations of all GPUs.
+  double GpusUsed(samples::Second now) const;
+  std::vector<samples::ProcessUse> ProcessesOn(const std::string& node, samples::Second now) const;
+
+  // --- Over time
+
+  struct Question {
+    samples::Of of = samples::Of::kGpu;
+    std::optional<std::string> node;
+    std::optional<int> gpu;
+    std::optional<std::uint64_t> job;
+    std::vector<std::string> metrics;  // None: all that there are.
+    samples::Range range;              // `since` 0: as far back as the ring goes; of a job, its beginning.
+  };
+  struct Series {
+    samples::Subject subject;
+    std::vector<samples::Curve> curves;
+  };
+  struct Answer {
+    samples::Second begin = 0;
+    samples::Second step = 1;
+    std::vector<Series> series;  // By subject; a job on several machines as one.
+  };
+  /// `done` is called on the loop's thread, later. `shape` runs on the file's thread before that, for what takes time.
+  void Ask(Question question, samples::Second now, std::function<std::function<void()>(Result<Answer>)> shape);
+
+ private:
+  struct Job {
+    samples::History seconds{false};
+    samples::Track track;
+  };
+  struct Gathered;
+  class Keeper;
+
+  void AddOf(const samples::Sample& sample, samples::Second at);
+  void Flush(samples::Second now);
+  void Forget(samples::Second now);
+  Gathered Gather(Question question, samples::Second now) const;
+
+  Options options_;
+  Ports ports_;
+  std::map<samples::Subject, samples::History> histories_;
+  std::map<samples::Subject, Job> jobs_;
+  struct Processes {
+    samples::Second at = 0;
+    std::vector<samples::ProcessUse> on;
+  };
+  std::map<std::string, Processes> processes_;  // By node.
+  samples::Second flushed_at_ = 0;
+  std::shared_ptr<Keeper> keeper_;
+  std::unique_ptr<Worker> worker_;  // Last, so that it ends first.
+};
+
+}  // namespace divvy

@@ -1,0 +1,54 @@
+// The thread's side of the sample book: the file, and answers from what memory and file have. Not for two threads at a
+// time.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "daemon/sample_book.h"
+
+namespace divvy {
+
+/// What memory has of an answer.
+struct SampleBook::Gathered {
+  Question question;
+  samples::Second now = 0;
+  samples::Second level = 1;  // Of the points to be shown, but for jobs: their own tell.
+  struct Of {
+    samples::Subject subject;
+    std::vector<samples::Block> blocks;
+    bool is_whole = false;  // The file has no more of it.
+  };
+  std::vector<Of> parts;
+};
+
+class SampleBook::Keeper {
+ public:
+  Keeper(Options options, std::function<void(const std::string& line)> note)
+      : options_(std::move(options)), note_(std::move(note)) {}
+
+  /// Puts blocks, drops what is too old, and keeps the file small; `now` is when that is.
+  void Put(const std::vector<SampleBlock>& blocks, samples::Second now);
+  Answer Find(Gathered gathered);
+  /// What was kept of a job as a whole; nothing: nothing was.
+  std::optional<samples::Track> TrackOf(const samples::Subject& subject);
+
+ private:
+  SampleFile* File();
+  void Fail(const Error& error);
+  void AddKept(Gathered& gathered);
+  samples::IsWanted Filter(const Question& question) const;
+
+  Options options_;
+  std::function<void(const std::string& line)> note_;
+  std::unique_ptr<SampleFile> file_;
+  bool has_failed_ = false;  // And it was said.
+  samples::Second thinned_at_ = 0;
+};
+
+/// The row that keeps a block.
+SampleBlock KeptBlock(const samples::Subject& subject, const samples::Block& block, samples::Second step);
+
+}  // namespace divvy

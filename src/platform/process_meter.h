@@ -1,0 +1,66 @@
+// What the processes of each run use: CPU time, memory, disks.
+//
+// Whose a process is: that of the run under one of whose roots it descends. All of /proc is looked at every ten
+// seconds, and in between only what is known and the children of its main threads, so that a machine with thousands of
+// processes costs little.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "platform/proc_text.h"
+#include "platform/rate.h"
+#include "platform/use_probe.h"
+
+namespace divvy {
+
+class ProcessMeter {
+ public:
+  struct Use {
+    std::optional<double> cpu_cores;
+    double memory_bytes = 0;  // Resident; what processes share counts once.
+    std::optional<double> read_bytes_per_second;
+    std::optional<double> written_bytes_per_second;
+  };
+
+  ProcessMeter();
+
+  /// By job. `seconds`: of a clock that only grows.
+  std::map<std::uint64_t, Use> Look(const std::vector<UseTarget>& targets, double seconds);
+  /// Of the look before; 0: none of the targets'.
+  std::uint64_t JobOf(std::int64_t pid) const;
+
+ private:
+  struct Counted {
+    std::uint64_t ticks = 0;
+    std::uint64_t own_bytes = 0;
+    std::uint64_t shared_bytes = 0;
+    std::uint64_t read = 0;
+    std::uint64_t written = 0;
+  };
+  struct Meters {
+    Rate cpu;
+    Rate read;
+    Rate written;
+    std::uint64_t ticks = 0;  // Never less than before: a process that leaves takes its own along.
+    std::uint64_t read_bytes = 0;
+    std::uint64_t written_bytes = 0;
+    std::map<std::int64_t, Counted> before;
+  };
+  void Scan(const std::vector<UseTarget>& targets);
+  void AddChildren();
+  bool Count(std::int64_t pid, Counted& out);
+
+  std::map<std::int64_t, std::uint64_t> jobs_;  // By pid.
+  std::map<std::uint64_t, Meters> meters_;      // By job.
+  std::vector<UseTarget> scanned_for_;
+  double scanned_at_ = 0;
+  double ticks_per_second_;
+  std::uint64_t page_;
+  ProcText text_;
+};
+
+}  // namespace divvy

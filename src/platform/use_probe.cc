@@ -1,0 +1,123 @@
+#include "platform/use_probe.h"
+
+#include <time.h>
+
+#include <algorithm>
+#include <array>
+#include <map>
+#include <utility>
+
+#include "platform/gpu_meter.h"
+#include "platform/host_meter.h"
+#include "platform/process_meter.h"
+
+namespace divvy {
+namespace {
+
+using samples::Metric;
+using samples::Of;
+using samples::Sample;
+using samples::Snapshot;
+
+double SecondsSinceBoot() {
+  timespec now{};
+  ::clock_gettime(CLOCK_MONOTONIC, &now);
+  return static_cast<double>(now.tv_sec) + static_cast<double>(now.tv_nsec) / 1e9;
+}
+
+const double* Find(const Sample& sample, Metric metric) {
+  for (const samples::Reading& reading : sample.readings) {
+    if (reading.metric == metric) return &reading.value;
+  }
+  return nullptr;
+}
+
+// A run that has its GPUs to itself uses what they do.
+void AddWholeGpus(const UseTarget& target, const Snapshot& seen, std::vector<samples::Reading>& readings) {
+  constexpr std::array<Metric, 4> kOfGpus = {Metric::kGpuUtilization, Metric::kGpuSmActivity, Metric::kGpuMemoryUsed,
+                                             Metric::kGpuPower};
+  for (const Metric metric : kOfGpus) {
+    double sum = 0;
+    int count = 0;
+    for (const Sample& sample : seen.samples) {
+      if (sample.subject.of != Of::kGpu || !target.gpus.Contains(static_cast<GpuIndex>(sample.subject.gpu))) continue;
+      if (const double* value = Find(sample, metric)) {
+        sum += *value;
+        ++count;
+      }
+    }
+    const bool is_mean = samples::FactsOf(metric).join == samples::Join::kMean;
+    if (count > 0) readings.push_back({metric, is_mean ? sum / count : sum});
+  }
+}
+
+// One with parts of GPUs uses what its processes do; of utilisation, as a mean over the GPUs that it is on.
+void AddParts(const UseTarget& target, const Snapshot& seen, std::vector<samples::Reading>& readings) {
+  double memory = 0;
+  double utilization = 0;
+  bool is_known = true;
+  for (const samples::ProcessUse& process : seen.processes) {
+    if (process.job != target.job) continue;
+    memory += process.memory_bytes;
+    utilization += std::max(process.utilization, 0.0);
+    is_known &= process.utilization >= 0;
+  }
+  const int gpus = std::max(target.gpus.size(), 1);
+  if (is_known) readings.push_back({Metric::kGpuUtilization, std::min(utilization / gpus, 1.0)});
+  readings.push_back({Metric::kGpuMemoryUsed, memory});
+}
+
+class RealUseProbe final : public UseProbe {
+ public:
+  explicit RealUseProbe(std::unique_ptr<GpuMeter> gpus) : gpus_(std::move(gpus)) {}
+
+  Snapshot Look(samples::Second at, const std::string& node, const std::vector<UseTarget>& targets) override {
+    Snapshot seen;
+    seen.at = at;
+    const double seconds = SecondsSinceBoot();
+    if (gpus_) gpus_->Look(node, seconds, seen);
+    const auto uses = processes_.Look(targets, seconds);
+    for (samples::ProcessUse& process : seen.processes) process.job = processes_.JobOf(process.pid);
+    Sample& host = seen.samples.emplace_back();
+    host.subject.of = Of::kNode;
+    host.subject.node = node;
+    host_.Look(seconds, host.readings);
+    for (const UseTarget& target : targets) seen.samples.push_back(SampleOf(target, node, uses, seen));
+    return seen;
+  }
+
+ private:
+  static Sample SampleOf(const UseTarget& target, const std::string& node,
+                         const std::map<std::uint64_t, ProcessMeter::Use>& uses, const Snapshot& seen) {
+    Sample sample;
+    sample.subject = {Of::kJob, node, -1, -1, target.job};
+    if (!target.gpus.empty() && !target.has_parts) AddWholeGpus(target, seen, sample.readings);
+    if (!target.gpus.empty() && target.has_parts) AddParts(target, seen, sample.readings);
+    const auto use = uses.find(target.job);
+    if (use == uses.end()) return sample;
+    const auto add = [&](Metric metric, const std::optional<double>& value) {
+      if (value) sample.readings.push_back({metric, *value});
+    };
+    add(Metric::kCpuCores, use->second.cpu_cores);
+    add(Metric::kMemoryUsed, use->second.memory_bytes);
+    add(Metric::kIoRead, use->second.read_bytes_per_second);
+    add(Metric::kIoWritten, use->second.written_bytes_per_second);
+    return sample;
+  }
+
+  std::unique_ptr<GpuMeter> gpus_;  // Null: there are none.
+  ProcessMeter processes_;
+  HostMeter host_;
+};
+
+}  // namespace
+
+std::unique_ptr<UseProbe> OpenUseProbe(bool has_gpus, const std::string& library_path, const std::string& world_path) {
+  std::unique_ptr<GpuMeter> gpus;
+  if (has_gpus) {
+    if (auto nvml = NvmlLibrary::Load(library_path, world_path)) gpus = std::make_unique<GpuMeter>(*std::move(nvml));
+  }
+  return std::make_unique<RealUseProbe>(std::move(gpus));
+}
+
+}  // namespace divvy

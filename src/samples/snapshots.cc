@@ -1,0 +1,113 @@
+// Snapshots as bytes: by subject and metric, each a column of a block, so that a batch of ten seconds is little more
+// than one.
+#include <algorithm>
+#include <map>
+#include <span>
+
+#include "samples/block.h"
+#include "samples/bytes.h"
+
+namespace divvy::samples {
+namespace {
+
+constexpr std::size_t kMostSubjects = 4096;
+constexpr std::size_t kMostProcesses = 4096;
+constexpr std::size_t kMostText = 512;
+
+struct Key {
+  bool is_own;  // They come last.
+  Metric metric;
+  std::string name;
+
+  friend auto operator<=>(const Key&, const Key&) = default;
+};
+
+void WriteProcesses(const std::vector<ProcessUse>& processes, ByteWriter& out) {
+  const std::size_t count = std::min(processes.size(), kMostProcesses);
+  out.Number(count);
+  for (const ProcessUse& process : std::span(processes).first(count)) {
+    out.Signed(process.pid);
+    out.Number(process.job);
+    out.Signed(process.gpu);
+    out.Float(static_cast<float>(process.memory_bytes));
+    out.Float(static_cast<float>(process.utilization));
+  }
+}
+
+std::vector<ProcessUse> ReadProcesses(ByteReader& in) {
+  std::vector<ProcessUse> processes(in.Count(kMostProcesses, 11));
+  for (ProcessUse& process : processes) {
+    process.pid = in.Signed();
+    process.job = in.Number();
+    process.gpu = static_cast<int>(in.Signed());
+    process.memory_bytes = static_cast<double>(in.Float());
+    process.utilization = static_cast<double>(in.Float());
+  }
+  return processes;
+}
+
+}  // namespace
+
+std::string EncodeSnapshots(const std::vector<Snapshot>& snapshots) {
+  ByteWriter out;
+  if (snapshots.empty()) return "";
+  const Second begin = snapshots.front().at;
+  const auto count = static_cast<std::size_t>(
+      std::clamp<Second>(snapshots.back().at - begin + 1, 1, static_cast<Second>(kMostBlockPoints)));
+  std::map<Subject, std::map<Key, std::vector<Point>>> columns;
+  for (const Snapshot& snapshot : snapshots) {
+    const auto at = static_cast<std::size_t>(snapshot.at - begin);
+    if (at >= count) continue;
+    for (const Sample& sample : snapshot.samples) {
+      for (const Reading& reading : sample.readings) {
+        auto& points = columns[sample.subject][{!reading.name.empty(), reading.metric, reading.name}];
+        if (points.empty()) points.assign(count, NoPoint());
+        points[at] = PointOf(reading.value);
+      }
+    }
+  }
+  out.Number(columns.size());
+  for (auto& [subject, metrics] : columns) {
+    Block block{begin, 1, count, {}};
+    for (auto& [key, points] : metrics) block.columns.push_back({key.metric, key.name, std::move(points)});
+    out.Text(ToText(subject));
+    out.Text(EncodeBlock(block));
+  }
+  WriteProcesses(snapshots.back().processes, out);
+  return out.Take();
+}
+
+Result<std::vector<Snapshot>> DecodeSnapshots(std::string_view bytes) {
+  const Error corrupt = CorruptData("a batch of samples is damaged");
+  std::map<Second, Snapshot> snapshots;
+  if (bytes.empty()) return std::vector<Snapshot>();
+  ByteReader in(bytes);
+  const std::size_t subjects = in.Count(kMostSubjects, 2);
+  for (std::size_t i = 0; i < subjects; ++i) {
+    const auto subject = SubjectFromText(in.Text(kMostText));
+    const std::string_view text = in.Text(bytes.size());
+    if (in.failed() || !subject) return corrupt;
+    DIVVY_TRY(const Block block, DecodeBlock(text));
+    for (std::size_t at = 0; at < block.count; ++at) {
+      Sample sample{*subject, {}};
+      for (const Column& column : block.columns) {
+        if (IsPoint(column.points[at]))
+          sample.readings.push_back({column.metric, static_cast<double>(column.points[at].mean), column.name});
+      }
+      if (sample.readings.empty()) continue;
+      Snapshot& snapshot = snapshots[block.begin + static_cast<Second>(at)];
+      snapshot.samples.push_back(std::move(sample));
+    }
+  }
+  std::vector<ProcessUse> processes = ReadProcesses(in);
+  if (in.failed()) return corrupt;
+  std::vector<Snapshot> out;
+  for (auto& [at, snapshot] : snapshots) {
+    snapshot.at = at;
+    out.push_back(std::move(snapshot));
+  }
+  if (!out.empty()) out.back().processes = std::move(processes);
+  return out;
+}
+
+}  // namespace divvy::samples

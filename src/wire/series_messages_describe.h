@@ -1,0 +1,19 @@
+// The fields of the messages of samples; see messages_describe.h.
+#pragma once
+
+#include <boost/describe/class.hpp>
+
+#include "wire/series_messages.h"
+
+namespace divvy::wire {
+
+BOOST_DESCRIBE_STRUCT(SeriesView, (), (of, node, gpu, instance, id, metric, unit, mean, min, max, step))
+BOOST_DESCRIBE_STRUCT(SeriesAnswer, (), (step_s, begin, series))
+BOOST_DESCRIBE_STRUCT(LatestProcess, (), (pid, id, memory_bytes, utilization))
+BOOST_DESCRIBE_STRUCT(LatestGpu, (), (node, gpu, time, values, processes))
+BOOST_DESCRIBE_STRUCT(LatestSlice, (), (node, gpu, instance, time, values))
+BOOST_DESCRIBE_STRUCT(LatestNode, (), (node, time, values))
+BOOST_DESCRIBE_STRUCT(LatestJob, (), (id, time, values, own))
+BOOST_DESCRIBE_STRUCT(LatestAnswer, (), (time, is_on, gpus, slices, nodes, jobs, cluster))
+
+}  // namespace divvy::wire
