@@ -42,6 +42,10 @@ std::vector<dialect::Option> TokenOptions();
 int LoginMain(const Words& words);
 int LogoutMain(const Words& words);
 
+// cli/ui.cc
+int UiMain(const Words& words);
+std::vector<dialect::Option> UiOptions();
+
 // cli/pools.cc
 int PoolsMain(const Words& words);
 int TopMain(const Words& words);

@@ -62,6 +62,20 @@ std::vector<Command> MakeCommands() {
        StatusMain,
        false},
 
+      {"ui",
+       "Open the page in a browser",
+       "divvy ui [--no-open] [--remote]",
+       "Prints a link that lets a browser in once, within five minutes, and opens it where there is a screen. Whoever "
+       "is "
+       "in may do there what the one who asked for the link may do here, for seven days or until they log out.",
+       {{"divvy ui", "on this machine"},
+        {"divvy ui --remote", "for a browser elsewhere, where divvy.toml has remote = true in [ui]"}},
+       "Daemon",
+       UiOptions,
+       "",
+       UiMain,
+       false},
+
       {"run",
        "Run a command on GPUs and wait for it",
        "divvy run [OPTIONS] [--] COMMAND...",

@@ -32,6 +32,7 @@
 #include "daemon/remote_door.h"
 #include "daemon/routes.h"
 #include "daemon/sample_book.h"
+#include "daemon/ui_door.h"
 #include "daemon/worker.h"
 #include "dialect/config.h"
 #include "platform/clock.h"
@@ -78,6 +79,7 @@ class Daemon {
   Status ApplyRestriction();
   Status Serve();
   Status OpenDoorToOthers();
+  std::shared_ptr<UiDoor> MakeUiDoor(std::shared_ptr<Audit> audit);
   void KeepHouse();
   void TakeSamples();
   void LogChanges();
@@ -103,8 +105,10 @@ class Daemon {
   std::unique_ptr<Routes> routes_;
   std::unique_ptr<Housekeeping> housekeeping_;
   TokenBook tokens_;
+  UiSessions ui_sessions_;
   std::shared_ptr<AgentDoor> agent_door_ = std::make_shared<AgentDoor>();
   std::shared_ptr<Routes::Remote> remote_;
+  std::shared_ptr<UiDoor> ui_;
   std::shared_ptr<FarStreams> far_streams_;
   std::shared_ptr<SampleBook> samples_;  // Null: none are taken.
   std::unique_ptr<HttpServer> server_;
@@ -155,6 +159,7 @@ Status Daemon::Recover() {
   for (const auto& [key, value] : loaded.settings) {
     if (key == kBootKey) boot_before = value;
     tokens_.LoadSetting(key, value);
+    ui_sessions_.LoadSetting(key, value);
     agent_door_->LoadSetting(key, value);
   }
   const std::string boot = BootId(places_);
@@ -346,6 +351,8 @@ Status Daemon::Serve() {
   ports.login_environment = LoginEnvironment;
   DIVVY_TRY(Audit audit, Audit::Open(places_.state + "/audit.log"));
   ports.audit = std::make_shared<Audit>(std::move(audit));
+  ui_ = MakeUiDoor(ports.audit);
+  ports.ui = ui_;
   ports.shut_down = [this] { After(1ms, [this] { loop_.stop(); }); };
   ports.look_up_process = [](std::int64_t pid) -> std::optional<IgnoredProcess> {
     const auto stat = ReadGpuProcessStat(pid);
@@ -368,10 +375,25 @@ Status Daemon::Serve() {
                                                  " event=request method=" + request.method +
                                                  " path=" + LogQuoted(request.path));
               }
-              if (request.path == kAgentPath) return agent_door_->OnRequest(peer, std::move(request), std::move(reply));
+              if (ui_->Answers(peer, request, reply)) return;
+              if (request.path == kAgentPath && !peer.is_plain)
+                return agent_door_->OnRequest(peer, std::move(request), std::move(reply));
               routes_->Handle(peer, std::move(request), std::move(reply));
             }));
-  return OpenDoorToOthers();
+  DIVVY_CHECK(OpenDoorToOthers());
+  return ui_->Open();
+}
+
+std::shared_ptr<UiDoor> Daemon::MakeUiDoor(std::shared_ptr<Audit> audit) {
+  UiDoor::Ports ports;
+  ports.host = HostName();
+  ports.listen = [this](const HostPort& address) -> Result<std::uint16_t> {
+    DIVVY_CHECK(server_->ListenPlain(address));
+    return server_->plain_port();
+  };
+  return std::make_shared<UiDoor>(*core_, ui_sessions_, remote_, std::move(audit),
+                                  UiDoor::Wishes{!config_.has_ui, config_.ui_listen, config_.is_ui_remote},
+                                  std::move(ports));
 }
 
 Status Daemon::OpenDoorToOthers() {

@@ -109,6 +109,10 @@ class HttpServer::Loop final : public HttpConnectionOwner, public std::enable_sh
   }
   void Adopt(Descriptor connection, Peer peer);
   Status ListenTls(const HostPort& address, TlsContext context);
+  Status ListenPlain(const HostPort& address);
+  std::uint16_t plain_port() const {
+    return plain_listener_.get() < 0 ? std::uint16_t{0} : PortOf(plain_listener_.get());
+  }
   std::uint16_t tls_port() const { return tls_listener_.get() < 0 ? std::uint16_t{0} : PortOf(tls_listener_.get()); }
   void StopAccepting();
   void Stop();
@@ -135,7 +139,7 @@ class HttpServer::Loop final : public HttpConnectionOwner, public std::enable_sh
   void EndTurn();
   void Accept();
   bool AcceptLocal();
-  bool AcceptTls();
+  bool AcceptTcp(int listener, bool is_plain);
   void Add(std::unique_ptr<HttpConnection> connection);
   void Uncount(const HttpConnection& connection);
   std::string WhyFull(const Peer& peer) const;
@@ -150,6 +154,12 @@ class HttpServer::Loop final : public HttpConnectionOwner, public std::enable_sh
     ::epoll_ctl(epoll_.native_handle(), operation, fd, &event);
   }
 
+  void WatchTcp(int operation, std::uint32_t events) {
+    for (const UniqueFd* listener : {&tls_listener_, &plain_listener_}) {
+      if (listener->get() >= 0) WatchFd(operation, listener->get(), events, nullptr);
+    }
+  }
+
   asio::io_context& loop_;
   HttpServerOptions options_;
   OnRequestCallback on_request_;
@@ -158,8 +168,9 @@ class HttpServer::Loop final : public HttpConnectionOwner, public std::enable_sh
   asio::steady_timer accept_timer_;
   asio::steady_timer sweep_timer_;
   UniqueFd tls_listener_;
+  UniqueFd plain_listener_;
   std::optional<TlsContext> tls_;
-  std::size_t remote_connections_ = 0;  // Over TLS and speaking HTTP.
+  std::size_t remote_connections_ = 0;  // Over TCP and speaking HTTP.
   std::size_t taken_connections_ = 0;   // Which speak something else by now.
   std::size_t node_connections_ = 0;    // From agents' machines.
   std::unordered_map<std::string, std::size_t>
@@ -259,7 +270,10 @@ void HttpServer::Loop::Uncount(const HttpConnection& connection) {
 // Whoever came, at either door. A connection that could not be taken for want of descriptors closes both for a while.
 void HttpServer::Loop::Accept() {
   for (int i = 0; i < kAcceptsPerTurn && AcceptLocal(); ++i) continue;
-  for (int i = 0; i < kAcceptsPerTurn && tls_listener_.get() >= 0 && AcceptTls(); ++i) continue;
+  for (int i = 0; i < kAcceptsPerTurn && tls_listener_.get() >= 0 && AcceptTcp(tls_listener_.get(), false); ++i)
+    continue;
+  for (int i = 0; i < kAcceptsPerTurn && plain_listener_.get() >= 0 && AcceptTcp(plain_listener_.get(), true); ++i)
+    continue;
 }
 
 // True: there may be more.
@@ -311,8 +325,8 @@ void HttpServer::Loop::Adopt(Descriptor connection, Peer peer) {
   Add(std::make_unique<HttpConnection>(*this, connection.Release(), peer));
 }
 
-bool HttpServer::Loop::AcceptTls() {
-  UniqueFd fd(::accept4(tls_listener_.get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
+bool HttpServer::Loop::AcceptTcp(int listener, bool is_plain) {
+  UniqueFd fd(::accept4(listener, nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
   if (fd.get() < 0) {
     if (errno == EAGAIN || errno == EWOULDBLOCK) return false;
     if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM) {
@@ -325,8 +339,14 @@ bool HttpServer::Loop::AcceptTls() {
   if (remote_connections_ >= options_.remote_connections) return true;
   Peer peer;
   peer.address = PeerAddressOf(fd.get());
-  auto channel = tls_->Begin(fd.get());
-  if (peer.address.empty() || !channel) return true;
+  peer.is_plain = is_plain;
+  std::optional<TlsChannel> channel;
+  if (!is_plain) {
+    auto begun = tls_->Begin(fd.get());
+    if (!begun) return true;
+    channel = *std::move(begun);
+  }
+  if (peer.address.empty()) return true;
   std::size_t& of_address = by_address_[peer.address];
   if (of_address >= options_.connections_of_an_address) return true;
   ++of_address;
@@ -335,7 +355,7 @@ bool HttpServer::Loop::AcceptTls() {
   ::setsockopt(fd.get(), SOL_SOCKET, SO_KEEPALIVE, &yes, sizeof yes);
   peer.connection = ++last_connection_;
   if (++remote_connections_ + node_connections_ == 1) Sweep();
-  Add(std::make_unique<HttpConnection>(*this, fd.release(), peer, *std::move(channel)));
+  Add(std::make_unique<HttpConnection>(*this, fd.release(), peer, std::move(channel)));
   return true;
 }
 
@@ -369,11 +389,18 @@ Status HttpServer::Loop::ListenTls(const HostPort& address, TlsContext context) 
   return {};
 }
 
+Status HttpServer::Loop::ListenPlain(const HostPort& address) {
+  DIVVY_TRY(const int fd, ListenTcp(address.host, address.port));
+  plain_listener_ = UniqueFd(fd);
+  WatchFd(EPOLL_CTL_ADD, fd, EPOLLIN, nullptr);
+  return {};
+}
+
 void HttpServer::Loop::PauseAccepting() {
   ++times_out_of_fds_;
   is_accepting_paused_ = true;
   WatchFd(EPOLL_CTL_MOD, listener_.get(), 0, nullptr);
-  if (tls_listener_.get() >= 0) WatchFd(EPOLL_CTL_MOD, tls_listener_.get(), 0, nullptr);
+  WatchTcp(EPOLL_CTL_MOD, 0);
   accept_timer_.expires_after(kAcceptPause);
   accept_timer_.async_wait([weak = weak_from_this()](const boost::system::error_code& error) {
     if (auto self = weak.lock(); self != nullptr && !error) self->ResumeAccepting();
@@ -385,15 +412,16 @@ void HttpServer::Loop::ResumeAccepting() {
   is_accepting_paused_ = false;
   accept_timer_.cancel();
   WatchFd(EPOLL_CTL_MOD, listener_.get(), EPOLLIN, nullptr);
-  if (tls_listener_.get() >= 0) WatchFd(EPOLL_CTL_MOD, tls_listener_.get(), EPOLLIN, nullptr);
+  WatchTcp(EPOLL_CTL_MOD, EPOLLIN);
 }
 
 void HttpServer::Loop::StopAccepting() {
   if (listener_.get() < 0) return;
   accept_timer_.cancel();
   WatchFd(EPOLL_CTL_DEL, listener_.get(), 0, nullptr);
-  if (tls_listener_.get() >= 0) WatchFd(EPOLL_CTL_DEL, tls_listener_.get(), 0, nullptr);
+  WatchTcp(EPOLL_CTL_DEL, 0);
   tls_listener_.Close();
+  plain_listener_.Close();
   struct stat found {};
   bool is_mine =
       ::lstat(options_.path.c_str(), &found) == 0 && found.st_dev == socket_device_ && found.st_ino == socket_inode_;
@@ -437,6 +465,8 @@ HttpServer::~HttpServer() { loop_->Stop(); }
 Status HttpServer::ListenTls(const HostPort& address, TlsContext context) {
   return loop_->ListenTls(address, std::move(context));
 }
+Status HttpServer::ListenPlain(const HostPort& address) { return loop_->ListenPlain(address); }
+std::uint16_t HttpServer::plain_port() const { return loop_->plain_port(); }
 void HttpServer::Adopt(Descriptor connection, const Peer& peer) { loop_->Adopt(std::move(connection), peer); }
 std::uint16_t HttpServer::tls_port() const { return loop_->tls_port(); }
 void HttpServer::StopAccepting() { loop_->StopAccepting(); }

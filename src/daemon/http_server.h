@@ -1,4 +1,5 @@
-// The daemon's doors: HTTP/1.1 on a Unix socket and, where it was told to listen, over TLS. Whoever connects to the
+// The daemon's doors: HTTP/1.1 on a Unix socket and, where it was told to listen, over TLS; for browsers on this
+// machine also over plain TCP on its loopback. Whoever connects to the
 // socket is known by the kernel's word (SO_PEERCRED), whoever comes over TLS only by what the request brings; file
 // descriptors that come with a request over the socket are part of it; a request may be answered long after it came,
 // and the answers of one connection leave in the order of their requests whatever the order in which they were given.
@@ -38,6 +39,7 @@ struct Peer {
   std::uint64_t connection = 0;  // Unique while the server lives, from 1.
   std::string address;           // Of who came over TLS: "10.0.0.9"; then nothing else is known. Empty: the socket.
   std::string fingerprint;       // Of the certificate that they showed and own; empty: none.
+  bool is_plain = false;         // Over plain TCP, from this machine itself.
   std::string node;              // The agent's machine on which they are; then `uid` is what ours calls them.
 
   bool is_remote() const { return !address.empty(); }
@@ -120,6 +122,11 @@ class HttpServer {
   void Adopt(Descriptor connection, const Peer& peer);
   /// Listens there as well, over TLS. Fails with the reason when the address cannot be had.
   Status ListenTls(const HostPort& address, TlsContext context);
+  /// Listens there as well, over plain TCP, for browsers on this machine: `address` is one of its own loopback's. Who
+  /// comes by it is known as little as who comes over TLS.
+  Status ListenPlain(const HostPort& address);
+  /// As tls_port.
+  std::uint16_t plain_port() const;
   /// The port that it listens at over TLS, also where 0 was asked for; 0: it does not.
   std::uint16_t tls_port() const;
   /// Ends all connections and removes the socket, if it is still ours. Not from inside a callback.

@@ -29,15 +29,20 @@ Result<const TokenRow*> RemoteCallers::RowOf(std::string_view authorization, std
                             " is not one of this controller's, or no longer; ask for a new one, " + "made there by " +
                             std::string(remedy));
   }
-  if (row->is_spent()) {
-    return PermissionDenied("token " + bearer.id + " has let in as many nodes as it may; ask for a new one, made on " +
+  DIVVY_CHECK(CheckLife(*row, remedy, now));
+  return row;
+}
+
+Status RemoteCallers::CheckLife(const TokenRow& row, std::string_view remedy, Time now) {
+  if (row.is_spent()) {
+    return PermissionDenied("token " + row.id + " has let in as many nodes as it may; ask for a new one, made on " +
                             "the controller by " + std::string(remedy));
   }
-  if (row->has_expired(now)) {
-    return PermissionDenied("token " + bearer.id + " has expired; ask for a new one, made on the controller by " +
+  if (row.has_expired(now)) {
+    return PermissionDenied("token " + row.id + " has expired; ask for a new one, made on the controller by " +
                             std::string(remedy));
   }
-  return row;
+  return {};
 }
 
 Result<std::string> RemoteCallers::AdmitNode(std::string_view authorization, Time now) {
@@ -53,21 +58,35 @@ Result<Caller> RemoteCallers::Identify(std::string_view authorization, Touches t
         "a request from another machine brings a token; divvy login asks for its line and keeps it");
   }
   DIVVY_TRY(const TokenRow* row, RowOf(authorization, kLoginRemedy, now));
-  if (row->role == TokenRole::kNode) {
-    return PermissionDenied("token " + row->id + " lets a machine join as a node, by divvy agent --join, and nothing " +
+  return CallerBy(*row, touches, now);
+}
+
+Result<Caller> RemoteCallers::IdentifyById(std::string_view id, Touches touches, Time now) {
+  const TokenRow* row = book_.Find(id);
+  if (row == nullptr) {
+    return PermissionDenied("token " + std::string(id) + ", by which you logged in, has been removed; ask for a new " +
+                            "one, made by " + std::string(kLoginRemedy));
+  }
+  DIVVY_CHECK(CheckLife(*row, kLoginRemedy, now));
+  return CallerBy(*row, touches, now);
+}
+
+Result<Caller> RemoteCallers::CallerBy(const TokenRow& row, Touches touches, Time now) {
+  if (row.role == TokenRole::kNode) {
+    return PermissionDenied("token " + row.id + " lets a machine join as a node, by divvy agent --join, and nothing " +
                             "else; divvy token create makes one for a command line");
   }
-  if (row->role == TokenRole::kViewer && touches == Touches::kSomething) {
-    return PermissionDenied("token " + row->id + " may only look; one with --role user may act for " + row->user);
+  if (row.role == TokenRole::kViewer && touches == Touches::kSomething) {
+    return PermissionDenied("token " + row.id + " may only look; one with --role user may act for " + row.user);
   }
-  const std::optional<User>& user = UserOf(row->user, now);
-  if (!user || user->uid != row->uid) {
-    return PermissionDenied("token " + row->id + " is for " + row->user + ", for whom the controller's machine " +
+  const std::optional<User>& user = UserOf(row.user, now);
+  if (!user || user->uid != row.uid) {
+    return PermissionDenied("token " + row.id + " is for " + row.user + ", for whom the controller's machine " +
                             "has no account any more");
   }
   Caller caller;
   caller.user = *user;
-  caller.is_admin = row->role == TokenRole::kAdmin;
+  caller.is_admin = row.role == TokenRole::kAdmin;
   return caller;
 }
 

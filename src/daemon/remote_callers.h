@@ -28,6 +28,9 @@ class RemoteCallers {
   /// a token before its secret has been seen is the same whether or not there is one.
   Result<Caller> Identify(std::string_view authorization, Touches touches, Time now);
 
+  /// The same for who has shown it before, with its secret: a session at the page.
+  Result<Caller> IdentifyById(std::string_view id, Touches touches, Time now);
+
   /// The id of a token that lets a node join, from the header of that name; not spent yet. Fails as Identify does.
   Result<std::string> AdmitNode(std::string_view authorization, Time now);
 
@@ -49,6 +52,8 @@ class RemoteCallers {
     Time asked = kNoTime;
   };
   Result<const TokenRow*> RowOf(std::string_view authorization, std::string_view remedy, Time now);
+  static Status CheckLife(const TokenRow& row, std::string_view remedy, Time now);
+  Result<Caller> CallerBy(const TokenRow& row, Touches touches, Time now);
   const std::optional<User>& UserOf(const std::string& name, Time now);
 
   TokenBook& book_;

@@ -6,6 +6,7 @@
 #include "daemon/far_streams.h"
 #include "daemon/routes_call.h"
 #include "daemon/select.h"
+#include "daemon/ui_door.h"
 #include "version.h"
 #include "wire/json.h"
 #include "wire/messages_describe.h"
@@ -15,6 +16,7 @@
 #include "wire/messages_teams_describe.h"
 #include "wire/openapi.h"
 #include "wire/series_messages_describe.h"
+#include "wire/ui_messages_describe.h"
 
 namespace divvy {
 
@@ -87,6 +89,8 @@ const std::vector<Routes::Route>& Routes::Table() {
       {"GET", "/v1/reports/fairness", &Routes::Fairness},
       {"GET", "/v1/latest", &Routes::Latest},
       {"GET", "/v1/series", &Routes::Series},
+      {"POST", "/v1/ui/links", &Routes::UiLink, Route::Kind::kQuestion},
+      {"GET", "/v1/ui/me", &Routes::UiMe},
       {"GET", "/v1/events", &Routes::Events},
       {"GET", "/v1/openapi.json", &Routes::OpenApiDocument},
       {"POST", "/v1/shutdown", &Routes::Shutdown},
@@ -123,6 +127,8 @@ Result<Caller> Routes::CallerOnNode(const Peer& peer) {
 
 Result<Caller> Routes::CallerOf(const Peer& peer, const HttpRequest& request, const Route* route) {
   if (!peer.node.empty()) return CallerOnNode(peer);
+  if (peer.is_remote() && ports_.ui != nullptr && UiDoor::IsFromPage(request))
+    return CallerAtPage(peer, request, route);
   if (peer.is_remote()) {
     // Where there is no such path nothing is changed; but who asks is looked at all the same.
     const Touches touches = route == nullptr ? Touches::kNothing : route->touches();
@@ -130,10 +136,16 @@ Result<Caller> Routes::CallerOf(const Peer& peer, const HttpRequest& request, co
     caller.groups = GroupsOf(caller.user);
     return caller;
   }
-  auto known = names_.find(peer.uid);
-  if (known == names_.end()) known = names_.emplace(peer.uid, ports_.user_name(peer.uid)).first;
+  return LocalCaller({peer.uid, peer.gid, ""});
+}
+
+// By the kernel's word of the number; its name is looked up here.
+Caller Routes::LocalCaller(User user) {
+  auto known = names_.find(user.uid);
+  if (known == names_.end()) known = names_.emplace(user.uid, ports_.user_name(user.uid)).first;
+  user.name = known->second;
   Caller caller;
-  caller.user = {peer.uid, peer.gid, known->second};
+  caller.user = std::move(user);
   caller.is_admin = admins_.Contains(caller.user, core_.Now());
   caller.groups = GroupsOf(caller.user);
   return caller;
@@ -155,6 +167,8 @@ void Routes::Handle(const Peer& peer, HttpRequest&& request, Reply reply) {
   auto caller = CallerOf(peer, request, found);
   Call call{caller ? *caller : Caller(), std::move(request), std::move(reply), std::move(argument), peer.address};
   call.is_on_node = !peer.node.empty();
+  call.is_plain = peer.is_plain;
+  call.is_at_page = peer.is_remote() && UiDoor::IsFromPage(call.request);
   if (call.is_on_node) call.address = "node " + peer.node;
   const bool is_change = found != nullptr && found->touches() == Touches::kSomething;
   if (!caller) return TurnAway(call, caller.error());
@@ -423,6 +437,9 @@ std::string Routes::OpenApiText() {
       &kJsonType<UsageReport>);
   add("GET", "/v1/reports/fairness", "Waiting and GPU-hours of users or teams, and how even they are", nullptr,
       &kJsonType<FairnessReport>);
+  add("POST", "/v1/ui/links", "A link that lets a browser in at the page, once", &kJsonType<UiLinkRequest>,
+      &kJsonType<UiLinkAnswer>);
+  add("GET", "/v1/ui/me", "Who asks, and what they may", nullptr, &kJsonType<wire::UiMe>);
   add("POST", "/v1/shutdown", "End the daemon; jobs go on", nullptr, nullptr);
   add("GET", "/v1/latest", "What was seen last of every GPU, machine and running job", nullptr,
       &kJsonType<LatestAnswer>);

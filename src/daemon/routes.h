@@ -26,6 +26,7 @@ class FarStreams;
 class SampleBook;
 class NodeShares;
 class RemoteNode;
+class UiDoor;
 namespace wire {
 struct AgentQuestion;
 struct NodeRequest;
@@ -84,6 +85,8 @@ class Routes {
     std::shared_ptr<StepCallers> step_callers;
     /// How everything is used. Null: no samples are taken.
     std::shared_ptr<SampleBook> samples;
+    /// The page's. Null: there is none.
+    std::shared_ptr<UiDoor> ui;
     /// From the stop signal to SIGKILL, for jobs that name no grace.
     Duration default_grace = std::chrono::seconds(30);
   };
@@ -115,6 +118,9 @@ class Routes {
   void TurnAway(Call& call, const Error& error);
   /// Who asks from an agent's machine: a user who has a job there, with no more rights than any.
   Result<Caller> CallerOnNode(const Peer& peer);
+  /// A browser that is logged in (routes_ui.cc).
+  Result<Caller> CallerAtPage(const Peer& peer, const HttpRequest& request, const Route* route);
+  Caller LocalCaller(User user);
   Result<Caller> CallerOf(const Peer& peer, const HttpRequest& request, const Route* route);
 
   void Status(Call& call);
@@ -183,6 +189,9 @@ class Routes {
   /// Makes an answer's body of runs; on the reader's thread.
   using ReportOfRuns = std::function<std::string(const std::vector<ReportedRun>& runs, bool is_cut)>;
   void ReportRuns(Call& call, const ReportStretch& stretch, ReportOfRuns report);
+  // routes_ui.cc
+  void UiLink(Call& call);
+  void UiMe(Call& call);
   // routes_tokens.cc
   void Tokens(Call& call);
   void CreateToken(Call& call);

@@ -18,6 +18,8 @@ struct Routes::Call {
   std::string argument;       // What "*" stood for in the path.
   std::string address;        // Of a caller on another machine; "node n1": of a job's process there.
   bool is_on_node = false;    // That one.
+  bool is_at_page = false;    // Of a browser that is logged in;
+  bool is_plain = false;      // on this machine itself.
   Audit* audit = nullptr;     // Where what comes of it is written; null: nowhere.
   Audit* refusals = nullptr;  // Where it is written that somebody may not have what they asked for, if only to see it.
   const Clock* clock = nullptr;  // With these.
@@ -32,6 +34,7 @@ struct Routes::Call {
     HttpResponse response;
     response.status = status;
     response.body = std::move(body);
+    if (is_at_page) response.headers = {{"Cache-Control", "no-store"}, {"X-Content-Type-Options", "nosniff"}};
     Reply(reply).Answer(response);
   }
   void Refuse(const Error& error) const { Send(HttpStatusOf(error.code), wire::Encode(ErrorViewOf(error))); }

@@ -147,6 +147,21 @@ std::vector<Key> Keys(Config& config) {
     DIVVY_TRY(HostPort address, ParseHostPort(text));
     return std::optional<HostPort>(std::move(address));
   };
+  // "off", or where; whoever is on this machine may come, so that is all of it.
+  const Assign ui_listen = [&config](const ConfigValue& value) -> Status {
+    DIVVY_TRY(const std::string text, ConfigText(value, "127.0.0.1:8642"));
+    config.has_ui = text != "off";
+    if (!config.has_ui) return {};
+    DIVVY_TRY(HostPort address, ParseHostPort(text));
+    const bool is_loopback = address.host == "localhost" || address.host == "::1" || address.host.starts_with("127.");
+    if (!is_loopback) {
+      return InvalidArgument(Quoted(text) +
+                             " is not on this machine's loopback (127.0.0.1:8642, or \"off\"); other machines see the "
+                             "page over TLS: remote = true in [ui], and listen in [controller]");
+    }
+    config.ui_listen = std::move(address);
+    return {};
+  };
   const auto name = [](const ConfigValue& value) -> Result<std::string> {
     DIVVY_TRY(const std::string text, ConfigText(value, "gpu1.lab"));
     DIVVY_CHECK(ParseHostPort(text, 1));
@@ -201,6 +216,8 @@ std::vector<Key> Keys(Config& config) {
       {"controller", "name", Into(config.name, name)},
       {"controller", "lost_after", IntoSpan(config.lost_after, "30s", std::chrono::seconds(1), 24h)},
       {"controller", "requeue_lost_after", IntoSpan(config.requeue_lost_after, "2min", Duration(0), 24h * 7)},
+      {"ui", "listen", ui_listen},
+      {"ui", "remote", Into(config.is_ui_remote, ConfigYesOrNo)},
       {"admin", "users", Into(config.admin_users, Names)},
       {"admin", "groups", Into(config.admin_groups, Names)},
   };
@@ -262,7 +279,8 @@ bool operator==(const Config& a, const Config& b) {
     return std::tie(c.log_level, c.use, c.emulate, c.ignore_unmanaged_below, c.mig, c.poll, c.max_queued,
                     c.default_time_limit, c.max_time_limit, c.root_jobs, c.grace, c.keep_finished, c.keep_logs,
                     c.log_limit, c.takes_samples, c.sample_every, c.most_samples, c.isolation, c.container, c.listen,
-                    c.name, c.lost_after, c.requeue_lost_after, c.admin_users, c.admin_groups, c.teams, c.pools);
+                    c.name, c.lost_after, c.requeue_lost_after, c.has_ui, c.ui_listen, c.is_ui_remote, c.admin_users,
+                    c.admin_groups, c.teams, c.pools);
   };
   return a.policy == b.policy && rest(a) == rest(b);
 }

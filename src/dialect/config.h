@@ -62,6 +62,11 @@ struct Config {
   Duration lost_after = 30s;       // A node that is not heard from for so long counts as lost.
   Duration requeue_lost_after{0};  // Then its jobs, which it has stopped by then, may run elsewhere; 0: they stay.
 
+  // [ui]: the page for browsers.
+  bool has_ui = true;
+  std::optional<HostPort> ui_listen;  // On this machine's loopback; nothing: any port, when somebody asks for a link.
+  bool is_ui_remote = false;          // Over TLS too, where `listen` is.
+
   // [admin]; root is one in any case, and so is the user whose daemon it is.
   std::vector<std::string> admin_users;
   std::vector<std::string> admin_groups;

@@ -8,6 +8,7 @@
 #include "wire/messages_teams_describe.h"
 #include "wire/series_messages.h"
 #include "wire/series_messages_describe.h"
+#include "wire/ui_messages_describe.h"
 
 namespace divvy::wire {
 namespace {
@@ -109,6 +110,11 @@ DIVVY_MESSAGE(std::vector<NodeView>)
 DIVVY_MESSAGE(std::vector<PoolView>)
 DIVVY_MESSAGE(NodeRequest)
 DIVVY_MESSAGE(PredictionsReport)
+DIVVY_MESSAGE(UiLinkRequest)
+DIVVY_MESSAGE(UiLinkAnswer)
+DIVVY_MESSAGE(UiLogin)
+DIVVY_MESSAGE(UiLoginAnswer)
+DIVVY_MESSAGE(UiMe)
 DIVVY_MESSAGE(SpeedsReport)
 DIVVY_MESSAGE(UsageReport)
 DIVVY_MESSAGE(FairnessReport)

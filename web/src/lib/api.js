@@ -1,0 +1,98 @@
+// What the page asks of the daemon: the same API that the command line uses (docs/api.md).
+//
+// A request brings the session's cookie, which no script can read, and the page's own secret in a header, which no other
+// page can send.
+const kStored = 'divvy-page';
+
+export class ApiError extends Error {
+  constructor(message, status, code) {
+    super(message);
+    this.status = status;
+    this.code = code;
+  }
+}
+
+let secret = localStorage.getItem(kStored) ?? '';
+let onLoggedOut = () => {};
+
+export const hasSecret = () => secret !== '';
+export const whenLoggedOut = (callback) => (onLoggedOut = callback);
+export function keepSecret(text) {
+  secret = text;
+  if (text) localStorage.setItem(kStored, text);
+  else localStorage.removeItem(kStored);
+}
+
+async function errorOf(response) {
+  let message = `${response.status} ${response.statusText}`;
+  let code = '';
+  try {
+    const said = await response.json();
+    message = said.message ?? message;
+    code = said.code ?? '';
+  } catch {
+    // Not from the daemon, or cut short.
+  }
+  return new ApiError(message, response.status, code);
+}
+
+/** The response itself; throws ApiError. Without an answer at all: status 0. */
+export async function ask(method, path, body, options = {}) {
+  let response;
+  const headers = { 'Divvy-Page': secret || 'login' };
+  if (body !== undefined) headers['Content-Type'] = 'application/json';
+  try {
+    response = await fetch(path, {
+      method,
+      headers,
+      body: body === undefined ? undefined : JSON.stringify(body),
+      cache: 'no-store',
+      credentials: 'same-origin',
+      redirect: 'error',
+      signal: options.signal,
+    });
+  } catch (cause) {
+    if (cause.name === 'AbortError') throw cause;
+    throw new ApiError('the daemon does not answer', 0, 'unreachable');
+  }
+  if (response.ok) return response;
+  const error = await errorOf(response);
+  if (response.status === 401 && !options.isLogin) onLoggedOut(error.message);
+  throw error;
+}
+
+export const get = async (path, options) => (await ask('GET', path, undefined, options)).json();
+export const post = async (path, body, options) => (await ask('POST', path, body, options)).json();
+
+/** Query text of what is not empty. */
+export function query(values) {
+  const text = Object.entries(values)
+    .filter(([, value]) => value !== undefined && value !== '' && value !== null && value !== false)
+    .map(([name, value]) => `${encodeURIComponent(name)}=${encodeURIComponent(value === true ? 1 : value)}`)
+    .join('&');
+  return text ? `?${text}` : '';
+}
+
+/** Server-sent events: calls `onEvent(name, data)` until the stream ends; throws as ask does. */
+export async function stream(path, { signal, onOpen, onEvent }) {
+  const response = await ask('GET', path, undefined, { signal });
+  onOpen();
+  const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
+  let rest = '';
+  for (;;) {
+    const { done, value } = await reader.read();
+    if (done) return;
+    rest += value;
+    const pieces = rest.split('\n\n');
+    rest = pieces.pop();
+    for (const piece of pieces) {
+      let name = 'message';
+      const data = [];
+      for (const line of piece.split('\n')) {
+        if (line.startsWith('event:')) name = line.slice(6).trim();
+        else if (line.startsWith('data:')) data.push(line.slice(5).trimStart());
+      }
+      if (data.length) onEvent(name, JSON.parse(data.join('\n')));
+    }
+  }
+}

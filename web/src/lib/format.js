@@ -1,0 +1,91 @@
+// Numbers and times for people, as the command line writes them.
+
+/** 93784 -> "1-02:03:04": as divvy queue shows times. */
+export function clock(seconds) {
+  if (seconds === undefined || seconds === null || !Number.isFinite(seconds)) return '';
+  const all = Math.max(0, Math.floor(seconds));
+  const two = (n) => String(n).padStart(2, '0');
+  const days = Math.floor(all / 86400);
+  const hours = Math.floor(all / 3600) % 24;
+  const rest = `${two(Math.floor(all / 60) % 60)}:${two(all % 60)}`;
+  if (days) return `${days}-${two(hours)}:${rest}`;
+  return hours ? `${hours}:${rest}` : rest;
+}
+
+/** 5400 -> "1 h 30 min". */
+export function lasting(seconds) {
+  if (seconds === undefined || seconds === null || !Number.isFinite(seconds)) return '';
+  const all = Math.max(0, Math.round(seconds));
+  if (all < 60) return `${all} s`;
+  if (all < 3600) return `${Math.floor(all / 60)} min${all % 60 && all < 600 ? ` ${all % 60} s` : ''}`;
+  if (all < 86400) return `${Math.floor(all / 3600)} h${Math.floor(all / 60) % 60 ? ` ${Math.floor(all / 60) % 60} min` : ''}`;
+  return `${Math.floor(all / 86400)} d${Math.floor(all / 3600) % 24 ? ` ${Math.floor(all / 3600) % 24} h` : ''}`;
+}
+
+const kTime = new Intl.DateTimeFormat('en-GB', { hour: '2-digit', minute: '2-digit', second: '2-digit' });
+const kDay = new Intl.DateTimeFormat('en-GB', { day: '2-digit', month: 'short', hour: '2-digit', minute: '2-digit' });
+const kFull = new Intl.DateTimeFormat('en-GB', { dateStyle: 'medium', timeStyle: 'medium' });
+const dayOf = (date) => date.toDateString();
+
+/** "14:03:07" today, else "21 Nov, 14:03". */
+export function when(seconds) {
+  if (!seconds) return '';
+  const date = new Date(seconds * 1000);
+  return dayOf(date) === dayOf(new Date()) ? kTime.format(date) : kDay.format(date);
+}
+export const fullTime = (seconds) => (seconds ? kFull.format(new Date(seconds * 1000)) : '');
+
+/** "in 5 min", "now". */
+export function inSome(seconds) {
+  if (seconds === undefined || seconds === null) return '';
+  return seconds < 1 ? 'now' : `in ${lasting(seconds)}`;
+}
+
+const kUnits = ['B', 'KiB', 'MiB', 'GiB', 'TiB', 'PiB'];
+export function bytes(count) {
+  if (count === undefined || count === null || count < 0) return '';
+  let value = count;
+  let unit = 0;
+  while (value >= 1024 && unit < kUnits.length - 1) {
+    value /= 1024;
+    ++unit;
+  }
+  return `${value >= 100 || unit === 0 ? Math.round(value) : value.toFixed(1).replace(/\.0$/, '')} ${kUnits[unit]}`;
+}
+export const percent = (ratio) => (ratio === undefined || ratio === null || ratio < 0 ? '' : `${Math.round(ratio * 100)} %`);
+export const number = (value, digits = 1) =>
+  value === undefined || value === null ? '' : Number(value.toFixed(digits)).toLocaleString('en-GB');
+
+/** [0, 1, 2, 5] -> "0-2,5" */
+export function ranges(numbers) {
+  const sorted = [...numbers].sort((a, b) => a - b);
+  const pieces = [];
+  for (let i = 0; i < sorted.length; ) {
+    let k = i;
+    while (k + 1 < sorted.length && sorted[k + 1] === sorted[k] + 1) ++k;
+    pieces.push(k === i ? `${sorted[i]}` : `${sorted[i]}-${sorted[k]}`);
+    i = k + 1;
+  }
+  return pieces.join(',');
+}
+
+export const stateText = (state) => state.replaceAll('_', ' ');
+/** "17_3" of an element, else the number. */
+export const publicId = (job) => job.display_id || String(job.id);
+/** What actions and addresses take: an element by its own id, an array by its number. */
+export const idOf = (job) => String(job.id);
+
+/** "2", "2..8", "0.5", "2x4", "1g.18gb", as divvy queue has it. */
+export function gpusAsked(request) {
+  const one = (part) => {
+    const count = part.nodes > 1 ? `${part.nodes}x${part.gpus}` : `${part.gpus}`;
+    return part.gpus_most > part.gpus ? `${part.gpus}..${part.gpus_most}` : count;
+  };
+  if (request.slice) return request.slice;
+  const parts = [one(request), ...(request.others ?? []).map(one)];
+  return parts.join(' + ');
+}
+
+/** How many GPUs in all, for sorting and sums. */
+export const gpuCount = (request) =>
+  request.gpus * (request.nodes || 1) + (request.others ?? []).reduce((sum, part) => sum + part.gpus * part.nodes, 0);

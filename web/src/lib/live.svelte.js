@@ -1,0 +1,199 @@
+// What the daemon says now: jobs, GPUs, machines and the daemon itself, kept fresh by its stream of events.
+//
+// An event names a job; those named are read again, all together at most once a second. What no event tells (positions,
+// use of GPUs) is read anew every few seconds, the more seldom the longer that takes. A page that nobody looks at asks
+// nothing.
+import { get, query, stream } from './api.js';
+
+const kMostNamed = 150;
+const kMostEvents = 5000;
+const kTick = 1000;
+
+class Live {
+  /** 'loading', 'ready', 'away': the stream is cut and tried again. */
+  phase = $state('loading');
+  error = $state('');
+  awaySince = $state(0);
+  nextTry = $state(0);
+  status = $state.raw(null);
+  jobs = $state.raw([]);
+  gpus = $state.raw([]);
+  nodes = $state.raw([]);
+  /** Newest samples by GPU ("n1:0"), node and job, where the daemon takes them; see fresh(). */
+  samples = $state.raw(null);
+  events = $state.raw([]);
+  now = $state(Date.now() / 1000);
+  /** The daemon's clock less this one's. */
+  clockAhead = 0;
+  /** Called with each change of a job. */
+  listeners = new Set();
+}
+export const live = new Live();
+
+let wanted = false;
+let abort = null;
+let ticker = null;
+let named = new Set();
+let gpusDue = 0;
+let listDue = 0;
+let statusDue = 0;
+let nodesDue = 0;
+let isReading = false;
+let byId = new Map();
+
+export const now = () => Date.now() / 1000 + live.clockAhead;
+
+function say(event) {
+  if (event.kind === 'job' && event.id !== undefined) named.add(event.id);
+  if (event.kind === 'gpus') gpusDue = 0;
+  const events = live.events.length >= kMostEvents ? live.events.slice(-kMostEvents / 2) : live.events;
+  live.events = [...events, event];
+  for (const listener of live.listeners) listener(event);
+}
+
+async function timed(read) {
+  const begun = performance.now();
+  await read();
+  return performance.now() - begun;
+}
+
+const compare = (a, b) => rank(a) - rank(b) || (a.position || 1e9) - (b.position || 1e9) || a.id - b.id;
+const kRanks = { running: 0, paused: 0, stopping: 0, starting: 0, queued: 1, held: 2 };
+const rank = (job) => kRanks[job.state] ?? 3;
+
+async function readAll() {
+  named.clear();
+  const jobs = await get('/v1/jobs' + query({ user: 'all' }));
+  byId = new Map(jobs.map((job) => [job.id, job]));
+  live.jobs = jobs.sort(compare);
+}
+
+async function readNamed() {
+  const ids = [...named];
+  named.clear();
+  const found = await get('/v1/jobs' + query({ user: 'all', all: true, ids: ids.join(',') }));
+  for (const id of ids) byId.delete(id);
+  for (const job of found) if (!isFinal(job.state)) byId.set(job.id, job);
+  live.jobs = [...byId.values()].sort(compare);
+}
+
+export const isFinal = (state) => ['succeeded', 'failed', 'cancelled', 'timed_out', 'lost'].includes(state);
+export const waits = (state) => state === 'queued' || state === 'held';
+
+async function readDue() {
+  const at = performance.now();
+  if (at >= listDue || named.size > kMostNamed) {
+    const cost = await timed(readAll);
+    listDue = performance.now() + Math.max(10_000, 40 * cost);
+  } else if (named.size) {
+    try {
+      await readNamed();
+    } catch (error) {
+      // One of them is known no more.
+      if (error.status !== 404) throw error;
+      listDue = 0;
+    }
+  }
+  if (at >= gpusDue) {
+    const cost = await timed(async () => (live.gpus = await get('/v1/gpus')));
+    gpusDue = performance.now() + Math.max(live.samples ? 5_000 : 2_000, 20 * cost);
+  }
+  if (at >= statusDue) {
+    live.status = await get('/v1/status');
+    statusDue = performance.now() + 2_000;
+  }
+  if (at >= nodesDue) {
+    const cost = await timed(async () => (live.nodes = await get('/v1/nodes')));
+    nodesDue = performance.now() + Math.max(4_000, 20 * cost);
+  }
+}
+
+async function tick() {
+  live.now = now();
+  if (isReading || live.phase === 'away' || document.hidden) return;
+  isReading = true;
+  try {
+    await readDue();
+    if (live.phase === 'loading' && abort) live.phase = 'ready';
+  } catch (error) {
+    if (error.status === 0 && wanted) goAway(error.message);
+    else if (error.status !== 401) live.error = error.message;
+  } finally {
+    isReading = false;
+  }
+}
+
+function goAway(message) {
+  if (live.phase !== 'away') live.awaySince = now();
+  live.phase = 'away';
+  live.error = message;
+  abort?.abort();
+}
+
+export function refresh() {
+  listDue = gpusDue = statusDue = nodesDue = 0;
+  void tick();
+}
+
+let wake = () => {};
+
+async function follow() {
+  let pause = 500;
+  while (wanted) {
+    if (document.hidden) await new Promise((resolve) => (wake = resolve));
+    if (!wanted) return;
+    abort = new AbortController();
+    const own = abort;
+    try {
+      await stream('/v1/events' + query({ samples: true }), {
+        signal: own.signal,
+        onOpen: () => {
+          pause = 500;
+          if (live.phase === 'away') live.phase = 'loading';
+          live.error = '';
+          refresh();
+        },
+        onEvent: (name, data) => (name === 'samples' ? (live.samples = data) : say(data)),
+      });
+      throw new Error('the daemon ended');
+    } catch (error) {
+      if (!wanted || error.status === 401) return;
+      if (own.signal.aborted && document.hidden) continue;
+      goAway(error.status ? error.message : 'the daemon does not answer');
+      live.nextTry = now() + pause / 1000;
+      await new Promise((resolve) => {
+        wake = resolve;
+        setTimeout(resolve, pause);
+      });
+      pause = Math.min(pause * 1.6, 8000);
+    }
+  }
+}
+
+export const tryNow = () => wake();
+
+function onVisibility() {
+  // A browser has six connections to a host; tabs that nobody looks at keep none of them.
+  if (document.hidden) abort?.abort();
+  else {
+    wake();
+    refresh();
+  }
+}
+
+export function startLive() {
+  if (wanted) return;
+  wanted = true;
+  live.phase = 'loading';
+  ticker = setInterval(tick, kTick);
+  document.addEventListener('visibilitychange', onVisibility);
+  void follow();
+}
+
+export function stopLive() {
+  wanted = false;
+  clearInterval(ticker);
+  document.removeEventListener('visibilitychange', onVisibility);
+  abort?.abort();
+  wake();
+}

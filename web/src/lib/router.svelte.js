@@ -1,0 +1,22 @@
+// Which view: what stands behind '#' in the address, so that links, bookmarks and the back button work.
+export const route = $state({ name: 'overview', argument: '', values: {} });
+
+function read() {
+  const text = location.hash.replace(/^#\/?/, '');
+  const [path, rest = ''] = text.split('?');
+  const [name, ...more] = path.split('/');
+  let argument = more.join('/');
+  try {
+    argument = decodeURIComponent(argument);
+  } catch {
+    // Shown as it is.
+  }
+  route.name = name || 'overview';
+  route.argument = argument;
+  route.values = Object.fromEntries(new URLSearchParams(rest));
+}
+window.addEventListener('hashchange', read);
+read();
+
+export const linkTo = (name, argument) => `#/${name}${argument === undefined ? '' : '/' + encodeURIComponent(argument)}`;
+export const go = (name, argument) => (location.hash = linkTo(name, argument).slice(1));

@@ -1,0 +1,34 @@
+// Charts' data: GET /v1/series (docs/api.md).
+import { get, query } from './api.js';
+
+/** Where the daemon keeps no samples there is nothing to draw: null. */
+export async function readSeries(asked) {
+  try {
+    return await get('/v1/series' + query(asked));
+  } catch (error) {
+    if (error.status === 404 || error.status === 405) return null;
+    throw error;
+  }
+}
+export const timesOf = (answer, length) => Array.from({ length }, (_, i) => answer.begin + i * answer.step_s);
+
+const kByUnit = {
+  ratio: (value) => `${Math.round(value * 100)} %`,
+  bytes: (value) => byteText(value),
+  'bytes/s': (value) => `${byteText(value)}/s`,
+  bytes_per_second: (value) => `${byteText(value)}/s`,
+  watts: (value) => `${Math.round(value)} W`,
+  celsius: (value) => `${Math.round(value)} °C`,
+  hertz: (value) => `${(value / 1e6).toFixed(0)} MHz`,
+};
+function byteText(value) {
+  const units = ['B', 'KiB', 'MiB', 'GiB', 'TiB'];
+  let unit = 0;
+  while (value >= 1024 && unit < 4) {
+    value /= 1024;
+    ++unit;
+  }
+  return `${value >= 100 ? Math.round(value) : Number(value.toFixed(1))} ${units[unit]}`;
+}
+export const textOfUnit = (unit) => kByUnit[unit] ?? ((value) => String(Number(value.toPrecision(4))));
+export const kMostOfUnit = { ratio: 1 };

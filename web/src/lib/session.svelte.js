@@ -1,0 +1,75 @@
+// Who is logged in: by a link that lets in once (divvy ui), or by a token.
+import { get, hasSecret, keepSecret, post, whenLoggedOut } from './api.js';
+import { live, startLive, stopLive } from './live.svelte.js';
+
+export const session = $state({
+  phase: 'loading', // 'in', 'out', 'unreachable'
+  me: null,
+  error: '',
+});
+
+async function enter() {
+  try {
+    session.me = await get('/v1/ui/me');
+    live.clockAhead = session.me.time - Date.now() / 1000;
+    session.phase = 'in';
+    session.error = '';
+    startLive();
+  } catch (error) {
+    if (error.status === 401) return;
+    session.phase = 'unreachable';
+    session.error = error.message;
+  }
+}
+
+export async function logIn(words) {
+  session.error = '';
+  try {
+    const answer = await post('/ui/login', words, { isLogin: true });
+    keepSecret(answer.page);
+    await enter();
+    return true;
+  } catch (error) {
+    session.phase = 'out';
+    session.error = error.message;
+    return false;
+  }
+}
+
+export async function logOut() {
+  try {
+    await post('/ui/logout', {});
+  } catch {
+    // The daemon is away; this browser forgets all the same.
+  }
+  leave('');
+}
+
+function leave(message) {
+  stopLive();
+  keepSecret('');
+  session.me = null;
+  session.phase = 'out';
+  session.error = message;
+}
+
+export async function begin() {
+  whenLoggedOut((message) => leave(session.phase === 'loading' ? '' : message));
+  const link = /^#login=([0-9a-f]+)$/.exec(location.hash);
+  // Out of the address line and the history before anything else.
+  if (link) history.replaceState(null, '', location.pathname + '#/');
+  if (link && (await logIn({ link: link[1] }))) return;
+  const why = session.error;
+  if (!hasSecret()) {
+    session.phase = 'out';
+    return;
+  }
+  session.phase = 'loading';
+  await enter();
+  if (session.phase === 'out' && why) session.error = why;
+}
+
+export const retry = () => {
+  session.phase = 'loading';
+  return enter();
+};

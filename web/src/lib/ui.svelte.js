@@ -1,0 +1,73 @@
+// What several views use: messages that pass, questions, colours.
+import { ApiError, post } from './api.js';
+import { refresh } from './live.svelte.js';
+
+export const toasts = $state([]);
+let last = 0;
+export function toast(text, isBad = false) {
+  const id = ++last;
+  toasts.push({ id, text, isBad });
+  setTimeout(() => dismiss(id), isBad ? 12_000 : 5_000);
+}
+export function dismiss(id) {
+  const at = toasts.findIndex((one) => one.id === id);
+  if (at >= 0) toasts.splice(at, 1);
+}
+
+/** { title, text, fields: [{ key, label, value, type, hint }], button, isDanger } -> values, or null. */
+export const question = $state({ asked: null });
+let settle = () => {};
+export function askPerson(asked) {
+  question.asked = asked;
+  return new Promise((resolve) => (settle = resolve));
+}
+export function answerQuestion(values) {
+  question.asked = null;
+  settle(values);
+}
+
+/** An action of the API; says what came of it. True: all of it was done. */
+export async function act(path, body) {
+  try {
+    const answer = await post(path, body);
+    const results = answer.results ?? [];
+    const failed = results.filter((one) => !one.is_done);
+    for (const one of failed.slice(0, 3)) toast(`${one.display_id || one.id}: ${one.message}`, true);
+    if (failed.length > 3) toast(`and ${failed.length - 3} more that were refused`, true);
+    const done = results.length - failed.length;
+    if (answer.message) toast(answer.message);
+    else if (done === 1) toast(`${results.find((one) => one.is_done).display_id}: ${results.find((one) => one.is_done).message}`);
+    else if (done) toast(`Done for ${done} jobs.`);
+    refresh();
+    return failed.length === 0;
+  } catch (error) {
+    toast(error instanceof ApiError ? error.message : String(error), true);
+    return false;
+  }
+}
+
+export const select = (ids) => ({ select: { ids: ids.map(String), user: 'all' } });
+
+export async function cancelJobs(ids, text) {
+  const sure = await askPerson({
+    title: `Cancel ${text}?`,
+    text: 'What runs gets its stop signal, and is killed when its grace is over.',
+    button: 'Cancel it',
+    back: 'Keep it',
+    isDanger: true,
+  });
+  return sure ? act('/v1/jobs/cancel', select(ids)) : false;
+}
+
+export async function askPriority(ids, text, value = 0) {
+  const said = await askPerson({
+    title: `Priority of ${text}`,
+    fields: [{ key: 'priority', label: 'Priority', type: 'number', value, hint: 'Higher goes first. Above 0 takes an administrator.' }],
+    button: 'Set',
+  });
+  if (!said) return false;
+  return act('/v1/jobs/update', { ...select(ids), priority: Math.round(Number(said.priority) || 0) });
+}
+
+/** 0..4: how much of a GPU is used. */
+export const useLevel = (ratio) => (ratio <= 0.02 ? 0 : ratio < 0.3 ? 1 : ratio < 0.6 ? 2 : ratio < 0.85 ? 3 : 4);

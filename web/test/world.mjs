@@ -1,0 +1,102 @@
+// What the tests of the page stand on: a daemon of their own on stand-in GPUs, a browser, and words for both.
+import { execFile, execFileSync } from 'node:child_process';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+import { chromium } from 'playwright-core';
+
+const run = promisify(execFile);
+
+export class Daemon {
+  constructor(binary, emulate = '8xH100-80GB', config = '') {
+    this.binary = binary;
+    this.emulate = emulate;
+    this.home = mkdtempSync(join(tmpdir(), 'divvy-web-'));
+    if (config) writeFileSync(join(this.home, 'divvy.toml'), config);
+    this.environment = { ...process.env, DIVVY_HOME: this.home };
+    for (const name of ['DISPLAY', 'WAYLAND_DISPLAY', 'DIVVY_JOB_ID', 'SLURM_JOB_ID', 'DIVVY_CONTROLLER']) delete this.environment[name];
+  }
+  divvy(...words) {
+    return execFileSync(this.binary, words, { env: this.environment, cwd: this.home, encoding: 'utf8', maxBuffer: 1 << 28, stdio: ['ignore', 'pipe', 'pipe'] });
+  }
+  async divvyLater(...words) {
+    return (await run(this.binary, words, { env: this.environment, cwd: this.home, encoding: 'utf8', maxBuffer: 1 << 28 })).stdout;
+  }
+  json(...words) {
+    return JSON.parse(this.divvy(...words, '--json'));
+  }
+  up() {
+    this.divvy('up', '--quiet', '--emulate', this.emulate);
+    return this;
+  }
+  submit(...words) {
+    return this.divvy('submit', '--quiet', ...words).trim();
+  }
+  link(...words) {
+    return this.divvy('ui', '--no-open', ...words).trim();
+  }
+  async until(what, condition, seconds = 20) {
+    await until(what, condition, seconds);
+  }
+  stop() {
+    try {
+      this.divvy('cancel', '--all', '--grace', '0');
+    } catch {
+      // Nothing was there.
+    }
+    const end = Date.now() + 10_000;
+    try {
+      while (Date.now() < end && this.json('queue').length) continue;
+      this.divvy('down');
+    } catch {
+      // It is down already.
+    }
+    rmSync(this.home, { recursive: true, force: true });
+  }
+}
+
+/** Polls until `condition` gives something true; throws after `seconds`. */
+export async function until(what, condition, seconds = 20) {
+  const end = Date.now() + seconds * 1000;
+  let last;
+  for (;;) {
+    try {
+      last = await condition();
+      if (last) return last;
+    } catch (error) {
+      last = error;
+    }
+    if (Date.now() > end) throw new Error(`waited in vain for ${what}: ${last instanceof Error ? last.message : JSON.stringify(last)}`);
+    await new Promise((resolve) => setTimeout(resolve, 40));
+  }
+}
+
+export async function openBrowser() {
+  return chromium.launch({
+    executablePath: process.env.CHROMIUM ?? '/usr/bin/chromium',
+    args: ['--no-sandbox', '--disable-gpu', '--disable-dev-shm-usage'],
+  });
+}
+
+/** A page that collects what goes wrong in it; `page.troubles` is to stay empty. */
+export async function openPage(browser, options = {}) {
+  const context = await browser.newContext({ viewport: { width: 1280, height: 800 }, ...options });
+  const page = await context.newPage();
+  page.troubles = [];
+  page.expects = [];
+  const say = (text) => {
+    if (!page.expects.some((pattern) => pattern.test(text))) page.troubles.push(text);
+  };
+  page.on('console', (message) => ['error', 'warning'].includes(message.type()) && say(`${message.type()}: ${message.text()} ${message.location().url}`));
+  page.on('pageerror', (error) => say(`thrown: ${error.message}`));
+  page.on('dialog', (dialog) => {
+    say(`dialog: ${dialog.message()}`);
+    void dialog.dismiss();
+  });
+  page.on('request', (request) => {
+    const host = new URL(request.url()).hostname;
+    if (!['127.0.0.1', 'localhost', ''].includes(host)) say(`asked another host: ${request.url()}`);
+  });
+  return page;
+}
