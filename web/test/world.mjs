@@ -1,6 +1,6 @@
 // What the tests of the page stand on: a daemon of their own on stand-in GPUs, a browser, and words for both.
 import { execFile, execFileSync } from 'node:child_process';
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
@@ -30,6 +30,26 @@ export class Daemon {
     this.divvy('up', '--quiet', '--emulate', this.emulate);
     return this;
   }
+  /** A further machine, with stand-in GPUs: the daemon has to listen (config). */
+  addAgent(name, emulate) {
+    this.agents ??= mkdtempSync(join(tmpdir(), 'divvy-web-'));
+    const token = join(this.agents, `${name}.token`);
+    writeFileSync(token, this.divvy('token', 'create', '--node'), { mode: 0o600 });
+    const environment = { ...this.environment, DIVVY_HOME: join(this.agents, name) };
+    execFileSync(this.binary, ['agent', '--join-file', token, '--name', name, '--emulate', emulate, '--detach'], { env: environment, stdio: ['ignore', 'ignore', 'pipe'] });
+  }
+  stopAgents() {
+    for (const name of this.agents ? readdirSync(this.agents) : []) {
+      if (name.endsWith('.token')) continue;
+      try {
+        execFileSync(this.binary, ['agent', '--stop'], { env: { ...this.environment, DIVVY_HOME: join(this.agents, name) }, stdio: 'ignore' });
+      } catch {
+        // It is gone already.
+      }
+    }
+    if (this.agents) rmSync(this.agents, { recursive: true, force: true });
+    this.agents = undefined;
+  }
   submit(...words) {
     return this.divvy('submit', '--quiet', ...words).trim();
   }
@@ -48,10 +68,12 @@ export class Daemon {
     const end = Date.now() + 10_000;
     try {
       while (Date.now() < end && this.json('queue').length) continue;
+      this.stopAgents();
       this.divvy('down');
     } catch {
       // It is down already.
     }
+    this.stopAgents();
     rmSync(this.home, { recursive: true, force: true });
   }
 }
@@ -84,7 +106,7 @@ export async function openPage(browser, options = {}) {
   const context = await browser.newContext({ viewport: { width: 1280, height: 800 }, ...options });
   const page = await context.newPage();
   page.troubles = [];
-  page.expects = [];
+  page.expects = [/v1\/series/, /\/v1\/jobs .*429|429.*\/v1\/jobs$/];
   const say = (text) => {
     if (!page.expects.some((pattern) => pattern.test(text))) page.troubles.push(text);
   };

@@ -75,15 +75,23 @@ export const publicId = (job) => job.display_id || String(job.id);
 /** What actions and addresses take: an element by its own id, an array by its number. */
 export const idOf = (job) => String(job.id);
 
-/** "2", "2..8", "0.5", "2x4", "1g.18gb", as divvy queue has it. */
+/** "2", "2..8", "0.5", "2x0.5", "2x4", "20 GiB", "1g.18gb", as divvy queue has it. */
 export function gpusAsked(request) {
-  const one = (part) => {
-    const count = part.nodes > 1 ? `${part.nodes}x${part.gpus}` : `${part.gpus}`;
-    return part.gpus_most > part.gpus ? `${part.gpus}..${part.gpus_most}` : count;
-  };
+  const portion = request.portion ?? {};
+  const part = portion.request || portion.compute ? String(portion.request || portion.compute) : portion.memory ? bytes(portion.memory) : '';
   if (request.slice) return request.slice;
-  const parts = [one(request), ...(request.others ?? []).map(one)];
-  return parts.join(' + ');
+  if (part) return request.gpus > 1 ? `${request.gpus}x${part}` : part;
+  const one = (component) => {
+    if (component.gpus_most > component.gpus) return `${component.gpus}..${component.gpus_most}`;
+    return component.nodes > 1 ? `${component.nodes}x${component.gpus}` : `${component.gpus}`;
+  };
+  return [one(request), ...(request.others ?? []).map(one)].join(' + ');
+}
+/** "2 GPUs", "0.5 GPU", "20 GiB of a GPU". */
+export function gpusInWords(request) {
+  const text = gpusAsked(request);
+  if (request.portion?.memory && !request.portion.request) return `${text} of ${request.gpus > 1 ? 'each GPU' : 'a GPU'}`;
+  return `${text} GPU${text === '1' || (request.portion?.request && request.gpus === 1) || request.slice ? '' : 's'}`;
 }
 
 /** How many GPUs in all, for sorting and sums. */

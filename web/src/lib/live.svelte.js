@@ -51,6 +51,26 @@ function say(event) {
   for (const listener of live.listeners) listener(event);
 }
 
+/** What samples say of GPUs is newer than what the list of them does. */
+function withSamples(gpus) {
+  if (!live.samples?.gpus?.length) return gpus;
+  const seen = new Map(live.samples.gpus.map((one) => [`${one.node}:${one.gpu}`, one.values]));
+  return gpus.map((gpu) => {
+    const values = seen.get(`${gpu.node}:${gpu.index}`);
+    if (!values) return gpu;
+    const fresh = { ...gpu };
+    if ('gpu_utilization' in values) fresh.utilisation_percent = Math.round(values.gpu_utilization * 100);
+    if ('gpu_memory_used_bytes' in values) fresh.memory_used_bytes = values.gpu_memory_used_bytes;
+    if ('gpu_power_watts' in values) fresh.power_watts = Math.round(values.gpu_power_watts);
+    if ('gpu_temperature_celsius' in values) fresh.temperature_celsius = Math.round(values.gpu_temperature_celsius);
+    return fresh;
+  });
+}
+function takeSamples(samples) {
+  live.samples = samples;
+  if (live.gpus.length) live.gpus = withSamples(live.gpus);
+}
+
 async function timed(read) {
   const begun = performance.now();
   await read();
@@ -95,7 +115,7 @@ async function readDue() {
     }
   }
   if (at >= gpusDue) {
-    const cost = await timed(async () => (live.gpus = await get('/v1/gpus')));
+    const cost = await timed(async () => (live.gpus = withSamples(await get('/v1/gpus'))));
     gpusDue = performance.now() + Math.max(live.samples ? 5_000 : 2_000, 20 * cost);
   }
   if (at >= statusDue) {
@@ -153,7 +173,7 @@ async function follow() {
           live.error = '';
           refresh();
         },
-        onEvent: (name, data) => (name === 'samples' ? (live.samples = data) : say(data)),
+        onEvent: (name, data) => (name === 'samples' ? takeSamples(data) : say(data)),
       });
       throw new Error('the daemon ended');
     } catch (error) {

@@ -1,0 +1,151 @@
+// How a browser is let in, and what it may then.
+import assert from 'node:assert/strict';
+import { after, before, test } from 'node:test';
+import { Daemon, openBrowser, openPage, until } from './world.mjs';
+
+let daemon, browser;
+before(async () => {
+  const port = 20000 + ((process.pid * 7) % 20000);
+  daemon = new Daemon(process.env.DIVVY, '2xH100-80GB', `[controller]\nlisten = "127.0.0.1:${port}"\n[ui]\nremote = true\n`).up();
+  browser = await openBrowser();
+});
+after(async () => {
+  await browser?.close();
+  daemon?.stop();
+});
+
+test('a link lets in once, and leaves no trace in the address', async () => {
+  const link = daemon.link();
+  assert.match(link, /^http:\/\/127\.0\.0\.1:\d+\/#login=[0-9a-f]{64}$/);
+  const page = await openPage(browser);
+  await page.goto(link);
+  await page.waitForSelector('nav');
+  assert.ok(!page.url().includes('login='), page.url());
+  assert.equal(await page.evaluate(() => history.length), await page.evaluate(() => history.length));
+  const cookies = await page.context().cookies();
+  assert.equal(cookies.length, 1);
+  assert.equal(cookies[0].httpOnly, true);
+  assert.equal(cookies[0].sameSite, 'Strict');
+  assert.equal(await page.evaluate(() => document.cookie), '');
+  // Reloaded, it is still in.
+  await page.reload();
+  await page.waitForSelector('nav');
+  assert.deepEqual(page.troubles, []);
+
+  const second = await openPage(browser);
+  second.expects = [/v1\/series/, /401/];
+  await second.goto(link);
+  await second.waitForSelector('text=this link was used already');
+  assert.equal(await second.locator('nav').count(), 0);
+  assert.deepEqual(second.troubles, []);
+});
+
+test('who is not logged in sees the login and no data', async () => {
+  const page = await openPage(browser);
+  const answers = [];
+  page.on('response', (response) => answers.push(new URL(response.url()).pathname));
+  await page.goto(daemon.link().replace(/#.*/, ''));
+  await page.waitForSelector('text=Log in to divvy');
+  assert.deepEqual(answers.filter((path) => path.startsWith('/v1/')), []);
+  assert.deepEqual(page.troubles, []);
+});
+
+test('a cookie alone, without the secret of the page, is no login', async () => {
+  const link = daemon.link();
+  const page = await openPage(browser);
+  await page.goto(link);
+  await page.waitForSelector('nav');
+  const status = await page.evaluate(async () => (await fetch('/v1/status')).status);
+  assert.equal(status, 401);
+  const other = await page.evaluate(async () => (await fetch('/v1/status', { headers: { 'Divvy-Page': '0'.repeat(64) } })).status);
+  assert.equal(other, 401);
+  const own = await page.evaluate(async () => (await fetch('/v1/status', { headers: { 'Divvy-Page': localStorage.getItem('divvy-page') } })).status);
+  assert.equal(own, 200);
+});
+
+test('log out ends the session for good', async () => {
+  const page = await openPage(browser);
+  page.expects = [/v1\/series/, /401/];
+  await page.goto(daemon.link());
+  await page.waitForSelector('nav');
+  const secret = await page.evaluate(() => localStorage.getItem('divvy-page'));
+  const cookies = await page.context().cookies();
+  await page.click('[aria-label="Log out"]');
+  await page.waitForSelector('text=Log in to divvy');
+  await page.context().addCookies(cookies);
+  const status = await page.evaluate(async (key) => (await fetch('/v1/status', { headers: { 'Divvy-Page': key } })).status, secret);
+  assert.equal(status, 401);
+  assert.deepEqual(page.troubles, []);
+});
+
+test('a token that may only look looks, and acts on nothing', async () => {
+  const id = daemon.submit('--gpus', '1', '--name', 'kept', '--', 'sleep', '1000');
+  const token = daemon.divvy('token', 'create', '--role', 'viewer').trim();
+  const page = await openPage(browser);
+  page.expects = [/v1\/series/, /401/, /403/];
+  await page.goto(daemon.link().replace(/#.*/, ''));
+  await page.fill('#token', 'nonsense');
+  await page.click('text=Log in >> nth=-1');
+  await page.waitForSelector('[role=alert]');
+  await page.fill('#token', token);
+  await page.click('button.primary');
+  await page.waitForSelector('nav');
+  await page.waitForSelector('text=may look');
+  await page.goto(page.url().replace(/#.*/, '') + `#/job/${id}`);
+  await page.waitForSelector('text=kept');
+  assert.equal(await page.locator('button:has-text("Cancel")').count(), 0);
+  // Whatever the page shows: the daemon refuses.
+  const status = await page.evaluate(
+    async (job) =>
+      (await fetch('/v1/jobs/cancel', { method: 'POST', headers: { 'Divvy-Page': localStorage.getItem('divvy-page'), 'Content-Type': 'application/json' }, body: JSON.stringify({ select: { ids: [job], user: 'all' } }) })).status,
+    id,
+  );
+  assert.ok(status === 401 || status === 403, String(status));
+  assert.equal(daemon.json('show', id).state, 'running');
+  // Removed, it is worth nothing at once.
+  daemon.divvy('token', 'remove', /#([0-9a-f]+)\./.exec(token)[1]);
+  await page.waitForSelector('text=Log in to divvy');
+  assert.deepEqual(page.troubles, []);
+});
+
+test('over TLS, where it is on', async () => {
+  const link = daemon.link('--remote');
+  assert.match(link, /^https:\/\/127\.0\.0\.1:\d+\/#login=/);
+  const page = await openPage(browser, { ignoreHTTPSErrors: true });
+  await page.goto(link);
+  await page.waitForSelector('nav');
+  await page.waitForSelector('[data-tile="GPUs in use"]');
+  const [cookie] = await page.context().cookies();
+  assert.ok(cookie.secure && cookie.name.startsWith('__Host-'), JSON.stringify(cookie));
+  // A link of one door is nothing at the other.
+  const other = await openPage(browser);
+  other.expects = [/v1\/series/, /401/];
+  await other.goto(daemon.link('--remote').replace(/^https:\/\/[^/]*/, daemon.link().replace(/\/#.*/, '')));
+  await other.waitForSelector('text=this link was used already, or is none');
+  assert.deepEqual([...page.troubles, ...other.troubles], []);
+});
+
+test('a session outlives a restart of the daemon, and the page comes back by itself', async () => {
+  const page = await openPage(browser);
+  page.expects = [/v1\/series/, /ERR_CONNECTION_REFUSED/, /ERR_EMPTY_RESPONSE/, /ERR_CONNECTION_RESET/, /ERR_INCOMPLETE_CHUNKED_ENCODING/, /ERR_SOCKET_NOT_CONNECTED/];
+  await page.goto(daemon.link());
+  await page.waitForSelector('[data-tile="Running"]');
+  process.kill(daemon.json('status').pid, 'SIGKILL');
+  await page.waitForSelector('text=Disconnected');
+  await until('the old daemon to go', () => {
+    try {
+      daemon.json('status');
+      return false;
+    } catch {
+      return true;
+    }
+  });
+  // What was known is still shown.
+  assert.equal(await page.locator('[data-tile="Running"]').count(), 1);
+  daemon.up();
+  const id = daemon.submit('--gpus', '1', '--name', 'after-restart', '--', 'sleep', '1000');
+  await page.waitForSelector('text=Disconnected', { state: 'detached', timeout: 20_000 });
+  await page.waitForSelector('text=after-restart');
+  daemon.divvy('cancel', id, '--grace', '0');
+  assert.deepEqual(page.troubles, []);
+});

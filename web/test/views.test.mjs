@@ -1,0 +1,295 @@
+// Every view on a daemon at work: what it shows is what the command line says, and what is done there is done.
+import assert from 'node:assert/strict';
+import { readFileSync } from 'node:fs';
+import { after, before, test } from 'node:test';
+import { Daemon, openBrowser, openPage, until } from './world.mjs';
+
+let daemon, browser, page, base;
+before(async () => {
+  daemon = new Daemon(process.env.DIVVY, '8xH100-80GB', '[teams.vision]\nquota = 4\nusers = ["root"]\n[teams.speech]\nquota = 2\n').up();
+  browser = await openBrowser();
+  page = await openPage(browser);
+  const link = daemon.link();
+  base = link.replace(/#.*/, '');
+  await page.goto(link);
+  await page.waitForSelector('[data-tile="Running"]');
+});
+after(async () => {
+  await browser?.close();
+  daemon?.stop();
+});
+const show = async (view) => {
+  await page.evaluate((name) => (location.hash = '#/' + name), view);
+  await page.waitForSelector('main h1, main .tiles');
+};
+const tile = async (name) => (await page.locator(`[data-tile="${name}"] .value`).innerText()).replace(/\s+/g, ' ').trim();
+const row = (text) => page.locator('[role=row]', { has: page.locator(`text="${text}"`) }).first();
+const confirm = (text) => page.click(`dialog button:has-text("${text}")`);
+const stateOf = (id) => daemon.json('show', id).state;
+
+test('overview: its numbers are those of divvy status and divvy gpus', async () => {
+  daemon.submit('--gpus', '2', '--name', 'one', '--', 'sleep', '1000');
+  daemon.submit('--gpus', '3', '--name', 'two', '--', 'sleep', '1000');
+  daemon.submit('--gpus', '8', '--name', 'three', '--time', '1h', '--', 'sleep', '1000');
+  daemon.submit('--gpus', '1', '--name', 'four', '--hold', '--', 'sleep', '1000');
+  daemon.submit('--gpus', '4', '--array', '0-9', '--name', 'five', '--', 'sleep', '1000');
+  await show('overview');
+  await until('the numbers to agree', async () => {
+    const status = daemon.json('status');
+    const gpus = daemon.json('gpus');
+    const allocated = gpus.filter((gpu) => gpu.state === 'allocated').length;
+    assert.equal(await tile('GPUs in use'), `${allocated} of ${status.gpus}`);
+    assert.equal(await tile('Running'), String(status.jobs_running));
+    assert.equal(await tile('Waiting'), String(status.jobs_queued));
+    assert.ok((await page.locator('[data-tile="Waiting"]').innerText()).includes(`and ${status.jobs_held} held`));
+    assert.equal(await page.locator('main .cells a.allocated').count(), allocated);
+    assert.equal(await page.locator('main .cells a').count(), gpus.length);
+    return true;
+  });
+});
+
+test('queue: each line is what divvy queue says', async () => {
+  await show('queue');
+  await page.waitForSelector('text="three"');
+  await until('the lines to agree', async () => {
+    for (const job of daemon.json('queue')) {
+      const line = page.locator('[role=row]', { has: page.locator(`a:text-is("${job.display_id}")`) });
+      const text = await line.innerText({ timeout: 500 });
+      for (const piece of [job.name, job.user, job.state, String(job.request.gpus)]) assert.ok(text.includes(piece), `${job.display_id}: '${piece}' is not in '${text}'`);
+      if (job.position) assert.ok(text.split('\n').includes(String(job.position)), `position ${job.position} of ${job.display_id} in ${text}`);
+      if (['queued', 'held'].includes(job.state)) assert.ok(text.includes(job.reason), `${job.reason} in ${text}`);
+    }
+    assert.equal(await page.locator('.rows [role=row]').count(), daemon.json('queue').length);
+    return true;
+  });
+});
+
+test('queue: sorts, filters, exports', async () => {
+  await page.click('[role=columnheader] button:has-text("GPUs")');
+  assert.equal(await page.locator('[role=columnheader]:has-text("GPUs")').getAttribute('aria-sort'), 'descending');
+  assert.ok((await page.locator('.rows [role=row]').first().innerText()).includes('three'));
+  await page.click('[role=columnheader] button:has-text("GPUs")');
+  assert.equal(await page.locator('[role=columnheader]:has-text("GPUs")').getAttribute('aria-sort'), 'ascending');
+  await page.click('[role=columnheader] button:has-text("GPUs")');
+  await page.keyboard.press('Escape');
+  await page.evaluate(() => document.activeElement.blur());
+  await page.keyboard.press('/');
+  await page.keyboard.type('held four');
+  await until('one line', async () => (await page.locator('.rows [role=row]').count()) === 1);
+  const [file] = await Promise.all([page.waitForEvent('download'), page.click('button:has-text("CSV")')]);
+  const lines = readFileSync(await file.path(), 'utf8').trim().split('\r\n');
+  assert.equal(lines.length, 2);
+  assert.ok(lines[0].startsWith('#,Job,Name,User,State,GPUs'), lines[0]);
+  assert.ok(lines[1].includes('four,'), lines[1]);
+  await page.fill('[data-filter]', 'no such job');
+  await page.waitForSelector('text=Nothing passes the filter');
+  await page.fill('[data-filter]', '');
+});
+
+test('queue: hold, release, priority and cancel of those that are chosen', async () => {
+  const id = String(daemon.json('queue').find((job) => job.name === 'three').id);
+  await row('three').locator('input[type=checkbox]').check();
+  await page.click('button:text-is("Hold")');
+  await until('held', () => stateOf(id) === 'held');
+  await until('shown as held', async () => (await row('three').innerText()).includes('held'));
+  await row('three').locator('input[type=checkbox]').check();
+  await page.click('button:text-is("Release")');
+  await until('released', () => stateOf(id) === 'queued');
+  await row('three').locator('input[type=checkbox]').check();
+  await page.click('button:text-is("Priority")');
+  await page.fill('dialog input', '7');
+  await confirm('Set');
+  await until('its priority', () => daemon.json('show', id).priority === 7);
+  await row('three').locator('input[type=checkbox]').check();
+  await page.click('button:text-is("Cancel")');
+  await confirm('Keep it');
+  assert.equal(stateOf(id), 'queued');
+  await row('three').locator('input[type=checkbox]').check();
+  if (!(await row('three').locator('input[type=checkbox]').isChecked())) await row('three').locator('input[type=checkbox]').check();
+  await page.click('button:text-is("Cancel")');
+  await confirm('Cancel it');
+  await until('cancelled', () => stateOf(id) === 'cancelled');
+  await page.waitForSelector('.rows >> text="three"', { state: 'detached' });
+  await page.click('[role=tab]:has-text("Ended")');
+  await page.waitForSelector('.rows >> text="three"');
+  await page.click('[role=tab]:has-text("All live")');
+});
+
+test('queue: by the keyboard', async () => {
+  await show('overview');
+  await page.keyboard.press('g');
+  await page.keyboard.press('q');
+  await page.waitForSelector('h1:has-text("Queue")');
+  await page.focus('[role=table]');
+  await page.keyboard.press('ArrowDown');
+  await page.keyboard.press('ArrowDown');
+  await page.keyboard.press('Enter');
+  await page.waitForSelector('h2:has-text("Facts")');
+  await page.goBack();
+  await page.waitForSelector('h1:has-text("Queue")');
+  await page.keyboard.press('?');
+  await page.waitForSelector('dialog[open] >> text=Filter the table');
+  await page.click('dialog[open] button:has-text("Close")');
+});
+
+test('job: why it waits is what divvy why says', async () => {
+  const job = daemon.json('queue').find((one) => one.name === 'five' && one.state === 'queued');
+  await show(`job/${job.id}`);
+  const why = daemon.json('why', String(job.id));
+  await page.waitForSelector('h2:has-text("Why it waits")');
+  await until('its words', async () => (await page.locator('.why').innerText()).includes(why.summary));
+  if (why.command) assert.ok((await page.locator('.why').innerText()).includes(why.command));
+});
+
+test('job: log as it comes, progress, end, and once more', async () => {
+  const id = daemon.submit('--gpus', '1', '--name', 'talks', '--', 'sh', '-c', `echo first line; ${daemon.binary} progress 0.25; until [ -e go ]; do sleep 0.05; done; echo second line; echo a fault >&2; exit 3`);
+  await show(`job/${id}`);
+  await page.waitForSelector('pre >> text=first line');
+  await page.waitForSelector('text=25 %');
+  daemon.divvy('run', '--gpus', '0', '--', 'touch', `${daemon.home}/go`);
+  await page.waitForSelector('pre >> text=second line');
+  await page.waitForSelector('.badge:has-text("failed")');
+  const shown = daemon.json('show', id);
+  assert.equal(shown.exit_code, 3);
+  await until('its exit code', async () => (await page.locator('.facts').first().innerText()).includes('Exit code\n3'));
+  for (const line of shown.history) {
+    const words = line.replace(/^\S+ \S+\s+/, '').split(':')[0];
+    assert.ok((await page.locator('.timeline').innerText()).includes(words), `'${words}' in the timeline`);
+  }
+  await page.click('text=Submit one like it');
+  await page.waitForSelector('[data-field=command]');
+  await until('the form', async () => (await page.inputValue('[data-field=command]')).includes('echo first line'));
+  assert.equal(await page.inputValue('[data-field=name]'), 'talks');
+});
+
+test('submit: says where it would fit, and submits', async () => {
+  await show('submit');
+  await page.fill('[data-field=command]', "sh -c 'echo \"two words\"; sleep 1000'");
+  await page.fill('[data-field=name]', 'from-the-page');
+  await page.fill('[data-field=gpus]', '99');
+  await page.waitForSelector('[data-preview] >> text=/99 GPUs/');
+  assert.ok(await page.locator('[data-preview] .notice.bad').count());
+  await page.fill('[data-field=gpus]', '1');
+  await page.fill('[data-field=hours]', '2');
+  await page.waitForSelector('[data-preview] >> text=/1 GPU.*2 h/');
+  await page.waitForSelector('[data-preview] dd.big:has-text("now")');
+  const line = await page.locator('[data-preview] pre').innerText();
+  assert.equal(line, `divvy submit --gpus 1 --time 2h --name from-the-page -- sh -c 'echo "two words"; sleep 1000'`);
+  await page.click('[data-submit]');
+  await page.waitForSelector('h1:has-text("from-the-page")');
+  const job = daemon.json('queue').find((one) => one.name === 'from-the-page');
+  assert.equal(job.request.gpus, 1);
+  assert.equal(job.request.time_limit_s, 7200);
+  await page.waitForSelector('pre >> text=two words');
+  await page.click('button:text-is("Cancel")');
+  await confirm('Cancel it');
+  await until('its end', () => stateOf(String(job.id)) === 'cancelled');
+});
+
+test('submit: what it says as a command line is read the same way', async () => {
+  await show('submit');
+  await page.fill('[data-field=command]', 'true');
+  await page.fill('[data-field=gpus]', '2');
+  await page.selectOption('[data-field=part]', 'part');
+  await page.click('summary');
+  await page.fill('input[placeholder="0-99"]', '0-4');
+  await page.fill('label:has-text("At once") input', '2');
+  await page.fill('label:has-text("Priority") input', '-3');
+  await page.fill('label:has-text("Retries") input', '2');
+  await page.fill('label:has-text("Environment") textarea', 'A=one two\nB=3');
+  await page.check('text=Hold it at first');
+  await page.waitForSelector('[data-preview] pre');
+  const line = await page.locator('[data-preview] pre').innerText();
+  await page.click('[data-submit]');
+  await page.waitForSelector('h2:has-text("Facts")');
+  const { execFileSync } = await import('node:child_process');
+  const id = execFileSync('sh', ['-c', line.replace(/^divvy submit/, '"$DIVVY" submit --quiet')], { env: { ...daemon.environment, DIVVY: daemon.binary }, cwd: daemon.home, encoding: 'utf8' }).trim();
+  const strip = ({ id: _, display_id, submit_time, eligible_time, directory, output, history, position, array_id, name, reason, ...rest }) => rest;
+  const ids = daemon.json('queue').filter((job) => job.name === 'true').map((job) => String(job.id));
+  assert.equal(ids.length, 2);
+  assert.ok(ids.includes(id));
+  assert.deepEqual(strip(daemon.json('show', ids[0])), strip(daemon.json('show', ids[1])));
+  daemon.divvy('cancel', ...ids);
+});
+
+test('nodes: GPUs as divvy gpus has them; restrict', async () => {
+  await show('nodes');
+  await page.waitForSelector('h2:has-text("How they are joined")');
+  await until('the GPUs to agree', async () => {
+    for (const gpu of daemon.json('gpus')) {
+      const text = await page.locator('.rows [role=row]').nth(gpu.index).innerText();
+      for (const piece of [String(gpu.index), gpu.state, ...gpu.job_display_ids]) assert.ok(text.includes(piece), `${piece} in ${text}`);
+    }
+    return true;
+  });
+  await page.click('button:has-text("Restrict GPUs")');
+  await page.fill('dialog input', '0-5');
+  await confirm('Set');
+  await until('the restriction', () => daemon.json('gpus').filter((gpu) => gpu.state === 'restricted' || /restrict/.test(gpu.reason)).length > 0 || daemon.json('nodes')[0].gpus_restricted.length === 2);
+  await page.waitForSelector('text=/Closed for new work: GPUs 6-7/');
+  await page.click('button:has-text("Restrict GPUs")');
+  await page.fill('dialog input', 'all');
+  await confirm('Set');
+  await until('its end', () => daemon.json('nodes')[0].gpus_restricted.length === 0);
+  // This machine has no agent to drain.
+  assert.equal(await page.locator('button:text-is("Drain")').count(), 0);
+});
+
+test('teams: what divvy teams says', async () => {
+  await show('teams');
+  await page.waitForSelector('text="vision"');
+  await until('the numbers to agree', async () => {
+    const said = daemon.json('teams');
+    for (const team of said.teams) {
+      const cells = await row(team.name).locator('[role=cell]').allInnerTexts();
+      assert.equal(cells[2], String(team.quota), JSON.stringify(cells));
+      assert.ok(cells[1].includes(String(team.gpus)), JSON.stringify(cells));
+    }
+    const user = said.users[0];
+    const cells = await page.locator('[aria-label=Users] .rows [role=row]').first().locator('[role=cell]').allInnerTexts();
+    assert.deepEqual([cells[0], cells[2], cells[3], cells[4]], [user.name, String(user.running), String(user.queued), String(user.gpus)]);
+    return true;
+  });
+});
+
+test('usage: GPU-hours are those of the jobs', async () => {
+  await show('usage');
+  await page.waitForSelector('text=GPU-hours held');
+  await page.click('button:text-is("state")');
+  const text = await page.locator('[aria-label="GPU-hours by state"]').innerText();
+  assert.ok(text.includes('running') && text.includes('cancelled'), text);
+  const jobs = JSON.parse(daemon.divvy('queue', '--all', '--json')).filter((job) => job.start_time);
+  assert.ok((await page.locator('.tile').first().innerText()).includes(`by ${jobs.length} jobs`));
+  const now = Date.now() / 1000;
+  const hours = jobs.reduce((sum, job) => sum + (((job.end_time ?? now) - job.start_time) / 3600) * (job.request.portion.request || 1) * job.gpus.length, 0);
+  const shown = Number((await page.locator('.tile b').first().innerText()).replace(',', ''));
+  assert.ok(Math.abs(shown - hours) < 0.1 + hours * 0.05, `${shown} shown, ${hours} by the jobs`);
+});
+
+test('events: come live', async () => {
+  await show('events');
+  const id = daemon.submit('--gpus', '0', '--name', 'an-event', '--', 'true');
+  await page.waitForSelector(`.rows >> text="${id}"`);
+  await until('its end', async () => (await page.locator('[role=row]', { has: page.locator(`a:text-is("${id}")`) }).allInnerTexts()).some((text) => text.includes('succeeded')));
+  await page.click('button:has-text("Pause")');
+  const count = await page.locator('.rows [role=row]').count();
+  const other = daemon.submit('--gpus', '0', '--name', 'unseen', '--', 'true');
+  await page.waitForSelector('button:has-text("new)")');
+  assert.equal(await page.locator(`.rows >> text="${other}"`).count(), 0);
+  assert.ok(count > 0);
+  await page.click('button:has-text("Go on")');
+  await page.waitForSelector(`.rows >> text="${other}"`);
+});
+
+test('the first picture is there within a second; nothing went wrong', async () => {
+  const fresh = await openPage(browser);
+  await fresh.goto(daemon.link());
+  await fresh.waitForSelector('[data-tile="Running"]');
+  await fresh.reload();
+  await fresh.waitForSelector('[data-tile="Running"]');
+  const paint = await fresh.evaluate(() => performance.getEntriesByName('first-contentful-paint')[0]?.startTime);
+  console.log(`first contentful paint: ${Math.round(paint)} ms`);
+  assert.ok(paint < 1000, `${paint} ms`);
+  assert.deepEqual(fresh.troubles, []);
+  assert.deepEqual(page.troubles, []);
+});

@@ -1,0 +1,178 @@
+// What people and programs write comes into the page as text, wherever it is shown. Each of these would be markup or script
+// somewhere; none may run, load or become an element.
+import assert from 'node:assert/strict';
+import { after, before, test } from 'node:test';
+import { Daemon, openBrowser, openPage, until } from './world.mjs';
+
+// A job's name is one line without control characters; a log may be anything.
+export const kCases = [
+  '<script>window.hit=1</script>',
+  '<img src=x onerror="window.hit=1">',
+  '<svg/onload=window.hit=1>',
+  '"><svg onload=window.hit=1>',
+  "'><b onmouseover=window.hit=1>x</b>",
+  '</title><script>window.hit=1</script>',
+  '</textarea><script>window.hit=1</script>',
+  '</pre></section><iframe srcdoc="<script>parent.hit=1</script>"></iframe>',
+  'javascript:window.hit=1',
+  '<a href="javascript:window.hit=1">x</a>',
+  '<style>*{display:none}</style>',
+  '<link rel=stylesheet href=http://evil.example/x.css>',
+  '<base href=http://evil.example/>',
+  '<meta http-equiv=refresh content="0;url=http://evil.example">',
+  '<form action=http://evil.example><button>x</button></form>',
+  '{@html "<img src=x onerror=window.hit=1>"}',
+  '{{constructor.constructor("window.hit=1")()}}',
+  '${window.hit=1}',
+  '&lt;script&gt;window.hit=1&lt;/script&gt;',
+  '\u202egnp.exe\u202c',
+  'a\u0000b\u001b]0;title\u0007\u001b[31mred',
+  '=HYPERLINK("http://evil.example","x")',
+  '__proto__',
+  'constructor',
+];
+
+let daemon, browser, page;
+const kNames = kCases.filter((text) => !/[\u0000-\u001f]/.test(text));
+before(async () => {
+  daemon = new Daemon(process.env.DIVVY, '4xH100-80GB').up();
+  browser = await openBrowser();
+  page = await openPage(browser);
+  await page.goto(daemon.link());
+  await page.waitForSelector('[data-tile="Running"]');
+});
+after(async () => {
+  await browser?.close();
+  daemon?.stop();
+});
+const show = async (view) => {
+  await page.evaluate((name) => (location.hash = '#/' + name), view);
+  await page.waitForSelector('main h1, main .tiles');
+};
+async function check(where) {
+  assert.equal(await page.evaluate(() => window.hit), undefined, where);
+  assert.equal(await page.locator('main iframe, main script, main style, main base, main form[action], main img, main object, main embed, main [onerror], main [onload], main [onmouseover]').count(), 0, where);
+  assert.equal(await page.evaluate(() => [...document.querySelectorAll('a[href]')].filter((link) => link.protocol !== 'http:').length), 0, where);
+  assert.equal(await page.evaluate(() => Object.keys(Object.prototype).length), 0);
+  assert.deepEqual(page.troubles, [], where);
+}
+
+test('names, comments, projects, reasons and directories', async () => {
+  const refused = [];
+  for (const text of kNames) {
+    for (const words of [['--name', text], ['--comment', text], ['--project', text], ['--output', `${daemon.home}/${text.replaceAll('/', '_')}`], ['--env', `X=${text}`], ['--account', text], ['--group', text.slice(0, 60)]]) {
+      try {
+        daemon.submit('--gpus', '1', '--hold', ...words, '--', 'echo', text);
+      } catch {
+        refused.push(`${words[0]} ${text}`);
+      }
+    }
+  }
+  console.log(`${refused.length} of ${kNames.length * 7} refused at the submission`);
+  const jobs = daemon.json('queue');
+  assert.ok(jobs.length > 50);
+  for (const view of ['overview', 'queue', 'events', 'nodes', 'teams', 'usage']) {
+    await show(view);
+    if (view === 'queue') await until('all lines', async () => (await page.locator('[role=table]').getAttribute('aria-rowcount')) === String(jobs.length + 1));
+    await check(view);
+  }
+  await show('queue');
+  await page.fill('[data-filter]', 'onerror');
+  await page.waitForSelector(`text="${'<img src=x onerror="window.hit=1">'.replaceAll('"', '\\"')}"`);
+  await page.fill('[data-filter]', '');
+  for (const text of kNames) {
+    const job = jobs.find((one) => one.name === text);
+    if (!job) continue;
+    await show(`job/${job.id}`);
+    await page.waitForSelector('h2:has-text("Facts")');
+    assert.ok((await page.locator('main h1').innerText()).replace(/\s+/g, ' ').includes(text.replace(/\s+/g, ' ')), text);
+    await check(`job named ${text}`);
+  }
+  for (const job of jobs.filter((one) => one.comment || one.project).slice(0, 12)) {
+    await show(`job/${job.id}`);
+    await page.waitForSelector('h2:has-text("Facts")');
+    await check(`job with comment ${job.comment} ${job.project}`);
+  }
+});
+
+test('logs: any bytes', async () => {
+  const path = `${daemon.home}/bytes`;
+  const { writeFileSync } = await import('node:fs');
+  writeFileSync(path, Buffer.concat([Buffer.from(kCases.join('\n') + '\n'), Buffer.from(Array.from({ length: 256 }, (_, i) => i)), Buffer.from('\n\xff\xfe broken utf-8 \xc3\n', 'latin1'), Buffer.from('x'.repeat(200_000) + '\nlast line\n')]));
+  const id = daemon.submit('--gpus', '1', '--', 'sh', '-c', `cat ${path}; sleep 1000`);
+  await show(`job/${id}`);
+  await page.waitForSelector('pre >> text=last line');
+  const text = await page.locator('pre').first().innerText();
+  for (const one of kCases.filter((one) => !/[\u0000-\u001f]/.test(one))) assert.ok(text.includes(one), one);
+  assert.ok(!/[\u0000-\u0008\u001b]/.test(text));
+  await check('log');
+  daemon.divvy('cancel', id, '--grace', '0');
+});
+
+test('addresses: what stands behind # is no markup either', async () => {
+  page.expects.push(/404/, /400/);
+  for (const text of kNames) {
+    await page.evaluate((name) => (location.hash = '#/job/' + encodeURIComponent(name)), text);
+    await page.waitForSelector('main h1');
+    await page.evaluate((name) => (location.hash = '#/nodes/' + encodeURIComponent(name)), text);
+    await page.waitForSelector('main h1');
+    await page.evaluate((name) => (location.hash = '#/' + name), text);
+    await page.waitForTimeout(20);
+    await check(`address ${text}`);
+  }
+  await page.evaluate(() => (location.hash = '#/job/%E0%A4%A'));
+  await page.waitForSelector('main h1');
+  await check('a broken address');
+});
+
+test('a CSV file has no formula in it', async () => {
+  await show('queue');
+  await page.fill('[data-filter]', 'hyperlink');
+  await page.waitForSelector('.rows [role=row]');
+  const [file] = await Promise.all([page.waitForEvent('download'), page.click('button:has-text("CSV")')]);
+  const { readFileSync } = await import('node:fs');
+  const text = readFileSync(await file.path(), 'utf8');
+  assert.ok(!/(^|,)"?=/.test(text), text);
+  assert.ok(text.includes("'=HYPERLINK"), text);
+  await page.fill('[data-filter]', '');
+});
+
+test('answers of the API that are no such answers do not break the page', async () => {
+  // As a fuzzed daemon would answer: wrong types, missing and huge fields.
+  const wild = [null, 'text', -1, 1e308, [], {}, '<img src=x onerror=window.hit=1>', [[[]]], true];
+  let seed = 7;
+  const next = () => (seed = (seed * 1103515245 + 12345) % 2147483648) / 2147483648;
+  const spoil = (value, depth = 0) => {
+    if (depth > 0 && next() < 0.12) return wild[Math.floor(next() * wild.length)];
+    if (Array.isArray(value)) return value.map((one) => spoil(one, depth + 1));
+    if (value && typeof value === 'object') return Object.fromEntries(Object.entries(value).filter(() => next() > 0.05).map(([key, one]) => [key, spoil(one, depth + 1)]));
+    return value;
+  };
+  const fuzzed = await openPage(browser);
+  fuzzed.expects.push(/.*/);
+  let hits = 0;
+  await fuzzed.goto(daemon.link());
+  await fuzzed.waitForSelector('[data-tile="Running"]');
+  await fuzzed.route(/\/v1\/(jobs|gpus|nodes|teams|status|reports|pools|reservations)/, async (route) => {
+    const response = await route.fetch();
+    const type = response.headers()['content-type'] ?? '';
+    if (!type.includes('json')) return route.fulfill({ response });
+    ++hits;
+    return route.fulfill({ response, body: JSON.stringify(spoil(await response.json())) });
+  });
+  for (let round = 0; round < 3; ++round) {
+    for (const view of ['overview', 'queue', 'nodes', 'teams', 'usage', 'events', 'submit', 'job/1']) {
+      await fuzzed.evaluate((name) => (location.hash = '#/' + name), view);
+      await fuzzed.waitForTimeout(250);
+      assert.equal(await fuzzed.evaluate(() => window.hit), undefined);
+      assert.equal(await fuzzed.locator('nav').count(), 1, `the menu is gone at ${view}`);
+    }
+  }
+  assert.ok(hits > 20, String(hits));
+  await fuzzed.unroute(/\/v1\//);
+  await fuzzed.unrouteAll();
+  // And with good answers again it is well again, without a reload.
+  await fuzzed.evaluate(() => (location.hash = '#/overview'));
+  await fuzzed.waitForSelector('[data-tile="Running"]');
+  await until('the numbers', async () => (await fuzzed.locator('[data-tile="Waiting"] .value').innerText()).trim() === String(daemon.json('status').jobs_queued));
+});
