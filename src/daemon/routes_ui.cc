@@ -1,6 +1,7 @@
 // The routes of the page: links that let a browser in, and who it is then.
 #include <memory>
 
+#include "daemon/machine.h"
 #include "daemon/routes_call.h"
 #include "daemon/ui_door.h"
 #include "wire/token_line.h"
@@ -47,6 +48,7 @@ void Routes::UiMe(Call& call) {
   me.uid = call.caller.user.uid;
   me.is_admin = call.caller.is_admin;
   me.time = ToSeconds(core_.Now());
+  me.program = OwnPath();
   if (ports_.ui != nullptr) {
     me.host = ports_.ui->host();
     const auto identity = ports_.ui->IdentityOf(call.is_plain, call.request);

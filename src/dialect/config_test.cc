@@ -46,6 +46,9 @@ new_privileges = false
 [controller]
 listen = "[::]:7433"
 name = "gpu1.lab:7000"
+[ui]
+listen = "localhost:8642"
+remote = true
 [admin]
 users = ["ada"]
 groups = ["wheel", "gpu-admins"]
@@ -76,6 +79,8 @@ groups = ["wheel", "gpu-admins"]
                     .keeps_privileges = false};
   want.listen = {"::", 7433};
   want.name = "gpu1.lab:7000";
+  want.ui_listen = HostPort{"localhost", 8642};
+  want.is_ui_remote = true;
   want.admin_users = {"ada"};
   want.admin_groups = {"wheel", "gpu-admins"};
   EXPECT_EQ(*config, want);

@@ -35,7 +35,8 @@ struct UiMe {
   bool is_admin = false;
   bool may_change = true;  // False: a token that may only look.
   double time = 0;         // The daemon's clock now, which all other times are of.
-  std::string host;        // The controller's machine.
+  std::string host;        // The controller's machine,
+  std::string program;     // and where divvy's program lies there.
 };
 
 }  // namespace divvy::wire

@@ -11,6 +11,6 @@ BOOST_DESCRIBE_STRUCT(UiLinkRequest, (), (is_remote))
 BOOST_DESCRIBE_STRUCT(UiLinkAnswer, (), (url, lives_s, fingerprint, message))
 BOOST_DESCRIBE_STRUCT(UiLogin, (), (link, token))
 BOOST_DESCRIBE_STRUCT(UiLoginAnswer, (), (page, user, expires))
-BOOST_DESCRIBE_STRUCT(UiMe, (), (user, uid, is_admin, may_change, time, host))
+BOOST_DESCRIBE_STRUCT(UiMe, (), (user, uid, is_admin, may_change, time, host, program))
 
 }  // namespace divvy::wire

@@ -266,6 +266,20 @@ test('usage: GPU-hours are those of the jobs', async () => {
   assert.ok(Math.abs(shown - hours) < 0.1 + hours * 0.05, `${shown} shown, ${hours} by the jobs`);
 });
 
+test('what if: the simulator on what ran here, as a job', async () => {
+  await show('whatif');
+  await page.fill('[data-field=more]', '8');
+  await page.click('[data-run]');
+  await page.waitForSelector('[aria-label=Policies] .rows [role=row]');
+  const job = daemon.json('queue', '--all').find((one) => one.name === 'what-if');
+  assert.equal(job.request.gpus, 0);
+  const said = JSON.parse(daemon.divvy('logs', String(job.id)));
+  const lines = await page.locator('[aria-label=Policies] .rows [role=row]').allInnerTexts();
+  assert.equal(lines.length, said.runs.length);
+  assert.ok(said.runs.some((run) => run.gpus === 16));
+  for (const run of said.runs) assert.ok(lines.some((line) => line.includes(run.policy) && line.includes(String(run.gpus))), run.policy);
+});
+
 test('events: come live', async () => {
   await show('events');
   const id = daemon.submit('--gpus', '0', '--name', 'an-event', '--', 'true');

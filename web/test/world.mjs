@@ -1,6 +1,7 @@
 // What the tests of the page stand on: a daemon of their own on stand-in GPUs, a browser, and words for both.
 import { execFile, execFileSync } from 'node:child_process';
 import { mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
+import { Agent, request } from 'node:http';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
@@ -50,6 +51,19 @@ export class Daemon {
     if (this.agents) rmSync(this.agents, { recursive: true, force: true });
     this.agents = undefined;
   }
+  /** The API itself, by the daemon's socket. */
+  ask(method, path, body) {
+    this.wire ??= new Agent({ keepAlive: true, maxSockets: 32 });
+    return new Promise((resolve, reject) => {
+      const asked = request({ socketPath: join(this.home, 'divvy.sock'), agent: this.wire, method, path, headers: { Host: 'divvy', 'Content-Type': 'application/json' } }, (answer) => {
+        let text = '';
+        answer.on('data', (piece) => (text += piece));
+        answer.on('end', () => (answer.statusCode === 200 ? resolve(JSON.parse(text)) : reject(new Error(text))));
+      });
+      asked.on('error', reject);
+      asked.end(body === undefined ? undefined : JSON.stringify(body));
+    });
+  }
   submit(...words) {
     return this.divvy('submit', '--quiet', ...words).trim();
   }
@@ -74,6 +88,7 @@ export class Daemon {
       // It is down already.
     }
     this.stopAgents();
+    this.wire?.destroy();
     rmSync(this.home, { recursive: true, force: true });
   }
 }

@@ -4,6 +4,7 @@
 // use of GPUs) is read anew every few seconds, the more seldom the longer that takes. A page that nobody looks at asks
 // nothing.
 import { get, query, stream } from './api.js';
+import { gpusOf, jobsOf, nodesOf, statusOf } from './shape.js';
 
 const kMostNamed = 150;
 const kMostEvents = 5000;
@@ -83,7 +84,7 @@ const rank = (job) => kRanks[job.state] ?? 3;
 
 async function readAll() {
   named.clear();
-  const jobs = await get('/v1/jobs' + query({ user: 'all' }));
+  const jobs = jobsOf(await get('/v1/jobs' + query({ user: 'all' })));
   byId = new Map(jobs.map((job) => [job.id, job]));
   live.jobs = jobs.sort(compare);
 }
@@ -91,7 +92,7 @@ async function readAll() {
 async function readNamed() {
   const ids = [...named];
   named.clear();
-  const found = await get('/v1/jobs' + query({ user: 'all', all: true, ids: ids.join(',') }));
+  const found = jobsOf(await get('/v1/jobs' + query({ user: 'all', all: true, ids: ids.join(',') })));
   for (const id of ids) byId.delete(id);
   for (const job of found) if (!isFinal(job.state)) byId.set(job.id, job);
   live.jobs = [...byId.values()].sort(compare);
@@ -115,15 +116,15 @@ async function readDue() {
     }
   }
   if (at >= gpusDue) {
-    const cost = await timed(async () => (live.gpus = withSamples(await get('/v1/gpus'))));
+    const cost = await timed(async () => (live.gpus = withSamples(gpusOf(await get('/v1/gpus')))));
     gpusDue = performance.now() + Math.max(live.samples ? 5_000 : 2_000, 20 * cost);
   }
   if (at >= statusDue) {
-    live.status = await get('/v1/status');
+    live.status = statusOf(await get('/v1/status'));
     statusDue = performance.now() + 2_000;
   }
   if (at >= nodesDue) {
-    const cost = await timed(async () => (live.nodes = await get('/v1/nodes')));
+    const cost = await timed(async () => (live.nodes = nodesOf(await get('/v1/nodes'))));
     nodesDue = performance.now() + Math.max(4_000, 20 * cost);
   }
 }
@@ -135,6 +136,7 @@ async function tick() {
   try {
     await readDue();
     if (live.phase === 'loading' && abort) live.phase = 'ready';
+    live.error = '';
   } catch (error) {
     if (error.status === 0 && wanted) goAway(error.message);
     else if (error.status !== 401) live.error = error.message;

@@ -1,12 +1,13 @@
 // Charts' data: GET /v1/series (docs/api.md).
 import { get, query } from './api.js';
+import { seriesOf } from './shape.js';
 
 /** Where the daemon keeps no samples there is nothing to draw: null. */
 let isKept = true;
 export async function readSeries(asked) {
   if (!isKept) return null;
   try {
-    return await get('/v1/series' + query(asked));
+    return seriesOf(await get('/v1/series' + query(asked)));
   } catch (error) {
     if (error.code !== 'not_found' || !/there is no GET/.test(error.message)) throw error;
     isKept = false;

@@ -1,0 +1,76 @@
+#!/usr/bin/env bash
+# The page's door as a browser finds it, with curl: a link lets in once, what is asked needs cookie and secret, other names and other
+# pages are refused, a session outlives a kill -9, and nothing of it is in logs or in the store.
+. "$(dirname "$0")/lib.sh"
+command -v curl >/dev/null || exit 77
+
+divvy up --quiet --emulate 2xH100-80GB
+link=$(divvy ui --no-open 2>said)
+grep -q 'good for one login' said || fail "divvy ui says: $(cat said)"
+base=${link%%/#*} secret=${link##*=}
+echo "$base" | grep -qE '^http://127\.0\.0\.1:[0-9]+$' || fail "the link is '$link'"
+port=${base##*:}
+
+# ask PATH [CURL WORDS...]: the status; what came is in `answer`, its headers in `headers`.
+ask() { curl -s -o answer -D headers -w '%{http_code}' "${@:2}" "$base$1"; }
+login() { ask /ui/login -c jar -H 'Divvy-Page: login' -H 'Content-Type: application/json' -d "$1"; }
+
+expect 200 "$(ask /)" "the page"
+grep -qi "content-security-policy: default-src 'none'" headers || fail "no policy: $(cat headers)"
+grep -q '<script type="module"' answer || fail "it is no page: $(cat answer)"
+for file in app.js app.css icon.svg; do expect 200 "$(ask /$file)" "$file"; done
+expect 200 "$(ask /app.js --compressed -H 'Accept-Encoding: gzip')" "the script, packed"
+[ "$(gzip -9c answer | wc -c)" -lt 250000 ] || fail "the script is larger than 250 kB"
+expect 401 "$(ask /v1/status)" "the API without a login"
+expect 403 "$(ask / -H 'Host: evil.example')" "another name"
+
+expect 200 "$(login "{\"link\":\"$secret\"}")" "the login"
+page=$(grep -o '"page":"[0-9a-f]*"' answer | cut -d'"' -f4)
+grep -qi 'set-cookie:.*HttpOnly; SameSite=Strict' headers || fail "the cookie: $(cat headers)"
+expect 401 "$(login "{\"link\":\"$secret\"}")" "the link once more"
+in=(-b jar -H "Divvy-Page: $page")
+expect 200 "$(ask /v1/status "${in[@]}")" "the API with a login"
+expect 401 "$(ask /v1/status -b jar)" "with the cookie alone"
+expect 403 "$(ask /v1/status "${in[@]}" -H 'Origin: http://evil.example')" "from another page"
+expect 403 "$(ask /v1/jobs/cancel "${in[@]}" -H 'Sec-Fetch-Site: cross-site' -d '{}')" "a change from another page"
+expect 200 "$(ask /v1/ui/me "${in[@]}")" "who it is"
+grep -q "\"user\":\"$(id -un)\".*\"is_admin\":true" answer || fail "me: $(cat answer)"
+
+# The same rights as the command line: a job as oneself, at home, and its end.
+expect 200 "$(ask /v1/jobs "${in[@]}" -d '{"spec":{"command":["sh","-c","echo from the page; sleep 1000"],"request":{"gpus":1},"name":"paged"}}')" "a submission"
+job=$(grep -o '"id":[0-9]*' answer | head -n 1 | cut -d: -f2)
+wait_for "its start" state_is "$job" running
+wait_for "its log" sh -c "divvy logs $job | grep -q 'from the page'"
+expect 200 "$(ask /v1/jobs/cancel "${in[@]}" -d "{\"select\":{\"ids\":[\"$job\"]},\"grace_s\":0}")" "its end"
+wait_for "its end" state_is "$job" cancelled
+grep -q '"from":"127.0.0.1","asked":"POST /v1/jobs/cancel","status":200' audit.log || fail "the audit log has nothing of it"
+
+# Killed and started again: at the same port, with the session; the log and the store have no secret.
+pid=$(daemon_pid)
+kill -9 "$pid"
+wait_for "the daemon's end" sh -c "! kill -0 $pid"
+divvy up --quiet --emulate 2xH100-80GB
+expect 200 "$(ask /v1/status "${in[@]}")" "the session after a restart"
+for word in "$secret" "$page" "$(grep -o 'divvy-[0-9]*.*' jar | cut -f2 | cut -d. -f2)"; do
+  [ ${#word} = 64 ] || fail "no secret: '$word'"
+  ! grep -q "$word" audit.log daemon.log || fail "a secret is in a log"
+  ! grep -aq "$word" divvy.db divvy.db-wal || fail "a secret is in the store"
+done
+expect 200 "$(ask /ui/logout "${in[@]}" -d '{}')" "the logout"
+expect 401 "$(ask /v1/status "${in[@]}")" "after the logout"
+
+# Where divvy.toml says: at that port from the start; off; over TLS only where it is on.
+! divvy ui --remote 2>said || fail "a link over TLS where there is none"
+grep -q 'remote = true in \[ui\]' said || fail "says of TLS: $(cat said)"
+divvy down >/dev/null
+printf '[ui]\nlisten = "off"\n' >divvy.toml
+divvy up --quiet --emulate 2xH100-80GB
+! divvy ui 2>said || fail "a link where the page is off"
+grep -q 'the page is off' said || fail "says of off: $(cat said)"
+divvy down >/dev/null
+printf '[ui]\nlisten = "0.0.0.0:%s"\n' "$port" >divvy.toml
+! divvy up --quiet --emulate 2xH100-80GB 2>said || fail "the page is open to the network"
+grep -q "divvy.toml:2: listen: .* is not on this machine's loopback" said || fail "says of 0.0.0.0: $(cat said)"
+printf '[ui]\nlisten = "127.0.0.1:%s"\n' "$port" >divvy.toml
+divvy up --quiet --emulate 2xH100-80GB
+expect 200 "$(ask /)" "the page where divvy.toml says"

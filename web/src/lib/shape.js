@@ -1,0 +1,119 @@
+// What comes is made to have the shape that it should: the fields that the page uses, each of its kind. A daemon of another
+// release may leave some out or add some; the page shows what there is.
+const isObject = (value) => typeof value === 'object' && value !== null && !Array.isArray(value);
+
+/** `value` with each field of `shape` that is missing, or of another kind, at its default there; null stays. */
+export function shaped(value, shape) {
+  if (!isObject(value)) return structuredClone(shape);
+  let made = value;
+  for (const name in shape) {
+    const wanted = shape[name];
+    const given = value[name];
+    const fits = given === null ? wanted === null : wanted === null ? typeof given === 'number' : Array.isArray(wanted) ? Array.isArray(given) : isObject(wanted) ? isObject(given) : typeof given === typeof wanted;
+    if (fits) continue;
+    if (made === value) made = { ...value };
+    made[name] = wanted;
+  }
+  return made;
+}
+export const listOf = (value, shape) => (Array.isArray(value) ? value.filter(isObject).map((one) => shaped(one, shape)) : []);
+
+const kPortion = { request: 0, memory: 0, compute: 0 };
+const kRequest = { gpus: 0, nodes: 1, gpus_most: 0, others: [], portion: kPortion, slice: '', gpu_type: '', gpu_memory_bytes: 0, cpus: 0, memory_bytes: 0, time_limit_s: 0, topology: '', constraint: '' };
+const kJob = { id: 0, display_id: '', name: '', user: '', state: '', gpus: [], seats: [], submit_time: 0, reason: '', team: '', pool: '', node: '', count: 1, position: 0, dependencies: [], request: kRequest };
+const kMaybe = { start_time: null, end_time: null, eligible_time: null, exit_code: null };
+const kGpu = { index: 0, uuid: '', model: '', state: '', reason: '', jobs: [], job_display_ids: [], memory_used_bytes: 0, memory_total_bytes: 0, utilisation_percent: -1, temperature_celsius: -1, power_watts: -1, numa_node: -1, pci_address: '', node: '', links: [], slices: [], processes: [], tenants: [], free: 0 };
+const kTenant = { job: 0, display_id: '', share: '', request: 0, compute: 0 };
+const kProcess = { pid: 0, user: '', command: '', memory_bytes: 0 };
+const kNode = { name: '', state: '', reason: '', gpus: 0, gpus_free: 0, jobs: 0, gpu_model: '', gpu_source: '', cpus: 0, memory_bytes: 0, address: '', labels: {}, pools: [], gpus_restricted: [], heard: null, deadline: null };
+const kStatus = { version: '', gpus: 0, gpus_free: 0, jobs_queued: 0, jobs_held: 0, jobs_running: 0, jobs_total: 0, trouble: '', warnings: [] };
+const kTeam = { name: '', depth: 0, gpus: 0, running: 0, queued: 0, used_gpu_hours: 0, used_cost: 0, barred: '', team: '', period: '', quota: null, limit: null, share: null, budget_gpu_hours: null, most_gpus: null, most_running: null, most_queued: null };
+const kReservation = { number: 0, name: '', gpus: 0, user: '', team: '', duration_s: 0, every: '', turns: [] };
+const kHolder = { id: 0, display_id: '', name: '', user: '', node: '', gpus: [], until: null };
+const kWhy = { summary: '', position: 0, ahead_gpus: 0, predicted_start: null, prediction_basis: '', command: '', blockers: [] };
+const kDetail = { command: '', script: '', directory: '', output: '', error: '', history: [], notes: [], labels: {}, parameters: {}, elements: {}, steps: [], gpu_uuids: [], pid: 0, speeds: '', isolation: '', comment: '', project: '', group: '', account: '', array_indices: '', restarts: 0, priority: 0, cpu_time_s: 0, memory_peak_bytes: 0, dialect: '', deadline: null };
+const kStep = { number: 0, name: '', state: '', tasks: 1, start_time: null, end_time: null };
+const texts = (list) => list.filter((one) => typeof one === 'string');
+const numbers = (list) => list.filter((one) => typeof one === 'number');
+const record = (value) => Object.fromEntries(Object.entries(value).filter(([, one]) => ['string', 'number'].includes(typeof one)));
+
+function requestOf(value) {
+  const request = shaped(value, kRequest);
+  return isObject(request.portion) ? { ...request, portion: shaped(request.portion, kPortion), others: listOf(request.others, kRequest) } : request;
+}
+export function jobOf(value) {
+  const job = shaped(shaped(value, kJob), kMaybe);
+  const request = requestOf(job.request);
+  const seats = job.seats.length ? listOf(job.seats, { node: '', gpus: [] }).map((seat) => ({ ...seat, gpus: numbers(seat.gpus) })) : job.seats;
+  const progress = isObject(job.progress) ? shaped(job.progress, { fraction: 0, step: 0, steps: 0, expected_end: null }) : null;
+  const share = isObject(job.share) ? shaped(job.share, { part: '', state: '', note: '' }) : null;
+  return { ...job, request, seats, progress, share, gpus: numbers(job.gpus), dependencies: texts(job.dependencies) };
+}
+export function detailOf(value) {
+  const job = shaped(jobOf(value), kDetail);
+  return {
+    ...job,
+    history: texts(job.history),
+    notes: texts(job.notes),
+    gpu_uuids: texts(job.gpu_uuids),
+    labels: record(job.labels),
+    parameters: record(job.parameters),
+    elements: record(job.elements),
+    steps: listOf(job.steps, kStep),
+  };
+}
+export const whyOf = (value) => {
+  const why = shaped(value, kWhy);
+  const blockers = listOf(why.blockers, { text: '', held_by: [] });
+  return { ...why, blockers: blockers.map((one) => ({ ...one, held_by: unique(listOf(one.held_by, kHolder), 'id') })) };
+};
+/** Each key once: two lines of one key would be one line. */
+export function unique(list, key) {
+  const seen = new Set();
+  return list.filter((one) => !seen.has(one[key]) && seen.add(one[key]));
+}
+export const jobsOf = (value) => (Array.isArray(value) ? unique(value.filter(isObject).map(jobOf), 'id') : []);
+export const gpusOf = (value) => {
+  const seen = new Set();
+  return listOf(value, kGpu)
+    .map((gpu) => ({ ...gpu, jobs: [...new Set(numbers(gpu.jobs))], job_display_ids: texts(gpu.job_display_ids), links: texts(gpu.links), slices: texts(gpu.slices), tenants: unique(listOf(gpu.tenants, kTenant), 'job'), processes: listOf(gpu.processes, kProcess) }))
+    .filter((gpu) => !seen.has(`${gpu.node}:${gpu.index}`) && seen.add(`${gpu.node}:${gpu.index}`));
+};
+export const nodesOf = (value) =>
+  unique(listOf(value, kNode), 'name').map((node) => ({ ...node, labels: record(node.labels), pools: texts(node.pools), gpus_restricted: numbers(node.gpus_restricted) }));
+export const statusOf = (value) => {
+  const status = shaped(value, kStatus);
+  return { ...status, warnings: [...new Set(texts(status.warnings))] };
+};
+export const teamsOf = (value) => {
+  const all = shaped(value, { are_quotas_on: false, teams: [], users: [] });
+  return { ...all, teams: unique(listOf(all.teams, kTeam), 'name'), users: unique(listOf(all.users, kTeam), 'name') };
+};
+export const reservationsOf = (value) =>
+  unique(listOf(value, kReservation), 'number').map((one) => ({ ...one, turns: listOf(one.turns, { start: 0, end: 0, reason: '' }) }));
+export const poolsOf = (value) => unique(listOf(value, { name: '' }), 'name');
+export const predictionsOf = (value) => {
+  const report = shaped(value, { jobs: 0, rows: [] });
+  return { ...report, rows: unique(listOf(report.rows, { user: '', predicted: 0, unpredicted: 0, median_ratio: 0, within_factor_two: 0, inside_interval: 0 }), 'user') };
+};
+export const speedsOf = (value) => ({ rows: listOf(shaped(value, { rows: [] }).rows, { name: '', user: '', command: '', model: '', gpus: 0, speed: 0, runs: 0, by: '' }) });
+export const forecastOf = (value) => {
+  const answer = shaped(value, { id: 0, summary: '', notes: [], nodes: [], prediction_basis: '', predicted_start: null });
+  return { ...answer, notes: texts(answer.notes), nodes: texts(answer.nodes) };
+};
+export function seriesOf(value) {
+  const answer = shaped(value, { step_s: 1, begin: 0, series: [] });
+  const values = (list) => list.map((one) => (typeof one === 'number' && Number.isFinite(one) ? one : null));
+  return { ...answer, series: listOf(answer.series, { metric: '', unit: '', mean: [] }).map((one) => ({ ...one, mean: values(one.mean) })) };
+}
+const kSpread = { mean: 0, median: 0, p90: 0, p99: 0, max: 0 };
+const groupOf = (value) => {
+  const group = shaped(value, { jobs: 0, jct_seconds: kSpread, wait_seconds: kSpread, slowdown: kSpread });
+  return { ...group, jct_seconds: shaped(group.jct_seconds, kSpread), wait_seconds: shaped(group.wait_seconds, kSpread), slowdown: shaped(group.slowdown, kSpread) };
+};
+/** What divvy simulate --json prints. */
+export function simulationOf(value) {
+  const result = shaped(value, { notes: [], runs: [] });
+  const runs = listOf(result.runs, { policy: '', gpus: 0, allocation_percent: 0, all: {}, largest_tenth: {}, load: [], load_columns: [] });
+  return { notes: [...new Set(texts(result.notes))], runs: runs.map((run) => ({ ...run, all: groupOf(run.all), largest_tenth: groupOf(run.largest_tenth), load: run.load.filter(Array.isArray) })) };
+}

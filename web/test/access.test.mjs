@@ -1,0 +1,51 @@
+// Every view, light and dark, large and on a phone, through axe: nothing serious.
+import assert from 'node:assert/strict';
+import { createRequire } from 'node:module';
+import { after, before, test } from 'node:test';
+import { Daemon, openBrowser, openPage } from './world.mjs';
+import { work } from './scene.mjs';
+
+const axe = createRequire(import.meta.url).resolve('axe-core/axe.min.js');
+let daemon, browser;
+before(async () => {
+  daemon = new Daemon(process.env.DIVVY, '8xH100-80GB', '[teams.vision]\nquota = 4\nusers = ["root"]\n').up();
+  await work(daemon);
+  browser = await openBrowser();
+});
+after(async () => {
+  await browser?.close();
+  daemon?.stop();
+});
+
+async function check(page, where) {
+  // Into the page by the debugger: its policy lets no other script in.
+  await page.addScriptTag({ path: axe }).catch(() => page.evaluate(() => {}));
+  const found = await page.evaluate(async () => {
+    const result = await window.axe.run(document, { resultTypes: ['violations'] });
+    return result.violations.filter((one) => ['serious', 'critical'].includes(one.impact)).map((one) => `${one.id}: ${one.help} at ${one.nodes.map((node) => node.target.join(' ')).slice(0, 4).join('; ')} (${one.nodes[0].failureSummary?.replace(/\s+/g, ' ').slice(0, 160)})`);
+  });
+  assert.deepEqual(found, [], where);
+}
+
+for (const scheme of ['light', 'dark']) {
+  for (const viewport of [{ width: 1280, height: 800 }, { width: 390, height: 844 }]) {
+    test(`${scheme}, ${viewport.width} wide`, async () => {
+      const page = await openPage(browser, { colorScheme: scheme, viewport, bypassCSP: true });
+      await page.goto(daemon.link().replace(/#.*/, ''));
+      await page.waitForSelector('#token');
+      await check(page, 'login');
+      await page.goto(daemon.link());
+      await page.reload();
+      await page.waitForSelector('[data-tile="Running"]');
+      for (const view of ['overview', 'queue', 'job/1', 'job/3', 'nodes', 'teams', 'usage', 'whatif', 'submit', 'events']) {
+        await page.evaluate((name) => (location.hash = '#/' + name), view);
+        await page.waitForSelector('main h1, main .tiles');
+        await page.waitForTimeout(700);
+        await check(page, `${view}, ${scheme}, ${viewport.width}`);
+        const over = await page.evaluate(() => document.documentElement.scrollWidth - document.documentElement.clientWidth);
+        assert.ok(over <= 0, `${view} is ${over} px wider than the screen of ${viewport.width}`);
+      }
+      await page.close();
+    });
+  }
+}

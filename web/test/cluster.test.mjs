@@ -1,0 +1,84 @@
+// Several machines: what the page shows and does of them.
+import assert from 'node:assert/strict';
+import { after, before, test } from 'node:test';
+import { Daemon, openBrowser, openPage, until } from './world.mjs';
+
+let daemon, browser, page;
+before(async () => {
+  const port = 20000 + ((process.pid * 11) % 20000);
+  daemon = new Daemon(process.env.DIVVY, '2xH100-80GB', `[controller]\nlisten = "127.0.0.1:${port}"\n`).up();
+  daemon.addAgent('n1', '4xA100-40GB');
+  daemon.addAgent('n2', '4xH100-80GB');
+  browser = await openBrowser();
+  page = await openPage(browser);
+  await page.goto(daemon.link());
+  await until('both machines', () => daemon.json('nodes').filter((node) => node.state === 'up').length === 3);
+  await page.evaluate(() => (location.hash = '#/nodes'));
+  await page.waitForSelector('h1:has-text("Nodes and GPUs")');
+});
+after(async () => {
+  await browser?.close();
+  daemon?.stop();
+});
+const line = (name) => page.locator('[aria-label=Machines] [role=row]', { has: page.locator(`a:text-is("${name}")`) });
+const node = (name) => daemon.json('nodes').find((one) => one.name === name);
+
+test('the machines are those of divvy nodes, and their GPUs those of divvy gpus', async () => {
+  await until('the numbers to agree', async () => {
+    for (const one of daemon.json('nodes')) {
+      const cells = await line(one.name).locator('[role=cell]').allInnerTexts();
+      assert.deepEqual(cells.slice(0, 5), [one.name, one.state, String(one.gpus), String(one.gpus_free), String(one.jobs)]);
+    }
+    assert.equal(await page.locator('[aria-label=GPUs]').getAttribute('aria-rowcount'), String(daemon.json('gpus').length + 1));
+    return true;
+  });
+});
+
+test('drain and resume', async () => {
+  await page.click('[aria-label=Machines] a:text-is("n1")');
+  await page.waitForSelector('h1:text-is("n1")');
+  await page.click('button:text-is("Drain")');
+  await page.fill('dialog input >> nth=0', 'fan <b>broken</b>');
+  await page.click('dialog button:has-text("Drain")');
+  await until('its draining', () => /^drain/.test(node('n1').state));
+  await page.waitForSelector('text=fan <b>broken</b>');
+  await page.click('button:text-is("Resume")');
+  await until('up again', () => node('n1').state === 'up');
+  await page.waitForSelector('button:text-is("Drain")');
+});
+
+test('cordon, and GPUs of one machine restricted', async () => {
+  await page.click('button:text-is("Cordon")');
+  await page.fill('dialog input >> nth=0', 'a look');
+  await page.click('dialog button:has-text("Cordon")');
+  await until('its cordon', () => node('n1').state === 'cordoned');
+  await page.click('button:text-is("Resume")');
+  await until('up again', () => node('n1').state === 'up');
+  await page.click('button:has-text("Restrict GPUs")');
+  await page.fill('dialog input', '1-2');
+  await page.click('dialog button:has-text("Set")');
+  await until('the restriction', () => String(node('n1').gpus_restricted) === '0,3');
+  assert.deepEqual(daemon.json('nodes').find((one) => one.is_controller).gpus_restricted, []);
+  await page.waitForSelector('text=Closed for new work: GPUs 0,3');
+  await page.click('button:has-text("Restrict GPUs")');
+  await page.fill('dialog input', 'all');
+  await page.click('dialog button:has-text("Set")');
+  await until('its end', () => node('n1').gpus_restricted.length === 0);
+});
+
+test('a job on two machines, its log from there', async () => {
+  const id = daemon.submit('--nodes', '2', '--gpus', '2', '--name', 'gang', '--nodelist', 'n1,n2', '--queue-anyway', '--', 'sh', '-c', 'echo on two machines; sleep 1000').trim();
+  await until('its start', () => ['running', 'queued'].includes(daemon.json('show', id).state));
+  const shown = daemon.json('show', id);
+  await page.evaluate((job) => (location.hash = '#/job/' + job), id);
+  await page.waitForSelector('h1:has-text("gang")');
+  if (shown.state === 'running') {
+    await page.waitForSelector('text=/n1: 0-1; n2: 0-1/');
+    await page.waitForSelector('pre >> text=on two machines');
+  } else {
+    await page.waitForSelector('h2:has-text("Why it waits")');
+  }
+  daemon.divvy('cancel', id, '--grace', '0');
+  await page.waitForSelector('.badge:has-text("cancelled")');
+  assert.deepEqual(page.troubles, []);
+});

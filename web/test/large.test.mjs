@@ -1,0 +1,104 @@
+// 1,024 GPUs on 16 machines and 10,000 jobs that wait: lists, scrolling, typing and the page's memory.
+import assert from 'node:assert/strict';
+import { after, before, test } from 'node:test';
+import { readFileSync } from 'node:fs';
+import { Daemon, openBrowser, openPage, until } from './world.mjs';
+
+const kMachines = 15;
+const kJobs = 10_000;
+let daemon, browser, page;
+before(
+  async () => {
+    const port = 20000 + ((process.pid * 13) % 20000);
+    daemon = new Daemon(process.env.DIVVY, '64xH100-80GB', `[controller]\nlisten = "127.0.0.1:${port}"\n[gpus]\npoll = "10s"\n`).up();
+    for (let i = 1; i <= kMachines; ++i) daemon.addAgent(`n${String(i).padStart(2, '0')}`, '64xH100-80GB');
+    await until('the machines', () => daemon.json('nodes').filter((node) => node.state === 'up').length === kMachines + 1, 90);
+    // Jobs of their own and not elements of an array, which would be one line. None starts: they are held.
+    for (let i = 0; i < kJobs; i += 500) {
+      await Promise.all(
+        Array.from({ length: 500 }, (_, k) =>
+          daemon.ask('POST', '/v1/jobs', { spec: { command: ['true'], name: `train-${i + k}`, directory: '/tmp', is_held: true, request: { gpus: ((i + k) % 8) + 1 } } }),
+        ),
+      );
+    }
+    assert.equal(daemon.json('status').jobs_held, kJobs);
+    browser = await openBrowser();
+    page = await openPage(browser);
+    await page.goto(daemon.link());
+    await page.waitForSelector('[data-tile="Running"]');
+  },
+  { timeout: 300_000 },
+);
+after(async () => {
+  await browser?.close();
+  daemon?.stop();
+});
+
+const at = (times, part) => times[Math.min(times.length - 1, Math.floor(times.length * part))];
+
+test('the overview has a cell for each of 1,024 GPUs', async () => {
+  await until('the cells', async () => (await page.locator('main .cells a').count()) === 64 * (kMachines + 1), 30);
+  assert.equal((await page.locator('[data-tile="GPUs in use"] .value').innerText()).replace(/\s+/g, ' '), '0 of 1024');
+});
+
+test('10,000 jobs scroll smoothly', async () => {
+  await page.evaluate(() => (location.hash = '#/queue'));
+  await page.waitForSelector('.rows [role=row]');
+  await until('all of them', async () => (await page.locator('[role=table]').getAttribute('aria-rowcount')) === String(kJobs + 1), 30);
+  assert.ok((await page.locator('.rows [role=row]').count()) < 100, 'only those in sight are drawn');
+  // Past a turn of reading the list.
+  await page.waitForTimeout(1500);
+  const times = await page.evaluate(async () => {
+    const box = document.querySelector('[role=table]');
+    const found = [];
+    let last = performance.now();
+    for (let i = 0; i < 180; ++i) {
+      box.scrollTop += 137;
+      const now = await new Promise(requestAnimationFrame);
+      found.push(now - last);
+      last = now;
+    }
+    return found.slice(3).sort((a, b) => a - b);
+  });
+  console.log(`frames while scrolling: median ${at(times, 0.5).toFixed(1)} ms, 95 of 100 within ${at(times, 0.95).toFixed(1)} ms, worst ${times.at(-1).toFixed(0)} ms`);
+  assert.ok(at(times, 0.5) < 25, String(at(times, 0.5)));
+  assert.ok(at(times, 0.95) < 60, String(at(times, 0.95)));
+  await page.evaluate(() => (document.querySelector('[role=table]').scrollTop = 1e9));
+  await until('the last row', async () => (await page.locator(`.rows [role=row][aria-rowindex="${kJobs + 1}"]`).count()) === 1);
+});
+
+test('sorting and filtering 10,000 jobs takes a moment at most', async () => {
+  const begun = Date.now();
+  await page.click('[role=columnheader] button:has-text("Name")');
+  await page.waitForSelector('[role=columnheader][aria-sort=ascending]');
+  const sorted = Date.now() - begun;
+  const typed = Date.now();
+  await page.fill('[data-filter]', 'train-9999');
+  await until('one line', async () => (await page.locator('.rows [role=row]').count()) === 1);
+  const filtered = Date.now() - typed;
+  console.log(`sorted in ${sorted} ms, filtered in ${filtered} ms`);
+  assert.ok(sorted < 1500 && filtered < 1500);
+  await page.fill('[data-filter]', '');
+});
+
+test('the page keeps its memory, and the daemon its time', async () => {
+  const session = await page.context().newCDPSession(page);
+  const heap = async () => {
+    await session.send('HeapProfiler.collectGarbage');
+    return (await session.send('Runtime.getHeapUsage')).usedSize / 2 ** 20;
+  };
+  const before = await heap();
+  const ticks = () => {
+    const stat = readFileSync(`/proc/${daemon.json('status').pid}/stat`, 'utf8').split(' ');
+    return Number(stat[13]) + Number(stat[14]);
+  };
+  const cpu = ticks();
+  const seconds = 30;
+  await page.waitForTimeout(seconds * 1000);
+  const used = (ticks() - cpu) / seconds;
+  const after = await heap();
+  console.log(`heap ${before.toFixed(0)} MiB, ${after.toFixed(0)} MiB after ${seconds} s; the daemon used ${used.toFixed(1)} % of a core`);
+  assert.ok(after < 250, `${after} MiB`);
+  assert.ok(after < before * 1.3 + 20, `${before} -> ${after} MiB`);
+  assert.deepEqual(page.troubles, []);
+});

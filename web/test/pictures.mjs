@@ -1,0 +1,52 @@
+// Screenshots of every view, light and dark, into docs/pictures/web.
+import { mkdirSync } from 'node:fs';
+import { join } from 'node:path';
+import { work } from './scene.mjs';
+import { Daemon, openBrowser, openPage } from './world.mjs';
+
+const folder = process.argv[2];
+mkdirSync(folder, { recursive: true });
+const daemon = new Daemon(process.env.DIVVY, '8xH100-80GB', '[teams.vision]\nquota = 4\nusers = ["root"]\n[teams.speech]\nquota = 2\n[teams.robotics]\nquota = 2\n').up();
+const browser = await openBrowser();
+try {
+  const first = await work(daemon);
+  const seconds = Number(process.env.PICTURE_SECONDS ?? 45);
+  // For curves with something in them.
+  for (let i = 0; i < seconds / 3; ++i) {
+    for (let gpu = 0; gpu < 6; ++gpu) daemon.divvy('emulate', 'utilisation', String(gpu), String(Math.round(70 + 25 * Math.sin(i / 2 + gpu))), '40');
+    await new Promise((resolve) => setTimeout(resolve, 3000));
+  }
+  const waiting = daemon.json('queue').find((job) => job.name === 'pretrain-7b').id;
+  const views = { overview: 'overview', queue: 'queue', job: `job/${first}`, waiting: `job/${waiting}`, nodes: 'nodes', teams: 'teams', usage: 'usage', submit: 'submit', events: 'events', 'what-if': 'whatif' };
+  for (const colorScheme of ['light', 'dark']) {
+    const page = await openPage(browser, { colorScheme, viewport: { width: 1280, height: 800 } });
+    await page.goto(daemon.link());
+    await page.waitForSelector('[data-tile="Running"]');
+    for (const [name, view] of Object.entries(views)) {
+      await page.evaluate((hash) => (location.hash = '#/' + hash), view);
+      await page.waitForTimeout(1800);
+      if (name === 'submit') {
+        await page.fill('[data-field=command]', 'python train.py --epochs 10');
+        await page.fill('[data-field=gpus]', '2');
+        await page.fill('[data-field=hours]', '4');
+        await page.waitForTimeout(900);
+      }
+      await page.screenshot({ path: join(folder, `${name}-${colorScheme}.png`) });
+    }
+    await page.close();
+  }
+  const phone = await openPage(browser, { viewport: { width: 390, height: 844 }, deviceScaleFactor: 1 });
+  await phone.goto(daemon.link());
+  await phone.waitForSelector('[data-tile="Running"]');
+  await phone.waitForTimeout(1500);
+  await phone.screenshot({ path: join(folder, 'phone-overview.png') });
+  await phone.evaluate(() => (location.hash = '#/queue'));
+  await phone.waitForTimeout(1200);
+  await phone.screenshot({ path: join(folder, 'phone-queue.png') });
+  await phone.evaluate((id) => (location.hash = '#/job/' + id), first);
+  await phone.waitForTimeout(1500);
+  await phone.screenshot({ path: join(folder, 'phone-job.png') });
+} finally {
+  await browser.close();
+  daemon.stop();
+}
