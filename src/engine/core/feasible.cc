@@ -312,14 +312,15 @@ class Judge {
                               : tasks.apart ? " with "
                                             : " of ") +
                              each + OfModels(group, shape);
+    std::int64_t most_of_model = 0;
+    for (const auto& [model, sum] : of_model) most_of_model = std::max(most_of_model, sum);
     if (all < tasks.least) {
-      return OfSum(group, LackingPart::kTasks, all,
+      // What is proposed is not to be refused for what comes below.
+      return OfSum(group, LackingPart::kTasks, by_model ? std::min(all, most_of_model) : all,
                    asks + (scope_.is_all ? ", but the whole cluster" : ", but what can be used now") +
                        " has room for " + std::to_string(all));
     }
     if (by_model) {
-      std::int64_t most_of_model = 0;
-      for (const auto& [model, sum] : of_model) most_of_model = std::max(most_of_model, sum);
       if (most_of_model < tasks.least) {
         return OfSum(group, LackingPart::kOneModel, most_of_model,
                      asks + ", which run on GPUs of one model, but there is room for at most " +
