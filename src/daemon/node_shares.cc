@@ -9,10 +9,10 @@
 namespace divvy {
 namespace {
 
+constexpr std::string_view kNotMadeRoom = "not made room";
 constexpr std::string_view kOtherKeeper =
     "the keeper of the shared GPUs was started by another release of divvy, and is not asked for MIG instances; it "
-    "goes "
-    "on with the jobs that it has, and another takes its place when they are over";
+    "goes on with the jobs that it has, and another takes its place when they are over";
 
 // GPUs of one kind have the number of the first of them.
 GpuIndex KindOf(const std::vector<GpuFacts>& gpus, const GpuFacts& gpu) {
@@ -174,7 +174,9 @@ void NodeShares::TellAll() {
   }
   std::vector<JobId> asking;
   for (const auto& [job, waiting] : waiting_) asking.push_back(job);
-  for (const JobId job : asking) Ask(job);
+  for (const JobId job : asking) {
+    if (waiting_.contains(job)) Ask(job);
+  }
   for (Action& action : std::exchange(postponed_, {})) Ask(std::move(action));
 }
 
@@ -255,7 +257,8 @@ void NodeShares::GiveUp(JobId job, std::uint64_t number, Duration within, const 
     const auto at = waiting_.find(job);
     if (at == waiting_.end() || at->second.number != number) return;
     const auto wait = std::ranges::find(state_.waits, job, &wire::KeptWait::job);
-    const std::string trouble = wait != state_.waits.end() ? wait->why : keeper_.Trouble();
+    const bool is_there = what == kNotMadeRoom && wait != state_.waits.end();
+    const std::string trouble = is_there ? wait->why : keeper_.Trouble();
     Fail(job,
          "the keeper of the shared GPUs has " + what + " within " + std::to_string(within / std::chrono::seconds(1)) +
              " s" + (trouble.empty() ? "" : ": " + trouble),
@@ -268,7 +271,7 @@ void NodeShares::Ask(JobId job) {
   if (AskSliceLater(job, number)) return;
   keeper_.Ask(RequestFor(holders_.at(job)),
               [this, job, number](const Result<wire::KeeperAnswer>& answer) { OnRoom(job, number, answer); });
-  GiveUp(job, number, kMakesRoomWithin, "not made room");
+  GiveUp(job, number, kMakesRoomWithin, std::string(kNotMadeRoom));
 }
 
 void NodeShares::OnRoom(JobId job, std::uint64_t number, const Result<wire::KeeperAnswer>& answer) {
