@@ -480,7 +480,8 @@ Reason Controller::WaitingReason(const JobRecord& record) const {
     if (most > 0 && record.request.gpus_in_all() > 0 && held + record.request.gpus_in_all() > most)
       return group + " holds " + std::to_string(held) + " of at most " + Plural(most, "GPU");
   }
-  if (record.restarts > 0 && entry->begin != kNoTime) return "waits before the next try";
+  if (record.restarts > 0 && entry->begin != kNoTime)
+    return "waits before the next try" + (record.reason.empty() ? "" : ": " + record.reason);
   if (entry->begin != kNoTime && entry->begin > record.queued_at) return "waits for its begin time";
   if (std::string bar = cluster_.TeamBar(record.id); !bar.empty()) return bar;
   if (std::string gone = WhyNoPool(pools_, cluster_, record); !gone.empty()) return gone;

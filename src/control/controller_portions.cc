@@ -133,14 +133,18 @@ void Controller::OnShareEvent(JobId id, std::uint32_t attempt, const std::string
 }
 
 void Controller::OnRepay(JobId id, std::uint32_t attempt, const std::string& why, Time now) {
-  const JobRecord* record = Find(id);
-  if (record == nullptr || record->attempt != attempt || record->state != JobState::kRunning) return;
-  if (PreemptibleOf(*record) != Preemptible::kRequeue) return;
+  const auto at = live_.find(id);
+  if (at == live_.end() || at->second.attempt != attempt || at->second.state != JobState::kRunning) return;
+  JobRecord& record = at->second;
+  if (PreemptibleOf(record) != Preemptible::kRequeue) return;
   Caller divvy;
   divvy.is_admin = true;
   divvy.user.name = "divvy";
   Note(id, "gives back what it borrowed: " + why, now);
-  if (Requeue(id, false, divvy, now)) repaid_[id].is_now = true;
+  if (!Requeue(id, false, divvy, now)) return;
+  repaid_[id].is_now = true;
+  record.reason = "queued again, for it had to give back what it borrowed: " + why;
+  Persist(record);
 }
 
 // Beside the same owner it would have to go again, and the longer it stays away the more it gets done between.

@@ -196,6 +196,8 @@ TEST_F(Portions, WhoHadToGiveBackByItsEndStaysAwayForAWhileAndLongerEachTime) {
     EXPECT_EQ(controller_.Find(yields)->begin, now_ + away);
     static_cast<void>(Turn());
     EXPECT_EQ(StateOf(yields), JobState::kQueued) << "it would have to go again";
+    EXPECT_EQ(controller_.WaitingReason(*controller_.Find(yields)),
+              "waits before the next try: queued again, for it had to give back what it borrowed: job 9 needs it");
     now_ += away;
     ASSERT_EQ(Launched(Turn()), std::vector{yields});
     controller_.OnStarted(yields, attempt, now_);

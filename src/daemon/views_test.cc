@@ -130,6 +130,19 @@ TEST(Why, SaysWhoHoldsWhatIsMissingAndUntilWhen) {
   EXPECT_EQ(command_of("half of a GPU"), "");
 }
 
+TEST(Why, SaysOfOneThatTriesAgainWhatCameOfTheLastTry) {
+  const Jobs jobs;
+  JobRecord record = Waiting();
+  record.restarts = 1;
+  record.reason = "queued again: this machine could not make room for it: GPU 0 is lost";
+  Blocker blocker;
+  blocker.kind = BlockerKind::kBeginTime;
+  blocker.text = "may begin in 3 s";
+  EXPECT_EQ(WhyOf(record, OneBlocker(blocker), "", jobs.find(), kNow).summary,
+            "Job 20 (big) waits: it may begin in 3 s. Its last try: queued again: this machine could not make room for "
+            "it: GPU 0 is lost.");
+}
+
 TEST(Why, SaysOfADependencyWhatItsJobDoes) {
   Jobs jobs;
   JobRecord record = Waiting();

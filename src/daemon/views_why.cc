@@ -243,7 +243,8 @@ std::string WaitingSummary(const JobRecord& record, const Explanation& explanati
   const Time start = explanation.predicted_start;
   if (start != kNever && start > now)
     text += std::string("; ") + (is_array ? "the next one" : "it") + " should start in " + DurationText(start - now);
-  return text + ".";
+  const bool tries_again = !is_array && record.restarts > 0 && view.blockers.front().kind == "begin_time";
+  return text + "." + (tries_again && !record.reason.empty() ? " Its last try: " + record.reason + "." : "");
 }
 
 /// "; between 10 min and 2 h from now", where both are known and differ.
