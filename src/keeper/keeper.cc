@@ -139,6 +139,14 @@ void Keeper::OnCame(TenantId id, Slot slot) {
     if (!is_known) kept->record.processes.push_back({process.pid, process.start_ticks, process.uuids, {}});
   }
   if (!kept->returning.empty()) BringBack(*kept);
+  WakeIfWhole(*kept);
+  is_ledger_changed_ = true;
+}
+
+void Keeper::WakeIfWhole(Kept& kept) {
+  if (!kept.awaits_dialling || kept.tenant->missing() != 0) return;
+  kept.awaits_dialling = false;
+  [[maybe_unused]] const Status asked = ledger_.WakeByUser(kept.tenant->id());
   is_ledger_changed_ = true;
 }
 
@@ -162,6 +170,7 @@ void Keeper::OnGone(TenantId id, Slot slot) {
   if (kept->relocation != nullptr) kept->relocation->OnGone(slot);
   RefreshUse(*kept);
   if (!kept->returning.empty()) BringBack(*kept);
+  WakeIfWhole(*kept);
   EndLoss(*kept);
 }
 

@@ -91,6 +91,7 @@ class Keeper {
     std::set<std::int64_t> escaped;
     std::map<std::int64_t, Time> strangers;  // Not escaped yet, or escaped: since when each has been seen so.
     std::set<std::int64_t> returning;        // Processes whose keeper died while they were away; they are brought back.
+    bool awaits_dialling = false;            // On the host until a process of it has dialled that was to come back.
     bool is_recorded = true;
     std::string why_no_room;  // On the host, for what it has.
     std::string trouble;
@@ -137,6 +138,8 @@ class Keeper {
   void OnCame(TenantId id, Slot slot);
   void OnSaid(TenantId id, Slot slot, const share::Message& message);
   void OnGone(TenantId id, Slot slot);
+  /// All that were to come back with it are there now.
+  void WakeIfWhole(Kept& kept);
   std::optional<std::uint64_t> NumberFor(Kept& kept, Slot slot, const share::Message& message);
   void OnWant(Kept& kept, Slot slot, const share::Message& message);
   void OnPin(Kept& kept, Slot slot, const share::Message& message);

@@ -4,6 +4,7 @@
 
 #include "base/bytes_text.h"
 #include "keeper/keeper.h"
+#include "platform/process_tree.h"
 
 namespace divvy::keeper {
 namespace {
@@ -115,10 +116,15 @@ void Keeper::StartRelocation(Kept& kept, Passage passage, RelocationPlan plan, c
   kept.tenant->SetAllGates(share::kMoving);
   RefreshUse(kept);
   RecordedTenant& record = kept.record;
+  kept.awaits_dialling = false;
   if (plan.leaves) {
     record.processes.clear();
     for (const auto& [slot, process] : kept.tenant->processes())
       record.processes.push_back({process.pid, process.start_ticks, plan.from, {}});
+  }
+  for (const RecordedProcess& one : record.processes) {
+    if (!plan.leaves && IdentifyProcess(static_cast<pid_t>(one.pid)).start_ticks == one.start_ticks)
+      plan.left.insert(one.pid);
   }
   for (const auto& [slot, process] : kept.tenant->processes()) {
     // One that has come since goes along, and a successor has to know.
@@ -169,6 +175,7 @@ void Keeper::EndRelocation(TenantId id, Passage passage, const std::vector<int>&
   record.is_parked =
       done.outcome == Outcome::kParked || (done.outcome == Outcome::kDone && passage == Passage::kParking);
   if (arrives) record.gpus = to;
+  kept->awaits_dialling = record.is_parked && passage == Passage::kWaking && kept->tenant->missing() != 0;
   record.passage = Passage::kNone;
   record.has_restored = false;
   if (arrives && passage == Passage::kMoving) ++moves_;

@@ -506,6 +506,27 @@ TEST(KeeperRecovery, WhatCouldNotComeBackYetStillCounts) {
   EXPECT_EQ(world.node->StateOf(1).shares.at(0).used, Bytes(2 * kGiB));
 }
 
+TEST(KeeperRecovery, AProcessThatHasNotDialledIsNotLeftOnTheHost) {
+  Moved world;
+  FakeProcess second(world.folder);
+  ASSERT_TRUE(Eventually([&] { return second.is_up(); }));
+  ASSERT_EQ(world.Command(1, "park"), "");
+  second.stays_away = true;
+  world.Kill();
+  world.Start();
+  ASSERT_TRUE(Eventually([&] { return world.node->StateOf(1).processes == 1; }));
+  wire::KeeperRequest request;
+  request.wake.emplace().job = JobId(1);
+  const auto answer = world.node->AnswerTo(world.node->Send(request), 10s);
+  ASSERT_TRUE(answer);
+  EXPECT_EQ(answer->error, "a process of the job runs and has not dialled the keeper");
+  EXPECT_EQ(second.Gate(), share::kParked);
+  second.stays_away = false;
+  EXPECT_TRUE(Eventually([&] { return second.Gate() == share::kOpen; }));
+  EXPECT_FALSE(second.is_emptied);
+  EXPECT_FALSE(world.process->is_emptied);
+}
+
 // What a process took in the moment in which its gate was shut may be in no record.
 TEST(KeeperRecovery, AProcessThatNeedsMoreThanIsKnownSaysSoAndComesBack) {
   Moved world;

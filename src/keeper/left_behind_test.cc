@@ -49,7 +49,8 @@ TEST(LeftBehind, WhatHasNoRecordIsSweptAtTheStart) {
   }
   world.Start();
   EXPECT_TRUE(Eventually([&] {
-    return NamesIn(world.directory) == std::set<std::string>{"7.1", "7.1.tenant", "helpers", "keeper.sock", "node.keeper", "mine"};
+    return NamesIn(world.directory) ==
+           std::set<std::string>{"7.1", "7.1.tenant", "helpers", "keeper.sock", "node.keeper", "mine"};
   })) << testing::PrintToString(NamesIn(world.directory));
 }
 

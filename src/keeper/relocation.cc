@@ -44,9 +44,9 @@ void Relocation::Start() {
       });
       return;
     }
-    // It would be left behind where the others leave.
+    // It would be left behind where the others leave, or on the host with its gate open.
     why_ = "a process of the job runs and has not dialled the keeper";
-    if (way_ == Way::kDown) return End(sharing::Outcome::kUnchanged);
+    if (way_ == Way::kDown || tenant_.IsMissingAny(plan_.left)) return End(sharing::Outcome::kUnchanged);
   }
   has_begun_ = true;
   for (auto& [slot, process] : tenant_.processes()) {

@@ -21,6 +21,7 @@ struct RelocationPlan {
   bool returns = false;           // then up again, onto
   std::vector<std::string> to;    // these GPUs ("GPU-..."), by device.
   std::vector<std::string> from;  // Where it is, or was before it was parked.
+  std::set<std::int64_t> left;    // Processes that are on the host before it begins: none is left behind there.
   bool uses_driver = false;       // Its control state goes as well, so that nothing is left on the GPU.
   std::uint64_t bytes = 0;        // About so many are moved: for how long to wait.
 };

@@ -171,6 +171,11 @@ void Tenant::SetResidual(Slot slot, unsigned device, std::uint64_t bytes) {
   if (map_ != nullptr) Store(map_->page().processes[slot].residual[device], bytes);
 }
 
+bool Tenant::IsMissingAny(const std::set<std::int64_t>& pids) const {
+  return std::any_of(missing_.begin(), missing_.end(),
+                     [&pids](const auto& missing) { return pids.contains(missing.second.pid); });
+}
+
 void Tenant::ExpectAway(std::int64_t pid, unsigned device, std::uint64_t bytes) {
   for (auto& [slot, missing] : missing_) {
     // One that has it in its page again was back before it could be written down.

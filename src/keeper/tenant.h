@@ -10,6 +10,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -123,6 +124,7 @@ class Tenant {
   std::uint32_t Entered(Slot slot) const;
   /// Processes that have a slot and live, but no connection: they dial again.
   std::size_t missing() const { return missing_.size(); }
+  bool IsMissingAny(const std::set<std::int64_t>& pids) const;
 
   /// Hangs up on a process.
   void Drop(Slot slot);
