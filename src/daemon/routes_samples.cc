@@ -48,7 +48,8 @@ Result<SampleBook::Question> SeriesAskedBy(const HttpRequest& request, samples::
   DIVVY_TRY(const std::int64_t gpu, NumberOf(request, "gpu", -1));
   if (gpu >= GpuSet::kCapacity) return InvalidArgument("there is no GPU " + std::to_string(gpu));
   if (gpu >= 0) question.gpu = static_cast<int>(gpu);
-  for (const std::string_view name : Split(text("metrics"), ',')) {
+  const std::string metrics = text("metrics");
+  for (const std::string_view name : Split(metrics, ',')) {
     if (Trim(name).empty()) continue;
     question.metrics.emplace_back(Trim(name));
     DIVVY_CHECK(CheckMetric(question.metrics.back()));

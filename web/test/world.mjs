@@ -121,7 +121,7 @@ export async function openPage(browser, options = {}) {
   const context = await browser.newContext({ viewport: { width: 1280, height: 800 }, ...options });
   const page = await context.newPage();
   page.troubles = [];
-  page.expects = [/v1\/series/, /\/v1\/jobs .*429|429.*\/v1\/jobs$/];
+  page.expects = [/\/v1\/jobs .*429|429.*\/v1\/jobs$/];
   const say = (text) => {
     if (!page.expects.some((pattern) => pattern.test(text))) page.troubles.push(text);
   };
