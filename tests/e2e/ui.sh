@@ -13,7 +13,7 @@ port=${base##*:}
 
 # ask PATH [CURL WORDS...]: the status; what came is in `answer`, its headers in `headers`.
 ask() { curl -s -o answer -D headers -w '%{http_code}' "${@:2}" "$base$1"; }
-login() { ask /ui/login -c jar -H 'Divvy-Page: login' -H 'Content-Type: application/json' -d "$1"; }
+login() { ask /ui/login -c "${2:-jar}" -H 'Divvy-Page: login' -H 'Content-Type: application/json' -d "$1"; }
 
 expect 200 "$(ask /)" "the page"
 grep -qi "content-security-policy: default-src 'none'" headers || fail "no policy: $(cat headers)"
@@ -27,7 +27,7 @@ expect 403 "$(ask / -H 'Host: evil.example')" "another name"
 expect 200 "$(login "{\"link\":\"$secret\"}")" "the login"
 page=$(grep -o '"page":"[0-9a-f]*"' answer | cut -d'"' -f4)
 grep -qi 'set-cookie:.*HttpOnly; SameSite=Strict' headers || fail "the cookie: $(cat headers)"
-expect 401 "$(login "{\"link\":\"$secret\"}")" "the link once more"
+expect 401 "$(login "{\"link\":\"$secret\"}" /dev/null)" "the link once more"
 in=(-b jar -H "Divvy-Page: $page")
 expect 200 "$(ask /v1/status "${in[@]}")" "the API with a login"
 expect 401 "$(ask /v1/status -b jar)" "with the cookie alone"
@@ -43,7 +43,7 @@ wait_for "its start" state_is "$job" running
 wait_for "its log" sh -c "divvy logs $job | grep -q 'from the page'"
 expect 200 "$(ask /v1/jobs/cancel "${in[@]}" -d "{\"select\":{\"ids\":[\"$job\"]},\"grace_s\":0}")" "its end"
 wait_for "its end" state_is "$job" cancelled
-grep -q '"from":"127.0.0.1","asked":"POST /v1/jobs/cancel","status":200' audit.log || fail "the audit log has nothing of it"
+grep -q '"from":"127.0.0.1","asked":"POST /v1/jobs/cancel"' audit.log || fail "the audit log has nothing of it"
 
 # Killed and started again: at the same port, with the session; the log and the store have no secret.
 pid=$(daemon_pid)
