@@ -40,6 +40,13 @@ std::pair<JobState, Reason> Judge(const JobRecord& record, const Exit& exit) {
   return {JobState::kSucceeded, "exit code 0"};
 }
 
+/// Of a gang that ran: another machine than its first lost its part, and not that the first could not run its program.
+bool LostAPart(const JobRecord& record) {
+  if (record.gang.empty() || !record.was_let_go) return false;
+  const std::optional<Exit>& first = record.gang.front().exit;
+  return first && (first->failure.empty() || !first->is_known);
+}
+
 /// Pid and start time of a process say who it is; the rule must name the same one.
 bool IsIgnored(const std::vector<IgnoredProcess>& ignored, const std::string& node, GpuIndex gpu,
                const GpuProcess& process) {
@@ -109,7 +116,9 @@ bool Controller::VanishSeat(JobRecord& record, const std::string& node, Vanished
   exit.failure = kHow[static_cast<std::size_t>(how)];
   if (begins_anew && record.stop_intent == StopIntent::kNone && !record.is_foreground) {
     record.stop_intent = StopIntent::kRequeue;
-    record.reason = (node.empty() ? "the controller's machine" : "node " + node) + ": " + exit.failure;
+    const std::string where = node.empty() ? "the controller's machine" : "node " + node;
+    record.reason = "queued again: " + where +
+                    (how == Vanished::kFenced ? " was cut off and has stopped its jobs" : ": " + exit.failure);
   }
   return EndSeat(record, node, exit, now, now);
 }
@@ -161,7 +170,8 @@ bool Controller::RunsAgain(JobRecord& record, JobState outcome, const Exit& exit
     QueueAgain(record, delay > Duration(0) ? AddSaturating(now, delay) : kNoTime, record.reason, now);
     return true;
   }
-  const bool may_retry = outcome == JobState::kFailed && !record.is_foreground && exit.failure.empty() &&
+  const bool may_retry = outcome == JobState::kFailed && !record.is_foreground &&
+                         (exit.failure.empty() || LostAPart(record)) &&
                          record.retries_used < static_cast<std::uint32_t>(std::max(record.retries, 0));
   if (!may_retry) return false;
   Duration delay = record.retry_delay;
@@ -169,10 +179,12 @@ bool Controller::RunsAgain(JobRecord& record, JobState outcome, const Exit& exit
   delay = std::min(delay, kRetryDelayMost);
   ++record.retries_used;
   ++record.restarts;
-  const std::string how =
-      exit.signal != 0 ? "signal " + std::to_string(exit.signal) : "exit code " + std::to_string(exit.code);
+  const std::string how = !exit.failure.empty() ? ": " + exit.failure
+                          : exit.signal != 0    ? " with signal " + std::to_string(exit.signal)
+                                                : " with exit code " + std::to_string(exit.code);
+  // The first run is a try, too.
   QueueAgain(record, AddSaturating(now, delay),
-             "try " + std::to_string(record.retries_used) + " of " + std::to_string(record.retries) + " ended with " +
+             "try " + std::to_string(record.retries_used) + " of " + std::to_string(record.retries + 1) + " ended" +
                  how + "; tries again after " + Compact(delay),
              now);
   return true;

@@ -19,6 +19,25 @@ std::string HowText(const Exit& exit) {
   return "exit code " + std::to_string(exit.code);
 }
 
+/// Why the job cannot go on, by the end of its part there.
+std::string SeatFailure(const JobRecord& record, const Seat& seat) {
+  const bool is_head = &seat == record.gang.data();
+  return WhereText(seat) +
+         (!record.was_let_go ? " could not prepare its part: "
+          : is_head          ? ": "
+                             : " lost its part: ") +
+         HowText(*seat.exit);
+}
+
+/// The job ends by the part that was lost there.
+void BlameSeat(JobRecord& record, const Seat& seat) {
+  Exit& exit = *record.exit;
+  exit.code = exit.code == 0 ? 1 : exit.code;
+  exit.signal = 0;
+  exit.is_known = true;
+  exit.failure = SeatFailure(record, seat);
+}
+
 }  // namespace
 
 void Controller::Send(const JobRecord& record, Order order) {
@@ -109,29 +128,27 @@ bool Controller::EndSeat(JobRecord& record, const std::string& node, const Exit&
   const auto seat = std::ranges::find(record.gang, node, &Seat::node);
   if (seat == record.gang.end() || seat->exit) return false;
   const bool is_head = seat == record.gang.begin();
-  seat->exit = exit;
-  seat->exit->steps.clear();
+  Exit own = exit;
+  own.steps.clear();
+  seat->exit = own;
   preparing_.erase(record.id);
+  // Its first process says how the job ends, or before it whoever lost its part; what ends because of that says
+  // nothing, and neither does what a stop or the time limit ends.
+  const bool is_lost = !is_head && record.stop_intent == StopIntent::kNone && !exit.hit_time_limit;
   if (!record.exit) {
-    // What ends first says how the job ends; what ends because of it says nothing.
-    Exit first = exit;
-    first.steps.clear();
-    if (!is_head && record.stop_intent == StopIntent::kNone) {
-      first.code = first.code == 0 ? 1 : first.code;
-      first.signal = 0;
-      first.is_known = true;
-      first.hit_time_limit = exit.hit_time_limit;
-      first.failure =
-          WhereText(*seat) + (record.was_let_go ? " lost its part: " : " could not prepare its part: ") + HowText(exit);
-      Note(record.id, first.failure, now);
-    }
-    record.exit = std::move(first);
+    record.exit = own;
     record.ended = std::max(at, record.started);
-  } else if (!is_head && !exit.failure.empty() && record.stop_intent == StopIntent::kNone) {
+    if (is_lost) BlameSeat(record, *seat);
+    else if (is_head && !own.failure.empty()) record.exit->failure = SeatFailure(record, *seat);
+    if (is_lost) Note(record.id, record.exit->failure, now);
+  } else if (is_head && record.exit->failure.empty()) {
+    own.hit_time_limit = own.hit_time_limit || record.exit->hit_time_limit;
+    record.exit = std::move(own);
+  } else if (is_lost && !exit.failure.empty() && record.exit->failure.empty() && record.exit->code != 0 &&
+             !record.exit->hit_time_limit) {
     // Its tasks were missed by the first machine before it said so itself.
-    const std::string lost = WhereText(*seat) + " lost its part: " + HowText(exit);
-    Note(record.id, lost, now);
-    if (record.exit->code != 0 && record.exit->failure.empty()) record.exit->failure = lost;
+    record.exit->failure = SeatFailure(record, *seat);
+    Note(record.id, record.exit->failure, now);
   }
   // Steps are listed where they were called; on the other machines there are parts of them.
   if (is_head) record.exit->steps = exit.steps;

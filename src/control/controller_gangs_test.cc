@@ -216,6 +216,84 @@ TEST(Gangs, AMachineThatLosesItsPartEndsTheJobAndIsNamed) {
   EXPECT_NE(effects.finished[0].reason.find("node n2 lost its part"), std::string::npos) << effects.finished[0].reason;
 }
 
+TEST(Gangs, AMachineThatLosesItsPartIsATryThatCounts) {
+  Machines world(2, 4);
+  const JobId job = world.SubmitGang(2, 4, 2);
+  world.Turn();
+  world.StartGang(job);
+  world.Turn();
+  world.End(job, "n2", 1, "the job's step process on this machine has ended");
+  world.End(job, "n1", 143);
+  EXPECT_EQ(World::EndOf(world.Turn(), job), std::nullopt);
+  EXPECT_EQ(world.Of(job).reason,
+            "try 1 of 3 ended: node n2 lost its part: the job's step process on this machine has ended; tries again "
+            "after 10 s");
+  world.now_ += 10s;
+  EXPECT_EQ(Machines::Told<LaunchOrder>(world.Turn(), job), (Names{"n1", "n2"}));
+  // Its own program is not there: the same everywhere.
+  world.StartGang(job);
+  world.End(job, "n1", 127, "cannot run 'nosuchprog': No such file or directory");
+  world.End(job, "n2", 143);
+  const Effects effects = world.Turn();
+  ASSERT_EQ(World::EndOf(effects, job), JobState::kFailed);
+  EXPECT_EQ(effects.finished[0].reason, "node n1: cannot run 'nosuchprog': No such file or directory");
+}
+
+TEST(Gangs, TheTimeLimitIsNobodysLoss) {
+  Machines world(2, 4);
+  const JobId job = world.SubmitGang(2, 4, 1);
+  world.Turn();
+  world.StartGang(job);
+  world.Turn();
+  divvy::Exit limit;
+  limit.hit_time_limit = true;
+  // Each machine keeps the limit; one says so first.
+  world.controller_.OnExited(job, 1, limit, world.now_, world.now_, "n2");
+  limit.code = 143;
+  limit.signal = 15;
+  limit.hit_time_limit = false;
+  world.controller_.OnExited(job, 1, limit, world.now_, world.now_, "n1");
+  const Effects effects = world.Turn();
+  ASSERT_EQ(World::EndOf(effects, job), JobState::kTimedOut);
+  EXPECT_EQ(effects.finished[0].exit->code, 143);
+  EXPECT_TRUE(effects.batch.history.empty()) << effects.batch.history[0].text;
+}
+
+TEST(Gangs, WhatFollowsFromTheFirstCauseSaysNothing) {
+  Machines world(2, 4);
+  const JobId job = world.SubmitGang(2, 4);
+  world.Turn();
+  world.End(job, "n1", 1, "cannot open '/nope/x' for writing: No such file or directory");
+  world.End(job, "n2", 1, "the job's step process does not listen for other machines");
+  const Effects effects = world.Turn();
+  ASSERT_EQ(World::EndOf(effects, job), JobState::kFailed);
+  EXPECT_EQ(effects.finished[0].reason,
+            "node n1 could not prepare its part: cannot open '/nope/x' for writing: No such file or directory");
+  EXPECT_TRUE(effects.batch.history.empty()) << effects.batch.history[0].text;
+}
+
+TEST(Gangs, ACancelledOnesExitIsThatOfItsFirstProcess) {
+  Machines world(2, 4);
+  const JobId job = world.SubmitGang(2, 2), unseen = world.SubmitGang(2, 2);
+  world.Turn();
+  for (const JobId one : {job, unseen}) {
+    world.StartGang(one);
+    ASSERT_TRUE(world.controller_.Cancel(one, 0, Duration(-1), "", world.ada_, world.now_));
+    world.End(one, "n2", 0);
+  }
+  world.Turn();
+  world.End(job, "n1", 143);
+  // Its supervisor and its guard were killed.
+  divvy::Exit nobody_saw;
+  nobody_saw.is_known = false;
+  world.controller_.OnExited(unseen, 1, nobody_saw, world.now_, world.now_, "n1");
+  const Effects effects = world.Turn();
+  ASSERT_EQ(effects.finished.size(), 2u);
+  EXPECT_EQ(effects.finished[0].exit->code, 143);
+  EXPECT_EQ(effects.finished[1].state, JobState::kCancelled);
+  EXPECT_FALSE(effects.finished[1].exit->is_known);
+}
+
 TEST(Gangs, WhoDoesNotPrepareInTimeIsNamedAndTheJobWaitsAgain) {
   Machines world(2, 4);
   const JobId job = world.SubmitGang(2, 4);
@@ -242,7 +320,10 @@ TEST(Gangs, AFencedMachineIsOutAndTheJobGoesWhereThereIsRoom) {
   world.controller_.OnNodeFenced("n2", world.now_);
   EXPECT_EQ(Machines::Told<StopOrder>(world.Turn(), job), Names{"n1"});
   world.End(job, "n1", 143);
-  EXPECT_EQ(Machines::Told<LaunchOrder>(world.Turn(), job), (Names{"n1", "n3"}));
+  const Effects effects = world.Turn();
+  EXPECT_EQ(Machines::Told<LaunchOrder>(effects, job), (Names{"n1", "n3"}));
+  ASSERT_FALSE(effects.batch.history.empty());
+  EXPECT_EQ(effects.batch.history.back().text, "queued again: node n2 was cut off and has stopped its jobs");
 }
 
 TEST(Gangs, CancellingReachesAllMachinesOnceEach) {

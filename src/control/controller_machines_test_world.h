@@ -21,11 +21,12 @@ struct Machines : World {
     controller_.OnNodeAccounted(name);
   }
 
-  JobId SubmitGang(int nodes, int gpus) {
+  JobId SubmitGang(int nodes, int gpus, int retries = 0) {
     JobSpec spec;
     spec.command = {"train"};
     spec.name = "gang";
     spec.request.gpus = gpus;
+    spec.retries = retries;
     spec.request.nodes = spec.request.tasks = nodes;
     const auto result = controller_.Submit(std::move(spec), 0, ada_, now_, NoHistory());
     EXPECT_TRUE(result) << (result ? "" : result.error().message);
