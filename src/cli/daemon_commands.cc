@@ -3,6 +3,7 @@
 
 #include <csignal>
 #include <cstdio>
+#include <cstdlib>
 #include <ctime>
 
 #include "base/text.h"
@@ -141,6 +142,8 @@ int UpMain(const Words& words) {
   if (flags.is_foreground) return StartInPlace(std::move(arguments));
   if (const Status started = StartDetached(std::move(arguments), "the daemon"); !started) return Fail(started.error());
   if (flags.is_quiet) return 0;
+  if (const char* other = std::getenv("DIVVY_CONTROLLER"); other != nullptr && *other != '\0')
+    Note("DIVVY_CONTROLLER is set: other commands go to that controller, not to this daemon");
   auto api = Api::Connect(places.socket);
   if (!api) return Fail(api.error());
   const auto status = api->Status();

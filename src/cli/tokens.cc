@@ -1,4 +1,5 @@
 // divvy token, login and logout: command lines on other machines.
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cstdio>
@@ -99,6 +100,15 @@ const std::vector<Column>& Columns() {
   return columns;
 }
 
+/// The file that a shell's ">" has just made lets everybody read; a token's is for its owner alone, and is refused
+/// otherwise when it is used.
+void CloseToOthers(int fd) {
+  struct stat facts {};
+  constexpr mode_t kOwners = 0600;
+  if (::fstat(fd, &facts) == 0 && S_ISREG(facts.st_mode) && facts.st_uid == ::geteuid() && facts.st_nlink == 1)
+    static_cast<void>(::fchmod(fd, kOwners));
+}
+
 std::string ExpiryOf(const wire::TokenView& view) {
   if (view.expires == 0) return "never";
   // A machine's token that has let in as many as it may is over at that moment.
@@ -158,6 +168,7 @@ int Create(const Words& words) {
   // The line alone on standard output, so that it can go into a file or a pipe; it is shown this once.
   std::fprintf(stderr, "%s. On the other machine: divvy %s, and paste this line:\n", answer->message.c_str(),
                is_for_node ? "agent --join -" : "login");
+  CloseToOthers(STDOUT_FILENO);
   std::printf("%s\n", answer->line.c_str());
   return 0;
 }

@@ -107,8 +107,15 @@ std::string Controller::WhyNoRoom(const GpuReservation& reservation, const GpuTu
     (job.known_end == kNever ? unknown : longer) += job.gpus.size();
     whose += (whose.empty() ? "" : ", ") + ToString(id);
   }
-  int usable = 0;
-  for (const BookNode& node : cluster_.nodes()) usable += node.taking().size();
+  int usable = 0, largest = 0;
+  for (const BookNode& node : cluster_.nodes()) {
+    usable += node.taking().size();
+    largest = std::max(largest, node.taking().size());
+  }
+  if (reservation.gpus > largest) {
+    return "a reservation is of one machine, and the largest that takes work has " + Plural(largest, "GPU") +
+           "; reserve " + Plural(reservation.gpus, "GPU") + " in parts of at most " + std::to_string(largest);
+  }
   std::string text = "there is no room for " + Plural(reservation.gpus, "GPU") + " in that time: of " +
                      std::to_string(usable) + " that take work";
   std::vector<std::string> parts;

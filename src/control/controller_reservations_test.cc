@@ -87,6 +87,13 @@ TEST_F(Reservations, WhereThereIsNoRoomItSaysWhoIsInTheWay) {
   EXPECT_EQ(world_.controller_.reservations().all().size(), 1u);
 }
 
+TEST_F(Reservations, MoreThanAnyMachineHasIsRefusedForThat) {
+  ASSERT_TRUE(world_.controller_.Restrict(GpuSet::FirstN(3), root_));
+  EXPECT_EQ(Reserve(Asked(4, hours(1))),
+            "a reservation is of one machine, and the largest that takes work has 3 GPUs; reserve 4 GPUs in parts of at "
+            "most 3");
+}
+
 TEST_F(Reservations, RecurringOnesAreHeldForTheNextDays) {
   ASSERT_EQ(Reserve(Asked(4, hours(1), Every::kDay)), "");
   const GpuReservation& daily = world_.controller_.reservations().all().at(1);

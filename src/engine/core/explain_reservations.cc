@@ -107,7 +107,7 @@ class Finder {
     if (booking.from <= view_.now()) {
       return whose + (booking.until == kNever ? "" : " for " + DurationText(booking.until - view_.now()) + " more");
     }
-    return whose + " from in " + DurationText(booking.from - view_.now()) + " on" + PastText();
+    return whose + " in " + DurationText(booking.from - view_.now()) + PastText();
   }
 
   Blocker Describe(const Owner& owner, const Kept& kept) const {

@@ -168,7 +168,7 @@ TEST(Explain, NamesABooking) {
   cluster.Put(MakeJob(cluster, 1, GpuAsk(2), At(0), hours(2)), At(0));
   cluster.Decide(At(0));
   const Explanation answer = Why(cluster, 1, 0);
-  EXPECT_EQ(TextOf(answer), "GPUs 0-3 are free, but kept for one user from in 1 h on; this one could run past that");
+  EXPECT_EQ(TextOf(answer), "GPUs 0-3 are free, but kept for one user in 1 h; this one could run past that");
   EXPECT_EQ(answer.blockers.at(0).rule, "reservation 7");
 }
 
