@@ -14,7 +14,8 @@ namespace slurm {
 
 Result<std::vector<std::string>> ParseHosts(std::string_view option, std::string_view value,
                                             std::vector<std::string>* notes) {
-  if (Trim(value).empty()) return InvalidArgument("a host is missing");
+  // Said last and empty, it takes back what was said before.
+  if (Trim(value).empty()) return std::vector<std::string>();
   if (value.find('/') == std::string_view::npos) return ReadNodeList(value);
   if (notes != nullptr) {
     notes->push_back("--" + std::string(option) + "=" + std::string(value) +
@@ -29,8 +30,7 @@ Status SettlePlaces(JobSpec& spec) {
   if (const auto exclude = Value(spec, "exclude")) {
     DIVVY_TRY(request.excluded_nodes, ParseHosts("exclude", *exclude, &notes));
   }
-  // Said last and empty, it takes back what was said before.
-  if (const auto hosts = Value(spec, "nodelist"); hosts && !hosts->empty()) {
+  if (const auto hosts = Value(spec, "nodelist")) {
     DIVVY_TRY(request.node_list, ParseHosts("nodelist", *hosts, &notes));
     std::erase_if(request.node_list,
                   [&](const std::string& name) { return std::ranges::count(request.excluded_nodes, name) > 0; });
