@@ -66,6 +66,13 @@ std::vector<dialect::Option> AgentOptions();
 int ReportMain(const Words& words);
 std::vector<dialect::Option> ReportOptions();
 
+// cli/emulate.cc
+int EmulateMain(const Words& words);
+
+// cli/metrics.cc
+int MetricsMain(const Words& words);
+std::vector<dialect::Option> MetricsOptions();
+
 // cli/actions.cc
 int CancelMain(const Words& words);
 int HoldMain(const Words& words);

@@ -1,25 +1,13 @@
 // Every command, with its words. The order is the order of --help.
-#include <unistd.h>
-
 #include <cstdio>
 
 #include "base/text.h"
 #include "cli/commands.h"
-#include "platform/emulation.h"
 #include "platform/places.h"
 #include "version.h"
 
 namespace divvy::cli {
 namespace {
-
-int EmulateMain(const Words& words) {
-  const std::string state = FindPlaces().state;
-  // An agent keeps its own beside all else that is the agent's.
-  const bool is_agents =
-      ::access((state + "/emulate").c_str(), F_OK) != 0 && ::access((state + "/agent/emulate").c_str(), F_OK) == 0;
-  const Status driven = DriveEmulation(state + (is_agents ? "/agent/emulate" : "/emulate"), words);
-  return driven ? 0 : Fail(driven.error());
-}
 
 int VersionMain(const Words&) {
   std::printf("divvy %s\n", std::string(kVersion).c_str());
@@ -507,6 +495,22 @@ std::vector<Command> MakeCommands() {
        nullptr,
        "",
        LogoutMain,
+       false},
+      {"metrics",
+       "Show how a job, a GPU, a machine or all of them were used, as curves",
+       "divvy metrics ID | --gpu N [--node NAME] | --node NAME | --cluster [OPTIONS]",
+       "Curves of what was sampled each second: use, memory, power and temperature of GPUs; CPU time, memory and disk "
+       "traffic; and the numbers that a job prints as JSON objects, a line each ({\"step\": 10, \"loss\": 0.3} is "
+       "own.step and own.loss). Of a job all of its run is known, also after its end; of the rest seconds for ten "
+       "minutes, 10 s for a day, minutes for a month, quarters of an hour for two years.",
+       {{"divvy metrics 17", "all of job 17"},
+        {"divvy metrics 17 -m own.loss,gpu_utilization", "two curves of it"},
+        {"divvy metrics --gpu 0 --since 2h -w", "GPU 0, as it goes on"},
+        {"divvy metrics --cluster --since 7d --csv", "for a table"}},
+       "Jobs",
+       MetricsOptions,
+       "job",
+       MetricsMain,
        false},
       {"report",
        "Say what this server's history shows",

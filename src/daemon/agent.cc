@@ -21,6 +21,7 @@
 #include "daemon/accounts.h"
 #include "daemon/agent_jobs_door.h"
 #include "daemon/agent_logs.h"
+#include "daemon/agent_samples.h"
 #include "daemon/agent_session.h"
 #include "daemon/agent_state.h"
 #include "daemon/agent_streams.h"
@@ -135,6 +136,7 @@ class Agent {
   int failed_dials_ = 0;
   std::optional<Error> refused_;
   std::unique_ptr<AgentLogs> logs_;
+  std::unique_ptr<AgentSamples> samples_;
   std::unique_ptr<Worker> dialler_;  // Last, so that it ends first.
 };
 
@@ -371,6 +373,12 @@ Status Agent::Start() {
   DIVVY_CHECK(OpenJobsDoor());
   dialler_ = std::make_unique<Worker>();
   host_.Run(config.poll, [this](const std::vector<GpuObservation>& seen) { session_->Glance(seen); });
+  if (config.takes_samples) {
+    samples_ =
+        std::make_unique<AgentSamples>([this](const std::string& bytes) { return session_->SendSamples(bytes); });
+    host_.Sample({state_.name, config.sample_every},
+                 [this](samples::Snapshot seen) { samples_->Add(std::move(seen), session_->is_watched()); });
+  }
   host_.WatchDisks({folder_ + "/runs", folder_ + "/logs"}, [this](const std::string& what) {
     log_.Write(LogLevel::kWarning, what.empty() ? "event=trouble_over" : "event=trouble what=" + LogQuoted(what));
     session_->SetTrouble(what);

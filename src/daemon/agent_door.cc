@@ -65,6 +65,7 @@ void AgentDoor::Open(Core& core, RemoteCallers& callers, Agents::Terms terms, Fl
   out.gang_key = std::move(ports.gang_key);
   out.on_channel = std::move(ports.on_channel);
   out.before_foreground = std::move(ports.before_foreground);
+  out.on_samples = std::move(ports.on_samples);
   out.admit = [&core, &callers](std::string_view authorization) {
     return callers.AdmitNode(authorization, core.Now());
   };

@@ -131,6 +131,9 @@ Status AgentSession::OnFrame(Frame frame) {
     }
     case FrameKind::kAsk:
       return OnAsk(frame.payload);
+    case FrameKind::kWatch:
+      is_watched_ = frame.payload == "1";
+      return {};
     default:
       return {};  // Of a later version.
   }
@@ -170,6 +173,8 @@ Status AgentSession::OnWelcome(std::string_view text) {
   ports_.keep_lease(lease_);
   backoff_.Reset();
   is_stopping_all_ = false;
+  takes_samples_ = welcome.takes_samples;
+  is_watched_ = false;
   if (!welcome.is_resumed) {
     DIVVY_CHECK(BeginSession(std::move(welcome)));
   } else if (!has_session_ || !link_.Attach(welcome.received)) {
@@ -378,6 +383,13 @@ void AgentSession::Glance(const std::vector<GpuObservation>& seen) {
   wire::AgentReport report;
   report.gpus = wire::GpusMessage{seen};
   SendFrame(FrameKind::kGlance, wire::EncodeAgent(report));
+}
+
+bool AgentSession::SendSamples(const std::string& bytes) {
+  if (!takes_samples_) return true;
+  if (!is_welcome() || stream_->unsent() >= kInFlight) return false;
+  SendFrame(FrameKind::kSamples, bytes);
+  return true;
 }
 
 void AgentSession::Renew(const std::string& fingerprint) {

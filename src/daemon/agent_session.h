@@ -93,6 +93,11 @@ class AgentSession final : public ControllerPort {
   void Tick();
   /// The GPUs now, if anybody listens: when something has changed, and every ten seconds.
   void Glance(const std::vector<GpuObservation>& seen);
+  /// Bytes of EncodeSnapshots. False: they were not sent, and may be worth another try; where the controller takes
+  /// none, they count as sent.
+  bool SendSamples(const std::string& bytes);
+  /// Somebody there looks at samples just now.
+  bool is_watched() const { return is_watched_; }
   /// What keeps this machine from taking jobs; empty: nothing. Told when it changes, and to every session.
   void SetTrouble(const std::string& what);
   /// Tells the controller that we shall come with another certificate.
@@ -155,6 +160,8 @@ class AgentSession final : public ControllerPort {
   FrameReader reader_;
   Link link_;
   std::shared_ptr<Channels> channels_;
+  bool takes_samples_ = true;  // The controller does, as it said last.
+  bool is_watched_ = false;
   bool has_session_ = false;
   bool has_adopted_ = false;
   std::string trouble_;

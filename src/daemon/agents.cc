@@ -202,6 +202,7 @@ RemoteNode::Ports Agents::NodePorts() {
   ports.gang_key = ports_.gang_key;
   ports.own_name = book_.own_name();
   ports.on_channel = ports_.on_channel;
+  ports.on_samples = ports_.on_samples;
   ports.before_foreground = ports_.before_foreground;
   ports.log = ports_.log;
   ports.after = [this](Duration delay, std::function<void()> task) {
@@ -245,6 +246,10 @@ RemoteNode& Agents::Of(const std::string& name) {
 RemoteNode* Agents::Find(std::string_view name) {
   const auto found = nodes_.find(name);
   return found == nodes_.end() ? nullptr : found->second.node.get();
+}
+
+void Agents::SetWatched(bool is_watched) {
+  for (auto& [name, known] : nodes_) known.node->SetWatched(is_watched);
 }
 
 void Agents::Forget(const std::string& name) {

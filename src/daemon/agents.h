@@ -51,6 +51,8 @@ class Agents {
     /// Streams, as of RemoteNode::Ports. Null: there are none.
     std::function<void(RemoteNode& node, std::uint64_t number, std::string_view purpose)> on_channel;
     std::function<void(RemoteNode& node, JobId job)> before_foreground;
+    /// What machines use. Null: nobody wants to know.
+    std::function<void(const std::vector<samples::Snapshot>& seen)> on_samples;
     /// That token is used once: what is to be kept of it.
     std::function<Result<NodeBook::Setting>(std::string_view token)> spend;
   };
@@ -77,6 +79,9 @@ class Agents {
   RemoteNode* Find(std::string_view name);
   /// It was removed from the book: told so and cut off. Orders for it lead nowhere from here on.
   void Forget(const std::string& name);
+
+  /// Somebody looks at samples just now.
+  void SetWatched(bool is_watched);
 
   Presence PresenceOf(std::string_view name) const;
   /// kNoTime: never since the controller began.

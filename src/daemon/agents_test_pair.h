@@ -170,6 +170,9 @@ class AgentsWorld : public testing::Test {
     ports.on_channel = [this](RemoteNode& node, std::uint64_t number, std::string_view purpose) {
       if (on_channel_) on_channel_(node, number, purpose);
     };
+    ports.on_samples = [this](const std::vector<samples::Snapshot>& seen) {
+      samples_.insert(samples_.end(), seen.begin(), seen.end());
+    };
     ports.before_foreground = [this](RemoteNode& node, JobId job) {
       if (before_foreground_) before_foreground_(node, job);
     };
@@ -272,6 +275,7 @@ class AgentsWorld : public testing::Test {
   Machine machine_;
   std::unique_ptr<AgentProcess> agent_;
   std::vector<std::string> log_;
+  std::vector<samples::Snapshot> samples_;  // That came from machines.
 };
 
 }  // namespace divvy

@@ -31,7 +31,9 @@ void Core::AfterCommit(Answer answer, bool may_be_refused) {
 
 void Core::EndTurn() {
   is_turn_due_ = false;
-  controller_.Decide(clock_.Now());
+  const Time began = clock_.Now();
+  controller_.Decide(began);
+  decisions_.Add(clock_.Now() - began);
   Gather();
   if (!answers_.empty()) {
     if (gathered_.empty()) gathered_.emplace_back();
@@ -74,11 +76,13 @@ void Core::StartCommit() {
     return;
   }
   is_committing_ = true;
+  commit_began_ = clock_.Now();
   ports_.commit(std::move(batches), [this](Status status) { OnCommitted(std::move(status)); });
 }
 
 void Core::OnCommitted(Status status) {
   is_committing_ = false;
+  commits_.Add(clock_.Now() - commit_began_);
   if (!status) {
     if (status.error().code != ErrorCode::kLimitExceeded) return ports_.give_up(status.error());
     return OnDiskFull(status.error());

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "control/controller.h"
+#include "daemon/counters.h"
 #include "daemon/order_port.h"
 #include "platform/clock.h"
 #include "store/store.h"
@@ -75,6 +76,9 @@ class Core {
   FindOutcome Outcomes();
   /// Empty, or why no new work is taken: "the disk is full ...".
   const std::string& trouble() const { return trouble_; }
+  /// How long it took since we began to decide who starts, and to make changes durable.
+  const TimesTaken& decisions() const { return decisions_; }
+  const TimesTaken& commits() const { return commits_; }
 
  private:
   struct Turn {
@@ -114,6 +118,9 @@ class Core {
   bool is_turn_due_ = false;
   bool is_committing_ = false;
   Time armed_for_ = kNever;
+  TimesTaken decisions_{TimesTaken::kQuick};
+  TimesTaken commits_{TimesTaken::kQuick};
+  Time commit_began_ = kNoTime;
   std::string trouble_;
   std::map<JobId, std::map<std::uint64_t, OnFinal>> waiters_;
   std::map<std::uint64_t, OnChanges> subscribers_;

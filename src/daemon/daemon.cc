@@ -22,6 +22,7 @@
 #include "daemon/cluster_sample.h"
 #include "daemon/committer.h"
 #include "daemon/core.h"
+#include "daemon/counters.h"
 #include "daemon/far_streams.h"
 #include "daemon/fleet.h"
 #include "daemon/housekeeping.h"
@@ -282,6 +283,7 @@ void Daemon::TakeSamples() {
   options.path = places_.state + "/samples.db";
   options.most = config_.most_samples;
   options.keep_jobs = config_.keep_finished;
+  options.every = std::chrono::duration_cast<std::chrono::seconds>(config_.sample_every).count();
   SampleBook::Ports ports;
   ports.post = [this](std::function<void()> task) { asio::post(loop_, std::move(task)); };
   ports.note = [this](const std::string& line) { log_.Write(LogLevel::kWarning, line); };
@@ -290,6 +292,7 @@ void Daemon::TakeSamples() {
     samples_->Add(seen, seen.at);
     samples_->Add(ClusterSnapshot(*controller_, *samples_, seen.at), seen.at);
     routes_->OnSecond();
+    if (Agents* agents = agent_door_->agents()) agents->SetWatched(routes_->is_watched());
   });
 }
 
@@ -347,6 +350,12 @@ Status Daemon::Serve() {
   ports.shares = share_board_;
   ports.own_shares = &host_.shares();
   ports.samples = samples_;
+  ports.has_dcgm_names = config_.has_dcgm_names;
+  auto counters = std::make_shared<Counters>();
+  core_->Subscribe([this, counters](const std::vector<Change>& changes, Time now) {
+    counters->OnChanges(*controller_, changes, now);
+  });
+  ports.counters = std::move(counters);
   ports.step_callers = std::make_shared<StepCallers>(loop_);
   ports.login_environment = LoginEnvironment;
   DIVVY_TRY(Audit audit, Audit::Open(places_.state + "/audit.log"));
@@ -404,6 +413,13 @@ Status Daemon::OpenDoorToOthers() {
   if (!listen) return {};
   DIVVY_TRY(const TlsIdentity identity,
             LoadTlsIdentity(places_.state + "/identity.pem", "divvy controller", clock_.Now()));
+  std::function<void(const std::vector<samples::Snapshot>&)> on_samples;
+  if (samples_) {
+    on_samples = [this](const std::vector<samples::Snapshot>& seen) {
+      for (const samples::Snapshot& snapshot : seen)
+        samples_->Add(snapshot, static_cast<samples::Second>(ToSeconds(clock_.Now())));
+    };
+  }
   agent_door_->Open(*core_, remote_->callers, {config_.lost_after, config_.requeue_lost_after}, fleet_.get(),
                     {[this](Duration delay, std::function<void()> task) { After(delay, std::move(task)); }, &log_,
                      [this](JobId job, std::uint32_t attempt) { return fleet_->GangKey(job, attempt); },
@@ -413,7 +429,8 @@ Status Daemon::OpenDoorToOthers() {
                      [this](RemoteNode& node, JobId job) {
                        host_.node().DropStreams(job);
                        far_streams_->OnForeground(node, job);
-                     }});
+                     },
+                     on_samples});
   // What was active when we began may have been launched; agents that say so are believed.
   for (const auto& [id, record] : controller_->live()) {
     if (!IsActive(record.state) || record.array_count > 0) continue;

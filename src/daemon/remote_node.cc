@@ -1,12 +1,14 @@
 #include "daemon/remote_node.h"
 
 #include <algorithm>
+#include <cmath>
 #include <utility>
 #include <variant>
 
 #include "daemon/agent_orders.h"
 #include "daemon/log.h"
 #include "model/step_list.h"
+#include "samples/block.h"
 
 namespace divvy {
 namespace {
@@ -76,6 +78,11 @@ bool RemoteNode::Withhold(const std::vector<wire::WithheldGpu>& gpus) {
   order.withhold = wire::WithholdMessage{gpus};
   Send(std::move(order));
   return true;
+}
+
+void RemoteNode::SetWatched(bool is_watched) {
+  if (!stream_ || std::exchange(was_told_watched_, is_watched) == is_watched) return;
+  SendFrame(FrameKind::kWatch, is_watched ? "1" : "0");
 }
 
 void RemoteNode::Send(wire::AgentOrder order) {
@@ -199,6 +206,8 @@ void RemoteNode::Connect(std::unique_ptr<ByteStream> stream, FrameReader reader,
   welcome.version = version;
   welcome.was_rebooted = was_rebooted;
   welcome.has_channels = ports_.on_channel != nullptr;
+  welcome.takes_samples = ports_.on_samples != nullptr;
+  was_told_watched_ = false;
   ports_.log("node=" + name_ + " event=node_connected address=" + LogQuoted(address_) +
              (welcome.is_resumed ? " session=resumed" : " session=new runs=" + std::to_string(welcome.runs.size())));
   SendFrame(FrameKind::kWelcome, wire::EncodeAgent(welcome));
@@ -289,6 +298,8 @@ Status RemoteNode::OnFrame(Frame frame) {
     }
     case FrameKind::kAnswer:
       return OnAnswer(frame.payload);
+    case FrameKind::kSamples:
+      return OnSamples(frame.payload);
     default:
       return {};  // Of a later version.
   }
@@ -297,6 +308,28 @@ Status RemoteNode::OnFrame(Frame frame) {
 Time RemoteNode::OursOf(Time theirs) const {
   if (theirs == kNoTime || theirs == kNever) return theirs;
   return std::min(AddSaturating(theirs, ahead_), ports_.now());
+}
+
+// As of our clock. A node may speak for itself and its own runs only, whatever it says.
+Status RemoteNode::OnSamples(std::string_view bytes) {
+  if (!ports_.on_samples || !session_) return {};
+  DIVVY_TRY(std::vector<samples::Snapshot> seen, samples::DecodeSnapshots(bytes));
+  const auto shift = static_cast<samples::Second>(std::llround(ToSeconds(ahead_)));
+  const auto now = static_cast<samples::Second>(ToSeconds(ports_.now()));
+  for (samples::Snapshot& snapshot : seen) {
+    snapshot.at = std::min(snapshot.at + shift, now);
+    std::erase_if(snapshot.samples, [&](const samples::Sample& sample) {
+      const samples::Subject& subject = sample.subject;
+      return subject.of == samples::Of::kCluster ||
+             (subject.of == samples::Of::kJob && !known_.contains(JobId(subject.job)));
+    });
+    for (samples::Sample& sample : snapshot.samples) sample.subject.node = name_;
+    for (samples::ProcessUse& process : snapshot.processes) {
+      if (!known_.contains(JobId(process.job))) process.job = 0;
+    }
+  }
+  ports_.on_samples(seen);
+  return {};
 }
 
 // A node may speak for its own runs only, whatever it says.

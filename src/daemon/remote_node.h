@@ -17,6 +17,7 @@
 #include "daemon/byte_stream.h"
 #include "daemon/fleet_port.h"
 #include "model/lease_terms.h"
+#include "samples/sample.h"
 #include "wire/agent_messages.h"
 #include "wire/channels.h"
 #include "wire/link.h"
@@ -48,6 +49,8 @@ class RemoteNode final : public OrderPort {
     std::function<void(RemoteNode& node, JobId job)> before_foreground;
     /// Its connection was cut. May be null.
     std::function<void(const std::string& node)> on_cut;
+    /// What it used in the last seconds, by our clock, in order. Null: its samples are not wanted.
+    std::function<void(const std::vector<samples::Snapshot>& seen)> on_samples;
     /// It has given a sign of life, so it keeps to what the welcome said.
     std::function<void(const std::string& node)> on_beat;
   };
@@ -72,6 +75,9 @@ class RemoteNode final : public OrderPort {
 
   /// Tells it which of its GPUs are not for shares of them now. False: there is no session.
   bool Withhold(const std::vector<wire::WithheldGpu>& gpus);
+
+  /// Somebody looks at samples: they are to come each second. Said again to every connection.
+  void SetWatched(bool is_watched);
 
   /// Asks it something that changes nothing; `answered` is called once, at once where it is not connected. kUnreachable
   /// where no answer comes: it is away, goes away meanwhile, or says nothing for kAnswerWithin. kLimitExceeded: too
@@ -118,6 +124,7 @@ class RemoteNode final : public OrderPort {
   void WakeChannels();
   Status OnFrame(Frame frame);
   Status OnReport(std::string_view text);
+  Status OnSamples(std::string_view bytes);
   void OnAdopted(const std::string& boot_id);
   void Send(wire::AgentOrder order);
   void Flush();
@@ -138,6 +145,7 @@ class RemoteNode final : public OrderPort {
   std::optional<Session> session_;
   std::unique_ptr<ByteStream> stream_;
   FrameReader reader_;
+  bool was_told_watched_ = false;  // Over this connection.
   std::string address_;
   std::string boot_id_;
   Time heard_ = kNoTime;

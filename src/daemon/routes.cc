@@ -87,6 +87,7 @@ const std::vector<Routes::Route>& Routes::Table() {
       {"GET", "/v1/reports/speeds", &Routes::Speeds},
       {"GET", "/v1/reports/usage", &Routes::Usage},
       {"GET", "/v1/reports/fairness", &Routes::Fairness},
+      {"GET", "/metrics", &Routes::Metrics},
       {"GET", "/v1/latest", &Routes::Latest},
       {"GET", "/v1/series", &Routes::Series},
       {"POST", "/v1/ui/links", &Routes::UiLink, Route::Kind::kQuestion},
@@ -448,6 +449,13 @@ std::string Routes::OpenApiText() {
       "(with commas between; all unless given), `since` and `until` (seconds since 1970; below 0: before now), "
       "`points`",
       nullptr, &kJsonType<SeriesAnswer>);
+  OpenApiRoute metrics;
+  metrics.method = "GET";
+  metrics.path = "/metrics";
+  metrics.summary =
+      "Everything as it is now, for scrapers: Prometheus' text format, or OpenMetrics where they accept it";
+  metrics.response_content_type = "text/plain";
+  document.AddRoute(std::move(metrics));
   OpenApiRoute events;
   events.method = "GET";
   events.path = "/v1/events";

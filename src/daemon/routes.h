@@ -22,6 +22,7 @@
 namespace divvy {
 
 class AgentDoor;
+class Counters;
 class FarStreams;
 class SampleBook;
 class NodeShares;
@@ -29,6 +30,7 @@ class RemoteNode;
 class UiDoor;
 namespace wire {
 struct AgentQuestion;
+struct LatestAnswer;
 struct NodeRequest;
 }  // namespace wire
 struct ReportedRun;
@@ -87,6 +89,9 @@ class Routes {
     std::shared_ptr<SampleBook> samples;
     /// The page's. Null: there is none.
     std::shared_ptr<UiDoor> ui;
+    /// For scrapers. Null: nothing is counted.
+    std::shared_ptr<const Counters> counters;
+    bool has_dcgm_names = false;  // They get GPUs under the names of NVIDIA's exporter as well.
     /// From the stop signal to SIGKILL, for jobs that name no grace.
     Duration default_grace = std::chrono::seconds(30);
   };
@@ -98,7 +103,7 @@ class Routes {
   /// Another second's samples have come.
   void OnSecond();
   /// Somebody hears of each second's samples.
-  bool is_watched() const { return !watchers_.empty(); }
+  bool is_watched() const;
 
  private:
   struct Call;
@@ -167,9 +172,9 @@ class Routes {
   // routes_samples.cc
   void Latest(Call& call);
   void Series(Call& call);
+  void Metrics(Call& call);
   void WatchSamples(const Caller& caller, std::uint64_t handle, Reply reply);
-  /// Whose own metrics the caller may see.
-  std::function<bool(JobId)> SeesOwnOf(const Caller& caller) const;
+  wire::LatestAnswer LatestFor(const Caller& caller) const;
   // routes_teams.cc
   void Teams(Call& call);
   void SetTeam(Call& call);
@@ -293,6 +298,7 @@ class Routes {
     Reply reply;
   };
   std::map<std::uint64_t, Watcher> watchers_;  // Of samples, by their subscription.
+  Time latest_asked_ = kNoTime;                // Somebody asked for the latest.
   struct Groups {
     std::vector<std::string> asked;
     std::vector<std::string> of;

@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "base/text.h"
+#include "daemon/metrics_page.h"
 #include "daemon/routes_call.h"
 #include "daemon/select.h"
 #include "daemon/views_samples.h"
@@ -69,22 +70,29 @@ Result<SampleBook::Question> SeriesAskedBy(const HttpRequest& request, samples::
 
 }  // namespace
 
-std::function<bool(JobId)> Routes::SeesOwnOf(const Caller& caller) const {
-  return [this, &caller](JobId id) {
-    const JobRecord* record = core_.controller().Find(id);
-    return record != nullptr && (MaySee(caller, *record) || core_.controller().Leads(caller, *record));
-  };
+wire::LatestAnswer Routes::LatestFor(const Caller& caller) const {
+  const Controller& controller = core_.controller();
+  return LatestViewOf(*ports_.samples, core_.Now(), controller.cluster().has_many(), [&](JobId id) {
+    const JobRecord* record = controller.Find(id);
+    if (record == nullptr || !IsActive(record->state)) return JobShown::kNothing;
+    return MaySee(caller, *record) || controller.Leads(caller, *record) ? JobShown::kAll : JobShown::kUse;
+  });
+}
+
+bool Routes::is_watched() const {
+  // Who asks now will ask again in a moment.
+  return !watchers_.empty() || core_.Now() - latest_asked_ < 10s;
 }
 
 void Routes::Latest(Call& call) {
+  latest_asked_ = core_.Now();
   if (!ports_.samples) {
     wire::LatestAnswer answer;
     answer.time = ToSeconds(core_.Now());
     answer.is_on = false;
     return call.Answer(answer);
   }
-  call.Answer(
-      LatestViewOf(*ports_.samples, core_.Now(), core_.controller().cluster().has_many(), SeesOwnOf(call.caller)));
+  call.Answer(LatestFor(call.caller));
 }
 
 void Routes::Series(Call& call) {
@@ -116,20 +124,26 @@ void Routes::Series(Call& call) {
                       });
 }
 
+void Routes::Metrics(Call& call) {
+  const wire::Exposed form = wire::ExposedBy(call.request.header("accept"));
+  HttpResponse response;
+  response.content_type = wire::ContentTypeOf(form);
+  response.body = MetricsText({core_, ports_.samples.get(), ports_.counters.get(), ports_.has_dcgm_names}, form);
+  Reply(call.reply).Answer(response);
+}
+
 void Routes::WatchSamples(const Caller& caller, std::uint64_t handle, Reply reply) {
   watchers_.emplace(handle, Watcher{caller, std::move(reply)});
 }
 
 void Routes::OnSecond() {
   if (!ports_.samples || watchers_.empty()) return;
-  const bool has_many = core_.controller().cluster().has_many();
   std::map<std::int64_t, std::string> texts;  // By whose eyes: administrators' is -1.
   const auto watchers = watchers_;            // One may leave while it is sent to.
   for (const auto& [handle, watcher] : watchers) {
     std::string& text = texts[watcher.caller.is_admin ? -1 : watcher.caller.user.uid];
     if (text.empty()) {
-      text = "event: samples\ndata: " +
-             wire::Encode(LatestViewOf(*ports_.samples, core_.Now(), has_many, SeesOwnOf(watcher.caller))) + "\n\n";
+      text = "event: samples\ndata: " + wire::Encode(LatestFor(watcher.caller)) + "\n\n";
     }
     Reply reply = watcher.reply;
     if (!reply.Send(text)) watchers_.erase(handle);

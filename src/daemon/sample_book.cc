@@ -70,13 +70,15 @@ void SampleBook::AddOf(const samples::Sample& sample, samples::Second at) {
   found->second.track.Add(at, sample.readings);
 }
 
+samples::Second SampleBook::FreshSince(samples::Second now) const { return now - kFresh - 2 * options_.every; }
+
 std::map<samples::Subject, SampleBook::Newest> SampleBook::Latest(samples::Second now) const {
   std::map<samples::Subject, Newest> latest;
   for (const auto& [subject, history] : histories_) {
-    if (history.newest() > now - kFresh) latest[subject] = {history.newest(), history.Newest(), nullptr};
+    if (history.newest() > FreshSince(now)) latest[subject] = {history.newest(), history.Newest(), nullptr};
   }
   for (const auto& [subject, job] : jobs_) {
-    if (job.seconds.newest() > now - kFresh)
+    if (job.seconds.newest() > FreshSince(now))
       latest[subject] = {job.seconds.newest(), job.seconds.Newest(), &job.track.own()};
   }
   return latest;
@@ -85,7 +87,7 @@ std::map<samples::Subject, SampleBook::Newest> SampleBook::Latest(samples::Secon
 double SampleBook::GpusUsed(samples::Second now) const {
   double used = 0;
   for (const auto& [subject, history] : histories_) {
-    if (subject.of != samples::Of::kGpu || history.newest() <= now - kFresh) continue;
+    if (subject.of != samples::Of::kGpu || history.newest() <= FreshSince(now)) continue;
     used += history.NewestOf(samples::Metric::kGpuUtilization).value_or(0);
   }
   return used;
@@ -93,7 +95,7 @@ double SampleBook::GpusUsed(samples::Second now) const {
 
 std::vector<samples::ProcessUse> SampleBook::ProcessesOn(const std::string& node, samples::Second now) const {
   const auto at = processes_.find(node);
-  if (at == processes_.end() || at->second.at <= now - kFresh) return {};
+  if (at == processes_.end() || at->second.at <= FreshSince(now)) return {};
   return at->second.on;
 }
 

@@ -30,6 +30,7 @@ class SampleBook {
     Bytes most;             // Of the file.
     Duration keep_jobs{0};  // How long jobs are known after their ends; 0: for ever.
     samples::Second flush_every = 300;
+    samples::Second every = 1;  // Between two samples of a machine.
   };
   struct Ports {
     std::function<void(std::function<void()>)> post;  // Onto the loop's thread.
@@ -50,7 +51,7 @@ class SampleBook {
     std::vector<samples::Reading> readings;
     const std::map<std::string, double>* own = nullptr;  // Of jobs.
   };
-  /// Of everything that was seen in the last half minute.
+  /// Of everything that was seen in the last half minute, or that long and two samples.
   std::map<samples::Subject, Newest> Latest(samples::Second now) const;
   /// The sum of the utilisations of all GPUs.
   double GpusUsed(samples::Second now) const;
@@ -87,6 +88,7 @@ class SampleBook {
   class Keeper;
 
   void AddOf(const samples::Sample& sample, samples::Second at);
+  samples::Second FreshSince(samples::Second now) const;
   void Flush(samples::Second now);
   void Forget(samples::Second now);
   Gathered Gather(Question question, samples::Second now) const;

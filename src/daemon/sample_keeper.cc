@@ -97,7 +97,8 @@ void SampleBook::Keeper::AddKept(Gathered& gathered) {
     auto part = std::ranges::find(gathered.parts, *subject, &Gathered::Of::subject);
     if (part == gathered.parts.end()) part = gathered.parts.insert(part, {*subject, {}, false});
     if (part->is_whole) continue;
-    const auto rows = file->Read(name, is_job ? 0 : gathered.level, question.range.since, question.range.until);
+    const auto rows = is_job ? file->Read(name, 0, 0, kForEver)
+                             : file->Read(name, gathered.level, question.range.since, question.range.until);
     if (!rows) return Fail(rows.error());
     const std::vector<samples::Block> newer = std::exchange(part->blocks, {});
     for (const SampleBlock& row : *rows) {

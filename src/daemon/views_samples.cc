@@ -78,7 +78,7 @@ double Rounded(samples::Metric metric, double value) {
 }
 
 wire::LatestAnswer LatestViewOf(const SampleBook& book, Time now, bool has_many,
-                                const std::function<bool(JobId)>& may_see) {
+                                const std::function<JobShown(JobId)>& shown) {
   wire::LatestAnswer answer;
   answer.time = ToSeconds(now);
   const samples::Second second = static_cast<samples::Second>(answer.time);
@@ -109,7 +109,10 @@ wire::LatestAnswer LatestViewOf(const SampleBook& book, Time now, bool has_many,
         break;
     }
   }
-  for (const auto& [key, job] : jobs) AddJob(job.first, job.second, may_see(JobId(key.first)), answer);
+  for (const auto& [key, job] : jobs) {
+    const JobShown how = shown(JobId(key.first));
+    if (how != JobShown::kNothing) AddJob(job.first, job.second, how == JobShown::kAll, answer);
+  }
   return answer;
 }
 

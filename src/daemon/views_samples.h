@@ -8,9 +8,12 @@
 
 namespace divvy {
 
-/// `has_many`: there are other machines, so each is named. `may_see`: whose own metrics are shown.
+/// How much of a job is shown to whom.
+enum class JobShown { kNothing /* it runs no more */, kUse, kAll /* with what it says of itself */ };
+
+/// `has_many`: there are other machines, so each is named.
 wire::LatestAnswer LatestViewOf(const SampleBook& book, Time now, bool has_many,
-                                const std::function<bool(JobId)>& may_see);
+                                const std::function<JobShown(JobId)>& shown);
 /// `has_own`: the metrics that a job says of itself as well.
 wire::SeriesAnswer SeriesViewOf(const SampleBook::Answer& answer, bool has_many, bool has_own);
 

@@ -201,6 +201,7 @@ std::vector<Key> Keys(Config& config) {
       {"samples", "on", Into(config.takes_samples, ConfigYesOrNo)},
       {"samples", "every", IntoSpan(config.sample_every, "1s", 1s, 1min)},
       {"samples", "most", Into(config.most_samples, most_samples)},
+      {"metrics", "dcgm", Into(config.has_dcgm_names, ConfigYesOrNo)},
       {"isolation", "devices", Into(config.isolation.devices, devices)},
       {"isolation", "device_files", Into(config.isolation.device_files, DeviceFiles)},
       {"isolation", "near_gpus", Into(config.isolation.keeps_near_gpus, ConfigYesOrNo)},
@@ -278,9 +279,9 @@ bool operator==(const Config& a, const Config& b) {
   const auto rest = [](const Config& c) {
     return std::tie(c.log_level, c.use, c.emulate, c.ignore_unmanaged_below, c.mig, c.poll, c.max_queued,
                     c.default_time_limit, c.max_time_limit, c.root_jobs, c.grace, c.keep_finished, c.keep_logs,
-                    c.log_limit, c.takes_samples, c.sample_every, c.most_samples, c.isolation, c.container, c.listen,
-                    c.name, c.lost_after, c.requeue_lost_after, c.has_ui, c.ui_listen, c.is_ui_remote, c.admin_users,
-                    c.admin_groups, c.teams, c.pools);
+                    c.log_limit, c.takes_samples, c.sample_every, c.most_samples, c.has_dcgm_names, c.isolation,
+                    c.container, c.listen, c.name, c.lost_after, c.requeue_lost_after, c.has_ui, c.ui_listen,
+                    c.is_ui_remote, c.admin_users, c.admin_groups, c.teams, c.pools);
   };
   return a.policy == b.policy && rest(a) == rest(b);
 }

@@ -52,6 +52,8 @@ struct Config {
   Duration sample_every = 1s;  // 1 s to 1 min.
   Bytes most_samples = 2_GiB;  // Of what is kept of them on disk; 10 MiB at least.
 
+  bool has_dcgm_names = false;  // [metrics]: GPUs also under the names of NVIDIA's exporter.
+
   IsolationWishes isolation;  // [isolation]
 
   ContainerSettings container;  // [container]

@@ -59,6 +59,7 @@ struct AgentWelcome {
   Time now = kNoTime;
   std::vector<AgentRun> runs;
   bool has_channels = false;  // As in Hello; there are some where both say so.
+  bool takes_samples = false;
 };
 
 struct AgentRefused {

@@ -96,7 +96,7 @@ BOOST_DESCRIBE_STRUCT(AgentHello, (), (versions, name, session, epoch, received,
 BOOST_DESCRIBE_STRUCT(AgentRun, (), (record, stop_signal, resize_signal, grace))
 BOOST_DESCRIBE_STRUCT(AgentWelcome, (),
                       (version, epoch, is_resumed, received, heartbeat, lease, stops_when_lost, was_rebooted, now, runs,
-                       has_channels))
+                       has_channels, takes_samples))
 BOOST_DESCRIBE_STRUCT(AgentRefused, (), (reason, is_final))
 BOOST_DESCRIBE_STRUCT(LaunchMessage, (), (record, spec, seat, gang_key))
 BOOST_DESCRIBE_STRUCT(GoMessage, (), (job, attempt, addresses))

@@ -30,9 +30,11 @@ enum class FrameKind : std::uint8_t {
   kAck = 5,        // All messages up to this number have come.
   kHeartbeat = 6,  // Number of the beat; answered with the same number.
   kBeatAnswer = 7,
-  kGlance = 8,   // Worth something only while it is new: the GPUs now. Not sent again.
-  kAsk = 9,      // The controller asks for something that changes nothing. Lost with the connection, like its
-  kAnswer = 10,  // answer, which has the same number.
+  kGlance = 8,    // Worth something only while it is new: the GPUs now. Not sent again.
+  kAsk = 9,       // The controller asks for something that changes nothing. Lost with the connection, like its
+  kAnswer = 10,   // answer, which has the same number.
+  kSamples = 11,  // What the agent's machine used in the last seconds (samples/block.h); lost with the connection.
+  kWatch = 12,    // "1": somebody looks, so samples are to come each second; "0": nobody does any more.
 };
 
 struct Frame {

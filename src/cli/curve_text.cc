@@ -1,0 +1,65 @@
+#include "cli/curve_text.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstdint>
+#include <cstdio>
+
+#include "dialect/quantities.h"
+
+namespace divvy::cli {
+namespace {
+
+constexpr int kEighths = 8;
+constexpr std::array<std::string_view, kEighths + 1> kBlocks = {" ", "▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"};
+
+// How many eighths of a line it is high, of `rows` lines.
+int HeightOf(double value, const CurveFrame& frame) {
+  const double span = frame.top - frame.bottom;
+  const double part = span > 0 ? (value - frame.bottom) / span : 1;
+  const auto most = static_cast<int>(frame.rows) * kEighths;
+  return std::clamp(static_cast<int>(std::lround(part * most)), 1, most);
+}
+
+std::string Number(const char* format, double value, std::string_view unit) {
+  char text[64];
+  std::snprintf(text, sizeof text, format, value);
+  return text + std::string(unit);
+}
+
+}  // namespace
+
+std::vector<std::string> DrawCurve(const Values& values, const CurveFrame& frame) {
+  std::vector<std::string> lines(frame.rows);
+  for (const auto& value : values) {
+    const int height = value && std::isfinite(*value) ? HeightOf(*value, frame) : 0;
+    for (std::size_t row = 0; row < frame.rows; ++row) {
+      const int below = static_cast<int>(frame.rows - 1 - row) * kEighths;
+      lines[row] += kBlocks[static_cast<std::size_t>(std::clamp(height - below, 0, kEighths))];
+    }
+  }
+  return lines;
+}
+
+std::string Sparkline(const Values& values, double bottom, double top) {
+  return DrawCurve(values, {bottom, top, 1}).front();
+}
+
+std::string MetricText(double value, std::string_view unit) {
+  if (unit == "ratio") return Number("%.0f", value * 100, "%");
+  if (unit == "bytes") return dialect::FormatSize(Bytes(std::llround(value)));
+  if (unit == "bytes_per_second") return dialect::FormatSize(Bytes(std::llround(value))) + "/s";
+  if (unit == "watts") return Number("%.0f", value, " W");
+  if (unit == "celsius") return Number("%.0f", value, " C");
+  if (unit == "hertz") return value >= 1e9 ? Number("%.2f", value / 1e9, " GHz") : Number("%.0f", value / 1e6, " MHz");
+  if (unit == "cores") return Number("%.2f", value, "");
+  if (unit == "bits") {
+    char text[32];
+    std::snprintf(text, sizeof text, "0x%llx", static_cast<unsigned long long>(std::max(value, 0.0)));
+    return text;
+  }
+  return Number("%.4g", value, "");
+}
+
+}  // namespace divvy::cli

@@ -1,0 +1,28 @@
+#include "cli/curve_text.h"
+
+#include <gtest/gtest.h>
+
+namespace divvy::cli {
+namespace {
+
+TEST(Curve, IsAsHighAsItsValues) {
+  EXPECT_EQ(Sparkline({0, 0.5, 1, std::nullopt, 2, -1}, 0, 1), "▁▄█ █▁");
+  const auto lines = DrawCurve({0, 0.5, 0.75, 1}, {0, 1, 2});
+  ASSERT_EQ(lines.size(), 2U);
+  EXPECT_EQ(lines[0], "  ▄█");
+  EXPECT_EQ(lines[1], "▁███");
+}
+
+TEST(Curve, OfOneValueAloneIsFull) { EXPECT_EQ(Sparkline({5, 5}, 5, 5), "██"); }
+
+TEST(MetricText, HasItsUnit) {
+  EXPECT_EQ(MetricText(0.825, "ratio"), "82%");
+  EXPECT_EQ(MetricText(664.2, "watts"), "664 W");
+  EXPECT_EQ(MetricText(1.98e9, "hertz"), "1.98 GHz");
+  EXPECT_EQ(MetricText(345e6, "hertz"), "345 MHz");
+  EXPECT_EQ(MetricText(12, "bits"), "0xc");
+  EXPECT_EQ(MetricText(0.000123456, ""), "0.0001235");
+}
+
+}  // namespace
+}  // namespace divvy::cli

@@ -1,0 +1,347 @@
+// divvy metrics: how a job, a GPU, a machine or the cluster was used, as curves in the terminal.
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <ctime>
+
+#include "base/text.h"
+#include "cli/api.h"
+#include "cli/commands.h"
+#include "cli/curve_text.h"
+#include "cli/table.h"
+#include "dialect/quantities.h"
+#include "wire/codec.h"
+#include "wire/http.h"
+#include "wire/series_messages.h"
+
+namespace divvy::cli {
+namespace {
+
+using dialect::Option;
+using dialect::Takes;
+
+constexpr std::size_t kRows = 4;
+constexpr std::size_t kLabel = 9;         // Columns of what stands beside a curve, with the line behind it.
+constexpr std::size_t kWidthOfNone = 80;  // Where there is no terminal.
+constexpr std::size_t kMostColumns = 200;
+
+struct MetricsFlags {
+  bool json = false;
+  bool csv = false;
+  bool is_watched = false;
+  bool is_for_scrapers = false;
+  std::string gpu;
+  std::string node;
+  bool is_cluster = false;
+  std::vector<std::string> metrics;
+  double since = 0;  // Below 0: before now.
+  double until = 0;
+  std::int64_t points = 0;
+};
+
+dialect::Apply IntoMoment(double& target) {
+  return [&target](std::string_view value) -> Status {
+    if (const auto ago = dialect::ParseDuration(value, std::chrono::hours(1))) {
+      target = -ToSeconds(*ago);
+      return {};
+    }
+    const auto around = CallerSurroundings();
+    DIVVY_TRY(const Time at, dialect::ParseMoment(value, around.now, around.utc_offset));
+    target = ToSeconds(at);
+    return {};
+  };
+}
+
+std::vector<Option> Table(MetricsFlags& flags) {
+  return {
+      {"gpu",
+       0,
+       Takes::kValue,
+       "N",
+       "Of this GPU instead of a job; with --node, of that machine's",
+       [&flags](std::string_view value) -> Status {
+         const auto gpu = ParseInteger(value);
+         if (!gpu || *gpu < 0) return InvalidArgument("'" + std::string(value) + "' is no index of a GPU");
+         flags.gpu = std::string(value);
+         return {};
+       },
+       {},
+       false},
+      {"node",
+       0,
+       Takes::kValue,
+       "NAME",
+       "Of this machine instead of a job",
+       [&flags](std::string_view value) -> Status {
+         flags.node = std::string(value);
+         return {};
+       },
+       {},
+       false},
+      {"cluster",
+       0,
+       Takes::kNothing,
+       "",
+       "Of all together: GPUs that there are, are given away and are used; jobs",
+       [&flags](std::string_view) -> Status {
+         flags.is_cluster = true;
+         return {};
+       },
+       {},
+       false},
+      {"metric",
+       'm',
+       Takes::kValue,
+       "A,B",
+       "Only these: gpu_utilization, own.loss, ...",
+       [&flags](std::string_view value) -> Status {
+         for (const std::string_view part : Split(value, ',')) {
+           if (!Trim(part).empty()) flags.metrics.emplace_back(Trim(part));
+         }
+         return {};
+       },
+       {"metrics"},
+       false},
+      {"since",
+       0,
+       Takes::kValue,
+       "TIME",
+       "From then on (2h, 2026-03-01); a job's beginning unless given, else ten minutes",
+       IntoMoment(flags.since),
+       {},
+       false},
+      {"until", 0, Takes::kValue, "TIME", "Until then", IntoMoment(flags.until), {}, false},
+      {"points",
+       0,
+       Takes::kValue,
+       "N",
+       "So many points; as many as fit unless given, 400 with --json and --csv",
+       [&flags](std::string_view value) -> Status {
+         const auto points = ParseInteger(value);
+         if (!points || *points < 1) return InvalidArgument("'" + std::string(value) + "' is no number of points");
+         flags.points = *points;
+         return {};
+       },
+       {},
+       false},
+      {"json",
+       0,
+       Takes::kNothing,
+       "",
+       "As the API answers",
+       [&flags](std::string_view) -> Status {
+         flags.json = true;
+         return {};
+       },
+       {},
+       false},
+      {"csv",
+       0,
+       Takes::kNothing,
+       "",
+       "A line for each point of each metric",
+       [&flags](std::string_view) -> Status {
+         flags.csv = true;
+         return {};
+       },
+       {},
+       false},
+      {"prometheus",
+       0,
+       Takes::kNothing,
+       "",
+       "All as it is now, in Prometheus' text format, as GET /metrics has it",
+       [&flags](std::string_view) -> Status {
+         flags.is_for_scrapers = true;
+         return {};
+       },
+       {},
+       false},
+      {"watch",
+       'w',
+       Takes::kNothing,
+       "",
+       "Again each second, until Ctrl-C",
+       [&flags](std::string_view) -> Status {
+         flags.is_watched = true;
+         return {};
+       },
+       {},
+       false},
+  };
+}
+
+std::size_t ColumnsOf() {
+  const int width = TerminalWidth();
+  return std::clamp<std::size_t>(width > 0 ? static_cast<std::size_t>(width) : kWidthOfNone, kLabel + 20,
+                                 kMostColumns) -
+         kLabel;
+}
+
+Result<std::string> TargetOf(const MetricsFlags& flags, const Words& positional) {
+  std::string target = "/v1/series?of=";
+  const int subjects =
+      (positional.empty() ? 0 : 1) + (flags.is_cluster ? 1 : 0) + (flags.gpu.empty() && flags.node.empty() ? 0 : 1);
+  if (positional.size() > 1 || subjects > 1)
+    return InvalidArgument("one job, GPU or machine at a time: divvy metrics 17, or divvy metrics --gpu 0");
+  if (subjects == 0) return InvalidArgument("of what? divvy metrics 17 (a job), --gpu 0, --node n1 or --cluster");
+  if (!positional.empty()) target += "job&id=" + PercentEncode(positional.front());
+  else if (flags.is_cluster) target += "cluster";
+  else target += flags.gpu.empty() ? "node" : "gpu&gpu=" + flags.gpu;
+  if (!flags.node.empty()) target += "&node=" + PercentEncode(flags.node);
+  if (!flags.metrics.empty()) target += "&metrics=" + PercentEncode(Join(flags.metrics, ","));
+  const bool is_drawn = !flags.json && !flags.csv;
+  const std::int64_t points = flags.points > 0 ? flags.points
+                              : is_drawn       ? static_cast<std::int64_t>(ColumnsOf())
+                                               : std::int64_t{400};
+  const auto moment = [](double seconds) { return std::to_string(std::llround(seconds)); };
+  target += "&points=" + std::to_string(points);
+  if (flags.since != 0) target += "&since=" + moment(flags.since);
+  if (flags.until != 0) target += "&until=" + moment(flags.until);
+  return target;
+}
+
+std::string NameOf(const wire::SeriesView& series) {
+  std::string name = series.metric;
+  if (series.gpu) name = "GPU " + std::to_string(*series.gpu) + "  " + name;
+  if (!series.node.empty()) name = series.node + "  " + name;
+  return name;
+}
+
+std::string ClockText(double time, double span) {
+  const auto seconds = static_cast<std::time_t>(time);
+  std::tm parts{};
+  ::localtime_r(&seconds, &parts);
+  char text[32];
+  constexpr double kDay = 86'400;
+  std::strftime(text, sizeof text, span > kDay ? "%b %d %H:%M" : span > 600 ? "%H:%M" : "%H:%M:%S", &parts);
+  return text;
+}
+
+// One title line, kRows lines of curve with the bounds beside them.
+std::string Drawn(const wire::SeriesView& series, std::size_t columns) {
+  double least = 0;
+  double greatest = 0;
+  double sum = 0;
+  int count = 0;
+  std::optional<double> last;
+  for (std::size_t i = 0; i < series.mean.size(); ++i) {
+    if (!series.mean[i]) continue;
+    const double low = series.min[i].value_or(*series.mean[i]);
+    const double high = series.max[i].value_or(*series.mean[i]);
+    least = count == 0 ? low : std::min(least, low);
+    greatest = count == 0 ? high : std::max(greatest, high);
+    sum += *series.mean[i];
+    last = series.mean[i];
+    ++count;
+  }
+  std::string text = Paint(Colour::kBold, NameOf(series));
+  if (count == 0) return text + "  nothing was seen\n";
+  text += "  " + MetricText(*last, series.unit) + " now or last, mean " + MetricText(sum / count, series.unit) + ", " +
+          MetricText(least, series.unit) + " to " + MetricText(greatest, series.unit) + "\n";
+  CurveFrame frame;
+  frame.rows = kRows;
+  double top = 0;
+  double bottom = 0;
+  bool is_first = true;
+  for (const auto& value : series.mean) {
+    if (!value) continue;
+    top = is_first ? *value : std::max(top, *value);
+    bottom = is_first ? *value : std::min(bottom, *value);
+    is_first = false;
+  }
+  // From nothing up, but for what a job says of itself and what is never near nothing.
+  const bool is_own = series.unit.empty();
+  const bool from_zero = !is_own && bottom >= 0 && series.unit != "celsius" && series.unit != "hertz";
+  frame.top = series.unit == "ratio" ? 1 : top;
+  frame.bottom = from_zero ? 0 : bottom;
+  if (frame.top <= frame.bottom) frame.top = frame.bottom + (frame.bottom == 0 ? 1 : std::abs(frame.bottom));
+  Values values(series.mean.begin(), series.mean.end());
+  if (values.size() > columns) values.erase(values.begin(), values.end() - static_cast<std::ptrdiff_t>(columns));
+  const std::vector<std::string> lines = DrawCurve(values, frame);
+  for (std::size_t row = 0; row < lines.size(); ++row) {
+    std::string label;
+    if (row == 0) label = MetricText(frame.top, series.unit);
+    if (row + 1 == lines.size()) label = MetricText(frame.bottom, series.unit);
+    label = Width(label) > kLabel - 2 ? Cut(label, kLabel - 2) : label;
+    text += std::string(kLabel - 2 - Width(label), ' ') + Paint(Colour::kDim, label + " │") +
+            Paint(Colour::kGreen, lines[row]) + "\n";
+  }
+  return text;
+}
+
+std::string CsvOf(const wire::SeriesAnswer& answer) {
+  std::string text = "time,of,node,gpu,metric,unit,mean,min,max,step\n";
+  const auto number = [](const std::optional<double>& value) {
+    char out[40];
+    if (!value) return std::string();
+    std::snprintf(out, sizeof out, "%.10g", *value);
+    return std::string(out);
+  };
+  for (const wire::SeriesView& series : answer.series) {
+    for (std::size_t i = 0; i < series.mean.size(); ++i) {
+      if (!series.mean[i]) continue;
+      std::string name = series.metric;
+      if (name.find_first_of(",\"\n") != std::string::npos) {
+        std::string quoted = "\"";
+        for (const char c : name) quoted += c == '"' ? "\"\"" : std::string(1, c);
+        name = quoted + "\"";
+      }
+      text += number(answer.begin + static_cast<double>(i) * answer.step_s) + "," + series.of + "," + series.node +
+              "," + (series.gpu ? std::to_string(*series.gpu) : "") + "," + name + "," + series.unit + "," +
+              number(series.mean[i]) + "," + number(series.min[i]) + "," + number(series.max[i]) + "," +
+              (i < series.step.size() ? number(series.step[i]) : "") + "\n";
+    }
+  }
+  return text;
+}
+
+std::string Page(const wire::SeriesAnswer& answer) {
+  std::string text;
+  const std::size_t columns = ColumnsOf();
+  std::size_t points = 0;
+  for (const wire::SeriesView& series : answer.series) {
+    text += Drawn(series, columns);
+    points = std::max(points, series.mean.size());
+  }
+  if (answer.series.empty()) return "Nothing was seen in that time.\n";
+  const std::size_t shown = std::min(points, columns);
+  const double begin = answer.begin + static_cast<double>(points - shown) * answer.step_s;
+  const double end = answer.begin + static_cast<double>(points) * answer.step_s;
+  const std::string left = ClockText(begin, end - begin);
+  const std::string right = ClockText(end, end - begin);
+  const std::size_t used = left.size() + right.size();
+  text += std::string(kLabel, ' ') + left + std::string(shown > used ? shown - used : 1, ' ') + right + "\n";
+  return text;
+}
+
+}  // namespace
+
+std::vector<Option> MetricsOptions() {
+  static MetricsFlags scratch;
+  return Table(scratch);
+}
+
+int MetricsMain(const Words& words) {
+  MetricsFlags flags;
+  const auto parsed = dialect::ParseOptions(Table(flags), words);
+  if (!parsed) return Fail(parsed.error());
+  ListingOptions listing;
+  listing.is_watched = flags.is_watched;
+  listing.json = flags.json;
+  listing.csv = flags.csv;
+  return ShowListing(listing, [&]() -> Result<std::string> {
+    if (flags.is_for_scrapers) {
+      DIVVY_TRY(Api scraped, Api::Connect());
+      return scraped.Raw("GET", "/metrics", "");
+    }
+    DIVVY_TRY(const std::string target, TargetOf(flags, parsed->positional));
+    DIVVY_TRY(Api api, Api::Connect());
+    DIVVY_TRY(const std::string json, api.Raw("GET", target, ""));
+    if (flags.json) return json + "\n";
+    DIVVY_TRY(const wire::SeriesAnswer answer, wire::Decode<wire::SeriesAnswer>(json));
+    return flags.csv ? CsvOf(answer) : Page(answer);
+  });
+}
+
+}  // namespace divvy::cli

@@ -1,0 +1,267 @@
+#include "daemon/metrics_page.h"
+
+#include "daemon/views.h"
+#include "version.h"
+
+namespace divvy {
+namespace {
+
+using samples::Metric;
+using samples::Of;
+using wire::Exposition;
+using Kind = wire::Exposition::Kind;
+using Labels = wire::Exposition::Labels;
+
+using Latest = std::map<samples::Subject, SampleBook::Newest>;
+
+struct Exposed {
+  Metric metric;
+  std::string_view name;
+  std::string_view unit;
+  std::string_view help;
+  Kind kind = Kind::kGauge;
+};
+
+constexpr std::array<Exposed, 15> kOfGpus = {{
+    {Metric::kGpuUtilization, "divvy_gpu_utilization_ratio", "ratio", "Part of the time in which a kernel ran."},
+    {Metric::kGpuMemoryUtilization, "divvy_gpu_memory_utilization_ratio", "ratio",
+     "Part of the time in which its memory was read or written."},
+    {Metric::kGpuSmActivity, "divvy_gpu_sm_activity_ratio", "ratio", "Part of its multiprocessors that were busy."},
+    {Metric::kGpuMemoryUsed, "divvy_gpu_memory_used_bytes", "bytes", "Memory in use."},
+    {Metric::kGpuPower, "divvy_gpu_power_watts", "watts", "Power drawn."},
+    {Metric::kGpuTemperature, "divvy_gpu_temperature_celsius", "celsius", "Temperature."},
+    {Metric::kGpuSmClock, "divvy_gpu_sm_clock_hertz", "hertz", "Clock of its multiprocessors."},
+    {Metric::kGpuMemoryClock, "divvy_gpu_memory_clock_hertz", "hertz", "Clock of its memory."},
+    {Metric::kGpuThrottle, "divvy_gpu_throttle_reasons", "", "NVML's reasons for lower clocks, as bits; idle is none."},
+    {Metric::kGpuPcieReceived, "divvy_gpu_pcie_received_bytes_per_second", "", "Over PCIe, to the GPU."},
+    {Metric::kGpuPcieSent, "divvy_gpu_pcie_sent_bytes_per_second", "", "Over PCIe, from the GPU."},
+    {Metric::kGpuNvlinkReceived, "divvy_gpu_nvlink_received_bytes_per_second", "", "Over all NVLinks, to the GPU."},
+    {Metric::kGpuNvlinkSent, "divvy_gpu_nvlink_sent_bytes_per_second", "", "Over all NVLinks, from the GPU."},
+    {Metric::kGpuEccErrors, "divvy_gpu_ecc_errors_uncorrected", "",
+     "Memory errors that were not corrected, since the driver began.", Kind::kCounter},
+    {Metric::kGpuXid, "divvy_gpu_xid", "", "Number of the newest error that the driver reported."},
+}};
+constexpr std::array<Exposed, 7> kOfNodes = {{
+    {Metric::kCpuCores, "divvy_node_cpu_busy_cores", "", "Cores that were busy."},
+    {Metric::kCpuUtilization, "divvy_node_cpu_utilization_ratio", "ratio", "Part of all cores' time that was used."},
+    {Metric::kMemoryUsed, "divvy_node_memory_used_bytes", "bytes",
+     "Memory in use, what can be given back not counted."},
+    {Metric::kIoRead, "divvy_node_disk_read_bytes_per_second", "", "From disks."},
+    {Metric::kIoWritten, "divvy_node_disk_written_bytes_per_second", "", "To disks."},
+    {Metric::kNetworkReceived, "divvy_node_network_received_bytes_per_second", "", "From the network."},
+    {Metric::kNetworkSent, "divvy_node_network_sent_bytes_per_second", "", "To the network."},
+}};
+constexpr std::array<Exposed, 5> kOfJobs = {{
+    {Metric::kGpuUtilization, "divvy_job_gpu_utilization_ratio", "ratio", "Mean over the GPUs of a running job."},
+    {Metric::kGpuMemoryUsed, "divvy_job_gpu_memory_used_bytes", "bytes", "GPU memory that a running job uses."},
+    {Metric::kGpuPower, "divvy_job_gpu_power_watts", "watts", "Power that a running job's GPUs draw."},
+    {Metric::kCpuCores, "divvy_job_cpu_busy_cores", "", "Cores' worth of CPU time that a running job uses."},
+    {Metric::kMemoryUsed, "divvy_job_memory_used_bytes", "bytes", "Memory of a running job's processes."},
+}};
+
+/// NVIDIA's exporter's names, in its units.
+struct DcgmName {
+  Metric metric;
+  std::string_view name;
+  double factor;
+  std::string_view help;
+  Kind kind = Kind::kGauge;
+};
+constexpr double kPerMebibyte = 1.0 / (1 << 20);
+constexpr std::array<DcgmName, 10> kDcgm = {{
+    {Metric::kGpuUtilization, "DCGM_FI_DEV_GPU_UTIL", 100, "GPU utilization (in %)."},
+    {Metric::kGpuMemoryUtilization, "DCGM_FI_DEV_MEM_COPY_UTIL", 100, "Memory utilization (in %)."},
+    {Metric::kGpuMemoryUsed, "DCGM_FI_DEV_FB_USED", kPerMebibyte, "Framebuffer memory used (in MiB)."},
+    {Metric::kGpuPower, "DCGM_FI_DEV_POWER_USAGE", 1, "Power draw (in W)."},
+    {Metric::kGpuTemperature, "DCGM_FI_DEV_GPU_TEMP", 1, "GPU temperature (in C)."},
+    {Metric::kGpuSmClock, "DCGM_FI_DEV_SM_CLOCK", 1e-6, "SM clock frequency (in MHz)."},
+    {Metric::kGpuMemoryClock, "DCGM_FI_DEV_MEM_CLOCK", 1e-6, "Memory clock frequency (in MHz)."},
+    {Metric::kGpuXid, "DCGM_FI_DEV_XID_ERRORS", 1, "Value of the last XID error encountered."},
+    {Metric::kGpuSmActivity, "DCGM_FI_PROF_SM_ACTIVE", 1, "Ratio of time in which multiprocessors were busy."},
+    {Metric::kGpuUtilization, "DCGM_FI_PROF_GR_ENGINE_ACTIVE", 1, "Ratio of time the graphics engine is active."},
+}};
+
+const double* Find(const SampleBook::Newest& newest, Metric metric) {
+  for (const samples::Reading& reading : newest.readings) {
+    if (reading.metric == metric) return &reading.value;
+  }
+  return nullptr;
+}
+
+// What has no labels is left out.
+template <std::size_t kCount, typename LabelsOf>
+void AddSamples(Exposition& out, const Latest& latest, Of of, const std::array<Exposed, kCount>& table,
+                const LabelsOf& labels_of) {
+  for (const Exposed& exposed : table) {
+    out.Begin(exposed.name, exposed.kind, exposed.unit, exposed.help);
+    for (const auto& [subject, newest] : latest) {
+      if (subject.of != of) continue;
+      const double* const value = Find(newest, exposed.metric);
+      if (value == nullptr) continue;
+      if (const Labels labels = labels_of(subject); !labels.empty()) out.Add(labels, *value);
+    }
+  }
+}
+
+// Jobs by what they wait for, as Controller::WaitingReason would begin to say it.
+std::string_view WaitsFor(const Controller& controller, const JobRecord& record) {
+  const Server& cluster = controller.cluster();
+  if (record.is_held) return "release";
+  const WaitingEntry* entry = cluster.waiting(record.id);
+  if (entry == nullptr) return "other";
+  if (!entry->unmet_dependencies.empty()) return "dependency";
+  for (const GroupName& group : entry->groups) {
+    const int limit = cluster.group_limit(group);
+    if (limit > 0 && cluster.group_running(group) >= limit) return "group";
+  }
+  if (entry->begin != kNoTime && entry->begin > record.queued_at) return "begin";
+  if (!cluster.TeamBar(record.id).empty()) return "team";
+  return record.request.gpus_in_all() > 0 ? "gpus" : "cpus";
+}
+
+void AddJobs(Exposition& out, const Controller& controller) {
+  std::map<std::string_view, double> by_state;
+  std::map<std::string_view, double> by_wait;
+  for (const auto& [id, record] : controller.live()) {
+    const double members = record.array_count > 0 ? static_cast<double>(record.array_waiting.size()) : 1;
+    by_state[Name(record.state)] += members;
+    if (record.state == JobState::kQueued || record.state == JobState::kHeld)
+      by_wait[WaitsFor(controller, record)] += members;
+  }
+  out.Begin("divvy_jobs", Kind::kGauge, "", "Jobs that have not ended.");
+  for (const JobState state : {JobState::kHeld, JobState::kQueued, JobState::kStarting, JobState::kRunning,
+                               JobState::kPaused, JobState::kStopping})
+    out.Add({{"state", std::string(Name(state))}}, by_state[Name(state)]);
+  out.Begin("divvy_jobs_waiting", Kind::kGauge, "", "Waiting jobs by what they wait for first.");
+  for (const std::string_view what : {"release", "dependency", "group", "begin", "team", "gpus", "cpus", "other"})
+    out.Add({{"for", std::string(what)}}, by_wait[what]);
+  out.Begin("divvy_jobs_submitted", Kind::kCounter, "", "Jobs that were ever submitted.");
+  out.Add({}, static_cast<double>(controller.jobs_total()));
+}
+
+void AddGpuFacts(Exposition& out, const Controller& controller) {
+  const Server& cluster = controller.cluster();
+  const auto each = [&](const auto& add) {
+    for (NodeIndex node = 0; node < cluster.nodes().size(); ++node) {
+      for (const GpuFacts& gpu : cluster.node(node).capacity.gpus) add(node, gpu);
+    }
+  };
+  const auto labels = [&](NodeIndex node, const GpuFacts& gpu) {
+    return Labels{{"node", cluster.node(node).words.name}, {"gpu", std::to_string(gpu.index)}};
+  };
+  out.Begin("divvy_gpu_info", Kind::kGauge, "", "What a GPU is; always 1.");
+  each([&](NodeIndex node, const GpuFacts& gpu) {
+    Labels all = labels(node, gpu);
+    all.insert(all.end(), {{"uuid", gpu.uuid}, {"model", gpu.model}, {"pci_bus_id", gpu.pci_address}});
+    out.Add(all, 1);
+  });
+  out.Begin("divvy_gpu_memory_total_bytes", Kind::kGauge, "bytes", "Memory that it has.");
+  each([&](NodeIndex node, const GpuFacts& gpu) {
+    out.Add(labels(node, gpu), static_cast<double>(gpu.memory_total.count()));
+  });
+  out.Begin("divvy_gpu_allocated_ratio", Kind::kGauge, "ratio", "The part of it that jobs have.");
+  each([&](NodeIndex node, const GpuFacts& gpu) {
+    out.Add(labels(node, gpu), 1 - PartOfWhole(cluster.node(node).room(gpu.index)));
+  });
+  out.Begin("divvy_gpu_healthy", Kind::kGauge, "", "0: it is fenced, for the driver says that it does not work.");
+  each([&](NodeIndex node, const GpuFacts& gpu) {
+    out.Add(labels(node, gpu), cluster.node(node).availability[gpu.index].fault.empty() ? 1 : 0);
+  });
+  out.Begin("divvy_gpus", Kind::kGauge, "", "GPUs of all machines.");
+  out.Add({}, cluster.gpu_count());
+  out.Begin("divvy_gpus_free", Kind::kGauge, "", "GPUs that take new work and that nobody has.");
+  out.Add({}, cluster.free_count());
+  out.Begin("divvy_nodes", Kind::kGauge, "", "Machines that are known, the controller's own included.");
+  out.Add({}, static_cast<double>(cluster.nodes().size()));
+}
+
+void AddTeams(Exposition& out, const Controller& controller, Time now) {
+  out.Begin("divvy_team_gpus", Kind::kGauge, "", "GPUs that running jobs of a team hold.");
+  const auto loads = controller.TeamLoads(now);
+  for (const auto& [key, load] : loads) {
+    if (key.starts_with("team:")) out.Add({{"team", key.substr(5)}}, load.gpus);
+  }
+}
+
+void AddTimes(Exposition& out, const MetricsAbout& about) {
+  const auto add = [&](std::string_view name, std::string_view help, const TimesTaken& times) {
+    out.Begin(name, Kind::kHistogram, "seconds", help);
+    out.AddHistogram({}, times.bounds(), times.counts(), times.sum());
+  };
+  add("divvy_scheduler_decision_seconds", "How long it takes to decide who starts.", about.core.decisions());
+  add("divvy_store_commit_seconds", "How long it takes to make changes durable.", about.core.commits());
+  if (about.counters == nullptr) return;
+  add("divvy_job_queue_wait_seconds", "How long jobs that started had waited.", about.counters->waits());
+  out.Begin("divvy_jobs_ended", Kind::kCounter, "", "Jobs that ended since the daemon began.");
+  for (const auto& [state, count] : about.counters->ended())
+    out.Add({{"state", std::string(Name(state))}}, static_cast<double>(count));
+}
+
+void AddDcgm(Exposition& out, const Latest& latest, const Controller& controller) {
+  std::map<std::pair<std::string, int>, const GpuFacts*> facts;
+  for (const BookNode& node : controller.cluster().nodes()) {
+    for (const GpuFacts& gpu : node.capacity.gpus) facts[{node.words.name, gpu.index}] = &gpu;
+  }
+  const auto labels = [&](const samples::Subject& subject) {
+    const auto known = facts.find({subject.node, subject.gpu});
+    const GpuFacts* gpu = known == facts.end() ? nullptr : known->second;
+    const std::string index = std::to_string(subject.gpu);
+    return Labels{{"gpu", index},
+                  {"UUID", gpu == nullptr ? "" : gpu->uuid},
+                  {"pci_bus_id", gpu == nullptr ? "" : gpu->pci_address},
+                  {"device", "nvidia" + index},
+                  {"modelName", gpu == nullptr ? "" : gpu->model},
+                  {"Hostname", subject.node}};
+  };
+  for (const DcgmName& name : kDcgm) {
+    out.Begin(name.name, name.kind, "", name.help);
+    for (const auto& [subject, newest] : latest) {
+      if (subject.of != Of::kGpu) continue;
+      if (const double* value = Find(newest, name.metric)) out.Add(labels(subject), *value * name.factor);
+    }
+  }
+  out.Begin("DCGM_FI_DEV_FB_FREE", Kind::kGauge, "", "Framebuffer memory free (in MiB).");
+  for (const auto& [subject, newest] : latest) {
+    const auto known = facts.find({subject.node, subject.gpu});
+    const double* used = Find(newest, Metric::kGpuMemoryUsed);
+    if (subject.of != Of::kGpu || known == facts.end() || used == nullptr) continue;
+    out.Add(labels(subject), (static_cast<double>(known->second->memory_total.count()) - *used) * kPerMebibyte);
+  }
+}
+
+}  // namespace
+
+std::string MetricsText(const MetricsAbout& about, wire::Exposed form) {
+  const Controller& controller = about.core.controller();
+  const Time now = about.core.Now();
+  Exposition out(form);
+  out.Begin("divvy_build_info", Kind::kGauge, "", "Which divvy this is; always 1.");
+  out.Add({{"version", std::string(kVersion)}}, 1);
+  out.Begin("divvy_accepts_work", Kind::kGauge, "", "0: no new work is taken, for the disk is full.");
+  out.Add({}, about.core.trouble().empty() ? 1 : 0);
+  AddJobs(out, controller);
+  AddGpuFacts(out, controller);
+  AddTeams(out, controller, now);
+  AddTimes(out, about);
+  if (about.samples == nullptr) return out.Take();
+  const Latest latest = about.samples->Latest(static_cast<samples::Second>(ToSeconds(now)));
+  AddSamples(out, latest, Of::kGpu, kOfGpus, [](const samples::Subject& subject) {
+    return Labels{{"node", subject.node}, {"gpu", std::to_string(subject.gpu)}};
+  });
+  AddSamples(out, latest, Of::kNode, kOfNodes, [](const samples::Subject& subject) {
+    return Labels{{"node", subject.node}};
+  });
+  AddSamples(out, latest, Of::kJob, kOfJobs, [&](const samples::Subject& subject) {
+    const JobRecord* record = controller.Find(JobId(subject.job));
+    if (record == nullptr || !IsActive(record->state)) return Labels();
+    return Labels{{"id", std::to_string(subject.job)},
+                  {"node", subject.node},
+                  {"user", record->user.name},
+                  {"name", record->name},
+                  {"team", record->team}};
+  });
+  if (about.has_dcgm_names) AddDcgm(out, latest, controller);
+  return out.Take();
+}
+
+}  // namespace divvy

@@ -1,0 +1,21 @@
+// GET /metrics: everything that a scraper may want to know, as it is now. Names and labels as Prometheus' conventions
+// have them (docs/samples.md lists them). Nothing of jobs that have ended, so what there is is bounded by what runs.
+#pragma once
+
+#include "daemon/core.h"
+#include "daemon/counters.h"
+#include "daemon/sample_book.h"
+#include "wire/exposition.h"
+
+namespace divvy {
+
+struct MetricsAbout {
+  Core& core;
+  const SampleBook* samples = nullptr;  // Null: none are taken.
+  const Counters* counters = nullptr;
+  bool has_dcgm_names = false;  // The GPUs under the names of NVIDIA's exporter as well.
+};
+
+std::string MetricsText(const MetricsAbout& about, wire::Exposed form);
+
+}  // namespace divvy

@@ -1,0 +1,195 @@
+#include "daemon/sample_book.h"
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <condition_variable>
+#include <deque>
+#include <filesystem>
+#include <mutex>
+
+namespace divvy {
+namespace {
+
+using samples::Metric;
+using samples::Of;
+
+constexpr samples::Second kStart = 1'790'000'100;
+
+class SampleBookTest : public testing::Test {
+ protected:
+  SampleBookTest() {
+    char name[] = "/tmp/divvy-samples-test.XXXXXX";
+    folder_ = ::mkdtemp(name);
+    Open();
+  }
+  ~SampleBookTest() override {
+    book_.reset();
+    std::filesystem::remove_all(folder_);
+  }
+  void Open() {
+    book_.reset();
+    SampleBook::Options options;
+    options.path = folder_ + "/samples.db";
+    options.most = 100_MiB;
+    SampleBook::Ports ports;
+    ports.post = [this](std::function<void()> task) {
+      const std::lock_guard lock(mutex_);
+      posted_.push_back(std::move(task));
+      wake_.notify_one();
+    };
+    ports.note = [this](const std::string& line) { notes_.push_back(line); };
+    book_ = std::make_unique<SampleBook>(std::move(options), std::move(ports));
+  }
+  /// As the loop would run it.
+  void RunOnePosted() {
+    std::function<void()> task;
+    {
+      std::unique_lock lock(mutex_);
+      ASSERT_TRUE(wake_.wait_for(lock, std::chrono::seconds(30), [this] { return !posted_.empty(); }));
+      task = std::move(posted_.front());
+      posted_.pop_front();
+    }
+    task();
+  }
+  SampleBook::Answer Ask(SampleBook::Question question, samples::Second now) {
+    std::optional<SampleBook::Answer> answer;
+    book_->Ask(std::move(question), now, [&](Result<SampleBook::Answer> found) -> std::function<void()> {
+      return [&answer, found = std::move(found)] { answer = *found; };
+    });
+    while (!answer && !testing::Test::HasFatalFailure()) RunOnePosted();
+    return *std::move(answer);
+  }
+  static samples::Snapshot SecondOf(samples::Second at, double use, std::uint64_t job = 0) {
+    samples::Snapshot snapshot;
+    snapshot.at = at;
+    snapshot.samples.push_back({{Of::kGpu, "n1", 0, -1, 0}, {{Metric::kGpuUtilization, use, ""}}});
+    snapshot.samples.push_back({{Of::kNode, "n1", -1, -1, 0}, {{Metric::kCpuCores, 2, ""}}});
+    if (job != 0)
+      snapshot.samples.push_back(
+          {{Of::kJob, "n1", -1, -1, job}, {{Metric::kCpuCores, 1, ""}, {Metric::kGpuUtilization, 0.5, "loss"}}});
+    snapshot.processes.push_back({4711, job, 0, 1e9, 0.5});
+    return snapshot;
+  }
+  static int PointsOf(const SampleBook::Answer& answer) {
+    int points = 0;
+    for (const auto& series : answer.series) {
+      for (const auto& curve : series.curves) {
+        for (const auto& point : curve.points) points += IsPoint(point) ? 1 : 0;
+      }
+    }
+    return points;
+  }
+
+  std::string folder_;
+  std::mutex mutex_;
+  std::condition_variable wake_;
+  std::deque<std::function<void()>> posted_;
+  std::vector<std::string> notes_;
+  std::unique_ptr<SampleBook> book_;
+};
+
+TEST_F(SampleBookTest, KnowsWhatWasSeenLastUntilItIsOld) {
+  book_->Add(SecondOf(kStart, 0.5, 17), kStart);
+  EXPECT_EQ(book_->Latest(kStart + 1).size(), 3U);
+  EXPECT_EQ(book_->GpusUsed(kStart + 1), 0.5);
+  ASSERT_EQ(book_->ProcessesOn("n1", kStart + 1).size(), 1U);
+  EXPECT_EQ(book_->ProcessesOn("n1", kStart + 1)[0].pid, 4711);
+  EXPECT_TRUE(book_->Latest(kStart + 60).empty());
+  EXPECT_EQ(book_->GpusUsed(kStart + 60), 0);
+}
+
+TEST_F(SampleBookTest, TheLastMinutesAreSecondBySecond) {
+  for (int i = 0; i < 100; ++i) book_->Add(SecondOf(kStart + i, i % 2), kStart + i);
+  SampleBook::Question question;
+  const auto answer = Ask(question, kStart + 99);
+  ASSERT_EQ(answer.series.size(), 1U);
+  EXPECT_EQ(answer.step, 2);  // Ten minutes in 400 points.
+  EXPECT_EQ(PointsOf(answer), 50);
+}
+
+// Whatever was flushed, sealed or is open: every bucket once, before and after a restart.
+TEST_F(SampleBookTest, AnHourIsWholeAcrossFlushesAndARestart) {
+  samples::Second at = kStart;
+  for (; at < kStart + 2000; ++at) book_->Add(SecondOf(at, 0.5), at);
+  SampleBook::Question question;
+  question.range = {kStart, kStart + 3600, 4000};
+  EXPECT_EQ(PointsOf(Ask(question, at)), 200);
+  book_->Close();
+  Open();
+  EXPECT_EQ(PointsOf(Ask(question, at)), 200);
+  for (; at < kStart + 3600; ++at) book_->Add(SecondOf(at, 0.5), at);
+  const auto answer = Ask(question, at);
+  EXPECT_EQ(answer.step, 10);
+  EXPECT_EQ(PointsOf(answer), 360);
+  for (const auto& point : answer.series[0].curves[0].points) EXPECT_EQ(point.mean, 0.5F);
+}
+
+TEST_F(SampleBookTest, AJobIsKnownAsAWholeAfterItsEndAndARestart) {
+  for (int i = 0; i < 1000; ++i) book_->Add(SecondOf(kStart + i, 0.5, i < 700 ? 17 : 0), kStart + i);
+  SampleBook::Question question;
+  question.of = Of::kJob;
+  question.job = 17;
+  question.range.points = 1000;
+  const auto before = Ask(question, kStart + 1000);
+  ASSERT_EQ(before.series.size(), 1U);
+  EXPECT_EQ(before.begin, kStart);
+  EXPECT_EQ(before.step, 2);
+  book_->Close();
+  Open();
+  const auto after = Ask(question, kStart + 1000);
+  ASSERT_EQ(after.series.size(), 1U);
+  EXPECT_EQ(PointsOf(after), PointsOf(before));
+  EXPECT_EQ(after.series[0].curves.size(), 2U);
+  EXPECT_EQ(after.series[0].curves[1].name, "loss");
+  question.job = 18;
+  EXPECT_TRUE(Ask(question, kStart + 1000).series.empty());
+}
+
+TEST_F(SampleBookTest, AJobThatRunsOverARestartGoesOnWhereItWas) {
+  for (int i = 0; i < 100; ++i) book_->Add(SecondOf(kStart + i, 0.5, 17), kStart + i);
+  book_->Close();
+  Open();
+  book_->Add(SecondOf(kStart + 100, 0.5, 17), kStart + 100);
+  RunOnePosted();  // What was kept of it.
+  book_->Add(SecondOf(kStart + 101, 0.5, 17), kStart + 101);
+  SampleBook::Question question;
+  question.of = Of::kJob;
+  question.job = 17;
+  question.metrics = {"cpu_cores"};
+  const auto answer = Ask(question, kStart + 102);
+  EXPECT_EQ(answer.begin, kStart);
+  EXPECT_EQ(PointsOf(answer), 102);
+}
+
+TEST_F(SampleBookTest, AGangsPartsAreOneJob) {
+  for (int i = 0; i < 10; ++i) {
+    book_->Add(SecondOf(kStart + i, 0.5, 17), kStart + i);
+    samples::Snapshot other;
+    other.at = kStart + i;
+    other.samples.push_back({{Of::kJob, "n2", -1, -1, 17}, {{Metric::kCpuCores, 3, ""}}});
+    book_->Add(other, kStart + i);
+  }
+  SampleBook::Question question;
+  question.of = Of::kJob;
+  question.job = 17;
+  question.metrics = {"cpu_cores"};
+  const auto answer = Ask(question, kStart + 10);
+  ASSERT_EQ(answer.series.size(), 1U);
+  EXPECT_EQ(answer.series[0].curves[0].points[3].mean, 4);
+}
+
+TEST_F(SampleBookTest, AFileThatCannotBeMadeCostsNothingButHistory) {
+  book_.reset();
+  std::filesystem::remove_all(folder_);
+  Open();
+  for (int i = 0; i < 1000; ++i) book_->Add(SecondOf(kStart + i, 0.5), kStart + i);
+  SampleBook::Question question;
+  EXPECT_GT(PointsOf(Ask(question, kStart + 1000)), 200);
+  ASSERT_FALSE(notes_.empty());
+  EXPECT_EQ(notes_.size(), 1U) << "said again and again";
+  EXPECT_TRUE(notes_[0].starts_with("event=samples_not_kept error=\"cannot open ")) << notes_[0];
+}
+
+}  // namespace
+}  // namespace divvy

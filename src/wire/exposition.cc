@@ -1,0 +1,98 @@
+#include "wire/exposition.h"
+
+#include <charconv>
+#include <cmath>
+
+namespace divvy::wire {
+namespace {
+
+// Shortest that reads back the same; "NaN", "+Inf" and "-Inf" as both formats have them.
+std::string NumberText(double value) {
+  if (std::isnan(value)) return "NaN";
+  if (std::isinf(value)) return value > 0 ? "+Inf" : "-Inf";
+  char text[40];
+  return {text, std::to_chars(text, text + sizeof text, value).ptr};
+}
+
+// `quotes`: of a label's value; in help they stand for themselves (in Prometheus' format).
+std::string Escaped(std::string_view text, bool quotes) {
+  std::string out;
+  for (const char c : text) {
+    if (c == '\\') out += "\\\\";
+    else if (c == '\n') out += "\\n";
+    else if (c == '"' && quotes) out += "\\\"";
+    else out += c;
+  }
+  return out;
+}
+
+}  // namespace
+
+Exposed ExposedBy(std::string_view accept) {
+  return accept.find("application/openmetrics-text") == std::string_view::npos ? Exposed::kPrometheus
+                                                                               : Exposed::kOpenMetrics;
+}
+
+std::string_view ContentTypeOf(Exposed form) {
+  return form == Exposed::kOpenMetrics ? "application/openmetrics-text; version=1.0.0; charset=utf-8"
+                                       : "text/plain; version=0.0.4; charset=utf-8";
+}
+
+void Exposition::Begin(std::string_view name, Kind kind, std::string_view unit, std::string_view help) {
+  name_ = name;
+  kind_ = kind;
+  unit_ = unit;
+  help_ = help;
+  has_head_ = false;
+}
+
+void Exposition::WriteHead() {
+  if (std::exchange(has_head_, true)) return;
+  const bool is_open = form_ == Exposed::kOpenMetrics;
+  // Prometheus' format knows a counter by the name of its samples.
+  const std::string name = name_ + (kind_ == Kind::kCounter && !is_open ? "_total" : "");
+  const char* const kind = kind_ == Kind::kCounter ? "counter" : kind_ == Kind::kHistogram ? "histogram" : "gauge";
+  text_ += "# TYPE " + name + " " + kind + "\n";
+  if (is_open && !unit_.empty()) text_ += "# UNIT " + name + " " + unit_ + "\n";
+  text_ += "# HELP " + name + " " + Escaped(help_, is_open) + "\n";
+}
+
+void Exposition::Write(std::string_view suffix, const Labels& labels, std::string_view bound, double value) {
+  text_ += name_;
+  text_ += suffix;
+  char before = '{';
+  const auto add = [&](std::string_view name, std::string_view text) {
+    text_ += before;
+    text_ += name;
+    text_ += "=\"" + Escaped(text, true) + "\"";
+    before = ',';
+  };
+  for (const auto& [name, text] : labels) add(name, text);
+  if (!bound.empty()) add("le", bound);
+  if (before == ',') text_ += '}';
+  text_ += " " + NumberText(value) + "\n";
+}
+
+void Exposition::Add(const Labels& labels, double value) {
+  WriteHead();
+  Write(kind_ == Kind::kCounter ? "_total" : "", labels, "", value);
+}
+
+void Exposition::AddHistogram(const Labels& labels, std::span<const double> bounds,
+                              std::span<const std::uint64_t> counts, double sum) {
+  WriteHead();
+  std::uint64_t count = 0;
+  for (std::size_t i = 0; i < counts.size(); ++i) {
+    count += counts[i];
+    Write("_bucket", labels, i < bounds.size() ? NumberText(bounds[i]) : "+Inf", static_cast<double>(count));
+  }
+  Write("_sum", labels, "", sum);
+  Write("_count", labels, "", static_cast<double>(count));
+}
+
+std::string Exposition::Take() {
+  if (form_ == Exposed::kOpenMetrics) text_ += "# EOF\n";
+  return std::move(text_);
+}
+
+}  // namespace divvy::wire

@@ -1,0 +1,72 @@
+#!/usr/bin/env bash
+# How GPUs and jobs are used is seen each second, here and on other machines, in the command line and in the API; what a job prints
+# as JSON objects are its metrics, for its owner; and a job's history outlives its end and the daemon.
+. "$(dirname "$0")/lib.sh"
+
+up_listening
+home=$DIVVY_HOME
+with_machines
+api() { curl -s --unix-socket "$home/divvy.sock" "http://divvy$1"; }
+# latest EXPRESSION: of /v1/latest, `a` in Python's words.
+latest() { api /v1/latest | python3 -c "import json,sys; a=json.load(sys.stdin); print($1)"; }
+
+# A job that uses its GPU, and says how far it is.
+job=$(divvy submit --quiet --gpus 1 -- sh -c '
+  divvy-burn --gpu-seconds 300 --vram 4G & burn=$!
+  i=0; while [ ! -e go ]; do i=$((i+1)); echo "{\"step\": $i, \"loss\": 0.25}"; echo words; sleep 0.1; done; kill $burn; wait; exit 0')
+uses_its_gpu() { [ "$(latest "any(g['values']['gpu_utilization'] > 0.8 and g['values']['gpu_memory_used_bytes'] > 4e9 and g['values']['gpu_power_watts'] > 400 for g in a['gpus'])")" = True ]; }
+wait_for "the GPU's use" uses_its_gpu
+job_uses() { [ "$(latest "[j['values']['gpu_utilization'] > 0.8 and j['own'].get('loss') for j in a['jobs'] if j['id'] == $job]")" = '[0.25]' ]; }
+wait_for "the job's use and its own words" job_uses
+has_process() { [ "$(latest "any(p['id'] == $job and p['utilization'] > 0.5 for g in a['gpus'] for p in g['processes'])")" = True ]; }
+wait_for "its process" has_process
+expect "1 2" "$(latest "'%d %d' % (a['cluster']['gpus_allocated'], a['cluster']['gpus_total'])")" "the cluster"
+
+# As it goes on: an event each second beside those of jobs.
+curl -sN --max-time 20 --unix-socket "$home/divvy.sock" 'http://divvy/v1/events?samples=1' >events &
+events=$!
+two_samples() { [ "$(grep -c '^event: samples' events)" -ge 2 ]; }
+wait_for "two seconds of events" two_samples
+kill "$events" 2>/dev/null || true
+
+divvy metrics "$job" >curves || fail "no curves: $(cat curves)"
+for name in gpu_utilization gpu_memory_used_bytes cpu_cores memory_used_bytes own.loss own.step; do
+  grep -q "^$name  " curves || fail "$name is missing: $(cat curves)"
+done
+grep -q '█' curves || fail "nothing is drawn: $(cat curves)"
+divvy metrics "$job" -m own.loss --csv | grep -q ',own.loss,,0.25,0.25,0.25,' || fail "CSV: $(divvy metrics "$job" -m own.loss --csv)"
+divvy metrics --gpu 0 --since 5m --json | grep -q '"metric":"gpu_temperature_celsius","unit":"celsius"' || fail "no series of GPU 0"
+divvy metrics --cluster | grep -q '^gpus_used  ' || fail "cluster: $(divvy metrics --cluster)"
+code=0; divvy metrics "$job" -m gpu_utilisation 2>err || code=$?
+expect 2 $code "a metric that there is not"
+grep -q "did you mean 'gpu_utilization'?" err || fail "says: $(cat err)"
+code=0; divvy metrics 4711 2>err || code=$?
+expect 3 $code "a job that there is not"
+
+# Its end, and a daemon that is killed right after it was told to go.
+touch go
+wait_for "its end" state_is "$job" succeeded
+divvy down >/dev/null
+divvy up --quiet --emulate 2xH100-80GB --listen "127.0.0.1:$port"
+divvy metrics "$job" --json | grep -q '"metric":"own.loss"' || fail "its metrics went with the daemon: $(divvy metrics "$job")"
+
+# Another machine: its GPUs and its job are seen here.
+divvy token create --node >n1.token 2>/dev/null
+on n1 agent --join-file "$home/n1.token" --name n1 --emulate 3xA100-40GB --detach --quiet || fail "n1 did not join"
+wait_for "n1" node_is n1 up
+three_gpus() { [ "$(latest "len([g for g in a['gpus'] if g['node'] == 'n1'])")" = 3 ]; }
+wait_for "n1's GPUs" three_gpus
+far=$(divvy submit --quiet --gpus 3 -- sh -c 'echo "{\"acc\": 0.5}"; while :; do echo "{\"acc\": 0.75}"; sleep 0.1; done')
+far_is_seen() { [ "$(latest "[j['own'].get('acc') for j in a['jobs'] if j['id'] == $far]")" = '[0.75]' ]; }
+wait_for "n1's job" far_is_seen
+expect '"node":"n1"' "$(divvy metrics --node n1 --json | grep -o '"node":"n1"' | head -n 1)" "n1's own series"
+divvy cancel "$far" --grace 0 >/dev/null
+
+# Off is off.
+divvy down >/dev/null
+printf '[samples]\non = false\n' >divvy.toml
+divvy up --quiet --emulate 2xH100-80GB
+expect False "$(latest "a['is_on']")" "is_on"
+code=0; divvy metrics --gpu 0 2>err || code=$?
+grep -q 'on = false in divvy.toml' err || fail "off says: $(cat err)"
+echo ok
