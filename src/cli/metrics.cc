@@ -21,7 +21,7 @@ using dialect::Option;
 using dialect::Takes;
 
 constexpr std::size_t kRows = 4;
-constexpr std::size_t kLabel = 9;         // Columns of what stands beside a curve, with the line behind it.
+constexpr std::size_t kLabel = 12;        // Columns of what stands beside a curve, with the line behind it.
 constexpr std::size_t kWidthOfNone = 80;  // Where there is no terminal.
 constexpr std::size_t kMostColumns = 200;
 
@@ -237,6 +237,8 @@ std::string Drawn(const wire::SeriesView& series, std::size_t columns) {
   }
   std::string text = Paint(Colour::kBold, NameOf(series));
   if (count == 0) return text + "  nothing was seen\n";
+  // What does not move needs no curve.
+  if (least == greatest) return text + "  " + MetricText(*last, series.unit) + " all the time\n";
   text += "  " + MetricText(*last, series.unit) + " now or last, mean " + MetricText(sum / count, series.unit) + ", " +
           MetricText(least, series.unit) + " to " + MetricText(greatest, series.unit) + "\n";
   CurveFrame frame;
