@@ -22,8 +22,12 @@ class UiWorld : public World {
  public:
   explicit UiWorld(const UiDoor::Wishes& wishes = {}) {
     server_.reset();
-    remote_ = std::make_shared<Routes::Remote>(Routes::Remote{
-        RemoteCallers(tokens_, [](std::string_view name) { return User{7, 7, std::string(name)}; }), {}, ""});
+    remote_ = std::make_shared<Routes::Remote>(Routes::Remote{RemoteCallers(tokens_,
+                                                                            [](std::string_view name) {
+                                                                              return User{7, 7, std::string(name)};
+                                                                            }),
+                                                              {},
+                                                              ""});
     Open(wishes);
   }
   /// As after a restart: only what was kept is known.
@@ -93,7 +97,8 @@ class UiWorld : public World {
       const std::size_t at = answer.find(from) + from.size();
       return answer.substr(at, answer.find(to, at) - at);
     };
-    return "Cookie: other=1; " + between("Set-Cookie: ", ';') + "\r\nDivvy-Page: " + between("\"page\":\"", '"') + "\r\n";
+    return "Cookie: other=1; " + between("Set-Cookie: ", ';') + "\r\nDivvy-Page: " + between("\"page\":\"", '"') +
+           "\r\n";
   }
   std::string Host() const { return "Host: 127.0.0.1:" + std::to_string(server_->plain_port()) + "\r\n"; }
 
@@ -116,14 +121,14 @@ TEST(UiDoor, ShowsThePageWithItsHeadersAndNothingElseToAnybody) {
   world.Link();
   const std::string page = world.Get("/");
   EXPECT_EQ(StatusOf(page), 200);
-  for (const char* header :
-       {"Content-Security-Policy: default-src 'none'; script-src 'self'; style-src 'self'", "frame-ancestors 'none'",
-        "X-Content-Type-Options: nosniff", "X-Frame-Options: DENY", "Referrer-Policy: no-referrer",
-        "Cross-Origin-Resource-Policy: same-origin"})
+  for (const char* header : {"Content-Security-Policy: default-src 'none'; script-src 'self'; style-src 'self'",
+                             "frame-ancestors 'none'", "X-Content-Type-Options: nosniff", "X-Frame-Options: DENY",
+                             "Referrer-Policy: no-referrer", "Cross-Origin-Resource-Policy: same-origin"})
     EXPECT_NE(page.find(header), std::string::npos) << header;
   EXPECT_EQ(page.find("'unsafe"), std::string::npos);
   EXPECT_EQ(page.find("<script>"), std::string::npos) << "a script in the page itself would not run";
-  for (const char* path : {"/v1/status", "/v1/jobs", "/v1/openapi.json", "/v1/agents/connect", "/nothing", "/index.html"})
+  for (const char* path :
+       {"/v1/status", "/v1/jobs", "/v1/openapi.json", "/v1/agents/connect", "/nothing", "/index.html"})
     EXPECT_EQ(StatusOf(world.Get(path)), 401) << path;
 }
 
@@ -168,7 +173,8 @@ TEST(UiDoor, ALinkAndASessionExpire) {
 
 TEST(UiDoor, CookieAndSecretOfThePageAreBothNeeded) {
   UiWorld world;
-  const std::string a = UiWorld::HeadersOf(world.LogIn(world.Link())), b = UiWorld::HeadersOf(world.LogIn(world.Link()));
+  const std::string a = UiWorld::HeadersOf(world.LogIn(world.Link())),
+                    b = UiWorld::HeadersOf(world.LogIn(world.Link()));
   const auto cookie = [](const std::string& headers) { return headers.substr(0, headers.find("\r\n") + 2); };
   const auto page = [](const std::string& headers) { return headers.substr(headers.find("Divvy-Page")); };
   EXPECT_EQ(StatusOf(world.Get("/v1/status", cookie(a) + page(a))), 200);
@@ -182,11 +188,10 @@ TEST(UiDoor, RequestsOfOtherPagesAreRefused) {
   UiWorld world;
   const std::string in = UiWorld::HeadersOf(world.LogIn(world.Link()));
   const std::string port = std::to_string(world.server_->plain_port());
-  for (const std::string& header :
-       {std::string("Origin: http://evil.example"), std::string("Origin: null"),
-        std::string("Origin: http://127.0.0.1:1"), "Origin: https://127.0.0.1:" + port,
-        "Origin: http://localhost:" + port, std::string("Sec-Fetch-Site: cross-site"),
-        std::string("Sec-Fetch-Site: same-site")}) {
+  for (const std::string& header : {std::string("Origin: http://evil.example"), std::string("Origin: null"),
+                                    std::string("Origin: http://127.0.0.1:1"), "Origin: https://127.0.0.1:" + port,
+                                    "Origin: http://localhost:" + port, std::string("Sec-Fetch-Site: cross-site"),
+                                    std::string("Sec-Fetch-Site: same-site")}) {
     EXPECT_EQ(StatusOf(world.Get("/v1/status", in + header + "\r\n")), 403) << header;
     EXPECT_EQ(StatusOf(world.LogIn(world.Link(), "Divvy-Page: login\r\n" + header + "\r\n")), 403) << header;
   }

@@ -3,12 +3,12 @@ import assert from 'node:assert/strict';
 import { createRequire } from 'node:module';
 import { after, before, test } from 'node:test';
 import { Daemon, openBrowser, openPage } from './world.mjs';
-import { work } from './scene.mjs';
+import { kTeams, work } from './scene.mjs';
 
 const axe = createRequire(import.meta.url).resolve('axe-core/axe.min.js');
 let daemon, browser;
 before(async () => {
-  daemon = new Daemon(process.env.DIVVY, '8xH100-80GB', '[teams.vision]\nquota = 4\nusers = ["root"]\n').up();
+  daemon = new Daemon(process.env.DIVVY, '8xH100-80GB', kTeams).up();
   await work(daemon);
   browser = await openBrowser();
 });
@@ -37,7 +37,7 @@ for (const scheme of ['light', 'dark']) {
       await page.goto(daemon.link());
       await page.reload();
       await page.waitForSelector('[data-tile="Running"]');
-      for (const view of ['overview', 'queue', 'job/1', 'job/3', 'nodes', 'teams', 'usage', 'whatif', 'submit', 'events']) {
+      for (const view of ['overview', 'queue', "job/30", "job/34", 'nodes', 'teams', 'usage', 'whatif', 'submit', 'events']) {
         await page.evaluate((name) => (location.hash = '#/' + name), view);
         await page.waitForSelector('main h1, main .tiles');
         await page.waitForTimeout(700);

@@ -1,12 +1,12 @@
 // Screenshots of every view, light and dark, into docs/pictures/web.
 import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
-import { work } from './scene.mjs';
+import { kTeams, work } from './scene.mjs';
 import { Daemon, openBrowser, openPage } from './world.mjs';
 
 const folder = process.argv[2];
 mkdirSync(folder, { recursive: true });
-const daemon = new Daemon(process.env.DIVVY, '8xH100-80GB', '[teams.vision]\nquota = 4\nusers = ["root"]\n[teams.speech]\nquota = 2\n[teams.robotics]\nquota = 2\n').up();
+const daemon = new Daemon(process.env.DIVVY, '8xH100-80GB', kTeams).up();
 const browser = await openBrowser();
 try {
   const first = await work(daemon);
