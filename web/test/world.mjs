@@ -1,6 +1,6 @@
 // What the tests of the page stand on: a daemon of their own on stand-in GPUs, a browser, and words for both.
 import { execFile, execFileSync } from 'node:child_process';
-import { mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, readFileSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 import { Agent, request } from 'node:http';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -119,6 +119,10 @@ export async function openBrowser() {
 /** A page that collects what goes wrong in it; `page.troubles` is to stay empty. */
 export async function openPage(browser, options = {}) {
   const context = await browser.newContext({ viewport: { width: 1280, height: 800 }, ...options });
+  // For work on the page: what web/dist has now, in place of what the binary carries.
+  if (process.env.DIVVY_PAGE_FROM_DISK) {
+    await context.route(/\/app\.(js|css)$/, async (route) => route.fulfill({ response: await route.fetch(), body: readFileSync(new URL(`../dist${new URL(route.request().url()).pathname}`, import.meta.url)), headers: { 'content-type': route.request().url().endsWith('js') ? 'text/javascript' : 'text/css' } }));
+  }
   const page = await context.newPage();
   page.troubles = [];
   page.expects = [/\/v1\/jobs .*429|429.*\/v1\/jobs$/];
