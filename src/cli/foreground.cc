@@ -1,5 +1,5 @@
-// "divvy run": a job on the caller's own streams. The job writes to our terminal itself, so there is nothing to copy;
-// we only pass on Ctrl-C and window sizes and hand on the exit code.
+// "divvy run": a job on the caller's own streams. Without a terminal of its own it writes to ours itself, so there is
+// nothing to copy; we only pass on Ctrl-C and window sizes and hand on the exit code.
 #include <sys/ioctl.h>
 #include <termios.h>
 #include <unistd.h>
@@ -133,12 +133,14 @@ class SignalRelay {
 
 /// A job on another machine goes on, without what it was given here.
 void TellStreamsLost(const std::string& program, const std::string& id, const std::string& why, bool has_pty) {
+  // Nobody reads what is typed any more.
+  RawTerminal::Restore();
   const std::string then = has_pty ? "divvy attach " + id + " joins its terminal again"
                                    : "its input has ended, and what it prints from then on goes to its log (divvy "
                                      "logs -f " +
                                          id + ")";
-  std::fprintf(stderr, "%s: %s, and the streams of job %s were lost with it: %s; this waits for its end%s",
-               program.c_str(), why.c_str(), id.c_str(), then.c_str(), has_pty ? "\r\n" : "\n");
+  std::fprintf(stderr, "%s: %s, and the streams of job %s were lost with it: %s; this waits for its end\n",
+               program.c_str(), why.c_str(), id.c_str(), then.c_str());
 }
 
 }  // namespace
@@ -162,6 +164,7 @@ RawTerminal::RawTerminal(bool is_wanted, From from) {
     MakeRaw();
     return;
   }
+  if (from == From::kJoined) return;
   termios waiting = terminal.before;
   // The job would start without us, on a terminal that the shell reads again.
   waiting.c_cc[VSUSP] = _POSIX_VDISABLE;
@@ -179,7 +182,11 @@ void RawTerminal::Restore() {
   if (std::exchange(terminal.is_changed, false)) ::tcsetattr(STDIN_FILENO, TCSADRAIN, &terminal.before);
 }
 
-RawTerminal::~RawTerminal() { Restore(); }
+RawTerminal::~RawTerminal() {
+  Restore();
+  const std::lock_guard lock(terminal.mutex);
+  terminal.has_begun = false;
+}
 
 int RunForeground(JobSpec spec) { return RunForeground(std::move(spec), {}); }
 
@@ -199,6 +206,7 @@ int RunForeground(JobSpec spec, const Voice& voice) {
     if (wants_pty) ::kill(::getpid(), SIGWINCH);
   };
   hooks.on_begun = RawTerminal::Begin;
+  hooks.has_terminal = spec.wants_pty;
   hooks.on_lost = [&] { TellStreamsLost(voice.program, id, "the agent on its machine was restarted", spec.wants_pty); };
   relays.emplace(std::move(hooks));
   const auto answer = api->Submit(spec, relays->descriptors());

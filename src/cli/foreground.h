@@ -41,6 +41,7 @@ class RawTerminal {
   enum class From {
     kNow,
     kStart,  ///< At the job's start, of which Begin() tells: until then Ctrl-C is a signal, and Ctrl-Z stops nobody.
+    kJoined,  ///< Once it is joined, of which Begin() tells: until then it is as it was.
   };
   /// Does nothing when not wanted, or when stdin is no terminal.
   explicit RawTerminal(bool is_wanted, From from = From::kNow);
@@ -50,12 +51,15 @@ class RawTerminal {
 
   /// The job has begun. From any thread, also before there is one, and when there is none any more.
   static void Begin();
-  /// For who ends the process from another thread: puts the terminal back as it was.
+  /// From another thread, for who ends the process or has no job's terminal any more: puts the terminal back as it was.
   static void Restore();
 };
 
 /// Our standard streams, and a relay for each: what we pump ourselves where the job is on another machine
-/// (daemon/far_streams.h says how). Whoever uses one blocks or ignores SIGPIPE where they write themselves.
+/// (daemon/far_streams.h says how). For a job's terminal we pump here as well: its keeper gets sockets of ours instead
+/// of our own input and output, so that it has lost us, and reads nothing of ours, as soon as we are gone. The end of
+/// our input is typed then; where that is a terminal, it has gone, and we have left. Whoever uses one blocks or ignores
+/// SIGPIPE where they write themselves.
 class StreamRelays {
  public:
   struct Hooks {
@@ -65,6 +69,7 @@ class StreamRelays {
     std::function<void()> on_begun;
     /// Once, on any thread: they were lost on their way to the job.
     std::function<void()> on_lost;
+    bool has_terminal = false;
   };
   explicit StreamRelays(Hooks hooks);
   StreamRelays() : StreamRelays(Hooks()) {}
@@ -77,6 +82,8 @@ class StreamRelays {
   /// The daemon went away: what it had passed on is printed, and the next one gets relays of its own, which
   /// descriptors() then names in the same place.
   void Renew();
+  /// The same for who has joined a terminal and joins it again: its keeper, wherever it is, has lost us.
+  void RenewAll();
   /// What has come of the job, for the next daemon. Between Renew and the next word of a daemon.
   wire::RejoinRequest Had() const;
   /// All that came has been printed. Once the job has ended, or the terminal was left.
@@ -86,9 +93,16 @@ class StreamRelays {
  private:
   struct Input;
   void Begin();
+  void CloseRelays();
+  void BeginHere();
+  void LeaveHere();
   void TellLost();
   std::vector<int> passed_;
+  bool has_terminal_ = false;
   std::vector<std::thread> printers_;
+  /// For a terminal on this machine, of our input and our output: near ends, and those that are passed.
+  std::array<Descriptor, 2> here_, passed_here_;
+  std::thread here_printer_;
   std::shared_ptr<Input> input_;
   std::function<void()> on_lost_;
   /// Of output and error: so many bytes came from another machine.

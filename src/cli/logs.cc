@@ -1,5 +1,4 @@
-// divvy logs, wait, attach. On the daemon's machine logs are read as files, with the caller's own rights.
-#include <sys/ioctl.h>
+// divvy logs, wait. On the daemon's machine logs are read as files, with the caller's own rights.
 #include <unistd.h>
 
 #include <algorithm>
@@ -12,7 +11,6 @@
 #include "base/text.h"
 #include "cli/api.h"
 #include "cli/commands.h"
-#include "cli/foreground.h"
 #include "cli/job_text.h"
 #include "cli/log_file.h"
 #include "model/job_record.h"
@@ -191,36 +189,6 @@ int WaitMain(const Words& words) {
     code = std::max(code, own);
   }
   return code;
-}
-
-int AttachMain(const Words& words) {
-  const auto parsed = dialect::ParseOptions({}, words);
-  if (!parsed) return Fail(parsed.error());
-  if (parsed->positional.size() != 1) return Fail(InvalidArgument("name one job: divvy attach ID"));
-  auto api = Api::Connect();
-  if (!api) return Fail(api.error());
-  const auto job = api->Job(parsed->positional.front());
-  if (!job) return Fail(job.error());
-  const std::string id = PublicId(*job);
-  if (!job->wants_pty)
-    return Fail(FailedPrecondition("job " + id + " has no terminal (submit with --pty to have one); divvy logs -f " +
-                                   id + " shows its output"));
-  const auto state = JobStateFromName(job->state);
-  if (state && IsFinal(*state))
-    return Fail(FailedPrecondition("job " + id + " is not running: it " + EndInWords(job->state, job->reason)));
-  winsize size{};
-  if (::ioctl(STDIN_FILENO, TIOCGWINSZ, &size) == 0) static_cast<void>(api->Resize(id, {size.ws_row, size.ws_col}));
-  std::fprintf(stderr, "divvy: attached to job %s; Ctrl-P Ctrl-Q leaves it running\n", id.c_str());
-  StreamRelays relays;
-  Result<wire::WaitAnswer> end = Internal("");
-  {
-    const RawTerminal raw(true);
-    end = api->Attach(id, relays.descriptors());
-    relays.Finish();
-  }
-  if (!end) return Fail(end.error());
-  if (end->was_detached) return TellLeft(id);
-  return end->state == "succeeded" ? 0 : end->exit_code != 0 ? static_cast<int>(end->exit_code) : 1;
 }
 
 }  // namespace divvy::cli

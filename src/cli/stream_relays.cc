@@ -1,5 +1,6 @@
 // Relays are pumped by a thread each, so a stream whose other end stalls holds up no other.
 #include <fcntl.h>
+#include <poll.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -15,6 +16,7 @@
 #include <utility>
 
 #include "cli/foreground.h"
+#include "platform/pty.h"
 
 namespace divvy::cli {
 namespace {
@@ -72,6 +74,9 @@ struct StreamRelays::Input {
   int relay = -1;                     // Of the daemon that there is now, until it is taken.
   std::atomic<bool> was_far = false;  // One of them pumps it to another machine, or did.
   std::function<void()> on_pumping, on_begun;
+  int here = -1;  // For a terminal on this machine; its owner has it.
+  const bool is_terminal = ::isatty(STDIN_FILENO) == 1;
+  bool has_terminal = false;
 
   /// The next relay, which is the caller's to close.
   int Next() {
@@ -85,58 +90,82 @@ struct StreamRelays::Input {
     relay = fd;
     changed.notify_all();
   }
+  void SetHere(int fd) {
+    const std::lock_guard lock(mutex);
+    here = fd;
+  }
   /// Reads our input only once it is asked for; what one daemon did not take is the next one's, the end as well.
   void Pump() {
     BlockPipeSignal();
     while (true) {
-      const int fd = Next();
-      if (HearWhere(fd)) {
-        was_far = true;
-        if (on_begun) on_begun();
-        if (on_pumping) on_pumping();
-        PumpInto(fd);
-      }
-      ::close(fd);
+      const Descriptor own(Next());
+      const Where where = HearWhere(own.get());
+      if (where == Where::kElsewhere) was_far = true;
+      if (where != Where::kNowhere && on_begun) on_begun();
+      const Descriptor typed(where == Where::kHere ? CopyHere() : -1);
+      if (where != Where::kElsewhere && !typed.is_open()) continue;
+      if (on_pumping) on_pumping();
+      PumpInto(typed.is_open() ? typed.get() : own.get());
     }
   }
 
  private:
-  /// The daemon's word: to pump, from where we are or from the byte that the job's machine has come to. False: it says
-  /// nothing of the kind.
-  bool HearWhere(int fd) {
+  enum class Where { kNowhere, kHere, kElsewhere };
+
+  int CopyHere() {
+    const std::lock_guard lock(mutex);
+    return here < 0 ? -1 : ::fcntl(here, F_DUPFD_CLOEXEC, 3);
+  }
+
+  /// The daemon's word: that the job is here, or to pump, from where we are or from the byte that the job's machine has
+  /// come to.
+  Where HearWhere(int fd) {
     char word = 0;
     ssize_t got = 0;
     do {
       got = ::recv(fd, &word, 1, MSG_PEEK);
     } while (got < 0 && errno == EINTR);
-    if (got == 1 && word == 'h' && on_begun) on_begun();
+    if (got == 1 && word == 'h') return Where::kHere;
     // That they are lost is for TellLost to hear.
-    if (got != 1 || (word != 'p' && word != 'g') || ReadSome(fd, &word, 1) != 1) return false;
-    if (word == 'p') return true;
+    if (got != 1 || (word != 'p' && word != 'g') || ReadSome(fd, &word, 1) != 1) return Where::kNowhere;
+    if (word == 'p') return Where::kElsewhere;
     std::int64_t from = 0;
     while (ReadSome(fd, &word, 1) == 1 && word >= '0' && word <= '9') from = from * 10 + (word - '0');
     const std::int64_t first = read - static_cast<std::int64_t>(history.size());
-    if (word != '\n' || from < first || from > read) return false;
+    if (word != '\n' || from < first || from > read) return Where::kNowhere;
     sent = from;
-    return true;
+    return Where::kElsewhere;
   }
 
   void PumpInto(int fd) {
     while (!is_over || sent < read) {
       if (sent == read) {
+        if (!AwaitInput(fd)) return;
         const ssize_t got = ReadSome(STDIN_FILENO, block, sizeof block);
         is_over = got <= 0;
-        if (is_over) break;
-        history.append(block, static_cast<std::size_t>(got));
-        read += got;
+        if (is_over && !TypesEnd()) break;
+        history.append(is_over ? std::string_view(&Pty::kEndOfFile, 1)
+                               : std::string_view(block, static_cast<std::size_t>(got)));
+        read += is_over ? 1 : got;
         if (history.size() > 2 * kHistory) history.erase(0, history.size() - kHistory);
       }
       const auto unsent = static_cast<std::size_t>(read - sent);
       if (!WriteAll(fd, std::string_view(history).substr(history.size() - unsent))) return;
       sent = read;
     }
-    ::shutdown(fd, SHUT_WR);  // Closing it is not enough: there is a second hold on it.
+    if (!TypesEnd()) ::shutdown(fd, SHUT_WR);  // Closing it is not enough: there is a second hold on it.
   }
+
+  /// False: nobody reads `fd` any more, and what comes is for the next.
+  static bool AwaitInput(int fd) {
+    std::array<pollfd, 2> polled = {{{STDIN_FILENO, POLLIN, 0}, {fd, 0, 0}}};
+    while (::poll(polled.data(), polled.size(), -1) < 0 && errno == EINTR) {
+    }
+    return polled[1].revents == 0;
+  }
+
+  /// Of a job's terminal: its keeper takes the end of ours for the end of us.
+  bool TypesEnd() const { return has_terminal && !is_terminal; }
 
   // Of the thread that pumps.
   char block[kPiece];
@@ -148,13 +177,49 @@ struct StreamRelays::Input {
 
 StreamRelays::StreamRelays(Hooks hooks)
     : passed_{STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO},
+      has_terminal_(hooks.has_terminal),
       input_(std::make_shared<Input>()),
       on_lost_(std::move(hooks.on_lost)) {
+  input_->has_terminal = has_terminal_;
   input_->on_pumping = std::move(hooks.on_pumping);
   input_->on_begun = std::move(hooks.on_begun);
   Begin();
+  if (passed_.size() > 3) BeginHere();
   if (passed_.size() > 3) std::thread([input = input_] { input->Pump(); }).detach();
   else if (input_->on_begun) input_->on_begun();  // Nobody will tell.
+}
+
+// Without sockets it has our own streams.
+void StreamRelays::BeginHere() {
+  std::array<std::array<int, 2>, 2> pairs{};
+  if (!has_terminal_ || ::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pairs[0].data()) != 0) return;
+  if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pairs[1].data()) != 0) {
+    ::close(pairs[0][0]), ::close(pairs[0][1]);
+    return;
+  }
+  for (std::size_t i = 0; i < pairs.size(); ++i) {
+    here_[i].Reset(pairs[i][0]);
+    passed_here_[i].Reset(pairs[i][1]);
+    passed_[i] = pairs[i][1];
+  }
+  input_->SetHere(here_[0].get());
+  here_printer_ = std::thread([this, shown = ::fcntl(here_[1].get(), F_DUPFD_CLOEXEC, 3)] {
+    std::atomic<std::int64_t> came = 0;
+    Print(shown, STDOUT_FILENO, came);
+  });
+}
+
+// What has come is printed. Its keeper may go on, so its end of these is not waited for.
+void StreamRelays::LeaveHere() {
+  if (!here_printer_.joinable()) return;
+  input_->SetHere(-1);
+  ::shutdown(here_[0].get(), SHUT_RDWR);
+  ::shutdown(here_[1].get(), SHUT_RD);
+  here_printer_.join();
+  for (auto* ends : {&here_, &passed_here_}) {
+    for (Descriptor& end : *ends) end.Reset();
+  }
+  passed_[0] = STDIN_FILENO, passed_[1] = STDOUT_FILENO;
 }
 
 void StreamRelays::Begin() {
@@ -193,6 +258,11 @@ void StreamRelays::TellLost() {
 }
 
 void StreamRelays::Finish() {
+  LeaveHere();
+  CloseRelays();
+}
+
+void StreamRelays::CloseRelays() {
   for (std::size_t i = 3; i < passed_.size(); ++i) ::close(std::exchange(passed_[i], -1));
   for (std::thread& printer : printers_) printer.join();
   printers_.clear();
@@ -201,9 +271,15 @@ void StreamRelays::Finish() {
 
 void StreamRelays::Renew() {
   if (passed_.size() == 3) return;
-  Finish();
+  CloseRelays();
   passed_.resize(3);
   Begin();
+}
+
+void StreamRelays::RenewAll() {
+  LeaveHere();
+  Renew();
+  if (passed_.size() > 3) BeginHere();
 }
 
 StreamRelays::~StreamRelays() { Finish(); }

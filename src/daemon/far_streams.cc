@@ -27,10 +27,11 @@ Status CheckSockets(std::initializer_list<const Descriptor*> relays) {
       "the relays that the caller passed for its streams are no sockets; use the divvy of this release");
 }
 
-void Say(const Descriptor& relay, std::string_view words) {
+void Say(int relay, std::string_view words) {
   // A fresh socket has room for a few bytes; a caller that is gone needs none.
-  static_cast<void>(!::send(relay.get(), words.data(), words.size(), MSG_DONTWAIT | MSG_NOSIGNAL));
+  static_cast<void>(!::send(relay, words.data(), words.size(), MSG_DONTWAIT | MSG_NOSIGNAL));
 }
+void Say(const Descriptor& relay, std::string_view words) { Say(relay.get(), words); }
 void Say(const Descriptor& relay, char word) { Say(relay, std::string_view(&word, 1)); }
 
 wire::ChannelPurpose PurposeOf(std::string kind, JobId job, int stream) {
@@ -67,6 +68,8 @@ Status FarStreams::Keep(JobId job, Streams relays, Had had) {
   relays_[job] = Kept{std::move(relays), had};
   return {};
 }
+
+void FarStreams::TellHere(int relay) { Say(relay, std::string_view(&kHereWord, 1)); }
 
 void FarStreams::Drop(JobId job) {
   const auto kept = relays_.extract(job);

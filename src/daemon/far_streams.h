@@ -50,6 +50,9 @@ class FarStreams {
   /// Hears of foreground jobs on other machines whose caller has left their terminal.
   void SetTerminalLeft(std::function<void(JobId job)> left) { terminal_left_ = std::move(left); }
 
+  /// To the first relay of one who joins a terminal of this machine: its keeper has the streams themselves.
+  static void TellHere(int relay);
+
   /// Joins the terminal of a job on `node` with two relays, for the user `uid`; kLimitExceeded: who has joined
   /// kMostAttached there already. `on_over`: whether the viewer left (else the job ended, or
   /// something is in the way), and why in words, which may be empty.
@@ -87,7 +90,7 @@ class FarStreams {
 
 /// What an end of a relay says to its caller: pump from here on.
 inline constexpr char kPumpWord = 'p';
-/// Or: nothing to pump, for the job is not elsewhere: it begins on this machine, or has ended.
+/// Or: nothing to pump to another machine, for the job is not elsewhere: it begins on this one, or has ended.
 inline constexpr char kHereWord = 'h';
 /// And to one that had pumped before: go on from the byte that follows, in digits and a line feed.
 inline constexpr char kGoOnWord = 'g';

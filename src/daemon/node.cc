@@ -428,7 +428,10 @@ void Node::Forget(JobId job, std::uint32_t attempt) {
 Status Node::Attach(JobId job, int in, int out, WindowSize window, std::function<void()> on_detached) {
   const auto run = runs_.find(job);
   if (run == runs_.end()) return FailedPrecondition("job " + ToString(job) + " does not run here now");
-  const std::uint64_t attachment = next_attachment_++;
+  // What a daemon before us attached may leave only now, and is none of ours.
+  const auto now = std::chrono::floor<std::chrono::microseconds>(controller_->Now().time_since_epoch()).count();
+  const std::uint64_t attachment = last_attachment_ =
+      std::max(last_attachment_ + 1, static_cast<std::uint64_t>(std::max<std::int64_t>(now, 0)));
   DIVVY_CHECK(SendAttach(run->second.record, attachment, in, out, window));
   attachments_.emplace(attachment, std::move(on_detached));
   return {};

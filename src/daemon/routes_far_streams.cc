@@ -105,7 +105,7 @@ void Routes::AttachFar(Call& call, const JobRecord& record) {
         wire::WaitAnswer answer;
         answer.id = id;
         answer.was_detached = was_detached;
-        const Error error = FailedPrecondition("its terminal is out of reach: " + why);
+        const Error error = Unreachable("its terminal is out of reach: " + why);
         HttpResponse response;
         response.status = was_detached ? 200 : HttpStatusOf(error.code);
         response.body = was_detached ? wire::Encode(answer) : wire::Encode(ErrorViewOf(error));

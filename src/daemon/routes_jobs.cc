@@ -184,6 +184,7 @@ void Routes::OnTerminalLeft(JobId id) {
   auto caller = callers_.extract(id);
   const JobRecord* record = core_.controller().Find(id);
   if (!caller || record == nullptr || !IsActive(record->state)) return;
+  DropCaller(id);  // It waits for the end of what it brought here after a restart of ours.
   left_.insert(id);
   static_cast<void>(core_.WaitFor(id, [this, id](const JobRecord&) { left_.erase(id); }));
   AnswerLeft(caller.mapped(), id);
@@ -241,6 +242,7 @@ void Routes::Attach(Call& call) {
   const auto attached = node_.Attach(*id, fds.peek()[0], fds.peek()[1], WindowSize(),
                                      [reply, id = *id]() mutable { AnswerLeft(reply, id); });
   if (!attached) return call.Refuse(attached.error());
+  if (fds.peek().size() == 6) FarStreams::TellHere(fds.peek()[3]);
   AnswerWhenFinal(call, *id, nullptr);
 }
 

@@ -20,7 +20,6 @@ constexpr std::size_t kMaxUnread = std::size_t{4} << 20;
 constexpr std::size_t kMaxInput = 65536;
 constexpr char kDetachPrefix = 0x10;  // Ctrl-P
 constexpr char kDetach = 0x11;        // Ctrl-Q
-constexpr char kEndOfFile = 0x04;     // Ctrl-D, what a new terminal takes for the end of its input.
 
 bool IsReadyFor(int fd, short events) {
   pollfd polled = {.fd = fd, .events = events, .revents = 0};
@@ -118,9 +117,7 @@ void Pty::ReadInput(Client& client) {
   const ssize_t size = ::read(client.in.get(), block, sizeof block);
   if (size < 0 && (errno == EINTR || errno == EAGAIN)) return;
   if (size <= 0) {
-    client.in.Reset();
-    input_.push_back(kEndOfFile);
-    WriteInput();
+    client.is_gone = true;
     return;
   }
   for (const char byte : std::string_view(block, static_cast<std::size_t>(size))) {

@@ -21,14 +21,17 @@ namespace divvy {
 
 class Pty {
  public:
+  static constexpr char kEndOfFile = 0x04;  ///< Ctrl-D, what a new terminal takes for the end of its input.
+
   /// The slave side belongs to `owner` (-1: to us). `log` gets all output; -1: none.
   static Result<Pty> Open(uid_t owner, WindowSize window, Descriptor log);
 
   const std::string& slave_path() const { return slave_path_; }
   void Resize(WindowSize window);
 
-  /// Starts with the last 64 KiB of output. The end of `in` is passed on as the terminal's end-of-file character; then
-  /// `out` goes on. Ctrl-P Ctrl-Q in `in` detaches, and so does an error on `out`.
+  /// Starts with the last 64 KiB of output. Ctrl-P Ctrl-Q in `in` detaches, and so do the end of `in` and an error on
+  /// `out`: a client that is lost has left and ends nobody's input. One whose input ends, and which stays, types the
+  /// end-of-file character (kEndOfFile).
   void Attach(std::uint64_t attachment, Descriptor in, Descriptor out);
 
   void Watch(std::vector<pollfd>& polled) const;

@@ -58,8 +58,8 @@ Status SendContinue(const RunRecord& record);
 /// Counts from the start as the first limit did; 0: none. A limit already passed ends the job.
 Status SendTimeLimit(const RunRecord& record, Duration limit);
 
-/// Joins `in` and `out` (copies of which are sent) to the job's terminal, until `in` says Ctrl-P Ctrl-Q, `out` breaks
-/// or the job ends; what it printed last (64 KiB) comes first. kDetached with `attachment` follows if the job goes on.
+/// Joins `in` and `out` (copies of which are sent) to the job's terminal, until `in` says Ctrl-P Ctrl-Q or ends,
+/// `out` breaks or the job ends; what it printed last (64 KiB) comes first. kDetached with `attachment` follows if the job goes on.
 /// `out` should be a socket or a pipe: a slow client is then buffered and never holds up the job.
 Status SendAttach(const RunRecord& record, std::uint64_t attachment, int in, int out, WindowSize window);
 Status SendResize(const RunRecord& record, WindowSize window);

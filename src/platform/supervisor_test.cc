@@ -9,6 +9,7 @@
 #include <csignal>
 
 #include "platform/launch_test_world.h"
+#include "platform/pty.h"
 #include "platform/supervisor_adoption.h"
 
 namespace divvy {
@@ -318,6 +319,22 @@ TEST_F(Terminal, ClientThatVanishesIsForgotten) {
   for (int& end : ends_) ::close(std::exchange(end, -1));
   EXPECT_TRUE(AwaitReports([&] { return detached_ == std::vector<std::uint64_t>{5}; }));
   EXPECT_TRUE(IsAlive(record.process));
+}
+
+TEST_F(Terminal, ClientThatVanishesEndsNobodysInput) {
+  const RunRecord record = StartAt("echo ready; while read line; do echo got $line; done; echo over");
+  Attach(record, 5);
+  EXPECT_TRUE(Sees("ready"));
+  for (int& end : ends_) ::close(std::exchange(end, -1));
+  EXPECT_TRUE(AwaitReports([&] { return detached_ == std::vector<std::uint64_t>{5}; }));
+  ASSERT_EQ(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends_), 0);
+  Attach(record, 6);
+  Type("more\n");
+  EXPECT_TRUE(Sees("got more"));
+  EXPECT_EQ(seen_.find("over"), std::string::npos);
+  Type({&Pty::kEndOfFile, 1});
+  EXPECT_TRUE(Sees("over"));
+  EXPECT_EQ(AwaitExit(record.job).code, 0);
 }
 
 TEST_F(Terminal, JobWithoutTerminalSendsClientsAway) {
