@@ -40,7 +40,7 @@ class RawTerminal {
  public:
   enum class From {
     kNow,
-    kStart,  ///< At the job's start, of which Begin() tells: until then Ctrl-C is a signal, and Ctrl-Z stops nobody.
+    kStart,   ///< At the job's start, of which Begin() tells: until then Ctrl-C is a signal, and Ctrl-Z stops nobody.
     kJoined,  ///< Once it is joined, of which Begin() tells: until then it is as it was.
   };
   /// Does nothing when not wanted, or when stdin is no terminal.

@@ -231,6 +231,7 @@ void Node::Launch(const LaunchOrder& order, const std::shared_ptr<const JobSpec>
   if (const auto key = gang_keys_.extract(record.id)) {
     if (key.mapped().first == record.attempt) request.gang.key = key.mapped().second;
   }
+  if (const auto window = windows_.find(record.id); window != windows_.end()) request.window = window->second;
   if (kept != streams_.end()) {
     for (std::size_t i = 0; i < request.streams.size(); ++i) request.streams[i] = kept->second[i].get();
   }
@@ -258,6 +259,7 @@ void Node::Launch(const LaunchOrder& order, const std::shared_ptr<const JobSpec>
 
 void Node::FailLaunch(const JobRecord& record, const std::string& why, int code) {
   runs_.erase(record.id);
+  windows_.erase(record.id);
   // Whoever is at their other ends sees that nothing will come.
   DropStreams(record.id);
   Exit exit;
@@ -373,10 +375,14 @@ void Node::OnReport(const SupervisorReport& report) {
     return;
   }
   const ProcessIdentity before = std::exchange(run->second.record, record).supervisor;
-  if (report.kind == SupervisorReport::Kind::kExited) return OnEnded(record);
+  if (report.kind == SupervisorReport::Kind::kExited) {
+    windows_.erase(record.job);
+    return OnEnded(record);
+  }
   run->second.adopted.reset();
   if (before.pid != 0 && before != record.supervisor) Remind(run->second);
   SendHeld(record);
+  if (const auto window = windows_.extract(record.job)) static_cast<void>(SendResize(record, window.mapped()));
   SayState(run->second);
   for (const Order& order : std::exchange(run->second.waiting, {})) Deliver(run->second, order);
 }
@@ -453,8 +459,12 @@ Status Node::CallStep(JobId job, int socket, bool stops_only) {
 
 Status Node::Resize(JobId job, WindowSize window) {
   const auto run = runs_.find(job);
-  if (run == runs_.end()) return FailedPrecondition("job " + ToString(job) + " does not run here now");
-  return SendResize(run->second.record, window);
+  if (run == runs_.end() && !streams_.contains(job))
+    return FailedPrecondition("job " + ToString(job) + " does not run here now");
+  // Its caller may say it before its supervisor is there.
+  if (run == runs_.end() || run->second.record.control.empty()) windows_[job] = window;
+  else return SendResize(run->second.record, window);
+  return {};
 }
 
 JobId Node::JobUnder(std::int64_t supervisor) const {

@@ -243,7 +243,8 @@ class Node final : public OrderPort {
   std::map<JobId, Unclaimed> unclaimed_;
   Time callers_return_until_ = kNoTime;
   std::map<std::uint64_t, std::function<void()>> attachments_;
-  std::uint64_t last_attachment_ = 0;  // 0: the terminal that a job was started on.
+  std::map<JobId, WindowSize> windows_;  // Of terminals whose supervisors are not there yet.
+  std::uint64_t last_attachment_ = 0;    // 0: the terminal that a job was started on.
   std::function<void(JobId job)> terminal_left_;
   std::map<JobId, ShareGrant> grants_;  // Of launches to come.
   std::function<void(JobId, std::uint32_t)> over_;

@@ -59,8 +59,8 @@ Status SendContinue(const RunRecord& record);
 Status SendTimeLimit(const RunRecord& record, Duration limit);
 
 /// Joins `in` and `out` (copies of which are sent) to the job's terminal, until `in` says Ctrl-P Ctrl-Q or ends,
-/// `out` breaks or the job ends; what it printed last (64 KiB) comes first. kDetached with `attachment` follows if the job goes on.
-/// `out` should be a socket or a pipe: a slow client is then buffered and never holds up the job.
+/// `out` breaks or the job ends; what it printed last (64 KiB) comes first. kDetached with `attachment` follows if the
+/// job goes on. `out` should be a socket or a pipe: a slow client is then buffered and never holds up the job.
 Status SendAttach(const RunRecord& record, std::uint64_t attachment, int in, int out, WindowSize window);
 Status SendResize(const RunRecord& record, WindowSize window);
 

@@ -37,8 +37,9 @@ types() {
 }
 close() {
   local number="$1_in"
-  eval "exec ${!number}>&-"
+  # First, for script(1) types the end of what it reads.
   kill -9 "$(cat "$1.script")" 2>/dev/null || true
+  eval "exec ${!number}>&-"
   wait "$(cat "$1.script")" 2>/dev/null || true
 }
 shows() { wait_for "'$2' on $1: $(tail -n 5 "$1.out" 2>/dev/null)" grep -q "$2" "$1.out"; }
