@@ -181,7 +181,7 @@ int Month(int gpus, const std::string& folder) {
     for (int i = 0; i < gpus; ++i) trainers.emplace_back(static_cast<unsigned>(i + 1));
     // All seconds of the last day, of which ten-second points are kept; before it every fifth, which is as hard to
     // pack.
-    for (samples::Second at = kStart; at < kEnd; at += at >= kEnd - kDay ? 1 : 5) {
+    for (samples::Second at = kStart; at < kEnd; at += at >= kEnd - kDay ? 1 : 15) {
       samples::Snapshot snapshot;
       snapshot.at = at;
       for (int i = 0; i < gpus; ++i)

@@ -69,6 +69,10 @@ std::vector<dialect::Option> ReportOptions();
 // cli/emulate.cc
 int EmulateMain(const Words& words);
 
+// cli/registry_seeing.cc
+Command MetricsCommand();
+Command ReportCommand();
+
 // cli/metrics.cc
 int MetricsMain(const Words& words);
 std::vector<dialect::Option> MetricsOptions();

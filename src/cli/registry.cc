@@ -496,43 +496,8 @@ std::vector<Command> MakeCommands() {
        "",
        LogoutMain,
        false},
-      {"metrics",
-       "Show how a job, a GPU, a machine or all of them were used, as curves",
-       "divvy metrics ID | --gpu N [--node NAME] | --node NAME | --cluster [OPTIONS]",
-       "Curves of what was sampled each second: use, memory, power and temperature of GPUs; CPU time, memory and disk "
-       "traffic; and the numbers that a job prints as JSON objects, a line each ({\"step\": 10, \"loss\": 0.3} is "
-       "own.step and own.loss). Of a job all of its run is known, also after its end; of the rest seconds for ten "
-       "minutes, 10 s for a day, minutes for a month, quarters of an hour for two years.",
-       {{"divvy metrics 17", "all of job 17"},
-        {"divvy metrics 17 -m own.loss,gpu_utilization", "two curves of it"},
-        {"divvy metrics --gpu 0 --since 2h -w", "GPU 0, as it goes on"},
-        {"divvy metrics --cluster --since 7d --csv", "for a table"}},
-       "Jobs",
-       MetricsOptions,
-       "job",
-       MetricsMain,
-       false},
-      {"report",
-       "Say what this server's history shows",
-       "divvy report usage|fairness|predictions|speeds [OPTIONS]",
-       "usage: GPU-hours, jobs and waiting by user, team, job name, GPU model, pool, machine or hour; of a job that "
-       "was "
-       "started several times the last run. fairness: how long users or teams waited for what they ran, and how even "
-       "that and the GPU-hours are. predictions: the latest jobs that ended (10,000 at most), run through the "
-       "prediction "
-       "of run times in the order of their ends, as if each had been predicted from those before it; for all and by "
-       "user. speeds: how fast jobs of one kind (user, name, command, GPUs) are on which GPU model, learned from the "
-       "progress that they reported, else from how long those ran that ended well.",
-       {{"divvy report usage --by team --since 30d", "who had the GPUs this month"},
-        {"divvy report usage --by hour --since 7d --html >week.html", "a page with plots"},
-        {"divvy report fairness", "who waited longest for what they ran"},
-        {"divvy report predictions", "how good estimates are here"},
-        {"divvy report speeds", "what is faster on which GPU"}},
-       "Planning",
-       ReportOptions,
-       "",
-       ReportMain,
-       false},
+      MetricsCommand(),
+      ReportCommand(),
       {"simulate",
        "Replay a trace, or what ran here, under other policies",
        "divvy simulate FORMAT --jobs FILE [--nodes FILE|NxG] [OPTIONS] | history [OPTIONS] | --chaos SEED",

@@ -2,8 +2,6 @@
 
 #include <unistd.h>
 
-#include "platform/user_identity.h"
-
 namespace divvy {
 namespace {
 
@@ -37,9 +35,13 @@ JobLog JobLogOf(const Node& node, const JobRecord& record, const JobSpec& spec, 
 }
 
 LogPiece ReadJobLog(const JobLog& log, std::int64_t at, std::int64_t last, std::size_t most) {
+  UserGroups groups;
+  return ReadJobLog(log, at, last, most, groups);
+}
+
+LogPiece ReadJobLog(const JobLog& log, std::int64_t at, std::int64_t last, std::size_t most, UserGroups& groups) {
   // Our own rights as well where we cannot have another's.
   if (log.is_ours || ::geteuid() != 0) return ReadLog(log.path, at, last, {}, most);
-  UserGroups groups;
   const auto uid = static_cast<uid_t>(log.user.uid);
   const auto gid = static_cast<gid_t>(log.user.gid);
   return ReadLog(log.path, at, last, {uid, gid, &groups.Of(uid, gid)}, most);

@@ -7,6 +7,7 @@
 
 #include "daemon/node.h"
 #include "platform/read_log.h"
+#include "platform/user_identity.h"
 
 namespace divvy {
 
@@ -26,5 +27,7 @@ struct JobLog {
 JobLog JobLogOf(const Node& node, const JobRecord& record, const JobSpec& spec, bool is_error);
 /// As ReadLog; `most`: bytes of the piece. On any thread; files on servers that are away may keep it waiting.
 LogPiece ReadJobLog(const JobLog& log, std::int64_t at, std::int64_t last, std::size_t most = kLogPieceBytes);
+/// The same for who reads again and again: `groups` remembers those of users.
+LogPiece ReadJobLog(const JobLog& log, std::int64_t at, std::int64_t last, std::size_t most, UserGroups& groups);
 
 }  // namespace divvy

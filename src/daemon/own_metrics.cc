@@ -1,8 +1,11 @@
 #include "daemon/own_metrics.h"
 
+#include <sys/stat.h>
+
 #include <algorithm>
 #include <cmath>
 #include <iterator>
+#include <optional>
 #include <utility>
 
 #include "base/text.h"
@@ -23,6 +26,13 @@ void Keep(std::vector<samples::Reading>& readings, samples::Reading reading) {
   const auto at = std::ranges::find(readings, reading.name, &samples::Reading::name);
   if (at != readings.end()) at->value = reading.value;
   else readings.push_back(std::move(reading));
+}
+
+// Nothing of what is no file: whoever opens a pipe takes part in it.
+std::optional<std::int64_t> SizeOf(const JobLog& log) {
+  struct stat status {};
+  if (log.path.empty() || ::stat(log.path.c_str(), &status) != 0 || !S_ISREG(status.st_mode)) return std::nullopt;
+  return status.st_size;
 }
 
 }  // namespace
@@ -50,7 +60,7 @@ void OwnMetrics::Look(const std::vector<Source>& sources, const std::string& nod
     const bool is_later = is_new ? !has_looked_ || source.attempt > 1 : reader.source.attempt != source.attempt;
     reader.source = source;
     reader.is_current = true;
-    if (is_later) reader.next = ReadJobLog(source.log, -1, 0, 1).size;
+    if (is_later) reader.next = SizeOf(source.log).value_or(0);
     if (is_later) reader.begun.clear();
   }
   has_looked_ = true;
@@ -67,13 +77,14 @@ void OwnMetrics::Look(const std::vector<Source>& sources, const std::string& nod
 
 std::vector<samples::Reading> OwnMetrics::Read(Reader& reader) {
   std::vector<samples::Reading> readings;
-  if (reader.source.log.path.empty()) return readings;
-  LogPiece piece = ReadJobLog(reader.source.log, reader.next, -1, kMostBytes);
+  const auto size = SizeOf(reader.source.log);
+  if (!size || *size == std::exchange(reader.size, *size)) return readings;
+  LogPiece piece = Piece(reader.source.log, reader.next, -1, kMostBytes);
   if (piece.error != 0) return readings;
   if (piece.size > piece.next) {
     // It writes faster than is read: on with its end, from the next whole line.
-    piece = ReadJobLog(reader.source.log, std::max<std::int64_t>(piece.size - static_cast<std::int64_t>(kMostBytes), 0),
-                       -1, kMostBytes);
+    piece = Piece(reader.source.log, std::max<std::int64_t>(piece.size - static_cast<std::int64_t>(kMostBytes), 0), -1,
+                  kMostBytes);
     if (piece.error != 0) return readings;
     reader.begun.clear();
     piece.text.erase(0, piece.text.find('\n') + 1);

@@ -39,12 +39,17 @@ class OwnMetrics {
   struct Reader {
     Source source;
     std::int64_t next = 0;
-    std::string begun;  // A line that has no end yet.
+    std::int64_t size = 0;  // Of the file at the last look.
+    std::string begun;      // A line that has no end yet.
     bool is_current = false;
   };
   std::vector<samples::Reading> Read(Reader& reader);
+  LogPiece Piece(const JobLog& log, std::int64_t at, std::int64_t last, std::size_t most) {
+    return ReadJobLog(log, at, last, most, groups_);
+  }
 
   std::map<std::uint64_t, Reader> readers_;  // By job.
+  UserGroups groups_;
   bool has_looked_ = false;
 };
 
