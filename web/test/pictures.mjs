@@ -31,6 +31,12 @@ try {
         await page.fill('[data-field=hours]', '4');
         await page.waitForTimeout(900);
       }
+      if (name === 'what-if') {
+        await page.fill('[data-field=more]', '8');
+        await page.click('[data-run]');
+        await page.waitForSelector('[aria-label=Policies] .rows [role=row]');
+        await page.waitForTimeout(400);
+      }
       await page.screenshot({ path: join(folder, `${name}-${colorScheme}.png`) });
     }
     await page.close();

@@ -18,8 +18,8 @@ export async function work(daemon) {
   const first = submit('--gpus', '2', '--time', '6h', '--name', 'llama-finetune', '--team', 'vision', '--', 'sh', '-c', talk);
   submit('--gpus', '2', '--time', '12h', '--name', 'resnet-sweep', '--team', 'vision', ...long);
   submit('--gpus', '6', '--time', '4h', '--name', 'diffusion-xl', '--team', 'speech', ...long);
-  submit('--gpus', '0.5', '--name', 'notebook-ada', ...long);
-  submit('--gpus', '0.25', '--name', 'notebook-grace', ...long);
+  submit('--gpus', '0.5', '--name', 'notebook-ada', '--team', 'speech', ...long);
+  submit('--gpus', '0.25', '--name', 'notebook-grace', '--team', 'speech', ...long);
   submit('--gpus', '1', '--time', '30m', '--name', 'eval-checkpoints', '--team', 'robotics', ...long);
   submit('--gpus', '1', '--array', '0-23%2', '--time', '20m', '--name', 'hyperparameters', '--team', 'robotics', ...long);
   submit('--gpus', '4', '--time', '2h', '--name', 'speech-large', '--team', 'speech', ...long);

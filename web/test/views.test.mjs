@@ -162,6 +162,34 @@ test('job: log as it comes, progress, end, and once more', async () => {
   assert.equal(await page.inputValue('[data-field=name]'), 'talks');
 });
 
+test('curves: of all GPUs, of a machine, of a job and of what it says of itself', async () => {
+  const text = 'i=0; while [ $i -lt 600 ]; do i=$((i+1)); echo "{\\"step\\": $i, \\"loss\\": $((100-i))}"; sleep 0.2; done';
+  const id = daemon.submit('--gpus', '1', '--name', 'learns', '--', 'sh', '-c', text);
+  await show(`job/${id}`);
+  await page.waitForSelector('[data-metric="own.loss"] canvas');
+  await page.waitForSelector('[data-metric="gpu_utilization"] canvas');
+  const said = JSON.parse(daemon.divvy('logs', '-n', '1', id).trim()).loss;
+  await until('its loss', async () => {
+    const label = await page.locator('[data-metric="own.loss"] [role=img]').getAttribute('aria-label');
+    const shown = Number(/mean (\S+)/.exec(label)[1]);
+    return shown <= said + 1 && shown > said - 60;
+  });
+  daemon.divvy('emulate', 'utilisation', '0', '77');
+  await show('overview');
+  await page.waitForSelector('h2:has-text("GPUs over time")');
+  await page.waitForSelector('.chart canvas');
+  await until('what is allocated', async () => {
+    const allocated = daemon.json('gpus').filter((gpu) => gpu.state === 'allocated').length;
+    return (await page.locator('.chart').first().getAttribute('aria-label')).includes(`allocated ${allocated}`);
+  });
+  await show('nodes');
+  await page.waitForSelector('[aria-label^="Its GPUs over time"]');
+  await until('the use of GPU 0', async () => (await page.locator('[aria-label^="Its GPUs over time"]').getAttribute('aria-label')).includes('GPU 0 77 %'));
+  await page.selectOption('[aria-label="What"]', 'gpu_power_watts');
+  await until('power', async () => /GPU 0 \d+ W/.test(await page.locator('[aria-label^="Its GPUs over time"]').getAttribute('aria-label')));
+  daemon.divvy('cancel', id, '--grace', '0');
+});
+
 test('submit: says where it would fit, and submits', async () => {
   await show('submit');
   await page.fill('[data-field=command]', "sh -c 'echo \"two words\"; sleep 1000'");
