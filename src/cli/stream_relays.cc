@@ -16,12 +16,13 @@
 #include <utility>
 
 #include "cli/foreground.h"
-#include "platform/pty.h"
 
 namespace divvy::cli {
 namespace {
 
 constexpr std::size_t kPiece = std::size_t{32} << 10;
+/// What a job's terminal takes for the end of its input: Pty::kEndOfFile, Ctrl-D.
+constexpr char kTypedEnd = 0x04;
 /// Of our input, so much is kept for another daemon: more than can be on its way to a job on another machine.
 constexpr std::size_t kHistory = std::size_t{1} << 20;
 
@@ -144,7 +145,7 @@ struct StreamRelays::Input {
         const ssize_t got = ReadSome(STDIN_FILENO, block, sizeof block);
         is_over = got <= 0;
         if (is_over && !TypesEnd()) break;
-        history.append(is_over ? std::string_view(&Pty::kEndOfFile, 1)
+        history.append(is_over ? std::string_view(&kTypedEnd, 1)
                                : std::string_view(block, static_cast<std::size_t>(got)));
         read += is_over ? 1 : got;
         if (history.size() > 2 * kHistory) history.erase(0, history.size() - kHistory);
