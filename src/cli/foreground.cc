@@ -201,8 +201,8 @@ int RunForeground(JobSpec spec, const Voice& voice) {
   if (const Status finished = FinishSpec(spec, *api); !finished) return voice.refuse(finished.error());
   if (spec.wants_pty && spec.request.nodes > 1)
     Note(
-        "the programs on all machines share one terminal, and none of them has it as its own: a shell has no job "
-        "control there (no Ctrl-Z, no Ctrl-C for what it starts)");
+        "the job's programs on all machines share one terminal, and none of them has it as its own: a shell has no "
+        "job control there (no Ctrl-Z, fg and bg)");
   SignalRelay relay;
   // The size of a terminal elsewhere is said once there is one.
   StreamRelays::Hooks hooks;

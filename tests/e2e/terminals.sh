@@ -152,6 +152,34 @@ for where in "$here" "$far"; do
   done
 done
 
+# One's own terminal goes on over a restart of the daemon, and can be left after it.
+for where in "$here" "$far"; do
+  view own "divvy run $where --pty --name own -- sh -c '$echoes'"
+  types own 'first\n'
+  shows own 'got first'
+  id=$(divvy queue --json | grep -oE '"id":[0-9]+' | head -n 1 | cut -d: -f2)
+  end_daemon kill
+  shows own 'went away'
+  back_up
+  types own 'second\n'
+  shows own 'got second'
+  wait_for "its caller's return" sh -c "divvy show $id --json | grep -q '\"state\":\"running\"'"
+  types own '\020\021'
+  expect 0 "$(code_of own)" "leaving one's own terminal after a restart ($where)"
+  shows own "left job $id"
+  goes_on "left after a restart"
+  close own
+  finish
+done
+
+# Without job control on several machines, which is said.
+divvy run --pty --nodes 1 $here -- true </dev/null 2>told || fail "one machine's ended with $?: $(cat told)"
+grep -q 'job control' told && fail "one machine is told: $(cat told)"
+divvy token create --node >token 2>/dev/null
+on n2 agent --join-file "$DIVVY_HOME/token" --name n2 --emulate 4xA100-40GB --detach --quiet || fail "n2 did not join"
+divvy run --pty --nodes 2 $far -- true </dev/null >told 2>&1 || fail "two machines' ended with $?: $(cat told)"
+grep -q 'no job control' told || fail "two machines are told: $(cat told)"
+
 # The agent is killed, or ended and started again: a terminal of its machine is only left, also one's own.
 where=$far
 for how in kill down; do
