@@ -281,16 +281,19 @@ void Agents::Look(const std::string& name, Known& known) {
   if (silent <= terms_.lost_after) return;
   node.Cut("no sign of life for " + std::to_string(std::chrono::duration_cast<std::chrono::seconds>(silent).count()) +
            " s");
-  if (!std::exchange(known.is_lost, true)) {
-    ports_.log("node=" + name + " event=node_lost");
-    fleet_.OnLost(name);
+  const bool is_lost_now = !std::exchange(known.is_lost, true);
+  if (is_lost_now) ports_.log("node=" + name + " event=node_lost");
+  const bool is_to_be_fenced = terms_.requeue_lost_after > Duration(0) && row->terms.stops_jobs && !known.is_fenced &&
+                               silent >= std::max(terms_.requeue_lost_after, FencedAfter(row->terms));
+  if (is_to_be_fenced) {
+    known.is_fenced = true;
+    ports_.log("node=" + name + " event=node_fenced");
+    // First the jobs: whoever hears that the session is over, and its streams with it, knows what became of them.
+    fleet_.OnFenced(name);
+    node.EndSession();
   }
-  const bool is_to_be_fenced = terms_.requeue_lost_after > Duration(0) && row->terms.stops_jobs && !known.is_fenced;
-  if (!is_to_be_fenced || silent < std::max(terms_.requeue_lost_after, FencedAfter(row->terms))) return;
-  known.is_fenced = true;
-  node.EndSession();
-  ports_.log("node=" + name + " event=node_fenced");
-  fleet_.OnFenced(name);
+  // Last: where both come at once no job may go on there.
+  if (is_lost_now) fleet_.OnLost(name);
 }
 
 Agents::Presence Agents::PresenceOf(std::string_view name) const {

@@ -142,6 +142,18 @@ TEST_F(CallersWorld, WhatAwaitsItsCallerThereGetsTheStreamsWithTheSession) {
   EXPECT_TRUE(IsAskedToPump()) << came_;
 }
 
+TEST_F(CallersWorld, ACallerWhoseJobIsOverWithTheSessionHearsOfNoRestart) {
+  ASSERT_TRUE(far_.Keep(Job(7), MakeRelays()));
+  far_.Rejoin(agents_->Of("n1"), Job(7));
+  Settle();
+  ASSERT_TRUE(IsAskedToPump());
+  // Its machine is cut off for good, and the controller has no such job any more.
+  agents_->Of("n1").EndSession();
+  Pass(2s);
+  char word = 0;
+  EXPECT_EQ(::recv(near_[0].get(), &word, 1, MSG_DONTWAIT), 0) << word;
+}
+
 TEST_F(CallersWorld, ACallerHearsThatItsJobBeginsHere) {
   ASSERT_TRUE(far_.Keep(Job(7), MakeRelays()));
   far_.Drop(Job(7));

@@ -261,6 +261,20 @@ TEST_F(AgentsWorld, ANodeThatStopsItsJobsHasDoneSoBeforeTheyMayRunElsewhere) {
   EXPECT_EQ(agents_->PresenceOf("n1"), Agents::Presence::kConnected);
 }
 
+TEST_F(AgentsWorld, WhatIsLostAndCutOffAtOnceHasNoJobsThatMayGoOn) {
+  KillController();
+  terms_.requeue_lost_after = 1min;
+  terms_.lost_after = 10min;
+  StartController();
+  StartAgent();
+  Pass(10s);
+  fleet_.Take();
+  is_partitioned_ = true;
+  wire_.CutAll();
+  Pass(11min);
+  EXPECT_EQ(fleet_.Take(), (Words{"fenced n1", "lost n1"}));
+}
+
 TEST_F(AgentsWorld, AnAgentThatIsRestartedWhileCutOffStopsItsJobsAllTheSame) {
   KillController();
   terms_.requeue_lost_after = 2min;

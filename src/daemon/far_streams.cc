@@ -61,6 +61,12 @@ Error NoStreams(const RemoteNode& node) {
   return FailedPrecondition("the agent on node " + node.name() + " is of a release that carries no streams");
 }
 
+bool GoesOnAt(const Controller& controller, JobId job, const std::string& node) {
+  const JobRecord* record = controller.Find(job);
+  if (record == nullptr || !IsActive(record->state)) return false;
+  return std::ranges::any_of(SeatsOf(*record), [&](const Seat& seat) { return seat.node == node && !seat.exit; });
+}
+
 }  // namespace
 
 Status FarStreams::Keep(JobId job, Streams relays, Had had) {
@@ -95,9 +101,11 @@ void FarStreams::OpenAll(RemoteNode& node, JobId job) {
         if (caller->is_open() && said.ends_with('\n')) Say(*caller, said);
       });
     }
-    joint->OnOver([this, job, stream, caller, over = RemoteNode::SessionOver(node.name())](const std::string& why) {
+    joint->OnOver([this, job, stream, caller, name = node.name(),
+                   over = RemoteNode::SessionOver(node.name())](const std::string& why) {
       if (stream == 0 && why == wire::kDetached && terminal_left_) terminal_left_(job);
-      const bool is_lost = why == over || why == wire::kStreamsGone;
+      // What was cut off for good and has stopped its jobs: the job's end says that.
+      const bool is_lost = (why == over && GoesOnAt(core_.controller(), job, name)) || why == wire::kStreamsGone;
       if (stream != 0 && is_lost && caller->is_open()) Say(*caller, kLostWord);
     });
     // The session may have ended over one.
