@@ -170,9 +170,10 @@ Result<Descriptor> Api::ReachSteps(Api api, const std::string& id, bool stops_on
 Result<std::vector<wire::StepView>> Api::Steps(const std::string& id) {
   return connection_->Ask<std::vector<wire::StepView>>("GET", "/v1/jobs/" + PercentEncode(id) + "/steps");
 }
-Result<LogPiece> Api::Log(const std::string& id, bool is_error, std::int64_t at, std::int64_t last) {
+Result<LogPiece> Api::Log(const std::string& id, bool is_error, std::int64_t at, std::int64_t last, std::int64_t run) {
   const std::string target = "/v1/jobs/" + PercentEncode(id) + "/log?at=" + std::to_string(at) +
-                             "&last=" + std::to_string(last) + (is_error ? "&error=1" : "");
+                             "&last=" + std::to_string(last) + (is_error ? "&error=1" : "") +
+                             (run > 0 ? "&run=" + std::to_string(run) : "");
   DIVVY_TRY(HttpResponse response, connection_->CallWhole("GET", target, "", {}));
   const auto next = ParseInteger(response.header("divvy-next"));
   if (!next) return CorruptData("the daemon did not say where the log goes on");

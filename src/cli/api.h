@@ -47,7 +47,7 @@ class Api {
   /// `id`: "17", "17_3", "@", "@~1" or a name.
   Result<wire::JobDetail> Job(const std::string& id);
   /// A piece of its output, or of its errors, as ReadLog gives it on the machine where it is.
-  Result<LogPiece> Log(const std::string& id, bool is_error, std::int64_t at, std::int64_t last);
+  Result<LogPiece> Log(const std::string& id, bool is_error, std::int64_t at, std::int64_t last, std::int64_t run = 0);
   Result<wire::WhyView> Why(const std::string& id);
   /// Also of a job that runs on another machine, which is asked for them.
   Result<std::vector<wire::StepView>> Steps(const std::string& id);

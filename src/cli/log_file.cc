@@ -37,18 +37,19 @@ std::string LogFile::trouble() const {
 
 LogFile OpenLogFile(Api& api, const wire::JobDetail& job, const LogFlags& flags) {
   const std::string path = LogPath(job, flags);
-  if (!api.is_remote() && !IsElsewhere(job)) return {path, flags.last};
-  return {path, flags.last,
-          [&api, id = ToString(job.id), is_error = flags.is_error](std::int64_t at, std::int64_t last) {
-            auto piece = api.Log(id, is_error, at, last);
-            if (piece) return *std::move(piece);
-            const ErrorCode why = piece.error().code;
-            return LogPiece{"", at,
-                            why == ErrorCode::kNotFound           ? ENOENT
-                            : why == ErrorCode::kPermissionDenied ? EACCES
-                                                                  : EIO,
-                            piece.error().message};
-          }};
+  if (!api.is_remote() && !IsElsewhere(job) && flags.run == 0) return {path, flags.last};
+  return {
+      path, flags.last,
+      [&api, id = ToString(job.id), is_error = flags.is_error, run = flags.run](std::int64_t at, std::int64_t last) {
+        auto piece = api.Log(id, is_error, at, last, run);
+        if (piece) return *std::move(piece);
+        const ErrorCode why = piece.error().code;
+        return LogPiece{"", at,
+                        why == ErrorCode::kNotFound           ? ENOENT
+                        : why == ErrorCode::kPermissionDenied ? EACCES
+                                                              : EIO,
+                        piece.error().message};
+      }};
 }
 
 }  // namespace divvy::cli

@@ -17,6 +17,7 @@ struct LogFlags {
   bool is_error = false;   // The job's error file, where it has one of its own.
   bool is_path = false;    // The file's name only.
   std::int64_t last = -1;  // Only so many lines; -1: all.
+  std::int64_t run = 0;    // Where this run of it was; 0: the last.
 };
 
 /// Where the job's output, or its errors, are; empty where the caller may not know.

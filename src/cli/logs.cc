@@ -7,6 +7,7 @@
 #include <cstring>
 #include <ctime>
 #include <string>
+#include <vector>
 
 #include "base/text.h"
 #include "cli/api.h"
@@ -14,6 +15,7 @@
 #include "cli/job_text.h"
 #include "cli/log_file.h"
 #include "model/job_record.h"
+#include "model/run_line.h"
 
 namespace divvy::cli {
 namespace {
@@ -53,6 +55,19 @@ std::vector<Option> LogTable(LogFlags& flags) {
                    set(flags.is_error),
                    {"stderr"},
                    false});
+  table.push_back({"run",
+                   0,
+                   Takes::kValue,
+                   "N",
+                   "From the machine where its run N was; all that it left there",
+                   [&flags](std::string_view value) -> Status {
+                     const auto run = ParseInteger(value);
+                     if (!run || *run < 1) return InvalidArgument("'" + std::string(value) + "' is no number of a run");
+                     flags.run = *run;
+                     return {};
+                   },
+                   {},
+                   false});
   table.push_back({"path", 0, Takes::kNothing, "", "Print the file's name only", set(flags.is_path), {}, false});
   return table;
 }
@@ -77,6 +92,57 @@ std::size_t PrintNew(LogFile& file, const std::string& name, bool until_now = fa
   }
   std::fflush(stdout);
   return printed;
+}
+
+/// Its runs, oldest first; nothing where it has run once at most, and is not to run again.
+std::vector<EarlierRun> RunsOf(const wire::JobDetail& job) {
+  constexpr std::size_t kStamp = 25;  // Before the text of a line of the history.
+  std::vector<EarlierRun> runs;
+  for (const std::string& line : job.history) {
+    auto run = ReadRunLine(std::string_view(line).substr(std::min(line.size(), kStamp)));
+    if (run) runs.push_back(*std::move(run));
+  }
+  return runs;
+}
+
+/// It waits to run again, or was cancelled while it did: its last run is one of before.
+bool IsBetweenRuns(const wire::JobDetail& job, const std::vector<EarlierRun>& runs) {
+  return !runs.empty() && (!job.start_time || runs.back().node != job.node);
+}
+
+std::string RunText(const EarlierRun& run) {
+  return "run " + std::to_string(run.run) + " was on " + (run.node.empty() ? "the controller's machine" : run.node);
+}
+
+/// A log is on the machine where the job ran: who ran on several has a part of it on each. `node`: whose is shown.
+void NoteEarlierRuns(const wire::JobDetail& job, const std::string& node) {
+  std::vector<EarlierRun> elsewhere;  // The newest on each machine.
+  for (EarlierRun& run : RunsOf(job)) {
+    std::erase_if(elsewhere, [&](const EarlierRun& other) { return other.node == run.node; });
+    if (run.node != node) elsewhere.push_back(std::move(run));
+  }
+  if (elsewhere.empty()) return;
+  std::string text;
+  for (const EarlierRun& run : elsewhere) text += (text.empty() ? "" : ", ") + RunText(run);
+  const std::string which = elsewhere.size() == 1 ? std::to_string(elsewhere.front().run) : "N";
+  Note(text + "; divvy logs --run " + which + " " + PublicId(job) + " shows what it left there");
+}
+
+/// Which run is shown: one that is asked for, or of a job that waits for its next one the last; 0: that which it is in,
+/// or was in last. The machine where it is.
+Result<std::string> ChooseRun(const wire::JobDetail& job, LogFlags& flags) {
+  const std::vector<EarlierRun> runs = RunsOf(job);
+  if (flags.run != 0) {
+    if (flags.follows) return InvalidArgument("--follow is of the run that the job is in; leave out --run");
+    if (flags.is_path) return InvalidArgument("--path is of its last run; leave out --run");
+    const auto found = std::ranges::find(runs, flags.run, &EarlierRun::run);
+    return found == runs.end() ? job.node : found->node;
+  }
+  if (!IsBetweenRuns(job, runs) || flags.follows || flags.is_path) return job.node;
+  flags.run = runs.back().run;
+  Note("job " + PublicId(job) + " ran last " + (runs.back().node.empty() ? "here" : "on " + runs.back().node) +
+       ", as run " + std::to_string(flags.run));
+  return runs.back().node;
 }
 
 /// Until the job has ended. It may begin after us, and on another machine than the one where it ran before.
@@ -151,6 +217,9 @@ int LogsMain(const Words& words) {
     if (!piece && piece.error().code != ErrorCode::kNotFound) return Fail(piece.error());
     if (!piece) return Fail(FailedPrecondition("job " + id + " ran on its caller's terminal, so there is no log"));
   }
+  const bool asks_for_run = flags.run != 0;
+  const auto node = ChooseRun(*job, flags);
+  if (!node) return Fail(node.error());
   LogFile file = OpenLogFile(*api, *job, flags);
   if (file.path().empty() && !is_on_terminal)
     return Fail(PermissionDenied("job " + id + " belongs to " + job->user + ", who alone may see where its output is"));
@@ -163,6 +232,7 @@ int LogsMain(const Words& words) {
     std::printf("%s\n", file.path().c_str());
     return 0;
   }
+  if (!asks_for_run) NoteEarlierRuns(*job, *node);
   if (flags.follows) return Follower(*api, *job, flags).Run();
   const std::size_t printed = PrintNew(file, id, true);
   // An empty answer leaves people wondering whether they asked for the right thing.
@@ -170,7 +240,7 @@ int LogsMain(const Words& words) {
   if (file.error() == 0 && printed == 0 && flags.last != 0 && state && IsFinal(*state))
     Note("job " + id + " wrote nothing; it " + EndInWords(job->state, job->reason));
   if (file.error() == 0) return 0;
-  if (file.error() == ENOENT && !job->start_time)
+  if (file.error() == ENOENT && !job->start_time && flags.run == 0)
     return Fail(FailedPrecondition("job " + id + " has not started, so there is no log yet (divvy why " + id + ")"));
   return Fail(NotFound(file.trouble()));
 }

@@ -6,6 +6,7 @@
 #include "control/controller.h"
 #include "control/record_parts.h"
 #include "control/settings_text.h"
+#include "model/run_line.h"
 
 namespace divvy {
 namespace {
@@ -197,6 +198,8 @@ Result<std::string> Controller::RequeueEnded(JobRecord ended, const JobSpec& spe
   record.is_held = holds;
   record.retries_used = 0;
   ++record.restarts;
+  KeepRun(record, effects_.batch);
+  Note(record.id, EndText(record), record.ended);
   run_times_.Know(record, record.shape);
   IndexDependencies(record, true);
   QueueAgain(record, kNoTime, QueuedAgainBy(caller, record.id, holds), now);

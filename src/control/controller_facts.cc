@@ -7,6 +7,7 @@
 #include "control/record_parts.h"
 #include "control/settings_text.h"
 #include "model/exit_codes.h"
+#include "model/run_line.h"
 
 namespace divvy {
 namespace {
@@ -146,9 +147,11 @@ void Controller::OnVanished(JobId job, std::uint32_t attempt, Vanished how, Time
     QueueAgain(record, kNoTime, "the daemon was restarted before it could start", now);
   } else if (how == Vanished::kFenced && !record.is_foreground) {
     ++record.restarts;
+    KeepRun(record, effects_.batch);
     QueueAgain(record, kNoTime, "queued again: node " + node + " was cut off and has stopped its jobs", now);
   } else if ((was_rebooted && record.requeues_after_reboot) || record.stop_intent == StopIntent::kRequeue) {
     ++record.restarts;
+    KeepRun(record, effects_.batch);
     QueueAgain(record, kNoTime, was_rebooted ? "queued again after a reboot" : record.reason, now);
   } else {
     Exit exit;
@@ -166,6 +169,7 @@ void Controller::OnVanished(JobId job, std::uint32_t attempt, Vanished how, Time
 bool Controller::RunsAgain(JobRecord& record, JobState outcome, const Exit& exit, Time now) {
   if (record.stop_intent == StopIntent::kRequeue) {
     ++record.restarts;
+    KeepRun(record, effects_.batch);
     const Duration delay = IsForWantOfRoom(exit) ? RoomDelay(record.id) : BorrowDelay(record, now);
     QueueAgain(record, delay > Duration(0) ? AddSaturating(now, delay) : kNoTime, record.reason, now);
     return true;
@@ -182,6 +186,7 @@ bool Controller::RunsAgain(JobRecord& record, JobState outcome, const Exit& exit
   const std::string how = !exit.failure.empty() ? ": " + exit.failure
                           : exit.signal != 0    ? " with signal " + std::to_string(exit.signal)
                                                 : " with exit code " + std::to_string(exit.code);
+  KeepRun(record, effects_.batch);
   // The first run is a try, too.
   QueueAgain(record, AddSaturating(now, delay),
              "try " + std::to_string(record.retries_used) + " of " + std::to_string(record.retries + 1) + " ended" +

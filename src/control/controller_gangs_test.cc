@@ -9,6 +9,7 @@
 #include <string>
 
 #include "control/controller_machines_test_world.h"
+#include "control/start_reason.h"
 
 namespace divvy {
 namespace {
@@ -292,6 +293,71 @@ TEST(Gangs, ACancelledOnesExitIsThatOfItsFirstProcess) {
   EXPECT_EQ(effects.finished[0].exit->code, 143);
   EXPECT_EQ(effects.finished[1].state, JobState::kCancelled);
   EXPECT_FALSE(effects.finished[1].exit->is_known);
+}
+
+TEST(Gangs, WhoseStartIsWaitedForIsSaid) {
+  Machines world(3, 4);
+  const JobId job = world.SubmitGang(3, 4);
+  world.Turn();
+  EXPECT_EQ(StateReason(world.controller_, world.Of(job)),
+            "waits for node n1 and 2 more to prepare their parts, 60 s at most");
+  world.Prepare(job, "n1");
+  world.Prepare(job, "n3");
+  EXPECT_EQ(StateReason(world.controller_, world.Of(job)), "waits for node n2 to prepare its part, 60 s at most");
+  world.Prepare(job, "n2");
+  EXPECT_EQ(StateReason(world.controller_, world.Of(job)), "first in line");
+}
+
+TEST(Machines, WhatRanBeforeTheControllersStartIsNotFirstInLine) {
+  Machines before(1, 4);
+  const JobId job = before.Submit(2);
+  before.Turn();
+  before.controller_.OnStarted(job, 1, before.now_, "n1");
+  Machines after(0);
+  after.controller_.OnNodeRow(MachineRow("n1", 4));
+  JobRecord kept = before.Of(job);
+  kept.state = JobState::kStarting;  // As it was kept.
+  after.controller_.Load({kept}, {}, 100, 1, World::NoHistory());
+  EXPECT_EQ(StateReason(after.controller_, after.Of(job)),
+            "node n1 has not been heard from since the controller began; the job may run there");
+  after.controller_.OnNodeAccounted("n1");
+  EXPECT_EQ(StateReason(after.controller_, after.Of(job)), "first in line");
+}
+
+/// In the order in which they are kept.
+std::vector<std::string> HistoryOf(const Effects& effects) {
+  std::vector<std::string> texts;
+  for (const Batch::HistoryLine& line : effects.batch.history) texts.push_back(line.text);
+  return texts;
+}
+
+TEST(Machines, WhereEarlierRunsWereStaysInTheHistory) {
+  Machines world(2, 2);
+  const JobId job = world.Submit(2, 0, {}, 1);
+  world.Turn();
+  const Time start = world.now_;
+  world.controller_.OnStarted(job, 1, start, "n1");
+  world.now_ += 5s;
+  world.End(job, "n1", 1);
+  Effects effects = world.Turn();
+  EXPECT_EQ(HistoryOf(effects),
+            (std::vector<std::string>{"run 1 started on n1 (GPUs 0-1): first in line",
+                                      "try 1 of 2 ended with exit code 1; tries again after 10 s"}));
+  EXPECT_EQ(effects.batch.history[0].at, start);
+  world.now_ += 10s;
+  world.Turn();
+  world.controller_.OnVanished(job, 2, Controller::Vanished::kNeverStarted, world.now_, "n1");
+  EXPECT_EQ(HistoryOf(world.Turn()), (std::vector<std::string>{"the daemon was restarted before it could start"}));
+  world.controller_.OnStarted(job, 3, world.now_, "n1");
+  world.End(job, "n1", 2);
+  effects = world.Turn();
+  ASSERT_EQ(effects.finished.size(), 1u);
+  // So does how it ended before it was queued again.
+  JobSpec spec;
+  spec.command = {"true"};
+  ASSERT_TRUE(world.controller_.RequeueEnded(effects.finished[0], spec, {}, {}, false, world.ada_, world.now_));
+  EXPECT_EQ(HistoryOf(world.Turn()), (std::vector<std::string>{"run 3 started on n1 (GPUs 0-1): first in line",
+                                                               "failed: exit code 2", "queued again by ada"}));
 }
 
 TEST(Gangs, WhoDoesNotPrepareInTimeIsNamedAndTheJobWaitsAgain) {

@@ -384,7 +384,7 @@ std::string Routes::OpenApiText() {
       &kJsonType<std::vector<StepView>>);
   add("GET", "/v1/jobs/{id}/log",
       "A piece of its output as bytes, from byte `at`, or before the last `last` lines where that is -1; `error=1`: of "
-      "its errors. The header Divvy-Next says where the next piece begins",
+      "its errors; `run=2`: from where that run of it was. The header Divvy-Next says where the next piece begins",
       nullptr, nullptr);
   add("GET", "/v1/jobs/{id}/wait", "Answered when the job has ended", nullptr, &kJsonType<WaitAnswer>);
   add("POST", "/v1/jobs/{id}/rejoin",

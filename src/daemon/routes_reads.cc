@@ -9,10 +9,12 @@
 
 #include "base/text.h"
 #include "control/pool_parts.h"
+#include "control/start_reason.h"
 #include "daemon/job_log.h"
 #include "daemon/routes_call.h"
 #include "daemon/select.h"
 #include "engine/phrases.h"
+#include "model/run_line.h"
 #include "platform/step_list_file.h"
 #include "wire/agent_messages.h"
 #include "wire/messages_teams.h"
@@ -78,6 +80,20 @@ std::optional<HistoryFilter> EndedOnly(const wire::JobSelector& select, const Ca
   return filter.states.empty() ? std::nullopt : std::optional(filter);
 }
 
+/// The record as it was in this run; false: there was none of that number.
+bool TakeRun(std::int64_t run, const Result<std::vector<Batch::HistoryLine>>& history, JobRecord& record) {
+  if (!history) return false;
+  for (const Batch::HistoryLine& line : *history) {
+    const auto found = ReadRunLine(line.text);
+    if (!found || found->run != run) continue;
+    record.attempt = found->run;
+    record.node = found->node;
+    record.gang.clear();
+    return true;
+  }
+  return run > 0 && run == record.attempt && !Waits(record);
+}
+
 }  // namespace
 
 /// A listing whose live part is known.
@@ -139,7 +155,7 @@ std::vector<JobRecord> Routes::LiveInOrder(const wire::JobSelector& select, cons
 }
 
 wire::JobView Routes::LiveView(const JobRecord& record, const FindOutcome& find) {
-  const Reason reason = Waits(record) ? core_.controller().WaitingReason(record) : record.reason;
+  const Reason reason = StateReason(core_.controller(), record);
   wire::JobView view = ViewOf(record, reason, labels_.Of(record), find);
   view.share = ShareOf(record);
   return view;
@@ -333,18 +349,23 @@ void Routes::Log(Call& call) {
     const auto at = call.request.query.find(name);
     return at == call.request.query.end() ? std::optional<std::int64_t>(-1) : ParseInteger(at->second);
   };
-  const auto at = number("at"), last = number("last");
-  if (!at || !last) return call.Refuse(InvalidArgument("'at' and 'last' are whole numbers"));
+  const auto at = number("at"), last = number("last"), run = number("run");
+  if (!at || !last || !run) return call.Refuse(InvalidArgument("'at', 'last' and 'run' are whole numbers"));
   const bool is_error = call.request.query.contains("error");
   Found found = FindHere(*id);
   ReadAside(call, [=, this, id = *id, caller = call.caller, found = std::move(found)]() mutable -> Finish {
     if (!Complete(id, found) || found.spec == nullptr)
       return [](Call& asked) { asked.Refuse(NotFound("there is no job " + asked.argument)); };
-    const JobRecord& record = *found.record;
+    JobRecord& record = *found.record;
     if (!MaySee(caller, record)) {
       return [name = record.user.name](Call& asked) {
         asked.Refuse(
             PermissionDenied("job " + asked.argument + " belongs to " + name + ", who alone may read its log"));
+      };
+    }
+    if (*run >= 0 && !TakeRun(*run, core_.store().HistoryOf(id), record)) {
+      return [run = *run](Call& asked) {
+        asked.Refuse(NotFound("job " + asked.argument + " had no run " + std::to_string(run)));
       };
     }
     if (!record.node.empty()) {
@@ -377,7 +398,7 @@ void Routes::AnswerDetail(Call& call, const Found& found) {
   const JobRecord& record = *found.record;
   const std::shared_ptr<const JobSpec> visible = VisibleSpec(call.caller, found);
   const JobSpec* shown = visible.get();
-  const Reason reason = Waits(record) ? core_.controller().WaitingReason(record) : record.reason;
+  const Reason reason = StateReason(core_.controller(), record);
   static const std::vector<GpuFacts> kNone;
   const auto node = core_.controller().IndexOf(record.node);
   wire::JobDetail detail =
@@ -443,8 +464,8 @@ void Routes::Why(Call& call) {
     explanation.blockers.assign(1, {BlockerKind::kInfeasible, std::move(no_pool)});
     explanation.would_start_now.clear();
   }
-  wire::WhyView view = WhyOf(*record, explanation, waits ? controller.WaitingReason(*record) : record->reason,
-                             core_.Outcomes(), core_.Now(), ShareOf(*record));
+  wire::WhyView view =
+      WhyOf(*record, explanation, StateReason(controller, *record), core_.Outcomes(), core_.Now(), ShareOf(*record));
   NameMachines(explanation, view);
   if (waits && !view.blockers.empty()) {
     for (std::string& closed : controller.ClosedPools(*record)) {
@@ -455,8 +476,6 @@ void Routes::Why(Call& call) {
   }
   if (record->state == JobState::kStarting) {
     for (const Seat& seat : SeatsOf(*record)) {
-      if (const std::string absence = controller.AbsenceOf(seat.node); !absence.empty())
-        view.summary += " It waits there: " + absence + ".";
       if (const std::string wait = WaitsAt(seat.node, record->id); !wait.empty())
         view.summary += " It waits there: " + wait + ".";
     }

@@ -4,10 +4,12 @@
 #include <array>
 #include <cctype>
 #include <ctime>
+#include <set>
 
 #include "base/text.h"
 #include "dialect/job_options.h"
 #include "dialect/quantities.h"
+#include "model/run_line.h"
 #include "model/step_list.h"
 #include "wire/step_views.h"
 
@@ -149,22 +151,17 @@ std::string Stamp(Time time) {
 std::vector<std::string> HistoryLines(const JobRecord& record, const std::vector<Batch::HistoryLine>& history) {
   std::vector<std::pair<Time, std::string>> lines;
   lines.emplace_back(record.submitted, "submitted by " + record.user.name);
-  for (const auto& line : history) lines.emplace_back(line.at, line.text);
+  // Of one that was cancelled while it waited to run again the last run is there already.
+  std::set<std::uint32_t> told;
+  for (const auto& line : history) {
+    const auto run = ReadRunLine(line.text);
+    if (!run || told.insert(run->run).second) lines.emplace_back(line.at, line.text);
+  }
   const bool has_run =
       record.started != kNoTime && record.state != JobState::kQueued && record.state != JobState::kHeld;
-  if (has_run && record.array_count == 0) {
-    std::string text = "started";
-    if (!record.gpus.empty()) {
-      IndexRanges ranges;
-      for (int gpu : record.gpus.ToVector()) ranges.Insert(static_cast<std::uint32_t>(gpu));
-      text += std::string(" on GPU") + (record.gpus.size() > 1 ? "s " : " ") + ranges.ToString();
-    }
-    if (!record.start_reason.empty()) text += ": " + record.start_reason;
-    lines.emplace_back(record.started, text);
-  }
-  if (IsFinal(record.state))
-    lines.emplace_back(record.ended,
-                       std::string(Name(record.state)) + (record.reason.empty() ? "" : ": " + record.reason));
+  if (has_run && record.array_count == 0 && !told.contains(record.attempt))
+    lines.emplace_back(record.started, StartedText(record));
+  if (IsFinal(record.state)) lines.emplace_back(record.ended, EndText(record));
   std::ranges::stable_sort(lines, {}, &std::pair<Time, std::string>::first);
   std::vector<std::string> out;
   for (const auto& [at, text] : lines) out.push_back(Stamp(at) + "  " + text);

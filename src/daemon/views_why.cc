@@ -217,7 +217,11 @@ std::string ActiveSummary(const JobRecord& record, const std::string& reason, co
   std::string why = WithPublicIds(record.start_reason, find);
   if (!why.empty()) why = " (" + why + ")";
   const std::string waited = DurationText(record.started - record.submitted);
-  if (record.state == JobState::kStarting) return subject + " is starting" + RanOn(record) + why + ".";
+  if (record.state == JobState::kStarting) {
+    if (reason == record.reason) return subject + " is starting" + RanOn(record) + why + ".";
+    return subject + " was told to start" + RanOn(record) + " " + DurationText(now - record.started) +
+           " ago: " + reason + ".";
+  }
   std::string text =
       subject + (record.state == JobState::kPaused ? " is paused; it began " : " has been running for ") +
       DurationText(now - record.started) + (record.state == JobState::kPaused ? " ago" : "") +

@@ -55,6 +55,28 @@ expect succeeded "$(field "$id" state)" "the end of a gang ($(cat "$log" 2>/dev/
 expect 4 "$(grep -c '^[0-3]: rank [0-3] of 4 on n[12], node [01] of 2$' "$log")" "its lines ($(cat "$log"))"
 expect 2 "$(grep -c 'on n1' "$log")" "its ranks on n1"
 
+# It runs again on another machine: what each run printed lies where it was, and is read there.
+id=$(submit --gpus 3 --gpu-type a100 --retries 1 --retry-delay 1s -- \
+  sh -c "echo run \$DIVVY_ATTEMPT on \$DIVVY_NODE; until [ -e $machines/again ]; do sleep 0.02; done; exit 1")
+wait_for "its start" state_is "$id" running
+first=$(field "$id" node)
+divvy node cordon "$first" >/dev/null
+touch "$machines/again"
+wait_for "its end" state_is "$id" failed
+second=$(field "$id" node)
+[ "$second" != "$first" ] || fail "it ran again on $first, which takes no work"
+expect "run 2 on $second" "$(divvy logs "$id" 2>said)" "the log of its last run"
+expect "divvy: note: run 1 was on $first; divvy logs --run 1 $id shows what it left there" "$(cat said)" "what is said of the first"
+expect "run 1 on $first" "$(divvy logs --run 1 "$id" 2>&1)" "the log of its first run"
+expect "run 2 on $second" "$(divvy logs --run 2 "$id" 2>&1)" "the log of its second run"
+! divvy logs --run 3 "$id" >/dev/null 2>said || fail "a third run has a log"
+grep -q "job $id had no run 3" said || fail "of a third run is said: $(cat said)"
+divvy show "$id" >shown
+grep -q "run 1 started on $first (GPUs 0-2): " shown || fail "its first start is not in its history: $(cat shown)"
+grep -q "run 2 started on $second (GPUs 0-2): " shown || fail "its second start is not in its history: $(cat shown)"
+grep -q "try 1 of 2 ended with exit code 1; tries again" shown || fail "its first end is not in its history: $(cat shown)"
+divvy node resume "$first" >/dev/null
+
 # torchrun's options come by its environment, where it is started once on each machine.
 id=$(submit --nodes 2 --gpus 2 --gpu-type a100 -- sh -c 'echo "$PET_NNODES $PET_NODE_RANK $PET_MASTER_ADDR"')
 divvy wait "$id" >/dev/null 2>&1 || true
@@ -72,19 +94,22 @@ id=$(submit --nodes 2 --gpus 4 --gpu-type a100 -- /no/such/program)
 divvy wait "$id" >/dev/null 2>&1 || true
 expect failed "$(field "$id" state)" "a gang without a program"
 
-# One of its machines loses its step process: the reason names it.
-id=$(submit --nodes 2 --gpus 4 --gpu-type a100 -- sleep 1000)
-wait_for "its start" state_is "$id" running
+# One of its machines loses its step process: it is tried again, and then the reason names the machine.
+id=$(submit --nodes 2 --gpus 4 --gpu-type a100 --retries 1 --retry-delay 1s -- sleep 1000)
 steps_of() {
   for process in /proc/[0-9]*; do
     [ "$(cat "$process/comm" 2>/dev/null)" = divvy-steps ] || continue
     tr '\0' ' ' <"$process/cmdline" 2>/dev/null | grep -q "$machines/$1/agent/runs/[^ ]*/$id " && echo "${process#/proc/}"
   done
 }
-second=n2
-[ "$(field "$id" node)" = n1 ] || second=n1
-wait_for "its step process" test -n "$(steps_of $second)"
-kill -9 $(steps_of $second)
+runs_after() { [ "$(field "$id" restarts)" = "$1" ] && state_is "$id" running; }
+for restarts in 0 1; do
+  wait_for "its start" runs_after $restarts
+  second=n2
+  [ "$(field "$id" node)" = n1 ] || second=n1
+  wait_for "its step process" test -n "$(steps_of $second)"
+  kill -9 $(steps_of $second)
+done
 divvy wait "$id" >/dev/null 2>&1 || true
 field "$id" reason | grep -q "^node $second lost its part: the job's step process" || fail "the reason is: $(field "$id" reason)"
 
