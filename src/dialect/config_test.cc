@@ -250,10 +250,11 @@ TEST(Config, ThePackagedFileShowsTheDefaultOfEveryKey) {
   ASSERT_TRUE(config) << config.error().message;
   EXPECT_EQ(keys, 49);
   Config want;
-  // Keys whose defaults cannot be written down: no stand-in GPUs, no door to other machines.
+  // Keys whose defaults cannot be written down: no stand-in GPUs, no door to other machines, a page where it is asked for.
   want.emulate = "8xH100-80GB";
   want.listen = {"0.0.0.0", 7433};
   want.name = "gpu1.lab";
+  want.ui_listen = {"127.0.0.1", 8642};
   EXPECT_EQ(*config, want);
 }
 

@@ -450,7 +450,9 @@ void Builder::AddPlaces() {
   for (const auto& [name, letter, help] :
        {std::tuple("nodelist", 'w', "Hosts to run on, and as many nodes without --nodes: n[1-4,7]"),
         std::tuple("exclude", 'x', "Hosts not to run on: n[1-4,7]")}) {
-    AddKept(name, letter, "HOSTS", help, [option = std::string(name)](std::string_view value) -> Status {
+    AddKept(name, letter, "HOSTS", help, [option = std::string(name), spec = spec_](std::string_view value) -> Status {
+      // Said last and empty, it takes back what was said before.
+      if (value.empty() && !slurm::Value(*spec, option)) return InvalidArgument("a host is missing");
       DIVVY_TRY([[maybe_unused]] const std::vector<std::string> names, slurm::ParseHosts(option, value));
       return {};
     });

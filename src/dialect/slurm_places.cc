@@ -14,8 +14,8 @@ namespace slurm {
 
 Result<std::vector<std::string>> ParseHosts(std::string_view option, std::string_view value,
                                             std::vector<std::string>* notes) {
-  // Said last and empty, it takes back what was said before.
-  if (Trim(value).empty()) return std::vector<std::string>();
+  if (value.empty()) return std::vector<std::string>();
+  if (Trim(value).empty()) return InvalidArgument("a host is missing");
   if (value.find('/') == std::string_view::npos) return ReadNodeList(value);
   if (notes != nullptr) {
     notes->push_back("--" + std::string(option) + "=" + std::string(value) +
