@@ -497,12 +497,12 @@ void Node::NoteRefused(const RunRecord& record) {
 
 std::string Node::IsolationTextOf(JobId job) const {
   std::string text;
-  std::int64_t count = 0;
+  const auto known = refused_.find(job);
+  std::int64_t count = known == refused_.end() ? 0 : known->second;
   if (const auto run = runs_.find(job); run != runs_.end()) {
     if (run->second.lock != DeviceLock::kNone) text = Text(run->second.lock);
-    count = JobCgroup::Open(run->second.record.cgroup).RefusedDevices().value_or(0);
-  } else if (const auto known = refused_.find(job); known != refused_.end()) {
-    count = known->second;
+    // One that has ended has no cgroup any more, and is here for a little while yet.
+    count = JobCgroup::Open(run->second.record.cgroup).RefusedDevices().value_or(count);
   }
   if (count == 0) return text;
   return text + (text.empty() ? "" : "; ") + std::to_string(count) +
