@@ -15,6 +15,7 @@ export function clock(seconds) {
 /** 5400 -> "1 h 30 min". */
 export function lasting(seconds) {
   if (seconds === undefined || seconds === null || !Number.isFinite(seconds)) return '';
+  if (seconds > 0 && seconds < 9.95 && !Number.isInteger(seconds)) return `${seconds.toFixed(1)} s`;
   const all = Math.max(0, Math.round(seconds));
   if (all < 60) return `${all} s`;
   if (all < 3600) return `${Math.floor(all / 60)} min${all % 60 && all < 600 ? ` ${all % 60} s` : ''}`;
@@ -38,7 +39,7 @@ export const fullTime = (seconds) => (seconds ? kFull.format(new Date(seconds * 
 /** "in 5 min", "now". */
 export function inSome(seconds) {
   if (seconds === undefined || seconds === null) return '';
-  return seconds < 1 ? 'now' : `in ${lasting(seconds)}`;
+  return seconds < 1 ? 'now' : `in ${lasting(Math.round(seconds))}`;
 }
 
 const kUnits = ['B', 'KiB', 'MiB', 'GiB', 'TiB', 'PiB'];
