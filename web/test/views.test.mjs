@@ -280,18 +280,26 @@ test('teams: what divvy teams says', async () => {
   });
 });
 
-test('usage: GPU-hours are those of the jobs', async () => {
+test('usage: the numbers are those of divvy report', async () => {
   await show('usage');
   await page.waitForSelector('text=GPU-hours held');
-  await page.click('button:text-is("state")');
-  const text = await page.locator('[aria-label="GPU-hours by state"]').innerText();
-  assert.ok(text.includes('running') && text.includes('cancelled'), text);
-  const jobs = JSON.parse(daemon.divvy('queue', '--all', '--json')).filter((job) => job.start_time);
-  assert.ok((await page.locator('.tile').first().innerText()).includes(`by ${jobs.length} jobs`));
-  const now = Date.now() / 1000;
-  const hours = jobs.reduce((sum, job) => sum + (((job.end_time ?? now) - job.start_time) / 3600) * (job.request.portion.request || 1) * job.gpus.length, 0);
-  const shown = Number((await page.locator('.tile b').first().innerText()).replace(',', ''));
-  assert.ok(Math.abs(shown - hours) < 0.1 + hours * 0.05, `${shown} shown, ${hours} by the jobs`);
+  await page.waitForSelector('[aria-label="GPU-hours by user"] .rows [role=row]');
+  await page.click('[aria-label="By what"] button:text-is("name")');
+  await page.waitForSelector('[aria-label="GPU-hours by name"] .rows [role=row]');
+  const said = daemon.json('report', 'usage', '--by', 'name');
+  const lines = await page.locator('[aria-label="GPU-hours by name"] .rows [role=row]').allInnerTexts();
+  assert.equal(lines.length, said.rows.length);
+  for (const row of said.rows) {
+    const cells = lines.find((line) => line.split('\n')[0] === row.group)?.split('\n') ?? [];
+    assert.ok(cells.includes(String(row.jobs)), `${row.jobs} jobs of ${row.group} in ${cells}`);
+    // What runs still goes on between the two looks.
+    const shown = Number(cells.find((cell) => /^\d/.test(cell))?.replace(',', ''));
+    assert.ok(Math.abs(shown - row.gpu_hours) < 0.1, `${shown} shown, ${row.gpu_hours} said of ${row.group}`);
+  }
+  const fair = daemon.json('report', 'fairness');
+  assert.equal(await page.locator('[aria-label="Waiting by user"] .rows [role=row]').count(), fair.rows.length);
+  assert.ok((await page.locator('[aria-label="Jobs in vain"]').innerText()).includes('talks'));
+  assert.equal(await page.locator('.heat tbody tr').count() >= 7, true);
 });
 
 test('what if: the simulator on what ran here, as a job', async () => {

@@ -96,6 +96,16 @@ export const predictionsOf = (value) => {
   const report = shaped(value, { jobs: 0, rows: [] });
   return { ...report, rows: unique(listOf(report.rows, { user: '', predicted: 0, unpredicted: 0, median_ratio: 0, within_factor_two: 0, inside_interval: 0 }), 'user') };
 };
+const kUsageRow = { group: '', jobs: 0, running: 0, failed: 0, gpu_hours: 0, failed_gpu_hours: 0, share: 0, wait_mean_s: 0, wait_median_s: 0, wait_p95_s: 0 };
+export const usageOf = (value) => {
+  const report = shaped(value, { since: 0, until: 0, gpu_hours: 0, capacity_gpu_hours: 0, is_cut: false, rows: [] });
+  return { ...report, until: Math.min(report.until, report.since + 120 * 86400), rows: unique(listOf(report.rows, kUsageRow), 'group') };
+};
+const kFairnessRow = { group: '', jobs: 0, gpu_hours: 0, share: 0, wait_median_s: 0, wait_longest_s: 0, slowdown_median: 0, slowdown_p95: 0 };
+export const fairnessOf = (value) => {
+  const report = shaped(value, { evenness_of_share: 0, evenness_of_slowdown: 0, rows: [] });
+  return { ...report, rows: unique(listOf(report.rows, kFairnessRow), 'group') };
+};
 export const speedsOf = (value) => ({ rows: listOf(shaped(value, { rows: [] }).rows, { name: '', user: '', command: '', model: '', gpus: 0, speed: 0, runs: 0, by: '' }) });
 export const forecastOf = (value) => {
   const answer = shaped(value, { id: 0, summary: '', notes: [], nodes: [], prediction_basis: '', predicted_start: null });
