@@ -219,8 +219,7 @@ TopLine WaitingLine(const wire::JobView& job, const TopFacts& facts, const TopCh
   line.Add(std::to_string(job.request.gpus), 4, Colour::kNone, true).Gap();
   std::string when;
   const auto start = facts.expected_starts.find(job.display_id);
-  if (start != facts.expected_starts.end() && job.state == "queued")
-    when = "in " + Short(start->second - facts.now);
+  if (start != facts.expected_starts.end() && job.state == "queued") when = "in " + Short(start->second - facts.now);
   line.Add(when, 11, Colour::kNone, true).Gap();
   line.Add(job.reason, line.room(), Colour::kDim);
   line.line().job = job.display_id;

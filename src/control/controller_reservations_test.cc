@@ -89,9 +89,10 @@ TEST_F(Reservations, WhereThereIsNoRoomItSaysWhoIsInTheWay) {
 
 TEST_F(Reservations, MoreThanAnyMachineHasIsRefusedForThat) {
   ASSERT_TRUE(world_.controller_.Restrict(GpuSet::FirstN(3), root_));
-  EXPECT_EQ(Reserve(Asked(4, hours(1))),
-            "a reservation is of one machine, and the largest that takes work has 3 GPUs; reserve 4 GPUs in parts of at "
-            "most 3");
+  EXPECT_EQ(
+      Reserve(Asked(4, hours(1))),
+      "a reservation is of one machine, and the largest that takes work has 3 GPUs; reserve 4 GPUs in parts of at "
+      "most 3");
 }
 
 TEST_F(Reservations, RecurringOnesAreHeldForTheNextDays) {

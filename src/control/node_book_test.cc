@@ -71,8 +71,9 @@ TEST_F(Nodes, ANameBelongsToOneCertificateAndTheOtherWayRound) {
             "another name, divvy node remove n1 forgets the one there is");
   EXPECT_EQ(Refused("n2", "aa", Machine({"GPU-1"})),
             "this certificate is that of node n1, which cannot be called n2 as well");
-  EXPECT_EQ(Refused("head", "cc", Machine({"GPU-3"})),
-            "there is a node head already, and it is the controller's own machine; divvy agent --name chooses another name");
+  EXPECT_EQ(
+      Refused("head", "cc", Machine({"GPU-3"})),
+      "there is a node head already, and it is the controller's own machine; divvy agent --name chooses another name");
   EXPECT_NE(Refused("n3", "", Machine({})).find("shows a certificate"), std::string::npos);
   EXPECT_EQ(book_.nodes().size(), 1u);
 }

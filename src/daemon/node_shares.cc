@@ -41,6 +41,11 @@ wire::KeeperHello NodeShares::Hello() const {
     said.is_withheld = withheld != withheld_.end();
     said.is_broken = broken != broken_.end();
     if (said.is_withheld) said.why = withheld->second;
+    // Where the keeper switches MIG mode itself, it knows better than what was seen at the start.
+    if (gpu.is_mig_enabled && !may_switch_mig_ && !said.is_withheld) {
+      said.is_withheld = true;
+      said.why = "is in MIG mode, and gives slices alone";
+    }
     if (said.is_broken) said.why = broken->second;
   }
   return hello;

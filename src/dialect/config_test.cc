@@ -250,7 +250,8 @@ TEST(Config, ThePackagedFileShowsTheDefaultOfEveryKey) {
   ASSERT_TRUE(config) << config.error().message;
   EXPECT_EQ(keys, 49);
   Config want;
-  // Keys whose defaults cannot be written down: no stand-in GPUs, no door to other machines, a page where it is asked for.
+  // Keys whose defaults cannot be written down: no stand-in GPUs, no door to other machines, a page where it is asked
+  // for.
   want.emulate = "8xH100-80GB";
   want.listen = {"0.0.0.0", 7433};
   want.name = "gpu1.lab";

@@ -272,8 +272,7 @@ void AddComponents(const JobRecord& record, const JobSpec& spec, const SlurmNode
       const std::string_view name = std::string_view(entry).substr(0, entry.find('='));
       if (std::ranges::find(kOfComponent, name) == kOfComponent.end()) continue;
       // Its tasks are those of all its machines, its CPUs here those of the first.
-      const std::string value =
-          name == "SLURM_CPUS_ON_NODE" ? std::to_string(own.cpus) : entry.substr(name.size() + 1);
+      const std::string value = name == "SLURM_CPUS_ON_NODE" ? std::to_string(own.cpus) : entry.substr(name.size() + 1);
       out.Set(std::string(name) + "_HET_GROUP_" + std::to_string(i), value);
       const bool is_here = std::ranges::find(kOfMachine, name) != kOfMachine.end();
       if (i == 0 && !is_here) out.Replace(name, value);

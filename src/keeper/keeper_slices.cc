@@ -9,7 +9,7 @@ namespace divvy::keeper {
 namespace {
 
 // In the ledger, where a job has whole GPUs: no job has such a number.
-constexpr std::uint64_t kFirstKey = std::uint64_t{1} << 62;
+constexpr std::uint64_t kFirstKey = sharing::kFirstCut;
 std::uint64_t KeyOf(GpuIndex gpu) { return kFirstKey + gpu; }
 
 constexpr Duration kTakenUpAgainAfter = 2s;

@@ -12,6 +12,9 @@
 
 namespace divvy::sharing {
 
+/// Who takes whole GPUs under a number from this one on is no job: the GPU is to be cut into MIG instances.
+inline constexpr std::uint64_t kFirstCut = std::uint64_t{1} << 62;
+
 struct Gpu {
   GpuIndex index = 0;
   std::uint32_t kind = 0;                          // Tenants move between GPUs of the same kind alone.

@@ -198,6 +198,9 @@ class Ledger {
   bool CarryOut(const Packing& packing, const std::vector<std::vector<int>>& to, GpuSet leaving, bool may_park = true);
   bool IsAnyInFlight() const;
   void ReportUnusable();
+  /// FailTenant, for what its GPU is like: taken back when that is so no longer.
+  void FailForGpu(TenantId id, const std::string& why);
+  void TakeBackFailures();
   Room StartMove(Tenant& tenant, const std::vector<GpuIndex>& to);
   void StartPark(Tenant& tenant, ParkedBy by, const std::string& why);
   void StartWake(Tenant& tenant, const std::vector<GpuIndex>& to);
@@ -275,6 +278,8 @@ class Ledger {
   std::set<GpuIndex> claimed_;             // Here a request waits for room: nothing is lent.
   std::map<std::uint64_t, std::string> said_of_jobs_;
   std::map<TenantId, std::string> said_of_tenants_;
+  std::set<TenantId> failed_for_gpu_;  // In the decision before,
+  std::set<TenantId> fails_for_gpu_;   // and in the one under way.
 };
 
 }  // namespace divvy::sharing

@@ -59,10 +59,22 @@ void Ledger::ReportUnusable() {
   for (const auto& [id, tenant] : tenants_) {
     ForEachHold(tenant, [&](unsigned, GpuIndex gpu) {
       if (const std::string& why = gpus_.at(gpu).why_unusable; !why.empty()) {
-        FailTenant(id, "is on GPU " + std::to_string(gpu) + ", which " + why);
+        FailForGpu(id, "is on GPU " + std::to_string(gpu) + ", which " + why);
       }
     });
   }
+}
+
+void Ledger::FailForGpu(TenantId id, const std::string& why) {
+  fails_for_gpu_.insert(id);
+  FailTenant(id, why);
+}
+
+void Ledger::TakeBackFailures() {
+  for (const TenantId& id : failed_for_gpu_) {
+    if (!fails_for_gpu_.contains(id) && tenants_.contains(id)) FailTenant(id, "");
+  }
+  failed_for_gpu_ = std::exchange(fails_for_gpu_, {});
 }
 
 void Ledger::EmptyWholes() {
@@ -100,7 +112,7 @@ void Ledger::EmptyWithheld() {
       if (gpu.why_withheld.empty() || gpu.whole_job != 0) continue;
       const std::string why = WhyStays(tenant);
       if (why.empty() && LeaveWithheld(tenant)) break;
-      FailTenant(id, "is on GPU " + std::to_string(device.gpu) + ", which " + gpu.why_withheld +
+      FailForGpu(id, "is on GPU " + std::to_string(device.gpu) + ", which " + gpu.why_withheld +
                          ", and stays there: " + (why.empty() ? "there is no room for it on others" : why));
       break;
     }

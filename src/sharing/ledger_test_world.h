@@ -296,7 +296,8 @@ class ModelledNode {
   }
   void Do(const Order&, const Ready& deed) { Say(NameOf({deed.job, 0}) + " ready"); }
   void Do(const Order&, const Failed& deed) {
-    Say((deed.job != 0 ? NameOf({deed.job, 0}) : NameOf(deed.tenant)) + " failed: " + deed.why);
+    const std::string who = deed.job != 0 ? NameOf({deed.job, 0}) : NameOf(deed.tenant);
+    Say(who + (deed.why.empty() ? " is well on its GPU again" : " failed: " + deed.why));
   }
 
   void Begin(const Order& order, TenantId id, int ways) {

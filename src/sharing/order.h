@@ -70,7 +70,7 @@ struct Ready {
 struct Failed {
   std::uint64_t job = 0;
   TenantId tenant;
-  std::string why;
+  std::string why;  // Of a tenant, empty: what was said of its GPU holds no longer.
 };
 
 using Deed = std::variant<SetCeiling, Answer, Shrink, Place, Move, Park, Wake, Requeue, Ready, Failed>;
