@@ -3,8 +3,14 @@
 #include "daemon/views.h"
 
 namespace divvy {
+namespace {
 
-samples::Snapshot ClusterSnapshot(const Controller& controller, const SampleBook& book, samples::Second now) {
+constexpr std::size_t kFewJobs = 2'000;
+constexpr samples::Second kCountEvery = 10;
+
+}  // namespace
+
+samples::Snapshot ClusterSampler::Look(const Controller& controller, const SampleBook& book, samples::Second now) {
   double total = 0;
   double allocated = 0;
   const Server& cluster = controller.cluster();
@@ -14,10 +20,12 @@ samples::Snapshot ClusterSnapshot(const Controller& controller, const SampleBook
       allocated += 1 - PartOfWhole(node.room(gpu.index));
     }
   }
-  double queued = 0;
-  for (const auto& [id, record] : controller.live()) {
-    if (record.state != JobState::kQueued) continue;
-    queued += record.array_count > 0 ? static_cast<double>(record.array_waiting.size()) : 1;
+  if (controller.live().size() <= kFewJobs || now % kCountEvery == 0) {
+    queued_ = 0;
+    for (const auto& [id, record] : controller.live()) {
+      if (record.state != JobState::kQueued) continue;
+      queued_ += record.array_count > 0 ? static_cast<double>(record.array_waiting.size()) : 1;
+    }
   }
   samples::Snapshot snapshot;
   snapshot.at = now;
@@ -26,7 +34,7 @@ samples::Snapshot ClusterSnapshot(const Controller& controller, const SampleBook
   sample.readings = {{samples::Metric::kGpusTotal, total},
                      {samples::Metric::kGpusAllocated, allocated},
                      {samples::Metric::kGpusUsed, book.GpusUsed(now)},
-                     {samples::Metric::kJobsQueued, queued},
+                     {samples::Metric::kJobsQueued, queued_},
                      {samples::Metric::kJobsRunning, static_cast<double>(cluster.running_jobs().size())}};
   return snapshot;
 }

@@ -7,6 +7,12 @@
 
 namespace divvy {
 
-samples::Snapshot ClusterSnapshot(const Controller& controller, const SampleBook& book, samples::Second now);
+class ClusterSampler {
+ public:
+  samples::Snapshot Look(const Controller& controller, const SampleBook& book, samples::Second now);
+
+ private:
+  double queued_ = 0;  // Counted each second while there are few jobs, else every ten.
+};
 
 }  // namespace divvy

@@ -112,6 +112,7 @@ class Daemon {
   std::shared_ptr<UiDoor> ui_;
   std::shared_ptr<FarStreams> far_streams_;
   std::shared_ptr<SampleBook> samples_;  // Null: none are taken.
+  ClusterSampler cluster_sampler_;
   std::unique_ptr<HttpServer> server_;
   bool was_rebooted_ = false;
   // Last, so that they end first: their tasks use the store and the probe.
@@ -290,7 +291,7 @@ void Daemon::TakeSamples() {
   samples_ = std::make_shared<SampleBook>(std::move(options), std::move(ports));
   host_.Sample({OwnName(), config_.sample_every}, [this](const samples::Snapshot& seen) {
     samples_->Add(seen, seen.at);
-    samples_->Add(ClusterSnapshot(*controller_, *samples_, seen.at), seen.at);
+    samples_->Add(cluster_sampler_.Look(*controller_, *samples_, seen.at), seen.at);
     routes_->OnSecond();
     if (Agents* agents = agent_door_->agents()) agents->SetWatched(routes_->is_watched());
   });
