@@ -1,0 +1,276 @@
+#include "samples/waste.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+
+namespace divvy::samples {
+namespace {
+
+constexpr double kHour = 3600;
+/// What lies between two looks that are further apart is not known.
+constexpr Second kLongestGap = 60;
+/// So much of a window must have been seen.
+constexpr double kKnown = 0.9;
+/// What it asks for should be more than what it was seen to use.
+constexpr double kRoom = 1.25;
+constexpr double kCoresAreBusy = 0.95;
+constexpr double kGpusAreBusy = 0.5;
+/// Parts of GPUs that people ask for.
+constexpr std::array<double, 7> kParts = {0.05, 0.1, 0.125, 0.2, 0.25, 0.5, 0.75};
+
+Second SecondsOf(Duration span) { return std::chrono::duration_cast<std::chrono::seconds>(span).count(); }
+
+std::string Short(double value) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%.3g", value);
+  return text;
+}
+
+std::string Percent(double share) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%.0f%%", share * 100);
+  return text;
+}
+
+/// Nothing: no part of a GPU is enough.
+std::optional<double> PartFor(double least) {
+  const auto* const part = std::ranges::find_if(kParts, [&](double one) { return one >= least - 1e-9; });
+  return part == kParts.end() ? std::nullopt : std::optional(*part);
+}
+
+std::string SpanText(Second seconds) {
+  if (seconds < 120) return std::to_string(seconds) + " s";
+  if (seconds < 7200) return std::to_string(seconds / 60) + " min";
+  return std::to_string(seconds / 3600) + " h";
+}
+
+/// In GiB, up.
+std::string GibibytesUp(double bytes) {
+  constexpr double kGibibyte = 1 << 30;
+  return std::to_string(std::max<std::int64_t>(1, std::llround(std::ceil(bytes / kGibibyte)))) + "G";
+}
+
+}  // namespace
+
+std::string_view Name(WasteKind kind) {
+  switch (kind) {
+    case WasteKind::kIdle:
+      return "idle";
+    case WasteKind::kSomeIdle:
+      return "some_idle";
+    case WasteKind::kCpuBound:
+      return "cpu_bound";
+    case WasteKind::kUnderused:
+      return "underused";
+    case WasteKind::kSmallMemory:
+      break;
+  }
+  return "small_memory";
+}
+
+void WasteWatch::Reshape(const Shape& shape) {
+  if (shape == shape_) return;
+  shape_ = shape;
+  streaks_.clear();
+  buckets_.fill({});
+  memory_peak_ = 0;
+}
+
+void WasteWatch::Add(const Look& look, const WasteRules& rules) {
+  if (look.at <= newest_ || look.gpus.empty() || shape_.gpus <= 0) return;
+  // What it used since the last look is what it uses now.
+  const Second gap = look.at - newest_;
+  const double seconds = newest_ == 0 || gap > kLongestGap ? 0 : static_cast<double>(gap);
+  newest_ = look.at;
+  streaks_.resize(look.gpus.size());
+  const double worth = shape_.part * shape_.gpus / static_cast<double>(look.gpus.size());
+  double sum = 0;
+  std::size_t known = 0;
+  for (std::size_t i = 0; i < look.gpus.size(); ++i) {
+    const Gpu& gpu = look.gpus[i];
+    if (gpu.memory) memory_peak_ = std::max(memory_peak_, *gpu.memory);
+    if (!gpu.use) continue;
+    const double use = std::clamp(*gpu.use / shape_.part, 0.0, 1.0);
+    sum += use;
+    ++known;
+    Streak& streak = streaks_[i];
+    if (look.at - streak.known_at > kLongestGap) streak.zero_since = 0;
+    streak.known_at = look.at;
+    if (use > 0) streak.zero_since = 0;
+    else if (streak.zero_since == 0) streak.zero_since = look.at;
+    const double hours = worth * seconds / kHour;
+    gpu_hours_ += hours;
+    lost_gpu_hours_ += hours * (1 - use);
+    if (use <= 0) idle_gpu_hours_ += hours;
+  }
+  // A mean of some of its GPUs says nothing of all.
+  if (known == look.gpus.size()) AddToBucket(look, sum / static_cast<double>(known), seconds, rules);
+}
+
+void WasteWatch::AddToBucket(const Look& look, double use, double seconds, const WasteRules& rules) {
+  if (look.at - started_ <= SecondsOf(rules.grace)) return;
+  const Second length = std::max<Second>(1, SecondsOf(rules.window) / static_cast<Second>(kBuckets));
+  const Second number = look.at / length;
+  Bucket& bucket = buckets_[static_cast<std::size_t>(number) % kBuckets];
+  if (bucket.number != number) {
+    bucket = {};
+    bucket.number = number;
+  }
+  bucket.use += static_cast<float>(use * seconds);
+  bucket.seconds += static_cast<float>(seconds);
+  if (!look.cpus) return;
+  bucket.cpus += static_cast<float>(*look.cpus * seconds);
+  bucket.cpu_seconds += static_cast<float>(seconds);
+}
+
+std::optional<WasteWatch::Means> WasteWatch::MeansOf(const WasteRules& rules) const {
+  const Second length = std::max<Second>(1, SecondsOf(rules.window) / static_cast<Second>(kBuckets));
+  const Second first = newest_ / length - static_cast<Second>(kBuckets) + 1;
+  double use = 0, seconds = 0, cpus = 0, cpu_seconds = 0;
+  for (const Bucket& bucket : buckets_) {
+    if (bucket.number < first) continue;
+    use += static_cast<double>(bucket.use);
+    seconds += static_cast<double>(bucket.seconds);
+    cpus += static_cast<double>(bucket.cpus);
+    cpu_seconds += static_cast<double>(bucket.cpu_seconds);
+  }
+  const double whole = static_cast<double>(length) * static_cast<double>(kBuckets);
+  if (seconds < kKnown * whole) return std::nullopt;
+  Means means;
+  means.use = use / seconds;
+  if (cpu_seconds >= kKnown * whole) means.cpus = cpus / cpu_seconds;
+  means.since = first * length;
+  return means;
+}
+
+bool WasteWatch::IsIdle(const Streak& streak, const WasteRules& rules) const {
+  if (streak.zero_since == 0 || newest_ - streak.known_at > kLongestGap) return false;
+  const Second since = std::max(streak.zero_since, started_ + SecondsOf(rules.grace));
+  return streak.known_at - since >= SecondsOf(rules.idle_after);
+}
+
+std::string WasteWatch::Gpus() const {
+  if (shape_.part < 1) return shape_.gpus == 1 ? "its part of a GPU" : "its parts of GPUs";
+  return shape_.gpus == 1 ? "its GPU" : "its " + std::to_string(shape_.gpus) + " GPUs";
+}
+
+std::vector<Waste> WasteWatch::Findings(const WasteRules& rules) const {
+  std::vector<Waste> findings;
+  const auto add = [&](std::optional<Waste> waste) {
+    if (waste) findings.push_back(*std::move(waste));
+    return !findings.empty();
+  };
+  if (add(Idle(rules)) || add(SomeIdle(rules))) return findings;
+  const std::optional<Means> means = MeansOf(rules);
+  if (!means) return findings;
+  // Who waits for cores is helped by cores; of a GPU too large nothing is said before that.
+  if (add(CpuBound(*means))) return findings;
+  add(Underused(*means, rules));
+  add(SmallMemory(*means, rules));
+  return findings;
+}
+
+std::optional<Waste> WasteWatch::Idle(const WasteRules& rules) const {
+  if (streaks_.empty()) return std::nullopt;
+  Second since = 0;
+  for (const Streak& streak : streaks_) {
+    if (!IsIdle(streak, rules)) return std::nullopt;
+    since = std::max(since, streak.zero_since);
+  }
+  const std::string for_how_long = SpanText(newest_ - since);
+  return Waste{WasteKind::kIdle,
+               since,
+               shape_.gpus * shape_.part,
+               "does nothing with " + Gpus() + ": 0% for " + for_how_long,
+               "",
+               true};
+}
+
+std::optional<Waste> WasteWatch::SomeIdle(const WasteRules& rules) const {
+  int idle = 0;
+  Second since = 0;
+  for (const Streak& streak : streaks_) {
+    if (!IsIdle(streak, rules)) continue;
+    ++idle;
+    since = std::max(since, streak.zero_since);
+  }
+  if (idle == 0 || streaks_.size() != static_cast<std::size_t>(shape_.gpus)) return std::nullopt;
+  const int used = shape_.gpus - idle;
+  return Waste{
+      WasteKind::kSomeIdle,
+      since,
+      idle * shape_.part,
+      "uses " + std::to_string(used) + " of " + Gpus() + "; the others are at 0% for " + SpanText(newest_ - since),
+      "--gpus " + std::to_string(used),
+      false};
+}
+
+std::optional<Waste> WasteWatch::CpuBound(const Means& means) const {
+  if (shape_.cpus <= 0 || !means.cpus || *means.cpus < kCoresAreBusy * shape_.cpus || means.use >= kGpusAreBusy)
+    return std::nullopt;
+  int wanted = shape_.cpus * 2;
+  if (shape_.cpus_most > 0) wanted = std::min(wanted, shape_.cpus_most);
+  const std::string cores =
+      shape_.cpus == 1 ? "its core is busy" : "its " + std::to_string(shape_.cpus) + " cores are busy";
+  return Waste{WasteKind::kCpuBound,
+               means.since,
+               shape_.gpus * shape_.part * (1 - means.use),
+               "waits for its CPUs: " + cores + ", and " + Gpus() + (shape_.gpus == 1 ? " is" : " are") + " at " +
+                   Percent(means.use),
+               wanted > shape_.cpus ? "--cpus " + std::to_string(wanted) : "",
+               false};
+}
+
+// What is enough for this mean of what it has, and the memory that it was seen to take. Empty: no less is.
+std::string WasteWatch::PartFlags(double use) const {
+  if (!shape_.may_share || shape_.gpu_memory <= Bytes()) return "";
+  const double whole = static_cast<double>(shape_.gpu_memory.count());
+  const double memory = memory_peak_ * kRoom / whole;
+  const double compute = use * shape_.part * kRoom;
+  const std::string count = shape_.gpus == 1 ? "" : std::to_string(shape_.gpus) + "x";
+  const std::string size = GibibytesUp(memory_peak_ * kRoom);
+  // Cut into instances it has a share of the GPU's time as well, about as large as that of its memory.
+  const std::string slice =
+      shape_.may_slice && shape_.gpus == 1 && compute <= kGpusAreBusy ? " or --slice '>=" + size + "'" : "";
+  if (shape_.is_by_memory) {
+    if (memory >= shape_.part) return "";
+    const auto time = PartFor(compute);
+    return "--gpu-memory " + size + (compute > memory && time ? " --compute " + Short(*time) : "");
+  }
+  const auto part = PartFor(std::max(memory, compute));
+  if (part && *part < shape_.part - 1e-9) return "--gpus " + count + Short(*part) + slice;
+  return "";
+}
+
+std::optional<Waste> WasteWatch::Underused(const Means& means, const WasteRules& rules) const {
+  if (means.use >= rules.underused) return std::nullopt;
+  const int fewer = std::max(1, static_cast<int>(std::ceil(shape_.gpus * means.use * kRoom)));
+  std::string flags;
+  if (shape_.gpus > 1 && shape_.part >= 1) flags = "--gpus " + std::to_string(fewer);
+  else flags = PartFlags(means.use);
+  return Waste{
+      WasteKind::kUnderused,
+      means.since,
+      shape_.gpus * shape_.part * (1 - means.use),
+      "hardly uses " + Gpus() + ": " + Percent(means.use) + " in the last " + SpanText(SecondsOf(rules.window)),
+      flags,
+      false};
+}
+
+std::optional<Waste> WasteWatch::SmallMemory(const Means& means, const WasteRules& rules) const {
+  // Who keeps a GPU at work has use of it, whatever it holds.
+  if (means.use >= kGpusAreBusy || shape_.gpu_memory <= Bytes() || memory_peak_ <= 0) return std::nullopt;
+  const double has = static_cast<double>(shape_.gpu_memory.count()) * shape_.part;
+  if (memory_peak_ >= rules.small_memory * has) return std::nullopt;
+  const std::string flags = PartFlags(means.use);
+  if (flags.empty()) return std::nullopt;
+  return Waste{WasteKind::kSmallMemory,
+               means.since,
+               shape_.gpus * shape_.part * (1 - means.use),
+               "never took more than " + Percent(memory_peak_ / has) + " of the memory of " + Gpus(),
+               flags,
+               false};
+}
+
+}  // namespace divvy::samples
