@@ -1,6 +1,7 @@
 #include "daemon/sample_book.h"
 
 #include <algorithm>
+#include <set>
 #include <utility>
 
 #include "daemon/sample_keeper.h"
@@ -72,6 +73,17 @@ void SampleBook::AddOf(const samples::Sample& sample, samples::Second at) {
 
 samples::Second SampleBook::FreshSince(samples::Second now) const { return now - kFresh - 2 * options_.every; }
 
+const std::vector<samples::Reading>* SampleBook::Find(const samples::Subject& subject, samples::Second now) const {
+  const samples::History* history = nullptr;
+  if (subject.of == samples::Of::kJob) {
+    const auto at = jobs_.find(subject);
+    if (at != jobs_.end()) history = &at->second.seconds;
+  } else if (const auto at = histories_.find(subject); at != histories_.end()) {
+    history = &at->second;
+  }
+  return history != nullptr && history->newest() > FreshSince(now) ? &history->Newest() : nullptr;
+}
+
 std::map<samples::Subject, SampleBook::Newest> SampleBook::Latest(samples::Second now) const {
   std::map<samples::Subject, Newest> latest;
   for (const auto& [subject, history] : histories_) {
@@ -97,6 +109,20 @@ std::vector<samples::ProcessUse> SampleBook::ProcessesOn(const std::string& node
   const auto at = processes_.find(node);
   if (at == processes_.end() || at->second.at <= FreshSince(now)) return {};
   return at->second.on;
+}
+
+void SampleBook::AskUses(samples::Second since, samples::Second until, std::function<void(Uses)> done) {
+  Uses uses;
+  std::set<std::string> known;  // What memory has of a job is newer.
+  for (const auto& [subject, job] : jobs_) {
+    samples::AddUse(job.track.block(), since, until, uses[subject.job]);
+    known.insert(ToText(subject));
+  }
+  worker_->Do([this, keeper = keeper_, since, until, done = std::move(done), uses = std::move(uses),
+               known = std::move(known)]() mutable {
+    keeper->AddUses(since, until, known, uses);
+    ports_.post([done = std::move(done), uses = std::move(uses)]() mutable { done(std::move(uses)); });
+  });
 }
 
 void SampleBook::Flush(samples::Second now) {

@@ -17,6 +17,7 @@
 #include "daemon/worker.h"
 #include "samples/chart.h"
 #include "samples/history.h"
+#include "samples/job_use.h"
 #include "samples/sample.h"
 #include "samples/track.h"
 #include "store/sample_file.h"
@@ -51,6 +52,8 @@ class SampleBook {
     std::vector<samples::Reading> readings;
     const std::map<std::string, double>* own = nullptr;  // Of jobs.
   };
+  /// What was seen last of one; null: nothing since Latest would leave it out.
+  const std::vector<samples::Reading>* Find(const samples::Subject& subject, samples::Second now) const;
   /// Of everything that was seen in the last half minute, or that long and two samples.
   std::map<samples::Subject, Newest> Latest(samples::Second now) const;
   /// The sum of the utilisations of all GPUs.
@@ -78,6 +81,10 @@ class SampleBook {
   };
   /// `done` is called on the loop's thread, later. `shape` runs on the file's thread before that, for what takes time.
   void Ask(Question question, samples::Second now, std::function<std::function<void()>(Result<Answer>)> shape);
+  /// What each job used from `since` until before `until`, those that have ended too. `done` is called on the loop's
+  /// thread, later.
+  using Uses = std::map<std::uint64_t, samples::JobUse>;
+  void AskUses(samples::Second since, samples::Second until, std::function<void(Uses)> done);
 
  private:
   struct Job {

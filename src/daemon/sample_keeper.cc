@@ -68,6 +68,19 @@ std::optional<samples::Track> SampleBook::Keeper::TrackOf(const samples::Subject
   return samples::Track(*std::move(block));
 }
 
+void SampleBook::Keeper::AddUses(samples::Second since, samples::Second until, const std::set<std::string>& known,
+                                 Uses& uses) {
+  SampleFile* const file = File();
+  if (file == nullptr) return;
+  const Status read = file->ForEach(0, since, [&](const SampleBlock& row) {
+    const auto subject = samples::SubjectFromText(row.subject);
+    if (!subject || subject->of != samples::Of::kJob || known.contains(row.subject)) return;
+    if (const auto block = samples::DecodeBlock(row.bytes, samples::IsOfUse))
+      samples::AddUse(*block, since, until, uses[subject->job]);
+  });
+  if (!read) Fail(read.error());
+}
+
 samples::IsWanted SampleBook::Keeper::Filter(const Question& question) const {
   if (question.metrics.empty()) return nullptr;
   return [&question](samples::Metric metric, std::string_view own) {

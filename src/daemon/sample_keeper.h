@@ -4,6 +4,7 @@
 
 #include <functional>
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -32,6 +33,8 @@ class SampleBook::Keeper {
   /// Puts blocks, drops what is too old, and keeps the file small; `now` is when that is.
   void Put(const std::vector<SampleBlock>& blocks, samples::Second now);
   Answer Find(Gathered gathered);
+  /// Of all jobs but those whose subjects are `known`.
+  void AddUses(samples::Second since, samples::Second until, const std::set<std::string>& known, Uses& uses);
   /// What was kept of a job as a whole; nothing: nothing was.
   std::optional<samples::Track> TrackOf(const samples::Subject& subject);
 

@@ -35,6 +35,15 @@ Result<std::vector<std::string>> Names(const ConfigValue& value) {
   return names;
 }
 
+/// A part of a whole, from 0 to 1.
+Result<double> Share(const ConfigValue& value) {
+  double share = -1;
+  if (const auto* whole = std::get_if<std::int64_t>(&value)) share = static_cast<double>(*whole);
+  if (const auto* number = std::get_if<double>(&value)) share = *number;
+  if (!(share >= 0 && share <= 1)) return InvalidArgument("is not a number from 0 to 1 such as 0.25, without quotes");
+  return share;
+}
+
 Result<std::vector<std::string>> EngineOptions(const ConfigValue& value) {
   const auto* words = std::get_if<std::vector<std::string>>(&value);
   const auto is_option = [](const std::string& word) {
@@ -202,6 +211,15 @@ std::vector<Key> Keys(Config& config) {
       {"samples", "every", IntoSpan(config.sample_every, "1s", 1s, 1min)},
       {"samples", "most", Into(config.most_samples, most_samples)},
       {"metrics", "dcgm", Into(config.has_dcgm_names, ConfigYesOrNo)},
+      {"waste", "on", Into(config.waste.is_on, ConfigYesOrNo)},
+      {"waste", "grace", IntoSpan(config.waste.grace, "10min", Duration(0), 24h)},
+      {"waste", "idle_after", IntoSpan(config.waste.idle_after, "30min", 10s, 24h * 7)},
+      {"waste", "window", IntoSpan(config.waste.window, "1h", 1min, 24h)},
+      {"waste", "underused", Into(config.waste.underused, Share)},
+      {"waste", "small_memory", Into(config.waste.small_memory, Share)},
+      {"waste", "exempt_users", Into(config.waste.exempt_users, Names)},
+      {"waste", "exempt_teams", Into(config.waste.exempt_teams, Names)},
+      {"waste", "exempt_names", Into(config.waste.exempt_names, ConfigNames)},
       {"isolation", "devices", Into(config.isolation.devices, devices)},
       {"isolation", "device_files", Into(config.isolation.device_files, DeviceFiles)},
       {"isolation", "near_gpus", Into(config.isolation.keeps_near_gpus, ConfigYesOrNo)},
@@ -279,9 +297,9 @@ bool operator==(const Config& a, const Config& b) {
   const auto rest = [](const Config& c) {
     return std::tie(c.log_level, c.use, c.emulate, c.ignore_unmanaged_below, c.mig, c.poll, c.max_queued,
                     c.default_time_limit, c.max_time_limit, c.root_jobs, c.grace, c.keep_finished, c.keep_logs,
-                    c.log_limit, c.takes_samples, c.sample_every, c.most_samples, c.has_dcgm_names, c.isolation,
-                    c.container, c.listen, c.name, c.lost_after, c.requeue_lost_after, c.has_ui, c.ui_listen,
-                    c.is_ui_remote, c.admin_users, c.admin_groups, c.teams, c.pools);
+                    c.log_limit, c.takes_samples, c.sample_every, c.most_samples, c.has_dcgm_names, c.waste,
+                    c.isolation, c.container, c.listen, c.name, c.lost_after, c.requeue_lost_after, c.has_ui,
+                    c.ui_listen, c.is_ui_remote, c.admin_users, c.admin_groups, c.teams, c.pools);
   };
   return a.policy == b.policy && rest(a) == rest(b);
 }

@@ -20,6 +20,7 @@
 #include "model/gpu.h"
 #include "model/isolation_wishes.h"
 #include "model/team.h"
+#include "model/waste_rules.h"
 
 namespace divvy::dialect {
 
@@ -53,6 +54,8 @@ struct Config {
   Bytes most_samples = 2_GiB;  // Of what is kept of them on disk; 10 MiB at least.
 
   bool has_dcgm_names = false;  // [metrics]: GPUs also under the names of NVIDIA's exporter.
+
+  WasteRules waste;  // [waste]
 
   IsolationWishes isolation;  // [isolation]
 

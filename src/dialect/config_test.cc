@@ -86,6 +86,34 @@ groups = ["wheel", "gpu-admins"]
   EXPECT_EQ(*config, want);
 }
 
+TEST(Config, ReadsWhenJobsWasteGpus) {
+  const auto config = ParseConfig(R"([waste]
+grace = "5min"
+idle_after = "1h"
+window = "2h"
+underused = 0.1
+small_memory = 0
+exempt_users = ["ada"]
+exempt_teams = ["vision"]
+exempt_names = ["notebook*"]
+)",
+                                  "divvy.toml");
+  ASSERT_TRUE(config) << config.error().message;
+  WasteRules want;
+  want.grace = 5min;
+  want.idle_after = 1h;
+  want.window = 2h;
+  want.underused = 0.1;
+  want.small_memory = 0;
+  want.exempt_users = {"ada"};
+  want.exempt_teams = {"vision"};
+  want.exempt_names = {"notebook*"};
+  EXPECT_EQ(config->waste, want);
+  EXPECT_EQ(ParseConfig("[waste]\nunderused = \"25%\"\n", "f").error().message,
+            "f:2: underused is not a number from 0 to 1 such as 0.25, without quotes");
+  EXPECT_FALSE(ParseConfig("[waste]\nunderused = 25\n", "f"));
+}
+
 TEST(Config, ReadsPoliciesAndTakingBack) {
   const auto config = ParseConfig(R"([queue]
 policy = "fair"
@@ -248,7 +276,7 @@ TEST(Config, ThePackagedFileShowsTheDefaultOfEveryKey) {
   EXPECT_EQ(ParseConfig(text, "divvy.toml").value(), Config());
   const auto config = ParseConfig(with_keys, "divvy.toml");
   ASSERT_TRUE(config) << config.error().message;
-  EXPECT_EQ(keys, 49);
+  EXPECT_EQ(keys, 58);
   Config want;
   // Keys whose defaults cannot be written down: no stand-in GPUs, no door to other machines, a page where it is asked
   // for.

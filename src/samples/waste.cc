@@ -202,7 +202,7 @@ std::optional<Waste> WasteWatch::SomeIdle(const WasteRules& rules) const {
       since,
       idle * shape_.part,
       "uses " + std::to_string(used) + " of " + Gpus() + "; the others are at 0% for " + SpanText(newest_ - since),
-      "--gpus " + std::to_string(used),
+      shape_.is_on_one ? "--gpus " + std::to_string(used) : "",
       false};
 }
 
@@ -228,11 +228,13 @@ std::string WasteWatch::PartFlags(double use) const {
   const double whole = static_cast<double>(shape_.gpu_memory.count());
   const double memory = memory_peak_ * kRoom / whole;
   const double compute = use * shape_.part * kRoom;
-  const std::string count = shape_.gpus == 1 ? "" : std::to_string(shape_.gpus) + "x";
+  // Who has parts already stays on as many GPUs.
+  const std::string count = shape_.gpus == 1 || shape_.part < 1 ? "" : std::to_string(shape_.gpus) + "x";
   const std::string size = GibibytesUp(memory_peak_ * kRoom);
   // Cut into instances it has a share of the GPU's time as well, about as large as that of its memory.
-  const std::string slice =
-      shape_.may_slice && shape_.gpus == 1 && compute <= kGpusAreBusy ? " or --slice '>=" + size + "'" : "";
+  const std::string slice = shape_.may_slice && shape_.gpus == 1 && shape_.part >= 1 && compute <= kGpusAreBusy
+                                ? " or --slice '>=" + size + "'"
+                                : "";
   if (shape_.is_by_memory) {
     if (memory >= shape_.part) return "";
     const auto time = PartFor(compute);
@@ -247,8 +249,8 @@ std::optional<Waste> WasteWatch::Underused(const Means& means, const WasteRules&
   if (means.use >= rules.underused) return std::nullopt;
   const int fewer = std::max(1, static_cast<int>(std::ceil(shape_.gpus * means.use * kRoom)));
   std::string flags;
-  if (shape_.gpus > 1 && shape_.part >= 1) flags = "--gpus " + std::to_string(fewer);
-  else flags = PartFlags(means.use);
+  if (shape_.gpus == 1 || shape_.part < 1) flags = PartFlags(means.use);
+  else if (shape_.is_on_one) flags = "--gpus " + std::to_string(fewer);
   return Waste{
       WasteKind::kUnderused,
       means.since,

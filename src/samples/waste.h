@@ -33,7 +33,7 @@ struct Waste {
   Second since = 0;
   double gpus = 0;    // What others could have: whole GPUs, and parts of them.
   std::string text;   // "uses 1 of its 4 GPUs; the others are at 0%".
-  std::string flags;  // With which it should be submitted: "--gpus 0.25". Empty: it needs no GPU, or none helps.
+  std::string flags;  // That it should have instead: "--gpus 0.25". Empty: it needs no GPU, or none helps.
   bool ends = false;  // There is nothing to keep: it should give them back.
 };
 
@@ -44,7 +44,8 @@ class WasteWatch {
     int gpus = 0;               // On all its machines.
     double part = 1;            // Of each of them.
     Bytes gpu_memory;           // Of a whole one; 0: not known.
-    int cpus = 0;               // Cores that it asked for, on all its machines; 0: it named none.
+    bool is_on_one = true;      // Machine; then --gpus says how many it has in all.
+    int cpus = 0;               // Cores that it asked for on each machine; 0: it named none.
     int cpus_most = 0;          // That it could ask for; 0: not known.
     bool may_share = false;     // It may be given parts of GPUs.
     bool may_slice = false;     // Its GPU could be cut into MIG instances.
@@ -60,7 +61,7 @@ class WasteWatch {
   struct Look {
     Second at = 0;
     std::vector<Gpu> gpus;
-    std::optional<double> cpus;  // Cores' worth of CPU time, on all its machines.
+    std::optional<double> cpus;  // Cores' worth of CPU time, on each machine.
   };
 
   WasteWatch() = default;

@@ -57,6 +57,8 @@ Status SampleFile::Prepare() {
   DIVVY_TRY(add_subject_, connection_.Prepare("INSERT INTO subject (name) VALUES (?) RETURNING id"));
   DIVVY_TRY(read_, connection_.Prepare("SELECT begin, end, bytes FROM block WHERE subject = ? AND step = ? AND "
                                        "begin < ? AND end > ? ORDER BY begin"));
+  DIVVY_TRY(each_, connection_.Prepare("SELECT name, begin, end, bytes FROM block JOIN subject ON subject.id = "
+                                       "block.subject WHERE step = ? AND end > ?"));
   DIVVY_TRY(subjects_, connection_.Prepare("SELECT name FROM subject WHERE name >= ? AND name < ? ORDER BY name"));
   DIVVY_TRY(drop_older_, connection_.Prepare("DELETE FROM block WHERE step = ? AND end < ?"));
   DIVVY_TRY(oldest_, connection_.Prepare("SELECT min(end), max(end) FROM block WHERE step = ?"));
@@ -112,6 +114,17 @@ Result<std::vector<SampleBlock>> SampleFile::Read(const std::string& subject, st
     DIVVY_TRY(const bool has_row, read_.Next());
     if (!has_row) return blocks;
     blocks.push_back({subject, step, read_.Integer(0), read_.Integer(1), std::string(read_.Text(2))});
+  }
+}
+
+Status SampleFile::ForEach(std::int64_t step, std::int64_t since,
+                           const std::function<void(const SampleBlock& block)>& take) {
+  each_.Bind(1, step);
+  each_.Bind(2, since);
+  while (true) {
+    DIVVY_TRY(const bool has_row, each_.Next());
+    if (!has_row) return {};
+    take({std::string(each_.Text(0)), step, each_.Integer(1), each_.Integer(2), std::string(each_.Text(3))});
   }
 }
 

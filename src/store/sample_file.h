@@ -6,6 +6,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -38,6 +39,8 @@ class SampleFile {
   /// Those that touch the time from `since` until before `until`, by begin.
   Result<std::vector<SampleBlock>> Read(const std::string& subject, std::int64_t step, std::int64_t since,
                                         std::int64_t until);
+  /// Every block of this step that ends after `since`, in no order.
+  Status ForEach(std::int64_t step, std::int64_t since, const std::function<void(const SampleBlock& block)>& take);
   /// Whose name begins so; sorted.
   Result<std::vector<std::string>> Subjects(std::string_view prefix);
   /// Blocks of this step that end before.
@@ -53,7 +56,7 @@ class SampleFile {
   Status DropUnused();
 
   Connection connection_;
-  Statement put_, find_subject_, add_subject_, read_, subjects_, drop_older_, drop_oldest_, oldest_;
+  Statement put_, find_subject_, add_subject_, read_, each_, subjects_, drop_older_, drop_oldest_, oldest_;
 };
 
 }  // namespace divvy
