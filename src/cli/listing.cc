@@ -9,6 +9,7 @@
 #include "cli/step_listing.h"
 #include "cli/table.h"
 #include "cli/tenant_lines.h"
+#include "cli/waste_text.h"
 #include "dialect/quantities.h"
 #include "model/job_record.h"
 #include "wire/codec.h"
@@ -252,10 +253,15 @@ Result<std::string> DrawQueue(Api& api, const QueueFlags& flags) {
     const std::int64_t live = status.jobs_queued + status.jobs_held + status.jobs_running;
     if (live > select.limit) text += "... " + std::to_string(live) + " jobs in all; --limit 0 lists every one.\n";
   }
+  if (std::ranges::none_of(jobs, [](const wire::JobView& job) { return job.state == "running"; })) return text;
+  const std::string waste = WasteLine(AskWaste(api), [&](JobId id) {
+    return std::ranges::any_of(jobs, [id](const wire::JobView& job) { return job.id == id; });
+  });
+  if (!waste.empty()) text += waste + "\n";
   return text;
 }
 
-std::string ShowText(const wire::JobDetail& job, const std::string& own) {
+std::string ShowText(const wire::JobDetail& job, const std::string& own, const std::vector<std::string>& waste) {
   const double now = NowSeconds();
   std::string out = Paint(Colour::kBold, "job " + job.display_id) + "  " + job.name + "  " +
                     Paint(StateColour(job.state), job.state) + "\n";
@@ -280,6 +286,7 @@ std::string ShowText(const wire::JobDetail& job, const std::string& own) {
   } else if (!job.gpus.empty() && job.seats.empty()) {
     AddField(out, "GPUs", GpuList(job.gpus));
   }
+  for (const std::string& line : waste) AddField(out, "waste", line);
   AddField(out, "isolation", job.isolation);
   if (job.start_time) AddField(out, "started as", job.start_reason);
   AddField(out, "submitted", When(job.submit_time));
@@ -371,7 +378,9 @@ int ShowMain(const Words& words) {
       job.steps = StepsOf(*api, job);
       if (!out.empty() && !listing.json) out += "\n";
       const std::string own = job.seats.empty() ? "" : OwnName(*api);
-      out += listing.json ? wire::Encode(job) + "\n" : ShowText(job, own);
+      std::vector<std::string> waste;
+      if (!listing.json && job.state == "running" && !job.gpus.empty()) waste = WasteOf(AskWaste(*api), job.id);
+      out += listing.json ? wire::Encode(job) + "\n" : ShowText(job, own, waste);
       if (listing.json) continue;
       // Which task has what is told by the job's own list, where it runs.
       const bool is_first_here = job.node.empty() || job.seats.size() < 2;

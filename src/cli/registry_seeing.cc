@@ -27,10 +27,12 @@ Command ReportCommand() {
   return {
       "report",
       "Say what this server's history shows",
-      "divvy report usage|fairness|predictions|speeds [OPTIONS]",
+      "divvy report usage|waste|efficiency|fairness|predictions|speeds [OPTIONS]",
       "usage: GPU-hours, jobs and waiting by user, team, job name, GPU model, pool, machine or hour; of a job that "
       "was "
-      "started several times the last run. fairness: how long users or teams waited for what they ran, and how even "
+      "started several times the last run. waste: GPU-hours that were not used, by the same but hours, and who wastes "
+      "GPUs now, with what to do about it. efficiency: mean use of GPUs and CPUs, and the peak of GPU memory. "
+      "fairness: how long users or teams waited for what they ran, and how even "
       "that and the GPU-hours are. predictions: the latest jobs that ended (10,000 at most), run through the "
       "prediction "
       "of run times in the order of their ends, as if each had been predicted from those before it; for all and by "
@@ -38,6 +40,8 @@ Command ReportCommand() {
       "progress that they reported, else from how long those ran that ended well.",
       {{"divvy report usage --by team --since 30d", "who had the GPUs this month"},
        {"divvy report usage --by hour --since 7d --html >week.html", "a page with plots"},
+       {"divvy report waste --by user", "who left GPUs unused, and what to do about it"},
+       {"divvy report efficiency --by model", "how well GPUs and CPUs were used"},
        {"divvy report fairness", "who waited longest for what they ran"},
        {"divvy report predictions", "how good estimates are here"},
        {"divvy report speeds", "what is faster on which GPU"}},

@@ -112,10 +112,13 @@ int ReportMain(const Words& words) {
   const Words& what = parsed->positional;
   if (what == Words{"usage"}) return ReportUsage(flags);
   if (what == Words{"fairness"}) return ReportFairness(flags);
+  if (what == Words{"waste"}) return ReportWaste(flags);
+  if (what == Words{"efficiency"}) return ReportEfficiency(flags);
   if (what != Words{"predictions"} && what != Words{"speeds"})
-    return Fail(InvalidArgument("write: divvy report usage, fairness, predictions or speeds"));
+    return Fail(InvalidArgument("write: divvy report usage, waste, efficiency, fairness, predictions or speeds"));
   if (flags.has_stretch())
-    return Fail(InvalidArgument("--by, --since, --until and --html are of divvy report usage and fairness"));
+    return Fail(
+        InvalidArgument("--by, --since, --until and --html are of divvy report usage, waste, efficiency and fairness"));
   return what == Words{"speeds"} ? Speeds(flags.listing) : Predictions(flags.listing);
 }
 

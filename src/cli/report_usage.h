@@ -1,4 +1,4 @@
-// divvy report usage and fairness.
+// divvy report usage, fairness, waste and efficiency.
 #pragma once
 
 #include <optional>
@@ -17,12 +17,15 @@ struct ReportFlags {
   std::optional<double> until;
   bool is_html = false;
 
-  /// One of those that only usage and fairness have was given.
+  /// One of those that only reports over a stretch of time have was given.
   bool has_stretch() const { return !by.empty() || since || until || is_html; }
 };
 std::vector<dialect::Option> ReportOptionTable(ReportFlags& flags);
 
 int ReportUsage(const ReportFlags& flags);
 int ReportFairness(const ReportFlags& flags);
+// cli/report_waste.cc
+int ReportWaste(const ReportFlags& flags);
+int ReportEfficiency(const ReportFlags& flags);
 
 }  // namespace divvy::cli

@@ -34,6 +34,7 @@
 #include "daemon/routes.h"
 #include "daemon/sample_book.h"
 #include "daemon/ui_door.h"
+#include "daemon/waste_book.h"
 #include "daemon/worker.h"
 #include "dialect/config.h"
 #include "platform/clock.h"
@@ -83,6 +84,7 @@ class Daemon {
   std::shared_ptr<UiDoor> MakeUiDoor(std::shared_ptr<Audit> audit);
   void KeepHouse();
   void TakeSamples();
+  void LookForWaste(samples::Second now);
   void LogChanges();
   Core::Ports CorePorts();
   void After(Duration delay, std::function<void()> task);
@@ -113,6 +115,7 @@ class Daemon {
   std::shared_ptr<FarStreams> far_streams_;
   std::shared_ptr<SampleBook> samples_;  // Null: none are taken.
   ClusterSampler cluster_sampler_;
+  std::shared_ptr<WasteBook> waste_;     // Null: nobody looks.
   std::unique_ptr<HttpServer> server_;
   bool was_rebooted_ = false;
   // Last, so that they end first: their tasks use the store and the probe.
@@ -289,12 +292,23 @@ void Daemon::TakeSamples() {
   ports.post = [this](std::function<void()> task) { asio::post(loop_, std::move(task)); };
   ports.note = [this](const std::string& line) { log_.Write(LogLevel::kWarning, line); };
   samples_ = std::make_shared<SampleBook>(std::move(options), std::move(ports));
+  if (config_.waste.is_on) waste_ = std::make_shared<WasteBook>(config_.waste, OwnName());
   host_.Sample({OwnName(), config_.sample_every}, [this](const samples::Snapshot& seen) {
     samples_->Add(seen, seen.at);
     samples_->Add(cluster_sampler_.Look(*controller_, *samples_, seen.at), seen.at);
     routes_->OnSecond();
     if (Agents* agents = agent_door_->agents()) agents->SetWatched(routes_->is_watched());
+    if (waste_) LookForWaste(seen.at);
   });
+}
+
+void Daemon::LookForWaste(samples::Second now) {
+  const std::vector<WasteBook::News> all = waste_->Look(*controller_, *samples_, now);
+  for (const WasteBook::News& news : all) {
+    log_.Write(LogLevel::kInfo, "job=" + ToString(news.job) + " event=waste what=" + LogQuoted(news.text));
+    controller_->OnShareEvent(news.job, news.attempt, news.text, clock_.Now());
+  }
+  if (!all.empty()) core_->Touch();
 }
 
 void Daemon::LogChanges() {
@@ -357,6 +371,7 @@ Status Daemon::Serve() {
     counters->OnChanges(*controller_, changes, now);
   });
   ports.counters = std::move(counters);
+  ports.waste = waste_;
   ports.step_callers = std::make_shared<StepCallers>(loop_);
   ports.login_environment = LoginEnvironment;
   DIVVY_TRY(Audit audit, Audit::Open(places_.state + "/audit.log"));

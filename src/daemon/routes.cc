@@ -17,6 +17,7 @@
 #include "wire/openapi.h"
 #include "wire/series_messages_describe.h"
 #include "wire/ui_messages_describe.h"
+#include "wire/waste_messages_describe.h"
 
 namespace divvy {
 
@@ -87,6 +88,9 @@ const std::vector<Routes::Route>& Routes::Table() {
       {"GET", "/v1/reports/speeds", &Routes::Speeds},
       {"GET", "/v1/reports/usage", &Routes::Usage},
       {"GET", "/v1/reports/fairness", &Routes::Fairness},
+      {"GET", "/v1/reports/waste", &Routes::WasteReport},
+      {"GET", "/v1/reports/efficiency", &Routes::Efficiency},
+      {"GET", "/v1/waste", &Routes::Waste},
       {"GET", "/metrics", &Routes::Metrics},
       {"GET", "/v1/latest", &Routes::Latest},
       {"GET", "/v1/series", &Routes::Series},
@@ -438,6 +442,11 @@ std::string Routes::OpenApiText() {
       &kJsonType<UsageReport>);
   add("GET", "/v1/reports/fairness", "Waiting and GPU-hours of users or teams, and how even they are", nullptr,
       &kJsonType<FairnessReport>);
+  add("GET", "/v1/reports/waste", "GPU-hours lost by user, team, name, model, pool or node, and who wastes GPUs now",
+      nullptr, &kJsonType<wire::WasteReport>);
+  add("GET", "/v1/reports/efficiency", "How well GPUs and CPUs were used, by the same", nullptr,
+      &kJsonType<EfficiencyReport>);
+  add("GET", "/v1/waste", "Running jobs that waste GPUs, with what to do about it", nullptr, &kJsonType<WasteAnswer>);
   add("POST", "/v1/ui/links", "A link that lets a browser in at the page, once", &kJsonType<UiLinkRequest>,
       &kJsonType<UiLinkAnswer>);
   add("GET", "/v1/ui/me", "Who asks, and what they may", nullptr, &kJsonType<wire::UiMe>);

@@ -28,10 +28,12 @@ class SampleBook;
 class NodeShares;
 class RemoteNode;
 class UiDoor;
+class WasteBook;
 namespace wire {
 struct AgentQuestion;
 struct LatestAnswer;
 struct NodeRequest;
+struct WasteAnswer;
 }  // namespace wire
 struct ReportedRun;
 struct ReportStretch;
@@ -87,6 +89,8 @@ class Routes {
     std::shared_ptr<StepCallers> step_callers;
     /// How everything is used. Null: no samples are taken.
     std::shared_ptr<SampleBook> samples;
+    /// Who wastes GPUs. Null: nobody looks.
+    std::shared_ptr<const WasteBook> waste;
     /// The page's. Null: there is none.
     std::shared_ptr<UiDoor> ui;
     /// For scrapers. Null: nothing is counted.
@@ -191,6 +195,11 @@ class Routes {
   void Speeds(Call& call);
   void Usage(Call& call);
   void Fairness(Call& call);
+  // routes_waste.cc
+  void Waste(Call& call);
+  void WasteReport(Call& call);
+  void Efficiency(Call& call);
+  wire::WasteAnswer WasteNow() const;
   /// Makes an answer's body of runs; on the reader's thread.
   using ReportOfRuns = std::function<std::string(const std::vector<ReportedRun>& runs, bool is_cut)>;
   void ReportRuns(Call& call, const ReportStretch& stretch, ReportOfRuns report);

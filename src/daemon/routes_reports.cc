@@ -5,6 +5,7 @@
 #include "base/text.h"
 #include "daemon/prediction_report.h"
 #include "daemon/routes_call.h"
+#include "daemon/routes_reports.h"
 #include "daemon/usage_report.h"
 #include "wire/messages_reports.h"
 #include "wire/messages_teams.h"
@@ -27,6 +28,8 @@ Result<Time> MomentIn(const HttpRequest& request, const char* name, Time otherwi
   return TimeFromSeconds(*seconds);
 }
 
+}  // namespace
+
 Result<ReportStretch> StretchOf(const HttpRequest& request, Time now) {
   ReportStretch stretch;
   DIVVY_TRY(stretch.until, MomentIn(request, "until", now));
@@ -42,8 +45,6 @@ Result<ReportBy> ReportByOf(const HttpRequest& request) {
   if (!by) return InvalidArgument("'by' is " + ReportByNames() + ", not '" + at->second + "'");
   return *by;
 }
-
-}  // namespace
 
 void Routes::Predictions(Call& call) {
   ReadAside(call, [this]() -> Finish {

@@ -73,7 +73,8 @@ void SampleBook::AddOf(const samples::Sample& sample, samples::Second at) {
 
 samples::Second SampleBook::FreshSince(samples::Second now) const { return now - kFresh - 2 * options_.every; }
 
-const std::vector<samples::Reading>* SampleBook::Find(const samples::Subject& subject, samples::Second now) const {
+std::optional<double> SampleBook::MeanOf(const samples::Subject& subject, samples::Metric metric,
+                                         samples::Second seconds, samples::Second now) const {
   const samples::History* history = nullptr;
   if (subject.of == samples::Of::kJob) {
     const auto at = jobs_.find(subject);
@@ -81,7 +82,8 @@ const std::vector<samples::Reading>* SampleBook::Find(const samples::Subject& su
   } else if (const auto at = histories_.find(subject); at != histories_.end()) {
     history = &at->second;
   }
-  return history != nullptr && history->newest() > FreshSince(now) ? &history->Newest() : nullptr;
+  if (history == nullptr || history->newest() <= FreshSince(now)) return std::nullopt;
+  return history->MeanOf(metric, seconds);
 }
 
 std::map<samples::Subject, SampleBook::Newest> SampleBook::Latest(samples::Second now) const {

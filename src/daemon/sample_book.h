@@ -52,8 +52,9 @@ class SampleBook {
     std::vector<samples::Reading> readings;
     const std::map<std::string, double>* own = nullptr;  // Of jobs.
   };
-  /// What was seen last of one; null: nothing since Latest would leave it out.
-  const std::vector<samples::Reading>* Find(const samples::Subject& subject, samples::Second now) const;
+  /// Of one of them, over the last so many seconds that were seen; nothing where Latest would leave it out.
+  std::optional<double> MeanOf(const samples::Subject& subject, samples::Metric metric, samples::Second seconds,
+                               samples::Second now) const;
   /// Of everything that was seen in the last half minute, or that long and two samples.
   std::map<samples::Subject, Newest> Latest(samples::Second now) const;
   /// The sum of the utilisations of all GPUs.

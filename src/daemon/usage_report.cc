@@ -36,25 +36,6 @@ std::string HourName(Time at) {
   return text;
 }
 
-const std::string& GroupOf(const ReportedRun& run, ReportBy by) {
-  switch (by) {
-    case ReportBy::kTeam:
-      return run.team;
-    case ReportBy::kName:
-      return run.name;
-    case ReportBy::kModel:
-      return run.model;
-    case ReportBy::kPool:
-      return run.pool;
-    case ReportBy::kNode:
-      return run.node;
-    case ReportBy::kUser:
-    case ReportBy::kHour:
-      break;
-  }
-  return run.user;
-}
-
 /// Of a sorted list, the value below which the share lies (the nearest rank); 0 of none.
 double Quantile(const std::vector<double>& sorted, double share) {
   if (sorted.empty()) return 0;
@@ -162,10 +143,6 @@ double AllHours(const std::map<std::string, Lot>& lots) {
   return all;
 }
 
-std::string ByName(ReportBy by) {
-  return std::string(std::ranges::find(kNames, by, &std::pair<std::string_view, ReportBy>::second)->first);
-}
-
 }  // namespace
 
 std::optional<ReportBy> ReportByFromName(std::string_view name) {
@@ -180,8 +157,32 @@ std::string ReportByNames() {
   return text;
 }
 
+const std::string& GroupOf(const ReportedRun& run, ReportBy by) {
+  switch (by) {
+    case ReportBy::kTeam:
+      return run.team;
+    case ReportBy::kName:
+      return run.name;
+    case ReportBy::kModel:
+      return run.model;
+    case ReportBy::kPool:
+      return run.pool;
+    case ReportBy::kNode:
+      return run.node;
+    case ReportBy::kUser:
+    case ReportBy::kHour:
+      break;
+  }
+  return run.user;
+}
+
+std::string ReportByName(ReportBy by) {
+  return std::string(std::ranges::find(kNames, by, &std::pair<std::string_view, ReportBy>::second)->first);
+}
+
 ReportedRun ReportedRunOf(const JobRecord& record) {
   ReportedRun run;
+  run.id = record.id;
   run.user = record.user.name;
   run.team = record.team;
   run.name = record.name;
@@ -189,6 +190,9 @@ ReportedRun ReportedRunOf(const JobRecord& record) {
   run.pool = record.pool_of_run.empty() ? record.pool : record.pool_of_run;
   run.node = record.node;
   run.gpus = GpusWorthOf(record);
+  run.gpu_count = GpuCountOf(record);
+  if (!record.request.is_heterogeneous() && !record.request.spreads_tasks)
+    run.cpus = record.request.cpus * record.request.nodes;
   run.queued = record.queued_at;
   run.started = record.started;
   if (IsFinal(record.state)) run.ended = record.ended;
@@ -202,7 +206,7 @@ wire::UsageReport ReportUsage(const std::vector<ReportedRun>& runs, ReportBy by,
   wire::UsageReport report;
   report.since = ToSeconds(stretch.since);
   report.until = ToSeconds(stretch.until);
-  report.by = ByName(by);
+  report.by = ReportByName(by);
   report.gpu_hours = AllHours(lots);
   for (const auto& [group, lot] : lots) {
     wire::UsageRow row;
@@ -228,7 +232,7 @@ wire::FairnessReport ReportFairness(const std::vector<ReportedRun>& runs, Report
   wire::FairnessReport report;
   report.since = ToSeconds(stretch.since);
   report.until = ToSeconds(stretch.until);
-  report.by = ByName(by);
+  report.by = ReportByName(by);
   std::vector<double> hours;
   std::vector<double> slowdowns;
   for (const auto& [group, lot] : lots) {

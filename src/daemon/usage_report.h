@@ -19,21 +19,29 @@ std::optional<ReportBy> ReportByFromName(std::string_view name);
 /// "user, team, name, model, pool, node or hour".
 std::string ReportByNames();
 
+/// "user".
+std::string ReportByName(ReportBy by);
+
 /// One run of a job, as a report sees it.
 struct ReportedRun {
+  JobId id;
   std::string user;
   std::string team;
   std::string name;
   std::string model;
   std::string pool;
   std::string node;
-  double gpus = 0;  // In whole GPUs and parts of them.
+  double gpus = 0;    // In whole GPUs and parts of them.
+  int gpu_count = 0;  // GPUs that it has, or has parts of.
+  int cpus = 0;       // Cores that it asked for, on all its machines; 0: it named none.
   Time queued = kNoTime;
   Time started = kNoTime;  // kNoTime: never.
   Time ended = kNoTime;    // kNoTime: it runs still, or waits.
   bool has_failed = false;
 };
 ReportedRun ReportedRunOf(const JobRecord& record);
+/// The row that it belongs to. Requires: `by` is no hour.
+const std::string& GroupOf(const ReportedRun& run, ReportBy by);
 
 struct ReportStretch {
   Time since = kNoTime;

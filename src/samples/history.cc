@@ -59,6 +59,21 @@ std::optional<double> History::NewestOf(Metric metric) const {
   return std::isnan(value) ? std::nullopt : std::optional(static_cast<double>(value));
 }
 
+std::optional<double> History::MeanOf(Metric metric, Second seconds) const {
+  const auto column = std::ranges::find(columns_, metric);
+  if (column == columns_.end()) return std::nullopt;
+  const std::vector<float>& values = ring_[static_cast<std::size_t>(column - columns_.begin())];
+  double sum = 0;
+  int count = 0;
+  for (Second at = std::max(oldest_, newest_ - seconds + 1); at <= newest_; ++at) {
+    const float value = values[SlotOf(at)];
+    if (std::isnan(value)) continue;
+    sum += static_cast<double>(value);
+    ++count;
+  }
+  return count == 0 ? std::nullopt : std::optional(sum / count);
+}
+
 Block History::Seconds(Second since, Second until) const {
   Block block;
   block.begin = std::max(since, oldest_);

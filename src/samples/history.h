@@ -34,6 +34,8 @@ class History {
   Second newest() const { return newest_; }
   const std::vector<Reading>& Newest() const { return newest_readings_; }
   std::optional<double> NewestOf(Metric metric) const;
+  /// Of its last so many seconds up to the newest, those that were seen. Requires: kRingSeconds at most.
+  std::optional<double> MeanOf(Metric metric, Second seconds) const;
 
   /// Of the ring: from `since` until before `until`.
   Block Seconds(Second since, Second until) const;

@@ -23,6 +23,17 @@ TEST(History, KeepsTheLastTenMinutesSecondBySecond) {
   EXPECT_EQ(history.NewestOf(Metric::kGpuUtilization), 1);
 }
 
+TEST(History, TheMeanOfItsLastSecondsIsOfThoseThatWereSeen) {
+  History history;
+  EXPECT_FALSE(history.MeanOf(Metric::kGpuUtilization, 10));
+  for (Second i = 0; i < 100; ++i) history.Add(kStart + i, Use(i == 95 ? 1 : 0));
+  EXPECT_DOUBLE_EQ(*history.MeanOf(Metric::kGpuUtilization, 10), 0.1);
+  EXPECT_DOUBLE_EQ(*history.MeanOf(Metric::kGpuUtilization, 4), 0);
+  EXPECT_FALSE(history.MeanOf(Metric::kGpuPower, 10));
+  history.Add(kStart + 104, Use(1));
+  EXPECT_DOUBLE_EQ(*history.MeanOf(Metric::kGpuUtilization, 10), 2.0 / 6) << "four of them nobody saw";
+}
+
 TEST(History, SecondsThatNobodySawAreEmpty) {
   History history;
   history.Add(kStart, Use(1));

@@ -9,7 +9,7 @@ namespace {
 
 constexpr double kHour = 3600;
 /// What lies between two looks that are further apart is not known.
-constexpr Second kLongestGap = 60;
+constexpr Second kLongestGap = 120;
 /// So much of a window must have been seen.
 constexpr double kKnown = 0.9;
 /// What it asks for should be more than what it was seen to use.

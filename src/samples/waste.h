@@ -70,7 +70,7 @@ class WasteWatch {
   const Shape& shape() const { return shape_; }
   /// It has other GPUs now: what it uses of them is looked at anew; what was lost stays lost.
   void Reshape(const Shape& shape);
-  /// In order of time, a minute apart at most: of what lies between two that are further apart nothing is known.
+  /// In order of time, two minutes apart at most: of what lies between two that are further apart nothing is known.
   void Add(const Look& look, const WasteRules& rules);
   /// As of the last look, the worst first.
   std::vector<Waste> Findings(const WasteRules& rules) const;

@@ -9,6 +9,7 @@
 #include "wire/series_messages.h"
 #include "wire/series_messages_describe.h"
 #include "wire/ui_messages_describe.h"
+#include "wire/waste_messages_describe.h"
 
 namespace divvy::wire {
 namespace {
@@ -33,6 +34,10 @@ template <>
 constexpr JsonLimits kLimitsOf<ActionAnswer> = kLimitsOfLists;
 template <>
 constexpr JsonLimits kLimitsOf<SeriesAnswer> = kLimitsOfLists;
+template <>
+constexpr JsonLimits kLimitsOf<WasteAnswer> = kLimitsOfLists;
+template <>
+constexpr JsonLimits kLimitsOf<WasteReport> = kLimitsOfLists;
 
 }  // namespace
 
@@ -119,6 +124,9 @@ DIVVY_MESSAGE(SpeedsReport)
 DIVVY_MESSAGE(UsageReport)
 DIVVY_MESSAGE(FairnessReport)
 DIVVY_MESSAGE(SeriesAnswer)
+DIVVY_MESSAGE(WasteAnswer)
+DIVVY_MESSAGE(WasteReport)
+DIVVY_MESSAGE(EfficiencyReport)
 DIVVY_MESSAGE(LatestAnswer)
 
 #undef DIVVY_MESSAGE

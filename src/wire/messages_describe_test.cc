@@ -14,6 +14,7 @@
 #include "wire/messages_reports_describe.h"
 #include "wire/messages_teams_describe.h"
 #include "wire/spec_json.h"
+#include "wire/waste_messages_describe.h"
 
 namespace divvy {
 namespace {
@@ -54,6 +55,13 @@ BOOST_DESCRIBE_STRUCT(Forgetful, (), (described))
 static_assert(!IsDescribedFully<Forgetful>());
 
 #define DIVVY_DESCRIBED(T) static_assert(IsDescribedFully<T>(), "a field of " #T " is missing in messages_describe.h")
+DIVVY_DESCRIBED(wire::WasteFinding);
+DIVVY_DESCRIBED(wire::WastefulJob);
+DIVVY_DESCRIBED(wire::WasteAnswer);
+DIVVY_DESCRIBED(wire::WasteRow);
+DIVVY_DESCRIBED(wire::WasteReport);
+DIVVY_DESCRIBED(wire::EfficiencyRow);
+DIVVY_DESCRIBED(wire::EfficiencyReport);
 DIVVY_DESCRIBED(Request);
 DIVVY_DESCRIBED(Dependency);
 DIVVY_DESCRIBED(ArraySpec);

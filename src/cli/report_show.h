@@ -1,0 +1,69 @@
+// What reports over a stretch of time share: how numbers are written, how they are asked for and shown.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "cli/api.h"
+#include "cli/command.h"
+#include "cli/report_html.h"
+#include "cli/report_usage.h"
+#include "wire/codec.h"
+
+namespace divvy::cli {
+
+/// Numbers as people read them, or, for programs (CSV), as they are: hours, parts of one, seconds.
+struct Numbers {
+  bool is_exact = false;
+
+  std::string Hours(double hours) const;
+  std::string Share(double share) const;
+  std::string Wait(double seconds) const;
+  std::string Times(double ratio) const;
+};
+inline constexpr Numbers kForPeople = {};
+/// "2.50".
+std::string Fixed(double value, int digits);
+
+/// "since=..&until=..&by=..", as far as they were given.
+std::string ReportQuery(const ReportFlags& flags);
+/// The first column's: "USER".
+std::string TitleOf(std::string by);
+/// "2026-03-01 16:00 to 2026-03-08 16:00".
+std::string StretchText(double since, double until);
+
+inline constexpr std::string_view kIsCut =
+    "More runs lie in that time than are read at once (100,000): the oldest are not in it; ask for less with --since.";
+
+/// A report's own: its columns, a row of them, the line below, the page.
+template <typename Report>
+struct ReportShape {
+  std::vector<Column> (*columns)(std::string_view title);
+  std::vector<std::vector<Cell>> (*rows)(const Report& report, const Numbers& numbers);
+  std::string (*note)(const Report& report);
+  HtmlReport (*html)(const Report& report, std::vector<Column> columns);
+};
+
+/// Asks, and shows as text, table, CSV, JSON or HTML.
+template <typename Report>
+int ShowReport(const ReportFlags& flags, const std::string& path, const ReportShape<Report>& shape) {
+  return ShowListing(flags.listing, [&]() -> Result<std::string> {
+    DIVVY_TRY(Api api, Api::Connect());
+    DIVVY_TRY(const std::string json, api.Raw("GET", path + ReportQuery(flags), ""));
+    if (flags.listing.json) return json + "\n";
+    DIVVY_TRY(const Report report, wire::Decode<Report>(json));
+    if (report.is_cut) Note(kIsCut);
+    std::vector<Column> columns;
+    const std::string title = TitleOf(report.by);
+    columns = shape.columns(title);
+    if (flags.is_html) return ToHtml(shape.html(report, std::move(columns)));
+    if (report.rows.empty() && !flags.listing.csv)
+      return "Nothing ran from " + StretchText(report.since, report.until) + ".\n";
+    DIVVY_TRY(std::string text, RenderTable(columns, shape.rows(report, Numbers{flags.listing.csv}), flags.listing));
+    if (!flags.listing.csv) text += shape.note(report) + "\n";
+    return text;
+  });
+}
+
+}  // namespace divvy::cli

@@ -1,0 +1,114 @@
+// divvy report waste and efficiency.
+#include "cli/report_show.h"
+#include "cli/waste_text.h"
+#include "dialect/quantities.h"
+
+namespace divvy::cli {
+namespace {
+
+std::string NameOf(const std::string& group) { return group.empty() ? "-" : group; }
+
+std::string Money(const std::optional<double>& cost) { return cost ? Fixed(*cost, 2) : ""; }
+
+std::vector<Column> WasteColumns(std::string_view title) {
+  return {{title, false, true, true},  {"JOBS", true, true, false},  {"GPU-HOURS", true, true, false},
+          {"LOST", true, true, false}, {"SHARE", true, true, false}, {"AT 0%", true, true, false},
+          {"COST", true, true, false}};
+}
+
+std::vector<std::vector<Cell>> Rows(const wire::WasteReport& report, const Numbers& numbers) {
+  std::vector<std::vector<Cell>> rows;
+  for (const wire::WasteRow& row : report.rows) {
+    constexpr double kMuch = 0.75;
+    rows.push_back({{NameOf(row.group), Colour::kBold},
+                    {std::to_string(row.jobs), Colour::kNone},
+                    {numbers.Hours(row.gpu_hours), Colour::kNone},
+                    {numbers.Hours(row.lost_gpu_hours), Colour::kNone},
+                    {numbers.Share(row.lost_share), row.lost_share > kMuch ? Colour::kYellow : Colour::kNone},
+                    {numbers.Hours(row.idle_gpu_hours), Colour::kNone},
+                    {Money(row.lost_cost), Colour::kNone}});
+  }
+  return rows;
+}
+
+std::string HoursNote(const wire::WasteReport& report) {
+  std::string note = StretchText(report.since, report.until) + ": " + kForPeople.Hours(report.lost_gpu_hours) + " of " +
+                     kForPeople.Hours(report.gpu_hours) + " GPU-hours were not used, " +
+                     kForPeople.Hours(report.idle_gpu_hours) + " of them at exactly 0%";
+  if (report.lost_cost) note += "; they cost " + Money(report.lost_cost);
+  return note + ".";
+}
+
+std::string WasteNote(const wire::WasteReport& report) {
+  std::string note = HoursNote(report);
+  const std::string line = WasteLine(report.now, [](JobId) { return true; });
+  if (line.empty()) return note + (report.now.is_on ? " No running job wastes GPUs now." : "");
+  note += "\n\nNow:\n";
+  for (const wire::WastefulJob& job : report.now.jobs) {
+    note += Paint(Colour::kBold, "job " + job.display_id) + " " + job.name + " of " + job.user + ":\n";
+    for (const std::string& finding : WasteOf(report.now, job.id)) note += "  " + finding + "\n";
+  }
+  note.pop_back();
+  return note;
+}
+
+HtmlReport HtmlOf(const wire::WasteReport& report, std::vector<Column> columns) {
+  HtmlReport html{"GPU-hours lost by " + report.by,
+                  HoursNote(report),
+                  "GPU-hours; what was not used in another colour",
+                  {},
+                  std::move(columns),
+                  Rows(report, kForPeople)};
+  for (const wire::WasteRow& row : report.rows)
+    html.bars.push_back({NameOf(row.group), row.gpu_hours, row.lost_gpu_hours, kForPeople.Hours(row.lost_gpu_hours)});
+  return html;
+}
+
+std::vector<Column> EfficiencyColumns(std::string_view title) {
+  return {{title, false, true, true},     {"JOBS", true, true, false},       {"GPU-HOURS", true, true, false},
+          {"GPU USE", true, true, false}, {"GPU MEMORY", true, true, false}, {"CORES", true, true, false},
+          {"CPU USE", true, true, false}};
+}
+
+std::vector<std::vector<Cell>> Rows(const wire::EfficiencyReport& report, const Numbers& numbers) {
+  std::vector<std::vector<Cell>> rows;
+  for (const wire::EfficiencyRow& row : report.rows) {
+    constexpr double kLittle = 0.25;
+    const auto memory = static_cast<std::int64_t>(row.memory_peak_bytes);
+    rows.push_back({{NameOf(row.group), Colour::kBold},
+                    {std::to_string(row.jobs), Colour::kNone},
+                    {numbers.Hours(row.gpu_hours), Colour::kNone},
+                    {numbers.Share(row.utilization), row.utilization < kLittle ? Colour::kYellow : Colour::kNone},
+                    {numbers.is_exact ? std::to_string(memory) : dialect::FormatSize(Bytes(memory)), Colour::kNone},
+                    {Fixed(row.cpu_cores, numbers.is_exact ? 6 : 1), Colour::kNone},
+                    {row.cpu_use ? numbers.Share(*row.cpu_use) : "", Colour::kNone}});
+  }
+  return rows;
+}
+
+std::string EfficiencyNote(const wire::EfficiencyReport& report) {
+  return StretchText(report.since, report.until) + ": of " + kForPeople.Hours(report.gpu_hours) + " GPU-hours " +
+         kForPeople.Share(report.utilization) +
+         " were used. GPU MEMORY: the most on one GPU. CORES: the mean of a job. CPU USE: of the cores asked for.";
+}
+
+HtmlReport HtmlOf(const wire::EfficiencyReport& report, std::vector<Column> columns) {
+  HtmlReport html{"Use of GPUs by " + report.by, EfficiencyNote(report), "Mean use of GPUs", {}, std::move(columns),
+                  Rows(report, kForPeople)};
+  for (const wire::EfficiencyRow& row : report.rows)
+    html.bars.push_back({NameOf(row.group), row.utilization, 0, kForPeople.Share(row.utilization)});
+  return html;
+}
+
+}  // namespace
+
+int ReportWaste(const ReportFlags& flags) {
+  return ShowReport<wire::WasteReport>(flags, "/v1/reports/waste", {WasteColumns, Rows, WasteNote, HtmlOf});
+}
+
+int ReportEfficiency(const ReportFlags& flags) {
+  return ShowReport<wire::EfficiencyReport>(flags, "/v1/reports/efficiency",
+                                            {EfficiencyColumns, Rows, EfficiencyNote, HtmlOf});
+}
+
+}  // namespace divvy::cli

@@ -1,0 +1,54 @@
+#include "cli/waste_text.h"
+
+#include <cstdio>
+
+#include "cli/report_show.h"
+
+namespace divvy::cli {
+namespace {
+
+std::string GpusText(double gpus) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%.3g", gpus);
+  return std::string(text) + (std::string_view(text) == "1" ? " GPU" : " GPUs");
+}
+
+}  // namespace
+
+wire::WasteAnswer AskWaste(Api& api) {
+  const auto json = api.Raw("GET", "/v1/waste", "");
+  if (!json) return {};
+  auto answer = wire::Decode<wire::WasteAnswer>(*json);
+  return answer ? *std::move(answer) : wire::WasteAnswer();
+}
+
+std::string WasteLine(const wire::WasteAnswer& answer, const std::function<bool(JobId)>& counted) {
+  std::size_t jobs = 0;
+  double gpus = 0;
+  for (const wire::WastefulJob& job : answer.jobs) {
+    if (!counted(job.id)) continue;
+    ++jobs;
+    gpus += job.wasted_gpus;
+  }
+  if (jobs == 0) return "";
+  return std::to_string(jobs) + (jobs == 1 ? " job wastes " : " jobs waste ") + GpusText(gpus) + "; divvy report waste";
+}
+
+std::vector<std::string> WasteOf(const wire::WasteAnswer& answer, JobId id) {
+  std::vector<std::string> lines;
+  for (const wire::WastefulJob& job : answer.jobs) {
+    if (job.id != id) continue;
+    for (const wire::WasteFinding& finding : job.findings) {
+      std::string line = finding.text + "; " + finding.remedy;
+      if (lines.empty()) {
+        line += " (lost so far: " + kForPeople.Hours(job.lost_gpu_hours) + " GPU-hours";
+        if (job.lost_cost) line += ", " + Fixed(*job.lost_cost, 2) + " in money";
+        line += ")";
+      }
+      lines.push_back(std::move(line));
+    }
+  }
+  return lines;
+}
+
+}  // namespace divvy::cli

@@ -1,0 +1,82 @@
+// Who wastes GPUs now, and what was lost over a stretch of time.
+#include "daemon/routes_call.h"
+#include "daemon/routes_reports.h"
+#include "daemon/sample_book.h"
+#include "daemon/waste_book.h"
+#include "daemon/waste_report.h"
+
+namespace divvy {
+namespace {
+
+/// A row is of runs as wholes, which an hour is not.
+Result<ReportBy> ByWholeRuns(const HttpRequest& request) {
+  DIVVY_TRY(const ReportBy by, ReportByOf(request));
+  if (by == ReportBy::kHour)
+    return InvalidArgument("'by' is user, team, name, model, pool or node here; by hour there is the usage report");
+  return by;
+}
+
+samples::Second SecondOf(Time time) { return static_cast<samples::Second>(ToSeconds(time)); }
+
+Error NoSamples() {
+  return FailedPrecondition("no samples are taken: [samples] on = false in divvy.toml; set it to true and restart");
+}
+
+}  // namespace
+
+wire::WasteAnswer Routes::WasteNow() const {
+  if (ports_.waste) return ports_.waste->View(core_.controller(), SecondOf(core_.Now()));
+  wire::WasteAnswer answer;
+  answer.time = ToSeconds(core_.Now());
+  answer.is_on = false;
+  return answer;
+}
+
+void Routes::Waste(Call& call) { call.Answer(WasteNow()); }
+
+void Routes::WasteReport(Call& call) {
+  if (!ports_.samples) return call.Refuse(NoSamples());
+  const auto by = ByWholeRuns(call.request);
+  if (!by) return call.Refuse(by.error());
+  const auto stretch = StretchOf(call.request, core_.Now());
+  if (!stretch) return call.Refuse(stretch.error());
+  auto shared = std::make_shared<Call>(std::move(call));
+  ports_.samples->AskUses(SecondOf(stretch->since), SecondOf(stretch->until),
+                          [this, shared, by = *by, stretch = *stretch](JobUses uses) {
+                            PriceOfModel price;
+                            if (!core_.controller().teams().prices().empty()) {
+                              // By a copy: the report is made on another thread.
+                              price = [teams = core_.controller().teams()](const std::string& model) {
+                                return static_cast<double>(teams.PriceOf(model)) / 1000;
+                              };
+                            }
+                            ReportRuns(*shared, stretch,
+                                       [uses = std::move(uses), by, stretch, price = std::move(price),
+                                        now = WasteNow()](const std::vector<ReportedRun>& runs, bool is_cut) {
+                                         wire::WasteReport report = ReportWaste(runs, uses, by, stretch, price);
+                                         report.is_cut = is_cut;
+                                         report.now = now;
+                                         return wire::Encode(report);
+                                       });
+                          });
+}
+
+void Routes::Efficiency(Call& call) {
+  if (!ports_.samples) return call.Refuse(NoSamples());
+  const auto by = ByWholeRuns(call.request);
+  if (!by) return call.Refuse(by.error());
+  const auto stretch = StretchOf(call.request, core_.Now());
+  if (!stretch) return call.Refuse(stretch.error());
+  auto shared = std::make_shared<Call>(std::move(call));
+  ports_.samples->AskUses(
+      SecondOf(stretch->since), SecondOf(stretch->until), [this, shared, by = *by, stretch = *stretch](JobUses uses) {
+        ReportRuns(*shared, stretch,
+                   [uses = std::move(uses), by, stretch](const std::vector<ReportedRun>& runs, bool is_cut) {
+                     wire::EfficiencyReport report = ReportEfficiency(runs, uses, by, stretch);
+                     report.is_cut = is_cut;
+                     return wire::Encode(report);
+                   });
+      });
+}
+
+}  // namespace divvy

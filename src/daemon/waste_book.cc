@@ -1,0 +1,178 @@
+#include "daemon/waste_book.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+
+namespace divvy {
+namespace {
+
+using samples::Metric;
+using samples::Of;
+
+bool HasParts(const JobRecord& record) { return record.request.is_portioned() || record.gpu_slice.any(); }
+
+samples::WasteWatch::Shape ShapeOf(const JobRecord& record, const Controller& controller) {
+  samples::WasteWatch::Shape shape;
+  shape.gpus = GpuCountOf(record);
+  if (shape.gpus == 0) return shape;
+  shape.part = std::max(GpusWorthOf(record) / shape.gpus, 1e-4);
+  const Request& request = record.request;
+  shape.is_on_one = !request.is_gang();
+  shape.may_share = shape.is_on_one && !request.is_elastic() && !record.gpu_slice.any();
+  shape.is_by_memory = request.portion.is_by_memory();
+  if (!request.spreads_tasks && !request.is_heterogeneous()) shape.cpus = request.cpus;
+  // The least of its GPUs' memories, and of its machines' cores.
+  for (const Seat& seat : SeatsOf(record)) {
+    const auto index = controller.IndexOf(seat.node);
+    if (!index) continue;
+    const NodeCapacity& capacity = controller.cluster().nodes()[*index].capacity;
+    if (capacity.cpus > 0)
+      shape.cpus_most = shape.cpus_most == 0 ? capacity.cpus : std::min(shape.cpus_most, capacity.cpus);
+    for (const int gpu : seat.gpus.ToVector()) {
+      if (static_cast<std::size_t>(gpu) >= capacity.gpus.size()) continue;
+      const GpuFacts& facts = capacity.gpus[static_cast<std::size_t>(gpu)];
+      if (shape.gpu_memory == Bytes() || facts.memory_total < shape.gpu_memory) shape.gpu_memory = facts.memory_total;
+      shape.may_slice = !facts.slices.empty();
+    }
+  }
+  return shape;
+}
+
+/// "4 GPUs", "1 GPU", "0.25 GPUs".
+std::string GpusText(double gpus) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%.3g", gpus);
+  return std::string(text) + (std::string_view(text) == "1" ? " GPU" : " GPUs");
+}
+
+}  // namespace
+
+std::string RemedyOf(const samples::Waste& waste, const JobRecord& record) {
+  if (waste.ends) return "divvy cancel " + DisplayId(record);
+  if (!waste.flags.empty()) {
+    const bool can_now = record.request.is_portioned() && waste.flags.starts_with("--gpu");
+    return can_now ? "divvy resize " + DisplayId(record) + " " + waste.flags : "submit it with " + waste.flags;
+  }
+  switch (waste.kind) {
+    case samples::WasteKind::kCpuBound:
+      return "its machine has no more cores: prepare its input beforehand, or on the GPU";
+    case samples::WasteKind::kSomeIdle:
+      return "submit it with fewer GPUs, or see that it uses them all";
+    default:
+      return "give it more to do at once (larger batches, more loaders of data), or a smaller GPU";
+  }
+}
+
+bool WasteBook::IsExempt(const JobRecord& record) const {
+  const auto has = [](const std::vector<std::string>& names, const std::string& name) {
+    return std::ranges::find(names, name) != names.end();
+  };
+  if (has(rules_.exempt_users, record.user.name) || (!record.team.empty() && has(rules_.exempt_teams, record.team)))
+    return true;
+  return std::ranges::any_of(rules_.exempt_names, [&](const std::string& name) {
+    return name.ends_with('*') ? record.name.starts_with(std::string_view(name).substr(0, name.size() - 1))
+                               : record.name == name;
+  });
+}
+
+samples::WasteWatch::Look WasteBook::LookAt(const JobRecord& record, const SampleBook& samples,
+                                            samples::Second now) const {
+  samples::WasteWatch::Look look;
+  look.at = now;
+  const std::vector<Seat> seats = SeatsOf(record);
+  std::optional<double> cores = 0;
+  for (const Seat& seat : seats) {
+    const std::string node = NodeIn(seat);
+    // Since the last look, so that work between two of them counts.
+    const auto mean_of = [&](const samples::Subject& subject, Metric metric) {
+      return samples.MeanOf(subject, metric, kEvery, now);
+    };
+    const samples::Subject job{Of::kJob, node, -1, -1, record.id.value()};
+    const auto used = mean_of(job, Metric::kCpuCores);
+    cores = cores && used ? std::optional(*cores + *used) : std::nullopt;
+    if (HasParts(record)) {
+      auto memory = mean_of(job, Metric::kGpuMemoryUsed);
+      if (memory) *memory /= std::max(1, seat.gpus.size());
+      look.gpus.push_back({mean_of(job, Metric::kGpuUtilization), memory});
+      continue;
+    }
+    for (const int index : seat.gpus.ToVector()) {
+      const samples::Subject gpu{Of::kGpu, node, index, -1, 0};
+      look.gpus.push_back({mean_of(gpu, Metric::kGpuUtilization), mean_of(gpu, Metric::kGpuMemoryUsed)});
+    }
+  }
+  if (cores) look.cpus = *cores / static_cast<double>(std::max<std::size_t>(1, seats.size()));
+  return look;
+}
+
+std::vector<WasteBook::News> WasteBook::Look(const Controller& controller, const SampleBook& samples,
+                                             samples::Second now) {
+  std::vector<News> news;
+  if (now - looked_at_ < kEvery) return news;
+  looked_at_ = now;
+  std::map<JobId, Watched> jobs;
+  for (const auto& [id, running] : controller.cluster().running_jobs()) {
+    const JobRecord* const record = controller.Find(id);
+    if (record == nullptr || record->state != JobState::kRunning || GpuCountOf(*record) == 0 || IsExempt(*record))
+      continue;
+    const auto shape = ShapeOf(*record, controller);
+    auto known = jobs_.extract(id);
+    if (known && known.mapped().attempt == record->attempt) {
+      known.mapped().watch.Reshape(shape);
+      jobs.insert(std::move(known));
+    } else {
+      const auto started = static_cast<samples::Second>(ToSeconds(record->started));
+      jobs.emplace(id, Watched{record->attempt, samples::WasteWatch(shape, started), 0});
+    }
+    Watched& watched = jobs.at(id);
+    watched.watch.Add(LookAt(*record, samples, now), rules_);
+    for (const samples::Waste& waste : watched.watch.Findings(rules_)) {
+      const std::uint32_t bit = std::uint32_t{1} << static_cast<unsigned>(waste.kind);
+      if ((watched.told & bit) != 0) continue;
+      watched.told |= bit;
+      news.push_back({id, record->attempt,
+                      "wastes " + GpusText(waste.gpus) + ": it " + waste.text + "; " + RemedyOf(waste, *record)});
+    }
+  }
+  jobs_ = std::move(jobs);
+  return news;
+}
+
+wire::WasteAnswer WasteBook::View(const Controller& controller, samples::Second now) const {
+  wire::WasteAnswer answer;
+  answer.time = static_cast<double>(now);
+  const bool has_prices = !controller.teams().prices().empty();
+  for (const auto& [id, watched] : jobs_) {
+    const JobRecord* const record = controller.Find(id);
+    if (record == nullptr || record->attempt != watched.attempt || record->state != JobState::kRunning) continue;
+    const std::vector<samples::Waste> findings = watched.watch.Findings(rules_);
+    if (findings.empty()) continue;
+    wire::WastefulJob& job = answer.jobs.emplace_back();
+    job.id = id;
+    job.display_id = DisplayId(*record);
+    job.name = record->name;
+    job.user = record->user.name;
+    job.team = record->team;
+    job.gpu_model = record->gpu_model;
+    job.gpus = GpusWorthOf(*record);
+    job.start_time = ToSeconds(record->started);
+    job.gpu_hours = watched.watch.gpu_hours();
+    job.lost_gpu_hours = watched.watch.lost_gpu_hours();
+    job.idle_gpu_hours = watched.watch.idle_gpu_hours();
+    if (has_prices) {
+      const auto price = static_cast<double>(controller.teams().PriceOf(record->gpu_model)) / 1000;
+      job.lost_cost = job.lost_gpu_hours * price;
+    }
+    for (const samples::Waste& waste : findings) {
+      job.findings.push_back({std::string(samples::Name(waste.kind)), static_cast<double>(waste.since), waste.gpus,
+                              waste.text, RemedyOf(waste, *record)});
+      job.wasted_gpus = std::max(job.wasted_gpus, waste.gpus);
+    }
+    answer.wasted_gpus += job.wasted_gpus;
+  }
+  std::ranges::stable_sort(answer.jobs, std::greater(), &wire::WastefulJob::wasted_gpus);
+  return answer;
+}
+
+}  // namespace divvy

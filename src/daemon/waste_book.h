@@ -1,0 +1,54 @@
+// Running jobs that waste their GPUs: what samples show of each, held against the rules (samples/waste.h), every ten
+// seconds. On the loop's thread. It begins anew with the daemon; what ended jobs lost is in samples.db.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "control/controller.h"
+#include "daemon/sample_book.h"
+#include "samples/waste.h"
+#include "wire/waste_messages.h"
+
+namespace divvy {
+
+class WasteBook {
+ public:
+  static constexpr samples::Second kEvery = 10;
+
+  /// `own_node`: the name that samples have of the controller's own machine.
+  WasteBook(WasteRules rules, std::string own_node) : rules_(std::move(rules)), own_node_(std::move(own_node)) {}
+
+  /// Something that a job's history should have: said once for each kind of waste in each of its runs.
+  struct News {
+    JobId job;
+    std::uint32_t attempt = 0;
+    std::string text;  // "wastes 4 GPUs: it does nothing with ...; divvy cancel 17"
+  };
+  /// Looks at every running job, where the last look is long enough ago.
+  std::vector<News> Look(const Controller& controller, const SampleBook& samples, samples::Second now);
+
+  wire::WasteAnswer View(const Controller& controller, samples::Second now) const;
+
+ private:
+  struct Watched {
+    std::uint32_t attempt = 0;
+    samples::WasteWatch watch;
+    std::uint32_t told = 0;  // Bits of samples::WasteKind.
+  };
+  bool IsExempt(const JobRecord& record) const;
+  samples::WasteWatch::Look LookAt(const JobRecord& record, const SampleBook& samples, samples::Second now) const;
+  std::string NodeIn(const Seat& seat) const { return seat.node.empty() ? own_node_ : seat.node; }
+
+  WasteRules rules_;
+  std::string own_node_;
+  samples::Second looked_at_ = 0;
+  std::map<JobId, Watched> jobs_;
+};
+
+/// What to do about a finding of this job.
+std::string RemedyOf(const samples::Waste& waste, const JobRecord& record);
+
+}  // namespace divvy

@@ -1,0 +1,155 @@
+#include "daemon/waste_book.h"
+
+#include <gtest/gtest.h>
+
+#include <chrono>
+
+namespace divvy {
+namespace {
+
+using samples::Metric;
+using samples::Of;
+using samples::Second;
+
+constexpr Second kStart = 1'790'000'100;
+constexpr double kGib = 1 << 30;
+
+class WasteBookTest : public testing::Test {
+ protected:
+  explicit WasteBookTest(int gpus = 8) {
+    NodeCapacity capacity;
+    for (int i = 0; i < gpus; ++i) {
+      GpuFacts facts;
+      facts.index = static_cast<GpuIndex>(i);
+      facts.uuid = "GPU-" + std::to_string(i);
+      facts.model = "NVIDIA H100 80GB HBM3";
+      facts.memory_total = 80_GiB;
+      capacity.gpus.push_back(std::move(facts));
+    }
+    capacity.cpus = 64;
+    capacity.memory = 256_GiB;
+    TeamsFile teams;
+    teams.prices = {{"H100", 2000}};
+    EXPECT_TRUE(controller_.UseTeamsFile(teams));
+    controller_.SetCapacity(std::move(capacity));
+    ada_.user = {1000, 1000, "ada"};
+  }
+
+  JobId Run(int gpus, const std::string& name = "train") {
+    JobSpec spec;
+    spec.command = {"true"};
+    spec.name = name;
+    spec.request.gpus = gpus;
+    spec.request.cpus = 2;
+    return Start(std::move(spec));
+  }
+  JobId Start(JobSpec spec) {
+    const auto made = controller_.Submit(std::move(spec), 0, ada_, Now(), [](JobId) { return std::nullopt; });
+    EXPECT_TRUE(made) << (made ? "" : made.error().message);
+    controller_.Decide(Now());
+    controller_.TakeEffects();
+    controller_.OnStarted(made->id, controller_.Find(made->id)->attempt, Now());
+    EXPECT_EQ(controller_.Find(made->id)->state, JobState::kRunning);
+    return made->id;
+  }
+  Time Now() const { return TimeFromSeconds(static_cast<double>(now_)); }
+
+  // For so many minutes a look each ten seconds at GPUs that are all used like this.
+  std::vector<WasteBook::News> Watch(WasteBook& book, int minutes, double use, double memory = 40 * kGib) {
+    std::vector<WasteBook::News> all;
+    for (int i = 0; i < minutes * 6; ++i) {
+      now_ += 10;
+      samples::Snapshot seen;
+      seen.at = now_;
+      for (const GpuFacts& gpu : controller_.cluster().nodes()[0].capacity.gpus) {
+        seen.samples.push_back({{Of::kGpu, "own", gpu.index, -1, 0},
+                                {{Metric::kGpuUtilization, use, ""}, {Metric::kGpuMemoryUsed, memory, ""}}});
+      }
+      for (const auto& [id, record] : controller_.live()) {
+        seen.samples.push_back(
+            {{Of::kJob, "own", -1, -1, id.value()},
+             {{Metric::kGpuUtilization, use, ""}, {Metric::kGpuMemoryUsed, memory, ""}, {Metric::kCpuCores, 1, ""}}});
+      }
+      samples_.Add(seen, now_);
+      for (WasteBook::News& news : book.Look(controller_, samples_, now_)) all.push_back(std::move(news));
+    }
+    return all;
+  }
+
+  Controller controller_{Policy(), Limits(), 1};
+  Caller ada_;
+  SampleBook samples_{SampleBook::Options{"", 10_MiB, Duration(0), 1'000'000'000},
+                      {[](const std::function<void()>&) {}, [](const std::string&) {}}};
+  Second now_ = kStart;
+};
+
+TEST_F(WasteBookTest, AnIdleJobIsNamedOnceAndShownWithItsCost) {
+  WasteBook book(WasteRules(), "own");
+  const JobId job = Run(4);
+  EXPECT_TRUE(Watch(book, 39, 0).empty());
+  const auto news = Watch(book, 21, 0);
+  ASSERT_EQ(news.size(), 1U) << "once";
+  EXPECT_EQ(news[0].job, job);
+  EXPECT_EQ(news[0].text,
+            "wastes 4 GPUs: it does nothing with its 4 GPUs: 0% for 39 min; divvy cancel " + ToString(job));
+  const auto view = book.View(controller_, now_);
+  ASSERT_EQ(view.jobs.size(), 1U);
+  EXPECT_EQ(view.wasted_gpus, 4);
+  EXPECT_EQ(view.jobs[0].user, "ada");
+  EXPECT_NEAR(view.jobs[0].lost_gpu_hours, 4, 0.05);
+  EXPECT_NEAR(*view.jobs[0].lost_cost, 8, 0.1) << "two an hour";
+  EXPECT_EQ(view.jobs[0].findings.at(0).kind, "idle");
+  EXPECT_EQ(view.jobs[0].findings.at(0).remedy, "divvy cancel " + ToString(job));
+}
+
+TEST_F(WasteBookTest, WhoWorksOrHasNoGpuIsNotNamed) {
+  WasteBook book(WasteRules(), "own");
+  Run(4);
+  Run(0);
+  EXPECT_TRUE(Watch(book, 120, 0.8).empty());
+  EXPECT_TRUE(book.View(controller_, now_).jobs.empty());
+}
+
+TEST_F(WasteBookTest, TheExemptAreLeftAlone) {
+  WasteRules rules;
+  rules.exempt_names = {"notebook*", "debug"};
+  WasteBook book(rules, "own");
+  Run(1, "notebook-7");
+  Run(1, "debug");
+  const JobId job = Run(1, "debugger");
+  const auto news = Watch(book, 60, 0);
+  ASSERT_EQ(news.size(), 1U);
+  EXPECT_EQ(news[0].job, job);
+  rules.exempt_users = {"ada"};
+  WasteBook without(rules, "own");
+  EXPECT_TRUE(Watch(without, 60, 0).empty());
+}
+
+TEST_F(WasteBookTest, APartOfAGpuIsResizedInPlace) {
+  WasteBook book(WasteRules(), "own");
+  JobSpec spec;
+  spec.command = {"true"};
+  spec.request.gpus = 1;
+  spec.request.portion.request = GpuShare(5000);
+  const JobId job = Start(std::move(spec));
+  Watch(book, 75, 0.04, 4 * kGib);
+  const auto view = book.View(controller_, now_);
+  ASSERT_EQ(view.jobs.size(), 1U);
+  EXPECT_EQ(view.jobs[0].findings.at(0).remedy, "divvy resize " + ToString(job) + " --gpus 0.1");
+  EXPECT_NEAR(view.jobs[0].gpu_hours, 0.5 * 75 / 60, 0.01);
+}
+
+TEST_F(WasteBookTest, AnotherRunIsLookedAtAnewAndThoseThatEndedAreForgotten) {
+  WasteBook book(WasteRules(), "own");
+  const JobId job = Run(1);
+  EXPECT_EQ(Watch(book, 60, 0).size(), 1U);
+  Exit exit;
+  controller_.OnExited(job, controller_.Find(job)->attempt, exit, Now(), Now());
+  EXPECT_TRUE(book.View(controller_, now_).jobs.empty());
+  Run(1);
+  EXPECT_TRUE(Watch(book, 39, 0).empty());
+  EXPECT_EQ(Watch(book, 2, 0).size(), 1U);
+}
+
+}  // namespace
+}  // namespace divvy

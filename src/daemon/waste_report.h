@@ -1,0 +1,29 @@
+// What runs lost of their GPUs over a stretch of time, and how well they used them: runs of the store, and what samples
+// kept of each.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "daemon/usage_report.h"
+#include "samples/job_use.h"
+#include "wire/waste_messages.h"
+
+namespace divvy {
+
+/// By job.
+using JobUses = std::map<std::uint64_t, samples::JobUse>;
+/// Of an hour on a GPU of this model; null: GPUs have no prices.
+using PriceOfModel = std::function<double(const std::string& model)>;
+
+/// What it used of what it has: of a part of a GPU, that part; what it borrows beyond is not counted. Of a job that ran
+/// several times all of its runs count. On several machines each counts alike. Requires: `by` is no hour.
+wire::WasteReport ReportWaste(const std::vector<ReportedRun>& runs, const JobUses& uses, ReportBy by,
+                              const ReportStretch& stretch, const PriceOfModel& price);
+wire::EfficiencyReport ReportEfficiency(const std::vector<ReportedRun>& runs, const JobUses& uses, ReportBy by,
+                                        const ReportStretch& stretch);
+
+}  // namespace divvy

@@ -1,0 +1,73 @@
+#include "daemon/waste_report.h"
+
+#include <gtest/gtest.h>
+
+namespace divvy {
+namespace {
+
+ReportedRun Ran(std::uint64_t id, const std::string& user, double gpus, int gpu_count, int cpus = 0) {
+  ReportedRun run;
+  run.id = JobId(id);
+  run.user = user;
+  run.model = "H100";
+  run.gpus = gpus;
+  run.gpu_count = gpu_count;
+  run.cpus = cpus;
+  return run;
+}
+
+samples::JobUse Used(int machines, double hours, double mean, double idle_hours, double memory, double cores) {
+  samples::JobUse use;
+  use.machines = machines;
+  use.seconds = use.cpu_seconds = hours * 3600 * machines;
+  use.use_seconds = use.seconds * mean;
+  use.idle_seconds = idle_hours * 3600 * machines;
+  use.memory_peak = memory;
+  use.core_seconds = cores * use.cpu_seconds;
+  return use;
+}
+
+const ReportStretch kStretch = {TimeFromSeconds(1000), TimeFromSeconds(1'000'000)};
+
+class WasteReportTest : public testing::Test {
+ protected:
+  // Four GPUs for ten hours at 50%; half a GPU at 25% of a whole one; a gang of two machines that did nothing.
+  std::vector<ReportedRun> runs_ = {Ran(1, "ada", 4, 4, 8), Ran(2, "bob", 0.5, 1), Ran(3, "bob", 16, 16),
+                                    Ran(4, "cyd", 2, 2), Ran(5, "cyd", 0, 0)};
+  JobUses uses_ = {{1, Used(1, 10, 0.5, 1, 200e9, 4)},
+                   {2, Used(1, 4, 0.25, 0, 10e9, 1)},
+                   {3, Used(2, 1, 0, 1, 80e9, 1)},
+                   {5, Used(1, 1, 0, 0, 0, 1)}};
+};
+
+TEST_F(WasteReportTest, CountsWhatWasNotUsedByItsParts) {
+  const auto report = ReportWaste(runs_, uses_, ReportBy::kUser, kStretch,
+                                  [](const std::string& model) { return model == "H100" ? 2.0 : 0; });
+  ASSERT_EQ(report.rows.size(), 2U) << "nothing was seen of cyd's, or it had no GPU";
+  EXPECT_EQ(report.rows[0].group, "ada");
+  EXPECT_DOUBLE_EQ(report.rows[0].gpu_hours, 40);
+  EXPECT_DOUBLE_EQ(report.rows[0].lost_gpu_hours, 20);
+  EXPECT_DOUBLE_EQ(report.rows[0].idle_gpu_hours, 4);
+  EXPECT_DOUBLE_EQ(*report.rows[0].lost_cost, 40);
+  EXPECT_EQ(report.rows[1].group, "bob");
+  EXPECT_DOUBLE_EQ(report.rows[1].gpu_hours, 2 + 16);
+  EXPECT_DOUBLE_EQ(report.rows[1].lost_gpu_hours, 1 + 16) << "a quarter of a GPU is half of a half";
+  EXPECT_DOUBLE_EQ(report.rows[1].lost_share, 17.0 / 18);
+  EXPECT_DOUBLE_EQ(report.lost_gpu_hours, 37);
+  EXPECT_FALSE(ReportWaste(runs_, uses_, ReportBy::kUser, kStretch, nullptr).lost_cost);
+}
+
+TEST_F(WasteReportTest, SaysHowWellGpusAndCoresWereUsed) {
+  const auto report = ReportEfficiency(runs_, uses_, ReportBy::kUser, kStretch);
+  ASSERT_EQ(report.rows.size(), 2U);
+  EXPECT_DOUBLE_EQ(report.rows[0].utilization, 0.5);
+  EXPECT_DOUBLE_EQ(report.rows[0].memory_peak_bytes, 50e9) << "of one GPU";
+  EXPECT_DOUBLE_EQ(report.rows[0].cpu_cores, 4);
+  EXPECT_DOUBLE_EQ(*report.rows[0].cpu_use, 0.5);
+  EXPECT_FALSE(report.rows[1].cpu_use) << "no cores were asked for";
+  EXPECT_DOUBLE_EQ(report.rows[1].memory_peak_bytes, 10e9);
+  EXPECT_DOUBLE_EQ(report.utilization, (20 + 1) / 58.0);
+}
+
+}  // namespace
+}  // namespace divvy

@@ -1,0 +1,89 @@
+// Waste: running jobs that leave their GPUs unused, with what to do about it, and what was lost by whom over a stretch
+// of time. See messages.h for the conventions.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "model/job.h"
+
+namespace divvy::wire {
+
+/// What is wrong with a job.
+struct WasteFinding {
+  std::string kind;    // "idle", "some_idle", "cpu_bound", "underused", "small_memory"
+  double since = 0;    // Seconds since 1970.
+  double gpus = 0;     // That others could have: whole GPUs, and parts of them.
+  std::string text;    // "uses 1 of its 4 GPUs; the others are at 0% for 40 min"
+  std::string remedy;  // "submit it with --gpus 1", "divvy cancel 17"
+};
+/// A running job that wastes GPUs. Hours are those of its run, as far as its use was seen since the daemon began.
+struct WastefulJob {
+  JobId id;
+  std::string display_id;
+  std::string name;
+  std::string user;
+  std::string team;
+  std::string gpu_model;  // Empty: of several models.
+  double gpus = 0;        // That it has; a part counts as the part.
+  double start_time = 0;
+  double wasted_gpus = 0;           // The most of its findings'.
+  double gpu_hours = 0;             // In which its use was known.
+  double lost_gpu_hours = 0;        // Of these by (1 - use).
+  double idle_gpu_hours = 0;        // Of these at exactly 0%.
+  std::optional<double> lost_cost;  // What the lost ones cost, where GPUs have prices.
+  std::vector<WasteFinding> findings;
+};
+struct WasteAnswer {
+  double time = 0;
+  bool is_on = true;              // It is watched.
+  double wasted_gpus = 0;         // Of all jobs.
+  std::vector<WastefulJob> jobs;  // Who wastes most first.
+};
+
+/// What a group of runs lost, as far as it lies in the stretch.
+struct WasteRow {
+  std::string group;      // A user, team, job name, GPU model, pool or machine.
+  std::int64_t jobs = 0;  // Of which something was seen.
+  double gpu_hours = 0;   // In which their use was known; a part of a GPU counts as the part.
+  double lost_gpu_hours = 0;
+  double idle_gpu_hours = 0;
+  double lost_share = 0;  // Lost to known, 0..1.
+  std::optional<double> lost_cost;
+};
+struct WasteReport {
+  double since = 0;
+  double until = 0;
+  std::string by;
+  double gpu_hours = 0;
+  double lost_gpu_hours = 0;
+  double idle_gpu_hours = 0;
+  std::optional<double> lost_cost;
+  bool is_cut = false;         // There are more runs than are read at once; the oldest are left out.
+  std::vector<WasteRow> rows;  // Who lost most first.
+  WasteAnswer now;
+};
+
+/// How well a group of runs used what it had.
+struct EfficiencyRow {
+  std::string group;
+  std::int64_t jobs = 0;
+  double gpu_hours = 0;
+  double utilization = 0;         // Mean over its GPU-hours, of what it had, 0..1.
+  double memory_peak_bytes = 0;   // Of one GPU; the greatest of its runs.
+  double cpu_cores = 0;           // Mean of a run at a time.
+  std::optional<double> cpu_use;  // Of the cores that its runs asked for, 0..1; none: they named none.
+};
+struct EfficiencyReport {
+  double since = 0;
+  double until = 0;
+  std::string by;
+  double gpu_hours = 0;
+  double utilization = 0;
+  bool is_cut = false;
+  std::vector<EfficiencyRow> rows;  // Most GPU-hours first.
+};
+
+}  // namespace divvy::wire

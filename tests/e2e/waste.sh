@@ -1,0 +1,49 @@
+#!/usr/bin/env bash
+# A job that leaves its GPUs unused is named with what to do about it: in the queue, in show, in its history and in the report.
+. "$(dirname "$0")/lib.sh"
+cat >divvy.toml <<'TOML'
+[waste]
+grace = "0s"
+idle_after = "10s"
+exempt_names = ["notebook*"]
+[prices]
+default = 3600.0
+TOML
+divvy up --quiet --emulate 4xH100-80GB
+nap='while [ ! -e '$DIVVY_HOME'/go ]; do sleep 0.1; done'
+idle=$(divvy submit --quiet --gpus 2 --name forgotten -- sh -c "$nap")
+wait_for "the idle job" state_is "$idle" running
+busy=$(divvy submit --quiet --gpus 1 --name busy -- sh -c "$nap")
+left=$(divvy submit --quiet --gpus 1 --name notebook-1 -- sh -c "$nap")
+wait_for "all of them" running_are 3
+divvy emulate utilisation "$(field "$busy" gpus | tr -d "[]")" 90
+says() { # says PATTERN COMMAND...
+  local pattern=$1
+  shift
+  "$@" | grep -qE -- "$pattern"
+}
+# Half as long again as it takes at most: ten seconds, and a look each ten.
+wait_for "the line below the queue" says '^1 job wastes 2 GPUs; divvy report waste$' divvy queue
+says "^ *waste +does nothing with its 2 GPUs: 0% for [0-9]+ s; divvy cancel $idle \(lost so far: [0-9.]+ GPU-hours, [0-9.]+ in money\)" divvy show "$idle" ||
+  fail "show says: $(divvy show "$idle")"
+says "wastes 2 GPUs: it does nothing with its 2 GPUs" divvy show "$idle" || fail "its history says nothing: $(divvy show "$idle")"
+says "waste" divvy show "$busy" && fail "the busy job is said to waste GPUs: $(divvy show "$busy")"
+says "waste" divvy show "$left" && fail "the exempt job is said to waste GPUs: $(divvy show "$left")"
+says "event=waste" cat daemon.log || fail "the log says nothing"
+report=$(divvy report waste --by name)
+grep -qE "^forgotten +1 " <<<"$report" || fail "the report has no row of it: $report"
+grep -qE "^  does nothing with its 2 GPUs.*divvy cancel $idle" <<<"$report" || fail "the report has no remedy: $report"
+[ "$(divvy report waste --by name --json | grep -o '"group":"[^"]*"' | head -n 1)" = '"group":"forgotten"' ] ||
+  fail "who lost most is not first: $(divvy report waste --by name --json)"
+divvy report waste --html | grep -q "GPU-hours lost by user" || fail "no page"
+divvy report waste --by hour >hour 2>&1 && fail "waste by hour was not refused"
+grep -q "usage" hour || fail "the refusal names no other report: $(cat hour)"
+wait_for "the busy job's use" says '^busy +1 +[0-9.]+ +([5-8][0-9]|90)%' divvy report efficiency --by name
+
+# What has ended is in the report after a restart of the daemon.
+touch go
+wait_for "their ends" queue_is_empty
+divvy down
+divvy up --quiet --emulate 4xH100-80GB
+says "^forgotten +1 +[0-9.]+ +[0-9.]+ +100%" divvy report waste --by name || fail "what ended was forgotten: $(divvy report waste --by name)"
+says "No running job wastes GPUs now" divvy report waste || fail "an ended job still wastes: $(divvy report waste)"
