@@ -115,7 +115,7 @@ class Daemon {
   std::shared_ptr<FarStreams> far_streams_;
   std::shared_ptr<SampleBook> samples_;  // Null: none are taken.
   ClusterSampler cluster_sampler_;
-  std::shared_ptr<WasteBook> waste_;     // Null: nobody looks.
+  std::shared_ptr<WasteBook> waste_;  // Null: nobody looks.
   std::unique_ptr<HttpServer> server_;
   bool was_rebooted_ = false;
   // Last, so that they end first: their tasks use the store and the probe.
