@@ -251,12 +251,12 @@ std::string Unknown(const ConfigEntry& entry, const std::vector<Key>& keys) {
   std::vector<std::string_view> sections;
   std::vector<std::string_view> siblings;
   std::vector<std::string_view> all;
-  std::string_view home;
+  std::string homes;
   for (const Key& key : keys) {
     if (std::ranges::find(sections, key.section) == sections.end()) sections.push_back(key.section);
     if (key.section == entry.section) siblings.push_back(key.name);
     all.push_back(key.name);
-    if (key.name == entry.key) home = key.section;
+    if (key.name == entry.key) homes += (homes.empty() ? "[" : " or [") + std::string(key.section) + "]";
   }
   if (siblings.empty() && !entry.section.empty()) {
     const std::string_view near = NearestName(entry.section, sections);
@@ -270,7 +270,7 @@ std::string Unknown(const ConfigEntry& entry, const std::vector<Key>& keys) {
   }
   const std::string where = entry.section.empty() ? "before the first section" : "in [" + entry.section + "]";
   const std::string start = "unknown key " + Quoted(entry.key) + " " + where;
-  if (!home.empty()) return start + "; it belongs in [" + std::string(home) + "]";
+  if (!homes.empty()) return start + "; it belongs in " + homes;
   if (const std::string_view near = NearestName(entry.key, siblings); !near.empty())
     return start + "; did you mean '" + std::string(near) + "'?";
   if (const std::string_view near = NearestName(entry.key, all); !near.empty()) {
