@@ -248,14 +248,22 @@ void StreamRelays::Begin() {
 
 wire::RejoinRequest StreamRelays::Had() const { return {input_->was_far, came_[0], came_[1]}; }
 
-// The word stands behind those that say where to pump from, which may not have been read.
+// The word stands behind those that say where to pump from, which may not have been read; and it may come a moment
+// after the end of the stream that it is about: until nobody is there who could say it, and for a second at most.
 void StreamRelays::TellLost() {
-  std::array<char, 64> words{};
+  constexpr int kLooks = 100, kLookMs = 10;
   if (!on_lost_ || !input_->was_far) return;
-  const ssize_t got = ::recv(word_.get(), words.data(), words.size(), MSG_PEEK | MSG_DONTWAIT);
-  if (got <= 0 || std::string_view(words.data(), static_cast<std::size_t>(got)).find('l') == std::string_view::npos)
-    return;
-  if (!was_told_.exchange(true)) on_lost_();
+  for (int look = 0; look < kLooks; ++look) {
+    pollfd said{word_.get(), POLLRDHUP, 0};
+    const bool is_over = ::poll(&said, 1, look == 0 ? 0 : kLookMs) != 0;
+    std::array<char, 64> words{};
+    const ssize_t got = ::recv(word_.get(), words.data(), words.size(), MSG_PEEK | MSG_DONTWAIT);
+    if (got > 0 && std::string_view(words.data(), static_cast<std::size_t>(got)).find('l') != std::string_view::npos) {
+      if (!was_told_.exchange(true)) on_lost_();
+      return;
+    }
+    if (is_over || was_told_) return;
+  }
 }
 
 void StreamRelays::Finish() {
