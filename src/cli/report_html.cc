@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cstdio>
 
+#include "simulate/report_text.h"
+
 namespace divvy::cli {
 namespace {
 
@@ -25,32 +27,6 @@ constexpr std::string_view kStyle =
     "@media(prefers-color-scheme:dark){body{background:#12161c;color:#dde3ea}p{color:#93a0af}th{border-color:#3a4452}"
     "td{border-color:#232a34}}";
 
-std::string Escaped(std::string_view text) {
-  std::string out;
-  for (const char c : text) {
-    switch (c) {
-      case '&':
-        out += "&amp;";
-        break;
-      case '<':
-        out += "&lt;";
-        break;
-      case '>':
-        out += "&gt;";
-        break;
-      case '"':
-        out += "&quot;";
-        break;
-      case '\'':
-        out += "&#39;";
-        break;
-      default:
-        out += c;
-    }
-  }
-  return out;
-}
-
 std::string Rectangle(std::string_view kind, double left, int top, double width) {
   char text[128];
   std::snprintf(text, sizeof text, R"(<rect class="%.*s" x="%.1f" y="%d" width="%.1f" height="%d"/>)",
@@ -66,18 +42,18 @@ std::string Bars(const HtmlReport& report) {
   const double scale = most > 0 ? kBarWidth / most : 0;
   std::string out = R"(<svg viewBox="0 0 )" + std::to_string(kLabelWidth + kBarWidth + kTextWidth) + " " +
                     std::to_string(static_cast<int>(count) * kBarHeight) + R"(" role="img" aria-label=")" +
-                    Escaped(report.bars_are) + "\">\n";
+                    simulate::HtmlText(report.bars_are) + "\">\n";
   for (std::size_t i = 0; i < count; ++i) {
     const HtmlBar& bar = report.bars[i];
     const int top = static_cast<int>(i) * kBarHeight;
     const std::string line = std::to_string(top + kBarHeight - 9);
     const double good = (bar.value - bar.marked) * scale;
     out += "<text x=\"0\" y=\"" + line + "\">" +
-           Escaped(Width(bar.label) > kMostLabel ? Cut(bar.label, kMostLabel) : bar.label) + "</text>";
+           simulate::HtmlText(Width(bar.label) > kMostLabel ? Cut(bar.label, kMostLabel) : bar.label) + "</text>";
     out += Rectangle("v", kLabelWidth, top, good);
     if (bar.marked > 0) out += Rectangle("m", kLabelWidth + good, top, bar.marked * scale);
     out += "<text x=\"" + std::to_string(kLabelWidth + static_cast<int>(bar.value * scale) + 8) + "\" y=\"" + line +
-           "\">" + Escaped(bar.text) + "</text>\n";
+           "\">" + simulate::HtmlText(bar.text) + "</text>\n";
   }
   return out + "</svg>\n";
 }
@@ -86,12 +62,12 @@ std::string Table(const HtmlReport& report) {
   std::string out = "<table><thead><tr>";
   const auto kind = [&](std::size_t i) { return report.columns[i].is_right_aligned ? " class=\"n\"" : ""; };
   for (std::size_t i = 0; i < report.columns.size(); ++i)
-    out += std::string("<th") + kind(i) + ">" + Escaped(report.columns[i].title) + "</th>";
+    out += std::string("<th") + kind(i) + ">" + simulate::HtmlText(report.columns[i].title) + "</th>";
   out += "</tr></thead><tbody>\n";
   for (const std::vector<Cell>& row : report.rows) {
     out += "<tr>";
     for (std::size_t i = 0; i < row.size(); ++i)
-      out += std::string("<td") + kind(i) + ">" + Escaped(row[i].text) + "</td>";
+      out += std::string("<td") + kind(i) + ">" + simulate::HtmlText(row[i].text) + "</td>";
     out += "</tr>\n";
   }
   return out + "</tbody></table>\n";
@@ -102,9 +78,9 @@ std::string Table(const HtmlReport& report) {
 std::string ToHtml(const HtmlReport& report) {
   return "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><meta name=\"viewport\" "
          "content=\"width=device-width\"><title>" +
-         Escaped(report.title) + "</title><style>" + std::string(kStyle) + "</style></head><body>\n<h1>" +
-         Escaped(report.title) + "</h1><p>" + Escaped(report.note) + "</p>\n" + Bars(report) + Table(report) +
-         "</body></html>\n";
+         simulate::HtmlText(report.title) + "</title><style>" + std::string(kStyle) + "</style></head><body>\n<h1>" +
+         simulate::HtmlText(report.title) + "</h1><p>" + simulate::HtmlText(report.note) + "</p>\n" + Bars(report) +
+         Table(report) + "</body></html>\n";
 }
 
 }  // namespace divvy::cli
