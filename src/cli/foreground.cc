@@ -143,6 +143,31 @@ void TellStreamsLost(const std::string& program, const std::string& id, const st
                program.c_str(), why.c_str(), id.c_str(), then.c_str());
 }
 
+/// Whose terminal was left hears it from the daemon; while there is none, only we know.
+class Leaving {
+ public:
+  explicit Leaving(std::string program) : program_(std::move(program)) {}
+  void SetJob(const std::string& id) { id_ = id; }
+  void OnDaemonWent(bool has_left) {
+    is_away_ = true;
+    if (has_left) Leave();
+  }
+  /// It is about to be told what we know.
+  void OnDaemonCame() { is_away_ = false; }
+  void OnLeft() {
+    if (is_away_) Leave();
+  }
+
+ private:
+  [[noreturn]] void Leave() const {
+    RawTerminal::Restore();
+    ::_exit(TellLeft(id_, program_));
+  }
+
+  std::string program_, id_;
+  std::atomic<bool> is_away_ = false;
+};
+
 }  // namespace
 
 int TellLeft(const std::string& id, const std::string& program) {
@@ -175,6 +200,11 @@ void RawTerminal::Begin() {
   const std::lock_guard lock(terminal.mutex);
   terminal.has_begun = true;
   if (terminal.is_changed) MakeRaw();
+}
+
+void RawTerminal::Pause() {
+  const std::lock_guard lock(terminal.mutex);
+  if (terminal.is_changed) static_cast<void>(::tcsetattr(STDIN_FILENO, TCSADRAIN, &terminal.before));
 }
 
 void RawTerminal::Restore() {
@@ -212,11 +242,14 @@ int RunForeground(JobSpec spec, const Voice& voice) {
   hooks.on_begun = RawTerminal::Begin;
   hooks.has_terminal = spec.wants_pty;
   hooks.on_lost = [&] { TellStreamsLost(voice.program, id, "the agent on its machine was restarted", spec.wants_pty); };
+  const auto leaving = std::make_shared<Leaving>(voice.program);  // The relays' thread may outlive us.
+  hooks.on_left = [leaving] { leaving->OnLeft(); };
   relays.emplace(std::move(hooks));
   const auto answer = api->Submit(spec, relays->descriptors());
   if (!answer) return voice.refuse(answer.error());
   for (const std::string& note : answer->notes) Note(note);
   id = ToString(answer->id);
+  leaving->SetJob(id);
   // Also in a log or a pipe: whoever reads it wants to know why nothing happens.
   if (answer->state != "starting")
     std::fprintf(stderr, "%s: job %s %s (divvy why %s tells the reason%s)\n", voice.program.c_str(), id.c_str(),
@@ -226,10 +259,18 @@ int RunForeground(JobSpec spec, const Voice& voice) {
   {
     const RawTerminal raw(spec.wants_pty, RawTerminal::From::kStart);
     const auto on_lost = [&, was_told = false]() mutable {
-      if (!std::exchange(was_told, true)) TellDaemonWentAs(voice.program, id, spec.wants_pty);
+      // Nobody reads what is typed to another machine now, and Ctrl-C is a signal again.
+      const bool is_raw = spec.wants_pty && !relays->Had().had_streams;
+      if (!is_raw) RawTerminal::Pause();
+      if (!std::exchange(was_told, true)) TellDaemonWentAs(voice.program, id, is_raw);
+      leaving->OnDaemonWent(relays->has_left());
       relays->Renew();
     };
-    end = api->Wait(id, relays->descriptors(), on_lost, [&] { return relays->Had(); });
+    const auto had = [&] {
+      leaving->OnDaemonCame();
+      return relays->Had();
+    };
+    end = api->Wait(id, relays->descriptors(), on_lost, had);
     relays->Finish();
   }
   if (!end) return voice.fail(end.error());

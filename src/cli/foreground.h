@@ -51,6 +51,8 @@ class RawTerminal {
 
   /// The job has begun. From any thread, also before there is one, and when there is none any more.
   static void Begin();
+  /// As it was, until Begin().
+  static void Pause();
   /// From another thread, for who ends the process or has no job's terminal any more: puts the terminal back as it was.
   static void Restore();
 };
@@ -67,6 +69,8 @@ class StreamRelays {
     std::function<void()> on_pumping;
     /// There or on the caller's: the job begins, here (it has our streams themselves) or elsewhere.
     std::function<void()> on_begun;
+    /// The same, once: the job's terminal, which is on this machine, was left (Ctrl-P Ctrl-Q was typed into it).
+    std::function<void()> on_left;
     /// Once, on any thread: they were lost on their way to the job.
     std::function<void()> on_lost;
     bool has_terminal = false;
@@ -86,6 +90,7 @@ class StreamRelays {
   void RenewAll();
   /// What has come of the job, for the next daemon. Between Renew and the next word of a daemon.
   wire::RejoinRequest Had() const;
+  bool has_left() const;  ///< As on_left tells.
   /// All that came has been printed. Once the job has ended, or the terminal was left.
   /// Waits for whoever has the other ends, so a connection that may have them goes first.
   void Finish();

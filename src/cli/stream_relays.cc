@@ -23,6 +23,9 @@ namespace {
 constexpr std::size_t kPiece = std::size_t{32} << 10;
 /// What a job's terminal takes for the end of its input: Pty::kEndOfFile, Ctrl-D.
 constexpr char kTypedEnd = 0x04;
+/// By what a terminal is left, which its keeper hears of by itself (platform/pty.h): Ctrl-P Ctrl-Q.
+constexpr char kLeavePrefix = 0x10;
+constexpr char kLeave = 0x11;
 /// Of our input, so much is kept for another daemon: more than can be on its way to a job on another machine.
 constexpr std::size_t kHistory = std::size_t{1} << 20;
 
@@ -74,7 +77,8 @@ struct StreamRelays::Input {
   std::condition_variable changed;
   int relay = -1;                     // Of the daemon that there is now, until it is taken.
   std::atomic<bool> was_far = false;  // One of them pumps it to another machine, or did.
-  std::function<void()> on_pumping, on_begun;
+  std::function<void()> on_pumping, on_begun, on_left;
+  std::atomic<bool> has_left = false;  // A terminal on this machine.
   int here = -1;  // For a terminal on this machine; its owner has it.
   const bool is_terminal = ::isatty(STDIN_FILENO) == 1;
   bool has_terminal = false;
@@ -106,7 +110,7 @@ struct StreamRelays::Input {
       const Descriptor typed(where == Where::kHere ? CopyHere() : -1);
       if (where != Where::kElsewhere && !typed.is_open()) continue;
       if (on_pumping) on_pumping();
-      PumpInto(typed.is_open() ? typed.get() : own.get());
+      PumpInto(typed.is_open() ? typed.get() : own.get(), typed.is_open());
     }
   }
 
@@ -138,7 +142,7 @@ struct StreamRelays::Input {
     return Where::kElsewhere;
   }
 
-  void PumpInto(int fd) {
+  void PumpInto(int fd, bool is_here) {
     while (!is_over || sent < read) {
       if (sent == read) {
         if (!AwaitInput(fd)) return;
@@ -151,10 +155,19 @@ struct StreamRelays::Input {
         if (history.size() > 2 * kHistory) history.erase(0, history.size() - kHistory);
       }
       const auto unsent = static_cast<std::size_t>(read - sent);
-      if (!WriteAll(fd, std::string_view(history).substr(history.size() - unsent))) return;
+      const std::string_view next = std::string_view(history).substr(history.size() - unsent);
+      if (!WriteAll(fd, next)) return;
       sent = read;
+      if (is_here) LookForLeaving(next);
     }
     if (!TypesEnd()) ::shutdown(fd, SHUT_WR);  // Closing it is not enough: there is a second hold on it.
+  }
+
+  void LookForLeaving(std::string_view typed) {
+    for (const char byte : typed) {
+      if (last_typed == kLeavePrefix && byte == kLeave && !has_left.exchange(true) && on_left) on_left();
+      last_typed = byte;
+    }
   }
 
   /// False: nobody reads `fd` any more, and what comes is for the next.
@@ -174,6 +187,7 @@ struct StreamRelays::Input {
   std::int64_t read = 0;  // In all,
   std::int64_t sent = 0;  // and of it to a daemon, as a whole.
   bool is_over = false;
+  char last_typed = 0;  // Into a terminal on this machine.
 };
 
 StreamRelays::StreamRelays(Hooks hooks)
@@ -184,6 +198,7 @@ StreamRelays::StreamRelays(Hooks hooks)
   input_->has_terminal = has_terminal_;
   input_->on_pumping = std::move(hooks.on_pumping);
   input_->on_begun = std::move(hooks.on_begun);
+  input_->on_left = std::move(hooks.on_left);
   Begin();
   if (passed_.size() > 3) BeginHere();
   if (passed_.size() > 3) std::thread([input = input_] { input->Pump(); }).detach();
@@ -246,7 +261,9 @@ void StreamRelays::Begin() {
   }
 }
 
-wire::RejoinRequest StreamRelays::Had() const { return {input_->was_far, came_[0], came_[1]}; }
+wire::RejoinRequest StreamRelays::Had() const { return {input_->was_far, came_[0], came_[1], has_left()}; }
+
+bool StreamRelays::has_left() const { return input_->has_left; }
 
 // The word stands behind those that say where to pump from, which may not have been read; and it may come a moment
 // after the end of the stream that it is about: until nobody is there who could say it, and for a second at most.

@@ -301,7 +301,8 @@ class Routes {
   std::map<std::uint64_t, std::shared_ptr<Call>> reads_;  // Whose answers are being read.
   std::uint64_t next_read_ = 1;
   std::map<JobId, Reply> callers_;  // Of foreground jobs, waiting at their terminals.
-  std::set<JobId> left_;            // Foreground jobs that have a caller no more, and go on.
+  std::set<JobId> submitted_;       // Foreground jobs whose callers are about to wait for them.
+  std::set<JobId> left_;            // Foreground jobs whose terminal was left, and that go on.
   struct Watcher {
     Caller caller;
     Reply reply;

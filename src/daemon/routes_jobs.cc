@@ -118,6 +118,8 @@ void Routes::Submit(Call& call) {
       core_.Touch();
       return call.Refuse(kept.error());
     }
+    submitted_.insert(answer.id);
+    static_cast<void>(core_.WaitFor(answer.id, [this, id = answer.id](const JobRecord&) { submitted_.erase(id); }));
   }
   core_.AfterCommit(
       [this, call = std::make_shared<Call>(std::move(call)), answer](const divvy::Status& status) mutable {
@@ -166,27 +168,27 @@ void Routes::Wait(Call& call) {
   const auto id = SelectOne(core_, call.argument, call.caller);
   if (!id) return call.Refuse(id.error());
   const JobRecord* record = core_.controller().Find(*id);
-  // From another machine nobody holds its terminal.
+  // From another machine nobody holds its terminal, and who was lost meanwhile says so (Rejoin).
   const bool is_caller = call.address.empty() && record != nullptr && record->is_foreground &&
-                         record->user.uid == call.caller.user.uid && !callers_.contains(*id) && !left_.contains(*id);
+                         record->user.uid == call.caller.user.uid && submitted_.erase(*id) != 0;
   if (is_caller) return AnswerCaller(call, *id);
   AnswerWhenFinal(call, *id, nullptr);
 }
 
 void Routes::AnswerCaller(Call& call, JobId id) {
-  left_.erase(id);
   callers_.insert_or_assign(id, call.reply);
   AnswerWhenFinal(call, id, EndsWithItsTerminal(id, call.caller));
 }
 
-// It is as one that was submitted with a terminal from now on: who waits for it is not at its terminal.
+// It is as one that was submitted with a terminal from now on. Its caller may not have come back after a restart of
+// ours: then it hears of it when it does.
 void Routes::OnTerminalLeft(JobId id) {
   auto caller = callers_.extract(id);
   const JobRecord* record = core_.controller().Find(id);
-  if (!caller || record == nullptr || !IsActive(record->state)) return;
+  if (record == nullptr || !record->is_foreground || !IsActive(record->state)) return;
+  if (left_.insert(id).second) static_cast<void>(core_.WaitFor(id, [this, id](const JobRecord&) { left_.erase(id); }));
+  if (!caller) return;
   DropCaller(id);  // It waits for the end of what it brought here after a restart of ours.
-  left_.insert(id);
-  static_cast<void>(core_.WaitFor(id, [this, id](const JobRecord&) { left_.erase(id); }));
   AnswerLeft(caller.mapped(), id);
 }
 
@@ -217,6 +219,8 @@ void Routes::Rejoin(Call& call) {
   if (call.request.fds.size() != 3 && call.request.fds.size() != 6)
     return call.Refuse(InvalidArgument("a foreground job needs its caller's three streams"));
   if (IsFinal(record->state) && !had) return AnswerWhenFinal(call, *id, nullptr);  // It has ended meanwhile.
+  if (request->has_left) OnTerminalLeft(*id);
+  if (left_.contains(*id)) return AnswerLeft(call.reply, *id);
   if (const divvy::Status kept = KeepCaller(*id, call.request.fds, had); !kept) return call.Refuse(kept.error());
   // Of one that has ended the rest of its output may be there still.
   RemoteNode* launched_on = IsActive(record->state) || IsFinal(record->state) ? FarNode(record->node) : nullptr;

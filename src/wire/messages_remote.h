@@ -40,6 +40,7 @@ struct RejoinRequest {
   bool had_streams = false;  // On the other machine on which the job runs;
   std::int64_t output = 0;   // so many bytes of these have come.
   std::int64_t error = 0;
+  bool has_left = false;  // Its terminal, which is on this machine, was left while there was no controller to hear it.
 };
 
 }  // namespace divvy::wire

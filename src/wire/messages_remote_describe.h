@@ -11,6 +11,6 @@ BOOST_DESCRIBE_STRUCT(TokenRequest, (), (user, role, label, lives_s, at, uses))
 BOOST_DESCRIBE_STRUCT(TokenAnswer, (), (id, line, message))
 BOOST_DESCRIBE_STRUCT(TokenView, (), (id, user, role, label, made_by, made_at, expires, has_expired, uses_left))
 BOOST_DESCRIBE_STRUCT(TokenName, (), (id))
-BOOST_DESCRIBE_STRUCT(RejoinRequest, (), (had_streams, output, error))
+BOOST_DESCRIBE_STRUCT(RejoinRequest, (), (had_streams, output, error, has_left))
 
 }  // namespace divvy::wire

@@ -152,24 +152,42 @@ for where in "$here" "$far"; do
   done
 done
 
-# One's own terminal goes on over a restart of the daemon, and can be left after it.
+# One's own terminal goes on over a restart of the daemon, and can be left after it and while there is none.
 for where in "$here" "$far"; do
-  view own "divvy run $where --pty --name own -- sh -c '$echoes'"
-  types own 'first\n'
-  shows own 'got first'
-  id=$(divvy queue --json | grep -oE '"id":[0-9]+' | head -n 1 | cut -d: -f2)
-  end_daemon kill
-  shows own 'went away'
-  back_up
-  types own 'second\n'
-  shows own 'got second'
-  wait_for "its caller's return" sh -c "divvy show $id --json | grep -q '\"state\":\"running\"'"
-  types own '\020\021'
-  expect 0 "$(code_of own)" "leaving one's own terminal after a restart ($where)"
-  shows own "left job $id"
-  goes_on "left after a restart"
-  close own
-  finish
+  for when in back away; do
+    view own "divvy run $where --pty --name own -- sh -c '$echoes'"
+    types own 'first\n'
+    shows own 'got first'
+    id=$(divvy queue --json | grep -oE '"id":[0-9]+' | head -n 1 | cut -d: -f2)
+    end_daemon kill
+    shows own 'went away'
+    if [ $when = away ] && [ "$where" = "$here" ]; then
+      # At once, for its keeper is here.
+      types own '\020\021'
+      expect 0 "$(code_of own)" "leaving one's own terminal while there is no daemon"
+    elif [ $when = away ]; then
+      types own '\003'
+      shows own 'Ctrl-C again leaves the job to itself'
+      types own '\003'
+      expect 130 "$(code_of own)" "leaving a terminal of another machine while there is no daemon"
+      types own 'mine\n'
+      shows own 'shell mine'
+    fi
+    back_up
+    if [ $when = back ]; then
+      types own 'second\n'
+      shows own 'got second'
+      types own '\020\021'
+    fi
+    [ "$when $where" = "away $far" ] || expect 0 "$(code_of own)" "leaving one's own terminal over a restart ($where, $when)"
+    [ "$when $where" = "away $far" ] || shows own "left job $id"
+    goes_on "left after a restart"
+    # Who waits for it then is nobody at its terminal.
+    timeout 0.5 divvy wait "$id" && fail "it ended ($where, $when)"
+    goes_on "whose waiter was ended"
+    close own
+    finish
+  done
 done
 
 # Without job control on several machines, which is said.
