@@ -149,7 +149,11 @@ id=$(sed -n 's/.*divvy logs -f \([0-9]*\)).*/\1/p' broken.err)
 touch "$machines/broken"
 wait $runner && code=0 || code=$?
 expect 11 "$code" "the exit code of what lost its pipes: $(cat broken.err)"
-expect "$( (seq 1 50000; echo over) | cksum)" "$(divvy logs -f "$id" | cksum)" "what it printed after its agent's end"
+divvy logs -f "$id" >rest
+# Two pipes: where the one's word stands among the other's is anybody's guess.
+expect 1 "$(grep -c over rest)" "its errors after its agent's end"
+expect "$(seq 1 50000 | cksum)" "$(python3 -c 'import sys; sys.stdout.write(sys.stdin.read().replace("over\n", "", 1))' <rest | cksum)" \
+  "what it printed after its agent's end"
 divvy run $far --name plain -- true </dev/null
 id=$(divvy queue --all --csv | grep ',plain,' | cut -d, -f1)
 divvy logs "$id" 2>told && fail "there is a log of what ran on a terminal" || true
