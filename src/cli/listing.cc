@@ -170,9 +170,9 @@ std::string OnText(const wire::JobView& job) {
   return GpuList(gpus);
 }
 
-/// Of a job that runs: how far it is, and what happens to its parts of GPUs.
+/// Of a job that runs: that its machine cannot be asked, else how far it is; and what happens to its parts of GPUs.
 std::string RunningText(const wire::JobView& job, double now) {
-  const std::string outlook = OutlookText(job.progress, now);
+  const std::string outlook = job.reason != job.start_reason ? job.reason : OutlookText(job.progress, now);
   const std::string note = job.share ? job.share->note : "";
   return outlook + (outlook.empty() || note.empty() ? "" : "; ") + note;
 }

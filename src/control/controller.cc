@@ -284,6 +284,7 @@ void Controller::PutWaiting(const JobRecord& record) {
 }
 
 void Controller::Decide(Time now) {
+  KeepStarts(now);
   if (!needs_plan_ && now < next_wakeup_) return;
   WatchBudgets(now);
   FollowReservations(now);
@@ -299,7 +300,7 @@ void Controller::Decide(Time now) {
   for (int round = 1; round < kMostRounds && FollowPools(); ++round) wakeup = CarryOut(now);
   if (FollowPools()) wakeup = now;
   WatchBudgets(now);
-  next_wakeup_ = std::min({wakeup, budgets_change_at_, next_booking_, next_progress_});
+  next_wakeup_ = std::min({wakeup, budgets_change_at_, next_booking_, next_progress_, next_starts_});
   for (const Machine& machine : machines_)
     next_wakeup_ = std::min({next_wakeup_, machine.drain_deadline, machine.rests_until});
   for (const auto& [job, until] : preparing_) next_wakeup_ = std::min(next_wakeup_, until);

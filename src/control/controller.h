@@ -411,6 +411,7 @@ class Controller {
   void RefreshPredictions(Time now);
   void ExpectEndOf(const JobRecord& record);
   void KeepProgress(Time now);
+  void KeepStarts(Time now);
   void LearnSpeed(const JobRecord& record, bool ended_well);
   std::vector<ModelSpeed> LearnedSpeeds(const JobRecord& record) const;
   void RefreshAvailability();
@@ -583,6 +584,8 @@ class Controller {
   };
   std::map<JobId, KeptProgress> kept_progress_;
   Time next_progress_ = kNever;
+  std::map<JobId, std::uint32_t> unkept_starts_;  // Began lately, by that attempt (OnStarted).
+  Time next_starts_ = kNever;                     // When those that still run are kept.
   Effects effects_;
   /// Where each record stands in the batch, so that a step that changes 100,000 jobs finds each at once. Rows that were
   /// appended since are taken in when Persist looks.

@@ -63,11 +63,28 @@ void Controller::OnStarted(JobId job, std::uint32_t attempt, Time at, const std:
   if (found == live_.end() || found->second.attempt != attempt || found->second.state != JobState::kStarting) return;
   // On its other machines nothing of the user's starts with it.
   if (found->second.node != node || (!found->second.gang.empty() && !found->second.was_let_go)) return;
-  // Not persisted: a restart learns it from the run record, and a commit less per job is a fifth of its cost.
+  // Not persisted at once: a restart learns it from the run record, and a commit less per job is a fifth of its cost.
   found->second.state = JobState::kRunning;
   found->second.started = at;
+  unkept_starts_.insert_or_assign(job, attempt);
   refusals_.erase(job);
   Announce(found->second);
+}
+
+// Most have ended by then. Of the others a restart knows that they run also while their machine cannot say so.
+void Controller::KeepStarts(Time now) {
+  constexpr Duration kKeepAfter = std::chrono::seconds(10);
+  if (unkept_starts_.empty()) return;
+  if (next_starts_ == kNever) {
+    next_starts_ = AddSaturating(now, kKeepAfter);
+    next_wakeup_ = std::min(next_wakeup_, next_starts_);
+  }
+  if (now < next_starts_) return;
+  next_starts_ = kNever;
+  for (const auto& [job, attempt] : std::exchange(unkept_starts_, {})) {
+    const JobRecord* record = Find(job);
+    if (record != nullptr && record->attempt == attempt && record->state == JobState::kRunning) Persist(*record);
+  }
 }
 
 void Controller::OnExited(JobId job, std::uint32_t attempt, const Exit& exit, Time at, Time now,

@@ -324,6 +324,31 @@ TEST(Machines, WhatRanBeforeTheControllersStartIsNotFirstInLine) {
   EXPECT_EQ(StateReason(after.controller_, after.Of(job)), "first in line");
 }
 
+TEST(Machines, WhatHasRunForLongRunsAfterTheControllersStart) {
+  Machines before(1, 4);
+  const JobId job = before.Submit(1), brief = before.Submit(1);
+  before.Turn();
+  before.controller_.OnStarted(job, 1, before.now_, "n1");
+  before.controller_.OnStarted(brief, 1, before.now_, "n1");
+  before.controller_.Decide(before.now_);
+  EXPECT_TRUE(before.controller_.TakeEffects().batch.updates.empty());
+  ASSERT_EQ(before.controller_.next_wakeup(), before.now_ + std::chrono::seconds(10));
+  before.now_ += std::chrono::seconds(10);
+  before.controller_.OnExited(brief, 1, Exit{}, before.now_, before.now_, "n1");
+  static_cast<void>(before.controller_.TakeEffects());
+  before.controller_.Decide(before.now_);
+  const Effects effects = before.controller_.TakeEffects();
+  ASSERT_EQ(effects.batch.updates.size(), 1u);
+  Machines after(0);
+  after.controller_.OnNodeRow(MachineRow("n1", 4));
+  after.controller_.Load(effects.batch.updates, {}, 100, 1, World::NoHistory());
+  EXPECT_EQ(after.StateOf(job), JobState::kRunning);
+  EXPECT_EQ(StateReason(after.controller_, after.Of(job)),
+            "node n1 has not been heard from since the controller began; the job may go on there");
+  after.controller_.OnNodeAccounted("n1");
+  EXPECT_EQ(StateReason(after.controller_, after.Of(job)), after.Of(job).reason);
+}
+
 /// In the order in which they are kept.
 std::vector<std::string> HistoryOf(const Effects& effects) {
   std::vector<std::string> texts;

@@ -228,7 +228,9 @@ std::string ActiveSummary(const JobRecord& record, const std::string& reason, co
       (share && !share->gpus.empty() ? WhereItIs(*share) : RanOn(record)) + ", after waiting " + waited + why;
   if (const Time end = Deadline(record); end != kNever)
     text += "; its time limit ends it in " + DurationText(end - now);
-  return text + "." + (share ? ShareSentences(*share) : "");
+  text += "." + (share ? ShareSentences(*share) : "");
+  const bool is_absent = record.state == JobState::kRunning && reason != record.reason;
+  return text + (is_absent ? " But " + reason + "." : "");
 }
 
 std::string WaitingSummary(const JobRecord& record, const Explanation& explanation, const wire::WhyView& view,
