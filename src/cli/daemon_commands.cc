@@ -5,6 +5,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <ctime>
+#include <map>
 
 #include "base/text.h"
 #include "cli/api.h"
@@ -13,6 +14,7 @@
 #include "cli/table.h"
 #include "dialect/quantities.h"
 #include "wire/codec.h"
+#include "wire/messages_nodes.h"
 
 namespace divvy::cli {
 namespace {
@@ -91,7 +93,18 @@ std::vector<Option> UpTable(UpFlags& flags) {
   return table;
 }
 
-std::string StatusLine(const wire::StatusView& status) {
+/// "4: 3 up, 1 drained"; empty: there is one alone.
+std::string MachinesText(const std::vector<wire::NodeView>& nodes) {
+  if (nodes.size() < 2) return "";
+  std::map<std::string, int> counts;
+  for (const wire::NodeView& node : nodes) ++counts[node.state];
+  std::vector<std::string> parts;
+  if (const auto up = counts.extract("up")) parts.push_back(std::to_string(up.mapped()) + " up");
+  for (const auto& [state, count] : counts) parts.push_back(std::to_string(count) + " " + state);
+  return std::to_string(nodes.size()) + ": " + Join(parts, ", ");
+}
+
+std::string StatusLine(const wire::StatusView& status, const std::vector<wire::NodeView>& nodes = {}) {
   std::string out = "divvy " + status.version + " serves at " + status.socket + " (pid " + std::to_string(status.pid) +
                     ", up " + dialect::FormatDuration(Duration(static_cast<std::int64_t>(status.uptime_s * 1e9))) +
                     ")\n";
@@ -99,6 +112,7 @@ std::string StatusLine(const wire::StatusView& status) {
          status.gpu_source + "\n";
   out += "jobs       " + std::to_string(status.jobs_running) + " running, " + std::to_string(status.jobs_queued) +
          " queued, " + std::to_string(status.jobs_held) + " held, " + std::to_string(status.jobs_total) + " ever\n";
+  if (const std::string machines = MachinesText(nodes); !machines.empty()) out += "machines   " + machines + "\n";
   out += "policy     " + status.policy + "\n";
   out += "isolation  " + status.isolation + "\n";
   if (!status.listens.empty()) {
@@ -198,7 +212,10 @@ int StatusMain(const Words& words) {
   if (!api) return Fail(api.error());
   return ShowListing(listing, [&]() -> Result<std::string> {
     DIVVY_TRY(const wire::StatusView status, api->Status());
-    return listing.json ? wire::Encode(status) + "\n" : StatusLine(status);
+    if (listing.json) return wire::Encode(status) + "\n";
+    DIVVY_TRY(const std::string nodes, api->Raw("GET", "/v1/nodes", ""));
+    DIVVY_TRY(const auto views, wire::Decode<std::vector<wire::NodeView>>(nodes));
+    return StatusLine(status, views);
   });
 }
 

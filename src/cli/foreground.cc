@@ -241,7 +241,9 @@ int RunForeground(JobSpec spec, const Voice& voice) {
   };
   hooks.on_begun = RawTerminal::Begin;
   hooks.has_terminal = spec.wants_pty;
-  hooks.on_lost = [&] { TellStreamsLost(voice.program, id, "the agent on its machine ended or cannot be reached", spec.wants_pty); };
+  hooks.on_lost = [&] {
+    TellStreamsLost(voice.program, id, "the agent on its machine ended or cannot be reached", spec.wants_pty);
+  };
   const auto leaving = std::make_shared<Leaving>(voice.program);  // The relays' thread may outlive us.
   hooks.on_left = [leaving] { leaving->OnLeft(); };
   relays.emplace(std::move(hooks));

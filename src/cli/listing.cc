@@ -380,7 +380,8 @@ int ShowMain(const Words& words) {
       const std::string own = job.seats.empty() ? "" : OwnName(*api);
       std::vector<std::string> waste;
       if (!listing.json && job.state == "running" && !job.gpus.empty()) waste = WasteOf(AskWaste(*api), job.id);
-      out += listing.json ? wire::Encode(job) + "\n" : ShowText(job, own, waste);
+      out += listing.json ? wire::Encode(job) + "\n"
+                          : Folded(ShowText(job, own, waste), static_cast<std::size_t>(TerminalWidth()));
       if (listing.json) continue;
       // Which task has what is told by the job's own list, where it runs.
       const bool is_first_here = job.node.empty() || job.seats.size() < 2;

@@ -22,10 +22,10 @@ using dialect::Takes;
 
 const std::vector<Column>& Columns() {
   static const std::vector<Column> columns = {
-      {"NAME", false, true, false},   {"STATE", false, true, false}, {"GPUS", true, true, false},
-      {"FREE", true, true, false},    {"JOBS", true, true, false},   {"MODEL", false, true, true},
-      {"CPUS", true, true, false},    {"MEMORY", true, true, false}, {"HEARD", true, true, false},
-      {"ADDRESS", false, true, true}, {"REASON", false, true, true}};
+      {"NAME", false, true, false},         {"STATE", false, true, false},       {"GPUS", true, true, false},
+      {"FREE", true, true, false},          {"JOBS", true, true, false},         {"MODEL", false, true, true},
+      {"CPUS", true, true, false, true},    {"MEMORY", true, true, false, true}, {"HEARD", true, true, false},
+      {"ADDRESS", false, true, true, true}, {"REASON", false, true, true}};
   return columns;
 }
 

@@ -16,10 +16,10 @@ namespace {
 
 const std::vector<Column>& Columns() {
   static const std::vector<Column> columns = {
-      {"POOL", false, true, false},     {"STATE", false, true, false},  {"NODES", false, true, true},
-      {"GPUS", true, true, false},      {"FREE", true, true, false},    {"RUNNING", true, true, false},
-      {"QUEUED", true, true, false},    {"JOB", false, true, true},     {"TOGETHER", false, true, true},
-      {"WHO", false, true, true},       {"POLICY", false, true, false}, {"PRIORITY", true, true, false},
+      {"POOL", false, true, false},     {"STATE", false, true, false},        {"NODES", false, true, true},
+      {"GPUS", true, true, false},      {"FREE", true, true, false},          {"RUNNING", true, true, false},
+      {"QUEUED", true, true, false},    {"JOB", false, true, true},           {"TOGETHER", false, true, true},
+      {"WHO", false, true, true},       {"POLICY", false, true, false, true}, {"PRIORITY", true, true, false, true},
       {"PLACEMENT", false, false, true}};
   return columns;
 }

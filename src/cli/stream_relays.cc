@@ -79,7 +79,7 @@ struct StreamRelays::Input {
   std::atomic<bool> was_far = false;  // One of them pumps it to another machine, or did.
   std::function<void()> on_pumping, on_begun, on_left;
   std::atomic<bool> has_left = false;  // A terminal on this machine.
-  int here = -1;  // For a terminal on this machine; its owner has it.
+  int here = -1;                       // For a terminal on this machine; its owner has it.
   const bool is_terminal = ::isatty(STDIN_FILENO) == 1;
   bool has_terminal = false;
 

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
@@ -92,6 +93,59 @@ std::string Cut(std::string_view text, std::size_t width) {
     ++at;
   }
   return std::string(text.substr(0, at)) + "…";
+}
+
+namespace {
+
+/// Where a line's text begins: behind its spaces, or behind its label and the spaces after it.
+std::size_t TextColumn(std::string_view line) {
+  constexpr std::size_t kWidestLabel = 28;
+  const std::size_t begin = std::min(line.find_first_not_of(' '), line.size());
+  const std::size_t gap = line.find("  ", begin);
+  if (gap == std::string_view::npos || gap - begin > kWidestLabel) return begin;
+  return std::min(line.find_first_not_of(' ', gap), line.size());
+}
+
+bool IsToBeCopied(std::string_view line) {
+  constexpr std::array kLabels = {"command", "directory", "output", "errors", "input", "script", "divvy"};
+  const std::string_view text = line.substr(std::min(line.find_first_not_of(' '), line.size()));
+  return std::ranges::any_of(kLabels, [&](std::string_view label) { return text.starts_with(label); });
+}
+
+void FoldLine(std::string_view line, std::size_t width, std::string& out) {
+  const std::size_t column = TextColumn(line);
+  const std::string indent(column, ' ');
+  std::string_view rest = line;
+  bool is_first = true;
+  while (true) {
+    const std::size_t own = is_first ? 0 : column;
+    std::size_t end = 0;  // Of the words that have room.
+    for (std::size_t at = rest.find(' ', is_first ? column : 0);; at = rest.find(' ', at + 1)) {
+      const std::size_t stop = std::min(at, rest.size());
+      if (end == 0 || own + Width(rest.substr(0, stop)) <= width) end = stop;
+      if (at == std::string_view::npos || own + Width(rest.substr(0, stop)) > width) break;
+    }
+    out += (is_first ? "" : indent) + std::string(rest.substr(0, end)) + "\n";
+    rest.remove_prefix(end);
+    rest.remove_prefix(std::min(rest.find_first_not_of(' '), rest.size()));
+    if (rest.empty()) return;
+    is_first = false;
+  }
+}
+
+}  // namespace
+
+std::string Folded(std::string_view text, std::size_t width) {
+  std::string out;
+  while (!text.empty()) {
+    const std::size_t end = std::min(text.find('\n'), text.size());
+    const std::string_view line = text.substr(0, end);
+    const bool is_whole = width == 0 || Width(line) <= width || TextColumn(line) + 20 > width || IsToBeCopied(line);
+    if (is_whole) out.append(text.substr(0, std::min(end + 1, text.size())));
+    else FoldLine(line, width, out);
+    text.remove_prefix(std::min(end + 1, text.size()));
+  }
+  return out;
 }
 
 bool UsesColour() {
@@ -193,6 +247,31 @@ std::vector<dialect::Option> ListingOptionTable(ListingOptions& options) {
   return table;
 }
 
+void FitInto(std::size_t terminal, const std::vector<Column>& columns, bool are_named, Fit& fit) {
+  // Of what is cut so much says something still.
+  constexpr std::size_t kReadable = 16, kLeast = 8;
+  const auto total = [&](std::size_t most) {
+    std::size_t sum = 2 * (fit.columns.size() - 1);
+    for (std::size_t i = 0; i < fit.columns.size(); ++i)
+      sum += columns[fit.columns[i]].may_shrink ? std::min(fit.widths[i], most) : fit.widths[i];
+    return sum;
+  };
+  for (std::size_t i = fit.columns.size(); i-- > 0 && !are_named && total(kReadable) > terminal;) {
+    if (!columns[fit.columns[i]].may_go) continue;
+    fit.columns.erase(fit.columns.begin() + static_cast<std::ptrdiff_t>(i));
+    fit.widths.erase(fit.widths.begin() + static_cast<std::ptrdiff_t>(i));
+  }
+  for (std::size_t wide = total(std::string::npos); wide > terminal; --wide) {
+    std::size_t widest = fit.columns.size();
+    for (std::size_t i = 0; i < fit.columns.size(); ++i) {
+      const bool is_cut = columns[fit.columns[i]].may_shrink && fit.widths[i] > kLeast;
+      if (is_cut && (widest == fit.columns.size() || fit.widths[i] > fit.widths[widest])) widest = i;
+    }
+    if (widest == fit.columns.size()) break;
+    --fit.widths[widest];
+  }
+}
+
 Result<std::string> RenderTable(const std::vector<Column>& columns, const std::vector<std::vector<Cell>>& rows,
                                 const ListingOptions& options) {
   DIVVY_TRY(const std::vector<std::size_t> chosen, Chosen(columns, options));
@@ -207,35 +286,23 @@ Result<std::string> RenderTable(const std::vector<Column>& columns, const std::v
     }
     return out;
   }
-  std::vector<std::size_t> widths;
+  Fit fit;
+  fit.columns = chosen;
   for (std::size_t index : chosen) {
     std::size_t width = options.has_header ? Width(columns[index].title) : 0;
     for (const auto& row : rows) width = std::max(width, Width(row[index].text));
-    widths.push_back(width);
+    fit.widths.push_back(width);
   }
-  // On a terminal that is too narrow the columns that may shrink give way, the widest first.
-  if (const int terminal = TerminalWidth(); terminal > 0) {
-    std::size_t total = 2 * (chosen.size() - 1);
-    for (std::size_t width : widths) total += width;
-    while (total > static_cast<std::size_t>(terminal)) {
-      std::size_t widest = chosen.size();
-      for (std::size_t i = 0; i < chosen.size(); ++i) {
-        if (columns[chosen[i]].may_shrink && widths[i] > 8 && (widest == chosen.size() || widths[i] > widths[widest]))
-          widest = i;
-      }
-      if (widest == chosen.size()) break;
-      --widths[widest];
-      --total;
-    }
-  }
+  if (const int terminal = TerminalWidth(); terminal > 0)
+    FitInto(static_cast<std::size_t>(terminal), columns, !options.columns.empty(), fit);
   const auto line = [&](auto text_of, auto colour_of) {
-    for (std::size_t i = 0; i < chosen.size(); ++i) {
-      std::string text(text_of(chosen[i]));
-      if (Width(text) > widths[i]) text = Cut(text, widths[i]);
-      const std::string padding(widths[i] - Width(text), ' ');
-      const std::string painted = Paint(colour_of(chosen[i]), text);
-      const bool is_last = i + 1 == chosen.size();
-      out += columns[chosen[i]].is_right_aligned ? padding + painted : painted + (is_last ? "" : padding);
+    for (std::size_t i = 0; i < fit.columns.size(); ++i) {
+      std::string text(text_of(fit.columns[i]));
+      if (Width(text) > fit.widths[i]) text = Cut(text, fit.widths[i]);
+      const std::string padding(fit.widths[i] - Width(text), ' ');
+      const std::string painted = Paint(colour_of(fit.columns[i]), text);
+      const bool is_last = i + 1 == fit.columns.size();
+      out += columns[fit.columns[i]].is_right_aligned ? padding + painted : painted + (is_last ? "" : padding);
       if (!is_last) out += "  ";
     }
     while (!out.empty() && out.back() == ' ') out.pop_back();

@@ -23,6 +23,7 @@ struct Column {
   bool is_right_aligned = false;
   bool is_shown_by_default = true;
   bool may_shrink = false;  // Cut with an ellipsis when the terminal is too narrow.
+  bool may_go = false;      // Left out then, unless -o names it: before others are cut beyond what can be read.
 };
 
 /// True on a terminal without NO_COLOR and with TERM other than "dumb".
@@ -35,6 +36,11 @@ std::size_t Width(std::string_view text);
 /// Its first `width` columns, the last of them an ellipsis. Requires: width > 0.
 std::string Cut(std::string_view text, std::size_t width);
 
+/// Lines that are wider than `width` are folded between words, and go on below the text that stands behind their label
+/// (two spaces or more after it). 0: as they are. What is to be copied, commands and paths behind such labels, stays
+/// whole.
+std::string Folded(std::string_view text, std::size_t width);
+
 struct ListingOptions {
   bool json = false;
   bool csv = false;
@@ -45,6 +51,15 @@ struct ListingOptions {
 };
 /// --json, --csv, -o/--columns, -w/--watch, --interval, --no-header.
 std::vector<dialect::Option> ListingOptionTable(ListingOptions& options);
+
+/// Of a table: columns by number, and how wide each is.
+struct Fit {
+  std::vector<std::size_t> columns;
+  std::vector<std::size_t> widths;
+};
+/// Within `terminal` columns, as far as those that may go or shrink allow: the last that may go goes first, then the
+/// widest shrink.
+void FitInto(std::size_t terminal, const std::vector<Column>& columns, bool are_named, Fit& fit);
 
 /// The table (or CSV) as text. An unknown column name is refused, naming those there are.
 Result<std::string> RenderTable(const std::vector<Column>& columns, const std::vector<std::vector<Cell>>& rows,

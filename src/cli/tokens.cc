@@ -95,8 +95,8 @@ std::vector<Option> CreateTable(wire::TokenRequest& request) {
 const std::vector<Column>& Columns() {
   static const std::vector<Column> columns = {{"ID", false, true, false},      {"USER", false, true, false},
                                               {"ROLE", false, true, false},    {"LABEL", false, true, true},
-                                              {"EXPIRES", false, true, false}, {"MADE", false, true, false},
-                                              {"BY", false, true, false}};
+                                              {"EXPIRES", false, true, false}, {"MADE", false, true, false, true},
+                                              {"BY", false, true, false, true}};
   return columns;
 }
 

@@ -160,7 +160,8 @@ int WhyMain(const Words& words) {
     for (const std::string& id : parsed->positional) {
       DIVVY_TRY(const wire::WhyView why, api->Why(id));
       if (!out.empty() && !listing.json) out += "\n";
-      out += listing.json ? wire::Encode(why) + "\n" : WhyText(why, NowSeconds());
+      out += listing.json ? wire::Encode(why) + "\n"
+                          : Folded(WhyText(why, NowSeconds()), static_cast<std::size_t>(TerminalWidth()));
     }
     return out;
   });

@@ -30,7 +30,8 @@ Reason StateReason(const Controller& controller, const JobRecord& record) {
   // It was told to start, and only the machine knows whether it has: a start is not kept (Controller::OnStarted).
   for (const Seat& seat : seats) {
     const std::string absence = controller.AbsenceOf(seat.node);
-    if (!absence.empty()) return absence + (has_begun ? "; the job may go on there" : may_run ? "; the job may run there" : "");
+    if (!absence.empty())
+      return absence + (has_begun ? "; the job may go on there" : may_run ? "; the job may run there" : "");
   }
   if (has_begun) return record.reason;
   const std::string unready = may_run ? "" : UnreadyText(seats);

@@ -1,0 +1,54 @@
+#include "cli/table.h"
+
+#include <gtest/gtest.h>
+
+namespace divvy::cli {
+namespace {
+
+const std::vector<Column> kColumns = {{"NAME"},
+                                      {"MODEL", false, true, true},
+                                      {"CPUS", true, true, false, true},
+                                      {"ADDRESS", false, true, true, true},
+                                      {"REASON", false, true, true}};
+
+Fit FitOf(std::size_t terminal, bool are_named = false) {
+  Fit fit{{0, 1, 2, 3, 4}, {4, 20, 4, 14, 30}};
+  FitInto(terminal, kColumns, are_named, fit);
+  return fit;
+}
+
+TEST(Table, ShowsAllWhereThereIsRoom) {
+  EXPECT_EQ(FitOf(80).columns, (std::vector<std::size_t>{0, 1, 2, 3, 4}));
+  EXPECT_EQ(FitOf(80).widths, (std::vector<std::size_t>{4, 20, 4, 14, 30}));
+}
+
+TEST(Table, CutsTheWidestFirst) { EXPECT_EQ(FitOf(74).widths, (std::vector<std::size_t>{4, 20, 4, 14, 24})); }
+
+TEST(Table, LeavesOutWhatMayGoBeforeItCutsTheRestBeyondReading) {
+  EXPECT_EQ(FitOf(60).columns, (std::vector<std::size_t>{0, 1, 2, 4}));
+  EXPECT_EQ(FitOf(60).widths, (std::vector<std::size_t>{4, 20, 4, 26}));
+  EXPECT_EQ(FitOf(44).columns, (std::vector<std::size_t>{0, 1, 4}));
+  EXPECT_EQ(FitOf(44).widths, (std::vector<std::size_t>{4, 18, 18}));
+}
+
+TEST(Table, ShowsAllThatIsNamed) {
+  EXPECT_EQ(FitOf(60, true).columns.size(), 5u);
+  EXPECT_EQ(FitOf(10, true).widths, (std::vector<std::size_t>{4, 8, 4, 8, 8})) << "no further";
+}
+
+TEST(Folded, KeepsLinesWithinTheirWidthBehindTheirLabels) {
+  EXPECT_EQ(Folded("one two three four five six seven\nshort\n", 24), "one two three four five\nsix seven\nshort\n");
+  EXPECT_EQ(Folded("asks for  2 machines with 1 GPU each, 2 tasks\n", 30),
+            "asks for  2 machines with 1\n          GPU each, 2 tasks\n");
+  EXPECT_EQ(Folded("  indented text that is rather long here\n", 24), "  indented text that is\n  rather long here\n");
+  EXPECT_EQ(Folded("a averyveryveryveryverylongword b", 22), "a\naveryveryveryveryverylongword\nb\n");
+  EXPECT_EQ(Folded("one two three four five six seven", 0), "one two three four five six seven");
+}
+
+TEST(Folded, LeavesWhatIsToBeCopiedWhole) {
+  const std::string line = "command       python3 train.py --epochs 10 --rate 0.1\n";
+  EXPECT_EQ(Folded(line, 36), line);
+}
+
+}  // namespace
+}  // namespace divvy::cli
