@@ -358,7 +358,7 @@ void Controller::Start(const StartDecision& decision, JobId job, Time now) {
   const bool is_element = record->array_count > 0;
   if (is_element) {
     JobRecord& array = *record;
-    JobRecord element = ElementOf(array, static_cast<std::uint32_t>(job.value() - array.id.value() - 1));
+    JobRecord element = NewElement(array, static_cast<std::uint32_t>(job.value() - array.id.value() - 1));
     element.dependencies.clear();
     record = &live_.emplace(element.id, std::move(element)).first->second;
     if (array.array_waiting.empty()) {

@@ -15,7 +15,6 @@
 #include <optional>
 #include <set>
 #include <string>
-#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -85,6 +84,9 @@ class Controller {
   void SetCapacity(NodeCapacity capacity);
   /// The name of the controller's own machine, for people.
   void SetOwnName(std::string name);
+  /// How the elements of an array are called whose own name has a "{": names of parameters, which only its
+  /// specification knows. Asked inside a step, of an element as it begins to be a record of its own.
+  void SetElementNames(std::function<std::string(const JobRecord& element)> name_of) { name_of_ = std::move(name_of); }
   /// Takes over what the store held. Active jobs stay active until OnAdopted, OnExited or OnVanished says more.
   void Load(std::vector<JobRecord> live, const std::vector<std::pair<std::string, std::string>>& settings,
             std::uint64_t next_id, std::uint64_t jobs_total, const FindOutcome& outcome);
@@ -349,6 +351,7 @@ class Controller {
   Result<JobRecord*> FindForAction(JobId id, const Caller& caller, std::string_view verb);
   /// Makes an array's element a record of its own, so that it can differ.
   JobRecord* SplitElement(JobRecord& array, std::uint32_t ordinal);
+  JobRecord NewElement(const JobRecord& array, std::uint32_t ordinal) const;
   void TakeBackFromArray(const JobRecord& element, std::optional<JobRecord> array);
   /// For so many jobs more in the queue.
   Status CheckRoom(std::uint64_t jobs) const;
@@ -587,15 +590,8 @@ class Controller {
   std::map<JobId, std::uint32_t> unkept_starts_;  // Began lately, by that attempt (OnStarted).
   Time next_starts_ = kNever;                     // When those that still run are kept.
   Effects effects_;
-  /// Where each record stands in the batch, so that a step that changes 100,000 jobs finds each at once. Rows that were
-  /// appended since are taken in when Persist looks.
-  struct BatchIndex {
-    std::unordered_map<JobId, std::size_t> inserts;
-    std::unordered_map<JobId, std::size_t> updates;
-    std::size_t inserts_known = 0;
-    std::size_t updates_known = 0;
-  };
   BatchIndex batch_index_;
+  std::function<std::string(const JobRecord& element)> name_of_;
 };
 
 }  // namespace divvy

@@ -69,9 +69,15 @@ Result<JobRecord*> Controller::FindForAction(JobId id, const Caller& caller, std
   return SplitElement(live_.at(array->id), static_cast<std::uint32_t>(id.value() - array->id.value() - 1));
 }
 
+JobRecord Controller::NewElement(const JobRecord& array, std::uint32_t ordinal) const {
+  JobRecord element = ElementOf(array, ordinal);
+  if (name_of_ && array.name.find('{') != std::string::npos) element.name = name_of_(element);
+  return element;
+}
+
 JobRecord* Controller::SplitElement(JobRecord& array, std::uint32_t ordinal) {
   array.array_waiting.Erase(ordinal);
-  JobRecord element = ElementOf(array, ordinal);
+  JobRecord element = NewElement(array, ordinal);
   JobRecord* kept = &live_.emplace(element.id, std::move(element)).first->second;
   IndexDependencies(*kept, true);
   effects_.batch.inserts.push_back({*kept, nullptr});

@@ -2,6 +2,7 @@
 // answers given (design: apply -> persist -> send and answer).
 #pragma once
 
+#include <unordered_map>
 #include <variant>
 #include <vector>
 
@@ -89,6 +90,15 @@ struct Change {
   JobId job;  // Not set: the GPUs changed.
   JobState state = JobState::kQueued;
   Reason reason;
+};
+
+/// Where each record stands in the batch, so that a step that changes 100,000 jobs finds each at once. Rows that were
+/// appended since are taken in when Persist looks.
+struct BatchIndex {
+  std::unordered_map<JobId, std::size_t> inserts;
+  std::unordered_map<JobId, std::size_t> updates;
+  std::size_t inserts_known = 0;
+  std::size_t updates_known = 0;
 };
 
 struct Effects {

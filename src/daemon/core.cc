@@ -6,6 +6,7 @@
 #include <variant>
 
 #include "control/record_parts.h"
+#include "dialect/job_options.h"
 
 namespace divvy {
 namespace {
@@ -16,7 +17,14 @@ constexpr Duration kRetryCommitAfter = std::chrono::seconds(1);
 }  // namespace
 
 Core::Core(Controller& controller, Store& store, const Clock& clock, OrderPort& orders, Ports ports)
-    : controller_(controller), store_(store), clock_(clock), orders_(orders), ports_(std::move(ports)) {}
+    : controller_(controller), store_(store), clock_(clock), orders_(orders), ports_(std::move(ports)) {
+  controller_.SetElementNames([this](const JobRecord& element) { return NameOf(element); });
+}
+
+std::string Core::NameOf(const JobRecord& element) {
+  const auto spec = NewestSpecOf(element);
+  return spec ? dialect::ElementName(**spec, element.array_ordinal).value_or(element.name) : element.name;
+}
 
 void Core::Touch() {
   if (is_turn_due_) return;

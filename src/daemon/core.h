@@ -103,6 +103,8 @@ class Core {
   void SendStops(std::deque<Turn>& turns);
   void SetTrouble(std::string trouble);
   /// In place of what `id` had before.
+  /// How the element of a sweep is called (--name-template); as its array where that is not known.
+  std::string NameOf(const JobRecord& element);
   void RememberSpec(JobId id, std::shared_ptr<const JobSpec> spec);
   void Carry(Turn& turn);
   void ArmWakeup();

@@ -83,6 +83,8 @@ void Routes::Submit(Call& call) {
     const divvy::Status is_one = dialect::CompleteSlurmOnOne(spec, cluster.node(kOwnNode).words.name);
     if (!is_one) return call.Refuse(is_one.error());
   }
+  // Of a sweep whose jobs have names of their own it says how they are made.
+  if (!spec.name_template.empty()) spec.name = spec.name_template;
   if (spec.name.empty()) spec.name = DefaultName(spec);
   const auto elements = spec.array || !spec.parameters.empty() ? dialect::ElementCount(spec) : Result<std::uint64_t>(0);
   if (!elements) return call.Refuse(elements.error());

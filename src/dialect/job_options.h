@@ -62,6 +62,8 @@ struct Element {
 Element ElementAt(const JobSpec& spec, std::uint64_t ordinal);
 /// `text` with every {name} of a parameter replaced; other braces, and ${name}, stay as they are.
 std::string FillParameters(std::string_view text, const std::map<std::string, std::string>& parameters);
+/// What --name-template makes of the element's parameters; nothing where there is none, or it makes no name of them.
+std::optional<std::string> ElementName(const JobSpec& spec, std::uint64_t ordinal);
 
 /// Checks what only shows once all options are in: exactly one of command and script, begin after now, array and
 /// foreground together, ... The message names the option to change.

@@ -5,6 +5,7 @@
 
 #include "base/text.h"
 #include "dialect/job_options.h"
+#include "dialect/option_values.h"
 #include "dialect/quoted.h"
 
 namespace divvy::dialect {
@@ -323,6 +324,13 @@ std::string FillParameters(std::string_view text, const std::map<std::string, st
       text.remove_prefix(close + 1);
     }
   }
+}
+
+std::optional<std::string> ElementName(const JobSpec& spec, std::uint64_t ordinal) {
+  constexpr std::size_t kLongest = 256;
+  if (spec.name_template.empty()) return std::nullopt;
+  auto name = ReadLabel(FillParameters(spec.name_template, ElementAt(spec, ordinal).parameters), kLongest);
+  return name ? std::optional(*std::move(name)) : std::nullopt;
 }
 
 }  // namespace divvy::dialect

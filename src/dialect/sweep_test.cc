@@ -62,6 +62,18 @@ TEST(Parameters, RowsOfAFileAdvanceTogether) {
 
 TEST(Parameters, NeitherArrayNorSweepIsOneJob) { EXPECT_EQ(ElementCount(JobSpec()).value(), 0u); }
 
+TEST(Parameters, ATemplateNamesTheElements) {
+  JobSpec spec;
+  ASSERT_TRUE(ParseParameter("lr=1e-3,1e-4", spec));
+  ASSERT_TRUE(ParseParameter("seed=0:1", spec));
+  EXPECT_EQ(ElementName(spec, 0), std::nullopt);
+  spec.name_template = "train-{lr}-{seed}";
+  EXPECT_EQ(ElementName(spec, 0), "train-1e-3-0");
+  EXPECT_EQ(ElementName(spec, 3), "train-1e-4-1");
+  spec.name_template = std::string(250, 'a') + "{lr}-{seed}";
+  EXPECT_EQ(ElementName(spec, 0), std::nullopt) << "longer than names are";
+}
+
 TEST(Parameters, OnlyNamesInBracesAreReplaced) {
   const std::map<std::string, std::string> values = {{"lr", "1e-3"}, {"a", "{lr}"}};
   EXPECT_EQ(FillParameters("--lr={lr} {seed} {} {lr", values), "--lr=1e-3 {seed} {} {lr");

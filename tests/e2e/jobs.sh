@@ -42,6 +42,18 @@ wait_for "the array" state_is "$array" failed
 state_is "${array}_4" failed || fail "element 4 is $(field "${array}_4" state)"
 state_is "${array}_5" succeeded || fail "element 5 is $(field "${array}_5" state)"
 
+# A sweep whose jobs have names of their own; those that wait are called by the template, also over a restart.
+sweep=$(divvy submit --quiet --gpus 4 --param lr=1e-3,1e-4 --param seed=0:1 --name-template 'train-{lr}-{seed}' -- \
+  sh -c 'until [ -e go ]; do sleep 0.02; done')
+wait_for "the sweep's first" state_is train-1e-3-0 running
+expect 'train-{lr}-{seed}' "$(field "$sweep" name)" "the name of the rest"
+kill -9 "$(daemon_pid)"
+divvy up --quiet --emulate 8xH100-80GB
+touch go
+wait_for "the sweep" state_is "$sweep" succeeded
+expect "train-1e-3-0 train-1e-3-1 train-1e-4-0 train-1e-4-1" \
+  "$(divvy queue --all --csv -o name | grep '^train-1e-' | sort | tr '\n' ' ' | sed 's/ $//')" "the sweep's names"
+
 timed=$(divvy submit --quiet --time 1s --grace 1s -- sleep 60)
 wait_for "the job past its limit" state_is "$timed" timed_out
 orphan=$(divvy submit --quiet --gpus 1 -- sh -c 'setsid sleep 87654 & exit 5')
