@@ -14,7 +14,9 @@
 #include <array>
 #include <cerrno>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
+#include <utility>
 
 #include "base/text.h"
 #include "platform/emulation.h"
@@ -50,13 +52,24 @@ void MakeOwn(std::vector<GpuFacts>& gpus, const std::string& machine) {
   }
 }
 
+// A SIGKILL is on its way to a process, which has not run since.
+bool IsBeingKilled(pid_t pid) {
+  const auto status = ReadWhole("/proc/" + std::to_string(pid) + "/status");
+  constexpr std::string_view kPending = "\nSigPnd:\t";
+  const std::size_t at = status ? status->find(kPending) : std::string::npos;
+  if (at == std::string::npos) return false;
+  const unsigned long long pending = std::strtoull(status->c_str() + at + kPending.size(), nullptr, 16);
+  return (pending >> (SIGKILL - 1) & 1) != 0;
+}
+
 // The process that a lock file names has gone, or is about to.
-bool HasEnded(const std::string& lock_path) {
+bool IsEnding(const std::string& lock_path) {
   const auto owner = ReadWhole(lock_path);
   const auto pid = owner ? ParseInteger(Trim(*owner)) : std::nullopt;
   if (!pid || *pid <= 0) return false;
   const auto stat = ReadProcessStat(static_cast<pid_t>(*pid));
-  return !stat || stat->state == 'Z' || stat->state == 'X';
+  if (!stat || stat->state == 'Z' || stat->state == 'X' || stat->is_exiting) return true;
+  return IsBeingKilled(static_cast<pid_t>(*pid));
 }
 
 }  // namespace
@@ -108,9 +121,13 @@ Result<int> LockFile(const std::string& path, std::string_view what) {
   const int fd = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
   if (fd < 0) return FailedPrecondition("cannot open " + path + ": " + std::strerror(errno));
   bool is_locked = ::flock(fd, LOCK_EX | LOCK_NB) == 0;
-  // One that was killed just now keeps its lock until the last of its threads has gone.
+  // One that was killed just now keeps its lock until the last of its threads has gone. For a moment between the signal
+  // and its end nothing tells of either: so who seems to live is looked at once more.
   constexpr int kTries = 200;
-  for (int i = 0; !is_locked && i < kTries && HasEnded(path); ++i) {
+  bool has_lived = false;
+  for (int i = 0; !is_locked && i < kTries; ++i) {
+    const bool is_ending = IsEnding(path);
+    if (!is_ending && std::exchange(has_lived, true)) break;
     ::usleep(10'000);
     is_locked = ::flock(fd, LOCK_EX | LOCK_NB) == 0;
   }

@@ -20,6 +20,9 @@
 namespace divvy {
 namespace {
 
+// PF_EXITING of the kernel, among the flags of /proc/PID/stat.
+constexpr unsigned long long kExiting = 0x4;
+
 struct Member {
   pid_t pid = 0;
   ProcessStat stat;
@@ -216,6 +219,7 @@ std::optional<ProcessStat> ReadProcessStat(pid_t pid) {
     if (end == at) break;
     if (field == 4) stat.parent = static_cast<pid_t>(value);
     if (field == 6) stat.session = static_cast<pid_t>(value);
+    if (field == 9) stat.is_exiting = (value & kExiting) != 0;
     if (field == 20) stat.threads = static_cast<int>(value);
     if (field == 22) stat.start_ticks = value;
     if (field == 52) stat.exit_status = static_cast<int>(value);

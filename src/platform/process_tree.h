@@ -22,6 +22,7 @@ struct ProcessStat {
   pid_t session = 0;
   char state = '?';  // As ps shows it; 'Z' has ended and waits to be reaped.
   int threads = 0;
+  bool is_exiting = false;  // Ends; its files may be open for another moment.
   std::uint64_t start_ticks = 0;
   int exit_status = 0;  // As waitpid() gives it; only for 'Z', and 0 where we may not look at the process.
 };
