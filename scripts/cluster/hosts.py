@@ -103,6 +103,15 @@ def is_alive(pid):
         return False
 
 
+def name_of(pid):
+    """Of the program; nothing when it has ended meanwhile."""
+    try:
+        with open(f"/proc/{pid}/comm") as comm:
+            return comm.read()
+    except OSError:
+        return ""
+
+
 class Waited(Exception):
     pass
 

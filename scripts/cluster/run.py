@@ -10,7 +10,7 @@ import time
 import traceback
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from hosts import DIVVY, Lab, Waited, kill, run, wait_for  # noqa: E402
+from hosts import DIVVY, Lab, Waited, kill, name_of, run, wait_for  # noqa: E402
 
 
 class Checks:
@@ -111,7 +111,7 @@ def gangs(checks, lab, cluster):
     checks.check("cancelling ends it on both", cluster.end(job)["state"] == "cancelled")
     for name in nodes:
         left = run("ip", "netns", "pids", lab.agents[name].space).stdout.split()
-        sleepers = [pid for pid in left if "sleep" in open(f"/proc/{pid}/comm").read()] if left else []
+        sleepers = [pid for pid in left if "sleep" in name_of(pid)]
         checks.check(f"nothing of it is left on {name}", not sleepers, sleepers)
 
 

@@ -74,7 +74,7 @@ wait_for "the daemon's end" sh -c "! kill -0 $pid"
 up_listening "$port"
 wait_for "n1 after the controller's restart" node_is n1 up
 wait_for "n2 after the controller's restart" node_is n2 up
-grep -q '^epoch 2$' "$machines/n1/agent/agent.state" || fail "n1 knows no new epoch: $(cat "$machines/n1/agent/agent.state")"
+wait_for "the new epoch on n1" grep -q '^epoch 2$' "$machines/n1/agent/agent.state"
 
 # A new number of GPUs is taken over, and drains nothing.
 kill_agent n2

@@ -99,6 +99,8 @@ strike() {
   daemon=$(daemon_pid)
 }
 
+is_acknowledged() { cat acknowledged.* | grep -q .; }
+
 # run_part NAME COUNT KIND...: load, COUNT strikes, and the end of all jobs.
 run_part() {
   part=$1
@@ -109,6 +111,7 @@ run_part() {
     client $client &
     clients="$clients $!"
   done
+  wait_for "the first acknowledged job" is_acknowledged
   for _ in $(seq "$count"); do
     sleep 0.2
     chance 700

@@ -103,7 +103,7 @@ expect 125 $code "an image that is not there"
 grep -q "divvy: fetching image localhost:1/none:1" pull.out || fail "fetching is not in the log: $(cat pull.out)"
 
 # Cancelled: the program gets the signal once, and its exit code counts.
-job=$(divvy submit -o term.out --image "$image" -- sh -c 'trap "echo got; n=1" TERM; trap "echo usr2" USR2; echo up; n=0; while [ $n = 0 ]; do sleep 0.1; done; sleep 0.3; exit 3' | grep -oE '[0-9]+' | head -n 1)
+job=$(divvy submit -o term.out --image "$image" -- sh -c 'trap "echo got; n=1" TERM; trap "echo usr2" USR2; n=0; echo up; while [ $n = 0 ]; do sleep 0.1; done; sleep 0.3; exit 3' | grep -oE '[0-9]+' | head -n 1)
 wait_for "the container" grep -q up term.out
 divvy signal USR2 "$job"
 wait_for "a signal that podman's monitor would die of" grep -q usr2 term.out

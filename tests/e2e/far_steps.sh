@@ -126,6 +126,7 @@ sattach "$batch.batch" >of_batch &
 other=$!
 wait_for "what the step says" grep -q "from the step" of_step
 grep -q "what step $batch.0 prints goes to" told || fail "sattach says: $(cat told)"
+wait_for "what the batch step says" grep -q begun of_batch
 touch "$machines/step"
 wait $one || fail "sattach of a step ended with $?"
 wait $other || fail "sattach of the batch step ended with $?"

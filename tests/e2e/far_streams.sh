@@ -99,7 +99,7 @@ busy=$(submit --gpus 4 --gpu-type a100 -- sh -c "until [ -e $machines/free ]; do
 wait_for "its start" state_is "$busy" running
 divvy run $far --name waits -- sh -c 'cat; echo "on $DIVVY_NODE"' >kept 2>told <<<typed &
 runner=$!
-wait_for "what waits" sh -c 'divvy queue --json --state queued | grep -q waits'
+wait_for "what waits" grep -q 'waits for its turn' told
 kill -9 "$(daemon_pid)"
 wait_for "the word that it is away" grep -q 'went away' told
 up_listening "$port"

@@ -29,6 +29,8 @@ run_as running sh -c 'read -r word; echo "$word begins"; while [ ! -e go ]; do s
 wait_for "the running job" running_are 1
 run_as waiting sh -c 'read -r word; echo "got $word"; echo "err $word" >&2; exit 6'
 run_as leaving true
+# Each has its answer, and not its job a place in the queue alone.
+for name in waiting leaving; do wait_for "the waiting jobs" grep -q "waits for its turn" $name.err; done
 wait_for "the waiting jobs" queued_are 2
 for round in 1 2; do
   kill_daemon

@@ -7,11 +7,15 @@ divvy up --quiet --emulate 8xH100-80GB
 keeps=$(divvy submit --quiet --gpus 1 -- sh -c 'while [ ! -e go ]; do sleep 0.05; done; exit 9')
 wait_for "the long job" state_is "$keeps" running
 pid=$(field "$keeps" pid)
+count_acknowledged() { cat ids.* 2>/dev/null | wc -l; }
+some_more() { [ "$(count_acknowledged)" -gt "$before" ]; }
 for round in $(seq "$rounds"); do
+  before=$(count_acknowledged)
   for client in 1 2 3; do
     (for _ in $(seq 25); do divvy submit --quiet --gpus 1 -- sh -c 'echo "$DIVVY_GPUS $DIVVY_JOB_ID" >>ran; exit 7' 2>/dev/null || exit 0; done >>"ids.$client") &
     clients="${clients:-} $!"
   done
+  wait_for "an acknowledged job in round $round" some_more
   sleep "0.$((RANDOM % 3 + 1))"
   kill -9 "$(daemon_pid)" 2>/dev/null || true
   wait $clients || true

@@ -70,5 +70,14 @@ kill_agent() {
   kill -9 "$pid"
   wait_for "$1's end" sh -c "! grep -qs '^State:[[:space:]]*[^Z[:space:]]' /proc/$pid/status"
 }
+# interrupt_twice PID FILE: Ctrl-C to srun, until one comes within a second of the one before; what srun answers goes to the file. On a
+# busy machine more time may pass between two, and then the second is another first one. For scripts of jobs as well.
+interrupt_twice() {
+  local heard=0
+  while kill -INT "$1" 2>/dev/null; do
+    until [ "$(grep -c "one more within 1 sec" "$2")" -gt $heard ] || ! kill -0 "$1" 2>/dev/null; do sleep 0.02; done
+    heard=$(grep -c "one more within 1 sec" "$2")
+  done
+}
 node_state() { divvy nodes --csv | grep "^$1," | cut -d, -f2; }
 node_is() { [ "$(node_state "$1")" = "$2" ]; }

@@ -102,12 +102,13 @@ steps_of() {
     tr '\0' ' ' <"$process/cmdline" 2>/dev/null | grep -q "$machines/$1/agent/runs/[^ ]*/$id " && echo "${process#/proc/}"
   done
 }
+has_steps() { [ -n "$(steps_of "$1")" ]; }
 runs_after() { [ "$(field "$id" restarts)" = "$1" ] && state_is "$id" running; }
 for restarts in 0 1; do
   wait_for "its start" runs_after $restarts
   second=n2
   [ "$(field "$id" node)" = n1 ] || second=n1
-  wait_for "its step process" test -n "$(steps_of $second)"
+  wait_for "its step process" has_steps $second
   kill -9 $(steps_of $second)
 done
 divvy wait "$id" >/dev/null 2>&1 || true

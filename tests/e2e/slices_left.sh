@@ -57,12 +57,23 @@ is_clean "$gpu" || fail "left behind: $(nvml "$gpu"), $(cat "$share/slices")"
 divvy signal TERM "$whole" >/dev/null
 wait_for "an empty queue" queue_is_empty
 
-# At whatever moment: several are made and unmade, and both are killed as soon as so many are there.
+# At whatever moment: several are made, and both are killed as soon as so many are there; then as soon as one has gone again.
+count_slices() { cat "$share/slices" 2>/dev/null | grep -c '^slice'; }
+has_made() { [ "$(count_slices)" -ge "$1" ] && [ -n "$(keeper_pid)" ]; }
+has_unmade_one() { [ "$(count_slices)" -le 2 ]; }
 for round in 0 1 2 3; do
+  rm -f go
   jobs=
-  for _ in 1 2 3; do jobs="$jobs $(divvy submit --quiet --slice 1g.10gb -- divvy-burn --gpu-seconds 0.05 --vram 1G)"; done
-  wait_for "$round of them" sh -c "[ \$(grep -c '^slice' '$share/slices' 2>/dev/null || echo 0) -ge $((round > 2 ? 1 : round)) ] && pgrep -f 'divvy keeper --directory $share'"
+  for _ in 1 2 3; do
+    jobs="$jobs $(divvy submit --quiet --slice 1g.10gb -- sh -c 'until [ -e go ]; do sleep 0.02; done; exec divvy-burn --gpu-seconds 0.05 --vram 1G')"
+  done
+  wait_for "$round of them" has_made $round
+  if [ $round = 3 ]; then
+    touch go
+    wait_for "the end of one" has_unmade_one
+  fi
   kill_both
+  touch go
   up
   wait_for "an empty queue" queue_is_empty
   for job in $jobs; do state_is "$job" succeeded || fail "job $job of round $round: $(divvy show "$job")"; done

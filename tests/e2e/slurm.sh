@@ -265,9 +265,8 @@ says " Reason=JobArrayTaskLimit " "$(scontrol show job "${capped}_5")" "an eleme
 srun --gres=gpu:1 sh -c 'echo begun; exec sleep 600' >ours 2>told </dev/null &
 srun=$!
 wait_for "its start" grep -q begun ours
-kill -INT $srun
-wait_for "the word that it runs" grep -q "one more within 1 sec" told
-kill -INT $srun
+interrupt_twice $srun told
+grep -q "one more within 1 sec" told || fail "the first Ctrl-C: $(cat told)"
 wait $srun && code=0 || code=$?
 expect 130 $code "the second Ctrl-C: $(cat told)"
 stepped=$(sbatch --parsable --wrap 'srun sleep 600; until [ -e like ]; do sleep 0.02; done')

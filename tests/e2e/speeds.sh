@@ -4,9 +4,11 @@
 up() { divvy up --quiet --emulate 2xA100-80GB,2xH100-80GB; }
 up
 
-# Runs until it is told to end, and says how far it is twice; numbers alone do not make another kind of job of it.
+# Runs until it is told to end, and says how far it is twice, when it is told to: so all take the same time from one to the other.
+# Numbers alone do not make another kind of job of it.
 cat >train.sh <<'SH'
 name=$1 part=$2
+until [ -e "first-$name" ]; do sleep 0.05; done
 divvy progress 0.1 || echo refused >>errors
 until [ -e "second-$name" ]; do sleep 0.05; done
 divvy progress "$part/1000" || echo refused >>errors
@@ -19,6 +21,8 @@ said() { [ "$(field "$1" fraction)" = "$2" ]; }
 fast_1=$(train 11 500 --gpu-type h100) fast_2=$(train 12 500 --gpu-type h100)
 slow_1=$(train 21 300 --gpu-type a100) slow_2=$(train 22 300 --gpu-type a100)
 waits=$(divvy submit --quiet --gpus 4 -- true)
+for job in "$fast_1" "$fast_2" "$slow_1" "$slow_2"; do wait_for "the start of $job" state_is "$job" running; done
+for name in 11 12 21 22; do touch "first-$name"; done
 for job in "$fast_1" "$fast_2" "$slow_1" "$slow_2"; do wait_for "the first report of $job" said "$job" 0.1; done
 # One report says nothing of how fast it is.
 expect null "$(field "$fast_1" expected_end)" "the end to expect after one report"
@@ -54,6 +58,9 @@ for name in 11 12 21 22; do touch "end-$name"; done
 for job in "$fast_1" "$fast_2" "$slow_1" "$slow_2"; do wait_for "the end of $job" state_is "$job" succeeded; done
 divvy report speeds | grep -q 'A100.* - ' || fail "two runs on each are enough: $(divvy report speeds)"
 fast_3=$(train 13 500 --gpu-type h100) slow_3=$(train 23 300 --gpu-type a100)
+wait_for "its start" state_is "$fast_3" running
+wait_for "its start" state_is "$slow_3" running
+touch first-13 first-23
 wait_for "its first report" said "$fast_3" 0.1
 wait_for "its first report" said "$slow_3" 0.1
 ten_seconds_later=$(($(date +%s) + 11))
@@ -76,5 +83,5 @@ divvy show "$next" | grep -q '^speeds .*A100.* at 0\.[45][0-9]* of .*H100.*, lea
 by_hand=$(train 32 500 --gpu-type 'a100*1|h100*0.3')
 wait_for "the one by hand" state_is "$by_hand" running
 divvy show "$by_hand" | grep -q '^speeds .*H100.* at 0\.3 of .*A100.*, as --gpu-type says' || fail "says: $(divvy show "$by_hand")"
-touch end-31 second-31 end-32 second-32
+touch first-31 second-31 end-31 first-32 second-32 end-32
 wait_for "the end of all" queue_is_empty

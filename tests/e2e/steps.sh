@@ -108,7 +108,7 @@ expect 1 "$(scancel "$job.7" 2>/dev/null; echo $?)" "a step that is not there"
 scancel "$job.0" || fail "scancel of a step"
 wait_for "the step's end" grep -q "ended 143" shown.out
 wait_for "the next step" grep -q after shown.out
-divvy show "$job" | grep -q "1  ended, exit code 0" || fail "divvy show tells ended steps"
+wait_for "ended steps in divvy show" sh -c "divvy show $job | grep -q '1  ended, exit code 0'"
 touch go; wait_for "the job's end" state_is "$job" succeeded
 rm -f go pids
 
@@ -167,12 +167,11 @@ expect "step gone srun 1 step 2" "$(out kills | grep -E '^(step|srun [0-9])' | x
 rm -f pid
 
 # Ctrl-C: the first tells, the second ends.
+export -f interrupt_twice
 run_batch interrupt <<'S'
 srun sh -c 'echo $$ >pid; exec sleep 300' & srun=$!
 until [ -s pid ]; do sleep 0.02; done
-kill -INT $srun
-until grep -q "one more within 1 sec" interrupt.out; do sleep 0.02; done
-kill -INT $srun
+interrupt_twice $srun interrupt.out
 wait $srun; echo code $?
 S
 grep -q "task 0: running" interrupt.out || fail "Ctrl-C tells what runs"
@@ -216,7 +215,7 @@ wait_for "its file" sh -c "srun --jobid=$own -n1 test -e /tmp/mine"
 [ ! -e /tmp/mine ] || fail "its /tmp is everybody's"
 srun --jobid="$own" -n1 sleep 87123 2>/dev/null &
 sleeper=$!
-wait_for "a step that stays" pgrep -f "sleep 87123"
+wait_for "a step that stays" pgrep -f "^sleep 87123"
 touch go; wait_for "the job's end" state_is "$job" succeeded
 wait_for "the end of the job without steps" state_is "$quiet" succeeded
 wait_for "the end of the job with a /tmp of its own" state_is "$own" succeeded

@@ -11,8 +11,8 @@ up
 
 # Notes each start, and ends by itself a moment after SIGTERM once it may: as a job that saves what it has.
 cat >low.sh <<'SH'
-echo start >>starts
 trap 'while [ ! -e saved ]; do sleep 0.02; done; exit 0' TERM
+echo start >>starts
 while [ ! -e done ]; do sleep 0.02; done
 SH
 low=$(divvy submit --quiet --gpus 2 --preemptible requeue -- sh low.sh)
