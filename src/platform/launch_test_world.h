@@ -20,6 +20,7 @@
 
 #include "platform/launch.h"
 #include "platform/process_tree.h"
+#include "platform/supervisor_watch.h"
 
 namespace divvy {
 
@@ -124,6 +125,9 @@ class LaunchTest : public ::testing::Test {
     EXPECT_TRUE(AwaitReports([&] { return started_.contains(request.job.value()); })) << "did not start";
     return started_[request.job.value()];
   }
+  /// The limit that is over so long from now: a job that says first that it can be told does not depend on how fast
+  /// this machine is.
+  static Duration LimitIn(const RunRecord& record, Duration left) { return WallNow() - record.started + left; }
   Exit AwaitExit(JobId job) {
     const bool has_ended = AwaitReports([&] { return exited_.contains(job.value()); });
     EXPECT_TRUE(has_ended) << "did not end";

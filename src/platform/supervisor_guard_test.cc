@@ -72,7 +72,7 @@ TEST_F(Guarded, GuardStopsTheWholeTreeAlsoWhatHasLeftIt) {
 
 TEST_F(Guarded, TimeLimitHoldsAfterTheSupervisorIsKilled) {
   LaunchRequest request = Shell("trap '' TERM; echo ready; while :; do sleep 0.01; done");
-  request.time_limit = 400ms;
+  request.time_limit = 2s;
   request.grace = 30ms;
   const RunRecord record = Start(request);
   ASSERT_TRUE(AwaitOutput("ready"));

@@ -61,17 +61,22 @@ TEST_F(Supervise, StopWithoutGraceKillsAtOnce) {
 }
 
 TEST_F(Supervise, TimeLimitWarnsThenStopsThenKills) {
-  LaunchRequest request = Shell("trap 'echo warned' USR1; trap 'echo asked' TERM; while :; do sleep 0.01; done");
-  request.time_limit = 300ms;
-  request.warn = {.signal = SIGUSR1, .before = 150ms, .batch_only = true};
-  request.grace = 60ms;
-  const Exit exit = Run(request);
+  LaunchRequest request =
+      Shell("trap 'echo warned' USR1; trap 'echo asked' TERM; echo ready; while :; do sleep 0.01; done");
+  request.time_limit = 1h;
+  request.warn = {.signal = SIGUSR1, .before = 250ms, .batch_only = true};
+  request.grace = 700ms;
+  const RunRecord started = Start(request);
+  ASSERT_TRUE(AwaitOutput("ready"));
+  const Duration limit = LimitIn(started, 300ms);
+  ASSERT_TRUE(SendTimeLimit(started, limit));
+  const Exit exit = AwaitExit(request.job);
   EXPECT_TRUE(exit.hit_time_limit);
   EXPECT_EQ(exit.signal, SIGKILL);
-  EXPECT_EQ(Output().substr(0, 7), "warned\n");
+  EXPECT_TRUE(Output().starts_with("ready\nwarned\n")) << Output();
   EXPECT_NE(Output().find("asked\n"), std::string::npos);
   const RunRecord& record = exited_[request.job.value()];
-  EXPECT_GE(record.ended - record.started, 360ms);
+  EXPECT_GE(record.ended - record.started, limit + request.grace);
 }
 
 TEST_F(Supervise, TimeLimitCountsFromTheStartThatWasAskedFor) {
@@ -89,8 +94,12 @@ TEST_F(Supervise, TimeLimitCanBeChangedAndLifted) {
   ASSERT_TRUE(SendTimeLimit(record, 1ns));
   EXPECT_TRUE(AwaitExit(request.job).hit_time_limit);
   LaunchRequest other = Shell("while [ ! -e go ]; do sleep 0.01; done");
-  other.time_limit = 200ms;
-  ASSERT_TRUE(SendTimeLimit(Start(other), 0s));
+  other.time_limit = 1500ms;
+  const RunRecord lifted = Start(other);
+  ASSERT_TRUE(SendTimeLimit(lifted, 0s));
+  ASSERT_TRUE(AwaitReports([&] {
+    return exited_.contains(other.job.value()) || WallNow() - lifted.started > other.time_limit + 200ms;
+  }));
   std::ofstream(Work("go")) << "x";
   EXPECT_FALSE(AwaitExit(other.job).hit_time_limit);
 }
