@@ -15,6 +15,7 @@
 #include "wire/messages_reports_describe.h"
 #include "wire/messages_teams_describe.h"
 #include "wire/openapi.h"
+#include "wire/page_messages_describe.h"
 #include "wire/series_messages_describe.h"
 #include "wire/ui_messages_describe.h"
 #include "wire/waste_messages_describe.h"
@@ -51,6 +52,7 @@ const std::vector<Routes::Route>& Routes::Table() {
       {"POST", "/v1/jobs/move", &Routes::MovePortions},
       {"GET", "/v1/jobs/*", &Routes::Show},
       {"GET", "/v1/jobs/*/log", &Routes::Log},
+      {"GET", "/v1/jobs/*/environment", &Routes::Environment},
       {"GET", "/v1/jobs/*/steps", &Routes::Steps},
       {"POST", "/v1/jobs/*/steps", &Routes::CallStep},
       {"GET", "/v1/jobs/*/why", &Routes::Why},
@@ -88,6 +90,7 @@ const std::vector<Routes::Route>& Routes::Table() {
       {"GET", "/v1/reports/speeds", &Routes::Speeds},
       {"GET", "/v1/reports/usage", &Routes::Usage},
       {"GET", "/v1/reports/fairness", &Routes::Fairness},
+      {"GET", "/v1/reports/shares", &Routes::Shares},
       {"GET", "/v1/reports/waste", &Routes::WasteReport},
       {"GET", "/v1/reports/efficiency", &Routes::Efficiency},
       {"GET", "/v1/waste", &Routes::Waste},
@@ -96,6 +99,7 @@ const std::vector<Routes::Route>& Routes::Table() {
       {"GET", "/v1/series", &Routes::Series},
       {"POST", "/v1/ui/links", &Routes::UiLink, Route::Kind::kQuestion},
       {"GET", "/v1/ui/me", &Routes::UiMe},
+      {"POST", "/v1/valohai", &Routes::Valohai, Route::Kind::kQuestion},
       {"GET", "/v1/events", &Routes::Events},
       {"GET", "/v1/openapi.json", &Routes::OpenApiDocument},
       {"POST", "/v1/shutdown", &Routes::Shutdown},
@@ -442,6 +446,13 @@ std::string Routes::OpenApiText() {
       &kJsonType<UsageReport>);
   add("GET", "/v1/reports/fairness", "Waiting and GPU-hours of users or teams, and how even they are", nullptr,
       &kJsonType<FairnessReport>);
+  add("GET", "/v1/reports/shares",
+      "Who held how many GPUs over time: `by` (as in the report of usage, but hours), `since`, `until`, `points`",
+      nullptr, &kJsonType<SharesReport>);
+  add("GET", "/v1/jobs/{id}/environment", "The variables that a job brings; for its owner and administrators", nullptr,
+      &kJsonType<EnvironmentView>);
+  add("POST", "/v1/valohai", "What is wrong with a valohai.yaml, its steps, and what one of them becomes",
+      &kJsonType<ValohaiQuestion>, &kJsonType<ValohaiAnswer>);
   add("GET", "/v1/reports/waste", "GPU-hours lost by user, team, name, model, pool or node, and who wastes GPUs now",
       nullptr, &kJsonType<wire::WasteReport>);
   add("GET", "/v1/reports/efficiency", "How well GPUs and CPUs were used, by the same", nullptr,

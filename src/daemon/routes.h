@@ -206,6 +206,10 @@ class Routes {
   // routes_ui.cc
   void UiLink(Call& call);
   void UiMe(Call& call);
+  // routes_page.cc
+  void Environment(Call& call);
+  void Valohai(Call& call);
+  void Shares(Call& call);
   // routes_tokens.cc
   void Tokens(Call& call);
   void CreateToken(Call& call);

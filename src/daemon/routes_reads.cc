@@ -12,6 +12,7 @@
 #include "control/start_reason.h"
 #include "daemon/job_log.h"
 #include "daemon/routes_call.h"
+#include "daemon/routes_found.h"
 #include "daemon/select.h"
 #include "engine/phrases.h"
 #include "model/run_line.h"
@@ -103,13 +104,6 @@ struct Routes::Listing {
   std::optional<std::size_t> room;   // For so many more jobs; nothing: for all.
   std::vector<wire::JobView> views;  // Of what is live.
   std::vector<JobRecord> ended;      // What the store may not have as ended yet.
-};
-
-/// All that is to be told of a job.
-struct Routes::Found {
-  std::optional<JobRecord> record;
-  std::shared_ptr<const JobSpec> spec;
-  std::vector<Batch::HistoryLine> history;
 };
 
 void Routes::ReadAside(Call& call, std::function<Finish()> read) {

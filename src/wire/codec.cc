@@ -6,6 +6,7 @@
 #include "wire/messages_remote_describe.h"
 #include "wire/messages_reports_describe.h"
 #include "wire/messages_teams_describe.h"
+#include "wire/page_messages_describe.h"
 #include "wire/series_messages.h"
 #include "wire/series_messages_describe.h"
 #include "wire/ui_messages_describe.h"
@@ -36,6 +37,8 @@ template <>
 constexpr JsonLimits kLimitsOf<SeriesAnswer> = kLimitsOfLists;
 template <>
 constexpr JsonLimits kLimitsOf<WasteAnswer> = kLimitsOfLists;
+template <>
+constexpr JsonLimits kLimitsOf<SharesReport> = kLimitsOfLists;
 template <>
 constexpr JsonLimits kLimitsOf<WasteReport> = kLimitsOfLists;
 
@@ -128,6 +131,10 @@ DIVVY_MESSAGE(WasteAnswer)
 DIVVY_MESSAGE(WasteReport)
 DIVVY_MESSAGE(EfficiencyReport)
 DIVVY_MESSAGE(LatestAnswer)
+DIVVY_MESSAGE(EnvironmentView)
+DIVVY_MESSAGE(ValohaiQuestion)
+DIVVY_MESSAGE(ValohaiAnswer)
+DIVVY_MESSAGE(SharesReport)
 
 #undef DIVVY_MESSAGE
 

@@ -13,6 +13,7 @@
 #include "wire/messages_remote_describe.h"
 #include "wire/messages_reports_describe.h"
 #include "wire/messages_teams_describe.h"
+#include "wire/page_messages_describe.h"
 #include "wire/spec_json.h"
 #include "wire/waste_messages_describe.h"
 
@@ -121,6 +122,17 @@ DIVVY_DESCRIBED(wire::ProgressAnswer);
 DIVVY_DESCRIBED(wire::JobOutlook);
 DIVVY_DESCRIBED(wire::WaitAnswer);
 DIVVY_DESCRIBED(wire::ErrorView);
+DIVVY_DESCRIBED(wire::EnvironmentView);
+DIVVY_DESCRIBED(wire::VariableView);
+DIVVY_DESCRIBED(wire::ValohaiQuestion);
+DIVVY_DESCRIBED(wire::ValohaiProblemView);
+DIVVY_DESCRIBED(wire::ValohaiParameterView);
+DIVVY_DESCRIBED(wire::ValohaiInputView);
+DIVVY_DESCRIBED(wire::ValohaiVariableView);
+DIVVY_DESCRIBED(wire::ValohaiStepView);
+DIVVY_DESCRIBED(wire::ValohaiAnswer);
+DIVVY_DESCRIBED(wire::SharesRow);
+DIVVY_DESCRIBED(wire::SharesReport);
 DIVVY_DESCRIBED(wire::ChangeEvent);
 #undef DIVVY_DESCRIBED
 

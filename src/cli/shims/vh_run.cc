@@ -11,6 +11,7 @@
 #include <filesystem>
 
 #include "base/text.h"
+#include "base/uuid.h"
 #include "cli/api.h"
 #include "cli/command.h"
 #include "cli/shims/gflow_words.h"
@@ -34,21 +35,17 @@ constexpr std::string_view kUsage =
     "      --yaml PATH             Another file than valohai.yaml\n"
     "      --parameter-file FILE   Values of parameters, as JSON or YAML\n";
 
-/// A random UUID, version 4 (RFC 9562).
 std::string RandomUuid() {
   std::array<unsigned char, 16> bytes{};
   if (::getrandom(bytes.data(), bytes.size(), 0) != static_cast<ssize_t>(bytes.size()))
     return "";  // MakeExecution makes one.
-  bytes[6] = static_cast<unsigned char>((bytes[6] & 0x0f) | 0x40);
-  bytes[8] = static_cast<unsigned char>((bytes[8] & 0x3f) | 0x80);
-  std::string out;
-  for (std::size_t i = 0; i < bytes.size(); ++i) {
+  std::string digits;
+  for (const unsigned char byte : bytes) {
     std::array<char, 4> hex{};
-    std::snprintf(hex.data(), hex.size(), "%02x", static_cast<unsigned>(bytes[i]));
-    if (i == 4 || i == 6 || i == 8 || i == 10) out += '-';
-    out += hex.data();
+    std::snprintf(hex.data(), hex.size(), "%02x", static_cast<unsigned>(byte));
+    digits += hex.data();
   }
-  return out;
+  return UuidOfRandom(digits);
 }
 
 int ListSteps(const dialect::ValohaiProject& project, const VhGlobal& global) {

@@ -4,7 +4,7 @@
 // use of GPUs) is read anew every few seconds, the more seldom the longer that takes. A page that nobody looks at asks
 // nothing.
 import { get, query, stream } from './api.js';
-import { gpusOf, jobsOf, nodesOf, statusOf } from './shape.js';
+import { gpusOf, jobsOf, nodesOf, statusOf, wasteOf } from './shape.js';
 
 const kMostNamed = 150;
 const kMostEvents = 5000;
@@ -22,6 +22,8 @@ class Live {
   nodes = $state.raw([]);
   /** Newest samples by GPU ("n1:0"), node and job, where the daemon takes them; see fresh(). */
   samples = $state.raw(null);
+  /** Who wastes GPUs (GET /v1/waste); the daemon looks each ten seconds. */
+  waste = $state.raw({ is_on: false, wasted_gpus: 0, jobs: [] });
   events = $state.raw([]);
   now = $state(Date.now() / 1000);
   /** The daemon's clock less this one's. */
@@ -39,6 +41,7 @@ let gpusDue = 0;
 let listDue = 0;
 let statusDue = 0;
 let nodesDue = 0;
+let wasteDue = 0;
 let isReading = false;
 let byId = new Map();
 
@@ -126,6 +129,10 @@ async function readDue() {
   if (at >= nodesDue) {
     const cost = await timed(async () => (live.nodes = nodesOf(await get('/v1/nodes'))));
     nodesDue = performance.now() + Math.max(4_000, 20 * cost);
+  }
+  if (at >= wasteDue) {
+    const cost = await timed(async () => (live.waste = wasteOf(await get('/v1/waste'))));
+    wasteDue = performance.now() + Math.max(5_000, 20 * cost);
   }
 }
 

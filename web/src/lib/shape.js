@@ -92,6 +92,35 @@ export const teamsOf = (value) => {
 export const reservationsOf = (value) =>
   unique(listOf(value, kReservation), 'number').map((one) => ({ ...one, turns: listOf(one.turns, { start: 0, end: 0, reason: '' }) }));
 export const poolsOf = (value) => unique(listOf(value, { name: '' }), 'name');
+const kFinding = { kind: '', since: 0, gpus: 0, text: '', remedy: '' };
+const kWasteful = { id: 0, display_id: '', name: '', user: '', team: '', gpus: 0, wasted_gpus: 0, gpu_hours: 0, lost_gpu_hours: 0, idle_gpu_hours: 0, lost_cost: null, findings: [] };
+export const wasteOf = (value) => {
+  const waste = shaped(value, { is_on: false, wasted_gpus: 0, jobs: [] });
+  return { ...waste, jobs: unique(listOf(waste.jobs, kWasteful), 'id').map((job) => ({ ...job, findings: listOf(job.findings, kFinding) })) };
+};
+export const wasteReportOf = (value) => {
+  const report = shaped(value, { gpu_hours: 0, lost_gpu_hours: 0, idle_gpu_hours: 0, lost_cost: null, rows: [] });
+  return { ...report, rows: unique(listOf(report.rows, { group: '', jobs: 0, gpu_hours: 0, lost_gpu_hours: 0, idle_gpu_hours: 0, lost_share: 0, lost_cost: null }), 'group') };
+};
+export const efficiencyOf = (value) => ({ rows: unique(listOf(shaped(value, { rows: [] }).rows, { group: '', utilization: 0, gpu_hours: 0, memory_peak_bytes: 0, cpu_cores: 0, cpu_use: null }), 'group') });
+export const sharesOf = (value) => {
+  const report = shaped(value, { since: 0, until: 0, step_s: 1, rows: [] });
+  return { ...report, rows: unique(listOf(report.rows, { group: '', gpu_hours: 0, gpus: [] }), 'group').map((row) => ({ ...row, gpus: row.gpus.map((one) => (Number.isFinite(one) ? one : null)) })) };
+};
+export const environmentOf = (value) => unique(listOf(shaped(value, { variables: [] }).variables, { name: '', value: '', is_asked: false }), 'name');
+const kParameter = { name: '', type: '', is_optional: false, is_multiple: false, min: null, max: null, choices: [], description: '' };
+export const valohaiOf = (value) => {
+  const answer = shaped(value, { problems: [], steps: [], refusal: '' });
+  const steps = listOf(answer.steps, { name: '', image: '', description: '', time_limit_s: 0, commands: [], parameters: [], inputs: [], variables: [] }).map((step) => ({
+    ...step,
+    commands: texts(step.commands),
+    parameters: unique(listOf(step.parameters, kParameter), 'name').map((one) => ({ ...one, choices: [...new Set(texts(one.choices))], defaults: Array.isArray(one.defaults) ? texts(one.defaults) : null })),
+    inputs: unique(listOf(step.inputs, { name: '', is_optional: false, description: '', defaults: [] }), 'name').map((one) => ({ ...one, defaults: texts(one.defaults) })),
+    variables: unique(listOf(step.variables, { name: '', is_optional: true }), 'name').map((one) => ({ ...one, value: typeof one.value === 'string' ? one.value : null })),
+  }));
+  const spec = isObject(answer.spec) ? { ...answer.spec, request: shaped(answer.spec.request, { gpus: 0 }), extra_environment: texts(Array.isArray(answer.spec.extra_environment) ? answer.spec.extra_environment : []), script: typeof answer.spec.script === 'string' ? answer.spec.script : '' } : null;
+  return { ...answer, spec, steps: unique(steps, 'name'), problems: listOf(answer.problems, { line: 0, is_warning: false, text: '' }) };
+};
 export const predictionsOf = (value) => {
   const report = shaped(value, { jobs: 0, rows: [] });
   return { ...report, rows: unique(listOf(report.rows, { user: '', predicted: 0, unpredicted: 0, median_ratio: 0, within_factor_two: 0, inside_interval: 0 }), 'user') };

@@ -49,8 +49,16 @@ function amount(value, what) {
 }
 const kGiB = 2 ** 30;
 
+const variablesOf = (form) => form.environment.split('\n').map((line) => line.trim()).filter(Boolean);
+/** VH_GPUS=N among the variables asks for N GPUs where nothing else does, as on the command line; else null. */
+export function gpusByVariable(form) {
+  if (form.areGpusSaid) return null;
+  const said = variablesOf(form).findLast((line) => line.startsWith('VH_GPUS='));
+  return said === undefined ? null : count(said.slice('VH_GPUS='.length).trim() || 'x', 'VH_GPUS');
+}
+
 export function specOf(form) {
-  const spec = { request: { gpus: isSaid(form.gpus) ? count(form.gpus, 'GPUs') : 0 } };
+  const spec = { request: { gpus: gpusByVariable(form) ?? (isSaid(form.gpus) ? count(form.gpus, 'GPUs') : 0) } };
   const request = spec.request;
   if (form.kind === 'command') spec.command = splitWords(form.command);
   else spec.script = form.script.startsWith('#!') ? form.script : `#!/bin/sh\n${form.script}`;
@@ -82,7 +90,7 @@ export function specOf(form) {
     spec.dependencies = form.after.split(/[\s,]+/).filter(Boolean).map((word) => ({ kind: 'after_any', job: count(word, 'after job', 1) }));
   }
   if (form.isHeld) spec.is_held = true;
-  const variables = form.environment.split('\n').map((line) => line.trim()).filter(Boolean);
+  const variables = variablesOf(form);
   for (const line of variables) if (!/^[A-Za-z_][A-Za-z0-9_]*=/.test(line)) throw new Error(`environment: '${line}' is not NAME=value`);
   if (variables.length) spec.extra_environment = variables;
   return spec;
@@ -91,7 +99,7 @@ export function specOf(form) {
 export function commandLine(form) {
   const words = ['divvy', 'submit'];
   const say = (option, value) => isSaid(value) && words.push(option, quoted(String(value)));
-  const gpus = isSaid(form.gpus) ? Number(form.gpus) : 0;
+  const gpus = gpusByVariable(form) === null && isSaid(form.gpus) ? Number(form.gpus) : 0;
   if (gpus && form.part === 'part') say('--gpus', gpus === 1 ? form.portion : `${gpus}x${form.portion}`);
   else if (gpus) say('--gpus', isSaid(form.gpusMost) ? `${gpus}..${form.gpusMost}` : gpus);
   if (gpus && form.part === 'memory') words.push('--shared', '--gpu-memory', `${form.memory}G`);
@@ -114,7 +122,7 @@ export function commandLine(form) {
   say('--priority', form.priority);
   say('--retries', form.retries);
   if (form.preemptible) say('--preemptible', form.preemptible);
-  for (const line of form.environment.split('\n').map((one) => one.trim()).filter(Boolean)) say('--env', line);
+  for (const line of variablesOf(form)) say('--env', line);
   if (form.isHeld) words.push('--hold');
   if (form.kind === 'script') words.push('script.sh');
   else words.push('--', form.command.trim());

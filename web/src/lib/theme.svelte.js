@@ -26,4 +26,13 @@ export const useTheme = () => ({
     ++version;
   },
 });
-export const colour = (variable) => getComputedStyle(document.documentElement).getPropertyValue(variable).trim();
+/** As it is now, light or dark: a variable may name both (light-dark), which only a colour of an element decides. */
+export function colour(variable, part = 1) {
+  const probe = document.createElement('i');
+  probe.style.color = part < 1 ? `color-mix(in srgb, var(${variable}) ${part * 100}%, transparent)` : `var(${variable})`;
+  probe.hidden = true;
+  document.body.append(probe);
+  const shown = getComputedStyle(probe).color;
+  probe.remove();
+  return shown;
+}

@@ -26,10 +26,29 @@ export function answerQuestion(values) {
   settle(values);
 }
 
+/** What takes a while: `done` of `all`; all 0: nothing does, or nobody knows how much it is. */
+export const busy = $state({ text: '', done: 0, all: 0 });
+const kAtOnce = 500;
+
+/** Of many jobs so many at a time, so that it is seen how far it is. */
+async function postInPieces(path, body) {
+  const ids = body.select?.ids ?? [];
+  if (ids.length <= kAtOnce) return post(path, body);
+  const results = [];
+  for (let at = 0; at < ids.length; at += kAtOnce) {
+    busy.done = at;
+    busy.all = ids.length;
+    const answer = await post(path, { ...body, select: { ...body.select, ids: ids.slice(at, at + kAtOnce) } });
+    results.push(...(answer.results ?? []));
+  }
+  return { results };
+}
+
 /** An action of the API; says what came of it. True: all of it was done. */
 export async function act(path, body) {
+  const later = setTimeout(() => (busy.text = 'Under way'), 300);
   try {
-    const answer = await post(path, body);
+    const answer = await postInPieces(path, body);
     const results = answer.results ?? [];
     const failed = results.filter((one) => !one.is_done);
     for (const one of failed.slice(0, 3)) toast(`${one.display_id || one.id}: ${one.message}`, true);
@@ -43,6 +62,9 @@ export async function act(path, body) {
   } catch (error) {
     toast(error instanceof ApiError ? error.message : String(error), true);
     return false;
+  } finally {
+    clearTimeout(later);
+    Object.assign(busy, { text: '', done: 0, all: 0 });
   }
 }
 

@@ -1,0 +1,104 @@
+// What the page shows beside what the command line does: a job's environment, what a valohai.yaml becomes, and who held
+// how many GPUs over time.
+#include <algorithm>
+#include <map>
+
+#include "base/text.h"
+#include "base/uuid.h"
+#include "daemon/routes_call.h"
+#include "daemon/routes_found.h"
+#include "daemon/routes_reports.h"
+#include "daemon/select.h"
+#include "daemon/shares_report.h"
+#include "daemon/valohai_reading.h"
+#include "platform/tls.h"
+#include "wire/page_messages.h"
+
+namespace divvy {
+namespace {
+
+constexpr std::int64_t kMostSteps = 2'000;
+
+/// What the job itself asks for goes before what was there when it was submitted.
+wire::EnvironmentView EnvironmentOf(const JobSpec& spec) {
+  std::map<std::string, wire::VariableView> found;
+  const auto add = [&](const std::vector<std::string>& pairs, bool is_asked) {
+    for (const std::string& pair : pairs) {
+      const std::size_t equals = std::min(pair.find('='), pair.size());
+      const std::string name = pair.substr(0, equals);
+      found[name] = {name, pair.substr(std::min(equals + 1, pair.size())), is_asked};
+    }
+  };
+  add(spec.capture.environment, false);
+  add(spec.extra_environment, true);
+  wire::EnvironmentView view;
+  for (auto& [name, variable] : found) view.variables.push_back(std::move(variable));
+  return view;
+}
+
+}  // namespace
+
+// It may hold secrets, so it is shown to whom the script is.
+void Routes::Environment(Call& call) {
+  const auto id = SelectOne(core_, call.argument, call.caller);
+  if (!id) return call.Refuse(id.error());
+  Found found = FindHere(*id);
+  ReadAsideUnless(found.record.has_value(), call,
+                  [this, id = *id, caller = call.caller, found = std::move(found)]() mutable -> Finish {
+                    if (!Complete(id, found) || found.spec == nullptr)
+                      return [](Call& asked) { asked.Refuse(NotFound("there is no job " + asked.argument)); };
+                    if (!MaySee(caller, *found.record)) {
+                      return [name = found.record->user.name](Call& asked) {
+                        asked.Refuse(PermissionDenied("job " + asked.argument + " belongs to " + name +
+                                                      ", who alone may see its environment"));
+                      };
+                    }
+                    return [view = EnvironmentOf(*found.spec)](Call& asked) { asked.Answer(view); };
+                  });
+}
+
+void Routes::Valohai(Call& call) {
+  auto question = wire::Decode<wire::ValohaiQuestion>(call.request.body);
+  if (!question) return call.Refuse(question.error());
+  ValohaiPlace place;
+  place.around.now = core_.Now();
+  place.around.user = call.caller.user.name;
+  if (ports_.login_environment) place.around.environment = ports_.login_environment(call.caller.user);
+  constexpr std::string_view kHome = "HOME=";
+  for (const std::string& pair : place.around.environment) {
+    if (pair.starts_with(kHome)) place.around.home = pair.substr(kHome.size());
+  }
+  const auto drawn = RandomHex(16);
+  if (!drawn) return call.Refuse(drawn.error());
+  place.execution_id = UuidOfRandom(*drawn);
+  // As vh has it: a private daemon keeps them with the rest.
+  if (!about_.is_machine_wide && !about_.home.empty()) place.root = about_.home + "/executions/" + place.execution_id;
+  place.default_gpus = core_.controller().cluster().gpu_count() > 0 ? 1 : 0;
+  // Its reading may take a while for a long text.
+  ReadAside(call, [question = *std::move(question), place = std::move(place)]() -> Finish {
+    return [text = wire::Encode(ReadValohai(question, place))](Call& asked) { asked.Send(200, text); };
+  });
+}
+
+void Routes::Shares(Call& call) {
+  const auto by = ReportByOf(call.request);
+  if (!by) return call.Refuse(by.error());
+  if (*by == ReportBy::kHour)
+    return call.Refuse(InvalidArgument("'by' is user, team, name, model, pool or node: time is the other direction"));
+  const auto stretch = StretchOf(call.request, core_.Now());
+  if (!stretch) return call.Refuse(stretch.error());
+  const auto asked = call.request.query.find("points");
+  const auto points =
+      asked == call.request.query.end() ? std::optional<std::int64_t>(200) : ParseInteger(asked->second);
+  if (!points || *points < 1 || *points > kMostSteps)
+    return call.Refuse(InvalidArgument("'points' goes from 1 to " + std::to_string(kMostSteps)));
+  ReportRuns(call, *stretch,
+             [by = *by, stretch = *stretch, points = static_cast<std::size_t>(*points)](
+                 const std::vector<ReportedRun>& runs, bool is_cut) {
+               wire::SharesReport report = ReportShares(runs, by, stretch, points);
+               report.is_cut = is_cut;
+               return wire::Encode(report);
+             });
+}
+
+}  // namespace divvy

@@ -1,0 +1,63 @@
+#include "daemon/shares_report.h"
+
+#include <algorithm>
+#include <cmath>
+#include <functional>
+#include <map>
+
+namespace divvy {
+namespace {
+
+constexpr double kHourS = 3600;
+
+/// Seconds from `begin` that a run lies in.
+struct Span {
+  double begin = 0;
+  double end = 0;
+};
+
+/// Adds `gpus` over the span to each step that it touches, in GPU-seconds.
+void AddTo(std::vector<double>& steps, const Span& span, double step_s, double gpus) {
+  const auto first = static_cast<std::size_t>(span.begin / step_s);
+  for (std::size_t i = first; i < steps.size() && static_cast<double>(i) * step_s < span.end; ++i) {
+    const double from = std::max(span.begin, static_cast<double>(i) * step_s);
+    const double to = std::min(span.end, static_cast<double>(i + 1) * step_s);
+    if (to > from) steps[i] += (to - from) * gpus;
+  }
+}
+
+}  // namespace
+
+wire::SharesReport ReportShares(const std::vector<ReportedRun>& runs, ReportBy by, const ReportStretch& stretch,
+                                std::size_t points) {
+  const double length = ToSeconds(stretch.until - stretch.since);
+  wire::SharesReport report;
+  report.since = ToSeconds(stretch.since);
+  report.until = ToSeconds(stretch.until);
+  report.by = ReportByName(by);
+  report.step_s = std::max(1.0, std::ceil(length / static_cast<double>(points)));
+  const auto count = static_cast<std::size_t>(std::ceil(length / report.step_s));
+  std::map<std::string, std::vector<double>> groups;
+  for (const ReportedRun& run : runs) {
+    if (run.started == kNoTime || run.gpus <= 0) continue;
+    const Time end = run.ended == kNoTime ? stretch.until : std::min(run.ended, stretch.until);
+    const Time begin = std::max(run.started, stretch.since);
+    if (begin >= end) continue;
+    auto& steps = groups.try_emplace(GroupOf(run, by), count, 0.0).first->second;
+    AddTo(steps, {ToSeconds(begin - stretch.since), ToSeconds(end - stretch.since)}, report.step_s, run.gpus);
+  }
+  for (auto& [group, steps] : groups) {
+    wire::SharesRow row;
+    row.group = group;
+    for (std::size_t i = 0; i < steps.size(); ++i) {
+      row.gpu_hours += steps[i] / kHourS;
+      const double lasted = std::min(report.step_s, length - static_cast<double>(i) * report.step_s);
+      row.gpus.push_back(steps[i] / lasted);
+    }
+    report.rows.push_back(std::move(row));
+  }
+  std::ranges::stable_sort(report.rows, std::greater(), &wire::SharesRow::gpu_hours);
+  return report;
+}
+
+}  // namespace divvy

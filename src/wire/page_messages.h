@@ -1,0 +1,96 @@
+// What the page shows beside what the command line does: a job's environment, what a valohai.yaml becomes, and who held
+// how many GPUs over time. See messages.h for the conventions.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "model/job.h"
+
+namespace divvy::wire {
+
+/// A variable that a job brings to its environment; what divvy adds when it starts is told by docs/environment.md.
+struct VariableView {
+  std::string name;
+  std::string value;
+  bool is_asked = false;  // By the job itself (--env, a dialect's); else it was there where it was submitted.
+};
+struct EnvironmentView {
+  std::vector<VariableView> variables;  // By name.
+};
+
+/// POST /v1/valohai: a text to read; with a step, what that becomes.
+struct ValohaiQuestion {
+  std::string text;       // Of valohai.yaml.
+  std::string directory;  // Of the project, on the machine where the step will run; empty: the caller's home.
+  std::string step;       // Empty: none yet.
+  std::string title;
+  std::map<std::string, std::vector<std::string>> parameters;  // An empty list leaves the parameter out.
+  std::map<std::string, std::vector<std::string>> inputs;      // The same of an input.
+  std::map<std::string, std::string> variables;                // VH_GPUS and the like.
+};
+
+struct ValohaiProblemView {
+  std::int64_t line = 0;  // From 1.
+  bool is_warning = false;
+  std::string text;
+};
+struct ValohaiParameterView {
+  std::string name;
+  std::string type;  // "string" | "integer" | "float" | "flag"
+  std::optional<std::vector<std::string>> defaults;
+  bool is_optional = false;
+  bool is_multiple = false;
+  std::optional<double> min;
+  std::optional<double> max;
+  std::vector<std::string> choices;
+  std::string description;
+};
+struct ValohaiInputView {
+  std::string name;
+  std::vector<std::string> defaults;
+  bool is_optional = false;
+  std::string description;
+};
+struct ValohaiVariableView {
+  std::string name;
+  std::optional<std::string> value;
+  bool is_optional = true;
+};
+struct ValohaiStepView {
+  std::string name;
+  std::string image;
+  std::string description;
+  std::string environment;
+  double time_limit_s = 0;  // 0: none.
+  std::vector<std::string> commands;
+  std::vector<ValohaiParameterView> parameters;
+  std::vector<ValohaiInputView> inputs;
+  std::vector<ValohaiVariableView> variables;
+};
+struct ValohaiAnswer {
+  std::vector<ValohaiProblemView> problems;  // In order of lines. With an error among them there are no steps.
+  std::vector<ValohaiStepView> steps;
+  std::optional<JobSpec> spec;  // What the step becomes, to be submitted by POST /v1/jobs.
+  std::string refusal;          // Why it becomes nothing: a value that its parameter does not take.
+};
+
+/// Who held how many GPUs.
+struct SharesRow {
+  std::string group;         // A user or a team; empty: of no team.
+  double gpu_hours = 0;      // In the stretch, as in the report of usage.
+  std::vector<double> gpus;  // Held in each step, in the mean; a part of a GPU counts as the part.
+};
+struct SharesReport {
+  double since = 0;
+  double until = 0;
+  std::string by;
+  double step_s = 0;            // The last may be shorter.
+  bool is_cut = false;          // There are more runs than are read at once; the oldest are left out.
+  std::vector<SharesRow> rows;  // Most GPU-hours first.
+};
+
+}  // namespace divvy::wire
