@@ -91,8 +91,10 @@ export function gpusAsked(request) {
 /** "2 GPUs", "0.5 GPU", "20 GiB of a GPU". */
 export function gpusInWords(request) {
   const text = gpusAsked(request);
+  if (request.slice) return text;
+  if (text === '0') return 'no GPU';
   if (request.portion?.memory && !request.portion.request) return `${text} of ${request.gpus > 1 ? 'each GPU' : 'a GPU'}`;
-  return `${text} GPU${text === '1' || (request.portion?.request && request.gpus === 1) || request.slice ? '' : 's'}`;
+  return `${text} GPU${text === '1' || (request.portion?.request && request.gpus === 1) ? '' : 's'}`;
 }
 
 /** How many GPUs in all, for sorting and sums. */

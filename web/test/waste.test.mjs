@@ -1,0 +1,93 @@
+// Waste: named with its remedy on every view where the command line names it, and in the same words.
+import assert from 'node:assert/strict';
+import { after, before, test } from 'node:test';
+import { Daemon, openBrowser, openPage, until } from './world.mjs';
+
+let daemon, browser, page, idle, half;
+const plain = (text) => text.replace(/\s+/g, ' ').trim();
+before(async () => {
+  daemon = new Daemon(process.env.DIVVY, '4xH100-80GB', '[waste]\ngrace = "0s"\nidle_after = "10s"\n[prices]\ndefault = 3600.0\n').up();
+  idle = daemon.submit('--gpus', '1', '--name', 'forgotten', '--', 'sleep', '1000');
+  half = daemon.submit('--gpus', '3', '--name', 'one-of-three', '--', 'sleep', '1000');
+  browser = await openBrowser();
+  page = await openPage(browser);
+  await page.goto(daemon.link());
+  await page.waitForSelector('[data-tile="Running"]');
+  await until('both to run', () => [idle, half].every((id) => daemon.json('show', id).state === 'running'));
+  daemon.divvy('emulate', 'utilisation', String(daemon.json('show', half).gpus[0]), '90');
+  await until('the findings', async () => (await daemon.ask('GET', '/v1/waste')).jobs.length === 2, 60);
+});
+after(async () => {
+  await browser?.close();
+  daemon?.stop();
+});
+const show = async (view) => {
+  await page.evaluate((name) => (location.hash = '#/' + name), view);
+  await page.waitForSelector('main h1, main .tiles');
+};
+/** The lines of divvy show about it, without the figure that grows. */
+const said = (id) =>
+  daemon
+    .divvy('show', id)
+    .split('\n')
+    .filter((line) => /^ *waste /.test(line))
+    .map((line) => plain(line.replace(/^ *waste +/, '').replace(/\(lost so far.*/, '').replace(/for \d+ (s|min).*?;/, 'for some time;')));
+const shown = async (id) => (await page.locator(`[data-waste="${id}"] li`).allInnerTexts()).map((line) => plain(line.replace(/\(lost so far.*/, '').replace(/for \d+ (s|min).*?;/, 'for some time;')));
+
+test('job: the words are those of divvy show', async () => {
+  for (const id of [idle, half]) {
+    await show(`job/${id}`);
+    await until('the words to agree', async () => {
+      const lines = said(id);
+      assert.ok(lines.length > 0, daemon.divvy('show', id));
+      assert.deepEqual(await shown(id), lines);
+      return true;
+    });
+    assert.match(plain(await page.locator('[data-waste]').innerText()), /lost so far: [0-9.]+ GPU-hours, [0-9.]+ in money/);
+  }
+});
+
+test('queue: each line, and the sum below divvy queue', async () => {
+  await show('queue');
+  await until('the sum', async () => {
+    const line = daemon.divvy('queue').split('\n').find((one) => / wastes? .*divvy report waste$/.test(one));
+    assert.ok(line, daemon.divvy('queue'));
+    assert.ok((await page.locator('[data-wasted]').innerText()).startsWith(line.replace('; divvy report waste', '. ')), line);
+    return true;
+  });
+  daemon.submit('--gpus', '4', '--name', 'waits', '--', 'true');
+  await page.waitForSelector('.rows >> text="waits"');
+  assert.equal(await page.locator('.rows .badge.warn:has-text("wastes")').count(), 2);
+  await page.click('button:text-is("Show them alone")');
+  await until('two lines', async () => (await page.locator('.rows [role=row]').count()) === 2);
+  await page.click('button:text-is("Show all")');
+  await until('three lines', async () => (await page.locator('.rows [role=row]').count()) === 3);
+});
+
+test('overview and usage: who, what to do about it, and what was lost', async () => {
+  await show('overview');
+  await page.waitForSelector(`[data-wasted] [data-waste="${idle}"]`);
+  assert.deepEqual(await shown(half), said(half));
+  await show('usage');
+  await page.waitForSelector('[aria-label="GPU-hours lost by user"] .rows [role=row]');
+  await page.click('[aria-label="By what"] button:text-is("name")');
+  await page.waitForSelector('[aria-label="GPU-hours lost by name"] .rows [role=row]');
+  const report = daemon.json('report', 'waste', '--by', 'name');
+  for (const row of report.rows) {
+    const cells = await page.locator('[aria-label="GPU-hours lost by name"] .rows [role=row]', { hasText: row.group }).locator('[role=cell]').allInnerTexts();
+    assert.ok(Math.abs(Number(cells[4]) - row.lost_gpu_hours) < 0.03, `${cells} ${JSON.stringify(row)}`);
+    assert.ok(Math.abs(parseInt(cells[5]) / 100 - row.lost_share) < 0.03, `${cells} ${JSON.stringify(row)}`);
+  }
+  assert.equal(await page.locator('[data-offenders] [data-waste]').count(), report.now.jobs.length);
+  const efficiency = daemon.json('report', 'efficiency', '--by', 'name').rows.find((row) => row.group === 'one-of-three');
+  const cells = await page.locator('[aria-label="GPU-hours by name"] .rows [role=row]', { hasText: 'one-of-three' }).locator('[role=cell]').allInnerTexts();
+  assert.ok(cells.some((cell) => /^\d+ %$/.test(cell) && Math.abs(parseInt(cell) / 100 - efficiency.utilization) < 0.05), `${cells} ${efficiency.utilization}`);
+  assert.deepEqual(page.troubles, []);
+});
+
+test('what ends wastes nothing any more', async () => {
+  await show(`job/${idle}`);
+  await page.waitForSelector('[data-waste]');
+  daemon.divvy('cancel', idle, '--grace', '0');
+  await until('its note to go', async () => (await page.locator('[data-waste]').count()) === 0);
+});
