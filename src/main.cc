@@ -9,6 +9,7 @@
 #include "daemon/agent.h"
 #include "daemon/container.h"
 #include "daemon/daemon.h"
+#include "daemon/deliver.h"
 #include "daemon/seat.h"
 #include "keeper/keeper.h"
 #include "platform/launch.h"
@@ -27,6 +28,7 @@ int main(int argc, char** argv) {
   if (argc > 1 && words[1] == "internal-container-remove")
     return divvy::ContainerRemoveMain({words.begin() + 2, words.end()});
   if (argc > 1 && words[1] == "internal-agent") return divvy::AgentMain({words.begin() + 2, words.end()});
+  if (argc > 1 && words[1] == "internal-deliver") return divvy::DeliverMain();
   if (argc > 1 && words[1] == "keeper") return divvy::keeper::KeeperMain({words.begin() + 2, words.end()});
   return divvy::cli::Main(words);
 }

@@ -72,6 +72,11 @@ int EmulateMain(const Words& words);
 // cli/registry_seeing.cc
 Command MetricsCommand();
 Command ReportCommand();
+Command NotifyCommand();
+
+// cli/notify.cc
+int NotifyMain(const Words& words);
+std::vector<dialect::Option> NotifyOptions();
 
 // cli/metrics.cc
 int MetricsMain(const Words& words);

@@ -498,6 +498,7 @@ std::vector<Command> MakeCommands() {
        false},
       MetricsCommand(),
       ReportCommand(),
+      NotifyCommand(),
       {"simulate",
        "Replay a trace, or what ran here, under other policies",
        "divvy simulate FORMAT --jobs FILE [--nodes FILE|NxG] [OPTIONS] | history [OPTIONS] | --chaos SEED",

@@ -52,4 +52,27 @@ Command ReportCommand() {
       false};
 }
 
+Command NotifyCommand() {
+  return {
+      "notify",
+      "Be told when jobs start, end, fail or waste their GPUs",
+      "divvy notify [list] | add NAME --webhook URL | --command TEXT | --mail ADDRESS [--on EVENTS] | remove NAME... | "
+      "test NAME",
+      "Receivers of one's own hear of all of one's jobs that do not say otherwise (--notify). A webhook gets each "
+      "event "
+      "as JSON, signed; a command runs as you, with the event in its environment and as JSON on its standard input. "
+      "What cannot be delivered is tried again for a day. list shows what was sent, what waits, and what went wrong; "
+      "administrators see those of divvy.toml as well. test sends something now and says how that went.",
+      {{"divvy notify add phone --webhook https://hooks.example.org/x --on end,waste", "prints the secret, once"},
+       {"divvy notify add chat --command '~/bin/say \"$DIVVY_TEXT\"' --on fail", ""},
+       {"divvy notify add me --mail ada@example.org --on end", ""},
+       {"divvy notify test phone", "does it work?"},
+       {"divvy submit --notify end -- ./train", "of this job alone, whatever they hear of otherwise"}},
+      "Jobs",
+      NotifyOptions,
+      "",
+      NotifyMain,
+      false};
+}
+
 }  // namespace divvy::cli

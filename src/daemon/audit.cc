@@ -40,8 +40,8 @@ std::string AskedOpenly(std::string_view path, std::string_view body) {
   if (path == "/v1/jobs") return "";
   return path == "/v1/jobs/update" ? ChangeWithoutSecrets(body) : std::string(body);
 }
-// Holds tokens.
-bool IsAnsweredInSecret(std::string_view path) { return path == "/v1/tokens"; }
+// Holds tokens, or the secrets of webhooks.
+bool IsAnsweredInSecret(std::string_view path) { return path == "/v1/tokens" || path == "/v1/notify"; }
 
 }  // namespace
 

@@ -7,6 +7,7 @@
 
 #include "control/record_parts.h"
 #include "dialect/job_options.h"
+#include "daemon/notice_queue.h"
 
 namespace divvy {
 namespace {
@@ -54,6 +55,7 @@ void Core::EndTurn() {
 void Core::Gather() {
   Turn turn{controller_.TakeEffects(), {}};
   if (turn.effects.empty()) return;
+  if (ports_.complete) ports_.complete(turn.effects);
   for (const auto& [id, spec] : turn.effects.batch.spec_updates) RememberSpec(id, spec);
   gathered_.push_back(std::move(turn));
 }
@@ -149,6 +151,10 @@ void Core::Withdraw(std::deque<Turn>& turns, const Error& error) {
     std::erase_if(effects.batch.inserts, [&](const auto& insert) { return is_gone(insert.record.id); });
     std::erase_if(effects.batch.updates, [&](const JobRecord& record) { return is_gone(record.id); });
     std::erase_if(effects.batch.spec_updates, [&](const auto& update) { return is_gone(update.first); });
+    std::erase_if(effects.batch.settings, [&](const auto& row) {
+      const auto job = NoticeQueue::JobOfRow(row.first);
+      return job && is_gone(*job);
+    });
     std::erase_if(effects.batch.history, [&](const auto& line) { return is_gone(line.job); });
     std::erase_if(effects.orders, [&](const Order& order) { return is_gone(JobOf(order)); });
     std::erase_if(effects.changes, [&](const Change& change) { return is_gone(change.job); });
@@ -191,6 +197,7 @@ void Core::SendStops(std::deque<Turn>& turns) {
 }
 
 void Core::Carry(Turn& turn) {
+  if (ports_.on_durable) ports_.on_durable(turn.effects);
   for (const auto& insert : turn.effects.batch.inserts) {
     if (insert.spec == nullptr || insert.record.array_count == 0) continue;
     const bool is_known =

@@ -33,6 +33,9 @@ class Core {
     std::function<void(const Error&)> give_up;
     /// trouble() has begun, is another one, or is over (empty). May be null.
     std::function<void(const std::string& trouble)> on_trouble;
+    /// Adds to a step's effects what is to be durable with them; and says that they are. May be null.
+    std::function<void(Effects&)> complete;
+    std::function<void(const Effects&)> on_durable;
   };
 
   Core(Controller& controller, Store& store, const Clock& clock, OrderPort& orders, Ports ports);

@@ -30,6 +30,7 @@
 #include "daemon/log.h"
 #include "daemon/machine.h"
 #include "daemon/node_host.h"
+#include "daemon/notify_host.h"
 #include "daemon/remote_door.h"
 #include "daemon/routes.h"
 #include "daemon/sample_book.h"
@@ -116,6 +117,7 @@ class Daemon {
   std::shared_ptr<SampleBook> samples_;  // Null: none are taken.
   ClusterSampler cluster_sampler_;
   std::shared_ptr<WasteBook> waste_;  // Null: nobody looks.
+  std::shared_ptr<Notifier> notifier_;
   std::unique_ptr<HttpServer> server_;
   bool was_rebooted_ = false;
   // Last, so that they end first: their tasks use the store and the probe.
@@ -155,14 +157,20 @@ Core::Ports Daemon::CorePorts() {
     if (trouble.empty()) return log_.Write(LogLevel::kInfo, "event=takes_work_again");
     log_.Write(LogLevel::kWarning, "event=takes_no_work error=" + LogQuoted(trouble));
   };
+  ports.complete = [this](Effects& effects) { notifier_->Complete(effects); };
+  ports.on_durable = [this](const Effects& effects) { notifier_->Carried(effects); };
   return ports;
 }
 
 Status Daemon::Recover() {
   DIVVY_TRY(Store::Loaded loaded, store_->Load());
+  notifier_ = MakeNotifier(config_, places_,
+                           {loop_, log_, [this](Duration delay, std::function<void()> task) { After(delay, task); },
+                            config_.listen || !flags_.listen.empty(), RunsRootJobs()});
   std::string boot_before;
   for (const auto& [key, value] : loaded.settings) {
     if (key == kBootKey) boot_before = value;
+    if (notifier_->LoadSetting(key, value)) continue;
     tokens_.LoadSetting(key, value);
     ui_sessions_.LoadSetting(key, value);
     agent_door_->LoadSetting(key, value);
@@ -201,7 +209,9 @@ Status Daemon::Recover() {
   DIVVY_TRY(std::vector<JobRecord> finished, store_->History(recent));
   std::ranges::reverse(finished);
   controller_->LearnRunTimes(finished);
+  notifier_->Join(*core_);
   controller_->Load(std::move(loaded.live), loaded.settings, loaded.next_id, loaded.jobs_total, core_->Outcomes());
+  notifier_->OnLoaded();
   // What is on the GPUs now, before anything is given away.
   controller_->OnGpusObserved(host_.LookNow());
   DIVVY_CHECK(host_.AdoptRuns(was_rebooted_));
@@ -372,6 +382,7 @@ Status Daemon::Serve() {
   });
   ports.counters = std::move(counters);
   ports.waste = waste_;
+  ports.notifier = notifier_;
   ports.step_callers = std::make_shared<StepCallers>(loop_);
   ports.login_environment = LoginEnvironment;
   DIVVY_TRY(Audit audit, Audit::Open(places_.state + "/audit.log"));
@@ -509,6 +520,7 @@ Status Daemon::Start() {
   KeepHouse();
   TakeSamples();
   LogChanges();
+  asio::post(loop_, [this] { notifier_->Open(); });
   signals_.add(SIGTERM);
   signals_.add(SIGINT);
   signals_.async_wait([this](const boost::system::error_code& error, int) {

@@ -14,6 +14,7 @@
 #include "wire/messages_remote_describe.h"
 #include "wire/messages_reports_describe.h"
 #include "wire/messages_teams_describe.h"
+#include "wire/notify_messages_describe.h"
 #include "wire/openapi.h"
 #include "wire/page_messages_describe.h"
 #include "wire/series_messages_describe.h"
@@ -94,6 +95,10 @@ const std::vector<Routes::Route>& Routes::Table() {
       {"GET", "/v1/reports/waste", &Routes::WasteReport},
       {"GET", "/v1/reports/efficiency", &Routes::Efficiency},
       {"GET", "/v1/waste", &Routes::Waste},
+      {"GET", "/v1/notify", &Routes::Notify},
+      {"POST", "/v1/notify", &Routes::AddReceiver},
+      {"POST", "/v1/notify/remove", &Routes::RemoveReceiver},
+      {"POST", "/v1/notify/test", &Routes::TestReceiver},
       {"GET", "/metrics", &Routes::Metrics},
       {"GET", "/v1/latest", &Routes::Latest},
       {"GET", "/v1/series", &Routes::Series},
@@ -458,6 +463,13 @@ std::string Routes::OpenApiText() {
   add("GET", "/v1/reports/efficiency", "How well GPUs and CPUs were used, by the same", nullptr,
       &kJsonType<EfficiencyReport>);
   add("GET", "/v1/waste", "Running jobs that waste GPUs, with what to do about it", nullptr, &kJsonType<WasteAnswer>);
+  add("GET", "/v1/notify", "Who is told of what, and how deliveries went: one's own; all for administrators", nullptr,
+      &kJsonType<NotifyAnswer>);
+  add("POST", "/v1/notify", "Add, or replace, a receiver of one's own: a webhook, a command or an address",
+      &kJsonType<ReceiverRequest>, &kJsonType<ReceiverAnswer>);
+  add("POST", "/v1/notify/remove", "Remove one", &kJsonType<ReceiverName>, &kJsonType<MessageAnswer>);
+  add("POST", "/v1/notify/test", "Send it a test now, and say how that went", &kJsonType<ReceiverName>,
+      &kJsonType<NotifyTestAnswer>);
   add("POST", "/v1/ui/links", "A link that lets a browser in at the page, once", &kJsonType<UiLinkRequest>,
       &kJsonType<UiLinkAnswer>);
   add("GET", "/v1/ui/me", "Who asks, and what they may", nullptr, &kJsonType<wire::UiMe>);

@@ -26,6 +26,7 @@ class Counters;
 class FarStreams;
 class SampleBook;
 class NodeShares;
+class Notifier;
 class RemoteNode;
 class UiDoor;
 class WasteBook;
@@ -91,6 +92,8 @@ class Routes {
     std::shared_ptr<SampleBook> samples;
     /// Who wastes GPUs. Null: nobody looks.
     std::shared_ptr<const WasteBook> waste;
+    /// Who is told of what. Null: nobody.
+    std::shared_ptr<Notifier> notifier;
     /// The page's. Null: there is none.
     std::shared_ptr<UiDoor> ui;
     /// For scrapers. Null: nothing is counted.
@@ -203,6 +206,11 @@ class Routes {
   /// Makes an answer's body of runs; on the reader's thread.
   using ReportOfRuns = std::function<std::string(const std::vector<ReportedRun>& runs, bool is_cut)>;
   void ReportRuns(Call& call, const ReportStretch& stretch, ReportOfRuns report);
+  // routes_notify.cc
+  void Notify(Call& call);
+  void AddReceiver(Call& call);
+  void RemoveReceiver(Call& call);
+  void TestReceiver(Call& call);
   // routes_ui.cc
   void UiLink(Call& call);
   void UiMe(Call& call);

@@ -7,6 +7,7 @@
 #include "base/index_ranges.h"
 #include "base/text.h"
 #include "dialect/config_document.h"
+#include "dialect/config_notify.h"
 #include "dialect/config_pools.h"
 #include "dialect/config_teams.h"
 #include "dialect/config_values.h"
@@ -262,7 +263,7 @@ std::string Unknown(const ConfigEntry& entry, const std::vector<Key>& keys) {
     const std::string_view near = NearestName(entry.section, sections);
     std::string list;
     for (std::string_view section : sections) list += (list.empty() ? "[" : ", [") + std::string(section) + "]";
-    list += ", [pools.NAME], [teams], [users.NAME], [prices]";
+    list += ", [notify], [notify.NAME], [pools.NAME], [teams], [users.NAME], [prices]";
     if (entry.section == "pools" || entry.section == "users")
       return "[" + entry.section + "] is a table for each name: write [" + entry.section + ".NAME]";
     return "unknown section [" + std::string(entry.section) + "]; " +
@@ -297,7 +298,7 @@ bool operator==(const Config& a, const Config& b) {
   const auto rest = [](const Config& c) {
     return std::tie(c.log_level, c.use, c.emulate, c.ignore_unmanaged_below, c.mig, c.poll, c.max_queued,
                     c.default_time_limit, c.max_time_limit, c.root_jobs, c.grace, c.keep_finished, c.keep_logs,
-                    c.log_limit, c.takes_samples, c.sample_every, c.most_samples, c.has_dcgm_names, c.waste,
+                    c.log_limit, c.takes_samples, c.sample_every, c.most_samples, c.has_dcgm_names, c.waste, c.notify,
                     c.isolation, c.container, c.listen, c.name, c.lost_after, c.requeue_lost_after, c.has_ui,
                     c.ui_listen, c.is_ui_remote, c.admin_users, c.admin_groups, c.teams, c.pools);
   };
@@ -333,6 +334,10 @@ Result<Config> ParseConfig(std::string_view toml, std::string_view path) {
       if (const Status read = ReadTeamsEntry(entry, config.teams); !read) return fail(entry, read.error().message);
       continue;
     }
+    if (IsOfNotify(entry)) {
+      if (const Status read = ReadNotifyEntry(entry, config.notify); !read) return fail(entry, read.error().message);
+      continue;
+    }
     if (IsOfPools(entry)) {
       if (const Status read = ReadPoolsEntry(entry, config.pools); !read) return fail(entry, read.error().message);
       continue;
@@ -352,6 +357,7 @@ Result<Config> ParseConfig(std::string_view toml, std::string_view path) {
   }
   for (const ConfigEntry& entry : entries) {
     if (const Status known = CheckTeamsEntry(entry, config.teams); !known) return fail(entry, known.error().message);
+    if (const Status whole = CheckNotifyEntry(entry, config.notify); !whole) return fail(entry, whole.error().message);
   }
   if (config.max_time_limit > Duration(0) && config.default_time_limit > config.max_time_limit) {
     const auto entry = std::ranges::find(entries, "default_time_limit", &ConfigEntry::key);

@@ -19,6 +19,7 @@
 #include "model/container_plan.h"
 #include "model/gpu.h"
 #include "model/isolation_wishes.h"
+#include "model/notify.h"
 #include "model/team.h"
 #include "model/waste_rules.h"
 
@@ -56,6 +57,8 @@ struct Config {
   bool has_dcgm_names = false;  // [metrics]: GPUs also under the names of NVIDIA's exporter.
 
   WasteRules waste;  // [waste]
+
+  NotifySettings notify;  // [notify], [notify.NAME]
 
   IsolationWishes isolation;  // [isolation]
 

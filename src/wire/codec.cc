@@ -7,6 +7,7 @@
 #include "wire/messages_reports_describe.h"
 #include "wire/messages_teams_describe.h"
 #include "wire/page_messages_describe.h"
+#include "wire/notify_messages_describe.h"
 #include "wire/series_messages.h"
 #include "wire/series_messages_describe.h"
 #include "wire/ui_messages_describe.h"
@@ -135,6 +136,19 @@ DIVVY_MESSAGE(EnvironmentView)
 DIVVY_MESSAGE(ValohaiQuestion)
 DIVVY_MESSAGE(ValohaiAnswer)
 DIVVY_MESSAGE(SharesReport)
+DIVVY_MESSAGE(Notice)
+DIVVY_MESSAGE(QueuedNotice)
+DIVVY_MESSAGE(ReceiverRequest)
+DIVVY_MESSAGE(ReceiverAnswer)
+DIVVY_MESSAGE(NotifyAnswer)
+DIVVY_MESSAGE(ReceiverName)
+DIVVY_MESSAGE(NotifyTestAnswer)
+DIVVY_MESSAGE(KeptReceiver)
+DIVVY_MESSAGE(KeptDeliveries)
+DIVVY_MESSAGE(KeptWish)
+DIVVY_MESSAGE(std::vector<ToldGpu>)
+DIVVY_MESSAGE(DeliveryOrder)
+DIVVY_MESSAGE(DeliveryResult)
 
 #undef DIVVY_MESSAGE
 

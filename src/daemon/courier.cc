@@ -1,0 +1,129 @@
+#include "daemon/courier.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <spawn.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
+#include <boost/asio/local/stream_protocol.hpp>
+#include <boost/asio/post.hpp>
+#include <boost/asio/read.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <boost/asio/write.hpp>
+#include <cstring>
+#include <utility>
+
+#include "base/result.h"
+#include "platform/unix_socket.h"
+#include "wire/codec.h"
+
+namespace divvy {
+namespace {
+
+namespace asio = boost::asio;
+constexpr std::size_t kMostAnswer = 64 << 10;
+/// Beyond its own limit of time, to say so.
+constexpr std::chrono::seconds kGrace{15};
+constexpr std::chrono::milliseconds kLook{20};
+
+/// Its standard input and output are `end`.
+Result<pid_t> Spawn(std::vector<std::string> command, int end) {
+  std::vector<char*> words;
+  for (std::string& word : command) words.push_back(word.data());
+  words.push_back(nullptr);
+  posix_spawn_file_actions_t files;
+  ::posix_spawn_file_actions_init(&files);
+  for (int fd = 0; fd < 2; ++fd) ::posix_spawn_file_actions_adddup2(&files, end, fd);
+  ::posix_spawn_file_actions_addopen(&files, 2, "/dev/null", O_WRONLY, 0);
+  ::posix_spawn_file_actions_addclosefrom_np(&files, 3);
+  posix_spawnattr_t attributes;
+  ::posix_spawnattr_init(&attributes);
+  sigset_t none;
+  ::sigemptyset(&none);
+  ::posix_spawnattr_setsigmask(&attributes, &none);
+  ::posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSID | POSIX_SPAWN_SETSIGMASK);
+  pid_t pid = 0;
+  // Nothing of the daemon's environment is for what it meets.
+  std::array<char*, 1> environment = {nullptr};
+  const int error = ::posix_spawn(&pid, words[0], &files, &attributes, words.data(), environment.data());
+  ::posix_spawnattr_destroy(&attributes);
+  ::posix_spawn_file_actions_destroy(&files);
+  if (error != 0) return Internal(std::string("no process to deliver it: ") + std::strerror(error));
+  return pid;
+}
+
+}  // namespace
+
+struct Courier::Errand {
+  explicit Errand(asio::io_context& loop) : socket(loop), limit(loop), reaped(loop) {}
+
+  asio::local::stream_protocol::socket socket;
+  asio::steady_timer limit;
+  asio::steady_timer reaped;
+  pid_t pid = 0;
+  std::string order;
+  std::string answer;
+  Done done;
+  bool was_killed = false;
+};
+
+Courier::Courier(asio::io_context& loop, std::vector<std::string> command)
+    : loop_(loop), command_(std::move(command)) {}
+
+Courier::~Courier() { *is_alive_ = false; }
+
+void Courier::Send(const wire::DeliveryOrder& order, Done done) {
+  auto [ours, theirs] = MakeSocketPair();
+  auto pid = ours.is_open() ? Spawn(command_, theirs.get()) : Result<pid_t>(Internal("no descriptor is left"));
+  if (!pid) {
+    asio::post(loop_, [done = std::move(done), text = pid.error().message] { done({false, true, 0, text}); });
+    return;
+  }
+  theirs.Reset();
+  auto errand = std::make_shared<Errand>(loop_);
+  errand->socket.assign(asio::local::stream_protocol(), ours.Release());
+  errand->pid = *pid;
+  errand->order = wire::Encode(order);
+  errand->done = std::move(done);
+  const auto limit = std::chrono::milliseconds(static_cast<std::int64_t>(order.time_limit_s * 1000)) + kGrace;
+  errand->limit.expires_after(limit);
+  errand->limit.async_wait([errand](const boost::system::error_code& error) {
+    if (error || errand->pid == 0) return;
+    errand->was_killed = true;
+    ::kill(errand->pid, SIGKILL);
+  });
+  asio::async_write(errand->socket, asio::buffer(errand->order),
+                    [errand](const boost::system::error_code&, std::size_t) {
+                      boost::system::error_code ignored;
+                      errand->socket.shutdown(asio::local::stream_protocol::socket::shutdown_send, ignored);
+                    });
+  asio::async_read(errand->socket, asio::dynamic_buffer(errand->answer, kMostAnswer),
+                   [this, errand, alive = is_alive_](const boost::system::error_code&, std::size_t) {
+                     if (*alive) Finish(errand);
+                   });
+}
+
+// It has said all, or has ended.
+void Courier::Finish(const std::shared_ptr<Errand>& errand) {
+  int status = 0;
+  if (::waitpid(errand->pid, &status, WNOHANG) == 0) {
+    errand->reaped.expires_after(kLook);
+    errand->reaped.async_wait([this, errand, alive = is_alive_](const boost::system::error_code& error) {
+      if (!error && *alive) Finish(errand);
+    });
+    return;
+  }
+  errand->pid = 0;
+  errand->limit.cancel();
+  auto result = wire::Decode<wire::DeliveryResult>(errand->answer);
+  if (!result)
+    result = wire::DeliveryResult{
+        false, true, 0,
+        errand->was_killed ? "it took too long and was killed" : "the process that was to deliver it has died"};
+  errand->done(*result);
+}
+
+}  // namespace divvy

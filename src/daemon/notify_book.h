@@ -1,0 +1,73 @@
+// Who is told of what: the receivers of administrators (divvy.toml) and of users, and what jobs say of their own
+// (--notify). No I/O; what is to be kept is handed out as rows for the store.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "base/result.h"
+#include "model/job_record.h"
+#include "model/notify.h"
+
+namespace divvy {
+
+class NotifyBook {
+ public:
+  using Setting = std::pair<std::string, std::string>;  // A row for the store; an empty text removes it.
+  static constexpr std::size_t kMostOfAUser = 16;
+  static constexpr std::size_t kMostUsers = 10'000;
+
+  explicit NotifyBook(NotifySettings settings) : settings_(std::move(settings)) {}
+
+  const NotifySettings& settings() const { return settings_; }
+
+  /// A receiver, and whose it is; `owner.uid` -1: the administrators'.
+  struct Known {
+    std::string to;  // As the queue names it.
+    Receiver receiver;
+    User owner;
+  };
+  /// In place of one of the same name. Fails where it is no good one, or the user has too many.
+  Result<Setting> Add(const User& owner, Receiver receiver);
+  /// The receiver's name for the queue, and the row; kNotFound.
+  Result<std::pair<std::string, Setting>> Remove(const User& owner, const std::string& name);
+  /// By the queue's name; nothing: it is gone.
+  std::optional<Known> Find(std::string_view to) const;
+  /// A user's own; with `owner` nothing: the administrators'.
+  std::vector<Known> Of(const std::optional<User>& owner) const;
+
+  /// A job's own wish, by whose specification it runs; nothing takes it back. The row to keep, if any is needed.
+  std::optional<Setting> SetWish(JobId spec_of, const std::optional<NotifyWish>& wish);
+  const NotifyWish* WishOf(const JobRecord& record) const;
+
+  /// Whether anybody might hear of this job: cheap.
+  bool HasAnybodyFor(const JobRecord& record) const;
+  /// Whom this event of this job is for, by their names for the queue.
+  std::vector<std::string> For(NotifyEvent event, const JobRecord& record) const;
+  /// Whom an event of a GPU is for.
+  std::vector<std::string> For(NotifyEvent event) const;
+
+  /// True if the key is one of ours.
+  bool LoadSetting(std::string_view key, std::string_view text);
+
+ private:
+  struct Owned {
+    User owner;
+    std::map<std::string, Receiver> receivers;
+  };
+  static bool IsFor(const Receiver& receiver, const JobRecord& record);
+  void AddOwn(const NotifyWish* wish, NotifyEvent event, const JobRecord& record, std::vector<std::string>& to) const;
+
+  NotifySettings settings_;
+  std::map<std::int64_t, Owned> users_;  // By uid.
+  std::map<JobId, NotifyWish> wishes_;
+};
+
+/// What the labels of a specification say; nothing: they say nothing. A word that is none was refused long before.
+std::optional<NotifyWish> WishOf(const JobSpec& spec);
+
+}  // namespace divvy

@@ -1,0 +1,39 @@
+#include "daemon/notify_host.h"
+
+#include <unistd.h>
+
+#include "daemon/courier.h"
+#include "daemon/machine.h"
+#include "platform/tls.h"
+
+namespace divvy {
+namespace {
+
+constexpr std::size_t kIdBytes = 12;
+
+}  // namespace
+
+std::shared_ptr<Notifier> MakeNotifier(const dialect::Config& config, const Places& places, const NotifyHost& host) {
+  Notifier::Options options;
+  options.settings = config.notify;
+  options.host = HostName();
+  options.is_machine_wide = places.is_machine_wide;
+  options.serves_others = host.serves_others;
+  options.takes_root_commands = host.takes_root_commands;
+  options.own_uid = static_cast<std::int64_t>(::geteuid());
+  Notifier::Ports ports;
+  ports.after = host.after;
+  auto courier = std::make_shared<Courier>(host.loop, std::vector<std::string>{OwnPath(), "internal-deliver"});
+  ports.deliver = [courier](const wire::DeliveryOrder& order, std::function<void(const wire::DeliveryResult&)> done) {
+    courier->Send(order, std::move(done));
+  };
+  ports.new_id = [count = std::uint64_t{0}]() mutable {
+    // Without chance bytes, which no system is short of, at least unlike any other of this process.
+    const auto chance = RandomHex(kIdBytes);
+    return "ntc_" + (chance ? *chance : std::to_string(::getpid()) + "_" + std::to_string(++count));
+  };
+  ports.log = [&log = host.log](const std::string& line) { log.Write(LogLevel::kInfo, line); };
+  return std::make_shared<Notifier>(std::move(options), std::move(ports));
+}
+
+}  // namespace divvy

@@ -1,0 +1,25 @@
+// Puts notifications together for the daemon's process: the book, the queue, and the processes that deliver.
+#pragma once
+
+#include <boost/asio/io_context.hpp>
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "daemon/log.h"
+#include "daemon/notifier.h"
+#include "dialect/config.h"
+#include "platform/places.h"
+
+namespace divvy {
+
+struct NotifyHost {
+  boost::asio::io_context& loop;
+  Log& log;
+  std::function<void(Duration, std::function<void()>)> after;
+  bool serves_others = false;
+  bool takes_root_commands = false;
+};
+std::shared_ptr<Notifier> MakeNotifier(const dialect::Config& config, const Places& places, const NotifyHost& host);
+
+}  // namespace divvy
