@@ -247,6 +247,13 @@ Result<wire::ActionAnswer> Api::SetGroupLimit(const wire::GroupLimitRequest& req
   return connection_->Ask<wire::ActionAnswer>("POST", "/v1/groups/limit", wire::EncodeChanged(request));
 }
 
+Result<wire::WaitAnswer> Api::Leave(const std::string& id) {
+  wire::RejoinRequest request;
+  request.has_left = true;
+  return connection_->Ask<wire::WaitAnswer>("POST", "/v1/jobs/" + PercentEncode(id) + "/rejoin",
+                                            wire::EncodeChanged(request));
+}
+
 Result<wire::WaitAnswer> Api::Attach(const std::string& id, std::span<const int> streams) {
   return connection_->Ask<wire::WaitAnswer>("POST", "/v1/jobs/" + PercentEncode(id) + "/attach", "{}", streams);
 }

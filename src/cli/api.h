@@ -72,6 +72,8 @@ class Api {
   Result<wire::ActionAnswer> Update(const wire::JobUpdate& update);
   Result<wire::ActionAnswer> SetGroupLimit(const wire::GroupLimitRequest& request);
   /// Puts the terminal on a job that has a pty; answers when the job ends or the viewer detaches.
+  /// The terminal of a foreground job of ours was left, and its machine is away and cannot say so.
+  Result<wire::WaitAnswer> Leave(const std::string& id);
   Result<wire::WaitAnswer> Attach(const std::string& id, std::span<const int> streams);
   Result<wire::CheckpointAnswer> Checkpoint(const std::string& id, const wire::CheckpointRequest& request);
   Result<wire::ProgressAnswer> ReportProgress(const std::string& id, const wire::ProgressRequest& request);

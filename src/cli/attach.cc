@@ -77,6 +77,13 @@ class Viewer {
       RawTerminal::Begin();
       if ((*joined)++ > 0) std::fprintf(stderr, "divvy: joined job %s again\r\n", id.c_str());
     };
+    hooks.on_away = [id](bool is_away) { TellPresence(id, is_away, true); };
+    // Its keeper, or its machine's agent when it is back, sees that we are gone.
+    hooks.on_left = [id](bool is_here) {
+      if (is_here) return;
+      RawTerminal::Restore();
+      ::_exit(TellLeft(id));
+    };
     hooks.on_pumping = [] { ::kill(::getpid(), SIGWINCH); };
     return hooks;
   }

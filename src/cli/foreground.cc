@@ -154,8 +154,13 @@ class Leaving {
   }
   /// It is about to be told what we know.
   void OnDaemonCame() { is_away_ = false; }
-  void OnLeft() {
+  void OnPresence(bool is_away, bool has_pty) const { TellPresence(id_, is_away, has_pty, program_); }
+  void OnLeft(bool is_here) {
     if (is_away_) Leave();
+    if (is_here) return;
+    // Its agent is away: the daemon ends a job whose caller goes without a word. What it has printed is not waited for.
+    auto api = Api::Connect();
+    if (api && api->Leave(id_)) Leave();
   }
 
  private:
@@ -174,6 +179,17 @@ int TellLeft(const std::string& id, const std::string& program) {
   std::fprintf(stderr, "\n%s: left job %s, which goes on; divvy attach %s joins it again\n", program.c_str(),
                id.c_str(), id.c_str());
   return 0;
+}
+
+void TellPresence(const std::string& id, bool is_away, bool has_pty, const std::string& program) {
+  const std::string_view end = has_pty ? "\r\n" : "\n";
+  std::string text = "the agent on the machine of job " + id + " is back";
+  if (is_away) {
+    text = "the agent on the machine of job " + id + " is away; the job goes on there, and this waits for it";
+    if (has_pty) text += " (Ctrl-P Ctrl-Q leaves it)";
+  }
+  std::fprintf(stderr, "%s%s: %s%.*s", has_pty ? "\r\n" : "", program.c_str(), text.c_str(),
+               static_cast<int>(end.size()), end.data());
 }
 
 void TellDaemonWentAs(const std::string& program, const std::string& id, bool is_raw) {
@@ -245,7 +261,8 @@ int RunForeground(JobSpec spec, const Voice& voice) {
     TellStreamsLost(voice.program, id, "the agent on its machine ended or cannot be reached", spec.wants_pty);
   };
   const auto leaving = std::make_shared<Leaving>(voice.program);  // The relays' thread may outlive us.
-  hooks.on_left = [leaving] { leaving->OnLeft(); };
+  hooks.on_left = [leaving](bool is_here) { leaving->OnLeft(is_here); };
+  hooks.on_away = [leaving, has_pty = spec.wants_pty](bool is_away) { leaving->OnPresence(is_away, has_pty); };
   relays.emplace(std::move(hooks));
   const auto answer = api->Submit(spec, relays->descriptors());
   if (!answer) return voice.refuse(answer.error());

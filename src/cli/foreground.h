@@ -32,6 +32,8 @@ int RunForeground(JobSpec spec, const Voice& voice);
 
 /// Says that the terminal of the job was left. The exit code for that.
 int TellLeft(const std::string& id, const std::string& program = "divvy");
+/// Says what becomes of the streams of a job whose machine's agent is away, or is back.
+void TellPresence(const std::string& id, bool is_away, bool has_pty, const std::string& program = "divvy");
 /// As TellDaemonWent of cli/command.h, in another command's name.
 void TellDaemonWentAs(const std::string& program, const std::string& id, bool is_raw);
 
@@ -69,8 +71,11 @@ class StreamRelays {
     std::function<void()> on_pumping;
     /// There or on the caller's: the job begins, here (it has our streams themselves) or elsewhere.
     std::function<void()> on_begun;
-    /// The same, once: the job's terminal, which is on this machine, was left (Ctrl-P Ctrl-Q was typed into it).
-    std::function<void()> on_left;
+    /// The same, once: Ctrl-P Ctrl-Q was typed into the job's terminal, which is on this machine, or on one whose agent
+    /// is away and does not hear it.
+    std::function<void(bool is_here)> on_left;
+    /// The same: the agent of the job's machine is away, and what is typed waits for it; or it is back.
+    std::function<void(bool is_away)> on_away;
     /// Once, on any thread: they were lost on their way to the job.
     std::function<void()> on_lost;
     bool has_terminal = false;

@@ -77,8 +77,10 @@ struct StreamRelays::Input {
   std::condition_variable changed;
   int relay = -1;                     // Of the daemon that there is now, until it is taken.
   std::atomic<bool> was_far = false;  // One of them pumps it to another machine, or did.
-  std::function<void()> on_pumping, on_begun, on_left;
-  std::atomic<bool> has_left = false;  // A terminal on this machine.
+  std::function<void()> on_pumping, on_begun;
+  std::function<void(bool is_here)> on_left;
+  std::function<void(bool is_away)> on_away;
+  std::atomic<bool> has_left = false;  // Nobody but us may have heard of it.
   int here = -1;                       // For a terminal on this machine; its owner has it.
   const bool is_terminal = ::isatty(STDIN_FILENO) == 1;
   bool has_terminal = false;
@@ -104,6 +106,7 @@ struct StreamRelays::Input {
     BlockPipeSignal();
     while (true) {
       const Descriptor own(Next());
+      is_away = false;
       const Where where = HearWhere(own.get());
       if (where == Where::kElsewhere) was_far = true;
       if (where != Where::kNowhere && on_begun) on_begun();
@@ -158,24 +161,40 @@ struct StreamRelays::Input {
       const std::string_view next = std::string_view(history).substr(history.size() - unsent);
       if (!WriteAll(fd, next)) return;
       sent = read;
-      if (is_here) LookForLeaving(next);
+      LookForLeaving(next, is_here);
     }
     if (!TypesEnd()) ::shutdown(fd, SHUT_WR);  // Closing it is not enough: there is a second hold on it.
   }
 
-  void LookForLeaving(std::string_view typed) {
+  /// Of a terminal elsewhere its keeper tells, unless it is away.
+  void LookForLeaving(std::string_view typed, bool is_here) {
     for (const char byte : typed) {
-      if (last_typed == kLeavePrefix && byte == kLeave && !has_left.exchange(true) && on_left) on_left();
+      const bool is_leaving = has_terminal && last_typed == kLeavePrefix && byte == kLeave && (is_here || is_away);
       last_typed = byte;
+      if (is_leaving && !has_left.exchange(true) && on_left) on_left(is_here);
     }
   }
 
   /// False: nobody reads `fd` any more, and what comes is for the next.
-  static bool AwaitInput(int fd) {
-    std::array<pollfd, 2> polled = {{{STDIN_FILENO, POLLIN, 0}, {fd, 0, 0}}};
-    while (::poll(polled.data(), polled.size(), -1) < 0 && errno == EINTR) {
+  bool AwaitInput(int fd) {
+    std::array<pollfd, 2> polled = {{{STDIN_FILENO, POLLIN, 0}, {fd, POLLIN, 0}}};
+    while (true) {
+      if (::poll(polled.data(), polled.size(), -1) < 0 && errno == EINTR) continue;
+      // Other words than these are for TellLost, and the last.
+      if ((polled[1].revents & POLLIN) != 0 && !HearPresence(fd)) polled[1].events = 0;
+      if ((polled[1].revents & ~POLLIN) != 0) return false;
+      if (polled[0].revents != 0) return true;
     }
-    return polled[1].revents == 0;
+  }
+
+  bool HearPresence(int fd) {
+    char word = 0;
+    if (::recv(fd, &word, 1, MSG_PEEK | MSG_DONTWAIT) != 1 || (word != 'a' && word != 'b')) return false;
+    static_cast<void>(!::recv(fd, &word, 1, MSG_DONTWAIT));
+    const bool now = word == 'a';
+    if (is_away != now && on_away) on_away(now);
+    is_away = now;
+    return true;
   }
 
   /// Of a job's terminal: its keeper takes the end of ours for the end of us.
@@ -187,7 +206,8 @@ struct StreamRelays::Input {
   std::int64_t read = 0;  // In all,
   std::int64_t sent = 0;  // and of it to a daemon, as a whole.
   bool is_over = false;
-  char last_typed = 0;  // Into a terminal on this machine.
+  char last_typed = 0;
+  bool is_away = false;  // Where we pump to: its agent.
 };
 
 StreamRelays::StreamRelays(Hooks hooks)
@@ -199,6 +219,7 @@ StreamRelays::StreamRelays(Hooks hooks)
   input_->on_pumping = std::move(hooks.on_pumping);
   input_->on_begun = std::move(hooks.on_begun);
   input_->on_left = std::move(hooks.on_left);
+  input_->on_away = std::move(hooks.on_away);
   Begin();
   if (passed_.size() > 3) BeginHere();
   if (passed_.size() > 3) std::thread([input = input_] { input->Pump(); }).detach();

@@ -6,8 +6,8 @@
 #include <variant>
 
 #include "control/record_parts.h"
-#include "dialect/job_options.h"
 #include "daemon/notice_queue.h"
+#include "dialect/job_options.h"
 
 namespace divvy {
 namespace {

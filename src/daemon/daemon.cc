@@ -236,6 +236,9 @@ void Daemon::JoinFleet() {
     Agents* agents = agent_door_->agents();
     return agents == nullptr ? std::string() : agents->AddressOf(node);
   };
+  ports.on_presence = [this](const std::string& node, bool is_there) {
+    is_there ? far_streams_->OnBack(node) : far_streams_->OnAway(node);
+  };
   ports.set_own_key = [this](JobId job, std::uint32_t attempt, std::string key) {
     host_.node().SetGangKey(job, attempt, std::move(key));
   };

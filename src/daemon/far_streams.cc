@@ -90,8 +90,7 @@ void FarStreams::OpenAll(RemoteNode& node, JobId job) {
   if (!kept) return;
   auto& [relays, had] = kept.mapped();
   if (!had) Say(relays[0], kPumpWord);
-  // A second hold on the first relay: the joint closes its own as soon as the input is over.
-  const auto caller = std::make_shared<Descriptor>(::fcntl(relays[0].get(), F_DUPFD_CLOEXEC, 3));
+  const auto caller = HoldCaller(node.name(), relays[0]);
   std::vector<std::shared_ptr<ChannelJoint>> opened;
   for (int stream = 0; stream < 3; ++stream) {
     const auto joint = JointOf(loop_, std::move(relays[static_cast<std::size_t>(stream)]), stream == 0);
@@ -119,6 +118,20 @@ void FarStreams::OpenAll(RemoteNode& node, JobId job) {
   }
 }
 
+std::shared_ptr<Descriptor> FarStreams::HoldCaller(const std::string& node, const Descriptor& relay) {
+  auto caller = std::make_shared<Descriptor>(::fcntl(relay.get(), F_DUPFD_CLOEXEC, 3));
+  std::erase_if(callers_, [](const auto& one) { return one.second.expired(); });
+  callers_.emplace(node, caller);
+  return caller;
+}
+
+void FarStreams::TellCallers(const std::string& node, char word) {
+  const auto [begin, end] = callers_.equal_range(node);
+  for (auto at = begin; at != end; ++at) {
+    if (const auto caller = at->second.lock(); caller && caller->is_open()) Say(*caller, word);
+  }
+}
+
 Status FarStreams::Attach(RemoteNode& node, JobId job, std::int64_t uid, Descriptor in, Descriptor out, WindowSize size,
                           OnOver on_over) {
   DIVVY_CHECK(CheckSockets({&in, &out}));
@@ -129,10 +142,11 @@ Status FarStreams::Attach(RemoteNode& node, JobId job, std::int64_t uid, Descrip
                          " already, which is as many as one may; leave one with Ctrl-P Ctrl-Q");
   }
   Say(in, kPumpWord);
+  const auto caller = HoldCaller(node.name(), in);
   const auto typed = JointOf(loop_, std::move(in), true), shown = JointOf(loop_, std::move(out), false);
   typed->DropUnread();
   ++(*attached_)[viewer];
-  shown->OnDone([attached = attached_, viewer] {
+  shown->OnDone([attached = attached_, viewer, caller] {
     const auto count = attached->find(viewer);
     if (--count->second == 0) attached->erase(count);
   });

@@ -27,6 +27,19 @@
 
 namespace divvy {
 
+/// What an end of a relay says to its caller: pump from here on.
+inline constexpr char kPumpWord = 'p';
+/// Or: nothing to pump to another machine, for the job is not elsewhere: it begins on this one, or has ended.
+inline constexpr char kHereWord = 'h';
+/// And to one that had pumped before: go on from the byte that follows, in digits and a line feed.
+inline constexpr char kGoOnWord = 'g';
+/// And after it: the streams were lost on their way, with the session of the agent.
+inline constexpr char kLostWord = 'l';
+/// In between: the agent is away, and what is pumped waits for it;
+inline constexpr char kAwayWord = 'a';
+/// and it is back.
+inline constexpr char kBackWord = 'b';
+
 class FarStreams {
  public:
   /// Gives a connection to the server. `core` and `loop` outlive this.
@@ -49,6 +62,10 @@ class FarStreams {
   void OnForeground(RemoteNode& node, JobId job) { OpenAll(node, job); }
   /// Hears of foreground jobs on other machines whose caller has left their terminal.
   void SetTerminalLeft(std::function<void(JobId job)> left) { terminal_left_ = std::move(left); }
+
+  /// The agent's connection is gone, or its session goes on by another: told to all whose streams go there.
+  void OnAway(const std::string& node) { TellCallers(node, kAwayWord); }
+  void OnBack(const std::string& node) { TellCallers(node, kBackWord); }
 
   /// To the first relay of one who joins a terminal of this machine: its keeper has the streams themselves.
   static void TellHere(int relay);
@@ -73,6 +90,10 @@ class FarStreams {
 
  private:
   void OpenAll(RemoteNode& node, JobId job);
+  /// A second hold on the first relay of a caller whose streams go to `node`: the joint closes its own as soon as the
+  /// input is over.
+  std::shared_ptr<Descriptor> HoldCaller(const std::string& node, const Descriptor& relay);
+  void TellCallers(const std::string& node, char word);
 
   boost::asio::io_context& loop_;
   Core& core_;
@@ -82,19 +103,12 @@ class FarStreams {
     Had had;
   };
   std::map<JobId, Kept> relays_;
+  /// By node; those that are over go as others come, and when they are told.
+  std::multimap<std::string, std::weak_ptr<Descriptor>> callers_;
   /// How many a user has joined on a node. Its streams may outlive this.
   using Viewers = std::map<std::pair<std::int64_t, std::string>, std::size_t>;
   std::shared_ptr<Viewers> attached_ = std::make_shared<Viewers>();
   std::function<void(JobId job)> terminal_left_;
 };
-
-/// What an end of a relay says to its caller: pump from here on.
-inline constexpr char kPumpWord = 'p';
-/// Or: nothing to pump to another machine, for the job is not elsewhere: it begins on this one, or has ended.
-inline constexpr char kHereWord = 'h';
-/// And to one that had pumped before: go on from the byte that follows, in digits and a line feed.
-inline constexpr char kGoOnWord = 'g';
-/// And after it: the streams were lost on their way, with the session of the agent.
-inline constexpr char kLostWord = 'l';
 
 }  // namespace divvy

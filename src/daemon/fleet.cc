@@ -180,6 +180,7 @@ void Fleet::OnLost(const std::string& node) {
 }
 
 void Fleet::OnAway(const std::string& node) {
+  if (ports_.on_presence) ports_.on_presence(node, false);
   core_->controller().OnNodeAway(node);
   core_->Touch();
 }
@@ -190,6 +191,7 @@ void Fleet::OnFenced(const std::string& node) {
 }
 
 void Fleet::OnBack(const std::string& node) {
+  if (ports_.on_presence) ports_.on_presence(node, true);
   core_->controller().OnNodeBack(node);
   core_->Touch();
 }

@@ -32,6 +32,8 @@ class Fleet final : public FleetPort, public OrderPort {
     /// Tells the controller's own machine the key of a gang's part that is about to be launched there.
     std::function<void(JobId, std::uint32_t attempt, std::string key)> set_own_key;
     std::string own_name;  // Of the controller's own machine.
+    /// An agent's connection is gone (false), or its session goes on by another. May be null.
+    std::function<void(const std::string& node, bool is_there)> on_presence;
     /// A job is launched on the controller's own machine next. May be null.
     std::function<void(JobId)> before_own;
     /// Where it is kept who shares GPUs. Null: nowhere.

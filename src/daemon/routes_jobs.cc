@@ -218,11 +218,11 @@ void Routes::Rejoin(Call& call) {
                                           PublicId(*record) + " waits for it"));
   if (record->user.uid != call.caller.user.uid)
     return call.Refuse(PermissionDenied("job " + PublicId(*record) + " belongs to " + record->user.name));
+  if (request->has_left && IsActive(record->state)) OnTerminalLeft(*id);
+  if (left_.contains(*id)) return AnswerLeft(call.reply, *id);
   if (call.request.fds.size() != 3 && call.request.fds.size() != 6)
     return call.Refuse(InvalidArgument("a foreground job needs its caller's three streams"));
   if (IsFinal(record->state) && !had) return AnswerWhenFinal(call, *id, nullptr);  // It has ended meanwhile.
-  if (request->has_left) OnTerminalLeft(*id);
-  if (left_.contains(*id)) return AnswerLeft(call.reply, *id);
   if (const divvy::Status kept = KeepCaller(*id, call.request.fds, had); !kept) return call.Refuse(kept.error());
   // Of one that has ended the rest of its output may be there still.
   RemoteNode* launched_on = IsActive(record->state) || IsFinal(record->state) ? FarNode(record->node) : nullptr;

@@ -97,9 +97,8 @@ TEST_F(Supervise, TimeLimitCanBeChangedAndLifted) {
   other.time_limit = 1500ms;
   const RunRecord lifted = Start(other);
   ASSERT_TRUE(SendTimeLimit(lifted, 0s));
-  ASSERT_TRUE(AwaitReports([&] {
-    return exited_.contains(other.job.value()) || WallNow() - lifted.started > other.time_limit + 200ms;
-  }));
+  ASSERT_TRUE(AwaitReports(
+      [&] { return exited_.contains(other.job.value()) || WallNow() - lifted.started > other.time_limit + 200ms; }));
   std::ofstream(Work("go")) << "x";
   EXPECT_FALSE(AwaitExit(other.job).hit_time_limit);
 }

@@ -228,4 +228,28 @@ for how in kill down; do
   finish
 done
 
+# While an agent is away its terminals say so, and can be left: one's own, and one that was joined.
+view own "divvy run $far --pty --name own -- sh -c '$echoes; exit 7'"
+types own 'own\n'
+shows own 'got own'
+id=$(divvy queue --json | grep -oE '"id":[0-9]+' | head -n 1 | cut -d: -f2)
+view one divvy attach "$id"
+shows one 'got own'
+kill_agent n1
+for name in own one; do
+  shows $name "agent on the machine of job $id is away"
+  types $name '\020\021'
+  expect 0 "$(code_of $name)" "leaving a terminal whose agent is away ($name)"
+  shows $name "left job $id"
+  types $name 'mine\n'
+  shows $name 'shell mine'
+done
+goes_on "left while its agent was away"
+on n1 agent --detach --quiet || fail "n1 did not come again"
+view joins divvy attach "$id"
+shows joins 'got own'
+types joins '\004'
+expect 7 "$(code_of joins)" "the exit code of what was left while its agent was away"
+for name in own one joins; do close $name; done
+
 echo "terminals: lost viewers have left"
