@@ -235,6 +235,12 @@ void Node::Launch(const LaunchOrder& order, const std::shared_ptr<const JobSpec>
   if (kept != streams_.end()) {
     for (std::size_t i = 0; i < request.streams.size(); ++i) request.streams[i] = kept->second[i].get();
   }
+  const auto held = held_.extract(record.id);
+  if (held) {
+    const Held& ends = held.mapped();
+    request.held = {ends.output.get(), ends.error.get(), ends.life.get()};
+    request.held_log = options_.log_directory + "/" + ToString(record.id) + ".log";
+  }
   Run run;
   run.record.job = record.id;
   run.record.attempt = record.attempt;
@@ -381,7 +387,6 @@ void Node::OnReport(const SupervisorReport& report) {
   }
   run->second.adopted.reset();
   if (before.pid != 0 && before != record.supervisor) Remind(run->second);
-  SendHeld(record);
   if (const auto window = windows_.extract(record.job)) static_cast<void>(SendResize(record, window.mapped()));
   SayState(run->second);
   for (const Order& order : std::exchange(run->second.waiting, {})) Deliver(run->second, order);
@@ -390,7 +395,6 @@ void Node::OnReport(const SupervisorReport& report) {
 void Node::OnEnded(const RunRecord& record) {
   // However it was found out: a launch that is not confirmed would be repeated once its record is gone.
   launcher_.Confirm(record.job, record.attempt);
-  held_.erase(record.job);
   NoteRefused(record);
   const JobRecord* live = controller_->Find(record.job);
   const std::int64_t uid = options_.may_change_user ? record.uid : options_.uid;
@@ -441,14 +445,6 @@ Status Node::Attach(JobId job, int in, int out, WindowSize window, std::function
   DIVVY_CHECK(SendAttach(run->second.record, attachment, in, out, window));
   attachments_.emplace(attachment, std::move(on_detached));
   return {};
-}
-
-void Node::SendHeld(const RunRecord& record) {
-  const auto held = held_.extract(record.job);
-  if (!held) return;
-  const Held& ends = held.mapped();
-  static_cast<void>(SendHold(record, {ends.output.get(), ends.error.get(), ends.life.get(),
-                                      options_.log_directory + "/" + ToString(record.job) + ".log"}));
 }
 
 Status Node::CallStep(JobId job, int socket, bool stops_only) {

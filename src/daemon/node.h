@@ -106,7 +106,7 @@ class Node final : public OrderPort {
     streams_.erase(job);
     held_.erase(job);
   }
-  /// Their outputs are to be held by its supervisor as well, once there is one (SendHold). Before KeepStreams.
+  /// Their outputs are to be held by its supervisor as well, from the start (LaunchRequest::held). Before KeepStreams.
   struct Held {
     Descriptor output, error, life;
   };
@@ -231,8 +231,7 @@ class Node final : public OrderPort {
   std::map<JobId, std::int64_t> refused_;  // Of ended jobs that were refused devices, the last of them.
   std::int64_t refused_devices_ = 0;
   std::map<JobId, Streams> streams_;
-  void SendHeld(const RunRecord& record);
-  std::map<JobId, Held> held_;  // Not handed on yet.
+  std::map<JobId, Held> held_;  // Until its process has them, as `streams_`.
   /// Foreground jobs at their turn whose callers have not come back since the restart; they are given until
   /// callers_return_until_, or as NodeOptions say.
   struct Unclaimed {

@@ -7,6 +7,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstddef>
@@ -132,12 +133,9 @@ Status ProcessLauncher::Spawn() {
 
 Status ProcessLauncher::Launch(const LaunchRequest& request) {
   auto frame = std::make_shared<LaunchFrame>();
-  for (const int stream : request.streams) {
-    if (stream < 0) continue;
-    Descriptor copy(::fcntl(stream, F_DUPFD_CLOEXEC, 0));
-    if (!copy.is_open()) return SystemError("keep a stream of job", ToString(request.job));
-    frame->streams.push_back(std::move(copy));
-  }
+  VisitDescriptors(request, [&](int stream) { frame->streams.emplace_back(::fcntl(stream, F_DUPFD_CLOEXEC, 0)); });
+  if (!std::ranges::all_of(frame->streams, &Descriptor::is_open))
+    return SystemError("keep a stream of job", ToString(request.job));
   frame->bytes = EncodeLaunch(request);
   const std::uint64_t sequence = ++last_sequence_;
   std::memcpy(frame->bytes.data() + offsetof(LaunchFrameHeader, sequence), &sequence, sizeof sequence);

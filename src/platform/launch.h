@@ -74,6 +74,10 @@ struct LaunchRequest {
   /// Standard input, output and error of a foreground job, in place of files; -1: none. Owned by the caller, who may
   /// close them when Launch() has returned.
   std::array<int, 3> streams = {-1, -1, -1};
+  /// What the supervisor of a foreground job holds whose outputs an agent reads (HeldOutputs): the ends that are read,
+  /// of output and error, and the other end of what closes with the agent. All or none, owned as `streams` are.
+  std::array<int, 3> held = {-1, -1, -1};
+  std::string held_log;    // Where those outputs go when the agent is gone.
   Duration time_limit{0};  // 0: none.
   Time started = kNoTime;  // The time limit counts from here; kNoTime: from the real start.
   WarnSignal warn;

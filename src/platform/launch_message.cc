@@ -9,7 +9,7 @@
 namespace divvy {
 namespace {
 
-constexpr std::size_t kMaxStreams = 3;
+constexpr std::size_t kMaxStreams = 6;
 
 // One list of the fields serves both directions, so that they cannot differ.
 template <typename Archive, typename Launch>
@@ -55,6 +55,8 @@ void Visit(Archive& archive, Launch& request) {
   archive(request.gang.key);
   archive(request.gang.go_within);
   archive(request.streams);
+  archive(request.held);
+  archive(request.held_log);
 }
 
 class Writer {
@@ -140,7 +142,7 @@ LaunchFrameHeader LaunchFrame::header() const {
 
 std::string EncodeLaunch(const LaunchRequest& request) {
   LaunchFrameHeader header;
-  for (const int stream : request.streams) header.stream_count += stream >= 0 ? 1 : 0;
+  VisitDescriptors(request, [&](int) { ++header.stream_count; });
   std::size_t size = 1024 + request.script.size();
   for (const std::string& text : request.environment) size += text.size() + sizeof(std::uint32_t);
   std::string frame;
@@ -160,11 +162,10 @@ LaunchRequest DecodeLaunch(std::string_view body, const std::vector<Descriptor>&
   Reader reader(body);
   Visit(reader, request);
   std::size_t next = 0;
-  for (int& stream : request.streams) {
-    if (stream < 0) continue;
+  VisitDescriptors(request, [&](int& descriptor) {
     DIVVY_ASSERT(next < streams.size());
-    stream = streams[next++].get();
-  }
+    descriptor = streams[next++].get();
+  });
   return request;
 }
 

@@ -30,10 +30,20 @@ struct LaunchFrameHeader {
 /// that this process has in memory.
 void Wipe(std::string& bytes);
 
-/// The whole frame. request.streams become flags only: which of the three are set.
+/// Calls `visit` with each descriptor that travels with the request, in their order on the way.
+template <typename Request, typename Visitor>
+void VisitDescriptors(Request& request, Visitor visit) {
+  for (auto* list : {&request.streams, &request.held}) {
+    for (auto& descriptor : *list) {
+      if (descriptor >= 0) visit(descriptor);
+    }
+  }
+}
+
+/// The whole frame. Descriptors become flags only: which of them are set.
 std::string EncodeLaunch(const LaunchRequest& request);
 
-/// Reads a body. `streams`: the frame's descriptors in the order of request.streams.
+/// Reads a body. `streams`: the frame's descriptors, as VisitDescriptors() has them.
 LaunchRequest DecodeLaunch(std::string_view body, const std::vector<Descriptor>& streams);
 
 struct LaunchFrame {

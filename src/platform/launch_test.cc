@@ -92,6 +92,43 @@ TEST_F(Launch, ForegroundStreamsAreTheJobsOwnAndNobodyElseKeepsThem) {
   ::close(out[0]);
 }
 
+// Its supervisor goes on with the next job.
+TEST_F(Launch, ForegroundStreamsOfWhatCannotBeStartedEnd) {
+  int out[2];
+  ASSERT_EQ(::pipe(out), 0);
+  LaunchRequest request = Command({"/no/such/program"});
+  request.streams = {-1, out[1], out[1]};
+  ASSERT_TRUE(launcher_->Launch(request));
+  ::close(out[1]);
+  EXPECT_EQ(AwaitExit(request.job).code, 127);
+  Start(Shell("sleep 1000"));
+  EXPECT_TRUE(Eventually([&] {
+    pollfd polled = {.fd = out[0], .events = POLLIN, .revents = 0};
+    return ::poll(&polled, 1, 0) == 1 && (polled.revents & POLLHUP) != 0;
+  }));
+  ::close(out[0]);
+}
+
+// As an agent that is killed before it has heard of the start.
+TEST_F(Launch, OutputsThatNobodyReadsAnyMoreGoToTheLogFromTheStart) {
+  int out[2], error[2], life[2];
+  for (int* ends : {out, error, life}) ASSERT_EQ(::pipe(ends), 0);
+  LaunchRequest request = Shell("while [ ! -e go ]; do sleep 0.01; done; echo said; echo complained >&2; exit 3");
+  request.streams = {-1, out[1], error[1]};
+  request.held = {out[0], error[0], life[0]};
+  request.held_log = In("log");
+  ASSERT_TRUE(launcher_->Launch(request));
+  for (int* ends : {out, error, life}) {
+    ::close(ends[0]);
+    ::close(ends[1]);
+  }
+  std::ofstream(Work("go")) << "x";
+  EXPECT_EQ(AwaitExit(request.job).code, 3);
+  const std::string log = ReadText(In("log"));
+  EXPECT_NE(log.find("said\n"), std::string::npos) << log;
+  EXPECT_NE(log.find("complained\n"), std::string::npos) << log;
+}
+
 TEST_F(Launch, EnvironmentDirectoryAndUmaskAreThoseAskedFor) {
   LaunchRequest request = Shell("env | grep -v PWD | grep -v _= | sort; pwd; umask");
   request.environment = {"PATH=/usr/bin:/bin", "COLOUR=blue"};

@@ -177,7 +177,7 @@ bool Supervisor::Start() {
   if (!job.failure.empty()) return Fail(job.failure, job.failure_code);
   record_.process = job.process;
   watch_.first_process = static_cast<pid_t>(job.process.pid);
-  CloseStreams();
+  PassStreams();
   if (is_part()) {
     if (!seat_.is_open()) watch_.look_at = MonotonicNow();
     return true;
@@ -188,10 +188,11 @@ bool Supervisor::Start() {
 }
 
 // A terminal's streams are its first client; else the job alone holds them now, so that their readers see its end.
-void Supervisor::CloseStreams() {
-  std::array<Descriptor, 3> streams;
-  for (std::size_t i = 0; i < streams.size(); ++i) streams[i].Reset(std::exchange(request_.streams[i], -1));
-  if (pty_ && streams[1].is_open()) pty_->Attach(0, std::move(streams[0]), std::move(streams[1]));
+void Supervisor::PassStreams() {
+  if (pty_ && streams_[1].is_open()) pty_->Attach(0, std::move(streams_[0]), std::move(streams_[1]));
+  for (Descriptor& stream : streams_) stream.Reset();
+  request_.streams.fill(-1);
+  HoldOutputs();
 }
 
 void Supervisor::Watch() {
@@ -331,8 +332,6 @@ void Supervisor::OnCommand(SupervisorCommand& command) {
     if (pty_) pty_->Resize(window);
   } else if (name == "go") {
     Go();
-  } else if (name == "hold" && command.descriptors.size() == 3) {
-    Hold(command.descriptors, std::string(fields.Text("log")));
   } else if (name == "step-call" && command.descriptors.size() == 1) {
     CallStep(command.descriptors[0].get(), fields.Number("stops_only") == 1);
   } else if (name == "ping") {
@@ -376,12 +375,13 @@ void Supervisor::CallStep(int socket, bool stops_only) {
   if (!started.failure.empty()) refuse(started.failure);
 }
 
-// What a terminal shows is kept by its keeper.
-void Supervisor::Hold(std::vector<Descriptor>& descriptors, const std::string& log) {
-  if (pty_) return;
-  held_.Hold(std::move(descriptors[0]), std::move(descriptors[1]), std::move(descriptors[2]), [this, log] {
+// What a terminal shows is kept by its keeper, and ends for a client that nobody reads for.
+void Supervisor::HoldOutputs() {
+  std::array<Descriptor, 3> ends = std::move(read_ends_);
+  if (pty_ || !std::ranges::all_of(ends, &Descriptor::is_open)) return;
+  held_.Hold(std::move(ends[0]), std::move(ends[1]), std::move(ends[2]), [this] {
     LaunchRequest request;
-    request.output = log;
+    request.output = request_.held_log;
     request.is_own_log = true;
     request.appends_output = true;
     return OpenLog(request, Owner());

@@ -191,13 +191,6 @@ Status SendStepCall(const RunRecord& record, int socket, bool stops_only) {
   return SendCommand(record, "step-call", fields, fds);
 }
 
-Status SendHold(const RunRecord& record, const HoldRequest& request) {
-  RecordWriter fields;
-  fields.Add("log", request.log);
-  const std::array<int, 3> fds = {request.output, request.error, request.life};
-  return SendCommand(record, "hold", fields, fds);
-}
-
 Status SendTimeLimit(const RunRecord& record, Duration limit) {
   RecordWriter fields;
   fields.Add("limit", limit.count());

@@ -73,16 +73,6 @@ Status SendGo(const RunRecord& record);
 /// none.
 Status SendStepCall(const RunRecord& record, int socket, bool stops_only);
 
-/// Holds on to the outputs of a foreground job, which its agent reads (supervisor_held.h): copies of the ends that are
-/// read, and of the other end of what closes with the agent, are sent. `log`: where they go when it is gone.
-struct HoldRequest {
-  int output = -1;
-  int error = -1;
-  int life = -1;
-  std::string log;
-};
-Status SendHold(const RunRecord& record, const HoldRequest& request);
-
 /// Asks for the present state: kPrepared or kStarted comes again.
 Status SendPing(const RunRecord& record);
 

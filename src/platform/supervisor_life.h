@@ -3,6 +3,7 @@
 
 #include <sys/types.h>
 
+#include <array>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -41,7 +42,11 @@ class Supervisor {
       : request_(std::move(request)),
         station_(station),
         watch_(*station.watch),
-        changes_user_(::geteuid() == 0 && request_.uid > 0) {}
+        changes_user_(::geteuid() == 0 && request_.uid > 0) {
+    // Whatever becomes of the job: who waits for their end is not kept waiting.
+    for (std::size_t i = 0; i < streams_.size(); ++i) streams_[i].Reset(request_.streams[i]);
+    for (std::size_t i = 0; i < read_ends_.size(); ++i) read_ends_[i].Reset(request_.held[i]);
+  }
 
   /// Returns when the job is over and reported.
   void Run();
@@ -57,7 +62,7 @@ class Supervisor {
   bool OpenTerminal(Descriptor log);
   bool Isolate(MountPlan& mounts);
   bool Start();
-  void CloseStreams();
+  void PassStreams();
 
   // Of a part of a gang (supervisor_seat.h).
   bool is_part() const { return record_.is_part; }
@@ -86,7 +91,7 @@ class Supervisor {
   void BeginStop(int signal, Duration grace);
   void SetTimeLimit(Duration limit);
   void Attach(std::uint64_t attachment, std::vector<Descriptor>& descriptors);
-  void Hold(std::vector<Descriptor>& descriptors, const std::string& log);
+  void HoldOutputs();
   void CallStep(int socket, bool stops_only);
   void Report(std::string_view kind, std::uint64_t attachment = 0);
   void ReportState() { Report(record_.awaits_go() ? "prepared" : "started"); }
@@ -97,6 +102,8 @@ class Supervisor {
   void SayIdle();
 
   LaunchRequest request_;
+  std::array<Descriptor, 3> streams_;    // request_.streams, until the job has them.
+  std::array<Descriptor, 3> read_ends_;  // request_.held, until `held_` has them.
   Station& station_;
   SupervisorWatch& watch_;
   bool changes_user_;

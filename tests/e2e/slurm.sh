@@ -138,6 +138,7 @@ again=$(sbatch --parsable --wrap 'sleep 300')
 wait_for "the job" sacct_is "$again" RUNNING
 scontrol top "$again"
 scancel "$again"
+wait_for "its end" sacct_is "$again" "CANCELLED by $(id -u)"
 one=$(sbatch --parsable -J one --wrap 'sleep 300')
 two=$(sbatch --parsable -J two -p cpu --wrap 'sleep 300')
 yes n | scancel -i -n one >asked
