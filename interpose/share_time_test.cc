@@ -58,12 +58,12 @@ TEST_F(ShareTime, AParkedGateHoldsAllAndWakesTheKeeper) {
 
 TEST_F(ShareTime, ADrainIsOverWhenTheDeviceHasDoneAll) {
   Begin("50000000");
+  const auto start = std::chrono::steady_clock::now();
   ASSERT_EQ(program_.Do("launch 10"), "0");  // 500 ms of work.
   keeper_.SetGate(share::kShut);
-  const auto start = std::chrono::steady_clock::now();
   const share::Message drained = keeper_.Order(0, share::Word::kDrain);
   EXPECT_EQ(drained.word, share::Word::kDrained);
-  EXPECT_GT(std::chrono::steady_clock::now() - start, std::chrono::milliseconds(50));
+  EXPECT_GT(std::chrono::steady_clock::now() - start, std::chrono::milliseconds(490));
 }
 
 TEST_F(ShareTime, ADrainSpoilsNoCapture) {
@@ -127,12 +127,12 @@ TEST_F(ShareTime, WhatADrainWaitsForMayNeedOtherThreadsAndMemory) {
 
 // What it launched may wait for what it launches next, as with NCCL.
 TEST_F(ShareTime, WorkThatOthersAreAwaitedByIsNotWaitedForWithoutEnd) {
-  Begin("2000000000");
+  Begin("4000000000");
   keeper_.SetGate(share::kTurn);
   keeper_.page().processes[0].flags |= share::kCollectives;
   const auto start = std::chrono::steady_clock::now();
   ASSERT_EQ(program_.Do("launch 1"), "0");
-  EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::milliseconds(1500));
+  EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::milliseconds(3500));
   EXPECT_EQ(program_.Do("sync"), "0");
 }
 
