@@ -350,6 +350,8 @@ wire::GpuView GpuViewOf(const Controller& controller, NodeIndex node, const GpuF
     if (job.node != node || !IsOnGpu(tenant, job, node, facts.index)) continue;
     holders.push_back(id);
     view.tenants.push_back(TenantViewOf(controller.Find(id), job, tenant, facts));
+    // Its facts are of the daemon's start; the mode may have been switched on since, for this instance.
+    view.is_mig_enabled |= view.tenants.back().mechanism == wire::kByMig;
   }
   for (const JobId job : planned) {
     const RunningJob* whole = cluster.running(job);

@@ -199,6 +199,24 @@ test('nodes and GPUs', async () => {
   });
 });
 
+test('parts of GPUs and MIG instances', async () => {
+  await agree('the tenants', async () => {
+    const gpus = daemon.json('gpus');
+    const said = gpus.flatMap((gpu) => gpu.tenants.map((tenant) => [gpu, tenant]));
+    const rows = await table('Parts of GPUs');
+    assert.equal(rows.length, said.length);
+    for (const [gpu, tenant] of said) {
+      const row = rows.find((one) => one.Job === tenant.display_id);
+      assert.deepEqual([row.GPU, row.Name, row.User, row.State, row.Share], [String(gpu.index), tenant.name, tenant.user, tenant.state, tenant.share]);
+      assert.equal(row.Time, `${percent(tenant.compute)} of ${percent(tenant.compute_request)}`);
+      assert.equal(row.Memory, `${bytes(tenant.used_bytes)} / ${bytes(tenant.limit_bytes)}`);
+      assert.ok(row['Held to it by'].includes(tenant.mechanism), row['Held to it by']);
+    }
+    // Its mode was switched on for the instances.
+    assert.ok(gpus.some((gpu) => gpu.is_mig_enabled && gpu.tenants.every((one) => one.mechanism === 'enforced by MIG' || one.mechanism === 'MIG')), JSON.stringify(gpus.map((gpu) => gpu.tenants)));
+  });
+});
+
 test('teams and users', async () => {
   await show('teams');
   await agree('the teams', async () => {
@@ -310,7 +328,7 @@ test('waste: its GPUs and jobs', async () => {
     const said = await daemon.ask('GET', '/v1/waste');
     const rows = (await table('Jobs')).filter((row) => row.Waste);
     assert.deepEqual(rows.map((row) => row.Job).sort(), said.jobs.map((job) => job.display_id).sort());
-    for (const job of said.jobs) near(/wastes ([0-9.]+)/.exec(rows.find((row) => row.Job === job.display_id).Waste)[1], job.wasted_gpus, 0.0051, job.display_id);
+    for (const job of said.jobs) near(/^([0-9.]+) GPU/.exec(rows.find((row) => row.Job === job.display_id).Waste)[1], job.wasted_gpus, 0.0051, job.display_id);
     assert.ok(Number(/waste ([0-9.]+)/.exec(await page.locator('[data-wasted]').innerText())[1]) - said.wasted_gpus < 0.01);
   });
 });

@@ -57,7 +57,7 @@ test('queue: each line, and the sum below divvy queue', async () => {
   });
   daemon.submit('--gpus', '4', '--name', 'waits', '--', 'true');
   await page.waitForSelector('.rows >> text="waits"');
-  assert.equal(await page.locator('.rows .badge.warn:has-text("wastes")').count(), 2);
+  assert.equal(await page.locator('.rows .badge.warn:has-text("GPU")').count(), 2);
   await page.click('button:text-is("Show them alone")');
   await until('two lines', async () => (await page.locator('.rows [role=row]').count()) === 2);
   await page.click('button:text-is("Show all")');

@@ -95,6 +95,89 @@ test('names, comments, projects, reasons and directories', async () => {
   }
 });
 
+test('environments, with what a job is called beside them', async () => {
+  const id = daemon.submit('--gpus', '0', '--hold', ...kNames.flatMap((text, i) => ['--env', `CASE_${i}=${text}`]), '--', 'true');
+  await show(`job/${id}`);
+  await page.click('[data-environment] summary');
+  await page.fill('[data-environment] [data-filter]', 'case_');
+  await until('all of them', async () => (await page.locator('[data-environment] [role=table]').getAttribute('aria-rowcount')) === String(kNames.length + 1));
+  const shown = new Set();
+  for (let at = 0; at <= kNames.length * 31; at += 150) {
+    await page.locator('[data-environment] .scroll').evaluate((box, to) => (box.scrollTop = to), at);
+    await page.waitForTimeout(60);
+    for (const text of await page.locator('[data-environment] .rows [role=row] [role=cell]:nth-child(2)').allInnerTexts()) shown.add(text);
+  }
+  for (const text of kNames) assert.ok([...shown].some((one) => one.replace(/\s+/g, ' ') === text.replace(/\s+/g, ' ')), text);
+  await check('environment');
+});
+
+test('what a job says of itself: names and values of its own metrics', async () => {
+  const path = `${daemon.home}/metrics`;
+  const { writeFileSync } = await import('node:fs');
+  const lines = kCases.flatMap((text, i) => [JSON.stringify({ step: i, [text]: i, good_one: i, text }), JSON.stringify({ step: i, [`a ${text}`]: 0.5 })]);
+  writeFileSync(path, lines.join('\n') + '\n');
+  const id = daemon.submit('--gpus', '0', '--', 'sh', '-c', `cat ${path}; sleep 2; cat ${path}; sleep 1000`);
+  await show(`job/${id}`);
+  await page.waitForSelector('[data-metric="own.good_one"]');
+  console.log(`own metrics shown: ${(await page.locator('[data-metric^="own."]').count())}`);
+  await check('own metrics');
+  // And where a daemon would let any name through.
+  const wild = await openPage(browser);
+  await wild.route(/\/v1\/series/, (route) => route.fulfill({ json: { step_s: 1, begin: 1_800_000_000, series: kCases.map((text) => ({ of: 'job', metric: `own.${text}`, unit: text, mean: [1, 2, 3] })) } }));
+  await wild.goto(daemon.link());
+  await wild.waitForSelector('[data-tile="Running"]');
+  await wild.evaluate((job) => (location.hash = '#/job/' + job), id);
+  await until('their charts', async () => (await wild.locator('[data-metric]').count()) === kCases.length);
+  const usual = page;
+  page = wild;
+  await check('any metrics');
+  page = usual;
+  await wild.close();
+  daemon.divvy('cancel', id, '--grace', '0');
+});
+
+test('notes of waste', async () => {
+  const wild = await openPage(browser);
+  const jobs = daemon.json('queue').slice(0, kCases.length);
+  const waste = { time: 1, is_on: true, wasted_gpus: 3, jobs: jobs.map((job, i) => ({ id: job.id, display_id: kCases[i], name: kCases[i], user: kCases[i], team: kCases[i], wasted_gpus: 1, lost_gpu_hours: 1, findings: [{ kind: kCases[i], since: 1, gpus: 1, text: kCases[i], remedy: kCases[i] }] })) };
+  await wild.route(/\/v1\/waste/, (route) => route.fulfill({ json: waste }));
+  await wild.goto(daemon.link());
+  await wild.waitForSelector('[data-wasted]');
+  const usual = page;
+  page = wild;
+  for (const view of ['overview', 'queue', 'usage', `job/${jobs[0].id}`, `job/${jobs[1].id}`]) {
+    await show(view);
+    await page.waitForSelector('[data-waste], [data-wasted]');
+    await check(`waste at ${view}`);
+  }
+  page = usual;
+  await wild.close();
+});
+
+test('a valohai.yaml: names, descriptions, choices, commands, and what is wrong with it', async () => {
+  const quote = JSON.stringify;
+  const usable = kNames.filter((text) => !/[{}$]/.test(text));
+  const yaml = usable
+    .map((text, i) => `- step:\n    name: ${quote(`${text} ${i}`)}\n    image: ${quote(text)}\n    description: ${quote(text)}\n    command: ${quote(`echo ${text}`)}\n    environment-variables:\n      - {name: ${quote(`V${i}`)}, default: ${quote(text)}}\n    parameters:\n      - {name: ${quote(`p ${text}`)}, default: ${quote(text)}, choices: [${quote(text)}, other], description: ${quote(text)}}\n      - {name: ${quote(`q ${text}`)}, default: ${quote(text)}}\n    inputs:\n      - {name: ${quote(`i${i}`)}, default: ${quote(text)}, description: ${quote(text)}, optional: true}\n`)
+    .join('');
+  await show('submit');
+  await page.check('input[value=valohai]');
+  await page.fill('[data-field=yaml]', yaml);
+  await page.waitForSelector('[data-field=step], [data-problems]');
+  const steps = await page.locator('[data-field=step] option').evaluateAll((all) => all.map((one) => one.value));
+  console.log(`${steps.length} of ${usable.length} steps read`);
+  for (const step of steps) {
+    await page.selectOption('[data-field=step]', step);
+    await page.waitForTimeout(30);
+    await check(`step ${step}`);
+  }
+  for (const text of kNames) {
+    await page.fill('[data-field=yaml]', `- step:\n    name: x\n    ${quote(text)}: 1\n    command: ${quote(text)}\n- ${quote(text)}: {}\n`);
+    await page.waitForSelector('[data-problems]');
+    await check(`problems with ${text}`);
+  }
+});
+
 test('logs: any bytes', async () => {
   const path = `${daemon.home}/bytes`;
   const { writeFileSync } = await import('node:fs');
@@ -153,7 +236,7 @@ test('answers of the API that are no such answers do not break the page', async 
   let hits = 0;
   await fuzzed.goto(daemon.link());
   await fuzzed.waitForSelector('[data-tile="Running"]');
-  await fuzzed.route(/\/v1\/(jobs|gpus|nodes|teams|status|reports|pools|reservations)/, async (route) => {
+  await fuzzed.route(/\/v1\/(jobs|gpus|nodes|teams|status|reports|pools|reservations|waste|series|valohai)/, async (route) => {
     const response = await route.fetch();
     const type = response.headers()['content-type'] ?? '';
     if (!type.includes('json')) return route.fulfill({ response });
@@ -161,9 +244,18 @@ test('answers of the API that are no such answers do not break the page', async 
     return route.fulfill({ response, body: JSON.stringify(spoil(await response.json())) });
   });
   for (let round = 0; round < 3; ++round) {
-    for (const view of ['overview', 'queue', 'nodes', 'teams', 'usage', 'events', 'submit', 'job/1']) {
+    for (const view of ['overview', 'queue', 'nodes', 'teams', 'usage', 'events', 'submit', 'whatif', 'job/1']) {
       await fuzzed.evaluate((name) => (location.hash = '#/' + name), view);
       await fuzzed.waitForTimeout(250);
+      if (view === 'submit' && (await fuzzed.locator('input[value=valohai]').count())) {
+        await fuzzed.check('input[value=valohai]', { timeout: 1000 }).catch(() => {});
+        await fuzzed.fill('[data-field=yaml]', '- step:\n    name: a\n    image: b\n    command: c\n    parameters: [{name: p, default: "1"}]\n', { timeout: 1000 }).catch(() => {});
+        await fuzzed.waitForTimeout(400);
+      }
+      if (view === 'job/1') {
+        await fuzzed.click('[data-environment] summary', { timeout: 500 }).catch(() => {});
+        await fuzzed.waitForTimeout(200);
+      }
       assert.equal(await fuzzed.evaluate(() => window.hit), undefined);
       assert.equal(await fuzzed.locator('nav').count(), 1, `the menu is gone at ${view}`);
     }

@@ -82,7 +82,7 @@ async function timed(read) {
 }
 
 const compare = (a, b) => rank(a) - rank(b) || (a.position || 1e9) - (b.position || 1e9) || a.id - b.id;
-const kRanks = { running: 0, paused: 0, stopping: 0, starting: 0, queued: 1, held: 2 };
+const kRanks = { __proto__: null, running: 0, paused: 0, stopping: 0, starting: 0, queued: 1, held: 2 };
 const rank = (job) => kRanks[job.state] ?? 3;
 
 async function readAll() {

@@ -16,7 +16,9 @@ export async function readSeries(asked) {
 }
 export const timesOf = (answer, length) => Array.from({ length }, (_, i) => answer.begin + i * answer.step_s);
 
+// Looked up by what a daemon says: without a prototype there is no 'constructor' in them.
 const kByUnit = {
+  __proto__: null,
   ratio: (value) => `${Math.round(value * 100)} %`,
   bytes: (value) => byteText(value),
   'bytes/s': (value) => `${byteText(value)}/s`,
@@ -35,4 +37,4 @@ function byteText(value) {
   return `${value >= 100 ? Math.round(value) : Number(value.toFixed(1))} ${units[unit]}`;
 }
 export const textOfUnit = (unit) => kByUnit[unit] ?? ((value) => String(Number(value.toPrecision(4))));
-export const kMostOfUnit = { ratio: 1 };
+export const kMostOfUnit = { __proto__: null, ratio: 1 };

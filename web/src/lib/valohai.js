@@ -1,7 +1,7 @@
 // The form of a step of valohai.yaml: from its fields to what the daemon is asked, and to the command line that says the same.
 import { quoted } from './spec.js';
 
-const kFlags = { true: true, false: false };
+const kFlags = { __proto__: null, true: true, false: false };
 const isOn = (text) => kFlags[String(text).toLowerCase()] ?? ['1', 'yes', 'on'].includes(String(text).toLowerCase());
 
 /** What the form begins with: { gpus, title, parameters, inputs, variables } of texts, and of flags true or false. */
