@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { createRequire } from 'node:module';
 import { after, before, test } from 'node:test';
-import { Daemon, openBrowser, openPage } from './world.mjs';
+import { Daemon, openBrowser, openPage, until } from './world.mjs';
 import { kTeams, work } from './scene.mjs';
 
 const axe = createRequire(import.meta.url).resolve('axe-core/axe.min.js');
@@ -10,6 +10,7 @@ let daemon, browser;
 before(async () => {
   daemon = new Daemon(process.env.DIVVY, '8xH100-80GB', kTeams).up();
   await work(daemon);
+  await until('somebody who wastes GPUs', async () => (await daemon.ask('GET', '/v1/waste')).jobs.length > 0, 60);
   browser = await openBrowser();
 });
 after(async () => {
@@ -42,6 +43,16 @@ for (const scheme of ['light', 'dark']) {
         await page.evaluate((name) => (location.hash = '#/' + name), view);
         await page.waitForSelector('main h1, main .tiles');
         await page.waitForTimeout(700);
+        if (await page.locator('[data-environment] summary').count()) {
+          await page.click('[data-environment] summary');
+          await page.waitForSelector('[data-environment] .rows [role=row]');
+        }
+        if (view === 'submit') {
+          found.push(...(await check(page, view)));
+          await page.check('input[value=valohai]');
+          await page.fill('[data-field=yaml]', '- step:\n    name: a\n    image: b\n    command: c {parameters}\n    parameters: [{name: p, default: "1", choices: ["1"]}, {name: f, type: flag}, {name: m, type: integer, multiple: separate, default: [1, 2]}]\n    inputs: [{name: i, default: x}]\n    environment-variables: [{name: V, default: w}]\n');
+          await page.waitForSelector('[data-made=gpus]');
+        }
         found.push(...(await check(page, view)));
         const over = await page.evaluate(() => document.documentElement.scrollWidth - document.documentElement.clientWidth);
         if (over > 0) found.push(`${view} is ${over} px wider than the screen of ${viewport.width}`);

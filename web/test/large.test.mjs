@@ -91,6 +91,27 @@ test('sorting and filtering 10,000 jobs takes a moment at most', async () => {
   await page.fill('[data-filter]', '');
 });
 
+test('what is done to 10,000 jobs says how far it is', async () => {
+  await page.check('[role=columnheader] input[type=checkbox]');
+  await page.evaluate(() => {
+    window.steps = [];
+    new MutationObserver(() => {
+      const bar = document.querySelector('[data-busy] progress');
+      if (bar && bar.max > 1 && bar.value !== window.steps.at(-1)) window.steps.push(bar.value);
+    }).observe(document.body, { subtree: true, childList: true, attributes: true, characterData: true });
+  });
+  const begun = Date.now();
+  await page.click('button:text-is("Priority")');
+  await page.fill('dialog input', '-1');
+  await page.click('dialog button:has-text("Set")');
+  await page.waitForSelector(`text=Done for ${kJobs} jobs.`, { timeout: 120_000 });
+  const steps = await page.evaluate(() => window.steps);
+  console.log(`priority of ${kJobs} jobs in ${Date.now() - begun} ms, ${steps.length} steps seen`);
+  assert.ok(steps.length >= 5 && steps.every((one, i) => i === 0 || one > steps[i - 1]), JSON.stringify(steps));
+  assert.equal(await page.locator('[data-busy]').count(), 0);
+  assert.equal(daemon.json('queue').filter((job) => job.priority === -1).length, kJobs);
+});
+
 test('the page keeps its memory, and the daemon its time', async () => {
   const session = await page.context().newCDPSession(page);
   const heap = async () => {

@@ -4,6 +4,21 @@ import { join } from 'node:path';
 import { kTeams, work } from './scene.mjs';
 import { Daemon, openBrowser, openPage } from './world.mjs';
 
+const kYaml = `- step:
+    name: full-training
+    image: pytorch/pytorch:2.0.0-cuda11.7-cudnn8-runtime
+    description: trains the whole model
+    command: python train.py {parameters}
+    environment-variables:
+      - {name: VH_GPUS, default: 2}
+    parameters:
+      - {name: lr, type: float, default: 0.001, min: 0, max: 1}
+      - {name: optimiser, choices: [adam, sgd], default: adam}
+      - {name: epochs, type: integer, default: 10}
+      - {name: mixed-precision, type: flag, default: true}
+    inputs:
+      - {name: dataset, default: data/train.csv, optional: true}
+`;
 const folder = process.argv[2];
 mkdirSync(folder, { recursive: true });
 const daemon = new Daemon(process.env.DIVVY, '8xH100-80GB', kTeams).up();
@@ -17,7 +32,7 @@ try {
     await new Promise((resolve) => setTimeout(resolve, 3000));
   }
   const waiting = daemon.json('queue').find((job) => job.name === 'pretrain-7b').id;
-  const views = { overview: 'overview', queue: 'queue', job: `job/${first}`, waiting: `job/${waiting}`, nodes: 'nodes', teams: 'teams', usage: 'usage', submit: 'submit', events: 'events', 'what-if': 'whatif' };
+  const views = { overview: 'overview', queue: 'queue', job: `job/${first}`, waiting: `job/${waiting}`, nodes: 'nodes', teams: 'teams', usage: 'usage', submit: 'submit', valohai: 'submit', events: 'events', 'what-if': 'whatif' };
   for (const colorScheme of ['light', 'dark']) {
     const page = await openPage(browser, { colorScheme, viewport: { width: 1280, height: 800 } });
     await page.goto(daemon.link());
@@ -29,6 +44,13 @@ try {
         await page.fill('[data-field=command]', 'python train.py --epochs 10');
         await page.fill('[data-field=gpus]', '2');
         await page.fill('[data-field=hours]', '4');
+        await page.waitForTimeout(900);
+      }
+      if (name === 'valohai') {
+        await page.check('input[value=valohai]');
+        await page.fill('[data-field=yaml]', kYaml);
+        await page.waitForSelector('[data-made=gpus]');
+        await page.click('summary:has-text("Its script")');
         await page.waitForTimeout(900);
       }
       if (name === 'what-if') {

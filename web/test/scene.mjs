@@ -1,7 +1,7 @@
 // A daemon at work, for pictures and for axe: jobs that run, wait, are held and have ended; GPUs with use and memory.
 import { until } from './world.mjs';
 
-export const kTeams = '[teams.vision]\nquota = 4\nusers = ["root"]\n[teams.speech]\nquota = 2\nusers = ["root"]\n[teams.robotics]\nquota = 2\nusers = ["root"]\n[users.root]\nteam = "vision"\n';
+export const kTeams = '[teams.vision]\nquota = 4\nusers = ["root"]\n[teams.speech]\nquota = 2\nusers = ["root"]\n[teams.robotics]\nquota = 2\nusers = ["root"]\n[users.root]\nteam = "vision"\n[waste]\ngrace = "0s"\nidle_after = "20s"\n';
 
 export async function work(daemon) {
   const long = ['--', 'sleep', '3000'];

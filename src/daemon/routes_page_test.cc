@@ -1,0 +1,82 @@
+// The routes of the page beside those of the command line, over the socket.
+#include "daemon/routes_test_world.h"
+
+namespace divvy {
+namespace {
+
+class RoutesPage : public ::testing::Test {
+ protected:
+  std::string Answer(Client& client) {
+    EXPECT_TRUE(world_.TurnUntil([&] {
+      world_.Settle();
+      world_.Read();
+      return client.Received().find("\r\n\r\n") != std::string::npos;
+    }));
+    return client.Received();
+  }
+  std::string Get(const std::string& path) {
+    Client client(world_.directory_ + "/socket");
+    client.Get(path);
+    return Answer(client);
+  }
+  std::string Post(const std::string& path, const std::string& body) {
+    Client client(world_.directory_ + "/socket");
+    client.Post(path, body);
+    return Answer(client);
+  }
+  JobId SubmitWith(std::int64_t uid, std::vector<std::string> captured, std::vector<std::string> asked) {
+    JobSpec spec;
+    spec.command = {"true"};
+    spec.name = "x";
+    spec.capture.environment = std::move(captured);
+    spec.extra_environment = std::move(asked);
+    const auto result = world_.controller_.Submit(std::move(spec), 0, Caller{{uid, uid, "ada"}, false},
+                                                  world_.clock_.Now(), world_.core_->Outcomes());
+    world_.core_->Touch();
+    return result->id;
+  }
+  static bool Has(const std::string& text, const std::string& part) {
+    return text.find(part) != std::string::npos || (ADD_FAILURE() << text, false);
+  }
+
+  World world_;
+};
+
+TEST_F(RoutesPage, AnEnvironmentHasWhatTheJobAskedForBeforeWhatWasThere) {
+  const auto id = SubmitWith(::getuid(), {"A=1", "PATH=/bin", "WITH=a=b"}, {"A=2", "EMPTY="});
+  EXPECT_TRUE(Has(Get("/v1/jobs/" + ToString(id) + "/environment"),
+                  R"({"variables":[{"name":"A","value":"2","is_asked":true},)"
+                  R"({"name":"EMPTY","value":"","is_asked":true},)"
+                  R"({"name":"PATH","value":"/bin","is_asked":false},)"
+                  R"({"name":"WITH","value":"a=b","is_asked":false}]})"));
+  EXPECT_TRUE(Has(Get("/v1/jobs/99/environment"), "there is no job 99"));
+}
+
+TEST_F(RoutesPage, AnEnvironmentIsNotForOthers) {
+  if (::getuid() == 0) GTEST_SKIP() << "root is an administrator";
+  const auto id = SubmitWith(::getuid() + 1, {"SECRET=x"}, {});
+  EXPECT_TRUE(Has(Get("/v1/jobs/" + ToString(id) + "/environment"), "who alone may see its environment"));
+}
+
+TEST_F(RoutesPage, AValohaiYamlIsReadAndAStepOfItBecomesAJob) {
+  const std::string text = R"(- step:\n    name: train\n    image: x\n    command: echo {parameter-value:lr}\n)"
+                           R"(    parameters: [{name: lr, type: float, default: 0.5}]\n)";
+  const std::string read = Post("/v1/valohai", "{\"text\":\"" + text + "\"}");
+  EXPECT_TRUE(Has(read, R"("problems":[])"));
+  EXPECT_TRUE(Has(read, R"("name":"lr","type":"float","defaults":["0.5"])"));
+  EXPECT_TRUE(Has(read, R"("spec":null)"));
+  const std::string made = Post("/v1/valohai", "{\"text\":\"" + text + "\",\"step\":\"train\",\"directory\":\"/srv\"}");
+  EXPECT_TRUE(Has(made, "echo 0.5"));
+  EXPECT_TRUE(Has(made, R"("directory":"/srv")"));
+  EXPECT_TRUE(Has(Post("/v1/valohai", "{\"text\":\"- step: [\"}"), R"("is_warning":false)"));
+}
+
+TEST_F(RoutesPage, SharesOverTimeRefuseWhatTheyCannotDraw) {
+  EXPECT_TRUE(Has(Get("/v1/reports/shares?by=team&points=3"), R"("by":"team","step_s":201600)"));
+  EXPECT_TRUE(Has(Get("/v1/reports/shares?by=hour"), "time is the other direction"));
+  EXPECT_TRUE(Has(Get("/v1/reports/shares?points=0"), "'points' goes from 1 to 2000"));
+  EXPECT_TRUE(Has(Get("/v1/reports/shares?points=x"), "'points' goes from 1 to 2000"));
+}
+
+}  // namespace
+}  // namespace divvy
