@@ -82,6 +82,7 @@ namespace {
 template <typename Matches>
 Return FindDevice(Device* device, Matches matches, Return otherwise) {
   Locked lock;
+  FollowWorld();
   const World* world = OpenWorld();
   if (world == nullptr) return kUninitialized;
   if (device == nullptr) return kInvalidArgument;

@@ -22,6 +22,7 @@ const CudaFile* cuda = nullptr;  // Null until a program has used CUDA.
 unsigned starts = 0;             // nvmlInit_v2 calls that no nvmlShutdown has answered yet.
 char chosen_path[4096] = "";
 char open_path[4096] = "";
+ino_t open_world = 0;
 
 // The path given by divvyEmulateUse, else DIVVY_EMULATE, else the file beside this library.
 bool FindWorldPath(char* path, size_t size) {
@@ -34,20 +35,22 @@ bool FindWorldPath(char* path, size_t size) {
   return static_cast<size_t>(snprintf(path, size, "%.*s%s", folder, self.dli_fname, kWorldFile)) < size;
 }
 
-const void* MapFile(const char* path, size_t size) {
+/// `at`: in the place of what is mapped there.
+const void* MapFile(const char* path, size_t size, ino_t* inode = nullptr, const void* at = nullptr) {
   const int fd = open(path, O_RDONLY | O_CLOEXEC);
   if (fd < 0) return nullptr;
   struct stat about;
   void* mapped = MAP_FAILED;
   if (old_glibc::Fstat(fd, &about) == 0 && about.st_size == static_cast<off_t>(size)) {
-    mapped = mmap(nullptr, size, PROT_READ, MAP_SHARED, fd, 0);
+    mapped = mmap(const_cast<void*>(at), size, PROT_READ, at == nullptr ? MAP_SHARED : MAP_SHARED | MAP_FIXED, fd, 0);
+    if (inode != nullptr) *inode = about.st_ino;
   }
   close(fd);
   return mapped == MAP_FAILED ? nullptr : mapped;
 }
 
 const World* MapWorld(const char* path) {
-  const auto* found = static_cast<const World*>(MapFile(path, sizeof(World)));
+  const auto* found = static_cast<const World*>(MapFile(path, sizeof(World), &open_world));
   if (found == nullptr) return nullptr;
   if (found->magic == kWorldMagic && found->layout == kWorldLayout && found->gpu_count <= kMaxGpus) return found;
   munmap(const_cast<World*>(found), sizeof(World));
@@ -82,6 +85,18 @@ nvml::Return StartWorld() {
   }
   ++starts;
   return nvml::kSuccess;
+}
+
+void FollowWorld() {
+  struct stat about;
+  const int fd = world == nullptr ? -1 : open(open_path, O_RDONLY | O_CLOEXEC);
+  if (fd < 0) return;
+  const bool is_another = old_glibc::Fstat(fd, &about) == 0 && about.st_ino != open_world;
+  close(fd);
+  if (!is_another || MapFile(open_path, sizeof(World), &open_world, world) == nullptr || cuda == nullptr) return;
+  char path[4200];
+  snprintf(path, sizeof(path), "%s%s", open_path, kCudaSuffix);
+  MapFile(path, sizeof(CudaFile), nullptr, cuda);
 }
 
 nvml::Return StopWorld() {

@@ -14,6 +14,8 @@ const World* OpenWorld();
 /// What programs of the stand-in CUDA driver use; null while there is no file of it. As above.
 const CudaFile* OpenCuda();
 nvml::Return StartWorld();
+/// A description that was written anew is what there is from now on; handles stay what they are. Requires: the lock.
+void FollowWorld();
 nvml::Return StopWorld();
 
 /// Held by every entry point while it looks at the world, so that nvmlShutdown cannot unmap it underneath.

@@ -19,6 +19,9 @@ using dialect::Option;
 
 constexpr std::string_view kNode = "NODE";
 constexpr std::size_t kShareColumn = 17;
+constexpr std::size_t kIndentOfReason = 4;
+/// More have a line each, and their ids no place beside their GPU's.
+constexpr std::size_t kMostTenantIds = 3;
 
 const std::vector<Column>& GpuColumns() {
   static const std::vector<Column> columns = {
@@ -56,9 +59,10 @@ std::string Who(const wire::GpuView& gpu) {
   return who.empty() ? gpu.reason : who;
 }
 
-std::vector<Cell> GpuRow(const wire::GpuView& gpu, const std::string& own) {
+std::vector<Cell> GpuRow(const wire::GpuView& gpu, const std::string& own, bool is_for_people) {
   std::string jobs, links;
   for (const std::string& job : gpu.job_display_ids) jobs += (jobs.empty() ? "" : ",") + job;
+  if (is_for_people && gpu.tenants.size() > kMostTenantIds) jobs = std::to_string(gpu.tenants.size()) + " jobs";
   for (const std::string& link : gpu.links) links += (links.empty() ? "" : " ") + link;
   const auto gigabytes = [](std::int64_t bytes) { return std::to_string((bytes + (1 << 29)) >> 30); };
   return {{gpu.node.empty() ? own : gpu.node, Colour::kNone},
@@ -100,17 +104,22 @@ std::vector<Cell> TenantRow(const wire::TenantView& tenant, const wire::GpuView&
 std::string WithTenants(const std::string& table, const std::vector<wire::GpuView>& gpus, bool has_header) {
   std::vector<wire::TenantView> all;
   for (const wire::GpuView& gpu : gpus) all.insert(all.end(), gpu.tenants.begin(), gpu.tenants.end());
-  const std::vector<std::string> lines = TenantLines(all, TerminalWidth());
+  const int width = TerminalWidth();
+  const std::vector<std::string> lines = TenantLines(all, width);
   std::string out;
   std::size_t at = 0, next = 0;
   const auto copy_line = [&] {
     const std::size_t end = table.find('\n', at);
     out += table.substr(at, end - at + 1);
+    const std::string_view copied = std::string_view(table).substr(at, end - at);
     at = end + 1;
+    return copied;
   };
   if (has_header) copy_line();
   for (const wire::GpuView& gpu : gpus) {
-    copy_line();
+    const std::string who = Who(gpu);
+    const bool is_cut = copy_line().find(who) == std::string_view::npos;
+    if (is_cut && width > 0) out += Wrapped(who, kIndentOfReason, static_cast<std::size_t>(width));
     for (std::size_t i = 0; i < gpu.tenants.size(); ++i) out += lines[next++];
   }
   return out;
@@ -232,7 +241,7 @@ int GpusMain(const Words& words) {
     const bool is_for_people = !listing.csv && listing.columns.empty();
     std::vector<std::vector<Cell>> rows;
     for (const wire::GpuView& gpu : gpus) {
-      rows.push_back(GpuRow(gpu, own));
+      rows.push_back(GpuRow(gpu, own, is_for_people));
       if (is_for_people) continue;  // They get lines of their own.
       for (const wire::TenantView& tenant : gpu.tenants) rows.push_back(TenantRow(tenant, gpu, own));
     }

@@ -18,7 +18,13 @@ using dialect::Takes;
 std::vector<Option> ResizeTable(wire::JobSelector& select, JobSpec& spec) {
   std::vector<Option> table = SelectTable(select);
   table.push_back({"gpus", 'g', Takes::kValue, "PART", "The part of each of its GPUs that is its own",
-                   [&spec](std::string_view value) { return dialect::ApplyGpus(value, spec.request); }});
+                   [&spec](std::string_view value) -> Status {
+                     DIVVY_CHECK(dialect::ApplyGpus(value, spec.request));
+                     if (spec.request.gpus > 0) return {};
+                     return InvalidArgument("--gpus " + std::string(value) +
+                                            ": a job that shares its GPU goes on sharing it; name a part, such as "
+                                            "--gpus 0.25");
+                   }});
   table.push_back({"gpu-memory", 0, Takes::kValue, "SIZE", "The same by memory, such as 20G",
                    [&spec](std::string_view value) -> Status {
                      DIVVY_TRY(spec.request.gpu_memory, dialect::ParseSize(value, dialect::kMebibyte));

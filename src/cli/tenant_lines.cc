@@ -26,21 +26,6 @@ std::string Padded(std::string text, std::size_t width, bool is_right_aligned = 
   return is_right_aligned ? padding + text : text + padding;
 }
 
-/// Words in lines of at most `width` columns, each behind as many spaces as the first.
-std::string Wrapped(const std::string& text, std::size_t indent, std::size_t width) {
-  std::string out, line;
-  const auto flush = [&] {
-    out += std::string(indent, ' ') + Paint(Colour::kDim, line) + "\n";
-    line.clear();
-  };
-  for (const std::string_view word : Split(text, ' ')) {
-    if (!line.empty() && indent + Width(line) + 1 + Width(word) > width) flush();
-    line += (line.empty() ? "" : " ") + std::string(word);
-  }
-  if (!line.empty()) flush();
-  return out;
-}
-
 struct Widths {
   std::size_t id = 0, name = 0, user = 0, state = 0, share = 0, time = 0, memory = 0;
   /// All columns and the spaces between them.
@@ -66,11 +51,26 @@ Widths WidestOf(const std::vector<wire::TenantView>& tenants) {
 
 }  // namespace
 
+std::string Wrapped(const std::string& text, std::size_t indent, std::size_t width) {
+  std::string out, line;
+  const auto flush = [&] {
+    out += std::string(indent, ' ') + Paint(Colour::kDim, line) + "\n";
+    line.clear();
+  };
+  for (const std::string_view word : Split(text, ' ')) {
+    if (!line.empty() && indent + Width(line) + 1 + Width(word) > width) flush();
+    line += (line.empty() ? "" : " ") + std::string(word);
+  }
+  if (!line.empty()) flush();
+  return out;
+}
+
 TenantText TextOf(const wire::TenantView& tenant) {
   std::vector<std::string> notes;
   if (!tenant.mechanism.empty()) notes.push_back(tenant.mechanism);
   if (!tenant.note.empty()) notes.push_back(tenant.note);
-  return {tenant.name + " of " + tenant.user, Percent(tenant.compute) + " of " + Percent(tenant.compute_request),
+  const std::string time = tenant.is_compute_known ? Percent(tenant.compute) : "-";
+  return {tenant.name + " of " + tenant.user, time + " of " + Percent(tenant.compute_request),
           Tenths(tenant.used_bytes) + "/" + Tenths(tenant.limit_bytes) + "G", Join(notes, "; ")};
 }
 

@@ -23,6 +23,8 @@ Colour TenantColour(const std::string& state);
 /// memory, and behind them, or on a line of its own where `width` columns are too few, what holds it to its share and
 /// what is to be said of it. Job, user and notes are never cut; a long name is. `width` 0: no terminal; nothing is cut,
 /// and all is on one line.
+/// Words in lines of at most `width` columns, each behind `indent` spaces.
+std::string Wrapped(const std::string& text, std::size_t indent, std::size_t width);
 std::vector<std::string> TenantLines(const std::vector<wire::TenantView>& tenants, int width);
 
 /// Of a job: "GPUs", "share", "memory", ... with what they are, in the order in which they are shown.

@@ -32,6 +32,12 @@ void CopyEnvironment(const JobSpec& spec, JobUpdate& update) {
   if (spec.request.gpus >= 0) update.gpus = spec.request.gpus;  // VH_GPUS=2.
 }
 
+/// None where nothing is said of a part: then its GPUs are whole ones.
+void CopyPortion(const JobSpec& spec, JobUpdate& update) {
+  update.portion.reset();
+  if (spec.request.portion != GpuPortion()) update.portion = spec.request.portion;
+}
+
 /// An option of `submit`, and where it goes in an update.
 struct Field {
   std::string_view option;
@@ -45,7 +51,13 @@ constexpr Field kFields[] = {
      [](const JobSpec& spec, JobUpdate& update) {
        update.gpus = spec.request.gpus;
        update.gpus_most = spec.request.gpus_most;
+       CopyPortion(spec, update);
      }},
+    {"gpu-limit", false, CopyPortion},
+    {"gpu-memory-limit", false, CopyPortion},
+    {"compute", false, CopyPortion},
+    {"idle-park", false, CopyPortion},
+    {"slice", false, [](const JobSpec& spec, JobUpdate& update) { update.slice = spec.request.slice; }},
     {"topology", false,
      [](const JobSpec& spec, JobUpdate& update) {
        const std::string topology = TopologyText(spec.request);
@@ -204,10 +216,11 @@ int UpdateMain(const Words& words) {
   for (Option& option : FixedTable()) table.push_back(std::move(option));
   const auto parsed = dialect::ParseOptions(table, words);
   if (!parsed) return Fail(parsed.error());
-  if (wish.spec.request.portion.any())
-    return Fail(InvalidArgument("a part of a GPU is changed by divvy resize ID --gpus " +
-                                PartsText(wish.spec.request.portion.request) + ", whether the job waits or runs"));
   JobUpdate& update = wish.update;
+  // As at a submission: by its memory.
+  if (update.portion && update.portion->memory_limit > Bytes() && update.gpu_memory_bytes) {
+    update.portion->memory = Bytes(*std::exchange(update.gpu_memory_bytes, std::nullopt));
+  }
   update.select.ids = parsed->positional;
   if (update.select.ids.empty() && !update.select.is_all)
     return Fail(InvalidArgument("name the jobs: divvy update 17 --priority 5"));

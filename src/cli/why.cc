@@ -63,7 +63,7 @@ std::vector<Holders> Merged(const std::vector<wire::HolderView>& views, double n
 }
 
 /// Who has, or is promised, what is missing: a line each, in columns.
-std::string HolderLines(const std::vector<wire::HolderView>& views, double now) {
+std::string HolderLines(const std::vector<wire::HolderView>& views, bool has_more, double now) {
   using Row = std::array<std::string, 5>;
   std::vector<Row> rows;
   Row widest;
@@ -88,8 +88,11 @@ std::string HolderLines(const std::vector<wire::HolderView>& views, double now) 
     line.erase(line.find_last_not_of(' ') + 1);
     out += line + "\n";
   }
-  if (holders.size() > kMostHolders)
+  if (has_more) {
+    out += "    and others\n";
+  } else if (holders.size() > kMostHolders) {
     out += "    and " + Plural(static_cast<std::int64_t>(holders.size() - kMostHolders), "more job") + "\n";
+  }
   return out;
 }
 
@@ -101,7 +104,7 @@ std::string BlockerText(const wire::BlockerView& blocker, bool is_only_one, doub
   } else if (!rule.empty() && blocker.held_by.empty()) {
     out += rule + "\n";  // The text is in the sentence above.
   }
-  return out + HolderLines(blocker.held_by, now);
+  return out + HolderLines(blocker.held_by, blocker.has_more_holders, now);
 }
 
 std::string Place(const wire::WhyView& why) {

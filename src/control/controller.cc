@@ -487,14 +487,17 @@ Reason Controller::WaitingReason(const JobRecord& record) const {
   if (std::string bar = cluster_.TeamBar(record.id); !bar.empty()) return bar;
   if (std::string gone = WhyNoPool(pools_, cluster_, record); !gone.empty()) return gone;
   if (const int asked = record.request.gpus_in_all(); asked > 0) {
+    // What they are kept for, or why they do not fit, is for divvy why.
+    const std::string idle = IdleNodesText(cluster_, *entry);
+    if (!record.request.slice.empty())
+      return "waits for a slice " + record.request.slice + (idle.empty() ? "" : "; " + idle);
     if (record.request.is_portioned()) {
       const std::string part =
           record.request.portion.is_by_memory() ? PortionText(record.request.portion) : GpuCountText(record.request);
-      return "waits for " + part + (record.request.gpus > 1 ? " of GPUs" : " of a GPU");
+      return "waits for " + part + (record.request.gpus > 1 ? " of GPUs" : " of a GPU") +
+             (idle.empty() ? "" : "; " + idle);
     }
     const int free = cluster_.free_count();
-    // What they are kept for, or why they do not fit, is for divvy why.
-    const std::string idle = IdleNodesText(cluster_, *entry);
     return "waits for " + Plural(asked, "GPU") + ", " + std::to_string(free) + " free" +
            (free >= asked ? ", not for it" : "") + (idle.empty() ? "" : "; " + idle);
   }

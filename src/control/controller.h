@@ -164,6 +164,7 @@ class Controller {
   };
   /// Whether it has.
   bool OnTenants(const std::string& node, const std::vector<Tenant>& tenants);
+  void OnStuckGpus(const std::string& node, const std::map<GpuIndex, std::string>& stuck);  // All: why no new work.
   /// Nothing else was left to give others what is their right (docs/sharing.md): back to the queue. Ignored unless the
   /// job agreed to it, and it is this attempt of it.
   void OnRepay(JobId id, std::uint32_t attempt, const std::string& why, Time now);
@@ -433,8 +434,9 @@ class Controller {
     Time rests_until = kNever;
     std::vector<GpuIndex> gone;  // Counted, because something runs there, and no longer there.
     std::vector<GpuObservation> observations;
-    std::map<JobId, GpuSet> stays;  // Tenants of shared GPUs that cannot be moved, and where they are.
-    bool is_paper_loose = false;    // Whether parts of its GPUs may be counted on fewer of them.
+    std::map<JobId, GpuSet> stays;          // Tenants of shared GPUs that cannot be moved, and where they are.
+    std::map<GpuIndex, std::string> stuck;  // OnStuckGpus.
+    bool is_paper_loose = false;            // Whether parts of its GPUs may be counted on fewer of them.
   };
   void KnowModels(const NodeCapacity& capacity);
   Machine& MachineOf(NodeIndex node);

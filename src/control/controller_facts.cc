@@ -344,6 +344,8 @@ void Controller::RefreshGpus(NodeIndex node, const std::vector<GpuObservation>& 
       availability.unmanaged += (availability.unmanaged.empty() ? "" : "; ") + seen->cut_by_others;
     if (std::ranges::find(MachineOf(node).gone, gpu) != MachineOf(node).gone.end())
       availability.fault = "its machine no longer has it";
+    if (const auto stuck = MachineOf(node).stuck.find(gpu); stuck != MachineOf(node).stuck.end())
+      availability.stuck = stuck->second;
     if (before[i] == availability) continue;
     cluster_.SetAvailability(node, gpu, std::move(availability));
     const std::string of = is_own ? "" : " of node " + name;

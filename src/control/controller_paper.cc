@@ -48,6 +48,13 @@ bool Controller::OnTenants(const std::string& name, const std::vector<Tenant>& t
   return true;
 }
 
+void Controller::OnStuckGpus(const std::string& name, const std::map<GpuIndex, std::string>& stuck) {
+  const auto node = IndexOf(name);
+  if (!node || MachineOf(*node).stuck == stuck) return;
+  MachineOf(*node).stuck = stuck;
+  RefreshGpus(*node, observations(*node));
+}
+
 void Controller::PackPaper() {
   for (NodeIndex node = kOwnNode; node < machines_.size(); ++node) {
     if (machines_[node].is_away) continue;  // It would not hear of it.

@@ -58,10 +58,12 @@ Result<std::string> Controller::ResizePortion(JobId id, const GpuPortion& portio
     }
     if (!known->request.slice.empty())
       return FailedPrecondition("job " + DisplayId(*known) + " asks for a slice " + known->request.slice +
-                                " of a GPU, whose size is its own; cancel it and submit it with another --slice");
+                                " of a GPU, whose size is its own; divvy update " + DisplayId(*known) +
+                                " --slice names another while it waits, and --gpus 0.5 a part in its place");
     if (!known->request.is_portioned())
-      return FailedPrecondition("job " + DisplayId(*known) + " asks for whole GPUs; divvy update " + DisplayId(*known) +
-                                " --gpus N changes how many, while it waits");
+      return FailedPrecondition("job " + DisplayId(*known) + " asks for whole GPUs; while it waits divvy update " +
+                                DisplayId(*known) +
+                                " --gpus 0.5 makes that a part of one, and --gpus N another number");
     DIVVY_TRY(changes.portion, Merged(known->request.portion, portion, DisplayId(*known)));
     const std::string asked = InFull(*changes.portion, known->request.gpus > 1 ? "each of its GPUs" : "a GPU");
     DIVVY_TRY(const std::string done, Update(id, changes, caller, now, outcome));

@@ -1,6 +1,7 @@
 #include <gtest/gtest.h>
 
 #include "control/controller_test_world.h"
+#include "control/start_reason.h"
 #include "model/exit_codes.h"
 
 namespace divvy {
@@ -66,6 +67,45 @@ TEST_F(Portions, TwoHalvesShareOneGpuAndAWholeJobHasTheOther) {
   EXPECT_EQ(controller_.Find(a)->gpus, controller_.Find(b)->gpus);
   EXPECT_EQ(controller_.Find(a)->gpu_parts, GpuShare(5'000));
   EXPECT_NE(controller_.Find(whole)->gpus, controller_.Find(a)->gpus);
+}
+
+// A MIG instance that cannot be unmade: nobody is planned where it is.
+TEST_F(Portions, AGpuOfWhichNothingCanBeHadTakesNoWork) {
+  controller_.OnStuckGpus("", {{0, "the MIG instance of job 5 cannot be unmade: in use"}});
+  const JobId a = Submit(1);
+  const JobId b = Submit(1);
+  EXPECT_EQ(Launched(Turn()), std::vector{a});
+  EXPECT_EQ(controller_.Find(a)->gpus, GpuSet::Of({1}));
+  const std::string why = StateReason(controller_, *controller_.Find(b));
+  EXPECT_NE(why.find("GPU 0: the MIG instance of job 5 cannot be unmade"), std::string::npos) << why;
+  controller_.OnStuckGpus("", {});
+  EXPECT_EQ(Launched(Turn()), std::vector{b});
+}
+
+// `divvy why` names such changes.
+TEST_F(Portions, WhatWaitsMayAskForAPartInPlaceOfAWholeGpuAndTheOtherWayRound) {
+  static_cast<void>(Submit(2));
+  static_cast<void>(Turn());
+  const JobId job = Submit(1);
+  JobChanges part;
+  part.gpus = 1;
+  part.portion.emplace().request = GpuShare(4'000);
+  ASSERT_TRUE(controller_.Update(job, part, ada_, now_, NoHistory()));
+  EXPECT_EQ(controller_.Find(job)->request.portion.request, GpuShare(4'000));
+  JobChanges whole;
+  whole.gpus = 2;
+  ASSERT_TRUE(controller_.Update(job, whole, ada_, now_, NoHistory()));
+  EXPECT_FALSE(controller_.Find(job)->request.is_portioned());
+  EXPECT_EQ(controller_.Find(job)->request.gpus, 2);
+  JobChanges slice;
+  slice.slice = "1g.10gb";
+  slice.queues_anyway = true;
+  ASSERT_TRUE(controller_.Update(job, slice, ada_, now_, NoHistory()));
+  EXPECT_EQ(controller_.Find(job)->request.slice, "1g.10gb");
+  EXPECT_EQ(controller_.Find(job)->request.gpus, 1);
+  ASSERT_TRUE(controller_.Update(job, part, ada_, now_, NoHistory()));
+  EXPECT_EQ(controller_.Find(job)->request.slice, "");
+  EXPECT_EQ(controller_.Find(job)->request.portion.request, GpuShare(4'000));
 }
 
 TEST_F(Portions, AResizeOfARunningJobIsDurableAndReachesItsNode) {

@@ -62,7 +62,8 @@ Status Controller::KeepWhatMayChange(JobId id, const JobChanges& changes, std::m
     return FailedPrecondition("job " + DisplayId(named) + " is " + std::string(Name(named.state)) + ": its " +
                               List(fixed) +
                               " cannot change any more; time, priority, name, project, comment, retries, retry-delay "
-                              "and requeue-after-reboot can");
+                              "and requeue-after-reboot can" +
+                              (changes.portion ? ", and divvy resize changes a part of a GPU while it runs" : ""));
   }
   // Those that have started, and what `show` says of them, belong to the specification that they share.
   if (changes.spec == nullptr || named.array_count == 0) return {};

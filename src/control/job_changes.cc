@@ -12,6 +12,7 @@ void EachForWaiting(const JobChanges& changes, JobRecord& record, Visit visit) {
   visit("gpu-type", changes.gpu_type, record.request.gpu_type);
   visit("gpu-memory", changes.gpu_memory, record.request.gpu_memory);
   visit("part of a GPU", changes.portion, record.request.portion);
+  visit("slice", changes.slice, record.request.slice);
   visit("cpus", changes.cpus, record.request.cpus);
   visit("memory", changes.memory, record.request.memory);
   visit("tasks", changes.tasks, record.request.tasks);
@@ -37,6 +38,14 @@ void EachUntilTheEnd(const JobChanges& changes, JobRecord& record, Visit visit) 
   visit("retry-delay", changes.retry_delay, record.retry_delay);
   visit("requeue-after-reboot", changes.requeues_after_reboot, record.requeues_after_reboot);
   visit("at-once", changes.array_at_once, record.array_at_once);
+}
+
+/// What is said of GPUs besides counts for another kind of thing.
+void TakeSlice(Request& request) {
+  request.gpus = 1;
+  request.gpus_most = 0;
+  request.gpu_memory = Bytes();
+  request.portion = GpuPortion();
 }
 
 auto Collect(std::vector<std::string_view>& names) {
@@ -75,6 +84,7 @@ void JobChanges::ApplyTo(JobRecord& record) const {
   const bool has_one_each = record.request.tasks == record.request.nodes;
   if (gpus && !portion) record.request.portion = GpuPortion();  // Whole ones from now on.
   if (gpus || portion) record.request.slice.clear();
+  if (slice) TakeSlice(record.request);
   EachForWaiting(*this, record, kAssign);
   EachUntilTheEnd(*this, record, kAssign);
   if (record.array_count == 0) record.array_at_once = cap;  // Elements have none of their own.

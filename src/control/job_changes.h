@@ -37,6 +37,7 @@ struct JobChanges {
   };
   std::optional<Topology> topology;
   std::optional<GpuPortion> portion;
+  std::optional<std::string> slice;  // In place of GPUs and parts of them.
   std::optional<PlacementStrategy> placement;
   std::optional<Preemptible> preemptible;
   std::optional<Time> begin;
@@ -68,7 +69,7 @@ struct JobChanges {
   bool changes_pool_alone() const { return pool && spec_fields.size() == 1; }
   bool changes_request() const {
     return gpus || gpus_most || topology || gpu_type || gpu_memory || cpus || memory || tasks || nodes || constraint ||
-           node_list || excluded_nodes || portion;
+           node_list || excluded_nodes || portion || slice;
   }
   /// `record` with the changes, in its fields alone.
   void ApplyTo(JobRecord& record) const;

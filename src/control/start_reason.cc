@@ -23,17 +23,19 @@ std::string UnreadyText(const std::vector<Seat>& seats) {
 
 Reason StateReason(const Controller& controller, const JobRecord& record) {
   if (Waits(record)) return controller.WaitingReason(record);
-  const bool has_begun = record.state == JobState::kRunning || record.state == JobState::kPaused;
-  if ((record.state != JobState::kStarting && !has_begun) || record.array_count > 0) return record.reason;
+  if (!IsActive(record.state) || record.array_count > 0) return record.reason;
+  const bool is_stopping = record.state == JobState::kStopping;
+  const bool has_begun = !is_stopping && record.state != JobState::kStarting;
   const bool may_run = record.gang.empty() || record.was_let_go;
   const std::vector<Seat> seats = SeatsOf(record);
   // It was told to start, and only the machine knows whether it has: a start is not kept (Controller::OnStarted).
   for (const Seat& seat : seats) {
     const std::string absence = controller.AbsenceOf(seat.node);
+    if (!absence.empty() && is_stopping) return record.reason + "; " + absence;
     if (!absence.empty())
       return absence + (has_begun ? "; the job may go on there" : may_run ? "; the job may run there" : "");
   }
-  if (has_begun) return record.reason;
+  if (is_stopping || has_begun) return record.reason;
   const std::string unready = may_run ? "" : UnreadyText(seats);
   return unready.empty() ? record.reason : unready;
 }

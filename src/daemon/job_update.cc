@@ -6,6 +6,8 @@
 #include "daemon/check_spec.h"
 #include "dialect/job_options.h"
 #include "dialect/node_options.h"
+#include "dialect/portion_options.h"
+#include "model/gpu_portion.h"
 
 namespace divvy {
 namespace {
@@ -50,6 +52,12 @@ class Reader {
     if (const Status read = dialect::ParseTopology(*from, request); !read)
       return Refuse("topology", read.error().message);
     into = {request.topology, request.requires_topology};
+  }
+  void Slice(const std::optional<std::string>& from, std::optional<std::string>& into) {
+    if (!from) return;
+    const auto read = dialect::ReadSlice(*from);
+    if (!read) return Refuse("slice", read.error().message);
+    into = *read;
   }
   void Dependencies(const std::optional<std::vector<std::string>>& from,
                     std::optional<JobChanges::Dependencies>& into) {
@@ -178,6 +186,17 @@ Status ApplySignals(const wire::JobUpdate& update, JobSpec& spec, std::vector<st
   return reader.status();
 }
 
+/// What is said of a part, on top of what the job has of it. --gpu-memory is of a part where the job asks so.
+void CompletePart(const JobRecord& record, JobChanges& changes) {
+  const GpuPortion& before = record.request.portion;
+  const bool stays_part = before.is_by_memory() && !changes.gpus && !changes.slice;
+  if (changes.gpu_memory && stays_part && !(changes.portion && changes.portion->any())) {
+    if (!changes.portion) changes.portion.emplace();
+    changes.portion->memory = *std::exchange(changes.gpu_memory, std::nullopt);
+  }
+  if (changes.portion && before.any()) changes.portion = Changed(before, *changes.portion);
+}
+
 }  // namespace
 
 Result<JobChanges> ChangesOf(const wire::JobUpdate& update) {
@@ -189,6 +208,8 @@ Result<JobChanges> ChangesOf(const wire::JobUpdate& update) {
   if (changes.gpus && changes.gpus_most.value_or(0) <= *changes.gpus) changes.gpus_most = 0;
   reader.Text("gpu-type", update.gpu_type, 256, changes.gpu_type);
   reader.Size("gpu-memory", update.gpu_memory_bytes, changes.gpu_memory);
+  reader.Slice(update.slice, changes.slice);
+  changes.portion = update.portion;
   reader.Count("cpus", update.cpus, 0, 1'000'000, changes.cpus);
   reader.Size("memory", update.memory_bytes, changes.memory);
   reader.Count("tasks", update.tasks, 1, 65'536, changes.tasks);
@@ -226,6 +247,7 @@ Status CompleteChanges(const wire::JobUpdate& update, const JobRecord& record, c
   DIVVY_CHECK(ApplyFiles(update, wanted, fields));
   DIVVY_CHECK(ApplySignals(update, wanted, fields));
   if (changes.name && changes.name->empty()) changes.name = DefaultName(wanted);
+  CompletePart(record, changes);
   JobRecord after = record;
   changes.ApplyTo(after);
   TakeOver(after, wanted);

@@ -103,6 +103,9 @@ TEST(JobUpdate, RefusesByTheFieldWhatNoJobCouldBe) {
       {"--gpus", [](auto& u) { u.gpus = 0, u.gpus_most = 4; }},
       {"topology: ", [](auto& u) { u.gpus = 2, u.topology = "near"; }},
       {"--topology", [](auto& u) { u.topology = "numa"; }},
+      {"slice: ", [](auto& u) { u.slice = "9g"; }},
+      {"--slice", [](auto& u) { u.slice = "2g", u.gpus = 2; }},
+      {"--gpu-limit", [](auto& u) { u.portion.emplace().limit = GpuShare(5'000); }},
       {"cpus: ", [](auto& u) { u.cpus = std::numeric_limits<std::int64_t>::max(); }},
       {"memory: ", [](auto& u) { u.memory_bytes = -1; }},
       {"gpu-memory: ", [](auto& u) { u.gpu_memory_bytes = -5; }},
@@ -148,6 +151,40 @@ TEST(JobUpdate, RefusesByTheFieldWhatNoJobCouldBe) {
     EXPECT_TRUE(changes.error().message.starts_with(c.begins_with)) << c.begins_with << changes.error().message;
     EXPECT_EQ(changes.error().message.find('\n'), std::string::npos);
   }
+}
+
+TEST(JobUpdate, WhatIsSaidOfAPartGoesOnTopOfWhatTheJobHas) {
+  JobSpec spec = Queued();
+  spec.request.gpus = 1;
+  spec.request.portion.request = GpuShare(2'500);
+  spec.request.portion.limit = GpuShare(8'000);
+  wire::JobUpdate update;
+  update.portion.emplace().request = GpuShare(5'000);
+  const auto more = Read(update, spec);
+  ASSERT_TRUE(more) << more.error().message;
+  EXPECT_EQ(more->portion->request, GpuShare(5'000));
+  EXPECT_EQ(more->portion->limit, GpuShare(8'000));
+  spec.request.portion = GpuPortion();
+  spec.request.portion.memory = Bytes(std::int64_t{20} << 30);
+  wire::JobUpdate memory;
+  memory.gpu_memory_bytes = std::int64_t{30} << 30;
+  const auto larger = Read(memory, spec);
+  ASSERT_TRUE(larger) << larger.error().message;
+  EXPECT_EQ(larger->portion->memory, Bytes(std::int64_t{30} << 30));
+  EXPECT_FALSE(larger->gpu_memory) << "the part is by memory, and so is what it is now";
+}
+
+TEST(JobUpdate, ASliceTakesThePlaceOfWhatWasAskedFor) {
+  JobSpec spec = Queued();
+  spec.request.gpus = 2;
+  spec.request.gpu_memory = Bytes(std::int64_t{40} << 30);
+  wire::JobUpdate update;
+  update.slice = "2G";
+  const auto changes = Read(update, spec);
+  ASSERT_TRUE(changes) << changes.error().message;
+  JobRecord record = RecordOf(spec);
+  changes->ApplyTo(record);
+  EXPECT_EQ(record.request, (Request{.gpus = 1, .slice = "2g"}));
 }
 
 TEST(JobUpdate, OneNumberOfGpusTakesTheRangeAway) {

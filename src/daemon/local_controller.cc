@@ -23,6 +23,11 @@ std::vector<Controller::Tenant> TenantsOf(const wire::KeeperState& state) {
 
 void TakeShares(Core& core, ShareBoard* board, const std::string& node, const wire::KeeperState& state) {
   bool has_changed = core.controller().OnTenants(node, TenantsOf(state));
+  std::map<GpuIndex, std::string> stuck;
+  for (const wire::KeptGpu& gpu : state.gpus) {
+    if (gpu.is_stuck) stuck[gpu.index] = gpu.trouble;
+  }
+  core.controller().OnStuckGpus(node, stuck);
   if (board != nullptr) {
     for (const ShareEvent& event : board->Set(node, state, core.Now())) {
       core.controller().OnShareEvent(event.job, event.attempt, event.text, core.Now());

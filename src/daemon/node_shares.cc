@@ -90,11 +90,12 @@ wire::KeeperRequest NodeShares::ResizeOf(const Holder& tenant) const {
 }
 
 void NodeShares::Adopt(const JobRecord& record, GpuSet gpus) {
-  gpus = gpus & GpuSet::FirstN(static_cast<int>(gpus_.size()));  // The machine may have come back with less.
-  if (gpus.empty()) return;
   Holder holder{record.attempt, record, gpus, {}};
   if (const auto owner = ports_.owner_of(record.user)) holder.owner = *owner;
   const bool is_tenant = holder.is_tenant();
+  // The machine may have come back with less. What is kept for its tenants meanwhile is theirs.
+  if (!is_tenant) holder.gpus = gpus & SeenGpus();
+  if (holder.gpus.empty()) return;
   holders_.insert_or_assign(record.id, std::move(holder));
   if (is_tenant) Open();
 }
@@ -108,6 +109,7 @@ void NodeShares::Refresh(const JobRecord& record, GpuSet gpus) {
   holder.gpus = gpus;
   holder.record.request.portion = record.request.portion;
   if (waiting_.contains(record.id)) return Ask(record.id);
+  if (!IsSeen(holder)) return;
   keeper_.Ask(ResizeOf(holder), Noting("event=resize_failed job=" + ToString(record.id)));
 }
 
@@ -166,7 +168,7 @@ void NodeShares::TellAll() {
   // Whole ones first: they are not for anybody to be spread over. Those that still wait for room ask again as well.
   for (const bool are_tenants : {false, true}) {
     for (const auto& [job, holder] : holders_) {
-      if (holder.is_tenant() != are_tenants || waiting_.contains(job)) continue;
+      if (holder.is_tenant() != are_tenants || waiting_.contains(job) || !IsSeen(holder)) continue;
       // It has its slice, and the keeper knows of it.
       if (holder.record.gpu_slice.any() && keeper_version_ != wire::kKeeperVersion) continue;
       keeper_.Ask(RequestFor(holder), [this, job = job](const Result<wire::KeeperAnswer>& answer) {
@@ -194,6 +196,7 @@ void NodeShares::Execute(const Order& order, std::shared_ptr<const JobSpec> spec
     holder->second.record.request.portion = portion->portion;
     if (portion->gpus.size() == holder->second.gpus.size()) holder->second.gpus = portion->gpus;
     if (waiting_.contains(job)) return Ask(job);
+    if (!IsSeen(holder->second)) return;
     return keeper_.Ask(ResizeOf(holder->second), Noting("event=resize_failed job=" + ToString(job)));
   }
   const auto waiting = waiting_.find(job);
@@ -359,6 +362,9 @@ void NodeShares::Ask(Action action) {
   if (waiting_.contains(action.job) && action.what == "resize") return action.done({});
   if (holder == holders_.end() || !holder->second.is_tenant() || waiting_.contains(action.job))
     return action.done(FailedPrecondition("job " + ToString(action.job) + " is on no shared GPU of this machine now"));
+  if (action.what == "resize" && !IsSeen(holder->second))
+    return action.done(FailedPrecondition("the driver does not show the GPUs of job " + ToString(action.job) +
+                                          " here now; it is resized when they are back"));
   wire::KeeperRequest request;
   if (action.what == "park") request.park = wire::KeeperPark{action.job};
   else if (action.what == "resize") request = ResizeOf(holder->second);

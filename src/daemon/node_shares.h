@@ -108,6 +108,10 @@ class NodeShares final : public OrderPort, public KeeperListener {
     bool is_tenant() const { return record.request.is_portioned() || record.gpu_slice.any(); }
   };
 
+  /// False: the driver does not show all of its GPUs here, and it goes on to have what the keeper knows that it has.
+  bool IsSeen(const Holder& holder) const { return (holder.gpus - SeenGpus()).empty(); }
+  GpuSet SeenGpus() const { return GpuSet::FirstN(static_cast<int>(gpus_.size())); }
+
   void OnWelcome(const wire::KeeperAnswer& answer);
   bool AskSliceLater(JobId job, std::uint64_t number);
   void TellTroubles(const wire::KeeperState& state);

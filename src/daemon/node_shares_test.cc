@@ -263,6 +263,30 @@ TEST_F(NodeSharesTest, ATenantThatNobodyHasIsRemoved) {
   EXPECT_TRUE(keeper_.asked.empty());
 }
 
+// As where the driver is not found: what runs there is nobody's to end.
+TEST_F(NodeSharesTest, WhoLivesOnGpusThatAreNotSeenNowGoesOnToHaveThem) {
+  JobRecord record = Launch(1, {0}, 5'000).record;
+  JobRecord slice = Slice(2, 1).record;
+  NodeShares blind({}, keeper_, MakePorts());
+  blind.Join(controller_);
+  blind.Adopt(record, record.gpus);
+  blind.Adopt(slice, slice.gpus);
+  EXPECT_EQ(keeper_.opens, 1);
+  wire::KeeperState shown;
+  for (const int job : {1, 2}) {
+    wire::KeptTenant& tenant = shown.tenants.emplace_back();
+    tenant.job = JobId(static_cast<std::uint64_t>(job));
+    tenant.attempt = 1;
+  }
+  blind.OnKeeper();
+  keeper_.AnswerHello(shown);
+  EXPECT_TRUE(keeper_.asked.empty()) << "neither is removed, nor told anew by who does not see its GPU";
+  blind.Execute(PortionOrder{JobId(1), record.request.portion, record.gpus}, nullptr);
+  EXPECT_TRUE(keeper_.asked.empty());
+  blind.OnOver(JobId(2), 1);
+  EXPECT_TRUE(keeper_.Next().request.remove);
+}
+
 TEST_F(NodeSharesTest, AnEarlierAttemptIsOutOfTheWayBeforeTheNextIsAsked) {
   LaunchOrder again = Launch(7, {0}, 9'000);
   again.record.attempt = 2;

@@ -111,9 +111,10 @@ void RemoteNode::Ask(wire::AgentQuestion question, Answered answered) {
   }
   const std::uint64_t number = next_question_++;
   NameSeats(question.record, ports_.own_name);
+  const Duration within = question.share_action.empty() ? kAnswerWithin : kActsWithin;
   questions_.emplace(number, Question{wire::EncodeAsk({number, std::move(question)}), std::move(answered)});
   if (ports_.after) {
-    ports_.after(kAnswerWithin, [this, alive = is_alive_, number] {
+    ports_.after(within, [this, alive = is_alive_, number] {
       if (!*alive) return;
       FailQuestion(number, "node " + name_ + " does not answer");
       if (stream_) SendQuestions();

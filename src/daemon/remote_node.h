@@ -85,6 +85,8 @@ class RemoteNode final : public OrderPort {
   using Answered = std::function<void(Result<wire::NumberedAnswer>)>;
   void Ask(wire::AgentQuestion question, Answered answered);
   static constexpr Duration kAnswerWithin = std::chrono::seconds(10);
+  /// Of what is done with a tenant there: its keeper answers within a minute, and one that is gone has 10 s to return.
+  static constexpr Duration kActsWithin = std::chrono::seconds(90);
   static constexpr std::size_t kMostQuestions = 512;
 
   /// The agent is there, over `stream`, and has said who it is. An earlier connection is cut.

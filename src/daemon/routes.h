@@ -170,6 +170,8 @@ class Routes {
   struct PortionAct;
   void SettlePortions(const std::shared_ptr<Call>& call, const std::shared_ptr<PortionAct>& act);
   void ActOnPortions(Call& call, const std::string& action);
+  /// On just these GPUs, in this order.
+  bool IsThere(const JobRecord& record, const std::vector<int>& to) const;
   void ActOnTenant(const JobRecord& record, const std::string& action, const std::vector<int>& to,
                    std::function<void(const divvy::Status&)> done);
   void GroupLimit(Call& call);

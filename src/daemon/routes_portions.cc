@@ -95,6 +95,13 @@ void Routes::ActOnTenant(const JobRecord& record, const std::string& action, con
   });
 }
 
+bool Routes::IsThere(const JobRecord& record, const std::vector<int>& to) const {
+  const wire::KeptTenant* tenant = ports_.shares ? ports_.shares->Find(record.node, record.id) : nullptr;
+  const bool is_on_gpu = tenant != nullptr && tenant->attempt == record.attempt &&
+                         (tenant->state == wire::ShareState::kRunning || tenant->state == wire::ShareState::kIdle);
+  return is_on_gpu && std::ranges::equal(to, tenant->shares, {}, {}, &wire::KeptShare::gpu);
+}
+
 void Routes::ActOnPortions(Call& call, const std::string& action) {
   const auto request = wire::Decode<wire::PortionRequest>(call.request.body);
   if (!request) return call.Refuse(request.error());
@@ -122,6 +129,12 @@ void Routes::ActOnPortions(Call& call, const std::string& action) {
     const auto record = core_.controller().FindTenant(result.id, shared->caller, action);
     if (!record) {
       result.message = record.error().message;
+      count();
+      continue;
+    }
+    if (action == "move" && IsThere(**record, to)) {
+      result.is_done = true;
+      result.message = "is there already";
       count();
       continue;
     }

@@ -184,7 +184,10 @@ std::string Routes::WaitsAt(const std::string& node, JobId job) const {
 }
 
 std::optional<wire::ShareView> Routes::ShareOf(const JobRecord& record) const {
-  return ShareViewOf(record, ports_.shares ? ports_.shares->Find(record.node, record.id) : nullptr);
+  std::optional<wire::ShareView> view =
+      ShareViewOf(record, ports_.shares ? ports_.shares->Find(record.node, record.id) : nullptr);
+  if (view) MarkAbsent(core_.controller().AbsenceOf(record.node), view->state, view->note);
+  return view;
 }
 
 void Routes::AnswerJobs(Call& call, const wire::JobSelector& select, bool has_labels) {

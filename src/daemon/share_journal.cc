@@ -8,10 +8,13 @@
 namespace divvy {
 namespace {
 
+/// As the keeper says it (sharing/words.cc).
+constexpr std::string_view kDamaged = "damaged while it was moved";
+
 /// Why it is on the host, as the keeper says it: "its room was needed"; empty: it does not say.
-std::string WhyParked(const wire::KeptTenant& tenant) {
+std::string WhyParked(const std::vector<std::string>& words) {
   constexpr std::string_view kParked = "parked on the host: ";
-  for (const std::string& word : tenant.words) {
+  for (const std::string& word : words) {
     if (word.starts_with(kParked)) return word.substr(kParked.size());
   }
   return "";
@@ -46,6 +49,22 @@ bool ShareJournal::MayTell(Known& known, Time now) {
   return true;
 }
 
+// On its way to another GPU it is on the host for a moment only, and that move is told at its end.
+std::string ShareJournal::Take(Known& known, const wire::KeptPassage& passage) {
+  const std::string place = GpusInWords(passage.gpus);
+  if (std::ranges::find(passage.words, kDamaged) != passage.words.end())
+    return "its memory on the GPU was damaged while it was moved: its CUDA calls fail until its processes have ended";
+  if (passage.is_parked) {
+    if (known.is_parked) return "";
+    const std::string why = WhyParked(passage.words);
+    known.is_parked = !why.starts_with("on its way");
+    return known.is_parked ? "its GPU memory went to the host" + (why.empty() ? "" : ": " + why) : "";
+  }
+  const std::vector<int> before = std::exchange(known.gpus, passage.gpus);
+  if (std::exchange(known.is_parked, false)) return "back on " + place;
+  return before == passage.gpus ? "" : "moved from " + GpusInWords(before) + " to " + place;
+}
+
 std::vector<ShareEvent> ShareJournal::Follow(const wire::KeeperState& state, Time now) {
   std::vector<ShareEvent> events;
   std::map<JobId, Known> before = std::exchange(known_, {});
@@ -55,32 +74,29 @@ std::vector<ShareEvent> ShareJournal::Follow(const wire::KeeperState& state, Tim
     Known known = is_known ? at->second : Known();
     known.attempt = tenant.attempt;
     const auto tell = [&](std::string text) {
-      if (!MayTell(known, now)) return;
+      if (text.empty() || !MayTell(known, now)) return;
       if (const int left_out = std::exchange(known.left_out, 0); left_out > 0)
         text += " (and " + Plural(left_out, "time") + " moved or parked before that, not noted one by one)";
       events.push_back({tenant.job, tenant.attempt, std::move(text)});
     };
     const std::vector<int> gpus = GpusOf(tenant, &wire::KeptShare::gpu);
     const bool is_there = tenant.state == wire::ShareState::kRunning || tenant.state == wire::ShareState::kIdle;
+    const bool is_parked = tenant.state == wire::ShareState::kParked;
     if (!is_known || (known.gpus.empty() && !gpus.empty())) {
       const std::vector<int> paper = GpusOf(tenant, &wire::KeptShare::paper);
       known.gpus = gpus;
-      known.is_parked = tenant.state == wire::ShareState::kParked;
+      known.is_parked = is_parked;
       if (!gpus.empty() && is_there && gpus != paper)
         tell("on " + GpusInWords(gpus) + ", planned on " + GpusInWords(paper));
-    } else if (tenant.state == wire::ShareState::kParked) {
-      if (!std::exchange(known.is_parked, true)) {
-        const std::string why = WhyParked(tenant);
-        // On its way to another GPU it is there for a moment only, and that move is told at its end.
-        if (why.starts_with("on its way")) known.is_parked = false;
-        else tell("its GPU memory went to the host" + (why.empty() ? "" : ": " + why));
+    } else {
+      for (const wire::KeptPassage& passage : tenant.passages) {
+        if (passage.at > known.passed_at) tell(Take(known, passage));
       }
-    } else if (is_there) {
-      const bool has_moved = gpus != known.gpus;
-      if (std::exchange(known.is_parked, false)) tell("back on " + GpusInWords(gpus));
-      else if (has_moved) tell("moved from " + GpusInWords(known.gpus) + " to " + GpusInWords(gpus));
-      known.gpus = gpus;
+      // Of a keeper that tells no passages, or began after the last.
+      if (is_parked) tell(Take(known, {now, true, gpus, tenant.words}));
+      if (is_there) tell(Take(known, {now, false, gpus, {}}));
     }
+    if (!tenant.passages.empty()) known.passed_at = tenant.passages.back().at;
     known_.emplace(tenant.job, std::move(known));
   }
   return events;

@@ -32,12 +32,15 @@ class ShareJournal {
     std::uint32_t attempt = 0;
     std::vector<int> gpus;
     bool is_parked = false;
+    Time passed_at = kNoTime;  // Its last passage that is taken in.
     // What may still be told.
     int tokens = kAtOnce;
     Time filled_at = kNoTime;
     int left_out = 0;
   };
   static bool MayTell(Known& known, Time now);
+  /// What is to be told of it; empty: nothing is.
+  static std::string Take(Known& known, const wire::KeptPassage& passage);
 
   std::map<JobId, Known> known_;
 };

@@ -50,6 +50,28 @@ TEST(ShareJournal, AMoveByWayOfTheHostIsAMove) {
   EXPECT_EQ(Told(journal, With(1)), "moved from GPU 0 to GPU 1");
 }
 
+// Between two states that were shown it was on the host, or elsewhere and back.
+TEST(ShareJournal, WhatWasNotShownIsToldByItsPassages) {
+  ShareJournal journal;
+  EXPECT_EQ(Told(journal, With(1)), "on GPU 1, planned on GPU 0");
+  wire::KeeperState shown = With(1);
+  shown.tenants.front().passages = {{kNow + 1s, false, {0}, {}}, {kNow + 2s, false, {1}, {}}};
+  std::vector<std::string> told;
+  for (const ShareEvent& event : journal.Follow(shown, kNow)) told.push_back(event.text);
+  EXPECT_EQ(told, (std::vector<std::string>{"moved from GPU 1 to GPU 0", "moved from GPU 0 to GPU 1"}));
+  EXPECT_EQ(Told(journal, shown), "");
+  auto& passages = shown.tenants.front().passages;
+  passages.push_back({kNow + 3s, true, {1}, {"parked on the host: as asked"}});
+  passages.push_back({kNow + 4s, false, {1}, {}});
+  told.clear();
+  for (const ShareEvent& event : journal.Follow(shown, kNow)) told.push_back(event.text);
+  EXPECT_EQ(told, (std::vector<std::string>{"its GPU memory went to the host: as asked", "back on GPU 1"}));
+  passages.push_back({kNow + 5s, false, {1}, {"damaged while it was moved"}});
+  EXPECT_EQ(Told(journal, shown).substr(0, 41), "its memory on the GPU was damaged while i")
+      << "its processes may end at once";
+  EXPECT_EQ(Told(journal, shown), "");
+}
+
 TEST(ShareJournal, WhoBeginsElsewhereThanPlannedIsTold) {
   ShareJournal journal;
   EXPECT_EQ(Told(journal, With(3)), "on GPU 3, planned on GPU 0");

@@ -318,6 +318,13 @@ bool IsOnGpu(const wire::KeptTenant* tenant, const RunningJob& job, NodeIndex no
   return std::ranges::any_of(tenant->shares, [&](const wire::KeptShare& share) { return share.gpu == gpu; });
 }
 
+/// "in MIG mode: takes slices alone (1g.10gb, 2g.20gb)".
+std::string SlicesAlone(const GpuFacts& gpu) {
+  std::vector<std::string> names;
+  for (const SliceProfile& profile : gpu.slices) names.push_back(profile.name);
+  return "in MIG mode: takes slices alone" + (names.empty() ? "" : " (" + Join(names, ", ") + ")");
+}
+
 /// Has a part of a GPU, and a line of its own.
 bool IsTenant(const RunningJob& job) { return job.request.is_portioned() || job.slice.any(); }
 
@@ -344,14 +351,16 @@ wire::GpuView GpuViewOf(const Controller& controller, NodeIndex node, const GpuF
   view.free = PartOfWhole(cluster.node(node).room(facts.index));
   std::vector<JobId> holders;
   const std::string machine = controller.NodeName(node);
+  const std::string absence = controller.AbsenceOf(machine);
   for (const auto& [id, job] : cluster.running_jobs()) {
     if (!IsTenant(job)) continue;
     const wire::KeptTenant* tenant = job.node == node ? shares.Find(machine, id) : nullptr;
     if (job.node != node || !IsOnGpu(tenant, job, node, facts.index)) continue;
     holders.push_back(id);
-    view.tenants.push_back(TenantViewOf(controller.Find(id), job, tenant, facts));
+    wire::TenantView& shown = view.tenants.emplace_back(TenantViewOf(controller.Find(id), job, tenant, facts));
+    MarkAbsent(absence, shown.state, shown.note);
     // Its facts are of the daemon's start; the mode may have been switched on since, for this instance.
-    view.is_mig_enabled |= view.tenants.back().mechanism == wire::kByMig;
+    view.is_mig_enabled |= shown.mechanism == wire::kByMig;
   }
   for (const JobId job : planned) {
     const RunningJob* whole = cluster.running(job);
@@ -373,10 +382,19 @@ wire::GpuView GpuViewOf(const Controller& controller, NodeIndex node, const GpuF
       if (IsTenant(*job)) continue;  // They have lines of their own.
       view.reason += (view.reason.empty() ? "" : ", ") + job->name + " of " + job->user;
     }
-    if (!availability.unmanaged.empty()) view.reason += "; also used by " + availability.unmanaged;
+    const auto add = [&view](const std::string& more) { view.reason += (view.reason.empty() ? "" : "; ") + more; };
+    if (!availability.unmanaged.empty()) add("also used by " + availability.unmanaged);
+    if (availability.is_restricted) add("restricted: takes no new work");
+    const bool has_whole = std::ranges::any_of(holders, [&](JobId job) {
+      const RunningJob* running = cluster.running(job);
+      return running != nullptr && !IsTenant(*running);
+    });
+    if (!absence.empty() && has_whole) add(absence);
   } else if (!availability.unmanaged.empty()) {
     view.state = "unmanaged";
     view.reason = availability.unmanaged;
+  } else if (!availability.stuck.empty()) {
+    view.state = "unmanaged";  // Why is told below.
   } else if (availability.is_restricted) {
     view.state = "restricted";
     view.reason = "divvy gpus restrict";
@@ -386,6 +404,8 @@ wire::GpuView GpuViewOf(const Controller& controller, NodeIndex node, const GpuF
   } else {
     view.state = "free";
   }
+  if (facts.is_only_sliced && (view.state == "free" || view.state == "allocated"))
+    view.reason += (view.reason.empty() ? "" : "; ") + SlicesAlone(facts);
   if (const wire::KeeperState* state = shares.Find(machine)) {
     const auto troubled = std::ranges::find(state->gpus, facts.index, &wire::KeptGpu::index);
     if (troubled != state->gpus.end()) view.reason += (view.reason.empty() ? "" : "; ") + troubled->trouble;

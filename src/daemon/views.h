@@ -44,6 +44,8 @@ wire::JobDetail DetailOf(const JobRecord& record, const JobSpec* spec, const Rea
 /// Where a job with parts of GPUs really is, as the keeper there said it last; `tenant` null: it is not there yet.
 /// Nothing for a job with whole GPUs, or that does not run.
 std::optional<wire::ShareView> ShareViewOf(const JobRecord& record, const wire::KeptTenant* tenant);
+/// Of a machine that says nothing now (Controller::AbsenceOf; empty: it does): what is shown is of before.
+void MarkAbsent(const std::string& absence, std::string& state, std::string& note);
 wire::TenantView TenantViewOf(const JobRecord* record, const RunningJob& job, const wire::KeptTenant* tenant,
                               const GpuFacts& gpu);
 /// What is to be said in "divvy why" of one that runs: sentences, the first with a space before it.

@@ -75,9 +75,16 @@ std::optional<wire::ShareView> ShareViewOf(const JobRecord& record, const wire::
   for (const wire::KeptShare& share : tenant->shares) {
     view.gpus.push_back({share.gpu, share.paper, share.request.count(), share.limit.count(), share.ceiling.count(),
                          share.used.count(), share.borrowed.count(), PartOfWhole(share.compute),
-                         PartOfWhole(share.compute_request), PartOfWhole(share.compute_limit)});
+                         PartOfWhole(share.compute_request), PartOfWhole(share.compute_limit),
+                         !share.is_compute_unknown});
   }
   return view;
+}
+
+void MarkAbsent(const std::string& absence, std::string& state, std::string& note) {
+  if (absence.empty()) return;
+  state = "unknown";
+  note = absence + "; as it was last" + (note.empty() ? "" : ": " + note);
 }
 
 namespace {
@@ -124,6 +131,7 @@ wire::TenantView TenantViewOf(const JobRecord* record, const RunningJob& job, co
     view.used_bytes = share.used.count();
     view.borrowed_bytes = share.borrowed.count();
     view.compute = PartOfWhole(share.compute);
+    view.is_compute_known = !share.is_compute_unknown;
     view.compute_request = PartOfWhole(share.compute_request);
     view.compute_limit = PartOfWhole(share.compute_limit);
   }

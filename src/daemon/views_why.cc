@@ -173,8 +173,7 @@ void AddRemedy(const JobRecord& record, const std::vector<Blocker>& blockers, wi
   const std::string& change = view.would_start_now;
   const std::string words = change.substr(0, change.find(" ("));
   if (const std::string options = OptionsOf(words); !options.empty()) {
-    const bool is_part = record.request.is_portioned() && options.starts_with(" --gpus ");
-    view.command = (is_part ? "divvy resize " : "divvy update ") + id + options;
+    view.command = "divvy update " + id + options;
   } else if (change.empty() && blockers.size() == 1 && blockers.front().kind == BlockerKind::kHeld) {
     view.would_start_now = "its release";
     view.command = "divvy release " + id;
@@ -292,6 +291,7 @@ wire::WhyView WhyOf(const JobRecord& record, const Explanation& explanation, con
       out.holders.push_back(holder.job);
       out.held_by.push_back(HolderOf(holder, find));
     }
+    out.has_more_holders = blocker.has_more_holders;
     if (blocker.kind == BlockerKind::kDependency) AddDependencies(record, blocker.text, find, out);
     view.blockers.push_back(std::move(out));
   }

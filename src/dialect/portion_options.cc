@@ -131,11 +131,21 @@ Status CheckSlice(const JobSpec& spec) {
   return {};
 }
 
-/// "1g.18gb", "1g", ">=16G".
+Status CheckAlone(const Request& request) {
+  if (request.is_gang()) {
+    return InvalidArgument("--gpus " + GpuCountText(request) +
+                           ": parts of GPUs are for jobs on one machine; ask for "
+                           "whole GPUs, or leave --nodes, the other components and --gpus-per-task out");
+  }
+  return {};
+}
+
+}  // namespace
+
 Result<std::string> ReadSlice(std::string_view value) {
   const std::string text = ToLower(Trim(value));
   if (text.starts_with(">=")) {
-    DIVVY_TRY(const Bytes size, ReadShareOfMemory(Trim(std::string_view(text).substr(2))));
+    DIVVY_TRY(const Bytes size, ReadShareOfMemory(Trim(Trim(value).substr(2))));
     constexpr std::int64_t kGibibyte = std::int64_t{1} << 30;
     const bool is_whole = size.count() % kGibibyte == 0;
     const std::int64_t mebibytes = (size.count() + kMebibyte - 1) / kMebibyte;
@@ -147,22 +157,11 @@ Result<std::string> ReadSlice(std::string_view value) {
   const bool has_memory = rest.size() > 3 && rest.front() == '.' && rest.ends_with("gb") &&
                           ParseInteger(rest.substr(1, rest.size() - 3)).value_or(0) > 0;
   if (has_compute && (rest.empty() || text == "1g-wide" || has_memory)) return text;
-  return InvalidArgument(
-      Quoted(value) +
-      " is no MIG profile; write one such as 1g.18gb (divvy gpus lists them), 1g for one of any GPU, "
-      "or '>=16G' for the smallest with that much memory");
+  return InvalidArgument(Quoted(value) +
+                         " is no MIG profile; write one such as 1g.18gb (divvy gpus --json lists each GPU's: slices), "
+                         "1g for one of any GPU, "
+                         "or '>=16G' for the smallest with that much memory");
 }
-
-Status CheckAlone(const Request& request) {
-  if (request.is_gang()) {
-    return InvalidArgument("--gpus " + GpuCountText(request) +
-                           ": parts of GPUs are for jobs on one machine; ask for "
-                           "whole GPUs, or leave --nodes, the other components and --gpus-per-task out");
-  }
-  return {};
-}
-
-}  // namespace
 
 Status ApplyGpus(std::string_view text, Request& request) {
   const std::string_view trimmed = Trim(text);

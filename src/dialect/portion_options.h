@@ -18,6 +18,8 @@ inline constexpr Bytes kNoGpuMemory{-1};
 Status ApplyGpus(std::string_view text, Request& request);
 /// --gpu-limit, --gpu-memory-limit, --shared, --compute, --idle-park, --mps, --slice.
 void AddPortionOptions(std::vector<Option>& table, JobSpec& spec);
+/// What --slice takes, as a request has it: "1g.18gb", "1g", ">=16G".
+Result<std::string> ReadSlice(std::string_view value);
 
 /// Once all options are read: --gpu-memory 20G of a job that shares its GPUs is what it takes of them.
 void CompletePortion(JobSpec& spec);

@@ -96,6 +96,7 @@ TEST(PortionOptions, ARefusalNamesWhatWasWrittenAndWhatIsLegal) {
       "SIZE in place of --gpus");
   EXPECT_EQ(Refused({"--gpus", "0.5", "--gpu-memory", "20G"}),
             "--gpus 0.5 and --gpu-memory 20 GiB both say how much it takes; name one of them");
+  EXPECT_NE(Refused({"--slice", ">=0G"}).find("'0G' of a GPU's memory is too little"), std::string::npos);
 }
 
 TEST(PortionOptions, TimeMayBeApart) {

@@ -293,6 +293,7 @@ void Keeper::OnTick() {
     for (auto& [id, kept] : kept_) kept->why_no_room = WhyNoHostRoom(*kept);
     is_ledger_changed_ = true;
   }
+  LookForSlices();
   ShowState();
   if (LookWhetherReachable()) LookWhetherNeeded();
 }

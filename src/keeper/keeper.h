@@ -98,8 +98,9 @@ class Keeper {
     std::optional<MpsEntry> mps;
     std::map<Slot, std::uint64_t> launches;  // As of the last look.
     Time relocated = kNoTime;                // When its last relocation ended.
-    std::vector<Duration> had;               // By device, a second ago.
-    std::vector<GpuShare> had_share;         // Of the last second.
+    std::vector<wire::KeptPassage> passages;
+    std::vector<Duration> had;        // By device, a second ago.
+    std::vector<GpuShare> had_share;  // Of the last second.
     /// On the host, on its way, or to be brought back: its gates are shut, and nothing it says of its use is whole.
     bool is_away() const { return record.is_parked || relocation != nullptr || !returning.empty(); }
   };
@@ -108,11 +109,13 @@ class Keeper {
     enum class State { kWaiting, kMaking, kThere, kUnmaking };  // Waits for its GPU to be empty.
     RecordedTenant record;
     State state = State::kWaiting;
-    Slices::Made made;                   // Without a UUID: what it had is not there any more.
+    Slices::Made made;                   // Without a UUID: it was not found yet.
     std::vector<std::uint64_t> pending;  // Requests.
     Bytes used;
     std::string trouble;
     bool is_adopted = false;   // Of a keeper before this one: its job may be at work in it.
+    bool is_lost = false;      // What it had is not there any more.
+    bool is_sought = false;    // Whether it is: the driver has been asked.
     bool is_gone = false;      // Being unmade: nothing is left but the GPU's mode.
     bool comes_again = false;  // Being unmade, and asked for anew meanwhile.
     Time used_at = kNoTime;    // When a program was seen in it last.
@@ -166,10 +169,13 @@ class Keeper {
   void StartRelocation(Kept& kept, Passage passage, RelocationPlan plan, const std::vector<int>& to);
   std::string WhyNoHostRoom(const Kept& kept) const;
   void EndRelocation(TenantId id, Passage passage, const std::vector<int>& to, sharing::Done done);
+  /// For the histories.
+  void NotePassage(Kept& kept) const;
   void JoinGates(Kept& kept);
   void LeaveGates(Kept& kept);
   void EndLoss(Kept& kept);
   void SettlePending(Kept& kept);
+  std::string WhyNotBack(const sharing::Tenant& tenant) const;
   void FailPending(Kept& kept, std::optional<Goal> goal, const std::string& why);
   void GiveUpPending(Kept& kept);
   std::vector<std::string> UuidsOf(const std::vector<int>& gpus) const;
@@ -213,6 +219,9 @@ class Keeper {
   void AddSliceAgain(std::uint64_t id, const wire::KeeperAdd& add, Sliced& known);
   void OnSliceMade(TenantId id, const Result<Slices::Made>& made);
   void OnAdoptedNotMade(Sliced& sliced, const Error& why);
+  /// Now and then: somebody may have unmade what a job has.
+  void LookForSlices();
+  void OnSliceLooked(TenantId id, const Status& is_there);
   void AnswerSlice(std::uint64_t id, const Sliced& sliced);
   bool RemoveSlice(TenantId id);
   void UnmakeSlice(TenantId id, Sliced& sliced);
@@ -288,6 +297,7 @@ class Keeper {
   std::string shown_;
   Time shown_at_ = kNoTime;
   Time sampled_at_ = kNoTime;
+  Time slices_looked_for_at_ = kNoTime;
   Time needed_at_ = kNoTime;
   std::uint64_t moves_ = 0;
   std::uint64_t parks_ = 0;

@@ -5,9 +5,13 @@
 #include "base/bytes_text.h"
 #include "keeper/keeper.h"
 #include "platform/process_tree.h"
+#include "sharing/words.h"
 
 namespace divvy::keeper {
 namespace {
+
+/// More do not pass between two looks of a node at who is where.
+constexpr std::size_t kMostPassages = 8;
 
 Bytes BytesUsed(const Tenant& tenant, unsigned device) { return Bytes(static_cast<std::int64_t>(tenant.Used(device))); }
 
@@ -228,8 +232,19 @@ void Keeper::EndRelocation(TenantId id, Passage passage, const std::vector<int>&
                                                     : Goal::kHere;
     FailPending(*kept, goal, done.why);
   }
+  const bool stayed = done.outcome == Outcome::kUnchanged && passage != Passage::kWaking;
+  if (!stayed) NotePassage(*kept);
   is_ledger_changed_ = true;
   for (const sharing::Order& order : std::exchange(kept->held_up, {})) CarryOut(order);
+}
+
+void Keeper::NotePassage(Kept& kept) const {
+  const sharing::Tenant* known = ledger_.Find({kept.record.terms.job.value(), kept.record.terms.attempt});
+  if (known == nullptr) return;
+  wire::KeptPassage passage{loop_->Now(), kept.record.is_parked, kept.record.gpus, {}};
+  if (passage.is_parked || known->is_lost) passage.words = sharing::Remarks(*known, loop_->Now());
+  if (kept.passages.size() == kMostPassages) kept.passages.erase(kept.passages.begin());
+  kept.passages.push_back(std::move(passage));
 }
 
 // What was damaged has gone with the processes: those that the job begins now find a place like any other's.
@@ -247,6 +262,15 @@ void Keeper::EndLoss(Kept& kept) {
   kept.tenant->SetAllGates(share::kParked);
   ledger_.OnLostEnded(id, loop_->Now());
   is_ledger_changed_ = true;
+}
+
+// Nobody makes room for it now, and when there is some nobody can say.
+std::string Keeper::WhyNotBack(const sharing::Tenant& tenant) const {
+  if (tenant.state != sharing::State::kParked || !tenant.wants_to_wake || ledger_.IsAtWork()) return "";
+  const std::string why = ledger_.WhyWaits(tenant.id);
+  return why.empty() ? ""
+                     : sharing::TenantText(tenant.id) + " " + (why.starts_with("waits") ? "" : "is not back: ") + why +
+                           "; it comes back by itself as soon as it can";
 }
 
 void Keeper::SettlePending(Kept& kept) {
@@ -267,6 +291,10 @@ void Keeper::SettlePending(Kept& kept) {
         break;
       case Goal::kHere:
         is_so = is_here;
+        if (const std::string why = WhyNotBack(*known); !is_so && !why.empty()) {
+          door_->Answer(pending.id, FailedPrecondition(why));
+          return true;
+        }
         break;
       case Goal::kThere:
         is_so = is_here;

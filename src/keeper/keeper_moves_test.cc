@@ -121,6 +121,43 @@ TEST(KeeperMoves, AParkedTenantComesBackWithItsNextCall) {
   EXPECT_EQ(world.driver_state(), 0);
 }
 
+// Who has more than its request waits for what others leave idle, and its caller is not held up by it.
+TEST(KeeperMoves, WhoCannotComeBackNowIsToldWhatItWaitsFor) {
+  KeeperWorld world(1, true);
+  FakeProcess borrower(world.Add(KeeperWorld::Terms(1, 0, 0.25, 4 * kGiB, 12 * kGiB)).folder);
+  ASSERT_TRUE(Eventually([&] { return borrower.is_up() && world.node->StateOf(1).is_movable; }));
+  ASSERT_TRUE(borrower.Allocate(10 * kGiB));
+  ASSERT_EQ(world.Command(1, "park"), "");
+  FakeProcess owner(world.Add(KeeperWorld::Terms(2, 0, 0.5, 10 * kGiB, 10 * kGiB)).folder);
+  ASSERT_TRUE(Eventually([&] { return owner.is_up(); }));
+  ASSERT_TRUE(owner.Allocate(9 * kGiB));
+  std::atomic<bool> is_over{false};
+  std::thread worker([&] { owner.Work(1ms, is_over); });
+  ASSERT_TRUE(Eventually([&] { return owner.worked > 0; }));
+  const std::string why = world.Command(1, "wake");
+  EXPECT_NE(why.find("job 1 waits for room on a GPU; it comes back by itself"), std::string::npos) << why;
+  EXPECT_TRUE(borrower.is_emptied);
+  is_over = true;
+  worker.join();
+  EXPECT_EQ(world.Command(2, "remove"), "");
+  EXPECT_TRUE(Eventually([&] { return !borrower.is_emptied && borrower.Gate() == share::kOpen; }));
+}
+
+// Two states that are shown may lie further apart.
+TEST(KeeperMoves, WhereATenantWasMeanwhileIsTold) {
+  Moved world;
+  ASSERT_EQ(world.Command(1, "move", {1 - world.at}), "");
+  ASSERT_EQ(world.Command(1, "move", {world.at}), "");
+  ASSERT_EQ(world.Command(1, "park"), "");
+  const std::vector<wire::KeptPassage> passages = world.node->StateOf(1).passages;
+  ASSERT_EQ(passages.size(), 3U);
+  EXPECT_EQ(passages[0].gpus, std::vector{1 - world.at});
+  EXPECT_EQ(passages[1].gpus, std::vector{world.at});
+  EXPECT_TRUE(passages[0].at < passages[1].at && passages[1].at < passages[2].at);
+  EXPECT_TRUE(passages[2].is_parked);
+  EXPECT_EQ(passages[2].words.front(), "parked on the host: as asked");
+}
+
 // It could not dial before, and is at work on the GPU that its tenant has left.
 TEST(KeeperMoves, AProcessThatSaysHelloWhileItsTenantIsAwayComesToWhereThatGoes) {
   Moved world;

@@ -13,6 +13,8 @@ constexpr std::uint64_t kFirstKey = sharing::kFirstCut;
 std::uint64_t KeyOf(GpuIndex gpu) { return kFirstKey + gpu; }
 
 constexpr Duration kTakenUpAgainAfter = 2s;
+constexpr Duration kLooksForSlicesEvery = 2s;
+constexpr std::string_view kWhatIfLost = "; its programs find no GPU: divvy requeue begins it anew";
 
 }  // namespace
 
@@ -20,6 +22,7 @@ bool Keeper::IsOfSlices(std::uint64_t job) { return job >= kFirstKey; }
 
 Slices::Events Keeper::SliceEvents() {
   return {[this](TenantId id, const Result<Slices::Made>& made) { OnSliceMade(id, made); },
+          [this](TenantId id, const Status& is_there) { OnSliceLooked(id, is_there); },
           [this](const Slices::Unmade& unmade) { OnSliceUnmade(unmade); },
           [this](const Status& status) {
             mechanisms_.why_no_slices = status ? "" : status.error().message;
@@ -123,6 +126,7 @@ void Keeper::OnSliceMade(TenantId id, const Result<Slices::Made>& made) {
   }
   sliced.state = Sliced::State::kThere;
   sliced.made = *made;
+  sliced.is_lost = false;
   sliced.trouble.clear();
   for (const std::uint64_t request : std::exchange(sliced.pending, {})) AnswerSlice(request, sliced);
 }
@@ -130,16 +134,40 @@ void Keeper::OnSliceMade(TenantId id, const Result<Slices::Made>& made) {
 // Its job may be at work in it: nothing is unmade. It is told, and taken up as soon as the driver has it again.
 void Keeper::OnAdoptedNotMade(Sliced& sliced, const Error& why) {
   const bool is_lost = why.code == ErrorCode::kNotFound;
-  sliced.trouble = is_lost ? why.message + "; its programs find no GPU: divvy requeue begins it anew"
-                           : "its MIG instance was not found again yet: " + why.message;
+  sliced.is_lost = is_lost;
+  sliced.trouble =
+      is_lost ? why.message + std::string(kWhatIfLost) : "its MIG instance was not found again yet: " + why.message;
   sliced.state = is_lost ? Sliced::State::kThere : Sliced::State::kWaiting;
   for (const std::uint64_t request : std::exchange(sliced.pending, {}))
     door_->Answer(request, FailedPrecondition(sliced.trouble));
   if (!is_lost) loop_->After(kTakenUpAgainAfter, [this, gpu = sliced.gpu()] { MakeSlices(gpu); });
 }
 
+void Keeper::LookForSlices() {
+  if (loop_->Now() - slices_looked_for_at_ < kLooksForSlicesEvery) return;
+  slices_looked_for_at_ = loop_->Now();
+  for (auto& [id, sliced] : sliced_) {
+    if (sliced.state != Sliced::State::kThere || std::exchange(sliced.is_sought, true)) continue;
+    slices_->Look(id, sliced.gpu());
+  }
+}
+
+void Keeper::OnSliceLooked(TenantId id, const Status& is_there) {
+  const auto at = sliced_.find(id);
+  if (at == sliced_.end()) return;
+  Sliced& sliced = at->second;
+  sliced.is_sought = false;
+  if (sliced.state != Sliced::State::kThere) return;
+  const bool is_lost = !is_there && is_there.error().code == ErrorCode::kNotFound;
+  const bool is_news = is_lost != sliced.is_lost && (is_lost || is_there);
+  if (!is_news) return;
+  sliced.is_lost = is_lost;
+  sliced.trouble = is_lost ? is_there.error().message + std::string(kWhatIfLost) : "";
+  is_ledger_changed_ = true;
+}
+
 void Keeper::AnswerSlice(std::uint64_t id, const Sliced& sliced) {
-  if (sliced.made.instance.uuid.empty()) return door_->Answer(id, FailedPrecondition(sliced.trouble));
+  if (sliced.is_lost || sliced.made.instance.uuid.empty()) return door_->Answer(id, FailedPrecondition(sliced.trouble));
   wire::KeeperLine line;
   line.answer.emplace().id = id;
   wire::KeeperAdded& added = line.answer->added.emplace();

@@ -20,6 +20,13 @@ std::string SliceText(sharing::TenantId id) {
   return id.job == 0 ? "its MIG mode" : "the MIG instance of job " + std::to_string(id.job);
 }
 
+void AddTrouble(GpuIndex gpu, const std::string& why, bool is_stuck, std::map<GpuIndex, wire::KeptGpu>& troubles) {
+  wire::KeptGpu& its = troubles[gpu];
+  its.index = gpu;
+  its.trouble += (its.trouble.empty() ? "" : "; ") + why;
+  its.is_stuck = its.is_stuck || is_stuck;
+}
+
 }  // namespace
 
 std::optional<GpuIndex> Keeper::IndexOf(const std::string& uuid) const {
@@ -98,11 +105,10 @@ std::string Keeper::WhySlicesStay(GpuIndex gpu) const {
 }
 
 void Keeper::ShowSlices(wire::KeeperState& state) const {
-  std::map<GpuIndex, std::string> troubles;
+  std::map<GpuIndex, wire::KeptGpu> troubles;
   for (const auto& [id, sliced] : sliced_) {
     if (sliced.state != Sliced::State::kUnmaking) state.tenants.push_back(StateOf(sliced));
-    else if (!sliced.trouble.empty())
-      troubles[sliced.gpu()] += (troubles[sliced.gpu()].empty() ? "" : "; ") + sliced.trouble;
+    else if (!sliced.trouble.empty()) AddTrouble(sliced.gpu(), sliced.trouble, !sliced.is_gone, troubles);
     if (sliced.state == Sliced::State::kMaking)
       state.waits.push_back({sliced.record.terms.job, "the driver is making its MIG instance"});
     if (sliced.state != Sliced::State::kWaiting) continue;
@@ -115,7 +121,7 @@ void Keeper::ShowSlices(wire::KeeperState& state) const {
     if (why.empty()) why = sliced.trouble.empty() ? "it is being emptied of others" : sliced.trouble;
     state.waits.push_back({sliced.record.terms.job, "GPU " + std::to_string(sliced.gpu()) + ": " + why});
   }
-  for (const auto& [gpu, trouble] : troubles) state.gpus.push_back({gpu, trouble});
+  for (const auto& [gpu, trouble] : troubles) state.gpus.push_back(trouble);
   for (const auto& [id, take] : postponed_takes_) {
     std::string why;
     for (const int gpu : take.gpus.ToVector()) {
@@ -155,6 +161,7 @@ wire::KeptTenant Keeper::StateOf(const Sliced& sliced) const {
   share.paper = share.gpu = sliced.gpu();
   share.request = share.limit = share.ceiling = sliced.made.instance.memory;
   share.used = sliced.used;
+  share.is_compute_unknown = true;  // The driver tells of the GPU alone.
   share.compute_request = share.compute_limit =
       GpuShare(GpuShare::kWhole * sliced.record.terms.slice.compute / kComputeSlices);
   return shown;

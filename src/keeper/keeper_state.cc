@@ -179,6 +179,7 @@ wire::KeptTenant Keeper::StateOf(const Kept& kept) const {
   const Duration idle = known->last_active == kNoTime ? Duration(0) : loop_->Now() - known->last_active;
   shown.words = sharing::Remarks(*known, loop_->Now() - (idle - std::chrono::floor<std::chrono::seconds>(idle)));
   if (kept.tenant != nullptr) shown.processes = static_cast<int>(kept.tenant->processes().size());
+  shown.passages = kept.passages;
   for (unsigned i = 0; i < known->devices.size(); ++i) {
     const sharing::Device& device = known->devices[i];
     wire::KeptShare& share = shown.shares.emplace_back();

@@ -19,6 +19,11 @@ using TenantId = sharing::TenantId;
 constexpr Duration kBetweenTries = 250ms;
 constexpr Duration kBetweenLateTries = 4s;
 
+Error IsNotThere(const std::string& uuid, GpuIndex gpu) {
+  return NotFound("its MIG instance " + uuid + " is not on GPU " + std::to_string(gpu) +
+                  " any more: somebody unmade it, or the GPU was reset");
+}
+
 bool IsOf(const OwnSlice& own, TenantId tenant) { return own.job == tenant.job && own.attempt == tenant.attempt; }
 
 }  // namespace
@@ -48,8 +53,10 @@ struct Slices::Shared : std::enable_shared_from_this<Slices::Shared> {
   void WriteUntilDone(int tries = 0);
   Result<GpuIndex> IndexOf(const std::string& uuid);
   Result<Made> Make(const Wanted& wanted);
+  Status Look(TenantId tenant, GpuIndex gpu);
   Status SwitchOn(const Wanted& wanted, const std::string& gpu);
   Result<MigInstance> MakeAt(const Wanted& wanted, const std::string& gpu);
+  bool HasAt(GpuIndex gpu, const GpuSlice& slice);
   Status Unmake(const OwnSlice& own);
   Status SwitchOff(const std::string& gpu);
   Status UnmakeAll(Unmade& unmade);
@@ -85,6 +92,13 @@ void Slices::Make(Wanted wanted) {
   Do([wanted = std::move(wanted)](Shared& shared) {
     auto made = shared.Make(wanted);
     shared.Post([&shared, tenant = wanted.tenant, made = std::move(made)] { shared.events.made(tenant, made); });
+  });
+}
+
+void Slices::Look(TenantId tenant, GpuIndex gpu) {
+  Do([tenant, gpu](Shared& shared) {
+    const Status is_there = shared.Look(tenant, gpu);
+    shared.Post([&shared, tenant, is_there] { shared.events.looked(tenant, is_there); });
   });
 }
 
@@ -180,6 +194,19 @@ Result<Slices::Made> Slices::Shared::Make(const Wanted& wanted) {
   return Made{*instance, mig->DeviceFiles(wanted.gpu, instance->id)};
 }
 
+// A driver that cannot say it now says nothing about the instance.
+Status Slices::Shared::Look(TenantId tenant, GpuIndex gpu) {
+  DIVVY_CHECK(IsReady());
+  const auto own = std::ranges::find_if(record.slices, [&](const OwnSlice& one) { return IsOf(one, tenant); });
+  if (own == record.slices.end() || own->uuid.empty()) return {};
+  const auto uuid = mig->UuidOf(gpu);
+  if (!uuid || *uuid != own->gpu) return Unreachable("the driver does not show GPU " + own->gpu);
+  DIVVY_TRY(const std::vector<MigInstance> there, mig->Instances(gpu));
+  if (std::ranges::find(there, own->uuid, &MigInstance::uuid) != there.end()) return {};
+  if (const auto is_on = mig->IsOn(gpu); !is_on) return is_on.error();  // It was not shown because nothing is.
+  return IsNotThere(own->uuid, gpu);
+}
+
 Status Slices::Shared::SwitchOn(const Wanted& wanted, const std::string& gpu) {
   DIVVY_TRY(const bool is_on, mig->IsOn(wanted.gpu));
   if (is_on) return {};
@@ -207,9 +234,7 @@ Result<MigInstance> Slices::Shared::MakeAt(const Wanted& wanted, const std::stri
     return one.start == slice.start && one.size == slice.size && one.compute == slice.compute;
   });
   const bool is_there = known == nullptr || known->uuid.empty() || (same != there.end() && same->uuid == known->uuid);
-  if (!is_there)
-    return NotFound("its MIG instance " + known->uuid + " is not on GPU " + std::to_string(wanted.gpu) +
-                    " any more: somebody unmade it, or the GPU was reset");
+  if (!is_there) return IsNotThere(known->uuid, wanted.gpu);
   if (known == nullptr) {
     record.slices.push_back({gpu, wanted.tenant.job, wanted.tenant.attempt, slice, ""});
     if (same != there.end()) {
@@ -225,10 +250,18 @@ Result<MigInstance> Slices::Shared::MakeAt(const Wanted& wanted, const std::stri
   auto made = same == there.end() ? mig->Make(wanted.gpu, slice) : mig->Complete(wanted.gpu, same->id);
   const auto own = std::ranges::find_if(record.slices, [&](const OwnSlice& one) { return IsOf(one, wanted.tenant); });
   if (made) own->uuid = made->uuid;
-  else if (same == there.end()) record.slices.erase(own);
+  else if (same == there.end() && !HasAt(wanted.gpu, slice)) record.slices.erase(own);
   const Status written = Write();
   if (made && !written) return written.error();
   return made;
+}
+
+// What the driver made and could not complete is ours, and has to be unmade. So is what it does not tell of now.
+bool Slices::Shared::HasAt(GpuIndex gpu, const GpuSlice& slice) {
+  const auto there = mig->Instances(gpu);
+  return !there || std::ranges::any_of(*there, [&](const MigInstance& one) {
+    return one.start == slice.start && one.size == slice.size && one.compute == slice.compute;
+  });
 }
 
 Status Slices::Shared::Unmake(const OwnSlice& own) {

@@ -41,6 +41,8 @@ class Slices {
   struct Events {
     /// kNotFound: it had one that is not there any more.
     std::function<void(TenantId, const Result<Made>&)> made;
+    /// Answers Look. kNotFound: its instance is gone.
+    std::function<void(TenantId, const Status&)> looked;
     /// Where it failed it is tried again, ever more seldom, until it is done.
     std::function<void(const Unmade&)> unmade;
     /// Whether there is a driver that can; its reason else. Again where that has changed.
@@ -53,6 +55,8 @@ class Slices {
 
   /// An instance that the tenant has already is as good as a new one.
   void Make(Wanted wanted);
+  /// Whether what it has is still there.
+  void Look(TenantId tenant, GpuIndex gpu);
   /// And switches the GPU's MIG mode off where it was switched on for it, after the last one.
   void Unmake(TenantId tenant, GpuIndex gpu);
   /// Unmakes what an earlier keeper made for anybody else. Events::unmade follows for each that there is, and for each

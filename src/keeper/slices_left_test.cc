@@ -11,6 +11,7 @@ TEST_F(KeptSlices, WhyAGpuIsNotWholeAgainIsToldToWhoWaitsForIt) {
   EXPECT_EQ(world_->Command(1, "remove"), "");
   EXPECT_TRUE(Eventually([&] { return Has(TroubleOfGpu(), "its MIG mode cannot be switched off"); })) << TroubleOfGpu();
   EXPECT_TRUE(Has(TroubleOfGpu(), "end what holds the GPU open")) << TroubleOfGpu();
+  EXPECT_FALSE(world_->node->State().gpus.front().is_stuck) << "slices can still be had of it";
   wire::KeeperRequest whole;
   whole.take_whole = wire::KeeperTakeWhole{JobId(9), GpuSet::Of({0})};
   const std::uint64_t asked = world_->node->Send(whole);
@@ -72,6 +73,16 @@ TEST_F(KeptSlices, OneOfAKeeperThatWasKilledIsNotMadeAnewForWhoIsAtWorkInIt) {
   EXPECT_TRUE(Eventually([&] { return !mig_->IsOn(0).value(); }));
 }
 
+TEST_F(KeptSlices, WhoseInstanceSomebodyUnmadeIsToldSo) {
+  MaySwitch();
+  Added(1, kSmall);
+  ASSERT_TRUE(mig_->Unmake(0, mig_->Instances(0)->front().id));
+  EXPECT_TRUE(Eventually([&] { return Has(world_->node->StateOf(1).trouble, "is not on GPU 0 any more"); }, 10s));
+  EXPECT_TRUE(Has(world_->node->StateOf(1).trouble, "divvy requeue"));
+  EXPECT_TRUE(Has(world_->node->Ask(Add(1, kSmall)), "is not on GPU 0 any more"));
+  EXPECT_EQ(Count(), 0U) << "it gets no other behind its back";
+}
+
 TEST_F(KeptSlices, OneThatTheDriverDoesNotShowForAWhileIsTakenUpLater) {
   MaySwitch();
   const std::string uuid = Added(1, kSmall).uuids.front();
@@ -91,6 +102,7 @@ TEST_F(KeptSlices, AGpuThatIsLostKeepsWhatIsOnItUntilItIsBack) {
   ASSERT_TRUE(gpu_->Lose(0));
   EXPECT_EQ(world_->Command(1, "remove"), "");
   EXPECT_TRUE(Eventually([&] { return Has(TroubleOfGpu(), "the MIG instance of job 1 cannot be unmade"); }));
+  EXPECT_TRUE(world_->node->State().gpus.front().is_stuck);
   Added(2, kSmall, 1);
   ASSERT_TRUE(gpu_->Restore(0));
   EXPECT_TRUE(Eventually([&] { return Count() == 0 && !mig_->IsOn(0).value(); }, 10s));

@@ -1,6 +1,9 @@
 #include "model/gpu_slice.h"
 
+#include <algorithm>
+
 #include "base/text.h"
+#include "model/slice_counts.h"
 
 namespace divvy {
 
@@ -10,6 +13,22 @@ std::string SliceName(int compute, Bytes memory, Bytes gpu_memory) {
   const std::int64_t eighths = (memory.count() * 8 + gpu_memory.count() - 1) / gpu_memory.count();
   const std::int64_t whole = (gpu_memory.count() + kGibibyte - 1) / kGibibyte;
   return std::to_string(compute) + "g." + std::to_string((eighths * whole + 4) / 8) + "gb";
+}
+
+std::vector<SliceProfile> UsualSlices(Bytes gpu_memory) {
+  // What the GPU keeps of each for itself: 0.2 GiB and a little of the larger ones were seen.
+  constexpr Bytes kKept = 256_MiB;
+  struct Form {
+    int compute;
+    int size;
+  };
+  std::vector<SliceProfile> profiles;
+  for (const auto [compute, size] : {Form{1, 1}, Form{1, 2}, Form{2, 2}, Form{3, 4}, Form{4, 4}, Form{7, 8}}) {
+    Bytes memory(gpu_memory.count() / kMemorySlices * size);
+    memory -= std::min(memory, kKept);
+    profiles.push_back({SliceName(compute, memory, gpu_memory), compute, size, memory});
+  }
+  return profiles;
 }
 
 Bytes SliceMemory(std::string_view slice) {

@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "base/units.h"
 
@@ -44,6 +45,10 @@ struct GpuSlice {
 /// "1g.18gb": how the driver's tools call an instance of so many compute slices and so much memory of a GPU. By the
 /// rule of NVIDIA's own libraries: eighths of the GPU's memory, rounded up, in GiB of the GPU rounded up.
 std::string SliceName(int compute, Bytes memory, Bytes gpu_memory);
+
+/// What a GPU of this size with seven compute slices is as a rule divided into, smallest first: where the driver does
+/// not tell, since its MIG mode is off.
+std::vector<SliceProfile> UsualSlices(Bytes gpu_memory);
 
 /// ">=16G" and its like ask for memory and not for a size; nothing else begins so.
 inline bool IsByMemory(std::string_view slice) { return slice.starts_with(">="); }

@@ -96,16 +96,11 @@ std::vector<SliceProfile> ReadSliceProfiles(const NvmlLibrary& nvml, nvml::Devic
   nvml::GpuInstanceProfile whole{};
   const bool tells = nvml.get_slice_profile(device, nvml::kSlices7, &whole) == nvml::kSuccess;
   if (!tells && (facts.is_mig_enabled || !IsOfUsualForm(facts.model))) return found;
+  if (!tells) return UsualSlices(facts.memory_total);
   for (const Known& known : kKnown) {
-    Bytes memory(facts.memory_total.count() / kMemorySlices * known.size);
-    if (tells) {
-      nvml::GpuInstanceProfile profile{};
-      if (nvml.get_slice_profile(device, known.number, &profile) != nvml::kSuccess) continue;
-      memory = MebiBytes(profile.memory_mb);
-    } else {
-      // What the GPU keeps of each for itself: 0.2 GiB and a little of the larger ones were seen.
-      memory -= std::min(memory, 256_MiB);
-    }
+    nvml::GpuInstanceProfile profile{};
+    if (nvml.get_slice_profile(device, known.number, &profile) != nvml::kSuccess) continue;
+    const Bytes memory = MebiBytes(profile.memory_mb);
     found.push_back({SliceName(known.compute, memory, facts.memory_total), known.compute, known.size, memory});
   }
   return found;

@@ -54,6 +54,19 @@ class EmulatedMig : public testing::Test {
 
 using Names = std::vector<std::string>;
 
+// As for a keeper that outlives a daemon which was told of other GPUs.
+TEST_F(EmulatedMig, GpusThatWereDescribedAnewAreSeenAsTheyAre) {
+  Emulate("2xH100-80GB");
+  const auto before = std::exchange(mig_, nullptr);
+  ASSERT_TRUE(before->Switch(0, true));
+  Emulate("1xH100-80GB");
+  EXPECT_FALSE(before->UuidOf(1));
+  EXPECT_FALSE(before->IsOn(0).value());
+  ASSERT_TRUE(before->Switch(0, true));
+  EXPECT_TRUE(before->Make(0, {"1g.10gb", 1, 1, 6}));
+  EXPECT_EQ(mig_->Instances(0)->size(), 1U);
+}
+
 TEST_F(EmulatedMig, AnInstanceIsMadeWhereItIsAskedForAndUnmade) {
   Emulate("1xH100-80GB");
   const GpuSlice wanted{"1g.10gb", 1, 1, 6};

@@ -124,6 +124,8 @@ class Ledger {
   Duration RepackBound(GpuSet gpus) const;
   /// Why a parked or arriving tenant is not on a GPU, or an open want has no answer yet; "" if it is not so.
   std::string WhyWaits(TenantId id) const;
+  /// Somebody is moved, parked, brought back or asked to give memory back: what waits may have its room soon.
+  bool IsAtWork() const { return !in_flight_.empty(); }
   /// "" or what is broken. Re-derives every sum from the tenants.
   std::string CheckInvariants() const;
 

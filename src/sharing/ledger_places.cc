@@ -148,7 +148,13 @@ std::string Ledger::WhoBlocks(GpuSet gpus) const {
     });
   }
   if (!there.empty()) return there;
-  return elsewhere.empty() ? "the tenants there fit on no other GPUs" : elsewhere;
+  if (elsewhere.empty()) elsewhere = "the tenants there fit on no other GPUs";
+  // Of those that they would fit on.
+  for (const auto& [index, gpu] : gpus_) {
+    const std::string& why = gpu.why_unusable.empty() ? gpu.why_withheld : gpu.why_unusable;
+    if (!gpus.Contains(index) && !why.empty()) elsewhere += "; GPU " + std::to_string(index) + " " + why;
+  }
+  return elsewhere;
 }
 
 /// A resize, or a GPU that lost capacity, can leave more requests on a GPU than it has.

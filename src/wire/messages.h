@@ -57,7 +57,7 @@ struct TenantView {
   std::string name;
   std::string user;
   std::string state;   // "running", "idle", "parking", "parked", "waking", "moving"; "paused": its job is; "starting":
-                       // not there yet.
+                       // not there yet; "unknown": its machine is away.
   std::string share;   // What it asked for: "0.25 to 0.8", "20 to 40 GiB".
   double request = 0;  // Its own part of the GPU.
   std::int64_t request_bytes = 0;   // The same of its memory;
@@ -68,6 +68,7 @@ struct TenantView {
   double compute = 0;               // Its part of the GPU's time in the last second,
   double compute_request = 0;       // by right,
   double compute_limit = 0;         // and at most.
+  bool is_compute_known = false;    // False: nobody measures its time, or it is not there yet.
   std::int64_t paper_gpu = 0;       // Where the plan has it; another GPU than this one where it was spread or moved.
   std::string mechanism;            // "enforced by interposer", "driver", "MIG", "MPS", "advisory".
   bool is_movable = false;
@@ -164,6 +165,7 @@ struct SharedGpuView {
   double compute = 0;               // Its part of the GPU's time in the last second,
   double compute_request = 0;       // by right,
   double compute_limit = 0;         // and at most.
+  bool is_compute_known = false;    // False: nobody measures its time.
 };
 /// A job that has parts of GPUs, while it runs: where it really is, and what happens to it there.
 struct ShareView {
@@ -331,6 +333,7 @@ struct BlockerView {
   std::int64_t available = 0;
   std::vector<JobId> holders;
   std::vector<HolderView> held_by;  // The same jobs with what people ask next: whose, which GPUs, until when.
+  bool has_more_holders = false;    // Than these.
   std::string rule;
 };
 
@@ -462,6 +465,8 @@ struct JobUpdate {
   std::optional<std::string> constraint;
   std::optional<std::vector<std::string>> node_list;
   std::optional<std::vector<std::string>> excluded_nodes;
+  std::optional<GpuPortion> portion;  // A part of each of its GPUs; of who has one: what of it changes.
+  std::optional<std::string> slice;   // "1g.18gb", "1g", ">=16G": a MIG instance in place of its GPUs or their parts.
 };
 
 struct RestrictRequest {

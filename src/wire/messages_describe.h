@@ -59,8 +59,8 @@ BOOST_DESCRIBE_STRUCT(StatusView, (),
 BOOST_DESCRIBE_STRUCT(GpuProcessView, (), (pid, user, command, memory_bytes, age_s, is_graphics, job, is_ignored))
 BOOST_DESCRIBE_STRUCT(TenantView, (),
                       (job, display_id, name, user, state, share, request, request_bytes, limit_bytes, ceiling_bytes,
-                       used_bytes, borrowed_bytes, compute, compute_request, compute_limit, paper_gpu, mechanism,
-                       is_movable, note))
+                       used_bytes, borrowed_bytes, compute, compute_request, compute_limit, is_compute_known, paper_gpu,
+                       mechanism, is_movable, note))
 BOOST_DESCRIBE_STRUCT(GpuView, (),
                       (index, uuid, model, memory_total_bytes, memory_used_bytes, state, reason, jobs, job_display_ids,
                        pci_address, numa_node, compute_capability, is_mig_enabled, slices, links, utilisation_percent,
@@ -75,7 +75,7 @@ BOOST_DESCRIBE_STRUCT(SeatPartView, (), (component, gpus, tasks))
 BOOST_DESCRIBE_STRUCT(SeatView, (), (node, gpus, tasks, parts))
 BOOST_DESCRIBE_STRUCT(SharedGpuView, (),
                       (gpu, paper_gpu, request_bytes, limit_bytes, ceiling_bytes, used_bytes, borrowed_bytes, compute,
-                       compute_request, compute_limit))
+                       compute_request, compute_limit, is_compute_known))
 BOOST_DESCRIBE_STRUCT(ShareView, (), (part, state, note, mechanism, is_movable, gpus))
 BOOST_DESCRIBE_STRUCT(ProgressView, (), (fraction, step, steps, time, expected_end))
 BOOST_DESCRIBE_STRUCT(StepView, (), (number, name, state, tasks, gpus, start_time, end_time, exit_code, command, seats))
@@ -93,7 +93,7 @@ BOOST_DESCRIBE_STRUCT(JobDetail, (JobOutlook),
                        was_oom_killed, cpu_time_s, memory_peak_bytes, deadline, retries_left, labels, notes, parameters,
                        elements, wants_pty, is_foreground, history))
 BOOST_DESCRIBE_STRUCT(HolderView, (), (id, display_id, name, user, state, node, gpus, until))
-BOOST_DESCRIBE_STRUCT(BlockerView, (), (kind, text, needed, available, holders, held_by, rule))
+BOOST_DESCRIBE_STRUCT(BlockerView, (), (kind, text, needed, available, holders, held_by, has_more_holders, rule))
 BOOST_DESCRIBE_STRUCT(WhyView, (),
                       (id, display_id, name, user, state, summary, blockers, position, ahead_gpus, key, predicted_start,
                        prediction_basis, would_start_now, command, speeds, share))
@@ -111,7 +111,7 @@ BOOST_DESCRIBE_STRUCT(JobUpdate, (),
                        name, project, comment, group, array_at_once, retries, command, dependencies, output, tasks,
                        placement, queues_anyway, keeps_waiting, retry_delay_s, requeues_after_reboot, script, arguments,
                        error, input, appends_output, directory, environment, warn, stop_signal, grace_s, account, pool,
-                       gpus_most, topology, preemptible, nodes, constraint, node_list, excluded_nodes))
+                       gpus_most, topology, preemptible, nodes, constraint, node_list, excluded_nodes, portion, slice))
 BOOST_DESCRIBE_STRUCT(RestrictRequest, (), (gpus, is_all, nodes))
 BOOST_DESCRIBE_STRUCT(RestrictAnswer, (), (gpus, message))
 BOOST_DESCRIBE_STRUCT(IgnoreRequest, (), (gpu, pid, is_ignored, node))

@@ -164,6 +164,15 @@ struct KeptShare {
   GpuShare compute;          // Its part of the device's time in the last second.
   GpuShare compute_request;  // Its right.
   GpuShare compute_limit;
+  bool is_compute_unknown = false;  // Nobody measures `compute`, as of a slice.
+};
+
+/// A tenant that left its GPUs, or came to some.
+struct KeptPassage {
+  Time at;
+  bool is_parked = false;
+  std::vector<int> gpus;           // Where it is since, or was before it left.
+  std::vector<std::string> words;  // As of KeptTenant, at that moment.
 };
 
 /// KeptTenant::mechanism of who has a slice.
@@ -183,6 +192,8 @@ struct KeptTenant {
   std::string trouble;                // What went wrong with it last; empty: nothing has.
   Duration idle{0};                   // For how long its devices have done nothing for it.
   std::vector<std::string> words;     // What is to be said of where it is: "borrows 12 GiB", "waits for room on a GPU".
+  std::vector<KeptPassage>
+      passages;  // The last ones, oldest first: states that follow each other quickly are not shown.
 };
 
 /// What a mechanism can do on this node. Those that are not there say why.
@@ -201,7 +212,8 @@ struct KeptMechanism {
 /// A GPU that cannot be had as it should be.
 struct KeptGpu {
   GpuIndex index = 0;
-  std::string trouble;  // What is wrong and what helps: "the MIG instance of job 5 cannot be unmade: ...".
+  std::string trouble;    // What is wrong and what helps: "the MIG instance of job 5 cannot be unmade: ...".
+  bool is_stuck = false;  // Nothing new can be had of it: an instance is left. Else it is its MIG mode alone.
 };
 /// A job that has been asked for, and has not got its GPUs or its slice yet.
 struct KeptWait {

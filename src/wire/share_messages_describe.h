@@ -31,14 +31,16 @@ BOOST_DESCRIBE_STRUCT(KeeperLeave, (), (is_final))
 BOOST_DESCRIBE_STRUCT(KeeperRequest, (),
                       (id, hello, add, remove, take_whole, give_whole, resize, park, wake, move, gpus, state, leave))
 BOOST_DESCRIBE_STRUCT(KeptShare, (),
-                      (paper, gpu, request, limit, ceiling, used, borrowed, compute, compute_request, compute_limit))
+                      (paper, gpu, request, limit, ceiling, used, borrowed, compute, compute_request, compute_limit,
+                       is_compute_unknown))
+BOOST_DESCRIBE_STRUCT(KeptPassage, (), (at, is_parked, gpus, words))
 BOOST_DESCRIBE_STRUCT(KeptTenant, (),
                       (job, attempt, state, shares, processes, mechanism, is_movable, unmovable, escaped, trouble, idle,
-                       words))
+                       words, passages))
 BOOST_DESCRIBE_STRUCT(KeptMechanism, (),
                       (name, is_there, reason, can_limit, can_soft_limit, can_share_compute, can_park, can_move,
                        can_resize))
-BOOST_DESCRIBE_STRUCT(KeptGpu, (), (index, trouble))
+BOOST_DESCRIBE_STRUCT(KeptGpu, (), (index, trouble, is_stuck))
 BOOST_DESCRIBE_STRUCT(KeptWait, (), (job, why))
 BOOST_DESCRIBE_STRUCT(KeeperState, (), (tenants, mechanisms, moves, parks, gpus, waits, troubles))
 BOOST_DESCRIBE_STRUCT(KeeperWelcome, (), (version, pid, mechanisms))

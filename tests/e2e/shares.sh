@@ -64,6 +64,14 @@ grep -q "is the most it can ever give" message || fail "says: $(cat message)"
 touch whole-may-end
 wait_for "the whole-GPU job's end" state_is "$whole" succeeded
 
+# There and back, faster than anybody looks: its history has both.
+divvy move "$a" --to 0 >/dev/null || fail "a was not moved"
+divvy move "$a" --to 1 >/dev/null || fail "a was not moved"
+divvy move "$a" --to 0 >/dev/null || fail "a was not moved"
+divvy move "$a" --to 0 | grep -q "is there already" || fail "it was moved to where it is"
+has_both() { divvy show "$a" | grep -q "moved from GPU 0 to GPU 1" && divvy show "$a" | grep -q "moved from GPU 1 to GPU 0"; }
+wait_for "both moves in its history" has_both
+
 # Parked while it is idle: nothing of it is on the GPU, and the process lives; woken it is where it was.
 c=$(divvy submit --quiet --name c --gpus 0.25 -- divvy-burn --gpu-seconds 600 --vram 1G --check --idle-after 0.2 --wake-after 3600)
 wait_for "c to be idle" sh -c "divvy logs $c | grep -q idle"

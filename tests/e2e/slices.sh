@@ -35,11 +35,28 @@ divvy queue | grep -q "$part" || fail "a share is not in the queue"
 state_is "$part" queued || fail "a share runs on a GPU with slices: $(cat why)"
 ! divvy resize "$a" --gpus 0.5 2>message || fail "a slice was resized"
 grep -q "has a slice 1g.10gb of a GPU, which the hardware sets apart" message || fail "says: $(cat message)"
+# What waits may ask for a slice instead.
+other=$(long --gpus 2)
+divvy update "$other" --slice 1g >/dev/null
+wait_for "a whole job that asks for a slice now" state_is "$other" running
+divvy queue | grep -q "$other .*1g.10gb" || fail "its slice is not in the queue: $(divvy queue)"
+divvy signal TERM "$other" >/dev/null
+wait_for "its end" state_is "$other" succeeded
 ! divvy park "$a" 2>message || fail "a slice was parked"
 grep -q "has a slice of a GPU" message || fail "says: $(cat message)"
 ! divvy submit --slice 9g.90gb -- true 2>message || fail "there is no such profile"
 ! divvy submit --slice 1g.18gb -- true 2>message || fail "no GPU here can be cut so"
 grep -q "there is --slice 1g.10gb" message || fail "says: $(cat message)"
+
+# A daemon that is shown no GPUs leaves those of jobs that run as they are.
+divvy down >/dev/null
+divvy up --quiet --listen "127.0.0.1:$port"
+wait_for "the daemon to hear of them" sh -c "divvy queue --json | grep -q 'enforced by MIG'"
+divvy down >/dev/null
+divvy up --quiet --emulate 2xH100-80GB --listen "127.0.0.1:$port"
+wait_for "both as they were" sh -c "[ \$(divvy gpus --json | grep -o 'enforced by MIG' | wc -l) = 2 ]"
+! divvy gpus --json | grep -q "cannot be unmade" || fail "they were to be unmade: $(divvy gpus)"
+state_is "$a" running && state_is "$b" running || fail "they did not go on: $(divvy queue)"
 
 # The daemon and the keeper die: what runs goes on, and what a job leaves meanwhile is unmade.
 keeper=$(pgrep -f "divvy keeper --directory $DIVVY_HOME" | head -n 1)
@@ -72,6 +89,7 @@ far=$(long --slice 7g --nodelist n1)
 wait_for "a slice on n1" state_is "$far" running
 expect n1 "$(field "$far" node)" "its machine"
 wait_for "its line" sh -c "COLUMNS=120 divvy gpus | grep -q 'slice 7g.80gb '"
+divvy gpus | grep -q "in MIG mode: takes slices alone (1g.10gb, " || fail "nothing says that it is in MIG mode: $(divvy gpus)"
 ! divvy submit --gpus 1 --nodelist n1 -- true 2>message || fail "a whole GPU of a machine that has none"
 divvy signal TERM "$far" >/dev/null
 wait_for "its end" state_is "$far" succeeded

@@ -39,6 +39,12 @@ struct Tally {
   std::vector<NodeIndex> nodes;  // Of the kind.
 };
 
+// Those that could give a shape room once whoever is on them has gone. (None that is out of service.)
+GpuMask GpusFor(const Node& node, const Shape& shape) {
+  const GpuMask sliced = shape.slice ? static_cast<GpuMask>(~node.state.sliceable) : node.state.only_sliced;
+  return static_cast<GpuMask>(~(NotOfKind(node.facts, shape) | node.blocked | sliced));
+}
+
 constexpr const char* kKeptAhead = ", and what is left is kept for a job ahead";
 
 class Finder {
@@ -283,6 +289,7 @@ class Finder {
   // Of what any of its tasks could use.
   void AddHoldersOfAll(Blocker& blocker) const {
     Tally all;
+    std::vector<Shape> shapes;
     bool is_of_gpus = true;
     for (const TaskGroup& group : ask_.groups) {
       for (const Shape& shape : group.alternatives) {
@@ -290,16 +297,22 @@ class Finder {
         all.kinds |= tally.kinds;
         all.nodes.insert(all.nodes.end(), tally.nodes.begin(), tally.nodes.end());
         is_of_gpus = is_of_gpus && shape.gpus > 0;
+        shapes.push_back(shape);
       }
     }
     std::sort(all.nodes.begin(), all.nodes.end());
     all.nodes.erase(std::unique(all.nodes.begin(), all.nodes.end()), all.nodes.end());
-    if (is_of_gpus) AddGpuHolders(all, blocker);
+    if (is_of_gpus) AddGpuHolders(all, shapes, blocker);
     else AddHostHolders(all, blocker);
   }
 
-  void AddGpuHolders(const Tally& tally, Blocker& blocker) const {
-    const auto has = [&](const Run& run) { return IsOnKinds(state_, run, tally.kinds, true); };
+  void AddGpuHolders(const Tally& tally, const std::vector<Shape>& shapes, Blocker& blocker) const {
+    const auto could_help = [&](const Piece& piece) {
+      return std::any_of(shapes.begin(), shapes.end(), [&](const Shape& shape) {
+        return (placement::GpusOf(piece.gpus) & GpusFor(state_.nodes[piece.node], shape)) != 0;
+      });
+    };
+    const auto has = [&](const Run& run) { return std::any_of(run.pieces.begin(), run.pieces.end(), could_help); };
     AddHolders(state_, now_, has, tally.nodes, blocker);
   }
 
@@ -347,7 +360,7 @@ class Finder {
                              Needs(group) + GpusOf(shape) + OfModels(group, shape) + (shape.gpus > 1 ? on_one : "") +
                                  FreeText(shape, tally),
                              shape.gpu_parts(), shape.is_share() ? tally.most_share : tally.most * shape.parts);
-      AddGpuHolders(tally, blocker);
+      AddGpuHolders(tally, {shape}, blocker);
     }
     const std::string beside = shape.gpus == 0 || lacks_gpus ? "" : " beside " + GpusOf(shape) + OfModels(group, shape);
     const std::string which = shape.gpus == 0 ? OfModels(group, shape) : "";
@@ -386,7 +399,7 @@ class Finder {
                              Needs(group) + tasks + of + GpusOf(shape) + OfModels(group, shape) + " at once; " +
                                  room_for(tally.by_gpus) + FreeText(shape, tally),
                              group.least, tally.by_gpus);
-      AddGpuHolders(tally, blocker);
+      AddGpuHolders(tally, {shape}, blocker);
     } else if (tally.by_cpus < group.least) {
       Blocker& blocker = Add(BlockerKind::kCpus,
                              Needs(group) + tasks + of + CpusText(shape.cpu_milli) +
@@ -515,7 +528,7 @@ class Finder {
                                " of them " + (ask_.topology == TopologyNeed::kNuma ? "on one" : "joined"),
                            shape.gpu_parts(), std::int64_t{most} * placement::kGpuParts);
     blocker.rule = "--topology " + std::string(TopologyName(ask_.topology)) + ":required";
-    AddGpuHolders(tally, blocker);
+    AddGpuHolders(tally, {shape}, blocker);
     return true;
   }
 

@@ -5,10 +5,12 @@
 
 #include "base/duration_text.h"
 #include "base/text.h"
+#include "engine/core/explain_text.h"
 #include "engine/core/explain_view.h"
 #include "engine/core/state.h"
 #include "engine/gpu_choice.h"
 #include "engine/phrases.h"
+#include "model/gpu_portion.h"
 #include "model/job_record.h"
 
 namespace divvy {
@@ -24,6 +26,7 @@ std::string WithheldOn(const BookNode& node, GpuSet gpus) {
     const auto gpu = static_cast<GpuIndex>(index);
     const GpuAvailability& state = node.availability[gpu];
     if (!state.fault.empty()) parts.push_back("GPU " + std::to_string(index) + " is fenced: " + state.fault);
+    else if (!state.stuck.empty()) parts.push_back("GPU " + std::to_string(index) + ": " + state.stuck);
     else if (!state.unmanaged.empty())
       parts.push_back("GPU " + std::to_string(index) + " is used by " + state.unmanaged);
     else restricted.Insert(gpu);
@@ -60,7 +63,7 @@ class Finder {
 
  private:
   Blocker& Add(BlockerKind kind, std::string text, std::int64_t needed, std::int64_t available) {
-    found_.push_back({kind, std::move(text), needed, available, {}, ""});
+    found_.push_back({kind, std::move(text), needed, available, {}, "", false});
     return found_.back();
   }
 
@@ -121,6 +124,7 @@ class Finder {
 
   // Those that the core names: jobs that run, or are promised what they have.
   void AddNamed(const core::Blocker& blocker, Blocker& out) const {
+    out.has_more_holders = blocker.has_more_holders;
     for (const core::Holder& holder : blocker.holders) {
       if (const RunningJob* job = server_.running(holder.job)) {
         out.holders.push_back(HolderOf(*job));
@@ -174,9 +178,25 @@ class Finder {
         return;
     }
     Blocker& same = Same(KindOf(blocker.kind), blocker);
+    DropLeastOfPart(same.text);
     if (const std::string idle = IdleNodesText(server_, entry_); !idle.empty())
       same.text += blocker.kind == core::BlockerKind::kUnusable ? ": " + idle : " (" + idle + ")";
     AddNamed(blocker, same);
+  }
+
+  // The least memory of a GPU of which a part is large enough, where nobody asked for it and every GPU has it.
+  void DropLeastOfPart(std::string& text) const {
+    const Request& request = entry_.request;
+    if (!request.is_portioned() || request.portion.is_by_memory() || request.gpu_memory > Bytes()) return;
+    const Bytes least = LeastGpuMemory(request.portion);
+    for (const BookNode& node : server_.nodes()) {
+      if (std::ranges::any_of(node.capacity.gpus, [&](const GpuFacts& gpu) { return gpu.memory_total < least; }))
+        return;
+    }
+    constexpr std::int64_t kMebibyte = std::int64_t{1} << 20;
+    const auto mebibytes = static_cast<std::int32_t>((least.count() + kMebibyte - 1) / kMebibyte);
+    const std::string words = " with at least " + core::MibText(mebibytes);
+    if (const auto at = text.find(words); at != std::string::npos) text.erase(at, words.size());
   }
 
   // Whole machines are kept apart by their CPUs (translate.cc), which would be no answer.

@@ -45,6 +45,7 @@ struct Blocker {
   };
   std::vector<Holder> holders;  // Who has what is missing, soonest end first; at most core::kMostHolders.
   std::string rule;             // The rule or setting behind it: "array cap %2", "reservation of job 9".
+  bool has_more_holders = false;
 };
 
 struct Explanation {

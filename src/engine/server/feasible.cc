@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 #include <tuple>
 
 #include "base/text.h"
@@ -73,16 +74,29 @@ Status CheckSpeeds(const NodeCapacity& capacity, const Request& request) {
 
 // What GPUs can be cut into, smallest first: "1g.10gb (9.8 GiB)".
 std::vector<std::string> SlicesOf(const Server& server) {
-  std::map<std::tuple<Bytes, int, std::string>, bool> all;
+  std::set<std::tuple<Bytes, int, std::string>> all;
   for (const BookNode& node : server.nodes()) {
     for (const GpuFacts& gpu : node.capacity.gpus) {
-      for (const SliceProfile& profile : gpu.slices) all[{profile.memory, profile.compute, profile.name}] = true;
+      for (const SliceProfile& profile : gpu.slices) all.emplace(profile.memory, profile.compute, profile.name);
     }
   }
   std::vector<std::string> texts;
-  for (const auto& [size, is_there] : all)
-    texts.push_back(std::get<2>(size) + " (" + BytesText(std::get<0>(size)) + ")");
+  std::set<std::string> named;  // GPUs of nearly the same size have instances of one name.
+  for (const auto& [memory, compute, name] : all) {
+    if (named.insert(name).second) texts.push_back(name + " (" + BytesText(memory) + ")");
+  }
   return texts;
+}
+
+// What there would be if each GPU that is capable of it were in MIG mode.
+bool CouldBeCut(const Server& server, const Request& request) {
+  return std::ranges::any_of(server.nodes(), [&](const BookNode& node) {
+    NodeCapacity divided = node.capacity;
+    for (GpuFacts& gpu : divided.gpus) {
+      if (gpu.is_mig_capable) gpu.slices = UsualSlices(gpu.memory_total);
+    }
+    return !MatchingGpus(divided, request).empty();
+  });
 }
 
 Status CheckSlice(const Server& server, const Request& request) {
@@ -100,12 +114,15 @@ Status CheckSlice(const Server& server, const Request& request) {
                          Join(there, ", "));
   }
   if (!has_capable)
+    return LimitExceeded(asks + "no GPU of " + where + " can be cut by MIG; ask for a part of one: --gpus 0.25");
+  if (!CouldBeCut(server, request))
     return LimitExceeded(asks + "no GPU of " + where +
-                         " can be cut by MIG; ask for a part of one: --gpus 0.25, or --gpu-memory 16G");
+                         " could be cut so, in MIG mode or not; --slice 1g is the "
+                         "smallest of any that can, and whole GPUs and parts of them are asked for by --gpus");
   return LimitExceeded(
       asks + "no GPU of " + where +
       " is in MIG mode; nvidia-smi -i N -mig 1 and a restart of divvy, or mig = \"auto\" under [gpus] in "
-      "divvy.toml, lets divvy cut it; a part of a GPU needs neither: --gpus 0.25, or --gpu-memory 16G");
+      "divvy.toml, lets divvy cut it; a part of a GPU needs neither: --gpus 0.25");
 }
 
 // Those in MIG mode take nothing but slices.

@@ -152,6 +152,8 @@ TEST(ServerSlices, WhatCannotBeIsRefusedWithWhatThereIs) {
   capable.server.SetCapacity(capacity);
   EXPECT_NE(Refusal(capable, Slice(1, "1g.10gb").request).find("is in MIG mode; nvidia-smi -i N -mig 1"),
             std::string::npos);
+  for (const char* never : {"1g.18gb", ">=160G"})
+    EXPECT_NE(Refusal(capable, Slice(1, never).request).find("in MIG mode or not"), std::string::npos) << never;
   World world_of_h100;
   Give(world_of_h100, 1);
   const std::string refusal = Refusal(world_of_h100, Slice(1, "1g.18gb").request);
@@ -173,6 +175,31 @@ TEST(ServerSlices, WhoWaitsForOneIsToldWhichWouldStart) {
             "needs a 4g slice of a GPU of its kind, and on no GPU is there room to cut one");
   EXPECT_TRUE(answer.would_start_now.starts_with("--slice 3g")) << answer.would_start_now;
   EXPECT_TRUE(answer.would_start_now.ends_with("(GPU 0 has 0.5 left)")) << answer.would_start_now;
+}
+
+// Only GPUs that can be cut give room for a slice, and only those that are not for slices alone for a part.
+TEST(ServerSlices, OnlyWhoCouldMakeRoomIsNamed) {
+  World world;
+  Give(world, 1, "NVIDIA H100 80GB HBM3", 80_GiB, true);
+  NodeCapacity capacity = world.server.capacity();
+  World::AddGpu(capacity, "NVIDIA H100 80GB HBM3", 80_GiB);
+  world.server.SetCapacity(std::move(capacity));
+  world.Submit(Slice(1, "4g.40gb"));
+  world.Submit(World::Job(2, 1));
+  ASSERT_EQ(Start(world).size(), 2U);
+  world.Submit(Slice(3, "7g"));
+  WaitingEntry part = World::Job(4, 1);
+  part.request.portion.request = GpuShare(5'000);
+  world.Submit(part);
+  EXPECT_TRUE(Start(world).empty());
+  const auto named = [&](std::uint64_t id) {
+    std::vector<JobId> jobs;
+    for (const Blocker::Holder& holder : Explain(world.server, JobId(id), world.now).blockers.front().holders)
+      jobs.push_back(holder.job);
+    return jobs;
+  };
+  EXPECT_EQ(named(3), std::vector{JobId(1)});
+  EXPECT_EQ(named(4), std::vector{JobId(2)});
 }
 
 // Machines with the same GPUs, and drivers of which one knows more profiles, as after an update of one.

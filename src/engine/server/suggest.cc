@@ -100,8 +100,11 @@ class Suggestion {
             entry_.request.gpus_most > 0 ? ".." + std::to_string(entry_.request.gpus_most) : std::string();
         return "--gpus " + std::to_string(gpus) + most + AreFree(trial);
       }
-      default:
-        return change.text + AreFree(trial);
+      default: {
+        // Which GPUs says more than on which machine there is room.
+        const std::string free = AreFree(trial);
+        return change.text.substr(0, free.empty() ? std::string::npos : change.text.find(" (")) + free;
+      }
     }
   }
 
