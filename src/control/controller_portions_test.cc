@@ -74,9 +74,10 @@ TEST_F(Portions, AGpuOfWhichNothingCanBeHadTakesNoWork) {
   controller_.OnStuckGpus("", {{0, "the MIG instance of job 5 cannot be unmade: in use"}});
   const JobId a = Submit(1);
   const JobId b = Submit(1);
+  const JobId both = Submit(2);
   EXPECT_EQ(Launched(Turn()), std::vector{a});
   EXPECT_EQ(controller_.Find(a)->gpus, GpuSet::Of({1}));
-  const std::string why = StateReason(controller_, *controller_.Find(b));
+  const std::string why = StateReason(controller_, *controller_.Find(both));
   EXPECT_NE(why.find("GPU 0: the MIG instance of job 5 cannot be unmade"), std::string::npos) << why;
   controller_.OnStuckGpus("", {});
   EXPECT_EQ(Launched(Turn()), std::vector{b});
