@@ -1,6 +1,7 @@
 // divvy attach: a viewer of a job's terminal. It comes back by itself where the daemon, or the agent that has the
 // terminal, is restarted; until then our own terminal is as it was.
 #include <sys/ioctl.h>
+#include <termios.h>
 #include <unistd.h>
 
 #include <atomic>
@@ -75,6 +76,8 @@ class Viewer {
     hooks.has_terminal = true;
     hooks.on_begun = [joined, id] {
       RawTerminal::Begin();
+      // What was typed while nobody heard it is no answer to what is shown now.
+      if (*joined > 0) static_cast<void>(::tcflush(STDIN_FILENO, TCIFLUSH));
       if ((*joined)++ > 0) std::fprintf(stderr, "divvy: joined job %s again\r\n", id.c_str());
     };
     hooks.on_away = [id](bool is_away) { TellPresence(id, is_away, true); };

@@ -43,15 +43,19 @@ constexpr auto kAgainMost = std::chrono::seconds(1);
 
 // The last signal that asked us to end; 0: none.
 std::atomic<int> ending_signal = 0;
+// The agent of the job's machine: it hears of nothing that is done to the job.
+std::atomic<bool> is_machine_away = false;
 
-/// A signal came that ends us, and there is no daemon to pass it on to. One Ctrl-C may be a slip, the second is meant.
-void LeaveWithoutDaemon(const std::string& program, const std::string& job, int signal, int interrupts) {
+/// A signal came that ends us, and there is nobody to pass it on to: no daemon (`api` is null), or no agent on the
+/// job's machine. One Ctrl-C may be a slip, the second is meant.
+void LeaveWithoutJob(const std::string& program, const std::string& job, int signal, int interrupts, Api* api) {
   if (signal == SIGWINCH || signal == SIGUSR1 || signal == SIGUSR2) return;
   if (signal == SIGINT && interrupts < 2) {
-    std::fprintf(stderr, "%s: the daemon is away and cannot tell job %s; Ctrl-C again leaves the job to itself\n",
-                 program.c_str(), job.c_str());
+    std::fprintf(stderr, "%s: %s is away and cannot tell job %s; Ctrl-C again leaves the job to itself\n",
+                 program.c_str(), api == nullptr ? "the daemon" : "the agent on its machine", job.c_str());
     return;
   }
+  if (api != nullptr && !api->Leave(job)) return;
   RawTerminal::Restore();
   ::_exit(128 + signal);
 }
@@ -97,7 +101,12 @@ class SignalRelay {
         auto api = Api::Connect();
         if (!api) {
           if (signal == SIGINT) ++interrupts;
-          LeaveWithoutDaemon(program, job, signal, interrupts);
+          LeaveWithoutJob(program, job, signal, interrupts, nullptr);
+          continue;
+        }
+        if (is_machine_away) {
+          if (signal == SIGINT) ++interrupts;
+          LeaveWithoutJob(program, job, signal, interrupts, &*api);
           continue;
         }
         if (signal == SIGWINCH) {
@@ -154,7 +163,10 @@ class Leaving {
   }
   /// It is about to be told what we know.
   void OnDaemonCame() { is_away_ = false; }
-  void OnPresence(bool is_away, bool has_pty) const { TellPresence(id_, is_away, has_pty, program_); }
+  void OnPresence(bool is_away, bool has_pty) const {
+    is_machine_away = is_away;
+    TellPresence(id_, is_away, has_pty, program_);
+  }
   void OnLeft(bool is_here) {
     if (is_away_) Leave();
     if (is_here) return;
@@ -258,6 +270,7 @@ int RunForeground(JobSpec spec, const Voice& voice) {
   hooks.on_begun = RawTerminal::Begin;
   hooks.has_terminal = spec.wants_pty;
   hooks.on_lost = [&] {
+    is_machine_away = false;
     TellStreamsLost(voice.program, id, "the agent on its machine ended or cannot be reached", spec.wants_pty);
   };
   const auto leaving = std::make_shared<Leaving>(voice.program);  // The relays' thread may outlive us.

@@ -108,6 +108,18 @@ std::vector<Option> NodeTable(NodeFlags& flags) {
                    },
                    {},
                    false});
+  table.push_back({"gone",
+                   0,
+                   Takes::kNothing,
+                   "",
+                   "remove: it is away and will not come back (switched off, its disk lost); what ran there counts as "
+                   "lost, or runs again elsewhere",
+                   [&flags](std::string_view) -> Status {
+                     flags.request.is_gone = true;
+                     return {};
+                   },
+                   {},
+                   false});
   return table;
 }
 
@@ -154,6 +166,7 @@ int NodeMain(const Words& words) {
   NodeFlags flags;
   const auto parsed = dialect::ParseOptions(NodeTable(flags), Words(words.begin() + 1, words.end()));
   if (!parsed) return Fail(parsed.error());
+  if (flags.request.is_gone && verb != "remove") return Fail(InvalidArgument("--gone goes with remove"));
   if (flags.has_deadline && verb != "drain") return Fail(InvalidArgument("--deadline goes with drain"));
   for (const std::string& word : parsed->positional) {
     const std::size_t equals = word.find('=');

@@ -44,7 +44,12 @@ std::vector<Option> CreateTable(wire::TokenRequest& request) {
                    Takes::kValue,
                    "ROLE",
                    "viewer (may only look), user or admin; user unless given",
-                   text(request.role),
+                   [&request](std::string_view value) -> Status {
+                     if (request.role == "node" && value != "node")
+                       return InvalidArgument("a machine's token has no role; leave it out, or --node");
+                     request.role = std::string(value);
+                     return {};
+                   },
                    {},
                    false});
   table.push_back({"node",
@@ -53,6 +58,8 @@ std::vector<Option> CreateTable(wire::TokenRequest& request) {
                    "",
                    "Lets a machine join as a node instead (divvy agent --join), within the hour",
                    [&request](std::string_view) -> Status {
+                     if (request.role != wire::TokenRequest().role && request.role != "node")
+                       return InvalidArgument("a machine's token has no role; leave out --role " + request.role);
                      request.role = "node";
                      return {};
                    },
@@ -158,6 +165,8 @@ int Create(const Words& words) {
   }
   const bool is_for_node = request.role == "node";
   if (request.lives_s == kUnsaid) request.lives_s = is_for_node ? kNodeTokenLives : usual_life;
+  if (is_for_node && !request.user.empty())
+    return Fail(InvalidArgument("--node lets a machine join, and speaks for no user; leave out --user"));
   if (request.uses != 1 && !is_for_node) return Fail(InvalidArgument("--uses goes with --node"));
   auto api = Api::Connect();
   if (!api) return Fail(api.error());

@@ -172,7 +172,7 @@ Result<SubmitResult> Controller::Submit(JobSpec spec, std::uint64_t elements, co
   DIVVY_CHECK(FillComponentPools(spec, caller));
   if (!spec.queues_anyway) {
     DIVVY_CHECK(CheckNodeNames(cluster_, spec.request));
-    DIVVY_CHECK(CheckFeasible(cluster_, spec.request, spec.pool));
+    DIVVY_CHECK(CheckFeasible(cluster_, spec.request, PlacePool(spec.pool)));
   }
   NameElements(spec.dependencies);
   if (Status known = LearnOutcomes(spec.dependencies, outcome); !known) {
@@ -254,7 +254,7 @@ void Controller::PutWaiting(const JobRecord& record) {
   entry.queued_at = record.queued_at;
   entry.time_limit = record.time_limit;
   const std::vector<std::string> pools = OpenPools(record);
-  entry.pool = pools.empty() ? record.pool : Join(pools, ",");
+  entry.pool = pools.empty() ? PlacePool(record.pool) : Join(pools, ",");
   const auto is_capped = [&](const std::string& name) {
     const PoolRow* row = pools_.Find(name);
     return row != nullptr && row->is_capped();

@@ -262,6 +262,7 @@ class Controller {
     kUnseen,        // It ran, its supervisor was killed, and nobody saw the end.
     kRebooted,      // It ran when the machine went down.
     kFenced,        // Its machine is cut off, and has stopped its jobs by its own lease.
+    kGone,          // Its machine is gone for good, as an administrator says.
   };
   void OnVanished(JobId job, std::uint32_t attempt, Vanished how, Time now, const std::string& node = {});
   void OnGpusObserved(const std::vector<GpuObservation>& observations);
@@ -273,13 +274,12 @@ class Controller {
   /// A machine has come, or what it is or is to do has changed. Before Load for each that is in the store; it takes no
   /// work before OnNodeAccounted.
   void OnNodeRow(const NodeRow& row);
-  /// Nothing runs there.
   void OnNodeRemoved(const std::string& name);
   /// It is connected, and what runs there is known.
   void OnNodeAccounted(const std::string& name);
   /// Its connection was cut, perhaps for a moment: nothing new goes there until it is back.
   void OnNodeAway(const std::string& name);
-  /// It is cut off, or has not come yet: "node n1 is away: ...". Empty: it is there, or is no node.
+  /// "node n1 is away: ...", or it has not come yet. Empty: it is there, or is no node.
   std::string AbsenceOf(const std::string& name) const;
   /// Not heard from for long. Its jobs go on for all we know.
   void OnNodeLost(const std::string& name, Time now);
@@ -288,8 +288,9 @@ class Controller {
   void OnNodeTrouble(const std::string& name, const std::string& what);
   /// That, or what kept it from starting its last job: "its disk is full: ...". Empty: nothing.
   std::string TroubleOf(const std::string& name) const;
-  /// It has stopped its jobs by its own lease: what ran there may run elsewhere.
-  void OnNodeFenced(const std::string& name, Time now);
+  /// By its own lease it has stopped its jobs; or it is away for good, an administrator says. They may run elsewhere.
+  void OnNodeFenced(const std::string& name, Time now) { LoseRuns(name, Vanished::kFenced, now); }
+  void OnNodeGone(const std::string& name, Time now) { LoseRuns(name, Vanished::kGone, now); }
   void OnGpusObserved(const std::string& node, const std::vector<GpuObservation>& observations);
   /// It has prepared its part of a gang; `port`: where its step process hears the others, not 0.
   void OnPrepared(JobId job, std::uint32_t attempt, const std::string& node, std::uint16_t port, Time now);
@@ -416,6 +417,9 @@ class Controller {
   void ExpectEndOf(const JobRecord& record);
   void KeepProgress(Time now);
   void KeepStarts(Time now);
+  void EmptyRemoved(NodeIndex node);
+  void LoseRuns(const std::string& node, Vanished how, Time now);
+  std::string PlacePool(const std::string& pool) const;
   void LearnSpeed(const JobRecord& record, bool ended_well);
   std::vector<ModelSpeed> LearnedSpeeds(const JobRecord& record) const;
   void RefreshAvailability();

@@ -58,6 +58,19 @@ bool IsIgnored(const std::vector<IgnoredProcess>& ignored, const std::string& no
 
 }  // namespace
 
+namespace {
+
+/// Nothing of it can run there any more.
+bool IsWithItsMachine(Controller::Vanished how) {
+  return how == Controller::Vanished::kFenced || how == Controller::Vanished::kGone;
+}
+
+std::string_view MachinesEnd(Controller::Vanished how) {
+  return how == Controller::Vanished::kGone ? " is gone for good" : " was cut off and has stopped its jobs";
+}
+
+}  // namespace
+
 void Controller::OnStarted(JobId job, std::uint32_t attempt, Time at, const std::string& node) {
   const auto found = live_.find(job);
   if (found == live_.end() || found->second.attempt != attempt || found->second.state != JobState::kStarting) return;
@@ -123,10 +136,10 @@ void Controller::EndRun(JobRecord& record, Time now) {
 
 // Of a gang: what it was keeps it from going on, or says that it may begin anew.
 bool Controller::VanishSeat(JobRecord& record, const std::string& node, Vanished how, Time now) {
-  static constexpr std::array<std::string_view, 4> kHow = {
+  static constexpr std::array<std::string_view, 5> kHow = {
       "it was never started there", "its processes are gone and nobody saw how they ended", "the machine was rebooted",
-      "the machine was cut off and has stopped its jobs"};
-  const bool begins_anew = how == Vanished::kNeverStarted || how == Vanished::kFenced ||
+      "the machine was cut off and has stopped its jobs", "the machine is gone for good"};
+  const bool begins_anew = how == Vanished::kNeverStarted || IsWithItsMachine(how) ||
                            (how == Vanished::kRebooted && record.requeues_after_reboot);
   Exit exit;
   exit.code = 1;
@@ -135,8 +148,8 @@ bool Controller::VanishSeat(JobRecord& record, const std::string& node, Vanished
   if (begins_anew && record.stop_intent == StopIntent::kNone && !record.is_foreground) {
     record.stop_intent = StopIntent::kRequeue;
     const std::string where = node.empty() ? "the controller's machine" : "node " + node;
-    record.reason = "queued again: " + where +
-                    (how == Vanished::kFenced ? " was cut off and has stopped its jobs" : ": " + exit.failure);
+    record.reason =
+        "queued again: " + where + (IsWithItsMachine(how) ? std::string(MachinesEnd(how)) : ": " + exit.failure);
   }
   return EndSeat(record, node, exit, now, now);
 }
@@ -162,10 +175,10 @@ void Controller::OnVanished(JobId job, std::uint32_t attempt, Vanished how, Time
   } else if (never_ran) {
     // One in the foreground, too: its caller may be back with its streams, and is waited for where it is launched.
     QueueAgain(record, kNoTime, "the daemon was restarted before it could start", now);
-  } else if (how == Vanished::kFenced && !record.is_foreground) {
+  } else if (IsWithItsMachine(how) && !record.is_foreground) {
     ++record.restarts;
     KeepRun(record, effects_.batch);
-    QueueAgain(record, kNoTime, "queued again: node " + node + " was cut off and has stopped its jobs", now);
+    QueueAgain(record, kNoTime, "queued again: node " + node + std::string(MachinesEnd(how)), now);
   } else if ((was_rebooted && record.requeues_after_reboot) || record.stop_intent == StopIntent::kRequeue) {
     ++record.restarts;
     KeepRun(record, effects_.batch);
@@ -176,9 +189,9 @@ void Controller::OnVanished(JobId job, std::uint32_t attempt, Vanished how, Time
     record.exit = exit;
     record.ended = now;
     Finish(record, was_rebooted ? JobState::kFailed : JobState::kLost,
-           was_rebooted               ? "the machine was rebooted while it ran"
-           : how == Vanished::kFenced ? "its machine was cut off and has stopped its jobs"
-                                      : "its processes are gone and nobody saw how they ended",
+           was_rebooted            ? "the machine was rebooted while it ran"
+           : IsWithItsMachine(how) ? "its machine" + std::string(MachinesEnd(how))
+                                   : "its processes are gone and nobody saw how they ended",
            now);
   }
 }

@@ -417,6 +417,48 @@ TEST(Gangs, AFencedMachineIsOutAndTheJobGoesWhereThereIsRoom) {
   EXPECT_EQ(effects.batch.history.back().text, "queued again: node n2 was cut off and has stopped its jobs");
 }
 
+TEST(Gangs, WhoWaitsForAMachineThatIsGoneForGoodIsLetGoByAnAdministrator) {
+  Machines world(3, 4);
+  const JobId job = world.SubmitGang(2, 4), alone = world.Submit(1);
+  world.Turn();
+  world.StartGang(job);
+  ASSERT_EQ(world.Of(alone).node, "n3");
+  world.controller_.OnStarted(alone, 1, world.now_, "n3");
+  world.Turn();
+  world.controller_.OnNodeAway("n2");
+  static_cast<void>(world.controller_.Cancel(job, 0, Duration(-1), "", world.ada_, world.now_));
+  world.End(job, "n1", 143);
+  world.Turn();
+  ASSERT_EQ(world.StateOf(job), JobState::kStopping);
+  EXPECT_NE(StateReason(world.controller_, world.Of(job)).find("; node n2 is away"), std::string::npos);
+  world.controller_.OnNodeGone("n2", world.now_);
+  world.controller_.OnNodeRemoved("n2");
+  world.controller_.OnNodeGone("n3", world.now_);
+  world.controller_.OnNodeRemoved("n3");
+  const Effects effects = world.Turn();
+  EXPECT_EQ(world.controller_.Find(job), nullptr) << "it was cancelled";
+  EXPECT_EQ(world.StateOf(alone), JobState::kStarting) << "on n1, whose GPUs are free";
+  EXPECT_EQ(world.Of(alone).node, "n1");
+}
+
+TEST(Gangs, WhatIsStoppedElsewhereHoldsAMachineThatIsGoneForGoodUntilItHasEnded) {
+  Machines world(2, 4);
+  const JobId job = world.SubmitGang(2, 4);
+  world.Turn();
+  world.StartGang(job);
+  world.Turn();
+  world.controller_.OnNodeAway("n2");
+  world.controller_.OnNodeGone("n2", world.now_);
+  world.controller_.OnNodeRemoved("n2");
+  EXPECT_EQ(Machines::Told<StopOrder>(world.Turn(), job), Names{"n1"});
+  EXPECT_EQ(world.controller_.CheckInvariants(), "");
+  world.End(job, "n1", 143);
+  world.Turn();
+  EXPECT_EQ(world.StateOf(job), JobState::kQueued);
+  EXPECT_EQ(world.controller_.cluster().node(*world.controller_.cluster().FindNode("n2")).capacity.gpus.size(), 0U);
+  EXPECT_EQ(world.controller_.CheckInvariants(), "");
+}
+
 TEST(Gangs, CancellingReachesAllMachinesOnceEach) {
   Machines world(2, 4);
   const JobId job = world.SubmitGang(2, 4);

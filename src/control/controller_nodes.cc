@@ -134,11 +134,21 @@ void Controller::OnNodeRemoved(const std::string& name) {
   // Whoever comes by that name later is another machine.
   if (restrictions_.erase(name) > 0) KeepSetting(std::string(kNodeRestrictionPrefix) + name, "");
   ForgetIgnored(name, {});
-  NodeWords words;
-  words.name = name;
-  cluster_.SetNode(*node, std::move(words), NodeCapacity());
+  EmptyRemoved(*node);
   RefreshNode(*node);
   needs_plan_ = true;
+}
+
+// Gangs that are being stopped elsewhere hold what they had on a machine that is gone for good.
+void Controller::EmptyRemoved(NodeIndex node) {
+  const std::string& name = cluster_.node(node).words.name;
+  for (const auto& [id, job] : cluster_.running_jobs()) {
+    const JobRecord* record = Find(id);
+    if (record != nullptr && std::ranges::count(SeatsOf(*record), name, &Seat::node) > 0) return;
+  }
+  NodeWords words;
+  words.name = name;
+  cluster_.SetNode(node, std::move(words), NodeCapacity());
 }
 
 // --- Whether they take work --------------------------------------------------------------------------------------
@@ -203,11 +213,8 @@ void Controller::OnNodeBack(const std::string& name) {
   RefreshNode(*node);
 }
 
-void Controller::OnNodeFenced(const std::string& name, Time now) {
-  for (const JobId job : RunsOn(name)) {
-    const JobRecord& record = live_.at(job);
-    OnVanished(job, record.attempt, Vanished::kFenced, now, name);
-  }
+void Controller::LoseRuns(const std::string& node, Vanished how, Time now) {
+  for (const JobId job : RunsOn(node)) OnVanished(job, live_.at(job).attempt, how, now, node);
 }
 
 std::vector<JobId> Controller::RunsOn(const std::string& name) const {
@@ -225,6 +232,7 @@ std::vector<JobId> Controller::RunsOn(const std::string& name) const {
 void Controller::FollowMachines(Time now) {
   for (NodeIndex node = 0; node < machines_.size(); ++node) {
     Machine& machine = machines_[node];
+    if (machine.is_removed && cluster_.node(node).capacity.cpus > 0) EmptyRemoved(node);
     if (machine.rests_until <= now) {
       machine.rests_until = kNever;
       RefreshNode(node);

@@ -48,7 +48,15 @@ bool Controller::HasPool(const std::string& name) const { return divvy::HasPool(
 
 // --- Submission --------------------------------------------------------------------------------------------------
 
+// Where nobody has made pools and no machine is labelled with one, a pool is a word like any other.
+std::string Controller::PlacePool(const std::string& pool) const {
+  const auto is_known = [&](const std::string& name) { return HasPool(name); };
+  return pools_.empty() && std::ranges::none_of(PoolsIn(pool), is_known) ? "" : pool;
+}
+
 Status Controller::FillPool(JobSpec& spec) const {
+  if (!spec.pool.empty() && PlacePool(spec.pool).empty() && cluster_.has_many())
+    spec.notes.push_back("pool " + spec.pool + ": none is made here, so it is a label alone (divvy pools)");
   if (pools_.empty()) return {};
   const auto is_unknown = [&](const std::string& name) { return !HasPool(name); };
   if (spec.dialect == Dialect::kValohai && std::ranges::any_of(PoolsIn(spec.pool), is_unknown)) {

@@ -112,7 +112,7 @@ Status Controller::CheckChange(const JobRecord& before, const JobRecord& after, 
     DIVVY_CHECK(CheckPoolChange(after, changes, caller));
   if ((changes.changes_request() || changes.pool) && !changes.queues_anyway) {
     if (changes.node_list || changes.excluded_nodes) DIVVY_CHECK(CheckNodeNames(cluster_, after.request));
-    DIVVY_CHECK(CheckFeasible(cluster_, after.request, after.pool));
+    DIVVY_CHECK(CheckFeasible(cluster_, after.request, PlacePool(after.pool)));
     DIVVY_CHECK(CheckUserGpus(after.user.name, after.request));
   }
   if (after.is_foreground && after.retries > 0)

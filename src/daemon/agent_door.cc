@@ -26,6 +26,7 @@ class NobodysFleet final : public FleetPort {
   void OnLost(const std::string&) override {}
   void OnAway(const std::string&) override {}
   void OnFenced(const std::string&) override {}
+  void OnGone(const std::string&) override {}
   void OnBack(const std::string&) override {}
 };
 
@@ -118,19 +119,33 @@ Result<std::string> AgentDoor::Label(Core& core, const std::string& name,
   return "labelled " + name;
 }
 
-Result<std::string> AgentDoor::Remove(Core& core, const std::string& name) {
+Status AgentDoor::CheckRemovable(const std::string& name, bool is_gone) {
+  if (fleet_ == nullptr) return {};
+  const RemoteNode* node = agents_ ? agents_->Find(name) : nullptr;
+  const bool is_there = node != nullptr && node->is_connected();
+  if (is_gone && is_there)
+    return FailedPrecondition(name + " is there: its agent is connected; divvy node drain " + name +
+                              " empties it, then divvy node remove " + name);
+  const auto runs = fleet_->RunsOn(name);
+  if (runs.empty() || is_gone) return {};
+  const NodeRow* row = book_.Find(name);
+  const bool is_draining = row != nullptr && row->work == NodeWork::kDraining;
+  const std::string first = Plural(static_cast<std::int64_t>(runs.size()), "job") + " still " +
+                            (runs.size() == 1 ? "runs" : "run") + " on " + name;
+  if (!is_there)
+    return FailedPrecondition(first +
+                              ", for all that is known: its agent is away; if the machine will not come back, "
+                              "divvy node remove " +
+                              name + " --gone counts what ran there as lost");
+  return FailedPrecondition(first + (is_draining ? ", which is draining; wait for the end, or divvy node drain " +
+                                                       name + " --deadline TIME ends what runs by then"
+                                                 : "; divvy node drain " + name + " first"));
+}
+
+Result<std::string> AgentDoor::Remove(Core& core, const std::string& name, bool is_gone) {
   DIVVY_CHECK(Knows(name));
-  if (fleet_ != nullptr) {
-    if (const auto runs = fleet_->RunsOn(name); !runs.empty()) {
-      const NodeRow* row = book_.Find(name);
-      const bool is_draining = row != nullptr && row->work == NodeWork::kDraining;
-      return FailedPrecondition(Plural(static_cast<std::int64_t>(runs.size()), "job") + " still " +
-                                (runs.size() == 1 ? "runs" : "run") + " on " + name +
-                                (is_draining ? ", which is draining; wait for the end, or divvy node drain " + name +
-                                                   " --deadline TIME ends what runs by then"
-                                             : "; divvy node drain " + name + " first"));
-    }
-  }
+  DIVVY_CHECK(CheckRemovable(name, is_gone));
+  if (is_gone && fleet_ != nullptr) fleet_->OnGone(name);
   DIVVY_CHECK(Keep(core, name, book_.Remove(name)));
   if (agents_) agents_->Forget(name);
   if (fleet_ != nullptr) fleet_->OnRemoved(name);

@@ -47,7 +47,8 @@ class AgentDoor {
   Result<std::string> Drain(Core& core, const std::string& name, Time deadline, const std::string& reason);
   Result<std::string> Resume(Core& core, const std::string& name);
   /// Refused while something runs there.
-  Result<std::string> Remove(Core& core, const std::string& name);
+  /// `is_gone`: it is away and will not come back; what ran there counts as lost.
+  Result<std::string> Remove(Core& core, const std::string& name, bool is_gone);
   Result<std::string> Label(Core& core, const std::string& name, const std::map<std::string, std::string>& labels);
 
   NodeBook& book() { return book_; }
@@ -56,6 +57,7 @@ class AgentDoor {
   std::uint64_t epoch() const { return epoch_; }
 
  private:
+  Status CheckRemovable(const std::string& name, bool is_gone);
   NodeBook book_;
   std::uint64_t epoch_ = 0;
   Status Keep(Core& core, const std::string& name, Result<NodeBook::Setting> setting);

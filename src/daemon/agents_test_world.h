@@ -160,6 +160,7 @@ class RecordingFleet final : public FleetPort {
   void OnAway(const std::string& node) override { away.push_back(node); }
   std::vector<std::string> away;
   void OnFenced(const std::string& node) override { said.push_back("fenced " + node); }
+  void OnGone(const std::string& node) override { said.push_back("gone " + node); }
   void OnBack(const std::string& node) override { said.push_back("back " + node); }
 
   std::vector<std::string> Take() { return std::exchange(said, {}); }

@@ -190,6 +190,11 @@ void Fleet::OnFenced(const std::string& node) {
   core_->Touch();
 }
 
+void Fleet::OnGone(const std::string& node) {
+  core_->controller().OnNodeGone(node, core_->Now());
+  core_->Touch();
+}
+
 void Fleet::OnBack(const std::string& node) {
   if (ports_.on_presence) ports_.on_presence(node, true);
   core_->controller().OnNodeBack(node);

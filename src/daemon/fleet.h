@@ -68,6 +68,7 @@ class Fleet final : public FleetPort, public OrderPort {
   void OnLost(const std::string& node) override;
   void OnAway(const std::string& node) override;
   void OnFenced(const std::string& node) override;
+  void OnGone(const std::string& node) override;
   void OnBack(const std::string& node) override;
 
  private:

@@ -60,6 +60,8 @@ class FleetPort {
   /// It stops its jobs when it is cut off, and by its own lease has done so: what ran there may run elsewhere. Only
   /// where Agents::Terms::requeue_lost_after is set; its session is over, so nothing that was sent can arrive any more.
   virtual void OnFenced(const std::string& node) = 0;
+  /// It is away, and an administrator says that it will not come back: what ran there has ended with it.
+  virtual void OnGone(const std::string& node) = 0;
   /// Connected again, after OnAway or OnLost and before OnFenced, in the same session.
   virtual void OnBack(const std::string& node) = 0;
 };

@@ -195,8 +195,8 @@ void Routes::ResumeNodes(Call& call) {
 }
 
 void Routes::RemoveNodes(Call& call) {
-  ChangeNodes(call, [this](AgentDoor& door, const std::string& name, const wire::NodeRequest&) {
-    return door.Remove(core_, name);
+  ChangeNodes(call, [this](AgentDoor& door, const std::string& name, const wire::NodeRequest& request) {
+    return door.Remove(core_, name, request.is_gone);
   });
 }
 

@@ -69,6 +69,7 @@ struct NodeRequest {
   std::string reason;
   double deadline_s = -1;                     // drain: from now; negative: none.
   std::map<std::string, std::string> labels;  // label: an empty value takes it away.
+  bool is_gone = false;                       // remove: it is away for good, and what ran there is lost.
 };
 
 }  // namespace divvy::wire

@@ -15,6 +15,6 @@ BOOST_DESCRIBE_STRUCT(PoolView, (),
                       (name, state, is_default, is_from_file, nodes, gpus, gpus_free, running, queued, gpus_held, users,
                        teams, max_time_s, default_time_s, min_gpus, max_gpus, max_nodes, most_running, most_gpus,
                        policy, placement, priority, is_exclusive, jobs_per_gpu))
-BOOST_DESCRIBE_STRUCT(NodeRequest, (), (names, reason, deadline_s, labels))
+BOOST_DESCRIBE_STRUCT(NodeRequest, (), (names, reason, deadline_s, labels, is_gone))
 
 }  // namespace divvy::wire

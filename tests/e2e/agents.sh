@@ -120,6 +120,8 @@ refused "no agent runs here" on n2 agent --stop
 on n2 agent --detach --quiet || fail "n2 did not come again"
 wait_for "n2" node_is n2 drained
 pid=$(agent_pid n2)
+refused "n2 is there: its agent is connected" divvy node remove n2 --gone
+refused "gone goes with remove" divvy node drain n2 --gone
 divvy node remove n2 | grep -q 'removed n2' || fail "remove says nothing"
 expect "" "$(node_state n2)" "the state of who was removed"
 # Its agent ends by itself.

@@ -206,4 +206,23 @@ divvy why "$id" >why
 grep -q "asks for 2 nodes with 1 GPU" why || fail "why says: $(cat why)"
 divvy node resume n1 >/dev/null
 wait_for "its end" state_is "$id" succeeded
+
+# A machine that is gone for good: a gang keeps its GPUs until somebody says so, and runs again where there is room then.
+id=$(submit --nodes 2 --gpus 4 --gpu-type a100 -- sleep 1000)
+alone=$(submit --nodelist n2 --gpus 0 -- sleep 1000)
+wait_for "its start" state_is "$id" running
+wait_for "the other's start" state_is "$alone" running
+kill_agent n2
+wait_for "n2's absence" node_is n2 away
+divvy node remove n2 2>refusal && fail "a machine with jobs was removed"
+grep -q 'its agent is away; if the machine will not come back' refusal || fail "remove says: $(cat refusal)"
+divvy cancel "$alone" >/dev/null
+divvy why "$alone" | grep -q 'node n2 is away' || fail "why says: $(divvy why "$alone")"
+divvy node remove n2 --gone | grep -q 'removed n2' || fail "remove says nothing"
+wait_for "what was cancelled there" state_is "$alone" cancelled
+wait_for "the gang in the queue" state_is "$id" queued
+free_of_n1() { [ "$(divvy gpus --csv | grep '^n1,' | grep -c ',free,')" = 4 ]; }
+wait_for "the GPUs of its other machine" free_of_n1
+divvy show "$id" | grep -q 'queued again: node n2 is gone for good' || fail "show says: $(divvy show "$id")"
+divvy cancel "$id" >/dev/null
 divvy down >/dev/null

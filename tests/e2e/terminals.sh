@@ -51,7 +51,8 @@ start() {
   id=$(divvy submit --quiet --pty $where -- sh -c "$echoes")
   wait_for "the start of $id" state_is "$id" running
 }
-goes_on() { expect running "$(field "$id" state)" "the job whose viewer was lost ($where, $1): $(divvy show "$id")"; }
+# After a restart an agent says so first.
+goes_on() { wait_for "the job whose viewer was lost ($where, $1), which runs" state_is "$id" running; }
 finish() {
   divvy cancel --now "$id" >/dev/null
   wait_for "the end of $id" queue_is_empty
