@@ -61,9 +61,10 @@ state_is "$a" running && state_is "$b" running || fail "they did not go on: $(di
 # The daemon and the keeper die: what runs goes on, and what a job leaves meanwhile is unmade.
 keeper=$(pgrep -f "divvy keeper --directory $DIVVY_HOME" | head -n 1)
 pid=$(daemon_pid)
+b_pid=$(field "$b" pid)
 kill -9 "$keeper" "$pid"
 wait_for "their end" sh -c "! kill -0 $pid && ! kill -0 $keeper"
-kill -TERM "$(pgrep -f 'divvy-burn --gpu-seconds 600' | while read -r one; do tr '\0' '\n' <"/proc/$one/environ" | grep -q "^DIVVY_JOB_ID=$b\$" && grep -q '^divvy-burn' "/proc/$one/cmdline" && echo "$one"; done | head -n 1)"
+kill -TERM "$b_pid"
 divvy up --quiet --emulate 2xH100-80GB --listen "127.0.0.1:$port"
 wait_for "b's end" state_is "$b" succeeded
 wait_for "only a's instance is left" slices_are "$(field "$a" gpus | tr -d '[]')" 1
