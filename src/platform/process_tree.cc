@@ -253,7 +253,14 @@ int SignalDescendants(pid_t root, int signal, pid_t spared) {
 int EndDescendants(pid_t root, int signal) {
   const std::vector<Member> members = ReadDescendants(root);
   const int reached = SignalMembers(members, signal);
-  SignalMembers(members, SIGCONT);
+  for (const Member& member : members) {
+    if (member.stat.state == 'T') SignalExactly(member, SIGCONT);
+  }
+  // An engine that is not paused would pass it on to a container that has ended meanwhile, and complain of that in the
+  // job's output.
+  std::vector<Member> others = members;
+  DropContainerEngines(others);
+  SignalAll(others, SIGCONT);
   return reached;
 }
 

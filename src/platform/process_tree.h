@@ -47,7 +47,7 @@ inline constexpr char kContainerStarter[] = "divvy-container";
 /// that forks meanwhile needs another. Costs a look at each of them twice. `spared` is left out; its children
 /// are not.
 int SignalDescendants(pid_t root, int signal, pid_t spared = 0);
-/// The same, and SIGCONT to all of them afterwards: one that is paused cannot end by itself.
+/// The same, and SIGCONT to all of them afterwards, to engines where they are paused: one that is cannot end by itself.
 int EndDescendants(pid_t root, int signal);
 
 /// True if `pid` has said that the signal is to do nothing.

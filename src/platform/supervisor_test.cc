@@ -121,6 +121,25 @@ TEST_F(Supervise, PauseStopsEveryProcessAndContinueWakesThem) {
   EXPECT_EQ(AwaitExit(request.job).signal, SIGTERM);
 }
 
+// It would pass the signal on to a container that may have ended by then.
+TEST_F(Supervise, AContainersEngineThatIsNotPausedIsNotWoken) {
+  const RunRecord record = Start(Shell(
+      "printf divvy-container > /proc/$$/comm; "
+      "sh -c 'trap \"echo woken\" CONT; trap \"echo over\" WINCH; echo $$ > engine; while :; do sleep 0.01; done' & "
+      "trap 'echo asked' TERM; while :; do wait; done"));
+  const ProcessIdentity engine = AwaitPid("engine");
+  ASSERT_TRUE(SendStop(record, SIGTERM, 1h));
+  ASSERT_TRUE(AwaitOutput("asked"));
+  started_.clear();
+  ASSERT_TRUE(SendPing(record));  // Answered when all have had what they were sent.
+  ASSERT_TRUE(AwaitReports([&] { return started_.contains(record.job.value()); }));
+  ::kill(static_cast<pid_t>(engine.pid), SIGWINCH);  // A shell hears of the smaller number first.
+  ASSERT_TRUE(AwaitOutput("over"));
+  EXPECT_EQ(Output().find("woken"), std::string::npos) << Output();
+  ASSERT_TRUE(SendStop(record, SIGTERM, 0s));
+  AwaitExit(record.job);
+}
+
 TEST_F(Supervise, SignalGoesToTheFirstProcessAloneOrToAll) {
   const LaunchRequest request = Shell(
       "sh -c 'trap \"echo child\" USR1; echo $$ > child; while :; do sleep 0.01; done' & "
