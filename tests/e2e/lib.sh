@@ -76,7 +76,7 @@ interrupt_twice() {
   local heard=0
   while kill -INT "$1" 2>/dev/null; do
     until [ "$(grep -c "one more within 1 sec" "$2")" -gt $heard ] || ! kill -0 "$1" 2>/dev/null; do sleep 0.02; done
-    heard=$(grep -c "one more within 1 sec" "$2")
+    heard=$(grep -c "one more within 1 sec" "$2" || true)
   done
 }
 node_state() { divvy nodes --csv | grep "^$1," | cut -d, -f2; }
