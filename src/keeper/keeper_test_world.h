@@ -32,7 +32,10 @@ namespace divvy::keeper {
 
 inline constexpr std::int64_t kGiB = std::int64_t{1} << 30;
 
-inline bool Eventually(const std::function<bool()>& is_so, Duration patience = 4s) {
+// Of a busy machine.
+inline constexpr Duration kPatience = 20s;
+
+inline bool Eventually(const std::function<bool()>& is_so, Duration patience = kPatience) {
   const auto until = std::chrono::steady_clock::now() + patience;
   while (!is_so()) {
     if (std::chrono::steady_clock::now() > until) return false;
@@ -82,7 +85,7 @@ class NodeClient {
     EXPECT_EQ(::send(link_.get(), line.data(), line.size(), MSG_NOSIGNAL), static_cast<ssize_t>(line.size()));
   }
   /// The answer, or none within the patience.
-  std::optional<wire::KeeperAnswer> AnswerTo(std::uint64_t id, Duration patience = 4s) {
+  std::optional<wire::KeeperAnswer> AnswerTo(std::uint64_t id, Duration patience = kPatience) {
     std::optional<wire::KeeperAnswer> answer;
     Eventually(
         [&] {
