@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { createRequire } from 'node:module';
 import { after, before, test } from 'node:test';
-import { Daemon, openBrowser, openPage, until } from './world.mjs';
+import { Daemon, leave, openBrowser, openPage, until } from './world.mjs';
 import { kTeams, work } from './scene.mjs';
 
 const axe = createRequire(import.meta.url).resolve('axe-core/axe.min.js');
@@ -13,10 +13,7 @@ before(async () => {
   await until('somebody who wastes GPUs', async () => (await daemon.ask('GET', '/v1/waste')).jobs.length > 0, 60);
   browser = await openBrowser();
 });
-after(async () => {
-  await browser?.close();
-  daemon?.stop();
-});
+after(() => leave(browser, daemon));
 
 async function check(page, where) {
   // Into the page by the debugger: its policy lets no other script in.

@@ -1,7 +1,7 @@
 // Several machines: what the page shows and does of them.
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
-import { Daemon, openBrowser, openPage, until } from './world.mjs';
+import { Daemon, leave, openBrowser, openPage, until } from './world.mjs';
 
 let daemon, browser, page;
 before(async () => {
@@ -16,10 +16,7 @@ before(async () => {
   await page.evaluate(() => (location.hash = '#/nodes'));
   await page.waitForSelector('h1:has-text("Nodes and GPUs")');
 });
-after(async () => {
-  await browser?.close();
-  daemon?.stop();
-});
+after(() => leave(browser, daemon));
 const line = (name) => page.locator('[aria-label=Machines] [role=row]', { has: page.locator(`a:text-is("${name}")`) });
 const node = (name) => daemon.json('nodes').find((one) => one.name === name);
 

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { readFileSync } from 'node:fs';
 import { cpus, loadavg } from 'node:os';
-import { Daemon, openBrowser, openPage, until } from './world.mjs';
+import { Daemon, leave, openBrowser, openPage, until } from './world.mjs';
 
 const kMachines = 62; // Besides the controller's own, of 16 GPUs each: as many as one emulated machine has.
 const kJobs = 10_000;
@@ -30,10 +30,7 @@ before(
   },
   { timeout: 500_000 },
 );
-after(async () => {
-  await browser?.close();
-  daemon?.stop();
-});
+after(() => leave(browser, daemon));
 
 const at = (times, part) => times[Math.min(times.length - 1, Math.floor(times.length * part))];
 

@@ -1,9 +1,10 @@
 // The page and the command line agree on every number: on a daemon with whole GPUs, parts, MIG instances, arrays, jobs on
 // several machines, teams, and a history, each table of the page, as it saves it, against what divvy ... --json says.
 import assert from 'node:assert/strict';
+import { execFileSync } from 'node:child_process';
 import { after, before, test } from 'node:test';
 import { bytes, clock, lasting, percent } from '../src/lib/format.js';
-import { Daemon, openBrowser, openPage, until } from './world.mjs';
+import { Daemon, enter, leave, showView, until } from './world.mjs';
 
 const kConfig = `[gpus]
 mig = "auto"
@@ -46,24 +47,16 @@ before(async () => {
   daemon.submit('--gpus', '1', '--hold', '--priority', '-5', '--name', 'held', ...long);
   daemon.submit('--gpus', '0', '--name', 'on-cpus', ...long);
   await until('them to run', () => daemon.json('queue').filter((job) => job.state === 'running').length >= 8);
-  browser = await openBrowser();
-  page = await openPage(browser, { viewport: { width: 1700, height: 900 } });
   // A browser saves ten files in a row and then asks: what would be saved is taken as it is made.
-  await page.addInitScript(() => {
-    URL.createObjectURL = (blob) => ((window.saved = blob.text()), 'data:,');
-    HTMLAnchorElement.prototype.click = () => {};
-  });
-  await page.goto(daemon.link());
-  await page.waitForSelector('[data-tile="Running"]');
+  const takeFiles = (opened) =>
+    opened.addInitScript(() => {
+      URL.createObjectURL = (blob) => ((window.saved = blob.text()), 'data:,');
+      HTMLAnchorElement.prototype.click = () => {};
+    });
+  ({ browser, page } = await enter(daemon, { viewport: { width: 1700, height: 900 } }, takeFiles));
 });
-after(async () => {
-  await browser?.close();
-  daemon?.stop();
-});
-const show = async (view) => {
-  await page.evaluate((name) => (location.hash = '#/' + name), view);
-  await page.waitForSelector('main h1, main .tiles');
-};
+after(() => leave(browser, daemon));
+const show = (view) => showView(page, view);
 
 /** Lines of a CSV file as lists. */
 function parsed(text) {
@@ -343,5 +336,35 @@ test('submit and what if: what is foretold is what the command line foretells', 
   const answer = await daemon.ask('POST', '/v1/jobs', { is_test: true, spec: { command: ['true'], directory: '/', request: { gpus: 4 }, time_limit: 3600 } });
   assert.ok((await page.locator('[data-preview] p').first().innerText()) === answer.summary, answer.summary);
   assert.equal(/^(in .*|now)$/.test(shown), answer.predicted_start !== null, `${shown} ${answer.predicted_start}`);
+  assert.deepEqual(page.troubles, []);
+});
+
+test('submit: parts and MIG instances are asked for as by the command line that it names', async () => {
+  const forms = [
+    { part: 'slice', fields: { slice: '1g.10gb' } },
+    { part: 'slice', fields: { slice: '>=16G' } },
+    { part: 'part', fields: { portion: '0.25', 'portion-most': '0.75' } },
+    { part: 'memory', fields: { memory: '10', 'memory-most': '30' } },
+  ];
+  for (const { part, fields } of forms) {
+    await show('queue');
+    await show('submit');
+    await page.waitForSelector('h1:text-is("Submit")');
+    await page.fill('[data-field=command]', 'sleep 1000');
+    await page.fill('[data-field=name]', 'asked');
+    await page.click('summary:has-text("More")');
+    await page.check('text=Hold it at first');
+    await page.selectOption('[data-field=part]', part);
+    for (const [name, value] of Object.entries(fields)) await page.fill(`[data-field="${name}"]`, value);
+    await page.waitForSelector('[data-preview] dd.big');
+    const line = await page.locator('[data-preview] pre').innerText();
+    await page.click('[data-submit]');
+    await page.waitForSelector('h2:has-text("Facts")');
+    execFileSync('sh', ['-c', line.replace(/^divvy submit/, '"$DIVVY" submit --quiet')], { env: { ...daemon.environment, DIVVY: daemon.binary }, cwd: daemon.home });
+    const [one, two] = daemon.json('queue').filter((job) => job.name === 'asked');
+    assert.ok(two, line);
+    assert.deepEqual(one.request, two.request, line);
+    daemon.divvy('cancel', String(one.id), String(two.id));
+  }
   assert.deepEqual(page.troubles, []);
 });

@@ -4,7 +4,7 @@ import { execFileSync } from 'node:child_process';
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
-import { Daemon, openBrowser, openPage, until } from './world.mjs';
+import { Daemon, enter, leave, openPage, showView, until } from './world.mjs';
 
 const kYaml = `
 - step:
@@ -29,19 +29,10 @@ let daemon, browser, page;
 before(async () => {
   const port = 20000 + ((process.pid * 13) % 20000);
   daemon = new Daemon(process.env.DIVVY, '4xH100-80GB', `[controller]\nlisten = "127.0.0.1:${port}"\n`).up();
-  browser = await openBrowser();
-  page = await openPage(browser);
-  await page.goto(daemon.link());
-  await page.waitForSelector('[data-tile="Running"]');
+  ({ browser, page } = await enter(daemon));
 });
-after(async () => {
-  await browser?.close();
-  daemon?.stop();
-});
-const show = async (view) => {
-  await page.evaluate((name) => (location.hash = '#/' + name), view);
-  await page.waitForSelector('main h1, main .tiles');
-};
+after(() => leave(browser, daemon));
+const show = (view) => showView(page, view);
 const field = (label) => page.locator(`[data-parameters] label:has-text("${label}") :is(input, select, textarea)`);
 
 test('a step as a form: what it becomes is shown, and is what vh makes of it', async () => {

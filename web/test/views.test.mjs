@@ -2,26 +2,15 @@
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { after, before, test } from 'node:test';
-import { Daemon, openBrowser, openPage, until } from './world.mjs';
+import { Daemon, enter, leave, openPage, showView, until } from './world.mjs';
 
-let daemon, browser, page, base;
+let daemon, browser, page;
 before(async () => {
   daemon = new Daemon(process.env.DIVVY, '8xH100-80GB', '[teams.vision]\nquota = 4\nusers = ["root"]\n[teams.speech]\nquota = 2\n').up();
-  browser = await openBrowser();
-  page = await openPage(browser);
-  const link = daemon.link();
-  base = link.replace(/#.*/, '');
-  await page.goto(link);
-  await page.waitForSelector('[data-tile="Running"]');
+  ({ browser, page } = await enter(daemon));
 });
-after(async () => {
-  await browser?.close();
-  daemon?.stop();
-});
-const show = async (view) => {
-  await page.evaluate((name) => (location.hash = '#/' + name), view);
-  await page.waitForSelector('main h1, main .tiles');
-};
+after(() => leave(browser, daemon));
+const show = (view) => showView(page, view);
 const tile = async (name) => (await page.locator(`[data-tile="${name}"] .value`).innerText()).replace(/\s+/g, ' ').trim();
 const row = (text) => page.locator('[role=row]', { has: page.locator(`text="${text}"`) }).first();
 const confirm = (text) => page.click(`dialog button:has-text("${text}")`);

@@ -1,7 +1,7 @@
 // Waste: named with its remedy on every view where the command line names it, and in the same words.
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
-import { Daemon, openBrowser, openPage, until } from './world.mjs';
+import { Daemon, enter, leave, showView, until } from './world.mjs';
 
 let daemon, browser, page, idle, half;
 const plain = (text) => text.replace(/\s+/g, ' ').trim();
@@ -9,22 +9,13 @@ before(async () => {
   daemon = new Daemon(process.env.DIVVY, '4xH100-80GB', '[waste]\ngrace = "0s"\nidle_after = "10s"\n[prices]\ndefault = 3600.0\n').up();
   idle = daemon.submit('--gpus', '1', '--name', 'forgotten', '--', 'sleep', '1000');
   half = daemon.submit('--gpus', '3', '--name', 'one-of-three', '--', 'sleep', '1000');
-  browser = await openBrowser();
-  page = await openPage(browser);
-  await page.goto(daemon.link());
-  await page.waitForSelector('[data-tile="Running"]');
+  ({ browser, page } = await enter(daemon));
   await until('both to run', () => [idle, half].every((id) => daemon.json('show', id).state === 'running'));
   daemon.divvy('emulate', 'utilisation', String(daemon.json('show', half).gpus[0]), '90');
   await until('the findings', async () => (await daemon.ask('GET', '/v1/waste')).jobs.length === 2, 60);
 });
-after(async () => {
-  await browser?.close();
-  daemon?.stop();
-});
-const show = async (view) => {
-  await page.evaluate((name) => (location.hash = '#/' + name), view);
-  await page.waitForSelector('main h1, main .tiles');
-};
+after(() => leave(browser, daemon));
+const show = (view) => showView(page, view);
 /** The lines of divvy show about it, without the figure that grows. */
 const said = (id) =>
   daemon

@@ -141,3 +141,22 @@ export async function openPage(browser, options = {}) {
   });
   return page;
 }
+
+/** A browser that is let in at the daemon: { browser, page }. `prepare`: what is done with the page before. */
+export async function enter(daemon, options = {}, prepare = async () => {}) {
+  const browser = await openBrowser();
+  const page = await openPage(browser, options);
+  await prepare(page);
+  await page.goto(daemon.link());
+  await page.waitForSelector('[data-tile="Running"]');
+  return { browser, page };
+}
+export async function leave(browser, daemon) {
+  await browser?.close();
+  daemon?.stop();
+}
+/** Shows a view by its address, as the menu does. */
+export async function showView(page, view) {
+  await page.evaluate((name) => (location.hash = '#/' + name), view);
+  await page.waitForSelector('main h1, main .tiles');
+}

@@ -2,7 +2,7 @@
 // somewhere; none may run, load or become an element.
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
-import { Daemon, openBrowser, openPage, until } from './world.mjs';
+import { Daemon, enter, leave, openPage, showView, until } from './world.mjs';
 
 // A job's name is one line without control characters; a log may be anything.
 export const kCases = [
@@ -36,19 +36,10 @@ let daemon, browser, page;
 const kNames = kCases.filter((text) => !/[\u0000-\u001f]/.test(text));
 before(async () => {
   daemon = new Daemon(process.env.DIVVY, '4xH100-80GB').up();
-  browser = await openBrowser();
-  page = await openPage(browser);
-  await page.goto(daemon.link());
-  await page.waitForSelector('[data-tile="Running"]');
+  ({ browser, page } = await enter(daemon));
 });
-after(async () => {
-  await browser?.close();
-  daemon?.stop();
-});
-const show = async (view) => {
-  await page.evaluate((name) => (location.hash = '#/' + name), view);
-  await page.waitForSelector('main h1, main .tiles');
-};
+after(() => leave(browser, daemon));
+const show = (view) => showView(page, view);
 async function check(where) {
   assert.equal(await page.evaluate(() => window.hit), undefined, where);
   assert.equal(await page.locator('main iframe, main script, main style, main base, main form[action], main img, main object, main embed, main [onerror], main [onload], main [onmouseover]').count(), 0, where);

@@ -65,8 +65,12 @@ export function specOf(form) {
   if (form.name) spec.name = form.name;
   if (form.directory) spec.directory = form.directory;
   if (isSaid(form.gpusMost)) request.gpus_most = count(form.gpusMost, 'GPUs at most');
-  if (form.part === 'part') request.portion = { request: amount(form.portion, 'the part') };
-  if (form.part === 'memory') request.portion = { memory: Math.round(amount(form.memory, 'its memory') * kGiB) };
+  if (form.part === 'part') request.portion = { request: amount(form.portion, 'the part'), ...(isSaid(form.portionMost) ? { limit: amount(form.portionMost, 'at most') } : {}) };
+  if (form.part === 'memory') request.portion = { memory: Math.round(amount(form.memory, 'its memory') * kGiB), ...(isSaid(form.memoryMost) ? { memory_limit: Math.round(amount(form.memoryMost, 'at most') * kGiB) } : {}) };
+  if (form.part === 'slice') {
+    if (!form.slice.trim()) throw new Error('a MIG instance: say which, 1g.10gb or >=16G');
+    [request.slice, request.gpus] = [form.slice.trim(), request.gpus || 1];
+  }
   if (form.gpuType) request.gpu_type = form.gpuType;
   if (isSaid(form.cpus)) request.cpus = count(form.cpus, 'CPUs');
   if (isSaid(form.hostMemory)) request.memory = Math.round(amount(form.hostMemory, 'memory') * kGiB);
@@ -100,9 +104,14 @@ export function commandLine(form) {
   const words = ['divvy', 'submit'];
   const say = (option, value) => isSaid(value) && words.push(option, quoted(String(value)));
   const gpus = gpusByVariable(form) === null && isSaid(form.gpus) ? Number(form.gpus) : 0;
-  if (gpus && form.part === 'part') say('--gpus', gpus === 1 ? form.portion : `${gpus}x${form.portion}`);
+  if (form.part === 'slice') {
+    say('--slice', form.slice.trim());
+    if (gpus > 1) say('--gpus', gpus);
+  } else if (gpus && form.part === 'part') say('--gpus', gpus === 1 ? form.portion : `${gpus}x${form.portion}`);
   else if (gpus) say('--gpus', isSaid(form.gpusMost) ? `${gpus}..${form.gpusMost}` : gpus);
+  if (gpus && form.part === 'part') say('--gpu-limit', form.portionMost);
   if (gpus && form.part === 'memory') words.push('--shared', '--gpu-memory', `${form.memory}G`);
+  if (gpus && form.part === 'memory' && isSaid(form.memoryMost)) words.push('--gpu-memory-limit', `${form.memoryMost}G`);
   if (form.gpuType) say('--gpu-type', form.gpuType);
   say('--cpus', form.cpus);
   if (isSaid(form.hostMemory)) say('--memory', `${form.hostMemory}G`);
