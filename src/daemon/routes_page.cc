@@ -10,6 +10,7 @@
 #include "daemon/routes_reports.h"
 #include "daemon/select.h"
 #include "daemon/shares_report.h"
+#include "daemon/ui_door.h"
 #include "daemon/valohai_reading.h"
 #include "platform/tls.h"
 #include "wire/page_messages.h"
@@ -63,6 +64,7 @@ void Routes::Valohai(Call& call) {
   ValohaiPlace place;
   place.around.now = core_.Now();
   place.around.user = call.caller.user.name;
+  if (ports_.ui != nullptr) place.around.hostname = ports_.ui->host();
   if (ports_.login_environment) place.around.environment = ports_.login_environment(call.caller.user);
   constexpr std::string_view kHome = "HOME=";
   for (const std::string& pair : place.around.environment) {

@@ -174,7 +174,7 @@ test('curves: of all GPUs, of a machine, of a job and of what it says of itself'
   await show('nodes');
   await page.waitForSelector('[aria-label^="Its GPUs over time"]');
   await until('the use of GPU 0', async () => (await page.locator('[aria-label^="Its GPUs over time"]').getAttribute('aria-label')).includes('GPU 0 77 %'));
-  await page.selectOption('[aria-label="What"]', 'gpu_power_watts');
+  await page.selectOption('[aria-label="What: Its GPUs over time"]', 'gpu_power_watts');
   await until('power', async () => /GPU 0 \d+ W/.test(await page.locator('[aria-label^="Its GPUs over time"]').getAttribute('aria-label')));
   daemon.divvy('cancel', id, '--grace', '0');
 });
