@@ -39,14 +39,14 @@ inline std::filesystem::path ScenarioFolder() {
   return std::filesystem::path(DIVVY_SOURCE_DIR) / "tests" / "scenarios";
 }
 
-/// Those of tests/scenarios for one kind of world, relative to it, in order: "cluster" (many nodes) and "sharing" (the
-/// tenants of one node's GPUs) have their own folders, "server" all the others.
+/// Those of tests/scenarios for one kind of world, relative to it, in order: "cluster" (many nodes), "sharing" (the
+/// tenants of one node's GPUs) and "waste" (jobs that waste GPUs) have their own folders, "server" all the others.
 inline std::vector<std::string> ScenarioFiles(std::string_view world) {
   std::vector<std::string> files;
   for (const auto& file : std::filesystem::recursive_directory_iterator(ScenarioFolder())) {
     const std::string name = std::filesystem::relative(file.path(), ScenarioFolder()).string();
     const std::string folder = name.substr(0, name.find('/'));
-    const bool has_own_world = folder == "cluster" || folder == "sharing";
+    const bool has_own_world = folder == "cluster" || folder == "sharing" || folder == "waste";
     if (file.path().extension() == ".txt" && (has_own_world ? folder : "server") == world) files.push_back(name);
   }
   std::sort(files.begin(), files.end());

@@ -8,6 +8,7 @@
 #include "cli/commands.h"
 #include "cli/job_text.h"
 #include "cli/table.h"
+#include "cli/waste_text.h"
 #include "wire/codec.h"
 
 namespace divvy::cli {
@@ -163,8 +164,15 @@ int WhyMain(const Words& words) {
     for (const std::string& id : parsed->positional) {
       DIVVY_TRY(const wire::WhyView why, api->Why(id));
       if (!out.empty() && !listing.json) out += "\n";
-      out += listing.json ? wire::Encode(why) + "\n"
-                          : Folded(WhyText(why, NowSeconds()), static_cast<std::size_t>(TerminalWidth()));
+      if (listing.json) {
+        out += wire::Encode(why) + "\n";
+        continue;
+      }
+      std::string text = WhyText(why, NowSeconds());
+      if (why.state == "running") {
+        for (const std::string& line : WasteOf(AskWaste(*api), why.id)) AddField(text, "waste", line);
+      }
+      out += Folded(text, static_cast<std::size_t>(TerminalWidth()));
     }
     return out;
   });

@@ -35,6 +35,7 @@
 #include "daemon/routes.h"
 #include "daemon/sample_book.h"
 #include "daemon/ui_door.h"
+#include "daemon/waste_actor.h"
 #include "daemon/waste_book.h"
 #include "daemon/worker.h"
 #include "dialect/config.h"
@@ -85,7 +86,6 @@ class Daemon {
   std::shared_ptr<UiDoor> MakeUiDoor(std::shared_ptr<Audit> audit);
   void KeepHouse();
   void TakeSamples();
-  void LookForWaste(samples::Second now);
   void LogChanges();
   Core::Ports CorePorts();
   void After(Duration delay, std::function<void()> task);
@@ -118,6 +118,7 @@ class Daemon {
   ClusterSampler cluster_sampler_;
   std::shared_ptr<WasteBook> waste_;  // Null: nobody looks.
   std::shared_ptr<Notifier> notifier_;
+  std::unique_ptr<WasteActor> waste_actor_;  // As waste_.
   std::unique_ptr<HttpServer> server_;
   bool was_rebooted_ = false;
   // Last, so that they end first: their tasks use the store and the probe.
@@ -305,23 +306,22 @@ void Daemon::TakeSamples() {
   ports.post = [this](std::function<void()> task) { asio::post(loop_, std::move(task)); };
   ports.note = [this](const std::string& line) { log_.Write(LogLevel::kWarning, line); };
   samples_ = std::make_shared<SampleBook>(std::move(options), std::move(ports));
-  if (config_.waste.is_on) waste_ = std::make_shared<WasteBook>(config_.waste, OwnName());
+  if (config_.waste.is_on) {
+    waste_ = std::make_shared<WasteBook>(config_.waste, OwnName(),
+                                         [this](const JobRecord& job) { return notifier_->book().OnWasteOf(job); });
+    waste_actor_ =
+        std::make_unique<WasteActor>(*core_, *waste_, *notifier_, log_,
+                                     [this](const JobRecord& job, std::function<void(const divvy::Status&)> done) {
+                                       routes_->ParkTenant(job, std::move(done));
+                                     });
+  }
   host_.Sample({OwnName(), config_.sample_every}, [this](const samples::Snapshot& seen) {
     samples_->Add(seen, seen.at);
     samples_->Add(cluster_sampler_.Look(*controller_, *samples_, seen.at), seen.at);
     routes_->OnSecond();
     if (Agents* agents = agent_door_->agents()) agents->SetWatched(routes_->is_watched());
-    if (waste_) LookForWaste(seen.at);
+    if (waste_actor_) waste_actor_->Look(*samples_, seen.at);
   });
-}
-
-void Daemon::LookForWaste(samples::Second now) {
-  const std::vector<WasteBook::News> all = waste_->Look(*controller_, *samples_, now);
-  for (const WasteBook::News& news : all) {
-    log_.Write(LogLevel::kInfo, "job=" + ToString(news.job) + " event=waste what=" + LogQuoted(news.text));
-    controller_->OnShareEvent(news.job, news.attempt, news.text, clock_.Now());
-  }
-  if (!all.empty()) core_->Touch();
 }
 
 void Daemon::LogChanges() {

@@ -56,7 +56,6 @@ void Notifier::Open() {
 // --- What has happened -----------------------------------------------------------------------------------------------
 
 void Notifier::Complete(Effects& effects) {
-  if (!book_.settings().is_on) return;
   LearnWishes(effects.batch);
   bool are_gpus_others = false;
   // By index: what is told is appended to the batch, never to the changes.
@@ -117,7 +116,7 @@ void Notifier::OnFinal(const JobRecord& record, Effects& effects) {
   const bool has_failed = record.state == JobState::kFailed || record.state == JobState::kTimedOut ||
                           record.state == JobState::kLost || (record.array_count > 0 && record.array_failed > 0);
   Tell(has_failed ? NotifyEvent::kFail : NotifyEvent::kEnd, record, EndedText(record), effects.batch);
-  if (record.spec_of == record.id) Append(effects.batch, book_.SetWish(record.id, std::nullopt));
+  if (record.spec_of == record.id) Append(effects.batch, book_.SetWish(record.id, JobWish()));
 }
 
 void Notifier::OnGpus(Effects& effects) {

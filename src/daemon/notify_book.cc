@@ -83,9 +83,7 @@ NotifyWish WishOfGflow(std::string_view events, std::string_view addresses) {
   return wish;
 }
 
-}  // namespace
-
-std::optional<NotifyWish> WishOf(const JobSpec& spec) {
+std::optional<NotifyWish> NotifyWishOf(const JobSpec& spec) {
   if (const std::string events = LabelOf(spec, std::string(kNotifyLabel)); !events.empty()) {
     NotifyWish wish;
     std::string rest;
@@ -102,6 +100,12 @@ std::optional<NotifyWish> WishOf(const JobSpec& spec) {
   if (const std::string address = LabelOf(spec, "gflow.notify_email"); !address.empty())
     return WishOfGflow(LabelOf(spec, "gflow.notify_on"), address);
   return std::nullopt;
+}
+
+}  // namespace
+
+JobWish WishOf(const JobSpec& spec) {
+  return {NotifyWishOf(spec), WasteActionOf(LabelOf(spec, std::string(kOnWasteLabel))).value_or(WasteAction::kNone)};
 }
 
 Result<NotifyBook::Setting> NotifyBook::Add(const User& owner, Receiver receiver) {
@@ -169,18 +173,21 @@ std::vector<NotifyBook::Known> NotifyBook::Of(const std::optional<User>& owner) 
   return all;
 }
 
-std::optional<NotifyBook::Setting> NotifyBook::SetWish(JobId spec_of, const std::optional<NotifyWish>& wish) {
+std::optional<NotifyBook::Setting> NotifyBook::SetWish(JobId spec_of, const JobWish& wish) {
   const std::string key = std::string(kWishRow) + ToString(spec_of);
-  if (!wish) {
+  if (wish.is_empty()) {
     if (wishes_.erase(spec_of) == 0) return std::nullopt;
     return Setting{key, ""};
   }
-  wishes_.insert_or_assign(spec_of, *wish);
-  return Setting{key,
-                 wire::EncodeChanged(wire::KeptWish{ToText(wish->events), wish->of_elements, wish->is_mail, wish->to})};
+  wishes_.insert_or_assign(spec_of, wish);
+  wire::KeptWish kept;
+  if (wish.notify)
+    kept = {ToText(wish.notify->events), wish.notify->of_elements, wish.notify->is_mail, wish.notify->to, ""};
+  if (wish.on_waste != WasteAction::kNone) kept.on_waste = Name(wish.on_waste);
+  return Setting{key, wire::EncodeChanged(kept)};
 }
 
-const NotifyWish* NotifyBook::WishOf(const JobRecord& record) const {
+const JobWish* NotifyBook::WishOf(const JobRecord& record) const {
   const auto found = wishes_.find(record.spec_of);
   return found == wishes_.end() ? nullptr : &found->second;
 }
@@ -204,7 +211,8 @@ std::vector<std::string> NotifyBook::For(NotifyEvent event, const JobRecord& rec
     if (!is_element && receiver.events.Contains(event) && IsFor(receiver, record))
       to.push_back(AdminName(receiver.name));
   }
-  const NotifyWish* wish = WishOf(record);
+  const JobWish* said = WishOf(record);
+  const NotifyWish* wish = said != nullptr && said->notify ? &*said->notify : nullptr;
   const bool is_told = is_element ? wish != nullptr && wish->of_elements
                                   : record.array_count == 0 || wish == nullptr || !wish->of_elements;
   if (is_told) AddOwn(wish, event, record, to);
@@ -248,9 +256,12 @@ bool NotifyBook::LoadSetting(std::string_view key, std::string_view text) {
   if (key.starts_with(kWishRow)) {
     const auto id = ParseInteger(key.substr(kWishRow.size()));
     const auto kept = wire::Decode<wire::KeptWish>(text);
-    const auto events = kept ? ParseNotifyEvents(kept->events, false) : Result<NotifyEvents>(kept.error());
-    if (id && events)
-      wishes_[JobId(static_cast<std::uint64_t>(*id))] = {*events, kept->of_elements, kept->is_mail, kept->to};
+    if (!id || !kept) return true;
+    JobWish wish;
+    wish.on_waste = WasteActionOf(kept->on_waste).value_or(WasteAction::kNone);
+    const auto events = ParseNotifyEvents(kept->events, false);
+    if (!kept->events.empty() && events) wish.notify = {*events, kept->of_elements, kept->is_mail, kept->to};
+    wishes_[JobId(static_cast<std::uint64_t>(*id))] = std::move(wish);
     return true;
   }
   if (!key.starts_with(kReceiverRow)) return false;

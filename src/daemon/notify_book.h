@@ -12,8 +12,20 @@
 #include "base/result.h"
 #include "model/job_record.h"
 #include "model/notify.h"
+#include "model/waste_rules.h"
 
 namespace divvy {
+
+/// What a job says in its labels of what is to be told of it, and done about it.
+struct JobWish {
+  std::optional<NotifyWish> notify;
+  WasteAction on_waste = WasteAction::kNone;  // --on-waste
+
+  bool is_empty() const { return !notify && on_waste == WasteAction::kNone; }
+  friend bool operator==(const JobWish&, const JobWish&) = default;
+};
+/// A word that is none was refused long before.
+JobWish WishOf(const JobSpec& spec);
 
 class NotifyBook {
  public:
@@ -40,9 +52,14 @@ class NotifyBook {
   /// A user's own; with `owner` nothing: the administrators'.
   std::vector<Known> Of(const std::optional<User>& owner) const;
 
-  /// A job's own wish, by whose specification it runs; nothing takes it back. The row to keep, if any is needed.
-  std::optional<Setting> SetWish(JobId spec_of, const std::optional<NotifyWish>& wish);
-  const NotifyWish* WishOf(const JobRecord& record) const;
+  /// A job's own wish, by whose specification it runs; an empty one takes it back. The row to keep, if any is needed.
+  std::optional<Setting> SetWish(JobId spec_of, const JobWish& wish);
+  /// Null: it has none.
+  const JobWish* WishOf(const JobRecord& record) const;
+  WasteAction OnWasteOf(const JobRecord& record) const {
+    const JobWish* wish = WishOf(record);
+    return wish == nullptr ? WasteAction::kNone : wish->on_waste;
+  }
 
   /// Whether anybody might hear of this job: cheap.
   bool HasAnybodyFor(const JobRecord& record) const;
@@ -64,10 +81,7 @@ class NotifyBook {
 
   NotifySettings settings_;
   std::map<std::int64_t, Owned> users_;  // By uid.
-  std::map<JobId, NotifyWish> wishes_;
+  std::map<JobId, JobWish> wishes_;
 };
-
-/// What the labels of a specification say; nothing: they say nothing. A word that is none was refused long before.
-std::optional<NotifyWish> WishOf(const JobSpec& spec);
 
 }  // namespace divvy

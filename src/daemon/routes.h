@@ -109,6 +109,10 @@ class Routes {
   static std::string OpenApiText();
   /// Another second's samples have come.
   void OnSecond();
+  /// A job with parts of GPUs, wherever it runs: their memory goes to the host.
+  void ParkTenant(const JobRecord& record, std::function<void(const divvy::Status&)> done) {
+    ActOnTenant(record, "park", {}, std::move(done));
+  }
   /// Somebody hears of each second's samples.
   bool is_watched() const;
 

@@ -4,6 +4,8 @@
 #include <cmath>
 #include <cstdio>
 
+#include "dialect/quantities.h"
+
 namespace divvy {
 namespace {
 
@@ -106,6 +108,68 @@ samples::WasteWatch::Look WasteBook::LookAt(const JobRecord& record, const Sampl
   return look;
 }
 
+WasteAction WasteBook::ActionFor(const JobRecord& record) const {
+  const WasteAction own = wish_ ? wish_(record) : WasteAction::kNone;
+  const WasteAction action = std::max(IsExempt(record) ? WasteAction::kNone : rules_.action, own);
+  // Whole GPUs cannot be parked, and who runs on somebody's terminal cannot be queued again.
+  const bool has_parts = record.request.is_portioned();
+  if (action == WasteAction::kPark && !has_parts) return WasteAction::kNone;
+  const bool queues = action == WasteAction::kRequeue || (action == WasteAction::kPause && !has_parts);
+  return queues && record.is_foreground ? WasteAction::kNone : action;
+}
+
+// The first finding for which something is done counts for warnings; each finding is said once besides.
+void WasteBook::Tell(const JobRecord& record, Watched& watched, samples::Second now, std::vector<News>& news) const {
+  const std::vector<samples::Waste> findings = watched.watch.Findings(rules_);
+  const WasteAction action = ActionFor(record);
+  const auto acted_on = std::ranges::find_if(findings, [&](const samples::Waste& waste) {
+    return std::ranges::find(rules_.action_on, samples::Name(waste.kind)) != rules_.action_on.end();
+  });
+  const auto due = watched.steps.Look(acted_on != findings.end(), action, rules_, now);
+  const auto wastes = [](const samples::Waste& waste) { return GpusText(waste.gpus) + ": it " + waste.text; };
+  for (const samples::Waste& waste : findings) {
+    const std::uint32_t bit = std::uint32_t{1} << static_cast<unsigned>(waste.kind);
+    const bool is_warned_of = due != samples::WasteSteps::Due::kNothing && waste.kind == acted_on->kind;
+    if ((watched.told & bit) != 0) continue;
+    watched.told |= bit;
+    if (!is_warned_of)
+      news.push_back({record.id, record.attempt, "wastes " + wastes(waste) + "; " + RemedyOf(waste, record)});
+  }
+  if (due == samples::WasteSteps::Due::kWarning) {
+    const Duration left = std::chrono::seconds(*watched.steps.ActionAt(rules_) - now);
+    news.push_back({record.id, record.attempt,
+                    "is warned (" + std::to_string(watched.steps.warnings()) + " of " +
+                        std::to_string(rules_.warnings) + ") that it wastes " + wastes(*acted_on) + "; it is " +
+                        DoneText(action, record) + " in " + dialect::FormatDuration(left) + " unless it uses them; " +
+                        RemedyOf(*acted_on, record)});
+  } else if (due == samples::WasteSteps::Due::kAction) {
+    news.push_back({record.id, record.attempt,
+                    "is " + DoneText(action, record) + ", for it wastes " + wastes(*acted_on) + ", and was warned",
+                    action});
+  }
+}
+
+void WasteBook::OnAction(JobId job, bool is_done, samples::Second now) {
+  const auto found = jobs_.find(job);
+  if (found != jobs_.end()) found->second.steps.OnAction(is_done, rules_, now);
+}
+
+std::string DoneText(WasteAction action, const JobRecord& record) {
+  switch (action) {
+    case WasteAction::kPark:
+      return "parked";
+    case WasteAction::kPause:
+      return record.request.is_portioned() ? "paused" : "queued again and held";
+    case WasteAction::kRequeue:
+      return "queued again";
+    case WasteAction::kStop:
+      return "stopped";
+    case WasteAction::kNone:
+      break;
+  }
+  return "left alone";
+}
+
 std::vector<WasteBook::News> WasteBook::Look(const Controller& controller, const SampleBook& samples,
                                              samples::Second now) {
   std::vector<News> news;
@@ -114,8 +178,8 @@ std::vector<WasteBook::News> WasteBook::Look(const Controller& controller, const
   std::map<JobId, Watched> jobs;
   for (const auto& [id, running] : controller.cluster().running_jobs()) {
     const JobRecord* const record = controller.Find(id);
-    if (record == nullptr || record->state != JobState::kRunning || GpuCountOf(*record) == 0 || IsExempt(*record))
-      continue;
+    if (record == nullptr || record->state != JobState::kRunning || GpuCountOf(*record) == 0) continue;
+    if (IsExempt(*record) && ActionFor(*record) == WasteAction::kNone) continue;
     const auto shape = ShapeOf(*record, controller);
     auto known = jobs_.extract(id);
     if (known && known.mapped().attempt == record->attempt) {
@@ -123,17 +187,11 @@ std::vector<WasteBook::News> WasteBook::Look(const Controller& controller, const
       jobs.insert(std::move(known));
     } else {
       const auto started = static_cast<samples::Second>(ToSeconds(record->started));
-      jobs.emplace(id, Watched{record->attempt, samples::WasteWatch(shape, started), 0});
+      jobs.emplace(id, Watched{record->attempt, samples::WasteWatch(shape, started), 0, {}});
     }
     Watched& watched = jobs.at(id);
     watched.watch.Add(LookAt(*record, samples, now), rules_);
-    for (const samples::Waste& waste : watched.watch.Findings(rules_)) {
-      const std::uint32_t bit = std::uint32_t{1} << static_cast<unsigned>(waste.kind);
-      if ((watched.told & bit) != 0) continue;
-      watched.told |= bit;
-      news.push_back({id, record->attempt,
-                      "wastes " + GpusText(waste.gpus) + ": it " + waste.text + "; " + RemedyOf(waste, *record)});
-    }
+    Tell(*record, watched, now, news);
   }
   jobs_ = std::move(jobs);
   return news;
@@ -170,6 +228,12 @@ wire::WasteAnswer WasteBook::View(const Controller& controller, samples::Second 
       job.wasted_gpus = std::max(job.wasted_gpus, waste.gpus);
     }
     answer.wasted_gpus += job.wasted_gpus;
+    if (const auto at = watched.steps.ActionAt(rules_)) {
+      job.action = Name(ActionFor(*record));
+      job.action_time = static_cast<double>(*at);
+      job.warnings = watched.steps.warnings();
+      job.warnings_most = rules_.warnings;
+    }
   }
   std::ranges::stable_sort(answer.jobs, std::greater(), &wire::WastefulJob::wasted_gpus);
   return answer;

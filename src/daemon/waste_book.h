@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <string>
 #include <vector>
@@ -10,6 +11,7 @@
 #include "control/controller.h"
 #include "daemon/sample_book.h"
 #include "samples/waste.h"
+#include "samples/waste_steps.h"
 #include "wire/waste_messages.h"
 
 namespace divvy {
@@ -18,17 +20,24 @@ class WasteBook {
  public:
   static constexpr samples::Second kEvery = 10;
 
-  /// `own_node`: the name that samples have of the controller's own machine.
-  WasteBook(WasteRules rules, std::string own_node) : rules_(std::move(rules)), own_node_(std::move(own_node)) {}
+  /// What a job itself wants to be done about it.
+  using WishOf = std::function<WasteAction(const JobRecord& record)>;
+  /// `own_node`: the name that samples have of the controller's own machine. `wish`: may be null.
+  WasteBook(WasteRules rules, std::string own_node, WishOf wish = nullptr)
+      : rules_(std::move(rules)), own_node_(std::move(own_node)), wish_(std::move(wish)) {}
 
-  /// Something that a job's history should have: said once for each kind of waste in each of its runs.
+  /// Something that a job's history should have: said once for each kind of waste in each of its runs; warnings; and
+  /// what is to be done about it now.
   struct News {
     JobId job;
     std::uint32_t attempt = 0;
-    std::string text;  // "wastes 4 GPUs: it does nothing with ...; divvy cancel 17"
+    std::string text;                         // "wastes 4 GPUs: it does nothing with ...; divvy cancel 17"
+    WasteAction action = WasteAction::kNone;  // To be done now; OnAction says what came of it.
   };
   /// Looks at every running job, where the last look is long enough ago.
   std::vector<News> Look(const Controller& controller, const SampleBook& samples, samples::Second now);
+
+  void OnAction(JobId job, bool is_done, samples::Second now);
 
   wire::WasteAnswer View(const Controller& controller, samples::Second now) const;
 
@@ -37,17 +46,24 @@ class WasteBook {
     std::uint32_t attempt = 0;
     samples::WasteWatch watch;
     std::uint32_t told = 0;  // Bits of samples::WasteKind.
+    samples::WasteSteps steps;
   };
+  /// What is to be done about this job; kNone: nothing can, or is to.
+  WasteAction ActionFor(const JobRecord& record) const;
+  void Tell(const JobRecord& record, Watched& watched, samples::Second now, std::vector<News>& news) const;
   bool IsExempt(const JobRecord& record) const;
   samples::WasteWatch::Look LookAt(const JobRecord& record, const SampleBook& samples, samples::Second now) const;
   std::string NodeIn(const Seat& seat) const { return seat.node.empty() ? own_node_ : seat.node; }
 
   WasteRules rules_;
   std::string own_node_;
+  WishOf wish_;
   samples::Second looked_at_ = 0;
   std::map<JobId, Watched> jobs_;
 };
 
+/// What becomes of a job: "stopped", "queued again and held".
+std::string DoneText(WasteAction action, const JobRecord& record);
 /// What to do about a finding of this job.
 std::string RemedyOf(const samples::Waste& waste, const JobRecord& record);
 

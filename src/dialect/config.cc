@@ -1,6 +1,7 @@
 #include "dialect/config.h"
 
 #include <algorithm>
+#include <array>
 #include <functional>
 #include <limits>
 
@@ -77,6 +78,18 @@ Result<std::string> DeviceFiles(const ConfigValue& value) {
     return InvalidArgument(Quoted(text) + " is no path that ends in * for the number; write it like \"/dev/nvidia*\"");
   }
   return text;
+}
+
+Result<std::vector<std::string>> WasteKinds(const ConfigValue& value) {
+  constexpr std::array<std::string_view, 5> kKinds = {"idle", "some_idle", "cpu_bound", "underused", "small_memory"};
+  DIVVY_TRY(auto kinds, ConfigNames(value));
+  for (const std::string& kind : kinds) {
+    if (std::ranges::find(kKinds, kind) == kKinds.end())
+      return InvalidArgument(Quoted(kind) +
+                             " is no finding; there are idle, some_idle, cpu_bound, underused and "
+                             "small_memory");
+  }
+  return kinds;
 }
 
 /// `assign` of a value that `read` makes.
@@ -177,6 +190,17 @@ std::vector<Key> Keys(Config& config) {
     DIVVY_CHECK(ParseHostPort(text, 1));
     return text;
   };
+  const auto waste_action = [](const ConfigValue& value) {
+    return ConfigOneOf<WasteAction>(value, {{"none", WasteAction::kNone},
+                                            {"park", WasteAction::kPark},
+                                            {"pause", WasteAction::kPause},
+                                            {"requeue", WasteAction::kRequeue},
+                                            {"stop", WasteAction::kStop}});
+  };
+  const auto warnings = [](const ConfigValue& value) -> Result<int> {
+    DIVVY_TRY(const std::int64_t count, ConfigCount(value, 1, 10));
+    return static_cast<int>(count);
+  };
   const auto queued = [](const ConfigValue& value) -> Result<std::uint64_t> {
     DIVVY_TRY(const std::int64_t count, ConfigCount(value, 1, 100'000'000));
     return static_cast<std::uint64_t>(count);
@@ -218,6 +242,10 @@ std::vector<Key> Keys(Config& config) {
       {"waste", "window", IntoSpan(config.waste.window, "1h", 1min, 24h)},
       {"waste", "underused", Into(config.waste.underused, Share)},
       {"waste", "small_memory", Into(config.waste.small_memory, Share)},
+      {"waste", "action", Into(config.waste.action, waste_action)},
+      {"waste", "action_on", Into(config.waste.action_on, WasteKinds)},
+      {"waste", "warn_every", IntoSpan(config.waste.warn_every, "15min", 10s, 24h * 7)},
+      {"waste", "warnings", Into(config.waste.warnings, warnings)},
       {"waste", "exempt_users", Into(config.waste.exempt_users, Names)},
       {"waste", "exempt_teams", Into(config.waste.exempt_teams, Names)},
       {"waste", "exempt_names", Into(config.waste.exempt_names, ConfigNames)},

@@ -8,6 +8,11 @@
 namespace divvy::dialect {
 namespace {
 
+/// Sections of which there is one for each name: [teams.vision].
+bool IsOfNames(std::string_view section) {
+  return section == "teams" || section == "users" || section == "pools" || section == "notify";
+}
+
 bool IsBareKeyCharacter(char c) {
   return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' || c == '-';
 }
@@ -122,7 +127,7 @@ class DocumentReader {
     DIVVY_TRY(section_, ReadKey("a section's name, as in [queue]"));
     SkipBlanks();
     // Tables of what has names of its own.
-    if (Peek() == '.' && (section_ == "teams" || section_ == "users" || section_ == "pools")) {
+    if (Peek() == '.' && IsOfNames(section_)) {
       Take();
       SkipBlanks();
       DIVVY_TRY(const std::string name, ReadKey("a name, as in [teams.vision]"));

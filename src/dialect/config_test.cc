@@ -276,7 +276,7 @@ TEST(Config, ThePackagedFileShowsTheDefaultOfEveryKey) {
   EXPECT_EQ(ParseConfig(text, "divvy.toml").value(), Config());
   const auto config = ParseConfig(with_keys, "divvy.toml");
   ASSERT_TRUE(config) << config.error().message;
-  EXPECT_EQ(keys, 58);
+  EXPECT_EQ(keys, 75);
   Config want;
   // Keys whose defaults cannot be written down: no stand-in GPUs, no door to other machines, a page where it is asked
   // for.
@@ -284,7 +284,55 @@ TEST(Config, ThePackagedFileShowsTheDefaultOfEveryKey) {
   want.listen = {"0.0.0.0", 7433};
   want.name = "gpu1.lab";
   want.ui_listen = {"127.0.0.1", 8642};
+  want.notify.user_webhooks = NotifySettings::Webhooks::kPublic;
+  want.notify.user_commands = true;
+  want.notify.from = "divvy@example.org";
+  want.notify.ca_file = "/etc/ssl/lab.pem";
   EXPECT_EQ(*config, want);
+}
+
+TEST(Config, ReceiversOfNotificationsAreTablesOfTheirOwn) {
+  const auto config = ParseConfig(R"(
+[notify]
+user_webhooks = "off"
+webhook_hosts = ["Hooks.lab", "*.lab"]
+most_per_minute = 5
+retry_after = "2s"
+[notify.ops]
+events = ["fail", "gpu_fenced"]
+webhook = "https://hooks.example.org/x"
+secret = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
+[notify.vision]
+events = "waste"
+command = "/usr/local/bin/say it"
+run_as = "ops"
+teams = ["vision"]
+)",
+                                  "divvy.toml");
+  ASSERT_TRUE(config) << config.error().message;
+  const NotifySettings& notify = config->notify;
+  EXPECT_EQ(notify.user_webhooks, NotifySettings::Webhooks::kOff);
+  EXPECT_EQ(notify.webhook_hosts, (std::vector<std::string>{"hooks.lab", "*.lab"}));
+  EXPECT_EQ(notify.most_per_minute, 5);
+  EXPECT_EQ(notify.retry_after, 2s);
+  ASSERT_EQ(notify.receivers.size(), 2u);
+  EXPECT_EQ(notify.receivers[0].name, "ops");
+  EXPECT_EQ(notify.receivers[0].channel, NotifyChannel::kWebhook);
+  EXPECT_EQ(ToText(notify.receivers[0].events), "fail,gpu_fenced");
+  EXPECT_EQ(notify.receivers[1].channel, NotifyChannel::kCommand);
+  EXPECT_EQ(notify.receivers[1].target, "/usr/local/bin/say it");
+  EXPECT_EQ(notify.receivers[1].run_as, "ops");
+  EXPECT_EQ(notify.receivers[1].teams, std::vector<std::string>{"vision"});
+}
+
+TEST(Config, WhatIsDoneAboutWaste) {
+  const auto config =
+      ParseConfig("[waste]\naction = \"pause\"\naction_on = [\"idle\", \"some_idle\"]\nwarn_every = \"5min\"\n", "x");
+  ASSERT_TRUE(config) << config.error().message;
+  EXPECT_EQ(config->waste.action, WasteAction::kPause);
+  EXPECT_EQ(config->waste.action_on, (std::vector<std::string>{"idle", "some_idle"}));
+  EXPECT_EQ(config->waste.warn_every, 5min);
+  EXPECT_EQ(config->waste.warnings, 2);
 }
 
 TEST(Config, PoolsAreTablesOfTheirOwn) {

@@ -238,17 +238,16 @@ void AddLabels(Table& table, JobSpec& spec) {
          return {};
        }});
   const auto mails = std::make_shared<std::string>();
-  table.push_back({"notify-email", 0, Takes::kValue, "ADDRESS", "address for mail; kept with the job, no mail is sent",
+  table.push_back({"notify-email", 0, Takes::kValue, "ADDRESS", "sends mail there when it ends, or as --notify-on says",
                    [&spec, mails](std::string_view value) -> Status {
                      DIVVY_TRY(const std::string address, ReadLabel(value, 256));
                      if (address.find('@') == std::string::npos)
                        return InvalidArgument(Quoted(value) + " is not a mail address");
                      *mails += (mails->empty() ? "" : ",") + address;
                      Keep(spec, kNotifyEmail, *mails);
-                     AddNote(spec, "--notify-email: the address is kept with the job; this server sends no mail");
                      return {};
                    }});
-  table.push_back({"notify-on", 0, Takes::kValue, "EVENTS", "events for mail; kept with the job",
+  table.push_back({"notify-on", 0, Takes::kValue, "EVENTS", "events of which --notify-email is told",
                    [&spec](std::string_view value) { return ApplyNotifyOn(value, spec); }});
   table.push_back({"auto-close", 0, Takes::kNothing, "", "nothing to close: jobs run without tmux",
                    [](std::string_view) -> Status { return {}; }});

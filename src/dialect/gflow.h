@@ -1,8 +1,7 @@
 // gflow's words: the options of gbatch and of "# GFLOW" script lines, read into a JobSpec. Unlike gflow, every option
 // that a script line names is applied.
 //
-// Differences that a user can see are notes of the spec: GPUs are given whole (--shared), mail is not sent
-// (--notify-*).
+// Differences that a user can see are notes of the spec: GPUs are given whole (--shared).
 //
 // Order of calls: options of script lines, options of the command line, FinishGflow. ReadScript does the first and the
 // last for a script; a command line that changes the spec afterwards calls FinishGflow again, which does no harm.

@@ -13,6 +13,8 @@
 #include "dialect/quantities.h"
 #include "dialect/quoted.h"
 #include "dialect/task_options.h"
+#include "model/notify.h"
+#include "model/waste_rules.h"
 
 namespace divvy::dialect {
 namespace {
@@ -371,6 +373,47 @@ void AddLabels(Table& table, JobSpec& spec) {
                    {"partition"}});
 }
 
+/// Whether a word is an event is said here, to whom is the daemon's business.
+Status ApplyNotify(std::string_view value, JobSpec& spec) {
+  std::string events;
+  for (const std::string_view word : Split(value, ',')) {
+    if (Trim(word) != "elements") events += (events.empty() ? "" : ",") + std::string(word);
+  }
+  if (events.empty()) return InvalidArgument("an event is missing before 'elements'; write end,elements");
+  DIVVY_TRY(const NotifyEvents checked, ParseNotifyEvents(events, false));
+  static_cast<void>(checked);
+  spec.labels[std::string(kNotifyLabel)] = value;
+  return {};
+}
+
+Status ApplyNotifyTo(std::string_view value, JobSpec& spec) {
+  for (const std::string_view word : Split(value, ',')) {
+    const std::string_view one = Trim(word);
+    if (!IsMailAddress(one)) return InvalidArgument(Quoted(one) + " is no mail address, nor a name of a receiver");
+  }
+  spec.labels[std::string(kNotifyToLabel)] = value;
+  spec.labels.try_emplace(std::string(kNotifyLabel), "end");
+  return {};
+}
+
+Status ApplyOnWaste(std::string_view value, JobSpec& spec) {
+  if (!WasteActionOf(value)) return InvalidArgument(Quoted(value) + " is none of none, park, pause, requeue and stop");
+  spec.labels[std::string(kOnWasteLabel)] = value;
+  return {};
+}
+
+void AddTelling(Table& table, JobSpec& spec) {
+  table.push_back({"notify", 0, Takes::kValue, "EVENTS",
+                   "tell of it when: start, end, fail, requeue, waste, all or none; with elements of each in an array",
+                   [&spec](std::string_view value) { return ApplyNotify(value, spec); }});
+  table.push_back({"notify-to", 0, Takes::kValue, "WHOM",
+                   "mail addresses, or names of receivers (divvy notify); all receivers of yours unless given",
+                   [&spec](std::string_view value) { return ApplyNotifyTo(value, spec); }});
+  table.push_back({"on-waste", 0, Takes::kValue, "ACTION",
+                   "where it leaves its GPUs idle, and after warnings: none, park, pause, requeue or stop",
+                   [&spec](std::string_view value) { return ApplyOnWaste(value, spec); }});
+}
+
 }  // namespace
 
 std::vector<Option> JobOptions(JobSpec& spec, const Surroundings& around) {
@@ -382,6 +425,7 @@ std::vector<Option> JobOptions(JobSpec& spec, const Surroundings& around) {
   AddFiles(table, spec, around, level);
   AddSignals(table, spec);
   AddLabels(table, spec);
+  AddTelling(table, spec);
   AddContainerOptions(table, spec);
   AddPrivateFolderOptions(table, spec);
   return table;

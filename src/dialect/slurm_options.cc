@@ -17,6 +17,7 @@
 #include "dialect/slurm_noted_options.h"
 #include "dialect/slurm_request.h"
 #include "engine/pool_row.h"
+#include "model/notify.h"
 
 namespace divvy::dialect {
 namespace {
@@ -171,30 +172,42 @@ void Builder::AddNames() {
     Keep(*spec, "wckey", value);
     return {};
   });
-  AddKept("mail-user", 0, "ADDRESS", "Kept; no mail is sent", [spec](std::string_view value) -> Status {
-    if (value.empty()) return InvalidArgument("an address is missing");
-    AddNote(*spec, "--mail-user: no mail is sent; divvy wait ID tells when a job ends");
-    return {};
-  });
-  AddKept("mail-type", 0, "EVENTS", "Kept; no mail is sent", [spec](std::string_view value) -> Status {
-    constexpr std::array<std::string_view, 13> kEvents = {
-        "NONE",      "BEGIN",      "END",           "FAIL",          "REQUEUE",       "ALL",        "INVALID_DEPEND",
-        "STAGE_OUT", "TIME_LIMIT", "TIME_LIMIT_90", "TIME_LIMIT_80", "TIME_LIMIT_50", "ARRAY_TASKS"};
-    for (std::string_view event : Split(value, ',')) {
-      event = Trim(event);
-      if (std::ranges::any_of(kEvents, [&](std::string_view known) { return EqualsIgnoringCase(known, event); }))
-        continue;
-      std::string upper(event);
-      std::ranges::transform(upper, upper.begin(), [](unsigned char c) { return static_cast<char>(std::toupper(c)); });
-      const std::string_view near = Nearest(upper, kEvents);
-      return InvalidArgument(Quoted(event) + " is no event; write " +
-                             (near.empty() ? "BEGIN, END, FAIL or ALL" : std::string(near)));
-    }
-    if (!EqualsIgnoringCase(value, "none")) {
-      AddNote(*spec, "--mail-type: no mail is sent; divvy wait ID tells when a job ends");
-    }
-    return {};
-  });
+  AddKept("mail-user", 0, "ADDRESS", "To whom mail of --mail-type goes; to you unless given",
+          [](std::string_view value) -> Status {
+            if (value.empty()) return InvalidArgument("an address is missing");
+            for (const std::string_view one : Split(value, ',')) {
+              if (!IsMailAddress(Trim(one))) return InvalidArgument(Quoted(one) + " is not a mail address");
+            }
+            return {};
+          });
+  AddKept(
+      "mail-type", 0, "EVENTS", "Send mail when: BEGIN, END, FAIL, REQUEUE, ALL",
+      [spec](std::string_view value) -> Status {
+        constexpr std::array<std::string_view, 13> kEvents = {
+            "NONE",          "BEGIN",          "END",        "FAIL",       "REQUEUE",
+            "ALL",           "INVALID_DEPEND", "STAGE_OUT",  "TIME_LIMIT", "TIME_LIMIT_90",
+            "TIME_LIMIT_80", "TIME_LIMIT_50",  "ARRAY_TASKS"};
+        for (std::string_view event : Split(value, ',')) {
+          event = Trim(event);
+          if (std::ranges::any_of(kEvents, [&](std::string_view known) { return EqualsIgnoringCase(known, event); }))
+            continue;
+          std::string upper(event);
+          std::ranges::transform(upper, upper.begin(),
+                                 [](unsigned char c) { return static_cast<char>(std::toupper(c)); });
+          const std::string_view near = Nearest(upper, kEvents);
+          return InvalidArgument(Quoted(event) + " is no event; write " +
+                                 (near.empty() ? "BEGIN, END, FAIL or ALL" : std::string(near)));
+        }
+        // Of these nothing is told: there is no staging, and a limit's time is told when it is over.
+        constexpr std::array<std::string_view, 5> kUntold = {"INVALID_DEPEND", "STAGE_OUT", "TIME_LIMIT_90",
+                                                             "TIME_LIMIT_80", "TIME_LIMIT_50"};
+        for (std::string_view event : Split(value, ',')) {
+          event = Trim(event);
+          if (std::ranges::any_of(kUntold, [&](std::string_view one) { return EqualsIgnoringCase(one, event); }))
+            AddNote(*spec, "--mail-type: no mail is sent of " + std::string(event));
+        }
+        return {};
+      });
 }
 
 void Builder::AddTasks() {

@@ -107,11 +107,13 @@ struct KeptDeliveries {
   double last_failure = 0;
   std::string failure;
 };
+/// What a job says of its own.
 struct KeptWish {
-  std::string events;
+  std::string events;  // Empty: nothing of what is to be told.
   bool of_elements = false;
   bool is_mail = false;
   std::vector<std::string> to;
+  std::string on_waste;
 };
 /// A GPU of which administrators were told.
 struct ToldGpu {

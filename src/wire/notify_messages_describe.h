@@ -23,7 +23,7 @@ BOOST_DESCRIBE_STRUCT(ReceiverName, (), (name))
 BOOST_DESCRIBE_STRUCT(NotifyTestAnswer, (), (is_done, message))
 BOOST_DESCRIBE_STRUCT(KeptReceiver, (), (name, user, gid, events, channel, target, secret))
 BOOST_DESCRIBE_STRUCT(KeptDeliveries, (), (sent, lost, last_success, last_failure, failure))
-BOOST_DESCRIBE_STRUCT(KeptWish, (), (events, of_elements, is_mail, to))
+BOOST_DESCRIBE_STRUCT(KeptWish, (), (events, of_elements, is_mail, to, on_waste))
 BOOST_DESCRIBE_STRUCT(ToldGpu, (), (node, index, fenced, unmanaged))
 BOOST_DESCRIBE_STRUCT(DeliveryOrder, (),
                       (channel, target, secret, run_as, uid, event, id, subject, body, environment, may_go_inside,

@@ -35,6 +35,10 @@ struct WastefulJob {
   double idle_gpu_hours = 0;        // Of these at exactly 0%.
   std::optional<double> lost_cost;  // What the lost ones cost, where GPUs have prices.
   std::vector<WasteFinding> findings;
+  std::string action;                 // That is to be done about it: "park", "pause", "requeue", "stop"; empty: none.
+  std::optional<double> action_time;  // When, unless it uses its GPUs by then.
+  std::int64_t warnings = 0;          // That it was given,
+  std::int64_t warnings_most = 0;     // of so many.
 };
 struct WasteAnswer {
   double time = 0;

@@ -1,0 +1,39 @@
+// Says what is found of jobs that waste their GPUs, warns them, and does what is to be done: in the job's history, in
+// the log, to who is told (notifier.h), and through the controller as an administrator would.
+#pragma once
+
+#include <functional>
+#include <memory>
+
+#include "daemon/core.h"
+#include "daemon/log.h"
+#include "daemon/notifier.h"
+#include "daemon/sample_book.h"
+#include "daemon/waste_book.h"
+
+namespace divvy {
+
+class WasteActor {
+ public:
+  using Park = std::function<void(const JobRecord& record, std::function<void(const Status&)> done)>;
+  /// All of these outlive it. `park`: of a job with parts of GPUs, wherever it runs.
+  WasteActor(Core& core, WasteBook& book, Notifier& notifier, Log& log, Park park)
+      : core_(core), book_(book), notifier_(notifier), log_(log), park_(std::move(park)) {}
+  ~WasteActor() { *is_alive_ = false; }
+
+  /// Each second.
+  void Look(const SampleBook& samples, samples::Second now);
+
+ private:
+  void Act(const WasteBook::News& news, samples::Second now);
+  void OnActed(const WasteBook::News& news, const Status& status, samples::Second now);
+
+  Core& core_;
+  WasteBook& book_;
+  Notifier& notifier_;
+  Log& log_;
+  Park park_;
+  std::shared_ptr<bool> is_alive_ = std::make_shared<bool>(true);
+};
+
+}  // namespace divvy
