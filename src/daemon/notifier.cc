@@ -21,6 +21,15 @@ NoticeQueue::Limits LimitsOf(const NotifySettings& settings) {
   return limits;
 }
 
+/// It may have ended, or wait again, by now.
+JobRecord AsItStarted(JobRecord record) {
+  record.state = JobState::kRunning;
+  record.exit.reset();
+  record.ended = kNoTime;
+  record.reason = record.start_reason;
+  return record;
+}
+
 void Append(Batch& batch, std::optional<NoticeQueue::Setting> row) {
   if (row) batch.settings.push_back(*std::move(row));
 }
@@ -81,7 +90,9 @@ void Notifier::LearnWishes(Batch& batch) {
 const JobRecord* Notifier::RecordOf(const Change& change, const Effects& effects) const {
   const auto ended = std::ranges::find(effects.finished, change.job, &JobRecord::id);
   if (IsFinal(change.state) && ended != effects.finished.end()) return &*ended;
-  return core_->controller().Find(change.job);
+  if (const JobRecord* live = core_->controller().Find(change.job)) return live;
+  // A short one started and ended in one step.
+  return ended == effects.finished.end() ? nullptr : &*ended;
 }
 
 void Notifier::OnJob(const Change& change, Effects& effects) {
@@ -99,7 +110,7 @@ void Notifier::OnJob(const Change& change, Effects& effects) {
     const bool has_started = change.state == JobState::kRunning && record->array_count == 0;
     active_[change.job] = was_told || has_started;
     if (was_told || !has_started) return;
-    Tell(NotifyEvent::kStart, *record, StartText(*record), effects.batch);
+    Tell(NotifyEvent::kStart, AsItStarted(*record), StartText(*record), effects.batch);
     // The first of an array's elements is the array's own start.
     const JobRecord* array = record->array.is_set() ? core_->controller().Find(record->array) : nullptr;
     if (array != nullptr && !std::exchange(active_[array->id], true))

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <chrono>
+#include <map>
 
 namespace divvy {
 namespace {
@@ -149,6 +150,87 @@ TEST_F(WasteBookTest, AnotherRunIsLookedAtAnewAndThoseThatEndedAreForgotten) {
   Run(1);
   EXPECT_TRUE(Watch(book, 39, 0).empty());
   EXPECT_EQ(Watch(book, 2, 0).size(), 1U);
+}
+
+TEST_F(WasteBookTest, WhoGoesOnIsWarnedTwiceAndThenStopped) {
+  WasteRules rules;
+  rules.action = WasteAction::kStop;
+  rules.warn_every = std::chrono::minutes(10);
+  WasteBook book(rules, "own");
+  const JobId job = Run(4);
+  const std::string remedy = "divvy cancel " + ToString(job);
+  auto news = Watch(book, 41, 0);
+  ASSERT_EQ(news.size(), 1U) << "the warning names it";
+  EXPECT_EQ(news[0].text,
+            "is warned (1 of 2) that it wastes 4 GPUs: it does nothing with its 4 GPUs: 0% for 39 min; "
+            "it is stopped in 20 min unless it uses them; " +
+                remedy);
+  const auto view = book.View(controller_, now_);
+  ASSERT_EQ(view.jobs.size(), 1U);
+  EXPECT_EQ(view.jobs[0].action, "stop");
+  EXPECT_EQ(view.jobs[0].warnings, 1);
+  EXPECT_EQ(view.jobs[0].warnings_most, 2);
+  EXPECT_NEAR(*view.jobs[0].action_time, static_cast<double>(kStart + 60 * 60), 30);
+  news = Watch(book, 10, 0);
+  ASSERT_EQ(news.size(), 1U);
+  EXPECT_NE(news[0].text.find("is warned (2 of 2)"), std::string::npos) << news[0].text;
+  EXPECT_EQ(news[0].action, WasteAction::kNone);
+  news = Watch(book, 10, 0);
+  ASSERT_EQ(news.size(), 1U);
+  EXPECT_EQ(news[0].action, WasteAction::kStop);
+  EXPECT_NE(news[0].text.find("is stopped, for it wastes 4 GPUs: it does nothing"), std::string::npos) << news[0].text;
+  book.OnAction(job, true, now_);
+  EXPECT_FALSE(book.View(controller_, now_).jobs.at(0).action_time) << "it is done";
+  EXPECT_TRUE(Watch(book, 30, 0).empty());
+}
+
+TEST_F(WasteBookTest, UseTakesTheWarningBack) {
+  WasteRules rules;
+  rules.action = WasteAction::kPause;
+  WasteBook book(rules, "own");
+  Run(2);
+  EXPECT_EQ(Watch(book, 41, 0).size(), 1U);
+  EXPECT_TRUE(Watch(book, 1, 0.5).empty());
+  EXPECT_TRUE(Watch(book, 20, 0).empty()) << "no second warning";
+  const auto news = Watch(book, 12, 0);
+  ASSERT_EQ(news.size(), 1U);
+  EXPECT_NE(news[0].text.find("is warned (1 of 2)"), std::string::npos) << news[0].text;
+  EXPECT_NE(news[0].text.find("it is queued again and held in 30 min"), std::string::npos) << news[0].text;
+}
+
+TEST_F(WasteBookTest, AJobsOwnWishCounts) {
+  WasteRules rules;
+  rules.action = WasteAction::kPark;
+  rules.exempt_names = {"notebook*"};
+  const auto wish = [](const JobRecord& record) {
+    return record.name == "notebook-wants" || record.name == "wants" ? WasteAction::kRequeue : WasteAction::kNone;
+  };
+  WasteBook book(rules, "own", wish);
+  const JobId whole = Run(1);
+  const JobId wants = Run(1, "wants");
+  const JobId exempt = Run(1, "notebook-wants");
+  Run(1, "notebook");
+  std::map<JobId, std::string> told;
+  for (const auto& news : Watch(book, 41, 0)) told[news.job] += news.text;
+  EXPECT_TRUE(told[whole].starts_with("wastes 1 GPU")) << "whole GPUs are not parked: " << told[whole];
+  EXPECT_TRUE(told[wants].starts_with("is warned")) << told[wants];
+  EXPECT_TRUE(told[exempt].starts_with("is warned")) << told[exempt];
+  EXPECT_EQ(told.size(), 3U);
+}
+
+TEST_F(WasteBookTest, OnlyWhatIsWishedIsActedOn) {
+  WasteRules rules;
+  rules.action = WasteAction::kStop;
+  rules.action_on = {"underused"};
+  rules.small_memory = 0;
+  WasteBook book(rules, "own");
+  Run(2);
+  const auto idle = Watch(book, 41, 0);
+  ASSERT_EQ(idle.size(), 1U);
+  EXPECT_TRUE(idle[0].text.starts_with("wastes")) << idle[0].text;
+  const auto underused = Watch(book, 40, 0.1);
+  ASSERT_GE(underused.size(), 1U);
+  EXPECT_TRUE(underused[0].text.starts_with("is warned (1 of 2)")) << underused[0].text;
 }
 
 }  // namespace
