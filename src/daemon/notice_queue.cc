@@ -16,6 +16,20 @@ constexpr std::size_t kLongestFailure = 300;
 
 /// As many as there are in a minute may go at once; a whole one is needed.
 constexpr double kWhole = 1;
+constexpr std::string_view kMail = "mail/";
+
+/// "user/1000/phone" and "mail/1000/a@b" are of "1000", "admin/ops" is of "admin".
+std::string OwnerOf(std::string_view to) {
+  const auto first = to.find('/');
+  const std::string_view kind = to.substr(0, first);
+  if (kind == "admin" || first == std::string_view::npos) return std::string(kind);
+  return std::string(to.substr(first + 1, to.find('/', first + 1) - first - 1));
+}
+
+/// Who named a thousand addresses sends no more mail than who named one.
+std::string AllowanceKey(const std::string& to) {
+  return to.starts_with(kMail) ? std::string(kMail) + OwnerOf(to) : to;
+}
 
 }  // namespace
 
@@ -50,9 +64,11 @@ bool NoticeQueue::LoadSetting(std::string_view key, std::string_view text) {
 }
 
 bool NoticeQueue::TakesFor(const std::string& to) {
-  Line& line = lines_[to];
-  if (line.waiting.size() < limits_.most_of_one) return true;
-  ++line.kept.lost;
+  const auto line = lines_.find(to);
+  const auto owned = waiting_of_.find(OwnerOf(to));
+  const bool has_room = owned == waiting_of_.end() || owned->second < limits_.most_of_an_owner;
+  if (has_room && (line == lines_.end() || line->second.waiting.size() < limits_.most_of_one)) return true;
+  if (line != lines_.end()) ++line->second.kept.lost;
   return false;
 }
 
@@ -62,19 +78,21 @@ void NoticeQueue::Add(wire::QueuedNotice notice) {
   auto at = line.waiting.end();
   const auto first = line.waiting.begin() + (line.is_under_way ? 1 : 0);
   while (at != first && std::prev(at)->notice.time > notice.notice.time) --at;
+  ++waiting_of_[OwnerOf(notice.to)];
   line.waiting.insert(at, std::move(notice));
   ++size_;
 }
 
-double NoticeQueue::AllowanceOf(const Line& line, Time now) const {
+double NoticeQueue::AllowanceOf(const std::string& to, Time now) const {
   const double most = limits_.most_per_minute;
-  if (line.allowance < 0) return most;
-  return std::min(most, line.allowance + ToSeconds(std::max(now - line.counted_at, Duration(0))) * most / 60);
+  const auto found = allowances_.find(AllowanceKey(to));
+  if (found == allowances_.end()) return most;
+  return std::min(most, found->second.left + ToSeconds(std::max(now - found->second.at, Duration(0))) * most / 60);
 }
 
-Time NoticeQueue::DueOf(const Line& line, Time now) const {
+Time NoticeQueue::DueOf(const std::string& to, const Line& line, Time now) const {
   if (line.waiting.empty() || line.is_under_way) return kNever;
-  const double lacks = kWhole - AllowanceOf(line, now);
+  const double lacks = kWhole - AllowanceOf(to, now);
   const double seconds = lacks > 0 ? lacks * 60 / limits_.most_per_minute : 0;
   return std::max(line.not_before, now + std::chrono::nanoseconds(std::llround(std::ceil(seconds * 1000) * 1e6)));
 }
@@ -83,9 +101,8 @@ std::vector<wire::QueuedNotice> NoticeQueue::Take(Time now) {
   std::vector<wire::QueuedNotice> due;
   for (auto& [to, line] : lines_) {
     if (under_way_ >= limits_.most_at_once) break;
-    if (DueOf(line, now) > now) continue;
-    line.allowance = AllowanceOf(line, now) - kWhole;
-    line.counted_at = now;
+    if (DueOf(to, line, now) > now) continue;
+    allowances_[AllowanceKey(to)] = {AllowanceOf(to, now) - kWhole, now};
     line.is_under_way = true;
     ++under_way_;
     due.push_back(line.waiting.front());
@@ -96,7 +113,7 @@ std::vector<wire::QueuedNotice> NoticeQueue::Take(Time now) {
 Time NoticeQueue::NextDue(Time now) const {
   Time next = kNever;
   if (under_way_ >= limits_.most_at_once) return next;
-  for (const auto& [to, line] : lines_) next = std::min(next, DueOf(line, now));
+  for (const auto& [to, line] : lines_) next = std::min(next, DueOf(to, line, now));
   return next;
 }
 
@@ -135,7 +152,25 @@ std::vector<NoticeQueue::Setting> NoticeQueue::OnResult(const std::string& to, c
   std::vector<Setting> rows = {{RowOf(line.waiting.front()).first, ""}, RowOf(to, line)};
   line.waiting.pop_front();
   --size_;
+  --waiting_of_[OwnerOf(to)];
+  ForgetMails(to, rows);
   return rows;
+}
+
+void NoticeQueue::ForgetMails(const std::string& to, std::vector<Setting>& rows) {
+  if (!to.starts_with(kMail)) return;
+  const std::string prefix = AllowanceKey(to) + "/";
+  const auto last = [](const Line& line) { return std::max(line.kept.last_success, line.kept.last_failure); };
+  std::size_t idle = 0;
+  auto oldest = lines_.end();
+  for (auto line = lines_.lower_bound(prefix); line != lines_.end() && line->first.starts_with(prefix); ++line) {
+    if (!line->second.waiting.empty()) continue;
+    ++idle;
+    if (oldest == lines_.end() || last(line->second) < last(oldest->second)) oldest = line;
+  }
+  if (idle <= kMostMails) return;
+  rows.emplace_back(std::string(kDeliveriesRow) + oldest->first, "");
+  lines_.erase(oldest);
 }
 
 std::vector<NoticeQueue::Setting> NoticeQueue::Drop(const std::string& to) {
@@ -145,6 +180,7 @@ std::vector<NoticeQueue::Setting> NoticeQueue::Drop(const std::string& to) {
   for (const wire::QueuedNotice& notice : found->second.waiting) rows.emplace_back(RowOf(notice).first, "");
   rows.emplace_back(std::string(kDeliveriesRow) + to, "");
   size_ -= found->second.waiting.size();
+  waiting_of_[OwnerOf(to)] -= found->second.waiting.size();
   if (found->second.is_under_way) --under_way_;
   lines_.erase(found);
   return rows;

@@ -22,13 +22,17 @@ class NoticeQueue {
  public:
   using Setting = std::pair<std::string, std::string>;  // A row for the store; an empty text removes it.
   struct Limits {
-    int most_per_minute = 20;  // To one receiver; as many at once after a quiet minute.
+    /// To one receiver, all that one user's jobs mail to together counted as one; as many at once after a quiet minute.
+    int most_per_minute = 20;
     Duration retry_after = std::chrono::seconds(5);
     Duration give_up_after = std::chrono::hours(24);
-    std::size_t most_of_one = 1'000;  // That wait for one receiver; what comes beyond is lost, and counted.
-    std::size_t most_at_once = 8;     // Under way to all; one to each.
+    std::size_t most_of_one = 1'000;       // That wait for one receiver; what comes beyond is lost, and counted.
+    std::size_t most_of_an_owner = 4'000;  // For all of one user's, or the administrators'.
+    std::size_t most_at_once = 8;          // Under way to all; one to each.
   };
   static constexpr Duration kLongestRetry = std::chrono::hours(1);
+  /// Addresses that a user's jobs named and that nothing waits for; the oldest are forgotten beyond that.
+  static constexpr std::size_t kMostMails = 16;
 
   explicit NoticeQueue(Limits limits) : limits_(limits) {}
 
@@ -70,17 +74,22 @@ class NoticeQueue {
     bool is_under_way = false;  // The first of them.
     int failures = 0;           // In a row.
     Time not_before = kNoTime;
-    double allowance = -1;  // Of deliveries; below 0: not bothered yet.
-    Time counted_at = kNoTime;
     wire::KeptDeliveries kept;
   };
-  double AllowanceOf(const Line& line, Time now) const;
-  Time DueOf(const Line& line, Time now) const;
+  struct Allowance {
+    double left = 0;  // Deliveries.
+    Time at = kNoTime;
+  };
+  double AllowanceOf(const std::string& to, Time now) const;
+  Time DueOf(const std::string& to, const Line& line, Time now) const;
+  void ForgetMails(const std::string& to, std::vector<Setting>& rows);
   Duration RetryAfter(const Line& line, const std::string& id, double wanted_s) const;
   static Setting RowOf(const std::string& to, const Line& line);
 
   Limits limits_;
   std::map<std::string, Line> lines_;
+  std::map<std::string, Allowance> allowances_;
+  std::map<std::string, std::size_t> waiting_of_;  // By owner.
   std::size_t size_ = 0;
   std::size_t under_way_ = 0;
 };

@@ -176,6 +176,32 @@ TEST_F(NoticeQueueTest, WhatIsTooMuchIsCountedAsLost) {
   EXPECT_EQ(queue.Of("user/1/phone").kept.lost, 1);
 }
 
+TEST_F(NoticeQueueTest, AUserFillsNeitherTheQueueNorTheMail) {
+  limits_.most_of_an_owner = 20;
+  limits_.most_per_minute = 2;
+  NoticeQueue queue(limits_);
+  int taken = 0;
+  for (int i = 0; i < 30; ++i) {
+    const std::string to = "mail/1000/a" + std::to_string(i) + "@example.org";
+    if (!queue.TakesFor(to)) continue;
+    ++taken;
+    Add(queue, Notice("n" + std::to_string(i), to));
+  }
+  EXPECT_EQ(taken, 20);
+  EXPECT_TRUE(queue.TakesFor("user/1001/phone")) << "others have their own room";
+  const auto first = queue.Take(now_);
+  ASSERT_EQ(first.size(), 2U);
+  for (const auto& notice : first) Keep(queue.OnResult(notice.to, notice.notice.id, {true, false, 0, ""}, now_));
+  EXPECT_EQ(Take(queue), "") << "all addresses of a user together";
+  while (queue.size() > 0) {
+    now_ = queue.NextDue(now_);
+    for (const auto& notice : queue.Take(now_))
+      Keep(queue.OnResult(notice.to, notice.notice.id, {true, false, 0, ""}, now_));
+  }
+  EXPECT_EQ(queue.Receivers().size(), NoticeQueue::kMostMails);
+  EXPECT_EQ(rows_.size(), NoticeQueue::kMostMails) << "addresses are forgotten";
+}
+
 TEST_F(NoticeQueueTest, ADroppedReceiverLeavesNothing) {
   NoticeQueue queue(limits_);
   Add(queue, Notice("a"));

@@ -241,6 +241,7 @@ TEST_F(NotifierTest, AdministratorsHearOnceOfEachGpu) {
   observe("XID 79: fell off the bus, again");
   EXPECT_EQ(Told(), "") << "also not after a restart";
   observe("");
+  EXPECT_EQ(Told(), "");
   observe("XID 48: double-bit error");
   EXPECT_EQ(Told(), "gpu_fenced");
 }

@@ -237,6 +237,7 @@ void NotifyBook::AddOwn(const NotifyWish* wish, NotifyEvent event, const JobReco
   }
   if (wish->to.empty()) return AddOnce(to, MailName(record.user.uid, record.user.name));
   for (const std::string& one : wish->to) {
+    if (to.size() >= kMostOfAJob) break;
     const bool is_name = !wish->is_mail && has_own && owned->second.receivers.contains(one);
     if (is_name) AddOnce(to, UserName(record.user.uid, one));
     else if (IsMailAddress(one)) AddOnce(to, MailName(record.user.uid, one));

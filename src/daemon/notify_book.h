@@ -32,6 +32,7 @@ class NotifyBook {
   using Setting = std::pair<std::string, std::string>;  // A row for the store; an empty text removes it.
   static constexpr std::size_t kMostOfAUser = 16;
   static constexpr std::size_t kMostUsers = 10'000;
+  static constexpr std::size_t kMostOfAJob = 16;
 
   explicit NotifyBook(NotifySettings settings) : settings_(std::move(settings)) {}
 

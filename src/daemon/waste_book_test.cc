@@ -187,6 +187,7 @@ TEST_F(WasteBookTest, WhoGoesOnIsWarnedTwiceAndThenStopped) {
 TEST_F(WasteBookTest, UseTakesTheWarningBack) {
   WasteRules rules;
   rules.action = WasteAction::kPause;
+  rules.underused = rules.small_memory = 0;
   WasteBook book(rules, "own");
   Run(2);
   EXPECT_EQ(Watch(book, 41, 0).size(), 1U);
