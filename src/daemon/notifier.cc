@@ -66,10 +66,13 @@ void Notifier::Open() {
 
 void Notifier::Complete(Effects& effects) {
   LearnWishes(effects.batch);
+  for (const Change& change : effects.changes) LearnAgain(change, effects.batch);
+  if (book_.has_nobody()) return active_.clear();
+  Ended ended;
+  for (const JobRecord& record : effects.finished) ended.emplace(record.id, &record);
   bool are_gpus_others = false;
-  // By index: what is told is appended to the batch, never to the changes.
   for (const Change& change : effects.changes) {
-    if (change.job.is_set()) OnJob(change, effects);
+    if (change.job.is_set()) OnJob(change, ended, effects.batch);
     else are_gpus_others = true;
   }
   if (are_gpus_others) OnGpus(effects);
@@ -87,47 +90,52 @@ void Notifier::LearnWishes(Batch& batch) {
   batch.settings.insert(batch.settings.end(), rows.begin(), rows.end());
 }
 
-const JobRecord* Notifier::RecordOf(const Change& change, const Effects& effects) const {
-  const auto ended = std::ranges::find(effects.finished, change.job, &JobRecord::id);
-  if (IsFinal(change.state) && ended != effects.finished.end()) return &*ended;
-  if (const JobRecord* live = core_->controller().Find(change.job)) return live;
-  // A short one started and ended in one step.
-  return ended == effects.finished.end() ? nullptr : &*ended;
+// One that had ended and was queued again: its wish went with its end.
+void Notifier::LearnAgain(const Change& change, Batch& batch) {
+  if (!change.job.is_set() || (change.state != JobState::kQueued && change.state != JobState::kHeld)) return;
+  const JobRecord* record = core_->controller().Find(change.job);
+  if (record == nullptr || record->restarts == 0 || book_.WishOf(*record) != nullptr) return;
+  if (const auto spec = core_->SpecOf(*record)) Append(batch, book_.SetWish(record->spec_of, WishOf(**spec)));
 }
 
-void Notifier::OnJob(const Change& change, Effects& effects) {
-  const JobRecord* record = RecordOf(change, effects);
+const JobRecord* Notifier::RecordOf(const Change& change, const Ended& ended) const {
+  const auto found = ended.find(change.job);
+  const JobRecord* last = found == ended.end() ? nullptr : found->second;
+  if (IsFinal(change.state) && last != nullptr) return last;
+  const JobRecord* live = core_->controller().Find(change.job);
+  // A short one started and ended in one step.
+  return live != nullptr ? live : last;
+}
+
+void Notifier::OnJob(const Change& change, const Ended& ended, Batch& batch) {
+  const JobRecord* record = RecordOf(change, ended);
   if (record == nullptr) return;
-  // One that had ended and was queued again: its wish went with its end.
-  if (!IsFinal(change.state) && !IsActive(change.state) && record->restarts > 0 && book_.WishOf(*record) == nullptr) {
-    if (const auto spec = core_->SpecOf(*record)) Append(effects.batch, book_.SetWish(record->spec_of, WishOf(**spec)));
-  }
+  if (IsFinal(change.state)) active_.erase(change.job);
   if (!book_.HasAnybodyFor(*record)) return;
-  if (IsFinal(change.state)) return OnFinal(*record, effects);
+  if (IsFinal(change.state)) return OnFinal(*record, batch);
   const auto known = active_.find(change.job);
   if (IsActive(change.state)) {
     const bool was_told = known != active_.end() && known->second;
     const bool has_started = change.state == JobState::kRunning && record->array_count == 0;
     active_[change.job] = was_told || has_started;
     if (was_told || !has_started) return;
-    Tell(NotifyEvent::kStart, AsItStarted(*record), StartText(*record), effects.batch);
+    Tell(NotifyEvent::kStart, AsItStarted(*record), StartText(*record), batch);
     // The first of an array's elements is the array's own start.
     const JobRecord* array = record->array.is_set() ? core_->controller().Find(record->array) : nullptr;
     if (array != nullptr && !std::exchange(active_[array->id], true))
-      Tell(NotifyEvent::kStart, *array, StartText(*array), effects.batch);
+      Tell(NotifyEvent::kStart, *array, StartText(*array), batch);
     return;
   }
   if (known == active_.end() || record->array_count > 0) return;
   active_.erase(known);
-  Tell(NotifyEvent::kRequeue, *record, RequeueText(*record), effects.batch);
+  Tell(NotifyEvent::kRequeue, *record, RequeueText(*record), batch);
 }
 
-void Notifier::OnFinal(const JobRecord& record, Effects& effects) {
-  active_.erase(record.id);
+void Notifier::OnFinal(const JobRecord& record, Batch& batch) {
   const bool has_failed = record.state == JobState::kFailed || record.state == JobState::kTimedOut ||
                           record.state == JobState::kLost || (record.array_count > 0 && record.array_failed > 0);
-  Tell(has_failed ? NotifyEvent::kFail : NotifyEvent::kEnd, record, EndedText(record), effects.batch);
-  if (record.spec_of == record.id) Append(effects.batch, book_.SetWish(record.id, JobWish()));
+  Tell(has_failed ? NotifyEvent::kFail : NotifyEvent::kEnd, record, EndedText(record), batch);
+  if (record.spec_of == record.id) Append(batch, book_.SetWish(record.id, JobWish()));
 }
 
 void Notifier::OnGpus(Effects& effects) {

@@ -6,6 +6,7 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
 #include "control/controller.h"
@@ -68,11 +69,14 @@ class Notifier {
   const NotifyBook& book() const { return book_; }
 
  private:
+  /// What a step ended, by id: such a step may end 100,000.
+  using Ended = std::unordered_map<JobId, const JobRecord*>;
   void LearnWishes(Batch& batch);
-  void OnJob(const Change& change, Effects& effects);
-  void OnFinal(const JobRecord& record, Effects& effects);
+  void LearnAgain(const Change& change, Batch& batch);
+  void OnJob(const Change& change, const Ended& ended, Batch& batch);
+  void OnFinal(const JobRecord& record, Batch& batch);
   void OnGpus(Effects& effects);
-  const JobRecord* RecordOf(const Change& change, const Effects& effects) const;
+  const JobRecord* RecordOf(const Change& change, const Ended& ended) const;
   void Tell(NotifyEvent event, const JobRecord& record, std::string text, Batch& batch);
   void Tell(NotifyEvent event, const wire::NoticeGpu& gpu, std::string text, Batch& batch);
   void Enqueue(const std::vector<std::string>& to, const wire::Notice& notice, Batch& batch);

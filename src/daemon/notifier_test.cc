@@ -211,6 +211,21 @@ TEST_F(NotifierTest, AJobsWishIsKeptUntilItsEnd) {
   EXPECT_FALSE(rows_.contains(std::string(kWishRow) + ToString(job)));
 }
 
+TEST_F(NotifierTest, AJobThatHadEndedAndIsQueuedAgainIsToldOfAgain) {
+  const JobId job = Submit({{"notify", "end"}, {"notify-to", "grace@example.org"}});
+  Run(job);
+  End(job);
+  EXPECT_EQ(Told(), "end");
+  const JobRecord ended = core_->FindJob(job).value();
+  const auto spec = core_->SpecOf(ended).value();
+  ASSERT_TRUE(controller_.RequeueEnded(ended, *spec, std::nullopt, {}, false, ada_, clock_.Now()));
+  core_->Touch();
+  Turn();
+  Run(job);
+  End(job, 1);
+  EXPECT_EQ(Told(), "fail");
+}
+
 TEST_F(NotifierTest, OfAnArrayTheWholeIsTold) {
   AddPhone();
   const JobId array = Submit({}, 2);

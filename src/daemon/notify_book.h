@@ -62,6 +62,10 @@ class NotifyBook {
     return wish == nullptr ? WasteAction::kNone : wish->on_waste;
   }
 
+  /// Nobody hears of any job.
+  bool has_nobody() const {
+    return !settings_.is_on || (settings_.receivers.empty() && users_.empty() && wishes_.empty());
+  }
   /// Whether anybody might hear of this job: cheap.
   bool HasAnybodyFor(const JobRecord& record) const;
   /// Whom this event of this job is for, by their names for the queue.

@@ -6,12 +6,15 @@
 #include <netinet/in.h>
 
 #include <array>
+#include <cstdlib>
 #include <cstring>
 #include <thread>
 
+#include "platform/clock.h"
 #include "platform/launch_descriptor.h"
 #include "platform/signature.h"
 #include "platform/tcp.h"
+#include "platform/tls.h"
 
 namespace divvy {
 namespace {
@@ -155,6 +158,70 @@ TEST(WebPost, GoesNowhereInsideUnlessItMay) {
   ASSERT_FALSE(answer);
   EXPECT_EQ(answer.error().code, ErrorCode::kPermissionDenied) << answer.error().message;
   EXPECT_LT(::accept(listener.get(), nullptr, nullptr), 0) << "nobody even connected";
+}
+
+/// A server with a certificate of its own, for one handshake.
+class OneTlsServer {
+ public:
+  OneTlsServer() : listener_(ListenTcp("127.0.0.1", 0).value()) {
+    ::fcntl(listener_.get(), F_SETFL, 0);
+    thread_ = std::thread([this] {
+      const Descriptor caller(::accept(listener_.get(), nullptr, nullptr));
+      const TlsContext context = TlsContext::Server(identity_).value();
+      TlsChannel channel = context.Begin(caller.get()).value();
+      std::array<char, 4096> room{};
+      if (channel.Read(room).io != TlsChannel::Io::kDone) return;
+      channel.Write("HTTP/1.1 200 OK\r\n\r\n");
+      channel.Close();
+    });
+  }
+  ~OneTlsServer() { thread_.join(); }
+  std::string pem() const { return identity_.pem; }
+  Result<WebAnswer> Ask(const std::string& host, const std::string& ca_file) const {
+    WebPost post;
+    post.url = ParseWebUrl("https://" + host + ":" + std::to_string(PortOf(listener_.get())) + "/").value();
+    post.body = "body";
+    post.ca_file = ca_file;
+    post.time_limit = std::chrono::seconds(20);
+    return Post(post);
+  }
+
+ private:
+  TlsIdentity identity_ = MakeTlsIdentity("localhost", RealClock().Now()).value();
+  Descriptor listener_;
+  std::thread thread_;
+};
+
+TEST(WebPost, TrustsNoCertificateButThoseOfKnownAuthorities) {
+  const OneTlsServer server;
+  const auto answer = server.Ask("localhost", "");
+  ASSERT_FALSE(answer);
+  EXPECT_EQ(answer.error().code, ErrorCode::kInvalidArgument) << answer.error().message;
+  EXPECT_NE(answer.error().message.find("localhost has no certificate to trust"), std::string::npos)
+      << answer.error().message;
+}
+
+TEST(WebPost, AnAuthorityOfOnesOwnMayBeNamedForItsHostAlone) {
+  std::string path = "/tmp/divvy-authority-XXXXXX";
+  const int fd = ::mkstemp(path.data());
+  ASSERT_GE(fd, 0);
+  {
+    const OneTlsServer server;
+    const std::string pem = server.pem();
+    ASSERT_EQ(::write(fd, pem.data(), pem.size()), static_cast<ssize_t>(pem.size()));
+    const auto answer = server.Ask("localhost", path);
+    EXPECT_TRUE(answer) << answer.error().message;
+  }
+  {
+    const OneTlsServer other;
+    ASSERT_EQ(::ftruncate(fd, 0), 0);
+    ASSERT_EQ(::pwrite(fd, other.pem().data(), other.pem().size(), 0), static_cast<ssize_t>(other.pem().size()));
+    const auto answer = other.Ask("127.0.0.1", path);
+    ASSERT_FALSE(answer) << "the certificate is of another name";
+    EXPECT_EQ(answer.error().code, ErrorCode::kInvalidArgument) << answer.error().message;
+  }
+  ::close(fd);
+  ::unlink(path.c_str());
 }
 
 // RFC 4231, test case 2; and the example of the Standard Webhooks specification.
