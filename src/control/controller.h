@@ -355,14 +355,12 @@ class Controller {
   JobRecord* SplitElement(JobRecord& array, std::uint32_t ordinal);
   JobRecord NewElement(const JobRecord& array, std::uint32_t ordinal) const;
   void TakeBackFromArray(const JobRecord& element, std::optional<JobRecord> array);
-  /// For so many jobs more in the queue.
-  Status CheckRoom(std::uint64_t jobs) const;
+  Status CheckRoom(std::uint64_t jobs) const;  ///< For so many jobs more in the queue.
   Forecast ForecastOf(JobId waiting, Time now) const;
   void PutWaiting(const JobRecord& record);
   std::vector<std::string> UnmetDependencies(const JobRecord& record) const;
   Status LearnOutcomes(const std::vector<Dependency>& dependencies, const FindOutcome& outcome);
-  /// Takes back what LearnOutcomes learned where nobody waits for it.
-  void ForgetOutcomes(const std::vector<Dependency>& dependencies);
+  void ForgetOutcomes(const std::vector<Dependency>& dependencies);  ///< Where nobody else waits for them.
   bool IsAskedFor(const JobRecord& record) const;
   /// The target of a dependency: live, or how it ended; null while an array's element has no record of its own.
   const JobRecord* Target(const Dependency& dependency) const;
@@ -370,8 +368,7 @@ class Controller {
   /// One that waits with its array is named by array and index: it may never get a record under its own id.
   void NameElements(std::vector<Dependency>& dependencies) const;
   bool WasCancelledWaiting(const Dependency& dependency) const;
-  /// Nobody knows any more what became of its target.
-  bool IsForgotten(const Dependency& dependency) const;
+  bool IsForgotten(const Dependency& dependency) const;  ///< Nobody knows any more what became of its target.
   Met IsMet(const JobRecord& record, const Dependency& dependency) const;
   /// Whether the dependencies can still be met, and else why not.
   struct Hope {
