@@ -33,7 +33,8 @@ std::string Gpus(std::string_view value, const JobSpec& asked) {
 /// divvy's are of all tasks on a machine.
 std::string Cpus(std::string_view value, const JobSpec& asked) {
   const auto count = ParseInteger(value);
-  const int tasks = std::max(asked.request.tasks, 1);
+  const int machines = std::max(asked.request.nodes, 1);
+  const int tasks = std::max((asked.request.tasks + machines - 1) / machines, 1);
   if (!count || tasks == 1) return "--cpus-per-task=" + std::string(value);
   if (*count < tasks) return "--ntasks=" + std::string(value) + " with --cpus-per-task=1";
   return "--cpus-per-task=" + std::to_string(*count / tasks);

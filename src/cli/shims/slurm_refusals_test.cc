@@ -33,6 +33,7 @@ TEST(Refusals, RepairsCountAsTheJobDoes) {
   };
   EXPECT_EQ(repair("--memory 23G", {"--mem=1P"}), "--mem=23G is the most");
   EXPECT_EQ(repair("--cpus 2", {"-c50"}), "--cpus-per-task=2 is the most");
+  EXPECT_EQ(repair("--cpus 2", {"-N2", "-c3"}), "--cpus-per-task=2 is the most") << "on each machine";
   EXPECT_EQ(repair("--cpus 9", {"-n4", "-c50"}), "--cpus-per-task=2 is the most");
   EXPECT_EQ(repair("--cpus 2", {"-n4", "-c50"}), "--ntasks=2 with --cpus-per-task=1 is the most");
   EXPECT_EQ(repair("--tasks 6", {"-n30"}), "--ntasks=6 is the most");
