@@ -199,9 +199,10 @@ class FakeProcess {
       }
       is_busy_ = true;
       __atomic_fetch_add(&page->processes[slot].launches, 1, __ATOMIC_ACQ_REL);
-      const auto until = std::chrono::steady_clock::now() + piece;
-      while (std::chrono::steady_clock::now() < until) ::usleep(100);
-      worked += piece.count();
+      // As long as it took: that is what the GPU was busy for, and a busy machine takes longer than a piece.
+      const auto began = std::chrono::steady_clock::now();
+      while (std::chrono::steady_clock::now() < began + piece) ::usleep(100);
+      worked += (std::chrono::steady_clock::now() - began).count();
       is_busy_ = false;
     }
   }

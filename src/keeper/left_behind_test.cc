@@ -35,7 +35,7 @@ TEST(LeftBehind, ATreeOfAnyDepthGoes) {
   ::close(at);
   ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &few), 0);
   EXPECT_EQ(world.Command(7, "remove"), "");
-  EXPECT_TRUE(Eventually([&] { return !IsAnyOf(world.directory, "7.1"); }, 20s));
+  EXPECT_TRUE(Eventually([&] { return !IsAnyOf(world.directory, "7.1"); }, 120s));
   ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &files), 0);
 }
 
