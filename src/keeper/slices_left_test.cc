@@ -55,7 +55,7 @@ TEST_F(KeptSlices, WithoutADriverWhatIsToGoIsToldAndUnmadeWhenItIsBack) {
       << TroubleOfGpu();
   BringDriver();
   EXPECT_TRUE(Eventually([&] { return Count() == 0 && !mig_->IsOn(0).value(); }, 10s));
-  EXPECT_TRUE(Eventually([&] { return TroubleOfGpu().empty(); }));
+  EXPECT_TRUE(Eventually([&] { return TroubleOfGpu().empty(); })) << TroubleOfGpu();
 }
 
 TEST_F(KeptSlices, OneOfAKeeperThatWasKilledIsNotMadeAnewForWhoIsAtWorkInIt) {
