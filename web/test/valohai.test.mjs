@@ -64,7 +64,7 @@ test('a step as a form: what it becomes is shown, and is what vh makes of it', a
   assert.equal(made.dialect, 'valohai');
   // The command line that it named makes the same job.
   daemon.divvy('cancel', String(made.id), '--grace', '0');
-  execFileSync('sh', ['-c', line.replace(/^divvy /, '"$DIVVY" ')], { env: { ...daemon.environment, DIVVY: daemon.binary }, cwd: project, encoding: 'utf8' });
+  execFileSync('sh', ['-c', line.replace(/^divvy /, '"$DIVVY" ')], { env: { ...daemon.environment, DIVVY: daemon.binary, USER: made.user }, cwd: project, encoding: 'utf8' });
   const other = await until('the other', () => daemon.json('queue').find((job) => job.name === 'train' && job.id !== made.id));
   const [one, two] = [daemon.json('show', String(made.id)), daemon.json('show', String(other.id))];
   assert.deepEqual(two.request, one.request);
