@@ -21,8 +21,8 @@ std::vector<Option> ResizeTable(wire::JobSelector& select, JobSpec& spec) {
                    [&spec](std::string_view value) -> Status {
                      DIVVY_CHECK(dialect::ApplyGpus(value, spec.request));
                      if (spec.request.gpus > 0) return {};
-                     return InvalidArgument("--gpus " + std::string(value) +
-                                            ": a job that shares its GPU goes on sharing it; name a part, such as "
+                     return InvalidArgument("'" + std::string(value) +
+                                            "': a job that shares its GPU goes on sharing it; name a part, such as "
                                             "--gpus 0.25");
                    }});
   table.push_back({"gpu-memory", 0, Takes::kValue, "SIZE", "The same by memory, such as 20G",

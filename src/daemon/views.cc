@@ -318,11 +318,10 @@ bool IsOnGpu(const wire::KeptTenant* tenant, const RunningJob& job, NodeIndex no
   return std::ranges::any_of(tenant->shares, [&](const wire::KeptShare& share) { return share.gpu == gpu; });
 }
 
-/// "in MIG mode: takes slices alone (1g.10gb, 2g.20gb)".
+/// "in MIG mode: takes slices alone, 1g.10gb to 7g.80gb".
 std::string SlicesAlone(const GpuFacts& gpu) {
-  std::vector<std::string> names;
-  for (const SliceProfile& profile : gpu.slices) names.push_back(profile.name);
-  return "in MIG mode: takes slices alone" + (names.empty() ? "" : " (" + Join(names, ", ") + ")");
+  const std::string text = "in MIG mode: takes slices alone";
+  return gpu.slices.empty() ? text : text + ", " + gpu.slices.front().name + " to " + gpu.slices.back().name;
 }
 
 /// Has a part of a GPU, and a line of its own.

@@ -90,7 +90,7 @@ far=$(long --slice 7g --nodelist n1)
 wait_for "a slice on n1" state_is "$far" running
 expect n1 "$(field "$far" node)" "its machine"
 wait_for "its line" sh -c "COLUMNS=120 divvy gpus | grep -q 'slice 7g.80gb '"
-divvy gpus | grep -q "in MIG mode: takes slices alone (1g.10gb, " || fail "nothing says that it is in MIG mode: $(divvy gpus)"
+divvy gpus | grep -q "in MIG mode: takes slices alone, 1g.10gb to 7g.80gb" || fail "nothing says that it is in MIG mode: $(divvy gpus)"
 ! divvy submit --gpus 1 --nodelist n1 -- true 2>message || fail "a whole GPU of a machine that has none"
 divvy signal TERM "$far" >/dev/null
 wait_for "its end" state_is "$far" succeeded
