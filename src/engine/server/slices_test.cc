@@ -193,9 +193,9 @@ TEST(ServerSlices, OnlyWhoCouldMakeRoomIsNamed) {
   world.Submit(part);
   EXPECT_TRUE(Start(world).empty());
   const auto named = [&](std::uint64_t id) {
+    const Explanation why = Explain(world.server, JobId(id), world.now);
     std::vector<JobId> jobs;
-    for (const Blocker::Holder& holder : Explain(world.server, JobId(id), world.now).blockers.front().holders)
-      jobs.push_back(holder.job);
+    for (const Blocker::Holder& holder : why.blockers.front().holders) jobs.push_back(holder.job);
     return jobs;
   };
   EXPECT_EQ(named(3), std::vector{JobId(1)});
