@@ -15,6 +15,7 @@ wire::TenantView Tenant(std::string id, std::string name, std::string note) {
   tenant.state = "running";
   tenant.share = "0.25 to 0.8";
   tenant.compute = 0.66;
+  tenant.is_compute_known = true;
   tenant.compute_request = 0.25;
   tenant.used_bytes = 325 * (std::int64_t{1} << 30) / 10;
   tenant.limit_bytes = std::int64_t{63} << 30;

@@ -419,9 +419,11 @@ TEST(Gangs, AFencedMachineIsOutAndTheJobGoesWhereThereIsRoom) {
 
 TEST(Gangs, WhoWaitsForAMachineThatIsGoneForGoodIsLetGoByAnAdministrator) {
   Machines world(3, 4);
-  const JobId job = world.SubmitGang(2, 4), alone = world.Submit(1);
+  const JobId job = world.SubmitGang(2, 4);
   world.Turn();
   world.StartGang(job);
+  const JobId alone = world.Submit(1);
+  world.Turn();
   ASSERT_EQ(world.Of(alone).node, "n3");
   world.controller_.OnStarted(alone, 1, world.now_, "n3");
   world.Turn();

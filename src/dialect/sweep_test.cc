@@ -70,7 +70,7 @@ TEST(Parameters, ATemplateNamesTheElements) {
   spec.name_template = "train-{lr}-{seed}";
   EXPECT_EQ(ElementName(spec, 0), "train-1e-3-0");
   EXPECT_EQ(ElementName(spec, 3), "train-1e-4-1");
-  spec.name_template = std::string(250, 'a') + "{lr}-{seed}";
+  spec.name_template = std::string(251, 'a') + "{lr}-{seed}";
   EXPECT_EQ(ElementName(spec, 0), std::nullopt) << "longer than names are";
 }
 

@@ -307,10 +307,12 @@ class Finder {
   }
 
   void AddGpuHolders(const Tally& tally, const std::vector<Shape>& shapes, Blocker& blocker) const {
+    std::vector<bool> is_such(state_.nodes.size());
+    for (const NodeIndex node : tally.nodes) is_such[node] = true;
     const auto could_help = [&](const Piece& piece) {
-      return std::any_of(shapes.begin(), shapes.end(), [&](const Shape& shape) {
-        return (placement::GpusOf(piece.gpus) & GpusFor(state_.nodes[piece.node], shape)) != 0;
-      });
+      return is_such[piece.node] && std::any_of(shapes.begin(), shapes.end(), [&](const Shape& shape) {
+               return (placement::GpusOf(piece.gpus) & GpusFor(state_.nodes[piece.node], shape)) != 0;
+             });
     };
     const auto has = [&](const Run& run) { return std::any_of(run.pieces.begin(), run.pieces.end(), could_help); };
     AddHolders(state_, now_, has, tally.nodes, blocker);
