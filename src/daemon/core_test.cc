@@ -5,6 +5,7 @@
 #include <map>
 #include <set>
 
+#include "daemon/notify_rows.h"
 #include "store/store_fake.h"
 
 namespace divvy {
@@ -32,6 +33,14 @@ class World : public OrderPort {
     ports.after = [this](Duration, std::function<void()> task) { later_.push_back(std::move(task)); };
     ports.give_up = [](const Error& error) { ADD_FAILURE() << error.message; };
     ports.on_trouble = [this](const std::string& trouble) { troubles_.push_back(trouble); };
+    // Something is to be told of each submission.
+    ports.complete = [](Effects& effects) {
+      for (const auto& insert : effects.batch.inserts)
+        effects.batch.settings.emplace_back(std::string(kNoticeRow) + ToString(insert.record.id) + ".ntc", "{}");
+    };
+    ports.on_durable = [this](const Effects& effects) {
+      for (const auto& [key, text] : effects.batch.settings) told_.push_back(key);
+    };
     core_ = std::make_unique<Core>(controller_, *store_, clock_, *this, std::move(ports));
   }
 
@@ -110,6 +119,7 @@ class World : public OrderPort {
   std::set<JobId> launched_, stopped_;
   std::map<std::string, std::string> answers_;
   std::vector<std::string> troubles_;
+  std::vector<std::string> told_;  // That it may be.
 };
 
 TEST(Core, NothingIsAnsweredOrStartedBeforeItIsDurable) {
@@ -201,6 +211,25 @@ TEST(Core, OnAFullDiskWhatFollowedFromARefusedSubmissionGoesAsWell) {
   EXPECT_EQ(world.launched_, std::set{runs});
   EXPECT_TRUE(world.store_->Load()->live.empty());
   EXPECT_EQ(world.core_->trouble(), "");
+}
+
+TEST(Core, WhatIsToBeToldIsDurableWithWhatItTellsOfOrGoesWithIt) {
+  World world(1);
+  const std::string row = std::string(kNoticeRow) + ToString(world.Submit(1)) + ".ntc";
+  world.Turn();
+  EXPECT_TRUE(world.told_.empty()) << "not before it is durable";
+  world.FinishCommit();
+  EXPECT_EQ(world.told_, std::vector<std::string>{row});
+  world.Submit(1);
+  world.Turn();
+  world.FinishCommit(false);
+  world.Turn();
+  world.Wait();
+  world.Settle();
+  EXPECT_EQ(world.told_, std::vector<std::string>{row}) << "the second was refused";
+  const auto kept = world.store_->Load();
+  ASSERT_TRUE(kept);
+  for (const auto& [key, text] : kept->settings) EXPECT_EQ(key, row);
 }
 
 TEST(Core, OnAFullDiskAStopIsSentAndAnsweredWhenItIsKept) {
