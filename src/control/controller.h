@@ -279,8 +279,8 @@ class Controller {
   void OnNodeAccounted(const std::string& name);
   /// Its connection was cut, perhaps for a moment: nothing new goes there until it is back.
   void OnNodeAway(const std::string& name);
-  /// "node n1 is away: ...", or it has not come yet. Empty: it is there, or is no node.
-  std::string AbsenceOf(const std::string& name) const;
+  std::string AbsenceOf(const std::string& name) const;  ///< "node n1 is away: ...". Empty: it is there, or is none.
+  std::string DrainOf(const std::string& name) const;    ///< What stops its jobs before long; empty: nothing does.
   /// Not heard from for long. Its jobs go on for all we know.
   void OnNodeLost(const std::string& name, Time now);
   void OnNodeBack(const std::string& name);

@@ -324,6 +324,22 @@ TEST(Machines, WhatRanBeforeTheControllersStartIsNotFirstInLine) {
   EXPECT_EQ(StateReason(after.controller_, after.Of(job)), "first in line");
 }
 
+TEST(Machines, WhoRunsOnOneThatIsDrainedHearsOfItsDeadline) {
+  Machines world(1, 4);
+  const JobId job = world.Submit(1);
+  world.Turn();
+  world.controller_.OnStarted(job, 1, world.now_, "n1");
+  NodeRow row = MachineRow("n1", 4);
+  row.work = NodeWork::kDraining;
+  row.reason = "fan";
+  world.controller_.OnNodeRow(row);
+  EXPECT_EQ(StateReason(world.controller_, world.Of(job)), world.Of(job).reason) << "it may end by itself";
+  row.drain_deadline = world.now_ + std::chrono::hours(1);
+  world.controller_.OnNodeRow(row);
+  EXPECT_EQ(StateReason(world.controller_, world.Of(job)),
+            "node n1 is draining: fan; at its deadline this is stopped (divvy nodes)");
+}
+
 TEST(Machines, WhatHasRunForLongRunsAfterTheControllersStart) {
   Machines before(1, 4);
   const JobId job = before.Submit(1), brief = before.Submit(1);

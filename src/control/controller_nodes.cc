@@ -176,6 +176,12 @@ std::string Controller::AbsenceOf(const std::string& name) const {
   return machine.is_away ? "node " + name + " is away: its agent is not connected" : "";
 }
 
+std::string Controller::DrainOf(const std::string& name) const {
+  const auto node = IndexOf(name);
+  if (!node || *node >= machines_.size() || machines_[*node].drain_deadline == kNever) return "";
+  return machines_[*node].work_text + "; at its deadline this is stopped (divvy nodes)";
+}
+
 void Controller::OnNodeAway(const std::string& name) {
   const auto node = IndexOf(name);
   if (!node || *node == kOwnNode) return;

@@ -35,6 +35,9 @@ Reason StateReason(const Controller& controller, const JobRecord& record) {
     if (!absence.empty())
       return absence + (has_begun ? "; the job may go on there" : may_run ? "; the job may run there" : "");
   }
+  for (const Seat& seat : seats) {
+    if (std::string drain = controller.DrainOf(seat.node); has_begun && !drain.empty()) return drain;
+  }
   if (is_stopping || has_begun) return record.reason;
   const std::string unready = may_run ? "" : UnreadyText(seats);
   return unready.empty() ? record.reason : unready;

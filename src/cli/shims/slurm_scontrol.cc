@@ -4,6 +4,7 @@
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
+#include <ctime>
 #include <fstream>
 #include <functional>
 #include <map>
@@ -21,11 +22,13 @@
 #include "cli/shims/slurm_places.h"
 #include "cli/shims/slurm_queue.h"
 #include "cli/shims/slurm_refusals.h"
+#include "cli/shims/slurm_reservations.h"
 #include "cli/shims/slurm_show.h"
 #include "cli/shims/slurm_update.h"
 #include "cli/step_listing.h"
 #include "dialect/slurm_hostlist.h"
 #include "wire/codec.h"
+#include "wire/messages_teams.h"
 
 namespace divvy::cli {
 namespace {
@@ -230,6 +233,26 @@ int ShowNodes(const std::vector<NodeRow>& nodes, const Words& words, const Style
   return code;
 }
 
+int ShowReservations(const Words& names, const Style& style) {
+  auto api = Api::Connect();
+  if (!api) return FailAs("scontrol", api.error());
+  const auto text = api->Raw("GET", "/v1/reservations", "");
+  if (!text) return FailAs("scontrol", text.error());
+  auto views = wire::Decode<std::vector<wire::ReservationView>>(*text);
+  if (!views) return FailAs("scontrol", views.error());
+  if (!names.empty()) {
+    std::erase_if(*views, [&](const wire::ReservationView& view) {
+      return view.name != names.front() && std::to_string(view.number) != names.front();
+    });
+    if (views->empty()) return Say("Reservation " + names.front() + " not found");
+  }
+  if (views->empty()) std::printf("No reservations in the system\n");
+  const auto now = static_cast<double>(std::time(nullptr));
+  for (const wire::ReservationView& view : *views)
+    std::fputs(ShowReservation(view, now, style.job.is_one_line).c_str(), stdout);
+  return 0;
+}
+
 int Show(const Words& words, const Style& style) {
   if (words.empty()) return Say("too few arguments for keyword:show");
   std::string entity = ToLower(words.front());
@@ -248,7 +271,8 @@ int Show(const Words& words, const Style& style) {
     std::printf("slurmctld slurmd\n");
     return 0;
   }
-  if (is("reservations") || is("licenses") || is("burstbuffer") || is("federation") || is("topology")) {
+  if (is("reservations")) return ShowReservations(rest, style);
+  if (is("licenses") || is("burstbuffer") || is("federation") || is("topology")) {
     std::printf("No %s in the system\n", entity.c_str());
     return 0;
   }

@@ -1,0 +1,39 @@
+#include "cli/shims/slurm_reservations.h"
+
+#include <array>
+#include <string_view>
+
+#include "base/text.h"
+#include "cli/shims/slurm_view.h"
+
+namespace divvy::cli::slurm {
+namespace {
+
+std::string Flags(const wire::ReservationView& view) {
+  constexpr std::array<std::pair<std::string_view, std::string_view>, 3> kFlags = {
+      {{"day", "DAILY"}, {"weekday", "WEEKDAY"}, {"week", "WEEKLY"}}};
+  for (const auto& [every, flag] : kFlags) {
+    if (view.every == every) return std::string(flag);
+  }
+  return "";
+}
+
+std::string OrNull(const std::string& text) { return text.empty() ? "(null)" : text; }
+
+}  // namespace
+
+std::string ShowReservation(const wire::ReservationView& view, double now, bool is_one_line) {
+  const double start = view.turns.empty() ? view.start : view.turns.front().start;
+  const double end = view.turns.empty() ? start + view.duration_s : view.turns.front().end;
+  const bool is_active = !view.turns.empty() && view.turns.front().is_held && start <= now;
+  const std::vector<std::string> lines = {
+      "ReservationName=" + (view.name.empty() ? std::to_string(view.number) : view.name) +
+          " StartTime=" + Moment(start) + " EndTime=" + Moment(end) + " Duration=" + LongElapsed(end - start),
+      "Nodes=(null) NodeCnt=0 CoreCnt=0 Features=(null) PartitionName=(null) Flags=" + Flags(view),
+      "TRES=gres/gpu=" + std::to_string(view.gpus),
+      "Users=" + OrNull(view.user) + " Groups=(null) Accounts=" + OrNull(view.team) +
+          " Licenses=(null) State=" + (is_active ? "ACTIVE" : "INACTIVE") + " BurstBuffer=(null) Watts=n/a"};
+  return Join(lines, is_one_line ? " " : "\n   ") + (is_one_line ? "\n" : "\n\n");
+}
+
+}  // namespace divvy::cli::slurm

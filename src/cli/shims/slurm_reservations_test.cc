@@ -1,0 +1,29 @@
+#include "cli/shims/slurm_reservations.h"
+
+#include <gtest/gtest.h>
+
+namespace divvy::cli::slurm {
+namespace {
+
+TEST(Reservations, AreShownInSlurmsWords) {
+  wire::ReservationView view;
+  view.number = 3;
+  view.gpus = 4;
+  view.user = "ada";
+  view.every = "day";
+  view.turns = {{1'000'000'000, 1'000'003'600, true, ""}};
+  const std::string text = ShowReservation(view, 1'000'000'010, false);
+  EXPECT_TRUE(text.starts_with("ReservationName=3 StartTime=2001-09-")) << text;
+  for (const char* part : {" Duration=01:00:00\n", "\n   TRES=gres/gpu=4\n", " Flags=DAILY\n", "Users=ada ",
+                           "Accounts=(null) ", "State=ACTIVE "})
+    EXPECT_NE(text.find(part), std::string::npos) << part << text;
+  view.name = "course";
+  view.turns.front().is_held = false;
+  const std::string line = ShowReservation(view, 1'000'000'010, true);
+  EXPECT_TRUE(line.starts_with("ReservationName=course ")) << line;
+  EXPECT_EQ(line.find('\n'), line.size() - 1);
+  EXPECT_NE(line.find("State=INACTIVE "), std::string::npos) << line;
+}
+
+}  // namespace
+}  // namespace divvy::cli::slurm
