@@ -136,9 +136,10 @@ def mpi(checks, lab, cluster):
                      "mpirun --mca btl_tcp_if_include eth0 --mca oob_tcp_if_include eth0 "
                      "sh -c 'echo mpi $OMPI_COMM_WORLD_RANK of $OMPI_COMM_WORLD_SIZE on $DIVVY_NODE'\n")
     job = cluster.end(cluster.submit(path), 90)
-    lines = sorted(line for line in cluster.log(job["id"]).split("\n") if line.startswith("mpi"))
+    log = cluster.log(job["id"])
+    lines = sorted(line for line in log.split("\n") if line.startswith("mpi"))
     checks.check("mpirun inside a job starts its ranks on both machines by divvy", job["state"] == "succeeded" and
-                 len(lines) == 4 and len({line.split()[-1] for line in lines}) == 2, (job["reason"], lines))
+                 len(lines) == 4 and len({line.split()[-1] for line in lines}) == 2, (job["reason"], log))
 
 
 def absences(checks, lab, cluster, short):

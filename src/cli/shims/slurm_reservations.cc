@@ -18,8 +18,6 @@ std::string Flags(const wire::ReservationView& view) {
   return "";
 }
 
-std::string OrNull(const std::string& text) { return text.empty() ? "(null)" : text; }
-
 }  // namespace
 
 std::string ShowReservation(const wire::ReservationView& view, double now, bool is_one_line) {
