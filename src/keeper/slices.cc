@@ -290,6 +290,8 @@ Status Slices::Shared::SwitchOff(const std::string& gpu) {
   }
   std::erase(record.switched, gpu);
   WriteUntilDone();
+  // Whoever did it: another may have said before that it cannot be done, and finds nothing to do now.
+  Post([this, gpu] { events.unmade({TenantId{}, gpu, true, {}}); });
   return {};
 }
 
