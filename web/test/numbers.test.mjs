@@ -201,7 +201,7 @@ test('parts of GPUs and MIG instances', async () => {
     for (const [gpu, tenant] of said) {
       const row = rows.find((one) => one.Job === tenant.display_id);
       assert.deepEqual([row.GPU, row.Name, row.User, row.State, row.Share], [String(gpu.index), tenant.name, tenant.user, tenant.state, tenant.share]);
-      assert.equal(row.Time, `${percent(tenant.compute)} of ${percent(tenant.compute_request)}`);
+      assert.equal(row.Time, `${tenant.is_compute_known ? percent(tenant.compute) : '-'} of ${percent(tenant.compute_request)}`);
       assert.equal(row.Memory, `${bytes(tenant.used_bytes)} / ${bytes(tenant.limit_bytes)}`);
       assert.ok(row['Held to it by'].includes(tenant.mechanism), row['Held to it by']);
     }
