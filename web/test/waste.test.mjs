@@ -11,7 +11,7 @@ const steady = (text) =>
     text
       .replace(/\(lost so far.*/, '')
       .replace(/for \d+ (s|min).*?;/, 'for some time;')
-      .replace(/ at \d.*? unless/, ' at some time unless'),
+      .replace(/ at (\w+ \w+,? )?\d+:\d.*? unless/, ' at some time unless'),
   );
 before(async () => {
   daemon = new Daemon(process.env.DIVVY, '4xH100-80GB', '[waste]\ngrace = "0s"\nidle_after = "10s"\naction = "requeue"\n[prices]\ndefault = 3600.0\n').up();
