@@ -7,6 +7,8 @@
 #include "cli/commands.h"
 #include "dialect/quantities.h"
 #include "model/job_record.h"
+#include "wire/codec.h"
+#include "wire/messages_teams.h"
 
 namespace divvy::cli {
 namespace {
@@ -220,6 +222,19 @@ int GroupMain(const Words& words) {
   for (const wire::ActionResult& result : answer->results)
     std::printf("%s: %s\n", words[1].c_str(), result.message.c_str());
   return 0;
+}
+
+int PostEach(const std::string& path, const std::vector<std::string>& bodies) {
+  auto api = Api::Connect();
+  if (!api) return Fail(api.error());
+  int code = 0;
+  for (const std::string& body : bodies) {
+    const auto text = api->Raw("POST", path, body);
+    const auto answer = text ? wire::Decode<wire::MessageAnswer>(*text) : Result<wire::MessageAnswer>(text.error());
+    if (!answer) code = Fail(answer.error());
+    else std::printf("%s\n", answer->message.c_str());
+  }
+  return code;
 }
 
 }  // namespace divvy::cli

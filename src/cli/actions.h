@@ -1,6 +1,7 @@
 // What the commands that act on jobs share: which jobs, and what came of it.
 #pragma once
 
+#include <string>
 #include <vector>
 
 #include "base/result.h"
@@ -17,5 +18,9 @@ Status CheckSelection(const wire::JobSelector& select, std::string_view verb);
 
 /// Prints one line for each job; gives the exit code.
 int ReportActions(const Result<wire::ActionAnswer>& answer);
+
+/// Posts each of these to `path`, one after the other, and prints what came of it; gives the exit code of the last that
+/// failed, else 0.
+int PostEach(const std::string& path, const std::vector<std::string>& bodies);
 
 }  // namespace divvy::cli

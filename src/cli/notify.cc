@@ -4,6 +4,7 @@
 #include <string>
 
 #include "base/text.h"
+#include "cli/actions.h"
 #include "cli/api.h"
 #include "cli/commands.h"
 #include "cli/job_text.h"
@@ -149,16 +150,9 @@ int Add(const Words& words) {
 
 int Remove(const Words& words) {
   if (words.empty()) return Fail(InvalidArgument("divvy notify remove takes names; divvy notify list shows them"));
-  auto api = Api::Connect();
-  if (!api) return Fail(api.error());
-  int code = 0;
-  for (const std::string& name : words) {
-    const auto text = api->Raw("POST", "/v1/notify/remove", wire::EncodeChanged(wire::ReceiverName{name}));
-    const auto answer = text ? wire::Decode<wire::MessageAnswer>(*text) : Result<wire::MessageAnswer>(text.error());
-    if (!answer) code = Fail(answer.error());
-    else std::printf("%s\n", answer->message.c_str());
-  }
-  return code;
+  std::vector<std::string> bodies;
+  for (const std::string& name : words) bodies.push_back(wire::EncodeChanged(wire::ReceiverName{name}));
+  return PostEach("/v1/notify/remove", bodies);
 }
 
 int Test(const Words& words) {

@@ -8,6 +8,7 @@
 #include <string>
 
 #include "base/text.h"
+#include "cli/actions.h"
 #include "cli/api.h"
 #include "cli/commands.h"
 #include "cli/job_text.h"
@@ -184,16 +185,9 @@ int Create(const Words& words) {
 
 int Remove(const Words& words) {
   if (words.empty()) return Fail(InvalidArgument("divvy token remove takes ids; divvy token list shows them"));
-  auto api = Api::Connect();
-  if (!api) return Fail(api.error());
-  int code = 0;
-  for (const std::string& id : words) {
-    const auto text = api->Raw("POST", "/v1/tokens/remove", wire::EncodeChanged(wire::TokenName{id}));
-    const auto answer = text ? wire::Decode<wire::MessageAnswer>(*text) : Result<wire::MessageAnswer>(text.error());
-    if (!answer) code = Fail(answer.error());
-    else std::printf("%s\n", answer->message.c_str());
-  }
-  return code;
+  std::vector<std::string> bodies;
+  for (const std::string& id : words) bodies.push_back(wire::EncodeChanged(wire::TokenName{id}));
+  return PostEach("/v1/tokens/remove", bodies);
 }
 
 /// From a file, or from whoever types or pipes it: on a command line everybody could read it.
