@@ -2,7 +2,6 @@
 
 #include <fcntl.h>
 #include <poll.h>
-#include <spawn.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -13,8 +12,7 @@
 #include "base/text.h"
 #include "cli/command.h"
 #include "platform/launch_descriptor.h"
-
-extern char** environ;
+#include "platform/spawn.h"
 
 namespace divvy::cli {
 namespace {
@@ -68,29 +66,20 @@ Status StartDetached(std::vector<std::string> arguments, const std::string& who)
   arguments.emplace_back("--detached");
   int ready[2];
   if (::pipe2(ready, O_CLOEXEC) != 0) return Internal("cannot make a pipe: " + std::string(std::strerror(errno)));
-  posix_spawn_file_actions_t actions;
-  ::posix_spawn_file_actions_init(&actions);
-  ::posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
-  ::posix_spawn_file_actions_addopen(&actions, STDOUT_FILENO, "/dev/null", O_WRONLY, 0);
+  Spawn spawn(Spawn::Apart::kSession);
   // Its words before it has its log go to the pipe.
-  ::posix_spawn_file_actions_adddup2(&actions, ready[1], STDERR_FILENO);
-  posix_spawnattr_t attributes;
-  ::posix_spawnattr_init(&attributes);
-  sigset_t none;
-  ::sigemptyset(&none);
-  ::posix_spawnattr_setsigmask(&attributes, &none);
-  ::posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSID | POSIX_SPAWN_SETSIGMASK);
-  pid_t pid = 0;
-  const int error = ::posix_spawn(&pid, "/proc/self/exe", &actions, &attributes, PointersTo(arguments).data(), environ);
-  ::posix_spawnattr_destroy(&attributes);
-  ::posix_spawn_file_actions_destroy(&actions);
+  spawn.OpenNull(STDIN_FILENO).OpenNull(STDOUT_FILENO).Give(STDERR_FILENO, ready[1]);
+  const auto pid = spawn.Start("/proc/self/exe", arguments);
   ::close(ready[1]);
-  if (error != 0) return Internal("cannot start " + who + ": " + std::strerror(error));
+  if (!pid) {
+    ::close(ready[0]);
+    return Internal("cannot start " + who + ": " + pid.error().message);
+  }
   const auto said = AwaitReady(ready[0], who);
   ::close(ready[0]);
   if (!said) return said.error();
   if (*said == "ready\n") return {};
-  AwaitEnd(pid);
+  AwaitEnd(*pid);
   std::string text(Trim(*said));
   if (text.starts_with("divvy: ")) text.erase(0, 7);
   return FailedPrecondition(text.empty() ? who + " ended before it was ready; its log says more" : text);

@@ -2,7 +2,6 @@
 
 #include <fcntl.h>
 #include <signal.h>
-#include <spawn.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -31,6 +30,7 @@
 #include "platform/numa_cores.h"
 #include "platform/places.h"
 #include "platform/process_title.h"
+#include "platform/spawn.h"
 #include "platform/step_client.h"
 #include "platform/step_list_file.h"
 #include "version.h"
@@ -44,18 +44,11 @@ constexpr auto kStartMost = std::chrono::seconds(10);
 
 /// Returns when the step process listens, or has found that there is one already.
 Status StartStepProcess(const std::string& file) {
-  const std::array<const char*, 4> words = {"divvy", "internal-steps", file.c_str(), nullptr};
-  pid_t pid = -1;
   // It leaves our process group: a Ctrl-C is for us to pass on.
-  posix_spawnattr_t attributes;
-  ::posix_spawnattr_init(&attributes);
-  ::posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETPGROUP);
-  const int failure =
-      ::posix_spawn(&pid, "/proc/self/exe", nullptr, &attributes, const_cast<char* const*>(words.data()), environ);
-  ::posix_spawnattr_destroy(&attributes);
-  if (failure != 0) return Internal(std::string("cannot start the job's step process: ") + std::strerror(failure));
+  const auto pid = Spawn(Spawn::Apart::kGroup).Start("/proc/self/exe", {"divvy", "internal-steps", file});
+  if (!pid) return Internal("cannot start the job's step process: " + pid.error().message);
   int status = 0;
-  while (::waitpid(pid, &status, 0) < 0 && errno == EINTR) {
+  while (::waitpid(*pid, &status, 0) < 0 && errno == EINTR) {
   }
   if (WIFEXITED(status) && WEXITSTATUS(status) == 0) return {};
   return FailedPrecondition("the job's step process cannot listen at " + StepSocketOf(file) +

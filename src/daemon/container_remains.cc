@@ -15,6 +15,7 @@
 #include "base/text.h"
 #include "daemon/container.h"
 #include "platform/container_engine.h"
+#include "platform/spawn.h"
 #include "platform/user_identity.h"
 
 extern "C" char** environ;
@@ -84,26 +85,15 @@ void ContainerRemoval::Reap() const {
 
 ContainerRemoval StartContainerRemoval(const std::string& divvy, std::int64_t uid, std::int64_t gid,
                                        const std::string& log_path) {
-  const std::vector<std::string> argv = {divvy, "internal-container-remove", std::to_string(uid), std::to_string(gid),
-                                         log_path};
-  std::vector<char*> words;
-  for (const std::string& word : argv) words.push_back(const_cast<char*>(word.c_str()));
-  words.push_back(nullptr);
-  posix_spawn_file_actions_t files;
-  ::posix_spawn_file_actions_init(&files);
-  for (int fd = 0; fd < 3; ++fd) ::posix_spawn_file_actions_addopen(&files, fd, "/dev/null", O_RDWR, 0);
+  // In a group of its own, for a Ctrl-C at the daemon's terminal is not meant for it.
+  Spawn spawn(Spawn::Apart::kGroup);
+  for (int fd = 0; fd < 3; ++fd) spawn.OpenNull(fd);
   ContainerRemoval removal;
-  // A new process group, for a Ctrl-C at the daemon's terminal is not meant for it.
-  posix_spawnattr_t attributes;
-  ::posix_spawnattr_init(&attributes);
-  sigset_t none;
-  ::sigemptyset(&none);
-  ::posix_spawnattr_setsigmask(&attributes, &none);
-  ::posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETPGROUP | POSIX_SPAWN_SETSIGMASK);
-  if (::posix_spawn(&removal.pid, divvy.c_str(), &files, &attributes, words.data(), environ) == 0)
-    removal.pidfd.Reset(static_cast<int>(::syscall(SYS_pidfd_open, removal.pid, 0)));
-  ::posix_spawnattr_destroy(&attributes);
-  ::posix_spawn_file_actions_destroy(&files);
+  const auto pid =
+      spawn.Start(divvy, {divvy, "internal-container-remove", std::to_string(uid), std::to_string(gid), log_path});
+  if (!pid) return removal;
+  removal.pid = *pid;
+  removal.pidfd.Reset(static_cast<int>(::syscall(SYS_pidfd_open, removal.pid, 0)));
   return removal;
 }
 

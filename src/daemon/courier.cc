@@ -2,12 +2,10 @@
 
 #include <fcntl.h>
 #include <signal.h>
-#include <spawn.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <array>
 #include <boost/asio/local/stream_protocol.hpp>
 #include <boost/asio/post.hpp>
 #include <boost/asio/read.hpp>
@@ -17,6 +15,7 @@
 #include <utility>
 
 #include "base/result.h"
+#include "platform/spawn.h"
 #include "platform/unix_socket.h"
 #include "wire/codec.h"
 
@@ -29,29 +28,12 @@ constexpr std::size_t kMostAnswer = 64 << 10;
 constexpr std::chrono::seconds kGrace{15};
 constexpr std::chrono::milliseconds kLook{20};
 
-/// Its standard input and output are `end`.
-Result<pid_t> Spawn(std::vector<std::string> command, int end) {
-  std::vector<char*> words;
-  for (std::string& word : command) words.push_back(word.data());
-  words.push_back(nullptr);
-  posix_spawn_file_actions_t files;
-  ::posix_spawn_file_actions_init(&files);
-  for (int fd = 0; fd < 2; ++fd) ::posix_spawn_file_actions_adddup2(&files, end, fd);
-  ::posix_spawn_file_actions_addopen(&files, 2, "/dev/null", O_WRONLY, 0);
-  ::posix_spawn_file_actions_addclosefrom_np(&files, 3);
-  posix_spawnattr_t attributes;
-  ::posix_spawnattr_init(&attributes);
-  sigset_t none;
-  ::sigemptyset(&none);
-  ::posix_spawnattr_setsigmask(&attributes, &none);
-  ::posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSID | POSIX_SPAWN_SETSIGMASK);
-  pid_t pid = 0;
-  // Nothing of the daemon's environment is for what it meets.
-  std::array<char*, 1> environment = {nullptr};
-  const int error = ::posix_spawn(&pid, words[0], &files, &attributes, words.data(), environment.data());
-  ::posix_spawnattr_destroy(&attributes);
-  ::posix_spawn_file_actions_destroy(&files);
-  if (error != 0) return Internal(std::string("no process to deliver it: ") + std::strerror(error));
+/// Its standard input and output are `end`. Nothing of the daemon's environment is for what it meets.
+Result<pid_t> StartWith(const std::vector<std::string>& command, int end) {
+  Spawn spawn(Spawn::Apart::kSession);
+  spawn.Give(0, end).Give(1, end).OpenNull(2).CloseRest();
+  const auto pid = spawn.Start(command.front(), command, {});
+  if (!pid) return Internal("no process to deliver it: " + pid.error().message);
   return pid;
 }
 
@@ -77,7 +59,7 @@ Courier::~Courier() { *is_alive_ = false; }
 
 void Courier::Send(const wire::DeliveryOrder& order, Done done) {
   auto [ours, theirs] = MakeSocketPair();
-  auto pid = ours.is_open() ? Spawn(command_, theirs.get()) : Result<pid_t>(Internal("no descriptor is left"));
+  auto pid = ours.is_open() ? StartWith(command_, theirs.get()) : Result<pid_t>(Internal("no descriptor is left"));
   if (!pid) {
     asio::post(loop_, [done = std::move(done), text = pid.error().message] { done({false, true, 0, text}); });
     return;

@@ -2,7 +2,6 @@
 
 #include <fcntl.h>
 #include <signal.h>
-#include <spawn.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -15,6 +14,8 @@
 #include <cstring>
 #include <fstream>
 #include <utility>
+
+#include "platform/spawn.h"
 
 namespace divvy {
 
@@ -80,30 +81,16 @@ void KeeperClient::TryLater() {
 // In a session of its own: it is not for the daemon's terminal, nor for whoever ends the daemon.
 void KeeperClient::StartOne() {
   if (options_.command.empty()) return;
-  std::vector<char*> words;
-  for (std::string& word : options_.command) words.push_back(word.data());
-  words.push_back(nullptr);
-  posix_spawn_file_actions_t files;
-  ::posix_spawn_file_actions_init(&files);
-  for (int fd = 0; fd < 2; ++fd) ::posix_spawn_file_actions_addopen(&files, fd, "/dev/null", O_RDWR, 0);
-  ::posix_spawn_file_actions_addopen(&files, 2, options_.log.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_APPEND, 0600);
-  ::posix_spawn_file_actions_addclosefrom_np(&files, 3);  // It outlives us, and locks of ours must not.
-  posix_spawnattr_t attributes;
-  ::posix_spawnattr_init(&attributes);
-  sigset_t none;
-  ::sigemptyset(&none);
-  ::posix_spawnattr_setsigmask(&attributes, &none);
-  ::posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSID | POSIX_SPAWN_SETSIGMASK);
-  pid_t pid = 0;
-  const int error = ::posix_spawn(&pid, words[0], &files, &attributes, words.data(), environ);
-  ::posix_spawnattr_destroy(&attributes);
-  ::posix_spawn_file_actions_destroy(&files);
-  if (error != 0) {
-    options_.note("event=keeper_not_started what=\"" + std::string(std::strerror(error)) + "\"");
+  Spawn spawn(Spawn::Apart::kSession);
+  spawn.OpenNull(0).OpenNull(1).Open(2, options_.log, O_WRONLY | O_CREAT | O_TRUNC | O_APPEND, 0600);
+  spawn.CloseRest();  // It outlives us, and locks of ours must not.
+  const auto pid = spawn.Start(options_.command.front(), options_.command);
+  if (!pid) {
+    options_.note("event=keeper_not_started what=\"" + pid.error().message + "\"");
     return;
   }
-  child_ = pid;
-  options_.note("event=keeper_started pid=" + std::to_string(pid));
+  child_ = *pid;
+  options_.note("event=keeper_started pid=" + std::to_string(*pid));
 }
 
 // One that we started is our child for as long as we live; it outlives us.

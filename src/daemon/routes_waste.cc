@@ -18,8 +18,18 @@ Result<ReportBy> ByWholeRuns(const HttpRequest& request) {
 
 samples::Second SecondOf(Time time) { return static_cast<samples::Second>(ToSeconds(time)); }
 
-Error NoSamples() {
-  return FailedPrecondition("no samples are taken: [samples] on = false in divvy.toml; set it to true and restart");
+/// What a report of uses is of.
+struct Scope {
+  ReportBy by;
+  ReportStretch stretch;
+};
+
+Result<Scope> ScopeOf(const HttpRequest& request, const SampleBook* samples, Time now) {
+  if (samples == nullptr)
+    return FailedPrecondition("no samples are taken: [samples] on = false in divvy.toml; set it to true and restart");
+  DIVVY_TRY(const ReportBy by, ByWholeRuns(request));
+  DIVVY_TRY(const ReportStretch stretch, StretchOf(request, now));
+  return Scope{by, stretch};
 }
 
 }  // namespace
@@ -35,14 +45,11 @@ wire::WasteAnswer Routes::WasteNow() const {
 void Routes::Waste(Call& call) { call.Answer(WasteNow()); }
 
 void Routes::WasteReport(Call& call) {
-  if (!ports_.samples) return call.Refuse(NoSamples());
-  const auto by = ByWholeRuns(call.request);
-  if (!by) return call.Refuse(by.error());
-  const auto stretch = StretchOf(call.request, core_.Now());
-  if (!stretch) return call.Refuse(stretch.error());
+  const auto scope = ScopeOf(call.request, ports_.samples.get(), core_.Now());
+  if (!scope) return call.Refuse(scope.error());
   auto shared = std::make_shared<Call>(std::move(call));
-  ports_.samples->AskUses(SecondOf(stretch->since), SecondOf(stretch->until),
-                          [this, shared, by = *by, stretch = *stretch](JobUses uses) {
+  ports_.samples->AskUses(SecondOf(scope->stretch.since), SecondOf(scope->stretch.until),
+                          [this, shared, of = *scope](JobUses uses) {
                             PriceOfModel price;
                             if (!core_.controller().teams().prices().empty()) {
                               // By a copy: the report is made on another thread.
@@ -50,10 +57,10 @@ void Routes::WasteReport(Call& call) {
                                 return static_cast<double>(teams.PriceOf(model)) / 1000;
                               };
                             }
-                            ReportRuns(*shared, stretch,
-                                       [uses = std::move(uses), by, stretch, price = std::move(price),
-                                        now = WasteNow()](const std::vector<ReportedRun>& runs, bool is_cut) {
-                                         wire::WasteReport report = ReportWaste(runs, uses, by, stretch, price);
+                            ReportRuns(*shared, of.stretch,
+                                       [uses = std::move(uses), of, price = std::move(price), now = WasteNow()](
+                                           const std::vector<ReportedRun>& runs, bool is_cut) {
+                                         wire::WasteReport report = ReportWaste(runs, uses, of.by, of.stretch, price);
                                          report.is_cut = is_cut;
                                          report.now = now;
                                          return wire::Encode(report);
@@ -62,17 +69,14 @@ void Routes::WasteReport(Call& call) {
 }
 
 void Routes::Efficiency(Call& call) {
-  if (!ports_.samples) return call.Refuse(NoSamples());
-  const auto by = ByWholeRuns(call.request);
-  if (!by) return call.Refuse(by.error());
-  const auto stretch = StretchOf(call.request, core_.Now());
-  if (!stretch) return call.Refuse(stretch.error());
+  const auto scope = ScopeOf(call.request, ports_.samples.get(), core_.Now());
+  if (!scope) return call.Refuse(scope.error());
   auto shared = std::make_shared<Call>(std::move(call));
   ports_.samples->AskUses(
-      SecondOf(stretch->since), SecondOf(stretch->until), [this, shared, by = *by, stretch = *stretch](JobUses uses) {
-        ReportRuns(*shared, stretch,
-                   [uses = std::move(uses), by, stretch](const std::vector<ReportedRun>& runs, bool is_cut) {
-                     wire::EfficiencyReport report = ReportEfficiency(runs, uses, by, stretch);
+      SecondOf(scope->stretch.since), SecondOf(scope->stretch.until), [this, shared, of = *scope](JobUses uses) {
+        ReportRuns(*shared, of.stretch,
+                   [uses = std::move(uses), of](const std::vector<ReportedRun>& runs, bool is_cut) {
+                     wire::EfficiencyReport report = ReportEfficiency(runs, uses, of.by, of.stretch);
                      report.is_cut = is_cut;
                      return wire::Encode(report);
                    });

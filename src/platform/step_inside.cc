@@ -4,7 +4,6 @@
 #include <poll.h>
 #include <pty.h>
 #include <signal.h>
-#include <spawn.h>
 #include <sys/ioctl.h>
 #include <sys/signalfd.h>
 #include <sys/socket.h>
@@ -21,6 +20,7 @@
 #include <utility>
 
 #include "base/text.h"
+#include "platform/spawn.h"
 #include "platform/step_client.h"
 #include "platform/step_server.h"
 #include "platform/step_wire.h"
@@ -131,7 +131,7 @@ class Inside {
     options_.move_inside(call->environment);
     ::umask(call->umask);
     EnterDirectory(*call);
-    if (!Spawn(*call, streams)) return End("divvy: error: the step's caller cannot be started in the job\n", 1);
+    if (!StartCall(*call, streams)) return End("divvy: error: the step's caller cannot be started in the job\n", 1);
     Send(StepWord::kWantInput, static_cast<int>(kWindow), "");
   }
 
@@ -178,32 +178,15 @@ class Inside {
     return in_.is_open();
   }
 
-  bool Spawn(const StepCall& call, const std::array<Descriptor, 3>& streams) {
-    std::vector<char*> words, environment;
-    const std::string divvy = "divvy";
-    if (call.words.front() != "srun") words.push_back(const_cast<char*>(divvy.c_str()));
-    for (const std::string& word : call.words) words.push_back(const_cast<char*>(word.c_str()));
-    for (const std::string& entry : call.environment) environment.push_back(const_cast<char*>(entry.c_str()));
-    words.push_back(nullptr);
-    environment.push_back(nullptr);
-    posix_spawn_file_actions_t files;
-    ::posix_spawn_file_actions_init(&files);
-    for (int fd = 0; fd < 3; ++fd)
-      ::posix_spawn_file_actions_adddup2(&files, streams[static_cast<std::size_t>(fd)].get(), fd);
-    posix_spawnattr_t attributes;
-    ::posix_spawnattr_init(&attributes);
-    sigset_t none, standard;
-    ::sigemptyset(&none);
-    ::sigemptyset(&standard);
-    ::sigaddset(&standard, SIGPIPE);
-    ::posix_spawnattr_setsigmask(&attributes, &none);
-    ::posix_spawnattr_setsigdefault(&attributes, &standard);
-    ::posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETPGROUP);
-    const int failure = ::posix_spawn(&child_, "/proc/self/exe", &files, &attributes, words.data(), environment.data());
-    ::posix_spawnattr_destroy(&attributes);
-    ::posix_spawn_file_actions_destroy(&files);
-    if (failure != 0) child_ = -1;
-    return failure == 0;
+  bool StartCall(const StepCall& call, const std::array<Descriptor, 3>& streams) {
+    std::vector<std::string> words = call.words;
+    if (words.front() != "srun") words.insert(words.begin(), "divvy");
+    Spawn spawn(Spawn::Apart::kGroup);
+    for (int fd = 0; fd < 3; ++fd) spawn.Give(fd, streams[static_cast<std::size_t>(fd)].get());
+    spawn.Reset(SIGPIPE);
+    const auto child = spawn.Start("/proc/self/exe", words, call.environment);
+    child_ = child ? *child : -1;
+    return child_ > 0;
   }
 
   void Resize(int packed) {
