@@ -38,6 +38,7 @@ void Ledger::GiveWhole(std::uint64_t job) {
     if (gpu.whole_job != job) continue;
     gpu.whole_job = 0;
     gpu.is_ready = false;
+    left_at_[index] = kNoTime;
   }
 }
 
@@ -300,6 +301,9 @@ std::vector<Order> Ledger::Decide(Time now) {
   std::erase_if(pushed_over_, [&](GpuIndex gpu) { return Free(gpu) >= Bytes(0); });
   for (auto& [id, tenant] : tenants_) {
     if (tenant.last_active == kNoTime) tenant.last_active = now;
+  }
+  for (auto& [gpu, left_at] : left_at_) {
+    if (left_at == kNoTime) left_at = now;
   }
   for (const auto& [id, refusal] : refusals_) NoteTime(refusal.until);
   ReportUnusable();

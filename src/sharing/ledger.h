@@ -40,6 +40,7 @@ struct Settings {
   Duration slack = 2s;         // Added to the bound of a repack: control state, orders, the driver's own time.
   Duration grant_lasts = 1s;   // What was granted is not lowered for so long, so that its process can use it.
   Bytes grain = 64_MiB;        // Ceilings are raised by at least so much where it is free.
+  Duration stood_empty = 5s;   // A GPU that a whole job left is spread onto after so long: the next may be on its way.
   bool can_spread = true;      // Running tenants are moved to GPUs that became empty.
 };
 
@@ -212,6 +213,7 @@ class Ledger {
   void ParkIdle();
   void Spread();
   bool IsQuiet(GpuIndex gpu);
+  bool HasStoodEmpty(GpuIndex gpu);
   bool SpreadFrom(GpuIndex crowded, GpuIndex quiet);
 
   // ledger_seekers.cc
@@ -258,6 +260,7 @@ class Ledger {
   std::map<GpuIndex, Gpu> gpus_;
   std::map<TenantId, Tenant> tenants_;
   std::map<std::uint64_t, GpuSet> wholes_;
+  std::map<GpuIndex, Time> left_at_;  // When a whole job left it last; kNoTime: since the last decision.
   std::vector<OpenWant> wants_;
   std::map<std::uint64_t, TenantId> pins_;  // By their requests.
   std::map<TenantId, std::vector<GpuIndex>> asked_moves_;

@@ -315,12 +315,22 @@ void Ledger::Spread() {
   if (!settings_.can_spread || !wants_.empty() || !waits_.empty() || !in_flight_.empty()) return;
   for (const bool is_idle_enough : {false, true}) {
     for (const auto& [quiet, gpu] : gpus_) {
-      if (!IsOpen(quiet) || (LoadOf(quiet).tenants == 0) == is_idle_enough || !IsQuiet(quiet)) continue;
+      if (!IsOpen(quiet) || (LoadOf(quiet).tenants == 0) == is_idle_enough) continue;
+      if (!HasStoodEmpty(quiet) || !IsQuiet(quiet)) continue;
       for (const auto& [crowded, other] : gpus_) {
         if (crowded != quiet && other.kind == gpu.kind && other.whole_job == 0 && SpreadFrom(crowded, quiet)) return;
       }
     }
   }
+}
+
+/// Where whole jobs follow one another (an array's elements, a queue) the next would find a tenant to move away again.
+bool Ledger::HasStoodEmpty(GpuIndex gpu) {
+  const auto left_at = left_at_.find(gpu);
+  if (left_at == left_at_.end()) return true;
+  const Time due = AddSaturating(left_at->second, settings_.stood_empty);
+  if (now_ < due) NoteTime(due);
+  return now_ >= due;
 }
 
 /// Nobody there is at work, or was a moment ago.
