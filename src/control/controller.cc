@@ -439,7 +439,7 @@ void Controller::Note(JobId id, std::string text, Time now) {
 }
 
 void Controller::Announce(const JobRecord& record) {
-  effects_.changes.push_back({record.id, record.state, record.reason});
+  effects_.changes.push_back({record.id, record.state, record.reason, record.array_count > 0});
 }
 
 const JobRecord* Controller::Find(JobId id) const {

@@ -378,7 +378,7 @@ Stretch Controller::StretchOf(const JobRecord& record, Time until) const {
 }
 
 void Controller::CountUsage(const JobRecord& record, Time until) {
-  if (teams_.empty() || GpuCountOf(record) == 0 || record.started == kNoTime) return;
+  if (GpuCountOf(record) == 0 || record.started == kNoTime) return;
   are_budgets_stale_ = true;
   std::vector<std::string> keys{UsageBook::UserKey(record.user.name)};
   for (const TeamRow* row : TeamsOf(record)) keys.push_back(UsageBook::TeamKey(row->name));

@@ -90,6 +90,7 @@ struct Change {
   JobId job;  // Not set: the GPUs changed.
   JobState state = JobState::kQueued;
   Reason reason;
+  bool is_array = false;  // The array as a whole, beside whose changes are those of its elements.
 };
 
 /// Where each record stands in the batch, so that a step that changes 100,000 jobs finds each at once. Rows that were

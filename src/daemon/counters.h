@@ -44,7 +44,7 @@ class Counters {
   void OnChanges(const Controller& controller, const std::vector<Change>& changes, Time now) {
     for (const Change& change : changes) {
       if (!change.job.is_set()) continue;
-      if (IsFinal(change.state)) ++ended_[change.state];
+      if (IsFinal(change.state) && !change.is_array) ++ended_[change.state];
       if (change.state != JobState::kStarting) continue;
       const JobRecord* record = controller.Find(change.job);
       if (record != nullptr && record->queued_at != kNoTime) waits_.Add(std::max(now - record->queued_at, Duration(0)));
