@@ -31,14 +31,17 @@ const char* StepsOf(char** environment) {
 }
 
 /// divvy internal-rsh HOST COMMAND..., also as JOB.rsh HOST COMMAND...: MPI starts its daemons on the job's other
-/// machines by it. Ends this process.
+/// machines by it. A Hydra that was told to start them by Slurm calls it with srun's words (-N 2 -n 2 hydra_pmi_proxy):
+/// options come before any host there. Ends this process.
 void StartRemoteShell(int argc, char** argv, char** environment, bool is_link) {
   const char* file = StepsOf(environment);
   if (file != nullptr) {
     environ = environment;
-    std::vector<const char*> words = {"internal-rsh"};
+    const bool is_srun = is_link && argv[1][0] == '-';
+    std::vector<const char*> words = {is_srun ? "srun" : "internal-rsh"};
     words.insert(words.end(), argv + (is_link ? 1 : 2), argv + argc);
-    if (const auto code = divvy::CallStep({std::string(file) + ".sock", words, environment, "divvy", false}))
+    const char* called = is_srun ? "srun" : "divvy";
+    if (const auto code = divvy::CallStep({std::string(file) + ".sock", words, environment, called, is_srun}))
       _exit(*code);
   }
   std::fprintf(stderr, "divvy: error: %s\n",

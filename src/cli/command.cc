@@ -106,8 +106,7 @@ dialect::Surroundings CallerSurroundings() {
 
 Result<double> AgoOrMoment(std::string_view text) {
   const dialect::Surroundings around = CallerSurroundings();
-  if (const auto ago = dialect::ParseDuration(text, std::chrono::hours(1))) return ToSeconds(around.now - *ago);
-  DIVVY_TRY(const Time at, dialect::ParseMoment(text, around.now, around.utc_offset));
+  DIVVY_TRY(const Time at, dialect::ParsePastMoment(text, around.now, around.utc_offset));
   return ToSeconds(at);
 }
 

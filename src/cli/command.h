@@ -46,8 +46,7 @@ void TellDaemonWent(const std::string& id, bool is_raw = false);
 
 /// The caller's surroundings for reading job texts: time zone, directory, environment, files; "@" asks the daemon.
 dialect::Surroundings CallerSurroundings();
-/// A moment as people name one that lies behind them: "2h" (so long ago; a bare number is hours), "2026-03-01",
-/// "16:00"; in seconds since 1970.
+/// A moment as people name one that lies behind them (dialect::ParsePastMoment), in seconds since 1970.
 Result<double> AgoOrMoment(std::string_view text);
 /// Environment, umask, limits and directory of this process, into the spec.
 void CaptureInto(JobSpec& spec);

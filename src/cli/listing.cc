@@ -99,7 +99,7 @@ std::vector<Option> QueueTable(QueueFlags& flags) {
                    0,
                    Takes::kValue,
                    "TIME",
-                   "Only jobs that ended, or were submitted, since then (2h, 2026-03-01)",
+                   "Only jobs that ended, or were submitted, since then (2h ago, 16:00, 2026-03-01)",
                    [&flags](std::string_view value) -> Status {
                      DIVVY_TRY(flags.select.since, AgoOrMoment(value));
                      flags.select.includes_final = true;
@@ -230,7 +230,12 @@ Result<std::string> DrawQueue(Api& api, const QueueFlags& flags) {
     DIVVY_TRY(const std::string json, api.Raw("POST", "/v1/jobs/select", wire::EncodeChanged(select)));
     return json + "\n";
   }
-  DIVVY_TRY(const std::vector<wire::JobView> jobs, api.Jobs(select));
+  // One more than is shown tells whether there are more.
+  const auto shown = static_cast<std::size_t>(select.limit);
+  if (select.limit > 0) select.limit += 1;
+  DIVVY_TRY(std::vector<wire::JobView> jobs, api.Jobs(select));
+  const bool is_cut = shown > 0 && jobs.size() > shown;
+  if (is_cut) jobs.resize(shown);
   std::vector<std::vector<Cell>> rows;
   rows.reserve(jobs.size());
   const double now = NowSeconds();
@@ -245,17 +250,18 @@ Result<std::string> DrawQueue(Api& api, const QueueFlags& flags) {
   // Who chose columns or left out the header reads it with a program.
   if (!is_for_people || !flags.listing.has_header || !flags.listing.columns.empty()) return text;
   if (jobs.empty() && select.ids.empty()) {
-    text = select.includes_final ? "No jobs.\n"
-                                 : "No jobs wait or run. (divvy queue --all lists those that have ended.)\n";
+    const std::string of = select.user.empty() || select.user == "all" ? "" : " of " + select.user;
+    text = select.includes_final ? "No jobs" + of + ".\n"
+                                 : "No jobs" + of + " wait or run. (divvy queue --all lists those that have ended.)\n";
   }
-  if (select.limit > 0 && static_cast<std::int64_t>(jobs.size()) >= select.limit) {
+  if (is_cut) {
     DIVVY_TRY(const wire::StatusView status, api.Status());
-    const std::int64_t live = status.jobs_queued + status.jobs_held + status.jobs_running;
-    if (live > select.limit) text += "... " + std::to_string(live) + " jobs in all; --limit 0 lists every one.\n";
+    text += "... and more (" + Plural(status.jobs_queued + status.jobs_held + status.jobs_running, "job") +
+            " in all that have not ended); --limit 0 lists every one.\n";
   }
   if (std::ranges::none_of(jobs, [](const wire::JobView& job) { return job.state == "running"; })) return text;
   const std::string waste = WasteLine(AskWaste(api), [&](JobId id) {
-    return std::ranges::any_of(jobs, [id](const wire::JobView& job) { return job.id == id; });
+    return is_cut || std::ranges::any_of(jobs, [id](const wire::JobView& job) { return job.id == id; });
   });
   if (!waste.empty()) text += waste + "\n";
   return text;

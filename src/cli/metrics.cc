@@ -41,13 +41,13 @@ struct MetricsFlags {
 
 dialect::Apply IntoMoment(double& target) {
   return [&target](std::string_view value) -> Status {
-    if (const auto ago = dialect::ParseDuration(value, std::chrono::hours(1))) {
+    // So long ago whenever it is asked: each second, with --watch.
+    const auto ago = dialect::ParseDuration(value, std::chrono::hours(1));
+    if (ago && value.find(':') == std::string_view::npos) {
       target = -ToSeconds(*ago);
       return {};
     }
-    const auto around = CallerSurroundings();
-    DIVVY_TRY(const Time at, dialect::ParseMoment(value, around.now, around.utc_offset));
-    target = ToSeconds(at);
+    DIVVY_TRY(target, AgoOrMoment(value));
     return {};
   };
 }

@@ -152,7 +152,7 @@ std::vector<Option> ReportOptionTable(ReportFlags& flags) {
                    0,
                    Takes::kValue,
                    "TIME",
-                   "From then on (7d, 2026-03-01); unless said otherwise a week",
+                   "From then on (7d ago, 16:00, yesterday, 2026-03-01; a bare number: hours); else a week",
                    moment(flags.since),
                    {},
                    false});

@@ -10,6 +10,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <ctime>
+#include <limits>
 
 #include "base/text.h"
 #include "cli/command.h"
@@ -169,6 +170,19 @@ int TerminalWidth() {
   return size.ws_col;
 }
 
+/// Rows of the terminal; very many where it does not say.
+static int TerminalHeight() {
+  winsize size{};
+  if (::ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) != 0 || size.ws_row == 0) return std::numeric_limits<int>::max();
+  return size.ws_row;
+}
+
+/// After either was said: the other would be passed over.
+static Status OneFormat(const ListingOptions& options) {
+  if (options.json && options.csv) return InvalidArgument("--json and --csv are two formats; write one of them");
+  return {};
+}
+
 std::vector<dialect::Option> ListingOptionTable(ListingOptions& options) {
   using dialect::Takes;
   std::vector<dialect::Option> table;
@@ -179,7 +193,7 @@ std::vector<dialect::Option> ListingOptionTable(ListingOptions& options) {
                    "Print JSON",
                    [&options](std::string_view) -> Status {
                      options.json = true;
-                     return {};
+                     return OneFormat(options);
                    },
                    {},
                    false});
@@ -190,7 +204,7 @@ std::vector<dialect::Option> ListingOptionTable(ListingOptions& options) {
                    "Print CSV with every column",
                    [&options](std::string_view) -> Status {
                      options.csv = true;
-                     return {};
+                     return OneFormat(options);
                    },
                    {},
                    false});
@@ -331,8 +345,15 @@ int ShowListing(const ListingOptions& options, const std::function<Result<std::s
     std::string frame = text ? *text : "divvy: " + text.error().message + "\n";
     if (is_terminal) {
       // Home, each line cleared to its end, then the rest of the screen: nothing flickers.
+      // Of what is longer than the screen the beginning is seen, and how much is missing.
+      std::vector<std::string_view> rows = Split(frame, '\n');
+      if (!rows.empty() && rows.back().empty()) rows.pop_back();
+      const auto room = static_cast<std::size_t>(std::max(TerminalHeight(), 3));
+      const std::size_t left_out = rows.size() > room ? rows.size() - room + 1 : 0;
+      rows.resize(rows.size() - left_out);
       std::string screen = "\033[H";
-      for (std::string_view row : Split(frame, '\n')) screen += std::string(row) + "\033[K\n";
+      for (const std::string_view row : rows) screen += std::string(row) + "\033[K\n";
+      if (left_out > 0) screen += "... " + Plural(static_cast<std::int64_t>(left_out), "more line") + "\033[K\n";
       screen.pop_back();
       frame = screen + "\033[J";
     }

@@ -1,9 +1,11 @@
 // divvy top: GPUs, running jobs and the waiting list on one screen that stays up to date, with keys that act on them.
 #include <poll.h>
 #include <sys/wait.h>
+#include <termios.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <chrono>
 #include <csignal>
 #include <cstdio>
@@ -94,6 +96,23 @@ Status Look(Api& api, TopFacts& facts) {
   return {};
 }
 
+/// Until any key is pressed. None that was typed shows, nor is read by what comes next.
+void AwaitKey() {
+  std::fputs("\n-- any key: back --", stdout);
+  std::fflush(stdout);
+  termios before = {};
+  const bool is_terminal = ::tcgetattr(STDIN_FILENO, &before) == 0;
+  termios raw = before;
+  raw.c_lflag &= ~static_cast<tcflag_t>(ICANON | ECHO);
+  raw.c_cc[VMIN] = 1;
+  raw.c_cc[VTIME] = 0;
+  if (is_terminal) ::tcsetattr(STDIN_FILENO, TCSANOW, &raw);
+  char key = 0;
+  while (::read(STDIN_FILENO, &key, 1) < 0 && errno == EINTR) {
+  }
+  if (is_terminal) ::tcsetattr(STDIN_FILENO, TCSAFLUSH, &before);
+}
+
 /// What runs one of our own commands, with the terminal to itself.
 void RunDivvy(const std::vector<std::string>& words, bool waits_for_key) {
   const pid_t pid = ::fork();
@@ -113,11 +132,9 @@ void RunDivvy(const std::vector<std::string>& words, bool waits_for_key) {
   while (::waitpid(pid, &status, 0) < 0 && errno == EINTR) {
   }
   std::signal(SIGINT, before);
-  if (!waits_for_key) return;
-  std::fputs("\n-- Enter: back --", stdout);
-  std::fflush(stdout);
-  for (char c = 0; c != '\n' && ::read(STDIN_FILENO, &c, 1) == 1;) {
-  }
+  const bool was_interrupted =
+      (WIFSIGNALED(status) && WTERMSIG(status) == SIGINT) || (WIFEXITED(status) && WEXITSTATUS(status) == 128 + SIGINT);
+  if (waits_for_key && !was_interrupted) AwaitKey();
 }
 
 class Top {

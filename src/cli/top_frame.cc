@@ -7,6 +7,7 @@
 #include "base/duration_text.h"
 #include "base/text.h"
 #include "cli/job_text.h"
+#include "cli/places.h"
 #include "dialect/quantities.h"
 
 namespace divvy::cli {
@@ -117,11 +118,13 @@ std::string OwnerText(const wire::GpuView& gpu, const JobsById& jobs, double now
     }
   }
   if (gpu.job_display_ids.empty()) return gpu.reason.empty() ? gpu.state : gpu.reason;
+  // What is wrong with it comes first: the job goes on there for the time being.
+  const std::string trouble = gpu.state == "allocated" || gpu.reason.empty() ? "" : gpu.reason + "; ";
   const std::string& id = gpu.job_display_ids.front();
   const auto job = jobs.find(id);
-  if (job == jobs.end()) return "job " + id;
+  if (job == jobs.end()) return trouble + "job " + id;
   const std::string left = TimeLeft(*job->second, now);
-  return id + " " + job->second->name + " (" + job->second->user + ")" + (left.empty() ? "" : ", " + left);
+  return trouble + id + " " + job->second->name + " (" + job->second->user + ")" + (left.empty() ? "" : ", " + left);
 }
 
 TopLine GpuLine(const wire::GpuView& gpu, const std::string& name, std::size_t name_width, const TopHistory& history,
@@ -216,7 +219,7 @@ TopLine WaitingLine(const wire::JobView& job, const TopFacts& facts, const TopCh
   line.Gap(indent + 1).Add(job.display_id, 8, Colour::kBold, true).Gap().Add(job.name, NameWidth(columns)).Gap();
   line.Add(job.user, 9).Gap();
   line.Add(job.position > 0 ? "#" + std::to_string(job.position) : job.state, 6, StateColour(job.state)).Gap();
-  line.Add(std::to_string(job.request.gpus), 4, Colour::kNone, true).Gap();
+  line.Add(GpuCount(job.request), 4, Colour::kNone, true).Gap();
   std::string when;
   const auto start = facts.expected_starts.find(job.display_id);
   if (start != facts.expected_starts.end() && job.state == "queued") when = "in " + Short(start->second - facts.now);
@@ -311,6 +314,14 @@ TopLine TopTitle(const TopFacts& facts, const TopChoice& choice) {
   const wire::StatusView& status = facts.status;
   TopLine line;
   line.spans.push_back({"divvy", Colour::kBold});
+  // What a narrow terminal must not cut off comes first.
+  const std::string& trouble = facts.trouble.empty() ? status.trouble : facts.trouble;
+  if (!trouble.empty()) line.spans.push_back({"  " + trouble, Colour::kRed});
+  std::string chosen;
+  if (choice.sort != TopSort::kQueue) chosen += "  sorted by " + std::string(Name(choice.sort));
+  if (!choice.user.empty()) chosen += "  of " + choice.user;
+  if (!choice.filter.empty()) chosen += "  /" + choice.filter;
+  if (!chosen.empty()) line.spans.push_back({chosen, Colour::kYellow});
   const std::int64_t used = status.gpus - status.gpus_free;
   line.spans.push_back({"  " + std::to_string(used) + " of " + Plural(status.gpus, "GPU") + " taken  " +
                             std::to_string(status.jobs_running) + " running  " + std::to_string(status.jobs_queued) +
@@ -318,13 +329,6 @@ TopLine TopTitle(const TopFacts& facts, const TopChoice& choice) {
                             (status.jobs_held > 0 ? "  " + std::to_string(status.jobs_held) + " held" : "") +
                             "  policy " + status.policy,
                         Colour::kNone});
-  std::string chosen;
-  if (choice.sort != TopSort::kQueue) chosen += "  sorted by " + std::string(Name(choice.sort));
-  if (!choice.user.empty()) chosen += "  of " + choice.user;
-  if (!choice.filter.empty()) chosen += "  /" + choice.filter;
-  if (!chosen.empty()) line.spans.push_back({chosen, Colour::kYellow});
-  const std::string& trouble = facts.trouble.empty() ? status.trouble : facts.trouble;
-  if (!trouble.empty()) line.spans.push_back({"  " + trouble, Colour::kRed});
   return line;
 }
 

@@ -82,7 +82,7 @@ TEST_F(RoutesTeams, UsageIsReportedOfWhatRunsAndOfWhatEnded) {
   EXPECT_TRUE(Gets("/v1/reports/usage?by=colour", "'by' is user, team, name, model, pool, node or hour, not 'colour'"));
   EXPECT_TRUE(Gets("/v1/reports/fairness?by=hour", "'by' is user or team"));
   EXPECT_TRUE(Gets("/v1/reports/usage?since=yesterday", "'since' is seconds since 1970, not 'yesterday'"));
-  EXPECT_TRUE(Gets("/v1/reports/usage?since=9e9", "'since' lies before 'until'"));
+  EXPECT_TRUE(Gets("/v1/reports/usage?since=9e9", "'since' is not before 'until'"));
 }
 
 }  // namespace

@@ -163,4 +163,29 @@ Result<Time> ParseMoment(std::string_view text, Time now, Duration utc_offset) {
   return InvalidArgument(Quoted(text) + " is not a time that exists; " + std::string(kForms));
 }
 
+Result<Time> ParsePastMoment(std::string_view text, Time now, Duration utc_offset) {
+  const std::string_view trimmed = Trim(text);
+  const std::string word = ToLower(trimmed);
+  if (word == "now") return now;
+  // A clock's hands before a length: "16:00" is four o'clock here, not sixteen minutes.
+  if (trimmed.find('-') == std::string_view::npos && trimmed.find('/') == std::string_view::npos) {
+    if (const auto time = TimeOfDay(trimmed)) {
+      const Time next = NextAt(*time, now, utc_offset);
+      return next > now ? next - 24h : next;
+    }
+  }
+  if (const auto ago = ParseDuration(trimmed, 1h)) return now - *ago;
+  const Time midnight = NextAt(0h, now, utc_offset) - 24h;
+  if (word == "today") return midnight;
+  if (word == "yesterday") return midnight - 24h;
+  if (const auto moment = IsoMoment(trimmed, utc_offset)) return *moment;
+  // Without a year it is the last such day.
+  for (const Time before : {now, now - 364 * 24h}) {
+    if (const auto moment = AmericanMoment(trimmed, before, utc_offset); moment && (*moment <= now || before != now))
+      return *moment;
+  }
+  return InvalidArgument((trimmed.empty() ? "an empty time" : Quoted(text) + " is no time that has been") +
+                         "; write it like 2h or 7d (so long ago), 16:00, yesterday, 2026-03-01 or 2026-03-01T16:00");
+}
+
 }  // namespace divvy::dialect

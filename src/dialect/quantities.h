@@ -26,6 +26,11 @@ Result<Duration> ParseSlurmTime(std::string_view text);
 /// "2026-03-01T16:00[:30]", "03/01/26". A time of day that has passed means tomorrow. `utc_offset` is local minus UTC.
 Result<Time> ParseMoment(std::string_view text, Time now, Duration utc_offset);
 
+/// A moment that lies behind whoever names it: "2h", "7d" (so long ago; a bare number counts hours), "16:00" (the last
+/// that there was), "now", "today" and "yesterday" (their midnight), "2026-03-01", "2026-03-01T16:00[:30]". A date that
+/// is still to come is as it says.
+Result<Time> ParsePastMoment(std::string_view text, Time now, Duration utc_offset);
+
 /// "SIGUSR1", "USR1", "10" -> 10.
 Result<int> ParseSignal(std::string_view text);
 std::string SignalName(int signal);  // "SIGUSR1"

@@ -169,6 +169,36 @@ TEST(Moments, TheTwentyNinthOfFebruaryIsTheNextThereIs) {
   EXPECT_EQ(*moment, *ParseMoment("2028-02-29", kTestNow, 0h));
 }
 
+TEST(Moments, ThoseThatHaveBeenLieBehind) {
+  constexpr std::int64_t kHour = 3600;
+  // It is Monday, 13:00 on the clock on the wall.
+  for (const auto& [text, seconds] :
+       std::vector<std::pair<std::string, std::int64_t>>{{"now", 0},
+                                                         {"2h", -2 * kHour},
+                                                         {"7d", -168 * kHour},
+                                                         {"5", -5 * kHour},
+                                                         {"90m", -90 * 60},
+                                                         {"12:30", -30 * 60},
+                                                         {"13:00", 0},
+                                                         {"16:00", -21 * kHour},
+                                                         {"00:10", -kHour * 13 + 600},
+                                                         {"4:00pm", -21 * kHour},
+                                                         {"today", -13 * kHour},
+                                                         {"Yesterday", -37 * kHour},
+                                                         {"2026-03-01", -37 * kHour},
+                                                         {"3/1", -37 * kHour},
+                                                         {"03/03", -(364 * 24 + 13) * kHour}}) {
+    const auto moment = ParsePastMoment(text, kTestNow, 1h);
+    ASSERT_TRUE(moment) << text << ": " << moment.error().message;
+    EXPECT_EQ((*moment - kTestNow) / 1s, seconds) << text;
+  }
+  for (const std::string text : {"-1h", "tomorrow", "", "16:99", "later"}) {
+    const auto moment = ParsePastMoment(text, kTestNow, 1h);
+    ASSERT_FALSE(moment) << text;
+    EXPECT_NE(moment.error().message.find("2h or 7d (so long ago), 16:00, yesterday"), std::string::npos) << text;
+  }
+}
+
 TEST(Signals, NamesAndNumbersMeanTheSame) {
   for (const std::string text : {"SIGUSR1", "USR1", "usr1", "10", " SigUsr1 "})
     EXPECT_EQ(ParseSignal(text).value(), SIGUSR1) << text;

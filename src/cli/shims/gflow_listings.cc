@@ -16,23 +16,6 @@ namespace {
 using dialect::Option;
 using dialect::Takes;
 
-/// --since: "1h", "2d", "3w", "today", "yesterday", or a moment.
-Result<double> ParseSince(std::string_view text) {
-  const dialect::Surroundings around = CallerSurroundings();
-  constexpr Duration kDay = std::chrono::hours(24);
-  auto local = around.now.time_since_epoch() + around.utc_offset;
-  Time today = around.now - local % kDay;
-  if (EqualsIgnoringCase(text, "today")) return ToSeconds(today);
-  if (EqualsIgnoringCase(text, "yesterday")) return ToSeconds(today - kDay);
-  if (auto ago = dialect::ParseDuration(text, std::chrono::hours(1)); ago && text.find('-') == std::string_view::npos) {
-    return ToSeconds(around.now - *ago);
-  }
-  auto moment = dialect::ParseMoment(text, around.now, around.utc_offset);
-  if (!moment)
-    return InvalidArgument("'" + std::string(text) + "' is no time; write 1h, 2d, 3w, today, yesterday or 2026-03-01");
-  return ToSeconds(*moment);
-}
-
 struct Request {
   QueueView view;
   double since = 0;
@@ -94,7 +77,7 @@ std::vector<Option> QueueTable(Request& request) {
        "WHEN",
        "Jobs since 1h, 2d, 3w, today, yesterday or a date",
        [&request](std::string_view value) -> Status {
-         DIVVY_TRY(request.since, ParseSince(value));
+         DIVVY_TRY(request.since, AgoOrMoment(value));
          request.view.shows_final = true;
          return {};
        },

@@ -268,7 +268,7 @@ std::string AccountState(const AccountRow& r, const Scene& s) {
   if (r.job.state == "cancelled" && !r.is_step()) return "CANCELLED by " + std::to_string(s.uid_of(r.job.user));
   // Accounting knows only whether a job has its GPUs.
   if (r.job.state == "starting" || r.job.state == "stopping") return "RUNNING";
-  return StateName(r.job.state);
+  return StateName(r.job);
 }
 
 bool NeedsDetail(const std::vector<std::string>& fields) {

@@ -19,8 +19,6 @@
 namespace divvy::cli::slurm {
 namespace {
 
-constexpr std::string_view kVersion = "slurm 22.05 (spoken by divvy)";
-
 std::string HelpOf(std::string_view program, std::string_view usage, const std::vector<dialect::Option>& options) {
   std::string text = "Usage: " + std::string(program) + " " + std::string(usage) + "\n\n";
   for (const dialect::Option& option : options) {
@@ -159,6 +157,19 @@ std::string CallerName() {
   if (::getpwuid_r(::getuid(), &entry, buffer.data(), buffer.size(), &found) == 0 && found != nullptr)
     return found->pw_name;
   return std::to_string(::getuid());
+}
+
+int PrintVersion() { return std::printf("%s\n", std::string(kVersion).c_str()) < 0 ? 1 : 0; }
+
+std::string UserNameOf(const std::string& word) {
+  const auto uid = ParseInteger(word);
+  if (!uid || *uid < 0) return word;
+  passwd entry{};
+  passwd* found = nullptr;
+  std::array<char, 4096> buffer{};
+  const bool is_known =
+      ::getpwuid_r(static_cast<uid_t>(*uid), &entry, buffer.data(), buffer.size(), &found) == 0 && found != nullptr;
+  return is_known ? found->pw_name : word;
 }
 
 std::optional<std::int64_t> UserId(const std::string& name) {

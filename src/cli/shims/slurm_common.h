@@ -24,6 +24,16 @@ int FailAs(std::string_view program, const Error& error);
 /// What could not be done to a job, in Slurm's words where there are any.
 std::string RefusalOf(const wire::ActionResult& result);
 
+/// What programs that ask for Slurm's version are told: the release whose ways these commands have.
+inline constexpr std::string_view kVersion = "slurm 22.05.8";
+/// The line of `scontrol version`. The exit code.
+int PrintVersion();
+/// For how long Slurm lists a job that has ended (its MinJobAge), in seconds.
+inline constexpr double kMinJobAgeS = 300;
+
+/// A user's name; a number is that user's ("0" -> "root"). Others as they are.
+std::string UserNameOf(const std::string& word);
+
 /// --help, --usage, --version: prints and says so. `usage` is the line after "Usage: ".
 bool Greets(std::string_view program, std::string_view usage, const std::vector<dialect::Option>& options,
             const std::vector<std::string>& words);

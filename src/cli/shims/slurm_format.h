@@ -108,8 +108,10 @@ Result<std::vector<Shown<Row>>> ParseNames(std::string_view format, const std::v
         rest.remove_prefix(1);
       }
       const auto end = std::min(rest.find_first_not_of("0123456789"), rest.size());
-      if (end > 0)
-        one.width = static_cast<std::size_t>(ParseInteger(rest.substr(0, std::min<std::size_t>(end, 4))).value_or(20));
+      // A colon without a number: as wide as the text is.
+      one.width =
+          end == 0 ? 0
+                   : static_cast<std::size_t>(ParseInteger(rest.substr(0, std::min<std::size_t>(end, 4))).value_or(20));
       one.suffix = rest.substr(end);
     }
     shown.push_back(std::move(one));

@@ -118,7 +118,7 @@ std::string ShowStep(const JobStep& step, const Scene& scene, bool is_one_line) 
   const std::vector<std::string> lines = {
       "StepId=" + JobIdText(job) + "." + step.id + " UserId=" + std::to_string(scene.uid_of(job.user)) +
           " StartTime=" + Moment(job.start_time, "Unknown") + " TimeLimit=" + limit,
-      "State=" + StateName(job.state) + " Partition=" + Partition(job) + " NodeList=" + HostListOf(job, scene),
+      "State=" + StateName(job) + " Partition=" + Partition(job) + " NodeList=" + HostListOf(job, scene),
       "Nodes=" + std::to_string(NodeCountOf(job)) + " CPUs=" + std::to_string(CpusOf(job)) + " Tasks=" + tasks +
           " Name=" + job.name + " Network=(null)",
       "TRES=" + Tres(job, GpusOf(job)),

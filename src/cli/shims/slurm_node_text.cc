@@ -184,14 +184,18 @@ std::string ShowConfig(const NodeRow& row) {
   std::string text = "Configuration data as of " + Moment(row.scene.now) + "\n";
   const std::vector<std::pair<std::string, std::string>> lines = {
       {"AccountingStorageType", "divvy"},
+      {"AcctGatherNodeFreq", "0 sec"},
       {"BOOT_TIME", Moment(row.scene.now - row.status.uptime_s)},
       {"ClusterName", std::string(dialect::kSlurmCluster)},
       {"GresTypes", "gpu"},
+      {"JobRequeue", "1"},
       {"KillWait", "30 sec"},
       {"MaxArraySize", "4000001"},
+      {"MinJobAge", "300 sec"},
+      {"SchedulerTimeSlice", "30 sec"},
       {"SchedulerType", row.status.policy},
       {"SelectType", "divvy"},
-      {"SLURM_VERSION", "22.05 (spoken by divvy " + row.status.version + ")"},
+      {"SLURM_VERSION", std::string(kVersion.substr(kVersion.find(' ') + 1))},
       {"SlurmctldHost[0]", HostOf(row)},
       {"StateSaveLocation", row.status.home},
   };

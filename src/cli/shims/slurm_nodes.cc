@@ -266,7 +266,9 @@ Result<bool> IsInState(const NodeRow& row, std::string_view state) {
                              "these), down, unknown and no_respond");
     }
     const bool is_silent = std::string_view("no_respond").starts_with(wanted) && NodeState(row).ends_with('*');
-    is_in = is_in && (begins(NodeState(row)) || begins(CompactState(row)) || is_silent);
+    // A machine of which a part is in use counts as allocated too.
+    const bool is_in_use = std::string_view("allocated").starts_with(wanted) && CompactState(row) == "mix";
+    is_in = is_in && (begins(NodeState(row)) || begins(CompactState(row)) || is_silent || is_in_use);
   }
   return is_in;
 }

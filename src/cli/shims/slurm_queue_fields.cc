@@ -62,8 +62,8 @@ void AddIdentity(const Scene& scene, std::vector<JobField>& out) {
       {'g', "groupname", "GROUP", [&scene](const QueueRow& r) { return scene.group_of(r.job.user).first; }},
       {'G', "groupid", "GROUP",
        [&scene](const QueueRow& r) { return std::to_string(scene.group_of(r.job.user).second); }},
-      {'t', "statecompact", "ST", [](const QueueRow& r) { return StateCode(r.job.state); }},
-      {'T', "state", "STATE", [](const QueueRow& r) { return StateName(r.job.state); }},
+      {'t', "statecompact", "ST", [](const QueueRow& r) { return StateCode(r.job); }},
+      {'T', "state", "STATE", [](const QueueRow& r) { return StateName(r.job); }},
       {'r', "reason", "REASON", [](const QueueRow& r) { return ReasonCode(r.job); }},
       {'R', "reasonlist", "NODELIST(REASON)", [&scene](const QueueRow& r) { return NodesOrReason(r.job, scene); }},
       {'N', "nodelist", "NODELIST", [&scene](const QueueRow& r) { return HostListOf(r.job, scene); }},
@@ -235,7 +235,7 @@ std::vector<JobField> StepFields(const Scene& scene) {
   const auto job_of = [](const QueueRow& r) { return r.job.display_id.substr(0, r.job.display_id.rfind('.')); };
   const auto tasks_of = [](const QueueRow& r) { return std::to_string(r.step_tasks); };
   const auto name_of = [](const QueueRow& r) { return r.job.name; };
-  const auto state_of = [](const QueueRow& r) { return StateName(r.job.state); };
+  const auto state_of = [](const QueueRow& r) { return StateName(r.job); };
   std::vector<JobField> fields = {
       {'i', "stepid", "STEPID", id_of}, {'A', "numtasks", "TASKS", tasks_of}, {'j', "stepname", "NAME", name_of},
       {0, "name", "NAME", name_of},     {0, "stepstate", "STATE", state_of},  {0, "jobarrayid", "JOBID", job_of},

@@ -66,7 +66,7 @@ void AddJob(const QueueRow& row, const Scene& scene, JsonWriter& json) {
   out.Text("user_name", job.user);
   out.Number("user_id", scene.uid_of(job.user));
   out.Number("group_id", scene.group_of(job.user).second);
-  out.Text("job_state", StateName(job.state));
+  out.Text("job_state", StateName(job));
   out.Text("state_reason", ReasonCode(job));
   out.Text("state_description", job.reason);
   out.Text("partition", Partition(job));

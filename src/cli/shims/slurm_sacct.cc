@@ -147,10 +147,8 @@ Result<double> ReadPast(const std::string& text) {
     return ToSeconds(around.now) - ToSeconds(duration);
   }
   // "16:00" names the last 16:00 here, not the next one.
-  DIVVY_TRY(const Time moment, dialect::ParseMoment(text, around.now, around.utc_offset));
-  const bool is_clock =
-      text.find(':') != std::string::npos && text.find('-') == std::string::npos && text.find('/') == std::string::npos;
-  return ToSeconds(moment) - (is_clock && moment > around.now ? 86'400 : 0);
+  DIVVY_TRY(const Time moment, dialect::ParsePastMoment(text, around.now, around.utc_offset));
+  return ToSeconds(moment);
 }
 
 Result<wire::JobSelector> SelectorOf(const Wish& wish) {
@@ -226,13 +224,12 @@ Result<std::vector<AccountRow>> Rows(Api& api, const Wish& wish, bool needs_deta
   const std::set<std::string> groups(wish.groups.begin(), wish.groups.end());
   scene = SceneOf(api, jobs);
   DIVVY_TRY(const std::vector<std::string> hosts, HostNames(wish.nodes));
-  const std::set<std::string> states(select.states.begin(), select.states.end());
   const auto is_there = [&](const wire::JobView& job) { return hosts.empty() || IsOnOneOf(job, hosts, scene); };
   std::vector<AccountRow> rows;
   for (wire::JobView& job : jobs) {
     if (!names.empty() && !names.contains(job.name)) continue;
     if (!users.empty() && !users.contains(job.user)) continue;
-    if (!states.empty() && !states.contains(job.state)) continue;
+    if (!wish.states.empty() && !IsInSlurmState(job, wish.states)) continue;
     if (!is_there(job)) continue;
     if (!groups.empty()) {
       const auto [name, number] = scene.group_of(job.user);
@@ -285,6 +282,7 @@ int SacctMain(const std::vector<std::string>& words) {
   const std::vector<dialect::Option> options = Options(wish);
   if (Greets("sacct", "[OPTIONS]", options, words)) return 0;
   const auto parsed = dialect::ParseOptions(options, words);
+  for (std::string& user : wish.users) user = UserNameOf(user);
   if (!parsed) return FailAs("sacct", parsed.error().message);
   if (!parsed->positional.empty())
     return FailAs("sacct", "unexpected word '" + parsed->positional.front() + "'; jobs are named with -j");

@@ -124,7 +124,7 @@ int SacctmgrMain(const std::vector<std::string>& words) {
   const std::string verb = ToLower(parsed->positional.front());
   const auto is = [&](std::string_view name) { return verb.size() >= 2 && name.starts_with(verb); };
   if (is("show") || is("list")) return Show(wish, {parsed->positional.begin() + 1, parsed->positional.end()});
-  if (is("version")) return std::printf("slurm 22.05 (spoken by divvy)\n") < 0 ? 1 : 0;
+  if (is("version")) return PrintVersion();
   return FailAs("sacctmgr", verb + " is not done through sacctmgr here; divvy teams changes who shares what");
 }
 

@@ -131,13 +131,17 @@ int Act(const wire::JobSelector& select, int signal, const Wish& wish) {
   request.signal = signal;
   const bool ends = wish.signal.empty() || (signal == SIGKILL && !wish.is_batch);
   if (!ends) request.reach = ReachOf(wish);
+  // A job that names itself is told to stop before we are answered.
+  if (ends) ::signal(SIGTERM, SIG_IGN);
   const auto answer = ends ? api->Cancel(request) : api->Signal(request);
   const std::string ids = Join(select.ids, ",");
   if (!answer) {
-    if (answer.error().code == ErrorCode::kNotFound && !ids.empty()) {
-      return FailAs("scancel", "Kill job error on job id " + ids + ": Invalid job id specified");
+    // What is not there needs no end: a filter that matches nothing, or a job long forgotten. Slurm 22.05 says so
+    // alone.
+    if (answer.error().code == ErrorCode::kNotFound) {
+      if (wish.is_verbose) FailAs("scancel", "Kill job error on job id " + ids + ": Invalid job id specified");
+      return 0;
     }
-    if (answer.error().code == ErrorCode::kNotFound) return 0;  // A filter that matches nothing is no error.
     return FailAs("scancel", answer.error().message);
   }
   int code = 0;
@@ -215,6 +219,7 @@ int ScancelMain(const std::vector<std::string>& words) {
     const int stopped = StopSteps(wish.steps, signal != 0 ? signal : SIGTERM);
     if (stopped != 0 || wish.ids.empty()) return stopped;
   }
+  if (!wish.user.empty() && !UserId(wish.user)) return FailAs("scancel", "Invalid user name: " + wish.user);
   const auto states = ReadStates(wish.states);
   if (!states)
     return FailAs("scancel", "Invalid job state specified: " + Join(wish.states, ",") +
@@ -225,7 +230,7 @@ int ScancelMain(const std::vector<std::string>& words) {
     return FailAs("scancel", "No job identification provided");
   }
   wire::JobSelector select;
-  select.user = wish.is_mine ? "@me" : wish.user;
+  select.user = wish.is_mine ? "@me" : UserNameOf(wish.user);
   select.states = *states;
   // Only what runs is on a host.
   if (!wish.nodes.empty() && select.states.empty()) select.states = {"starting", "running", "paused", "stopping"};

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <array>
 #include <chrono>
+#include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <ctime>
@@ -94,6 +95,8 @@ int Requeue(const Words& words, bool holds) {
   if (!api) return FailAs("scontrol", api.error());
   wire::ActionRequest request;
   request.holds = holds;
+  // A job that names itself is told to stop before we are answered: our answer is still the caller's.
+  ::signal(SIGTERM, SIG_IGN);
   for (const std::string& id : select->ids) {
     wire::JobSelector one;
     one.ids = {id};
@@ -399,7 +402,7 @@ const std::map<std::string, Verb, std::less<>>& Verbs() {
       {"listpids", [](const Words& w) { return ListPids(w, true); }},
       {"listjobs", [](const Words& w) { return ListPids(w, false); }},
       {"write", WriteScript},
-      {"version", [](const Words&) { return std::printf("slurm 22.05 (spoken by divvy)\n") < 0 ? 1 : 0; }},
+      {"version", [](const Words&) { return PrintVersion(); }},
   };
   return kVerbs;
 }

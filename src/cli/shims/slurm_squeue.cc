@@ -6,6 +6,7 @@
 #include <set>
 
 #include "base/text.h"
+#include "cli/command.h"
 #include "cli/shims/slurm.h"
 #include "cli/shims/slurm_common.h"
 #include "cli/shims/slurm_components.h"
@@ -142,12 +143,24 @@ void AddFromEnvironment(const Wish& around, Wish& wish) {
   wish.splits_arrays = wish.splits_arrays || around.splits_arrays;
 }
 
+/// By their names, for jobs know no others. Refused: none of them is known; of some that are not it is told.
+Status NameUsers(std::vector<std::string>& users) {
+  for (std::string& user : users) user = UserNameOf(user);
+  std::string unknown;
+  const auto is_unknown = [&](const std::string& user) { return !UserId(user).has_value(); };
+  for (const std::string& user : users) {
+    if (is_unknown(user)) unknown += (unknown.empty() ? "" : ",") + user;
+  }
+  if (unknown.empty()) return {};
+  std::erase_if(users, is_unknown);
+  if (users.empty()) return InvalidArgument("Invalid user: " + unknown);
+  FailAs("squeue", "Invalid user: " + unknown);
+  return {};
+}
+
 Result<wire::JobSelector> SelectorOf(const Wish& wish) {
   wire::JobSelector select;
   select.ids = wish.jobs;
-  for (const std::string& user : wish.users) {
-    if (!UserId(user)) return InvalidArgument("Invalid user: " + user);
-  }
   // The server says who calls: from another machine this one's name for them may be another.
   select.user = wish.is_mine ? "@me" : wish.users.size() == 1 ? wish.users.front() : "all";
   DIVVY_TRY(const std::vector<std::string> states, ReadStates(wish.states));
@@ -160,17 +173,18 @@ Result<wire::JobSelector> SelectorOf(const Wish& wish) {
     probe.state = state;
     return IsFinal(probe);
   });
+  if (select.includes_final && wish.jobs.empty()) select.since = ToSeconds(CallerSurroundings().now) - kMinJobAgeS;
   return select;
 }
 
-bool IsWanted(const wire::JobView& job, const Wish& wish, const std::set<std::string>& states) {
+bool IsWanted(const wire::JobView& job, const Wish& wish) {
   const auto among = [](const std::vector<std::string>& list, const std::string& value) {
     return list.empty() || std::ranges::find(list, value) != list.end();
   };
   if (!among(wish.names, job.name)) return false;
   if (!wish.is_mine && wish.users.size() > 1 && !among(wish.users, job.user)) return false;
   // Slurm lists what is pending, running or completing unless states are named.
-  return states.empty() ? !IsFinal(job) : states.contains(job.state);
+  return wish.states.empty() ? !IsFinal(job) : IsInSlurmState(job, wish.states);
 }
 
 /// The steps that run, of each job that does.
@@ -212,8 +226,11 @@ QueueFormat FormatOf(const Wish& wish) {
 Result<std::string> Draw(Api& api, const Wish& wish) {
   DIVVY_TRY(const wire::JobSelector select, SelectorOf(wish));
   DIVVY_TRY(std::vector<wire::JobView> jobs, FetchJobs(api, select));
-  const std::set<std::string> states(select.states.begin(), select.states.end());
-  std::erase_if(jobs, [&](const wire::JobView& job) { return !IsWanted(job, wish, states); });
+  const double forgotten = ToSeconds(CallerSurroundings().now) - kMinJobAgeS;
+  const auto is_forgotten = [&](const wire::JobView& job) {
+    return wish.jobs.empty() && IsFinal(job) && job.end_time.value_or(forgotten) < forgotten;
+  };
+  std::erase_if(jobs, [&](const wire::JobView& job) { return !IsWanted(job, wish) || is_forgotten(job); });
   // The steps of a job are of all its components.
   if (!wish.shows_steps) {
     jobs = SplitComponents(jobs, wish.jobs);
@@ -274,6 +291,7 @@ int SqueueMain(const std::vector<std::string>& words) {
     wish.jobs.insert(wish.jobs.end(), ids->begin(), ids->end());
   }
   AddFromEnvironment(around, wish);
+  if (const Status named = NameUsers(wish.users); !named) return FailAs("squeue", named.error().message);
   for (;;) {
     auto api = Api::Connect();
     if (!api) return FailAs("squeue", api.error());

@@ -38,9 +38,16 @@ constexpr auto kStates = std::to_array<StateWords>({
 });
 /// States of Slurm's that a job here never has; asking for them is not wrong.
 constexpr auto kOtherStates = std::to_array<std::string_view>(
-    {"PREEMPTED", "PR", "BOOT_FAIL",    "BF", "DEADLINE",    "DL", "OUT_OF_MEMORY", "OOM", "REQUEUED",     "RQ",
-     "RESIZING",  "RS", "REVOKED",      "RV", "STOPPED",     "ST", "SIGNALING",     "SI",  "SPECIAL_EXIT", "SE",
-     "STAGE_OUT", "SO", "REQUEUE_HOLD", "RH", "REQUEUE_FED", "RF", "RESV_DEL_HOLD", "RD"});
+    {"PREEMPTED",    "PR", "BOOT_FAIL",   "BF", "DEADLINE",      "DL", "REQUEUED",     "RQ", "RESIZING",  "RS",
+     "REVOKED",      "RV", "STOPPED",     "ST", "SIGNALING",     "SI", "SPECIAL_EXIT", "SE", "STAGE_OUT", "SO",
+     "REQUEUE_HOLD", "RH", "REQUEUE_FED", "RF", "RESV_DEL_HOLD", "RD"});
+
+/// How the reason of a job begins that its memory's limit ended (control/controller_facts.cc).
+constexpr std::string_view kOutOfMemoryReason = "out of memory";
+
+bool IsOutOfMemory(std::string_view slurm_state) {
+  return EqualsIgnoringCase(slurm_state, "OUT_OF_MEMORY") || EqualsIgnoringCase(slurm_state, "OOM");
+}
 
 /// The states in the order in which squeue's listing has them.
 int StateOrder(const wire::JobView& job) {
@@ -129,14 +136,29 @@ wire::JobView ViewOf(const wire::JobDetail& d) {
   return v;
 }
 
-std::string StateName(const std::string& state) {
-  const auto found = std::ranges::find(kStates, std::string_view(state), &StateWords::state);
-  return found == kStates.end() ? state : std::string(found->name);
+bool RanOutOfMemory(const wire::JobView& job) {
+  return job.state == "failed" && job.reason.starts_with(kOutOfMemoryReason);
 }
 
-std::string StateCode(const std::string& state) {
-  const auto found = std::ranges::find(kStates, std::string_view(state), &StateWords::state);
-  return found == kStates.end() ? state : std::string(found->code);
+std::string StateName(const wire::JobView& job) {
+  if (RanOutOfMemory(job)) return "OUT_OF_MEMORY";
+  const auto found = std::ranges::find(kStates, std::string_view(job.state), &StateWords::state);
+  return found == kStates.end() ? job.state : std::string(found->name);
+}
+
+std::string StateCode(const wire::JobView& job) {
+  if (RanOutOfMemory(job)) return "OOM";
+  const auto found = std::ranges::find(kStates, std::string_view(job.state), &StateWords::state);
+  return found == kStates.end() ? job.state : std::string(found->code);
+}
+
+bool IsInSlurmState(const wire::JobView& job, const std::vector<std::string>& slurm_states) {
+  return std::ranges::any_of(slurm_states, [&](const std::string& name) {
+    const std::vector<std::string> states = StatesOf(name);
+    const bool is_all = EqualsIgnoringCase(name, "all");
+    return std::ranges::find(states, job.state) != states.end() &&
+           (is_all || job.state != "failed" || IsOutOfMemory(name) == RanOutOfMemory(job));
+  });
 }
 
 std::vector<std::string> StatesOf(std::string_view slurm_state) {
@@ -150,6 +172,7 @@ std::vector<std::string> StatesOf(std::string_view slurm_state) {
   // Slurm counts a job whose last processes are ending, or beginning, as running too.
   if (EqualsIgnoringCase(slurm_state, "R") || EqualsIgnoringCase(slurm_state, "RUNNING"))
     states.emplace_back("starting");
+  if (IsOutOfMemory(slurm_state)) states.emplace_back("failed");
   for (const std::string_view other : kOtherStates) {
     if (EqualsIgnoringCase(other, slurm_state)) states.emplace_back("none");
   }
@@ -167,6 +190,7 @@ bool HoldsGpus(const wire::JobView& job) { return !IsPending(job) && !IsFinal(jo
 
 std::string ReasonCode(const wire::JobView& job) {
   if (job.state == "held") return "JobHeldUser";
+  if (RanOutOfMemory(job)) return "OutOfMemory";
   if (job.state == "failed") return "NonZeroExitCode";
   if (job.state == "timed_out") return "TimeLimit";
   if (job.state == "lost") return "NodeDown";
@@ -231,6 +255,7 @@ std::string TimeLimit(const wire::JobView& job) {
 }
 
 std::string ExitCode(const wire::JobView& job) {
+  if (RanOutOfMemory(job)) return "0:125";
   const std::int64_t signal = job.signal.value_or(0);
   return std::to_string(signal != 0 ? 0 : job.exit_code.value_or(0)) + ":" + std::to_string(signal);
 }

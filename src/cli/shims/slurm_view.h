@@ -32,8 +32,12 @@ struct Scene {
 /// The parts of a job in full that listings show as well.
 wire::JobView ViewOf(const wire::JobDetail& detail);
 
-std::string StateName(const std::string& state);  // "queued" -> "PENDING"
-std::string StateCode(const std::string& state);  // "queued" -> "PD"
+std::string StateName(const wire::JobView& job);  // "PENDING", "OUT_OF_MEMORY"
+std::string StateCode(const wire::JobView& job);  // "PD", "OOM"
+/// It failed by the limit of its memory, which Slurm has a state for.
+bool RanOutOfMemory(const wire::JobView& job);
+/// Whether it is one of Slurm's states that are named, by name or letters.
+bool IsInSlurmState(const wire::JobView& job, const std::vector<std::string>& slurm_states);
 /// The divvy states that a Slurm state's name or letters stand for ("PD" -> held, queued); empty: no such state.
 std::vector<std::string> StatesOf(std::string_view slurm_state);
 inline constexpr std::string_view kStateNames =
