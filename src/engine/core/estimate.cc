@@ -275,7 +275,9 @@ class Estimator {
         else estimate.basis = "no time can be given: the jobs that its caps and limits count have no known end";
         break;
       case Rests::kEnds:
-        estimate.basis = answer.at == kNever ? WhyNever(answer.moment) : WhenTheyEnd(answer.moment.waits_for, false);
+        estimate.basis = answer.at == kNever          ? WhyNever(answer.moment)
+                         : answer.moment.ends_booking ? "when a reservation ends"
+                                                      : WhenTheyEnd(answer.moment.waits_for, false);
         break;
       case Rests::kLine:
         estimate.basis = LineText(answer);

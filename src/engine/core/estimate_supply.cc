@@ -6,6 +6,7 @@
 #include <functional>
 #include <map>
 #include <queue>
+#include <set>
 
 namespace divvy::core {
 namespace {
@@ -79,11 +80,14 @@ Supply::Supply(const View& view, const Ahead& ahead, const SpreadOf* spread)
     if (!Suits(node)) continue;
     nodes_.push_back(index);
     kinds_ |= placement::ModelSet{1} << node.facts.kind;
-    free_units_ += counts_gpus_ ? node.state.gpu_free : counts_cpus_ ? node.state.cpu_free : node.state.memory_free;
+    Close(index);
+    free_units_ += UnitsLeft(StateNow(nodes_.size() - 1));
+    all_units_ += UnitsLeft(node.state);
     // The pieces of all nodes are a long way to read: those of later ones are fetched meanwhile.
     if (index + 4 < state_.nodes.size()) __builtin_prefetch(state_.nodes[index + 4].pieces.data());
     for (const RunPiece& piece : node.pieces) {
       units_.push_back(static_cast<std::int32_t>(UnitsOf(piece.shape)));
+      all_units_ += units_.back();
       at_[static_cast<std::size_t>(Outcome::kTypical)].push_back(typical.Of(piece));
       at_[static_cast<std::size_t>(Outcome::kLatest)].push_back(latest.Of(piece));
       if (spread_ != nullptr) at_[static_cast<std::size_t>(Outcome::kEarliest)].push_back(earliest.Of(piece));
@@ -127,6 +131,51 @@ bool Supply::Holds(const NodeState& state, const Node& node) const {
   return false;
 }
 
+template <typename Visit>
+void Supply::ForEachState(Outcome outcome, std::size_t index, Time before, Visit visit) const {
+  const Node& node = state_.nodes[nodes_[index]];
+  std::vector<std::pair<Time, std::size_t>> gone;
+  for (std::size_t i = first_[index]; i < first_[index + 1]; ++i) {
+    if (at(outcome)[i] < before) gone.emplace_back(at(outcome)[i], i - first_[index]);
+  }
+  const auto closed = closed_.find(index);
+  if (closed == closed_.end()) {
+    std::sort(gone.begin(), gone.end());
+    NodeState state = node.state;
+    for (const auto& [time, piece] : gone) {
+      ReleasePiece(node, node.pieces[piece], state);
+      if (visit(time, state)) return;
+    }
+    return;
+  }
+  std::set<Time> moments;
+  for (const auto& [time, piece] : gone) moments.insert(time);
+  for (const Closed::Stretch& stretch : closed->second.stretches) {
+    if (stretch.until < before) moments.insert(stretch.until);
+  }
+  for (const Time moment : moments) {
+    if (visit(moment, StateBy(outcome, index, moment))) return;
+  }
+}
+
+template <typename Visit>
+void Supply::ForEachFreed(Outcome outcome, Visit visit) const {
+  for (std::size_t index = 0; index < nodes_.size(); ++index) {
+    if (closed_.empty() || !closed_.contains(index)) {
+      for (std::size_t i = first_[index]; i < first_[index + 1]; ++i) {
+        if (at(outcome)[i] != kNever) visit(at(outcome)[i], std::int64_t{units_[i]});
+      }
+      continue;
+    }
+    std::int64_t before = UnitsLeft(StateNow(index));
+    ForEachState(outcome, index, kNever, [&](Time time, const NodeState& state) {
+      visit(time, UnitsLeft(state) - before);
+      before = UnitsLeft(state);
+      return false;
+    });
+  }
+}
+
 Supply::Moment Supply::Fits(Outcome outcome, Time soon) const {
   if (IsSingle(ask_)) return FitsOne(outcome, soon);
   if (GangFitsBy(outcome, soon)) return {soon, {}, 0, 0};
@@ -146,28 +195,23 @@ std::vector<JobId> Supply::GoneBy(Outcome outcome, std::size_t node, Time moment
 Time Supply::FitsOnNode(Outcome outcome, std::size_t index, Time before) const {
   const Node& node = state_.nodes[nodes_[index]];
   // Going by what is given back alone: a look at these numbers only.
-  std::int64_t units = counts_gpus_ ? node.state.gpu_free : counts_cpus_ ? node.state.cpu_free : node.state.memory_free;
+  std::int64_t units = UnitsLeft(node.state);
   for (std::size_t i = first_[index]; i < first_[index + 1]; ++i) units += at(outcome)[i] < before ? units_[i] : 0;
   const auto& alternatives = ask_.groups.front().alternatives;
   const bool may_fit = std::any_of(alternatives.begin(), alternatives.end(),
                                    [&](const Shape& shape) { return units >= UnitsOf(shape); });
   if (!may_fit) return before;
-  std::vector<std::pair<Time, std::size_t>> gone;
-  for (std::size_t i = first_[index]; i < first_[index + 1]; ++i) {
-    if (at(outcome)[i] < before) gone.emplace_back(at(outcome)[i], i - first_[index]);
-  }
-  std::sort(gone.begin(), gone.end());
-  NodeState state = node.state;
-  for (const auto& [time, piece] : gone) {
-    ReleasePiece(node, node.pieces[piece], state);
-    if (Holds(state, node)) return time;
-  }
-  return before;
+  Time found = before;
+  ForEachState(outcome, index, before, [&](Time time, const NodeState& state) {
+    if (Holds(state, node)) found = time;
+    return found != before;
+  });
+  return found;
 }
 
 Supply::Moment Supply::FitsOne(Outcome outcome, Time soon) const {
-  for (const NodeIndex index : nodes_) {
-    if (Holds(state_.nodes[index].state, state_.nodes[index])) return {view_.now(), {}, 0, 0};
+  for (std::size_t i = 0; i < nodes_.size(); ++i) {
+    if (Holds(StateNow(i), state_.nodes[nodes_[i]])) return {view_.now()};
   }
   Time best = kNever;
   std::size_t where = 0;
@@ -179,7 +223,7 @@ Supply::Moment Supply::FitsOne(Outcome outcome, Time soon) const {
     if (best <= soon) break;
   }
   if (best == kNever) return Endless(outcome);
-  return {best, GoneBy(outcome, where, best), 0, 0};
+  return {best, GoneBy(outcome, where, best), 0, 0, EndsBooking(where, best)};
 }
 
 Supply::Moment Supply::Endless(Outcome outcome) const {
@@ -207,27 +251,19 @@ void Supply::ForEachCommon(const NodeFacts& facts, Visit visit) const {
 
 void Supply::AddSteps(Outcome outcome, std::uint32_t index, std::vector<Step>& steps) const {
   const Node& node = state_.nodes[nodes_[index]];
-  std::vector<std::pair<Time, std::size_t>> gone;
-  for (std::size_t i = first_[index]; i < first_[index + 1]; ++i) {
-    if (at(outcome)[i] != kNever) gone.emplace_back(at(outcome)[i], i - first_[index]);
-  }
-  std::sort(gone.begin(), gone.end());
   ForEachCommon(node.facts, [&](int common, const Ask& ask, std::optional<int> only) {
-    NodeState state = node.state;
     std::vector<std::int64_t> room(ask_.groups.size());
-    const auto look = [&](Time time) {
+    const auto look = [&](Time time, const NodeState& state) {
       for (std::size_t group = 0; group < room.size(); ++group) {
         const std::int64_t more = RoomOn(node.facts, state, ask.groups[group], only) - room[group];
         if (more == 0) continue;
         room[group] += more;
         steps.push_back({time, index, group, common, more});
       }
+      return false;
     };
-    look(view_.now());
-    for (const auto& [time, piece] : gone) {
-      ReleasePiece(node, node.pieces[piece], state);
-      look(time);
-    }
+    look(view_.now(), StateNow(index));
+    ForEachState(outcome, index, kNever, look);
   });
 }
 
@@ -237,10 +273,7 @@ bool Supply::GangFitsBy(Outcome outcome, Time moment) const {
   std::map<std::pair<std::uint64_t, int>, std::vector<std::int64_t>> sums;
   for (std::size_t i = 0; i < nodes_.size(); ++i) {
     const Node& node = state_.nodes[nodes_[i]];
-    NodeState state = node.state;
-    for (std::size_t k = first_[i]; k < first_[i + 1]; ++k) {
-      if (at(outcome)[k] <= moment) ReleasePiece(node, node.pieces[k - first_[i]], state);
-    }
+    const NodeState state = StateBy(outcome, i, moment);
     bool fits = false;
     ForEachCommon(node.facts, [&](int common, const Ask& ask, std::optional<int> only) {
       std::vector<std::int64_t>& sum = sums[{DomainOf(node.facts, nodes_[i], level), common}];
@@ -274,8 +307,8 @@ Supply::Moment Supply::FitsGang(Outcome outcome) const {
     bool is_enough = true;
     for (std::size_t group = 0; group < sum.size(); ++group) is_enough &= sum[group] >= ask_.groups[group].least;
     if (!is_enough) continue;
-    if (step.at <= view_.now()) return {view_.now(), {}, 0, 0};
-    return {step.at, GoneBy(outcome, step.node, step.at), 0, 0};
+    if (step.at <= view_.now()) return {view_.now()};
+    return {step.at, GoneBy(outcome, step.node, step.at), 0, 0, EndsBooking(step.node, step.at)};
   }
   return Endless(outcome);
 }
@@ -296,9 +329,7 @@ std::vector<Supply::Chunk> Supply::Chunks(Outcome outcome) const {
   std::vector<Chunk> chunks;
   chunks.reserve(units_.size() + 1);
   chunks.push_back({view_.now(), free_units_});
-  for (std::size_t i = 0; i < units_.size(); ++i) {
-    if (at(outcome)[i] != kNever) chunks.push_back({at(outcome)[i], units_[i]});
-  }
+  ForEachFreed(outcome, [&](Time at, std::int64_t units) { chunks.push_back({at, units}); });
   return chunks;
 }
 
@@ -350,9 +381,10 @@ Supply::Moment Supply::Stepped(Outcome outcome) const {
   }
   std::sort(queue.begin(), queue.end(), [](const Queued& a, const Queued& b) { return a.key < b.key; });
 
-  std::priority_queue<Chunk, std::vector<Chunk>, std::greater<>> free(std::greater<>(), Chunks(outcome));
-  std::int64_t left = free_units_;
-  for (std::size_t i = 0; i < units_.size(); ++i) left += at(outcome)[i] == kNever ? 0 : units_[i];
+  std::vector<Chunk> chunks = Chunks(outcome);
+  std::int64_t left = 0;
+  for (const Chunk& chunk : chunks) left += chunk.units;
+  std::priority_queue<Chunk, std::vector<Chunk>, std::greater<>> free(std::greater<>(), std::move(chunks));
   Moment moment{view_.now(), {}, members_, 0};
   const auto take = [&](std::int64_t units) {
     Time start = view_.now();
@@ -401,9 +433,7 @@ Supply::Moment Supply::Summed(Outcome outcome) const {
       moment.endless += one.members;
     }
   }
-  std::int64_t all = free_units_;
-  for (const std::int32_t units : units_) all += units;
-  if (stuck > static_cast<double>(all)) return moment;
+  if (stuck > static_cast<double>(all_units_)) return moment;
   const std::map<Time, std::int64_t> freed = Rounded(outcome);
   auto next = freed.begin();
   double width = -stuck;  // What is free, but for what jobs without an end have taken by then.
@@ -427,14 +457,13 @@ std::map<Time, std::int64_t> Supply::Rounded(Outcome outcome) const {
   std::map<Time, std::int64_t> freed;
   std::vector<std::int64_t> buckets;
   freed[view_.now()] += free_units_;
-  for (std::size_t i = 0; i < units_.size(); ++i) {
-    if (at(outcome)[i] == kNever) continue;
-    const auto seconds = static_cast<std::uint64_t>((at(outcome)[i] - view_.now()) / std::chrono::seconds(1));
+  ForEachFreed(outcome, [&](Time at, std::int64_t units) {
+    const auto seconds = static_cast<std::uint64_t>((at - view_.now()) / std::chrono::seconds(1));
     const int shift = seconds < 64 ? 0 : 58 - __builtin_clzll(seconds);
     const auto bucket = static_cast<std::size_t>(static_cast<std::uint64_t>(shift) * 64 + (seconds >> shift));
     if (buckets.size() <= bucket) buckets.resize(bucket + 1);
-    buckets[bucket] += units_[i];
-  }
+    buckets[bucket] += units;
+  });
   for (std::size_t bucket = 0; bucket < buckets.size(); ++bucket) {
     if (buckets[bucket] == 0) continue;
     const std::size_t shift = bucket < 128 ? 0 : bucket / 64 - 1;

@@ -48,6 +48,7 @@ class Supply {
     std::vector<JobId> waits_for;  // Whose ends decide; at kNever, whose ends nobody knows.
     std::uint64_t behind = 0;      // Members ahead that it waits for.
     std::uint64_t endless = 0;     // Of these, those that nobody can date.
+    bool ends_booking = false;     // It is then that a booking is over.
   };
   /// From when a node, or as many as it takes, has room for it, as far as running jobs go. Where that is no later than
   /// `soon` it may be any time up to it: the search ends there.
@@ -70,6 +71,15 @@ class Supply {
     std::int64_t units = 0;                         // Of each.
     std::array<std::optional<Duration>, 3> length;  // By outcome; nothing: not known.
   };
+  /// What bookings keep from the job on one node, each until it is over: also of one ahead that the job would run into.
+  struct Closed {
+    struct Stretch {
+      GpuMask gpus = 0;
+      Time until = kNever;
+    };
+    std::vector<Stretch> stretches;
+    NodeState now;  // What is left of the node for the job.
+  };
   struct Queued {
     Key key;
     std::size_t work = 0;
@@ -89,7 +99,20 @@ class Supply {
   const std::vector<Time>& at(Outcome outcome) const { return at_[static_cast<std::size_t>(outcome)]; }
   std::int64_t UnitsOf(const Shape& shape) const;
   std::int64_t UnitsOf(const Ask& ask) const;
+  std::int64_t UnitsLeft(const NodeState& state) const {
+    return counts_gpus_ ? state.gpu_free : counts_cpus_ ? state.cpu_free : state.memory_free;
+  }
   bool Suits(const Node& node) const;
+  void Close(NodeIndex node);
+  const NodeState& StateNow(std::size_t node) const;
+  NodeState StateBy(Outcome outcome, std::size_t node, Time moment) const;
+  /// visit(time, state) after each change before `before`, in order, until it returns true.
+  template <typename Visit>
+  void ForEachState(Outcome outcome, std::size_t node, Time before, Visit visit) const;
+  /// visit(time, units) for what comes free at a time that is known.
+  template <typename Visit>
+  void ForEachFreed(Outcome outcome, Visit visit) const;
+  bool EndsBooking(std::size_t node, Time moment) const;
   bool Holds(const NodeState& state, const Node& node) const;
   Time FitsOnNode(Outcome outcome, std::size_t node, Time before) const;
   Moment FitsOne(Outcome outcome, Time soon) const;
@@ -120,7 +143,9 @@ class Supply {
   std::vector<std::size_t> first_;
   std::vector<std::int32_t> units_;
   std::array<std::vector<Time>, 3> at_;
+  std::map<std::size_t, Closed> closed_;  // By place in nodes_.
   std::int64_t free_units_ = 0;
+  std::int64_t all_units_ = 0;  // Those and what runs.
   placement::ModelSet kinds_ = 0;
   std::vector<Work> works_;
   std::uint64_t members_ = 0;
