@@ -108,7 +108,8 @@ std::string StatusLine(const wire::StatusView& status, const std::vector<wire::N
   std::string out = "divvy " + status.version + " serves at " + status.socket + " (pid " + std::to_string(status.pid) +
                     ", up " + dialect::FormatDuration(Duration(static_cast<std::int64_t>(status.uptime_s * 1e9))) +
                     ")\n";
-  out += "GPUs       " + std::to_string(status.gpus_free) + " of " + std::to_string(status.gpus) + " free; " +
+  out += "GPUs       " + std::to_string(status.gpus_free) + " of " + std::to_string(status.gpus) + " free" +
+         (status.gpus_reserved > 0 ? ", " + std::to_string(status.gpus_reserved) + " reserved; " : "; ") +
          status.gpu_source + "\n";
   out += "jobs       " + std::to_string(status.jobs_running) + " running, " + std::to_string(status.jobs_queued) +
          " queued, " + std::to_string(status.jobs_held) + " held, " + std::to_string(status.jobs_total) + " ever\n";

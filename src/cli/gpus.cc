@@ -38,7 +38,7 @@ Colour GpuColour(const std::string& state) {
   if (state == "free") return Colour::kGreen;
   if (state == "allocated") return Colour::kBlue;
   if (state == "fenced") return Colour::kRed;
-  return state == "unmanaged" ? Colour::kYellow : Colour::kDim;
+  return state == "unmanaged" || state == "reserved" ? Colour::kYellow : Colour::kDim;
 }
 
 std::string Known(std::int64_t value, std::string_view unit) {

@@ -53,8 +53,14 @@ std::string RestrictionText(const wire::NodeView& view) {
 // Why it takes no work, or less; with the time that is left of a drain.
 std::string ReasonText(const wire::NodeView& view, double now) {
   if (!view.deadline) {
-    const std::string restriction = RestrictionText(view);
-    return view.reason + (view.reason.empty() || restriction.empty() ? "" : "; ") + restriction;
+    // Of an administrator who gave none it says by whom.
+    const bool is_unsaid = view.reason.starts_with("by ");
+    std::vector<std::string> reasons = {is_unsaid ? "no reason said, " + view.reason : view.reason,
+                                        RestrictionText(view)};
+    if (!view.alone.empty()) reasons.push_back("job " + view.alone + " has it to itself");
+    if (view.gpus_reserved > 0) reasons.push_back(std::to_string(view.gpus_reserved) + " reserved");
+    std::erase(reasons, "");
+    return Join(reasons, "; ");
   }
   const double left = *view.deadline - now;
   const std::string deadline =

@@ -6,6 +6,7 @@
 #include "base/text.h"
 #include "cli/api.h"
 #include "cli/commands.h"
+#include "cli/job_text.h"
 #include "cli/table.h"
 #include "dialect/quantities.h"
 #include "wire/codec.h"
@@ -95,11 +96,21 @@ Result<std::vector<wire::ReservationView>> Ask() {
   return wire::Decode<std::vector<wire::ReservationView>>(text);
 }
 
+/// "n1 GPUs 0-3"; on a server that is alone "GPUs 0-3".
+std::string PlacesText(const wire::ReservationTurn& turn) {
+  std::vector<std::string> places;
+  for (const wire::ReservedPlace& place : turn.places)
+    places.push_back((place.node.empty() ? "" : place.node + " ") + (place.gpus.size() == 1 ? "GPU " : "GPUs ") +
+                     GpuList(place.gpus));
+  return Join(places, ", ");
+}
+
 const std::vector<Column>& Columns() {
-  static const std::vector<Column> columns = {
-      {"NUMBER", true, true, false}, {"NAME", false, true, true},  {"GPUS", true, true, false},
-      {"FOR", false, true, true},    {"NEXT", false, true, false}, {"LENGTH", false, true, false},
-      {"EVERY", false, true, false}, {"STATE", false, true, true}, {"BY", false, false, false}};
+  static const std::vector<Column> columns = {{"NUMBER", true, true, false},  {"NAME", false, true, true},
+                                              {"GPUS", true, true, false},    {"WHERE", false, true, true},
+                                              {"FOR", false, true, true},     {"NEXT", false, true, false},
+                                              {"LENGTH", false, true, false}, {"EVERY", false, true, false, true},
+                                              {"STATE", false, true, true},   {"BY", false, false, false}};
   return columns;
 }
 
@@ -116,6 +127,7 @@ std::vector<Cell> Row(const wire::ReservationView& view) {
   return {{std::to_string(view.number), Colour::kBold},
           {view.name, Colour::kNone},
           {std::to_string(view.gpus), Colour::kNone},
+          {view.turns.empty() ? "" : PlacesText(view.turns.front()), Colour::kNone},
           {Whose(view), Colour::kNone},
           {Clock(view.turns.empty() ? view.start : view.turns.front().start), Colour::kNone},
           {Length(view.duration_s), Colour::kNone},
@@ -145,7 +157,7 @@ void Print(const wire::ReservationView& view) {
               view.every == "once" ? "once" : ("every " + view.every).c_str());
   for (const wire::ReservationTurn& turn : view.turns) {
     std::printf("  %s - %s  %s\n", Clock(turn.start).c_str(), Clock(turn.end).c_str(),
-                turn.is_held ? "held" : ("not held: " + turn.reason).c_str());
+                turn.is_held ? ("held, " + PlacesText(turn)).c_str() : ("not held: " + turn.reason).c_str());
   }
   if (view.turns.empty()) std::printf("  %s  held from eight days before\n", Clock(view.start).c_str());
 }

@@ -322,8 +322,9 @@ TopLine TopTitle(const TopFacts& facts, const TopChoice& choice) {
   if (!choice.user.empty()) chosen += "  of " + choice.user;
   if (!choice.filter.empty()) chosen += "  /" + choice.filter;
   if (!chosen.empty()) line.spans.push_back({chosen, Colour::kYellow});
-  const std::int64_t used = status.gpus - status.gpus_free;
+  const std::int64_t used = status.gpus - status.gpus_free - status.gpus_reserved;
   line.spans.push_back({"  " + std::to_string(used) + " of " + Plural(status.gpus, "GPU") + " taken  " +
+                            (status.gpus_reserved > 0 ? std::to_string(status.gpus_reserved) + " reserved  " : "") +
                             std::to_string(status.jobs_running) + " running  " + std::to_string(status.jobs_queued) +
                             " queued" +
                             (status.jobs_held > 0 ? "  " + std::to_string(status.jobs_held) + " held" : "") +

@@ -8,6 +8,7 @@
 #include "control/record_parts.h"
 #include "control/settings_text.h"
 #include "engine/server/blockers.h"
+#include "engine/server/idle_gpus.h"
 
 namespace divvy {
 namespace {
@@ -487,7 +488,6 @@ Reason Controller::WaitingReason(const JobRecord& record) const {
   if (std::string bar = cluster_.TeamBar(record.id); !bar.empty()) return bar;
   if (std::string gone = WhyNoPool(pools_, cluster_, record); !gone.empty()) return gone;
   if (const int asked = record.request.gpus_in_all(); asked > 0) {
-    // What they are kept for, or why they do not fit, is for divvy why.
     const std::string idle = IdleNodesText(cluster_, *entry);
     if (!record.request.slice.empty())
       return "waits for a slice " + record.request.slice + (idle.empty() ? "" : "; " + idle);
@@ -497,9 +497,12 @@ Reason Controller::WaitingReason(const JobRecord& record) const {
       return "waits for " + part + (record.request.gpus > 1 ? " of GPUs" : " of a GPU") +
              (idle.empty() ? "" : "; " + idle);
     }
-    const int free = cluster_.free_count();
-    return "waits for " + Plural(asked, "GPU") + ", " + std::to_string(free) + " free" +
-           (free >= asked ? ", not for it" : "") + (idle.empty() ? "" : "; " + idle);
+    const auto is_its = [&](std::uint64_t booking) {
+      const auto number = ReservationOfBooking(booking);
+      return number && IsFor(reservations_.all().at(*number), record.user.name, record.team);
+    };
+    return "waits for " + Plural(asked, "GPU") + ", " + IdleGpusText(cluster_, *entry, is_its) +
+           (idle.empty() ? "" : "; " + idle);
   }
   return "waits for CPUs or memory";
 }

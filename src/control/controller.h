@@ -240,11 +240,6 @@ class Controller {
   /// By number or name; administrators, and the user whom it is for.
   Result<std::string> CancelReservation(const std::string& which, const Caller& caller, Time now);
   const ReservationBook& reservations() const { return reservations_; }
-  struct TurnView {
-    GpuTurn turn;
-    bool is_held = false;
-    std::string reason;  // Why it is not.
-  };
   std::vector<TurnView> TurnsAhead(const GpuReservation& reservation, Time now) const;
   /// What a booking of the engine is a turn of.
   std::optional<std::uint64_t> ReservationOfBooking(std::uint64_t booking) const;

@@ -4,6 +4,7 @@
 
 #include "base/text.h"
 #include "control/controller.h"
+#include "engine/server/idle_gpus.h"
 
 namespace divvy {
 namespace {
@@ -15,6 +16,15 @@ Status MayReserve(const Caller& caller) {
   return PermissionDenied("reserving GPUs takes an administrator; " + CallerName(caller) + " is none");
 }
 
+Status FitsOneMachine(const Server& cluster, int gpus) {
+  int largest = 0;
+  for (const BookNode& node : cluster.nodes()) largest = std::max(largest, node.taking().size());
+  if (gpus <= largest) return {};
+  return FailedPrecondition(
+      "a reservation is of one machine, and the largest that takes work has " + Plural(largest, "GPU") +
+      (largest == 0 ? "" : "; reserve " + Plural(gpus, "GPU") + " in parts of at most " + std::to_string(largest)));
+}
+
 }  // namespace
 
 Result<GpuReservation> Controller::Reserve(GpuReservation asked, const Caller& caller, Time now) {
@@ -22,7 +32,8 @@ Result<GpuReservation> Controller::Reserve(GpuReservation asked, const Caller& c
   asked.by = caller.user.name;
   if (!asked.team.empty() && teams_.Find(asked.team) == nullptr)
     return NotFound("there is no team " + asked.team + "; divvy teams lists them");
-  DIVVY_TRY(const GpuReservation made, reservations_.Make(std::move(asked), now, cluster_.gpu_count()));
+  DIVVY_TRY(const GpuReservation made, reservations_.Make(std::move(asked), now));
+  DIVVY_CHECK(FitsOneMachine(cluster_, made.gpus));
   const std::vector<GpuTurn> turns = TurnsOf(made, now, now + kBookingHorizon);
   for (const GpuTurn& turn : turns) {
     if (BookTurn(made, turn, now)) continue;
@@ -61,8 +72,7 @@ bool Controller::BookAgain(const GpuReservation& reservation, const GpuTurn& tur
   std::vector<RunningJob> theirs;
   GpuSet gpus;
   for (const auto& [id, job] : cluster_.running_jobs()) {
-    const bool is_theirs = reservation.user.empty() ? job.team == reservation.team : job.user == reservation.user;
-    if (!is_theirs || job.gpus.empty() || job.known_end > turn.until) continue;
+    if (!IsFor(reservation, job.user, job.team) || job.gpus.empty() || job.known_end > turn.until) continue;
     theirs.push_back(job);
     for (const int gpu : job.gpus.ToVector()) gpus.Insert(static_cast<GpuIndex>(gpu));
   }
@@ -107,15 +117,9 @@ std::string Controller::WhyNoRoom(const GpuReservation& reservation, const GpuTu
     (job.known_end == kNever ? unknown : longer) += job.gpus.size();
     whose += (whose.empty() ? "" : ", ") + ToString(id);
   }
-  int usable = 0, largest = 0;
-  for (const BookNode& node : cluster_.nodes()) {
-    usable += node.taking().size();
-    largest = std::max(largest, node.taking().size());
-  }
-  if (reservation.gpus > largest) {
-    return "a reservation is of one machine, and the largest that takes work has " + Plural(largest, "GPU") +
-           "; reserve " + Plural(reservation.gpus, "GPU") + " in parts of at most " + std::to_string(largest);
-  }
+  if (const Status fits = FitsOneMachine(cluster_, reservation.gpus); !fits) return fits.error().message;
+  int usable = 0;
+  for (const BookNode& node : cluster_.nodes()) usable += node.taking().size();
   std::string text = "there is no room for " + Plural(reservation.gpus, "GPU") + " in that time: of " +
                      std::to_string(usable) + " that take work";
   std::vector<std::string> parts;
@@ -159,11 +163,13 @@ void Controller::BookAnew(Time now) {
   FollowReservations(now);
 }
 
-std::vector<Controller::TurnView> Controller::TurnsAhead(const GpuReservation& reservation, Time now) const {
+std::vector<TurnView> Controller::TurnsAhead(const GpuReservation& reservation, Time now) const {
   std::vector<TurnView> views;
   for (const GpuTurn& turn : TurnsOf(reservation, now, now + kBookingHorizon)) {
-    const bool is_held = bookings_.contains(turn.id);
-    views.push_back({turn, is_held, is_held ? "" : WhyNoRoom(reservation, turn, now)});
+    const auto booked = bookings_.find(turn.id);
+    const bool is_held = booked != bookings_.end();
+    views.push_back({turn, is_held, is_held ? "" : WhyNoRoom(reservation, turn, now),
+                     is_held ? PlacesOfBooking(cluster_, booked->second.id) : std::vector<NodePlace>()});
   }
   return views;
 }

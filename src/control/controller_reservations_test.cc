@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "control/controller_test_world.h"
+#include "control/controller_machines_test_world.h"
 
 namespace divvy {
 namespace {
@@ -70,6 +70,30 @@ TEST_F(Reservations, BeforeOneOnlyJobsThatEndInTimeStart) {
   for (const JobId job : {endless, longer, too_long})
     EXPECT_TRUE(std::find(after.begin(), after.end(), job) != after.end()) << job.value();
   EXPECT_TRUE(world_.controller_.reservations().all().empty()) << "it is over";
+}
+
+TEST_F(Reservations, OneInForceNamesItsGpusAndWhoWaitsIsToldOfIt) {
+  ASSERT_EQ(Reserve(Asked(3, minutes(0))), "");
+  const auto turns = world_.controller_.TurnsAhead(world_.controller_.reservations().all().at(1), world_.now_);
+  ASSERT_EQ(turns.size(), 1U);
+  ASSERT_EQ(turns[0].places.size(), 1U);
+  EXPECT_EQ(turns[0].places[0].gpus, GpuSet::Of({0, 1, 2}));
+  const JobId others = Submit("bob", 2, hours(1)), own = Submit("ada", 4, hours(3));
+  world_.Turn();
+  EXPECT_EQ(world_.controller_.WaitingReason(*world_.controller_.Find(others)), "waits for 2 GPUs, 1 free, 3 reserved");
+  EXPECT_EQ(world_.controller_.WaitingReason(*world_.controller_.Find(own)),
+            "waits for 4 GPUs, 4 free, but not as it needs them");
+}
+
+TEST_F(Reservations, HowManyMoreThanAMachineHasMakesNoDifference) {
+  Machines many(1, 8, 4);
+  for (const int gpus : {9, 99, 1'000'000}) {
+    const auto made = many.controller_.Reserve(Asked(gpus, hours(1)), root_, many.now_);
+    ASSERT_FALSE(made);
+    EXPECT_EQ(made.error().message,
+              "a reservation is of one machine, and the largest that takes work has 8 GPUs; reserve " +
+                  std::to_string(gpus) + " GPUs in parts of at most 8");
+  }
 }
 
 TEST_F(Reservations, WhereThereIsNoRoomItSaysWhoIsInTheWay) {

@@ -24,11 +24,6 @@ bool IsLabel(std::string_view text) {
   return text.size() <= 64 && std::ranges::all_of(text, [](char c) { return static_cast<unsigned char>(c) >= ' '; });
 }
 
-std::string NameOf(const GpuReservation& reservation) {
-  return "reservation " + std::to_string(reservation.number) +
-         (reservation.name.empty() ? "" : " (" + reservation.name + ")");
-}
-
 }  // namespace
 
 std::string_view Name(Every every) {
@@ -50,6 +45,15 @@ std::optional<Every> EveryFromName(std::string_view name) {
     if (Name(every) == name) return every;
   }
   return std::nullopt;
+}
+
+bool IsFor(const GpuReservation& reservation, std::string_view user, std::string_view team) {
+  return reservation.user.empty() ? reservation.team == team : reservation.user == user;
+}
+
+std::string NameOf(const GpuReservation& reservation) {
+  return "reservation " + std::to_string(reservation.number) +
+         (reservation.name.empty() ? "" : " (" + reservation.name + ")");
 }
 
 std::string Describe(Every every) { return every == Every::kOnce ? "once" : "every " + std::string(Name(every)); }
@@ -77,12 +81,8 @@ std::vector<GpuTurn> TurnsOf(const GpuReservation& reservation, Time now, Time u
   return turns;
 }
 
-Result<GpuReservation> ReservationBook::Make(GpuReservation asked, Time now, int gpus_of_server) const {
+Result<GpuReservation> ReservationBook::Make(GpuReservation asked, Time now) const {
   if (asked.gpus < 1) return InvalidArgument("a reservation is of 1 GPU or more: --gpus 4");
-  if (asked.gpus > gpus_of_server) {
-    return FailedPrecondition("it asks for " + Plural(asked.gpus, "GPU") + ", and this server has " +
-                              (gpus_of_server == 0 ? "none" : std::to_string(gpus_of_server)));
-  }
   if (asked.user.empty() == asked.team.empty())
     return InvalidArgument("a reservation is for a user or for a team: --user ada, or --team vision");
   if (asked.duration < std::chrono::minutes(1) || asked.duration > kLongest)

@@ -15,6 +15,7 @@
 
 #include "base/result.h"
 #include "base/time.h"
+#include "engine/server/facts.h"
 
 namespace divvy {
 
@@ -50,12 +51,23 @@ struct GpuTurn {
   friend bool operator==(const GpuTurn&, const GpuTurn&) = default;
 };
 
+/// The same with what is held for it.
+struct TurnView {
+  GpuTurn turn;
+  bool is_held = false;
+  std::string reason;             // Why it is not.
+  std::vector<NodePlace> places;  // Before it begins they may still become others.
+};
+
 /// Which reservation a turn is of.
 constexpr std::uint64_t kTurnsPerReservation = 100'000;
 constexpr std::uint64_t ReservationOf(std::uint64_t turn) { return turn / kTurnsPerReservation; }
 
 /// Those of its turns that end after `now` and begin before `until`, in order.
 std::vector<GpuTurn> TurnsOf(const GpuReservation& reservation, Time now, Time until);
+bool IsFor(const GpuReservation& reservation, std::string_view user, std::string_view team);
+/// "reservation 3 (course)"
+std::string NameOf(const GpuReservation& reservation);
 /// "every weekday", "once"
 std::string Describe(Every every);
 
@@ -64,7 +76,7 @@ class ReservationBook {
   using Setting = std::pair<std::string, std::string>;
 
   /// Checks it and gives it a number. It is not in the book yet: the engine may have no room.
-  Result<GpuReservation> Make(GpuReservation asked, Time now, int gpus_of_server) const;
+  Result<GpuReservation> Make(GpuReservation asked, Time now) const;
   Setting Add(const GpuReservation& reservation);
   /// By number or name.
   Result<GpuReservation> Find(std::string_view which) const;

@@ -28,11 +28,10 @@ TEST(ReservationBook, EachMistakeIsRefusedByItsName) {
   const auto refusal = [&](const std::function<void(GpuReservation&)>& change) {
     GpuReservation asked = Asked();
     change(asked);
-    return ErrorOf(book.Make(asked, kNow, 8));
+    return ErrorOf(book.Make(asked, kNow));
   };
   EXPECT_EQ(refusal([](GpuReservation&) {}), "");
   EXPECT_EQ(refusal([](GpuReservation& r) { r.gpus = 0; }), "a reservation is of 1 GPU or more: --gpus 4");
-  EXPECT_EQ(refusal([](GpuReservation& r) { r.gpus = 9; }), "it asks for 9 GPUs, and this server has 8");
   EXPECT_EQ(refusal([](GpuReservation& r) { r.team = "vision"; }),
             "a reservation is for a user or for a team: --user ada, or --team vision");
   EXPECT_EQ(refusal([](GpuReservation& r) { r.start = kNow - hours(3); }),
@@ -42,7 +41,7 @@ TEST(ReservationBook, EachMistakeIsRefusedByItsName) {
   EXPECT_EQ(refusal([](GpuReservation& r) { r.duration = hours(25), r.every = Every::kDay; }),
             "it lasts longer than the time from one of its turns to the next; --every day takes at most 24 hours");
   EXPECT_EQ(refusal([](GpuReservation& r) { r.name = "7"; }), "'7' is a number, and no name");
-  GpuReservation course = *book.Make(Asked(), kNow, 8);
+  GpuReservation course = *book.Make(Asked(), kNow);
   course.name = "course";
   book.Add(course);
   EXPECT_EQ(refusal([](GpuReservation& r) { r.name = "course"; }), "there is a reservation 1 (course) already");
@@ -89,7 +88,7 @@ TEST(ReservationBook, WeekdaysAreThoseOfWhoMadeIt) {
 
 TEST(ReservationBook, TextsBringItBackAndThePastGoes) {
   ReservationBook book;
-  GpuReservation once = *book.Make(Asked(), kNow, 8);
+  GpuReservation once = *book.Make(Asked(), kNow);
   once.name = "the course";
   once.by = "root";
   const auto first = book.Add(once);
@@ -97,7 +96,7 @@ TEST(ReservationBook, TextsBringItBackAndThePastGoes) {
   daily.user.clear();
   daily.team = "vision";
   daily.utc_offset = hours(-8);
-  const auto second = book.Add(*book.Make(daily, kNow, 8));
+  const auto second = book.Add(*book.Make(daily, kNow));
   ReservationBook again;
   for (const auto& [key, text] : {first, second}) EXPECT_TRUE(again.LoadSetting(key, text));
   EXPECT_EQ(again.all(), book.all());

@@ -30,6 +30,12 @@ std::optional<User> FindUser(std::string_view name) {
   return User{found->pw_uid, found->pw_gid, found->pw_name};
 }
 
+Error CannotRunAs(std::string_view name, std::string_view what) {
+  return InvalidArgument("this daemon cannot run jobs as '" + std::string(name.substr(0, 64)) + "'; " +
+                         std::string(what) +
+                         " is for a user of this machine, and for a daemon of one's own it is oneself");
+}
+
 FindUserByName KeptUsers(FindUserByName find, std::function<std::chrono::steady_clock::time_point()> now) {
   using Clock = std::chrono::steady_clock;
   struct Known {

@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/result.h"
 #include "model/job.h"
 
 namespace divvy {
@@ -17,6 +18,8 @@ namespace divvy {
 std::string UserName(std::int64_t uid);
 /// A user of this machine, and only one that jobs can run as: for a daemon of one's own that is oneself.
 std::optional<User> FindUser(std::string_view name);
+/// "this daemon cannot run jobs as 'ada'; a token is for ...": `what` is for nobody else.
+Error CannotRunAs(std::string_view name, std::string_view what);
 using FindUserByName = std::function<std::optional<User>(const std::string& name)>;
 /// FindUser, that asks once a minute for each name, and every three seconds for one that there is not: the account may
 /// be made at any moment. From any thread; one that waits for the name service keeps no other.

@@ -1,6 +1,7 @@
 #include "daemon/metrics_page.h"
 
 #include "daemon/views.h"
+#include "engine/server/idle_gpus.h"
 #include "version.h"
 
 namespace divvy {
@@ -139,7 +140,7 @@ void AddJobs(Exposition& out, const Controller& controller) {
   out.Add({}, static_cast<double>(controller.jobs_total()));
 }
 
-void AddGpuFacts(Exposition& out, const Controller& controller) {
+void AddGpuFacts(Exposition& out, const Controller& controller, Time now) {
   const Server& cluster = controller.cluster();
   const auto each = [&](const auto& add) {
     for (NodeIndex node = 0; node < cluster.nodes().size(); ++node) {
@@ -169,8 +170,11 @@ void AddGpuFacts(Exposition& out, const Controller& controller) {
   });
   out.Begin("divvy_gpus", Kind::kGauge, "", "GPUs of all machines.");
   out.Add({}, cluster.gpu_count());
-  out.Begin("divvy_gpus_free", Kind::kGauge, "", "GPUs that take new work and that nobody has.");
-  out.Add({}, cluster.free_count());
+  out.Begin("divvy_gpus_free", Kind::kGauge, "", "GPUs that take new work, whosoever it is.");
+  const IdleGpus idle(cluster, now);
+  out.Add({}, idle.free_count());
+  out.Begin("divvy_gpus_reserved", Kind::kGauge, "", "Idle GPUs that a reservation in force keeps for somebody.");
+  out.Add({}, idle.reserved_count());
   out.Begin("divvy_nodes", Kind::kGauge, "", "Machines that are known, the controller's own included.");
   out.Add({}, static_cast<double>(cluster.nodes().size()));
 }
@@ -240,7 +244,7 @@ std::string MetricsText(const MetricsAbout& about, wire::Exposed form) {
   out.Begin("divvy_accepts_work", Kind::kGauge, "", "0: no new work is taken, for the disk is full.");
   out.Add({}, about.core.trouble().empty() ? 1 : 0);
   AddJobs(out, controller);
-  AddGpuFacts(out, controller);
+  AddGpuFacts(out, controller, now);
   AddTeams(out, controller, now);
   AddTimes(out, about);
   if (about.samples == nullptr) return out.Take();

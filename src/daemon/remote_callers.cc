@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "base/text.h"
+#include "daemon/accounts.h"
 #include "platform/tls.h"
 #include "wire/token_line.h"
 
@@ -104,10 +105,7 @@ Result<RemoteCallers::Made> RemoteCallers::Make(TokenRow row, const Caller& call
                             caller.user.name + " is none");
   }
   const std::optional<User> user = find_user_(row.user);
-  if (!user) {
-    return InvalidArgument("this daemon cannot run jobs as '" + row.user.substr(0, 64) +
-                           "'; a token is for a user of this machine, and for a daemon of one's own it is oneself");
-  }
+  if (!user) return CannotRunAs(row.user, "a token");
   if (user->uid == 0 && row.role == TokenRole::kUser && !caller.is_admin) {
     return PermissionDenied("a token that runs jobs as root takes an administrator");
   }

@@ -7,6 +7,7 @@
 #include "daemon/routes_call.h"
 #include "daemon/select.h"
 #include "daemon/ui_door.h"
+#include "engine/server/idle_gpus.h"
 #include "version.h"
 #include "wire/json.h"
 #include "wire/messages_describe.h"
@@ -231,7 +232,10 @@ void Routes::Status(Call& call) {
     view.isolation += "; " + std::to_string(count) + " opens refused since the daemon began";
   if (ports_.remote->address.port != 0) view.listens = ToString(ports_.remote->address);
   view.gpus = cluster.gpu_count();
-  view.gpus_free = cluster.free_count();
+  const IdleGpus idle(cluster, core_.Now());
+  view.gpus_free = idle.free_count();
+  view.gpus_reserved = idle.reserved_count();
+  if (cluster.has_many()) view.node = cluster.node(kOwnNode).words.name;
   view.jobs_running = static_cast<std::int64_t>(cluster.running_jobs().size());
   for (const auto& [id, record] : controller.live()) {
     const std::int64_t members = record.array_count > 0 ? static_cast<std::int64_t>(record.array_waiting.size()) : 1;

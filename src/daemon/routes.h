@@ -71,6 +71,8 @@ class Routes {
     std::function<void(std::function<std::function<void()>()> work)> read;
     /// For members of teams by group. May ask the network, so its answers are kept for half a minute. May be null.
     Admins::IsInGroup is_in_group;
+    /// A user that jobs can run as. Null: any may be named.
+    std::function<std::optional<User>(const std::string& name)> find_user;
     /// What a login of this user has in its environment: HOME, USER, LOGNAME, SHELL and PATH. May be null.
     std::function<std::vector<std::string>(const User& user)> login_environment;
     /// Must not be null.

@@ -4,6 +4,7 @@
 #include "base/text.h"
 #include "daemon/agent_door.h"
 #include "daemon/routes_call.h"
+#include "engine/server/idle_gpus.h"
 #include "wire/messages_nodes.h"
 
 namespace divvy {
@@ -28,10 +29,12 @@ std::string StateOf(const NodeRow& row, Agents::Presence presence) {
 }
 
 // What of it is in use, and by how many.
-void AddLoad(wire::NodeView& view, const Controller& controller, const std::string& node) {
+void AddLoad(wire::NodeView& view, const Controller& controller, const IdleGpus& idle, const std::string& node) {
   const auto index = controller.IndexOf(node);
   if (!index) return;
-  view.gpus_free = controller.cluster().node(*index).free().size();
+  view.gpus_free = idle.free(*index).size();
+  view.gpus_reserved = idle.reserved(*index).size();
+  if (const auto job = idle.AloneOn(*index)) view.alone = PublicId(*controller.Find(*job));
   if (const auto allowed = controller.restriction(node)) {
     for (std::int64_t gpu = 0; gpu < view.gpus; ++gpu) {
       if (!allowed->Contains(static_cast<GpuIndex>(gpu))) view.gpus_restricted.push_back(gpu);
@@ -46,14 +49,14 @@ void AddLoad(wire::NodeView& view, const Controller& controller, const std::stri
   }
 }
 
-wire::NodeView ViewOf(const NodeRow& row, const Controller& controller, const Agents* agents) {
+wire::NodeView ViewOf(const NodeRow& row, const Controller& controller, const IdleGpus& idle, const Agents* agents) {
   wire::NodeView view;
   view.name = row.name;
   view.state = StateOf(row, agents == nullptr ? Agents::Presence::kAwaited : agents->PresenceOf(row.name));
   view.reason = row.reason;
   if (row.work_since != kNoTime) view.reason_since = ToSeconds(row.work_since);
   AddGpus(view, row.facts.gpus);
-  AddLoad(view, controller, row.name);
+  AddLoad(view, controller, idle, row.name);
   view.gpu_source = row.facts.gpu_source;
   view.cpus = row.facts.cpus;
   view.memory_bytes = row.facts.memory.count();
@@ -76,6 +79,7 @@ wire::NodeView ViewOf(const NodeRow& row, const Controller& controller, const Ag
 
 void Routes::Nodes(Call& call) {
   std::vector<wire::NodeView> views;
+  const IdleGpus idle(core_.controller().cluster(), core_.Now());
   AgentDoor* door = ports_.agents.get();
   wire::NodeView own;
   own.name = door == nullptr || door->book().own_name().empty() ? "localhost" : door->book().own_name();
@@ -83,14 +87,14 @@ void Routes::Nodes(Call& call) {
   own.is_controller = true;
   const NodeCapacity& capacity = core_.controller().cluster().capacity();
   AddGpus(own, capacity.gpus);
-  AddLoad(own, core_.controller(), "");
+  AddLoad(own, core_.controller(), idle, "");
   own.gpu_source = about_.gpu_source;
   own.cpus = capacity.cpus;
   own.memory_bytes = capacity.memory.count();
   views.push_back(std::move(own));
   if (door != nullptr) {
     for (const auto& [name, row] : door->book().nodes())
-      views.push_back(ViewOf(row, core_.controller(), door->agents()));
+      views.push_back(ViewOf(row, core_.controller(), idle, door->agents()));
   }
   call.Answer(views);
 }
@@ -126,6 +130,7 @@ void FillRow(wire::PoolView& view, const PoolRow& row, const Policy& policy) {
 
 void Routes::Pools(Call& call) {
   const Controller& controller = core_.controller();
+  const IdleGpus idle(controller.cluster(), core_.Now());
   std::vector<wire::PoolView> views;
   for (const auto& [name, load] : controller.PoolLoads()) {
     wire::PoolView view;
@@ -138,7 +143,8 @@ void Routes::Pools(Call& call) {
       const BookNode& machine = controller.cluster().node(node);
       view.nodes.push_back(machine.words.name.empty() ? "localhost" : machine.words.name);
       view.gpus += static_cast<std::int64_t>(machine.capacity.gpus.size());
-      view.gpus_free += machine.free().size();
+      view.gpus_free += idle.free(node).size();
+      view.gpus_reserved += idle.reserved(node).size();
     }
     view.running = load.running;
     view.queued = load.queued;

@@ -3,6 +3,7 @@
 #include <memory>
 
 #include "base/text.h"
+#include "daemon/accounts.h"
 #include "daemon/routes_call.h"
 #include "wire/messages_teams.h"
 
@@ -20,8 +21,14 @@ wire::ReservationView ViewOf(const GpuReservation& reservation, const Controller
   view.duration_s = ToSeconds(reservation.duration);
   view.every = Name(reservation.every);
   view.by = reservation.by;
-  for (const Controller::TurnView& turn : controller.TurnsAhead(reservation, now))
-    view.turns.push_back({ToSeconds(turn.turn.from), ToSeconds(turn.turn.until), turn.is_held, turn.reason});
+  for (const TurnView& turn : controller.TurnsAhead(reservation, now)) {
+    view.turns.push_back({ToSeconds(turn.turn.from), ToSeconds(turn.turn.until), turn.is_held, turn.reason, {}});
+    for (const NodePlace& place : turn.places) {
+      wire::ReservedPlace& out = view.turns.back().places.emplace_back();
+      if (controller.cluster().has_many()) out.node = controller.cluster().node(place.node).words.name;
+      for (const int gpu : place.gpus.ToVector()) out.gpus.push_back(gpu);
+    }
+  }
   return view;
 }
 
@@ -44,8 +51,7 @@ void NameTeamsAndReservations(const Controller& controller, Blocker& blocker) {
   if (!number) return;
   const auto at = controller.reservations().all().find(*number);
   if (at == controller.reservations().all().end()) return;
-  blocker.rule = std::string(kRule) + std::to_string(*number);
-  if (!at->second.name.empty()) blocker.rule += " (" + at->second.name + ")";
+  blocker.rule = NameOf(at->second);
 }
 
 void Routes::Reservations(Call& call) {
@@ -71,6 +77,8 @@ void Routes::Reserve(Call& call) {
   asked.every = *every;
   asked.utc_offset = SecondsOf(request->utc_offset_s);
   if (asked.start == kNoTime) asked.start = std::chrono::floor<std::chrono::seconds>(core_.Now());
+  if (!asked.user.empty() && ports_.find_user && !ports_.find_user(asked.user))
+    return call.Refuse(CannotRunAs(asked.user, "a reservation"));
   const auto made = core_.controller().Reserve(std::move(asked), call.caller, core_.Now());
   if (!made) return call.Refuse(made.error());
   core_.AfterCommit([this, call = std::make_shared<Call>(std::move(call)), reservation = *made](const divvy::Status&) {

@@ -6,9 +6,11 @@
 #include <ctime>
 #include <set>
 
+#include "base/duration_text.h"
 #include "base/text.h"
 #include "dialect/job_options.h"
 #include "dialect/quantities.h"
+#include "engine/server/idle_gpus.h"
 #include "model/run_line.h"
 #include "model/step_list.h"
 #include "wire/step_views.h"
@@ -327,8 +329,35 @@ std::string SlicesAlone(const GpuFacts& gpu) {
 /// Has a part of a GPU, and a line of its own.
 bool IsTenant(const RunningJob& job) { return job.request.is_portioned() || job.slice.any(); }
 
+/// Nobody uses it, and who comes may not have it all the same.
+void MarkKept(const Controller& controller, const IdleGpus& idle, NodeIndex node, Time now, wire::GpuView& view) {
+  const auto gpu = static_cast<GpuIndex>(view.index);
+  if (idle.unused(node).Contains(gpu)) {
+    const JobId job = *idle.AloneOn(node);
+    const JobRecord* record = controller.Find(job);
+    view.state = "allocated";
+    view.free = 0;
+    view.jobs.push_back(job);
+    view.job_display_ids.push_back(record == nullptr ? ToString(job) : PublicId(*record));
+    const RunningJob* running = controller.cluster().running(job);
+    view.reason = running->name + " of " + running->user + " has the machine to itself";
+    return;
+  }
+  const auto booking = idle.BookingOf(node, gpu);
+  const auto number = booking ? controller.ReservationOfBooking(*booking) : std::nullopt;
+  if (!number) return;
+  const GpuReservation& reservation = controller.reservations().all().at(*number);
+  view.state = "reserved";
+  view.free = 0;
+  view.reservation = reservation.name.empty() ? std::to_string(*number) : reservation.name;
+  view.reason = (reservation.user.empty() ? "for team " + reservation.team : "for " + reservation.user);
+  for (const GpuTurn& turn : TurnsOf(reservation, now, now + Duration(1)))
+    view.reason += " for " + DurationText(turn.until - now) + " more";
+  view.reason += ": " + NameOf(reservation);
+}
+
 wire::GpuView GpuViewOf(const Controller& controller, NodeIndex node, const GpuFacts& facts, const ShareBoard& shares,
-                        Time now) {
+                        const IdleGpus& idle, Time now) {
   const Server& cluster = controller.cluster();
   wire::GpuView view;
   view.node = cluster.node(node).words.name;
@@ -402,6 +431,7 @@ wire::GpuView GpuViewOf(const Controller& controller, NodeIndex node, const GpuF
     view.reason = cluster.node(node).idle_reason;
   } else {
     view.state = "free";
+    MarkKept(controller, idle, node, now, view);
   }
   if (facts.is_only_sliced && (view.state == "free" || view.state == "allocated"))
     view.reason += (view.reason.empty() ? "" : "; ") + SlicesAlone(facts);
@@ -419,9 +449,10 @@ std::vector<wire::GpuView> GpuViews(const Controller& controller, std::string_vi
                                     Time now) {
   std::vector<wire::GpuView> views;
   const Server& cluster = controller.cluster();
+  const IdleGpus idle(cluster, now);
   for (NodeIndex node = 0; node < cluster.nodes().size(); ++node) {
     for (const GpuFacts& facts : cluster.node(node).capacity.gpus) {
-      views.push_back(GpuViewOf(controller, node, facts, shares, now));
+      views.push_back(GpuViewOf(controller, node, facts, shares, idle, now));
       // How jobs are kept apart on other machines is for their agents to know.
       if (node == kOwnNode) views.back().isolation = isolation;
       if (!cluster.has_many()) views.back().node.clear();

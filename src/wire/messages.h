@@ -29,7 +29,7 @@ struct StatusView {
   std::string isolation;   // "advisory (CUDA_VISIBLE_DEVICES)": what is enforced is called enforced.
   std::string listens;     // For other machines, over TLS: "gpu1.lab:7433"; empty: for none.
   std::int64_t gpus = 0;
-  std::int64_t gpus_free = 0;
+  std::int64_t gpus_free = 0;  // Whoever comes may have them.
   std::int64_t jobs_queued = 0;
   std::int64_t jobs_held = 0;
   std::int64_t jobs_running = 0;
@@ -37,6 +37,8 @@ struct StatusView {
   bool accepts_work = true;
   std::string trouble;  // Why it does not: "the disk under /var/lib/divvy is full".
   std::vector<std::string> warnings;
+  std::int64_t gpus_reserved = 0;  // Idle, and kept for somebody by a reservation in force.
+  std::string node;                // How its machine is called among several; empty: there is no other.
 };
 
 struct GpuProcessView {
@@ -81,7 +83,7 @@ struct GpuView {
   std::string model;
   std::int64_t memory_total_bytes = 0;
   std::int64_t memory_used_bytes = 0;
-  std::string state;   // "free" | "allocated" | "unmanaged" | "restricted" | "fenced"
+  std::string state;   // "free" | "allocated" | "reserved" | "unmanaged" | "restricted" | "fenced"
   std::string reason;  // Why it is not free, for people.
   std::vector<JobId> jobs;
   std::vector<std::string> job_display_ids;  // Of `jobs`, in their order: "17", "17_3".
@@ -99,6 +101,7 @@ struct GpuView {
   std::string node;                 // Whose it is.
   double free = 0;                  // The part of it that nobody has by the plan.
   std::vector<TenantView> tenants;  // Who has parts of it.
+  std::string reservation;          // By name or number, where one keeps it ("reserved").
 };
 
 /// A component of a heterogeneous job beyond its first.

@@ -55,7 +55,7 @@ namespace divvy::wire {
 BOOST_DESCRIBE_STRUCT(StatusView, (),
                       (pid, version, uptime_s, home, socket, user, is_machine_wide, gpu_source, policy, isolation,
                        listens, gpus, gpus_free, jobs_queued, jobs_held, jobs_running, jobs_total, accepts_work,
-                       trouble, warnings))
+                       trouble, warnings, gpus_reserved, node))
 BOOST_DESCRIBE_STRUCT(GpuProcessView, (), (pid, user, command, memory_bytes, age_s, is_graphics, job, is_ignored))
 BOOST_DESCRIBE_STRUCT(TenantView, (),
                       (job, display_id, name, user, state, share, request, request_bytes, limit_bytes, ceiling_bytes,
@@ -64,7 +64,7 @@ BOOST_DESCRIBE_STRUCT(TenantView, (),
 BOOST_DESCRIBE_STRUCT(GpuView, (),
                       (index, uuid, model, memory_total_bytes, memory_used_bytes, state, reason, jobs, job_display_ids,
                        pci_address, numa_node, compute_capability, is_mig_enabled, slices, links, utilisation_percent,
-                       temperature_celsius, power_watts, processes, isolation, node, free, tenants))
+                       temperature_celsius, power_watts, processes, isolation, node, free, tenants, reservation))
 BOOST_DESCRIBE_STRUCT(ComponentView, (),
                       (gpus, gpu_type, gpu_memory_bytes, cpus, memory_bytes, tasks, nodes, spreads_tasks, constraint,
                        node_list, excluded_nodes, pool))

@@ -17,7 +17,7 @@ struct NodeView {
   std::string reason;          // Why it takes no work.
   bool is_controller = false;  // The controller's own machine.
   std::int64_t gpus = 0;
-  std::int64_t gpus_free = 0;  // Take new work now.
+  std::int64_t gpus_free = 0;  // Take new work now, whosoever it is.
   std::int64_t jobs = 0;       // That have a part there.
   std::string gpu_model;       // Empty where they are of several.
   std::string gpu_source;
@@ -33,6 +33,8 @@ struct NodeView {
   std::vector<std::string> gpu_uuids;
   std::optional<double> reason_since;         // When `reason` was said; absent: nobody knows.
   std::vector<std::int64_t> gpus_restricted;  // Take no new work: divvy gpus restrict.
+  std::int64_t gpus_reserved = 0;             // Idle, and kept for somebody by a reservation in force.
+  std::string alone;                          // The job that has all of it to itself, by its pool.
 };
 
 /// A pool: one that was made ([pools.NAME]), or that labels of machines name. Of numbers absent is no limit.
@@ -43,7 +45,7 @@ struct PoolView {
   bool is_from_file = false;       // Else labels alone make it, and it bounds nothing.
   std::vector<std::string> nodes;  // That are in it.
   std::int64_t gpus = 0;           // Of these,
-  std::int64_t gpus_free = 0;      // and those that take new work now.
+  std::int64_t gpus_free = 0;      // and those that take new work now, whosoever it is.
   std::int64_t running = 0;        // Its jobs,
   std::int64_t queued = 0;
   double gpus_held = 0;  // and what they hold.
@@ -60,7 +62,8 @@ struct PoolView {
   std::string placement;
   std::int64_t priority = 0;
   bool is_exclusive = false;
-  std::int64_t jobs_per_gpu = 1;  // Above 1: so many share each GPU that they ask for whole.
+  std::int64_t jobs_per_gpu = 1;   // Above 1: so many share each GPU that they ask for whole.
+  std::int64_t gpus_reserved = 0;  // Of `gpus`: idle, and kept for somebody by a reservation in force.
 };
 
 /// POST /v1/nodes/cordon, drain, resume, remove and label.

@@ -66,11 +66,16 @@ struct ReservationRequest {
   std::string every = "once";  // "day", "weekday", "week".
   double utc_offset_s = 0;     // Says which days are weekdays.
 };
+struct ReservedPlace {
+  std::string node;  // Empty: the machine of a server that is alone.
+  std::vector<std::int64_t> gpus;
+};
 struct ReservationTurn {
   double start = 0;
   double end = 0;
-  bool is_held = false;  // GPUs are kept for it.
-  std::string reason;    // Why not.
+  bool is_held = false;               // GPUs are kept for it.
+  std::string reason;                 // Why not.
+  std::vector<ReservedPlace> places;  // Which; before it begins they may still become others.
 };
 struct ReservationView {
   std::int64_t number = 0;

@@ -72,6 +72,11 @@ refused "run jobs without a time limit" divvy reserve --gpus 4 --team filed --st
 divvy cancel "$second" --grace 0 >/dev/null
 wait_for "its end" state_is "$second" cancelled
 divvy reserve --gpus 3 --team filed --duration 2h --name course >/dev/null || fail "there is room for three"
+expect 3 "$(divvy gpus --csv --no-header -o STATE | grep -c reserved)" "GPUs that are reserved"
+divvy reserve show course | grep -q 'held, GPUs [0-3,-]*$' || fail "its GPUs are not named: $(divvy reserve show course)"
+divvy nodes | grep -q '3 reserved' || fail "$(divvy nodes)"
+divvy status | grep -q 'GPUs  *0 of 4 free, 3 reserved' || fail "$(divvy status)"
+refused "cannot run jobs as 'nosuchuser'" divvy reserve --gpus 1 --user nosuchuser --duration 1h
 refused "there is a reservation" divvy reserve --gpus 1 --user "$me" --duration 1h --name course
 other=$(divvy submit --quiet --gpus 1 --team vision --time 30m -- sleep 600)
 state_is "$other" queued || fail "it runs on reserved GPUs"

@@ -24,8 +24,18 @@ std::string Lines(const std::vector<std::string>& lines, bool is_one_line) {
 
 std::string UpperState(const NodeRow& row) {
   std::string state = NodeState(row);
+  if (state.starts_with("reserved")) state.insert(0, "idle+");
   std::ranges::transform(state, state.begin(), [](unsigned char c) { return static_cast<char>(std::toupper(c)); });
   return state;
+}
+
+/// Those in force that keep GPUs of it which nobody uses: "course,3".
+std::string ReservationsOf(const NodeRow& row) {
+  std::vector<std::string> names;
+  for (const wire::GpuView& gpu : row.gpus) {
+    if (!gpu.reservation.empty() && std::ranges::count(names, gpu.reservation) == 0) names.push_back(gpu.reservation);
+  }
+  return Join(names, ",");
 }
 
 std::int64_t GpusInUse(const NodeRow& row) { return std::ranges::count(row.gpus, "allocated", &wire::GpuView::state); }
@@ -73,6 +83,7 @@ void AddNode(const NodeRow& row, JsonWriter& json) {
   fields.Text("state", is_heard ? state : state.substr(0, state.size() - 1));
   list("state_flags", is_heard ? std::vector<std::string>() : std::vector<std::string>{"NOT_RESPONDING"});
   fields.Text("reason", ReasonOf(row));
+  fields.Text("reservation", ReservationsOf(row));
   list("features", FeaturesOf(row));
   fields.Text("gres", Gres(row.gpus));
   fields.Text("gres_used", GresUsed(row.gpus));
@@ -133,6 +144,7 @@ std::string ShowNode(const NodeRow& row, bool is_one_line) {
           ",gres/gpu=" + std::to_string(row.gpus.size()),
       "AllocTRES=cpu=" + used + ",gres/gpu=" + std::to_string(GpusInUse(row)),
   };
+  if (const std::string names = ReservationsOf(row); !names.empty()) lines.push_back("ReservationName=" + names);
   if (!ReasonOf(row).empty()) lines.push_back("Reason=" + ReasonWithMoment(row));
   return Lines(lines, is_one_line);
 }

@@ -200,11 +200,16 @@ std::vector<NodeGroup> Grouped(const std::vector<NodeRow>& rows, const std::vect
 /// The state without what is said of it being heard from.
 std::string StateHere(const NodeRow& row) {
   const bool is_busy = std::ranges::any_of(row.jobs, HoldsGpus);
-  const bool has_free = std::ranges::any_of(row.gpus, [](const wire::GpuView& gpu) { return gpu.state == "free"; });
-  const bool has_used =
-      std::ranges::any_of(row.gpus, [](const wire::GpuView& gpu) { return gpu.state == "allocated"; });
+  const auto has = [&](std::string_view state) {
+    return std::ranges::any_of(row.gpus, [&](const wire::GpuView& gpu) { return gpu.state == state; });
+  };
+  const bool has_free = has("free"), has_reserved = has("reserved");
+  const bool has_used = has("allocated") || !row.view.alone.empty();
   if (!IsTakingWork(row)) return is_busy || row.view.state == "draining" ? "draining" : "drained";
-  if (has_used && !has_free) return "allocated";
+  if (has_used && !has_free && !has_reserved) return "allocated";
+  if (has_reserved && !has_free && !is_busy) return "reserved";
+  // No GPU of it may be used.
+  if (row.view.state == "up" && !row.gpus.empty() && !has_free && !is_busy) return "drained";
   return is_busy || has_used ? "mixed" : "idle";
 }
 
@@ -229,7 +234,7 @@ std::string CompactState(const NodeRow& row) {
   std::string state = NodeState(row);
   for (const auto& [name, compact] :
        {std::pair("mixed", "mix"), std::pair("allocated", "alloc"), std::pair("draining", "drng"),
-        std::pair("drained", "drain"), std::pair("unknown", "unk")}) {
+        std::pair("drained", "drain"), std::pair("unknown", "unk"), std::pair("reserved", "resv")}) {
     if (state.starts_with(name)) return compact + state.substr(std::string_view(name).size());
   }
   return state;
@@ -244,6 +249,8 @@ std::string ReasonWithMoment(const NodeRow& row) {
 
 std::string ReasonOf(const NodeRow& row) {
   if (!row.status.trouble.empty()) return row.status.trouble;
+  const bool is_shut = row.view.gpus > 0 && static_cast<std::int64_t>(row.view.gpus_restricted.size()) == row.view.gpus;
+  if (row.view.reason.empty() && is_shut && row.view.state == "up") return "GPUs restricted";
   return row.view.reason.empty() && row.view.state == "lost" ? std::string(kNotHeard) : row.view.reason;
 }
 

@@ -35,9 +35,9 @@ inline constexpr std::string_view kInfoReasonsLong = "%20E %12U %19H %6t %N";
 
 /// "n1".
 std::string HostOf(const NodeRow& row);
-/// "idle", "mixed", "allocated", "draining", "drained", "down*", "unknown*"; "*": not heard from.
+/// "idle", "mixed", "allocated", "reserved", "draining", "drained", "down*", "unknown*"; "*": not heard from.
 std::string NodeState(const NodeRow& row);
-/// "mix", "alloc", "drng", "drain", "down*" ...
+/// "mix", "alloc", "resv", "drng", "drain", "down*" ...
 std::string CompactState(const NodeRow& row);
 /// In this state, as `sinfo -t` has it: a name or the beginning of one, several joined by '&' for all of them at once.
 /// Fails for what is no state of Slurm's.

@@ -7,8 +7,8 @@
 
 namespace divvy::cli::slurm {
 
-/// Of its turn that is now or comes next; `now` in seconds since the epoch. divvy keeps GPUs of any machine that has
-/// them, so no nodes are named. Ends with an empty line.
-std::string ShowReservation(const wire::ReservationView& view, double now, bool is_one_line);
+/// Of its turn that is now or comes next; `now` in seconds since the epoch, `own`: how the machine of a server that is
+/// alone is called. No nodes are named where nothing is held yet. Ends with an empty line.
+std::string ShowReservation(const wire::ReservationView& view, double now, const std::string& own, bool is_one_line);
 
 }  // namespace divvy::cli::slurm

@@ -11,15 +11,15 @@ TEST(Reservations, AreShownInSlurmsWords) {
   view.gpus = 4;
   view.user = "ada";
   view.every = "day";
-  view.turns = {{1'000'000'000, 1'000'003'600, true, ""}};
-  const std::string text = ShowReservation(view, 1'000'000'010, false);
+  view.turns = {{1'000'000'000, 1'000'003'600, true, "", {{"n1", {0, 1, 2, 3}}}}};
+  const std::string text = ShowReservation(view, 1'000'000'010, "gpu1", false);
   EXPECT_TRUE(text.starts_with("ReservationName=3 StartTime=2001-09-")) << text;
   for (const char* part : {" Duration=01:00:00\n", "\n   TRES=gres/gpu=4\n", " Flags=DAILY\n", "Users=ada ",
-                           "Accounts=(null) ", "State=ACTIVE "})
+                           "\n   Nodes=n1 NodeCnt=1 ", "Accounts=(null) ", "State=ACTIVE "})
     EXPECT_NE(text.find(part), std::string::npos) << part << text;
   view.name = "course";
   view.turns.front().is_held = false;
-  const std::string line = ShowReservation(view, 1'000'000'010, true);
+  const std::string line = ShowReservation(view, 1'000'000'010, "gpu1", true);
   EXPECT_TRUE(line.starts_with("ReservationName=course ")) << line;
   EXPECT_EQ(line.find('\n'), line.size() - 1);
   EXPECT_NE(line.find("State=INACTIVE "), std::string::npos) << line;

@@ -252,7 +252,7 @@ int ShowReservations(const Words& names, const Style& style) {
   if (views->empty()) std::printf("No reservations in the system\n");
   const auto now = static_cast<double>(std::time(nullptr));
   for (const wire::ReservationView& view : *views)
-    std::fputs(ShowReservation(view, now, style.job.is_one_line).c_str(), stdout);
+    std::fputs(ShowReservation(view, now, SceneOfServer().hostname, style.job.is_one_line).c_str(), stdout);
   return 0;
 }
 

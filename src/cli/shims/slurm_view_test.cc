@@ -316,6 +316,27 @@ TEST(Sinfo, ReasonsNameEachNodeOnceAndWhoGaveThem) {
   EXPECT_EQ(*FormatNodes({row}, "%E %u", "", false), "none root\n");
 }
 
+TEST(Sinfo, WhatIsKeptForSomebodyIsNotIdle) {
+  NodeRow row = Node();
+  row.view.state = "up";
+  row.view.gpus = 2;
+  row.jobs.clear();
+  row.gpus = {Gpu(0, "reserved"), Gpu(1, "reserved")};
+  row.gpus[0].reservation = row.gpus[1].reservation = "course";
+  EXPECT_EQ(*FormatNodes({row}, "%t %F", "", false), "resv 0/0/1/1\n");
+  const std::string node = ShowNode(row, true);
+  EXPECT_NE(node.find(" State=IDLE+RESERVED "), std::string::npos) << node;
+  EXPECT_NE(node.find(" ReservationName=course"), std::string::npos) << node;
+  row.gpus[1] = Gpu(1, "free");
+  EXPECT_EQ(NodeState(row), "idle");
+  row.gpus[0].state = row.gpus[1].state = "restricted";
+  row.view.gpus_restricted = {0, 1};
+  EXPECT_EQ(*FormatNodes({row}, "%t %E", "", false), "drain GPUs restricted\n");
+  row.gpus.clear();
+  row.view.alone = "7";
+  EXPECT_EQ(NodeState(row), "allocated");
+}
+
 TEST(Sinfo, StateFollowsTheGpus) {
   NodeRow row = Node();
   EXPECT_EQ(NodeState(row), "mixed");

@@ -1,0 +1,86 @@
+// What of idle GPUs who comes may have: not what a booking in force keeps, nor what lies beside a job that has the
+// machine to itself.
+#include "engine/server/idle_gpus.h"
+
+#include <gtest/gtest.h>
+
+#include "engine/server/test_world.h"
+
+namespace divvy {
+namespace {
+
+using namespace std::chrono_literals;
+
+struct Machines : World {
+  Machines() {
+    server.SetNode(kOwnNode, Words("head"), Capacity(0));
+    server.SetNode(1, Words("n1"), Capacity(4, "NVIDIA H100 80GB HBM3"));
+    server.SetNode(2, Words("n2"), Capacity(2, "Tesla V100-SXM2-32GB"));
+  }
+  static NodeWords Words(const std::string& name) {
+    NodeWords words;
+    words.name = name;
+    return words;
+  }
+  static NodeCapacity Capacity(int gpus, const std::string& model = "") {
+    NodeCapacity capacity;
+    for (int i = 0; i < gpus; ++i) AddGpu(capacity, model, 80_GiB);
+    capacity.cpus = 8;
+    capacity.memory = 64_GiB;
+    return capacity;
+  }
+  std::vector<JobId> Decide() {
+    return server.Decide(now, [](JobId entry) { return entry; }).jobs;
+  }
+};
+
+TEST(IdleGpus, OfABookingInForceAreItsOwners) {
+  Machines world;
+  const auto booking = world.server.Book(3, "", "ada", world.now, world.now + 1h, world.now);
+  ASSERT_TRUE(booking);
+  world.server.Book(1, "", "eve", world.now + 2h, world.now + 3h, world.now);
+  const IdleGpus idle(world.server, world.now);
+  EXPECT_EQ(idle.free(1).size(), 1);
+  EXPECT_EQ(idle.reserved(1), GpuSet::Of({0, 1, 2}));
+  EXPECT_EQ(idle.BookingOf(1, 1), booking);
+  EXPECT_FALSE(idle.BookingOf(1, 3));
+  EXPECT_EQ(idle.free_count(), 3);
+  EXPECT_EQ(idle.reserved_count(), 3);
+  EXPECT_EQ(IdleGpus(world.server, world.now, [](std::uint64_t) { return true; }).free_count(), 6);
+  EXPECT_EQ(IdleGpus(world.server, world.now + 1h).free_count(), 6) << "it is over";
+  const auto places = PlacesOfBooking(world.server, *booking);
+  ASSERT_EQ(places.size(), 1U);
+  EXPECT_EQ(places[0].node, 1U);
+  EXPECT_EQ(places[0].gpus, GpuSet::Of({0, 1, 2}));
+}
+
+TEST(IdleGpus, BesideAJobThatHasTheMachineToItselfAreItsOwn) {
+  Machines world;
+  PoolRow whole;
+  whole.name = "whole";
+  whole.nodes = {"n1"};
+  whole.is_exclusive = true;
+  world.server.SetPools({whole});
+  WaitingEntry entry = World::Job(1, 0);
+  entry.pool = "whole";
+  world.Submit(entry);
+  ASSERT_EQ(world.Decide(), std::vector<JobId>{JobId(1)});
+  const IdleGpus idle(world.server, world.now);
+  EXPECT_EQ(idle.AloneOn(1), JobId(1));
+  EXPECT_FALSE(idle.AloneOn(2));
+  EXPECT_EQ(idle.unused(1).size(), 4);
+  EXPECT_EQ(idle.free_count(), 2);
+  const auto text = [&](int gpus, const std::string& type) {
+    WaitingEntry other = World::Job(2, gpus);
+    other.request.gpu_type = type;
+    return IdleGpusText(world.server, other, {});
+  };
+  EXPECT_EQ(text(4, "h100"), "0 free, 4 on machines that are other jobs' alone, 2 of another model");
+  EXPECT_EQ(text(2, ""), "2 free, but not as it needs them");
+  world.server.Finish(JobId(1));
+  EXPECT_EQ(text(4, ""), "4 free, but not as it needs them");
+  EXPECT_EQ(text(8, ""), "0 free, 6 that it cannot use");
+}
+
+}  // namespace
+}  // namespace divvy
