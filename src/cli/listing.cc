@@ -240,9 +240,12 @@ Result<std::string> DrawQueue(Api& api, const QueueFlags& flags) {
   rows.reserve(jobs.size());
   const double now = NowSeconds();
   // Where all is on one machine, nobody asks which.
-  const bool has_nodes =
+  const bool is_elsewhere =
       std::ranges::any_of(jobs, [](const wire::JobView& job) { return !job.node.empty() || job.seats.size() > 1; });
-  const std::string own = has_nodes ? OwnName(api) : "";
+  const bool has_started =
+      std::ranges::any_of(jobs, [](const wire::JobView& job) { return job.start_time.has_value(); });
+  const std::string own = is_elsewhere ? OwnName(api) : has_started ? NameAmongSeveral(api) : "";
+  const bool has_nodes = !own.empty();
   for (const wire::JobView& job : jobs) rows.push_back(QueueRow(job, now, own));
   std::vector<Column> columns = QueueColumns();
   for (Column& column : columns) column.is_shown_by_default |= has_nodes && column.title == kNode;
@@ -383,7 +386,7 @@ int ShowMain(const Words& words) {
       DIVVY_TRY(wire::JobDetail job, api->Job(id));
       job.steps = StepsOf(*api, job);
       if (!out.empty() && !listing.json) out += "\n";
-      const std::string own = job.seats.empty() ? "" : OwnName(*api);
+      const std::string own = job.seats.empty() ? NameAmongSeveral(*api) : OwnName(*api);
       std::vector<std::string> waste;
       if (!listing.json && job.state == "running" && !job.gpus.empty()) waste = WasteOf(AskWaste(*api), job.id);
       out += listing.json ? wire::Encode(job) + "\n"

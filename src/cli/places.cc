@@ -4,13 +4,17 @@
 #include "cli/job_text.h"
 #include "dialect/quantities.h"
 #include "dialect/slurm_hostlist.h"
-#include "wire/codec.h"
-#include "wire/messages_nodes.h"
 
 namespace divvy::cli {
 namespace {
 
 std::string Named(const std::string& node, const std::string& own) { return node.empty() ? own : node; }
+
+/// Its elements are wherever each of them is.
+template <typename View>
+bool IsArray(const View& job) {
+  return !job.array_index && (job.count != 1 || !job.array_indices.empty());
+}
 
 std::string Ranks(std::int64_t first, std::int64_t count) {
   if (count < 2) return "rank " + std::to_string(first);
@@ -41,21 +45,18 @@ std::vector<std::string> PartLines(const wire::JobDetail& job, const std::string
 
 }  // namespace
 
+std::string NameAmongSeveral(Api& api) {
+  const auto status = api.Status();
+  return status ? status->node : "";
+}
+
 std::string OwnName(Api& api) {
-  const auto text = api.Raw("GET", "/v1/nodes", "");
-  if (!text) return "localhost";
-  const auto views = wire::Decode<std::vector<wire::NodeView>>(*text);
-  if (!views) return "localhost";
-  for (const wire::NodeView& view : *views) {
-    if (view.is_controller) return view.name;
-  }
-  return "localhost";
+  const std::string name = NameAmongSeveral(api);
+  return name.empty() ? "localhost" : name;
 }
 
 std::string NodeText(const wire::JobView& job, const std::string& own) {
-  // An array's elements are wherever each of them is.
-  const bool is_array = !job.array_index && (job.count != 1 || !job.array_indices.empty());
-  if (!job.start_time || is_array) return "";
+  if (!job.start_time || IsArray(job)) return "";
   std::string text = Named(job.node, own);
   if (job.seats.size() > 1) text += "+" + std::to_string(job.seats.size() - 1);
   return text;
@@ -69,7 +70,8 @@ std::vector<std::string> SeatLines(const wire::JobDetail& job, const std::string
     rank += seat.tasks;
   }
   if (!job.request.others.empty()) lines = PartLines(job, own);
-  if (lines.empty() && !job.node.empty()) lines.push_back(job.node);
+  const bool is_somewhere = !job.node.empty() || (job.start_time && !own.empty());
+  if (lines.empty() && is_somewhere && !IsArray(job)) lines.push_back(Named(job.node, own));
   return lines;
 }
 

@@ -9,11 +9,13 @@
 
 namespace divvy::cli {
 
-/// How the controller's own machine is called among several; "localhost" where it cannot be asked.
+/// How the controller's own machine is called among several; empty: there is no other, or it cannot be asked.
+std::string NameAmongSeveral(Api& api);
+/// The same; "localhost" for empty.
 std::string OwnName(Api& api);
 
 /// "n1", of several machines "n1+3": the first, and how many more. Empty before the job has started. `own`: the name of
-/// the controller's own machine.
+/// the controller's own machine; empty: no one needs to be told.
 std::string NodeText(const wire::JobView& job, const std::string& own);
 
 /// What a job has on each machine: "n1: ranks 0-3, GPUs 0-7". Empty for a job on a server that is alone.

@@ -429,15 +429,27 @@ void Routes::Steps(Call& call) {
   call.Answer(wire::StepViewsOf(ReadStepListFile(node_.StepsOf(*record)), kNoTime, has_commands, SeatViewsOf(*record)));
 }
 
-// Of holders on several machines the one where they have what is missing.
+namespace {
+
+/// With the name of its machine, where there are several.
+JobRecord Named(JobRecord record, const Server& cluster) {
+  if (cluster.has_many() && record.node.empty() && record.started != kNoTime)
+    record.node = cluster.node(kOwnNode).words.name;
+  return record;
+}
+
+}  // namespace
+
+// Of holders on several machines the one where they have, or are promised, what is missing.
 void Routes::NameMachines(const Explanation& explanation, wire::WhyView& view) const {
   const Controller& controller = core_.controller();
+  if (!controller.cluster().has_many()) return;
   for (std::size_t i = 0; i < std::min(explanation.blockers.size(), view.blockers.size()); ++i) {
     const std::vector<Blocker::Holder>& holders = explanation.blockers[i].holders;
     std::vector<wire::HolderView>& shown = view.blockers[i].held_by;
     for (std::size_t k = 0; k < std::min(holders.size(), shown.size()); ++k) {
       const JobRecord* record = controller.Find(holders[k].job);
-      if (record != nullptr && record->gang.size() > 1)
+      if (record != nullptr && (IsActive(record->state) || !holders[k].gpus.empty()))
         shown[k].node = controller.cluster().node(holders[k].node).words.name;
     }
   }
@@ -448,8 +460,9 @@ void Routes::Why(Call& call) {
   if (!id) return call.Refuse(id.error());
   const auto record = core_.FindJob(*id);
   if (!record) return call.Refuse(NotFound("there is no job " + call.argument));
-  if (IsFinal(record->state)) return call.Answer(WhyFinal(*record, core_.Outcomes(), core_.Now()));
   const Controller& controller = core_.controller();
+  if (IsFinal(record->state))
+    return call.Answer(WhyFinal(Named(*record, controller.cluster()), core_.Outcomes(), core_.Now()));
   // An element that is not on its own yet waits as its array does.
   const JobId entry = controller.Find(*id) == nullptr && record->array.is_set() ? record->array : *id;
   Explanation explanation = Explain(controller.cluster(), entry, core_.Now(), controller.run_spread());
@@ -461,8 +474,8 @@ void Routes::Why(Call& call) {
     explanation.blockers.assign(1, {BlockerKind::kInfeasible, std::move(no_pool)});
     explanation.would_start_now.clear();
   }
-  wire::WhyView view =
-      WhyOf(*record, explanation, StateReason(controller, *record), core_.Outcomes(), core_.Now(), ShareOf(*record));
+  wire::WhyView view = WhyOf(Named(*record, controller.cluster()), explanation, StateReason(controller, *record),
+                             core_.Outcomes(), core_.Now(), ShareOf(*record));
   NameMachines(explanation, view);
   if (waits && !view.blockers.empty()) {
     for (std::string& closed : controller.ClosedPools(*record)) {
