@@ -114,4 +114,18 @@ state_is "$first" running || fail "the first is $(field "$first" state)"
 divvy why "$orphan" | grep -q "there is no pool 'old' any more; divvy update $orphan --pool NAME" || fail "why says: $(divvy why "$orphan")"
 divvy cancel --all >/dev/null
 wait_for "their ends" queue_is_empty
+
+# A job without GPUs has its machine to itself as well: nothing of it is free.
+empty=$(submit --pool alone -- sleep 1000)
+wait_for "a machine to itself" state_is "$empty" running
+expect n2 "$(field "$empty" node)" "its machine"
+divvy nodes | grep -Eq "^n2 +up +4 +0 .*job $empty has it to itself" || fail "nodes shows: $(divvy nodes)"
+expect 4 "$(divvy gpus --csv --no-header -o NODE,STATE,JOB | grep -c "^n2,allocated,$empty$")" "its GPUs"
+divvy pools | grep -Eq '^alone +up +n2 +4 +0 ' || fail "divvy pools shows: $(divvy pools)"
+divvy status | grep -Eq 'GPUs +6 of 10 free' || fail "status shows: $(divvy status)"
+expect "n2 alloc" "$(divvy sinfo -h -p alone -o '%N %t')" "its state in Slurm's words"
+beside=$(submit --pool night --gpus 1 -- true)
+divvy show "$beside" | grep -q "waits for 1 GPU, 0 free, 4 on machines that are other jobs' alone" || fail "$(divvy show "$beside")"
+divvy cancel --all >/dev/null
+wait_for "their ends" queue_is_empty
 divvy down >/dev/null
