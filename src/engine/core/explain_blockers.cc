@@ -323,10 +323,19 @@ class Finder {
     AddHolders(state_, now_, has, tally.nodes, blocker);
   }
 
+  // On a node that cannot serve it.
+  bool IsAnyFreeBeside(const Tally& tally) const {
+    for (NodeIndex node = 0; node < state_.nodes.size(); ++node) {
+      if (state_.nodes[node].state.whole > 0 && !std::binary_search(tally.nodes.begin(), tally.nodes.end(), node))
+        return true;
+    }
+    return false;
+  }
+
   // "none is free", "2 are free", "37 of the 640 such are free on 20 nodes, at most 3 on one".
   std::string FreeText(const Shape& shape, const Tally& tally) const {
-    const std::string such =
-        shape.models != placement::kAnyModel ? " of the " + std::to_string(tally.gpus) + " such" : "";
+    const bool is_picky = shape.models != placement::kAnyModel || (tally.free == 0 && IsAnyFreeBeside(tally));
+    const std::string such = is_picky ? " of the " + std::to_string(tally.gpus) + " such" : "";
     std::string text;
     if (shape.slice) text = ", and on no GPU is there room to cut one";
     if (shape.gpu_memory_mib > 0 && tally.most_share >= shape.parts)
