@@ -419,14 +419,15 @@ class Controller {
   // Machines and gangs.
   struct Machine {
     NodeWork work = NodeWork::kTakes;
-    std::string work_text;  // Why an administrator gives it no work.
+    std::string reason;  // Why an administrator gives it no work.
     Time drain_deadline = kNever;
     bool is_accounted = false;
     bool is_away = false;
     bool is_lost = false;
     bool is_removed = false;
-    std::string trouble;  // What keeps it from taking jobs, as it finds itself.
-    std::string refusal;  // What kept it from starting the last one; looked at again at
+    bool is_drained = false;  // It is draining, and nothing runs there any more.
+    std::string trouble;      // What keeps it from taking jobs, as it finds itself.
+    std::string refusal;      // What kept it from starting the last one; looked at again at
     Time rests_until = kNever;
     std::vector<GpuIndex> gone;  // Counted, because something runs there, and no longer there.
     std::vector<GpuObservation> observations;

@@ -41,6 +41,12 @@ TEST(Machines, WhoRunsOnOneThatIsDrainedHearsOfItsDeadline) {
   world.controller_.OnNodeRow(row);
   EXPECT_EQ(StateReason(world.controller_, world.Of(job)),
             "node n1 is draining: fan; at its deadline this is stopped (divvy nodes)");
+  const JobId next = world.Submit(1);
+  world.Turn();
+  EXPECT_TRUE(world.controller_.WaitingReason(world.Of(next)).ends_with("; node n1 is draining: fan"));
+  world.controller_.OnExited(job, 1, Exit{}, world.now_, world.now_, "n1");
+  world.Turn();
+  EXPECT_EQ(world.controller_.WaitingReason(world.Of(next)), "waits for 1 GPU, 0 free; node n1 is drained: fan");
 }
 
 TEST(Machines, WhatHasRunForLongRunsAfterTheControllersStart) {

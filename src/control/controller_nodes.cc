@@ -36,9 +36,11 @@ NodeWords WordsOf(const NodeRow& row) {
   return words;
 }
 
-std::string WorkText(const NodeRow& row) {
-  std::string text = "node " + row.name + " is " + std::string(Name(row.work));
-  return row.reason.empty() ? text : text + ": " + row.reason;
+/// "node n1 is draining: fan"; empty: it takes work, as far as administrators go.
+std::string WorkText(const std::string& name, NodeWork work, bool is_drained, const std::string& reason) {
+  if (work == NodeWork::kTakes) return "";
+  const std::string text = "node " + name + " is " + (is_drained ? "drained" : std::string(Name(work)));
+  return reason.empty() ? text : text + ": " + reason;
 }
 
 }  // namespace
@@ -69,7 +71,8 @@ void Controller::OnNodeRow(const NodeRow& row) {
   const NodeIndex node = cluster_.FindNode(row.name).value_or(static_cast<NodeIndex>(cluster_.nodes().size()));
   Machine& machine = MachineOf(node);
   machine.work = row.work;
-  machine.work_text = row.work == NodeWork::kTakes ? "" : WorkText(row);
+  machine.is_drained = row.work == NodeWork::kDraining && RunsOn(row.name).empty();
+  machine.reason = row.reason;
   machine.drain_deadline = row.work == NodeWork::kDraining ? row.drain_deadline : kNever;
   machine.is_removed = false;
   SetFacts(node, row);
@@ -155,7 +158,7 @@ void Controller::EmptyRemoved(NodeIndex node) {
 
 void Controller::RefreshNode(NodeIndex node) {
   const Machine& machine = MachineOf(node);
-  std::string why = machine.work_text;
+  std::string why = WorkText(NodeName(node), machine.work, machine.is_drained, machine.reason);
   if (node != kOwnNode) {
     const std::string absence = AbsenceOf(NodeName(node));
     if (machine.is_removed) why = "node " + NodeName(node) + " was removed";
@@ -179,7 +182,8 @@ std::string Controller::AbsenceOf(const std::string& name) const {
 std::string Controller::DrainOf(const std::string& name) const {
   const auto node = IndexOf(name);
   if (!node || *node >= machines_.size() || machines_[*node].drain_deadline == kNever) return "";
-  return machines_[*node].work_text + "; at its deadline this is stopped (divvy nodes)";
+  const Machine& machine = machines_[*node];
+  return WorkText(name, machine.work, false, machine.reason) + "; at its deadline this is stopped (divvy nodes)";
 }
 
 void Controller::OnNodeAway(const std::string& name) {
@@ -247,13 +251,18 @@ void Controller::FollowMachines(Time now) {
       machine.drain_deadline = kNever;
       StopForDrain(node, now);
     }
+    if (machine.work == NodeWork::kDraining && !machine.is_drained && RunsOn(NodeName(node)).empty()) {
+      machine.is_drained = true;
+      RefreshNode(node);
+    }
     next_wakeup_ = std::min({next_wakeup_, machine.rests_until, machine.drain_deadline});
   }
 }
 
 // Whoever is left on a machine whose time to drain is over is stopped, and queued again where that can be.
 void Controller::StopForDrain(NodeIndex node, Time now) {
-  const std::string& why = machines_[node].work_text;
+  const Machine& machine = machines_[node];
+  const std::string why = WorkText(NodeName(node), machine.work, false, machine.reason);
   for (const JobId job : RunsOn(NodeName(node))) {
     JobRecord& record = live_.at(job);
     if (record.stop_intent != StopIntent::kNone) continue;

@@ -115,8 +115,17 @@ Result<std::string> AgentDoor::Resume(Core& core, const std::string& name) {
 
 Result<std::string> AgentDoor::Label(Core& core, const std::string& name,
                                      const std::map<std::string, std::string>& labels) {
+  const NodeRow* row = book_.Find(name);
+  const auto before = row == nullptr ? std::map<std::string, std::string>() : row->AllLabels();
   DIVVY_CHECK(Keep(core, name, book_.Label(name, labels)));
-  return "labelled " + name;
+  const auto after = book_.Find(name)->AllLabels();
+  std::string text = after == before ? "the labels of " + name + " are what they were" : "labelled " + name;
+  for (const auto& [key, value] : labels) {
+    if (const auto stays = after.find(key); value.empty() && stays != after.end())
+      text += "; " + key + "=" + stays->second + " is what its agent says of itself, and stays (divvy node label " +
+              name + " " + key + "=VALUE goes before it)";
+  }
+  return text;
 }
 
 Status AgentDoor::CheckRemovable(const std::string& name, bool is_gone) {

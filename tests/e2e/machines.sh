@@ -164,10 +164,26 @@ on n2 agent --detach --quiet || fail "n2 did not connect again"
 wait_for "its end" state_is "$id" succeeded
 divvy node drain n1 --reason fan >/dev/null
 id=$(submit --gpus 1 --nodelist n1 -- true)
-divvy why "$id" | grep -q 'node n1 is draining: fan' || fail "why does not name it: $(divvy why "$id")"
-divvy show "$id" | grep -q 'node n1 is draining: fan' || fail "the reason does not name it: $(divvy show "$id")"
+divvy why "$id" | grep -q 'node n1 is drained: fan' || fail "why does not name it: $(divvy why "$id")"
+divvy show "$id" | grep -q 'node n1 is drained: fan' || fail "the reason does not name it: $(divvy show "$id")"
 divvy node resume n1 >/dev/null
 wait_for "its end" state_is "$id" succeeded
+
+# The controller's own machine has a name among several.
+own=$(divvy nodes --csv --no-header -o NAME | head -n 1)
+id=$(submit --gpus 1 --gpu-type h100 -- sleep 1000)
+wait_for "its start" state_is "$id" running
+divvy queue --csv --no-header -o NODE | grep -qx "$own" || fail "the queue names no machine: $(divvy queue)"
+divvy queue | head -n 1 | grep -q NODE || fail "the queue has no column for machines: $(divvy queue)"
+divvy show "$id" | grep -q "machine  *$own\$" || fail "show names no machine: $(divvy show "$id")"
+divvy why "$id" | grep -q "on GPU [01] of $own" || fail "why names no machine: $(divvy why "$id")"
+divvy cancel "$id" --grace 0 >/dev/null
+
+# A label that an agent says of its own machine stays where an administrator's is taken away.
+divvy node label n1 feature= | grep -q 'feature=ib is what its agent says of itself, and stays' || fail "$(divvy node label n1 feature=)"
+expect "labelled n1" "$(divvy node label n1 rack=r1)" "a label that is new"
+expect "the labels of n1 are what they were" "$(divvy node label n1 rack=r1)" "a label that is not"
+divvy node label n1 rack= >/dev/null
 
 # GPUs of one machine that take no new work, also after the controller's restart; lists of machines.
 divvy gpus restrict 'n[1-2]:0-9' 2>refusal && fail "GPUs that no machine has were taken"
