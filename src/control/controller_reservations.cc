@@ -20,9 +20,10 @@ Status FitsOneMachine(const Server& cluster, int gpus) {
   int largest = 0;
   for (const BookNode& node : cluster.nodes()) largest = std::max(largest, node.taking().size());
   if (gpus <= largest) return {};
-  return FailedPrecondition(
-      "a reservation is of one machine, and the largest that takes work has " + Plural(largest, "GPU") +
-      (largest == 0 ? "" : "; reserve " + Plural(gpus, "GPU") + " in parts of at most " + std::to_string(largest)));
+  if (largest == 0) return FailedPrecondition("no machine that takes work has a GPU; divvy nodes lists them");
+  return FailedPrecondition("a reservation is of one machine, and the largest that takes work has " +
+                            Plural(largest, "GPU") + "; reserve " + Plural(gpus, "GPU") + " in parts of at most " +
+                            std::to_string(largest));
 }
 
 }  // namespace

@@ -52,7 +52,8 @@ TEST_F(RoutesTeams, ATeamIsMadeChangedShownAndRemoved) {
 
 TEST_F(RoutesTeams, AReservationWithoutRoomIsRefusedWithTheReason) {
   if (::getuid() != 0) GTEST_SKIP() << "it takes an administrator";
-  EXPECT_TRUE(Posts("/v1/reservations", R"({"gpus":1,"user":"ada","duration_s":3600})", "this server has none"));
+  EXPECT_TRUE(Posts("/v1/reservations", R"({"gpus":1,"user":"ada","duration_s":3600})",
+                    "no machine that takes work has a GPU"));
   EXPECT_TRUE(Posts("/v1/reservations", R"({"gpus":1,"user":"ada","duration_s":3600,"every":"year"})",
                     "'year' is none of once, day, weekday, week"));
   EXPECT_TRUE(Posts("/v1/reservations/cancel", R"({"which":"7"})", "there is no reservation '7'"));

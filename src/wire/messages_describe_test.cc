@@ -79,6 +79,7 @@ DIVVY_DESCRIBED(UserChange);
 DIVVY_DESCRIBED(wire::TeamView);
 DIVVY_DESCRIBED(wire::TeamsView);
 DIVVY_DESCRIBED(wire::ReservationRequest);
+DIVVY_DESCRIBED(wire::ReservedPlace);
 DIVVY_DESCRIBED(wire::ReservationTurn);
 DIVVY_DESCRIBED(wire::ReservationView);
 DIVVY_DESCRIBED(wire::TokenRequest);
