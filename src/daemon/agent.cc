@@ -364,6 +364,7 @@ Status Agent::Start() {
   DIVVY_CHECK(MakeDirectory(folder_, places_.is_machine_wide ? 0711 : 0700));
   DIVVY_CHECK(MakeDirectory(folder_ + "/logs", 0711));
   DIVVY_TRY(lock_, LockFile(folder_ + "/agent.lock", "agent"));
+  DIVVY_CHECK(ForbidBeside(places_.state + "/daemon.lock", "daemon"));
   if (flags_.is_detached) DIVVY_CHECK(DetachLog());
   DIVVY_CHECK(WhoseNode());
   DIVVY_TRY(identity_, LoadTlsIdentity(folder_ + "/identity.pem", "divvy agent", clock_.Now()));

@@ -491,6 +491,7 @@ Status Daemon::Start() {
   DIVVY_CHECK(
       MakeDirectory(places_.socket.substr(0, places_.socket.rfind('/')), places_.is_machine_wide ? 0755 : 0700));
   DIVVY_TRY(lock_, LockFile(places_.state + "/daemon.lock", "daemon"));
+  DIVVY_CHECK(ForbidBeside(places_.state + "/agent/agent.lock", "agent"));
   DIVVY_TRY(GpuSource gpus, OpenGpus({flags_.emulate, config_.mig, places_.runs}, places_));
   DIVVY_CHECK(OpenStore());
   writer_ = std::make_unique<Worker>();

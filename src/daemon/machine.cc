@@ -72,6 +72,32 @@ bool IsEnding(const std::string& lock_path) {
   return IsBeingKilled(static_cast<pid_t>(*pid));
 }
 
+// `operation`: LOCK_EX or LOCK_SH. Waits for an owner that was just killed.
+bool TakeLock(int fd, const std::string& path, int operation) {
+  bool is_locked = ::flock(fd, operation | LOCK_NB) == 0;
+  // One that was killed just now keeps its lock until the last of its threads has gone. For a moment between the signal
+  // and its end nothing tells of either: so who seems to live is looked at once more.
+  constexpr int kTries = 200;
+  bool has_lived = false;
+  for (int i = 0; !is_locked && i < kTries; ++i) {
+    const bool is_ending = IsEnding(path);
+    if (!is_ending && std::exchange(has_lived, true)) break;
+    ::usleep(10'000);
+    is_locked = ::flock(fd, operation | LOCK_NB) == 0;
+  }
+  return is_locked;
+}
+
+// "(pid 4711) has /var/lib/divvy": whose lock file that is.
+std::string OwnerText(const std::string& path) {
+  const auto owner = ReadWhole(path);
+  return "(pid " + (owner ? std::string(Trim(*owner)) : "?") + ") has " + path.substr(0, path.rfind('/'));
+}
+
+std::string EndsItText(std::string_view what) {
+  return std::string(what == "agent" ? "divvy agent --stop" : "divvy down") + " ends it";
+}
+
 }  // namespace
 
 Status MakeDirectory(const std::string& path, mode_t mode) {
@@ -120,28 +146,28 @@ Status ReplaceFile(const std::string& path, std::string_view text) {
 Result<int> LockFile(const std::string& path, std::string_view what) {
   const int fd = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
   if (fd < 0) return FailedPrecondition("cannot open " + path + ": " + std::strerror(errno));
-  bool is_locked = ::flock(fd, LOCK_EX | LOCK_NB) == 0;
-  // One that was killed just now keeps its lock until the last of its threads has gone. For a moment between the signal
-  // and its end nothing tells of either: so who seems to live is looked at once more.
-  constexpr int kTries = 200;
-  bool has_lived = false;
-  for (int i = 0; !is_locked && i < kTries; ++i) {
-    const bool is_ending = IsEnding(path);
-    if (!is_ending && std::exchange(has_lived, true)) break;
-    ::usleep(10'000);
-    is_locked = ::flock(fd, LOCK_EX | LOCK_NB) == 0;
-  }
-  if (is_locked) {
+  if (TakeLock(fd, path, LOCK_EX)) {
     const std::string pid = std::to_string(::getpid()) + "\n";
     if (::ftruncate(fd, 0) == 0) static_cast<void>(!::pwrite(fd, pid.data(), pid.size(), 0));
     return fd;
   }
   ::close(fd);
-  const auto owner = ReadWhole(path);
-  return Error{ErrorCode::kAlreadyExists, "another " + std::string(what) + " (pid " +
-                                              (owner ? std::string(Trim(*owner)) : "?") + ") has " +
-                                              path.substr(0, path.rfind('/')) + "; " +
-                                              (what == "agent" ? "divvy agent --stop" : "divvy down") + " ends it"};
+  return Error{ErrorCode::kAlreadyExists,
+               "another " + std::string(what) + " " + OwnerText(path) + "; " + EndsItText(what)};
+}
+
+Status ForbidBeside(const std::string& path, std::string_view what) {
+  const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  if (fd < 0) return {};
+  const bool is_free = TakeLock(fd, path, LOCK_SH);
+  ::close(fd);
+  if (is_free) return {};
+  const bool is_agent = what == "agent";
+  return Error{ErrorCode::kAlreadyExists,
+               (is_agent ? "an agent " : "a daemon ") + OwnerText(path) +
+                   (is_agent ? ", and its controller gives out this machine's GPUs; "
+                             : " and gives out this machine's GPUs itself; agents are for other machines, and ") +
+                   EndsItText(what)};
 }
 
 void SetServiceSignals() {

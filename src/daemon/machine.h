@@ -28,6 +28,10 @@ void SetServiceSignals();
 /// one that was just killed, 2 s at most.
 Result<int> LockFile(const std::string& path, std::string_view what);
 
+/// Daemon and agent never share a folder: both would give out the machine's GPUs. kAlreadyExists with the repair where
+/// the other one (`what`: "daemon" or "agent"), whose lock file that is, lives. Requires: the caller has its own lock.
+Status ForbidBeside(const std::string& path, std::string_view what);
+
 std::uint64_t RandomSeed();
 /// Where this executable is; after an upgrade the new one has its place.
 std::string OwnPath();

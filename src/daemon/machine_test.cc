@@ -32,12 +32,20 @@ TEST(LockFile, IsRefusedWhileItsOwnerLivesAndHadOnceThatIsKilled) {
   EXPECT_EQ(refused.error().code, ErrorCode::kAlreadyExists);
   EXPECT_NE(refused.error().message.find("(pid " + std::to_string(owner) + ")"), std::string::npos);
 
+  const auto beside = ForbidBeside(path, "agent");
+  ASSERT_FALSE(beside);
+  EXPECT_EQ(beside.error().message,
+            "an agent (pid " + std::to_string(owner) + ") has " + folder +
+                ", and its controller gives out this machine's GPUs; divvy agent --stop ends it");
+  EXPECT_TRUE(ForbidBeside(folder + "/daemon.lock", "daemon")) << "none has ever been here";
+
   // At once, also where it has not run since.
   ASSERT_EQ(::kill(owner, SIGKILL), 0);
   const auto had = LockFile(path, "agent");
   EXPECT_TRUE(had);
   EXPECT_EQ(::waitpid(owner, nullptr, 0), owner);
   if (had) ::close(*had);
+  EXPECT_TRUE(ForbidBeside(path, "agent")) << "it has ended";
   ::close(locked[0]);
   ::close(locked[1]);
   ::unlink(path.c_str());

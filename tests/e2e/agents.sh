@@ -38,6 +38,12 @@ DIVVY_CONTROLLER=$home/many.token refused 'lets a machine join as a node' env -u
 refused 'has joined no controller' on n2 agent
 refused 'no token line' on n2 agent --join nonsense
 
+# The controller's own machine is no node of it: its GPUs would be given out twice. Nor has a node a daemon of its own.
+refused 'a daemon (pid .*agents are for other machines, and divvy down ends it' divvy agent --join-file many.token --name twin --detach
+expect "" "$(node_state twin)" "the state of the controller as its own node"
+on n1 up --quiet --emulate 1xA100-40GB >out 2>err && fail "a daemon runs beside the agent"
+grep -q 'an agent (pid .*; divvy agent --stop ends it' err || fail "a daemon beside an agent: $(cat err)"
+
 # Where nobody listens: said soon, and no agent is left.
 sed "s/127.0.0.1:$port/127.0.0.1:1/" many.token >nowhere.token
 refused 'nothing was joined' on n2 agent --join-file "$home/nowhere.token" --name n2 --emulate 1xA100-40GB --detach --quiet
