@@ -270,6 +270,15 @@ Result<std::string> DrawQueue(Api& api, const QueueFlags& flags) {
   return text;
 }
 
+/// Where its output is; in words where that is no one file, or not known yet.
+std::string OutputText(const wire::JobDetail& job) {
+  const bool may_be_told = !job.command.empty() && !job.is_foreground;
+  if (!job.output.empty() || !may_be_told) return job.output;
+  if (!job.elements.empty()) return "a file of each element: divvy logs --path " + ToString(job.id);
+  if (job.start_time) return "on " + job.node + ", which has not said where it keeps it";
+  return job.end_time ? "" : "known when it starts, with its machine";
+}
+
 std::string ShowText(const wire::JobDetail& job, const std::string& own, const std::vector<std::string>& waste) {
   const double now = NowSeconds();
   std::string out = Paint(Colour::kBold, "job " + job.display_id) + "  " + job.name + "  " +
@@ -335,7 +344,7 @@ std::string ShowText(const wire::JobDetail& job, const std::string& own, const s
   for (const auto& [name, value] : job.parameters) AddField(out, "parameter", name + " = " + value);
   AddField(out, "command", job.command);
   AddField(out, "directory", job.directory);
-  AddField(out, "output", job.output);
+  AddField(out, "output", OutputText(job));
   AddField(out, "error", job.error);
   for (const std::string& note : job.notes) AddField(out, "note", note);
   out += "\n";

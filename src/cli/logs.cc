@@ -156,7 +156,7 @@ class Follower {
       // Asked before the file is read: what a job wrote before it was final is then surely read.
       const auto job = api_.Job(id_);
       const auto state = job ? JobStateFromName(job->state) : std::nullopt;
-      if (job && job->start_time && job->node != node_) Move(*job);
+      if (job && job->start_time && IsMoved(*job)) Move(*job);
       PrintNew(file_, id_);
       if (!job && job.error().code != ErrorCode::kUnreachable) return Fail(job.error());
       if (!job) {
@@ -171,6 +171,10 @@ class Follower {
   }
 
  private:
+  /// Where its output is may be known only when it starts.
+  bool IsMoved(const wire::JobDetail& job) const {
+    return job.node != node_ || (!IsElsewhere(job) && LogPath(job, flags_) != file_.path());
+  }
   /// What was there is printed; all that it writes from now on is elsewhere.
   void Move(const wire::JobDetail& job) {
     PrintNew(file_, id_);
@@ -191,6 +195,22 @@ class Follower {
   LogFile file_;
   std::string told_;
 };
+
+/// Fine where its output can be read all the same: an agent finds it, or it comes when the job starts.
+Status MayBeWithoutPath(const wire::JobDetail& job, const LogFlags& flags) {
+  const std::string id = PublicId(job);
+  if (job.command.empty())
+    return PermissionDenied("job " + id + " belongs to " + job.user + ", who alone may see where its output is");
+  if (IsElsewhere(job)) {
+    if (!flags.is_path) return {};
+    return FailedPrecondition(job.node + " has not said where it keeps the output of job " + id);
+  }
+  if (flags.follows && !flags.is_path && !job.end_time) return {};
+  return FailedPrecondition(
+      "job " + id + " has not started, so " +
+      (flags.is_path && !job.end_time ? "where its log will be is not known yet" : "there is no log") +
+      (job.end_time ? "" : " (divvy why " + id + ")"));
+}
 
 }  // namespace
 
@@ -221,8 +241,9 @@ int LogsMain(const Words& words) {
   const auto node = ChooseRun(*job, flags);
   if (!node) return Fail(node.error());
   LogFile file = OpenLogFile(*api, *job, flags);
-  if (file.path().empty() && !is_on_terminal)
-    return Fail(PermissionDenied("job " + id + " belongs to " + job->user + ", who alone may see where its output is"));
+  if (file.path().empty() && !is_on_terminal) {
+    if (const Status may = MayBeWithoutPath(*job, flags); !may) return Fail(may.error());
+  }
   if (flags.is_path && file.path().empty()) {
     return Fail(FailedPrecondition("job " + id +
                                    " ran on its caller's terminal; what it printed after that was lost is " +

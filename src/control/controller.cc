@@ -9,6 +9,7 @@
 #include "control/settings_text.h"
 #include "engine/server/blockers.h"
 #include "engine/server/idle_gpus.h"
+#include "model/run_line.h"
 
 namespace divvy {
 namespace {
@@ -394,6 +395,11 @@ void Controller::Start(const StartDecision& decision, JobId job, Time now) {
     effects_.batch.inserts.push_back({*record, nullptr});
   } else {
     Persist(*record);
+  }
+  if (const auto whole = live_.find(record->array); whole != live_.end() && whole->second.start_reason.empty()) {
+    whole->second.start_reason = record->start_reason;
+    Note(whole->first, std::string(kFirstElementStarted), now);
+    Persist(whole->second);
   }
   Launch(*record, now);
   Announce(*record);

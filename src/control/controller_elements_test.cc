@@ -66,6 +66,19 @@ TEST(ArrayElements, ThatWaitAreNotLearnedAsEnded) {
   EXPECT_EQ(World::Launched(world.Turn()), std::vector<JobId>{waiting->id});
 }
 
+TEST(ArrayElements, TheFirstToStartIsNotedOfTheirArrayOnce) {
+  World world(1);
+  const JobId array = world.Submit(1, 3);
+  const auto is_of_array = [&](const Batch::HistoryLine& line) { return line.job == array; };
+  const Effects first = world.Turn();
+  ASSERT_EQ(std::ranges::count_if(first.batch.history, is_of_array), 1);
+  EXPECT_EQ(std::ranges::find_if(first.batch.history, is_of_array)->text, "its first element started");
+  world.Exit(ElementId(array, 0), 0);
+  const Effects second = world.Turn();
+  ASSERT_EQ(World::Launched(second), std::vector<JobId>{ElementId(array, 1)});
+  EXPECT_EQ(std::ranges::count_if(second.batch.history, is_of_array), 0);
+}
+
 TEST(ArrayElements, NamedByTheirOwnIdsAreTheSame) {
   World world(1);
   world.Submit(1);

@@ -112,6 +112,7 @@ void ParseTexts(NodeRow& row, std::string_view key, std::string_view value) {
   if (key == "boot") row.facts.boot_id = std::string(value);
   if (key == "version") row.facts.agent_version = std::string(value);
   if (key == "gpu_source") row.facts.gpu_source = std::string(value);
+  if (key == "logs") row.facts.logs = std::string(value);
 }
 
 }  // namespace
@@ -134,6 +135,7 @@ std::string FormatNode(const NodeRow& row) {
   add("boot", row.facts.boot_id);
   add("version", row.facts.agent_version);
   add("gpu_source", row.facts.gpu_source);
+  add("logs", row.facts.logs);
   add("cpus", std::to_string(row.facts.cpus));
   add("memory", std::to_string(row.facts.memory.count()));
   for (const GpuFacts& gpu : row.facts.gpus) add("gpu", FormatGpu(gpu));

@@ -152,6 +152,7 @@ void Agents::OnHello(std::uint64_t id, std::string_view payload) {
   if (!hello) return Refuse(id, hello.error());
   const auto version = wire::ChooseAgentVersion(hello->versions);
   if (!version) return Refuse(id, version.error());
+  hello->facts.logs = hello->logs;
   const auto joined =
       book_.Join(hello->name, newcomer.fingerprint, hello->facts, lease_, !newcomer.token.empty(), ports_.now());
   if (!joined) return Refuse(id, joined.error());

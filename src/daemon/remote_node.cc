@@ -197,7 +197,6 @@ void RemoteNode::Connect(std::unique_ptr<ByteStream> stream, FrameReader reader,
   heard_ = ports_.now();
   ahead_ = heard_ - hello.now;
   boot_id_ = hello.facts.boot_id;
-  logs_ = hello.logs;
   ByteStream::Listener listener;
   listener.on_bytes = [this](std::string_view bytes) { OnBytes(bytes); };
   listener.on_drained = [this] { Flush(); };

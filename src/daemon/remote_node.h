@@ -108,8 +108,6 @@ class RemoteNode final : public OrderPort {
   Time heard() const { return heard_; }
   const std::string& connected_from() const { return address_; }
   void SetAddress(std::string address) { address_ = std::move(address); }
-  /// The folder of the logs that it keeps, as it said last; empty: not known.
-  const std::string& logs() const { return logs_; }
 
  private:
   struct Session {
@@ -152,7 +150,6 @@ class RemoteNode final : public OrderPort {
   std::string boot_id_;
   Time heard_ = kNoTime;
   Duration ahead_{0};  // Of our clock before theirs.
-  std::string logs_;
   struct Question {
     std::string payload;  // Empty: it was sent.
     Answered answered;

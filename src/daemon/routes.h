@@ -280,8 +280,10 @@ class Routes {
   /// Of a job that runs on an agent's machine; none where that cannot be asked now. `has_commands`: the caller may see
   /// what they run.
   void AskForSteps(Call& call, const JobRecord& record, bool has_commands);
-  /// Where its output or errors are; "n1:/home/ada/out.txt" on an agent's machine, as far as is known without asking.
-  std::string PathOf(const JobRecord& record, const JobSpec& spec, bool is_error) const;
+  /// Where its output or errors are, or will be: of a job that waits for its next run those of the last one;
+  /// "n1:/home/ada/out.txt" on an agent's machine, a path without one where it is the same on each that it may get.
+  /// Empty where there is no such file, or not yet one that is sure.
+  std::string PathOf(const Found& found, const JobSpec& spec, bool is_error) const;
   /// A foreground job has its caller's terminal, which is on this machine.
   divvy::Status KeepHere(JobSpec& spec) const;
   /// A job's script, directory, environment and output may hold secrets; its place in the queue does not.

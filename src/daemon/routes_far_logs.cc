@@ -3,12 +3,16 @@
 #include <algorithm>
 #include <ctime>
 #include <memory>
+#include <optional>
+#include <span>
 #include <string>
 #include <utility>
 
 #include "daemon/agent_door.h"
 #include "daemon/job_log.h"
 #include "daemon/routes_call.h"
+#include "daemon/routes_found.h"
+#include "model/run_line.h"
 #include "model/step_list.h"
 #include "wire/step_views.h"
 
@@ -32,6 +36,43 @@ Error Away(const std::string& node, Time heard) {
 
 bool Contains(const std::vector<std::string>& names, const std::string& name) {
   return std::ranges::find(names, name) != names.end();
+}
+
+/// Where its output is, or will be: of the run that it is in, was in last, or is to be in; empty: here. Nothing where
+/// that is not certain yet, or there is no such machine.
+std::optional<std::string> MachineOf(const JobRecord& record, std::span<const Batch::HistoryLine> history,
+                                     const Server& cluster) {
+  const bool waits = record.state == JobState::kQueued || record.state == JobState::kHeld;
+  if (record.array_count > 0) return std::nullopt;  // Its elements have files of their own.
+  // That it is kept as a run of before says that it waits for its next one, or was cancelled while it did.
+  for (const Batch::HistoryLine& line : history) {
+    const auto run = ReadRunLine(line.text);
+    if (run && run->run == record.attempt) return run->node;
+  }
+  if (IsActive(record.state) || (record.started != kNoTime && !waits)) return record.node;
+  if (!waits) return std::nullopt;  // It ended before it began.
+  if (!cluster.has_many()) return "";
+  const Request& request = record.request;
+  if (request.node_list.size() != 1 || !request.others.empty()) return std::nullopt;
+  return request.node_list[0] == cluster.node(kOwnNode).words.name ? "" : request.node_list[0];
+}
+
+/// The same file wherever it runs, and of an array for each element; else empty.
+std::string SurePath(const JobRecord& record, const JobSpec& spec, bool is_error) {
+  const auto filled = [&](std::uint32_t element, const std::string& node) {
+    JobRecord one = record;
+    if (record.array_count > 0) {
+      one.id = ElementId(record.id, element);
+      one.array = record.id;
+      one.array_index = element;
+    }
+    const NodeNames names{node, "", node};
+    if (is_error) return ErrorPath(one, spec, names);
+    return spec.output.empty() ? "" : OutputPath(one, spec, names, "");
+  };
+  const bool will_never_run = IsFinal(record.state) && record.array_count == 0;
+  const std::string path = filled(0, "a");
+  return will_never_run || path != filled(1, "b") ? "" : path;
 }
 
 }  // namespace
@@ -90,14 +131,18 @@ void Routes::AskForSteps(Call& call, const JobRecord& record, bool has_commands)
              });
 }
 
-std::string Routes::PathOf(const JobRecord& record, const JobSpec& spec, bool is_error) const {
+std::string Routes::PathOf(const Found& found, const JobSpec& spec, bool is_error) const {
+  JobRecord record = *found.record;
+  const std::optional<std::string> node = MachineOf(record, found.history, core_.controller().cluster());
+  if (!node) return SurePath(record, spec, is_error);
+  record.node = *node;
   if (record.node.empty()) return is_error ? node_.ErrorOf(record, spec) : node_.OutputOf(record, spec);
-  // Where the agent keeps its logs is known once it was here.
-  Agents* agents = ports_.agents == nullptr ? nullptr : ports_.agents->agents();
-  const RemoteNode* there = agents == nullptr ? nullptr : agents->Find(record.node);
-  const std::string logs = there == nullptr || there->logs().empty() ? "agent/logs" : there->logs();
   const NodeNames names{record.node, "", record.node};
-  const std::string path = is_error ? ErrorPath(record, spec, names) : OutputPath(record, spec, names, logs);
+  const bool is_kept_there = !is_error && spec.output.empty() && !spec.is_foreground;
+  const NodeRow* row = ports_.agents == nullptr ? nullptr : ports_.agents->book().Find(record.node);
+  if (is_kept_there && (row == nullptr || !row->facts.logs.starts_with('/'))) return "";
+  const std::string path =
+      is_error ? ErrorPath(record, spec, names) : OutputPath(record, spec, names, is_kept_there ? row->facts.logs : "");
   return path.empty() ? "" : record.node + ":" + path;
 }
 

@@ -38,6 +38,7 @@ class RoutesFarLogs : public testing::Test {
     JobRecord record;
     record.id = record.spec_of = JobId(id);
     record.state = JobState::kSucceeded;
+    record.started = record.ended = world_.clock_.Now();
     record.user = {uid, uid, "ada"};
     record.node = "n1";
     JobSpec spec;
@@ -117,11 +118,14 @@ TEST_F(RoutesFarLogs, AreAskedForTheirOwnersOnly) {
 }
 
 TEST_F(RoutesFarLogs, TheirPlaceIsShownWithTheMachine) {
+  MachineFacts facts = Facts();
+  facts.logs = "/var/lib/divvy/agent/logs";
+  ASSERT_TRUE(world_.door_->book().Join("n1", machine_.fingerprint, facts, {}, true, world_.clock_.Now()));
   Client client(world_.directory_ + "/socket");
   client.Get("/v1/jobs/900");
   ASSERT_TRUE(world_.WaitsForTheReader());
   world_.Read();
-  EXPECT_TRUE(world_.AnswerHas(client, "\"output\":\"n1:agent/logs/900.log\""));
+  EXPECT_TRUE(world_.AnswerHas(client, "\"output\":\"n1:/var/lib/divvy/agent/logs/900.log\""));
 }
 
 }  // namespace

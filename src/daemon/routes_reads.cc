@@ -408,8 +408,8 @@ void Routes::AnswerDetail(Call& call, const Found& found) {
     detail.steps = wire::StepViewsOf(ReadStepListFile(node_.StepsOf(record)), kNoTime, shown != nullptr, detail.seats);
   if (shown != nullptr) detail.isolation = node_.IsolationTextOf(record.id);
   if (shown != nullptr) {
-    detail.output = PathOf(record, *shown, false);
-    detail.error = PathOf(record, *shown, true);
+    detail.output = PathOf(found, *shown, false);
+    detail.error = PathOf(found, *shown, true);
   }
   if (!MaySee(call.caller, record)) detail.script.clear();
   call.Answer(detail);

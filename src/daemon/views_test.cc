@@ -73,6 +73,17 @@ Explanation OneBlocker(Blocker blocker) {
   return explanation;
 }
 
+TEST(JobDetail, AnArrayHasRunSinceItsFirstElementsStart) {
+  JobRecord array;
+  array.id = array.spec_of = JobId(5);
+  array.array_count = 2;
+  array.state = JobState::kRunning;
+  array.started = kNow - 1s;
+  const auto detail = DetailOf(array, nullptr, "", {}, [](JobId) { return std::optional<JobRecord>(); }, {},
+                               {{JobId(5), kNow - 9s, "its first element started"}});
+  EXPECT_EQ(detail.start_time, ToSeconds(kNow - 9s));
+}
+
 TEST(PublicIds, ElementsAreCalledByTheNamesThatPeopleKnow) {
   const Jobs jobs;
   const auto names = [&](const std::string& text) { return WithPublicIds(text, jobs.find()); };

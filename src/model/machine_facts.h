@@ -22,6 +22,7 @@ struct MachineFacts {
   /// "arch" -> "x86_64", "os" -> "debian-12", "kernel" -> "6.1.0", and what the agent was started with. "rack" and
   /// "block" say where in the network it stands.
   std::map<std::string, std::string> labels;
+  std::string logs;  // Where its agent keeps what jobs print, absolute; empty: the controller's own, or not told.
 
   friend bool operator==(const MachineFacts&, const MachineFacts&) = default;
 };

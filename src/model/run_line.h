@@ -22,6 +22,9 @@ std::string EndText(const JobRecord& record);
 /// began.
 void KeepRun(const JobRecord& record, Batch& batch);
 
+/// Of an array, whose own start is that of its last element.
+inline constexpr std::string_view kFirstElementStarted = "its first element started";
+
 /// A run of before.
 struct EarlierRun {
   std::uint32_t run = 0;  // As DIVVY_ATTEMPT has it.

@@ -40,6 +40,15 @@ id=$(far -- sh -c "echo one; until [ -e $machines/two ]; do sleep 0.02; done; ec
 divvy logs -f "$id" >followed 2>said &
 follower=$!
 expect queued "$(field "$id" state)" "the state of what is behind another"
+# Which machine it gets is not certain: so is where its output will be, unless it asks for one machine.
+expect "" "$(field "$id" output)" "the output of what waits"
+divvy show "$id" | grep -q '^output  *known when it starts' || fail "show tells: $(divvy show "$id")"
+refused=$(divvy logs --path "$id" 2>&1) && fail "the path of what waits is $refused"
+echo "$refused" | grep -q 'where its log will be is not known yet' || fail "logs --path says: $refused"
+pinned=$(far --nodelist n1 --hold true)
+expect "n1:$machines/n1/agent/logs/$pinned.log" "$(field "$pinned" output)" "the output of what waits for n1"
+divvy cancel "$pinned" >/dev/null
+expect "" "$(field "$pinned" output)" "the output of what never ran"
 touch "$machines/free"
 wait_for "the first line" has_line followed one
 gone_and_seen n1
@@ -88,6 +97,13 @@ fi
 id=$(far --array 0-1 -- sh -c 'echo "element $DIVVY_ARRAY_INDEX"')
 divvy logs -f "$id" >got || fail "an array's logs cannot be followed: $(cat got)"
 expect 2 "$(grep -c '^element ' got)" "the lines of an array"
+divvy show "$id" | grep -q "^output  *a file of each element: divvy logs --path $id$" || fail "show tells: $(divvy show "$id")"
+expect 2 "$(divvy logs --path "$id" | grep -c "^n1:$machines/n1/agent/logs/")" "the paths of an array"
+
+# It waits to run again: its last run's.
+id=$(far --retries 1 --retry-delay 1h false)
+wait_for "its second try" sh -c "divvy show $id | grep -q 'waits before the next try'"
+expect "n1:$machines/n1/agent/logs/$id.log" "$(field "$id" output)" "the output of what runs again"
 
 # Its steps, while it runs there; of a machine that is away none are to be had, and nobody waits for them.
 id=$(far --gpus 2 -- sh -c "divvy run --gpus 1 -- sh -c 'until [ -e $machines/step ]; do sleep 0.02; done' & wait")

@@ -98,6 +98,8 @@ int Log(const Words& words) {
   if (!api) return Fail(api.error());
   auto job = api->Job(jobs[0]);
   if (!job) return Fail(job.error());
+  if (job->output.empty() && !job->start_time)
+    return Fail(NotFound("job " + job->display_id + " has not started, so it has no log"));
   if (job->output.empty())
     return Fail(NotFound("job " + job->display_id + " has no log: it used its caller's own terminal"));
   if (wants_path) {
