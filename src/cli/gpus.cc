@@ -65,13 +65,15 @@ std::vector<Cell> GpuRow(const wire::GpuView& gpu, const std::string& own, bool 
   if (is_for_people && gpu.tenants.size() > kMostTenantIds) jobs = std::to_string(gpu.tenants.size()) + " jobs";
   for (const std::string& link : gpu.links) links += (links.empty() ? "" : " ") + link;
   const auto gigabytes = [](std::int64_t bytes) { return std::to_string((bytes + (1 << 29)) >> 30); };
+  const bool is_seen = gpu.utilisation_percent >= 0 || gpu.temperature_celsius >= 0 || gpu.memory_used_bytes > 0;
   return {{gpu.node.empty() ? own : gpu.node, Colour::kNone},
           {std::to_string(gpu.index), Colour::kBold},
           {gpu.model, Colour::kNone},
           {gpu.state, GpuColour(gpu.state)},
           {jobs, Colour::kNone},
           {Known(gpu.utilisation_percent, "%"), Colour::kNone},
-          {gigabytes(gpu.memory_used_bytes) + "/" + gigabytes(gpu.memory_total_bytes) + "G", Colour::kNone},
+          {(is_seen ? gigabytes(gpu.memory_used_bytes) : "-") + "/" + gigabytes(gpu.memory_total_bytes) + "G",
+           Colour::kNone},
           {Known(gpu.temperature_celsius, "C"), Colour::kNone},
           {Known(gpu.power_watts, "W"), Colour::kNone},
           {Who(gpu), Colour::kDim},

@@ -265,14 +265,23 @@ Result<std::string> Controller::Signal(JobId id, int signal, SignalReach reach, 
     for (auto at = live_.upper_bound(id); at != live_.end() && at->first.value() <= id.value() + record->array_count;
          ++at)
       elements.push_back(at->first);
-    for (JobId element : elements) static_cast<void>(Signal(element, signal, reach, caller));
-    return "sent to " + Plural(static_cast<std::int64_t>(elements.size()), "running element");
+    std::int64_t told = 0;
+    for (JobId element : elements) told += Signal(element, signal, reach, caller) ? 1 : 0;
+    return "sent to " + Plural(told, "running element");
   }
   if (!IsActive(record->state)) return WrongState(*record, "signalled", "it has not started");
   // What somebody runs on their terminal has no script around it.
   if (record->is_foreground && reach == SignalReach::kOthers) reach = SignalReach::kTree;
+  std::string absence;
+  for (const Seat& seat : SeatsOf(*record)) {
+    if (absence.empty()) absence = AbsenceOf(seat.node);
+    const auto node = IndexOf(seat.node);
+    const bool is_known = node && (*node == kOwnNode || (*node < machines_.size() && machines_[*node].is_accounted));
+    if (!is_known) return Unreachable("it cannot be signalled: " + absence);  // Nothing is kept for that.
+  }
   Send(*record, SignalOrder{id, signal, reach, ""});
-  return std::string("sent");
+  if (absence.empty()) return std::string("sent");
+  return absence + "; the signal is kept until it connects again, and gone if its agent was restarted meanwhile";
 }
 
 Result<std::string> Controller::SetGroupLimit(const std::string& group, int limit, const Caller& caller, Time now) {

@@ -74,5 +74,29 @@ TEST(Machines, WhatHasRunForLongRunsAfterTheControllersStart) {
   EXPECT_EQ(StateReason(after.controller_, after.Of(job)), after.Of(job).reason);
 }
 
+TEST(Machines, ASignalToOneThatIsAwayIsKeptWhereItCanBe) {
+  Machines world(1, 4);
+  const JobId job = world.Submit(1);
+  world.Turn();
+  world.controller_.OnStarted(job, 1, world.now_, "n1");
+  EXPECT_EQ(world.controller_.Signal(job, 10, SignalReach::kTree, world.ada_).value(), "sent");
+  world.controller_.OnNodeLost("n1", world.now_);
+  static_cast<void>(world.controller_.TakeEffects());
+  EXPECT_EQ(world.controller_.Signal(job, 10, SignalReach::kTree, world.ada_).value(),
+            "node n1 is lost: nothing was heard from it; the signal is kept until it connects again, and gone if its "
+            "agent was restarted meanwhile");
+  EXPECT_EQ(world.controller_.TakeEffects().orders.size(), 1u);
+
+  // There is no session in which it could be kept.
+  Machines after(0);
+  after.controller_.OnNodeRow(MachineRow("n1", 4));
+  after.controller_.Load({world.Of(job)}, {}, 100, 1, World::NoHistory());
+  const auto refused = after.controller_.Signal(job, 10, SignalReach::kTree, world.ada_);
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().message,
+            "it cannot be signalled: node n1 has not been heard from since the controller began");
+  EXPECT_TRUE(after.controller_.TakeEffects().orders.empty());
+}
+
 }  // namespace
 }  // namespace divvy

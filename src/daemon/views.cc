@@ -421,6 +421,9 @@ wire::GpuView GpuViewOf(const Controller& controller, NodeIndex node, const GpuF
       return running != nullptr && !IsTenant(*running);
     });
     if (!absence.empty() && has_whole) add(absence);
+  } else if (!absence.empty()) {
+    view.state = "away";
+    view.reason = absence;
   } else if (!availability.unmanaged.empty()) {
     view.state = "unmanaged";
     view.reason = availability.unmanaged;
@@ -442,7 +445,7 @@ wire::GpuView GpuViewOf(const Controller& controller, NodeIndex node, const GpuF
     const auto troubled = std::ranges::find(state->gpus, facts.index, &wire::KeptGpu::index);
     if (troubled != state->gpus.end()) view.reason += (view.reason.empty() ? "" : "; ") + troubled->trouble;
   }
-  Observe(controller, node, holders, now, view);
+  if (absence.empty()) Observe(controller, node, holders, now, view);  // What was seen last is long past.
   return view;
 }
 

@@ -206,6 +206,8 @@ TEST(Why, TellsOfJobsThatWaitNoMore) {
   EXPECT_EQ(WhyOf(record, Explanation(), "", jobs.find(), kNow).summary,
             "Job 12 (train) has been running for 10 s on GPU 2, after waiting 10 s (backfilled: ends before job 5_1's "
             "reservation); its time limit ends it in 50 s.");
+  EXPECT_NE(WhyOf(record, Explanation(), "", jobs.find(), kNow + 1h).summary.find("; its time limit has passed."),
+            std::string::npos);
   record.state = JobState::kCancelled;
   record.reason = "cancelled by bob";
   record.ended = kNow;

@@ -226,7 +226,7 @@ std::string ActiveSummary(const JobRecord& record, const std::string& reason, co
       DurationText(now - record.started) + (record.state == JobState::kPaused ? " ago" : "") +
       (share && !share->gpus.empty() ? WhereItIs(*share) : RanOn(record)) + ", after waiting " + waited + why;
   if (const Time end = Deadline(record); end != kNever)
-    text += "; its time limit ends it in " + DurationText(end - now);
+    text += end > now ? "; its time limit ends it in " + DurationText(end - now) : "; its time limit has passed";
   text += "." + (share ? ShareSentences(*share) : "");
   const bool is_absent = record.state == JobState::kRunning && reason != record.reason;
   return text + (is_absent ? " But " + reason + "." : "");

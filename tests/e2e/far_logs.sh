@@ -113,6 +113,15 @@ divvy show --json "$id" | grep -q '"steps":\[{"number":0,' || fail "show --json 
 divvy squeue -s -h -o '%i %j' | grep -qx "$id.0 sh" || fail "squeue -s tells: $(divvy squeue -s)"
 divvy sacct -j "$id" -n -P -o jobid,state | grep -qx "$id.0|RUNNING" || fail "sacct tells: $(divvy sacct -j "$id")"
 gone_and_seen n1
+# What was seen of its GPUs last is long past, and nobody restricted them.
+expect "allocated,," "$(divvy gpus --csv --columns node,state,use,temp | grep -m 1 '^n1,allocated' | cut -d, -f2-)" "a GPU's use"
+expect "away,," "$(divvy gpus --csv --columns node,state,use,temp | grep -m 1 '^n1,away' | cut -d, -f2-)" "an idle GPU"
+# Of a machine that is away the next controller knows it as well.
+pid=$(daemon_pid)
+kill -9 "$pid"
+wait_for "the daemon's end" sh -c "! kill -0 $pid"
+up_listening "$port"
+expect "n1:$machines/n1/agent/logs/$id.log" "$(field "$id" output)" "the output on a machine that is away"
 divvy show "$id" | grep -q '^steps' && fail "steps of a machine that is away are told"
 on n1 agent --detach --quiet || fail "n1 did not connect again"
 wait_for "the step after the agent's restart" has_step
