@@ -10,6 +10,7 @@
 #include "base/text.h"
 #include "control/pool_parts.h"
 #include "control/start_reason.h"
+#include "daemon/agent_door.h"
 #include "daemon/job_log.h"
 #include "daemon/routes_call.h"
 #include "daemon/routes_found.h"
@@ -95,6 +96,22 @@ bool TakeRun(std::int64_t run, const Result<std::vector<Batch::HistoryLine>>& hi
   return run > 0 && run == record.attempt && !Waits(record);
 }
 
+/// StateReason; of a job on a machine that is lost also whether its lease has ended there.
+Reason ReasonNow(Core& core, AgentDoor* door, const JobRecord& record) {
+  constexpr std::string_view kMayGoOn = "the job may go on there";
+  Reason reason = StateReason(core.controller(), record);
+  if (!reason.ends_with(kMayGoOn) || door == nullptr || door->agents() == nullptr) return reason;
+  for (const Seat& seat : SeatsOf(record)) {
+    const NodeRow* row = door->book().Find(seat.node);
+    const RemoteNode* node = door->agents()->Find(seat.node);
+    if (row == nullptr || node == nullptr || node->heard() == kNoTime || !row->terms.stops_jobs) continue;
+    if (core.Now() < AddSaturating(node->heard(), row->terms.lease)) continue;
+    reason.replace(reason.size() - kMayGoOn.size(), kMayGoOn.size(), "its lease has ended: it is being stopped there");
+    break;
+  }
+  return reason;
+}
+
 }  // namespace
 
 /// A listing whose live part is known.
@@ -149,7 +166,7 @@ std::vector<JobRecord> Routes::LiveInOrder(const wire::JobSelector& select, cons
 }
 
 wire::JobView Routes::LiveView(const JobRecord& record, const FindOutcome& find) {
-  const Reason reason = StateReason(core_.controller(), record);
+  const Reason reason = ReasonNow(core_, ports_.agents.get(), record);
   wire::JobView view = ViewOf(record, reason, labels_.Of(record), find);
   view.share = ShareOf(record);
   return view;
@@ -395,7 +412,7 @@ void Routes::AnswerDetail(Call& call, const Found& found) {
   const JobRecord& record = *found.record;
   const std::shared_ptr<const JobSpec> visible = VisibleSpec(call.caller, found);
   const JobSpec* shown = visible.get();
-  const Reason reason = StateReason(core_.controller(), record);
+  const Reason reason = ReasonNow(core_, ports_.agents.get(), record);
   static const std::vector<GpuFacts> kNone;
   const auto node = core_.controller().IndexOf(record.node);
   wire::JobDetail detail =
@@ -474,8 +491,9 @@ void Routes::Why(Call& call) {
     explanation.blockers.assign(1, {BlockerKind::kInfeasible, std::move(no_pool)});
     explanation.would_start_now.clear();
   }
-  wire::WhyView view = WhyOf(Named(*record, controller.cluster()), explanation, StateReason(controller, *record),
-                             core_.Outcomes(), core_.Now(), ShareOf(*record));
+  wire::WhyView view =
+      WhyOf(Named(*record, controller.cluster()), explanation, ReasonNow(core_, ports_.agents.get(), *record),
+            core_.Outcomes(), core_.Now(), ShareOf(*record));
   NameMachines(explanation, view);
   if (waits && !view.blockers.empty()) {
     for (std::string& closed : controller.ClosedPools(*record)) {

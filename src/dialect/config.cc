@@ -14,6 +14,7 @@
 #include "dialect/config_values.h"
 #include "dialect/quantities.h"
 #include "dialect/quoted.h"
+#include "model/lease_terms.h"
 
 namespace divvy::dialect {
 namespace {
@@ -108,6 +109,22 @@ Assign IntoSpan(Duration& target, std::string_view example, Duration least = Dur
     if (span < least || span > most) {
       return InvalidArgument("is " + FormatDuration(span) + "; it goes from " + FormatDuration(least) + " to " +
                              FormatDuration(most));
+    }
+    target = span;
+    return {};
+  };
+}
+
+/// When the jobs of a lost node run elsewhere: no sooner than they can have been stopped there.
+Assign IntoFence(Duration& target) {
+  static constexpr Duration kSoonest =
+      std::chrono::floor<std::chrono::seconds>(FencedAfter(TermsFor(Duration(1), Duration(1))));
+  return [&target](const ConfigValue& value) -> Status {
+    Duration span{0};
+    DIVVY_CHECK(IntoSpan(span, "2min", Duration(0), std::chrono::hours(24 * 7))(value));
+    if (span > Duration(0) && span < kSoonest) {
+      return InvalidArgument("is " + FormatDuration(span) + ", and sooner than " + FormatDuration(kSoonest) +
+                             " no job can be known to have been stopped there; write that or more, or 0s for never");
     }
     target = span;
     return {};
@@ -263,7 +280,7 @@ std::vector<Key> Keys(Config& config) {
       {"controller", "listen", Into(config.listen, listen)},
       {"controller", "name", Into(config.name, name)},
       {"controller", "lost_after", IntoSpan(config.lost_after, "30s", std::chrono::seconds(1), 24h)},
-      {"controller", "requeue_lost_after", IntoSpan(config.requeue_lost_after, "2min", Duration(0), 24h * 7)},
+      {"controller", "requeue_lost_after", IntoFence(config.requeue_lost_after)},
       {"ui", "listen", ui_listen},
       {"ui", "remote", Into(config.is_ui_remote, ConfigYesOrNo)},
       {"admin", "users", Into(config.admin_users, Names)},

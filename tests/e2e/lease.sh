@@ -64,6 +64,7 @@ record=$machines/$first/agent/runs/$id
 wait_for "its record" grep -q '^process=' "$record"
 kill_agent "$first"
 wait_for "its end by the lease" grep -q '^cut_off=1$' "$record"
+wait_for "the word of its lease" sh -c "divvy queue --columns id,reason | grep -q 'its lease has ended: it is being stopped there'"
 on "$first" agent --detach --quiet || fail "$first did not connect again"
 again() { [ "$(field "$id" restarts)" = 1 ] && state_is "$id" running; }
 wait_for "its second start" again
