@@ -25,7 +25,7 @@ constexpr std::size_t kMostTenantIds = 3;
 
 const std::vector<Column>& GpuColumns() {
   static const std::vector<Column> columns = {
-      {kNode, false, false, false},  {"GPU", true, true, false},         {"MODEL", false, true, true},
+      {kNode, false, false, true},   {"GPU", true, true, false},         {"MODEL", false, true, true},
       {"STATE", false, true, false}, {"JOB", true, true, false},         {"USE", true, true, false},
       {"MEMORY", true, true, false}, {"TEMP", true, true, false},        {"POWER", true, true, false},
       {"WHO", false, true, true},    {"UUID", false, false, false},      {"PCI", false, false, false},

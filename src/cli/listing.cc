@@ -130,7 +130,7 @@ constexpr std::string_view kNode = "NODE";
 const std::vector<Column>& QueueColumns() {
   static const std::vector<Column> columns = {
       {"ID", true, true, false},        {"NAME", false, true, true},      {"USER", false, true, false},
-      {"STATE", false, true, false},    {"GPUS", true, true, false},      {kNode, false, false, false},
+      {"STATE", false, true, false},    {"GPUS", true, true, false},      {kNode, false, false, true},
       {"ON", false, true, false},       {"TIME", true, true, false},      {"LIMIT", true, true, false},
       {"REASON", false, true, true},    {"PRIORITY", true, false, false}, {"SUBMITTED", false, false, false},
       {"STARTED", false, false, false}, {"ENDED", false, false, false},   {"EXIT", true, false, false},
@@ -398,13 +398,14 @@ int ShowMain(const Words& words) {
       const std::string own = job.seats.empty() ? NameAmongSeveral(*api) : OwnName(*api);
       std::vector<std::string> waste;
       if (!listing.json && job.state == "running" && !job.gpus.empty()) waste = WasteOf(AskWaste(*api), job.id);
-      out += listing.json ? wire::Encode(job) + "\n"
-                          : Folded(ShowText(job, own, waste), static_cast<std::size_t>(TerminalWidth()));
+      const auto width = static_cast<std::size_t>(TerminalWidth());
+      out += listing.json ? wire::Encode(job) + "\n" : Folded(ShowText(job, own, waste), width);
       if (listing.json) continue;
       // Which task has what is told by the job's own list, where it runs.
       const bool is_first_here = job.node.empty() || job.seats.size() < 2;
       const bool runs = !api->is_remote() && job.start_time && !job.end_time && is_first_here;
-      out += StepsText(job.steps, runs ? StepsOf(job.id, job.user) : std::vector<StepLine>(), NowSeconds(), own);
+      const auto maps = runs ? StepsOf(job.id, job.user) : std::vector<StepLine>();
+      out += Folded(StepsText(job.steps, maps, NowSeconds(), own), width);
     }
     return out;
   });

@@ -21,11 +21,17 @@ using dialect::Option;
 using dialect::Takes;
 
 const std::vector<Column>& Columns() {
-  static const std::vector<Column> columns = {
-      {"NAME", false, true, false},         {"STATE", false, true, false},       {"GPUS", true, true, false},
-      {"FREE", true, true, false},          {"JOBS", true, true, false},         {"MODEL", false, true, true},
-      {"CPUS", true, true, false, true},    {"MEMORY", true, true, false, true}, {"HEARD", true, true, false},
-      {"ADDRESS", false, true, true, true}, {"REASON", false, true, true}};
+  static const std::vector<Column> columns = {{"NAME", false, true, true},
+                                              {"STATE", false, true, false},
+                                              {"GPUS", true, true, false},
+                                              {"FREE", true, true, false},
+                                              {"JOBS", true, true, false},
+                                              {"MODEL", false, true, true},
+                                              {"CPUS", true, true, false, true},
+                                              {"MEMORY", true, true, false, true},
+                                              {"HEARD", true, true, false},
+                                              {"ADDRESS", false, true, true, true},
+                                              {"REASON", false, true, true, false, true}};
   return columns;
 }
 

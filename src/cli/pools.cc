@@ -15,12 +15,19 @@ namespace divvy::cli {
 namespace {
 
 const std::vector<Column>& Columns() {
-  static const std::vector<Column> columns = {
-      {"POOL", false, true, false},     {"STATE", false, true, false},        {"NODES", false, true, true},
-      {"GPUS", true, true, false},      {"FREE", true, true, false},          {"RUNNING", true, true, false},
-      {"QUEUED", true, true, false},    {"JOB", false, true, true},           {"TOGETHER", false, true, true},
-      {"WHO", false, true, true},       {"POLICY", false, true, false, true}, {"PRIORITY", true, true, false, true},
-      {"PLACEMENT", false, false, true}};
+  static const std::vector<Column> columns = {{"POOL", false, true, true},
+                                              {"STATE", false, true, false},
+                                              {"NODES", false, true, true},
+                                              {"GPUS", true, true, false},
+                                              {"FREE", true, true, false},
+                                              {"RUNNING", true, true, false},
+                                              {"QUEUED", true, true, false},
+                                              {"JOB", false, true, true, false, true},
+                                              {"TOGETHER", false, true, true, false, true},
+                                              {"WHO", false, true, true, false, true},
+                                              {"POLICY", false, true, false, true},
+                                              {"PRIORITY", true, true, false, true},
+                                              {"PLACEMENT", false, false, true}};
   return columns;
 }
 

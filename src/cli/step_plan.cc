@@ -427,7 +427,8 @@ Result<StepPlan> PlanStep(StepAsk ask, JobAround around, const StepCall& call,
   plan.takes_first_failure = !ask.is_slurm;
   plan.is_quiet = ask.is_quiet;
   plan.wait = ask.wait;
-  plan.command = Join(ask.commands.front(), " ");
+  for (const std::string& word : ask.commands.front())
+    plan.command += (plan.command.empty() ? "" : " ") + ShellQuote(word);
   plan.step_name = ask.name;
   if (!ask.is_quiet) {
     plan.busy = ask.is_slurm ? "srun: Job " + around.id +

@@ -14,6 +14,7 @@
 
 #include "base/text.h"
 #include "cli/command.h"
+#include "cli/tenant_lines.h"
 
 namespace divvy::cli {
 namespace {
@@ -286,6 +287,21 @@ void FitInto(std::size_t terminal, const std::vector<Column>& columns, bool are_
   }
 }
 
+std::string TextBelow(const std::vector<Column>& columns, const Fit& fit, const std::vector<Cell>& row,
+                      std::size_t width) {
+  constexpr std::size_t kIndent = 4;
+  // One alone needs no title.
+  const bool has_titles = std::ranges::count_if(columns, &Column::goes_on_below) > 1;
+  std::vector<std::string> texts;
+  for (std::size_t i = 0; i < fit.columns.size(); ++i) {
+    const Column& column = columns[fit.columns[i]];
+    const std::string& text = row[fit.columns[i]].text;
+    if (column.goes_on_below && Width(text) > fit.widths[i])
+      texts.push_back((has_titles ? ToLower(column.title) + ": " : "") + text);
+  }
+  return Wrapped(Join(texts, "; "), kIndent, width);
+}
+
 Result<std::string> RenderTable(const std::vector<Column>& columns, const std::vector<std::vector<Cell>>& rows,
                                 const ListingOptions& options) {
   DIVVY_TRY(const std::vector<std::size_t> chosen, Chosen(columns, options));
@@ -324,8 +340,11 @@ Result<std::string> RenderTable(const std::vector<Column>& columns, const std::v
   };
   if (options.has_header)
     line([&](std::size_t i) { return columns[i].title; }, [](std::size_t) { return Colour::kBold; });
-  for (const auto& row : rows)
+  for (const auto& row : rows) {
     line([&](std::size_t i) { return row[i].text; }, [&](std::size_t i) { return row[i].colour; });
+    // Who chose columns has chosen how much there is of each.
+    if (options.columns.empty()) out += TextBelow(columns, fit, row, static_cast<std::size_t>(TerminalWidth()));
+  }
   return out;
 }
 

@@ -22,8 +22,9 @@ struct Column {
   std::string_view title;  // "STATE"; -o names it in any case.
   bool is_right_aligned = false;
   bool is_shown_by_default = true;
-  bool may_shrink = false;  // Cut with an ellipsis when the terminal is too narrow.
-  bool may_go = false;      // Left out then, unless -o names it: before others are cut beyond what can be read.
+  bool may_shrink = false;     // Cut with an ellipsis when the terminal is too narrow.
+  bool may_go = false;         // Left out then, unless -o names it: before others are cut beyond what can be read.
+  bool goes_on_below = false;  // Where it is cut the whole text stands below the row as well.
 };
 
 /// True on a terminal without NO_COLOR and with TERM other than "dumb".
@@ -60,6 +61,10 @@ struct Fit {
 /// Within `terminal` columns, as far as those that may go or shrink allow: the last that may go goes first, then the
 /// widest shrink.
 void FitInto(std::size_t terminal, const std::vector<Column>& columns, bool are_named, Fit& fit);
+
+/// Below a row, on a terminal of `width` columns: the texts that it shows cut of columns that go on below. "": none is.
+std::string TextBelow(const std::vector<Column>& columns, const Fit& fit, const std::vector<Cell>& row,
+                      std::size_t width);
 
 /// The table (or CSV) as text. An unknown column name is refused, naming those there are.
 Result<std::string> RenderTable(const std::vector<Column>& columns, const std::vector<std::vector<Cell>>& rows,

@@ -36,6 +36,19 @@ TEST(Table, ShowsAllThatIsNamed) {
   EXPECT_EQ(FitOf(10, true).widths, (std::vector<std::size_t>{4, 8, 4, 8, 8})) << "no further";
 }
 
+TEST(Table, SaysBelowARowWhatItCuts) {
+  std::vector<Column> columns = kColumns;
+  columns[4].goes_on_below = true;
+  std::vector<Cell> row(5);
+  row[4].text = "fan, by root; deadline in 2 h";
+  EXPECT_EQ(TextBelow(columns, FitOf(80), row, 80), "") << "there is room";
+  EXPECT_EQ(TextBelow(columns, FitOf(60), row, 24), "    fan, by root;\n    deadline in 2 h\n");
+  columns[1].goes_on_below = true;
+  row[1].text = "NVIDIA A100-SXM4-40GB, of two kinds";
+  EXPECT_EQ(TextBelow(columns, FitOf(60), row, 90),
+            "    model: NVIDIA A100-SXM4-40GB, of two kinds; reason: fan, by root; deadline in 2 h\n");
+}
+
 TEST(Folded, KeepsLinesWithinTheirWidthBehindTheirLabels) {
   EXPECT_EQ(Folded("one two three four five six seven\nshort\n", 24), "one two three four five\nsix seven\nshort\n");
   EXPECT_EQ(Folded("asks for  2 machines with 1 GPU each, 2 tasks\n", 30),

@@ -107,7 +107,7 @@ expect "n1:$machines/n1/agent/logs/$id.log" "$(field "$id" output)" "the output 
 
 # Its steps, while it runs there; of a machine that is away none are to be had, and nobody waits for them.
 id=$(far --gpus 2 -- sh -c "divvy run --gpus 1 -- sh -c 'until [ -e $machines/step ]; do sleep 0.02; done' & wait")
-has_step() { divvy show "$id" | grep -q '^  0  running .* sh -c until'; }
+has_step() { divvy show "$id" | grep -q '^  0  running .* sh -c .until'; }
 wait_for "the step in show" has_step
 divvy show --json "$id" | grep -q '"steps":\[{"number":0,' || fail "show --json tells: $(divvy show --json "$id")"
 divvy squeue -s -h -o '%i %j' | grep -qx "$id.0 sh" || fail "squeue -s tells: $(divvy squeue -s)"

@@ -189,7 +189,7 @@ expect "$stepped.1|3:0" "$(sacct -n -P -o JobID,ExitCode -j "$stepped.1")" "one 
 expect 1 "$(sacct -n -X -o JobID -j "$stepped" | wc -l)" "sacct -X"
 expect 6 "$(sacct --json -j "$stepped" | grep -o "\"id\":\"$stepped\.[a-z0-9]*\"" | wc -l)" "steps in JSON"
 expect 5 "$(divvy show --json "$stepped" | grep -o '"number":' | wc -l)" "steps in divvy's own JSON"
-divvy show "$stepped" | grep -q "1  ended, exit code 3  1 task  GPUs 0 .*sh -c exit 3" || fail "divvy show tells the steps of an ended job"
+divvy show "$stepped" | grep -q "1  ended, exit code 3  1 task  GPUs 0 .*sh -c 'exit 3'" || fail "divvy show tells the steps of an ended job"
 refuses 1 "" scontrol show step "$stepped.9"
 rm go begun
 one=$(srun sh -c 'echo $SLURM_JOB_ID $SLURM_TASK_PID $$ $SLURM_UMASK')
