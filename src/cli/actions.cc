@@ -25,7 +25,7 @@ dialect::Apply Into(std::string& text) {
 
 int Act(const Words& words, std::string_view verb,
         Result<wire::ActionAnswer> (Api::*method)(const wire::ActionRequest&), std::vector<Option> extra,
-        wire::ActionRequest& request) {
+        wire::ActionRequest& request, const bool* is_quiet = nullptr) {
   std::vector<Option> table = SelectTable(request.select);
   for (Option& option : extra) table.push_back(std::move(option));
   const auto parsed = dialect::ParseOptions(table, words);
@@ -39,7 +39,7 @@ int Act(const Words& words, std::string_view verb,
   if (const Status selects = CheckSelection(request.select, verb); !selects) return Fail(selects.error());
   auto api = Api::Connect();
   if (!api) return Fail(api.error());
-  return ReportActions(((*api).*method)(request));
+  return ReportActions(((*api).*method)(request), is_quiet != nullptr && *is_quiet);
 }
 
 std::vector<Option> CancelTable(wire::ActionRequest& request) {
@@ -140,12 +140,12 @@ std::vector<Option> SelectTable(wire::JobSelector& select) {
   return table;
 }
 
-int ReportActions(const Result<wire::ActionAnswer>& answer) {
+int ReportActions(const Result<wire::ActionAnswer>& answer, bool is_quiet) {
   if (!answer) return Fail(answer.error());
   int code = 0;
   for (const wire::ActionResult& result : answer->results) {
     if (result.is_done) {
-      std::printf("job %s: %s\n", result.display_id.c_str(), result.message.c_str());
+      if (!is_quiet) std::printf("job %s: %s\n", result.display_id.c_str(), result.message.c_str());
     } else {
       // That there is no such job is told apart, as by every other command, unless more went wrong.
       const bool is_missing = result.message.starts_with("there is no job") && code != 1;
@@ -153,7 +153,7 @@ int ReportActions(const Result<wire::ActionAnswer>& answer) {
       std::fprintf(stderr, "divvy: %s\n", result.message.c_str());
     }
   }
-  if (answer->results.empty()) std::printf("No job matches.\n");
+  if (answer->results.empty() && !is_quiet) std::printf("No job matches.\n");
   return code;
 }
 
@@ -166,12 +166,17 @@ std::vector<Option> CancelOptions() {
   static wire::ActionRequest scratch;
   std::vector<Option> table = SelectTable(scratch.select);
   for (Option& option : CancelTable(scratch)) table.push_back(std::move(option));
+  static bool is_quiet = false;
+  table.push_back(QuietOption(is_quiet));
   return table;
 }
 
 int CancelMain(const Words& words) {
   wire::ActionRequest request;
-  return Act(words, "cancel", &Api::Cancel, CancelTable(request), request);
+  bool is_quiet = false;
+  std::vector<Option> table = CancelTable(request);
+  table.push_back(QuietOption(is_quiet));
+  return Act(words, "cancel", &Api::Cancel, std::move(table), request, &is_quiet);
 }
 int HoldMain(const Words& words) {
   wire::ActionRequest request;

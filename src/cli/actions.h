@@ -17,7 +17,7 @@ std::vector<dialect::Option> SelectTable(wire::JobSelector& select);
 Status CheckSelection(const wire::JobSelector& select, std::string_view verb);
 
 /// Prints one line for each job; gives the exit code.
-int ReportActions(const Result<wire::ActionAnswer>& answer);
+int ReportActions(const Result<wire::ActionAnswer>& answer, bool is_quiet = false);
 
 /// Posts each of these to `path`, one after the other, and prints what came of it; gives the exit code of the last that
 /// failed, else 0.

@@ -104,8 +104,7 @@ std::vector<Option> AgentTable(AgentFlags& flags) {
                    set(flags.is_stop),
                    {},
                    false});
-  table.push_back(
-      {"quiet", 'q', Takes::kNothing, "", "Print nothing when all is well", set(flags.is_quiet), {}, false});
+  table.push_back(QuietOption(flags.is_quiet));
   return table;
 }
 
@@ -168,6 +167,19 @@ int StopAgent(bool is_quiet) {
   return 0;
 }
 
+/// As which node of whom, from what the agent has just kept.
+void SayUp(const std::string& folder) {
+  std::string node = "a node", controller = "its controller";
+  const auto kept = CallerSurroundings().read_file(folder + "/agent.state");
+  const std::string text = kept ? *kept : "";
+  for (const std::string_view line : Split(text, '\n')) {
+    if (line.starts_with("name ")) node = "node " + std::string(line.substr(5));
+    if (line.starts_with("controller ")) controller = "the controller at " + std::string(line.substr(11));
+  }
+  std::printf("The agent is up: this machine is %s of %s; its log is %s/agent.log.\n", node.c_str(), controller.c_str(),
+              folder.c_str());
+}
+
 }  // namespace
 
 std::vector<Option> AgentOptions() {
@@ -197,7 +209,7 @@ int AgentMain(const Words& words) {
   for (const std::string& label : flags.labels) arguments.insert(arguments.end(), {"--label", label});
   if (!flags.is_detached) return StartInPlace(std::move(arguments));
   if (const Status started = StartDetached(std::move(arguments), "the agent"); !started) return Fail(started.error());
-  if (!flags.is_quiet) std::printf("The agent is up; its log is agent/agent.log in divvy's state directory.\n");
+  if (!flags.is_quiet) SayUp(FindPlaces().state + "/agent");
   return 0;
 }
 

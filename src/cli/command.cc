@@ -71,6 +71,20 @@ int Fail(const Error& error) {
   }
 }
 
+dialect::Option QuietOption(bool& is_quiet) {
+  return {"quiet",
+          'q',
+          dialect::Takes::kNothing,
+          "",
+          "Print nothing when all is well",
+          [&is_quiet](std::string_view) -> Status {
+            is_quiet = true;
+            return {};
+          },
+          {},
+          false};
+}
+
 void Note(std::string_view message) {
   std::fprintf(stderr, "divvy: note: %.*s\n", static_cast<int>(message.size()), message.data());
 }

@@ -39,6 +39,8 @@ const std::vector<Command>& Commands();
 /// Prints "divvy: MESSAGE" to stderr (in red on a terminal) and gives the exit code that belongs to the error: 2 for
 /// invalid argument, 3 not found, 4 permission, 5 no daemon, 1 else.
 int Fail(const Error& error);
+/// --quiet: nothing is printed when all is well.
+dialect::Option QuietOption(bool& is_quiet);
 /// "divvy: note: ..." to stderr.
 void Note(std::string_view message);
 /// To stderr: the daemon went, job `id` goes on, and we wait for the next daemon. `is_raw`: on a terminal in raw mode.

@@ -116,6 +116,7 @@ std::vector<dialect::Option> LogsOptions();
 // cli/daemon_commands.cc
 int UpMain(const Words& words);
 int DownMain(const Words& words);
+std::vector<dialect::Option> DownOptions();
 int StatusMain(const Words& words);
 std::vector<dialect::Option> UpOptions();
 std::vector<dialect::Option> StatusOptions();

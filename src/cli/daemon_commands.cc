@@ -88,8 +88,7 @@ std::vector<Option> UpTable(UpFlags& flags) {
                    set(flags.is_foreground),
                    {},
                    false});
-  table.push_back(
-      {"quiet", 'q', Takes::kNothing, "", "Print nothing when all is well", set(flags.is_quiet), {}, false});
+  table.push_back(QuietOption(flags.is_quiet));
   return table;
 }
 
@@ -167,8 +166,15 @@ int UpMain(const Words& words) {
   return 0;
 }
 
+std::vector<Option> DownOptions() {
+  static bool is_quiet = false;
+  return {QuietOption(is_quiet)};
+}
+
 int DownMain(const Words& words) {
-  const auto parsed = dialect::ParseOptions({}, words);
+  bool is_quiet = false;
+  const std::vector<Option> table = {QuietOption(is_quiet)};
+  const auto parsed = dialect::ParseOptions(table, words);
   if (!parsed) return Fail(parsed.error());
   if (!parsed->positional.empty())
     return Fail(
@@ -184,6 +190,7 @@ int DownMain(const Words& words) {
     const timespec pause{0, 10'000'000};
     ::nanosleep(&pause, nullptr);
   }
+  if (is_quiet) return 0;
   if (status->jobs_running > 0) {
     std::printf("The daemon is down. %s and will be known to the next one.\n",
                 (Plural(status->jobs_running, "job") + (status->jobs_running == 1 ? " goes on" : " go on")).c_str());

@@ -186,6 +186,19 @@ std::string ReasonText(const wire::JobView& job) {
 /// A MIG instance, which says more than what was asked for.
 bool HasSlice(const wire::JobView& job) { return !job.request.slice.empty() && job.share; }
 
+/// Since when it waited for the run that it is in, or waits for its next one; both Job views have what it takes.
+template <typename View>
+double WaitsSince(const View& job) {
+  const bool ran_before = job.restarts > 0 && job.eligible_time;
+  return ran_before ? std::max(job.submit_time, *job.eligible_time) : job.submit_time;
+}
+
+/// Of a job that has not started, or had not when it ended, until `now`.
+template <typename View>
+std::string Waited(const View& job, double now) {
+  return Span(std::max(job.start_time.value_or(job.end_time.value_or(now)) - WaitsSince(job), 0.0));
+}
+
 std::vector<Cell> QueueRow(const wire::JobView& job, double now, const std::string& own) {
   const bool has_started = job.start_time.has_value();
   const double until = job.end_time.value_or(now);
@@ -198,8 +211,7 @@ std::vector<Cell> QueueRow(const wire::JobView& job, double now, const std::stri
           {HasSlice(job) ? job.share->part : GpuCount(job.request), Colour::kNone},
           {NodeText(job, own), Colour::kNone},
           {OnText(job), Colour::kBlue},
-          {has_started ? Span(until - *job.start_time) : Span(until - job.submit_time),
-           has_started ? Colour::kNone : Colour::kDim},
+          {has_started ? Span(until - *job.start_time) : Waited(job, now), has_started ? Colour::kNone : Colour::kDim},
           {job.request.time_limit_s > 0 ? Span(job.request.time_limit_s) : "", Colour::kNone},
           {job.state == "running" ? RunningText(job, now) : ReasonText(job), Colour::kDim},
           {std::to_string(job.priority), Colour::kNone},
@@ -208,7 +220,7 @@ std::vector<Cell> QueueRow(const wire::JobView& job, double now, const std::stri
           {When(job.end_time), Colour::kNone},
           {job.exit_code ? std::to_string(*job.exit_code) : "",
            job.exit_code.value_or(0) == 0 ? Colour::kNone : Colour::kRed},
-          {Span(job.start_time.value_or(until) - job.submit_time), Colour::kNone},
+          {Waited(job, now), Colour::kNone},
           {job.project, Colour::kNone},
           {job.group, Colour::kNone},
           {job.position > 0 ? std::to_string(job.position) : "", Colour::kNone},
@@ -309,7 +321,9 @@ std::string ShowText(const wire::JobDetail& job, const std::string& own, const s
   if (job.start_time) AddField(out, "started as", job.start_reason);
   AddField(out, "submitted", When(job.submit_time));
   if (job.start_time)
-    AddField(out, "started", When(job.start_time) + ", after waiting " + Span(*job.start_time - job.submit_time));
+    AddField(
+        out, "started",
+        When(job.start_time) + (job.restarts > 0 ? ", again after waiting " : ", after waiting ") + Waited(job, now));
   if (job.start_time)
     AddField(out, job.end_time ? "ran for" : "runs for", Span(job.end_time.value_or(now) - *job.start_time));
   if (job.progress) AddField(out, "progress", ProgressText(*job.progress) + ", said " + When(job.progress->time));

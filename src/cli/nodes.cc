@@ -43,7 +43,7 @@ Colour ColourOf(const std::string& state) {
 std::string HeardText(const wire::NodeView& view, double now) {
   if (view.is_controller) return "";
   // It has been there before: what its agent said last is not kept.
-  if (!view.heard) return "not yet";
+  if (!view.heard) return "before restart";
   return dialect::FormatDuration(std::chrono::seconds(static_cast<std::int64_t>(std::max(now - *view.heard, 0.0)))) +
          " ago";
 }

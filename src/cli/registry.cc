@@ -35,7 +35,7 @@ std::vector<Command> MakeCommands() {
        "Running jobs are not touched. The next daemon knows them, and how those ended that ended in between.",
        {{"divvy down", ""}},
        "Daemon",
-       nullptr,
+       DownOptions,
        "",
        DownMain,
        false},

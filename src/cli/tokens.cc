@@ -121,7 +121,8 @@ std::string ExpiryOf(const wire::TokenView& view) {
   if (view.expires == 0) return "never";
   // A machine's token that has let in as many as it may is over at that moment.
   const bool is_used_up = view.role == "node" && view.uses_left == 0;
-  return DayAndTime(view.expires) + (is_used_up ? " (used up)" : view.has_expired ? " (has expired)" : "");
+  if (is_used_up) return "used up " + DayAndTime(view.expires);
+  return DayAndTime(view.expires) + (view.has_expired ? " (has expired)" : "");
 }
 
 std::vector<Cell> Row(const wire::TokenView& view) {

@@ -156,6 +156,8 @@ std::vector<std::string> HistoryLines(const JobRecord& record, const std::vector
   // Of one that was cancelled while it waited to run again the last run is there already.
   std::set<std::uint32_t> told;
   for (const auto& line : history) {
+    // It had ended before its machine was missed.
+    if (IsFinal(record.state) && line.at > record.ended && line.text.ends_with("the job may go on there")) continue;
     const auto run = ReadRunLine(line.text);
     if (!run || told.insert(run->run).second) lines.emplace_back(line.at, line.text);
   }

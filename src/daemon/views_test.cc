@@ -73,6 +73,19 @@ Explanation OneBlocker(Blocker blocker) {
   return explanation;
 }
 
+TEST(JobDetail, WhatHadEndedBeforeItsMachineWasMissedDidNotGoOnThere) {
+  JobRecord record = Jobs::Running(JobId(12), "train", 2);
+  record.state = JobState::kTimedOut;
+  record.ended = kNow;
+  const auto lines = [&](Time missed) {
+    return DetailOf(record, nullptr, "", {}, [](JobId) { return std::optional<JobRecord>(); }, {},
+                    {{JobId(12), missed, "node n2 is lost; the job may go on there"}})
+        .history.size();
+  };
+  EXPECT_EQ(lines(kNow + 5s), 3u);
+  EXPECT_EQ(lines(kNow - 5s), 4u);
+}
+
 TEST(JobDetail, AnArrayHasRunSinceItsFirstElementsStart) {
   JobRecord array;
   array.id = array.spec_of = JobId(5);

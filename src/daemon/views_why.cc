@@ -215,7 +215,9 @@ std::string ActiveSummary(const JobRecord& record, const std::string& reason, co
   if (record.state == JobState::kStopping) return subject + " is being stopped: " + reason + ".";
   std::string why = WithPublicIds(record.start_reason, find);
   if (!why.empty()) why = " (" + why + ")";
-  const std::string waited = DurationText(record.started - record.submitted);
+  const Time since =
+      record.restarts > 0 ? std::max({record.submitted, record.queued_at, record.begin}) : record.submitted;
+  const std::string waited = DurationText(record.started - since);
   if (record.state == JobState::kStarting) {
     if (reason == record.reason) return subject + " is starting" + RanOn(record) + why + ".";
     return subject + " was told to start" + RanOn(record) + " " + DurationText(now - record.started) +

@@ -229,8 +229,8 @@ Status SettleGpus(JobSpec& spec, Tally& tally) {
     if (ask.gpu_memory_gigabytes > 0) spec.request.gpu_memory = Bytes(ask.gpu_memory_gigabytes * 1'000'000'000);
     for (const std::string& feature : ask.unknown) {
       AddNote(spec, "--constraint=" + feature +
-                        ": not a GPU's model, so it is a feature of machines (divvy node label); a server alone is "
-                        "taken to have it");
+                        ": not a GPU's model, so it is a feature of machines (divvy node label); where there is but "
+                        "one machine, that is taken to have it");
     }
   }
   if (!type.empty()) {

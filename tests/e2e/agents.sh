@@ -69,7 +69,9 @@ refused 'another agent (pid' on n2 agent
 pid=$(agent_pid n1)
 kill_agent n1
 wait_for "n1's absence" node_is n1 away
-on n1 agent --detach --quiet || fail "n1 did not connect again"
+on n1 agent --detach >said || fail "n1 did not connect again"
+grep -q "this machine is node n1 of the controller at 127.0.0.1:$port; its log is $machines/n1/agent/agent.log" said ||
+  fail "says: $(cat said)"
 wait_for "n1's return" node_is n1 up
 [ "$(agent_pid n1)" != "$pid" ] || fail "it is the same process"
 

@@ -200,7 +200,7 @@ std::string ReasonCode(const wire::JobView& job) {
     return Has(text, "its state is inactive") ? "PartitionInactive" : "PartitionDown";
   if (Has(text, "never") && !job.dependencies.empty()) return "DependencyNeverSatisfied";
   if (!job.eligible_time) return job.dependencies.empty() ? "BeginTime" : "Dependency";
-  if (Has(text, "begin") || Has(text, "not before")) return "BeginTime";
+  if (Has(text, "begin") || Has(text, "not before") || Has(text, "waits before the next try")) return "BeginTime";
   if (Has(text, "waits for job") || Has(text, "earlier jobs of the same name")) return "Dependency";
   if (Has(text, "of at most")) return text.starts_with("array ") ? "JobArrayTaskLimit" : "AssocGrpJobsLimit";
   if (Has(text, "restricted") || Has(text, "fenced") || Has(text, "unmanaged") || Has(text, "drain"))
