@@ -409,7 +409,10 @@ wire::NotifyAnswer Notifier::View(const User& user, bool has_admins) const {
   if (has_admins) {
     for (const auto& known : book_.Of(std::nullopt)) answer.receivers.push_back(ViewOf(known, now));
   }
-  for (const auto& known : book_.Of(user)) answer.receivers.push_back(ViewOf(known, now));
+  for (const auto& known : book_.Of(user)) {
+    answer.receivers.push_back(ViewOf(known, now));
+    answer.receivers.back().may_be_removed = true;
+  }
   // Addresses that jobs named have no row of their own.
   const std::string own_mail = "mail/" + std::to_string(user.uid) + "/";
   for (const std::string& to : queue_.Receivers()) {

@@ -69,6 +69,7 @@ struct ReceiverView {
   std::string channel;  // "webhook", "command", "mail"
   std::string target;   // As far as it may be shown: of a URL its host.
   bool is_signed = false;
+  bool may_be_removed = false;  // By who asks: a receiver of their own.
   std::int64_t waiting = 0;
   std::int64_t sent = 0;
   std::int64_t lost = 0;  // Given up, refused for good, or beyond what may wait.

@@ -2,6 +2,7 @@
 import Events from './views/Events.svelte';
 import Job from './views/Job.svelte';
 import Nodes from './views/Nodes.svelte';
+import Notifications from './views/Notifications.svelte';
 import Overview from './views/Overview.svelte';
 import Queue from './views/Queue.svelte';
 import Submit from './views/Submit.svelte';
@@ -18,5 +19,6 @@ export const kViews = [
   { name: 'whatif', title: 'What if', key: 'w', component: WhatIf, icon: 'M3 13l4-5 2.500 2.500L13.500 4M10 4h3.500v3.500' },
   { name: 'submit', title: 'Submit', key: 's', component: Submit, icon: 'M8 11V2M4.500 5.500L8 2l3.500 3.500M2 11v3h12v-3' },
   { name: 'events', title: 'Events', key: 'e', component: Events, icon: 'M1 8h3l2-5 3 10 2-5h4' },
+  { name: 'notifications', title: 'Notifications', key: 'm', component: Notifications, icon: 'M3.500 11.500h9L11.500 9.500V6.500a3.500 3.500 0 0 0-7 0v3zM6.500 13.500h3' },
   { name: 'job', title: 'Job', component: Job },
 ];

@@ -127,6 +127,21 @@ test('what a job says of itself: names and values of its own metrics', async () 
   daemon.divvy('cancel', id, '--grace', '0');
 });
 
+test('receivers of notifications, and what went wrong at them', async () => {
+  const wild = await openPage(browser);
+  const receivers = kCases.map((text) => ({ name: text, user: text, events: text, channel: text, target: text, failure: text, waiting: 1, next_try: 1, last_success: 1, may_be_removed: true }));
+  await wild.route(/\/v1\/notify/, (route) => route.fulfill({ json: { is_on: true, receivers } }));
+  await wild.goto(daemon.link());
+  await wild.waitForSelector('[data-tile="Running"]');
+  await showView(wild, 'notifications');
+  await until('all of them', async () => (await wild.locator('[aria-label="Receivers"]').getAttribute('aria-rowcount')) === String(kCases.length + 1));
+  const usual = page;
+  page = wild;
+  await check('receivers');
+  page = usual;
+  await wild.close();
+});
+
 test('notes of waste', async () => {
   const wild = await openPage(browser);
   const jobs = daemon.json('queue').slice(0, kCases.length);
@@ -227,7 +242,7 @@ test('answers of the API that are no such answers do not break the page', async 
   let hits = 0;
   await fuzzed.goto(daemon.link());
   await fuzzed.waitForSelector('[data-tile="Running"]');
-  await fuzzed.route(/\/v1\/(jobs|gpus|nodes|teams|status|reports|pools|reservations|waste|series|valohai)/, async (route) => {
+  await fuzzed.route(/\/v1\/(jobs|gpus|nodes|teams|status|reports|pools|reservations|waste|series|valohai|notify)/, async (route) => {
     const response = await route.fetch();
     const type = response.headers()['content-type'] ?? '';
     if (!type.includes('json')) return route.fulfill({ response });
@@ -235,7 +250,7 @@ test('answers of the API that are no such answers do not break the page', async 
     return route.fulfill({ response, body: JSON.stringify(spoil(await response.json())) });
   });
   for (let round = 0; round < 3; ++round) {
-    for (const view of ['overview', 'queue', 'nodes', 'teams', 'usage', 'events', 'submit', 'whatif', 'job/1']) {
+    for (const view of ['overview', 'queue', 'nodes', 'teams', 'usage', 'events', 'submit', 'whatif', 'notifications', 'job/1']) {
       await fuzzed.evaluate((name) => (location.hash = '#/' + name), view);
       await fuzzed.waitForTimeout(250);
       if (view === 'submit' && (await fuzzed.locator('input[value=valohai]').count())) {

@@ -91,6 +91,11 @@ export const teamsOf = (value) => {
 };
 export const reservationsOf = (value) =>
   unique(listOf(value, kReservation), 'number').map((one) => ({ ...one, turns: listOf(one.turns, { start: 0, end: 0, reason: '' }) }));
+const kReceiver = { name: '', user: '', events: '', channel: '', target: '', is_signed: false, may_be_removed: false, waiting: 0, sent: 0, lost: 0, last_success: 0, last_failure: 0, failure: '', next_try: 0 };
+export const receiversOf = (value) => {
+  const answer = shaped(value, { is_on: true, receivers: [] });
+  return { ...answer, receivers: unique(listOf(answer.receivers, kReceiver).map((one) => ({ ...one, key: `${one.user}/${one.name}` })), 'key') };
+};
 export const poolsOf = (value) => unique(listOf(value, { name: '' }), 'name');
 const kFinding = { kind: '', since: 0, gpus: 0, text: '', remedy: '' };
 const kWasteful = { id: 0, display_id: '', name: '', user: '', team: '', gpus: 0, wasted_gpus: 0, gpu_hours: 0, lost_gpu_hours: 0, idle_gpu_hours: 0, lost_cost: null, action: '', action_time: null, warnings: 0, warnings_most: 0, findings: [] };
