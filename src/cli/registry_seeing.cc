@@ -27,10 +27,11 @@ Command ReportCommand() {
   return {
       "report",
       "Say what this server's history shows",
-      "divvy report usage|waste|efficiency|fairness|predictions|speeds [OPTIONS]",
+      "divvy report usage|shares|waste|efficiency|fairness|predictions|speeds [OPTIONS]",
       "usage: GPU-hours, jobs and waiting by user, team, job name, GPU model, pool, machine or hour; of a job that "
       "was "
-      "started several times the last run. waste: GPU-hours that were not used, by the same but hours, and who wastes "
+      "started several times the last run. shares: who held how many GPUs over time, by the same but hours. waste: "
+      "GPU-hours that were not used, by the same but hours, and who wastes "
       "GPUs now, with what to do about it. efficiency: mean use of GPUs and CPUs, and the peak of GPU memory. "
       "fairness: how long users or teams waited for what they ran, and how even "
       "that and the GPU-hours are. predictions: the latest jobs that ended (10,000 at most), run through the "
@@ -40,6 +41,7 @@ Command ReportCommand() {
       "progress that they reported, else from how long those ran that ended well.",
       {{"divvy report usage --by team --since 30d", "who had the GPUs this month"},
        {"divvy report usage --by hour --since 7d --html >week.html", "a page with plots"},
+       {"divvy report shares --by team --since 30d --html >month.html", "who held what, drawn over time"},
        {"divvy report waste --by user", "who left GPUs unused, and what to do about it"},
        {"divvy report efficiency --by model", "how well GPUs and CPUs were used"},
        {"divvy report fairness", "who waited longest for what they ran"},

@@ -114,11 +114,13 @@ int ReportMain(const Words& words) {
   if (what == Words{"fairness"}) return ReportFairness(flags);
   if (what == Words{"waste"}) return ReportWaste(flags);
   if (what == Words{"efficiency"}) return ReportEfficiency(flags);
+  if (what == Words{"shares"}) return ReportShares(flags);
   if (what != Words{"predictions"} && what != Words{"speeds"})
-    return Fail(InvalidArgument("write: divvy report usage, waste, efficiency, fairness, predictions or speeds"));
-  if (flags.has_stretch())
     return Fail(
-        InvalidArgument("--by, --since, --until and --html are of divvy report usage, waste, efficiency and fairness"));
+        InvalidArgument("write: divvy report usage, shares, waste, efficiency, fairness, predictions or speeds"));
+  if (flags.has_stretch())
+    return Fail(InvalidArgument(
+        "--by, --since, --until and --html are of divvy report usage, shares, waste, efficiency and fairness"));
   return what == Words{"speeds"} ? Speeds(flags.listing) : Predictions(flags.listing);
 }
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdio>
 
+#include "simulate/plot.h"
 #include "simulate/report_text.h"
 
 namespace divvy::cli {
@@ -26,6 +27,10 @@ constexpr std::string_view kStyle =
     ".v{fill:#3b7dd8}.m{fill:#d8663b}"
     "@media(prefers-color-scheme:dark){body{background:#12161c;color:#dde3ea}p{color:#93a0af}th{border-color:#3a4452}"
     "td{border-color:#232a34}}";
+
+/// Names that drawings have for what this page draws lines and words with.
+constexpr std::string_view kPlotColours =
+    ":root{--dim:#5b6675;--line:#c9d1db}@media(prefers-color-scheme:dark){:root{--dim:#93a0af;--line:#3a4452}}";
 
 std::string Rectangle(std::string_view kind, double left, int top, double width) {
   char text[128];
@@ -78,9 +83,10 @@ std::string Table(const HtmlReport& report) {
 std::string ToHtml(const HtmlReport& report) {
   return "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><meta name=\"viewport\" "
          "content=\"width=device-width\"><title>" +
-         simulate::HtmlText(report.title) + "</title><style>" + std::string(kStyle) + "</style></head><body>\n<h1>" +
-         simulate::HtmlText(report.title) + "</h1><p>" + simulate::HtmlText(report.note) + "</p>\n" + Bars(report) +
-         Table(report) + "</body></html>\n";
+         simulate::HtmlText(report.title) + "</title><style>" + std::string(kStyle) +
+         (report.plot.empty() ? "" : std::string(kPlotColours) + simulate::PlotStyle()) +
+         "</style></head><body>\n<h1>" + simulate::HtmlText(report.title) + "</h1><p>" +
+         simulate::HtmlText(report.note) + "</p>\n" + report.plot + Bars(report) + Table(report) + "</body></html>\n";
 }
 
 }  // namespace divvy::cli

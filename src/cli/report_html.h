@@ -23,6 +23,7 @@ struct HtmlReport {
   std::vector<HtmlBar> bars;  // At most the first 60 are drawn.
   std::vector<Column> columns;
   std::vector<std::vector<Cell>> rows;
+  std::string plot = "";  // Beside bars: what simulate/plot.h draws, which is markup already.
 };
 
 /// Whatever texts hold, none of it is markup.

@@ -45,12 +45,12 @@ struct ReportShape {
   HtmlReport (*html)(const Report& report, std::vector<Column> columns);
 };
 
-/// Asks, and shows as text, table, CSV, JSON or HTML.
+/// Asks at `target`, and shows as text, table, CSV, JSON or HTML.
 template <typename Report>
-int ShowReport(const ReportFlags& flags, const std::string& path, const ReportShape<Report>& shape) {
+int ShowReportAt(const ReportFlags& flags, const std::string& target, const ReportShape<Report>& shape) {
   return ShowListing(flags.listing, [&]() -> Result<std::string> {
     DIVVY_TRY(Api api, Api::Connect());
-    DIVVY_TRY(const std::string json, api.Raw("GET", path + ReportQuery(flags), ""));
+    DIVVY_TRY(const std::string json, api.Raw("GET", target, ""));
     if (flags.listing.json) return json + "\n";
     DIVVY_TRY(const Report report, wire::Decode<Report>(json));
     if (report.is_cut) Note(kIsCut);
@@ -64,6 +64,10 @@ int ShowReport(const ReportFlags& flags, const std::string& path, const ReportSh
     if (!flags.listing.csv) text += shape.note(report) + "\n";
     return text;
   });
+}
+template <typename Report>
+int ShowReport(const ReportFlags& flags, const std::string& path, const ReportShape<Report>& shape) {
+  return ShowReportAt(flags, path + ReportQuery(flags), shape);
 }
 
 }  // namespace divvy::cli

@@ -1,4 +1,4 @@
-// divvy report usage, fairness, waste and efficiency.
+// divvy report usage, fairness, waste, efficiency and shares.
 #pragma once
 
 #include <optional>
@@ -27,5 +27,7 @@ int ReportFairness(const ReportFlags& flags);
 // cli/report_waste.cc
 int ReportWaste(const ReportFlags& flags);
 int ReportEfficiency(const ReportFlags& flags);
+// cli/report_shares.cc
+int ReportShares(const ReportFlags& flags);
 
 }  // namespace divvy::cli

@@ -37,6 +37,7 @@ struct NodeRequest;
 struct WasteAnswer;
 }  // namespace wire
 struct ReportedRun;
+enum class ReportBy;
 struct ReportStretch;
 
 /// What the daemon tells about itself.
@@ -213,7 +214,10 @@ class Routes {
   wire::WasteAnswer WasteNow() const;
   /// Makes an answer's body of runs; on the reader's thread.
   using ReportOfRuns = std::function<std::string(const std::vector<ReportedRun>& runs, bool is_cut)>;
-  void ReportRuns(Call& call, const ReportStretch& stretch, ReportOfRuns report);
+  /// By machine, a run on several is one on each.
+  void ReportRuns(Call& call, ReportBy by, const ReportStretch& stretch, ReportOfRuns report);
+  /// What the controller's own machine is called.
+  std::string OwnNodeName() const;
   // routes_notify.cc
   void Notify(Call& call);
   void AddReceiver(Call& call);

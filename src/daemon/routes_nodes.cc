@@ -77,12 +77,17 @@ wire::NodeView ViewOf(const NodeRow& row, const Controller& controller, const Id
 
 }  // namespace
 
+std::string Routes::OwnNodeName() const {
+  AgentDoor* door = ports_.agents.get();
+  return door == nullptr || door->book().own_name().empty() ? "localhost" : door->book().own_name();
+}
+
 void Routes::Nodes(Call& call) {
   std::vector<wire::NodeView> views;
   const IdleGpus idle(core_.controller().cluster(), core_.Now());
   AgentDoor* door = ports_.agents.get();
   wire::NodeView own;
-  own.name = door == nullptr || door->book().own_name().empty() ? "localhost" : door->book().own_name();
+  own.name = OwnNodeName();
   own.state = "up";
   own.is_controller = true;
   const NodeCapacity& capacity = core_.controller().cluster().capacity();

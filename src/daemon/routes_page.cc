@@ -94,7 +94,7 @@ void Routes::Shares(Call& call) {
       asked == call.request.query.end() ? std::optional<std::int64_t>(200) : ParseInteger(asked->second);
   if (!points || *points < 1 || *points > kMostSteps)
     return call.Refuse(InvalidArgument("'points' goes from 1 to " + std::to_string(kMostSteps)));
-  ReportRuns(call, *stretch,
+  ReportRuns(call, *by, *stretch,
              [by = *by, stretch = *stretch, points = static_cast<std::size_t>(*points)](
                  const std::vector<ReportedRun>& runs, bool is_cut) {
                wire::SharesReport report = ReportShares(runs, by, stretch, points);

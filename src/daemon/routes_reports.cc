@@ -71,12 +71,13 @@ void Routes::Predictions(Call& call) {
 }
 
 // What runs, waits or has just ended comes from the loop, the rest from the store, beside it.
-void Routes::ReportRuns(Call& call, const ReportStretch& stretch, ReportOfRuns report) {
+void Routes::ReportRuns(Call& call, ReportBy by, const ReportStretch& stretch, ReportOfRuns report) {
   std::set<JobId> known;
   std::vector<ReportedRun> runs;
+  const std::string own_node = OwnNodeName();
   const auto add = [&](const JobRecord& record) {
     // Of an array the elements are the runs.
-    if (known.insert(record.id).second && record.array_count == 0) runs.push_back(ReportedRunOf(record));
+    if (known.insert(record.id).second && record.array_count == 0) AddRunOf(record, by, own_node, runs);
   };
   for (const auto& [id, record] : core_.controller().live()) add(record);
   for (const JobRecord& record : core_.EndedUnstored()) add(record);
@@ -84,16 +85,16 @@ void Routes::ReportRuns(Call& call, const ReportStretch& stretch, ReportOfRuns r
   filter.states = {JobState::kSucceeded, JobState::kFailed, JobState::kCancelled, JobState::kTimedOut, JobState::kLost};
   filter.since = stretch.since;
   filter.limit = kMostReported;
-  ReadAside(
-      call,
-      [this, filter, known = std::move(known), runs = std::move(runs), report = std::move(report)]() mutable -> Finish {
-        const auto history = core_.store().History(filter);
-        if (!history) return [error = history.error()](Call& asked) { asked.Refuse(error); };
-        for (const JobRecord& record : *history) {
-          if (!known.contains(record.id) && record.array_count == 0) runs.push_back(ReportedRunOf(record));
-        }
-        return [text = report(runs, history->size() >= filter.limit)](Call& asked) { asked.Send(200, text); };
-      });
+  ReadAside(call,
+            [this, by, own_node, filter, known = std::move(known), runs = std::move(runs),
+             report = std::move(report)]() mutable -> Finish {
+              const auto history = core_.store().History(filter);
+              if (!history) return [error = history.error()](Call& asked) { asked.Refuse(error); };
+              for (const JobRecord& record : *history) {
+                if (!known.contains(record.id) && record.array_count == 0) AddRunOf(record, by, own_node, runs);
+              }
+              return [text = report(runs, history->size() >= filter.limit)](Call& asked) { asked.Send(200, text); };
+            });
 }
 
 void Routes::Usage(Call& call) {
@@ -102,12 +103,13 @@ void Routes::Usage(Call& call) {
   const auto stretch = StretchOf(call.request, core_.Now());
   if (!stretch) return call.Refuse(stretch.error());
   const double gpus = core_.controller().cluster().gpu_count();
-  ReportRuns(call, *stretch, [by = *by, stretch = *stretch, gpus](const std::vector<ReportedRun>& runs, bool is_cut) {
-    wire::UsageReport report = ReportUsage(runs, by, stretch);
-    report.capacity_gpu_hours = gpus * ToSeconds(stretch.until - stretch.since) / 3600;
-    report.is_cut = is_cut;
-    return wire::Encode(report);
-  });
+  ReportRuns(call, *by, *stretch,
+             [by = *by, stretch = *stretch, gpus](const std::vector<ReportedRun>& runs, bool is_cut) {
+               wire::UsageReport report = ReportUsage(runs, by, stretch);
+               report.capacity_gpu_hours = gpus * ToSeconds(stretch.until - stretch.since) / 3600;
+               report.is_cut = is_cut;
+               return wire::Encode(report);
+             });
 }
 
 void Routes::Fairness(Call& call) {
@@ -117,7 +119,7 @@ void Routes::Fairness(Call& call) {
     return call.Refuse(InvalidArgument("'by' is user or team: others do not wait"));
   const auto stretch = StretchOf(call.request, core_.Now());
   if (!stretch) return call.Refuse(stretch.error());
-  ReportRuns(call, *stretch, [by = *by, stretch = *stretch](const std::vector<ReportedRun>& runs, bool is_cut) {
+  ReportRuns(call, *by, *stretch, [by = *by, stretch = *stretch](const std::vector<ReportedRun>& runs, bool is_cut) {
     wire::FairnessReport report = ReportFairness(runs, by, stretch);
     report.is_cut = is_cut;
     return wire::Encode(report);

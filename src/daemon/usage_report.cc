@@ -180,7 +180,9 @@ std::string ReportByName(ReportBy by) {
   return std::string(std::ranges::find(kNames, by, &std::pair<std::string_view, ReportBy>::second)->first);
 }
 
-ReportedRun ReportedRunOf(const JobRecord& record) {
+namespace {
+
+ReportedRun RunOf(const JobRecord& record) {
   ReportedRun run;
   run.id = record.id;
   run.user = record.user.name;
@@ -188,7 +190,6 @@ ReportedRun ReportedRunOf(const JobRecord& record) {
   run.name = record.name;
   run.model = record.gpu_model;
   run.pool = record.pool_of_run.empty() ? record.pool : record.pool_of_run;
-  run.node = record.node;
   run.gpus = GpusWorthOf(record);
   run.gpu_count = GpuCountOf(record);
   if (!record.request.is_heterogeneous() && !record.request.spreads_tasks)
@@ -199,6 +200,21 @@ ReportedRun ReportedRunOf(const JobRecord& record) {
   run.has_failed =
       record.state == JobState::kFailed || record.state == JobState::kTimedOut || record.state == JobState::kLost;
   return run;
+}
+
+}  // namespace
+
+void AddRunOf(const JobRecord& record, ReportBy by, const std::string& own_node, std::vector<ReportedRun>& runs) {
+  const ReportedRun run = RunOf(record);
+  // What was never started is on no machine.
+  if (by != ReportBy::kNode || record.started == kNoTime) return runs.push_back(run);
+  const std::vector<Seat> seats = SeatsOf(record);
+  for (const Seat& seat : seats) {
+    ReportedRun& here = runs.emplace_back(run);
+    here.node = seat.node.empty() ? own_node : seat.node;
+    here.part = 1 / static_cast<double>(seats.size());
+    if (run.gpu_count > 0) here.gpus = run.gpus * seat.gpus.size() / run.gpu_count;
+  }
 }
 
 wire::UsageReport ReportUsage(const std::vector<ReportedRun>& runs, ReportBy by, const ReportStretch& stretch) {

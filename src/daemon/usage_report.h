@@ -22,7 +22,7 @@ std::string ReportByNames();
 /// "user".
 std::string ReportByName(ReportBy by);
 
-/// One run of a job, as a report sees it.
+/// One run of a job, or what it had on one of its machines, as a report sees it.
 struct ReportedRun {
   JobId id;
   std::string user;
@@ -34,12 +34,15 @@ struct ReportedRun {
   double gpus = 0;    // In whole GPUs and parts of them.
   int gpu_count = 0;  // GPUs that it has, or has parts of.
   int cpus = 0;       // Cores that it asked for, on all its machines; 0: it named none.
+  double part = 1;    // Of what the job's processors did, what belongs here.
   Time queued = kNoTime;
   Time started = kNoTime;  // kNoTime: never.
   Time ended = kNoTime;    // kNoTime: it runs still, or waits.
   bool has_failed = false;
 };
-ReportedRun ReportedRunOf(const JobRecord& record);
+/// Adds it as one run; by machine, one on several machines as one on each. `own_node`: what the controller's own
+/// machine is called.
+void AddRunOf(const JobRecord& record, ReportBy by, const std::string& own_node, std::vector<ReportedRun>& runs);
 /// The row that it belongs to. Requires: `by` is no hour.
 const std::string& GroupOf(const ReportedRun& run, ReportBy by);
 

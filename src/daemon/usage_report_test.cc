@@ -71,6 +71,41 @@ TEST(UsageReport, WhatRunsStillCountsUntilTheEndOfTheStretch) {
   EXPECT_DOUBLE_EQ(report.rows[0].gpu_hours, 3);
 }
 
+TEST(UsageReport, ByMachineAJobOnSeveralIsOneOnEach) {
+  JobRecord gang;
+  gang.id = JobId(1);
+  gang.state = JobState::kSucceeded;
+  gang.queued_at = gang.started = At(0);
+  gang.ended = At(60);
+  Seat own;
+  own.gpus.Insert(0);
+  own.gpus.Insert(1);
+  Seat other;
+  other.node = "n1";
+  other.gpus.Insert(3);
+  gang.gang = {own, other};
+  gang.gpus = own.gpus;
+  JobRecord waits;
+  waits.id = JobId(2);
+  waits.queued_at = At(0);
+  std::vector<ReportedRun> runs;
+  AddRunOf(gang, ReportBy::kNode, "head", runs);
+  AddRunOf(waits, ReportBy::kNode, "head", runs);
+  const auto report = ReportUsage(runs, ReportBy::kNode, {At(0), At(60)});
+  ASSERT_EQ(report.rows.size(), 3u);
+  EXPECT_EQ(report.rows[0].group, "head");
+  EXPECT_DOUBLE_EQ(report.rows[0].gpu_hours, 2);
+  EXPECT_EQ(report.rows[1].group, "n1");
+  EXPECT_DOUBLE_EQ(report.rows[1].gpu_hours, 1);
+  EXPECT_EQ(report.rows[2].group, "") << "what was never started is on no machine";
+  EXPECT_EQ(report.rows[2].jobs, 1);
+
+  runs.clear();
+  AddRunOf(gang, ReportBy::kUser, "head", runs);
+  ASSERT_EQ(runs.size(), 1u);
+  EXPECT_DOUBLE_EQ(runs[0].gpus, 3);
+}
+
 TEST(FairnessReport, SaysHowEvenlyWaitingAndHoursFell) {
   // Ada had three times what bob had, and waited as long as she ran.
   const auto report =

@@ -90,10 +90,10 @@ wire::EfficiencyReport ReportEfficiency(const std::vector<ReportedRun>& runs, co
     const double gpus_of_machine = std::max(1.0, static_cast<double>(run.gpu_count) / use.machines);
     lot.row.memory_peak_bytes = std::max(lot.row.memory_peak_bytes, use.memory_peak / gpus_of_machine);
     lot.cpu_seconds += use.cpu_seconds / use.machines;
-    lot.core_seconds += use.core_seconds;
+    lot.core_seconds += use.core_seconds * run.part;
     if (run.cpus > 0) {
-      lot.asked_seconds += run.cpus * use.cpu_seconds / use.machines;
-      lot.asked_core_seconds += use.core_seconds;
+      lot.asked_seconds += run.cpus * run.part * use.cpu_seconds / use.machines;
+      lot.asked_core_seconds += use.core_seconds * run.part;
     }
     report.gpu_hours += hours.known;
     used += hours.used;

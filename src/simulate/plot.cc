@@ -180,6 +180,35 @@ std::string Svg(const LinePlot& plot) {
   return out + "</svg>";
 }
 
+std::string PlotStyle() {
+  // A colour each, and dashes too, so that lines differ without colour.
+  static constexpr std::string_view kDashes[] = {"none", "7 3", "2 3", "9 3 2 3", "none", "7 3", "2 3", "9 3 2 3"};
+  std::string out = R"(
+:root{--c0:#2563c9;--c1:#d2690e;--c2:#14865a;--c3:#8a47c9;--c4:#c62f4f;--c5:#0d8597;--c6:#8a6a0a;--c7:#5b6675}
+@media (prefers-color-scheme:dark){:root{
+--c0:#6ea4ff;--c1:#ffa04d;--c2:#4fd39a;--c3:#c39bff;--c4:#ff7d93;--c5:#4fcbdd;--c6:#e0bd55;--c7:#a9b4c2}}
+.legend{display:flex;flex-wrap:wrap;gap:4px 18px;list-style:none;padding:0;margin:14px 0}
+.legend svg{width:26px;height:10px;margin-right:6px;vertical-align:middle}
+text{font-size:12px;fill:var(--dim)}.end{text-anchor:end}.mid{text-anchor:middle}.small{font-size:9.5px}
+.grid{stroke:var(--line)}.tick{stroke:var(--dim)}
+.line{fill:none;stroke-width:1.8;stroke-linejoin:round}
+)";
+  for (std::size_t i = 0; i < std::size(kDashes); ++i) {
+    const std::string number = std::to_string(i);
+    out += ".line.s" + number + "{stroke:var(--c" + number + ");stroke-dasharray:" + std::string(kDashes[i]) +
+           "}.bar.s" + number + "{fill:var(--c" + number + ")}\n";
+  }
+  return out;
+}
+
+std::string Legend(const std::vector<std::string>& names) {
+  std::string out = "<ul class=\"legend\">";
+  for (std::size_t i = 0; i < names.size(); ++i)
+    out += R"(<li><svg viewBox="0 0 26 10" aria-hidden="true"><line class="line )" + SeriesClass(i) +
+           R"(" x1="0" x2="26" y1="5" y2="5"/></svg>)" + HtmlText(names[i]) + "</li>";
+  return out + "</ul>\n";
+}
+
 std::string Svg(const BarPlot& plot) {
   double most = 0;
   for (const auto& [name, values] : plot.series) {

@@ -1,5 +1,5 @@
 // Plots as inline SVG, drawn here so that a page needs nothing from outside. Series take the colours and dashes of
-// their number: the page's style sheet (report_html.cc) defines s0..s7 for light and dark.
+// their number (s0..s7), for light and dark, by PlotStyle.
 #pragma once
 
 #include <string>
@@ -36,6 +36,11 @@ struct BarPlot {
   std::vector<std::pair<std::string, std::vector<double>>> series;  // A value per group.
 };
 std::string Svg(const BarPlot& plot);
+
+/// For a page's style sheet that has --dim and --line: what drawings and legends need.
+std::string PlotStyle();
+/// The names of the series in their order, each behind its line.
+std::string Legend(const std::vector<std::string>& names);
 
 /// Round values that part 0..most into at most `count` steps; the last is not below `most`.
 std::vector<double> Ticks(double most, int count);

@@ -11,24 +11,18 @@ namespace divvy::simulate {
 namespace {
 
 constexpr std::string_view kStyle = R"(
-:root{color-scheme:light dark;--page:#fbfbf9;--card:#fff;--text:#1c1e21;--dim:#666b73;--line:#e3e3de;--best:#0b7a4b;
---c0:#2563c9;--c1:#d2690e;--c2:#14865a;--c3:#8a47c9;--c4:#c62f4f;--c5:#0d8597;--c6:#8a6a0a;--c7:#5b6675}
+:root{color-scheme:light dark;--page:#fbfbf9;--card:#fff;--text:#1c1e21;--dim:#666b73;--line:#e3e3de;--best:#0b7a4b}
 @media (prefers-color-scheme:dark){:root{--page:#14161a;--card:#1c1f25;--text:#e7e8ea;--dim:#9aa1ab;--line:#30343c;
---best:#4fd39a;--c0:#6ea4ff;--c1:#ffa04d;--c2:#4fd39a;--c3:#c39bff;--c4:#ff7d93;--c5:#4fcbdd;--c6:#e0bd55;--c7:#a9b4c2}}
+--best:#4fd39a}}
 *{box-sizing:border-box}
 body{margin:0;background:var(--page);color:var(--text);font:15px/1.5 system-ui,-apple-system,"Segoe UI",sans-serif}
 main{max-width:1080px;margin:0 auto;padding:24px 16px 48px}
 h1{font-size:1.45rem;line-height:1.25;margin:0 0 4px;overflow-wrap:anywhere}
 h2{font-size:1.05rem;margin:0}
 p{margin:2px 0 10px}.dim,figcaption,footer{color:var(--dim)}
-.legend{display:flex;flex-wrap:wrap;gap:4px 18px;list-style:none;padding:0;margin:14px 0}
-.legend svg{width:26px;height:10px;margin-right:6px;vertical-align:middle}
 .plots{display:grid;grid-template-columns:repeat(auto-fit,minmax(min(100%,440px),1fr));gap:14px;margin:14px 0}
 section,figure{background:var(--card);border:1px solid var(--line);border-radius:8px;padding:14px;margin:0;min-width:0}
 figure svg{display:block;width:100%;height:auto}
-text{font-size:12px;fill:var(--dim)}.end{text-anchor:end}.mid{text-anchor:middle}.small{font-size:9.5px}
-.grid{stroke:var(--line)}.tick{stroke:var(--dim)}
-.line{fill:none;stroke-width:1.8;stroke-linejoin:round}
 .wide{overflow-x:auto}
 table{border-collapse:collapse;font-variant-numeric:tabular-nums;font-size:.86rem;white-space:nowrap}
 th,td{padding:4px 10px;text-align:right;border-bottom:1px solid var(--line)}
@@ -39,18 +33,6 @@ details{margin-top:8px}summary{cursor:pointer;color:var(--dim)}
 footer{margin-top:22px;font-size:.85rem;overflow-wrap:anywhere}
 @media print{details>*{display:block}figure,section{break-inside:avoid}}
 )";
-
-/// s0..s7: a colour each, and dashes too, so that lines differ without colour.
-std::string SeriesStyle() {
-  static constexpr std::string_view kDashes[] = {"none", "7 3", "2 3", "9 3 2 3", "none", "7 3", "2 3", "9 3 2 3"};
-  std::string out;
-  for (std::size_t i = 0; i < std::size(kDashes); ++i) {
-    const std::string number = std::to_string(i);
-    out += ".line.s" + number + "{stroke:var(--c" + number + ");stroke-dasharray:" + std::string(kDashes[i]) +
-           "}.bar.s" + number + "{fill:var(--c" + number + ")}\n";
-  }
-  return out;
-}
 
 /// Rows that hold the best value of their column (per group of rows with the same first cell when `is_grouped`).
 bool IsBest(const Grid& grid, std::size_t row, std::size_t column, bool is_grouped) {
@@ -185,12 +167,10 @@ std::string GroupFigure(const Report& report, const std::string& title, const st
   return FigureHtml(title, caption, Svg(plot), GroupGrid(report, groups, column, column), true);
 }
 
-std::string Legend(const Report& report) {
-  std::string out = "<ul class=\"legend\">";
-  for (std::size_t i = 0; i < report.runs.size(); ++i)
-    out += "<li><svg viewBox=\"0 0 26 10\" aria-hidden=\"true\"><line class=\"line s" + std::to_string(i % 8) +
-           "\" x1=\"0\" x2=\"26\" y1=\"5\" y2=\"5\"/></svg>" + HtmlText(report.runs[i].policy) + "</li>";
-  return out + "</ul>\n";
+std::string LegendOf(const Report& report) {
+  std::vector<std::string> names;
+  for (const PolicyRun& run : report.runs) names.push_back(run.policy);
+  return Legend(names);
 }
 
 std::string Subtitle(const Report& report) {
@@ -228,9 +208,9 @@ std::string ReportHtml(const Report& report, const std::string& made_with) {
   std::string out =
       "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">"
       "<meta name=\"viewport\" content=\"width=device-width,initial-scale=1\"><title>" +
-      HtmlText(report.title) + "</title><style>" + std::string(kStyle) + SeriesStyle() +
+      HtmlText(report.title) + "</title><style>" + std::string(kStyle) + PlotStyle() +
       "</style></head><body><main>\n<h1>" + HtmlText(report.title) + "</h1>\n<p class=\"dim\">" + Subtitle(report) +
-      "</p>\n" + Legend(report) + "<section><h2>Side by side</h2>\n" + HtmlTable(SummaryGrid(report), false) +
+      "</p>\n" + LegendOf(report) + "<section><h2>Side by side</h2>\n" + HtmlTable(SummaryGrid(report), false) +
       "</section>\n<div class=\"plots\">\n" + Plots(report) + "</div>\n";
   const Grid teams = GroupGrid(report, &RunMetrics::by_team, "TEAM", "team");
   if (!teams.rows.empty())

@@ -16,8 +16,8 @@ BOOST_DESCRIBE_STRUCT(QueuedNotice, (), (to, notice))
 BOOST_DESCRIBE_STRUCT(ReceiverRequest, (), (name, events, webhook, command, mail, secret))
 BOOST_DESCRIBE_STRUCT(ReceiverAnswer, (), (message, secret))
 BOOST_DESCRIBE_STRUCT(ReceiverView, (),
-                      (name, user, events, channel, target, is_signed, may_be_removed, waiting, sent, lost, last_success,
-                       last_failure, failure, next_try))
+                      (name, user, events, channel, target, is_signed, may_be_removed, waiting, sent, lost,
+                       last_success, last_failure, failure, next_try))
 BOOST_DESCRIBE_STRUCT(NotifyAnswer, (), (is_on, receivers))
 BOOST_DESCRIBE_STRUCT(ReceiverName, (), (name))
 BOOST_DESCRIBE_STRUCT(NotifyTestAnswer, (), (is_done, message))

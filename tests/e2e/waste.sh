@@ -40,6 +40,20 @@ divvy report waste --by hour >hour 2>&1 && fail "waste by hour was not refused"
 grep -q "usage" hour || fail "the refusal names no other report: $(cat hour)"
 wait_for "the busy job's use" says '^busy +1 +[0-9.]+ +([5-8][0-9]|90)%' divvy report efficiency --by name
 
+# Who held what over time: a table with a curve, a page with a drawing, and all steps as CSV; and by machine its name.
+own=$(divvy nodes --json | grep -o '"name":"[^"]*"' | head -n 1 | cut -d'"' -f4)
+says "^$own +3 " divvy report usage --by node || fail "by machine: $(divvy report usage --by node)"
+says "^$own +[0-9.]+ " divvy report waste --by node || fail "by machine: $(divvy report waste --by node)"
+since=5min
+says '^forgotten +[0-9.]+ +[0-9.]+ +2\.00 .*█' divvy report shares --by name --since $since || fail "shares: $(divvy report shares --by name --since $since)"
+divvy report shares --by name --since $since --csv >shares.csv
+expect "time,name,gpus" "$(head -n 1 shares.csv)" "the titles of the shares"
+awk -F, '$2 == "forgotten" && $3 == 2 { found = 1 } END { exit !found }' shares.csv || fail "no step in which both were held: $(cat shares.csv)"
+divvy report shares --html >shares.html
+grep -q '<svg.*GPUs held over time' shares.html || fail "no drawing: $(head -c 400 shares.html)"
+grep -q "\.line\.s0{" shares.html || fail "the drawing has no colours"
+says '"step_s":' divvy report shares --json || fail "no JSON: $(divvy report shares --json)"
+
 # What has ended is in the report after a restart of the daemon.
 touch go
 wait_for "their ends" queue_is_empty
