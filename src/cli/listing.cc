@@ -275,6 +275,7 @@ Result<std::string> DrawQueue(Api& api, const QueueFlags& flags) {
             " in all that have not ended); --limit 0 lists every one.\n";
   }
   if (std::ranges::none_of(jobs, [](const wire::JobView& job) { return job.state == "running"; })) return text;
+  // Those that the limit leaves out waste GPUs as well.
   const std::string waste = WasteLine(AskWaste(api), [&](JobId id) {
     return is_cut || std::ranges::any_of(jobs, [id](const wire::JobView& job) { return job.id == id; });
   });
@@ -289,6 +290,21 @@ std::string OutputText(const wire::JobDetail& job) {
   if (!job.elements.empty()) return "a file of each element: divvy logs --path " + ToString(job.id);
   if (job.start_time) return "on " + job.node + ", which has not said where it keeps it";
   return job.end_time ? "" : "known when it starts, with its machine";
+}
+
+/// "end, waste to phone"; empty: it says nothing of its own.
+std::string NotifyText(const std::map<std::string, std::string>& labels) {
+  const auto label = [&](const char* name) {
+    const auto at = labels.find(name);
+    return at == labels.end() ? std::string() : at->second;
+  };
+  for (const auto& [when, whom] : {std::pair("notify", "notify-to"), std::pair("slurm.mail-type", "slurm.mail-user"),
+                                   std::pair("gflow.notify_on", "gflow.notify_email")}) {
+    const std::string events = label(when);
+    const std::string to = label(whom);
+    if (!events.empty() || !to.empty()) return (events.empty() ? "end" : events) + (to.empty() ? "" : " to " + to);
+  }
+  return "";
 }
 
 std::string ShowText(const wire::JobDetail& job, const std::string& own, const std::vector<std::string>& waste) {
@@ -317,6 +333,9 @@ std::string ShowText(const wire::JobDetail& job, const std::string& own, const s
     AddField(out, "GPUs", GpuList(job.gpus));
   }
   for (const std::string& line : waste) AddField(out, "waste", line);
+  if (const auto on_waste = job.labels.find("on-waste"); on_waste != job.labels.end())
+    AddField(out, "on waste", on_waste->second);
+  AddField(out, "notify", NotifyText(job.labels));
   AddField(out, "isolation", job.isolation);
   if (job.start_time) AddField(out, "started as", job.start_reason);
   AddField(out, "submitted", When(job.submit_time));
