@@ -17,6 +17,7 @@ std::vector<Node::RunHere> Node::runs_here() const {
     if (run.record.guard.pid > 0) one.use.roots.push_back(run.record.guard.pid);
     if (run.adopted) one.use.roots.push_back(run.record.process.pid);
     one.use.gpus = GpusHere(*record);
+    one.use.has_slices = record->gpu_slice.any();
     one.use.has_parts = record->request.is_portioned() || record->gpu_slice.any();
   }
   return here;

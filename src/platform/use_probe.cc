@@ -63,7 +63,7 @@ void AddParts(const UseTarget& target, const Snapshot& seen, std::vector<samples
     is_known &= process.utilization >= 0;
   }
   const int gpus = std::max(target.gpus.size(), 1);
-  if (is_known) readings.push_back({Metric::kGpuUtilization, std::min(utilization / gpus, 1.0)});
+  if (is_known && !target.has_slices) readings.push_back({Metric::kGpuUtilization, std::min(utilization / gpus, 1.0)});
   readings.push_back({Metric::kGpuMemoryUsed, memory});
 }
 

@@ -22,6 +22,8 @@ struct UseTarget {
   GpuSet gpus;
   /// It has parts of them only: then its use is that of its processes, else that of its GPUs.
   bool has_parts = false;
+  /// These parts are MIG instances, whose use no driver tells: it is unknown, not 0.
+  bool has_slices = false;
 
   friend bool operator==(const UseTarget&, const UseTarget&) = default;
 };

@@ -65,6 +65,20 @@ TEST_F(UseOfEmulatedGpus, AnIdleOneIsColdSlowAndUnused) {
   EXPECT_GT(Value(seen, {Of::kNode, "n1", -1, -1, 0}, Metric::kMemoryUsed), 0);
 }
 
+TEST_F(UseOfEmulatedGpus, OfAMigInstanceTheUseIsUnknownAndNotNone) {
+  UseTarget target;
+  target.job = 17;
+  target.roots = {::getpid()};
+  target.gpus = GpuSet::Of({0});
+  target.has_parts = true;
+  const auto part = probe_->Look(100, "n1", {target});
+  EXPECT_EQ(Value(part, Job(17), Metric::kGpuUtilization), 0) << "no process of it is on the GPU";
+  target.has_slices = true;
+  const auto slice = probe_->Look(101, "n1", {target});
+  EXPECT_EQ(Value(slice, Job(17), Metric::kGpuUtilization), std::nullopt);
+  EXPECT_EQ(Value(slice, Job(17), Metric::kGpuMemoryUsed), 0);
+}
+
 TEST_F(UseOfEmulatedGpus, ABusyOneDrawsPowerAndItsJobUsesIt) {
   ASSERT_TRUE(world_->SetUtilisation(1, 80, 40));
   ASSERT_TRUE(world_->RaiseXid(1, 31));

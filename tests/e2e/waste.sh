@@ -2,6 +2,8 @@
 # A job that leaves its GPUs unused is named with what to do about it: in the queue, in show, in its history and in the report.
 . "$(dirname "$0")/lib.sh"
 cat >divvy.toml <<'TOML'
+[gpus]
+mig = "auto"
 [waste]
 grace = "0s"
 idle_after = "10s"
@@ -9,13 +11,15 @@ exempt_names = ["notebook*"]
 [prices]
 default = 3600.0
 TOML
-divvy up --quiet --emulate 4xH100-80GB
+divvy up --quiet --emulate 5xH100-80GB
 nap='while [ ! -e '$DIVVY_HOME'/go ]; do sleep 0.1; done'
 idle=$(divvy submit --quiet --gpus 2 --name forgotten -- sh -c "$nap")
 wait_for "the idle job" state_is "$idle" running
 busy=$(divvy submit --quiet --gpus 1 --name busy -- sh -c "$nap")
 left=$(divvy submit --quiet --gpus 1 --name notebook-1 -- sh -c "$nap")
-wait_for "all of them" running_are 3
+# What a MIG instance is used nobody can tell: it is not said to waste it.
+sliced=$(divvy submit --quiet --slice 1g.10gb --name sliced -- sh -c "$nap")
+wait_for "all of them" running_are 4
 divvy emulate utilisation "$(field "$busy" gpus | tr -d "[]")" 90
 says() { # says PATTERN COMMAND...
   local pattern=$1
@@ -29,6 +33,7 @@ says "^ *waste +does nothing with its 2 GPUs: 0% for [0-9]+ s; divvy cancel $idl
 says "wastes 2 GPUs: it does nothing with its 2 GPUs" divvy show "$idle" || fail "its history says nothing: $(divvy show "$idle")"
 says "waste" divvy show "$busy" && fail "the busy job is said to waste GPUs: $(divvy show "$busy")"
 says "waste" divvy show "$left" && fail "the exempt job is said to waste GPUs: $(divvy show "$left")"
+says "waste" divvy show "$sliced" && fail "a job with a MIG instance is said to waste it: $(divvy show "$sliced")"
 says "event=waste" cat daemon.log || fail "the log says nothing"
 report=$(divvy report waste --by name)
 grep -qE "^forgotten +1 " <<<"$report" || fail "the report has no row of it: $report"
@@ -42,7 +47,7 @@ wait_for "the busy job's use" says '^busy +1 +[0-9.]+ +([5-8][0-9]|90)%' divvy r
 
 # Who held what over time: a table with a curve, a page with a drawing, and all steps as CSV; and by machine its name.
 own=$(divvy nodes --json | grep -o '"name":"[^"]*"' | head -n 1 | cut -d'"' -f4)
-says "^$own +3 " divvy report usage --by node || fail "by machine: $(divvy report usage --by node)"
+says "^$own +4 " divvy report usage --by node || fail "by machine: $(divvy report usage --by node)"
 says "^$own +[0-9.]+ " divvy report waste --by node || fail "by machine: $(divvy report waste --by node)"
 since=5min
 says '^forgotten +[0-9.]+ +[0-9.]+ +2\.00 .*█' divvy report shares --by name --since $since || fail "shares: $(divvy report shares --by name --since $since)"
@@ -58,6 +63,6 @@ says '"step_s":' divvy report shares --json || fail "no JSON: $(divvy report sha
 touch go
 wait_for "their ends" queue_is_empty
 divvy down
-divvy up --quiet --emulate 4xH100-80GB
+divvy up --quiet --emulate 5xH100-80GB
 says "^forgotten +1 +[0-9.]+ +[0-9.]+ +100%" divvy report waste --by name || fail "what ended was forgotten: $(divvy report waste --by name)"
 says "No running job wastes GPUs now" divvy report waste || fail "an ended job still wastes: $(divvy report waste)"
