@@ -116,7 +116,8 @@ class Daemon {
   std::shared_ptr<FarStreams> far_streams_;
   std::shared_ptr<SampleBook> samples_;  // Null: none are taken.
   ClusterSampler cluster_sampler_;
-  std::shared_ptr<WasteBook> waste_;  // Null: nobody looks.
+  std::shared_ptr<WasteBook> waste_;                             // Null: nobody looks.
+  std::vector<std::pair<std::string, std::string>> waste_rows_;  // As they were loaded, for it.
   std::shared_ptr<Notifier> notifier_;
   std::unique_ptr<WasteActor> waste_actor_;  // As waste_.
   std::unique_ptr<HttpServer> server_;
@@ -172,6 +173,7 @@ Status Daemon::Recover() {
   for (const auto& [key, value] : loaded.settings) {
     if (key == kBootKey) boot_before = value;
     if (notifier_->LoadSetting(key, value)) continue;
+    if (key.starts_with(WasteBook::kRow)) waste_rows_.emplace_back(key, value);
     tokens_.LoadSetting(key, value);
     ui_sessions_.LoadSetting(key, value);
     agent_door_->LoadSetting(key, value);
@@ -309,6 +311,7 @@ void Daemon::TakeSamples() {
   if (config_.waste.is_on) {
     waste_ = std::make_shared<WasteBook>(config_.waste, OwnName(),
                                          [this](const JobRecord& job) { return notifier_->book().OnWasteOf(job); });
+    for (const auto& [key, text] : std::exchange(waste_rows_, {})) waste_->LoadSetting(key, text);
     waste_actor_ =
         std::make_unique<WasteActor>(*core_, *waste_, *notifier_, log_,
                                      [this](const JobRecord& job, std::function<void(const divvy::Status&)> done) {

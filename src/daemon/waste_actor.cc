@@ -28,7 +28,14 @@ void WasteActor::Look(const SampleBook& samples, samples::Second now) {
     notifier_.OnWaste(*record, news.text);
     if (news.action != WasteAction::kNone) Act(news, now);
   }
+  KeepSteps();
   if (!all.empty()) core_.Touch();
+}
+
+void WasteActor::KeepSteps() {
+  auto rows = book_.TakeSettings(core_.controller());
+  for (auto& [key, text] : rows) core_.controller().KeepSetting(key, std::move(text));
+  if (!rows.empty()) core_.Touch();
 }
 
 void WasteActor::Act(const WasteBook::News& news, samples::Second now) {
@@ -56,6 +63,7 @@ void WasteActor::Act(const WasteBook::News& news, samples::Second now) {
 
 void WasteActor::OnActed(const WasteBook::News& news, const Status& status, samples::Second now) {
   book_.OnAction(news.job, status.has_value(), now);
+  KeepSteps();
   if (status) return;
   const JobRecord* record = core_.controller().Find(news.job);
   const std::string what = "could not be " + (record == nullptr ? "ended" : DoneText(news.action, *record)) +

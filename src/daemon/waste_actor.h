@@ -26,6 +26,7 @@ class WasteActor {
 
  private:
   void Act(const WasteBook::News& news, samples::Second now);
+  void KeepSteps();
   void OnActed(const WasteBook::News& news, const Status& status, samples::Second now);
 
   Core& core_;

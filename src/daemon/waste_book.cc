@@ -4,7 +4,10 @@
 #include <cmath>
 #include <cstdio>
 
+#include "base/text.h"
 #include "dialect/quantities.h"
+#include "wire/codec.h"
+#include "wire/waste_messages_describe.h"
 
 namespace divvy {
 namespace {
@@ -125,7 +128,11 @@ void WasteBook::Tell(const JobRecord& record, Watched& watched, samples::Second 
   const auto acted_on = std::ranges::find_if(findings, [&](const samples::Waste& waste) {
     return std::ranges::find(rules_.action_on, samples::Name(waste.kind)) != rules_.action_on.end();
   });
-  const auto due = watched.steps.Look(acted_on != findings.end(), action, rules_, now);
+  const bool is_found = acted_on != findings.end();
+  // After a restart of the daemon what is not found may only not have been seen for long enough.
+  watched.is_resumed = watched.is_resumed && !is_found && !watched.watch.KnowsEnough(rules_, ActsOnIdleAlone());
+  const auto due =
+      watched.is_resumed ? samples::WasteSteps::Due::kNothing : watched.steps.Look(is_found, action, rules_, now);
   const auto wastes = [](const samples::Waste& waste) { return GpusText(waste.gpus) + ": it " + waste.text; };
   for (const samples::Waste& waste : findings) {
     const std::uint32_t bit = std::uint32_t{1} << static_cast<unsigned>(waste.kind);
@@ -170,6 +177,55 @@ std::string DoneText(WasteAction action, const JobRecord& record) {
   return "left alone";
 }
 
+bool WasteBook::ActsOnIdleAlone() const {
+  return std::ranges::all_of(rules_.action_on, [](const std::string& kind) {
+    return kind == samples::Name(samples::WasteKind::kIdle) || kind == samples::Name(samples::WasteKind::kSomeIdle);
+  });
+}
+
+WasteBook::Watched WasteBook::Begin(const JobRecord& record, const samples::WasteWatch::Shape& shape) const {
+  const auto started = static_cast<samples::Second>(ToSeconds(record.started));
+  Watched watched{record.attempt, samples::WasteWatch(shape, started), 0, {}};
+  const auto kept = kept_.find(record.id);
+  if (kept == kept_.end() || kept->second.attempt != record.attempt) return watched;
+  watched.told = static_cast<std::uint32_t>(kept->second.told);
+  watched.steps.Resume({static_cast<int>(kept->second.warnings), kept->second.next_at, kept->second.is_done});
+  watched.is_resumed = true;
+  return watched;
+}
+
+bool WasteBook::LoadSetting(std::string_view key, std::string_view text) {
+  if (!key.starts_with(kRow)) return false;
+  const auto id = ParseInteger(key.substr(kRow.size()));
+  const auto kept = wire::Decode<wire::KeptWaste>(text);
+  if (id && *id > 0 && kept) kept_[JobId(static_cast<std::uint64_t>(*id))] = *kept;
+  return true;
+}
+
+std::vector<WasteBook::Setting> WasteBook::TakeSettings(const Controller& controller) {
+  std::vector<Setting> rows;
+  const auto key = [](JobId id) { return std::string(kRow) + ToString(id); };
+  std::map<JobId, wire::KeptWaste> now;
+  for (const auto& [id, watched] : jobs_) {
+    const auto steps = watched.steps.state();
+    if (watched.told == 0 && steps == samples::WasteSteps::State()) continue;
+    const wire::KeptWaste kept{watched.attempt, watched.told, steps.warnings, steps.next_at, steps.is_done};
+    const auto before = kept_.find(id);
+    if (before == kept_.end() || before->second != kept) rows.emplace_back(key(id), wire::Encode(kept));
+    now.emplace(id, kept);
+  }
+  for (const auto& [id, kept] : kept_) {
+    if (now.contains(id)) continue;
+    // One that is not looked at yet, or not now, is still told of.
+    const JobRecord* const record = controller.Find(id);
+    const bool is_same_run = record != nullptr && IsActive(record->state) && record->attempt == kept.attempt;
+    if (is_same_run && !jobs_.contains(id)) now.emplace(id, kept);
+    else rows.emplace_back(key(id), "");
+  }
+  kept_ = std::move(now);
+  return rows;
+}
+
 std::vector<WasteBook::News> WasteBook::Look(const Controller& controller, const SampleBook& samples,
                                              samples::Second now) {
   std::vector<News> news;
@@ -186,8 +242,7 @@ std::vector<WasteBook::News> WasteBook::Look(const Controller& controller, const
       known.mapped().watch.Reshape(shape);
       jobs.insert(std::move(known));
     } else {
-      const auto started = static_cast<samples::Second>(ToSeconds(record->started));
-      jobs.emplace(id, Watched{record->attempt, samples::WasteWatch(shape, started), 0, {}});
+      jobs.emplace(id, Begin(*record, shape));
     }
     Watched& watched = jobs.at(id);
     watched.watch.Add(LookAt(*record, samples, now), rules_);

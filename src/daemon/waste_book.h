@@ -1,11 +1,14 @@
 // Running jobs that waste their GPUs: what samples show of each, held against the rules (samples/waste.h), every ten
-// seconds. On the loop's thread. It begins anew with the daemon; what ended jobs lost is in samples.db.
+// seconds. On the loop's thread. What it looks at begins anew with the daemon; what jobs were told, warnings among it,
+// is kept, and what ended jobs lost is in samples.db.
 #pragma once
 
 #include <cstdint>
 #include <functional>
 #include <map>
 #include <string>
+#include <string_view>
+#include <utility>
 #include <vector>
 
 #include "control/controller.h"
@@ -19,6 +22,7 @@ namespace divvy {
 class WasteBook {
  public:
   static constexpr samples::Second kEvery = 10;
+  static constexpr std::string_view kRow = "waste.job.";  // JOB: under which the store keeps what it was told.
 
   /// What a job itself wants to be done about it.
   using WishOf = std::function<WasteAction(const JobRecord& record)>;
@@ -34,6 +38,13 @@ class WasteBook {
     std::string text;                         // "wastes 4 GPUs: it does nothing with ...; divvy cancel 17"
     WasteAction action = WasteAction::kNone;  // To be done now; OnAction says what came of it.
   };
+  /// A row for the store; an empty text removes it.
+  using Setting = std::pair<std::string, std::string>;
+  /// Before the first look. True if the key is one of ours.
+  bool LoadSetting(std::string_view key, std::string_view text);
+  /// What has changed since it was asked last.
+  std::vector<Setting> TakeSettings(const Controller& controller);
+
   /// Looks at every running job, where the last look is long enough ago.
   std::vector<News> Look(const Controller& controller, const SampleBook& samples, samples::Second now);
 
@@ -47,11 +58,15 @@ class WasteBook {
     samples::WasteWatch watch;
     std::uint32_t told = 0;  // Bits of samples::WasteKind.
     samples::WasteSteps steps;
+    /// Its steps are those of before a restart, and until more is seen they stay as they are.
+    bool is_resumed = false;
   };
+  Watched Begin(const JobRecord& record, const samples::WasteWatch::Shape& shape) const;
   /// What is to be done about this job; kNone: nothing can, or is to.
   WasteAction ActionFor(const JobRecord& record) const;
   void Tell(const JobRecord& record, Watched& watched, samples::Second now, std::vector<News>& news) const;
   bool IsExempt(const JobRecord& record) const;
+  bool ActsOnIdleAlone() const;
   samples::WasteWatch::Look LookAt(const JobRecord& record, const SampleBook& samples, samples::Second now) const;
   std::string NodeIn(const Seat& seat) const { return seat.node.empty() ? own_node_ : seat.node; }
 
@@ -60,6 +75,7 @@ class WasteBook {
   WishOf wish_;
   samples::Second looked_at_ = 0;
   std::map<JobId, Watched> jobs_;
+  std::map<JobId, wire::KeptWaste> kept_;  // As the store has it.
 };
 
 /// What becomes of a job: "stopped", "queued again and held".

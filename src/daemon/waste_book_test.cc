@@ -111,6 +111,48 @@ TEST_F(WasteBookTest, WhoWorksOrHasNoGpuIsNotNamed) {
   EXPECT_TRUE(book.View(controller_, now_).jobs.empty());
 }
 
+TEST_F(WasteBookTest, WarningsSurviveARestart) {
+  WasteRules rules;
+  rules.action = WasteAction::kStop;
+  std::map<std::string, std::string> store;
+  const auto keep = [&](WasteBook& book) {
+    for (const auto& [key, text] : book.TakeSettings(controller_)) {
+      if (text.empty()) store.erase(key);
+      else store[key] = text;
+    }
+  };
+  WasteBook book(rules, "own");
+  const JobId job = Run(1);
+  const JobId other = Run(1);
+  ASSERT_EQ(Watch(book, 41, 0).size(), 2U) << "a first warning each";
+  keep(book);
+  ASSERT_EQ(store.size(), 2U);
+  keep(book);
+
+  // Nothing is known of the time before: the first warning is neither given again nor forgotten.
+  WasteBook next(rules, "own");
+  for (const auto& [key, text] : store) EXPECT_TRUE(next.LoadSetting(key, text));
+  EXPECT_FALSE(next.LoadSetting("notify.gpus", "[]"));
+  EXPECT_TRUE(Watch(next, 29, 0).empty());
+  controller_.OnExited(other, controller_.Find(other)->attempt, Exit{}, Now(), Now());
+  const auto news = Watch(next, 2, 0);
+  ASSERT_EQ(news.size(), 1U);
+  EXPECT_EQ(news[0].job, job);
+  EXPECT_TRUE(news[0].text.starts_with("is warned (2 of 2)")) << news[0].text;
+  keep(next);
+  EXPECT_EQ(store.size(), 1U) << "of one that has ended nothing is kept";
+  EXPECT_EQ(Watch(next, 16, 0).at(0).action, WasteAction::kStop);
+
+  // Whoever works after the restart begins anew.
+  WasteBook third(rules, "own");
+  for (const auto& [key, text] : store) third.LoadSetting(key, text);
+  EXPECT_TRUE(Watch(third, 1, 0.5).empty());
+  keep(third);
+  const auto anew = Watch(third, 40, 0);
+  ASSERT_EQ(anew.size(), 1U);
+  EXPECT_TRUE(anew[0].text.starts_with("is warned (1 of 2)")) << anew[0].text;
+}
+
 TEST_F(WasteBookTest, TheExemptAreLeftAlone) {
   WasteRules rules;
   rules.exempt_names = {"notebook*", "debug"};

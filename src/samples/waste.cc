@@ -82,6 +82,7 @@ void WasteWatch::Add(const Look& look, const WasteRules& rules) {
   // What it used since the last look is what it uses now.
   const Second gap = look.at - newest_;
   const double seconds = newest_ == 0 || gap > kLongestGap ? 0 : static_cast<double>(gap);
+  if (first_ == 0) first_ = look.at;
   newest_ = look.at;
   streaks_.resize(look.gpus.size());
   const double worth = shape_.part * shape_.gpus / static_cast<double>(look.gpus.size());
@@ -148,6 +149,14 @@ bool WasteWatch::IsIdle(const Streak& streak, const WasteRules& rules) const {
   if (streak.zero_since == 0 || newest_ - streak.known_at > kLongestGap) return false;
   const Second since = std::max(streak.zero_since, started_ + SecondsOf(rules.grace));
   return streak.known_at - since >= SecondsOf(rules.idle_after);
+}
+
+bool WasteWatch::KnowsEnough(const WasteRules& rules, bool only_idle) const {
+  if (first_ == 0) return false;
+  const auto works = [](const Streak& streak) { return streak.known_at > 0 && streak.zero_since == 0; };
+  if (only_idle && !streaks_.empty() && std::ranges::all_of(streaks_, works)) return true;
+  const Duration longest = only_idle ? rules.idle_after : std::max(rules.idle_after, rules.window);
+  return newest_ - std::max(first_, started_ + SecondsOf(rules.grace)) > SecondsOf(longest);
 }
 
 std::string WasteWatch::Gpus() const {

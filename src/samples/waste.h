@@ -72,6 +72,9 @@ class WasteWatch {
   void Reshape(const Shape& shape);
   /// In order of time, two minutes apart at most: of what lies between two that are further apart nothing is known.
   void Add(const Look& look, const WasteRules& rules);
+  /// What is not found is not there: it was watched for as long as the longest of these rules takes (`only_idle`: those
+  /// of idle GPUs), or was seen at work where that is enough.
+  bool KnowsEnough(const WasteRules& rules, bool only_idle) const;
   /// As of the last look, the worst first.
   std::vector<Waste> Findings(const WasteRules& rules) const;
 
@@ -112,6 +115,7 @@ class WasteWatch {
 
   Shape shape_;
   Second started_ = 0;
+  Second first_ = 0;  // The first look; 0: there was none.
   Second newest_ = 0;
   std::vector<Streak> streaks_;
   std::array<Bucket, kBuckets> buckets_;

@@ -22,6 +22,21 @@ class WasteSteps {
   /// What came of the action that was due.
   void OnAction(bool is_done, const WasteRules& rules, Second now);
 
+  /// What is kept over a restart of the daemon.
+  struct State {
+    int warnings = 0;
+    Second next_at = 0;
+    bool is_done = false;
+
+    friend bool operator==(const State&, const State&) = default;
+  };
+  State state() const { return {warnings_, next_at_, is_done_}; }
+  void Resume(const State& state) {
+    warnings_ = state.warnings;
+    next_at_ = state.next_at;
+    is_done_ = state.is_done;
+  }
+
   /// Warnings that were given since it began to waste them.
   int warnings() const { return warnings_; }
   /// When it is due; nothing: it is not, as things are.

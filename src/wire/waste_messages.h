@@ -70,6 +70,17 @@ struct WasteReport {
   WasteAnswer now;
 };
 
+/// What a job was told of its waste in one of its runs, as it is kept over restarts.
+struct KeptWaste {
+  std::int64_t attempt = 0;
+  std::int64_t told = 0;  // Kinds, as bits.
+  std::int64_t warnings = 0;
+  std::int64_t next_at = 0;  // Seconds since 1970.
+  bool is_done = false;
+
+  friend bool operator==(const KeptWaste&, const KeptWaste&) = default;
+};
+
 /// How well a group of runs used what it had.
 struct EfficiencyRow {
   std::string group;
