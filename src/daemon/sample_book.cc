@@ -33,7 +33,7 @@ void SampleBook::Add(const samples::Snapshot& snapshot, samples::Second now) {
     Processes& processes = processes_[sample.subject.node];
     if (processes.at <= snapshot.at) processes = {snapshot.at, snapshot.processes};
   }
-  if (flushed_at_ == 0) flushed_at_ = now;
+  if (flushed_at_ == 0) flushed_at_ = begun_at_ = now;
   if (now - flushed_at_ < options_.flush_every) return;
   Flush(now);
   Forget(now);
@@ -165,6 +165,7 @@ SampleBook::Gathered SampleBook::Gather(Question question, samples::Second now) 
     if (range.until == 0) range.until = now + 1;
     if (range.since == 0) range.since = range.until - samples::kRingSeconds;
     gathered.level = ChooseStep(range, now);
+    gathered.ring_since = begun_at_ == 0 ? now + 1 : begun_at_;
   }
   const auto is_asked = [&](const samples::Subject& subject) {
     return subject.of == question.of && (!question.node || subject.node == *question.node) &&

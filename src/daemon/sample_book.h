@@ -30,7 +30,7 @@ class SampleBook {
     std::string path;       // Empty: nothing is kept on disk.
     Bytes most;             // Of the file.
     Duration keep_jobs{0};  // How long jobs are known after their ends; 0: for ever.
-    samples::Second flush_every = 300;
+    samples::Second flush_every = 60;
     samples::Second every = 1;  // Between two samples of a machine.
   };
   struct Ports {
@@ -111,6 +111,7 @@ class SampleBook {
   };
   std::map<std::string, Processes> processes_;  // By node.
   samples::Second flushed_at_ = 0;
+  samples::Second begun_at_ = 0;  // The first second that was seen; 0: none.
   std::shared_ptr<Keeper> keeper_;
   std::unique_ptr<Worker> worker_;  // Last, so that it ends first.
 };

@@ -108,6 +108,22 @@ TEST_F(SampleBookTest, TheLastMinutesAreSecondBySecond) {
   EXPECT_EQ(PointsOf(answer), 50);
 }
 
+TEST_F(SampleBookTest, TheLastMinutesReachBackOverARestart) {
+  for (int i = 0; i < 200; ++i) book_->Add(SecondOf(kStart + i, 0.5), kStart + i);
+  book_->Close();
+  Open();
+  SampleBook::Question question;
+  question.range = {kStart, kStart + 300, 300};
+  EXPECT_EQ(PointsOf(Ask(question, kStart + 210)), 200) << "nothing was seen since";
+  for (int i = 250; i < 300; ++i) book_->Add(SecondOf(kStart + i, 0.25), kStart + i);
+  const auto answer = Ask(question, kStart + 300);
+  EXPECT_EQ(answer.step, 1);
+  const auto& points = answer.series.at(0).curves.at(0).points;
+  EXPECT_EQ(points.at(150).mean, 0.5F);
+  EXPECT_FALSE(IsPoint(points.at(225)));
+  EXPECT_EQ(points.at(275).mean, 0.25F) << "of its own second alone";
+}
+
 // Whatever was flushed, sealed or is open: every bucket once, before and after a restart.
 TEST_F(SampleBookTest, AnHourIsWholeAcrossFlushesAndARestart) {
   samples::Second at = kStart;

@@ -100,7 +100,11 @@ void SampleBook::Keeper::AddKept(Gathered& gathered) {
   SampleFile* const file = File();
   const Question& question = gathered.question;
   const bool is_job = question.of == samples::Of::kJob;
-  if (file == nullptr || (gathered.level == 1 && !is_job)) return;
+  if (file == nullptr) return;
+  // The ring has seconds since the daemon began; before it there is what was kept.
+  const bool is_ring = gathered.level == 1 && !is_job;
+  const samples::Second level = is_ring ? samples::kLevels.front().step : gathered.level;
+  if (is_ring && question.range.since >= gathered.ring_since) return;
   const std::string prefix = question.of == samples::Of::kCluster ? "cluster" : PrefixOf(question);
   auto names = file->Subjects(prefix);
   if (!names) return Fail(names.error());
@@ -109,10 +113,16 @@ void SampleBook::Keeper::AddKept(Gathered& gathered) {
     if (!subject || !IsAsked(question, *subject)) continue;
     auto part = std::ranges::find(gathered.parts, *subject, &Gathered::Of::subject);
     if (part == gathered.parts.end()) part = gathered.parts.insert(part, {*subject, {}, false});
-    if (part->is_whole) continue;
-    const auto rows = is_job ? file->Read(name, 0, 0, kForEver)
-                             : file->Read(name, gathered.level, question.range.since, question.range.until);
+    if (part->is_whole && !is_ring) continue;
+    const auto rows =
+        is_job ? file->Read(name, 0, 0, kForEver) : file->Read(name, level, question.range.since, question.range.until);
     if (!rows) return Fail(rows.error());
+    if (is_ring) {
+      for (const SampleBlock& row : *rows) {
+        if (auto block = samples::DecodeBlock(row.bytes, Filter(question))) part->before.push_back(*std::move(block));
+      }
+      continue;
+    }
     const std::vector<samples::Block> newer = std::exchange(part->blocks, {});
     for (const SampleBlock& row : *rows) {
       const auto is_same = [&](const samples::Block& block) { return block.begin == row.begin; };
@@ -148,6 +158,7 @@ SampleBook::Answer SampleBook::Keeper::Find(Gathered gathered) {
   std::vector<std::vector<samples::Curve>> of_job;
   for (const Gathered::Of& part : gathered.parts) {
     samples::Chart chart(range, step);
+    for (const samples::Block& block : part.before) chart.Add(block, gathered.ring_since);
     for (samples::Block block : part.blocks) {
       if (is_wanted)
         std::erase_if(block.columns,

@@ -16,11 +16,13 @@ namespace divvy {
 struct SampleBook::Gathered {
   Question question;
   samples::Second now = 0;
-  samples::Second level = 1;  // Of the points to be shown, but for jobs: their own tell.
+  samples::Second level = 1;       // Of the points to be shown, but for jobs: their own tell.
+  samples::Second ring_since = 0;  // The ring has seconds from here on.
   struct Of {
     samples::Subject subject;
     std::vector<samples::Block> blocks;
-    bool is_whole = false;  // The file has no more of it.
+    bool is_whole = false;                    // The file has no more of it.
+    std::vector<samples::Block> before = {};  // Of what the ring shows: what was kept of the time before it.
   };
   std::vector<Of> parts;
 };

@@ -49,13 +49,13 @@ Chart::Filling& Chart::FillingOf(const Column& column) {
       Filling{{column.metric, column.name, std::vector<Point>(count_, NoPoint())}, std::vector<float>(count_, 0)});
 }
 
-void Chart::Add(const Block& block) {
+void Chart::Add(const Block& block, Second before) {
   for (const Column& column : block.columns) {
     Filling* filling = nullptr;
     const Fold fold = FoldOf(column);
     for (std::size_t i = 0; i < column.points.size(); ++i) {
       const Second at = block.begin + block.step * static_cast<Second>(i);
-      if (!IsPoint(column.points[i]) || at + block.step <= since_ || at >= until_) continue;
+      if (!IsPoint(column.points[i]) || at + block.step <= since_ || at >= std::min(until_, before)) continue;
       if (filling == nullptr) filling = &FillingOf(column);
       // What is longer than a point of ours is in all that it covers.
       const Second first = std::max<Second>(at - begin_, 0) / step_;

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstddef>
+#include <limits>
 #include <string>
 #include <vector>
 
@@ -36,8 +37,9 @@ class Chart {
   /// `step`: as StepOf gives it. Begins at a multiple of it.
   Chart(const Range& range, Second step);
 
-  /// Blocks in order of time. Where two are of the same time, both count.
-  void Add(const Block& block);
+  /// Blocks in order of time. Where two are of the same time, both count. Of this one the points that begin before
+  /// `before` alone.
+  void Add(const Block& block, Second before = std::numeric_limits<Second>::max());
   Second begin() const { return begin_; }
   Second step() const { return step_; }
   std::size_t count() const { return count_; }
