@@ -213,13 +213,20 @@ TopLine RunningLine(const wire::JobView& job, const TopFacts& facts, const TopCh
   return line.Take();
 }
 
+/// In four columns: parts by memory without a blank, "60G".
+std::string GpusAsked(const wire::RequestView& request) {
+  std::string text = GpuCount(request);
+  if (const auto at = text.find(" GiB"); at != std::string::npos) text.replace(at, 4, "G");
+  return text;
+}
+
 TopLine WaitingLine(const wire::JobView& job, const TopFacts& facts, const TopChoice& choice, std::size_t indent,
                     std::size_t columns) {
   Filler line(columns, choice.is_ascii);
   line.Gap(indent + 1).Add(job.display_id, 8, Colour::kBold, true).Gap().Add(job.name, NameWidth(columns)).Gap();
   line.Add(job.user, 9).Gap();
   line.Add(job.position > 0 ? "#" + std::to_string(job.position) : job.state, 6, StateColour(job.state)).Gap();
-  line.Add(GpuCount(job.request), 4, Colour::kNone, true).Gap();
+  line.Add(GpusAsked(job.request), 4, Colour::kNone, true).Gap();
   std::string when;
   const auto start = facts.expected_starts.find(job.display_id);
   if (start != facts.expected_starts.end() && job.state == "queued") when = "in " + Short(start->second - facts.now);
@@ -315,7 +322,7 @@ TopLine TopTitle(const TopFacts& facts, const TopChoice& choice) {
   TopLine line;
   line.spans.push_back({"divvy", Colour::kBold});
   // What a narrow terminal must not cut off comes first.
-  const std::string& trouble = facts.trouble.empty() ? status.trouble : facts.trouble;
+  const std::string trouble = facts.trouble.empty() ? status.trouble : "old numbers: " + facts.trouble;
   if (!trouble.empty()) line.spans.push_back({"  " + trouble, Colour::kRed});
   std::string chosen;
   if (choice.sort != TopSort::kQueue) chosen += "  sorted by " + std::string(Name(choice.sort));

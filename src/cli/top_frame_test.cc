@@ -135,7 +135,7 @@ TEST(TopFrame, TheTitleSaysWhatIsTakenAndWhatIsWrong) {
   facts.status.policy = "small-first";
   EXPECT_EQ(TextOf(TopTitle(facts, {})), "divvy  2 of 3 GPUs taken  1 running  2 queued  policy small-first");
   facts.trouble = "no daemon answers";
-  EXPECT_TRUE(TextOf(TopTitle(facts, {})).starts_with("divvy  no daemon answers  2 of 3"));
+  EXPECT_TRUE(TextOf(TopTitle(facts, {})).starts_with("divvy  old numbers: no daemon answers  2 of 3"));
 }
 
 TEST(TopFrame, SparklinesEndWithTheLatestAndLeaveUnknownBlank) {

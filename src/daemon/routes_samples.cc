@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "base/text.h"
+#include "daemon/machine.h"
 #include "daemon/metrics_page.h"
 #include "daemon/routes_call.h"
 #include "daemon/select.h"
@@ -68,6 +69,10 @@ Result<SampleBook::Question> SeriesAskedBy(const HttpRequest& request, samples::
   return question;
 }
 
+Error NoMachine(const std::string& name) {
+  return NotFound("there is no machine '" + name.substr(0, 80) + "'; divvy nodes lists those there are");
+}
+
 }  // namespace
 
 wire::LatestAnswer Routes::LatestFor(const Caller& caller) const {
@@ -112,16 +117,22 @@ void Routes::Series(Call& call) {
     question->job = id->value();
   }
   const bool has_many = core_.controller().cluster().has_many();
+  const bool is_known = !question->node || core_.controller().IndexOf(*question->node) ||
+                        *question->node == OwnNodeName() || *question->node == HostName();
+  if (!has_many && !is_known) return call.Refuse(NoMachine(*question->node));
+  const std::string missing = is_known ? "" : *question->node;
   // A single machine has no name in answers, and is found without one.
   if (!has_many) question->node.reset();
   auto shared = std::make_shared<Call>(std::move(call));
-  ports_.samples->Ask(*std::move(question), now,
-                      [shared, has_many, has_own](const Result<SampleBook::Answer>& answer) -> std::function<void()> {
-                        if (!answer) return [shared, error = answer.error()] { shared->Refuse(error); };
-                        return [shared, text = wire::Encode(SeriesViewOf(*answer, has_many, has_own))] {
-                          shared->Send(200, text);
-                        };
-                      });
+  ports_.samples->Ask(
+      *std::move(question), now,
+      [shared, has_many, has_own, missing](const Result<SampleBook::Answer>& answer) -> std::function<void()> {
+        // One that was removed may have a history still.
+        if (answer && answer->series.empty() && !missing.empty())
+          return [shared, missing] { shared->Refuse(NoMachine(missing)); };
+        if (!answer) return [shared, error = answer.error()] { shared->Refuse(error); };
+        return [shared, text = wire::Encode(SeriesViewOf(*answer, has_many, has_own))] { shared->Send(200, text); };
+      });
 }
 
 void Routes::Metrics(Call& call) {

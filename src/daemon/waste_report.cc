@@ -18,7 +18,9 @@ Hours HoursOf(const ReportedRun& run, const samples::JobUse& use) {
   if (use.machines == 0 || run.gpus <= 0 || run.gpu_count <= 0) return {};
   const double part = run.gpus / run.gpu_count;
   const double worth = run.gpus / use.machines / kHourS;
-  return {worth * use.seconds, worth * std::min(use.use_seconds / part, use.seconds), worth * use.idle_seconds};
+  // Who borrows beside its part uses no more than all of it, and nothing of it while it is idle.
+  const double used = std::min(use.use_seconds / part, use.seconds - use.idle_seconds);
+  return {worth * use.seconds, worth * used, worth * use.idle_seconds};
 }
 
 /// Those of which something was seen, with what was.

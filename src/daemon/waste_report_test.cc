@@ -69,5 +69,14 @@ TEST_F(WasteReportTest, SaysHowWellGpusAndCoresWereUsed) {
   EXPECT_DOUBLE_EQ(report.utilization, (20 + 1) / 58.0);
 }
 
+TEST(WasteReportOfAPart, WhoBorrowsAndThenRestsLosesWhatItDidNotUse) {
+  // A quarter that used 80% of the GPU for half an hour, and nothing for the other half.
+  const auto report =
+      ReportWaste({Ran(1, "ada", 0.25, 1)}, {{1, Used(1, 1, 0.4, 0.5, 1e9, 1)}}, ReportBy::kUser, kStretch, nullptr);
+  ASSERT_EQ(report.rows.size(), 1U);
+  EXPECT_DOUBLE_EQ(report.rows[0].idle_gpu_hours, 0.125);
+  EXPECT_DOUBLE_EQ(report.rows[0].lost_gpu_hours, 0.125) << "what was at 0% is a part of what was lost";
+}
+
 }  // namespace
 }  // namespace divvy
