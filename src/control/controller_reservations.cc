@@ -66,34 +66,21 @@ bool Controller::BookTurn(const GpuReservation& reservation, const GpuTurn& turn
   return true;
 }
 
-// One that is in force already, after a restart or when teams changed: its owner's jobs run on it, and their GPUs are
-// part of it. So they step aside while its GPUs are chosen, theirs first.
+// One that is in force already, after a restart or when teams changed, is where it was, also while its machine is
+// awaited.
 bool Controller::BookAgain(const GpuReservation& reservation, const GpuTurn& turn, Time now) {
-  if (turn.from > now || bookings_.contains(turn.id)) return BookTurn(reservation, turn, now);
-  std::vector<RunningJob> theirs;
-  GpuSet gpus;
-  for (const auto& [id, job] : cluster_.running_jobs()) {
-    if (!IsFor(reservation, job.user, job.team) || job.gpus.empty() || job.known_end > turn.until) continue;
-    theirs.push_back(job);
-    for (const int gpu : job.gpus.ToVector()) gpus.Insert(static_cast<GpuIndex>(gpu));
-  }
-  for (const RunningJob& job : theirs) cluster_.Finish(job.id);
-  for (const int gpu : cluster_.free().ToVector()) {
-    if (gpus.size() < reservation.gpus) gpus.Insert(static_cast<GpuIndex>(gpu));
-  }
-  std::vector<std::pair<GpuIndex, GpuAvailability>> others;
-  for (const int gpu : (cluster_.usable() - gpus).ToVector()) {
-    const auto index = static_cast<GpuIndex>(gpu);
-    others.emplace_back(index, cluster_.node(kOwnNode).availability[index]);
-    GpuAvailability none = others.back().second;
-    none.is_restricted = true;
-    cluster_.SetAvailability(kOwnNode, index, std::move(none));
-  }
-  bool is_booked = BookTurn(reservation, turn, now);
-  for (auto& [index, availability] : others) cluster_.SetAvailability(kOwnNode, index, std::move(availability));
-  if (!is_booked) is_booked = BookTurn(reservation, turn, now);
-  for (RunningJob& job : theirs) cluster_.Adopt(std::move(job));
-  return is_booked;
+  const GpuReservation::Kept& kept = reservation.kept;
+  const auto node = IndexOf(kept.node);
+  if (turn.from > now || kept.turn != turn.id || !node || bookings_.contains(turn.id))
+    return BookTurn(reservation, turn, now);
+  NodePlace place;
+  place.node = *node;
+  place.gpus = kept.gpus;
+  const auto booked = cluster_.BookAt(place, reservation.team, reservation.user, turn.from, turn.until);
+  if (!booked) return BookTurn(reservation, turn, now);
+  bookings_[turn.id] = {*booked, turn.until};
+  needs_plan_ = true;
+  return true;
 }
 
 void Controller::Unbook(std::uint64_t turn) {
@@ -146,16 +133,26 @@ void Controller::FollowReservations(Time now) {
     cluster_.Unbook(booking.second.id);
     return true;
   });
+  std::vector<GpuReservation> begun;
   for (const auto& [number, reservation] : reservations_.all()) {
     for (const GpuTurn& turn : TurnsOf(reservation, now, now + kBookingHorizon)) {
-      if (!BookAgain(reservation, turn, now)) next_booking_ = std::min(next_booking_, now + kTryAgain);
-      next_booking_ = std::min(next_booking_, turn.until);
+      const bool is_held = BookAgain(reservation, turn, now);
+      if (!is_held) next_booking_ = std::min(next_booking_, now + kTryAgain);
+      next_booking_ = std::min(next_booking_, turn.from > now ? turn.from : turn.until);
+      if (!is_held || turn.from > now) continue;
+      const std::vector<NodePlace> places = PlacesOfBooking(cluster_, bookings_.at(turn.id).id);
+      const NodePlace& place = places.front();
+      const GpuReservation::Kept kept{turn.id, NodeName(place.node), place.gpus};
+      if (kept == reservation.kept) continue;
+      begun.push_back(reservation);
+      begun.back().kept = kept;
     }
     // The next one to come into sight.
     if (reservation.every != Every::kOnce) next_booking_ = std::min(next_booking_, now + std::chrono::hours(1));
     if (reservation.start > now + kBookingHorizon)
       next_booking_ = std::min(next_booking_, reservation.start - kBookingHorizon);
   }
+  for (const GpuReservation& reservation : begun) effects_.batch.settings.push_back(reservations_.Add(reservation));
 }
 
 void Controller::BookAnew(Time now) {

@@ -156,6 +156,36 @@ TEST_F(Reservations, ARestartBooksThemAnewAroundTheJobsThatRunOnThem) {
   EXPECT_EQ(World::Launched(other.Turn()), std::vector<JobId>{more});
 }
 
+TEST_F(Reservations, OneInForceStaysOnItsMachineOverARestart) {
+  Machines before(2, 4, 4);
+  const JobId filler = Submit(before, "bob", 2, Duration(0));
+  before.Turn();
+  ASSERT_EQ(before.Of(filler).node, "");
+  ASSERT_TRUE(before.controller_.Reserve(Asked(3, Duration(0)), root_, before.now_));
+  before.Turn();
+  ReservationBook book;
+  const auto setting = book.Add(before.controller_.reservations().all().at(1));
+  Machines after(0);
+  for (const std::string name : {"n1", "n2"}) after.controller_.OnNodeRow(MachineRow(name, 4));
+  after.controller_.Load({}, {setting}, 10, 2, World::NoHistory());
+  const auto kept_on = [&] {
+    after.Turn();
+    const auto turns = after.controller_.TurnsAhead(after.controller_.reservations().all().at(1), after.now_);
+    return turns.at(0).places.empty() ? "nowhere" : after.controller_.NodeName(turns[0].places[0].node);
+  };
+  EXPECT_EQ(kept_on(), "n1") << "nothing was heard from it yet";
+  after.controller_.OnNodeAccounted("n2");
+  after.controller_.OnNodeAccounted("n1");
+  EXPECT_EQ(kept_on(), "n1");
+  const JobId other = Submit(after, "bob", 2, minutes(30)), waits = Submit(after, "bob", 3, minutes(30));
+  after.Turn();
+  const JobId own = Submit(after, "ada", 3, minutes(30));
+  after.Turn();
+  EXPECT_EQ(after.Of(other).node, "n2");
+  EXPECT_EQ(after.StateOf(waits), JobState::kQueued);
+  EXPECT_EQ(after.Of(own).node, "n1");
+}
+
 TEST_F(Reservations, TheyStayWhenTeamsChange) {
   ASSERT_EQ(Reserve(Asked(4, hours(1))), "");
   TeamChange vision;

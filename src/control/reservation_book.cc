@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/index_ranges.h"
 #include "base/text.h"
 
 namespace divvy {
@@ -22,6 +23,20 @@ bool IsWeekday(Time time, Duration utc_offset) {
 
 bool IsLabel(std::string_view text) {
   return text.size() <= 64 && std::ranges::all_of(text, [](char c) { return static_cast<unsigned char>(c) >= ' '; });
+}
+
+/// "100001 0-3 n1"
+GpuReservation::Kept KeptOf(std::string_view text) {
+  const std::vector<std::string_view> words = Split(text, ' ');
+  GpuReservation::Kept kept;
+  if (words.size() != 3) return kept;
+  const auto turn = ParseInteger(words[0]);
+  const auto gpus = IndexRanges::Parse(words[1], "a reservation's GPUs");
+  if (!turn || *turn < 0 || !gpus || gpus->empty() || gpus->back() >= GpuSet::kCapacity) return kept;
+  kept.turn = static_cast<std::uint64_t>(*turn);
+  for (std::uint32_t i = 0; i < gpus->size(); ++i) kept.gpus.Insert(static_cast<GpuIndex>(*gpus->Nth(i)));
+  kept.node = words[2];
+  return kept;
 }
 
 }  // namespace
@@ -120,6 +135,12 @@ ReservationBook::Setting ReservationBook::Add(const GpuReservation& reservation)
   text += "utc_offset " + seconds(reservation.utc_offset) + "\n";
   text += reservation.user.empty() ? "team " + reservation.team + "\n" : "user " + reservation.user + "\n";
   if (!reservation.by.empty()) text += "by " + reservation.by + "\n";
+  if (!reservation.kept.gpus.empty()) {
+    IndexRanges gpus;
+    for (const int gpu : reservation.kept.gpus.ToVector()) gpus.Insert(static_cast<std::uint32_t>(gpu));
+    text +=
+        "kept " + std::to_string(reservation.kept.turn) + " " + gpus.ToString() + " " + reservation.kept.node + "\n";
+  }
   if (!reservation.name.empty()) text += "name " + reservation.name + "\n";
   return {std::string(kReservationPrefix) + std::to_string(reservation.number), text};
 }
@@ -170,6 +191,7 @@ bool ReservationBook::LoadSetting(std::string_view key, std::string_view text) {
     if (what == "team") reservation.team = value;
     if (what == "by") reservation.by = value;
     if (what == "name") reservation.name = value;
+    if (what == "kept") reservation.kept = KeptOf(value);
   }
   if (reservation.gpus > 0 && reservation.duration > Duration(0)) reservations_[reservation.number] = reservation;
   return true;

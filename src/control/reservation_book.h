@@ -37,6 +37,14 @@ struct GpuReservation {
   Every every = Every::kOnce;
   Duration utc_offset{0};  // Of who made it: says which days are weekdays. Stretches stay 24 hours apart all year.
   std::string by;          // Who made it.
+  /// Where the stretch that is now has been since it began: it stays there over restarts.
+  struct Kept {
+    std::uint64_t turn = 0;
+    std::string node;  // Empty: the controller's own machine.
+    GpuSet gpus;
+
+    friend bool operator==(const Kept&, const Kept&) = default;
+  } kept;
 
   friend bool operator==(const GpuReservation&, const GpuReservation&) = default;
 };

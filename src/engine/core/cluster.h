@@ -204,7 +204,7 @@ class Cluster {
   void SetEnd(JobId running, Time end);
   /// It was told to end: what it holds is about to be free. Requires: it runs.
   void SetLeaving(JobId running);
-  /// Holds nodes for a team or user. Nothing when there is no room for it in that time.
+  /// Holds nodes for a team or user: its pieces where it has some, whoever is there. Nothing when there is no room.
   std::optional<Booking> Book(Booking booking, Time now);
   void Unbook(std::uint64_t id);
 

@@ -138,9 +138,11 @@ void RefitHolds(Cluster::State& state, NodeIndex index, Time now) {
 std::optional<Booking> Cluster::Book(Booking booking, Time now) {
   State& s = *state_;
   DIVVY_ASSERT(booking.id != 0 && booking.until > booking.from);
-  Placing placing(s, now, std::max(booking.from, now));
-  booking.pieces = placing.Find(s.asks[booking.ask], booking.until - std::max(booking.from, now), {}, true,
-                                booking.team, booking.user.value_or(0));
+  if (booking.pieces.empty()) {
+    Placing placing(s, now, std::max(booking.from, now));
+    booking.pieces = placing.Find(s.asks[booking.ask], booking.until - std::max(booking.from, now), {}, true,
+                                  booking.team, booking.user.value_or(0));
+  }
   if (booking.pieces.empty()) return std::nullopt;
   for (const Piece& piece : booking.pieces) {
     Hold hold;

@@ -30,21 +30,6 @@ constexpr std::size_t kClassesKept = 4'096;
 
 core::GpuMask MaskOf(GpuSet gpus) { return static_cast<core::GpuMask>(gpus.bits()); }
 
-// On the GPUs that were chosen for it.
-void PutBack(core::Cluster& core, core::Booking booking, const core::Ask& ask) {
-  booking.ask = core.Know(ask);
-  for (const core::Piece& piece : booking.pieces) {
-    core::Hold hold;
-    hold.booking = booking.id;
-    hold.shape = core::ShapeOf(ask, piece);
-    hold.gpus = piece.gpus;
-    hold.from = booking.from;
-    hold.until = booking.until;
-    core.state().AddHold(piece.node, std::move(hold));
-  }
-  core.state().bookings.push_back(std::move(booking));
-}
-
 }  // namespace
 
 Server::Server(Duration usage_half_life) : usage_half_life_(usage_half_life), core_(RulesOf(Policy())) {
@@ -85,7 +70,10 @@ void Server::Rebuild(core::Teams teams) {
   for (const auto& [id, entry] : book_.waiting_entries()) entries.push_back(&entry);
   std::sort(entries.begin(), entries.end(), [](const auto* a, const auto* b) { return a->id < b->id; });
   for (const WaitingEntry* entry : entries) PutInCore(*entry);
-  for (auto& [booking, ask] : bookings) PutBack(core_, std::move(booking), ask);
+  for (auto& [booking, ask] : bookings) {
+    booking.ask = core_.Know(ask);
+    core_.Book(std::move(booking), now_);
+  }
 }
 
 // A class is never forgotten by the core. Where time limits, predictions and users have made far more of them than jobs
@@ -527,30 +515,6 @@ void Server::SetPaper(JobId running, GpuSet gpus) {
   Finish(running);
   Adopt(std::move(job));
 }
-
-// --- Bookings --------------------------------------------------------------------------------------------------
-
-std::optional<std::uint64_t> Server::Book(int gpus, const std::string& team, const std::string& user, Time from,
-                                          Time until, Time now) {
-  now_ = std::max(now_, now);
-  Request request;
-  request.gpus = gpus;
-  core::Booking booking;
-  booking.id = ++last_booking_;
-  booking.ask = core_.Know(AskOf(request, PlacementStrategy::kSequential, gpus));
-  // Nobody's until it is there: what is kept for its owner already is not kept a second time.
-  booking.user = std::numeric_limits<core::UserIndex>::max();
-  booking.from = from;
-  booking.until = until;
-  const auto booked = core_.Book(std::move(booking), now);
-  if (!booked) return std::nullopt;
-  core::Booking& made = core_.state().bookings.back();
-  made.team = TeamOf(team);
-  made.user = user.empty() ? std::nullopt : std::optional(UserOf(user));
-  return booked->id;
-}
-
-void Server::Unbook(std::uint64_t booking) { core_.Unbook(booking); }
 
 // --- Questions -------------------------------------------------------------------------------------------------
 

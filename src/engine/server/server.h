@@ -88,6 +88,9 @@ class Server {
   /// Nothing when there is no room for it in that time. SetTeams forgets all bookings.
   std::optional<std::uint64_t> Book(int gpus, const std::string& team, const std::string& user, Time from, Time until,
                                     Time now);
+  /// The same as it was before, whoever is there now. Nothing where that machine has no such GPUs.
+  std::optional<std::uint64_t> BookAt(const NodePlace& place, const std::string& team, const std::string& user,
+                                      Time from, Time until);
   void Unbook(std::uint64_t booking);
 
   // --- Decisions -----------------------------------------------------------------------------------------------
