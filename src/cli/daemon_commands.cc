@@ -108,6 +108,7 @@ std::string StatusLine(const wire::StatusView& status, const std::vector<wire::N
                     ", up " + dialect::FormatDuration(Duration(static_cast<std::int64_t>(status.uptime_s * 1e9))) +
                     ")\n";
   out += "GPUs       " + std::to_string(status.gpus_free) + " of " + std::to_string(status.gpus) + " free" +
+         (status.gpus_lent > 0 ? " (" + std::to_string(status.gpus_lent) + " of them lent to parts meanwhile)" : "") +
          (status.gpus_reserved > 0 ? ", " + std::to_string(status.gpus_reserved) + " reserved; " : "; ") +
          status.gpu_source + "\n";
   out += "jobs       " + std::to_string(status.jobs_running) + " running, " + std::to_string(status.jobs_queued) +

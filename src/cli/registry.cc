@@ -535,7 +535,8 @@ std::vector<Command> MakeCommands() {
       {"shims",
        "Make links under which divvy is sbatch, gbatch, vh and others",
        "divvy shims DIR",
-       "sbatch srun salloc scancel squeue sinfo sacct scontrol sacctmgr sshare sprio sattach, gbatch gqueue ginfo gjob "
+       "sbatch srun salloc scancel squeue sinfo sacct scontrol sacctmgr sshare sprio sattach sdiag, gbatch gqueue "
+       "ginfo gjob "
        "gcancel "
        "gctl gflowd, vh. Each also works as divvy NAME.",
        {{"divvy shims ~/bin", ""}},

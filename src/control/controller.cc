@@ -48,6 +48,7 @@ JobRecord RecordOf(const JobSpec& spec, JobId id, const Caller& caller, Time now
   record.is_foreground = spec.is_foreground;
   record.wants_pty = spec.wants_pty;
   record.requeues_after_reboot = spec.requeues_after_reboot;
+  record.is_run_once = spec.is_run_once;
   record.retries = spec.retries;
   record.retry_delay = spec.retry_delay;
   record.placement = spec.placement;

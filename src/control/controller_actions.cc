@@ -20,6 +20,9 @@ Status CheckCanQueueAgain(const JobRecord& record) {
   if (record.is_foreground)
     return FailedPrecondition("job " + DisplayId(record) +
                               " runs on somebody's terminal and cannot be queued again; cancel it");
+  if (record.is_run_once)
+    return FailedPrecondition("job " + DisplayId(record) +
+                              " was submitted with --no-requeue: it runs once; submit it again");
   if (record.array_count > 0)
     return WrongState(record, "requeued as a whole", "name its elements: " + ToString(record.id) + "_0");
   return {};

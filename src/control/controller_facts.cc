@@ -139,7 +139,7 @@ bool Controller::VanishSeat(JobRecord& record, const std::string& node, Vanished
   static constexpr std::array<std::string_view, 5> kHow = {
       "it was never started there", "its processes are gone and nobody saw how they ended", "the machine was rebooted",
       "the machine was cut off and has stopped its jobs", "the machine is gone for good"};
-  const bool begins_anew = how == Vanished::kNeverStarted || IsWithItsMachine(how) ||
+  const bool begins_anew = how == Vanished::kNeverStarted || (IsWithItsMachine(how) && !record.is_run_once) ||
                            (how == Vanished::kRebooted && record.requeues_after_reboot);
   Exit exit;
   exit.code = 1;
@@ -175,7 +175,7 @@ void Controller::OnVanished(JobId job, std::uint32_t attempt, Vanished how, Time
   } else if (never_ran) {
     // One in the foreground, too: its caller may be back with its streams, and is waited for where it is launched.
     QueueAgain(record, kNoTime, "the daemon was restarted before it could start", now);
-  } else if (IsWithItsMachine(how) && !record.is_foreground) {
+  } else if (IsWithItsMachine(how) && !record.is_foreground && !record.is_run_once) {
     ++record.restarts;
     KeepRun(record, effects_.batch);
     QueueAgain(record, kNoTime, "queued again: node " + node + std::string(MachinesEnd(how)), now);

@@ -284,6 +284,27 @@ TEST(Controller, ALaunchThatNeverHappenedIsQueuedAgainAndAnUnseenEndIsLost) {
   EXPECT_EQ(World::EndOf(effects, second), JobState::kLost);
 }
 
+TEST(Controller, WhatRunsOnceIsLostWithItsMachineAndNeverRequeued) {
+  World world(2);
+  JobSpec spec;
+  spec.command = {"true"};
+  spec.request.gpus = 1;
+  spec.is_run_once = true;
+  const auto once = world.controller_.Submit(spec, 0, world.ada_, world.now_, World::NoHistory());
+  spec.is_run_once = false;
+  const auto again = world.controller_.Submit(spec, 0, world.ada_, world.now_, World::NoHistory());
+  ASSERT_TRUE(once && again);
+  world.Turn();
+  const auto refused = world.controller_.Requeue(once->id, false, world.ada_, world.now_);
+  ASSERT_FALSE(refused);
+  EXPECT_NE(refused.error().message.find("--no-requeue: it runs once; submit it again"), std::string::npos);
+  for (const JobId job : {once->id, again->id})
+    world.controller_.OnVanished(job, 1, Controller::Vanished::kFenced, world.now_);
+  const Effects effects = world.Turn();
+  EXPECT_EQ(World::EndOf(effects, once->id), JobState::kLost);
+  EXPECT_EQ(World::Launched(effects), std::vector{again->id});
+}
+
 TEST(Controller, AStrangersProcessTakesTheGpuAwayUntilItIsIgnoredOrGone) {
   World world(1);
   GpuObservation seen;

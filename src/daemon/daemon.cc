@@ -74,7 +74,6 @@ class Daemon {
   void Close();
 
  private:
-  Status OpenStore();
   Status Recover();
   void JoinFleet();
   std::string OwnName() const { return HostName(); }
@@ -127,11 +126,6 @@ class Daemon {
   std::unique_ptr<Committer> committer_;
   std::unique_ptr<Worker> reader_;
 };
-
-Status Daemon::OpenStore() {
-  DIVVY_TRY(store_, OpenSqliteStore(places_.state + "/divvy.db"));
-  return {};
-}
 
 void Daemon::After(Duration delay, std::function<void()> task) {
   auto timer =
@@ -496,7 +490,7 @@ Status Daemon::Start() {
   DIVVY_TRY(lock_, LockFile(places_.state + "/daemon.lock", "daemon"));
   DIVVY_CHECK(ForbidBeside(places_.state + "/agent/agent.lock", "agent"));
   DIVVY_TRY(GpuSource gpus, OpenGpus({flags_.emulate, config_.mig, places_.runs}, places_));
-  DIVVY_CHECK(OpenStore());
+  DIVVY_TRY(store_, OpenSqliteStore(places_.state + "/divvy.db"));
   writer_ = std::make_unique<Worker>();
   committer_ = std::make_unique<Committer>(*store_, *writer_, clock_,
                                            [this](std::function<void()> task) { asio::post(loop_, std::move(task)); });

@@ -13,6 +13,8 @@
 
 namespace divvy {
 
+class IdleGpus;
+
 /// What a listing shows of a job that only its spec knows.
 struct SpecLabels {
   std::string pool;
@@ -61,6 +63,8 @@ wire::WhyView WhyFinal(const JobRecord& record, const FindOutcome& find, Time no
 /// Every GPU with who has it. `now` gives the age of foreign processes.
 std::vector<wire::GpuView> GpuViews(const Controller& controller, std::string_view isolation, const ShareBoard& shares,
                                     Time now);
+/// Of the GPUs that are free by the plan: those that parts of GPUs use beyond it, until somebody comes.
+int LentCount(const Controller& controller, const IdleGpus& idle, const ShareBoard& shares);
 wire::ErrorView ErrorViewOf(const Error& error);
 int HttpStatusOf(ErrorCode code);
 std::string_view Name(ErrorCode code);

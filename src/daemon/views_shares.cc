@@ -4,6 +4,7 @@
 #include "base/bytes_text.h"
 #include "base/text.h"
 #include "daemon/views.h"
+#include "engine/server/idle_gpus.h"
 #include "model/slice_counts.h"
 
 namespace divvy {
@@ -166,6 +167,21 @@ std::string ShareSentences(const wire::ShareView& share) {
     }
   }
   return share.note.empty() ? out : out + " Now: " + share.note + ".";
+}
+
+int LentCount(const Controller& controller, const IdleGpus& idle, const ShareBoard& shares) {
+  int count = 0;
+  for (NodeIndex node = 0; node < controller.cluster().nodes().size(); ++node) {
+    const wire::KeeperState* state = shares.Find(controller.NodeName(node));
+    if (state == nullptr) continue;
+    GpuSet used;
+    for (const wire::KeptTenant& tenant : state->tenants) {
+      if (tenant.state == wire::ShareState::kParked) continue;
+      for (const wire::KeptShare& share : tenant.shares) used.Insert(static_cast<GpuIndex>(share.gpu));
+    }
+    count += (used & idle.free(node)).size();
+  }
+  return count;
 }
 
 }  // namespace divvy

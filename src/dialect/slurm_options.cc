@@ -395,11 +395,13 @@ void Builder::AddWhen() {
   });
   Add("requeue", 0, Takes::kOptionalValue, "", "Run again after a reboot", [spec](std::string_view) -> Status {
     spec->requeues_after_reboot = true;
+    spec->is_run_once = false;
     Keep(*spec, "requeue", "1");
     return {};
   });
-  Add("no-requeue", 0, Takes::kNothing, "", "Do not run again after a reboot", [spec](std::string_view) -> Status {
+  Add("no-requeue", 0, Takes::kNothing, "", "Never run it again once it has begun", [spec](std::string_view) -> Status {
     spec->requeues_after_reboot = false;
+    spec->is_run_once = true;
     Keep(*spec, "requeue", "0");
     return {};
   });

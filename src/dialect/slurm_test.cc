@@ -143,6 +143,9 @@ TEST(SlurmWhen, BeginHoldArraySignalAndPriorities) {
   EXPECT_EQ(Good("--priority=50 --nice=20").priority, 30);
   EXPECT_TRUE(Good("--requeue").requeues_after_reboot);
   EXPECT_FALSE(Good("--requeue --no-requeue").requeues_after_reboot);
+  EXPECT_TRUE(Good("--requeue --no-requeue").is_run_once);
+  EXPECT_FALSE(Good("--no-requeue --requeue").is_run_once);
+  EXPECT_FALSE(Good("").is_run_once);
 }
 
 TEST(SlurmWhen, DependenciesOfALaterLevelReplaceEarlierOnes) {

@@ -226,6 +226,8 @@ struct JobSpec {
   int retries = 0;                                  // Runs again so often after a failure.
   Duration retry_delay = std::chrono::seconds(10);  // Doubles with each retry, up to an hour.
   bool requeues_after_reboot = false;
+  bool is_run_once =
+      false;  // Never queued again once it has begun, not even where its machine is gone: it is lost then.
   Preemptible preemptible = Preemptible::kNever;
   bool is_preemptible_set = false;  // False: as the server has it.
   std::string group;                // Jobs of one group share a cap on how many run together.

@@ -91,6 +91,7 @@ struct JobRecord {
   bool is_foreground = false;
   bool wants_pty = false;
   bool requeues_after_reboot = false;
+  bool is_run_once = false;  // JobSpec.
   int retries = 0;
   Duration retry_delay{0};
   PlacementStrategy placement = PlacementStrategy::kSequential;

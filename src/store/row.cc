@@ -132,6 +132,7 @@ void WalkColumns(Walk& walk, Record& record) {
   walk("slice", record.request.slice);
   walk("gpu_parts", record.gpu_parts);
   walk("gpu_slice", record.gpu_slice);
+  walk("is_run_once", record.is_run_once);
 }
 
 template <typename Walk, typename ExitOfRecord>

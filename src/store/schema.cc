@@ -195,9 +195,15 @@ constexpr char kVersion9[] = R"sql(
 ALTER TABLE jobs ADD COLUMN gpu_slice TEXT NOT NULL DEFAULT '';
 )sql";
 
-constexpr std::array kMigrations = {Migration{1, kVersion1}, Migration{2, kVersion2}, Migration{3, kVersion3},
-                                    Migration{4, kVersion4}, Migration{5, kVersion5}, Migration{6, kVersion6},
-                                    Migration{7, kVersion7}, Migration{8, kVersion8}, Migration{9, kVersion9}};
+// `is_run_once`: it is never queued again once it has begun.
+constexpr char kVersion10[] = R"sql(
+ALTER TABLE jobs ADD COLUMN is_run_once INTEGER NOT NULL DEFAULT 0;
+)sql";
+
+constexpr std::array kMigrations = {Migration{1, kVersion1},  Migration{2, kVersion2}, Migration{3, kVersion3},
+                                    Migration{4, kVersion4},  Migration{5, kVersion5}, Migration{6, kVersion6},
+                                    Migration{7, kVersion7},  Migration{8, kVersion8}, Migration{9, kVersion9},
+                                    Migration{10, kVersion10}};
 
 // 0 for an empty file.
 Result<std::int64_t> VersionOf(Connection& connection) {

@@ -235,8 +235,9 @@ const Migration kFakeMigrations[] = {
     Migrations()[6],
     Migrations()[7],
     Migrations()[8],
-    {10, "ALTER TABLE jobs ADD COLUMN weight INTEGER NOT NULL DEFAULT 7; UPDATE jobs SET weight = 8 WHERE id = 2;"},
-    {11, "CREATE TABLE teams (name TEXT PRIMARY KEY)"},
+    Migrations()[9],
+    {11, "ALTER TABLE jobs ADD COLUMN weight INTEGER NOT NULL DEFAULT 7; UPDATE jobs SET weight = 8 WHERE id = 2;"},
+    {12, "CREATE TABLE teams (name TEXT PRIMARY KEY)"},
 };
 
 TEST(Schema, OlderFileIsBroughtUpStepByStepWithItsRows) {
@@ -251,7 +252,7 @@ TEST(Schema, OlderFileIsBroughtUpStepByStepWithItsRows) {
   ASSERT_TRUE(MigrateSchema(connection, kFakeMigrations));  // Nothing to do.
   EXPECT_EQ(Must(connection.QueryInteger("SELECT sum(weight) FROM jobs")), 15);
   EXPECT_EQ(Must(connection.QueryInteger("SELECT count(*) FROM teams")), 0);
-  EXPECT_EQ(Must(connection.QueryInteger("SELECT value FROM meta WHERE key = 'schema_version'")), 11);
+  EXPECT_EQ(Must(connection.QueryInteger("SELECT value FROM meta WHERE key = 'schema_version'")), 12);
 }
 
 // As the first release wrote it: without teams, preemption, elastic sizes and topology.

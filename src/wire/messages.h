@@ -39,6 +39,7 @@ struct StatusView {
   std::vector<std::string> warnings;
   std::int64_t gpus_reserved = 0;  // Idle, and kept for somebody by a reservation in force.
   std::string node;                // How its machine is called among several; empty: there is no other.
+  std::int64_t gpus_lent = 0;      // Of the free ones: parts of GPUs are there beyond their plan, until somebody comes.
 };
 
 struct GpuProcessView {
@@ -83,7 +84,7 @@ struct GpuView {
   std::string model;
   std::int64_t memory_total_bytes = 0;
   std::int64_t memory_used_bytes = 0;
-  std::string state;   // "free" | "allocated" | "reserved" | "unmanaged" | "restricted" | "fenced"
+  std::string state;   // "free" | "allocated" | "reserved" | "unmanaged" | "restricted" | "fenced" | "away"
   std::string reason;  // Why it is not free, for people.
   std::vector<JobId> jobs;
   std::vector<std::string> job_display_ids;  // Of `jobs`, in their order: "17", "17_3".

@@ -41,7 +41,7 @@ BOOST_DESCRIBE_STRUCT(JobSpec, (),
                        keeps_waiting, array, parameters, name_template, retries, retry_delay, requeues_after_reboot,
                        preemptible, is_preemptible_set, group, group_limit, directory, output, error, input,
                        appends_output, is_foreground, wants_pty, capture, dialect, project, team, comment, account,
-                       pool, labels, extra_environment, notes, queues_anyway))
+                       pool, labels, extra_environment, notes, queues_anyway, is_run_once))
 BOOST_DESCRIBE_STRUCT(User, (), (uid, gid, name))
 BOOST_DESCRIBE_STRUCT(Exit, (),
                       (code, signal, was_oom_killed, hit_time_limit, is_known, failure, cpu_time, memory_peak, steps))
@@ -55,7 +55,7 @@ namespace divvy::wire {
 BOOST_DESCRIBE_STRUCT(StatusView, (),
                       (pid, version, uptime_s, home, socket, user, is_machine_wide, gpu_source, policy, isolation,
                        listens, gpus, gpus_free, jobs_queued, jobs_held, jobs_running, jobs_total, accepts_work,
-                       trouble, warnings, gpus_reserved, node))
+                       trouble, warnings, gpus_reserved, node, gpus_lent))
 BOOST_DESCRIBE_STRUCT(GpuProcessView, (), (pid, user, command, memory_bytes, age_s, is_graphics, job, is_ignored))
 BOOST_DESCRIBE_STRUCT(TenantView, (),
                       (job, display_id, name, user, state, share, request, request_bytes, limit_bytes, ceiling_bytes,

@@ -151,7 +151,8 @@ expect "$one" "$(squeue --me -h -o %i)" "squeue --me"
 expect "" "$(squeue -u nobody -h)" "squeue of another user"
 scancel --me
 wait_for "all jobs" queue_is_empty
-refuses 1 "Kill job error on job id 99999: Invalid job id specified" scancel 99999
+expect "" "$(scancel 99999 2>&1)" "what is not there needs no end"
+says "Kill job error on job id 99999: Invalid job id specified" "$(scancel -v 99999 2>&1)" "scancel -v of an unknown job"
 refuses 1 "No job identification provided" scancel
 refuses 1 "Invalid job id specified for job 99999" scontrol hold 99999
 refuses 1 "not done through scontrol" scontrol reconfigure
@@ -209,8 +210,21 @@ refuses 1 "Unknown field" sacctmgr show user format=nonsense
 says "^ vision\|\|3$" "$(sshare -n -P -a -o account,user,rawshares)" "sshare"
 waits=$(sbatch --parsable -H --priority=5 --wrap true)
 says "^ *$waits +5$" "$(sprio -h -o '%.15i %.10Y' -j "$waits")" "sprio"
+# Programs that drive Slurm: numbers for users, separators behind a colon, what the scheduler did, and a job that
+# requeues itself and reads the answer.
+expect "slurm 22.05.8" "$(squeue --version)" "--version is three numbers"
+expect "$waits" "$(squeue -h -u "$(id -u)" -o %i -j "$waits")" "a user by number"
+expect "$waits###PENDING###" "$(squeue -h -j "$waits" -O 'jobid:###,state:###')" "a separator behind a colon"
+refuses 1 "Invalid user name: nosuchuser" scancel -u nosuchuser
+says "^Jobs pending: +[1-9]" "$(sdiag)" "sdiag"
+says "^SchedulerTimeSlice +=" "$(scontrol show config)" "what toil asks for"
 scancel "$waits"
 divvy teams remove vision >/dev/null
+# shellcheck disable=SC2016
+again=$(sbatch --parsable -o again-%j.out --open-mode=append --wrap \
+  '[ -n "$SLURM_RESTART_COUNT" ] || { scontrol requeue "$SLURM_JOB_ID"; echo "asked: $?"; sleep 60; }; echo "run again"')
+wait_for "a job that requeued itself to run again" grep -q "run again" "again-$again.out"
+says "^asked: 0$" "$(cat "again-$again.out")" "scontrol requeue inside the job itself"
 
 # Several nodes are read in full, and refused in one sentence unless the command line makes one of them.
 printf '#!/bin/bash\n#SBATCH --nodes=2 --gres=gpu:4\necho "$SLURM_GPUS_ON_NODE"\n' >two.sh

@@ -18,6 +18,7 @@ int ScontrolMain(const std::vector<std::string>& words);
 int SacctmgrMain(const std::vector<std::string>& words);
 int SshareMain(const std::vector<std::string>& words);
 int SprioMain(const std::vector<std::string>& words);
+int SdiagMain(const std::vector<std::string>& words);
 int SattachMain(const std::vector<std::string>& words);
 
 }  // namespace divvy::cli

@@ -53,7 +53,7 @@ std::string ShowJob(const wire::JobDetail& job, const Scene& scene, const ShowSt
       "Priority=" + std::to_string(job.priority) + " Nice=" + LabelOf(job, "nice", "0") +
           " Account=" + OrNull(job.account) + " QOS=" + OrNull(job.qos),
       "JobState=" + StateName(view) + " Reason=" + ReasonCode(view) + " Dependency=" + OrNull(Join(dependencies, ",")),
-      "Requeue=" + LabelOf(job, "requeue", "0") + " Restarts=" + std::to_string(job.restarts) +
+      "Requeue=" + LabelOf(job, "requeue", "1") + " Restarts=" + std::to_string(job.restarts) +
           " BatchFlag=" + (job.is_foreground ? "0" : "1") + " Reboot=0 ExitCode=" + ExitCode(view),
       "RunTime=" + LongElapsed(RunTime(view, scene.now)) + " TimeLimit=" + limit +
           " TimeMin=" + LabelOf(job, "time-min", "N/A"),
