@@ -1,10 +1,12 @@
 // divvy cancel, hold, release, requeue, pause, resume, signal, group: an action on every job that is named.
 #include <cstdio>
+#include <optional>
 
 #include "base/text.h"
 #include "cli/actions.h"
 #include "cli/api.h"
 #include "cli/commands.h"
+#include "cli/patience.h"
 #include "dialect/quantities.h"
 #include "model/job_record.h"
 #include "wire/codec.h"
@@ -39,7 +41,10 @@ int Act(const Words& words, std::string_view verb,
   if (const Status selects = CheckSelection(request.select, verb); !selects) return Fail(selects.error());
   auto api = Api::Connect();
   if (!api) return Fail(api.error());
-  return ReportActions(((*api).*method)(request), is_quiet != nullptr && *is_quiet);
+  std::optional<Patience> patience(std::in_place, "the daemon is at it");
+  const auto results = ((*api).*method)(request);
+  patience.reset();
+  return ReportActions(results, is_quiet != nullptr && *is_quiet);
 }
 
 std::vector<Option> CancelTable(wire::ActionRequest& request) {
@@ -234,7 +239,9 @@ int PostEach(const std::string& path, const std::vector<std::string>& bodies) {
   if (!api) return Fail(api.error());
   int code = 0;
   for (const std::string& body : bodies) {
+    std::optional<Patience> patience(std::in_place, "the daemon is at it");
     const auto text = api->Raw("POST", path, body);
+    patience.reset();
     const auto answer = text ? wire::Decode<wire::MessageAnswer>(*text) : Result<wire::MessageAnswer>(text.error());
     if (!answer) code = Fail(answer.error());
     else std::printf("%s\n", answer->message.c_str());

@@ -6,10 +6,12 @@
 #include <cstdlib>
 #include <ctime>
 #include <map>
+#include <optional>
 
 #include "base/text.h"
 #include "cli/api.h"
 #include "cli/commands.h"
+#include "cli/patience.h"
 #include "cli/start.h"
 #include "cli/table.h"
 #include "dialect/quantities.h"
@@ -184,6 +186,7 @@ int DownMain(const Words& words) {
   if (!api) return Fail(api.error());
   const auto status = api->Status();
   if (!status) return Fail(status.error());
+  std::optional<Patience> patience(std::in_place, "the daemon ends");
   if (const auto down = api->Shutdown(); !down) return Fail(down.error());
   // Down means gone: the next up must not meet it.
   const pid_t pid = static_cast<pid_t>(status->pid);
@@ -191,6 +194,7 @@ int DownMain(const Words& words) {
     const timespec pause{0, 10'000'000};
     ::nanosleep(&pause, nullptr);
   }
+  patience.reset();
   if (is_quiet) return 0;
   if (status->jobs_running > 0) {
     std::printf("The daemon is down. %s and will be known to the next one.\n",

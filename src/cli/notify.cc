@@ -1,6 +1,7 @@
 // divvy notify: who is told of what happens to one's jobs.
 #include <cstdio>
 #include <iostream>
+#include <optional>
 #include <string>
 
 #include "base/text.h"
@@ -8,6 +9,7 @@
 #include "cli/api.h"
 #include "cli/commands.h"
 #include "cli/job_text.h"
+#include "cli/patience.h"
 #include "cli/table.h"
 #include "wire/codec.h"
 #include "wire/messages_teams.h"
@@ -159,7 +161,9 @@ int Test(const Words& words) {
   if (words.size() != 1) return Fail(InvalidArgument("divvy notify test takes one name; divvy notify list shows them"));
   auto api = Api::Connect();
   if (!api) return Fail(api.error());
+  std::optional<Patience> patience(std::in_place, "sending a test to " + words.front());
   const auto text = api->Raw("POST", "/v1/notify/test", wire::EncodeChanged(wire::ReceiverName{words.front()}));
+  patience.reset();
   if (!text) return Fail(text.error());
   const auto answer = wire::Decode<wire::NotifyTestAnswer>(*text);
   if (!answer) return Fail(answer.error());

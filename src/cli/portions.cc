@@ -1,8 +1,11 @@
 // divvy resize, park, wake, move: jobs that have parts of GPUs.
+#include <optional>
+
 #include "base/text.h"
 #include "cli/actions.h"
 #include "cli/api.h"
 #include "cli/commands.h"
+#include "cli/patience.h"
 #include "dialect/job_options.h"
 #include "dialect/option_values.h"
 #include "dialect/portion_options.h"
@@ -73,7 +76,11 @@ int Send(const Words& words, std::string_view action, std::vector<Option> table,
   if (const Status whole = complete ? complete() : Status(); !whole) return Fail(whole.error());
   auto api = Api::Connect();
   if (!api) return Fail(api.error());
-  return ReportActions(api->Portion(action, request));
+  // What is moved, parked or woken are gigabytes, and to fit in the host's memory takes room there.
+  std::optional<Patience> patience(std::in_place, std::string(action) + ": the daemon is at it");
+  const auto results = api->Portion(action, request);
+  patience.reset();
+  return ReportActions(results);
 }
 
 std::vector<Option> MoveTable(wire::PortionRequest& request) {

@@ -1,12 +1,14 @@
 // What reports over a stretch of time share: how numbers are written, how they are asked for and shown.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "cli/api.h"
 #include "cli/command.h"
+#include "cli/patience.h"
 #include "cli/report_html.h"
 #include "cli/report_usage.h"
 #include "wire/codec.h"
@@ -50,7 +52,9 @@ template <typename Report>
 int ShowReportAt(const ReportFlags& flags, const std::string& target, const ReportShape<Report>& shape) {
   return ShowListing(flags.listing, [&]() -> Result<std::string> {
     DIVVY_TRY(Api api, Api::Connect());
+    std::optional<Patience> patience(std::in_place, "reading the history");
     DIVVY_TRY(const std::string json, api.Raw("GET", target, ""));
+    patience.reset();
     if (flags.listing.json) return json + "\n";
     DIVVY_TRY(const Report report, wire::Decode<Report>(json));
     if (report.is_cut) Note(kIsCut);
