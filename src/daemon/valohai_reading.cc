@@ -52,6 +52,15 @@ wire::ValohaiStepView ViewOf(const dialect::ValohaiStep& step) {
   return view;
 }
 
+wire::ValohaiTaskView ViewOf(const dialect::ValohaiTask& task) {
+  wire::ValohaiTaskView view{task.name, task.step, task.type, {}};
+  for (const auto& parameter : task.parameters) view.parameters.push_back(parameter.name);
+  if (view.parameters.empty() && !task.parameter_sets.empty()) {
+    for (const auto& [name, value] : task.parameter_sets.front()) view.parameters.push_back(name);
+  }
+  return view;
+}
+
 Result<JobSpec> ExecutionOf(const dialect::ValohaiProject& project, const wire::ValohaiQuestion& question,
                             const ValohaiPlace& place) {
   if (!question.directory.empty() && question.directory.front() != '/')
@@ -82,6 +91,7 @@ wire::ValohaiAnswer ReadValohai(const wire::ValohaiQuestion& question, const Val
   }
   if (!is_whole) return answer;
   for (const auto& step : reading.project.steps) answer.steps.push_back(ViewOf(step));
+  for (const auto& task : reading.project.tasks) answer.tasks.push_back(ViewOf(task));
   if (question.step.empty()) return answer;
   if (auto spec = ExecutionOf(reading.project, question, place)) answer.spec = *std::move(spec);
   else answer.refusal = spec.error().message;

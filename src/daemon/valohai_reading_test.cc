@@ -57,6 +57,17 @@ TEST_F(ValohaiReadingTest, NamesStepsWithTheirParametersAndMakesNothingUntilOneI
   EXPECT_FALSE(answer.spec);
 }
 
+TEST_F(ValohaiReadingTest, NamesTasksWithWhatTheyVary) {
+  question_.text +=
+      "- task:\n    name: sweep\n    step: train\n    type: grid_search\n    parameters:\n      - name: lr\n"
+      "        style: multiple\n        rules: {items: [0.1, 0.2]}\n";
+  const auto answer = Ask();
+  ASSERT_EQ(answer.tasks.size(), 1u) << (answer.problems.empty() ? "" : answer.problems.front().text);
+  EXPECT_EQ(answer.tasks.front().name, "sweep");
+  EXPECT_EQ(answer.tasks.front().step, "train");
+  EXPECT_EQ(answer.tasks.front().parameters, std::vector<std::string>{"lr"});
+}
+
 TEST_F(ValohaiReadingTest, AStepBecomesAJobWithItsValues) {
   question_.step = "train";
   question_.directory = "/srv/project";

@@ -71,9 +71,17 @@ struct ValohaiStepView {
   std::vector<ValohaiInputView> inputs;
   std::vector<ValohaiVariableView> variables;
 };
+/// A task: a step run many times, with other values each time (divvy vh task run NAME).
+struct ValohaiTaskView {
+  std::string name;
+  std::string step;
+  std::string type;                     // "grid_search", "random_search", ...
+  std::vector<std::string> parameters;  // Those that it varies.
+};
 struct ValohaiAnswer {
   std::vector<ValohaiProblemView> problems;  // In order of lines. With an error among them there are no steps.
   std::vector<ValohaiStepView> steps;
+  std::vector<ValohaiTaskView> tasks;
   std::optional<JobSpec> spec;  // What the step becomes, to be submitted by POST /v1/jobs.
   std::string refusal;          // Why it becomes nothing: a value that its parameter does not take.
 };

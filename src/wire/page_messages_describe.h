@@ -18,7 +18,8 @@ BOOST_DESCRIBE_STRUCT(ValohaiInputView, (), (name, defaults, is_optional, descri
 BOOST_DESCRIBE_STRUCT(ValohaiVariableView, (), (name, value, is_optional))
 BOOST_DESCRIBE_STRUCT(ValohaiStepView, (),
                       (name, image, description, environment, time_limit_s, commands, parameters, inputs, variables))
-BOOST_DESCRIBE_STRUCT(ValohaiAnswer, (), (problems, steps, spec, refusal))
+BOOST_DESCRIBE_STRUCT(ValohaiTaskView, (), (name, step, type, parameters))
+BOOST_DESCRIBE_STRUCT(ValohaiAnswer, (), (problems, steps, tasks, spec, refusal))
 BOOST_DESCRIBE_STRUCT(SharesRow, (), (group, gpu_hours, gpus))
 BOOST_DESCRIBE_STRUCT(SharesReport, (), (since, until, by, step_s, is_cut, rows))
 

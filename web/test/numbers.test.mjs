@@ -164,7 +164,7 @@ test('jobs: facts, why, and the last value of what it says of itself', async () 
   }
   const talks = String(daemon.json('queue').find((job) => job.name === 'talks').id);
   await show(`job/${talks}`);
-  await agree('its loss', async () => assert.match(await page.locator('[data-metric="own.loss"] .chart').getAttribute('aria-label'), /mean 0\.5$/));
+  await agree('its loss', async () => assert.match(await page.locator('[data-metric="own.loss"] .chart').getAttribute('aria-label'), /value 0\.5$/));
 });
 
 test('nodes and GPUs', async () => {

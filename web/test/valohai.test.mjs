@@ -75,6 +75,23 @@ test('a step as a form: what it becomes is shown, and is what vh makes of it', a
   daemon.divvy('cancel', String(other.id), '--grace', '0');
 });
 
+test('tasks of the file stand beside its steps, with the line that runs them', async () => {
+  const project = join(daemon.home, 'sweeps');
+  mkdirSync(project);
+  const yaml = kYaml + '- task:\n    name: sweep of lr\n    step: train\n    type: grid_search\n    parameters:\n      - name: lr\n        style: multiple\n        rules: {items: [0.1, 0.2]}\n';
+  writeFileSync(join(project, 'valohai.yaml'), yaml);
+  await show('submit');
+  await page.check('input[value=valohai]');
+  await page.fill('[data-field=yaml]', yaml);
+  const line = await page.locator('[data-tasks] pre').innerText();
+  assert.equal(line, "divvy vh task run 'sweep of lr' --adhoc");
+  assert.match(await page.locator('[data-tasks]').innerText(), /step train, grid search, of lr/);
+  const before = daemon.json('queue', '--all').length;
+  execFileSync('sh', ['-c', line.replace(/^divvy/, '"$DIVVY_BINARY"')], { cwd: project, env: { ...daemon.environment, DIVVY_BINARY: daemon.binary }, stdio: 'pipe' });
+  assert.equal(daemon.json('queue', '--all').length, before + 2);
+  daemon.divvy('cancel', '--all', '--grace', '0');
+});
+
 test('mistakes are named by their line, values by their parameter, and nothing is submitted', async () => {
   await show('queue');
   await show('submit');

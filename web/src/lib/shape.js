@@ -115,7 +115,8 @@ export const sharesOf = (value) => {
 export const environmentOf = (value) => unique(listOf(shaped(value, { variables: [] }).variables, { name: '', value: '', is_asked: false }), 'name');
 const kParameter = { name: '', type: '', is_optional: false, is_multiple: false, min: null, max: null, choices: [], description: '' };
 export const valohaiOf = (value) => {
-  const answer = shaped(value, { problems: [], steps: [], refusal: '' });
+  const answer = shaped(value, { problems: [], steps: [], tasks: [], refusal: '' });
+  const tasks = unique(listOf(answer.tasks, { name: '', step: '', type: '', parameters: [] }), 'name').map((one) => ({ ...one, parameters: texts(one.parameters) }));
   const steps = listOf(answer.steps, { name: '', image: '', description: '', time_limit_s: 0, commands: [], parameters: [], inputs: [], variables: [] }).map((step) => ({
     ...step,
     commands: texts(step.commands),
@@ -124,7 +125,7 @@ export const valohaiOf = (value) => {
     variables: unique(listOf(step.variables, { name: '', is_optional: true }), 'name').map((one) => ({ ...one, value: typeof one.value === 'string' ? one.value : null })),
   }));
   const spec = isObject(answer.spec) ? { ...answer.spec, request: shaped(answer.spec.request, { gpus: 0 }), extra_environment: texts(Array.isArray(answer.spec.extra_environment) ? answer.spec.extra_environment : []), script: typeof answer.spec.script === 'string' ? answer.spec.script : '' } : null;
-  return { ...answer, spec, steps: unique(steps, 'name'), problems: listOf(answer.problems, { line: 0, is_warning: false, text: '' }) };
+  return { ...answer, spec, tasks, steps: unique(steps, 'name'), problems: listOf(answer.problems, { line: 0, is_warning: false, text: '' }) };
 };
 export const predictionsOf = (value) => {
   const report = shaped(value, { jobs: 0, rows: [] });

@@ -74,7 +74,7 @@ export function specOf(form) {
   if (form.gpuType) request.gpu_type = form.gpuType;
   if (isSaid(form.cpus)) request.cpus = count(form.cpus, 'CPUs');
   if (isSaid(form.hostMemory)) request.memory = Math.round(amount(form.hostMemory, 'memory') * kGiB);
-  if (isSaid(form.hours) && Number(form.hours) > 0) spec.time_limit = amount(form.hours, 'hours') * 3600;
+  if (isSaid(form.hours) && Number(form.hours) !== 0) spec.time_limit = amount(form.hours, 'hours') * 3600;
   if (isSaid(form.nodes) && Number(form.nodes) !== 1) {
     request.nodes = count(form.nodes, 'machines', 1);
     request.tasks = request.nodes;

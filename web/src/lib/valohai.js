@@ -56,3 +56,6 @@ export function vhLine(step, fields) {
   for (const [name, values] of Object.entries(changes.inputs)) for (const value of values.length ? values : ['']) words.push(`--${quoted(name)}=${value === '' ? '' : quoted(value)}`);
   return words.join(' ');
 }
+
+/** With --adhoc it runs a copy of the directory, so that that may be edited meanwhile. */
+export const taskLine = (task) => `divvy vh task run ${quoted(task.name)} --adhoc`;
