@@ -187,7 +187,10 @@ int DownMain(const Words& words) {
   const auto status = api->Status();
   if (!status) return Fail(status.error());
   std::optional<Patience> patience(std::in_place, "the daemon ends");
-  if (const auto down = api->Shutdown(); !down) return Fail(down.error());
+  if (const auto down = api->Shutdown(); !down) {
+    patience.reset();
+    return Fail(down.error());
+  }
   // Down means gone: the next up must not meet it.
   const pid_t pid = static_cast<pid_t>(status->pid);
   for (int i = 0; i < 1000 && ::kill(pid, 0) == 0; ++i) {

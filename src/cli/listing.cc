@@ -275,9 +275,11 @@ Result<std::string> DrawQueue(Api& api, const QueueFlags& flags) {
             " in all that have not ended); --limit 0 lists every one.\n";
   }
   if (std::ranges::none_of(jobs, [](const wire::JobView& job) { return job.state == "running"; })) return text;
-  // Those that the limit leaves out waste GPUs as well.
+  // Those that the limit alone leaves out waste GPUs as well.
+  const bool is_of_all = (select.user.empty() || select.user == "all") && select.ids.empty() && select.states.empty() &&
+                         select.pools.empty() && select.name.empty();
   const std::string waste = WasteLine(AskWaste(api), [&](JobId id) {
-    return is_cut || std::ranges::any_of(jobs, [id](const wire::JobView& job) { return job.id == id; });
+    return (is_cut && is_of_all) || std::ranges::any_of(jobs, [id](const wire::JobView& job) { return job.id == id; });
   });
   if (!waste.empty()) text += waste + "\n";
   return text;

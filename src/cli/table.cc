@@ -171,18 +171,22 @@ int TerminalWidth() {
   return size.ws_col;
 }
 
+namespace {
+
 /// Rows of the terminal; very many where it does not say.
-static int TerminalHeight() {
+int TerminalHeight() {
   winsize size{};
   if (::ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) != 0 || size.ws_row == 0) return std::numeric_limits<int>::max();
   return size.ws_row;
 }
 
 /// After either was said: the other would be passed over.
-static Status OneFormat(const ListingOptions& options) {
+Status OneFormat(const ListingOptions& options) {
   if (options.json && options.csv) return InvalidArgument("--json and --csv are two formats; write one of them");
   return {};
 }
+
+}  // namespace
 
 std::vector<dialect::Option> ListingOptionTable(ListingOptions& options) {
   using dialect::Takes;
@@ -373,7 +377,7 @@ int ShowListing(const ListingOptions& options, const std::function<Result<std::s
       std::string screen = "\033[H";
       for (const std::string_view row : rows) screen += std::string(row) + "\033[K\n";
       if (left_out > 0) screen += "... " + Plural(static_cast<std::int64_t>(left_out), "more line") + "\033[K\n";
-      screen.pop_back();
+      if (screen.back() == '\n') screen.pop_back();
       frame = screen + "\033[J";
     }
     std::fwrite(frame.data(), 1, frame.size(), stdout);

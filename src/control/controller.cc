@@ -350,9 +350,9 @@ void Controller::TakeBack(const Taking& taking, Time now) {
   Announce(record);
 }
 
-// Somebody sits before a terminal: that cannot be queued again.
+// Somebody sits before a terminal, or it is to run but once: that cannot be queued again.
 Preemptible Controller::PreemptibleOf(const JobRecord& record) const {
-  if (record.is_foreground) return Preemptible::kNever;
+  if (record.is_foreground || record.is_run_once) return Preemptible::kNever;
   return record.is_preemptible_set ? record.preemptible : policy_.preemptible;
 }
 

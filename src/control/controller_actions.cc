@@ -269,7 +269,13 @@ Result<std::string> Controller::Signal(JobId id, int signal, SignalReach reach, 
          ++at)
       elements.push_back(at->first);
     std::int64_t told = 0;
-    for (JobId element : elements) told += Signal(element, signal, reach, caller) ? 1 : 0;
+    std::optional<Error> cannot;
+    for (JobId element : elements) {
+      const auto sent = Signal(element, signal, reach, caller);
+      told += sent ? 1 : 0;
+      if (!sent && sent.error().code == ErrorCode::kUnreachable) cannot = sent.error();
+    }
+    if (told == 0 && cannot) return *cannot;
     return "sent to " + Plural(told, "running element");
   }
   if (!IsActive(record->state)) return WrongState(*record, "signalled", "it has not started");
@@ -277,10 +283,12 @@ Result<std::string> Controller::Signal(JobId id, int signal, SignalReach reach, 
   if (record->is_foreground && reach == SignalReach::kOthers) reach = SignalReach::kTree;
   std::string absence;
   for (const Seat& seat : SeatsOf(*record)) {
-    if (absence.empty()) absence = AbsenceOf(seat.node);
+    const std::string here = AbsenceOf(seat.node);
+    if (absence.empty()) absence = here;
     const auto node = IndexOf(seat.node);
     const bool is_known = node && (*node == kOwnNode || (*node < machines_.size() && machines_[*node].is_accounted));
-    if (!is_known) return Unreachable("it cannot be signalled: " + absence);  // Nothing is kept for that.
+    if (!is_known)  // Nothing is kept for that.
+      return Unreachable("it cannot be signalled: " + here + "; try again when divvy nodes shows it up");
   }
   Send(*record, SignalOrder{id, signal, reach, ""});
   if (absence.empty()) return std::string("sent");

@@ -93,8 +93,10 @@ TEST(Machines, ASignalToOneThatIsAwayIsKeptWhereItCanBe) {
   after.controller_.Load({world.Of(job)}, {}, 100, 1, World::NoHistory());
   const auto refused = after.controller_.Signal(job, 10, SignalReach::kTree, world.ada_);
   ASSERT_FALSE(refused);
-  EXPECT_EQ(refused.error().message,
-            "it cannot be signalled: node n1 has not been heard from since the controller began");
+  EXPECT_EQ(
+      refused.error().message,
+      "it cannot be signalled: node n1 has not been heard from since the controller began; try again when divvy nodes "
+      "shows it up");
   EXPECT_TRUE(after.controller_.TakeEffects().orders.empty());
 }
 

@@ -266,7 +266,7 @@ void Controller::StopForDrain(NodeIndex node, Time now) {
   for (const JobId job : RunsOn(NodeName(node))) {
     JobRecord& record = live_.at(job);
     if (record.stop_intent != StopIntent::kNone) continue;
-    record.stop_intent = record.is_foreground ? StopIntent::kCancel : StopIntent::kRequeue;
+    record.stop_intent = record.is_foreground || record.is_run_once ? StopIntent::kCancel : StopIntent::kRequeue;
     record.state = JobState::kStopping;
     const bool runs_again = record.stop_intent == StopIntent::kRequeue;
     record.reason = (runs_again ? "queued again: " : "") + why;

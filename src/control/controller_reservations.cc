@@ -133,6 +133,12 @@ void Controller::FollowReservations(Time now) {
     cluster_.Unbook(booking.second.id);
     return true;
   });
+  // Those in force are where they were; those to come are placed around them.
+  for (const auto& [number, reservation] : reservations_.all()) {
+    for (const GpuTurn& turn : TurnsOf(reservation, now, now + Duration(1))) {
+      if (turn.from <= now && reservation.kept.turn == turn.id) BookAgain(reservation, turn, now);
+    }
+  }
   std::vector<GpuReservation> begun;
   for (const auto& [number, reservation] : reservations_.all()) {
     for (const GpuTurn& turn : TurnsOf(reservation, now, now + kBookingHorizon)) {

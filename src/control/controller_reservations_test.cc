@@ -82,7 +82,7 @@ TEST_F(Reservations, OneInForceNamesItsGpusAndWhoWaitsIsToldOfIt) {
   world_.Turn();
   EXPECT_EQ(world_.controller_.WaitingReason(*world_.controller_.Find(others)), "waits for 2 GPUs, 1 free, 3 reserved");
   EXPECT_EQ(world_.controller_.WaitingReason(*world_.controller_.Find(own)),
-            "waits for 4 GPUs, 4 free, but not as it needs them");
+            "waits for 4 GPUs, 4 free, but not for it now");
 }
 
 TEST_F(Reservations, HowManyMoreThanAMachineHasMakesNoDifference) {
@@ -184,6 +184,31 @@ TEST_F(Reservations, OneInForceStaysOnItsMachineOverARestart) {
   EXPECT_EQ(after.Of(other).node, "n2");
   EXPECT_EQ(after.StateOf(waits), JobState::kQueued);
   EXPECT_EQ(after.Of(own).node, "n1");
+}
+
+TEST_F(Reservations, WhatIsToComeIsBookedAroundWhatIsInForceWhenAllAreBookedAnew) {
+  const JobId filler = Submit("bob", 2, Duration(0));
+  world_.Turn();
+  ASSERT_EQ(Reserve(Asked(2, hours(20))), "") << "on the two that the job leaves";
+  world_.Exit(filler, 0);
+  world_.Turn();
+  GpuReservation now = Asked(2, Duration(0));
+  now.duration = hours(48);
+  ASSERT_EQ(Reserve(now), "");
+  world_.Turn();
+  TeamChange vision;
+  vision.name = "vision";
+  vision.is_new = true;
+  ASSERT_TRUE(world_.controller_.SetTeam(vision, root_, world_.now_));
+  world_.Turn();
+  GpuSet all;
+  for (const std::uint64_t number : {1U, 2U}) {
+    const auto turns = world_.controller_.TurnsAhead(world_.controller_.reservations().all().at(number), world_.now_);
+    ASSERT_FALSE(turns.at(0).places.empty());
+    EXPECT_TRUE((all & turns[0].places[0].gpus).empty()) << "both have the same GPUs";
+    all = all | turns[0].places[0].gpus;
+  }
+  EXPECT_EQ(all.size(), 4);
 }
 
 TEST_F(Reservations, TheyStayWhenTeamsChange) {

@@ -366,7 +366,7 @@ Status Daemon::Serve() {
     reader_->Do([this, work = std::move(work)] { asio::post(loop_, work()); });
   };
   ports.user_name = UserName;
-  ports.find_user = FindUser;
+  ports.find_user = KeptUsers();
   remote_ = std::make_shared<Routes::Remote>(Routes::Remote{RemoteCallers(tokens_, FindUser), {}, ""});
   ports.remote = remote_;
   ports.agents = agent_door_;

@@ -187,8 +187,14 @@ void Routes::Handle(const Peer& peer, HttpRequest&& request, Reply reply) {
   if (call.is_on_node) call.address = "node " + peer.node;
   const bool is_change = found != nullptr && found->touches() == Touches::kSomething;
   // Who is logged in at the page and may only look stays logged in.
-  if (!caller && call.is_at_page && is_change && CallerOf(peer, call.request, nullptr))
-    return call.Refuse(caller.error());
+  if (!caller && call.is_at_page && is_change) {
+    if (auto viewer = CallerOf(peer, call.request, nullptr)) {
+      call.caller = *std::move(viewer);
+      call.refusals = ports_.audit.get();
+      call.clock = &core_.clock();
+      return call.Refuse(caller.error());
+    }
+  }
   if (!caller) return TurnAway(call, caller.error());
   call.refusals = ports_.audit.get();
   call.clock = &core_.clock();

@@ -158,13 +158,13 @@ SampleBook::Answer SampleBook::Keeper::Find(Gathered gathered) {
   std::vector<std::vector<samples::Curve>> of_job;
   for (const Gathered::Of& part : gathered.parts) {
     samples::Chart chart(range, step);
-    for (const samples::Block& block : part.before) chart.Add(block, gathered.ring_since);
     for (samples::Block block : part.blocks) {
       if (is_wanted)
         std::erase_if(block.columns,
                       [&](const samples::Column& column) { return !is_wanted(column.metric, column.name); });
       chart.Add(block);
     }
+    for (const samples::Block& block : part.before) chart.AddWhereEmpty(block);
     answer.begin = chart.begin();
     answer.step = chart.step();
     std::vector<samples::Curve> curves = chart.TakeCurves();

@@ -192,6 +192,7 @@ ReportedRun RunOf(const JobRecord& record) {
   run.pool = record.pool_of_run.empty() ? record.pool : record.pool_of_run;
   run.gpus = GpusWorthOf(record);
   run.gpu_count = GpuCountOf(record);
+  if (run.gpu_count > 0) run.share = run.gpus / run.gpu_count;
   if (!record.request.is_heterogeneous() && !record.request.spreads_tasks)
     run.cpus = record.request.cpus * record.request.nodes;
   run.queued = record.queued_at;
@@ -206,8 +207,9 @@ ReportedRun RunOf(const JobRecord& record) {
 
 void AddRunOf(const JobRecord& record, ReportBy by, const std::string& own_node, std::vector<ReportedRun>& runs) {
   const ReportedRun run = RunOf(record);
-  // What was never started is on no machine.
-  if (by != ReportBy::kNode || record.started == kNoTime) return runs.push_back(run);
+  // What waits, for its first run or another, is on no machine.
+  const bool waits = record.started == kNoTime || record.state == JobState::kQueued || record.state == JobState::kHeld;
+  if (by != ReportBy::kNode || waits) return runs.push_back(run);
   const std::vector<Seat> seats = SeatsOf(record);
   for (const Seat& seat : seats) {
     ReportedRun& here = runs.emplace_back(run);

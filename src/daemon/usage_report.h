@@ -35,6 +35,7 @@ struct ReportedRun {
   int gpu_count = 0;  // GPUs that it has, or has parts of.
   int cpus = 0;       // Cores that it asked for, on all its machines; 0: it named none.
   double part = 1;    // Of what the job's processors did, what belongs here.
+  double share = 1;   // Of each GPU that it has: below 1, a part of it.
   Time queued = kNoTime;
   Time started = kNoTime;  // kNoTime: never.
   Time ended = kNoTime;    // kNoTime: it runs still, or waits.

@@ -85,9 +85,11 @@ TEST(UsageReport, ByMachineAJobOnSeveralIsOneOnEach) {
   other.gpus.Insert(3);
   gang.gang = {own, other};
   gang.gpus = own.gpus;
-  JobRecord waits;
+  JobRecord waits;  // For its next try.
   waits.id = JobId(2);
+  waits.state = JobState::kQueued;
   waits.queued_at = At(0);
+  waits.started = At(1);
   std::vector<ReportedRun> runs;
   AddRunOf(gang, ReportBy::kNode, "head", runs);
   AddRunOf(waits, ReportBy::kNode, "head", runs);

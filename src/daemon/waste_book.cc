@@ -118,7 +118,7 @@ WasteAction WasteBook::ActionFor(const JobRecord& record) const {
   const bool has_parts = record.request.is_portioned();
   if (action == WasteAction::kPark && !has_parts) return WasteAction::kNone;
   const bool queues = action == WasteAction::kRequeue || (action == WasteAction::kPause && !has_parts);
-  return queues && record.is_foreground ? WasteAction::kNone : action;
+  return queues && (record.is_foreground || record.is_run_once) ? WasteAction::kNone : action;
 }
 
 // The first finding for which something is done counts for warnings; each finding is said once besides.

@@ -15,11 +15,10 @@ struct Hours {
 };
 
 Hours HoursOf(const ReportedRun& run, const samples::JobUse& use) {
-  if (use.machines == 0 || run.gpus <= 0 || run.gpu_count <= 0) return {};
-  const double part = run.gpus / run.gpu_count;
+  if (use.machines == 0 || run.gpus <= 0 || run.share <= 0) return {};
   const double worth = run.gpus / use.machines / kHourS;
   // Who borrows beside its part uses no more than all of it, and nothing of it while it is idle.
-  const double used = std::min(use.use_seconds / part, use.seconds - use.idle_seconds);
+  const double used = std::min(use.use_seconds / run.share, use.seconds - use.idle_seconds);
   return {worth * use.seconds, worth * used, worth * use.idle_seconds};
 }
 

@@ -12,6 +12,7 @@ ReportedRun Ran(std::uint64_t id, const std::string& user, double gpus, int gpu_
   run.model = "H100";
   run.gpus = gpus;
   run.gpu_count = gpu_count;
+  if (gpu_count > 0) run.share = gpus / gpu_count;
   run.cpus = cpus;
   return run;
 }
@@ -39,6 +40,27 @@ class WasteReportTest : public testing::Test {
                    {3, Used(2, 1, 0, 1, 80e9, 1)},
                    {5, Used(1, 1, 0, 0, 0, 1)}};
 };
+
+TEST_F(WasteReportTest, WhatAJobHasOnOneOfItsMachinesIsNoPartOfAGpu) {
+  JobRecord gang;
+  gang.id = JobId(9);
+  gang.state = JobState::kSucceeded;
+  gang.started = TimeFromSeconds(2000);
+  gang.ended = TimeFromSeconds(5600);
+  for (const char* name : {"n1", "n2"}) {
+    Seat& seat = gang.gang.emplace_back();
+    seat.node = name;
+    seat.gpus = GpuSet::FirstN(4);
+  }
+  std::vector<ReportedRun> runs;
+  AddRunOf(gang, ReportBy::kNode, "head", runs);
+  const auto report = ReportWaste(runs, {{9, Used(2, 1, 0.4, 0, 0, 1)}}, ReportBy::kNode, kStretch, {});
+  ASSERT_EQ(report.rows.size(), 2U);
+  for (const auto& row : report.rows) {
+    EXPECT_DOUBLE_EQ(row.gpu_hours, 4) << row.group;
+    EXPECT_DOUBLE_EQ(row.lost_gpu_hours, 2.4) << row.group;
+  }
+}
 
 TEST_F(WasteReportTest, CountsWhatWasNotUsedByItsParts) {
   const auto report = ReportWaste(runs_, uses_, ReportBy::kUser, kStretch,

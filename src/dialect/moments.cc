@@ -180,9 +180,10 @@ Result<Time> ParsePastMoment(std::string_view text, Time now, Duration utc_offse
   if (word == "yesterday") return midnight - 24h;
   if (const auto moment = IsoMoment(trimmed, utc_offset)) return *moment;
   // Without a year it is the last such day.
-  for (const Time before : {now, now - 364 * 24h}) {
-    if (const auto moment = AmericanMoment(trimmed, before, utc_offset); moment && (*moment <= now || before != now))
-      return *moment;
+  constexpr int kYearsBetweenLeapDays = 8;
+  for (int years = 0; years <= kYearsBetweenLeapDays; ++years) {
+    const auto moment = AmericanMoment(trimmed, now - years * 364 * 24h, utc_offset);
+    if (moment && (*moment <= now || Split(trimmed, '/').size() == 3)) return *moment;
   }
   return InvalidArgument((trimmed.empty() ? "an empty time" : Quoted(text) + " is no time that has been") +
                          "; write it like 2h or 7d (so long ago), 16:00, yesterday, 2026-03-01 or 2026-03-01T16:00");

@@ -49,19 +49,24 @@ Chart::Filling& Chart::FillingOf(const Column& column) {
       Filling{{column.metric, column.name, std::vector<Point>(count_, NoPoint())}, std::vector<float>(count_, 0)});
 }
 
-void Chart::Add(const Block& block, Second before) {
+void Chart::Add(const Block& block, bool leaves_known) {
   for (const Column& column : block.columns) {
     Filling* filling = nullptr;
+    std::vector<float> known;  // As before this block.
     const Fold fold = FoldOf(column);
     for (std::size_t i = 0; i < column.points.size(); ++i) {
       const Second at = block.begin + block.step * static_cast<Second>(i);
-      if (!IsPoint(column.points[i]) || at + block.step <= since_ || at >= std::min(until_, before)) continue;
-      if (filling == nullptr) filling = &FillingOf(column);
+      if (!IsPoint(column.points[i]) || at + block.step <= since_ || at >= until_) continue;
+      if (filling == nullptr) {
+        filling = &FillingOf(column);
+        if (leaves_known) known = filling->weights;
+      }
       // What is longer than a point of ours is in all that it covers.
       const Second first = std::max<Second>(at - begin_, 0) / step_;
       const Second last = std::max(first, (at + block.step - 1 - begin_) / step_);
       for (Second k = first; k <= last && k < static_cast<Second>(count_); ++k) {
         const auto slot = static_cast<std::size_t>(k);
+        if (leaves_known && known[slot] > 0) continue;
         Point& point = filling->curve.points[slot];
         point = FoldPoints(fold, point, static_cast<double>(filling->weights[slot]), column.points[i], 1);
         filling->weights[slot] += 1;

@@ -3,7 +3,6 @@
 #pragma once
 
 #include <cstddef>
-#include <limits>
 #include <string>
 #include <vector>
 
@@ -37,9 +36,11 @@ class Chart {
   /// `step`: as StepOf gives it. Begins at a multiple of it.
   Chart(const Range& range, Second step);
 
-  /// Blocks in order of time. Where two are of the same time, both count. Of this one the points that begin before
-  /// `before` alone.
-  void Add(const Block& block, Second before = std::numeric_limits<Second>::max());
+  /// Blocks in order of time. Where two are of the same time, both count.
+  void Add(const Block& block) { Add(block, false); }
+  /// Only into points of which nothing is known yet, by earlier blocks: what is kept thinned beside what is known by
+  /// the second.
+  void AddWhereEmpty(const Block& block) { Add(block, true); }
   Second begin() const { return begin_; }
   Second step() const { return step_; }
   std::size_t count() const { return count_; }
@@ -51,6 +52,7 @@ class Chart {
     Curve curve;
     std::vector<float> weights;
   };
+  void Add(const Block& block, bool leaves_known);
   Filling& FillingOf(const Column& column);
 
   Second since_;

@@ -178,6 +178,19 @@ TEST(Chart, FoldsPointsAndKeepsExtremes) {
   EXPECT_EQ(curves[0].points[0].greatest, 1);
 }
 
+TEST(Chart, WhatIsKnownByTheSecondIsNotMixedWithItsMeans) {
+  const Block seconds{kStart + 13, 1, 7, {{Metric::kGpuPower, "", std::vector<Point>(7, PointOf(1))}}};
+  const Block means{kStart, 10, 3, {{Metric::kGpuPower, "", std::vector<Point>(3, PointOf(5))}}};
+  const Range range{kStart, kStart + 30, 30};
+  Chart chart(range, StepOf(range, 1));
+  chart.Add(seconds);
+  chart.AddWhereEmpty(means);
+  chart.AddWhereEmpty(means);
+  const auto curves = chart.TakeCurves();
+  ASSERT_EQ(curves.size(), 1U);
+  for (std::size_t i = 0; i < 30; ++i) EXPECT_EQ(curves[0].points[i].mean, i >= 13 && i < 20 ? 1 : 5) << i;
+}
+
 TEST(Chart, WhatLiesOutsideIsLeftOut) {
   Block block{kStart, 1, 100, {{Metric::kGpuPower, "", std::vector<Point>(100, PointOf(5))}}};
   const Range range{kStart + 50, kStart + 60, 10};

@@ -277,7 +277,8 @@ TEST(Schema, DatabaseOfTheFirstVersionOpensWithItsJobs) {
                                            "nodes",         "spreads_tasks",   "node_constraint",
                                            "node_list",     "excluded_nodes",  "pool_of_run",
                                            "exit_steps",    "others",          "portion",
-                                           "slice",         "gpu_parts",       "gpu_slice"};
+                                           "slice",         "gpu_parts",       "gpu_slice",
+                                           "is_run_once"};
       if (std::ranges::find(kNew, column) != std::end(kNew) || column.starts_with("progress_")) continue;
       columns += (columns.empty() ? "" : ", ") + std::string(column);
       const bool is_text = column == "user" || column == "gpu_type" || column == "dependencies" || column == "reason" ||
@@ -312,9 +313,17 @@ TEST(Schema, StepThatFailsLeavesTheOldVersion) {
   auto store = MustOpen(path);
   MustCommit(*store, {Insert({Job(1)})});
   store.reset();
-  const Migration broken[] = {
-      kFakeMigrations[0], kFakeMigrations[1], kFakeMigrations[2], kFakeMigrations[3], kFakeMigrations[4],
-      kFakeMigrations[5], kFakeMigrations[6], kFakeMigrations[7], kFakeMigrations[8], {10, "CREATE TABLE jobs (id)"}};
+  const Migration broken[] = {kFakeMigrations[0],
+                              kFakeMigrations[1],
+                              kFakeMigrations[2],
+                              kFakeMigrations[3],
+                              kFakeMigrations[4],
+                              kFakeMigrations[5],
+                              kFakeMigrations[6],
+                              kFakeMigrations[7],
+                              kFakeMigrations[8],
+                              kFakeMigrations[9],
+                              {11, "CREATE TABLE jobs (id)"}};
   {
     Connection connection(path);
     ASSERT_TRUE(connection.Open());
@@ -337,7 +346,7 @@ TEST(Schema, NewerFileIsRefusedNamingBothVersions) {
   const auto opened = OpenSqliteStore(path);
   ASSERT_FALSE(opened);
   EXPECT_EQ(opened.error().code, ErrorCode::kFailedPrecondition);
-  EXPECT_TRUE(Has(opened.error().message, "schema version 11, this divvy knows up to 9")) << opened.error().message;
+  EXPECT_TRUE(Has(opened.error().message, "schema version 12, this divvy knows up to 10")) << opened.error().message;
   EXPECT_EQ(ReadFile(path), before);
 }
 

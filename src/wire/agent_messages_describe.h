@@ -25,7 +25,8 @@ BOOST_DESCRIBE_STRUCT(GpuObservation, (),
                       (index, is_present, fault, memory_used, utilisation_percent, memory_utilisation_percent,
                        temperature_celsius, power_watts, processes, cut_by_others))
 BOOST_DESCRIBE_STRUCT(SeatAddress, (), (host, port))
-BOOST_DESCRIBE_STRUCT(MachineFacts, (), (hostname, boot_id, agent_version, gpu_source, gpus, cpus, memory, labels, logs))
+BOOST_DESCRIBE_STRUCT(MachineFacts, (),
+                      (hostname, boot_id, agent_version, gpu_source, gpus, cpus, memory, labels, logs))
 
 namespace wire {
 

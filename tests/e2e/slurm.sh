@@ -217,12 +217,14 @@ expect "$waits" "$(squeue -h -u "$(id -u)" -o %i -j "$waits")" "a user by number
 expect "$waits###PENDING###" "$(squeue -h -j "$waits" -O 'jobid:###,state:###')" "a separator behind a colon"
 refuses 1 "Invalid user name: nosuchuser" scancel -u nosuchuser
 says "^Jobs pending: +[1-9]" "$(sdiag)" "sdiag"
+says "^Jobs completed: +[1-9]" "$(sdiag)" "sdiag reads the metrics"
+says "Total cycles: [1-9]" "$(sdiag)" "sdiag counts decisions"
 says "^SchedulerTimeSlice +=" "$(scontrol show config)" "what toil asks for"
 scancel "$waits"
 divvy teams remove vision >/dev/null
 # shellcheck disable=SC2016
 again=$(sbatch --parsable -o again-%j.out --open-mode=append --wrap \
-  '[ -n "$SLURM_RESTART_COUNT" ] || { scontrol requeue "$SLURM_JOB_ID"; echo "asked: $?"; sleep 60; }; echo "run again"')
+  '[ -n "$SLURM_RESTART_COUNT" ] || { trap : TERM; scontrol requeue "$SLURM_JOB_ID"; echo "asked: $?"; exit; }; echo "run again"')
 wait_for "a job that requeued itself to run again" grep -q "run again" "again-$again.out"
 says "^asked: 0$" "$(cat "again-$again.out")" "scontrol requeue inside the job itself"
 

@@ -26,7 +26,7 @@ says() { # says PATTERN COMMAND...
 }
 # wait_long WHAT COMMAND...: two warnings and what follows take longer than wait_for waits.
 wait_long() {
-  local what=$1 end=$((SECONDS + 120))
+  local what=$1 end=$((SECONDS + 150))
   shift
   until "$@" >/dev/null 2>&1; do
     [ $SECONDS -lt $end ] || fail "waited in vain for $what"
@@ -47,7 +47,7 @@ far=$(divvy submit --quiet --gpus 2 --gpu-type A100 --name far --on-waste stop -
 wait_for "the far job" state_is "$far" running
 says '^on waste +stop$' divvy show "$far" || fail "show says: $(divvy show "$far")"
 says '^notify +waste to phone$' divvy show "$far" || fail "show says: $(divvy show "$far")"
-part=$(divvy submit --quiet --gpus 0.5 --gpu-type H100 --name part -- divvy-burn --gpu-seconds 600 --vram 1G --check --idle-after 0.5 --wake-after 75)
+part=$(divvy submit --quiet --gpus 0.5 --gpu-type H100 --name part -- divvy-burn --gpu-seconds 600 --vram 1G --check --idle-after 0.5 --wake-after 110)
 wait_for "the part" state_is "$part" running
 
 wait_for "the first warning of the far job" says 'is warned \(1 of 2\) that it wastes 2 GPUs: .*; it is stopped in 20 s' divvy show "$far"
@@ -76,6 +76,7 @@ told() { python3 - "$@" <<'PY'
 import json, sys
 notices = [json.loads(json.loads(line)["body"]) for line in open("got")]
 texts = [one["text"] for one in notices if one["event"] == "waste" and one["job"]["display_id"] == sys.argv[1]]
+texts = list(dict.fromkeys(texts))  # One that was on its way when the daemon was killed is sent again.
 words = ["(1 of 2)", "(2 of 2)", sys.argv[2]]
 nodes = {one["job"]["node"] for one in notices if one["job"]["display_id"] == sys.argv[1]}
 if len(sys.argv) > 3 and nodes != {sys.argv[3]}: sys.exit(f"on {nodes}")

@@ -161,16 +161,25 @@ std::string CallerName() {
 
 int PrintVersion() { return std::printf("%s\n", std::string(kVersion).c_str()) < 0 ? 1 : 0; }
 
-std::string UserNameOf(const std::string& word) {
-  const auto uid = ParseInteger(word);
-  if (!uid || *uid < 0) return word;
-  passwd entry{};
-  passwd* found = nullptr;
-  std::array<char, 4096> buffer{};
-  const bool is_known =
-      ::getpwuid_r(static_cast<uid_t>(*uid), &entry, buffer.data(), buffer.size(), &found) == 0 && found != nullptr;
-  return is_known ? found->pw_name : word;
+static bool IsElsewhere() {
+  const auto api = Api::Connect();
+  return !api || api->is_remote();
 }
+
+void NameUsers(std::vector<std::string>& users) {
+  const auto is_number = [](const std::string& user) { return ParseInteger(user).value_or(-1) >= 0; };
+  if (std::ranges::none_of(users, is_number) || IsElsewhere()) return;
+  for (std::string& user : users) {
+    if (!is_number(user)) continue;
+    passwd entry{};
+    passwd* found = nullptr;
+    std::array<char, 4096> buffer{};
+    const auto uid = static_cast<uid_t>(*ParseInteger(user));
+    if (::getpwuid_r(uid, &entry, buffer.data(), buffer.size(), &found) == 0 && found != nullptr) user = found->pw_name;
+  }
+}
+
+bool MayBeUser(const std::string& user) { return UserId(user).has_value() || IsElsewhere(); }
 
 std::optional<std::int64_t> UserId(const std::string& name) {
   passwd entry{};

@@ -31,8 +31,11 @@ int PrintVersion();
 /// For how long Slurm lists a job that has ended (its MinJobAge), in seconds.
 inline constexpr double kMinJobAgeS = 300;
 
-/// A user's name; a number is that user's ("0" -> "root"). Others as they are.
-std::string UserNameOf(const std::string& word);
+/// Numbers among them become the names of those users ("0" -> "root"). Not of a daemon elsewhere, whose users may be
+/// others than this machine's.
+void NameUsers(std::vector<std::string>& users);
+/// Whether this machine would know such a user, by name or number; true where the daemon is elsewhere.
+bool MayBeUser(const std::string& user);
 
 /// --help, --usage, --version: prints and says so. `usage` is the line after "Usage: ".
 bool Greets(std::string_view program, std::string_view usage, const std::vector<dialect::Option>& options,

@@ -282,7 +282,7 @@ int SacctMain(const std::vector<std::string>& words) {
   const std::vector<dialect::Option> options = Options(wish);
   if (Greets("sacct", "[OPTIONS]", options, words)) return 0;
   const auto parsed = dialect::ParseOptions(options, words);
-  for (std::string& user : wish.users) user = UserNameOf(user);
+  NameUsers(wish.users);
   if (!parsed) return FailAs("sacct", parsed.error().message);
   if (!parsed->positional.empty())
     return FailAs("sacct", "unexpected word '" + parsed->positional.front() + "'; jobs are named with -j");

@@ -14,6 +14,9 @@
 namespace divvy::cli {
 namespace {
 
+const std::string kKillError = "Kill job error on job id ";
+constexpr std::string_view kNoSuchJob = "Invalid job id specified";
+
 using namespace slurm;
 using dialect::Takes;
 
@@ -139,7 +142,7 @@ int Act(const wire::JobSelector& select, int signal, const Wish& wish) {
     // What is not there needs no end: a filter that matches nothing, or a job long forgotten. Slurm 22.05 says so
     // alone.
     if (answer.error().code == ErrorCode::kNotFound) {
-      if (wish.is_verbose) FailAs("scancel", "Kill job error on job id " + ids + ": Invalid job id specified");
+      if (wish.is_verbose && !ids.empty()) FailAs("scancel", kKillError + ids + ": " + std::string(kNoSuchJob));
       return 0;
     }
     return FailAs("scancel", answer.error().message);
@@ -150,14 +153,13 @@ int Act(const wire::JobSelector& select, int signal, const Wish& wish) {
       if (wish.is_verbose) std::fprintf(stderr, "scancel: Terminating job %s\n", result.display_id.c_str());
       continue;
     }
-    // Ending what has ended is what was wanted.
-    const bool has_ended =
-        result.message.find("has ended") != std::string::npos || result.message.find("already") != std::string::npos;
+    // Ending what has ended, or was never there, is what was wanted.
+    const std::string refusal = RefusalOf(result);
+    const bool has_ended = refusal == kNoSuchJob || result.message.find("has ended") != std::string::npos ||
+                           result.message.find("already") != std::string::npos;
     if (has_ended && !wish.is_verbose) continue;
-    if (!wish.is_quiet || !has_ended) {
-      FailAs("scancel", "Kill job error on job id " + (result.display_id.empty() ? ids : result.display_id) + ": " +
-                            RefusalOf(result));
-    }
+    if (!wish.is_quiet || !has_ended)
+      FailAs("scancel", kKillError + (result.display_id.empty() ? ids : result.display_id) + ": " + refusal);
     if (!has_ended) code = 1;
   }
   return code;
@@ -219,7 +221,9 @@ int ScancelMain(const std::vector<std::string>& words) {
     const int stopped = StopSteps(wish.steps, signal != 0 ? signal : SIGTERM);
     if (stopped != 0 || wish.ids.empty()) return stopped;
   }
-  if (!wish.user.empty() && !UserId(wish.user)) return FailAs("scancel", "Invalid user name: " + wish.user);
+  std::vector<std::string> user = {wish.user};
+  NameUsers(user);
+  if (!wish.user.empty() && !MayBeUser(wish.user)) return FailAs("scancel", "Invalid user name: " + wish.user);
   const auto states = ReadStates(wish.states);
   if (!states)
     return FailAs("scancel", "Invalid job state specified: " + Join(wish.states, ",") +
@@ -230,7 +234,7 @@ int ScancelMain(const std::vector<std::string>& words) {
     return FailAs("scancel", "No job identification provided");
   }
   wire::JobSelector select;
-  select.user = wish.is_mine ? "@me" : UserNameOf(wish.user);
+  select.user = wish.is_mine ? "@me" : user.front();
   select.states = *states;
   // Only what runs is on a host.
   if (!wish.nodes.empty() && select.states.empty()) select.states = {"starting", "running", "paused", "stopping"};

@@ -97,7 +97,7 @@ int SprioMain(const std::vector<std::string>& words) {
   const std::vector<dialect::Option> options = Options(wish);
   if (Greets("sprio", "[OPTIONS]", options, words)) return 0;
   const auto parsed = dialect::ParseOptions(options, words);
-  for (std::string& user : wish.users) user = UserNameOf(user);
+  NameUsers(wish.users);
   if (!parsed) return FailAs("sprio", parsed.error().message);
   if (!parsed->positional.empty()) return FailAs("sprio", "unexpected word '" + parsed->positional.front() + "'");
   const std::vector<PriorityField> fields = Fields();

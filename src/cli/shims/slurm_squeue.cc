@@ -143,18 +143,18 @@ void AddFromEnvironment(const Wish& around, Wish& wish) {
   wish.splits_arrays = wish.splits_arrays || around.splits_arrays;
 }
 
-/// By their names, for jobs know no others. Refused: none of them is known; of some that are not it is told.
-Status NameUsers(std::vector<std::string>& users) {
-  for (std::string& user : users) user = UserNameOf(user);
-  std::string unknown;
-  const auto is_unknown = [&](const std::string& user) { return !UserId(user).has_value(); };
+/// Refused: none of them is known; of some that are not it is told, and the others' jobs are listed.
+Status CheckUsers(std::vector<std::string>& users) {
+  NameUsers(users);
+  std::vector<std::string> unknown;
   for (const std::string& user : users) {
-    if (is_unknown(user)) unknown += (unknown.empty() ? "" : ",") + user;
+    if (!MayBeUser(user)) unknown.push_back(user);
   }
   if (unknown.empty()) return {};
-  std::erase_if(users, is_unknown);
-  if (users.empty()) return InvalidArgument("Invalid user: " + unknown);
-  FailAs("squeue", "Invalid user: " + unknown);
+  const std::string text = "Invalid user: " + Join(unknown, ",");
+  if (unknown.size() == users.size()) return InvalidArgument(text);
+  std::erase_if(users, [&](const std::string& user) { return std::ranges::find(unknown, user) != unknown.end(); });
+  FailAs("squeue", text);
   return {};
 }
 
@@ -291,7 +291,7 @@ int SqueueMain(const std::vector<std::string>& words) {
     wish.jobs.insert(wish.jobs.end(), ids->begin(), ids->end());
   }
   AddFromEnvironment(around, wish);
-  if (const Status named = NameUsers(wish.users); !named) return FailAs("squeue", named.error().message);
+  if (const Status named = CheckUsers(wish.users); !named) return FailAs("squeue", named.error().message);
   for (;;) {
     auto api = Api::Connect();
     if (!api) return FailAs("squeue", api.error());

@@ -89,7 +89,7 @@ std::string IdleGpusText(const Server& server, const WaitingEntry& entry,
   }
   std::string text = std::to_string(free) + " free";
   // What these are kept for, or why they do not fit, is for divvy why.
-  if (free >= entry.request.gpus_in_all()) return text + ", but not as it needs them";
+  if (free >= entry.request.gpus_in_all()) return text + ", but not for it now";
   if (reserved > 0) text += ", " + std::to_string(reserved) + " reserved";
   if (unused > 0) text += ", " + std::to_string(unused) + " on machines that are other jobs' alone";
   const Request& request = entry.request;

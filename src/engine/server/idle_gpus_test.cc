@@ -76,9 +76,9 @@ TEST(IdleGpus, BesideAJobThatHasTheMachineToItselfAreItsOwn) {
     return IdleGpusText(world.server, other, {});
   };
   EXPECT_EQ(text(4, "h100"), "0 free, 4 on machines that are other jobs' alone, 2 of another model");
-  EXPECT_EQ(text(2, ""), "2 free, but not as it needs them");
+  EXPECT_EQ(text(2, ""), "2 free, but not for it now");
   world.server.Finish(JobId(1));
-  EXPECT_EQ(text(4, ""), "4 free, but not as it needs them");
+  EXPECT_EQ(text(4, ""), "4 free, but not for it now");
   EXPECT_EQ(text(8, ""), "0 free, 6 that it cannot use");
 }
 
