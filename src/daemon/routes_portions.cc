@@ -19,13 +19,14 @@ struct Routes::PortionAct {
 
 namespace {
 
-std::string DoneText(const std::string& action, const std::vector<std::int64_t>& to) {
+/// `was_there`: as far as was known when it was asked, which may be a moment old.
+std::string DoneText(const std::string& action, const std::vector<std::int64_t>& to, bool was_there) {
   if (action == "park")
     return "parked: its GPU memory is on the host; it comes back when it uses its GPU again, or by divvy wake";
   if (action == "wake") return "awake";
   std::string gpus;
   for (const std::int64_t gpu : to) gpus += (gpus.empty() ? "" : ",") + std::to_string(gpu);
-  return "moved to GPU" + std::string(to.size() > 1 ? "s " : " ") + gpus;
+  return std::string(was_there ? "is on GPU" : "moved to GPU") + std::string(to.size() > 1 ? "s " : " ") + gpus;
 }
 
 }  // namespace
@@ -132,15 +133,11 @@ void Routes::ActOnPortions(Call& call, const std::string& action) {
       count();
       continue;
     }
-    if (action == "move" && IsThere(**record, to)) {
-      result.is_done = true;
-      result.message = "is there already";
-      count();
-      continue;
-    }
-    ActOnTenant(**record, action, to, [act, i, count, wanted = request->to](const divvy::Status& done) {
+    // The keeper decides in any case: it knows where it is at this moment.
+    const bool was_there = action == "move" && IsThere(**record, to);
+    ActOnTenant(**record, action, to, [act, i, count, wanted = request->to, was_there](const divvy::Status& done) {
       act->answer.results[i].is_done = done.has_value();
-      act->answer.results[i].message = done ? DoneText(act->action, wanted) : done.error().message;
+      act->answer.results[i].message = done ? DoneText(act->action, wanted, was_there) : done.error().message;
       count();
     });
   }
