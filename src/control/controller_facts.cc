@@ -7,6 +7,7 @@
 #include "control/record_parts.h"
 #include "control/settings_text.h"
 #include "model/exit_codes.h"
+#include "model/reason_words.h"
 #include "model/run_line.h"
 
 namespace divvy {
@@ -35,7 +36,7 @@ std::pair<JobState, Reason> Judge(const JobRecord& record, const Exit& exit) {
   if (exit.hit_time_limit) return {JobState::kTimedOut, "reached its time limit of " + Compact(record.time_limit)};
   if (!exit.failure.empty()) return {JobState::kFailed, exit.failure};
   if (exit.was_oom_killed)
-    return {JobState::kFailed, "out of memory: it asked for " + CompactSize(record.request.memory)};
+    return {JobState::kFailed, std::string(kOutOfMemory) + ": it asked for " + CompactSize(record.request.memory)};
   if (exit.signal != 0) return {JobState::kFailed, "ended by signal " + std::to_string(exit.signal)};
   if (exit.code != 0) return {JobState::kFailed, "exit code " + std::to_string(exit.code)};
   return {JobState::kSucceeded, "exit code 0"};

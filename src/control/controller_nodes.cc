@@ -7,6 +7,7 @@
 #include "control/record_parts.h"
 #include "control/settings_text.h"
 #include "engine/phrases.h"
+#include "model/reason_words.h"
 
 namespace divvy {
 namespace {
@@ -212,7 +213,7 @@ void Controller::OnNodeLost(const std::string& name, Time now) {
   if (!node) return;
   MachineOf(*node).is_lost = true;
   RefreshNode(*node);
-  for (const JobId job : RunsOn(name)) Note(job, "node " + name + " is lost; the job may go on there", now);
+  for (const JobId job : RunsOn(name)) Note(job, "node " + name + " is lost; " + std::string(kMayGoOn), now);
 }
 
 void Controller::OnNodeBack(const std::string& name) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "control/record_parts.h"
+#include "model/reason_words.h"
 
 namespace divvy {
 namespace {
@@ -33,7 +34,7 @@ Reason StateReason(const Controller& controller, const JobRecord& record) {
     const std::string absence = controller.AbsenceOf(seat.node);
     if (!absence.empty() && is_stopping) return record.reason + "; " + absence;
     if (!absence.empty())
-      return absence + (has_begun ? "; the job may go on there" : may_run ? "; the job may run there" : "");
+      return absence + (has_begun ? "; " + std::string(kMayGoOn) : may_run ? "; the job may run there" : "");
   }
   for (const Seat& seat : seats) {
     if (std::string drain = controller.DrainOf(seat.node); has_begun && !drain.empty()) return drain;

@@ -16,6 +16,7 @@
 #include "daemon/routes_found.h"
 #include "daemon/select.h"
 #include "engine/phrases.h"
+#include "model/reason_words.h"
 #include "model/run_line.h"
 #include "platform/step_list_file.h"
 #include "wire/agent_messages.h"
@@ -98,7 +99,6 @@ bool TakeRun(std::int64_t run, const Result<std::vector<Batch::HistoryLine>>& hi
 
 /// StateReason; of a job on a machine that is lost also whether its lease has ended there.
 Reason ReasonNow(Core& core, AgentDoor* door, const JobRecord& record) {
-  constexpr std::string_view kMayGoOn = "the job may go on there";
   Reason reason = StateReason(core.controller(), record);
   if (!reason.ends_with(kMayGoOn) || door == nullptr || door->agents() == nullptr) return reason;
   for (const Seat& seat : SeatsOf(record)) {

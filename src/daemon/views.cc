@@ -11,6 +11,7 @@
 #include "dialect/job_options.h"
 #include "dialect/quantities.h"
 #include "engine/server/idle_gpus.h"
+#include "model/reason_words.h"
 #include "model/run_line.h"
 #include "model/step_list.h"
 #include "wire/step_views.h"
@@ -157,7 +158,7 @@ std::vector<std::string> HistoryLines(const JobRecord& record, const std::vector
   std::set<std::uint32_t> told;
   for (const auto& line : history) {
     // It had ended before its machine was missed.
-    if (IsFinal(record.state) && line.at > record.ended && line.text.ends_with("the job may go on there")) continue;
+    if (IsFinal(record.state) && line.at > record.ended && line.text.ends_with(kMayGoOn)) continue;
     const auto run = ReadRunLine(line.text);
     if (!run || told.insert(run->run).second) lines.emplace_back(line.at, line.text);
   }

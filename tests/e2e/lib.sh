@@ -25,9 +25,9 @@ fail() {
   cat "$DIVVY_HOME/daemon.log" >&2 || true
   exit 1
 }
-# wait_for WHAT COMMAND...: until the command succeeds, at most 30 s.
+# wait_for WHAT COMMAND...: until the command succeeds, at most 30 s, or WAIT_S.
 wait_for() {
-  local what=$1 end=$((SECONDS + 30))
+  local what=$1 end=$((SECONDS + ${WAIT_S:-30}))
   shift
   until "$@" >/dev/null 2>&1; do
     [ $SECONDS -lt $end ] || fail "waited in vain for $what"

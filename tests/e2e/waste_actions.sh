@@ -25,14 +25,7 @@ says() { # says PATTERN COMMAND...
   "$@" 2>&1 | grep -qE -- "$pattern"
 }
 # wait_long WHAT COMMAND...: two warnings and what follows take longer than wait_for waits.
-wait_long() {
-  local what=$1 end=$((SECONDS + 150))
-  shift
-  until "$@" >/dev/null 2>&1; do
-    [ $SECONDS -lt $end ] || fail "waited in vain for $what"
-    sleep 0.1
-  done
-}
+wait_long() { WAIT_S=150 wait_for "$@"; }
 tenant_is() { # tenant_is JOB STATE
   divvy gpus --json | python3 -c 'import json, sys
 sys.exit(not any(one["job"] == int(sys.argv[1]) and one["state"] == sys.argv[2] for gpu in json.load(sys.stdin) for one in gpu["tenants"]))' "$1" "$2"

@@ -14,6 +14,7 @@
 #include "base/text.h"
 #include "cli/shims/slurm_places.h"
 #include "dialect/slurm_environment.h"
+#include "model/reason_words.h"
 
 namespace divvy::cli::slurm {
 namespace {
@@ -41,9 +42,6 @@ constexpr auto kOtherStates = std::to_array<std::string_view>(
     {"PREEMPTED",    "PR", "BOOT_FAIL",   "BF", "DEADLINE",      "DL", "REQUEUED",     "RQ", "RESIZING",  "RS",
      "REVOKED",      "RV", "STOPPED",     "ST", "SIGNALING",     "SI", "SPECIAL_EXIT", "SE", "STAGE_OUT", "SO",
      "REQUEUE_HOLD", "RH", "REQUEUE_FED", "RF", "RESV_DEL_HOLD", "RD"});
-
-/// How the reason of a job begins that its memory's limit ended (control/controller_facts.cc).
-constexpr std::string_view kOutOfMemoryReason = "out of memory";
 
 bool IsOutOfMemory(std::string_view slurm_state) {
   return EqualsIgnoringCase(slurm_state, "OUT_OF_MEMORY") || EqualsIgnoringCase(slurm_state, "OOM");
@@ -136,9 +134,7 @@ wire::JobView ViewOf(const wire::JobDetail& d) {
   return v;
 }
 
-bool RanOutOfMemory(const wire::JobView& job) {
-  return job.state == "failed" && job.reason.starts_with(kOutOfMemoryReason);
-}
+bool RanOutOfMemory(const wire::JobView& job) { return job.state == "failed" && job.reason.starts_with(kOutOfMemory); }
 
 std::string StateName(const wire::JobView& job) {
   if (RanOutOfMemory(job)) return "OUT_OF_MEMORY";
