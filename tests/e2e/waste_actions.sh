@@ -43,8 +43,8 @@ says '^notify +waste to phone$' divvy show "$far" || fail "show says: $(divvy sh
 part=$(divvy submit --quiet --gpus 0.5 --gpu-type H100 --name part -- divvy-burn --gpu-seconds 600 --vram 1G --check --idle-after 0.5 --wake-after 110)
 wait_for "the part" state_is "$part" running
 
-wait_for "the first warning of the far job" says 'is warned \(1 of 2\) that it wastes 2 GPUs: .*; it is stopped in 20 s' divvy show "$far"
-wait_for "the first warning of the part" says 'is warned \(1 of 2\) that it wastes 0.5 GPUs: .*; it is parked in 20 s' divvy show "$part"
+wait_long "the first warning of the far job" says 'is warned \(1 of 2\) that it wastes 2 GPUs: .*; it is stopped in 20 s' divvy show "$far"
+wait_long "the first warning of the part" says 'is warned \(1 of 2\) that it wastes 0.5 GPUs: .*; it is parked in 20 s' divvy show "$part"
 
 # A daemon that is killed goes on where it was: nobody is warned a first time twice.
 kill -9 "$(daemon_pid)"
