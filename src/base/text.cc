@@ -71,6 +71,13 @@ std::string ToLower(std::string_view text) {
   return out;
 }
 
+std::string OneLine(std::string text) {
+  for (char& c : text) {
+    if (static_cast<unsigned char>(c) < ' ' || c == 127) c = ' ';
+  }
+  return text;
+}
+
 bool EqualsIgnoringCase(std::string_view a, std::string_view b) { return ToLower(a) == ToLower(b); }
 
 std::optional<std::int64_t> ParseInteger(std::string_view text) {

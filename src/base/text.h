@@ -17,6 +17,8 @@ std::vector<std::string_view> SplitWords(std::string_view text);
 std::string_view Trim(std::string_view text);
 std::string Join(std::span<const std::string> parts, std::string_view separator);
 std::string ToLower(std::string_view text);
+/// Somebody else's text on one line: a space for every control character.
+std::string OneLine(std::string text);
 bool EqualsIgnoringCase(std::string_view a, std::string_view b);
 
 /// Decimal digits with an optional sign and nothing else; nothing on overflow.

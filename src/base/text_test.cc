@@ -22,6 +22,11 @@ TEST(Text, NearestFindsASlipOfTheFingerAndNothingElse) {
   EXPECT_EQ(Nearest("inf", signals), "INT");
 }
 
+TEST(Text, OneLineHasNoControlCharacters) {
+  EXPECT_EQ(OneLine("a\nb\t\x7f\x1b[1m é"), "a b   [1m é");
+  EXPECT_EQ(OneLine(""), "");
+}
+
 TEST(Text, ShellWordsAreReadAndWrittenAlike) {
   for (const std::string word : {"plain", "two words", "it's", "", "a\"b", "$HOME", "tab\there"}) {
     const auto words = ShellSplit(ShellQuote(word) + " next");

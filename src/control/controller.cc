@@ -31,7 +31,7 @@ JobRecord RecordOf(const JobSpec& spec, JobId id, const Caller& caller, Time now
   record.shape = ShapeOf(spec.command);
   record.request = spec.request;
   record.priority = spec.priority;
-  record.submitted = record.queued_at = now;
+  record.submitted = record.queued_at = record.waits_since = now;
   record.begin = spec.begin;
   record.time_limit = spec.time_limit;
   record.project = spec.project;
@@ -444,6 +444,11 @@ void Controller::Persist(const JobRecord& record) {
 
 void Controller::Note(JobId id, std::string text, Time now) {
   effects_.batch.history.push_back({id, now, std::move(text)});
+}
+
+void Controller::OnMachineEvent(const std::string& text, Time now) {
+  Note(JobId(), text, now);
+  effects_.changes.push_back({JobId(), JobState::kQueued, text, false});
 }
 
 void Controller::Announce(const JobRecord& record) {

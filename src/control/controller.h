@@ -301,6 +301,9 @@ class Controller {
     effects_.batch.settings.emplace_back(key, std::move(text));
   }
 
+  /// Goes into the history, and to whoever watches: "GPU 3 works again".
+  void OnMachineEvent(const std::string& text, Time now);
+
   /// What teams used lately, so that it goes on to count after the next start of the daemon (policy fair). Decide keeps
   /// it now and then; to be kept when the daemon ends. Nothing where nothing was used.
   std::optional<std::pair<std::string, std::string>> TeamUsageSetting(Time now) const;

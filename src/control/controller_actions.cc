@@ -119,7 +119,7 @@ Result<std::string> Controller::Cancel(JobId id, int signal, Duration grace, con
                            ? "cancelled"
                            : "stopping " + Plural(static_cast<std::int64_t>(elements.size()), "running element"));
   }
-  if (Waits(*record)) {
+  if (IsWaiting(record->state)) {
     Finish(*record, JobState::kCancelled, why, now);
     return std::string("cancelled");
   }
@@ -136,7 +136,7 @@ Result<std::string> Controller::Cancel(JobId id, int signal, Duration grace, con
 
 Result<std::string> Controller::Hold(JobId id, const Caller& caller, Time now) {
   DIVVY_TRY(JobRecord * record, FindForAction(id, caller, "hold"));
-  if (!Waits(*record)) return WrongState(*record, "held", "divvy requeue takes it back to the queue");
+  if (!IsWaiting(record->state)) return WrongState(*record, "held", "divvy requeue takes it back to the queue");
   if (record->is_held) return std::string("was held already");
   record->is_held = true;
   record->state = JobState::kHeld;
@@ -150,12 +150,12 @@ Result<std::string> Controller::Hold(JobId id, const Caller& caller, Time now) {
 
 Result<std::string> Controller::Release(JobId id, Time at, const Caller& caller, Time now) {
   DIVVY_TRY(JobRecord * record, FindForAction(id, caller, "release"));
-  if (!Waits(*record)) return WrongState(*record, "released", "");
+  if (!IsWaiting(record->state)) return WrongState(*record, "released", "");
   if (!record->is_held && at == kNoTime) return std::string("was not held");
   record->is_held = false;
   record->state = JobState::kQueued;
   record->reason.clear();
-  record->queued_at = now;
+  record->queued_at = record->waits_since = now;
   if (at != kNoTime) record->begin = at;
   Note(id, "released by " + CallerName(caller), now);
   Persist(*record);
@@ -166,8 +166,8 @@ Result<std::string> Controller::Release(JobId id, Time at, const Caller& caller,
 
 Result<std::string> Controller::Requeue(JobId id, bool holds, const Caller& caller, Time now) {
   DIVVY_TRY(JobRecord * record, FindForAction(id, caller, "requeue"));
-  if (Waits(*record) && holds) return Hold(id, caller, now);
-  if (Waits(*record)) return std::string("is in the queue already");
+  if (IsWaiting(record->state) && holds) return Hold(id, caller, now);
+  if (IsWaiting(record->state)) return std::string("is in the queue already");
   DIVVY_CHECK(CheckCanQueueAgain(*record));
   if (record->stop_intent == StopIntent::kCancel) return WrongState(*record, "requeued", "it was cancelled");
   record->stop_intent = StopIntent::kRequeue;
@@ -207,7 +207,7 @@ Result<std::string> Controller::RequeueEnded(JobRecord ended, const JobSpec& spe
   record.is_held = holds;
   record.retries_used = 0;
   ++record.restarts;
-  KeepRun(record, effects_.batch);
+  KeepRun(record, record.state, record.ended, effects_.batch);
   Note(record.id, EndText(record), record.ended);
   run_times_.Know(record, record.shape);
   IndexDependencies(record, true);
@@ -244,7 +244,7 @@ Result<std::string> Controller::Pause(JobId id, bool is_paused, const Caller& ca
   const JobState from = is_paused ? JobState::kRunning : JobState::kPaused;
   if (record->array_count > 0 || record->state != from) {
     return WrongState(*record, is_paused ? "paused" : "resumed",
-                      is_paused && Waits(*record) ? "divvy hold keeps it from starting" : "");
+                      is_paused && IsWaiting(record->state) ? "divvy hold keeps it from starting" : "");
   }
   record->state = is_paused ? JobState::kPaused : JobState::kRunning;
   MeasureAnew(record->progress);

@@ -108,7 +108,7 @@ class Controller::WaitGraph {
     if (node.part == Part::kSingleton) return NamesakesOf(*record);
     if (node.part == Part::kRest) return DependenciesOf(*record);
     if (record->array_count > 0) return ElementsOf(*record);
-    return Waits(*record) ? DependenciesOf(*record) : Links();
+    return IsWaiting(record->state) ? DependenciesOf(*record) : Links();
   }
 
   std::string NameOf(JobId id) const {

@@ -178,11 +178,11 @@ void Controller::OnVanished(JobId job, std::uint32_t attempt, Vanished how, Time
     QueueAgain(record, kNoTime, "the daemon was restarted before it could start", now);
   } else if (IsWithItsMachine(how) && !record.is_foreground && !record.is_run_once) {
     ++record.restarts;
-    KeepRun(record, effects_.batch);
+    KeepRun(record, JobState::kLost, now, effects_.batch);
     QueueAgain(record, kNoTime, "queued again: node " + node + std::string(MachinesEnd(how)), now);
   } else if ((was_rebooted && record.requeues_after_reboot) || record.stop_intent == StopIntent::kRequeue) {
     ++record.restarts;
-    KeepRun(record, effects_.batch);
+    KeepRun(record, was_rebooted ? JobState::kFailed : JobState::kCancelled, now, effects_.batch);
     QueueAgain(record, kNoTime, was_rebooted ? "queued again after a reboot" : record.reason, now);
   } else {
     Exit exit;
@@ -200,7 +200,7 @@ void Controller::OnVanished(JobId job, std::uint32_t attempt, Vanished how, Time
 bool Controller::RunsAgain(JobRecord& record, JobState outcome, const Exit& exit, Time now) {
   if (record.stop_intent == StopIntent::kRequeue) {
     ++record.restarts;
-    KeepRun(record, effects_.batch);
+    KeepRun(record, exit.is_known ? JobState::kCancelled : JobState::kLost, record.ended, effects_.batch);
     const Duration delay = IsForWantOfRoom(exit) ? RoomDelay(record.id) : BorrowDelay(record, now);
     QueueAgain(record, delay > Duration(0) ? AddSaturating(now, delay) : kNoTime, record.reason, now);
     return true;
@@ -217,7 +217,7 @@ bool Controller::RunsAgain(JobRecord& record, JobState outcome, const Exit& exit
   const std::string how = !exit.failure.empty() ? ": " + exit.failure
                           : exit.signal != 0    ? " with signal " + std::to_string(exit.signal)
                                                 : " with exit code " + std::to_string(exit.code);
-  KeepRun(record, effects_.batch);
+  KeepRun(record, outcome, record.ended, effects_.batch);
   // The first run is a try, too.
   QueueAgain(record, AddSaturating(now, delay),
              "try " + std::to_string(record.retries_used) + " of " + std::to_string(record.retries + 1) + " ended" +
@@ -230,6 +230,7 @@ void Controller::QueueAgain(JobRecord& record, Time begin, Reason reason, Time n
   Note(record.id, reason, now);
   // Who had to make room loses what it had done, and not its place as well.
   if (!WasTakenBack(record)) record.queued_at = now;
+  if (record.state != JobState::kStarting) record.waits_since = now;  // Else it has not run.
   record.ended = kNoTime;
   record.stop_intent = StopIntent::kNone;
   record.state = record.is_held ? JobState::kHeld : JobState::kQueued;
@@ -335,7 +336,6 @@ void Controller::RefreshAvailability() { RefreshGpus(kOwnNode, observations_); }
 
 void Controller::RefreshGpus(NodeIndex node, const std::vector<GpuObservation>& observations) {
   const std::vector<GpuAvailability>& before = cluster_.node(node).availability;
-  const bool is_own = node == kOwnNode;
   const std::string name = NodeName(node);
   const std::optional<GpuSet> allowed = restriction(name);
   for (std::size_t i = 0; i < before.size(); ++i) {
@@ -362,8 +362,7 @@ void Controller::RefreshGpus(NodeIndex node, const std::vector<GpuObservation>& 
       availability.stuck = stuck->second;
     if (before[i] == availability) continue;
     cluster_.SetAvailability(node, gpu, std::move(availability));
-    const std::string of = is_own ? "" : " of node " + name;
-    effects_.changes.push_back({JobId(), JobState::kQueued, "GPU " + std::to_string(i) + of + " changed"});
+    effects_.changes.push_back({JobId(), JobState::kQueued, ""});  // MachineEvents has words for it.
     needs_plan_ = true;
   }
 }

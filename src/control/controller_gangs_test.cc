@@ -328,6 +328,8 @@ TEST(Machines, WhereEarlierRunsWereStaysInTheHistory) {
             (std::vector<std::string>{"run 1 started on n1 (GPUs 0-1): first in line",
                                       "try 1 of 2 ended with exit code 1; tries again after 10 s"}));
   EXPECT_EQ(effects.batch.history[0].at, start);
+  ASSERT_EQ(effects.batch.past_runs.size(), 1u);
+  EXPECT_EQ(effects.batch.past_runs[0].state, JobState::kFailed);
   world.now_ += 10s;
   world.Turn();
   world.controller_.OnVanished(job, 2, Controller::Vanished::kNeverStarted, world.now_, "n1");

@@ -349,8 +349,7 @@ std::map<std::string, Controller::PoolLoad> Controller::PoolLoads() const {
       at->second.gpus += GpusWorthOf(record);
       continue;
     }
-    const bool waits = record.array_count > 0 ? !record.array_waiting.empty() : Waits(record);
-    if (!waits) continue;
+    if (!SomeWait(record)) continue;
     const std::int64_t members = record.array_count > 0 ? static_cast<std::int64_t>(record.array_waiting.size()) : 1;
     for (const std::string& name : PoolsIn(record.pool)) {
       if (const auto at = loads.find(name); at != loads.end()) at->second.queued += members;

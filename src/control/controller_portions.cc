@@ -50,7 +50,7 @@ std::string InFull(const GpuPortion& portion, const std::string& of) {
 Result<std::string> Controller::ResizePortion(JobId id, const GpuPortion& portion, const Caller& caller, Time now,
                                               const FindOutcome& outcome) {
   const JobRecord* known = Find(id);
-  if (known == nullptr || Waits(*known) || known->array_count > 0) {
+  if (known == nullptr || IsWaiting(known->state) || known->array_count > 0) {
     JobChanges changes;
     if (known == nullptr) {
       changes.portion = portion;
@@ -131,7 +131,7 @@ void Controller::OnShareEvent(JobId id, std::uint32_t attempt, const std::string
   const JobRecord* record = Find(id);
   if (record == nullptr || record->attempt != attempt || !IsActive(record->state)) return;
   Note(id, what, now);
-  Announce(*record);
+  effects_.changes.push_back({id, record->state, what, record->array_count > 0});
 }
 
 void Controller::OnRepay(JobId id, std::uint32_t attempt, const std::string& why, Time now) {

@@ -27,7 +27,7 @@ void Controller::RefreshPredictions(Time now) {
   int looked = 0, changed = 0;
   auto at = live_.upper_bound(refreshed_until_);
   for (; at != live_.end() && looked < kMostLooked && changed < kMostRefreshed; ++at, ++looked) {
-    const WaitingEntry* entry = Waits(at->second) ? cluster_.waiting(at->first) : nullptr;
+    const WaitingEntry* entry = IsWaiting(at->second.state) ? cluster_.waiting(at->first) : nullptr;
     if (entry == nullptr) continue;
     if (entry->predicted == run_times_.Predict(at->second) && entry->speeds == LearnedSpeeds(at->second)) continue;
     PutWaiting(at->second);

@@ -55,8 +55,15 @@ TEST(TakingBack, AJobOfHigherPriorityTakesFromOneThatMayBeTakenFrom) {
 
   world.now_ += 5s;
   world.Exit(low, 0);
-  EXPECT_EQ(World::Launched(world.Turn()), std::vector<JobId>{high});
+  const Effects given = world.Turn();
+  EXPECT_EQ(World::Launched(given), std::vector<JobId>{high});
+  ASSERT_EQ(given.batch.past_runs.size(), 1u) << "what it had counts in reports";
+  EXPECT_EQ(given.batch.past_runs[0].id, low);
+  EXPECT_EQ(given.batch.past_runs[0].state, JobState::kCancelled);
+  EXPECT_EQ(given.batch.past_runs[0].gpus.size(), 2);
+  EXPECT_EQ(given.batch.past_runs[0].ended - given.batch.past_runs[0].started, 15s);
   const JobRecord& again = *world.controller_.Find(low);
+  EXPECT_EQ(again.waits_since, world.now_) << "and it has not waited while it ran";
   EXPECT_EQ(again.state, JobState::kQueued);
   EXPECT_EQ(again.queued_at, queued) << "it keeps its place";
   EXPECT_EQ(again.restarts, 1u);

@@ -33,12 +33,6 @@ std::int64_t Members(const JobRecord& record) {
   return record.array_count > 0 ? static_cast<std::int64_t>(record.array_waiting.size()) : 1;
 }
 
-bool IsWaiting(const JobRecord& record) {
-  // An array as a whole waits as long as elements of it do.
-  if (record.array_count > 0) return !record.array_waiting.empty();
-  return record.state == JobState::kQueued || record.state == JobState::kHeld;
-}
-
 bool RunsItself(const JobRecord& record) { return record.array_count == 0 && IsActive(record.state); }
 
 std::string In(Duration duration) {
@@ -322,7 +316,7 @@ Status Controller::CheckQueued(const JobSpec& spec, std::uint64_t elements, cons
   std::int64_t of_user = 0;
   std::map<std::string_view, std::int64_t> of_team;  // Not of those below it.
   for (const auto& [id, record] : live_) {
-    if (!IsWaiting(record)) continue;
+    if (!SomeWait(record)) continue;
     of_team[record.team] += Members(record);
     if (record.user.uid == caller.user.uid) of_user += Members(record);
   }
@@ -464,7 +458,7 @@ std::map<std::string, Controller::TeamLoad> Controller::TeamLoads(Time now) cons
     std::vector<TeamLoad*> theirs{&loads[UsageBook::UserKey(record.user.name)]};
     for (const TeamRow* row : TeamsOf(record)) theirs.push_back(&loads[UsageBook::TeamKey(row->name)]);
     for (TeamLoad* load : theirs) {
-      if (IsWaiting(record)) load->queued += Members(record);
+      if (SomeWait(record)) load->queued += Members(record);
       if (!RunsItself(record)) continue;
       load->running += 1;
       load->gpus += GpusWorthOf(record);

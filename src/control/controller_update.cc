@@ -57,7 +57,7 @@ Status Controller::KeepWhatMayChange(JobId id, const JobChanges& changes, std::m
   if (changes.array_at_once && named.array_count == 0)
     return InvalidArgument("at-once: job " + DisplayId(named) + " is no array");
   if (fixed.empty()) return {};
-  std::erase_if(records, [](const auto& entry) { return !Waits(entry.second); });
+  std::erase_if(records, [](const auto& entry) { return !IsWaiting(entry.second.state); });
   if (records.empty()) {
     return FailedPrecondition("job " + DisplayId(named) + " is " + std::string(Name(named.state)) + ": its " +
                               List(fixed) +
@@ -121,7 +121,7 @@ Status Controller::CheckChange(const JobRecord& before, const JobRecord& after, 
 }
 
 Status Controller::CheckPoolChange(const JobRecord& after, const JobChanges& changes, const Caller& caller) const {
-  if (!Waits(after)) return {};
+  if (!IsWaiting(after.state)) return {};
   PoolBook::Wish wish = WishOf(after);
   // Who was let in goes on to be.
   wish.is_admin = caller.is_admin || !changes.pool;
@@ -221,7 +221,7 @@ void Controller::Replace(const JobRecord& after, const JobChanges& changes, cons
     run_times_.Know(record, record.shape);
   }
   Persist(record);
-  if (Waits(record)) {
+  if (IsWaiting(record.state)) {
     PutWaiting(record);
   } else if (changes.time_limit && record.array_count == 0) {
     cluster_.SetKnownEnd(record.id, Deadline(record));

@@ -9,13 +9,6 @@ namespace {
 
 std::string TextOf(Time time) { return std::to_string(time.time_since_epoch().count()); }
 
-/// One line whatever somebody else's text holds.
-std::string OneLine(std::string text) {
-  std::ranges::replace_if(
-      text, [](char c) { return static_cast<unsigned char>(c) < ' '; }, ' ');
-  return text;
-}
-
 // INDEX UUID MEMORY NUMA COMPUTE MIG-CAPABLE MIG-ENABLED PCI LINK,LINK,... MODEL; "-" where a word is empty.
 std::string FormatGpu(const GpuFacts& gpu) {
   const auto word = [](std::string text) {

@@ -12,9 +12,9 @@
 
 namespace divvy {
 
-/// In the queue, held or not.
-inline bool Waits(const JobRecord& record) {
-  return record.state == JobState::kQueued || record.state == JobState::kHeld;
+/// An array as a whole waits as long as elements of it do.
+inline bool SomeWait(const JobRecord& record) {
+  return record.array_count > 0 ? !record.array_waiting.empty() : IsWaiting(record.state);
 }
 
 /// The element with this ordinal as a record of its own: as its array is, under its own number.

@@ -23,7 +23,7 @@ std::string UnreadyText(const std::vector<Seat>& seats) {
 }  // namespace
 
 Reason StateReason(const Controller& controller, const JobRecord& record) {
-  if (Waits(record)) return controller.WaitingReason(record);
+  if (IsWaiting(record.state)) return controller.WaitingReason(record);
   if (!IsActive(record.state) || record.array_count > 0) return record.reason;
   const bool is_stopping = record.state == JobState::kStopping;
   const bool has_begun = !is_stopping && record.state != JobState::kStarting;

@@ -80,6 +80,14 @@ void AgentDoor::OnRequest(const Peer& peer, HttpRequest&& request, Reply reply) 
   reply.Answer(ErrorResponse(503, "failed_precondition", "this daemon lets no agents in yet"));
 }
 
+std::string AgentDoor::StateOf(const NodeRow& row) const {
+  const auto presence = agents_ ? agents_->PresenceOf(row.name) : Agents::Presence::kAwaited;
+  if (presence == Agents::Presence::kLost) return "lost";
+  if (row.work != NodeWork::kTakes) return std::string(Name(row.work));
+  if (presence == Agents::Presence::kAwaited) return "awaited";
+  return presence == Agents::Presence::kAway ? "away" : "up";
+}
+
 Status AgentDoor::Knows(const std::string& name) const {
   if (book_.Find(name) != nullptr) return {};
   if (name == book_.own_name())

@@ -52,6 +52,9 @@ class AgentDoor {
   Result<std::string> Label(Core& core, const std::string& name, const std::map<std::string, std::string>& labels);
 
   NodeBook& book() { return book_; }
+  const NodeBook& book() const { return book_; }
+  /// "up", "away", "lost", "awaited", "cordoned" or "draining".
+  std::string StateOf(const NodeRow& row) const;
   /// Null before Open.
   Agents* agents() { return agents_.get(); }
   std::uint64_t epoch() const { return epoch_; }

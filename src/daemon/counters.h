@@ -47,7 +47,8 @@ class Counters {
       if (IsFinal(change.state) && !change.is_array) ++ended_[change.state];
       if (change.state != JobState::kStarting) continue;
       const JobRecord* record = controller.Find(change.job);
-      if (record != nullptr && record->queued_at != kNoTime) waits_.Add(std::max(now - record->queued_at, Duration(0)));
+      if (record != nullptr && record->waits_since != kNoTime)
+        waits_.Add(std::max(now - record->waits_since, Duration(0)));
     }
   }
   const std::map<JobState, std::uint64_t>& ended() const { return ended_; }

@@ -29,6 +29,7 @@
 #include "daemon/local_controller.h"
 #include "daemon/log.h"
 #include "daemon/machine.h"
+#include "daemon/machine_events.h"
 #include "daemon/node_host.h"
 #include "daemon/notify_host.h"
 #include "daemon/remote_door.h"
@@ -115,6 +116,7 @@ class Daemon {
   std::shared_ptr<FarStreams> far_streams_;
   std::shared_ptr<SampleBook> samples_;  // Null: none are taken.
   ClusterSampler cluster_sampler_;
+  MachineEvents machine_events_;
   std::shared_ptr<WasteBook> waste_;                             // Null: nobody looks.
   std::vector<std::pair<std::string, std::string>> waste_rows_;  // As they were loaded, for it.
   std::shared_ptr<Notifier> notifier_;
@@ -315,6 +317,7 @@ void Daemon::TakeSamples() {
   host_.Sample({OwnName(), config_.sample_every}, [this](const samples::Snapshot& seen) {
     samples_->Add(seen, seen.at);
     samples_->Add(cluster_sampler_.Look(*controller_, *samples_, seen.at), seen.at);
+    machine_events_.Look(*core_, *agent_door_, OwnName());
     routes_->OnSecond();
     if (Agents* agents = agent_door_->agents()) agents->SetWatched(routes_->is_watched());
     if (waste_actor_) waste_actor_->Look(*samples_, seen.at);

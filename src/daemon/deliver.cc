@@ -77,12 +77,7 @@ DeliveryResult ToWebhook(const DeliveryOrder& order, Time now) {
   return result;
 }
 
-std::string LastWords(std::string text) {
-  for (char& c : text) {
-    if (static_cast<unsigned char>(c) < ' ' || c == 127) c = ' ';
-  }
-  return std::string(Trim(text));
-}
+std::string LastWords(std::string text) { return std::string(Trim(OneLine(std::move(text)))); }
 
 DeliveryResult ResultOf(const Result<HookEnd>& end, const std::string& what) {
   if (!end) return {false, false, 0, end.error().message};

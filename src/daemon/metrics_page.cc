@@ -126,8 +126,7 @@ void AddJobs(Exposition& out, const Controller& controller) {
   for (const auto& [id, record] : controller.live()) {
     const double members = record.array_count > 0 ? static_cast<double>(record.array_waiting.size()) : 1;
     by_state[Name(record.state)] += members;
-    if (record.state == JobState::kQueued || record.state == JobState::kHeld)
-      by_wait[WaitsFor(controller, record)] += members;
+    if (IsWaiting(record.state)) by_wait[WaitsFor(controller, record)] += members;
   }
   out.Begin("divvy_jobs", Kind::kGauge, "", "Jobs that have not ended.");
   for (const JobState state : {JobState::kHeld, JobState::kQueued, JobState::kStarting, JobState::kRunning,

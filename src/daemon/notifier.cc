@@ -92,7 +92,7 @@ void Notifier::LearnWishes(Batch& batch) {
 
 // One that had ended and was queued again: its wish went with its end.
 void Notifier::LearnAgain(const Change& change, Batch& batch) {
-  if (!change.job.is_set() || (change.state != JobState::kQueued && change.state != JobState::kHeld)) return;
+  if (!change.job.is_set() || !IsWaiting(change.state)) return;
   const JobRecord* record = core_->controller().Find(change.job);
   if (record == nullptr || record->restarts == 0 || book_.WishOf(*record) != nullptr) return;
   if (const auto spec = core_->SpecOf(*record)) Append(batch, book_.SetWish(record->spec_of, WishOf(**spec)));

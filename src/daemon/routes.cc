@@ -95,6 +95,7 @@ const std::vector<Routes::Route>& Routes::Table() {
       {"GET", "/v1/reports/shares", &Routes::Shares},
       {"GET", "/v1/reports/waste", &Routes::WasteReport},
       {"GET", "/v1/reports/efficiency", &Routes::Efficiency},
+      {"GET", "/v1/history", &Routes::LatestHistory},
       {"GET", "/v1/waste", &Routes::Waste},
       {"GET", "/v1/notify", &Routes::Notify},
       {"POST", "/v1/notify", &Routes::AddReceiver},
@@ -476,6 +477,8 @@ std::string Routes::OpenApiText() {
       nullptr, &kJsonType<wire::WasteReport>);
   add("GET", "/v1/reports/efficiency", "How well GPUs and CPUs were used, by the same", nullptr,
       &kJsonType<EfficiencyReport>);
+  add("GET", "/v1/history", "What happened to jobs, machines and GPUs, newest first; ?limit=500", nullptr,
+      &kJsonType<std::vector<HistoryEvent>>);
   add("GET", "/v1/waste", "Running jobs that waste GPUs, with what to do about it", nullptr, &kJsonType<WasteAnswer>);
   add("GET", "/v1/notify", "Who is told of what, and how deliveries went: one's own; all for administrators", nullptr,
       &kJsonType<NotifyAnswer>);

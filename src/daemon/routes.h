@@ -214,8 +214,10 @@ class Routes {
   wire::WasteAnswer WasteNow() const;
   /// Makes an answer's body of runs; on the reader's thread.
   using ReportOfRuns = std::function<std::string(const std::vector<ReportedRun>& runs, bool is_cut)>;
+  /// Of jobs that were started again, the runs before: uses are known of jobs as wholes.
+  enum class PastRuns { kCount, kLeaveOut };
   /// By machine, a run on several is one on each.
-  void ReportRuns(Call& call, ReportBy by, const ReportStretch& stretch, ReportOfRuns report);
+  void ReportRuns(Call& call, ReportBy by, const ReportStretch& stretch, PastRuns past, ReportOfRuns report);
   /// What the controller's own machine is called.
   std::string OwnNodeName() const;
   // routes_notify.cc
@@ -230,6 +232,7 @@ class Routes {
   void Environment(Call& call);
   void Valohai(Call& call);
   void Shares(Call& call);
+  void LatestHistory(Call& call);
   // routes_tokens.cc
   void Tokens(Call& call);
   void CreateToken(Call& call);

@@ -42,7 +42,7 @@ bool Contains(const std::vector<std::string>& names, const std::string& name) {
 /// that is not certain yet, or there is no such machine.
 std::optional<std::string> MachineOf(const JobRecord& record, std::span<const Batch::HistoryLine> history,
                                      const Server& cluster) {
-  const bool waits = record.state == JobState::kQueued || record.state == JobState::kHeld;
+  const bool waits = IsWaiting(record.state);
   if (record.array_count > 0) return std::nullopt;  // Its elements have files of their own.
   // That it is kept as a run of before says that it waits for its next one, or was cancelled while it did.
   for (const Batch::HistoryLine& line : history) {

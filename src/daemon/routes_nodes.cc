@@ -21,13 +21,6 @@ void AddGpus(wire::NodeView& view, const std::vector<GpuFacts>& gpus) {
   }
 }
 
-std::string StateOf(const NodeRow& row, Agents::Presence presence) {
-  if (presence == Agents::Presence::kLost) return "lost";
-  if (row.work != NodeWork::kTakes) return std::string(Name(row.work));
-  if (presence == Agents::Presence::kAwaited) return "awaited";
-  return presence == Agents::Presence::kAway ? "away" : "up";
-}
-
 // What of it is in use, and by how many.
 void AddLoad(wire::NodeView& view, const Controller& controller, const IdleGpus& idle, const std::string& node) {
   const auto index = controller.IndexOf(node);
@@ -49,10 +42,10 @@ void AddLoad(wire::NodeView& view, const Controller& controller, const IdleGpus&
   }
 }
 
-wire::NodeView ViewOf(const NodeRow& row, const Controller& controller, const IdleGpus& idle, const Agents* agents) {
+wire::NodeView ViewOf(const NodeRow& row, const Controller& controller, const IdleGpus& idle, AgentDoor& door) {
   wire::NodeView view;
   view.name = row.name;
-  view.state = StateOf(row, agents == nullptr ? Agents::Presence::kAwaited : agents->PresenceOf(row.name));
+  view.state = door.StateOf(row);
   view.reason = row.reason;
   if (row.work_since != kNoTime) view.reason_since = ToSeconds(row.work_since);
   AddGpus(view, row.facts.gpus);
@@ -64,6 +57,7 @@ wire::NodeView ViewOf(const NodeRow& row, const Controller& controller, const Id
   view.joined = ToSeconds(row.joined);
   if (row.drain_deadline != kNever) view.deadline = ToSeconds(row.drain_deadline);
   view.labels = row.AllLabels();
+  const Agents* agents = door.agents();
   if (agents == nullptr) {
     if (view.reason.empty())
       view.reason =
@@ -98,8 +92,7 @@ void Routes::Nodes(Call& call) {
   own.memory_bytes = capacity.memory.count();
   views.push_back(std::move(own));
   if (door != nullptr) {
-    for (const auto& [name, row] : door->book().nodes())
-      views.push_back(ViewOf(row, core_.controller(), idle, door->agents()));
+    for (const auto& [name, row] : door->book().nodes()) views.push_back(ViewOf(row, core_.controller(), idle, *door));
   }
   call.Answer(views);
 }

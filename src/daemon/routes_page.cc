@@ -19,6 +19,7 @@ namespace divvy {
 namespace {
 
 constexpr std::int64_t kMostSteps = 2'000;
+constexpr std::int64_t kMostLines = 5'000;
 
 /// What the job itself asks for goes before what was there when it was submitted.
 wire::EnvironmentView EnvironmentOf(const JobSpec& spec) {
@@ -58,6 +59,26 @@ void Routes::Environment(Call& call) {
                   });
 }
 
+// What `divvy show` tells of a job everybody may read, and this is no more.
+void Routes::LatestHistory(Call& call) {
+  const auto asked = call.request.query.find("limit");
+  const auto limit = asked == call.request.query.end() ? std::optional<std::int64_t>(500) : ParseInteger(asked->second);
+  if (!limit || *limit < 1 || *limit > kMostLines)
+    return call.Refuse(InvalidArgument("'limit' goes from 1 to " + std::to_string(kMostLines)));
+  ReadAside(call, [this, count = static_cast<std::uint64_t>(*limit)]() -> Finish {
+    const auto lines = core_.store().LatestHistory(count);
+    if (!lines) return [error = lines.error()](Call& from) { from.Refuse(error); };
+    return [this, lines = *lines](Call& from) {
+      const FindOutcome find = LiveNames();
+      std::vector<wire::HistoryEvent> events;
+      for (const Batch::HistoryLine& line : lines)
+        events.push_back({ToSeconds(line.at), line.job.is_set() ? std::optional(line.job) : std::nullopt,
+                          WithPublicIds(line.text, find)});
+      from.Answer(events);
+    };
+  });
+}
+
 void Routes::Valohai(Call& call) {
   auto question = wire::Decode<wire::ValohaiQuestion>(call.request.body);
   if (!question) return call.Refuse(question.error());
@@ -94,7 +115,7 @@ void Routes::Shares(Call& call) {
       asked == call.request.query.end() ? std::optional<std::int64_t>(200) : ParseInteger(asked->second);
   if (!points || *points < 1 || *points > kMostSteps)
     return call.Refuse(InvalidArgument("'points' goes from 1 to " + std::to_string(kMostSteps)));
-  ReportRuns(call, *by, *stretch,
+  ReportRuns(call, *by, *stretch, PastRuns::kCount,
              [by = *by, stretch = *stretch, points = static_cast<std::size_t>(*points)](
                  const std::vector<ReportedRun>& runs, bool is_cut) {
                wire::SharesReport report = ReportShares(runs, by, stretch, points);

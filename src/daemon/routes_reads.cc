@@ -62,8 +62,6 @@ wire::JobSelector SelectorOf(const HttpRequest& request) {
   return select;
 }
 
-bool Waits(const JobRecord& record) { return record.state == JobState::kQueued || record.state == JobState::kHeld; }
-
 /// What of the history a selector asks for; nothing when it wants no job that has ended.
 std::optional<HistoryFilter> EndedOnly(const wire::JobSelector& select, const Caller& caller) {
   HistoryFilter filter;
@@ -94,7 +92,7 @@ bool TakeRun(std::int64_t run, const Result<std::vector<Batch::HistoryLine>>& hi
     record.gang.clear();
     return true;
   }
-  return run > 0 && run == record.attempt && !Waits(record);
+  return run > 0 && run == record.attempt && !IsWaiting(record.state);
 }
 
 /// StateReason; of a job on a machine that is lost also whether its lease has ended there.
@@ -484,7 +482,7 @@ void Routes::Why(Call& call) {
   const JobId entry = controller.Find(*id) == nullptr && record->array.is_set() ? record->array : *id;
   Explanation explanation = Explain(controller.cluster(), entry, core_.Now(), controller.run_spread());
   for (Blocker& blocker : explanation.blockers) NameTeamsAndReservations(controller, blocker);
-  const bool waits = record->state == JobState::kQueued || record->state == JobState::kHeld;
+  const bool waits = IsWaiting(record->state);
   std::string no_pool = waits ? WhyNoPool(controller.pools(), controller.cluster(), *record) : "";
   if (!no_pool.empty()) {
     // To the engine a pool that is gone is machines that are not there.

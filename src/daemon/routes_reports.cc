@@ -1,6 +1,6 @@
 // The routes of reports: what the store's history says, read beside the loop, and what was learned from it.
 #include <cmath>
-#include <set>
+#include <map>
 
 #include "base/text.h"
 #include "daemon/prediction_report.h"
@@ -71,13 +71,14 @@ void Routes::Predictions(Call& call) {
 }
 
 // What runs, waits or has just ended comes from the loop, the rest from the store, beside it.
-void Routes::ReportRuns(Call& call, ReportBy by, const ReportStretch& stretch, ReportOfRuns report) {
-  std::set<JobId> known;
+void Routes::ReportRuns(Call& call, ReportBy by, const ReportStretch& stretch, PastRuns past, ReportOfRuns report) {
+  std::map<JobId, std::uint32_t> known;  // With the run that is counted of each; 0: it waits.
   std::vector<ReportedRun> runs;
   const std::string own_node = OwnNodeName();
   const auto add = [&](const JobRecord& record) {
     // Of an array the elements are the runs.
-    if (known.insert(record.id).second && record.array_count == 0) AddRunOf(record, by, own_node, runs);
+    const std::uint32_t run = IsWaiting(record.state) ? 0 : record.attempt;
+    if (known.emplace(record.id, run).second && record.array_count == 0) AddRunOf(record, by, own_node, runs);
   };
   for (const auto& [id, record] : core_.controller().live()) add(record);
   for (const JobRecord& record : core_.EndedUnstored()) add(record);
@@ -86,14 +87,26 @@ void Routes::ReportRuns(Call& call, ReportBy by, const ReportStretch& stretch, R
   filter.since = stretch.since;
   filter.limit = kMostReported;
   ReadAside(call,
-            [this, by, own_node, filter, known = std::move(known), runs = std::move(runs),
+            [this, by, own_node, filter, known = std::move(known), runs = std::move(runs), past,
              report = std::move(report)]() mutable -> Finish {
               const auto history = core_.store().History(filter);
               if (!history) return [error = history.error()](Call& asked) { asked.Refuse(error); };
               for (const JobRecord& record : *history) {
                 if (!known.contains(record.id) && record.array_count == 0) AddRunOf(record, by, own_node, runs);
               }
-              return [text = report(runs, history->size() >= filter.limit)](Call& asked) { asked.Send(200, text); };
+              bool is_cut = history->size() >= filter.limit;
+              if (past == PastRuns::kCount) {
+                const auto over = core_.store().PastRuns(filter.since, kMostReported);
+                if (!over) return [error = over.error()](Call& asked) { asked.Refuse(error); };
+                for (const JobRecord& record : *over) {
+                  // It may have become one of before since we looked at what runs.
+                  const auto counted = known.find(record.id);
+                  if (counted == known.end() || counted->second != record.attempt)
+                    AddPastRunOf(record, by, own_node, runs);
+                }
+                is_cut |= over->size() >= kMostReported;
+              }
+              return [text = report(runs, is_cut)](Call& asked) { asked.Send(200, text); };
             });
 }
 
@@ -103,7 +116,7 @@ void Routes::Usage(Call& call) {
   const auto stretch = StretchOf(call.request, core_.Now());
   if (!stretch) return call.Refuse(stretch.error());
   const double gpus = core_.controller().cluster().gpu_count();
-  ReportRuns(call, *by, *stretch,
+  ReportRuns(call, *by, *stretch, PastRuns::kCount,
              [by = *by, stretch = *stretch, gpus](const std::vector<ReportedRun>& runs, bool is_cut) {
                wire::UsageReport report = ReportUsage(runs, by, stretch);
                report.capacity_gpu_hours = gpus * ToSeconds(stretch.until - stretch.since) / 3600;
@@ -119,11 +132,12 @@ void Routes::Fairness(Call& call) {
     return call.Refuse(InvalidArgument("'by' is user or team: others do not wait"));
   const auto stretch = StretchOf(call.request, core_.Now());
   if (!stretch) return call.Refuse(stretch.error());
-  ReportRuns(call, *by, *stretch, [by = *by, stretch = *stretch](const std::vector<ReportedRun>& runs, bool is_cut) {
-    wire::FairnessReport report = ReportFairness(runs, by, stretch);
-    report.is_cut = is_cut;
-    return wire::Encode(report);
-  });
+  ReportRuns(call, *by, *stretch, PastRuns::kCount,
+             [by = *by, stretch = *stretch](const std::vector<ReportedRun>& runs, bool is_cut) {
+               wire::FairnessReport report = ReportFairness(runs, by, stretch);
+               report.is_cut = is_cut;
+               return wire::Encode(report);
+             });
 }
 
 void Routes::Speeds(Call& call) {

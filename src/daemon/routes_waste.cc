@@ -57,7 +57,7 @@ void Routes::WasteReport(Call& call) {
                                 return static_cast<double>(teams.PriceOf(model)) / 1000;
                               };
                             }
-                            ReportRuns(*shared, of.by, of.stretch,
+                            ReportRuns(*shared, of.by, of.stretch, PastRuns::kLeaveOut,
                                        [uses = std::move(uses), of, price = std::move(price), now = WasteNow()](
                                            const std::vector<ReportedRun>& runs, bool is_cut) {
                                          wire::WasteReport report = ReportWaste(runs, uses, of.by, of.stretch, price);
@@ -74,7 +74,7 @@ void Routes::Efficiency(Call& call) {
   auto shared = std::make_shared<Call>(std::move(call));
   ports_.samples->AskUses(
       SecondOf(scope->stretch.since), SecondOf(scope->stretch.until), [this, shared, of = *scope](JobUses uses) {
-        ReportRuns(*shared, of.by, of.stretch,
+        ReportRuns(*shared, of.by, of.stretch, PastRuns::kLeaveOut,
                    [uses = std::move(uses), of](const std::vector<ReportedRun>& runs, bool is_cut) {
                      wire::EfficiencyReport report = ReportEfficiency(runs, uses, of.by, of.stretch);
                      report.is_cut = is_cut;

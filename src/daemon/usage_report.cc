@@ -61,7 +61,7 @@ double Evenness(const std::vector<double>& values) {
 }
 
 struct Lot {
-  std::int64_t jobs = 0;
+  std::vector<JobId> jobs;  // As often as they ran.
   std::int64_t running = 0;
   std::int64_t failed = 0;
   double gpu_hours = 0;
@@ -97,9 +97,9 @@ void AddTime(Lot& lot, const ReportedRun& run, Time begin, Time end) {
 
 /// The run itself, beside its GPU time.
 void AddRun(Lot& lot, const ReportedRun& run, const ReportStretch& stretch) {
-  ++lot.jobs;
+  lot.jobs.push_back(run.id);
   if (run.started != kNoTime && (run.ended == kNoTime || run.ended > stretch.until)) ++lot.running;
-  if (run.has_failed) ++lot.failed;
+  if (run.has_failed && !run.is_past) ++lot.failed;
   if (!StartsIn(run, stretch)) return;
   const double wait = ToSeconds(run.started - std::min(run.queued, run.started));
   const double ran = std::max(ToSeconds(EndOf(run, stretch.until) - run.started), kShortestRunS);
@@ -135,6 +135,11 @@ std::map<std::string, Lot> LotsOf(const std::vector<ReportedRun>& runs, ReportBy
     std::ranges::sort(lot.slowdowns);
   }
   return lots;
+}
+
+std::int64_t CountOf(std::vector<JobId> jobs) {
+  std::ranges::sort(jobs);
+  return std::ranges::unique(jobs).begin() - jobs.begin();
 }
 
 double AllHours(const std::map<std::string, Lot>& lots) {
@@ -195,8 +200,8 @@ ReportedRun RunOf(const JobRecord& record) {
   if (run.gpu_count > 0) run.share = run.gpus / run.gpu_count;
   if (!record.request.is_heterogeneous() && !record.request.spreads_tasks)
     run.cpus = record.request.cpus * record.request.nodes;
-  run.queued = record.queued_at;
-  run.started = record.started;
+  run.queued = std::max(record.waits_since, record.begin);
+  if (!IsWaiting(record.state)) run.started = record.started;  // Else that of a run before.
   if (IsFinal(record.state)) run.ended = record.ended;
   run.has_failed =
       record.state == JobState::kFailed || record.state == JobState::kTimedOut || record.state == JobState::kLost;
@@ -208,7 +213,7 @@ ReportedRun RunOf(const JobRecord& record) {
 void AddRunOf(const JobRecord& record, ReportBy by, const std::string& own_node, std::vector<ReportedRun>& runs) {
   const ReportedRun run = RunOf(record);
   // What waits, for its first run or another, is on no machine.
-  const bool waits = record.started == kNoTime || record.state == JobState::kQueued || record.state == JobState::kHeld;
+  const bool waits = run.started == kNoTime;
   if (by != ReportBy::kNode || waits) return runs.push_back(run);
   const std::vector<Seat> seats = SeatsOf(record);
   for (const Seat& seat : seats) {
@@ -217,6 +222,12 @@ void AddRunOf(const JobRecord& record, ReportBy by, const std::string& own_node,
     here.part = 1 / static_cast<double>(seats.size());
     if (run.gpu_count > 0) here.gpus = run.gpus * seat.gpus.size() / run.gpu_count;
   }
+}
+
+void AddPastRunOf(const JobRecord& record, ReportBy by, const std::string& own_node, std::vector<ReportedRun>& runs) {
+  const std::size_t first = runs.size();
+  AddRunOf(record, by, own_node, runs);
+  for (std::size_t i = first; i < runs.size(); ++i) runs[i].is_past = true;
 }
 
 wire::UsageReport ReportUsage(const std::vector<ReportedRun>& runs, ReportBy by, const ReportStretch& stretch) {
@@ -229,7 +240,7 @@ wire::UsageReport ReportUsage(const std::vector<ReportedRun>& runs, ReportBy by,
   for (const auto& [group, lot] : lots) {
     wire::UsageRow row;
     row.group = group;
-    row.jobs = lot.jobs;
+    row.jobs = CountOf(lot.jobs);
     row.running = lot.running;
     row.failed = lot.failed;
     row.gpu_hours = lot.gpu_hours;

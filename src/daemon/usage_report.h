@@ -40,10 +40,13 @@ struct ReportedRun {
   Time started = kNoTime;  // kNoTime: never.
   Time ended = kNoTime;    // kNoTime: it runs still, or waits.
   bool has_failed = false;
+  bool is_past = false;  // The job was started again after it.
 };
 /// Adds it as one run; by machine, one on several machines as one on each. `own_node`: what the controller's own
 /// machine is called.
 void AddRunOf(const JobRecord& record, ReportBy by, const std::string& own_node, std::vector<ReportedRun>& runs);
+/// One of before (Store::PastRuns).
+void AddPastRunOf(const JobRecord& record, ReportBy by, const std::string& own_node, std::vector<ReportedRun>& runs);
 /// The row that it belongs to. Requires: `by` is no hour.
 const std::string& GroupOf(const ReportedRun& run, ReportBy by);
 
@@ -52,8 +55,8 @@ struct ReportStretch {
   Time until = kNoTime;
 };
 
-/// GPU-hours are what lies in the stretch; waiting is of runs that started there. Of a job that ran several times its
-/// last run. Requires: since < until.
+/// GPU-hours are what lies in the stretch; waiting is of runs that started there. A job that ran several times is one
+/// job, and has failed where its last run has. Requires: since < until.
 wire::UsageReport ReportUsage(const std::vector<ReportedRun>& runs, ReportBy by, const ReportStretch& stretch);
 
 /// Of runs that started in the stretch. `by` is a user or a team. Jain, Chiu, Hawe 1984: (sum x)^2 / (n sum x^2).

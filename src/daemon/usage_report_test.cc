@@ -12,7 +12,9 @@ using std::chrono::minutes;
 Time At(int minute) { return Time(hours(24)) + minutes(minute); }
 
 ReportedRun Ran(const std::string& user, double gpus, int queued, int started, int ended) {
+  static std::uint64_t jobs = 0;
   ReportedRun run;
+  run.id = JobId(++jobs);
   run.user = user;
   run.team = user == "ada" ? "vision" : "";
   run.gpus = gpus;
@@ -47,6 +49,50 @@ TEST(UsageReport, CountsWhatLiesInTheStretch) {
   EXPECT_EQ(report.rows[2].running, 0);
   EXPECT_DOUBLE_EQ(report.gpu_hours, 4.5);
   EXPECT_DOUBLE_EQ(report.rows[0].share + report.rows[1].share, 1);
+}
+
+// A job that failed, was started again and runs: its hours are those of both runs, and it is one job, which has not
+// failed.
+TEST(UsageReport, AJobThatRanTwiceIsOneJobWithTheHoursOfBothRuns) {
+  JobRecord job;
+  job.id = JobId(7);
+  job.user.name = "ada";
+  job.state = JobState::kRunning;
+  job.attempt = 2;
+  job.restarts = 1;
+  job.queued_at = At(0);  // Its place in the line.
+  job.waits_since = At(60);
+  job.started = At(90);
+  job.gpus.Insert(0);
+  JobRecord first = job;
+  first.attempt = 1;
+  first.state = JobState::kFailed;
+  first.waits_since = At(0);
+  first.started = At(30);
+  first.ended = At(60);
+  first.gpus.Insert(1);
+  std::vector<ReportedRun> runs;
+  AddRunOf(job, ReportBy::kUser, "head", runs);
+  AddPastRunOf(first, ReportBy::kUser, "head", runs);
+  const auto report = ReportUsage(runs, ReportBy::kUser, {At(0), At(120)});
+  ASSERT_EQ(report.rows.size(), 1u);
+  EXPECT_EQ(report.rows[0].jobs, 1);
+  EXPECT_EQ(report.rows[0].running, 1);
+  EXPECT_EQ(report.rows[0].failed, 0);
+  EXPECT_DOUBLE_EQ(report.rows[0].gpu_hours, 2 * 0.5 + 1 * 0.5);
+  EXPECT_DOUBLE_EQ(report.rows[0].failed_gpu_hours, 1);
+  EXPECT_EQ(report.rows[0].wait_mean_s, 30 * 60) << "half an hour each time";
+  const auto fairness = ReportFairness(runs, ReportBy::kUser, {At(0), At(120)});
+  ASSERT_EQ(fairness.rows.size(), 1u);
+  EXPECT_EQ(fairness.rows[0].jobs, 2) << "starts";
+  EXPECT_DOUBLE_EQ(fairness.rows[0].wait_longest_s, 30 * 60);
+
+  job.state = JobState::kQueued;
+  job.gpus = GpuSet();
+  runs.clear();
+  AddRunOf(job, ReportBy::kUser, "head", runs);
+  AddPastRunOf(first, ReportBy::kUser, "head", runs);
+  EXPECT_EQ(ReportUsage(runs, ReportBy::kUser, {At(0), At(120)}).rows.at(0).running, 0) << "it waits for its next run";
 }
 
 TEST(UsageReport, HoursStandInTheirOrderAndShareOutEachRun) {

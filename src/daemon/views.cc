@@ -82,9 +82,7 @@ wire::ProgressView ProgressViewOf(const JobRecord& record) {
 }
 
 /// It runs, or has ended after a run.
-bool HasRun(const JobRecord& record) {
-  return record.started != kNoTime && record.state != JobState::kQueued && record.state != JobState::kHeld;
-}
+bool HasRun(const JobRecord& record) { return record.started != kNoTime && !IsWaiting(record.state); }
 
 /// What JobView and JobDetail share. Both are flat on purpose: a reader of the JSON should not have to know of a base.
 template <typename View>
@@ -100,7 +98,7 @@ void FillCommon(const JobRecord& record, const Reason& reason, const SpecLabels&
   view.seats = SeatViewsOf(record);
   view.request = RequestViewOf(record);
   view.submit_time = ToSeconds(record.submitted);
-  if (record.state != JobState::kHeld) view.eligible_time = OptionalSeconds(std::max(record.queued_at, record.begin));
+  if (record.state != JobState::kHeld) view.eligible_time = OptionalSeconds(std::max(record.waits_since, record.begin));
   const bool has_run = HasRun(record);
   if (has_run) view.start_time = ToSeconds(record.started);
   if (has_run && record.progress.at != kNoTime) view.progress = ProgressViewOf(record);
@@ -162,8 +160,7 @@ std::vector<std::string> HistoryLines(const JobRecord& record, const std::vector
     const auto run = ReadRunLine(line.text);
     if (!run || told.insert(run->run).second) lines.emplace_back(line.at, line.text);
   }
-  const bool has_run =
-      record.started != kNoTime && record.state != JobState::kQueued && record.state != JobState::kHeld;
+  const bool has_run = record.started != kNoTime && !IsWaiting(record.state);
   if (has_run && record.array_count == 0 && !told.contains(record.attempt))
     lines.emplace_back(record.started, StartedText(record));
   if (IsFinal(record.state)) lines.emplace_back(record.ended, EndText(record));

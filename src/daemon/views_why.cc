@@ -215,9 +215,7 @@ std::string ActiveSummary(const JobRecord& record, const std::string& reason, co
   if (record.state == JobState::kStopping) return subject + " is being stopped: " + reason + ".";
   std::string why = WithPublicIds(record.start_reason, find);
   if (!why.empty()) why = " (" + why + ")";
-  const Time since =
-      record.restarts > 0 ? std::max({record.submitted, record.queued_at, record.begin}) : record.submitted;
-  const std::string waited = DurationText(record.started - since);
+  const std::string waited = DurationText(record.started - WaitingSince(record));
   if (record.state == JobState::kStarting) {
     if (reason == record.reason) return subject + " is starting" + RanOn(record) + why + ".";
     return subject + " was told to start" + RanOn(record) + " " + DurationText(now - record.started) +
@@ -327,7 +325,7 @@ wire::WhyView WhyFinal(const JobRecord& record, const FindOutcome& find, Time no
   view.summary += ".";
   if (record.started != kNoTime && record.array_count == 0) {
     view.summary += " It ran for " + DurationText(record.ended - record.started) + RanOn(record) + " after waiting " +
-                    DurationText(record.started - record.submitted) + ".";
+                    DurationText(record.started - WaitingSince(record)) + ".";
   }
   return view;
 }

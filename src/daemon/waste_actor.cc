@@ -62,7 +62,7 @@ void WasteActor::Act(const WasteBook::News& news, samples::Second now) {
 }
 
 void WasteActor::OnActed(const WasteBook::News& news, const Status& status, samples::Second now) {
-  book_.OnAction(news.job, status.has_value(), now);
+  book_.OnAction(news, status.has_value(), now);
   KeepSteps();
   if (status) return;
   const JobRecord* record = core_.controller().Find(news.job);

@@ -111,20 +111,21 @@ samples::WasteWatch::Look WasteBook::LookAt(const JobRecord& record, const Sampl
   return look;
 }
 
-WasteAction WasteBook::ActionFor(const JobRecord& record) const {
+WasteAction WasteBook::ActionFor(const JobRecord& record, std::int64_t requeues) const {
   const WasteAction own = wish_ ? wish_(record) : WasteAction::kNone;
   const WasteAction action = std::max(IsExempt(record) ? WasteAction::kNone : rules_.action, own);
   // Whole GPUs cannot be parked, and who runs on somebody's terminal cannot be queued again.
   const bool has_parts = record.request.is_portioned();
   if (action == WasteAction::kPark && !has_parts) return WasteAction::kNone;
   const bool queues = action == WasteAction::kRequeue || (action == WasteAction::kPause && !has_parts);
-  return queues && (record.is_foreground || record.is_run_once) ? WasteAction::kNone : action;
+  if (queues && (record.is_foreground || record.is_run_once)) return WasteAction::kNone;
+  return action == WasteAction::kRequeue && requeues >= kMostRequeues ? WasteAction::kPause : action;
 }
 
 // The first finding for which something is done counts for warnings; each finding is said once besides.
 void WasteBook::Tell(const JobRecord& record, Watched& watched, samples::Second now, std::vector<News>& news) const {
   const std::vector<samples::Waste> findings = watched.watch.Findings(rules_);
-  const WasteAction action = ActionFor(record);
+  const WasteAction action = ActionFor(record, watched.requeues);
   const auto acted_on = std::ranges::find_if(findings, [&](const samples::Waste& waste) {
     return std::ranges::find(rules_.action_on, samples::Name(waste.kind)) != rules_.action_on.end();
   });
@@ -156,9 +157,11 @@ void WasteBook::Tell(const JobRecord& record, Watched& watched, samples::Second 
   }
 }
 
-void WasteBook::OnAction(JobId job, bool is_done, samples::Second now) {
-  const auto found = jobs_.find(job);
-  if (found != jobs_.end()) found->second.steps.OnAction(is_done, rules_, now);
+void WasteBook::OnAction(const News& news, bool is_done, samples::Second now) {
+  const auto found = jobs_.find(news.job);
+  if (found == jobs_.end()) return;
+  found->second.steps.OnAction(is_done, rules_, now);
+  if (is_done && news.action == WasteAction::kRequeue) ++found->second.requeues;
 }
 
 std::string DoneText(WasteAction action, const JobRecord& record) {
@@ -187,7 +190,9 @@ WasteBook::Watched WasteBook::Begin(const JobRecord& record, const samples::Wast
   const auto started = static_cast<samples::Second>(ToSeconds(record.started));
   Watched watched{record.attempt, samples::WasteWatch(shape, started), 0, {}};
   const auto kept = kept_.find(record.id);
-  if (kept == kept_.end() || kept->second.attempt != record.attempt) return watched;
+  if (kept == kept_.end()) return watched;
+  watched.requeues = kept->second.requeues;
+  if (kept->second.attempt != record.attempt) return watched;
   watched.told = static_cast<std::uint32_t>(kept->second.told);
   watched.steps.Resume({static_cast<int>(kept->second.warnings), kept->second.next_at, kept->second.is_done});
   watched.is_resumed = true;
@@ -208,18 +213,19 @@ std::vector<WasteBook::Setting> WasteBook::TakeSettings(const Controller& contro
   std::map<JobId, wire::KeptWaste> now;
   for (const auto& [id, watched] : jobs_) {
     const auto steps = watched.steps.state();
-    if (watched.told == 0 && steps == samples::WasteSteps::State()) continue;
-    const wire::KeptWaste kept{watched.attempt, watched.told, steps.warnings, steps.next_at, steps.is_done};
+    if (watched.told == 0 && steps == samples::WasteSteps::State() && watched.requeues == 0) continue;
+    const wire::KeptWaste kept{watched.attempt, watched.told,  steps.warnings,
+                               steps.next_at,   steps.is_done, watched.requeues};
     const auto before = kept_.find(id);
     if (before == kept_.end() || before->second != kept) rows.emplace_back(key(id), wire::Encode(kept));
     now.emplace(id, kept);
   }
   for (const auto& [id, kept] : kept_) {
     if (now.contains(id)) continue;
-    // One that is not looked at yet, or not now, is still told of.
+    // One that is not looked at yet, or not now, is still told of; and how often it was queued again counts on.
     const JobRecord* const record = controller.Find(id);
     const bool is_same_run = record != nullptr && IsActive(record->state) && record->attempt == kept.attempt;
-    if (is_same_run && !jobs_.contains(id)) now.emplace(id, kept);
+    if ((is_same_run || (record != nullptr && kept.requeues > 0)) && !jobs_.contains(id)) now.emplace(id, kept);
     else rows.emplace_back(key(id), "");
   }
   kept_ = std::move(now);
@@ -235,7 +241,7 @@ std::vector<WasteBook::News> WasteBook::Look(const Controller& controller, const
   for (const auto& [id, running] : controller.cluster().running_jobs()) {
     const JobRecord* const record = controller.Find(id);
     if (record == nullptr || record->state != JobState::kRunning || GpuCountOf(*record) == 0) continue;
-    if (IsExempt(*record) && ActionFor(*record) == WasteAction::kNone) continue;
+    if (IsExempt(*record) && ActionFor(*record, 0) == WasteAction::kNone) continue;
     const auto shape = ShapeOf(*record, controller);
     auto known = jobs_.extract(id);
     if (known && known.mapped().attempt == record->attempt) {
@@ -284,7 +290,7 @@ wire::WasteAnswer WasteBook::View(const Controller& controller, samples::Second 
     }
     answer.wasted_gpus += job.wasted_gpus;
     if (const auto at = watched.steps.ActionAt(rules_)) {
-      job.action = Name(ActionFor(*record));
+      job.action = Name(ActionFor(*record, watched.requeues));
       job.action_time = static_cast<double>(*at);
       job.warnings = watched.steps.warnings();
       job.warnings_most = rules_.warnings;

@@ -22,6 +22,9 @@ namespace divvy {
 class WasteBook {
  public:
   static constexpr samples::Second kEvery = 10;
+  /// So often a job is queued again for wasting its GPUs; the next time it is held besides, for it would go on for
+  /// ever.
+  static constexpr std::int64_t kMostRequeues = 2;
   static constexpr std::string_view kRow = "waste.job.";  // JOB: under which the store keeps what it was told.
 
   /// What a job itself wants to be done about it.
@@ -48,7 +51,8 @@ class WasteBook {
   /// Looks at every running job, where the last look is long enough ago.
   std::vector<News> Look(const Controller& controller, const SampleBook& samples, samples::Second now);
 
-  void OnAction(JobId job, bool is_done, samples::Second now);
+  /// `news.action` was done, or could not be.
+  void OnAction(const News& news, bool is_done, samples::Second now);
 
   wire::WasteAnswer View(const Controller& controller, samples::Second now) const;
 
@@ -60,10 +64,11 @@ class WasteBook {
     samples::WasteSteps steps;
     /// Its steps are those of before a restart, and until more is seen they stay as they are.
     bool is_resumed = false;
+    std::int64_t requeues = 0;  // KeptWaste.
   };
   Watched Begin(const JobRecord& record, const samples::WasteWatch::Shape& shape) const;
-  /// What is to be done about this job; kNone: nothing can, or is to.
-  WasteAction ActionFor(const JobRecord& record) const;
+  /// What is to be done about this job, which was queued again for it so often; kNone: nothing can, or is to.
+  WasteAction ActionFor(const JobRecord& record, std::int64_t requeues) const;
   void Tell(const JobRecord& record, Watched& watched, samples::Second now, std::vector<News>& news) const;
   bool IsExempt(const JobRecord& record) const;
   bool ActsOnIdleAlone() const;

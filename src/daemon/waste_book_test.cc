@@ -4,6 +4,7 @@
 
 #include <chrono>
 #include <map>
+#include <memory>
 
 namespace divvy {
 namespace {
@@ -221,9 +222,46 @@ TEST_F(WasteBookTest, WhoGoesOnIsWarnedTwiceAndThenStopped) {
   ASSERT_EQ(news.size(), 1U);
   EXPECT_EQ(news[0].action, WasteAction::kStop);
   EXPECT_NE(news[0].text.find("is stopped, for it wastes 4 GPUs: it does nothing"), std::string::npos) << news[0].text;
-  book.OnAction(job, true, now_);
+  book.OnAction(news[0], true, now_);
   EXPECT_FALSE(book.View(controller_, now_).jobs.at(0).action_time) << "it is done";
   EXPECT_TRUE(Watch(book, 30, 0).empty());
+}
+
+TEST_F(WasteBookTest, WhoWastesEachOfItsRunsIsHeldAfterTheThird) {
+  WasteRules rules;
+  rules.action = WasteAction::kRequeue;
+  auto book = std::make_unique<WasteBook>(rules, "own");
+  const JobId job = Run(4);
+  Caller divvy;
+  divvy.is_admin = true;
+  for (int run = 1; run <= 3; ++run) {
+    std::vector<WasteBook::News> news;
+    while (news.empty() || news.back().action == WasteAction::kNone) {
+      ASSERT_LT(now_, kStart + 24 * 3600);
+      for (WasteBook::News& one : Watch(*book, 1, 0)) news.push_back(std::move(one));
+    }
+    EXPECT_EQ(news.back().action, run < 3 ? WasteAction::kRequeue : WasteAction::kPause);
+    EXPECT_NE(news.back().text.find(run < 3 ? "is queued again, for" : "is queued again and held, for"),
+              std::string::npos)
+        << news.back().text;
+    book->OnAction(news.back(), true, now_);
+    ASSERT_TRUE(controller_.Requeue(job, false, divvy, Now()));
+    // A daemon that begins anew knows it as well.
+    std::map<std::string, std::string> rows;
+    const auto keep = [&] {
+      for (auto& [key, text] : book->TakeSettings(controller_)) rows[key] = text;
+    };
+    keep();
+    controller_.OnExited(job, controller_.Find(job)->attempt, Exit(), Now(), Now());
+    Watch(*book, 1, 0);
+    keep();
+    book = std::make_unique<WasteBook>(rules, "own");
+    for (const auto& [key, text] : rows) book->LoadSetting(key, text);
+    controller_.Decide(Now());
+    controller_.TakeEffects();
+    controller_.OnStarted(job, controller_.Find(job)->attempt, Now());
+    ASSERT_EQ(controller_.Find(job)->state, JobState::kRunning);
+  }
 }
 
 TEST_F(WasteBookTest, UseTakesTheWarningBack) {

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstdio>
 
+#include "base/text.h"
 #include "dialect/valohai_fields.h"
 
 namespace divvy::dialect {
@@ -435,7 +436,7 @@ ValohaiReading ReadValohaiYaml(std::string_view text, std::string_view path) {
     }
     for (const YAML::Node& entry : root) ReadEntry(entry, reading.project, reading.problems);
   } catch (const YAML::Exception& error) {
-    reading.problems.push_back({error.mark.line + 1, false, "not YAML: " + error.msg});
+    reading.problems.push_back({error.mark.line + 1, false, "not YAML: " + OneLine(error.msg)});
     return reading;
   }
   CheckValohaiProject(reading.project, reading.problems);
@@ -462,7 +463,7 @@ Result<std::map<std::string, std::vector<std::string>>> ParseValohaiValues(std::
     Fields fields(problems, root, "parameters", {});
     for (const auto& [name, value] : fields.values()) out[name] = fields.Texts(name);
   } catch (const YAML::Exception& error) {
-    problems.push_back({error.mark.line + 1, false, "not YAML or JSON: " + error.msg});
+    problems.push_back({error.mark.line + 1, false, "not YAML or JSON: " + OneLine(error.msg)});
   }
   if (!problems.empty()) return InvalidArgument(FormatProblem(path, problems.front()));
   return out;

@@ -22,17 +22,19 @@ struct Batch {
   std::vector<JobRecord> updates;  // The whole record; the spec is not touched.
   std::vector<std::pair<JobId, std::shared_ptr<const JobSpec>>> spec_updates;
   struct HistoryLine {
-    JobId job;
+    JobId job;  // Not set: of the machines and their GPUs.
     Time at;
     std::string text;
   };
   std::vector<HistoryLine> history;
+  /// Of jobs that run again, the run that is over: as the job would be, had it ended with it.
+  std::vector<JobRecord> past_runs;
   std::vector<std::pair<std::string, std::string>> settings;  // Key -> JSON text; "" removes it.
   std::optional<std::uint64_t> next_id;                       // The id counter after this batch.
 
   bool empty() const {
-    return inserts.empty() && updates.empty() && spec_updates.empty() && history.empty() && settings.empty() &&
-           !next_id;
+    return inserts.empty() && updates.empty() && spec_updates.empty() && history.empty() && past_runs.empty() &&
+           settings.empty() && !next_id;
   }
 };
 

@@ -161,10 +161,7 @@ ContainerLog ReadContainerLog(std::string_view text) {
     } else if (key == "ended") {
       std::erase(log.left, value);
     } else if (key == "failed") {
-      for (char& c : value) {
-        if (static_cast<unsigned char>(c) < ' ' || c == 127) c = ' ';
-      }
-      log.failure = value.substr(0, kFailureMost);
+      log.failure = OneLine(value.substr(0, kFailureMost));
     }
   });
   return log;

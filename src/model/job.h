@@ -37,6 +37,8 @@ enum class JobState {
   kLost,  // Nobody can say how it ended.
 };
 constexpr bool IsFinal(JobState state) { return state >= JobState::kSucceeded; }
+/// For its first run, or for another.
+constexpr bool IsWaiting(JobState state) { return state == JobState::kHeld || state == JobState::kQueued; }
 /// Holds GPUs.
 constexpr bool IsActive(JobState state) { return state >= JobState::kStarting && state <= JobState::kStopping; }
 

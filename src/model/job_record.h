@@ -1,6 +1,7 @@
 // What is kept of one job besides what it asked for: the row of the store, and all that the controller holds of it.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -47,7 +48,8 @@ struct JobRecord {
   Request request;
   int priority = 0;
   Time submitted = kNoTime;
-  Time queued_at = kNoTime;  // Since when its waiting counts.
+  Time queued_at = kNoTime;    // Its place in the line; who was taken back keeps it.
+  Time waits_since = kNoTime;  // Its submission, its release, or the end of the run before.
   Time begin = kNoTime;
   Time started = kNoTime;
   Time ended = kNoTime;
@@ -142,6 +144,11 @@ std::string GpuCountText(const Request& request);
 /// As --topology has it: "nvlink", "nvlink:required"; empty for any.
 std::string TopologyText(const Request& request);
 std::optional<JobState> JobStateFromName(std::string_view name);
+
+/// Since when it has waited for the run that it is in, waits for, or had last.
+inline Time WaitingSince(const JobRecord& record) {
+  return record.restarts > 0 ? std::max(record.waits_since, record.begin) : record.submitted;
+}
 
 /// Since 1970: when the job's time limit will have passed; kNever without one or before its start.
 inline Time Deadline(const JobRecord& record) {

@@ -63,11 +63,15 @@ std::string EndText(const JobRecord& record) {
   return std::string(Name(record.state)) + (record.reason.empty() ? "" : ": " + record.reason);
 }
 
-void KeepRun(const JobRecord& record, Batch& batch) {
+void KeepRun(const JobRecord& record, JobState outcome, Time ended, Batch& batch) {
   const bool has_begun = record.attempt > 0 && record.started != kNoTime &&
                          (record.gang.empty() || record.was_let_go) &&
                          !(record.exit && (IsMachinesFault(*record.exit) || IsForWantOfRoom(*record.exit)));
-  if (has_begun) batch.history.push_back({record.id, record.started, NumberedText(record)});
+  if (!has_begun) return;
+  batch.history.push_back({record.id, record.started, NumberedText(record)});
+  JobRecord& run = batch.past_runs.emplace_back(record);
+  run.state = outcome;
+  run.ended = std::max(ended, record.started);
 }
 
 std::optional<EarlierRun> ReadRunLine(std::string_view text) {

@@ -18,9 +18,9 @@ std::string PlaceText(const JobRecord& record);
 std::string StartedText(const JobRecord& record);
 /// Of one that has ended: "failed: exit code 1".
 std::string EndText(const JobRecord& record);
-/// The run is over and the job is to run once more: where this one was stays in its history. Not of one that never
-/// began.
-void KeepRun(const JobRecord& record, Batch& batch);
+/// The run was over at `ended` and the job is to run once more: where this one was stays in its history, and what it
+/// had of GPUs in reports. `outcome`: final. Not of one that never began.
+void KeepRun(const JobRecord& record, JobState outcome, Time ended, Batch& batch);
 
 /// Of an array, whose own start is that of its last element.
 inline constexpr std::string_view kFirstElementStarted = "its first element started";

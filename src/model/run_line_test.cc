@@ -19,7 +19,7 @@ JobRecord Ran(const std::string& node, GpuSet gpus, std::uint32_t attempt = 1) {
 /// What KeepRun writes; empty for nothing.
 std::string LineOf(const JobRecord& record) {
   Batch batch;
-  KeepRun(record, batch);
+  KeepRun(record, JobState::kFailed, record.started + std::chrono::seconds(5), batch);
   return batch.history.empty() ? "" : batch.history.front().text;
 }
 

@@ -17,13 +17,7 @@ constexpr std::size_t kKeptBytesMost = 30'000;
 constexpr std::size_t kMachinesTextMost = 8'192;
 constexpr std::size_t kFieldsLeast = 9;
 
-std::string Clean(std::string_view text, std::size_t most) {
-  std::string out(text.substr(0, most));
-  for (char& c : out) {
-    if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) c = ' ';
-  }
-  return out;
-}
+std::string Clean(std::string_view text, std::size_t most) { return OneLine(std::string(text.substr(0, most))); }
 
 std::string TimeText(Time time) { return time == kNoTime ? "" : std::to_string(time.time_since_epoch().count()); }
 

@@ -30,9 +30,7 @@ std::string CommandOf(std::int64_t pid, const std::string& name) {
   std::string command = ReadProc(pid, "cmdline");
   while (!command.empty() && command.back() == '\0') command.pop_back();
   if (command.empty()) return "[" + name + "]";
-  for (char& c : command) {
-    if (static_cast<unsigned char>(c) < ' ' || c == 0x7F) c = ' ';
-  }
+  command = OneLine(std::move(command));
   if (command.size() <= kCommandLength) return command;
   std::size_t end = kCommandLength;
   while (end > 0 && (static_cast<unsigned char>(command[end]) & 0xC0) == 0x80) --end;  // Not inside a UTF-8 letter.

@@ -307,7 +307,7 @@ void ChaosClients::LetEverythingEnd(ChaosDaemon& daemon) {
   for (const auto& [id, record] : daemon.controller().live()) {
     if (record.is_held) held.push_back(id);
     if (record.state == JobState::kPaused) paused.push_back(id);
-    if (record.keeps_waiting && Waits(record)) hopeless.push_back(id);
+    if (record.keeps_waiting && IsWaiting(record.state)) hopeless.push_back(id);
   }
   for (JobId id : held) SetHeld(daemon, id, false, Admin());
   for (JobId id : hopeless) Cancel(daemon, id, Admin());

@@ -56,6 +56,8 @@ Status BatchWriter::PrepareAll() {
       {&find_captures_, "SELECT id, body FROM captures WHERE hash = ?1"},
       {&insert_capture_, "INSERT INTO captures (hash, body) VALUES (?1, ?2) RETURNING id"},
       {&insert_history_, "INSERT INTO history (job, at, text) VALUES (?1, ?2, ?3)"},
+      {&insert_run_, "INSERT INTO runs (job, " + RunColumns() + ") SELECT id, " + RunColumns() + " FROM (SELECT " +
+                         RowAliases() + ")"},
       {&write_setting_,
        "INSERT INTO settings (key, value) VALUES (?1, ?2) ON CONFLICT (key) DO UPDATE SET value = excluded.value"},
       {&delete_setting_, "DELETE FROM settings WHERE key = ?1"},
@@ -68,6 +70,8 @@ Status BatchWriter::PrepareAll() {
       {&delete_job_, "DELETE FROM jobs WHERE id = ?1"},
       {&delete_spec_, "DELETE FROM specs WHERE job = ?1"},
       {&delete_history_, "DELETE FROM history WHERE job = ?1"},
+      {&delete_runs_, "DELETE FROM runs WHERE job = ?1"},
+      {&delete_old_events_, "DELETE FROM history WHERE job = 0 AND at < ?1"},
       {&delete_captures_,
        "DELETE FROM captures WHERE id IN (SELECT id FROM captures WHERE NOT EXISTS "
        "(SELECT 1 FROM specs WHERE specs.capture = captures.id AND specs.capture > 0) LIMIT ?1)"},
@@ -115,6 +119,10 @@ Status BatchWriter::WriteRows(const Batch& batch) {
     insert_history_.Bind(2, line.at.time_since_epoch().count());
     insert_history_.Bind(3, std::string_view(line.text));
     DIVVY_CHECK(insert_history_.Run());
+  }
+  for (const JobRecord& run : batch.past_runs) {
+    BindRow(insert_run_, run);
+    DIVVY_CHECK(insert_run_.Run());
   }
   return {};
 }
@@ -218,6 +226,8 @@ Result<bool> BatchWriter::DeleteOldJobs(Time finished_before) {
   // Nothing old may still hide arrays whose last element went in this very step.
   bool has_more = !jobs.empty();
   if (jobs.empty()) {
+    delete_old_events_.Bind(1, finished_before.time_since_epoch().count());
+    DIVVY_CHECK(delete_old_events_.Run());
     delete_captures_.Bind(1, kCapturesPerPrune);
     DIVVY_CHECK(delete_captures_.Run());
     has_more = connection_.rows_changed() == kCapturesPerPrune;
@@ -229,7 +239,7 @@ Result<bool> BatchWriter::DeleteOldJobs(Time finished_before) {
 }
 
 Status BatchWriter::DeleteJob(std::int64_t job) {
-  for (Statement* statement : {&delete_job_, &delete_spec_, &delete_history_}) {
+  for (Statement* statement : {&delete_job_, &delete_spec_, &delete_history_, &delete_runs_}) {
     statement->Bind(1, job);
     DIVVY_CHECK(statement->Run());
   }

@@ -44,9 +44,10 @@ class BatchWriter {
   Statement begin_, commit_, rollback_;
   Statement insert_job_, update_job_, write_spec_;
   Statement find_captures_, insert_capture_;
-  Statement insert_history_, write_setting_, delete_setting_;
+  Statement insert_history_, insert_run_, write_setting_, delete_setting_;
   Statement set_meta_, add_to_meta_;
-  Statement find_old_jobs_, delete_job_, delete_spec_, delete_history_, delete_captures_;
+  Statement find_old_jobs_, delete_job_, delete_spec_, delete_history_, delete_runs_, delete_old_events_;
+  Statement delete_captures_;
 
   // The captures used last: people submit many jobs from one shell, and comparing is cheaper than encoding.
   struct KnownCapture {

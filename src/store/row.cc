@@ -1,5 +1,6 @@
 #include "store/row.h"
 
+#include <algorithm>
 #include <array>
 #include <bit>
 #include <type_traits>
@@ -40,6 +41,10 @@ constexpr std::int64_t Highest(Preemptible) { return static_cast<std::int64_t>(P
 constexpr std::array<std::string_view, 5> kDependencyNames = {"after", "after_ok", "after_not_ok", "after_any",
                                                               "singleton"};
 
+constexpr std::array<std::string_view, 13> kRunColumns = {
+    "attempt", "state",     "waits_since", "begin_at",  "started",     "ended", "node",
+    "gang",    "gpu_model", "gpu_parts",   "gpu_slice", "pool_of_run", "gpus"};
+
 // Record is JobRecord or const JobRecord.
 template <typename Walk, typename Record>
 void WalkColumns(Walk& walk, Record& record) {
@@ -59,6 +64,7 @@ void WalkColumns(Walk& walk, Record& record) {
   walk("priority", record.priority);
   walk("submitted", record.submitted);
   walk("queued_at", record.queued_at);
+  walk("waits_since", record.waits_since);
   walk("begin_at", record.begin);
   walk("started", record.started);
   walk("ended", record.ended);
@@ -357,6 +363,16 @@ const std::string& RowParameters() {
   return text;
 }
 
+const std::string& RowAliases() {
+  static const std::string text = [] {
+    std::vector<std::string> aliases;
+    for (std::size_t i = 0; i < ColumnNames().size(); ++i)
+      aliases.push_back("?" + std::to_string(i + 1) + " AS " + ColumnNames()[i]);
+    return Join(aliases, ", ");
+  }();
+  return text;
+}
+
 const std::string& RowAssignments() {
   static const std::string text = [] {
     std::vector<std::string> assignments;
@@ -364,6 +380,21 @@ const std::string& RowAssignments() {
       assignments.push_back(ColumnNames()[i] + " = ?" + std::to_string(i + 1));
     }
     return Join(assignments, ", ");
+  }();
+  return text;
+}
+
+const std::string& RunColumns() {
+  static const std::string text = Join(std::vector<std::string>(kRunColumns.begin(), kRunColumns.end()), ", ");
+  return text;
+}
+
+const std::string& ColumnsOfRuns() {
+  static const std::string text = [] {
+    std::vector<std::string> columns;
+    for (const std::string& name : ColumnNames())
+      columns.push_back((std::ranges::find(kRunColumns, name) == kRunColumns.end() ? "jobs." : "runs.") + name);
+    return Join(columns, ", ");
   }();
   return text;
 }

@@ -17,10 +17,17 @@ namespace divvy {
 const std::string& RowColumns();
 /// "?1, ?2, ...".
 const std::string& RowParameters();
+/// "?1 AS id, ?2 AS spec_of, ...".
+const std::string& RowAliases();
 /// "spec_of = ?2, state = ?3, ...": everything but the id, which is ?1.
 const std::string& RowAssignments();
 /// "?7": the parameter of one column.
 std::string RowParameter(std::string_view column);
+
+/// The table runs: of one that is over, the columns in which it may differ from the job as it is now; after "job".
+const std::string& RunColumns();
+/// "jobs.id, ..., runs.started, ...": RowColumns' order, for ReadRow: the job as it was with that run.
+const std::string& ColumnsOfRuns();
 
 /// Texts of `record` are not copied: it must live until the statement has run.
 void BindRow(Statement& statement, const JobRecord& record);

@@ -200,10 +200,35 @@ constexpr char kVersion10[] = R"sql(
 ALTER TABLE jobs ADD COLUMN is_run_once INTEGER NOT NULL DEFAULT 0;
 )sql";
 
-constexpr std::array kMigrations = {Migration{1, kVersion1},  Migration{2, kVersion2}, Migration{3, kVersion3},
-                                    Migration{4, kVersion4},  Migration{5, kVersion5}, Migration{6, kVersion6},
-                                    Migration{7, kVersion7},  Migration{8, kVersion8}, Migration{9, kVersion9},
-                                    Migration{10, kVersion10}};
+// `runs`: those that are over of jobs that were started again; the last run is in the job's own row.
+// `jobs.waits_since`: queued_at is its place in the line, which who was taken back keeps.
+constexpr char kVersion11[] = R"sql(
+ALTER TABLE jobs ADD COLUMN waits_since INTEGER NOT NULL DEFAULT 0;
+UPDATE jobs SET waits_since = queued_at;
+CREATE TABLE runs (
+  job INTEGER NOT NULL,
+  attempt INTEGER NOT NULL,
+  state INTEGER NOT NULL,
+  waits_since INTEGER NOT NULL,
+  begin_at INTEGER NOT NULL,
+  started INTEGER NOT NULL,
+  ended INTEGER NOT NULL,
+  node TEXT NOT NULL,
+  gang TEXT NOT NULL,
+  gpu_model TEXT NOT NULL,
+  gpu_parts INTEGER NOT NULL,
+  gpu_slice TEXT NOT NULL,
+  pool_of_run TEXT NOT NULL,
+  gpus INTEGER NOT NULL
+);
+CREATE INDEX runs_job ON runs (job);
+CREATE INDEX runs_ended ON runs (ended);
+)sql";
+
+constexpr std::array kMigrations = {Migration{1, kVersion1},   Migration{2, kVersion2},  Migration{3, kVersion3},
+                                    Migration{4, kVersion4},   Migration{5, kVersion5},  Migration{6, kVersion6},
+                                    Migration{7, kVersion7},   Migration{8, kVersion8},  Migration{9, kVersion9},
+                                    Migration{10, kVersion10}, Migration{11, kVersion11}};
 
 // 0 for an empty file.
 Result<std::int64_t> VersionOf(Connection& connection) {

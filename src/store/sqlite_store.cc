@@ -32,6 +32,20 @@ std::int64_t Number(Time time) { return time.time_since_epoch().count(); }
 
 Error NoSuchJob(JobId id) { return NotFound("there is no job " + ToString(id)); }
 
+std::int64_t LimitOf(std::uint64_t limit) {
+  return static_cast<std::int64_t>(std::min<std::uint64_t>(limit, INT64_MAX));
+}
+
+Result<std::vector<JobRecord>> ReadRows(Statement& statement) {
+  std::vector<JobRecord> records;
+  while (true) {
+    DIVVY_TRY(const bool has_row, statement.Next());
+    if (!has_row) return records;
+    DIVVY_TRY(JobRecord record, ReadRow(statement));
+    records.push_back(std::move(record));
+  }
+}
+
 // The query for a filter. What a user wrote goes in as parameters, numbers as they are.
 struct HistoryQuery {
   explicit HistoryQuery(const HistoryFilter& filter) : sql("SELECT " + RowColumns() + " FROM jobs WHERE 1") {
@@ -43,7 +57,7 @@ struct HistoryQuery {
     if (filter.array) sql += " AND array_id > 0 AND array_id = " + std::to_string(Number(*filter.array));
     if (filter.since != kNoTime) Since(filter.since);
     sql += " ORDER BY id DESC";
-    if (filter.limit > 0) sql += " LIMIT " + std::to_string(std::min<std::uint64_t>(filter.limit, INT64_MAX));
+    if (filter.limit > 0) sql += " LIMIT " + std::to_string(LimitOf(filter.limit));
   }
 
   void Equals(const char* column, const std::string& value) {
@@ -85,6 +99,8 @@ class SqliteStore : public Store {
   Result<JobSpec> Spec(JobId id) override;
   Result<std::vector<JobRecord>> History(const HistoryFilter& filter) override;
   Result<std::vector<Batch::HistoryLine>> HistoryOf(JobId id) override;
+  Result<std::vector<JobRecord>> PastRuns(Time since, std::uint64_t limit) override;
+  Result<std::vector<Batch::HistoryLine>> LatestHistory(std::uint64_t limit) override;
   Result<std::optional<JobId>> LastOf(std::int64_t uid, std::uint64_t back) override;
   Result<std::vector<JobId>> Named(const std::string& name, const std::string& user) override;
 
@@ -211,12 +227,29 @@ Result<std::vector<JobRecord>> SqliteStore::History(const HistoryFilter& filter)
   DIVVY_TRY(Statement statement, scanning_.Prepare(query.sql));
   int parameter = 0;
   for (const std::string& text : query.texts) statement.Bind(++parameter, std::string_view(text));
-  std::vector<JobRecord> records;
+  return ReadRows(statement);
+}
+
+Result<std::vector<JobRecord>> SqliteStore::PastRuns(Time since, std::uint64_t limit) {
+  const std::lock_guard lock(scan_mutex_);
+  DIVVY_TRY(Statement statement, scanning_.Prepare("SELECT " + ColumnsOfRuns() +
+                                                   " FROM runs JOIN jobs ON jobs.id = runs.job "
+                                                   "WHERE runs.ended >= ?1 ORDER BY runs.ended DESC LIMIT ?2"));
+  statement.Bind(1, Number(since));
+  statement.Bind(2, LimitOf(limit));
+  return ReadRows(statement);
+}
+
+Result<std::vector<Batch::HistoryLine>> SqliteStore::LatestHistory(std::uint64_t limit) {
+  const std::lock_guard lock(scan_mutex_);
+  DIVVY_TRY(Statement statement, scanning_.Prepare("SELECT at, text, job FROM history ORDER BY rowid DESC LIMIT ?1"));
+  statement.Bind(1, LimitOf(limit));
+  std::vector<Batch::HistoryLine> lines;
   while (true) {
     DIVVY_TRY(const bool has_row, statement.Next());
-    if (!has_row) return records;
-    DIVVY_TRY(JobRecord record, ReadRow(statement));
-    records.push_back(std::move(record));
+    if (!has_row) return lines;
+    lines.push_back({JobId(static_cast<std::uint64_t>(statement.Integer(2))), Time(Duration(statement.Integer(0))),
+                     std::string(statement.Text(1))});
   }
 }
 
@@ -234,7 +267,7 @@ Result<std::vector<Batch::HistoryLine>> SqliteStore::HistoryOf(JobId id) {
 Result<std::optional<JobId>> SqliteStore::LastOf(std::int64_t uid, std::uint64_t back) {
   const std::lock_guard lock(reader_mutex_);
   last_of_.Bind(1, uid);
-  last_of_.Bind(2, static_cast<std::int64_t>(std::min<std::uint64_t>(back, INT64_MAX)));
+  last_of_.Bind(2, LimitOf(back));
   DIVVY_TRY(const bool has_row, last_of_.Next());
   if (!has_row) return std::nullopt;
   const JobId id(static_cast<std::uint64_t>(last_of_.Integer(0)));

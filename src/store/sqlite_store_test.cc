@@ -8,6 +8,7 @@
 #include <fstream>
 #include <iterator>
 #include <thread>
+#include <vector>
 
 #include <gtest/gtest.h>
 
@@ -225,20 +226,18 @@ TEST(Lock, SecondStoreOnTheSameFileNamesTheFirst) {
   EXPECT_TRUE(OpenSqliteStore(path));
 }
 
-const Migration kFakeMigrations[] = {
-    Migrations()[0],
-    Migrations()[1],
-    Migrations()[2],
-    Migrations()[3],
-    Migrations()[4],
-    Migrations()[5],
-    Migrations()[6],
-    Migrations()[7],
-    Migrations()[8],
-    Migrations()[9],
-    {11, "ALTER TABLE jobs ADD COLUMN weight INTEGER NOT NULL DEFAULT 7; UPDATE jobs SET weight = 8 WHERE id = 2;"},
-    {12, "CREATE TABLE teams (name TEXT PRIMARY KEY)"},
-};
+/// The steps that there are, and then these.
+std::vector<Migration> AndThen(std::initializer_list<const char*> more) {
+  std::vector<Migration> steps(Migrations().begin(), Migrations().end());
+  for (const char* sql : more) steps.push_back({steps.back().to + 1, sql});
+  return steps;
+}
+std::vector<Migration> LaterSteps() {
+  return AndThen(
+      {"ALTER TABLE jobs ADD COLUMN weight INTEGER NOT NULL DEFAULT 7; UPDATE jobs SET weight = 8 WHERE id = 2;",
+       "CREATE TABLE teams (name TEXT PRIMARY KEY)"});
+}
+const std::int64_t kNewest = Migrations().back().to;
 
 TEST(Schema, OlderFileIsBroughtUpStepByStepWithItsRows) {
   TemporaryFolder folder;
@@ -248,11 +247,11 @@ TEST(Schema, OlderFileIsBroughtUpStepByStepWithItsRows) {
   store.reset();
   Connection connection(path);
   ASSERT_TRUE(connection.Open());
-  ASSERT_TRUE(MigrateSchema(connection, kFakeMigrations));
-  ASSERT_TRUE(MigrateSchema(connection, kFakeMigrations));  // Nothing to do.
+  ASSERT_TRUE(MigrateSchema(connection, LaterSteps()));
+  ASSERT_TRUE(MigrateSchema(connection, LaterSteps()));  // Nothing to do.
   EXPECT_EQ(Must(connection.QueryInteger("SELECT sum(weight) FROM jobs")), 15);
   EXPECT_EQ(Must(connection.QueryInteger("SELECT count(*) FROM teams")), 0);
-  EXPECT_EQ(Must(connection.QueryInteger("SELECT value FROM meta WHERE key = 'schema_version'")), 12);
+  EXPECT_EQ(Must(connection.QueryInteger("SELECT value FROM meta WHERE key = 'schema_version'")), kNewest + 2);
 }
 
 // As the first release wrote it: without teams, preemption, elastic sizes and topology.
@@ -278,7 +277,7 @@ TEST(Schema, DatabaseOfTheFirstVersionOpensWithItsJobs) {
                                            "node_list",     "excluded_nodes",  "pool_of_run",
                                            "exit_steps",    "others",          "portion",
                                            "slice",         "gpu_parts",       "gpu_slice",
-                                           "is_run_once"};
+                                           "is_run_once",   "waits_since"};
       if (std::ranges::find(kNew, column) != std::end(kNew) || column.starts_with("progress_")) continue;
       columns += (columns.empty() ? "" : ", ") + std::string(column);
       const bool is_text = column == "user" || column == "gpu_type" || column == "dependencies" || column == "reason" ||
@@ -313,21 +312,10 @@ TEST(Schema, StepThatFailsLeavesTheOldVersion) {
   auto store = MustOpen(path);
   MustCommit(*store, {Insert({Job(1)})});
   store.reset();
-  const Migration broken[] = {kFakeMigrations[0],
-                              kFakeMigrations[1],
-                              kFakeMigrations[2],
-                              kFakeMigrations[3],
-                              kFakeMigrations[4],
-                              kFakeMigrations[5],
-                              kFakeMigrations[6],
-                              kFakeMigrations[7],
-                              kFakeMigrations[8],
-                              kFakeMigrations[9],
-                              {11, "CREATE TABLE jobs (id)"}};
   {
     Connection connection(path);
     ASSERT_TRUE(connection.Open());
-    EXPECT_FALSE(MigrateSchema(connection, broken));
+    EXPECT_FALSE(MigrateSchema(connection, AndThen({"CREATE TABLE jobs (id)"})));
     EXPECT_FALSE(connection.is_in_transaction());
   }
   EXPECT_EQ(Ids(Must(MustOpen(path)->Load()).live), (IdList{1}));
@@ -340,13 +328,15 @@ TEST(Schema, NewerFileIsRefusedNamingBothVersions) {
   {
     Connection connection(path);
     ASSERT_TRUE(connection.Open());
-    ASSERT_TRUE(MigrateSchema(connection, kFakeMigrations));
+    ASSERT_TRUE(MigrateSchema(connection, LaterSteps()));
   }
   const std::string before = ReadFile(path);
   const auto opened = OpenSqliteStore(path);
   ASSERT_FALSE(opened);
   EXPECT_EQ(opened.error().code, ErrorCode::kFailedPrecondition);
-  EXPECT_TRUE(Has(opened.error().message, "schema version 12, this divvy knows up to 10")) << opened.error().message;
+  const std::string said =
+      "schema version " + std::to_string(kNewest + 2) + ", this divvy knows up to " + std::to_string(kNewest);
+  EXPECT_TRUE(Has(opened.error().message, said)) << opened.error().message;
   EXPECT_EQ(ReadFile(path), before);
 }
 

@@ -45,7 +45,8 @@ class Store {
   };
   virtual Result<Loaded> Load() = 0;
 
-  /// Forgets final jobs that ended before `finished_before`, with their specifications, captures and history; an array
+  /// Forgets final jobs that ended before `finished_before`, with their specifications, captures and history, and what
+  /// happened to machines before that; an array
   /// after all of its elements. One step is one short transaction of at most 1,000 jobs (about 20 ms), so that commits
   /// can pass in between; it says true while there is more. The file keeps its size; the space is used again.
   virtual Result<bool> PruneStep(Time finished_before) = 0;
@@ -63,6 +64,10 @@ class Store {
   virtual Result<JobSpec> Spec(JobId id) = 0;    // Environment included. An element gives its array's.
   virtual Result<std::vector<JobRecord>> History(const HistoryFilter& filter) = 0;
   virtual Result<std::vector<Batch::HistoryLine>> HistoryOf(JobId id) = 0;
+  /// Runs that were over at or after `since`, of jobs that were started again; newest first, at most `limit`.
+  virtual Result<std::vector<JobRecord>> PastRuns(Time since, std::uint64_t limit) = 0;
+  /// Lines of all jobs and machines as they came, newest first, at most `limit`.
+  virtual Result<std::vector<Batch::HistoryLine>> LatestHistory(std::uint64_t limit) = 0;
   virtual Result<std::optional<JobId>> LastOf(std::int64_t uid, std::uint64_t back) = 0;  // "@~back"; no elements.
   /// Newest first, at most 100; every user's when `user` is empty. Elements only where their array is called otherwise.
   virtual Result<std::vector<JobId>> Named(const std::string& name, const std::string& user) = 0;

@@ -79,6 +79,7 @@ JobRecord RecordWithEverything() {
   record.gpu_model = "NVIDIA H100 80GB HBM3";
   record.progress = {Time(80ns), 350'000'000, 35, 100, Time(81ns), 1};
   record.priority = -7;
+  record.waits_since = kNoon + 4ns;
   record.begin = kNoon + 1ns;
   record.started = kNoon + 2ns;
   record.ended = kNoon + 3ns;
@@ -299,6 +300,67 @@ TEST_P(StoreContract, HistoryOfAJobKeepsItsOrderWithinOneInstant) {
     texts.push_back(line.text);
   }
   EXPECT_EQ(texts, (std::vector<std::string>{"queued", "starting", "running"}));
+}
+
+TEST_P(StoreContract, PastRunsAreTheJobAsItWasWithEachOfThem) {
+  JobRecord job = Job(7, "train");
+  ASSERT_TRUE(store_->Commit({Insert({job})}));
+  JobRecord first = job;
+  first.attempt = 1;
+  first.state = JobState::kFailed;
+  first.waits_since = kNoon;
+  first.started = kNoon + 1s;
+  first.ended = kNoon + 10s;
+  first.node = "n1";
+  first.gang = {{"n1", GpuSet::Of({0, 2}), 2, 4711, std::nullopt, {}}, {"n2", GpuSet::Of({1}), 1, 0, std::nullopt, {}}};
+  first.gpus = GpuSet::Of({0, 2});
+  first.gpu_model = "NVIDIA H100 80GB HBM3";
+  first.gpu_parts = GpuShare(2'500);
+  first.gpu_slice = {"1g.18gb", 1, 1, 6};
+  first.pool_of_run = "small";
+  first.begin = kNoon + 500ms;
+  JobRecord second = job;
+  second.attempt = 2;
+  second.state = JobState::kCancelled;
+  second.started = kNoon + 20s;
+  second.ended = kNoon + 30s;
+  Batch batch;
+  batch.past_runs = {first, second};
+  job.name = "called otherwise since";
+  batch.updates = {job};
+  ASSERT_TRUE(store_->Commit({batch}));
+  Restart();
+  first.name = second.name = job.name;
+  EXPECT_EQ(Must(store_->PastRuns(kNoTime, 10)), (std::vector<JobRecord>{second, first}));
+  EXPECT_EQ(Must(store_->PastRuns(kNoTime, 1)), std::vector<JobRecord>{second});
+  EXPECT_EQ(Must(store_->PastRuns(kNoon + 11s, 10)), std::vector<JobRecord>{second});
+  job.state = JobState::kSucceeded;
+  job.ended = kNoon + 40s;
+  batch = Batch();
+  batch.updates = {job};
+  ASSERT_TRUE(store_->Commit({batch}));
+  ASSERT_TRUE(store_->Prune(kNoon + 1h));
+  EXPECT_TRUE(Must(store_->PastRuns(kNoTime, 10)).empty()) << "they go with their job";
+}
+
+TEST_P(StoreContract, LatestHistoryIsOfAllJobsAndMachines) {
+  ASSERT_TRUE(store_->Commit({Insert({Job(7, "a"), Job(8, "b")})}));
+  Batch batch;
+  batch.history = {{JobId(7), kNoon, "one"}, {JobId(), kNoon + 1s, "GPU 3 is fenced"}, {JobId(8), kNoon, "three"}};
+  ASSERT_TRUE(store_->Commit({batch}));
+  Restart();
+  const auto texts = [&](std::uint64_t limit) {
+    std::vector<std::string> all;
+    for (const Batch::HistoryLine& line : Must(store_->LatestHistory(limit)))
+      all.push_back((line.job.is_set() ? ToString(line.job) : "-") + " " + line.text);
+    return all;
+  };
+  EXPECT_EQ(texts(10), (std::vector<std::string>{"8 three", "- GPU 3 is fenced", "7 one"}));
+  EXPECT_EQ(texts(1), std::vector<std::string>{"8 three"});
+  ASSERT_TRUE(store_->Prune(kNoon + 1s));
+  EXPECT_EQ(texts(10).size(), 3U);
+  ASSERT_TRUE(store_->Prune(kNoon + 2s));
+  EXPECT_EQ(texts(10), (std::vector<std::string>{"8 three", "7 one"}));
 }
 
 TEST_P(StoreContract, HistoryIsNewestFirstAndFiltered) {

@@ -1,6 +1,8 @@
 #include "store/store_fake.h"
 
 #include <algorithm>
+#include <functional>
+#include <iterator>
 #include <set>
 
 #include "store/row.h"
@@ -20,6 +22,22 @@ bool Matches(const HistoryFilter& filter, const JobRecord& record) {
   if (!filter.states.empty() && !std::ranges::count(filter.states, record.state)) return false;
   if (filter.array && (!record.array.is_set() || record.array != *filter.array)) return false;
   return filter.since == kNoTime || (record.ended > kNoTime ? record.ended : record.submitted) >= filter.since;
+}
+
+void CopyRun(const JobRecord& run, JobRecord& record) {
+  record.attempt = run.attempt;
+  record.state = run.state;
+  record.waits_since = run.waits_since;
+  record.begin = run.begin;
+  record.started = run.started;
+  record.ended = run.ended;
+  record.node = run.node;
+  record.gang = run.gang;
+  record.gpu_model = run.gpu_model;
+  record.gpu_parts = run.gpu_parts;
+  record.gpu_slice = run.gpu_slice;
+  record.pool_of_run = run.pool_of_run;
+  record.gpus = run.gpus;
 }
 
 }  // namespace
@@ -74,7 +92,8 @@ void MemoryStore::Apply(const Batch& batch) {
   }
   for (const JobRecord& record : batch.updates) jobs_[record.id] = record;
   for (const auto& [job, spec] : batch.spec_updates) specs_[job] = spec;
-  for (const Batch::HistoryLine& line : batch.history) history_[line.job].push_back(line);
+  history_.insert(history_.end(), batch.history.begin(), batch.history.end());
+  past_runs_.insert(past_runs_.end(), batch.past_runs.begin(), batch.past_runs.end());
   for (const auto& [key, value] : batch.settings) {
     if (value.empty()) {
       settings_.erase(key);
@@ -113,8 +132,12 @@ Result<bool> MemoryStore::PruneStep(Time finished_before) {
   for (const auto& [ended, id] : old) {
     jobs_.erase(id);
     specs_.erase(id);
-    history_.erase(id);
   }
+  const auto is_forgotten = [&](const Batch::HistoryLine& line) {
+    return line.job.is_set() ? !jobs_.contains(line.job) : line.at < finished_before;
+  };
+  std::erase_if(history_, is_forgotten);
+  std::erase_if(past_runs_, [&](const JobRecord& run) { return !jobs_.contains(run.id); });
   return !old.empty();
 }
 
@@ -146,9 +169,30 @@ Result<std::vector<JobRecord>> MemoryStore::History(const HistoryFilter& filter)
 
 Result<std::vector<Batch::HistoryLine>> MemoryStore::HistoryOf(JobId id) {
   const std::lock_guard lock(mutex_);
-  const auto lines = history_.find(id);
-  if (lines == history_.end()) return std::vector<Batch::HistoryLine>();
-  return lines->second;
+  std::vector<Batch::HistoryLine> lines;
+  std::ranges::copy_if(history_, std::back_inserter(lines), [&](const auto& line) { return line.job == id; });
+  return lines;
+}
+
+Result<std::vector<JobRecord>> MemoryStore::PastRuns(Time since, std::uint64_t limit) {
+  const std::lock_guard lock(mutex_);
+  std::vector<JobRecord> runs;
+  for (const JobRecord& run : past_runs_) {
+    const auto job = jobs_.find(run.id);
+    if (run.ended < since || job == jobs_.end()) continue;
+    // What may differ between two runs of a job is the run's, the rest is the job's.
+    JobRecord& record = runs.emplace_back(job->second);
+    CopyRun(run, record);
+  }
+  std::ranges::stable_sort(runs, std::greater(), &JobRecord::ended);
+  if (runs.size() > limit) runs.resize(static_cast<std::size_t>(limit));
+  return runs;
+}
+
+Result<std::vector<Batch::HistoryLine>> MemoryStore::LatestHistory(std::uint64_t limit) {
+  const std::lock_guard lock(mutex_);
+  const auto count = static_cast<std::ptrdiff_t>(std::min<std::uint64_t>(limit, history_.size()));
+  return std::vector<Batch::HistoryLine>(history_.rbegin(), history_.rbegin() + count);
 }
 
 Result<std::optional<JobId>> MemoryStore::LastOf(std::int64_t uid, std::uint64_t back) {

@@ -29,6 +29,8 @@ class MemoryStore : public Store {
   Result<JobSpec> Spec(JobId id) override;
   Result<std::vector<JobRecord>> History(const HistoryFilter& filter) override;
   Result<std::vector<Batch::HistoryLine>> HistoryOf(JobId id) override;
+  Result<std::vector<JobRecord>> PastRuns(Time since, std::uint64_t limit) override;
+  Result<std::vector<Batch::HistoryLine>> LatestHistory(std::uint64_t limit) override;
   Result<std::optional<JobId>> LastOf(std::int64_t uid, std::uint64_t back) override;
   Result<std::vector<JobId>> Named(const std::string& name, const std::string& user) override;
 
@@ -41,7 +43,8 @@ class MemoryStore : public Store {
   mutable std::mutex mutex_;
   std::map<JobId, JobRecord> jobs_;
   std::map<JobId, std::shared_ptr<const JobSpec>> specs_;
-  std::map<JobId, std::vector<Batch::HistoryLine>> history_;
+  std::vector<Batch::HistoryLine> history_;  // As it came.
+  std::vector<JobRecord> past_runs_;         // As they came.
   std::map<std::string, std::string> settings_;
   std::uint64_t next_id_ = 1;
   std::uint64_t jobs_total_ = 0;

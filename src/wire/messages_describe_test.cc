@@ -124,6 +124,7 @@ DIVVY_DESCRIBED(wire::JobOutlook);
 DIVVY_DESCRIBED(wire::WaitAnswer);
 DIVVY_DESCRIBED(wire::ErrorView);
 DIVVY_DESCRIBED(wire::EnvironmentView);
+DIVVY_DESCRIBED(wire::HistoryEvent);
 DIVVY_DESCRIBED(wire::VariableView);
 DIVVY_DESCRIBED(wire::ValohaiQuestion);
 DIVVY_DESCRIBED(wire::ValohaiProblemView);

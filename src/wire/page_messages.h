@@ -22,6 +22,13 @@ struct EnvironmentView {
   std::vector<VariableView> variables;  // By name.
 };
 
+/// GET /v1/history: what happened to a job, or to a machine and its GPUs.
+struct HistoryEvent {
+  double time = 0;
+  std::optional<JobId> id;  // Of a job.
+  std::string text;         // "queued again: ...", "GPU 3 is fenced and takes no jobs: ..."
+};
+
 /// POST /v1/valohai: a text to read; with a step, what that becomes.
 struct ValohaiQuestion {
   std::string text;       // Of valohai.yaml.

@@ -10,6 +10,7 @@ namespace divvy::wire {
 
 BOOST_DESCRIBE_STRUCT(VariableView, (), (name, value, is_asked))
 BOOST_DESCRIBE_STRUCT(EnvironmentView, (), (variables))
+BOOST_DESCRIBE_STRUCT(HistoryEvent, (), (time, id, text))
 BOOST_DESCRIBE_STRUCT(ValohaiQuestion, (), (text, directory, step, title, parameters, inputs, variables))
 BOOST_DESCRIBE_STRUCT(ValohaiProblemView, (), (line, is_warning, text))
 BOOST_DESCRIBE_STRUCT(ValohaiParameterView, (),

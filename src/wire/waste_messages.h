@@ -77,6 +77,7 @@ struct KeptWaste {
   std::int64_t warnings = 0;
   std::int64_t next_at = 0;  // Seconds since 1970.
   bool is_done = false;
+  std::int64_t requeues = 0;  // So often it was queued again for it, in this run and those before.
 
   friend bool operator==(const KeptWaste&, const KeptWaste&) = default;
 };
