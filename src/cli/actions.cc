@@ -1,6 +1,7 @@
 // divvy cancel, hold, release, requeue, pause, resume, signal, group: an action on every job that is named.
 #include <cstdio>
 #include <optional>
+#include <set>
 
 #include "base/text.h"
 #include "cli/actions.h"
@@ -109,6 +110,40 @@ Status CheckSelection(const wire::JobSelector& select, std::string_view verb) {
                        !select.group.empty() || !select.states.empty() || !select.user.empty();
   if (selects) return {};
   return InvalidArgument("name the jobs: divvy " + std::string(verb) + " 17 18 20-25 17_3 @ (or a name), or --all");
+}
+
+namespace {
+
+/// "20-25": the daemon's JobSelector takes it for a range as well.
+bool IsRange(std::string_view word) {
+  const auto dash = word.find('-');
+  if (dash == std::string_view::npos) return false;
+  const auto first = ParseInteger(word.substr(0, dash));
+  const auto last = ParseInteger(word.substr(dash + 1));
+  return first && last && *first >= 0 && *last >= 0;
+}
+
+}  // namespace
+
+Result<std::vector<std::string>> EachJob(Api& api, const std::vector<std::string>& words) {
+  std::vector<std::string> out;
+  for (const std::string& word : words) {
+    if (!IsRange(word)) {
+      out.push_back(word);
+      continue;
+    }
+    wire::JobSelector select;
+    select.ids = {word};
+    select.user = "all";
+    select.includes_final = true;
+    DIVVY_TRY(const std::vector<wire::JobView> jobs, api.Jobs(select));
+    // Of an array its elements come; it is meant as a whole.
+    std::set<JobId> ids;
+    for (const wire::JobView& job : jobs) ids.insert(job.array_id.value_or(job.id));
+    if (ids.empty()) return NotFound("there is no job in " + word);
+    for (const JobId id : ids) out.push_back(ToString(id));
+  }
+  return out;
 }
 
 std::vector<Option> SelectTable(wire::JobSelector& select) {

@@ -10,11 +10,16 @@
 
 namespace divvy::cli {
 
+class Api;
+
 /// --all, --user, --state ...; the closures write into `select`, which must outlive the table.
 std::vector<dialect::Option> SelectTable(wire::JobSelector& select);
 
 /// Fails where nothing says which jobs are meant.
 Status CheckSelection(const wire::JobSelector& select, std::string_view verb);
+
+/// The words with each range of ids ("20-25") in place of the jobs that there are of it; an array is one.
+Result<std::vector<std::string>> EachJob(Api& api, const std::vector<std::string>& words);
 
 /// Prints one line for each job; gives the exit code.
 int ReportActions(const Result<wire::ActionAnswer>& answer, bool is_quiet = false);

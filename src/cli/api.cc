@@ -31,6 +31,8 @@ Error NoDaemon(const Places& places, const Error& error) {
     return Unreachable("no daemon answers at " + places.socket + ": this machine is a node of " + controller +
                        "; call divvy there, or log in from here (divvy token create there, divvy login here)");
   }
+  if (error.code == ErrorCode::kPermissionDenied)
+    return PermissionDenied(error.message + ": the daemon there serves its own user alone");
   std::string command = "divvy up";
   if (!places.home.empty()) command = "DIVVY_HOME=" + places.home + " divvy up";
   return Unreachable("no daemon answers at " + places.socket + " (" + error.message + "); start one with: " + command);

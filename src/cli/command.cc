@@ -44,14 +44,14 @@ Result<std::string> ReadFile(const std::string& path) {
   return text;
 }
 
+}  // namespace
+
 std::string HostName() {
   char name[256] = "";
   ::gethostname(name, sizeof name - 1);
   std::string host = name;
   return host.substr(0, host.find('.'));
 }
-
-}  // namespace
 
 int Fail(const Error& error) {
   const bool is_coloured = ::isatty(STDERR_FILENO) == 1 && std::getenv("NO_COLOR") == nullptr;

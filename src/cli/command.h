@@ -50,6 +50,8 @@ void TellDaemonWent(const std::string& id, bool is_raw = false);
 dialect::Surroundings CallerSurroundings();
 /// A moment as people name one that lies behind them (dialect::ParsePastMoment), in seconds since 1970.
 Result<double> AgoOrMoment(std::string_view text);
+/// Of this machine, without its domain.
+std::string HostName();
 /// Environment, umask, limits and directory of this process, into the spec.
 void CaptureInto(JobSpec& spec);
 

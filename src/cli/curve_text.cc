@@ -13,6 +13,7 @@ namespace {
 
 constexpr int kEighths = 8;
 constexpr std::array<std::string_view, kEighths + 1> kBlocks = {" ", "▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"};
+constexpr std::string_view kAsciiSteps = " _.:-=+*#";
 
 // How many eighths of a line it is high, of `rows` lines.
 int HeightOf(double value, const CurveFrame& frame) {
@@ -36,14 +37,16 @@ std::vector<std::string> DrawCurve(const Values& values, const CurveFrame& frame
     const int height = value && std::isfinite(*value) ? HeightOf(*value, frame) : 0;
     for (std::size_t row = 0; row < frame.rows; ++row) {
       const int below = static_cast<int>(frame.rows - 1 - row) * kEighths;
-      lines[row] += kBlocks[static_cast<std::size_t>(std::clamp(height - below, 0, kEighths))];
+      const auto step = static_cast<std::size_t>(std::clamp(height - below, 0, kEighths));
+      if (frame.is_ascii) lines[row] += kAsciiSteps[step];
+      else lines[row] += kBlocks[step];
     }
   }
   return lines;
 }
 
-std::string Sparkline(const Values& values, double bottom, double top) {
-  return DrawCurve(values, {bottom, top, 1}).front();
+std::string Sparkline(const Values& values, double bottom, double top, bool is_ascii) {
+  return DrawCurve(values, {bottom, top, 1, is_ascii}).front();
 }
 
 std::string MetricText(double value, std::string_view unit) {

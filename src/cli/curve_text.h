@@ -15,6 +15,7 @@ struct CurveFrame {
   double bottom = 0;
   double top = 1;
   std::size_t rows = 4;
+  bool is_ascii = false;  // "_.:-=+*#" for blocks.
 };
 
 /// From the top line down, one character for each value: as high as it is in the frame, a blank for none. A value at
@@ -22,7 +23,7 @@ struct CurveFrame {
 std::vector<std::string> DrawCurve(const Values& values, const CurveFrame& frame);
 
 /// One line, from `bottom` to `top`: "▁▃█ ▂".
-std::string Sparkline(const Values& values, double bottom, double top);
+std::string Sparkline(const Values& values, double bottom, double top, bool is_ascii = false);
 
 /// With its unit as people read it: "82%", "4.3G", "664 W", "1.98 GHz", "12M/s"; without one, in four digits.
 std::string MetricText(double value, std::string_view unit);

@@ -13,6 +13,12 @@ TEST(Curve, IsAsHighAsItsValues) {
   EXPECT_EQ(lines[1], "▁███");
 }
 
+TEST(Curve, IsDrawnInAsciiAsWell) {
+  EXPECT_EQ(Sparkline({0, 0.5, 1, std::nullopt}, 0, 1, true), "_-# ");
+  const auto lines = DrawCurve({0, 0.75, 1}, {0, 1, 2, true});
+  EXPECT_EQ(lines[0] + "|" + lines[1], " -#|_##");
+}
+
 TEST(Curve, OfOneValueAloneIsFull) { EXPECT_EQ(Sparkline({5, 5}, 5, 5), "██"); }
 
 TEST(MetricText, HasItsUnit) {

@@ -54,6 +54,31 @@ std::string GpuList(const std::vector<std::int64_t>& gpus) {
   return ranges.ToString();
 }
 
+std::string GpuTrouble(const wire::GpuView& gpu) {
+  const bool is_sound = gpu.state == "free" || gpu.state == "allocated" || gpu.state == "reserved";
+  std::string text = is_sound || gpu.state == "unmanaged" ? "" : gpu.state;
+  // Of a GPU that a job has in peace the reason says whose it is.
+  if (!text.empty() && !gpu.reason.empty()) text += ": " + gpu.reason;
+  for (const wire::GpuProcessView& process : gpu.processes) {
+    if (process.job || process.is_ignored) continue;
+    text += (text.empty() ? "also used by " : "; also used by ") + process.user + ", pid " +
+            std::to_string(process.pid) + " " + process.command;
+    break;
+  }
+  return text;
+}
+
+std::vector<std::pair<std::string, std::string>> GpuTroubles(const std::vector<wire::GpuView>& gpus, JobId id) {
+  std::vector<std::pair<std::string, std::string>> out;
+  for (const wire::GpuView& gpu : gpus) {
+    if (std::ranges::find(gpu.jobs, id) == gpu.jobs.end()) continue;
+    const std::string trouble = GpuTrouble(gpu);
+    const std::string name = (gpu.node.empty() ? "" : gpu.node + ":") + std::to_string(gpu.index);
+    if (!trouble.empty()) out.emplace_back("GPU " + name, trouble);
+  }
+  return out;
+}
+
 Colour StateColour(const std::string& state) {
   if (state == "running" || state == "succeeded") return Colour::kGreen;
   if (state == "failed" || state == "timed_out" || state == "lost") return Colour::kRed;

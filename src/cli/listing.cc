@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "base/text.h"
+#include "cli/actions.h"
 #include "cli/api.h"
 #include "cli/commands.h"
 #include "cli/job_text.h"
@@ -309,7 +310,8 @@ std::string NotifyText(const std::map<std::string, std::string>& labels) {
   return "";
 }
 
-std::string ShowText(const wire::JobDetail& job, const std::string& own, const std::vector<std::string>& waste) {
+std::string ShowText(const wire::JobDetail& job, const std::string& own, const std::vector<std::string>& waste,
+                     const std::vector<std::pair<std::string, std::string>>& troubles) {
   const double now = NowSeconds();
   std::string out = Paint(Colour::kBold, "job " + job.display_id) + "  " + job.name + "  " +
                     Paint(StateColour(job.state), job.state) + "\n";
@@ -334,6 +336,7 @@ std::string ShowText(const wire::JobDetail& job, const std::string& own, const s
   } else if (!job.gpus.empty() && job.seats.empty()) {
     AddField(out, "GPUs", GpuList(job.gpus));
   }
+  for (const auto& [gpu, trouble] : troubles) AddField(out, gpu, trouble);
   for (const std::string& line : waste) AddField(out, "waste", line);
   if (const auto on_waste = job.labels.find("on-waste"); on_waste != job.labels.end())
     AddField(out, "on waste", on_waste->second);
@@ -425,16 +428,22 @@ int ShowMain(const Words& words) {
   auto api = Api::Connect();
   if (!api) return Fail(api.error());
   return ShowListing(listing, [&]() -> Result<std::string> {
+    DIVVY_TRY(const Words ids, EachJob(*api, parsed->positional));
     std::string out;
-    for (const std::string& id : parsed->positional) {
+    for (const std::string& id : ids) {
       DIVVY_TRY(wire::JobDetail job, api->Job(id));
       job.steps = StepsOf(*api, job);
       if (!out.empty() && !listing.json) out += "\n";
       const std::string own = job.seats.empty() ? NameAmongSeveral(*api) : OwnName(*api);
       std::vector<std::string> waste;
-      if (!listing.json && job.state == "running" && !job.gpus.empty()) waste = WasteOf(AskWaste(*api), job.id);
+      std::vector<std::pair<std::string, std::string>> troubles;
+      if (!listing.json && job.state == "running" && !job.gpus.empty()) {
+        waste = WasteOf(AskWaste(*api), job.id);
+        DIVVY_TRY(const std::vector<wire::GpuView> gpus, api->Gpus());
+        troubles = GpuTroubles(gpus, job.id);
+      }
       const auto width = static_cast<std::size_t>(TerminalWidth());
-      out += listing.json ? wire::Encode(job) + "\n" : Folded(ShowText(job, own, waste), width);
+      out += listing.json ? wire::Encode(job) + "\n" : Folded(ShowText(job, own, waste, troubles), width);
       if (listing.json) continue;
       // Which task has what is told by the job's own list, where it runs.
       const bool is_first_here = job.node.empty() || job.seats.size() < 2;

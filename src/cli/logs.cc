@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "base/text.h"
+#include "cli/actions.h"
 #include "cli/api.h"
 #include "cli/commands.h"
 #include "cli/job_text.h"
@@ -272,8 +273,10 @@ int WaitMain(const Words& words) {
   if (parsed->positional.empty()) return Fail(InvalidArgument("name a job: divvy wait ID ..."));
   auto api = Api::Connect();
   if (!api) return Fail(api.error());
+  const auto ids = EachJob(*api, parsed->positional);
+  if (!ids) return Fail(ids.error());
   int code = 0;
-  for (const std::string& id : parsed->positional) {
+  for (const std::string& id : *ids) {
     const auto end = api->Wait(id, {}, [&] { TellDaemonWent(id); });
     if (!end) return Fail(end.error());
     const int own = end->state == "succeeded" ? 0 : end->exit_code != 0 ? static_cast<int>(end->exit_code) : 1;

@@ -5,6 +5,7 @@
 #include <ctime>
 
 #include "base/text.h"
+#include "cli/actions.h"
 #include "cli/api.h"
 #include "cli/commands.h"
 #include "cli/curve_text.h"
@@ -178,14 +179,19 @@ std::size_t ColumnsOf() {
          kLabel;
 }
 
-Result<std::string> TargetOf(const MetricsFlags& flags, const Words& positional) {
-  std::string target = "/v1/series?of=";
+Status CheckSubject(const MetricsFlags& flags, const Words& jobs) {
   const int subjects =
-      (positional.empty() ? 0 : 1) + (flags.is_cluster ? 1 : 0) + (flags.gpu.empty() && flags.node.empty() ? 0 : 1);
-  if (positional.size() > 1 || subjects > 1)
-    return InvalidArgument("one job, GPU or machine at a time: divvy metrics 17, or divvy metrics --gpu 0");
+      (jobs.empty() ? 0 : 1) + (flags.is_cluster ? 1 : 0) + (flags.gpu.empty() && flags.node.empty() ? 0 : 1);
+  if (subjects > 1)
+    return InvalidArgument("of jobs, a GPU, a machine or all together: divvy metrics 17, or divvy metrics --gpu 0");
   if (subjects == 0) return InvalidArgument("of what? divvy metrics 17 (a job), --gpu 0, --node n1 or --cluster");
-  if (!positional.empty()) target += "job&id=" + PercentEncode(positional.front());
+  return {};
+}
+
+/// `job`: empty unless it is of one.
+std::string TargetOf(const MetricsFlags& flags, const std::string& job) {
+  std::string target = "/v1/series?of=";
+  if (!job.empty()) target += "job&id=" + PercentEncode(job);
   else if (flags.is_cluster) target += "cluster";
   else target += flags.gpu.empty() ? "node" : "gpu&gpu=" + flags.gpu;
   if (!flags.node.empty()) target += "&node=" + PercentEncode(flags.node);
@@ -219,7 +225,7 @@ std::string ClockText(double time, double span) {
 }
 
 // One title line, kRows lines of curve with the bounds beside them.
-std::string Drawn(const wire::SeriesView& series, std::size_t columns) {
+std::string Drawn(const wire::SeriesView& series, std::size_t columns, std::optional<double> newest) {
   double least = 0;
   double greatest = 0;
   double sum = 0;
@@ -235,12 +241,15 @@ std::string Drawn(const wire::SeriesView& series, std::size_t columns) {
     last = series.mean[i];
     ++count;
   }
+  // A column is a mean of some seconds or more; that of the newest is what people ask for.
+  const std::string now =
+      newest ? MetricText(*newest, series.unit) + " now" : MetricText(last.value_or(0), series.unit) + " at the end";
   std::string text = Paint(Colour::kBold, NameOf(series));
   if (count == 0) return text + "  nothing was seen\n";
   // What does not move needs no curve.
   if (least == greatest) return text + "  " + MetricText(*last, series.unit) + " all the time\n";
-  text += "  " + MetricText(*last, series.unit) + " now or last, mean " + MetricText(sum / count, series.unit) + ", " +
-          MetricText(least, series.unit) + " to " + MetricText(greatest, series.unit) + "\n";
+  text += "  " + now + ", mean " + MetricText(sum / count, series.unit) + ", " + MetricText(least, series.unit) +
+          " to " + MetricText(greatest, series.unit) + "\n";
   CurveFrame frame;
   frame.rows = kRows;
   double top = 0;
@@ -255,7 +264,9 @@ std::string Drawn(const wire::SeriesView& series, std::size_t columns) {
   // From nothing up, but for what a job says of itself and what is never near nothing.
   const bool is_own = series.unit.empty();
   const bool from_zero = !is_own && bottom >= 0 && series.unit != "celsius" && series.unit != "hertz";
-  frame.top = series.unit == "ratio" ? 1 : top;
+  // What was too short for any column's mean has a measure all the same.
+  frame.top = series.unit == "ratio" ? 1 : top > bottom || top > 0 ? top : greatest;
+  frame.is_ascii = IsAsciiLocale();
   frame.bottom = from_zero ? 0 : bottom;
   if (frame.top <= frame.bottom) frame.top = frame.bottom + (frame.bottom == 0 ? 1 : std::abs(frame.bottom));
   Values values(series.mean.begin(), series.mean.end());
@@ -266,14 +277,16 @@ std::string Drawn(const wire::SeriesView& series, std::size_t columns) {
     if (row == 0) label = MetricText(frame.top, series.unit);
     if (row + 1 == lines.size()) label = MetricText(frame.bottom, series.unit);
     label = Width(label) > kLabel - 2 ? Cut(label, kLabel - 2) : label;
-    text += std::string(kLabel - 2 - Width(label), ' ') + Paint(Colour::kDim, label + " │") +
+    text += std::string(kLabel - 2 - Width(label), ' ') + Paint(Colour::kDim, label + (frame.is_ascii ? " |" : " │")) +
             Paint(Colour::kGreen, lines[row]) + "\n";
   }
   return text;
 }
 
+constexpr std::string_view kCsvTitles = "time,of,node,gpu,metric,unit,mean,min,max,step,id\n";
+
 std::string CsvOf(const wire::SeriesAnswer& answer) {
-  std::string text = "time,of,node,gpu,metric,unit,mean,min,max,step\n";
+  std::string text;
   const auto number = [](const std::optional<double>& value) {
     char out[40];
     if (!value) return std::string();
@@ -292,18 +305,42 @@ std::string CsvOf(const wire::SeriesAnswer& answer) {
       text += number(answer.begin + static_cast<double>(i) * answer.step_s) + "," + series.of + "," + series.node +
               "," + (series.gpu ? std::to_string(*series.gpu) : "") + "," + name + "," + series.unit + "," +
               number(series.mean[i]) + "," + number(series.min[i]) + "," + number(series.max[i]) + "," +
-              (i < series.step.size() ? number(series.step[i]) : "") + "\n";
+              (i < series.step.size() ? number(series.step[i]) : "") + "," + (series.id ? ToString(*series.id) : "") +
+              "\n";
     }
   }
   return text;
 }
 
-std::string Page(const wire::SeriesAnswer& answer) {
+/// What was seen of it last; nothing where that is long ago, or not asked for.
+std::optional<double> NewestOf(const wire::SeriesView& series, const wire::LatestAnswer& latest) {
+  const auto value = [](const std::map<std::string, double>& values, const std::string& name) -> std::optional<double> {
+    const auto at = values.find(name);
+    return at == values.end() ? std::nullopt : std::optional(at->second);
+  };
+  if (series.of == "cluster") return value(latest.cluster, series.metric);
+  for (const wire::LatestJob& job : latest.jobs) {
+    if (!series.id || job.id != *series.id) continue;
+    constexpr std::string_view kOwn = "own.";
+    const bool is_own = series.metric.starts_with(kOwn);
+    return is_own ? value(job.own, series.metric.substr(kOwn.size())) : value(job.values, series.metric);
+  }
+  for (const wire::LatestGpu& gpu : latest.gpus) {
+    if (series.of == "gpu" && !series.instance && series.gpu == gpu.gpu && series.node == gpu.node)
+      return value(gpu.values, series.metric);
+  }
+  for (const wire::LatestNode& node : latest.nodes) {
+    if (series.of == "node" && series.node == node.node) return value(node.values, series.metric);
+  }
+  return std::nullopt;
+}
+
+std::string Page(const wire::SeriesAnswer& answer, const wire::LatestAnswer& latest) {
   std::string text;
   const std::size_t columns = ColumnsOf();
   std::size_t points = 0;
   for (const wire::SeriesView& series : answer.series) {
-    text += Drawn(series, columns);
+    text += Drawn(series, columns, NewestOf(series, latest));
     points = std::max(points, series.mean.size());
   }
   if (answer.series.empty()) return "Nothing was seen in that time.\n";
@@ -328,6 +365,9 @@ int MetricsMain(const Words& words) {
   MetricsFlags flags;
   const auto parsed = dialect::ParseOptions(Table(flags), words);
   if (!parsed) return Fail(parsed.error());
+  const Status is_one =
+      OneForm({{"--json", flags.json}, {"--csv", flags.csv}, {"--prometheus", flags.is_for_scrapers}});
+  if (!is_one) return Fail(is_one.error());
   ListingOptions listing;
   listing.is_watched = flags.is_watched;
   listing.json = flags.json;
@@ -337,12 +377,28 @@ int MetricsMain(const Words& words) {
       DIVVY_TRY(Api scraped, Api::Connect());
       return scraped.Raw("GET", "/metrics", "");
     }
-    DIVVY_TRY(const std::string target, TargetOf(flags, parsed->positional));
+    DIVVY_CHECK(CheckSubject(flags, parsed->positional));
     DIVVY_TRY(Api api, Api::Connect());
-    DIVVY_TRY(const std::string json, api.Raw("GET", target, ""));
-    if (flags.json) return json + "\n";
-    DIVVY_TRY(const wire::SeriesAnswer answer, wire::Decode<wire::SeriesAnswer>(json));
-    return flags.csv ? CsvOf(answer) : Page(answer);
+    DIVVY_TRY(Words jobs, EachJob(api, parsed->positional));
+    const bool are_several = jobs.size() > 1;
+    if (jobs.empty()) jobs.emplace_back();
+    wire::LatestAnswer latest;
+    if (!flags.json && !flags.csv && flags.until == 0) {
+      DIVVY_TRY(const std::string json, api.Raw("GET", "/v1/latest", ""));
+      DIVVY_TRY(latest, wire::Decode<wire::LatestAnswer>(json));
+    }
+    std::string text(flags.csv ? kCsvTitles : "");
+    for (const std::string& job : jobs) {
+      DIVVY_TRY(const std::string json, api.Raw("GET", TargetOf(flags, job), ""));
+      if (flags.json) {
+        text += json + "\n";
+        continue;
+      }
+      DIVVY_TRY(const wire::SeriesAnswer answer, wire::Decode<wire::SeriesAnswer>(json));
+      if (are_several && !flags.csv) text += (text.empty() ? "" : "\n") + Paint(Colour::kBold, "job " + job) + "\n";
+      text += flags.csv ? CsvOf(answer) : Page(answer, latest);
+    }
+    return text;
   });
 }
 

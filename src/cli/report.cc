@@ -109,6 +109,9 @@ int ReportMain(const Words& words) {
   ReportFlags flags;
   const auto parsed = dialect::ParseOptions(ReportOptionTable(flags), words);
   if (!parsed) return Fail(parsed.error());
+  const Status is_one =
+      OneForm({{"--json", flags.listing.json}, {"--csv", flags.listing.csv}, {"--html", flags.is_html}});
+  if (!is_one) return Fail(is_one.error());
   const Words& what = parsed->positional;
   if (what == Words{"usage"}) return ReportUsage(flags);
   if (what == Words{"fairness"}) return ReportFairness(flags);

@@ -23,7 +23,8 @@ constexpr std::string_view kStyle =
     "table{border-collapse:collapse;width:100%;font-variant-numeric:tabular-nums}"
     "th{text-align:left;font-weight:600;border-bottom:1px solid #c9d1db;padding:.3rem .6rem .3rem 0}"
     "td{border-bottom:1px solid #edf0f4;padding:.25rem .6rem .25rem 0}.n{text-align:right}"
-    "svg{max-width:100%;height:auto;margin-bottom:1.2rem}text{font:12px system-ui,sans-serif;fill:currentColor}"
+    "svg{max-width:100%;height:auto;margin-bottom:1.2rem}.k{margin:0 0 -1px 1em}text{font:12px "
+    "system-ui,sans-serif;fill:currentColor}"
     ".v{fill:#3b7dd8}.m{fill:#d8663b}"
     "@media(prefers-color-scheme:dark){body{background:#12161c;color:#dde3ea}p{color:#93a0af}th{border-color:#3a4452}"
     "td{border-color:#232a34}}";
@@ -63,6 +64,19 @@ std::string Bars(const HtmlReport& report) {
   return out + "</svg>\n";
 }
 
+/// What the colours stand for.
+std::string BarLegend(const HtmlReport& report) {
+  if (report.bars.empty()) return "";
+  const auto entry = [](std::string_view kind, const std::string& text) {
+    return R"(<svg class="k" viewBox="0 0 12 12" width="12" height="12"><rect class=")" + std::string(kind) +
+           R"(" width="12" height="12"/></svg> )" + simulate::HtmlText(text) + " ";
+  };
+  std::string out = "<p>" + simulate::HtmlText(report.bars_are) + ": ";
+  out += report.marked_are.empty() ? "" : entry("v", report.rest_is) + entry("m", report.marked_are);
+  if (report.marked_are.empty()) out.resize(out.size() - 2);
+  return out + "</p>\n";
+}
+
 std::string Table(const HtmlReport& report) {
   std::string out = "<table><thead><tr>";
   const auto kind = [&](std::size_t i) { return report.columns[i].is_right_aligned ? " class=\"n\"" : ""; };
@@ -81,12 +95,13 @@ std::string Table(const HtmlReport& report) {
 }  // namespace
 
 std::string ToHtml(const HtmlReport& report) {
+  const std::string title = report.title + (report.host.empty() ? "" : " on " + report.host);
   return "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><meta name=\"viewport\" "
          "content=\"width=device-width\"><title>" +
-         simulate::HtmlText(report.title) + "</title><style>" + std::string(kStyle) +
+         simulate::HtmlText(title) + "</title><style>" + std::string(kStyle) +
          (report.plot.empty() ? "" : std::string(kPlotColours) + simulate::PlotStyle()) +
-         "</style></head><body>\n<h1>" + simulate::HtmlText(report.title) + "</h1><p>" +
-         simulate::HtmlText(report.note) + "</p>\n" + report.plot + Bars(report) + Table(report) + "</body></html>\n";
+         "</style></head><body>\n<h1>" + simulate::HtmlText(title) + "</h1><p>" + simulate::HtmlText(report.note) +
+         "</p>\n" + report.plot + BarLegend(report) + Bars(report) + Table(report) + "</body></html>\n";
 }
 
 }  // namespace divvy::cli

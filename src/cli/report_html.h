@@ -18,12 +18,15 @@ struct HtmlBar {
 
 struct HtmlReport {
   std::string title;
-  std::string note;  // What it is of.
-  std::string bars_are;
+  std::string note;           // What it is of.
+  std::string bars_are;       // "GPU-hours"
+  std::string marked_are;     // The part of them in the other colour: "not used"; empty: there is none.
+  std::string rest_is;        // The part in the usual colour: "used".
   std::vector<HtmlBar> bars;  // At most the first 60 are drawn.
   std::vector<Column> columns;
   std::vector<std::vector<Cell>> rows;
   std::string plot = "";  // Beside bars: what simulate/plot.h draws, which is markup already.
+  std::string host = "";
 };
 
 /// Whatever texts hold, none of it is markup.

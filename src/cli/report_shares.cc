@@ -44,7 +44,7 @@ std::vector<std::vector<Cell>> Rows(const wire::SharesReport& report, const Numb
                     {numbers.Hours(row.gpu_hours), Colour::kNone},
                     {Fixed(Mean(report, row), 2), Colour::kNone},
                     {Fixed(Most(row), 2), Colour::kNone},
-                    {Sparkline(values, 0, std::max(top, 1e-9)), Colour::kNone}});
+                    {Sparkline(values, 0, std::max(top, 1e-9), IsAsciiLocale()), Colour::kNone}});
   }
   return rows;
 }
@@ -80,8 +80,14 @@ HtmlReport HtmlOf(const wire::SharesReport& report, std::vector<Column> columns)
       series.points.emplace_back(report.since + static_cast<double>(i) * report.step_s, report.rows[k].gpus[i]);
     plot.series.push_back(std::move(series));
   }
-  HtmlReport html{
-      "GPUs held over time by " + report.by, NoteOf(report), "", {}, std::move(columns), Rows(report, kForPeople)};
+  HtmlReport html{"GPUs held over time by " + report.by,
+                  NoteOf(report),
+                  "",
+                  "",
+                  "",
+                  {},
+                  std::move(columns),
+                  Rows(report, kForPeople)};
   std::vector<std::string> names;
   for (const simulate::PlotSeries& series : plot.series) names.push_back(series.name);
   html.plot = simulate::Svg(plot) + simulate::Legend(names);

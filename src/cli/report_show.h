@@ -32,6 +32,8 @@ std::string Fixed(double value, int digits);
 std::string ReportQuery(const ReportFlags& flags);
 /// The first column's: "USER".
 std::string TitleOf(std::string by);
+/// The machine of whose daemon it is; empty: not known.
+std::string HostOf(Api& api);
 /// "2026-03-01 16:00 to 2026-03-08 16:00".
 std::string StretchText(double since, double until);
 
@@ -61,11 +63,15 @@ int ShowReportAt(const ReportFlags& flags, const std::string& target, const Repo
     std::vector<Column> columns;
     const std::string title = TitleOf(report.by);
     columns = shape.columns(title);
-    if (flags.is_html) return ToHtml(shape.html(report, std::move(columns)));
+    if (flags.is_html) {
+      HtmlReport page = shape.html(report, std::move(columns));
+      page.host = HostOf(api);
+      return ToHtml(page);
+    }
     if (report.rows.empty() && !flags.listing.csv)
       return "Nothing ran from " + StretchText(report.since, report.until) + ".\n";
     DIVVY_TRY(std::string text, RenderTable(columns, shape.rows(report, Numbers{flags.listing.csv}), flags.listing));
-    if (!flags.listing.csv) text += shape.note(report) + "\n";
+    if (!flags.listing.csv) text += Folded(shape.note(report) + "\n", static_cast<std::size_t>(TerminalWidth()));
     return text;
   });
 }

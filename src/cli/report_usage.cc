@@ -55,12 +55,15 @@ std::string UsageNote(const wire::UsageReport& report) {
     note += ", " + kForPeople.Share(report.gpu_hours / report.capacity_gpu_hours) + " of the " +
             kForPeople.Hours(report.capacity_gpu_hours) + " that the GPUs which are here now had";
   }
-  return note + ". WAIT: half of the jobs waited less.";
+  return note +
+         ". JOBS: those that ran or waited, of an array those of its elements that have begun. WAIT: half of the "
+         "jobs waited less.";
 }
 
 std::string FairnessNote(const wire::FairnessReport& report) {
-  return StretchText(report.since, report.until) + ". Evenness (1: all alike): of GPU-hours " +
-         Fixed(report.evenness_of_share, 2) + ", of slowdowns " + Fixed(report.evenness_of_slowdown, 2) +
+  return StretchText(report.since, report.until) +
+         ". JOBS: those that started. Evenness (1: all alike): of GPU-hours " + Fixed(report.evenness_of_share, 2) +
+         ", of slowdowns " + Fixed(report.evenness_of_slowdown, 2) +
          ". SLOWDOWN: waiting and running to running alone, the median.";
 }
 
@@ -72,9 +75,8 @@ std::vector<std::vector<Cell>> Rows(const Report& report, const Numbers& numbers
 }
 
 HtmlReport HtmlOf(const wire::UsageReport& report, std::vector<Column> columns) {
-  HtmlReport html{
-      "GPU-hours by " + report.by, UsageNote(report),       "GPU-hours; of failed runs in another colour", {},
-      std::move(columns),          Rows(report, kForPeople)};
+  HtmlReport html{"GPU-hours by " + report.by, UsageNote(report),       "GPU-hours", "of failed runs", "of others", {},
+                  std::move(columns),          Rows(report, kForPeople)};
   for (const wire::UsageRow& row : report.rows)
     html.bars.push_back(
         {row.group.empty() ? "-" : row.group, row.gpu_hours, row.failed_gpu_hours, kForPeople.Hours(row.gpu_hours)});
@@ -82,7 +84,7 @@ HtmlReport HtmlOf(const wire::UsageReport& report, std::vector<Column> columns) 
 }
 
 HtmlReport HtmlOf(const wire::FairnessReport& report, std::vector<Column> columns) {
-  HtmlReport html{"Waiting by " + report.by, FairnessNote(report),    "Median slowdown", {},
+  HtmlReport html{"Waiting by " + report.by, FairnessNote(report),    "Median slowdown", "", "", {},
                   std::move(columns),        Rows(report, kForPeople)};
   for (const wire::FairnessRow& row : report.rows)
     html.bars.push_back(
@@ -99,6 +101,7 @@ std::string Fixed(double value, int digits) {
 }
 
 std::string Numbers::Hours(double hours) const {
+  if (!is_exact && hours == 0) return "0";
   return Fixed(hours, is_exact ? 6 : hours > 0 && hours < 0.995 ? 3 : 1);
 }
 
@@ -120,6 +123,13 @@ std::string ReportQuery(const ReportFlags& flags) {
   if (flags.since) add("since", Fixed(*flags.since, 3));
   if (flags.until) add("until", Fixed(*flags.until, 3));
   return out;
+}
+
+std::string HostOf(Api& api) {
+  const auto status = api.Status();
+  if (status && !status->node.empty()) return status->node;
+  if (status && !status->listens.empty()) return status->listens.substr(0, status->listens.rfind(':'));
+  return api.is_remote() ? "" : HostName();
 }
 
 std::string TitleOf(std::string by) {

@@ -33,10 +33,10 @@ std::vector<std::vector<Cell>> Rows(const wire::WasteReport& report, const Numbe
 
 std::string HoursNote(const wire::WasteReport& report) {
   std::string note = StretchText(report.since, report.until) + ": " + kForPeople.Hours(report.lost_gpu_hours) + " of " +
-                     kForPeople.Hours(report.gpu_hours) + " GPU-hours were not used, " +
-                     kForPeople.Hours(report.idle_gpu_hours) + " of them at exactly 0%";
-  if (report.lost_cost) note += "; they cost " + Money(report.lost_cost);
-  return note + ".";
+                     kForPeople.Hours(report.gpu_hours) + " GPU-hours were not used";
+  if (report.lost_cost) note += ", at a cost of " + Money(report.lost_cost);
+  return note + "; " + kForPeople.Hours(report.idle_gpu_hours) +
+         " of them at exactly 0%. JOBS: those whose GPUs were seen.";
 }
 
 std::string WasteNote(const wire::WasteReport& report) {
@@ -53,12 +53,9 @@ std::string WasteNote(const wire::WasteReport& report) {
 }
 
 HtmlReport HtmlOf(const wire::WasteReport& report, std::vector<Column> columns) {
-  HtmlReport html{"GPU-hours lost by " + report.by,
-                  HoursNote(report),
-                  "GPU-hours; what was not used in another colour",
-                  {},
-                  std::move(columns),
-                  Rows(report, kForPeople)};
+  HtmlReport html{
+      "GPU-hours lost by " + report.by, HoursNote(report), "GPU-hours", "not used", "used", {}, std::move(columns),
+      Rows(report, kForPeople)};
   for (const wire::WasteRow& row : report.rows)
     html.bars.push_back({NameOf(row.group), row.gpu_hours, row.lost_gpu_hours, kForPeople.Hours(row.lost_gpu_hours)});
   return html;
@@ -93,8 +90,9 @@ std::string EfficiencyNote(const wire::EfficiencyReport& report) {
 }
 
 HtmlReport HtmlOf(const wire::EfficiencyReport& report, std::vector<Column> columns) {
-  HtmlReport html{"Use of GPUs by " + report.by, EfficiencyNote(report), "Mean use of GPUs", {}, std::move(columns),
-                  Rows(report, kForPeople)};
+  HtmlReport html{
+      "Use of GPUs by " + report.by, EfficiencyNote(report), "Mean use of GPUs", "", "", {}, std::move(columns),
+      Rows(report, kForPeople)};
   for (const wire::EfficiencyRow& row : report.rows)
     html.bars.push_back({NameOf(row.group), row.utilization, 0, kForPeople.Share(row.utilization)});
   return html;

@@ -1,5 +1,7 @@
 #include "cli/table.h"
 
+#include <langinfo.h>
+#include <locale.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
 
@@ -94,7 +96,18 @@ std::string Cut(std::string_view text, std::size_t width) {
     if ((static_cast<unsigned char>(text[at]) & 0xC0) != 0x80 && seen++ == width - 1) break;
     ++at;
   }
-  return std::string(text.substr(0, at)) + "…";
+  return std::string(text.substr(0, at)) + (IsAsciiLocale() ? ">" : "…");
+}
+
+bool IsAsciiLocale() {
+  static const bool is_ascii = [] {
+    const locale_t locale = ::newlocale(LC_CTYPE_MASK, "", nullptr);
+    if (locale == nullptr) return false;  // One that is not installed: most likely some UTF-8.
+    const bool is_utf8 = std::string_view(::nl_langinfo_l(CODESET, locale)) == "UTF-8";
+    ::freelocale(locale);
+    return !is_utf8;
+  }();
+  return is_ascii;
 }
 
 namespace {
@@ -180,13 +193,22 @@ int TerminalHeight() {
   return size.ws_row;
 }
 
-/// After either was said: the other would be passed over.
-Status OneFormat(const ListingOptions& options) {
-  if (options.json && options.csv) return InvalidArgument("--json and --csv are two formats; write one of them");
-  return {};
-}
+/// After either was said.
+Status OneFormat(const ListingOptions& options) { return OneForm({{"--json", options.json}, {"--csv", options.csv}}); }
 
 }  // namespace
+
+Status OneForm(const std::vector<std::pair<std::string_view, bool>>& forms) {
+  std::string_view first;
+  for (const auto& [option, is_given] : forms) {
+    if (!is_given) continue;
+    if (!first.empty())
+      return InvalidArgument(std::string(first) + " and " + std::string(option) +
+                             " are two formats; write one of them");
+    first = option;
+  }
+  return {};
+}
 
 std::vector<dialect::Option> ListingOptionTable(ListingOptions& options) {
   using dialect::Takes;
@@ -275,10 +297,15 @@ void FitInto(std::size_t terminal, const std::vector<Column>& columns, bool are_
       sum += columns[fit.columns[i]].may_shrink ? std::min(fit.widths[i], most) : fit.widths[i];
     return sum;
   };
-  for (std::size_t i = fit.columns.size(); i-- > 0 && !are_named && total(kReadable) > terminal;) {
-    if (!columns[fit.columns[i]].may_go) continue;
+  const auto leave_out = [&](std::size_t i) {
     fit.columns.erase(fit.columns.begin() + static_cast<std::ptrdiff_t>(i));
     fit.widths.erase(fit.widths.begin() + static_cast<std::ptrdiff_t>(i));
+  };
+  for (std::size_t i = fit.columns.size(); i-- > 0 && !are_named && total(kReadable) > terminal;) {
+    if (columns[fit.columns[i]].may_go) leave_out(i);
+  }
+  for (std::size_t i = fit.columns.size(); i-- > 1 && !are_named && total(kLeast) > terminal;) {
+    if (!columns[fit.columns[i]].may_shrink) leave_out(i);
   }
   for (std::size_t wide = total(std::string::npos); wide > terminal; --wide) {
     std::size_t widest = fit.columns.size();

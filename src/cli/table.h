@@ -4,6 +4,7 @@
 #include <functional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "base/result.h"
@@ -32,9 +33,11 @@ bool UsesColour();
 std::string Paint(Colour colour, std::string_view text);
 /// Columns of stdout; 0 when it is not a terminal.
 int TerminalWidth();
+/// The caller's locale (LC_ALL, LC_CTYPE, LANG) has no more than ASCII: nothing is drawn with blocks or cut with "…".
+bool IsAsciiLocale();
 /// Columns on a terminal that a text takes.
 std::size_t Width(std::string_view text);
-/// Its first `width` columns, the last of them an ellipsis. Requires: width > 0.
+/// Its first `width` columns, the last of them an ellipsis (in ASCII ">"). Requires: width > 0.
 std::string Cut(std::string_view text, std::size_t width);
 
 /// Lines that are wider than `width` are folded between words, and go on below the text that stands behind their label
@@ -50,6 +53,8 @@ struct ListingOptions {
   bool has_header = true;
   std::vector<std::string> columns;  // Empty: the default ones.
 };
+/// Fails where several forms were asked for, each with its option: all but one would be passed over.
+Status OneForm(const std::vector<std::pair<std::string_view, bool>>& forms);
 /// --json, --csv, -o/--columns, -w/--watch, --interval, --no-header.
 std::vector<dialect::Option> ListingOptionTable(ListingOptions& options);
 
@@ -58,8 +63,8 @@ struct Fit {
   std::vector<std::size_t> columns;
   std::vector<std::size_t> widths;
 };
-/// Within `terminal` columns, as far as those that may go or shrink allow: the last that may go goes first, then the
-/// widest shrink.
+/// Within `terminal` columns: the last that may go goes first, then the widest shrink, as far as they can still be
+/// read. What is still too wide loses its last columns that cannot be cut, but never the first.
 void FitInto(std::size_t terminal, const std::vector<Column>& columns, bool are_named, Fit& fit);
 
 /// Below a row, on a terminal of `width` columns: the texts that it shows cut of columns that go on below. "": none is.

@@ -31,6 +31,27 @@ TEST(Table, LeavesOutWhatMayGoBeforeItCutsTheRestBeyondReading) {
   EXPECT_EQ(FitOf(44).widths, (std::vector<std::size_t>{4, 18, 18}));
 }
 
+TEST(Table, LeavesOutItsLastColumnsWhereItCannotBeCutFurther) {
+  const std::vector<Column> columns = {
+      {"USER"}, {"JOBS", true}, {"GPU-HOURS", true}, {"SHARE", true}, {"NOTE", false, true, true}};
+  const auto fit_of = [&](std::size_t terminal, bool are_named) {
+    Fit fit{{0, 1, 2, 3, 4}, {8, 4, 9, 5, 30}};
+    FitInto(terminal, columns, are_named, fit);
+    return fit.columns;
+  };
+  EXPECT_EQ(fit_of(42, false).size(), 5u);
+  EXPECT_EQ(fit_of(41, false), (std::vector<std::size_t>{0, 1, 2, 4}));
+  EXPECT_EQ(fit_of(30, false), (std::vector<std::size_t>{0, 1, 4}));
+  EXPECT_EQ(fit_of(12, false), (std::vector<std::size_t>{0, 4})) << "the first stays";
+  EXPECT_EQ(fit_of(30, true).size(), 5u) << "-o names them";
+}
+
+TEST(Table, RefusesTwoFormats) {
+  EXPECT_TRUE(OneForm({{"--json", true}, {"--csv", false}, {"--html", false}}));
+  EXPECT_EQ(OneForm({{"--json", true}, {"--csv", false}, {"--html", true}}).error().message,
+            "--json and --html are two formats; write one of them");
+}
+
 TEST(Table, ShowsAllThatIsNamed) {
   EXPECT_EQ(FitOf(60, true).columns.size(), 5u);
   EXPECT_EQ(FitOf(10, true).widths, (std::vector<std::size_t>{4, 8, 4, 8, 8})) << "no further";

@@ -364,6 +364,8 @@ int PrintOnce(Api& api, const TopFlags& flags) {
   history.Add(facts.gpus);
   TopChoice choice;
   choice.user = flags.user;
+  choice.is_ascii = IsAsciiLocale();
+  choice.is_once = true;
   const auto width = static_cast<std::size_t>(TerminalWidth());
   const std::size_t columns = width == 0 ? kUsualColumns : std::max<std::size_t>(width, kSmallestColumns);
   std::vector<TopLine> lines = TopLines(facts, history, choice, columns);

@@ -105,11 +105,16 @@ std::string TimeLeft(const wire::JobView& job, double now) {
 
 /// Who has the GPU, in words.
 std::string OwnerText(const wire::GpuView& gpu, const JobsById& jobs, double now) {
+  // Who has it goes on there for the time being; what is wrong with it has to be seen on a narrow terminal as well.
+  std::string trouble = GpuTrouble(gpu);
+  if (!trouble.empty()) trouble = "; " + trouble;
   if (!gpu.tenants.empty()) {
     std::string out;
-    for (const wire::TenantView& tenant : gpu.tenants)
-      out += (out.empty() ? "" : ", ") + tenant.display_id + " " + tenant.name + " (" + tenant.share + ")";
-    return out;
+    for (const wire::TenantView& tenant : gpu.tenants) {
+      out += (out.empty() ? "" : ", ") + tenant.display_id;
+      if (trouble.empty()) out += " " + tenant.name + " (" + tenant.share + ")";
+    }
+    return out + trouble;
   }
   if (gpu.state == "unmanaged") {
     for (const wire::GpuProcessView& process : gpu.processes) {
@@ -118,13 +123,11 @@ std::string OwnerText(const wire::GpuView& gpu, const JobsById& jobs, double now
     }
   }
   if (gpu.job_display_ids.empty()) return gpu.reason.empty() ? gpu.state : gpu.reason;
-  // What is wrong with it comes first: the job goes on there for the time being.
-  const std::string trouble = gpu.state == "allocated" || gpu.reason.empty() ? "" : gpu.reason + "; ";
   const std::string& id = gpu.job_display_ids.front();
   const auto job = jobs.find(id);
-  if (job == jobs.end()) return trouble + "job " + id;
+  if (job == jobs.end()) return "job " + id + trouble;
   const std::string left = TimeLeft(*job->second, now);
-  return trouble + id + " " + job->second->name + " (" + job->second->user + ")" + (left.empty() ? "" : ", " + left);
+  return id + " " + job->second->name + " (" + job->second->user + ")" + trouble + (left.empty() ? "" : ", " + left);
 }
 
 TopLine GpuLine(const wire::GpuView& gpu, const std::string& name, std::size_t name_width, const TopHistory& history,
@@ -151,7 +154,8 @@ TopLine GpuLine(const wire::GpuView& gpu, const std::string& name, std::size_t n
         .Gap();
   if (columns >= 100)
     line.Add(gpu.power_watts < 0 ? "" : std::to_string(gpu.power_watts) + "W", 5, Colour::kNone, true).Gap();
-  line.Gap().Add(OwnerText(gpu, jobs, facts.now), line.room(), GpuColour(gpu.state));
+  const bool is_used_beside = gpu.state == "allocated" && !GpuTrouble(gpu).empty();
+  line.Gap().Add(OwnerText(gpu, jobs, facts.now), line.room(), is_used_beside ? Colour::kYellow : GpuColour(gpu.state));
   line.line().gpu = name;
   return line.Take();
 }
@@ -277,6 +281,14 @@ void AddJobs(const std::vector<const wire::JobView*>& jobs, LineOf line_of, cons
   }
 }
 
+/// In the place of jobs.
+std::string NoneText(const TopChoice& choice) {
+  if (choice.filter.empty() && choice.user.empty()) return "No jobs wait or run.";
+  std::string text = "No job" + (choice.user.empty() ? "" : " of " + choice.user);
+  text += choice.filter.empty() ? " waits or runs" : " is like '" + choice.filter + "'";
+  return text + (choice.is_once ? "." : "; / changes the filter, u shows everybody's.");
+}
+
 }  // namespace
 
 void TopHistory::Add(const std::vector<wire::GpuView>& gpus) {
@@ -350,7 +362,6 @@ std::vector<TopLine> TopLines(const TopFacts& facts, const TopHistory& history, 
   }
   Sort(running, choice.sort);
   Sort(waiting, choice.sort);
-  const bool is_filtered = !choice.filter.empty() || !choice.user.empty();
   if (!running.empty()) {
     out.push_back(ColumnTitles(true, choice, columns));
     AddJobs(running, RunningLine, facts, choice, columns, out);
@@ -359,10 +370,7 @@ std::vector<TopLine> TopLines(const TopFacts& facts, const TopHistory& history, 
     out.push_back(ColumnTitles(false, choice, columns));
     AddJobs(waiting, WaitingLine, facts, choice, columns, out);
   }
-  if (running.empty() && waiting.empty())
-    out.push_back(Heading(
-        is_filtered ? "No job is like that; / changes the filter, u shows everybody's." : "No jobs wait or run.",
-        columns, choice.is_ascii));
+  if (running.empty() && waiting.empty()) out.push_back(Heading(NoneText(choice), columns, choice.is_ascii));
   return out;
 }
 

@@ -48,6 +48,7 @@ struct TopChoice {
   bool is_tree = false;     // Jobs under their users, with what each has.
   bool hides_gpus = false;  // For more room below.
   bool is_ascii = false;    // The terminal shows no more.
+  bool is_once = false;     // Printed: there are no keys.
 };
 
 struct TopLine {

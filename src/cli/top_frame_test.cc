@@ -100,8 +100,12 @@ TEST(TopFrame, FiltersSortsAndPutsJobsUnderTheirUsers) {
   ASSERT_EQ(Screen(Facts(), choice).size(), 2u);
   EXPECT_EQ(Screen(Facts(), choice)[1], "       18 eval             ada       held      1");
   choice.filter = "nobody";
-  EXPECT_EQ(Screen(Facts(), choice).front(), "No job is like that; / changes the filter, u shows everybody's.");
+  EXPECT_EQ(Screen(Facts(), choice).front(), "No job is like 'nobody'; / changes the filter, u shows everybody's.");
+  choice.is_once = true;
+  EXPECT_EQ(Screen(Facts(), choice).front(), "No job is like 'nobody'.");
   choice.filter.clear();
+  choice.user = "eve";
+  EXPECT_EQ(Screen(Facts(), choice).front(), "No job of eve waits or runs.");
   choice.user = "bob";
   EXPECT_EQ(Screen(Facts(), choice).size(), 2u);
   choice.user.clear();
@@ -109,6 +113,22 @@ TEST(TopFrame, FiltersSortsAndPutsJobsUnderTheirUsers) {
   EXPECT_NE(Screen(Facts(), choice)[3].find("eval"), std::string::npos);
   choice.is_tree = true;
   EXPECT_EQ(Screen(Facts(), choice)[1], " ada  1 job, 1 GPU");
+}
+
+TEST(TopFrame, SaysWhatIsAmissWithTheGpuOfAJob) {
+  TopFacts facts = Facts();
+  facts.gpus[0].processes = {{4711, "eve", "python", 10 * kGiB, 60, false, std::nullopt, false}};
+  EXPECT_TRUE(Screen(facts, {})[0].ends_with("17 train (ada); also used by eve, pi…")) << Screen(facts, {})[0];
+  facts.gpus[0].state = "fenced";
+  facts.gpus[0].reason = "XID 48 (double-bit ECC error)";
+  facts.gpus[0].processes.clear();
+  EXPECT_TRUE(Screen(facts, {})[0].ends_with("17 train (ada); fenced: XID 48 (doub…")) << Screen(facts, {})[0];
+  wire::TenantView tenant;
+  tenant.display_id = "17";
+  tenant.name = "train";
+  tenant.share = "0.25";
+  facts.gpus[0].tenants = {tenant};
+  EXPECT_TRUE(Screen(facts, {}, 120)[0].ends_with("17; fenced: XID 48 (double-bit ECC error)"));
 }
 
 TEST(TopFrame, ShowsPartsProgressAndMachines) {

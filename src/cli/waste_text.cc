@@ -43,7 +43,7 @@ std::vector<std::string> WasteOf(const wire::WasteAnswer& answer, JobId id) {
       std::string line = finding.text + "; " + finding.remedy;
       if (lines.empty()) {
         line += " (lost so far: " + kForPeople.Hours(job.lost_gpu_hours) + " GPU-hours";
-        if (job.lost_cost) line += ", " + Fixed(*job.lost_cost, 2) + " in money";
+        if (job.lost_cost) line += " at a cost of " + Fixed(*job.lost_cost, 2);
         line += ")";
       }
       lines.push_back(std::move(line));

@@ -4,6 +4,7 @@
 #include <array>
 
 #include "base/text.h"
+#include "cli/actions.h"
 #include "cli/api.h"
 #include "cli/commands.h"
 #include "cli/job_text.h"
@@ -160,8 +161,9 @@ int WhyMain(const Words& words) {
   auto api = Api::Connect();
   if (!api) return Fail(api.error());
   return ShowListing(listing, [&]() -> Result<std::string> {
+    DIVVY_TRY(const Words ids, EachJob(*api, parsed->positional));
     std::string out;
-    for (const std::string& id : parsed->positional) {
+    for (const std::string& id : ids) {
       DIVVY_TRY(const wire::WhyView why, api->Why(id));
       if (!out.empty() && !listing.json) out += "\n";
       if (listing.json) {
@@ -170,6 +172,8 @@ int WhyMain(const Words& words) {
       }
       std::string text = WhyText(why, NowSeconds());
       if (why.state == "running") {
+        DIVVY_TRY(const std::vector<wire::GpuView> gpus, api->Gpus());
+        for (const auto& [gpu, trouble] : GpuTroubles(gpus, why.id)) AddField(text, gpu, trouble);
         for (const std::string& line : WasteOf(AskWaste(*api), why.id)) AddField(text, "waste", line);
       }
       out += Folded(text, static_cast<std::size_t>(TerminalWidth()));

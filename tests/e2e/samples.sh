@@ -29,12 +29,20 @@ two_samples() { [ "$(grep -c '^event: samples' events)" -ge 2 ]; }
 wait_for "two seconds of events" two_samples
 kill "$events" 2>/dev/null || true
 
+export LC_ALL=C.UTF-8
 divvy metrics "$job" >curves || fail "no curves: $(cat curves)"
 for name in gpu_utilization gpu_memory_used_bytes cpu_cores memory_used_bytes own.loss own.step; do
   grep -q "^$name  " curves || fail "$name is missing: $(cat curves)"
 done
 grep -q '█' curves || fail "nothing is drawn: $(cat curves)"
+LC_ALL=C divvy metrics "$job" >plain
+if grep -q '[^ -~]' plain; then fail "a locale with ASCII alone gets more: $(cat plain)"; fi
+grep -q '^own.loss  0.25 now, mean' curves || grep -q '^own.loss  0.25 all the time' curves || fail "what it said last: $(cat curves)"
 divvy metrics "$job" -m own.loss --csv | grep -q ',own.loss,,0.25,0.25,0.25,' || fail "CSV: $(divvy metrics "$job" -m own.loss --csv)"
+divvy metrics "$((job - 1))-$((job + 1))" | grep -q '^own.loss  ' || fail "of a range: $(divvy metrics "$((job - 1))-$((job + 1))")"
+code=0; divvy metrics "$job" --json --csv 2>err || code=$?
+expect 2 $code "two formats"
+grep -q "^divvy: --json and --csv are two formats; write one of them" err || fail "two formats: $(cat err)"
 divvy metrics --gpu 0 --since 5m --json | grep -q '"metric":"gpu_temperature_celsius","unit":"celsius"' || fail "no series of GPU 0"
 divvy metrics --cluster | grep -q '^gpus_used  ' || fail "cluster: $(divvy metrics --cluster)"
 code=0; divvy metrics "$job" -m gpu_utilisation 2>err || code=$?

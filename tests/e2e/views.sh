@@ -20,6 +20,11 @@ says "jobs? ${array}_(0|\[0-1\]) +sweep +$(id -un) +GPUs? 0(-1)? +ends by .*, in
 says "will start .*jobs ${array}_0 and ${array}_1 " "$text" "why"
 says_not "jobs? ($((array + 1))|$((array + 2)))\b" "$text" "why"
 says "^ +0 .* ${array}_0 .*sweep" "$(divvy gpus)" "the list of GPUs"
+# A range is of all the jobs in it; an array is one.
+expect "job $array,job $job" "$(divvy show "$array-$job" | grep -E '^job' | sed 's/  .*//' | paste -sd,)" "show of a range"
+expect 1 "$(divvy why "$job-$((job + 90))" | grep -c "^Job")" "why of a range"
+code=0; divvy wait 900-910 2>none || code=$?
+expect "3 divvy: there is no job in 900-910" "$code $(cat none)" "wait for a range without a job"
 one=$(divvy submit --quiet --gpus 2 --after "${array}_1" -- true)
 says "waits for job ${array}_1 to end" "$(divvy why "$one")" "why of a dependent job"
 says "job ${array}_1 +sweep .*GPU 1 " "$(divvy why "$one")" "why of a dependent job"

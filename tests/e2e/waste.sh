@@ -28,7 +28,7 @@ says() { # says PATTERN COMMAND...
 }
 # Half as long again as it takes at most: ten seconds, and a look each ten.
 wait_for "the line below the queue" says '^1 job wastes 2 GPUs; divvy report waste$' divvy queue
-says "^ *waste +does nothing with its 2 GPUs: 0% for [0-9]+ s; divvy cancel $idle \(lost so far: [0-9.]+ GPU-hours, [0-9.]+ in money\)" divvy show "$idle" ||
+says "^ *waste +does nothing with its 2 GPUs: 0% for [0-9]+ s; divvy cancel $idle \(lost so far: [0-9.]+ GPU-hours at a cost of [0-9.]+\)" divvy show "$idle" ||
   fail "show says: $(divvy show "$idle")"
 says "wastes 2 GPUs: it does nothing with its 2 GPUs" divvy show "$idle" || fail "its history says nothing: $(divvy show "$idle")"
 says "waste" divvy show "$busy" && fail "the busy job is said to waste GPUs: $(divvy show "$busy")"
@@ -40,7 +40,10 @@ grep -qE "^forgotten +1 " <<<"$report" || fail "the report has no row of it: $re
 grep -qE "^  does nothing with its 2 GPUs.*divvy cancel $idle" <<<"$report" || fail "the report has no remedy: $report"
 [ "$(divvy report waste --by name --json | grep -o '"group":"[^"]*"' | head -n 1)" = '"group":"forgotten"' ] ||
   fail "who lost most is not first: $(divvy report waste --by name --json)"
-divvy report waste --html | grep -q "GPU-hours lost by user" || fail "no page"
+divvy report waste --html | grep -q "GPU-hours lost by user on " || fail "no page, or without its machine"
+divvy report waste --html | grep -q 'class="m".*/></svg> not used' || fail "nothing says what the colours are"
+code=0; divvy report waste --html --csv >two 2>&1 || code=$?
+expect "2 divvy: --csv and --html are two formats; write one of them" "$code $(cat two)" "two formats"
 divvy report waste --by hour >hour 2>&1 && fail "waste by hour was not refused"
 grep -q "usage" hour || fail "the refusal names no other report: $(cat hour)"
 wait_for "the busy job's use" says '^busy +1 +[0-9.]+ +([5-8][0-9]|90)%' divvy report efficiency --by name
@@ -50,6 +53,7 @@ own=$(divvy nodes --json | grep -o '"name":"[^"]*"' | head -n 1 | cut -d'"' -f4)
 says "^$own +4 " divvy report usage --by node || fail "by machine: $(divvy report usage --by node)"
 says "^$own +[0-9.]+ " divvy report waste --by node || fail "by machine: $(divvy report waste --by node)"
 since=5min
+export LC_ALL=C.UTF-8
 says '^forgotten +[0-9.]+ +[0-9.]+ +2\.00 .*█' divvy report shares --by name --since $since || fail "shares: $(divvy report shares --by name --since $since)"
 divvy report shares --by name --since $since --csv >shares.csv
 expect "time,name,gpus" "$(head -n 1 shares.csv)" "the titles of the shares"
