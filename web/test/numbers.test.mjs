@@ -164,7 +164,7 @@ test('jobs: facts, why, and the last value of what it says of itself', async () 
   }
   const talks = String(daemon.json('queue').find((job) => job.name === 'talks').id);
   await show(`job/${talks}`);
-  await agree('its loss', async () => assert.match(await page.locator('[data-metric="own.loss"] .chart').getAttribute('aria-label'), /value 0\.5$/));
+  await agree('its loss', async () => assert.match(await page.locator('[data-metric="own.loss"] .chart').getAttribute('aria-label'), /now 0\.5$/));
 });
 
 test('nodes and GPUs', async () => {
@@ -187,7 +187,7 @@ test('nodes and GPUs', async () => {
       assert.deepEqual([row.Model, row.State, row.Job, row.NUMA, row.MIG, row.PCI], [gpu.model, gpu.state, gpu.job_display_ids.join(','), known(gpu.numa_node, ''), gpu.is_mig_enabled ? 'on' : gpu.slices.length ? 'off' : '', gpu.pci_address]);
       assert.equal(row.Memory.split(' / ')[1], bytes(gpu.memory_total_bytes));
       assert.deepEqual([row.Use, row.Temp, row.Power], [known(gpu.utilisation_percent, ' %'), known(gpu.temperature_celsius, ' °C'), known(gpu.power_watts, ' W')]);
-      for (const tenant of gpu.tenants) assert.ok(row.Who.includes(`${tenant.display_id} ${tenant.share}`), `${tenant.share} in ${row.Who}`);
+      for (const tenant of gpu.tenants) assert.ok(row.Who.includes(`${tenant.display_id}: ${tenant.share}`), `${tenant.share} in ${row.Who}`);
     }
   });
 });

@@ -160,8 +160,9 @@ test('curves: of all GPUs, of a machine, of a job and of what it says of itself'
   const said = JSON.parse(daemon.divvy('logs', '-n', '1', id).trim()).loss;
   await until('its loss', async () => {
     const label = await page.locator('[data-metric="own.loss"] [role=img]').getAttribute('aria-label');
-    const shown = Number(/value (\S+)/.exec(label)[1]);
-    return shown <= said + 1 && shown > said - 60;
+    // What it said last, and no mean of some seconds.
+    const shown = Number(/now (\S+)/.exec(label)[1]);
+    return Number.isInteger(shown) && shown <= said + 1 && shown > said - 60;
   });
   daemon.divvy('emulate', 'utilisation', '0', '77');
   await show('overview');

@@ -43,7 +43,7 @@ test('job: the words are those of divvy show', async () => {
       return true;
     });
     if (id === idle) assert.ok((await shown(id)).some((line) => /^is queued again at some time unless it uses its GPUs \(\d of 2 warnings given\)$/.test(line)), String(await shown(id)));
-    assert.match(plain(await page.locator('[data-waste]').innerText()), /lost so far: [0-9.]+ GPU-hours, [0-9.]+ in money/);
+    assert.match(plain(await page.locator('[data-waste]').innerText()), /lost so far: [0-9.]+ GPU-hours at a cost of [0-9.]+/);
   }
 });
 

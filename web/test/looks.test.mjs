@@ -1,0 +1,120 @@
+// What meets the eye: axes with labels, the newest numbers, tables that fit their width, what is amiss with a job's GPU.
+import assert from 'node:assert/strict';
+import { after, before, test } from 'node:test';
+import { kTimeSteps, timeSpace, valueSteps } from '../src/lib/axis.js';
+import { Daemon, enter, leave, showView, until } from './world.mjs';
+
+let daemon, browser, page, job;
+before(async () => {
+  daemon = new Daemon(process.env.DIVVY, '4xH100-80GB', '[teams.vision]\nquota = 2\nusers = ["somebody"]\n').up();
+  // Now and then a second without a line.
+  job = daemon.submit('--gpus', '2', '--name', 'talks', '--', 'sh', '-c', 'i=0; while [ $i -lt 3000 ]; do i=$((i+1)); echo "{\\"reward\\": $((100+i))}"; sleep 1.7; done');
+  daemon.submit('--gpus', '0.5', '--team', 'vision', '--name', 'half', '--', 'sleep', '3000');
+  daemon.submit('--gpus', '4', '--name', 'waits', '--', 'sleep', '3000');
+  await until('them to run', () => daemon.json('queue').filter((one) => one.state === 'running').length === 2);
+  ({ browser, page } = await enter(daemon));
+});
+after(() => leave(browser, daemon));
+const show = (view) => showView(page, view);
+const labelOf = (chart) => page.locator(`${chart} [role=img], ${chart}[role=img]`).first().getAttribute('aria-label');
+
+test('axes: each stretch of time has a label, whole things have whole steps', () => {
+  for (const pixels of [180, 270, 600, 1100]) {
+    for (let seconds = 4; seconds < 2 * 365 * 86400; seconds *= 1.13) {
+      // As the charts choose it: the least step with room for its labels.
+      const step = kTimeSteps.find((one) => (pixels * one) / seconds >= timeSpace(seconds, pixels));
+      assert.ok(step <= seconds, `${seconds} s on ${pixels} pixels: a label each ${step} s`);
+    }
+  }
+  assert.ok(valueSteps({ isWhole: true }).every(Number.isInteger));
+  assert.ok(valueSteps({}).includes(0.2) && !valueSteps({}).includes(2.5));
+  assert.ok(valueSteps({ isBinary: true }).includes(1024));
+});
+
+test("a job's own numbers: the newest one, drawn without gaps", async () => {
+  await show(`job/${job}`);
+  await until('the newest number', async () => {
+    const newest = (await daemon.ask('GET', '/v1/latest')).jobs.find((one) => one.id === Number(job)).own.reward;
+    const shown = Number(/ now (\d+)$/.exec(await labelOf('[data-metric="own.reward"]'))?.[1]);
+    return newest > 107 && Math.abs(shown - newest) <= 1;
+  });
+  // The line's own pixels: between its ends no column is empty.
+  const gaps = await page.locator('[data-metric="own.reward"] canvas').evaluate((canvas) => {
+    const { width, height } = canvas;
+    const data = canvas.getContext('2d').getImageData(0, 0, width, height).data;
+    const probe = document.createElement('i');
+    probe.style.color = 'var(--line-4)';
+    document.body.append(probe);
+    const ink = getComputedStyle(probe).color.match(/\d+/g).map(Number);
+    probe.remove();
+    const drawn = [];
+    for (let x = 0; x < width; ++x) {
+      for (let y = 0; y < height; ++y) {
+        const at = 4 * (y * width + x);
+        if (data[at + 3] > 60 && ink.every((value, i) => Math.abs(data[at + i] - value) < 50)) {
+          drawn.push(x);
+          break;
+        }
+      }
+    }
+    return { drawn: drawn.length, gaps: drawn.filter((x, i) => i && x - drawn[i - 1] > 2).length };
+  });
+  assert.ok(gaps.drawn > 20 && gaps.gaps === 0, JSON.stringify(gaps));
+});
+
+test('teams: one team, and the jobs of none, each with its name', async () => {
+  await show('teams');
+  await until('both', async () => /no team [\d.]+, vision [\d.]+|vision [\d.]+, no team [\d.]+/.test(await labelOf('[aria-label^="GPUs held over time"]')));
+});
+
+test('a shared GPU shows its use', async () => {
+  await show('overview');
+  await until('the cell to agree', async () => {
+    const gpu = daemon.json('gpus').find((one) => one.tenants.length);
+    const cell = page.locator(`main .cells a[data-gpu="${gpu.node}:${gpu.index}"]`);
+    return (await cell.innerText()).includes(`${gpu.utilisation_percent} %`) && (await cell.innerText()).includes(String(gpu.index));
+  });
+});
+
+test('no table has to be scrolled sideways', async () => {
+  for (const view of ['queue', 'nodes', 'teams', 'usage', 'notifications', 'events']) {
+    await show(view);
+    for (const width of [1280, 1024, 768, 480, 390]) {
+      await page.setViewportSize({ width, height: 800 });
+      await until(`the tables of ${view} to fit ${width}`, () => page.evaluate(() => [...document.querySelectorAll('[role=table]')].every((one) => one.scrollWidth <= one.clientWidth)));
+    }
+  }
+  await page.setViewportSize({ width: 768, height: 800 });
+  await show('queue');
+  const titles = await page.locator('[role=columnheader]').allInnerTexts();
+  for (const title of ['Job', 'Name', 'State', 'GPUs', 'Time']) assert.ok(titles.includes(title), `${title} in ${titles}`);
+  await page.setViewportSize({ width: 1280, height: 800 });
+});
+
+test('a title is clicked wherever it is', async () => {
+  await show('queue');
+  const title = page.locator('[role=columnheader]', { hasText: 'Name' });
+  const box = await title.boundingBox();
+  await page.mouse.click(box.x + box.width - 4, box.y + box.height / 2);
+  assert.equal(await title.getAttribute('aria-sort'), 'ascending');
+});
+
+test('an address of no view says so', async () => {
+  await page.evaluate(() => (location.hash = '#/nosuch'));
+  await page.waitForSelector('text=There is no view “nosuch”');
+  await show('queue');
+  await page.waitForSelector('h1:text-is("Queue")');
+  assert.equal(await page.locator('text=There is no view').count(), 0);
+});
+
+test("what is amiss with a job's GPU is on its page, as divvy show has it", async () => {
+  const gpu = daemon.json('show', job).gpus[0];
+  daemon.divvy('emulate', 'xid', String(gpu), '48');
+  await show(`job/${job}`);
+  await page.waitForSelector('[data-trouble]');
+  const shown = await page.locator('[data-trouble]').innerText();
+  const said = daemon.divvy('show', job).split('\n').find((line) => line.startsWith(`GPU ${gpu} `));
+  assert.equal(shown.replace(/^GPU \d+: /, ''), said.replace(/^GPU \d+ +/, ''));
+  assert.match(shown, /fenced: XID 48/);
+  assert.deepEqual(page.troubles, []);
+});
