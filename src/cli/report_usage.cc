@@ -37,7 +37,7 @@ std::vector<Cell> Row(const wire::UsageRow& row, const Numbers& numbers) {
 }
 
 std::vector<Column> FairnessColumns(std::string_view title) {
-  return {{title, false, true, true},      {"JOBS", true, true, false},        {"GPU-HOURS", true, true, false},
+  return {{title, false, true, true},      {"STARTS", true, true, false},        {"GPU-HOURS", true, true, false},
           {"SHARE", true, true, false},    {"WAIT", true, true, false},        {"LONGEST", true, true, false},
           {"SLOWDOWN", true, true, false}, {"SLOWDOWN P95", true, true, false}};
 }
