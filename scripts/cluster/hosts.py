@@ -10,6 +10,9 @@ import tempfile
 import threading
 import time
 
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+from lines import Line, Lines  # noqa: E402
+
 DIVVY = os.environ.get("DIVVY", "divvy")
 
 
@@ -58,6 +61,10 @@ class Host:
         if percent:
             self.at("iptables", "-A", "INPUT", "-m", "statistic", "--mode", "random", "--probability",
                     str(percent / 100), "-j", "DROP")
+
+    def slow(self, delay_ms):
+        """Frames both ways are delayed, by so much on average and at random; 0: not at all. Needs Lab.lengthen()."""
+        self.line.delay_ms = delay_ms
 
     # --- As an agent -----------------------------------------------------------------------------------------------
     def agent_pid(self):
@@ -175,6 +182,7 @@ class Lab:
         for number in range(1, agents + 1):
             self.agents[f"n{number}"] = Host(self, f"n{number}", number)
         self.gpus = gpus
+        self.lines = None
 
     def up(self):
         self.controller.divvy("up", "--quiet", "--emulate", "1xL4-24GB", "--listen",
@@ -200,6 +208,14 @@ class Lab:
         rows = self.controller.divvy("nodes", "--csv").stdout.splitlines()[1:]
         return {row.split(",")[0]: row.split(",")[1] for row in rows}
 
+    def lengthen(self, seed):
+        """Puts a line of its own between each agent's host and the bridge (lines.py)."""
+        self.lines = Lines(seed)
+        for number, host in enumerate(self.agents.values()):
+            host.line = Line(f"{os.getpid() % 10000}{number}", self.bridge, host.wire)
+            self.lines.lines.append(host.line)
+        self.lines.start()
+
     def all_up(self):
         states = self.nodes()
         return all(states.get(name) == "up" for name in self.agents)
@@ -215,6 +231,8 @@ class Lab:
         for host in self.agents.values():
             host.kill_agent()
             end_runs(host)
+        if self.lines is not None:
+            self.lines.close()
         for host in [self.controller, *self.agents.values()]:
             host.remove()
         run("ip", "link", "del", self.bridge, check=False)

@@ -10,6 +10,7 @@ import time
 import traceback
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+from histories import history  # noqa: E402
 from hosts import DIVVY, Lab, Waited, kill, name_of, run, wait_for  # noqa: E402
 
 
@@ -140,9 +141,21 @@ def mpi(checks, lab, cluster):
     lines = sorted(line for line in log.split("\n") if line.startswith("mpi"))
     checks.check("mpirun inside a job starts its ranks on both machines by divvy", job["state"] == "succeeded" and
                  len(lines) == 4 and len({line.split()[-1] for line in lines}) == 2, (job["reason"], log))
+    ring = os.path.join(os.path.dirname(os.path.abspath(__file__)), "mpi_ring.py")
+    with open(path, "w") as script:
+        script.write("#!/bin/bash\n#DIVVY --nodes 2 --tasks 4 --gpus 2 --gpu-type a100\n"
+                     "export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1\n"
+                     "mpirun --mca btl_tcp_if_include eth0 --mca oob_tcp_if_include eth0 --mca btl tcp,self "
+                     f"{sys.executable} {ring}\n")
+    job = cluster.end(cluster.submit(path), 90)
+    log = cluster.log(job["id"])
+    lines = sorted(line.split(" on ") for line in log.split("\n") if line.startswith("ring"))
+    checks.check("a program of MPI passes messages between its ranks on both machines", job["state"] == "succeeded" and
+                 [line[0] for line in lines] == [f"ring {i} of 4 got {(i - 1) % 4} sum 6" for i in range(4)] and
+                 len({line[1] for line in lines}) == 2, (job["reason"], log))
 
 
-def absences(checks, lab, cluster, short):
+def absences(checks, lab, cluster, short, seconds):
     name = next(iter(lab.agents))
     host = lab.agents[name]
     flag = os.path.join(cluster.shared, "go")
@@ -164,7 +177,6 @@ def absences(checks, lab, cluster, short):
     os.unlink(flag)
     # 200 jobs over the controller's absence.
     count = 40 if short else 200
-    seconds = 10 if short else 300
     jobs = {}
     slots = sum(lab.gpus for _ in lab.agents)
     for number in range(min(count, slots)):
@@ -196,73 +208,6 @@ def speed(checks, lab, cluster):
           f"{500 / (time.monotonic() - began):.0f} jobs/s")
 
 
-def history(checks, lab, cluster, seed):
-    """Jobs and gangs while machines are cut, lossy, and killed on either side; each run leaves a mark where it ran."""
-    draw = random.Random(seed)
-    marks = os.path.join(cluster.shared, f"marks{seed}")
-    os.makedirs(marks)
-    jobs = {}
-    cut, lossy, dead = set(), set(), set()
-
-    def job(number):
-        code = draw.randrange(100)
-        mark = (f'echo "begin $DIVVY_JOB_ID ${{RANK:-0}} $DIVVY_NODE" >> {marks}/{number}; sleep {draw.uniform(0, 1):.2f}; '
-                f'echo "end $DIVVY_JOB_ID ${{RANK:-0}}" >> {marks}/{number}; exit {code}')
-        nodes = draw.choice([1, 1, 1, 2, 3])
-        words = ["--gpus", str(draw.choice([1, 2])), "--gpu-type", "a100"]
-        if nodes > 1:
-            words += ["--nodes", str(nodes), "--no-kill"]
-        jobs[cluster.submit(*words, "--", "sh", "-c", mark)] = (number, code, nodes)
-
-    for step in range(24):
-        what = draw.randrange(8)
-        host = draw.choice(list(lab.agents.values()))
-        if what < 4:
-            job(step)
-        elif what == 4:
-            (host.join if host in cut else host.cut)()
-            cut ^= {host}
-        elif what == 5:
-            host.lose(0 if host in lossy else draw.choice([5, 20]))
-            lossy ^= {host}
-        elif what == 6:
-            if host in dead:
-                host.start_agent()
-            else:
-                host.kill_agent()
-            dead ^= {host}
-        else:
-            kill(lab.daemon_pid())
-            lab.up()
-        time.sleep(draw.uniform(0, 0.3))
-    for host in cut:
-        host.join()
-    for host in lossy:
-        host.lose(0)
-    for host in dead:
-        host.start_agent()
-    wait_for("all machines", lab.all_up, 120)
-    problems = []
-    for one, (number, code, nodes) in jobs.items():
-        end = cluster.end(one, 120)
-        path = os.path.join(marks, str(number))
-        lines = open(path).read().split("\n")[:-1] if os.path.exists(path) else []
-        begins = [line for line in lines if line.startswith("begin")]
-        if end["state"] in ("succeeded", "failed") and end["restarts"] == 0 and len(begins) > nodes:
-            problems.append(f"job {one} began {len(begins)} times on {nodes} machines: {lines}")
-        # A step whose machines cannot reach each other any more fails, and says so.
-        has_said = nodes > 1 and end["exit_code"] == 1 and "divvy: error" in cluster.log(one)
-        was_lost = has_said or end["state"] == "lost" or "lost its part" in end["reason"] or "machine" in end["reason"]
-        if nodes == 1 and end["exit_code"] != code:
-            problems.append(f"job {one} ended {end['state']} {end['exit_code']} ({end['reason']}), not {code}")
-        if nodes > 1 and end["exit_code"] != code and not was_lost:
-            problems.append(f"gang {one} ended {end['state']} {end['exit_code']} ({end['reason']}), not {code}")
-        if nodes > 1 and end["exit_code"] == code and code == 0 and len(begins) != nodes:
-            problems.append(f"gang {one} succeeded with {len(begins)} of {nodes} parts")
-    checks.check(f"history {seed}: {len(jobs)} jobs, each once, no exit code lost, gangs whole", not problems,
-                 problems[:4])
-
-
 def delayed(checks, lab, cluster):
     """Over a line of 200 ms both ways (a proxy; this kernel may have no netem)."""
     here = os.path.join(os.path.dirname(os.path.abspath(__file__)), "hosts.py")
@@ -291,19 +236,26 @@ def delayed(checks, lab, cluster):
         wire.wait()
 
 
-def once(checks, lab, cluster, short):
+def once(checks, lab, cluster, short, absence):
     checks.section("jobs", lambda: basics(checks, lab, cluster))
     checks.section("gangs", lambda: gangs(checks, lab, cluster))
     checks.section("Slurm", lambda: slurm(checks, lab, cluster))
     checks.section("MPI", lambda: mpi(checks, lab, cluster))
     checks.section("delay", lambda: delayed(checks, lab, cluster))
-    checks.section("absences", lambda: absences(checks, lab, cluster, short))
+    checks.section("absences", lambda: absences(checks, lab, cluster, short, absence))
     checks.section("speed", lambda: speed(checks, lab, cluster))
 
 
 def repeat(checks, lab, cluster, seed, histories):
+    if histories < 1:
+        return
+    lab.lengthen(seed)
     for number in range(seed, seed + histories):
         checks.section(f"history {number}", lambda number=number: history(checks, lab, cluster, number))
+    lines = lab.lines
+    print(f"      {lines.carried} frames between agents and controller, {lines.delayed} delayed, {lines.overtaken} overtaken "
+          "by a later one", flush=True)
+    checks.check("lines were slow, and frames overtook each other", histories < 6 or lines.overtaken > 0)
 
 
 def main():
@@ -311,22 +263,26 @@ def main():
     parser.add_argument("--short", action="store_true")
     parser.add_argument("--histories", type=int)
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--agents", type=int, default=4)
-    parser.add_argument("--gpus", type=int, default=8)
+    parser.add_argument("--agents", type=int, help="machines (8; 4 with --short)")
+    parser.add_argument("--gpus", type=int, help="of each (25, so that 200 jobs of one run at once; 8 with --short)")
+    parser.add_argument("--absence", type=int, help="seconds for which the controller is dead (300; 10 with --short)")
     parser.add_argument("--keep", action="store_true")
     parser.add_argument("--only", action="store_true", help="the histories alone")
     asked = parser.parse_args()
     histories = asked.histories if asked.histories is not None else (6 if asked.short else 100)
-    lab = Lab(asked.agents, asked.gpus, asked.keep)
+    agents = asked.agents or (4 if asked.short else 8)
+    gpus = asked.gpus or (8 if asked.short else 25)
+    absence = asked.absence or (10 if asked.short else 300)
+    lab = Lab(agents, gpus, asked.keep)
     checks = Checks(lab)
-    print(f"{DIVVY}: a controller and {asked.agents} machines with {asked.gpus} GPUs each, in {lab.folder}", flush=True)
+    print(f"{DIVVY}: a controller and {agents} machines with {gpus} GPUs each, in {lab.folder}", flush=True)
     try:
         lab.up()
         lab.join_all()
         cluster = Cluster(lab)
         checks.section("join", lambda: wait_for("all machines", lab.all_up))
         if not asked.only:
-            once(checks, lab, cluster, asked.short)
+            once(checks, lab, cluster, asked.short, absence)
         repeat(checks, lab, cluster, asked.seed, histories)
     finally:
         lab.close()
