@@ -234,6 +234,7 @@ class Ledger {
   // ledger_room.cc
   Room MakeRoom(GpuIndex gpu, Bytes needed, const Tenant* owner, Right right, std::string* why);
   bool IsBeingFreed(GpuIndex gpu) const;
+  bool IsMoreComing(GpuIndex gpu, const Tenant* except) const;
   Bytes FloorOf(const Tenant& tenant, unsigned device) const;
   Bytes Slack(GpuIndex gpu, const Tenant* except) const;
   void LowerIdle(GpuIndex gpu, Bytes needed, const Tenant* except);

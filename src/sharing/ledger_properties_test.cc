@@ -225,10 +225,28 @@ class History {
     if (const auto* park = std::get_if<Park>(&deed)) {
       EXPECT_EQ(node_.ledger.Find(park->tenant)->why_cannot_park, "");
     }
+    if (const auto* answer = std::get_if<Answer>(&deed); answer != nullptr && !answer->is_granted) CheckDenial(*answer);
     if (const auto* requeue = std::get_if<Requeue>(&deed)) {
       EXPECT_TRUE(node_.ledger.Find(requeue->borrower)->share.can_be_requeued);
       ++requeues;
       leaving_.push_back(requeue->borrower);
+    }
+  }
+  /// Of what is within a request nothing is denied while a borrower is on its way there or away: it is waited for.
+  void CheckDenial(const Answer& answer) {
+    const Tenant& owner = *node_.ledger.Find(answer.tenant);
+    const Bytes bytes = node_.asked.at(answer.request).second.bytes;
+    if (owner.is_lost || owner.devices[answer.device].used + bytes > owner.share.memory_request) return;
+    for (const auto& [id, tenant] : node_.ledger.tenants()) {
+      const bool is_under_way = tenant.state != State::kHere && !tenant.is_lost;
+      if (id == owner.id || !is_under_way) continue;
+      ForEachHold(tenant, [&, &other = tenant](unsigned device, GpuIndex gpu) {
+        const bool borrows = other.devices[device].used > other.share.memory_request;
+        EXPECT_FALSE(borrows && gpu == owner.devices[answer.device].gpu)
+            << node_.NameOf(owner.id) << " is denied its own while " << node_.NameOf(other.id)
+            << " is under way: " << answer.why << "\n"
+            << node_.log_text();
+      });
     }
   }
   bool MayMoveAnybody() const {

@@ -25,7 +25,7 @@ Ledger::Room Ledger::MakeRoom(GpuIndex gpu, Bytes needed, const Tenant* owner, R
     return true;
   });
   if (right == Right::kLoan) return Room::kNone;
-  if (is_held_for_a_moment || IsRequeued(gpu, owner)) return Room::kUnderWay;
+  if (is_held_for_a_moment || IsRequeued(gpu, owner) || IsMoreComing(gpu, owner)) return Room::kUnderWay;
   const bool is_under_way = ShrinkBorrowers(gpu, needed, owner) || MoveBorrower(gpu, needed, owner) ||
                             ParkBorrower(gpu, needed, owner, true) || ParkBorrower(gpu, needed, owner, false) ||
                             RequeueBorrower(gpu, owner);
@@ -58,6 +58,19 @@ bool Ledger::IsBeingFreed(GpuIndex gpu) const {
     if (tenants_.at(key.first).devices[key.second].gpu == gpu) return true;
   }
   return false;
+}
+
+/// Somebody on its way there brings what it can give back once it has arrived, and not before.
+bool Ledger::IsMoreComing(GpuIndex gpu, const Tenant* except) const {
+  return std::any_of(tenants_.begin(), tenants_.end(), [&](const auto& entry) {
+    const Tenant& tenant = entry.second;
+    const bool is_arriving = tenant.state == State::kMoving || tenant.state == State::kWaking;
+    if (&tenant == except || !is_arriving || tenant.is_lost) return false;
+    return std::any_of(tenant.devices.begin(), tenant.devices.end(), [&](const Device& device) {
+      return device.target.value_or(device.gpu) == gpu &&
+             device.ceiling > std::min(device.used, tenant.share.memory_request);
+    });
+  });
 }
 
 Bytes Ledger::FloorOf(const Tenant& tenant, unsigned device) const {
