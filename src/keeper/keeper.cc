@@ -89,7 +89,11 @@ void Keeper::AfterEach() {
 }
 
 void Keeper::SettleLedger() {
-  for (auto& [id, kept] : kept_) RefreshUse(*kept);
+  for (auto& [id, kept] : kept_) {
+    RefreshUse(*kept);
+    // What is lent depends on what its page says now, not at the last tick.
+    if (!kept->wants.empty()) SetCannot(*kept);
+  }
   // Orders that end at once are facts of their own.
   for (int round = 0; is_ledger_changed_ && round < 64; ++round) {
     is_ledger_changed_ = false;

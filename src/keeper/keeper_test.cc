@@ -50,6 +50,17 @@ TEST(Keeper, WhatIsBorrowedIsRepaidWithoutHarm) {
   EXPECT_LE(borrower.page->devices[0].ceiling + owner.page->devices[0].ceiling, static_cast<std::uint64_t>(16 * kGiB));
 }
 
+// What the page says of it is younger than the last look at it.
+TEST(Keeper, NothingIsLentToAProcessThatCannotBeMovedAnyMore) {
+  KeeperWorld world(1);
+  FakeProcess process(world.Add(KeeperWorld::Terms(1, 0, 0.5, 4 * kGiB, 16 * kGiB)).folder);
+  ASSERT_TRUE(Eventually([&] { return process.is_up(); }));
+  ASSERT_TRUE(process.Allocate(kGiB));
+  __atomic_fetch_or(&process.page->processes[process.slot].flags, share::kManaged, __ATOMIC_ACQ_REL);
+  EXPECT_FALSE(process.Allocate(12 * kGiB));
+  EXPECT_TRUE(process.Allocate(3 * kGiB));
+}
+
 TEST(Keeper, AProcessThatEndsGivesItsBytesBack) {
   KeeperWorld world(1);
   const std::string folder = world.Add(KeeperWorld::Terms(1, 0, 0.5, 4 * kGiB, 4 * kGiB)).folder;

@@ -140,6 +140,7 @@ void Ledger::RemoveTenant(TenantId id) {
   std::erase_if(wishes_, is_of_it);
   std::erase_if(lowering_, [&](const DeviceKey& key) { return key.first == id; });
   std::erase_if(pins_, [&](const auto& pin) { return pin.second == id; });
+  binding_.erase(id);
   asked_moves_.erase(id);
   asked_parks_.erase(id);
   refusals_.erase(id);
@@ -215,7 +216,8 @@ void Ledger::Want(TenantId id, unsigned device, Bytes bytes, std::uint64_t reque
 }
 
 void Ledger::ForgetWant(TenantId id, std::uint64_t request) {
-  pins_.erase(request);
+  // It may have been let go on unsettled.
+  if (pins_.erase(request) > 0) binding_[id] = AddSaturating(now_, settings_.binds_within);
   std::erase_if(wants_, [&](const OpenWant& want) { return want.tenant == id && want.request == request; });
 }
 
@@ -298,6 +300,7 @@ std::vector<Order> Ledger::Decide(Time now) {
   std::erase_if(granted_, [&](const auto& entry) { return entry.second.until <= now; });
   std::erase_if(wishes_, [&](const auto& entry) { return entry.second.until <= now; });
   std::erase_if(refusals_, [&](const auto& entry) { return entry.second.until <= now; });
+  std::erase_if(binding_, [&](const auto& entry) { return entry.second <= now; });
   std::erase_if(pushed_over_, [&](GpuIndex gpu) { return Free(gpu) >= Bytes(0); });
   for (auto& [id, tenant] : tenants_) {
     if (tenant.last_active == kNoTime) tenant.last_active = now;

@@ -38,6 +38,7 @@ struct Settings {
   Duration wish_lasts = 10s;   // For how long a denied loan counts when idle memory is divided.
   Duration retry_after = 60s;  // After a move or park that failed, before the same is tried again.
   Duration slack = 2s;         // Added to the bound of a repack: control state, orders, the driver's own time.
+  Duration binds_within = 10s;  // Who was answered a Pin is bound by then, and the page says so; or it came to nothing.
   Duration grant_lasts = 1s;   // What was granted is not lowered for so long, so that its process can use it.
   Bytes grain = 64_MiB;        // Ceilings are raised by at least so much where it is free.
   Duration stood_empty = 5s;   // A GPU that a whole job left is spread onto after so long: the next may be on its way.
@@ -228,6 +229,7 @@ class Ledger {
   // ledger_pins.cc
   void SettlePins();
   bool IsSettled(Tenant& tenant);
+  bool IsAboutToBeBound(TenantId id) const;
   bool IsComingHome(Tenant& tenant);
   bool IsRepaying(Tenant& tenant);
 
@@ -264,6 +266,7 @@ class Ledger {
   std::map<GpuIndex, Time> left_at_;  // When a whole job left it last; kNoTime: since the last decision.
   std::vector<OpenWant> wants_;
   std::map<std::uint64_t, TenantId> pins_;  // By their requests.
+  std::map<TenantId, Time> binding_;        // Pins that were answered: until when it may still be unsaid that they bind.
   std::map<TenantId, std::vector<GpuIndex>> asked_moves_;
   std::set<TenantId> asked_parks_;
 

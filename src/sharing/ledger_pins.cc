@@ -16,9 +16,14 @@ void Ledger::Pin(TenantId id, std::uint64_t request) {
 void Ledger::SettlePins() {
   std::erase_if(pins_, [&](const auto& pin) {
     if (!IsSettled(tenants_.at(pin.second))) return false;
+    binding_[pin.second] = AddSaturating(now_, settings_.binds_within);
     Say(Answer{pin.second, 0, pin.first, true, ""});
     return true;
   });
+}
+
+bool Ledger::IsAboutToBeBound(TenantId id) const {
+  return binding_.contains(id) || std::ranges::any_of(pins_, [id](const auto& pin) { return pin.second == id; });
 }
 
 /// On paper and without loans, or as near to that as it comes.

@@ -59,11 +59,11 @@ bool Ledger::AnswerLoan(const OpenWant& want, Tenant& tenant, Bytes need) {
   const Bytes borrows = need - tenant.share.memory_request;
   if (claimed_.contains(device.gpu)) return Deny(want, "nothing of " + gpu + " is lent while others are repaid");
   if (IsParkedWaiting()) return Deny(want, "others wait on the host for room on a GPU");
-  const bool can_repay =
-      tenant.why_cannot_park.empty() || tenant.why_cannot_move.empty() || tenant.share.can_be_requeued;
-  if (!can_repay) {
+  const bool is_bound = IsAboutToBeBound(tenant.id);
+  const bool can_leave = !is_bound && (tenant.why_cannot_park.empty() || tenant.why_cannot_move.empty());
+  if (!can_leave && !tenant.share.can_be_requeued) {
     return Deny(want, "it could not repay above its request of " + BytesText(tenant.share.memory_request) + ": " +
-                          tenant.why_cannot_park);
+                          (is_bound ? "a call of it is about to bind it to " + gpu : tenant.why_cannot_park));
   }
   const Bytes part = LoanPart(tenant, device.gpu, need);
   if (borrows > part) {
