@@ -91,6 +91,8 @@ void Ledger::OnParked(Tenant& tenant, ParkedBy by, const Done& done, Time now) {
 void Ledger::OnWoken(Tenant& tenant, const Done& done, Time now) {
   if (done.outcome == Outcome::kLost) return OnLost(tenant, done.why);
   if (done.outcome == Outcome::kDone) {
+    // Whoever was called back is not idle for what it was before it left.
+    if (tenant.wants_to_wake) tenant.last_active = now;
     Arrive(tenant, now);
     return Measure(tenant, done, 1);
   }
