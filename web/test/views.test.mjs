@@ -325,13 +325,13 @@ test('events: what happened to jobs and GPUs before the page was opened', async 
   await show('overview');
   const id = daemon.submit('--gpus', '0', '--hold', '--name', 'released', '--', 'true');
   daemon.divvy('release', String(id));
-  daemon.divvy('gpus', 'restrict', '0-14');
+  daemon.divvy('gpus', 'restrict', '0-6');
   await page.reload();
   await show('events');
   await page.waitForSelector('.rows >> text=/released by /');
-  await page.waitForSelector('.rows >> text=/GPU 15.* is restricted/');
+  await page.waitForSelector('.rows >> text=/GPU 7.* is restricted/');
   daemon.divvy('gpus', 'restrict', 'all');
-  await page.waitForSelector(".rows >> text=/GPU 15.* is divvy's again/");
+  await page.waitForSelector(".rows >> text=/GPU 7.* is divvy's again/");
 });
 
 test('the first picture is there within a second; nothing went wrong', async () => {
