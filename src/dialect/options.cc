@@ -57,6 +57,32 @@ class Parser {
     return found == options_.end() ? nullptr : &*found;
   }
 
+  std::string_view NearestTo(std::string_view name) const {
+    std::vector<std::string_view> known;
+    // Names before aliases: of two that are equally near, it is the one that --help shows.
+    for (const Option& option : options_) {
+      if (!option.is_hidden) known.push_back(option.name);
+    }
+    for (const Option& option : options_) {
+      if (!option.is_hidden) known.insert(known.end(), option.aliases.begin(), option.aliases.end());
+    }
+    // Edit distance costs letters x letters; no option has a name of more than a few words.
+    return name.size() > 64 ? std::string_view() : Nearest(name, known);
+  }
+
+  /// False: it is an error to be told.
+  bool TakesUnknown(std::string_view name, std::optional<std::string_view> value) {
+    if (!rules_.take_unknown || name.empty() || HasBegun(name) || !NearestTo(name).empty()) return false;
+    const std::string_view next = next_ < words_.size() ? std::string_view(words_[next_]) : std::string_view();
+    const UnknownIs is = rules_.take_unknown({name, value, next});
+    if (is == UnknownIs::kTakenWithNext) ++next_;
+    return is != UnknownIs::kRefused;
+  }
+
+  bool HasBegun(std::string_view name) const {
+    return std::ranges::any_of(options_, [&](const Option& option) { return HasNameBeginning(option, name); });
+  }
+
   Result<const Option*> Find(std::string_view name, std::string_view dashes) const {
     if (const Option* option = FindExactly(name)) return option;
     std::vector<const Option*> begun;
@@ -78,16 +104,7 @@ class Parser {
       for (const Option* option : begun) names += (names.empty() ? "--" : ", --") + std::string(option->name);
       return InvalidArgument(written + " is the beginning of several options: " + names);
     }
-    std::vector<std::string_view> known;
-    // Names before aliases: of two that are equally near, it is the one that --help shows.
-    for (const Option& option : options_) {
-      if (!option.is_hidden) known.push_back(option.name);
-    }
-    for (const Option& option : options_) {
-      if (!option.is_hidden) known.insert(known.end(), option.aliases.begin(), option.aliases.end());
-    }
-    // Edit distance costs letters x letters; no option has a name of more than a few words.
-    const std::string_view near = name.size() > 64 ? std::string_view() : Nearest(name, known);
+    const std::string_view near = NearestTo(name);
     return InvalidArgument(
         "unknown option " + written +
         (near.empty() ? std::string("; --help lists all") : "; did you mean --" + std::string(near) + "?"));
@@ -100,7 +117,13 @@ class Parser {
 
   Status ReadLong(std::string_view text, std::string_view dashes) {
     const std::size_t equals = text.find('=');
-    DIVVY_TRY(const Option* option, Find(text.substr(0, equals), dashes));
+    const auto found = Find(text.substr(0, equals), dashes);
+    if (!found) {
+      std::optional<std::string_view> value;
+      if (equals != std::string_view::npos) value = text.substr(equals + 1);
+      return TakesUnknown(text.substr(0, equals), value) ? Status() : Status(found.error());
+    }
+    const Option* option = *found;
     const std::string shown = "--" + std::string(option->name);
     if (equals != std::string_view::npos) {
       if (option->takes == Takes::kNothing) return InvalidArgument(shown + " takes no value");

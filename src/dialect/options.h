@@ -6,6 +6,7 @@
 #pragma once
 
 #include <functional>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -38,10 +39,20 @@ struct Parsed {
   bool saw_dashes = false;
 };
 
+/// A long option that is no slip of a known one.
+struct UnknownOption {
+  std::string_view name;
+  std::optional<std::string_view> value;  // What stands behind "=".
+  std::string_view next;                  // The next word of the line; "" at its end.
+};
+enum class UnknownIs { kRefused, kTaken, kTakenWithNext /* the next word is its value */ };
+using TakeUnknown = std::function<UnknownIs(const UnknownOption& option)>;
+
 struct ParseRules {
   bool stops_at_first_positional = false;  // "run CMD -x": -x belongs to CMD. Everything from there is positional.
   bool allows_abbreviations = true;        // --out for --output, when only one long name begins so.
   bool allows_single_dash_long = false;    // -name value.
+  TakeUnknown take_unknown;                // Empty: all are refused.
 };
 
 /// Applies `words` in order. Reads "--name=value", "--name value", "-n value", "-nvalue", "-abc" (flags), "--".

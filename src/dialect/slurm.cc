@@ -9,6 +9,7 @@
 #include "dialect/option_values.h"
 #include "dialect/quoted.h"
 #include "dialect/slurm_environment.h"
+#include "dialect/slurm_noted_options.h"
 #include "dialect/slurm_request.h"
 
 namespace divvy::dialect {
@@ -204,7 +205,7 @@ Status ApplySlurmLines(std::string_view text, std::string_view path, const Surro
       options = SbatchOptions(component, around);
       continue;
     }
-    auto parsed = ParseOptions(options, line.words);
+    auto parsed = ParseOptions(options, line.words, {.take_unknown = slurm::TakeSiteOptions(spec, true)});
     if (!parsed) return InvalidArgument(At(path, line.number) + parsed.error().message);
     parsed->positional.insert(parsed->positional.end(), parsed->after_dashes.begin(), parsed->after_dashes.end());
     for (const std::string& word : parsed->positional) {
@@ -305,9 +306,9 @@ Status CheckSlurmPlace(const JobSpec& spec) {
 }
 
 Result<Parsed> ReadSlurmWords(const std::vector<Option>& options, const std::vector<std::string>& words,
-                              const Surroundings& around, JobSpec& spec) {
-  const ParseRules rules{
-      .stops_at_first_positional = true, .allows_abbreviations = true, .allows_single_dash_long = false};
+                              const Surroundings& around, JobSpec& spec, JobSpec* noted) {
+  const ParseRules rules{.stops_at_first_positional = true,
+                         .take_unknown = slurm::TakeSiteOptions(noted != nullptr ? *noted : spec, false)};
   return ReadComponents(
       options, words, rules, spec, [&](JobSpec& component) { return SbatchOptions(component, around); },
       [](JobSpec&) -> Status { return {}; });
@@ -321,8 +322,22 @@ Status ReadSlurmLines(std::string_view text, std::string_view path, const Surrou
   return {};
 }
 
+namespace {
+
+/// --propagate: which of the submission's limits (ulimit -S) the job begins with; those of its machine are the others'.
+void KeepPropagated(JobSpec& spec) {
+  const std::string list = ToLower(slurm::Value(spec, "propagate").value_or(""));
+  const std::vector<std::string_view> names = Split(list, ',');
+  if (list.empty() || std::ranges::find(names, "all") != names.end()) return;
+  std::erase_if(spec.capture.limits,
+                [&](const auto& limit) { return std::ranges::find(names, limit.first) == names.end(); });
+}
+
+}  // namespace
+
 void CompleteSlurm(JobSpec& spec, std::optional<int> gpus_of_server) {
   if (spec.dialect != Dialect::kSlurm) return;
+  KeepPropagated(spec);
   if (slurm::Value(spec, "exclusive") && gpus_of_server) {
     spec.request.gpus = *gpus_of_server;
     spec.request.gpus_most = 0;

@@ -61,9 +61,10 @@ Status CheckSlurmPlace(const JobSpec& spec);
 Status CompleteSlurmOnOne(JobSpec& spec, std::string_view hostname);
 
 /// The words of sbatch's, srun's or salloc's command line, applied to `spec`. Words behind ":" are of further
-/// components of a heterogeneous job (dialect/components.h): what a script says of a component they say over.
+/// components of a heterogeneous job (dialect/components.h): what a script says of a component they say over. Options
+/// of a site's plugins are named in notes to `noted`; to `spec` where it is null.
 Result<Parsed> ReadSlurmWords(const std::vector<Option>& options, const std::vector<std::string>& words,
-                              const Surroundings& around, JobSpec& spec);
+                              const Surroundings& around, JobSpec& spec, JobSpec* noted = nullptr);
 
 /// Before the submission, after spec.capture is filled: applies --export, drops the SLURM_* of an outer job, and turns
 /// --exclusive into all `gpus_of_server` GPUs. Does nothing to a spec of another dialect. Calling it twice does no

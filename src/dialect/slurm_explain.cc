@@ -176,10 +176,15 @@ void ExplainSlurmLines(std::string_view text, std::string_view path, const Surro
       continue;
     }
     said.clear();
-    const auto parsed = ParseOptions(options, line.words);
+    JobSpec noted;
+    const auto parsed = ParseOptions(options, line.words, {.take_unknown = slurm::TakeSiteOptions(noted, true)});
     for (const Said& one : said) {
       AddRow(explanation.text, line.number, "--" + one.option + (one.value.empty() ? "" : "=" + one.value),
              ExplainOption(one, number == 0 ? spec : component));
+    }
+    for (const std::string& note : noted.notes) {
+      const auto colon = note.find(": ");
+      AddRow(explanation.text, line.number, note.substr(0, colon), note.substr(colon + 2));
     }
     if (!parsed) {
       fail(line.number, parsed.error().message);

@@ -1,7 +1,10 @@
 #include "dialect/slurm_noted_options.h"
 
+#include <algorithm>
 #include <array>
+#include <cctype>
 
+#include "base/text.h"
 #include "dialect/option_values.h"
 #include "dialect/slurm_request.h"
 
@@ -36,7 +39,7 @@ constexpr auto kNoted = std::to_array<Noted>({
     {"consolidate-segments", 0, kFlag, kNodes},
     {"container", 0, kValue, kHost},
     {"container-id", 0, kValue, kHost},
-    {"contiguous", 0, kFlag, ""},
+    {"contiguous", 0, kFlag, kNodes},
     {"core-spec", 'S', kValue, "no cores are set aside"},
     {"cores-per-socket", 0, kValue, kUnbound},
     {"cpu-freq", 0, kValue, "clocks are left as they are"},
@@ -56,7 +59,7 @@ constexpr auto kNoted = std::to_array<Noted>({
     {"mcs-label", 0, kValue, "there are no security labels"},
     {"mem-bind", 0, kValue, "memory is not bound"},
     {"network", 0, kValue, kNodes},
-    {"no-kill", 'k', kMaybe, ""},
+    {"no-kill", 'k', kMaybe, "a job ends when it loses a machine"},
     {"nodefile", 'F', kValue, kNodes},
     {"ntasks-per-core", 0, kValue, kUnbound},
     {"ntasks-per-socket", 0, kValue, kUnbound},
@@ -98,8 +101,8 @@ constexpr auto kNoted = std::to_array<Noted>({
     {"uenv", 0, kValue, "there are no user environments (uenv)"},
     {"view", 0, kValue, "there are no user environments (uenv)"},
     {"power-cap", 0, kValue, "power is left as it is"},
-    {"disable-dcgm", 0, kFlag, ""},
-    {"disable-perfparanoid", 0, kFlag, ""},
+    {"disable-dcgm", 0, kFlag, "an option of a site's plugin; DCGM, where it runs, is left as it is"},
+    {"disable-perfparanoid", 0, kFlag, "an option of a site's plugin; perf_event_paranoid is left as it is"},
 });
 
 }  // namespace
@@ -124,6 +127,23 @@ void AddNotedOptions(JobSpec& spec, std::vector<Option>& options) {
                   .is_hidden = true};
     options.push_back(std::move(option));
   }
+}
+
+TakeUnknown TakeSiteOptions(JobSpec& spec, bool words_are_options) {
+  return [&spec, words_are_options](const UnknownOption& option) {
+    const auto is_of_a_name = [](unsigned char c) { return std::isalnum(c) != 0 || c == '-' || c == '_'; };
+    if (!std::ranges::all_of(option.name, is_of_a_name)) return UnknownIs::kRefused;
+    constexpr std::array<std::string_view, 18> kOfTheJob = {"gpu",  "gpus",     "gres", "tres",  "mem",       "memory",
+                                                            "cpu",  "cpus",     "core", "task",  "tasks",     "ntasks",
+                                                            "node", "walltime", "time", "queue", "partition", "array"};
+    const std::string first = ToLower(option.name.substr(0, option.name.find_first_of("-_")));
+    if (std::ranges::find(kOfTheJob, first) != kOfTheJob.end()) return UnknownIs::kRefused;
+    const bool takes_next = words_are_options && !option.value && !option.next.empty() && !option.next.starts_with('-');
+    const std::string value(option.value ? *option.value : takes_next ? option.next : "");
+    AddNote(spec, "--" + std::string(option.name) + (value.empty() ? "" : "=" + value) +
+                      ": none of Slurm's own options, so one of a site's plugin; it does nothing here");
+    return takes_next ? UnknownIs::kTakenWithNext : UnknownIs::kTaken;
+  };
 }
 
 std::string_view WhyNoted(std::string_view name) {

@@ -287,8 +287,9 @@ void Builder::AddMemoryAndTime() {
         spec->time_limit = std::chrono::ceil<std::chrono::minutes>(limit);
         return {};
       });
-  AddKept("time-min", 0, "TIME", "Least time limit; --time is given in full", [](std::string_view value) -> Status {
+  AddKept("time-min", 0, "TIME", "Least time limit; --time is given in full", [spec](std::string_view value) -> Status {
     DIVVY_TRY([[maybe_unused]] const Duration limit, ParseSlurmTime(value));
+    AddNote(*spec, "--time-min=" + std::string(value) + ": --time is given in full");
     return {};
   });
   AddKept("deadline", 0, "TIME", "Refused if it cannot end by then",

@@ -398,20 +398,6 @@ TEST(SlurmFiles, PatternsAndDirectories) {
   EXPECT_EQ(Good("-o /dev/null").output, "/dev/null");
 }
 
-TEST(SlurmNoted, WhatDoesNotApplyIsNamedOnceAndNeverFatal) {
-  for (const char* line : {"--switches=1@10", "--hint=nomultithread", "--container-name=a", "--reservation=x",
-                           "-L matlab", "-m block:cyclic", "--mail-type=END,TIME_LIMIT_90", "--uenv=pytorch",
-                           "--get-user-env", "--threads-per-core=1", "--cpu-freq=high"}) {
-    EXPECT_FALSE(Good(line).notes.empty()) << line;
-  }
-  for (const char* line : {"--wait-all-nodes=1", "--no-kill", "-k", "--gpu-bind=closest", "--overcommit", "--propagate",
-                           "--disable-dcgm", "--partition=gpu,long", "--account=proj", "--qos=high",
-                           "--comment=anything", "--mail-type=NONE", "--mail-type=END,FAIL --mail-user=a@b"}) {
-    EXPECT_TRUE(Good(line).notes.empty()) << line;
-  }
-  EXPECT_EQ(Good("--hint=nomultithread", "--hint=nomultithread").notes.size(), 1u);
-}
-
 TEST(SlurmOptions, APartitionIsNamedOnceWhateverCommasAreAroundIt) {
   EXPECT_EQ(Good("-p debug,debug,").pool, "debug");
   EXPECT_EQ(Good("-p ,gpu,debug,,gpu").pool, "gpu,debug");
