@@ -137,8 +137,8 @@ void AddStepWords(const StepAsk& ask, const JobAround& around, const StepIdentit
   AddJobWords(around, identity, out);
 }
 
-/// To which cores the tasks here are bound, by srun's names: a mask for each. Nothing binds memory, and no process of
-/// ours listens for the tasks (SLURM_MEM_BIND*, SLURM_SRUN_COMM_PORT).
+/// To which cores the tasks here are bound, by srun's names: a mask for each. Nothing binds memory, whatever --mem-bind
+/// asks for, and no process of ours listens for the tasks (SLURM_SRUN_COMM_PORT).
 void AddBindWords(const std::vector<TaskPlace>& places, Environment& out) {
   std::vector<std::string> masks;
   for (const TaskPlace& place : places) {
@@ -150,6 +150,10 @@ void AddBindWords(const std::vector<TaskPlace>& places, Environment& out) {
   out.Set("SLURM_CPU_BIND_TYPE", type);
   out.Set("SLURM_CPU_BIND_LIST", list);
   out.Set("SLURM_CPU_BIND_VERBOSE", "quiet");
+  out.Set("SLURM_MEM_BIND", "quiet,none");
+  out.Set("SLURM_MEM_BIND_TYPE", "none");
+  out.Set("SLURM_MEM_BIND_LIST", "");
+  out.Set("SLURM_MEM_BIND_VERBOSE", "quiet");
 }
 
 /// Where rank 0 is met. A user's own words stay; what the job's start said is about the job, and a step has its own.
@@ -496,6 +500,10 @@ std::string FillStepPattern(const std::string& pattern, const JobAround& around,
         break;
       case 'a':
         text += padded(either(either(value("SLURM_ARRAY_TASK_ID"), value("DIVVY_ARRAY_INDEX")), "4294967294"));
+        break;
+      case 'b':
+        // The last digit of %a.
+        text += either(either(value("SLURM_ARRAY_TASK_ID"), value("DIVVY_ARRAY_INDEX")), "4").back();
         break;
       case 's':
         text += padded(identity.step);

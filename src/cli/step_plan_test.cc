@@ -70,7 +70,7 @@ TEST(StepPlan, SlurmsStepsAreToldTheirCores) {
     EXPECT_EQ(EnvironmentValue(task.environment, "SLURM_CPU_BIND"), "quiet,mask_cpu:0x8,0x10");
     EXPECT_EQ(EnvironmentValue(task.environment, "SLURM_CPU_BIND_TYPE"), "mask_cpu:");
     EXPECT_EQ(EnvironmentValue(task.environment, "SLURM_CPU_BIND_LIST"), "0x8,0x10");
-    EXPECT_EQ(EnvironmentValue(task.environment, "SLURM_MEM_BIND"), "") << "nothing binds memory";
+    EXPECT_EQ(EnvironmentValue(task.environment, "SLURM_MEM_BIND"), "quiet,none") << "nothing binds memory";
   }
 }
 
@@ -78,6 +78,7 @@ TEST(StepPlan, PatternsOfFiles) {
   const StepIdentity identity{"3", "box", "eva"};
   const auto fill = [&](const std::string& pattern) { return FillStepPattern(pattern, TwoGpus(), identity, 5); };
   EXPECT_EQ(fill("%j-%A-%a-%x-%N-%t-%u-%s-%n"), "17-17-4294967294-train-box-5-eva-3-0");
+  EXPECT_EQ(fill("%b"), "4") << "the last digit of %a";
   EXPECT_EQ(fill("%3t %J %% %q %"), "005 17.3 % %q %");
 }
 

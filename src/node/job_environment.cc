@@ -107,6 +107,9 @@ std::string FillPattern(std::string_view pattern, const JobRecord& record, const
       case 'a':
         out += Padded(record.array.is_set() ? std::to_string(record.array_index) : "4294967294", width);
         break;
+      case 'b':
+        out += record.array.is_set() ? std::to_string(record.array_index % 10) : "4";
+        break;
       case 'x':
         // A name is part of a file's name, never a folder.
         std::ranges::replace_copy(record.name, std::back_inserter(out), '/', '_');

@@ -21,6 +21,9 @@ TEST(FillPattern, EveryLetterThatSlurmScriptsUse) {
   EXPECT_EQ(FillPattern("%x-%j.out", record, node), "train-17.out");
   EXPECT_EQ(FillPattern("%A_%a %4j %u@%N %%", record, node), "12_4 0017 ada@box %");
   EXPECT_EQ(FillPattern("100%", record, node), "100%");
+  record.array_index = 127;
+  EXPECT_EQ(FillPattern("%a-%b", record, node), "127-7");
+  EXPECT_EQ(FillPattern("%b", Record(), node), "4") << "the last digit of what %a is without an array";
   JobRecord climbs = record;
   climbs.name = "../../etc/x";
   EXPECT_EQ(FillPattern("logs/%x.out", climbs, node), "logs/.._.._etc_x.out");
