@@ -255,6 +255,90 @@ expect "0,1,2" "$(SALLOC_GRES=gpu:3 salloc -Q sh -c 'echo $CUDA_VISIBLE_DEVICES'
 expect "n1 n2 n10" "$(scontrol show hostnames 'n[1-2,10]' | xargs)" "host names"
 expect "n[1-3]" "$(scontrol show hostlist n1,n2,n3)" "a host list"
 
+# What srun runs around each task, and what it says of options that do nothing.
+cat >prolog.sh <<'S'
+#!/bin/sh
+echo "export FROM_PROLOG=$SLURM_PROCID and more"
+echo "unset UNWANTED"
+echo "print said by the prolog"
+S
+printf '#!/bin/sh\necho "after task $SLURM_PROCID"\n' >epilog.sh
+chmod +x prolog.sh epilog.sh
+# shellcheck disable=SC2016
+hooks=(--task-prolog="$PWD/prolog.sh" --task-epilog="$PWD/epilog.sh" sh -c 'echo "[$FROM_PROLOG] [$UNWANTED]"; exit 3')
+code=0
+UNWANTED=1 srun -n2 "${hooks[@]}" >out 2>err || code=$?
+expect 3 $code "a task's code between its hooks: $(cat err)"
+expect "said by the prolog said by the prolog [0 and more] [] [1 and more] []  after task 0 after task 1" \
+  "$(grep said out | xargs) $(grep '^\[' out | sort | xargs)  $(grep after out | sort | xargs)" "prolog and epilog of tasks"
+divvy show @ | grep -q "exit code 3  2 tasks  .*s  sh -c 'echo" || fail "a step is listed by its hooks: $(divvy show @)"
+inside=$(sbatch --parsable -W -o in.out --wrap 'SLURM_TASK_PROLOG=$PWD/prolog.sh srun --bcast -Z --prolog=/bin/date --mysite-flag sh -c "echo [\$FROM_PROLOG]"')
+expect "[0 and more]" "$(grep '^\[' in.out)" "SLURM_TASK_PROLOG inside job $inside"
+for option in bcast no-allocate prolog=/bin/date mysite-flag; do
+  expect 1 "$(grep -c "note: --$option: " in.out)" "notes on --$option: $(cat in.out)"
+done
+refuses 0 "note: --bcast: the program is started where it is" srun --bcast true
+expect 1 "$(srun -l --epilog=/bin/date -X true 2>&1 | grep -c 'note: --epilog')" "a note is told once"
+refuses 0 "note: --mysite-option=4: none of Slurm's own" sbatch -Q --mysite-option=4 -W --wrap true
+refuses 1 "write 'srun ... &'" srun --async true
+expect "MPI plugin types are... none" "$(srun --mpi=list | xargs)" "srun --mpi=list"
+srun -Q --whole --treewidth=16 --external-launcher true || fail "options of Slurm's own are refused"
+printf '#!/bin/sh\nulimit -Sn\n' >limit.sh
+expect "100" "$(ulimit -Sn 100 && sbatch -Q -W -o limit.out limit.sh && cat limit.out)" "limits go with the job"
+[ "$(ulimit -Sn 100 && sbatch -Q -W -o limit.out --propagate=NONE limit.sh && cat limit.out)" != 100 ] || fail "--propagate=NONE keeps limits"
+sbatch -Q -W -a 12 -o 'digit-%b.out' --wrap true && [ -e digit-2.out ] || fail "%b is no pattern: $(ls)"
+
+# Filters hold, and what is asked of one process or machine is answered.
+keyed=$(sbatch --parsable -W --wckey=blue -t 47 --wrap true)
+expect "$keyed" "$(sacct -n -X -P -o JobID -W blue)" "sacct -W"
+expect "$keyed" "$(sacct -n -X -P -o JobID -k 47)" "sacct -k"
+expect "" "$(sacct -n -X -P -o JobID -j "$keyed" -k 48 -K 60)" "sacct -k -K"
+expect "" "$(sacct -n -X -P -o JobID -j "$keyed" -i 2)" "sacct -i"
+expect "$keyed" "$(sacct -n -X -P -o JobID -j "$keyed" -i 1-2 -I 1 -F SchedMain -R None)" "sacct -i -I -F -R"
+expect "" "$(sacct -n -X -P -o JobID -j "$keyed" -R Resources)" "sacct -R"
+refuses 1 "associations have no ids" sacct -x 3
+held=$(sbatch --parsable -Q -H -L matlab:2 --reservation=course --wrap true)
+expect "$held" "$(squeue -h -o %i -L matlab -R course)" "squeue -L -R"
+expect "" "$(squeue -h -o %i -L other)" "squeue -L other"
+expect "" "$(squeue -h -o %i -R other)" "squeue -R other"
+scancel "$held"
+expect "" "$(sinfo -h --dead)" "sinfo --dead"
+says "$host" "$(sinfo -h --responding -F)" "sinfo --responding"
+expect "No reservations in the system" "$(sinfo -T)" "sinfo -T"
+noted=$(sbatch --parsable -t 10 -o noted.out --wrap 'echo $$ >pid; until [ -e go ]; do sleep 0.05; done')
+wait_for "its process" test -s pid
+says "^Slurm job id $noted ends at .* 20[0-9][0-9]$" "$(scontrol pidinfo "$(cat pid)")" "scontrol pidinfo"
+refuses 1 "Invalid job id" scontrol pidinfo 1
+says "^$noted +batch$" "$(scontrol liststeps)" "scontrol liststeps"
+scontrol notify "$noted" "well done" || fail "scontrol notify"
+wait_for "the message" grep -qx "scontrol: well done" noted.out
+expect "" "$(scontrol completing)" "scontrol completing"
+says "^$host: " "$(scontrol getaddrs "$host")" "scontrol getaddrs"
+expect "$host" "$(scontrol show aliases)" "scontrol show aliases"
+says "^Active Jobs +=.* $noted|^Active Jobs += $noted" "$(scontrol show slurmd)" "scontrol show slurmd"
+says "Association Records" "$(scontrol show assoc_mgr)" "scontrol show assoc_mgr"
+# JSON and YAML of every listing.
+says "\"partitions\":\[\{\"name\":\"main\"" "$(scontrol show partition --json)" "scontrol show partition --json"
+says "\"id\":\"$noted.batch\"" "$(scontrol show step "$noted" --json)" "scontrol show step --json"
+says "\"reservations\":\[\]" "$(scontrol show reservation --json)" "scontrol show reservation --json"
+says "\"ClusterName\":\"divvy\"" "$(scontrol show config --json)" "scontrol show config --json"
+says "\"ping\":\"UP\"" "$(scontrol ping --json)" "scontrol ping --json"
+says "\"jobs_running\":1" "$(sdiag --json)" "sdiag --json"
+says "\"associations\":\[\{\"account\":" "$(sacctmgr --json show assoc)" "sacctmgr --json"
+says "\"shares\":\[" "$(sshare -a --json)" "sshare --json"
+says "\"jobs\":\[\]" "$(sprio --json)" "sprio --json"
+says "^  job_state: RUNNING$" "$(squeue --yaml -j "$noted")" "squeue --yaml"
+says "^    current: RUNNING$" "$(sacct --yaml -j "$noted")" "sacct --yaml"
+says "^- name: " "$(sinfo --yaml)" "sinfo --yaml"
+for command in squeue sinfo sacct scontrol sdiag sacctmgr sshare sprio; do
+  expect "data_parser/v0.0.38" "$($command --json=list | tail -n 1)" "$command --json=list"
+done
+refuses 0 "note: --json=v0.0.40: the fields are those of v0.0.38" squeue --json=v0.0.40
+grep -q '"jobs":' out || fail "squeue --json=v0.0.40"
+touch go
+wait_for "them" queue_is_empty
+rm go pid
+
 # Refusals are in the command's own name and in Slurm's options; nothing is promised that is refused later.
 refuses 1 "^sbatch: error: Batch job submission failed: .*; --gpus=8 is the most" sbatch --gpus=99 --wrap true
 refuses 1 "^srun: error: Unable to allocate resources: .*; --gres=gpu:8 is the most" srun --gres=gpu:99 true

@@ -50,6 +50,8 @@ Result<std::string> FormatAccounts(const std::vector<AccountRow>& rows, const Ac
 /// {"jobs": [...]} with the fields of Slurm 22.05's accounting interface that exist here; rows with their detail, steps
 /// behind their jobs.
 std::string AccountsJson(const std::vector<AccountRow>& rows, const Scene& scene);
+/// {"steps": [...]}, each as it stands with its job there.
+std::string StepsJson(const std::vector<AccountRow>& steps, const Scene& scene);
 /// The state as accounting has it: "CANCELLED by 1000", "OUT_OF_MEMORY".
 std::string AccountState(const AccountRow& row, const Scene& scene);
 /// All names that --format takes, four a line.

@@ -190,4 +190,17 @@ std::string AccountsJson(const std::vector<AccountRow>& rows, const Scene& scene
   return out + "\n";
 }
 
+std::string StepsJson(const std::vector<AccountRow>& steps, const Scene& scene) {
+  std::string out;
+  JsonWriter json(out);
+  json.BeginObject();
+  AddMeta(json, "scontrol");
+  json.Key("steps");
+  json.BeginArray();
+  for (const AccountRow& step : steps) AddStep(step, scene, json);
+  json.EndArray();
+  json.EndObject();
+  return out + "\n";
+}
+
 }  // namespace divvy::cli::slurm

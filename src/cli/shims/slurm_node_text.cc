@@ -1,6 +1,7 @@
 // sinfo --json, and scontrol show node, partition and config.
 #include <algorithm>
 #include <cctype>
+#include <cmath>
 #include <cstdio>
 
 #include "base/text.h"
@@ -156,18 +157,37 @@ static std::string StateOf(const wire::PoolView& pool) {
   return state;
 }
 
+namespace {
+
+struct PartitionTotals {
+  std::vector<std::string> hosts;
+  std::int64_t cpus = 0;
+  std::int64_t memory_mib = 0;
+  std::size_t gpus = 0;
+};
+
+PartitionTotals TotalsOf(const std::vector<NodeRow>& rows) {
+  PartitionTotals totals;
+  for (const NodeRow& row : rows) {
+    totals.hosts.push_back(HostOf(row));
+    totals.cpus += row.scene.cpus;
+    totals.memory_mib += row.scene.memory_mib;
+    totals.gpus += row.gpus.size();
+  }
+  return totals;
+}
+
+std::string TresOf(const PartitionTotals& totals, std::size_t nodes) {
+  return "cpu=" + std::to_string(totals.cpus) + ",mem=" + std::to_string(totals.memory_mib) +
+         "M,node=" + std::to_string(nodes) + ",gres/gpu=" + std::to_string(totals.gpus);
+}
+
+}  // namespace
+
 std::string ShowPartition(const std::vector<NodeRow>& rows, bool is_one_line) {
   const std::string name = PartitionOf(rows.front());
-  std::vector<std::string> hosts;
-  std::int64_t cpu_count = 0, memory = 0;
-  std::size_t gpus = 0;
-  for (const NodeRow& row : rows) {
-    hosts.push_back(HostOf(row));
-    cpu_count += row.scene.cpus;
-    memory += row.scene.memory_mib;
-    gpus += row.gpus.size();
-  }
-  const std::string cpus = std::to_string(cpu_count);
+  const PartitionTotals totals = TotalsOf(rows);
+  const std::string cpus = std::to_string(totals.cpus);
   const std::string nodes = std::to_string(rows.size());
   const wire::PoolView& pool = rows.front().pool;
   const std::string accounts = pool.teams.empty() ? "ALL" : Join(pool.teams, ",");
@@ -180,21 +200,22 @@ std::string ShowPartition(const std::vector<NodeRow>& rows, bool is_one_line) {
           " DisableRootJobs=NO ExclusiveUser=NO GraceTime=0 Hidden=NO",
       "MaxNodes=" + most + " MaxTime=" + PartitionTime(pool.max_time_s, "UNLIMITED") +
           " MinNodes=1 LLN=NO MaxCPUsPerNode=UNLIMITED",
-      "Nodes=" + dialect::FoldHostList(hosts),
+      "Nodes=" + dialect::FoldHostList(totals.hosts),
       "PriorityJobFactor=1 PriorityTier=" + (pool.name.empty() ? "1" : std::to_string(pool.priority)) +
           " RootOnly=NO ReqResv=NO OverSubscribe=" + (pool.is_exclusive ? "EXCLUSIVE" : "NO"),
       "OverTimeLimit=NONE PreemptMode=OFF",
       "State=" + StateOf(pool) + " TotalCPUs=" + cpus + " TotalNodes=" + nodes + " SelectTypeParameters=NONE",
       "JobDefaults=(null)",
       "DefMemPerNode=UNLIMITED MaxMemPerNode=UNLIMITED",
-      "TRES=cpu=" + cpus + ",mem=" + std::to_string(memory) + "M,node=" + nodes + ",gres/gpu=" + std::to_string(gpus),
+      "TRES=" + TresOf(totals, rows.size()),
   };
   return Lines(lines, is_one_line);
 }
 
-std::string ShowConfig(const NodeRow& row) {
-  std::string text = "Configuration data as of " + Moment(row.scene.now) + "\n";
-  const std::vector<std::pair<std::string, std::string>> lines = {
+namespace {
+
+std::vector<std::pair<std::string, std::string>> ConfigLines(const NodeRow& row) {
+  return {
       {"AccountingStorageType", "divvy"},
       {"AcctGatherNodeFreq", "0 sec"},
       {"BOOT_TIME", Moment(row.scene.now - row.status.uptime_s)},
@@ -211,12 +232,68 @@ std::string ShowConfig(const NodeRow& row) {
       {"SlurmctldHost[0]", HostOf(row)},
       {"StateSaveLocation", row.status.home},
   };
-  for (const auto& [name, value] : lines) {
+}
+
+}  // namespace
+
+std::string ShowConfig(const NodeRow& row) {
+  std::string text = "Configuration data as of " + Moment(row.scene.now) + "\n";
+  for (const auto& [name, value] : ConfigLines(row)) {
     std::string padded = name;
     padded.resize(std::max<std::size_t>(name.size(), 23), ' ');
     text += padded + " = " + OrNull(value) + "\n";
   }
   return text;
+}
+
+std::string ConfigJson(const NodeRow& row) {
+  std::string out;
+  JsonWriter json(out);
+  JsonFields fields(json);
+  json.BeginObject();
+  AddMeta(json, "scontrol");
+  json.Key("config");
+  json.BeginObject();
+  for (const auto& [name, value] : ConfigLines(row)) fields.Text(name, value);
+  json.EndObject();
+  json.EndObject();
+  return out + "\n";
+}
+
+std::string PartitionsJson(const std::vector<std::vector<NodeRow>>& partitions) {
+  std::string out;
+  JsonWriter json(out);
+  JsonFields fields(json);
+  json.BeginObject();
+  AddMeta(json, "scontrol");
+  json.Key("partitions");
+  json.BeginArray();
+  for (const std::vector<NodeRow>& rows : partitions) {
+    const PartitionTotals totals = TotalsOf(rows);
+    const wire::PoolView& pool = rows.front().pool;
+    // Minutes; -1: no limit.
+    const auto minutes = [](const std::optional<double>& seconds) {
+      return seconds ? static_cast<std::int64_t>(std::ceil(*seconds / 60)) : -1;
+    };
+    json.BeginObject();
+    fields.Text("name", PartitionOf(rows.front()));
+    fields.Bool("default", IsDefaultPartition(rows.front()));
+    fields.Text("nodes", dialect::FoldHostList(totals.hosts));
+    fields.Number("total_nodes", static_cast<std::int64_t>(rows.size()));
+    fields.Number("total_cpus", totals.cpus);
+    fields.Text("allowed_accounts", Join(pool.teams, ","));
+    fields.Number("default_time_limit", minutes(pool.default_time_s));
+    fields.Number("max_time_limit", minutes(pool.max_time_s));
+    fields.Number("maximum_nodes_per_job", pool.max_nodes.value_or(-1));
+    fields.Number("priority_tier", pool.name.empty() ? 1 : pool.priority);
+    fields.Bool("exclusive", pool.is_exclusive);
+    fields.Text("state", StateOf(pool));
+    fields.Text("tres", TresOf(totals, rows.size()));
+    json.EndObject();
+  }
+  json.EndArray();
+  json.EndObject();
+  return out + "\n";
 }
 
 Result<std::vector<NodeRow>> FetchNodes() {

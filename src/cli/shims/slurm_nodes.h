@@ -82,6 +82,9 @@ std::string ShowNode(const NodeRow& row, bool is_one_line);
 /// Requires: one row at least, all of one partition.
 std::string ShowPartition(const std::vector<NodeRow>& rows, bool is_one_line);
 std::string ShowConfig(const NodeRow& row);
+/// The same as JSON: {"partitions": [...]}, one for each list of rows; {"config": {...}}.
+std::string PartitionsJson(const std::vector<std::vector<NodeRow>>& partitions);
+std::string ConfigJson(const NodeRow& row);
 
 /// Asks the daemon for all of it; the controller's own machine first.
 Result<std::vector<NodeRow>> FetchNodes();

@@ -2,12 +2,16 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
+#include <cmath>
 #include <cstdio>
 #include <cstdlib>
 #include <ctime>
 #include <functional>
 #include <map>
+#include <optional>
 #include <set>
+#include <tuple>
 
 #include "base/text.h"
 #include "cli/command.h"
@@ -17,6 +21,7 @@
 #include "cli/shims/slurm_components.h"
 #include "cli/shims/slurm_fetch.h"
 #include "cli/shims/slurm_job_steps.h"
+#include "cli/shims/slurm_json.h"
 #include "cli/shims/slurm_places.h"
 #include "cli/step_listing.h"
 #include "dialect/quantities.h"
@@ -26,6 +31,12 @@ namespace {
 
 using namespace slurm;
 using dialect::Takes;
+
+struct CountRange {
+  std::int64_t least = 0;
+  std::int64_t most = 0;
+  bool Holds(std::int64_t count) const { return least <= count && count <= most; }
+};
 
 struct Wish {
   std::vector<std::string> jobs;
@@ -47,12 +58,87 @@ struct Wish {
   bool is_brief = false;
   bool is_long = false;
   bool lists_fields = false;
-  bool is_json = false;
+  AnswerForm form;
   bool prints_script = false;
   std::map<std::string, std::set<std::string>> steps;  // "17" -> "batch", "0": of these jobs these steps alone.
   std::vector<std::string> nodes;
   std::vector<std::string> groups;
+  std::vector<std::string> wckeys;
+  std::vector<std::string> reasons;
+  std::vector<std::string> flags;
+  std::optional<CountRange> machines;
+  std::optional<CountRange> cpus;
+  std::optional<double> limit_least;  // Seconds.
+  std::optional<double> limit_most;
 };
+
+/// "4", "2-8".
+Result<CountRange> ReadCountRange(std::string_view text) {
+  const auto dash = text.find('-');
+  const auto least = ParseInteger(text.substr(0, dash));
+  const auto most = dash == std::string_view::npos ? least : ParseInteger(text.substr(dash + 1));
+  if (!least || !most || *least < 0 || *most < *least) return InvalidArgument("write a number, or a range such as 2-8");
+  return CountRange{*least, *most};
+}
+
+Status CheckFlags(const std::vector<std::string>& flags) {
+  constexpr std::array<std::string_view, 6> kKnown = {"none",          "schedsubmit",   "schedmain",
+                                                      "schedbackfill", "startrecieved", "startreceived"};
+  for (const std::string& flag : flags) {
+    if (std::ranges::find(kKnown, ToLower(flag)) == kKnown.end())
+      return InvalidArgument(flag + " is none of None, SchedSubmit, SchedMain, SchedBackfill, StartReceived");
+  }
+  return {};
+}
+
+void AddFilters(std::vector<dialect::Option>& options, Wish& wish) {
+  options.push_back(List("wckeys", 'W', "KEYS", "Jobs with these workload keys", wish.wckeys));
+  options.push_back(List("reason", 'R', "REASONS", "Jobs that wait, or ended, for one of these reasons", wish.reasons));
+  options.push_back(
+      List("flags", 'F', "FLAGS", "Jobs with one of these flags: SchedMain of all that began", wish.flags));
+  const auto add = [&](std::string_view name, char letter, std::string_view value_name, std::string_view help,
+                       dialect::Apply apply) {
+    options.push_back({.name = name,
+                       .letter = letter,
+                       .takes = Takes::kValue,
+                       .value_name = value_name,
+                       .help = help,
+                       .apply = std::move(apply),
+                       .aliases = {}});
+  };
+  for (const auto& [name, letter, help, range] : {std::tuple("nnodes", 'i', "Jobs on so many nodes", &wish.machines),
+                                                  std::tuple("ncpus", 'I', "Jobs with so many CPUs", &wish.cpus)}) {
+    add(name, letter, "N[-M]", help, [range = range](std::string_view value) -> Status {
+      DIVVY_TRY(*range, ReadCountRange(value));
+      return {};
+    });
+  }
+  for (const auto& [name, letter, help, limit] :
+       {std::tuple("timelimit-min", 'k', "Jobs with this time limit; with -K: or a longer one", &wish.limit_least),
+        std::tuple("timelimit-max", 'K', "With -k: and no longer one than this", &wish.limit_most)}) {
+    add(name, letter, "TIME", help, [limit = limit](std::string_view value) -> Status {
+      DIVVY_TRY(const Duration time, dialect::ParseSlurmTime(value));
+      *limit = ToSeconds(time);
+      return {};
+    });
+  }
+  add("associations", 'x', "IDS", "Not here: associations are named by -u and -A", [](std::string_view) -> Status {
+    return InvalidArgument("associations have no ids here that jobs keep; name them by --user and --accounts");
+  });
+}
+
+bool PassesFilters(const wire::JobView& job, const Wish& wish) {
+  const auto is_one_of = [](const std::vector<std::string>& list, std::string_view value) {
+    return list.empty() || std::ranges::any_of(list, [&](const auto& one) { return EqualsIgnoringCase(one, value); });
+  };
+  if (!is_one_of(wish.reasons, ReasonCode(job))) return false;
+  if (!is_one_of(wish.flags, job.start_time ? "SchedMain" : "None")) return false;
+  if (wish.machines && !wish.machines->Holds(NodeCountOf(job))) return false;
+  if (wish.cpus && !wish.cpus->Holds(CpusOf(job))) return false;
+  const double limit = job.request.time_limit_s > 0 ? job.request.time_limit_s : HUGE_VAL;
+  if (wish.limit_least && wish.limit_most) return *wish.limit_least <= limit && limit <= *wish.limit_most;
+  return !wish.limit_least || *wish.limit_least == limit;
+}
 
 std::vector<dialect::Option> Options(Wish& wish) {
   dialect::Option jobs{.name = "jobs",
@@ -90,31 +176,27 @@ std::vector<dialect::Option> Options(Wish& wish) {
       Flag("brief", 'b', "JobID, State, ExitCode", wish.is_brief),
       Flag("long", 'l', "More fields", wish.is_long),
       Flag("helpformat", 'e', "Names of all fields", wish.lists_fields),
-      Flag("json", 0, "JSON", wish.is_json),
       Flag("batch-script", 'B', "The script of each job", wish.prints_script),
       List("nodelist", 'N', "HOSTS", "Jobs that ran on these hosts", wish.nodes),
       List("group", 'g', "NAMES", "Jobs of these groups", wish.groups),
   };
   options[3].aliases = {"uid"};
   options.back().aliases = {"gid"};
+  AddFilters(options, wish);
+  AddAnswerForms(options, wish.form);
   struct Silent {
     std::string_view name;
     char letter;
     Takes takes;
   };
-  for (const Silent& one :
-       {Silent{"allclusters", 'L', Takes::kNothing}, Silent{"clusters", 'M', Takes::kValue},
-        Silent{"completion", 'c', Takes::kNothing},  Silent{"duplicates", 'D', Takes::kNothing},
-        Silent{"noconvert", 0, Takes::kNothing},     Silent{"units", 0, Takes::kValue},
-        Silent{"truncate", 'T', Takes::kNothing},    Silent{"wckeys", 'W', Takes::kValue},
-        Silent{"verbose", 'v', Takes::kNothing},     Silent{"local", 0, Takes::kNothing},
-        Silent{"federation", 0, Takes::kNothing},    Silent{"whole-hetjob", 0, Takes::kOptionalValue},
-        Silent{"yaml", 0, Takes::kNothing},          Silent{"env-vars", 0, Takes::kNothing},
-        Silent{"flags", 'F', Takes::kValue},         Silent{"nnodes", 'i', Takes::kValue},
-        Silent{"ncpus", 'I', Takes::kValue},         Silent{"timelimit-min", 'k', Takes::kValue},
-        Silent{"timelimit-max", 'K', Takes::kValue}, Silent{"reason", 'R', Takes::kValue},
-        Silent{"associations", 'x', Takes::kValue},  Silent{"expand-patterns", 0, Takes::kNothing},
-        Silent{"use-local-uid", 0, Takes::kNothing}, Silent{"array", 0, Takes::kNothing}}) {
+  for (const Silent& one : {Silent{"allclusters", 'L', Takes::kNothing}, Silent{"clusters", 'M', Takes::kValue},
+                            Silent{"completion", 'c', Takes::kNothing}, Silent{"duplicates", 'D', Takes::kNothing},
+                            Silent{"noconvert", 0, Takes::kNothing}, Silent{"units", 0, Takes::kValue},
+                            Silent{"truncate", 'T', Takes::kNothing}, Silent{"verbose", 'v', Takes::kNothing},
+                            Silent{"local", 0, Takes::kNothing}, Silent{"federation", 0, Takes::kNothing},
+                            Silent{"whole-hetjob", 0, Takes::kOptionalValue}, Silent{"env-vars", 0, Takes::kNothing},
+                            Silent{"expand-patterns", 0, Takes::kNothing}, Silent{"use-local-uid", 0, Takes::kNothing},
+                            Silent{"array", 0, Takes::kNothing}}) {
     options.push_back(Ignored(one.name, one.letter, one.takes));
   }
   return options;
@@ -230,7 +312,7 @@ Result<std::vector<AccountRow>> Rows(Api& api, const Wish& wish, bool needs_deta
     if (!names.empty() && !names.contains(job.name)) continue;
     if (!users.empty() && !users.contains(job.user)) continue;
     if (!wish.states.empty() && !IsInSlurmState(job, wish.states)) continue;
-    if (!is_there(job)) continue;
+    if (!is_there(job) || !PassesFilters(job, wish)) continue;
     if (!groups.empty()) {
       const auto [name, number] = scene.group_of(job.user);
       if (!groups.contains(name) && !groups.contains(std::to_string(number))) continue;
@@ -254,6 +336,7 @@ Result<std::vector<AccountRow>> Rows(Api& api, const Wish& wish, bool needs_deta
         row.labels = detail->labels;
       }
     }
+    if (!wish.wckeys.empty() && std::ranges::count(wish.wckeys, LabelOf(row.labels, "wckey", "")) == 0) continue;
     if (IsHeterogeneous(job)) {
       const auto is_wanted = [&](const wire::JobView& one) { return is_there(one) && IsInOneOf(wish.partitions, one); };
       AddComponents(row, job, std::move(steps), wish, is_wanted, rows);
@@ -286,6 +369,9 @@ int SacctMain(const std::vector<std::string>& words) {
   if (!parsed) return FailAs("sacct", parsed.error().message);
   if (!parsed->positional.empty())
     return FailAs("sacct", "unexpected word '" + parsed->positional.front() + "'; jobs are named with -j");
+  if (const Status flags = CheckFlags(wish.flags); !flags) return FailAs("sacct", flags.error().message);
+  if (wish.limit_most && !wish.limit_least) return FailAs("sacct", "--timelimit-max goes with --timelimit-min");
+  if (wish.form.lists_parsers) return PrintParsers();
   if (wish.lists_fields) {
     std::fputs(AccountFieldNames().c_str(), stdout);
     return 0;
@@ -307,12 +393,12 @@ int SacctMain(const std::vector<std::string>& words) {
   if (!api) return FailAs("sacct", api.error());
   if (wish.prints_script) return PrintScripts(*api, wish);
   Scene scene = SceneOfServer();
-  auto rows = Rows(*api, wish, wish.is_json || NeedsDetail(format.fields), scene);
+  auto rows = Rows(*api, wish, wish.form.any() || !wish.wckeys.empty() || NeedsDetail(format.fields), scene);
   if (!rows && rows.error().code == ErrorCode::kNotFound)
     rows = std::vector<AccountRow>();  // Slurm prints the header alone.
   if (!rows) return FailAs("sacct", rows.error());
-  if (wish.is_json) {
-    std::fputs(AccountsJson(*rows, scene).c_str(), stdout);
+  if (wish.form.any()) {
+    PrintAnswer(AccountsJson(*rows, scene), wish.form);
     return 0;
   }
   const auto text = FormatAccounts(*rows, format, scene);

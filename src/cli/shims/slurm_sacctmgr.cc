@@ -8,6 +8,7 @@
 #include "base/text.h"
 #include "cli/shims/slurm.h"
 #include "cli/shims/slurm_common.h"
+#include "cli/shims/slurm_json.h"
 #include "cli/shims/slurm_team_scene.h"
 
 namespace divvy::cli {
@@ -18,6 +19,7 @@ using dialect::Takes;
 
 struct Wish {
   TableFlags table;
+  AnswerForm form;
   std::vector<std::string> fields;
   bool has_associations = false;
   TeamEntity entity = TeamEntity::kUser;
@@ -38,6 +40,7 @@ std::vector<dialect::Option> Options(Wish& wish) {
         std::pair("oneliner", '\0'), std::pair("local", '\0')}) {
     options.push_back(Ignored(name, letter, Takes::kNothing));
   }
+  AddAnswerForms(options, wish.form);
   return options;
 }
 
@@ -103,6 +106,10 @@ int Show(Wish wish, const std::vector<std::string>& words) {
   if (!teams) return FailAs("sacctmgr", teams.error());
   std::vector<TeamRow> rows = TeamRows(wish.entity, *teams, TeamSceneOf(*api), wish.has_associations);
   std::erase_if(rows, [&](const TeamRow& row) { return !IsWanted(row, wish); });
+  if (wish.form.any()) {
+    PrintAnswer(RecordsJson("sacctmgr", TeamEntityKey(wish.entity), rows), wish.form);
+    return 0;
+  }
   const auto text = FormatTeams(rows, wish.fields, wish.table.style());
   if (!text) return FailAs("sacctmgr", text.error().message);
   std::fputs(text->c_str(), stdout);
@@ -120,6 +127,7 @@ int SacctmgrMain(const std::vector<std::string>& words) {
     return 0;
   const auto parsed = dialect::ParseOptions(options, words);
   if (!parsed) return FailAs("sacctmgr", parsed.error().message);
+  if (wish.form.lists_parsers) return PrintParsers();
   if (parsed->positional.empty()) return FailAs("sacctmgr", "name a verb: show, list, version");
   const std::string verb = ToLower(parsed->positional.front());
   const auto is = [&](std::string_view name) { return verb.size() >= 2 && name.starts_with(verb); };

@@ -9,6 +9,7 @@
 #include "cli/command.h"
 #include "cli/shims/slurm.h"
 #include "cli/shims/slurm_common.h"
+#include "cli/shims/slurm_json.h"
 #include "cli/shims/slurm_view.h"
 
 namespace divvy::cli {
@@ -88,24 +89,55 @@ std::string SdiagText(const Values& values, const wire::StatusView& status, doub
   return out;
 }
 
+/// The same lines as fields: "Jobs submitted: 3" under its section is statistics.jobs_submitted.
+std::string DiagJson(const std::string& text) {
+  std::string out;
+  JsonWriter json(out);
+  JsonFields fields(json);
+  json.BeginObject();
+  AddMeta(json, "sdiag");
+  json.Key("statistics");
+  json.BeginObject();
+  std::string section;
+  for (const std::string_view line : Split(text, '\n')) {
+    if (line.starts_with("Main schedule")) section = "schedule_";
+    if (line.starts_with("Backfilling")) section = "bf_";
+    const auto colon = line.find(':');
+    const auto number = colon == std::string_view::npos ? std::nullopt : ParseInteger(Trim(line.substr(colon + 1)));
+    if (!number) continue;
+    std::string name = ToLower(Trim(line.substr(0, colon)));
+    if (const auto bracket = name.find(" ("); bracket != std::string::npos)
+      name = name.find("cycle") != std::string::npos ? "backfilled_jobs_last_cycle" : "backfilled_jobs";
+    std::ranges::replace(name, ' ', '_');
+    fields.Number(section + name, *number);
+  }
+  json.EndObject();
+  json.EndObject();
+  return out + "\n";
+}
+
 }  // namespace
 
 int SdiagMain(const std::vector<std::string>& words) {
-  const std::vector<dialect::Option> options = {
+  AnswerForm form;
+  std::vector<dialect::Option> options = {
       Ignored("all", 'a', Takes::kNothing),          Ignored("sort-by-id", 'i', Takes::kNothing),
       Ignored("sort-by-time", 't', Takes::kNothing), Ignored("sort-by-time2", 'T', Takes::kNothing),
       Ignored("cluster", 'M', Takes::kValue),
   };
+  AddAnswerForms(options, form);
   if (Greets("sdiag", "[OPTIONS]", options, words)) return 0;
   const auto parsed = dialect::ParseOptions(options, words);
   if (!parsed) return FailAs("sdiag", parsed.error().message);
+  if (form.lists_parsers) return PrintParsers();
   auto api = Api::Connect();
   if (!api) return FailAs("sdiag", api.error());
   const auto status = api->Status();
   if (!status) return FailAs("sdiag", status.error());
   const auto page = api->Raw("GET", "/metrics", "");
   if (!page) return FailAs("sdiag", page.error());
-  std::fputs(SdiagText(ReadMetrics(*page), *status, ToSeconds(CallerSurroundings().now)).c_str(), stdout);
+  const std::string text = SdiagText(ReadMetrics(*page), *status, ToSeconds(CallerSurroundings().now));
+  PrintAnswer(form.any() ? DiagJson(text) : text, form);
   return 0;
 }
 

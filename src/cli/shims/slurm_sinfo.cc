@@ -6,8 +6,11 @@
 #include "base/text.h"
 #include "cli/shims/slurm.h"
 #include "cli/shims/slurm_common.h"
+#include "cli/shims/slurm_json.h"
 #include "cli/shims/slurm_nodes.h"
 #include "cli/shims/slurm_places.h"
+#include "cli/shims/slurm_reservations.h"
+#include "wire/codec.h"
 
 namespace divvy::cli {
 namespace {
@@ -26,7 +29,10 @@ struct Wish {
   bool is_long = false;
   bool is_by_node = false;
   bool is_summary = false;
-  bool is_json = false;
+  bool is_dead = false;
+  bool is_responding = false;
+  bool lists_reservations = false;
+  AnswerForm form;
   bool lists_reasons = false;
 };
 
@@ -43,20 +49,21 @@ std::vector<dialect::Option> Options(Wish& wish) {
       Flag("Node", 'N', "One line for each node", wish.is_by_node),
       Flag("summarize", 's', "Counts of nodes", wish.is_summary),
       Flag("list-reasons", 'R', "Why a node takes no work", wish.lists_reasons),
-      Flag("json", 0, "JSON", wish.is_json),
+      Flag("dead", 'd', "Only nodes that are not heard from", wish.is_dead),
+      Flag("responding", 'r', "Only nodes that are", wish.is_responding),
+      Flag("reservation", 'T', "The reservations, and nothing else", wish.lists_reservations),
   };
+  AddAnswerForms(options, wish.form);
   struct Silent {
     std::string_view name;
     char letter;
     Takes takes;
   };
-  for (const Silent& one :
-       {Silent{"all", 'a', Takes::kNothing}, Silent{"dead", 'd', Takes::kNothing},
-        Silent{"exact", 'e', Takes::kNothing}, Silent{"responding", 'r', Takes::kNothing},
-        Silent{"hide", 0, Takes::kNothing}, Silent{"local", 0, Takes::kNothing},
-        Silent{"federation", 0, Takes::kNothing}, Silent{"noconvert", 0, Takes::kNothing},
-        Silent{"verbose", 'v', Takes::kNothing}, Silent{"yaml", 0, Takes::kNothing}, Silent{"sort", 'S', Takes::kValue},
-        Silent{"clusters", 'M', Takes::kValue}, Silent{"reservation", 'T', Takes::kNothing}}) {
+  for (const Silent& one : {Silent{"all", 'a', Takes::kNothing}, Silent{"future", 'F', Takes::kNothing},
+                            Silent{"exact", 'e', Takes::kNothing}, Silent{"hide", 0, Takes::kNothing},
+                            Silent{"local", 0, Takes::kNothing}, Silent{"federation", 0, Takes::kNothing},
+                            Silent{"noconvert", 0, Takes::kNothing}, Silent{"verbose", 'v', Takes::kNothing},
+                            Silent{"sort", 'S', Takes::kValue}, Silent{"clusters", 'M', Takes::kValue}}) {
     options.push_back(Ignored(one.name, one.letter, one.takes));
   }
   return options;
@@ -81,15 +88,27 @@ std::string_view LettersOf(const Wish& wish) {
   return preferred != nullptr && *preferred != 0 ? std::string_view(preferred) : kInfoDefault;
 }
 
+Result<std::string> DrawReservations(const Wish& wish) {
+  DIVVY_TRY(Api api, Api::Connect());
+  DIVVY_TRY(const std::string text, api.Raw("GET", "/v1/reservations", ""));
+  DIVVY_TRY(const std::vector<wire::ReservationView> views, wire::Decode<std::vector<wire::ReservationView>>(text));
+  const Scene scene = SceneOfServer();
+  return wish.form.any() ? ReservationsJson(views, scene.now, scene.hostname)
+                         : ListReservations(views, scene.now, scene.hostname, !wish.has_no_header);
+}
+
 Result<std::string> Draw(const Wish& wish) {
+  if (wish.lists_reservations) return DrawReservations(wish);
   DIVVY_TRY(std::vector<NodeRow> rows, FetchNodes());
   DIVVY_TRY(const std::vector<std::string> names, HostNames(wish.nodes));
   DIVVY_CHECK(IsWanted({}, wish.states));  // Also where there is no row to ask.
   rows = NodesNamed(rows, names);
   std::erase_if(rows, [&](const NodeRow& row) {
+    const bool is_dead = NodeState(row).ends_with('*');
+    if ((wish.is_dead && !is_dead) || (wish.is_responding && is_dead)) return true;
     return !IsWanted(row, wish.states).value_or(false) || (wish.lists_reasons && ReasonOf(row).empty());
   });
-  if (wish.is_json) return NodesJson(rows);
+  if (wish.form.any()) return NodesJson(rows);
   std::string text;
   if (!wish.has_no_header && (wish.is_long || !wish.interval.empty())) text = DateLine();
   const std::vector<std::string> partitions = wish.partitions.empty() ? PartitionsOf(rows) : wish.partitions;
@@ -110,10 +129,11 @@ int SinfoMain(const std::vector<std::string>& words) {
   if (Greets("sinfo", "[OPTIONS]", options, words)) return 0;
   const auto parsed = dialect::ParseOptions(options, words);
   if (!parsed) return FailAs("sinfo", parsed.error().message);
+  if (wish.form.lists_parsers) return PrintParsers();
   for (;;) {
     const auto text = Draw(wish);
     if (!text) return FailAs("sinfo", text.error());
-    std::fputs(text->c_str(), stdout);
+    PrintAnswer(*text, wish.form);
     std::fflush(stdout);
     if (!WaitForNextRound(wish.interval)) return 0;
   }

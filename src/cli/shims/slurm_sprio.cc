@@ -9,6 +9,7 @@
 #include "cli/shims/slurm_common.h"
 #include "cli/shims/slurm_fetch.h"
 #include "cli/shims/slurm_format.h"
+#include "cli/shims/slurm_json.h"
 #include "cli/shims/slurm_places.h"
 #include "dialect/slurm_environment.h"
 
@@ -25,6 +26,7 @@ struct Wish {
   std::vector<std::string> jobs;
   std::vector<std::string> users;
   std::vector<std::string> partitions;
+  AnswerForm form;
   bool has_no_header = false;
   bool is_long = false;
   bool shows_weights = false;
@@ -70,7 +72,19 @@ std::vector<dialect::Option> Options(Wish& wish) {
       Ignored("clusters", 'M', Takes::kValue),
       Ignored("sort", 'S', Takes::kValue),
   };
+  AddAnswerForms(options, wish.form);
   return options;
+}
+
+/// What columns with the same header count in two ways stands once, as it is counted.
+std::vector<Record> RecordsOf(const std::vector<wire::JobView>& jobs, const std::vector<PriorityField>& fields) {
+  std::vector<Record> records;
+  for (const wire::JobView& job : jobs) {
+    Record& record = records.emplace_back();
+    for (const PriorityField& field : fields) record.emplace(ToLower(field.header), field.text(job));
+    record["job_id"] = ToString(job.id);
+  }
+  return records;
 }
 
 Result<std::vector<wire::JobView>> Rows(Api& api, const Wish& wish) {
@@ -106,19 +120,22 @@ int SprioMain(const std::vector<std::string>& words) {
                                                          : kDefault;
   const auto columns = ParseLetters(letters, fields, "job");
   if (!columns) return FailAs("sprio", columns.error().message);
-  std::string text = wish.has_no_header ? "" : HeaderLine(*columns);
+  if (wish.form.lists_parsers) return PrintParsers();
+  std::string text = wish.has_no_header || wish.form.any() ? "" : HeaderLine(*columns);
   if (!wish.shows_weights) {
     auto api = Api::Connect();
     if (!api) return FailAs("sprio", api.error());
     const auto jobs = Rows(*api, wish);
     if (!jobs && jobs.error().code != ErrorCode::kNotFound) return FailAs("sprio", jobs.error());
-    if (jobs) {
+    if (jobs && wish.form.any()) {
+      text = RecordsJson("sprio", "jobs", RecordsOf(*jobs, fields));
+    } else if (jobs) {
       for (const wire::JobView& job : *jobs) text += RowLine(*columns, job);
     }
     if (jobs && jobs->empty() && !wish.jobs.empty())
       std::fprintf(stderr, "Unable to find jobs matching user/id(s) specified\n");
   }
-  std::fputs(text.c_str(), stdout);
+  PrintAnswer(text, wish.form);
   return 0;
 }
 

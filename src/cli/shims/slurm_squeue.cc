@@ -12,6 +12,7 @@
 #include "cli/shims/slurm_components.h"
 #include "cli/shims/slurm_fetch.h"
 #include "cli/shims/slurm_job_steps.h"
+#include "cli/shims/slurm_json.h"
 #include "cli/shims/slurm_places.h"
 #include "cli/shims/slurm_queue.h"
 #include "cli/step_listing.h"
@@ -40,7 +41,9 @@ struct Wish {
   std::vector<std::string> steps;  // "17.0", or "17" for all of its; empty: any.
   bool shows_start = false;
   bool has_no_header = false;
-  bool is_json = false;
+  AnswerForm form;
+  std::vector<std::string> reservations;
+  std::vector<std::string> licenses;
 };
 
 Status TakeSteps(std::string_view list, Wish& wish) {
@@ -92,13 +95,11 @@ std::vector<dialect::Option> Options(Wish& wish) {
       std::move(steps),
       Flag("start", 0, "Expected starts of what waits", wish.shows_start),
       Flag("noheader", 'h', "No header", wish.has_no_header),
-      Flag("json", 0, "JSON", wish.is_json),
-      Ignored("yaml", 0, Takes::kNothing),
       Ignored("array-unique", 0, Takes::kNothing),
       Ignored("all", 'a', Takes::kNothing),
       List("nodelist", 'w', "HOSTS", "Jobs on these hosts", wish.nodes),
-      Ignored("reservation", 'R', Takes::kValue),
-      Ignored("licenses", 'L', Takes::kValue),
+      List("reservation", 'R', "NAMES", "Jobs that named one of these reservations", wish.reservations),
+      List("licenses", 'L', "NAMES", "Jobs that asked for one of these licences", wish.licenses),
       Ignored("clusters", 'M', Takes::kValue),
       Ignored("priority", 'P', Takes::kNothing),
       Ignored("hide", 0, Takes::kNothing),
@@ -110,6 +111,7 @@ std::vector<dialect::Option> Options(Wish& wish) {
       Ignored("expand-patterns", 0, Takes::kNothing),
       Ignored("verbose", 'v', Takes::kNothing),
   };
+  AddAnswerForms(options, wish.form);
   return options;
 }
 
@@ -187,6 +189,17 @@ bool IsWanted(const wire::JobView& job, const Wish& wish) {
   return wish.states.empty() ? !IsFinal(job) : IsInSlurmState(job, wish.states);
 }
 
+/// What was said for --reservation and --licenses stands in a job's full answer.
+bool SaidOneOf(const QueueRow& row, const std::string& option, const std::vector<std::string>& names) {
+  if (names.empty()) return true;
+  if (row.detail == nullptr) return false;
+  const std::string said = LabelOf(*row.detail, option, "");
+  return std::ranges::any_of(Split(said, ','), [&](std::string_view one) {
+    const std::string_view name = Trim(one.substr(0, one.find_first_of(":@")));
+    return std::ranges::find(names, name) != names.end();
+  });
+}
+
 /// The steps that run, of each job that does.
 std::vector<QueueRow> StepRows(Api& api, const Wish& wish, std::vector<QueueRow> rows) {
   const auto is_named = [&](const std::string& id) { return std::ranges::find(wish.steps, id) != wish.steps.end(); };
@@ -246,7 +259,8 @@ Result<std::string> Draw(Api& api, const Wish& wish) {
   if (wish.splits_arrays) jobs = SplitArrays(jobs);
   if (wish.shows_start) std::erase_if(jobs, [](const wire::JobView& job) { return !IsPending(job); });
   const QueueFormat format = FormatOf(wish);
-  const bool needs_detail = wish.is_json || wish.shows_steps || QueueNeedsDetail(format);
+  const bool needs_detail = wish.form.any() || wish.shows_steps || !wish.reservations.empty() ||
+                            !wish.licenses.empty() || QueueNeedsDetail(format);
   std::vector<QueueRow> rows;
   constexpr std::size_t kMostPredictions = 200;  // Each costs a question to the daemon.
   for (wire::JobView& job : jobs) {
@@ -258,9 +272,10 @@ Result<std::string> Draw(Api& api, const Wish& wish) {
       if (auto detail = api.Job(ToString(row.job.id)))
         row.detail = std::make_shared<const wire::JobDetail>(*std::move(detail));
     }
-    rows.push_back(std::move(row));
+    if (SaidOneOf(row, "reservation", wish.reservations) && SaidOneOf(row, "licenses", wish.licenses))
+      rows.push_back(std::move(row));
   }
-  if (wish.is_json) return QueueJson(rows, scene);
+  if (wish.form.any()) return QueueJson(rows, scene);
   std::string text;
   if (format.has_header && (wish.is_long || !wish.interval.empty())) {
     text = DateLine();
@@ -280,6 +295,7 @@ int SqueueMain(const std::vector<std::string>& words) {
   if (const Status read = ReadEnvironment(Options(around), kVariables); !read) return FailAs("squeue", read.error());
   const auto parsed = dialect::ParseOptions(options, words);
   if (!parsed) return FailAs("squeue", parsed.error().message);
+  if (wish.form.lists_parsers) return PrintParsers();
   for (const std::string& word : parsed->positional) {
     // "-s 17.0", "-j 17" and "-u me": squeue takes stray words for ids, too.
     if (wish.shows_steps) {
@@ -301,7 +317,7 @@ int SqueueMain(const std::vector<std::string>& words) {
       std::fprintf(stderr, "slurm_load_jobs error: Invalid job id specified\n");
       return 1;
     }
-    std::fputs(text->c_str(), stdout);
+    PrintAnswer(*text, wish.form);
     std::fflush(stdout);
     if (!WaitForNextRound(wish.interval)) return 0;
   }

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <cstdio>
 #include <optional>
@@ -17,6 +18,7 @@
 #include "cli/shims/slurm_submit.h"
 #include "cli/steps.h"
 #include "dialect/components.h"
+#include "dialect/option_values.h"
 #include "dialect/slurm.h"
 #include "dialect/slurm_request.h"
 
@@ -38,6 +40,11 @@ struct Wish {
   std::string wait;
   std::string het_group;
   std::string relative;
+  std::string mpi;
+  std::string task_prolog;
+  std::string task_epilog;
+  JobSpec noted;  // Only notes: on options that srun alone has and that do nothing here, and on those of plugins.
+  bool is_noted = false;  // They have been told.
   bool has_labels = false;
   bool has_pty = false;
   bool is_multi_prog = false;
@@ -47,6 +54,56 @@ struct Wish {
   bool is_immediate = false;
   bool is_quiet = false;
 };
+
+/// Options of srun's own that change nothing here, and why where somebody may miss something.
+void AddUnused(std::vector<dialect::Option>& options, Wish& wish) {
+  struct Unused {
+    std::string_view name;
+    char letter;
+    Takes takes;
+    std::string_view why;
+  };
+  constexpr std::string_view kInPlace = "the program is started where it is; put it where each machine finds it";
+  constexpr std::string_view kInScript = "not run; call it in the script, around srun";
+  constexpr std::string_view kInterrupt = "the first Ctrl-C tells which tasks run, the second ends them";
+  static constexpr auto kUnused = std::to_array<Unused>({
+      {"unbuffered", 'u', Takes::kNothing, ""},
+      {"preserve-env", 'E', Takes::kNothing, ""},
+      {"threads", 'T', Takes::kValue, ""},
+      {"treewidth", 0, Takes::kValue, ""},
+      {"slurmd-debug", 0, Takes::kValue, ""},
+      {"msg-timeout", 0, Takes::kValue, ""},
+      {"interactive", 0, Takes::kNothing, ""},
+      {"whole", 0, Takes::kNothing, ""},
+      {"noted", 0, Takes::kNothing, ""},
+      {"accel-bind", 0, Takes::kValue, "--gpu-bind says which GPUs a task sees"},
+      {"bcast", 0, Takes::kOptionalValue, kInPlace},
+      {"bcast-exclude", 0, Takes::kValue, kInPlace},
+      {"compress", 0, Takes::kOptionalValue, kInPlace},
+      {"send-libs", 0, Takes::kOptionalValue, kInPlace},
+      {"prolog", 0, Takes::kValue, kInScript},
+      {"epilog", 0, Takes::kValue, kInScript},
+      {"disable-status", 'X', Takes::kNothing, kInterrupt},
+      {"quit-on-interrupt", 0, Takes::kNothing, kInterrupt},
+      {"no-allocate", 'Z', Takes::kNothing, "a task is started with what its job has been given, as always"},
+  });
+  for (const Unused& one : kUnused) {
+    dialect::Option option = Ignored(one.name, one.letter, one.takes);
+    option.apply = [&wish, &one](std::string_view value) -> Status {
+      if (one.name == "noted") wish.is_noted = true;
+      if (one.why.empty() || value == "none") return {};
+      const std::string written = std::string(one.name) + (value.empty() ? "" : "=" + std::string(value));
+      dialect::AddNote(wish.noted, "--" + written + ": " + std::string(one.why));
+      return {};
+    };
+    options.push_back(std::move(option));
+  }
+  dialect::Option async = Ignored("async", 0, Takes::kNothing);
+  async.apply = [](std::string_view) -> Status {
+    return InvalidArgument("srun waits for its step; write 'srun ... &', and 'wait' for the end");
+  };
+  options.push_back(std::move(async));
+}
 
 std::vector<dialect::Option> Options(Wish& wish, const dialect::Surroundings& around) {
   const auto optional = [](std::string_view name, char letter, std::string_view help, bool& flag) {
@@ -72,6 +129,10 @@ std::vector<dialect::Option> Options(Wish& wish, const dialect::Surroundings& ar
       Text("input", 'i', "FILE", "Input: a file, none, or a rank; task 0 has the terminal", wish.input),
       Text("open-mode", 0, "append|truncate", "How files are opened", wish.open_mode),
       Text("jobid", 0, "ID", "The job to run in", wish.jobid),
+      Text("mpi", 0, "KIND", "list: which process managers of MPI there are (none)", wish.mpi),
+      Text("task-prolog", 0, "PROGRAM", "Run before each task; its lines \"export NAME=VALUE\" are the task's",
+           wish.task_prolog),
+      Text("task-epilog", 0, "PROGRAM", "Run after each task", wish.task_epilog),
       Flag("label", 'l', "Each line with its task's number", wish.has_labels),
       Flag("pty", 0, "A terminal for task 0", wish.has_pty),
       Flag("multi-prog", 0, "The command is a file with a command for each task", wish.is_multi_prog),
@@ -82,26 +143,11 @@ std::vector<dialect::Option> Options(Wish& wish, const dialect::Surroundings& ar
       Text("relative", 'r', "N", "From the job's machine N on, counted from 0", wish.relative),
       Text("wait", 'W', "SECONDS", "From the first task's end to the others'; 0: for ever", wish.wait),
       Flag("quiet", 'Q', "No word on failed tasks", wish.is_quiet),
+      Flag("external-launcher", 0, "A step for another launcher, such as mpirun: shares all GPUs", wish.overlaps),
       optional("kill-on-bad-exit", 'K', "The first task that fails ends the others", wish.kills_on_bad_exit),
       optional("immediate", 'I', "Fail rather than wait", wish.is_immediate),
   };
-  struct Silent {
-    std::string_view name;
-    char letter;
-    Takes takes;
-  };
-  for (const Silent& one :
-       {Silent{"unbuffered", 'u', Takes::kNothing}, Silent{"mpi", 0, Takes::kValue},
-        Silent{"accel-bind", 0, Takes::kValue}, Silent{"preserve-env", 'E', Takes::kNothing},
-        Silent{"bcast", 0, Takes::kOptionalValue}, Silent{"bcast-exclude", 0, Takes::kValue},
-        Silent{"compress", 0, Takes::kOptionalValue}, Silent{"task-epilog", 0, Takes::kValue},
-        Silent{"task-prolog", 0, Takes::kValue}, Silent{"epilog", 0, Takes::kValue}, Silent{"prolog", 0, Takes::kValue},
-        Silent{"disable-status", 'X', Takes::kNothing}, Silent{"no-allocate", 'Z', Takes::kNothing},
-        Silent{"threads", 'T', Takes::kValue}, Silent{"slurmd-debug", 0, Takes::kValue},
-        Silent{"msg-timeout", 0, Takes::kValue}, Silent{"send-libs", 0, Takes::kOptionalValue},
-        Silent{"quit-on-interrupt", 0, Takes::kNothing}, Silent{"interactive", 0, Takes::kNothing}}) {
-    own.push_back(Ignored(one.name, one.letter, one.takes));
-  }
+  AddUnused(own, wish);
   for (dialect::Option& option : own) {
     if (option.name == "het-group") option.aliases = {"pack-group"};  // As it was called up to 19.05.
     options.push_back(std::move(option));
@@ -148,6 +194,10 @@ Result<StepAsk> AskOf(Wish& wish, const StepCall& call, const JobAround& job, bo
     return InvalidArgument("--relative=" + wish.relative + ": write the number of a machine of the job, from 0 on");
   ask.first_machine = static_cast<std::size_t>(*first);
   DIVVY_CHECK(ReadCommands(wish, call, ask));
+  const TaskHooks hooks = {wish.task_prolog.empty() ? value("SLURM_TASK_PROLOG") : wish.task_prolog,
+                           wish.task_epilog.empty() ? value("SLURM_TASK_EPILOG") : wish.task_epilog};
+  if (ask.name.empty() && hooks.any()) ask.name = ProgramOf(wish.command.front());
+  for (std::vector<std::string>& command : ask.commands) command = WithHooks(hooks, std::move(command));
   // What an outer step says of its own tasks is no wish for another.
   const bool is_wish = value("SLURM_CPU_BIND_TYPE").empty();
   ask.deal.cpu_bind = wish.cpu_bind.empty() && is_wish ? value("SLURM_CPU_BIND") : wish.cpu_bind;
@@ -174,12 +224,14 @@ Result<StepAsk> AskOf(Wish& wish, const StepCall& call, const JobAround& job, bo
 bool NeedsStepRunner(const Wish& wish) {
   const auto given = [&](std::string_view option) { return dialect::slurm::Value(wish.spec, option).has_value(); };
   return wish.spec.request.tasks > 1 || wish.spec.request.is_heterogeneous() || wish.has_labels || wish.is_multi_prog ||
-         !wish.output.empty() || !wish.error.empty() || !wish.input.empty() || given("gpu-bind") || given("tres-bind");
+         !wish.output.empty() || !wish.error.empty() || !wish.input.empty() || !wish.task_prolog.empty() ||
+         !wish.task_epilog.empty() || given("gpu-bind") || given("tres-bind");
 }
 
 /// The words by which a job's own step starts. Where the job may be has been said to the job, which has its machines by
 /// then: of a list of more than it takes some are none of them.
 std::vector<std::string> StepWords(const Wish& wish, std::vector<std::string> words) {
+  if (!wish.noted.notes.empty()) words.insert(words.begin(), "--noted");
   const bool says_where = dialect::slurm::Value(wish.spec, "nodelist").has_value() || !wish.relative.empty();
   if (!says_where || wish.spec.request.is_heterogeneous()) return words;
   auto command = words.end() - static_cast<std::ptrdiff_t>(wish.command.size());
@@ -214,7 +266,8 @@ int RunJob(Wish& wish, const std::vector<std::string>& words, const dialect::Sur
     return FailAs("srun", "--multi-prog is not for a heterogeneous job; write ./a : ./b");
   const bool is_test = TakeClientFlag(spec, "test-only");
   TakeClientFlag(spec, "verbose");
-  if (spec.name.empty()) spec.name = wish.command.front().substr(wish.command.front().find_last_of('/') + 1);
+  for (const std::string& note : wish.noted.notes) dialect::AddNote(spec, note);
+  if (spec.name.empty()) spec.name = ProgramOf(wish.command.front());
   if (spec.directory.empty()) spec.directory = around.directory;
   const bool needs_steps = NeedsStepRunner(wish);
   dialect::slurm::Keep(spec, "door", needs_steps ? "srun-steps" : "srun");
@@ -233,7 +286,9 @@ std::string Complaint(const Error& error) {
 }
 
 Status ReadWords(Wish& wish, const std::vector<std::string>& words, const dialect::Surroundings& around) {
-  DIVVY_TRY(dialect::Parsed parsed, dialect::ReadSlurmWords(Options(wish, around), words, around, wish.spec));
+  DIVVY_TRY(dialect::Parsed parsed,
+            dialect::ReadSlurmWords(Options(wish, around), words, around, wish.spec, &wish.noted));
+  if (wish.mpi == "list") return {};
   wish.command = std::move(parsed.positional);
   wish.command.insert(wish.command.end(), parsed.after_dashes.begin(), parsed.after_dashes.end());
   if (wish.command.empty()) return InvalidArgument("No command given to execute.");
@@ -293,6 +348,12 @@ Result<StepAsk> AskOfParts(const StepCall& call, const std::vector<std::string>&
 namespace slurm {
 namespace {
 
+std::string Listed(const std::vector<std::string>& command) {
+  std::string line;
+  for (const std::string& word : command) line += (line.empty() ? "" : " ") + ShellQuote(word);
+  return line;
+}
+
 /// The last step's options and what they meant. Scripts start many steps with the same options in the same environment;
 /// reading them again is most of what a step costs its step process.
 class LastAsk {
@@ -343,8 +404,12 @@ Result<StepPlan> PlanSrun(const StepCall& call, const std::vector<std::string>& 
   if (const Status is_of_one = CheckIsOfOne(wish, job.id); !is_of_one) return failed(is_of_one.error());
   auto ask = AskOf(wish, call, job, identity.gang != nullptr);
   if (!ask) return failed(ask.error());
-  if (!wish.is_multi_prog) last.Keep(call, words, wish.command.size(), *ask);
-  return PlanStep(*std::move(ask), std::move(job), call, machine, identity);
+  const bool has_hooks = !wish.is_multi_prog && ask->commands.front() != wish.command;
+  if (!wish.is_multi_prog && !has_hooks) last.Keep(call, words, wish.command.size(), *ask);
+  auto plan = PlanStep(*std::move(ask), std::move(job), call, machine, identity);
+  // Lists say what was asked for, not the shell between prolog and epilog.
+  if (plan && has_hooks) plan->command = Listed(wish.command);
+  return plan;
 }
 
 }  // namespace slurm
@@ -364,6 +429,10 @@ int SrunMain(const std::vector<std::string>& words) {
     Wish component;
     read = ReadWords(component, stretches[i], around);
     if (read) read = dialect::TakeComponent(std::move(component.spec), i, wish.spec);
+  }
+  if (read && wish.mpi == "list") return std::printf("MPI plugin types are...\n\tnone\n") < 0 ? 1 : 0;
+  if (read && is_inside && !wish.is_quiet && !wish.is_noted) {
+    for (const std::string& note : wish.noted.notes) Note(note);
   }
   const bool is_elsewhere = !wish.jobid.empty() && wish.jobid != EnvironmentValue(around.environment, "DIVVY_JOB_ID");
   if (read && is_elsewhere) return RunInStepOf(wish.jobid, "srun", words, wish.has_pty);

@@ -5,6 +5,7 @@
 #include "base/text.h"
 #include "cli/shims/slurm.h"
 #include "cli/shims/slurm_common.h"
+#include "cli/shims/slurm_json.h"
 #include "cli/shims/slurm_team_scene.h"
 
 namespace divvy::cli {
@@ -15,6 +16,7 @@ using dialect::Takes;
 
 struct Wish {
   TableFlags table;
+  AnswerForm form;
   std::vector<std::string> fields;
   std::vector<std::string> users;
   std::vector<std::string> accounts;
@@ -41,6 +43,7 @@ std::vector<dialect::Option> Options(Wish& wish) {
   for (const auto& [name, letter] : {std::pair("partition", 'm'), std::pair("verbose", 'v'), std::pair("local", '\0')})
     options.push_back(Ignored(name, letter, Takes::kNothing));
   options.push_back(Ignored("clusters", 'M', Takes::kValue));
+  AddAnswerForms(options, wish.form);
   return options;
 }
 
@@ -66,6 +69,7 @@ int SshareMain(const std::vector<std::string>& words) {
   const auto parsed = dialect::ParseOptions(options, words);
   if (!parsed) return FailAs("sshare", parsed.error().message);
   if (!parsed->positional.empty()) return FailAs("sshare", "unexpected word '" + parsed->positional.front() + "'");
+  if (wish.form.lists_parsers) return PrintParsers();
   if (wish.fields.empty()) {
     for (const std::string_view field : Split(wish.is_long ? kShareLong : kShareFields, ','))
       wish.fields.emplace_back(field);
@@ -77,6 +81,10 @@ int SshareMain(const std::vector<std::string>& words) {
   const TeamScene scene = TeamSceneOf(*api);
   std::vector<TeamRow> rows = ShareRows(*teams, scene);
   std::erase_if(rows, [&](const TeamRow& row) { return !IsWanted(row, wish, scene.user); });
+  if (wish.form.any()) {
+    PrintAnswer(RecordsJson("sshare", "shares", rows), wish.form);
+    return 0;
+  }
   const auto text = FormatShares(rows, wish.fields, wish.table.style());
   if (!text) return FailAs("sshare", text.error().message);
   std::fputs(text->c_str(), stdout);

@@ -1,6 +1,7 @@
 #include "cli/shims/slurm_step_plan.h"
 
 #include <algorithm>
+#include <iterator>
 #include <utility>
 
 #include "base/index_ranges.h"
@@ -41,6 +42,31 @@ void ReadLayoutAsk(JobSpec& spec, StepAsk& ask) {
   layout.is_cyclic = options::Value(spec, "distribution").value_or("").starts_with("cyclic");
   for (const char* option : {"ntasks-per-node", "distribution"}) options::Forget(spec, option);
 }
+
+/// Between prolog and epilog a task is the shell's child, which outlives a signal to the two of them.
+constexpr std::string_view kHooked = R"(prolog=$1 epilog=$2
+shift 2
+if [ -n "$prolog" ]; then
+  said=$("$prolog" </dev/null) || echo "srun: error: task_prolog $prolog ended with $?" >&2
+  while IFS= read -r line; do
+    word=${line%%[= ]*}
+    name=${line#* } && name=${name%%=*}
+    case $name in *[!A-Za-z0-9_]* | [0-9]* | '') [ "$word" = print ] || continue ;; esac
+    case $line in
+      'export '*=*) export "$name=${line#*=}" ;;
+      'unset '*) unset "$name" ;;
+      'print '*) printf '%s\n' "${line#print }" ;;
+    esac
+  done <<END
+$said
+END
+fi
+[ -n "$epilog" ] || exec "$@"
+trap : HUP INT TERM USR1 USR2
+"$@"
+code=$?
+"$epilog" </dev/null
+exit "$code")";
 
 }  // namespace
 
@@ -109,6 +135,15 @@ Result<StepAsk> ReadStepAsk(JobSpec& spec, const JobAround& around, bool is_spre
   }
   return ask;
 }
+
+std::vector<std::string> WithHooks(const TaskHooks& hooks, std::vector<std::string> command) {
+  if (!hooks.any()) return command;
+  std::vector<std::string> all = {"/bin/sh", "-c", std::string(kHooked), "srun", hooks.prolog, hooks.epilog};
+  all.insert(all.end(), std::make_move_iterator(command.begin()), std::make_move_iterator(command.end()));
+  return all;
+}
+
+std::string ProgramOf(const std::string& command) { return command.substr(command.find_last_of('/') + 1); }
 
 Result<std::vector<std::vector<std::string>>> ReadMultiProg(std::string_view text, int tasks) {
   std::vector<std::vector<std::string>> commands(static_cast<std::size_t>(tasks));

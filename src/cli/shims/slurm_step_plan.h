@@ -23,4 +23,15 @@ Result<StepAsk> ReadStepAsk(JobSpec& spec, const JobAround& around, bool is_spre
 /// among the line's ranks.
 Result<std::vector<std::vector<std::string>>> ReadMultiProg(std::string_view text, int tasks);
 
+/// Programs that a step runs around each of its tasks, as the task's user and where the task runs.
+struct TaskHooks {
+  std::string prolog;  // Its lines "export NAME=VALUE", "unset NAME" and "print TEXT" are about the task.
+  std::string epilog;
+  bool any() const { return !prolog.empty() || !epilog.empty(); }
+};
+/// The command that runs them and `command` between; `command` itself where there are none.
+std::vector<std::string> WithHooks(const TaskHooks& hooks, std::vector<std::string> command);
+/// "solve" of "/opt/bin/solve".
+std::string ProgramOf(const std::string& command);
+
 }  // namespace divvy::cli::slurm

@@ -190,6 +190,15 @@ Result<BatchRequest> Batch(const std::vector<std::string>& words) {
   return ReadBatchRequest(words, Around(), [] { return Result<std::string>("#!/bin/sh\n#SBATCH -n 3\n"); });
 }
 
+TEST(StepPlan, HooksOfTasksStandAroundTheCommand) {
+  EXPECT_EQ(WithHooks({}, {"./solve", "x y"}), (Texts{"./solve", "x y"}));
+  const Texts hooked = WithHooks({"./pro", ""}, {"./solve", "x y"});
+  ASSERT_EQ(hooked.size(), 8u);
+  EXPECT_EQ(hooked.front(), "/bin/sh");
+  EXPECT_EQ(Texts(hooked.begin() + 3, hooked.end()), (Texts{"srun", "./pro", "", "./solve", "x y"}));
+  EXPECT_EQ(ProgramOf("/opt/bin/solve"), "solve");
+}
+
 TEST(Sbatch, AWrappedCommandMayStandWithAnyComponent) {
   for (const std::vector<std::string>& words :
        {Texts{"-n1", ":", "-N1", "--wrap", "hostname"}, Texts{"-n1", "--wrap", "hostname", ":", "-N1"}}) {

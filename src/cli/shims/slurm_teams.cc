@@ -348,6 +348,11 @@ Result<TeamEntity> TeamEntityOf(std::string_view word) {
                   "' to show here; user, account, association, cluster, qos, tres");
 }
 
+std::string_view TeamEntityKey(TeamEntity entity) {
+  constexpr std::array<std::string_view, 6> kKeys = {"users", "accounts", "associations", "clusters", "qos", "tres"};
+  return kKeys[static_cast<std::size_t>(entity)];
+}
+
 std::vector<TeamRow> TeamRows(TeamEntity entity, const wire::TeamsView& teams, const TeamScene& scene,
                               bool has_associations) {
   const std::string cluster(dialect::kSlurmCluster);

@@ -28,6 +28,9 @@ enum class TeamEntity { kUser, kAccount, kAssociation, kCluster, kQos, kTres };
 /// By its name or the beginning of it: "assoc", "users"; kNotFound.
 Result<TeamEntity> TeamEntityOf(std::string_view word);
 
+/// Of the list in JSON: "users".
+std::string_view TeamEntityKey(TeamEntity entity);
+
 /// All records of that kind, in Slurm's order: accounts as a tree, each with its users behind it.
 /// `has_associations`: of users, a record for each of their accounts.
 std::vector<TeamRow> TeamRows(TeamEntity entity, const wire::TeamsView& teams, const TeamScene& scene,
