@@ -249,6 +249,7 @@ void NodeHost::Poll() {
       LookAtGpus(AllGpus(), [this](std::vector<GpuObservation> seen) {
         is_looking_ = false;
         KeepFromTenants(seen);
+        shares_->SetSeen(seen);
         on_seen_(std::move(seen));
       });
     }

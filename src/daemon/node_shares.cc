@@ -130,6 +130,7 @@ void NodeShares::OnKeeper() {
   }
   keeper_version_ = 0;
   keeper_.Ask(std::move(hello), [this](const Result<wire::KeeperAnswer>& answer) {
+  processes_.clear();
     Noting("event=keeper_refused")(answer);
     if (answer) OnWelcome(*answer);
   });
@@ -347,6 +348,28 @@ void NodeShares::TellGpus() {
   wire::KeeperRequest request;
   request.gpus = wire::KeeperGpusChanged{Hello().gpus};
   keeper_.Ask(std::move(request), [](const Result<wire::KeeperAnswer>&) {});
+}
+
+void NodeShares::SetSeen(const std::vector<GpuObservation>& seen) {
+  if (!is_open_) return;
+  std::map<std::int64_t, wire::KeeperProcess> processes;  // By pid: one may be on several GPUs.
+  for (const GpuObservation& gpu : seen) {
+    for (const GpuProcess& process : gpu.processes) {
+      const auto holder = holders_.find(JobId(process.job));
+      if (holder == holders_.end() || !holder->second.is_tenant()) continue;
+      const ProcessIdentity& known = process.identity;
+      processes[known.pid] = {known.pid, known.start_ticks, holder->first, holder->second.attempt};
+    }
+  }
+  wire::KeeperRequest request;
+  request.processes.emplace();
+  for (const auto& [pid, process] : processes) request.processes->processes.push_back(process);
+  if (request.processes->processes == processes_) return;
+  processes_ = request.processes->processes;
+  // A keeper of another release may not know the word.
+  keeper_.Ask(std::move(request), [this](const Result<wire::KeeperAnswer>& answer) {
+    if (!answer && answer.error().code == ErrorCode::kUnreachable) processes_.clear();
+  });
 }
 
 void NodeShares::Act(JobId job, const std::string& action, const std::vector<int>& to, Done done) {

@@ -66,6 +66,9 @@ class NodeShares final : public OrderPort, public KeeperListener {
   /// GPUs that nobody can use now, as the driver says here.
   void SetBroken(Reasons broken);
 
+  /// Who is on the GPUs, with their jobs: the keeper is told of processes of tenants, for they may hide from it.
+  void SetSeen(const std::vector<GpuObservation>& seen);
+
   /// "park", "wake", "move": of a tenant here; "resize": to what its last PortionOrder said. `done` when it has been
   /// done, or with why not.
   using Done = std::function<void(const Status&)>;
@@ -147,6 +150,7 @@ class NodeShares final : public OrderPort, public KeeperListener {
   std::vector<Action> postponed_;  // Until there is a keeper again.
   Reasons withheld_;
   Reasons broken_;
+  std::vector<wire::KeeperProcess> processes_;  // That this keeper was told of.
   bool is_open_ = false;
   bool may_switch_mig_ = false;
   std::uint64_t next_number_ = 1;

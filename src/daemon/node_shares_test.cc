@@ -463,6 +463,37 @@ TEST_F(NodeSharesTest, WhichGpusAreNotForTenantsIsToldAtOnceAndWhy) {
   EXPECT_EQ(told->gpus[3].why, "does not work: XID 79");
 }
 
+TEST_F(NodeSharesTest, WhichProcessesOnGpusAreOfATenantIsToldWhenItChangesAndToEachKeeper) {
+  std::vector<GpuObservation> seen(2);
+  const auto add = [&](std::size_t gpu, std::int64_t pid, std::uint64_t job) {
+    GpuProcess& process = seen[gpu].processes.emplace_back();
+    process.identity = {pid, 100};
+    process.job = job;
+  };
+  add(0, 50, 7);
+  shares_.SetSeen(seen);
+  EXPECT_TRUE(keeper_.asked.empty()) << "there is no keeper";
+  StartTenant(7, 0);
+  add(1, 50, 7);  // The same on its other GPU.
+  add(1, 51, 8);  // Of a job without a part of a GPU,
+  add(1, 52, 0);  // and of none.
+  shares_.SetSeen(seen);
+  const auto told = keeper_.Next().request.processes;
+  ASSERT_TRUE(told);
+  EXPECT_EQ(told->processes, (std::vector<wire::KeeperProcess>{{50, 100, JobId(7), 1}}));
+  shares_.SetSeen(seen);
+  EXPECT_TRUE(keeper_.asked.empty()) << "nothing new";
+  shares_.OnKeeper();
+  keeper_.AnswerHello();
+  keeper_.asked.clear();
+  shares_.SetSeen(seen);
+  EXPECT_EQ(keeper_.Next().request.processes->processes.size(), 1u) << "another keeper";
+  shares_.SetSeen({});
+  const auto none = keeper_.Next().request.processes;
+  ASSERT_TRUE(none);
+  EXPECT_TRUE(none->processes.empty());
+}
+
 TEST_F(NodeSharesTest, AKeeperOfAnotherReleaseGoesOnWithPartsAndIsReplacedWhenItHasNone) {
   keeper_.version = wire::kFirstKeeperVersion;
   Execute(Launch(7, {0}, 5'000));

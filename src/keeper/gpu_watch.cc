@@ -81,8 +81,8 @@ GpuWatch::GpuWatch(EventLoop& loop, std::string library, std::function<void(std:
           sight.utilisation_percent = look.utilisation_percent;
           for (const GpuProcess& process : look.processes) {
             const std::int64_t pid = process.identity.pid;
-            sight.processes.push_back(
-                {pid, process.uid, process.memory_used, process.gpu_instance, FolderOf(pid), AncestorsOf(pid)});
+            sight.processes.push_back({pid, process.identity.start_ticks, process.uid, process.memory_used,
+                                       process.gpu_instance, FolderOf(pid), AncestorsOf(pid)});
           }
         }
       }

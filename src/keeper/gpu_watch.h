@@ -21,6 +21,7 @@ struct GpuSight {
   int utilisation_percent = -1;  // -1: not known.
   struct Process {
     std::int64_t pid = 0;
+    std::uint64_t start_ticks = 0;
     std::int64_t uid = -1;
     Bytes memory;
     int instance = -1;   // Of MIG; -1: none.

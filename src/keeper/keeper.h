@@ -258,6 +258,7 @@ class Keeper {
   /// Of a device's time, `since` the last sample, in which it had turns of so long.
   GpuShare ShareOfTime(const Kept& kept, unsigned device, Duration turns, Duration since) const;
   wire::KeeperState State() const;
+  bool IsOf(const GpuSight::Process& seen, const Kept& kept) const;
   wire::KeptTenant StateOf(const Kept& kept) const;
   void ShowState();
 
@@ -286,7 +287,8 @@ class Keeper {
   RecordedNode node_;
   std::map<GpuIndex, wire::KeeperGpu> gpus_;
   std::map<GpuIndex, int> utilisation_;
-  std::map<GpuIndex, std::uint64_t> expected_residual_;  // Of a process; as it was seen last.
+  std::map<std::int64_t, wire::KeeperProcess> processes_;  // Of tenants on GPUs, by pid: what the node sees of them.
+  std::map<GpuIndex, std::uint64_t> expected_residual_;    // Of a process; as it was seen last.
   std::map<TenantId, std::unique_ptr<Kept>> kept_;
   std::map<std::uint64_t, TenantId> wanted_by_;
   std::map<std::uint64_t, Shrinking> shrinking_;  // By the id that kShrink had.

@@ -56,6 +56,9 @@ void Keeper::OnRequest(const wire::KeeperRequest& request) {
     RecordNode();
   } else if (request.gpus) {
     SetNode(request.gpus->gpus);
+  } else if (request.processes) {
+    processes_.clear();
+    for (const wire::KeeperProcess& process : request.processes->processes) processes_[process.pid] = process;
   } else if (request.leave) {
     may_end_ = request.leave->is_final;
   } else if (request.state) {

@@ -58,6 +58,20 @@ void Keeper::BearWithNewcomers(Kept& kept) const {
 
 void Keeper::OnSight(const GpuSight& sight) {
   utilisation_[sight.gpu] = sight.utilisation_percent;
+// One that has not said hello is the tenant's by what it descends from, or by what it has in its environment.
+bool Keeper::IsOf(const GpuSight::Process& seen, const Kept& kept) const {
+  const Tenant& tenant = *kept.tenant;
+  const auto known = processes_.find(seen.pid);
+  if (known != processes_.end() && known->second.start_ticks == seen.start_ticks)
+    return tenant.id() == TenantId{known->second.job.value(), known->second.attempt};
+  const bool is_below = std::any_of(seen.ancestors.begin(), seen.ancestors.end(), [&tenant](std::int64_t pid) {
+    return std::any_of(tenant.processes().begin(), tenant.processes().end(),
+                       [pid](const auto& one) { return one.second.pid == pid; });
+  });
+  // Anybody may name a folder: only the tenant's own user says by that whose process it is.
+  return is_below || (seen.folder == tenant.folder() && seen.uid == kept.record.terms.uid);
+}
+
   OnSliceSight(sight);
   for (const GpuSight::Process& seen : sight.processes) {
     for (auto& [id, kept] : kept_) {
@@ -66,13 +80,7 @@ void Keeper::OnSight(const GpuSight& sight) {
       const auto slot = std::find_if(tenant.processes().begin(), tenant.processes().end(),
                                      [&seen](const auto& one) { return one.second.pid == seen.pid; });
       if (slot == tenant.processes().end()) {
-        const bool is_below = std::any_of(seen.ancestors.begin(), seen.ancestors.end(), [&tenant](std::int64_t pid) {
-          return std::any_of(tenant.processes().begin(), tenant.processes().end(),
-                             [pid](const auto& one) { return one.second.pid == pid; });
-        });
-        // Anybody may name a folder: only the tenant's own user says by that whose process it is.
-        const bool says_so = seen.folder == tenant.folder() && seen.uid == kept->record.terms.uid;
-        if (says_so || is_below) kept->escaped.insert(seen.pid);
+        if (IsOf(seen, *kept)) kept->escaped.insert(seen.pid);
         continue;
       }
       // What was seen may be from before it moved.

@@ -123,6 +123,19 @@ struct KeeperMove {
 struct KeeperGpusChanged {
   std::vector<KeeperGpu> gpus;
 };
+/// A process on a GPU that the node knows to be a tenant's, by the tree of processes that it descends from.
+struct KeeperProcess {
+  std::int64_t pid = 0;
+  std::uint64_t start_ticks = 0;
+  JobId job;
+  std::uint32_t attempt = 0;
+
+  friend bool operator==(const KeeperProcess&, const KeeperProcess&) = default;
+};
+/// All of them, as they were seen last: those that are not named are of no tenant, for all that the node knows.
+struct KeeperProcesses {
+  std::vector<KeeperProcess> processes;
+};
 /// Answered by `state`.
 struct KeeperStateAsked {
   bool is_wanted = true;
@@ -144,6 +157,7 @@ struct KeeperRequest {
   std::optional<KeeperWake> wake;
   std::optional<KeeperMove> move;
   std::optional<KeeperGpusChanged> gpus;
+  std::optional<KeeperProcesses> processes;
   std::optional<KeeperStateAsked> state;
   std::optional<KeeperLeave> leave;
 };

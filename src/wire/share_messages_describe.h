@@ -26,10 +26,13 @@ BOOST_DESCRIBE_STRUCT(KeeperPark, (), (job))
 BOOST_DESCRIBE_STRUCT(KeeperWake, (), (job))
 BOOST_DESCRIBE_STRUCT(KeeperMove, (), (job, to))
 BOOST_DESCRIBE_STRUCT(KeeperGpusChanged, (), (gpus))
+BOOST_DESCRIBE_STRUCT(KeeperProcess, (), (pid, start_ticks, job, attempt))
+BOOST_DESCRIBE_STRUCT(KeeperProcesses, (), (processes))
 BOOST_DESCRIBE_STRUCT(KeeperStateAsked, (), (is_wanted))
 BOOST_DESCRIBE_STRUCT(KeeperLeave, (), (is_final))
 BOOST_DESCRIBE_STRUCT(KeeperRequest, (),
-                      (id, hello, add, remove, take_whole, give_whole, resize, park, wake, move, gpus, state, leave))
+                      (id, hello, add, remove, take_whole, give_whole, resize, park, wake, move, gpus, processes, state,
+                       leave))
 BOOST_DESCRIBE_STRUCT(KeptShare, (),
                       (paper, gpu, request, limit, ceiling, used, borrowed, compute, compute_request, compute_limit,
                        is_compute_unknown))

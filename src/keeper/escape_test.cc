@@ -1,0 +1,39 @@
+// Processes of a tenant that use its GPU past the library: who they are the node says, and no environment hides them.
+#include "keeper/slices_test_world.h"
+#include "platform/process_tree.h"
+
+namespace divvy::keeper {
+namespace {
+
+struct Escape : KeptSlices {
+  static wire::KeeperRequest Seen(const std::vector<wire::KeeperProcess>& processes) {
+    wire::KeeperRequest request;
+    request.processes = wire::KeeperProcesses{processes};
+    return request;
+  }
+  std::vector<std::int64_t> Escaped() { return world_->node->StateOf(1).escaped; }
+};
+
+TEST_F(Escape, IsNoticedByTheTreeOfProcessesWhateverTheEnvironmentSays) {
+  world_->Add(KeeperWorld::Terms(1, 0, 0.5, 4 * kGiB, 4 * kGiB));
+  // Not below a process that has said hello, and without a word of a tenant in its environment.
+  const pid_t pid = ::getpid();
+  ASSERT_TRUE(gpu_->AddProcess(0, pid, Bytes(10 * kGiB)));
+  const std::uint64_t start = IdentifyProcess(pid).start_ticks;
+  EXPECT_EQ(world_->node->Ask(Seen({{pid, start, JobId(1), 1}})), "");
+  EXPECT_TRUE(Eventually([&] { return Escaped() == std::vector<std::int64_t>{pid}; }));
+  const wire::KeptTenant shown = world_->node->StateOf(1);
+  EXPECT_EQ(shown.mechanism, "advisory");
+  EXPECT_EQ(shown.unmovable, "process " + std::to_string(pid) + " uses the GPU past the library");
+  // Another process by now, and another run of the job.
+  EXPECT_EQ(world_->node->Ask(Seen({{pid, start + 1, JobId(1), 1}})), "");
+  EXPECT_TRUE(Eventually([&] { return Escaped().empty(); }));
+  EXPECT_EQ(world_->node->Ask(Seen({{pid, start, JobId(1), 1}})), "");
+  EXPECT_TRUE(Eventually([&] { return !Escaped().empty(); }));
+  EXPECT_EQ(world_->node->Ask(Seen({{pid, start, JobId(1), 2}})), "");
+  EXPECT_TRUE(Eventually([&] { return Escaped().empty(); }));
+  EXPECT_EQ(world_->node->StateOf(1).mechanism, "enforced by interposer");
+}
+
+}  // namespace
+}  // namespace divvy::keeper
