@@ -65,6 +65,18 @@ Result<GpuShare> ReadParts(std::string_view text) {
                          (meant > GpuShare() ? PartsText(meant) : "0.25"));
 }
 
+/// "0.25x2" for 2x0.25; empty: it is not that.
+std::string TurnedRound(std::string_view text) {
+  const std::string_view trimmed = Trim(text);
+  const auto times = trimmed.find_first_of("xX");
+  if (times == std::string_view::npos) return "";
+  const auto parts = ParseParts(Trim(trimmed.substr(0, times)));
+  const auto gpus = ParseInteger(Trim(trimmed.substr(times + 1)));
+  const bool is_part = parts && *parts > GpuShare() && *parts < GpuShare(GpuShare::kWhole);
+  if (!is_part || !gpus || *gpus < 1 || *gpus > GpuSet::kCapacity) return "";
+  return std::to_string(*gpus) + "x" + PartsText(*parts);
+}
+
 Error NoGpus(std::string_view text) {
   const GpuShare meant = MeantParts(text);
   return InvalidArgument(Quoted(text) +
@@ -186,6 +198,9 @@ Status ApplyGpus(std::string_view text, Request& request) {
     return InvalidArgument(Quoted(text) +
                            ": how many GPUs goes before the x, and the part of each behind it; write 2x0.5");
   }
+  if (const std::string meant = TurnedRound(text); !meant.empty())
+    return InvalidArgument(Quoted(text) + ": how many GPUs goes before the x, and the part of each behind it; write " +
+                           meant);
   int gpus = 1;
   if (times != std::string_view::npos) {
     DIVVY_TRY(gpus, ReadCount(trimmed.substr(0, times), 1, 64, "GPUs"));

@@ -85,6 +85,8 @@ TEST(PortionOptions, ARefusalNamesWhatWasWrittenAndWhatIsLegal) {
                   "of one (" +
                   meant + ") or of several (2x0.5)");
   }
+  EXPECT_EQ(Refused({"--gpus", "0.25x2"}),
+            "--gpus: '0.25x2': how many GPUs goes before the x, and the part of each behind it; write 2x0.25");
   for (const std::string text : {"2x", "x0.5"})
     EXPECT_NE(Refused({"--gpus", text}).find("the part of each behind it; write 2x0.5"), std::string::npos) << text;
   EXPECT_NE(Refused({"--gpus", "2x0"}).find("more than 0 and below 1"), std::string::npos);
