@@ -96,18 +96,19 @@ std::vector<Option> QueueTable(QueueFlags& flags) {
                    },
                    {"partition"},
                    false});
-  table.push_back({"since",
-                   0,
-                   Takes::kValue,
-                   "TIME",
-                   "Only jobs that ended, or were submitted, since then (2h ago, 16:00, 2026-03-01)",
-                   [&flags](std::string_view value) -> Status {
-                     DIVVY_TRY(flags.select.since, AgoOrMoment(value));
-                     flags.select.includes_final = true;
-                     return {};
-                   },
-                   {},
-                   false});
+  table.push_back(
+      {"since",
+       0,
+       Takes::kValue,
+       "TIME",
+       "Only jobs that ended, or were submitted, since then (2h ago, 16:00, 2026-03-01; a bare number: hours)",
+       [&flags](std::string_view value) -> Status {
+         DIVVY_TRY(flags.select.since, AgoOrMoment(value));
+         flags.select.includes_final = true;
+         return {};
+       },
+       {},
+       false});
   table.push_back({"limit",
                    'l',
                    Takes::kValue,

@@ -107,7 +107,7 @@ std::vector<Option> Table(MetricsFlags& flags) {
        0,
        Takes::kValue,
        "TIME",
-       "From then on (2h, 2026-03-01); a job's beginning unless given, else ten minutes",
+       "From then on (2h ago, 16:00, 2026-03-01; a bare number: hours); else a job's beginning, or ten minutes",
        IntoMoment(flags.since),
        {},
        false},

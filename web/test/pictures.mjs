@@ -1,5 +1,6 @@
 // Screenshots of every view, light and dark, into docs/pictures/web.
 import { mkdirSync } from 'node:fs';
+import { createServer } from 'node:http';
 import { join } from 'node:path';
 import { kTeams, work } from './scene.mjs';
 import { Daemon, openBrowser, openPage } from './world.mjs';
@@ -21,9 +22,14 @@ const kYaml = `- step:
 `;
 const folder = process.argv[2];
 mkdirSync(folder, { recursive: true });
-const daemon = new Daemon(process.env.DIVVY, '8xH100-80GB', kTeams).up();
+const daemon = new Daemon(process.env.DIVVY, '8xH100-80GB', `${kTeams}[notify.oncall]\ncommand = "true"\nevents = ["fail", "gpu_fenced", "gpu_unmanaged"]\n`).up();
+// Who hears of what happens: one that takes it, and one that is not there.
+const hooks = createServer((asked, answer) => asked.resume().on('end', () => answer.end('ok'))).listen(0, '127.0.0.1');
 const browser = await openBrowser();
 try {
+  await new Promise((resolve) => (hooks.listening ? resolve() : hooks.once('listening', resolve)));
+  daemon.divvy('notify', 'add', 'team-channel', '--webhook', `http://127.0.0.1:${hooks.address().port}/gpus`, '--on', 'start,fail,waste');
+  daemon.divvy('notify', 'add', 'desk', '--command', 'send-to-desk "$DIVVY_TEXT"', '--on', 'fail');
   const first = await work(daemon);
   const seconds = Number(process.env.PICTURE_SECONDS ?? 45);
   // For curves with something in them.
@@ -32,7 +38,7 @@ try {
     await new Promise((resolve) => setTimeout(resolve, 3000));
   }
   const waiting = daemon.json('queue').find((job) => job.name === 'pretrain-7b').id;
-  const views = { overview: 'overview', queue: 'queue', job: `job/${first}`, waiting: `job/${waiting}`, nodes: 'nodes', teams: 'teams', usage: 'usage', submit: 'submit', valohai: 'submit', events: 'events', 'what-if': 'whatif' };
+  const views = { overview: 'overview', queue: 'queue', job: `job/${first}`, waiting: `job/${waiting}`, nodes: 'nodes', teams: 'teams', notifications: 'notifications', usage: 'usage', submit: 'submit', valohai: 'submit', events: 'events', 'what-if': 'whatif' };
   for (const colorScheme of ['light', 'dark']) {
     const page = await openPage(browser, { colorScheme, viewport: { width: 1280, height: 800 } });
     await page.goto(daemon.link());
@@ -77,4 +83,5 @@ try {
 } finally {
   await browser.close();
   daemon.stop();
+  hooks.close();
 }
