@@ -120,7 +120,7 @@ bool IsRange(std::string_view word) {
   if (dash == std::string_view::npos) return false;
   const auto first = ParseInteger(word.substr(0, dash));
   const auto last = ParseInteger(word.substr(dash + 1));
-  return first && last && *first >= 0 && *last >= 0;
+  return first && last && *first >= 0 && *last >= *first;
 }
 
 }  // namespace
@@ -140,7 +140,8 @@ Result<std::vector<std::string>> EachJob(Api& api, const std::vector<std::string
     // Of an array its elements come; it is meant as a whole.
     std::set<JobId> ids;
     for (const wire::JobView& job : jobs) ids.insert(job.array_id.value_or(job.id));
-    if (ids.empty()) return NotFound("there is no job in " + word);
+    // Then it may be a name.
+    if (ids.empty()) out.push_back(word);
     for (const JobId id : ids) out.push_back(ToString(id));
   }
   return out;

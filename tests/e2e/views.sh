@@ -24,7 +24,11 @@ says "^ +0 .* ${array}_0 .*sweep" "$(divvy gpus)" "the list of GPUs"
 expect "job $array,job $job" "$(divvy show "$array-$job" | grep -E '^job' | sed 's/  .*//' | paste -sd,)" "show of a range"
 expect 1 "$(divvy why "$job-$((job + 90))" | grep -c "^Job")" "why of a range"
 code=0; divvy wait 900-910 2>none || code=$?
-expect "3 divvy: there is no job in 900-910" "$code $(cat none)" "wait for a range without a job"
+expect 3 $code "wait for a range without a job"
+says "there is no job '900-910'" "$(cat none)" "wait for a range without a job"
+dated=$(divvy submit --quiet --hold --name 2026-11 -- true)
+says "^job $dated +2026-11" "$(divvy show 2026-11)" "a name that looks like a range"
+divvy cancel "$dated" >/dev/null
 one=$(divvy submit --quiet --gpus 2 --after "${array}_1" -- true)
 says "waits for job ${array}_1 to end" "$(divvy why "$one")" "why of a dependent job"
 says "job ${array}_1 +sweep .*GPU 1 " "$(divvy why "$one")" "why of a dependent job"
