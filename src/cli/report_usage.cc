@@ -37,7 +37,7 @@ std::vector<Cell> Row(const wire::UsageRow& row, const Numbers& numbers) {
 }
 
 std::vector<Column> FairnessColumns(std::string_view title) {
-  return {{title, false, true, true},      {"STARTS", true, true, false},        {"GPU-HOURS", true, true, false},
+  return {{title, false, true, true},      {"STARTS", true, true, false},      {"GPU-HOURS", true, true, false},
           {"SHARE", true, true, false},    {"WAIT", true, true, false},        {"LONGEST", true, true, false},
           {"SLOWDOWN", true, true, false}, {"SLOWDOWN P95", true, true, false}};
 }
@@ -61,9 +61,8 @@ std::string UsageNote(const wire::UsageReport& report) {
 }
 
 std::string FairnessNote(const wire::FairnessReport& report) {
-  return StretchText(report.since, report.until) +
-         ". JOBS: those that started. Evenness (1: all alike): of GPU-hours " + Fixed(report.evenness_of_share, 2) +
-         ", of slowdowns " + Fixed(report.evenness_of_slowdown, 2) +
+  return StretchText(report.since, report.until) + ". Evenness (1: all alike): of GPU-hours " +
+         Fixed(report.evenness_of_share, 2) + ", of slowdowns " + Fixed(report.evenness_of_slowdown, 2) +
          ". SLOWDOWN: waiting and running to running alone, the median.";
 }
 

@@ -295,7 +295,7 @@ test('usage, efficiency, waste, fairness and predictions', async () => {
     const said = daemon.json('report', 'fairness');
     for (const row of await table('Waiting by user')) {
       const group = said.rows.find((one) => one.group === row.User);
-      near(row.Jobs, group.jobs, 0, 'jobs');
+      near(row.Starts, group.jobs, 0, 'starts');
       assert.deepEqual([row['Wait, median'], row.Longest], [lasting(group.wait_median_s), lasting(group.wait_longest_s)]);
       near(row.Slowdown, group.slowdown_median, 0.2, 'slowdown');
     }
