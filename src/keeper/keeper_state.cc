@@ -56,8 +56,6 @@ void Keeper::BearWithNewcomers(Kept& kept) const {
                 [&](std::int64_t pid) { return loop_->Now() - kept.strangers.at(pid) < kSaysHelloWithin; });
 }
 
-void Keeper::OnSight(const GpuSight& sight) {
-  utilisation_[sight.gpu] = sight.utilisation_percent;
 // One that has not said hello is the tenant's by what it descends from, or by what it has in its environment.
 bool Keeper::IsOf(const GpuSight::Process& seen, const Kept& kept) const {
   const Tenant& tenant = *kept.tenant;
@@ -72,6 +70,8 @@ bool Keeper::IsOf(const GpuSight::Process& seen, const Kept& kept) const {
   return is_below || (seen.folder == tenant.folder() && seen.uid == kept.record.terms.uid);
 }
 
+void Keeper::OnSight(const GpuSight& sight) {
+  utilisation_[sight.gpu] = sight.utilisation_percent;
   OnSliceSight(sight);
   for (const GpuSight::Process& seen : sight.processes) {
     for (auto& [id, kept] : kept_) {
