@@ -196,8 +196,13 @@ void AddTimes(Exposition& out, const MetricsAbout& about) {
   if (about.counters == nullptr) return;
   add("divvy_job_queue_wait_seconds", "How long jobs that started had waited.", about.counters->waits());
   out.Begin("divvy_jobs_ended", Kind::kCounter, "", "Jobs that ended since the daemon began.");
-  for (const auto& [state, count] : about.counters->ended())
-    out.Add({{"state", std::string(Name(state))}}, static_cast<double>(count));
+  // All of them from the start: of a series that begins at 1, rate() misses the first.
+  const auto& ended = about.counters->ended();
+  for (const JobState state :
+       {JobState::kSucceeded, JobState::kFailed, JobState::kCancelled, JobState::kTimedOut, JobState::kLost}) {
+    const auto count = ended.find(state);
+    out.Add({{"state", std::string(Name(state))}}, count == ended.end() ? 0 : static_cast<double>(count->second));
+  }
 }
 
 void AddDcgm(Exposition& out, const Latest& latest, const Controller& controller) {

@@ -99,6 +99,14 @@ std::string RequeueText(const JobRecord& record) {
   return JobText(record) + " waits again" + (record.reason.empty() ? "" : ": " + record.reason);
 }
 
+std::string LostText(const wire::NoticeWaste& lost) {
+  char text[96];
+  const int length = std::snprintf(text, sizeof text, "%.2f GPU-hours lost so far", lost.lost_gpu_hours);
+  if (lost.lost_cost)
+    std::snprintf(text + length, sizeof text - static_cast<std::size_t>(length), ", at a cost of %.2f", *lost.lost_cost);
+  return text;
+}
+
 std::vector<GpuTrouble> TroublesOf(const Controller& controller, NodeIndex node) {
   std::vector<GpuTrouble> troubles;
   const auto& machine = controller.cluster().nodes()[node];
@@ -144,6 +152,10 @@ std::vector<std::string> EnvironmentOf(const wire::Notice& notice) {
                    {Entry("JOB_ID", job.display_id), Entry("JOB_NAME", job.name), Entry("JOB_USER", job.user),
                     Entry("JOB_STATE", job.state), Entry("JOB_NODE", job.node)});
     if (job.exit_code) entries.push_back(Entry("JOB_EXIT_CODE", std::to_string(*job.exit_code)));
+  }
+  if (notice.waste) {
+    entries.push_back(Entry("LOST_GPU_HOURS", std::to_string(notice.waste->lost_gpu_hours)));
+    if (notice.waste->lost_cost) entries.push_back(Entry("LOST_COST", std::to_string(*notice.waste->lost_cost)));
   }
   if (notice.gpu) {
     entries.insert(entries.end(), {Entry("GPU", std::to_string(notice.gpu->index)), Entry("GPU_NODE", notice.gpu->node),

@@ -15,6 +15,8 @@ std::string JobText(const JobRecord& record);
 std::string StartText(const JobRecord& record);
 std::string EndedText(const JobRecord& record);
 std::string RequeueText(const JobRecord& record);
+/// "0.16 GPU-hours lost so far, at a cost of 0.41"
+std::string LostText(const wire::NoticeWaste& lost);
 
 /// A GPU that is fenced or used past divvy.
 struct GpuTrouble {

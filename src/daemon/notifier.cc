@@ -160,9 +160,15 @@ void Notifier::OnGpus(Effects& effects) {
   effects.batch.settings.emplace_back(std::string(kToldGpusRow), told_gpus_.empty() ? "" : wire::Encode(told_gpus_));
 }
 
-void Notifier::OnWaste(const JobRecord& record, const std::string& text) {
+void Notifier::OnWaste(const JobRecord& record, const std::string& text, const wire::NoticeWaste& lost) {
   Batch batch;
-  Tell(NotifyEvent::kWaste, record, JobText(record) + " " + text, batch);
+  const std::vector<std::string> to = book_.For(NotifyEvent::kWaste, record);
+  if (to.empty()) return;
+  wire::Notice notice =
+      NoticeOf(std::string(Name(NotifyEvent::kWaste)), JobText(record) + " " + text + "; " + LostText(lost));
+  notice.job = NoticeJobOf(record);
+  notice.waste = lost;
+  Enqueue(to, notice, batch);
   Keep(std::move(batch.settings));
 }
 

@@ -51,7 +51,7 @@ class Notifier {
   void Carried(const Effects& effects);
 
   /// A running job wastes its GPUs, or something is done about it. `text`: for people.
-  void OnWaste(const JobRecord& record, const std::string& text);
+  void OnWaste(const JobRecord& record, const std::string& text, const wire::NoticeWaste& lost);
 
   // For the routes. Changes are durable with the controller's next commit.
   Result<wire::ReceiverAnswer> Add(const User& owner, const wire::ReceiverRequest& request);

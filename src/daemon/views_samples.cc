@@ -50,8 +50,10 @@ void AddJob(const samples::Subject& subject, const SampleBook::Newest& newest, b
     const samples::MetricFacts& facts = FactsOf(reading.metric);
     const auto [at, is_first] = job.values.emplace(facts.name, reading.value);
     if (is_first) continue;
-    // Of what is no sum, the mean of the two that are seen here; a third weighs more, which half a minute may bear.
-    at->second = facts.join == samples::Join::kSum ? at->second + reading.value : (at->second + reading.value) / 2;
+    if (facts.join == samples::Join::kSum) at->second += reading.value;
+    else if (facts.join == samples::Join::kMost) at->second = std::max(at->second, reading.value);
+    // The mean of the two that are seen here; a third weighs more, which half a minute may bear.
+    else at->second = (at->second + reading.value) / 2;
   }
 }
 

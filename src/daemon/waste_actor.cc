@@ -22,10 +22,12 @@ void WasteActor::Look(const SampleBook& samples, samples::Second now) {
   const std::vector<WasteBook::News> all = book_.Look(core_.controller(), samples, now);
   for (const WasteBook::News& news : all) {
     log_.Write(LogLevel::kInfo, "job=" + ToString(news.job) + " event=waste what=" + LogQuoted(news.text));
-    core_.controller().OnShareEvent(news.job, news.attempt, news.text, core_.Now());
+    // Of one that is stopped the end says it.
+    if (news.action != WasteAction::kStop)
+      core_.controller().OnShareEvent(news.job, news.attempt, news.text, core_.Now());
     const JobRecord* record = core_.controller().Find(news.job);
     if (record == nullptr) continue;
-    notifier_.OnWaste(*record, news.text);
+    notifier_.OnWaste(*record, news.text, {news.lost_gpu_hours, news.lost_cost});
     if (news.action != WasteAction::kNone) Act(news, now);
   }
   KeepSteps();

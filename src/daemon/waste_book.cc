@@ -69,6 +69,16 @@ std::string RemedyOf(const samples::Waste& waste, const JobRecord& record) {
   }
 }
 
+namespace {
+
+/// Nothing where no prices are set.
+std::optional<double> CostOf(double gpu_hours, const JobRecord& record, const Controller& controller) {
+  if (controller.teams().prices().empty()) return std::nullopt;
+  return gpu_hours * static_cast<double>(controller.teams().PriceOf(record.gpu_model)) / 1000;
+}
+
+}  // namespace
+
 bool WasteBook::IsExempt(const JobRecord& record) const {
   const auto has = [](const std::vector<std::string>& names, const std::string& name) {
     return std::ranges::find(names, name) != names.end();
@@ -252,7 +262,12 @@ std::vector<WasteBook::News> WasteBook::Look(const Controller& controller, const
     }
     Watched& watched = jobs.at(id);
     watched.watch.Add(LookAt(*record, samples, now), rules_);
+    const std::size_t first = news.size();
     Tell(*record, watched, now, news);
+    for (std::size_t i = first; i < news.size(); ++i) {
+      news[i].lost_gpu_hours = watched.watch.lost_gpu_hours();
+      news[i].lost_cost = CostOf(news[i].lost_gpu_hours, *record, controller);
+    }
   }
   jobs_ = std::move(jobs);
   return news;
@@ -261,7 +276,6 @@ std::vector<WasteBook::News> WasteBook::Look(const Controller& controller, const
 wire::WasteAnswer WasteBook::View(const Controller& controller, samples::Second now) const {
   wire::WasteAnswer answer;
   answer.time = static_cast<double>(now);
-  const bool has_prices = !controller.teams().prices().empty();
   for (const auto& [id, watched] : jobs_) {
     const JobRecord* const record = controller.Find(id);
     if (record == nullptr || record->attempt != watched.attempt || record->state != JobState::kRunning) continue;
@@ -279,10 +293,7 @@ wire::WasteAnswer WasteBook::View(const Controller& controller, samples::Second 
     job.gpu_hours = watched.watch.gpu_hours();
     job.lost_gpu_hours = watched.watch.lost_gpu_hours();
     job.idle_gpu_hours = watched.watch.idle_gpu_hours();
-    if (has_prices) {
-      const auto price = static_cast<double>(controller.teams().PriceOf(record->gpu_model)) / 1000;
-      job.lost_cost = job.lost_gpu_hours * price;
-    }
+    job.lost_cost = CostOf(job.lost_gpu_hours, *record, controller);
     for (const samples::Waste& waste : findings) {
       job.findings.push_back({std::string(samples::Name(waste.kind)), static_cast<double>(waste.since), waste.gpus,
                               waste.text, RemedyOf(waste, *record)});

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -40,6 +41,8 @@ class WasteBook {
     std::uint32_t attempt = 0;
     std::string text;                         // "wastes 4 GPUs: it does nothing with ...; divvy cancel 17"
     WasteAction action = WasteAction::kNone;  // To be done now; OnAction says what came of it.
+    double lost_gpu_hours = 0;                // By its run, as far as it was seen.
+    std::optional<double> lost_cost;          // Where prices are known.
   };
   /// A row for the store; an empty text removes it.
   using Setting = std::pair<std::string, std::string>;

@@ -88,8 +88,10 @@ wire::EfficiencyReport ReportEfficiency(const std::vector<ReportedRun>& runs, co
     ++lot.row.jobs;
     lot.row.gpu_hours += hours.known;
     lot.used += hours.used;
+    // Of several parts, and of tracks of before, what was on each is not known: then it is their mean.
     const double gpus_of_machine = std::max(1.0, static_cast<double>(run.gpu_count) / use.machines);
-    lot.row.memory_peak_bytes = std::max(lot.row.memory_peak_bytes, use.memory_peak / gpus_of_machine);
+    const double peak = use.memory_most > 0 ? use.memory_most : use.memory_peak / gpus_of_machine;
+    lot.row.memory_peak_bytes = std::max(lot.row.memory_peak_bytes, peak);
     lot.cpu_seconds += use.cpu_seconds / use.machines;
     lot.core_seconds += use.core_seconds * run.part;
     if (run.cpus > 0) {

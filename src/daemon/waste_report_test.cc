@@ -91,6 +91,15 @@ TEST_F(WasteReportTest, SaysHowWellGpusAndCoresWereUsed) {
   EXPECT_DOUBLE_EQ(report.utilization, (20 + 1) / 58.0);
 }
 
+TEST(WasteReportOfAGang, MemoryIsThatOfTheFullestGpu) {
+  samples::JobUse use = Used(1, 1, 0.5, 0, 30e9, 1);
+  std::vector<ReportedRun> runs = {Ran(1, "ada", 2, 2)};
+  EXPECT_DOUBLE_EQ(ReportEfficiency(runs, {{1, use}}, ReportBy::kUser, kStretch).rows.at(0).memory_peak_bytes, 15e9)
+      << "where no more is known";
+  use.memory_most = 30e9;
+  EXPECT_DOUBLE_EQ(ReportEfficiency(runs, {{1, use}}, ReportBy::kUser, kStretch).rows.at(0).memory_peak_bytes, 30e9);
+}
+
 TEST(WasteReportOfAPart, WhoBorrowsAndThenRestsLosesWhatItDidNotUse) {
   // A quarter that used 80% of the GPU for half an hour, and nothing for the other half.
   const auto report =

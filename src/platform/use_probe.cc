@@ -38,16 +38,19 @@ void AddWholeGpus(const UseTarget& target, const Snapshot& seen, std::vector<sam
                                              Metric::kGpuPower};
   for (const Metric metric : kOfGpus) {
     double sum = 0;
+    double most = 0;
     int count = 0;
     for (const Sample& sample : seen.samples) {
       if (sample.subject.of != Of::kGpu || !target.gpus.Contains(static_cast<GpuIndex>(sample.subject.gpu))) continue;
       if (const double* value = Find(sample, metric)) {
         sum += *value;
+        most = std::max(most, *value);
         ++count;
       }
     }
     const bool is_mean = samples::FactsOf(metric).join == samples::Join::kMean;
     if (count > 0) readings.push_back({metric, is_mean ? sum / count : sum});
+    if (count > 1 && metric == Metric::kGpuMemoryUsed) readings.push_back({Metric::kGpuMemoryMost, most});
   }
 }
 

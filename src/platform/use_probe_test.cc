@@ -96,6 +96,8 @@ TEST_F(UseOfEmulatedGpus, ABusyOneDrawsPowerAndItsJobUsesIt) {
   EXPECT_EQ(Value(seen, Gpu(1), Metric::kGpuXid), 31);
   EXPECT_EQ(Value(seen, Job(17), Metric::kGpuUtilization), 0.4);  // Of two GPUs.
   EXPECT_EQ(Value(seen, Job(17), Metric::kGpuPower), 620);
+  const auto most = std::max(Value(seen, Gpu(0), Metric::kGpuMemoryUsed), Value(seen, Gpu(1), Metric::kGpuMemoryUsed));
+  EXPECT_EQ(Value(seen, Job(17), Metric::kGpuMemoryMost), most);
   EXPECT_EQ(Value(first, Job(17), Metric::kCpuCores), std::nullopt);  // A rate needs two looks.
   EXPECT_TRUE(Value(seen, Job(17), Metric::kCpuCores).has_value());
   EXPECT_GT(Value(seen, Job(17), Metric::kMemoryUsed), 0);

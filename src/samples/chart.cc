@@ -93,6 +93,7 @@ std::vector<Curve> JoinCurves(const std::vector<std::vector<Curve>>& parts) {
   }
   for (Curve& curve : joined) {
     std::vector<float> counts;
+    const bool is_most = curve.name.empty() && FactsOf(curve.metric).join == Join::kMost;
     for (const std::vector<Curve>& part : parts) {
       const auto own = std::ranges::find_if(part, [&](const Curve& known) { return KeyOf(known) == KeyOf(curve); });
       if (own == part.end()) continue;
@@ -104,10 +105,11 @@ std::vector<Curve> JoinCurves(const std::vector<std::vector<Curve>>& parts) {
         if (!IsPoint(other)) continue;
         counts[i] += 1;
         if (!IsPoint(point)) point = other;
+        else if (is_most) point = point.mean < other.mean ? other : point;
         else point = {point.mean + other.mean, point.least + other.least, point.greatest + other.greatest};
       }
     }
-    if (curve.name.empty() && FactsOf(curve.metric).join == Join::kSum) continue;
+    if (is_most || (curve.name.empty() && FactsOf(curve.metric).join == Join::kSum)) continue;
     for (std::size_t i = 0; i < curve.points.size(); ++i) {
       if (counts[i] < 2) continue;
       Point& point = curve.points[i];

@@ -11,7 +11,8 @@ constexpr Second kLongestHold = 60;
 
 bool IsOfUse(Metric metric, std::string_view own_name) {
   if (!own_name.empty()) return false;
-  return metric == Metric::kGpuUtilization || metric == Metric::kGpuMemoryUsed || metric == Metric::kCpuCores;
+  return metric == Metric::kGpuUtilization || metric == Metric::kGpuMemoryUsed || metric == Metric::kGpuMemoryMost ||
+         metric == Metric::kCpuCores;
 }
 
 void AddUse(const Block& track, Second since, Second until, JobUse& use) {
@@ -37,6 +38,8 @@ void AddUse(const Block& track, Second since, Second until, JobUse& use) {
         if (point.greatest <= 0) use.idle_seconds += seconds;
       } else if (column.metric == Metric::kGpuMemoryUsed) {
         use.memory_peak = std::max(use.memory_peak, static_cast<double>(point.greatest));
+      } else if (column.metric == Metric::kGpuMemoryMost) {
+        use.memory_most = std::max(use.memory_most, static_cast<double>(point.greatest));
       } else {
         use.cpu_seconds += seconds;
         use.core_seconds += seconds * mean;

@@ -38,6 +38,7 @@ constexpr std::array<MetricFacts, kMetrics> kFacts = {{
     {"gpus_used", "gpus", 0.01, Fold::kMean, Join::kSum},
     {"jobs_queued", "jobs", 1, Fold::kMean, Join::kSum},
     {"jobs_running", "jobs", 1, Fold::kMean, Join::kSum},
+    {"gpu_memory_most_bytes", "bytes", kMemory, Fold::kMean, Join::kMost},
 }};
 
 }  // namespace

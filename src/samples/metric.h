@@ -38,8 +38,9 @@ enum class Metric : std::uint8_t {
   kGpusUsed = 24,  // Sum of utilisations.
   kJobsQueued = 25,
   kJobsRunning = 26,
+  kGpuMemoryMost = 27,  // Of a job on several GPUs of a machine: on the one where it uses most.
 };
-inline constexpr std::size_t kMetrics = 27;
+inline constexpr std::size_t kMetrics = 28;
 
 /// How many values become one.
 enum class Fold : std::uint8_t {
@@ -49,7 +50,7 @@ enum class Fold : std::uint8_t {
 };
 
 /// How the same quantity of several parts of a job becomes the job's.
-enum class Join : std::uint8_t { kMean, kSum };
+enum class Join : std::uint8_t { kMean, kSum, kMost };
 
 struct MetricFacts {
   std::string_view name;  // "gpu_utilization"

@@ -35,6 +35,11 @@ struct NoticeGpu {
   std::string reason;
 };
 /// One event, as webhooks get it, and commands on their standard input.
+/// Of event "waste": what the run has lost so far.
+struct NoticeWaste {
+  double lost_gpu_hours = 0;
+  std::optional<double> lost_cost;  // Where prices are known.
+};
 struct Notice {
   std::string id;     // The same whenever it is sent again.
   std::string event;  // "start", "end", "fail", "requeue", "waste", "gpu_fenced", "gpu_unmanaged", "test".
@@ -43,6 +48,7 @@ struct Notice {
   std::string text;  // One line for people.
   std::optional<NoticeJob> job;
   std::optional<NoticeGpu> gpu;
+  std::optional<NoticeWaste> waste;
 };
 /// As it waits for its delivery.
 struct QueuedNotice {

@@ -11,7 +11,8 @@ BOOST_DESCRIBE_STRUCT(NoticeJob, (),
                       (id, display_id, name, user, team, state, reason, node, gpus, attempt, exit_code, submit_time,
                        start_time, end_time))
 BOOST_DESCRIBE_STRUCT(NoticeGpu, (), (node, index, uuid, model, reason))
-BOOST_DESCRIBE_STRUCT(Notice, (), (id, event, time, host, text, job, gpu))
+BOOST_DESCRIBE_STRUCT(NoticeWaste, (), (lost_gpu_hours, lost_cost))
+BOOST_DESCRIBE_STRUCT(Notice, (), (id, event, time, host, text, job, gpu, waste))
 BOOST_DESCRIBE_STRUCT(QueuedNotice, (), (to, notice))
 BOOST_DESCRIBE_STRUCT(ReceiverRequest, (), (name, events, webhook, command, mail, secret))
 BOOST_DESCRIBE_STRUCT(ReceiverAnswer, (), (message, secret))

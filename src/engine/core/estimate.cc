@@ -1,6 +1,7 @@
 #include "engine/core/estimate.h"
 
 #include <algorithm>
+#include <set>
 #include <utility>
 #include <vector>
 
@@ -302,8 +303,28 @@ class Estimator {
     return "no time can be given: " + JobsText(jobs) + HaveNoEnd(jobs.size());
   }
 
+  /// Of those that run on machines that would serve it, those that nobody can date.
+  std::vector<JobId> EndlessRunning() const {
+    const EndTimes ends(state_.rules, now_, Outcome::kTypical, spread_);
+    std::set<JobId> jobs;
+    for (const Node& node : state_.nodes) {
+      const auto serves = [&](const Shape& shape) { return IsOfKind(node.facts, shape); };
+      const auto may_have = [&](const TaskGroup& group) { return std::ranges::any_of(group.alternatives, serves); };
+      if (!node.accepts || std::ranges::none_of(view_.seeker().ask.groups, may_have)) continue;
+      for (const RunPiece& piece : node.pieces) {
+        if (ends.Of(piece) == kNever) jobs.insert(piece.job);
+      }
+    }
+    return {jobs.begin(), jobs.end()};
+  }
+
   std::string LineText(const Answer& answer) const {
     const Supply::Moment& moment = answer.moment;
+    if (answer.at == kNever && moment.endless == 0) {
+      const std::vector<JobId> jobs = EndlessRunning();
+      if (jobs.empty()) return "no time can be given: jobs ahead of it need more than ever becomes free";
+      return "no time can be given: " + JobsText(jobs) + HaveNoEnd(jobs.size()) + ", and others wait ahead of it";
+    }
     if (answer.at == kNever) {
       return "no time can be given: " + Plural(static_cast<std::int64_t>(moment.endless), "job") + " ahead of it" +
              HaveNoEnd(static_cast<std::size_t>(moment.endless));
