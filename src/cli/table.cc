@@ -90,13 +90,13 @@ std::size_t Width(std::string_view text) {
       std::ranges::count_if(text, [](char c) { return (static_cast<unsigned char>(c) & 0xC0) != 0x80; }));
 }
 
-std::string Cut(std::string_view text, std::size_t width) {
+std::string Cut(std::string_view text, std::size_t width, bool is_ascii) {
   std::size_t seen = 0, at = 0;
   while (at < text.size()) {
     if ((static_cast<unsigned char>(text[at]) & 0xC0) != 0x80 && seen++ == width - 1) break;
     ++at;
   }
-  return std::string(text.substr(0, at)) + (IsAsciiLocale() ? ">" : "…");
+  return std::string(text.substr(0, at)) + (is_ascii ? ">" : "…");
 }
 
 bool IsAsciiLocale() {

@@ -38,7 +38,7 @@ bool IsAsciiLocale();
 /// Columns on a terminal that a text takes.
 std::size_t Width(std::string_view text);
 /// Its first `width` columns, the last of them an ellipsis (in ASCII ">"). Requires: width > 0.
-std::string Cut(std::string_view text, std::size_t width);
+std::string Cut(std::string_view text, std::size_t width, bool is_ascii = IsAsciiLocale());
 
 /// Lines that are wider than `width` are folded between words, and go on below the text that stands behind their label
 /// (two spaces or more after it). 0: as they are. What is to be copied, commands and paths behind such labels, stays

@@ -26,7 +26,7 @@ class Filler {
   Filler& Add(std::string_view text, std::size_t width = 0, Colour colour = Colour::kNone, bool is_right = false) {
     width = std::min(width == 0 ? Width(text) : width, room_);
     if (width == 0) return *this;
-    std::string shown = Width(text) > width ? Shorten(text, width) : std::string(text);
+    std::string shown = Width(text) > width ? Cut(text, width, is_ascii_) : std::string(text);
     const std::string blank(width - Width(shown), ' ');
     shown = is_right ? blank + shown : shown + blank;
     room_ -= width;
@@ -39,12 +39,6 @@ class Filler {
   TopLine& line() { return line_; }
 
  private:
-  std::string Shorten(std::string_view text, std::size_t width) const {
-    std::string shown = Cut(text, width);
-    if (is_ascii_) shown = std::string(text.substr(0, width - 1)) + ">";
-    return shown;
-  }
-
   std::size_t room_;
   bool is_ascii_;
   TopLine line_;
