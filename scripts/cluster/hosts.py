@@ -26,6 +26,7 @@ def run(*words, check=True, **more):
 class Host:
     def __init__(self, lab, name, number):
         self.lab, self.name = lab, name
+        self.line = None
         self.space = f"dv{os.getpid() % 10000}{name}"
         self.wire = f"v{os.getpid() % 10000}{number}"
         self.address = f"10.213.{number // 250}.{number % 250 + 1}"
@@ -63,8 +64,9 @@ class Host:
                     str(percent / 100), "-j", "DROP")
 
     def slow(self, delay_ms):
-        """Frames both ways are delayed, by so much on average and at random; 0: not at all. Needs Lab.lengthen()."""
-        self.line.delay_ms = delay_ms
+        """Frames both ways are delayed, by so much on average and at random; 0: not at all. After Lab.lengthen()."""
+        if self.line is not None:
+            self.line.delay_ms = delay_ms
 
     # --- As an agent -----------------------------------------------------------------------------------------------
     def agent_pid(self):
@@ -209,12 +211,15 @@ class Lab:
         return {row.split(",")[0]: row.split(",")[1] for row in rows}
 
     def lengthen(self, seed):
-        """Puts a line of its own between each agent's host and the bridge (lines.py)."""
+        """Puts a line of its own between each agent's host and the bridge (lines.py). False: this machine lets nobody."""
+        if not os.access("/dev/net/tun", os.R_OK | os.W_OK):
+            return False
         self.lines = Lines(seed)
         for number, host in enumerate(self.agents.values()):
             host.line = Line(f"{os.getpid() % 10000}{number}", self.bridge, host.wire)
             self.lines.lines.append(host.line)
         self.lines.start()
+        return True
 
     def all_up(self):
         states = self.nodes()

@@ -123,8 +123,9 @@ std::string RecordsJson(std::string_view command, std::string_view key, const st
   json.BeginArray();
   for (const Record& record : records) {
     json.BeginObject();
-    for (const auto& [name, value] : record) {
+    for (const auto& [name, text] : record) {
       json.Key(name);
+      const std::string_view value = Trim(text);  // In a table blanks before it make a tree.
       const auto number = ParseInteger(value);
       if (number && std::to_string(*number) == value) json.Int(*number);
       else json.String(value);

@@ -21,7 +21,8 @@ TEST(SlurmYaml, SaysWhatTheJsonSays) {
 }
 
 TEST(SlurmJson, RecordsOfTextHaveNumbersWhereTheyAreWhole) {
-  const std::string json = RecordsJson("sshare", "shares", {{{"account", "vision"}, {"rawshares", "3"}, {"x", "0.5"}}});
+  const std::string json =
+      RecordsJson("sshare", "shares", {{{"account", " vision"}, {"rawshares", "3"}, {"x", "0.5"}}});
   EXPECT_NE(json.find(R"~("shares":[{"account":"vision","rawshares":3,"x":"0.5"}])~"), std::string::npos) << json;
 }
 
