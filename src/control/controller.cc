@@ -379,6 +379,8 @@ void Controller::Start(const StartDecision& decision, JobId job, Time now) {
   for (const NodePlace& place : decision.gang)
     record->gang.push_back({NodeName(place.node), place.gpus, place.tasks, 0, std::nullopt, place.parts});
   record->was_let_go = false;
+  // Who has not said is taken at the administrator's word, as that is now: this run's machine acts by it.
+  if (!record->is_preemptible_set) record->preemptible = PreemptibleOf(*record);
   record->pool_of_run = decision.pool;
   record->gpu_model = ModelOf(*record);
   record->progress = Progress();

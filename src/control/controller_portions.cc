@@ -4,6 +4,7 @@
 
 #include "control/controller.h"
 #include "control/record_parts.h"
+#include "control/repay_consent.h"
 #include "engine/server/explain.h"
 #include "model/gpu_portion.h"
 
@@ -138,7 +139,7 @@ void Controller::OnRepay(JobId id, std::uint32_t attempt, const std::string& why
   const auto at = live_.find(id);
   if (at == live_.end() || at->second.attempt != attempt || at->second.state != JobState::kRunning) return;
   JobRecord& record = at->second;
-  if (PreemptibleOf(record) != Preemptible::kRequeue) return;
+  if (!MayRequeueToRepay(record)) return;
   Caller divvy;
   divvy.is_admin = true;
   divvy.user.name = "divvy";

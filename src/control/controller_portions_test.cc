@@ -1,6 +1,7 @@
 #include <gtest/gtest.h>
 
 #include "control/controller_test_world.h"
+#include "control/repay_consent.h"
 #include "control/start_reason.h"
 #include "model/exit_codes.h"
 
@@ -9,7 +10,7 @@ namespace {
 
 class Portions : public World, public testing::Test {
  protected:
-  Portions() : World(2) {
+  explicit Portions(const Policy& policy = Policy()) : World(2, policy) {
     NodeCapacity capacity;
     for (int i = 0; i < 2; ++i) {
       GpuFacts facts;
@@ -226,6 +227,42 @@ TEST_F(Portions, TheLastRungTakesOnlyThoseWhoAgreed) {
   EXPECT_EQ(StateOf(yields), JobState::kStopping);
   Exit(yields, 143);
   EXPECT_EQ(StateOf(yields), JobState::kQueued);
+}
+
+class YieldingPortions : public Portions {
+ protected:
+  YieldingPortions() : Portions(Yielding()) {}
+  static Policy Yielding() {
+    Policy policy;
+    policy.preemptible = Preemptible::kRequeue;
+    return policy;
+  }
+};
+
+// The administrator agrees for all who have not said.
+TEST_F(YieldingPortions, TheLastRungTakesThoseWhoDidNotSay) {
+  const JobId silent = StartPart(2'500, 10'000);
+  EXPECT_TRUE(MayRequeueToRepay(*controller_.Find(silent))) << "what its machine is told";
+  JobSpec spec;
+  spec.command = {"true"};
+  spec.request.gpus = 1;
+  spec.request.portion.request = GpuShare(2'500);
+  spec.is_preemptible_set = true;
+  const JobId never = controller_.Submit(spec, 0, ada_, now_, NoHistory())->id;
+  static_cast<void>(Turn());
+  controller_.OnStarted(never, 1, now_);
+  EXPECT_FALSE(MayRequeueToRepay(*controller_.Find(never)));
+  spec.is_preemptible_set = false;
+  spec.is_foreground = true;
+  const JobId watched = controller_.Submit(spec, 0, ada_, now_, NoHistory())->id;
+  static_cast<void>(Turn());
+  controller_.OnStarted(watched, 1, now_);
+  EXPECT_FALSE(MayRequeueToRepay(*controller_.Find(watched)));
+  for (const JobId job : {silent, never, watched}) controller_.OnRepay(job, 1, "job 9 needs it", now_);
+  EXPECT_EQ(StateOf(never), JobState::kRunning);
+  EXPECT_EQ(StateOf(watched), JobState::kRunning);
+  EXPECT_EQ(StateOf(silent), JobState::kStopping);
+  EXPECT_FALSE(controller_.Find(silent)->is_preemptible_set) << "it has said nothing";
 }
 
 TEST_F(Portions, WhoHadToGiveBackByItsEndStaysAwayForAWhileAndLongerEachTime) {

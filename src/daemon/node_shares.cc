@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "base/text.h"
+#include "control/repay_consent.h"
 #include "model/exit_codes.h"
 
 namespace divvy {
@@ -76,7 +77,7 @@ wire::KeeperRequest NodeShares::RequestFor(const Holder& holder) const {
   add.idle_park = record.request.portion.idle_park;
   add.priority = record.priority;
   add.is_interactive = record.wants_pty;
-  add.may_requeue = record.is_preemptible_set && record.preemptible == Preemptible::kRequeue;
+  add.may_requeue = MayRequeueToRepay(record);
   add.uses_mps = record.request.portion.uses_mps;
   request.add = std::move(add);
   return request;
