@@ -199,7 +199,7 @@ struct KeptTenant {
   std::vector<KeptShare> shares;
   int processes = 0;  // That have said hello.
   std::string
-      mechanism;  // What holds it to its terms: "enforced by interposer" | "driver" | "MIG" | "MPS" | "advisory".
+      mechanism;  // What holds it to its terms: "enforced by interposer" | "enforced by MIG" | "MPS" | "advisory".
   bool is_movable = false;
   std::string unmovable;              // Why not: "it uses NCCL".
   std::vector<std::int64_t> escaped;  // Processes of the job that use its GPUs past the library. Pids of the node.
