@@ -130,8 +130,8 @@ void NodeShares::OnKeeper() {
     hello.hello->whole_gpus.push_back(holder.gpus);
   }
   keeper_version_ = 0;
-  keeper_.Ask(std::move(hello), [this](const Result<wire::KeeperAnswer>& answer) {
   processes_.clear();
+  keeper_.Ask(std::move(hello), [this](const Result<wire::KeeperAnswer>& answer) {
     Noting("event=keeper_refused")(answer);
     if (answer) OnWelcome(*answer);
   });
@@ -295,6 +295,12 @@ void NodeShares::OnRoom(JobId job, std::uint64_t number, const Result<wire::Keep
   if (!answer) return Fail(job, answer.error().message, is_slice ? kCannotRun : kNoRoomMade);
   if (const auto& added = answer->added)
     ports_.set_grant(job, {added->gpus, added->reachable, added->folder, added->environment, added->device_files});
+  if (answer->room && answer->room->bound > Duration(0) && ports_.tell) {
+    // Of GPUs that were empty already nothing is told.
+    const auto ms = [](Duration time) { return std::to_string(time / std::chrono::milliseconds(1)); };
+    ports_.tell("event=made_room job=" + ToString(job) + " took_ms=" + ms(answer->room->took) +
+                " bound_ms=" + ms(answer->room->bound));
+  }
   Pass(job);
 }
 
@@ -344,13 +350,6 @@ void NodeShares::SetBroken(Reasons broken) {
   TellGpus();
 }
 
-void NodeShares::TellGpus() {
-  if (!is_open_) return;
-  wire::KeeperRequest request;
-  request.gpus = wire::KeeperGpusChanged{Hello().gpus};
-  keeper_.Ask(std::move(request), [](const Result<wire::KeeperAnswer>&) {});
-}
-
 void NodeShares::SetSeen(const std::vector<GpuObservation>& seen) {
   if (!is_open_) return;
   std::map<std::int64_t, wire::KeeperProcess> processes;  // By pid: one may be on several GPUs.
@@ -371,6 +370,13 @@ void NodeShares::SetSeen(const std::vector<GpuObservation>& seen) {
   keeper_.Ask(std::move(request), [this](const Result<wire::KeeperAnswer>& answer) {
     if (!answer && answer.error().code == ErrorCode::kUnreachable) processes_.clear();
   });
+}
+
+void NodeShares::TellGpus() {
+  if (!is_open_) return;
+  wire::KeeperRequest request;
+  request.gpus = wire::KeeperGpusChanged{Hello().gpus};
+  keeper_.Ask(std::move(request), [](const Result<wire::KeeperAnswer>&) {});
 }
 
 void NodeShares::Act(JobId job, const std::string& action, const std::vector<int>& to, Done done) {

@@ -463,6 +463,19 @@ TEST_F(NodeSharesTest, WhichGpusAreNotForTenantsIsToldAtOnceAndWhy) {
   EXPECT_EQ(told->gpus[3].why, "does not work: XID 79");
 }
 
+TEST_F(NodeSharesTest, WhatMakingRoomTookIsToldWithItsBoundWhereThereWasAnybody) {
+  StartTenant(7, 0);
+  for (const Duration bound : {Duration(0), Duration(2s)}) {
+    told_.clear();
+    Execute(Launch(8, {1}));
+    wire::KeeperAnswer answer;
+    answer.room = wire::KeeperRoom{31ms, bound};
+    keeper_.Next().answered(answer);
+    keeper_.asked.clear();
+  }
+  EXPECT_EQ(told_, std::vector<std::string>{"event=made_room job=8 took_ms=31 bound_ms=2000"});
+}
+
 TEST_F(NodeSharesTest, WhichProcessesOnGpusAreOfATenantIsToldWhenItChangesAndToEachKeeper) {
   std::vector<GpuObservation> seen(2);
   const auto add = [&](std::size_t gpu, std::int64_t pid, std::uint64_t job) {

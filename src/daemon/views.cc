@@ -444,6 +444,11 @@ wire::GpuView GpuViewOf(const Controller& controller, NodeIndex node, const GpuF
   if (const wire::KeeperState* state = shares.Find(machine)) {
     const auto troubled = std::ranges::find(state->gpus, facts.index, &wire::KeptGpu::index);
     if (troubled != state->gpus.end()) view.reason += (view.reason.empty() ? "" : "; ") + troubled->trouble;
+    for (const wire::KeptWait& wait : state->waits) {
+      // It is emptied for a job that has all of it.
+      if (wait.bound == Duration(0) || std::ranges::find(view.jobs, wait.job) == view.jobs.end()) continue;
+      view.reason += (view.reason.empty() ? "" : "; ") + ("job " + ToString(wait.job)) + " waits: " + wait.why;
+    }
   }
   if (absence.empty()) Observe(controller, node, holders, now, view);  // What was seen last is long past.
   return view;

@@ -121,6 +121,13 @@ class Keeper {
     Time used_at = kNoTime;    // When a program was seen in it last.
     GpuIndex gpu() const { return static_cast<GpuIndex>(record.gpus.front()); }
   };
+  /// A request for whole GPUs that waits until its tenants have left.
+  struct Take {
+    std::uint64_t request = 0;
+    GpuSet gpus;
+    Time since = kNoTime;
+    Duration bound{0};  // 0: none can be said.
+  };
   struct Shrinking {
     TenantId tenant;
     unsigned device = 0;
@@ -201,6 +208,7 @@ class Keeper {
   void AnswerAdded(std::uint64_t id, Kept& kept);
   bool HasEnteredMps(Kept& kept);
   void OnRemove(const wire::KeeperRemove& remove);
+  Duration BoundOf(GpuSet gpus);
   void OnTakeWhole(std::uint64_t id, const wire::KeeperTakeWhole& take);
   void OnCommand(std::uint64_t id, JobId job, Goal goal, const std::vector<int>& to);
   Status Resize(JobId job, const wire::ShareTerms& share, const std::vector<int>& paper);
@@ -251,6 +259,7 @@ class Keeper {
   // keeper_state.cc
   void OnSights(const std::vector<GpuSight>& sights);
   void OnSight(const GpuSight& sight);
+  bool IsOf(const GpuSight::Process& seen, const Kept& kept) const;
   void BearWithNewcomers(Kept& kept) const;
   void ExpectResiduals(const Kept& kept) const;
   void SetCannot(Kept& kept);
@@ -258,7 +267,7 @@ class Keeper {
   /// Of a device's time, `since` the last sample, in which it had turns of so long.
   GpuShare ShareOfTime(const Kept& kept, unsigned device, Duration turns, Duration since) const;
   wire::KeeperState State() const;
-  bool IsOf(const GpuSight::Process& seen, const Kept& kept) const;
+  void ShowTakes(wire::KeeperState& state) const;
   wire::KeptTenant StateOf(const Kept& kept) const;
   void ShowState();
 
@@ -293,7 +302,7 @@ class Keeper {
   std::map<std::uint64_t, TenantId> wanted_by_;
   std::map<std::uint64_t, Shrinking> shrinking_;  // By the id that kShrink had.
   std::vector<CeilingOrder> refused_ceilings_;
-  std::map<std::uint64_t, std::uint64_t> takes_;  // Job with whole GPUs: the request that waits.
+  std::map<std::uint64_t, Take> takes_;  // By the job with whole GPUs.
   std::uint64_t next_number_ = 1;
   std::optional<EventLoop::TimerId> ledger_alarm_;
   std::string shown_;

@@ -210,6 +210,42 @@ TEST(KeeperMoves, AWholeJobFindsItsGpuEmpty) {
   EXPECT_EQ(world.process->returns, 1);
 }
 
+TEST(KeeperMoves, AWholeJobIsToldWhoLeavesForItAndHowLongThatTakesAtMost) {
+  Moved world;
+  wire::KeeperRequest request;
+  request.take_whole.emplace().job = JobId(50);
+  request.take_whole->gpus.Insert(static_cast<GpuIndex>(1 - world.at));
+  auto answer = world.node->AnswerTo(world.node->Send(request));
+  ASSERT_TRUE(answer && answer->room);
+  EXPECT_EQ(answer->room->bound, Duration(0)) << "nobody was there";
+  request.take_whole.reset();
+  request.give_whole.emplace().job = JobId(50);
+  EXPECT_EQ(world.node->Ask(request), "");
+  request.give_whole.reset();
+  request.take_whole.emplace().job = JobId(51);
+  request.take_whole->gpus.Insert(static_cast<GpuIndex>(world.at));
+  answer = world.node->AnswerTo(world.node->Send(request));
+  ASSERT_TRUE(answer && answer->room);
+  EXPECT_GT(answer->room->bound, world.rules.slack);
+  EXPECT_LT(answer->room->took, answer->room->bound);
+  EXPECT_TRUE(world.node->State().waits.empty());
+  // And one that does nothing of what it is told.
+  request.take_whole.reset();
+  request.give_whole.emplace().job = JobId(51);
+  EXPECT_EQ(world.node->Ask(request), "");
+  world.process->is_mute = true;
+  request.give_whole.reset();
+  request.take_whole.emplace().job = JobId(52);
+  request.take_whole->gpus.Insert(static_cast<GpuIndex>(1 - world.at));
+  world.node->Send(request);
+  std::vector<wire::KeptWait> waits;
+  ASSERT_TRUE(Eventually([&] { return !(waits = world.node->State().waits).empty(); }));
+  EXPECT_EQ(waits[0].job, JobId(52));
+  EXPECT_GT(waits[0].bound, world.rules.slack);
+  EXPECT_EQ(waits[0].why.find("job 1 leaves GPU " + std::to_string(1 - world.at) + ", which takes "), 0u)
+      << waits[0].why;
+}
+
 TEST(KeeperMoves, AWholeJobThatEndedUnseenGivesItsGpuUp) {
   Moved world;
   wire::KeeperRequest request;

@@ -152,7 +152,7 @@ void Keeper::OnFailed(const sharing::Failed& failed) {
   if (failed.job != 0) {
     const auto take = takes_.find(failed.job);
     if (take == takes_.end()) return;
-    const std::uint64_t request = take->second;
+    const std::uint64_t request = take->second.request;
     takes_.erase(take);
     // Then all is as it was.
     ledger_.GiveWhole(failed.job);
@@ -169,7 +169,10 @@ void Keeper::OnReady(std::uint64_t job) {
   if (IsOfSlices(job)) return OnSliceReady(job);
   const auto take = takes_.find(job);
   if (take == takes_.end()) return;
-  door_->Answer(take->second, {});
+  wire::KeeperLine line;
+  line.answer.emplace().id = take->second.request;
+  line.answer->room = wire::KeeperRoom{loop_->Now() - take->second.since, take->second.bound};
+  door_->Say(line);
   takes_.erase(take);
 }
 

@@ -6,6 +6,7 @@
 
 #include "keeper/keeper.h"
 #include "platform/share_library.h"
+#include "sharing/holds.h"
 
 namespace divvy::keeper {
 namespace {
@@ -50,7 +51,7 @@ void Keeper::OnRequest(const wire::KeeperRequest& request) {
     });
     GiveWhole(job);
     if (const auto take = takes_.find(job.value()); take != takes_.end()) {
-      door_->Answer(take->second, FailedPrecondition("the job has given its GPUs up"));
+      door_->Answer(take->second.request, FailedPrecondition("the job has given its GPUs up"));
       takes_.erase(take);
     }
     RecordNode();
@@ -225,12 +226,23 @@ void Keeper::OnRemove(const wire::KeeperRemove& remove) {
   kept_.erase(found);
 }
 
+/// 0: nobody is there, or somebody cannot leave.
+Duration Keeper::BoundOf(GpuSet gpus) {
+  for (auto& [id, kept] : kept_) RefreshUse(*kept);
+  const bool is_used = std::ranges::any_of(ledger_.tenants(), [&](const auto& entry) {
+    return std::ranges::any_of(gpus.ToVector(),
+                               [&](int gpu) { return sharing::Holds(entry.second, static_cast<GpuIndex>(gpu)); });
+  });
+  const Duration bound = is_used ? ledger_.RepackBound(gpus) : Duration(0);
+  return bound == Duration::max() ? Duration(0) : bound;
+}
+
 void Keeper::OnTakeWhole(std::uint64_t id, const wire::KeeperTakeWhole& take) {
   if (PostponeTake(id, take)) return;
   std::erase_if(node_.whole_jobs, [&](const RecordedWhole& whole) { return whole.job == take.job; });
   node_.whole_jobs.push_back({take.job, take.gpus});
   RecordNode();
-  takes_[take.job.value()] = id;
+  takes_[take.job.value()] = {id, take.gpus, loop_->Now(), BoundOf(take.gpus)};
   ledger_.TakeWhole(take.job.value(), take.gpus);
 }
 

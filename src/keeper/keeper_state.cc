@@ -1,7 +1,9 @@
 // What is seen of the GPUs, and what is shown of the tenants.
 #include <algorithm>
 
+#include "base/duration_text.h"
 #include "keeper/keeper.h"
+#include "sharing/holds.h"
 #include "sharing/words.h"
 
 namespace divvy::keeper {
@@ -215,7 +217,24 @@ wire::KeeperState Keeper::State() const {
   for (const auto& [id, kept] : kept_) state.tenants.push_back(StateOf(*kept));
   state.troubles = misfortunes_;
   ShowSlices(state);
+  ShowTakes(state);
   return state;
+}
+
+// Who waits for GPUs that are being emptied for it: of whom, and for how long at most.
+void Keeper::ShowTakes(wire::KeeperState& state) const {
+  for (const auto& [job, take] : takes_) {
+    std::string who;
+    for (const auto& [id, tenant] : ledger_.tenants()) {
+      sharing::ForEachHold(tenant, [&, number = id.job](unsigned, GpuIndex gpu) {
+        if (!take.gpus.Contains(gpu)) return;
+        who += (who.empty() ? "" : ", ") + ("job " + std::to_string(number)) + " leaves GPU " + std::to_string(gpu);
+      });
+    }
+    if (who.empty()) continue;
+    if (take.bound > Duration(0)) who += ", which takes " + DurationText(take.bound) + " at most";
+    state.waits.push_back({JobId(job), who, take.since, take.bound});
+  }
 }
 
 void Keeper::ShowState() {

@@ -32,17 +32,17 @@
 namespace divvy::sharing {
 
 struct Settings {
-  Duration least_stay = 30s;   // Between two moves of one tenant, but for the arrival of a whole job.
-  Duration memory_turn = 10s;  // A borrower that was swapped out stays out, and one that came back stays, for so long.
-  Duration idle_after = 1s;    // Without work for so long, a tenant counts as idle for repaying and moving.
-  Duration wish_lasts = 10s;   // For how long a denied loan counts when idle memory is divided.
-  Duration retry_after = 60s;  // After a move or park that failed, before the same is tried again.
-  Duration slack = 2s;         // Added to the bound of a repack: control state, orders, the driver's own time.
+  Duration least_stay = 30s;    // Between two moves of one tenant, but for the arrival of a whole job.
+  Duration memory_turn = 10s;   // A borrower that was swapped out stays out, and one that came back stays, for so long.
+  Duration idle_after = 1s;     // Without work for so long, a tenant counts as idle for repaying and moving.
+  Duration wish_lasts = 10s;    // For how long a denied loan counts when idle memory is divided.
+  Duration retry_after = 60s;   // After a move or park that failed, before the same is tried again.
+  Duration slack = 2s;          // Added to the bound of a repack: control state, orders, the driver's own time.
   Duration binds_within = 10s;  // Who was answered a Pin is bound by then, and the page says so; or it came to nothing.
-  Duration grant_lasts = 1s;   // What was granted is not lowered for so long, so that its process can use it.
-  Bytes grain = 64_MiB;        // Ceilings are raised by at least so much where it is free.
-  Duration stood_empty = 5s;   // A GPU that a whole job left is spread onto after so long: the next may be on its way.
-  bool can_spread = true;      // Running tenants are moved to GPUs that became empty.
+  Duration grant_lasts = 1s;    // What was granted is not lowered for so long, so that its process can use it.
+  Bytes grain = 64_MiB;         // Ceilings are raised by at least so much where it is free.
+  Duration stood_empty = 5s;    // A GPU that a whole job left is spread onto after so long: the next may be on its way.
+  bool can_spread = true;       // Running tenants are moved to GPUs that became empty.
 };
 
 class Ledger {
@@ -266,7 +266,7 @@ class Ledger {
   std::map<GpuIndex, Time> left_at_;  // When a whole job left it last; kNoTime: since the last decision.
   std::vector<OpenWant> wants_;
   std::map<std::uint64_t, TenantId> pins_;  // By their requests.
-  std::map<TenantId, Time> binding_;        // Pins that were answered: until when it may still be unsaid that they bind.
+  std::map<TenantId, Time> binding_;  // Pins that were answered: until when it may still be unsaid that they bind.
   std::map<TenantId, std::vector<GpuIndex>> asked_moves_;
   std::set<TenantId> asked_parks_;
 

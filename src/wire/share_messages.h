@@ -233,6 +233,9 @@ struct KeptGpu {
 struct KeptWait {
   JobId job;
   std::string why;
+  Time since = kNoTime;
+  Duration bound{
+      0};  // For so long at most, since then, where that can be said: tenants leave GPUs for it. 0: it cannot.
 };
 
 /// Everything there is to show.
@@ -260,11 +263,17 @@ struct KeeperAdded {
   std::vector<std::string>
       device_files;  // Beside its GPUs', where devices are locked: "/dev/nvidia-caps/nvidia-cap21".
 };
+/// The GPUs of a job that has them whole are empty of tenants.
+struct KeeperRoom {
+  Duration took{0};
+  Duration bound{0};  // As it was when it was asked for: so long it takes at most. 0: none could be said.
+};
 struct KeeperAnswer {
   std::uint64_t id = 0;
   std::string error;  // Empty: it was done.
   std::optional<KeeperWelcome> hello;
   std::optional<KeeperAdded> added;
+  std::optional<KeeperRoom> room;  // Of take_whole.
   std::optional<KeeperState> state;
 };
 /// The last rung: no other way is left to give `owner` what is its right. Only for those who may be requeued.

@@ -44,11 +44,12 @@ BOOST_DESCRIBE_STRUCT(KeptMechanism, (),
                       (name, is_there, reason, can_limit, can_soft_limit, can_share_compute, can_park, can_move,
                        can_resize))
 BOOST_DESCRIBE_STRUCT(KeptGpu, (), (index, trouble, is_stuck))
-BOOST_DESCRIBE_STRUCT(KeptWait, (), (job, why))
+BOOST_DESCRIBE_STRUCT(KeptWait, (), (job, why, since, bound))
 BOOST_DESCRIBE_STRUCT(KeeperState, (), (tenants, mechanisms, moves, parks, gpus, waits, troubles))
 BOOST_DESCRIBE_STRUCT(KeeperWelcome, (), (version, pid, mechanisms))
 BOOST_DESCRIBE_STRUCT(KeeperAdded, (), (gpus, uuids, reachable, folder, environment, device_files))
-BOOST_DESCRIBE_STRUCT(KeeperAnswer, (), (id, error, hello, added, state))
+BOOST_DESCRIBE_STRUCT(KeeperRoom, (), (took, bound))
+BOOST_DESCRIBE_STRUCT(KeeperAnswer, (), (id, error, hello, added, room, state))
 BOOST_DESCRIBE_STRUCT(KeeperRequeue, (), (job, attempt, owner, bytes))
 BOOST_DESCRIBE_STRUCT(KeeperLine, (), (answer, state, requeue))
 

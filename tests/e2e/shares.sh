@@ -138,3 +138,9 @@ wait_for "the end of all" queue_is_empty
 for job in "$a" "$b"; do
   divvy logs "$job" | grep -q "errors=0" || fail "memory of $job: $(divvy logs "$job")"
 done
+
+# Who empties its environment and goes to the GPU past the library is noticed by what it descends from.
+hidden=$(divvy submit --quiet --gpus 0.25 -- sh -c 'env -i PATH="$PATH" LD_LIBRARY_PATH="$LD_LIBRARY_PATH" DIVVY_EMULATE="$DIVVY_EMULATE" \
+  divvy-burn --vram 30G --hold 600; true')
+wait_for "the word that nothing holds it to its share" tenant_is "$hidden" mechanism advisory
+divvy gpus | grep -q "1 process past the library" || fail "gpus says: $(divvy gpus)"
