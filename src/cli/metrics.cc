@@ -335,6 +335,14 @@ std::optional<double> NewestOf(const wire::SeriesView& series, const wire::Lates
   return std::nullopt;
 }
 
+/// The API answers with a job's steps beside whatever of its own was asked for, for who draws over them.
+void KeepAsked(const std::vector<std::string>& metrics, wire::SeriesAnswer& answer) {
+  if (metrics.empty()) return;
+  std::erase_if(answer.series, [&](const wire::SeriesView& series) {
+    return std::ranges::find(metrics, series.metric) == metrics.end();
+  });
+}
+
 std::string Page(const wire::SeriesAnswer& answer, const wire::LatestAnswer& latest) {
   std::string text;
   const std::size_t columns = ColumnsOf();
@@ -394,7 +402,8 @@ int MetricsMain(const Words& words) {
         text += json + "\n";
         continue;
       }
-      DIVVY_TRY(const wire::SeriesAnswer answer, wire::Decode<wire::SeriesAnswer>(json));
+      DIVVY_TRY(wire::SeriesAnswer answer, wire::Decode<wire::SeriesAnswer>(json));
+      KeepAsked(flags.metrics, answer);
       if (are_several && !flags.csv) text += (text.empty() ? "" : "\n") + Paint(Colour::kBold, "job " + job) + "\n";
       text += flags.csv ? CsvOf(answer) : Page(answer, latest);
     }

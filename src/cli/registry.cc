@@ -109,8 +109,9 @@ std::vector<Command> MakeCommands() {
       {"top",
        "GPUs, running jobs and the waiting list, live",
        "divvy top [OPTIONS]",
-       "GPUs above with their use (the last half minute), memory, and who has them for how long; jobs that run; the "
-       "waiting list with expected starts and reasons. Keys: arrows, PgUp, PgDn or the mouse choose a job; w (or "
+       "GPUs above with their use and memory (curves of the last looks, 10 and 6; 20 and 12 from 110 columns on), and "
+       "who has them for how long; jobs that run; the waiting list with expected starts and reasons. Keys: arrows, "
+       "PgUp, PgDn or the mouse choose a job; w (or "
        "Enter) "
        "says why, l shows its log, h holds or releases it, c cancels it, p sets its priority; / filters, s sorts, t "
        "puts "

@@ -29,8 +29,8 @@ Command ReportCommand() {
       "Say what this server's history shows",
       "divvy report usage|shares|waste|efficiency|fairness|predictions|speeds [OPTIONS]",
       "usage: GPU-hours, jobs and waiting by user, team, job name, GPU model, pool, machine or hour; of a job that "
-      "was "
-      "started several times the last run. shares: who held how many GPUs over time, by the same but hours. waste: "
+      "was started several times all runs count, as one job. shares: who held how many GPUs over time, by the same but "
+      "hours. waste: "
       "GPU-hours that were not used, by the same but hours, and who wastes "
       "GPUs now, with what to do about it. efficiency: mean use of GPUs and CPUs, and the peak of GPU memory. "
       "fairness: how long users or teams waited for what they ran, and how even "

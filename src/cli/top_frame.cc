@@ -275,6 +275,21 @@ void AddJobs(const std::vector<const wire::JobView*>& jobs, LineOf line_of, cons
   }
 }
 
+/// "2 of 4 GPUs taken  1 unmanaged  1 fenced  ": taken are those that jobs have; the others in the states of `divvy
+/// gpus`.
+std::string GpuCounts(const TopFacts& facts) {
+  const auto count = [&facts](std::string_view state) {
+    return std::ranges::count_if(facts.gpus, [&](const wire::GpuView& gpu) {
+      return (gpu.jobs.empty() && gpu.state != "allocated" ? std::string_view(gpu.state) : "taken") == state;
+    });
+  };
+  std::string text = std::to_string(count("taken")) + " of " + Plural(facts.status.gpus, "GPU") + " taken  ";
+  for (const std::string_view state : {"reserved", "unmanaged", "fenced", "restricted", "away"}) {
+    if (const auto gpus = count(state); gpus > 0) text += std::to_string(gpus) + " " + std::string(state) + "  ";
+  }
+  return text;
+}
+
 /// In the place of jobs.
 std::string NoneText(const TopChoice& choice) {
   if (choice.filter.empty() && choice.user.empty()) return "No jobs wait or run.";
@@ -335,11 +350,8 @@ TopLine TopTitle(const TopFacts& facts, const TopChoice& choice) {
   if (!choice.user.empty()) chosen += "  of " + choice.user;
   if (!choice.filter.empty()) chosen += "  /" + choice.filter;
   if (!chosen.empty()) line.spans.push_back({chosen, Colour::kYellow});
-  const std::int64_t used = status.gpus - status.gpus_free - status.gpus_reserved;
-  line.spans.push_back({"  " + std::to_string(used) + " of " + Plural(status.gpus, "GPU") + " taken  " +
-                            (status.gpus_reserved > 0 ? std::to_string(status.gpus_reserved) + " reserved  " : "") +
-                            std::to_string(status.jobs_running) + " running  " + std::to_string(status.jobs_queued) +
-                            " queued" +
+  line.spans.push_back({"  " + GpuCounts(facts) + std::to_string(status.jobs_running) + " running  " +
+                            std::to_string(status.jobs_queued) + " queued" +
                             (status.jobs_held > 0 ? "  " + std::to_string(status.jobs_held) + " held" : "") +
                             "  policy " + status.policy,
                         Colour::kNone});

@@ -153,9 +153,16 @@ TEST(TopFrame, TheTitleSaysWhatIsTakenAndWhatIsWrong) {
   facts.status.jobs_running = 1;
   facts.status.jobs_queued = 2;
   facts.status.policy = "small-first";
-  EXPECT_EQ(TextOf(TopTitle(facts, {})), "divvy  2 of 3 GPUs taken  1 running  2 queued  policy small-first");
+  EXPECT_EQ(TextOf(TopTitle(facts, {})),
+            "divvy  1 of 3 GPUs taken  1 unmanaged  1 running  2 queued  policy small-first");
   facts.trouble = "no daemon answers";
-  EXPECT_TRUE(TextOf(TopTitle(facts, {})).starts_with("divvy  old numbers: no daemon answers  2 of 3"));
+  EXPECT_TRUE(TextOf(TopTitle(facts, {})).starts_with("divvy  old numbers: no daemon answers  1 of 3"));
+  // What is fenced below a job is that job's.
+  facts.gpus[0].state = "fenced";
+  facts.gpus[2].state = "fenced";
+  facts.status.gpus_free = 0;
+  facts.trouble.clear();
+  EXPECT_TRUE(TextOf(TopTitle(facts, {})).starts_with("divvy  1 of 3 GPUs taken  1 unmanaged  1 fenced  1 running"));
 }
 
 TEST(TopFrame, SparklinesEndWithTheLatestAndLeaveUnknownBlank) {

@@ -39,6 +39,8 @@ LC_ALL=C divvy metrics "$job" >plain
 if grep -q '[^ -~]' plain; then fail "a locale with ASCII alone gets more: $(cat plain)"; fi
 grep -q '^own.loss  0.25 now, mean' curves || grep -q '^own.loss  0.25 all the time' curves || fail "what it said last: $(cat curves)"
 divvy metrics "$job" -m own.loss --csv | grep -q ',own.loss,,0.25,0.25,0.25,' || fail "CSV: $(divvy metrics "$job" -m own.loss --csv)"
+expect "gpu_utilization own.loss" "$(divvy metrics "$job" -m own.loss,gpu_utilization | grep -oE '^[a-z_.]+  ' | sort | xargs)" "the curves that were asked for"
+expect own.loss "$(divvy metrics "$job" -m own.loss --csv | tail -n +2 | cut -d, -f5 | sort -u)" "the metric that was asked for"
 divvy metrics "$((job - 1))-$((job + 1))" | grep -q '^own.loss  ' || fail "of a range: $(divvy metrics "$((job - 1))-$((job + 1))")"
 code=0; divvy metrics "$job" --json --csv 2>err || code=$?
 expect 2 $code "two formats"
