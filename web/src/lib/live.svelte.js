@@ -4,6 +4,7 @@
 // use of GPUs) is read anew every few seconds, the more seldom the longer that takes. A page that nobody looks at asks
 // nothing.
 import { get, query, stream } from './api.js';
+import { follow as followShared } from './shared.js';
 import { gpusOf, jobsOf, nodesOf, statusOf, wasteOf } from './shape.js';
 
 const kMostNamed = 150;
@@ -174,8 +175,7 @@ async function follow() {
     abort = new AbortController();
     const own = abort;
     try {
-      await stream('/v1/events' + query({ samples: true }), {
-        signal: own.signal,
+      await followShared(own.signal, (heard) => stream('/v1/events' + query({ samples: true }), { signal: own.signal, ...heard }), {
         onOpen: () => {
           pause = 500;
           if (live.phase === 'away') live.phase = 'loading';
@@ -202,7 +202,7 @@ async function follow() {
 export const tryNow = () => wake();
 
 function onVisibility() {
-  // A browser has six connections to a host; tabs that nobody looks at keep none of them.
+  // Tabs that nobody looks at keep no connection.
   if (document.hidden) abort?.abort();
   else {
     wake();
