@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <chrono>
+#include <cmath>
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
@@ -19,6 +20,8 @@
 #include "cli/job_text.h"
 #include "cli/top_frame.h"
 #include "cli/top_screen.h"
+#include "wire/codec.h"
+#include "wire/series_messages.h"
 
 namespace divvy::cli {
 namespace {
@@ -96,6 +99,18 @@ Status Look(Api& api, TopFacts& facts) {
   return {};
 }
 
+/// What was seen of the GPUs before, a point for each look; nothing where no samples are taken.
+void SeedHistory(Api& api, const TopFlags& flags, const TopFacts& facts, TopHistory& history) {
+  const auto back =
+      std::llround(std::ceil(static_cast<double>(TopHistory::kLooks - 1) * std::max(flags.interval_s, 1.0)));
+  const auto json = api.Raw("GET",
+                            "/v1/series?of=gpu&metrics=gpu_utilization,gpu_memory_used_bytes&since=-" +
+                                std::to_string(back) + "&points=" + std::to_string(TopHistory::kLooks),
+                            "");
+  if (!json) return;
+  if (const auto seen = wire::Decode<wire::SeriesAnswer>(*json)) history.Seed(*seen, facts.gpus);
+}
+
 /// Until any key is pressed. None that was typed shows, nor is read by what comes next.
 void AwaitKey() {
   std::fputs("\n-- any key: back --", stdout);
@@ -171,6 +186,8 @@ class Top {
     }
     facts_.trouble = looked ? "" : looked.error().message;
     if (!looked) return;
+    if (!is_seeded_) SeedHistory(api_, flags_, facts_, history_);
+    is_seeded_ = true;
     history_.Add(facts_.gpus);
     AskForStarts();
   }
@@ -193,8 +210,10 @@ class Top {
 
   void Draw() {
     const std::size_t columns = std::max<std::size_t>(screen_->columns(), kSmallestColumns);
-    lines_ = TopLines(facts_, history_, choice_, columns);
     const std::size_t room = Room();
+    // Jobs are on the first screen, however many GPUs there are.
+    choice_.most_gpu_lines = shows_all_gpus_ ? 0 : std::max<std::size_t>(room / 2, 2);
+    lines_ = TopLines(facts_, history_, choice_, columns);
     // The selection stays on its job while lines come and go.
     if (const auto at = std::ranges::find(lines_, selected_, &TopLine::job); !selected_.empty() && at != lines_.end())
       cursor_ = static_cast<std::size_t>(at - lines_.begin());
@@ -274,6 +293,10 @@ class Top {
       case 'g':
         choice_.hides_gpus = !choice_.hides_gpus;
         return;
+      case 'a':
+        shows_all_gpus_ = !shows_all_gpus_;
+        choice_.hides_gpus = false;
+        return;
       case 'u':
         choice_.user = choice_.user.empty() ? CallerSurroundings().user : "";
         return;
@@ -344,6 +367,8 @@ class Top {
   TopFlags flags_;
   TopFacts facts_;
   TopHistory history_;
+  bool is_seeded_ = false;
+  bool shows_all_gpus_ = false;
   TopChoice choice_;
   std::vector<TopLine> lines_;
   std::size_t first_ = 0;   // Line at the top of the screen.
@@ -361,6 +386,7 @@ int PrintOnce(Api& api, const TopFlags& flags) {
   facts.now = NowSeconds();
   if (const Status looked = Look(api, facts); !looked) return Fail(looked.error());
   TopHistory history;
+  SeedHistory(api, flags, facts, history);
   history.Add(facts.gpus);
   TopChoice choice;
   choice.user = flags.user;

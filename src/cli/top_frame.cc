@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <span>
 
 #include "base/duration_text.h"
 #include "base/text.h"
@@ -127,16 +128,15 @@ std::string OwnerText(const wire::GpuView& gpu, const JobsById& jobs, double now
 TopLine GpuLine(const wire::GpuView& gpu, const std::string& name, std::size_t name_width, const TopHistory& history,
                 const JobsById& jobs, const TopFacts& facts, const TopChoice& choice, std::size_t columns) {
   Filler line(columns, choice.is_ascii);
-  const std::size_t spark = columns >= 110 ? 20 : 10;
+  const std::size_t use_width = columns >= 110 ? 20 : 10;
+  const std::size_t memory_width = columns >= 110 ? 12 : 6;
+  const TopHistory::Looks& looks = history.Of(gpu);
   const bool has_use = gpu.utilisation_percent >= 0;
   line.Add(name, name_width, GpuColour(gpu.state), true).Gap();
-  line.Add(Sparkline(history.Use(gpu), spark, choice.is_ascii), spark, UseColour(gpu.utilisation_percent)).Gap();
+  line.Add(Sparkline(looks.use, use_width, choice.is_ascii), use_width, UseColour(gpu.utilisation_percent)).Gap();
   line.Add(has_use ? std::to_string(gpu.utilisation_percent) + "%" : "-", 4, UseColour(gpu.utilisation_percent), true)
       .Gap();
-  const double memory = gpu.memory_total_bytes > 0
-                            ? static_cast<double>(gpu.memory_used_bytes) / static_cast<double>(gpu.memory_total_bytes)
-                            : 0;
-  line.Add(Bar(memory, 6, choice.is_ascii), 6, Colour::kBlue).Gap();
+  line.Add(Sparkline(looks.memory, memory_width, choice.is_ascii), memory_width, Colour::kBlue).Gap();
   constexpr double kGiB = 1024.0 * 1024 * 1024;
   line.Add(std::to_string(std::llround(static_cast<double>(gpu.memory_used_bytes) / kGiB)) + "/" +
                std::to_string(std::llround(static_cast<double>(gpu.memory_total_bytes) / kGiB)) + "G",
@@ -154,6 +154,19 @@ TopLine GpuLine(const wire::GpuView& gpu, const std::string& name, std::size_t n
   return line.Take();
 }
 
+/// "and 54 more GPUs: 40 allocated, 14 free; a shows them all"
+TopLine MoreGpus(std::span<const wire::GpuView> gpus, const TopChoice& choice, std::size_t columns) {
+  std::map<std::string_view, std::int64_t> counts;
+  for (const wire::GpuView& gpu : gpus) ++counts[gpu.state];
+  std::string text;
+  for (const auto& [state, count] : counts)
+    text += (text.empty() ? "" : ", ") + std::to_string(count) + " " + std::string(state);
+  Filler line(columns, choice.is_ascii);
+  line.Gap(4).Add("and " + std::to_string(gpus.size()) + " more GPUs: " + text + "; a shows them all", line.room() - 4,
+                  Colour::kDim);
+  return line.Take();
+}
+
 void AddGpus(const TopFacts& facts, const TopHistory& history, const TopChoice& choice, std::size_t columns,
              std::vector<TopLine>& out) {
   if (facts.gpus.empty() || choice.hides_gpus) return;
@@ -167,8 +180,22 @@ void AddGpus(const TopFacts& facts, const TopHistory& history, const TopChoice& 
     names.push_back((has_machines ? gpu.node + ":" : "") + std::to_string(gpu.index));
     width = std::max(width, std::min<std::size_t>(Width(names.back()), columns / 5));
   }
-  for (std::size_t i = 0; i < facts.gpus.size(); ++i)
+  const bool is_folded = choice.most_gpu_lines > 0 && facts.gpus.size() > choice.most_gpu_lines;
+  const std::size_t shown = is_folded ? choice.most_gpu_lines - 1 : facts.gpus.size();
+  for (std::size_t i = 0; i < shown; ++i)
     out.push_back(GpuLine(facts.gpus[i], names[i], width, history, jobs, facts, choice, columns));
+  if (is_folded) out.push_back(MoreGpus(std::span(facts.gpus).subspan(shown), choice, columns));
+}
+
+/// -1: not known.
+int MemoryPercent(double used_bytes, const wire::GpuView& gpu) {
+  if (gpu.memory_total_bytes <= 0) return -1;
+  return static_cast<int>(std::lround(100 * used_bytes / static_cast<double>(gpu.memory_total_bytes)));
+}
+
+void KeepLast(std::deque<int>& looks, int look) {
+  looks.push_back(look);
+  if (looks.size() > TopHistory::kLooks) looks.pop_front();
 }
 
 TopLine Heading(std::string_view text, std::size_t columns, bool is_ascii) {
@@ -302,16 +329,36 @@ std::string NoneText(const TopChoice& choice) {
 
 void TopHistory::Add(const std::vector<wire::GpuView>& gpus) {
   for (const wire::GpuView& gpu : gpus) {
-    std::deque<int>& use = use_[{gpu.node, gpu.index}];
-    use.push_back(static_cast<int>(gpu.utilisation_percent));
-    if (use.size() > kLooks) use.pop_front();
+    Looks& looks = looks_[{gpu.node, gpu.index}];
+    KeepLast(looks.use, static_cast<int>(gpu.utilisation_percent));
+    KeepLast(looks.memory, MemoryPercent(static_cast<double>(gpu.memory_used_bytes), gpu));
   }
 }
 
-const std::deque<int>& TopHistory::Use(const wire::GpuView& gpu) const {
-  static const std::deque<int> kNone;
-  const auto found = use_.find({gpu.node, gpu.index});
-  return found == use_.end() ? kNone : found->second;
+void TopHistory::Seed(const wire::SeriesAnswer& seen, const std::vector<wire::GpuView>& gpus) {
+  for (const wire::SeriesView& series : seen.series) {
+    const auto gpu = std::ranges::find_if(gpus, [&](const wire::GpuView& one) {
+      return one.node == series.node && series.gpu && one.index == *series.gpu && !series.instance;
+    });
+    if (gpu == gpus.end()) continue;
+    const bool is_use = series.metric == "gpu_utilization";
+    if (!is_use && series.metric != "gpu_memory_used_bytes") continue;
+    Looks& looks = looks_[{gpu->node, gpu->index}];
+    // The newest second may not have been seen yet.
+    std::size_t count = series.mean.size();
+    while (count > 0 && !series.mean[count - 1]) --count;
+    for (std::size_t i = 0; i < count; ++i) {
+      const auto& mean = series.mean[i];
+      if (is_use) KeepLast(looks.use, mean ? static_cast<int>(std::lround(*mean * 100)) : -1);
+      else KeepLast(looks.memory, mean ? MemoryPercent(*mean, *gpu) : -1);
+    }
+  }
+}
+
+const TopHistory::Looks& TopHistory::Of(const wire::GpuView& gpu) const {
+  static const Looks kNone;
+  const auto found = looks_.find({gpu.node, gpu.index});
+  return found == looks_.end() ? kNone : found->second;
 }
 
 std::string_view Name(TopSort sort) { return kSortNames[static_cast<std::size_t>(sort)]; }

@@ -11,6 +11,7 @@
 
 #include "cli/table.h"
 #include "wire/messages.h"
+#include "wire/series_messages.h"
 
 namespace divvy::cli {
 
@@ -24,17 +25,23 @@ struct TopFacts {
   double now = 0;                                 // Seconds since 1970.
 };
 
-/// The last looks at each GPU, for its sparkline.
+/// The last looks at each GPU, for its sparklines.
 class TopHistory {
  public:
-  static constexpr std::size_t kLooks = 30;
+  static constexpr std::size_t kLooks = 20;
+  /// Oldest first; percent, -1: not known. At most kLooks of each.
+  struct Looks {
+    std::deque<int> use;
+    std::deque<int> memory;
+  };
 
   void Add(const std::vector<wire::GpuView>& gpus);
-  /// Oldest first; percent, -1: not known. At most kLooks.
-  const std::deque<int>& Use(const wire::GpuView& gpu) const;
+  /// What the daemon saw before the first look: gpu_utilization and gpu_memory_used_bytes of `gpus`.
+  void Seed(const wire::SeriesAnswer& seen, const std::vector<wire::GpuView>& gpus);
+  const Looks& Of(const wire::GpuView& gpu) const;
 
  private:
-  std::map<std::pair<std::string, std::int64_t>, std::deque<int>> use_;
+  std::map<std::pair<std::string, std::int64_t>, Looks> looks_;
 };
 
 enum class TopSort { kQueue, kGpus, kTime, kUser, kName };
@@ -45,10 +52,11 @@ struct TopChoice {
   std::string filter;  // Of jobs: in name, user, state, pool or id, in any case. Empty: all.
   std::string user;    // Only this user's; empty: everybody's.
   TopSort sort = TopSort::kQueue;
-  bool is_tree = false;     // Jobs under their users, with what each has.
-  bool hides_gpus = false;  // For more room below.
-  bool is_ascii = false;    // The terminal shows no more.
-  bool is_once = false;     // Printed: there are no keys.
+  bool is_tree = false;            // Jobs under their users, with what each has.
+  bool hides_gpus = false;         // For more room below.
+  std::size_t most_gpu_lines = 0;  // More GPUs are counted in the last of them; 0: all are shown.
+  bool is_ascii = false;           // The terminal shows no more.
+  bool is_once = false;            // Printed: there are no keys.
 };
 
 struct TopLine {

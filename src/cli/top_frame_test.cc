@@ -71,9 +71,9 @@ std::vector<std::string> Screen(const TopFacts& facts, const TopChoice& choice, 
 TEST(TopFrame, ShowsGpusWithTheirOwnersThenRunningThenWaitingJobs) {
   const std::vector<std::string> screen = Screen(Facts(), {});
   ASSERT_EQ(screen.size(), 8u);
-  EXPECT_EQ(screen[0], "  0          ▇  97% ███░░░    40/80G  61C  17 train (ada), 55m at most");
-  EXPECT_EQ(screen[1], "  1          ▃  30% ███░░░    40/80G  61C  unmanaged: eve, pid 4711 python");
-  EXPECT_EQ(screen[2], "  2          ▁   0% ░░░░░░     0/80G  61C  free");
+  EXPECT_EQ(screen[0], "  0          ▇  97%      ▄    40/80G  61C  17 train (ada), 55m at most");
+  EXPECT_EQ(screen[1], "  1          ▃  30%      ▄    40/80G  61C  unmanaged: eve, pid 4711 python");
+  EXPECT_EQ(screen[2], "  2          ▁   0%      ▁     0/80G  61C  free");
   EXPECT_EQ(screen[3], "  Running name             user      state     GPUs      time left");
   EXPECT_EQ(screen[4], "       17 train            ada       running      1      5:00 55m at most");
   EXPECT_EQ(screen[5], "  Waiting name             user      place  GPUs      starts why it waits");
@@ -173,8 +173,48 @@ TEST(TopFrame, SparklinesEndWithTheLatestAndLeaveUnknownBlank) {
   TopHistory history;
   const std::vector<wire::GpuView> gpus = {Gpu(0, "free", 5)};
   for (int i = 0; i < 100; ++i) history.Add(gpus);
-  EXPECT_EQ(history.Use(gpus[0]).size(), TopHistory::kLooks);
-  EXPECT_TRUE(history.Use(Gpu(9, "free", 0)).empty());
+  EXPECT_EQ(history.Of(gpus[0]).use.size(), TopHistory::kLooks);
+  EXPECT_EQ(history.Of(gpus[0]).memory.back(), 50);
+  EXPECT_TRUE(history.Of(Gpu(9, "free", 0)).use.empty());
+}
+
+wire::SeriesView Series(std::int64_t gpu, std::string metric, std::vector<std::optional<double>> mean) {
+  wire::SeriesView series;
+  series.of = "gpu";
+  series.gpu = gpu;
+  series.metric = std::move(metric);
+  series.mean = std::move(mean);
+  return series;
+}
+
+TEST(TopFrame, BeginsWithWhatTheDaemonSawBefore) {
+  const TopFacts facts = Facts();
+  wire::SeriesAnswer seen;
+  seen.series = {Series(0, "gpu_utilization", {0.5, std::nullopt, 1, std::nullopt}),
+                 Series(0, "gpu_memory_used_bytes", {20.0 * kGiB, 80.0 * kGiB}), Series(0, "gpu_power_watts", {300}),
+                 Series(7, "gpu_utilization", {1})};
+  TopHistory history;
+  history.Seed(seen, facts.gpus);
+  history.Add(facts.gpus);
+  EXPECT_EQ(history.Of(facts.gpus[0]).use, (std::deque<int>{50, -1, 100, 97}));
+  EXPECT_EQ(history.Of(facts.gpus[0]).memory, (std::deque<int>{25, 100, 50}));
+  const std::string line = TextOf(TopLines(facts, history, {}, 80).front());
+  EXPECT_TRUE(line.starts_with("  0       ▄ █▇  97%    ▂█▄    40/80G  61C  17 train")) << line;
+}
+
+TEST(TopFrame, FoldsGpusThatWouldTakeTheScreen) {
+  TopFacts facts = Facts();
+  while (facts.gpus.size() < 64) facts.gpus.push_back(Gpu(static_cast<std::int64_t>(facts.gpus.size()), "free", 0));
+  facts.gpus[60].state = "fenced";
+  TopChoice choice;
+  choice.most_gpu_lines = 11;
+  const std::vector<std::string> screen = Screen(facts, choice);
+  ASSERT_EQ(screen.size(), 11 + 5u);
+  EXPECT_TRUE(screen[9].starts_with("  9 "));
+  EXPECT_EQ(screen[10], "    and 54 more GPUs: 1 fenced, 53 free; a shows them all");
+  EXPECT_TRUE(screen[11].starts_with("  Running"));
+  choice.most_gpu_lines = 64;
+  EXPECT_EQ(Screen(facts, choice).size(), 64 + 5u);
 }
 
 }  // namespace

@@ -1,0 +1,20 @@
+#!/usr/bin/env bash
+# divvy top as people have it: on a terminal, with keys, in a window that changes its size; and its curves begin with what was before.
+. "$(dirname "$0")/lib.sh"
+here=$(cd "$(dirname "$0")" && pwd)
+command -v python3 >/dev/null || { echo "top: needs python3"; exit 77; }
+export LC_ALL=C.UTF-8
+divvy up --quiet --emulate 16xH100-80GB
+divvy submit --quiet --gpus 16 --name train -- sh -c 'while [ ! -e go ]; do sleep 0.05; done' >/dev/null
+wait_for "the start" running_are 1
+divvy submit --quiet --gpus 16 --name later -- true >/dev/null
+python3 "$here/top_keys.py" "$divvy_binary" || fail "top on a terminal"
+
+# Ten seconds of work are there at the first look.
+divvy emulate utilisation 0 100 50 >/dev/null
+has_curve() { divvy top --once | grep -qE '^ +0 [▁▂▃▄▅▆▇█ ]*█{3} 100% '; }
+wait_for "the curve of three seconds" has_curve
+expect 16 "$(divvy top --once | grep -cE '^ +[0-9]+ [▁█ ]+[0-9]+% ')" "the GPUs on paper"
+touch go
+wait_for "the end" queue_is_empty
+echo "top: all as it should be"
