@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <cstdio>
 
+#include "cli/throttle_text.h"
 #include "dialect/quantities.h"
 
 namespace divvy::cli {
@@ -57,11 +58,7 @@ std::string MetricText(double value, std::string_view unit) {
   if (unit == "celsius") return Number("%.0f", value, " C");
   if (unit == "hertz") return value >= 1e9 ? Number("%.2f", value / 1e9, " GHz") : Number("%.0f", value / 1e6, " MHz");
   if (unit == "cores") return Number("%.2f", value, "");
-  if (unit == "bits") {
-    char text[32];
-    std::snprintf(text, sizeof text, "0x%llx", static_cast<unsigned long long>(std::max(value, 0.0)));
-    return text;
-  }
+  if (unit == "bits") return ThrottleText(static_cast<std::uint64_t>(std::max(value, 0.0)));
   return Number("%.4g", value, "");
 }
 

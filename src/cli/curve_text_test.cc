@@ -26,7 +26,7 @@ TEST(MetricText, HasItsUnit) {
   EXPECT_EQ(MetricText(664.2, "watts"), "664 W");
   EXPECT_EQ(MetricText(1.98e9, "hertz"), "1.98 GHz");
   EXPECT_EQ(MetricText(345e6, "hertz"), "345 MHz");
-  EXPECT_EQ(MetricText(12, "bits"), "0xc");
+  EXPECT_EQ(MetricText(12, "bits"), "power cap, hardware slowdown");
   EXPECT_EQ(MetricText(0.000123456, ""), "0.0001235");
 }
 

@@ -8,9 +8,11 @@
 #include "cli/places.h"
 #include "cli/table.h"
 #include "cli/tenant_lines.h"
+#include "cli/throttle_text.h"
 #include "dialect/quantities.h"
 #include "dialect/slurm_hostlist.h"
 #include "wire/codec.h"
+#include "wire/series_messages.h"
 
 namespace divvy::cli {
 namespace {
@@ -227,7 +229,11 @@ int GpusMain(const Words& words) {
       DIVVY_TRY(const std::string json, api->Raw("GET", "/v1/gpus", ""));
       return json + "\n";
     }
-    DIVVY_TRY(const std::vector<wire::GpuView> gpus, api->Gpus());
+    DIVVY_TRY(std::vector<wire::GpuView> gpus, api->Gpus());
+    // Where no samples are taken nothing is known of it.
+    if (const auto seen = api->Raw("GET", "/v1/latest", "")) {
+      if (const auto latest = wire::Decode<wire::LatestAnswer>(*seen)) AddSlowdowns(*latest, gpus);
+    }
     if (gpus.empty() && !listing.csv) {
       DIVVY_TRY(const wire::StatusView status, api->Status());
       if (!status.listens.empty()) {

@@ -10,6 +10,7 @@
 #include "cli/commands.h"
 #include "cli/curve_text.h"
 #include "cli/table.h"
+#include "cli/throttle_text.h"
 #include "dialect/quantities.h"
 #include "wire/codec.h"
 #include "wire/http.h"
@@ -246,6 +247,11 @@ std::string Drawn(const wire::SeriesView& series, std::size_t columns, std::opti
       newest ? MetricText(*newest, series.unit) + " now" : MetricText(last.value_or(0), series.unit) + " at the end";
   std::string text = Paint(Colour::kBold, NameOf(series));
   if (count == 0) return text + "  nothing was seen\n";
+  // Reasons have no height to be drawn.
+  if (series.unit == "bits") {
+    const std::string shares = ThrottleShares(series.mean);
+    return text + "  " + now + (shares.empty() ? "" : "; " + shares) + "\n";
+  }
   // What does not move needs no curve.
   if (least == greatest) return text + "  " + MetricText(*last, series.unit) + " all the time\n";
   text += "  " + now + ", mean " + MetricText(sum / count, series.unit) + ", " + MetricText(least, series.unit) +

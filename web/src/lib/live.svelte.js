@@ -6,6 +6,7 @@
 import { get, query, stream } from './api.js';
 import { follow as followShared } from './shared.js';
 import { gpusOf, jobsOf, nodesOf, statusOf, wasteOf } from './shape.js';
+import { slowdownText } from './throttle.js';
 
 const kMostNamed = 150;
 const kMostEvents = 5000;
@@ -66,6 +67,7 @@ function withSamples(gpus) {
     const fresh = { ...gpu };
     if ('gpu_utilization' in values) fresh.utilisation_percent = Math.round(values.gpu_utilization * 100);
     if ('gpu_memory_used_bytes' in values) fresh.memory_used_bytes = values.gpu_memory_used_bytes;
+    if ('gpu_throttle' in values) fresh.slowdown = slowdownText(values.gpu_throttle);
     if ('gpu_power_watts' in values) fresh.power_watts = Math.round(values.gpu_power_watts);
     if ('gpu_temperature_celsius' in values) fresh.temperature_celsius = Math.round(values.gpu_temperature_celsius);
     return fresh;

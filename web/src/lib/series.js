@@ -1,6 +1,7 @@
 // Charts' data: GET /v1/series (docs/api.md).
 import { get, query } from './api.js';
 import { seriesOf } from './shape.js';
+import { throttleText } from './throttle.js';
 
 /** Where the daemon keeps no samples there is nothing to draw: null. */
 let isKept = true;
@@ -26,6 +27,7 @@ const kByUnit = {
   watts: (value) => `${Math.round(value)} W`,
   celsius: (value) => `${Math.round(value)} °C`,
   hertz: (value) => `${(value / 1e6).toFixed(0)} MHz`,
+  bits: throttleText,
 };
 function byteText(value) {
   const units = ['B', 'KiB', 'MiB', 'GiB', 'TiB'];
@@ -37,4 +39,6 @@ function byteText(value) {
   return `${value >= 100 ? Math.round(value) : Number(value.toFixed(1))} ${units[unit]}`;
 }
 export const textOfUnit = (unit) => kByUnit[unit] ?? ((value) => String(Number(value.toPrecision(4))));
+// Reasons have no measure.
+export const axisOfUnit = (unit) => (unit === 'bits' ? () => '' : textOfUnit(unit));
 export const kMostOfUnit = { __proto__: null, ratio: 1 };
