@@ -103,7 +103,8 @@ std::string LostText(const wire::NoticeWaste& lost) {
   char text[96];
   const int length = std::snprintf(text, sizeof text, "%.2f GPU-hours lost so far", lost.lost_gpu_hours);
   if (lost.lost_cost)
-    std::snprintf(text + length, sizeof text - static_cast<std::size_t>(length), ", at a cost of %.2f", *lost.lost_cost);
+    std::snprintf(text + length, sizeof text - static_cast<std::size_t>(length), ", at a cost of %.2f",
+                  *lost.lost_cost);
   return text;
 }
 
