@@ -1,9 +1,10 @@
 #!/usr/bin/env bash
 # What scrapers read: both text formats, as they ask; with the names of NVIDIA's exporter where that is wanted; without anything of
 # jobs that have ended; as promtool wants it, and by a real Prometheus over TLS, where they are installed.
+tests=$(cd "$(dirname "$0")" && pwd)
 . "$(dirname "$0")/lib.sh"
 
-printf '[metrics]\ndcgm = true\n' >divvy.toml
+printf '[metrics]\ndcgm = true\n[teams.own]\nquota = 3\nusers = ["%s"]\n' "$(id -un)" >divvy.toml
 up_listening
 page() { curl -s "$@" --unix-socket "$DIVVY_HOME/divvy.sock" http://divvy/metrics; }
 has() { page | grep -qE "$1"; }
@@ -26,6 +27,20 @@ page -i | grep -qi '^content-type: text/plain; version=0.0.4' || fail "as: $(pag
 page -i -H 'Accept: application/openmetrics-text' >open
 grep -qi '^content-type: application/openmetrics-text; version=1.0.0' open || fail "as: $(head -n 8 open)"
 expect '# EOF' "$(tail -n 1 open)" "the last line"
+
+# Each name that the dashboard in contrib/ asks for is one of the page's: no other word says that a panel stays empty.
+strangers() { # strangers FILE: names in it that the page has not.
+  page | sed -n 's/^# TYPE \(divvy_[a-z0-9_]*\) \(.*\)/\1 \2/p' | awk '{ print $1 } $2 == "histogram" { print $1 "_bucket"; print $1 "_sum"; print $1 "_count" }' | sort -u >named
+  grep -oE '\bdivvy_[a-z0-9_]+' "$1" | sort -u | comm -23 - named
+}
+dashboard=$tests/../../contrib/grafana/divvy.json
+expect 0 "$(grep -q divvy_gpu_power_watts "$dashboard"; echo $?)" "the dashboard"
+# Some are there only once there is something to count.
+divvy cancel "$held" >/dev/null
+has_all() { [ -z "$(strangers "$dashboard")" ]; }
+WAIT_S=15 wait_for "names that the dashboard has and the page has not: $(strangers "$dashboard" | xargs)" has_all
+sed 's/divvy_gpu_power_watts/divvy_gpu_watts/' "$dashboard" >renamed.json
+expect divvy_gpu_watts "$(strangers renamed.json)" "a name that the page has no more"
 
 promtool=${PROMTOOL:-promtool}
 if command -v "$promtool" >/dev/null; then
@@ -67,7 +82,6 @@ else
 fi
 
 # Of jobs that have ended nothing is left but their number.
-divvy cancel "$held" >/dev/null
 touch go
 wait_for "the second job's end" state_is "$waiting" succeeded
 gone() { ! has '^divvy_job_[a-z_]*\{id='; }
