@@ -346,3 +346,33 @@ test('the first picture is there within a second; nothing went wrong', async () 
   assert.deepEqual(fresh.troubles, []);
   assert.deepEqual(page.troubles, []);
 });
+
+test('job: several GPUs have a curve each', async () => {
+  daemon.divvy('cancel', '--all', '--grace', '0');
+  await until('room', () => daemon.json('queue').length === 0);
+  const id = daemon.submit('--gpus', '3', '--', 'sleep', '1000');
+  await until('its start', () => daemon.json('show', id).state === 'running');
+  const gpus = daemon.json('show', id).gpus;
+  daemon.divvy('emulate', 'utilisation', String(gpus[1]), '80', '40');
+  await show(`job/${id}`);
+  const legend = page.locator('[data-metric=gpu_utilization] .legend');
+  await until('the curves', async () => /80 %/.test(await legend.innerText({ timeout: 500 })));
+  const text = (await legend.innerText()).replace(/\s+/g, ' ');
+  for (const gpu of gpus) assert.match(text, new RegExp(`GPU ${gpu} ${gpu === gpus[1] ? '80' : '\\d+'} %`));
+  daemon.divvy('emulate', 'utilisation', String(gpus[1]), '0', '0');
+});
+
+test('what holds clocks back is said in words, and heat beside the GPU', async () => {
+  const slowed = { time: 1, gpus: [{ node: '', gpu: 2, time: 1, values: { gpu_throttle: 0x24 } }], slices: [], nodes: [], jobs: [], cluster: {} };
+  const other = await openPage(browser);
+  await other.route('**/v1/events*', (route) => route.fulfill({ contentType: 'text/event-stream', body: `event: samples\ndata: ${JSON.stringify(slowed)}\n\n` }));
+  await other.route('**/v1/series?*gpu_throttle*', (route) => route.fulfill({ json: { step_s: 1, begin: Date.now() / 1000 - 3, series: [{ of: 'gpu', node: '', gpu: 2, metric: 'gpu_throttle', unit: 'bits', mean: [0, 4, 0x24], min: [0, 4, 0x24], max: [0, 4, 0x24], step: [] }] } }));
+  await other.goto(daemon.link());
+  await showView(other, 'nodes');
+  await other.waitForSelector('[role=row] >> text=slowed by heat (driver)');
+  // Reads nothing while the stream is away.
+  await other.unroute('**/v1/events*');
+  await other.selectOption('select[aria-label="What: Its GPUs over time"]', { label: 'clocks held back' });
+  await other.waitForSelector('.legend >> text=power cap, heat (driver)');
+  await other.context().close();
+});
