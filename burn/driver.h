@@ -18,7 +18,8 @@ namespace divvy::burn {
   F(cuMemcpy2D_v2) F(cuMemcpyHtoD_v2) F(cuMemcpyDtoH_v2) F(cuMemsetD8_v2) F(cuLaunchKernel) F(cuStreamCreate) \
   F(cuStreamDestroy_v2) F(cuStreamSynchronize) F(cuEventCreate) F(cuEventDestroy_v2) F(cuEventRecord) \
   F(cuEventSynchronize) F(cuGraphCreate) F(cuGraphDestroy) F(cuGraphAddMemAllocNode) \
-  F(cuGraphInstantiateWithFlags) F(cuGraphLaunch) F(cuGraphExecDestroy) F(cuDeviceGraphMemTrim)
+  F(cuMemHostAlloc) F(cuMemFreeHost) F(cuGraphInstantiateWithFlags) F(cuGraphLaunch) F(cuGraphExecDestroy) \
+  F(cuDeviceGraphMemTrim)
 // clang-format on
 
 struct Driver {

@@ -35,6 +35,11 @@ Result<int> Run(const Options& options) {
     std::printf("launch %.1f ns\n", nanoseconds);
     return 0;
   }
+  if (options.bench_copy != 0) {
+    DIVVY_TRY(const CopyRates rates, MeasureCopies(driver, options.bench_copy));
+    std::printf("copy to host %.0f bytes/s, to device %.0f bytes/s\n", rates.to_host, rates.to_device);
+    return 0;
+  }
   Outcome outcome;
   std::uint64_t vram = 0;
   {

@@ -65,8 +65,9 @@ Status CheckTogether(const Options& options) {
   if (options.wake_after > 0 && options.idle_after == 0) {
     return InvalidArgument("--wake-after is counted from where --idle-after says; write both");
   }
-  if (options.gpu_seconds == 0 && options.vram == 0 && !options.is_hog && options.bench_launches == 0) {
-    return InvalidArgument("nothing to do: say --gpu-seconds, --vram, --hog or --bench launches N");
+  if (options.gpu_seconds == 0 && options.vram == 0 && !options.is_hog && options.bench_launches == 0 &&
+      options.bench_copy == 0) {
+    return InvalidArgument("nothing to do: say --gpu-seconds, --vram, --hog, --bench launches N or --bench copy SIZE");
   }
   return {};
 }
@@ -89,6 +90,7 @@ std::string_view Usage() {
          "  --hold S             keeps the memory so long at the end\n"
          "  --hog                allocates until refused, prints how much it got and holds it\n"
          "  --bench launches N   prints what a launch of an empty kernel costs\n"
+         "  --bench copy SIZE    prints how fast so much goes to pinned host memory, and back\n"
          "Exit: 0 all well, 1 memory was not intact, 2 an error of CUDA, 64 wrong options. SIGTERM ends it in order.\n";
 }
 
@@ -139,8 +141,13 @@ Result<Options> ReadOptions(const std::vector<std::string>& words) {
     } else if (name == "--alloc-kind") {
       options.alloc_kind = value;
     } else if (name == "--bench") {
-      if (value != "launches" || i + 1 == words.size()) return InvalidArgument("write it as: --bench launches 1000000");
-      DIVVY_TRY(options.bench_launches, Count("--bench launches", words[++i]));
+      if ((value != "launches" && value != "copy") || i + 1 == words.size())
+        return InvalidArgument("write it as: --bench launches 1000000, or --bench copy 1G");
+      if (value == "launches") {
+        DIVVY_TRY(options.bench_launches, Count("--bench launches", words[++i]));
+      } else {
+        DIVVY_TRY(options.bench_copy, Bytes("--bench copy", words[++i]));
+      }
     } else {
       return InvalidArgument("\"" + name + "\" is not an option of divvy-burn; divvy-burn --help");
     }

@@ -24,6 +24,7 @@ struct Options {
   bool is_hog = false;
   double hold_seconds = -1;  // After all else; below 0: a hog holds until it is told to end, others not at all.
   std::uint64_t bench_launches = 0;
+  std::uint64_t bench_copy = 0;  // Bytes.
   bool wants_help = false;
 };
 

@@ -4,6 +4,7 @@
 #include <array>
 #include <chrono>
 #include <cstdio>
+#include <cstring>
 #include <thread>
 
 namespace divvy::burn {
@@ -177,6 +178,28 @@ Result<double> MeasureLaunches(const Driver& driver, const Kernels& kernels, std
   const double seconds = Since(start);
   DIVVY_CUDA_TRY(driver, cuStreamDestroy_v2, stream);
   return seconds * 1e9 / static_cast<double>(count);
+}
+
+Result<CopyRates> MeasureCopies(const Driver& driver, std::uint64_t bytes) {
+  void* host = nullptr;
+  cuda::Pointer device = 0;
+  DIVVY_CUDA_TRY(driver, cuMemAlloc_v2, &device, bytes);
+  DIVVY_CUDA_TRY(driver, cuMemHostAlloc, &host, bytes, 0);
+  std::memset(host, 1, bytes);  // Pages that nobody has written to cost a copy nothing.
+  CopyRates rates;
+  const auto count = static_cast<double>(bytes);
+  for (int i = 0; i < 3; ++i) {
+    Clock::time_point start = Clock::now();
+    DIVVY_CUDA_TRY(driver, cuMemcpyHtoD_v2, device, host, bytes);
+    DIVVY_CUDA_TRY(driver, cuCtxSynchronize);
+    rates.to_device = std::max(rates.to_device, count / Since(start));
+    start = Clock::now();
+    DIVVY_CUDA_TRY(driver, cuMemcpyDtoH_v2, host, device, bytes);
+    rates.to_host = std::max(rates.to_host, count / Since(start));
+  }
+  DIVVY_CUDA_TRY(driver, cuMemFreeHost, host);
+  DIVVY_CUDA_TRY(driver, cuMemFree_v2, device);
+  return rates;
 }
 
 }  // namespace divvy::burn

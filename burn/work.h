@@ -25,6 +25,13 @@ Result<Outcome> Compute(const Driver& driver, const Kernels& kernels, const Opti
 /// Nanoseconds that a launch of an empty kernel takes, over `count` of them.
 Result<double> MeasureLaunches(const Driver& driver, const Kernels& kernels, std::uint64_t count);
 
+/// Between device memory and pinned host memory of `bytes`: the best of three times each way, in bytes a second.
+struct CopyRates {
+  double to_host = 0;
+  double to_device = 0;
+};
+Result<CopyRates> MeasureCopies(const Driver& driver, std::uint64_t bytes);
+
 /// Sleeps for so long, or until told to end; below 0: until told to end.
 void Hold(double seconds);
 

@@ -53,6 +53,18 @@ TEST_F(Burn, AHogGetsAllThereIs) {
   EXPECT_LT(got, total);
 }
 
+TEST_F(Burn, TellsHowFastCopiesAre) {
+  const Ran ran = Run("--bench copy 64M");
+  EXPECT_EQ(ran.code, 0) << ran.text;
+  double to_host = 0;
+  double to_device = 0;
+  ASSERT_EQ(std::sscanf(ran.text.c_str(), "copy to host %lf bytes/s, to device %lf bytes/s", &to_host, &to_device), 2)
+      << ran.text;
+  EXPECT_GT(to_host, 1e8);
+  EXPECT_GT(to_device, 1e8);
+  EXPECT_EQ(Run("--bench copies 64M").code, 64);
+}
+
 TEST_F(Burn, RestsAndGoesOn) {
   const Ran ran = Run("--gpu-seconds 40ms --idle-after 20ms --wake-after 1ms --vram 20M --check --steps 2");
   EXPECT_EQ(ran.code, 0) << ran.text;
