@@ -1,0 +1,34 @@
+// A tenant with a process that has memory, and a driver that can move it; for the tests of moves and of what is left
+// when a keeper ends.
+#pragma once
+
+#include <unistd.h>
+
+#include <memory>
+#include <string>
+
+#include "keeper/keeper_test_world.h"
+
+namespace divvy::keeper {
+
+inline std::string UuidOf(int gpu) { return "GPU-00000000-0000-0000-0000-00000000000" + std::to_string(gpu); }
+
+struct Moved : KeeperWorld {
+  explicit Moved(int gpus = 2) : KeeperWorld(gpus, true) {
+    folder = Add(Terms(1, 0, 0.5, 4 * kGiB, 4 * kGiB)).folder;
+    process = std::make_unique<FakeProcess>(folder);
+    EXPECT_TRUE(Eventually([&] { return process->is_up(); }));
+    EXPECT_TRUE(process->Allocate(2 * kGiB));
+    EXPECT_TRUE(Eventually([&] { return node->StateOf(1).is_movable; }));
+    at = node->StateOf(1).shares.at(0).gpu;
+  }
+  int driver_state() const {
+    const std::string text = FileText("driver." + std::to_string(::getpid()));
+    return text.empty() ? 0 : std::stoi(text);
+  }
+  std::string folder;
+  std::unique_ptr<FakeProcess> process;
+  int at = 0;
+};
+
+}  // namespace divvy::keeper
