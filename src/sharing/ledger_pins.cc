@@ -30,6 +30,8 @@ bool Ledger::IsAboutToBeBound(TenantId id) const {
 bool Ledger::IsSettled(Tenant& tenant) {
   // What just failed is not waited for: its call waits at the gate as any other.
   if (tenant.is_lost || refusals_.contains(tenant.id)) return true;
+  // It may have been asked for while the tenant left.
+  if (tenant.state == State::kParked) tenant.wants_to_wake = true;
   if (tenant.state != State::kHere) return false;
   return !IsRepaying(tenant) && !IsComingHome(tenant);
 }
