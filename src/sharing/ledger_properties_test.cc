@@ -293,9 +293,9 @@ class History {
                                          [](const auto& entry) { return !entry.second.why_cannot_park.empty(); });
     for (const auto& [request, ask] : node_.asked) {
       const bool is_away = node_.ledger.Find(ask.first)->state == State::kParked;
-      EXPECT_TRUE(is_away && is_any_fast) << "an unanswered want of " << node_.NameOf(ask.first) << ": "
-                                          << node_.ledger.WhyWaits(ask.first) << "\n"
-                                          << node_.log_text();
+      EXPECT_TRUE(is_away && is_any_fast)
+          << "an unanswered want of " << node_.NameOf(ask.first) << ": " << node_.ledger.WhyWaits(ask.first) << "\n"
+          << node_.log_text();
     }
     for (const auto& [id, tenant] : node_.ledger.tenants()) {
       EXPECT_NE(tenant.state, State::kArriving)
