@@ -18,8 +18,21 @@
 namespace divvy {
 namespace {
 
+constexpr std::int64_t kUsualSteps = 200;
 constexpr std::int64_t kMostSteps = 2'000;
+constexpr std::int64_t kUsualLines = 500;
 constexpr std::int64_t kMostLines = 5'000;
+
+/// A whole number of the query, from 1 to `most`; `otherwise` where it is not there.
+Result<std::int64_t> CountIn(const HttpRequest& request, const std::string& name, std::int64_t otherwise,
+                             std::int64_t most) {
+  const auto asked = request.query.find(name);
+  if (asked == request.query.end()) return otherwise;
+  const auto count = ParseInteger(asked->second);
+  if (!count || *count < 1 || *count > most)
+    return InvalidArgument("'" + name + "' goes from 1 to " + std::to_string(most) + ", not '" + asked->second + "'");
+  return *count;
+}
 
 /// What the job itself asks for goes before what was there when it was submitted.
 wire::EnvironmentView EnvironmentOf(const JobSpec& spec) {
@@ -61,10 +74,8 @@ void Routes::Environment(Call& call) {
 
 // What `divvy show` tells of a job everybody may read, and this is no more.
 void Routes::LatestHistory(Call& call) {
-  const auto asked = call.request.query.find("limit");
-  const auto limit = asked == call.request.query.end() ? std::optional<std::int64_t>(500) : ParseInteger(asked->second);
-  if (!limit || *limit < 1 || *limit > kMostLines)
-    return call.Refuse(InvalidArgument("'limit' goes from 1 to " + std::to_string(kMostLines)));
+  const auto limit = CountIn(call.request, "limit", kUsualLines, kMostLines);
+  if (!limit) return call.Refuse(limit.error());
   ReadAside(call, [this, count = static_cast<std::uint64_t>(*limit)]() -> Finish {
     const auto lines = core_.store().LatestHistory(count);
     if (!lines) return [error = lines.error()](Call& from) { from.Refuse(error); };
@@ -110,11 +121,8 @@ void Routes::Shares(Call& call) {
     return call.Refuse(InvalidArgument("'by' is user, team, name, model, pool or node: time is the other direction"));
   const auto stretch = StretchOf(call.request, core_.Now());
   if (!stretch) return call.Refuse(stretch.error());
-  const auto asked = call.request.query.find("points");
-  const auto points =
-      asked == call.request.query.end() ? std::optional<std::int64_t>(200) : ParseInteger(asked->second);
-  if (!points || *points < 1 || *points > kMostSteps)
-    return call.Refuse(InvalidArgument("'points' goes from 1 to " + std::to_string(kMostSteps)));
+  const auto points = CountIn(call.request, "points", kUsualSteps, kMostSteps);
+  if (!points) return call.Refuse(points.error());
   ReportRuns(call, *by, *stretch, PastRuns::kCount,
              [by = *by, stretch = *stretch, points = static_cast<std::size_t>(*points)](
                  const std::vector<ReportedRun>& runs, bool is_cut) {

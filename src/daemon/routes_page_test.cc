@@ -78,5 +78,13 @@ TEST_F(RoutesPage, SharesOverTimeRefuseWhatTheyCannotDraw) {
   EXPECT_TRUE(Has(Get("/v1/reports/shares?points=x"), "'points' goes from 1 to 2000"));
 }
 
+TEST_F(RoutesPage, TheHistoryHasWhatHappenedToMachines) {
+  world_.controller_.OnMachineEvent("GPU 0 works again", world_.clock_.Now());
+  world_.core_->Touch();
+  world_.Settle();
+  EXPECT_TRUE(Has(Get("/v1/history?limit=1"), R"("id":null,"text":"GPU 0 works again"})"));
+  EXPECT_TRUE(Has(Get("/v1/history?limit=0"), "'limit' goes from 1 to 5000, not '0'"));
+}
+
 }  // namespace
 }  // namespace divvy

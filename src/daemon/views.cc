@@ -160,7 +160,7 @@ std::vector<std::string> HistoryLines(const JobRecord& record, const std::vector
     const auto run = ReadRunLine(line.text);
     if (!run || told.insert(run->run).second) lines.emplace_back(line.at, line.text);
   }
-  const bool has_run = record.started != kNoTime && !IsWaiting(record.state);
+  const bool has_run = HasRun(record);
   if (has_run && record.array_count == 0 && !told.contains(record.attempt))
     lines.emplace_back(record.started, StartedText(record));
   if (IsFinal(record.state)) lines.emplace_back(record.ended, EndText(record));

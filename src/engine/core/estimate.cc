@@ -320,12 +320,11 @@ class Estimator {
 
   std::string LineText(const Answer& answer) const {
     const Supply::Moment& moment = answer.moment;
-    if (answer.at == kNever && moment.endless == 0) {
-      const std::vector<JobId> jobs = EndlessRunning();
-      if (jobs.empty()) return "no time can be given: jobs ahead of it need more than ever becomes free";
-      return "no time can be given: " + JobsText(jobs) + HaveNoEnd(jobs.size()) + ", and others wait ahead of it";
-    }
     if (answer.at == kNever) {
+      // Those ahead may have limits and yet wait for who runs without one.
+      const std::vector<JobId> jobs = EndlessRunning();
+      if (!jobs.empty())
+        return "no time can be given: " + JobsText(jobs) + HaveNoEnd(jobs.size()) + ", and others wait ahead of it";
       return "no time can be given: " + Plural(static_cast<std::int64_t>(moment.endless), "job") + " ahead of it" +
              HaveNoEnd(static_cast<std::size_t>(moment.endless));
     }
