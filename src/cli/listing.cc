@@ -356,6 +356,7 @@ std::string ShowText(const wire::JobDetail& job, const std::string& own, const s
     AddField(out, "expected end", When(job.progress->expected_end) + ", by its progress");
   AddField(out, "ended", When(job.end_time));
   if (job.deadline) AddField(out, "ends by", When(job.deadline));
+  if (job.request.end_by && !job.deadline) AddField(out, "deadline", When(job.request.end_by));
   // Of the last run; a job that waits for its next one has none now.
   if (job.start_time && job.cpu_time_s > 0) AddField(out, "CPU time", Span(job.cpu_time_s));
   if (job.start_time && job.memory_peak_bytes > 0)
@@ -446,11 +447,7 @@ int ShowMain(const Words& words) {
       const auto width = static_cast<std::size_t>(TerminalWidth());
       out += listing.json ? wire::Encode(job) + "\n" : Folded(ShowText(job, own, waste, troubles), width);
       if (listing.json) continue;
-      // Which task has what is told by the job's own list, where it runs.
-      const bool is_first_here = job.node.empty() || job.seats.size() < 2;
-      const bool runs = !api->is_remote() && job.start_time && !job.end_time && is_first_here;
-      const auto maps = runs ? StepsOf(job.id, job.user) : std::vector<StepLine>();
-      out += Folded(StepsText(job.steps, maps, NowSeconds(), own), width);
+      out += Folded(StepsText(job.steps, NowSeconds(), own), width);
     }
     return out;
   });

@@ -70,14 +70,19 @@ bool IsCalledOtherwise(const wire::StepView& step) {
   return step.name != StepName(line);
 }
 
-std::string MapText(const std::vector<StepTaskLine>& map) {
+/// "rank 3  n2  GPU 1  cores 0-15".
+std::string MapText(const wire::StepView& step, const std::string& controller) {
   std::string out;
-  for (std::size_t rank = 0; rank < std::min(map.size(), kTasksShown); ++rank) {
-    out += "     rank " + std::to_string(rank);
-    if (!map[rank].gpus.empty()) out += "  GPU " + map[rank].gpus;
-    if (!map[rank].cores.empty()) out += "  cores " + map[rank].cores;
+  for (std::size_t i = 0; i < std::min(step.task_map.size(), kTasksShown); ++i) {
+    const wire::StepTaskView& task = step.task_map[i];
+    out += "     rank " + std::to_string(task.rank);
+    if (!step.seats.empty()) out += "  " + (task.node.empty() ? controller : task.node);
+    if (!task.gpus.empty()) out += "  GPU " + GpuList(task.gpus);
+    if (!task.cores.empty()) out += "  cores " + task.cores;
     out += "\n";
   }
+  if (step.task_map.size() > kTasksShown)
+    out += "     ... " + std::to_string(step.task_map.size() - kTasksShown) + " more: --json\n";
   return out;
 }
 
@@ -101,8 +106,7 @@ std::vector<wire::StepView> StepsOf(Api& api, const wire::JobDetail& job) {
   return there ? *std::move(there) : std::vector<wire::StepView>();
 }
 
-std::string StepsText(const std::vector<wire::StepView>& steps, const std::vector<StepLine>& maps, double now,
-                      const std::string& controller) {
+std::string StepsText(const std::vector<wire::StepView>& steps, double now, const std::string& controller) {
   if (steps.empty()) return "";
   std::string out = "steps\n";
   const std::size_t first = steps.size() > kStepsShown ? steps.size() - kStepsShown : 0;
@@ -119,9 +123,7 @@ std::string StepsText(const std::vector<wire::StepView>& steps, const std::vecto
     out += "  " + (step.command.empty() ? step.name : step.command);
     if (!step.command.empty() && IsCalledOtherwise(step)) out += "  (" + step.name + ")";
     out += "\n";
-    if (step.end_time) continue;
-    const auto map = std::ranges::find(maps, static_cast<StepNumber>(step.number), &StepLine::number);
-    if (map != maps.end()) out += MapText(map->map);
+    out += MapText(step, controller);
   }
   return out;
 }

@@ -20,10 +20,9 @@ std::vector<StepLine> StepsOf(JobId job, const std::string& user);
 /// asked of its machine.
 std::vector<wire::StepView> StepsOf(Api& api, const wire::JobDetail& job);
 
-/// A line for each of the last steps. `maps`: of those that run, which GPUs and cores each task has. `controller`: what
+/// A line for each of the last steps, and for each task of those that run what it has for itself. `controller`: what
 /// the controller's own machine is called. Empty without steps.
-std::string StepsText(const std::vector<wire::StepView>& steps, const std::vector<StepLine>& maps, double now,
-                      const std::string& controller);
+std::string StepsText(const std::vector<wire::StepView>& steps, double now, const std::string& controller);
 
 /// Signal `signal` to step `step` of `job`: by its step process, where that is on this machine and ours to reach, else
 /// by the controller. kNotFound: there is no such step, or it is not running.

@@ -248,17 +248,24 @@ TaskGround GroundOf(const std::vector<StepGpu>& gpus, const std::vector<int>& co
   return ground;
 }
 
-std::vector<StepTaskLine> MapLines(const StepAsk& ask, const std::vector<StepGpu>& gpus, const TaskGround& ground) {
+/// `ranks`: of the tasks here; empty: from 0 on. `seat`: this machine's, of a job on several.
+std::vector<StepTaskLine> MapLines(const StepAsk& ask, const std::vector<StepGpu>& gpus, const TaskGround& ground,
+                                   const std::vector<std::size_t>& ranks, std::optional<std::size_t> seat) {
   constexpr std::size_t kMapMost = 256;  // More would make a line of the list too long to be kept.
   std::vector<StepTaskLine> lines;
-  bool says_something = false;
+  bool says_something = seat.has_value();  // Which machine it runs on.
   for (const TaskPlace& place : MapTasks(ask.deal, ground)) {
     if (lines.size() == kMapMost) break;
-    lines.push_back({JoinGpus(gpus, place.own, &StepGpu::physical, "+"), CoreListText(place.cores)});
+    const std::size_t rank = lines.size() < ranks.size() ? ranks[lines.size()] : lines.size();
+    lines.push_back({JoinGpus(gpus, place.own, &StepGpu::physical, "+"), CoreListText(place.cores), rank, seat});
     says_something = says_something || !place.own.empty() || !place.cores.empty();
   }
   if (!says_something) lines.clear();
   return lines;
+}
+
+std::optional<std::size_t> SeatOf(const StepIdentity& identity) {
+  return identity.gang == nullptr ? std::nullopt : std::optional(identity.gang->own);
 }
 
 /// Which places of the job's list the tasks here may use of what the step was granted.
@@ -303,7 +310,6 @@ StepTasks MakeParts(const StepAsk& ask, const JobAround& around, const std::vect
                     const std::vector<std::size_t>& granted, const TaskGround& ground, const StepIdentity& identity,
                     const StepPlace& whole) {
   StepTasks out;
-  bool has_map = false;
   for (std::size_t i = 0; i < ask.parts.size(); ++i) {
     const StepAsk& part = ask.parts[i];
     if (part.ranks.empty()) continue;
@@ -316,13 +322,10 @@ StepTasks MakeParts(const StepAsk& ask, const JobAround& around, const std::vect
     place.first_local = out.ranks.size();
     const TaskGround of_part = GroundOf(gpus, ground.cores, ground.numa_node_cores);
     for (StepTask& task : MakeTasks(part, its, gpus, of_part, identity, place)) out.tasks.push_back(std::move(task));
-    std::vector<StepTaskLine> map = MapLines(part, gpus, of_part);
-    has_map = has_map || !map.empty();
-    map.resize(part.ranks.size());
-    for (StepTaskLine& line : map) out.map.push_back(std::move(line));
+    for (StepTaskLine& line : MapLines(part, gpus, of_part, part.ranks, SeatOf(identity)))
+      out.map.push_back(std::move(line));
     out.ranks.insert(out.ranks.end(), part.ranks.begin(), part.ranks.end());
   }
-  if (!has_map) out.map.clear();
   return out;
 }
 
@@ -462,7 +465,7 @@ Result<StepPlan> PlanStep(StepAsk ask, JobAround around, const StepCall& call,
     StepTasks out;
     out.tasks = MakeTasks(ask, around, gpus, ground, named, place);
     out.ranks = place.ranks;
-    out.map = MapLines(ask, gpus, ground);
+    out.map = MapLines(ask, gpus, ground, place.ranks, SeatOf(named));
     return out;
   };
   return plan;

@@ -85,6 +85,11 @@ constexpr Field kFields[] = {
      "time limit, counted from the start; 0: none; of a running job only an administrator may raise it"},
     {"begin", true,
      [](const JobSpec& spec, JobUpdate& update) { update.begin = spec.begin == kNoTime ? 0 : ToSeconds(spec.begin); }},
+    {"deadline", true,
+     [](const JobSpec& spec, JobUpdate& update) {
+       update.end_by = spec.end_by == kNoTime ? 0 : ToSeconds(spec.end_by);
+     },
+     "has ended by then, or does not start; \"\": none"},
     {"priority", false, [](const JobSpec& spec, JobUpdate& update) { update.priority = spec.priority; },
      "higher goes first; raising it above 0 takes an administrator"},
     {"dependency", true, CopyDependencies, "wait for these jobs and for no others; \"\": for none"},

@@ -1,4 +1,5 @@
 #include "control/controller.h"
+#include "control/deadlines.h"
 
 #include <algorithm>
 
@@ -34,6 +35,7 @@ JobRecord RecordOf(const JobSpec& spec, JobId id, const Caller& caller, Time now
   record.submitted = record.queued_at = record.waits_since = now;
   record.begin = spec.begin;
   record.time_limit = spec.time_limit;
+  record.end_by = spec.end_by;
   record.project = spec.project;
   record.pool = spec.pool;
   record.team = spec.team;
@@ -171,6 +173,7 @@ Result<SubmitResult> Controller::Submit(JobSpec spec, std::uint64_t elements, co
   DIVVY_CHECK(CheckRoom(std::max<std::uint64_t>(elements, 1)));
   if (spec.time_limit == Duration(0)) spec.time_limit = limits_.default_time_limit;
   DIVVY_CHECK(CheckTimeLimit(spec.time_limit));
+  DIVVY_CHECK(CheckDeadline(spec.end_by, spec.time_limit, spec.begin, now));
   DIVVY_CHECK(CheckTeam(spec, elements, caller, now));
   DIVVY_CHECK(FillComponentPools(spec, caller));
   if (!spec.queues_anyway) {
@@ -282,6 +285,7 @@ void Controller::PutWaiting(const JobRecord& record) {
   if (std::string bar = TeamBar(record); !bar.empty()) entry.unmet_dependencies.push_back(std::move(bar));
   if (std::string bar = PoolBar(record); !bar.empty()) entry.unmet_dependencies.push_back(std::move(bar));
   KnowUserCap(record);
+  WatchDeadline(record);
   cluster_.Put(std::move(entry));
   needs_plan_ = true;
 }
@@ -293,6 +297,7 @@ void Controller::Decide(Time now) {
   FollowReservations(now);
   FollowMachines(now);
   FollowPreparing(now);
+  EndLate(now);
   RefreshPredictions(now);
   if (now >= next_usage_) KeepTeamUsage(now);
   if (now >= next_progress_) KeepProgress(now);
@@ -306,6 +311,9 @@ void Controller::Decide(Time now) {
   next_wakeup_ = std::min({wakeup, budgets_change_at_, next_booking_, next_progress_, next_starts_});
   for (const Machine& machine : machines_)
     next_wakeup_ = std::min({next_wakeup_, machine.drain_deadline, machine.rests_until});
+  // A job may start at the last moment.
+  if (!latest_starts_.empty())
+    next_wakeup_ = std::min(next_wakeup_, AddSaturating(latest_starts_.begin()->first, Duration(1)));
   for (const auto& [job, until] : preparing_) next_wakeup_ = std::min(next_wakeup_, until);
   if (run_times_.runs() != refreshed_runs_ && cluster_.waiting_count() > 0)
     next_wakeup_ = std::min(next_wakeup_, next_refresh_);
@@ -385,6 +393,7 @@ void Controller::Start(const StartDecision& decision, JobId job, Time now) {
   record->gpu_model = ModelOf(*record);
   record->progress = Progress();
   record->started = now;
+  CutToDeadline(*record);
   record->ended = kNoTime;
   record->exit.reset();
   record->start_reason = decision.reason;

@@ -19,6 +19,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "control/caller.h"
 #include "control/effects.h"
 #include "control/job_changes.h"
 #include "control/node_book.h"
@@ -33,19 +34,6 @@
 #include "model/job_record.h"
 
 namespace divvy {
-
-/// Who asks, as the kernel told us.
-struct Caller {
-  User user;
-  bool is_admin = false;
-  std::vector<std::string> groups;  // Of the operating system; only those that some team names.
-};
-
-std::string CallerName(const Caller& caller);
-
-/// What whoever leads a team may do to its jobs: cancel, hold, release, requeue, and change what is in the queue's
-/// hands (priority, limits, size), never what runs as somebody else.
-bool CanLead(std::string_view verb);
 
 /// How a job that is no longer live ended; nothing if there never was such a job. Asked of the store.
 using FindOutcome = std::function<std::optional<JobRecord>(JobId)>;
@@ -465,6 +453,12 @@ class Controller {
   void Launch(const JobRecord& record, Time now);
   void LetGo(const JobRecord& record);
   void FollowPreparing(Time now);
+  // Jobs that have to be over by a time (controller_deadlines.cc).
+  void WatchDeadline(const JobRecord& record);
+  void EndLate(Time now);
+  void EndLateElements(JobRecord& array, Time now);
+  static bool CutToDeadline(JobRecord& record);  ///< Whether its limit is another now, by more than a moment.
+  static void RestoreLimit(JobRecord& record);   ///< Its run is over, and another may be longer.
   void UndoGang(JobRecord& record, const std::string& why, Time now);
   /// Whether that was the last of them. The record's exit is that of the part that ended first.
   bool EndSeat(JobRecord& record, const std::string& node, const Exit& exit, Time at, Time now);
@@ -552,7 +546,9 @@ class Controller {
   };
   std::map<JobId, Repaid> repaid_;
   std::map<JobId, Time> preparing_;  // Gangs that get ready, and until when they may.
-  std::string first_model_;          // Of the GPUs that came first.
+  /// By the latest start: jobs that have to be over by a time. Some of them may have started, or are over.
+  std::set<std::pair<Time, JobId>> latest_starts_;
+  std::string first_model_;  // Of the GPUs that came first.
   bool needs_plan_ = true;
   Time next_wakeup_ = kNever;
   PoolBook pools_;

@@ -4,6 +4,7 @@
 
 #include "base/text.h"
 #include "control/controller.h"
+#include "control/deadlines.h"
 #include "control/record_parts.h"
 #include "control/settings_text.h"
 #include "model/run_line.h"
@@ -193,6 +194,9 @@ Result<std::string> Controller::RequeueEnded(JobRecord ended, const JobSpec& spe
   DIVVY_CHECK(CheckRoom(1));
   // As whoever submits it today, and as what may have been changed meanwhile has it.
   if (const Status fits = CheckTimeLimit(ended.time_limit); !fits && !caller.is_admin)
+    return Error{fits.error().code, "it cannot run again as it was; submit it anew: " + fits.error().message};
+  RestoreLimit(ended);
+  if (const Status fits = CheckDeadline(ended.end_by, ended.time_limit, kNoTime, now); !fits)
     return Error{fits.error().code, "it cannot run again as it was; submit it anew: " + fits.error().message};
   DIVVY_CHECK(CheckTeam(asked, 0, {ended.user, caller.is_admin, std::move(owner_groups)}, now));
   DIVVY_TRY(ended.pool, CheckPools(ended.pool, {ended.request, ended.time_limit, ended.user.name,

@@ -33,6 +33,7 @@ std::string CompactSize(Bytes size) {
 std::pair<JobState, Reason> Judge(const JobRecord& record, const Exit& exit) {
   if (record.stop_intent == StopIntent::kCancel) return {JobState::kCancelled, record.reason};
   if (!exit.is_known) return {JobState::kLost, "its supervisor was killed, so nobody saw how it ended"};
+  if (exit.hit_time_limit && record.full_limit >= Duration(0)) return {JobState::kTimedOut, Reason(kReachedDeadline)};
   if (exit.hit_time_limit) return {JobState::kTimedOut, "reached its time limit of " + Compact(record.time_limit)};
   if (!exit.failure.empty()) return {JobState::kFailed, exit.failure};
   if (exit.was_oom_killed)
@@ -80,6 +81,7 @@ void Controller::OnStarted(JobId job, std::uint32_t attempt, Time at, const std:
   // Not persisted at once: a restart learns it from the run record, and a commit less per job is a fifth of its cost.
   found->second.state = JobState::kRunning;
   found->second.started = at;
+  if (CutToDeadline(found->second)) Send(found->second, TimeLimitOrder{job, Deadline(found->second), ""});
   unkept_starts_.insert_or_assign(job, attempt);
   refusals_.erase(job);
   Announce(found->second);
@@ -240,6 +242,7 @@ void Controller::QueueAgain(JobRecord& record, Time begin, Reason reason, Time n
   record.was_let_go = false;
   ForgetResizes(record);
   record.begin = begin;
+  RestoreLimit(record);
   record.reason = std::move(reason);
   Persist(record);
   PutWaiting(record);

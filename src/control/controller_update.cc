@@ -3,6 +3,7 @@
 
 #include "base/text.h"
 #include "control/controller.h"
+#include "control/deadlines.h"
 #include "control/node_names.h"
 #include "control/record_parts.h"
 
@@ -169,6 +170,8 @@ Result<std::string> Controller::Update(JobId id, const JobChanges& wanted, const
     const JobRecord before = record;
     changes.ApplyTo(record);
     DIVVY_CHECK(CheckChange(before, record, changes, caller));
+    if ((changes.end_by || changes.time_limit || changes.begin) && IsWaiting(record.state))
+      DIVVY_CHECK(CheckDeadline(record.end_by, record.time_limit, record.begin, now));
   }
   if (const Status sound = CheckDependencies(id, edited, changes, outcome); !sound) {
     if (changes.dependencies) ForgetOutcomes(changes.dependencies->all);
@@ -219,6 +222,10 @@ void Controller::Replace(const JobRecord& after, const JobChanges& changes, cons
   if ((changes.spec != nullptr || changes.name) && !record.array.is_set()) {
     if (changes.spec != nullptr) record.shape = ShapeOf(changes.spec->command);
     run_times_.Know(record, record.shape);
+  }
+  if (changes.time_limit && IsActive(record.state)) {
+    record.full_limit = Duration(-1);
+    CutToDeadline(record);
   }
   Persist(record);
   if (IsWaiting(record.state)) {

@@ -23,6 +23,7 @@ void EachForWaiting(const JobChanges& changes, JobRecord& record, Visit visit) {
   visit("placement", changes.placement, record.placement);
   visit("preemptible", changes.preemptible, record.preemptible);
   visit("begin", changes.begin, record.begin);
+  visit("deadline", changes.end_by, record.end_by);
   visit("keep-waiting", changes.keeps_waiting, record.keeps_waiting);
   visit("group", changes.group, record.group);
 }

@@ -41,6 +41,7 @@ struct JobChanges {
   std::optional<PlacementStrategy> placement;
   std::optional<Preemptible> preemptible;
   std::optional<Time> begin;
+  std::optional<Time> end_by;  // kNoTime: none.
   std::optional<Dependencies> dependencies;
   std::optional<bool> keeps_waiting;
   std::optional<std::string> group;

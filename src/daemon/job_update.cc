@@ -100,6 +100,7 @@ void TakeOver(const JobRecord& record, JobSpec& spec) {
   spec.priority = record.priority;
   spec.begin = record.begin;
   spec.time_limit = record.time_limit;
+  spec.end_by = record.end_by;
   spec.dependencies = record.dependencies;
   spec.needs_any_dependency = record.needs_any_dependency;
   spec.keeps_waiting = record.keeps_waiting;
@@ -223,6 +224,7 @@ Result<JobChanges> ChangesOf(const wire::JobUpdate& update) {
   changes.preemptible = update.preemptible;
   reader.Topology(update.topology, changes.topology);
   reader.Moment("begin", update.begin, changes.begin);
+  reader.Moment("deadline", update.end_by, changes.end_by);
   reader.Dependencies(update.dependencies, changes.dependencies);
   changes.keeps_waiting = update.keeps_waiting;
   reader.Text("group", update.group, 64, changes.group);

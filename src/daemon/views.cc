@@ -46,6 +46,7 @@ wire::RequestView RequestViewOf(const JobRecord& record) {
   view.constraint = record.request.constraint;
   view.node_list = record.request.node_list;
   view.excluded_nodes = record.request.excluded_nodes;
+  if (record.end_by != kNoTime) view.end_by = ToSeconds(record.end_by);
   view.portion = record.request.portion;
   view.slice = record.request.slice;
   for (const Component& one : record.request.others) {

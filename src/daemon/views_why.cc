@@ -226,7 +226,9 @@ std::string ActiveSummary(const JobRecord& record, const std::string& reason, co
       DurationText(now - record.started) + (record.state == JobState::kPaused ? " ago" : "") +
       (share && !share->gpus.empty() ? WhereItIs(*share) : RanOn(record)) + ", after waiting " + waited + why;
   if (const Time end = Deadline(record); end != kNever)
-    text += end > now ? "; its time limit ends it in " + DurationText(end - now) : "; its time limit has passed";
+    text += end > now ? (record.full_limit < Duration(0) ? "; its time limit" : "; its deadline") +
+                            (" ends it in " + DurationText(end - now))
+                      : "; its time limit has passed";
   text += "." + (share ? ShareSentences(*share) : "");
   const bool is_absent = record.state == JobState::kRunning && reason != record.reason;
   return text + (is_absent ? " But " + reason + "." : "");
@@ -248,6 +250,10 @@ std::string WaitingSummary(const JobRecord& record, const Explanation& explanati
   const Time start = explanation.predicted_start;
   if (start != kNever && start > now)
     text += std::string("; ") + (is_array ? "the next one" : "it") + " should start in " + DurationText(start - now);
+  if (const Time latest = LatestStart(record); latest != kNever)
+    text += std::string("; ") + (is_array ? "they leave" : "it leaves") + " the queue in " +
+            DurationText(latest - now) + " if " + (is_array ? "they have" : "it has") + " not started, for " +
+            (is_array ? "their" : "its") + " deadline";
   const bool tries_again = !is_array && record.restarts > 0 && view.blockers.front().kind == "begin_time";
   return text + "." + (tries_again && !record.reason.empty() ? " Its last try: " + record.reason + "." : "");
 }

@@ -175,6 +175,13 @@ void AddWhen(Table& table, JobSpec& spec, const Surroundings& around, const std:
                        AddNote(spec, "--begin " + std::string(value) + " has passed: starts as soon as it can");
                      return {};
                    }});
+  table.push_back({"deadline", 0, Takes::kValue, "WHEN",
+                   "has ended by then: leaves the queue when it could start too late only, and is stopped then",
+                   [&spec, &around](std::string_view value) -> Status {
+                     DIVVY_TRY(spec.end_by, ParseMoment(value, around.now, around.utc_offset));
+                     if (spec.end_by <= around.now) return InvalidArgument(Quoted(value) + " has passed");
+                     return {};
+                   }});
   table.push_back({"priority", 'p', Takes::kValue, "N", "higher goes first; 0 unless given, negative is polite",
                    [&spec](std::string_view value) -> Status {
                      DIVVY_TRY(spec.priority, ReadCount(value, -kMostPriority, kMostPriority, "priority"));

@@ -66,6 +66,7 @@ std::string ValueOf(const JobSpec& spec, const std::string& name) {
   if (name == "held") return spec.is_held ? "1" : "0";
   if (name == "priority") return std::to_string(spec.priority);
   if (name == "begin") return std::to_string((spec.begin - kTestNow) / 1s);
+  if (name == "end_by") return std::to_string((spec.end_by - kTestNow) / 1s);
   if (name == "env") return Join(spec.extra_environment, ",");
   if (name == "dep") {
     std::vector<std::string> list;

@@ -110,7 +110,7 @@ std::string ExplainOption(const Said& said, const JobSpec& spec) {
       {"mail-user", "whom mail of it goes to"},
       {"mail-type", "mail is sent when"},
       {"time-min", "does not apply: --time is given in full"},
-      {"deadline", "checked at submission"},
+      {"deadline", "has ended by then, or does not start"},
       {"exclude", "runs on none of these machines"},
       {"nodelist", "runs on these machines"},
       {"container-image", "runs in a container of this image"},

@@ -292,15 +292,10 @@ void Builder::AddMemoryAndTime() {
     AddNote(*spec, "--time-min=" + std::string(value) + ": --time is given in full");
     return {};
   });
-  AddKept("deadline", 0, "TIME", "Refused if it cannot end by then",
+  AddKept("deadline", 0, "TIME", "It has ended by then: is not started too late, and stopped then",
           [spec, around = around_](std::string_view value) -> Status {
-            DIVVY_TRY(const Time deadline, ParseMoment(value, around->now, around->utc_offset));
-            if (deadline <= around->now) return InvalidArgument(Quoted(value) + " has passed");
-            if (spec->time_limit > Duration(0) && around->now + spec->time_limit > deadline) {
-              return InvalidArgument("with --time=" + FormatClock(spec->time_limit) + " it cannot end by " +
-                                     std::string(value) + "; shorten --time");
-            }
-            AddNote(*spec, "--deadline: checked now; a job that starts too late is not taken out of the queue");
+            DIVVY_TRY(spec->end_by, ParseMoment(value, around->now, around->utc_offset));
+            if (spec->end_by <= around->now) return InvalidArgument(Quoted(value) + " has passed");
             return {};
           });
 }

@@ -213,6 +213,7 @@ struct JobSpec {
   bool is_held = false;
   Time begin = kNoTime;
   Duration time_limit{0};  // 0: none.
+  Time end_by = kNoTime;   // It has ended by then, or does not start at all. kNoTime: whenever it has.
   WarnSignal warn;
   int stop_signal = 15;    // First rung of the kill ladder.
   int resize_signal = 10;  // To an elastic job whose GPUs have changed, or are to: SIGUSR1; 0: none.

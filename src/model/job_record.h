@@ -53,9 +53,11 @@ struct JobRecord {
   Time begin = kNoTime;
   Time started = kNoTime;
   Time ended = kNoTime;
-  Duration time_limit{0};
-  std::string node;  // Where `gpus` are: the name of a machine; empty: the controller's own.
-  GpuSet gpus;       // While it holds them, and what it last held.
+  Duration time_limit{0};   // Of the run that it is in: no longer than until `end_by`.
+  Time end_by = kNoTime;    // JobSpec.
+  Duration full_limit{-1};  // As it was asked for, where `end_by` cut this run's; -1: it did not.
+  std::string node;         // Where `gpus` are: the name of a machine; empty: the controller's own.
+  GpuSet gpus;              // While it holds them, and what it last held.
   /// Of a job on several machines: what it has on each, in the order of its ranks. The first says the same as `node`
   /// and `gpus`. Empty: it is on one.
   std::vector<Seat> gang;
@@ -154,6 +156,12 @@ inline Time WaitingSince(const JobRecord& record) {
 inline Time Deadline(const JobRecord& record) {
   if (record.started == kNoTime || record.time_limit == Duration(0)) return kNever;
   return AddSaturating(record.started, record.time_limit);
+}
+
+/// Since 1970: the last moment at which it can start and still be over by its `end_by`; kNever where it has none.
+inline Time LatestStart(const JobRecord& record) {
+  if (record.end_by == kNoTime) return kNever;
+  return record.end_by - (record.full_limit >= Duration(0) ? record.full_limit : record.time_limit);
 }
 
 }  // namespace divvy

@@ -15,6 +15,7 @@ constexpr std::size_t kKeptMost = 200;
 constexpr std::size_t kKeptCommandMost = 80;
 constexpr std::size_t kKeptBytesMost = 30'000;
 constexpr std::size_t kMachinesTextMost = 8'192;
+constexpr std::size_t kMapTextMost = 24'576;
 constexpr std::size_t kFieldsLeast = 9;
 
 std::string Clean(std::string_view text, std::size_t most) { return OneLine(std::string(text.substr(0, most))); }
@@ -24,12 +25,6 @@ std::string TimeText(Time time) { return time == kNoTime ? "" : std::to_string(t
 Time ReadTime(std::string_view text) {
   const auto nanoseconds = ParseInteger(text);
   return nanoseconds ? Time(Duration(*nanoseconds)) : kNoTime;
-}
-
-std::string MapText(const std::vector<StepTaskLine>& map) {
-  std::string out;
-  for (const StepTaskLine& task : map) out += (out.empty() ? "" : " ") + task.gpus + ":" + task.cores;
-  return out;
 }
 
 std::string MachinesText(const std::vector<StepMachine>& machines) {
@@ -89,14 +84,9 @@ bool ReadStep(std::string_view line, StepLine& step) {
   step.started = ReadTime(fields[4]);
   step.ended = ReadTime(fields[5]);
   step.code = static_cast<int>(std::clamp<std::int64_t>(ParseInteger(fields[6]).value_or(0), 0, 255));
-  step.map.clear();
-  if (!fields[7].empty()) {
-    for (const std::string_view task : Split(fields[7], ' ')) {
-      const auto colon = task.find(':');
-      if (colon == std::string_view::npos) return false;
-      step.map.push_back({Clean(task.substr(0, colon), kCommandMost), Clean(task.substr(colon + 1), kCommandMost)});
-    }
-  }
+  auto map = ReadStepMap(fields[7]);
+  if (!map) return false;
+  step.map = *std::move(map);
   step.command = Clean(fields[8], kCommandMost);
   if (fields.size() > kFieldsLeast) step.name = Clean(fields[9], kCommandMost);
   if (fields.size() > kFieldsLeast + 1) step.machines = ReadMachines(fields[10]);
@@ -104,13 +94,52 @@ bool ReadStep(std::string_view line, StepLine& step) {
   return true;
 }
 
+/// Below `end`; nothing where it is no such number.
+std::optional<std::size_t> ReadPlace(std::string_view text, std::size_t end) {
+  const auto number = ParseInteger(text);
+  if (!number || *number < 0 || static_cast<std::size_t>(*number) >= end) return std::nullopt;
+  return static_cast<std::size_t>(*number);
+}
+
 }  // namespace
+
+std::string StepMapText(const std::vector<StepTaskLine>& map) {
+  std::string out;
+  for (std::size_t i = 0; i < map.size() && out.size() <= kMapTextMost; ++i) {
+    const StepTaskLine& task = map[i];
+    if (i > 0) out += ' ';
+    out += task.gpus + ":" + task.cores;
+    if (task.seat || task.rank != i) out += ":" + std::to_string(task.rank);
+    if (task.seat) out += ":" + std::to_string(*task.seat);
+  }
+  return out.size() > kMapTextMost ? "" : out;
+}
+
+std::optional<std::vector<StepTaskLine>> ReadStepMap(std::string_view text) {
+  std::vector<StepTaskLine> map;
+  if (text.empty()) return map;
+  for (const std::string_view one : Split(text, ' ')) {
+    const std::vector<std::string_view> fields = Split(one, ':');
+    if (fields.size() < 2 || fields.size() > 4) return std::nullopt;
+    StepTaskLine& task = map.emplace_back();
+    task.gpus = Clean(fields[0], kCommandMost);
+    task.cores = Clean(fields[1], kCommandMost);
+    const auto rank =
+        fields.size() < 3 ? std::optional(map.size() - 1) : ReadPlace(fields[2], static_cast<std::size_t>(kTasksMost));
+    if (!rank) return std::nullopt;
+    task.rank = *rank;
+    if (fields.size() < 4) continue;
+    task.seat = ReadPlace(fields[3], kSeatsMost);
+    if (!task.seat) return std::nullopt;
+  }
+  return map;
+}
 
 std::string StepLineText(const StepLine& step) {
   std::string out = std::to_string(step.number);
   for (const std::string& field :
        {std::to_string(static_cast<int>(step.state)), std::to_string(step.tasks), step.gpus, TimeText(step.started),
-        TimeText(step.ended), std::to_string(step.code), MapText(step.map), Clean(step.command, kCommandMost),
+        TimeText(step.ended), std::to_string(step.code), StepMapText(step.map), Clean(step.command, kCommandMost),
         Clean(step.name, kCommandMost), MachinesText(step.machines), std::string(step.was_cancelled ? "1" : "")}) {
     out += '\t';
     out += field;

@@ -4,13 +4,16 @@
 //
 //   NUMBER \t STATE \t TASKS \t GPUS \t STARTED \t ENDED \t CODE \t MAP \t COMMAND \t NAME \t MACHINES \t CANCELLED
 //
-// Times are nanoseconds since 1970; GPUS is the indices on the server, "0,3"; MAP has for each rank "GPU+GPU:CORES",
-// joined by blanks, and is empty where all tasks share all. NAME is what it was called, or empty; MACHINES, of a job on
-// several, has "SEAT:TASKS:GPU,GPU" of each that has tasks, "0-3:2:0,1" of those that have the same. CANCELLED
-// is 1 or empty. Whoever reads it takes lines without the last three, and leaves more fields unread.
+// Times are nanoseconds since 1970; GPUS is the indices on the server, "0,3"; MAP has for each task
+// "GPU+GPU:CORES:RANK:SEAT", joined by blanks: without SEAT where the job is on one machine, and without RANK as well
+// where the tasks are told in the order of their ranks from 0 on. It is empty where all tasks share all. NAME is what
+// it was called, or empty; MACHINES, of a job on several, has "SEAT:TASKS:GPU,GPU" of each that has tasks, "0-3:2:0,1"
+// of those that have the same. CANCELLED is 1 or empty. Whoever reads it takes lines without the last three, and leaves
+// more fields unread.
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -26,6 +29,8 @@ enum class StepState { kWaiting, kRunning, kEnded };
 struct StepTaskLine {
   std::string gpus;   // Indices of its own GPUs, "0+1"; empty: all of the step's.
   std::string cores;  // "0-15"; empty: all of the job's.
+  std::size_t rank = 0;
+  std::optional<std::size_t> seat = std::nullopt;  // Of the job's machines, where it has several.
 
   friend bool operator==(const StepTaskLine&, const StepTaskLine&) = default;
 };
@@ -46,8 +51,8 @@ struct StepLine {
   std::string gpus;
   Time started = kNoTime;
   Time ended = kNoTime;
-  int code = 0;  // Once it has ended; 128 + signal when a signal ended it.
-  std::vector<StepTaskLine> map;
+  int code = 0;                   // Once it has ended; 128 + signal when a signal ended it.
+  std::vector<StepTaskLine> map;  // By rank.
   std::string command;
   std::string name = {};  // As it was called; empty: by its program.
   /// Of a job on several machines: those where it has tasks, seats ascending. Empty: not known, or it is on one.
@@ -57,8 +62,13 @@ struct StepLine {
   friend bool operator==(const StepLine&, const StepLine&) = default;
 };
 
+/// As the list has it; empty where 24 KiB would not be enough to tell it.
+std::string StepMapText(const std::vector<StepTaskLine>& map);
+/// Nothing where it is none.
+std::optional<std::vector<StepTaskLine>> ReadStepMap(std::string_view text);
+
 /// With a line feed. Control characters in the command and the name become blanks, and they are cut at 200 characters;
-/// machines of which 8 KiB would not be enough to tell are left out.
+/// machines of which 8 KiB would not be enough to tell are left out, and so is a map (StepMapText).
 std::string StepLineText(const StepLine& step);
 
 /// The last word on each step, ascending; lines that are none are skipped.

@@ -26,7 +26,7 @@ struct PartPlan {
 
 struct PartEvent {
   enum class Kind {
-    kSaid,  // `frame` is one of kWaits, kGranted, kRefused, kSay, kOutput, kTaken, kEnded.
+    kSaid,  // `frame` is one of kWaits, kGranted, kRefused, kMap, kSay, kOutput, kTaken, kEnded.
     kLost,  // `why`; the last word of this part,
     kOver,  // or this, after all that its tasks wrote.
   };

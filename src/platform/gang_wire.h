@@ -7,7 +7,7 @@
 //                                       <--  kWaits (told once, when it must), kGranted; or kRefused
 //   kGo, when all machines have granted -->  starts its tasks
 //   kSignal, kInput, kPing              -->
-//                                       <--  kSay, kOutput, kTaken, kEnded (each task), at last kOver
+//                                       <--  kMap, kSay, kOutput, kTaken, kEnded (each task), at last kOver
 //   kDone, when all have ended          -->  its list says the same of the step as the caller's
 //
 // The connection is the part's life: when it is cut, tasks that still run get SIGTERM, and SIGKILL 5 s later. Output
@@ -38,6 +38,7 @@ enum class GangWord : std::uint32_t {
   kTaken,    // value: so many bytes of input have gone to the task.
   kEnded,    // value: a rank; body: "SIGNAL CODE", as RunningStep::NoteEnd has them.
   kOver,     // The last word: all tasks have ended, and all that they wrote is before it.
+  kMap,      // body: StepMapText() (model/step_list.h) of its tasks, which start now. Once, also where it is empty.
 };
 
 struct GangFrame {

@@ -75,6 +75,7 @@ void StepServer::Start(RunningStep& step, Result<StepTasks> tasks) {
   step.NoteMachines();
   step.line.map = std::move(tasks->map);
   list_.Write(step.line);
+  if (step.served != nullptr) step.served->link().Send(GangWord::kMap, 0, StepMapText(step.line.map));
   const std::string failures = step.Start(*tasks, step.client);
   for (std::size_t place = 0; place < step.pids.size(); ++place) {
     if (step.pids[place] > 0) places_[step.pids[place]] = {step.line.number, place};

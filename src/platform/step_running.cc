@@ -93,6 +93,13 @@ void RunningStep::NoteMachines() {
   }
 }
 
+bool RunningStep::TakeMap(std::string_view text) {
+  if (auto map = ReadStepMap(text)) line.map.insert(line.map.end(), map->begin(), map->end());
+  if (parts == nullptr || ++maps_ != parts->size()) return false;
+  std::ranges::sort(line.map, {}, &StepTaskLine::rank);
+  return !is_waiting() && line.state != StepState::kEnded && !line.map.empty();
+}
+
 std::string RunningStep::Start(const StepTasks& wanted, int socket) {
   const std::vector<StepTask>& tasks = wanted.tasks;
   pids.assign(tasks.size(), -1);

@@ -25,6 +25,8 @@ struct RunningStep {
   std::string GpusHere() const { return grant && plan.gpus_of ? plan.gpus_of(grant->gpus) : std::string(); }
   /// What it has, here and on the others that have all granted it their part, into `line`.
   void NoteMachines();
+  /// What another machine has given its tasks, into `line`. Whether that of the last one is there now.
+  bool TakeMap(std::string_view text);
   /// To every process of each task's group, on all machines.
   void SignalAll(int signal) const;
   /// Of a task here, by its place among them. `signal` 0: it ended by itself.
@@ -74,6 +76,7 @@ struct RunningStep {
   std::string Label(std::size_t rank) const;
 
   std::size_t count_ = 1;  // Of tasks on all machines.
+  std::size_t maps_ = 0;   // Other machines' that have come.
   int first_failure_ = 0;
   int highest_ = 0;
   std::map<std::pair<std::string, std::string>, std::vector<std::size_t>> endings_;  // By host and how.

@@ -334,6 +334,9 @@ void StepServer::OnPartFrame(RunningStep& step, std::size_t part, const GangFram
       Tell(step, step.plan.program + ": error: " + host + " refuses its part: " + frame.body);
       if (step.is_waiting()) return GiveUp(step, std::clamp(frame.value, 1, 255));
       return;  // It closes the connection: its tasks are lost.
+    case GangWord::kMap:
+      if (step.TakeMap(frame.body)) list_.Write(step.line);
+      return;
     case GangWord::kSay:
       return Tell(step, frame.body);
     case GangWord::kOutput:

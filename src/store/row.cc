@@ -69,6 +69,8 @@ void WalkColumns(Walk& walk, Record& record) {
   walk("started", record.started);
   walk("ended", record.ended);
   walk("time_limit", record.time_limit);
+  walk("end_by", record.end_by);
+  walk("full_limit", record.full_limit);
   walk("gpus", record.gpus);
   walk("attempt", record.attempt);
   walk("restarts", record.restarts);

@@ -277,7 +277,8 @@ TEST(Schema, DatabaseOfTheFirstVersionOpensWithItsJobs) {
                                            "node_list",     "excluded_nodes",  "pool_of_run",
                                            "exit_steps",    "others",          "portion",
                                            "slice",         "gpu_parts",       "gpu_slice",
-                                           "is_run_once",   "waits_since"};
+                                           "is_run_once",   "waits_since",     "end_by",
+                                           "full_limit"};
       if (std::ranges::find(kNew, column) != std::end(kNew) || column.starts_with("progress_")) continue;
       columns += (columns.empty() ? "" : ", ") + std::string(column);
       const bool is_text = column == "user" || column == "gpu_type" || column == "dependencies" || column == "reason" ||

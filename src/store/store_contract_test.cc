@@ -81,6 +81,8 @@ JobRecord RecordWithEverything() {
   record.priority = -7;
   record.waits_since = kNoon + 4ns;
   record.begin = kNoon + 1ns;
+  record.end_by = kNoon + 5ns;
+  record.full_limit = 6ns;
   record.started = kNoon + 2ns;
   record.ended = kNoon + 3ns;
   record.time_limit = Duration::max();

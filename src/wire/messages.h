@@ -140,6 +140,7 @@ struct RequestView {
   std::vector<ComponentView> others;  // Of a heterogeneous job: its components beyond the first, which is all of this.
   GpuPortion portion;                 // A part of each of `gpus` in place of whole ones.
   std::string slice;                  // A MIG instance in place of a GPU: "1g.18gb".
+  std::optional<double> end_by;       // It has ended by then, or does not start at all.
 };
 
 /// Of a heterogeneous job: what one of its components has on a machine.
@@ -190,6 +191,14 @@ struct ProgressView {
   std::optional<double> expected_end;  // If it goes on as it did; absent: not known, or it does not run.
 };
 
+/// What a task of a step has for itself.
+struct StepTaskView {
+  std::int64_t rank = 0;
+  std::string node;                // Its machine; empty: the job's only one.
+  std::vector<std::int64_t> gpus;  // Empty: it shares all of the step's there.
+  std::string cores;               // "0-15"; empty: it shares all of the job's there.
+};
+
 /// A step of a job (docs/steps.md).
 struct StepView {
   std::int64_t number = 0;
@@ -202,6 +211,7 @@ struct StepView {
   std::optional<std::int64_t> exit_code;  // Once it has ended; 128 + signal when a signal ended it.
   std::string command;                    // Its beginning; empty where the caller may not see it.
   std::vector<SeatView> seats;            // Of a job on several machines: those where it has tasks.
+  std::vector<StepTaskView> task_map;     // By rank, while it runs; empty: its tasks share all that it has.
 };
 
 struct JobView {
@@ -471,6 +481,7 @@ struct JobUpdate {
   std::optional<std::vector<std::string>> excluded_nodes;
   std::optional<GpuPortion> portion;  // A part of each of its GPUs; of who has one: what of it changes.
   std::optional<std::string> slice;   // "1g.18gb", "1g", ">=16G": a MIG instance in place of its GPUs or their parts.
+  std::optional<double> end_by;       // 0: none.
 };
 
 struct RestrictRequest {

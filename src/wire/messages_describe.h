@@ -37,7 +37,7 @@ BOOST_DESCRIBE_STRUCT(WarnSignal, (), (signal, before, batch_only))
 BOOST_DESCRIBE_STRUCT(Capture, (), (environment, limits, umask))
 BOOST_DESCRIBE_STRUCT(JobSpec, (),
                       (command, script, arguments, name, request, placement, is_placement_set, priority, is_held, begin,
-                       time_limit, warn, stop_signal, resize_signal, grace, dependencies, needs_any_dependency,
+                       time_limit, end_by, warn, stop_signal, resize_signal, grace, dependencies, needs_any_dependency,
                        keeps_waiting, array, parameters, name_template, retries, retry_delay, requeues_after_reboot,
                        preemptible, is_preemptible_set, group, group_limit, directory, output, error, input,
                        appends_output, is_foreground, wants_pty, capture, dialect, project, team, comment, account,
@@ -70,7 +70,8 @@ BOOST_DESCRIBE_STRUCT(ComponentView, (),
                        node_list, excluded_nodes, pool))
 BOOST_DESCRIBE_STRUCT(RequestView, (),
                       (gpus, gpu_type, gpu_memory_bytes, cpus, memory_bytes, tasks, time_limit_s, gpus_most, topology,
-                       placement, nodes, spreads_tasks, constraint, node_list, excluded_nodes, others, portion, slice))
+                       placement, nodes, spreads_tasks, constraint, node_list, excluded_nodes, others, portion, slice,
+                       end_by))
 BOOST_DESCRIBE_STRUCT(SeatPartView, (), (component, gpus, tasks))
 BOOST_DESCRIBE_STRUCT(SeatView, (), (node, gpus, tasks, parts))
 BOOST_DESCRIBE_STRUCT(SharedGpuView, (),
@@ -78,7 +79,9 @@ BOOST_DESCRIBE_STRUCT(SharedGpuView, (),
                        compute_request, compute_limit, is_compute_known))
 BOOST_DESCRIBE_STRUCT(ShareView, (), (part, state, note, mechanism, is_movable, gpus))
 BOOST_DESCRIBE_STRUCT(ProgressView, (), (fraction, step, steps, time, expected_end))
-BOOST_DESCRIBE_STRUCT(StepView, (), (number, name, state, tasks, gpus, start_time, end_time, exit_code, command, seats))
+BOOST_DESCRIBE_STRUCT(StepTaskView, (), (rank, node, gpus, cores))
+BOOST_DESCRIBE_STRUCT(StepView, (),
+                      (number, name, state, tasks, gpus, start_time, end_time, exit_code, command, seats, task_map))
 BOOST_DESCRIBE_STRUCT(JobView, (),
                       (id, display_id, name, user, state, gpus, request, submit_time, eligible_time, start_time,
                        end_time, exit_code, signal, reason, start_reason, priority, project, group, pool, account, qos,
@@ -111,7 +114,8 @@ BOOST_DESCRIBE_STRUCT(JobUpdate, (),
                        name, project, comment, group, array_at_once, retries, command, dependencies, output, tasks,
                        placement, queues_anyway, keeps_waiting, retry_delay_s, requeues_after_reboot, script, arguments,
                        error, input, appends_output, directory, environment, warn, stop_signal, grace_s, account, pool,
-                       gpus_most, topology, preemptible, nodes, constraint, node_list, excluded_nodes, portion, slice))
+                       gpus_most, topology, preemptible, nodes, constraint, node_list, excluded_nodes, portion, slice,
+                       end_by))
 BOOST_DESCRIBE_STRUCT(RestrictRequest, (), (gpus, is_all, nodes))
 BOOST_DESCRIBE_STRUCT(RestrictAnswer, (), (gpus, message))
 BOOST_DESCRIBE_STRUCT(IgnoreRequest, (), (gpu, pid, is_ignored, node))

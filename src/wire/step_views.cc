@@ -1,9 +1,24 @@
 #include "wire/step_views.h"
 
+#include "base/text.h"
+
 namespace divvy::wire {
 namespace {
 
 std::optional<double> SecondsOf(Time time) { return time == kNoTime ? std::nullopt : std::optional(ToSeconds(time)); }
+
+void TellTasks(const StepLine& step, const std::vector<SeatView>& seats, StepView& view) {
+  for (const StepTaskLine& task : step.map) {
+    StepTaskView& told = view.task_map.emplace_back();
+    told.rank = static_cast<std::int64_t>(task.rank);
+    if (task.seat && *task.seat < seats.size()) told.node = seats[*task.seat].node;
+    told.cores = task.cores;
+    if (task.gpus.empty()) continue;
+    for (const std::string_view gpu : Split(task.gpus, '+')) {
+      if (const auto index = ParseInteger(gpu)) told.gpus.push_back(*index);
+    }
+  }
+}
 
 }  // namespace
 
@@ -34,6 +49,7 @@ std::vector<StepView> StepViewsOf(const std::vector<StepLine>& steps, Time job_e
       seat.tasks = machine.tasks;
       for (const int gpu : machine.gpus.ToVector()) seat.gpus.push_back(gpu);
     }
+    if (!view.end_time) TellTasks(step, seats, view);
     views.push_back(std::move(view));
   }
   return views;

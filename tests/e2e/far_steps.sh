@@ -109,6 +109,19 @@ expect "0 1" "$(srun --jobid="$gang" -N2 -n2 --overlap sh -c 'echo $SLURM_NODEID
   "a step over the machines of a job elsewhere"
 expect "1" "$(srun --jobid="$gang" -N1 -n1 --overlap sh -c 'echo $SLURM_NNODES' </dev/null)" "one on the first of them"
 
+# Which rank is where, with which GPU and cores: for people and for programs.
+srun --jobid="$gang" -N2 -n2 --gpus-per-task=1 --overlap --cpu-bind=cores sh -c "until [ -e $machines/mapped ]; do sleep 0.02; done" </dev/null &
+mapped=$!
+ranks() { divvy show "$gang" | sed -n 's/^ *rank /rank /p' | tr -s ' '; }
+ranks_are_two() { [ "$(ranks | wc -l)" = 2 ]; }
+wait_for "its map" ranks_are_two
+expect "$(field "$gang" gpus | tr -d '[]')" "$(ranks | sed -n 's/^rank 0 n1 GPU \([0-9]*\) cores [0-9]*$/\1/p')" "rank 0: $(ranks)"
+ranks | grep -qx 'rank 1 n2 GPU 0 cores [0-9]*' || fail "rank 1: $(ranks)"
+divvy show "$gang" --json | grep -q '"task_map":\[{"rank":0,"node":"n1","gpus":\[[0-3]\],"cores":"[0-9]*"},{"rank":1,"node":"n2","gpus":\[0\],"cores":"[0-9]*"}\]' ||
+  fail "the map for programs: $(divvy show "$gang" --json)"
+touch "$machines/mapped"
+wait $mapped || fail "the step that was looked at ended with $?"
+
 # sattach: a batch job's output from there, also for a step that its script started; the terminal of one that has it.
 cat >script.sh <<S
 #!/bin/sh

@@ -377,6 +377,17 @@ wait_for "its end" sh -c "sacct -n -P -j $stepped -o jobid,state,exitcode | grep
 touch like
 wait_for "all of these" queue_is_empty
 
+# Over by a time, or not started at all.
+runs=$(sbatch --parsable --deadline=now+3 --wrap 'exec sleep 600')
+waits=$(sbatch --parsable --deadline=now+3 -H --wrap true)
+says " Deadline=20" "$(scontrol show job "$waits")" "a deadline"
+says "leaves the queue in" "$(divvy why "$waits")" "why of what has to be over by a time"
+wait_for "their end" queue_is_empty
+expect "$runs|DEADLINE $waits|DEADLINE" "$(sacct -X -n -P -j "$runs,$waits" -o jobid,state | xargs)" "sacct of what is over by its deadline"
+expect "$runs $waits" "$(sacct -X -n -P -s DEADLINE -o jobid | sort -n | xargs)" "sacct -s DEADLINE"
+expect "" "$(sacct -X -n -P -s TIMEOUT -o jobid | xargs)" "sacct -s TIMEOUT"
+refuses 1 "it cannot end by its deadline" sbatch --deadline=now+1hour -t 2:00:00 --wrap true
+
 # Links beside a copy of divvy.
 mkdir -p copied
 cp "$(readlink -f "$(command -v divvy)")" copied/divvy

@@ -110,7 +110,7 @@ void AddTimes(const Scene& scene, std::vector<JobField>& out) {
        [&scene](const QueueRow& r) { return Moment(IsPending(r.job) ? std::optional(scene.now) : r.job.start_time); }},
       {0, "pendingtime", "PENDING_TIME",
        [&scene](const QueueRow& r) { return Number(r.job.start_time.value_or(scene.now) - r.job.submit_time); }},
-      Said(0, "deadline", "DEADLINE", "deadline", "N/A"),
+      {0, "deadline", "DEADLINE", [](const QueueRow& r) { return Moment(r.job.request.end_by); }},
       Said(0, "mintime", "MIN_TIME", "time-min", "N/A"),
       Always(0, "preempttime", "PREEMPT_TIME", "N/A"),
       Always(0, "resizetime", "TIME_RESIZE", "N/A"),

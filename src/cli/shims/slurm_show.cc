@@ -60,7 +60,7 @@ std::string ShowJob(const wire::JobDetail& job, const Scene& scene, const ShowSt
       "SubmitTime=" + Moment(job.submit_time) + " EligibleTime=" + Moment(job.eligible_time, "Unknown"),
       "AccrueTime=" + Moment(job.eligible_time, "Unknown"),
       "StartTime=" + Moment(job.start_time, "Unknown") + " EndTime=" + Moment(end, "Unknown") +
-          " Deadline=" + LabelOf(job, "deadline", "N/A"),
+          " Deadline=" + Moment(job.request.end_by),
       "SuspendTime=None SecsPreSuspend=0 Scheduler=divvy",
       "Partition=" + Partition(view) + " AllocNode:Sid=" + scene.hostname + ":0",
       "ReqNodeList=" + Hosts(job, job.request.node_list, "nodelist") +

@@ -105,6 +105,9 @@ Status ReadOne(std::string_view name, std::string_view value, const dialect::Sur
   } else if (name == "starttime" || name == "eligibletime") {
     DIVVY_TRY(const Time begin, dialect::ParseMoment(value, around.now, around.utc_offset));
     update.begin = ToSeconds(begin);
+  } else if (name == "deadline") {
+    DIVVY_TRY(const Time end_by, dialect::ParseMoment(value, around.now, around.utc_offset));
+    update.end_by = ToSeconds(end_by);
   } else if (name == "stdout") {
     update.output = value;
   } else if (name == "stderr") {

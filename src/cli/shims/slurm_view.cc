@@ -39,9 +39,13 @@ constexpr auto kStates = std::to_array<StateWords>({
 });
 /// States of Slurm's that a job here never has; asking for them is not wrong.
 constexpr auto kOtherStates = std::to_array<std::string_view>(
-    {"PREEMPTED",    "PR", "BOOT_FAIL",   "BF", "DEADLINE",      "DL", "REQUEUED",     "RQ", "RESIZING",  "RS",
-     "REVOKED",      "RV", "STOPPED",     "ST", "SIGNALING",     "SI", "SPECIAL_EXIT", "SE", "STAGE_OUT", "SO",
-     "REQUEUE_HOLD", "RH", "REQUEUE_FED", "RF", "RESV_DEL_HOLD", "RD"});
+    {"PREEMPTED", "PR", "BOOT_FAIL",    "BF", "REQUEUED",    "RQ", "RESIZING",      "RS",
+     "REVOKED",   "RV", "STOPPED",      "ST", "SIGNALING",   "SI", "SPECIAL_EXIT",  "SE",
+     "STAGE_OUT", "SO", "REQUEUE_HOLD", "RH", "REQUEUE_FED", "RF", "RESV_DEL_HOLD", "RD"});
+
+bool IsDeadline(std::string_view slurm_state) {
+  return EqualsIgnoringCase(slurm_state, "DEADLINE") || EqualsIgnoringCase(slurm_state, "DL");
+}
 
 bool IsOutOfMemory(std::string_view slurm_state) {
   return EqualsIgnoringCase(slurm_state, "OUT_OF_MEMORY") || EqualsIgnoringCase(slurm_state, "OOM");
@@ -136,13 +140,19 @@ wire::JobView ViewOf(const wire::JobDetail& d) {
 
 bool RanOutOfMemory(const wire::JobView& job) { return job.state == "failed" && job.reason.starts_with(kOutOfMemory); }
 
+bool MissedDeadline(const wire::JobView& job) {
+  return job.state == "timed_out" && (job.reason == kReachedDeadline || job.reason == kTooLateForDeadline);
+}
+
 std::string StateName(const wire::JobView& job) {
+  if (MissedDeadline(job)) return "DEADLINE";
   if (RanOutOfMemory(job)) return "OUT_OF_MEMORY";
   const auto found = std::ranges::find(kStates, std::string_view(job.state), &StateWords::state);
   return found == kStates.end() ? job.state : std::string(found->name);
 }
 
 std::string StateCode(const wire::JobView& job) {
+  if (MissedDeadline(job)) return "DL";
   if (RanOutOfMemory(job)) return "OOM";
   const auto found = std::ranges::find(kStates, std::string_view(job.state), &StateWords::state);
   return found == kStates.end() ? job.state : std::string(found->code);
@@ -153,7 +163,7 @@ bool IsInSlurmState(const wire::JobView& job, const std::vector<std::string>& sl
     const std::vector<std::string> states = StatesOf(name);
     const bool is_all = EqualsIgnoringCase(name, "all");
     return std::ranges::find(states, job.state) != states.end() &&
-           (is_all || job.state != "failed" || IsOutOfMemory(name) == RanOutOfMemory(job));
+           (is_all || (IsOutOfMemory(name) == RanOutOfMemory(job) && IsDeadline(name) == MissedDeadline(job)));
   });
 }
 
@@ -169,6 +179,7 @@ std::vector<std::string> StatesOf(std::string_view slurm_state) {
   if (EqualsIgnoringCase(slurm_state, "R") || EqualsIgnoringCase(slurm_state, "RUNNING"))
     states.emplace_back("starting");
   if (IsOutOfMemory(slurm_state)) states.emplace_back("failed");
+  if (IsDeadline(slurm_state)) states.emplace_back("timed_out");
   for (const std::string_view other : kOtherStates) {
     if (EqualsIgnoringCase(other, slurm_state)) states.emplace_back("none");
   }
@@ -188,6 +199,7 @@ std::string ReasonCode(const wire::JobView& job) {
   if (job.state == "held") return "JobHeldUser";
   if (RanOutOfMemory(job)) return "OutOfMemory";
   if (job.state == "failed") return "NonZeroExitCode";
+  if (MissedDeadline(job)) return "DeadLine";
   if (job.state == "timed_out") return "TimeLimit";
   if (job.state == "lost") return "NodeDown";
   if (job.state != "queued") return "None";

@@ -36,6 +36,8 @@ std::string StateName(const wire::JobView& job);  // "PENDING", "OUT_OF_MEMORY"
 std::string StateCode(const wire::JobView& job);  // "PD", "OOM"
 /// It failed by the limit of its memory, which Slurm has a state for.
 bool RanOutOfMemory(const wire::JobView& job);
+/// It had to be over by a time, and was not started, or stopped, for it.
+bool MissedDeadline(const wire::JobView& job);
 /// Whether it is one of Slurm's states that are named, by name or letters.
 bool IsInSlurmState(const wire::JobView& job, const std::vector<std::string>& slurm_states);
 /// The divvy states that a Slurm state's name or letters stand for ("PD" -> held, queued); empty: no such state.
