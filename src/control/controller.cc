@@ -393,7 +393,7 @@ void Controller::Start(const StartDecision& decision, JobId job, Time now) {
   record->gpu_model = ModelOf(*record);
   record->progress = Progress();
   record->started = now;
-  CutToDeadline(*record);
+  if (CutToDeadline(*record)) cluster_.SetKnownEnd(job, Deadline(*record));
   record->ended = kNoTime;
   record->exit.reset();
   record->start_reason = decision.reason;

@@ -70,6 +70,8 @@ TEST(Deadlines, ARunWithoutALimitEndsByThen) {
   const Effects effects = world.Turn();
   ASSERT_EQ(World::Launched(effects), std::vector<JobId>{job});
   EXPECT_EQ(world.controller_.Find(job)->time_limit, hours(1));
+  EXPECT_EQ(world.controller_.cluster().running(job)->known_end, world.now_ + hours(1))
+      << "who waits for it is told so";
   // It took a while to begin.
   world.now_ += minutes(10);
   world.controller_.OnStarted(job, 1, world.now_);

@@ -81,7 +81,10 @@ void Controller::OnStarted(JobId job, std::uint32_t attempt, Time at, const std:
   // Not persisted at once: a restart learns it from the run record, and a commit less per job is a fifth of its cost.
   found->second.state = JobState::kRunning;
   found->second.started = at;
-  if (CutToDeadline(found->second)) Send(found->second, TimeLimitOrder{job, Deadline(found->second), ""});
+  if (CutToDeadline(found->second)) {
+    cluster_.SetKnownEnd(job, Deadline(found->second));
+    Send(found->second, TimeLimitOrder{job, Deadline(found->second), ""});
+  }
   unkept_starts_.insert_or_assign(job, attempt);
   refusals_.erase(job);
   Announce(found->second);
