@@ -1,4 +1,4 @@
-// 1,008 GPUs on 63 machines and 10,000 jobs that wait: lists, scrolling, typing and the page's memory.
+// 1,008 GPUs on 63 machines, a job that runs on each, and 10,000 that wait, half of them held: lists, scrolling, typing and the page's memory.
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { readFileSync } from 'node:fs';
@@ -6,7 +6,8 @@ import { cpus, loadavg } from 'node:os';
 import { Daemon, leave, openBrowser, openPage, until } from './world.mjs';
 
 const kMachines = 62; // Besides the controller's own, of 16 GPUs each: as many as one emulated machine has.
-const kJobs = 10_000;
+const kWaiting = 10_000;
+const kJobs = kWaiting + kMachines + 1; // One runs on each machine.
 let daemon, browser, page;
 before(
   async () => {
@@ -14,15 +15,23 @@ before(
     daemon = new Daemon(process.env.DIVVY, '16xH100-80GB', `[controller]\nlisten = "127.0.0.1:${port}"\n[gpus]\npoll = "10s"\n`).up();
     for (let i = 1; i <= kMachines; ++i) daemon.addAgent(`n${String(i).padStart(2, '0')}`, '16xH100-80GB');
     await until('the machines', () => daemon.json('nodes').filter((node) => node.state === 'up').length === kMachines + 1, 200);
-    // Jobs of their own and not elements of an array, which would be one line. None starts: they are held.
-    for (let i = 0; i < kJobs; i += 500) {
+    const submit = (spec) => daemon.ask('POST', '/v1/jobs', { spec: { directory: '/tmp', ...spec } });
+    for (const node of daemon.json('nodes')) {
+      await submit({ command: ['sleep', '3600'], name: 'holds', time_limit: 7200e9, request: { gpus: 1, node_list: [node.name] } });
+    }
+    await until('what runs', () => daemon.json('status').jobs_running === kMachines + 1, 60);
+    // Jobs of their own and not elements of an array, which would be one line. Every other one is held; the others ask for
+    // a whole machine, of which none is free.
+    for (let i = 0; i < kWaiting; i += 500) {
       await Promise.all(
-        Array.from({ length: 500 }, (_, k) =>
-          daemon.ask('POST', '/v1/jobs', { spec: { command: ['true'], name: `train-${i + k}`, directory: '/tmp', is_held: true, request: { gpus: ((i + k) % 8) + 1 } } }),
-        ),
+        Array.from({ length: 500 }, (_, k) => {
+          const is_held = k % 2 === 1;
+          return submit({ command: ['true'], name: `train-${i + k}`, is_held, request: { gpus: is_held ? ((i + k) % 8) + 1 : 16 } });
+        }),
       );
     }
-    assert.equal(daemon.json('status').jobs_held, kJobs);
+    const counts = daemon.json('status');
+    assert.deepEqual([counts.jobs_held, counts.jobs_queued], [kWaiting / 2, kWaiting / 2]);
     browser = await openBrowser();
     page = await openPage(browser);
     await page.goto(daemon.link());
@@ -36,7 +45,7 @@ const at = (times, part) => times[Math.min(times.length - 1, Math.floor(times.le
 
 test('the overview has a cell for each of 1,008 GPUs', async () => {
   await until('the cells', async () => assert.equal(await page.locator('main .cells a').count(), 16 * (kMachines + 1)) ?? true, 30);
-  assert.equal((await page.locator('[data-tile="GPUs in use"] .value').innerText()).replace(/\s+/g, ' '), '0 of 1008');
+  assert.equal((await page.locator('[data-tile="GPUs in use"] .value').innerText()).replace(/\s+/g, ' '), `${kMachines + 1} of 1008`);
 });
 
 test('10,000 jobs scroll smoothly', async () => {
