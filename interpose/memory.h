@@ -51,8 +51,8 @@ struct Moved {
   std::uint64_t unpinned = 0;  // Of them, those that went through memory that is not pinned.
   const char* text = "";       // Why not.
 };
-/// Brings all mapped memory of a device to the host and gives it back; all or nothing. Requires: nobody is inside, and
-/// none comes in.
+/// Brings all mapped memory of a device to the host, and counts back what has left as it goes. Where that fails all
+/// comes in again, unless others have the room by then: IsAnyAway. Requires: nobody is inside, and none comes in.
 Moved Evacuate(unsigned device);
 /// Brings it back to where it was; all or nothing. Where the ceiling does not let it, `bytes` is what it needs.
 Moved Return(unsigned device);

@@ -13,6 +13,8 @@ namespace {
 
 constexpr int kStreams = 4;
 constexpr std::uint64_t kPiece = std::uint64_t{64} << 20;
+/// So much leaves at a time: its host memory is made and filled, then it is unmapped and counted back.
+constexpr std::uint64_t kBatch = std::uint64_t{1} << 30;
 
 class Streams {
  public:
@@ -80,22 +82,21 @@ Moved Failed(cuda::Return result, const char* text) {
   return moved;
 }
 
-/// All that lies on the device, in host memory as well. Undoes itself.
-Moved CopyOut(Arena& arena) {
-  Streams streams;
-  if (!streams.is_open()) return Failed(cuda::kOutOfMemory, "no stream could be made for the copies");
+/// The regions from `first` until before `end`, in host memory as well, of those that lie on the device: so many as
+/// make a batch. Undoes itself.
+Moved CopyOut(Region* first, Region*& end, Streams& streams) {
   Moved moved;
   const char* why = nullptr;
-  for (Region* region = arena.first; region != nullptr && why == nullptr; region = region->next) {
-    if (!region->is_present) continue;
-    if (!MakeHost(*region)) {
+  for (end = first; end != nullptr && moved.bytes < kBatch && why == nullptr; end = end->next) {
+    if (!end->is_present) continue;
+    if (!MakeHost(*end)) {
       moved.result = cuda::kOutOfMemory;
       why = "the host has no room for the memory of the device";
       break;
     }
-    moved.bytes += region->size;
-    if (!region->is_host_pinned) moved.unpinned += region->size;
-    moved.result = Copy(*region, streams, true);
+    moved.bytes += end->size;
+    if (!end->is_host_pinned) moved.unpinned += end->size;
+    moved.result = Copy(*end, streams, true);
     if (moved.result != cuda::kSuccess) why = "copying to the host failed";
   }
   const cuda::Return waited = streams.Wait();
@@ -104,7 +105,9 @@ Moved CopyOut(Arena& arena) {
     why = "copying to the host failed";
   }
   if (why == nullptr) return moved;
-  for (Region* region = arena.first; region != nullptr; region = region->next) FreeHost(*region);
+  for (Region* region = first; region != end; region = region->next) {
+    if (region->is_present) FreeHost(*region);
+  }
   return Failed(moved.result, why);
 }
 
@@ -121,53 +124,15 @@ cuda::Return CopyIn(Arena& arena) {
 
 }  // namespace
 
-Moved Evacuate(unsigned device) {
-  Arena& arena = ArenaOf(device);
-  const Locked locked(arena.mutex);
-  if (arena.first == nullptr) return {};
-  const ContextOf current(device);
-  if (!current.is_current()) return Failed(cuda::kInvalidContext, "the process has no context on the device any more");
-  const RelaxedCapture relaxed;
-  Moved moved = CopyOut(arena);
-  if (moved.result != cuda::kSuccess || moved.bytes == 0) return moved;
-  for (Region* region = arena.first; region != nullptr; region = region->next) {
-    if (!region->is_present) continue;
-    const cuda::Return result = Unback(*region);
-    if (result == cuda::kSuccess || !region->is_present) continue;
-    // What is out already comes in again: there is room, it has just been given back.
-    cuda::Return undone = cuda::kSuccess;
-    for (Region* other = arena.first; other != region; other = other->next) {
-      if (undone == cuda::kSuccess && !other->is_present) undone = Back(*other, arena);
-    }
-    if (undone == cuda::kSuccess) undone = CopyIn(arena);
-    if (undone != cuda::kSuccess) return Failed(undone, "unmapping failed half-way, and so did bringing it back");
-    for (Region* other = arena.first; other != nullptr; other = other->next) FreeHost(*other);
-    return Failed(result, "unmapping failed; all is as it was");
-  }
-  GiveBack(device, moved.bytes);
-  return moved;
-}
+namespace {
 
-bool IsAnyAway(unsigned device) {
-  Arena& arena = ArenaOf(device);
-  const Locked locked(arena.mutex);
-  for (const Region* region = arena.first; region != nullptr; region = region->next) {
-    if (!region->is_present) return true;
-  }
-  return false;
-}
-
-Moved Return(unsigned device) {
-  Arena& arena = ArenaOf(device);
-  const Locked locked(arena.mutex);
+/// Those that are off the device; all or nothing. Requires: they are on the host, and no others.
+Moved BringIn(Arena& arena, unsigned device) {
   Moved moved;
   for (const Region* region = arena.first; region != nullptr; region = region->next) {
     if (!region->is_present) moved.bytes += region->size;
   }
   if (moved.bytes == 0) return moved;
-  const ContextOf current(device);
-  if (!current.is_current()) return Failed(cuda::kInvalidContext, "the process has no context on the device any more");
-  const RelaxedCapture relaxed;
   if (!TakeAtOnce(device, moved.bytes)) {
     Moved failed = Failed(cuda::kOutOfMemory, "the ceiling is lower than what was taken out");
     failed.bytes = moved.bytes;  // So much it needs: the keeper may not have known.
@@ -189,6 +154,74 @@ Moved Return(unsigned device) {
   if (result == cuda::kSuccess) return moved;
   GiveBack(device, moved.bytes);
   return Failed(result, "the device has no room for it, or copying failed; all is on the host as before");
+}
+
+/// Takes what is on the host as well off the device, and counts it back. What could not be is on the device alone.
+cuda::Return UnbackAll(Region* first, const Region* end, unsigned device) {
+  cuda::Return result = cuda::kSuccess;
+  std::uint64_t bytes = 0;
+  for (Region* region = first; region != end; region = region->next) {
+    if (!region->is_present) continue;
+    if (result == cuda::kSuccess) result = Unback(*region);
+    if (region->is_present) FreeHost(*region);
+    else bytes += region->size;
+  }
+  GiveBack(device, bytes);
+  return result;
+}
+
+}  // namespace
+
+// In batches: what has left is others' before the rest has, so that who is repaid waits for no more than it needs.
+Moved Evacuate(unsigned device) {
+  Arena& arena = ArenaOf(device);
+  const Locked locked(arena.mutex);
+  if (arena.first == nullptr) return {};
+  const ContextOf current(device);
+  if (!current.is_current()) return Failed(cuda::kInvalidContext, "the process has no context on the device any more");
+  const RelaxedCapture relaxed;
+  Streams streams;
+  if (!streams.is_open()) return Failed(cuda::kOutOfMemory, "no stream could be made for the copies");
+  Moved moved;
+  Region* end = nullptr;
+  for (Region* first = arena.first; first != nullptr; first = end) {
+    Moved batch = CopyOut(first, end, streams);
+    if (batch.result == cuda::kSuccess) {
+      batch.result = UnbackAll(first, end, device);
+      if (batch.result != cuda::kSuccess) batch.text = "unmapping failed; all is as it was";
+    }
+    if (batch.result != cuda::kSuccess) {
+      const Moved undone = BringIn(arena, device);
+      if (undone.result == cuda::kSuccess) return Failed(batch.result, batch.text);
+      return Failed(batch.result,
+                    "a part of it is on the host, and had no room to come back when the rest could not leave");
+    }
+    moved.bytes += batch.bytes;
+    moved.unpinned += batch.unpinned;
+  }
+  return moved;
+}
+
+bool IsAnyAway(unsigned device) {
+  Arena& arena = ArenaOf(device);
+  const Locked locked(arena.mutex);
+  for (const Region* region = arena.first; region != nullptr; region = region->next) {
+    if (!region->is_present) return true;
+  }
+  return false;
+}
+
+Moved Return(unsigned device) {
+  Arena& arena = ArenaOf(device);
+  const Locked locked(arena.mutex);
+  bool is_all_here = true;
+  for (const Region* region = arena.first; region != nullptr; region = region->next)
+    is_all_here = is_all_here && region->is_present;
+  if (is_all_here) return {};
+  const ContextOf current(device);
+  if (!current.is_current()) return Failed(cuda::kInvalidContext, "the process has no context on the device any more");
+  const RelaxedCapture relaxed;
+  return BringIn(arena, device);
 }
 
 }  // namespace divvy::interpose

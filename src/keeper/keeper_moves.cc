@@ -10,6 +10,8 @@
 namespace divvy::keeper {
 namespace {
 
+/// At what has left of a tenant that is being parked.
+constexpr Duration kBetweenLooks = 20ms;
 /// More do not pass between two looks of a node at who is where.
 constexpr std::size_t kMostPassages = 8;
 
@@ -165,6 +167,16 @@ void Keeper::StartRelocation(Kept& kept, Passage passage, RelocationPlan plan, c
   };
   kept.relocation = std::make_unique<Relocation>(*loop_, *kept.tenant, driver_, std::move(plan), std::move(hooks));
   kept.relocation->Start();
+  if (passage == Passage::kParking) WatchLeaving(id);
+}
+
+void Keeper::WatchLeaving(TenantId id) {
+  const Kept* kept = Find(id);
+  if (kept == nullptr || kept->relocation == nullptr || kept->record.passage != Passage::kParking) return;
+  for (unsigned device = 0; device < kept->tenant->devices().size(); ++device)
+    ledger_.SetLeft(id, device, BytesUsed(*kept->tenant, device));
+  is_ledger_changed_ = true;
+  loop_->After(kBetweenLooks, [this, id] { WatchLeaving(id); });
 }
 
 void Keeper::EndRelocation(TenantId id, Passage passage, const std::vector<int>& to, sharing::Done done) {

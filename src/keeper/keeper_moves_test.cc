@@ -123,6 +123,56 @@ TEST(KeeperMoves, WhoCannotComeBackNowIsToldWhatItWaitsFor) {
   EXPECT_TRUE(Eventually([&] { return !borrower.is_emptied && borrower.Gate() == share::kOpen; }));
 }
 
+/// One that borrows 8 GiB of a GPU of 16, of which it gives up 4 and then stops until it is told to go on; and one that
+/// has a right to 8 and asks for all of them.
+class Repaid : public KeeperWorld {
+ public:
+  Repaid() : KeeperWorld(1, true), borrower(Add(Terms(1, 0, 0.25, 4 * kGiB, 12 * kGiB)).folder) {
+    EXPECT_TRUE(Eventually([&] { return borrower.is_up() && node->StateOf(1).is_movable; }));
+    EXPECT_TRUE(borrower.Allocate(12 * kGiB));
+    borrower.first_part = 4 * kGiB;
+    owner = std::make_unique<FakeProcess>(Add(Terms(2, 0, 0.5, 8 * kGiB, 8 * kGiB)).folder);
+    EXPECT_TRUE(Eventually([&] { return owner->is_up(); }));
+  }
+
+  FakeProcess borrower;
+  std::unique_ptr<FakeProcess> owner;
+};
+
+TEST(KeeperMoves, WhoIsRepaidHasWhatLeavesBeforeAllHasLeft) {
+  Repaid world;
+  EXPECT_TRUE(world.owner->Allocate(8 * kGiB)) << "while the borrower has as much left on the GPU";
+  EXPECT_EQ(world.node->StateOf(1).state, wire::ShareState::kParking);
+  EXPECT_FALSE(world.borrower.is_emptied);
+  world.borrower.first_part = 0;
+  EXPECT_TRUE(Eventually([&] { return world.node->StateOf(1).state == wire::ShareState::kParked; }));
+  EXPECT_EQ(world.borrower.away[0], static_cast<std::uint64_t>(12 * kGiB));
+}
+
+TEST(KeeperMoves, WhatHasLeftForOthersIsNoWayBack) {
+  Repaid world;
+  world.borrower.fails_half_way = true;
+  EXPECT_TRUE(world.owner->Allocate(8 * kGiB));
+  world.borrower.first_part = 0;
+  EXPECT_TRUE(Eventually([&] { return world.node->StateOf(1).state == wire::ShareState::kParked; })) << "as a whole";
+  EXPECT_EQ(world.borrower.away[0], static_cast<std::uint64_t>(12 * kGiB));
+  EXPECT_EQ(world.owner->page->processes[world.owner->slot].used[0], static_cast<std::uint64_t>(8 * kGiB));
+}
+
+TEST(KeeperMoves, AKeeperThatDiesWhileSomeHasLeftGivesNothingTwice) {
+  Repaid world;
+  EXPECT_TRUE(world.owner->Allocate(8 * kGiB));
+  world.Kill();
+  world.Start();
+  world.borrower.first_part = 0;
+  EXPECT_EQ(world.Hello(), "");
+  EXPECT_TRUE(Eventually([&] { return world.node->StateOf(1).state == wire::ShareState::kParked; }));
+  EXPECT_EQ(world.borrower.away[0], static_cast<std::uint64_t>(12 * kGiB));
+  EXPECT_EQ(world.owner->page->processes[world.owner->slot].used[0], static_cast<std::uint64_t>(8 * kGiB));
+  EXPECT_EQ(world.Command(2, "remove"), "");
+  EXPECT_TRUE(Eventually([&] { return world.borrower.away[0] == 0 && world.borrower.Gate() == share::kOpen; }));
+}
+
 // Two states that are shown may lie further apart.
 TEST(KeeperMoves, WhereATenantWasMeanwhileIsTold) {
   Moved world;

@@ -215,7 +215,10 @@ class FakeProcess {
   std::atomic<int> returns{0};
   std::atomic<int> fails_evacuations{0};
   std::atomic<int> fails_returns{0};
-  std::atomic<bool> breaks{false};  // Where it fails to return it cannot leave again either.
+  std::atomic<bool> breaks{false};          // Where it fails to return it cannot leave again either.
+  std::atomic<std::int64_t> first_part{0};  // Of what leaves, and the rest not before it is 0 again.
+  std::atomic<bool> has_begun_to_leave{false};
+  std::atomic<bool> fails_half_way{false};  // The rest stays then, this once.
   std::atomic<bool> is_mute{false};
   std::atomic<bool> mutes_when_emptied{false};
   std::atomic<bool> stays_away{false};
@@ -301,10 +304,21 @@ class FakeProcess {
     }
   }
 
-  /// What it has goes to the host, and is not counted on the GPU.
+  /// What it has goes to the host, and is not counted on the GPU. Told so, a part goes first and the rest waits.
   void GiveUp(share::Message& done) {
-    done.bytes = std::exchange(page->processes[slot].used[done.device], 0);
-    away[done.device] += done.bytes;
+    if (first_part > 0) {
+      Free(first_part, done.device);
+      away[done.device] += static_cast<std::uint64_t>(first_part);
+      has_begun_to_leave = true;
+      while (first_part > 0 && !is_ending_) ::usleep(50);
+      if (fails_half_way.exchange(false)) {
+        done.result = 2;
+        std::snprintf(done.text, sizeof done.text, "told to fail");
+        return;
+      }
+    }
+    away[done.device] += std::exchange(page->processes[slot].used[done.device], 0);
+    done.bytes = away[done.device];
   }
   /// It comes back where the ceiling lets it.
   void TakeBack(share::Message& done) {

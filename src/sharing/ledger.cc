@@ -139,6 +139,7 @@ void Ledger::RemoveTenant(TenantId id) {
   std::erase_if(granted_, is_of_it);
   std::erase_if(wishes_, is_of_it);
   std::erase_if(lowering_, [&](const DeviceKey& key) { return key.first == id; });
+  std::erase_if(left_, is_of_it);
   std::erase_if(pins_, [&](const auto& pin) { return pin.second == id; });
   binding_.erase(id);
   asked_moves_.erase(id);
@@ -188,10 +189,17 @@ void Ledger::SetUse(TenantId id, unsigned device, Bytes used_and_residual) {
   if (state != State::kHere && state != State::kMoving && state != State::kParking) return;
   Device& here = at->second.devices[device];
   here.used = std::max(used_and_residual, state == State::kHere ? Bytes(0) : here.used);
-  here.ceiling = std::max(here.ceiling, here.used);  // A residual asks nobody.
+  // A residual asks nobody. What is leaving asks for no more than it had.
+  if (state != State::kParking) here.ceiling = std::max(here.ceiling, here.used);
   if (Free(here.gpu) < Bytes(0)) pushed_over_.insert(here.gpu);
   const auto granted = granted_.find({id, device});
   if (granted != granted_.end() && here.used >= granted->second.need) granted_.erase(granted);
+}
+
+void Ledger::SetLeft(TenantId id, unsigned device, Bytes left) {
+  const auto at = tenants_.find(id);
+  if (at == tenants_.end() || device >= at->second.devices.size() || at->second.state != State::kParking) return;
+  left_[{id, device}] = std::max(left, Bytes(0));
 }
 
 void Ledger::SetActivity(TenantId id, bool is_active, Time now) {
@@ -323,6 +331,7 @@ std::vector<Order> Ledger::Decide(Time now) {
     SeatSeekers(right);
     AnswerWants(right);
   }
+  LowerLeaving();
   ParkIdle();
   Spread();
   return std::exchange(orders_, {});

@@ -77,6 +77,9 @@ class Ledger {
   /// Say it before Want, and once more when the gate is shut for a move or park: that is what comes back. Ignored while
   /// it is on the host.
   void SetUse(TenantId id, unsigned device, Bytes used_and_residual);
+  /// Of one that is being parked: so much of it is still on its GPU. What has left is for who waits there, before all
+  /// has. Ignored of others.
+  void SetLeft(TenantId id, unsigned device, Bytes left);
   /// `is_active`: it launched something, or waits for its turn, since the last look. An active parked tenant wakes.
   void SetActivity(TenantId id, bool is_active, Time now);
   /// Empty: can. Reasons are never taken back by the library, but by the keeper (another backend).
@@ -241,6 +244,7 @@ class Ledger {
   Bytes Slack(GpuIndex gpu, const Tenant* except) const;
   void LowerIdle(GpuIndex gpu, Bytes needed, const Tenant* except);
   void Lower(Tenant& tenant, unsigned device, Bytes bytes);
+  void LowerLeaving();
   void KeepBounds();
   bool ShrinkBorrowers(GpuIndex gpu, Bytes needed, const Tenant* owner);
   bool MoveBorrower(GpuIndex gpu, Bytes needed, const Tenant* owner);
@@ -273,6 +277,7 @@ class Ledger {
   std::uint64_t next_order_ = 1;
   std::map<std::uint64_t, InFlight> in_flight_;
   std::set<DeviceKey> lowering_;
+  std::map<DeviceKey, Bytes> left_;  // SetLeft.
   std::vector<Order> orders_;
   Time now_ = kNoTime;
   Time next_decision_ = kNever;

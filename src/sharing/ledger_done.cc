@@ -25,6 +25,7 @@ void Ledger::OnDone(std::uint64_t order, const Done& done, Time now) {
 void Ledger::OnCeiling(const SetCeiling& order, Bytes bytes) {
   Device& device = tenants_.at(order.tenant).devices[order.device];
   const bool was_lowering = lowering_.erase({order.tenant, order.device}) > 0;
+  if (tenants_.at(order.tenant).state == State::kParked) return;  // It has left meanwhile.
   if (was_lowering) device.ceiling = std::max(bytes, Bytes(0));
   if (bytes <= order.bytes) return;
   // It uses more than was last heard of it.
@@ -76,12 +77,15 @@ void Ledger::OnMoved(Tenant& tenant, const Done& done, Time now) {
 }
 
 void Ledger::OnParked(Tenant& tenant, ParkedBy by, const Done& done, Time now) {
+  std::erase_if(left_, [&](const auto& entry) { return entry.first.first == tenant.id; });
   if (done.outcome == Outcome::kLost) return OnLost(tenant, done.why);
   if (done.outcome == Outcome::kUnchanged) {
     refusals_[tenant.id] = {AddSaturating(now, settings_.retry_after), "it could not be parked: " + done.why};
     FailTenant(tenant.id, "could not be parked: " + done.why);
     tenant.state = State::kHere;
     tenant.wants_to_wake = false;
+    // It has come back within its ceiling, which may have been lowered.
+    for (Device& device : tenant.devices) device.used = std::min(device.used, device.ceiling);
     return;
   }
   GoToHost(tenant, by, now);

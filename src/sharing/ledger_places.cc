@@ -371,12 +371,15 @@ Duration Ledger::RepackBound(GpuSet gpus) const {
   Ledger tried = *this;
   tried.TakeWhole(~std::uint64_t{0}, gpus);
   Packing packing = tried.PackingOf(gpus, nullptr);
-  Duration bound = settings_.slack;
-  // Who is under way already is awaited first, wherever it is.
+  // The plan that will be carried out, which is the cheapest by what moves mean to tenants; then how long that takes.
+  const std::optional<PackPlan> plan = Repack(packing.problem);
+  if (!plan) return Duration::max();
   for (PackTenant& tenant : packing.problem.tenants) {
     tenant.factor = 1;
     tenant.penalty = kControlState;
   }
+  Duration bound = settings_.slack;
+  // Who is under way already is awaited first, wherever it is.
   for (const auto& [id, tenant] : tenants_) {
     if (!IsInFlight(id)) continue;
     bound += kControlState;
@@ -386,8 +389,6 @@ Duration Ledger::RepackBound(GpuSet gpus) const {
       bound += Duration(static_cast<std::int64_t>(seconds * 1e9));
     }
   }
-  const std::optional<PackPlan> plan = Repack(packing.problem);
-  if (!plan) return Duration::max();
   for (std::size_t i = 0; i < plan->to.size(); ++i) bound += MoveCost(packing.problem, i, plan->to[i]);
   return bound;
 }

@@ -69,6 +69,7 @@ class History {
     if (kind < 87) return DrawFate();
     if (kind < 90) return Restart();
     if (kind < 93) return MoveOne();
+    if (kind < 96) return LetLeave();
     node_.RunUntil(node_.now + Duration(1s) * Draw(60));
   }
 
@@ -193,6 +194,14 @@ class History {
       to.push_back(static_cast<GpuIndex>(Draw(static_cast<int>(node_.gpus.size()))));
     }
     has_user_moved_ |= node_.ledger.MoveByUser(*id, to).has_value();
+  }
+
+  /// Of those that are being parked some has left.
+  void LetLeave() {
+    for (auto& [id, page] : node_.pages) {
+      for (unsigned device = 0; device < page.devices.size(); ++device)
+        node_.Leave(id, device, Bytes(page.devices[device].used.count() * Draw(5) / 4));
+    }
   }
 
   void CheckOrder(const Deed& deed) {

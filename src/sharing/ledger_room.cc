@@ -45,9 +45,10 @@ bool Ledger::IsBeingFreed(GpuIndex gpu) const {
     const Deed& deed = flight.deed;
     const auto is_there = [&](TenantId tenant) { return Holds(tenants_.at(tenant), gpu); };
     if (const auto* move = std::get_if<Move>(&deed)) {
-      const bool leaves = std::count(move->from.begin(), move->from.end(), gpu) > 0 &&
-                          std::count(move->to.begin(), move->to.end(), gpu) == 0;
-      if (leaves) return true;
+      // Also where two of its devices change places: each counts on both GPUs until it is over.
+      for (std::size_t device = 0; device < move->from.size(); ++device) {
+        if (move->from[device] == gpu && move->to[device] != gpu) return true;
+      }
     }
     if (const auto* park = std::get_if<Park>(&deed); park != nullptr && is_there(park->tenant)) return true;
     if (const auto* shrink = std::get_if<Shrink>(&deed)) {
@@ -119,6 +120,16 @@ void Ledger::LowerIdle(GpuIndex gpu, Bytes needed, const Tenant* except) {
 void Ledger::Lower(Tenant& tenant, unsigned device, Bytes bytes) {
   lowering_.insert({tenant.id, device});
   Issue(SetCeiling{tenant.id, device, bytes});
+}
+
+/// What has left a GPU already is for who waits for room there.
+void Ledger::LowerLeaving() {
+  for (const auto& [key, left] : left_) {
+    Tenant& tenant = tenants_.at(key.first);
+    const Device& device = tenant.devices[key.second];
+    if (device.ceiling > left && claimed_.contains(device.gpu) && !lowering_.contains(key))
+      Lower(tenant, key.second, left);
+  }
 }
 
 /// Nobody has more than its limit, where it does not use it already; and a GPU that residuals or a changed capacity

@@ -120,7 +120,7 @@ bool Ledger::SwapIn(Tenant& tenant, const std::vector<GpuIndex>& to) {
   std::set<TenantId> leave;
   for (unsigned device = 0; device < to.size(); ++device) {
     const Bytes needed = tenant.devices[device].used;
-    if (Free(to[device]) >= needed) continue;
+    if (Free(to[device]) + Slack(to[device], nullptr) >= needed) continue;  // Nobody has to leave this one.
     if (IsBeingFreed(to[device])) return true;
     const std::vector<Tenant*> leaving = WhoMakesWay(to[device], needed);
     if (leaving.empty()) return false;

@@ -22,6 +22,7 @@ class ModelledNode {
     Bytes used;
     Bytes ceiling;
     Bytes pooled;  // Of `used`: free in the processes' own pools; a shrink gives it back.
+    Bytes away;    // Of one that is being parked: on the host already, and no more in `used`.
   };
   struct Page {
     std::vector<PageDevice> devices;
@@ -100,6 +101,18 @@ class ModelledNode {
     ledger.SetUse(id, device, used);
   }
 
+  /// One that is being parked has no more than this on its GPU any more.
+  void Leave(TenantId id, unsigned device, Bytes left) {
+    PageDevice& at = pages.at(id).devices[device];
+    const bool is_parking = std::any_of(under_way.begin(), under_way.end(), [&](const UnderWay& entry) {
+      return entry.tenant == id && std::holds_alternative<Park>(entry.deed);
+    });
+    if (!is_parking || left >= at.used) return;
+    at.away += at.used - left;
+    at.used = left;
+    ledger.SetLeft(id, device, left);
+  }
+
   // --- Time ---------------------------------------------------------------------------------------------------------
 
   /// Decides until nothing is left to do at this moment. Heavy orders stay under way until their time.
@@ -141,7 +154,8 @@ class ModelledNode {
     for (const auto& [id, page] : pages) {
       Tenant tenant = *ledger.Find(id);  // Share, reasons and times stand in files and pages as well.
       if (IsUnderWay(id)) {
-        const bool is_off = page.is_on_host || is_evacuated(id);
+        const bool is_off = page.is_on_host || !CanComeIn(page) || is_evacuated(id);
+        ComeTogether(pages.at(id));
         pages.at(id).is_on_host = is_off;
         tenant.state = is_off ? State::kParked : State::kHere;
         tenant.parked_by =
@@ -212,6 +226,14 @@ class ModelledNode {
   bool is_silent = false;
 
  private:
+  static bool CanComeIn(const Page& page) {
+    return std::all_of(page.devices.begin(), page.devices.end(),
+                       [](const PageDevice& at) { return at.away == Bytes(0) || at.used + at.away <= at.ceiling; });
+  }
+  /// All on the GPU again, or all on the host.
+  static void ComeTogether(Page& page) {
+    for (PageDevice& at : page.devices) at.used += std::exchange(at.away, Bytes(0));
+  }
   static std::string GpusText(const std::vector<GpuIndex>& gpus) {
     std::string text;
     for (const GpuIndex gpu : gpus) text += (text.empty() ? "" : ",") + std::to_string(gpu);
@@ -327,6 +349,9 @@ class ModelledNode {
         fate = fates.front();
         fates.pop_front();
       }
+      // What others have by now is no way back.
+      const bool is_stuck = std::holds_alternative<Park>(ended.deed) && !CanComeIn(pages.at(ended.tenant));
+      if (fate.outcome == Outcome::kUnchanged && is_stuck) fate.outcome = Outcome::kParked;
       Apply(ended, fate.outcome);
       ledger.OnDone(ended.order, {fate.outcome, ended.bytes, ended.took, fate.why}, now);
     }
@@ -338,6 +363,7 @@ class ModelledNode {
       if (outcome == Outcome::kDone) page.at = move->to;
       page.is_on_host = outcome == Outcome::kParked;
     } else if (std::holds_alternative<Park>(ended.deed)) {
+      ComeTogether(page);
       page.is_on_host = outcome == Outcome::kDone || outcome == Outcome::kParked;
     } else if (const auto* wake = std::get_if<Wake>(&ended.deed)) {
       if (outcome == Outcome::kDone) page.at = wake->to;

@@ -16,6 +16,7 @@
 //   park NAME | wake NAME | move NAME 2 | remove NAME | lost 3 WHY | ended NAME
 //   withhold 3 WHY | withhold 3 ""    a GPU is not for tenants now; is again
 //   fate unchanged|parked|lost [WHY]  of the next move, park or wake
+//   left NAME 10G                     being parked, it has so much on its GPU still
 //   begin COMMAND                     does not wait for the moves, parks and wakes that it leads to, as others do
 //   advance 30s | finish              lets time pass; waits for what was begun
 //   restart [evacuated]               the keeper is killed and reads the pages
@@ -113,7 +114,7 @@ class Scenario {
         {"fate", &Scenario::SetFate},      {"advance", &Scenario::Advance},  {"finish", &Scenario::Finish},
         {"restart", &Scenario::Restart},   {"show", &Scenario::Show},        {"bound", &Scenario::Bound},
         {"why", &Scenario::Why},           {"pin", &Scenario::Pin},          {"ended", &Scenario::End},
-        {"withhold", &Scenario::Withhold},
+        {"withhold", &Scenario::Withhold}, {"left", &Scenario::Left},
     };
     Words words(text);
     is_begun_ = words.At(0) == "begin";
@@ -202,6 +203,11 @@ class Scenario {
   void Free(Words& words) {
     const unsigned device = DeviceOf(words);
     node_.SetUse(IdOf(words), device, node_.pages.at(IdOf(words)).devices[device].used - ReadBytes(words.At(2)));
+    Rest();
+  }
+  void Left(Words& words) {
+    node_.Leave(IdOf(words), DeviceOf(words), ReadBytes(words.At(2)));
+    is_begun_ = true;  // The rest goes on.
     Rest();
   }
   void Residual(Words& words) {
