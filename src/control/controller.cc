@@ -1,9 +1,9 @@
 #include "control/controller.h"
-#include "control/deadlines.h"
 
 #include <algorithm>
 
 #include "base/text.h"
+#include "control/deadlines.h"
 #include "control/node_names.h"
 #include "control/pool_parts.h"
 #include "control/record_parts.h"
